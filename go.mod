@@ -1,0 +1,3 @@
+module github.com/seed1158cd35/weir
+
+go 1.26.8
