@@ -1,0 +1,84 @@
+# The verbs of this repository. Each brings what it needs: Go fetches the Go
+# parts itself, scripts/deps the few Debian packages.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+
+FUZZTIME  ?= 10s
+COUNT     ?= 6
+BENCH     ?= .
+BENCHTIME ?= 100ms
+PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
+
+# The Go modules of this repository, and those that hold packages of ours.
+MODULES := . bench tools
+SOURCES := . bench
+
+# Git is asked for its commit where the binary is built, if it has one to tell,
+# and nowhere else: all other verbs work in a tree that git does not trust.
+export GOFLAGS := $(shell go env GOFLAGS) -buildvcs=false
+VCS := $(if $(shell git rev-parse -q --verify HEAD 2>/dev/null),true,false)
+
+tool = go tool -modfile=$(CURDIR)/tools/go.mod
+
+.PHONY: help demo test build race fuzz fuzz-seeds bench cover lint check cross layers vuln tidy deps clean
+.DEFAULT_GOAL := help
+
+help: ## list the verbs
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+demo: build ## run the main job: an upstream that throttles, with weir in front of it
+	bin/weir demo
+
+test: deps ## vet and test everything
+	@for m in $(SOURCES); do (cd $$m && go vet ./... && go test ./...); done
+
+build: ## build bin/weir
+	go build -trimpath -buildvcs=$(VCS) -o bin/weir ./cmd/weir
+
+race: deps ## test with the race detector
+	@scripts/deps gcc
+	@for m in $(SOURCES); do (cd $$m && CGO_ENABLED=1 go test -race ./...); done
+
+fuzz: deps ## fuzz every target, each for FUZZTIME
+	@scripts/fuzz $(FUZZTIME)
+
+fuzz-seeds: deps ## run the fuzz targets on their seeds only
+	go test -run '^Fuzz' ./...
+
+bench: ## measure weir beside its peers: COUNT rounds of BENCHTIME; BENCH chooses groups
+	@scripts/bench '$(BENCH)' $(COUNT) $(BENCHTIME)
+
+cover: deps ## test coverage, per package and in total
+	@go test -coverprofile=cover.out ./...
+	@go tool cover -func=cover.out | tail -n 1
+
+lint: ## formatting, vet, staticcheck, and the state of the modules
+	@unformatted=$$(gofmt -l .); [ -z "$$unformatted" ] || { echo "run gofmt -w on:" $$unformatted; exit 1; }
+	@for m in $(SOURCES); do (cd $$m && go vet ./... && $(tool) staticcheck ./...); done
+	@for m in $(MODULES); do (cd $$m && go mod tidy -diff && go mod verify) || { echo "see above; make tidy mends go.mod in $$m"; exit 1; }; done
+
+check: lint layers cross ## lint, layering, and builds for every platform
+
+cross:
+	@for p in $(PLATFORMS); do \
+		echo "$$p"; \
+		GOOS=$${p%/*} GOARCH=$${p#*/} CGO_ENABLED=0 go vet ./...; \
+		GOOS=$${p%/*} GOARCH=$${p#*/} CGO_ENABLED=0 go build ./...; \
+	done
+
+layers:
+	go test -count=1 ./internal/layers
+
+vuln: ## look for known vulnerabilities in what is used (asks the vulnerability database)
+	@for m in $(SOURCES); do (cd $$m && $(tool) govulncheck ./...); done
+
+tidy: ## mend go.mod and go.sum of every module
+	@for m in $(MODULES); do (cd $$m && go mod tidy); done
+
+# What the tests need from Debian beside Go: name the commands here.
+deps:
+	@scripts/deps
+
+clean: ## remove what was built
+	rm -rf bin cover.out

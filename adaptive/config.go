@@ -1,0 +1,120 @@
+// Package adaptive finds the rate that an upstream bears from how attempts end:
+// a throttle cuts it, success while it is really used lets it grow again.
+//
+// State is the rule and decides; Controller is its home in a process.
+package adaptive
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// A Rule says how the rate grows back after a cut.
+type Rule uint8
+
+const (
+	// Cubic remembers the rate of the last cut: it comes back to it quickly,
+	// stays near it for long, and then looks for more with growing steps. It
+	// is the shape of RFC 9438, in relative terms so that 5 a second and 5,000
+	// behave alike.
+	Cubic Rule = iota
+	// Multiply grows by a factor each interval. Simple, but what is below the
+	// limit between cuts is lost, and unequal processes stay unequal.
+	Multiply
+	// Add grows by the same step each interval. Processes that share an
+	// upstream without knowing of each other come to equal shares.
+	Add
+)
+
+var rules = [...]string{"cubic", "multiply", "add"}
+
+func (r Rule) String() string {
+	if int(r) < len(rules) {
+		return rules[r]
+	}
+	return fmt.Sprintf("rule %d", uint8(r))
+}
+
+// MarshalText and UnmarshalText let a rule stand in files by its name.
+func (r Rule) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
+
+func (r *Rule) UnmarshalText(text []byte) error {
+	for i, name := range rules {
+		if strings.EqualFold(name, string(text)) {
+			*r = Rule(i)
+			return nil
+		}
+	}
+	return fmt.Errorf("rule %q: want cubic, multiply or add", text)
+}
+
+// A Config says how a rate learns. The zero Config does not learn: On must be
+// set. Rates are in units of the limit per second.
+type Config struct {
+	On    bool
+	Rule  Rule
+	Start float64 // the first rate; 0 means Max
+	Min   float64 // never below; 0 means a hundredth of Max
+	Max   float64 // never above; 0 means the limit's own rate
+
+	Cut      float64       // factor on a throttle; 0 means 0.5, for cubic 0.7
+	Grow     float64       // factor per interval for multiply; 0 means 1.05
+	Step     float64       // share of Max per interval for add; 0 means 0.01
+	Recovery time.Duration // how long cubic takes back to the rate of the last cut; 0 means 12s
+
+	Interval    time.Duration // at most one step of growth in it; 0 means 1s, for cubic 250ms
+	CutInterval time.Duration // at most one cut in it, or in 2 round trips if that is longer; 0 means 1s
+	UsedShare   float64       // growth only while at least this share of the rate is used; 0 means 0.5
+}
+
+// WithDefaults is c with every default filled in, for a limit of the rate.
+func (c Config) WithDefaults(limit float64) Config {
+	if c.Max <= 0 || c.Max > limit {
+		c.Max = limit
+	}
+	c.Start = min(cmp.Or(c.Start, c.Max), c.Max)
+	c.Min = min(cmp.Or(c.Min, c.Max/100), c.Start)
+	if c.Rule == Cubic {
+		c.Cut = cmp.Or(c.Cut, 0.7)
+		c.Interval = cmp.Or(c.Interval, 250*time.Millisecond)
+	}
+	c.Cut = cmp.Or(c.Cut, 0.5)
+	c.Grow = cmp.Or(c.Grow, 1.05)
+	c.Step = cmp.Or(c.Step, 0.01)
+	c.Recovery = cmp.Or(c.Recovery, 12*time.Second)
+	c.Interval = cmp.Or(c.Interval, time.Second)
+	c.CutInterval = cmp.Or(c.CutInterval, time.Second)
+	c.UsedShare = cmp.Or(c.UsedShare, 0.5)
+	return c
+}
+
+// Validate reports every mistake at once.
+func (c Config) Validate() error {
+	var errs []error
+	bad := func(wrong bool, field string, value any, reason string) {
+		if wrong {
+			errs = append(errs, fmt.Errorf("%s %v: %s", field, value, reason))
+		}
+	}
+	for _, f := range []struct {
+		name string
+		v    float64
+	}{{"start", c.Start}, {"min", c.Min}, {"max", c.Max}} {
+		bad(!(f.v >= 0 && f.v < 1e18), f.name, f.v, "must be a rate per second, not negative")
+	}
+	bad(c.Max > 0 && c.Start > c.Max, "start", c.Start, fmt.Sprintf("must not be above max %v", c.Max))
+	bad(c.Start > 0 && c.Min > c.Start, "min", c.Min, fmt.Sprintf("must not be above start %v", c.Start))
+	bad(c.Max > 0 && c.Min > c.Max, "min", c.Min, fmt.Sprintf("must not be above max %v", c.Max))
+	bad(!(c.Cut >= 0 && c.Cut < 1), "cut", c.Cut, "must be between 0 and 1")
+	bad(!(c.Grow == 0 || c.Grow > 1 && c.Grow <= 10), "grow", c.Grow, "must be above 1, at most 10")
+	bad(!(c.Step >= 0 && c.Step <= 1), "step", c.Step, "must be between 0 and 1")
+	bad(!(c.UsedShare >= 0 && c.UsedShare <= 1), "used share", c.UsedShare, "must be between 0 and 1")
+	bad(c.Recovery < 0, "recovery", c.Recovery, "must not be negative")
+	bad(c.Interval < 0, "interval", c.Interval, "must not be negative")
+	bad(c.CutInterval < 0, "cut interval", c.CutInterval, "must not be negative")
+	bad(int(c.Rule) >= len(rules), "rule", c.Rule, "want cubic, multiply or add")
+	return errors.Join(errs...)
+}

@@ -1,0 +1,84 @@
+package adaptive
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/seed1158cd35/weir/internal/window"
+	"github.com/seed1158cd35/weir/outcome"
+)
+
+// A Controller is the home of a State in a process. It is safe for concurrent
+// use; a success that comes before the next step of growth is due costs one
+// uncontended count and no lock.
+type Controller struct {
+	c     Config
+	state atomic.Pointer[State]
+	due   atomic.Int64 // the instant of the next step
+	used  *window.Counter
+	trips trips
+}
+
+// look is how far back the used rate is measured.
+const look = time.Second
+
+// NewController makes a controller for a limit of the rate. The config must be
+// valid.
+func NewController(now time.Duration, c Config, limit float64) *Controller {
+	c = c.WithDefaults(limit)
+	k := &Controller{c: c, used: window.New(look, 8)}
+	s := c.Begin(now)
+	k.state.Store(&s)
+	k.due.Store(int64(now + c.Interval))
+	return k
+}
+
+// Rate is the rate in force.
+func (k *Controller) Rate() float64 { return k.state.Load().Rate }
+
+// Report tells the controller how an attempt of n units ended that was sent at
+// sent, and says which rate is in force from now on, if that changed.
+func (k *Controller) Report(now, sent time.Duration, class outcome.Class, n int64) (rate float64, changed bool) {
+	switch class {
+	case outcome.OK:
+		k.used.Add(now, n)
+		k.trips.note(now, now-sent)
+		if int64(now) < k.due.Load() {
+			return 0, false
+		}
+		return k.grow(now)
+	case outcome.Throttled:
+		return k.cut(now, sent)
+	}
+	return 0, false
+}
+
+func (k *Controller) cut(now, sent time.Duration) (float64, bool) {
+	used, trip := k.usedRate(now), k.trips.p99()
+	return k.change(now, func(s State) (State, bool) { return s.Throttled(k.c, now, sent, used, trip) })
+}
+
+func (k *Controller) grow(now time.Duration) (float64, bool) {
+	used := k.usedRate(now)
+	return k.change(now, func(s State) (State, bool) {
+		if !s.Due(k.c, now) {
+			return s, false
+		}
+		return s.Grown(k.c, now, used)
+	})
+}
+
+func (k *Controller) change(now time.Duration, f func(State) (State, bool)) (float64, bool) {
+	for {
+		old := k.state.Load()
+		next, changed := f(*old)
+		if k.state.CompareAndSwap(old, &next) {
+			k.due.Store(int64(next.grew + k.c.Interval))
+			return next.Rate, changed
+		}
+	}
+}
+
+func (k *Controller) usedRate(now time.Duration) float64 {
+	return float64(k.used.Covering(now, look)) / look.Seconds()
+}

@@ -1,0 +1,73 @@
+package adaptive
+
+import "time"
+
+// A State is a rate and what it remembers. Get the first one from Config.Begin; the
+// Config given to its methods must have its defaults filled in.
+type State struct {
+	Rate float64 // units per second
+
+	peak  float64       // the rate that the last cut was made from; 0 if there was none
+	cutAt time.Duration // the last cut
+	cut   bool          // there was one
+	grew  time.Duration // the last step of growth, or the last interval that forbade one
+}
+
+// Begin is the state before anything is known.
+func (c Config) Begin(now time.Duration) State { return State{Rate: c.Start, grew: now} }
+
+// Throttled is s after a throttle, as of now, of an attempt that was sent at
+// sent. used is the rate of successes lately: a rate that nobody used cannot
+// have been too high, so it is cut from what was used if that is lower, though
+// not below a half of the rate, because a single quiet moment proves little.
+//
+// Attempts sent before the last cut say nothing of the rate since, and are
+// ignored; so is all that comes within the cut interval, as one overshoot
+// throttles many attempts at once.
+func (s State) Throttled(c Config, now, sent time.Duration, used float64, trip time.Duration) (State, bool) {
+	s.grew = now // what throttles is not grown in the same interval
+	if s.cut && (sent < s.cutAt || now-s.cutAt < max(c.CutInterval, 2*trip)) {
+		return s, false
+	}
+	from := max(min(s.Rate, used), s.Rate/2)
+	s.peak, s.cutAt, s.cut = from, now, true
+	s.Rate = max(c.Min, from*c.Cut)
+	return s, true
+}
+
+// Due reports whether it is time to look whether the rate may grow.
+func (s State) Due(c Config, now time.Duration) bool { return now-s.grew >= c.Interval }
+
+// Grown is s after an interval in which there were successes at the rate used
+// and no throttle. It grows only if enough of the rate was used: an idle caller
+// learns nothing, and would drift up to the ceiling.
+func (s State) Grown(c Config, now time.Duration, used float64) (State, bool) {
+	s.grew = now
+	if used < c.UsedShare*s.Rate || s.Rate >= c.Max {
+		return s, false
+	}
+	if next := min(c.Max, s.next(c, now)); next > s.Rate {
+		s.Rate = next
+		return s, true
+	}
+	return s, false
+}
+
+func (s State) next(c Config, now time.Duration) float64 {
+	switch {
+	case c.Rule == Add:
+		return s.Rate + c.Step*c.Max
+	case c.Rule == Cubic && s.cut:
+		return s.cubic(c, now)
+	case c.Rule == Cubic:
+		return s.Rate * (1 + (c.Grow-1)*c.Interval.Seconds())
+	}
+	return s.Rate * c.Grow
+}
+
+// cubic is peak * (1 + (1-cut) * (t/recovery - 1)^3): the cut rate at once after
+// the cut, the peak after the recovery time, flat around it and steep beyond.
+func (s State) cubic(c Config, now time.Duration) float64 {
+	x := float64(now-s.cutAt)/float64(c.Recovery) - 1
+	return s.peak * (1 + (1-c.Cut)*x*x*x)
+}

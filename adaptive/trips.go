@@ -1,0 +1,67 @@
+package adaptive
+
+import (
+	"math/bits"
+	"sync/atomic"
+	"time"
+)
+
+// trips knows how long round trips take, roughly: a histogram with four steps to
+// the doubling, of which it sees one call in sixteen.
+type trips struct {
+	count [128]atomic.Uint32
+	all   atomic.Uint32
+}
+
+const remembered = 1024 // trips after which the older ones are halved
+
+func (t *trips) note(now, trip time.Duration) {
+	if now>>10&15 != 0 || trip <= 0 {
+		return
+	}
+	t.count[step(trip)].Add(1)
+	if t.all.Add(1) >= remembered {
+		t.halve()
+	}
+}
+
+// step is four times the logarithm of microseconds, rounded down.
+func step(trip time.Duration) int {
+	us := uint64(trip/time.Microsecond) + 4
+	log := bits.Len64(us) - 3
+	return min(log*4+int(us>>log&3), 127)
+}
+
+// top is the longest trip of a step.
+func top(step int) time.Duration {
+	return time.Duration((uint64(step&3)+5)<<(step/4)-4) * time.Microsecond
+}
+
+// halve forgets half. Notes that come at the same time may be forgotten whole;
+// it is a rough measure.
+func (t *trips) halve() {
+	all := uint32(0)
+	for i := range t.count {
+		n := t.count[i].Load() / 2
+		t.count[i].Store(n)
+		all += n
+	}
+	t.all.Store(all)
+}
+
+// p99 is the time that 99 of 100 trips do not exceed; 0 if too little is known.
+func (t *trips) p99() time.Duration {
+	all := t.all.Load()
+	if all < 20 {
+		return 0
+	}
+	over := all / 100
+	for i := len(t.count) - 1; i >= 0; i-- {
+		n := t.count[i].Load()
+		if n > over {
+			return top(i)
+		}
+		over -= n
+	}
+	return 0
+}

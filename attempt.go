@@ -1,0 +1,104 @@
+package weir
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/seed1158cd35/weir/clock"
+)
+
+// ErrAttemptTimeout is why the context of an attempt ends when the attempt has
+// taken too long. It is a deadline error to whoever asks.
+var ErrAttemptTimeout error = attemptTimeout{}
+
+type attemptTimeout struct{}
+
+func (attemptTimeout) Error() string   { return "attempt timed out" }
+func (attemptTimeout) Timeout() bool   { return true }
+func (attemptTimeout) Temporary() bool { return true }
+func (attemptTimeout) Is(target error) bool {
+	return target == context.DeadlineExceeded
+}
+
+// An attempt is one attempt of a call: its permit, and its context. The context
+// ends with the attempt or at its timeout. It is made in earnest only when
+// somebody asks for it, so that a call that never looks at its context costs no
+// timer.
+type attempt struct {
+	Permit
+	clock    clock.Clock
+	parent   context.Context
+	deadline time.Duration // of this attempt; clock.Clock's instant
+
+	mu     sync.Mutex
+	inner  context.Context // nil until asked for
+	cancel context.CancelFunc
+	ended  bool
+}
+
+var _ context.Context = (*attempt)(nil)
+
+// context is the real context behind an attempt.
+func (a *attempt) context() context.Context {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.inner == nil {
+		a.inner, a.cancel = a.clock.WithTimeout(a.parent, a.deadline-a.clock.Now(), ErrAttemptTimeout)
+		if a.ended {
+			a.cancel()
+		}
+	}
+	return a.inner
+}
+
+func (a *attempt) Done() <-chan struct{}       { return a.context().Done() }
+func (a *attempt) Deadline() (time.Time, bool) { return a.context().Deadline() }
+
+// Err is asked often, and by some instead of Done.
+func (a *attempt) Err() error {
+	a.mu.Lock()
+	asleep := a.inner == nil && !a.ended
+	a.mu.Unlock()
+	if !asleep || a.clock.Now() >= a.deadline {
+		return a.context().Err()
+	}
+	return a.parent.Err()
+}
+
+type attemptKey struct{}
+
+// Value hands the standard library its own context when it looks for one, and
+// lets a call that is made within an attempt know of it.
+func (a *attempt) Value(key any) any {
+	if key == (attemptKey{}) {
+		return a
+	}
+	a.mu.Lock()
+	inner := a.inner
+	a.mu.Unlock()
+	if inner == nil {
+		inner = a.parent
+	}
+	return inner.Value(key)
+}
+
+// end releases the context. Whoever still holds it finds it canceled.
+func (a *attempt) end() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.ended = true
+	if a.cancel != nil {
+		a.cancel()
+	}
+}
+
+// within reports whether ctx belongs to an attempt of a weir further out, which
+// repeats it if need be. Layers must not multiply: three of three attempts each
+// would be 27.
+func within(ctx context.Context) bool {
+	if ctx == context.Background() {
+		return false
+	}
+	return ctx.Value(attemptKey{}) != nil
+}

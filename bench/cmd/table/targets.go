@@ -1,0 +1,80 @@
+package main
+
+import (
+	"fmt"
+	"math"
+)
+
+// A target is a bound that weir is to keep on any machine: a ratio, a count, or
+// a time in units of this machine's clock.
+type target struct {
+	what    string
+	bound   float64
+	atLeast bool // else at most
+	measure func(*results) float64
+}
+
+func (t target) String() string {
+	if t.atLeast {
+		return fmt.Sprintf("%s: at least %v", t.what, t.bound)
+	}
+	return fmt.Sprintf("%s: at most %v", t.what, t.bound)
+}
+
+func (t target) verdict(v float64) string {
+	switch {
+	case math.IsNaN(v):
+		return "no figure"
+	case t.atLeast && v >= t.bound, !t.atLeast && v <= t.bound:
+		return "met"
+	}
+	return "MISSED"
+}
+
+var targets = []target{
+	{"Allow, 1 goroutine, to the reference", 1.25, false, over(ns("Allow", "weir", 1), ns("Allow", "ref", 1))},
+	{"Allow, 64 goroutines, to the reference", 0.5, false, over(ns("Allow", "weir", 64), ns("Allow", "ref", 64))},
+	{"Allow, allocations", 0, false, allocs("Allow")},
+	{"Deny, 64 goroutines, ns where a clock read takes 25", 20, false, scaled(ns("Deny", "weir", 64))},
+	{"Deny, allocations", 0, false, allocs("Deny")},
+	{"Decision, 1 goroutine, gobreaker+x/time/rate to weir", 3, true, slower("Decision", "gobreaker+x/time/rate", 1)},
+	{"Decision, 64 goroutines, gobreaker+x/time/rate to weir", 20, true, slower("Decision", "gobreaker+x/time/rate", 64)},
+	{"Decision, 1 goroutine, failsafe to weir", 1.5, true, slower("Decision", "failsafe", 1)},
+	{"Decision, 64 goroutines, failsafe to weir", 12, true, slower("Decision", "failsafe", 64)},
+	{"Decision, allocations", 0, false, allocs("Decision")},
+	{"Do, 1 goroutine, failsafe to weir", 6, true, slower("Do", "failsafe", 1)},
+	{"Do, allocations", 1, false, allocs("Do")},
+	{"Admission, to the budget", 1.001, false, figureOf("Admission", "weir", 64, "admitted/budget")},
+}
+
+type measure = func(*results) float64
+
+func figureOf(group, row string, goroutines int, unit string) measure {
+	return func(r *results) float64 {
+		return r.median(series{group, row, fmt.Sprintf("g=%d", goroutines), unit})
+	}
+}
+
+func ns(group, row string, goroutines int) measure {
+	return figureOf(group, row, goroutines, "ns/op")
+}
+
+// allocs is weir's worse mode.
+func allocs(group string) measure {
+	return func(r *results) float64 {
+		return max(figureOf(group, "weir", 1, "allocs/op")(r), figureOf(group, "weir", 64, "allocs/op")(r))
+	}
+}
+
+func over(a, b measure) measure {
+	return func(r *results) float64 { return a(r) / b(r) }
+}
+
+func slower(group, peer string, goroutines int) measure {
+	return over(ns(group, peer, goroutines), ns(group, "weir", goroutines))
+}
+
+// scaled carries a time to a machine whose clock read takes 25 ns.
+func scaled(a measure) measure {
+	return over(a, func(r *results) float64 { return ns("Clock", "ref", 1)(r) / 25 })
+}

@@ -1,0 +1,107 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"strings"
+)
+
+func write(out io.Writer, r *results) {
+	for _, g := range r.groups {
+		fmt.Fprintf(out, "### %s\n\n", g)
+		if g == "Admission" {
+			printAdmission(out, r)
+		} else {
+			printGroup(out, r, g)
+		}
+	}
+	printTargets(out, r)
+	printQuiet(out, r)
+}
+
+// printGroup: nanoseconds per operation; the ratios say how many times as long
+// as the reference, and how many times as long as weir.
+func printGroup(out io.Writer, r *results, group string) {
+	header(out, "what", "1 goroutine", "64 goroutines", "x ref, 1", "x ref, 64", "x weir, 1", "x weir, 64", "B/op", "allocs/op", "spread")
+	for _, row := range r.rows[group] {
+		at := func(row, mode, unit string) float64 { return r.median(series{group, row, mode, unit}) }
+		one, many := at(row, "g=1", "ns/op"), at(row, "g=64", "ns/op")
+		spread := func(mode string) float64 { return r.spread(series{group, row, mode, "ns/op"}) }
+		line(out, row, figure(one), figure(many),
+			ratio(one/at("ref", "g=1", "ns/op")), ratio(many/at("ref", "g=64", "ns/op")),
+			ratio(one/at("weir", "g=1", "ns/op")), ratio(many/at("weir", "g=64", "ns/op")),
+			number("%.0f", at(row, "g=1", "B/op")), number("%.0f", at(row, "g=1", "allocs/op")),
+			percent(larger(spread("g=1"), spread("g=64"))))
+	}
+	fmt.Fprintln(out)
+}
+
+// printAdmission: what was let through, as a share of burst + rate * time.
+func printAdmission(out io.Writer, r *results) {
+	header(out, "what", "admitted / budget")
+	for _, row := range r.rows["Admission"] {
+		share := r.median(series{"Admission", row, "g=64", "admitted/budget"})
+		line(out, row, number("%.4f", share))
+	}
+	fmt.Fprintln(out)
+}
+
+func printTargets(out io.Writer, r *results) {
+	fmt.Fprint(out, "### Targets\n\n")
+	header(out, "target", "measured", "verdict")
+	for _, t := range targets {
+		v := t.measure(r)
+		line(out, t.String(), number("%.4g", v), t.verdict(v))
+	}
+	fmt.Fprintln(out)
+}
+
+// printQuiet warns of a run whose second core was busy elsewhere: reading the
+// clock shares nothing, so it goes nearly twice as fast on two.
+func printQuiet(out io.Writer, r *results) {
+	scaled := r.median(series{"Clock", "ref", "g=1", "ns/op"}) / r.median(series{"Clock", "ref", "g=64", "ns/op"})
+	if scaled < 1.5 {
+		fmt.Fprintf(out, "The machine was not quiet: two cores read the clock %.1f times as fast as one.\n"+
+			"The columns for 64 goroutines do not count; measure again.\n", scaled)
+	}
+}
+
+func header(out io.Writer, cells ...string) {
+	line(out, cells...)
+	line(out, append([]string{"---"}, strings.Split(strings.Repeat("---: ", len(cells)-1), " ")[:len(cells)-1]...)...)
+}
+
+func line(out io.Writer, cells ...string) {
+	fmt.Fprintf(out, "| %s |\n", strings.Join(cells, " | "))
+}
+
+// figure prints about three digits.
+func figure(v float64) string {
+	switch {
+	case v < 10:
+		return number("%.2f", v)
+	case v < 100:
+		return number("%.1f", v)
+	}
+	return number("%.0f", v)
+}
+
+func ratio(v float64) string { return number("%.1f", v) }
+
+func percent(v float64) string { return number("%.0f%%", 100*v) }
+
+// number leaves a cell empty where there is nothing to say.
+func number(format string, v float64) string {
+	if math.IsNaN(v) {
+		return ""
+	}
+	return fmt.Sprintf(format, v)
+}
+
+func larger(a, b float64) float64 {
+	if math.IsNaN(b) || a > b {
+		return a
+	}
+	return b
+}

@@ -1,0 +1,164 @@
+package breaker
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed1158cd35/weir/internal/window"
+	"github.com/seed1158cd35/weir/outcome"
+)
+
+// A Breaker is a State kept in this process. Admit and Report take no lock and
+// allocate nothing while all goes well: a closed Admit is one atomic load, and
+// the report of a success writes only what a configured rule needs.
+//
+// The zero Breaker has the default Config and tells nobody. A Breaker is safe
+// for concurrent use and must not be copied.
+type Breaker struct {
+	key      string
+	cfg      Config
+	onChange func(Change)
+
+	cur atomic.Pointer[box] // nil until first needed
+
+	mu      sync.Mutex // held for changes of phase, never while calling out
+	untold  []Change
+	telling bool
+}
+
+// A box is a State that no one changes any more, with what belongs to its
+// generation.
+type box struct {
+	State
+	good *window.Counter // successes while closed; nil unless the Share rule needs them
+}
+
+// goodBuckets divides Config.Window for counting successes.
+const goodBuckets = 10
+
+// New returns a closed breaker. The key names it in changes. onChange, unless
+// nil, hears of every change of phase, one at a time and in order, outside all
+// locks: it may call the Breaker. It runs on the goroutine of a caller, so it
+// should return soon.
+func New(key string, c Config, onChange func(Change)) *Breaker {
+	return &Breaker{key: key, cfg: c.WithDefaults(), onChange: onChange}
+}
+
+// Admit decides whether a call may go through at now. Every permit must be
+// reported, whatever becomes of the attempt; one that is never used is reported
+// as canceled. On refusal it says how long to wait before asking again.
+func (b *Breaker) Admit(now time.Duration) (p Permit, wait time.Duration, ok bool) {
+	if s := b.cur.Load(); s != nil && s.Phase == Closed {
+		return Permit{Gen: s.Gen}, 0, true
+	}
+	return b.admit(now)
+}
+
+func (b *Breaker) admit(now time.Duration) (Permit, time.Duration, bool) {
+	for {
+		old := b.load()
+		if wait, refused := old.refuses(now); refused && old.Phase != Closed {
+			return Permit{}, wait, false
+		}
+		next, p, wait, ok := old.Admit(now, b.cfg)
+		if old.Phase == Closed || b.swap(now, old, next) {
+			return p, wait, ok
+		}
+	}
+}
+
+// Report counts how the attempt ended that p was given for. See State.Report.
+func (b *Breaker) Report(now time.Duration, p Permit, o outcome.Outcome) {
+	if s := b.cur.Load(); o.Class == outcome.OK && s != nil {
+		if s.good != nil && s.Gen == p.Gen {
+			s.good.Add(now, 1)
+		}
+		if s.Phase == Closed && s.InARow == 0 {
+			return // no rule needs it
+		}
+	}
+	b.report(now, p, o)
+}
+
+func (b *Breaker) report(now time.Duration, p Permit, o outcome.Outcome) {
+	for {
+		old := b.load()
+		if old.Gen != p.Gen {
+			return
+		}
+		next := old.Report(now, b.cfg, p, o, b.good(now, old, o.Class))
+		if next == old.State || b.swap(now, old, next) {
+			return
+		}
+	}
+}
+
+// good is summed for failures only. It may count successes that are a little
+// too old, while failures may be forgotten a little early: the share that the
+// breaker sees is at most the true one.
+func (b *Breaker) good(now time.Duration, s *box, class outcome.Class) int64 {
+	if s.good == nil || class == outcome.OK {
+		return 0
+	}
+	return s.good.Covering(now, b.cfg.Window)
+}
+
+// ForceOpen opens b for d, or until told otherwise if d is 0 or less. When d is
+// over the upstream is probed as usual.
+func (b *Breaker) ForceOpen(now, d time.Duration) {
+	b.force(now, func(s State) State { return s.ForceOpen(now, d) })
+}
+
+// ForceClose closes b and keeps it closed, whatever fails, until Reset or
+// ForceOpen.
+func (b *Breaker) ForceClose(now time.Duration) {
+	b.force(now, func(s State) State { return s.ForceClose(now) })
+}
+
+// Reset closes b, forgets what was counted and undoes what was forced.
+func (b *Breaker) Reset(now time.Duration) {
+	b.force(now, func(s State) State { return s.Reset(now) })
+}
+
+func (b *Breaker) force(now time.Duration, to func(State) State) {
+	for {
+		if old := b.load(); b.swap(now, old, to(old.State)) {
+			return
+		}
+	}
+}
+
+func (b *Breaker) load() *box {
+	for {
+		if s := b.cur.Load(); s != nil {
+			return s
+		}
+		b.cur.CompareAndSwap(nil, &box{good: b.counter()})
+	}
+}
+
+func (b *Breaker) counter() *window.Counter {
+	if b.cfg.Share <= 0 || b.cfg.Off {
+		return nil
+	}
+	return window.New(b.cfg.Window, goodBuckets)
+}
+
+// swap puts next in place of old unless another goroutine was first. Changes of
+// phase are made and queued under the lock, so that they are told in order; all
+// else goes without.
+func (b *Breaker) swap(now time.Duration, old *box, next State) bool {
+	if next.Phase == old.Phase && (next.Gen == old.Gen || next.Probing) {
+		return b.cur.CompareAndSwap(old, &box{State: next, good: old.good})
+	}
+	n := &box{State: next}
+	if next.Phase == Closed {
+		n.good = b.counter() // a new generation is not judged by the old one's calls
+	}
+	if !b.change(now, old, n) {
+		return false
+	}
+	b.tell()
+	return true
+}

@@ -1,0 +1,114 @@
+package breaker
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/seed1158cd35/weir/outcome"
+)
+
+// A Config says when a breaker opens and when it closes again. There are three
+// rules for opening, and any of them is enough: Failures, Consecutive and
+// Share. A rule that is 0 is not used. If all three are 0, five failures within
+// the window open the breaker; so the zero Config means 5 failures in a minute,
+// 30 seconds open, 2 good probes to close.
+type Config struct {
+	Failures int           // so many within Window open it; see above for 0
+	Window   time.Duration // how far back failures and calls are counted; 0 means 1m
+
+	// Consecutive failures open it however far apart they are: time does not
+	// lessen them, only a success does. It is the rule for upstreams that are
+	// called seldom.
+	Consecutive int
+
+	// Share is the part of the calls within Window, above 0 and up to 1, whose
+	// failure opens it, once there were MinCalls. It is the rule for upstreams
+	// that are called often, where a count would trip on noise.
+	Share    float64
+	MinCalls int // 0 means 20
+
+	Successes    int           // good probes in a row that close it; 0 means 2
+	Open         time.Duration // how long it stays open unless the upstream says; 0 means 30s
+	MaxOpen      time.Duration // longest time the upstream can ask for; 0 means 10m, or Open if that is longer
+	ProbeTimeout time.Duration // a probe not reported by then is lost; 0 means 30s
+
+	// CountThrottled makes throttled outcomes failures. Without it they only
+	// prove that the upstream lives.
+	CountThrottled bool
+
+	// Off means that nothing but ForceOpen opens it.
+	Off bool
+}
+
+// minOpen is the least that a hint can shorten Open to. An upstream that fails
+// and says "come back at once" would otherwise be probed without pause.
+const minOpen = time.Second
+
+// WithDefaults is c with every default filled in.
+func (c Config) WithDefaults() Config {
+	if c.Failures == 0 && c.Consecutive == 0 && c.Share == 0 {
+		c.Failures = 5
+	}
+	c.Window = cmp.Or(c.Window, time.Minute)
+	c.MinCalls = cmp.Or(c.MinCalls, 20)
+	c.Successes = cmp.Or(c.Successes, 2)
+	c.Open = cmp.Or(c.Open, 30*time.Second)
+	c.MaxOpen = cmp.Or(c.MaxOpen, max(10*time.Minute, c.Open))
+	c.ProbeTimeout = cmp.Or(c.ProbeTimeout, 30*time.Second)
+	return c
+}
+
+// Validate reports every mistake in c, or nil.
+func (c Config) Validate() error {
+	c = c.WithDefaults()
+	var errs []error
+	bad := func(wrong bool, field string, value any, reason string) {
+		if wrong {
+			errs = append(errs, fmt.Errorf("%s %v: %s", field, value, reason))
+		}
+	}
+	bad(c.Failures < 0, "failures", c.Failures, "must not be negative")
+	bad(c.Consecutive < 0, "consecutive", c.Consecutive, "must not be negative")
+	bad(!(c.Share >= 0 && c.Share <= 1), "share", c.Share, "must be between 0 and 1")
+	bad(c.MinCalls < 0, "min calls", c.MinCalls, "must not be negative")
+	bad(c.Successes < 0, "successes", c.Successes, "must not be negative")
+	bad(c.Window < time.Millisecond, "window", c.Window, "must be at least 1ms")
+	bad(c.Open < 0, "open", c.Open, "must not be negative")
+	bad(c.ProbeTimeout < 0, "probe timeout", c.ProbeTimeout, "must not be negative")
+	bad(c.MaxOpen < c.Open, "max open", c.MaxOpen, fmt.Sprintf("must not be under open %v", c.Open))
+	return errors.Join(errs...)
+}
+
+// openFor is how long to stay open after a failure that came with h. What the
+// upstream says about itself is believed over Open, longer or shorter, within
+// minOpen (or Open, if that is less) and MaxOpen.
+func (c Config) openFor(h outcome.Hint) time.Duration {
+	if !h.Said {
+		return c.Open
+	}
+	return min(max(h.After, min(minOpen, c.Open)), c.MaxOpen)
+}
+
+// A verdict is what an outcome says of the upstream.
+type verdict uint8
+
+const (
+	nothing verdict = iota // counts neither way
+	lives                  // it answered; counts for a probe, and neither way otherwise
+	works
+	broken
+)
+
+func (c Config) judge(class outcome.Class) verdict {
+	switch {
+	case class == outcome.OK:
+		return works
+	case class == outcome.Canceled:
+		return nothing
+	case class == outcome.Rejected, class == outcome.Throttled && !c.CountThrottled:
+		return lives
+	}
+	return broken
+}

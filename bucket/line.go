@@ -1,0 +1,160 @@
+package bucket
+
+import (
+	"math"
+	"math/bits"
+	"time"
+)
+
+// A Line is the timetable of a limit: which place of the axis is there at which
+// instant. It is a value and never changes; a pause or another rate is another
+// Line that goes on from the same place, so that every place already given away
+// keeps its worth and nothing is handed out or lost.
+//
+// One unit takes up Unit places, about as many as it takes nanoseconds at the
+// full rate. speed is places per nanosecond with 32 binary digits of fraction.
+type Line struct {
+	from   time.Duration // the line starts here; until then it stands still at place
+	place  int64
+	speed  uint64
+	full   uint64 // the speed at the configured rate
+	unit   int64
+	depth  int64 // places in a full burst
+	paused bool  // from is the end of a pause: nothing goes before it
+}
+
+// Never is the instant of what does not come.
+const Never = time.Duration(math.MaxInt64)
+
+const one = 1 << 32 // a speed of one place per nanosecond
+
+// NewLine starts a timetable at place 0. The rate must be valid.
+func NewLine(now time.Duration, r Rate) Line {
+	unit := r.interval()
+	l := Line{from: now, unit: unit, depth: unit * r.Full()}
+	l.full = speedOf(unit, r)
+	l.speed = l.full
+	return l
+}
+
+// speedOf is unit places per interval of r, rounded down.
+func speedOf(unit int64, r Rate) uint64 {
+	hi, lo := bits.Mul64(uint64(unit), uint64(r.Amount))
+	if hi>>32 > 0 {
+		return math.MaxUint64
+	}
+	hi, lo = hi<<32|lo>>32, lo<<32
+	if hi >= uint64(r.Per) {
+		return math.MaxUint64
+	}
+	q, _ := bits.Div64(hi, lo, uint64(r.Per))
+	return max(q, 1)
+}
+
+// At is the last place that is there at the instant.
+func (l *Line) At(now time.Duration) int64 {
+	if now <= l.from {
+		return l.place
+	}
+	hi, lo := bits.Mul64(uint64(now-l.from), l.speed)
+	return l.place + int64(hi<<32|lo>>32)
+}
+
+// When is the first instant at which the place is there, rounded up.
+func (l *Line) When(place int64) time.Duration {
+	if place <= l.place {
+		return l.from
+	}
+	d := uint64(place - l.place)
+	hi, lo := d>>32, d<<32
+	if hi >= l.speed {
+		return Never
+	}
+	q, rest := bits.Div64(hi, lo, l.speed)
+	if rest > 0 {
+		q++
+	}
+	if q > uint64(Never-l.from) {
+		return Never
+	}
+	return l.from + time.Duration(q)
+}
+
+// Wait is how long from now until the place may be used, 0 if it may be.
+func (l *Line) Wait(now time.Duration, place int64) time.Duration {
+	if !l.Paused(now) && l.At(now) >= place {
+		return 0
+	}
+	return max(0, l.When(place)-now)
+}
+
+// Cost is the places that n units take up. n must be within the burst.
+func (l *Line) Cost(n int64) int64 { return n * l.unit }
+
+// Full is the burst in units; a cost above it can never be met.
+func (l *Line) Full() int64 { return l.depth / l.unit }
+
+// Unit is the places of one unit, and Depth those of a full burst.
+func (l *Line) Unit() int64  { return l.unit }
+func (l *Line) Depth() int64 { return l.depth }
+
+// Paused reports whether nothing may go at the instant, whatever is there.
+func (l *Line) Paused(now time.Duration) bool { return l.paused && now < l.from }
+
+// PausedUntil is the end of the pause, if there is one at the instant.
+func (l *Line) PausedUntil(now time.Duration) (time.Duration, bool) { return l.from, l.Paused(now) }
+
+// PerSecond is the rate at which the line now runs.
+func (l *Line) PerSecond() float64 {
+	return float64(l.speed) / one * float64(time.Second) / float64(l.unit)
+}
+
+// Pause stops the line until the instant. A pause is never made shorter.
+func (l *Line) Pause(now, until time.Duration) Line {
+	next := *l
+	if until <= now || l.Paused(now) && until <= l.from {
+		return next
+	}
+	next.place, next.from, next.paused = l.At(now), until, true
+	return next
+}
+
+// Pace lets the line run at another rate, at most the configured one. It is how
+// a rate that learns is applied.
+func (l *Line) Pace(now time.Duration, perSecond float64) Line {
+	next := l.onward(now)
+	places := perSecond / float64(time.Second) * float64(l.unit) * one
+	switch {
+	case !(places > 1): // NaN too
+		next.speed = 1
+	case places >= float64(l.full):
+		next.speed = l.full
+	default:
+		next.speed = uint64(places)
+	}
+	return next
+}
+
+// Change gives the line another rate and burst. What is spoken for stays spoken
+// for, unit by unit. It reports false if the new rate lies so far from the one
+// that the line was made for (64 times faster, 65,536 times slower) that its
+// axis cannot hold it; then a new line must be made.
+func (l *Line) Change(now time.Duration, r Rate) (Line, bool) {
+	full := speedOf(l.unit, r)
+	hi, depth := bits.Mul64(uint64(l.unit), uint64(r.Full()))
+	if full > 64*one || full < one>>16 || hi > 0 || depth > uint64(longest) {
+		return *l, false
+	}
+	next := l.onward(now)
+	next.full, next.speed, next.depth = full, full, int64(depth)
+	return next, true
+}
+
+// onward is the line as it goes on from now, or from the end of its pause.
+func (l *Line) onward(now time.Duration) Line {
+	next := *l
+	if now > l.from {
+		next.place, next.from, next.paused = l.At(now), now, false
+	}
+	return next
+}

@@ -1,0 +1,62 @@
+package classify
+
+import (
+	"net/http"
+	"testing"
+	"time"
+)
+
+func FuzzResponse(f *testing.F) {
+	f.Add("POST", 429, "Retry-After", "9300000000", []byte(geminiDay), int64(1795176000))
+	f.Add("PUT", 200, "Content-Type", "application/xml", []byte(`<?xml version="1.0"?><Error><Code>InternalError</Code></Error>`), int64(0))
+	f.Add("GET", 400, "X-Amzn-Errortype", "ThrottlingException:http://x", []byte(`{"__type":"a#b"}`), int64(-1))
+	f.Add("POST", 429, "Ratelimit", `"burst";r=0;t=30`, []byte(`{"code":42908,"http":429}`), int64(1))
+	f.Add("HEAD", 503, "Content-Encoding", "gzip", []byte("\x1f\x8b\x08\x00"), int64(1))
+	f.Fuzz(func(t *testing.T, method string, status int, key, value string, body []byte, unix int64) {
+		h := make(http.Header)
+		h.Add(key, value)
+		NeedsBody(method, status, h)
+		checkPromises(t, HTTP(Response{Method: method, Status: status, Header: h, Body: body, Now: time.Unix(unix, 0)}))
+	})
+}
+
+func FuzzRetryAfter(f *testing.F) {
+	for _, s := range pieces {
+		f.Add(s, int64(1795176000))
+	}
+	f.Add("Fri, 20 Nov 2026 12:00:30 GMT, 40", int64(0))
+	f.Fuzz(func(t *testing.T, v string, unix int64) {
+		base := time.Unix(unix, 0)
+		for name, read := range map[string]func() (time.Duration, bool){
+			"retryAfter": func() (time.Duration, bool) { return retryAfter(v, base) },
+			"reset":      func() (time.Duration, bool) { return reset(v, base) },
+			"duration":   func() (time.Duration, bool) { return duration(v) },
+		} {
+			if d, ok := read(); ok && (d < 0 || d > MaxAfter) {
+				t.Errorf("%s(%q) = %v", name, v, d)
+			}
+		}
+	})
+}
+
+func FuzzStructuredField(f *testing.F) {
+	for _, s := range []string{
+		`"burst";q=100;w=60;qu="requests";pk=:cHNsZTE=:`, `"burst";r=50;t=30, "day";r=1`,
+		"limit=100, remaining=50, reset=5", "10;w=1, 50;w=60", `a;k=?1;m=@17;n=1.5`, `"a\"b"`,
+	} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		items := parseList(s)
+		if len(items) > len(s) {
+			t.Errorf("%d items out of %d bytes", len(items), len(s))
+		}
+		for _, it := range items {
+			if it.n < -999_999_999_999_999 || it.n > 999_999_999_999_999 {
+				t.Errorf("an integer beyond 15 digits: %d", it.n)
+			}
+		}
+		h := http.Header{"Ratelimit": {s}, "Ratelimit-Policy": {s}, "Ratelimit-Limit": {s}}
+		checkPromises(t, HTTP(Response{Status: 429, Header: h, Now: now}))
+	})
+}

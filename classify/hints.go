@@ -1,0 +1,91 @@
+package classify
+
+import (
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/seed1158cd35/weir/outcome"
+)
+
+// headerWait reads how long to stay away from the headers that say it. The
+// most exact is believed first; one that cannot be read is passed over.
+func headerWait(h http.Header, base time.Time) (time.Duration, bool) {
+	for _, key := range [...]string{"Retry-After-Ms", "X-Ms-Retry-After-Ms", "X-Amz-Retry-After"} {
+		if d, ok := amount(first(h, key), time.Millisecond); ok {
+			return d, true
+		}
+	}
+	return longest(h["Retry-After"], base)
+}
+
+// longest reads every line of Retry-After: of two that disagree the longer one
+// cannot be too early.
+func longest(lines []string, base time.Time) (wait time.Duration, said bool) {
+	for _, v := range lines {
+		if d, ok := retryAfter(v, base); ok {
+			wait, said = max(wait, d), true
+		}
+	}
+	return wait, said
+}
+
+// retryAfter reads seconds, a date, or both with a comma between, which is what
+// two headers become when somebody on the way merges them.
+func retryAfter(v string, base time.Time) (time.Duration, bool) {
+	if d, ok := amount(v, time.Second); ok {
+		return d, true
+	}
+	if d, ok := untilDate(v, base); ok {
+		return d, true
+	}
+	i := strings.LastIndexByte(v, ',')
+	if i < 0 {
+		return 0, false
+	}
+	a, okA := untilDate(v[:i], base)
+	if !okA {
+		a, okA = amount(v[:i], time.Second)
+	}
+	b, okB := amount(v[i+1:], time.Second)
+	if !okA || !okB {
+		return 0, false
+	}
+	return max(a, b), true
+}
+
+// untilDate is the time from base to an HTTP date in any of its three forms.
+func untilDate(v string, base time.Time) (time.Duration, bool) {
+	t, err := http.ParseTime(strings.TrimSpace(v))
+	if err != nil {
+		return 0, false
+	}
+	return until(t, base)
+}
+
+// exhausted is when the last of the limits that have nothing left comes back.
+// GitHub's primary limits are one case where nothing else says it.
+func exhausted(levels []outcome.Level) (wait time.Duration, said bool) {
+	for _, l := range levels {
+		if l.Remaining == 0 && l.Reset > 0 {
+			wait, said = max(wait, l.Reset), true
+		}
+	}
+	return wait, said
+}
+
+// advise adds what the upstream says about trying again, which is believed over
+// what status and code suggest: an answer that asks to be tried again is not
+// the caller's fault, and one that asks not to be is still its failure.
+func advise(o outcome.Outcome, v verdict, h http.Header) outcome.Outcome {
+	switch should := first(h, "X-Should-Retry"); {
+	case v.never, strings.EqualFold(should, "false"):
+		o.Hint.Advice = outcome.NotAgain
+	case strings.EqualFold(should, "true"):
+		o.Hint.Advice = outcome.Again
+		if !o.Retryable() {
+			o.Class = outcome.Failed
+		}
+	}
+	return o
+}

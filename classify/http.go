@@ -1,0 +1,112 @@
+package classify
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/seed1158cd35/weir/outcome"
+)
+
+// A Response is what HTTP looks at. Nothing in it is changed or kept, except
+// that strings of the outcome may share memory with Header.
+type Response struct {
+	// Method is the request's. With HEAD there is no body to look at, and
+	// only PUT and POST are answered with an error inside a 200.
+	Method string
+
+	Status int
+
+	// Reason is the status line's text after the code; empty in HTTP/2. It
+	// is all that tells S3's throttling of a HEAD from an outage.
+	Reason string
+
+	// Header has canonical keys, as net/http delivers them; nil means none.
+	Header http.Header
+
+	// Body is a prefix of the body, nil if none was read. At most MaxBody
+	// bytes of it are looked at.
+	Body []byte
+
+	// Now is the wall clock when the answer came. It is used for hints that
+	// are dates, when the answer has no Date of its own.
+	Now time.Time
+}
+
+// HTTP classifies an answer. A plain 200 costs a few look-ups in the header
+// and no allocation.
+func HTTP(r Response) outcome.Outcome {
+	if r.Status < 100 || r.Status >= 400 {
+		return failure(&r, readDetail(&r))
+	}
+	if d, ok := errorInside(&r); ok {
+		return failure(&r, d)
+	}
+	o := outcome.Outcome{Class: outcome.OK}
+	if reportsLimits(r.Header) {
+		base := r.base()
+		o.Hint.Limits = append(standardLevels(r.Header, base), vendorLevels(r.Header, base)...)
+	}
+	return o
+}
+
+func failure(r *Response, d detail) outcome.Outcome {
+	code, v := judge(r, &d)
+	base := r.base()
+	o := outcome.Outcome{Class: v.class, Code: code, Undone: v.undone}
+	standard := standardLevels(r.Header, base)
+	o.Hint.Limits = append(standard, vendorLevels(r.Header, base)...)
+	o.Hint.Quota = v.quota
+	o.Hint.After, o.Hint.Said = headerWait(r.Header, base)
+	if !o.Hint.Said {
+		o.Hint.After, o.Hint.Said = bodyWait(v, &d, base)
+	}
+	if !o.Hint.Said && v.class == outcome.Throttled && !v.quota {
+		o.Hint.After, o.Hint.Said = exhausted(standard)
+	}
+	return advise(o, v, r.Header)
+}
+
+// judge finds the upstream's word for what happened and what follows from it.
+// A known code is more exact than any status.
+func judge(r *Response, d *detail) (code string, v verdict) {
+	code, v, known := pick(d.codes)
+	if !known {
+		v = byStatus(r)
+	}
+	if code == "" {
+		code = strconv.Itoa(r.Status)
+	}
+	if r.Status == 503 && r.saysWhen() {
+		v = unavailable(v)
+	}
+	if v.class == outcome.Throttled && daily(code, d) {
+		v.quota = true
+	}
+	return code, v
+}
+
+// base is the instant that dates in the answer are counted from: the answer's
+// own Date, so that a wrong clock at either end cancels out.
+func (r *Response) base() time.Time {
+	if v := first(r.Header, "Date"); v != "" {
+		if t, err := http.ParseTime(v); err == nil {
+			return t
+		}
+	}
+	return r.Now
+}
+
+// saysWhen reports whether there is a Retry-After that can be read.
+func (r *Response) saysWhen() bool {
+	_, ok := longest(r.Header["Retry-After"], r.base())
+	return ok
+}
+
+// first is Header.Get without the canonicalisation.
+func first(h http.Header, canonical string) string {
+	if v := h[canonical]; len(v) > 0 {
+		return v[0]
+	}
+	return ""
+}

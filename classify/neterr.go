@@ -1,0 +1,155 @@
+package classify
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"syscall"
+
+	"github.com/seed1158cd35/weir/outcome"
+)
+
+// Error classifies what a call returned as its error; nil is OK. ctx is the
+// caller's own context, not one that was made for the attempt: if it has ended,
+// the caller has left, and whatever the error says is no evidence against the
+// upstream. An [outcome.Classifier] among the wrapped errors answers for itself,
+// even then: it comes from an answer that did arrive.
+//
+// The code is one of a few stable words: "canceled", "timeout",
+// "connection refused", "connection reset", "broken pipe", "eof",
+// "no such host", "dns", "unreachable", "dial", "tls", "refused stream",
+// "goaway", "connection lost", "closed"; or "error" for one that is not known, which
+// is Unknown.
+func Error(ctx context.Context, err error) outcome.Outcome {
+	if err == nil {
+		return outcome.Outcome{Class: outcome.OK}
+	}
+	if c, ok := errors.AsType[outcome.Classifier](err); ok {
+		return sane(c.Outcome())
+	}
+	if ctx.Err() != nil {
+		return outcome.Outcome{Class: outcome.Canceled, Code: "canceled"}
+	}
+	return network(err)
+}
+
+// sane holds a foreign outcome to what this package promises of its own.
+func sane(o outcome.Outcome) outcome.Outcome {
+	o.Hint.After = clamp(o.Hint.After)
+	return o
+}
+
+// network judges an error of a call whose caller is still waiting.
+func network(err error) outcome.Outcome {
+	code := errorCode(err)
+	switch code {
+	case "":
+		return outcome.Outcome{Class: outcome.Unknown, Code: "error"}
+	case "canceled":
+		// Something between the caller and the upstream gave up, a hedge or
+		// another layer. That is no proof of a fault upstream.
+		return outcome.Outcome{Class: outcome.Unknown, Code: code, Undone: neverSent(err)}
+	}
+	return outcome.Outcome{Class: outcome.Failed, Code: code, Undone: neverSent(err)}
+}
+
+// errorCode tries the most exact kinds first: a DNS failure or a refusal is
+// wrapped in the error of the dial that it ended.
+func errorCode(err error) string {
+	if code := dnsCode(err); code != "" {
+		return code
+	}
+	for _, k := range kinds {
+		if errors.Is(err, k.err) {
+			return k.code
+		}
+	}
+	if code := errnoCode(err); code != "" {
+		return code
+	}
+	if code := http2Code(err); code != "" {
+		return code
+	}
+	if timedOut(err) {
+		return "timeout"
+	}
+	if isTLS(err) {
+		return "tls"
+	}
+	if dialing(err) {
+		return "dial"
+	}
+	return ""
+}
+
+var kinds = [...]struct {
+	err  error
+	code string
+}{
+	{context.DeadlineExceeded, "timeout"},
+	{os.ErrDeadlineExceeded, "timeout"},
+	{context.Canceled, "canceled"},
+	{syscall.ECONNREFUSED, "connection refused"},
+	{syscall.ECONNRESET, "connection reset"},
+	{syscall.ECONNABORTED, "connection reset"},
+	{syscall.EPIPE, "broken pipe"},
+	{syscall.ETIMEDOUT, "timeout"},
+	{syscall.EHOSTUNREACH, "unreachable"},
+	{syscall.ENETUNREACH, "unreachable"},
+	{io.ErrUnexpectedEOF, "eof"},
+	{io.EOF, "eof"},
+	{net.ErrClosed, "closed"},
+}
+
+// errnoCode knows the numbers that Windows uses in place of the names above.
+func errnoCode(err error) string {
+	errno, ok := errors.AsType[syscall.Errno](err)
+	if !ok {
+		return ""
+	}
+	switch errno {
+	case 10061:
+		return "connection refused"
+	case 10053, 10054:
+		return "connection reset"
+	case 10060:
+		return "timeout"
+	case 10051, 10065:
+		return "unreachable"
+	}
+	return ""
+}
+
+func dnsCode(err error) string {
+	e, ok := errors.AsType[*net.DNSError](err)
+	switch {
+	case !ok:
+		return ""
+	case e.IsNotFound:
+		return "no such host"
+	case e.IsTimeout:
+		return "timeout"
+	}
+	return "dns"
+}
+
+func timedOut(err error) bool {
+	e, ok := errors.AsType[net.Error](err)
+	return ok && e.Timeout()
+}
+
+// neverSent reports whether it is certain that no request reached the upstream.
+func neverSent(err error) bool {
+	_, dns := errors.AsType[*net.DNSError](err)
+	return dns || dialing(err) || inHandshake(err) || refusedStream(err) ||
+		errors.Is(err, syscall.ECONNREFUSED)
+}
+
+// dialing reports whether the connection was never made, to the upstream
+// or to a proxy on the way to it.
+func dialing(err error) bool {
+	e, ok := errors.AsType[*net.OpError](err)
+	return ok && (e.Op == "dial" || e.Op == "proxyconnect" || e.Op == "socks connect")
+}

@@ -1,0 +1,121 @@
+package classify
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/seed1158cd35/weir/outcome"
+)
+
+// Rules overrule the class of answers and errors, for an upstream that means
+// something else by a status or a code than most do. An entry is a status
+// ("429") or a code as it stands in Outcome.Code ("SlowDown", "connection
+// reset"), spelt exactly; a code is stronger than a status. The zero Rules
+// change nothing.
+type Rules struct {
+	Throttled []string // refused for rate and not done: safe to repeat
+	Failed    []string // worth repeating where the operation may be repeated
+	Rejected  []string // never worth repeating
+}
+
+// Validate reports every entry that cannot work.
+func (r Rules) Validate() error {
+	var errs []error
+	seen := make(map[string]string)
+	for _, l := range r.lists() {
+		for i, entry := range l.entries {
+			field := fmt.Sprintf("%s[%d] %q", l.name, i, entry)
+			if err := checkEntry(entry); err != nil {
+				errs = append(errs, fmt.Errorf("%s: %w", field, err))
+			}
+			if before, dup := seen[entry]; dup {
+				errs = append(errs, fmt.Errorf("%s: is in %s already", field, before))
+			}
+			seen[entry] = l.name
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func checkEntry(s string) error {
+	if s == "" || strings.TrimSpace(s) != s {
+		return errors.New("must be a status or a code, with no space around it")
+	}
+	if n, err := strconv.Atoi(s); err == nil && len(s) <= 3 && (n < 200 || n > 599) {
+		return errors.New("a status must be from 200 to 599")
+	}
+	return nil
+}
+
+type ruleList struct {
+	name    string
+	class   outcome.Class
+	entries []string
+}
+
+func (r *Rules) lists() [3]ruleList {
+	return [...]ruleList{
+		{"rejected", outcome.Rejected, r.Rejected},
+		{"throttled", outcome.Throttled, r.Throttled},
+		{"failed", outcome.Failed, r.Failed},
+	}
+}
+
+// HTTP is the function HTTP under these rules.
+func (r Rules) HTTP(resp Response) outcome.Outcome { return r.Apply(HTTP(resp), resp.Status) }
+
+// Error is the function Error under these rules.
+func (r Rules) Error(ctx context.Context, err error) outcome.Outcome {
+	return r.Apply(Error(ctx, err), 0)
+}
+
+// Apply gives o the class that the rules have for its code, or else for the
+// status, which is 0 if there was none. A caller that left stays one. Hints
+// stay, except that what is rejected by rule does not ask to be tried again.
+func (r Rules) Apply(o outcome.Outcome, status int) outcome.Outcome {
+	if r.empty() || o.Class == outcome.Canceled {
+		return o
+	}
+	class, ok := r.class(o.Code)
+	if !ok && status > 0 {
+		class, ok = r.class(strconv.Itoa(status))
+	}
+	if !ok || class == o.Class {
+		return o
+	}
+	return become(o, class, status)
+}
+
+func (r *Rules) empty() bool {
+	return len(r.Throttled) == 0 && len(r.Failed) == 0 && len(r.Rejected) == 0
+}
+
+func (r *Rules) class(entry string) (outcome.Class, bool) {
+	if entry == "" {
+		return 0, false
+	}
+	for _, l := range r.lists() {
+		if slices.Contains(l.entries, entry) {
+			return l.class, true
+		}
+	}
+	return 0, false
+}
+
+// become changes the class. What proved that nothing was done proves it no
+// longer, once the answer is said to mean something else.
+func become(o outcome.Outcome, class outcome.Class, status int) outcome.Outcome {
+	if o.Code == "" && status > 0 {
+		o.Code = strconv.Itoa(status)
+	}
+	o.Undone = class == outcome.Throttled || o.Undone && o.Class != outcome.Throttled
+	o.Class = class
+	if class == outcome.Rejected && o.Hint.Advice == outcome.Again {
+		o.Hint.Advice = outcome.Unsaid
+	}
+	return o
+}

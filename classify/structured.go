@@ -1,0 +1,97 @@
+package classify
+
+import (
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/seed1158cd35/weir/outcome"
+)
+
+// structuredLevels reads RateLimit and RateLimit-Policy as IETF drafts 08 to 10
+// define them, and the dictionary of draft 07. A limit and its policy are
+// matched by name; a policy alone is a level of which nothing is said but its size.
+func structuredLevels(h http.Header) []outcome.Level {
+	lines := h["Ratelimit"]
+	policies := h["Ratelimit-Policy"]
+	if lines == nil && policies == nil {
+		return nil
+	}
+	items := parseList(strings.Join(lines, ", "))
+	levels := dictionaryLevel(items)
+	for _, it := range items {
+		if it.named() {
+			levels = append(levels, it.level())
+		}
+	}
+	for _, p := range parseList(strings.Join(policies, ", ")) {
+		if p.named() {
+			levels = addPolicy(levels, p)
+		}
+	}
+	return levels
+}
+
+func (it item) level() outcome.Level {
+	l := outcome.Level{Name: it.text, Remaining: -1}
+	if n, ok := it.count("r"); ok {
+		l.Remaining = n
+	}
+	l.Reset = it.seconds("t")
+	return l
+}
+
+func addPolicy(levels []outcome.Level, p item) []outcome.Level {
+	for i := range levels {
+		if l := &levels[i]; l.Name == p.text {
+			l.Limit, _ = p.count("q")
+			l.Window = p.seconds("w")
+			return levels
+		}
+	}
+	l := outcome.Level{Name: p.text, Remaining: -1, Window: p.seconds("w")}
+	l.Limit, _ = p.count("q")
+	return append(levels, l)
+}
+
+// dictionaryLevel reads draft 07: "limit=100, remaining=50, reset=5".
+func dictionaryLevel(items []item) []outcome.Level {
+	l, ok := outcome.Level{Remaining: -1}, false
+	for _, it := range items {
+		n := max(it.n, 0)
+		switch {
+		case it.kind != kindInteger:
+		case it.key == "limit":
+			l.Limit, ok = n, true
+		case it.key == "remaining":
+			l.Remaining, ok = n, true
+		case it.key == "reset":
+			l.Reset, ok = scale(float64(n), time.Second), true
+		}
+	}
+	if !ok {
+		return nil
+	}
+	return []outcome.Level{l}
+}
+
+// quotaPolicy finds the window of a limit that the drafts up to 06 put behind
+// the number: in "RateLimit-Limit: 100, 100;w=60" or in RateLimit-Policy.
+func quotaPolicy(l outcome.Level, h http.Header) outcome.Level {
+	for _, key := range [...]string{"Ratelimit-Limit", "Ratelimit-Policy"} {
+		for _, it := range parseList(strings.Join(h[key], ", ")) {
+			if it.kind == kindInteger && it.n == l.Limit && l.Window == 0 {
+				l.Window = it.seconds("w")
+			}
+		}
+	}
+	return l
+}
+
+// leading cuts what may follow the number in RateLimit-Limit.
+func leading(v string) string {
+	if i := strings.IndexAny(v, ",;"); i >= 0 {
+		return v[:i]
+	}
+	return v
+}

@@ -1,0 +1,227 @@
+package weir
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/seed1158cd35/weir/bucket"
+	"github.com/seed1158cd35/weir/outcome"
+	"github.com/seed1158cd35/weir/retry"
+)
+
+// Do makes a call under the upstream's policy: it waits for its turn, calls fn,
+// and calls it again where that is worth it and safe. fn is given a context that
+// ends with the attempt's timeout.
+//
+// The error is that of the last attempt: as it is if weir had nothing to do with
+// it, in a *retry.GaveUpError if there could have been another attempt but is
+// none. If no attempt was made at all it is a *Refusal, or the cause of ctx's
+// end. An error that implements outcome.Classifier says itself what it means.
+func Do[T any](ctx context.Context, u *Upstream, c Call, fn func(context.Context) (T, error)) (T, error) {
+	r := run{u: u, call: c}
+	r.begin(ctx)
+	for {
+		v, a, err := once(&r, fn)
+		if !r.again(a, err) {
+			return v, r.err
+		}
+	}
+}
+
+// once makes one attempt, or none if the gates refuse it. What fn leaves behind
+// is reported on every path, a panic included.
+func once[T any](r *run, fn func(context.Context) (T, error)) (v T, a *attempt, err error) {
+	if a, err = r.admit(); err != nil {
+		return v, nil, err
+	}
+	r.outcome = outcome.Outcome{Class: outcome.Canceled} // what a panic reports
+	defer r.report(a)
+	v, err = fn(a)
+	r.outcome = r.classify(err)
+	return v, a, err
+}
+
+// A run is a call on its way: what Do and Transport keep between attempts.
+type run struct {
+	u      *Upstream
+	live   *live
+	plan   *plan
+	call   Call
+	ctx    context.Context
+	nested bool // an attempt of a weir further out
+
+	start    time.Duration
+	deadline time.Duration // for the whole call
+	now      time.Duration // the latest instant that was looked at
+	attempts int
+	prev     time.Duration // the wait before the present attempt
+	paid     retry.Receipt // for the present attempt
+	waited   time.Duration
+	outcome  outcome.Outcome
+	last     error // of the last attempt
+	err      error // what the caller gets
+}
+
+func (r *run) begin(ctx context.Context) {
+	u := r.u
+	r.ctx, r.live = ctx, u.live.Load()
+	r.plan = r.live.plan(r.call.Operation)
+	r.nested = within(ctx)
+	r.start = u.clock.Now()
+	r.now, r.deadline = r.start, bucket.Never
+	if at, ok := u.clock.Deadline(ctx); ok {
+		r.deadline = at
+	}
+	if t := r.live.policy.Timeouts.Call; t > 0 {
+		r.deadline = min(r.deadline, r.start+t)
+	}
+	r.live.purse.Call(r.start)
+}
+
+// admit passes the gates for one attempt.
+func (r *run) admit() (*attempt, error) {
+	if r.ctx.Err() != nil {
+		return nil, context.Cause(r.ctx)
+	}
+	a := &attempt{clock: r.u.clock, parent: r.ctx, deadline: r.deadline}
+	a.begin(r.u, r.plan, r.call.ID)
+	a.attempt = r.attempts + 1
+	err := a.admit(r.ctx, r.now, r.deadline, &r.call)
+	r.waited += a.waited
+	if err != nil {
+		return nil, err
+	}
+	r.attempts++
+	if t := r.live.policy.Timeouts.Attempt; t > 0 {
+		a.deadline = min(r.deadline, a.sent+t)
+	}
+	return a, nil
+}
+
+// report ends an attempt: every gate hears of it.
+func (r *run) report(a *attempt) {
+	a.end()
+	r.now = r.u.clock.Now()
+	a.Permit.report(r.now, &r.outcome)
+}
+
+func (r *run) classify(err error) outcome.Outcome {
+	if err == nil {
+		return outcome.Outcome{Class: outcome.OK}
+	}
+	return r.live.policy.Classify.Error(r.ctx, err)
+}
+
+// again decides what follows an attempt, and waits if it is another one. If it
+// says no, r.err is what the caller gets.
+func (r *run) again(a *attempt, err error) bool {
+	if a == nil {
+		r.refused(err)
+		return false
+	}
+	r.last = err
+	if r.outcome.Class == outcome.OK {
+		r.live.purse.Success(r.now, r.paid)
+		r.done(err)
+		return false
+	}
+	d := r.decide()
+	if !d.Again {
+		r.giveUp(d)
+		return false
+	}
+	return r.pauseBefore(d)
+}
+
+// decide asks retry, and then the purse that pays for it.
+func (r *run) decide() retry.Decision {
+	c := r.plan.retry
+	if r.nested {
+		c.Attempts = 1
+	}
+	d := c.Decide(retry.Attempt{
+		Number: r.attempts, Outcome: r.outcome, Safe: r.call.Safe, Prev: r.prev,
+		Bounded: r.deadline != bucket.Never, Left: r.deadline - r.now,
+	}, r.u.options.Rand)
+	if !d.Again {
+		return d
+	}
+	o := r.outcome // a copy, so that r need not be on the heap
+	paid, ok := r.live.purse.Retry(r.now, &o)
+	if !ok {
+		return retry.Decision{Why: retry.ErrBudget}
+	}
+	r.paid = paid
+	return d
+}
+
+// pauseBefore waits for the next attempt.
+func (r *run) pauseBefore(d retry.Decision) bool {
+	if r.u.options.Events.Retried != nil {
+		tell(r.u.options.Events.Retried, Retried{r.subject(), r.attempts, r.outcome, r.last, d.After})
+	}
+	before := r.now
+	err := r.u.clock.Sleep(r.ctx, d.After)
+	r.now, r.prev = r.u.clock.Now(), d.After
+	r.waited += r.now - before
+	if err == nil {
+		return true
+	}
+	r.live.purse.Unspent(r.now, r.paid)
+	r.outcome.Class = outcome.Canceled
+	r.done(r.gaveUp(err, 0))
+	return false
+}
+
+// refused ends a call for which there was no permit: before its first attempt
+// with the refusal itself, later with the last attempt's error and the refusal
+// as the reason why there is no other.
+func (r *run) refused(err error) {
+	if r.attempts == 0 {
+		if r.ctx.Err() != nil {
+			r.outcome.Class = outcome.Canceled
+		}
+		r.finish(err, true)
+		return
+	}
+	r.live.purse.Unspent(r.u.clock.Now(), r.paid)
+	r.tellGaveUp(err)
+	r.finish(r.gaveUp(err, 0), true)
+}
+
+func (r *run) giveUp(d retry.Decision) {
+	plain := r.outcome.Class == outcome.Canceled ||
+		r.attempts == 1 && (errors.Is(d.Why, retry.ErrNotRetryable) || r.nested)
+	if plain {
+		r.done(r.last)
+		return
+	}
+	r.tellGaveUp(d.Why)
+	r.done(r.gaveUp(d.Why, d.After))
+}
+
+func (r *run) tellGaveUp(why error) {
+	if r.u.options.Events.GaveUp != nil {
+		tell(r.u.options.Events.GaveUp, GaveUp{r.subject(), r.attempts, r.outcome, why, r.last})
+	}
+}
+
+func (r *run) gaveUp(why error, wait time.Duration) error {
+	return &retry.GaveUpError{
+		Upstream: r.u.name, Operation: r.plan.name, Attempts: r.attempts, Elapsed: r.now - r.start,
+		Wait: wait, Why: why, Last: r.last, Outcome: r.outcome,
+	}
+}
+
+func (r *run) done(err error) { r.finish(err, false) }
+
+func (r *run) finish(err error, refused bool) {
+	r.err = err
+	if r.u.options.Events.Done != nil {
+		now := max(r.now, r.start+r.waited)
+		tell(r.u.options.Events.Done, Done{r.subject(), r.attempts, r.outcome.Class, refused, now - r.start, r.waited})
+	}
+}
+
+func (r *run) subject() Subject { return Subject{r.u.name, r.plan.name, r.call.ID} }

@@ -1,0 +1,139 @@
+package weir
+
+import (
+	"time"
+
+	"github.com/seed1158cd35/weir/breaker"
+	"github.com/seed1158cd35/weir/outcome"
+)
+
+// Events hears what happens to calls; a nil function is not called. The
+// functions run on the goroutine of the call, so they should return soon; one
+// that panics is ignored. Nothing that observes can fail a call.
+type Events struct {
+	Decided func(Decided)      // a gate's answer to one attempt
+	Ended   func(Ended)        // an attempt and its outcome
+	Retried func(Retried)      // another attempt will be made
+	GaveUp  func(GaveUp)       // none will, although the call has failed
+	Done    func(Done)         // a call, all its attempts taken together
+	Breaker func(BreakerEvent) // a breaker changed its phase
+	Paused  func(PauseEvent)   // a hint stops all callers of some limits
+	Paced   func(PaceEvent)    // a rate that learns has changed
+}
+
+// A Subject says whose event it is.
+type Subject struct {
+	Upstream  string
+	Operation string
+	ID        string // Call.ID
+}
+
+// Decided is one decision about one attempt.
+type Decided struct {
+	Subject
+	Refusal *Refusal      // nil if the attempt may be made
+	Limit   string        // the limit that made it wait or said no; "" if it was none
+	Waited  time.Duration // for its turn
+}
+
+// Ended is the end of an attempt.
+type Ended struct {
+	Subject
+	Attempt int // from 1
+	Outcome outcome.Outcome
+	Took    time.Duration // from the permit to the outcome
+}
+
+// Retried says that an attempt failed and another follows.
+type Retried struct {
+	Subject
+	Attempt int // the one that failed
+	Outcome outcome.Outcome
+	Err     error
+	After   time.Duration // the wait before the next
+}
+
+// GaveUp says that a call failed for good.
+type GaveUp struct {
+	Subject
+	Attempts int
+	Outcome  outcome.Outcome // of the last attempt
+	Why      error           // one of retry's Err values, or a *Refusal
+	Err      error           // what the last attempt returned; nil if it was an answer
+}
+
+// Done is the end of a call.
+type Done struct {
+	Subject
+	Attempts int
+	Class    outcome.Class // of the last attempt; unknown if none was made
+	Refused  bool          // no attempt was made, or the last one was not allowed
+	Took     time.Duration
+	Waited   time.Duration // of that, for turns and between attempts
+}
+
+// A BreakerEvent is a breaker's change of phase.
+type BreakerEvent struct {
+	Upstream string
+	breaker.Change
+	For time.Duration // until it may change again; 0 if it is closed
+}
+
+// A PauseEvent says that nobody may call until the pause is over.
+type PauseEvent struct {
+	Subject
+	Limit string // "" if the operation has no limit
+	Key   string
+	Hint  time.Duration // what the upstream asked for
+	For   time.Duration // what it gets
+	Code  string        // the upstream's word for the reason
+}
+
+// A PaceEvent is a new rate.
+type PaceEvent struct {
+	Subject
+	Limit     string
+	Key       string
+	PerSecond float64
+	Class     outcome.Class // throttled if the rate was cut
+}
+
+// tell calls an event function, if there is one, and survives it.
+func tell[E any](f func(E), e E) {
+	if f == nil {
+		return
+	}
+	defer func() { _ = recover() }()
+	f(e)
+}
+
+// Tee is events told to all of several listeners.
+func Tee(all ...Events) Events {
+	return Events{
+		Decided: tee(all, func(e Events) func(Decided) { return e.Decided }),
+		Ended:   tee(all, func(e Events) func(Ended) { return e.Ended }),
+		Retried: tee(all, func(e Events) func(Retried) { return e.Retried }),
+		GaveUp:  tee(all, func(e Events) func(GaveUp) { return e.GaveUp }),
+		Done:    tee(all, func(e Events) func(Done) { return e.Done }),
+		Breaker: tee(all, func(e Events) func(BreakerEvent) { return e.Breaker }),
+		Paused:  tee(all, func(e Events) func(PauseEvent) { return e.Paused }),
+		Paced:   tee(all, func(e Events) func(PaceEvent) { return e.Paced }),
+	}
+}
+
+func tee[E any](all []Events, pick func(Events) func(E)) func(E) {
+	var fs []func(E)
+	for _, e := range all {
+		if f := pick(e); f != nil {
+			fs = append(fs, f)
+		}
+	}
+	if len(fs) == 0 {
+		return nil
+	}
+	return func(e E) {
+		for _, f := range fs {
+			tell(f, e)
+		}
+	}
+}

@@ -1,0 +1,26 @@
+package weir
+
+import (
+	"context"
+
+	"github.com/seed1158cd35/weir/outcome"
+)
+
+// A Gate is whatever else can refuse an attempt, beside the breaker and the
+// limits that every upstream has. It is asked after them, in order.
+type Gate interface {
+	// Admit asks for one attempt, and may wait for it while ctx lasts. It
+	// returns what is to hear of the outcome, exactly once (nil if nothing is),
+	// or why there is no permit: a *Refusal, as a rule.
+	Admit(ctx context.Context, c Call) (report func(outcome.Outcome), err error)
+}
+
+// A Call is one call as its policy needs to know it. The zero Call costs one
+// request, belongs to the default operation and is not safe to repeat.
+type Call struct {
+	Operation string
+	Keys      map[string]string // the values of scopes: {"tenant": "acme"}
+	Cost      map[string]int64  // by unit; a request is 1 unless it is named here
+	Safe      bool              // repeating it does no harm, even if it was done already
+	ID        string            // correlation id, for events and logs
+}

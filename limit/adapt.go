@@ -1,0 +1,39 @@
+package limit
+
+import (
+	"time"
+
+	"github.com/seed1158cd35/weir/adaptive"
+	"github.com/seed1158cd35/weir/outcome"
+)
+
+// learn tells the limiter's rate how an attempt of n units ended, if it is one
+// that learns, and says which rate is in force if that changed.
+func (m *Limiter) learn(now, sent time.Duration, l *Limit, class outcome.Class, n int64) (rate float64, changed bool) {
+	k := m.rate.Load()
+	if k == nil {
+		k = adaptive.NewController(now, l.Adaptive, l.PerSecond())
+		if !m.rate.CompareAndSwap(nil, k) {
+			k = m.rate.Load()
+		}
+	}
+	if rate, changed = k.Report(now, sent, class, n); changed {
+		m.Pace(now, rate)
+	}
+	return rate, changed
+}
+
+// Learn tells every charge's rate that learns how the attempt ended which was
+// sent at sent. Each rate that changed is passed to changed.
+func (p *Permit) Learn(now, sent time.Duration, class outcome.Class, changed func(c Charge, rate float64)) {
+	for i := range p.n {
+		e := p.at(i)
+		l := e.Registry.Limit()
+		if !l.Adaptive.On || e.limiter == nil {
+			continue
+		}
+		if rate, ok := e.limiter.learn(now, sent, l, class, e.Cost); ok && changed != nil {
+			changed(e.Charge, rate)
+		}
+	}
+}

@@ -1,0 +1,142 @@
+package limit
+
+import (
+	"time"
+
+	"github.com/seed1158cd35/weir/bucket"
+)
+
+// Pause stops everyone who takes from the limiter, those who wait for their turn
+// included, until the instant. It never shortens a pause.
+func (m *Limiter) Pause(now, until time.Duration) {
+	if m.roll != nil {
+		m.roll.pause(now, until)
+		return
+	}
+	m.redraw(func(l *bucket.Line) (bucket.Line, bool) { return l.Pause(now, until), true })
+}
+
+// Pace lets the limiter run at another rate from now on, at most the configured
+// one. Rolling limits have no pace.
+func (m *Limiter) Pace(now time.Duration, perSecond float64) {
+	if m.roll == nil {
+		m.redraw(func(l *bucket.Line) (bucket.Line, bool) { return l.Pace(now, perSecond), true })
+	}
+}
+
+// Set gives the limiter another rate and burst, or another amount and period if
+// it is rolling. What has been taken stays taken and what was left stays left,
+// up to the new burst. It reports false if the change is beyond what a limiter
+// can bear (see bucket.Line.Change; or another shape), and then nothing changed.
+func (m *Limiter) Set(now time.Duration, l Limit) bool {
+	if (m.roll != nil) != (l.Shape == Rolling) || l.Validate() != nil {
+		return false
+	}
+	if m.roll != nil {
+		m.roll.set(now, l.window())
+		return true
+	}
+	m.settleBurst(now)
+	if !m.redraw(func(old *bucket.Line) (bucket.Line, bool) { return old.Change(now, l.Rate) }) {
+		return false
+	}
+	if m.rate.Store(nil); l.Adaptive.On {
+		m.Pace(now, l.Adaptive.WithDefaults(l.PerSecond()).Start)
+	}
+	return true
+}
+
+// settleBurst books what a full bucket has let pass by, so that a larger burst
+// begins with what was there and fills at the rate.
+func (m *Limiter) settleBurst(now time.Duration) {
+	for {
+		line, booked := m.line.Load(), m.booked.Load()
+		low := line.At(now) - line.Depth()
+		if booked >= low || m.booked.CompareAndSwap(booked, low) {
+			return
+		}
+	}
+}
+
+func (m *Limiter) redraw(next func(*bucket.Line) (bucket.Line, bool)) bool {
+	for {
+		old := m.line.Load()
+		line, ok := next(old)
+		if !ok {
+			return false
+		}
+		if line == *old || m.line.CompareAndSwap(old, &line) {
+			return true
+		}
+	}
+}
+
+// Look says what the limiter looks like, and takes nothing.
+func (m *Limiter) Look(now time.Duration) Level {
+	if m.roll != nil {
+		return m.roll.look(now)
+	}
+	line := m.line.Load()
+	at, booked := line.At(now), m.booked.Load()
+	if booked == retired {
+		booked = at - line.Depth()
+	}
+	left := at - max(booked, at-line.Depth())
+	if s := m.spare.Load(); s != nil {
+		left += s.Left(at, at-line.Depth())
+	}
+	if c := m.crowd.Load(); c != nil {
+		left += c.held(line, at)
+	}
+	v := Level{
+		Left:      min(max(0, left/line.Unit()), line.Full()),
+		Full:      line.Full(),
+		PerSecond: line.PerSecond(),
+		Reset:     max(0, line.When(booked+line.Depth())-now),
+	}
+	if until, ok := line.PausedUntil(now); ok {
+		v.Paused = until - now
+	}
+	return v
+}
+
+// retire takes a limiter out of use if it is full, so that forgetting it forgets
+// nothing but a rate that was learnt long ago. Whoever still holds it is refused and must
+// look the key up again; see Retired.
+func (m *Limiter) retire(now time.Duration) bool {
+	if m.roll != nil {
+		return m.roll.retire(now)
+	}
+	line, booked := m.line.Load(), m.booked.Load()
+	if line.Paused(now) || booked == retired || booked > line.At(now)-line.Depth() {
+		return false
+	}
+	return m.booked.CompareAndSwap(booked, retired)
+}
+
+// Retired reports whether the limiter has been evicted from its registry.
+func (m *Limiter) Retired() bool {
+	if m.roll != nil {
+		return m.roll.retired()
+	}
+	return m.booked.Load() == retired
+}
+
+// close takes a limiter out of use whatever it holds.
+func (m *Limiter) close() {
+	if m.roll != nil {
+		m.roll.change(func(s rollState) (rollState, bool) { s.gone = true; return s, true })
+		return
+	}
+	m.booked.Store(retired)
+	m.spare.Store(nil)
+}
+
+// drain empties a limiter.
+func (m *Limiter) drain(now time.Duration) {
+	if m.roll != nil {
+		m.roll.take(now, m.roll.state.Load().window.Amount, 0)
+		return
+	}
+	m.booked.Store(m.line.Load().At(now))
+}

@@ -1,0 +1,158 @@
+// Package limit holds callers to limits: it is where the arithmetic of package
+// bucket meets many goroutines, many keys and several limits at once.
+//
+// A Limiter is the live state of one limit for one key, lock-free. A Registry
+// makes limiters by key. A Permit takes several of them for one call, all or
+// none.
+package limit
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/seed1158cd35/weir/adaptive"
+	"github.com/seed1158cd35/weir/bucket"
+)
+
+// A Shape says how an upstream counts, which decides what never exceeding it
+// means.
+type Shape uint8
+
+const (
+	Bucket  Shape = iota // a token bucket: burst + rate*t in any window of length t
+	Rolling              // never more than the amount in any window of the period
+)
+
+var shapes = [...]string{"bucket", "rolling"}
+
+func (s Shape) String() string {
+	if int(s) < len(shapes) {
+		return shapes[s]
+	}
+	return fmt.Sprintf("shape %d", uint8(s))
+}
+
+// MarshalText and UnmarshalText let a shape stand in files by its name.
+func (s Shape) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+func (s *Shape) UnmarshalText(text []byte) error {
+	for i, name := range shapes {
+		if strings.EqualFold(name, string(text)) {
+			*s = Shape(i)
+			return nil
+		}
+	}
+	return fmt.Errorf("shape %q: want bucket or rolling", text)
+}
+
+// A Limit is how much of something may go in how much time.
+type Limit struct {
+	Name       string   // shown in refusals and metrics: "put", "tokens"
+	Operations []string // the operations it counts; none means all of them
+	Unit       string   // what it counts; "" means requests
+	Scope      string   // the name of the key it is counted by ("tenant"); "" means one for all
+	Shape      Shape
+	bucket.Rate
+	MaxKeys int // keys remembered at once; 0 means 100,000
+
+	// Adaptive lets the rate of each key learn from outcomes, up to Rate.
+	Adaptive adaptive.Config
+}
+
+// Requests is the unit that every call costs one of.
+const Requests = "requests"
+
+const (
+	defaultKeys  = 100_000
+	mostRolling  = 1 << 40
+	requestsOnly = ""
+)
+
+// Counts reports whether the limit counts calls of the operation.
+func (l Limit) Counts(operation string) bool {
+	if len(l.Operations) == 0 {
+		return true
+	}
+	for _, o := range l.Operations {
+		if o == operation {
+			return true
+		}
+	}
+	return false
+}
+
+// UnitName is the unit, its default filled in.
+func (l Limit) UnitName() string {
+	if l.Unit == requestsOnly {
+		return Requests
+	}
+	return l.Unit
+}
+
+// Most is the largest cost that can ever be met.
+func (l Limit) Most() int64 {
+	if l.Shape == Rolling {
+		return l.Amount
+	}
+	return l.Full()
+}
+
+func (l Limit) String() string {
+	if l.Shape == Rolling {
+		return fmt.Sprintf("%d in any %v", l.Amount, l.Per)
+	}
+	return l.Rate.String()
+}
+
+// Validate reports every mistake at once.
+func (l Limit) Validate() error {
+	var errs []error
+	if l.Name == "" {
+		errs = append(errs, errors.New("name: must not be empty; refusals and metrics show it"))
+	}
+	if err := l.Rate.Validate(); err != nil {
+		errs = append(errs, err)
+	}
+	if l.Shape == Rolling && l.Burst != 0 {
+		errs = append(errs, fmt.Errorf("burst %d: a rolling limit has none; the amount is all that may come at once", l.Burst))
+	}
+	if l.Shape == Rolling && l.Amount > mostRolling {
+		errs = append(errs, fmt.Errorf("amount %d: a rolling limit remembers every caller; use shape bucket for large amounts", l.Amount))
+	}
+	if int(l.Shape) >= len(shapes) {
+		errs = append(errs, fmt.Errorf("%v: want bucket or rolling", l.Shape))
+	}
+	if err := l.Adaptive.Validate(); err != nil {
+		errs = append(errs, fmt.Errorf("adaptive: %w", err))
+	}
+	if l.Adaptive.On && l.Shape == Rolling {
+		errs = append(errs, errors.New("adaptive: a rolling limit has no rate to learn; use shape bucket"))
+	}
+	if l.MaxKeys < 0 {
+		errs = append(errs, fmt.Errorf("max keys %d: must not be negative; 0 means %d", l.MaxKeys, defaultKeys))
+	}
+	return errors.Join(errs...)
+}
+
+// line is the timetable that a new limiter starts from.
+func (l Limit) line(now time.Duration) bucket.Line {
+	line := bucket.NewLine(now, l.Rate)
+	if l.Adaptive.On {
+		line = line.Pace(now, l.Adaptive.WithDefaults(l.PerSecond()).Start)
+	}
+	return line
+}
+
+// window is the limit as a rolling one.
+func (l Limit) window() bucket.Window { return bucket.Window{Amount: l.Amount, Per: l.Per} }
+
+// A Level is what a limit looks like at an instant.
+type Level struct {
+	Left      int64         // units that could go now, were there no pause
+	Full      int64         // units when nothing has gone for a while
+	PerSecond float64       // the rate in force
+	Reset     time.Duration // until everything is there again, nothing more being taken
+	Paused    time.Duration // how long a pause still lasts; 0 if there is none
+}

@@ -1,0 +1,279 @@
+package limit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed1158cd35/weir/adaptive"
+	"github.com/seed1158cd35/weir/bucket"
+	"github.com/seed1158cd35/weir/clock"
+)
+
+// A Limiter holds all callers of one key to one limit. Most callers want Wait;
+// Try is for work that may be dropped; Take and Due are for those who wait in
+// their own way. It is safe for concurrent use, takes no lock and allocates
+// nothing on the way to a yes or a no.
+//
+// The timetable (line) changes seldom and is read by all; booked is the last
+// place given away and is the only word that a decision writes.
+type Limiter struct {
+	line   atomic.Pointer[bucket.Line]
+	booked atomic.Int64
+	spare  atomic.Pointer[bucket.Spare]
+	crowd  atomic.Pointer[crowd]
+	rate   atomic.Pointer[adaptive.Controller] // nil until something was learnt
+	roll   *roll                               // instead of all the above, for a rolling limit
+}
+
+// A Turn is what Take gives: the right to go, now or when Due says so.
+type Turn struct{ bucket.Turn }
+
+// ErrTooMuch means that a cost is above what the limit holds even when full, so
+// that waiting cannot help.
+var ErrTooMuch = errors.New("cost above the burst")
+
+// ErrTooLate means that the turn would come later than the caller can wait.
+var ErrTooLate = errors.New("turn would come too late")
+
+// retired marks a booked word whose limiter has been evicted: no place behind it
+// is ever reached.
+const retired = math.MaxInt64 / 2
+
+// New makes a limiter that starts full.
+func New(now time.Duration, l Limit) (*Limiter, error) {
+	if err := l.Validate(); err != nil {
+		return nil, fmt.Errorf("limit %s: %w", l.Name, err)
+	}
+	line := l.line(now)
+	return newLimiter(l, &line), nil
+}
+
+func newLimiter(l Limit, line *bucket.Line) *Limiter {
+	m := &Limiter{}
+	if l.Shape == Rolling {
+		m.roll = newRoll(l.window())
+	}
+	m.line.Store(line)
+	m.booked.Store(math.MinInt64 / 2)
+	return m
+}
+
+// Try takes n units if they are there now.
+func (m *Limiter) Try(now time.Duration, n int64) bool {
+	_, ok := m.take(now, n)
+	return ok
+}
+
+// take is the path of nearly every decision: one load, one compare-and-swap. A
+// cost of 0 is always met, one below 0 or above the burst never.
+func (m *Limiter) take(now time.Duration, n int64) (Turn, bool) {
+	if m.roll != nil {
+		t, _, ok := m.roll.take(now, n, 0)
+		return t, ok
+	}
+	line := m.line.Load()
+	if uint64(n-1) >= uint64(line.Full()) || line.Paused(now) {
+		return Turn{}, n == 0
+	}
+	at, cost := line.At(now), line.Cost(n)
+	if c := m.crowd.Load(); c != nil && n == 1 && c.busy(now) {
+		if t, ok := c.take(m, line, at, cost); ok {
+			return t, true
+		}
+	}
+	if m.spare.Load() != nil {
+		return m.takeSpare(line, at, cost)
+	}
+	for {
+		booked := m.booked.Load()
+		t := line.Next(booked, at, cost)
+		if t.Place > at {
+			return m.steal(line, at, cost)
+		}
+		if m.booked.CompareAndSwap(booked, t.Place) {
+			return Turn{t}, true
+		}
+		m.crowded(now, n)
+	}
+}
+
+// Take books n units and says how long until they may go; if that is longer than
+// patience it books nothing, and says how long it would have been.
+func (m *Limiter) Take(now time.Duration, n int64, patience time.Duration) (t Turn, wait time.Duration, ok bool) {
+	if m.roll != nil {
+		return m.roll.take(now, n, patience)
+	}
+	if t, ok = m.take(now, n); ok {
+		return t, 0, true
+	}
+	return m.book(now, n, patience)
+}
+
+// book reserves a turn that has not come yet.
+func (m *Limiter) book(now time.Duration, n int64, patience time.Duration) (Turn, time.Duration, bool) {
+	for {
+		line := m.line.Load()
+		if uint64(n-1) >= uint64(line.Full()) {
+			return Turn{}, bucket.Never, false
+		}
+		at, cost := line.At(now), line.Cost(n)
+		booked := m.booked.Load()
+		t := line.Next(booked, at, cost)
+		if ahead, ok := m.ahead(at, cost, t.Place); ok {
+			return m.orBack(line, now, ahead, patience)
+		}
+		wait := line.Wait(now, t.Place)
+		if wait > patience || booked == retired {
+			return Turn{}, wait, false
+		}
+		if m.booked.CompareAndSwap(booked, t.Place) {
+			return Turn{t}, wait, true
+		}
+	}
+}
+
+// orBack keeps a turn if it comes in time, and gives it back otherwise.
+func (m *Limiter) orBack(line *bucket.Line, now time.Duration, t Turn, patience time.Duration) (Turn, time.Duration, bool) {
+	wait := line.Wait(now, t.Place)
+	if wait <= patience {
+		return t, wait, true
+	}
+	m.putSpare(t.Turn)
+	return Turn{}, wait, false
+}
+
+// Ask is how long a caller who took n units now would have to wait. It takes
+// nothing.
+func (m *Limiter) Ask(now time.Duration, n int64) time.Duration {
+	if m.roll != nil {
+		return m.roll.ask(now, n)
+	}
+	line := m.line.Load()
+	if uint64(n-1) >= uint64(line.Full()) {
+		return unlessZero(n)
+	}
+	at, cost := line.At(now), line.Cost(n)
+	if s := m.spare.Load(); s != nil {
+		cost -= min(cost, s.Left(at, at-line.Depth()))
+	}
+	wait := line.Wait(now, line.Next(m.booked.Load(), at, cost).Place)
+	if c := m.crowd.Load(); wait > 0 && n == 1 && c != nil && c.held(line, at) >= line.Unit() && !line.Paused(now) {
+		return 0
+	}
+	return wait
+}
+
+func unlessZero(n int64) time.Duration {
+	if n == 0 {
+		return 0
+	}
+	return bucket.Never
+}
+
+// Owe charges n units beyond what was taken: they are used already, so nobody is
+// asked, and those who come next wait until they are made up for.
+func (m *Limiter) Owe(now time.Duration, n int64) {
+	if m.roll != nil {
+		m.roll.owe(now, n)
+		return
+	}
+	for n > 0 {
+		line, booked := m.line.Load(), m.booked.Load()
+		if booked == retired {
+			return
+		}
+		t := line.Next(booked, line.At(now), line.Cost(min(n, longestDebt*line.Full())))
+		if m.booked.CompareAndSwap(booked, t.Place) {
+			return
+		}
+	}
+}
+
+// longestDebt is how many full bursts of debt one answer can make: a broken
+// answer must not stop the limit for years.
+const longestDebt = 16
+
+// Due is how long a turn still has to wait: longer than Take said, if there was
+// a pause or a slower rate since.
+func (m *Limiter) Due(now time.Duration, t Turn) time.Duration {
+	if m.roll != nil {
+		return m.roll.due(now, t)
+	}
+	return m.line.Load().Wait(now, t.Place)
+}
+
+// Usable reports whether a turn that came would still be good at the instant. It
+// matters only to who holds a turn while waiting for another limit.
+func (m *Limiter) Usable(now time.Duration, t Turn) bool {
+	if m.roll != nil {
+		return m.roll.usable(now, t)
+	}
+	return t.Turn.Usable(m.line.Load(), now)
+}
+
+// Back gives n units of a turn back, all of them if n is the turn's whole cost
+// or more. What the burst has passed meanwhile is gone, as it would be from a
+// bucket that is full. A turn must not be given back twice.
+func (m *Limiter) Back(now time.Duration, t Turn, n int64) {
+	if m.roll != nil {
+		m.roll.back(t, n)
+		return
+	}
+	cost := t.Cost
+	if unit := m.line.Load().Unit(); n < cost/unit {
+		cost = n * unit
+	}
+	if cost <= 0 {
+		return
+	}
+	whole := t.Place-t.Low == t.Cost
+	if whole && m.booked.CompareAndSwap(t.Place, t.Place-cost) {
+		return
+	}
+	low := t.Low
+	if whole {
+		low = t.Place - cost
+	}
+	m.putSpare(bucket.Turn{Place: t.Place, Low: low, Cost: cost})
+}
+
+// Wait takes n units, waiting for its turn. It returns at once, with ErrTooLate
+// or ErrTooMuch, if the turn would come after ctx's deadline or never. A caller
+// who leaves gives the turn back.
+func (m *Limiter) Wait(ctx context.Context, c clock.Clock, n int64) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	now := c.Now()
+	t, wait, ok := m.Take(now, n, patience(ctx, c, now))
+	for ok && wait > 0 {
+		if err := c.Sleep(ctx, wait); err != nil {
+			m.Back(c.Now(), t, bucket.All)
+			return err
+		}
+		now = c.Now()
+		if wait = m.Due(now, t); wait > patience(ctx, c, now) {
+			m.Back(now, t, bucket.All)
+			ok = false
+		}
+	}
+	switch {
+	case ok:
+		return nil
+	case wait == bucket.Never:
+		return fmt.Errorf("take %d: %w", n, ErrTooMuch)
+	}
+	return fmt.Errorf("take %d: %w: in %v", n, ErrTooLate, wait.Round(time.Millisecond))
+}
+
+// patience is how long ctx may still wait.
+func patience(ctx context.Context, c clock.Clock, now time.Duration) time.Duration {
+	if at, ok := c.Deadline(ctx); ok {
+		return max(0, at-now)
+	}
+	return bucket.Never - 1
+}

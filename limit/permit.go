@@ -1,0 +1,213 @@
+package limit
+
+import (
+	"time"
+
+	"github.com/seed1158cd35/weir/bucket"
+)
+
+// A Charge is one limit, one key, one cost.
+type Charge struct {
+	Registry *Registry
+	Key      string
+	Cost     int64 // in the limit's unit; 0 takes nothing
+}
+
+// A Permit takes the charges of one call, all or none. Add the charges, then
+// call Take until it says to go or not to. It is for one goroutine; the zero
+// Permit has no charges and is granted at once.
+//
+// While one limit makes the call wait, only that limit holds a turn for it; the
+// others are taken when the turn comes, so that no limit stands still for a call
+// that waits for another.
+type Permit struct {
+	n     int
+	first [2]entry // most calls have no more
+	more  []entry
+}
+
+type entry struct {
+	Charge
+	limiter *Limiter
+	turn    Turn
+	held    bool
+}
+
+// Add adds a charge.
+func (p *Permit) Add(c Charge) {
+	if p.n < len(p.first) {
+		p.first[p.n].Charge = c
+	} else {
+		p.more = append(p.more, entry{Charge: c})
+	}
+	p.n++
+}
+
+// Len is how many charges there are, and Charge one of them.
+func (p *Permit) Len() int            { return p.n }
+func (p *Permit) Charge(i int) Charge { return p.at(i).Charge }
+
+func (p *Permit) at(i int) *entry {
+	if i < len(p.first) {
+		return &p.first[i]
+	}
+	return &p.more[i-len(p.first)]
+}
+
+// A Verdict is what Take says.
+type Verdict struct {
+	OK   bool          // go now if Wait is 0; else wait and ask again
+	Wait time.Duration // if not OK, how long it would have been; bucket.Never if the cost can never be met
+	Why  int           // the charge that makes the call wait, or said no
+}
+
+// Take takes the charges, or says how long to wait before asking again. If that
+// would be longer than patience it says no, and nothing is held any more.
+func (p *Permit) Take(now, patience time.Duration) Verdict {
+	if p.n == 1 && !p.first[0].held {
+		return p.first[0].take(now, patience)
+	}
+	return p.takeAll(now, patience)
+}
+
+// take is takeAll for a call that has one charge and asks for the first time,
+// which is nearly every call.
+func (e *entry) take(now, patience time.Duration) Verdict {
+	for {
+		e.find(now)
+		t, wait, ok := e.limiter.Take(now, e.Cost, patience)
+		if !ok && e.limiter.Retired() {
+			continue
+		}
+		if ok {
+			e.turn, e.held = t, true
+		}
+		return Verdict{OK: ok, Wait: wait}
+	}
+}
+
+func (p *Permit) takeAll(now, patience time.Duration) Verdict {
+	for {
+		why, wait := p.latest(now)
+		switch {
+		case wait > patience:
+			p.Drop(now)
+			return Verdict{Wait: wait, Why: why}
+		case wait == 0 && p.takeRest(now):
+			return Verdict{OK: true}
+		case wait == 0:
+			continue // somebody was faster; look again
+		}
+		p.dropStale(now, now+wait)
+		if e := p.at(why); !e.held {
+			if v := e.take(now, patience); !v.OK {
+				continue
+			} else if wait = v.Wait; wait == 0 {
+				continue
+			}
+		}
+		return Verdict{OK: true, Wait: wait, Why: why}
+	}
+}
+
+// latest is the charge that has to wait longest, and how long. The limiters are
+// asked, not charged.
+func (p *Permit) latest(now time.Duration) (last int, longest time.Duration) {
+	for i := range p.n {
+		if wait := p.at(i).wait(now); wait > longest {
+			last, longest = i, wait
+		}
+	}
+	return last, longest
+}
+
+func (e *entry) wait(now time.Duration) time.Duration {
+	if e.held {
+		return e.limiter.Due(now, e.turn)
+	}
+	for {
+		e.find(now)
+		if wait := e.limiter.Ask(now, e.Cost); wait == 0 || !e.limiter.Retired() {
+			return wait
+		}
+	}
+}
+
+// takeRest takes every charge that is not held yet, now, and drops what it took
+// if one of them fails.
+func (p *Permit) takeRest(now time.Duration) bool {
+	for i := range p.n {
+		e := p.at(i)
+		if e.held {
+			continue
+		}
+		if e.turn, e.held = e.limiter.take(now, e.Cost); !e.held {
+			p.Drop(now)
+			return false
+		}
+	}
+	return true
+}
+
+func (e *entry) find(now time.Duration) { e.limiter = e.Registry.Get(now, e.Key) }
+
+// dropStale gives back turns that have come but will be no good any more at the
+// instant until which the call has to wait for another limit.
+func (p *Permit) dropStale(now, then time.Duration) {
+	for i := range p.n {
+		e := p.at(i)
+		if e.held && !e.limiter.Usable(then, e.turn) && e.limiter.Due(now, e.turn) == 0 {
+			e.drop(now)
+		}
+	}
+}
+
+// Drop gives everything back that is held: the call is not made.
+func (p *Permit) Drop(now time.Duration) {
+	for i := range p.n {
+		p.at(i).drop(now)
+	}
+}
+
+func (e *entry) drop(now time.Duration) {
+	if e.held {
+		e.limiter.Back(now, e.turn, bucket.All)
+		e.held = false
+	}
+}
+
+// Settle ends a permit after its call. used says for each unit what was really
+// used: the rest of what was reserved goes back, and what went beyond it is owed
+// and held against those who come next. Units it does not name, and all if it is
+// nil, are settled at what was reserved.
+func (p *Permit) Settle(now time.Duration, used map[string]int64) {
+	for i := range p.n {
+		e := p.at(i)
+		if used != nil && e.held {
+			if n, said := used[e.Registry.Limit().UnitName()]; said {
+				e.settle(now, max(0, n))
+			}
+		}
+		e.held = false
+	}
+}
+
+func (e *entry) settle(now time.Duration, used int64) {
+	if used < e.Cost {
+		e.limiter.Back(now, e.turn, e.Cost-used)
+	} else if used > e.Cost {
+		e.limiter.Owe(now, used-e.Cost)
+	}
+}
+
+// Look is what the limiter of a charge looks like.
+func (p *Permit) Look(now time.Duration, i int) Level {
+	e := p.at(i)
+	return e.Registry.Get(now, e.Key).Look(now)
+}
+
+// Pause stops everyone who is charged to the limiter of a charge.
+func (p *Permit) Pause(now time.Duration, i int, until time.Duration) {
+	e := p.at(i)
+	e.Registry.Get(now, e.Key).Pause(now, until)
+}

@@ -1,0 +1,145 @@
+package limit
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/seed1158cd35/weir/bucket"
+)
+
+// A roll is the home of a rolling limit: an immutable log behind one pointer. A
+// refusal only reads; a grant copies the log, which is short.
+type roll struct{ state atomic.Pointer[rollState] }
+
+type rollState struct {
+	window bucket.Window
+	log    bucket.Log
+	paused time.Duration // nothing goes before this instant
+	gone   bool
+}
+
+func newRoll(w bucket.Window) *roll {
+	r := &roll{}
+	r.state.Store(&rollState{window: w, paused: -bucket.Never})
+	return r
+}
+
+// change swaps the state for what f makes of it, unless f declines.
+func (r *roll) change(f func(s rollState) (rollState, bool)) bool {
+	for {
+		old := r.state.Load()
+		next, ok := f(*old)
+		if !ok {
+			return false
+		}
+		if r.state.CompareAndSwap(old, &next) {
+			return true
+		}
+	}
+}
+
+func (r *roll) take(now time.Duration, n int64, patience time.Duration) (t Turn, wait time.Duration, ok bool) {
+	for {
+		old := r.state.Load()
+		if old.gone {
+			return Turn{}, 0, false
+		}
+		start := max(now, old.paused)
+		next, mark, after, ok := old.log.Take(old.window, start, n, bucket.Never-1)
+		if !ok {
+			return Turn{}, bucket.Never, false
+		}
+		if wait = after + start - now; wait > patience {
+			return Turn{}, wait, false
+		}
+		t = Turn{bucket.Turn{Place: int64(mark.ID()), Cost: n}}
+		if n == 0 || r.state.CompareAndSwap(old, &rollState{old.window, next, old.paused, false}) {
+			return t, wait, true
+		}
+	}
+}
+
+func (r *roll) ask(now time.Duration, n int64) time.Duration {
+	s := r.state.Load()
+	start := max(now, s.paused)
+	_, _, wait, ok := s.log.Take(s.window, start, n, bucket.Never-1)
+	if !ok {
+		return bucket.Never
+	}
+	return wait + start - now
+}
+
+// owe books what was used beyond the reservation, in shares that a window holds.
+func (r *roll) owe(now time.Duration, n int64) {
+	r.change(func(s rollState) (rollState, bool) {
+		for left := min(n, longestDebt*s.window.Amount); left > 0; {
+			part := min(left, s.window.Amount)
+			s.log, _, _, _ = s.log.Take(s.window, max(now, s.paused), part, bucket.Never-1)
+			left -= part
+		}
+		return s, true
+	})
+}
+
+func (r *roll) due(now time.Duration, t Turn) time.Duration {
+	at, ok := r.state.Load().log.When(bucket.MarkOf(uint64(t.Place)))
+	if !ok {
+		return 0
+	}
+	return max(0, at-now)
+}
+
+// usable: an entry counts from its own instant; used later it would be counted
+// too early, and leave the window too early.
+func (r *roll) usable(now time.Duration, t Turn) bool {
+	at, ok := r.state.Load().log.When(bucket.MarkOf(uint64(t.Place)))
+	return ok && at >= now
+}
+
+func (r *roll) back(t Turn, n int64) {
+	r.change(func(s rollState) (rollState, bool) {
+		var back int64
+		s.log, back = s.log.Back(bucket.MarkOf(uint64(t.Place)), n)
+		return s, back > 0
+	})
+}
+
+func (r *roll) pause(now, until time.Duration) {
+	r.change(func(s rollState) (rollState, bool) {
+		if until <= now || until <= s.paused {
+			return s, false
+		}
+		s.paused = until
+		s.log = s.log.Replan(s.window, now, until)
+		return s, true
+	})
+}
+
+func (r *roll) set(now time.Duration, w bucket.Window) {
+	r.change(func(s rollState) (rollState, bool) {
+		s.window = w
+		s.log = s.log.Replan(w, now, s.paused)
+		return s, true
+	})
+}
+
+func (r *roll) look(now time.Duration) Level {
+	s := r.state.Load()
+	return Level{
+		Left:      s.log.Left(s.window, now),
+		Full:      s.window.Amount,
+		PerSecond: float64(s.window.Amount) / s.window.Per.Seconds(),
+		Reset:     s.log.Reset(s.window, now),
+		Paused:    max(0, s.paused-now),
+	}
+}
+
+func (r *roll) retire(now time.Duration) bool {
+	return r.change(func(s rollState) (rollState, bool) {
+		full := s.log.Reset(s.window, now) == 0 && s.paused <= now && !s.gone
+		s.gone = true
+		return s, full
+	})
+}
+
+func (r *roll) retired() bool { return r.state.Load().gone }

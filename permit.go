@@ -1,0 +1,321 @@
+package weir
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed1158cd35/weir/breaker"
+	"github.com/seed1158cd35/weir/bucket"
+	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/outcome"
+)
+
+// A Permit is the right to make one attempt. It must be reported exactly once,
+// whatever becomes of the attempt. It is for one goroutine at a time, and must
+// not be copied after its first use.
+type Permit struct {
+	u       *Upstream // nil once it has been reported
+	plan    *plan
+	id      string // Call.ID
+	breaker *breaker.Breaker
+	ticket  breaker.Permit
+	limits  limit.Permit
+	reports []func(outcome.Outcome) // of the other gates
+	sent    time.Duration
+	waited  time.Duration
+	attempt int
+}
+
+// A Decision is the answer to whether an attempt may be made now.
+type Decision struct {
+	Allowed    bool
+	Reason     Reason        // why not
+	RetryAfter time.Duration // how long to wait before asking again; bucket.Never if the cost can never be met
+	limit      int           // the charge that said no, or -1
+}
+
+// Try asks for one attempt without waiting. If it is allowed, the caller makes
+// it and reports how it ended. Gates besides breaker and limits are not asked:
+// they may wait.
+func (u *Upstream) Try(c Call) (p Permit, d Decision) {
+	now := u.clock.Now()
+	p.begin(u, u.live.Load().plan(c.Operation), c.ID)
+	d = p.ask(now, 0, &c)
+	if u.options.Events.Decided != nil {
+		p.decided(now, d)
+	}
+	if !d.Allowed {
+		p.u = nil
+	}
+	return p, d
+}
+
+// Acquire asks for one attempt and waits for its turn, as long as ctx and the
+// policy's longest wait allow. The caller makes the attempt and reports how it
+// ended. The error is a *Refusal, or the cause of ctx's end.
+func (u *Upstream) Acquire(ctx context.Context, c Call) (*Permit, error) {
+	p := new(Permit)
+	p.begin(u, u.live.Load().plan(c.Operation), c.ID)
+	until := bucket.Never
+	if at, ok := u.clock.Deadline(ctx); ok {
+		until = at
+	}
+	if err := p.admit(ctx, u.clock.Now(), until, &c); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+func (p *Permit) begin(u *Upstream, plan *plan, id string) {
+	p.u, p.plan, p.id, p.attempt = u, plan, id, 1
+}
+
+// ask asks the breaker and then all limits together. If the answer is yes with a
+// wait, it has to be asked again after that.
+func (p *Permit) ask(now, patience time.Duration, c *Call) Decision {
+	p.sent = now
+	p.breaker = p.plan.live.breakerFor(now, c)
+	if d, ok := p.askBreaker(now); !ok {
+		return d
+	}
+	if until := time.Duration(p.plan.paused.Load()); until > now && len(p.plan.limits) == 0 {
+		p.undo(now)
+		return Decision{Reason: Paused, RetryAfter: until - now, limit: -1}
+	}
+	p.charge(c)
+	return p.askLimits(now, patience)
+}
+
+func (p *Permit) askBreaker(now time.Duration) (Decision, bool) {
+	var wait time.Duration
+	var ok bool
+	if p.ticket, wait, ok = p.breaker.Admit(now); !ok {
+		return Decision{Reason: CircuitOpen, RetryAfter: wait, limit: -1}, false
+	}
+	return Decision{}, true
+}
+
+// charge lists what the call costs.
+func (p *Permit) charge(call *Call) {
+	for _, r := range p.plan.limits {
+		l := r.Limit()
+		c := limit.Charge{Registry: r, Cost: cost(call, l)}
+		if l.Scope != "" {
+			c.Key = tame(call.Keys[l.Scope])
+		}
+		p.limits.Add(c)
+	}
+}
+
+func (p *Permit) askLimits(now, patience time.Duration) Decision {
+	if p.limits.Len() == 0 {
+		return Decision{Allowed: true, limit: -1}
+	}
+	v := p.limits.Take(now, patience)
+	if v.OK {
+		return Decision{Allowed: true, RetryAfter: v.Wait, limit: v.Why}
+	}
+	d := Decision{Reason: RateLimited, RetryAfter: v.Wait, limit: v.Why}
+	if p.limits.Look(now, v.Why).Paused > 0 {
+		d.Reason = Paused
+	}
+	p.undo(now)
+	return d
+}
+
+// undo hands back what the gates gave: the attempt is not made.
+func (p *Permit) undo(now time.Duration) {
+	p.limits.Drop(now)
+	if p.breaker != nil {
+		p.breaker.Report(now, p.ticket, outcome.Outcome{Class: outcome.Canceled})
+	}
+	for _, report := range p.reports {
+		report(outcome.Outcome{Class: outcome.Canceled})
+	}
+	p.reports = nil
+}
+
+// admit passes every gate, waiting for its turn until the instant at most.
+func (p *Permit) admit(ctx context.Context, now, until time.Duration, c *Call) error {
+	start := now
+	d := p.ask(now, p.patience(now, until), c)
+	limited := d.limit
+	for d.Allowed && d.RetryAfter > 0 {
+		if err := p.u.clock.Sleep(ctx, d.RetryAfter); err != nil {
+			p.waited = p.u.clock.Now() - start
+			p.undo(p.u.clock.Now())
+			return err
+		}
+		now = p.u.clock.Now()
+		d = p.askLimits(now, max(0, min(until, start+p.longest())-now))
+	}
+	if p.waited = now - start; p.waited > 0 && d.Allowed {
+		d = p.reconsider(now)
+	}
+	p.sent = now
+	if d.Allowed {
+		d.limit = limited
+	}
+	if p.u.options.Events.Decided != nil || !d.Allowed {
+		if err := p.decided(now, d); err != nil {
+			return err
+		}
+	}
+	if len(p.u.options.Gates) == 0 {
+		return nil
+	}
+	return p.askGates(ctx, now, *c)
+}
+
+// reconsider asks the breaker again after a wait: what opened meanwhile must not
+// be called, and a ticket of an older generation would count for nothing.
+func (p *Permit) reconsider(now time.Duration) Decision {
+	if p.ticket.Probe {
+		return Decision{Allowed: true, limit: -1}
+	}
+	d, ok := p.askBreaker(now)
+	if !ok {
+		p.limits.Drop(now)
+		return d
+	}
+	return Decision{Allowed: true, limit: -1}
+}
+
+func (p *Permit) askGates(ctx context.Context, now time.Duration, c Call) error {
+	for _, g := range p.u.options.Gates {
+		report, err := g.Admit(ctx, c)
+		if err != nil {
+			p.undo(now)
+			return err
+		}
+		if report != nil {
+			p.reports = append(p.reports, report)
+		}
+	}
+	p.sent = p.u.clock.Now()
+	return nil
+}
+
+func (p *Permit) longest() time.Duration { return max(0, p.plan.live.policy.MaxWait) }
+
+// patience is how long the call may wait for a turn.
+func (p *Permit) patience(now, until time.Duration) time.Duration {
+	return max(0, min(p.longest(), until-now))
+}
+
+// decided tells of a decision, and makes the error that goes with a no.
+func (p *Permit) decided(now time.Duration, d Decision) error {
+	e := Decided{Subject: p.subject(), Waited: p.waited}
+	var r limit.Charge
+	if d.limit >= 0 && d.limit < p.limits.Len() {
+		r = p.limits.Charge(d.limit)
+		e.Limit = r.Registry.Limit().Name
+	}
+	if !d.Allowed {
+		e.Refusal = p.refusal(now, d, r)
+	}
+	tell(p.u.options.Events.Decided, e)
+	switch {
+	case d.Allowed:
+		return nil
+	case d.RetryAfter == bucket.Never:
+		return fmt.Errorf("%s %s: %w: it costs %d %s and limit %s holds %d", p.u.name, p.plan.name, ErrTooMuch,
+			r.Cost, e.Refusal.Rule.UnitName(), e.Limit, e.Refusal.Rule.Most())
+	}
+	return e.Refusal
+}
+
+func (p *Permit) refusal(now time.Duration, d Decision, c limit.Charge) *Refusal {
+	r := &Refusal{Upstream: p.u.name, Operation: p.plan.name, Reason: d.Reason, RetryAfter: d.RetryAfter}
+	if c.Registry != nil {
+		r.Rule, r.Key, r.Level = *c.Registry.Limit(), c.Key, p.limits.Look(now, d.limit)
+		r.Limit = r.Rule.Name
+	}
+	return r
+}
+
+func (p *Permit) subject() Subject {
+	return Subject{Upstream: p.u.name, Operation: p.plan.name, ID: p.id}
+}
+
+// Report ends the permit: every gate hears how the attempt ended. Only the first
+// report counts.
+func (p *Permit) Report(o outcome.Outcome) {
+	if p.u != nil {
+		p.report(p.u.clock.Now(), &o)
+	}
+}
+
+func (p *Permit) report(now time.Duration, o *outcome.Outcome) {
+	u := p.u
+	if u == nil {
+		return
+	}
+	if u.options.Events.Ended != nil {
+		tell(u.options.Events.Ended, Ended{Subject: p.subject(), Attempt: p.attempt, Outcome: *o, Took: now - p.sent})
+	}
+	p.u = nil
+	p.breaker.Report(now, p.ticket, *o)
+	if p.limits.Len() > 0 || o.Class == outcome.Throttled {
+		p.settle(u, now, o)
+	}
+	for _, report := range p.reports {
+		report(*o)
+	}
+}
+
+// settle tells the limits what really happened.
+func (p *Permit) settle(u *Upstream, now time.Duration, o *outcome.Outcome) {
+	p.limits.Learn(now, p.sent, o.Class, p.paced(u, o.Class))
+	if o.Class == outcome.Throttled && o.Hint.Said && o.Hint.After > 0 {
+		p.pause(u, now, o)
+	}
+	if o.Class == outcome.Failed && o.Undone {
+		p.limits.Drop(now) // it never reached the upstream
+		return
+	}
+	p.limits.Settle(now, o.Usage)
+}
+
+func (p *Permit) paced(u *Upstream, class outcome.Class) func(limit.Charge, float64) {
+	if u.options.Events.Paced == nil {
+		return nil
+	}
+	subject := Subject{u.name, p.plan.name, p.id}
+	return func(c limit.Charge, rate float64) {
+		tell(u.options.Events.Paced, PaceEvent{subject, c.Registry.Limit().Name, c.Key, rate, class})
+	}
+}
+
+// pause stops everyone whom the hint concerns: all callers of the limits that
+// this call was charged to, under its keys.
+func (p *Permit) pause(u *Upstream, now time.Duration, o *outcome.Outcome) {
+	longest := p.plan.live.policy.MaxPause
+	if o.Hint.Quota {
+		longest = quotaPause
+	}
+	d := min(o.Hint.After, longest)
+	e := PauseEvent{Subject: Subject{u.name, p.plan.name, p.id}, Hint: o.Hint.After, For: d, Code: o.Code}
+	if p.limits.Len() == 0 {
+		raise(p.plan.paused, int64(now+d))
+		tell(u.options.Events.Paused, e)
+	}
+	for i := range p.limits.Len() {
+		p.limits.Pause(now, i, now+d)
+		c := p.limits.Charge(i)
+		e.Limit, e.Key = c.Registry.Limit().Name, c.Key
+		tell(u.options.Events.Paused, e)
+	}
+}
+
+// raise sets a word to v unless it is higher already.
+func raise(word *atomic.Int64, v int64) {
+	for {
+		old := word.Load()
+		if old >= v || word.CompareAndSwap(old, v) {
+			return
+		}
+	}
+}

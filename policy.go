@@ -1,0 +1,204 @@
+package weir
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/seed1158cd35/weir/breaker"
+	"github.com/seed1158cd35/weir/classify"
+	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/retry"
+)
+
+// A Policy is everything that weir knows of an upstream, as plain data: the same
+// value serves a Go program, a configuration file and the status page. The zero
+// Policy has no limits, three attempts, a retry budget and a breaker.
+type Policy struct {
+	Operations []Operation // how HTTP requests are told apart; the first that matches
+	Limits     []limit.Limit
+
+	Breaker      breaker.Config
+	BreakerScope string // the name of the key that breakers are kept by; "" means one for the upstream
+
+	Retry  retry.Config
+	Budget retry.BudgetConfig
+	Quota  *retry.QuotaConfig // the retry quota of the AWS SDKs, in place of Budget; nil means Budget
+
+	Timeouts Timeouts
+	MaxWait  time.Duration // longest wait for a turn; 0 means 10s, below 0 means none
+	MaxPause time.Duration // longest pause that a hint can cause, quotas apart; 0 means 15m
+	Classify classify.Rules
+}
+
+// Timeouts bound the parts of a call. 0 means the default, below 0 no bound.
+type Timeouts struct {
+	Connect time.Duration // to make a connection; 0 means 5s
+	TLS     time.Duration // to agree on encryption; 0 means 5s
+	Headers time.Duration // from the request's end to the answer's headers; 0 means 5s
+	Attempt time.Duration // one attempt, over HTTP until its headers; 0 means 10s
+	Call    time.Duration // all attempts and the waits between them; 0 means 60s
+}
+
+// An Operation is a class of calls with limits, safety and retries of its own.
+type Operation struct {
+	Name    string
+	Methods []string // HTTP methods; none means any
+	Path    string   // a prefix of the raw path; "" means any
+
+	// Safe says whether a call may be repeated even if it may have been done
+	// already. "" means by method: GET, HEAD, OPTIONS, TRACE, PUT and DELETE are
+	// safe, and so is whatever has an Idempotency-Key.
+	Safe Safety
+
+	Retry *retry.Config // in place of the policy's
+}
+
+// A Safety says whether repeating does harm.
+type Safety string
+
+const (
+	ByMethod Safety = ""
+	Yes      Safety = "yes"
+	No       Safety = "no"
+)
+
+// DefaultOperation is the name of calls that belong to no declared operation.
+const DefaultOperation = "default"
+
+const (
+	defaultWait  = 10 * time.Second
+	defaultPause = 15 * time.Minute
+	// The longest pause when a quota is spent: until the end of the longest month.
+	quotaPause = 31 * 24 * time.Hour
+)
+
+// WithDefaults is p with every duration that is 0 replaced by its default.
+func (p Policy) WithDefaults() Policy {
+	t := &p.Timeouts
+	t.Connect = cmp.Or(t.Connect, 5*time.Second)
+	t.TLS = cmp.Or(t.TLS, 5*time.Second)
+	t.Headers = cmp.Or(t.Headers, 5*time.Second)
+	t.Attempt = cmp.Or(t.Attempt, 10*time.Second)
+	t.Call = cmp.Or(t.Call, time.Minute)
+	p.MaxWait = cmp.Or(p.MaxWait, defaultWait)
+	p.MaxPause = cmp.Or(p.MaxPause, defaultPause)
+	return p
+}
+
+// A FieldError is one mistake in a Policy: the path of the field in the policy,
+// and what is wrong with it.
+type FieldError struct {
+	Field string // "limits[2]", "retry", "timeouts"
+	Err   error
+}
+
+func (e *FieldError) Error() string { return e.Field + ": " + e.Err.Error() }
+func (e *FieldError) Unwrap() error { return e.Err }
+
+// Validate reports every mistake at once, as joined FieldErrors.
+func (p Policy) Validate() error {
+	var m mistakes
+	m.add("retry", p.Retry.Validate())
+	m.add("budget", p.Budget.Validate())
+	m.add("breaker", p.Breaker.Validate())
+	m.add("classify", p.Classify.Validate())
+	if p.Quota != nil {
+		m.add("quota", p.Quota.Validate())
+	}
+	if p.MaxPause < 0 {
+		m.add("max_pause", fmt.Errorf("%v: must not be negative", p.MaxPause))
+	}
+	for i, o := range p.Operations {
+		m.add(fmt.Sprintf("operations[%d]", i), o.validate(p.Operations[:i]))
+	}
+	for i, l := range p.Limits {
+		m.add(fmt.Sprintf("limits[%d]", i), p.validateLimit(i, l))
+	}
+	return errors.Join(m...)
+}
+
+type mistakes []error
+
+func (m *mistakes) add(field string, err error) {
+	for _, e := range parts(err) {
+		*m = append(*m, &FieldError{field, e})
+	}
+}
+
+// parts takes a joined error apart.
+func parts(err error) []error {
+	if err == nil {
+		return nil
+	}
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		return joined.Unwrap()
+	}
+	return []error{err}
+}
+
+func (o Operation) validate(before []Operation) error {
+	var errs []error
+	if o.Name == "" {
+		errs = append(errs, errors.New("name: must not be empty; limits and metrics refer to it"))
+	}
+	if slices.ContainsFunc(before, func(b Operation) bool { return b.Name == o.Name }) {
+		errs = append(errs, fmt.Errorf("name %q: is used twice", o.Name))
+	}
+	for _, m := range o.Methods {
+		if m == "" || strings.ToUpper(m) != m || strings.ContainsAny(m, " \t\r\n") {
+			errs = append(errs, fmt.Errorf("methods %q: want an HTTP method in capitals", m))
+		}
+	}
+	if o.Path != "" && !strings.HasPrefix(o.Path, "/") {
+		errs = append(errs, fmt.Errorf("path %q: must begin with a slash", o.Path))
+	}
+	if o.Safe != ByMethod && o.Safe != Yes && o.Safe != No {
+		errs = append(errs, fmt.Errorf("safe %q: want yes or no, or nothing for by method", o.Safe))
+	}
+	if o.Retry != nil {
+		for _, err := range parts(o.Retry.Validate()) {
+			errs = append(errs, fmt.Errorf("retry: %w", err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (p Policy) validateLimit(i int, l limit.Limit) error {
+	errs := parts(l.Validate())
+	if slices.ContainsFunc(p.Limits[:i], func(b limit.Limit) bool { return b.Name == l.Name }) {
+		errs = append(errs, fmt.Errorf("name %q: is used twice", l.Name))
+	}
+	for _, name := range l.Operations {
+		known := name == DefaultOperation || slices.ContainsFunc(p.Operations, func(o Operation) bool { return o.Name == name })
+		if !known && len(p.Operations) > 0 {
+			errs = append(errs, fmt.Errorf("operations %q: there is no such operation", name))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// matches reports whether a request belongs to the operation.
+func (o *Operation) matches(method, rawPath string) bool {
+	return (len(o.Methods) == 0 || slices.Contains(o.Methods, method)) && strings.HasPrefix(rawPath, o.Path)
+}
+
+// safe reports whether the request may be repeated even if it may have been
+// done. Of the methods RFC 9110 9.2.2 calls these idempotent.
+func (o *Operation) safe(method string, h http.Header) bool {
+	switch o.Safe {
+	case Yes:
+		return true
+	case No:
+		return false
+	}
+	switch method {
+	case http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace, http.MethodPut, http.MethodDelete, "":
+		return true
+	}
+	return len(h["Idempotency-Key"]) > 0 || len(h["X-Idempotency-Key"]) > 0
+}

@@ -1,0 +1,62 @@
+package weir
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/seed1158cd35/weir/limit"
+)
+
+// A Reason says why there is no permit.
+type Reason string
+
+const (
+	RateLimited        Reason = "rate_limited"
+	QuotaExhausted     Reason = "quota_exhausted"
+	ConcurrencyLimited Reason = "concurrency_limited"
+	CircuitOpen        Reason = "circuit_open"
+	BudgetExhausted    Reason = "budget_exhausted"
+	Paused             Reason = "paused"
+)
+
+// Reasons lists every reason, for tables and metrics.
+var Reasons = [...]Reason{RateLimited, QuotaExhausted, ConcurrencyLimited, CircuitOpen, BudgetExhausted, Paused}
+
+// A Refusal is why an attempt was not made. It is made here and says nothing of
+// the upstream.
+type Refusal struct {
+	Upstream  string
+	Operation string
+	Reason    Reason
+
+	// The limit and key that said no; empty if it was no limit.
+	Limit string
+	Key   string
+	Rule  limit.Limit // the limit in full
+	Level limit.Level // what it looked like
+
+	// RetryAfter is how long to wait before asking again.
+	RetryAfter time.Duration
+}
+
+// Error reads "s3 put: rate_limited by limit put (3000/s): retry after 1.2s".
+func (r *Refusal) Error() string {
+	var b strings.Builder
+	if name := strings.TrimSpace(r.Upstream + " " + r.Operation); name != "" {
+		b.WriteString(name + ": ")
+	}
+	b.WriteString(string(r.Reason))
+	if r.Limit != "" {
+		fmt.Fprintf(&b, " by limit %s (%v)", r.Limit, r.Rule)
+	}
+	if r.Key != "" {
+		fmt.Fprintf(&b, " for %s %q", r.Rule.Scope, r.Key)
+	}
+	fmt.Fprintf(&b, ": retry after %v", r.RetryAfter.Round(time.Millisecond))
+	return b.String()
+}
+
+// ErrTooMuch means that a call costs more than a limit holds even when it is
+// full: waiting cannot help.
+var ErrTooMuch = limit.ErrTooMuch

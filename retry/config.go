@@ -1,0 +1,126 @@
+package retry
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/seed1158cd35/weir/outcome"
+)
+
+// Config says which attempts are repeated, how often and when. It is plain
+// data: the zero Config makes three attempts with full jitter, and may be
+// shared. Validate it once; an invalid Config still never waits a negative time.
+type Config struct {
+	Attempts int // in all, the first included; 0 means 3, and 1 turns retries off
+
+	Base         time.Duration // ceiling of the first delay; 0 means 100ms
+	ThrottleBase time.Duration // the same after a throttled attempt; 0 means Base
+	Cap          time.Duration // longest delay before chance is added; 0 means 20s
+
+	Jitter Jitter        // 0 means FullJitter
+	Low    float64       // least factor of RangeJitter; 0 means 0.5
+	High   float64       // greatest factor of RangeJitter; 0 means 1.5
+	Added  time.Duration // most that AddedJitter adds; 0 means 500ms
+
+	// MaxHint is the longest hint of the upstream that is worth waiting for. A
+	// longer one ends the call at once, so that another tier can answer. 0
+	// means 60s.
+	MaxHint time.Duration
+
+	// HintSlack bounds how far a hint may raise a delay, as the AWS SDKs do
+	// with 5s. It is the one way to come back earlier than asked; 0 obeys hints
+	// in full.
+	HintSlack time.Duration
+
+	RetryOn  []outcome.Class // classes worth repeating; none means throttled, failed and unknown
+	Codes    []string        // codes worth repeating whatever their class
+	NotCodes []string        // codes never repeated, whatever else speaks for it
+}
+
+const (
+	defaultAttempts = 3
+	defaultBase     = 100 * time.Millisecond
+	defaultCap      = 20 * time.Second
+	defaultLow      = 0.5
+	defaultHigh     = 1.5
+	defaultAdded    = 500 * time.Millisecond
+	defaultMaxHint  = time.Minute
+)
+
+// WithDefaults is c with every zero replaced by what it means. It behaves as c
+// does, and is what a status page should show.
+func (c Config) WithDefaults() Config {
+	c.Attempts = cmp.Or(c.Attempts, defaultAttempts)
+	c.Base = cmp.Or(c.Base, defaultBase)
+	c.ThrottleBase = cmp.Or(c.ThrottleBase, c.Base)
+	c.Cap = cmp.Or(c.Cap, defaultCap)
+	c.Low = cmp.Or(c.Low, defaultLow)
+	c.High = cmp.Or(c.High, defaultHigh)
+	c.Added = cmp.Or(c.Added, defaultAdded)
+	c.MaxHint = cmp.Or(c.MaxHint, defaultMaxHint)
+	if len(c.RetryOn) == 0 {
+		c.RetryOn = []outcome.Class{outcome.Throttled, outcome.Failed, outcome.Unknown}
+	}
+	return c
+}
+
+// Validate reports every mistake at once, each with its field, value and reason.
+func (c Config) Validate() error {
+	var m mistakes
+	m.when(c.Attempts < 0, "attempts %d: must not be negative", c.Attempts)
+	m.negative("base", c.Base)
+	m.negative("throttle_base", c.ThrottleBase)
+	m.negative("cap", c.Cap)
+	m.negative("added", c.Added)
+	m.negative("max_hint", c.MaxHint)
+	m.negative("hint_slack", c.HintSlack)
+	_, err := c.Jitter.MarshalText()
+	m.when(err != nil, "jitter %d: must be one of %v", uint8(c.Jitter), jitters)
+
+	d := c.WithDefaults()
+	m.when(d.Cap < d.Base, "cap %v: must not be under base %v", d.Cap, d.Base)
+	m.when(d.Cap < d.ThrottleBase && d.ThrottleBase != d.Base, "cap %v: must not be under throttle_base %v", d.Cap, d.ThrottleBase)
+	m.factor("low", d.Low)
+	m.factor("high", d.High)
+	m.when(d.Low > d.High, "low %v: must not be over high %v", d.Low, d.High)
+	for _, class := range c.RetryOn {
+		m.when(!repeatable(class), "retry_on %v: must be throttled, failed, unknown or rejected", class)
+	}
+	m.codes("codes", c.Codes)
+	m.codes("not_codes", c.NotCodes)
+	for _, code := range c.Codes {
+		m.when(slices.Contains(c.NotCodes, code), "codes %q: is in not_codes too", code)
+	}
+	return errors.Join(m...)
+}
+
+// repeatable reports whether configuration may ask for the class to be
+// repeated: what succeeded is done, and a caller who left has left.
+func repeatable(class outcome.Class) bool {
+	return class <= outcome.Rejected && class != outcome.OK
+}
+
+// mistakes collects what Validate finds.
+type mistakes []error
+
+func (m *mistakes) when(wrong bool, format string, args ...any) {
+	if wrong {
+		*m = append(*m, fmt.Errorf(format, args...))
+	}
+}
+
+func (m *mistakes) negative(field string, d time.Duration) {
+	m.when(d < 0, "%s %v: must not be negative", field, d)
+}
+
+// factor takes what is neither negative, nor NaN, nor beyond use.
+func (m *mistakes) factor(field string, f float64) {
+	m.when(!(f > 0 && f <= 1000), "%s %v: must be over 0 and at most 1000", field, f)
+}
+
+func (m *mistakes) codes(field string, codes []string) {
+	m.when(slices.Contains(codes, ""), "%s %q: must not hold an empty code", field, codes)
+}

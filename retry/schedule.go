@@ -1,0 +1,37 @@
+package retry
+
+import (
+	"maps"
+	"slices"
+	"time"
+)
+
+var schedules = map[string]Config{
+	// The standard mode of the AWS SDKs. botocore's first ceiling, 1s; the one
+	// for Go starts at 2s.
+	"aws": {Attempts: 3, Base: time.Second, Cap: 20 * time.Second},
+
+	// The same with AWS_NEW_RETRIES_2026=true: short delays for faults that
+	// pass, long ones for throttles, and hints obeyed within limits.
+	"aws-2026": {
+		Attempts: 3, Base: 50 * time.Millisecond, ThrottleBase: time.Second, Cap: 20 * time.Second,
+		HintSlack: 5 * time.Second,
+	},
+
+	// AWS Elastic Disaster Recovery, whose control plane throttles hard.
+	"drs": {Attempts: 6, Base: time.Second, Cap: time.Minute, Jitter: RangeJitter, Low: 0.5, High: 1.5},
+
+	"messaging": {Attempts: 3, Base: time.Second, Cap: 32 * time.Second, Jitter: AddedJitter, Added: 500 * time.Millisecond},
+
+	// Language model providers: many short refusals, and callers who wait.
+	"llm": {Attempts: 6, Base: 100 * time.Millisecond, Cap: 10 * time.Second, Jitter: DecorrelatedJitter},
+}
+
+// Schedule is the named Config, and false if there is none by that name.
+func Schedule(name string) (Config, bool) {
+	c, ok := schedules[name]
+	return c, ok
+}
+
+// Schedules lists the names that Schedule knows, sorted.
+func Schedules() []string { return slices.Sorted(maps.Keys(schedules)) }

@@ -1,0 +1,242 @@
+package weir
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed1158cd35/weir/breaker"
+	"github.com/seed1158cd35/weir/clock"
+	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/retry"
+)
+
+// Options are what an upstream needs besides its policy. The zero Options are
+// those of a program in real time that nobody watches.
+type Options struct {
+	Clock  Clock // nil means the system's
+	Events Events
+	Gates  []Gate     // asked after breaker and limits
+	Rand   *rand.Rand // for simulators, whose runs must repeat; nil means the runtime's
+}
+
+// An Upstream is an API that is called, under a policy. It is safe for
+// concurrent use and shared by everyone who calls that API.
+type Upstream struct {
+	name    string
+	options Options
+	clock   clock.Clock
+	live    atomic.Pointer[live]
+	setting sync.Mutex // one Set at a time
+}
+
+// live is a policy in force, with the state that belongs to it.
+type live struct {
+	policy     Policy
+	plans      map[string]*plan
+	other      *plan // for operations that nobody declared
+	registries []*limit.Registry
+	breaker    *breaker.Breaker // nil if there is one per key
+	breakers   *breaker.Group
+	purse      retry.Purse
+}
+
+// A plan is what a policy means for one operation.
+type plan struct {
+	live   *live
+	name   string
+	op     *Operation
+	limits []*limit.Registry
+	retry  retry.Config
+	paused *atomic.Int64 // until when, for operations without a limit that could be paused
+}
+
+// New makes an upstream, or says everything that is wrong with its policy.
+func New(name string, p Policy, o Options) (*Upstream, error) {
+	u := &Upstream{name: name, options: o, clock: o.Clock}
+	if u.clock == nil {
+		u.clock = clock.System
+	}
+	if err := u.Set(p); err != nil {
+		return nil, err
+	}
+	return u, nil
+}
+
+// Name is the upstream's name.
+func (u *Upstream) Name() string { return u.name }
+
+// Policy is the policy in force, its defaults filled in.
+func (u *Upstream) Policy() Policy { return u.live.Load().policy }
+
+// Set puts another policy in force. Limits and breakers that the new policy
+// still has keep their state: nothing is handed out or lost, and calls under way
+// are not disturbed. A policy with mistakes changes nothing.
+func (u *Upstream) Set(p Policy) error {
+	if err := p.Validate(); err != nil {
+		return fmt.Errorf("upstream %s: %w", u.name, err)
+	}
+	u.setting.Lock()
+	defer u.setting.Unlock()
+	old := u.live.Load()
+	if old == nil {
+		old = &live{}
+	}
+	next := &live{policy: p.WithDefaults()}
+	if err := u.build(next, old); err != nil {
+		return fmt.Errorf("upstream %s: %w", u.name, err)
+	}
+	u.live.Store(next)
+	return nil
+}
+
+func (u *Upstream) build(next, old *live) error {
+	now := u.clock.Now()
+	for _, l := range next.policy.Limits {
+		r, err := old.registry(now, l)
+		if err != nil {
+			return err
+		}
+		next.registries = append(next.registries, r)
+	}
+	if err := next.newPurse(old); err != nil {
+		return err
+	}
+	u.newBreaker(next, old)
+	next.newPlans(old)
+	return nil
+}
+
+// registry is the registry of a limit, the old one if there is one by the name.
+func (v *live) registry(now time.Duration, l limit.Limit) (*limit.Registry, error) {
+	for _, r := range v.registries {
+		old := r.Limit()
+		if old.Name != l.Name || old.Scope != l.Scope || old.UnitName() != l.UnitName() {
+			continue
+		}
+		if reflect.DeepEqual(*old, l) {
+			return r, nil
+		}
+		return r, r.Set(now, l)
+	}
+	return limit.NewRegistry(now, l)
+}
+
+func (v *live) newPurse(old *live) (err error) {
+	p, q := &v.policy, &old.policy
+	if old.purse != nil && p.Budget == q.Budget && reflect.DeepEqual(p.Quota, q.Quota) {
+		v.purse = old.purse
+		return nil
+	}
+	if p.Quota != nil {
+		v.purse, err = retry.NewQuota(*p.Quota)
+	} else {
+		v.purse, err = retry.NewBudget(p.Budget)
+	}
+	return err
+}
+
+func (u *Upstream) newBreaker(v, old *live) {
+	c := v.policy.Breaker
+	if (old.breaker != nil || old.breakers != nil) && c == old.policy.Breaker && v.policy.BreakerScope == old.policy.BreakerScope {
+		v.breaker, v.breakers = old.breaker, old.breakers
+		return
+	}
+	var heard func(breaker.Change)
+	if u.options.Events.Breaker != nil {
+		heard = u.breakerChanged
+	}
+	if v.policy.BreakerScope == "" {
+		v.breaker = breaker.New("", c, heard)
+	} else {
+		v.breakers = breaker.NewGroup(0, c, heard)
+	}
+}
+
+func (u *Upstream) breakerChanged(c breaker.Change) {
+	e := BreakerEvent{Upstream: u.name, Change: c}
+	if c.To != breaker.Closed {
+		e.For = max(0, c.Until-c.At)
+	}
+	tell(u.options.Events.Breaker, e)
+}
+
+// newPlans makes a plan for every operation that is declared or that a limit
+// names, and one for all others.
+func (v *live) newPlans(old *live) {
+	v.plans = make(map[string]*plan)
+	for i := range v.policy.Operations {
+		o := &v.policy.Operations[i]
+		v.plans[o.Name] = v.newPlan(o, old)
+	}
+	names := []string{DefaultOperation}
+	for _, l := range v.policy.Limits {
+		names = append(names, l.Operations...)
+	}
+	for _, name := range names {
+		if v.plans[name] == nil {
+			v.plans[name] = v.newPlan(&Operation{Name: name}, old)
+		}
+	}
+	v.other = v.plans[DefaultOperation]
+}
+
+func (v *live) newPlan(o *Operation, old *live) *plan {
+	p := &plan{live: v, name: o.Name, op: o, retry: v.policy.Retry, paused: new(atomic.Int64)}
+	if o.Retry != nil {
+		p.retry = *o.Retry
+	}
+	if before := old.plans[o.Name]; before != nil {
+		p.paused = before.paused
+	}
+	for _, r := range v.registries {
+		if r.Limit().Counts(o.Name) {
+			p.limits = append(p.limits, r)
+		}
+	}
+	return p
+}
+
+func (v *live) plan(operation string) *plan {
+	if operation != "" {
+		if p := v.plans[operation]; p != nil {
+			return p
+		}
+	}
+	return v.other
+}
+
+func (v *live) breakerFor(now time.Duration, c *Call) *breaker.Breaker {
+	if v.breaker != nil {
+		return v.breaker
+	}
+	return v.breakers.For(now, tame(c.Keys[v.policy.BreakerScope]))
+}
+
+// cost is what a call costs a limit.
+func cost(c *Call, l *limit.Limit) int64 {
+	if n, ok := c.Cost[l.UnitName()]; ok {
+		return n
+	}
+	if l.UnitName() == limit.Requests {
+		return 1
+	}
+	return 0
+}
+
+// longestKey is the longest key that is kept as it is.
+const longestKey = 256
+
+// tame keeps keys that a caller chose from taking up memory without bound.
+func tame(key string) string {
+	if len(key) <= longestKey {
+		return key
+	}
+	sum := sha256.Sum256([]byte(key))
+	return key[:longestKey-2*len(sum)] + hex.EncodeToString(sum[:])
+}
