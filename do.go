@@ -59,6 +59,7 @@ type run struct {
 	paid     retry.Receipt // for the present attempt
 	waited   time.Duration
 	outcome  outcome.Outcome
+	obstacle error // why there can be no other attempt, whatever the outcome
 	last     error // of the last attempt
 	err      error // what the caller gets
 }
@@ -146,6 +147,9 @@ func (r *run) decide() retry.Decision {
 	}, r.u.options.Rand)
 	if !d.Again {
 		return d
+	}
+	if r.obstacle != nil {
+		return retry.Decision{Why: r.obstacle}
 	}
 	o := r.outcome // a copy, so that r need not be on the heap
 	paid, ok := r.live.purse.Retry(r.now, &o)

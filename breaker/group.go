@@ -22,8 +22,8 @@ const retryFull = time.Second
 // bad shard, tenant or route does not stop the others. It is safe for
 // concurrent use; finding a key that is there takes no lock.
 //
-// It holds a bounded number of keys. When it is full, keys that were not asked
-// for lately are evicted if they are closed without a failure in the window, or
+// It holds a bounded number of keys. When it is full, keys are evicted, those
+// not asked for again lately first, if they are closed without a failure in the window, or
 // if their open time has been over for longer than Config.MaxOpen. If there are
 // none, so many keys are in trouble that the upstream as a whole probably is:
 // further keys then share one breaker, Other.
@@ -43,7 +43,7 @@ type Group struct {
 
 type member struct {
 	Breaker
-	used atomic.Bool // asked for since the last time the group was swept
+	used atomic.Bool // asked for again since it was made or the group was last swept
 }
 
 // NewGroup returns a Group of at most keys breakers, each as by New; 0 keys
@@ -92,15 +92,14 @@ func (g *Group) add(now time.Duration, key string) *Breaker {
 		return g.other
 	}
 	m := &member{Breaker: Breaker{key: key, cfg: g.cfg, onChange: g.onChange}}
-	m.used.Store(true)
 	g.live.Store(key, m)
 	g.n++
 	return &m.Breaker
 }
 
 // sweep evicts up to an eighth of the keys, so that the next few need no sweep,
-// and reports whether there is room now. Keys in use get a second chance: they
-// go only if all others must stay.
+// and reports whether there is room now. Keys in use get a second chance: a
+// flood of keys that come once displaces its own.
 func (g *Group) sweep(now time.Duration) bool {
 	if g.full && now < g.fullUntil {
 		return false

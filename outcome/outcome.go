@@ -2,7 +2,11 @@
 // breaker and limits all read; none of them looks at a status code.
 package outcome
 
-import "time"
+import (
+	"fmt"
+	"strings"
+	"time"
+)
 
 // A Class says who is to blame for how an attempt ended.
 type Class uint8
@@ -88,4 +92,17 @@ type Level struct {
 type Classifier interface {
 	error
 	Outcome() Outcome
+}
+
+// MarshalText and UnmarshalText let a class stand in files by its name.
+func (c Class) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
+
+func (c *Class) UnmarshalText(text []byte) error {
+	for i, name := range names {
+		if name == string(text) {
+			*c = Class(i)
+			return nil
+		}
+	}
+	return fmt.Errorf("class %q: want one of %s", text, strings.Join(names[:], ", "))
 }

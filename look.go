@@ -1,0 +1,96 @@
+package weir
+
+import (
+	"time"
+
+	"github.com/seed1158cd35/weir/breaker"
+	"github.com/seed1158cd35/weir/bucket"
+	"github.com/seed1158cd35/weir/limit"
+)
+
+// A View is what an upstream looks like at an instant, for people and metrics.
+type View struct {
+	Name        string
+	Limits      []LimitView
+	Breakers    []breaker.View
+	RetriesLeft int64 // what the budget would grant now; for a quota, its tokens
+	Pauses      []PauseView
+}
+
+// A LimitView is one limiter: a limit and a key.
+type LimitView struct {
+	Limit limit.Limit
+	Key   string
+	Level limit.Level
+	Keys  int // how many keys the limit has; only with the key ""
+}
+
+// A PauseView is an operation without limits that is paused.
+type PauseView struct {
+	Operation string
+	Left      time.Duration
+}
+
+// Look shows the upstream: each limit, with at most so many of its keys, and
+// each breaker. It changes nothing.
+func (u *Upstream) Look(keys int) View {
+	now, v := u.clock.Now(), u.live.Load()
+	view := View{Name: u.name, RetriesLeft: v.left(now)}
+	for _, r := range v.registries {
+		view.Limits = append(view.Limits, lookLimit(now, r, keys)...)
+	}
+	if v.breaker != nil {
+		view.Breakers = append(view.Breakers, v.breaker.Look(now))
+	} else {
+		for _, b := range v.breakers.All() {
+			view.Breakers = append(view.Breakers, b.Look(now))
+		}
+	}
+	for name, p := range v.plans {
+		if left := time.Duration(p.paused.Load()) - now; left > 0 {
+			view.Pauses = append(view.Pauses, PauseView{name, left})
+		}
+	}
+	return view
+}
+
+func (v *live) left(now time.Duration) int64 {
+	if p, ok := v.purse.(interface{ Left(time.Duration) int64 }); ok {
+		return p.Left(now)
+	}
+	return 0
+}
+
+func lookLimit(now time.Duration, r *limit.Registry, keys int) []LimitView {
+	l := *r.Limit()
+	var out []LimitView
+	for key, m := range r.All() {
+		if key == "" {
+			if l.Scope == "" || keys == 0 || m.Look(now).Left < l.Most() {
+				out = append(out, LimitView{l, key, m.Look(now), r.Len()})
+			}
+			continue
+		}
+		if len(out) > keys {
+			break
+		}
+		out = append(out, LimitView{Limit: l, Key: key, Level: m.Look(now)})
+	}
+	return out
+}
+
+// Breaker is the breaker of the key, to be opened, closed or reset by hand. The
+// key is ignored if the policy has one breaker for the upstream.
+func (u *Upstream) Breaker(key string) *breaker.Breaker {
+	v, now := u.live.Load(), u.clock.Now()
+	if v.breaker != nil {
+		return v.breaker
+	}
+	return v.breakers.For(now, tame(key))
+}
+
+// Now is the present instant of the upstream's clock.
+func (u *Upstream) Now() time.Duration { return u.clock.Now() }
+
+// Never is the RetryAfter of what can never be allowed.
+const Never = bucket.Never

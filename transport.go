@@ -1,0 +1,277 @@
+package weir
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/seed1158cd35/weir/classify"
+	"github.com/seed1158cd35/weir/outcome"
+	"github.com/seed1158cd35/weir/retry"
+)
+
+// A Transport sends HTTP requests under an upstream's policy. Give it to an
+// http.Client, which then waits for its turn and retries by itself.
+//
+// If the upstream answered, the caller gets its last answer as it came, however
+// it ended; a Story in the request's context tells what happened on the way. If
+// there is no answer the error is that of Do.
+type Transport struct {
+	Upstream *Upstream
+	Base     http.RoundTripper // nil means one made by the policy's timeouts
+
+	// Call says what a request costs and whose it is; nil means one request of
+	// the operation that the policy finds. Operation and Safe are filled in if
+	// they are empty.
+	Call func(*http.Request) Call
+
+	// Replay is how much of a body is kept to send it again; 0 means
+	// DefaultReplay, below 0 means nothing. A larger body is sent, but once.
+	Replay int64
+
+	once sync.Once
+	base http.RoundTripper
+}
+
+// Transport is a Transport for the upstream with the defaults.
+func (u *Upstream) Transport(base http.RoundTripper) *Transport {
+	return &Transport{Upstream: u, Base: base}
+}
+
+// NewBase is the transport that a Transport without Base uses: the standard one
+// with the policy's timeouts, enough idle connections for many callers, and
+// nothing added to requests or unpacked from answers. keepIdle is how many idle
+// connections are kept; 0 means 256.
+func NewBase(t Timeouts, keepIdle int) *http.Transport {
+	keepIdle = cmp.Or(keepIdle, 256)
+	dialer := &net.Dialer{Timeout: max(0, t.Connect), KeepAlive: 30 * time.Second}
+	return &http.Transport{
+		DialContext:           dialer.DialContext,
+		TLSHandshakeTimeout:   max(0, t.TLS),
+		ResponseHeaderTimeout: max(0, t.Headers),
+		ExpectContinueTimeout: time.Second,
+		MaxIdleConns:          keepIdle,
+		MaxIdleConnsPerHost:   keepIdle,
+		IdleConnTimeout:       90 * time.Second,
+		DisableCompression:    true,
+		ForceAttemptHTTP2:     true,
+	}
+}
+
+func (t *Transport) roundTripper() http.RoundTripper {
+	if t.Base != nil {
+		return t.Base
+	}
+	t.once.Do(func() { t.base = NewBase(t.Upstream.Policy().Timeouts, 0) })
+	return t.base
+}
+
+// A Story is what became of a call. Put one into a request's context with
+// WithStory before sending it.
+type Story struct {
+	Operation string
+	Attempts  int
+	Waited    time.Duration // for turns and between attempts
+	Outcome   outcome.Outcome
+	GaveUp    error // why there was no other attempt, if one was worth it
+}
+
+type storyKey struct{}
+
+// WithStory is ctx with a story to be filled in by Transport.
+func WithStory(ctx context.Context, s *Story) context.Context {
+	return context.WithValue(ctx, storyKey{}, s)
+}
+
+// RoundTrip sends a request under the policy.
+func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	s := sender{t: t, req: req}
+	s.run = run{u: t.Upstream, call: t.call(req)}
+	s.run.begin(req.Context())
+	s.replay = newReplay(req, t.replayLimit())
+	defer s.replay.end()
+	for !s.send() {
+	}
+	if story, ok := req.Context().Value(storyKey{}).(*Story); ok {
+		*story = Story{s.run.plan.name, s.run.attempts, s.run.waited, s.run.outcome, s.run.why()}
+	}
+	if s.resp == nil || req.Context().Err() != nil {
+		discard(s.resp)
+		return nil, s.run.err
+	}
+	return s.resp, nil
+}
+
+func (t *Transport) replayLimit() int64 {
+	if t.Replay < 0 {
+		return 0
+	}
+	return cmp.Or(t.Replay, DefaultReplay)
+}
+
+// call is what the policy needs to know of a request.
+func (t *Transport) call(req *http.Request) Call {
+	var c Call
+	if t.Call != nil {
+		c = t.Call(req)
+	}
+	policy := &t.Upstream.live.Load().policy
+	o := &Operation{Name: DefaultOperation}
+	path := req.URL.EscapedPath()
+	for i := range policy.Operations {
+		if p := &policy.Operations[i]; p.Name == c.Operation || c.Operation == "" && p.matches(req.Method, path) {
+			o = p
+			break
+		}
+	}
+	c.Operation = cmp.Or(c.Operation, o.Name)
+	c.Safe = c.Safe || o.safe(req.Method, req.Header)
+	return c
+}
+
+// why is the reason for giving up, if weir did.
+func (r *run) why() error {
+	if g, ok := r.err.(*retry.GaveUpError); ok {
+		return g.Why
+	}
+	return nil
+}
+
+// A sender is one request on its way.
+type sender struct {
+	t      *Transport
+	req    *http.Request
+	run    run
+	replay *replay
+	resp   *http.Response // of the last attempt; nil if it brought none
+}
+
+// send makes one attempt and reports whether the call is over.
+func (s *sender) send() (over bool) {
+	a, err := s.run.admit()
+	if err != nil {
+		return !s.run.again(nil, err)
+	}
+	discard(s.resp)
+	s.resp, err = s.attempt(a)
+	return !s.run.again(a, err)
+}
+
+// attempt sends the request once, and hears how it ended.
+func (s *sender) attempt(a *attempt) (resp *http.Response, err error) {
+	r := &s.run
+	r.outcome = outcome.Outcome{Class: outcome.Canceled}
+	defer r.report(a)
+	ctx, cancel := context.WithCancelCause(r.ctx)
+	timer := time.AfterFunc(a.deadline-a.sent, func() { cancel(ErrAttemptTimeout) })
+	req, err := s.request(ctx, a)
+	if err != nil {
+		r.outcome = outcome.Outcome{Class: outcome.Rejected, Code: "request body"}
+	} else if resp, err = s.t.roundTripper().RoundTrip(req); err == nil {
+		r.outcome = s.judge(resp)
+	} else {
+		if context.Cause(ctx) == ErrAttemptTimeout {
+			err = ErrAttemptTimeout
+		}
+		r.outcome = r.classify(err)
+	}
+	if !s.replay.repeatable() {
+		r.obstacle = ErrBodyTooLarge
+	}
+	if timer.Stop(); resp == nil {
+		cancel(context.Canceled)
+		return nil, err
+	}
+	resp.Body = releasing(resp.Body, cancel)
+	return resp, nil
+}
+
+// request is the request of one attempt.
+func (s *sender) request(ctx context.Context, a *attempt) (*http.Request, error) {
+	req := s.req.WithContext(context.WithValue(ctx, attemptKey{}, a))
+	if s.replay == nil {
+		return req, nil
+	}
+	var err error
+	req.Body, err = s.replay.next()
+	req.GetBody = nil // retries are made here, and nowhere below
+	return req, err
+}
+
+// judge classifies an answer, with a look at the body if that can matter.
+func (s *sender) judge(resp *http.Response) outcome.Outcome {
+	r := classify.Response{
+		Method: s.req.Method, Status: resp.StatusCode, Reason: reason(resp),
+		Header: resp.Header, Now: time.Now(),
+	}
+	if classify.NeedsBody(r.Method, r.Status, r.Header) {
+		r.Body = peek(resp)
+	}
+	return s.run.live.policy.Classify.HTTP(r)
+}
+
+// reason is the status line's text after the code.
+func reason(resp *http.Response) string {
+	if len(resp.Status) > 4 {
+		return resp.Status[4:]
+	}
+	return ""
+}
+
+// peek reads a prefix of the body and puts it back.
+func peek(resp *http.Response) []byte {
+	b, err := io.ReadAll(io.LimitReader(resp.Body, classify.MaxBody))
+	rest := io.Reader(resp.Body)
+	if err != nil {
+		rest = failing{err}
+	}
+	resp.Body = &peeked{io.MultiReader(bytes.NewReader(b), rest), resp.Body}
+	return b
+}
+
+type peeked struct {
+	io.Reader
+	io.Closer
+}
+
+type failing struct{ err error }
+
+func (f failing) Read([]byte) (int, error) { return 0, f.err }
+
+// releasing is the body of an answer, whose end releases the attempt's context.
+// That of a connection that changed its protocol can be written to, too.
+func releasing(b io.ReadCloser, cancel context.CancelCauseFunc) io.ReadCloser {
+	r := body{b, cancel}
+	if rw, ok := b.(io.ReadWriteCloser); ok {
+		return struct {
+			io.Writer
+			body
+		}{rw, r}
+	}
+	return r
+}
+
+type body struct {
+	io.ReadCloser
+	cancel context.CancelCauseFunc
+}
+
+func (b body) Close() error {
+	err := b.ReadCloser.Close()
+	b.cancel(context.Canceled)
+	return err
+}
+
+// discard ends an answer that the caller does not get. A little is read, so that
+// the connection can be used again.
+func discard(resp *http.Response) {
+	if resp != nil {
+		_, _ = io.CopyN(io.Discard, resp.Body, 16<<10)
+		_ = resp.Body.Close()
+	}
+}
