@@ -268,7 +268,9 @@ func (p *Permit) report(now time.Duration, o *outcome.Outcome) {
 
 // settle tells the limits what really happened.
 func (p *Permit) settle(u *Upstream, now time.Duration, o *outcome.Outcome) {
-	p.limits.Learn(now, p.sent, o.Class, p.paced(u, o.Class))
+	if !o.Hint.Quota { // that an amount is used up says nothing of the rate
+		p.limits.Learn(now, p.sent, o.Class, p.paced(u, o.Class))
+	}
 	if o.Class == outcome.Throttled && o.Hint.Said && o.Hint.After > 0 {
 		p.pause(u, now, o)
 	}

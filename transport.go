@@ -275,3 +275,12 @@ func discard(resp *http.Response) {
 		_ = resp.Body.Close()
 	}
 }
+
+// StoryFor answers the Value method of a context that keeps a story itself,
+// instead of by WithStory: it is s if that is what the key asks for.
+func StoryFor(key any, s *Story) (*Story, bool) {
+	if key == (storyKey{}) {
+		return s, true
+	}
+	return nil, false
+}

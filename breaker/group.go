@@ -22,9 +22,9 @@ const retryFull = time.Second
 // bad shard, tenant or route does not stop the others. It is safe for
 // concurrent use; finding a key that is there takes no lock.
 //
-// It holds a bounded number of keys. When it is full, keys are evicted, those
-// not asked for again lately first, if they are closed without a failure in the window, or
-// if their open time has been over for longer than Config.MaxOpen. If there are
+// It holds a bounded number of keys. When it is full, it evicts keys that are
+// closed without a failure in the window, or whose open time has been over for
+// longer than Config.MaxOpen; those not asked for lately go first. If there are
 // none, so many keys are in trouble that the upstream as a whole probably is:
 // further keys then share one breaker, Other.
 type Group struct {

@@ -57,11 +57,26 @@ func TestGroupKeepsKeysInTrouble(t *testing.T) {
 			t.Errorf("%s was evicted", k)
 		}
 	}
-	for i := range 1000 { // an hour later only what was forced matters
-		g.For(time.Hour, fmt.Sprint("later", i))
-	}
-	if k := keys(g); k["open"] || k["failing"] || !k["held"] {
-		t.Errorf("got keys %v", k)
+}
+
+func TestGroupForgetsTroubleThatIsOver(t *testing.T) {
+	for name, tc := range map[string]struct {
+		trouble func(*breaker.Breaker)
+		over    bool
+	}{
+		"failing":   {func(b *breaker.Breaker) { fail(b, 0, 4) }, true},
+		"open":      {func(b *breaker.Breaker) { fail(b, 0, 5) }, true},
+		"half-open": {func(b *breaker.Breaker) { fail(b, 0, 5); b.Admit(30 * time.Second) }, true},
+		"forced":    {func(b *breaker.Breaker) { b.ForceClose(0) }, false},
+	} {
+		g := breaker.NewGroup(1, breaker.Config{}, nil)
+		tc.trouble(g.For(0, name))
+		if v := g.For(30*time.Second, "new").Look(0); v.Key != breaker.Other {
+			t.Errorf("%s: was evicted at once", name)
+		}
+		if v := g.For(time.Hour, "new").Look(0); (v.Key == "new") != tc.over {
+			t.Errorf("%s: after an hour the new key has the breaker %q", name, v.Key)
+		}
 	}
 }
 

@@ -20,18 +20,24 @@ type Line struct {
 	full   uint64 // the speed at the configured rate
 	unit   int64
 	depth  int64 // places in a full burst
+	most   int64 // units in a full burst
 	paused bool  // from is the end of a pause: nothing goes before it
 }
 
 // Never is the instant of what does not come.
 const Never = time.Duration(math.MaxInt64)
 
+// End is a place that no line reaches: the axis is used up before it, after 146
+// years at a place per nanosecond and 2.3 at the fastest rate there can be. Then
+// nothing goes any more.
+const End = math.MaxInt64 / 2
+
 const one = 1 << 32 // a speed of one place per nanosecond
 
 // NewLine starts a timetable at place 0. The rate must be valid.
 func NewLine(now time.Duration, r Rate) Line {
 	unit := r.interval()
-	l := Line{from: now, unit: unit, depth: unit * r.Full()}
+	l := Line{from: now, unit: unit, depth: unit * r.Full(), most: r.Full()}
 	l.full = speedOf(unit, r)
 	l.speed = l.full
 	return l
@@ -57,13 +63,19 @@ func (l *Line) At(now time.Duration) int64 {
 		return l.place
 	}
 	hi, lo := bits.Mul64(uint64(now-l.from), l.speed)
-	return l.place + int64(hi<<32|lo>>32)
+	if hi>>30 > 0 {
+		return End - 1
+	}
+	return min(l.place+int64(hi<<32|lo>>32), End-1)
 }
 
 // When is the first instant at which the place is there, rounded up.
 func (l *Line) When(place int64) time.Duration {
 	if place <= l.place {
 		return l.from
+	}
+	if place >= End {
+		return Never
 	}
 	d := uint64(place - l.place)
 	hi, lo := d>>32, d<<32
@@ -85,14 +97,18 @@ func (l *Line) Wait(now time.Duration, place int64) time.Duration {
 	if !l.Paused(now) && l.At(now) >= place {
 		return 0
 	}
-	return max(0, l.When(place)-now)
+	when := l.When(place)
+	if when == Never {
+		return Never
+	}
+	return max(0, when-now)
 }
 
 // Cost is the places that n units take up. n must be within the burst.
 func (l *Line) Cost(n int64) int64 { return n * l.unit }
 
 // Full is the burst in units; a cost above it can never be met.
-func (l *Line) Full() int64 { return l.depth / l.unit }
+func (l *Line) Full() int64 { return l.most }
 
 // Unit is the places of one unit, and Depth those of a full burst.
 func (l *Line) Unit() int64  { return l.unit }
@@ -115,7 +131,16 @@ func (l *Line) Pause(now, until time.Duration) Line {
 	if until <= now || l.Paused(now) && until <= l.from {
 		return next
 	}
-	next.place, next.from, next.paused = l.At(now), until, true
+	// A caller whose clock reading is older than the line must not set it back.
+	next.place, next.from, next.paused = l.At(now), max(until, l.from), true
+	return next
+}
+
+// Shut is the line for a limiter that is out of use: turns that were given keep
+// their instants, and nobody is given another.
+func (l *Line) Shut() Line {
+	next := *l
+	next.depth, next.most = 0, 0
 	return next
 }
 
@@ -138,7 +163,9 @@ func (l *Line) Pace(now time.Duration, perSecond float64) Line {
 // Change gives the line another rate and burst. What is spoken for stays spoken
 // for, unit by unit. It reports false if the new rate lies so far from the one
 // that the line was made for (64 times faster, 65,536 times slower) that its
-// axis cannot hold it; then a new line must be made.
+// axis cannot hold it; then a new line must be made. On a line made slower, time
+// is as coarse as one place, 65 microseconds at most: what goes may go by so much
+// too early.
 func (l *Line) Change(now time.Duration, r Rate) (Line, bool) {
 	full := speedOf(l.unit, r)
 	hi, depth := bits.Mul64(uint64(l.unit), uint64(r.Full()))
@@ -146,7 +173,7 @@ func (l *Line) Change(now time.Duration, r Rate) (Line, bool) {
 		return *l, false
 	}
 	next := l.onward(now)
-	next.full, next.speed, next.depth = full, full, int64(depth)
+	next.full, next.speed, next.depth, next.most = full, full, int64(depth), r.Full()
 	return next, true
 }
 

@@ -42,21 +42,27 @@ func (m Mark) ID() uint64   { return m.seq }
 func MarkOf(id uint64) Mark { return Mark{id} }
 
 // Take books n units as of now and returns how long to wait for them. If that is
-// longer than patience, or n is above the amount, it reports false and next is g.
-// Callers go in the order in which they asked.
+// longer than patience, or n is above the amount, or as many wait as are
+// remembered, it reports false and next is g. Callers go in the order in which
+// they asked; a cost of 0 is always met.
 func (g Log) Take(w Window, now time.Duration, n int64, patience time.Duration) (next Log, m Mark, wait time.Duration, ok bool) {
 	if n < 0 || n > w.Amount {
 		return g, Mark{}, Never, false
 	}
+	if n == 0 {
+		return g, Mark{}, 0, true
+	}
 	at := g.earliest(w, now, n)
-	if wait = at - now; wait > patience {
+	old := g.passed(now - w.Per)
+	full := len(g.marks)-old >= Remembered
+	if wait = at - now; wait > patience || full && g.marks[old+1].at > now {
 		return g, Mark{}, wait, false
 	}
-	if n == 0 {
-		return g, Mark{}, wait, true
+	next = Log{slices.Concat(g.marks[old:], make([]mark, 0, 1)), g.seq + 1}
+	if full {
+		next.marks[1].n += next.marks[0].n
+		next.marks = next.marks[1:]
 	}
-	next = g.since(now - w.Per)
-	next.seq++
 	next.marks = append(next.marks, mark{at, n, next.seq})
 	return next, Mark{next.seq}, wait, true
 }
@@ -81,18 +87,13 @@ func (g Log) earliest(w Window, now time.Duration, n int64) time.Duration {
 	return at
 }
 
-// since is a copy without what no window reaches any more.
-func (g Log) since(old time.Duration) Log {
+// passed is how many entries lie at the instant or before it.
+func (g Log) passed(at time.Duration) int {
 	i := 0
-	for i < len(g.marks) && g.marks[i].at <= old {
+	for i < len(g.marks) && g.marks[i].at <= at {
 		i++
 	}
-	marks := slices.Concat(g.marks[i:], make([]mark, 0, 1))
-	if len(marks) >= Remembered {
-		marks[1].n += marks[0].n
-		marks = marks[1:]
-	}
-	return Log{marks, g.seq}
+	return i
 }
 
 // When is the instant at which the entry may go.
@@ -123,18 +124,24 @@ func (g Log) Back(m Mark, n int64) (next Log, back int64) {
 }
 
 // Replan gives those who still wait their turns anew, in their order, not before
-// the instant: after a pause, or for another window.
+// the instant: after a pause, or for another window. None comes earlier than it
+// was: who has been told to wait would go late, and be forgotten too early.
 func (g Log) Replan(w Window, now, notBefore time.Duration) Log {
-	i := 0
-	for i < len(g.marks) && g.marks[i].at <= now {
-		i++
-	}
+	i := g.passed(now)
 	next := Log{slices.Clone(g.marks[:i]), g.seq}
 	for _, m := range g.marks[i:] {
-		m.at = next.earliest(w, max(now, notBefore), min(m.n, w.Amount))
+		m.at = next.earliest(w, max(m.at, notBefore), min(m.n, w.Amount))
 		next.marks = append(next.marks, m)
 	}
 	return next
+}
+
+// Waiting is the units that are booked for after now.
+func (g Log) Waiting(now time.Duration) (n int64) {
+	for _, m := range g.marks[g.passed(now):] {
+		n += m.n
+	}
+	return n
 }
 
 // Left is the units that could go now.

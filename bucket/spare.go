@@ -4,40 +4,69 @@ import "slices"
 
 // A Spare is places that were given away and came back while others already
 // stood behind them. Whoever comes next takes them before new ones. It is an
-// immutable list; nil is empty.
+// immutable list in the order of Place; nil is empty.
 type Spare []Turn
 
-// kept is how many separate entries a Spare holds; beyond it two become one,
-// which can only make them worth less.
-const kept = 16
+// kept is how many separate entries a Spare holds; beyond it the two that lie
+// closest become one with a gap, which can only make them worth less.
+const kept = 64
 
-// Add is the list with a turn that came back.
+// Add is the list with a turn that came back. What together is one stretch
+// becomes one entry.
 func (s Spare) Add(t Turn) Spare {
-	if n := len(s); n >= kept {
-		last := s[n-1]
-		t = Turn{max(last.Place, t.Place), min(last.Low, t.Low), last.Cost + t.Cost}
-		s = s[:n-1]
+	i, _ := slices.BinarySearchFunc(s, t, func(a, b Turn) int { return compare(a.Place, b.Place) })
+	next := slices.Insert(slices.Clone(s), i, t)
+	if i > 0 {
+		if both := next[i-1].And(t); both.Whole() {
+			i, t = i-1, both
+			next = slices.Replace(next, i, i+2, both)
+		}
 	}
-	return slices.Concat(s, Spare{t})
+	if i+1 < len(next) {
+		if both := next[i+1].And(t); both.Whole() {
+			next = slices.Replace(next, i, i+2, both)
+		}
+	}
+	if len(next) > kept {
+		i := next.closest()
+		next = slices.Replace(next, i, i+2, next[i].And(next[i+1]))
+	}
+	return next
+}
+
+func compare(a, b int64) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	}
+	return 0
+}
+
+// closest is the entry that leaves the smallest gap if it becomes one with the
+// next.
+func (s Spare) closest() (best int) {
+	smallest := int64(End)
+	for i := range len(s) - 1 {
+		both := s[i].And(s[i+1])
+		if gap := both.Place - both.Low - both.Cost; gap < smallest {
+			best, smallest = i, gap
+		}
+	}
+	return best
 }
 
 // Take takes up to cost places that are there when the line has reached at and
 // have not been passed by the burst, whose start is low. It returns what is left
 // of the list and the turn, of cost 0 if there was nothing.
 func (s Spare) Take(at, low, cost int64) (rest Spare, got Turn) {
-	got.Low = at
 	for _, t := range s {
-		// Of a turn that begins under low, at most low-Low places lie there.
-		if under := low - t.Low; under > 0 {
-			t.Cost, t.Low = t.Cost-under, low
-		}
-		if t.Cost <= 0 {
-			continue
-		}
-		if t.Place <= at && got.Cost < cost {
-			n := min(t.Cost, cost-got.Cost)
-			got = Turn{max(got.Place, t.Place), min(got.Low, t.Low), got.Cost + n}
-			t.Cost -= n
+		t = t.above(low)
+		if n := min(t.there(at), cost-got.Cost); n > 0 {
+			var part Turn
+			part, t = t.split(n)
+			got = got.And(part)
 		}
 		if t.Cost > 0 {
 			rest = append(rest, t)
@@ -46,29 +75,57 @@ func (s Spare) Take(at, low, cost int64) (rest Spare, got Turn) {
 	return rest, got
 }
 
-// Ahead takes cost places for somebody who has to wait in any case and would
-// otherwise wait for place: the first entry that comes before that.
-func (s Spare) Ahead(at, cost, place int64) (rest Spare, got Turn, ok bool) {
-	best := -1
-	for i, t := range s {
-		if t.Place > at && t.Place < place && t.Cost >= cost {
-			best, place = i, t.Place
-		}
+// Left is how many places Take could give.
+func (s Spare) Left(at, low int64) (left int64) {
+	for _, t := range s {
+		left += t.above(low).there(at)
 	}
-	if best < 0 {
-		return s, Turn{}, false
-	}
-	t := s[best]
-	rest = slices.Delete(slices.Clone(s), best, best+1)
-	if t.Place-t.Low != t.Cost || t.Cost == cost {
-		return rest, t, true
-	}
-	got = Turn{t.Low + cost, t.Low, cost}
-	return append(rest, Turn{t.Place, got.Place, t.Cost - cost}), got, true
+	return left
 }
 
-// Left is how many places Take could give.
-func (s Spare) Left(at, low int64) int64 {
-	_, got := s.Take(at, low, 1<<62)
-	return got.Cost
+// Passed reports whether the burst, whose start is low, has passed all of it.
+func (s Spare) Passed(low int64) bool {
+	for _, t := range s {
+		if t.above(low).Cost > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// Ahead finds cost places for somebody who has to wait in any case and would
+// otherwise wait for place: the first that come before that. Cut takes them out.
+func (s Spare) Ahead(l *Line, at, cost, place int64) (got Turn, entry int, ok bool) {
+	for i, t := range s {
+		if t.Whole() {
+			t, _ = t.above(at - l.depth).split(cost)
+		}
+		// What is used when the line has reached Place must not be passed then.
+		t = t.above(max(at, t.Place) - l.depth)
+		if t.Place < place && t.Cost >= cost {
+			t.Cost, place = cost, t.Place
+			got, entry, ok = t, i, true
+		}
+	}
+	return got, entry, ok
+}
+
+// Cut is the list without a turn that Ahead found in the entry.
+func (s Spare) Cut(got Turn, entry int) Spare {
+	t := s[entry].above(got.Low)
+	_, t = t.split(got.Cost)
+	if t.Cost > 0 {
+		return slices.Replace(slices.Clone(s), entry, entry+1, t)
+	}
+	return slices.Delete(slices.Clone(s), entry, entry+1)
+}
+
+// Touching takes out the stretch that ends exactly at the place.
+func (s Spare) Touching(place int64) (rest Spare, got Turn, ok bool) {
+	for i, t := range s {
+		if t.Place == place && t.Whole() {
+			return slices.Delete(slices.Clone(s), i, i+1), t, true
+		}
+	}
+	return s, Turn{}, false
 }

@@ -10,12 +10,6 @@ type State struct{ Booked int64 }
 func (l *Line) Empty(now time.Duration) State { return State{l.At(now)} }
 func (l *Line) Fresh(now time.Duration) State { return State{l.At(now) - l.depth} }
 
-// A Turn is the places given to one caller. They are there when the line has
-// reached Place; the lowest of them begins at Low. Most are one stretch,
-// (Place-Cost, Place]; a turn put together from places that others gave back may
-// have gaps.
-type Turn struct{ Place, Low, Cost int64 }
-
 // All, as a number of units to give back, is the whole of a turn.
 const All = 1<<63 - 1
 
@@ -27,14 +21,18 @@ func (l *Line) Next(booked, at, cost int64) Turn {
 }
 
 // Take books n units as of now and returns how long to wait for them. If that is
-// longer than patience, or n is above the burst, it reports false and next is s.
+// longer than patience, or n is above the burst, it reports false and next is s. A
+// cost of 0 is always met.
 func (s State) Take(l *Line, now time.Duration, n int64, patience time.Duration) (next State, turn Turn, wait time.Duration, ok bool) {
 	if n < 0 || n > l.Full() {
 		return s, Turn{}, Never, false
 	}
+	if n == 0 {
+		return s, Turn{}, 0, true
+	}
 	turn = l.Next(s.Booked, l.At(now), l.Cost(n))
 	wait = l.Wait(now, turn.Place)
-	if wait > patience {
+	if wait > patience || turn.Place >= End {
 		return s, Turn{}, wait, false
 	}
 	return State{turn.Place}, turn, wait, true
@@ -49,7 +47,3 @@ func (s State) Left(l *Line, now time.Duration) int64 {
 	}
 	return left / l.unit
 }
-
-// Usable reports whether a turn may still be used at the instant: the burst has
-// not moved past its first place.
-func (t Turn) Usable(l *Line, now time.Duration) bool { return t.Low >= l.At(now)-l.depth }

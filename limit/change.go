@@ -37,6 +37,7 @@ func (m *Limiter) Set(now time.Duration, l Limit) bool {
 		return true
 	}
 	m.settleBurst(now)
+	m.settleSpare(now)
 	if !m.redraw(func(old *bucket.Line) (bucket.Line, bool) { return old.Change(now, l.Rate) }) {
 		return false
 	}
@@ -53,6 +54,20 @@ func (m *Limiter) settleBurst(now time.Duration) {
 		line, booked := m.line.Load(), m.booked.Load()
 		low := line.At(now) - line.Depth()
 		if booked >= low || m.booked.CompareAndSwap(booked, low) {
+			return
+		}
+	}
+}
+
+// settleSpare does the same for places that stand in cells or came back.
+func (m *Limiter) settleSpare(now time.Duration) {
+	line := m.line.Load()
+	at := line.At(now)
+	if c := m.crowd.Load(); c != nil {
+		m.pour(c, line, at)
+	}
+	for old := m.spare.Load(); old != nil; old = m.spare.Load() {
+		if rest, _ := old.Take(at, at-line.Depth(), 0); m.swapSpare(old, rest) {
 			return
 		}
 	}
@@ -79,17 +94,10 @@ func (m *Limiter) Look(now time.Duration) Level {
 	line := m.line.Load()
 	at, booked := line.At(now), m.booked.Load()
 	if booked == retired {
-		booked = at - line.Depth()
-	}
-	left := at - max(booked, at-line.Depth())
-	if s := m.spare.Load(); s != nil {
-		left += s.Left(at, at-line.Depth())
-	}
-	if c := m.crowd.Load(); c != nil {
-		left += c.held(line, at)
+		return Level{Left: line.Full(), Full: line.Full(), PerSecond: line.PerSecond()}
 	}
 	v := Level{
-		Left:      min(max(0, left/line.Unit()), line.Full()),
+		Left:      min(m.there(line, at)/line.Unit(), line.Full()),
 		Full:      line.Full(),
 		PerSecond: line.PerSecond(),
 		Reset:     max(0, line.When(booked+line.Depth())-now),
@@ -122,14 +130,19 @@ func (m *Limiter) Retired() bool {
 	return m.booked.Load() == retired
 }
 
-// close takes a limiter out of use whatever it holds.
-func (m *Limiter) close() {
+// close takes a limiter out of use whatever it holds. Those who wait keep their
+// turns; it says how many units they are still to use.
+func (m *Limiter) close(now time.Duration) (owed int64) {
 	if m.roll != nil {
-		m.roll.change(func(s rollState) (rollState, bool) { s.gone = true; return s, true })
-		return
+		return m.roll.close(now)
 	}
-	m.booked.Store(retired)
+	m.redraw(func(l *bucket.Line) (bucket.Line, bool) { return l.Shut(), true })
+	line, booked := m.line.Load(), m.booked.Swap(retired)
 	m.spare.Store(nil)
+	if booked == retired {
+		return 0
+	}
+	return (max(0, booked-line.At(now)) + line.Unit() - 1) / line.Unit()
 }
 
 // drain empties a limiter.

@@ -32,9 +32,14 @@ const (
 	filling   = math.MaxInt64
 )
 
+// plenty is the units that the line must hold for blocks to be taken: several of
+// them for every core. Near the limit each unit is taken singly, so that none is
+// left where nobody looks.
+var plenty = int64(2*shard.Cells+1) * block
+
 // crowded notes that two cores met at the shared word.
-func (m *Limiter) crowded(now time.Duration, n int64) {
-	if n != 1 || shard.Cells < 2 {
+func (m *Limiter) crowded(line *bucket.Line, now time.Duration, n int64) {
+	if n != 1 || shard.Cells < 2 || line.Full() < plenty {
 		return
 	}
 	c := m.crowd.Load()
@@ -61,29 +66,41 @@ func (c *crowd) take(m *Limiter, line *bucket.Line, at, unit int64) (Turn, bool)
 	return c.fill(own, m, line, at, unit)
 }
 
-func (c *cell) take(line *bucket.Line, at, unit int64) (Turn, bool) {
+// take takes cost places, if the cell holds so many that the burst has not
+// passed.
+func (c *cell) take(line *bucket.Line, at, cost int64) (Turn, bool) {
 	low := c.low.Load()
+	t := c.rest(low, line, at)
 	// low only grows, so if the swap succeeds high has not changed either.
-	if c.high.Load()-low < unit || low < at-line.Depth() {
+	if t.Cost < cost || !c.low.CompareAndSwap(low, t.Low+cost) {
 		return Turn{}, false
 	}
-	if !c.low.CompareAndSwap(low, low+unit) {
-		return Turn{}, false
-	}
-	return Turn{bucket.Turn{Place: low + unit, Low: low, Cost: unit}}, true
+	return Turn{bucket.Turn{Place: t.Low + cost, Low: t.Low, Cost: cost}}, true
 }
 
-// fill moves a block from the line into the cell and takes its first unit. It
-// does so only while the line holds several blocks for every core: near the
-// limit each unit is taken singly, so that none is left where nobody looks.
+// rest is what the cell holds that the burst has not passed; low is where it
+// begins.
+func (c *cell) rest(low int64, line *bucket.Line, at int64) bucket.Turn {
+	high := c.high.Load()
+	if low >= high { // filling is one of these
+		return bucket.Turn{}
+	}
+	low = max(low, at-line.Depth())
+	return bucket.Turn{Place: high, Low: low, Cost: max(0, high-low)}
+}
+
+// fill moves a block from the line into an empty cell and takes its first unit.
 func (c *crowd) fill(own *cell, m *Limiter, line *bucket.Line, at, unit int64) (Turn, bool) {
 	low := own.low.Load()
-	if low == filling || m.spare.Load() != nil || !own.low.CompareAndSwap(low, filling) {
+	if low == filling || line.Full() < plenty || m.spare.Load() != nil || own.rest(low, line, at).Cost >= unit {
+		return Turn{}, false
+	}
+	if !own.low.CompareAndSwap(low, filling) {
 		return Turn{}, false
 	}
 	booked := m.booked.Load()
 	t := line.Next(booked, at, block*unit)
-	if at-t.Place < int64(2*len(c.cells))*block*unit || !m.booked.CompareAndSwap(booked, t.Place) {
+	if at-t.Low < plenty*unit || !m.booked.CompareAndSwap(booked, t.Place) {
 		own.low.Store(low)
 		return Turn{}, false
 	}
@@ -102,28 +119,38 @@ func (c *crowd) reached(place int64) {
 	}
 }
 
-// steal takes a unit from any cell: before a caller is refused, no cell may hold
-// what he could have had.
-func (m *Limiter) steal(line *bucket.Line, at, unit int64) (Turn, bool) {
+// fromCells takes cost places from the cells: before a caller is refused, no cell
+// may hold what he could have had.
+func (m *Limiter) fromCells(line *bucket.Line, at, cost int64) (Turn, bool) {
 	c := m.crowd.Load()
-	if c == nil || unit != line.Unit() || c.last.Load() <= at-line.Depth() {
+	if c == nil || c.last.Load() <= at-line.Depth() || m.there(line, at) < cost {
 		return Turn{}, false
 	}
 	for i := range c.cells {
-		if t, ok := c.cells[i].take(line, at, unit); ok {
+		if t, ok := c.cells[i].take(line, at, cost); ok {
 			return t, true
 		}
 	}
-	return Turn{}, false
+	m.pour(c, line, at)
+	return m.gather(line, at, cost)
+}
+
+// pour puts what the cells hold where it can be taken together.
+func (m *Limiter) pour(c *crowd, line *bucket.Line, at int64) {
+	for i := range c.cells {
+		own := &c.cells[i]
+		low := own.low.Load()
+		if t := own.rest(low, line, at); t.Cost > 0 && own.low.CompareAndSwap(low, t.Place) {
+			m.putSpare(t)
+		}
+	}
 }
 
 // held is how many places the cells hold.
 func (c *crowd) held(line *bucket.Line, at int64) (places int64) {
 	for i := range c.cells {
-		low, high := c.cells[i].low.Load(), c.cells[i].high.Load()
-		if low != filling && low < high {
-			places += max(0, high-max(low, at-line.Depth()))
-		}
+		own := &c.cells[i]
+		places += own.rest(own.low.Load(), line, at).Cost
 	}
 	return places
 }

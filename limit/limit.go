@@ -68,6 +68,8 @@ const (
 	defaultKeys  = 100_000
 	mostRolling  = 1 << 40
 	requestsOnly = ""
+
+	longestRolling = 366 * 24 * time.Hour
 )
 
 // Counts reports whether the limit counts calls of the operation.
@@ -120,6 +122,9 @@ func (l Limit) Validate() error {
 	}
 	if l.Shape == Rolling && l.Amount > mostRolling {
 		errs = append(errs, fmt.Errorf("amount %d: a rolling limit remembers every caller; use shape bucket for large amounts", l.Amount))
+	}
+	if l.Shape == Rolling && l.Per > longestRolling {
+		errs = append(errs, fmt.Errorf("period %v: a rolling limit looks back %v at most", l.Per, longestRolling))
 	}
 	if int(l.Shape) >= len(shapes) {
 		errs = append(errs, fmt.Errorf("%v: want bucket or rolling", l.Shape))

@@ -41,7 +41,7 @@ var ErrTooLate = errors.New("turn would come too late")
 
 // retired marks a booked word whose limiter has been evicted: no place behind it
 // is ever reached.
-const retired = math.MaxInt64 / 2
+const retired = bucket.End
 
 // New makes a limiter that starts full.
 func New(now time.Duration, l Limit) (*Limiter, error) {
@@ -85,20 +85,34 @@ func (m *Limiter) take(now time.Duration, n int64) (Turn, bool) {
 			return t, true
 		}
 	}
-	if m.spare.Load() != nil {
-		return m.takeSpare(line, at, cost)
-	}
-	for {
+	for m.spare.Load() == nil {
 		booked := m.booked.Load()
 		t := line.Next(booked, at, cost)
 		if t.Place > at {
-			return m.steal(line, at, cost)
+			return m.fromCells(line, at, cost)
 		}
 		if m.booked.CompareAndSwap(booked, t.Place) {
 			return Turn{t}, true
 		}
-		m.crowded(now, n)
+		m.crowded(line, now, n)
 	}
+	if t, ok := m.gather(line, at, cost); ok {
+		return t, true
+	}
+	return m.fromCells(line, at, cost)
+}
+
+// there is how many places could be taken when the line has reached at.
+func (m *Limiter) there(line *bucket.Line, at int64) int64 {
+	low := at - line.Depth()
+	places := max(0, at-max(m.booked.Load(), low))
+	if s := m.spare.Load(); s != nil {
+		places += s.Left(at, low)
+	}
+	if c := m.crowd.Load(); c != nil && c.last.Load() > low {
+		places += c.held(line, at)
+	}
+	return places
 }
 
 // Take books n units and says how long until they may go; if that is longer than
@@ -123,27 +137,17 @@ func (m *Limiter) book(now time.Duration, n int64, patience time.Duration) (Turn
 		at, cost := line.At(now), line.Cost(n)
 		booked := m.booked.Load()
 		t := line.Next(booked, at, cost)
-		if ahead, ok := m.ahead(at, cost, t.Place); ok {
-			return m.orBack(line, now, ahead, patience)
+		if ahead, wait, none := m.ahead(line, now, cost, t.Place, patience); !none {
+			return ahead, wait, wait <= patience
 		}
 		wait := line.Wait(now, t.Place)
-		if wait > patience || booked == retired {
+		if wait > patience || t.Place >= bucket.End {
 			return Turn{}, wait, false
 		}
 		if m.booked.CompareAndSwap(booked, t.Place) {
 			return Turn{t}, wait, true
 		}
 	}
-}
-
-// orBack keeps a turn if it comes in time, and gives it back otherwise.
-func (m *Limiter) orBack(line *bucket.Line, now time.Duration, t Turn, patience time.Duration) (Turn, time.Duration, bool) {
-	wait := line.Wait(now, t.Place)
-	if wait <= patience {
-		return t, wait, true
-	}
-	m.putSpare(t.Turn)
-	return Turn{}, wait, false
 }
 
 // Ask is how long a caller who took n units now would have to wait. It takes
@@ -157,14 +161,16 @@ func (m *Limiter) Ask(now time.Duration, n int64) time.Duration {
 		return unlessZero(n)
 	}
 	at, cost := line.At(now), line.Cost(n)
-	if s := m.spare.Load(); s != nil {
-		cost -= min(cost, s.Left(at, at-line.Depth()))
-	}
-	wait := line.Wait(now, line.Next(m.booked.Load(), at, cost).Place)
-	if c := m.crowd.Load(); wait > 0 && n == 1 && c != nil && c.held(line, at) >= line.Unit() && !line.Paused(now) {
+	if !line.Paused(now) && m.there(line, at) >= cost {
 		return 0
 	}
-	return wait
+	place := line.Next(m.booked.Load(), at, cost).Place
+	if s := m.spare.Load(); s != nil {
+		if got, _, ok := s.Ahead(line, at, cost, place); ok {
+			place = got.Place
+		}
+	}
+	return line.Wait(now, place)
 }
 
 func unlessZero(n int64) time.Duration {
@@ -186,15 +192,17 @@ func (m *Limiter) Owe(now time.Duration, n int64) {
 		if booked == retired {
 			return
 		}
-		t := line.Next(booked, line.At(now), line.Cost(min(n, longestDebt*line.Full())))
+		at, most := line.At(now), longestDebt*line.Depth()
+		t := line.Next(booked, at, line.Cost(min(n, longestDebt*line.Full())))
+		t.Place = max(booked, min(t.Place, at+most))
 		if m.booked.CompareAndSwap(booked, t.Place) {
 			return
 		}
 	}
 }
 
-// longestDebt is how many full bursts of debt one answer can make: a broken
-// answer must not stop the limit for years.
+// longestDebt is how many full bursts of debt there can be: broken answers must
+// not stop the limit for years.
 const longestDebt = 16
 
 // Due is how long a turn still has to wait: longer than Take said, if there was
@@ -230,15 +238,15 @@ func (m *Limiter) Back(now time.Duration, t Turn, n int64) {
 	if cost <= 0 {
 		return
 	}
-	whole := t.Place-t.Low == t.Cost
-	if whole && m.booked.CompareAndSwap(t.Place, t.Place-cost) {
-		return
+	back := t.Top(cost)
+	for back.Whole() && m.booked.CompareAndSwap(back.Place, back.Low) {
+		// What came back before and ends here is at the tail now.
+		var more bool
+		if back, more = m.pull(back.Low); !more {
+			return
+		}
 	}
-	low := t.Low
-	if whole {
-		low = t.Place - cost
-	}
-	m.putSpare(bucket.Turn{Place: t.Place, Low: low, Cost: cost})
+	m.putSpare(back)
 }
 
 // Wait takes n units, waiting for its turn. It returns at once, with ErrTooLate

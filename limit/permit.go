@@ -24,6 +24,8 @@ type Permit struct {
 	n     int
 	first [2]entry // most calls have no more
 	more  []entry
+
+	awaited int // 1 + the charge that the call was last told to wait for
 }
 
 type entry struct {
@@ -31,10 +33,18 @@ type entry struct {
 	limiter *Limiter
 	turn    Turn
 	held    bool
+	fresh   bool // taken in this round, without a wait
 }
 
-// Add adds a charge.
+// Add adds a charge. Charges to the same limit and key are one: apart, each could
+// be met and the two of them never.
 func (p *Permit) Add(c Charge) {
+	for i := range p.n {
+		if e := p.at(i); e.Registry == c.Registry && e.Key == c.Key {
+			e.Cost += c.Cost
+			return
+		}
+	}
 	if p.n < len(p.first) {
 		p.first[p.n].Charge = c
 	} else {
@@ -87,10 +97,11 @@ func (e *entry) take(now, patience time.Duration) Verdict {
 }
 
 func (p *Permit) takeAll(now, patience time.Duration) Verdict {
+	p.dropPassed(now)
 	for {
 		why, wait := p.latest(now)
 		switch {
-		case wait > patience:
+		case wait > patience || wait == bucket.Never:
 			p.Drop(now)
 			return Verdict{Wait: wait, Why: why}
 		case wait == 0 && p.takeRest(now):
@@ -98,14 +109,18 @@ func (p *Permit) takeAll(now, patience time.Duration) Verdict {
 		case wait == 0:
 			continue // somebody was faster; look again
 		}
-		p.dropStale(now, now+wait)
 		if e := p.at(why); !e.held {
-			if v := e.take(now, patience); !v.OK {
-				continue
-			} else if wait = v.Wait; wait == 0 {
+			v := e.take(now, patience)
+			if wait = v.Wait; !v.OK {
+				p.Drop(now)
+				return Verdict{Wait: wait, Why: why}
+			}
+			if wait == 0 {
 				continue
 			}
 		}
+		p.dropStale(now, now+wait, why)
+		p.awaited = why + 1
 		return Verdict{OK: true, Wait: wait, Why: why}
 	}
 }
@@ -133,34 +148,46 @@ func (e *entry) wait(now time.Duration) time.Duration {
 	}
 }
 
-// takeRest takes every charge that is not held yet, now, and drops what it took
-// if one of them fails.
+// takeRest takes every charge that is not held yet, now. If one of them fails it
+// gives back what it took, but no turn that the call has waited for.
 func (p *Permit) takeRest(now time.Duration) bool {
 	for i := range p.n {
 		e := p.at(i)
-		if e.held {
+		if e.fresh = !e.held; !e.fresh {
 			continue
 		}
 		if e.turn, e.held = e.limiter.take(now, e.Cost); !e.held {
-			p.Drop(now)
+			p.dropFresh(now, i)
 			return false
 		}
 	}
 	return true
 }
 
-func (e *entry) find(now time.Duration) { e.limiter = e.Registry.Get(now, e.Key) }
-
-// dropStale gives back turns that have come but will be no good any more at the
-// instant until which the call has to wait for another limit.
-func (p *Permit) dropStale(now, then time.Duration) {
-	for i := range p.n {
-		e := p.at(i)
-		if e.held && !e.limiter.Usable(then, e.turn) && e.limiter.Due(now, e.turn) == 0 {
+func (p *Permit) dropFresh(now time.Duration, n int) {
+	for i := range n {
+		if e := p.at(i); e.fresh {
 			e.drop(now)
 		}
 	}
 }
+
+func (e *entry) find(now time.Duration) { e.limiter = e.Registry.Get(now, e.Key) }
+
+// dropStale gives back turns that will be no good any more at the instant until
+// which the call has to wait for the charge why.
+func (p *Permit) dropStale(now, then time.Duration, why int) {
+	for i := range p.n {
+		if e := p.at(i); i != why && e.held && !e.limiter.Usable(then, e.turn) {
+			e.drop(now)
+		}
+	}
+}
+
+// dropPassed gives back turns that the burst has passed while the call waited
+// longer than it was told. The turn that it waited for is good even so: whoever
+// wakes late goes late.
+func (p *Permit) dropPassed(now time.Duration) { p.dropStale(now, now, p.awaited-1) }
 
 // Drop gives everything back that is held: the call is not made.
 func (p *Permit) Drop(now time.Duration) {
@@ -196,7 +223,7 @@ func (e *entry) settle(now time.Duration, used int64) {
 	if used < e.Cost {
 		e.limiter.Back(now, e.turn, e.Cost-used)
 	} else if used > e.Cost {
-		e.limiter.Owe(now, used-e.Cost)
+		e.Registry.Get(now, e.Key).Owe(now, used-e.Cost) // it may have been evicted since
 	}
 }
 

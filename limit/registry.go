@@ -3,7 +3,6 @@ package limit
 import (
 	"fmt"
 	"iter"
-	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -17,14 +16,13 @@ import (
 // known.
 type Registry struct {
 	limit   atomic.Pointer[Limit]
-	line    atomic.Pointer[bucket.Line] // what every new limiter starts from, shared until one changes
-	pace    atomic.Uint64               // bits of the rate that new limiters start with; 0 means the configured one
-	byKey   sync.Map                    // string -> *Limiter
-	single  atomic.Pointer[Limiter]     // the limiter of the key "", which needs no lookup
-	most    int
-	crammed atomic.Int64 // keys that were made although there was no room
+	byKey   sync.Map                // string -> *Limiter
+	single  atomic.Pointer[Limiter] // the limiter of the key "", which needs no lookup
+	crammed atomic.Int64            // keys that were made although there was no room
 
 	mu   sync.Mutex
+	line *bucket.Line // what every new limiter starts from, shared until one changes
+	most int
 	keys []string // every key in byKey
 	hand int      // where the search for a full limiter goes on
 }
@@ -40,7 +38,7 @@ func NewRegistry(now time.Duration, l Limit) (*Registry, error) {
 	}
 	line := l.line(now)
 	r.limit.Store(&l)
-	r.line.Store(&line)
+	r.line = &line
 	r.single.Store(newLimiter(l, &line))
 	return r, nil
 }
@@ -65,10 +63,7 @@ func (r *Registry) add(now time.Duration, key string) *Limiter {
 	if m, ok := r.byKey.Load(key); ok {
 		return m.(*Limiter)
 	}
-	m := newLimiter(*r.limit.Load(), r.line.Load())
-	if pace := r.pace.Load(); pace != 0 {
-		m.Pace(now, math.Float64frombits(pace))
-	}
+	m := newLimiter(*r.limit.Load(), r.line)
 	r.byKey.Store(key, m)
 	if len(r.keys) < r.most || !r.replace(now, key) {
 		r.keys = append(r.keys, key)
@@ -142,8 +137,7 @@ func (r *Registry) Set(now time.Duration, l Limit) error {
 	defer r.mu.Unlock()
 	line := l.line(now)
 	r.limit.Store(&l)
-	r.line.Store(&line)
-	r.pace.Store(0)
+	r.line = &line
 	if r.most = l.MaxKeys; r.most == 0 {
 		r.most = defaultKeys
 	}
@@ -159,19 +153,27 @@ func (r *Registry) Set(now time.Duration, l Limit) error {
 	return nil
 }
 
-// anew is an empty limiter in the place of one that is taken out of use.
+// anew is an empty limiter in the place of one that is taken out of use; what
+// those who wait there are still to use is owed here.
 func (r *Registry) anew(now time.Duration, old *Limiter, l Limit, line *bucket.Line) *Limiter {
-	old.close()
+	owed := old.close(now)
 	m := newLimiter(l, line)
 	m.drain(now)
+	m.Owe(now, owed)
 	return m
 }
 
 // Pace lets every key run at another rate, at most the configured one, keys yet
 // to come included.
 func (r *Registry) Pace(now time.Duration, perSecond float64) {
-	r.pace.Store(math.Float64bits(perSecond))
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	old := r.line
+	line := old.Pace(now, perSecond)
+	r.line = &line
 	for _, m := range r.All() {
-		m.Pace(now, perSecond)
+		if !m.line.CompareAndSwap(old, &line) {
+			m.Pace(now, perSecond)
+		}
 	}
 }

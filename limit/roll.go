@@ -45,15 +45,15 @@ func (r *roll) take(now time.Duration, n int64, patience time.Duration) (t Turn,
 			return Turn{}, 0, false
 		}
 		start := max(now, old.paused)
-		next, mark, after, ok := old.log.Take(old.window, start, n, bucket.Never-1)
-		if !ok {
-			return Turn{}, bucket.Never, false
+		next, mark, wait, ok := old.log.Take(old.window, start, n, patience-(start-now))
+		if wait != bucket.Never && n != 0 {
+			wait += start - now
 		}
-		if wait = after + start - now; wait > patience {
-			return Turn{}, wait, false
+		if !ok || n == 0 {
+			return Turn{}, wait, ok
 		}
 		t = Turn{bucket.Turn{Place: int64(mark.ID()), Cost: n}}
-		if n == 0 || r.state.CompareAndSwap(old, &rollState{old.window, next, old.paused, false}) {
+		if r.state.CompareAndSwap(old, &rollState{old.window, next, old.paused, false}) {
 			return t, wait, true
 		}
 	}
@@ -62,9 +62,9 @@ func (r *roll) take(now time.Duration, n int64, patience time.Duration) (t Turn,
 func (r *roll) ask(now time.Duration, n int64) time.Duration {
 	s := r.state.Load()
 	start := max(now, s.paused)
-	_, _, wait, ok := s.log.Take(s.window, start, n, bucket.Never-1)
-	if !ok {
-		return bucket.Never
+	_, _, wait, _ := s.log.Take(s.window, start, n, -1)
+	if wait == bucket.Never || n == 0 {
+		return wait
 	}
 	return wait + start - now
 }
@@ -72,21 +72,26 @@ func (r *roll) ask(now time.Duration, n int64) time.Duration {
 // owe books what was used beyond the reservation, in shares that a window holds.
 func (r *roll) owe(now time.Duration, n int64) {
 	r.change(func(s rollState) (rollState, bool) {
-		for left := min(n, longestDebt*s.window.Amount); left > 0; {
+		for left := n; left > 0; left -= s.window.Amount {
 			part := min(left, s.window.Amount)
-			s.log, _, _, _ = s.log.Take(s.window, max(now, s.paused), part, bucket.Never-1)
-			left -= part
+			next, _, _, ok := s.log.Take(s.window, max(now, s.paused), part, longestDebt*s.window.Per)
+			if !ok {
+				break
+			}
+			s.log = next
 		}
 		return s, true
 	})
 }
 
+// due: what is not in the log any more has come long ago, or costs nothing.
 func (r *roll) due(now time.Duration, t Turn) time.Duration {
-	at, ok := r.state.Load().log.When(bucket.MarkOf(uint64(t.Place)))
+	s := r.state.Load()
+	at, ok := s.log.When(bucket.MarkOf(uint64(t.Place)))
 	if !ok {
-		return 0
+		at = now
 	}
-	return max(0, at-now)
+	return max(0, at-now, s.paused-now)
 }
 
 // usable: an entry counts from its own instant; used later it would be counted
@@ -140,6 +145,14 @@ func (r *roll) retire(now time.Duration) bool {
 		s.gone = true
 		return s, full
 	})
+}
+
+func (r *roll) close(now time.Duration) (owed int64) {
+	r.change(func(s rollState) (rollState, bool) {
+		owed, s.gone = s.log.Waiting(now), true
+		return s, true
+	})
+	return owed
 }
 
 func (r *roll) retired() bool { return r.state.Load().gone }

@@ -1,6 +1,10 @@
 package limit
 
-import "github.com/seed1158cd35/weir/bucket"
+import (
+	"time"
+
+	"github.com/seed1158cd35/weir/bucket"
+)
 
 // putSpare keeps places that came back for whoever comes next.
 func (m *Limiter) putSpare(t bucket.Turn) {
@@ -16,31 +20,49 @@ func (m *Limiter) putSpare(t bucket.Turn) {
 	}
 }
 
-// takeSpare takes cost places, first from those that came back and the rest
-// from the line.
-func (m *Limiter) takeSpare(line *bucket.Line, at, cost int64) (Turn, bool) {
-	got := m.fromSpare(at, at-line.Depth(), cost)
+// gather takes cost places, first from those that came back and the rest from
+// the line.
+func (m *Limiter) gather(line *bucket.Line, at, cost int64) (Turn, bool) {
+	low := at - line.Depth()
+	if m.spareLeft(at, low)+max(0, at-max(m.booked.Load(), low)) < cost {
+		return Turn{}, false
+	}
+	got := m.fromSpare(at, low, cost)
 	for got.Cost < cost {
 		booked := m.booked.Load()
 		t := line.Next(booked, at, cost-got.Cost)
-		if t.Place > at {
+		if t.Place > at { // somebody was faster
 			if got.Cost > 0 {
 				m.putSpare(got)
 			}
-			return m.steal(line, at, cost)
+			return Turn{}, false
 		}
 		if m.booked.CompareAndSwap(booked, t.Place) {
-			got = bucket.Turn{Place: t.Place, Low: min(got.Low, t.Low), Cost: cost}
+			got = got.And(t)
 		}
 	}
 	return Turn{got}, true
 }
 
+// spareLeft is how many places that came back may be used. It throws the list
+// away when the burst has passed all of it.
+func (m *Limiter) spareLeft(at, low int64) int64 {
+	old := m.spare.Load()
+	if old == nil {
+		return 0
+	}
+	left := old.Left(at, low)
+	if left == 0 && old.Passed(low) {
+		m.spare.CompareAndSwap(old, nil)
+	}
+	return left
+}
+
 func (m *Limiter) fromSpare(at, low, cost int64) bucket.Turn {
 	for {
 		old := m.spare.Load()
-		if old == nil {
-			return bucket.Turn{Low: at}
+		if old == nil || old.Left(at, low) == 0 {
+			return bucket.Turn{}
 		}
 		rest, got := old.Take(at, low, cost)
 		if m.swapSpare(old, rest) {
@@ -49,19 +71,37 @@ func (m *Limiter) fromSpare(at, low, cost int64) bucket.Turn {
 	}
 }
 
-// ahead takes places that came back and will be there before place.
-func (m *Limiter) ahead(at, cost, place int64) (Turn, bool) {
+// ahead takes places that came back and come before place, if that is within
+// patience; none says that there are no such places.
+func (m *Limiter) ahead(line *bucket.Line, now time.Duration, cost, place int64, patience time.Duration) (t Turn, wait time.Duration, none bool) {
 	for {
 		old := m.spare.Load()
 		if old == nil {
-			return Turn{}, false
+			return Turn{}, 0, true
 		}
-		rest, got, ok := old.Ahead(at, cost, place)
+		got, entry, ok := old.Ahead(line, line.At(now), cost, place)
 		if !ok {
-			return Turn{}, false
+			return Turn{}, 0, true
+		}
+		if wait = line.Wait(now, got.Place); wait > patience || m.swapSpare(old, old.Cut(got, entry)) {
+			return Turn{got}, wait, false
+		}
+	}
+}
+
+// pull takes out of the spare places the stretch that ends at the place.
+func (m *Limiter) pull(place int64) (bucket.Turn, bool) {
+	for {
+		old := m.spare.Load()
+		if old == nil {
+			return bucket.Turn{}, false
+		}
+		rest, got, ok := old.Touching(place)
+		if !ok {
+			return bucket.Turn{}, false
 		}
 		if m.swapSpare(old, rest) {
-			return Turn{got}, true
+			return got, true
 		}
 	}
 }

@@ -1,0 +1,115 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"runtime/debug"
+)
+
+// A world is what a command may touch, so that tests can give it another.
+type world struct {
+	args []string
+	out  io.Writer
+	err  io.Writer
+	env  func(string) (string, bool)
+}
+
+const usage = `weir keeps programs inside the limits of the APIs they call.
+
+  weir serve -config weir.yaml   run the sidecar
+  weir check weir.yaml           say everything that is wrong with a file
+  weir status                    what a running weir is doing
+  weir demo                      see it work, beside naive retries
+  weir version
+
+weir COMMAND -h tells more.
+`
+
+// errUsage is an error that has been explained already.
+var errUsage = errors.New("usage")
+
+// errFound means that a command did its work, and what it found is bad.
+var errFound = errors.New("found mistakes")
+
+// run runs one command.
+func run(ctx context.Context, w world) error {
+	name := ""
+	if len(w.args) > 0 {
+		name, w.args = w.args[0], w.args[1:]
+	}
+	switch name {
+	case "serve":
+		return serve(ctx, w)
+	case "check":
+		return check(w)
+	case "status":
+		return showStatus(ctx, w)
+	case "demo":
+		return runDemo(ctx, w)
+	case "version", "-version", "--version":
+		_, err := fmt.Fprintln(w.out, "weir", version())
+		return err
+	case "help", "-h", "-help", "--help":
+		_, err := io.WriteString(w.out, usage)
+		return err
+	}
+	if name != "" {
+		fmt.Fprintf(w.err, "weir: there is no command %q\n\n", name)
+	}
+	_, _ = io.WriteString(w.err, usage)
+	return errUsage
+}
+
+// exit is the status that a command ends with: 0 is well, 1 is not, 2 means that
+// it was called wrongly.
+func exit(err error, out io.Writer) int {
+	switch {
+	case err == nil, errors.Is(err, flag.ErrHelp):
+		return 0
+	case errors.Is(err, errUsage):
+		return 2
+	case errors.Is(err, errFound):
+		return 1
+	}
+	fmt.Fprintln(out, "weir:", err)
+	return 1
+}
+
+// flags makes the flags of a command. Parse prints what is wrong by itself.
+func (w world) flags(name, args string) *flag.FlagSet {
+	f := flag.NewFlagSet(name, flag.ContinueOnError)
+	f.SetOutput(w.err)
+	f.Usage = func() {
+		fmt.Fprintf(w.err, "usage: weir %s [flags] %s\n", name, args)
+		f.PrintDefaults()
+	}
+	return f
+}
+
+// parse parses flags and bounds the arguments that may follow them.
+func (w world) parse(f *flag.FlagSet, most int) error {
+	if err := f.Parse(w.args); err != nil {
+		if errors.Is(err, flag.ErrHelp) {
+			return err
+		}
+		return errUsage
+	}
+	if f.NArg() > most {
+		fmt.Fprintf(w.err, "weir %s: unexpected argument %q\n", f.Name(), f.Arg(most))
+		f.Usage()
+		return errUsage
+	}
+	return nil
+}
+
+// version is the version that the program was built from.
+func version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok || info.Main.Version == "" {
+		return "(devel)"
+	}
+	return info.Main.Version
+}

@@ -1,0 +1,122 @@
+// Package config reads weir.yaml: which upstreams there are, how requests find
+// them, and the policy of each. Load reports every mistake of a file at once,
+// each with its line, its field and what to write instead.
+//
+// docs/configuration.md lists every field.
+package config
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"net/url"
+	"os"
+	"time"
+
+	"github.com/seed1158cd35/weir"
+)
+
+// A File is what a configuration says, its defaults filled in.
+type File struct {
+	Listen    string // host:port
+	Admin     string // host:port of metrics and status; "" if it is off
+	TLS       *TLS   // nil means plain HTTP
+	Drain     time.Duration
+	MaxHeader int64
+	Log       slog.Level
+	Upstreams []Upstream // in the order of the file
+}
+
+// TLS names the files of a certificate. Paths in the configuration are relative
+// to its own directory; these can be opened as they are.
+type TLS struct{ Cert, Key string }
+
+// An Upstream is one API, and how requests find it.
+type Upstream struct {
+	Name   string
+	URL    *url.URL // http or https, with a host; its path is put before that of requests
+	Routes []Route  // at least one
+	Policy weir.Policy
+	Replay int64             // as weir.Transport.Replay: below 0 keeps nothing
+	Keys   map[string]Source // where the values of scopes come from
+	Off    bool              // its limits are turned off: Policy has none
+}
+
+// A Route finds an upstream for a request. No two routes of a file have the
+// same host and path. The longest path wins, and with a host before without.
+type Route struct {
+	Host string // in small letters, without a port; "" means any
+
+	// Path is a prefix of whole segments that begins and ends with a slash:
+	// "/s3/" is meant for "/s3" and "/s3/key", not for "/s3x". "" means any.
+	Path  string
+	Strip bool // the upstream sees the path without Path, but for the last slash
+}
+
+// A Source says where a request carries the value of a scope.
+type Source struct {
+	Kind SourceKind
+	Name string // of the header, in canonical form, or of the query's parameter
+}
+
+// A SourceKind is a part of a request.
+type SourceKind string
+
+const (
+	Header SourceKind = "header"
+	Query  SourceKind = "query"
+	Remote SourceKind = "remote" // the client's address
+)
+
+// maxFile is far more than anyone writes by hand.
+const maxFile = 1 << 20
+
+// Load reads a file. Mistakes in it are Errors; that it cannot be read is the
+// error of package os. env is os.LookupEnv, or nil for no variables.
+func Load(path string, env func(string) (string, bool)) (*File, error) {
+	data, err := read(path)
+	if err != nil {
+		return nil, fmt.Errorf("configuration: %w", err)
+	}
+	d := &decoder{file: path}
+	f := d.parse(data, env)
+	d.checkCertificate(f.TLS)
+	return d.result(f)
+}
+
+// Parse is Load for what has been read already. name is the file's path, for
+// complaints and for paths relative to it; certificates are not looked at.
+func Parse(name string, data []byte, env func(string) (string, bool)) (*File, error) {
+	d := &decoder{file: name}
+	return d.result(d.parse(data, env))
+}
+
+func read(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, maxFile+1))
+}
+
+// parse makes of the data what can be made of it; result says whether that is
+// worth anything.
+func (d *decoder) parse(data []byte, env func(string) (string, bool)) *File {
+	root := d.tree(data)
+	if len(d.errs) > 0 { // what cannot be read has no fields to complain of
+		return &File{}
+	}
+	f, v := d.read(root), d.environment(env)
+	v.listeners(d, f)
+	d.check(root, f)
+	v.policies(f)
+	return f
+}
+
+func (d *decoder) result(f *File) (*File, error) {
+	if len(d.errs) > 0 {
+		return nil, d.errs.sorted()
+	}
+	return f, nil
+}

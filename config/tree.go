@@ -1,0 +1,233 @@
+package config
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// A node is a piece of a configuration that knows where it stands. Aliases and
+// merge keys are resolved, so that nothing later has to know of them.
+type node struct {
+	kind   kind
+	text   string  // of a scalar
+	items  []*node // of a list
+	fields []entry // of a mapping, in order, without repetitions
+
+	path         string // "upstreams.s3.limits.put.rate"
+	file         string
+	line, column int
+	preset       string // the preset it comes from; "" if it is the file's own
+}
+
+type kind uint8
+
+const (
+	empty kind = iota // nothing stands there
+	scalar
+	list
+	mapping
+)
+
+type entry struct {
+	name  string
+	key   *node // where the name stands
+	value *node
+}
+
+// get is the value of a field, nil if there is none.
+func (n *node) get(name string) *node {
+	if n == nil {
+		return nil
+	}
+	for _, e := range n.fields {
+		if e.name == name {
+			return e.value
+		}
+	}
+	return nil
+}
+
+// find is get along a path: find("tls", "cert").
+func (n *node) find(names ...string) *node {
+	for _, name := range names {
+		n = n.get(name)
+	}
+	return n
+}
+
+// child is the path of a field of n.
+func (n *node) child(name string) string {
+	if n.path == "" {
+		return show(name)
+	}
+	return n.path + "." + show(name)
+}
+
+// Aliases can make a small file stand for a huge one, so what it stands for is
+// bounded, too.
+const (
+	maxNodes = 100_000
+	maxDepth = 20
+)
+
+// tree reads YAML. What it returns is worth nothing if there were complaints.
+func (d *decoder) tree(data []byte) *node {
+	if len(data) > maxFile {
+		d.complain(Complaint{File: d.file, Problem: fmt.Sprintf("is larger than %d MiB", maxFile>>20)})
+		return &node{}
+	}
+	doc, err := parseYAML(data)
+	if err != nil {
+		d.complain(d.broken(err, data))
+		return &node{}
+	}
+	if doc == nil || len(doc.Content) == 0 {
+		return &node{file: d.file, line: 1, column: 1}
+	}
+	g := grower{d: d, open: make(map[*yaml.Node]bool)}
+	return g.grow(doc.Content[0], "", 0)
+}
+
+// parseYAML is the first and only document, nil if there is none. The parser
+// reports its errors by panics of its own; should another one escape, it is an
+// error like them and not the end of the program.
+func parseYAML(data []byte) (doc *yaml.Node, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			doc, err = nil, fmt.Errorf("%v", p)
+		}
+	}()
+	decoder := yaml.NewDecoder(bytes.NewReader(data))
+	doc = new(yaml.Node)
+	if err := decoder.Decode(doc); err == io.EOF {
+		return nil, nil
+	} else if err != nil {
+		return nil, err
+	}
+	var second yaml.Node
+	switch err := decoder.Decode(&second); {
+	case err == nil:
+		return nil, fmt.Errorf("line %d: a second document begins; a configuration is one document, without ---", second.Line)
+	case !errors.Is(err, io.EOF):
+		return nil, err
+	}
+	return doc, nil
+}
+
+var yamlLine = regexp.MustCompile(`^line (\d+): `)
+
+// broken is the complaint about what is not YAML.
+func (d *decoder) broken(err error, data []byte) Complaint {
+	text := strings.TrimPrefix(err.Error(), "yaml: ")
+	c := Complaint{File: d.file}
+	if m := yamlLine.FindStringSubmatch(text); m != nil {
+		c.Line, _ = strconv.Atoi(m[1])
+		c.Column = 1
+		text = text[len(m[0]):]
+	}
+	c.Problem = "broken YAML: " + text
+	if bytes.Contains(data, []byte("\n\t")) {
+		c.Hint = "YAML is indented by spaces, not by tabs"
+	}
+	return c
+}
+
+// A grower makes a tree of what the YAML parser found.
+type grower struct {
+	d     *decoder
+	open  map[*yaml.Node]bool // aliases being followed
+	nodes int
+}
+
+func (g *grower) grow(y *yaml.Node, path string, depth int) *node {
+	n := &node{path: path, file: g.d.file, line: y.Line, column: y.Column}
+	g.nodes++
+	switch {
+	case g.nodes == maxNodes:
+		g.d.bad(n, "", "has more than %d values, aliases written out", maxNodes)
+		fallthrough
+	case g.nodes > maxNodes:
+		return n
+	case depth > maxDepth:
+		g.d.bad(n, "", "is nested too deeply")
+		return n
+	}
+	switch y.Kind {
+	case yaml.AliasNode:
+		return g.follow(n, y, depth)
+	case yaml.ScalarNode:
+		if y.ShortTag() != "!!null" {
+			n.kind, n.text = scalar, y.Value
+		}
+	case yaml.SequenceNode:
+		n.kind = list
+		for i, item := range y.Content {
+			n.items = append(n.items, g.grow(item, fmt.Sprintf("%s[%d]", path, i), depth+1))
+		}
+	case yaml.MappingNode:
+		n.kind = mapping
+		g.fields(n, y, depth)
+	}
+	return n
+}
+
+// follow grows what an alias stands for, which keeps its own line.
+func (g *grower) follow(n *node, y *yaml.Node, depth int) *node {
+	if y.Alias == nil || g.open[y.Alias] {
+		g.d.bad(n, "", "alias %s refers to what it is part of", quote("*"+y.Value))
+		return n
+	}
+	g.open[y.Alias] = true
+	defer delete(g.open, y.Alias)
+	return g.grow(y.Alias, n.path, depth+1)
+}
+
+func (g *grower) fields(n *node, y *yaml.Node, depth int) {
+	var merged []*yaml.Node
+	seen := make(map[string]*node)
+	for i := 0; i+1 < len(y.Content); i += 2 {
+		k, v := y.Content[i], y.Content[i+1]
+		key := &node{path: n.child(k.Value), file: g.d.file, line: k.Line, column: k.Column}
+		switch {
+		case k.Kind == yaml.ScalarNode && k.ShortTag() == "!!merge":
+			merged = append(merged, v)
+		case k.Kind != yaml.ScalarNode:
+			key.path = n.path
+			g.d.bad(key, "", "want a plain word before the colon")
+		case seen[k.Value] != nil:
+			g.d.bad(key, "", "stands here twice, first in line %d", seen[k.Value].line)
+		default:
+			seen[k.Value] = key
+			n.fields = append(n.fields, entry{k.Value, key, g.grow(v, key.path, depth+1)})
+		}
+	}
+	for _, v := range merged {
+		g.merge(n, v, depth)
+	}
+}
+
+// merge adds the fields of "<<: *alias" that the mapping does not have itself.
+func (g *grower) merge(n *node, y *yaml.Node, depth int) {
+	from := g.grow(y, n.path, depth+1)
+	all := []*node{from}
+	if from.kind == list {
+		all = from.items
+	}
+	for _, m := range all {
+		if m.kind != mapping {
+			g.d.bad(m, "", "<< wants a mapping")
+		}
+		for _, e := range m.fields {
+			if n.get(e.name) == nil {
+				n.fields = append(n.fields, e)
+			}
+		}
+	}
+}

@@ -1,0 +1,138 @@
+package weirprom
+
+import (
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/breaker"
+)
+
+// looked is how many keys of a limit are looked at in a scrape. A limit can have
+// 100,000 keys, and a scrape must stay cheap.
+const looked = 1000
+
+// collector is what is registered: the vectors, and a look at what is watched.
+type collector struct{ *Metrics }
+
+var gauges = struct {
+	configured, current, left, most, keys, pause, breakers, retries *prometheus.Desc
+}{
+	configured: gauge("weir_limit_configured_rate", "Units a second that the policy allows a key.", "upstream", "limit"),
+	current:    gauge("weir_limit_current_rate", "Units a second in force, for the key that has the lowest rate.", "upstream", "limit"),
+	left:       gauge("weir_limit_units_left", "Units that could go now, for the key that has the fewest.", "upstream", "limit"),
+	most:       gauge("weir_limit_units_max", "Units that a key has when nothing has gone for a while.", "upstream", "limit"),
+	keys:       gauge("weir_limit_keys", "Keys that are known to the limit, not counting calls without one.", "upstream", "limit"),
+	pause:      gauge("weir_pause_left_seconds", "How long a pause still lasts, for the key that has the longest.", "upstream", "operation", "limit"),
+	breakers:   gauge("weir_breakers", "Breakers in the state: one in all, unless the policy keeps them by key.", "upstream", "state"),
+	retries:    gauge("weir_retries_left", "Retries that the budget would pay for now.", "upstream"),
+}
+
+func gauge(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc(name, help, labels, nil)
+}
+
+func (c collector) Describe(to chan<- *prometheus.Desc) {
+	for _, v := range c.vectors.all() {
+		v.Describe(to)
+	}
+	g := &gauges
+	for _, d := range []*prometheus.Desc{g.configured, g.current, g.left, g.most, g.keys, g.pause, g.breakers, g.retries} {
+		to <- d
+	}
+}
+
+func (c collector) Collect(to chan<- prometheus.Metric) {
+	for _, v := range c.vectors.all() {
+		v.Collect(to)
+	}
+	c.mu.Lock()
+	watched := maps.Clone(c.watched)
+	c.mu.Unlock()
+	for name, u := range watched {
+		look(u).collect(func(d *prometheus.Desc, v float64, labels ...string) {
+			to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, slices.Insert(labels, 0, name)...)
+		})
+	}
+}
+
+// A sight is an upstream at one moment, its keys taken together.
+type sight struct {
+	view   weir.View // without keys
+	limits map[string]limitSight
+	pauses map[string]time.Duration // by operation without a limit
+}
+
+// limitSight is a limit at one moment: of each figure, the worst of any key.
+type limitSight struct {
+	weir.LimitView
+	keyed bool // a key was looked at
+}
+
+// look looks twice: once for the limits as such, and once for their keys.
+func look(u *weir.Upstream) sight {
+	s := sight{view: u.Look(0), limits: make(map[string]limitSight), pauses: make(map[string]time.Duration)}
+	for _, p := range s.view.Pauses {
+		s.pauses[label(p.Operation)] = max(p.Left, s.pauses[label(p.Operation)])
+	}
+	for _, v := range s.view.Limits {
+		s.limits[label(v.Limit.Name)] = limitSight{LimitView: v, keyed: v.Limit.Scope == ""}
+	}
+	for _, v := range u.Look(looked).Limits {
+		if worst, ok := s.limits[label(v.Limit.Name)]; ok {
+			s.limits[label(v.Limit.Name)] = worst.and(v)
+		}
+	}
+	return s
+}
+
+func (s limitSight) and(v weir.LimitView) limitSight {
+	if !s.keyed {
+		s.Level, s.keyed = v.Level, true
+		return s
+	}
+	s.Level.PerSecond = min(s.Level.PerSecond, v.Level.PerSecond)
+	s.Level.Left = min(s.Level.Left, v.Level.Left)
+	s.Level.Paused = max(s.Level.Paused, v.Level.Paused)
+	return s
+}
+
+type emit func(d *prometheus.Desc, v float64, labels ...string)
+
+func (s sight) collect(to emit) {
+	for name, l := range s.limits {
+		to(gauges.configured, l.Limit.PerSecond(), name)
+		to(gauges.current, l.Level.PerSecond, name)
+		to(gauges.left, float64(l.Level.Left), name)
+		to(gauges.most, float64(l.Level.Full), name)
+		to(gauges.keys, float64(l.Keys), name)
+		to(gauges.pause, l.Level.Paused.Seconds(), "", name)
+	}
+	for operation, left := range s.pauses {
+		to(gauges.pause, left.Seconds(), operation, "")
+	}
+	s.collectBreakers(to)
+	to(gauges.retries, unbounded(s.view.RetriesLeft))
+}
+
+func (s sight) collectBreakers(to emit) {
+	var n [3]int
+	for _, b := range s.view.Breakers {
+		n[b.Phase]++
+	}
+	for phase, n := range n {
+		to(gauges.breakers, float64(n), breaker.Phase(phase).String())
+	}
+}
+
+// unbounded is n, or infinity if that is what n means.
+func unbounded(n int64) float64 {
+	if n == math.MaxInt64 {
+		return math.Inf(1)
+	}
+	return float64(n)
+}

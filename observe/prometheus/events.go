@@ -1,0 +1,97 @@
+package weirprom
+
+import (
+	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/breaker"
+	"github.com/seed1158cd35/weir/observe"
+	"github.com/seed1158cd35/weir/outcome"
+)
+
+// Events is what to give to an upstream, so that its calls are counted. An event
+// costs two look-ups and a few atomic operations, and allocates nothing once its
+// series exist.
+func (m *Metrics) Events() weir.Events {
+	return weir.Events{
+		Decided: m.decided,
+		Ended:   m.ended,
+		Retried: m.retried,
+		GaveUp:  m.gaveUp,
+		Done:    m.done,
+		Breaker: m.breakerChanged,
+		Paused:  m.paused,
+		Paced:   m.paced,
+	}
+}
+
+// What a decision can be, besides a refusal's reason.
+const (
+	allowed = "allowed" // at once
+	waited  = "waited"  // allowed, after a wait
+)
+
+func (m *Metrics) decided(e weir.Decided) {
+	k := decidedKey{e.Upstream, e.Operation, e.Limit, allowed}
+	switch {
+	case e.Refusal != nil:
+		k.decision = observe.Reason(e.Refusal.Reason)
+	case e.Waited > 0:
+		k.decision = waited
+	default:
+		k.limit = "" // no limit stood in the way
+	}
+	m.series.decided.get(k).Inc()
+	if e.Waited > 0 {
+		m.series.waited.get(waitedKey{e.Upstream, e.Limit}).Observe(e.Waited.Seconds())
+	}
+}
+
+func (m *Metrics) ended(e weir.Ended) {
+	s := m.series.ended.get(endedKey{e.Upstream, e.Operation, e.Outcome.Class})
+	s.count.Inc()
+	s.took.Observe(e.Took.Seconds())
+}
+
+func (m *Metrics) retried(e weir.Retried) {
+	m.series.retried.get(endedKey{e.Upstream, e.Operation, e.Outcome.Class}).Inc()
+}
+
+func (m *Metrics) gaveUp(e weir.GaveUp) {
+	m.series.gaveUp.get(gaveUpKey{e.Upstream, e.Operation, observe.Why(e.Why)}).Inc()
+}
+
+// refused is the result of a call for which no attempt was made.
+const refused = "refused"
+
+func (m *Metrics) done(e weir.Done) {
+	result := e.Class.String()
+	if e.Refused && e.Attempts == 0 && e.Class != outcome.Canceled {
+		result = refused
+	}
+	s := m.series.done.get(doneKey{e.Upstream, e.Operation, result})
+	s.count.Inc()
+	s.took.Observe(e.Took.Seconds())
+}
+
+// ordinaryChanges are the changes of a breaker that nobody forces.
+var ordinaryChanges = [...]struct{ from, to breaker.Phase }{
+	{breaker.Closed, breaker.Open},
+	{breaker.Open, breaker.HalfOpen},
+	{breaker.HalfOpen, breaker.Open},
+	{breaker.HalfOpen, breaker.Closed},
+}
+
+func (m *Metrics) breakerChanged(e weir.BreakerEvent) {
+	m.series.breaker.get(breakerKey{e.Upstream, e.From, e.To}).Inc()
+}
+
+func (m *Metrics) paused(e weir.PauseEvent) {
+	m.series.paused.get(pausedKey{e.Upstream, e.Operation, e.Limit}).Inc()
+}
+
+func (m *Metrics) paced(e weir.PaceEvent) {
+	direction := "up"
+	if e.Class == outcome.Throttled {
+		direction = "down"
+	}
+	m.series.paced.get(pacedKey{e.Upstream, e.Limit, direction}).Inc()
+}

@@ -1,0 +1,72 @@
+// Package weirprom counts what happens to calls, for Prometheus.
+//
+// Metrics hears the events of any number of upstreams and looks at those it
+// watches when it is scraped:
+//
+//	metrics := weirprom.New(registry)
+//	s3, err := weir.New("s3", policy, weir.Options{Events: metrics.Events()})
+//	...
+//	metrics.Watch(s3)
+//
+// Labels are names that a policy declares and words of weir's own: never a key,
+// a code, a path or an id, so that no caller can make series. docs/metrics.md
+// lists every metric.
+package weirprom
+
+import (
+	"strings"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/seed1158cd35/weir"
+)
+
+// Metrics are the metrics of a program's upstreams. Make one with New and share
+// it; it is safe for concurrent use.
+type Metrics struct {
+	vectors vectors
+	series  series
+
+	mu      sync.Mutex // series are made and forgotten one at a time
+	watched map[string]*weir.Upstream
+}
+
+// New makes metrics and registers them. Like MustRegister it panics if reg has
+// them already. A nil reg registers nothing.
+func New(reg prometheus.Registerer) *Metrics {
+	m := &Metrics{vectors: newVectors(), watched: make(map[string]*weir.Upstream)}
+	m.series.begin(m)
+	if reg != nil {
+		reg.MustRegister(collector{m})
+	}
+	return m
+}
+
+// Watch shows the upstream's limits, breakers and retry budget at each scrape,
+// in place of those of another upstream by the same name.
+func (m *Metrics) Watch(u *weir.Upstream) {
+	m.mu.Lock()
+	m.watched[label(u.Name())] = u
+	m.mu.Unlock()
+	// What would first be seen at 1 shows no increase: an alert would miss it.
+	for _, c := range ordinaryChanges {
+		m.series.breaker.get(breakerKey{u.Name(), c.from, c.to})
+	}
+}
+
+// Forget drops every series of the upstream, which is no longer watched. An event
+// of a call that is still under way begins its series anew.
+func (m *Metrics) Forget(upstream string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.watched, label(upstream))
+	m.series.clear()
+	of := prometheus.Labels{"upstream": label(upstream)}
+	for _, v := range m.vectors.all() {
+		v.DeletePartialMatch(of)
+	}
+}
+
+// label is s as a label value, which must be UTF-8.
+func label(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }

@@ -1,0 +1,61 @@
+package weirprom
+
+import "github.com/prometheus/client_golang/prometheus"
+
+// vectors are the metrics that events feed.
+type vectors struct {
+	decisions, attempts, calls, retries, gaveUp, breaker, pauses, paces *prometheus.CounterVec
+
+	wait, attempt, call *prometheus.HistogramVec
+}
+
+func newVectors() vectors {
+	return vectors{
+		decisions: counter("weir_decisions_total", "Attempts decided on, by what was decided and the limit that did.",
+			"upstream", "operation", "limit", "decision"),
+		attempts: counter("weir_attempts_total", "Attempts that ended, by class of outcome.",
+			"upstream", "operation", "class"),
+		calls: counter("weir_calls_total", "Calls that ended, all attempts of a call taken together.",
+			"upstream", "operation", "result"),
+		retries: counter("weir_retries_total", "Attempts that failed and are to be repeated, by class of outcome.",
+			"upstream", "operation", "class"),
+		gaveUp: counter("weir_given_up_calls_total", "Calls that failed for good though another attempt might have helped, by why there was none.",
+			"upstream", "operation", "reason"),
+		breaker: counter("weir_breaker_transitions_total", "Changes of a breaker's state.",
+			"upstream", "from", "to"),
+		pauses: counter("weir_pauses_total", "Times that a hint of the upstream stopped all callers of a limit.",
+			"upstream", "operation", "limit"),
+		paces: counter("weir_rate_changes_total", "Times that a rate that learns went up or down.",
+			"upstream", "limit", "direction"),
+		wait: histogram("weir_wait_seconds", "Time that attempts waited for their turn, those left out that did not wait.",
+			"upstream", "limit"),
+		attempt: histogram("weir_attempt_duration_seconds", "Time from an attempt's permit to its outcome.",
+			"upstream", "class"),
+		call: histogram("weir_call_duration_seconds", "Time that callers waited for their calls, waits and retries included.",
+			"upstream", "result"),
+	}
+}
+
+func counter(name, help string, labels ...string) *prometheus.CounterVec {
+	return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+}
+
+// buckets tell apart what people wait for: 1 ms to a minute.
+var buckets = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60}
+
+func histogram(name, help string, labels ...string) *prometheus.HistogramVec {
+	return prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: buckets}, labels)
+}
+
+// A vector is what counters and histograms have in common.
+type vector interface {
+	prometheus.Collector
+	DeletePartialMatch(prometheus.Labels) int
+}
+
+func (v *vectors) all() []vector {
+	return []vector{
+		v.decisions, v.attempts, v.calls, v.retries, v.gaveUp, v.breaker, v.pauses, v.paces,
+		v.wait, v.attempt, v.call,
+	}
+}

@@ -1,0 +1,207 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log"
+	"log/slog"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/retry"
+)
+
+// A Proxy sends requests on to upstreams under their policies. It is an
+// http.Handler; what it serves can be changed while it runs.
+type Proxy struct {
+	events  weir.Events
+	table   atomic.Pointer[table]
+	setting sync.Mutex
+	reverse *httputil.ReverseProxy
+	log     *slog.Logger
+}
+
+// New makes a proxy. Events hears of every call of every upstream.
+func New(upstreams []Upstream, events weir.Events, l *slog.Logger) (*Proxy, error) {
+	if l == nil {
+		l = slog.New(slog.DiscardHandler)
+	}
+	p := &Proxy{events: events, log: l}
+	p.reverse = &httputil.ReverseProxy{
+		Rewrite:        rewrite,
+		Transport:      sending{},
+		FlushInterval:  -1, // streams are passed on as they come
+		ModifyResponse: mark,
+		ErrorHandler:   fail,
+		BufferPool:     buffers{},
+		ErrorLog:       log.New(io.Discard, "", 0), // events tell of every failure
+	}
+	return p, p.Set(upstreams)
+}
+
+// Set puts other upstreams into force. Upstreams that stay keep their state, and
+// requests under way go on as they began. If one is wrong, nothing changes for
+// requests, and the error says what is wrong.
+func (p *Proxy) Set(upstreams []Upstream) error {
+	p.setting.Lock()
+	defer p.setting.Unlock()
+	for _, u := range upstreams {
+		if err := u.Policy.Validate(); err != nil {
+			return err
+		}
+	}
+	t, err := newTable(upstreams, p.table.Load(), p.events)
+	if err != nil {
+		return err
+	}
+	p.table.Store(t)
+	return nil
+}
+
+// Upstreams are the upstreams in force, by name.
+func (p *Proxy) Upstreams() map[string]*weir.Upstream {
+	out := make(map[string]*weir.Upstream)
+	for name, t := range p.table.Load().targets {
+		out[name] = t.weir
+	}
+	return out
+}
+
+// ServeHTTP sends a request on.
+func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	t := p.table.Load()
+	id := correlationOf(r)
+	w.Header()[CorrelationHeader] = []string{id}
+	if status, message := t.problem(r); status != 0 {
+		failure{status, ValidationError, message, nil}.write(w)
+		return
+	}
+	to, path, ok := t.find(r)
+	if !ok {
+		failure{http.StatusNotFound, ValidationError, "no route leads from here to an upstream",
+			map[string]any{"host": r.Host, "path": rawPath(r)}}.write(w)
+		return
+	}
+	if to.MaxBody > 0 {
+		if r.ContentLength > to.MaxBody {
+			w.Header().Set("Connection", "close")
+			fail(w, r, &http.MaxBytesError{Limit: to.MaxBody})
+			return
+		}
+		r.Body = http.MaxBytesReader(w, r.Body, to.MaxBody)
+	}
+	trip := &trip{to: to, path: path, id: id}
+	p.reverse.ServeHTTP(w, r.WithContext(trip.in(r.Context())))
+}
+
+// A trip is one request on its way through.
+type trip struct {
+	to    *target
+	path  string // raw
+	id    string
+	story weir.Story
+}
+
+type tripKey struct{}
+
+// in is the context of the request: one value that holds all that is needed, as
+// every further layer costs each look-up.
+func (t *trip) in(ctx context.Context) context.Context { return &tripContext{ctx, t} }
+
+type tripContext struct {
+	context.Context
+	trip *trip
+}
+
+func (c *tripContext) Value(key any) any {
+	switch key {
+	case tripKey{}:
+		return c.trip
+	case correlationKey{}:
+		return c.trip.id
+	}
+	if s, ok := weir.StoryFor(key, &c.trip.story); ok {
+		return s
+	}
+	return c.Context.Value(key)
+}
+
+func tripOf(ctx context.Context) *trip { return ctx.Value(tripKey{}).(*trip) }
+
+// rewrite addresses a request to its upstream. Path and query are sent byte for
+// byte as they came, and Host is the upstream's, never the caller's.
+func rewrite(r *httputil.ProxyRequest) {
+	t := tripOf(r.In.Context())
+	out, base := r.Out, t.to.URL
+	out.Host = base.Host
+	out.URL = address(base, t.path, r.In.URL)
+	out.Header[CorrelationHeader] = []string{t.id}
+}
+
+// address is the URL of a raw path at the upstream.
+func address(base *url.URL, raw string, in *url.URL) *url.URL {
+	raw = strings.TrimSuffix(base.EscapedPath(), "/") + raw
+	u := &url.URL{Scheme: base.Scheme, Host: base.Host, RawQuery: in.RawQuery, ForceQuery: in.ForceQuery}
+	if path, err := url.PathUnescape(raw); err == nil {
+		u.Path, u.RawPath = path, raw
+		if u.EscapedPath() == raw {
+			return u
+		}
+	}
+	// Not as Go would write it: send what came. A path that begins with two
+	// slashes could be taken for a host, so then the host is written too.
+	u.Path, u.RawPath, u.Opaque = "", "", raw
+	if strings.HasPrefix(raw, "//") {
+		u.Opaque = "//" + base.Host + raw
+	}
+	return u
+}
+
+// sending sends each request through the transport of its upstream.
+type sending struct{}
+
+func (sending) RoundTrip(r *http.Request) (*http.Response, error) {
+	return tripOf(r.Context()).to.transport.RoundTrip(r)
+}
+
+// mark says on an answer what weir did for it. One that weir has given up on
+// tells the caller's SDK not to try again: it has been tried.
+func mark(resp *http.Response) error {
+	t := tripOf(resp.Request.Context())
+	resp.Header[CorrelationHeader] = []string{t.id}
+	if t.story.Attempts != 1 {
+		resp.Header.Set(AttemptsHeader, strconv.Itoa(t.story.Attempts))
+	}
+	if why := t.story.GaveUp; why != nil {
+		resp.Header.Set(GaveUpHeader, reason(why))
+		if t.story.Attempts > 1 || !errors.Is(why, retry.ErrUnsafe) {
+			resp.Header.Set("X-Should-Retry", "false")
+		}
+	}
+	return nil
+}
+
+func reason(why error) string {
+	var refusal *weir.Refusal
+	if errors.As(why, &refusal) {
+		return string(refusal.Reason)
+	}
+	return why.Error()
+}
+
+// buffers lends the buffers through which bodies are copied.
+type buffers struct{}
+
+const bufferSize = 32 << 10
+
+var pool = sync.Pool{New: func() any { return new([bufferSize]byte) }}
+
+func (buffers) Get() []byte  { return pool.Get().(*[bufferSize]byte)[:] }
+func (buffers) Put(b []byte) { pool.Put((*[bufferSize]byte)(b)) }

@@ -1,0 +1,153 @@
+package proxy
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/retry"
+)
+
+// The headers with which weir says that an answer is its own, or what it did.
+const (
+	RefusedHeader  = "X-Weir-Refused"  // why weir did not send the request: a weir.Reason
+	ErrorHeader    = "X-Weir-Error"    // what else kept weir from bringing an answer
+	GaveUpHeader   = "X-Weir-Gave-Up"  // why there was no other attempt
+	AttemptsHeader = "X-Weir-Attempts" // how many were made, if not one
+)
+
+// The codes of weir's own errors.
+const (
+	ValidationError    = "VALIDATION_ERROR"
+	RateLimitExceeded  = "RATE_LIMIT_EXCEEDED"
+	ServiceUnavailable = "SERVICE_UNAVAILABLE"
+	InternalError      = "INTERNAL_SERVER_ERROR"
+)
+
+type failure struct {
+	status  int
+	code    string
+	message string
+	details map[string]any
+}
+
+// write sends weir's own error: {"error":{"code","message","details"}}.
+func (f failure) write(w http.ResponseWriter) {
+	type body struct {
+		Code    string         `json:"code"`
+		Message string         `json:"message"`
+		Details map[string]any `json:"details,omitempty"`
+	}
+	b, _ := json.Marshal(map[string]body{"error": {f.code, f.message, f.details}})
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Length", strconv.Itoa(len(b)+1))
+	w.WriteHeader(f.status)
+	_, _ = w.Write(append(b, '\n'))
+}
+
+// refuse answers a request that weir did not send on.
+func refuse(w http.ResponseWriter, r *weir.Refusal) {
+	wait := jittered(r.RetryAfter)
+	f := failure{status: http.StatusTooManyRequests, code: RateLimitExceeded, message: r.Error(), details: map[string]any{
+		"upstream": r.Upstream, "operation": r.Operation, "reason": r.Reason, "retry_after_ms": wait.Milliseconds(),
+	}}
+	if r.Reason == weir.CircuitOpen || r.Reason == weir.BudgetExhausted {
+		f.status, f.code = http.StatusServiceUnavailable, ServiceUnavailable
+	}
+	h := w.Header()
+	h.Set(RefusedHeader, string(r.Reason))
+	if r.Limit != "" {
+		f.details["limit"], f.details["remaining"] = r.Limit, r.Level.Left
+		rateLimitFields(h, r)
+	}
+	retryAfter(h, wait)
+	f.write(w)
+}
+
+// jittered is a wait with up to a tenth more, at most 5s, so that callers who
+// were told the same do not come back together.
+func jittered(d time.Duration) time.Duration {
+	return d + rand.N(min(max(d, 0)/10, 5*time.Second)+1)
+}
+
+// retryAfter tells a caller when to come back: in seconds, rounded up as
+// RFC 9110 10.2.3 has no fractions, and in milliseconds for those who read them.
+func retryAfter(h http.Header, d time.Duration) {
+	d = max(d, 0)
+	h.Set("Retry-After", strconv.FormatInt(int64(math.Ceil(d.Seconds())), 10))
+	h.Set("Retry-After-Ms", strconv.FormatInt(int64(math.Ceil(float64(d)/float64(time.Millisecond))), 10))
+}
+
+// rateLimitFields are the fields of draft-ietf-httpapi-ratelimit-headers-10.
+func rateLimitFields(h http.Header, r *weir.Refusal) {
+	window := int64(math.Ceil(r.Rule.Per.Seconds()))
+	h.Set("RateLimit-Policy", fmt.Sprintf(`%s;q=%d;w=%d`, quoted(r.Limit), r.Rule.Amount, max(window, 1)))
+	h.Set("RateLimit", fmt.Sprintf(`%s;r=%d;t=%d`, quoted(r.Limit), r.Level.Left, int64(math.Ceil(r.RetryAfter.Seconds()))))
+}
+
+// quoted is a structured field string (RFC 8941 3.3.3).
+func quoted(s string) string {
+	b := []byte{'"'}
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c == '"' || c == '\\':
+			b = append(b, '\\', c)
+		case c < ' ' || c > '~':
+			b = append(b, '_')
+		default:
+			b = append(b, c)
+		}
+	}
+	return string(append(b, '"'))
+}
+
+// fail answers a request that brought no answer from the upstream.
+func fail(w http.ResponseWriter, r *http.Request, err error) {
+	var refusal *weir.Refusal
+	var tooLarge *http.MaxBytesError
+	gaveUp, sent := errors.AsType[*retry.GaveUpError](err)
+	h := w.Header()
+	if sent {
+		h.Set(AttemptsHeader, strconv.Itoa(gaveUp.Attempts))
+		h.Set("X-Should-Retry", "false")
+	}
+	switch {
+	case r.Context().Err() != nil:
+		panic(http.ErrAbortHandler) // the caller has left
+	case errors.As(err, &refusal):
+		refuse(w, refusal)
+	case errors.As(err, &tooLarge):
+		failure{http.StatusRequestEntityTooLarge, ValidationError,
+			fmt.Sprintf("the body is larger than %d bytes, the most that is taken here (max_body)", tooLarge.Limit), nil}.write(w)
+	case errors.Is(err, weir.ErrTooMuch):
+		failure{http.StatusBadRequest, ValidationError, err.Error(), nil}.write(w)
+	default:
+		unreachable(w, err, gaveUp)
+	}
+}
+
+// unreachable says that the upstream gave no answer. The error's text may hold
+// the upstream's address, which is for the log alone.
+func unreachable(w http.ResponseWriter, err error, gaveUp *retry.GaveUpError) {
+	f := failure{http.StatusBadGateway, ServiceUnavailable, "the upstream gave no answer", map[string]any{}}
+	if gaveUp != nil {
+		f.details["attempts"], f.details["cause"] = gaveUp.Attempts, gaveUp.Outcome.Code
+		if gaveUp.Why != nil {
+			f.details["why"] = gaveUp.Why.Error()
+		}
+	}
+	var timeout interface{ Timeout() bool }
+	if errors.Is(err, context.DeadlineExceeded) || errors.As(err, &timeout) && timeout.Timeout() {
+		f.status, f.message = http.StatusGatewayTimeout, "the upstream did not answer in time"
+	}
+	w.Header().Set(ErrorHeader, "no answer")
+	w.Header().Set("X-Should-Retry", "false")
+	f.write(w)
+}

@@ -1,0 +1,127 @@
+package proxy
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/seed1158cd35/weir"
+)
+
+// A table is everything that is in force at a moment. A request keeps the one it
+// began with.
+type table struct {
+	entries []entry
+	targets map[string]*target
+	hosts   []string // that routes name
+}
+
+type entry struct {
+	Route
+	target *target
+}
+
+// newTable puts upstreams into force, keeping what can be kept of the old one.
+func newTable(upstreams []Upstream, old *table, events weir.Events) (*table, error) {
+	t := &table{targets: make(map[string]*target)}
+	for _, u := range upstreams {
+		before := (*target)(nil)
+		if old != nil {
+			before = old.targets[u.Name]
+		}
+		to, err := newTarget(u, before, events)
+		if err != nil {
+			return nil, err
+		}
+		t.targets[u.Name] = to
+		for _, r := range u.routes() {
+			r.Host = strings.ToLower(r.Host)
+			if r.Host != "" {
+				t.hosts = append(t.hosts, r.Host)
+			}
+			t.entries = append(t.entries, entry{r, to})
+		}
+	}
+	slices.SortStableFunc(t.entries, byPrecedence)
+	return t, nil
+}
+
+// find is the target of a request and the path to send it on with.
+func (t *table) find(r *http.Request) (to *target, path string, ok bool) {
+	host, raw := hostname(r.Host), rawPath(r)
+	for i := range t.entries {
+		e := &t.entries[i]
+		if e.Host != "" && e.Host != host {
+			continue
+		}
+		rest, under := under(e.Path, raw)
+		if !under {
+			continue
+		}
+		if e.Strip {
+			raw = rest
+		}
+		return e.target, raw, true
+	}
+	return nil, "", false
+}
+
+// under reports whether path lies under a prefix of whole segments, and what
+// follows, with its slash.
+func under(prefix, path string) (rest string, ok bool) {
+	prefix = strings.TrimSuffix(prefix, "/")
+	rest, ok = strings.CutPrefix(path, prefix)
+	if !ok || rest != "" && rest[0] != '/' {
+		return "", false
+	}
+	if rest == "" {
+		rest = "/"
+	}
+	return rest, true
+}
+
+// rawPath is the path as it stood in the request, byte for byte.
+func rawPath(r *http.Request) string {
+	path, _, _ := strings.Cut(r.RequestURI, "?")
+	return path
+}
+
+func hostname(host string) string {
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		host = h
+	}
+	return strings.ToLower(strings.TrimSuffix(strings.Trim(host, "[]"), "."))
+}
+
+// ours reports whether the host that a request names may be meant for us. On a
+// loopback address only local names are: a page that a browser shows could
+// otherwise reach us under a name of its own.
+func (t *table) ours(r *http.Request) bool {
+	host := hostname(r.Host)
+	if host == "localhost" || strings.HasSuffix(host, ".localhost") || slices.Contains(t.hosts, host) {
+		return true
+	}
+	if addr, err := netip.ParseAddr(host); err == nil {
+		return addr.IsValid()
+	}
+	local, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
+	return !ok || !local.IP.IsLoopback()
+}
+
+// problem says what is wrong with a request before it is sent anywhere.
+func (t *table) problem(r *http.Request) (status int, message string) {
+	switch {
+	case r.URL.IsAbs() || r.Method == http.MethodConnect:
+		return http.StatusBadRequest, "weir is not a forward proxy: ask for a path, not for a whole URL"
+	case r.RequestURI == "*":
+		return http.StatusBadRequest, "OPTIONS * has no upstream"
+	case r.Host == "" && r.ProtoAtLeast(1, 1):
+		return http.StatusBadRequest, "the request has no Host"
+	case !t.ours(r):
+		return http.StatusMisdirectedRequest, fmt.Sprintf("the host %q is not one that weir was configured for; add it to a route", r.Host)
+	}
+	return 0, ""
+}

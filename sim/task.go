@@ -1,0 +1,126 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"runtime"
+	"runtime/debug"
+	"time"
+)
+
+// A task is a goroutine of the world. It is a coroutine, as iter.Pull makes
+// them: the one that runs and the one that takes over hand the thread to each
+// other, past Go's scheduler.
+type task struct {
+	w     *World
+	id    uint64
+	event event // when it goes on
+	woken error // with what Sleep returns
+	on    *node // the context that it would wake for; nil if there is none
+	slot  int   // its place there
+	from  [1]uintptr
+
+	next  func() (struct{}, bool)
+	stop  func()
+	yield func(struct{}) bool
+}
+
+// Go starts a goroutine of the world. It runs when its turn comes, at the
+// present instant, not before the caller sleeps.
+func (w *World) Go(f func()) {
+	t := &task{w: w}
+	runtime.Callers(2, t.from[:])
+	t.event.task = t
+	t.next, t.stop = iter.Pull(func(yield func(struct{}) bool) {
+		t.yield = yield
+		t.body(f)
+	})
+	w.plan(&t.event, w.now)
+	t.id = t.event.seq
+	w.tasks[t] = struct{}{}
+}
+
+// A Panic is a panic in a goroutine of a world.
+type Panic struct {
+	Value any
+	Stack []byte
+}
+
+func (p *Panic) Error() string { return fmt.Sprintf("%v\n\n%s", p.Value, p.Stack) }
+
+// Unwrap is the value, if it is an error.
+func (p *Panic) Unwrap() error {
+	err, _ := p.Value.(error)
+	return err
+}
+
+// over is the panic by which Close ends a goroutine.
+type over struct{}
+
+func (t *task) body(f func()) {
+	defer func() {
+		switch v := recover().(type) {
+		case nil, over:
+		default:
+			panic(&Panic{v, debug.Stack()})
+		}
+	}()
+	f()
+}
+
+// resume lets a goroutine run until it sleeps or returns.
+func (w *World) resume(t *task) {
+	w.running = t
+	alive := false
+	defer func() { // also when the goroutine panics
+		if w.running = nil; !alive {
+			delete(w.tasks, t)
+		}
+	}()
+	_, alive = t.next()
+}
+
+// sleep parks the running goroutine until the instant, or the end of the node.
+// If nobody else is due before, it goes on without a change of goroutine.
+func (t *task) sleep(at time.Duration, n *node) error {
+	w := t.w
+	t.woken = nil
+	w.plan(&t.event, at)
+	n.add(t)
+	if w.next = w.advance(); w.next == t {
+		w.next = nil
+	} else if !t.yield(struct{}{}) {
+		w.agenda.remove(&t.event)
+		n.remove(t)
+		panic(over{})
+	}
+	n.remove(t)
+	return t.woken
+}
+
+// wake lets a sleeping goroutine go on now, with the cause of its context's end.
+func (t *task) wake(cause error) {
+	t.woken = cause
+	t.w.agenda.remove(&t.event)
+	t.w.plan(&t.event, t.w.now)
+}
+
+// current is the goroutine that runs.
+func (w *World) current() *task {
+	switch {
+	case w.closed:
+		panic(over{})
+	case w.running == nil:
+		panic("sim: Sleep outside of the goroutines that World.Go started")
+	}
+	return w.running
+}
+
+// ended is the cause of ctx's end, or nil while it lasts.
+func ended(ctx context.Context) error {
+	if ctx.Err() == nil {
+		return nil
+	}
+	return context.Cause(ctx)
+}

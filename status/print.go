@@ -1,0 +1,79 @@
+package status
+
+import (
+	"fmt"
+	"io"
+	"text/tabwriter"
+	"time"
+)
+
+// Print writes a report as tables for people.
+func Print(w io.Writer, r Report) error {
+	fmt.Fprintf(w, "weir %s, up %v", r.Version, time.Since(r.Started).Round(time.Second))
+	if r.Draining {
+		fmt.Fprint(w, ", draining")
+	}
+	fmt.Fprintln(w)
+	if len(r.Upstreams) == 0 {
+		fmt.Fprintln(w, "no upstreams")
+	}
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, u := range r.Upstreams {
+		fmt.Fprintf(t, "\n%s\tretries left %d\n", u.Name, u.RetriesLeft)
+		printLimits(t, u.Limits)
+		printBreakers(t, u.Breakers)
+		for _, p := range u.Paused {
+			fmt.Fprintf(t, "  paused\t%s\tfor %v\n", p.Operation, ms(p.LeftMS))
+		}
+	}
+	return t.Flush()
+}
+
+func printLimits(w io.Writer, limits []Limit) {
+	if len(limits) > 0 {
+		fmt.Fprintln(w, "  LIMIT\tKEY\tCONFIGURED\tRATE NOW\tLEFT\tFULL IN\tPAUSED")
+	}
+	for _, l := range limits {
+		key := l.Key
+		if l.KeysKnown > 0 {
+			key = fmt.Sprintf("(%d keys)", l.KeysKnown)
+		}
+		fmt.Fprintf(w, "  %s\t%s\t%s %s\t%.4g/s\t%d/%d\t%s\t%s\n",
+			l.Name, dash(key), l.Rule, l.Unit, l.Rate, l.Left, l.Full, zero(l.ResetMS, "now"), zero(l.PausedMS, "-"))
+	}
+}
+
+func printBreakers(w io.Writer, breakers []Breaker) {
+	if len(breakers) > 0 {
+		fmt.Fprintln(w, "  BREAKER\tSTATE\tWHY\tFAILURES\tTRIES AGAIN IN")
+	}
+	for _, b := range breakers {
+		state := b.State
+		if b.Forced {
+			state += " (forced)"
+		}
+		fmt.Fprintf(w, "  %s\t%s\t%s\t%d\t%s\n", dash(b.Key), state, dash(b.Why), b.Failures, zero(b.WaitMS, "-"))
+	}
+}
+
+func dash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}
+
+func zero(millis int64, none string) string {
+	if millis <= 0 {
+		return none
+	}
+	return ms(millis).String()
+}
+
+func ms(n int64) time.Duration {
+	d := time.Duration(n) * time.Millisecond
+	if d > time.Minute {
+		return d.Round(time.Second)
+	}
+	return d
+}

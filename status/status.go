@@ -1,0 +1,190 @@
+// Package status shows a running weir to its operators: health, the state of
+// limits and breakers as JSON, metrics, and the switches that are worked by hand.
+// It is for the admin listener, which is on loopback unless told otherwise.
+package status
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"sort"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/breaker"
+)
+
+// A Report is the state of a running weir.
+type Report struct {
+	Version   string     `json:"version"`
+	Started   time.Time  `json:"started"`
+	Draining  bool       `json:"draining"`
+	Upstreams []Upstream `json:"upstreams"`
+}
+
+// An Upstream is the state of one upstream. Times are in milliseconds.
+type Upstream struct {
+	Name        string    `json:"name"`
+	Limits      []Limit   `json:"limits"`
+	Breakers    []Breaker `json:"breakers"`
+	RetriesLeft int64     `json:"retries_left"`
+	Paused      []Pause   `json:"paused,omitempty"`
+}
+
+// A Limit is the state of one limit under one key.
+type Limit struct {
+	Name      string  `json:"name"`
+	Key       string  `json:"key,omitempty"`
+	Unit      string  `json:"unit"`
+	Rule      string  `json:"rule"`       // as configured: "3000/s burst 300"
+	Rate      float64 `json:"rate"`       // in force, per second
+	Left      int64   `json:"left"`       // units that could go now
+	Full      int64   `json:"full"`       // units when full
+	ResetMS   int64   `json:"reset_ms"`   // until full
+	PausedMS  int64   `json:"paused_ms"`  // how long a hint still stops all callers
+	KeysKnown int     `json:"keys_known"` // keys of a limit that has a scope
+}
+
+// A Breaker is the state of one breaker.
+type Breaker struct {
+	Key      string `json:"key,omitempty"`
+	State    string `json:"state"`
+	Why      string `json:"why,omitempty"`
+	Failures int    `json:"failures"`
+	WaitMS   int64  `json:"wait_ms"` // until a call may be tried
+	Forced   bool   `json:"forced,omitempty"`
+}
+
+// A Pause is an operation without limits that a hint has stopped.
+type Pause struct {
+	Operation string `json:"operation"`
+	LeftMS    int64  `json:"left_ms"`
+}
+
+// keysShown bounds how many keys of a limit are listed.
+const keysShown = 20
+
+// Of is the state of an upstream now.
+func Of(u *weir.Upstream) Upstream {
+	v := u.Look(keysShown)
+	s := Upstream{Name: v.Name, RetriesLeft: v.RetriesLeft, Limits: []Limit{}, Breakers: []Breaker{}}
+	for _, l := range v.Limits {
+		s.Limits = append(s.Limits, Limit{
+			Name: l.Limit.Name, Key: l.Key, Unit: l.Limit.UnitName(), Rule: l.Limit.String(),
+			Rate: l.Level.PerSecond, Left: l.Level.Left, Full: l.Level.Full,
+			ResetMS: l.Level.Reset.Milliseconds(), PausedMS: l.Level.Paused.Milliseconds(), KeysKnown: l.Keys,
+		})
+	}
+	for _, b := range v.Breakers {
+		out := Breaker{Key: b.Key, State: b.Phase.String(), Failures: b.Failed, WaitMS: b.Wait.Milliseconds(), Forced: b.Held}
+		if b.Why != breaker.Unset {
+			out.Why = b.Why.String()
+		}
+		s.Breakers = append(s.Breakers, out)
+	}
+	for _, p := range v.Pauses {
+		s.Paused = append(s.Paused, Pause{p.Operation, p.Left.Milliseconds()})
+	}
+	return s
+}
+
+// A Page serves the admin API.
+type Page struct {
+	Version   string
+	Started   time.Time
+	Upstreams func() map[string]*weir.Upstream
+	Metrics   http.Handler
+	Draining  atomic.Bool // set when the program is about to end: not ready any more
+}
+
+// Handler is the admin API: /healthz, /readyz, /metrics, /v1/status, and
+// /v1/breaker to open, close or reset a breaker by hand.
+func (p *Page) Handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
+	mux.HandleFunc("GET /readyz", p.ready)
+	mux.HandleFunc("GET /v1/status", p.status)
+	mux.HandleFunc("POST /v1/breaker", p.breaker)
+	if p.Metrics != nil {
+		mux.Handle("GET /metrics", p.Metrics)
+	}
+	return http.NewCrossOriginProtection().Handler(mux)
+}
+
+func (p *Page) ready(w http.ResponseWriter, _ *http.Request) {
+	if p.Draining.Load() {
+		http.Error(w, "draining", http.StatusServiceUnavailable)
+		return
+	}
+	fmt.Fprintln(w, "ready")
+}
+
+// Report is the state of everything now.
+func (p *Page) Report() Report {
+	r := Report{Version: p.Version, Started: p.Started, Draining: p.Draining.Load(), Upstreams: []Upstream{}}
+	for _, u := range p.Upstreams() {
+		r.Upstreams = append(r.Upstreams, Of(u))
+	}
+	sort.Slice(r.Upstreams, func(i, j int) bool { return r.Upstreams[i].Name < r.Upstreams[j].Name })
+	return r
+}
+
+func (p *Page) status(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	_ = e.Encode(p.Report())
+}
+
+// An order is what is asked of a breaker.
+type order struct {
+	Upstream string `json:"upstream"`
+	Key      string `json:"key"`
+	Do       string `json:"do"`  // open, close or reset
+	For      string `json:"for"` // how long to stay open; "" means until told otherwise
+}
+
+func (p *Page) breaker(w http.ResponseWriter, r *http.Request) {
+	var o order
+	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, 4<<10))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&o); err != nil {
+		problem(w, http.StatusBadRequest, "the body is not an order such as {\"upstream\":\"s3\",\"do\":\"open\",\"for\":\"5m\"}: "+err.Error())
+		return
+	}
+	u := p.Upstreams()[o.Upstream]
+	if u == nil {
+		problem(w, http.StatusNotFound, fmt.Sprintf("there is no upstream %q", o.Upstream))
+		return
+	}
+	length, err := time.ParseDuration(o.For)
+	if o.For != "" && (err != nil || length <= 0) {
+		problem(w, http.StatusBadRequest, fmt.Sprintf("for %q: want a duration such as 5m", o.For))
+		return
+	}
+	b := u.Breaker(o.Key)
+	switch o.Do {
+	case "open":
+		b.ForceOpen(u.Now(), length)
+	case "close":
+		b.ForceClose(u.Now())
+	case "reset":
+		b.Reset(u.Now())
+	default:
+		problem(w, http.StatusBadRequest, fmt.Sprintf("do %q: want open, close or reset", o.Do))
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(Of(u))
+}
+
+func problem(w http.ResponseWriter, status int, message string) {
+	code := "VALIDATION_ERROR"
+	if status == http.StatusNotFound {
+		code = "NOT_FOUND"
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(map[string]any{"error": map[string]string{"code": code, "message": message}})
+}
