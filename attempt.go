@@ -21,12 +21,10 @@ func (attemptTimeout) Is(target error) bool {
 	return target == context.DeadlineExceeded
 }
 
-// An attempt is one attempt of a call: its permit, and its context. The context
-// ends with the attempt or at its timeout. It is made in earnest only when
-// somebody asks for it, so that a call that never looks at its context costs no
-// timer.
+// An attempt is the context of one attempt of a call. It ends with the attempt
+// or at its timeout. It is made in earnest only when somebody asks for it, so
+// that a call that never looks at its context costs no timer.
 type attempt struct {
-	Permit
 	clock    clock.Clock
 	parent   context.Context
 	deadline time.Duration // of this attempt; clock.Clock's instant

@@ -22,8 +22,8 @@ func Do[T any](ctx context.Context, u *Upstream, c Call, fn func(context.Context
 	r := run{u: u, call: c}
 	r.begin(ctx)
 	for {
-		v, a, err := once(&r, fn)
-		if !r.again(a, err) {
+		v, err := once(&r, fn)
+		if !r.again(err) {
 			return v, r.err
 		}
 	}
@@ -31,15 +31,15 @@ func Do[T any](ctx context.Context, u *Upstream, c Call, fn func(context.Context
 
 // once makes one attempt, or none if the gates refuse it. What fn leaves behind
 // is reported on every path, a panic included.
-func once[T any](r *run, fn func(context.Context) (T, error)) (v T, a *attempt, err error) {
-	if a, err = r.admit(); err != nil {
-		return v, nil, err
+func once[T any](r *run, fn func(context.Context) (T, error)) (v T, err error) {
+	if err = r.admit(); err != nil {
+		return v, err
 	}
-	r.outcome = outcome.Outcome{Class: outcome.Canceled} // what a panic reports
+	a := &attempt{clock: r.u.clock, parent: r.ctx, deadline: r.until}
 	defer r.report(a)
 	v, err = fn(a)
-	r.outcome = r.classify(err)
-	return v, a, err
+	r.classify(err)
+	return v, err
 }
 
 // A run is a call on its way: what Do and Transport keep between attempts.
@@ -51,8 +51,11 @@ type run struct {
 	ctx    context.Context
 	nested bool // an attempt of a weir further out
 
+	permit   Permit // for the present attempt
+	refusal  error  // why there is none
 	start    time.Duration
 	deadline time.Duration // for the whole call
+	until    time.Duration // for the present attempt
 	now      time.Duration // the latest instant that was looked at
 	attempts int
 	prev     time.Duration // the wait before the present attempt
@@ -81,43 +84,49 @@ func (r *run) begin(ctx context.Context) {
 }
 
 // admit passes the gates for one attempt.
-func (r *run) admit() (*attempt, error) {
+func (r *run) admit() error {
 	if r.ctx.Err() != nil {
-		return nil, context.Cause(r.ctx)
+		r.refusal = context.Cause(r.ctx)
+		return r.refusal
 	}
-	a := &attempt{clock: r.u.clock, parent: r.ctx, deadline: r.deadline}
-	a.begin(r.u, r.plan, r.call.ID)
-	a.attempt = r.attempts + 1
-	err := a.admit(r.ctx, r.now, r.deadline, &r.call)
-	r.waited += a.waited
-	if err != nil {
-		return nil, err
+	p := &r.permit
+	p.begin(r.u, r.plan, r.call.ID)
+	p.attempt = r.attempts + 1
+	r.refusal = p.admit(r.ctx, r.now, r.deadline, &r.call)
+	r.waited += p.waited
+	if r.refusal != nil {
+		return r.refusal
 	}
 	r.attempts++
+	r.until = r.deadline
 	if t := r.live.policy.Timeouts.Attempt; t > 0 {
-		a.deadline = min(r.deadline, a.sent+t)
+		r.until = min(r.deadline, p.sent+t)
 	}
-	return a, nil
+	r.outcome = outcome.Outcome{Class: outcome.Canceled} // what a panic reports
+	return nil
 }
 
 // report ends an attempt: every gate hears of it.
 func (r *run) report(a *attempt) {
-	a.end()
-	r.now = r.u.clock.Now()
-	a.Permit.report(r.now, &r.outcome)
+	if a != nil {
+		a.end()
+	}
+	r.now = r.permit.ended(r.outcome.Class)
+	r.permit.report(r.now, &r.outcome)
 }
 
-func (r *run) classify(err error) outcome.Outcome {
+func (r *run) classify(err error) {
 	if err == nil {
-		return outcome.Outcome{Class: outcome.OK}
+		r.outcome.Class = outcome.OK
+		return
 	}
-	return r.live.policy.Classify.Error(r.ctx, err)
+	r.outcome = r.live.policy.Classify.Error(r.ctx, err)
 }
 
 // again decides what follows an attempt, and waits if it is another one. If it
 // says no, r.err is what the caller gets.
-func (r *run) again(a *attempt, err error) bool {
-	if a == nil {
+func (r *run) again(err error) bool {
+	if r.refusal != nil {
 		r.refused(err)
 		return false
 	}

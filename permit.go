@@ -36,20 +36,22 @@ type Decision struct {
 	limit      int           // the charge that said no, or -1
 }
 
-// Try asks for one attempt without waiting. If it is allowed, the caller makes
-// it and reports how it ended. Gates besides breaker and limits are not asked:
-// they may wait.
-func (u *Upstream) Try(c Call) (p Permit, d Decision) {
+// Try asks for one attempt without waiting. If it is allowed, p is the permit:
+// the caller makes the attempt and reports how it ended. p may be the zero
+// Permit or one that has been reported; it is the caller's, so that a decision
+// allocates nothing. Gates besides breaker and limits are not asked: they may
+// wait.
+func (u *Upstream) Try(c Call, p *Permit) Decision {
 	now := u.clock.Now()
 	p.begin(u, u.live.Load().plan(c.Operation), c.ID)
-	d = p.ask(now, 0, &c)
+	d := p.ask(now, 0, &c)
 	if u.options.Events.Decided != nil {
-		p.decided(now, d)
+		_ = p.decided(now, d)
 	}
 	if !d.Allowed {
 		p.u = nil
 	}
-	return p, d
+	return d
 }
 
 // Acquire asks for one attempt and waits for its turn, as long as ctx and the
@@ -69,13 +71,15 @@ func (u *Upstream) Acquire(ctx context.Context, c Call) (*Permit, error) {
 }
 
 func (p *Permit) begin(u *Upstream, plan *plan, id string) {
-	p.u, p.plan, p.id, p.attempt = u, plan, id, 1
+	p.u, p.plan, p.id, p.attempt, p.waited = u, plan, id, 1, 0
+	p.limits.Reset()
 }
 
 // ask asks the breaker and then all limits together. If the answer is yes with a
 // wait, it has to be asked again after that.
 func (p *Permit) ask(now, patience time.Duration, c *Call) Decision {
 	p.sent = now
+	p.u.decides(now)
 	p.breaker = p.plan.live.breakerFor(now, c)
 	if d, ok := p.askBreaker(now); !ok {
 		return d
@@ -84,7 +88,9 @@ func (p *Permit) ask(now, patience time.Duration, c *Call) Decision {
 		p.undo(now)
 		return Decision{Reason: Paused, RetryAfter: until - now, limit: -1}
 	}
-	p.charge(c)
+	for i := range p.plan.limits {
+		p.limits.Add(p.plan.limits[i].charge(c))
+	}
 	return p.askLimits(now, patience)
 }
 
@@ -97,18 +103,6 @@ func (p *Permit) askBreaker(now time.Duration) (Decision, bool) {
 	return Decision{}, true
 }
 
-// charge lists what the call costs.
-func (p *Permit) charge(call *Call) {
-	for _, r := range p.plan.limits {
-		l := r.Limit()
-		c := limit.Charge{Registry: r, Cost: cost(call, l)}
-		if l.Scope != "" {
-			c.Key = tame(call.Keys[l.Scope])
-		}
-		p.limits.Add(c)
-	}
-}
-
 func (p *Permit) askLimits(now, patience time.Duration) Decision {
 	if p.limits.Len() == 0 {
 		return Decision{Allowed: true, limit: -1}
@@ -118,7 +112,7 @@ func (p *Permit) askLimits(now, patience time.Duration) Decision {
 		return Decision{Allowed: true, RetryAfter: v.Wait, limit: v.Why}
 	}
 	d := Decision{Reason: RateLimited, RetryAfter: v.Wait, limit: v.Why}
-	if p.limits.Look(now, v.Why).Paused > 0 {
+	if v.Wait != bucket.Never && p.limits.Look(now, v.Why).Paused > 0 {
 		d.Reason = Paused
 	}
 	p.undo(now)
@@ -244,8 +238,16 @@ func (p *Permit) subject() Subject {
 // report counts.
 func (p *Permit) Report(o outcome.Outcome) {
 	if p.u != nil {
-		p.report(p.u.clock.Now(), &o)
+		p.report(p.ended(o.Class), &o)
 	}
+}
+
+// ended is the instant of an outcome, to be told to the gates.
+func (p *Permit) ended(class outcome.Class) time.Duration {
+	if class == outcome.OK && !p.plan.learns && p.u.options.Events.Ended == nil && p.u.options.Events.Done == nil {
+		return p.u.soon(p.sent)
+	}
+	return p.u.clock.Now()
 }
 
 func (p *Permit) report(now time.Duration, o *outcome.Outcome) {
@@ -257,7 +259,11 @@ func (p *Permit) report(now time.Duration, o *outcome.Outcome) {
 		tell(u.options.Events.Ended, Ended{Subject: p.subject(), Attempt: p.attempt, Outcome: *o, Took: now - p.sent})
 	}
 	p.u = nil
-	p.breaker.Report(now, p.ticket, *o)
+	if o.Class == outcome.OK {
+		p.breaker.Good(now, p.ticket)
+	} else {
+		p.breaker.Report(now, p.ticket, *o)
+	}
 	if p.limits.Len() > 0 || o.Class == outcome.Throttled {
 		p.settle(u, now, o)
 	}
@@ -268,7 +274,7 @@ func (p *Permit) report(now time.Duration, o *outcome.Outcome) {
 
 // settle tells the limits what really happened.
 func (p *Permit) settle(u *Upstream, now time.Duration, o *outcome.Outcome) {
-	if !o.Hint.Quota { // that an amount is used up says nothing of the rate
+	if p.plan.learns && !o.Hint.Quota { // that an amount is used up says nothing of the rate
 		p.limits.Learn(now, p.sent, o.Class, p.paced(u, o.Class))
 	}
 	if o.Class == outcome.Throttled && o.Hint.Said && o.Hint.After > 0 {

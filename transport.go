@@ -153,23 +153,21 @@ type sender struct {
 
 // send makes one attempt and reports whether the call is over.
 func (s *sender) send() (over bool) {
-	a, err := s.run.admit()
-	if err != nil {
-		return !s.run.again(nil, err)
+	err := s.run.admit()
+	if err == nil {
+		discard(s.resp)
+		s.resp, err = s.attempt()
 	}
-	discard(s.resp)
-	s.resp, err = s.attempt(a)
-	return !s.run.again(a, err)
+	return !s.run.again(err)
 }
 
 // attempt sends the request once, and hears how it ended.
-func (s *sender) attempt(a *attempt) (resp *http.Response, err error) {
+func (s *sender) attempt() (resp *http.Response, err error) {
 	r := &s.run
-	r.outcome = outcome.Outcome{Class: outcome.Canceled}
-	defer r.report(a)
+	defer r.report(nil)
 	ctx, cancel := context.WithCancelCause(r.ctx)
-	timer := time.AfterFunc(a.deadline-a.sent, func() { cancel(ErrAttemptTimeout) })
-	req, err := s.request(ctx, a)
+	timer := time.AfterFunc(r.until-r.permit.sent, func() { cancel(ErrAttemptTimeout) })
+	req, err := s.request(ctx)
 	if err != nil {
 		r.outcome = outcome.Outcome{Class: outcome.Rejected, Code: "request body"}
 	} else if resp, err = s.t.roundTripper().RoundTrip(req); err == nil {
@@ -178,7 +176,7 @@ func (s *sender) attempt(a *attempt) (resp *http.Response, err error) {
 		if context.Cause(ctx) == ErrAttemptTimeout {
 			err = ErrAttemptTimeout
 		}
-		r.outcome = r.classify(err)
+		r.classify(err)
 	}
 	if !s.replay.repeatable() {
 		r.obstacle = ErrBodyTooLarge
@@ -192,8 +190,8 @@ func (s *sender) attempt(a *attempt) (resp *http.Response, err error) {
 }
 
 // request is the request of one attempt.
-func (s *sender) request(ctx context.Context, a *attempt) (*http.Request, error) {
-	req := s.req.WithContext(context.WithValue(ctx, attemptKey{}, a))
+func (s *sender) request(ctx context.Context) (*http.Request, error) {
+	req := s.req.WithContext(context.WithValue(ctx, attemptKey{}, true))
 	if s.replay == nil {
 		return req, nil
 	}

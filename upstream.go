@@ -32,7 +32,8 @@ type Upstream struct {
 	options Options
 	clock   clock.Clock
 	live    atomic.Pointer[live]
-	setting sync.Mutex // one Set at a time
+	latest  atomic.Int64 // the instant of a recent decision; see soon
+	setting sync.Mutex   // one Set at a time
 }
 
 // live is a policy in force, with the state that belongs to it.
@@ -51,9 +52,18 @@ type plan struct {
 	live   *live
 	name   string
 	op     *Operation
-	limits []*limit.Registry
+	limits []counted
+	learns bool // a limit's rate learns from outcomes
 	retry  retry.Config
 	paused *atomic.Int64 // until when, for operations without a limit that could be paused
+}
+
+// counted is a limit as calls of an operation are counted by it.
+type counted struct {
+	registry *limit.Registry
+	scope    string
+	unit     string
+	requests bool // the unit is requests
 }
 
 // New makes an upstream, or says everything that is wrong with its policy.
@@ -196,7 +206,9 @@ func (v *live) newPlan(o *Operation, old *live) *plan {
 	}
 	for _, r := range v.registries {
 		if r.Limit().Counts(o.Name) {
-			p.limits = append(p.limits, r)
+			l := r.Limit()
+			p.limits = append(p.limits, counted{r, l.Scope, l.UnitName(), l.UnitName() == limit.Requests})
+			p.learns = p.learns || l.Adaptive.On
 		}
 	}
 	return p
@@ -218,15 +230,38 @@ func (v *live) breakerFor(now time.Duration, c *Call) *breaker.Breaker {
 	return v.breakers.For(now, tame(c.Keys[v.policy.BreakerScope]))
 }
 
-// cost is what a call costs a limit.
-func cost(c *Call, l *limit.Limit) int64 {
-	if n, ok := c.Cost[l.UnitName()]; ok {
-		return n
+// charge is what a call is charged by a limit.
+func (l *counted) charge(c *Call) limit.Charge {
+	charge := limit.Charge{Registry: l.registry}
+	if l.requests {
+		charge.Cost = 1
 	}
-	if l.UnitName() == limit.Requests {
-		return 1
+	if c.Cost != nil {
+		if n, ok := c.Cost[l.unit]; ok {
+			charge.Cost = n
+		}
 	}
-	return 0
+	if l.scope != "" {
+		charge.Key = tame(c.Keys[l.scope])
+	}
+	return charge
+}
+
+// recent is how old the instant may be that soon takes for the present one.
+const recent = time.Millisecond
+
+// decides notes the instant of a decision.
+func (u *Upstream) decides(now time.Duration) {
+	if int64(now)-u.latest.Load() > int64(recent) {
+		u.latest.Store(int64(now))
+	}
+}
+
+// soon is an instant not before sent and, while there is traffic, within a
+// millisecond of the present one. It saves the clock read, a fifth of a whole
+// decision, for successes: all they do is to be counted in windows of seconds.
+func (u *Upstream) soon(sent time.Duration) time.Duration {
+	return max(sent, time.Duration(u.latest.Load()))
 }
 
 // longestKey is the longest key that is kept as it is.

@@ -38,6 +38,7 @@ func BenchmarkDeny(b *testing.B) {
 func BenchmarkBreakerSuccess(b *testing.B) {
 	run(b,
 		row{"ref", refBreaker},
+		row{"weir", weirBreaker},
 		row{"gobreaker", func() op { return gobreakerExecute(gobreaker.Settings{}) }},
 		row{"gobreaker-window", func() op { return gobreakerExecute(windowed) }},
 		row{"failsafe-count", func() op { return failsafeBreaker(failsafeCount()) }},
@@ -50,6 +51,7 @@ func BenchmarkBreakerSuccess(b *testing.B) {
 func BenchmarkDecision(b *testing.B) {
 	run(b,
 		row{"ref", refDecision},
+		row{"weir", weirDecision},
 		row{"gobreaker+x/time/rate", gobreakerDecision},
 		row{"failsafe", failsafeDecision},
 	)
@@ -59,6 +61,7 @@ func BenchmarkDecision(b *testing.B) {
 func BenchmarkDo(b *testing.B) {
 	run(b,
 		row{"ref", refDo},
+		row{"weir", weirDo},
 		row{"failsafe", failsafeDo},
 		row{"cenkalti+gobreaker+x/time/rate", cenkaltiDo},
 		row{"eapache+x/time/rate", eapacheDo},
@@ -68,7 +71,7 @@ func BenchmarkDo(b *testing.B) {
 // The wait before the next attempt. What cenkalti keeps is for one caller, so
 // each goroutine would need its own; it is measured alone.
 func BenchmarkDelay(b *testing.B) {
-	run(b, row{"ref", refDelay})
+	run(b, row{"ref", refDelay}, row{"weir", weirDelay})
 	b.Run("cenkalti/g=1", func(b *testing.B) { alone(b, cenkaltiDelay()) })
 }
 

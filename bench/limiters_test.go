@@ -25,6 +25,7 @@ type limiter struct {
 
 var limiters = []limiter{
 	{name: "ref", new: refLimiter},
+	{name: "weir", new: weirLimiter},
 	{name: "x/time/rate", new: xTimeRate},
 	{name: "uber/ratelimit", new: uberRatelimit, blocks: true},
 	{name: "go-limiter", new: goLimiter},

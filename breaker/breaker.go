@@ -70,7 +70,16 @@ func (b *Breaker) admit(now time.Duration) (Permit, time.Duration, bool) {
 
 // Report counts how the attempt ended that p was given for. See State.Report.
 func (b *Breaker) Report(now time.Duration, p Permit, o outcome.Outcome) {
-	if s := b.cur.Load(); o.Class == outcome.OK && s != nil {
+	if o.Class == outcome.OK {
+		b.Good(now, p)
+		return
+	}
+	b.report(now, p, o)
+}
+
+// Good is Report of an attempt that succeeded, as nearly every one does.
+func (b *Breaker) Good(now time.Duration, p Permit) {
+	if s := b.cur.Load(); s != nil {
 		if s.good != nil && s.Gen == p.Gen {
 			s.good.Add(now, 1)
 		}
@@ -78,7 +87,7 @@ func (b *Breaker) Report(now time.Duration, p Permit, o outcome.Outcome) {
 			return // no rule needs it
 		}
 	}
-	b.report(now, p, o)
+	b.report(now, p, outcome.Outcome{Class: outcome.OK})
 }
 
 func (b *Breaker) report(now time.Duration, p Permit, o outcome.Outcome) {

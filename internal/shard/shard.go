@@ -13,7 +13,7 @@ import (
 // least one per core that may run Go code when the program starts.
 var Cells = func() int {
 	n := 1
-	for n < runtime.GOMAXPROCS(0) && n < 64 {
+	for n < 4*runtime.GOMAXPROCS(0) && n < 64 {
 		n *= 2
 	}
 	return n
@@ -21,7 +21,7 @@ var Cells = func() int {
 
 // A Line is padding that keeps what stands before and after it on cache lines
 // of their own.
-type Line [64]byte
+type Line [128]byte
 
 var (
 	next atomic.Uint32

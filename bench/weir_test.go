@@ -1,0 +1,69 @@
+package bench
+
+import (
+	"context"
+	"time"
+
+	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/breaker"
+	"github.com/seed1158cd35/weir/bucket"
+	"github.com/seed1158cd35/weir/clock"
+	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/outcome"
+	"github.com/seed1158cd35/weir/retry"
+)
+
+var good = outcome.Outcome{Class: outcome.OK}
+
+func weirLimiter(every time.Duration, burst int64) op {
+	l := must(limit.New(clock.System.Now(), weirLimit(every, burst)))
+	return func() bool { return l.Try(clock.System.Now(), 1) }
+}
+
+func weirLimit(every time.Duration, burst int64) limit.Limit {
+	return limit.Limit{Name: "bench", Rate: bucket.Rate{Amount: 1, Per: every, Burst: burst}}
+}
+
+// The peers' breakers that are compared judge a share of the calls, so weir's
+// does too, though its default is a count of failures.
+var weirShare = breaker.Config{Share: 0.5, Window: 10 * time.Second}
+
+func weirBreaker() op {
+	b := breaker.New("bench", weirShare, nil)
+	return func() bool {
+		now := clock.System.Now()
+		p, _, ok := b.Admit(now)
+		b.Report(now, p, good)
+		return ok
+	}
+}
+
+func weirUpstream() *weir.Upstream {
+	return must(weir.New("bench", weir.Policy{
+		Limits:  []limit.Limit{weirLimit(time.Nanosecond, 1<<40)},
+		Breaker: weirShare,
+	}, weir.Options{}))
+}
+
+func weirDecision() op {
+	u := weirUpstream()
+	return func() bool {
+		var p weir.Permit
+		d := u.Try(weir.Call{}, &p)
+		p.Report(good)
+		return d.Allowed
+	}
+}
+
+func weirDo() op {
+	u, ctx := weirUpstream(), context.Background()
+	return func() bool {
+		n, err := weir.Do(ctx, u, weir.Call{}, func(context.Context) (int, error) { return 1, nil })
+		return n == 1 && err == nil
+	}
+}
+
+func weirDelay() op {
+	var c retry.Config
+	return func() bool { return c.Delay(3, 0, outcome.Failed, nil) >= 0 }
+}
