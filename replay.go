@@ -20,15 +20,22 @@ var errOldAttempt = errors.New("attempt is over")
 
 // A replay is the body of a request that may be sent more than once. It passes
 // on what it reads at once, and keeps up to a limit of it; nothing is read ahead.
+//
+// No lock is held while the caller's body is read: that can take as long as the
+// caller likes, and an upstream may answer, or be asked again, meanwhile.
 type replay struct {
 	ended atomic.Bool // there will be no other attempt
-	mu    sync.Mutex  // held while the body is read
 	body  io.ReadCloser
-	kept  []byte
 	limit int64
-	over  bool  // more was read than is kept
-	err   error // of the body, io.EOF at its end
 	last  atomic.Pointer[replayReader]
+
+	mu      sync.Mutex
+	read    sync.Cond // the body was read, or there is a newer attempt
+	reading bool      // by one reader, perhaps of an older attempt
+	kept    []byte
+	total   int64 // bytes read
+	over    bool  // more was read than is kept
+	err     error // of the body, io.EOF at its end
 }
 
 // newReplay makes a replay of the request's body, or nil if it has none.
@@ -36,7 +43,9 @@ func newReplay(req *http.Request, limit int64) *replay {
 	if req.Body == nil || req.Body == http.NoBody {
 		return nil
 	}
-	return &replay{body: req.Body, limit: limit}
+	p := &replay{body: req.Body, limit: limit}
+	p.read.L = &p.mu
+	return p
 }
 
 // next is the body for the next attempt. The reader of the one before is cut
@@ -49,6 +58,7 @@ func (p *replay) next() (io.ReadCloser, error) {
 	}
 	r := &replayReader{p: p}
 	p.last.Store(r)
+	p.read.Broadcast()
 	return r, nil
 }
 
@@ -60,6 +70,17 @@ func (p *replay) repeatable() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return !p.over
+}
+
+// broken reports whether the caller's body ended otherwise than at its end, which
+// is no fault of the upstream.
+func (p *replay) broken() bool {
+	if p == nil {
+		return false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.err != nil && p.err != io.EOF
 }
 
 // end closes the request's own body once the last attempt is done with it. That
@@ -75,7 +96,7 @@ func (p *replay) end() {
 
 type replayReader struct {
 	p      *replay
-	at     int
+	at     int64
 	closed atomic.Bool
 }
 
@@ -83,32 +104,53 @@ func (r *replayReader) Read(b []byte) (int, error) {
 	p := r.p
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.last.Load() != r {
-		return 0, errOldAttempt
+	for {
+		switch {
+		case p.last.Load() != r:
+			return 0, errOldAttempt
+		case r.at < int64(len(p.kept)):
+			n := copy(b, p.kept[r.at:])
+			r.at += int64(n)
+			return n, nil
+		case r.at < p.total:
+			return 0, ErrBodyTooLarge // an older attempt has read what comes next
+		case p.err != nil:
+			return 0, p.err
+		case !p.reading:
+			return r.more(b)
+		}
+		p.read.Wait()
 	}
-	if r.at < len(p.kept) {
-		n := copy(b, p.kept[r.at:])
-		r.at += n
-		return n, nil
-	}
-	if p.err != nil {
-		return 0, p.err
-	}
-	n, err := p.body.Read(b)
-	p.keep(b[:n])
-	r.at += n
-	p.err = err
-	return n, err
 }
 
-func (p *replay) keep(b []byte) {
+// more reads the caller's body. The lock is held before and after.
+func (r *replayReader) more(b []byte) (n int, err error) {
+	p := r.p
+	p.reading = true
+	p.mu.Unlock()
+	defer func() {
+		p.mu.Lock()
+		p.reading = false
+		p.keep(b[:n], err)
+		if r.at += int64(n); p.last.Load() != r {
+			n, err = 0, errOldAttempt
+		}
+	}()
+	return p.body.Read(b)
+}
+
+// keep takes note of what was read.
+func (p *replay) keep(b []byte, err error) {
+	p.total += int64(len(b))
+	p.err = err
 	switch {
 	case p.over || len(b) == 0:
-	case int64(len(p.kept)+len(b)) > p.limit:
+	case p.total > p.limit:
 		p.over, p.kept = true, nil
 	default:
 		p.kept = append(p.kept, b...)
 	}
+	p.read.Broadcast()
 }
 
 // Close leaves the request's own body open unless this is the last attempt:

@@ -177,6 +177,9 @@ func (s *sender) attempt() (resp *http.Response, err error) {
 			err = ErrAttemptTimeout
 		}
 		r.classify(err)
+		if s.replay.broken() && r.outcome.Class != outcome.Canceled {
+			r.outcome = outcome.Outcome{Class: outcome.Rejected, Code: "request body"}
+		}
 	}
 	if !s.replay.repeatable() {
 		r.obstacle = ErrBodyTooLarge

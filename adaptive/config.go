@@ -63,7 +63,7 @@ type Config struct {
 	Cut      float64       // factor on a throttle; 0 means 0.5, for cubic 0.7
 	Grow     float64       // factor per interval for multiply; 0 means 1.05
 	Step     float64       // share of Max per interval for add; 0 means 0.01
-	Recovery time.Duration // how long cubic takes back to the rate of the last cut; 0 means 12s
+	Recovery time.Duration // how long cubic takes back to the rate of the last cut; 0 means 20s
 
 	Interval    time.Duration // at most one step of growth in it; 0 means 1s, for cubic 250ms
 	CutInterval time.Duration // at most one cut in it, or in 2 round trips if that is longer; 0 means 1s
@@ -84,7 +84,7 @@ func (c Config) WithDefaults(limit float64) Config {
 	c.Cut = cmp.Or(c.Cut, 0.5)
 	c.Grow = cmp.Or(c.Grow, 1.05)
 	c.Step = cmp.Or(c.Step, 0.01)
-	c.Recovery = cmp.Or(c.Recovery, 12*time.Second)
+	c.Recovery = cmp.Or(c.Recovery, 20*time.Second)
 	c.Interval = cmp.Or(c.Interval, time.Second)
 	c.CutInterval = cmp.Or(c.CutInterval, time.Second)
 	c.UsedShare = cmp.Or(c.UsedShare, 0.5)

@@ -21,6 +21,7 @@ type Line struct {
 	unit   int64
 	depth  int64 // places in a full burst
 	most   int64 // units in a full burst
+	floor  int64 // a burst that was smaller has passed this place, and a larger one does not bring it back
 	paused bool  // from is the end of a pause: nothing goes before it
 }
 
@@ -37,7 +38,7 @@ const one = 1 << 32 // a speed of one place per nanosecond
 // NewLine starts a timetable at place 0. The rate must be valid.
 func NewLine(now time.Duration, r Rate) Line {
 	unit := r.interval()
-	l := Line{from: now, unit: unit, depth: unit * r.Full(), most: r.Full()}
+	l := Line{from: now, unit: unit, depth: unit * r.Full(), most: r.Full(), floor: -unit * r.Full()}
 	l.full = speedOf(unit, r)
 	l.speed = l.full
 	return l
@@ -114,6 +115,14 @@ func (l *Line) Full() int64 { return l.most }
 func (l *Line) Unit() int64  { return l.unit }
 func (l *Line) Depth() int64 { return l.depth }
 
+// Low is where the burst begins when the line has reached at: places up to it are
+// gone.
+func (l *Line) Low(at int64) int64 { return max(at-l.depth, l.floor) }
+
+// FullAt is the place that must be there for a full burst to be left, if nothing
+// is booked behind booked.
+func (l *Line) FullAt(booked int64) int64 { return max(booked, l.floor) + l.depth }
+
 // Paused reports whether nothing may go at the instant, whatever is there.
 func (l *Line) Paused(now time.Duration) bool { return l.paused && now < l.from }
 
@@ -173,6 +182,12 @@ func (l *Line) Change(now time.Duration, r Rate) (Line, bool) {
 		return *l, false
 	}
 	next := l.onward(now)
+	next.floor = l.Low(next.place)
+	if next.Paused(now) {
+		// Those who wait for the end of the pause hold places of the old burst,
+		// and must not all go at once if the new one is smaller.
+		next.place -= max(0, l.depth-int64(depth))
+	}
 	next.full, next.speed, next.depth, next.most = full, full, int64(depth), r.Full()
 	return next, true
 }

@@ -11,37 +11,34 @@ type Spare []Turn
 // closest become one with a gap, which can only make them worth less.
 const kept = 64
 
-// Add is the list with a turn that came back. What together is one stretch
-// becomes one entry.
+// Add is the list with a turn that came back.
 func (s Spare) Add(t Turn) Spare {
-	i, _ := slices.BinarySearchFunc(s, t, func(a, b Turn) int { return compare(a.Place, b.Place) })
-	next := slices.Insert(slices.Clone(s), i, t)
-	if i > 0 {
-		if both := next[i-1].And(t); both.Whole() {
-			i, t = i-1, both
-			next = slices.Replace(next, i, i+2, both)
-		}
+	i := 0
+	for i < len(s) && s[i].Place < t.Place {
+		i++
 	}
-	if i+1 < len(next) {
-		if both := next[i+1].And(t); both.Whole() {
-			next = slices.Replace(next, i, i+2, both)
-		}
-	}
+	next := slices.Insert(slices.Clone(s), i, t).joined()
 	if len(next) > kept {
 		i := next.closest()
-		next = slices.Replace(next, i, i+2, next[i].And(next[i+1]))
+		next = slices.Replace(next, i, i+2, next[i].And(next[i+1])).joined()
 	}
 	return next
 }
 
-func compare(a, b int64) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
+// joined is the list with every stretch without gaps as one entry. It writes over
+// s.
+func (s Spare) joined() Spare {
+	next := s[:0]
+	for _, t := range s {
+		all := t
+		for k := len(next) - 1; k >= 0 && next[k].Place >= all.Low; k-- {
+			if all = all.And(next[k]); all.Whole() {
+				t, next = all, next[:k]
+			}
+		}
+		next = append(next, t)
 	}
-	return 0
+	return next
 }
 
 // closest is the entry that leaves the smallest gap if it becomes one with the
@@ -97,11 +94,14 @@ func (s Spare) Passed(low int64) bool {
 // otherwise wait for place: the first that come before that. Cut takes them out.
 func (s Spare) Ahead(l *Line, at, cost, place int64) (got Turn, entry int, ok bool) {
 	for i, t := range s {
+		if t = t.above(l.Low(at)); t.Cost < cost {
+			continue
+		}
 		if t.Whole() {
-			t, _ = t.above(at - l.depth).split(cost)
+			t, _ = t.split(cost)
 		}
 		// What is used when the line has reached Place must not be passed then.
-		t = t.above(max(at, t.Place) - l.depth)
+		t = t.above(l.Low(max(at, t.Place)))
 		if t.Place < place && t.Cost >= cost {
 			t.Cost, place = cost, t.Place
 			got, entry, ok = t, i, true

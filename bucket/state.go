@@ -1,6 +1,9 @@
 package bucket
 
-import "time"
+import (
+	"math/bits"
+	"time"
+)
 
 // A State is how far the supply is spoken for: the last place given away.
 type State struct{ Booked int64 }
@@ -16,7 +19,17 @@ const All = 1<<63 - 1
 // Next is the turn that comes next if the line has reached place at: behind what
 // is booked, but not before the burst.
 func (l *Line) Next(booked, at, cost int64) Turn {
-	low := max(booked, at-l.depth)
+	low := max(booked, l.Low(at))
+	return Turn{low + cost, low, cost}
+}
+
+// NextLasting is Next for places that are not used at once: those of a full
+// bucket that the burst would soon pass are left out, for as long as the line
+// runs in lasting but at most a sixteenth of the burst.
+func (l *Line) NextLasting(booked, at, cost int64, lasting time.Duration) Turn {
+	hi, lo := bits.Mul64(uint64(lasting), l.speed)
+	skip := min(int64(hi<<32|lo>>32), l.depth/16)
+	low := max(booked, l.Low(at)+skip)
 	return Turn{low + cost, low, cost}
 }
 
@@ -41,9 +54,6 @@ func (s State) Take(l *Line, now time.Duration, n int64, patience time.Duration)
 // Left is the units that are there and not spoken for. A pause does not change
 // it.
 func (s State) Left(l *Line, now time.Duration) int64 {
-	left := min(l.At(now)-s.Booked, l.depth)
-	if left <= 0 {
-		return 0
-	}
-	return left / l.unit
+	at := l.At(now)
+	return max(0, at-max(s.Booked, l.Low(at))) / l.unit
 }

@@ -13,7 +13,7 @@ func (t Turn) Whole() bool { return t.Place-t.Low == t.Cost }
 
 // Usable reports whether a turn may still be used at the instant: the burst has
 // not moved past its first place.
-func (t Turn) Usable(l *Line, now time.Duration) bool { return t.Low >= l.At(now)-l.depth }
+func (t Turn) Usable(l *Line, now time.Duration) bool { return t.Low >= l.Low(l.At(now)) }
 
 // Top is the part of a turn that is left when all but cost places were used: the
 // lowest are used first.

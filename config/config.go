@@ -40,10 +40,13 @@ type Upstream struct {
 	Replay int64             // as weir.Transport.Replay: below 0 keeps nothing
 	Keys   map[string]Source // where the values of scopes come from
 	Off    bool              // its limits are turned off: Policy has none
+
+	MaxBody int64 // the largest body that is taken; 0 means any
 }
 
 // A Route finds an upstream for a request. No two routes of a file have the
-// same host and path. The longest path wins, and with a host before without.
+// same host and path. One with a host goes before those without, and of several
+// the longest path.
 type Route struct {
 	Host string // in small letters, without a port; "" means any
 
@@ -55,17 +58,15 @@ type Route struct {
 
 // A Source says where a request carries the value of a scope.
 type Source struct {
-	Kind SourceKind
+	Kind string // Header, Query or Remote
 	Name string // of the header, in canonical form, or of the query's parameter
 }
 
-// A SourceKind is a part of a request.
-type SourceKind string
-
+// The kinds of sources.
 const (
-	Header SourceKind = "header"
-	Query  SourceKind = "query"
-	Remote SourceKind = "remote" // the client's address
+	Header = "header"
+	Query  = "query"
+	Remote = "remote" // the client's address
 )
 
 // maxFile is far more than anyone writes by hand.
@@ -79,8 +80,8 @@ func Load(path string, env func(string) (string, bool)) (*File, error) {
 		return nil, fmt.Errorf("configuration: %w", err)
 	}
 	d := &decoder{file: path}
-	f := d.parse(data, env)
-	d.checkCertificate(f.TLS)
+	root, f := d.parse(data, env)
+	d.checkCertificate(f.TLS, root)
 	return d.result(f)
 }
 
@@ -88,7 +89,8 @@ func Load(path string, env func(string) (string, bool)) (*File, error) {
 // complaints and for paths relative to it; certificates are not looked at.
 func Parse(name string, data []byte, env func(string) (string, bool)) (*File, error) {
 	d := &decoder{file: name}
-	return d.result(d.parse(data, env))
+	_, f := d.parse(data, env)
+	return d.result(f)
 }
 
 func read(path string) ([]byte, error) {
@@ -102,16 +104,15 @@ func read(path string) ([]byte, error) {
 
 // parse makes of the data what can be made of it; result says whether that is
 // worth anything.
-func (d *decoder) parse(data []byte, env func(string) (string, bool)) *File {
+func (d *decoder) parse(data []byte, env func(string) (string, bool)) (*node, *File) {
 	root := d.tree(data)
 	if len(d.errs) > 0 { // what cannot be read has no fields to complain of
-		return &File{}
+		return root, &File{}
 	}
-	f, v := d.read(root), d.environment(env)
-	v.listeners(d, f)
+	d.environment(root, env)
+	f := d.read(root)
 	d.check(root, f)
-	v.policies(f)
-	return f
+	return root, &f.File
 }
 
 func (d *decoder) result(f *File) (*File, error) {

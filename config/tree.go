@@ -2,7 +2,6 @@ package config
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"io"
 	"regexp"
@@ -54,14 +53,6 @@ func (n *node) get(name string) *node {
 	return nil
 }
 
-// find is get along a path: find("tls", "cert").
-func (n *node) find(names ...string) *node {
-	for _, name := range names {
-		n = n.get(name)
-	}
-	return n
-}
-
 // child is the path of a field of n.
 func (n *node) child(name string) string {
 	if n.path == "" {
@@ -83,9 +74,13 @@ func (d *decoder) tree(data []byte) *node {
 		d.complain(Complaint{File: d.file, Problem: fmt.Sprintf("is larger than %d MiB", maxFile>>20)})
 		return &node{}
 	}
-	doc, err := parseYAML(data)
+	doc, second, err := parseYAML(data)
 	if err != nil {
 		d.complain(d.broken(err, data))
+		return &node{}
+	}
+	if second != nil {
+		d.bad(&node{file: d.file, line: second.Line, column: second.Column}, "", "a second document begins; a configuration is one, without ---")
 		return &node{}
 	}
 	if doc == nil || len(doc.Content) == 0 {
@@ -95,30 +90,26 @@ func (d *decoder) tree(data []byte) *node {
 	return g.grow(doc.Content[0], "", 0)
 }
 
-// parseYAML is the first and only document, nil if there is none. The parser
-// reports its errors by panics of its own; should another one escape, it is an
-// error like them and not the end of the program.
-func parseYAML(data []byte) (doc *yaml.Node, err error) {
+// parseYAML is the first document, nil if there is none, and the second, which
+// should not be there. The parser reports its errors by panics of its own; should
+// another one escape, it is an error like them and not the end of the program.
+func parseYAML(data []byte) (doc, second *yaml.Node, err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			doc, err = nil, fmt.Errorf("%v", p)
+			err = fmt.Errorf("%v", p)
 		}
 	}()
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
-	doc = new(yaml.Node)
-	if err := decoder.Decode(doc); err == io.EOF {
-		return nil, nil
-	} else if err != nil {
-		return nil, err
+	for _, n := range []**yaml.Node{&doc, &second} {
+		var next yaml.Node
+		if err := decoder.Decode(&next); err == io.EOF {
+			return doc, second, nil
+		} else if err != nil {
+			return nil, nil, err
+		}
+		*n = &next
 	}
-	var second yaml.Node
-	switch err := decoder.Decode(&second); {
-	case err == nil:
-		return nil, fmt.Errorf("line %d: a second document begins; a configuration is one document, without ---", second.Line)
-	case !errors.Is(err, io.EOF):
-		return nil, err
-	}
-	return doc, nil
+	return doc, second, nil
 }
 
 var yamlLine = regexp.MustCompile(`^line (\d+): `)
@@ -126,17 +117,36 @@ var yamlLine = regexp.MustCompile(`^line (\d+): `)
 // broken is the complaint about what is not YAML.
 func (d *decoder) broken(err error, data []byte) Complaint {
 	text := strings.TrimPrefix(err.Error(), "yaml: ")
-	c := Complaint{File: d.file}
+	c := Complaint{File: d.file, Line: brokenLine(data), Column: 1}
 	if m := yamlLine.FindStringSubmatch(text); m != nil {
-		c.Line, _ = strconv.Atoi(m[1])
-		c.Column = 1
 		text = text[len(m[0]):]
+		if c.Line == 0 {
+			c.Line, _ = strconv.Atoi(m[1])
+		}
 	}
 	c.Problem = "broken YAML: " + text
 	if bytes.Contains(data, []byte("\n\t")) {
 		c.Hint = "YAML is indented by spaces, not by tabs"
 	}
 	return c
+}
+
+// brokenLine is the line after the longest beginning that is whole, 0 if it
+// takes too long to find. The parser itself names the line where the mapping
+// began that it could not finish, which may be the first of the file.
+func brokenLine(data []byte) int {
+	const most = 16 << 20 // bytes to parse
+	parsed := 0
+	for len(data) > 0 {
+		data = data[:bytes.LastIndexByte(data[:len(data)-1], '\n')+1]
+		if parsed += len(data); parsed > most {
+			return 0
+		}
+		if _, _, err := parseYAML(data); err == nil {
+			break
+		}
+	}
+	return bytes.Count(data, []byte("\n")) + 1
 }
 
 // A grower makes a tree of what the YAML parser found.
@@ -209,25 +219,26 @@ func (g *grower) fields(n *node, y *yaml.Node, depth int) {
 		}
 	}
 	for _, v := range merged {
-		g.merge(n, v, depth)
+		if v.Kind != yaml.SequenceNode {
+			g.merge(n, v, seen, depth)
+			continue
+		}
+		for _, one := range v.Content {
+			g.merge(n, one, seen, depth)
+		}
 	}
 }
 
 // merge adds the fields of "<<: *alias" that the mapping does not have itself.
-func (g *grower) merge(n *node, y *yaml.Node, depth int) {
+func (g *grower) merge(n *node, y *yaml.Node, seen map[string]*node, depth int) {
 	from := g.grow(y, n.path, depth+1)
-	all := []*node{from}
-	if from.kind == list {
-		all = from.items
+	if from.kind != mapping {
+		g.d.bad(from, "", "<< wants a mapping")
 	}
-	for _, m := range all {
-		if m.kind != mapping {
-			g.d.bad(m, "", "<< wants a mapping")
-		}
-		for _, e := range m.fields {
-			if n.get(e.name) == nil {
-				n.fields = append(n.fields, e)
-			}
+	for _, e := range from.fields {
+		if seen[e.name] == nil {
+			seen[e.name] = e.key
+			n.fields = append(n.fields, e)
 		}
 	}
 }

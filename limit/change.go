@@ -36,8 +36,6 @@ func (m *Limiter) Set(now time.Duration, l Limit) bool {
 		m.roll.set(now, l.window())
 		return true
 	}
-	m.settleBurst(now)
-	m.settleSpare(now)
 	if !m.redraw(func(old *bucket.Line) (bucket.Line, bool) { return old.Change(now, l.Rate) }) {
 		return false
 	}
@@ -45,32 +43,6 @@ func (m *Limiter) Set(now time.Duration, l Limit) bool {
 		m.Pace(now, l.Adaptive.WithDefaults(l.PerSecond()).Start)
 	}
 	return true
-}
-
-// settleBurst books what a full bucket has let pass by, so that a larger burst
-// begins with what was there and fills at the rate.
-func (m *Limiter) settleBurst(now time.Duration) {
-	for {
-		line, booked := m.line.Load(), m.booked.Load()
-		low := line.At(now) - line.Depth()
-		if booked >= low || m.booked.CompareAndSwap(booked, low) {
-			return
-		}
-	}
-}
-
-// settleSpare does the same for places that stand in cells or came back.
-func (m *Limiter) settleSpare(now time.Duration) {
-	line := m.line.Load()
-	at := line.At(now)
-	if c := m.crowd.Load(); c != nil {
-		m.pour(c, line, at)
-	}
-	for old := m.spare.Load(); old != nil; old = m.spare.Load() {
-		if rest, _ := old.Take(at, at-line.Depth(), 0); m.swapSpare(old, rest) {
-			return
-		}
-	}
 }
 
 func (m *Limiter) redraw(next func(*bucket.Line) (bucket.Line, bool)) bool {
@@ -100,7 +72,7 @@ func (m *Limiter) Look(now time.Duration) Level {
 		Left:      min(m.there(line, at)/line.Unit(), line.Full()),
 		Full:      line.Full(),
 		PerSecond: line.PerSecond(),
-		Reset:     max(0, line.When(booked+line.Depth())-now),
+		Reset:     line.Wait(now, line.FullAt(booked)),
 	}
 	if until, ok := line.PausedUntil(now); ok {
 		v.Paused = until - now
@@ -109,14 +81,14 @@ func (m *Limiter) Look(now time.Duration) Level {
 }
 
 // retire takes a limiter out of use if it is full, so that forgetting it forgets
-// nothing but a rate that was learnt long ago. Whoever still holds it is refused and must
-// look the key up again; see Retired.
+// nothing but a rate that was learnt long ago. Whoever still holds it is refused
+// and must look the key up again; see Retired.
 func (m *Limiter) retire(now time.Duration) bool {
 	if m.roll != nil {
 		return m.roll.retire(now)
 	}
 	line, booked := m.line.Load(), m.booked.Load()
-	if line.Paused(now) || booked == retired || booked > line.At(now)-line.Depth() {
+	if line.Paused(now) || booked == retired || line.At(now) < line.FullAt(booked) {
 		return false
 	}
 	return m.booked.CompareAndSwap(booked, retired)

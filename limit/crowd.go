@@ -16,18 +16,20 @@ import (
 // more go than the limit, and need no expiry but that.
 type crowd struct {
 	until atomic.Int64 // the crowd is on until this instant
-	last  atomic.Int64 // the highest place that was ever in a cell
 	cells []cell
+	_     shard.Line
+	last  atomic.Int64 // the highest place that was ever in a cell
+	_     shard.Line
 }
 
 type cell struct {
-	low  atomic.Int64 // the cell holds (low, high]; full of refilling while it is being filled
+	low  atomic.Int64 // the cell holds (low, high]; filling while it is being filled
 	high atomic.Int64
 	_    shard.Line
 }
 
 const (
-	block     = 16 // units that a core takes at once
+	block     = 64 // units that a core takes at once
 	crowdTime = time.Millisecond
 	filling   = math.MaxInt64
 )
@@ -78,28 +80,29 @@ func (c *cell) take(line *bucket.Line, at, cost int64) (Turn, bool) {
 	return Turn{bucket.Turn{Place: t.Low + cost, Low: t.Low, Cost: cost}}, true
 }
 
-// rest is what the cell holds that the burst has not passed; low is where it
-// begins.
+// rest is what the cell holds that is there and that the burst has not passed;
+// low is where it begins. Some may not be there if the line was set back, or read
+// with an older clock.
 func (c *cell) rest(low int64, line *bucket.Line, at int64) bucket.Turn {
-	high := c.high.Load()
+	high := min(c.high.Load(), at)
 	if low >= high { // filling is one of these
 		return bucket.Turn{}
 	}
-	low = max(low, at-line.Depth())
+	low = max(low, line.Low(at))
 	return bucket.Turn{Place: high, Low: low, Cost: max(0, high-low)}
 }
 
 // fill moves a block from the line into an empty cell and takes its first unit.
 func (c *crowd) fill(own *cell, m *Limiter, line *bucket.Line, at, unit int64) (Turn, bool) {
 	low := own.low.Load()
-	if low == filling || line.Full() < plenty || m.spare.Load() != nil || own.rest(low, line, at).Cost >= unit {
+	if low == filling || line.Full() < plenty || m.spare.Load() != nil {
 		return Turn{}, false
 	}
-	if !own.low.CompareAndSwap(low, filling) {
+	if own.high.Load()-max(low, line.Low(at)) >= unit || !own.low.CompareAndSwap(low, filling) {
 		return Turn{}, false
 	}
 	booked := m.booked.Load()
-	t := line.Next(booked, at, block*unit)
+	t := line.NextLasting(booked, at, block*unit, crowdTime)
 	if at-t.Low < plenty*unit || !m.booked.CompareAndSwap(booked, t.Place) {
 		own.low.Store(low)
 		return Turn{}, false
@@ -123,7 +126,7 @@ func (c *crowd) reached(place int64) {
 // may hold what he could have had.
 func (m *Limiter) fromCells(line *bucket.Line, at, cost int64) (Turn, bool) {
 	c := m.crowd.Load()
-	if c == nil || c.last.Load() <= at-line.Depth() || m.there(line, at) < cost {
+	if c == nil || c.last.Load() <= line.Low(at) || m.there(line, at) < cost {
 		return Turn{}, false
 	}
 	for i := range c.cells {

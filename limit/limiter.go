@@ -104,7 +104,7 @@ func (m *Limiter) take(now time.Duration, n int64) (Turn, bool) {
 
 // there is how many places could be taken when the line has reached at.
 func (m *Limiter) there(line *bucket.Line, at int64) int64 {
-	low := at - line.Depth()
+	low := line.Low(at)
 	places := max(0, at-max(m.booked.Load(), low))
 	if s := m.spare.Load(); s != nil {
 		places += s.Left(at, low)
@@ -239,14 +239,10 @@ func (m *Limiter) Back(now time.Duration, t Turn, n int64) {
 		return
 	}
 	back := t.Top(cost)
-	for back.Whole() && m.booked.CompareAndSwap(back.Place, back.Low) {
-		// What came back before and ends here is at the tail now.
-		var more bool
-		if back, more = m.pull(back.Low); !more {
-			return
-		}
+	if !back.Whole() || !m.booked.CompareAndSwap(back.Place, back.Low) {
+		m.putSpare(back)
 	}
-	m.putSpare(back)
+	m.absorb()
 }
 
 // Wait takes n units, waiting for its turn. It returns at once, with ErrTooLate

@@ -53,6 +53,9 @@ func (p *Permit) Add(c Charge) {
 	p.n++
 }
 
+// Reset forgets the charges of a permit that holds nothing, for another call.
+func (p *Permit) Reset() { p.n, p.more = 0, p.more[:0] }
+
 // Len is how many charges there are, and Charge one of them.
 func (p *Permit) Len() int            { return p.n }
 func (p *Permit) Charge(i int) Charge { return p.at(i).Charge }

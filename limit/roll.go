@@ -1,6 +1,7 @@
 package limit
 
 import (
+	"math"
 	"sync/atomic"
 	"time"
 
@@ -11,6 +12,10 @@ import (
 // refusal only reads; a grant copies the log, which is short.
 type roll struct{ state atomic.Pointer[rollState] }
 
+// never is the end of no pause: long ago, yet far enough from the end of numbers
+// to be counted with.
+const never = time.Duration(math.MinInt64 / 2)
+
 type rollState struct {
 	window bucket.Window
 	log    bucket.Log
@@ -20,7 +25,7 @@ type rollState struct {
 
 func newRoll(w bucket.Window) *roll {
 	r := &roll{}
-	r.state.Store(&rollState{window: w, paused: -bucket.Never})
+	r.state.Store(&rollState{window: w, paused: never})
 	return r
 }
 

@@ -23,7 +23,7 @@ func (m *Limiter) putSpare(t bucket.Turn) {
 // gather takes cost places, first from those that came back and the rest from
 // the line.
 func (m *Limiter) gather(line *bucket.Line, at, cost int64) (Turn, bool) {
-	low := at - line.Depth()
+	low := line.Low(at)
 	if m.spareLeft(at, low)+max(0, at-max(m.booked.Load(), low)) < cost {
 		return Turn{}, false
 	}
@@ -85,6 +85,21 @@ func (m *Limiter) ahead(line *bucket.Line, now time.Duration, cost, place int64,
 		}
 		if wait = line.Wait(now, got.Place); wait > patience || m.swapSpare(old, old.Cut(got, entry)) {
 			return Turn{got}, wait, false
+		}
+	}
+}
+
+// absorb unbooks what came back and stands last.
+func (m *Limiter) absorb() {
+	for {
+		booked := m.booked.Load()
+		last, ok := m.pull(booked)
+		if !ok {
+			return
+		}
+		if !m.booked.CompareAndSwap(booked, last.Low) { // somebody stands behind it now
+			m.putSpare(last)
+			return
 		}
 	}
 }

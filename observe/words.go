@@ -11,15 +11,15 @@ import (
 	"github.com/seed1158cd35/weir/retry"
 )
 
-// other is the word for what has none.
-const other = "other"
+// Other is the word for what has none.
+const Other = "other"
 
-// Reason is the word for why there is no permit: one of weir.Reasons, or "other".
+// Reason is the word for why there is no permit: one of weir.Reasons, or Other.
 func Reason(r weir.Reason) string {
 	if slices.Contains(weir.Reasons[:], r) {
 		return string(r)
 	}
-	return other
+	return Other
 }
 
 // A reason and its word; the first that fits counts.
@@ -52,7 +52,7 @@ func Why(err error) string {
 			return r.word
 		}
 	}
-	return other
+	return Other
 }
 
 // Whys lists every word of Why that is not a refusal's.
@@ -62,5 +62,5 @@ func Whys() []string {
 		words = append(words, r.word)
 	}
 	slices.Sort(words)
-	return append(slices.Compact(words), other)
+	return append(slices.Compact(words), Other)
 }

@@ -97,6 +97,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		r.Body = http.MaxBytesReader(w, r.Body, to.MaxBody)
 	}
+	delete(w.Header(), CorrelationHeader) // or it would stand there twice; see mark and fail
 	trip := &trip{to: to, path: path, id: id}
 	p.reverse.ServeHTTP(w, r.WithContext(trip.in(r.Context())))
 }

@@ -114,6 +114,9 @@ func fail(w http.ResponseWriter, r *http.Request, err error) {
 	var tooLarge *http.MaxBytesError
 	gaveUp, sent := errors.AsType[*retry.GaveUpError](err)
 	h := w.Header()
+	if id := correlation(r.Context()); id != "" {
+		h[CorrelationHeader] = []string{id}
+	}
 	if sent {
 		h.Set(AttemptsHeader, strconv.Itoa(gaveUp.Attempts))
 		h.Set("X-Should-Retry", "false")

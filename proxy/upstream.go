@@ -37,8 +37,8 @@ type Route struct {
 
 // A Source says where the value of a scope comes from.
 type Source struct {
-	Kind string // "header" or "remote", the caller's address
-	Name string // of the header
+	Kind string // "header", "query", or "remote" for the caller's address
+	Name string // of the header or the parameter
 }
 
 // secretHeaders hold credentials: as keys they are kept as a hash, so that they
@@ -47,12 +47,15 @@ var secretHeaders = []string{"Authorization", "Proxy-Authorization", "Cookie", "
 
 // value is the value of a scope for a request.
 func (s Source) value(r *http.Request) string {
-	if s.Kind == "remote" {
+	switch s.Kind {
+	case "remote":
 		host, _, err := net.SplitHostPort(r.RemoteAddr)
 		if err != nil {
 			return r.RemoteAddr
 		}
 		return host
+	case "query":
+		return r.URL.Query().Get(s.Name)
 	}
 	name := http.CanonicalHeaderKey(s.Name)
 	v := r.Header.Get(name)

@@ -55,13 +55,13 @@ func (p *Panic) Unwrap() error {
 	return err
 }
 
-// over is the panic by which Close ends a goroutine.
-type over struct{}
+// unwinding is the panic by which Close ends a goroutine.
+type unwinding struct{}
 
 func (t *task) body(f func()) {
 	defer func() {
 		switch v := recover().(type) {
-		case nil, over:
+		case nil, unwinding:
 		default:
 			panic(&Panic{v, debug.Stack()})
 		}
@@ -93,7 +93,7 @@ func (t *task) sleep(at time.Duration, n *node) error {
 	} else if !t.yield(struct{}{}) {
 		w.agenda.remove(&t.event)
 		n.remove(t)
-		panic(over{})
+		panic(unwinding{})
 	}
 	n.remove(t)
 	return t.woken
@@ -110,7 +110,7 @@ func (t *task) wake(cause error) {
 func (w *World) current() *task {
 	switch {
 	case w.closed:
-		panic(over{})
+		panic(unwinding{})
 	case w.running == nil:
 		panic("sim: Sleep outside of the goroutines that World.Go started")
 	}

@@ -133,7 +133,7 @@ func (w *World) advance() *task {
 		if e.task != nil {
 			return e.task
 		}
-		e.timer.end(context.DeadlineExceeded, e.timer.cause)
+		e.timer.finish(context.DeadlineExceeded, e.timer.cause)
 	}
 }
 

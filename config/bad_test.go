@@ -1,0 +1,309 @@
+package config
+
+import (
+	"strings"
+	"testing"
+)
+
+// Each file is followed by all that is said of it.
+var bad = []struct{ name, file, want string }{
+	{"nothing at all", ``, `
+weir.yaml:1:1: has no upstreams; write upstreams: {NAME: {url: https://...}}
+`},
+	{"only a comment", `# soon`, `
+weir.yaml:1:1: has no upstreams; write upstreams: {NAME: {url: https://...}}
+`},
+	{"a list", `- a`, `
+weir.yaml:1:1: a list: want fields of its own, indented below it
+`},
+	{"a word", `upstreams`, `
+weir.yaml:1:1: "upstreams": want fields of its own, indented below it
+`},
+	{"no upstreams", `listen: :8080`, `
+weir.yaml:1:1: has no upstreams; write upstreams: {NAME: {url: https://...}}
+`},
+	{"empty upstreams", `upstreams:`, `
+weir.yaml:1:11: upstreams: has no upstreams; write upstreams: {NAME: {url: https://...}}
+`},
+	{"broken YAML", "upstreams:\n  s3: {url: https://h\n  other: 1\n", `
+weir.yaml:2:1: broken YAML: did not find expected ',' or '}'
+`},
+	{"tabs", "upstreams:\n\ts3:\n\t\turl: https://h\n", `
+weir.yaml:2:1: broken YAML: found character that cannot start any token; YAML is indented by spaces, not by tabs
+`},
+	{"two documents", "upstreams: {a: {url: https://h}}\n---\nlisten: :80\n", `
+weir.yaml:2:1: a second document begins; a configuration is one, without ---
+`},
+	{"unknown fields", `
+lisen: :8080
+upstreams:
+  s3:
+    url: https://h
+    limts: {}
+    colour: blue
+    limits: {put: {rat: 1/s}}
+`, `
+weir.yaml:2:1: lisen: there is no field "lisen"; did you mean listen?
+weir.yaml:6:5: upstreams.s3.limts: there is no field "limts"; did you mean limits?
+weir.yaml:7:5: upstreams.s3.colour: there is no field "colour"
+weir.yaml:8:20: upstreams.s3.limits.put.rat: there is no field "rat"; did you mean rate?
+`},
+	{"twice", `
+listen: :8080
+listen: :8081
+upstreams:
+  a: {url: https://h}
+  a: {url: https://i}
+`, `
+weir.yaml:3:1: listen: stands here twice, first in line 2
+weir.yaml:6:3: upstreams.a: stands here twice, first in line 5
+`},
+	{"wrong types", `
+listen: [a]
+tls: yes
+drain: {}
+upstreams:
+  a: https://h
+  b:
+    url: {host: h}
+    limits: 5
+    operations: [put]
+    retry: [aws]
+    routes: /x
+    keys: header
+    classify: {throttled: {a: b}}
+`, `
+weir.yaml:2:9: listen: a list: want host:port
+weir.yaml:3:6: tls: "yes": want fields of its own, indented below it
+weir.yaml:4:8: drain: fields: want a duration (250ms, 30s, 5m, 1h)
+weir.yaml:6:6: upstreams.a: "https://h": want fields of its own, indented below it
+weir.yaml:8:10: upstreams.b.url: fields: want a URL
+weir.yaml:9:13: upstreams.b.limits: "5": want fields of its own, indented below it
+weir.yaml:10:17: upstreams.b.operations: a list: want fields of its own, indented below it
+weir.yaml:11:12: upstreams.b.retry: a list: want fields of its own, indented below it
+weir.yaml:12:13: upstreams.b.routes: "/x": want a list of routes; write routes: [{path: /s3/}]
+weir.yaml:13:11: upstreams.b.keys: "header": want fields of its own, indented below it
+weir.yaml:14:27: upstreams.b.classify.throttled: fields: want a list, such as [a, b]
+`},
+	{"values", `
+listen: 8080
+admin: 127.0.0.1:99999
+drain: 30
+max_header: 64 apples
+log: loud
+upstreams:
+  a:
+    url: https://h
+    replay: -1
+    max_wait: soon
+    max_pause: -5m
+    timeouts: {call: 10, attempt: 9999999h}
+    limits:
+      l: {rate: -3/s}
+      m: {rate: 0/s, burst: -1, shape: round, max_keys: many}
+      n: 100
+      o: {rate: 5/fortnight, burst: 1.5}
+      p: {burst: 5}
+      q: {rate: 10/s burst 5, burst: 6}
+    budget: {share: 10, floor: -1}
+    breaker: {share: 150%, failures: -1, count_throttled: perhaps}
+    retry: {attempts: 0, jitter: wild, retry_on: [ok, late]}
+`, `
+weir.yaml:2:9: listen: "8080": want host:port; write 127.0.0.1:8080, or :8080 for every address
+weir.yaml:3:8: admin: "127.0.0.1:99999": want a port from 0 to 65535 after the colon
+weir.yaml:4:8: drain: "30": has no unit; write 30s if it is seconds, or use ms, m, h
+weir.yaml:5:13: max_header: "64 apples": is not a size; write it as 64KiB, 1MiB or a number of bytes
+weir.yaml:6:6: log: "loud": want debug, info, warn or error
+weir.yaml:10:13: upstreams.a.replay: "-1": is not a size; write it as 64KiB, 1MiB or a number of bytes
+weir.yaml:11:15: upstreams.a.max_wait: "soon": is not a duration; write it as 250ms, 30s, 5m or 1h30m
+weir.yaml:12:16: upstreams.a.max_pause: "-5m": must be longer than 0
+weir.yaml:13:22: upstreams.a.timeouts.call: "10": has no unit; write 10s if it is seconds, or use ms, m, h
+weir.yaml:13:35: upstreams.a.timeouts.attempt: "9999999h": is not a duration; write it as 250ms, 30s, 5m or 1h30m
+weir.yaml:15:17: upstreams.a.limits.l.rate: "-3/s": must be at least 1; to stop all calls, open the breaker or remove the upstream
+weir.yaml:16:17: upstreams.a.limits.m.rate: "0/s": must be at least 1; to stop all calls, open the breaker or remove the upstream
+weir.yaml:16:29: upstreams.a.limits.m.burst: "-1": must be at least 1
+weir.yaml:16:40: upstreams.a.limits.m.shape: "round": want bucket or rolling
+weir.yaml:16:57: upstreams.a.limits.m.max_keys: "many": want a whole number
+weir.yaml:17:10: upstreams.a.limits.n: "100": has no period; write 100/s if it is per second, or use min, h, day
+weir.yaml:18:17: upstreams.a.limits.o.rate: "5/fortnight": period "fortnight": want s, min, h, day or a positive duration such as 250ms
+weir.yaml:18:37: upstreams.a.limits.o.burst: "1.5": want a whole number
+weir.yaml:19:10: upstreams.a.limits.p: has no rate; write rate: 100/s
+weir.yaml:20:38: upstreams.a.limits.q.burst: rate says a burst, too; leave one of them out
+weir.yaml:21:21: upstreams.a.budget.share: "10": is more than the whole; write 10% if that is meant
+weir.yaml:21:32: upstreams.a.budget.floor: "-1": must be above 0
+weir.yaml:22:22: upstreams.a.breaker.share: "150%": must be above 0%, at most 100%
+weir.yaml:22:38: upstreams.a.breaker.failures: "-1": must be at least 0
+weir.yaml:22:59: upstreams.a.breaker.count_throttled: "perhaps": want true or false
+weir.yaml:23:23: upstreams.a.retry.attempts: "0": must be at least 1
+weir.yaml:23:34: upstreams.a.retry.jitter: "wild": want full, none, equal, decorrelated, range or added
+weir.yaml:23:50: upstreams.a.retry.retry_on: ok: must be throttled, failed, unknown or rejected
+weir.yaml:23:55: upstreams.a.retry.retry_on[1]: "late": want throttled, failed, unknown or rejected
+`},
+	{"names", `
+upstreams:
+  "a/b": {url: https://h}
+  s3:
+    url: https://h
+    limits: {"per tenant": 1/s}
+    operations: {"": {}}
+`, `
+weir.yaml:3:3: upstreams."a/b": "a/b" cannot be a name: want letters, digits, -, _ and ., at most 63
+weir.yaml:6:14: upstreams.s3.limits."per tenant": "per tenant" cannot be a name: want letters, digits, -, _ and ., at most 63
+weir.yaml:7:18: upstreams.s3.operations."": "" cannot be a name: want letters, digits, -, _ and ., at most 63
+`},
+	{"urls", `
+upstreams:
+  a: {}
+  b: {url: ftp://h}
+  c: {url: "http://"}
+  d: {url: "https://user:secret@h"}
+  e: {url: "https://h?x=1"}
+  f: {url: "https://h#x"}
+  g: {url: "h:8080"}
+  h: {url: "https://h:port"}
+  i: {url: "https://h/a/../b"}
+  j: {url: "http://localhost:8080"}
+  k: {url: "https://h:"}
+`, `
+weir.yaml:3:6: upstreams.a: has no url
+weir.yaml:4:12: upstreams.b.url: "ftp://h": must begin with http:// or https://; write it as https://host/path
+weir.yaml:5:12: upstreams.c.url: "http://": has no host; write it as https://host/path
+weir.yaml:6:12: upstreams.d.url: must hold no user name or password; have the caller send the credentials
+weir.yaml:7:12: upstreams.e.url: "https://h?x=1": must have no query and no fragment
+weir.yaml:8:12: upstreams.f.url: "https://h#x": must have no query and no fragment
+weir.yaml:9:12: upstreams.g.url: "h:8080": must begin with http:// or https://; write it as https://host/path
+weir.yaml:10:12: upstreams.h.url: "https://h:port": is not a URL; write it as https://host/path
+weir.yaml:11:12: upstreams.i.url: "https://h/a/../b": must have no . or .. in its path
+weir.yaml:12:12: upstreams.j.url: "http://localhost:8080": is where weir itself listens
+weir.yaml:13:12: upstreams.k.url: "https://h:": has no host; write it as https://host/path
+`},
+	{"routes", `
+upstreams:
+  a: {url: https://h}
+  b: {url: https://h, routes: [{path: /a}]}
+  c: {url: https://h, routes: [{host: H.example:80}, {host: X.local, path: /p}, {host: x.LOCAL, path: /p/}]}
+  d: {url: https://h, routes: [{}, {strip: true}, {host: h, strip: true}, {path: p}, {path: "/p?q"}, {path: //p}, {host: "*.h"}, {port: 1}]}
+  e: {url: https://h, routes: []}
+  f: {url: https://h, routes: [{path: /g/}]}
+  g: {url: https://h}
+`, `
+weir.yaml:4:32: upstreams.b.routes[0]: the route */a/ is that of a in line 3 already; give one of them another host or path
+weir.yaml:5:39: upstreams.c.routes[0].host: "H.example:80": is not a host; write it without scheme and port
+weir.yaml:5:81: upstreams.c.routes[2]: the route x.local/p/ is that of c in line 5 already; give one of them another host or path
+weir.yaml:6:32: upstreams.d.routes[0]: has neither host nor path; write path: / for every request
+weir.yaml:6:36: upstreams.d.routes[1]: has neither host nor path; write path: / for every request
+weir.yaml:6:68: upstreams.d.routes[2].strip: there is no path to strip
+weir.yaml:6:82: upstreams.d.routes[3].path: "p": must begin with a slash; write /p
+weir.yaml:6:93: upstreams.d.routes[4].path: "/p?q": must be a plain prefix, without query, fragment, space or wildcard
+weir.yaml:6:109: upstreams.d.routes[5].path: "//p": must have no empty segment and no . or ..
+weir.yaml:6:122: upstreams.d.routes[6].host: "*.h": is not a host: there are no wildcards; leave host out for every host
+weir.yaml:6:131: upstreams.d.routes[7].port: there is no field "port"; want one of host, path, strip
+weir.yaml:7:31: upstreams.e.routes: no request would find the upstream; leave routes out for the default
+weir.yaml:9:3: upstreams.g: has no routes, so its own would be */g/, but that is the route of f in line 8 already; give one of them another host or path
+`},
+	{"what belongs together", `
+listen: 127.0.0.1:9000
+admin: 0.0.0.0:9000
+tls: {cert: c.pem}
+upstreams:
+  a:
+    url: https://h
+    preset: s4
+    operations:
+      put: {methods: [put], path: x, safe: maybe}
+      get: {methods: GET, retry: {attempts: 2, cap: 1ms}}
+    limits:
+      l: {rate: 1/s, operations: [put, copy], scope: tenant}
+      m: {rate: 5/s, adaptive: {start: 9/s, max: 7/s}}
+      n: {rate: 5/s, shape: rolling, burst: 2, adaptive: true}
+    breaker: {scope: team, open: 5m, max_open: 1m, failures: 0}
+    budget: {window: 1ms}
+    quota: aws-2027
+    classify: {throttled: ["429", "999"], failed: ["429"]}
+    keys: {user: "cookie:x", key: "headers:x", who: "header:a b", q: "query:"}
+  b:
+    url: https://h
+    limits: {l: {rate: 1/s, operations: put}}
+    retry: {schedule: aws-2026, cap: 10ms}
+    breaker: {failures: off}
+    quota: {capacity: 3}
+`, `
+weir.yaml:3:8: admin: "0.0.0.0:9000": would show upstreams, limits and keys to whoever reaches it; use 127.0.0.1, or say admin_open: true
+weir.yaml:3:8: admin: admin 0.0.0.0:9000 and listen 127.0.0.1:9000 are the same; give admin and listen different ports
+weir.yaml:4:6: tls: has no key
+weir.yaml:8:13: upstreams.a.preset: there is no preset "s4"; want one of http, s3
+weir.yaml:10:23: upstreams.a.operations.put.methods[0]: "put": want an HTTP method in capitals
+weir.yaml:10:35: upstreams.a.operations.put.path: "x": must begin with a slash
+weir.yaml:10:44: upstreams.a.operations.put.safe: "maybe": want yes, no or by-method
+weir.yaml:11:53: upstreams.a.operations.get.retry.cap: 1ms: must not be under base 100ms
+weir.yaml:13:40: upstreams.a.limits.l.operations[1]: "copy": there is no such operation
+weir.yaml:13:54: upstreams.a.limits.l.scope: "tenant": there is no such scope; add keys: {tenant: "header:X-Name"} to the upstream
+weir.yaml:14:40: upstreams.a.limits.m.adaptive.start: 9: must not be above max 7
+weir.yaml:15:45: upstreams.a.limits.n.burst: 2: a rolling limit has none; the amount is all that may come at once
+weir.yaml:15:58: upstreams.a.limits.n.adaptive: a rolling limit has no rate to learn; use shape bucket
+weir.yaml:16:22: upstreams.a.breaker.scope: "team": there is no such scope; add keys: {team: "header:X-Name"} to the upstream
+weir.yaml:16:48: upstreams.a.breaker.max_open: 1m0s: must not be under open 5m0s
+weir.yaml:16:62: upstreams.a.breaker.failures: no rule is left that opens the breaker; give consecutive or share, or write breaker: off
+weir.yaml:17:13: upstreams.a.budget: quota stands in place of budget; remove one of them
+weir.yaml:17:22: upstreams.a.budget.window: 1ms: must be from 100ms to 24h
+weir.yaml:18:12: upstreams.a.quota: there is no schedule "aws-2027"; did you mean aws-2026?
+weir.yaml:19:35: upstreams.a.classify.throttled[1]: "999": a status must be from 200 to 599
+weir.yaml:19:52: upstreams.a.classify.failed[0]: "429": is in throttled already
+weir.yaml:20:18: upstreams.a.keys.user: "cookie:x": want header:NAME, query:NAME or remote
+weir.yaml:20:35: upstreams.a.keys.key: "header:authorization": holds a secret, and keys are shown in refusals and logs; use a header that only names the caller
+weir.yaml:20:64: upstreams.a.keys.who: "header:a b": is not the name of a header or parameter
+weir.yaml:20:81: upstreams.a.keys.q: "query:": is not the name of a header or parameter
+weir.yaml:23:41: upstreams.b.limits.l.operations: the upstream has no operations; declare it under operations
+weir.yaml:24:38: upstreams.b.retry.cap: 10ms: must not be under base 50ms
+weir.yaml:24:38: upstreams.b.retry.cap: 10ms: must not be under throttle_base 1s
+weir.yaml:25:25: upstreams.b.breaker.failures: no rule is left that opens the breaker; give consecutive or share, or write breaker: off
+weir.yaml:26:23: upstreams.b.quota.capacity: 3: must not be under the price of one retry, 14
+`},
+	{"a preset that does not fit", `
+upstreams:
+  a:
+    url: https://h
+    preset: s3
+    limits: {put: {shape: rolling}}
+    operations: {get: off}
+`, `
+weir.yaml:5:13: upstreams.a.limits.put.burst: 300: a rolling limit has none; the amount is all that may come at once (from preset s3)
+weir.yaml:5:13: upstreams.a.limits.put.adaptive: a rolling limit has no rate to learn; use shape bucket (from preset s3)
+weir.yaml:5:13: upstreams.a.limits.get.operations[0]: "get": there is no such operation (from preset s3)
+`},
+	{"aliases", `
+x: &x {a: *x}
+upstreams: &u
+  a: {url: https://h, limits: *u}
+`, `
+weir.yaml:2:11: x.a.a: alias "*x" refers to what it is part of
+weir.yaml:4:31: upstreams.a.limits.a.limits: alias "*u" refers to what it is part of
+`},
+	{"merge of what is no mapping", `
+upstreams:
+  a: {url: https://h, <<: 5}
+`, `
+weir.yaml:3:27: upstreams.a: << wants a mapping
+`},
+	{"keys that are no words", `
+upstreams:
+  ? [a, b]
+  : {url: https://h}
+`, `
+weir.yaml:3:5: upstreams: want a plain word before the colon
+`},
+}
+
+func TestEveryMistakeIsFound(t *testing.T) {
+	for _, test := range bad {
+		t.Run(test.name, func(t *testing.T) {
+			f, err := Parse("weir.yaml", []byte(test.file), nil)
+			if f != nil || err == nil {
+				t.Fatalf("got %+v, want complaints", f)
+			}
+			if got, want := err.Error(), strings.TrimSpace(test.want); got != want {
+				t.Errorf("got\n%s\nwant\n%s", got, want)
+			}
+		})
+	}
+}

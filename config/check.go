@@ -1,0 +1,157 @@
+package config
+
+import (
+	"crypto/tls"
+	"net"
+	"net/netip"
+	"net/url"
+	"os"
+	"strings"
+)
+
+// check looks for fields that are fine by themselves and wrong together.
+func (d *decoder) check(root *node, f *document) {
+	d.checkRoutes(f.places)
+	d.checkAdmin(root, f)
+	d.checkLoops(root.get("upstreams"), &f.File)
+}
+
+// A place is where a route stands in the file.
+type place struct {
+	Route
+	upstream string
+	at       *node
+	unsaid   bool // it is the route of an upstream that says none
+}
+
+// checkRoutes complains of routes that are there twice.
+func (d *decoder) checkRoutes(places []place) {
+	type door struct{ host, path string }
+	first := make(map[door]place)
+	for _, p := range places {
+		at := door{p.Host, p.Path}
+		before, clash := first[at]
+		if !clash {
+			first[at] = p
+			continue
+		}
+		what := "the route " + before.show() + " is that of " + before.upstream + " in line"
+		if p.unsaid {
+			what = "has no routes, so its own would be " + p.show() + ", but that is the route of " + before.upstream + " in line"
+		}
+		d.bad(p.at, "give one of them another host or path", "%s %d already", what, before.at.line)
+	}
+}
+
+func (r Route) show() string {
+	host, path := r.Host, r.Path
+	if host == "" {
+		host = "*"
+	}
+	if path == "" {
+		path = "/"
+	}
+	return host + path
+}
+
+// checkAdmin keeps what operators see from everybody else.
+func (d *decoder) checkAdmin(root *node, f *document) {
+	at := root.get("admin")
+	if at == nil {
+		at = root.get("listen")
+	}
+	if f.Admin == "" || at == nil {
+		return
+	}
+	if !f.adminOpen && !loopback(f.Admin) {
+		d.bad(at, "use 127.0.0.1, or say admin_open: true",
+			"%s: would show upstreams, limits and keys to whoever reaches it", quote(f.Admin))
+	}
+	if same(f.Admin, f.Listen) {
+		d.bad(at, "give admin and listen different ports", "admin %s and listen %s are the same", f.Admin, f.Listen)
+	}
+}
+
+func loopback(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return false
+	}
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.IsLoopback() || strings.EqualFold(host, "localhost")
+}
+
+// same reports whether two listeners would want the same port of the same
+// address. Port 0 is another one each time.
+func same(a, b string) bool {
+	hostA, portA, errA := net.SplitHostPort(a)
+	hostB, portB, errB := net.SplitHostPort(b)
+	if errA != nil || errB != nil || strings.Trim(portA, "0") == "" || strings.TrimLeft(portA, "0") != strings.TrimLeft(portB, "0") {
+		return false
+	}
+	return every(hostA) || every(hostB) || strings.EqualFold(hostA, hostB) || loopback(a) && loopback(b)
+}
+
+// every reports whether a host stands for all addresses of the machine.
+func every(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return host == "" || err == nil && ip.IsUnspecified()
+}
+
+// checkLoops complains of upstreams that are weir itself: each call would make
+// another.
+func (d *decoder) checkLoops(n *node, f *File) {
+	for i := range f.Upstreams {
+		u := &f.Upstreams[i]
+		if u.URL == nil {
+			continue
+		}
+		to := net.JoinHostPort(u.URL.Hostname(), port(u.URL))
+		if loopback(to) && same(to, f.Listen) {
+			d.bad(n.get(u.Name).get("url"), "", "%s: is where weir itself listens", quote(u.URL.String()))
+		}
+	}
+}
+
+func port(u *url.URL) string {
+	switch {
+	case u.Port() != "":
+		return u.Port()
+	case u.Scheme == "https":
+		return "443"
+	}
+	return "80"
+}
+
+// checkScopes complains of scopes whose values come from nowhere.
+func (d *decoder) checkScopes(n *node, u *Upstream) {
+	look := func(at *node, scope string) {
+		if _, ok := u.Keys[scope]; scope != "" && !ok && at != nil {
+			d.bad(at, "add keys: {"+scope+": \"header:X-Name\"} to the upstream", "%s: there is no such scope", quote(scope))
+		}
+	}
+	for _, l := range u.Policy.Limits {
+		look(n.get("limits").get(l.Name).get("scope"), l.Scope)
+	}
+	look(n.get("breaker").get("scope"), u.Policy.BreakerScope)
+}
+
+// checkCertificate complains of files that are not there or do not fit.
+func (d *decoder) checkCertificate(t *TLS, root *node) {
+	if t == nil {
+		return
+	}
+	missing := false
+	for _, f := range []struct{ field, path string }{{"cert", t.Cert}, {"key", t.Key}} {
+		if _, err := os.Stat(f.path); err != nil {
+			d.bad(root.get("tls").get(f.field), "paths are relative to the directory of the file", "%s", strings.TrimPrefix(err.Error(), "stat "))
+			missing = true
+		}
+	}
+	if missing {
+		return
+	}
+	if _, err := tls.LoadX509KeyPair(t.Cert, t.Key); err != nil {
+		d.bad(root.get("tls"), "", "%s", strings.TrimPrefix(err.Error(), "tls: "))
+	}
+}

@@ -1,0 +1,96 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/seed1158cd35/weir"
+)
+
+// checkPolicy has the policy judge itself, and finds the line of each mistake.
+func (d *decoder) checkPolicy(n *node, u *Upstream) {
+	known := make(map[string]bool) // an operation repeats what is wrong with the upstream's retry
+	for _, err := range faults(u.Policy.Validate()) {
+		if err.Field == "retry" {
+			known["retry: "+err.Err.Error()] = true
+		}
+		if at, why := section(n, u, err.Field), err.Err.Error(); !known[why] {
+			at, why = locate(at, why)
+			d.bad(at, "", "%s", why)
+		}
+	}
+}
+
+// faults takes the error of Validate apart.
+func faults(err error) (all []*weir.FieldError) {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, e := range joined.Unwrap() {
+			all = append(all, faults(e)...)
+		}
+		return all
+	}
+	if f, ok := errors.AsType[*weir.FieldError](err); ok {
+		return []*weir.FieldError{f}
+	}
+	return nil
+}
+
+// section is the node that a field of the policy was read from: that of the
+// upstream if there is none.
+func section(n *node, u *Upstream, field string) *node {
+	name, rest, _ := strings.Cut(field, "[")
+	at := n.get(name)
+	if i, err := strconv.Atoi(strings.TrimSuffix(rest, "]")); err == nil {
+		switch {
+		case name == "limits" && i < len(u.Policy.Limits):
+			at = at.get(u.Policy.Limits[i].Name)
+		case name == "operations" && i < len(u.Policy.Operations):
+			at = at.get(u.Policy.Operations[i].Name)
+		}
+	}
+	if at == nil {
+		return n
+	}
+	return at
+}
+
+// locate finds the field that a mistake begins with, as in "adaptive: start 9:
+// must not be above max 5", and what is left to say of it.
+func locate(n *node, why string) (*node, string) {
+	for {
+		child, rest := mentioned(n, why)
+		if child == nil {
+			return n, why
+		}
+		n, why = child, rest
+	}
+}
+
+func mentioned(n *node, why string) (child *node, rest string) {
+	for i, item := range n.items {
+		if rest, ok := strings.CutPrefix(why, fmt.Sprintf("[%d] ", i)); ok {
+			return item, rest
+		}
+		if item.kind == scalar && strings.HasPrefix(why, strconv.Quote(item.text)) {
+			return item, why
+		}
+	}
+	for _, e := range n.fields {
+		for _, name := range calledInErrors(e.name) {
+			if after, ok := strings.CutPrefix(why, name); ok && strings.IndexAny(after, ": [") == 0 {
+				return e.value, strings.TrimLeft(after, ": ")
+			}
+		}
+	}
+	return nil, why
+}
+
+// calledInErrors is how the packages that a policy is made of call a field.
+func calledInErrors(name string) []string {
+	if name == "rate" {
+		return []string{"rate", "amount", "period"}
+	}
+	return []string{name, strings.ReplaceAll(name, "_", " ")}
+}

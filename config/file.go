@@ -1,0 +1,85 @@
+package config
+
+import (
+	"log/slog"
+	"path/filepath"
+	"regexp"
+	"time"
+)
+
+const (
+	defaultListen = "127.0.0.1:8080"
+	defaultAdmin  = "127.0.0.1:8081"
+	defaultDrain  = 30 * time.Second
+	defaultHeader = 64 << 10
+)
+
+// A document is a file while it is read.
+type document struct {
+	File
+	adminOpen bool
+	places    []place // of all routes
+}
+
+var documentFields = []field[document]{
+	one("listen", address, func(f *document) *string { return &f.Listen }, defaultListen,
+		"Where requests come in: HTTP/1.1 and h2c, or HTTPS with `tls`. `:8080` listens on every address."),
+	one("admin", orOff(address, ""), func(f *document) *string { return &f.Admin }, defaultAdmin,
+		"Where metrics and status are shown."),
+	one("admin_open", boolean, func(f *document) *bool { return &f.adminOpen }, "false",
+		"Lets `admin` be an address that other machines reach. Whoever reaches it sees upstreams, limits and keys."),
+	{"tls", "fields", "plain HTTP", "The certificate of `listen`.", readTLS},
+	one("drain", orOff(duration, 0), func(f *document) *time.Duration { return &f.Drain }, "30s",
+		"How long calls under way may take once weir was told to stop. `off` cuts them at once."),
+	one("max_header", size(1<<10, 16<<20), func(f *document) *int64 { return &f.MaxHeader }, "64KiB",
+		"Largest header of a request."),
+	one("log", level, func(f *document) *slog.Level { return &f.Log }, "info", "What is logged."),
+	{"upstreams", "fields", "required", "The APIs, by name: letters, digits, `-`, `_` and `.`.", readUpstreams},
+}
+
+// read makes a document of a tree.
+func (d *decoder) read(root *node) *document {
+	f := document{File: File{Listen: defaultListen, Admin: defaultAdmin, Drain: defaultDrain, MaxHeader: defaultHeader}}
+	object(d, root, documentFields, &f)
+	if root.get("upstreams") == nil && (root.kind == mapping || root.kind == empty) {
+		d.bad(root, firstUpstream, "has no upstreams")
+	}
+	return &f
+}
+
+var tlsFields = []field[TLS]{
+	one("cert", word, func(t *TLS) *string { return &t.Cert }, "required", "File of the certificate and its chain, in PEM; relative to the directory of weir.yaml."),
+	one("key", word, func(t *TLS) *string { return &t.Key }, "required", "File of its private key, in PEM."),
+}
+
+func readTLS(d *decoder, n *node, f *document) {
+	var t TLS
+	if !object(d, n, tlsFields, &t) {
+		return
+	}
+	for _, name := range []string{"cert", "key"} {
+		if n.get(name) == nil {
+			d.bad(n, "", "has no %s", name)
+		}
+	}
+	f.TLS = &TLS{d.beside(t.Cert), d.beside(t.Key)}
+}
+
+// beside is a path relative to the file.
+func (d *decoder) beside(path string) string {
+	if path == "" || filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(filepath.Dir(d.file), path)
+}
+
+var goodName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
+
+// checkName takes names that can stand in paths, metrics and logs as they are.
+func (d *decoder) checkName(n *node, name string) bool {
+	if goodName.MatchString(name) {
+		return true
+	}
+	d.bad(n, "", "%s cannot be a name: want letters, digits, -, _ and ., at most 63", quote(name))
+	return false
+}

@@ -1,0 +1,163 @@
+package config
+
+import (
+	"slices"
+	"time"
+
+	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/adaptive"
+	"github.com/seed1158cd35/weir/bucket"
+	"github.com/seed1158cd35/weir/limit"
+)
+
+// A class is an operation while it is read.
+type class struct {
+	weir.Operation
+	retries *node // of the upstream
+}
+
+var operationFields = []field[class]{
+	one("methods", listOf(method), func(o *class) *[]string { return &o.Methods }, "any", "HTTP methods, in capitals."),
+	one("path", rawPath, func(o *class) *string { return &o.Path }, "any", "A prefix of the path as it is sent on, with that of `url` before it, letter by letter."),
+	one("safe", safety, func(o *class) *weir.Safety { return &o.Safe }, "by-method",
+		"Whether a call may be repeated even if it may have been done. `by-method`: GET, HEAD, OPTIONS, TRACE, PUT and DELETE may, and whatever has an `Idempotency-Key`."),
+	{"retry", "as that of the upstream", "that of the upstream", "What is different for this operation; what it does not say is as the upstream has it.", readOwnRetry},
+}
+
+var (
+	method  = form[string]{"a method", word.read}
+	rawPath = form[string]{"a path", word.read}
+	safety  = choice("yes, no or by-method", map[string]weir.Safety{
+		"yes": weir.Yes, "true": weir.Yes, "no": weir.No, "false": weir.No, "by-method": weir.ByMethod,
+	})
+)
+
+func readOwnRetry(d *decoder, n *node, o *class) {
+	c := d.retry(merge(o.retries, n))
+	o.Retry = &c
+}
+
+func readOperations(d *decoder, n *node, u *site) {
+	for _, e := range d.named(n) {
+		if e.value.isOff() {
+			continue
+		}
+		o := class{weir.Operation{Name: e.name}, u.retries}
+		object(d, e.value, operationFields, &o)
+		u.Policy.Operations = append(u.Policy.Operations, o.Operation)
+	}
+}
+
+// A pace is a limit while it is read.
+type pace struct {
+	limit.Limit
+	spoken bucket.Rate // as rate says it, maybe with a burst of its own
+}
+
+var limitFields = []field[pace]{
+	one("rate", rate, func(l *pace) *bucket.Rate { return &l.spoken }, "required",
+		"How much in how much time. Periods are `s`, `min`, `h`, `day` or a duration."),
+	one("burst", orOff(count[int64](1), 0), func(l *pace) *int64 { return &l.Burst }, "one second's worth",
+		"How much may go at one instant after a rest. `off` is the default, too."),
+	one("operations", listOf(operationName), func(l *pace) *[]string { return &l.Operations }, "all", "The operations it counts. `default` is whatever belongs to none."),
+	one("unit", unit, func(l *pace) *string { return &l.Unit }, limit.Requests,
+		"What it counts: `requests`, or `bytes` of the bodies of requests that say their length."),
+	one("scope", word, func(l *pace) *string { return &l.Scope }, "one for all", "The scope it is counted by, one of `keys`: `tenant` gives each tenant the whole rate."),
+	one("shape", named[limit.Shape]("bucket or rolling"), func(l *pace) *limit.Shape { return &l.Shape }, "bucket",
+		"How the upstream counts. `bucket`: burst + rate x t in any time t. `rolling`: never more than the amount in any window of the period."),
+	one("max_keys", count[int](1), func(l *pace) *int { return &l.MaxKeys }, "100000", "Values of the scope that are remembered at once."),
+	{"adaptive", "fields, true, or off", "off", "Lets the rate learn from how calls end, never above `rate`.", readAdaptive},
+}
+
+var unit = choice("requests or bytes", map[string]string{limit.Requests: limit.Requests, "bytes": "bytes"})
+
+var operationName = form[string]{"an operation", word.read}
+
+func readLimits(d *decoder, n *node, u *site) {
+	if n.isOff() {
+		u.Off = true
+		return
+	}
+	for _, e := range d.named(n) {
+		if e.value.isOff() {
+			continue
+		}
+		u.Policy.Limits = append(u.Policy.Limits, d.limit(e.name, e.value))
+	}
+}
+
+func (d *decoder) limit(name string, n *node) limit.Limit {
+	l := pace{Limit: limit.Limit{Name: name}}
+	good := object(d, n, limitFields, &l)
+	if good && n.get("rate") == nil {
+		d.bad(n, "write rate: 100/s", "has no rate")
+	}
+	l.Amount, l.Per = l.spoken.Amount, l.spoken.Per
+	if l.Amount <= 0 || l.Per <= 0 { // there was a complaint; one is enough
+		l.Amount, l.Per = 1, time.Second
+	}
+	d.burst(n, &l)
+	return l.Limit
+}
+
+// burst settles what the burst is if both rate and burst say something of it.
+func (d *decoder) burst(n *node, l *pace) {
+	rate, burst := n.get("rate"), n.get("burst")
+	switch {
+	case l.spoken.Burst > 0 && burst != nil && inherited(burst) == inherited(rate):
+		d.bad(burst, "leave one of them out", "rate says a burst, too")
+	case l.spoken.Burst > 0 && (burst == nil || inherited(burst)):
+		l.Burst = l.spoken.Burst
+	case inherited(burst) && !inherited(rate):
+		l.Burst = burstFor(l.Burst, l.Rate)
+	}
+}
+
+// burstFor keeps a burst that was chosen for another rate from being more than
+// one second's worth of this one.
+func burstFor(burst int64, r bucket.Rate) int64 {
+	r.Burst = 0
+	return min(burst, r.Full())
+}
+
+// inherited reports whether a node comes from a preset.
+func inherited(n *node) bool { return n != nil && n.preset != "" }
+
+var adaptiveFields = []field[adaptive.Config]{
+	one("rule", named[adaptive.Rule]("cubic, multiply or add"), func(c *adaptive.Config) *adaptive.Rule { return &c.Rule }, "cubic",
+		"How the rate grows back after a cut: `cubic` quickly to where it was and slowly beyond, `multiply` by a factor, `add` by a step, which lets processes that share an upstream come to equal shares."),
+	one("start", perSecond, func(c *adaptive.Config) *float64 { return &c.Start }, "`max`", "The first rate."),
+	one("min", perSecond, func(c *adaptive.Config) *float64 { return &c.Min }, "1% of `max`", "Never below."),
+	one("max", perSecond, func(c *adaptive.Config) *float64 { return &c.Max }, "the limit's `rate`", "Never above."),
+	one("cut", share, func(c *adaptive.Config) *float64 { return &c.Cut }, "50%, for cubic 70%", "What a throttle leaves of the rate."),
+	one("grow", number, func(c *adaptive.Config) *float64 { return &c.Grow }, "1.05", "Factor per interval, for multiply."),
+	one("step", share, func(c *adaptive.Config) *float64 { return &c.Step }, "1%", "Part of `max` per interval, for add."),
+	one("recovery", duration, func(c *adaptive.Config) *time.Duration { return &c.Recovery }, "12s", "How long cubic takes back to the rate of the last cut."),
+	one("interval", duration, func(c *adaptive.Config) *time.Duration { return &c.Interval }, "1s, for cubic 250ms", "At most one step of growth in it."),
+	one("cut_interval", duration, func(c *adaptive.Config) *time.Duration { return &c.CutInterval }, "1s", "At most one cut in it, or in two round trips if that is longer."),
+	one("used_share", share, func(c *adaptive.Config) *float64 { return &c.UsedShare }, "50%", "The rate grows only while at least this much of it is used."),
+}
+
+func readAdaptive(d *decoder, n *node, l *pace) {
+	if n.isOff() {
+		return
+	}
+	l.Adaptive.On = true
+	if !n.isOn() {
+		object(d, n, adaptiveFields, &l.Adaptive)
+	}
+}
+
+// checkOperations complains of limits that count operations when there are none;
+// where there are some, the policy knows which are missing.
+func (d *decoder) checkOperations(n *node, u *Upstream) {
+	if len(u.Policy.Operations) > 0 {
+		return
+	}
+	for _, l := range u.Policy.Limits {
+		at := n.get("limits").get(l.Name).get("operations")
+		if slices.ContainsFunc(l.Operations, func(o string) bool { return o != weir.DefaultOperation }) {
+			d.bad(at, "declare it under operations", "the upstream has no operations")
+		}
+	}
+}

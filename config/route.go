@@ -1,0 +1,137 @@
+package config
+
+import (
+	"net/http"
+	"net/netip"
+	"net/url"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+var routeFields = []field[Route]{
+	one("host", host, func(r *Route) *string { return &r.Host }, "any", "The host that the request names, without its port; capitals do not matter."),
+	one("path", prefix, func(r *Route) *string { return &r.Path }, "any", "A prefix of the path, by whole segments: `/s3/` is for `/s3` and `/s3/key`, not for `/s3x`."),
+	one("strip", boolean, func(r *Route) *bool { return &r.Strip }, "false", "Takes `path` off before the request is sent on."),
+}
+
+func readRoutes(d *decoder, n *node, u *site) {
+	if n.kind != list {
+		d.bad(n, "write routes: [{path: /s3/}]", "%s: want a list of routes", n.show())
+		return
+	}
+	if len(n.items) == 0 {
+		d.bad(n, "leave routes out for the default", "no request would find the upstream")
+	}
+	if len(n.items) > mostNamed {
+		d.bad(n, "", "has %d routes, and may have %d", len(n.items), mostNamed)
+		return
+	}
+	for _, item := range n.items {
+		var r Route
+		if !object(d, item, routeFields, &r) {
+			continue
+		}
+		switch {
+		case item.get("host") == nil && item.get("path") == nil:
+			d.bad(item, "write path: / for every request", "has neither host nor path")
+		case r.Strip && item.get("path") == nil:
+			d.bad(item.get("strip"), "", "there is no path to strip")
+		default:
+			u.Routes = append(u.Routes, r)
+			u.routes = append(u.routes, item)
+		}
+	}
+}
+
+var hostName = regexp.MustCompile(`^[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?(\.[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?)*\.?$`)
+
+// goodHost takes names and addresses, an IPv6 address without its brackets.
+func goodHost(s string) bool {
+	if _, err := netip.ParseAddr(s); err == nil {
+		return true
+	}
+	return len(s) <= 253 && hostName.MatchString(s)
+}
+
+func goodPort(u *url.URL) bool {
+	if u.Port() == "" {
+		return !strings.HasSuffix(u.Host, ":")
+	}
+	n, err := strconv.ParseUint(u.Port(), 10, 16)
+	return err == nil && n > 0
+}
+
+var host = text("a host", func(s string) (string, string, string) {
+	bare := strings.TrimSuffix(strings.ToLower(strings.TrimSuffix(strings.TrimPrefix(s, "["), "]")), ".")
+	switch {
+	case goodHost(bare):
+		return bare, "", ""
+	case strings.Contains(s, "*"):
+		return "", "is not a host: there are no wildcards", "leave host out for every host"
+	case strings.Contains(s, ":"):
+		return "", "is not a host", "write it without scheme and port"
+	}
+	return "", "is not a host", ""
+})
+
+// prefix is a path in the form of Route.Path.
+var prefix = text("a path", func(s string) (string, string, string) {
+	switch {
+	case !strings.HasPrefix(s, "/"):
+		return "", "must begin with a slash", "write /" + s
+	case strings.ContainsAny(s, "?#* \t\r\n"):
+		return "", "must be a plain prefix, without query, fragment, space or wildcard", ""
+	case strings.Contains(s, "//") || dotted(s):
+		return "", "must have no empty segment and no . or ..", ""
+	case s == "/":
+		return "", "", ""
+	}
+	return strings.TrimSuffix(s, "/") + "/", "", ""
+})
+
+// address is a host and port to listen on.
+var address = text("host:port", func(s string) (string, string, string) {
+	at := strings.LastIndexByte(s, ':')
+	if at < 0 {
+		return "", "want host:port", "write 127.0.0.1:8080, or :8080 for every address"
+	}
+	name := s[:at]
+	if len(name) > 2 && name[0] == '[' && name[len(name)-1] == ']' {
+		name = name[1 : len(name)-1]
+	} else if strings.Contains(name, ":") {
+		return "", "want host:port", "write an IPv6 address in brackets: [::1]:8080"
+	}
+	if name != "" && !goodHost(name) {
+		return "", "is not a host and a port", ""
+	}
+	if _, err := strconv.ParseUint(s[at+1:], 10, 16); err != nil {
+		return "", "want a port from 0 to 65535 after the colon", ""
+	}
+	return s, "", ""
+})
+
+var source = text("header:NAME, query:NAME or remote", func(s string) (Source, string, string) {
+	kind, name, _ := strings.Cut(s, ":")
+	switch {
+	case s == Remote:
+		return Source{Kind: Remote}, "", ""
+	case kind != Header && kind != Query:
+		return Source{}, "want header:NAME, query:NAME or remote", ""
+	case kind == Query && name != "" && name == strings.TrimSpace(name):
+		return Source{Query, name}, "", ""
+	case !token.MatchString(name):
+		return Source{}, "is not the name of a header or parameter", ""
+	}
+	return Source{Header, http.CanonicalHeaderKey(name)}, "", ""
+})
+
+var token = regexp.MustCompile("^[!#$%&'*+.^_`|~0-9A-Za-z-]+$") // RFC 9110 5.6.2
+
+func readKeys(d *decoder, n *node, u *site) {
+	u.Keys = make(map[string]Source, len(n.fields))
+	for _, e := range d.named(n) {
+		s, _ := source.read(d, e.value)
+		u.Keys[e.name] = s // even a bad one, so that what uses it is not said to lack it
+	}
+}

@@ -1,0 +1,153 @@
+package config
+
+import (
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/classify"
+)
+
+const mostReplay = 1 << 30
+
+// A site is an upstream while it is read.
+type site struct {
+	Upstream
+	retries *node   // of the upstream, for operations to build on
+	routes  []*node // where Routes stand; none if the file says no routes
+}
+
+// place is where a route stands; key is where the upstream does.
+func (u *site) place(i int, r Route, key *node) place {
+	if i < len(u.routes) {
+		return place{r, u.Name, u.routes[i], false}
+	}
+	return place{r, u.Name, key, true}
+}
+
+var upstreamFields = []field[site]{
+	{"url", "a URL", "required", "`http` or `https`, a host, and maybe a path that is put before that of requests.", readURL},
+	{"preset", "the name of a preset", "none", "Where everything comes from that the upstream does not say itself; see [Presets](#presets).", nothing},
+	{"routes", "a list of routes", "`{path: /NAME/, strip: true}`", "How requests find the upstream.", readRoutes},
+	one("replay", orOff(replay, -1), func(u *site) *int64 { return &u.Replay }, "1MiB",
+		"How much of a request's body is kept to send it again. A larger body is sent, but once."),
+	one("max_body", orOff(size(1, 1<<50), 0), func(u *site) *int64 { return &u.MaxBody }, "any",
+		"The largest body of a request that is taken."),
+	{"keys", "scopes, each with its source", "none", "Where the values of scopes come from: `header:NAME`, `query:NAME`, or `remote` for the client's address.", readKeys},
+	{"operations", "operations by name", "none", "How requests are told apart: the first that matches.", readOperations},
+	{"limits", "limits by name, or off", "none", "How much may go in how much time. `NAME: 100/s` is short for `NAME: {rate: 100/s}`; `NAME: off` removes one of a preset.", readLimits},
+	{"retry", "fields, the name of a schedule, or off", "3 attempts", "When to try again. `NAME` is short for `{schedule: NAME}`.", readRetry},
+	{"budget", "fields, or off", "10% and 1/s", "How many retries may be added to first attempts.", readBudget},
+	{"quota", "fields, the name of a schedule, or off", "off", "The retry quota of the AWS SDKs, in place of `budget`.", readQuota},
+	{"breaker", "fields, or off", "5 failures in 1m", "When to stop calling the upstream.", readBreaker},
+	{"timeouts", "fields", "see there", "How long the parts of a call may take.", readTimeouts},
+	one("max_wait", orOff(duration, -1), func(u *site) *time.Duration { return &u.Policy.MaxWait }, "10s",
+		"Longest wait for a turn. `off` refuses at once."),
+	one("max_pause", duration, func(u *site) *time.Duration { return &u.Policy.MaxPause }, "15m",
+		"Longest time that a hint of the upstream can stop everyone, quotas apart."),
+	{"classify", "fields", "none", "What statuses and codes mean, if this upstream means something else than most.", readClassify},
+}
+
+func nothing(*decoder, *node, *site) {}
+
+const firstUpstream = "write upstreams: {NAME: {url: https://...}}"
+
+var replay = form[int64]{"a size (64KiB, 1MiB)", func(d *decoder, n *node) (int64, bool) {
+	v, ok := size(0, mostReplay).read(d, n)
+	if v == 0 {
+		v = -1
+	}
+	return v, ok
+}}
+
+func readUpstreams(d *decoder, n *node, f *document) {
+	for _, e := range d.named(n) {
+		u := d.readUpstream(e.name, e.value)
+		f.Upstreams = append(f.Upstreams, u.Upstream)
+		for i, r := range u.Routes {
+			f.places = append(f.places, u.place(i, r, e.key))
+		}
+	}
+	if len(n.fields) == 0 && n.kind != scalar && n.kind != list {
+		d.bad(n, firstUpstream, "has no upstreams")
+	}
+}
+
+// readUpstream reads one upstream: what its preset says, and itself over it.
+func (d *decoder) readUpstream(name string, n *node) *site {
+	u := &site{Upstream: Upstream{Name: name, Replay: weir.DefaultReplay}}
+	if !d.isMapping(n) {
+		return u
+	}
+	n = d.overlay(n)
+	u.retries = n.get("retry")
+	object(d, n, upstreamFields, u)
+	if n.get("url") == nil {
+		d.bad(n, "", "has no url")
+	}
+	if n.get("routes") == nil {
+		u.Routes = []Route{{Path: "/" + name + "/", Strip: true}}
+	}
+	if b, q := n.get("budget"), n.get("quota"); b != nil && q != nil && !q.isOff() {
+		d.bad(b, "remove one of them", "quota stands in place of budget")
+	}
+	d.env.apply(&u.Policy)
+	d.checkScopes(n, &u.Upstream)
+	d.checkOperations(n, &u.Upstream)
+	d.checkPolicy(n, &u.Upstream)
+	if u.Off = u.Off || d.env.off; u.Off {
+		u.Policy.Limits = nil
+	}
+	return u
+}
+
+// readURL never repeats what could be a password.
+func readURL(d *decoder, n *node, u *site) {
+	s, ok := d.scalar(n, "a URL")
+	if !ok {
+		return
+	}
+	at, err := url.Parse(s)
+	switch {
+	case strings.Contains(s, "@"):
+		d.bad(n, "have the caller send the credentials", "must hold no user name or password")
+	case err != nil:
+		d.bad(n, "write it as https://host/path", "%s: is not a URL", quote(s))
+	case at.Scheme != "http" && at.Scheme != "https":
+		d.bad(n, "write it as https://host/path", "%s: must begin with http:// or https://", quote(s))
+	case !goodHost(at.Hostname()) || !goodPort(at):
+		d.bad(n, "write it as https://host/path", "%s: has no host", quote(s))
+	case at.RawQuery != "" || at.ForceQuery || strings.Contains(s, "#"):
+		d.bad(n, "", "%s: must have no query and no fragment", quote(s))
+	case dotted(at.Path):
+		d.bad(n, "", "%s: must have no . or .. in its path", quote(s))
+	default:
+		u.URL = at
+	}
+}
+
+func dotted(path string) bool {
+	return slices.ContainsFunc(strings.Split(path, "/"), func(s string) bool { return s == "." || s == ".." })
+}
+
+var timeoutFields = []field[weir.Timeouts]{
+	one("connect", orOff(duration, -1), func(t *weir.Timeouts) *time.Duration { return &t.Connect }, "5s", "To make a connection."),
+	one("tls", orOff(duration, -1), func(t *weir.Timeouts) *time.Duration { return &t.TLS }, "5s", "To agree on encryption."),
+	one("headers", orOff(duration, -1), func(t *weir.Timeouts) *time.Duration { return &t.Headers }, "5s", "From the end of the request to the headers of the answer."),
+	one("attempt", orOff(duration, -1), func(t *weir.Timeouts) *time.Duration { return &t.Attempt }, "10s", "One attempt, until the headers of its answer; sending the body is part of it."),
+	one("call", orOff(duration, -1), func(t *weir.Timeouts) *time.Duration { return &t.Call }, "60s", "All attempts, and the waits between them."),
+}
+
+func readTimeouts(d *decoder, n *node, u *site) { object(d, n, timeoutFields, &u.Policy.Timeouts) }
+
+var classifyFields = []field[classify.Rules]{
+	one("throttled", listOf(code), func(r *classify.Rules) *[]string { return &r.Throttled }, "none", "Refused for rate and not done: safe to repeat."),
+	one("failed", listOf(code), func(r *classify.Rules) *[]string { return &r.Failed }, "none", "Worth repeating where the operation may be repeated."),
+	one("rejected", listOf(code), func(r *classify.Rules) *[]string { return &r.Rejected }, "none", "Never worth repeating."),
+}
+
+var code = form[string]{"a status or code", word.read}
+
+func readClassify(d *decoder, n *node, u *site) { object(d, n, classifyFields, &u.Policy.Classify) }

@@ -1,0 +1,183 @@
+package weir_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/breaker"
+	"github.com/seed1158cd35/weir/bucket"
+	"github.com/seed1158cd35/weir/clock"
+	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/outcome"
+	"github.com/seed1158cd35/weir/retry"
+)
+
+var background = context.Background()
+
+const (
+	ms  = time.Millisecond
+	sec = time.Second
+)
+
+// bad is an error that says how the attempt ended.
+type bad struct{ o outcome.Outcome }
+
+func (b *bad) Error() string            { return "upstream: " + b.o.Class.String() + " " + b.o.Code }
+func (b *bad) Outcome() outcome.Outcome { return b.o }
+
+var (
+	errFailed    = &bad{outcome.Outcome{Class: outcome.Failed, Code: "broken"}}
+	errUndone    = &bad{outcome.Outcome{Class: outcome.Failed, Code: "never sent", Undone: true}}
+	errRejected  = &bad{outcome.Outcome{Class: outcome.Rejected, Code: "bad request"}}
+	errThrottled = &bad{outcome.Outcome{Class: outcome.Throttled, Code: "slow down", Undone: true}}
+	errPlain     = errors.New("something")
+	errLeft      = errors.New("the caller left")
+)
+
+func hinted(after time.Duration) *bad {
+	return &bad{outcome.Outcome{
+		Class: outcome.Throttled, Code: "slow down", Undone: true, Hint: outcome.Hint{Said: true, After: after},
+	}}
+}
+
+// rate is a limit of so many units per period, so many of them at once.
+func rate(name string, amount int64, per time.Duration, burst int64) limit.Limit {
+	return limit.Limit{Name: name, Rate: bucket.Rate{Amount: amount, Per: per, Burst: burst}}
+}
+
+func scoped(l limit.Limit, scope string) limit.Limit {
+	l.Scope = scope
+	return l
+}
+
+// steady is a policy whose retries come at once or after fixed waits, with no
+// breaker and no budget to bound them.
+func steady(limits ...limit.Limit) weir.Policy {
+	return weir.Policy{
+		Limits: limits, Breaker: breaker.Config{Off: true}, Budget: retry.BudgetConfig{Off: true},
+		Retry: retry.Config{Jitter: retry.NoJitter, Base: 100 * ms},
+	}
+}
+
+func open(t testing.TB, p weir.Policy, o weir.Options) *weir.Upstream {
+	t.Helper()
+	u, err := weir.New("api", p, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+// replies is an upstream that gives the errors in turn and then the last of them
+// for ever.
+type replies struct {
+	errs []error
+	n    int
+	at   []time.Duration // when it was called
+}
+
+func (r *replies) call(context.Context) (int, error) {
+	r.at = append(r.at, clock.System.Now())
+	err := r.errs[min(r.n, len(r.errs)-1)]
+	r.n++
+	return r.n, err
+}
+
+func answers(errs ...error) *replies { return &replies{errs: errs} }
+
+// do makes a safe call.
+func do(ctx context.Context, u *weir.Upstream, r *replies) (int, error) {
+	return weir.Do(ctx, u, weir.Call{Safe: true}, r.call)
+}
+
+// left is how many units the limit has left for the key.
+func left(t testing.TB, u *weir.Upstream, name, key string) int64 {
+	t.Helper()
+	for _, v := range u.Look(1000).Limits {
+		if v.Limit.Name == name && v.Key == key {
+			return v.Level.Left
+		}
+	}
+	t.Fatalf("no limit %s for key %q", name, key)
+	return 0
+}
+
+func pass(d time.Duration) { _ = clock.System.Sleep(background, d) }
+
+// since is how long ago the instant was.
+func since(at time.Duration) time.Duration { return clock.System.Now() - at }
+
+// refusal is the refusal that err is.
+func refusal(t testing.TB, err error) *weir.Refusal {
+	t.Helper()
+	r, ok := errors.AsType[*weir.Refusal](err)
+	if !ok {
+		t.Fatalf("got %v, want a refusal", err)
+	}
+	return r
+}
+
+func gaveUp(t testing.TB, err error) *retry.GaveUpError {
+	t.Helper()
+	g, ok := errors.AsType[*retry.GaveUpError](err)
+	if !ok {
+		t.Fatalf("got %v, want a GaveUpError", err)
+	}
+	return g
+}
+
+// A leap is a clock for one goroutine: to sleep is to move it.
+type leap struct{ now time.Duration }
+
+func (c *leap) Now() time.Duration { return c.now }
+
+func (c *leap) Sleep(ctx context.Context, d time.Duration) error {
+	if ctx.Err() != nil && d > 0 {
+		return context.Cause(ctx)
+	}
+	c.now += max(d, 0)
+	return nil
+}
+
+func (c *leap) WithTimeout(ctx context.Context, _ time.Duration, _ error) (context.Context, context.CancelFunc) {
+	return context.WithCancel(ctx)
+}
+
+func (c *leap) Deadline(context.Context) (time.Duration, bool) { return 0, false }
+
+// A ledger is a gate that admits all and checks that every permit is reported
+// once.
+type ledger struct {
+	admitted, reported int
+	twice              bool
+	last               outcome.Class
+}
+
+func (l *ledger) Admit(context.Context, weir.Call) (func(outcome.Outcome), error) {
+	l.admitted++
+	done := false
+	return func(o outcome.Outcome) {
+		l.twice = l.twice || done
+		done, l.last = true, o.Class
+		l.reported++
+	}, nil
+}
+
+func (l *ledger) check() error {
+	if l.twice || l.admitted != l.reported {
+		return fmt.Errorf("%d permits, %d reports, some twice: %v", l.admitted, l.reported, l.twice)
+	}
+	return nil
+}
+
+func chance(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 42)) }
+
+func try(u *weir.Upstream, c weir.Call) (*weir.Permit, weir.Decision) {
+	p := new(weir.Permit)
+	return p, u.Try(c, p)
+}

@@ -1,0 +1,329 @@
+package limit
+
+import (
+	"errors"
+	"fmt"
+	"math/big"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/seed1158cd35/weir/bucket"
+)
+
+// A holder is who was given a turn: n units, less what he gave back.
+type holder struct {
+	turn     Turn
+	n        int64
+	at       time.Duration // when he went
+	returned bool
+}
+
+// A history is a limiter, what was done to it, and what really went, to be judged
+// at the end: a unit that was given back later was never used.
+type history struct {
+	rng     *rand.Rand
+	m       *Limiter
+	l       Limit
+	now     time.Duration
+	paused  time.Duration
+	place   *big.Rat // one place of the axis in units
+	waiting []*holder
+	went    []*holder
+	tape    []func(v *level) error
+}
+
+func newHistory(rng *rand.Rand, l Limit) (*history, error) {
+	h := &history{rng: rng, l: l, now: time.Duration(rng.Int64N(1 << 59))}
+	m, err := New(h.now, l)
+	if err != nil {
+		return nil, err
+	}
+	h.m, h.place = m, big.NewRat(1, m.line.Load().Unit())
+	start, r := h.now, l.Rate
+	h.tape = append(h.tape, func(v *level) error { *v = *newLevel(start, r); return nil })
+	return h, nil
+}
+
+func (h *history) judge() error {
+	var v level
+	for _, step := range h.tape {
+		if err := step(&v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (h *history) use(u *holder) error {
+	now := h.now
+	if now < h.paused {
+		return fmt.Errorf("went at %v, in a pause until %v", now, h.paused)
+	}
+	u.at = now
+	h.went = append(h.went, u)
+	h.tape = append(h.tape, func(v *level) error { return v.use(now, u.n) })
+	return nil
+}
+
+// advance lets those go who wait, each at the instant at which Due first says so.
+func (h *history) advance(to time.Duration) error {
+	for {
+		next, wait := -1, to-h.now
+		for i, u := range h.waiting {
+			if due := h.m.Due(h.now, u.turn); due <= wait && (next < 0 || due < wait) {
+				next, wait = i, due
+			}
+		}
+		if next < 0 {
+			h.now = to
+			return nil
+		}
+		u := h.waiting[next]
+		if wait > 0 && h.m.Due(h.now+wait-1, u.turn) == 0 {
+			return errors.New("a turn has come before Due said")
+		}
+		if h.now += wait; h.m.Due(h.now, u.turn) != 0 {
+			return errors.New("a turn has not come when Due said")
+		}
+		h.waiting = append(h.waiting[:next], h.waiting[next+1:]...)
+		if err := h.use(u); err != nil {
+			return err
+		}
+	}
+}
+
+func (h *history) step() error {
+	full := h.m.Look(h.now).Full
+	gap := upTo(h.rng, 1+int64(h.l.Per)/max(1, h.l.Amount)*min(full, 1<<20)*2)
+	if err := h.advance(h.now + time.Duration(h.rng.IntN(2))*time.Duration(gap)); err != nil {
+		return err
+	}
+	n := 1 + h.rng.Int64N(min(full, upTo(h.rng, 1<<20)))
+	var err error
+	switch h.rng.IntN(16) {
+	case 0, 1, 2, 3, 4:
+		err = h.try(n)
+	case 5, 6, 7, 8:
+		err = h.take(n, time.Duration(gap))
+	case 9, 10, 11, 12:
+		h.back()
+	case 13:
+		h.pause(time.Duration(upTo(h.rng, int64(gap))))
+	case 14:
+		h.pace()
+	case 15:
+		err = h.set()
+	}
+	if v := h.m.Look(h.now); v.Left < 0 || v.Left > v.Full {
+		return fmt.Errorf("%d left of %d", v.Left, v.Full)
+	}
+	return errors.Join(err, h.spareIsBooked())
+}
+
+// spareIsBooked: a place that came back is never one that the line gives again.
+func (h *history) spareIsBooked() error {
+	if s := h.m.spare.Load(); s != nil && (*s)[len(*s)-1].Place > h.m.booked.Load() {
+		return fmt.Errorf("booked is %d, and there came back %v", h.m.booked.Load(), *s)
+	}
+	return nil
+}
+
+func (h *history) try(n int64) error {
+	before := h.m.Look(h.now)
+	ok := h.m.Try(h.now, n)
+	if ok != (before.Left >= n && before.Paused == 0) && !(h.m.roll != nil && !ok && len(h.waiting)+len(h.went) > 0) {
+		return fmt.Errorf("try %d: %v, although %+v", n, ok, before)
+	}
+	if !ok {
+		if after := h.m.Look(h.now); after != before {
+			return fmt.Errorf("a refusal of %d changed %+v to %+v", n, before, after)
+		}
+		return nil
+	}
+	return h.use(&holder{n: n, returned: true})
+}
+
+func (h *history) take(n int64, patience time.Duration) error {
+	before, ask := h.m.Look(h.now), h.m.Ask(h.now, n)
+	t, wait, ok := h.m.Take(h.now, n, patience)
+	if wait != ask || ok != (wait <= patience) {
+		return fmt.Errorf("take %d with patience %v: wait %v, %v; Ask said %v", n, patience, wait, ok, ask)
+	}
+	if !ok {
+		if after := h.m.Look(h.now); after != before {
+			return fmt.Errorf("a refusal of %d changed %+v to %+v", n, before, after)
+		}
+		return nil
+	}
+	u := &holder{turn: t, n: n}
+	if wait == 0 {
+		return h.use(u)
+	}
+	if due := h.m.Due(h.now, t); due != wait {
+		return fmt.Errorf("take said %v, due says %v", wait, due)
+	}
+	h.waiting = append(h.waiting, u)
+	return nil
+}
+
+// back gives back all or a part of a turn that waits or has gone.
+func (h *history) back() {
+	i := h.rng.IntN(len(h.waiting) + len(h.went) + 1)
+	var u *holder
+	switch {
+	case i < len(h.waiting):
+		u = h.waiting[i]
+	case i-len(h.waiting) < len(h.went):
+		u = h.went[i-len(h.waiting)]
+	}
+	if u == nil || u.returned {
+		return
+	}
+	n := u.n
+	if h.rng.IntN(3) == 0 {
+		n = h.rng.Int64N(u.n + 1)
+	}
+	if h.m.roll != nil && n == u.n {
+		if _, ok := h.m.roll.state.Load().log.When(bucket.MarkOf(uint64(u.turn.Place))); !ok {
+			return // long out of the window
+		}
+	}
+	h.m.Back(h.now, u.turn, n)
+	u.returned = true
+	if u.n -= n; u.n == 0 && i < len(h.waiting) {
+		h.waiting = append(h.waiting[:i], h.waiting[i+1:]...)
+	}
+}
+
+func (h *history) pause(d time.Duration) {
+	now, until := h.now, h.now+d
+	h.m.Pause(now, until)
+	h.paused = max(h.paused, until)
+	h.tape = append(h.tape, func(v *level) error { v.pause(now, until); return nil })
+}
+
+func (h *history) pace() {
+	if h.m.roll != nil {
+		return
+	}
+	now, pace := h.now, h.l.PerSecond()/float64(int64(1)<<h.rng.IntN(6))
+	h.m.Pace(now, pace)
+	h.tape = append(h.tape, func(v *level) error { v.pace(now, pace); return nil })
+}
+
+func (h *history) set() error {
+	l := h.l
+	l.Burst = 1 + h.rng.Int64N(2*h.l.Full())
+	l.Amount = max(1, h.l.Amount*(1+h.rng.Int64N(8))/(1+h.rng.Int64N(8)))
+	if h.m.roll != nil || l.Validate() != nil {
+		return nil
+	}
+	before, holes := h.m.Look(h.now), h.m.spare.Load() != nil || h.m.crowd.Load() != nil
+	if !h.m.Set(h.now, l) {
+		if after := h.m.Look(h.now); after != before {
+			return fmt.Errorf("a change that was declined changed %+v to %+v", before, after)
+		}
+		return nil
+	}
+	after := h.m.Look(h.now)
+	// A smaller burst may pass places that came back or stand in cells, and in a
+	// pause it makes up for those who wait for its end.
+	want := min(before.Left, l.Full())
+	if (holes || before.Paused > 0) && l.Full() < before.Full {
+		want = min(want, after.Left)
+	}
+	if after.Left != want || after.Full != l.Full() {
+		return fmt.Errorf("the change from %+v to burst %d left %+v, want %d left", before, l.Full(), after, want)
+	}
+	h.l = l
+	var most int64
+	for _, u := range h.waiting {
+		most = max(most, u.turn.Cost/h.m.line.Load().Unit()) // what he gave back moves his turn no closer
+	}
+	now := h.now
+	h.tape = append(h.tape, func(v *level) error { v.set(now, l.Rate, h.place, most); return nil })
+	return nil
+}
+
+// judgeRolling looks at every half-open window that ends with somebody going.
+func (h *history) judgeRolling(l Limit) error {
+	for i, last := range h.went {
+		var sum int64
+		for _, u := range h.went[:i+1] {
+			if u.at > last.at-l.Per {
+				sum += u.n
+			}
+		}
+		if sum > l.Amount {
+			return fmt.Errorf("%v: %d units in the period up to %v", l, sum, last.at)
+		}
+	}
+	return nil
+}
+
+// settle lets everybody go who waits, and then waits until the limiter is full.
+func (h *history) settle() error {
+	var last time.Duration
+	for _, u := range h.waiting {
+		last = max(last, h.m.Due(h.now, u.turn))
+	}
+	if last > 1<<58 {
+		return nil
+	}
+	if err := h.advance(h.now + last); err != nil {
+		return err
+	}
+	reset := h.m.Look(h.now).Reset
+	if reset > 1<<60 {
+		return nil
+	}
+	h.now += reset
+	if v := h.m.Look(h.now); v.Left != v.Full || v.Reset != 0 {
+		return fmt.Errorf("after its reset it looks like %+v", v)
+	}
+	return nil
+}
+
+func runHistory(rng *rand.Rand, l Limit, steps int) (*history, error) {
+	h, err := newHistory(rng, l)
+	if err != nil {
+		return nil, err
+	}
+	for step := range steps {
+		if err := h.step(); err != nil {
+			return nil, fmt.Errorf("%v, step %d: %w", l, step, err)
+		}
+	}
+	if err := h.settle(); err != nil {
+		return nil, fmt.Errorf("%v: %w", l, err)
+	}
+	return h, nil
+}
+
+// Whatever is taken, awaited, given back, paused, paced and set: no window sees
+// more than the limit.
+func TestNoHistoryGoesOverTheLimit(t *testing.T) {
+	cases(t, 2000, func(rng *rand.Rand) error {
+		l := limitOf(anyRate(rng))
+		h, err := runHistory(rng, l, 30+rng.IntN(200))
+		if err != nil {
+			return err
+		}
+		if err := h.judge(); err != nil {
+			return fmt.Errorf("%v: %w", l, err)
+		}
+		return nil
+	})
+}
+
+func TestNoHistoryGoesOverARollingLimit(t *testing.T) {
+	cases(t, 1000, func(rng *rand.Rand) error {
+		l := rolling(1+rng.Int64N(20), time.Duration(1+upTo(rng, 1<<40)))
+		h, err := runHistory(rng, l, 30+rng.IntN(100))
+		if err != nil {
+			return err
+		}
+		return h.judgeRolling(l)
+	})
+}

@@ -1,0 +1,400 @@
+package limit
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/seed1158cd35/weir/bucket"
+)
+
+// A world is a few limits, what went on each, and who waits.
+type world struct {
+	rng   *rand.Rand
+	regs  []*Registry
+	now   time.Duration
+	tapes []*history // of each limit, for its tape alone
+	waits []*caller
+}
+
+type caller struct {
+	p     *Permit
+	at    time.Duration // when he asks again
+	until time.Duration
+}
+
+func newWorld(rng *rand.Rand) (*world, error) {
+	w := &world{rng: rng, now: time.Duration(rng.Int64N(1 << 50))}
+	for i := range 1 + rng.IntN(5) {
+		l := limitOf(bucket.Rate{Amount: 1 + upTo(rng, 5000), Per: time.Second, Burst: 1 + rng.Int64N(20)})
+		if rng.IntN(4) == 0 {
+			l = rolling(1+rng.Int64N(10), time.Duration(1+upTo(rng, int64(time.Second))))
+		}
+		l.Name = fmt.Sprint("limit", i)
+		r, err := NewRegistry(w.now, l)
+		if err != nil {
+			return nil, err
+		}
+		w.regs = append(w.regs, r)
+		v := &history{rng: rng, m: r.Get(w.now, ""), l: l, now: w.now}
+		start := w.now
+		v.tape = append(v.tape, func(v *level) error { *v = *newLevel(start, l.Rate); return nil })
+		w.tapes = append(w.tapes, v)
+	}
+	return w, nil
+}
+
+func (w *world) looks() (all []Level) {
+	for _, r := range w.regs {
+		all = append(all, r.Get(w.now, "").Look(w.now))
+	}
+	return all
+}
+
+// permit is one with a random choice of charges.
+func (w *world) permit() *Permit {
+	p := &Permit{}
+	for _, r := range w.regs {
+		if w.rng.IntN(3) > 0 {
+			p.Add(Charge{r, "", w.rng.Int64N(1 + r.Limit().Most())})
+		}
+	}
+	return p
+}
+
+// ask lets a caller ask, and go if he may.
+func (w *world) ask(c *caller, first bool) error {
+	before := w.looks()
+	v := c.p.Take(w.now, c.until-w.now)
+	switch {
+	case !v.OK:
+		if v.Wait <= c.until-w.now {
+			return fmt.Errorf("refused a wait of %v with %v to go", v.Wait, c.until-w.now)
+		}
+		for i := range c.p.n {
+			if c.p.at(i).held {
+				return fmt.Errorf("refused, and holds charge %d", i)
+			}
+		}
+		if after := w.looks(); first && fmt.Sprint(after) != fmt.Sprint(before) {
+			return fmt.Errorf("a refusal changed %+v to %+v", before, after)
+		}
+	case v.Wait > 0:
+		held := 0
+		for i := range c.p.n {
+			if e := c.p.at(i); e.held && e.Cost > 0 {
+				held++
+			}
+		}
+		if held == 0 {
+			return fmt.Errorf("waits %v and holds nothing", v.Wait)
+		}
+		c.at = w.now + v.Wait
+		w.waits = append(w.waits, c)
+	default:
+		return w.gone(c.p)
+	}
+	return nil
+}
+
+// gone notes what a permit used, sometimes less than it reserved.
+func (w *world) gone(p *Permit) error {
+	now := w.now
+	for i := range p.n {
+		e := p.at(i)
+		if !e.held {
+			return fmt.Errorf("goes without charge %d", i)
+		}
+		for k, r := range w.regs {
+			if r == e.Registry && e.Cost > 0 {
+				u := &holder{n: e.Cost, at: now}
+				w.tapes[k].went = append(w.tapes[k].went, u)
+				w.tapes[k].tape = append(w.tapes[k].tape, func(v *level) error { return v.use(now, u.n) })
+			}
+		}
+	}
+	switch w.rng.IntN(4) {
+	case 0:
+		p.Settle(now, nil)
+		before := w.looks()
+		p.Settle(now, map[string]int64{Requests: 0})
+		p.Drop(now)
+		if after := w.looks(); fmt.Sprint(after) != fmt.Sprint(before) {
+			return fmt.Errorf("settled twice: %+v became %+v", before, after)
+		}
+	case 1: // dropped: it was never sent
+		for k, r := range w.regs {
+			for i := range p.n {
+				if e := p.at(i); r == e.Registry && e.Cost > 0 {
+					w.tapes[k].went[len(w.tapes[k].went)-1].n = 0
+				}
+			}
+		}
+		p.Drop(now)
+	}
+	return nil
+}
+
+// advance lets those who wait ask again, each exactly when he was told to.
+func (w *world) advance(to time.Duration) error {
+	for {
+		next := -1
+		for i, c := range w.waits {
+			if c.at <= to && (next < 0 || c.at < w.waits[next].at) {
+				next = i
+			}
+		}
+		if next < 0 {
+			w.now = to
+			return nil
+		}
+		c := w.waits[next]
+		w.waits = append(w.waits[:next], w.waits[next+1:]...)
+		w.now = c.at
+		if err := w.ask(c, false); err != nil {
+			return err
+		}
+	}
+}
+
+func (w *world) step() error {
+	if err := w.advance(w.now + time.Duration(upTo(w.rng, int64(100*time.Millisecond)))); err != nil {
+		return err
+	}
+	switch w.rng.IntN(12) {
+	case 0:
+		k := w.rng.IntN(len(w.regs))
+		now, until := w.now, w.now+time.Duration(upTo(w.rng, int64(time.Second)))
+		w.regs[k].Get(now, "").Pause(now, until)
+		w.tapes[k].tape = append(w.tapes[k].tape, func(v *level) error { v.pause(now, until); return nil })
+	case 1:
+		if len(w.waits) > 0 {
+			i := w.rng.IntN(len(w.waits))
+			w.waits[i].p.Drop(w.now)
+			w.waits = append(w.waits[:i], w.waits[i+1:]...)
+		}
+	default:
+		patience := time.Duration(w.rng.IntN(3)) * time.Duration(upTo(w.rng, int64(5*time.Second)))
+		return w.ask(&caller{p: w.permit(), until: w.now + patience}, true)
+	}
+	return nil
+}
+
+// Any sets of charges, any patience: all or none is taken, nobody asks for ever,
+// and on each limit by itself no window sees more than it allows.
+func TestAPermitIsAllOrNone(t *testing.T) {
+	cases(t, 1500, func(rng *rand.Rand) error {
+		w, err := newWorld(rng)
+		if err != nil {
+			return err
+		}
+		for step := range 120 {
+			if err := w.step(); err != nil {
+				return fmt.Errorf("step %d: %w", step, err)
+			}
+		}
+		if err := w.advance(w.now + time.Hour); err != nil {
+			return err
+		}
+		if len(w.waits) > 0 {
+			return fmt.Errorf("%d still wait after an hour", len(w.waits))
+		}
+		for k, h := range w.tapes {
+			err := h.judge
+			if h.m.roll != nil {
+				err = func() error { return h.judgeRolling(h.l) }
+			}
+			if err := err(); err != nil {
+				return fmt.Errorf("%v: %w", w.regs[k].Limit(), err)
+			}
+		}
+		return nil
+	})
+}
+
+func pair(t *testing.T, slow, fast bucket.Rate) (*Registry, *Registry) {
+	return mustRegistry(t, limitOf(slow)), mustRegistry(t, limitOf(fast))
+}
+
+// While somebody waits for the slow limit, the fast one serves those who need
+// only it, at its full rate.
+func TestWaitingForASlowLimitBlocksNoFastOne(t *testing.T) {
+	slow, fast := pair(t, bucket.Rate{Amount: 1, Per: time.Minute, Burst: 1}, bucket.Rate{Amount: 100, Per: time.Second, Burst: 10})
+	slow.Get(0, "").Try(0, 1)
+	var p Permit
+	p.Add(Charge{slow, "", 1})
+	p.Add(Charge{fast, "", 10})
+	v := p.Take(0, time.Hour)
+	if !v.OK || v.Wait != time.Minute || v.Why != 0 {
+		t.Fatalf("got %+v, want to wait 1m0s for the slow limit", v)
+	}
+	got := 0
+	for now := time.Duration(0); now < time.Minute; now += time.Millisecond {
+		if fast.Get(now, "").Try(now, 1) {
+			got++
+		}
+	}
+	if got < 6000 {
+		t.Errorf("the fast limit let %d go in a minute, want 6,000", got)
+	}
+	for now := time.Minute; ; now += v.Wait {
+		if v = p.Take(now, time.Hour); v.Wait == 0 {
+			break
+		}
+		if now > 2*time.Minute {
+			t.Fatalf("still waits: %+v", v)
+		}
+	}
+}
+
+// Ask and Take must not differ in what a wait is, or a permit asks for ever.
+func TestAPermitEndsItsQuestions(t *testing.T) {
+	r := mustRegistry(t, limitOf(bucket.Rate{Amount: 10, Per: time.Second, Burst: 10}))
+	m := r.Get(0, "")
+	other := mustRegistry(t, limitOf(bucket.Rate{Amount: 10, Per: time.Second, Burst: 10}))
+	first, _, _ := m.Take(0, 3, 0)
+	m.Take(0, 7, 0)
+	m.Take(0, 10, time.Hour)
+	m.Back(0, first, bucket.All)
+	var p Permit
+	p.Add(Charge{other, "", 1})
+	p.Add(Charge{r, "", 5})
+	// 3 came back, and 5 more would be there in 1.5 s, were they 5 from the tail.
+	if v := p.Take(0, 1300*time.Millisecond); v.OK || v.Wait != 1500*time.Millisecond {
+		t.Errorf("got %+v, want no, in 1.5s", v)
+	}
+	if left := other.Get(0, "").Look(0).Left; left != 10 {
+		t.Errorf("the other limit has %d left, want 10", left)
+	}
+}
+
+func TestChargesToOneKeyAreOne(t *testing.T) {
+	r := mustRegistry(t, limitOf(bucket.Rate{Amount: 10, Per: time.Second, Burst: 10}))
+	for cost, want := range map[int64]Verdict{5: {OK: true}, 6: {Wait: bucket.Never}} {
+		var p Permit
+		p.Add(Charge{r, "key", cost})
+		p.Add(Charge{r, "other", 1})
+		p.Add(Charge{r, "key", cost})
+		if got := p.Take(0, time.Hour); got != want || p.Len() != 2 {
+			t.Errorf("twice %d: got %+v for %d charges, want %+v for 2", cost, got, p.Len(), want)
+		}
+		p.Drop(0)
+	}
+}
+
+// A turn that has come is not lost because another limit is empty just then.
+func TestATurnThatCameIsKeptWhileItIsGood(t *testing.T) {
+	slow, fast := pair(t, bucket.Rate{Amount: 1, Per: time.Second, Burst: 5}, bucket.Rate{Amount: 100, Per: time.Second, Burst: 10})
+	slow.Get(0, "").Try(0, 5)
+	var p Permit
+	p.Add(Charge{slow, "", 1})
+	p.Add(Charge{fast, "", 10})
+	now := p.Take(0, time.Hour).Wait
+	fast.Get(now, "").Try(now, 10) // somebody was faster
+	v := p.Take(now, time.Hour)
+	if !v.OK || v.Wait != 100*time.Millisecond || v.Why != 1 || !p.at(0).held {
+		t.Fatalf("got %+v, holds the slow turn: %v", v, p.at(0).held)
+	}
+	if v = p.Take(now+v.Wait, 0); !v.OK || v.Wait != 0 {
+		t.Errorf("got %+v, want to go", v)
+	}
+}
+
+// A turn that the burst has passed while the call waited for another limit is no
+// good any more.
+func TestATurnThatWasPassedIsNotUsed(t *testing.T) {
+	slow, fast := pair(t, bucket.Rate{Amount: 1, Per: time.Second, Burst: 5}, bucket.Rate{Amount: 100, Per: time.Second, Burst: 10})
+	slow.Get(0, "").Try(0, 5)
+	var p Permit
+	p.Add(Charge{slow, "", 1})
+	p.Add(Charge{fast, "", 10})
+	now := p.Take(0, time.Hour).Wait
+	fast.Get(now, "").Try(now, 10)
+	wait := p.Take(now, time.Hour).Wait
+	fast.Get(now, "").Pause(now, now+time.Minute) // longer than was said
+	now += wait
+	v := p.Take(now, time.Hour)
+	now += v.Wait
+	if v = p.Take(now, time.Hour); v.Wait > 0 {
+		t.Fatalf("got %+v after the pause", v)
+	}
+	for range 4 {
+		if !slow.Get(now, "").Try(now, 1) {
+			t.Error("the slow limit is not full but for one")
+		}
+	}
+	if slow.Get(now, "").Try(now, 1) {
+		t.Error("6 went at once on a burst of 5")
+	}
+}
+
+func TestSettleChargesWhatWasUsed(t *testing.T) {
+	for used, want := range map[int64]int64{0: 100, 30: 70, 60: 40, 100: 0, -5: 100} {
+		for _, l := range []Limit{limitOf(bucket.Rate{Amount: 1, Per: time.Hour, Burst: 100}), rolling(100, time.Hour)} {
+			l.Unit = "tokens"
+			r := mustRegistry(t, l)
+			var p Permit
+			p.Add(Charge{r, "key", 60})
+			if v := p.Take(0, 0); !v.OK {
+				t.Fatal(v)
+			}
+			p.Settle(0, map[string]int64{"bytes": 1})
+			p = Permit{}
+			r = mustRegistry(t, l)
+			p.Add(Charge{r, "key", 60})
+			p.Take(0, 0)
+			for range 2 {
+				p.Settle(0, map[string]int64{"tokens": used})
+			}
+			if got := p.Look(0, 0).Left; got != want {
+				t.Errorf("%v: %d used of 60 leave %d, want %d", l, used, got, want)
+			}
+		}
+	}
+}
+
+func TestDebtAfterEvictionIsStillOwed(t *testing.T) {
+	l := limitOf(bucket.Rate{Amount: 10, Per: time.Second, Burst: 10})
+	l.MaxKeys = 1
+	r := mustRegistry(t, l)
+	var p Permit
+	p.Add(Charge{r, "key", 5})
+	p.Take(0, 0)
+	r.Get(time.Minute, "other") // the key is full again and leaves
+	p.Settle(time.Minute, map[string]int64{Requests: 12})
+	if left := r.Get(time.Minute, "key").Look(time.Minute).Left; left != 3 {
+		t.Errorf("%d left, want 3 of 10", left)
+	}
+}
+
+func TestAPermitWithoutChargesIsGranted(t *testing.T) {
+	var p Permit
+	if v := p.Take(0, 0); v != (Verdict{OK: true}) {
+		t.Errorf("got %+v", v)
+	}
+	p.Settle(0, nil)
+	p.Drop(0)
+}
+
+func TestAPermitTakesWithoutAllocating(t *testing.T) {
+	slow, fast := pair(t, bucket.Rate{Amount: 1e9, Per: time.Second, Burst: 1e9}, bucket.Rate{Amount: 1, Per: time.Hour, Burst: 1})
+	third := mustRegistry(t, limitOf(bucket.Rate{Amount: 1e9, Per: time.Second, Burst: 1e9}))
+	fast.Get(0, "key").Try(0, 1)
+	m := slow.Get(0, "")
+	turn, _, _ := m.Take(0, 3, 0)
+	m.Take(0, 1, 0)
+	m.Back(0, turn, bucket.All) // there is a list of places that came back
+	m.Take(0, 2, 0)
+	for name, charges := range map[string][]Charge{
+		"yes": {{slow, "", 1}, {third, "key", 1}}, "no": {{slow, "", 1}, {fast, "key", 1}}, "one": {{slow, "", 1}},
+	} {
+		var p Permit
+		for _, c := range charges {
+			p.Add(c)
+		}
+		if n := testing.AllocsPerRun(100, func() { p.Take(0, 0); p.Settle(0, nil) }); n != 0 {
+			t.Errorf("%s: %v allocations", name, n)
+		}
+	}
+}

@@ -1,0 +1,109 @@
+package logs
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/observe"
+	"github.com/seed1158cd35/weir/outcome"
+)
+
+// A writer writes lines. It is safe for concurrent use.
+type writer struct {
+	log   *slog.Logger
+	sieve sieve
+}
+
+// begin begins a line, unless the logger does not want it or there were enough
+// of its kind: then no work is done for it.
+func (w *writer) begin(level slog.Level, k kind) (*line, bool) {
+	if !w.log.Enabled(context.Background(), level) {
+		return nil, false
+	}
+	suppressed, ok := w.sieve.pass(k)
+	if !ok {
+		return nil, false
+	}
+	return &line{level: level, message: k.message, suppressed: suppressed}, true
+}
+
+// always is begin for lines that are written however many there are.
+func (w *writer) always(level slog.Level, message string) (*line, bool) {
+	return &line{level: level, message: message}, w.log.Enabled(context.Background(), level)
+}
+
+func (w *writer) end(l *line) {
+	l.number("suppressed", l.suppressed)
+	l.text("id", l.id)
+	w.log.LogAttrs(context.Background(), l.level, l.message, l.attrs...)
+}
+
+// A line is one line of the log. What is empty or 0 is left out.
+type line struct {
+	level      slog.Level
+	message    string
+	attrs      []slog.Attr
+	id         string
+	suppressed int
+}
+
+const (
+	longestKey  = 64
+	longestText = 128
+)
+
+func (l *line) subject(s weir.Subject) {
+	l.attrs = make([]slog.Attr, 0, 12)
+	l.word("upstream", s.Upstream)
+	l.word("operation", s.Operation)
+	l.id = s.ID
+}
+
+// word adds what a policy or weir itself says, text what somebody else does.
+func (l *line) word(name, value string) {
+	if value != "" {
+		l.attrs = append(l.attrs, slog.String(name, value))
+	}
+}
+
+func (l *line) text(name, value string) { l.word(name, observe.Redact(value, longestText)) }
+
+func (l *line) key(key string) { l.word("key", observe.Redact(key, longestKey)) }
+
+func (l *line) number(name string, n int) {
+	if n != 0 {
+		l.attrs = append(l.attrs, slog.Int(name, n))
+	}
+}
+
+// wait adds a duration, in seconds. One that never ends is left out.
+func (l *line) wait(name string, d time.Duration) {
+	if d != 0 && d != weir.Never {
+		l.attrs = append(l.attrs, slog.Float64(name, d.Seconds()))
+	}
+}
+
+func (l *line) limit(name, key string) {
+	l.word("limit", name)
+	l.key(key)
+}
+
+func (l *line) outcome(o outcome.Outcome, err error) {
+	l.word("class", o.Class.String())
+	l.text("code", o.Code)
+	l.word("error", observe.Error(err))
+}
+
+// why adds who said no, if that is why there was no other attempt, and in full a
+// reason for which there is no word.
+func (l *line) why(word string, err error) {
+	if r, ok := errors.AsType[*weir.Refusal](err); ok {
+		l.limit(r.Limit, r.Key)
+		l.wait("after", r.RetryAfter)
+	} else if word == observe.Other {
+		l.word("cause", observe.Error(err))
+	}
+}

@@ -1,0 +1,167 @@
+// Package logs writes what happens to calls into a slog.Logger: changes of state,
+// and one line for each throttle, refusal, retry and call that was given up.
+//
+//	log := slog.New(slog.NewJSONHandler(os.Stderr, nil))
+//	s3, err := weir.New("s3", policy, weir.Options{Events: logs.Events(log)})
+//
+// Calls that go well leave no line. Errors, codes, keys and ids are shortened, and
+// redacted by observe.Redact. docs/metrics.md lists every line.
+package logs
+
+import (
+	"log/slog"
+
+	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/breaker"
+	"github.com/seed1158cd35/weir/observe"
+	"github.com/seed1158cd35/weir/outcome"
+)
+
+// Options say how much is written. The zero Options leave out nothing that the
+// logger's own level lets through.
+type Options struct {
+	// EachSecond is how many lines a second are written that say the same (the
+	// same message, upstream, limit and reason or class); 0 means all of them. The
+	// next such line tells how many were left out, as "suppressed". Changes of
+	// breakers and rates are always written.
+	EachSecond int
+}
+
+// Events is what to give to an upstream, so that its calls are logged by l.
+func Events(l *slog.Logger) weir.Events { return Options{}.Events(l) }
+
+// Events is the function Events under these options.
+func (o Options) Events(l *slog.Logger) weir.Events {
+	w := &writer{log: l, sieve: sieve{most: o.EachSecond}}
+	return weir.Events{
+		Decided: w.decided,
+		Ended:   w.ended,
+		Retried: w.retried,
+		GaveUp:  w.gaveUp,
+		Breaker: w.breaker,
+		Paused:  w.paused,
+		Paced:   w.paced,
+	}
+}
+
+// What lines say. docs/metrics.md has a row for each.
+const (
+	refused    = "refused"
+	throttled  = "throttled"
+	retrying   = "retrying"
+	gaveUp     = "gave up"
+	paused     = "paused"
+	opened     = "breaker opened"
+	closed     = "breaker closed"
+	probing    = "breaker half-open"
+	rateCut    = "rate cut"
+	rateRaised = "rate raised"
+)
+
+func (w *writer) decided(e weir.Decided) {
+	r := e.Refusal
+	if r == nil {
+		return
+	}
+	l, ok := w.begin(slog.LevelInfo, kind{refused, e.Upstream, e.Limit, observe.Reason(r.Reason)})
+	if !ok {
+		return
+	}
+	l.subject(e.Subject)
+	l.word("reason", observe.Reason(r.Reason))
+	l.limit(e.Limit, r.Key)
+	l.wait("after", r.RetryAfter)
+	l.wait("waited", e.Waited)
+	w.end(l)
+}
+
+func (w *writer) ended(e weir.Ended) {
+	if e.Outcome.Class != outcome.Throttled {
+		return
+	}
+	l, ok := w.begin(slog.LevelInfo, kind{throttled, e.Upstream, e.Operation, ""})
+	if !ok {
+		return
+	}
+	l.subject(e.Subject)
+	l.number("attempt", e.Attempt)
+	l.text("code", e.Outcome.Code)
+	l.wait("after", e.Outcome.Hint.After)
+	w.end(l)
+}
+
+func (w *writer) retried(e weir.Retried) {
+	l, ok := w.begin(slog.LevelInfo, kind{retrying, e.Upstream, e.Operation, e.Outcome.Class.String()})
+	if !ok {
+		return
+	}
+	l.subject(e.Subject)
+	l.number("attempt", e.Attempt)
+	l.outcome(e.Outcome, e.Err)
+	l.wait("after", e.After)
+	w.end(l)
+}
+
+func (w *writer) gaveUp(e weir.GaveUp) {
+	why := observe.Why(e.Why)
+	l, ok := w.begin(slog.LevelWarn, kind{gaveUp, e.Upstream, e.Operation, why})
+	if !ok {
+		return
+	}
+	l.subject(e.Subject)
+	l.word("reason", why)
+	l.why(why, e.Why)
+	l.number("attempts", e.Attempts)
+	l.outcome(e.Outcome, e.Err)
+	w.end(l)
+}
+
+func (w *writer) paused(e weir.PauseEvent) {
+	l, ok := w.begin(slog.LevelInfo, kind{paused, e.Upstream, e.Limit, ""})
+	if !ok {
+		return
+	}
+	l.subject(e.Subject)
+	l.limit(e.Limit, e.Key)
+	l.text("code", e.Code)
+	l.wait("hint", e.Hint)
+	l.wait("after", e.For)
+	w.end(l)
+}
+
+func (w *writer) breaker(e weir.BreakerEvent) {
+	level, message := slog.LevelInfo, closed
+	switch e.To {
+	case breaker.Open:
+		level, message = slog.LevelWarn, opened
+	case breaker.HalfOpen:
+		message = probing
+	}
+	l, ok := w.always(level, message)
+	if !ok {
+		return
+	}
+	l.word("upstream", e.Upstream)
+	l.key(e.Key)
+	l.word("from", e.From.String())
+	l.word("cause", e.Why.String())
+	if e.To == breaker.Open {
+		l.wait("after", e.For)
+	}
+	w.end(l)
+}
+
+func (w *writer) paced(e weir.PaceEvent) {
+	level, message := slog.LevelDebug, rateRaised
+	if e.Class == outcome.Throttled {
+		level, message = slog.LevelInfo, rateCut
+	}
+	l, ok := w.always(level, message)
+	if !ok {
+		return
+	}
+	l.subject(e.Subject)
+	l.limit(e.Limit, e.Key)
+	l.attrs = append(l.attrs, slog.Float64("rate", e.PerSecond))
+	w.end(l)
+}

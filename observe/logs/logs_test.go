@@ -1,0 +1,322 @@
+package logs
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/breaker"
+	"github.com/seed1158cd35/weir/outcome"
+	"github.com/seed1158cd35/weir/retry"
+)
+
+const canary = "CaNaRy0123456789"
+
+var subject = weir.Subject{Upstream: "s3", Operation: "put", ID: "4711"}
+
+// logger writes JSON into a buffer.
+func logger(level slog.Level) (*slog.Logger, *bytes.Buffer) {
+	b := new(bytes.Buffer)
+	return slog.New(slog.NewJSONHandler(b, &slog.HandlerOptions{Level: level})), b
+}
+
+func lines(t testing.TB, b *bytes.Buffer) (all []map[string]any) {
+	t.Helper()
+	for text := range strings.Lines(b.String()) {
+		l := make(map[string]any)
+		if err := json.Unmarshal([]byte(text), &l); err != nil {
+			t.Fatalf("%q: %v", text, err)
+		}
+		all = append(all, l)
+	}
+	return all
+}
+
+// tellAll tells of everything that is logged, with everything that there is to
+// say; secret stands wherever somebody else has a say.
+func tellAll(e weir.Events, secret string) {
+	failure := outcome.Outcome{Class: outcome.Failed, Code: "500", Hint: outcome.Hint{After: time.Second}}
+	throttle := outcome.Outcome{Class: outcome.Throttled, Code: secret, Hint: outcome.Hint{After: time.Second}}
+	refusal := &weir.Refusal{Reason: weir.RateLimited, Limit: "put", Key: secret, RetryAfter: 1500 * time.Millisecond}
+	err := errors.New(secret)
+	e.Decided(weir.Decided{Subject: subject, Limit: "put", Waited: 2 * time.Second, Refusal: refusal})
+	e.Ended(weir.Ended{Subject: subject, Attempt: 1, Outcome: throttle})
+	e.Retried(weir.Retried{Subject: subject, Attempt: 1, Outcome: failure, Err: err, After: 250 * time.Millisecond})
+	e.GaveUp(weir.GaveUp{Subject: subject, Attempts: 3, Outcome: failure, Why: refusal, Err: err})
+	e.GaveUp(weir.GaveUp{Subject: subject, Attempts: 3, Outcome: failure, Why: err, Err: err})
+	for _, to := range []breaker.Phase{breaker.Open, breaker.HalfOpen, breaker.Closed} {
+		e.Breaker(weir.BreakerEvent{Upstream: "s3", Change: breaker.Change{Key: secret, To: to}, For: time.Minute})
+	}
+	e.Paused(weir.PauseEvent{Subject: subject, Limit: "put", Key: secret, Code: secret, Hint: time.Minute, For: time.Second})
+	e.Paced(weir.PaceEvent{Subject: subject, Limit: "put", Key: secret, PerSecond: 12.5, Class: outcome.Throttled})
+	e.Paced(weir.PaceEvent{Subject: subject, Limit: "put", Key: secret, PerSecond: 13, Class: outcome.OK})
+}
+
+var row = regexp.MustCompile("(?m)^\\| `([a-z -]+)` \\| ([A-Z]+) \\| ([^|]*) \\|")
+
+// documented are the lines of docs/metrics.md: message, then level and attributes.
+func documented(t *testing.T) map[string]string {
+	b, err := os.ReadFile("../../docs/metrics.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := make(map[string]string)
+	for _, m := range row.FindAllStringSubmatch(string(b), -1) {
+		attrs := strings.Split(strings.ReplaceAll(m[3], "`", ""), ", ")
+		slices.Sort(attrs)
+		rows[m[1]] = m[2] + " " + strings.Join(attrs, ", ")
+	}
+	return rows
+}
+
+func TestDocumentListsWhatIsWritten(t *testing.T) {
+	got := make(map[string]map[string]bool)
+	levels := make(map[string]string)
+	synctest.Test(t, func(t *testing.T) {
+		log, b := logger(slog.LevelDebug)
+		e := Options{EachSecond: 1}.Events(log)
+		for range 3 { // the second round is suppressed, and the third says so
+			tellAll(e, "word")
+			<-time.After(time.Second / 2)
+		}
+		for _, l := range lines(t, b) {
+			message := l["msg"].(string)
+			levels[message] = l["level"].(string)
+			if got[message] == nil {
+				got[message] = make(map[string]bool)
+			}
+			for name := range l {
+				got[message][name] = name != "msg" && name != "level" && name != "time"
+			}
+		}
+	})
+	want := documented(t)
+	for message, attrs := range got {
+		maps.DeleteFunc(attrs, func(_ string, ours bool) bool { return !ours })
+		text := levels[message] + " " + strings.Join(slices.Sorted(maps.Keys(attrs)), ", ")
+		if text != want[message] {
+			t.Errorf("%s is written as\n%s\ndocs/metrics.md says\n%s", message, text, want[message])
+		}
+	}
+	for message := range want {
+		if got[message] == nil {
+			t.Errorf("%s is in docs/metrics.md and never written", message)
+		}
+	}
+}
+
+func TestLinesSayWhatHappened(t *testing.T) {
+	log, b := logger(slog.LevelDebug)
+	tellAll(Events(log), "word")
+	for i, want := range []string{
+		`{"level":"INFO","msg":"refused","upstream":"s3","operation":"put","reason":"rate_limited","limit":"put","key":"word","after":1.5,"waited":2,"id":"4711"}`,
+		`{"level":"INFO","msg":"throttled","upstream":"s3","operation":"put","attempt":1,"code":"word","after":1,"id":"4711"}`,
+		`{"level":"INFO","msg":"retrying","upstream":"s3","operation":"put","attempt":1,"class":"failed","code":"500","error":"word","after":0.25,"id":"4711"}`,
+		`{"level":"WARN","msg":"gave up","upstream":"s3","operation":"put","reason":"rate_limited","limit":"put","key":"word","after":1.5,"attempts":3,"class":"failed","code":"500","error":"word","id":"4711"}`,
+		`{"level":"WARN","msg":"gave up","upstream":"s3","operation":"put","reason":"other","cause":"word","attempts":3,"class":"failed","code":"500","error":"word","id":"4711"}`,
+		`{"level":"WARN","msg":"breaker opened","upstream":"s3","key":"word","from":"closed","cause":"unset","after":60}`,
+		`{"level":"INFO","msg":"breaker half-open","upstream":"s3","key":"word","from":"closed","cause":"unset"}`,
+		`{"level":"INFO","msg":"breaker closed","upstream":"s3","key":"word","from":"closed","cause":"unset"}`,
+		`{"level":"INFO","msg":"paused","upstream":"s3","operation":"put","limit":"put","key":"word","code":"word","hint":60,"after":1,"id":"4711"}`,
+		`{"level":"INFO","msg":"rate cut","upstream":"s3","operation":"put","limit":"put","key":"word","rate":12.5,"id":"4711"}`,
+		`{"level":"DEBUG","msg":"rate raised","upstream":"s3","operation":"put","limit":"put","key":"word","rate":13,"id":"4711"}`,
+	} {
+		got, err := b.ReadString('\n')
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got = regexp.MustCompile(`"time":"[^"]*",`).ReplaceAllString(got, ""); got != want+"\n" {
+			t.Errorf("line %d is\n%swant\n%s", i, got, want)
+		}
+	}
+	if b.Len() > 0 {
+		t.Errorf("and then: %s", b)
+	}
+}
+
+func TestGoodCallsLeaveNoLine(t *testing.T) {
+	log, b := logger(slog.LevelDebug)
+	u, err := weir.New("s3", weir.Policy{}, weir.Options{Events: Events(log)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 10 {
+		_, _ = weir.Do(t.Context(), u, weir.Call{}, func(context.Context) (int, error) { return 0, nil })
+	}
+	if b.Len() > 0 {
+		t.Errorf("got %s", b)
+	}
+}
+
+func TestAWaitWithoutEndIsLeftOut(t *testing.T) {
+	log, b := logger(slog.LevelInfo)
+	Events(log).Decided(weir.Decided{Subject: subject, Refusal: &weir.Refusal{RetryAfter: weir.Never}})
+	if l := lines(t, b)[0]; l["after"] != nil {
+		t.Errorf("after %v, want nothing", l["after"])
+	}
+}
+
+func TestSecretsAreNotLogged(t *testing.T) {
+	for _, secret := range []string{
+		"https://user:" + canary + "@host/path",
+		"https://host/path?token=" + canary,
+		"Bearer " + canary,
+		"sk-" + canary,
+		"Authorization: " + canary,
+	} {
+		for _, handler := range []func(*bytes.Buffer) slog.Handler{
+			func(b *bytes.Buffer) slog.Handler {
+				return slog.NewJSONHandler(b, &slog.HandlerOptions{Level: slog.LevelDebug})
+			},
+			func(b *bytes.Buffer) slog.Handler {
+				return slog.NewTextHandler(b, &slog.HandlerOptions{Level: slog.LevelDebug})
+			},
+		} {
+			b := new(bytes.Buffer)
+			tellAll(Events(slog.New(handler(b))), secret)
+			if b.Len() == 0 || strings.Contains(b.String(), canary[:6]) {
+				t.Errorf("%s is shown:\n%s", secret, b)
+			}
+		}
+	}
+}
+
+// What callers choose cannot begin a line of its own or flood the log.
+func TestWhatCallersSayStaysInItsPlace(t *testing.T) {
+	nasty := "a\nlevel=ERROR msg=\"forged\"\r\x1b[2J\x00\xff" + strings.Repeat("é", 5000)
+	log, b := logger(slog.LevelDebug)
+	tellAll(Events(log), nasty)
+	all := lines(t, b)
+	if len(all) != 11 {
+		t.Errorf("%d lines, want 11", len(all))
+	}
+	for _, l := range all {
+		key, _ := l["key"].(string)
+		code, _ := l["code"].(string)
+		reason, _ := l["error"].(string)
+		if len(key) > 3*64 || len(code) > 3*128 || len(reason) > 3*1024 {
+			t.Errorf("too long: %d %d %d bytes", len(key), len(code), len(reason))
+		}
+	}
+	text := new(bytes.Buffer)
+	tellAll(Events(slog.New(slog.NewTextHandler(text, nil))), nasty)
+	if n := strings.Count(text.String(), "\n"); n != 10 { // the debug line is not wanted
+		t.Errorf("%d lines of text, want 10", n)
+	}
+	if strings.ContainsAny(text.String(), "\x1b\x00\r") {
+		t.Error("control characters came through")
+	}
+}
+
+func TestSuppressionTellsHowManyWereLeftOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log, b := logger(slog.LevelInfo)
+		e := Options{EachSecond: 2}.Events(log)
+		refuse := func(limit string, r weir.Reason) {
+			e.Decided(weir.Decided{Subject: subject, Limit: limit, Refusal: &weir.Refusal{Reason: r}})
+		}
+		for range 10 {
+			refuse("put", weir.RateLimited)
+		}
+		refuse("tokens", weir.RateLimited) // another limit
+		refuse("put", weir.Paused)         // another reason
+		for range 3 {
+			e.GaveUp(weir.GaveUp{Subject: subject, Why: retry.ErrAttempts}) // another message
+		}
+		if n := len(lines(t, b)); n != 6 {
+			t.Errorf("%d lines in the first second, want 6:\n%s", n, b)
+		}
+		<-time.After(time.Second)
+		b.Reset()
+		for range 3 {
+			refuse("put", weir.RateLimited)
+		}
+		refuse("tokens", weir.RateLimited)
+		got := fmt.Sprint(suppressed(t, b))
+		if want := "[8 0 0]"; got != want {
+			t.Errorf("suppressed %s, want %s:\n%s", got, want, b)
+		}
+	})
+}
+
+func suppressed(t *testing.T, b *bytes.Buffer) (n []int) {
+	for _, l := range lines(t, b) {
+		f, _ := l["suppressed"].(float64)
+		n = append(n, int(f))
+	}
+	return n
+}
+
+func TestChangesOfStateAreNeverSuppressed(t *testing.T) {
+	log, b := logger(slog.LevelInfo)
+	e := Options{EachSecond: 1}.Events(log)
+	for range 5 {
+		e.Breaker(weir.BreakerEvent{Upstream: "s3", Change: breaker.Change{To: breaker.Open}})
+		e.Paced(weir.PaceEvent{Subject: subject, Class: outcome.Throttled})
+	}
+	if n := len(lines(t, b)); n != 10 {
+		t.Errorf("%d lines, want 10", n)
+	}
+}
+
+func TestUnwantedLevelsAreNotCountedAsWritten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		level := new(slog.LevelVar)
+		level.Set(slog.LevelError)
+		b := new(bytes.Buffer)
+		e := Options{EachSecond: 1}.Events(slog.New(slog.NewJSONHandler(b, &slog.HandlerOptions{Level: level})))
+		tellAll(e, "word")
+		level.Set(slog.LevelInfo)
+		tellAll(e, "word")
+		if got := suppressed(t, b); len(got) != 10 || slices.Max(got) != 0 {
+			t.Errorf("suppressed %v, want ten times none", got)
+		}
+	})
+}
+
+func Example() {
+	noTime := func(_ []string, a slog.Attr) slog.Attr {
+		if a.Key == slog.TimeKey {
+			return slog.Attr{}
+		}
+		return a
+	}
+	log := slog.New(slog.NewJSONHandler(os.Stdout, &slog.HandlerOptions{ReplaceAttr: noTime}))
+	s3, err := weir.New("s3", weir.Policy{Retry: retry.Config{Attempts: 1}}, weir.Options{Events: Events(log)})
+	if err != nil {
+		panic(err)
+	}
+	call := weir.Call{Operation: "put", Safe: true, ID: "4711"}
+	_, _ = weir.Do(context.Background(), s3, call, func(context.Context) (string, error) {
+		return "", errors.New(`Put "https://b.example.com/x?sig=s3cr3t": EOF`)
+	})
+	// Output: {"level":"WARN","msg":"gave up","upstream":"s3","operation":"default","reason":"attempts","attempts":1,"class":"unknown","code":"error","error":"Put \"https://b.example.com/x?sig=***\": EOF","id":"4711"}
+}
+
+func ExampleOptions_Events() {
+	log := slog.New(slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{
+		ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+			if a.Key == slog.TimeKey {
+				return slog.Attr{}
+			}
+			return a
+		},
+	}))
+	events := Options{EachSecond: 1}.Events(log)
+	for range 1000 {
+		events.Decided(weir.Decided{Subject: subject, Refusal: &weir.Refusal{Reason: weir.CircuitOpen}})
+	}
+	// Output: level=INFO msg=refused upstream=s3 operation=put reason=circuit_open id=4711
+}

@@ -1,0 +1,79 @@
+package weirprom
+
+import (
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/observe"
+)
+
+// documented are the metrics of docs/metrics.md: name, then type and labels.
+func documented(t *testing.T) (rows map[string]string, doc string) {
+	b, err := os.ReadFile("../../docs/metrics.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows = make(map[string]string)
+	row := regexp.MustCompile("(?m)^\\| `(weir_[a-z_]+)` \\| (\\w+) \\| ([^|]*) \\|")
+	for _, m := range row.FindAllStringSubmatch(string(b), -1) {
+		labels := strings.Split(strings.ReplaceAll(m[3], "`", ""), ", ")
+		slices.Sort(labels)
+		rows[m[1]] = m[2] + " of " + strings.Join(labels, ", ")
+	}
+	return rows, string(b)
+}
+
+func TestDocumentListsWhatIsExported(t *testing.T) {
+	want, _ := documented(t)
+	_, reg := everything(t)
+	families, err := reg.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := make(map[string]string)
+	for _, f := range families {
+		var labels []string
+		for _, l := range f.GetMetric()[0].GetLabel() {
+			labels = append(labels, l.GetName())
+		}
+		got[f.GetName()] = strings.ToLower(f.GetType().String()) + " of " + strings.Join(labels, ", ")
+	}
+	for name := range maps.Keys(got) {
+		if got[name] != want[name] {
+			t.Errorf("%s is a %q, docs/metrics.md says %q", name, got[name], want[name])
+		}
+	}
+	for name := range want {
+		if got[name] == "" {
+			t.Errorf("%s is in docs/metrics.md and not exported", name)
+		}
+	}
+}
+
+func TestDocumentListsEveryLabelValue(t *testing.T) {
+	_, doc := documented(t)
+	words := observe.Whys()
+	for _, r := range weir.Reasons {
+		words = append(words, string(r))
+	}
+	for _, w := range append(words, allowed, waited, refused, "closed", "open", "half-open", "up", "down") {
+		if !strings.Contains(doc, "`"+w+"`") {
+			t.Errorf("%s is not in docs/metrics.md", w)
+		}
+	}
+}
+
+// The alerts that the document proposes must be about metrics that there are.
+func TestDocumentAlertsOnWhatIsExported(t *testing.T) {
+	rows, doc := documented(t)
+	for _, name := range regexp.MustCompile(`\bweir_[a-z_]+`).FindAllString(doc, -1) {
+		if rows[strings.TrimSuffix(name, "_bucket")] == "" {
+			t.Errorf("docs/metrics.md speaks of %s and does not list it", name)
+		}
+	}
+}
