@@ -250,9 +250,9 @@ weir.yaml:18:12: upstreams.a.quota: there is no schedule "aws-2027"; did you mea
 weir.yaml:19:35: upstreams.a.classify.throttled[1]: "999": a status must be from 200 to 599
 weir.yaml:19:52: upstreams.a.classify.failed[0]: "429": is in throttled already
 weir.yaml:20:18: upstreams.a.keys.user: "cookie:x": want header:NAME, query:NAME or remote
-weir.yaml:20:35: upstreams.a.keys.key: "header:authorization": holds a secret, and keys are shown in refusals and logs; use a header that only names the caller
-weir.yaml:20:64: upstreams.a.keys.who: "header:a b": is not the name of a header or parameter
-weir.yaml:20:81: upstreams.a.keys.q: "query:": is not the name of a header or parameter
+weir.yaml:20:35: upstreams.a.keys.key: "headers:x": want header:NAME, query:NAME or remote
+weir.yaml:20:53: upstreams.a.keys.who: "header:a b": is not the name of a header or parameter
+weir.yaml:20:70: upstreams.a.keys.q: "query:": is not the name of a header or parameter
 weir.yaml:23:41: upstreams.b.limits.l.operations: the upstream has no operations; declare it under operations
 weir.yaml:24:38: upstreams.b.retry.cap: 10ms: must not be under base 50ms
 weir.yaml:24:38: upstreams.b.retry.cap: 10ms: must not be under throttle_base 1s

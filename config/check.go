@@ -35,15 +35,15 @@ func (d *decoder) checkRoutes(places []place) {
 			first[at] = p
 			continue
 		}
-		what := "the route " + before.show() + " is that of " + before.upstream + " in line"
+		what := "the route " + showRoute(before.Route) + " is that of " + before.upstream + " in line"
 		if p.unsaid {
-			what = "has no routes, so its own would be " + p.show() + ", but that is the route of " + before.upstream + " in line"
+			what = "has no routes, so its own would be " + showRoute(p.Route) + ", but that is the route of " + before.upstream + " in line"
 		}
 		d.bad(p.at, "give one of them another host or path", "%s %d already", what, before.at.line)
 	}
 }
 
-func (r Route) show() string {
+func showRoute(r Route) string {
 	host, path := r.Host, r.Path
 	if host == "" {
 		host = "*"

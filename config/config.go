@@ -9,11 +9,10 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net/url"
 	"os"
 	"time"
 
-	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/proxy"
 )
 
 // A File is what a configuration says, its defaults filled in.
@@ -24,49 +23,20 @@ type File struct {
 	Drain     time.Duration
 	MaxHeader int64
 	Log       slog.Level
-	Upstreams []Upstream // in the order of the file
+	Upstreams []proxy.Upstream // in the order of the file
 }
 
 // TLS names the files of a certificate. Paths in the configuration are relative
 // to its own directory; these can be opened as they are.
 type TLS struct{ Cert, Key string }
 
-// An Upstream is one API, and how requests find it.
-type Upstream struct {
-	Name   string
-	URL    *url.URL // http or https, with a host; its path is put before that of requests
-	Routes []Route  // at least one
-	Policy weir.Policy
-	Replay int64             // as weir.Transport.Replay: below 0 keeps nothing
-	Keys   map[string]Source // where the values of scopes come from
-	Off    bool              // its limits are turned off: Policy has none
-
-	MaxBody int64 // the largest body that is taken; 0 means any
-}
-
-// A Route finds an upstream for a request. No two routes of a file have the
-// same host and path. One with a host goes before those without, and of several
-// the longest path.
-type Route struct {
-	Host string // in small letters, without a port; "" means any
-
-	// Path is a prefix of whole segments that begins and ends with a slash:
-	// "/s3/" is meant for "/s3" and "/s3/key", not for "/s3x". "" means any.
-	Path  string
-	Strip bool // the upstream sees the path without Path, but for the last slash
-}
-
-// A Source says where a request carries the value of a scope.
-type Source struct {
-	Kind string // Header, Query or Remote
-	Name string // of the header, in canonical form, or of the query's parameter
-}
-
-// The kinds of sources.
-const (
-	Header = "header"
-	Query  = "query"
-	Remote = "remote" // the client's address
+// The parts of a file that the sidecar takes as they are. Every upstream has at
+// least one route, in small letters and with a slash at either end of its path;
+// no two routes of a file are the same.
+type (
+	Upstream = proxy.Upstream
+	Route    = proxy.Route
+	Source   = proxy.Source
 )
 
 // maxFile is far more than anyone writes by hand.

@@ -8,6 +8,7 @@ import (
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"errors"
+	"github.com/seed1158cd35/weir/proxy"
 	"io/fs"
 	"log/slog"
 	"math/big"
@@ -86,8 +87,8 @@ upstreams:
 		{"tls", *f.TLS, TLS{"c.pem", "/k.pem"}},
 		{"replay", u.Replay, int64(-1)},
 		{"max_wait", u.Policy.MaxWait, time.Duration(-1)},
-		{"off", u.Off, true},
-		{"keys", u.Keys, map[string]Source{"tenant": {Header, "X-Tenant"}, "user": {Query, "u"}, "from": {Remote, ""}}},
+		{"off", len(u.Policy.Limits), 0},
+		{"keys", u.Keys, map[string]Source{"tenant": {proxy.Header, "X-Tenant"}, "user": {proxy.Query, "u"}, "from": {proxy.Remote, ""}}},
 		{"routes", u.Routes, []Route{{"a.example", "/x/", true}, {}}},
 	} {
 		if !reflect.DeepEqual(c.got, c.want) {

@@ -116,9 +116,11 @@ func (k *knobs) apply(p *weir.Policy) {
 		}
 	}
 	if b := &p.Breaker; k.threshold > 0 && !b.Off {
-		b.Failures = k.threshold
 		if b.Consecutive > 0 {
 			b.Consecutive = k.threshold
+		}
+		if b.Failures > 0 || b.Consecutive == 0 {
+			b.Failures = k.threshold
 		}
 	}
 }

@@ -17,8 +17,8 @@ func TestVariablesOfTheProcess(t *testing.T) {
 func TestThrottleDisabled(t *testing.T) {
 	for value, off := range map[string]bool{"false": true, "off": true, "0": true, "1": false, "true": false, "": false} {
 		u := parse(t, "upstreams: {a: {url: https://h, preset: s3}}", "THROTTLE_ENABLED", value).Upstreams[0]
-		if u.Off != off || (len(u.Policy.Limits) == 0) != off {
-			t.Errorf("%q: off %v, limits %v", value, u.Off, u.Policy.Limits)
+		if (len(u.Policy.Limits) == 0) != off {
+			t.Errorf("%q: limits %v", value, u.Policy.Limits)
 		}
 		if u.Policy.Breaker.Off || u.Policy.Retry.Attempts != 3 || len(u.Policy.Operations) != 3 {
 			t.Errorf("%q: %+v", value, u.Policy)
@@ -60,7 +60,7 @@ func TestThrottleCircuitThreshold(t *testing.T) {
 	for _, c := range []struct {
 		fields                string
 		failures, consecutive int
-	}{{"preset: s3", 9, 0}, {"preset: http", 9, 9}, {"max_wait: 1s", 9, 0}, {"breaker: off", 0, 0}} {
+	}{{"preset: s3", 0, 9}, {"preset: http", 0, 9}, {"breaker: {failures: 3, consecutive: 4}", 9, 9}, {"max_wait: 1s", 9, 0}, {"breaker: off", 0, 0}} {
 		b := policy(t, c.fields, "THROTTLE_CIRCUIT_THRESHOLD", "9").Breaker
 		if b.Failures != c.failures || b.Consecutive != c.consecutive {
 			t.Errorf("%s: got %+v", c.fields, b)

@@ -16,7 +16,7 @@ func (d *decoder) checkPolicy(n *node, u *Upstream) {
 		if err.Field == "retry" {
 			known["retry: "+err.Err.Error()] = true
 		}
-		if at, why := section(n, u, err.Field), err.Err.Error(); !known[why] {
+		if at, why := nodeOf(n, u, err.Field), err.Err.Error(); !known[why] {
 			at, why = locate(at, why)
 			d.bad(at, "", "%s", why)
 		}
@@ -37,9 +37,9 @@ func faults(err error) (all []*weir.FieldError) {
 	return nil
 }
 
-// section is the node that a field of the policy was read from: that of the
+// nodeOf is the node that a field of the policy was read from: that of the
 // upstream if there is none.
-func section(n *node, u *Upstream, field string) *node {
+func nodeOf(n *node, u *Upstream, field string) *node {
 	name, rest, _ := strings.Cut(field, "[")
 	at := n.get(name)
 	if i, err := strconv.Atoi(strings.TrimSuffix(rest, "]")); err == nil {

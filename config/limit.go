@@ -25,7 +25,7 @@ var operationFields = []field[class]{
 }
 
 var (
-	method  = form[string]{"a method", word.read}
+	method  = form[string]{"methods", word.read}
 	rawPath = form[string]{"a path", word.read}
 	safety  = choice("yes, no or by-method", map[string]weir.Safety{
 		"yes": weir.Yes, "true": weir.Yes, "no": weir.No, "false": weir.No, "by-method": weir.ByMethod,
@@ -71,11 +71,11 @@ var limitFields = []field[pace]{
 
 var unit = choice("requests or bytes", map[string]string{limit.Requests: limit.Requests, "bytes": "bytes"})
 
-var operationName = form[string]{"an operation", word.read}
+var operationName = form[string]{"operations", word.read}
 
 func readLimits(d *decoder, n *node, u *site) {
 	if n.isOff() {
-		u.Off = true
+		u.off = true
 		return
 	}
 	for _, e := range d.named(n) {

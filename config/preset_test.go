@@ -59,7 +59,7 @@ func TestS3(t *testing.T) {
 			t.Errorf("%s counts %v", c.name, l.Operations)
 		}
 	}
-	if b := p.Breaker; b.Failures != 5 || b.Successes != 2 || b.Open != 30*time.Second || !b.CountThrottled {
+	if b := p.Breaker; b.Consecutive != 5 || b.Successes != 2 || b.Open != 30*time.Second || !b.CountThrottled {
 		t.Errorf("breaker %+v", b)
 	}
 	if s, _ := retry.Schedule("aws-2026"); !reflect.DeepEqual(p.Retry, s) {

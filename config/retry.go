@@ -27,7 +27,7 @@ var retryFields = []field[retry.Config]{
 
 const jitters = "full, none, equal, decorrelated, range or added"
 
-var outcomeClass = form[outcome.Class]{"a class", named[outcome.Class]("throttled, failed, unknown or rejected").read}
+var outcomeClass = form[outcome.Class]{"classes", named[outcome.Class]("throttled, failed, unknown or rejected").read}
 
 func readRetry(d *decoder, n *node, u *site) { u.Policy.Retry = d.retry(n) }
 

@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/seed1158cd35/weir/proxy"
 )
 
 var routeFields = []field[Route]{
@@ -114,16 +116,16 @@ var address = text("host:port", func(s string) (string, string, string) {
 var source = text("header:NAME, query:NAME or remote", func(s string) (Source, string, string) {
 	kind, name, _ := strings.Cut(s, ":")
 	switch {
-	case s == Remote:
-		return Source{Kind: Remote}, "", ""
-	case kind != Header && kind != Query:
+	case s == proxy.Remote:
+		return Source{Kind: proxy.Remote}, "", ""
+	case kind != proxy.Header && kind != proxy.Query:
 		return Source{}, "want header:NAME, query:NAME or remote", ""
-	case kind == Query && name != "" && name == strings.TrimSpace(name):
-		return Source{Query, name}, "", ""
+	case kind == proxy.Query && name != "" && name == strings.TrimSpace(name):
+		return Source{proxy.Query, name}, "", ""
 	case !token.MatchString(name):
 		return Source{}, "is not the name of a header or parameter", ""
 	}
-	return Source{Header, http.CanonicalHeaderKey(name)}, "", ""
+	return Source{proxy.Header, http.CanonicalHeaderKey(name)}, "", ""
 })
 
 var token = regexp.MustCompile("^[!#$%&'*+.^_`|~0-9A-Za-z-]+$") // RFC 9110 5.6.2

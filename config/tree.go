@@ -232,7 +232,7 @@ func (g *grower) fields(n *node, y *yaml.Node, depth int) {
 // merge adds the fields of "<<: *alias" that the mapping does not have itself.
 func (g *grower) merge(n *node, y *yaml.Node, seen map[string]*node, depth int) {
 	from := g.grow(y, n.path, depth+1)
-	if from.kind != mapping {
+	if from.kind != mapping && g.nodes < maxNodes {
 		g.d.bad(from, "", "<< wants a mapping")
 	}
 	for _, e := range from.fields {

@@ -15,6 +15,7 @@ const mostReplay = 1 << 30
 // A site is an upstream while it is read.
 type site struct {
 	Upstream
+	off     bool    // its limits are turned off
 	retries *node   // of the upstream, for operations to build on
 	routes  []*node // where Routes stand; none if the file says no routes
 }
@@ -97,7 +98,7 @@ func (d *decoder) readUpstream(name string, n *node) *site {
 	d.checkScopes(n, &u.Upstream)
 	d.checkOperations(n, &u.Upstream)
 	d.checkPolicy(n, &u.Upstream)
-	if u.Off = u.Off || d.env.off; u.Off {
+	if u.off || d.env.off {
 		u.Policy.Limits = nil
 	}
 	return u
@@ -148,6 +149,6 @@ var classifyFields = []field[classify.Rules]{
 	one("rejected", listOf(code), func(r *classify.Rules) *[]string { return &r.Rejected }, "none", "Never worth repeating."),
 }
 
-var code = form[string]{"a status or code", word.read}
+var code = form[string]{"codes and statuses", word.read}
 
 func readClassify(d *decoder, n *node, u *site) { object(d, n, classifyFields, &u.Policy.Classify) }

@@ -224,7 +224,7 @@ var perSecond = text("a rate (3000/s, 5/min)", func(s string) (float64, string, 
 
 // listOf is a list of plain values. A single one may stand for a list of one.
 func listOf[V any](f form[V]) form[[]V] {
-	return form[[]V]{"a list of " + plural(f.words), func(d *decoder, n *node) (all []V, ok bool) {
+	return form[[]V]{"a list of " + f.words, func(d *decoder, n *node) (all []V, ok bool) {
 		items := n.items
 		switch n.kind {
 		case scalar:
@@ -241,13 +241,6 @@ func listOf[V any](f form[V]) form[[]V] {
 		}
 		return all, true
 	}}
-}
-
-func plural(words string) string {
-	if rest, ok := strings.CutPrefix(words, "a "); ok {
-		return rest + "s"
-	}
-	return words
 }
 
 // choice is one of a few names.

@@ -37,9 +37,16 @@ type Route struct {
 
 // A Source says where the value of a scope comes from.
 type Source struct {
-	Kind string // "header", "query", or "remote" for the caller's address
+	Kind string // Header, Query or Remote
 	Name string // of the header or the parameter
 }
+
+// The kinds of a Source.
+const (
+	Header = "header"
+	Query  = "query"
+	Remote = "remote" // the caller's address
+)
 
 // secretHeaders hold credentials: as keys they are kept as a hash, so that they
 // stand in no log and on no page.
@@ -48,13 +55,13 @@ var secretHeaders = []string{"Authorization", "Proxy-Authorization", "Cookie", "
 // value is the value of a scope for a request.
 func (s Source) value(r *http.Request) string {
 	switch s.Kind {
-	case "remote":
+	case Remote:
 		host, _, err := net.SplitHostPort(r.RemoteAddr)
 		if err != nil {
 			return r.RemoteAddr
 		}
 		return host
-	case "query":
+	case Query:
 		return r.URL.Query().Get(s.Name)
 	}
 	name := http.CanonicalHeaderKey(s.Name)

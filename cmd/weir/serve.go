@@ -77,7 +77,7 @@ func newServer(path string, w world) (*server, error) {
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	s.metrics = weirprom.New(registry)
 	events := weir.Tee(s.metrics.Events(), logs.Events(s.log))
-	if s.proxy, err = proxy.New(upstreams(file), events, s.log); err != nil {
+	if s.proxy, err = proxy.New(file.Upstreams, events, s.log); err != nil {
 		return nil, err
 	}
 	s.watch()
@@ -204,7 +204,7 @@ func (s *server) reload() {
 		err = s.loadCert(next)
 	}
 	if err == nil {
-		err = s.proxy.Set(upstreams(next))
+		err = s.proxy.Set(next.Upstreams)
 	}
 	if err != nil {
 		s.log.Error("reload: nothing was changed", "error", err.Error())

@@ -39,7 +39,9 @@ var order = [...][]string{
 	{"decide"},
 	{"proxy"},
 	{"config"},
-	{"cmd", "examples"},
+	{"internal/practice"},
+	{"internal/demo"},
+	{"cmd", "examples", "internal/e2e"},
 }
 
 // A Package is what go list says of one package.
