@@ -55,7 +55,8 @@ type run struct {
 	refusal  error  // why there is none
 	start    time.Duration
 	deadline time.Duration // for the whole call
-	until    time.Duration // for the present attempt
+	own      time.Duration // the caller's deadline
+	until    time.Duration // for the present attempt, if that is before the caller's own deadline
 	now      time.Duration // the latest instant that was looked at
 	attempts int
 	prev     time.Duration // the wait before the present attempt
@@ -77,6 +78,7 @@ func (r *run) begin(ctx context.Context) {
 	if at, ok := u.clock.Deadline(ctx); ok {
 		r.deadline = at
 	}
+	r.own = r.deadline
 	if t := r.live.policy.Timeouts.Call; t > 0 {
 		r.deadline = min(r.deadline, r.start+t)
 	}
@@ -102,6 +104,9 @@ func (r *run) admit() error {
 	if t := r.live.policy.Timeouts.Attempt; t > 0 {
 		r.until = min(r.deadline, p.sent+t)
 	}
+	if r.until >= r.own {
+		r.until = bucket.Never // the caller's context ends by itself; a timer here might blame the upstream
+	}
 	r.outcome = outcome.Outcome{Class: outcome.Canceled} // what a panic reports
 	return nil
 }
@@ -111,7 +116,7 @@ func (r *run) report(a *attempt) {
 	if a != nil {
 		a.end()
 	}
-	r.now = r.permit.ended(r.outcome.Class)
+	r.now = r.permit.ended(&r.outcome)
 	r.permit.report(r.now, &r.outcome)
 }
 

@@ -118,7 +118,7 @@ func TestRefusedAtOnceIfTheTurnWouldBeTooLate(t *testing.T) {
 	}{
 		{"default of 10s", func(*weir.Policy) {}, 0, true},
 		{"longest wait", func(p *weir.Policy) { p.MaxWait = 59 * sec }, 0, true},
-		{"long enough", func(p *weir.Policy) { p.MaxWait = time.Minute; p.Timeouts.Call = -1 }, 0, false},
+		{"long enough", func(p *weir.Policy) { p.MaxWait = 61 * sec; p.Timeouts.Call = -1 }, 0, false},
 		{"no waiting", func(p *weir.Policy) { p.MaxWait = -1 }, 0, true},
 		{"deadline of the caller", func(p *weir.Policy) { p.MaxWait = time.Hour; p.Timeouts.Call = -1 }, 59 * sec, true},
 		{"deadline long enough", func(p *weir.Policy) { p.MaxWait = time.Hour; p.Timeouts.Call = -1 }, 61 * sec, false},
@@ -299,14 +299,8 @@ func TestPauseIsARefusalOfItsOwn(t *testing.T) {
 			p := steady(limits...)
 			p.MaxWait = -1
 			u := open(t, p, weir.Options{})
-			_, err := do(background, u, answers(hinted(5*sec)))
-			if g := gaveUp(t, err); g.Attempts > 2 {
-				t.Errorf("%d attempts", g.Attempts)
-			}
-			pass(100 * ms)
-			u2 := open(t, p, weir.Options{})
-			_, _ = weir.Do(background, u2, weir.Call{}, answers(&bad{outcome.Outcome{Class: outcome.Throttled, Hint: outcome.Hint{Said: true, After: 5 * sec}}}).call)
-			_, err = do(background, u2, answers(nil))
+			_, _ = weir.Do(background, u, weir.Call{}, answers(&bad{outcome.Outcome{Class: outcome.Throttled, Hint: outcome.Hint{Said: true, After: 5 * sec}}}).call)
+			_, err := do(background, u, answers(nil))
 			if r := refusal(t, err); r.Reason != weir.Paused || r.RetryAfter != 5*sec {
 				t.Errorf("%d limits: got %v", len(limits), r)
 			}
@@ -366,6 +360,17 @@ func TestInnerRefusalIsNotHeldAgainstTheOuterUpstream(t *testing.T) {
 		}
 		if v := outer.Look(0).Breakers[0]; v.Phase != breaker.Closed {
 			t.Errorf("the outer breaker is %v because of %v", v.Phase, v.Why)
+		}
+	})
+}
+
+func TestGatesHearOfEachAttemptOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		book := &ledger{}
+		u := open(t, steady(), weir.Options{Gates: []weir.Gate{book, book}})
+		_, _ = do(background, u, answers(errFailed, errThrottled, nil))
+		if err := book.check(); err != nil || book.admitted != 6 {
+			t.Errorf("%v; %d permits, want 6", err, book.admitted)
 		}
 	})
 }
@@ -537,6 +542,18 @@ func TestUsageIsSettled(t *testing.T) {
 	l := rate("tokens", 1, time.Hour, 100)
 	l.Unit = "tokens"
 	u := open(t, steady(l), weir.Options{})
+	// What an answer says long after the permit counts from the answer on.
+	synctest.Test(t, func(t *testing.T) {
+		p := steady(rate("all", 1, sec, 10))
+		p.Limits[0].Unit = "tokens"
+		u := open(t, p, weir.Options{})
+		permit, _ := try(u, weir.Call{Cost: map[string]int64{"tokens": 1}})
+		pass(time.Minute)
+		permit.Report(outcome.Outcome{Class: outcome.OK, Usage: map[string]int64{"tokens": 9}})
+		if n := left(t, u, "all", ""); n != 2 {
+			t.Errorf("%d left after 8 of debt, want 2", n)
+		}
+	})
 	for _, c := range []struct{ reserved, used, want int64 }{{50, 20, 80}, {10, 30, 50}, {10, 10, 40}, {10, 0, 40}} {
 		p, d := try(u, weir.Call{Cost: map[string]int64{"tokens": c.reserved}})
 		if !d.Allowed {

@@ -64,6 +64,7 @@ func (v *live) left(now time.Duration) int64 {
 func lookLimit(now time.Duration, r *limit.Registry, keys int) []LimitView {
 	l := *r.Limit()
 	var out []LimitView
+	shown := 0
 	for key, m := range r.All() {
 		if key == "" {
 			if l.Scope == "" || keys == 0 || m.Look(now).Left < l.Most() {
@@ -71,7 +72,7 @@ func lookLimit(now time.Duration, r *limit.Registry, keys int) []LimitView {
 			}
 			continue
 		}
-		if len(out) > keys {
+		if shown++; shown > keys {
 			break
 		}
 		out = append(out, LimitView{Limit: l, Key: key, Level: m.Look(now)})

@@ -72,6 +72,7 @@ func (u *Upstream) Acquire(ctx context.Context, c Call) (*Permit, error) {
 
 func (p *Permit) begin(u *Upstream, plan *plan, id string) {
 	p.u, p.plan, p.id, p.attempt, p.waited = u, plan, id, 1, 0
+	p.reports = p.reports[:0]
 	p.limits.Reset()
 }
 
@@ -108,6 +109,9 @@ func (p *Permit) askLimits(now, patience time.Duration) Decision {
 		return Decision{Allowed: true, limit: -1}
 	}
 	v := p.limits.Take(now, patience)
+	if v.OK && v.Wait == 0 {
+		return Decision{Allowed: true, limit: -1}
+	}
 	if v.OK {
 		return Decision{Allowed: true, RetryAfter: v.Wait, limit: v.Why}
 	}
@@ -238,13 +242,14 @@ func (p *Permit) subject() Subject {
 // report counts.
 func (p *Permit) Report(o outcome.Outcome) {
 	if p.u != nil {
-		p.report(p.ended(o.Class), &o)
+		p.report(p.ended(&o), &o)
 	}
 }
 
-// ended is the instant of an outcome, to be told to the gates.
-func (p *Permit) ended(class outcome.Class) time.Duration {
-	if class == outcome.OK && !p.plan.learns && p.u.options.Events.Ended == nil && p.u.options.Events.Done == nil {
+// ended is the instant of an outcome, to be told to the gates. Usage is owed from
+// the very instant on: a bucket that filled meanwhile would have paid for it.
+func (p *Permit) ended(o *outcome.Outcome) time.Duration {
+	if o.Class == outcome.OK && o.Usage == nil && !p.plan.learns && p.u.options.Events.Ended == nil && p.u.options.Events.Done == nil {
 		return p.u.soon(p.sent)
 	}
 	return p.u.clock.Now()

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/outcome"
 )
 
 // A Reason says why there is no permit.
@@ -56,6 +57,14 @@ func (r *Refusal) Error() string {
 	fmt.Fprintf(&b, ": retry after %v", r.RetryAfter.Round(time.Millisecond))
 	return b.String()
 }
+
+// Outcome is that of a call within which weir refused another: it says nothing of
+// the upstream around it, and is not repeated there.
+func (r *Refusal) Outcome() outcome.Outcome {
+	return outcome.Outcome{Class: outcome.Canceled, Code: string(r.Reason), Undone: true}
+}
+
+var _ outcome.Classifier = (*Refusal)(nil)
 
 // ErrTooMuch means that a call costs more than a limit holds even when it is
 // full: waiting cannot help.

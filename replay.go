@@ -25,6 +25,7 @@ var errOldAttempt = errors.New("attempt is over")
 // caller likes, and an upstream may answer, or be asked again, meanwhile.
 type replay struct {
 	ended atomic.Bool // there will be no other attempt
+	shut  atomic.Bool // body is closed
 	body  io.ReadCloser
 	limit int64
 	last  atomic.Pointer[replayReader]
@@ -90,8 +91,16 @@ func (p *replay) end() {
 		return
 	}
 	if p.ended.Store(true); p.last.Load() == nil || p.last.Load().closed.Load() {
-		_ = p.body.Close()
+		_ = p.close()
 	}
+}
+
+// close closes the request's own body, once.
+func (p *replay) close() error {
+	if p.shut.Swap(true) {
+		return nil
+	}
+	return p.body.Close()
 }
 
 type replayReader struct {
@@ -157,7 +166,7 @@ func (p *replay) keep(b []byte, err error) {
 // another may need it. It must not wait for a Read that hangs.
 func (r *replayReader) Close() error {
 	if r.closed.Store(true); r.p.ended.Load() && r.p.last.Load() == r {
-		return r.p.body.Close()
+		return r.p.close()
 	}
 	return nil
 }

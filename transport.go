@@ -100,11 +100,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if story, ok := req.Context().Value(storyKey{}).(*Story); ok {
 		*story = Story{s.run.plan.name, s.run.attempts, s.run.waited, s.run.outcome, s.run.why()}
 	}
-	if s.resp == nil || req.Context().Err() != nil {
-		discard(s.resp)
-		return nil, s.run.err
-	}
-	return s.resp, nil
+	return s.result()
 }
 
 func (t *Transport) replayLimit() int64 {
@@ -149,6 +145,21 @@ type sender struct {
 	run    run
 	replay *replay
 	resp   *http.Response // of the last attempt; nil if it brought none
+}
+
+// result is what the caller gets: no answer if he has left, as he could not read it.
+func (s *sender) result() (*http.Response, error) {
+	if s.resp == nil {
+		return nil, s.run.err
+	}
+	if s.req.Context().Err() == nil {
+		return s.resp, nil
+	}
+	discard(s.resp)
+	if s.run.err == nil { // it came to an end just as he left
+		return nil, context.Cause(s.req.Context())
+	}
+	return nil, s.run.err
 }
 
 // send makes one attempt and reports whether the call is over.
@@ -268,13 +279,23 @@ func (b body) Close() error {
 	return err
 }
 
+// abandon gives up reading.
+func (b body) abandon() { b.cancel(context.Canceled) }
+
+// discardTime is how long the rest of an answer that nobody wants is waited for.
+const discardTime = 100 * time.Millisecond
+
 // discard ends an answer that the caller does not get. A little is read, so that
-// the connection can be used again.
+// the connection can be used again, but not of a body that is slow to come.
 func discard(resp *http.Response) {
-	if resp != nil {
-		_, _ = io.CopyN(io.Discard, resp.Body, 16<<10)
-		_ = resp.Body.Close()
+	if resp == nil {
+		return
 	}
+	if b, ok := resp.Body.(interface{ abandon() }); ok {
+		defer time.AfterFunc(discardTime, b.abandon).Stop()
+	}
+	_, _ = io.CopyN(io.Discard, resp.Body, 16<<10)
+	_ = resp.Body.Close()
 }
 
 // StoryFor answers the Value method of a context that keeps a story itself,

@@ -9,8 +9,9 @@ import (
 )
 
 // A Clock tells time and waits. Its instants are durations since some fixed
-// moment of its own: they can be compared and subtracted, and they never run
-// backwards, whatever is done to the wall clock. It is safe for concurrent use.
+// moment of its own: they can be compared and subtracted, they are not negative,
+// and they never run backwards, whatever is done to the wall clock. It is safe
+// for concurrent use.
 type Clock interface {
 	// Now is the present instant, monotonic.
 	Now() time.Duration
@@ -30,8 +31,9 @@ type Clock interface {
 var System Clock = system{}
 
 // start carries a monotonic reading, which makes Since a single clock read
-// (25 ns here) where Now and UnixNano take two (44 ns).
-var start = time.Now()
+// (25 ns here) where Now and UnixNano take two (44 ns). It lies long before the
+// program because time in a bubble of testing/synctest begins in the year 2000.
+var start = time.Now().Add(-100 * 365 * 24 * time.Hour)
 
 type system struct{}
 

@@ -88,7 +88,7 @@ func (m *Limiter) retire(now time.Duration) bool {
 		return m.roll.retire(now)
 	}
 	line, booked := m.line.Load(), m.booked.Load()
-	if line.Paused(now) || booked == retired || line.At(now) < line.FullAt(booked) {
+	if line.Paused(now) || line.At(now) < line.FullAt(booked) {
 		return false
 	}
 	return m.booked.CompareAndSwap(booked, retired)

@@ -301,31 +301,71 @@ func TestATurnThatCameIsKeptWhileItIsGood(t *testing.T) {
 	}
 }
 
-// A turn that the burst has passed while the call waited for another limit is no
-// good any more.
-func TestATurnThatWasPassedIsNotUsed(t *testing.T) {
-	slow, fast := pair(t, bucket.Rate{Amount: 1, Per: time.Second, Burst: 5}, bucket.Rate{Amount: 100, Per: time.Second, Burst: 10})
-	slow.Get(0, "").Try(0, 5)
-	var p Permit
-	p.Add(Charge{slow, "", 1})
-	p.Add(Charge{fast, "", 10})
-	now := p.Take(0, time.Hour).Wait
-	fast.Get(now, "").Try(now, 10)
-	wait := p.Take(now, time.Hour).Wait
-	fast.Get(now, "").Pause(now, now+time.Minute) // longer than was said
-	now += wait
-	v := p.Take(now, time.Hour)
-	now += v.Wait
-	if v = p.Take(now, time.Hour); v.Wait > 0 {
-		t.Fatalf("got %+v after the pause", v)
+// heldWhileWaiting is a permit that holds a turn of the slow limit, which has come, and waits
+// 100ms for the fast one.
+func heldWhileWaiting(t *testing.T) (p *Permit, slow, fast *Limiter, now time.Duration) {
+	a, b := pair(t, bucket.Rate{Amount: 1, Per: time.Second, Burst: 5}, bucket.Rate{Amount: 100, Per: time.Second, Burst: 10})
+	slow, fast = a.Get(0, ""), b.Get(0, "")
+	slow.Try(0, 5)
+	p = &Permit{}
+	p.Add(Charge{a, "", 1})
+	p.Add(Charge{b, "", 10})
+	now = p.Take(0, time.Hour).Wait
+	fast.Try(now, 10)
+	if v := p.Take(now, time.Hour); v.Wait != 100*time.Millisecond || !p.at(0).held {
+		t.Fatalf("got %+v", v)
 	}
-	for range 4 {
-		if !slow.Get(now, "").Try(now, 1) {
-			t.Error("the slow limit is not full but for one")
+	return p, slow, fast, now + 100*time.Millisecond
+}
+
+// A turn that the burst has passed while the call waited for another limit is no
+// good any more, however long it was.
+func TestATurnThatWasPassedIsNotUsed(t *testing.T) {
+	p, slow, _, now := heldWhileWaiting(t)
+	now += time.Minute // asks late
+	if v := p.Take(now, 0); !v.OK || v.Wait != 0 {
+		t.Fatalf("got %+v, want to go", v)
+	}
+	for i := range 5 {
+		if got := slow.Try(now, 1); got != (i < 4) {
+			t.Errorf("unit %d of a burst of 5, the permit's included: %v", i+2, got)
 		}
 	}
-	if slow.Get(now, "").Try(now, 1) {
-		t.Error("6 went at once on a burst of 5")
+}
+
+// A turn that will be passed before the call can go serves others meanwhile.
+func TestATurnThatWillBePassedIsGivenBack(t *testing.T) {
+	p, slow, fast, now := heldWhileWaiting(t)
+	before := slow.Look(now).Left
+	fast.Pause(now, now+time.Minute)
+	if v := p.Take(now, time.Hour); v.Wait != time.Minute || v.Why != 1 {
+		t.Fatalf("got %+v, want to wait 1m0s for the fast limit", v)
+	}
+	if after := slow.Look(now).Left; after != before+1 {
+		t.Errorf("the slow limit has %d left, before it was %d", after, before)
+	}
+}
+
+// What was taken at once goes back if another charge of the same round fails;
+// a turn that was waited for stays.
+func TestARoundThatFailsGivesBackWhatItTook(t *testing.T) {
+	p, slow, fast, now := heldWhileWaiting(t)
+	third := mustRegistry(t, limitOf(bucket.Rate{Amount: 1, Per: time.Hour, Burst: 1}))
+	p.Add(Charge{third, "", 1})
+	for i := range p.n {
+		p.at(i).wait(now)
+	}
+	p.at(1).drop(now)
+	before := fast.Look(now)
+	third.Get(now, "").Try(now, 1)
+	if p.takeRest(now) {
+		t.Fatal("takes from an empty limit")
+	}
+	if after := fast.Look(now); after != before || p.at(1).held {
+		t.Errorf("the fast limit was %+v and is %+v", before, after)
+	}
+	if !p.at(0).held || slow.Due(now, p.at(0).turn) != 0 {
+		t.Error("the turn that was waited for is gone")
 	}
 }
 

@@ -103,35 +103,47 @@ func TestPacedKeysCanBeForgotten(t *testing.T) {
 // that the new one gives too.
 func TestAHolderOfAnEvictedLimiterCannotTakeTwice(t *testing.T) {
 	const burst = 50
-	l := limitOf(bucket.Rate{Amount: 1, Per: time.Hour, Burst: burst})
-	l.MaxKeys = 1
-	for range 200 {
-		r := mustRegistry(t, l)
-		var got atomic.Int64
-		var wg sync.WaitGroup
-		for i := range 8 {
-			held := r.Get(0, "key")
-			wg.Go(func() {
-				if i == 0 {
-					r.Get(0, "other") // evicts the key if it is still full
-					return
-				}
-				for k := range burst {
-					m := held
-					if k%2 == 0 {
-						m = r.Get(0, "key")
-					}
-					if m.Try(0, 1) {
-						got.Add(1)
-					}
-				}
-			})
+	for _, l := range []Limit{limitOf(bucket.Rate{Amount: 1, Per: time.Hour, Burst: burst}), rolling(burst, time.Hour)} {
+		l.MaxKeys = 1
+		for range 100 {
+			if got := takeWhileEvicted(mustRegistry(t, l), burst); got > burst {
+				t.Fatalf("%v: %d went, want at most %d", l, got, burst)
+			}
 		}
-		wg.Wait()
-		if got.Load() > burst {
-			t.Fatalf("%d went, want at most %d", got.Load(), burst)
+		r := mustRegistry(t, l)
+		held := r.Get(0, "key")
+		r.Get(0, "other")
+		if _, _, ok := held.Take(0, 1, bucket.Never); ok || held.Try(0, 1) || !held.Retired() {
+			t.Errorf("%v: an evicted limiter gives, or is not retired", l)
 		}
 	}
+}
+
+// takeWhileEvicted lets half of all callers ask a limiter that they hold, while
+// its key is evicted.
+func takeWhileEvicted(r *Registry, burst int) int64 {
+	var got atomic.Int64
+	var wg sync.WaitGroup
+	for i := range 8 {
+		held := r.Get(0, "key")
+		wg.Go(func() {
+			if i == 0 {
+				r.Get(0, "other") // evicts the key if it is still full
+				return
+			}
+			for k := range burst {
+				m := held
+				if k%2 == 0 {
+					m = r.Get(0, "key")
+				}
+				if m.Try(0, 1) {
+					got.Add(1)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return got.Load()
 }
 
 func TestAPermitFindsTheLimiterThatIsInUse(t *testing.T) {

@@ -183,6 +183,21 @@ func TestAPauseDelaysAllWhoWait(t *testing.T) {
 	}
 }
 
+// Who is late for his turn, and asks in a pause, waits for its end like all.
+func TestWhoComesLateIntoAPauseWaits(t *testing.T) {
+	for _, m := range []*Limiter{mustNew(t, limitOf(bucket.Rate{Amount: 1, Per: time.Second, Burst: 1})), mustNew(t, rolling(1, time.Second))} {
+		m.Try(0, 1)
+		turn, _, _ := m.Take(0, 1, time.Minute)
+		m.Pause(2*time.Second, 10*time.Second)
+		if due := m.Due(3*time.Second, turn); due != 7*time.Second {
+			t.Errorf("due in %v, want 7s", due)
+		}
+		if due := m.Due(10*time.Second, turn); due != 0 {
+			t.Errorf("due in %v after the pause", due)
+		}
+	}
+}
+
 func TestADeadlineTooNearIsRefusedAtOnce(t *testing.T) {
 	for _, rolls := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {

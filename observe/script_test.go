@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"time"
 
 	"github.com/seed1158cd35/weir"
@@ -223,7 +224,7 @@ func (s *script) key(limit string) string {
 // sleeps hears that the call is about to wait, and may have the caller leave.
 func (s *script) sleeps(d time.Duration) {
 	s.lookAtBreaker()
-	leaves := d > 0 && s.r.IntN(10) == 0
+	leaves := d > 0 && s.r.IntN(5) == 0
 	if leaves {
 		s.cancel()
 	}
@@ -282,7 +283,7 @@ func (s *script) returned(ctx context.Context, err error) {
 
 func (s *script) refused(limit, reason string) {
 	s.turn()
-	s.seen.count("decisions %s %s %s", s.operation, reason, limit)
+	s.seen.count("%s", strings.TrimSpace(fmt.Sprint("decisions ", s.operation, " ", reason, " ", limit)))
 	s.line("refused", limit, s.key(limit), reason)
 }
 

@@ -65,13 +65,11 @@ func listen(t testing.TB, h http.Handler, options ...func(*http.Server)) (addres
 	for _, o := range options {
 		o(s)
 	}
+	if s.TLSConfig != nil {
+		l = tls.NewListener(l, s.TLSConfig)
+	}
 	var wg sync.WaitGroup
-	wg.Go(func() {
-		if s.TLSConfig != nil {
-			l = tls.NewListener(l, s.TLSConfig)
-		}
-		_ = s.Serve(l)
-	})
+	wg.Go(func() { _ = s.Serve(l) })
 	t.Cleanup(func() { _ = s.Close(); wg.Wait() })
 	return l.Addr().String()
 }

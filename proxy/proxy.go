@@ -52,10 +52,8 @@ func New(upstreams []Upstream, events weir.Events, l *slog.Logger) (*Proxy, erro
 func (p *Proxy) Set(upstreams []Upstream) error {
 	p.setting.Lock()
 	defer p.setting.Unlock()
-	for _, u := range upstreams {
-		if err := u.Policy.Validate(); err != nil {
-			return err
-		}
+	if err := check(upstreams); err != nil {
+		return err
 	}
 	t, err := newTable(upstreams, p.table.Load(), p.events)
 	if err != nil {
@@ -143,6 +141,7 @@ func rewrite(r *httputil.ProxyRequest) {
 	out, base := r.Out, t.to.URL
 	out.Host = base.Host
 	out.URL = address(base, t.path, r.In.URL)
+	out.Trailer = r.In.Trailer // the very map: the server fills it at the body's end
 	out.Header[CorrelationHeader] = []string{t.id}
 }
 

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"net/http"
 	"strconv"
@@ -56,7 +55,7 @@ func (f failure) write(w http.ResponseWriter) {
 func refuse(w http.ResponseWriter, r *weir.Refusal) {
 	wait := jittered(r.RetryAfter)
 	f := failure{status: http.StatusTooManyRequests, code: RateLimitExceeded, message: r.Error(), details: map[string]any{
-		"upstream": r.Upstream, "operation": r.Operation, "reason": r.Reason, "retry_after_ms": wait.Milliseconds(),
+		"upstream": r.Upstream, "operation": r.Operation, "reason": r.Reason, "retry_after_ms": ceil(wait, time.Millisecond),
 	}}
 	if r.Reason == weir.CircuitOpen || r.Reason == weir.BudgetExhausted {
 		f.status, f.code = http.StatusServiceUnavailable, ServiceUnavailable
@@ -64,32 +63,61 @@ func refuse(w http.ResponseWriter, r *weir.Refusal) {
 	h := w.Header()
 	h.Set(RefusedHeader, string(r.Reason))
 	if r.Limit != "" {
-		f.details["limit"], f.details["remaining"] = r.Limit, r.Level.Left
+		f.details["limit"], f.details["remaining"] = r.Limit, remaining(r)
 		rateLimitFields(h, r)
 	}
 	retryAfter(h, wait)
 	f.write(w)
 }
 
+// remaining is what a caller could still have now: nothing during a pause,
+// however much the limit itself has left.
+func remaining(r *weir.Refusal) int64 {
+	if r.Reason == weir.Paused {
+		return 0
+	}
+	return r.Level.Left
+}
+
+// endless is longer than any limit or hint asks for: only a breaker that is held
+// open by hand, for as long as it may take, does.
+const endless = 367 * 24 * time.Hour
+
 // jittered is a wait with up to a tenth more, at most 5s, so that callers who
-// were told the same do not come back together.
+// were told the same do not come back together. If nobody knows how long it will
+// be, callers are to ask again in a minute.
 func jittered(d time.Duration) time.Duration {
-	return d + rand.N(min(max(d, 0)/10, 5*time.Second)+1)
+	if d = max(d, 0); d > endless {
+		d = time.Minute
+	}
+	return d + rand.N(min(d/10, 5*time.Second)+1)
 }
 
 // retryAfter tells a caller when to come back: in seconds, rounded up as
 // RFC 9110 10.2.3 has no fractions, and in milliseconds for those who read them.
 func retryAfter(h http.Header, d time.Duration) {
-	d = max(d, 0)
-	h.Set("Retry-After", strconv.FormatInt(int64(math.Ceil(d.Seconds())), 10))
-	h.Set("Retry-After-Ms", strconv.FormatInt(int64(math.Ceil(float64(d)/float64(time.Millisecond))), 10))
+	h.Set("Retry-After", strconv.FormatInt(ceil(d, time.Second), 10))
+	h.Set("Retry-After-Ms", strconv.FormatInt(ceil(d, time.Millisecond), 10))
+}
+
+// ceil is d in units, rounded up. A wait must not be told as shorter than it is.
+func ceil(d, unit time.Duration) int64 {
+	n := int64(d / unit)
+	if d%unit > 0 {
+		n++
+	}
+	return n
 }
 
 // rateLimitFields are the fields of draft-ietf-httpapi-ratelimit-headers-10.
+// Their windows are whole seconds: an amount per less is told per second.
 func rateLimitFields(h http.Header, r *weir.Refusal) {
-	window := int64(math.Ceil(r.Rule.Per.Seconds()))
-	h.Set("RateLimit-Policy", fmt.Sprintf(`%s;q=%d;w=%d`, quoted(r.Limit), r.Rule.Amount, max(window, 1)))
-	h.Set("RateLimit", fmt.Sprintf(`%s;r=%d;t=%d`, quoted(r.Limit), r.Level.Left, int64(math.Ceil(r.RetryAfter.Seconds()))))
+	amount, window := r.Rule.Amount, ceil(r.Rule.Per, time.Second)
+	if r.Rule.Per > 0 && r.Rule.Per < time.Second {
+		amount = int64(r.Rule.PerSecond())
+	}
+	h.Set("RateLimit-Policy", fmt.Sprintf(`%s;q=%d;w=%d`, quoted(r.Limit), amount, max(window, 1)))
+	h.Set("RateLimit", fmt.Sprintf(`%s;r=%d;t=%d`, quoted(r.Limit), remaining(r), ceil(min(r.RetryAfter, endless), time.Second)))
 }
 
 // quoted is a structured field string (RFC 8941 3.3.3).

@@ -248,6 +248,7 @@ func TestUpgrade(t *testing.T) {
 func TestCallerWhoLeavesCancelsTheUpstream(t *testing.T) {
 	arrived, left := make(chan bool, 10), make(chan bool, 10)
 	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body) // only then does the server look whether the caller is there
 		arrived <- true
 		<-r.Context().Done()
 		left <- true

@@ -52,7 +52,11 @@ func printBreakers(w io.Writer, breakers []Breaker) {
 		if b.Forced {
 			state += " (forced)"
 		}
-		fmt.Fprintf(w, "  %s\t%s\t%s\t%d\t%s\n", dash(b.Key), state, dash(b.Why), b.Failures, zero(b.WaitMS, "-"))
+		again := zero(b.WaitMS, "-")
+		if b.WaitMS < 0 {
+			again = "never"
+		}
+		fmt.Fprintf(w, "  %s\t%s\t%s\t%d\t%s\n", dash(b.Key), state, dash(b.Why), b.Failures, again)
 	}
 }
 

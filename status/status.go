@@ -5,6 +5,7 @@ package status
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"sort"
@@ -52,7 +53,7 @@ type Breaker struct {
 	State    string `json:"state"`
 	Why      string `json:"why,omitempty"`
 	Failures int    `json:"failures"`
-	WaitMS   int64  `json:"wait_ms"` // until a call may be tried
+	WaitMS   int64  `json:"wait_ms"` // until a call may be tried; -1 if until told otherwise
 	Forced   bool   `json:"forced,omitempty"`
 }
 
@@ -64,6 +65,9 @@ type Pause struct {
 
 // keysShown bounds how many keys of a limit are listed.
 const keysShown = 20
+
+// endless is longer than any breaker stays open by itself.
+const endless = 10 * 366 * 24 * time.Hour
 
 // Of is the state of an upstream now.
 func Of(u *weir.Upstream) Upstream {
@@ -78,6 +82,9 @@ func Of(u *weir.Upstream) Upstream {
 	}
 	for _, b := range v.Breakers {
 		out := Breaker{Key: b.Key, State: b.Phase.String(), Failures: b.Failed, WaitMS: b.Wait.Milliseconds(), Forced: b.Held}
+		if b.Wait > endless {
+			out.WaitMS = -1
+		}
 		if b.Why != breaker.Unset {
 			out.Why = b.Why.String()
 		}
@@ -149,7 +156,11 @@ func (p *Page) breaker(w http.ResponseWriter, r *http.Request) {
 	var o order
 	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, 4<<10))
 	d.DisallowUnknownFields()
-	if err := d.Decode(&o); err != nil {
+	err := d.Decode(&o)
+	if err == nil && d.More() {
+		err = errors.New("more than one order")
+	}
+	if err != nil {
 		problem(w, http.StatusBadRequest, "the body is not an order such as {\"upstream\":\"s3\",\"do\":\"open\",\"for\":\"5m\"}: "+err.Error())
 		return
 	}

@@ -38,7 +38,7 @@ func runDemo(ctx context.Context, w world) error {
 func demoConfig(w world) (demo.Config, error) {
 	c := demo.Config{Out: w.out, Version: version()}
 	f := w.flags("demo", "")
-	f.DurationVar(&c.For, "for", 20*time.Second, "how long calls are made, from 3s to 10m")
+	f.DurationVar(&c.For, "for", 20*time.Second, "how long calls are made, from 4s to 10m")
 	f.BoolVar(&c.JSON, "json", false, "print one JSON object and end")
 	f.IntVar(&c.Rate, "rate", 200, "requests a second that the practice upstream bears, from 20 to 2000")
 	f.IntVar(&c.Workers, "workers", 128, "calls under way at once, each way")

@@ -5,13 +5,14 @@
 // # The load
 //
 // Calls are due at instants that a seed decides, the same for both ways: 40% of
-// the upstream's rate come one by one, and every 750 ms a batch of a third of a
-// second's worth comes at once; 84% of the limit on average. A call's time is
-// counted from when it was due, not from when a worker came to it. In the middle
-// fifth of the run every request fails.
+// the upstream's rate come one by one, and every 900 ms a batch of 0.4 s worth
+// comes at once; 84% of the limit on average. The upstream takes 150 ms worth at
+// once. A call's time is counted from when it was due, not from when a worker
+// came to it. In the middle fifth of the run every request fails.
 //
-// The upstream bears no more than the limit, and the load is below it. All that
-// the direct way loses outside the outage it loses to batches.
+// So all that the direct way loses outside the outage it loses to batches, which
+// would go through if they took their turns; and in the outage weir can save no
+// call, only the attempts.
 //
 // # What is counted
 //
@@ -66,8 +67,8 @@ func (c Config) WithDefaults() Config {
 func (c Config) Validate() error {
 	c = c.WithDefaults()
 	var errs []error
-	if c.For < 3*time.Second || c.For > 10*time.Minute {
-		errs = append(errs, fmt.Errorf("-for %v: must be from 3s to 10m", c.For))
+	if c.For < 4*time.Second || c.For > 10*time.Minute {
+		errs = append(errs, fmt.Errorf("-for %v: must be from 4s to 10m", c.For))
 	}
 	if c.Rate < 20 || c.Rate > 2000 {
 		errs = append(errs, fmt.Errorf("-rate %d: must be from 20 to 2000", c.Rate))

@@ -13,8 +13,8 @@ import (
 
 const (
 	trickle = 0.40 // of the rate that comes evenly, by chance
-	batch   = 0.33 // of a second's worth that comes at once
-	beat    = 750 * time.Millisecond
+	batch   = 0.40 // of a second's worth that comes at once
+	beat    = 900 * time.Millisecond
 )
 
 // schedule is when each call is due, in order.

@@ -74,7 +74,7 @@ func TestPanels(t *testing.T) {
 }
 
 func TestPanelsBeforeAnythingHappened(t *testing.T) {
-	v := view{length: 3 * time.Second, outageFrom: 1200 * time.Millisecond, outageTo: 1800 * time.Millisecond, rate: 20}
+	v := view{length: 5 * time.Second, outageFrom: 2 * time.Second, outageTo: 3 * time.Second, rate: 20}
 	for i, title := range []string{"directly", "through weir"} {
 		v.panels[i] = panel{title: title, lately: -1}
 	}
@@ -85,7 +85,7 @@ func TestPanelsBeforeAnythingHappened(t *testing.T) {
 // what stands above.
 func TestPanelsKeepTheirSize(t *testing.T) {
 	height := len(someView().lines(false))
-	for _, length := range []time.Duration{3 * time.Second, 3050 * time.Millisecond, 10 * time.Second, 10 * time.Minute} {
+	for _, length := range []time.Duration{4 * time.Second, 4050 * time.Millisecond, 10 * time.Second, 10 * time.Minute} {
 		v := someView()
 		v.length, v.outageFrom, v.outageTo, v.rate = length, length*2/5, length*3/5, 2000
 		for i := range v.panels {

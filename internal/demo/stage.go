@@ -61,7 +61,7 @@ func (s *stage) build() error {
 func (s *stage) newWay(title string, attempts int) (*way, error) {
 	from, to := s.config.outage()
 	u := practice.New(practice.Settings{
-		Rate:       bucket.Rate{Amount: int64(s.config.Rate), Per: time.Second, Burst: int64(s.config.Rate / 10)},
+		Rate:       bucket.Rate{Amount: int64(s.config.Rate), Per: time.Second, Burst: burst(s.config.Rate)},
 		Takes:      20 * time.Millisecond,
 		OutageFrom: from, OutageTo: to,
 		Keep: s.config.For + patience,
@@ -130,7 +130,7 @@ func (s *stage) close() {
 
 // stay serves until ctx ends, and says what can be asked.
 func (s *stage) stay(ctx context.Context) error {
-	text := "\nBoth are still there. Try:\n\n  curl -i http://" + s.front + "/" + name + "/hello\n\n" +
+	text := "\nweir and its upstream are still there. Try:\n\n  curl -i http://" + s.front + "/" + name + "/hello\n\n" +
 		"status   http://" + s.admin + "/v1/status\n"
 	if s.config.Metrics != nil {
 		text += "metrics  http://" + s.admin + "/metrics\n"

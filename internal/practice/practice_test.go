@@ -144,7 +144,7 @@ func compare(rng *rand.Rand) error {
 	v.left = v.burst
 	one, late := big.NewRat(1, 1), new(big.Rat).Mul(v.rate, big.NewRat(100, 1))
 	now := time.Duration(0)
-	for range 300 {
+	for range 200 {
 		now += time.Duration(rng.Int64N(2 * int64(time.Second) / rate.Amount))
 		there := v.at(now)
 		got := u.judge(now)

@@ -79,9 +79,10 @@ func (l *line) number(name string, n int) {
 	}
 }
 
-// wait adds a duration, in seconds. One that never ends is left out.
+// wait adds a duration, in seconds. One that never ends is left out, also if a
+// part of it is over.
 func (l *line) wait(name string, d time.Duration) {
-	if d != 0 && d != weir.Never {
+	if d != 0 && d < weir.Never/2 {
 		l.attrs = append(l.attrs, slog.Float64(name, d.Seconds()))
 	}
 }

@@ -47,21 +47,23 @@ func lines(t testing.TB, b *bytes.Buffer) (all []map[string]any) {
 // tellAll tells of everything that is logged, with everything that there is to
 // say; secret stands wherever somebody else has a say.
 func tellAll(e weir.Events, secret string) {
+	s := subject
+	s.ID = secret
 	failure := outcome.Outcome{Class: outcome.Failed, Code: "500", Hint: outcome.Hint{After: time.Second}}
 	throttle := outcome.Outcome{Class: outcome.Throttled, Code: secret, Hint: outcome.Hint{After: time.Second}}
 	refusal := &weir.Refusal{Reason: weir.RateLimited, Limit: "put", Key: secret, RetryAfter: 1500 * time.Millisecond}
 	err := errors.New(secret)
-	e.Decided(weir.Decided{Subject: subject, Limit: "put", Waited: 2 * time.Second, Refusal: refusal})
-	e.Ended(weir.Ended{Subject: subject, Attempt: 1, Outcome: throttle})
-	e.Retried(weir.Retried{Subject: subject, Attempt: 1, Outcome: failure, Err: err, After: 250 * time.Millisecond})
-	e.GaveUp(weir.GaveUp{Subject: subject, Attempts: 3, Outcome: failure, Why: refusal, Err: err})
-	e.GaveUp(weir.GaveUp{Subject: subject, Attempts: 3, Outcome: failure, Why: err, Err: err})
+	e.Decided(weir.Decided{Subject: s, Limit: "put", Waited: 2 * time.Second, Refusal: refusal})
+	e.Ended(weir.Ended{Subject: s, Attempt: 1, Outcome: throttle})
+	e.Retried(weir.Retried{Subject: s, Attempt: 1, Outcome: failure, Err: err, After: 250 * time.Millisecond})
+	e.GaveUp(weir.GaveUp{Subject: s, Attempts: 3, Outcome: failure, Why: refusal, Err: err})
+	e.GaveUp(weir.GaveUp{Subject: s, Attempts: 3, Outcome: failure, Why: err, Err: err})
 	for _, to := range []breaker.Phase{breaker.Open, breaker.HalfOpen, breaker.Closed} {
 		e.Breaker(weir.BreakerEvent{Upstream: "s3", Change: breaker.Change{Key: secret, To: to}, For: time.Minute})
 	}
-	e.Paused(weir.PauseEvent{Subject: subject, Limit: "put", Key: secret, Code: secret, Hint: time.Minute, For: time.Second})
-	e.Paced(weir.PaceEvent{Subject: subject, Limit: "put", Key: secret, PerSecond: 12.5, Class: outcome.Throttled})
-	e.Paced(weir.PaceEvent{Subject: subject, Limit: "put", Key: secret, PerSecond: 13, Class: outcome.OK})
+	e.Paused(weir.PauseEvent{Subject: s, Limit: "put", Key: secret, Code: secret, Hint: time.Minute, For: time.Second})
+	e.Paced(weir.PaceEvent{Subject: s, Limit: "put", Key: secret, PerSecond: 12.5, Class: outcome.Throttled})
+	e.Paced(weir.PaceEvent{Subject: s, Limit: "put", Key: secret, PerSecond: 13, Class: outcome.OK})
 }
 
 var row = regexp.MustCompile("(?m)^\\| `([a-z -]+)` \\| ([A-Z]+) \\| ([^|]*) \\|")
@@ -121,17 +123,17 @@ func TestLinesSayWhatHappened(t *testing.T) {
 	log, b := logger(slog.LevelDebug)
 	tellAll(Events(log), "word")
 	for i, want := range []string{
-		`{"level":"INFO","msg":"refused","upstream":"s3","operation":"put","reason":"rate_limited","limit":"put","key":"word","after":1.5,"waited":2,"id":"4711"}`,
-		`{"level":"INFO","msg":"throttled","upstream":"s3","operation":"put","attempt":1,"code":"word","after":1,"id":"4711"}`,
-		`{"level":"INFO","msg":"retrying","upstream":"s3","operation":"put","attempt":1,"class":"failed","code":"500","error":"word","after":0.25,"id":"4711"}`,
-		`{"level":"WARN","msg":"gave up","upstream":"s3","operation":"put","reason":"rate_limited","limit":"put","key":"word","after":1.5,"attempts":3,"class":"failed","code":"500","error":"word","id":"4711"}`,
-		`{"level":"WARN","msg":"gave up","upstream":"s3","operation":"put","reason":"other","cause":"word","attempts":3,"class":"failed","code":"500","error":"word","id":"4711"}`,
+		`{"level":"INFO","msg":"refused","upstream":"s3","operation":"put","reason":"rate_limited","limit":"put","key":"word","after":1.5,"waited":2,"id":"word"}`,
+		`{"level":"INFO","msg":"throttled","upstream":"s3","operation":"put","attempt":1,"code":"word","after":1,"id":"word"}`,
+		`{"level":"INFO","msg":"retrying","upstream":"s3","operation":"put","attempt":1,"class":"failed","code":"500","error":"word","after":0.25,"id":"word"}`,
+		`{"level":"WARN","msg":"gave up","upstream":"s3","operation":"put","reason":"rate_limited","limit":"put","key":"word","after":1.5,"attempts":3,"class":"failed","code":"500","error":"word","id":"word"}`,
+		`{"level":"WARN","msg":"gave up","upstream":"s3","operation":"put","reason":"other","cause":"word","attempts":3,"class":"failed","code":"500","error":"word","id":"word"}`,
 		`{"level":"WARN","msg":"breaker opened","upstream":"s3","key":"word","from":"closed","cause":"unset","after":60}`,
 		`{"level":"INFO","msg":"breaker half-open","upstream":"s3","key":"word","from":"closed","cause":"unset"}`,
 		`{"level":"INFO","msg":"breaker closed","upstream":"s3","key":"word","from":"closed","cause":"unset"}`,
-		`{"level":"INFO","msg":"paused","upstream":"s3","operation":"put","limit":"put","key":"word","code":"word","hint":60,"after":1,"id":"4711"}`,
-		`{"level":"INFO","msg":"rate cut","upstream":"s3","operation":"put","limit":"put","key":"word","rate":12.5,"id":"4711"}`,
-		`{"level":"DEBUG","msg":"rate raised","upstream":"s3","operation":"put","limit":"put","key":"word","rate":13,"id":"4711"}`,
+		`{"level":"INFO","msg":"paused","upstream":"s3","operation":"put","limit":"put","key":"word","code":"word","hint":60,"after":1,"id":"word"}`,
+		`{"level":"INFO","msg":"rate cut","upstream":"s3","operation":"put","limit":"put","key":"word","rate":12.5,"id":"word"}`,
+		`{"level":"DEBUG","msg":"rate raised","upstream":"s3","operation":"put","limit":"put","key":"word","rate":13,"id":"word"}`,
 	} {
 		got, err := b.ReadString('\n')
 		if err != nil {
@@ -161,10 +163,12 @@ func TestGoodCallsLeaveNoLine(t *testing.T) {
 }
 
 func TestAWaitWithoutEndIsLeftOut(t *testing.T) {
-	log, b := logger(slog.LevelInfo)
-	Events(log).Decided(weir.Decided{Subject: subject, Refusal: &weir.Refusal{RetryAfter: weir.Never}})
-	if l := lines(t, b)[0]; l["after"] != nil {
-		t.Errorf("after %v, want nothing", l["after"])
+	for _, never := range []time.Duration{weir.Never, weir.Never - time.Hour} {
+		log, b := logger(slog.LevelInfo)
+		Events(log).Decided(weir.Decided{Subject: subject, Refusal: &weir.Refusal{RetryAfter: never}})
+		if l := lines(t, b)[0]; l["after"] != nil {
+			t.Errorf("after %v, want nothing", l["after"])
+		}
 	}
 }
 

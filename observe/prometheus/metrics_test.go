@@ -216,6 +216,35 @@ func TestCurrentRateFollowsWhatWasLearnt(t *testing.T) {
 	check(t, reg, 1, "weir_rate_changes_total", "down", "put", "api")
 }
 
+// The limiter of calls without a key is there even if there are no such calls, and
+// stays at the rate that it began with.
+func TestWhatNobodyUsesIsNotTheWorst(t *testing.T) {
+	c := &still{now: time.Hour}
+	reg := prometheus.NewPedanticRegistry()
+	m := New(reg)
+	l := perSecond("put", "tenant", 100)
+	l.Adaptive = adaptive.Config{On: true, Start: 20}
+	u := newUpstream(t, "api", weir.Policy{Limits: []limit.Limit{l}}, weir.Options{Clock: c, Events: m.Events()})
+	m.Watch(u)
+	for range 200 {
+		c.now += 50 * time.Millisecond
+		p, _ := try(u, weir.Call{Keys: map[string]string{"tenant": "a"}})
+		p.Report(outcome.Outcome{Class: outcome.OK})
+	}
+	if got := value(t, reg, "weir_limit_current_rate", "put", "api"); got <= 20 {
+		t.Errorf("the rate of the only tenant is %v, want more than it began with", got)
+	}
+	if got := value(t, reg, "weir_rate_changes_total", "up", "put", "api"); got < 1 {
+		t.Errorf("%v changes", got)
+	}
+}
+
+func TestALimitThatDoesNotStandInTheWayIsNotNamed(t *testing.T) {
+	reg := prometheus.NewPedanticRegistry()
+	New(reg).Events().Decided(weir.Decided{Subject: subject, Limit: "put"})
+	check(t, reg, 1, "weir_decisions_total", "allowed", "", "put", "s3")
+}
+
 func TestBreakersAreCountedByState(t *testing.T) {
 	c := &still{now: time.Hour}
 	reg := prometheus.NewPedanticRegistry()

@@ -1,0 +1,86 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed1158cd35/weir/internal/demo"
+)
+
+func TestDemoPrintsOneObjectAndEnds(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	if err := run(t.Context(), world{args: []string{"demo", "-for", "4s", "-rate", "50", "-json"}, out: &out, err: io.Discard}); err != nil {
+		t.Fatal(err)
+	}
+	var got demo.Result
+	d := json.NewDecoder(&out)
+	d.DisallowUnknownFields()
+	if err := d.Decode(&got); err != nil || d.More() {
+		t.Fatalf("got %v, want one object", err)
+	}
+	if got.Direct.Calls == 0 || got.Direct.Calls != got.Weir.Calls || got.Weir.Succeeded == 0 {
+		t.Errorf("got %+v, want as many calls each way", got)
+	}
+}
+
+// A script that runs the demo must come to its end.
+func TestDemoEndsAfterTheTableWhereNobodyLooks(t *testing.T) {
+	t.Parallel()
+	file, err := os.Create(filepath.Join(t.TempDir(), "out"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	if err := run(t.Context(), world{args: []string{"demo", "-for", "4s", "-rate", "20"}, out: file, err: io.Discard}); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(file.Name())
+	if err != nil || !strings.Contains(string(text), "time to recover") || strings.Contains(string(text), "\x1b") {
+		t.Errorf("got %s, %v; want the table without a drawing", text, err)
+	}
+}
+
+func TestDemoRefusesFlagsThatMakeNoSense(t *testing.T) {
+	for _, args := range []string{"-for 1s", "-rate 1", "-workers -1", "-seed x", "-nope", "more"} {
+		var said bytes.Buffer
+		err := run(t.Context(), world{args: append([]string{"demo"}, strings.Fields(args)...), out: io.Discard, err: &said})
+		if !errors.Is(err, errUsage) || !strings.Contains(said.String(), "usage: weir demo") {
+			t.Errorf("%s: got %v and %q, want the usage", args, err, said.String())
+		}
+	}
+}
+
+func TestNoTerminal(t *testing.T) {
+	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer null.Close()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	defer w.Close()
+	for name, out := range map[string]io.Writer{"null": null, "pipe": w, "buffer": new(bytes.Buffer)} {
+		if terminal(out) {
+			t.Errorf("%s was taken for a terminal", name)
+		}
+	}
+}
+
+func TestDemoDefaults(t *testing.T) {
+	env := func(string) (string, bool) { return "", false }
+	c, err := demoConfig(world{out: io.Discard, err: io.Discard, env: env})
+	if err != nil || c.For != 20*time.Second || c.Stay || c.Draw || c.Metrics == nil || c.Watch == nil {
+		t.Errorf("got %+v, %v", c, err)
+	}
+}

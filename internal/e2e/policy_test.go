@@ -1,0 +1,76 @@
+package e2e
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/adaptive"
+	"github.com/seed1158cd35/weir/breaker"
+	"github.com/seed1158cd35/weir/bucket"
+	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/proxy"
+	"github.com/seed1158cd35/weir/retry"
+)
+
+// policy keeps an S3 to a rate. The burst is a tenth of a second's worth.
+func policy(perSecond int64, learn adaptive.Config) weir.Policy {
+	return weir.Policy{
+		Operations: []weir.Operation{{Name: "s3", Safe: weir.Yes}},
+		Limits: []limit.Limit{{
+			Name: "calls", Operations: []string{"s3"}, Adaptive: learn,
+			Rate: bucket.Rate{Amount: perSecond, Per: time.Second, Burst: max(1, perSecond/10)},
+		}},
+		Breaker: breaker.Config{Share: 0.5, MinCalls: 20, Window: 10 * time.Second, Open: 2 * time.Second},
+		Retry:   retry.Config{Attempts: 3, Base: 50 * time.Millisecond, ThrottleBase: time.Second, Cap: 20 * time.Second},
+	}
+}
+
+// paces remembers every rate that was learnt.
+type paces struct {
+	mu    sync.Mutex
+	start time.Time
+	all   []string
+}
+
+func (p *paces) note(e weir.PaceEvent) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	cut := ""
+	if e.Class.String() == "throttled" {
+		cut = " cut"
+	}
+	p.all = append(p.all, fmt.Sprintf("%.2fs:%.0f%s", time.Since(p.start).Seconds(), e.PerSecond, cut))
+}
+
+func (p *paces) String() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return fmt.Sprint("rates: ", p.all)
+}
+
+// through puts weir in front of a store.
+func through(t testing.TB, s *store, p weir.Policy) (address string, learnt *paces) {
+	t.Helper()
+	target, err := url.Parse(s.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	learnt = &paces{start: s.started}
+	h, err := proxy.New([]proxy.Upstream{{Name: "s3", URL: target, Routes: []proxy.Route{{}}, Policy: p}}, weir.Events{Paced: learnt.note}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewUnstartedServer(h)
+	server.Config.Protocols = new(http.Protocols)
+	server.Config.Protocols.SetHTTP1(true)
+	server.Config.Protocols.SetUnencryptedHTTP2(true)
+	server.Start()
+	t.Cleanup(server.Close)
+	return server.URL, learnt
+}

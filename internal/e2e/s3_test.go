@@ -1,0 +1,137 @@
+package e2e
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+
+	"github.com/seed1158cd35/weir/adaptive"
+)
+
+// trueLimit is what the store bears a second: low, so that it and not the
+// machine is what holds the workers.
+const trueLimit = 100
+
+// Keys that a careless proxy would tidy, bodies with and without a known length,
+// and errors come through as they would from the store itself.
+func TestEveryKindOfCall(t *testing.T) {
+	t.Parallel()
+	s := newStore(t, 0, 1)
+	address, _ := through(t, s, policy(10_000, adaptive.Config{}))
+	c := newClient(t, address)
+	makeBucket(t, c)
+	bucket := aws.String(bucketName)
+	body := make([]byte, 3<<20)
+	for i := range body {
+		body[i] = byte(rand.Uint32())
+	}
+	for _, key := range []string{"a", "a b", "a+b", "a%2Fb", "a/b/c", "ü", "a~b!'()*", "a=b&c;d", "a:b@c", "a|b\"c", "[a]{b}"} {
+		_, err := c.PutObject(t.Context(), &s3.PutObjectInput{Bucket: bucket, Key: &key, Body: bytes.NewReader(body[:len(key)*1000])})
+		if err != nil {
+			t.Errorf("put %q: %v", key, err)
+			continue
+		}
+		check(t, c, key, body[:len(key)*1000])
+	}
+	key := "large"
+	for _, in := range []io.Reader{bytes.NewReader(body), strings.NewReader("")} {
+		want, _ := io.ReadAll(in)
+		if _, err := c.PutObject(t.Context(), &s3.PutObjectInput{Bucket: bucket, Key: &key, Body: bytes.NewReader(want)}); err != nil {
+			t.Errorf("put %d bytes: %v", len(want), err)
+		}
+		check(t, c, key, want)
+	}
+	key = "not there"
+	_, err := c.GetObject(t.Context(), &s3.GetObjectInput{Bucket: bucket, Key: &key})
+	if gone, ok := errors.AsType[*types.NoSuchKey](err); !ok {
+		t.Errorf("get what is not there: %v, %v", gone, err)
+	}
+	if _, err := c.HeadObject(t.Context(), &s3.HeadObjectInput{Bucket: bucket, Key: &key}); err == nil {
+		t.Error("head what is not there: no error")
+	}
+}
+
+func check(t *testing.T, c *s3.Client, key string, want []byte) {
+	t.Helper()
+	out, err := c.GetObject(t.Context(), &s3.GetObjectInput{Bucket: aws.String(bucketName), Key: &key})
+	if err != nil {
+		t.Errorf("get %q: %v", key, err)
+		return
+	}
+	defer out.Body.Close()
+	if got, err := io.ReadAll(out.Body); err != nil || !bytes.Equal(got, want) {
+		t.Errorf("get %q: %d bytes, %v; want the %d that were put", key, len(got), err, len(want))
+	}
+}
+
+// 32 workers want twice what the store bears. Weir, told the limit, lets every
+// call succeed and keeps the store from refusing.
+func TestToldTheLimit(t *testing.T) {
+	t.Parallel()
+	s := newStore(t, trueLimit, trueLimit/2)
+	address, _ := through(t, s, policy(trueLimit, adaptive.Config{}))
+	c := newClient(t, address)
+	makeBucket(t, c)
+	results := load{32, 2 * trueLimit}.run(t, s, c, 6*time.Second)
+	if ok, all, err := good(results, 0, time.Hour); ok != all {
+		t.Errorf("%d of %d calls succeeded; one failed with %v", ok, all, err)
+	}
+	seen := s.between(time.Second, 6*time.Second)
+	used := float64(seen.Taken) / (5 * trueLimit)
+	t.Logf("used %.1f%% of the limit, refused %.2f%%", 100*used, 100*seen.refusedShare())
+	if seen.refusedShare() > 0.01 || used < 0.95 {
+		t.Errorf("used %.1f%% of the limit, want 95%%; refused %.2f%%, want at most 1%%\n%s", 100*used, 100*seen.refusedShare(), s.trace())
+	}
+}
+
+// Weir is not told the limit and begins at three times it: it finds it.
+func TestFindsTheLimit(t *testing.T) {
+	for _, rule := range []adaptive.Rule{adaptive.Cubic, adaptive.Multiply} {
+		t.Run(rule.String(), func(t *testing.T) {
+			t.Parallel()
+			s := newStore(t, trueLimit, trueLimit/2)
+			address, learnt := through(t, s, policy(3*trueLimit, adaptive.Config{On: true, Rule: rule}))
+			c := newClient(t, address)
+			makeBucket(t, c)
+			results := load{32, 4 * trueLimit}.run(t, s, c, 42*time.Second)
+			seen := s.between(30*time.Second, 42*time.Second)
+			used := float64(seen.Taken) / (12 * trueLimit)
+			ok, all, err := good(results, 30*time.Second, 42*time.Second)
+			t.Logf("from the 30th second on: used %.1f%% of the limit, refused %.2f%%; %d of %d calls succeeded (%v)", 100*used, 100*seen.refusedShare(), ok, all, err)
+			t.Logf("%v\n%s", learnt, s.trace())
+			if used < 0.7 || seen.refusedShare() > 0.01 {
+				t.Errorf("used %.1f%% of the limit, want 70%%; refused %.2f%%, want at most 1%%", 100*used, 100*seen.refusedShare())
+			}
+		})
+	}
+}
+
+// The store is down for ten seconds. Five seconds after its end all is well.
+func TestOutage(t *testing.T) {
+	t.Parallel()
+	s := newStore(t, trueLimit, trueLimit/2)
+	address, learnt := through(t, s, policy(trueLimit, adaptive.Config{}))
+	c := newClient(t, address)
+	makeBucket(t, c)
+	const begin, end, until = 4 * time.Second, 14 * time.Second, 24 * time.Second
+	time.AfterFunc(begin-s.now(), func() { s.outage(true) })
+	time.AfterFunc(end-s.now(), func() { s.outage(false) })
+	results := load{32, 2 * trueLimit}.run(t, s, c, until)
+	ok, all, err := good(results, end+5*time.Second, until)
+	seen := s.between(end+5*time.Second, until)
+	t.Logf("5s after the outage: %d of %d calls good, refused %.2f%%, used %.1f%%\n%v\n%s", ok, all, 100*seen.refusedShare(), float64(seen.Taken)/(5*trueLimit)*100, learnt, s.trace())
+	if all < 4*trueLimit || float64(ok) < 0.99*float64(all) {
+		t.Errorf("%d of %d calls good, one failed with %v; want 99%%", ok, all, err)
+	}
+	if harm := s.between(begin+2*time.Second, end).Broken; harm > 100 {
+		t.Errorf("the store got %d requests while it was down; the breaker should let through a few", harm)
+	}
+}

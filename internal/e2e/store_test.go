@@ -1,0 +1,137 @@
+package e2e
+
+import (
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/johannesboyne/gofakes3"
+	"github.com/johannesboyne/gofakes3/backend/s3mem"
+)
+
+// A store is S3 with a token bucket in front of it, as strict as one can be, and
+// a switch for outages. It remembers every request that arrived.
+type store struct {
+	url     string
+	s3      http.Handler
+	started time.Time
+
+	mu     sync.Mutex
+	rate   float64 // requests per second; 0 means any
+	burst  float64
+	tokens float64
+	filled time.Time
+	down   bool
+	seen   []arrival
+	ids    map[string]bool // correlation ids, if they are wanted
+}
+
+// An arrival is one request at the store.
+type arrival struct {
+	at      time.Duration // since the start
+	refused bool          // for rate
+	broken  bool          // it came during an outage
+}
+
+// newStore starts a store that bears so many requests a second.
+func newStore(t testing.TB, rate, burst float64) *store {
+	s3 := gofakes3.New(s3mem.New(), gofakes3.WithLogger(gofakes3.DiscardLog()))
+	now := time.Now()
+	s := &store{s3: s3.Server(), started: now, rate: rate, burst: burst, tokens: burst, filled: now, ids: make(map[string]bool)}
+	server := httptest.NewUnstartedServer(s)
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	server.Start()
+	t.Cleanup(server.Close)
+	s.url = server.URL
+	return s
+}
+
+func (s *store) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	switch a := s.admit(r); {
+	case a.broken:
+		refuse(w, http.StatusInternalServerError, "InternalError", "We encountered an internal error. Please try again.")
+	case a.refused:
+		refuse(w, http.StatusServiceUnavailable, "SlowDown", "Please reduce your request rate.")
+	default:
+		s.s3.ServeHTTP(w, r)
+	}
+}
+
+// admit takes a token, if there is one.
+func (s *store) admit(r *http.Request) arrival {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	a := arrival{at: now.Sub(s.started)}
+	s.tokens = min(s.burst, s.tokens+s.rate*now.Sub(s.filled).Seconds())
+	s.filled = now
+	switch {
+	case s.down:
+		a.broken = true
+	case s.rate > 0 && s.tokens < 1:
+		a.refused = true
+	default:
+		s.tokens--
+	}
+	s.seen = append(s.seen, a)
+	s.ids[r.Header.Get("X-Correlation-Id")] = true
+	return a
+}
+
+func refuse(w http.ResponseWriter, status int, code, message string) {
+	w.Header().Set("Content-Type", "application/xml")
+	w.WriteHeader(status)
+	fmt.Fprintf(w, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<Error><Code>%s</Code><Message>%s</Message><RequestId>1</RequestId></Error>", code, message)
+}
+
+// break turns the outage on or off.
+func (s *store) outage(on bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.down = on
+}
+
+// A tally is what arrived in a time.
+type tally struct {
+	Taken, Refused, Broken int
+}
+
+// refusedShare is the part of the attempts that was refused for rate.
+func (t tally) refusedShare() float64 {
+	return float64(t.Refused) / float64(max(1, t.Taken+t.Refused))
+}
+
+// between counts what arrived from one instant to another.
+func (s *store) between(from, to time.Duration) (t tally) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, a := range s.seen {
+		switch {
+		case a.at < from || a.at >= to:
+		case a.broken:
+			t.Broken++
+		case a.refused:
+			t.Refused++
+		default:
+			t.Taken++
+		}
+	}
+	return t
+}
+
+func (s *store) now() time.Duration { return time.Since(s.started) }
+
+// trace is what arrived, second by second.
+func (s *store) trace() string {
+	out := "second: taken/refused/broken:"
+	for from := time.Duration(0); from < s.now(); from += time.Second {
+		t := s.between(from, from+time.Second)
+		out += fmt.Sprintf(" %d/%d/%d", t.Taken, t.Refused, t.Broken)
+	}
+	return out
+}

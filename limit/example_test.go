@@ -1,0 +1,120 @@
+package limit_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/seed1158cd35/weir/bucket"
+	"github.com/seed1158cd35/weir/clock"
+	"github.com/seed1158cd35/weir/limit"
+)
+
+var twoASecond = limit.Limit{Name: "put", Rate: bucket.Rate{Amount: 2, Per: time.Second, Burst: 2}}
+
+func ExampleLimiter_Try() {
+	m, _ := limit.New(0, twoASecond)
+	for range 3 {
+		fmt.Println(m.Try(0, 1))
+	}
+	fmt.Println(m.Try(500*time.Millisecond, 1))
+	// Output:
+	// true
+	// true
+	// false
+	// true
+}
+
+func ExampleLimiter_Take() {
+	m, _ := limit.New(0, twoASecond)
+	m.Try(0, 2)
+	turn, wait, ok := m.Take(0, 1, time.Second)
+	fmt.Println(wait, ok)
+	_, wait, ok = m.Take(0, 2, time.Second)
+	fmt.Println(wait, ok)
+	m.Back(0, turn, bucket.All)
+	fmt.Println(m.Ask(0, 1))
+	// Output:
+	// 500ms true
+	// 1.5s false
+	// 500ms
+}
+
+func ExampleLimiter_Wait() {
+	m, _ := limit.New(clock.System.Now(), twoASecond)
+	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
+	defer cancel()
+	fmt.Println(m.Wait(ctx, clock.System, 2))
+	fmt.Println(errors.Is(m.Wait(ctx, clock.System, 1), limit.ErrTooLate))
+	fmt.Println(m.Wait(ctx, clock.System, 3))
+	// Output:
+	// <nil>
+	// true
+	// take 3: cost above the burst
+}
+
+func ExampleLimiter_Pause() {
+	m, _ := limit.New(0, twoASecond)
+	m.Pause(0, 30*time.Second) // the upstream said: come back in 30 s
+	fmt.Println(m.Try(29*time.Second, 1), m.Ask(10*time.Second, 1), m.Try(30*time.Second, 1))
+	// Output: false 20s true
+}
+
+func ExampleLimiter_Owe() {
+	m, _ := limit.New(0, twoASecond)
+	m.Try(0, 2)
+	m.Owe(0, 3) // it turned out to be 5
+	fmt.Println(m.Ask(0, 1))
+	// Output: 2s
+}
+
+func ExampleLimiter_Look() {
+	m, _ := limit.New(0, twoASecond)
+	m.Try(0, 1)
+	v := m.Look(0)
+	fmt.Println(v.Left, v.Full, v.PerSecond, v.Reset)
+	// Output: 1 2 2 500ms
+}
+
+func ExampleRegistry() {
+	l := twoASecond
+	l.Scope = "tenant"
+	r, _ := limit.NewRegistry(0, l)
+	fmt.Println(r.Get(0, "a").Try(0, 2), r.Get(0, "a").Try(0, 1), r.Get(0, "b").Try(0, 1))
+	fmt.Println(r.Set(0, limit.Limit{Name: "put", Rate: bucket.Rate{Amount: 4, Per: time.Second, Burst: 4}}))
+	fmt.Println(r.Get(time.Second, "a").Look(time.Second).Left)
+	// Output:
+	// true false true
+	// <nil>
+	// 4
+}
+
+func ExamplePermit() {
+	requests, _ := limit.NewRegistry(0, twoASecond)
+	tokens, _ := limit.NewRegistry(0, limit.Limit{Name: "tpm", Unit: "tokens", Rate: bucket.Rate{Amount: 6000, Per: time.Minute, Burst: 1000}})
+	var p limit.Permit
+	p.Add(limit.Charge{Registry: requests, Cost: 1})
+	p.Add(limit.Charge{Registry: tokens, Cost: 800})
+	fmt.Println(p.Take(0, 0).OK)
+	p.Settle(0, map[string]int64{"tokens": 300})
+	fmt.Println(requests.Get(0, "").Look(0).Left, tokens.Get(0, "").Look(0).Left)
+
+	p = limit.Permit{}
+	p.Add(limit.Charge{Registry: requests, Cost: 1})
+	p.Add(limit.Charge{Registry: tokens, Cost: 800})
+	fmt.Println(p.Take(0, 0)) // the second charge says no, for a second
+	fmt.Println(requests.Get(0, "").Look(0).Left)
+	// Output:
+	// true
+	// 1 700
+	// {false 1s 1}
+	// 1
+}
+
+func ExampleLimit_Validate() {
+	fmt.Println(limit.Limit{Shape: limit.Rolling, Rate: bucket.Rate{Amount: 5, Per: time.Minute, Burst: 2}}.Validate())
+	// Output:
+	// name: must not be empty; refusals and metrics show it
+	// burst 2: a rolling limit has none; the amount is all that may come at once
+}

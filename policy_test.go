@@ -1,0 +1,88 @@
+package weir_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/breaker"
+	"github.com/seed1158cd35/weir/classify"
+	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/retry"
+)
+
+func TestZeroPolicyIsValid(t *testing.T) {
+	p := weir.Policy{}.WithDefaults()
+	if err := p.Validate(); err != nil {
+		t.Error(err)
+	}
+	want := weir.Timeouts{Connect: 5 * sec, TLS: 5 * sec, Headers: 5 * sec, Attempt: 10 * sec, Call: time.Minute}
+	if p.Timeouts != want || p.MaxWait != 10*sec || p.MaxPause != 15*time.Minute {
+		t.Errorf("got %+v, %v, %v", p.Timeouts, p.MaxWait, p.MaxPause)
+	}
+}
+
+func TestNegativeMeansNoneOrNoBound(t *testing.T) {
+	p := weir.Policy{Timeouts: weir.Timeouts{Connect: -1, TLS: -1, Headers: -1, Attempt: -1, Call: -1}, MaxWait: -1}
+	if got := p.WithDefaults(); got.Timeouts != p.Timeouts || got.MaxWait != -1 || got.Validate() != nil {
+		t.Errorf("got %+v, %v", got.Timeouts, got.MaxWait)
+	}
+	base := weir.NewBase(p.Timeouts, 0)
+	if base.TLSHandshakeTimeout != 0 || base.ResponseHeaderTimeout != 0 || base.MaxIdleConns != 256 {
+		t.Errorf("transport %+v", base)
+	}
+}
+
+func TestValidateReportsEveryMistake(t *testing.T) {
+	p := weir.Policy{
+		Retry:    retry.Config{Attempts: -1, Base: -1},
+		Budget:   retry.BudgetConfig{Share: -1},
+		Breaker:  breaker.Config{Failures: -1},
+		Classify: classify.Rules{Failed: []string{""}},
+		Quota:    &retry.QuotaConfig{Retry: -1},
+		MaxPause: -1,
+		Operations: []weir.Operation{
+			{Name: "a", Methods: []string{"get", ""}, Path: "x", Safe: "perhaps", Retry: &retry.Config{Attempts: -1}},
+			{Name: "a"}, {},
+		},
+		Limits: []limit.Limit{rate("x", 1, sec, 0), rate("x", 1, sec, 0), {}, {
+			Name: "y", Rate: rate("", 1, sec, 0).Rate, Operations: []string{"a", "default", "nowhere"}}},
+	}
+	var fields []string
+	err := p.Validate()
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		t.Fatalf("got %v", err)
+	}
+	for _, e := range joined.Unwrap() {
+		f, ok := errors.AsType[*weir.FieldError](e)
+		if !ok || errors.Unwrap(f) == nil || f.Error() != f.Field+": "+f.Err.Error() {
+			t.Errorf("%v is no FieldError", e)
+			continue
+		}
+		fields = append(fields, f.Field)
+	}
+	got := fmt.Sprint(slices.Compact(slices.Clone(fields)))
+	want := "[retry budget breaker classify quota max_pause operations[0] operations[1] operations[2] limits[1] limits[2] limits[3]]"
+	if got != want {
+		t.Errorf("got  %s\nwant %s\n%v", got, want, err)
+	}
+	if n := count(fields, "operations[0]"); n != 5 {
+		t.Errorf("%d mistakes of operations[0], want 5: %v", n, err)
+	}
+	if _, err := weir.New("api", p, weir.Options{}); err == nil {
+		t.Error("New takes a policy with mistakes")
+	}
+}
+
+func count(all []string, s string) (n int) {
+	for _, x := range all {
+		if x == s {
+			n++
+		}
+	}
+	return n
+}

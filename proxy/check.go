@@ -1,0 +1,46 @@
+package proxy
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// check says everything that is wrong with upstreams, each by itself and all of
+// them together.
+func check(upstreams []Upstream) error {
+	var errs []error
+	names, routes := make(map[string]bool), make(map[Route]string)
+	for i := range upstreams {
+		u := &upstreams[i]
+		bad := func(format string, args ...any) {
+			errs = append(errs, fmt.Errorf("upstream %q: %w", u.Name, fmt.Errorf(format, args...)))
+		}
+		if u.Name == "" || names[u.Name] {
+			bad("name: must be there, and not be another's")
+		}
+		names[u.Name] = true
+		if u.URL == nil || u.URL.Host == "" || u.URL.Scheme != "http" && u.URL.Scheme != "https" {
+			bad("url %v: want http or https and a host", u.URL)
+		}
+		if err := u.Policy.Validate(); err != nil {
+			bad("%w", err)
+		}
+		for _, r := range u.routes() {
+			if r.Path != "" && r.Path[0] != '/' {
+				bad("route %q: must begin with a slash", r.Path)
+			}
+			place := r.place()
+			if other, ok := routes[place]; ok {
+				bad("route %q: leads to upstream %q already", r.Host+r.Path, other)
+			}
+			routes[place] = u.Name
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// place is what the route takes, for comparing.
+func (r Route) place() Route {
+	return Route{Host: strings.ToLower(r.Host), Path: strings.TrimSuffix(r.Path, "/")}
+}

@@ -1,0 +1,76 @@
+package status
+
+import (
+	"bytes"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+var sample = Report{
+	Version: "v1.2.3",
+	Upstreams: []Upstream{
+		{
+			Name: "s3", RetriesLeft: 42,
+			Limits: []Limit{
+				{Name: "put", Unit: "requests", Rule: "3000/s", Rate: 1812.345, Left: 2900, Full: 3000, ResetMS: 55},
+				{Name: "tenant", Key: "acme", Unit: "bytes", Rule: "100/s burst 300", Rate: 100, Left: 0, Full: 300, ResetMS: 90_500, PausedMS: 1500},
+				{Name: "tenant", Unit: "bytes", Rule: "100/s burst 300", Rate: 100, Left: 300, Full: 300, KeysKnown: 7},
+			},
+			Breakers: []Breaker{{State: "open", Why: "too many failures", Failures: 5, WaitMS: 12_000}, {Key: "eu", State: "closed", Forced: true}, {Key: "us", State: "open", Why: "forced", WaitMS: -1, Forced: true}},
+			Paused:   []Pause{{"list", 60_000}},
+		},
+		{Name: "drs"},
+	},
+}
+
+const printed = `weir v1.2.3, up 1h2m3s
+
+s3         retries left 42
+  LIMIT    KEY              CONFIGURED             RATE NOW  LEFT       FULL IN  PAUSED
+  put      -                3000/s requests        1812/s    2900/3000  55ms     -
+  tenant   acme             100/s burst 300 bytes  100/s     0/300      1m31s    1.5s
+  tenant   (7 keys)         100/s burst 300 bytes  100/s     300/300    now      -
+  BREAKER  STATE            WHY                    FAILURES  TRIES AGAIN IN
+  -        open             too many failures      5         12s
+  eu       closed (forced)  -                      0         -
+  us       open (forced)    forced                 0         never
+  paused   list             for 1m0s
+
+drs  retries left 0
+`
+
+func TestPrint(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := sample
+		r.Started = time.Now().Add(-time.Hour - 2*time.Minute - 3*time.Second)
+		var b bytes.Buffer
+		if err := Print(&b, r); err != nil {
+			t.Fatal(err)
+		}
+		if got := b.String(); got != printed {
+			t.Errorf("got\n%s\nwant\n%s", got, printed)
+		}
+	})
+}
+
+func TestPrintNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var b bytes.Buffer
+		_ = Print(&b, Report{Version: "(devel)", Started: time.Now(), Draining: true})
+		if got, want := b.String(), "weir (devel), up 0s, draining\nno upstreams\n"; got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	})
+}
+
+type full struct{}
+
+func (full) Write([]byte) (int, error) { return 0, errors.New("no space") }
+
+func TestPrintTellsOfAFullDisk(t *testing.T) {
+	if err := Print(full{}, sample); err == nil {
+		t.Error("no error")
+	}
+}
