@@ -92,7 +92,7 @@ func (r *run) admit() error {
 		return r.refusal
 	}
 	p := &r.permit
-	p.begin(r.u, r.plan, r.call.ID)
+	p.begin(r.u, r.plan, &r.call)
 	p.attempt = r.attempts + 1
 	r.refusal = p.admit(r.ctx, r.now, r.deadline, &r.call)
 	r.waited += p.waited
@@ -242,4 +242,4 @@ func (r *run) finish(err error, refused bool) {
 	}
 }
 
-func (r *run) subject() Subject { return Subject{r.u.name, r.plan.name, r.call.ID} }
+func (r *run) subject() Subject { return subject(r.u, r.plan, r.call.ID, r.call.Keys) }

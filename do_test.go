@@ -147,6 +147,41 @@ func TestRefusedAtOnceIfTheTurnWouldBeTooLate(t *testing.T) {
 	}
 }
 
+// A pause that begins while a call waits for its turn can make the turn too late.
+func TestWaitThatGrowsTooLongEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := steady(rate("all", 1, sec, 1))
+		p.MaxWait = 5 * sec
+		u := open(t, p, weir.Options{})
+		other, _ := try(u, weir.Call{})
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			start := clock.System.Now()
+			_, err := do(background, u, answers(nil))
+			if r := refusal(t, err); r.Reason != weir.Paused || since(start).Round(ms) != sec {
+				t.Errorf("got %v after %v, want paused when its turn would have come", r, since(start))
+			}
+		})
+		pass(500 * ms)
+		other.Report(hinted(30 * sec).o)
+		wg.Wait()
+	})
+}
+
+func TestCallsEarnRetries(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := steady()
+		p.Budget = retry.BudgetConfig{Share: 0.5, Floor: 0.1}
+		u := open(t, p, weir.Options{})
+		for range 20 {
+			_, _ = do(background, u, answers(nil))
+		}
+		if n := u.Look(0).RetriesLeft; n != 11 {
+			t.Errorf("%d retries left after 20 calls, want 10 and the floor's 1", n)
+		}
+	})
+}
+
 func TestRefusalSaysEverything(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := scoped(rate("put", 1, time.Minute, 2), "tenant")

@@ -1,6 +1,8 @@
 package weir
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/seed1158cd35/weir/breaker"
@@ -26,6 +28,7 @@ type Subject struct {
 	Upstream  string
 	Operation string
 	ID        string // Call.ID
+	Key       string // Call.Keys as "scope=value", sorted, commas between; "" if there are none
 }
 
 // Decided is one decision about one attempt.
@@ -136,4 +139,16 @@ func tee[E any](all []Events, pick func(Events) func(E)) func(E) {
 			tell(f, e)
 		}
 	}
+}
+
+// subject says whose an event is. It is made only where somebody listens.
+func subject(u *Upstream, p *plan, id string, keys map[string]string) Subject {
+	s := Subject{Upstream: u.name, Operation: p.name, ID: id}
+	for _, scope := range slices.Sorted(maps.Keys(keys)) {
+		if s.Key != "" {
+			s.Key += ","
+		}
+		s.Key += scope + "=" + tame(keys[scope])
+	}
+	return s
 }

@@ -2,6 +2,7 @@ package weir
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -19,6 +20,7 @@ type Permit struct {
 	u       *Upstream // nil once it has been reported
 	plan    *plan
 	id      string // Call.ID
+	keys    map[string]string
 	breaker *breaker.Breaker
 	ticket  breaker.Permit
 	limits  limit.Permit
@@ -43,7 +45,7 @@ type Decision struct {
 // wait.
 func (u *Upstream) Try(c Call, p *Permit) Decision {
 	now := u.clock.Now()
-	p.begin(u, u.live.Load().plan(c.Operation), c.ID)
+	p.begin(u, u.live.Load().plan(c.Operation), &c)
 	d := p.ask(now, 0, &c)
 	if u.options.Events.Decided != nil {
 		_ = p.decided(now, d)
@@ -59,7 +61,7 @@ func (u *Upstream) Try(c Call, p *Permit) Decision {
 // ended. The error is a *Refusal, or the cause of ctx's end.
 func (u *Upstream) Acquire(ctx context.Context, c Call) (*Permit, error) {
 	p := new(Permit)
-	p.begin(u, u.live.Load().plan(c.Operation), c.ID)
+	p.begin(u, u.live.Load().plan(c.Operation), &c)
 	until := bucket.Never
 	if at, ok := u.clock.Deadline(ctx); ok {
 		until = at
@@ -70,8 +72,8 @@ func (u *Upstream) Acquire(ctx context.Context, c Call) (*Permit, error) {
 	return p, nil
 }
 
-func (p *Permit) begin(u *Upstream, plan *plan, id string) {
-	p.u, p.plan, p.id, p.attempt, p.waited = u, plan, id, 1, 0
+func (p *Permit) begin(u *Upstream, plan *plan, c *Call) {
+	p.u, p.plan, p.id, p.keys, p.attempt, p.waited = u, plan, c.ID, c.Keys, 1, 0
 	p.reports = p.reports[:0]
 	p.limits.Reset()
 }
@@ -156,15 +158,15 @@ func (p *Permit) admit(ctx context.Context, now, until time.Duration, c *Call) e
 	if d.Allowed {
 		d.limit = limited
 	}
-	if p.u.options.Events.Decided != nil || !d.Allowed {
-		if err := p.decided(now, d); err != nil {
+	if d.Allowed && len(p.u.options.Gates) > 0 {
+		if err := p.askGates(ctx, now, *c); err != nil {
 			return err
 		}
 	}
-	if len(p.u.options.Gates) == 0 {
+	if d.Allowed && p.u.options.Events.Decided == nil {
 		return nil
 	}
-	return p.askGates(ctx, now, *c)
+	return p.decided(now, d)
 }
 
 // reconsider asks the breaker again after a wait: what opened meanwhile must not
@@ -186,6 +188,7 @@ func (p *Permit) askGates(ctx context.Context, now time.Duration, c Call) error 
 		report, err := g.Admit(ctx, c)
 		if err != nil {
 			p.undo(now)
+			p.gateRefused(err)
 			return err
 		}
 		if report != nil {
@@ -194,6 +197,13 @@ func (p *Permit) askGates(ctx context.Context, now time.Duration, c Call) error 
 	}
 	p.sent = p.u.clock.Now()
 	return nil
+}
+
+// gateRefused tells of a refusal by a gate of the program's own.
+func (p *Permit) gateRefused(err error) {
+	if refusal, ok := errors.AsType[*Refusal](err); ok && p.u.options.Events.Decided != nil {
+		tell(p.u.options.Events.Decided, Decided{Subject: p.subject(), Refusal: refusal, Limit: refusal.Limit, Waited: p.waited})
+	}
 }
 
 func (p *Permit) longest() time.Duration { return max(0, p.plan.live.policy.MaxWait) }
@@ -235,7 +245,7 @@ func (p *Permit) refusal(now time.Duration, d Decision, c limit.Charge) *Refusal
 }
 
 func (p *Permit) subject() Subject {
-	return Subject{Upstream: p.u.name, Operation: p.plan.name, ID: p.id}
+	return subject(p.u, p.plan, p.id, p.keys)
 }
 
 // Report ends the permit: every gate hears how the attempt ended. Only the first
@@ -296,9 +306,9 @@ func (p *Permit) paced(u *Upstream, class outcome.Class) func(limit.Charge, floa
 	if u.options.Events.Paced == nil {
 		return nil
 	}
-	subject := Subject{u.name, p.plan.name, p.id}
+	about := subject(u, p.plan, p.id, p.keys)
 	return func(c limit.Charge, rate float64) {
-		tell(u.options.Events.Paced, PaceEvent{subject, c.Registry.Limit().Name, c.Key, rate, class})
+		tell(u.options.Events.Paced, PaceEvent{about, c.Registry.Limit().Name, c.Key, rate, class})
 	}
 }
 
@@ -310,7 +320,7 @@ func (p *Permit) pause(u *Upstream, now time.Duration, o *outcome.Outcome) {
 		longest = quotaPause
 	}
 	d := min(o.Hint.After, longest)
-	e := PauseEvent{Subject: Subject{u.name, p.plan.name, p.id}, Hint: o.Hint.After, For: d, Code: o.Code}
+	e := PauseEvent{Subject: subject(u, p.plan, p.id, p.keys), Hint: o.Hint.After, For: d, Code: o.Code}
 	if p.limits.Len() == 0 {
 		raise(p.plan.paused, int64(now+d))
 		tell(u.options.Events.Paused, e)

@@ -102,6 +102,16 @@ func TestLargeBodyIsSentOnce(t *testing.T) {
 	}
 }
 
+func TestBaseCannotRepeatByItself(t *testing.T) {
+	req := request(t, background, "PUT", strings.NewReader("abc"))
+	if req.GetBody == nil {
+		t.Fatal("the request has no GetBody to be taken away")
+	}
+	if _, _, err := exchange(t, 0, req, drain); err != nil || req.GetBody == nil {
+		t.Errorf("%v; the caller's own request was changed: %v", err, req.GetBody == nil)
+	}
+}
+
 // What the upstream has not asked for is not read, so a large body that was
 // refused early can still be repeated.
 func TestBodyIsNotReadAhead(t *testing.T) {
@@ -129,11 +139,14 @@ func TestOldAttemptIsCutOff(t *testing.T) {
 		}
 		var got []byte
 		second := func(b io.ReadCloser) {
+			ahead := make([]byte, 5)
+			_, _ = io.ReadFull(b, ahead)
 			if n, err := old.Read(make([]byte, 3)); n > 0 || err == nil || err == io.EOF {
 				t.Errorf("the old attempt reads %d bytes, %v", n, err)
 			}
 			old.Close()
 			got, _ = io.ReadAll(b)
+			got = append(ahead, got...)
 			b.Close()
 		}
 		source := body("abcdefgh")

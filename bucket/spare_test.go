@@ -9,14 +9,13 @@ import (
 // A field is the axis with every place by itself: who holds it. It is what a
 // Spare must never promise more than.
 type field struct {
-	rng     *rand.Rand
-	spare   Spare
-	line    Line
-	at      int64
-	held    []Turn         // given away
-	back    map[int64]bool // the places that came back and are free
-	depth   int64
-	returns int
+	rng   *rand.Rand
+	spare Spare
+	line  Line
+	at    int64
+	held  []Turn         // given away
+	back  map[int64]bool // the places that came back and are free
+	depth int64
 }
 
 // claim takes the places of a turn out of those that are free, and reports false

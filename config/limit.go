@@ -132,7 +132,7 @@ var adaptiveFields = []field[adaptive.Config]{
 	one("cut", share, func(c *adaptive.Config) *float64 { return &c.Cut }, "50%, for cubic 70%", "What a throttle leaves of the rate."),
 	one("grow", number, func(c *adaptive.Config) *float64 { return &c.Grow }, "1.05", "Factor per interval, for multiply."),
 	one("step", share, func(c *adaptive.Config) *float64 { return &c.Step }, "1%", "Part of `max` per interval, for add."),
-	one("recovery", duration, func(c *adaptive.Config) *time.Duration { return &c.Recovery }, "12s", "How long cubic takes back to the rate of the last cut."),
+	one("recovery", duration, func(c *adaptive.Config) *time.Duration { return &c.Recovery }, "20s", "How long cubic takes back to the rate of the last cut."),
 	one("interval", duration, func(c *adaptive.Config) *time.Duration { return &c.Interval }, "1s, for cubic 250ms", "At most one step of growth in it."),
 	one("cut_interval", duration, func(c *adaptive.Config) *time.Duration { return &c.CutInterval }, "1s", "At most one cut in it, or in two round trips if that is longer."),
 	one("used_share", share, func(c *adaptive.Config) *float64 { return &c.UsedShare }, "50%", "The rate grows only while at least this much of it is used."),

@@ -26,7 +26,8 @@ func (m *Limiter) Pace(now time.Duration, perSecond float64) {
 
 // Set gives the limiter another rate and burst, or another amount and period if
 // it is rolling. What has been taken stays taken and what was left stays left,
-// up to the new burst. It reports false if the change is beyond what a limiter
+// up to the new burst; those who wait keep their turns, even if they cost more
+// than the new burst holds. It reports false if the change is beyond what a limiter
 // can bear (see bucket.Line.Change; or another shape), and then nothing changed.
 func (m *Limiter) Set(now time.Duration, l Limit) bool {
 	if (m.roll != nil) != (l.Shape == Rolling) || l.Validate() != nil {

@@ -60,8 +60,8 @@ func (v *level) pace(now time.Duration, perSecond float64) {
 }
 
 // set changes rate and burst. The places of the axis stay as they were made,
-// which makes the slack at most one of them; most is the largest cost of those
-// who wait, for whom the old burst still counts.
+// which makes the slack at most one of them; most is the longest stretch that one
+// who waits has places in: for those the old burst still counts.
 func (v *level) set(now time.Duration, r bucket.Rate, place *big.Rat, most int64) {
 	v.advance(now)
 	v.rate = big.NewRat(r.Amount, int64(r.Per))

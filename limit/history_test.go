@@ -15,6 +15,7 @@ import (
 type holder struct {
 	turn     Turn
 	n        int64
+	told     time.Duration // when to ask again, for a sleeper
 	at       time.Duration // when he went
 	returned bool
 }
@@ -28,6 +29,7 @@ type history struct {
 	now     time.Duration
 	paused  time.Duration
 	place   *big.Rat // one place of the axis in units
+	sleeps  bool     // those who wait ask again when they were told, not when their turn comes
 	waiting []*holder
 	went    []*holder
 	tape    []func(v *level) error
@@ -66,8 +68,44 @@ func (h *history) use(u *holder) error {
 	return nil
 }
 
+// wake lets those who sleep ask when they were told. Who was overtaken by a
+// faster rate leaves.
+func (h *history) wake(to time.Duration) error {
+	for {
+		next := -1
+		for i, u := range h.waiting {
+			if u.told <= to && (next < 0 || u.told < h.waiting[next].told) {
+				next = i
+			}
+		}
+		if next < 0 {
+			h.now = to
+			return nil
+		}
+		u := h.waiting[next]
+		h.now = u.told
+		if due := h.m.Due(h.now, u.turn); due > 0 {
+			u.told += due
+			continue
+		}
+		h.waiting = append(h.waiting[:next], h.waiting[next+1:]...)
+		if h.m.overtaken(h.now, u.turn) {
+			if !u.returned {
+				h.m.Back(h.now, u.turn, bucket.All)
+			}
+			continue
+		}
+		if err := h.use(u); err != nil {
+			return err
+		}
+	}
+}
+
 // advance lets those go who wait, each at the instant at which Due first says so.
 func (h *history) advance(to time.Duration) error {
+	if h.sleeps {
+		return h.wake(to)
+	}
 	for {
 		next, wait := -1, to-h.now
 		for i, u := range h.waiting {
@@ -163,6 +201,7 @@ func (h *history) take(n int64, patience time.Duration) error {
 	if due := h.m.Due(h.now, t); due != wait {
 		return fmt.Errorf("take said %v, due says %v", wait, due)
 	}
+	u.told = h.now + wait
 	h.waiting = append(h.waiting, u)
 	return nil
 }
@@ -239,7 +278,8 @@ func (h *history) set() error {
 	h.l = l
 	var most int64
 	for _, u := range h.waiting {
-		most = max(most, u.turn.Cost/h.m.line.Load().Unit()) // what he gave back moves his turn no closer
+		// Several who hold places of one stretch may go when its end comes.
+		most = max(most, (u.turn.Place-u.turn.Low)/h.m.line.Load().Unit()+1)
 	}
 	now := h.now
 	h.tape = append(h.tape, func(v *level) error { v.set(now, l.Rate, h.place, most); return nil })
@@ -266,7 +306,7 @@ func (h *history) judgeRolling(l Limit) error {
 func (h *history) settle() error {
 	var last time.Duration
 	for _, u := range h.waiting {
-		last = max(last, h.m.Due(h.now, u.turn))
+		last = max(last, h.m.Due(h.now, u.turn), u.told-h.now)
 	}
 	if last > 1<<58 {
 		return nil
@@ -290,6 +330,7 @@ func runHistory(rng *rand.Rand, l Limit, steps int) (*history, error) {
 	if err != nil {
 		return nil, err
 	}
+	h.sleeps = rng.IntN(2) == 0
 	for step := range steps {
 		if err := h.step(); err != nil {
 			return nil, fmt.Errorf("%v, step %d: %w", l, step, err)

@@ -215,13 +215,20 @@ func (m *Limiter) Due(now time.Duration, t Turn) time.Duration {
 }
 
 // Usable reports whether a turn that came would still be good at the instant. It
-// matters only to who holds a turn while waiting for another limit.
+// matters to who holds a turn while waiting for another limit, and to who waits
+// for an instant that he was told before the rate became faster: others have been
+// given what came since, and he must not go on top of them.
 func (m *Limiter) Usable(now time.Duration, t Turn) bool {
 	if m.roll != nil {
 		return m.roll.usable(now, t)
 	}
 	return t.Turn.Usable(m.line.Load(), now)
 }
+
+// overtaken reports whether a faster rate has brought a turn so far forward that
+// it was passed before the instant that the caller was told. Who comes late for
+// that instant is not meant: he goes late.
+func (m *Limiter) overtaken(told time.Duration, t Turn) bool { return !m.Usable(told-1, t) }
 
 // Back gives n units of a turn back, all of them if n is the turn's whole cost
 // or more. What the burst has passed meanwhile is gone, as it would be from a
@@ -255,15 +262,13 @@ func (m *Limiter) Wait(ctx context.Context, c clock.Clock, n int64) error {
 	now := c.Now()
 	t, wait, ok := m.Take(now, n, patience(ctx, c, now))
 	for ok && wait > 0 {
+		told := now + wait
 		if err := c.Sleep(ctx, wait); err != nil {
 			m.Back(c.Now(), t, bucket.All)
 			return err
 		}
 		now = c.Now()
-		if wait = m.Due(now, t); wait > patience(ctx, c, now) {
-			m.Back(now, t, bucket.All)
-			ok = false
-		}
+		t, wait, ok = m.again(now, told, t, n, patience(ctx, c, now))
 	}
 	switch {
 	case ok:
@@ -272,6 +277,20 @@ func (m *Limiter) Wait(ctx context.Context, c clock.Clock, n int64) error {
 		return fmt.Errorf("take %d: %w", n, ErrTooMuch)
 	}
 	return fmt.Errorf("take %d: %w: in %v", n, ErrTooLate, wait.Round(time.Millisecond))
+}
+
+// again is what has become of a turn when the instant has come that its holder
+// was told.
+func (m *Limiter) again(now, told time.Duration, t Turn, n int64, patience time.Duration) (Turn, time.Duration, bool) {
+	wait := m.Due(now, t)
+	if wait == 0 && !m.overtaken(told, t) || wait > 0 && wait <= patience {
+		return t, wait, true
+	}
+	m.Back(now, t, bucket.All)
+	if wait > 0 {
+		return Turn{}, wait, false
+	}
+	return m.Take(now, n, patience)
 }
 
 // patience is how long ctx may still wait.

@@ -25,7 +25,8 @@ type Permit struct {
 	first [2]entry // most calls have no more
 	more  []entry
 
-	awaited int // 1 + the charge that the call was last told to wait for
+	awaited int           // 1 + the charge that the call was last told to wait for
+	told    time.Duration // and until when
 }
 
 type entry struct {
@@ -54,7 +55,7 @@ func (p *Permit) Add(c Charge) {
 }
 
 // Reset forgets the charges of a permit that holds nothing, for another call.
-func (p *Permit) Reset() { p.n, p.more = 0, p.more[:0] }
+func (p *Permit) Reset() { p.n, p.more, p.awaited = 0, p.more[:0], 0 }
 
 // Len is how many charges there are, and Charge one of them.
 func (p *Permit) Len() int            { return p.n }
@@ -78,7 +79,7 @@ type Verdict struct {
 // would be longer than patience it says no, and nothing is held any more.
 func (p *Permit) Take(now, patience time.Duration) Verdict {
 	if p.n == 1 && !p.first[0].held {
-		return p.first[0].take(now, patience)
+		return p.tell(now, p.first[0].take(now, patience))
 	}
 	return p.takeAll(now, patience)
 }
@@ -97,6 +98,14 @@ func (e *entry) take(now, patience time.Duration) Verdict {
 		}
 		return Verdict{OK: ok, Wait: wait}
 	}
+}
+
+// tell notes what the call is told to wait for.
+func (p *Permit) tell(now time.Duration, v Verdict) Verdict {
+	if v.OK && v.Wait > 0 {
+		p.awaited, p.told = v.Why+1, now+v.Wait
+	}
+	return v
 }
 
 func (p *Permit) takeAll(now, patience time.Duration) Verdict {
@@ -123,8 +132,7 @@ func (p *Permit) takeAll(now, patience time.Duration) Verdict {
 			}
 		}
 		p.dropStale(now, now+wait, why)
-		p.awaited = why + 1
-		return Verdict{OK: true, Wait: wait, Why: why}
+		return p.tell(now, Verdict{OK: true, Wait: wait, Why: why})
 	}
 }
 
@@ -187,10 +195,17 @@ func (p *Permit) dropStale(now, then time.Duration, why int) {
 	}
 }
 
-// dropPassed gives back turns that the burst has passed while the call waited
-// longer than it was told. The turn that it waited for is good even so: whoever
-// wakes late goes late.
-func (p *Permit) dropPassed(now time.Duration) { p.dropStale(now, now, p.awaited-1) }
+// dropPassed gives back turns that the burst has passed while the call waited.
+// The turn that it waited for is good even if the call comes late for it.
+func (p *Permit) dropPassed(now time.Duration) {
+	p.dropStale(now, now, p.awaited-1)
+	if p.awaited > 0 && now >= p.told {
+		if e := p.at(p.awaited - 1); e.held && e.limiter.overtaken(p.told, e.turn) {
+			e.drop(now)
+		}
+	}
+	p.awaited = 0
+}
 
 // Drop gives everything back that is held: the call is not made.
 func (p *Permit) Drop(now time.Duration) {

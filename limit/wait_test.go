@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -195,6 +196,64 @@ func TestWhoComesLateIntoAPauseWaits(t *testing.T) {
 		if due := m.Due(10*time.Second, turn); due != 0 {
 			t.Errorf("due in %v after the pause", due)
 		}
+	}
+}
+
+// Those who wait sleep until an instant of the old rate. When the rate grows they
+// must not go on top of those who take what comes at the new one.
+func TestAFasterRateIsNotUsedTwice(t *testing.T) {
+	for _, set := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			r := bucket.Rate{Amount: 100, Per: time.Second, Burst: 5}
+			q := emptied(t, r)
+			if set {
+				q.m.Set(q.start, limitOf(bucket.Rate{Amount: 50, Per: time.Second, Burst: 5}))
+			} else {
+				q.m.Pace(q.start, 50)
+			}
+			for i := range 200 {
+				q.join(t.Context(), i, 1)
+			}
+			if set {
+				q.m.Set(q.start, limitOf(r))
+			} else {
+				q.m.Pace(q.start, 100)
+			}
+			for range 6000 {
+				time.Sleep(time.Millisecond)
+				if now := clock.System.Now(); q.m.Try(now, 1) {
+					q.mu.Lock()
+					q.at = append(q.at, now-q.start)
+					q.mu.Unlock()
+				}
+			}
+			q.wg.Wait()
+			if len(q.got) != 200 {
+				t.Errorf("set %v: %d of those who waited got through, want 200", set, len(q.got))
+			}
+			slices.Sort(q.at)
+			for i, last := range q.at {
+				since, _ := slices.BinarySearch(q.at, last-time.Second+1)
+				if n := i + 1 - since; n > 105 {
+					t.Fatalf("set %v: %d went in the second before %v, want at most 105", set, n, last)
+				}
+			}
+		})
+	}
+}
+
+// A burst of one is over a nanosecond later. Who wakes late, as all do, must go
+// even so.
+func TestWhoWakesLateKeepsHisTurn(t *testing.T) {
+	r := mustRegistry(t, limitOf(bucket.Rate{Amount: 10, Per: time.Second, Burst: 1}))
+	m := r.Get(0, "")
+	m.Try(0, 1)
+	var p Permit
+	p.Add(Charge{r, "", 1})
+	v := p.Take(0, time.Hour)
+	m.Take(0, 1, time.Hour) // somebody stands behind
+	if v = p.Take(v.Wait+time.Millisecond, time.Hour); !v.OK || v.Wait != 0 {
+		t.Errorf("got %+v, want to go", v)
 	}
 }
 

@@ -52,6 +52,9 @@ func (t *tally) add(n float64, format string, args ...any) {
 }
 
 func (s *script) line(message, limit, key, why string) {
+	if key == "" && len(s.call.Keys) > 0 {
+		key = "tenant=" + s.call.Keys["tenant"] // the line is about no limit in particular
+	}
 	text := fmt.Sprintf("%s operation=%s limit=%s key=%s why=%s", message, s.operation, limit, key, why)
 	s.seen.lines[s.call.ID] = append(s.seen.lines[s.call.ID], text)
 }

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/clock"
 	"github.com/seed1158cd35/weir/sim"
 )
@@ -254,3 +255,25 @@ func script(c clock.Clock, seed uint64) (log []string) {
 // rank of a goroutine of TestCancelWakesInOrder: a context of the clock tells
 // those below it before its own sleepers, and the others are found later.
 func rank(i int) int { return []int{1, 0, 2}[i%3] }
+
+// The context that Do gives is made when somebody asks for it; the clock does.
+func TestDeadlineWithinDo(t *testing.T) {
+	w := newWorld(t, 1)
+	u, err := weir.New("api", weir.Policy{Timeouts: weir.Timeouts{Attempt: time.Minute}}, weir.Options{Clock: w.Clock(), Rand: w.Rand()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Go(func() {
+		sleep(w, time.Second)
+		_, _ = weir.Do(background, u, weir.Call{}, func(ctx context.Context) (int, error) {
+			if at, ok := w.Clock().Deadline(ctx); at != 61*time.Second || !ok {
+				t.Errorf("deadline %v, %v; want 1m1s", at, ok)
+			}
+			if err := w.Clock().Sleep(ctx, time.Hour); err != weir.ErrAttemptTimeout || w.Now() != 61*time.Second {
+				t.Errorf("woke at %v with %v", w.Now(), err)
+			}
+			return 0, nil
+		})
+	})
+	run(t, w)
+}

@@ -169,6 +169,8 @@ func (s *server) front() *http.Server {
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    int(s.file.MaxHeader),
 		ErrorLog:          log.New(io.Discard, "", 0),
+
+		DisableGeneralOptionsHandler: true, // OPTIONS * would be answered as if by the upstream
 	}
 }
 

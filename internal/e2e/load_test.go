@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -66,15 +67,22 @@ type load struct {
 
 // run calls until the store's clock says so, and returns how every call ended.
 func (l load) run(t testing.TB, s *store, c *s3.Client, until time.Duration) []result {
+	ctx, cancel := context.WithTimeout(t.Context(), until-s.now())
+	defer cancel()
+	return l.runUntil(ctx, s, c)
+}
+
+// runUntil calls until ctx ends, and lets the calls under way end then.
+func (l load) runUntil(ctx context.Context, s *store, c *s3.Client) []result {
 	results := make([][]result, l.workers)
 	var wg sync.WaitGroup
 	for i := range l.workers {
 		wg.Go(func() {
 			pace := time.NewTicker(time.Duration(float64(l.workers) / l.perSecond * float64(time.Second)))
 			defer pace.Stop()
-			for n := 0; s.now() < until; n++ {
+			for n := 0; ctx.Err() == nil; n++ {
 				r := result{began: s.now()}
-				r.err = call(t.Context(), c, i, n)
+				r.err = call(context.WithoutCancel(ctx), c, i, n)
 				r.ended = s.now()
 				results[i] = append(results[i], r)
 				<-pace.C
@@ -82,11 +90,7 @@ func (l load) run(t testing.TB, s *store, c *s3.Client, until time.Duration) []r
 		})
 	}
 	wg.Wait()
-	var all []result
-	for _, r := range results {
-		all = append(all, r...)
-	}
-	return all
+	return slices.Concat(results...)
 }
 
 // call puts, gets, lists and deletes in turn.

@@ -26,7 +26,7 @@ func policy(perSecond int64, learn adaptive.Config) weir.Policy {
 			Name: "calls", Operations: []string{"s3"}, Adaptive: learn,
 			Rate: bucket.Rate{Amount: perSecond, Per: time.Second, Burst: max(1, perSecond/10)},
 		}},
-		Breaker: breaker.Config{Share: 0.5, MinCalls: 20, Window: 10 * time.Second, Open: 2 * time.Second},
+		Breaker: breaker.Config{Consecutive: 5, Successes: 2, Open: 2 * time.Second, CountThrottled: true},
 		Retry:   retry.Config{Attempts: 3, Base: 50 * time.Millisecond, ThrottleBase: time.Second, Cap: 20 * time.Second},
 	}
 }

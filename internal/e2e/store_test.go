@@ -28,7 +28,24 @@ type store struct {
 	filled time.Time
 	down   bool
 	seen   []arrival
-	ids    map[string]bool // correlation ids, if they are wanted
+	ids    map[string]bool // correlation ids
+
+	path    string // requests for it are held until release is closed
+	arrived chan bool
+	release chan bool
+}
+
+// hold keeps requests for a path waiting until release is closed.
+func (s *store) hold(path string) (arrived <-chan bool, release chan<- bool) {
+	s.path, s.arrived, s.release = path, make(chan bool, 100), make(chan bool)
+	return s.arrived, s.release
+}
+
+// saw reports whether a call arrived.
+func (s *store) saw(id string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ids[id]
 }
 
 // An arrival is one request at the store.
@@ -57,6 +74,12 @@ func (s *store) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusInternalServerError, "InternalError", "We encountered an internal error. Please try again.")
 	case a.refused:
 		refuse(w, http.StatusServiceUnavailable, "SlowDown", "Please reduce your request rate.")
+	case s.path != "" && r.URL.Path == s.path:
+		s.arrived <- true
+		select {
+		case <-s.release:
+		case <-r.Context().Done():
+		}
 	default:
 		s.s3.ServeHTTP(w, r)
 	}

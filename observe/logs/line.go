@@ -36,6 +36,9 @@ func (w *writer) always(level slog.Level, message string) (*line, bool) {
 }
 
 func (w *writer) end(l *line) {
+	if !l.keyed {
+		l.key(l.keys)
+	}
 	l.number("suppressed", l.suppressed)
 	l.text("id", l.id)
 	w.log.LogAttrs(context.Background(), l.level, l.message, l.attrs...)
@@ -47,6 +50,8 @@ type line struct {
 	message    string
 	attrs      []slog.Attr
 	id         string
+	keys       string // of the call, unless the line is about one of them
+	keyed      bool
 	suppressed int
 }
 
@@ -59,7 +64,7 @@ func (l *line) subject(s weir.Subject) {
 	l.attrs = make([]slog.Attr, 0, 12)
 	l.word("upstream", s.Upstream)
 	l.word("operation", s.Operation)
-	l.id = s.ID
+	l.id, l.keys = s.ID, s.Key
 }
 
 // word adds what a policy or weir itself says, text what somebody else does.
@@ -71,7 +76,10 @@ func (l *line) word(name, value string) {
 
 func (l *line) text(name, value string) { l.word(name, observe.Redact(value, longestText)) }
 
-func (l *line) key(key string) { l.word("key", observe.Redact(key, longestKey)) }
+func (l *line) key(key string) {
+	l.keyed = l.keyed || key != ""
+	l.word("key", observe.Redact(key, longestKey))
+}
 
 func (l *line) number(name string, n int) {
 	if n != 0 {

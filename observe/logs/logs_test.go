@@ -24,7 +24,7 @@ import (
 
 const canary = "CaNaRy0123456789"
 
-var subject = weir.Subject{Upstream: "s3", Operation: "put", ID: "4711"}
+var subject = weir.Subject{Upstream: "s3", Operation: "put", ID: "4711", Key: "tenant=acme"}
 
 // logger writes JSON into a buffer.
 func logger(level slog.Level) (*slog.Logger, *bytes.Buffer) {
@@ -124,10 +124,10 @@ func TestLinesSayWhatHappened(t *testing.T) {
 	tellAll(Events(log), "word")
 	for i, want := range []string{
 		`{"level":"INFO","msg":"refused","upstream":"s3","operation":"put","reason":"rate_limited","limit":"put","key":"word","after":1.5,"waited":2,"id":"word"}`,
-		`{"level":"INFO","msg":"throttled","upstream":"s3","operation":"put","attempt":1,"code":"word","after":1,"id":"word"}`,
-		`{"level":"INFO","msg":"retrying","upstream":"s3","operation":"put","attempt":1,"class":"failed","code":"500","error":"word","after":0.25,"id":"word"}`,
+		`{"level":"INFO","msg":"throttled","upstream":"s3","operation":"put","attempt":1,"code":"word","after":1,"key":"tenant=acme","id":"word"}`,
+		`{"level":"INFO","msg":"retrying","upstream":"s3","operation":"put","attempt":1,"class":"failed","code":"500","error":"word","after":0.25,"key":"tenant=acme","id":"word"}`,
 		`{"level":"WARN","msg":"gave up","upstream":"s3","operation":"put","reason":"rate_limited","limit":"put","key":"word","after":1.5,"attempts":3,"class":"failed","code":"500","error":"word","id":"word"}`,
-		`{"level":"WARN","msg":"gave up","upstream":"s3","operation":"put","reason":"other","cause":"word","attempts":3,"class":"failed","code":"500","error":"word","id":"word"}`,
+		`{"level":"WARN","msg":"gave up","upstream":"s3","operation":"put","reason":"other","cause":"word","attempts":3,"class":"failed","code":"500","error":"word","key":"tenant=acme","id":"word"}`,
 		`{"level":"WARN","msg":"breaker opened","upstream":"s3","key":"word","from":"closed","cause":"unset","after":60}`,
 		`{"level":"INFO","msg":"breaker half-open","upstream":"s3","key":"word","from":"closed","cause":"unset"}`,
 		`{"level":"INFO","msg":"breaker closed","upstream":"s3","key":"word","from":"closed","cause":"unset"}`,
@@ -322,5 +322,5 @@ func ExampleOptions_Events() {
 	for range 1000 {
 		events.Decided(weir.Decided{Subject: subject, Refusal: &weir.Refusal{Reason: weir.CircuitOpen}})
 	}
-	// Output: level=INFO msg=refused upstream=s3 operation=put reason=circuit_open id=4711
+	// Output: level=INFO msg=refused upstream=s3 operation=put reason=circuit_open key="tenant=acme" id=4711
 }

@@ -1,0 +1,184 @@
+//go:build unix
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// The file is read again thirty times under load, bad ones among them: no call
+// fails, what was changed is in force, and a bad file changes nothing.
+func TestReloadDropsNothing(t *testing.T) {
+	t.Parallel()
+	s := newStore(t, 0, 1)
+	w := start(t, s.yaml("400/s"))
+	c := newClient(t, "http://"+w.serve.Listen)
+	makeBucket(t, c)
+	ctx, stop := context.WithCancel(t.Context())
+	results := make(chan []result)
+	go func() { results <- load{8, 200}.runUntil(ctx, s, c) }()
+
+	for i := range 10 {
+		rate := fmt.Sprintf("%d/s", 300+i)
+		w.reload(s.yaml(rate), "reloaded")
+		if got := w.rule("put"); !strings.HasPrefix(got, rate) {
+			t.Errorf("put is %q, want %s", got, rate)
+		}
+		for _, bad := range []string{s.yaml("-1/s"), "upstreams: ["} {
+			l := w.reload(bad, "reload: nothing was changed")
+			if !strings.Contains(l.Error, "weir.yaml:") {
+				t.Errorf("the complaint is %q, want one with file and line", l.Error)
+			}
+			if got := w.rule("put"); !strings.HasPrefix(got, rate) {
+				t.Errorf("after a bad file put is %q, want %s still", got, rate)
+			}
+		}
+	}
+	stop()
+	all := <-results
+	ok, n, err := good(all, 0, time.Hour)
+	t.Logf("%d of %d calls succeeded", ok, n)
+	if ok != n || n < 50 {
+		t.Errorf("%d of %d calls succeeded; one failed with %v", ok, n, err)
+	}
+}
+
+func TestCheckTellsGoodFromBad(t *testing.T) {
+	t.Parallel()
+	s := newStore(t, 0, 1)
+	w := start(t, s.yaml("400/s"))
+	if out, code := say(t, "check", w.file); code != 0 {
+		t.Errorf("a good file: status %d: %s", code, out)
+	}
+	w.write(s.yaml("-1/s"))
+	if out, code := say(t, "check", w.file); code != 1 || !strings.Contains(out, "upstreams.s3.limits.put") {
+		t.Errorf("a bad file: status %d: %s", code, out)
+	}
+	if out, code := say(t, "status", "-admin", w.serve.Admin); code != 0 || !strings.Contains(out, "400/s") {
+		t.Errorf("status: %d: %s", code, out)
+	}
+	if out, code := say(t, "serve", "-config", w.file); code != 1 || !strings.Contains(out, "upstreams.s3.limits.put") {
+		t.Errorf("serve with a bad file: status %d: %s", code, out)
+	}
+}
+
+// Told to stop, weir brings every call to its end that it has taken, those that
+// wait in the upstream among them, and then ends well.
+func TestStopDropsNothing(t *testing.T) {
+	t.Parallel()
+	s := newStore(t, 0, 1)
+	arrived, release := s.hold("/held")
+	w := start(t, s.yaml("10000/s"))
+	base := "http://" + w.serve.Listen
+
+	held := make(chan error)
+	clients := []*http.Client{alone(), h2c()}
+	const each = 8
+	for _, client := range clients {
+		for i := range each {
+			go func() { held <- fetch(client, base+"/held", fmt.Sprintf("held-%d", i)) }()
+		}
+	}
+	for range each * len(clients) {
+		<-arrived
+	}
+	lost := hammer(s, base, 8)
+	w.signal(syscall.SIGTERM)
+	w.signal(syscall.SIGTERM)      // whoever is impatient must not break it
+	if err := lost(); err != nil { // ends when weir takes no more
+		t.Error(err)
+	}
+	close(release)
+	for range each * len(clients) {
+		if err := <-held; err != nil {
+			t.Errorf("a call under way: %v", err)
+		}
+	}
+	if err := w.exited(); err != nil {
+		t.Errorf("weir ended with %v", err)
+	}
+}
+
+// A call that takes longer than the drain is cut, and weir still ends well.
+func TestStopDoesNotWaitForEver(t *testing.T) {
+	t.Parallel()
+	s := newStore(t, 0, 1)
+	arrived, release := s.hold("/held")
+	defer close(release)
+	w := start(t, strings.Replace(s.yaml("100/s"), "drain: 20s", "drain: 100ms", 1))
+	held := make(chan error)
+	go func() { held <- fetch(alone(), "http://"+w.serve.Listen+"/held", "it") }()
+	<-arrived
+	w.signal(os.Interrupt)
+	if err := <-held; err == nil {
+		t.Error("the call ended well, though it was held")
+	}
+	if err := w.exited(); err != nil {
+		t.Errorf("weir ended with %v", err)
+	}
+}
+
+// hammer calls from so many goroutines until weir takes no more connections. The
+// function returned waits for that, and tells of calls that reached the store
+// and yet failed: those were dropped.
+func hammer(s *store, base string, workers int) (lost func() error) {
+	var wg sync.WaitGroup
+	errs := make(chan error, 10_000)
+	for i := range workers {
+		wg.Go(func() {
+			client := alone()
+			for n := 0; ; n++ {
+				id := fmt.Sprintf("hammer-%d-%d", i, n)
+				if err := fetch(client, base+"/", id); err != nil {
+					if s.saw(id) {
+						errs <- fmt.Errorf("call %s was dropped: %w", id, err)
+					}
+					return
+				}
+			}
+		})
+	}
+	return func() error {
+		wg.Wait()
+		close(errs)
+		return <-errs
+	}
+}
+
+func fetch(client *http.Client, url, id string) error {
+	req, err := http.NewRequest(http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	req.Header.Set("X-Correlation-Id", id)
+	resp, err := client.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if _, err = io.ReadAll(resp.Body); err == nil && resp.StatusCode != http.StatusOK {
+		err = fmt.Errorf("answered %s", resp.Status)
+	}
+	return err
+}
+
+// alone is a client that makes a connection for each call.
+func alone() *http.Client {
+	return &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: patience}
+}
+
+// h2c is a client that speaks HTTP/2 without encryption.
+func h2c() *http.Client {
+	tr := &http.Transport{Protocols: new(http.Protocols)}
+	tr.Protocols.SetUnencryptedHTTP2(true)
+	return &http.Client{Transport: tr, Timeout: patience}
+}
