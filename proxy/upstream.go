@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/seed1158cd35/weir"
 )
@@ -52,6 +53,9 @@ const (
 // stand in no log and on no page.
 var secretHeaders = []string{"Authorization", "Proxy-Authorization", "Cookie", "X-Api-Key", "Api-Key", "X-Goog-Api-Key", "X-Amz-Security-Token"}
 
+// secretParameters do the same in a query; in small letters.
+var secretParameters = []string{"key", "api_key", "api-key", "apikey", "access_token", "token", "sig", "signature", "x-amz-security-token", "x-amz-signature"}
+
 // value is the value of a scope for a request.
 func (s Source) value(r *http.Request) string {
 	switch s.Kind {
@@ -62,15 +66,19 @@ func (s Source) value(r *http.Request) string {
 		}
 		return host
 	case Query:
-		return r.URL.Query().Get(s.Name)
+		return masked(r.URL.Query().Get(s.Name), slices.Contains(secretParameters, strings.ToLower(s.Name)))
 	}
 	name := http.CanonicalHeaderKey(s.Name)
-	v := r.Header.Get(name)
-	if v != "" && slices.Contains(secretHeaders, name) {
-		sum := sha256.Sum256([]byte(v))
-		return "sha256:" + hex.EncodeToString(sum[:8])
+	return masked(r.Header.Get(name), slices.Contains(secretHeaders, name))
+}
+
+// masked is a value, or what tells it from others if it is a secret.
+func masked(v string, secret bool) string {
+	if v == "" || !secret {
+		return v
 	}
-	return v
+	sum := sha256.Sum256([]byte(v))
+	return "sha256:" + hex.EncodeToString(sum[:8])
 }
 
 // A target is an upstream in use.

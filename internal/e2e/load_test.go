@@ -24,8 +24,15 @@ func TestMain(m *testing.M) {
 			_ = os.Unsetenv(name)
 		}
 	}
-	os.Exit(m.Run())
+	code := m.Run()
+	for _, path := range leftovers {
+		_ = os.RemoveAll(path)
+	}
+	os.Exit(code)
 }
+
+// leftovers are files that all tests share.
+var leftovers []string
 
 const bucketName = "bucket"
 

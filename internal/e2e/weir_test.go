@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -28,10 +29,11 @@ var program = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", err
 	}
+	leftovers = append(leftovers, dir)
 	path := filepath.Join(dir, "weir")
 	out, err := exec.Command("go", "build", "-o", path, "../../cmd/weir").CombinedOutput()
 	if err != nil {
-		err = &exec.Error{Name: string(out), Err: err}
+		err = fmt.Errorf("build weir: %w: %s", err, out)
 	}
 	return path, err
 })
