@@ -168,6 +168,13 @@ func (w *world) step() error {
 		now, until := w.now, w.now+time.Duration(upTo(w.rng, int64(time.Second)))
 		w.regs[k].Get(now, "").Pause(now, until)
 		w.tapes[k].tape = append(w.tapes[k].tape, func(v *level) error { v.pause(now, until); return nil })
+	case 2:
+		k := w.rng.IntN(len(w.regs))
+		if h := w.tapes[k]; h.m.roll == nil {
+			now, pace := w.now, h.l.PerSecond()/float64(int64(1)<<w.rng.IntN(5))
+			w.regs[k].Pace(now, pace)
+			h.tape = append(h.tape, func(v *level) error { v.pace(now, pace); return nil })
+		}
 	case 1:
 		if len(w.waits) > 0 {
 			i := w.rng.IntN(len(w.waits))

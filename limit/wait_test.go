@@ -3,6 +3,7 @@ package limit
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -240,6 +241,21 @@ func TestAFasterRateIsNotUsedTwice(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Whose turn is a full burst has it for one instant only, and at odd rates that
+// lies between two nanoseconds.
+func TestATurnOfAFullBurstIsNotMistakenForPassed(t *testing.T) {
+	cases(t, 1000, func(rng *rand.Rand) error {
+		r := bucket.Rate{Amount: 1 + upTo(rng, 1<<36), Per: time.Second, Burst: 1 + rng.Int64N(50)}
+		m := mustNew(t, limitOf(r))
+		m.Try(0, r.Burst)
+		turn, wait, ok := m.Take(0, r.Burst, time.Hour*24*365)
+		if !ok || m.overtaken(wait, turn) {
+			return fmt.Errorf("%v: waits %v, %v, and is thought to be overtaken", r, wait, ok)
+		}
+		return nil
+	})
 }
 
 // A burst of one is over a nanosecond later. Who wakes late, as all do, must go

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -24,6 +25,9 @@ func TestMain(m *testing.M) {
 			_ = os.Unsetenv(name)
 		}
 	}
+	// These tests wait more than they work, so they run all at once.
+	flag.Parse()
+	_ = flag.Set("test.parallel", "16")
 	code := m.Run()
 	for _, path := range leftovers {
 		_ = os.RemoveAll(path)
