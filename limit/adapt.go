@@ -10,11 +10,11 @@ import (
 // learn tells the limiter's rate how an attempt of n units ended, if it is one
 // that learns, and says which rate is in force if that changed.
 func (m *Limiter) learn(now, sent time.Duration, l *Limit, class outcome.Class, n int64) (rate float64, changed bool) {
-	k := m.rate.Load()
+	k := m.learner()
 	if k == nil {
 		k = adaptive.NewController(now, l.Adaptive, l.PerSecond())
-		if !m.rate.CompareAndSwap(nil, k) {
-			k = m.rate.Load()
+		if !m.grow().rate.CompareAndSwap(nil, k) {
+			k = m.learner()
 		}
 	}
 	if rate, changed = k.Report(now, sent, class, n); changed {

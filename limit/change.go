@@ -9,8 +9,8 @@ import (
 // Pause stops everyone who takes from the limiter, those who wait for their turn
 // included, until the instant. It never shortens a pause.
 func (m *Limiter) Pause(now, until time.Duration) {
-	if m.roll != nil {
-		m.roll.pause(now, until)
+	if r := m.roll(); r != nil {
+		r.pause(now, until)
 		return
 	}
 	m.redraw(func(l *bucket.Line) (bucket.Line, bool) { return l.Pause(now, until), true })
@@ -19,7 +19,7 @@ func (m *Limiter) Pause(now, until time.Duration) {
 // Pace lets the limiter run at another rate from now on, at most the configured
 // one. Rolling limits have no pace.
 func (m *Limiter) Pace(now time.Duration, perSecond float64) {
-	if m.roll == nil {
+	if m.roll() == nil {
 		m.redraw(func(l *bucket.Line) (bucket.Line, bool) { return l.Pace(now, perSecond), true })
 	}
 }
@@ -30,17 +30,17 @@ func (m *Limiter) Pace(now time.Duration, perSecond float64) {
 // than the new burst holds. It reports false if the change is beyond what a limiter
 // can bear (see bucket.Line.Change; or another shape), and then nothing changed.
 func (m *Limiter) Set(now time.Duration, l Limit) bool {
-	if (m.roll != nil) != (l.Shape == Rolling) || l.Validate() != nil {
+	if (m.roll() != nil) != (l.Shape == Rolling) || l.Validate() != nil {
 		return false
 	}
-	if m.roll != nil {
-		m.roll.set(now, l.window())
+	if r := m.roll(); r != nil {
+		r.set(now, l.window())
 		return true
 	}
 	if !m.redraw(func(old *bucket.Line) (bucket.Line, bool) { return old.Change(now, l.Rate) }) {
 		return false
 	}
-	if m.rate.Store(nil); l.Adaptive.On {
+	if m.grow().rate.Store(nil); l.Adaptive.On {
 		m.Pace(now, l.Adaptive.WithDefaults(l.PerSecond()).Start)
 	}
 	return true
@@ -61,8 +61,8 @@ func (m *Limiter) redraw(next func(*bucket.Line) (bucket.Line, bool)) bool {
 
 // Look says what the limiter looks like, and takes nothing.
 func (m *Limiter) Look(now time.Duration) Level {
-	if m.roll != nil {
-		return m.roll.look(now)
+	if r := m.roll(); r != nil {
+		return r.look(now)
 	}
 	line := m.line.Load()
 	at, booked := line.At(now), m.booked.Load()
@@ -85,8 +85,8 @@ func (m *Limiter) Look(now time.Duration) Level {
 // nothing but a rate that was learnt long ago. Whoever still holds it is refused
 // and must look the key up again; see Retired.
 func (m *Limiter) retire(now time.Duration) bool {
-	if m.roll != nil {
-		return m.roll.retire(now)
+	if r := m.roll(); r != nil {
+		return r.retire(now)
 	}
 	line, booked := m.line.Load(), m.booked.Load()
 	if line.Paused(now) || line.At(now) < line.FullAt(booked) {
@@ -97,8 +97,8 @@ func (m *Limiter) retire(now time.Duration) bool {
 
 // Retired reports whether the limiter has been evicted from its registry.
 func (m *Limiter) Retired() bool {
-	if m.roll != nil {
-		return m.roll.retired()
+	if r := m.roll(); r != nil {
+		return r.retired()
 	}
 	return m.booked.Load() == retired
 }
@@ -106,12 +106,12 @@ func (m *Limiter) Retired() bool {
 // close takes a limiter out of use whatever it holds. Those who wait keep their
 // turns; it says how many units they are still to use.
 func (m *Limiter) close(now time.Duration) (owed int64) {
-	if m.roll != nil {
-		return m.roll.close(now)
+	if r := m.roll(); r != nil {
+		return r.close(now)
 	}
 	m.redraw(func(l *bucket.Line) (bucket.Line, bool) { return l.Shut(), true })
 	line, booked := m.line.Load(), m.booked.Swap(retired)
-	m.spare.Store(nil)
+	m.grow().spare.Store(nil)
 	if booked == retired {
 		return 0
 	}
@@ -120,8 +120,8 @@ func (m *Limiter) close(now time.Duration) (owed int64) {
 
 // drain empties a limiter.
 func (m *Limiter) drain(now time.Duration) {
-	if m.roll != nil {
-		m.roll.take(now, m.roll.state.Load().window.Amount, 0)
+	if r := m.roll(); r != nil {
+		r.take(now, r.state.Load().window.Amount, 0)
 		return
 	}
 	m.booked.Store(m.line.Load().At(now))

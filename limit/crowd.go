@@ -44,11 +44,11 @@ func (m *Limiter) crowded(line *bucket.Line, now time.Duration, n int64) {
 	if n != 1 || shard.Cells < 2 || line.Full() < plenty {
 		return
 	}
-	c := m.crowd.Load()
+	c := m.crowd()
 	if c == nil {
 		c = &crowd{cells: make([]cell, shard.Cells)}
-		if !m.crowd.CompareAndSwap(nil, c) {
-			c = m.crowd.Load()
+		if !m.grow().crowd.CompareAndSwap(nil, c) {
+			c = m.crowd()
 		}
 	}
 	if !c.busy(now + crowdTime/2) {
@@ -95,7 +95,7 @@ func (c *cell) rest(low int64, line *bucket.Line, at int64) bucket.Turn {
 // fill moves a block from the line into an empty cell and takes its first unit.
 func (c *crowd) fill(own *cell, m *Limiter, line *bucket.Line, at, unit int64) (Turn, bool) {
 	low := own.low.Load()
-	if low == filling || line.Full() < plenty || m.spare.Load() != nil {
+	if low == filling || line.Full() < plenty || m.spare() != nil {
 		return Turn{}, false
 	}
 	if own.high.Load()-max(low, line.Low(at)) >= unit || !own.low.CompareAndSwap(low, filling) {
@@ -125,7 +125,7 @@ func (c *crowd) reached(place int64) {
 // fromCells takes cost places from the cells: before a caller is refused, no cell
 // may hold what he could have had.
 func (m *Limiter) fromCells(line *bucket.Line, at, cost int64) (Turn, bool) {
-	c := m.crowd.Load()
+	c := m.crowd()
 	if c == nil || c.last.Load() <= line.Low(at) || m.there(line, at) < cost {
 		return Turn{}, false
 	}

@@ -17,7 +17,7 @@ import (
 func crowdOf(m *Limiter, cells int) *crowd {
 	c := &crowd{cells: make([]cell, max(cells, shard.Cells))}
 	c.until.Store(int64(bucket.Never))
-	m.crowd.Store(c)
+	m.grow().crowd.Store(c)
 	return c
 }
 
@@ -183,7 +183,7 @@ func TestManyCoresNeverGoOverTheLimit(t *testing.T) {
 		if most := r.Burst + int64(r.PerSecond()*took.Seconds()) + 1; got.Load() > most {
 			t.Errorf("%v: %d went in %v, want at most %d", r, got.Load(), took, most)
 		}
-		if crowd := m.crowd.Load() != nil; got.Load() == 0 {
+		if crowd := m.crowd() != nil; got.Load() == 0 {
 			t.Errorf("%v: nothing went, crowd %v", r, crowd)
 		}
 	}

@@ -8,7 +8,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/seed1158cd35/weir/adaptive"
 	"github.com/seed1158cd35/weir/bucket"
 	"github.com/seed1158cd35/weir/clock"
 )
@@ -23,10 +22,7 @@ import (
 type Limiter struct {
 	line   atomic.Pointer[bucket.Line]
 	booked atomic.Int64
-	spare  atomic.Pointer[bucket.Spare]
-	crowd  atomic.Pointer[crowd]
-	rate   atomic.Pointer[adaptive.Controller] // nil until something was learnt
-	roll   *roll                               // instead of all the above, for a rolling limit
+	more   atomic.Pointer[more] // nil for most
 }
 
 // A Turn is what Take gives: the right to go, now or when Due says so.
@@ -55,7 +51,7 @@ func New(now time.Duration, l Limit) (*Limiter, error) {
 func newLimiter(l Limit, line *bucket.Line) *Limiter {
 	m := &Limiter{}
 	if l.Shape == Rolling {
-		m.roll = newRoll(l.window())
+		m.grow().roll = newRoll(l.window())
 	}
 	m.line.Store(line)
 	m.booked.Store(math.MinInt64 / 2)
@@ -71,8 +67,30 @@ func (m *Limiter) Try(now time.Duration, n int64) bool {
 // take is the path of nearly every decision: one load, one compare-and-swap. A
 // cost of 0 is always met, one below 0 or above the burst never.
 func (m *Limiter) take(now time.Duration, n int64) (Turn, bool) {
-	if m.roll != nil {
-		t, _, ok := m.roll.take(now, n, 0)
+	if m.more.Load() != nil {
+		return m.takeMore(now, n)
+	}
+	line := m.line.Load()
+	if uint64(n-1) >= uint64(line.Full()) || line.Paused(now) {
+		return Turn{}, n == 0
+	}
+	at := line.At(now)
+	booked := m.booked.Load()
+	t := line.Next(booked, at, line.Cost(n))
+	if t.Place > at {
+		return Turn{}, false
+	}
+	if m.booked.CompareAndSwap(booked, t.Place) {
+		return Turn{t}, true
+	}
+	m.crowded(line, now, n)
+	return m.takeMore(now, n)
+}
+
+// takeMore is take for a limiter that has, or may have, more.
+func (m *Limiter) takeMore(now time.Duration, n int64) (Turn, bool) {
+	if r := m.roll(); r != nil {
+		t, _, ok := r.take(now, n, 0)
 		return t, ok
 	}
 	line := m.line.Load()
@@ -80,12 +98,12 @@ func (m *Limiter) take(now time.Duration, n int64) (Turn, bool) {
 		return Turn{}, n == 0
 	}
 	at, cost := line.At(now), line.Cost(n)
-	if c := m.crowd.Load(); c != nil && n == 1 && c.busy(now) {
+	if c := m.crowd(); c != nil && n == 1 && c.busy(now) {
 		if t, ok := c.take(m, line, at, cost); ok {
 			return t, true
 		}
 	}
-	for m.spare.Load() == nil {
+	for m.spare() == nil {
 		booked := m.booked.Load()
 		t := line.Next(booked, at, cost)
 		if t.Place > at {
@@ -106,10 +124,10 @@ func (m *Limiter) take(now time.Duration, n int64) (Turn, bool) {
 func (m *Limiter) there(line *bucket.Line, at int64) int64 {
 	low := line.Low(at)
 	places := max(0, at-max(m.booked.Load(), low))
-	if s := m.spare.Load(); s != nil {
+	if s := m.spare(); s != nil {
 		places += s.Left(at, low)
 	}
-	if c := m.crowd.Load(); c != nil && c.last.Load() > low {
+	if c := m.crowd(); c != nil && c.last.Load() > low {
 		places += c.held(line, at)
 	}
 	return places
@@ -118,8 +136,8 @@ func (m *Limiter) there(line *bucket.Line, at int64) int64 {
 // Take books n units and says how long until they may go; if that is longer than
 // patience it books nothing, and says how long it would have been.
 func (m *Limiter) Take(now time.Duration, n int64, patience time.Duration) (t Turn, wait time.Duration, ok bool) {
-	if m.roll != nil {
-		return m.roll.take(now, n, patience)
+	if r := m.roll(); r != nil {
+		return r.take(now, n, patience)
 	}
 	if t, ok = m.take(now, n); ok {
 		return t, 0, true
@@ -153,8 +171,8 @@ func (m *Limiter) book(now time.Duration, n int64, patience time.Duration) (Turn
 // Ask is how long a caller who took n units now would have to wait. It takes
 // nothing.
 func (m *Limiter) Ask(now time.Duration, n int64) time.Duration {
-	if m.roll != nil {
-		return m.roll.ask(now, n)
+	if r := m.roll(); r != nil {
+		return r.ask(now, n)
 	}
 	line := m.line.Load()
 	if uint64(n-1) >= uint64(line.Full()) {
@@ -165,7 +183,7 @@ func (m *Limiter) Ask(now time.Duration, n int64) time.Duration {
 		return 0
 	}
 	place := line.Next(m.booked.Load(), at, cost).Place
-	if s := m.spare.Load(); s != nil {
+	if s := m.spare(); s != nil {
 		if got, _, ok := s.Ahead(line, at, cost, place); ok {
 			place = got.Place
 		}
@@ -183,8 +201,8 @@ func unlessZero(n int64) time.Duration {
 // Owe charges n units beyond what was taken: they are used already, so nobody is
 // asked, and those who come next wait until they are made up for.
 func (m *Limiter) Owe(now time.Duration, n int64) {
-	if m.roll != nil {
-		m.roll.owe(now, n)
+	if r := m.roll(); r != nil {
+		r.owe(now, n)
 		return
 	}
 	for n > 0 {
@@ -208,8 +226,8 @@ const longestDebt = 16
 // Due is how long a turn still has to wait: longer than Take said, if there was
 // a pause or a slower rate since.
 func (m *Limiter) Due(now time.Duration, t Turn) time.Duration {
-	if m.roll != nil {
-		return m.roll.due(now, t)
+	if r := m.roll(); r != nil {
+		return r.due(now, t)
 	}
 	return m.line.Load().Wait(now, t.Place)
 }
@@ -219,8 +237,8 @@ func (m *Limiter) Due(now time.Duration, t Turn) time.Duration {
 // for an instant that he was told before the rate became faster: others have been
 // given what came since, and he must not go on top of them.
 func (m *Limiter) Usable(now time.Duration, t Turn) bool {
-	if m.roll != nil {
-		return m.roll.usable(now, t)
+	if r := m.roll(); r != nil {
+		return r.usable(now, t)
 	}
 	return t.Turn.Usable(m.line.Load(), now)
 }
@@ -234,8 +252,8 @@ func (m *Limiter) overtaken(told time.Duration, t Turn) bool { return !m.Usable(
 // or more. What the burst has passed meanwhile is gone, as it would be from a
 // bucket that is full. A turn must not be given back twice.
 func (m *Limiter) Back(now time.Duration, t Turn, n int64) {
-	if m.roll != nil {
-		m.roll.back(t, n)
+	if r := m.roll(); r != nil {
+		r.back(t, n)
 		return
 	}
 	cost := t.Cost

@@ -184,8 +184,8 @@ func TestAnIdleKeyIsSmall(t *testing.T) {
 	runtime.ReadMemStats(&after)
 	each := float64(after.HeapAlloc-before.HeapAlloc) / keys
 	t.Logf("an idle key with a name of 20 bytes takes %.0f bytes", each)
-	if each > 230 {
-		t.Errorf("%.0f bytes, want at most 230", each)
+	if each > 200 {
+		t.Errorf("%.0f bytes, want at most 200", each)
 	}
 	runtime.KeepAlive(r)
 }

@@ -9,12 +9,12 @@ import (
 // putSpare keeps places that came back for whoever comes next.
 func (m *Limiter) putSpare(t bucket.Turn) {
 	for {
-		old := m.spare.Load()
+		old := m.spare()
 		next := bucket.Spare{t}
 		if old != nil {
 			next = old.Add(t)
 		}
-		if m.spare.CompareAndSwap(old, &next) {
+		if m.grow().spare.CompareAndSwap(old, &next) {
 			return
 		}
 	}
@@ -47,20 +47,20 @@ func (m *Limiter) gather(line *bucket.Line, at, cost int64) (Turn, bool) {
 // spareLeft is how many places that came back may be used. It throws the list
 // away when the burst has passed all of it.
 func (m *Limiter) spareLeft(at, low int64) int64 {
-	old := m.spare.Load()
+	old := m.spare()
 	if old == nil {
 		return 0
 	}
 	left := old.Left(at, low)
 	if left == 0 && old.Passed(low) {
-		m.spare.CompareAndSwap(old, nil)
+		m.grow().spare.CompareAndSwap(old, nil)
 	}
 	return left
 }
 
 func (m *Limiter) fromSpare(at, low, cost int64) bucket.Turn {
 	for {
-		old := m.spare.Load()
+		old := m.spare()
 		if old == nil || old.Left(at, low) == 0 {
 			return bucket.Turn{}
 		}
@@ -75,7 +75,7 @@ func (m *Limiter) fromSpare(at, low, cost int64) bucket.Turn {
 // patience; none says that there are no such places.
 func (m *Limiter) ahead(line *bucket.Line, now time.Duration, cost, place int64, patience time.Duration) (t Turn, wait time.Duration, none bool) {
 	for {
-		old := m.spare.Load()
+		old := m.spare()
 		if old == nil {
 			return Turn{}, 0, true
 		}
@@ -107,7 +107,7 @@ func (m *Limiter) absorb() {
 // pull takes out of the spare places the stretch that ends at the place.
 func (m *Limiter) pull(place int64) (bucket.Turn, bool) {
 	for {
-		old := m.spare.Load()
+		old := m.spare()
 		if old == nil {
 			return bucket.Turn{}, false
 		}
@@ -123,7 +123,7 @@ func (m *Limiter) pull(place int64) (bucket.Turn, bool) {
 
 func (m *Limiter) swapSpare(old *bucket.Spare, rest bucket.Spare) bool {
 	if len(rest) == 0 {
-		return m.spare.CompareAndSwap(old, nil)
+		return m.grow().spare.CompareAndSwap(old, nil)
 	}
-	return m.spare.CompareAndSwap(old, &rest)
+	return m.grow().spare.CompareAndSwap(old, &rest)
 }

@@ -124,8 +124,8 @@ func TestAQueueThatLeavesIsGone(t *testing.T) {
 		for _, i := range rng.Perm(len(turns)) {
 			m.Back(0, turns[i], bucket.All)
 		}
-		if wait := m.Ask(0, 1); wait != 10*time.Millisecond || m.spare.Load() != nil {
-			t.Fatalf("seed %#x: the next waits %v, want 10ms; kept %v", seed, wait, m.spare.Load())
+		if wait := m.Ask(0, 1); wait != 10*time.Millisecond || m.spare() != nil {
+			t.Fatalf("seed %#x: the next waits %v, want 10ms; kept %v", seed, wait, m.spare())
 		}
 	}
 }
