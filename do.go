@@ -93,7 +93,7 @@ func (r *run) admit() error {
 	}
 	p := &r.permit
 	p.begin(r.u, r.plan, &r.call)
-	p.attempt = r.attempts + 1
+	p.attempt = int32(r.attempts + 1)
 	r.refusal = p.admit(r.ctx, r.now, r.deadline, &r.call)
 	r.waited += p.waited
 	if r.refusal != nil {

@@ -27,7 +27,8 @@ type Permit struct {
 	reports []func(outcome.Outcome) // of the other gates
 	sent    time.Duration
 	waited  time.Duration
-	attempt int
+	attempt int32
+	why     int32 // the limit that made it wait or said no, or -1
 }
 
 // A Decision is the answer to whether an attempt may be made now.
@@ -35,7 +36,6 @@ type Decision struct {
 	Allowed    bool
 	Reason     Reason        // why not
 	RetryAfter time.Duration // how long to wait before asking again; bucket.Never if the cost can never be met
-	limit      int           // the charge that said no, or -1
 }
 
 // Try asks for one attempt without waiting. If it is allowed, p is the permit:
@@ -73,7 +73,7 @@ func (u *Upstream) Acquire(ctx context.Context, c Call) (*Permit, error) {
 }
 
 func (p *Permit) begin(u *Upstream, plan *plan, c *Call) {
-	p.u, p.plan, p.id, p.keys, p.attempt, p.waited = u, plan, c.ID, c.Keys, 1, 0
+	p.u, p.plan, p.id, p.keys, p.attempt, p.why, p.waited = u, plan, c.ID, c.Keys, 1, -1, 0
 	p.reports = p.reports[:0]
 	p.limits.Reset()
 }
@@ -87,9 +87,8 @@ func (p *Permit) ask(now, patience time.Duration, c *Call) Decision {
 	if d, ok := p.askBreaker(now); !ok {
 		return d
 	}
-	if until := time.Duration(p.plan.paused.Load()); until > now && len(p.plan.limits) == 0 {
-		p.undo(now)
-		return Decision{Reason: Paused, RetryAfter: until - now, limit: -1}
+	if len(p.plan.limits) == 0 {
+		return p.askPause(now)
 	}
 	for i := range p.plan.limits {
 		p.limits.Add(p.plan.limits[i].charge(c))
@@ -101,23 +100,31 @@ func (p *Permit) askBreaker(now time.Duration) (Decision, bool) {
 	var wait time.Duration
 	var ok bool
 	if p.ticket, wait, ok = p.breaker.Admit(now); !ok {
-		return Decision{Reason: CircuitOpen, RetryAfter: wait, limit: -1}, false
+		return Decision{Reason: CircuitOpen, RetryAfter: wait}, false
 	}
 	return Decision{}, true
 }
 
-func (p *Permit) askLimits(now, patience time.Duration) Decision {
-	if p.limits.Len() == 0 {
-		return Decision{Allowed: true, limit: -1}
+// askPause is askLimits for an operation that has none: a hint can pause it all
+// the same.
+func (p *Permit) askPause(now time.Duration) Decision {
+	if until := time.Duration(p.plan.paused.Load()); until > now {
+		p.undo(now)
+		return Decision{Reason: Paused, RetryAfter: until - now}
 	}
+	return Decision{Allowed: true}
+}
+
+func (p *Permit) askLimits(now, patience time.Duration) Decision {
 	v := p.limits.Take(now, patience)
 	if v.OK && v.Wait == 0 {
-		return Decision{Allowed: true, limit: -1}
+		return Decision{Allowed: true}
 	}
+	p.why = int32(v.Why)
 	if v.OK {
-		return Decision{Allowed: true, RetryAfter: v.Wait, limit: v.Why}
+		return Decision{Allowed: true, RetryAfter: v.Wait}
 	}
-	d := Decision{Reason: RateLimited, RetryAfter: v.Wait, limit: v.Why}
+	d := Decision{Reason: RateLimited, RetryAfter: v.Wait}
 	if v.Wait != bucket.Never && p.limits.Look(now, v.Why).Paused > 0 {
 		d.Reason = Paused
 	}
@@ -141,7 +148,6 @@ func (p *Permit) undo(now time.Duration) {
 func (p *Permit) admit(ctx context.Context, now, until time.Duration, c *Call) error {
 	start := now
 	d := p.ask(now, p.patience(now, until), c)
-	limited := d.limit
 	for d.Allowed && d.RetryAfter > 0 {
 		if err := p.u.clock.Sleep(ctx, d.RetryAfter); err != nil {
 			p.waited = p.u.clock.Now() - start
@@ -155,9 +161,6 @@ func (p *Permit) admit(ctx context.Context, now, until time.Duration, c *Call) e
 		d = p.reconsider(now)
 	}
 	p.sent = now
-	if d.Allowed {
-		d.limit = limited
-	}
 	if d.Allowed && len(p.u.options.Gates) > 0 {
 		if err := p.askGates(ctx, now, *c); err != nil {
 			return err
@@ -173,14 +176,15 @@ func (p *Permit) admit(ctx context.Context, now, until time.Duration, c *Call) e
 // be called, and a ticket of an older generation would count for nothing.
 func (p *Permit) reconsider(now time.Duration) Decision {
 	if p.ticket.Probe {
-		return Decision{Allowed: true, limit: -1}
+		return Decision{Allowed: true}
 	}
 	d, ok := p.askBreaker(now)
 	if !ok {
 		p.limits.Drop(now)
+		p.why = -1
 		return d
 	}
-	return Decision{Allowed: true, limit: -1}
+	return Decision{Allowed: true}
 }
 
 func (p *Permit) askGates(ctx context.Context, now time.Duration, c Call) error {
@@ -217,8 +221,8 @@ func (p *Permit) patience(now, until time.Duration) time.Duration {
 func (p *Permit) decided(now time.Duration, d Decision) error {
 	e := Decided{Subject: p.subject(), Waited: p.waited}
 	var r limit.Charge
-	if d.limit >= 0 && d.limit < p.limits.Len() {
-		r = p.limits.Charge(d.limit)
+	if p.why >= 0 {
+		r = p.limits.Charge(int(p.why))
 		e.Limit = r.Registry.Limit().Name
 	}
 	if !d.Allowed {
@@ -238,7 +242,7 @@ func (p *Permit) decided(now time.Duration, d Decision) error {
 func (p *Permit) refusal(now time.Duration, d Decision, c limit.Charge) *Refusal {
 	r := &Refusal{Upstream: p.u.name, Operation: p.plan.name, Reason: d.Reason, RetryAfter: d.RetryAfter}
 	if c.Registry != nil {
-		r.Rule, r.Key, r.Level = *c.Registry.Limit(), c.Key, p.limits.Look(now, d.limit)
+		r.Rule, r.Key, r.Level = *c.Registry.Limit(), c.Key, p.limits.Look(now, int(p.why))
 		r.Limit = r.Rule.Name
 	}
 	return r
@@ -271,7 +275,7 @@ func (p *Permit) report(now time.Duration, o *outcome.Outcome) {
 		return
 	}
 	if u.options.Events.Ended != nil {
-		tell(u.options.Events.Ended, Ended{Subject: p.subject(), Attempt: p.attempt, Outcome: *o, Took: now - p.sent})
+		tell(u.options.Events.Ended, Ended{Subject: p.subject(), Attempt: int(p.attempt), Outcome: *o, Took: now - p.sent})
 	}
 	p.u = nil
 	if o.Class == outcome.OK {
@@ -279,7 +283,7 @@ func (p *Permit) report(now time.Duration, o *outcome.Outcome) {
 	} else {
 		p.breaker.Report(now, p.ticket, *o)
 	}
-	if p.limits.Len() > 0 || o.Class == outcome.Throttled {
+	if o.Class != outcome.OK || o.Usage != nil || p.plan.learns {
 		p.settle(u, now, o)
 	}
 	for _, report := range p.reports {

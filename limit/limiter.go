@@ -136,11 +136,11 @@ func (m *Limiter) there(line *bucket.Line, at int64) int64 {
 // Take books n units and says how long until they may go; if that is longer than
 // patience it books nothing, and says how long it would have been.
 func (m *Limiter) Take(now time.Duration, n int64, patience time.Duration) (t Turn, wait time.Duration, ok bool) {
-	if r := m.roll(); r != nil {
-		return r.take(now, n, patience)
-	}
 	if t, ok = m.take(now, n); ok {
 		return t, 0, true
+	}
+	if r := m.roll(); r != nil {
+		return r.take(now, n, patience)
 	}
 	return m.book(now, n, patience)
 }

@@ -47,7 +47,7 @@ func (p *Permit) Add(c Charge) {
 		}
 	}
 	if p.n < len(p.first) {
-		p.first[p.n].Charge = c
+		p.first[p.n].Charge, p.first[p.n].held = c, false
 	} else {
 		p.more = append(p.more, entry{Charge: c})
 	}
