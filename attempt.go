@@ -2,7 +2,7 @@ package weir
 
 import (
 	"context"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/seed1158cd35/weir/clock"
@@ -29,25 +29,31 @@ type attempt struct {
 	parent   context.Context
 	deadline time.Duration // of this attempt; clock.Clock's instant
 
-	mu     sync.Mutex
-	inner  context.Context // nil until asked for
+	made  atomic.Pointer[made] // nil until asked for
+	ended atomic.Bool
+}
+
+// made is the real context behind an attempt.
+type made struct {
+	context.Context
 	cancel context.CancelFunc
-	ended  bool
 }
 
 var _ context.Context = (*attempt)(nil)
 
-// context is the real context behind an attempt.
+// context makes the real context, once. The attempt may end meanwhile: whoever
+// comes second, this or end, cancels it.
 func (a *attempt) context() context.Context {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.inner == nil {
-		a.inner, a.cancel = a.clock.WithTimeout(a.parent, a.deadline-a.clock.Now(), ErrAttemptTimeout)
-		if a.ended {
-			a.cancel()
-		}
+	if m := a.made.Load(); m != nil {
+		return m.Context
 	}
-	return a.inner
+	ctx, cancel := a.clock.WithTimeout(a.parent, a.deadline-a.clock.Now(), ErrAttemptTimeout)
+	if !a.made.CompareAndSwap(nil, &made{ctx, cancel}) {
+		cancel()
+	} else if a.ended.Load() {
+		cancel()
+	}
+	return a.made.Load().Context
 }
 
 func (a *attempt) Done() <-chan struct{}       { return a.context().Done() }
@@ -55,10 +61,7 @@ func (a *attempt) Deadline() (time.Time, bool) { return a.context().Deadline() }
 
 // Err is asked often, and by some instead of Done.
 func (a *attempt) Err() error {
-	a.mu.Lock()
-	asleep := a.inner == nil && !a.ended
-	a.mu.Unlock()
-	if !asleep || a.clock.Now() >= a.deadline {
+	if a.made.Load() != nil || a.ended.Load() || a.clock.Now() >= a.deadline {
 		return a.context().Err()
 	}
 	return a.parent.Err()
@@ -72,22 +75,17 @@ func (a *attempt) Value(key any) any {
 	if key == (attemptKey{}) {
 		return a
 	}
-	a.mu.Lock()
-	inner := a.inner
-	a.mu.Unlock()
-	if inner == nil {
-		inner = a.parent
+	if m := a.made.Load(); m != nil {
+		return m.Value(key)
 	}
-	return inner.Value(key)
+	return a.parent.Value(key)
 }
 
 // end releases the context. Whoever still holds it finds it canceled.
 func (a *attempt) end() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.ended = true
-	if a.cancel != nil {
-		a.cancel()
+	a.ended.Store(true)
+	if m := a.made.Load(); m != nil {
+		m.cancel()
 	}
 }
 

@@ -19,7 +19,8 @@ import (
 // none. If no attempt was made at all it is a *Refusal, or the cause of ctx's
 // end. An error that implements outcome.Classifier says itself what it means.
 func Do[T any](ctx context.Context, u *Upstream, c Call, fn func(context.Context) (T, error)) (T, error) {
-	r := run{u: u, call: c}
+	var r run
+	r.u, r.call = u, c
 	r.begin(ctx)
 	for {
 		v, err := once(&r, fn)
