@@ -88,8 +88,8 @@ upstreams:
 		{"replay", u.Replay, int64(-1)},
 		{"max_wait", u.Policy.MaxWait, time.Duration(-1)},
 		{"off", len(u.Policy.Limits), 0},
-		{"keys", u.Keys, map[string]Source{"tenant": {proxy.Header, "X-Tenant"}, "user": {proxy.Query, "u"}, "from": {proxy.Remote, ""}}},
-		{"routes", u.Routes, []Route{{"a.example", "/x/", true}, {}}},
+		{"keys", u.Keys, map[string]Source{"tenant": {Kind: proxy.Header, Name: "X-Tenant"}, "user": {Kind: proxy.Query, Name: "u"}, "from": {Kind: proxy.Remote, Name: ""}}},
+		{"routes", u.Routes, []Route{{Host: "a.example", Path: "/x/", Strip: true}, {}}},
 	} {
 		if !reflect.DeepEqual(c.got, c.want) {
 			t.Errorf("%s: got %+v, want %+v", c.name, c.got, c.want)

@@ -121,11 +121,11 @@ var source = text("header:NAME, query:NAME or remote", func(s string) (Source, s
 	case kind != proxy.Header && kind != proxy.Query:
 		return Source{}, "want header:NAME, query:NAME or remote", ""
 	case kind == proxy.Query && name != "" && name == strings.TrimSpace(name):
-		return Source{proxy.Query, name}, "", ""
+		return Source{Kind: proxy.Query, Name: name}, "", ""
 	case !token.MatchString(name):
 		return Source{}, "is not the name of a header or parameter", ""
 	}
-	return Source{proxy.Header, http.CanonicalHeaderKey(name)}, "", ""
+	return Source{Kind: proxy.Header, Name: http.CanonicalHeaderKey(name)}, "", ""
 })
 
 var token = regexp.MustCompile("^[!#$%&'*+.^_`|~0-9A-Za-z-]+$") // RFC 9110 5.6.2
