@@ -97,6 +97,7 @@ func TestToldTheLimit(t *testing.T) {
 
 // Weir is not told the limit and begins at three times it: it finds it.
 func TestFindsTheLimit(t *testing.T) {
+	t.Parallel()
 	for _, rule := range []adaptive.Rule{adaptive.Cubic, adaptive.Multiply} {
 		t.Run(rule.String(), func(t *testing.T) {
 			t.Parallel()
@@ -119,6 +120,7 @@ func TestFindsTheLimit(t *testing.T) {
 // The store is down for ten seconds. Five seconds after its end all is well, and
 // meanwhile it was left in peace.
 func TestOutage(t *testing.T) {
+	t.Parallel()
 	for name, p := range map[string]weir.Policy{
 		"told":     policy(trueLimit, adaptive.Config{}),
 		"learning": policy(3*trueLimit, adaptive.Config{On: true}),
