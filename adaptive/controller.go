@@ -1,6 +1,7 @@
 package adaptive
 
 import (
+	"math"
 	"sync/atomic"
 	"time"
 
@@ -15,6 +16,8 @@ type Controller struct {
 	c     Config
 	state atomic.Pointer[State]
 	due   atomic.Int64 // the instant of the next step
+	last  atomic.Int64 // the instant of a recent success
+	since atomic.Int64 // when successes began to come without a gap
 	used  *window.Counter
 	trips trips
 }
@@ -30,6 +33,7 @@ func NewController(now time.Duration, c Config, limit float64) *Controller {
 	s := c.Begin(now)
 	k.state.Store(&s)
 	k.due.Store(int64(now + c.Interval))
+	k.since.Store(int64(now))
 	return k
 }
 
@@ -42,6 +46,7 @@ func (k *Controller) Report(now, sent time.Duration, class outcome.Class, n int6
 	switch class {
 	case outcome.OK:
 		k.used.Add(now, n)
+		k.flows(now)
 		k.trips.note(now, now-sent)
 		if int64(now) < k.due.Load() {
 			return 0, false
@@ -54,7 +59,7 @@ func (k *Controller) Report(now, sent time.Duration, class outcome.Class, n int6
 }
 
 func (k *Controller) cut(now, sent time.Duration) (float64, bool) {
-	used, trip := k.usedRate(now), k.trips.p99()
+	used, trip := k.steadyRate(now), k.trips.p99()
 	return k.change(now, func(s State) (State, bool) { return s.Throttled(k.c, now, sent, used, trip) })
 }
 
@@ -81,4 +86,27 @@ func (k *Controller) change(now time.Duration, f func(State) (State, bool)) (flo
 
 func (k *Controller) usedRate(now time.Duration) float64 {
 	return float64(k.used.Covering(now, look)) / look.Seconds()
+}
+
+// flows notes that successes come, and since when without a gap. To write both
+// words at each of them would cost more than they are worth.
+func (k *Controller) flows(now time.Duration) {
+	last := time.Duration(k.last.Load())
+	gap := look/4 + time.Duration(4*float64(time.Second)/k.Rate())
+	if now-last > gap {
+		k.since.Store(int64(now))
+	}
+	if now-last > look/32 {
+		k.last.Store(int64(now))
+	}
+}
+
+// steadyRate is the used rate if it was measured without a gap in it, and
+// otherwise no bound: a rate that was not used because nothing was sent, as when
+// a breaker was open, has not been proven to be too low.
+func (k *Controller) steadyRate(now time.Duration) float64 {
+	if now-time.Duration(k.since.Load()) < look {
+		return math.Inf(1)
+	}
+	return k.usedRate(now)
 }

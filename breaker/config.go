@@ -29,6 +29,11 @@ type Config struct {
 	Share    float64
 	MinCalls int // 0 means 20
 
+	// FirstOpen is how long it stays open at first. Each probe that fails makes
+	// the next time half as long again, up to Open: a short outage is over soon
+	// after its end, a long one is left in peace. 0 means Open.
+	FirstOpen time.Duration
+
 	Successes    int           // good probes in a row that close it; 0 means 2
 	Open         time.Duration // how long it stays open unless the upstream says; 0 means 30s
 	MaxOpen      time.Duration // longest time the upstream can ask for; 0 means 10m, or Open if that is longer
@@ -55,6 +60,7 @@ func (c Config) WithDefaults() Config {
 	c.MinCalls = cmp.Or(c.MinCalls, 20)
 	c.Successes = cmp.Or(c.Successes, 2)
 	c.Open = cmp.Or(c.Open, 30*time.Second)
+	c.FirstOpen = cmp.Or(c.FirstOpen, c.Open)
 	c.MaxOpen = cmp.Or(c.MaxOpen, max(10*time.Minute, c.Open))
 	c.ProbeTimeout = cmp.Or(c.ProbeTimeout, 30*time.Second)
 	return c
@@ -76,17 +82,27 @@ func (c Config) Validate() error {
 	bad(c.Successes < 0, "successes", c.Successes, "must not be negative")
 	bad(c.Window < time.Millisecond, "window", c.Window, "must be at least 1ms")
 	bad(c.Open < 0, "open", c.Open, "must not be negative")
+	bad(c.FirstOpen < 0, "first open", c.FirstOpen, "must not be negative")
+	bad(c.FirstOpen > c.Open && c.Open >= 0, "first open", c.FirstOpen, fmt.Sprintf("must not be above open %v", c.Open))
 	bad(c.ProbeTimeout < 0, "probe timeout", c.ProbeTimeout, "must not be negative")
 	bad(c.MaxOpen < c.Open, "max open", c.MaxOpen, fmt.Sprintf("must not be under open %v", c.Open))
 	return errors.Join(errs...)
 }
 
+// spell is how long to stay open without a hint, if it was last for before, or 0.
+func (c Config) spell(before time.Duration) time.Duration {
+	if before == 0 {
+		return c.FirstOpen
+	}
+	return min(before+before/2, c.Open)
+}
+
 // openFor is how long to stay open after a failure that came with h. What the
-// upstream says about itself is believed over Open, longer or shorter, within
-// minOpen (or Open, if that is less) and MaxOpen.
-func (c Config) openFor(h outcome.Hint) time.Duration {
+// upstream says about itself is believed over the spell, longer or shorter,
+// within minOpen (or Open, if that is less) and MaxOpen.
+func (c Config) openFor(h outcome.Hint, spell time.Duration) time.Duration {
 	if !h.Said {
-		return c.Open
+		return spell
 	}
 	return min(max(h.After, min(minOpen, c.Open)), c.MaxOpen)
 }

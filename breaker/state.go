@@ -46,6 +46,10 @@ type State struct {
 	Since time.Duration // when the phase began
 	Until time.Duration // when the open time is over, or the probe's deadline
 
+	// Spell is how long it was to stay open last, hints apart; 0 if it is closed
+	// or was opened by hand.
+	Spell time.Duration
+
 	Successes int    // good probes so far
 	InARow    int    // failures since the last success; counted if Consecutive is set
 	Recent    Recent // failures, the latest ones
@@ -138,7 +142,7 @@ func (s State) counted(now time.Duration, c Config, o outcome.Outcome, good int6
 			s.InARow++
 		}
 		if why := s.trips(now, c, good); why != Unset {
-			return s.open(now, c.openFor(o.Hint), why)
+			return s.opened(now, c, o.Hint, why)
 		}
 	}
 	return s
@@ -175,7 +179,7 @@ func (s State) probed(now time.Duration, c Config, o outcome.Outcome) State {
 	s.Probing = false
 	switch c.judge(o.Class) {
 	case broken:
-		return s.open(now, c.openFor(o.Hint), ProbeFailed)
+		return s.opened(now, c, o.Hint, ProbeFailed)
 	case works, lives:
 		s.Successes++
 	}
@@ -183,6 +187,14 @@ func (s State) probed(now time.Duration, c Config, o outcome.Outcome) State {
 		return s.closed(now, ProbesSucceeded)
 	}
 	return s
+}
+
+// opened opens it for as long as c and the hint say.
+func (s State) opened(now time.Duration, c Config, h outcome.Hint, why Cause) State {
+	spell := c.spell(s.Spell)
+	next := s.open(now, c.openFor(h, spell), why)
+	next.Spell = spell
+	return next
 }
 
 // open keeps what was counted, for people to see why.

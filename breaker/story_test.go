@@ -329,3 +329,37 @@ func TestThirtySlowFailuresInARowOpen(t *testing.T) {
 		t.Errorf("got %v for %v, want open for failures in a row", s.state.Phase, s.state.Why)
 	}
 }
+
+func TestProbesComeAtLongerAndLongerIntervals(t *testing.T) {
+	tell(t, breaker.Config{Consecutive: 2, Successes: 1, FirstOpen: time.Second, Open: 3 * time.Second}, `
+		0s call failed 2
+		0s refused 1s
+		1s probe a
+		1s a failed
+		1s refused 1.5s
+		2.5s probe b
+		2.5s b failed
+		2.5s refused 2.25s
+		4.75s probe c
+		4.75s c failed
+		4.75s refused 3s
+		7.75s probe d
+		7.75s d failed
+		7.75s refused 3s
+		10.75s probe e
+		10.75s e ok
+		10.75s closed
+		11s call failed 2
+		11s refused 1s
+	`)
+}
+
+func TestHintsLeaveTheIntervalsAsTheyAre(t *testing.T) {
+	tell(t, breaker.Config{Consecutive: 1, FirstOpen: 2 * time.Second, Open: 30 * time.Second}, `
+		0s call failed after=10s
+		0s refused 10s
+		10s probe a
+		10s a failed
+		10s refused 3s
+	`)
+}

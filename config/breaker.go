@@ -20,6 +20,7 @@ var breakerFields = []field[guard]{
 	one("min_calls", count[int](1), func(b *guard) *int { return &b.MinCalls }, "20", "See `share`."),
 	one("successes", count[int](1), func(b *guard) *int { return &b.Successes }, "2", "Good probes in a row that close it."),
 	one("open", duration, func(b *guard) *time.Duration { return &b.Open }, "30s", "How long it stays open, unless the upstream says."),
+	one("first_open", duration, func(b *guard) *time.Duration { return &b.FirstOpen }, "`open`", "How long it stays open at first. Each probe that fails makes the next time half as long again, up to `open`."),
 	one("max_open", duration, func(b *guard) *time.Duration { return &b.MaxOpen }, "10m, or `open` if that is longer", "Longest time that the upstream can ask for."),
 	one("probe_timeout", duration, func(b *guard) *time.Duration { return &b.ProbeTimeout }, "30s", "A probe that has not ended by then is lost."),
 	one("count_throttled", boolean, func(b *guard) *bool { return &b.CountThrottled }, "false", "Makes throttled calls failures."),

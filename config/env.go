@@ -33,7 +33,7 @@ var variables = []Variable{
 	{"THROTTLE_PUT_RATE", knobRate.words, "The rate of every limit with the name `put`; one that learns starts there and never goes above.", knob("put")},
 	{"THROTTLE_GET_RATE", knobRate.words, "The same for `get`.", knob("get")},
 	{"THROTTLE_DELETE_RATE", knobRate.words, "The same for `delete`.", knob("delete")},
-	{"THROTTLE_CIRCUIT_THRESHOLD", "a whole number", "So many failures open the breaker of every upstream that has one: `failures`, and `consecutive` where that is used.",
+	{"THROTTLE_CIRCUIT_THRESHOLD", "a whole number", "So many failures open the breaker of every upstream that has one: `consecutive` where that is used, else `failures`.",
 		func(d *decoder, n, _ *node) { d.env.threshold, _ = count[int](1).read(d, n) }},
 }
 

@@ -18,8 +18,8 @@ import (
 	"github.com/seed1158cd35/weir/retry"
 )
 
-// policy keeps an S3 to a rate. The burst is a tenth of a second's worth. Throttles
-// do not open the breaker: it would stop the calls from which the rate is learnt.
+// policy keeps an S3 to a rate, with the breaker and the retries of the preset
+// s3. The burst is a tenth of a second's worth.
 func policy(perSecond int64, learn adaptive.Config) weir.Policy {
 	return weir.Policy{
 		Operations: []weir.Operation{{Name: "s3", Safe: weir.Yes}},
@@ -27,7 +27,7 @@ func policy(perSecond int64, learn adaptive.Config) weir.Policy {
 			Name: "calls", Operations: []string{"s3"}, Adaptive: learn,
 			Rate: bucket.Rate{Amount: perSecond, Per: time.Second, Burst: max(1, perSecond/10)},
 		}},
-		Breaker: breaker.Config{Consecutive: 5, Successes: 2, Open: 2 * time.Second},
+		Breaker: breaker.Config{Consecutive: 5, Successes: 2, FirstOpen: time.Second, Open: 30 * time.Second, CountThrottled: true},
 		Retry:   retry.Config{Attempts: 3, Base: 50 * time.Millisecond, ThrottleBase: time.Second, Cap: 20 * time.Second},
 	}
 }
