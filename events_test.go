@@ -60,7 +60,7 @@ var stories = []struct {
 		p.Limits[0].Adaptive = adaptive.Config{On: true}
 		p.Retry.Attempts = 1
 	}, []error{hinted(2 * sec)}, []string{
-		"decided go  0s", "ended 1 throttled 0s", "paced all 3.5 throttled", "paused all 2s of 2s", "gave up 1: upstream: throttled slow down",
+		"decided go  0s", "ended 1 throttled 0s", "paced all 7 throttled", "paused all 2s of 2s", "gave up 1: upstream: throttled slow down",
 		"done 1 throttled refused=false 0s 0s"}},
 	{"refused", func(p *weir.Policy) { p.Limits = append(p.Limits, rate("all", 1, 1000*sec, 1)) }, []error{errFailed}, []string{
 		"decided go  0s", "ended 1 failed 0s", "retried 1 after 100ms: upstream: failed broken",

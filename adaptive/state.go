@@ -10,6 +10,7 @@ type State struct {
 	peak  float64       // the rate that the last cut was made from; 0 if there was none
 	cutAt time.Duration // the last cut
 	cut   bool          // there was one
+	curve time.Duration // where cubic's curve began: the last cut, and later by all time in which nothing was learnt
 	grew  time.Duration // the last step of growth, or the last interval that forbade one
 }
 
@@ -30,7 +31,7 @@ func (s State) Throttled(c Config, now, sent time.Duration, used float64, trip t
 		return s, false
 	}
 	from := max(min(s.Rate, used), s.Rate/2)
-	s.peak, s.cutAt, s.cut = from, now, true
+	s.peak, s.cutAt, s.curve, s.cut = from, now, now, true
 	s.Rate = max(c.Min, from*c.Cut)
 	return s, true
 }
@@ -42,6 +43,7 @@ func (s State) Due(c Config, now time.Duration) bool { return now-s.grew >= c.In
 // and no throttle. It grows only if enough of the rate was used: an idle caller
 // learns nothing, and would drift up to the ceiling.
 func (s State) Grown(c Config, now time.Duration, used float64) (State, bool) {
+	s.curve += max(0, now-s.grew-c.Interval-s.few(4))
 	s.grew = now
 	if used < c.UsedShare*s.Rate || s.Rate >= c.Max {
 		return s, false
@@ -51,6 +53,11 @@ func (s State) Grown(c Config, now time.Duration, used float64) (State, bool) {
 		return s, true
 	}
 	return s, false
+}
+
+// few is the time in which the rate lets n units go.
+func (s State) few(n float64) time.Duration {
+	return time.Duration(n / s.Rate * float64(time.Second))
 }
 
 func (s State) next(c Config, now time.Duration) float64 {
@@ -66,8 +73,10 @@ func (s State) next(c Config, now time.Duration) float64 {
 }
 
 // cubic is peak * (1 + (1-cut) * (t/recovery - 1)^3): the cut rate at once after
-// the cut, the peak after the recovery time, flat around it and steep beyond.
+// the cut, the peak after the recovery time, flat around it and steep beyond. Its
+// time stands still while nothing is learnt: after an outage the rate goes on
+// from where it was.
 func (s State) cubic(c Config, now time.Duration) float64 {
-	x := float64(now-s.cutAt)/float64(c.Recovery) - 1
+	x := float64(now-s.curve)/float64(c.Recovery) - 1
 	return s.peak * (1 + (1-c.Cut)*x*x*x)
 }

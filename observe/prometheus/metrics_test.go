@@ -210,8 +210,8 @@ func TestCurrentRateFollowsWhatWasLearnt(t *testing.T) {
 		p.Report(outcome.Outcome{Class: class})
 	}
 	check(t, reg, 100, "weir_limit_configured_rate", "put", "api")
-	if got := value(t, reg, "weir_limit_current_rate", "put", "api"); got <= 0 || got > 50 {
-		t.Errorf("current rate %v, want that of the tenant who was throttled, at most 50", got)
+	if got := value(t, reg, "weir_limit_current_rate", "put", "api"); got <= 0 || got > 70 {
+		t.Errorf("current rate %v, want that of the tenant who was throttled, at most 70", got)
 	}
 	check(t, reg, 1, "weir_rate_changes_total", "down", "put", "api")
 }
