@@ -6,11 +6,26 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir/clock"
+	"github.com/seed1158cd35/weir/outcome"
 )
 
 // ErrAttemptTimeout is why the context of an attempt ends when the attempt has
 // taken too long. It is a deadline error to whoever asks.
 var ErrAttemptTimeout error = attemptTimeout{}
+
+// ErrCallTimeout is why it ends when the call's own time was up before the
+// attempt had had its full time. That says nothing of the upstream: the time went
+// by while the call waited.
+var ErrCallTimeout error = callTimeout{}
+
+type callTimeout struct{ attemptTimeout }
+
+func (callTimeout) Error() string { return "call timed out" }
+
+// Outcome keeps the gates from counting it against the upstream.
+func (callTimeout) Outcome() outcome.Outcome {
+	return outcome.Outcome{Class: outcome.Canceled, Code: "call timeout"}
+}
 
 type attemptTimeout struct{}
 
@@ -28,6 +43,7 @@ type attempt struct {
 	clock    clock.Clock
 	parent   context.Context
 	deadline time.Duration // of this attempt; clock.Clock's instant
+	cause    error         // why it ends then
 
 	made  atomic.Pointer[made] // nil until asked for
 	ended atomic.Bool
@@ -47,7 +63,7 @@ func (a *attempt) context() context.Context {
 	if m := a.made.Load(); m != nil {
 		return m.Context
 	}
-	ctx, cancel := a.clock.WithTimeout(a.parent, a.deadline-a.clock.Now(), ErrAttemptTimeout)
+	ctx, cancel := a.clock.WithTimeout(a.parent, a.deadline-a.clock.Now(), a.cause)
 	if !a.made.CompareAndSwap(nil, &made{ctx, cancel}) {
 		cancel()
 	} else if a.ended.Load() {
@@ -97,4 +113,13 @@ func within(ctx context.Context) bool {
 		return false
 	}
 	return ctx.Value(attemptKey{}) != nil
+}
+
+// why is err, or what ended the attempt's context if that was the call's timeout:
+// the context itself only says that a deadline has passed.
+func (a *attempt) why(err error) error {
+	if m := a.made.Load(); err != nil && m != nil && context.Cause(m) == ErrCallTimeout {
+		return ErrCallTimeout
+	}
+	return err
 }

@@ -36,10 +36,10 @@ func once[T any](r *run, fn func(context.Context) (T, error)) (v T, err error) {
 	if err = r.admit(); err != nil {
 		return v, err
 	}
-	a := &attempt{clock: r.u.clock, parent: r.ctx, deadline: r.until}
+	a := &attempt{clock: r.u.clock, parent: r.ctx, deadline: r.until, cause: r.timeout()}
 	defer r.report(a)
 	v, err = fn(a)
-	r.classify(err)
+	r.classify(a.why(err))
 	return v, err
 }
 
@@ -81,9 +81,8 @@ func (r *run) begin(ctx context.Context) {
 	}
 	r.own = r.deadline
 	if t := r.live.policy.Timeouts.Call; t > 0 {
-		r.deadline = min(r.deadline, r.start+t)
+		r.deadline = min(r.deadline, later(r.start, t))
 	}
-	r.live.purse.Call(r.start)
 }
 
 // admit passes the gates for one attempt.
@@ -100,16 +99,27 @@ func (r *run) admit() error {
 	if r.refusal != nil {
 		return r.refusal
 	}
-	r.attempts++
+	if r.attempts++; r.attempts == 1 {
+		r.live.purse.Call(p.sent) // a call that the gates refuse earns no retries
+	}
 	r.until = r.deadline
 	if t := r.live.policy.Timeouts.Attempt; t > 0 {
-		r.until = min(r.deadline, p.sent+t)
+		r.until = min(r.deadline, later(p.sent, t))
 	}
 	if r.until >= r.own {
 		r.until = bucket.Never // the caller's context ends by itself; a timer here might blame the upstream
 	}
 	r.outcome = outcome.Outcome{Class: outcome.Canceled} // what a panic reports
 	return nil
+}
+
+// timeout is why the present attempt ends at r.until.
+func (r *run) timeout() error {
+	t := r.live.policy.Timeouts.Attempt
+	if r.until == r.deadline && (t <= 0 || r.until < later(r.permit.sent, t)) {
+		return ErrCallTimeout
+	}
+	return ErrAttemptTimeout
 }
 
 // report ends an attempt: every gate hears of it.

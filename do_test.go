@@ -251,7 +251,7 @@ func TestWhyThereIsNoOtherAttempt(t *testing.T) {
 		{"not retryable", weir.Call{Safe: true}, errRejected, nil, nil, 1},
 		{"unsafe", weir.Call{}, errFailed, nil, retry.ErrUnsafe, 1},
 		{"unsafe and unknown", weir.Call{}, errPlain, nil, retry.ErrUnsafe, 1},
-		{"unsafe but undone", weir.Call{}, errUndone, nil, retry.ErrAttempts, 3},
+		{"unsafe but undone", weir.Call{}, errUnsent, nil, retry.ErrAttempts, 3},
 		{"unsafe but throttled", weir.Call{}, errThrottled, nil, retry.ErrAttempts, 3},
 		{"attempts", weir.Call{Safe: true}, errPlain, nil, retry.ErrAttempts, 3},
 		{"one attempt", weir.Call{Safe: true}, errFailed, func(p *weir.Policy) { p.Retry.Attempts = 1 }, retry.ErrAttempts, 1},
@@ -563,12 +563,12 @@ func TestBreakerThatOpensWhileWaiting(t *testing.T) {
 	})
 }
 
-func TestUndoneAttemptCostsNothing(t *testing.T) {
+func TestUnsentAttemptCostsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := open(t, steady(rate("all", 1, time.Hour, 10)), weir.Options{})
-		_, _ = do(background, u, answers(errUndone, errFailed, nil))
+		_, _ = do(background, u, answers(errUnsent, errFailed, nil))
 		if n := left(t, u, "all", ""); n != 8 {
-			t.Errorf("%d left of 10 after one undone attempt and two others, want 8", n)
+			t.Errorf("%d left of 10 after one unsent attempt and two others, want 8", n)
 		}
 	})
 }

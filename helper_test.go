@@ -32,7 +32,7 @@ func (b *bad) Outcome() outcome.Outcome { return b.o }
 
 var (
 	errFailed    = &bad{outcome.Outcome{Class: outcome.Failed, Code: "broken"}}
-	errUndone    = &bad{outcome.Outcome{Class: outcome.Failed, Code: "never sent", Undone: true}}
+	errUnsent    = &bad{outcome.Outcome{Class: outcome.Failed, Code: "never sent", Undone: true, Unsent: true}}
 	errRejected  = &bad{outcome.Outcome{Class: outcome.Rejected, Code: "bad request"}}
 	errThrottled = &bad{outcome.Outcome{Class: outcome.Throttled, Code: "slow down", Undone: true}}
 	errPlain     = errors.New("something")

@@ -60,6 +60,9 @@ func (u *Upstream) Try(c Call, p *Permit) Decision {
 // policy's longest wait allow. The caller makes the attempt and reports how it
 // ended. The error is a *Refusal, or the cause of ctx's end.
 func (u *Upstream) Acquire(ctx context.Context, c Call) (*Permit, error) {
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
 	p := new(Permit)
 	p.begin(u, u.live.Load().plan(c.Operation), &c)
 	until := bucket.Never
@@ -87,9 +90,6 @@ func (p *Permit) ask(now, patience time.Duration, c *Call) Decision {
 	if d, ok := p.askBreaker(now); !ok {
 		return d
 	}
-	if len(p.plan.limits) == 0 {
-		return p.askPause(now)
-	}
 	for i := range p.plan.limits {
 		p.limits.Add(p.plan.limits[i].charge(c))
 	}
@@ -105,17 +105,22 @@ func (p *Permit) askBreaker(now time.Duration) (Decision, bool) {
 	return Decision{}, true
 }
 
-// askPause is askLimits for an operation that has none: a hint can pause it all
-// the same.
-func (p *Permit) askPause(now time.Duration) Decision {
-	if until := time.Duration(p.plan.paused.Load()); until > now {
+// askPause waits for the end of a pause of the whole operation, or refuses.
+func (p *Permit) askPause(now, wait, patience time.Duration) Decision {
+	if wait > patience {
 		p.undo(now)
-		return Decision{Reason: Paused, RetryAfter: until - now}
+		return Decision{Reason: Paused, RetryAfter: wait}
 	}
-	return Decision{Allowed: true}
+	return Decision{Allowed: true, RetryAfter: wait}
 }
 
 func (p *Permit) askLimits(now, patience time.Duration) Decision {
+	if until := time.Duration(p.plan.paused.Load()); until > now {
+		return p.askPause(now, until-now, patience)
+	}
+	if len(p.plan.limits) == 0 {
+		return Decision{Allowed: true}
+	}
 	v := p.limits.Take(now, patience)
 	if v.OK && v.Wait == 0 {
 		return Decision{Allowed: true}
@@ -144,25 +149,30 @@ func (p *Permit) undo(now time.Duration) {
 	p.reports = nil
 }
 
+// nap is how long a caller who waits for a turn sleeps at most, before he looks
+// whether a limit that was raised meanwhile lets him go sooner.
+const nap = time.Second
+
 // admit passes every gate, waiting for its turn until the instant at most.
 func (p *Permit) admit(ctx context.Context, now, until time.Duration, c *Call) error {
 	start := now
 	d := p.ask(now, p.patience(now, until), c)
 	for d.Allowed && d.RetryAfter > 0 {
-		if err := p.u.clock.Sleep(ctx, d.RetryAfter); err != nil {
+		if err := p.u.clock.Sleep(ctx, min(d.RetryAfter, nap)); err != nil {
 			p.waited = p.u.clock.Now() - start
 			p.undo(p.u.clock.Now())
 			return err
 		}
 		now = p.u.clock.Now()
-		d = p.askLimits(now, max(0, min(until, start+p.longest())-now))
+		d = p.askLimits(now, max(0, min(until, later(start, p.longest()))-now))
 	}
 	if p.waited = now - start; p.waited > 0 && d.Allowed {
 		d = p.reconsider(now)
 	}
 	p.sent = now
 	if d.Allowed && len(p.u.options.Gates) > 0 {
-		if err := p.askGates(ctx, now, *c); err != nil {
+		var err error
+		if d, err = p.askGates(ctx, now, *c); err != nil {
 			return err
 		}
 	}
@@ -173,9 +183,10 @@ func (p *Permit) admit(ctx context.Context, now, until time.Duration, c *Call) e
 }
 
 // reconsider asks the breaker again after a wait: what opened meanwhile must not
-// be called, and a ticket of an older generation would count for nothing.
+// be called, and a ticket of an older generation would count for nothing. A probe
+// that is still waited for keeps its ticket.
 func (p *Permit) reconsider(now time.Duration) Decision {
-	if p.ticket.Probe {
+	if p.ticket.Probe && p.breaker.Waits(now, p.ticket) {
 		return Decision{Allowed: true}
 	}
 	d, ok := p.askBreaker(now)
@@ -187,20 +198,30 @@ func (p *Permit) reconsider(now time.Duration) Decision {
 	return Decision{Allowed: true}
 }
 
-func (p *Permit) askGates(ctx context.Context, now time.Duration, c Call) error {
+func (p *Permit) askGates(ctx context.Context, now time.Duration, c Call) (d Decision, err error) {
+	admitted := false
+	defer func() { // also if a gate panics
+		if !admitted {
+			p.undo(now)
+		}
+	}()
 	for _, g := range p.u.options.Gates {
 		report, err := g.Admit(ctx, c)
 		if err != nil {
-			p.undo(now)
 			p.gateRefused(err)
-			return err
+			return d, err
 		}
 		if report != nil {
 			p.reports = append(p.reports, report)
 		}
 	}
-	p.sent = p.u.clock.Now()
-	return nil
+	if p.sent = p.u.clock.Now(); p.sent > now {
+		d = p.reconsider(p.sent)
+		admitted = d.Allowed
+		return d, nil
+	}
+	admitted = true
+	return Decision{Allowed: true}, nil
 }
 
 // gateRefused tells of a refusal by a gate of the program's own.
@@ -232,7 +253,7 @@ func (p *Permit) decided(now time.Duration, d Decision) error {
 	switch {
 	case d.Allowed:
 		return nil
-	case d.RetryAfter == bucket.Never:
+	case d.RetryAfter == bucket.Never && d.Reason == RateLimited && p.why >= 0:
 		return fmt.Errorf("%s %s: %w: it costs %d %s and limit %s holds %d", p.u.name, p.plan.name, ErrTooMuch,
 			r.Cost, e.Refusal.Rule.UnitName(), e.Limit, e.Refusal.Rule.Most())
 	}
@@ -299,8 +320,8 @@ func (p *Permit) settle(u *Upstream, now time.Duration, o *outcome.Outcome) {
 	if o.Class == outcome.Throttled && o.Hint.Said && o.Hint.After > 0 {
 		p.pause(u, now, o)
 	}
-	if o.Class == outcome.Failed && o.Undone {
-		p.limits.Drop(now) // it never reached the upstream
+	if o.Unsent {
+		p.limits.Drop(now)
 		return
 	}
 	p.limits.Settle(now, o.Usage)
@@ -317,7 +338,8 @@ func (p *Permit) paced(u *Upstream, class outcome.Class) func(limit.Charge, floa
 }
 
 // pause stops everyone whom the hint concerns: all callers of the limits that
-// this call was charged to, under its keys.
+// this call was charged to, under its keys. Limits that it cost nothing are none
+// of its business.
 func (p *Permit) pause(u *Upstream, now time.Duration, o *outcome.Outcome) {
 	longest := p.plan.live.policy.MaxPause
 	if o.Hint.Quota {
@@ -325,14 +347,19 @@ func (p *Permit) pause(u *Upstream, now time.Duration, o *outcome.Outcome) {
 	}
 	d := min(o.Hint.After, longest)
 	e := PauseEvent{Subject: subject(u, p.plan, p.id, p.keys), Hint: o.Hint.After, For: d, Code: o.Code}
-	if p.limits.Len() == 0 {
-		raise(p.plan.paused, int64(now+d))
+	charged := false
+	for i := range p.limits.Len() {
+		c := p.limits.Charge(i)
+		if c.Cost == 0 {
+			continue
+		}
+		charged = true
+		p.limits.Pause(now, i, later(now, d))
+		e.Limit, e.Key = c.Registry.Limit().Name, c.Key
 		tell(u.options.Events.Paused, e)
 	}
-	for i := range p.limits.Len() {
-		p.limits.Pause(now, i, now+d)
-		c := p.limits.Charge(i)
-		e.Limit, e.Key = c.Registry.Limit().Name, c.Key
+	if !charged { // then nobody may call the operation
+		raise(p.plan.paused, int64(later(now, d)))
 		tell(u.options.Events.Paused, e)
 	}
 }

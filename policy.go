@@ -200,5 +200,5 @@ func (o *Operation) safe(method string, h http.Header) bool {
 	case http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace, http.MethodPut, http.MethodDelete, "":
 		return true
 	}
-	return len(h["Idempotency-Key"]) > 0 || len(h["X-Idempotency-Key"]) > 0
+	return h.Get("Idempotency-Key") != "" || h.Get("X-Idempotency-Key") != ""
 }

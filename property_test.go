@@ -148,14 +148,14 @@ func (s scenario) check(r *record) error {
 	if err := s.checkError(r, n, lastOut); err != nil {
 		return fmt.Errorf("(d) %w", err)
 	}
-	undone := 0
+	unsent := 0
 	for i := range n {
-		if o := s.outcome(i); o.Class == outcome.Failed && o.Undone {
-			undone++
+		if s.outcome(i).Unsent {
+			unsent++
 		}
 	}
-	if r.decided != n || r.left != int64(plenty-n+undone) {
-		return fmt.Errorf("(g) %d decisions and %d tokens left after %d attempts, %d undone", r.decided, r.left, n, undone)
+	if r.decided != n || r.left != int64(plenty-n+unsent) {
+		return fmt.Errorf("(g) %d decisions and %d tokens left after %d attempts, %d unsent", r.decided, r.left, n, unsent)
 	}
 	if err := r.book.check(); err != nil || r.book.admitted != n || r.reported != n {
 		return fmt.Errorf("(j) %d attempts, %d admitted, %d reports, %v", n, r.book.admitted, r.reported, err)
@@ -187,6 +187,7 @@ func (s scenario) checkError(r *record, n int, lastOut outcome.Outcome) error {
 
 func randomOutcome(r *rand.Rand) outcome.Outcome {
 	o := outcome.Outcome{Class: outcome.Classes[r.IntN(len(outcome.Classes))], Code: fmt.Sprint("code ", r.IntN(9)), Undone: r.IntN(2) == 0}
+	o.Unsent = o.Class == outcome.Failed && o.Undone && r.IntN(2) == 0
 	if o.Class == outcome.OK {
 		return outcome.Outcome{Class: outcome.OK}
 	}

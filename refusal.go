@@ -41,6 +41,10 @@ type Refusal struct {
 	RetryAfter time.Duration
 }
 
+// longestWait is more than any limit or hint asks for; only a breaker that is
+// held open by hand does.
+const longestWait = 367 * 24 * time.Hour
+
 // Error reads "s3 put: rate_limited by limit put (3000/s): retry after 1.2s".
 func (r *Refusal) Error() string {
 	var b strings.Builder
@@ -54,14 +58,18 @@ func (r *Refusal) Error() string {
 	if r.Key != "" {
 		fmt.Fprintf(&b, " for %s %q", r.Rule.Scope, r.Key)
 	}
-	fmt.Fprintf(&b, ": retry after %v", r.RetryAfter.Round(time.Millisecond))
+	if r.RetryAfter > longestWait {
+		b.WriteString(": until it is closed by hand")
+	} else {
+		fmt.Fprintf(&b, ": retry after %v", r.RetryAfter.Round(time.Millisecond))
+	}
 	return b.String()
 }
 
 // Outcome is that of a call within which weir refused another: it says nothing of
 // the upstream around it, and is not repeated there.
 func (r *Refusal) Outcome() outcome.Outcome {
-	return outcome.Outcome{Class: outcome.Canceled, Code: string(r.Reason), Undone: true}
+	return outcome.Outcome{Class: outcome.Canceled, Code: string(r.Reason), Undone: true, Unsent: true}
 }
 
 var _ outcome.Classifier = (*Refusal)(nil)

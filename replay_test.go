@@ -11,7 +11,6 @@ import (
 	"testing/synctest"
 
 	"github.com/seed1158cd35/weir"
-	"github.com/seed1158cd35/weir/outcome"
 	"github.com/seed1158cd35/weir/retry"
 )
 
@@ -214,7 +213,7 @@ func TestBrokenBodyIsTheCallersFault(t *testing.T) {
 		_, err := io.ReadAll(r.Body)
 		return nil, err
 	})).RoundTrip(request(t, weir.WithStory(background, &story), "PUT", io.NopCloser(io.MultiReader(strings.NewReader("x"), failing{broken}))))
-	if !errors.Is(err, broken) || errors.Is(err, retry.ErrAttempts) || n != 1 || story.Outcome.Class != outcome.Rejected {
+	if !errors.Is(err, broken) || errors.Is(err, retry.ErrAttempts) || n != 1 || story.Outcome.Code != "request body" {
 		t.Errorf("got %v after %d attempts, class %v", err, n, story.Outcome.Class)
 	}
 	if v := u.Look(0).Breakers[0]; v.Failed != 0 {

@@ -7,6 +7,8 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
+	"strings"
 	"sync"
 	"time"
 
@@ -118,7 +120,7 @@ func (t *Transport) call(req *http.Request) Call {
 	}
 	policy := &t.Upstream.live.Load().policy
 	o := &Operation{Name: DefaultOperation}
-	path := req.URL.EscapedPath()
+	path := rawPath(req.URL)
 	for i := range policy.Operations {
 		if p := &policy.Operations[i]; p.Name == c.Operation || c.Operation == "" && p.matches(req.Method, path) {
 			o = p
@@ -128,6 +130,16 @@ func (t *Transport) call(req *http.Request) Call {
 	c.Operation = cmp.Or(c.Operation, o.Name)
 	c.Safe = c.Safe || o.safe(req.Method, req.Header)
 	return c
+}
+
+// rawPath is the path as it will be sent. A URL that holds it in Opaque does so
+// because Go would write it differently; if it begins with two slashes, the host
+// is written before it.
+func rawPath(u *url.URL) string {
+	if u.Opaque == "" {
+		return u.EscapedPath()
+	}
+	return strings.TrimPrefix(u.Opaque, "//"+u.Host)
 }
 
 // why is the reason for giving up, if weir did.
@@ -164,33 +176,29 @@ func (s *sender) result() (*http.Response, error) {
 
 // send makes one attempt and reports whether the call is over.
 func (s *sender) send() (over bool) {
-	err := s.run.admit()
-	if err == nil {
+	req, err := s.request()
+	if err != nil {
+		s.run.refusal = err // before anything is taken for it, or the last answer given away
+	} else if err = s.run.admit(); err == nil {
 		discard(s.resp)
-		s.resp, err = s.attempt()
+		s.resp, err = s.attempt(req)
+	} else if req.Body != nil {
+		_ = req.Body.Close()
 	}
 	return !s.run.again(err)
 }
 
 // attempt sends the request once, and hears how it ended.
-func (s *sender) attempt() (resp *http.Response, err error) {
+func (s *sender) attempt(req *http.Request) (resp *http.Response, err error) {
 	r := &s.run
 	defer r.report(nil)
 	ctx, cancel := context.WithCancelCause(r.ctx)
-	timer := time.AfterFunc(r.until-r.permit.sent, func() { cancel(ErrAttemptTimeout) })
-	req, err := s.request(ctx)
-	if err != nil {
-		r.outcome = outcome.Outcome{Class: outcome.Rejected, Code: "request body"}
-	} else if resp, err = s.t.roundTripper().RoundTrip(req); err == nil {
-		r.outcome = s.judge(resp)
+	timer := time.AfterFunc(r.until-r.permit.sent, func() { cancel(r.timeout()) })
+	resp, err = s.t.roundTripper().RoundTrip(req.WithContext(context.WithValue(ctx, attemptKey{}, true)))
+	if err == nil {
+		r.outcome = s.judge(resp, timer)
 	} else {
-		if context.Cause(ctx) == ErrAttemptTimeout {
-			err = ErrAttemptTimeout
-		}
-		r.classify(err)
-		if s.replay.broken() && r.outcome.Class != outcome.Canceled {
-			r.outcome = outcome.Outcome{Class: outcome.Rejected, Code: "request body"}
-		}
+		err = s.failed(ctx, err)
 	}
 	if !s.replay.repeatable() {
 		r.obstacle = ErrBodyTooLarge
@@ -203,25 +211,46 @@ func (s *sender) attempt() (resp *http.Response, err error) {
 	return resp, nil
 }
 
-// request is the request of one attempt.
-func (s *sender) request(ctx context.Context) (*http.Request, error) {
-	req := s.req.WithContext(context.WithValue(ctx, attemptKey{}, true))
-	if s.replay == nil {
-		return req, nil
+// failed classifies an attempt without an answer, and says why there is none.
+func (s *sender) failed(ctx context.Context, err error) error {
+	r := &s.run
+	if cause := context.Cause(ctx); cause == ErrAttemptTimeout || cause == ErrCallTimeout {
+		err = cause
 	}
-	var err error
-	req.Body, err = s.replay.next()
-	req.GetBody = nil // retries are made here, and nowhere below
-	return req, err
+	r.classify(err)
+	if s.replay.broken() { // the caller's own body failed him: no word about the upstream
+		r.outcome = outcome.Outcome{Class: outcome.Canceled, Code: "request body"}
+	}
+	return err
 }
 
-// judge classifies an answer, with a look at the body if that can matter.
-func (s *sender) judge(resp *http.Response) outcome.Outcome {
+// request is the request of the next attempt, without its context.
+func (s *sender) request() (*http.Request, error) {
+	if s.replay == nil {
+		return s.req, nil
+	}
+	body, err := s.replay.next()
+	if err != nil {
+		return nil, err
+	}
+	req := new(http.Request)
+	*req = *s.req
+	req.Body, req.GetBody = body, nil // retries are made here, and nowhere below
+	return req, nil
+}
+
+// judge classifies an answer, with a look at the body if that can matter. A
+// success whose body has to be looked at may come slowly: S3 says 200 before it
+// knows. It has until the end of the call.
+func (s *sender) judge(resp *http.Response, timer *time.Timer) outcome.Outcome {
 	r := classify.Response{
 		Method: s.req.Method, Status: resp.StatusCode, Reason: reason(resp),
 		Header: resp.Header, Now: time.Now(),
 	}
 	if classify.NeedsBody(r.Method, r.Status, r.Header) {
+		if resp.StatusCode < http.StatusMultipleChoices {
+			timer.Reset(s.run.deadline - s.run.u.clock.Now())
+		}
 		r.Body = peek(resp)
 	}
 	return s.run.live.policy.Classify.HTTP(r)

@@ -113,6 +113,12 @@ func (b *Breaker) good(now time.Duration, s *box, class outcome.Class) int64 {
 	return s.good.Covering(now, b.cfg.Window)
 }
 
+// Waits reports whether the probe that p was given for is still waited for.
+func (b *Breaker) Waits(now time.Duration, p Permit) bool {
+	s := b.load()
+	return s.Phase == HalfOpen && s.Probing && s.Gen == p.Gen && now < s.Until
+}
+
 // ForceOpen opens b for d, or until told otherwise if d is 0 or less. When d is
 // over the upstream is probed as usual.
 func (b *Breaker) ForceOpen(now, d time.Duration) {

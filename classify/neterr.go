@@ -50,9 +50,9 @@ func network(err error) outcome.Outcome {
 	case "canceled":
 		// Something between the caller and the upstream gave up, a hedge or
 		// another layer. That is no proof of a fault upstream.
-		return outcome.Outcome{Class: outcome.Unknown, Code: code, Undone: neverSent(err)}
+		return outcome.Outcome{Class: outcome.Unknown, Code: code, Undone: neverDone(err), Unsent: unsent(err)}
 	}
-	return outcome.Outcome{Class: outcome.Failed, Code: code, Undone: neverSent(err)}
+	return outcome.Outcome{Class: outcome.Failed, Code: code, Undone: neverDone(err), Unsent: unsent(err)}
 }
 
 // errorCode tries the most exact kinds first: a DNS failure or a refusal is
@@ -140,11 +140,13 @@ func timedOut(err error) bool {
 	return ok && e.Timeout()
 }
 
-// neverSent reports whether it is certain that no request reached the upstream.
-func neverSent(err error) bool {
+// neverDone reports whether it is certain that the upstream did nothing.
+func neverDone(err error) bool { return unsent(err) || refusedStream(err) }
+
+// unsent reports whether it is certain that no request reached the upstream.
+func unsent(err error) bool {
 	_, dns := errors.AsType[*net.DNSError](err)
-	return dns || dialing(err) || inHandshake(err) || refusedStream(err) ||
-		errors.Is(err, syscall.ECONNREFUSED)
+	return dns || dialing(err) || inHandshake(err) || errors.Is(err, syscall.ECONNREFUSED)
 }
 
 // dialing reports whether the connection was never made, to the upstream

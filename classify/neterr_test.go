@@ -45,16 +45,16 @@ func TestErrors(t *testing.T) {
 		want outcome.Outcome
 	}{
 		{nil, ok()},
-		{op("dial", syscall.ECONNREFUSED), undone(fails("connection refused"))},
-		{op("dial", syscall.EHOSTUNREACH), undone(fails("unreachable"))},
-		{op("dial", syscall.ETIMEDOUT), undone(fails("timeout"))},
-		{op("dial", timeout{"i/o timeout"}), undone(fails("timeout"))},
-		{op("dial", errors.New("address x: missing port")), undone(fails("dial"))},
-		{op("proxyconnect", errors.New("no")), undone(fails("dial"))},
-		{op("dial", &net.DNSError{Err: "no such host", IsNotFound: true}), undone(fails("no such host"))},
-		{op("dial", &net.DNSError{Err: "timeout", IsTimeout: true}), undone(fails("timeout"))},
-		{&net.DNSError{Err: "server misbehaving"}, undone(fails("dns"))},
-		{syscall.ECONNREFUSED, undone(fails("connection refused"))},
+		{op("dial", syscall.ECONNREFUSED), neverSent(fails("connection refused"))},
+		{op("dial", syscall.EHOSTUNREACH), neverSent(fails("unreachable"))},
+		{op("dial", syscall.ETIMEDOUT), neverSent(fails("timeout"))},
+		{op("dial", timeout{"i/o timeout"}), neverSent(fails("timeout"))},
+		{op("dial", errors.New("address x: missing port")), neverSent(fails("dial"))},
+		{op("proxyconnect", errors.New("no")), neverSent(fails("dial"))},
+		{op("dial", &net.DNSError{Err: "no such host", IsNotFound: true}), neverSent(fails("no such host"))},
+		{op("dial", &net.DNSError{Err: "timeout", IsTimeout: true}), neverSent(fails("timeout"))},
+		{&net.DNSError{Err: "server misbehaving"}, neverSent(fails("dns"))},
+		{syscall.ECONNREFUSED, neverSent(fails("connection refused"))},
 		{op("read", syscall.ECONNRESET), fails("connection reset")},
 		{op("read", syscall.Errno(10054)), fails("connection reset")},
 		{op("write", syscall.EPIPE), fails("broken pipe")},
@@ -64,11 +64,11 @@ func TestErrors(t *testing.T) {
 		{&url.Error{Op: "Post", URL: "x", Err: io.EOF}, fails("eof")},
 		{fmt.Errorf("attempt: %w", context.DeadlineExceeded), fails("timeout")},
 		{&url.Error{Op: "Get", Err: timeout{"net/http: timeout awaiting response headers"}}, fails("timeout")},
-		{&url.Error{Op: "Get", Err: timeout{"net/http: TLS handshake timeout"}}, undone(fails("timeout"))},
-		{tls.RecordHeaderError{Msg: "first record does not look like a TLS handshake"}, undone(fails("tls"))},
+		{&url.Error{Op: "Get", Err: timeout{"net/http: TLS handshake timeout"}}, neverSent(fails("timeout"))},
+		{tls.RecordHeaderError{Msg: "first record does not look like a TLS handshake"}, neverSent(fails("tls"))},
 		{tls.RecordHeaderError{Msg: "oversized record received with length 20000"}, fails("tls")},
-		{&tls.CertificateVerificationError{Err: errors.New("x")}, undone(fails("tls"))},
-		{op("remote error", tls.AlertError(40)), undone(fails("tls"))},
+		{&tls.CertificateVerificationError{Err: errors.New("x")}, neverSent(fails("tls"))},
+		{op("remote error", tls.AlertError(40)), neverSent(fails("tls"))},
 		{op("local error", tls.AlertError(20)), fails("tls")}, // bad record MAC
 		{errors.New("stream error: stream ID 5; REFUSED_STREAM"), undone(fails("refused stream"))},
 		{errors.New("stream error: stream ID 5; INTERNAL_ERROR; received from peer"), fails("connection reset")},
@@ -166,4 +166,10 @@ func TestRealHTTP2Reset(t *testing.T) {
 	if code, ok := streamCode(err); !ok || code == codeRefusedStream {
 		t.Errorf("%v: the stream error's code is %v, %v", err, code, ok)
 	}
+}
+
+// neverSent is an outcome of a request that did not reach the upstream.
+func neverSent(o outcome.Outcome) outcome.Outcome {
+	o.Undone, o.Unsent = true, true
+	return o
 }

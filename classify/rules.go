@@ -113,6 +113,7 @@ func become(o outcome.Outcome, class outcome.Class, status int) outcome.Outcome 
 		o.Code = strconv.Itoa(status)
 	}
 	o.Undone = class == outcome.Throttled || o.Undone && o.Class != outcome.Throttled
+	o.Unsent = o.Unsent && o.Undone
 	o.Class = class
 	if class == outcome.Rejected && o.Hint.Advice == outcome.Again {
 		o.Hint.Advice = outcome.Unsaid

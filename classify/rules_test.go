@@ -29,7 +29,7 @@ func TestRules(t *testing.T) {
 		{"advice to retry falls", r.HTTP(Response{Status: 500, Header: headers("x-should-retry: true")}), reject("500")},
 		{"no rule", r.HTTP(Response{Status: 502}), fails("502")},
 		{"ok", r.HTTP(Response{Status: 200}), ok()},
-		{"same class keeps its proof", r.Error(t.Context(), syscall.ECONNREFUSED), undone(fails("connection refused"))},
+		{"same class keeps its proof", r.Error(t.Context(), syscall.ECONNREFUSED), neverSent(fails("connection refused"))},
 		{"unknown by code", r.Error(t.Context(), context.Canceled), fails("canceled")},
 		{"a caller that left stays one", r.Apply(outcome.Outcome{Class: outcome.Canceled, Code: "canceled"}, 0), outcome.Outcome{Class: outcome.Canceled, Code: "canceled"}},
 		{"success made a failure", Rules{Failed: []string{"204"}}.HTTP(Response{Status: 204}), fails("204")},

@@ -31,9 +31,17 @@ type Clock interface {
 var System Clock = system{}
 
 // start carries a monotonic reading, which makes Since a single clock read
-// (25 ns here) where Now and UnixNano take two (44 ns). It lies long before the
-// program because time in a bubble of testing/synctest begins in the year 2000.
-var start = time.Now().Add(-100 * 365 * 24 * time.Hour)
+// (25 ns here) where Now and UnixNano take two (44 ns).
+var start = before(time.Now())
+
+// before is where instants are counted from: 20 years before now, and not after
+// 1980. A bubble of testing/synctest begins in the year 2000, and its instants
+// must not be negative. A moment before 1885 cannot carry a monotonic reading, and
+// machines without a battery for their clock begin in 1970.
+func before(now time.Time) time.Time {
+	const year = 365 * 24 * time.Hour
+	return now.Add(-max(20*year, now.Round(0).Sub(time.Date(1980, 1, 1, 0, 0, 0, 0, time.UTC))))
+}
 
 type system struct{}
 

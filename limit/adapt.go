@@ -29,7 +29,7 @@ func (p *Permit) Learn(now, sent time.Duration, class outcome.Class, changed fun
 	for i := range p.n {
 		e := p.at(i)
 		l := e.Registry.Limit()
-		if !l.Adaptive.On || e.limiter == nil {
+		if !l.Adaptive.On || e.limiter == nil || e.Cost == 0 {
 			continue
 		}
 		if rate, ok := e.limiter.learn(now, sent, l, class, e.Cost); ok && changed != nil {

@@ -13,47 +13,79 @@ func (m *Limiter) Pause(now, until time.Duration) {
 		r.pause(now, until)
 		return
 	}
-	m.redraw(func(l *bucket.Line) (bucket.Line, bool) { return l.Pause(now, until), true })
+	m.redraw(func(l *bucket.Line) *bucket.Line { return new(l.Pause(now, until)) })
 }
 
 // Pace lets the limiter run at another rate from now on, at most the configured
 // one. Rolling limits have no pace.
 func (m *Limiter) Pace(now time.Duration, perSecond float64) {
 	if m.roll() == nil {
-		m.redraw(func(l *bucket.Line) (bucket.Line, bool) { return l.Pace(now, perSecond), true })
+		m.redraw(func(l *bucket.Line) *bucket.Line { return new(l.Pace(now, perSecond)) })
 	}
 }
 
 // Set gives the limiter another rate and burst, or another amount and period if
 // it is rolling. What has been taken stays taken and what was left stays left,
 // up to the new burst; those who wait keep their turns, even if they cost more
-// than the new burst holds. It reports false if the change is beyond what a limiter
-// can bear (see bucket.Line.Change; or another shape), and then nothing changed.
+// than the new burst holds. What a rate has learnt is forgotten. It reports false
+// if the change is beyond what a limiter can bear (see bucket.Line.Change; or
+// another shape), and then nothing changed.
 func (m *Limiter) Set(now time.Duration, l Limit) bool {
-	if (m.roll() != nil) != (l.Shape == Rolling) || l.Validate() != nil {
+	return l.Validate() == nil && m.set(newChange(now, l))
+}
+
+func (m *Limiter) set(c *change) bool {
+	r := m.roll()
+	switch {
+	case (r != nil) != (c.limit.Shape == Rolling):
 		return false
-	}
-	if r := m.roll(); r != nil {
-		r.set(now, l.window())
+	case r != nil:
+		r.set(c.now, c.limit.window())
 		return true
-	}
-	if !m.redraw(func(old *bucket.Line) (bucket.Line, bool) { return old.Change(now, l.Rate) }) {
+	case !m.redraw(c.line):
 		return false
 	}
-	if m.grow().rate.Store(nil); l.Adaptive.On {
-		m.Pace(now, l.Adaptive.WithDefaults(l.PerSecond()).Start)
+	if x := m.more.Load(); x != nil {
+		x.rate.Store(nil)
 	}
 	return true
 }
 
-func (m *Limiter) redraw(next func(*bucket.Line) (bucket.Line, bool)) bool {
+// A change is another limit on its way to many limiters. Those that share a
+// timetable share one afterwards, too: most keys have none of their own.
+type change struct {
+	now   time.Duration
+	limit Limit
+	lines map[*bucket.Line]*bucket.Line // old to new; nil if there is none
+}
+
+func newChange(now time.Duration, l Limit) *change {
+	return &change{now, l, make(map[*bucket.Line]*bucket.Line)}
+}
+
+// line is the timetable that follows the old one, or nil.
+func (c *change) line(old *bucket.Line) *bucket.Line {
+	next, known := c.lines[old]
+	if known {
+		return next
+	}
+	if line, ok := old.Change(c.now, c.limit.Rate); ok {
+		line = c.limit.pace(c.now, line)
+		next = &line
+	}
+	c.lines[old] = next
+	return next
+}
+
+// redraw puts the next timetable in place of the present one, unless it is nil.
+func (m *Limiter) redraw(next func(*bucket.Line) *bucket.Line) bool {
 	for {
 		old := m.line.Load()
-		line, ok := next(old)
-		if !ok {
+		line := next(old)
+		if line == nil {
 			return false
 		}
-		if line == *old || m.line.CompareAndSwap(old, &line) {
+		if *line == *old || m.line.CompareAndSwap(old, line) {
 			return true
 		}
 	}
@@ -88,11 +120,14 @@ func (m *Limiter) retire(now time.Duration) bool {
 	if r := m.roll(); r != nil {
 		return r.retire(now)
 	}
-	line, booked := m.line.Load(), m.booked.Load()
-	if line.Paused(now) || line.At(now) < line.FullAt(booked) {
-		return false
-	}
-	return m.booked.CompareAndSwap(booked, retired)
+	booked := m.booked.Load()
+	return m.full(now, booked) && m.booked.CompareAndSwap(booked, retired)
+}
+
+// full reports whether everything is there and there is no pause.
+func (m *Limiter) full(now time.Duration, booked int64) bool {
+	line := m.line.Load()
+	return !line.Paused(now) && line.At(now) >= line.FullAt(booked)
 }
 
 // Retired reports whether the limiter has been evicted from its registry.
@@ -104,24 +139,45 @@ func (m *Limiter) Retired() bool {
 }
 
 // close takes a limiter out of use whatever it holds. Those who wait keep their
-// turns; it says how many units they are still to use.
-func (m *Limiter) close(now time.Duration) (owed int64) {
+// turns: owed is how many units they are still to use. The heir is one for those
+// who come next, which stands where this one stood.
+func (m *Limiter) close(now time.Duration) (heir *Limiter, owed int64) {
 	if r := m.roll(); r != nil {
 		return r.close(now)
 	}
-	m.redraw(func(l *bucket.Line) (bucket.Line, bool) { return l.Shut(), true })
-	line, booked := m.line.Load(), m.booked.Swap(retired)
-	m.grow().spare.Store(nil)
-	if booked == retired {
-		return 0
+	var line *bucket.Line
+	m.redraw(func(l *bucket.Line) *bucket.Line { line = l; return new(l.Shut()) })
+	heir = &Limiter{}
+	heir.line.Store(line)
+	heir.booked.Store(m.booked.Swap(retired))
+	if x := m.more.Load(); x != nil {
+		x.spare.Store(nil)
+		if k := x.rate.Load(); k != nil {
+			heir.grow().rate.Store(k)
+		}
 	}
-	return (max(0, booked-line.At(now)) + line.Unit() - 1) / line.Unit()
+	booked := heir.booked.Load()
+	if booked == retired {
+		return heir, 0
+	}
+	return heir, (max(0, booked-line.At(now)) + line.Unit() - 1) / line.Unit()
+}
+
+// twin is another limiter that stands where this one stands, which nobody uses.
+func (m *Limiter) twin() *Limiter {
+	t := &Limiter{}
+	if r := m.roll(); r != nil {
+		t.grow().roll = r.twin()
+	}
+	t.line.Store(m.line.Load())
+	t.booked.Store(m.booked.Load())
+	return t
 }
 
 // drain empties a limiter.
 func (m *Limiter) drain(now time.Duration) {
 	if r := m.roll(); r != nil {
-		r.take(now, r.state.Load().window.Amount, 0)
+		r.drain(now)
 		return
 	}
 	m.booked.Store(m.line.Load().At(now))

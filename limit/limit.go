@@ -7,6 +7,7 @@
 package limit
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -55,7 +56,7 @@ type Limit struct {
 	Scope      string   // the name of the key it is counted by ("tenant"); "" means one for all
 	Shape      Shape
 	bucket.Rate
-	MaxKeys int // keys remembered at once; 0 means 100,000
+	MaxKeys int // keys remembered at once, up to four times as many while all are in use; 0 means 100,000
 
 	// Adaptive lets the rate of each key learn from outcomes, up to Rate.
 	Adaptive adaptive.Config
@@ -143,12 +144,25 @@ func (l Limit) Validate() error {
 
 // line is the timetable that a new limiter starts from.
 func (l Limit) line(now time.Duration) bucket.Line {
-	line := bucket.NewLine(now, l.Rate)
-	if l.Adaptive.On {
-		line = line.Pace(now, l.Adaptive.WithDefaults(l.PerSecond()).Start)
-	}
-	return line
+	return l.pace(now, bucket.NewLine(now, l.Rate))
 }
+
+// pace is the timetable at the rate with which learning begins.
+func (l Limit) pace(now time.Duration, line bucket.Line) bucket.Line {
+	if !l.Adaptive.On {
+		return line
+	}
+	return line.Pace(now, l.Adaptive.WithDefaults(l.PerSecond()).Start)
+}
+
+// alike reports whether limiters of the two limits are the same, whatever else
+// is different.
+func (l *Limit) alike(o *Limit) bool {
+	return l.Shape == o.Shape && l.Rate == o.Rate && l.Adaptive == o.Adaptive
+}
+
+// keys is how many keys are remembered while others are full.
+func (l *Limit) keys() int { return cmp.Or(l.MaxKeys, defaultKeys) }
 
 // window is the limit as a rolling one.
 func (l Limit) window() bucket.Window { return bucket.Window{Amount: l.Amount, Per: l.Per} }

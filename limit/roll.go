@@ -146,18 +146,39 @@ func (r *roll) look(now time.Duration) Level {
 
 func (r *roll) retire(now time.Duration) bool {
 	return r.change(func(s rollState) (rollState, bool) {
-		full := s.log.Reset(s.window, now) == 0 && s.paused <= now && !s.gone
+		full := s.full(now) && !s.gone
 		s.gone = true
 		return s, full
 	})
 }
 
-func (r *roll) close(now time.Duration) (owed int64) {
+func (s *rollState) full(now time.Duration) bool {
+	return s.log.Reset(s.window, now) == 0 && s.paused <= now
+}
+
+func (r *roll) close(now time.Duration) (heir *Limiter, owed int64) {
+	var last rollState
 	r.change(func(s rollState) (rollState, bool) {
-		owed, s.gone = s.log.Waiting(now), true
+		last, s.gone = s, true
 		return s, true
 	})
-	return owed
+	heir = &Limiter{}
+	heir.grow().roll = &roll{}
+	heir.more.Load().roll.state.Store(&last)
+	return heir, last.log.Waiting(now)
+}
+
+// twin shares the state, which never changes.
+func (r *roll) twin() *roll {
+	t := &roll{}
+	t.state.Store(r.state.Load())
+	return t
+}
+
+// drain takes what is left.
+func (r *roll) drain(now time.Duration) {
+	s := r.state.Load()
+	r.take(now, s.log.Left(s.window, now), 0)
 }
 
 func (r *roll) retired() bool { return r.state.Load().gone }

@@ -43,6 +43,10 @@ type Outcome struct {
 	// attempt may be repeated whatever it was.
 	Undone bool
 
+	// Unsent means more than Undone: no request reached the upstream, so it
+	// cannot have counted one.
+	Unsent bool
+
 	Hint Hint
 
 	// Usage is what the answer says was really consumed, by unit ("tokens");

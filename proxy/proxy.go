@@ -96,6 +96,11 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		r.Body = http.MaxBytesReader(w, r.Body, to.MaxBody)
 	}
 	delete(w.Header(), CorrelationHeader) // or it would stand there twice; see mark and fail
+	if r.ProtoMajor == 1 && r.ContentLength != 0 {
+		// Without it the server ends the body when the answer begins, although
+		// the upstream may still be reading it. Servers that cannot do not need it.
+		_ = http.NewResponseController(w).EnableFullDuplex()
+	}
 	trip := &trip{to: to, path: path, id: id}
 	p.reverse.ServeHTTP(w, r.WithContext(trip.in(r.Context())))
 }

@@ -2,13 +2,12 @@ package proxy
 
 import (
 	"fmt"
-	"net"
 	"net/http"
-	"net/netip"
 	"slices"
 	"strings"
 
 	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/internal/hosts"
 )
 
 // A table is everything that is in force at a moment. A request keeps the one it
@@ -51,7 +50,7 @@ func newTable(upstreams []Upstream, old *table, events weir.Events) (*table, err
 
 // find is the target of a request and the path to send it on with.
 func (t *table) find(r *http.Request) (to *target, path string, ok bool) {
-	host, raw := hostname(r.Host), rawPath(r)
+	host, raw := hosts.Name(r.Host), rawPath(r)
 	for i := range t.entries {
 		e := &t.entries[i]
 		if e.Host != "" && e.Host != host {
@@ -89,27 +88,8 @@ func rawPath(r *http.Request) string {
 	return path
 }
 
-func hostname(host string) string {
-	if h, _, err := net.SplitHostPort(host); err == nil {
-		host = h
-	}
-	return strings.ToLower(strings.TrimSuffix(strings.Trim(host, "[]"), "."))
-}
-
-// ours reports whether the host that a request names may be meant for us. On a
-// loopback address only local names are: a page that a browser shows could
-// otherwise reach us under a name of its own.
-func (t *table) ours(r *http.Request) bool {
-	host := hostname(r.Host)
-	if host == "localhost" || strings.HasSuffix(host, ".localhost") || slices.Contains(t.hosts, host) {
-		return true
-	}
-	if addr, err := netip.ParseAddr(host); err == nil {
-		return addr.IsValid()
-	}
-	local, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
-	return !ok || !local.IP.IsLoopback()
-}
+// ours reports whether the host that a request names may be meant for us.
+func (t *table) ours(r *http.Request) bool { return hosts.Ours(r, t.hosts) }
 
 // problem says what is wrong with a request before it is sent anywhere.
 func (t *table) problem(r *http.Request) (status int, message string) {

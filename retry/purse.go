@@ -12,12 +12,12 @@ import (
 //
 // A call goes through it like this:
 //
-//	purse.Call(now)                      // before the first attempt
+//	purse.Call(now)                      // before the first attempt, once it is allowed
 //	paid, ok := purse.Retry(now, o)      // an attempt ended with o; Decide said Again
 //	purse.Unspent(now, paid)             // the retry that was paid for was not made after all
 //	purse.Success(now, paid)             // an attempt ended OK; paid is that attempt's own
 type Purse interface {
-	// Call notes that a call begins.
+	// Call notes that a call's first attempt is made.
 	Call(now time.Duration)
 
 	// Retry pays for one retry after an attempt that ended with o. If it

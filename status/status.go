@@ -14,6 +14,7 @@ import (
 
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/breaker"
+	"github.com/seed1158cd35/weir/internal/hosts"
 )
 
 // A Report is the state of a running weir.
@@ -103,6 +104,11 @@ type Page struct {
 	Upstreams func() map[string]*weir.Upstream
 	Metrics   http.Handler
 	Draining  atomic.Bool // set when the program is about to end: not ready any more
+
+	// Host is the name, if it has one, in the address that the page is served
+	// under. On a loopback address requests that name another host are refused,
+	// unless they name localhost or an address.
+	Host string
 }
 
 // Handler is the admin API: /healthz, /readyz, /metrics, /v1/status, and
@@ -116,7 +122,24 @@ func (p *Page) Handler() http.Handler {
 	if p.Metrics != nil {
 		mux.Handle("GET /metrics", p.Metrics)
 	}
-	return http.NewCrossOriginProtection().Handler(mux)
+	return p.ours(http.NewCrossOriginProtection().Handler(mux))
+}
+
+// ours refuses requests that name a host that is not ours. The protection from
+// other origins does not see those: a page whose name was made to lead here is of
+// the same origin.
+func (p *Page) ours(h http.Handler) http.Handler {
+	var names []string
+	if p.Host != "" {
+		names = []string{hosts.Name(p.Host)}
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !hosts.Ours(r, names) {
+			problem(w, http.StatusMisdirectedRequest, fmt.Sprintf("the host %q is not the admin listener's: ask for localhost, its address, or the host in admin", r.Host))
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
 }
 
 func (p *Page) ready(w http.ResponseWriter, _ *http.Request) {

@@ -1,8 +1,11 @@
 package status
 
 import (
+	"context"
 	"encoding/json"
+	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -38,6 +41,7 @@ func page(t testing.TB, us ...*weir.Upstream) *Page {
 
 func ask(h http.Handler, method, target, body string, fields ...string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(method, target, strings.NewReader(body))
+	r.Host = "localhost"
 	for _, f := range fields {
 		name, value, _ := strings.Cut(f, ": ")
 		r.Header.Set(name, value)
@@ -92,6 +96,48 @@ func TestHandler(t *testing.T) {
 				t.Errorf("%s: the error is %s", c.body, w.Body)
 			}
 		}
+	}
+}
+
+// A page that a browser shows under a name that leads to a loopback address is of
+// the same origin as the admin listener. It may neither look nor do anything.
+func TestOtherHostsAreRefused(t *testing.T) {
+	u := upstream(t, "s3", weir.Policy{})
+	p := page(t, u)
+	p.Host = "Weir.Local:8081"
+	h := p.Handler()
+	from := func(host string, local net.Addr, method, target, body string) *httptest.ResponseRecorder {
+		r := httptest.NewRequest(method, target, strings.NewReader(body))
+		r.Host = host
+		r.Header.Set("Origin", "http://"+host)
+		r.Header.Set("Sec-Fetch-Site", "same-origin")
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), http.LocalAddrContextKey, local)))
+		return w
+	}
+	loopback := &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 8081}
+	for _, what := range []string{"POST /v1/breaker", "GET /v1/status", "GET /metrics", "GET /healthz", "GET /readyz", "GET /"} {
+		method, target, _ := strings.Cut(what, " ")
+		for _, host := range []string{"evil.example", "evil.example:8081", "localhost.evil.example", "127.0.0.1.evil.example:8081", "x.weir.local", ""} {
+			w := from(host, loopback, method, target, `{"upstream":"s3","do":"open"}`)
+			var e struct {
+				Error struct{ Code, Message string }
+			}
+			if err := json.Unmarshal(w.Body.Bytes(), &e); err != nil || w.Code != http.StatusMisdirectedRequest || e.Error.Code != "VALIDATION_ERROR" || !strings.Contains(e.Error.Message, fmt.Sprintf("%q", host)) {
+				t.Errorf("%s of %q: %d %s, %v; want 421", what, host, w.Code, w.Body, err)
+			}
+		}
+	}
+	if v := u.Look(0).Breakers; len(v) > 0 && v[0].Phase != breaker.Closed {
+		t.Errorf("the breaker is %v", v[0].Phase)
+	}
+	for _, host := range []string{"localhost:8081", "127.0.0.1:8081", "[::1]:8081", "weir.local:8081", "WEIR.LOCAL"} {
+		if w := from(host, loopback, "POST", "/v1/breaker", `{"upstream":"s3","do":"reset"}`); w.Code != http.StatusOK {
+			t.Errorf("%s: %d %s", host, w.Code, w.Body)
+		}
+	}
+	if w := from("weir.internal:8081", &net.TCPAddr{IP: net.IPv4(10, 0, 0, 7)}, "GET", "/v1/status", ""); w.Code != http.StatusOK {
+		t.Errorf("where others reach it: %d %s", w.Code, w.Body)
 	}
 }
 

@@ -129,7 +129,7 @@ func TestError(t *testing.T) {
 		{"nil", gone, nil, outcome.Outcome{Class: outcome.OK}},
 		{"the caller left", gone, status.Error(codes.DeadlineExceeded, "m"), outcome.Outcome{Class: outcome.Canceled, Code: "canceled"}},
 		{"wrapped", t.Context(), fmt.Errorf("calling: %w", exhausted), outcome.Outcome{Class: outcome.Throttled, Code: "RESOURCE_EXHAUSTED", Undone: true}},
-		{"no status", t.Context(), syscall.ECONNREFUSED, outcome.Outcome{Class: outcome.Failed, Code: "connection refused", Undone: true}},
+		{"no status", t.Context(), syscall.ECONNREFUSED, outcome.Outcome{Class: outcome.Failed, Code: "connection refused", Undone: true, Unsent: true}},
 		{"knows better", t.Context(), knows{exhausted}, outcome.Outcome{Class: outcome.Rejected, Code: "mine"}},
 		{"boom", t.Context(), errors.New("boom"), outcome.Outcome{Class: outcome.Unknown, Code: "error"}},
 	}

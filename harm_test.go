@@ -1,0 +1,316 @@
+package weir_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"math"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/adaptive"
+	"github.com/seed1158cd35/weir/breaker"
+	"github.com/seed1158cd35/weir/bucket"
+	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/outcome"
+	"github.com/seed1158cd35/weir/retry"
+)
+
+// What must not happen, each found by somebody who tried.
+
+type gate func() error
+
+func (g gate) Admit(context.Context, weir.Call) (func(outcome.Outcome), error) { return nil, g() }
+
+func TestGateThatPanicsHandsAllBack(t *testing.T) {
+	l, c := &ledger{}, &leap{now: 1000 * sec}
+	u := open(t, weir.Policy{}, weir.Options{Clock: c, Gates: []weir.Gate{l, gate(func() error { panic("gate") })}})
+	u.Breaker("").ForceOpen(u.Now(), 1)
+	c.now += sec
+	func() {
+		defer func() { _ = recover() }()
+		_, _ = do(background, u, answers(nil))
+	}()
+	if err := l.check(); err != nil {
+		t.Error(err)
+	}
+	if u.Breaker("").Look(u.Now()).Probe {
+		t.Error("the probe is still waited for")
+	}
+}
+
+func TestRefusedCallsEarnNoRetries(t *testing.T) {
+	u := open(t, weir.Policy{Breaker: breaker.Config{Failures: 1e6}, Retry: retry.Config{Jitter: retry.NoJitter, Base: ms}},
+		weir.Options{Clock: &leap{now: 1000 * sec}})
+	u.Breaker("").ForceOpen(u.Now(), 0)
+	for range 10_000 {
+		_, _ = do(background, u, answers(nil))
+	}
+	u.Breaker("").Reset(u.Now())
+	sent := 0
+	for range 100 {
+		r := answers(errFailed)
+		_, _ = do(background, u, r)
+		sent += r.n
+	}
+	if sent > 100+10+10+1 { // a tenth of the calls, and one a second for ten seconds and for the time it took
+		t.Errorf("%d attempts for 100 calls that were allowed", sent)
+	}
+}
+
+func TestWhatReachedTheUpstreamStaysCharged(t *testing.T) {
+	p := steady(rate("l", 1, time.Hour, 2))
+	p.MaxWait, p.Retry.Attempts = -1, 1
+	u := open(t, p, weir.Options{})
+	got := 0
+	client := http.Client{Transport: u.Transport(trip(func(*http.Request) (*http.Response, error) {
+		got++
+		return response(http.StatusTooEarly, http.NoBody), nil // proves that nothing was done, but it was asked
+	}))}
+	for range 20 {
+		if resp, err := client.Get("http://up.example/"); err == nil {
+			_ = resp.Body.Close()
+		}
+	}
+	if got != 2 {
+		t.Errorf("the upstream got %d requests, want 2", got)
+	}
+}
+
+func TestProbeThatWaitedTooLongIsNotSent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := rate("l", 1, 40*sec, 1)
+		l.Operations = []string{"slow"}
+		p := weir.Policy{Limits: []limit.Limit{l}, MaxWait: time.Minute, Timeouts: weir.Timeouts{Call: 5 * time.Minute}}
+		p.Operations = []weir.Operation{{Name: "slow"}, {Name: "fast"}}
+		p.Retry.Attempts = 1
+		u := open(t, p, weir.Options{})
+		_, _ = weir.Do(background, u, weir.Call{Operation: "slow"}, answers(nil).call)
+		u.Breaker("").ForceOpen(u.Now(), sec)
+		pass(sec)
+		waiting := answers(nil)
+		done := make(chan error)
+		go func() {
+			_, err := weir.Do(background, u, weir.Call{Operation: "slow"}, waiting.call)
+			done <- err
+		}()
+		pass(32 * sec) // the first probe is lost by now
+		_, _ = weir.Do(background, u, weir.Call{Operation: "fast"}, answers(errFailed).call)
+		if err := <-done; waiting.n > 0 || refusal(t, err).Reason != weir.CircuitOpen {
+			t.Errorf("sent %d times into an open breaker, %v", waiting.n, err)
+		}
+	})
+}
+
+func TestBreakerThatOpensDuringAGateIsObeyed(t *testing.T) {
+	c := &leap{now: 1000 * sec}
+	var u *weir.Upstream
+	u = open(t, weir.Policy{}, weir.Options{Clock: c, Gates: []weir.Gate{gate(func() error {
+		c.now += sec
+		u.Breaker("").ForceOpen(u.Now(), 0)
+		return nil
+	})}})
+	r := answers(nil)
+	if _, err := do(background, u, r); r.n > 0 || refusal(t, err).Reason != weir.CircuitOpen {
+		t.Errorf("sent %d times, %v", r.n, err)
+	}
+}
+
+func TestBrokenBodyClosesNoBreaker(t *testing.T) {
+	c := &leap{now: 1000 * sec}
+	u := open(t, weir.Policy{}, weir.Options{Clock: c})
+	u.Breaker("").ForceOpen(u.Now(), 1)
+	c.now += sec
+	client := http.Client{Transport: u.Transport(trip(func(r *http.Request) (*http.Response, error) {
+		_, err := io.ReadAll(r.Body)
+		return nil, err
+	}))}
+	for range 3 {
+		_, _ = client.Post("http://up.example/", "", io.MultiReader(strings.NewReader("x"), failing{io.ErrClosedPipe}))
+	}
+	if v := u.Breaker("").Look(u.Now()); v.Phase == breaker.Closed {
+		t.Errorf("closed (%v) by an upstream that never answered", v.Why)
+	}
+}
+
+func TestLastAnswerIsKeptIfTheBodyCannotBeSentAgain(t *testing.T) {
+	n := 0
+	read := make(chan bool)
+	base := trip(func(r *http.Request) (*http.Response, error) {
+		n++
+		go func() { // as net/http does: it reads on after the answer
+			_, _ = io.Copy(io.Discard, r.Body)
+			close(read)
+		}()
+		return response(http.StatusServiceUnavailable, io.NopCloser(strings.NewReader("slow down"))), nil
+	})
+	body := strings.NewReader(strings.Repeat("x", 2<<20))
+	clock := &waitsFor{leap{now: 1000 * sec}, read}
+	u := open(t, steady(), weir.Options{Clock: clock})
+	resp, err := u.Transport(base).RoundTrip(request(t, background, http.MethodPut, io.NopCloser(body)))
+	if err != nil || resp.StatusCode != http.StatusServiceUnavailable || n != 1 {
+		t.Errorf("got %v after %d attempts, want the 503", err, n)
+	}
+}
+
+// waitsFor is a clock in whose sleep something else comes to its end.
+type waitsFor struct {
+	leap
+	done chan bool
+}
+
+func (c *waitsFor) Sleep(ctx context.Context, d time.Duration) error {
+	<-c.done
+	return c.leap.Sleep(ctx, d)
+}
+
+func TestLimitThatACallCostsNothingIsLeftAlone(t *testing.T) {
+	b := rate("bytes", 1000, sec, 1000)
+	b.Unit, b.Adaptive = "bytes", adaptive.Config{On: true}
+	p := steady(rate("requests", 1000, sec, 1000), b)
+	p.Retry.Attempts = 1
+	u := open(t, p, weir.Options{Clock: &leap{now: 1000 * sec}})
+	_, _ = do(background, u, answers(hinted(30*sec)))
+	for _, v := range u.Look(0).Limits {
+		if v.Limit.Name == "bytes" && (v.Level.Paused > 0 || v.Level.PerSecond < 999) {
+			t.Errorf("paused for %v, rate %v", v.Level.Paused, v.Level.PerSecond)
+		}
+	}
+}
+
+func TestHugeTimesAreNoTimesInThePast(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := steady(rate("l", 1, 5*sec, 1))
+		p.Timeouts.Call, p.Timeouts.Attempt, p.MaxWait, p.MaxPause = math.MaxInt64, math.MaxInt64, math.MaxInt64, math.MaxInt64
+		u := open(t, p, weir.Options{})
+		if _, err := do(background, u, answers(nil)); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(background, sec)
+		defer cancel()
+		at := u.Now()
+		if _, err := do(ctx, u, answers(nil)); err == nil || since(at) > 0 {
+			t.Errorf("waited %v for a turn that comes too late, %v", since(at), err)
+		}
+		var permit weir.Permit
+		pass(5 * sec)
+		u.Try(weir.Call{}, &permit)
+		permit.Report(outcome.Outcome{Class: outcome.Throttled, Hint: outcome.Hint{Said: true, After: math.MaxInt64}})
+		pass(10 * sec)
+		if u.Try(weir.Call{}, &permit).Allowed {
+			t.Error("a hint of for ever paused nothing")
+		}
+	})
+}
+
+func TestBreakerHeldOpenSaysSo(t *testing.T) {
+	for _, now := range []time.Duration{0, 1000 * sec} {
+		u := open(t, weir.Policy{}, weir.Options{Clock: &leap{now: now}})
+		u.Breaker("").ForceOpen(u.Now(), 0)
+		_, err := do(background, u, answers(nil))
+		if errors.Is(err, weir.ErrTooMuch) || !strings.Contains(err.Error(), "until it is closed by hand") {
+			t.Errorf("at %v: %v", now, err)
+		}
+	}
+}
+
+func TestAcquireAfterTheCallerLeft(t *testing.T) {
+	u := open(t, weir.Policy{}, weir.Options{})
+	ctx, cancel := context.WithCancelCause(background)
+	cancel(errLeft)
+	if p, err := u.Acquire(ctx, weir.Call{}); p != nil || !errors.Is(err, errLeft) {
+		t.Errorf("got %v, %v", p, err)
+	}
+}
+
+func TestCallsOwnTimeIsNotTheUpstreamsFault(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := steady(rate("l", 1, sec, 1))
+		p.Breaker = breaker.Config{}
+		p.Timeouts.Call = 1050 * ms
+		u := open(t, p, weir.Options{})
+		_, _ = do(background, u, answers(nil))
+		_, err := weir.Do(background, u, weir.Call{}, func(ctx context.Context) (int, error) {
+			<-ctx.Done() // after 50 ms of the 10 s that an attempt has
+			return 0, ctx.Err()
+		})
+		if n := u.Breaker("").Look(u.Now()).Failed; n > 0 || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%d failures counted, %v", n, err)
+		}
+	})
+}
+
+func TestEmptyIdempotencyKeyIsNone(t *testing.T) {
+	n := 0
+	u := open(t, steady(), weir.Options{})
+	r := request(t, background, http.MethodPost, nil)
+	r.Header.Set("Idempotency-Key", "")
+	_, _ = u.Transport(trip(func(*http.Request) (*http.Response, error) {
+		n++
+		return response(http.StatusInternalServerError, http.NoBody), nil
+	})).RoundTrip(r)
+	if n != 1 {
+		t.Errorf("a POST was sent %d times", n)
+	}
+}
+
+func TestOddPathKeepsItsOperation(t *testing.T) {
+	p := steady()
+	p.Operations = []weir.Operation{{Name: "start", Path: "/start/", Safe: weir.No}}
+	u := open(t, p, weir.Options{})
+	for _, target := range []*url.URL{
+		{Scheme: "http", Host: "up.example", Opaque: "/start/a|b"},
+		{Scheme: "http", Host: "up.example", Path: "/start/a"},
+	} {
+		r := request(t, background, http.MethodPut, nil)
+		r.URL = target
+		var story weir.Story
+		_, _ = u.Transport(trip(func(*http.Request) (*http.Response, error) {
+			return response(http.StatusInternalServerError, http.NoBody), nil
+		})).RoundTrip(r.WithContext(weir.WithStory(background, &story)))
+		if story.Operation != "start" || story.Attempts != 1 {
+			t.Errorf("%v is operation %q and was sent %d times", target, story.Operation, story.Attempts)
+		}
+	}
+}
+
+func TestPausedCallersWaitWithoutALimitToo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		u := open(t, steady(), weir.Options{})
+		_, _ = do(background, u, answers(hinted(2*sec), nil))
+		go func() { _, _ = do(background, u, answers(hinted(2*sec), nil)) }()
+		pass(ms)
+		at := u.Now()
+		if _, err := do(background, u, answers(nil)); err != nil || since(at) < sec {
+			t.Errorf("after %v: %v", since(at), err)
+		}
+		pass(10 * sec)
+	})
+}
+
+func TestRaisedLimitLetsWaitersGoSooner(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := steady(rate("l", 1, 5*sec, 1))
+		u := open(t, p, weir.Options{})
+		_, _ = do(background, u, answers(nil))
+		done := make(chan time.Duration)
+		at := u.Now()
+		go func() {
+			_, _ = do(background, u, answers(nil))
+			done <- since(at)
+		}()
+		pass(500 * ms)
+		p.Limits[0].Rate = bucket.Rate{Amount: 20, Per: 5 * sec, Burst: 1}
+		if err := u.Set(p); err != nil {
+			t.Fatal(err)
+		}
+		if took := <-done; took > 2500*ms {
+			t.Errorf("went after %v, though its turn came after 1.6s", took)
+		}
+	})
+}
