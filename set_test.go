@@ -48,13 +48,61 @@ func TestSetKeepsTokens(t *testing.T) {
 	})
 }
 
+// A limit that was not there under its name, scope and unit starts empty, for
+// every key: toggling between two would otherwise refill it again and again.
+func TestSetHandsOutNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := rate("l", 1, time.Hour, 5)
+		u := open(t, steady(l), weir.Options{})
+		got := 0
+		spend := func() {
+			for range 6 {
+				p, d := try(u, weir.Call{Keys: map[string]string{"tenant": "x"}, Cost: map[string]int64{"bytes": 1}})
+				if d.Allowed {
+					got++
+					p.Report(outcome.Outcome{Class: outcome.OK})
+				}
+			}
+		}
+		renamed, bytes := rate("renamed", 1, time.Hour, 5), l
+		bytes.Unit = "bytes"
+		for _, limits := range [][]limit.Limit{{l}, {scoped(l, "tenant")}, {l}, {renamed}, {l}, {bytes}, {}, {l}} {
+			set(t, u, steady(limits...))
+			if len(limits) > 0 {
+				spend()
+			}
+		}
+		if got != 5 {
+			t.Errorf("%d went, want the 5 there were at the start", got)
+		}
+		pass(10 * time.Hour)
+		if spend(); got != 10 {
+			t.Errorf("%d went after it had time to fill, want 5 more", got)
+		}
+	})
+}
+
+func TestSetKeepsTheLearntRate(t *testing.T) {
+	l := rate("l", 1000, sec, 1000)
+	l.Adaptive.On = true
+	p := steady(l)
+	p.Retry.Attempts = 1
+	u := open(t, p, weir.Options{Clock: &leap{now: 1000 * sec}})
+	_, _ = do(background, u, answers(errThrottled))
+	before := u.Look(0).Limits[0].Level.PerSecond
+	p.Limits = []limit.Limit{l}
+	p.Limits[0].MaxKeys = 10
+	set(t, u, p)
+	if after := u.Look(0).Limits[0].Level.PerSecond; before > 999 || after != before {
+		t.Errorf("runs at %v, and at %v when another field has changed", before, after)
+	}
+}
+
 func TestSetAppliesToTheNextDecision(t *testing.T) {
 	u := open(t, steady(), weir.Options{})
 	set(t, u, steady(rate("new", 1, time.Hour, 1)))
-	p, _ := try(u, weir.Call{})
-	p.Report(outcome.Outcome{Class: outcome.OK})
 	if _, d := try(u, weir.Call{}); d.Allowed || d.Reason != weir.RateLimited {
-		t.Errorf("the new limit lets two go: %+v", d)
+		t.Errorf("the new limit lets one go at once: %+v", d)
 	}
 	set(t, u, steady())
 	if _, d := try(u, weir.Call{}); !d.Allowed {
@@ -72,10 +120,21 @@ func TestSetKeepsBreakers(t *testing.T) {
 		if _, d := try(u, weir.Call{Keys: map[string]string{"host": "h"}}); d.Reason != weir.CircuitOpen {
 			t.Errorf("scope %q: %+v, want circuit_open", scope, d)
 		}
-		p.Breaker.Failures = 3
+		p.Breaker.Failures, p.Limits = 3, nil
 		set(t, u, p)
-		if _, d := try(u, weir.Call{Keys: map[string]string{"host": "h"}}); !d.Allowed {
-			t.Errorf("scope %q: a breaker with other rules begins open: %+v", scope, d)
+		if _, d := try(u, weir.Call{Keys: map[string]string{"host": "h"}}); d.Reason != weir.CircuitOpen {
+			t.Errorf("scope %q: other rules close a breaker that was forced open: %+v", scope, d)
+		}
+		u.Breaker("h").Reset(u.Now())
+		for range 3 {
+			p, d := try(u, weir.Call{Keys: map[string]string{"host": "h"}})
+			if !d.Allowed {
+				t.Fatalf("scope %q: open before the third failure", scope)
+			}
+			p.Report(outcome.Outcome{Class: outcome.Failed})
+		}
+		if _, d := try(u, weir.Call{Keys: map[string]string{"host": "h"}}); d.Allowed {
+			t.Errorf("scope %q: the new rule of 3 failures is not in force", scope)
 		}
 	}
 }
@@ -122,7 +181,7 @@ func TestSetDoesNotDisturbCallsUnderWay(t *testing.T) {
 		}
 		_, err = weir.Do(background, u, weir.Call{Safe: true}, func(context.Context) (int, error) {
 			if calls++; calls == 1 {
-				set(t, u, weir.Policy{Retry: retry.Config{Attempts: 1}})
+				set(t, u, weir.Policy{Retry: retry.Config{Attempts: 1}, Breaker: p.Breaker})
 			}
 			return 0, errFailed
 		})

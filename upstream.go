@@ -84,9 +84,11 @@ func (u *Upstream) Name() string { return u.name }
 // Policy is the policy in force, its defaults filled in.
 func (u *Upstream) Policy() Policy { return u.live.Load().policy }
 
-// Set puts another policy in force. Limits and breakers that the new policy
-// still has keep their state: nothing is handed out or lost, and calls under way
-// are not disturbed. A policy with mistakes changes nothing.
+// Set puts another policy in force. Limits that the new policy still has, by
+// name, scope and unit, keep their state, and so do breakers unless their scope
+// changes: nothing is handed out or lost, and calls under way are not disturbed.
+// Limits that come new start empty: nobody knows how much has gone that they
+// would have counted. A policy with mistakes changes nothing.
 func (u *Upstream) Set(p Policy) error {
 	if err := p.Validate(); err != nil {
 		return fmt.Errorf("upstream %s: %w", u.name, err)
@@ -117,12 +119,13 @@ func (u *Upstream) build(next, old *live) error {
 	if err := next.newPurse(old); err != nil {
 		return err
 	}
-	u.newBreaker(next, old)
+	u.newBreaker(now, next, old)
 	next.newPlans(old)
 	return nil
 }
 
-// registry is the registry of a limit, the old one if there is one by the name.
+// registry is the registry of a limit: the old one if there is one by the name,
+// and full only if there was no policy before.
 func (v *live) registry(now time.Duration, l limit.Limit) (*limit.Registry, error) {
 	for _, r := range v.registries {
 		old := r.Limit()
@@ -133,6 +136,9 @@ func (v *live) registry(now time.Duration, l limit.Limit) (*limit.Registry, erro
 			return r, nil
 		}
 		return r, r.Set(now, l)
+	}
+	if v.plans != nil {
+		return limit.NewEmpty(now, l)
 	}
 	return limit.NewRegistry(now, l)
 }
@@ -151,10 +157,13 @@ func (v *live) newPurse(old *live) (err error) {
 	return err
 }
 
-func (u *Upstream) newBreaker(v, old *live) {
+func (u *Upstream) newBreaker(now time.Duration, v, old *live) {
 	c := v.policy.Breaker
-	if (old.breaker != nil || old.breakers != nil) && c == old.policy.Breaker && v.policy.BreakerScope == old.policy.BreakerScope {
+	if old.plans != nil && v.policy.BreakerScope == old.policy.BreakerScope {
 		v.breaker, v.breakers = old.breaker, old.breakers
+		if c != old.policy.Breaker {
+			v.setBreaker(now, c)
+		}
 		return
 	}
 	var heard func(breaker.Change)
@@ -165,6 +174,14 @@ func (u *Upstream) newBreaker(v, old *live) {
 		v.breaker = breaker.New("", c, heard)
 	} else {
 		v.breakers = breaker.NewGroup(0, c, heard)
+	}
+}
+
+func (v *live) setBreaker(now time.Duration, c breaker.Config) {
+	if v.breaker != nil {
+		v.breaker.SetConfig(now, c)
+	} else {
+		v.breakers.SetConfig(now, c)
 	}
 }
 

@@ -17,7 +17,7 @@ import (
 // for concurrent use and must not be copied.
 type Breaker struct {
 	key      string
-	cfg      Config
+	first    *Config // the config to begin with; nil means the default
 	onChange func(Change)
 
 	cur atomic.Pointer[box] // nil until first needed
@@ -31,6 +31,7 @@ type Breaker struct {
 // generation.
 type box struct {
 	State
+	cfg  *Config         // in force
 	good *window.Counter // successes while closed; nil unless the Share rule needs them
 }
 
@@ -42,7 +43,7 @@ const goodBuckets = 10
 // locks: it may call the Breaker. It runs on the goroutine of a caller, so it
 // should return soon.
 func New(key string, c Config, onChange func(Change)) *Breaker {
-	return &Breaker{key: key, cfg: c.WithDefaults(), onChange: onChange}
+	return &Breaker{key: key, first: new(c.WithDefaults()), onChange: onChange}
 }
 
 // Admit decides whether a call may go through at now. Every permit must be
@@ -61,7 +62,7 @@ func (b *Breaker) admit(now time.Duration) (Permit, time.Duration, bool) {
 		if wait, refused := old.refuses(now); refused && old.Phase != Closed {
 			return Permit{}, wait, false
 		}
-		next, p, wait, ok := old.Admit(now, b.cfg)
+		next, p, wait, ok := old.Admit(now, *old.cfg)
 		if old.Phase == Closed || b.swap(now, old, next) {
 			return p, wait, ok
 		}
@@ -96,21 +97,21 @@ func (b *Breaker) report(now time.Duration, p Permit, o outcome.Outcome) {
 		if old.Gen != p.Gen {
 			return
 		}
-		next := old.Report(now, b.cfg, p, o, b.good(now, old, o.Class))
+		next := old.Report(now, *old.cfg, p, o, old.succeeded(now, o.Class))
 		if next == old.State || b.swap(now, old, next) {
 			return
 		}
 	}
 }
 
-// good is summed for failures only. It may count successes that are a little
+// succeeded is summed for failures only. It may count successes that are a little
 // too old, while failures may be forgotten a little early: the share that the
 // breaker sees is at most the true one.
-func (b *Breaker) good(now time.Duration, s *box, class outcome.Class) int64 {
+func (s *box) succeeded(now time.Duration, class outcome.Class) int64 {
 	if s.good == nil || class == outcome.OK {
 		return 0
 	}
-	return s.good.Covering(now, b.cfg.Window)
+	return s.good.Covering(now, s.cfg.Window)
 }
 
 // Waits reports whether the probe that p was given for is still waited for.
@@ -149,15 +150,24 @@ func (b *Breaker) load() *box {
 		if s := b.cur.Load(); s != nil {
 			return s
 		}
-		b.cur.CompareAndSwap(nil, &box{good: b.counter()})
+		c := b.first
+		if c == nil {
+			c = &byDefault
+		}
+		b.cur.CompareAndSwap(nil, &box{cfg: c, good: c.counter()})
 	}
 }
 
-func (b *Breaker) counter() *window.Counter {
-	if b.cfg.Share <= 0 || b.cfg.Off {
+var byDefault = Config{}.WithDefaults()
+
+// counts reports whether a rule needs to know of successes.
+func (c *Config) counts() bool { return c.Share > 0 && !c.Off }
+
+func (c *Config) counter() *window.Counter {
+	if !c.counts() {
 		return nil
 	}
-	return window.New(b.cfg.Window, goodBuckets)
+	return window.New(c.Window, goodBuckets)
 }
 
 // swap puts next in place of old unless another goroutine was first. Changes of
@@ -165,11 +175,11 @@ func (b *Breaker) counter() *window.Counter {
 // else goes without.
 func (b *Breaker) swap(now time.Duration, old *box, next State) bool {
 	if next.Phase == old.Phase && (next.Gen == old.Gen || next.Probing) {
-		return b.cur.CompareAndSwap(old, &box{State: next, good: old.good})
+		return b.cur.CompareAndSwap(old, &box{next, old.cfg, old.good})
 	}
-	n := &box{State: next}
+	n := &box{State: next, cfg: old.cfg}
 	if next.Phase == Closed {
-		n.good = b.counter() // a new generation is not judged by the old one's calls
+		n.good = n.cfg.counter() // a new generation is not judged by the old one's calls
 	}
 	if !b.change(now, old, n) {
 		return false

@@ -76,7 +76,7 @@ func (b *Breaker) Look(now time.Duration) View {
 	v := View{
 		Key: b.key, Phase: s.Phase, Why: s.Why, Held: s.Held, Gen: s.Gen, Since: s.Since, Until: s.Until,
 		Probe: s.Probing, Good: s.Successes, InARow: s.InARow,
-		Failed: s.Recent.within(now, b.cfg.WithDefaults().Window),
+		Failed: s.Recent.within(now, s.cfg.Window),
 	}
 	if wait, refused := s.refuses(now); refused && s.Phase != Closed {
 		v.Wait = wait

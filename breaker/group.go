@@ -28,14 +28,15 @@ const retryFull = time.Second
 // none, so many keys are in trouble that the upstream as a whole probably is:
 // further keys then share one breaker, Other.
 type Group struct {
-	cfg      Config
 	onChange func(Change)
 	max      int
 	other    *Breaker
+	shared   atomic.Bool // other has been used
 
 	live sync.Map // of string to *member
 
 	mu        sync.Mutex // guards what follows, and writes to live
+	cfg       *Config
 	n         int
 	fullUntil time.Duration
 	full      bool
@@ -50,7 +51,7 @@ type member struct {
 // means 1,024.
 func NewGroup(keys int, c Config, onChange func(Change)) *Group {
 	return &Group{
-		cfg: c.WithDefaults(), onChange: onChange, max: cmp.Or(keys, defaultKeys),
+		cfg: new(c.WithDefaults()), onChange: onChange, max: cmp.Or(keys, defaultKeys),
 		other: New(Other, c, onChange),
 	}
 }
@@ -76,7 +77,7 @@ func (g *Group) All() iter.Seq2[string, *Breaker] {
 				return
 			}
 		}
-		if g.other.cur.Load() != nil {
+		if g.shared.Load() {
 			yield(Other, g.other)
 		}
 	}
@@ -89,9 +90,10 @@ func (g *Group) add(now time.Duration, key string) *Breaker {
 		return &v.(*member).Breaker
 	}
 	if g.n >= g.max && !g.sweep(now) {
+		g.shared.Store(true)
 		return g.other
 	}
-	m := &member{Breaker: Breaker{key: key, cfg: g.cfg, onChange: g.onChange}}
+	m := &member{Breaker: Breaker{key: key, first: g.cfg, onChange: g.onChange}}
 	g.live.Store(key, m)
 	g.n++
 	return &m.Breaker
@@ -135,7 +137,7 @@ func (b *Breaker) idle(now time.Duration) bool {
 	case s.Held:
 		return false
 	case s.Phase == Closed:
-		return s.Recent.within(now, b.cfg.Window) == 0
+		return s.Recent.within(now, s.cfg.Window) == 0
 	}
-	return now > later(s.Until, b.cfg.MaxOpen)
+	return now > later(s.Until, s.cfg.MaxOpen)
 }

@@ -149,7 +149,7 @@ func (l *Line) Pause(now, until time.Duration) Line {
 // their instants, and nobody is given another.
 func (l *Line) Shut() Line {
 	next := *l
-	next.depth, next.most = 0, 0
+	next.most = 0 // the burst stays: it decides which turns have been passed
 	return next
 }
 

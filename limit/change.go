@@ -130,6 +130,14 @@ func (m *Limiter) full(now time.Duration, booked int64) bool {
 	return !line.Paused(now) && line.At(now) >= line.FullAt(booked)
 }
 
+// untouched is full for a limiter of any shape.
+func (m *Limiter) untouched(now time.Duration) bool {
+	if r := m.roll(); r != nil {
+		return r.state.Load().full(now)
+	}
+	return m.full(now, m.booked.Load())
+}
+
 // Retired reports whether the limiter has been evicted from its registry.
 func (m *Limiter) Retired() bool {
 	if r := m.roll(); r != nil {
@@ -174,7 +182,7 @@ func (m *Limiter) twin() *Limiter {
 	return t
 }
 
-// drain empties a limiter.
+// drain empties a limiter that nobody uses yet.
 func (m *Limiter) drain(now time.Duration) {
 	if r := m.roll(); r != nil {
 		r.drain(now)

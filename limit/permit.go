@@ -140,16 +140,33 @@ func (p *Permit) takeAll(now, patience time.Duration) Verdict {
 // asked, not charged.
 func (p *Permit) latest(now time.Duration) (last int, longest time.Duration) {
 	for i := range p.n {
-		if wait := p.at(i).wait(now); wait > longest {
+		e := p.at(i)
+		wait := e.wait(now)
+		if n := p.besides(i); n > 0 && wait == 0 {
+			wait = e.limiter.Ask(now, e.Cost+n)
+		}
+		if wait > longest {
 			last, longest = i, wait
 		}
 	}
 	return last, longest
 }
 
+// besides is what is still to be taken for the charges before charge i from the
+// same limiter: keys may share one, and each be met alone but not together.
+func (p *Permit) besides(i int) (n int64) {
+	last := p.at(i)
+	for k := range i {
+		if e := p.at(k); e.Registry == last.Registry && e.limiter == last.limiter && !e.held && !last.held {
+			n += e.Cost
+		}
+	}
+	return n
+}
+
 func (e *entry) wait(now time.Duration) time.Duration {
 	if e.held {
-		return e.limiter.Due(now, e.turn)
+		return e.due(now)
 	}
 	for {
 		e.find(now)
@@ -157,6 +174,16 @@ func (e *entry) wait(now time.Duration) time.Duration {
 			return wait
 		}
 	}
+}
+
+// due is how long a turn still has to wait. A pause concerns the key: it stops one
+// whose limiter has been taken out of use meanwhile, too.
+func (e *entry) due(now time.Duration) time.Duration {
+	wait := e.limiter.Due(now, e.turn)
+	if e.limiter.Retired() {
+		wait = max(wait, e.Registry.Get(now, e.Key).Look(now).Paused)
+	}
+	return wait
 }
 
 // takeRest takes every charge that is not held yet, now. If one of them fails it

@@ -6,41 +6,53 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/seed1158cd35/weir/bucket"
 )
 
 // A Registry holds the limiters of one limit by key. A limiter is made full on
-// first use and forgotten only when it is full again and room is needed, so
-// that nobody gains by being forgotten. Get takes no lock for a key that is
-// known.
+// first use and forgotten only when it is full again and room is needed, so that
+// nobody gains by being forgotten. Get takes no lock for a key that is known.
+//
+// It remembers MaxKeys keys, and more while none of them can be forgotten, up to
+// four times as many. Keys beyond that share one limiter, Other, which holds them
+// together to what each of them may have.
 type Registry struct {
-	limit   atomic.Pointer[Limit]
-	byKey   sync.Map                // string -> *Limiter
-	single  atomic.Pointer[Limiter] // the limiter of the key "", which needs no lookup
-	crammed atomic.Int64            // keys that were made although there was no room
+	limit  atomic.Pointer[Limit]
+	byKey  sync.Map                // string -> *Limiter
+	single atomic.Pointer[Limiter] // the limiter of the key "", which needs no lookup
+	other  atomic.Pointer[Limiter] // nil unless keys share it
 
-	mu   sync.Mutex
-	line *bucket.Line // what every new limiter starts from, shared until one changes
-	most int
-	keys []string // every key in byKey
-	hand int      // where the search for a full limiter goes on
+	mu    sync.Mutex
+	fresh *Limiter // what a new key begins as; nobody takes from it
+	keys  []string // every key in byKey
+	hand  int      // where the search for a full limiter goes on
 }
+
+// Other is the key under which All lists the limiter of the keys for which there
+// was no room.
+const Other = "(other)"
 
 // NewRegistry makes a registry. The limit must be valid.
 func NewRegistry(now time.Duration, l Limit) (*Registry, error) {
 	if err := l.Validate(); err != nil {
 		return nil, fmt.Errorf("limit %s: %w", l.Name, err)
 	}
-	r := &Registry{most: l.MaxKeys}
-	if r.most == 0 {
-		r.most = defaultKeys
-	}
 	line := l.line(now)
+	r := &Registry{fresh: newLimiter(l, &line)}
 	r.limit.Store(&l)
-	r.line = &line
-	r.single.Store(newLimiter(l, &line))
+	r.single.Store(r.fresh.twin())
 	return r, nil
+}
+
+// NewEmpty makes a registry whose keys start with nothing left, those yet to come
+// included: for a limit that takes the place of another, under which nobody knows
+// how much has gone.
+func NewEmpty(now time.Duration, l Limit) (*Registry, error) {
+	r, err := NewRegistry(now, l)
+	if err == nil {
+		r.fresh.drain(now)
+		r.single.Store(r.fresh.twin())
+	}
+	return r, err
 }
 
 // Limit is the limit in force.
@@ -63,117 +75,134 @@ func (r *Registry) add(now time.Duration, key string) *Limiter {
 	if m, ok := r.byKey.Load(key); ok {
 		return m.(*Limiter)
 	}
-	m := newLimiter(*r.limit.Load(), r.line)
-	r.byKey.Store(key, m)
-	if len(r.keys) < r.most || !r.replace(now, key) {
-		r.keys = append(r.keys, key)
+	most := r.limit.Load().keys()
+	r.sweep(now, most)
+	if len(r.keys)/stretch >= most {
+		return r.sharing()
 	}
+	m := r.fresh.twin()
+	r.part(now, m)
+	r.byKey.Store(key, m)
+	r.keys = append(r.keys, key)
 	return m
 }
 
-// searched is how many limiters are looked at to find one that is full. When
+const (
+	searched = 16 // limiters that are looked at, for each new key, to find full ones
+	stretch  = 4  // times MaxKeys, while none is full
+)
+
+// sweep forgets limiters that are full until there is room for another key. When
 // none is, the registry grows: forgetting a drained limiter would refill it.
-const searched = 64
-
-// replace puts the key in the place of one whose limiter is full.
-func (r *Registry) replace(now time.Duration, key string) bool {
-	for range min(searched, len(r.keys)) {
-		r.hand = (r.hand + 1) % len(r.keys)
-		old := r.keys[r.hand]
-		m, _ := r.byKey.Load(old)
-		if m.(*Limiter).retire(now) {
-			r.byKey.Delete(old)
-			r.keys[r.hand] = key
-			return true
+func (r *Registry) sweep(now time.Duration, most int) {
+	for range searched {
+		if len(r.keys) < most {
+			return
+		}
+		if r.hand++; r.hand >= len(r.keys) {
+			r.hand = 0
+		}
+		key := r.keys[r.hand]
+		if m, _ := r.byKey.Load(key); m.(*Limiter).retire(now) {
+			r.byKey.Delete(key)
+			last := len(r.keys) - 1
+			r.keys[r.hand], r.keys[last] = r.keys[last], ""
+			r.keys = r.keys[:last]
 		}
 	}
-	r.crammed.Add(1)
-	return false
 }
 
-// Shrink forgets full limiters until the registry is within its size again, and
-// says how many keys are left.
-func (r *Registry) Shrink(now time.Duration) int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for i := len(r.keys) - 1; i >= 0 && len(r.keys) > r.most; i-- {
-		m, _ := r.byKey.Load(r.keys[i])
-		if m.(*Limiter).retire(now) {
-			r.byKey.Delete(r.keys[i])
-			r.keys[i] = r.keys[len(r.keys)-1]
-			r.keys = r.keys[:len(r.keys)-1]
-		}
+// sharing is the limiter of the keys for which there is no room.
+func (r *Registry) sharing() *Limiter {
+	if r.other.Load() == nil {
+		r.other.Store(r.fresh.twin())
 	}
-	return len(r.keys)
+	return r.other.Load()
 }
 
-// Len is how many keys are known, the key "" apart. Crammed is how many of them
-// were made although the registry was full of limiters in use.
+// part keeps a new limiter from giving again what its key may have taken while it
+// shared one: unless that is full, the new one is empty, and owes what those who
+// wait are still to use. Whoever still holds the shared one is refused.
+func (r *Registry) part(now time.Duration, m *Limiter) {
+	other := r.other.Load()
+	if other == nil {
+		return
+	}
+	if other.retire(now) {
+		r.other.Store(nil)
+		return
+	}
+	paused := other.Look(now).Paused
+	heir, owed := other.close(now)
+	r.other.Store(heir)
+	m.drain(now)
+	m.Owe(now, owed)
+	m.Pause(now, now+paused)
+}
+
+// Len is how many keys have a limiter of their own, the key "" apart.
 func (r *Registry) Len() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return len(r.keys)
 }
 
-func (r *Registry) Crammed() int64 { return r.crammed.Load() }
-
-// All is every key with its limiter, the key "" first.
+// All is every key with its limiter: the key "" first, then Other if keys share
+// it.
 func (r *Registry) All() iter.Seq2[string, *Limiter] {
 	return func(yield func(string, *Limiter) bool) {
 		if !yield("", r.single.Load()) {
+			return
+		}
+		if m := r.other.Load(); m != nil && !yield(Other, m) {
 			return
 		}
 		r.byKey.Range(func(k, m any) bool { return yield(k.(string), m.(*Limiter)) })
 	}
 }
 
-// Set changes the limit of every key. Keys for which the change is beyond what
-// their limiter can bear start anew, and empty.
+// Set changes the limit of every key. What was taken stays taken, and what a rate
+// has learnt is kept unless Rate or Adaptive changes. Keys for which the change
+// is beyond what their limiter can bear start anew, and empty.
 func (r *Registry) Set(now time.Duration, l Limit) error {
 	if err := l.Validate(); err != nil {
 		return fmt.Errorf("limit %s: %w", l.Name, err)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if old := r.limit.Swap(&l); old.alike(&l) {
+		return nil
+	}
 	line := l.line(now)
-	r.limit.Store(&l)
-	r.line = &line
-	if r.most = l.MaxKeys; r.most == 0 {
-		r.most = defaultKeys
+	fresh := newLimiter(l, &line)
+	if !r.fresh.untouched(now) {
+		fresh.drain(now)
 	}
-	if m := r.single.Load(); !m.Set(now, l) {
-		r.single.Store(r.anew(now, m, l, &line))
-	}
+	r.fresh = fresh
+	c := newChange(now, l)
+	r.replace(c, &r.single)
+	r.replace(c, &r.other)
 	r.byKey.Range(func(k, m any) bool {
-		if m := m.(*Limiter); !m.Set(now, l) {
-			r.byKey.Store(k, r.anew(now, m, l, &line))
+		if m := m.(*Limiter); !m.set(c) {
+			r.byKey.Store(k, r.anew(now, m))
 		}
 		return true
 	})
 	return nil
 }
 
+func (r *Registry) replace(c *change, place *atomic.Pointer[Limiter]) {
+	if m := place.Load(); m != nil && !m.set(c) {
+		place.Store(r.anew(c.now, m))
+	}
+}
+
 // anew is an empty limiter in the place of one that is taken out of use; what
 // those who wait there are still to use is owed here.
-func (r *Registry) anew(now time.Duration, old *Limiter, l Limit, line *bucket.Line) *Limiter {
-	owed := old.close(now)
-	m := newLimiter(l, line)
+func (r *Registry) anew(now time.Duration, old *Limiter) *Limiter {
+	_, owed := old.close(now)
+	m := r.fresh.twin()
 	m.drain(now)
 	m.Owe(now, owed)
 	return m
-}
-
-// Pace lets every key run at another rate, at most the configured one, keys yet
-// to come included.
-func (r *Registry) Pace(now time.Duration, perSecond float64) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	old := r.line
-	line := old.Pace(now, perSecond)
-	r.line = &line
-	for _, m := range r.All() {
-		if !m.line.CompareAndSwap(old, &line) {
-			m.Pace(now, perSecond)
-		}
-	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed1158cd35/weir/bucket"
 	"github.com/seed1158cd35/weir/clock"
+	"github.com/seed1158cd35/weir/outcome"
 )
 
 func anyLimit(rng *rand.Rand, keys int) Limit {
@@ -26,7 +27,7 @@ func anyLimit(rng *rand.Rand, keys int) Limit {
 // are and however few are remembered.
 func TestKeysAreIndependentAndEvictionForgetsNothing(t *testing.T) {
 	cases(t, 1000, func(rng *rand.Rand) error {
-		l := anyLimit(rng, 1+rng.IntN(8))
+		l := anyLimit(rng, 5+rng.IntN(8)) // room for all 20 when none can be forgotten
 		r, err := NewRegistry(0, l)
 		if err != nil {
 			return err
@@ -46,9 +47,6 @@ func TestKeysAreIndependentAndEvictionForgetsNothing(t *testing.T) {
 			if got, want := r.Get(now, key).Look(now).Left, alone[key].Look(now).Left; got != want {
 				return fmt.Errorf("%v, step %d: key %s has %d left; alone %d", l, step, key, got, want)
 			}
-			if rng.IntN(20) == 0 {
-				r.Shrink(now)
-			}
 		}
 		return nil
 	})
@@ -62,18 +60,21 @@ func TestTheRegistryKeepsItsSize(t *testing.T) {
 		now := time.Duration(i) * time.Second
 		r.Get(now, fmt.Sprint(i)).Try(now, 1)
 	}
-	if r.Len() > 100 || r.Crammed() != 0 {
-		t.Errorf("%d keys, %d crammed; want 100 and 0", r.Len(), r.Crammed())
+	if r.Len() > 100 {
+		t.Errorf("%d keys, want 100", r.Len())
 	}
 	// Limiters in use are not forgotten, and leave when they are full again.
-	for i := range 500 {
+	for i := range 350 {
 		r.Get(2000*time.Second, fmt.Sprint("drained", i)).Try(2000*time.Second, 1)
 	}
-	if r.Len() < 500 || r.Crammed() == 0 {
-		t.Errorf("%d keys, %d crammed; want the drained ones kept", r.Len(), r.Crammed())
+	if r.Len() < 350 || r.Len() > 400 {
+		t.Errorf("%d keys, want the 350 that are drained, 400 at most", r.Len())
 	}
-	if left := r.Shrink(3000 * time.Second); left != 100 || r.Len() != 100 {
-		t.Errorf("%d keys are left, want 100", left)
+	for i := range 100 {
+		r.Get(3000*time.Second, fmt.Sprint("later", i))
+	}
+	if r.Len() != 100 {
+		t.Errorf("%d keys are left, want 100", r.Len())
 	}
 	known := 0
 	for range r.All() {
@@ -84,15 +85,42 @@ func TestTheRegistryKeepsItsSize(t *testing.T) {
 	}
 }
 
+// However many keys are drained, memory is bounded; and the registry comes back to
+// its size when they are full again.
+func TestKeysAreBounded(t *testing.T) {
+	l := limitOf(bucket.Rate{Amount: 1, Per: time.Hour, Burst: 1})
+	l.MaxKeys = 100
+	r := mustRegistry(t, l)
+	got := 0
+	for i := range 100_000 {
+		if r.Get(0, fmt.Sprint(i)).Try(0, 1) {
+			got++
+		}
+	}
+	if r.Len() != 400 || got != 401 {
+		t.Errorf("%d keys and %d grants, want 400 and 401", r.Len(), got)
+	}
+	if m := r.Get(0, "new"); m != r.Get(0, "newer") || m != r.other.Load() {
+		t.Error("keys for which there is no room do not share a limiter")
+	}
+	for i := range 50 {
+		r.Get(2*time.Hour, fmt.Sprint("later", i))
+	}
+	if r.Len() != 100 || r.other.Load() != nil {
+		t.Errorf("%d keys when all were full again, want 100 and none that share", r.Len())
+	}
+}
+
 // A slow pace must not keep the registry from forgetting whom it does not need.
 func TestPacedKeysCanBeForgotten(t *testing.T) {
 	l := limitOf(bucket.Rate{Amount: 10, Per: time.Second, Burst: 1})
 	l.MaxKeys = 10
 	r := mustRegistry(t, l)
-	r.Pace(0, 5)
 	for i := range 1000 {
 		now := time.Duration(i) * time.Second
-		r.Get(now, fmt.Sprint(i)).Try(now, 1)
+		m := r.Get(now, fmt.Sprint(i))
+		m.Pace(now, 5)
+		m.Try(now, 1)
 	}
 	if r.Len() > 10 {
 		t.Errorf("%d keys, want 10", r.Len())
@@ -170,40 +198,43 @@ func TestAPermitFindsTheLimiterThatIsInUse(t *testing.T) {
 	}
 }
 
+// A change of the limit must not make keys larger, either.
 func TestAnIdleKeyIsSmall(t *testing.T) {
 	const keys = 100_000
 	l := limitOf(bucket.Rate{Amount: 10, Per: time.Second})
+	before := heap()
 	r := mustRegistry(t, l)
-	var before, after runtime.MemStats
-	runtime.GC()
-	runtime.ReadMemStats(&before)
 	for i := range keys {
 		r.Get(0, fmt.Sprintf("tenant-%013d", i)).Try(0, 1)
 	}
-	runtime.GC()
-	runtime.ReadMemStats(&after)
-	each := float64(after.HeapAlloc-before.HeapAlloc) / keys
-	t.Logf("an idle key with a name of 20 bytes takes %.0f bytes", each)
-	if each > 200 {
-		t.Errorf("%.0f bytes, want at most 200", each)
+	for i := range 3 {
+		if i > 0 {
+			l.Amount *= 2
+			if err := r.Set(time.Duration(i), l); err != nil {
+				t.Fatal(err)
+			}
+		}
+		each := float64(heap()-before) / keys
+		t.Logf("after %d changes an idle key with a name of 20 bytes takes %.0f bytes", i, each)
+		if each > 200 {
+			t.Errorf("%.0f bytes, want at most 200", each)
+		}
 	}
 	runtime.KeepAlive(r)
 }
 
-func TestSetAndPaceReachEveryKey(t *testing.T) {
+func heap() uint64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
+}
+
+func TestSetReachesEveryKey(t *testing.T) {
 	r := mustRegistry(t, limitOf(bucket.Rate{Amount: 100, Per: time.Second, Burst: 10}))
 	own := func(key string) Level { return r.Get(0, key).Look(0) }
 	own("old")
 	r.Get(0, "alone").Pause(0, time.Minute) // has a timetable of its own now
-	r.Pace(0, 25)
-	for _, key := range []string{"", "old", "alone", "new"} {
-		if got := own(key).PerSecond; got < 24.99 || got > 25.01 {
-			t.Errorf("key %q runs at %v, want 25", key, got)
-		}
-	}
-	if r.Get(0, "old").line.Load() != r.Get(0, "newer").line.Load() {
-		t.Error("keys that are alike do not share their timetable")
-	}
 	if err := r.Set(0, limitOf(bucket.Rate{Amount: 200, Per: time.Second, Burst: 30})); err != nil {
 		t.Fatal(err)
 	}
@@ -211,6 +242,9 @@ func TestSetAndPaceReachEveryKey(t *testing.T) {
 		if v := own(key); v.Full != 30 || v.Left != left || v.PerSecond < 199.99 || v.PerSecond > 200.01 {
 			t.Errorf("key %q looks like %+v, want %d of 30 at 200", key, v, left)
 		}
+	}
+	if r.Get(0, "old").line.Load() != r.Get(0, "").line.Load() || r.Get(0, "new").line.Load() != r.Get(0, "newest").line.Load() {
+		t.Error("keys that are alike do not share their timetable")
 	}
 	if v := own("alone"); v.Paused != time.Minute {
 		t.Errorf("the pause is %v, want 1m0s", v.Paused)
@@ -220,6 +254,63 @@ func TestSetAndPaceReachEveryKey(t *testing.T) {
 	}
 	if err := r.Set(0, Limit{}); err == nil || r.Limit().Burst != 30 {
 		t.Errorf("a limit that is none was set: %v, %v", err, r.Limit())
+	}
+}
+
+// What a rate has learnt is worth keeping while the limit is the same in what it
+// was learnt under, and nothing when it is another.
+func TestSetKeepsWhatWasLearnt(t *testing.T) {
+	l := limitOf(bucket.Rate{Amount: 100, Per: time.Second, Burst: 10})
+	l.Adaptive.On = true
+	r := mustRegistry(t, l)
+	var p Permit
+	p.Add(Charge{r, "key", 1})
+	p.Take(0, 0)
+	p.Learn(time.Second, 0, outcome.Throttled, nil)
+	learnt, k := r.Get(0, "key").Look(0).PerSecond, r.Get(0, "key").learner()
+	if learnt > 99 || k == nil {
+		t.Fatalf("runs at %v after a throttle", learnt)
+	}
+	l.MaxKeys, l.Operations = 7, []string{"put"}
+	if err := r.Set(0, l); err != nil {
+		t.Fatal(err)
+	}
+	if m := r.Get(0, "key"); m.Look(0).PerSecond != learnt || m.learner() != k || r.Limit().MaxKeys != 7 {
+		t.Errorf("with other operations it runs at %v, before at %v", m.Look(0).PerSecond, learnt)
+	}
+	l.Adaptive.Cut = 0.9
+	if err := r.Set(0, l); err != nil {
+		t.Fatal(err)
+	}
+	if m := r.Get(0, "key"); m.Look(0).PerSecond < 99 || m.learner() != nil {
+		t.Errorf("with other rules it runs at %v, and has learnt: %v", m.Look(0).PerSecond, m.learner() != nil)
+	}
+}
+
+// A registry that starts empty starts every key empty, whenever it comes, as if
+// all had been drained at that instant; and a change does not fill them.
+func TestAnEmptyRegistryGivesNothingAway(t *testing.T) {
+	for _, l := range []Limit{limitOf(bucket.Rate{Amount: 1, Per: time.Second, Burst: 10}), rolling(10, 10*time.Second)} {
+		start := time.Hour
+		r, err := NewEmpty(start, l)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Get(start, "").Look(start).Left != 0 || r.Get(start, "a").Look(start).Left != 0 {
+			t.Errorf("%v: something is left at the start", l)
+		}
+		now := start + 4*time.Second
+		if got, want := r.Get(now, "b").Look(now), r.Get(now, "a").Look(now); got != want {
+			t.Errorf("%v: a key that comes later has %+v, the first %+v", l, got, want)
+		}
+		l.Amount *= 2
+		if err := r.Set(now, l); err != nil || r.Get(now, "c").Look(now).Left > 4+l.Amount/2 {
+			t.Errorf("%v: after a change a new key has %d left, %v", l, r.Get(now, "c").Look(now).Left, err)
+		}
+		now = start + time.Minute
+		if v := r.Get(now, "d").Look(now); v.Left != v.Full {
+			t.Errorf("%v: a minute later a new key has %d left of %d", l, v.Left, v.Full)
+		}
 	}
 }
 
@@ -262,7 +353,7 @@ func TestAChangeBeyondAllBoundsGivesNothingAway(t *testing.T) {
 // Keys come, are taken from, evicted, set and paced all at the same time.
 func TestTheRegistryBearsEverythingAtOnce(t *testing.T) {
 	l := limitOf(bucket.Rate{Amount: 1000, Per: time.Second, Burst: 10})
-	l.MaxKeys = 4
+	l.MaxKeys = 1 // so that keys share a limiter now and then
 	r := mustRegistry(t, l)
 	start := clock.System.Now()
 	var wg sync.WaitGroup
@@ -274,11 +365,14 @@ func TestTheRegistryBearsEverythingAtOnce(t *testing.T) {
 				m := r.Get(now, fmt.Sprint(rng.IntN(8)))
 				switch rng.IntN(12) {
 				case 0:
-					r.Pace(now, 1000*rng.Float64())
+					m.Pace(now, 1000*rng.Float64())
 				case 1:
+					l := l
+					l.Amount += int64(rng.IntN(3))
 					r.Set(now, l)
 				case 2:
-					r.Shrink(now)
+					for range r.All() {
+					}
 				case 3:
 					m.Pause(now, now+time.Microsecond)
 				case 4:

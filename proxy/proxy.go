@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"log"
-	"log/slog"
 	"net/http"
 	"net/http/httputil"
 	"net/url"
@@ -25,15 +24,11 @@ type Proxy struct {
 	table   atomic.Pointer[table]
 	setting sync.Mutex
 	reverse *httputil.ReverseProxy
-	log     *slog.Logger
 }
 
 // New makes a proxy. Events hears of every call of every upstream.
-func New(upstreams []Upstream, events weir.Events, l *slog.Logger) (*Proxy, error) {
-	if l == nil {
-		l = slog.New(slog.DiscardHandler)
-	}
-	p := &Proxy{events: events, log: l}
+func New(upstreams []Upstream, events weir.Events) (*Proxy, error) {
+	p := &Proxy{events: events}
 	p.reverse = &httputil.ReverseProxy{
 		Rewrite:        rewrite,
 		Transport:      sending{},
@@ -101,7 +96,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		// the upstream may still be reading it. Servers that cannot do not need it.
 		_ = http.NewResponseController(w).EnableFullDuplex()
 	}
-	trip := &trip{to: to, path: path, id: id}
+	trip := &trip{to: to, path: path, id: id, came: r}
 	p.reverse.ServeHTTP(w, r.WithContext(trip.in(r.Context())))
 }
 
@@ -110,6 +105,7 @@ type trip struct {
 	to    *target
 	path  string // raw
 	id    string
+	came  *http.Request // as it came, with the headers that are not sent on
 	story weir.Story
 }
 
@@ -147,7 +143,17 @@ func rewrite(r *httputil.ProxyRequest) {
 	out.Host = base.Host
 	out.URL = address(base, t.path, r.In.URL)
 	out.Trailer = r.In.Trailer // the very map: the server fills it at the body's end
+	drop(out.Header, "X-Forwarded-")
 	out.Header[CorrelationHeader] = []string{t.id}
+}
+
+// drop takes out the fields whose names begin so.
+func drop(h http.Header, prefix string) {
+	for name := range h {
+		if strings.HasPrefix(name, prefix) {
+			delete(h, name)
+		}
+	}
 }
 
 // address is the URL of a raw path at the upstream.
@@ -176,10 +182,13 @@ func (sending) RoundTrip(r *http.Request) (*http.Response, error) {
 	return tripOf(r.Context()).to.transport.RoundTrip(r)
 }
 
-// mark says on an answer what weir did for it. One that weir has given up on
-// tells the caller's SDK not to try again: it has been tried.
+// mark says on an answer what weir did for it, and takes off what an upstream
+// says in weir's name: were it a weir too, it would speak of requests that the
+// caller never made. An answer that weir has given up on tells the caller's SDK
+// not to try again: it has been tried.
 func mark(resp *http.Response) error {
 	t := tripOf(resp.Request.Context())
+	drop(resp.Header, "X-Weir-")
 	resp.Header[CorrelationHeader] = []string{t.id}
 	if t.story.Attempts != 1 {
 		resp.Header.Set(AttemptsHeader, strconv.Itoa(t.story.Attempts))

@@ -126,6 +126,35 @@ func TestSetKeepsWhatWasTaken(t *testing.T) {
 	}
 }
 
+// Another path or spelling of the URL is the same API, which has seen the same
+// calls; another host is another API.
+func TestAnotherPathIsNotAnotherAPI(t *testing.T) {
+	w := newWire(t)
+	u := up(w.url, brisk())
+	u.Policy.Limits, u.Policy.MaxWait = calls(1, time.Hour), -1
+	p := newProxy(t, u)
+	before := p.Upstreams()["up"]
+	address := "http://" + listen(t, p)
+	do(t, "GET", address, "")
+	for i, path := range []string{"/", "", "/v2", "/v2/"} {
+		u.URL = up(w.url+path, brisk()).URL
+		if err := p.Set([]Upstream{u}); err != nil {
+			t.Fatal(err)
+		}
+		if resp := do(t, "GET", address, ""); resp.StatusCode != http.StatusTooManyRequests || p.Upstreams()["up"] != before {
+			t.Errorf("with path %q, change %d: %s, want 429: the limit was spent", path, i, resp.Status)
+		}
+	}
+	for url, same := range map[string]bool{
+		"http://API.example.com": true, "http://api.example.com:80/x": true, "https://api.example.com": false,
+		"http://api.example.com:8080": false, "http://other.example.com": false,
+	} {
+		if got := origin(up(url, brisk()).URL) == origin(up("http://api.example.com", brisk()).URL); got != same {
+			t.Errorf("%s is the same API: %v", url, got)
+		}
+	}
+}
+
 func TestBadSetChangesNothingAndSaysWhy(t *testing.T) {
 	w := newWire(t)
 	good := up(w.url, brisk())
@@ -167,7 +196,7 @@ func TestBadSetChangesNothingAndSaysWhy(t *testing.T) {
 	if resp := do(t, "GET", address, ""); resp.StatusCode != http.StatusOK {
 		t.Errorf("afterwards: %s", resp.Status)
 	}
-	if _, err := New([]Upstream{{Name: "a"}}, weir.Events{}, nil); err == nil {
+	if _, err := New([]Upstream{{Name: "a"}}, weir.Events{}); err == nil {
 		t.Error("New took an upstream without a host")
 	}
 }

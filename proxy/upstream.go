@@ -1,17 +1,17 @@
 // Package proxy is the sidecar: it takes requests for the upstreams it was
 // configured with, sends them on under their policies, and streams the answers
-// back. What it passes on it does not change: raw path and query, headers, body.
+// back. Raw path and query and the body are passed on byte for byte, and headers
+// as they are but for three kinds: those of one connection (RFC 9110 7.6.1), those
+// by which proxies tell where a request came from and which anybody could forge
+// (Forwarded, X-Forwarded-*), and in answers X-Weir-*, which is weir's to say.
 package proxy
 
 import (
 	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
 	"net"
 	"net/http"
 	"net/url"
 	"reflect"
-	"slices"
 	"strings"
 
 	"github.com/seed1158cd35/weir"
@@ -36,63 +36,20 @@ type Route struct {
 	Strip bool   // take Path off before sending on
 }
 
-// A Source says where the value of a scope comes from.
-type Source struct {
-	Kind string // Header, Query or Remote
-	Name string // of the header or the parameter
-}
-
-// The kinds of a Source.
-const (
-	Header = "header"
-	Query  = "query"
-	Remote = "remote" // the caller's address
-)
-
-// secretHeaders hold credentials: as keys they are kept as a hash, so that they
-// stand in no log and on no page.
-var secretHeaders = []string{"Authorization", "Proxy-Authorization", "Cookie", "X-Api-Key", "Api-Key", "X-Goog-Api-Key", "X-Amz-Security-Token"}
-
-// secretParameters do the same in a query; in small letters.
-var secretParameters = []string{"key", "api_key", "api-key", "apikey", "access_token", "token", "sig", "signature", "x-amz-security-token", "x-amz-signature"}
-
-// value is the value of a scope for a request.
-func (s Source) value(r *http.Request) string {
-	switch s.Kind {
-	case Remote:
-		host, _, err := net.SplitHostPort(r.RemoteAddr)
-		if err != nil {
-			return r.RemoteAddr
-		}
-		return host
-	case Query:
-		return masked(r.URL.Query().Get(s.Name), slices.Contains(secretParameters, strings.ToLower(s.Name)))
-	}
-	name := http.CanonicalHeaderKey(s.Name)
-	return masked(r.Header.Get(name), slices.Contains(secretHeaders, name))
-}
-
-// masked is a value, or what tells it from others if it is a secret.
-func masked(v string, secret bool) string {
-	if v == "" || !secret {
-		return v
-	}
-	sum := sha256.Sum256([]byte(v))
-	return "sha256:" + hex.EncodeToString(sum[:8])
-}
-
 // A target is an upstream in use.
 type target struct {
 	Upstream
 	weir      *weir.Upstream
 	transport *weir.Transport
+	keys      []key
 }
 
 // newTarget puts an upstream into use. What is in use by that name already goes
-// on, with the new policy; its connections are kept if they may be.
+// on, with the new policy, if it is the same API; its connections are kept if
+// they may be.
 func newTarget(c Upstream, old *target, events weir.Events) (*target, error) {
-	t := &target{Upstream: c}
-	if old != nil && old.URL.String() == c.URL.String() {
+	t := &target{Upstream: c, keys: keysOf(c.Keys)}
+	if old != nil && origin(old.URL) == origin(c.URL) {
 		if err := old.weir.Set(c.Policy); err != nil {
 			return nil, err
 		}
@@ -123,13 +80,24 @@ type withTimeouts struct {
 
 func (t *target) base() withTimeouts { return t.transport.Base.(withTimeouts) }
 
-// call is what the policy needs to know of a request.
+// origin is what tells one API from another: a path, or a slash at its end, makes
+// no other of it.
+func origin(u *url.URL) string {
+	port := u.Port()
+	if port == "" {
+		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
+	}
+	return u.Scheme + "://" + net.JoinHostPort(strings.ToLower(u.Hostname()), port)
+}
+
+// call is what the policy needs to know of a request that is sent on.
 func (t *target) call(r *http.Request) weir.Call {
-	c := weir.Call{ID: correlation(r.Context())}
-	if len(t.Keys) > 0 {
-		c.Keys = make(map[string]string, len(t.Keys))
-		for scope, source := range t.Keys {
-			c.Keys[scope] = source.value(r)
+	trip := tripOf(r.Context())
+	c := weir.Call{ID: trip.id}
+	if len(t.keys) > 0 {
+		c.Keys = make(map[string]string, len(t.keys))
+		for _, k := range t.keys {
+			c.Keys[k.scope] = k.read(trip.came)
 		}
 	}
 	if r.ContentLength > 0 && t.countsBytes() {

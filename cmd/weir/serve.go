@@ -3,15 +3,14 @@ package main
 import (
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
-	"io"
 	"log"
 	"log/slog"
 	"net"
 	"net/http"
 	"os"
 	"os/signal"
+	"slices"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -28,6 +27,9 @@ import (
 	"github.com/seed1158cd35/weir/status"
 )
 
+// flushing bounds how long a log that is not read keeps an ended program.
+const flushing = 2 * time.Second
+
 // serve runs the sidecar until it is told to stop.
 func serve(ctx context.Context, w world) error {
 	f := w.flags("serve", "")
@@ -35,17 +37,25 @@ func serve(ctx context.Context, w world) error {
 	if err := w.parse(f, 0); err != nil {
 		return err
 	}
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	reload := make(chan os.Signal, 1)
+	signal.Ignore(syscall.SIGPIPE) // whoever read the log has left: no reason to end
+	queue := logs.NewQueue(w.err)
+	defer func() {
+		ctx, cancel := context.WithTimeout(context.Background(), flushing)
+		defer cancel()
+		_ = queue.Close(ctx) // there is no other place to tell
+	}()
+	w.err = queue
+	reload, stop := make(chan os.Signal, 1), make(chan os.Signal, 2)
 	signal.Notify(reload, syscall.SIGHUP)
 	defer signal.Stop(reload)
+	signal.Notify(stop, os.Interrupt, syscall.SIGTERM)
+	defer signal.Stop(stop)
 
 	s, err := newServer(*path, w)
 	if err != nil {
 		return err
 	}
-	return s.run(ctx, reload)
+	return s.run(ctx, reload, stop)
 }
 
 // A server is a running sidecar.
@@ -61,6 +71,7 @@ type server struct {
 	cert    atomic.Pointer[tls.Certificate]
 	main    net.Listener
 	admin   net.Listener // nil if there is none
+	calls   *tally
 }
 
 // newServer reads the file, and listens.
@@ -69,7 +80,7 @@ func newServer(path string, w world) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &server{path: path, env: w.env, file: file, level: new(slog.LevelVar)}
+	s := &server{path: path, env: w.env, file: file, level: new(slog.LevelVar), calls: newTally()}
 	s.level.Set(file.Log)
 	s.log = slog.New(slog.NewJSONHandler(w.err, &slog.HandlerOptions{Level: s.level}))
 
@@ -77,12 +88,12 @@ func newServer(path string, w world) (*server, error) {
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	s.metrics = weirprom.New(registry)
 	events := weir.Tee(s.metrics.Events(), logs.Events(s.log))
-	if s.proxy, err = proxy.New(file.Upstreams, events, s.log); err != nil {
+	if s.proxy, err = proxy.New(file.Upstreams, events); err != nil {
 		return nil, err
 	}
 	s.watch()
 	s.page = &status.Page{
-		Version: version(), Started: time.Now(), Upstreams: s.proxy.Upstreams,
+		Version: version(), Started: time.Now(), Upstreams: s.proxy.Upstreams, Host: file.Admin,
 		Metrics: promhttp.HandlerFor(registry, promhttp.HandlerOpts{}),
 	}
 	return s, s.listen()
@@ -96,9 +107,11 @@ func (s *server) watch() {
 }
 
 func (s *server) listen() (err error) {
-	if err := s.loadCert(s.file); err != nil {
+	cert, err := readCert(s.file)
+	if err != nil {
 		return err
 	}
+	s.cert.Store(cert)
 	if s.main, err = net.Listen("tcp", s.file.Listen); err != nil {
 		return fmt.Errorf("listen: %w; is another weir running? set listen to a free address", err)
 	}
@@ -112,24 +125,27 @@ func (s *server) listen() (err error) {
 	return nil
 }
 
-func (s *server) loadCert(f *config.File) error {
+// readCert is nil if the file names none.
+func readCert(f *config.File) (*tls.Certificate, error) {
 	if f.TLS == nil {
-		return nil
+		return nil, nil
 	}
 	cert, err := tls.LoadX509KeyPair(f.TLS.Cert, f.TLS.Key)
 	if err != nil {
-		return fmt.Errorf("tls: %w", err)
+		return nil, fmt.Errorf("tls: %w", err)
 	}
-	s.cert.Store(&cert)
-	return nil
+	return &cert, nil
 }
 
-// run serves until ctx ends and calls under way have ended too, or taken too
-// long.
-func (s *server) run(ctx context.Context, reload <-chan os.Signal) error {
-	front, back := s.front(), s.back()
+// run serves until ctx ends or it is told to stop, and calls under way have ended
+// too, or taken too long.
+func (s *server) run(ctx context.Context, reload, stop <-chan os.Signal) error {
+	calls, cut := context.WithCancel(context.Background())
+	defer cut()
+	front, back := s.front(calls), s.back()
 	failed := make(chan error, 2)
-	go func() { failed <- front.Serve(s.secured(s.main)) }()
+	main := s.secured(s.main) // here, as a reload changes the file
+	go func() { failed <- front.Serve(main) }()
 	if s.admin != nil {
 		go func() { failed <- back.Serve(s.admin) }()
 		defer back.Close()
@@ -142,7 +158,9 @@ func (s *server) run(ctx context.Context, reload <-chan os.Signal) error {
 		case err := <-failed:
 			return err
 		case <-ctx.Done():
-			return s.drain(front)
+			return s.drain(front, stop)
+		case <-stop:
+			return s.drain(front, stop)
 		}
 	}
 }
@@ -156,29 +174,38 @@ func (s *server) announce() {
 }
 
 // front is the server for calls. It has no timeout for whole requests or
-// answers: they may be streams.
-func (s *server) front() *http.Server {
+// answers: they may be streams. All calls end with ctx.
+func (s *server) front(ctx context.Context) *http.Server {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
 	protocols.SetHTTP2(true)
 	protocols.SetUnencryptedHTTP2(true) // some SDKs speak it to any http:// address
 	return &http.Server{
-		Handler:           s.proxy,
+		Handler:           http.HandlerFunc(s.serveCall),
+		BaseContext:       func(net.Listener) context.Context { return ctx },
 		Protocols:         protocols,
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    int(s.file.MaxHeader),
-		ErrorLog:          log.New(io.Discard, "", 0),
+		ErrorLog:          log.New(complaints{s.log}, "", 0),
 
 		DisableGeneralOptionsHandler: true, // OPTIONS * would be answered as if by the upstream
 	}
+}
+
+// serveCall counts calls: those whose connection was upgraded are not known to the
+// http.Server any more.
+func (s *server) serveCall(w http.ResponseWriter, r *http.Request) {
+	s.calls.begin()
+	defer s.calls.end()
+	s.proxy.ServeHTTP(w, r)
 }
 
 func (s *server) back() *http.Server {
 	return &http.Server{
 		Handler: s.page.Handler(), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second,
 		WriteTimeout: time.Minute, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10,
-		ErrorLog: log.New(io.Discard, "", 0),
+		ErrorLog: log.New(complaints{s.log}, "", 0),
 	}
 }
 
@@ -199,11 +226,9 @@ func (s *server) secured(l net.Listener) net.Listener {
 // of; so are changes that need a new start.
 func (s *server) reload() {
 	next, err := config.Load(s.path, s.env)
-	if err == nil && (next.Listen != s.file.Listen || next.Admin != s.file.Admin || (next.TLS == nil) != (s.file.TLS == nil)) {
-		s.log.Warn("reload: listen, admin and turning tls on or off need a new start; the rest is taken over")
-	}
+	var cert *tls.Certificate
 	if err == nil {
-		err = s.loadCert(next)
+		cert, err = readCert(next)
 	}
 	if err == nil {
 		err = s.proxy.Set(next.Upstreams)
@@ -212,30 +237,39 @@ func (s *server) reload() {
 		s.log.Error("reload: nothing was changed", "error", err.Error())
 		return
 	}
+	s.keep(next)
+	if cert != nil {
+		s.cert.Store(cert)
+	}
 	for _, u := range s.file.Upstreams {
 		if s.proxy.Upstreams()[u.Name] == nil {
 			s.metrics.Forget(u.Name)
 		}
 	}
-	next.Listen, next.Admin, next.TLS = s.file.Listen, s.file.Admin, s.file.TLS
 	s.file = next
 	s.level.Set(next.Log)
 	s.watch()
 	s.log.Info("reloaded", "upstreams", len(next.Upstreams))
 }
 
-// drain lets calls under way end.
-func (s *server) drain(front *http.Server) error {
-	s.page.Draining.Store(true)
-	s.log.Info("draining", "for at most", s.file.Drain.String())
-	ctx, cancel := context.WithTimeout(context.Background(), s.file.Drain)
-	defer cancel()
-	err := front.Shutdown(ctx)
-	if errors.Is(err, context.DeadlineExceeded) {
-		_ = front.Close()
-		s.log.Warn("stopped with calls under way", "after", s.file.Drain.String())
-		return nil
+// keep puts what cannot change while weir runs back into the next file, and says
+// what that is.
+func (s *server) keep(next *config.File) {
+	var kept []string
+	for name, changed := range map[string]bool{
+		"listen": next.Listen != s.file.Listen, "admin": next.Admin != s.file.Admin,
+		"tls": (next.TLS == nil) != (s.file.TLS == nil), "max_header": next.MaxHeader != s.file.MaxHeader,
+	} {
+		if changed {
+			kept = append(kept, name)
+		}
 	}
-	s.log.Info("stopped")
-	return err
+	if len(kept) > 0 {
+		slices.Sort(kept)
+		s.log.Warn("reload: listen, admin, max_header and turning tls on or off need a new start; the rest is taken over", "changed", kept)
+	}
+	next.Listen, next.Admin, next.MaxHeader = s.file.Listen, s.file.Admin, s.file.MaxHeader
+	if (next.TLS == nil) != (s.file.TLS == nil) {
+		next.TLS = s.file.TLS
+	}
 }

@@ -80,7 +80,7 @@ func (s *stage) newSidecar(upstream string) error {
 		return err
 	}
 	target.Path = ""
-	s.sidecar, err = proxy.New([]proxy.Upstream{{Name: name, URL: target, Policy: policy(s.config.Rate)}}, s.config.Events, nil)
+	s.sidecar, err = proxy.New([]proxy.Upstream{{Name: name, URL: target, Policy: policy(s.config.Rate)}}, s.config.Events)
 	if err != nil {
 		return err
 	}

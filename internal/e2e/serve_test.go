@@ -98,7 +98,6 @@ func TestStopDropsNothing(t *testing.T) {
 	}
 	lost := hammer(s, base, 8)
 	w.signal(syscall.SIGTERM)
-	w.signal(syscall.SIGTERM)      // whoever is impatient must not break it
 	if err := lost(); err != nil { // ends when weir takes no more
 		t.Error(err)
 	}
@@ -124,6 +123,28 @@ func TestStopDoesNotWaitForEver(t *testing.T) {
 	go func() { held <- fetch(alone(), "http://"+w.serve.Listen+"/held", "it") }()
 	<-arrived
 	w.signal(os.Interrupt)
+	if err := <-held; err == nil {
+		t.Error("the call ended well, though it was held")
+	}
+	if err := w.exited(); err != nil {
+		t.Errorf("weir ended with %v", err)
+	}
+}
+
+// Told to stop a second time, weir cuts what is under way, and still ends well.
+func TestStopTwiceStopsNow(t *testing.T) {
+	t.Parallel()
+	s := newStore(t, 0, 1)
+	arrived, release := s.hold("/held")
+	defer close(release)
+	w := start(t, strings.Replace(s.yaml("100/s"), "drain: 20s", "drain: 1h", 1))
+	held := make(chan error)
+	go func() { held <- fetch(alone(), "http://"+w.serve.Listen+"/held", "it") }()
+	<-arrived
+	w.signal(syscall.SIGTERM)
+	w.waitFor("draining")
+	w.signal(syscall.SIGTERM)
+	w.waitFor("stopped with calls under way")
 	if err := <-held; err == nil {
 		t.Error("the call ended well, though it was held")
 	}

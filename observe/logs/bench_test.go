@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -34,6 +35,23 @@ func BenchmarkEvent(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				event.tell(event.e)
+			}
+		})
+	}
+}
+
+// BenchmarkQueue measures a line of 200 bytes, with a writer that keeps up and
+// with one that does not.
+func BenchmarkQueue(b *testing.B) {
+	line := []byte(strings.Repeat("x", 199) + "\n")
+	_, full := io.Pipe() // nobody reads
+	defer full.Close()
+	for name, to := range map[string]io.Writer{"written": io.Discard, "blocked": full} {
+		b.Run(name, func(b *testing.B) {
+			q := NewQueue(to)
+			b.ReportAllocs()
+			for b.Loop() {
+				_, _ = q.Write(line)
 			}
 		})
 	}

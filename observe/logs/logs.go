@@ -4,6 +4,14 @@
 //	log := slog.New(slog.NewJSONHandler(os.Stderr, nil))
 //	s3, err := weir.New("s3", policy, weir.Options{Events: logs.Events(log)})
 //
+// Lines are written by the goroutine of the call. Where the writer may block, as a
+// pipe does that nobody reads, put a Queue before it, so that calls do not:
+//
+//	queue := logs.NewQueue(os.Stderr)
+//	log := slog.New(slog.NewJSONHandler(queue, nil))
+//	...
+//	err = queue.Close(ctx) // at the end: writes what still waits
+//
 // Calls that go well leave no line. Errors, codes, keys and ids are shortened, and
 // redacted by observe.Redact. docs/metrics.md lists every line.
 package logs

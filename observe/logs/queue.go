@@ -20,11 +20,11 @@ import (
 type Queue struct {
 	to     io.Writer
 	most   int
-	notice *slog.Logger // writes into waiting
-	work   chan struct{}
-	done   chan struct{} // closed when all that waited is written after Close
+	notice *slog.Logger  // writes into waiting
+	done   chan struct{} // closed when all is written after Close
 
 	mu      sync.Mutex
+	more    *sync.Cond
 	waiting bytes.Buffer // whole lines
 	dropped int          // since the last notice
 	closed  bool
@@ -37,7 +37,8 @@ const QueueSize = 1 << 20
 func NewQueue(to io.Writer) *Queue { return newQueue(to, QueueSize) }
 
 func newQueue(to io.Writer, most int) *Queue {
-	q := &Queue{to: to, most: most, work: make(chan struct{}, 1), done: make(chan struct{})}
+	q := &Queue{to: to, most: most, done: make(chan struct{})}
+	q.more = sync.NewCond(&q.mu)
 	q.notice = slog.New(slog.NewJSONHandler(&q.waiting, nil))
 	go q.run()
 	return q
@@ -53,7 +54,7 @@ func (q *Queue) Write(lines []byte) (int, error) {
 		q.tell()
 		q.waiting.Write(lines)
 	}
-	q.wake()
+	q.more.Signal()
 	return len(lines), nil
 }
 
@@ -74,20 +75,13 @@ func (q *Queue) tell() {
 	}
 }
 
-func (q *Queue) wake() {
-	select {
-	case q.work <- struct{}{}:
-	default:
-	}
-}
-
 // Close writes what waits, and ends the queue: lines that come later are
 // dropped. If ctx ends first, the rest is lost, and the error says why and how
 // much that is.
 func (q *Queue) Close(ctx context.Context) error {
 	q.mu.Lock()
 	q.closed = true
-	q.wake()
+	q.more.Signal()
 	q.mu.Unlock()
 	select {
 	case <-q.done:
@@ -102,35 +96,26 @@ func (q *Queue) Close(ctx context.Context) error {
 // run writes until the queue is closed and empty.
 func (q *Queue) run() {
 	defer close(q.done)
-	var line []byte
-	for range q.work {
-		for {
-			var ok, last bool
-			if line, ok, last = q.next(line[:0]); last {
-				return
-			} else if !ok {
-				break
-			}
-			_, _ = q.to.Write(line) // there is nobody to tell
-		}
+	for line, ok := q.next(nil); ok; line, ok = q.next(line[:0]) {
+		_, _ = q.to.Write(line) // there is nobody to tell
 	}
 }
 
-// next appends the first line that waits to line, or reports that there is none,
-// and whether there will be no more.
-func (q *Queue) next(line []byte) (_ []byte, ok, last bool) {
+// next appends the first line that waits to line. If there is none it waits for
+// one, and reports false when none will come.
+func (q *Queue) next(line []byte) (_ []byte, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	for q.waiting.Len() == 0 && q.dropped == 0 && !q.closed {
+		q.more.Wait()
+	}
 	if q.waiting.Len() == 0 {
 		q.tell()
 	}
-	b := q.waiting.Bytes()
-	if len(b) == 0 {
-		return line, false, q.closed
+	first, _, cut := bytes.Cut(q.waiting.Bytes(), []byte{'\n'})
+	n := len(first)
+	if cut {
+		n++
 	}
-	n := bytes.IndexByte(b, '\n') + 1
-	if n == 0 {
-		n = len(b)
-	}
-	return append(line, q.waiting.Next(n)...), true, false
+	return append(line, q.waiting.Next(n)...), n > 0
 }

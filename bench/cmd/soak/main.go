@@ -40,7 +40,7 @@ func soak(keys int, length time.Duration, rate int) error {
 	}
 	full := heap()
 	fmt.Printf("%d idle keys: %d bytes each, names included\n", r.Len(), (full-before)/uint64(keys))
-	fmt.Printf("%8s %10s %10s %10s %8s\n", "time", "heap MiB", "keys", "crammed", "allowed")
+	fmt.Printf("%8s %10s %10s %8s\n", "time", "heap MiB", "keys", "allowed")
 
 	start, tick := time.Now(), time.NewTicker(10*time.Millisecond)
 	defer tick.Stop()
@@ -63,7 +63,7 @@ func soak(keys int, length time.Duration, rate int) error {
 			if first == 0 {
 				first = h
 			}
-			fmt.Printf("%8s %10.1f %10d %10d %8d\n", time.Since(start).Round(time.Second), float64(h)/(1<<20), r.Len(), r.Crammed(), allowed)
+			fmt.Printf("%8s %10.1f %10d %8d\n", time.Since(start).Round(time.Second), float64(h)/(1<<20), r.Len(), allowed)
 		}
 	}
 	last := heap()

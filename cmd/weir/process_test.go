@@ -1,0 +1,69 @@
+//go:build unix
+
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// asWeir makes a test binary be the program.
+const asWeir = "WEIR_TEST_MAIN"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asWeir) != "" {
+		main()
+	}
+	os.Exit(m.Run())
+}
+
+// When the reader of its log has left, weir neither ends nor fails a call, though
+// a write to a broken pipe sends it a signal that ends other programs.
+func TestLogWhoseReaderLeft(t *testing.T) {
+	t.Parallel()
+	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTooManyRequests) }))
+	defer upstream.Close()
+	file := filepath.Join(t.TempDir(), "weir.yaml")
+	write(t, file, upstream.URL, "log: debug")
+	c := exec.Command(os.Args[0], "serve", "-config", file)
+	c.Env = append(os.Environ(), asWeir+"=1")
+	out, err := c.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Process.Kill() }()
+	var serving struct{ Listen string }
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err == nil {
+		err = json.Unmarshal([]byte(line), &serving)
+	}
+	if err != nil {
+		t.Fatalf("%q: %v", line, err)
+	}
+	_ = out.Close()
+	client := &http.Client{Timeout: patience}
+	for range 10 {
+		resp, err := client.Post("http://"+serving.Listen+"/up/", "text/plain", strings.NewReader("x"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+	}
+	if err := c.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Wait(); err != nil {
+		t.Errorf("ended with %v", err)
+	}
+}

@@ -1,0 +1,275 @@
+package limit
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/seed1158cd35/weir/bucket"
+)
+
+// A throng is more keys than there is room for, and callers who wait.
+type throng struct {
+	rng    *rand.Rand
+	r      *Registry
+	now    time.Duration
+	levels map[string]*level // of each key, as if it were alone
+	went   map[string][]holder
+	paused map[string]time.Duration
+	waits  []*keyed
+	shared int
+}
+
+type keyed struct {
+	caller
+	key string
+	n   int64
+}
+
+func newThrong(rng *rand.Rand) (*throng, error) {
+	l := anyLimit(rng, 1+rng.IntN(3))
+	r, err := NewRegistry(0, l)
+	return &throng{
+		rng: rng, r: r, levels: map[string]*level{}, went: map[string][]holder{}, paused: map[string]time.Duration{},
+	}, err
+}
+
+func (v *throng) ask(c *keyed) error {
+	d := c.p.Take(v.now, c.until-v.now)
+	if v.r.Len() > 4*v.r.Limit().MaxKeys {
+		return fmt.Errorf("%d keys of %d", v.r.Len(), v.r.Limit().MaxKeys)
+	}
+	if v.r.other.Load() != nil {
+		v.shared++
+	}
+	switch {
+	case d.OK && d.Wait > 0:
+		c.at = v.now + d.Wait
+		v.waits = append(v.waits, c)
+	case d.OK:
+		return v.gone(c)
+	}
+	return nil
+}
+
+// gone judges what went by the key alone.
+func (v *throng) gone(c *keyed) error {
+	l := v.r.Limit()
+	if v.now < v.paused[c.key] {
+		return fmt.Errorf("key %s goes at %v in a pause until %v", c.key, v.now, v.paused[c.key])
+	}
+	if l.Shape == Bucket {
+		if v.levels[c.key] == nil {
+			v.levels[c.key] = newLevel(v.now, l.Rate)
+		}
+		if err := v.levels[c.key].use(v.now, c.n); err != nil {
+			return fmt.Errorf("key %s: %w", c.key, err)
+		}
+		return nil
+	}
+	v.went[c.key] = append(v.went[c.key], holder{n: c.n, at: v.now})
+	sum := int64(0)
+	for _, h := range v.went[c.key] {
+		if h.at > v.now-l.Per {
+			sum += h.n
+		}
+	}
+	if sum > l.Amount {
+		return fmt.Errorf("key %s: %d in a window of %v, want %d", c.key, sum, l.Per, l.Amount)
+	}
+	return nil
+}
+
+// advance lets those who wait ask again, each exactly when he was told to.
+func (v *throng) advance(to time.Duration) error {
+	for {
+		next := -1
+		for i, c := range v.waits {
+			if c.at <= to && (next < 0 || c.at < v.waits[next].at) {
+				next = i
+			}
+		}
+		if next < 0 {
+			v.now = to
+			return nil
+		}
+		c := v.waits[next]
+		v.waits = append(v.waits[:next], v.waits[next+1:]...)
+		v.now = c.at
+		if err := v.ask(c); err != nil {
+			return err
+		}
+	}
+}
+
+func (v *throng) step() error {
+	if err := v.advance(v.now + time.Duration(upTo(v.rng, int64(2*time.Second)))); err != nil {
+		return err
+	}
+	c := &keyed{key: fmt.Sprint(v.rng.IntN(20)), n: 1 + v.rng.Int64N(v.r.Limit().Most())}
+	c.p, c.until = &Permit{}, v.now+time.Duration(v.rng.IntN(2))*time.Duration(upTo(v.rng, int64(5*time.Second)))
+	c.p.Add(Charge{v.r, c.key, c.n})
+	switch i := v.rng.IntN(20); {
+	case i == 0:
+		until := v.now + time.Duration(upTo(v.rng, int64(3*time.Second)))
+		c.p.Pause(v.now, 0, until)
+		v.paused[c.key] = max(v.paused[c.key], until)
+	case i == 1 && len(v.waits) > 0:
+		v.waits[0].p.Drop(v.now)
+		v.waits = v.waits[1:]
+	}
+	return v.ask(c)
+}
+
+// Whichever limiter a key has, its own or one that it shares, it never gets more
+// than it would alone, and nobody waits for ever.
+func TestSharingExceedsNoKeysLimit(t *testing.T) {
+	shared := 0
+	cases(t, 1500, func(rng *rand.Rand) error {
+		v, err := newThrong(rng)
+		if err != nil {
+			return err
+		}
+		for step := range 300 {
+			if err := v.step(); err != nil {
+				return fmt.Errorf("%v, step %d: %w", v.r.Limit(), step, err)
+			}
+		}
+		if err := v.advance(v.now + time.Hour); err != nil || len(v.waits) > 0 {
+			return fmt.Errorf("%v: %d wait after an hour, %v", v.r.Limit(), len(v.waits), err)
+		}
+		shared += v.shared
+		return nil
+	})
+	t.Logf("a limiter was shared at %d decisions", shared)
+	if shared == 0 {
+		t.Error("no limiter was ever shared")
+	}
+}
+
+// Those who share are served again, as is a key that finds room, and who waits
+// keeps his turn meanwhile.
+func TestAKeyThatFindsRoomLeavesTheOthers(t *testing.T) {
+	for _, l := range []Limit{limitOf(bucket.Rate{Amount: 1, Per: time.Second, Burst: 5}), rolling(5, 5*time.Second)} {
+		l.MaxKeys = 1
+		r := mustRegistry(t, l)
+		for i := range 4 {
+			r.Get(0, fmt.Sprint(i)).Try(0, 3)
+		}
+		var first, second Permit
+		first.Add(Charge{r, "a", 5})
+		second.Add(Charge{r, "b", 3})
+		if v := first.Take(time.Second, 0); !v.OK {
+			t.Fatalf("%v: %+v", l, v)
+		}
+		v := second.Take(time.Second, time.Minute)
+		if !v.OK || v.Wait == 0 {
+			t.Fatalf("%v: b does not wait behind a: %+v", l, v)
+		}
+		at := time.Second + v.Wait
+		now := at - 1 // the first keys are full again
+		room := r.Get(now, "a")
+		if room == r.other.Load() || room.Look(now).Left > 0 {
+			t.Errorf("%v: a has %d left when it finds room", l, room.Look(now).Left)
+		}
+		if v = second.Take(at, 0); !v.OK || v.Wait > 0 {
+			t.Errorf("%v: b does not go when it was told to: %+v", l, v)
+		}
+	}
+}
+
+// Charges of one call may fall on one limiter, which can meet each of them and
+// never both.
+func TestChargesThatShareALimiterAreMetTogether(t *testing.T) {
+	l := limitOf(bucket.Rate{Amount: 1, Per: time.Second, Burst: 5})
+	l.MaxKeys = 1
+	r := mustRegistry(t, l)
+	for i := range 4 {
+		r.Get(0, fmt.Sprint(i)).Try(0, 5)
+	}
+	for _, c := range []struct {
+		b    int64
+		want Verdict
+	}{{3, Verdict{Wait: bucket.Never, Why: 1}}, {2, Verdict{OK: true}}} {
+		var p Permit
+		p.Add(Charge{r, "a", 3})
+		p.Add(Charge{r, "b", c.b})
+		if got := p.Take(0, 0); got != c.want {
+			t.Errorf("3 and %d of 5: %+v, want %+v", c.b, got, c.want)
+		}
+	}
+	var p Permit
+	p.Add(Charge{r, "a", 1})
+	p.Add(Charge{r, "b", 1})
+	now := time.Duration(0)
+	for v := p.Take(now, time.Minute); v.Wait > 0; v = p.Take(now, time.Minute) {
+		if now += v.Wait; now > time.Minute {
+			t.Fatalf("still waits after %v", now)
+		}
+	}
+	if now != 2*time.Second {
+		t.Errorf("both go at %v, want 2s", now)
+	}
+}
+
+// Some hold the limiter that their key shared while others look the key up and
+// find room: together they get what the key may have.
+func TestAHolderOfASharedLimiterCannotTakeTwice(t *testing.T) {
+	const burst = 50
+	for _, l := range []Limit{limitOf(bucket.Rate{Amount: 1, Per: time.Hour, Burst: burst}), rolling(burst, time.Hour)} {
+		l.MaxKeys = 1
+		for range 200 {
+			r := mustRegistry(t, l)
+			for i := range 4 {
+				r.Get(0, fmt.Sprint(i)).Try(0, 1)
+			}
+			const then = time.Hour - 1 // now the four are full again
+			held := r.Get(then, "key")
+			if !held.Try(then, 10) {
+				t.Fatal("the shared limiter gives nothing")
+			}
+			got := 10 + takeFrom(r, held, time.Hour)
+			if r.Get(time.Hour, "key") == held || got > burst {
+				t.Fatalf("%v: %d went, want at most %d", l, got, burst)
+			}
+		}
+	}
+}
+
+// takeFrom lets half of all callers ask a limiter that they hold, and the others
+// the one that the key has.
+func takeFrom(r *Registry, held *Limiter, now time.Duration) int64 {
+	var got atomic.Int64
+	var wg sync.WaitGroup
+	for i := range 4 {
+		wg.Go(func() {
+			m := held
+			for range 50 {
+				if i%2 == 0 {
+					m = r.Get(now, "key")
+				}
+				if m.Try(now, 1) {
+					got.Add(1)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return got.Load()
+}
+
+func BenchmarkGetWithoutRoom(b *testing.B) {
+	l := limitOf(bucket.Rate{Amount: 1, Per: time.Hour, Burst: 1})
+	l.MaxKeys = 10_000
+	r := mustRegistry(b, l)
+	for i := range 4 * l.MaxKeys {
+		r.Get(0, fmt.Sprint(i)).Try(0, 1)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		r.Get(0, "another")
+	}
+}

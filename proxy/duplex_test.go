@@ -1,0 +1,62 @@
+package proxy
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/seed1158cd35/weir"
+)
+
+// An upstream that answers before it has read the whole request must still get
+// all of it. Go's server would end the body when the answer begins.
+func TestBodyIsWholeThoughTheAnswerCameFirst(t *testing.T) {
+	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_ = http.NewResponseController(w).EnableFullDuplex()
+		_, _ = io.ReadFull(r.Body, make([]byte, 3))
+		w.WriteHeader(http.StatusOK)
+		_ = http.NewResponseController(w).Flush()
+		n, err := io.Copy(io.Discard, r.Body)
+		fmt.Fprintf(w, "%d %v", n+3, err)
+	}))
+	defer upstream.Close()
+	target, _ := url.Parse(upstream.URL)
+	p, err := New([]Upstream{{Name: "up", URL: target, Routes: []Route{{}}}}, weir.Events{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	front := httptest.NewServer(p)
+	defer front.Close()
+
+	for name, framing := range map[string][2]string{
+		"chunked": {"Transfer-Encoding: chunked", "1e\r\n%s\r\n0\r\n\r\n"},
+		"length":  {"Content-Length: 40", "%s"},
+	} {
+		c, err := net.Dial("tcp", front.Listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		begin := "0123456789"
+		if name == "chunked" {
+			begin = "a\r\n0123456789\r\n"
+		}
+		fmt.Fprintf(c, "POST / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n%s\r\n\r\n%s", framing[0], begin)
+		r := bufio.NewReader(c)
+		resp, err := http.ReadResponse(r, nil) // the head of the answer is here before the rest is sent
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		fmt.Fprintf(c, framing[1], strings.Repeat("x", 30))
+		got, err := io.ReadAll(resp.Body)
+		if string(got) != "40 <nil>" || err != nil {
+			t.Errorf("%s: the upstream says %q, %v; want all 40 bytes and a clean end", name, got, err)
+		}
+		_ = c.Close()
+	}
+}
