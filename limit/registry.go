@@ -27,10 +27,6 @@ type Registry struct {
 	hand  int      // where the search for a full limiter goes on
 }
 
-// Other is the key under which All lists the limiter of the keys for which there
-// was no room.
-const Other = "(other)"
-
 // NewRegistry makes a registry. The limit must be valid.
 func NewRegistry(now time.Duration, l Limit) (*Registry, error) {
 	if err := l.Validate(); err != nil {
@@ -110,34 +106,6 @@ func (r *Registry) sweep(now time.Duration, most int) {
 			r.keys = r.keys[:last]
 		}
 	}
-}
-
-// sharing is the limiter of the keys for which there is no room.
-func (r *Registry) sharing() *Limiter {
-	if r.other.Load() == nil {
-		r.other.Store(r.fresh.twin())
-	}
-	return r.other.Load()
-}
-
-// part keeps a new limiter from giving again what its key may have taken while it
-// shared one: unless that is full, the new one is empty, and owes what those who
-// wait are still to use. Whoever still holds the shared one is refused.
-func (r *Registry) part(now time.Duration, m *Limiter) {
-	other := r.other.Load()
-	if other == nil {
-		return
-	}
-	if other.retire(now) {
-		r.other.Store(nil)
-		return
-	}
-	paused := other.Look(now).Paused
-	heir, owed := other.close(now)
-	r.other.Store(heir)
-	m.drain(now)
-	m.Owe(now, owed)
-	m.Pause(now, now+paused)
 }
 
 // Len is how many keys have a limiter of their own, the key "" apart.

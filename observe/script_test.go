@@ -199,7 +199,8 @@ func (s *script) ended(o outcome.Outcome, took time.Duration) {
 	}
 	limits := 0
 	for _, l := range s.policy.Limits {
-		if l.Counts(s.operation) {
+		free := l.Unit == "tokens" && s.call.Cost["tokens"] == 0 // none of its business
+		if l.Counts(s.operation) && !free {
 			limits++
 			s.paused(l.Name, s.key(l.Name))
 		}

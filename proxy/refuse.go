@@ -54,7 +54,11 @@ func (f failure) write(w http.ResponseWriter) {
 // refuse answers a request that weir did not send on.
 func refuse(w http.ResponseWriter, r *weir.Refusal) {
 	wait := jittered(r.RetryAfter)
-	f := failure{status: http.StatusTooManyRequests, code: RateLimitExceeded, message: r.Error(), details: map[string]any{
+	said := *r
+	if r.RetryAfter <= endless {
+		said.RetryAfter = wait // one number everywhere
+	}
+	f := failure{status: http.StatusTooManyRequests, code: RateLimitExceeded, message: said.Error(), details: map[string]any{
 		"upstream": r.Upstream, "operation": r.Operation, "reason": r.Reason, "retry_after_ms": ceil(wait, time.Millisecond),
 	}}
 	if r.Reason == weir.CircuitOpen || r.Reason == weir.BudgetExhausted {

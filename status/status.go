@@ -197,6 +197,14 @@ func (p *Page) breaker(w http.ResponseWriter, r *http.Request) {
 		problem(w, http.StatusBadRequest, fmt.Sprintf("for %q: want a duration such as 5m", o.For))
 		return
 	}
+	if o.Key != "" && u.Policy().BreakerScope == "" {
+		problem(w, http.StatusBadRequest, fmt.Sprintf("key %q: %s has one breaker for all; leave key out", o.Key, o.Upstream))
+		return
+	}
+	if o.For != "" && o.Do != "open" {
+		problem(w, http.StatusBadRequest, fmt.Sprintf("for %q: only do \"open\" takes a time", o.For))
+		return
+	}
 	b := u.Breaker(o.Key)
 	switch o.Do {
 	case "open":

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/seed1158cd35/weir/status"
@@ -19,6 +20,7 @@ func showStatus(ctx context.Context, w world) error {
 	if err := w.parse(f, 0); err != nil {
 		return err
 	}
+	*admin = strings.TrimSuffix(strings.TrimPrefix(*admin, "http://"), "/")
 	body, err := fetch(ctx, "http://"+*admin+"/v1/status")
 	if err != nil {
 		return fmt.Errorf("ask %s: %w; is weir serve running, with this admin address?", *admin, err)
