@@ -60,3 +60,51 @@ func TestBodyIsWholeThoughTheAnswerCameFirst(t *testing.T) {
 		_ = c.Close()
 	}
 }
+
+// What a caller sends on after he was refused must never be read as another
+// request.
+func TestUnreadBodyIsNoRequest(t *testing.T) {
+	upstream := httptest.NewServer(http.NotFoundHandler())
+	defer upstream.Close()
+	target, _ := url.Parse(upstream.URL)
+	for _, most := range []int64{0, 1000} {
+		p, err := New([]Upstream{{Name: "up", URL: target, Routes: []Route{{}}, MaxBody: most}}, weir.Events{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		u := p.Upstreams()["up"]
+		u.Breaker("").ForceOpen(u.Now(), 0)
+		front := httptest.NewServer(p)
+		for _, framing := range []string{"Content-Length: 300000\r\n\r\n", "Transfer-Encoding: chunked\r\n\r\n493e0\r\n"} {
+			c, err := net.Dial("tcp", front.Listener.Addr().String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			go func() { // the body looks like requests
+				body := strings.Repeat("GET /smuggled HTTP/1.1\r\nHost: localhost\r\n\r\n", 300000/40+1)[:300000]
+				fmt.Fprintf(c, "POST / HTTP/1.1\r\nHost: localhost\r\n%s%s", framing, body)
+				if strings.Contains(framing, "chunked") {
+					fmt.Fprint(c, "\r\n0\r\n\r\n")
+				}
+				_ = c.(*net.TCPConn).CloseWrite()
+			}()
+			answers := 0
+			for r := bufio.NewReader(c); answers < 3; answers++ {
+				resp, err := http.ReadResponse(r, nil)
+				if err != nil {
+					break
+				}
+				_, _ = io.Copy(io.Discard, resp.Body)
+				if resp.Close {
+					answers++
+					break
+				}
+			}
+			if answers > 1 {
+				t.Errorf("%q with max body %d: %d answers to one request", framing, most, answers)
+			}
+			_ = c.Close()
+		}
+		front.Close()
+	}
+}

@@ -82,13 +82,10 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			map[string]any{"host": r.Host, "path": rawPath(r)}}.write(w)
 		return
 	}
-	if to.MaxBody > 0 {
-		if r.ContentLength > to.MaxBody {
-			w.Header().Set("Connection", "close")
-			fail(w, r, &http.MaxBytesError{Limit: to.MaxBody})
-			return
-		}
-		r.Body = http.MaxBytesReader(w, r.Body, to.MaxBody)
+	if to.MaxBody > 0 && r.ContentLength > to.MaxBody {
+		w.Header().Set("Connection", "close")
+		fail(w, r, &http.MaxBytesError{Limit: to.MaxBody})
+		return
 	}
 	delete(w.Header(), CorrelationHeader) // or it would stand there twice; see mark and fail
 	if r.ProtoMajor == 1 && r.ContentLength != 0 {
@@ -97,7 +94,11 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_ = http.NewResponseController(w).EnableFullDuplex()
 	}
 	trip := &trip{to: to, path: path, id: id, came: r}
-	p.reverse.ServeHTTP(w, r.WithContext(trip.in(r.Context())))
+	out := r.WithContext(trip.in(r.Context()))
+	if to.MaxBody > 0 { // not in r: the server must know its own body when it decides about the connection
+		out.Body = http.MaxBytesReader(w, r.Body, to.MaxBody)
+	}
+	p.reverse.ServeHTTP(w, out)
 }
 
 // A trip is one request on its way through.
