@@ -48,8 +48,8 @@ func TestSetKeepsTokens(t *testing.T) {
 	})
 }
 
-// A limit that was not there under its name, scope and unit starts empty, for
-// every key: toggling between two would otherwise refill it again and again.
+// A limit that may be an old one under another name, scope or unit starts empty,
+// for every key: toggling between two would otherwise refill it again and again.
 func TestSetHandsOutNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := rate("l", 1, time.Hour, 5)
@@ -66,7 +66,7 @@ func TestSetHandsOutNothing(t *testing.T) {
 		}
 		renamed, bytes := rate("renamed", 1, time.Hour, 5), l
 		bytes.Unit = "bytes"
-		for _, limits := range [][]limit.Limit{{l}, {scoped(l, "tenant")}, {l}, {renamed}, {l}, {bytes}, {}, {l}} {
+		for _, limits := range [][]limit.Limit{{l}, {scoped(l, "tenant")}, {l}, {renamed}, {l}, {bytes}, {l}} {
 			set(t, u, steady(limits...))
 			if len(limits) > 0 {
 				spend()
@@ -101,8 +101,11 @@ func TestSetKeepsTheLearntRate(t *testing.T) {
 func TestSetAppliesToTheNextDecision(t *testing.T) {
 	u := open(t, steady(), weir.Options{})
 	set(t, u, steady(rate("new", 1, time.Hour, 1)))
+	if _, d := try(u, weir.Call{}); !d.Allowed {
+		t.Errorf("an added limit is not full: %+v", d)
+	}
 	if _, d := try(u, weir.Call{}); d.Allowed || d.Reason != weir.RateLimited {
-		t.Errorf("the new limit lets one go at once: %+v", d)
+		t.Errorf("the added limit lets two go at once: %+v", d)
 	}
 	set(t, u, steady())
 	if _, d := try(u, weir.Call{}); !d.Allowed {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -109,8 +110,9 @@ func (u *Upstream) Set(p Policy) error {
 
 func (u *Upstream) build(next, old *live) error {
 	now := u.clock.Now()
+	gone := old.loses(next.policy.Limits)
 	for _, l := range next.policy.Limits {
-		r, err := old.registry(now, l)
+		r, err := old.registry(now, l, gone)
 		if err != nil {
 			return err
 		}
@@ -125,11 +127,11 @@ func (u *Upstream) build(next, old *live) error {
 }
 
 // registry is the registry of a limit: the old one if there is one by the name,
-// and full only if there was no policy before.
-func (v *live) registry(now time.Duration, l limit.Limit) (*limit.Registry, error) {
+// and an empty one if it may be one of those that are gone.
+func (v *live) registry(now time.Duration, l limit.Limit, gone bool) (*limit.Registry, error) {
 	for _, r := range v.registries {
 		old := r.Limit()
-		if old.Name != l.Name || old.Scope != l.Scope || old.UnitName() != l.UnitName() {
+		if !same(old, &l) {
 			continue
 		}
 		if reflect.DeepEqual(*old, l) {
@@ -137,10 +139,26 @@ func (v *live) registry(now time.Duration, l limit.Limit) (*limit.Registry, erro
 		}
 		return r, r.Set(now, l)
 	}
-	if v.plans != nil {
+	if gone {
 		return limit.NewEmpty(now, l)
 	}
 	return limit.NewRegistry(now, l)
+}
+
+// same reports whether a limit of a new policy goes on with an old one's state.
+func same(old, l *limit.Limit) bool {
+	return old.Name == l.Name && old.Scope == l.Scope && old.UnitName() == l.UnitName()
+}
+
+// loses reports whether a limit in force has no place among the new ones. Then any
+// of those that are new may be the same limit under another name, scope or unit.
+func (v *live) loses(limits []limit.Limit) bool {
+	for _, r := range v.registries {
+		if !slices.ContainsFunc(limits, func(l limit.Limit) bool { return same(r.Limit(), &l) }) {
+			return true
+		}
+	}
+	return false
 }
 
 func (v *live) newPurse(old *live) (err error) {
