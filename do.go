@@ -17,7 +17,8 @@ import (
 // The error is that of the last attempt: as it is if weir had nothing to do with
 // it, in a *retry.GaveUpError if there could have been another attempt but is
 // none. If no attempt was made at all it is a *Refusal, or the cause of ctx's
-// end. An error that implements outcome.Classifier says itself what it means.
+// end. A call made within an attempt of another Do, with its context, makes one
+// attempt only: it is the outer one that repeats. An error that implements outcome.Classifier says itself what it means.
 func Do[T any](ctx context.Context, u *Upstream, c Call, fn func(context.Context) (T, error)) (T, error) {
 	var r run
 	r.u, r.call = u, c

@@ -314,3 +314,17 @@ func TestRaisedLimitLetsWaitersGoSooner(t *testing.T) {
 		}
 	})
 }
+
+func TestDeclaredDefaultOperationIsThatOfAllOthers(t *testing.T) {
+	p := steady()
+	p.Operations = []weir.Operation{{Name: "read", Methods: []string{"GET"}}, {Name: weir.DefaultOperation, Methods: []string{"POST"}, Safe: weir.No}}
+	n := 0
+	u := open(t, p, weir.Options{})
+	_, _ = u.Transport(trip(func(*http.Request) (*http.Response, error) {
+		n++
+		return response(http.StatusInternalServerError, http.NoBody), nil
+	})).RoundTrip(request(t, background, http.MethodPut, nil))
+	if n != 1 {
+		t.Errorf("sent %d times, although the default operation is not safe", n)
+	}
+}

@@ -20,9 +20,10 @@ import (
 // A Transport sends HTTP requests under an upstream's policy. Give it to an
 // http.Client, which then waits for its turn and retries by itself.
 //
-// If the upstream answered, the caller gets its last answer as it came, however
+// If the last attempt brought an answer, the caller gets it as it came, however
 // it ended; a Story in the request's context tells what happened on the way. If
-// there is no answer the error is that of Do.
+// it brought none, the error is that of Do. Timeouts run in real time, whatever
+// the upstream's clock: net/http knows no other.
 type Transport struct {
 	Upstream *Upstream
 	Base     http.RoundTripper // nil means one made by the policy's timeouts
@@ -118,8 +119,8 @@ func (t *Transport) call(req *http.Request) Call {
 	if t.Call != nil {
 		c = t.Call(req)
 	}
-	policy := &t.Upstream.live.Load().policy
-	o := &Operation{Name: DefaultOperation}
+	v := t.Upstream.live.Load()
+	policy, o := &v.policy, v.other.op
 	path := rawPath(req.URL)
 	for i := range policy.Operations {
 		if p := &policy.Operations[i]; p.Name == c.Operation || c.Operation == "" && p.matches(req.Method, path) {
