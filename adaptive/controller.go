@@ -103,7 +103,7 @@ func (k *Controller) flows(now time.Duration) {
 
 // steadyRate is the used rate if it was measured without a gap in it, and
 // otherwise no bound: a rate that was not used because nothing was sent, as when
-// a breaker was open, has not been proven to be too low.
+// a breaker was open, has not been proven to be too high.
 func (k *Controller) steadyRate(now time.Duration) float64 {
 	if now-time.Duration(k.since.Load()) < look {
 		return math.Inf(1)
