@@ -9,7 +9,7 @@ import (
 // Pause stops everyone who takes from the limiter, those who wait for their turn
 // included, until the instant. It never shortens a pause.
 func (m *Limiter) Pause(now, until time.Duration) {
-	if r := m.roll(); r != nil {
+	if r := m.shaped(); r != nil {
 		r.pause(now, until)
 		return
 	}
@@ -19,7 +19,7 @@ func (m *Limiter) Pause(now, until time.Duration) {
 // Pace lets the limiter run at another rate from now on, at most the configured
 // one. Rolling limits have no pace.
 func (m *Limiter) Pace(now time.Duration, perSecond float64) {
-	if m.roll() == nil {
+	if m.shaped() == nil {
 		m.redraw(func(l *bucket.Line) *bucket.Line { return new(l.Pace(now, perSecond)) })
 	}
 }
@@ -35,14 +35,10 @@ func (m *Limiter) Set(now time.Duration, l Limit) bool {
 }
 
 func (m *Limiter) set(c *change) bool {
-	r := m.roll()
-	switch {
-	case (r != nil) != (c.limit.Shape == Rolling):
-		return false
-	case r != nil:
-		r.set(c.now, c.limit.window())
-		return true
-	case !m.redraw(c.line):
+	if r := m.shaped(); r != nil {
+		return r.set(c.now, &c.limit)
+	}
+	if c.limit.Shape != Bucket || !m.redraw(c.line) {
 		return false
 	}
 	if x := m.more.Load(); x != nil {
@@ -93,7 +89,7 @@ func (m *Limiter) redraw(next func(*bucket.Line) *bucket.Line) bool {
 
 // Look says what the limiter looks like, and takes nothing.
 func (m *Limiter) Look(now time.Duration) Level {
-	if r := m.roll(); r != nil {
+	if r := m.shaped(); r != nil {
 		return r.look(now)
 	}
 	line := m.line.Load()
@@ -117,7 +113,7 @@ func (m *Limiter) Look(now time.Duration) Level {
 // nothing but a rate that was learnt long ago. Whoever still holds it is refused
 // and must look the key up again; see Retired.
 func (m *Limiter) retire(now time.Duration) bool {
-	if r := m.roll(); r != nil {
+	if r := m.shaped(); r != nil {
 		return r.retire(now)
 	}
 	booked := m.booked.Load()
@@ -132,15 +128,15 @@ func (m *Limiter) full(now time.Duration, booked int64) bool {
 
 // untouched is full for a limiter of any shape.
 func (m *Limiter) untouched(now time.Duration) bool {
-	if r := m.roll(); r != nil {
-		return r.state.Load().full(now)
+	if r := m.shaped(); r != nil {
+		return r.untouched(now)
 	}
 	return m.full(now, m.booked.Load())
 }
 
 // Retired reports whether the limiter has been evicted from its registry.
 func (m *Limiter) Retired() bool {
-	if r := m.roll(); r != nil {
+	if r := m.shaped(); r != nil {
 		return r.retired()
 	}
 	return m.booked.Load() == retired
@@ -150,7 +146,7 @@ func (m *Limiter) Retired() bool {
 // turns: owed is how many units they are still to use. The heir is one for those
 // who come next, which stands where this one stood.
 func (m *Limiter) close(now time.Duration) (heir *Limiter, owed int64) {
-	if r := m.roll(); r != nil {
+	if r := m.shaped(); r != nil {
 		return r.close(now)
 	}
 	var line *bucket.Line
@@ -174,8 +170,8 @@ func (m *Limiter) close(now time.Duration) (heir *Limiter, owed int64) {
 // twin is another limiter that stands where this one stands, which nobody uses.
 func (m *Limiter) twin() *Limiter {
 	t := &Limiter{}
-	if r := m.roll(); r != nil {
-		t.grow().roll = r.twin()
+	if r := m.shaped(); r != nil {
+		t.grow().shape = r.twin()
 	}
 	t.line.Store(m.line.Load())
 	t.booked.Store(m.booked.Load())
@@ -184,7 +180,7 @@ func (m *Limiter) twin() *Limiter {
 
 // drain empties a limiter that nobody uses yet.
 func (m *Limiter) drain(now time.Duration) {
-	if r := m.roll(); r != nil {
+	if r := m.shaped(); r != nil {
 		r.drain(now)
 		return
 	}

@@ -170,7 +170,7 @@ func (h *history) spareIsBooked() error {
 func (h *history) try(n int64) error {
 	before := h.m.Look(h.now)
 	ok := h.m.Try(h.now, n)
-	if ok != (before.Left >= n && before.Paused == 0) && !(h.m.roll() != nil && !ok && len(h.waiting)+len(h.went) > 0) {
+	if ok != (before.Left >= n && before.Paused == 0) && !(h.m.shaped() != nil && !ok && len(h.waiting)+len(h.went) > 0) {
 		return fmt.Errorf("try %d: %v, although %+v", n, ok, before)
 	}
 	if !ok {
@@ -223,8 +223,8 @@ func (h *history) back() {
 	if h.rng.IntN(3) == 0 {
 		n = h.rng.Int64N(u.n + 1)
 	}
-	if h.m.roll() != nil && n == u.n {
-		if _, ok := h.m.roll().state.Load().log.When(bucket.MarkOf(uint64(u.turn.Place))); !ok {
+	if h.m.shaped() != nil && n == u.n {
+		if _, ok := h.m.shaped().(*roll).state.Load().log.When(bucket.MarkOf(uint64(u.turn.Place))); !ok {
 			return // long out of the window
 		}
 	}
@@ -243,7 +243,7 @@ func (h *history) pause(d time.Duration) {
 }
 
 func (h *history) pace() {
-	if h.m.roll() != nil {
+	if h.m.shaped() != nil {
 		return
 	}
 	now, pace := h.now, h.l.PerSecond()/float64(int64(1)<<h.rng.IntN(6))
@@ -255,7 +255,7 @@ func (h *history) set() error {
 	l := h.l
 	l.Burst = 1 + h.rng.Int64N(2*h.l.Full())
 	l.Amount = max(1, h.l.Amount*(1+h.rng.Int64N(8))/(1+h.rng.Int64N(8)))
-	if h.m.roll() != nil || l.Validate() != nil {
+	if h.m.shaped() != nil || l.Validate() != nil {
 		return nil
 	}
 	before, holes := h.m.Look(h.now), h.m.spare() != nil || h.m.crowd() != nil

@@ -24,6 +24,7 @@ type Shape uint8
 const (
 	Bucket  Shape = iota // a token bucket: burst + rate*t in any window of length t
 	Rolling              // never more than the amount in any window of the period
+	Fixed                // never more than the amount in a calendar window: a quota
 )
 
 var shapes = [...]string{"bucket", "rolling"}

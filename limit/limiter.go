@@ -51,7 +51,7 @@ func New(now time.Duration, l Limit) (*Limiter, error) {
 func newLimiter(l Limit, line *bucket.Line) *Limiter {
 	m := &Limiter{}
 	if l.Shape == Rolling {
-		m.grow().roll = newRoll(l.window())
+		m.grow().shape = newRoll(l.window())
 	}
 	m.line.Store(line)
 	m.booked.Store(math.MinInt64 / 2)
@@ -89,7 +89,7 @@ func (m *Limiter) take(now time.Duration, n int64) (Turn, bool) {
 
 // takeMore is take for a limiter that has, or may have, more.
 func (m *Limiter) takeMore(now time.Duration, n int64) (Turn, bool) {
-	if r := m.roll(); r != nil {
+	if r := m.shaped(); r != nil {
 		t, _, ok := r.take(now, n, 0)
 		return t, ok
 	}
@@ -139,7 +139,7 @@ func (m *Limiter) Take(now time.Duration, n int64, patience time.Duration) (t Tu
 	if t, ok = m.take(now, n); ok {
 		return t, 0, true
 	}
-	if r := m.roll(); r != nil {
+	if r := m.shaped(); r != nil {
 		return r.take(now, n, patience)
 	}
 	return m.book(now, n, patience)
@@ -171,7 +171,7 @@ func (m *Limiter) book(now time.Duration, n int64, patience time.Duration) (Turn
 // Ask is how long a caller who took n units now would have to wait. It takes
 // nothing.
 func (m *Limiter) Ask(now time.Duration, n int64) time.Duration {
-	if r := m.roll(); r != nil {
+	if r := m.shaped(); r != nil {
 		return r.ask(now, n)
 	}
 	line := m.line.Load()
@@ -201,7 +201,7 @@ func unlessZero(n int64) time.Duration {
 // Owe charges n units beyond what was taken: they are used already, so nobody is
 // asked, and those who come next wait until they are made up for.
 func (m *Limiter) Owe(now time.Duration, n int64) {
-	if r := m.roll(); r != nil {
+	if r := m.shaped(); r != nil {
 		r.owe(now, n)
 		return
 	}
@@ -226,7 +226,7 @@ const longestDebt = 16
 // Due is how long a turn still has to wait: longer than Take said, if there was
 // a pause or a slower rate since.
 func (m *Limiter) Due(now time.Duration, t Turn) time.Duration {
-	if r := m.roll(); r != nil {
+	if r := m.shaped(); r != nil {
 		return r.due(now, t)
 	}
 	return m.line.Load().Wait(now, t.Place)
@@ -237,7 +237,7 @@ func (m *Limiter) Due(now time.Duration, t Turn) time.Duration {
 // for an instant that he was told before the rate became faster: others have been
 // given what came since, and he must not go on top of them.
 func (m *Limiter) Usable(now time.Duration, t Turn) bool {
-	if r := m.roll(); r != nil {
+	if r := m.shaped(); r != nil {
 		return r.usable(now, t)
 	}
 	return t.Turn.Usable(m.line.Load(), now)
@@ -252,8 +252,8 @@ func (m *Limiter) overtaken(told time.Duration, t Turn) bool { return !m.Usable(
 // or more. What the burst has passed meanwhile is gone, as it would be from a
 // bucket that is full. A turn must not be given back twice.
 func (m *Limiter) Back(now time.Duration, t Turn, n int64) {
-	if r := m.roll(); r != nil {
-		r.back(t, n)
+	if r := m.shaped(); r != nil {
+		r.back(now, t, n)
 		return
 	}
 	cost := t.Cost

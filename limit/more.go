@@ -2,6 +2,7 @@ package limit
 
 import (
 	"sync/atomic"
+	"time"
 
 	"github.com/seed1158cd35/weir/adaptive"
 	"github.com/seed1158cd35/weir/bucket"
@@ -13,7 +14,7 @@ type more struct {
 	spare atomic.Pointer[bucket.Spare]        // places that came back
 	crowd atomic.Pointer[crowd]               // blocks that cores hold
 	rate  atomic.Pointer[adaptive.Controller] // nil until something was learnt
-	roll  *roll                               // instead of all else, for a rolling limit
+	shape shaped                              // instead of all else, for limits that are no bucket of this process
 }
 
 // grow makes more.
@@ -49,9 +50,30 @@ func (m *Limiter) learner() *adaptive.Controller {
 	return nil
 }
 
-func (m *Limiter) roll() *roll {
+// shaped is nil for a bucket of this process.
+func (m *Limiter) shaped() shaped {
 	if x := m.more.Load(); x != nil {
-		return x.roll
+		return x.shape
 	}
 	return nil
+}
+
+// A shaped is a limiter that is no bucket of this process. Its methods are those
+// of Limiter.
+type shaped interface {
+	take(now time.Duration, n int64, patience time.Duration) (t Turn, wait time.Duration, ok bool)
+	ask(now time.Duration, n int64) time.Duration
+	owe(now time.Duration, n int64)
+	due(now time.Duration, t Turn) time.Duration
+	usable(now time.Duration, t Turn) bool
+	back(now time.Duration, t Turn, n int64)
+	pause(now, until time.Duration)
+	look(now time.Duration) Level
+	set(now time.Duration, l *Limit) bool
+	untouched(now time.Duration) bool
+	retire(now time.Duration) bool
+	retired() bool
+	close(now time.Duration) (heir *Limiter, owed int64)
+	twin() shaped
+	drain(now time.Duration)
 }

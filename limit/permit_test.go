@@ -170,7 +170,7 @@ func (w *world) step() error {
 		w.tapes[k].tape = append(w.tapes[k].tape, func(v *level) error { v.pause(now, until); return nil })
 	case 2:
 		k := w.rng.IntN(len(w.regs))
-		if h := w.tapes[k]; h.m.roll() == nil {
+		if h := w.tapes[k]; h.m.shaped() == nil {
 			now, pace := w.now, h.l.PerSecond()/float64(int64(1)<<w.rng.IntN(5))
 			w.regs[k].Get(now, "").Pace(now, pace)
 			h.tape = append(h.tape, func(v *level) error { v.pace(now, pace); return nil })
@@ -209,7 +209,7 @@ func TestAPermitIsAllOrNone(t *testing.T) {
 		}
 		for k, h := range w.tapes {
 			err := h.judge
-			if h.m.roll() != nil {
+			if h.m.shaped() != nil {
 				err = func() error { return h.judgeRolling(h.l) }
 			}
 			if err := err(); err != nil {

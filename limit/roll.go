@@ -16,6 +16,8 @@ type roll struct{ state atomic.Pointer[rollState] }
 // to be counted with.
 const never = time.Duration(math.MinInt64 / 2)
 
+var _ shaped = (*roll)(nil)
+
 type rollState struct {
 	window bucket.Window
 	log    bucket.Log
@@ -106,7 +108,7 @@ func (r *roll) usable(now time.Duration, t Turn) bool {
 	return ok && at >= now
 }
 
-func (r *roll) back(t Turn, n int64) {
+func (r *roll) back(_ time.Duration, t Turn, n int64) {
 	r.change(func(s rollState) (rollState, bool) {
 		var back int64
 		s.log, back = s.log.Back(bucket.MarkOf(uint64(t.Place)), n)
@@ -125,8 +127,12 @@ func (r *roll) pause(now, until time.Duration) {
 	})
 }
 
-func (r *roll) set(now time.Duration, w bucket.Window) {
-	r.change(func(s rollState) (rollState, bool) {
+func (r *roll) set(now time.Duration, l *Limit) bool {
+	if l.Shape != Rolling {
+		return false
+	}
+	w := l.window()
+	return r.change(func(s rollState) (rollState, bool) {
 		s.window = w
 		s.log = s.log.Replan(w, now, s.paused)
 		return s, true
@@ -152,6 +158,8 @@ func (r *roll) retire(now time.Duration) bool {
 	})
 }
 
+func (r *roll) untouched(now time.Duration) bool { return r.state.Load().full(now) }
+
 func (s *rollState) full(now time.Duration) bool {
 	return s.log.Reset(s.window, now) == 0 && s.paused <= now
 }
@@ -163,13 +171,14 @@ func (r *roll) close(now time.Duration) (heir *Limiter, owed int64) {
 		return s, true
 	})
 	heir = &Limiter{}
-	heir.grow().roll = &roll{}
-	heir.more.Load().roll.state.Store(&last)
+	next := &roll{}
+	next.state.Store(&last)
+	heir.grow().shape = next
 	return heir, last.log.Waiting(now)
 }
 
 // twin shares the state, which never changes.
-func (r *roll) twin() *roll {
+func (r *roll) twin() shaped {
 	t := &roll{}
 	t.state.Store(r.state.Load())
 	return t

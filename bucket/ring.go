@@ -1,0 +1,26 @@
+package bucket
+
+// A Ring counts what went in the latest time in slots, for stores that hold
+// rolling limits of any size: a unit is counted for as long as the window, and at
+// most one slot longer. A Log is exact, but remembers every caller.
+type Ring struct {
+	Amount int64
+	Grain  int64 // microseconds in a slot
+}
+
+// Slots is how many slots a window has.
+const Slots = 200
+
+// RingOf is the ring of a window.
+func RingOf(w Window) Ring {
+	return Ring{w.Amount, max(1, ceilDiv(ceilDiv(int64(w.Per), 1000), Slots))}
+}
+
+// Slot is the slot of an instant, in microseconds.
+func (r *Ring) Slot(now int64) int64 { return now / r.Grain }
+
+// Oldest is the oldest slot that counts in the window that ends in the slot.
+func (r *Ring) Oldest(slot int64) int64 { return slot - Slots }
+
+// Leaves is the instant at which a slot counts no more.
+func (r *Ring) Leaves(slot int64) int64 { return (slot + Slots + 1) * r.Grain }
