@@ -3,6 +3,7 @@ package weir
 import (
 	"context"
 
+	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/outcome"
 )
 
@@ -23,4 +24,8 @@ type Call struct {
 	Cost      map[string]int64  // by unit; a request is 1 unless it is named here
 	Safe      bool              // repeating it does no harm, even if it was done already
 	ID        string            // correlation id, for events and logs
+
+	// Priority says who goes first of those that wait for a limit that a fleet
+	// shares.
+	Priority limit.Priority
 }

@@ -47,6 +47,9 @@ func (u *Upstream) Try(c Call, p *Permit) Decision {
 	now := u.clock.Now()
 	p.begin(u, u.live.Load().plan(c.Operation), &c)
 	d := p.ask(now, 0, &c)
+	if d.RetryAfter == askStore {
+		d, now, _ = p.fetch(context.Background(), now, 0, c.Priority) // a context that does not end
+	}
 	if u.options.Events.Decided != nil {
 		_ = p.decided(now, d)
 	}
@@ -122,19 +125,63 @@ func (p *Permit) askLimits(now, patience time.Duration) Decision {
 		return Decision{Allowed: true}
 	}
 	v := p.limits.Take(now, patience)
-	if v.OK && v.Wait == 0 {
+	switch {
+	case v.OK && v.Wait == 0:
 		return Decision{Allowed: true}
+	case v.Ask:
+		return Decision{Allowed: true, RetryAfter: askStore}
 	}
+	return p.judge(now, v)
+}
+
+// judge is the decision that a verdict of the limits other than yes is.
+func (p *Permit) judge(now time.Duration, v limit.Verdict) Decision {
 	p.why = int32(v.Why)
 	if v.OK {
 		return Decision{Allowed: true, RetryAfter: v.Wait}
 	}
-	d := Decision{Reason: RateLimited, RetryAfter: v.Wait}
-	if v.Wait != bucket.Never && p.limits.Look(now, v.Why).Paused > 0 {
-		d.Reason = Paused
-	}
+	d := Decision{Reason: p.reason(now, v), RetryAfter: v.Wait}
 	p.undo(now)
 	return d
+}
+
+// askStore, as what a decision asks to wait for, means that nothing said no but that
+// the store has to be asked: see fetch.
+const askStore time.Duration = -1
+
+// fetch asks the store for what is shared with a fleet, waiting for its turn as long
+// as patience allows. It says what time it is then.
+func (p *Permit) fetch(ctx context.Context, now, patience time.Duration, prio limit.Priority) (Decision, time.Duration, error) {
+	until := later(now, patience)
+	for {
+		v, err := p.limits.Fetch(ctx, now, until, prio)
+		now = p.u.clock.Now()
+		switch {
+		case err != nil:
+			p.undo(now)
+			return Decision{}, now, err
+		case !v.OK:
+			return p.judge(now, v), now, nil
+		}
+		d := p.askLimits(now, max(0, until-now))
+		if d.RetryAfter != askStore {
+			return d, now, nil
+		}
+	}
+}
+
+// reason is why a verdict is no.
+func (p *Permit) reason(now time.Duration, v limit.Verdict) Reason {
+	c, level := p.limits.Charge(v.Why), p.limits.Look(now, v.Why)
+	switch {
+	case v.Wait == bucket.Never: // the cost is at fault
+		return RateLimited
+	case c.Registry.Limit().IsQuota() && level.Left < c.Cost:
+		return QuotaExhausted
+	case level.Paused > 0:
+		return Paused
+	}
+	return RateLimited
 }
 
 // undo hands back what the gates gave: the attempt is not made.
@@ -157,7 +204,15 @@ const nap = time.Second
 func (p *Permit) admit(ctx context.Context, now, until time.Duration, c *Call) error {
 	start := now
 	d := p.ask(now, p.patience(now, until), c)
-	for d.Allowed && d.RetryAfter > 0 {
+	for d.Allowed && d.RetryAfter != 0 {
+		if d.RetryAfter == askStore {
+			var err error
+			if d, now, err = p.fetch(ctx, now, max(0, min(until, later(start, p.longest()))-now), c.Priority); err != nil {
+				p.waited = now - start
+				return err
+			}
+			continue
+		}
 		if err := p.u.clock.Sleep(ctx, min(d.RetryAfter, nap)); err != nil {
 			p.waited = p.u.clock.Now() - start
 			p.undo(p.u.clock.Now())
@@ -263,10 +318,21 @@ func (p *Permit) decided(now time.Duration, d Decision) error {
 func (p *Permit) refusal(now time.Duration, d Decision, c limit.Charge) *Refusal {
 	r := &Refusal{Upstream: p.u.name, Operation: p.plan.name, Reason: d.Reason, RetryAfter: d.RetryAfter}
 	if c.Registry != nil {
-		r.Rule, r.Key, r.Level = *c.Registry.Limit(), c.Key, p.limits.Look(now, int(p.why))
-		r.Limit = r.Rule.Name
+		r.Levels = p.levels(now)
+		why := r.Levels[p.why]
+		r.Limit, r.Key, r.Rule, r.Level = why.Rule.Name, why.Key, why.Rule, why.Level
 	}
 	return r
+}
+
+// levels is what all limits look like that the call is charged to.
+func (p *Permit) levels(now time.Duration) []LimitLevel {
+	all := make([]LimitLevel, p.limits.Len())
+	for i := range all {
+		c := p.limits.Charge(i)
+		all[i] = LimitLevel{Rule: *c.Registry.Limit(), Key: c.Key, Cost: c.Cost, Level: p.limits.Look(now, i)}
+	}
+	return all
 }
 
 func (p *Permit) subject() Subject {

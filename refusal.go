@@ -37,15 +37,32 @@ type Refusal struct {
 	Rule  limit.Limit // the limit in full
 	Level limit.Level // what it looked like
 
+	// Levels is what is left of every limit that the call was charged to, that one
+	// included; empty if it was no limit.
+	Levels []LimitLevel
+
 	// RetryAfter is how long to wait before asking again.
 	RetryAfter time.Duration
 }
+
+// A LimitLevel is a limit that a call was charged to, and what it looked like.
+type LimitLevel struct {
+	Rule  limit.Limit // its Name is the limit's
+	Key   string
+	Cost  int64 // of the call, in the limit's unit
+	Level limit.Level
+}
+
+// ResetAt is when the window of the calendar limit that said no ends; the zero Time
+// if it was none.
+func (r *Refusal) ResetAt() time.Time { return r.Level.ResetAt }
 
 // longestWait is more than any limit or hint asks for; only a breaker that is
 // held open by hand does.
 const longestWait = 367 * 24 * time.Hour
 
-// Error reads "s3 put: rate_limited by limit put (3000/s): retry after 1.2s".
+// Error reads "s3 put: rate_limited by limit put (3000/s): retry after 1.2s". That of
+// a quota says when it resets: "resets at 2026-11-21T00:00:00-08:00, retry after 3h".
 func (r *Refusal) Error() string {
 	var b strings.Builder
 	if name := strings.TrimSpace(r.Upstream + " " + r.Operation); name != "" {
@@ -58,10 +75,14 @@ func (r *Refusal) Error() string {
 	if r.Key != "" {
 		fmt.Fprintf(&b, " for %s %q", r.Rule.Scope, r.Key)
 	}
+	b.WriteString(": ")
+	if r.Reason == QuotaExhausted && !r.Level.ResetAt.IsZero() {
+		fmt.Fprintf(&b, "resets at %s, ", r.Level.ResetAt.Format(time.RFC3339))
+	}
 	if r.RetryAfter > longestWait {
-		b.WriteString(": until it is closed by hand")
+		b.WriteString("until it is closed by hand")
 	} else {
-		fmt.Fprintf(&b, ": retry after %v", r.RetryAfter.Round(time.Millisecond))
+		fmt.Fprintf(&b, "retry after %v", r.RetryAfter.Round(time.Millisecond))
 	}
 	return b.String()
 }

@@ -22,8 +22,9 @@ import (
 type Options struct {
 	Clock  Clock // nil means the system's
 	Events Events
-	Gates  []Gate     // asked after breaker and limits
-	Rand   *rand.Rand // for simulators, whose runs must repeat; nil means the runtime's
+	Gates  []Gate       // asked after breaker and limits
+	Fleet  *limit.Fleet // shares the limits with other processes; nil means that they are this one's own
+	Rand   *rand.Rand   // for simulators, whose runs must repeat; nil means the runtime's
 }
 
 // An Upstream is an API that is called, under a policy. It is safe for
@@ -112,7 +113,7 @@ func (u *Upstream) build(next, old *live) error {
 	now := u.clock.Now()
 	gone := old.loses(next.policy.Limits)
 	for _, l := range next.policy.Limits {
-		r, err := old.registry(now, l, gone)
+		r, err := u.registry(now, old, l, gone)
 		if err != nil {
 			return err
 		}
@@ -128,10 +129,11 @@ func (u *Upstream) build(next, old *live) error {
 
 // registry is the registry of a limit: the old one if there is one by the name,
 // and an empty one if it may be one of those that are gone.
-func (v *live) registry(now time.Duration, l limit.Limit, gone bool) (*limit.Registry, error) {
+func (u *Upstream) registry(now time.Duration, v *live, l limit.Limit, gone bool) (*limit.Registry, error) {
+	shared := u.options.Fleet != nil && l.Shares()
 	for _, r := range v.registries {
 		old := r.Limit()
-		if !same(old, &l) {
+		if !same(old, &l) || r.Shared() != shared {
 			continue
 		}
 		if reflect.DeepEqual(*old, l) {
@@ -139,10 +141,13 @@ func (v *live) registry(now time.Duration, l limit.Limit, gone bool) (*limit.Reg
 		}
 		return r, r.Set(now, l)
 	}
-	if gone {
-		return limit.NewEmpty(now, l)
+	switch {
+	case shared:
+		return limit.NewShared(now, l, u.options.Fleet.Group(u.name))
+	case gone:
+		return limit.NewEmpty(now, l, limit.WithWall(u.clock))
 	}
-	return limit.NewRegistry(now, l)
+	return limit.NewRegistry(now, l, limit.WithWall(u.clock))
 }
 
 // same reports whether a limit of a new policy goes on with an old one's state.

@@ -25,6 +25,10 @@ type Clock interface {
 
 	// Deadline is ctx's deadline as an instant of this clock.
 	Deadline(ctx context.Context) (at time.Duration, ok bool)
+
+	// Wall is what the clock on the wall shows at an instant, as far as is known
+	// now. It matters to calendars alone, and it can be set.
+	Wall(at time.Duration) time.Time
 }
 
 // System is the machine's monotonic clock.
@@ -46,6 +50,13 @@ func before(now time.Time) time.Time {
 type system struct{}
 
 func (system) Now() time.Duration { return time.Since(start) }
+
+// Wall takes both readings from one look at the clock, and gives no monotonic one
+// away: what is counted from it must be wall time.
+func (system) Wall(at time.Duration) time.Time {
+	now := time.Now()
+	return now.Round(0).Add(at - now.Sub(start))
+}
 
 func (system) Sleep(ctx context.Context, d time.Duration) error {
 	if d <= 0 {

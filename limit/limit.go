@@ -27,7 +27,7 @@ const (
 	Fixed                // never more than the amount in a calendar window: a quota
 )
 
-var shapes = [...]string{"bucket", "rolling"}
+var shapes = [...]string{"bucket", "rolling", "fixed"}
 
 func (s Shape) String() string {
 	if int(s) < len(shapes) {
@@ -46,18 +46,28 @@ func (s *Shape) UnmarshalText(text []byte) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("shape %q: want bucket or rolling", text)
+	return fmt.Errorf("shape %q: want bucket, rolling or fixed", text)
 }
 
 // A Limit is how much of something may go in how much time.
 type Limit struct {
-	Name       string   // shown in refusals and metrics: "put", "tokens"
-	Operations []string // the operations it counts; none means all of them
-	Unit       string   // what it counts; "" means requests
-	Scope      string   // the name of the key it is counted by ("tenant"); "" means one for all
-	Shape      Shape
-	bucket.Rate
+	Name        string   // shown in refusals and metrics: "put", "tokens"
+	Operations  []string // the operations it counts; none means all of them
+	Unit        string   // what it counts; "" means requests
+	Scope       string   // the name of the key it is counted by ("tenant"); "" means one for all
+	Shape       Shape
+	bucket.Rate // of shape Fixed it is the Amount alone
+
+	// Every and Zone are the calendar window of shape Fixed: a day in
+	// America/Los_Angeles. No zone means UTC.
+	Every bucket.Period
+	Zone  string
+
 	MaxKeys int // keys remembered at once, up to four times as many while all are in use; 0 means 100,000
+
+	// Local keeps the limit to this process although others are shared by a fleet.
+	// Limits whose rate learns are never shared.
+	Local bool
 
 	// Adaptive lets the rate of each key learn from outcomes, up to Rate.
 	Adaptive adaptive.Config
@@ -69,6 +79,7 @@ const Requests = "requests"
 const (
 	defaultKeys  = 100_000
 	mostRolling  = 1 << 40
+	mostFixed    = 1 << 50
 	requestsOnly = ""
 
 	longestRolling = 366 * 24 * time.Hour
@@ -97,15 +108,26 @@ func (l Limit) UnitName() string {
 
 // Most is the largest cost that can ever be met.
 func (l Limit) Most() int64 {
-	if l.Shape == Rolling {
-		return l.Amount
+	if l.Shape == Bucket {
+		return l.Full()
 	}
-	return l.Full()
+	return l.Amount
+}
+
+// PerSecond is the rate as a number, for display and for rates that learn.
+func (l Limit) PerSecond() float64 {
+	if l.Shape == Fixed {
+		return float64(l.Amount) / l.Every.Usual().Seconds()
+	}
+	return l.Rate.PerSecond()
 }
 
 func (l Limit) String() string {
-	if l.Shape == Rolling {
+	switch l.Shape {
+	case Rolling:
 		return fmt.Sprintf("%d in any %v", l.Amount, l.Per)
+	case Fixed:
+		return l.calendarString()
 	}
 	return l.Rate.String()
 }
@@ -116,26 +138,24 @@ func (l Limit) Validate() error {
 	if l.Name == "" {
 		errs = append(errs, errors.New("name: must not be empty; refusals and metrics show it"))
 	}
-	if err := l.Rate.Validate(); err != nil {
-		errs = append(errs, err)
+	switch l.Shape {
+	case Bucket:
+		errs = append(errs, l.Rate.Validate())
+	case Rolling:
+		errs = append(errs, l.Rate.Validate(), l.validateRolling())
+	case Fixed:
+		errs = append(errs, l.validateFixed())
+	default:
+		errs = append(errs, fmt.Errorf("%v: want bucket, rolling or fixed", l.Shape))
 	}
-	if l.Shape == Rolling && l.Burst != 0 {
-		errs = append(errs, fmt.Errorf("burst %d: a rolling limit has none; the amount is all that may come at once", l.Burst))
-	}
-	if l.Shape == Rolling && l.Amount > mostRolling {
-		errs = append(errs, fmt.Errorf("amount %d: a rolling limit remembers every caller; use shape bucket for large amounts", l.Amount))
-	}
-	if l.Shape == Rolling && l.Per > longestRolling {
-		errs = append(errs, fmt.Errorf("period %v: a rolling limit looks back %v at most", l.Per, longestRolling))
-	}
-	if int(l.Shape) >= len(shapes) {
-		errs = append(errs, fmt.Errorf("%v: want bucket or rolling", l.Shape))
+	if l.Shape != Fixed && (l.Every != bucket.NoPeriod || l.Zone != "") {
+		errs = append(errs, fmt.Errorf("calendar %v in zone %q: a %v limit has none; use shape fixed", l.Every, l.Zone, l.Shape))
 	}
 	if err := l.Adaptive.Validate(); err != nil {
 		errs = append(errs, fmt.Errorf("adaptive: %w", err))
 	}
-	if l.Adaptive.On && l.Shape == Rolling {
-		errs = append(errs, errors.New("adaptive: a rolling limit has no rate to learn; use shape bucket"))
+	if l.Adaptive.On && l.Shape != Bucket {
+		errs = append(errs, fmt.Errorf("adaptive: a %v limit has no rate to learn; use shape bucket", l.Shape))
 	}
 	if l.MaxKeys < 0 {
 		errs = append(errs, fmt.Errorf("max keys %d: must not be negative; 0 means %d", l.MaxKeys, defaultKeys))
@@ -143,8 +163,26 @@ func (l Limit) Validate() error {
 	return errors.Join(errs...)
 }
 
-// line is the timetable that a new limiter starts from.
+func (l Limit) validateRolling() error {
+	var errs []error
+	if l.Burst != 0 {
+		errs = append(errs, fmt.Errorf("burst %d: a rolling limit has none; the amount is all that may come at once", l.Burst))
+	}
+	if l.Amount > mostRolling {
+		errs = append(errs, fmt.Errorf("amount %d: a rolling limit remembers every caller; use shape bucket for large amounts", l.Amount))
+	}
+	if l.Per > longestRolling {
+		errs = append(errs, fmt.Errorf("period %v: a rolling limit looks back %v at most", l.Per, longestRolling))
+	}
+	return errors.Join(errs...)
+}
+
+// line is the timetable that a new limiter starts from. That of a fixed limit is
+// never looked at.
 func (l Limit) line(now time.Duration) bucket.Line {
+	if l.Shape == Fixed {
+		return bucket.Line{}
+	}
 	return l.pace(now, bucket.NewLine(now, l.Rate))
 }
 
@@ -159,8 +197,11 @@ func (l Limit) pace(now time.Duration, line bucket.Line) bucket.Line {
 // alike reports whether limiters of the two limits are the same, whatever else
 // is different.
 func (l *Limit) alike(o *Limit) bool {
-	return l.Shape == o.Shape && l.Rate == o.Rate && l.Adaptive == o.Adaptive
+	return l.Shape == o.Shape && l.Rate == o.Rate && l.Every == o.Every && l.Zone == o.Zone && l.Adaptive == o.Adaptive
 }
+
+// Shares reports whether a fleet shares the limit, if there is one.
+func (l *Limit) Shares() bool { return !l.Local && !l.Adaptive.On }
 
 // keys is how many keys are remembered while others are full.
 func (l *Limit) keys() int { return cmp.Or(l.MaxKeys, defaultKeys) }
@@ -173,6 +214,7 @@ type Level struct {
 	Left      int64         // units that could go now, were there no pause
 	Full      int64         // units when nothing has gone for a while
 	PerSecond float64       // the rate in force
-	Reset     time.Duration // until everything is there again, nothing more being taken
+	Reset     time.Duration // until everything is there again, nothing more being taken; of shape Fixed, until its window ends
+	ResetAt   time.Time     // when its window ends, by the clock on the wall in its zone; zero but for shape Fixed
 	Paused    time.Duration // how long a pause still lasts; 0 if there is none
 }

@@ -45,13 +45,18 @@ func New(now time.Duration, l Limit) (*Limiter, error) {
 		return nil, fmt.Errorf("limit %s: %w", l.Name, err)
 	}
 	line := l.line(now)
-	return newLimiter(l, &line), nil
+	r := Registry{wall: clock.System.Wall}
+	return newLimiter(l, &line, r.almanac(now, l)), nil
 }
 
-func newLimiter(l Limit, line *bucket.Line) *Limiter {
+// newLimiter has the almanac if its limit is fixed.
+func newLimiter(l Limit, line *bucket.Line, a *almanac) *Limiter {
 	m := &Limiter{}
-	if l.Shape == Rolling {
+	switch l.Shape {
+	case Rolling:
 		m.grow().shape = newRoll(l.window())
+	case Fixed:
+		m.grow().shape = newFixed(l.Amount, a)
 	}
 	m.line.Store(line)
 	m.booked.Store(math.MinInt64 / 2)
@@ -248,6 +253,13 @@ func (m *Limiter) Usable(now time.Duration, t Turn) bool {
 // that instant is not meant: he goes late.
 func (m *Limiter) overtaken(told time.Duration, t Turn) bool { return !m.Usable(told-1, t) }
 
+// lapsed reports whether a turn is good no more although its holder did not know:
+// that of a calendar window that is over, however soon he is told.
+func (m *Limiter) lapsed(now time.Duration, t Turn) bool {
+	x, ok := m.shaped().(*fixed)
+	return ok && x.lapsed(now, t)
+}
+
 // Back gives n units of a turn back, all of them if n is the turn's whole cost
 // or more. What the burst has passed meanwhile is gone, as it would be from a
 // bucket that is full. A turn must not be given back twice.
@@ -301,7 +313,7 @@ func (m *Limiter) Wait(ctx context.Context, c clock.Clock, n int64) error {
 // was told.
 func (m *Limiter) again(now, told time.Duration, t Turn, n int64, patience time.Duration) (Turn, time.Duration, bool) {
 	wait := m.Due(now, t)
-	if wait == 0 && !m.overtaken(told, t) || wait > 0 && wait <= patience {
+	if wait == 0 && !m.overtaken(told, t) && !m.lapsed(now, t) || wait > 0 && wait <= patience {
 		return t, wait, true
 	}
 	m.Back(now, t, bucket.All)

@@ -73,6 +73,7 @@ type Verdict struct {
 	OK   bool          // go now if Wait is 0; else wait and ask again
 	Wait time.Duration // if not OK, how long it would have been; bucket.Never if the cost can never be met
 	Why  int           // the charge that makes the call wait, or said no
+	Ask  bool          // nothing said no here, but the store has to be asked: call Fetch
 }
 
 // Take takes the charges, or says how long to wait before asking again. If that
@@ -95,9 +96,18 @@ func (e *entry) take(now, patience time.Duration) Verdict {
 		}
 		if ok {
 			e.turn, e.held = t, true
+		} else if e.Registry.group != nil {
+			return e.unmet(now, patience)
 		}
 		return Verdict{OK: ok, Wait: wait}
 	}
+}
+
+// unmet is what becomes of a charge of a shared limit that this process holds not
+// enough for.
+func (e *entry) unmet(now, patience time.Duration) Verdict {
+	wait := e.limiter.Ask(now, e.Cost)
+	return Verdict{Wait: wait, Ask: wait <= patience && wait != bucket.Never}
 }
 
 // tell notes what the call is told to wait for.
@@ -116,9 +126,11 @@ func (p *Permit) takeAll(now, patience time.Duration) Verdict {
 		case wait > patience || wait == bucket.Never:
 			p.Drop(now)
 			return Verdict{Wait: wait, Why: why}
-		case wait == 0 && p.takeRest(now):
-			return Verdict{OK: true}
 		case wait == 0:
+			got, ask := p.takeRest(now)
+			if got || ask {
+				return Verdict{OK: got, Ask: ask}
+			}
 			continue // somebody was faster; look again
 		}
 		if e := p.at(why); !e.held {
@@ -187,24 +199,30 @@ func (e *entry) due(now time.Duration) time.Duration {
 }
 
 // takeRest takes every charge that is not held yet, now. If one of them fails it
-// gives back what it took, but no turn that the call has waited for.
-func (p *Permit) takeRest(now time.Duration) bool {
+// gives back what it took, but no turn that the call has waited for. ask says that
+// all else is held, and the store has to be asked for the shared ones.
+func (p *Permit) takeRest(now time.Duration) (got, ask bool) {
 	for i := range p.n {
 		e := p.at(i)
 		if e.fresh = !e.held; !e.fresh {
 			continue
 		}
-		if e.turn, e.held = e.limiter.take(now, e.Cost); !e.held {
-			p.dropFresh(now, i)
-			return false
+		if e.turn, e.held = e.limiter.take(now, e.Cost); e.held {
+			continue
 		}
+		if e.Registry.group != nil && !e.limiter.Retired() {
+			ask = true
+			continue
+		}
+		p.dropFresh(now, i)
+		return false, false
 	}
-	return true
+	return !ask, ask
 }
 
 func (p *Permit) dropFresh(now time.Duration, n int) {
 	for i := range n {
-		if e := p.at(i); e.fresh {
+		if e := p.at(i); e.fresh && e.held {
 			e.drop(now)
 		}
 	}
@@ -216,7 +234,13 @@ func (e *entry) find(now time.Duration) { e.limiter = e.Registry.Get(now, e.Key)
 // which the call has to wait for the charge why.
 func (p *Permit) dropStale(now, then time.Duration, why int) {
 	for i := range p.n {
-		if e := p.at(i); i != why && e.held && !e.limiter.Usable(then, e.turn) {
+		e := p.at(i)
+		if i == why || !e.held {
+			continue
+		}
+		// What the store has granted must be used soon: it is not held while another
+		// limit makes the call wait.
+		if e.Registry.group != nil && then > now || !e.limiter.Usable(then, e.turn) {
 			e.drop(now)
 		}
 	}
@@ -226,8 +250,9 @@ func (p *Permit) dropStale(now, then time.Duration, why int) {
 // The turn that it waited for is good even if the call comes late for it.
 func (p *Permit) dropPassed(now time.Duration) {
 	p.dropStale(now, now, p.awaited-1)
-	if p.awaited > 0 && now >= p.told {
-		if e := p.at(p.awaited - 1); e.held && e.limiter.overtaken(p.told, e.turn) {
+	if p.awaited > 0 {
+		e := p.at(p.awaited - 1)
+		if e.held && (now >= p.told && e.limiter.overtaken(p.told, e.turn) || e.limiter.lapsed(now, e.turn)) {
 			e.drop(now)
 		}
 	}

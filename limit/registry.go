@@ -1,11 +1,14 @@
 package limit
 
 import (
+	"errors"
 	"fmt"
 	"iter"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/seed1158cd35/weir/clock"
 )
 
 // A Registry holds the limiters of one limit by key. A limiter is made full on
@@ -20,20 +23,33 @@ type Registry struct {
 	byKey  sync.Map                // string -> *Limiter
 	single atomic.Pointer[Limiter] // the limiter of the key "", which needs no lookup
 	other  atomic.Pointer[Limiter] // nil unless keys share it
+	group  *Group                  // nil unless a fleet shares the limit
+	spec   atomic.Pointer[spec]    // how it does
 
 	mu    sync.Mutex
-	fresh *Limiter // what a new key begins as; nobody takes from it
-	keys  []string // every key in byKey
-	hand  int      // where the search for a full limiter goes on
+	wall  func(time.Duration) time.Time // tells calendars the time
+	fresh *Limiter                      // what a new key begins as; nobody takes from it
+	keys  []string                      // every key in byKey
+	hand  int                           // where the search for a full limiter goes on
 }
 
+// An Option changes how a registry is made.
+type Option func(*Registry)
+
+// WithWall has another clock tell calendar limits the time than the system's.
+func WithWall(c clock.Clock) Option { return func(r *Registry) { r.wall = c.Wall } }
+
 // NewRegistry makes a registry. The limit must be valid.
-func NewRegistry(now time.Duration, l Limit) (*Registry, error) {
+func NewRegistry(now time.Duration, l Limit, options ...Option) (*Registry, error) {
 	if err := l.Validate(); err != nil {
 		return nil, fmt.Errorf("limit %s: %w", l.Name, err)
 	}
+	r := &Registry{wall: clock.System.Wall}
+	for _, o := range options {
+		o(r)
+	}
 	line := l.line(now)
-	r := &Registry{fresh: newLimiter(l, &line)}
+	r.fresh = newLimiter(l, &line, r.almanac(now, l))
 	r.limit.Store(&l)
 	r.single.Store(r.fresh.twin())
 	return r, nil
@@ -42,14 +58,53 @@ func NewRegistry(now time.Duration, l Limit) (*Registry, error) {
 // NewEmpty makes a registry whose keys start with nothing left, those yet to come
 // included: for a limit that takes the place of another, under which nobody knows
 // how much has gone.
-func NewEmpty(now time.Duration, l Limit) (*Registry, error) {
-	r, err := NewRegistry(now, l)
+func NewEmpty(now time.Duration, l Limit, options ...Option) (*Registry, error) {
+	r, err := NewRegistry(now, l, options...)
 	if err == nil {
 		r.fresh.drain(now)
 		r.single.Store(r.fresh.twin())
 	}
 	return r, err
 }
+
+// NewShared makes a registry of a limit that a fleet shares: its limiters hold what
+// the store has granted to this process.
+func NewShared(now time.Duration, l Limit, g *Group) (*Registry, error) {
+	if err := validShared(l); err != nil {
+		return nil, fmt.Errorf("limit %s: %w", l.Name, err)
+	}
+	r := &Registry{group: g}
+	r.limit.Store(&l)
+	r.spec.Store(newSpec(l, g.fleet.o.Lease, g.fleet.o.Guard))
+	r.fresh = r.pooled("")
+	r.single.Store(r.pooled(""))
+	return r, nil
+}
+
+// validShared says what is wrong with a limit that is to be shared.
+func validShared(l Limit) error {
+	err := l.Validate()
+	if l.Adaptive.On {
+		return errors.Join(err, errors.New("adaptive: a limit that a fleet shares does not learn its rate; turn adaptive off, or do not share it"))
+	}
+	return err
+}
+
+// pooled is a limiter of a limit that a fleet shares.
+func (r *Registry) pooled(key string) *Limiter {
+	m := &Limiter{}
+	m.grow().shape = newPool(r.group, &r.spec, key)
+	return m
+}
+
+// pool is nil unless a fleet shares the limiter.
+func (m *Limiter) pool() *pool {
+	p, _ := m.shaped().(*pool)
+	return p
+}
+
+// Shared reports whether a fleet shares the limit.
+func (r *Registry) Shared() bool { return r.group != nil }
 
 // Limit is the limit in force.
 func (r *Registry) Limit() *Limit { return r.limit.Load() }
@@ -76,8 +131,13 @@ func (r *Registry) add(now time.Duration, key string) *Limiter {
 	if len(r.keys)/stretch >= most {
 		return r.sharing()
 	}
-	m := r.fresh.twin()
-	r.part(now, m)
+	var m *Limiter
+	if r.group != nil {
+		m = r.pooled(key)
+	} else {
+		m = r.fresh.twin()
+		r.part(now, m)
+	}
 	r.byKey.Store(key, m)
 	r.keys = append(r.keys, key)
 	return m
@@ -133,7 +193,11 @@ func (r *Registry) All() iter.Seq2[string, *Limiter] {
 // has learnt is kept unless Rate or Adaptive changes. Keys for which the change
 // is beyond what their limiter can bear start anew, and empty.
 func (r *Registry) Set(now time.Duration, l Limit) error {
-	if err := l.Validate(); err != nil {
+	err := l.Validate()
+	if r.group != nil {
+		err = validShared(l)
+	}
+	if err != nil {
 		return fmt.Errorf("limit %s: %w", l.Name, err)
 	}
 	r.mu.Lock()
@@ -141,8 +205,12 @@ func (r *Registry) Set(now time.Duration, l Limit) error {
 	if old := r.limit.Swap(&l); old.alike(&l) {
 		return nil
 	}
+	if r.group != nil {
+		r.spec.Store(newSpec(l, r.group.fleet.o.Lease, r.group.fleet.o.Guard))
+		return nil
+	}
 	line := l.line(now)
-	fresh := newLimiter(l, &line)
+	fresh := newLimiter(l, &line, r.almanac(now, l))
 	if !r.fresh.untouched(now) {
 		fresh.drain(now)
 	}
@@ -171,6 +239,6 @@ func (r *Registry) anew(now time.Duration, old *Limiter) *Limiter {
 	_, owed := old.close(now)
 	m := r.fresh.twin()
 	m.drain(now)
-	m.Owe(now, owed)
+	m.assume(now, old, owed)
 	return m
 }

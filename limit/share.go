@@ -9,7 +9,11 @@ const Other = "(other)"
 // sharing is the limiter of the keys for which there is no room.
 func (r *Registry) sharing() *Limiter {
 	if r.other.Load() == nil {
-		r.other.Store(r.fresh.twin())
+		m := r.fresh.twin()
+		if r.group != nil {
+			m = r.pooled(Other)
+		}
+		r.other.Store(m)
 	}
 	return r.other.Load()
 }
@@ -30,6 +34,6 @@ func (r *Registry) part(now time.Duration, m *Limiter) {
 	heir, owed := other.close(now)
 	r.other.Store(heir)
 	m.drain(now)
-	m.Owe(now, owed)
+	m.assume(now, other, owed)
 	m.Pause(now, now+paused)
 }

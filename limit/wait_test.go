@@ -15,9 +15,9 @@ import (
 	"github.com/seed1158cd35/weir/clock"
 )
 
-// A queue is callers of Wait who came one after the other, and when each got
+// A line is callers of Wait who came one after the other, and when each got
 // through.
-type queue struct {
+type line struct {
 	m      *Limiter
 	start  time.Duration
 	wg     sync.WaitGroup
@@ -28,7 +28,7 @@ type queue struct {
 }
 
 // emptied is a limiter with nothing left and no one in front of it.
-func emptied(t *testing.T, r bucket.Rate) *queue {
+func emptied(t *testing.T, r bucket.Rate) *line {
 	t.Helper()
 	now := clock.System.Now()
 	m, err := New(now, limitOf(r))
@@ -37,11 +37,11 @@ func emptied(t *testing.T, r bucket.Rate) *queue {
 	}
 	for m.Try(now, 1) {
 	}
-	return &queue{m: m, start: now}
+	return &line{m: m, start: now}
 }
 
 // join lets the caller i wait, and returns once he does.
-func (q *queue) join(ctx context.Context, i int, n int64) {
+func (q *line) join(ctx context.Context, i int, n int64) {
 	q.wg.Go(func() {
 		err := q.m.Wait(ctx, clock.System, n)
 		q.mu.Lock()

@@ -1,0 +1,180 @@
+package bucket
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+	_ "time/tzdata" // zones are known on machines that have no files of them
+)
+
+// A Period is the length of a calendar window, as people say it.
+type Period uint8
+
+const (
+	NoPeriod Period = iota // not said; no window has it
+	Second
+	Minute
+	Hour
+	Day
+	Week // begins on Monday
+	Month
+)
+
+var calendarPeriods = [...]string{"", "second", "minute", "hour", "day", "week", "month"}
+
+func (p Period) String() string {
+	if p.Valid() {
+		return calendarPeriods[p]
+	}
+	return fmt.Sprintf("period %d", uint8(p))
+}
+
+// Valid reports whether there are windows of the period.
+func (p Period) Valid() bool { return p > NoPeriod && int(p) < len(calendarPeriods) }
+
+// Usual is how long a window is when no clock is changed: of a month, 30 days.
+func (p Period) Usual() time.Duration {
+	const day = 24 * time.Hour
+	return [...]time.Duration{0, time.Second, time.Minute, time.Hour, day, 7 * day, 30 * day}[p%Period(len(calendarPeriods))]
+}
+
+// MarshalText and UnmarshalText let a period stand in files by its name.
+func (p Period) MarshalText() ([]byte, error) {
+	if !p.Valid() {
+		return nil, fmt.Errorf("%v: has no name", p)
+	}
+	return []byte(p.String()), nil
+}
+
+func (p *Period) UnmarshalText(text []byte) error {
+	for i := Second; i.Valid(); i++ {
+		if strings.EqualFold(calendarPeriods[i], string(text)) {
+			*p = i
+			return nil
+		}
+	}
+	return fmt.Errorf("period %q: want second, minute, hour, day, week or month", text)
+}
+
+var zones sync.Map // name -> *time.Location
+
+// Zone is the time zone of the name in the IANA database, such as
+// America/Los_Angeles. "" is UTC.
+func Zone(name string) (*time.Location, error) {
+	if z, ok := zones.Load(name); ok {
+		return z.(*time.Location), nil
+	}
+	z, err := time.LoadLocation(name)
+	if err != nil || name == "Local" { // that would be another on another machine
+		return nil, fmt.Errorf("zone %q: is not in the time zone database; write it as America/Los_Angeles, or UTC", name)
+	}
+	known, _ := zones.LoadOrStore(name, z) // one zone is one pointer
+	return known.(*time.Location), nil
+}
+
+// A Calendar cuts time into the windows that clocks on the wall show in a zone.
+// The next window begins where one ends, so every instant is in exactly one.
+type Calendar struct {
+	Every Period
+	Zone  *time.Location // nil means UTC
+}
+
+// Window is the window that holds the instant: start <= at < end. A day has 23 or
+// 25 hours when clocks are changed, and begins when its date is first shown,
+// whether that is midnight or not. An hour that is shown twice is two windows.
+func (c Calendar) Window(at time.Time) (start, end time.Time) {
+	at = at.Round(0).In(c.zone())
+	switch c.Every {
+	case Day, Week, Month:
+		return c.dates(at)
+	}
+	return ticks(at, max(c.Every.Usual(), time.Second))
+}
+
+func (c Calendar) zone() *time.Location {
+	if c.Zone == nil {
+		return time.UTC
+	}
+	return c.Zone
+}
+
+// dates is the window of whole dates that holds the instant.
+func (c Calendar) dates(at time.Time) (start, end time.Time) {
+	first := c.first(at)
+	start, end = begin(at.Location(), first), begin(at.Location(), c.after(first))
+	for !at.Before(end) { // clocks were set back to a date before the window that has begun
+		first = c.after(first)
+		start, end = end, begin(at.Location(), c.after(first))
+	}
+	return start, end
+}
+
+// first is the first date of the window in which the date falls that is shown at
+// the instant. Dates are written as midnights of UTC, which all exist.
+func (c Calendar) first(at time.Time) time.Time {
+	y, m, d := at.Date()
+	switch c.Every {
+	case Week:
+		d -= (int(at.Weekday()) + 6) % 7
+	case Month:
+		d = 1
+	}
+	return time.Date(y, m, d, 0, 0, 0, 0, time.UTC)
+}
+
+// after is the first date of the window after that which begins with the date.
+func (c Calendar) after(first time.Time) time.Time {
+	switch c.Every {
+	case Week:
+		return first.AddDate(0, 0, 7)
+	case Month:
+		return first.AddDate(0, 1, 0)
+	}
+	return first.AddDate(0, 0, 1)
+}
+
+// begin is the first instant at which the date, or a later one, is shown in the
+// zone. It looks through the stretches of time in which clocks are not changed,
+// for midnight or, where a change leaves that out, for what comes instead.
+func begin(zone *time.Location, date time.Time) time.Time {
+	for t := date.AddDate(0, 0, -1).In(zone); ; { // no zone is a day ahead
+		_, offset := t.Zone()
+		midnight := date.Add(-time.Duration(offset) * time.Second).In(zone)
+		if midnight.Before(t) {
+			midnight = t
+		}
+		_, change := t.ZoneBounds()
+		if change.IsZero() || midnight.Before(change) {
+			return midnight
+		}
+		t = change
+	}
+}
+
+// ticks is the second, minute or hour that holds the instant, as far as the clock
+// runs through it: a change that is no whole number of them cuts one short.
+func ticks(at time.Time, length time.Duration) (start, end time.Time) {
+	_, offset := at.Zone()
+	shown := at.Unix() + int64(offset)
+	unit := int64(length / time.Second)
+	start = at.Add(-time.Duration(shown-floor(shown, unit))*time.Second - time.Duration(at.Nanosecond()))
+	end = start.Add(length)
+	from, to := at.ZoneBounds()
+	if start.Before(from) && changed(from) {
+		start = from
+	}
+	if !to.IsZero() && to.Before(end) && changed(to) {
+		end = to
+	}
+	return start, end
+}
+
+// changed reports whether clocks are set at the instant, and not only renamed.
+func changed(at time.Time) bool {
+	_, before := at.Add(-1).Zone()
+	_, after := at.Zone()
+	return before != after
+}
+
+func floor(n, unit int64) int64 { return n - ((n%unit)+unit)%unit }

@@ -1,0 +1,105 @@
+package limit
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/seed1158cd35/weir/bucket"
+)
+
+// An almanac says which calendar window it is, to all keys of a limit. Windows only
+// move forward: a clock on the wall that is set back leads back into none. It is
+// looked at about once a second, so where it is set forward over the end of a window
+// up to a second's calls are counted in the old one.
+type almanac struct {
+	calendar bucket.Calendar
+	wall     func(at time.Duration) time.Time
+	page     atomic.Pointer[page]
+	look     atomic.Int64 // the instant of the next look at the wall
+}
+
+// A page of an almanac is one window, as the clock on the wall now goes.
+type page struct {
+	number     int64 // higher for each later window
+	start, end time.Time
+	until      time.Duration // the instant of end
+	read       time.Duration // the instant at which the wall showed shown
+	shown      time.Time
+	closed     bool // nothing goes in this window; see after
+}
+
+const (
+	lookEvery = time.Second
+	// drift is by how much the wall may go wrong before instants are computed anew: two
+	// readings of one clock differ by less.
+	drift = time.Millisecond
+)
+
+func newAlmanac(now time.Duration, c bucket.Calendar, wall func(time.Duration) time.Time) *almanac {
+	a := &almanac{calendar: c, wall: wall}
+	shown := wall(now)
+	start, end := c.Window(shown)
+	a.page.Store(newPage(page{start: start, end: end}, now, shown))
+	a.look.Store(int64(now + lookEvery))
+	return a
+}
+
+func newPage(p page, now time.Duration, shown time.Time) *page {
+	p.read, p.shown = now, shown
+	p.until = p.instant(p.end)
+	return &p
+}
+
+// instant is when the wall will show the time.
+func (p *page) instant(t time.Time) time.Duration {
+	d := t.Sub(p.shown) // at most what a Duration holds
+	if d > bucket.Never-1-p.read {
+		return bucket.Never - 1
+	}
+	return p.read + d
+}
+
+// at is the page of the present.
+func (a *almanac) at(now time.Duration) *page {
+	p := a.page.Load()
+	if now < p.until && int64(now) < a.look.Load() {
+		return p
+	}
+	return a.turn(now, p)
+}
+
+// turn looks at the wall and turns the page if it has ended.
+func (a *almanac) turn(now time.Duration, p *page) *page {
+	next := a.after(p, now, a.wall(now))
+	if next == p {
+		a.look.Store(int64(now + lookEvery))
+		return p
+	}
+	if a.page.CompareAndSwap(p, next) {
+		a.look.Store(int64(now + lookEvery))
+	}
+	return a.page.Load()
+}
+
+// after is the page that follows from what the wall shows.
+//
+// A wall that shows a time before the window, but not before the one in front of it,
+// was set back a little: the window goes on until it ends. One that shows an earlier
+// time was wrong before, perhaps by years, and nobody knows how much has gone in the
+// window that it shows now. Nothing goes in that, and the next ones are as ever.
+func (a *almanac) after(p *page, now time.Duration, shown time.Time) *page {
+	if !shown.Before(p.end) {
+		start, end := a.calendar.Window(shown)
+		return newPage(page{number: p.number + 1, start: start, end: end}, now, shown)
+	}
+	if shown.Before(p.start) {
+		if before, _ := a.calendar.Window(p.start.Add(-1)); shown.Before(before) {
+			start, end := a.calendar.Window(shown)
+			return newPage(page{number: p.number + 1, start: start, end: end, closed: true}, now, shown)
+		}
+	}
+	if now < p.until && (p.instant(shown)-now).Abs() <= drift {
+		return p
+	}
+	return newPage(*p, now, shown)
+}

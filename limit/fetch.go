@@ -1,0 +1,309 @@
+package limit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/seed1158cd35/weir/clock"
+)
+
+// ErrLate means that the store's answer came too late for what it granted to be
+// used. A store that is always slow needs a larger guard.
+var ErrLate = errors.New("the store answered later than the guard")
+
+const (
+	scarceLeast = 25 * time.Millisecond // between asks of a process that leases and got less than it asked for
+	askAgain    = time.Millisecond      // between others
+	mostCopies  = 1 << 20
+)
+
+// fetch asks the store for those who wait, and shares out what it grants.
+func (q *queue) fetch(now time.Duration) {
+	q.prepare(now)
+	err := q.call(now)
+	q.share(now, q.group.fleet.clock.Now(), err)
+}
+
+// prepare writes the ask: as many copies as there are callers at the front with the
+// same costs, and blocks besides.
+func (q *queue) prepare(now time.Duration) {
+	a, f := &q.ask, q.group.fleet
+	a.Group, a.ID, a.Lane, a.Again = q.group.name, f.nextID(), q.lane, false
+	q.gather()
+	a.Copies = int64(len(q.batch))
+	a.Settle, a.Claims = a.Settle[:0], a.Claims[:0]
+	for i, p := range q.pools {
+		s := p.spec.Load()
+		p.expire(now, false)
+		p.resume(now)
+		a.Settle = p.takePending(a.Settle)
+		c := Claim{Rule: &s.rule, Key: p.key, Cost: q.batch[0].costs[i], Extra: p.block(now, s)}
+		p.calendar(now, s, &c)
+		a.Claims = append(a.Claims, c)
+	}
+}
+
+// gather puts those at the front whose costs are alike into the batch.
+func (q *queue) gather() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.batch = q.batch[:0]
+	for i := range q.waiting {
+		for _, w := range q.waiting[i] {
+			if len(q.batch) > 0 && w.costs != q.batch[0].costs || len(q.batch) >= mostCopies {
+				return
+			}
+			if w.state == waits {
+				w.state = granting
+			}
+			q.batch = append(q.batch, w)
+		}
+	}
+}
+
+// calendar fills in the windows of a fixed limit.
+func (p *pool) calendar(now time.Duration, s *spec, c *Claim) {
+	if s.rule.Shape != Fixed {
+		return
+	}
+	c.Windows = s.limit.Windows(p.group.fleet.storeTime(now))
+	if at := p.seen.Load(); at != nil && at.start.Equal(c.Start) {
+		c.Seen = at.count
+	}
+}
+
+// block is how many units are worth taking besides: what will be used while they
+// last, and never more than a tenth of the limit.
+func (p *pool) block(now time.Duration, s *spec) int64 {
+	if !s.leases {
+		return 0
+	}
+	p.mu.Lock()
+	n := int64(p.demand.rate * s.hold.Seconds())
+	p.mu.Unlock()
+	return max(0, min(n, s.most()/10)-p.held(now))
+}
+
+// takePending moves what is to be told to the store into an ask.
+func (p *pool) takePending(to []Settlement) []Settlement {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s := p.spec.Load()
+	for i := range p.pending {
+		next := p.pending[i]
+		next.Rule = &s.rule
+		if s.rule.Shape == Fixed {
+			next.Windows = s.limit.Windows(p.group.fleet.storeTime(p.group.fleet.clock.Now()))
+		}
+		p.demand.asked -= next.Back
+		to = append(to, next)
+	}
+	p.pending = p.pending[:0]
+	return to
+}
+
+// call asks the store, and once more with the same ID if it cannot be known what
+// became of the first.
+func (q *queue) call(sent time.Duration) error {
+	f := q.group.fleet
+	err := q.try(sent)
+	if errors.Is(err, ErrWindow) {
+		f.heard(f.clock.Now(), q.ask.Now)
+		for i, p := range q.pools {
+			p.calendar(f.clock.Now(), p.spec.Load(), &q.ask.Claims[i])
+		}
+		err = q.try(sent)
+	}
+	if err != nil && f.failed.Load() == 0 {
+		f.fails(f.clock.Now(), err)
+		q.ask.Again = true
+		err = q.try(sent)
+	}
+	if err != nil {
+		f.fails(f.clock.Now(), err)
+		return err
+	}
+	f.heard(sent, q.ask.Now)
+	return nil
+}
+
+func (q *queue) try(time.Duration) error {
+	f := q.group.fleet
+	begin := f.clock.Now()
+	var err error
+	if f.clock == clock.System {
+		q.timer.begin(f.o.Timeout)
+		err = f.store.Take(&q.timer, &q.ask)
+		q.timer.end()
+	} else {
+		ctx, cancel := f.clock.WithTimeout(context.Background(), f.o.Timeout, context.DeadlineExceeded)
+		err = f.store.Take(ctx, &q.ask)
+		cancel()
+	}
+	if err == nil && len(q.ask.Grants) != len(q.ask.Claims) {
+		err = fmt.Errorf("the store answered %d of %d claims", len(q.ask.Grants), len(q.ask.Claims))
+	}
+	if f.o.Events.Called != nil {
+		q.tell(f.clock.Now()-begin, err)
+	}
+	return err
+}
+
+func (q *queue) tell(took time.Duration, err error) {
+	q.limits = q.limits[:0]
+	e := StoreCall{Group: q.group.name, Calls: len(q.batch), Took: took, Again: q.ask.Again, Err: err}
+	for _, p := range q.pools {
+		q.limits = append(q.limits, &p.spec.Load().limit)
+	}
+	if err == nil {
+		e.Granted = q.ask.Granted
+		for i := range q.ask.Grants {
+			e.Leased += q.ask.Grants[i].Extra
+		}
+		for i := range q.ask.Settle {
+			e.Back += q.ask.Settle[i].Back
+		}
+	}
+	e.Limits = q.limits
+	q.group.fleet.o.Events.Called(e)
+}
+
+// share gives out what the store has granted.
+func (q *queue) share(sent, now time.Duration, err error) {
+	if err == nil && q.late(sent, now) {
+		q.giveUp(sent)
+		err = ErrLate
+		q.group.fleet.fails(now, err)
+	} else if err == nil {
+		q.group.fleet.succeeds(now)
+	}
+	if err != nil {
+		q.keepDebts()
+		q.settleBatch(0, sent, now)
+		return
+	}
+	q.settleBatch(q.ask.Granted, sent, now)
+	if q.ask.Granted < q.ask.Copies {
+		q.short(now)
+	}
+}
+
+// late reports whether the answer came too late for one of the limits.
+func (q *queue) late(sent, now time.Duration) bool {
+	for _, p := range q.pools {
+		if s := p.spec.Load(); s.late && now-sent >= s.hold {
+			return q.ask.Granted > 0 || q.leased()
+		}
+	}
+	return false
+}
+
+func (q *queue) leased() bool {
+	for i := range q.ask.Grants {
+		if q.ask.Grants[i].Extra > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// giveUp gives back everything that was granted.
+func (q *queue) giveUp(time.Duration) {
+	for i, p := range q.pools {
+		g := &q.ask.Grants[i]
+		if n := q.ask.Granted*q.ask.Claims[i].Cost + g.Extra; n > 0 {
+			p.settle(Settlement{Back: n, Mark: g.Mark})
+		}
+	}
+}
+
+// keepDebts keeps what must not be lost when a call failed. What came back is lost:
+// given back twice it would be granted twice.
+func (q *queue) keepDebts() {
+	for i := range q.ask.Settle {
+		s := &q.ask.Settle[i]
+		if s.Owe == 0 && s.Pause == 0 {
+			continue
+		}
+		for _, p := range q.pools {
+			if p.key == s.Key && p.spec.Load().rule.Name == s.Rule.Name {
+				p.settle(Settlement{Owe: s.Owe, Pause: s.Pause})
+			}
+		}
+	}
+}
+
+// settleBatch ends the wait of as many as have been granted, in order, and keeps
+// the blocks. If somebody has left, his units become a block.
+func (q *queue) settleBatch(granted int64, sent, now time.Duration) {
+	if granted > 0 || len(q.ask.Grants) > 0 && q.ask.Copies > 0 {
+		for i, p := range q.pools {
+			q.hear(i, p, granted, sent, now)
+		}
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for j, w := range q.batch {
+		if w.state == granting {
+			w.state = waits
+		}
+		if int64(j) >= granted {
+			continue
+		}
+		for i := range q.pools {
+			w.turns[i] = q.turn(i, granted-1-int64(j))
+		}
+		q.remove(w)
+		w.finish(Verdict{OK: true})
+	}
+}
+
+func (q *queue) hear(i int, p *pool, granted int64, sent, now time.Duration) {
+	if len(q.ask.Grants) <= i {
+		return
+	}
+	c, g, s := &q.ask.Claims[i], &q.ask.Grants[i], p.spec.Load()
+	p.hears(sent, now, s, *g, c.Windows, q.ask.Now)
+	p.mu.Lock()
+	p.demand.used(now, granted*c.Cost+g.Extra)
+	p.mu.Unlock()
+	if g.Extra > 0 {
+		until := sent + s.hold
+		if s.rule.Shape == Fixed { // what is leased dies at the reset
+			until = min(until, sent+g.Reset)
+		}
+		p.put(now, g.Extra, until, g.Mark)
+	}
+}
+
+// turn is what a copy with so many behind it is given of pool i.
+func (q *queue) turn(i int, behind int64) Turn {
+	c, g := &q.ask.Claims[i], &q.ask.Grants[i]
+	var t Turn
+	t.Place = g.Mark.Level - (g.Extra+behind*c.Cost)*g.Mark.Step
+	t.Low, t.Cost = g.Mark.At, c.Cost
+	return t
+}
+
+// short says when to ask again after less than what was asked for, and refuses
+// those who cannot wait so long.
+func (q *queue) short(now time.Duration) {
+	var wait, space time.Duration
+	why := 0
+	for i, p := range q.pools {
+		if g := &q.ask.Grants[i]; g.Wait > wait {
+			wait, why = g.Wait, i
+		}
+		if s := p.spec.Load(); s.leases {
+			space = max(space, scarceLeast, s.hold/4)
+		}
+	}
+	wait = max(wait, askAgain)
+	q.refuse(now, wait, why)
+	q.mu.Lock()
+	// A little later than told: all of the fleet was told the same.
+	q.next, q.why = now+max(wait, space)+q.group.fleet.within(wait/16+1), why
+	q.mu.Unlock()
+}

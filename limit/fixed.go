@@ -1,0 +1,467 @@
+package limit
+
+import (
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed1158cd35/weir/bucket"
+)
+
+// A fixed is the home of a calendar limit: what has gone in the present window is one
+// word, which is all that most decisions write. What seldom changes stands in a sheet
+// that never does, and is replaced by another; the word of the old one is then shut,
+// so that nobody writes to it any more.
+type fixed struct {
+	almanac *almanac
+	sheet   atomic.Pointer[sheet]
+}
+
+var _ shaped = (*fixed)(nil)
+
+// A sheet is the limit in one window, and who waits for the windows to come.
+type sheet struct {
+	amount int64
+	window int64 // the number of its page
+	id     int64 // of its window, in turns; 0 is no window's
+	last   int64 // the highest id that was given
+	ahead  []slot
+	paused time.Duration
+	gone   bool
+	used   atomic.Int64 // units in the window; ^units once the sheet has been replaced
+}
+
+// A slot is a window to come and the units that are booked in it. Those who come
+// later never go before those who came earlier.
+type slot struct {
+	id         int64
+	start, end time.Time
+	units      int64
+}
+
+func newFixed(amount int64, a *almanac) *fixed {
+	x := &fixed{almanac: a}
+	x.sheet.Store(&sheet{amount: amount, id: 1, last: 1, paused: never})
+	return x
+}
+
+// copy is a sheet to be changed and put in the place of s, in which used units have
+// gone.
+func (s *sheet) copy(used int64) *sheet {
+	next := &sheet{amount: s.amount, window: s.window, id: s.id, last: s.last, ahead: s.ahead, paused: s.paused, gone: s.gone}
+	next.used.Store(used)
+	return next
+}
+
+// units is what has gone in the window of the sheet.
+func (s *sheet) units() (n int64, shut bool) {
+	if n = s.used.Load(); n < 0 {
+		return ^n, true
+	}
+	return n, false
+}
+
+// change puts what f makes of a copy of the sheet in its place, unless f declines.
+func (x *fixed) change(now time.Duration, f func(p *page, next *sheet) bool) bool {
+	for {
+		p, s := x.at(now)
+		used, shut := s.units()
+		next := s.copy(used)
+		if !f(p, next) {
+			return false
+		}
+		if x.replace(s, next, used, shut) {
+			return true
+		}
+	}
+}
+
+// replace puts a sheet in the place of another, if that holds used units still.
+func (x *fixed) replace(s, next *sheet, used int64, shut bool) bool {
+	if !shut && !s.used.CompareAndSwap(used, ^used) {
+		return false
+	}
+	return x.sheet.CompareAndSwap(s, next)
+}
+
+// at is the page of the present, and the sheet for it.
+func (x *fixed) at(now time.Duration) (*page, *sheet) {
+	p := x.almanac.at(now)
+	for {
+		s := x.sheet.Load()
+		if s.window == p.number {
+			return p, s
+		}
+		if s.window > p.number { // somebody knows of a later one
+			p = x.almanac.page.Load()
+			continue
+		}
+		used, shut := s.units()
+		x.replace(s, x.turned(p, s), used, shut)
+	}
+}
+
+// turned is the sheet that follows on s in the window of the page.
+func (x *fixed) turned(p *page, s *sheet) *sheet {
+	next := s.copy(0)
+	next.window = p.number
+	if !p.closed && len(s.ahead) > 0 && !s.ahead[0].start.After(p.start) {
+		next.id, next.ahead = s.ahead[0].id, s.ahead[1:]
+		next.used.Store(s.ahead[0].units)
+	} else {
+		next.last++
+		next.id = next.last
+	}
+	if p.closed {
+		next.used.Store(s.amount)
+	}
+	next.ahead = x.replan(p, next)
+	return next
+}
+
+// replan moves those who wait, in their order, to windows that are not over when
+// they come. None comes earlier than it was, unless the clock was wrong.
+func (x *fixed) replan(p *page, s *sheet) []slot {
+	start := x.open(p, s)
+	moved := slices.Clone(s.ahead)
+	for i := range moved {
+		if m := &moved[i]; p.closed || m.start.Before(start) {
+			m.start, m.end = x.almanac.calendar.Window(start)
+		}
+		start = moved[i].end
+	}
+	return moved
+}
+
+// open is the beginning of the first window to come in which something may go: that
+// which holds the end of the pause, if there is one.
+func (x *fixed) open(p *page, s *sheet) time.Time {
+	if s.paused < p.until {
+		return p.end
+	}
+	start, _ := x.almanac.calendar.Window(p.shown.Add(s.paused - p.read))
+	return start
+}
+
+// mostSlots is how many windows to come are told apart.
+const mostSlots = 1024
+
+// next is where n units may be booked that do not go in the present window: in the
+// last window in which somebody waits if there is room, else in the one after. i is
+// the index of the slot, start that of a new one.
+func (x *fixed) next(p *page, s *sheet, n int64) (i int, start time.Time) {
+	i = len(s.ahead)
+	if i == 0 {
+		return 0, x.open(p, s)
+	}
+	if last := &s.ahead[i-1]; last.units+n <= s.amount {
+		return i - 1, last.start
+	} else {
+		return i, last.end
+	}
+}
+
+func (x *fixed) take(now time.Duration, n int64, patience time.Duration) (t Turn, wait time.Duration, ok bool) {
+	for {
+		p, s := x.at(now)
+		if s.gone {
+			return Turn{}, 0, false
+		}
+		if n <= 0 || n > s.amount {
+			return Turn{}, unlessZero(n), n == 0
+		}
+		used, shut := s.units()
+		if shut {
+			x.replace(s, s.copy(used), used, shut)
+			continue
+		}
+		if s.holds(p, used, n) {
+			if wait = max(0, s.paused-now); wait > patience {
+				return Turn{}, wait, false
+			}
+			if s.used.CompareAndSwap(used, used+n) {
+				return s.turn(s.id, n), wait, true
+			}
+			continue
+		}
+		i, start := x.next(p, s, n)
+		if wait = s.wait(p, now, start); wait > patience || i == mostSlots {
+			return Turn{}, wait, false
+		}
+		next := s.copy(used)
+		id := x.book(next, i, start, n)
+		if x.replace(s, next, used, false) {
+			return s.turn(id, n), wait, true
+		}
+	}
+}
+
+// holds reports whether n units may go in the present window, in which used have
+// gone.
+func (s *sheet) holds(p *page, used, n int64) bool {
+	return len(s.ahead) == 0 && used+n <= s.amount && s.paused < p.until
+}
+
+func (s *sheet) turn(id, n int64) Turn { return Turn{bucket.Turn{Place: id, Cost: n}} }
+
+// wait is how long until something may go in the window that begins at start.
+func (s *sheet) wait(p *page, now time.Duration, start time.Time) time.Duration {
+	return max(0, p.instant(start)-now, s.paused-now)
+}
+
+// book books n units in slot i, which is a new one if there is none yet.
+func (x *fixed) book(s *sheet, i int, start time.Time, n int64) (id int64) {
+	s.ahead = slices.Clone(s.ahead)
+	if i == len(s.ahead) {
+		s.last++
+		_, end := x.almanac.calendar.Window(start)
+		s.ahead = append(s.ahead, slot{id: s.last, start: start, end: end})
+	}
+	s.ahead[i].units += n
+	return s.ahead[i].id
+}
+
+func (x *fixed) ask(now time.Duration, n int64) time.Duration {
+	p, s := x.at(now)
+	if n <= 0 || n > s.amount {
+		return unlessZero(n)
+	}
+	if used, _ := s.units(); s.holds(p, used, n) {
+		return max(0, s.paused-now)
+	}
+	_, start := x.next(p, s, n)
+	return s.wait(p, now, start)
+}
+
+// mostUsed keeps broken answers from overflowing the count.
+const mostUsed = 1 << 60
+
+// owe charges the present window, which is the one in which the upstream counts. Its
+// debt ends with it.
+func (x *fixed) owe(now time.Duration, n int64) {
+	for n > 0 {
+		_, s := x.at(now)
+		used, shut := s.units()
+		if shut {
+			x.replace(s, s.copy(used), used, shut)
+		} else if s.used.CompareAndSwap(used, min(mostUsed, used+min(n, mostUsed))) {
+			return
+		}
+	}
+}
+
+// due: what is neither of this window nor of one to come has come long ago, or costs
+// nothing.
+func (x *fixed) due(now time.Duration, t Turn) time.Duration {
+	p, s := x.at(now)
+	if i := s.find(t); i >= 0 {
+		return s.wait(p, now, s.ahead[i].start)
+	}
+	return max(0, s.paused-now)
+}
+
+// find is the slot of a turn that has not come yet, -1 if it is in none.
+func (s *sheet) find(t Turn) int {
+	return slices.IndexFunc(s.ahead, func(a slot) bool { return a.id == t.Place })
+}
+
+// usable: a turn may be used until its window ends. The instant may be one to come,
+// so no page is turned for it.
+func (x *fixed) usable(at time.Duration, t Turn) bool {
+	s := x.sheet.Load()
+	p := x.almanac.page.Load() // not older than the sheet
+	if i := s.find(t); i >= 0 {
+		return at < p.instant(s.ahead[i].end)
+	}
+	return t.Place == s.id && s.window == p.number && at < p.until
+}
+
+// lapsed reports whether the window of a turn is over, or its turn was taken away: a
+// smaller amount, or a clock that was set.
+func (x *fixed) lapsed(now time.Duration, t Turn) bool {
+	_, s := x.at(now)
+	return t.Cost > 0 && t.Place != s.id && s.find(t) < 0
+}
+
+// back: what comes back counts in the window from which it was taken and in no other.
+func (x *fixed) back(now time.Duration, t Turn, n int64) {
+	n = min(n, t.Cost)
+	for n > 0 {
+		_, s := x.at(now)
+		used, shut := s.units()
+		switch {
+		case t.Place != s.id:
+			x.unbook(now, t, n)
+			return
+		case shut:
+			x.replace(s, s.copy(used), used, shut)
+		case s.used.CompareAndSwap(used, max(0, used-n)):
+			return
+		}
+	}
+}
+
+func (x *fixed) unbook(now time.Duration, t Turn, n int64) {
+	x.change(now, func(_ *page, next *sheet) bool {
+		i := next.find(t)
+		if i < 0 {
+			if t.Place == next.id { // its window has come meanwhile
+				next.used.Store(max(0, next.used.Load()-n))
+			}
+			return t.Place == next.id
+		}
+		next.ahead = slices.Clone(next.ahead)
+		if next.ahead[i].units -= n; next.ahead[i].units <= 0 {
+			next.ahead = slices.Delete(next.ahead, i, i+1)
+		}
+		return true
+	})
+}
+
+func (x *fixed) pause(now, until time.Duration) {
+	x.change(now, func(p *page, next *sheet) bool {
+		if until <= now || until <= next.paused {
+			return false
+		}
+		next.paused = until
+		next.ahead = x.replan(p, next)
+		return true
+	})
+}
+
+// set changes the amount. Another calendar is another limit. Those who wait for a
+// window in which more is booked than it now holds have to ask again.
+func (x *fixed) set(now time.Duration, l *Limit) bool {
+	if l.Shape != Fixed || l.calendar() != x.almanac.calendar {
+		return false
+	}
+	return x.change(now, func(_ *page, next *sheet) bool {
+		next.amount = l.Amount
+		next.ahead = slices.DeleteFunc(slices.Clone(next.ahead), func(a slot) bool { return a.units > l.Amount })
+		return true
+	})
+}
+
+func (x *fixed) look(now time.Duration) Level {
+	p, s := x.at(now)
+	v := Level{
+		Full:      s.amount,
+		PerSecond: float64(s.amount) / p.end.Sub(p.start).Seconds(),
+		Reset:     p.until - now,
+		ResetAt:   p.end,
+		Paused:    max(0, s.paused-now),
+	}
+	if used, _ := s.units(); len(s.ahead) == 0 {
+		v.Left = max(0, s.amount-used)
+	}
+	return v
+}
+
+func (x *fixed) retire(now time.Duration) bool {
+	return x.change(now, func(_ *page, next *sheet) bool {
+		full := next.full(now) && !next.gone
+		next.gone = true
+		return full
+	})
+}
+
+func (x *fixed) untouched(now time.Duration) bool {
+	_, s := x.at(now)
+	return s.full(now)
+}
+
+func (s *sheet) full(now time.Duration) bool {
+	used, _ := s.units()
+	return used == 0 && len(s.ahead) == 0 && s.paused <= now
+}
+
+func (x *fixed) retired() bool { return x.sheet.Load().gone }
+
+// close leaves those who wait their turns here, and has the heir count them, too.
+func (x *fixed) close(now time.Duration) (heir *Limiter, owed int64) {
+	next := &fixed{almanac: x.almanac}
+	x.change(now, func(_ *page, s *sheet) bool {
+		next.sheet.Store(s.copy(s.used.Load()))
+		s.gone = true
+		owed = s.waiting()
+		return true
+	})
+	heir = &Limiter{}
+	heir.grow().shape = next
+	return heir, owed
+}
+
+func (s *sheet) waiting() (n int64) {
+	for _, a := range s.ahead {
+		n += a.units
+	}
+	return n
+}
+
+func (x *fixed) twin() shaped {
+	s := x.sheet.Load()
+	used, _ := s.units()
+	t := &fixed{almanac: x.almanac}
+	t.sheet.Store(s.copy(used))
+	return t
+}
+
+func (x *fixed) drain(now time.Duration) {
+	x.change(now, func(_ *page, next *sheet) bool {
+		next.used.Store(max(next.used.Load(), next.amount))
+		return true
+	})
+}
+
+// assume charges a limiter that takes the place of another with what those who wait
+// there are still to use: in calendar windows, in those in which they will.
+func (m *Limiter) assume(now time.Duration, old *Limiter, owed int64) {
+	x, ok := m.shaped().(*fixed)
+	from, also := old.shaped().(*fixed)
+	if ok && also {
+		x.assume(now, from.sheet.Load().ahead)
+		return
+	}
+	m.Owe(now, owed)
+}
+
+func (x *fixed) assume(now time.Duration, ahead []slot) {
+	x.change(now, func(p *page, next *sheet) bool {
+		next.ahead = nil
+		for _, a := range ahead {
+			next.expect(p, x.almanac.calendar, a)
+		}
+		return len(ahead) > 0
+	})
+}
+
+// expect counts what is booked in a slot of another limiter, perhaps of another
+// calendar.
+func (s *sheet) expect(p *page, c bucket.Calendar, a slot) {
+	a.start, a.end = c.Window(a.start)
+	k := len(s.ahead)
+	switch {
+	case a.start.Before(p.end):
+		s.used.Add(a.units)
+	case k > 0 && !a.start.After(s.ahead[k-1].start):
+		s.ahead[k-1].units += a.units
+	default:
+		s.last++
+		a.id = s.last
+		s.ahead = append(s.ahead, a)
+	}
+}
+
+// almanac is that of the registry's limit, or of another in its place that has the
+// same windows. Limits of other shapes have none.
+func (r *Registry) almanac(now time.Duration, l Limit) *almanac {
+	if l.Shape != Fixed {
+		return nil
+	}
+	if r.fresh != nil {
+		if x, ok := r.fresh.shaped().(*fixed); ok && x.almanac.calendar == l.calendar() {
+			return x.almanac
+		}
+	}
+	return newAlmanac(now, l.calendar(), r.wall)
+}

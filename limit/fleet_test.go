@@ -1,0 +1,153 @@
+package limit
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed1158cd35/weir/bucket"
+	"github.com/seed1158cd35/weir/clock"
+)
+
+// A tally is when each unit was let go, by a clock that all share.
+type tally struct {
+	mu sync.Mutex
+	at []time.Duration
+}
+
+func (r *tally) add(at time.Duration, n int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for range n {
+		r.at = append(r.at, at)
+	}
+}
+
+// over says by how much any window has more than the limit allows.
+func (r *tally) over(l Limit) (worst int64, where string) {
+	slices.Sort(r.at)
+	for i, from := range r.at {
+		for j := i; j < len(r.at); j++ {
+			n, t := int64(j-i+1), r.at[j]-from
+			var most int64
+			switch l.Shape {
+			case Rolling:
+				if t >= l.Per {
+					j = len(r.at)
+					continue
+				}
+				most = l.Amount
+			default:
+				most = l.Full() + int64(float64(l.Amount)*t.Seconds()/l.Per.Seconds()+1e-9)
+			}
+			if n-most > worst {
+				worst, where = n-most, fmt.Sprintf("%d in %v from %v, want at most %d", n, t, from, most)
+			}
+		}
+	}
+	return worst, where
+}
+
+// fleetOf is several processes that share a limit through one store.
+func fleetOf(t *testing.T, n int, s Store, l Limit, o FleetOptions) (fleets []*Fleet, regs []*Registry) {
+	t.Helper()
+	for range n {
+		f := NewFleet(s, o)
+		f.Start()
+		r, err := NewShared(clock.System.Now(), l, f.Group("up"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		fleets, regs = append(fleets, f), append(regs, r)
+	}
+	t.Cleanup(func() {
+		for _, f := range fleets {
+			if err := f.Close(context.Background()); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	return fleets, regs
+}
+
+// goOne takes one call through a permit as the root does.
+func goOne(ctx context.Context, until time.Duration, charges ...Charge) (bool, Verdict, error) {
+	var p Permit
+	for _, c := range charges {
+		p.Add(c)
+	}
+	now := clock.System.Now()
+	v := p.Take(now, until-now)
+	for v.Ask {
+		var err error
+		if v, err = p.Fetch(ctx, now, until, Normal); err != nil || !v.OK {
+			return false, v, err
+		}
+		now = clock.System.Now()
+		v = p.Take(now, until-now)
+	}
+	return v.OK, v, nil
+}
+
+func TestAFleetHoldsTheLimitAndUsesIt(t *testing.T) {
+	for _, shape := range []Shape{Bucket, Rolling} {
+		for _, lease := range []time.Duration{-1, 0} {
+			l := Limit{Name: "l", Shape: shape, Rate: bucket.Rate{Amount: 100, Per: time.Second}}
+			t.Run(fmt.Sprintf("%v lease %v", shape, lease >= 0), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					rec := hammer(t, l, FleetOptions{Lease: lease}, 10*time.Second)
+					if worst, where := rec.over(l); worst > 0 {
+						t.Errorf("%d over: %s", worst, where)
+					}
+					if len(rec.at) < 980 {
+						t.Errorf("%d let go in 10s, want 980", len(rec.at))
+					}
+				})
+			})
+		}
+	}
+}
+
+func hammer(t *testing.T, l Limit, o FleetOptions, d time.Duration) *tally {
+	rec := &tally{}
+	_, regs := fleetOf(t, 8, slow{NewMemory(nil), time.Millisecond}, l, o)
+	end := clock.System.Now() + d
+	var wg sync.WaitGroup
+	for _, r := range regs {
+		for range 8 {
+			wg.Go(func() {
+				for clock.System.Now() < end {
+					ok, v, err := goOne(context.Background(), min(end, clock.System.Now()+time.Second), Charge{r, "", 1})
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					if now := clock.System.Now(); ok {
+						rec.add(now, 1)
+					} else {
+						time.Sleep(min(v.Wait, 50*time.Millisecond))
+					}
+				}
+			})
+		}
+	}
+	wg.Wait()
+	return rec
+}
+
+// slow is a store at a distance.
+type slow struct {
+	Store
+	there time.Duration
+}
+
+func (s slow) Take(ctx context.Context, a *Ask) error {
+	time.Sleep(s.there / 2)
+	err := s.Store.Take(ctx, a)
+	time.Sleep(s.there / 2)
+	return err
+}

@@ -1,0 +1,99 @@
+package limittest
+
+import (
+	"errors"
+	"time"
+
+	"github.com/seed1158cd35/weir/limit"
+)
+
+func windowsRoll(w *world) {
+	s := w.fixedOf("fixed", 10, 200*time.Millisecond)
+	first := w.now()
+	a := w.must(10, s.claim(first, 1))
+	if r := a.Grants[0].Reset; r <= 0 || a.Now.Add(r).Sub(s.windows(first).End).Abs() > time.Millisecond {
+		w.Errorf("reset in %v, want the window's end", r)
+	}
+	w.pass(s.windows(first).End.Sub(w.now()))
+	// The windows of a while ago name the new one as the next.
+	if a = w.take(4, s.claim(first, 1)); a.Granted != 4 || a.Grants[0].Left != 6 {
+		w.Fatalf("granted %d of a new window, %d left; want 4 and 6", a.Granted, a.Grants[0].Left)
+	}
+	a = w.take(0, s.claim(w.now(), 1))
+	if s.windows(a.Now).Start.Equal(s.windows(first).End) && a.Grants[0].Left != 6 {
+		w.Errorf("%d left when the new window is named as the present one, want 6", a.Grants[0].Left)
+	}
+}
+
+func windowsElsewhere(w *world) {
+	now := w.now()
+	s, other := w.fixedOf("fixed", 10, time.Hour), bucketOf("bucket", 1, 100*time.Hour, 10)
+	mark := w.must(4, other.claim(now, 1)).Grants[0].Mark
+	for _, off := range []time.Duration{-2 * time.Hour, -1000 * time.Hour, time.Hour, 1000 * time.Hour} {
+		k := s.claim(now, 1)
+		k.Windows = s.windows(now.Add(off))
+		a := w.ask(2, other.claim(now, 1), k)
+		a.Settle = []limit.Settlement{other.settlement(now, 4, mark)}
+		before := w.now()
+		if err := w.try(a); !errors.Is(err, limit.ErrWindow) {
+			w.Errorf("windows %v off: %v, want ErrWindow", off, err)
+		}
+		if a.Now.Before(before) || a.Now.After(w.now()) {
+			w.Errorf("windows %v off: the store's clock is said to be %v, want %v", off, a.Now, before)
+		}
+	}
+	w.wantLeft(s.claim(now, 1), 10, "after refused windows")
+	w.wantLeft(other.claim(now, 1), 6, "after refused windows of another claim")
+}
+
+// windowsOverlap: the zone of a quota was changed, so that the day begins later.
+func windowsOverlap(w *world) {
+	now := w.now()
+	s := w.fixedOf("fixed", 10, 100*time.Hour)
+	w.must(7, s.claim(now, 1))
+	moved := *s
+	moved.begin = s.begin.Add(time.Hour)
+	if !moved.windows(now).Start.After(s.windows(now).Start) && !moved.windows(now).End.After(s.windows(now).Start) {
+		w.Fatal("the windows do not overlap")
+	}
+	if left := w.left(moved.claim(now, 1)); left > 3 {
+		w.Errorf("%d left in a window that overlaps with one of which 7 of 10 are gone", left)
+	}
+	if left := w.left(s.claim(now, 1)); left > 3 {
+		w.Errorf("%d left in the window as it was, of which 7 of 10 are gone", left)
+	}
+}
+
+// settlementAhead: a process whose clock is ahead must not end the present window.
+func settlementAhead(w *world) {
+	now := w.now()
+	s := w.fixedOf("fixed", 10, time.Hour)
+	w.must(7, s.claim(now, 1))
+	ahead := s.settlement(now.Add(5*time.Hour), 0, limit.Mark{})
+	ahead.Owe = 1
+	a := w.ask(0)
+	a.Settle = []limit.Settlement{ahead}
+	_ = w.try(a) // it may be refused
+	if left := w.left(s.claim(now, 1)); left > 3 {
+		w.Errorf("%d left of a window of which 7 of 10 are gone", left)
+	}
+}
+
+func seenCounts(w *world) {
+	now := w.now()
+	s := w.fixedOf("fixed", 10, time.Hour)
+	k := s.claim(now, 1)
+	k.Seen = 7
+	if a := w.take(2, k); a.Granted != 2 || a.Grants[0].Left != 1 {
+		w.Errorf("granted %d, %d left; want 2 and 1 when 7 of 10 are known to have gone", a.Granted, a.Grants[0].Left)
+	}
+	w.wantLeft(s.claim(now, 1), 1, "after it")
+	quick := w.fixedOf("quick", 10, 200*time.Millisecond)
+	w.must(3, quick.claim(now, 1))
+	old := quick.claim(now, 1)
+	old.Seen = 9
+	w.pass(old.End.Sub(w.now()))
+	if a := w.take(1, old); a.Granted != 1 || a.Grants[0].Left != 9 {
+		w.Errorf("granted %d, %d left; what went in the window before does not count", a.Granted, a.Grants[0].Left)
+	}
+}

@@ -1,0 +1,302 @@
+package limittest
+
+import (
+	"cmp"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/seed1158cd35/weir/limit"
+)
+
+const (
+	clients    = 3
+	goroutines = 8 // of each client
+)
+
+// A spent is units that were granted at an instant of the store's clock, and
+// may be used at once.
+type spent struct {
+	at int64 // microseconds
+	n  int64
+}
+
+// A load is many goroutines that take as much as they get until the store's clock
+// has gone on for long enough.
+type load struct {
+	w     *world
+	ask   func(rng *rand.Rand, now time.Time) *limit.Ask
+	heard func(a *limit.Ask) // called for each answer, one at a time
+	begin time.Time
+	end   time.Time
+
+	mu sync.Mutex
+}
+
+func (w *world) hammerWith(ask func(rng *rand.Rand, now time.Time) *limit.Ask, heard func(a *limit.Ask)) *load {
+	w.Helper()
+	begin := w.now()
+	l := &load{w: w, ask: ask, heard: heard, begin: begin, end: begin.Add(w.hammer)}
+	workers := make([]*worker, 0, clients*goroutines)
+	for range clients {
+		c := w.another()
+		for range goroutines {
+			seed := rand.Uint64()
+			workers = append(workers, &worker{l, c.another(), rand.New(rand.NewPCG(seed, 1)), begin})
+		}
+	}
+	if w.advance != nil {
+		l.rounds(workers)
+	} else {
+		l.free(workers)
+	}
+	return l
+}
+
+type worker struct {
+	l   *load
+	c   *client
+	rng *rand.Rand
+	now time.Time // the store's clock as far as it is known
+}
+
+// once asks once and reports how long the store says that it is worth waiting.
+func (k *worker) once() (rest time.Duration, ok bool) {
+	a := k.l.ask(k.rng, k.now)
+	a.Group, a.ID, a.Lane = k.l.w.group, fresh(), k.c.lane
+	if err := k.c.try(a); err != nil {
+		k.l.w.Errorf("take: %v", err)
+		return 0, false
+	}
+	k.now = a.Now
+	k.l.mu.Lock()
+	k.l.heard(a)
+	k.l.mu.Unlock()
+	if a.Granted == 0 {
+		rest = longestWait(a)
+	}
+	return rest, true
+}
+
+// rounds lets everyone ask at the same instant, and then a little time pass.
+func (l *load) rounds(workers []*worker) {
+	for l.w.now().Before(l.end) {
+		var wg sync.WaitGroup
+		for _, k := range workers {
+			wg.Go(func() { k.once() })
+		}
+		wg.Wait()
+		if l.w.Failed() {
+			return
+		}
+		l.w.advance(time.Duration(rand.Int64N(int64(4 * time.Millisecond))))
+	}
+}
+
+// free lets everyone ask as fast as the store answers; who was refused does not ask
+// more often than each millisecond.
+func (l *load) free(workers []*worker) {
+	var wg sync.WaitGroup
+	for _, k := range workers {
+		wg.Go(func() {
+			for k.now.Before(l.end) {
+				rest, ok := k.once()
+				if !ok {
+					return
+				}
+				time.Sleep(min(rest, time.Millisecond))
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// used is all units of an answer's claim.
+func used(a *limit.Ask, i int) int64 { return a.Granted*a.Claims[i].Cost + a.Grants[i].Extra }
+
+// record hears answers and keeps what was granted of each claim.
+func record(grants map[string][]spent) func(a *limit.Ask) {
+	return func(a *limit.Ask) {
+		for i, k := range a.Claims {
+			if n := used(a, i); n > 0 {
+				grants[k.Rule.Name] = append(grants[k.Rule.Name], spent{a.Now.UnixMicro(), n})
+			}
+		}
+	}
+}
+
+func sorted(all []spent) (total int64) {
+	slices.SortFunc(all, func(a, b spent) int { return cmp.Compare(a.at, b.at) })
+	for _, s := range all {
+		total += s.n
+	}
+	return total
+}
+
+// wantBucket checks every window of any length: amount/per is the rate in units per
+// microsecond. It is a vessel in whole numbers.
+func (w *world) wantBucket(all []spent, amount, per, burst int64) (total int64) {
+	w.Helper()
+	total = sorted(all)
+	var level, at int64
+	for _, s := range all {
+		level = max(0, level-amount*(s.at-at)) + s.n*per
+		at = s.at
+		if over := level - burst*per; over > amount { // a microsecond's worth
+			w.Fatalf("%.3f units over the limit at %d us", float64(over)/float64(per), s.at)
+		}
+	}
+	return total
+}
+
+// wantRolling checks every window of the length.
+func (w *world) wantRolling(all []spent, amount int64, per time.Duration) (total int64) {
+	w.Helper()
+	total = sorted(all)
+	var sum int64
+	first := 0
+	for _, s := range all {
+		for sum += s.n; s.at-all[first].at >= per.Microseconds(); first++ {
+			sum -= all[first].n
+		}
+		if sum > amount {
+			w.Fatalf("%d units in the %v before %d us, want %d at most", sum, per, s.at, amount)
+		}
+	}
+	return total
+}
+
+func (w *world) wantFixed(all []spent, s *shape) {
+	w.Helper()
+	sorted(all)
+	sums := make(map[int64]int64)
+	for _, g := range all {
+		sums[s.windows(time.UnixMicro(g.at)).Start.UnixMicro()] += g.n
+	}
+	for start, n := range sums {
+		if n > s.full {
+			w.Errorf("%d units in the window that begins at %d us, want %d at most", n, start, s.full)
+		}
+	}
+	if len(sums) < 2 {
+		w.Errorf("%d windows only", len(sums))
+	}
+}
+
+// wantUsed checks that hardly anything was left lying about.
+func (l *load) wantUsed(total int64, could float64) {
+	l.w.Helper()
+	l.w.Logf("%d of %.0f units used", total, could)
+	if share := float64(total) / could; share < 0.98 {
+		l.w.Errorf("%.1f%% used, want 98%%", 100*share)
+	}
+}
+
+// greedy asks for a few copies of a call, and now and then for something besides.
+func greedy(s *shape) func(rng *rand.Rand, now time.Time) *limit.Ask {
+	return func(rng *rand.Rand, now time.Time) *limit.Ask {
+		k := s.claim(now, 1)
+		if rng.IntN(4) == 0 {
+			k.Extra = rng.Int64N(5)
+		}
+		return &limit.Ask{Copies: 1 + rng.Int64N(3), Claims: []limit.Claim{k}}
+	}
+}
+
+func hammerBucket(w *world) { w.hammerRate(200, 20) }
+func hammerFast(w *world)   { w.hammerRate(1000, 50) }
+
+func (w *world) hammerRate(perSecond, burst int64) {
+	grants := make(map[string][]spent)
+	l := w.hammerWith(greedy(bucketOf("bucket", perSecond, time.Second, burst)), record(grants))
+	total := w.wantBucket(grants["bucket"], perSecond, 1e6, burst)
+	l.wantUsed(total, float64(burst)+float64(perSecond)*w.hammer.Seconds())
+}
+
+func hammerRolling(w *world) {
+	grants := make(map[string][]spent)
+	const per = 250 * time.Millisecond
+	w.hammerWith(greedy(rollingOf("rolling", 50, per)), record(grants))
+	w.wantRolling(grants["rolling"], 50, per)
+	w.wantTurns(grants["rolling"], per)
+}
+
+// wantTurns checks that each time a window had passed, the next was used at once:
+// the ring costs half of a hundredth, and who waits asks each millisecond only.
+func (w *world) wantTurns(all []spent, per time.Duration) {
+	w.Helper()
+	span := time.Duration(all[len(all)-1].at-all[0].at) * time.Microsecond
+	var total int64
+	for _, s := range all {
+		total += s.n
+	}
+	could := 50 * int64(span/(per+per/50)+1)
+	w.Logf("%d of %d units used", total, could)
+	if float64(total) < 0.98*float64(could) {
+		w.Errorf("%d units used in %v, want %d", total, span, could)
+	}
+}
+
+func hammerFixed(w *world) {
+	grants := make(map[string][]spent)
+	s := w.fixedOf("fixed", 50, 250*time.Millisecond)
+	w.hammerWith(greedy(s), record(grants))
+	w.wantFixed(grants["fixed"], s)
+}
+
+// hammerSeveral: one call is charged to three limits, with other costs; what is
+// charged to them must agree.
+func hammerSeveral(w *world) {
+	b, r, f := bucketOf("bucket", 150, time.Second, 30), rollingOf("rolling", 60, 300*time.Millisecond), w.fixedOf("fixed", 120, 300*time.Millisecond)
+	var copies int64
+	grants := make(map[string][]spent)
+	keep := record(grants)
+	w.hammerWith(func(rng *rand.Rand, now time.Time) *limit.Ask {
+		claims := []limit.Claim{b.claim(now, 1), r.claim(now, 2), f.claim(now, 3)}
+		rng.Shuffle(3, func(i, j int) { claims[i], claims[j] = claims[j], claims[i] })
+		return &limit.Ask{Copies: 1 + rng.Int64N(4), Claims: claims}
+	}, func(a *limit.Ask) { copies += a.Granted; keep(a) })
+	total := w.wantBucket(grants["bucket"], 150, 1e6, 30)
+	if rolled := w.wantRolling(grants["rolling"], 60, 300*time.Millisecond); total != copies || rolled != 2*copies {
+		w.Errorf("%d copies, %d and %d units", copies, total, rolled)
+	}
+	w.wantFixed(grants["fixed"], f)
+}
+
+// hammerReturns: half of what is granted comes back, unused, some of it late; what
+// stays must be within the limit.
+func hammerReturns(w *world) {
+	s := bucketOf("bucket", 300, time.Second, 60)
+	type unused struct {
+		mark limit.Mark
+		n    int64
+	}
+	var mu sync.Mutex
+	var back []unused
+	kept := make(map[int64]int64) // units by instant
+	w.hammerWith(func(rng *rand.Rand, now time.Time) *limit.Ask {
+		a := &limit.Ask{Copies: 1 + rng.Int64N(6), Claims: []limit.Claim{s.claim(now, 1)}}
+		mu.Lock()
+		defer mu.Unlock()
+		if n := len(back); n > 0 && rng.IntN(3) > 0 {
+			i := rng.IntN(n)
+			a.Settle = []limit.Settlement{s.settlement(now, back[i].n, back[i].mark)}
+			back[i] = back[n-1]
+			back = back[:n-1]
+		}
+		return a
+	}, func(a *limit.Ask) {
+		n := a.Granted / 2
+		kept[a.Now.UnixMicro()] += a.Granted - n
+		if mu.Lock(); n > 0 {
+			back = append(back, unused{a.Grants[0].Mark, n})
+		}
+		mu.Unlock()
+	})
+	var all []spent
+	for at, n := range kept {
+		all = append(all, spent{at, n})
+	}
+	w.Logf("%d units stayed", w.wantBucket(all, 300, 1e6, 60))
+}

@@ -1,0 +1,315 @@
+package limit
+
+import (
+	"math"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed1158cd35/weir/bucket"
+)
+
+// A pool is what this process holds of a limit that a fleet shares: blocks of units
+// that the store has granted and that are not spent yet. Taking from it is local;
+// when it has not enough, the group asks the store.
+type pool struct {
+	group *Group
+	spec  *atomic.Pointer[spec] // the registry's
+	key   string
+
+	blocks [blocksHeld]atomic.Pointer[granted]
+	paused atomic.Int64            // nothing goes before this instant
+	own    atomic.Pointer[Limiter] // what holds the limit while the store is away
+	gone   atomic.Bool
+	seen   atomic.Pointer[sight] // what the store said last
+
+	mu      sync.Mutex
+	pending []Settlement // to be told to the store with the next ask
+	demand  demand
+	ownEnd  time.Duration // until when it goes on at its own last rate
+	ownWin  time.Time     // the calendar window in which ownLeft counts
+	ownLeft atomic.Int64  // of a quota, while the store is away
+	ownUsed atomic.Int64  // units let go while the store was away
+}
+
+const (
+	blocksHeld  = 4
+	mostPending = 64
+)
+
+// granted is a block of units. The lowest places are given out first: what is left
+// then comes back whole.
+type granted struct {
+	left  atomic.Int64
+	until time.Duration // they must be used before
+	mark  Mark          // of the last
+}
+
+// sight is what the store said of a limit.
+type sight struct {
+	at    time.Duration
+	grant Grant
+	start time.Time // of the calendar window
+	end   time.Time
+	count int64 // units gone in the window
+}
+
+var _ shaped = (*pool)(nil)
+
+func newPool(g *Group, s *atomic.Pointer[spec], key string) *pool {
+	p := &pool{group: g, spec: s, key: key}
+	p.paused.Store(int64(never))
+	return p
+}
+
+// take takes n units from the blocks that are held. That there are not enough says
+// nothing of the limit: the group has to be asked.
+func (p *pool) take(now time.Duration, n int64, _ time.Duration) (Turn, time.Duration, bool) {
+	if now < time.Duration(p.paused.Load()) {
+		return Turn{}, time.Duration(p.paused.Load()) - now, false
+	}
+	for i := range p.blocks {
+		b := p.blocks[i].Load()
+		if b == nil || now >= b.until {
+			continue
+		}
+		for left := b.left.Load(); left >= n && n > 0; left = b.left.Load() {
+			if b.left.CompareAndSwap(left, left-n) {
+				return Turn{b.turn(left-n, n)}, 0, true
+			}
+		}
+	}
+	if n == 0 || p.own.Load() != nil && p.group.fleet.Away() && p.takeAlone(now, n) {
+		return Turn{bucket.Turn{Cost: n}}, 0, true
+	}
+	return Turn{}, 0, false
+}
+
+// turn is the place of n units of a block of which left are left.
+func (b *granted) turn(left, n int64) bucket.Turn {
+	return bucket.Turn{Place: b.mark.Level - left*b.mark.Step, Low: b.mark.At, Cost: n}
+}
+
+// mark is where the last unit of a turn stands.
+func (p *pool) mark(t Turn) Mark {
+	m := Mark{At: t.Low, Level: t.Place}
+	if s := p.seen.Load(); s != nil {
+		m.Step = s.grant.Mark.Step
+	}
+	return m
+}
+
+// put keeps units that the store has granted.
+func (p *pool) put(now time.Duration, n int64, until time.Duration, m Mark) {
+	b := &granted{until: until, mark: m}
+	b.left.Store(n)
+	worst, least := 0, int64(math.MaxInt64)
+	for i := range p.blocks {
+		var left int64
+		if old := p.blocks[i].Load(); old != nil && now < old.until {
+			left = old.left.Load()
+		}
+		if left < least {
+			worst, least = i, left
+		}
+	}
+	if old := p.blocks[worst].Swap(b); old != nil {
+		p.empty(old)
+	}
+	p.group.isActive(p)
+}
+
+// empty gives back what is left in a block that is not used any more.
+func (p *pool) empty(b *granted) int64 {
+	n := b.left.Swap(0)
+	if n > 0 {
+		p.settle(Settlement{Back: n, Mark: b.mark})
+	}
+	return n
+}
+
+// settle notes something to be told to the store.
+func (p *pool) settle(s Settlement) {
+	s.Rule, s.Key = &p.spec.Load().rule, p.key
+	p.mu.Lock()
+	if len(p.pending) >= mostPending {
+		p.fold()
+	}
+	p.pending = append(p.pending, s)
+	p.mu.Unlock()
+	p.group.isActive(p)
+}
+
+// fold makes room among what is pending: the older half of what comes back is let
+// go, and debts become one.
+func (p *pool) fold() {
+	sum := Settlement{Rule: &p.spec.Load().rule, Key: p.key}
+	kept := p.pending[:0]
+	for i, s := range p.pending {
+		sum.Owe += s.Owe
+		sum.Pause = max(sum.Pause, s.Pause)
+		if s.Owe, s.Pause = 0, 0; s.Back > 0 && i >= mostPending/2 {
+			kept = append(kept, s)
+		}
+	}
+	p.pending = append(kept, sum)
+}
+
+// expire empties blocks that must not be used any more, and all if all is set. It
+// reports how many units are still held.
+func (p *pool) expire(now time.Duration, all bool) (held int64) {
+	for i := range p.blocks {
+		b := p.blocks[i].Load()
+		if b == nil {
+			continue
+		}
+		if all || now >= b.until {
+			if p.blocks[i].CompareAndSwap(b, nil) {
+				p.empty(b)
+			}
+			continue
+		}
+		held += b.left.Load()
+	}
+	return held
+}
+
+// held is how many units may be spent locally.
+func (p *pool) held(now time.Duration) (n int64) {
+	for i := range p.blocks {
+		if b := p.blocks[i].Load(); b != nil && now < b.until {
+			n += b.left.Load()
+		}
+	}
+	return n
+}
+
+func (p *pool) ask(now time.Duration, n int64) time.Duration {
+	if n < 0 || n > p.spec.Load().most() {
+		return bucket.Never
+	}
+	return max(0, time.Duration(p.paused.Load())-now)
+}
+
+func (p *pool) owe(_ time.Duration, n int64) {
+	if n > 0 {
+		p.settle(Settlement{Owe: n})
+	}
+}
+
+// due: what the store has granted may go at once.
+func (p *pool) due(now time.Duration, _ Turn) time.Duration {
+	return max(0, time.Duration(p.paused.Load())-now)
+}
+
+// usable: a Permit holds units of the store while it waits for nothing else.
+func (p *pool) usable(time.Duration, Turn) bool { return true }
+
+func (p *pool) back(_ time.Duration, t Turn, n int64) {
+	if n = min(n, t.Cost); n > 0 && (t.Low != 0 || t.Place != 0) {
+		p.settle(Settlement{Back: n, Mark: p.mark(t)})
+	}
+}
+
+// pause stops this process at once, and the others as soon as the store has heard.
+func (p *pool) pause(now, until time.Duration) {
+	for {
+		old := p.paused.Load()
+		if int64(until) <= old || until <= now {
+			return
+		}
+		if p.paused.CompareAndSwap(old, int64(until)) {
+			p.settle(Settlement{Pause: until - now})
+			return
+		}
+	}
+}
+
+// hears notes what the store said.
+func (p *pool) hears(sent, now time.Duration, s *spec, g Grant, w Windows, at time.Time) {
+	next := &sight{at: now, grant: g}
+	if s.rule.Shape == Fixed {
+		next.start, next.end = w.Start, w.End
+		if !at.Before(w.End) {
+			next.start, next.end = w.End, w.Next
+		}
+		next.count = max(0, s.rule.Amount-g.Left)
+	}
+	p.seen.Store(next)
+	if g.Paused > 0 {
+		until := int64(sent + g.Paused)
+		for old := p.paused.Load(); until > old && !p.paused.CompareAndSwap(old, until); old = p.paused.Load() {
+		}
+	}
+}
+
+func (p *pool) look(now time.Duration) Level {
+	s := p.spec.Load()
+	v := Level{Left: s.most(), Full: s.most(), PerSecond: s.perSecond(p.group.fleet.storeTime(now))}
+	if at := p.seen.Load(); at != nil {
+		v.Left = min(v.Full, at.grant.Left+p.held(now))
+		v.Reset = max(0, at.grant.Reset-(now-at.at))
+		// v.ResetAt = at.end
+		if v.Reset == 0 {
+			v.Left = v.Full
+		}
+	}
+	v.Paused = max(0, time.Duration(p.paused.Load())-now)
+	return v
+}
+
+func (p *pool) set(time.Duration, *Limit) bool { return true } // the registry has
+
+func (p *pool) untouched(time.Duration) bool { return true }
+
+// retire: a pool that holds nothing is forgotten when room is needed.
+func (p *pool) retire(now time.Duration) bool {
+	if p.held(now) > 0 || p.paused.Load() > int64(now) || p.own.Load() != nil {
+		return false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.pending) > 0 || now < p.demand.at+beatEvery {
+		return false
+	}
+	return p.gone.CompareAndSwap(false, true)
+}
+
+func (p *pool) retired() bool { return p.gone.Load() }
+
+func (p *pool) close(now time.Duration) (*Limiter, int64) {
+	p.expire(now, true)
+	p.gone.Store(true)
+	return &Limiter{}, 0
+}
+
+func (p *pool) twin() shaped { return newPool(p.group, p.spec, p.key) }
+
+func (p *pool) drain(time.Duration) {}
+
+// demand is how fast units are used, and so how many are worth taking at once.
+type demand struct {
+	at     time.Duration // of the last change
+	rate   float64       // units a second
+	asked  int64         // units taken from the store since
+	primed bool
+}
+
+// memory is how long demand looks back.
+const demandMemory = time.Second
+
+// used notes that n units were taken from the store and as good as used.
+func (d *demand) used(now time.Duration, n int64) {
+	d.asked += n
+	dt := (now - d.at).Seconds()
+	if !d.primed {
+		d.at, d.primed = now, true
+		return
+	}
+	if dt < 0.02 {
+		return
+	}
+	keep := math.Exp(-dt / demandMemory.Seconds())
+	d.rate = d.rate*keep + float64(d.asked)/dt*(1-keep)
+	d.at, d.asked = now, 0
+}
