@@ -1,5 +1,5 @@
 # The verbs of this repository. Each brings what it needs: Go fetches the Go
-# parts itself, scripts/deps the few Debian packages.
+# parts itself, scripts/deps the few programs that tests start.
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
@@ -76,9 +76,9 @@ vuln: ## look for known vulnerabilities in what is used (asks the vulnerability 
 tidy: ## mend go.mod and go.sum of every module
 	@for m in $(MODULES); do (cd $$m && go mod tidy); done
 
-# What the tests need from Debian beside Go: name the commands here.
+# What the tests need beside Go: name the commands here.
 deps:
-	@scripts/deps
+	@scripts/deps redis-server redis-cli dynalite
 
 clean: ## remove what was built
 	rm -rf bin cover.out

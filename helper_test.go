@@ -144,6 +144,8 @@ func (c *leap) Sleep(ctx context.Context, d time.Duration) error {
 	return nil
 }
 
+func (c *leap) Wall(at time.Duration) time.Time { return time.Unix(0, int64(at)) }
+
 func (c *leap) WithTimeout(ctx context.Context, _ time.Duration, _ error) (context.Context, context.CancelFunc) {
 	return context.WithCancel(ctx)
 }

@@ -21,6 +21,7 @@ type Breaker struct {
 	onChange func(Change)
 
 	cur atomic.Pointer[box] // nil until first needed
+	tie atomic.Pointer[tie] // nil unless it is one of a fleet
 
 	mu      sync.Mutex // held for changes of phase, never while calling out
 	untold  []Change
@@ -62,6 +63,9 @@ func (b *Breaker) admit(now time.Duration) (Permit, time.Duration, bool) {
 		if wait, refused := old.refuses(now); refused && old.Phase != Closed {
 			return Permit{}, wait, false
 		}
+		if old.Phase != Closed && b.led(now, old) {
+			return Permit{}, askSoon, false
+		}
 		next, p, wait, ok := old.Admit(now, *old.cfg)
 		if old.Phase == Closed || b.swap(now, old, next) {
 			return p, wait, ok
@@ -98,7 +102,11 @@ func (b *Breaker) report(now time.Duration, p Permit, o outcome.Outcome) {
 			return
 		}
 		next := old.Report(now, *old.cfg, p, o, old.succeeded(now, o.Class))
-		if next == old.State || b.swap(now, old, next) {
+		if next == old.State {
+			return
+		}
+		if b.swap(now, old, next) {
+			b.failed(now, old, &o)
 			return
 		}
 	}
@@ -185,5 +193,6 @@ func (b *Breaker) swap(now time.Duration, old *box, next State) bool {
 		return false
 	}
 	b.tell()
+	b.moved()
 	return true
 }

@@ -37,6 +37,7 @@ type Group struct {
 
 	mu        sync.Mutex // guards what follows, and writes to live
 	cfg       *Config
+	fleet     Fleet // nil unless its breakers are of one
 	n         int
 	fullUntil time.Duration
 	full      bool
@@ -94,6 +95,9 @@ func (g *Group) add(now time.Duration, key string) *Breaker {
 		return g.other
 	}
 	m := &member{Breaker: Breaker{key: key, first: g.cfg, onChange: g.onChange}}
+	if g.fleet != nil {
+		m.Join(g.fleet)
+	}
 	g.live.Store(key, m)
 	g.n++
 	return &m.Breaker

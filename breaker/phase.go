@@ -26,6 +26,9 @@ const (
 	ProbesSucceeded              // Config.Successes was reached
 	Forced                       // ForceOpen or ForceClose was called
 	WasReset                     // Reset was called
+	FleetTripped                 // the failures of the whole fleet, or another process of it, opened it
+	FleetProbes                  // another process of the fleet probes
+	FleetClosed                  // another process of the fleet found the upstream well
 )
 
 func (c Cause) String() string { return name(causes[:], int(c)) }
@@ -33,6 +36,7 @@ func (c Cause) String() string { return name(causes[:], int(c)) }
 var causes = [...]string{
 	"unset", "too many failures", "failures in a row", "failure share", "probe failed",
 	"open time over", "probes succeeded", "forced", "reset",
+	"fleet tripped", "fleet probes", "fleet closed",
 }
 
 func name(of []string, i int) string {

@@ -46,6 +46,10 @@ type State struct {
 	Since time.Duration // when the phase began
 	Until time.Duration // when the open time is over, or the probe's deadline
 
+	// Lease is until when probes may begin, of a breaker whose fleet lets this
+	// process probe. It is 0 for all others.
+	Lease time.Duration
+
 	// Spell is how long it was to stay open last, hints apart; 0 if it is closed
 	// or was opened by hand.
 	Spell time.Duration

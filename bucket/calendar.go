@@ -21,7 +21,12 @@ const (
 	Month
 )
 
-var calendarPeriods = [...]string{"", "second", "minute", "hour", "day", "week", "month"}
+const oneDay = 24 * time.Hour
+
+var (
+	calendarPeriods = [...]string{"", "second", "minute", "hour", "day", "week", "month"}
+	usual           = [...]time.Duration{0, time.Second, time.Minute, time.Hour, oneDay, 7 * oneDay, 30 * oneDay}
+)
 
 func (p Period) String() string {
 	if p.Valid() {
@@ -35,8 +40,10 @@ func (p Period) Valid() bool { return p > NoPeriod && int(p) < len(calendarPerio
 
 // Usual is how long a window is when no clock is changed: of a month, 30 days.
 func (p Period) Usual() time.Duration {
-	const day = 24 * time.Hour
-	return [...]time.Duration{0, time.Second, time.Minute, time.Hour, day, 7 * day, 30 * day}[p%Period(len(calendarPeriods))]
+	if !p.Valid() {
+		return 0
+	}
+	return usual[p]
 }
 
 // MarshalText and UnmarshalText let a period stand in files by its name.
@@ -145,6 +152,9 @@ func begin(zone *time.Location, date time.Time) time.Time {
 			midnight = t
 		}
 		_, change := t.ZoneBounds()
+		if !change.IsZero() && !change.After(t) { // so it is on the last day of leap years
+			change = t.Add(time.Hour)
+		}
 		if change.IsZero() || midnight.Before(change) {
 			return midnight
 		}

@@ -15,29 +15,47 @@ import (
 type Meter struct {
 	Unit  int64
 	Drain int64
-	Cap   int64 // of a full burst, about 2^50 at most
+	Cap   int64 // of a full burst, 2^48 at most
 }
 
-// mostCap leaves room in a double's 53 binary digits for what is added to it.
-const mostCap = 1 << 50
+// mostCap leaves room in a double's 53 binary digits for debts of some bursts and
+// for what came back.
+const mostCap = 1 << 47
 
-// MeterOf is the meter of a rate, which must be valid. Its rate is at most that
-// of r, and lower by less than one part in 2^50/(burst in units).
+// MeterOf is the meter of a rate, which must be valid. It is exact if its numbers
+// are small enough, as those of ordinary limits are; otherwise its rate is lower
+// than that of r, by less than one part in 2^46/(burst in units) and at most one in
+// 2^30. It holds 2^47 units at most. More than a burst does not go within a
+// microsecond.
 func MeterOf(r Rate) Meter {
-	per := max(1, int64(r.Per)/1000)
-	d := gcd(r.Amount, per)
-	m := Meter{Unit: per / d, Drain: r.Amount / d}
-	if int64(r.Per)%1000 != 0 { // periods that are no whole microseconds
-		m.Drain = r.Amount
-		m.Unit = ceilDiv(int64(r.Per), 1000)
-	}
-	full := r.Full()
-	if hi, lo := bits.Mul64(uint64(m.Unit), uint64(full)); hi > 0 || lo > mostCap {
-		unit := max(1, mostCap/full) // as fine as there is room for
-		m.Drain = max(1, mulDiv(unit, m.Drain, m.Unit))
-		m.Unit = mulDivUp(m.Drain, int64(r.Per), r.Amount, 1000)
+	full := min(r.Full(), mostCap)
+	m := exactly(r, full)
+	if m.Unit == 0 {
+		m = nearly(r, full)
 	}
 	m.Cap = m.Unit * full
+	return m
+}
+
+// exactly is the meter with the lowest whole numbers, nothing if they are too large.
+func exactly(r Rate, full int64) (m Meter) {
+	d := gcd(r.Amount, int64(r.Per))
+	amount, per := r.Amount/d, int64(r.Per)/d
+	d = gcd(1000, per) // nanoseconds in a microsecond
+	per /= d
+	if per <= mostCap/full && amount <= mostCap/(1000/d) {
+		m.Unit, m.Drain = per, amount*(1000/d)
+	}
+	return m
+}
+
+// nearly is a meter as fine as there is room for. The drain is rounded down, and
+// the unit, which is made of what the drain came to, up.
+func nearly(r Rate, full int64) (m Meter) {
+	each := (r.Amount/int64(r.Per) + 1) * 1000 // units in a microsecond, at most
+	fine := min(mostCap/full, mostCap/each)
+	m.Drain = max(1, mulDiv(fine*1000, r.Amount, int64(r.Per)))
+	m.Unit = max(1, ceilDiv(mulDivUp(m.Drain, int64(r.Per), r.Amount), 1000))
 	return m
 }
 
@@ -63,8 +81,11 @@ func (m *Meter) drained(us int64) int64 {
 // Free is how many units fit into a fill.
 func (m *Meter) Free(s Fill) int64 { return max(0, m.Cap-s.Weight) / m.Unit }
 
+// Most is how many units fit into an empty meter.
+func (m *Meter) Most() int64 { return max(0, m.Cap) / m.Unit }
+
 // Wait is how many microseconds after s.At n units fit. They must not be more than
-// the burst.
+// Most.
 func (m *Meter) Wait(s Fill, n int64) int64 {
 	return ceilDiv(max(0, s.Weight+n*m.Unit-m.Cap), m.Drain)
 }
@@ -74,22 +95,27 @@ func (m *Meter) Empty(s Fill) int64 { return ceilDiv(s.Weight, m.Drain) }
 
 // Back is the weight of n units that come back, of which the last made the meter
 // as full as mark: that part of them that would still be in it. The rest has run
-// out meanwhile and would be counted twice.
+// out meanwhile and would be counted twice. It holds for a mark of which the level
+// has been lowered by all that came back since: who stood above that stands lower.
 func (m *Meter) Back(mark Fill, n, now int64) int64 {
-	left := mark.Weight
-	if now > mark.At {
-		left -= min(left, m.drained(now-mark.At))
+	left := max(0, m.Drained(mark, now).Weight)
+	if n > left/m.Unit {
+		return left
 	}
-	return min(n*m.Unit, left)
+	return n * m.Unit
 }
 
-// Convert is the weight of a fill of a meter with another unit, rounded up. It is
-// computed in doubles as scripts do.
+// mostWeight is the largest number up to which a double holds all whole ones.
+const mostWeight = 1 << 53
+
+// Convert is the weight of a fill of a meter with another unit, rounded up, and at
+// most 2^53, which are 32 bursts at least. It is computed in doubles as scripts do.
 func (m *Meter) Convert(weight, unit int64) int64 {
-	if unit == m.Unit || unit <= 0 {
+	if unit == m.Unit || unit <= 0 || weight <= 0 {
 		return weight
 	}
-	return int64(math.Ceil(float64(weight)/float64(unit)*float64(m.Unit))) + 1
+	w := math.Ceil(float64(weight)/float64(unit)*float64(m.Unit)) + 1
+	return int64(min(w, mostWeight))
 }
 
 func gcd(a, b int64) int64 {
@@ -99,7 +125,13 @@ func gcd(a, b int64) int64 {
 	return a
 }
 
-func ceilDiv(a, b int64) int64 { return (a + b - 1) / b }
+func ceilDiv(a, b int64) int64 {
+	q := a / b
+	if a%b > 0 {
+		q++
+	}
+	return q
+}
 
 // mulDiv is a*b/c, rounded down; the result must fit.
 func mulDiv(a, b, c int64) int64 {
@@ -108,16 +140,12 @@ func mulDiv(a, b, c int64) int64 {
 	return int64(q)
 }
 
-// mulDivUp is a*b/(c*d), rounded up; the result must fit.
-func mulDivUp(a, b, c, d int64) int64 {
+// mulDivUp is a*b/c, rounded up; the result must fit.
+func mulDivUp(a, b, c int64) int64 {
 	hi, lo := bits.Mul64(uint64(a), uint64(b))
-	h2, l2 := bits.Mul64(uint64(c), uint64(d))
-	if h2 == 0 && hi < l2 {
-		q, r := bits.Div64(hi, lo, l2)
-		if r > 0 {
-			q++
-		}
-		return int64(q)
+	q, r := bits.Div64(hi, lo, uint64(c))
+	if r > 0 {
+		q++
 	}
-	return int64(math.Ceil(float64(a)*float64(b)/(float64(c)*float64(d)))) + 1
+	return int64(q)
 }

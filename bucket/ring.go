@@ -11,7 +11,8 @@ type Ring struct {
 // Slots is how many slots a window has.
 const Slots = 200
 
-// RingOf is the ring of a window.
+// RingOf is the ring of a window. One that is shorter than 200 microseconds has
+// slots of one microsecond, and so counts for that long.
 func RingOf(w Window) Ring {
 	return Ring{w.Amount, max(1, ceilDiv(ceilDiv(int64(w.Per), 1000), Slots))}
 }
@@ -19,8 +20,6 @@ func RingOf(w Window) Ring {
 // Slot is the slot of an instant, in microseconds.
 func (r *Ring) Slot(now int64) int64 { return now / r.Grain }
 
-// Oldest is the oldest slot that counts in the window that ends in the slot.
-func (r *Ring) Oldest(slot int64) int64 { return slot - Slots }
-
-// Leaves is the instant at which a slot counts no more.
-func (r *Ring) Leaves(slot int64) int64 { return (slot + Slots + 1) * r.Grain }
+// Leaves is the instant at which a slot counts no more. It may be one of another
+// ring, with its own grain, from before a change of the limit.
+func (r *Ring) Leaves(slot, grain int64) int64 { return (slot+1)*grain + Slots*r.Grain }

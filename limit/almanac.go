@@ -9,8 +9,8 @@ import (
 
 // An almanac says which calendar window it is, to all keys of a limit. Windows only
 // move forward: a clock on the wall that is set back leads back into none. It is
-// looked at about once a second, so where it is set forward over the end of a window
-// up to a second's calls are counted in the old one.
+// looked at about once a second, so when it is set over the end of a window up to a
+// second's calls are counted in the window before.
 type almanac struct {
 	calendar bucket.Calendar
 	wall     func(at time.Duration) time.Time
@@ -22,7 +22,8 @@ type almanac struct {
 type page struct {
 	number     int64 // higher for each later window
 	start, end time.Time
-	until      time.Duration // the instant of end
+	from       time.Duration // the instant of start; it is to come again if the clock was set back
+	until      time.Duration // that of end
 	read       time.Duration // the instant at which the wall showed shown
 	shown      time.Time
 	closed     bool // nothing goes in this window; see after
@@ -46,7 +47,7 @@ func newAlmanac(now time.Duration, c bucket.Calendar, wall func(time.Duration) t
 
 func newPage(p page, now time.Duration, shown time.Time) *page {
 	p.read, p.shown = now, shown
-	p.until = p.instant(p.end)
+	p.from, p.until = p.instant(p.start), p.instant(p.end)
 	return &p
 }
 
@@ -83,10 +84,11 @@ func (a *almanac) turn(now time.Duration, p *page) *page {
 
 // after is the page that follows from what the wall shows.
 //
-// A wall that shows a time before the window, but not before the one in front of it,
-// was set back a little: the window goes on until it ends. One that shows an earlier
-// time was wrong before, perhaps by years, and nobody knows how much has gone in the
-// window that it shows now. Nothing goes in that, and the next ones are as ever.
+// A wall that shows the window before the present one was set back a little: nothing
+// goes until it shows the present one again, in which what has gone has gone. A wall
+// that shows an earlier time was wrong, perhaps by years, and nobody knows how much
+// has gone in the window that it shows now: nothing goes in that, and then all is as
+// ever.
 func (a *almanac) after(p *page, now time.Duration, shown time.Time) *page {
 	if !shown.Before(p.end) {
 		start, end := a.calendar.Window(shown)

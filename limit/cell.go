@@ -2,27 +2,97 @@ package limit
 
 import (
 	"math"
-	"time"
+	"slices"
 
 	"github.com/seed1158cd35/weir/bucket"
 )
 
+// A Cell is the state of one limit for one key, as a store keeps it. The zero Cell
+// is full. Instants are microseconds of the store's clock.
+type Cell struct {
+	Shape Shape
+
+	// Of shape Bucket. Fill is weighed by a meter with Unit and Drain. Returned is
+	// the weight that has come back since Since; marks from before are worth nothing.
+	Fill     bucket.Fill
+	Unit     int64
+	Drain    int64
+	Returned int64
+	Since    int64
+
+	Start int64  // of shape Fixed: the window's begin, never an earlier one
+	End   int64  // and end
+	Last  int64  // when a unit was counted in it last
+	Count int64  // units in the window, of shapes Rolling and Fixed
+	Slots []Slot // of shape Rolling, the oldest first
+
+	Paused int64 // until when
+	Full   int64 // when everything is there again
+}
+
+// A Slot is what went in one slot of a ring.
+type Slot struct{ Number, Count, Grain int64 }
+
+// Most is how many units the limit holds when it is full.
+func (r *Rule) Most() int64 {
+	if r.Shape == Bucket {
+		return r.Meter.Most()
+	}
+	return r.Amount
+}
+
 // turnTo brings a cell to the instant, and to the rule if that has changed: what
 // has gone stays gone.
 func (c *Cell) turnTo(now int64, r *Rule, w *Windows) {
+	var gone int64
 	if c.Shape != r.Shape {
+		gone = c.gone(now)
 		*c = Cell{Shape: r.Shape, Paused: c.Paused}
 	}
 	switch r.Shape {
 	case Bucket:
-		c.Fill.Weight, c.Unit = r.Meter.Convert(c.Fill.Weight, c.Unit), r.Meter.Unit
-		c.Fill = r.Meter.Drained(c.Fill, now)
+		c.drain(now, &r.Meter)
 	case Rolling:
 		c.leave(now, &r.Ring)
 	case Fixed:
 		c.enter(now, w)
 	}
+	c.add(now, r, gone)
 }
+
+// gone is how much there is in a cell that gets another shape.
+func (c *Cell) gone(now int64) int64 {
+	switch {
+	case c.Shape == Rolling, c.Shape == Fixed && now < c.End:
+		return c.Count
+	case c.Shape == Bucket && c.Unit > 0:
+		old := bucket.Meter{Unit: c.Unit, Drain: c.Drain}
+		return (old.Drained(c.Fill, now).Weight + c.Unit - 1) / c.Unit
+	}
+	return 0
+}
+
+// drain lets time pass at the rate that was in force. Of what was taken before a
+// vessel ran empty nothing can come back, nor of what was weighed otherwise.
+func (c *Cell) drain(now int64, m *bucket.Meter) {
+	old := bucket.Meter{Unit: c.Unit, Drain: c.Drain}
+	before := c.Fill.At
+	c.Fill = old.Drained(c.Fill, now)
+	if c.Fill.Weight == 0 && c.Fill.At > before {
+		c.Returned, c.Since = 0, c.Fill.At
+	}
+	if c.Unit == m.Unit && c.Drain == m.Drain {
+		return
+	}
+	c.Fill.Weight = m.Convert(c.Fill.Weight, c.Unit)
+	if c.Unit > 0 {
+		c.voidMarks()
+	}
+	c.Unit, c.Drain = m.Unit, m.Drain
+}
+
+// voidMarks makes all marks that were given until now worth nothing.
+func (c *Cell) voidMarks() { c.Returned, c.Since = 0, c.Fill.At+1 }
 
 // leave forgets slots that the window has left.
 func (c *Cell) leave(now int64, r *bucket.Ring) {
@@ -32,25 +102,27 @@ func (c *Cell) leave(now int64, r *bucket.Ring) {
 	}
 }
 
-// leaves is when a slot counts no more. A slot of another ring, from before a
-// change of the limit, is kept by its own end.
 func (c *Cell) leaves(i int, r *bucket.Ring) int64 {
-	s := c.Slots[i]
-	return (s.Number+1)*s.Grain + bucket.Slots*r.Grain
+	return r.Leaves(c.Slots[i].Number, c.Slots[i].Grain)
 }
 
-// enter begins a new window. A clock that runs backwards begins none.
+// enter begins a new window if the present is in one. If units of the old window
+// went since the new one began, as happens when a limit has got another zone or
+// period, they all count in the new one. A clock that runs backwards begins none.
 func (c *Cell) enter(now int64, w *Windows) {
 	start, end := w.Start.UnixMicro(), w.End.UnixMicro()
 	if now >= end {
 		start, end = end, w.Next.UnixMicro()
 	}
+	if now < start || now >= end || end <= c.Start {
+		return
+	}
 	if start > c.Start {
-		c.Start, c.Count = start, 0
+		if c.Start = start; start > c.Last {
+			c.Count = 0
+		}
 	}
-	if c.Start == start {
-		c.End = end
-	}
+	c.End = end
 }
 
 // left is how many units are there. The cell must have been turned to the present.
@@ -61,10 +133,11 @@ func (c *Cell) left(r *Rule) int64 {
 	return max(0, r.Amount-c.Count)
 }
 
+// copies is how many copies of a call the limit bears.
 func (c *Cell) copies(now int64, k *Claim) int64 {
 	c.turnTo(now, k.Rule, &k.Windows)
 	if k.Rule.Shape == Fixed && k.Start.UnixMicro() == c.Start {
-		c.Count = max(c.Count, k.Seen)
+		c.add(now, k.Rule, k.Seen-c.Count)
 	}
 	switch {
 	case c.Paused > now:
@@ -75,119 +148,90 @@ func (c *Cell) copies(now int64, k *Claim) int64 {
 	return c.left(k.Rule) / k.Cost
 }
 
-// add charges units, whatever is left.
+// add charges units, whatever is left, but no more debt than some bursts.
 func (c *Cell) add(now int64, r *Rule, n int64) {
 	switch {
 	case n <= 0:
+		return
 	case r.Shape == Bucket:
-		c.Fill.Weight += min(n, longestDebt*r.Meter.Cap/r.Meter.Unit) * r.Meter.Unit
 		c.Fill.At = max(c.Fill.At, now)
-		c.Fill.Weight = min(c.Fill.Weight, longestDebt*r.Meter.Cap)
-	case r.Shape == Fixed:
-		c.Count += n
+		if room := longestDebt*r.Meter.Cap - c.Fill.Weight; room > 0 {
+			c.Fill.Weight += min(room, min(n, room/r.Meter.Unit+1)*r.Meter.Unit)
+		}
+		return
+	}
+	n = min(n, max(0, longestDebt*r.Amount-c.Count))
+	switch c.Count += n; {
+	case n == 0:
+	case r.Shape == Rolling:
+		c.note(r.Ring.Slot(now), r.Ring.Grain, n)
 	default:
-		c.Count += n
-		slot := r.Ring.Slot(now)
-		last := len(c.Slots) - 1
-		if last >= 0 && c.Slots[last].Grain == r.Ring.Grain && c.Slots[last].Number >= slot {
-			c.Slots[last].Count += n
-			return
-		}
-		c.Slots = append(c.Slots, Slot{slot, n, r.Ring.Grain})
+		c.Last = max(c.Last, c.Start, now)
 	}
 }
 
-// grant is the answer to a claim, after the cell has been charged.
-func (c *Cell) grant(now int64, k *Claim, extra int64) Grant {
-	g := Grant{Extra: extra, Left: c.left(k.Rule), Mark: c.mark(k.Rule)}
-	g.Paused = micro(max(0, c.Paused-now))
-	g.Wait = max(g.Paused, micro(c.wait(now, k)))
-	g.Reset = micro(c.reset(now, k.Rule))
-	c.Full = now + c.reset(now, k.Rule)
-	return g
-}
-
-// reset is how many microseconds until everything is there again.
-func (c *Cell) reset(now int64, r *Rule) int64 {
-	switch r.Shape {
-	case Bucket:
-		return max(0, c.Fill.At-now) + r.Meter.Empty(c.Fill)
-	case Fixed:
-		return max(0, c.End-now)
+// note counts units in a slot, or in the last if the clock ran backwards.
+func (c *Cell) note(slot, grain, n int64) {
+	last := len(c.Slots) - 1
+	if last >= 0 && c.Slots[last].Grain == grain && c.Slots[last].Number >= slot {
+		c.Slots[last].Count += n
+		return
 	}
-	if n := len(c.Slots); n > 0 {
-		return max(0, c.leaves(n-1, &r.Ring)-now)
-	}
-	return 0
-}
-
-func micro(n int64) time.Duration {
-	return time.Duration(min(n, math.MaxInt64/1000)) * time.Microsecond
-}
-
-// wait is how many microseconds until one copy more could be granted.
-func (c *Cell) wait(now int64, k *Claim) int64 {
-	if k.Cost == 0 || c.left(k.Rule) >= k.Cost {
-		return 0
-	}
-	switch k.Rule.Shape {
-	case Bucket:
-		return max(0, c.Fill.At-now) + k.Rule.Meter.Wait(c.Fill, k.Cost)
-	case Fixed:
-		return max(0, c.End-now)
-	}
-	need := k.Cost - (k.Rule.Amount - c.Count)
-	for i, s := range c.Slots {
-		if need -= s.Count; need <= 0 {
-			return max(1, c.leaves(i, &k.Rule.Ring)-now)
-		}
-	}
-	return 0
-}
-
-func (c *Cell) mark(r *Rule) Mark {
-	switch r.Shape {
-	case Bucket:
-		return Mark{c.Fill.At, c.Fill.Weight, r.Meter.Unit}
-	case Fixed:
-		return Mark{At: c.Start}
-	}
-	if n := len(c.Slots); n > 0 {
-		return Mark{At: c.Slots[n-1].Number}
-	}
-	return Mark{}
+	c.Slots = append(c.Slots, Slot{slot, n, grain})
 }
 
 // Settle does what a settlement says.
 func (c *Cell) Settle(now int64, s *Settlement) {
 	c.turnTo(now, s.Rule, &s.Windows)
 	if s.Back > 0 && s.Mark != (Mark{}) {
-		c.back(now, s)
+		c.back(s)
 	}
-	if s.Owe > 0 {
-		c.add(now, s.Rule, s.Owe)
-	}
+	c.add(now, s.Rule, s.Owe)
 	if s.Pause > 0 {
-		c.Paused = max(c.Paused, now+int64(s.Pause/time.Microsecond))
+		c.Paused = max(c.Paused, min(now+ceilMicro(s.Pause), lastInstant))
 	}
 	c.Full = now + c.reset(now, s.Rule)
 }
 
-func (c *Cell) back(now int64, s *Settlement) {
-	switch {
-	case s.Rule.Shape == Bucket && s.Mark.Step == s.Rule.Meter.Unit:
-		mark := bucket.Fill{At: s.Mark.At, Weight: s.Mark.Level}
-		c.Fill.Weight -= min(c.Fill.Weight, s.Rule.Meter.Back(mark, s.Back, max(now, c.Fill.At)))
-	case s.Rule.Shape == Fixed && s.Mark.At == c.Start:
-		c.Count -= min(c.Count, s.Back)
-	case s.Rule.Shape == Rolling:
-		for i := range c.Slots {
-			if c.Slots[i].Number == s.Mark.At {
-				n := min(s.Back, c.Slots[i].Count)
-				c.Slots[i].Count -= n
-				c.Count -= n
-			}
+func (c *Cell) back(s *Settlement) {
+	switch s.Rule.Shape {
+	case Bucket:
+		c.pourBack(&s.Rule.Meter, s.Mark, s.Back)
+	case Fixed:
+		if s.Mark.At == c.Start {
+			c.Count -= min(c.Count, s.Back)
 		}
+	case Rolling:
+		c.unnote(s.Mark, s.Back)
+	}
+}
+
+// mostReturned leaves a mark's level exact in a double.
+const mostReturned = 1 << 51
+
+// pourBack lowers a mark by all that came back since it was given: some of that
+// stood below it. So nobody gets back what has run out for another.
+func (c *Cell) pourBack(m *bucket.Meter, mark Mark, n int64) {
+	if mark.At < c.Since || mark.Step != c.Unit {
+		return
+	}
+	w := min(c.Fill.Weight, m.Back(bucket.Fill{At: mark.At, Weight: mark.Level - c.Returned}, n, c.Fill.At))
+	c.Fill.Weight -= w
+	if c.Returned += w; c.Returned > mostReturned {
+		c.voidMarks()
+	}
+}
+
+// unnote takes units out of the slot of a mark.
+func (c *Cell) unnote(mark Mark, n int64) {
+	i := slices.IndexFunc(c.Slots, func(s Slot) bool { return s.Number == mark.At && s.Grain == mark.Level })
+	if i < 0 {
+		return
+	}
+	n = min(n, c.Slots[i].Count)
+	c.Count -= n
+	if c.Slots[i].Count -= n; c.Slots[i].Count == 0 {
+		c.Slots = slices.Delete(c.Slots, i, i+1)
 	}
 }
 

@@ -108,7 +108,7 @@ func ExamplePermit() {
 	// Output:
 	// true
 	// 1 700
-	// {false 1s 1}
+	// {false 1s 1 false}
 	// 1
 }
 

@@ -38,7 +38,7 @@ func (q *queue) prepare(now time.Duration) {
 		s := p.spec.Load()
 		p.expire(now, false)
 		p.resume(now)
-		a.Settle = p.takePending(a.Settle)
+		a.Settle = p.takePending(now, a.Settle)
 		c := Claim{Rule: &s.rule, Key: p.key, Cost: q.batch[0].costs[i], Extra: p.block(now, s)}
 		p.calendar(now, s, &c)
 		a.Claims = append(a.Claims, c)
@@ -87,20 +87,21 @@ func (p *pool) block(now time.Duration, s *spec) int64 {
 }
 
 // takePending moves what is to be told to the store into an ask.
-func (p *pool) takePending(to []Settlement) []Settlement {
+func (p *pool) takePending(now time.Duration, to []Settlement) []Settlement {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s := p.spec.Load()
 	for i := range p.pending {
 		next := p.pending[i]
 		next.Rule = &s.rule
-		if s.rule.Shape == Fixed {
-			next.Windows = s.limit.Windows(p.group.fleet.storeTime(p.group.fleet.clock.Now()))
-		}
+		next.Windows = s.windows(p.group.fleet.storeTime(now))
 		p.demand.asked -= next.Back
 		to = append(to, next)
 	}
 	p.pending = p.pending[:0]
+	if until := time.Duration(p.untold.Swap(0)); until > now {
+		to = append(to, Settlement{Rule: &s.rule, Key: p.key, Windows: s.windows(p.group.fleet.storeTime(now)), Pause: until - now})
+	}
 	return to
 }
 
@@ -180,7 +181,7 @@ func (q *queue) share(sent, now time.Duration, err error) {
 		q.group.fleet.succeeds(now)
 	}
 	if err != nil {
-		q.keepDebts()
+		keepDebts(now, q.ask.Settle, q.pools)
 		q.settleBatch(0, sent, now)
 		return
 	}
@@ -219,17 +220,19 @@ func (q *queue) giveUp(time.Duration) {
 	}
 }
 
-// keepDebts keeps what must not be lost when a call failed. What came back is lost:
-// given back twice it would be granted twice.
-func (q *queue) keepDebts() {
-	for i := range q.ask.Settle {
-		s := &q.ask.Settle[i]
-		if s.Owe == 0 && s.Pause == 0 {
-			continue
-		}
-		for _, p := range q.pools {
-			if p.key == s.Key && p.spec.Load().rule.Name == s.Rule.Name {
-				p.settle(Settlement{Owe: s.Owe, Pause: s.Pause})
+// keepDebts keeps what must not be lost when a call failed at the instant. What came
+// back is lost: given back twice it would be granted twice.
+func keepDebts(now time.Duration, settle []Settlement, pools []*pool) {
+	for i := range settle {
+		s := &settle[i]
+		for _, p := range pools {
+			if p.key != s.Key || p.spec.Load().rule.Name != s.Rule.Name {
+				continue
+			}
+			p.owe(now, s.Owe)
+			if s.Pause > 0 {
+				raiseInstant(&p.untold, int64(now+s.Pause))
+				p.group.isActive(p)
 			}
 		}
 	}

@@ -113,7 +113,7 @@ func (x *fixed) turned(p *page, s *sheet) *sheet {
 		next.id = next.last
 	}
 	if p.closed {
-		next.used.Store(s.amount)
+		next.used.Store(mostUsed)
 	}
 	next.ahead = x.replan(p, next)
 	return next
@@ -176,7 +176,7 @@ func (x *fixed) take(now time.Duration, n int64, patience time.Duration) (t Turn
 			continue
 		}
 		if s.holds(p, used, n) {
-			if wait = max(0, s.paused-now); wait > patience {
+			if wait = s.held(p, now); wait > patience {
 				return Turn{}, wait, false
 			}
 			if s.used.CompareAndSwap(used, used+n) {
@@ -204,6 +204,11 @@ func (s *sheet) holds(p *page, used, n int64) bool {
 
 func (s *sheet) turn(id, n int64) Turn { return Turn{bucket.Turn{Place: id, Cost: n}} }
 
+// held is how long nothing goes in the present window, whatever is left.
+func (s *sheet) held(p *page, now time.Duration) time.Duration {
+	return max(0, p.from-now, s.paused-now)
+}
+
 // wait is how long until something may go in the window that begins at start.
 func (s *sheet) wait(p *page, now time.Duration, start time.Time) time.Duration {
 	return max(0, p.instant(start)-now, s.paused-now)
@@ -227,13 +232,14 @@ func (x *fixed) ask(now time.Duration, n int64) time.Duration {
 		return unlessZero(n)
 	}
 	if used, _ := s.units(); s.holds(p, used, n) {
-		return max(0, s.paused-now)
+		return s.held(p, now)
 	}
 	_, start := x.next(p, s, n)
 	return s.wait(p, now, start)
 }
 
-// mostUsed keeps broken answers from overflowing the count.
+// mostUsed is more than any amount. It keeps broken answers from overflowing the
+// count.
 const mostUsed = 1 << 60
 
 // owe charges the present window, which is the one in which the upstream counts. Its
@@ -257,7 +263,7 @@ func (x *fixed) due(now time.Duration, t Turn) time.Duration {
 	if i := s.find(t); i >= 0 {
 		return s.wait(p, now, s.ahead[i].start)
 	}
-	return max(0, s.paused-now)
+	return s.held(p, now)
 }
 
 // find is the slot of a turn that has not come yet, -1 if it is in none.
@@ -349,7 +355,7 @@ func (x *fixed) look(now time.Duration) Level {
 		PerSecond: float64(s.amount) / p.end.Sub(p.start).Seconds(),
 		Reset:     p.until - now,
 		ResetAt:   p.end,
-		Paused:    max(0, s.paused-now),
+		Paused:    s.held(p, now),
 	}
 	if used, _ := s.units(); len(s.ahead) == 0 {
 		v.Left = max(0, s.amount-used)
@@ -408,7 +414,7 @@ func (x *fixed) twin() shaped {
 
 func (x *fixed) drain(now time.Duration) {
 	x.change(now, func(_ *page, next *sheet) bool {
-		next.used.Store(max(next.used.Load(), next.amount))
+		next.used.Store(mostUsed) // a larger amount must not show some of it
 		return true
 	})
 }

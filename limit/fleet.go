@@ -364,7 +364,7 @@ func (g *Group) tell(ctx context.Context, now time.Duration, pools []*pool, all 
 	for _, p := range pools {
 		p.expire(now, all)
 		p.resume(now)
-		a.Settle = p.takePending(a.Settle)
+		a.Settle = p.takePending(now, a.Settle)
 		if p.held(now) > 0 {
 			g.isActive(p)
 		}
@@ -386,22 +386,17 @@ func (g *Group) tell(ctx context.Context, now time.Duration, pools []*pool, all 
 		g.fleet.succeeds(g.fleet.clock.Now())
 		return nil
 	}
-	for i := range a.Settle { // debts must not be lost
-		for _, p := range pools {
-			if s := &a.Settle[i]; s.Owe+int64(s.Pause) > 0 && p.key == s.Key && p.spec.Load().rule.Name == s.Rule.Name {
-				p.settle(Settlement{Owe: s.Owe, Pause: s.Pause})
-			}
-		}
-	}
+	keepDebts(now, a.Settle, pools)
 	g.fleet.fails(g.fleet.clock.Now(), err)
 	return err
 }
 
-// idle reports whether nobody has asked for a while.
+// idle reports whether nobody has asked for a while, or others have to be told to
+// pause.
 func (p *pool) idle(now time.Duration) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return now >= p.demand.at+idleAfter
+	return now >= p.demand.at+idleAfter || p.untold.Load() != 0
 }
 
 // unused reports whether a queue can be forgotten.

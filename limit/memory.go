@@ -4,21 +4,22 @@ import (
 	"context"
 	"sync"
 	"time"
-
-	"github.com/seed1158cd35/weir/bucket"
 )
 
 // Memory is a Store in this process: for one program with several instances of
 // weir, for simulators, and as the measure of the others. What is full again, and
-// records that have had their time, are forgotten when room is needed.
+// what has had its time, is forgotten when room is needed.
 type Memory struct {
 	clock func() time.Time
 
 	mu      sync.Mutex
 	groups  map[string]*group
-	sweepAt int // how many cells there may be before the next look for full ones
-	cells   int
+	sweepAt int // how many things there may be before the next look for old ones
+	things  int // cells, lanes, records and clients that have been added, about
 }
+
+// sweepFirst is how many things are kept before any is looked at.
+const sweepFirst = 4096
 
 // NewMemory makes a store with the clock, which must not run backwards; nil means
 // the system's.
@@ -27,214 +28,142 @@ func NewMemory(clock func() time.Time) *Memory {
 		begin := time.Now() // its monotonic reading is what keeps time
 		clock = func() time.Time { return begin.Add(time.Since(begin)) }
 	}
-	return &Memory{clock: clock, groups: make(map[string]*group), sweepAt: 1024}
+	return &Memory{clock: clock, groups: make(map[string]*group), sweepAt: sweepFirst}
 }
 
+// A group is what Memory keeps of an upstream.
 type group struct {
 	cells   map[cellKey]*Cell
 	lanes   map[uint64]*answer
 	records map[string]*record
-	alive   map[string]time.Time
+	alive   map[string]sign
 }
 
 type cellKey struct{ limit, key string }
 
+// An answer is kept for repeats.
 type answer struct {
 	id      uint64
+	at      time.Time
 	granted int64
 	grants  []Grant
 }
 
-type record struct {
-	Record
-	until time.Time
-}
+// LaneKeep is how long a store remembers the answer to the latest ask of a lane, at
+// least.
+const LaneKeep = time.Minute
 
 var _ Store = (*Memory)(nil)
 
-func (m *Memory) group(name string) *group {
+// enter is the begin of every call: the group, and the present.
+func (m *Memory) enter(ctx context.Context, name string) (*group, time.Time, error) {
+	if ctx.Err() != nil {
+		return nil, time.Time{}, context.Cause(ctx)
+	}
+	now := m.clock()
+	if m.things >= m.sweepAt {
+		m.sweep(now)
+	}
 	g := m.groups[name]
 	if g == nil {
-		g = &group{make(map[cellKey]*Cell), make(map[uint64]*answer), make(map[string]*record), make(map[string]time.Time)}
+		g = &group{make(map[cellKey]*Cell), make(map[uint64]*answer), make(map[string]*record), make(map[string]sign)}
 		m.groups[name] = g
+		m.things++
 	}
-	return g
+	return g, now, nil
 }
 
-func (m *Memory) cell(g *group, now int64, r *Rule, key string) *Cell {
+// sweep forgets what is of no more use. It happens between calls, for a call holds
+// on to cells that are full.
+func (m *Memory) sweep(now time.Time) {
+	m.things = 0
+	for name, g := range m.groups {
+		n := g.sweep(now)
+		if n == 0 {
+			delete(m.groups, name)
+			continue
+		}
+		m.things += n + 1
+	}
+	m.sweepAt = max(sweepFirst, 2*m.things)
+}
+
+func (g *group) sweep(now time.Time) (left int) {
+	for k, c := range g.cells {
+		if c.Idle(now.UnixMicro()) {
+			delete(g.cells, k)
+		}
+	}
+	for lane, a := range g.lanes {
+		if now.Sub(a.at) > LaneKeep {
+			delete(g.lanes, lane)
+		}
+	}
+	for name, r := range g.records {
+		if now.After(r.until) {
+			delete(g.records, name)
+		}
+	}
+	for client, s := range g.alive {
+		if now.After(s.until) {
+			delete(g.alive, client)
+		}
+	}
+	return len(g.cells) + len(g.lanes) + len(g.records) + len(g.alive)
+}
+
+// cell is that of a limit and key.
+func (m *Memory) cell(g *group, r *Rule, key string) *Cell {
 	k := cellKey{r.Name, key}
 	c := g.cells[k]
 	if c == nil {
-		if m.cells++; m.cells >= m.sweepAt {
-			m.sweep(now)
-		}
+		m.things++
 		c = new(Cell)
 		g.cells[k] = c
 	}
 	return c
 }
 
-// sweep forgets what is full again.
-func (m *Memory) sweep(now int64) {
-	m.cells = 0
-	for _, g := range m.groups {
-		for k, c := range g.cells {
-			if c.Idle(now) {
-				delete(g.cells, k)
-			}
-		}
-		m.cells += len(g.cells)
-	}
-	m.sweepAt = max(1024, 2*m.cells)
-}
-
 // Take is Store's.
 func (m *Memory) Take(ctx context.Context, a *Ask) error {
-	if err := ctx.Err(); err != nil {
-		return context.Cause(ctx)
+	a.Granted, a.Grants = 0, a.Grants[:0]
+	if err := a.Check(); err != nil {
+		return err
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	g := m.group(a.Group)
-	a.Now = m.clock()
-	now := a.Now.UnixMicro()
-	if err := a.fits(now); err != nil {
+	g, at, err := m.enter(ctx, a.Group)
+	if err != nil {
 		return err
 	}
-	if last := g.lanes[a.Lane]; a.Again && last != nil && last.id == a.ID {
-		a.Granted = last.granted
-		a.Grants = append(a.Grants[:0], last.grants...)
-		for i := range a.Grants {
-			a.Grants[i].Mark = Mark{}
-		}
+	a.Now = at
+	now := at.UnixMicro()
+	last := g.lanes[a.Lane]
+	if last != nil && last.id == a.ID { // whichever of the two came first
+		a.repeat(last.granted, last.grants)
 		return nil
 	}
-	cells := make([]*Cell, len(a.Claims))
-	for i := range a.Claims {
-		cells[i] = m.cell(g, now, a.Claims[i].Rule, a.Claims[i].Key)
+	if err := a.Fits(now); err != nil {
+		return err
 	}
 	for i := range a.Settle {
 		s := &a.Settle[i]
-		m.cell(g, now, s.Rule, s.Key).Settle(now, s)
+		m.cell(g, s.Rule, s.Key).Settle(now, s)
+	}
+	var few [8]*Cell
+	cells := few[:0]
+	for i := range a.Claims {
+		cells = append(cells, m.cell(g, a.Claims[i].Rule, a.Claims[i].Key))
 	}
 	a.Answer(now, cells)
-	last := g.lanes[a.Lane]
 	if last == nil {
 		last = new(answer)
 		g.lanes[a.Lane] = last
+		m.things++
 	}
-	last.id, last.granted, last.grants = a.ID, a.Granted, append(last.grants[:0], a.Grants...)
+	last.id, last.at, last.granted, last.grants = a.ID, at, a.Granted, append(last.grants[:0], a.Grants...)
 	return nil
-}
-
-// fits reports whether the store's present is in the windows that are named.
-func (a *Ask) fits(now int64) error {
-	for i := range a.Claims {
-		if c := &a.Claims[i]; c.Rule.Shape == Fixed && (now < c.Start.UnixMicro() || now >= c.Next.UnixMicro()) {
-			return ErrWindow
-		}
-	}
-	return nil
-}
-
-// Answer decides an ask from the cells of its claims, changes them, and writes the
-// answer. It is the whole arithmetic of a store that holds its state as Cells.
-func (a *Ask) Answer(now int64, cells []*Cell) {
-	a.Granted = a.Copies
-	for i, c := range cells {
-		a.Granted = min(a.Granted, c.copies(now, &a.Claims[i]))
-	}
-	a.Grants = a.Grants[:0]
-	for i, c := range cells {
-		claim := &a.Claims[i]
-		c.add(now, claim.Rule, a.Granted*claim.Cost)
-		var extra int64
-		if a.Granted == a.Copies && claim.Extra > 0 && c.Paused <= now {
-			extra = min(claim.Extra, c.left(claim.Rule)/4)
-			c.add(now, claim.Rule, extra)
-		}
-		a.Grants = append(a.Grants, c.grant(now, claim, extra))
-	}
-}
-
-// Beat is Store's.
-func (m *Memory) Beat(ctx context.Context, group, client string, keep time.Duration) (int, error) {
-	if err := ctx.Err(); err != nil {
-		return 0, context.Cause(ctx)
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	g, now := m.group(group), m.clock()
-	g.alive[client] = now
-	for name, at := range g.alive {
-		if now.Sub(at) > keep {
-			delete(g.alive, name)
-		}
-	}
-	return len(g.alive), nil
-}
-
-// Load is Store's.
-func (m *Memory) Load(ctx context.Context, group string, names []string) ([]Record, time.Time, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, time.Time{}, context.Cause(ctx)
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	g, now := m.group(group), m.clock()
-	all := make([]Record, 0, len(names))
-	for _, name := range names {
-		all = append(all, g.record(now, name))
-	}
-	return all, now, nil
-}
-
-func (g *group) record(now time.Time, name string) Record {
-	r := g.records[name]
-	if r == nil || now.After(r.until) {
-		return Record{Name: name}
-	}
-	return r.Record
-}
-
-// Swap is Store's.
-func (m *Memory) Swap(ctx context.Context, group string, r Record) (Record, bool, error) {
-	if err := ctx.Err(); err != nil {
-		return Record{}, false, context.Cause(ctx)
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	g, now := m.group(group), m.clock()
-	if old := g.record(now, r.Name); old.Version != r.Version {
-		return old, false, nil
-	}
-	r.Version++
-	r.Value = append([]byte(nil), r.Value...)
-	g.records[r.Name] = &record{r, now.Add(r.Keep)}
-	for name, old := range g.records {
-		if now.After(old.until) {
-			delete(g.records, name)
-		}
-	}
-	return r, true, nil
 }
 
 // Close is Store's.
 func (m *Memory) Close() error { return nil }
-
-// A Cell is the state of one limit for one key, as a store keeps it. The zero Cell
-// is full. Instants are microseconds of the store's clock.
-type Cell struct {
-	Shape  Shape
-	Unit   int64       // of the meter that Fill was weighed by
-	Fill   bucket.Fill // of shape Bucket
-	Start  int64       // of shape Fixed: the window's begin
-	End    int64       // and end
-	Count  int64       // units in the window, of shapes Rolling and Fixed
-	Slots  []Slot      // of shape Rolling, the oldest first
-	Paused int64       // until when
-	Full   int64       // when everything is there again
-}
-
-// A Slot is what went in one slot of a ring.
-type Slot struct{ Number, Count, Grain int64 }

@@ -1,6 +1,10 @@
 package limit_test
 
 import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -11,7 +15,7 @@ import (
 
 func TestMemory(t *testing.T) {
 	m := limit.NewMemory(nil)
-	limittest.TestStore(t, func(testing.TB) limit.Store { return m }, limittest.Hammer(time.Second))
+	limittest.TestStore(t, func(testing.TB) limit.Store { return m }, limittest.Hammer(400*time.Millisecond))
 }
 
 func TestMemoryDriven(t *testing.T) {
@@ -38,4 +42,98 @@ func (h *hand) advance(d time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.t = h.t.Add(d)
+}
+
+func TestCompareFindsNoDifferenceOfAStoreFromItself(t *testing.T) {
+	for range 20 {
+		c := newHand()
+		limittest.Compare(t, limit.NewMemory(c.now), limit.NewMemory(c.now), c.advance, rand.Uint64(), 500)
+	}
+}
+
+// A wrong is a store with a fault.
+type wrong struct {
+	*limit.Memory
+	fault string
+}
+
+var faults = []string{"too much back", "no pause", "no debt", "extra", "wait", "left", "marks of repeats", "repeats", "seen", "keeps no records", "counts nobody"}
+
+func (w *wrong) Take(ctx context.Context, a *limit.Ask) error {
+	b := *a
+	b.Settle, b.Claims = slices.Clone(a.Settle), slices.Clone(a.Claims)
+	for i := range b.Settle {
+		switch s := &b.Settle[i]; {
+		case w.fault == "too much back" && s.Back > 0:
+			s.Back++
+		case w.fault == "no pause":
+			s.Pause = 0
+		case w.fault == "no debt":
+			s.Owe = 0
+		}
+	}
+	for i := range b.Claims {
+		if w.fault == "seen" {
+			b.Claims[i].Seen = 0
+		}
+	}
+	if w.fault == "repeats" && b.Again {
+		b.ID++
+	}
+	err := w.Memory.Take(ctx, &b)
+	a.Now, a.Granted, a.Grants = b.Now, b.Granted, b.Grants
+	for i := range a.Grants {
+		switch g := &a.Grants[i]; {
+		case w.fault == "extra" && g.Extra > 1:
+			g.Extra--
+		case w.fault == "wait" && g.Wait > 0:
+			g.Wait += time.Microsecond
+		case w.fault == "left" && g.Left > 0:
+			g.Left--
+		case w.fault == "marks of repeats" && b.Again:
+			g.Mark.At = 1
+		}
+	}
+	return err
+}
+
+func (w *wrong) Swap(ctx context.Context, group string, r limit.Record) (limit.Record, bool, error) {
+	if w.fault == "keeps no records" {
+		r.Keep = 0
+	}
+	return w.Memory.Swap(ctx, group, r)
+}
+
+func (w *wrong) Beat(ctx context.Context, group, client string, keep time.Duration) (int, error) {
+	n, err := w.Memory.Beat(ctx, group, client, keep)
+	if w.fault == "counts nobody" {
+		n = 1
+	}
+	return n, err
+}
+
+// A listener hears that a test failed.
+type listener struct {
+	testing.TB
+	said string
+}
+
+func (l *listener) Helper() {}
+func (l *listener) Fatalf(format string, args ...any) {
+	l.said = fmt.Sprintf(format, args...)
+	panic(l)
+}
+
+func TestCompareFindsEveryDifference(t *testing.T) {
+	for _, fault := range faults {
+		c := newHand()
+		l := &listener{TB: t}
+		func() {
+			defer func() { _ = recover() }()
+			limittest.Compare(l, limit.NewMemory(c.now), &wrong{limit.NewMemory(c.now), fault}, c.advance, 7, 3000)
+		}()
+		if l.said == "" {
+			t.Errorf("%s: not found in 3,000 steps", fault)
+		}
+	}
 }

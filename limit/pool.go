@@ -19,6 +19,7 @@ type pool struct {
 
 	blocks [blocksHeld]atomic.Pointer[granted]
 	paused atomic.Int64            // nothing goes before this instant
+	untold atomic.Int64            // until when the others must be told to pause; 0 if there is nothing to tell
 	own    atomic.Pointer[Limiter] // what holds the limit while the store is away
 	gone   atomic.Bool
 	seen   atomic.Pointer[sight] // what the store said last
@@ -147,8 +148,7 @@ func (p *pool) fold() {
 	kept := p.pending[:0]
 	for i, s := range p.pending {
 		sum.Owe += s.Owe
-		sum.Pause = max(sum.Pause, s.Pause)
-		if s.Owe, s.Pause = 0, 0; s.Back > 0 && i >= mostPending/2 {
+		if s.Owe = 0; s.Back > 0 && i >= mostPending/2 {
 			kept = append(kept, s)
 		}
 	}
@@ -219,9 +219,16 @@ func (p *pool) pause(now, until time.Duration) {
 			return
 		}
 		if p.paused.CompareAndSwap(old, int64(until)) {
-			p.settle(Settlement{Pause: until - now})
+			raiseInstant(&p.untold, int64(until))
+			p.group.isActive(p)
 			return
 		}
+	}
+}
+
+// raiseInstant sets a word to at unless it is later already.
+func raiseInstant(word *atomic.Int64, at int64) {
+	for old := word.Load(); at > old && !word.CompareAndSwap(old, at); old = word.Load() {
 	}
 }
 
@@ -237,9 +244,7 @@ func (p *pool) hears(sent, now time.Duration, s *spec, g Grant, w Windows, at ti
 	}
 	p.seen.Store(next)
 	if g.Paused > 0 {
-		until := int64(sent + g.Paused)
-		for old := p.paused.Load(); until > old && !p.paused.CompareAndSwap(old, until); old = p.paused.Load() {
-		}
+		raiseInstant(&p.paused, int64(sent+g.Paused))
 	}
 }
 
@@ -269,7 +274,7 @@ func (p *pool) retire(now time.Duration) bool {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.pending) > 0 || now < p.demand.at+beatEvery {
+	if len(p.pending) > 0 || p.untold.Load() != 0 || now < p.demand.at+beatEvery {
 		return false
 	}
 	return p.gone.CompareAndSwap(false, true)

@@ -83,6 +83,14 @@ func (s *spec) rolling(_, guard time.Duration) {
 	s.rule.Ring = bucket.RingOf(w)
 }
 
+// windows are those of a fixed limit.
+func (s *spec) windows(at time.Time) Windows {
+	if s.rule.Shape != Fixed {
+		return Windows{}
+	}
+	return s.limit.Windows(at)
+}
+
 // most is the largest cost that can ever be met.
 func (s *spec) most() int64 {
 	if s.rule.Shape == Bucket {

@@ -1,0 +1,181 @@
+package decide
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/seed1158cd35/weir"
+)
+
+// An acquireAnswer is the body of a permit.
+type acquireAnswer struct {
+	Permit    string      `json:"permit"`
+	ExpiresAt time.Time   `json:"expires_at"`
+	WaitedMS  int64       `json:"waited_ms"`
+	Limits    []limitView `json:"limits"`
+}
+
+func (s *Server) acquire(r *http.Request, caller string) (any, *failure) {
+	body, f := read(r)
+	if f != nil {
+		return nil, f
+	}
+	q, f := decodeAcquire(body, s.maxWait())
+	if f != nil {
+		return nil, f
+	}
+	u, f := s.upstream(caller, q.Upstream)
+	if f != nil {
+		return nil, f
+	}
+	a := &asker{s, u, q, caller, time.Now()}
+	h, f := s.permit(r.Context(), a)
+	if f != nil {
+		return nil, f
+	}
+	return acquireAnswer{h.id, h.until.Truncate(time.Millisecond).UTC(), h.waited.Milliseconds(), a.look(time.Now())}, nil
+}
+
+// upstream is the upstream of that name, if the caller may use it. Who may not is
+// not told whether there is one.
+func (s *Server) upstream(caller, name string) (*weir.Upstream, *failure) {
+	if err := s.auth().May(caller, name); err != nil {
+		return nil, failed(http.StatusForbidden, Forbidden, "%v", err)
+	}
+	if u := s.Upstreams()[name]; u != nil {
+		return u, nil
+	}
+	return nil, failed(http.StatusNotFound, NotFound, "upstream %s: there is no such upstream", quoted(name))
+}
+
+// An asker is an acquire under way.
+type asker struct {
+	s      *Server
+	u      *weir.Upstream
+	q      *acquireRequest
+	caller string
+	from   time.Time
+}
+
+func (a *asker) about() Subject {
+	return Subject{Caller: a.caller, Upstream: a.u.Name(), Operation: operation(a.u.Policy(), a.q.Operation)}
+}
+
+// permit claims a place and asks for a permit, or gets the one that another
+// acquire of the same call has got or is waiting for.
+func (s *Server) permit(ctx context.Context, a *asker) (*held, *failure) {
+	key := call{a.caller, a.u.Name(), a.q.ID}
+	for {
+		at, h, mine, err := s.permits().claim(key, a.q.print())
+		switch {
+		case err != nil:
+			return nil, a.unclaimed(err)
+		case h != nil:
+			return h, nil
+		case mine:
+			return a.acquire(ctx, at)
+		}
+		if f := a.join(ctx, at); f != nil {
+			return nil, f
+		}
+	}
+}
+
+// unclaimed is the answer to an acquire for which there is no place.
+func (a *asker) unclaimed(err error) *failure {
+	switch {
+	case errors.Is(err, errAnother):
+		var wrong mistakes
+		wrong.add("id", a.q.ID, "%v", err)
+		return wrong.failure()
+	case errors.Is(err, errClosed):
+		return a.unavailable(ShuttingDown, "%v", err)
+	}
+	return a.unavailable(TooManyPermits, "%v", err)
+}
+
+// join waits for the end of another acquire, as long as the caller would wait for
+// one of his own.
+func (a *asker) join(ctx context.Context, at *claim) *failure {
+	t := time.NewTimer(a.patience() + slack)
+	defer t.Stop()
+	select {
+	case <-at.done:
+		return nil
+	case <-ctx.Done():
+		panic(http.ErrAbortHandler) // the caller has left
+	case <-t.C:
+	}
+	f := a.unavailable(Waiting, "id %s: another acquire of the call is still waiting for its turn", quoted(a.q.ID))
+	f.status, f.code = http.StatusTooManyRequests, RateLimitExceeded
+	return f
+}
+
+// acquire asks the upstream's gates, and puts the permit in its place.
+func (a *asker) acquire(ctx context.Context, at *claim) (_ *held, f *failure) {
+	kept := false
+	defer func() { // also if a gate panics
+		if !kept {
+			a.s.permits().give(at)
+		}
+	}()
+	p, err := a.ask(ctx)
+	if err != nil {
+		return nil, a.refused(ctx, err)
+	}
+	h := &held{permit: p, upstream: a.u, about: a.about(), waited: time.Since(a.from)}
+	if ctx.Err() != nil && a.q.ID == "" { // nobody could ever name this permit
+		p.Report(unused)
+		panic(http.ErrAbortHandler)
+	}
+	if kept = a.s.permits().hold(at, h, a.q.Life); !kept {
+		p.Report(unused)
+		return nil, a.unclaimed(errClosed)
+	}
+	tell(a.s.Events.Acquired, Acquired{h.about, h.waited})
+	return h, nil
+}
+
+// slack is how much longer than the wait an acquire may take: for the decision
+// itself, and for gates that do not keep to its deadline.
+const slack = time.Second
+
+// ask asks for a permit, with the patience that the caller still has.
+func (a *asker) ask(ctx context.Context) (*weir.Permit, error) {
+	ctx, cancel := context.WithTimeout(ctx, a.patience()+slack)
+	defer cancel()
+	return a.u.Acquire(patience{ctx, a.from.Add(a.q.Wait)}, a.q.call())
+}
+
+// patience is how long the caller will still wait.
+func (a *asker) patience() time.Duration { return max(0, time.Until(a.from.Add(a.q.Wait))) }
+
+// patience is a context that says to end at an instant and lets what is under way
+// then come to its end. A turn that comes at the last moment is not lost, and who
+// has no patience at all is asked for nevertheless.
+type patience struct {
+	context.Context
+	until time.Time
+}
+
+func (p patience) Deadline() (time.Time, bool) { return p.until, true }
+
+// refused is the answer to an acquire that brought no permit.
+func (a *asker) refused(ctx context.Context, err error) *failure {
+	refusal, ok := errors.AsType[*weir.Refusal](err)
+	switch {
+	case ctx.Err() != nil:
+		panic(http.ErrAbortHandler) // the caller has left
+	case ok:
+		return a.refusal(refusal)
+	case errors.Is(err, weir.ErrTooMuch):
+		return failed(http.StatusBadRequest, ValidationError, "cost: %v", err)
+	case errors.Is(err, context.DeadlineExceeded):
+		return a.refusal(&weir.Refusal{Upstream: a.u.Name(), Operation: a.about().Operation, Reason: weir.RateLimited, RetryAfter: time.Second})
+	}
+	a.s.log().LogAttrs(ctx, slog.LevelWarn, "no decision", slog.String("upstream", a.u.Name()), slog.String("error", err.Error()))
+	return a.unavailable(Undecided, "upstream %s: no decision could be made; ask again", a.u.Name())
+}

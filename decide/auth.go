@@ -1,0 +1,141 @@
+package decide
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"log/slog"
+	"slices"
+	"strings"
+)
+
+// ErrUnauthorized means that nobody knows who is asking.
+var ErrUnauthorized = errors.New("unauthorized")
+
+// ErrForbidden means that it is known who is asking, and that they may not.
+var ErrForbidden = errors.New("forbidden")
+
+// A Token is what a caller shows to be let in. Of the secret only the hash is
+// kept; see Hash. It prints as its name.
+type Token struct {
+	Name      string            // of the caller; tokens of one name are one caller, so that secrets can be changed
+	SHA256    [sha256.Size]byte `json:"-"`
+	Upstreams []string          // which it may use; none means all of them
+}
+
+// Hash is what a Token keeps of its secret.
+func Hash(secret string) [sha256.Size]byte { return sha256.Sum256([]byte(secret)) }
+
+func (t Token) String() string       { return t.Name }
+func (t Token) GoString() string     { return t.Name }
+func (t Token) LogValue() slog.Value { return slog.StringValue(t.Name) }
+
+// Auth says who may ask. What it names is required: a token in the header, a
+// certificate on the connection, or both. The zero Auth lets everyone in, as the
+// anonymous caller "", and is for listeners that only this machine reaches. It is
+// not changed once it is used, and then safe for concurrent use.
+type Auth struct {
+	Tokens []Token
+
+	// ClientCAs are those whose certificates callers must show. The listener has
+	// to verify them: see TLS.
+	ClientCAs *x509.CertPool
+}
+
+// Open reports whether anyone is let in.
+func (a *Auth) Open() bool { return a == nil || len(a.Tokens) == 0 && a.ClientCAs == nil }
+
+// TLS is a listener's configuration that verifies what Check relies on.
+func (a *Auth) TLS(base *tls.Config) *tls.Config {
+	c := base.Clone()
+	if a != nil && a.ClientCAs != nil {
+		c.ClientCAs, c.ClientAuth = a.ClientCAs, tls.RequireAndVerifyClientCert
+	}
+	return c
+}
+
+// Check says who is asking, by the value of the Authorization header ("Bearer
+// ...") and the connection's state, which is nil without TLS. The error wraps
+// ErrUnauthorized, says what is missing, and holds no secret.
+func (a *Auth) Check(header string, conn *tls.ConnectionState) (caller string, err error) {
+	if a.Open() {
+		return "", nil
+	}
+	if a.ClientCAs != nil {
+		if caller, err = certified(conn); err != nil {
+			return "", err
+		}
+	}
+	if len(a.Tokens) > 0 {
+		return a.bearer(header)
+	}
+	return caller, nil
+}
+
+func (a *Auth) bearer(header string) (string, error) {
+	scheme, secret, _ := strings.Cut(header, " ")
+	switch {
+	case header == "":
+		return "", authError{"there is no token; send the header Authorization: Bearer TOKEN"}
+	case !strings.EqualFold(scheme, "Bearer"):
+		return "", authError{"the header Authorization is not of the form Bearer TOKEN"}
+	}
+	hash, found := Hash(strings.TrimSpace(secret)), -1
+	for i := range a.Tokens { // all of them, so that the time taken tells nothing
+		if subtle.ConstantTimeCompare(hash[:], a.Tokens[i].SHA256[:]) == 1 {
+			found = i
+		}
+	}
+	if found < 0 {
+		return "", authError{"the token matches none that is configured here"}
+	}
+	return a.Tokens[found].Name, nil
+}
+
+// certified is the caller by his certificate. The prefix keeps him apart from the
+// names of tokens, which have no colon.
+func certified(conn *tls.ConnectionState) (string, error) {
+	if conn == nil || len(conn.VerifiedChains) == 0 || len(conn.VerifiedChains[0]) == 0 {
+		return "", authError{"the connection shows no client certificate that is trusted here"}
+	}
+	return "cert:" + subject(conn.VerifiedChains[0][0]), nil
+}
+
+// subject is the name in a certificate that outlives its renewal.
+func subject(c *x509.Certificate) string {
+	switch {
+	case len(c.URIs) > 0:
+		return c.URIs[0].String()
+	case len(c.DNSNames) > 0:
+		return c.DNSNames[0]
+	}
+	return c.Subject.String()
+}
+
+// May reports whether a caller that Check named may use the upstream. The error
+// wraps ErrForbidden.
+func (a *Auth) May(caller, upstream string) error {
+	if a == nil || len(a.Tokens) == 0 {
+		return nil
+	}
+	for _, t := range a.Tokens {
+		if t.Name == caller && (len(t.Upstreams) == 0 || slices.Contains(t.Upstreams, upstream)) {
+			return nil
+		}
+	}
+	return forbidden{caller, upstream}
+}
+
+type authError struct{ message string }
+
+func (e authError) Error() string { return e.message }
+func (e authError) Unwrap() error { return ErrUnauthorized }
+
+type forbidden struct{ caller, upstream string }
+
+func (e forbidden) Error() string {
+	return "the token of " + quoted(e.caller) + " may not use upstream " + quoted(e.upstream)
+}
+func (e forbidden) Unwrap() error { return ErrForbidden }

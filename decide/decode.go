@@ -1,0 +1,214 @@
+package decide
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// parse reads the one JSON object that a body must be. Unlike encoding/json alone
+// it takes no field twice, none in other letters, and no broken text.
+func parse(body []byte) (map[string]any, *failure) {
+	if !utf8.Valid(body) {
+		return nil, failed(http.StatusBadRequest, ValidationError, "the body is not UTF-8")
+	}
+	if !json.Valid(body) {
+		return nil, failed(http.StatusBadRequest, ValidationError, "the body is not one JSON value: %v", syntax(body))
+	}
+	d := json.NewDecoder(bytes.NewReader(body))
+	d.UseNumber()
+	v, err := value(d)
+	if err != nil {
+		return nil, failed(http.StatusBadRequest, ValidationError, "the body: %v", err)
+	}
+	o, ok := v.(map[string]any)
+	if !ok {
+		return nil, failed(http.StatusBadRequest, ValidationError, "the body %s: want an object, {...}", shown(v))
+	}
+	return o, nil
+}
+
+// syntax says what is wrong with a body that is no JSON.
+func syntax(body []byte) error {
+	var v json.RawMessage
+	if err := json.Unmarshal(body, &v); err != nil {
+		return err
+	}
+	return fmt.Errorf("%s", shown(string(body)))
+}
+
+func value(d *json.Decoder) (any, error) {
+	t, err := d.Token()
+	if err != nil {
+		return nil, err
+	}
+	switch t {
+	case json.Delim('{'):
+		return object(d)
+	case json.Delim('['):
+		return list(d)
+	}
+	return t, nil
+}
+
+func object(d *json.Decoder) (any, error) {
+	o := make(map[string]any)
+	for d.More() {
+		name, err := d.Token()
+		if err != nil {
+			return nil, err
+		}
+		field := name.(string)
+		if _, twice := o[field]; twice {
+			return nil, fmt.Errorf("field %s is there twice", quoted(field))
+		}
+		if o[field], err = value(d); err != nil {
+			return nil, err
+		}
+	}
+	_, err := d.Token()
+	return o, err
+}
+
+func list(d *json.Decoder) (any, error) {
+	var l []any
+	for d.More() {
+		v, err := value(d)
+		if err != nil {
+			return nil, err
+		}
+		l = append(l, v)
+	}
+	_, err := d.Token()
+	return l, err
+}
+
+// A mistake is one thing that is wrong with a request.
+type mistake struct {
+	Field   string `json:"field"`
+	Value   string `json:"value,omitempty"` // shortened, as a Go string literal if it is text
+	Problem string `json:"problem"`
+}
+
+// mistakes are all that is wrong with a request, as far as it is told.
+type mistakes []mistake
+
+// mostMistakes bounds an answer, whatever is asked.
+const mostMistakes = 10
+
+func (m *mistakes) add(field string, v any, format string, args ...any) {
+	if len(*m) < mostMistakes {
+		*m = append(*m, mistake{shorten(field), shown(v), fmt.Sprintf(format, args...)})
+	}
+}
+
+// failure is the answer to a request with mistakes; nil if there are none.
+func (m mistakes) failure() *failure {
+	if len(m) == 0 {
+		return nil
+	}
+	var b strings.Builder
+	for i, e := range m {
+		if i > 0 {
+			b.WriteString("; ")
+		}
+		b.WriteString(e.Field)
+		if e.Value != "" {
+			b.WriteString(" " + e.Value)
+		}
+		b.WriteString(": " + e.Problem)
+	}
+	f := failed(http.StatusBadRequest, ValidationError, "%s", b.String())
+	f.details = map[string]any{"fields": m}
+	return f
+}
+
+// missing stands for the value of a field that is not there.
+type missing struct{}
+
+// longestShown is how much of a value is said again.
+const longestShown = 64
+
+// shown is a value as errors say it: short, on one line, safe in a log.
+func shown(v any) string {
+	switch v := v.(type) {
+	case missing:
+		return ""
+	case string:
+		return quoted(v)
+	case map[string]any:
+		return "{...}"
+	case []any:
+		return "[...]"
+	case nil:
+		return "null"
+	}
+	return shorten(fmt.Sprint(v))
+}
+
+// quoted is text as a Go literal, cut if it is long, with its length.
+func quoted(s string) string {
+	if len(s) <= longestShown {
+		return strconv.QuoteToASCII(s)
+	}
+	return strconv.QuoteToASCII(cut(s)+"...") + fmt.Sprintf(" (%d bytes)", len(s))
+}
+
+// shorten is for what is not quoted: numbers, and paths of fields.
+func shorten(s string) string {
+	if strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' }) {
+		s = strings.Trim(strconv.QuoteToASCII(s), `"`)
+	}
+	if len(s) <= longestShown {
+		return s
+	}
+	return cut(s) + "..."
+}
+
+// cut is the beginning of s, without half a letter at its end.
+func cut(s string) string {
+	s = s[:longestShown]
+	for len(s) > 0 && !utf8.ValidString(s) {
+		s = s[:len(s)-1]
+	}
+	return s
+}
+
+// fields takes the fields of an object one after the other, and notes what is
+// wrong with them.
+type fields struct {
+	values map[string]any
+	path   string // of the object, "" or "keys."
+	wrong  *mistakes
+	taken  []string
+	secret bool // its values are not said again
+}
+
+// take is the value of a field, if it is there.
+func (f *fields) take(name string) (any, bool) {
+	f.taken = append(f.taken, name)
+	v, ok := f.values[name]
+	return v, ok
+}
+
+func (f *fields) bad(name string, v any, format string, args ...any) {
+	if f.secret {
+		v = missing{}
+	}
+	f.wrong.add(f.path+name, v, format, args...)
+}
+
+// rest notes the fields that nobody has taken.
+func (f *fields) rest() {
+	for _, name := range slices.Sorted(maps.Keys(f.values)) {
+		if !slices.Contains(f.taken, name) {
+			f.bad(name, missing{}, "there is no such field; there are %s", strings.Join(f.taken, ", "))
+		}
+	}
+}

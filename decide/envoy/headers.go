@@ -1,0 +1,90 @@
+package envoy
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	rls "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
+)
+
+// Headers says which headers Envoy is told to add to the answers to its clients.
+type Headers string
+
+const (
+	NoHeaders     Headers = ""          // none
+	ThreeHeaders  Headers = "ratelimit" // RateLimit-Limit, RateLimit-Remaining and RateLimit-Reset
+	PolicyHeaders Headers = "policy"    // RateLimit and RateLimit-Policy, as in the newest IETF draft
+)
+
+// headers tells a client of the limit that it will meet first. Limits that refuse
+// nobody are kept from it.
+func (s *Server) headers(resp *rls.RateLimitResponse, p *plan, verdicts []verdict) {
+	if s.config.Headers == NoHeaders {
+		return
+	}
+	first := -1
+	for i := range p.places {
+		at := &p.places[i]
+		if at.counter != nil && !at.shadow && !at.soft && (first < 0 || verdicts[i].before(verdicts[first])) {
+			first = i
+		}
+	}
+	if first < 0 {
+		return
+	}
+	add := func(key, value string) {
+		resp.ResponseHeadersToAdd = append(resp.ResponseHeadersToAdd, &core.HeaderValue{Key: key, Value: value})
+	}
+	at, left, reset := &p.places[first], verdicts[first].left, seconds(p.places[first].counter.grant.Reset)
+	if s.config.Headers == ThreeHeaders {
+		add("RateLimit-Limit", strconv.FormatInt(int64(at.amount), 10))
+		add("RateLimit-Remaining", strconv.FormatInt(left, 10))
+		add("RateLimit-Reset", strconv.FormatInt(reset, 10))
+		return
+	}
+	policy, w := quoted(at.policy()), at.counter.windows
+	add("RateLimit", fmt.Sprintf("%s;r=%d;t=%d", policy, left, reset))
+	add("RateLimit-Policy", fmt.Sprintf("%s;q=%d;w=%d", policy, at.amount, seconds(w.End.Sub(w.Start))))
+}
+
+// before reports whether a client meets v earlier than w.
+func (v verdict) before(w verdict) bool {
+	if v.deny != w.deny {
+		return v.deny
+	}
+	return v.left < w.left
+}
+
+// policy is the name of a limit for clients, who need not know how it is written
+// in the rules.
+func (at *place) policy() string {
+	if at.name != "" {
+		return at.name
+	}
+	return at.span.String()
+}
+
+// quoted is a string of structured fields (RFC 9651).
+func quoted(text string) string {
+	var b strings.Builder
+	b.WriteByte('"')
+	for _, c := range []byte(text) {
+		switch {
+		case c < ' ' || c > '~':
+			c = '_'
+		case c == '"' || c == '\\':
+			b.WriteByte('\\')
+		}
+		b.WriteByte(c)
+	}
+	b.WriteByte('"')
+	return b.String()
+}
+
+// seconds are whole ones, and no fewer than it takes.
+func seconds(d time.Duration) int64 {
+	return int64((d + time.Second - 1) / time.Second)
+}

@@ -1,0 +1,141 @@
+package envoy
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// maxFile is the size of the largest file that is read.
+const maxFile = 16 << 20
+
+// Load reads rules from a file, or from all *.yaml and *.yml files in a directory.
+// Its error is Mistakes, all there are, unless a file cannot be read.
+func Load(path string) (*Rules, error) {
+	files, err := read(path)
+	if err != nil {
+		return nil, err
+	}
+	return parse(files)
+}
+
+// Parse reads rules from the content of one file.
+func Parse(name string, data []byte) (*Rules, error) {
+	return parse([]file{{name, data}})
+}
+
+type file struct {
+	name string
+	data []byte
+}
+
+func read(path string) ([]file, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, fmt.Errorf("rate limit rules: %w", err)
+	}
+	names := []string{path}
+	if info.IsDir() {
+		if names, err = inside(path); err != nil {
+			return nil, err
+		}
+	}
+	files := make([]file, len(names))
+	for i, name := range names {
+		data, err := readFile(name)
+		if err != nil {
+			return nil, fmt.Errorf("rate limit rules: %w", err)
+		}
+		files[i] = file{name, data}
+	}
+	return files, nil
+}
+
+func inside(dir string) ([]string, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, fmt.Errorf("rate limit rules: %w", err)
+	}
+	var names []string
+	for _, e := range entries {
+		ext := filepath.Ext(e.Name())
+		if (ext == ".yaml" || ext == ".yml") && !strings.HasPrefix(e.Name(), ".") && !e.IsDir() {
+			names = append(names, filepath.Join(dir, e.Name()))
+		}
+	}
+	if len(names) == 0 {
+		return nil, fmt.Errorf("rate limit rules: no *.yaml or *.yml file in %s", dir)
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+func readFile(name string) ([]byte, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err == nil && len(data) > maxFile {
+		err = fmt.Errorf("%s is larger than %d MiB", name, maxFile>>20)
+	}
+	return data, err
+}
+
+// fingerprint tells one state of the files from another. What cannot be read is a state,
+// too.
+func fingerprint(path string) string {
+	files, err := read(path)
+	if err != nil {
+		return err.Error()
+	}
+	h := sha256.New()
+	for _, f := range files {
+		fmt.Fprintf(h, "%q %d ", f.name, len(f.data))
+		h.Write(f.data)
+	}
+	return string(h.Sum(nil))
+}
+
+func parse(files []file) (*Rules, error) {
+	rules := &Rules{domains: make(map[string]*rule)}
+	var all Mistakes
+	for _, f := range files {
+		r := reader{file: f.name, rules: rules, open: make(map[*yaml.Node]bool)}
+		r.read(f.data)
+		all = append(all, r.mistakes...)
+	}
+	if err := all.err(); err != nil {
+		return nil, err
+	}
+	return rules, nil
+}
+
+// documents are the first two of a file. The parser reports its errors by panics
+// of its own; should another one escape, it is an error like them.
+func documents(data []byte) (docs []*yaml.Node, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%v", p)
+		}
+	}()
+	d := yaml.NewDecoder(bytes.NewReader(data))
+	for len(docs) < 2 {
+		var n yaml.Node
+		if err := d.Decode(&n); err == io.EOF {
+			break
+		} else if err != nil {
+			return nil, err
+		}
+		docs = append(docs, &n)
+	}
+	return docs, nil
+}

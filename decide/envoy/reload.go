@@ -1,0 +1,78 @@
+package envoy
+
+import (
+	"context"
+	"time"
+
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+)
+
+// Set replaces the rules at once. Counters go on where a limit is still that of the
+// same descriptor and unit. The server is ready from the first rules that have a
+// domain; nil takes the rules away.
+func (s *Server) Set(rules *Rules) {
+	s.install(rules)
+	s.reloaded(nil)
+}
+
+func (s *Server) install(rules *Rules) {
+	s.rules.Store(rules)
+	state := healthpb.HealthCheckResponse_NOT_SERVING
+	if rules != nil && len(rules.domains) > 0 {
+		state = healthpb.HealthCheckResponse_SERVING
+	}
+	s.health.SetServingStatus("", state)
+	s.health.SetServingStatus(service, state)
+}
+
+// Reload reads the configured rules again. If there is a mistake in them the old
+// ones stay.
+func (s *Server) Reload() error {
+	s.loading.Lock()
+	defer s.loading.Unlock()
+	s.seen = fingerprint(s.config.Rules)
+	rules, err := Load(s.config.Rules)
+	if err == nil {
+		s.install(rules)
+	}
+	s.reloaded(err)
+	return err
+}
+
+func (s *Server) reloaded(err error) {
+	if err == nil {
+		s.reloads.Add(1)
+	} else {
+		s.badReloads.Add(1)
+	}
+	if f := s.options.Events.Reloaded; f != nil {
+		st := s.Stats()
+		f(Reload{Domains: st.Domains, Limits: st.Limits, Err: err})
+	}
+}
+
+// Watch reloads the configured rules whenever their files have changed, and looks
+// that often, until ctx is done. It looks at what stands in the files, so that it does not
+// matter how they are replaced.
+func (s *Server) Watch(ctx context.Context, every time.Duration) {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			s.refresh()
+		}
+	}
+}
+
+func (s *Server) refresh() {
+	now := fingerprint(s.config.Rules)
+	s.loading.Lock()
+	changed := now != s.seen
+	s.loading.Unlock()
+	if changed {
+		s.Reload() // which tells of its error
+	}
+}

@@ -1,0 +1,156 @@
+package envoy
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	common "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
+
+	"github.com/seed1158cd35/weir/limit"
+)
+
+// Rules are what limits apply to which descriptors. They never change, so they may
+// be shared; Load and Parse make them.
+type Rules struct {
+	domains map[string]*rule
+	limits  int
+}
+
+// Domains are the names of the domains, sorted.
+func (r *Rules) Domains() []string { return slices.Sorted(maps.Keys(r.domains)) }
+
+// Limits is how many limits there are.
+func (r *Rules) Limits() int { return r.limits }
+
+// A rule is a descriptor of the configuration, with those that are nested in it.
+type rule struct {
+	key, value string
+	id         string // names its counters: unlike that of any other rule of the domain
+	label      string // names it in metrics and metadata
+	limit      *quota // nil if it only holds others
+
+	detailed, valueToMetric, share bool
+
+	exact map[pair]*rule
+	wild  []*rule // the longest first
+}
+
+// A pair without a value stands for the key with any value.
+type pair struct{ key, value string }
+
+// wildcard reports whether the rule's value ends in an asterisk.
+func (r *rule) wildcard() bool { return strings.HasSuffix(r.value, "*") }
+
+// next is the most specific of the nested rules that an entry matches.
+func (r *rule) next(key, value string) *rule {
+	if n := r.exact[pair{key, value}]; n != nil {
+		return n
+	}
+	for _, n := range r.wild {
+		if n.key == key && strings.HasPrefix(value, n.value[:len(n.value)-1]) {
+			return n
+		}
+	}
+	return r.exact[pair{key: key}]
+}
+
+// A quota is a limit, of a rule or sent along with a descriptor.
+type quota struct {
+	name      string
+	amount    uint32
+	span      span
+	unlimited bool
+	replaces  []string
+
+	shadow   bool // refuses nobody
+	soft     bool // quota_mode: refuses nobody, and the caller is told
+	afterUse bool // only a check is refused; what is charged has been used already
+
+	store limit.Rule
+}
+
+// uncounted is the amount of limits that are charged whatever is left. It is more
+// than anyone can use up, and what a store can count.
+const uncounted = 1 << 50
+
+// open reports whether the limit is charged whatever is left.
+func (q *quota) open() bool { return q.shadow || q.soft || q.afterUse }
+
+// ready makes the rule that goes with every ask.
+func (q *quota) ready(id string) {
+	q.store = limit.Rule{Name: short(id + " " + q.span.String()), Shape: limit.Fixed, Amount: int64(q.amount)}
+	if q.open() {
+		q.store.Amount = uncounted
+	}
+}
+
+// A match is the limit of a descriptor of a request.
+type match struct {
+	*quota        // nil if there is none
+	key    string // of its counter
+	label  string
+}
+
+// match finds the limit of a descriptor: that of the rule which has as many
+// levels as the descriptor has entries.
+func (r *Rules) match(domain string, d *common.RateLimitDescriptor) match {
+	at := r.domains[domain]
+	if at == nil {
+		return match{}
+	}
+	if d.GetLimit() != nil {
+		return override(domain, d)
+	}
+	var key, label, detail name
+	label.add(domain)
+	detail.add(domain)
+	for _, e := range d.GetEntries() {
+		if at = at.next(e.GetKey(), e.GetValue()); at == nil {
+			return match{}
+		}
+		if at.value == "" || at.wildcard() && !at.share {
+			key.add(escape(e.GetValue()))
+		}
+		label.add(at.shown(e.GetValue(), at.valueToMetric))
+		detail.add(at.shown(e.GetValue(), true))
+	}
+	if at.limit == nil {
+		return match{}
+	}
+	if at.detailed {
+		label = detail
+	}
+	return match{at.limit, short(key.text('&')), label.text('.')}
+}
+
+// shown is how an entry stands in a label, with the value that it had or with that
+// of the rule.
+func (r *rule) shown(value string, had bool) string {
+	if r.share || r.value != "" && !r.wildcard() || !had {
+		value = r.value
+	}
+	if value == "" {
+		return r.key
+	}
+	return r.key + "_" + value
+}
+
+// override is the limit that came with a descriptor. It has counters of its own,
+// which go on when its amount changes.
+func override(domain string, d *common.RateLimitDescriptor) match {
+	var key, label name
+	label.add(domain)
+	for _, e := range d.GetEntries() {
+		r := rule{key: e.GetKey()}
+		key.add(escape(e.GetKey()) + "=" + escape(e.GetValue()))
+		label.add(r.shown(e.GetValue(), true))
+	}
+	o := d.GetLimit()
+	q := &quota{amount: o.GetRequestsPerUnit(), span: span{unit(o.GetUnit()), 1, utc}}
+	if n := o.GetUnitMultiplier().GetValue(); n > 0 {
+		q.span.every = min(int64(n), maxEvery)
+	}
+	q.ready("override")
+	return match{q, short(key.text('&')), label.text('.')}
+}

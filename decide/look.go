@@ -1,0 +1,73 @@
+package decide
+
+import (
+	"slices"
+	"time"
+
+	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/limit"
+)
+
+// A limitView is one limit and what is left of it.
+type limitView struct {
+	Limit   string    `json:"limit"`
+	Key     string    `json:"key"`
+	Unit    string    `json:"unit"`
+	Left    int64     `json:"left"`
+	Full    int64     `json:"full"`
+	ResetMS int64     `json:"reset_ms"`
+	ResetAt time.Time `json:"reset_at"`
+}
+
+// view is a limit as callers see it. During a pause nothing is left, however much
+// the limit itself has.
+func view(l limit.Limit, key string, at limit.Level, now time.Time) limitView {
+	left, reset := max(0, at.Left), at.Reset
+	if at.Paused > 0 {
+		left, reset = 0, max(reset, at.Paused)
+	}
+	when := at.ResetAt // of a calendar window, exact
+	if when.IsZero() || at.Paused > at.Reset {
+		when = now.Add(reset)
+	}
+	return limitView{l.Name, key, l.UnitName(), left, at.Full, ceil(reset, time.Millisecond), instant(when)}
+}
+
+// instant is a time as it stands in answers: in UTC, to the millisecond, and never
+// earlier than it is.
+func instant(t time.Time) time.Time {
+	return t.Add(time.Millisecond - 1).Truncate(time.Millisecond).UTC()
+}
+
+// look is what is left of those limits of an upstream that all callers share.
+// Limits with keys are not searched.
+func look(u *weir.Upstream, now time.Time, wanted func(limit.Limit) bool) []limitView {
+	views := []limitView{}
+	for _, v := range u.Look(0).Limits {
+		if v.Limit.Scope == "" && wanted(v.Limit) {
+			views = append(views, view(v.Limit, v.Key, v.Level, now))
+		}
+	}
+	return views
+}
+
+// look is what is left of the limits that the call is charged to.
+func (a *asker) look(now time.Time) []limitView {
+	name := a.about().Operation
+	return look(a.u, now, func(l limit.Limit) bool { return l.Counts(name) && charged(l, a.q.Cost) })
+}
+
+// charged reports whether a call of that cost takes anything of the limit.
+func charged(l limit.Limit, cost map[string]int64) bool {
+	n, said := cost[l.UnitName()]
+	return n > 0 || !said && l.UnitName() == limit.Requests
+}
+
+// operation is the name under which the policy counts an operation.
+func operation(p weir.Policy, name string) string {
+	declared := slices.ContainsFunc(p.Operations, func(o weir.Operation) bool { return o.Name == name })
+	if declared || slices.ContainsFunc(p.Limits, func(l limit.Limit) bool { return slices.Contains(l.Operations, name) }) {
+		return name
+	}
+	return weir.DefaultOperation
+}

@@ -1,0 +1,341 @@
+package decide
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/getkin/kin-openapi/openapi3filter"
+	"github.com/getkin/kin-openapi/routers"
+	"github.com/getkin/kin-openapi/routers/legacy"
+
+	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/outcome"
+)
+
+// described is the OpenAPI file, and who finds what it says of a request.
+var described = sync.OnceValues(func() (*openapi3.T, routers.Router) {
+	doc, err := openapi3.NewLoader().LoadFromData(OpenAPI)
+	if err == nil {
+		err = doc.Validate(context.Background(), openapi3.EnableExamplesValidation())
+	}
+	if err != nil {
+		panic(err)
+	}
+	router, err := legacy.NewRouter(doc)
+	if err != nil {
+		panic(err)
+	}
+	return doc, router
+})
+
+func init() {
+	openapi3filter.RegisterBodyDecoder("application/yaml", openapi3filter.FileBodyDecoder)
+}
+
+func filterInput(r *http.Request, body string) (*openapi3filter.RequestValidationInput, error) {
+	_, router := described()
+	r = r.Clone(r.Context())
+	r.Body = io.NopCloser(strings.NewReader(body))
+	route, path, err := router.FindRoute(r)
+	if err != nil {
+		return nil, err
+	}
+	return &openapi3filter.RequestValidationInput{
+		Request: r, PathParams: path, Route: route,
+		Options: &openapi3filter.Options{
+			AuthenticationFunc: openapi3filter.NoopAuthenticationFunc, IncludeResponseStatus: true, MultiError: true,
+		},
+	}, nil
+}
+
+// conforms holds an answer against the file, and the request too if it was good
+// enough to be answered.
+func conforms(t testing.TB, r *http.Request, body string, a *answer) {
+	t.Helper()
+	in, err := filterInput(r, body)
+	if err != nil {
+		if a.Code != http.StatusNotFound && a.Code != http.StatusMethodNotAllowed && a.Code != http.StatusMisdirectedRequest && r.Method != http.MethodHead {
+			t.Errorf("%s %s: answered with %d, and the file has no such operation", r.Method, r.URL.Path, a.Code)
+		}
+		return
+	}
+	out := &openapi3filter.ResponseValidationInput{
+		RequestValidationInput: in, Status: a.Code, Header: a.Header(), Options: in.Options,
+		Body: io.NopCloser(bytes.NewReader(a.Body.Bytes())),
+	}
+	if err := openapi3filter.ValidateResponse(r.Context(), out); err != nil {
+		t.Errorf("%s %s: the answer %d %s is not as the file says: %v", r.Method, r.URL.Path, a.Code, a.Body, err)
+	}
+	if a.Code == http.StatusOK {
+		if err := openapi3filter.ValidateRequest(r.Context(), in); err != nil {
+			t.Errorf("%s %s %s: was answered, but the file says: %v", r.Method, r.URL.Path, body, err)
+		}
+	}
+}
+
+// A moody gate does as the call's operation says.
+type moody struct{}
+
+func (moody) Admit(_ context.Context, c weir.Call) (func(outcome.Outcome), error) {
+	switch c.Operation {
+	case "panic":
+		panic("a gate with a secret")
+	case "late":
+		return func(outcome.Outcome) { panic("a gate with a secret") }, nil
+	case "broken":
+		return nil, errors.New("a store at 10.0.0.7 is away")
+	}
+	if reason, ok := strings.CutPrefix(c.Operation, "refuse-"); ok {
+		return nil, &weir.Refusal{Upstream: "moody", Operation: c.Operation, Reason: weir.Reason(reason), RetryAfter: time.Second}
+	}
+	return nil, nil
+}
+
+// An exchange is a request, and what the answer must be.
+type exchange struct {
+	method, target, body string
+	status               int
+	code                 string // "" if it is no error
+	header               []string
+}
+
+// TestEverythingInTheFileIsProduced makes the handlers give every answer that the
+// file has, with every field and every word of an enumeration; conforms sees to it
+// that they give no other.
+func TestEverythingInTheFileIsProduced(t *testing.T) {
+	seen := newCoverage()
+	s := server(t, upstream(t, "api", policy()), upstream(t, "open", policy()), upstream(t, "moody", weir.Policy{}, moody{}))
+	s.MaxPermits = 50
+	all := s.Upstreams()
+	secret := Token{Name: "a", SHA256: Hash("a-secret-of-the-test"), Upstreams: []string{"api", "open", "moody", "absent"}}
+	s.Auth = func() *Auth { return &Auth{Tokens: []Token{secret}} }
+	all["open"].Breaker("").ForceOpen(all["open"].Now(), time.Minute)
+	h := s.Handler()
+	bearer := "Authorization: Bearer a-secret-of-the-test"
+	do := func(e exchange) *answer {
+		t.Helper()
+		header := e.header
+		if !slices.ContainsFunc(header, func(f string) bool { return strings.HasPrefix(f, "Authorization:") }) {
+			header = append([]string{bearer}, header...)
+		}
+		a := ask(t, h, e.method, e.target, e.body, header...)
+		if a.Code != e.status || a.Error.Code != e.code {
+			t.Errorf("%s %s %.80s: got %d %s, want %d %s", e.method, e.target, e.body, a.Code, a.Body, e.status, e.code)
+		}
+		seen.add(t, e, a)
+		return a
+	}
+	const full = `{"upstream":"api","operation":"put","keys":{"tenant":"acme"},"cost":{"tokens":10},"wait":"0s","priority":"high","safe":true,"id":"x1","expires":"30s"}`
+	got := do(exchange{"POST", "/v1/acquire", full, 200, "", nil})
+	do(exchange{"POST", "/v1/report", `{"permit":"` + got.Permit + `","outcome":"ok","status":200,"headers":{"Retry-After":"1"},"code":"Fine","retry_after":"1.5s","usage":{"tokens":7},"unsent":false}`, 200, "", nil})
+	do(exchange{"POST", "/v1/report", `{"permit":"` + got.Permit + `","outcome":"ok"}`, 404, NotFound, nil})
+	for _, p := range []string{"high", "normal", "low"} {
+		do(exchange{"POST", "/v1/acquire", `{"upstream":"moody","priority":"` + p + `"}`, 200, "", nil})
+	}
+	for _, o := range outcome.Classes {
+		id := do(exchange{"POST", "/v1/acquire", `{"upstream":"moody"}`, 200, "", nil}).Permit
+		do(exchange{"POST", "/v1/report", fmt.Sprintf(`{"permit":%q,"outcome":%q}`, id, o), 200, "", nil})
+	}
+	late := do(exchange{"POST", "/v1/acquire", `{"upstream":"moody","operation":"late"}`, 200, "", nil}).Permit
+	do(exchange{"POST", "/v1/report", `{"permit":"` + late + `","outcome":"ok"}`, 500, InternalError, nil})
+	long := `{"upstream":"` + strings.Repeat("x", longestBody) + `"}`
+	do(exchange{"POST", "/v1/acquire", `{"upstream":"api","operation":"put","keys":{"tenant":"acme"}}`, 200, "", nil})
+	for _, e := range []exchange{
+		{"POST", "/v1/acquire", `{"upstream":"api","operation":"put","keys":{"tenant":"acme"}}`, 429, RateLimitExceeded, nil},
+		{"POST", "/v1/acquire", `{"upstream":"api","cost":{"tokens":-1}}`, 400, ValidationError, nil},
+		{"POST", "/v1/acquire", `{"upstream":"absent"}`, 404, NotFound, nil},
+		{"POST", "/v1/acquire", `{"upstream":"other"}`, 403, Forbidden, nil},
+		{"POST", "/v1/acquire", `{"upstream":"api"}`, 401, Unauthorized, []string{"Authorization: Bearer no"}},
+		{"POST", "/v1/acquire", `{"upstream":"api"}`, 421, ValidationError, []string{"Host: evil.example"}},
+		{"POST", "/v1/acquire", `{"upstream":"api"}`, 415, ValidationError, []string{"Content-Type: text/plain"}},
+		{"POST", "/v1/acquire", long, 413, ValidationError, nil},
+		{"POST", "/v1/acquire", `{"upstream":"open"}`, 503, ServiceUnavailable, nil},
+		{"POST", "/v1/acquire", `{"upstream":"moody","operation":"broken"}`, 503, ServiceUnavailable, nil},
+		{"POST", "/v1/acquire", `{"upstream":"moody","operation":"panic"}`, 500, InternalError, nil},
+		{"POST", "/v1/report", `{"permit":"x","status":7}`, 400, ValidationError, nil},
+		{"POST", "/v1/report", `{"permit":"x","outcome":"ok"}`, 404, NotFound, nil},
+		{"POST", "/v1/report", `{"permit":"x","outcome":"ok"}`, 401, Unauthorized, []string{"Authorization: Bearer no"}},
+		{"POST", "/v1/report", `{"permit":"x","outcome":"ok"}`, 421, ValidationError, []string{"Host: evil.example"}},
+		{"POST", "/v1/report", `{"permit":"x","outcome":"ok"}`, 415, ValidationError, []string{"Content-Type: text/plain"}},
+		{"POST", "/v1/report", long, 413, ValidationError, nil},
+		{"GET", "/v1/limits?upstream=api&operation=put", "", 200, "", nil},
+		{"GET", "/v1/limits?upstream=api&upstream=b", "", 400, ValidationError, nil},
+		{"GET", "/v1/limits?upstream=absent", "", 404, NotFound, nil},
+		{"GET", "/v1/limits?upstream=other", "", 403, Forbidden, nil},
+		{"GET", "/v1/limits?upstream=api", "", 401, Unauthorized, []string{"Authorization: Bearer no"}},
+		{"GET", "/v1/limits?upstream=api", "", 421, ValidationError, []string{"Host: evil.example"}},
+		{"GET", "/healthz", "", 200, "", nil},
+		{"GET", "/healthz", "", 421, ValidationError, []string{"Host: evil.example"}},
+		{"GET", "/openapi.yaml", "", 200, "", nil},
+		{"GET", "/openapi.yaml", "", 421, ValidationError, []string{"Host: evil.example"}},
+	} {
+		do(e)
+	}
+	for _, r := range weir.Reasons {
+		e := exchange{"POST", "/v1/acquire", `{"upstream":"moody","operation":"refuse-` + string(r) + `"}`, 429, RateLimitExceeded, nil}
+		if r == weir.CircuitOpen || r == weir.BudgetExhausted {
+			e.status, e.code = 503, ServiceUnavailable
+		}
+		do(e)
+	}
+	s.Upstreams = func() map[string]*weir.Upstream { panic("with a secret") }
+	do(exchange{"GET", "/v1/limits?upstream=api", "", 500, InternalError, nil})
+	s.Upstreams = func() map[string]*weir.Upstream { return all }
+
+	at, _, _, err := s.permits().claim(call{"a", "api", "waits"}, (&acquireRequest{Upstream: "api"}).print())
+	if err != nil {
+		t.Fatal(err)
+	}
+	do(exchange{"POST", "/v1/acquire", `{"upstream":"api","id":"waits"}`, 429, RateLimitExceeded, nil})
+	s.permits().give(at)
+	s.permits().most = 0
+	do(exchange{"POST", "/v1/acquire", `{"upstream":"api"}`, 503, ServiceUnavailable, nil})
+	s.Close()
+	do(exchange{"POST", "/v1/acquire", `{"upstream":"api"}`, 503, ServiceUnavailable, nil})
+	seen.complete(t)
+}
+
+// What the schemas forbid, the handlers refuse as well.
+func TestHandlersRefuseWhatTheFileForbids(t *testing.T) {
+	h := server(t, upstream(t, "api", policy())).Handler()
+	for _, c := range []struct{ path, body string }{
+		{"/v1/acquire", `{}`}, {"/v1/acquire", `[]`}, {"/v1/acquire", `null`}, {"/v1/acquire", `{"upstream":""}`},
+		{"/v1/acquire", `{"upstream":"api","wait":"2"}`}, {"/v1/acquire", `{"upstream":"api","wait":2}`},
+		{"/v1/acquire", `{"upstream":"api","wait":"-2s"}`}, {"/v1/acquire", `{"upstream":"api","priority":"urgent"}`},
+		{"/v1/acquire", `{"upstream":"api","cost":{"tokens":-1}}`}, {"/v1/acquire", `{"upstream":"api","cost":{"tokens":1.5}}`},
+		{"/v1/acquire", `{"upstream":"api","cost":{"":1}}`}, {"/v1/acquire", `{"upstream":"api","keys":{"tenant":1}}`},
+		{"/v1/acquire", `{"upstream":"api","safe":"yes"}`}, {"/v1/acquire", `{"upstream":"api","other":1}`},
+		{"/v1/report", `{"permit":"x"}`}, {"/v1/report", `{"permit":"x","unsent":false}`}, {"/v1/report", `{"permit":"","outcome":"ok"}`},
+		{"/v1/report", `{"permit":"x","outcome":"good"}`}, {"/v1/report", `{"permit":"x","status":99}`}, {"/v1/report", `{"permit":"x","status":600}`},
+	} {
+		a := ask(t, h, "POST", c.path, c.body)
+		if a.Code != 400 {
+			t.Errorf("POST %s %s: got %d, want 400", c.path, c.body, a.Code)
+		}
+		r := httptest.NewRequest("POST", c.path, nil)
+		r.Header.Set("Content-Type", "application/json")
+		in, err := filterInput(r, c.body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if openapi3filter.ValidateRequest(t.Context(), in) == nil {
+			t.Errorf("POST %s %s: the file allows it, the handler does not", c.path, c.body)
+		}
+	}
+}
+
+// coverage is what has been seen of the file: operations with statuses, and
+// properties and words of enumerations by where they stand.
+type coverage map[string]bool
+
+func newCoverage() coverage { return make(coverage) }
+
+func (c coverage) add(t testing.TB, e exchange, a *answer) {
+	t.Helper()
+	doc, _ := described()
+	path, _, _ := strings.Cut(e.target, "?")
+	op := doc.Paths.Value(path).GetOperation(e.method)
+	place := e.method + " " + path
+	c[fmt.Sprintf("%s %d", place, a.Code)] = true
+	if op.RequestBody != nil && a.Code == 200 {
+		c.walk(op.RequestBody.Value.Content["application/json"].Schema, decoded(t, e.body), "request of "+place)
+	}
+	if m := op.Responses.Status(a.Code).Value.Content["application/json"]; m != nil {
+		c.walk(m.Schema, decoded(t, a.Body.String()), fmt.Sprintf("%s %d", place, a.Code))
+	}
+}
+
+func decoded(t testing.TB, body string) any {
+	t.Helper()
+	o, f := parse([]byte(body))
+	if f != nil {
+		t.Fatalf("%s: %s", body, f.message)
+	}
+	return any(o)
+}
+
+// walk notes what of a schema a value uses.
+func (c coverage) walk(s *openapi3.SchemaRef, v any, place string) {
+	switch v := v.(type) {
+	case map[string]any:
+		for name, property := range s.Value.Properties {
+			if in, ok := v[name]; ok {
+				c[place+"."+name] = true
+				c.walk(property, in, place+"."+name)
+			}
+		}
+	case []any:
+		for _, in := range v {
+			c.walk(s.Value.Items, in, place+"[]")
+		}
+	case string:
+		if len(s.Value.Enum) > 0 {
+			c[place+"="+v] = true
+		}
+	}
+}
+
+// complete complains of all that is in the file and was not seen.
+func (c coverage) complete(t *testing.T) {
+	t.Helper()
+	doc, _ := described()
+	for path, item := range doc.Paths.Map() {
+		for method, op := range item.Operations() {
+			place := method + " " + path
+			if op.RequestBody != nil {
+				c.missing(t, op.RequestBody.Value.Content["application/json"].Schema, "request of "+place)
+			}
+			for status, r := range op.Responses.Map() {
+				at := place + " " + status
+				if !c[at] {
+					t.Errorf("the file has %s; no handler gave it", at)
+					continue
+				}
+				if m := r.Value.Content["application/json"]; m != nil {
+					c.missing(t, m.Schema, at)
+				}
+			}
+		}
+	}
+}
+
+// elsewhere are properties that only some of the answers with the same schema can
+// have.
+var elsewhere = []string{
+	"413.error.details.", "415.error.details.", "421.error.details.", // the body was not looked at
+}
+
+func (c coverage) missing(t *testing.T, s *openapi3.SchemaRef, place string) {
+	t.Helper()
+	for _, word := range s.Value.Enum {
+		if at := fmt.Sprint(place, "=", word); !c[at] {
+			t.Errorf("the file has %s; nothing used it", at)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Value.Properties)) {
+		at := place + "." + name
+		if slices.ContainsFunc(elsewhere, func(e string) bool { return strings.Contains(at, e) }) {
+			continue
+		}
+		if !c[at] {
+			t.Errorf("the file has %s; nothing used it", at)
+			continue
+		}
+		c.missing(t, s.Value.Properties[name], at)
+	}
+	if s.Value.Items != nil {
+		c.missing(t, s.Value.Items, place+"[]")
+	}
+}

@@ -1,0 +1,81 @@
+package decide
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"time"
+
+	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/limit"
+)
+
+// How long a permit can live.
+const (
+	shortestLife = time.Second
+	longestLife  = 10 * time.Minute
+	usualLife    = time.Minute
+)
+
+// An acquireRequest is the body of POST /v1/acquire. What is tagged is the call
+// that it is about; the rest says how it is asked for.
+type acquireRequest struct {
+	Upstream  string            `json:"upstream"`
+	Operation string            `json:"operation"`
+	Keys      map[string]string `json:"keys"`
+	Cost      map[string]int64  `json:"cost"`
+
+	Priority string        `json:"-"`
+	Safe     bool          `json:"-"`
+	ID       string        `json:"-"`
+	Wait     time.Duration `json:"-"`
+	Life     time.Duration `json:"-"`
+}
+
+func decodeAcquire(body []byte, longest time.Duration) (*acquireRequest, *failure) {
+	o, f := parse(body)
+	if f != nil {
+		return nil, f
+	}
+	var wrong mistakes
+	in := fields{values: o, wrong: &wrong}
+	q := &acquireRequest{
+		Upstream:  in.needed("upstream", longestName),
+		Operation: in.text("operation", longestName),
+		Keys:      in.within("keys", mostKeys).texts(longestKey),
+		Cost:      in.counts("cost"),
+		Wait:      in.duration("wait", 0, longest, 0),
+		Priority:  in.one("priority", "high", "normal", "low"),
+		Safe:      in.flag("safe"),
+		ID:        in.text("id", longestID),
+		Life:      in.duration("expires", shortestLife, longestLife, usualLife),
+	}
+	if n := size(q.Keys); n > longestKeys {
+		in.bad("keys", missing{}, "hold %d bytes in all; %d are the most", n, longestKeys)
+	}
+	in.rest()
+	return q, wrong.failure()
+}
+
+func size(keys map[string]string) (n int) {
+	for k, v := range keys {
+		n += len(k) + len(v)
+	}
+	return n
+}
+
+// call is the request as the upstream's gates know it.
+func (q *acquireRequest) call() weir.Call {
+	return weir.Call{Operation: q.Operation, Keys: q.Keys, Cost: q.Cost, Safe: q.Safe, ID: q.ID, Priority: priorities[q.Priority]}
+}
+
+// priorities by their names; without one it is normal.
+var priorities = map[string]limit.Priority{"high": limit.High, "normal": limit.Normal, "low": limit.Low}
+
+// print tells calls apart that bear the same id.
+func (q *acquireRequest) print() [sha256.Size]byte {
+	b, err := json.Marshal(q) // with the keys of maps in order
+	if err != nil {
+		panic(err)
+	}
+	return sha256.Sum256(b)
+}

@@ -1,0 +1,218 @@
+package decide
+
+import (
+	"cmp"
+	"context"
+	_ "embed"
+	"errors"
+	"io"
+	"log/slog"
+	"mime"
+	"net"
+	"net/http"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/internal/hosts"
+)
+
+// OpenAPI describes the API, in OpenAPI 3.1.
+//
+//go:embed openapi.yaml
+var OpenAPI []byte
+
+const (
+	defaultWait    = 30 * time.Second
+	defaultPermits = 1 << 16
+	longestBody    = 64 << 10
+)
+
+// A Server answers acquires and reports. Its fields are not changed once it is
+// used; it is then safe for concurrent use. Whoever made it closes it.
+type Server struct {
+	Upstreams func() map[string]*weir.Upstream
+	Auth      func() *Auth // who may ask, now; nil means everyone on this machine, and nobody else
+	Open      bool         // without Auth, lets callers in who come from elsewhere
+	Hosts     []string     // names under which callers know a loopback address, besides localhost
+	Log       *slog.Logger // nil means no log
+	Events    Events
+
+	MaxWait    time.Duration // longest wait that a caller can ask for; 0 means 30s
+	MaxPermits int           // permits out at once, those that are waited for included; 0 means 65,536
+
+	once sync.Once
+	out  *permits
+}
+
+func (s *Server) permits() *permits {
+	s.once.Do(func() { s.out = newPermits(cmp.Or(s.MaxPermits, defaultPermits), s.over) })
+	return s.out
+}
+
+func (s *Server) maxWait() time.Duration { return cmp.Or(s.MaxWait, defaultWait) }
+
+func (s *Server) auth() *Auth {
+	if s.Auth == nil {
+		return nil
+	}
+	return s.Auth()
+}
+
+func (s *Server) log() *slog.Logger {
+	if s.Log == nil {
+		return slog.New(slog.DiscardHandler)
+	}
+	return s.Log
+}
+
+// Held is how many permits are out or waited for.
+func (s *Server) Held() int { return s.permits().len() }
+
+// Close ends the permits that are out, as if they had expired, and gives none any
+// more. Call it when no requests are under way.
+func (s *Server) Close() {
+	if n := s.permits().close(); n > 0 {
+		s.log().LogAttrs(context.Background(), slog.LevelWarn, "permits were not reported", slog.Int("permits", n))
+	}
+}
+
+// over ends permits whose time is over.
+func (s *Server) over(all []*held) {
+	for _, h := range all {
+		s.lose(h)
+		tell(s.Events.Expired, Expired{h.about, time.Since(h.from)})
+	}
+}
+
+// lose ends a permit of which nobody told. A gate that panics must not take the
+// program with it.
+func (s *Server) lose(h *held) {
+	defer func() {
+		if v := recover(); v != nil {
+			s.log().LogAttrs(context.Background(), slog.LevelError, "panic", slog.String("upstream", h.about.Upstream), slog.Any("value", v))
+		}
+	}()
+	h.permit.Report(lost)
+}
+
+// A route is what is served under a path.
+type route struct {
+	method string
+	serve  func(w http.ResponseWriter, r *http.Request) *failure
+}
+
+// Handler is the API.
+func (s *Server) Handler() http.Handler {
+	routes := map[string]route{
+		"/v1/acquire":   {http.MethodPost, s.known(s.acquire)},
+		"/v1/report":    {http.MethodPost, s.known(s.report)},
+		"/v1/limits":    {http.MethodGet, s.known(s.limits)},
+		"/healthz":      {http.MethodGet, health},
+		"/openapi.yaml": {http.MethodGet, openAPI},
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer s.rescue(w, r)
+		if f := s.serve(routes, w, r); f != nil {
+			f.write(w)
+		}
+	})
+}
+
+func (s *Server) serve(routes map[string]route, w http.ResponseWriter, r *http.Request) *failure {
+	if !hosts.Ours(r, s.names()) {
+		return failed(http.StatusMisdirectedRequest, ValidationError,
+			"host %s: is not this listener's; ask for localhost, its address, or one of hosts in decide", quoted(r.Host))
+	}
+	at, ok := routes[r.URL.Path]
+	if !ok {
+		return failed(http.StatusNotFound, NotFound, "path %s: there is nothing; see /openapi.yaml", quoted(r.URL.Path))
+	}
+	if r.Method != at.method && !(r.Method == http.MethodHead && at.method == http.MethodGet) {
+		w.Header().Set("Allow", at.method)
+		return failed(http.StatusMethodNotAllowed, ValidationError, "method %s: want %s", quoted(r.Method), at.method)
+	}
+	return at.serve(w, r)
+}
+
+func (s *Server) names() []string {
+	var names []string
+	for _, h := range s.Hosts {
+		names = append(names, hosts.Name(h))
+	}
+	return names
+}
+
+// rescue answers for a handler that panicked. What went wrong is for the log.
+func (s *Server) rescue(w http.ResponseWriter, r *http.Request) {
+	v := recover()
+	if v == nil {
+		return
+	}
+	if v == http.ErrAbortHandler {
+		panic(v)
+	}
+	s.log().LogAttrs(r.Context(), slog.LevelError, "panic", slog.String("path", r.URL.Path), slog.Any("value", v), slog.String("stack", string(debug.Stack())))
+	failed(http.StatusInternalServerError, InternalError, "something is wrong with this weir; its log says what").write(w)
+}
+
+// known lets in callers who are known.
+func (s *Server) known(answer func(r *http.Request, caller string) (any, *failure)) func(http.ResponseWriter, *http.Request) *failure {
+	return func(w http.ResponseWriter, r *http.Request) *failure {
+		caller, err := s.who(r)
+		if err != nil {
+			return failed(http.StatusUnauthorized, Unauthorized, "%v", err)
+		}
+		body, f := answer(r, caller)
+		if f == nil {
+			send(w, http.StatusOK, body)
+		}
+		return f
+	}
+}
+
+func (s *Server) who(r *http.Request) (string, error) {
+	a := s.auth()
+	if a.Open() && !s.Open && remote(r) {
+		return "", authError{"this weir has no tokens configured, and lets in nobody from elsewhere without"}
+	}
+	return a.Check(r.Header.Get("Authorization"), r.TLS)
+}
+
+// remote reports whether the request came in at an address that other machines
+// reach.
+func remote(r *http.Request) bool {
+	at, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
+	return ok && !at.IP.IsLoopback()
+}
+
+// read reads a body of JSON.
+func read(r *http.Request) ([]byte, *failure) {
+	kind := r.Header.Get("Content-Type")
+	if media, _, err := mime.ParseMediaType(kind); err != nil || media != "application/json" {
+		return nil, failed(http.StatusUnsupportedMediaType, ValidationError, "content type %s: want application/json", quoted(kind))
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, longestBody))
+	if _, large := errors.AsType[*http.MaxBytesError](err); large {
+		return nil, failed(http.StatusRequestEntityTooLarge, ValidationError, "the body is larger than %d bytes", longestBody)
+	}
+	if err != nil {
+		return nil, failed(http.StatusBadRequest, ValidationError, "the body could not be read to its end")
+	}
+	return body, nil
+}
+
+func health(w http.ResponseWriter, _ *http.Request) *failure {
+	send(w, http.StatusOK, map[string]string{"status": "ok"})
+	return nil
+}
+
+func openAPI(w http.ResponseWriter, _ *http.Request) *failure {
+	w.Header().Set("Content-Type", "application/yaml")
+	w.Header().Set("Content-Length", strconv.Itoa(len(OpenAPI)))
+	_, _ = io.Copy(w, strings.NewReader(string(OpenAPI)))
+	return nil
+}

@@ -1,0 +1,59 @@
+package servers
+
+import (
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+)
+
+// Dynalite starts dynalite, which speaks DynamoDB's protocol and keeps its tables in
+// memory, with further arguments if there are any, and waits until it answers. A
+// restart empties it. Without dynalite the test fails and says how to get it.
+func Dynalite(t TB, args ...string) *Server {
+	t.Helper()
+	path, err := dynalite()
+	if err != nil {
+		t.Fatalf("dynalite: %v; run make deps", err)
+	}
+	return launch(t, &Server{ready: speaksHTTP, command: func(s *Server, port string) *exec.Cmd {
+		cmd := exec.Command(path, append([]string{"--host", "127.0.0.1", "--port", port, "--createTableMs", "20"}, args...)...)
+		if log, err := os.Create(filepath.Join(s.dir, "log")); err == nil {
+			cmd.Stdout, cmd.Stderr = log, log
+		}
+		return cmd
+	}})
+}
+
+// dynalite is where scripts/deps has put it, in the .deps of a directory above this
+// one, or else anywhere in the path.
+func dynalite() (string, error) {
+	dir, err := os.Getwd()
+	for err == nil {
+		path := filepath.Join(dir, ".deps", "npm", "node_modules", ".bin", "dynalite")
+		if _, err := os.Stat(path); err == nil {
+			return path, nil
+		}
+		up := filepath.Dir(dir)
+		if up == dir {
+			break
+		}
+		dir = up
+	}
+	return exec.LookPath("dynalite")
+}
+
+func speaksHTTP(s *Server) bool {
+	c := http.Client{Timeout: time.Second}
+	r, err := c.Get(s.Endpoint())
+	if err != nil {
+		return false
+	}
+	r.Body.Close()
+	c.CloseIdleConnections()
+	return true
+}
+
+// Endpoint is where a client of HTTP finds the server.
+func (s *Server) Endpoint() string { return "http://" + s.addr }

@@ -1,0 +1,317 @@
+package limit
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/seed1158cd35/weir/bucket"
+	"github.com/seed1158cd35/weir/clock"
+)
+
+// A yearbook is what was done to a calendar limit, and what really went in each
+// window as people read it off the wall.
+type yearbook struct {
+	rng     *rand.Rand
+	l       Limit
+	m       *Limiter
+	w       *wall
+	now     time.Duration
+	paused  time.Duration
+	wasSet  bool                // the wall was set while somebody waited
+	page    int64               // of the window
+	most    int64               // the largest amount since it began
+	used    map[time.Time]int64 // by the beginning of the window
+	waiting []*holder
+	went    []*holder
+	windows map[*holder]time.Time // in which they went
+}
+
+// changes are days on which clocks are set, or begin oddly.
+var changes = []struct{ zone, at string }{
+	{"America/Los_Angeles", "2026-03-08T00:00:00-08:00"}, {"America/Los_Angeles", "2026-11-01T00:00:00-07:00"},
+	{"Africa/Cairo", "2026-04-24T00:00:00+02:00"}, {"Africa/Cairo", "2026-10-29T22:00:00+03:00"},
+	{"Asia/Beirut", "2026-03-29T00:00:00+02:00"}, {"America/Havana", "2026-03-08T00:00:00-05:00"},
+	{"America/Havana", "2026-11-01T00:00:00-04:00"}, {"America/Santiago", "2026-09-06T00:00:00-04:00"},
+	{"Australia/Lord_Howe", "2026-04-05T01:00:00+11:00"}, {"Asia/Kathmandu", "2025-12-31T20:00:00+05:45"},
+	{"", "2024-02-28T23:00:00Z"}, {"Pacific/Apia", "2011-12-29T12:00:00-10:00"}, {"Europe/Berlin", "2026-12-31T12:00:00+01:00"},
+}
+
+func newYearbook(rng *rand.Rand) (*yearbook, error) {
+	place := changes[rng.IntN(len(changes))]
+	begin, _ := time.Parse(time.RFC3339, place.at)
+	l := fixedLimit(1+rng.Int64N(20), bucket.Second+bucket.Period(rng.IntN(int(bucket.Month))), place.zone)
+	h := &yearbook{
+		rng: rng, l: l, now: time.Duration(rng.Int64N(1 << 59)), most: l.Amount,
+		used: make(map[time.Time]int64), windows: make(map[*holder]time.Time),
+	}
+	lead := upTo(rng, int64(3*l.Every.Usual()))
+	h.w = &wall{Clock: clock.System, begin: begin.Add(-h.now - time.Duration(lead))}
+	r, err := NewRegistry(h.now, l, WithWall(h.w))
+	if err != nil {
+		return nil, err
+	}
+	h.m = r.Get(h.now, "")
+	return h, nil
+}
+
+func (h *yearbook) window() (start, end time.Time) {
+	return h.l.calendar().Window(h.w.Wall(h.now))
+}
+
+func (h *yearbook) use(u *holder) error {
+	start, _ := h.window()
+	if h.now < h.paused {
+		return fmt.Errorf("went at %v, in a pause until %v", h.now, h.paused)
+	}
+	h.turn()
+	if h.used[start] += u.n; h.used[start] > h.most {
+		return fmt.Errorf("%d of %d in the window that begins at %v", h.used[start], h.most, start)
+	}
+	h.went = append(h.went, u)
+	h.windows[u] = start
+	return nil
+}
+
+// advance lets those go who wait, when they were told, or when they happen to look.
+func (h *yearbook) advance(to time.Duration) error {
+	for {
+		var next *holder
+		for _, u := range h.waiting {
+			if u.told <= to && (next == nil || u.told < next.told) {
+				next = u
+			}
+		}
+		at := to
+		if next != nil {
+			at = max(h.now, next.told)
+		}
+		if next != nil && at > h.now && !h.wasSet {
+			h.now = at - 1
+			if h.m.Due(h.now, next.turn) == 0 && !h.m.lapsed(h.now, next.turn) {
+				return fmt.Errorf("a turn has come before %v, as was said", at)
+			}
+		}
+		h.now = at
+		if next == nil {
+			return nil
+		}
+		if err := h.come(next); err != nil {
+			return err
+		}
+	}
+}
+
+// turn notes when the limiter has come to another window.
+func (h *yearbook) turn() {
+	h.m.Look(h.now)
+	if p := h.m.shaped().(*fixed).almanac.page.Load(); p.number != h.page {
+		h.page, h.most = p.number, h.l.Amount
+	}
+}
+
+// come is somebody who asks whether his turn has come.
+func (h *yearbook) come(u *holder) error {
+	due := h.m.Due(h.now, u.turn)
+	if due > 0 {
+		u.told = h.now + due
+		return nil
+	}
+	h.leave(u)
+	if h.m.overtaken(u.told, u.turn) || h.m.lapsed(h.now, u.turn) {
+		h.m.Back(h.now, u.turn, bucket.All)
+		return nil
+	}
+	return h.use(u)
+}
+
+func (h *yearbook) leave(u *holder) {
+	for i, w := range h.waiting {
+		if w == u {
+			h.waiting = append(h.waiting[:i], h.waiting[i+1:]...)
+			return
+		}
+	}
+}
+
+func (h *yearbook) step() error {
+	h.wasSet = h.wasSet && len(h.waiting) > 0
+	gap := upTo(h.rng, int64(h.l.Every.Usual())/max(1, h.l.Amount)*8)
+	if err := h.advance(h.now + time.Duration(h.rng.IntN(2))*time.Duration(gap)); err != nil {
+		return err
+	}
+	n := 1 + h.rng.Int64N(h.l.Amount)
+	switch h.rng.IntN(20) {
+	case 0, 1, 2, 3, 4:
+		return h.try(n)
+	case 5, 6, 7, 8, 9:
+		return h.take(n, time.Duration(upTo(h.rng, int64(4*h.l.Every.Usual()))))
+	case 10, 11, 12, 13:
+		h.back()
+	case 14:
+		d := time.Duration(upTo(h.rng, int64(gap)))
+		h.m.Pause(h.now, h.now+d)
+		h.paused = max(h.paused, h.now+d)
+	case 15:
+		h.m.Owe(h.now, n) // what is owed asks nobody; it leaves less to the others
+	case 16:
+		h.set()
+	case 17, 18:
+		h.setWall()
+	case 19:
+		if len(h.waiting) > 0 {
+			return h.come(h.waiting[h.rng.IntN(len(h.waiting))])
+		}
+	}
+	return nil
+}
+
+func (h *yearbook) try(n int64) error {
+	before := h.m.Look(h.now)
+	if _, end := h.window(); before.Paused == 0 && !before.ResetAt.Equal(end) {
+		return fmt.Errorf("it is to reset at %v, not %v", before.ResetAt, end)
+	}
+	ok := h.m.Try(h.now, n)
+	if ok != (before.Left >= n && before.Paused == 0) {
+		return fmt.Errorf("try %d: %v, although %+v", n, ok, before)
+	}
+	if !ok {
+		if after := h.m.Look(h.now); after != before {
+			return fmt.Errorf("a refusal of %d changed %+v to %+v", n, before, after)
+		}
+		return nil
+	}
+	return h.use(&holder{n: n, returned: true})
+}
+
+func (h *yearbook) take(n int64, patience time.Duration) error {
+	before, ask := h.m.Look(h.now), h.m.Ask(h.now, n)
+	t, wait, ok := h.m.Take(h.now, n, patience)
+	if wait != ask || ok != (wait <= patience) {
+		return fmt.Errorf("take %d with patience %v: wait %v, %v; Ask said %v", n, patience, wait, ok, ask)
+	}
+	if !ok {
+		if after := h.m.Look(h.now); after != before {
+			return fmt.Errorf("a refusal of %d changed %+v to %+v", n, before, after)
+		}
+		return nil
+	}
+	u := &holder{turn: t, n: n}
+	if wait == 0 {
+		return h.use(u)
+	}
+	if due := h.m.Due(h.now, t); due != wait {
+		return fmt.Errorf("take said %v, due says %v", wait, due)
+	}
+	u.told = h.now + wait
+	h.waiting = append(h.waiting, u)
+	return nil
+}
+
+// back gives back all or a part of a turn that waits or has gone. In a later window
+// that must change nothing, so there what went has gone.
+func (h *yearbook) back() {
+	i := h.rng.IntN(len(h.waiting) + len(h.went) + 1)
+	if i < len(h.waiting) {
+		u := h.waiting[i]
+		n := h.rng.Int64N(u.n + 1)
+		h.m.Back(h.now, u.turn, n)
+		if u.n -= n; u.n == 0 {
+			h.leave(u)
+		}
+		u.turn.Cost = u.n
+		return
+	}
+	if i -= len(h.waiting); i >= len(h.went) || h.went[i].returned {
+		return
+	}
+	u := h.went[i]
+	u.returned = true
+	n := h.rng.Int64N(u.n + 1)
+	if !h.m.lapsed(h.now, u.turn) {
+		h.used[h.windows[u]] -= n
+	}
+	h.m.Back(h.now, u.turn, n)
+}
+
+// set changes the amount. Who was booked under a larger one keeps his turn in the
+// window that has begun.
+func (h *yearbook) set() {
+	h.turn()
+	h.l.Amount = 1 + h.rng.Int64N(20)
+	h.m.Set(h.now, h.l)
+	h.most = max(h.most, h.l.Amount)
+}
+
+// setWall sets the clock on the wall, and the limiter notices at once.
+func (h *yearbook) setWall() {
+	before, end := h.window()
+	shown := h.w.Wall(h.now)
+	usual := int64(h.l.Every.Usual())
+	switch h.rng.IntN(4) {
+	case 0: // within the window
+		shown = before.Add(time.Duration(h.rng.Int64N(int64(end.Sub(before)))))
+	case 1:
+		shown = shown.Add(time.Duration(upTo(h.rng, 3*usual)))
+	case 2:
+		shown = shown.Add(-time.Duration(upTo(h.rng, usual)))
+	case 3:
+		shown = shown.Add(-time.Duration(upTo(h.rng, 4*usual)))
+	}
+	if shown.Sub(h.w.Wall(h.now)).Abs() <= drift {
+		return
+	}
+	h.wasSet = true
+	h.w.set(h.m, h.now, shown)
+	h.m.Look(h.now)
+	after, _ := h.window()
+	// A clock that is set back by several windows was wrong: those that it showed
+	// have not been yet.
+	if p := h.m.shaped().(*fixed).almanac.page.Load(); p.closed {
+		for start := range h.used {
+			if start.After(after) {
+				delete(h.used, start)
+			}
+		}
+	}
+}
+
+// Whatever is taken, awaited, given back, owed, paused and set, the clock on the wall
+// included: no calendar window sees more than the amount.
+func TestNoHistoryGoesOverACalendarLimit(t *testing.T) {
+	cases(t, 3000, func(rng *rand.Rand) error {
+		h, err := newYearbook(rng)
+		if err != nil {
+			return err
+		}
+		for step := range 30 + rng.IntN(150) {
+			if err := h.step(); err != nil {
+				return fmt.Errorf("%v, step %d: %w", h.l, step, err)
+			}
+		}
+		return h.settle()
+	})
+}
+
+// settle lets everybody go who waits, and looks whether the next window is full.
+func (h *yearbook) settle() error {
+	for range 10_000 {
+		if len(h.waiting) == 0 {
+			break
+		}
+		if err := h.advance(h.waiting[0].told); err != nil {
+			return err
+		}
+	}
+	if len(h.waiting) > 0 {
+		return fmt.Errorf("%d still wait", len(h.waiting))
+	}
+	for range 2 {
+		h.now += h.m.Look(h.now).Reset
+	}
+	if v := h.m.Look(max(h.now, h.paused)); v.Left != v.Full || v.Paused != 0 {
+		return fmt.Errorf("in a later window it looks like %+v", v)
+	}
+	return nil
+}
