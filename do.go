@@ -182,6 +182,10 @@ func (r *run) decide() retry.Decision {
 	if !ok {
 		return retry.Decision{Why: retry.ErrBudget}
 	}
+	if !r.mayRetry() {
+		r.live.purse.Unspent(r.now, paid)
+		return retry.Decision{Why: retry.ErrBudget}
+	}
 	r.paid = paid
 	return d
 }

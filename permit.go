@@ -200,10 +200,28 @@ func (p *Permit) undo(now time.Duration) {
 // whether a limit that was raised meanwhile lets him go sooner.
 const nap = time.Second
 
+// Who comes when the open time of a fleet's breaker is over waits a little for the
+// lease of the one probe, in place of being told to come again so soon.
+const (
+	leaseWait = 100 * time.Millisecond
+	leaseAsks = 3
+)
+
 // admit passes every gate, waiting for its turn until the instant at most.
 func (p *Permit) admit(ctx context.Context, now, until time.Duration, c *Call) error {
 	start := now
 	d := p.ask(now, p.patience(now, until), c)
+	for range leaseAsks {
+		if d.Allowed || d.Reason != CircuitOpen || p.u.options.Fleet == nil || d.RetryAfter > leaseWait || d.RetryAfter > p.patience(now, until) {
+			break
+		}
+		if err := p.u.clock.Sleep(ctx, d.RetryAfter); err != nil {
+			p.waited = p.u.clock.Now() - start
+			return err
+		}
+		now = p.u.clock.Now()
+		d = p.ask(now, p.patience(now, until), c)
+	}
 	for d.Allowed && d.RetryAfter != 0 {
 		if d.RetryAfter == askStore {
 			var err error

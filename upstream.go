@@ -1,6 +1,7 @@
 package weir
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -12,6 +13,8 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir/breaker"
+	"github.com/seed1158cd35/weir/breaker/shared"
+	"github.com/seed1158cd35/weir/bucket"
 	"github.com/seed1158cd35/weir/clock"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/retry"
@@ -36,6 +39,7 @@ type Upstream struct {
 	live    atomic.Pointer[live]
 	latest  atomic.Int64 // the instant of a recent decision; see soon
 	setting sync.Mutex   // one Set at a time
+	leave   func()       // takes the breakers out of the fleet; nil if they are in none
 }
 
 // live is a policy in force, with the state that belongs to it.
@@ -47,6 +51,7 @@ type live struct {
 	breaker    *breaker.Breaker // nil if there is one per key
 	breakers   *breaker.Group
 	purse      retry.Purse
+	retries    *limit.Registry // of all processes together; nil if they have no bound
 }
 
 // A plan is what a policy means for one operation.
@@ -122,6 +127,9 @@ func (u *Upstream) build(next, old *live) error {
 	if err := next.newPurse(old); err != nil {
 		return err
 	}
+	if err := u.newRetries(now, next, old); err != nil {
+		return err
+	}
 	u.newBreaker(now, next, old)
 	next.newPlans(old)
 	return nil
@@ -130,10 +138,10 @@ func (u *Upstream) build(next, old *live) error {
 // registry is the registry of a limit: the old one if there is one by the name,
 // and an empty one if it may be one of those that are gone.
 func (u *Upstream) registry(now time.Duration, v *live, l limit.Limit, gone bool) (*limit.Registry, error) {
-	shared := u.options.Fleet != nil && l.Shares()
+	shares := u.options.Fleet != nil && l.Shares()
 	for _, r := range v.registries {
 		old := r.Limit()
-		if !same(old, &l) || r.Shared() != shared {
+		if !same(old, &l) || r.Shared() != shares {
 			continue
 		}
 		if reflect.DeepEqual(*old, l) {
@@ -142,7 +150,7 @@ func (u *Upstream) registry(now time.Duration, v *live, l limit.Limit, gone bool
 		return r, r.Set(now, l)
 	}
 	switch {
-	case shared:
+	case shares:
 		return limit.NewShared(now, l, u.options.Fleet.Group(u.name))
 	case gone:
 		return limit.NewEmpty(now, l, limit.WithWall(u.clock))
@@ -180,6 +188,41 @@ func (v *live) newPurse(old *live) (err error) {
 	return err
 }
 
+// newRetries makes the limit that the retries of all processes are charged to.
+func (u *Upstream) newRetries(now time.Duration, v, old *live) error {
+	all := v.policy.Budget.All
+	if all == (bucket.Rate{}) {
+		return nil
+	}
+	l := limit.Limit{Name: "retries", Unit: "retries", Rate: all}
+	if v.retries = old.retries; v.retries != nil {
+		return v.retries.Set(now, l)
+	}
+	r, err := u.registry(now, &live{}, l, false)
+	v.retries = r
+	return err
+}
+
+// mayRetry takes a retry from what all processes may make together. Nobody waits
+// for one.
+func (r *run) mayRetry() bool {
+	all := r.live.retries
+	if all == nil {
+		return true
+	}
+	var p limit.Permit
+	p.Add(limit.Charge{Registry: all, Cost: 1})
+	v := p.Take(r.now, 0)
+	for v.Ask {
+		v, _ = p.Fetch(context.Background(), r.now, r.now, r.call.Priority) // a context that does not end
+		if !v.OK {
+			return false
+		}
+		v = p.Take(r.now, 0)
+	}
+	return v.OK
+}
+
 func (u *Upstream) newBreaker(now time.Duration, v, old *live) {
 	c := v.policy.Breaker
 	if old.plans != nil && v.policy.BreakerScope == old.policy.BreakerScope {
@@ -195,8 +238,36 @@ func (u *Upstream) newBreaker(now time.Duration, v, old *live) {
 	}
 	if v.policy.BreakerScope == "" {
 		v.breaker = breaker.New("", c, heard)
+		u.join(v.breaker, "")
 	} else {
 		v.breakers = breaker.NewGroup(0, c, heard)
+		u.join(v.breakers, v.policy.BreakerScope)
+	}
+}
+
+// join makes breakers those of the fleet, in place of what was joined before.
+func (u *Upstream) join(local shared.Local, scope string) {
+	f := u.options.Fleet
+	if f == nil {
+		return
+	}
+	u.quit()
+	b := shared.New(shared.Config{Store: f.Store(), Group: u.name, Scope: scope, Clock: u.options.Clock}, local)
+	u.leave = f.Attend(func(ctx context.Context) { _ = b.Run(ctx) }) // it returns why ctx ended
+}
+
+// Close takes the upstream's breakers out of the fleet, for an upstream that is not
+// used any more. Without a fleet there is nothing to close.
+func (u *Upstream) Close() {
+	u.setting.Lock()
+	defer u.setting.Unlock()
+	u.quit()
+}
+
+func (u *Upstream) quit() {
+	if u.leave != nil {
+		u.leave()
+		u.leave = nil
 	}
 }
 

@@ -113,3 +113,28 @@ func BenchmarkGroupFor(b *testing.B) {
 		}
 	})
 }
+
+// A member of a fleet, which nobody asks while the breaker is closed.
+func BenchmarkCallInAFleet(b *testing.B) {
+	br := breaker.New("up", breaker.Config{}, nil)
+	br.Join(new(counter))
+	call := func(now time.Duration) {
+		p, _, _ := br.Admit(now)
+		br.Report(now, p, outcome.Outcome{Class: outcome.OK})
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		call(time.Hour)
+	}
+}
+
+// The open time is over and another process has the probe.
+func BenchmarkRefuseForAFleet(b *testing.B) {
+	br := openBreaker()
+	br.Join(new(counter))
+	br.Adopt(0, br.State().Gen, breaker.State{Phase: breaker.HalfOpen})
+	b.ReportAllocs()
+	for b.Loop() {
+		br.Admit(time.Hour)
+	}
+}

@@ -76,8 +76,17 @@ func TestALedBreakerWaitsForItsLease(t *testing.T) {
 	if !ok || !p.Probe {
 		t.Error("without a fleet to lead it does not probe by itself")
 	}
+	b.Report(now+time.Second, p, outcome.Outcome{Class: outcome.Failed})
+	if f.failed["up"] != 2 {
+		t.Errorf("the failure of a probe is told as one of a closed breaker")
+	}
+	now += 15 * time.Second
+	p, _, ok = b.Admit(now + time.Second)
+	if !ok || !p.Probe {
+		t.Error("without a fleet to lead it does not probe by itself")
+	}
 	b.Report(now+time.Second, p, outcome.Outcome{Class: outcome.OK})
-	want := []breaker.Phase{breaker.Open, breaker.HalfOpen, breaker.Closed}
+	want := []breaker.Phase{breaker.Open, breaker.HalfOpen, breaker.Open, breaker.HalfOpen, breaker.Closed}
 	for i, c := range *told {
 		if i >= len(want) || c.To != want[i] {
 			t.Errorf("told %v, want %v", *told, want)

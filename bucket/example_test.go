@@ -67,3 +67,15 @@ func ExampleLog() {
 	// 0s true
 	// 58s true
 }
+
+func ExampleCalendar_Window() {
+	pacific, _ := bucket.Zone("America/Los_Angeles")
+	days := bucket.Calendar{Every: bucket.Day, Zone: pacific}
+	start, end := days.Window(time.Date(2026, 3, 8, 20, 0, 0, 0, time.UTC))
+	fmt.Println(start, end.Sub(start))
+	start, end = days.Window(end)
+	fmt.Println(start, end.Sub(start))
+	// Output:
+	// 2026-03-08 00:00:00 -0800 PST 23h0m0s
+	// 2026-03-09 00:00:00 -0700 PDT 24h0m0s
+}

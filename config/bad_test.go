@@ -34,6 +34,27 @@ weir.yaml:2:1: broken YAML: found character that cannot start any token; YAML is
 	{"two documents", "upstreams: {a: {url: https://h}}\n---\nlisten: :80\n", `
 weir.yaml:2:1: a second document begins; a configuration is one, without ---
 `},
+	{"stores", `
+store: {redis: "redis://:hunter2@h:6379", memory: true, dynamodb: {endpoint: nowhere}, password_env: X}
+decide: {grpc: 127.0.0.1:1, client_ca: ca.pem, tokens: {a: {upstreams: [s3]}}}
+upstreams: {a: {url: https://h}}
+`, `
+weir.yaml:2:8: store: wants one of redis, dynamodb, file and memory; write store: {redis: redis://localhost:6379}
+weir.yaml:2:16: store.redis: must hold no password; name the environment variable that holds it in password_env
+weir.yaml:2:67: store.dynamodb: has no table
+weir.yaml:2:78: store.dynamodb.endpoint: is not the URL of a server; write it as http://localhost:8000
+weir.yaml:3:9: decide: grpc and rules go together: where Envoy asks, and by which rules it is answered
+weir.yaml:3:40: decide.client_ca: certificates of callers are only seen with tls; add tls: {cert: ..., key: ...}
+weir.yaml:3:60: decide.tokens.a: has no env
+`},
+	{"a store that is a word, decisions for all", `
+store: redis
+decide: {listen: ":8082"}
+upstreams: {a: {url: https://h}}
+`, `
+weir.yaml:2:8: store: "redis": want fields of its own, indented below it
+weir.yaml:3:9: decide: listen ":8082": would let whoever reaches it use up the limits; give it tokens or client_ca, or 127.0.0.1, or say open: true
+`},
 	{"unknown fields", `
 lisen: :8080
 upstreams:
@@ -122,7 +143,7 @@ weir.yaml:13:35: upstreams.a.timeouts.attempt: "9999999h": is not a duration; wr
 weir.yaml:15:17: upstreams.a.limits.l.rate: "-3/s": must be at least 1; to stop all calls, open the breaker or remove the upstream
 weir.yaml:16:17: upstreams.a.limits.m.rate: "0/s": must be at least 1; to stop all calls, open the breaker or remove the upstream
 weir.yaml:16:29: upstreams.a.limits.m.burst: "-1": must be at least 1
-weir.yaml:16:40: upstreams.a.limits.m.shape: "round": want bucket or rolling
+weir.yaml:16:40: upstreams.a.limits.m.shape: "round": want bucket, rolling or fixed
 weir.yaml:16:57: upstreams.a.limits.m.max_keys: "many": want a whole number
 weir.yaml:17:10: upstreams.a.limits.n: "100": has no period; write 100/s if it is per second, or use min, h, day
 weir.yaml:18:17: upstreams.a.limits.o.rate: "5/fortnight": period "fortnight": want s, min, h, day or a positive duration such as 250ms
@@ -231,7 +252,7 @@ upstreams:
 weir.yaml:3:8: admin: "0.0.0.0:9000": would show upstreams, limits and keys to whoever reaches it; use 127.0.0.1, or say admin_open: true
 weir.yaml:3:8: admin: admin 0.0.0.0:9000 and listen 127.0.0.1:9000 are the same; give admin and listen different ports
 weir.yaml:4:6: tls: has no key
-weir.yaml:8:13: upstreams.a.preset: there is no preset "s4"; want one of http, s3
+weir.yaml:8:13: upstreams.a.preset: there is no preset "s4"; want one of gemini-free, http, s3
 weir.yaml:10:23: upstreams.a.operations.put.methods[0]: "put": want an HTTP method in capitals
 weir.yaml:10:35: upstreams.a.operations.put.path: "x": must begin with a slash
 weir.yaml:10:44: upstreams.a.operations.put.safe: "maybe": want yes, no or by-method
@@ -258,6 +279,66 @@ weir.yaml:24:38: upstreams.b.retry.cap: 10ms: must not be under base 50ms
 weir.yaml:24:38: upstreams.b.retry.cap: 10ms: must not be under throttle_base 1s
 weir.yaml:25:25: upstreams.b.breaker.failures: no rule is left that opens the breaker; give consecutive or share, or write breaker: off
 weir.yaml:26:23: upstreams.b.quota.capacity: 3: must not be under the price of one retry, 14
+`},
+	{"limits by the calendar", `
+upstreams:
+  a:
+    url: https://h
+    limits:
+      a: {amount: 25}
+      b: {every: day}
+      c: {shape: fixed}
+      d: {shape: fixed, rate: 25/day}
+      e: {rate: 25/day, every: day, zone: UTC}
+      f: {rate: 25/day, zone: UTC}
+      g: {amount: 25, every: day, shape: rolling}
+      h: {amount: 25, every: day, burst: 5, adaptive: true}
+      i: {amount: 0, every: daily}
+      j: {amount: 2.5, every: fortnight}
+      k: {amount: 25, every: day, zone: PST}
+      l: {amount: 25, every: day, zone: America/Los_Angels}
+      m: {amount: 25, every: day, zone: los angeles}
+      n: {amount: 25, every: day, zone: Mars/Olympus}
+      o: {amount: 25, every: day, zone: [UTC]}
+      p: {amount: 25, every: day, zone: Local}
+      q: {amount: 25, every: day, zone: europe/london}
+`, `
+weir.yaml:6:10: upstreams.a.limits.a: has an amount, but not for which time; write every: day
+weir.yaml:7:10: upstreams.a.limits.b: has no amount; write amount: 25
+weir.yaml:8:10: upstreams.a.limits.c: has an amount, but not for which time; write every: day
+weir.yaml:9:31: upstreams.a.limits.d.rate: a limit by the calendar has no rate; write amount: 25 and every: day in its place
+weir.yaml:10:17: upstreams.a.limits.e.rate: a limit by the calendar has no rate; write amount: 25 and every: day in its place
+weir.yaml:11:31: upstreams.a.limits.f.zone: only a limit by the calendar has a zone; write amount: 25 and every: day in place of rate
+weir.yaml:12:42: upstreams.a.limits.g.shape: windows of the calendar are of shape fixed; leave it out
+weir.yaml:13:42: upstreams.a.limits.h.burst: 5: a fixed limit has none; the amount is all that may come at once
+weir.yaml:13:55: upstreams.a.limits.h.adaptive: a fixed limit has no rate to learn; use shape bucket
+weir.yaml:14:19: upstreams.a.limits.i.amount: "0": must be at least 1
+weir.yaml:14:29: upstreams.a.limits.i.every: "daily": want second, minute, hour, day, week or month; write day
+weir.yaml:15:19: upstreams.a.limits.j.amount: "2.5": want a whole number
+weir.yaml:15:31: upstreams.a.limits.j.every: "fortnight": want second, minute, hour, day, week or month
+weir.yaml:16:41: upstreams.a.limits.k.zone: "PST": does not say where, nor when clocks are changed; write America/Los_Angeles if that is meant
+weir.yaml:17:41: upstreams.a.limits.l.zone: "America/Los_Angels": is no time zone; did you mean America/Los_Angeles?
+weir.yaml:18:41: upstreams.a.limits.m.zone: "los angeles": is no time zone; did you mean America/Los_Angeles?
+weir.yaml:19:41: upstreams.a.limits.n.zone: "Mars/Olympus": is no time zone; write it as Area/City, such as America/Los_Angeles, or UTC
+weir.yaml:20:41: upstreams.a.limits.o.zone: a list: want the IANA name of a time zone (America/Los_Angeles, UTC)
+weir.yaml:21:41: upstreams.a.limits.p.zone: "Local": does not say where, nor when clocks are changed; write UTC if that is meant
+weir.yaml:22:41: upstreams.a.limits.q.zone: "europe/london": is no time zone; did you mean Europe/London?
+`},
+	{"a rate where the preset has a calendar", `
+upstreams:
+  a:
+    preset: gemini-free
+    limits: {rpd: 50/day}
+  b:
+    preset: gemini-free
+    limits: {rpd: {shape: rolling}}
+  c:
+    preset: gemini-free
+    limits: {rpm: {amount: 5}}
+`, `
+weir.yaml:5:19: upstreams.a.limits.rpd: the preset counts by the calendar, which has an amount and no rate; write amount: 50, or say shape: bucket as well
+weir.yaml:8:27: upstreams.b.limits.rpd.shape: windows of the calendar are of shape fixed; leave it out
+weir.yaml:11:28: upstreams.c.limits.rpm.amount: the preset has a rate; an amount is for a limit by the calendar; write every: day as well
 `},
 	{"a preset that does not fit", `
 upstreams:

@@ -24,6 +24,8 @@ type File struct {
 	MaxHeader int64
 	Log       slog.Level
 	Upstreams []proxy.Upstream // in the order of the file
+	Store     *Store           // nil means that limits are this process's own
+	Decide    *Decide          // nil means that nothing is decided for others
 }
 
 // TLS names the files of a certificate. Paths in the configuration are relative

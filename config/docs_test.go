@@ -40,6 +40,10 @@ func rows[T any](fields []field[T]) (all []row) {
 var sections = []table{
 	{"documentFields", "The file", rows(documentFields)},
 	{"tlsFields", "`tls`", rows(tlsFields)},
+	{"storeFields", "`store`", rows(storeFields)},
+	{"dynamoFields", "`store.dynamodb`", rows(dynamoFields)},
+	{"decideFields", "`decide`", rows(decideFields)},
+	{"tokenFields", "`decide.tokens.NAME`", rows(tokenFields)},
 	{"upstreamFields", "`upstreams.NAME`", rows(upstreamFields)},
 	{"routeFields", "`upstreams.NAME.routes[]`", rows(routeFields)},
 	{"operationFields", "`upstreams.NAME.operations.NAME`", rows(operationFields)},

@@ -30,7 +30,7 @@ var variables = []Variable{
 			on, ok := toggle.read(d, n)
 			d.env.off = ok && !on
 		}},
-	{"THROTTLE_PUT_RATE", knobRate.words, "The rate of every limit with the name `put`; one that learns starts there and never goes above.", knob("put")},
+	{"THROTTLE_PUT_RATE", knobRate.words, "The rate of every limit with the name `put` that has one; one that learns starts there and never goes above.", knob("put")},
 	{"THROTTLE_GET_RATE", knobRate.words, "The same for `get`.", knob("get")},
 	{"THROTTLE_DELETE_RATE", knobRate.words, "The same for `delete`.", knob("delete")},
 	{"THROTTLE_CIRCUIT_THRESHOLD", "a whole number", "So many failures open the breaker of every upstream that has one: `consecutive` where that is used, else `failures`.",
@@ -110,7 +110,7 @@ func (d *decoder) environment(root *node, env func(string) (string, bool)) {
 func (k *knobs) apply(p *weir.Policy) {
 	for _, r := range k.rates {
 		for i := range p.Limits {
-			if l := &p.Limits[i]; l.Name == r.limit {
+			if l := &p.Limits[i]; l.Name == r.limit && l.Shape != limit.Fixed {
 				setRate(l, r.rate)
 			}
 		}

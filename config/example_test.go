@@ -57,5 +57,5 @@ func ExampleLoad() {
 
 func ExamplePresets() {
 	fmt.Println(config.Presets())
-	// Output: [http s3]
+	// Output: [gemini-free http s3]
 }

@@ -34,6 +34,8 @@ var documentFields = []field[document]{
 	one("max_header", size(1<<10, 16<<20), func(f *document) *int64 { return &f.MaxHeader }, "64KiB",
 		"Largest header of a request."),
 	one("log", level, func(f *document) *slog.Level { return &f.Log }, "info", "What is logged."),
+	{"store", "fields", "limits are this process's own", "Where limits, pauses and breakers are kept that several processes share; see docs/fleet.md.", readStore},
+	{"decide", "fields", "off", "Decisions for programs that make their calls themselves; see docs/decide.md and docs/envoy.md.", readDecide},
 	{"upstreams", "fields", "required", "The APIs, by name: letters, digits, `-`, `_` and `.`.", readUpstreams},
 }
 
@@ -41,6 +43,7 @@ var documentFields = []field[document]{
 func (d *decoder) read(root *node) *document {
 	f := document{File: File{Listen: defaultListen, Admin: defaultAdmin, Drain: defaultDrain, MaxHeader: defaultHeader}}
 	object(d, root, documentFields, &f)
+	d.checkClientCA(root, &f)
 	if root.get("upstreams") == nil && (root.kind == mapping || root.kind == empty) {
 		d.bad(root, firstUpstream, "has no upstreams")
 	}

@@ -108,6 +108,32 @@ func damage(r *rand.Rand, text string, words []string) string {
 
 // everyField has every field once, and no mistake.
 const everyField = `
+store:
+  dynamodb: {table: weir, region: eu-west-1, endpoint: "http://localhost:8000"}
+  redis: off
+  password_env: REDIS_PASSWORD
+  file: off
+  memory: off
+  lease: off
+  guard: 20ms
+  timeout: 50ms
+  queue: 100
+  coast: 30s
+  share: 25%
+  prefix: team
+decide:
+  listen: 127.0.0.1:8082
+  grpc: 127.0.0.1:8083
+  rules: envoy/rules.yaml
+  on_store_error: allow
+  store_timeout: 10ms
+  rate_limit_headers: policy
+  open: false
+  tokens: {a: {env: WEIR_TOKEN, upstreams: [s3]}}
+  hosts: [weir.internal]
+  client_ca: ca.pem
+  max_wait: 10s
+  max_permits: 100
 listen: 127.0.0.1:8080
 admin: 0.0.0.0:8081
 admin_open: true
@@ -126,7 +152,8 @@ upstreams:
     operations:
       put: {methods: [PUT], path: /, safe: yes, retry: {attempts: 2}}
     limits:
-      put: {rate: 9/s, burst: 3, operations: [put], unit: bytes, scope: tenant, shape: bucket, max_keys: 5}
+      put: {rate: 9/s, burst: 3, local: true, operations: [put], unit: bytes, scope: tenant, shape: bucket, max_keys: 5}
+      day: {amount: 25, every: day, zone: America/Los_Angeles, shape: fixed, unit: tokens}
       learn:
         rate: 90/s
         adaptive: {rule: add, start: 50/s, min: 1/s, max: 80/s, cut: 50%, grow: 1.1, step: 2%, recovery: 5s, interval: 1s, cut_interval: 1s, used_share: 50%}
@@ -153,5 +180,5 @@ upstreams:
     quota: {schedule: aws, capacity: 500, retry: 5, throttle: 5, timeout: 10, success: 1, timeout_codes: [T]}
   b:
     url: http://h
-    budget: {share: 10%, floor: 1/s, window: 10s}
+    budget: {all: 100/min, share: 10%, floor: 1/s, window: 10s}
 `

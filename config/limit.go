@@ -55,21 +55,28 @@ type pace struct {
 }
 
 var limitFields = []field[pace]{
-	one("rate", rate, func(l *pace) *bucket.Rate { return &l.spoken }, "required",
+	one("rate", rate, func(l *pace) *bucket.Rate { return &l.spoken }, "required, unless there is `every`",
 		"How much in how much time. Periods are `s`, `min`, `h`, `day` or a duration."),
 	one("burst", orOff(count[int64](1), 0), func(l *pace) *int64 { return &l.Burst }, "one second's worth",
 		"How much may go at one instant after a rest. `off` is the default, too."),
+	one("amount", count[int64](1), func(l *pace) *int64 { return &l.Amount }, "required with `every`",
+		"How much may go in a window of the calendar, in place of `rate`."),
+	one("every", period, func(l *pace) *bucket.Period { return &l.Every }, "no calendar",
+		"Which windows: second, minute, hour, day, week (from Monday) or month, as clocks in `zone` show them."),
+	one("zone", zone, func(l *pace) *string { return &l.Zone }, "UTC",
+		"The time zone of `every` by its IANA name, such as `America/Los_Angeles`: when the day is over, and how long it is when clocks are changed."),
 	one("operations", listOf(operationName), func(l *pace) *[]string { return &l.Operations }, "all", "The operations it counts. `default` is whatever belongs to none."),
 	one("unit", unit, func(l *pace) *string { return &l.Unit }, limit.Requests,
-		"What it counts: `requests`, or `bytes` of the bodies of requests that say their length."),
+		"What it counts: `requests`, `bytes` of the bodies of requests that say their length, or `tokens`: what callers who ask for decisions say that a call costs. `weir serve` itself counts no tokens yet."),
 	one("scope", word, func(l *pace) *string { return &l.Scope }, "one for all", "The scope it is counted by, one of `keys`: `tenant` gives each tenant the whole rate."),
-	one("shape", named[limit.Shape]("bucket or rolling"), func(l *pace) *limit.Shape { return &l.Shape }, "bucket",
-		"How the upstream counts. `bucket`: burst + rate x t in any time t. `rolling`: never more than the amount in any window of the period."),
+	one("shape", named[limit.Shape]("bucket, rolling or fixed"), func(l *pace) *limit.Shape { return &l.Shape }, "bucket, or fixed with `every`",
+		"How the upstream counts. `bucket`: burst + rate x t in any time t. `rolling`: never more than the amount in any window of the period. `fixed`: never more than `amount` in a window of the calendar."),
 	one("max_keys", count[int](1), func(l *pace) *int { return &l.MaxKeys }, "100000", "Values of the scope that are remembered at once."),
-	{"adaptive", "fields, true, or off", "off", "Lets the rate learn from how calls end, never above `rate`.", readAdaptive},
+	one("local", boolean, func(l *pace) *bool { return &l.Local }, "false", "Keeps the limit to this process although there is a `store`."),
+	{"adaptive", "fields, true, or off", "off", "Lets the rate learn from how calls end, never above `rate`. A rate that learns is each process's own, also where there is a `store`.", readAdaptive},
 }
 
-var unit = choice("requests or bytes", map[string]string{limit.Requests: limit.Requests, "bytes": "bytes"})
+var unit = choice("requests, bytes or tokens", map[string]string{limit.Requests: limit.Requests, "bytes": "bytes", "tokens": "tokens"})
 
 var operationName = form[string]{"operations", word.read}
 
@@ -89,10 +96,17 @@ func readLimits(d *decoder, n *node, u *site) {
 func (d *decoder) limit(name string, n *node) limit.Limit {
 	l := pace{Limit: limit.Limit{Name: name}}
 	good := object(d, n, limitFields, &l)
+	if isFixed(n, &l) {
+		d.fixed(n, &l, good)
+		return l.Limit
+	}
 	if good && n.get("rate") == nil {
 		d.bad(n, "write rate: 100/s", "has no rate")
 	}
-	l.Amount, l.Per = l.spoken.Amount, l.spoken.Per
+	if at := n.get("zone"); good && at != nil {
+		d.bad(at, "write amount: 25 and every: day in place of rate", "only a limit by the calendar has a zone")
+	}
+	l.Amount, l.Per, l.Every, l.Zone = l.spoken.Amount, l.spoken.Per, bucket.NoPeriod, ""
 	if l.Amount <= 0 || l.Per <= 0 { // there was a complaint; one is enough
 		l.Amount, l.Per = 1, time.Second
 	}

@@ -49,6 +49,7 @@ func (d *decoder) overlay(n *node) *node {
 	} else if q := n.get("quota"); q != nil && !q.isOff() {
 		base.drop("budget")
 	}
+	oneShape(base, n)
 	return merge(base, n)
 }
 
@@ -78,7 +79,7 @@ func (n *node) mark(preset string, at *node, path string) {
 	}
 }
 
-// drop removes a field.
-func (n *node) drop(name string) {
-	n.fields = slices.DeleteFunc(n.fields, func(e entry) bool { return e.name == name })
+// drop removes fields.
+func (n *node) drop(names ...string) {
+	n.fields = slices.DeleteFunc(n.fields, func(e entry) bool { return slices.Contains(names, e.name) })
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/seed1158cd35/weir/bucket"
 	"github.com/seed1158cd35/weir/outcome"
 	"github.com/seed1158cd35/weir/retry"
 )
@@ -61,6 +62,7 @@ var budgetFields = []field[retry.BudgetConfig]{
 	one("share", share, func(c *retry.BudgetConfig) *float64 { return &c.Share }, "10%", "Retries per first attempt."),
 	one("floor", perSecond, func(c *retry.BudgetConfig) *float64 { return &c.Floor }, "1/s", "Retries allowed besides, for upstreams that are called seldom."),
 	one("window", duration, func(c *retry.BudgetConfig) *time.Duration { return &c.Window }, "10s", "How long a first attempt counts."),
+	one("all", rate, func(c *retry.BudgetConfig) *bucket.Rate { return &c.All }, "no bound", "Retries of all processes together where there is a `store`, such as `100/min`, besides."),
 }
 
 func readBudget(d *decoder, n *node, u *site) {

@@ -53,6 +53,14 @@ func (n *node) get(name string) *node {
 	return nil
 }
 
+// all is the fields of a node, none if there is no such node.
+func (n *node) all() []entry {
+	if n == nil {
+		return nil
+	}
+	return n.fields
+}
+
 // child is the path of a field of n.
 func (n *node) child(name string) string {
 	if n.path == "" {

@@ -27,7 +27,7 @@ type Cell struct {
 	Slots []Slot // of shape Rolling, the oldest first
 
 	Paused int64 // until when
-	Full   int64 // when everything is there again
+	Full   int64 // when everything is there again, and nothing is lost by forgetting it
 }
 
 // A Slot is what went in one slot of a ring.
@@ -108,7 +108,8 @@ func (c *Cell) leaves(i int, r *bucket.Ring) int64 {
 
 // enter begins a new window if the present is in one. If units of the old window
 // went since the new one began, as happens when a limit has got another zone or
-// period, they all count in the new one. A clock that runs backwards begins none.
+// period, they all count in the new one; for that the cell is kept a period longer. A
+// clock that runs backwards begins none.
 func (c *Cell) enter(now int64, w *Windows) {
 	start, end := w.Start.UnixMicro(), w.End.UnixMicro()
 	if now >= end {
@@ -122,7 +123,7 @@ func (c *Cell) enter(now int64, w *Windows) {
 			c.Count = 0
 		}
 	}
-	c.End = end
+	c.End, c.Full = end, max(c.Full, end+(end-start))
 }
 
 // left is how many units are there. The cell must have been turned to the present.
@@ -190,7 +191,14 @@ func (c *Cell) Settle(now int64, s *Settlement) {
 	if s.Pause > 0 {
 		c.Paused = max(c.Paused, min(now+ceilMicro(s.Pause), lastInstant))
 	}
-	c.Full = now + c.reset(now, s.Rule)
+	c.keep(now, s.Rule)
+}
+
+// keep notes until when the cell must not be forgotten.
+func (c *Cell) keep(now int64, r *Rule) {
+	if r.Shape != Fixed {
+		c.Full = now + c.reset(now, r)
+	}
 }
 
 func (c *Cell) back(s *Settlement) {

@@ -118,3 +118,31 @@ func ExampleLimit_Validate() {
 	// name: must not be empty; refusals and metrics show it
 	// burst 2: a rolling limit has none; the amount is all that may come at once
 }
+
+func ExampleLimit_Windows() {
+	l := limit.Limit{Name: "rpd", Shape: limit.Fixed, Rate: bucket.Rate{Amount: 25}, Every: bucket.Day, Zone: "America/Los_Angeles"}
+	w := l.Windows(time.Date(2026, 11, 1, 20, 0, 0, 0, time.UTC))
+	fmt.Println(l, l.IsQuota(), l.Validate())
+	fmt.Println(w.Start, w.End.Sub(w.Start), w.Next.Sub(w.End))
+	// Output:
+	// 25 a day (America/Los_Angeles) true <nil>
+	// 2026-11-01 00:00:00 -0700 PDT 25h0m0s 24h0m0s
+}
+
+// midnight is a clock that shows New Year's Eve.
+type midnight struct{ clock.Clock }
+
+func (midnight) Wall(at time.Duration) time.Time {
+	return time.Date(2025, 12, 31, 23, 0, 0, 0, time.UTC).Add(at)
+}
+
+func ExampleWithWall() {
+	daily := limit.Limit{Name: "rpd", Shape: limit.Fixed, Rate: bucket.Rate{Amount: 2}, Every: bucket.Day}
+	r, _ := limit.NewRegistry(0, daily, limit.WithWall(midnight{clock.System}))
+	m := r.Get(0, "")
+	fmt.Println(m.Try(0, 2), m.Ask(0, 1), m.Look(0).ResetAt.Format(time.DateTime))
+	fmt.Println(m.Try(time.Hour, 1), m.Look(time.Hour).Left)
+	// Output:
+	// true 1h0m0s 2026-01-01 00:00:00
+	// true 1
+}

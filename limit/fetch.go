@@ -253,6 +253,10 @@ func (q *queue) settleBatch(granted int64, sent, now time.Duration) {
 			w.state = waits
 		}
 		if int64(j) >= granted {
+			if w.leaving {
+				q.remove(w)
+				w.finish(Verdict{})
+			}
 			continue
 		}
 		for i := range q.pools {

@@ -90,8 +90,17 @@ type Fleet struct {
 
 	mu     sync.Mutex
 	groups map[string]*Group
+	ctx    context.Context // of what Start began; nil before it and after Close
 	stop   context.CancelFunc
-	done   chan struct{}
+	closed bool
+	wg     sync.WaitGroup
+	extras map[*extra]struct{}
+}
+
+// An extra is something that goes on as long as the fleet does.
+type extra struct {
+	run  func(context.Context)
+	stop context.CancelFunc // nil until it runs
 }
 
 const (
@@ -208,30 +217,59 @@ func (f *Fleet) succeeds(now time.Duration) {
 	}
 }
 
-// Start runs the fleet until Close.
+// Start runs the fleet, and whatever attends it, until Close.
 func (f *Fleet) Start() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.done != nil {
+	if f.ctx != nil || f.closed {
 		return
 	}
-	ctx, stop := context.WithCancel(context.Background())
-	f.stop, f.done = stop, make(chan struct{})
-	go func() {
-		defer close(f.done)
-		f.Run(ctx)
-	}()
+	f.ctx, f.stop = context.WithCancel(context.Background())
+	f.wg.Go(func() { f.Run(f.ctx) })
+	for x := range f.extras {
+		f.start(x)
+	}
+}
+
+func (f *Fleet) start(x *extra) {
+	ctx, stop := context.WithCancel(f.ctx)
+	x.stop = stop
+	f.wg.Go(func() { x.run(ctx) })
+}
+
+// Attend lets run go on from Start until Close, or until the function that it returns
+// is called.
+func (f *Fleet) Attend(run func(context.Context)) (leave func()) {
+	x := &extra{run: run}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.extras == nil {
+		f.extras = make(map[*extra]struct{})
+	}
+	f.extras[x] = struct{}{}
+	if f.ctx != nil && !f.closed {
+		f.start(x)
+	}
+	return func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		delete(f.extras, x)
+		if x.stop != nil {
+			x.stop()
+		}
+	}
 }
 
 // Close gives back what is leased and not spent, waiting at most as long as ctx, and
 // ends what Start began. The store stays open.
 func (f *Fleet) Close(ctx context.Context) error {
 	f.mu.Lock()
-	stop, done := f.stop, f.done
+	f.closed = true
+	stop := f.stop
 	f.mu.Unlock()
 	if stop != nil {
 		stop()
-		<-done
+		f.wg.Wait()
 	}
 	return f.giveBack(ctx, true)
 }

@@ -12,9 +12,8 @@ const lastInstant = 1 << 53
 
 // grant is the answer to a claim, after the cell has been charged.
 func (c *Cell) grant(now int64, k *Claim, extra int64) Grant {
-	reset := c.reset(now, k.Rule)
-	c.Full = now + reset
-	g := Grant{Extra: extra, Left: c.left(k.Rule), Mark: c.mark(k.Rule), Reset: micro(reset)}
+	c.keep(now, k.Rule)
+	g := Grant{Extra: extra, Left: c.left(k.Rule), Mark: c.mark(k.Rule), Reset: micro(c.reset(now, k.Rule))}
 	g.Paused = micro(max(0, c.Paused-now))
 	g.Wait = max(g.Paused, micro(c.wait(now, k)))
 	return g

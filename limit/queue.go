@@ -58,6 +58,7 @@ type waiter struct {
 	until    time.Duration // it cannot wait longer than to this instant
 	priority Priority
 	state    waiterState
+	leaving  bool // its context has ended while it was granting
 	turns    [mostShared]Turn
 	verdict  Verdict
 	ready    chan struct{} // wakes it; holds one signal
@@ -122,7 +123,7 @@ func (q *queue) newWaiter() *waiter {
 	case <-w.ready: // it left before it heard
 	default:
 	}
-	w.state, w.verdict, w.wake = waits, Verdict{}, nil
+	w.state, w.leaving, w.verdict, w.wake = waits, false, Verdict{}, nil
 	return w
 }
 
@@ -171,9 +172,13 @@ func (q *queue) follow(ctx context.Context, w *waiter) error {
 		}
 		return q.lead(ctx, w)
 	case granting: // ctx has ended, but the store is being asked for it
+		w.leaving = true
 		q.mu.Unlock()
 		_ = q.park(context.WithoutCancel(ctx), w)
-		return nil
+		if w.verdict.OK {
+			return nil
+		}
+		return err
 	}
 	q.remove(w)
 	q.mu.Unlock()

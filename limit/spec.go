@@ -28,6 +28,7 @@ const (
 	longestLease = 2 * time.Second
 	leaseShare   = 60 // of the window, for limits by the minute and longer
 	rollingShare = 100
+	worthLeasing = 4 // units that all of a fleet use in a lease; below it there is nothing to share out
 )
 
 // newSpec is how the limit is shared when leases last for lease, none if that is
@@ -52,22 +53,29 @@ func (s *spec) bucket(lease, guard time.Duration) {
 	r := s.limit.Rate
 	s.rule.Meter = bucket.MeterOf(r)
 	fill := time.Duration(float64(r.Full()) / r.PerSecond() * float64(time.Second))
-	s.hold = guard
-	if s.leases {
-		s.hold = max(guard, min(longestLease, max(lease, r.Per/leaseShare), fill/4))
-	}
-	if s.hold > fill/2 {
+	if block := max(guard, min(longestLease, max(lease, r.Per/leaseShare), fill/4)); r.PerSecond()*block.Seconds() < worthLeasing {
 		s.leases = false
-		return
+	} else if s.leases {
+		s.hold = block
+	}
+	if !s.leases {
+		s.hold = guard
 	}
 	m := &s.rule.Meter
 	reserve := (s.hold.Microseconds() + 1) * m.Drain
-	if m.Cap-reserve < m.Unit {
+	switch {
+	case reserve <= m.Unit/50:
+		// With less than a unit to hold back it is cheaper to let each come so much
+		// later: the unit after the burst of n comes at n*(interval + hold) - hold.
+		m.Unit += reserve
+		m.Cap = m.Unit * r.Full()
+		s.late = true
+	case s.hold > fill/2 || m.Cap-reserve < m.Unit:
 		s.leases = false
-		return
+	default:
+		m.Cap -= reserve
+		s.late = true
 	}
-	s.late = true
-	m.Cap -= reserve
 }
 
 // rolling counts what was granted for as long as the window and hold: it may be

@@ -313,3 +313,5 @@ func (c *virtual) WithTimeout(ctx context.Context, _ time.Duration, _ error) (co
 }
 
 func (c *virtual) Deadline(context.Context) (time.Duration, bool) { return 0, false }
+
+func (c *virtual) Wall(at time.Duration) time.Time { return time.Unix(0, int64(at)) }

@@ -249,7 +249,7 @@ func TestBodyCutByTheCallerIsNotTheUpstreamsFault(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) }))
 	defer s.Close()
 	ended := make(chan weir.Ended, 100)
-	p, err := New([]Upstream{up(s.URL, brisk())}, weir.Events{Ended: func(e weir.Ended) { ended <- e }})
+	p, err := New([]Upstream{up(s.URL, brisk())}, weir.Options{Events: weir.Events{Ended: func(e weir.Ended) { ended <- e }}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -73,7 +73,7 @@ func weirProxy(b *testing.B, target *url.URL) http.Handler {
 	p, err := New([]Upstream{{
 		Name: "up", URL: target, Routes: []Route{{}},
 		Policy: weir.Policy{Limits: []limit.Limit{{Name: "all", Rate: bucket.Rate{Amount: 1_000_000, Per: time.Second}}}},
-	}}, weir.Events{})
+	}}, weir.Options{})
 	if err != nil {
 		b.Fatal(err)
 	}

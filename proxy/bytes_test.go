@@ -279,7 +279,7 @@ func TestMadeIDsDiffer(t *testing.T) {
 func TestEventsCarryTheCorrelationID(t *testing.T) {
 	w := newWire(t)
 	ids := make(chan string, 1)
-	p, err := New([]Upstream{up(w.url, brisk())}, weir.Events{Done: func(d weir.Done) { ids <- d.ID }})
+	p, err := New([]Upstream{up(w.url, brisk())}, weir.Options{Events: weir.Events{Done: func(d weir.Done) { ids <- d.ID }}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -291,7 +291,7 @@ func TestEventsCarryTheCorrelationID(t *testing.T) {
 
 func ExampleProxy() {
 	target, _ := url.Parse("https://api.example.com")
-	p, err := New([]Upstream{{Name: "api", URL: target}}, weir.Events{})
+	p, err := New([]Upstream{{Name: "api", URL: target}}, weir.Options{})
 	fmt.Println(err, p.Upstreams()["api"].Name())
 	// Then: http.ListenAndServe("127.0.0.1:8080", p), and callers ask for /api/...
 	// Output: <nil> api

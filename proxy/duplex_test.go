@@ -27,7 +27,7 @@ func TestBodyIsWholeThoughTheAnswerCameFirst(t *testing.T) {
 	}))
 	defer upstream.Close()
 	target, _ := url.Parse(upstream.URL)
-	p, err := New([]Upstream{{Name: "up", URL: target, Routes: []Route{{}}}}, weir.Events{})
+	p, err := New([]Upstream{{Name: "up", URL: target, Routes: []Route{{}}}}, weir.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +68,7 @@ func TestUnreadBodyIsNoRequest(t *testing.T) {
 	defer upstream.Close()
 	target, _ := url.Parse(upstream.URL)
 	for _, most := range []int64{0, 1000} {
-		p, err := New([]Upstream{{Name: "up", URL: target, Routes: []Route{{}}, MaxBody: most}}, weir.Events{})
+		p, err := New([]Upstream{{Name: "up", URL: target, Routes: []Route{{}}, MaxBody: most}}, weir.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

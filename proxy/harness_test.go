@@ -40,7 +40,7 @@ func up(address string, p weir.Policy) Upstream {
 
 func newProxy(t testing.TB, upstreams ...Upstream) *Proxy {
 	t.Helper()
-	p, err := New(upstreams, weir.Events{})
+	p, err := New(upstreams, weir.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -45,7 +45,7 @@ func behind(t *testing.T, address string) string {
 	p, err := New([]Upstream{{Name: "up", URL: target, Routes: []Route{{}}, Policy: weir.Policy{
 		Breaker: breaker.Config{Off: true}, Budget: retry.BudgetConfig{Off: true},
 		Retry: retry.Config{Base: time.Millisecond, Attempts: 3},
-	}}}, weir.Events{})
+	}}}, weir.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

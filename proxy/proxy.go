@@ -20,15 +20,15 @@ import (
 // A Proxy sends requests on to upstreams under their policies. It is an
 // http.Handler; what it serves can be changed while it runs.
 type Proxy struct {
-	events  weir.Events
+	options weir.Options
 	table   atomic.Pointer[table]
 	setting sync.Mutex
 	reverse *httputil.ReverseProxy
 }
 
-// New makes a proxy. Events hears of every call of every upstream.
-func New(upstreams []Upstream, events weir.Events) (*Proxy, error) {
-	p := &Proxy{events: events}
+// New makes a proxy. Every upstream has the options.
+func New(upstreams []Upstream, o weir.Options) (*Proxy, error) {
+	p := &Proxy{options: o}
 	p.reverse = &httputil.ReverseProxy{
 		Rewrite:        rewrite,
 		Transport:      sending{},
@@ -50,11 +50,16 @@ func (p *Proxy) Set(upstreams []Upstream) error {
 	if err := check(upstreams); err != nil {
 		return err
 	}
-	t, err := newTable(upstreams, p.table.Load(), p.events)
+	t, err := newTable(upstreams, p.table.Load(), p.options)
 	if err != nil {
 		return err
 	}
-	p.table.Store(t)
+	old := p.table.Swap(t)
+	for name, was := range old.all() {
+		if now := t.targets[name]; now == nil || now.weir != was.weir {
+			was.weir.Close()
+		}
+	}
 	return nil
 }
 

@@ -67,20 +67,13 @@ func refuse(w http.ResponseWriter, r *weir.Refusal) {
 	h := w.Header()
 	h.Set(RefusedHeader, string(r.Reason))
 	if r.Limit != "" {
-		f.details["limit"], f.details["remaining"] = r.Limit, remaining(r)
-		rateLimitFields(h, r)
+		left := remains(r, time.Now())
+		f.details["limit"], f.details["remaining"], f.details["reset_at"] = r.Limit, left[0].Left, left[0].ResetAt
+		f.details["limits"] = left
+		rateLimitFields(h, left)
 	}
 	retryAfter(h, wait)
 	f.write(w)
-}
-
-// remaining is what a caller could still have now: nothing during a pause,
-// however much the limit itself has left.
-func remaining(r *weir.Refusal) int64 {
-	if r.Reason == weir.Paused {
-		return 0
-	}
-	return r.Level.Left
 }
 
 // endless is longer than any limit or hint asks for: only a breaker that is held
@@ -111,17 +104,6 @@ func ceil(d, unit time.Duration) int64 {
 		n++
 	}
 	return n
-}
-
-// rateLimitFields are the fields of draft-ietf-httpapi-ratelimit-headers-10.
-// Their windows are whole seconds: an amount per less is told per second.
-func rateLimitFields(h http.Header, r *weir.Refusal) {
-	amount, window := r.Rule.Amount, ceil(r.Rule.Per, time.Second)
-	if r.Rule.Per > 0 && r.Rule.Per < time.Second {
-		amount = int64(r.Rule.PerSecond())
-	}
-	h.Set("RateLimit-Policy", fmt.Sprintf(`%s;q=%d;w=%d`, quoted(r.Limit), amount, max(window, 1)))
-	h.Set("RateLimit", fmt.Sprintf(`%s;r=%d;t=%d`, quoted(r.Limit), remaining(r), ceil(min(r.RetryAfter, endless), time.Second)))
 }
 
 // quoted is a structured field string (RFC 8941 3.3.3).

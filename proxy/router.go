@@ -24,14 +24,14 @@ type entry struct {
 }
 
 // newTable puts upstreams into force, keeping what can be kept of the old one.
-func newTable(upstreams []Upstream, old *table, events weir.Events) (*table, error) {
+func newTable(upstreams []Upstream, old *table, o weir.Options) (*table, error) {
 	t := &table{targets: make(map[string]*target)}
 	for _, u := range upstreams {
 		before := (*target)(nil)
 		if old != nil {
 			before = old.targets[u.Name]
 		}
-		to, err := newTarget(u, before, events)
+		to, err := newTarget(u, before, o)
 		if err != nil {
 			return nil, err
 		}
@@ -104,4 +104,12 @@ func (t *table) problem(r *http.Request) (status int, message string) {
 		return http.StatusMisdirectedRequest, fmt.Sprintf("the host %q is not one that weir was configured for; add it to a route", r.Host)
 	}
 	return 0, ""
+}
+
+// all are the upstreams of a table, which may be nil.
+func (t *table) all() map[string]*target {
+	if t == nil {
+		return nil
+	}
+	return t.targets
 }

@@ -196,7 +196,7 @@ func TestBadSetChangesNothingAndSaysWhy(t *testing.T) {
 	if resp := do(t, "GET", address, ""); resp.StatusCode != http.StatusOK {
 		t.Errorf("afterwards: %s", resp.Status)
 	}
-	if _, err := New([]Upstream{{Name: "a"}}, weir.Events{}); err == nil {
+	if _, err := New([]Upstream{{Name: "a"}}, weir.Options{}); err == nil {
 		t.Error("New took an upstream without a host")
 	}
 }

@@ -257,7 +257,7 @@ func TestCallerWhoLeavesCancelsTheUpstream(t *testing.T) {
 	policy := brisk()
 	policy.Breaker = breaker.Config{Consecutive: 1}
 	ended := make(chan weir.Ended, 10)
-	p, err := New([]Upstream{up(s.URL, policy)}, weir.Events{Ended: func(e weir.Ended) { ended <- e }})
+	p, err := New([]Upstream{up(s.URL, policy)}, weir.Options{Events: weir.Events{Ended: func(e weir.Ended) { ended <- e }}})
 	if err != nil {
 		t.Fatal(err)
 	}

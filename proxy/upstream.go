@@ -47,7 +47,7 @@ type target struct {
 // newTarget puts an upstream into use. What is in use by that name already goes
 // on, with the new policy, if it is the same API; its connections are kept if
 // they may be.
-func newTarget(c Upstream, old *target, events weir.Events) (*target, error) {
+func newTarget(c Upstream, old *target, o weir.Options) (*target, error) {
 	t := &target{Upstream: c, keys: keysOf(c.Keys)}
 	if old != nil && origin(old.URL) == origin(c.URL) {
 		if err := old.weir.Set(c.Policy); err != nil {
@@ -55,7 +55,7 @@ func newTarget(c Upstream, old *target, events weir.Events) (*target, error) {
 		}
 		t.weir = old.weir
 	} else {
-		u, err := weir.New(c.Name, c.Policy, weir.Options{Events: events})
+		u, err := weir.New(c.Name, c.Policy, o)
 		if err != nil {
 			return nil, err
 		}

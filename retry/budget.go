@@ -3,10 +3,12 @@ package retry
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"math"
 	"sync"
 	"time"
 
+	"github.com/seed1158cd35/weir/bucket"
 	"github.com/seed1158cd35/weir/internal/window"
 	"github.com/seed1158cd35/weir/outcome"
 )
@@ -18,6 +20,11 @@ type BudgetConfig struct {
 	Share  float64       // retries per first attempt; 0 means 0.1
 	Window time.Duration // how long a first attempt counts; 0 means 10s
 	Floor  float64       // retries a second allowed besides, for upstreams that are seldom called; 0 means 1
+
+	// All bounds the retries of all processes that share their limits, besides: "100
+	// a minute". The zero Rate is no bound. The upstream counts it; a Budget knows
+	// nothing of others.
+	All bucket.Rate
 }
 
 // WithDefaults is c with every zero replaced by what it means.
@@ -35,6 +42,11 @@ func (c BudgetConfig) Validate() error {
 	m.when(!(c.Share >= 1e-6 && c.Share <= 100), "share %v: must be from 0.000001 to 100", c.Share)
 	m.when(c.Window < 100*time.Millisecond || c.Window > 24*time.Hour, "window %v: must be from 100ms to 24h", c.Window)
 	m.when(!(c.Floor >= 1e-6 && c.Floor <= 1e6), "floor %v: must be from 0.000001 to 1000000 a second", c.Floor)
+	if c.All != (bucket.Rate{}) {
+		if err := c.All.Validate(); err != nil {
+			m = append(m, fmt.Errorf("all: %w", err))
+		}
+	}
 	return errors.Join(m...)
 }
 

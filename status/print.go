@@ -38,9 +38,25 @@ func printLimits(w io.Writer, limits []Limit) {
 		if l.KeysKnown > 0 {
 			key = fmt.Sprintf("(%d keys)", l.KeysKnown)
 		}
-		fmt.Fprintf(w, "  %s\t%s\t%s %s\t%.4g/s\t%d/%d\t%s\t%s\n",
-			l.Name, dash(key), l.Rule, l.Unit, l.Rate, l.Left, l.Full, zero(l.ResetMS, "now"), zero(l.PausedMS, "-"))
+		fmt.Fprintf(w, "  %s\t%s\t%s %s\t%s\t%d/%d\t%s\t%s\n",
+			l.Name, dash(key), l.Rule, l.Unit, l.rate(), l.Left, l.Full, l.fullIn(), zero(l.PausedMS, "-"))
 	}
+}
+
+// rate is that in force. A window of the calendar has none: all of it may go at once.
+func (l *Limit) rate() string {
+	if !l.ResetAt.IsZero() {
+		return "-"
+	}
+	return fmt.Sprintf("%.4g/s", l.Rate)
+}
+
+func (l *Limit) fullIn() string {
+	in := zero(l.ResetMS, "now")
+	if !l.ResetAt.IsZero() {
+		in += ", " + l.ResetAt.Format(time.RFC3339)
+	}
+	return in
 }
 
 func printBreakers(w io.Writer, breakers []Breaker) {

@@ -17,6 +17,7 @@ var sample = Report{
 				{Name: "put", Unit: "requests", Rule: "3000/s", Rate: 1812.345, Left: 2900, Full: 3000, ResetMS: 55},
 				{Name: "tenant", Key: "acme", Unit: "bytes", Rule: "100/s burst 300", Rate: 100, Left: 0, Full: 300, ResetMS: 90_500, PausedMS: 1500},
 				{Name: "tenant", Unit: "bytes", Rule: "100/s burst 300", Rate: 100, Left: 300, Full: 300, KeysKnown: 7},
+				{Name: "day", Unit: "requests", Rule: "25 a day (America/Los_Angeles)", Rate: 0.0003, Left: 3, Full: 25, ResetMS: 7_200_000, ResetAt: time.Date(2026, 11, 20, 0, 0, 0, 0, time.FixedZone("", -8*3600))},
 			},
 			Breakers: []Breaker{{State: "open", Why: "too many failures", Failures: 5, WaitMS: 12_000}, {Key: "eu", State: "closed", Forced: true}, {Key: "us", State: "open", Why: "forced", WaitMS: -1, Forced: true}},
 			Paused:   []Pause{{"list", 60_000}},
@@ -28,14 +29,15 @@ var sample = Report{
 const printed = `weir v1.2.3, up 1h2m3s
 
 s3         retries left 42
-  LIMIT    KEY              CONFIGURED             RATE NOW  LEFT       FULL IN  PAUSED
-  put      -                3000/s requests        1812/s    2900/3000  55ms     -
-  tenant   acme             100/s burst 300 bytes  100/s     0/300      1m31s    1.5s
-  tenant   (7 keys)         100/s burst 300 bytes  100/s     300/300    now      -
-  BREAKER  STATE            WHY                    FAILURES  TRIES AGAIN IN
-  -        open             too many failures      5         12s
-  eu       closed (forced)  -                      0         -
-  us       open (forced)    forced                 0         never
+  LIMIT    KEY              CONFIGURED                               RATE NOW  LEFT       FULL IN                            PAUSED
+  put      -                3000/s requests                          1812/s    2900/3000  55ms                               -
+  tenant   acme             100/s burst 300 bytes                    100/s     0/300      1m31s                              1.5s
+  tenant   (7 keys)         100/s burst 300 bytes                    100/s     300/300    now                                -
+  day      -                25 a day (America/Los_Angeles) requests  -         3/25       2h0m0s, 2026-11-20T00:00:00-08:00  -
+  BREAKER  STATE            WHY                                      FAILURES  TRIES AGAIN IN
+  -        open             too many failures                        5         12s
+  eu       closed (forced)  -                                        0         -
+  us       open (forced)    forced                                   0         never
   paused   list             for 1m0s
 
 drs  retries left 0

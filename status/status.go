@@ -36,16 +36,18 @@ type Upstream struct {
 
 // A Limit is the state of one limit under one key.
 type Limit struct {
-	Name      string  `json:"name"`
-	Key       string  `json:"key,omitempty"`
-	Unit      string  `json:"unit"`
-	Rule      string  `json:"rule"`       // as configured: "3000/s burst 300"
-	Rate      float64 `json:"rate"`       // in force, per second
-	Left      int64   `json:"left"`       // units that could go now
-	Full      int64   `json:"full"`       // units when full
-	ResetMS   int64   `json:"reset_ms"`   // until full
-	PausedMS  int64   `json:"paused_ms"`  // how long a hint still stops all callers
-	KeysKnown int     `json:"keys_known"` // keys of a limit that has a scope
+	Name      string    `json:"name"`
+	Key       string    `json:"key,omitempty"`
+	Unit      string    `json:"unit"`
+	Shape     string    `json:"shape"`             // bucket, rolling or fixed
+	Rule      string    `json:"rule"`              // as configured: "3000/s burst 300"
+	Rate      float64   `json:"rate"`              // in force, per second
+	Left      int64     `json:"left"`              // units that could go now
+	Full      int64     `json:"full"`              // units when full
+	ResetMS   int64     `json:"reset_ms"`          // until full; if fixed, until the window ends
+	ResetAt   time.Time `json:"reset_at,omitzero"` // when it ends, in its zone; only if fixed
+	PausedMS  int64     `json:"paused_ms"`         // how long a hint still stops all callers
+	KeysKnown int       `json:"keys_known"`        // keys of a limit that has a scope
 }
 
 // A Breaker is the state of one breaker.
@@ -76,9 +78,9 @@ func Of(u *weir.Upstream) Upstream {
 	s := Upstream{Name: v.Name, RetriesLeft: v.RetriesLeft, Limits: []Limit{}, Breakers: []Breaker{}}
 	for _, l := range v.Limits {
 		s.Limits = append(s.Limits, Limit{
-			Name: l.Limit.Name, Key: l.Key, Unit: l.Limit.UnitName(), Rule: l.Limit.String(),
+			Name: l.Limit.Name, Key: l.Key, Unit: l.Limit.UnitName(), Shape: l.Limit.Shape.String(), Rule: l.Limit.String(),
 			Rate: l.Level.PerSecond, Left: l.Level.Left, Full: l.Level.Full,
-			ResetMS: l.Level.Reset.Milliseconds(), PausedMS: l.Level.Paused.Milliseconds(), KeysKnown: l.Keys,
+			ResetMS: l.Level.Reset.Milliseconds(), ResetAt: l.Level.ResetAt, PausedMS: l.Level.Paused.Milliseconds(), KeysKnown: l.Keys,
 		})
 	}
 	for _, b := range v.Breakers {

@@ -251,3 +251,26 @@ func TestReportShowsEverything(t *testing.T) {
 		t.Errorf("limit put %+v", l)
 	}
 }
+
+func TestReportSaysWhenAQuotaResets(t *testing.T) {
+	u := upstream(t, "gemini", weir.Policy{Limits: []limit.Limit{
+		{Name: "rpd", Shape: limit.Fixed, Rate: bucket.Rate{Amount: 25}, Every: bucket.Day, Zone: "Asia/Kathmandu"},
+		{Name: "rpm", Shape: limit.Rolling, Rate: bucket.Rate{Amount: 5, Per: time.Minute}},
+	}})
+	var p weir.Permit
+	if d := u.Try(weir.Call{}, &p); !d.Allowed {
+		t.Fatalf("%+v", d)
+	}
+	w := ask(page(t, u).Handler(), "GET", "/v1/status", "")
+	var r Report
+	if err := json.Unmarshal(w.Body.Bytes(), &r); err != nil {
+		t.Fatal(err)
+	}
+	rpd, rpm := r.Upstreams[0].Limits[0], r.Upstreams[0].Limits[1]
+	if rpd.Left != 24 || rpd.Full != 25 || rpd.Shape != "fixed" || rpd.Rule != "25 a day (Asia/Kathmandu)" || rpd.ResetAt.Format("15:04:05Z07:00") != "00:00:00+05:45" {
+		t.Errorf("got %+v", rpd)
+	}
+	if rpm.Shape != "rolling" || !rpm.ResetAt.IsZero() || strings.Count(w.Body.String(), "reset_at") != 1 {
+		t.Errorf("got %+v", rpm)
+	}
+}

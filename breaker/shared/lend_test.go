@@ -333,6 +333,7 @@ func TestOldFailuresAreNotCounted(t *testing.T) {
 		a, b := w.all[0], w.all[1]
 		if w.noTake = noTake; !noTake {
 			w.trouble = func(*process) error { return errAway }
+			w.pass(3*time.Second, nil) // so long that nothing else is tried
 		}
 		a.call(outcome.Failed)
 		a.call(outcome.Failed)
@@ -405,6 +406,91 @@ func TestOtherStaysInTheProcess(t *testing.T) {
 	if _, _, ok := g.For(now, "second").Admit(now + 2*time.Minute); !ok {
 		t.Error("it does not probe by itself")
 	}
+}
+
+// A breaker that a group made anew for a key follows as the one before did.
+func TestAKeyThatCameBackFollows(t *testing.T) {
+	w := newWorld(t, 18, breaker.Config{Failures: 3, Open: time.Minute}, 0)
+	var sharers []*Breakers
+	var groups []*breaker.Group
+	for range 2 {
+		g := breaker.NewGroup(1, w.cfg, nil)
+		s := New(Config{Store: flaky{&process{w: w}}, Group: "up", Scope: "tenant", Clock: own{&process{w: w}}, Rand: w.r}, g)
+		g.For(w.now, "a")
+		s.Sync(t.Context())
+		groups, sharers = append(groups, g), append(sharers, s)
+	}
+	before := groups[0].For(w.now, "a")
+	for range 4 { // each displaces the other
+		groups[0].For(w.now, "b")
+		w.now += 2 * time.Second
+		groups[0].For(w.now, "a")
+		w.now += 2 * time.Second
+	}
+	after := groups[0].For(w.now, "a")
+	if before == after {
+		t.Fatal("the key was never displaced")
+	}
+	for range 3 {
+		permit, _, _ := groups[1].For(w.now, "a").Admit(w.now)
+		groups[1].For(w.now, "a").Report(w.now, permit, outcome.Outcome{Class: outcome.Failed})
+	}
+	sharers[1].Sync(t.Context())
+	sharers[0].Sync(t.Context())
+	if phase := after.State().Phase; phase != breaker.Open {
+		t.Errorf("the new breaker is %v", phase)
+	}
+}
+
+// A fleet that is well, and was not once, costs a new process nothing of what it
+// has begun.
+func TestAFirstLookChangesNothingIfAllIsWell(t *testing.T) {
+	w := open(t, 19, breaker.Config{Successes: 1}, 2)
+	w.wait(breaker.Closed, 10*time.Second, w.calls)
+	p := w.start()
+	permit, _, _ := p.b.Admit(p.now())
+	w.pass(2*time.Second, nil)
+	p.b.Report(p.now(), permit, outcome.Outcome{Class: outcome.Failed})
+	w.pass(time.Second, nil)
+	if n := w.counted(p.s, ""); n != 1 || len(p.changes) > 0 {
+		t.Errorf("%d failures counted, want 1; told %v", n, p.changes)
+	}
+	before := w.all[0].s.Stats().Swaps + w.all[1].s.Stats().Swaps
+	w.store = limit.NewMemory(func() time.Time { return w.epoch.Add(w.now) })
+	w.pass(5*time.Second, nil)
+	if after := w.all[0].s.Stats().Swaps + w.all[1].s.Stats().Swaps; after != before {
+		t.Errorf("%d swaps to tell an emptied store that all is well", after-before)
+	}
+}
+
+// A probe that a process makes by itself while the store is away is the fleet's
+// when the store is back.
+func TestAProbeMadeAloneIsTheFleetsOnReturn(t *testing.T) {
+	w := newWorld(t, 20, breaker.Config{Failures: 3, Open: 10 * time.Second, Successes: 1}, 3)
+	w.pass(2*time.Second, nil)
+	w.trip(w.all[0])
+	w.wait(breaker.Open, 2*time.Second, nil)
+	w.trouble = func(*process) error { return errAway }
+	w.pass(12*time.Second, nil)
+	a := w.all[0]
+	permit, _, ok := a.b.Admit(a.now())
+	if !ok || !permit.Probe {
+		t.Fatal("a does not probe by itself")
+	}
+	w.trouble = nil
+	w.pass(4*time.Second, nil)
+	if e := w.entry(); e.Phase != breaker.HalfOpen || e.Holder != a.s.id {
+		t.Errorf("%+v, want the probe of a", e)
+	}
+	w.pass(5*time.Second, func() {
+		for _, p := range w.all {
+			if _, _, ok := p.b.Admit(p.now()); ok {
+				t.Fatal("two probes at once")
+			}
+		}
+	})
+	a.b.Report(a.now(), permit, outcome.Outcome{Class: outcome.OK})
+	w.wait(breaker.Closed, 2*time.Second, nil)
 }
 
 // More open breakers than a record holds are left to themselves.

@@ -32,7 +32,7 @@ const (
 // push tells the store of failures, each once however often a call is repeated.
 func (b *Breakers) push(ctx context.Context) error {
 	for {
-		now := b.Clock.Now()
+		now := b.conf.Clock.Now()
 		if b.pending != nil && now-b.pending.since > tooOld {
 			b.pending = nil
 		}
@@ -55,7 +55,7 @@ func (b *Breakers) count(ctx context.Context, p *batch) error {
 	calling, cancel := b.calling(ctx)
 	defer cancel()
 	b.counts.takes.Add(1)
-	if err := b.Store.Take(calling, &p.Ask); err != nil {
+	if err := b.conf.Store.Take(calling, &p.Ask); err != nil {
 		return fmt.Errorf("count failures: %w", err)
 	}
 	return nil
@@ -63,7 +63,7 @@ func (b *Breakers) count(ctx context.Context, p *batch) error {
 
 // gather makes a batch of what the seats have.
 func (b *Breakers) gather(now time.Duration) *batch {
-	p := &batch{Ask: limit.Ask{Group: b.Group, ID: b.random(), Lane: b.lane}, since: now}
+	p := &batch{Ask: limit.Ask{Group: b.conf.Group, ID: b.random(), Lane: b.lane}, since: now}
 	for _, t := range b.seats {
 		if t.failed == 0 {
 			continue

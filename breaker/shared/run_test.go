@@ -178,7 +178,7 @@ func TestRunningFleetProbesOnce(t *testing.T) {
 // Calls of the store that are carried out seconds after they were given up lend no
 // probe twice.
 func TestLateCallsLendNoProbeTwice(t *testing.T) {
-	for range 20 {
+	for range 10 {
 		synctest.Test(t, func(t *testing.T) {
 			store := &far{Store: limit.NewMemory(time.Now), rtt: 20 * time.Millisecond, late: 0.1}
 			var all sync.WaitGroup

@@ -29,7 +29,6 @@ const (
 // A seat is the place of one breaker of this process in the fleet.
 type seat struct {
 	b    *breaker.Breaker
-	key  string
 	name string // the key as it stands in the store
 	page *page
 	seen bool // in this round
@@ -55,7 +54,7 @@ func (b *Breakers) collect() {
 		t.seen = false
 	}
 	for key, local := range b.local.All() {
-		if key == breaker.Other && b.Scope != "" {
+		if key == breaker.Other && b.conf.Scope != "" {
 			continue
 		}
 		t := b.seats[key]
@@ -75,7 +74,7 @@ func (b *Breakers) collect() {
 }
 
 func (b *Breakers) seat(key string, local *breaker.Breaker) *seat {
-	t := &seat{b: local, key: key, name: label(key)}
+	t := &seat{b: local, name: label(key)}
 	t.page = b.pageOf(t.name)
 	b.seats[key] = t
 	return t

@@ -128,11 +128,10 @@ func TestStateExpiresAfterSevenIdleDays(t *testing.T) {
 	if got := p.b.State().Phase; got != breaker.Closed {
 		t.Errorf("after a week without a call it is %v, want closed", got)
 	}
-	if q := w.start(); true {
-		w.pass(2*time.Second, nil)
-		if got := q.b.State().Phase; got != breaker.Closed || len(q.changes) > 0 {
-			t.Errorf("after a week a new process is %v, want closed", got)
-		}
+	q := w.start()
+	w.pass(2*time.Second, nil)
+	if got := q.b.State().Phase; got != breaker.Closed || len(q.changes) > 0 {
+		t.Errorf("after a week a new process is %v, want closed", got)
 	}
 }
 
@@ -146,7 +145,7 @@ func TestForcedOutlastsAWeek(t *testing.T) {
 		w.now += 24 * time.Hour
 		w.pass(2*time.Second, nil)
 	}
-	p := w.start()
+	w.start()
 	w.pass(2*time.Second, nil)
 	if n := w.phases(); n[breaker.Open] != 4 {
 		t.Fatalf("%v closed, open, half-open after 20 days", n)
@@ -155,7 +154,7 @@ func TestForcedOutlastsAWeek(t *testing.T) {
 		p.dead = true
 	}
 	w.now += keep + 48*time.Hour
-	p = w.start()
+	p := w.start()
 	w.pass(2*time.Second, nil)
 	if got := p.b.State().Phase; got != breaker.Closed {
 		t.Errorf("a week after the last process it is %v, want closed", got)

@@ -47,7 +47,7 @@ func TestFortyNineOfFiftyDoNot(t *testing.T) {
 }
 
 func TestRecoveryClosesAllWithinTwoSeconds(t *testing.T) {
-	for seed := range uint64(20) {
+	for seed := range uint64(8) {
 		w := newWorld(t, seed, breaker.Config{Failures: 5}, 50)
 		w.pass(2*time.Second, nil)
 		w.down = true

@@ -22,6 +22,7 @@ const usage = `weir keeps programs inside the limits of the APIs they call.
   weir serve -config weir.yaml   run the sidecar
   weir check weir.yaml           say everything that is wrong with a file
   weir status                    what a running weir is doing
+  weir store init                make the store ready that a fleet shares
   weir demo                      see it work, beside naive retries
   weir version
 
@@ -47,6 +48,8 @@ func run(ctx context.Context, w world) error {
 		return check(w)
 	case "status":
 		return showStatus(ctx, w)
+	case "store":
+		return runStore(ctx, w)
 	case "demo":
 		return runDemo(ctx, w)
 	case "version", "-version", "--version":

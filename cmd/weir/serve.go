@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"reflect"
 	"slices"
 	"sync/atomic"
 	"syscall"
@@ -21,6 +22,7 @@ import (
 
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/config"
+	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/observe/logs"
 	weirprom "github.com/seed1158cd35/weir/observe/prometheus"
 	"github.com/seed1158cd35/weir/proxy"
@@ -72,6 +74,9 @@ type server struct {
 	main    net.Listener
 	admin   net.Listener // nil if there is none
 	calls   *tally
+	store   limit.Store  // nil if the file names none
+	fleet   *limit.Fleet // nil if there is no store
+	decider *decider     // nil if nothing is decided for others
 }
 
 // newServer reads the file, and listens.
@@ -88,7 +93,7 @@ func newServer(path string, w world) (*server, error) {
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	s.metrics = weirprom.New(registry)
 	events := weir.Tee(s.metrics.Events(), logs.Events(s.log))
-	if s.proxy, err = proxy.New(file.Upstreams, events); err != nil {
+	if err = s.join(events); err != nil {
 		return nil, err
 	}
 	s.watch()
@@ -98,6 +103,53 @@ func newServer(path string, w world) (*server, error) {
 	}
 	return s, s.listen()
 }
+
+// join makes the upstreams, whose limits a fleet shares if the file names a store.
+func (s *server) join(events weir.Events) (err error) {
+	if c := s.file.Store; c != nil {
+		full := c.WithDefaults()
+		ctx, cancel := context.WithTimeout(context.Background(), opening)
+		defer cancel()
+		if s.store, err = openStore(ctx, full, s.env); err != nil {
+			return err
+		}
+		s.fleet = newFleet(s.store, full, s.fleetEvents())
+	}
+	s.proxy, err = proxy.New(s.file.Upstreams, weir.Options{Events: events, Fleet: s.fleet})
+	return err
+}
+
+// opening bounds how long it takes to open a store; nothing is asked of it then.
+const opening = 10 * time.Second
+
+// fleetEvents are what is heard of the store.
+func (s *server) fleetEvents() limit.FleetEvents {
+	return limit.FleetEvents{Fallback: func(e limit.FallbackEvent) {
+		if e.Away {
+			s.log.Warn("fallback activated: the store is away, limits are held locally", "error", e.Err.Error())
+		} else {
+			s.log.Info("fallback resumed: the store is back", "after", e.For.String(), "spent", e.Spent)
+		}
+	}}
+}
+
+// leave gives back what is leased and closes the store.
+func (s *server) leave() {
+	if s.store == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), leaving)
+	defer cancel()
+	if err := s.fleet.Close(ctx); err != nil {
+		s.log.Warn("what was leased could not be given back", "error", err.Error())
+	}
+	if err := s.store.Close(); err != nil {
+		s.log.Warn("closing the store", "error", err.Error())
+	}
+}
+
+// leaving bounds how long a store that is away keeps an ended program.
+const leaving = 2 * time.Second
 
 // watch lets the metrics know which upstreams there are.
 func (s *server) watch() {
@@ -114,6 +166,13 @@ func (s *server) listen() (err error) {
 	s.cert.Store(cert)
 	if s.main, err = net.Listen("tcp", s.file.Listen); err != nil {
 		return fmt.Errorf("listen: %w; is another weir running? set listen to a free address", err)
+	}
+	store := s.store
+	if store == nil {
+		store = limit.NewMemory(nil)
+	}
+	if err = s.newDecider(store); err != nil {
+		return err
 	}
 	if s.file.Admin == "" {
 		return nil
@@ -142,8 +201,13 @@ func readCert(f *config.File) (*tls.Certificate, error) {
 func (s *server) run(ctx context.Context, reload, stop <-chan os.Signal) error {
 	calls, cut := context.WithCancel(context.Background())
 	defer cut()
+	defer s.leave()
+	if s.fleet != nil {
+		s.fleet.Start()
+	}
 	front, back := s.front(calls), s.back()
-	failed := make(chan error, 2)
+	failed := make(chan error, 4)
+	s.decider.start(calls, s, failed)
 	main := s.secured(s.main) // here, as a reload changes the file
 	go func() { failed <- front.Serve(main) }()
 	if s.admin != nil {
@@ -151,6 +215,7 @@ func (s *server) run(ctx context.Context, reload, stop <-chan os.Signal) error {
 		defer back.Close()
 	}
 	s.announce()
+	defer s.stopDeciding()
 	for {
 		select {
 		case <-reload:
@@ -165,10 +230,26 @@ func (s *server) run(ctx context.Context, reload, stop <-chan os.Signal) error {
 	}
 }
 
+// stopDeciding lets what is being decided end.
+func (s *server) stopDeciding() {
+	ctx, cancel := context.WithTimeout(context.Background(), leaving)
+	defer cancel()
+	s.decider.stop(ctx)
+}
+
 func (s *server) announce() {
 	attrs := []any{"listen", s.main.Addr().String(), "tls", s.file.TLS != nil, "upstreams", len(s.file.Upstreams), "version", version()}
 	if s.admin != nil {
 		attrs = append(attrs, "admin", s.admin.Addr().String())
+	}
+	if s.store != nil {
+		attrs = append(attrs, "store", s.file.Store.Kind(), "client", s.fleet.Client())
+	}
+	if d := s.decider; d != nil && d.front != nil {
+		attrs = append(attrs, "decide", d.front.Addr().String())
+	}
+	if d := s.decider; d != nil && d.grpc != nil {
+		attrs = append(attrs, "decide.grpc", d.grpc.Addr().String())
 	}
 	s.log.Info("serving", attrs...)
 }
@@ -215,11 +296,15 @@ func (s *server) secured(l net.Listener) net.Listener {
 	if s.file.TLS == nil {
 		return l
 	}
-	return tls.NewListener(l, &tls.Config{
+	return tls.NewListener(l, s.tls())
+}
+
+func (s *server) tls() *tls.Config {
+	return &tls.Config{
 		MinVersion:     tls.VersionTLS12,
 		NextProtos:     []string{"h2", "http/1.1"},
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return s.cert.Load(), nil },
-	})
+	}
 }
 
 // reload reads the file again. A file with mistakes changes nothing and is told
@@ -229,6 +314,9 @@ func (s *server) reload() {
 	var cert *tls.Certificate
 	if err == nil {
 		cert, err = readCert(next)
+	}
+	if err == nil {
+		err = s.decider.reload(s, next)
 	}
 	if err == nil {
 		err = s.proxy.Set(next.Upstreams)
@@ -259,6 +347,7 @@ func (s *server) keep(next *config.File) {
 	for name, changed := range map[string]bool{
 		"listen": next.Listen != s.file.Listen, "admin": next.Admin != s.file.Admin,
 		"tls": (next.TLS == nil) != (s.file.TLS == nil), "max_header": next.MaxHeader != s.file.MaxHeader,
+		"store": !reflect.DeepEqual(next.Store, s.file.Store), "decide": !sameDecide(next.Decide, s.file.Decide),
 	} {
 		if changed {
 			kept = append(kept, name)
@@ -266,10 +355,21 @@ func (s *server) keep(next *config.File) {
 	}
 	if len(kept) > 0 {
 		slices.Sort(kept)
-		s.log.Warn("reload: listen, admin, max_header and turning tls on or off need a new start; the rest is taken over", "changed", kept)
+		s.log.Warn("reload: listen, admin, max_header, store, decide but for its tokens and rules, and turning tls on or off need a new start; the rest is taken over", "changed", kept)
 	}
 	next.Listen, next.Admin, next.MaxHeader = s.file.Listen, s.file.Admin, s.file.MaxHeader
+	next.Store, next.Decide = s.file.Store, s.file.Decide
 	if (next.TLS == nil) != (s.file.TLS == nil) {
 		next.TLS = s.file.TLS
 	}
+}
+
+// sameDecide reports whether two files say the same of decisions but for who may ask.
+func sameDecide(a, b *config.Decide) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	x, y := *a, *b
+	x.Tokens, y.Tokens = nil, nil
+	return reflect.DeepEqual(x, y)
 }

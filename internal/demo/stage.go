@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/bucket"
 	"github.com/seed1158cd35/weir/internal/practice"
 	"github.com/seed1158cd35/weir/proxy"
@@ -80,7 +81,7 @@ func (s *stage) newSidecar(upstream string) error {
 		return err
 	}
 	target.Path = ""
-	s.sidecar, err = proxy.New([]proxy.Upstream{{Name: name, URL: target, Policy: policy(s.config.Rate)}}, s.config.Events)
+	s.sidecar, err = proxy.New([]proxy.Upstream{{Name: name, URL: target, Policy: policy(s.config.Rate)}}, weir.Options{Events: s.config.Events})
 	if err != nil {
 		return err
 	}

@@ -63,7 +63,7 @@ func through(t testing.TB, s *store, p weir.Policy) (address string, learnt *pac
 		t.Fatal(err)
 	}
 	learnt = &paces{start: s.started}
-	h, err := proxy.New([]proxy.Upstream{{Name: "s3", URL: target, Routes: []proxy.Route{{}}, Policy: p}}, weir.Events{Paced: learnt.note})
+	h, err := proxy.New([]proxy.Upstream{{Name: "s3", URL: target, Routes: []proxy.Route{{}}, Policy: p}}, weir.Options{Events: weir.Events{Paced: learnt.note}})
 	if err != nil {
 		t.Fatal(err)
 	}

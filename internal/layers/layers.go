@@ -27,6 +27,7 @@ var order = [...][]string{
 	{"retry"},
 	{"cascade", "jobs", "idempotency"},
 	{"limit"},
+	{"breaker/shared"},
 	{"."}, // the root: what is above may import anything from elsewhere
 	{"store", "classify/grpcclass"},
 	{"sim"},

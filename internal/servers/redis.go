@@ -181,3 +181,6 @@ func Sentinel(t TB, name string, of *Server) *Server {
 	}
 	return s
 }
+
+// Keys are all keys of the server, one a line.
+func (s *Server) Keys() string { return s.must("KEYS", "*") }

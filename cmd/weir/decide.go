@@ -1,0 +1,137 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"log"
+	"net"
+	"net/http"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed1158cd35/weir/config"
+	"github.com/seed1158cd35/weir/decide"
+	"github.com/seed1158cd35/weir/decide/envoy"
+	"github.com/seed1158cd35/weir/limit"
+)
+
+// A decider answers other programs: over HTTP, and Envoy over gRPC. What the file
+// does not ask for is nil.
+type decider struct {
+	auth  atomic.Pointer[decide.Auth]
+	api   *decide.Server
+	http  *http.Server
+	front net.Listener
+	envoy *envoy.Server
+	grpc  net.Listener
+}
+
+// newDecider makes what the file asks for and listens. store is what Envoy's limits
+// are kept in.
+func (s *server) newDecider(store limit.Store) (err error) {
+	c := s.file.Decide
+	if c == nil {
+		return nil
+	}
+	d := &decider{}
+	auth, err := c.Auth(s.env, os.ReadFile)
+	if err != nil {
+		return fmt.Errorf("decide: %w", err)
+	}
+	d.auth.Store(auth)
+	if c.Listen != "" {
+		d.api = &decide.Server{
+			Upstreams: s.proxy.Upstreams, Auth: d.auth.Load, Open: c.Open, Hosts: c.Hosts,
+			Log: s.log, MaxWait: c.MaxWait, MaxPermits: c.MaxPermits,
+		}
+		if d.front, err = net.Listen("tcp", c.Listen); err != nil {
+			return fmt.Errorf("decide: listen: %w; set it to a free address", err)
+		}
+	}
+	if c.GRPC != "" {
+		if err = d.newEnvoy(s, c, store); err != nil {
+			return err
+		}
+	}
+	s.decider = d
+	return nil
+}
+
+func (d *decider) newEnvoy(s *server, c *config.Decide, store limit.Store) (err error) {
+	o := envoy.Options{Auth: d.check, Events: envoy.Events{Reloaded: func(e envoy.Reload) {
+		if e.Err != nil {
+			s.log.Error("rules for envoy: the old ones stay", "error", e.Err.Error())
+		} else {
+			s.log.Info("rules for envoy were read")
+		}
+	}}}
+	if s.file.TLS != nil {
+		o.TLS = d.auth.Load().TLS(s.tls())
+	}
+	if d.envoy, err = envoy.New(c.Envoy, store, o); err != nil {
+		return fmt.Errorf("decide: rules: %w", err)
+	}
+	if d.grpc, err = net.Listen("tcp", c.GRPC); err != nil {
+		return fmt.Errorf("decide: grpc: %w; set it to a free address", err)
+	}
+	return nil
+}
+
+func (d *decider) check(authorization string, t *tls.ConnectionState) (string, error) {
+	return d.auth.Load().Check(authorization, t)
+}
+
+// start serves; what fails goes to failed.
+func (d *decider) start(ctx context.Context, s *server, failed chan<- error) {
+	if d == nil {
+		return
+	}
+	if d.front != nil {
+		d.http = &http.Server{
+			Handler: d.api.Handler(), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second,
+			WriteTimeout: s.file.Decide.MaxWait + time.Minute, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10,
+			ErrorLog: log.New(complaints{s.log}, "", 0),
+		}
+		l := d.front
+		if s.file.TLS != nil {
+			l = tls.NewListener(l, d.auth.Load().TLS(s.tls()))
+		}
+		go func() { failed <- d.http.Serve(l) }()
+	}
+	if d.envoy != nil {
+		go func() { failed <- d.envoy.Serve(d.grpc) }()
+		go d.envoy.Watch(ctx, s.file.Decide.Reload)
+	}
+}
+
+// reload takes over what can change while weir runs: who may ask, and the rules.
+func (d *decider) reload(s *server, next *config.File) error {
+	if d == nil || next.Decide == nil {
+		return nil
+	}
+	auth, err := next.Decide.Auth(s.env, os.ReadFile)
+	if err != nil {
+		return fmt.Errorf("decide: %w", err)
+	}
+	d.auth.Store(auth)
+	if d.envoy != nil {
+		return d.envoy.Reload()
+	}
+	return nil
+}
+
+// stop ends it: what is under way has until ctx ends.
+func (d *decider) stop(ctx context.Context) {
+	if d == nil {
+		return
+	}
+	if d.http != nil {
+		_ = d.http.Shutdown(ctx) // it ends with ctx, whatever is left
+		d.api.Close()
+	}
+	if d.envoy != nil {
+		d.envoy.Shutdown(ctx)
+	}
+}

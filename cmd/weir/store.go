@@ -1,0 +1,127 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	awsconfig "github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/seed1158cd35/weir/config"
+	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/store/dynamostore"
+	"github.com/seed1158cd35/weir/store/filestore"
+	"github.com/seed1158cd35/weir/store/redisstore"
+	"github.com/seed1158cd35/weir/store/redisstore/rueidisconn"
+)
+
+// openStore opens the store that the file names.
+func openStore(ctx context.Context, c config.Store, env func(string) (string, bool)) (limit.Store, error) {
+	switch c.Kind() {
+	case "redis":
+		return openRedis(c, env)
+	case "dynamodb":
+		return openDynamoDB(ctx, c)
+	case "file":
+		return filestore.Open(c.File, filestore.Options{})
+	}
+	return limit.NewMemory(nil), nil
+}
+
+func openRedis(c config.Store, env func(string) (string, bool)) (limit.Store, error) {
+	var password string
+	if c.PasswordEnv != "" {
+		var ok bool
+		if password, ok = env(c.PasswordEnv); !ok {
+			return nil, fmt.Errorf("store: password_env: the environment has no %s; set it before weir starts", c.PasswordEnv)
+		}
+	}
+	conn, err := rueidisconn.Open(c.Redis, rueidisconn.Options{Password: password})
+	if err != nil {
+		return nil, fmt.Errorf("store: %w", err)
+	}
+	return redisstore.New(conn, redisstore.Options{Prefix: c.Prefix}), nil
+}
+
+func openDynamoDB(ctx context.Context, c config.Store) (*dynamostore.Store, error) {
+	var with []func(*awsconfig.LoadOptions) error
+	if c.DynamoDB.Region != "" {
+		with = append(with, awsconfig.WithRegion(c.DynamoDB.Region))
+	}
+	cfg, err := awsconfig.LoadDefaultConfig(ctx, with...)
+	if err != nil {
+		return nil, fmt.Errorf("store: dynamodb: %w", err)
+	}
+	if cfg.Region == "" {
+		return nil, errors.New("store: dynamodb: there is no region; say it in the file or in AWS_REGION")
+	}
+	client := dynamodb.NewFromConfig(cfg, func(o *dynamodb.Options) {
+		if c.DynamoDB.Endpoint != "" {
+			o.BaseEndpoint = &c.DynamoDB.Endpoint
+		}
+	})
+	return dynamostore.New(client, c.DynamoDB.Table, dynamostore.Options{}), nil
+}
+
+// newFleet makes this process a member of the fleet that shares the store. events
+// hear of it.
+func newFleet(s limit.Store, c config.Store, events limit.FleetEvents) *limit.Fleet {
+	return limit.NewFleet(s, limit.FleetOptions{
+		Lease: c.Lease, Guard: c.Guard, Timeout: c.Timeout, Queue: c.Queue, Coast: c.Coast, Share: c.Share, Events: events,
+	})
+}
+
+// runStore runs weir store.
+func runStore(ctx context.Context, w world) error {
+	if len(w.args) == 0 || w.args[0] != "init" {
+		fmt.Fprintln(w.err, "usage: weir store init [-config weir.yaml]")
+		return errUsage
+	}
+	w.args = w.args[1:]
+	f := w.flags("store init", "")
+	path := f.String("config", "weir.yaml", "the configuration file")
+	if err := w.parse(f, 0); err != nil {
+		return err
+	}
+	file, err := config.Load(*path, w.env)
+	if err != nil {
+		return err
+	}
+	if file.Store == nil {
+		return fmt.Errorf("%s has no store", *path)
+	}
+	return initStore(ctx, w, file)
+}
+
+// initTime bounds weir store init: a table of DynamoDB takes half a minute.
+const initTime = 5 * time.Minute
+
+// initStore makes a store ready for limits that nobody has used yet.
+func initStore(ctx context.Context, w world, file *config.File) error {
+	ctx, cancel := context.WithTimeout(ctx, initTime)
+	defer cancel()
+	s, err := openStore(ctx, *file.Store, w.env)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	if t, ok := s.(interface{ Create(context.Context) error }); ok {
+		fmt.Fprintf(w.out, "making the table %s, which may take a minute\n", file.Store.DynamoDB.Table)
+		if err := t.Create(ctx); err != nil {
+			return err
+		}
+	}
+	if n, ok := s.(interface {
+		Init(ctx context.Context, group string) error
+	}); ok {
+		for _, u := range file.Upstreams {
+			if err := n.Init(ctx, u.Name); err != nil {
+				return fmt.Errorf("upstream %s: %w", u.Name, err)
+			}
+		}
+	}
+	fmt.Fprintf(w.out, "the store (%s) is ready: limits that it knows nothing of start full\n", file.Store.Kind())
+	return nil
+}

@@ -1,0 +1,84 @@
+package config
+
+import (
+	"time"
+
+	"github.com/seed1158cd35/weir/decide"
+	"github.com/seed1158cd35/weir/decide/envoy"
+)
+
+// Decide is what is decided for other programs.
+type Decide struct {
+	decide.Config
+	Envoy  envoy.Config
+	Reload time.Duration // how often the rules for Envoy are looked at for changes
+}
+
+var decideFields = []field[Decide]{
+	one("listen", address, func(c *Decide) *string { return &c.Listen }, "off", "Where `POST /v1/acquire` and `/v1/report` are answered; HTTPS with `tls`."),
+	one("grpc", address, func(c *Decide) *string { return &c.GRPC }, "off", "Where Envoy's rate limit service is served."),
+	one("rules", word, func(c *Decide) *string { return &c.Envoy.Rules }, "required with `grpc`", "The file, or the directory of files, with the rules for Envoy; relative to the directory of weir.yaml."),
+	one("on_store_error", choice("error, allow or deny", map[string]envoy.OnStoreError{"error": envoy.Fail, "allow": envoy.Allow, "deny": envoy.Deny}),
+		func(c *Decide) *envoy.OnStoreError { return &c.Envoy.OnStoreError }, "error", "What Envoy is told when the store does not answer: an error, for its `failure_mode_deny` to decide, or this."),
+	one("store_timeout", duration, func(c *Decide) *time.Duration { return &c.Envoy.Timeout }, "20ms", "How long the store may take to decide for Envoy."),
+	one("rate_limit_headers", choice("off, ratelimit or policy", map[string]envoy.Headers{"off": envoy.NoHeaders, "false": envoy.NoHeaders, "no": envoy.NoHeaders, "ratelimit": envoy.ThreeHeaders, "policy": envoy.PolicyHeaders}),
+		func(c *Decide) *envoy.Headers { return &c.Envoy.Headers }, "off", "Headers that Envoy adds to answers: `ratelimit` for three of them, `policy` for those of the newest draft."),
+	one("open", boolean, func(c *Decide) *bool { return &c.Open }, "false", "Lets addresses that other machines reach go without tokens and certificates."),
+	{"tokens", "tokens by name", "none", "Who may ask, each by `Authorization: Bearer`.", readTokens},
+	one("client_ca", word, func(c *Decide) *string { return &c.ClientCA }, "none", "A file of certificates, in PEM; callers must have one that they sign. It needs `tls`."),
+	one("hosts", listOf(form[string]{"names", word.read}), func(c *Decide) *[]string { return &c.Hosts }, "none", "Names under which callers know a loopback address, besides localhost."),
+	one("max_wait", duration, func(c *Decide) *time.Duration { return &c.MaxWait }, "30s", "The longest wait that a caller can ask for."),
+	one("max_permits", count[int](1), func(c *Decide) *int { return &c.MaxPermits }, "65536", "Permits that are out at once."),
+}
+
+var tokenFields = []field[decide.TokenConfig]{
+	one("env", word, func(t *decide.TokenConfig) *string { return &t.Env }, "required", "The environment variable that holds the secret."),
+	one("upstreams", listOf(form[string]{"upstreams", word.read}), func(t *decide.TokenConfig) *[]string { return &t.Upstreams }, "all", "The upstreams it may ask for."),
+}
+
+func readTokens(d *decoder, n *node, c *Decide) {
+	for _, e := range d.named(n) {
+		t := decide.TokenConfig{Name: e.name}
+		if !object(d, e.value, tokenFields, &t) {
+			continue
+		}
+		if e.value.get("env") == nil {
+			d.bad(e.value, "", "has no env")
+		}
+		c.Tokens = append(c.Tokens, t)
+	}
+}
+
+func readDecide(d *decoder, n *node, f *document) {
+	c := Decide{Reload: 5 * time.Second}
+	before := len(d.errs)
+	if object(d, n, decideFields, &c); n.kind != mapping {
+		return
+	}
+	if (n.get("grpc") == nil) != (n.get("rules") == nil) {
+		d.bad(n, "", "grpc and rules go together: where Envoy asks, and by which rules it is answered")
+	}
+	if c.Envoy.Rules != "" {
+		c.Envoy.Rules = d.beside(c.Envoy.Rules)
+	}
+	if c.ClientCA != "" {
+		c.ClientCA = d.beside(c.ClientCA)
+	}
+	if len(d.errs) == before {
+		if err := c.Config.Validate(); err != nil {
+			d.bad(n, "", "%v", err)
+		}
+		if err := c.Envoy.Validate(); err != nil {
+			d.bad(n, "", "%v", err)
+		}
+	}
+	f.Decide = &c
+}
+
+// checkClientCA complains of certificates that nobody could see. It comes last: tls may
+// stand anywhere.
+func (d *decoder) checkClientCA(root *node, f *document) {
+	if f.Decide != nil && f.Decide.ClientCA != "" && f.TLS == nil {
+		d.bad(root.get("decide").get("client_ca"), "add tls: {cert: ..., key: ...}", "certificates of callers are only seen with tls")
+	}
+}

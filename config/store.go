@@ -1,0 +1,153 @@
+package config
+
+import (
+	"cmp"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// A Store is where the limits and breakers of a fleet are kept. One of Redis,
+// DynamoDB, File and Memory is set.
+type Store struct {
+	Redis       string // its URL, without a password
+	PasswordEnv string // the environment variable that holds the password; "" means that there is none
+	DynamoDB    *DynamoDB
+	File        string // its path
+	Memory      bool
+
+	Prefix string // of all names in the store
+
+	Lease   time.Duration // below 0 means none
+	Guard   time.Duration // 0 means the default of the kind
+	Timeout time.Duration // 0 means the default of the kind
+	Queue   int
+	Coast   time.Duration
+	Share   float64
+}
+
+// DynamoDB says which table.
+type DynamoDB struct {
+	Table    string
+	Region   string // "" means as the environment of the AWS SDK says
+	Endpoint string // "" means that of the region
+}
+
+// Kind is what it is, for people.
+func (s *Store) Kind() string {
+	switch {
+	case s.Redis != "":
+		return "redis"
+	case s.DynamoDB != nil:
+		return "dynamodb"
+	case s.File != "":
+		return "file"
+	}
+	return "memory"
+}
+
+// WithDefaults is s with the guard and the timeout that suit its kind: they are
+// longer where an answer takes longer.
+func (s Store) WithDefaults() Store {
+	switch s.Kind() {
+	case "dynamodb":
+		s.Guard, s.Timeout = cmp.Or(s.Guard, 100*time.Millisecond), cmp.Or(s.Timeout, time.Second)
+	case "file":
+		s.Guard, s.Timeout = cmp.Or(s.Guard, 50*time.Millisecond), cmp.Or(s.Timeout, time.Second)
+	}
+	return s
+}
+
+// A shelf is a store while it is read.
+type shelf struct{ Store }
+
+var storeFields = []field[shelf]{
+	{"redis", "a URL", "none", "Redis 7 or Valkey: `redis://host:6379`, `rediss://` for TLS, `?master_set=NAME` for sentinels, any node of a cluster. No password: see `password_env`.", readRedis},
+	one("password_env", word, func(s *shelf) *string { return &s.PasswordEnv }, "none", "The environment variable that holds the password of Redis."),
+	{"dynamodb", "fields", "none", "A table of DynamoDB; `weir store init` makes it.", readDynamoDB},
+	one("file", orOff(word, ""), func(s *shelf) *string { return &s.File }, "none", "A file, for one weir on one machine: quotas, breakers and pauses outlive a restart. Relative to the directory of weir.yaml."),
+	one("memory", boolean, func(s *shelf) *bool { return &s.Memory }, "false", "Nothing is shared and nothing outlives the process, but callers wait by priority."),
+	one("prefix", word, func(s *shelf) *string { return &s.Prefix }, "weir", "What the names in Redis begin with. Fleets with different prefixes know nothing of each other."),
+	one("lease", orOff(duration, -1), func(s *shelf) *time.Duration { return &s.Lease }, "250ms",
+		"How long a process may spend what it took from the store at once; longer for limits by the minute. `off` asks the store for every call."),
+	one("guard", duration, func(s *shelf) *time.Duration { return &s.Guard }, "10ms; 100ms for dynamodb, 50ms for file",
+		"How late an answer of the store may be used. Limits are held back by so much, and never exceeded for it."),
+	one("timeout", duration, func(s *shelf) *time.Duration { return &s.Timeout }, "100ms; 1s for dynamodb and file", "For one call to the store."),
+	one("queue", count[int](1), func(s *shelf) *int { return &s.Queue }, "10000", "How many calls may wait for the same limits and keys."),
+	one("coast", duration, func(s *shelf) *time.Duration { return &s.Coast }, "60s", "How long a process goes on at its own last rate when the store is away."),
+	one("share", share, func(s *shelf) *float64 { return &s.Share }, "one part of as many as there are instances", "What part of each limit a process takes after that."),
+}
+
+func readStore(d *decoder, n *node, f *document) {
+	var s shelf
+	if object(d, n, storeFields, &s); n.kind != mapping {
+		return
+	}
+	kinds := 0
+	for _, name := range []string{"redis", "dynamodb", "file", "memory"} {
+		if at := n.get(name); at != nil && !at.isOff() {
+			kinds++
+		}
+	}
+	if kinds != 1 {
+		d.bad(n, "write store: {redis: redis://localhost:6379}", "wants one of redis, dynamodb, file and memory")
+	}
+	if at := n.get("password_env"); at != nil && n.get("redis") == nil {
+		d.bad(at, "", "only redis takes a password")
+	}
+	if s.File != "" {
+		s.File = d.beside(filepath.FromSlash(s.File))
+	}
+	f.Store = &s.Store
+}
+
+// readRedis never repeats what could be a password.
+func readRedis(d *decoder, n *node, s *shelf) {
+	if n.isOff() {
+		return
+	}
+	text, ok := d.scalar(n, "a URL")
+	if !ok {
+		return
+	}
+	u, err := url.Parse(text)
+	if err != nil {
+		d.bad(n, "write it as redis://host:6379", "is not a URL")
+		return
+	}
+	_, secret := u.User.Password()
+	switch {
+	case secret:
+		d.bad(n, "name the environment variable that holds it in password_env", "must hold no password")
+	case u.Scheme != "redis" && u.Scheme != "rediss" && u.Scheme != "valkey" && u.Scheme != "valkeys":
+		d.bad(n, "write it as redis://host:6379", "must begin with redis:// or rediss://")
+	case u.Hostname() == "":
+		d.bad(n, "write it as redis://host:6379", "has no host")
+	default:
+		s.Redis = text
+	}
+}
+
+var dynamoFields = []field[DynamoDB]{
+	one("table", word, func(t *DynamoDB) *string { return &t.Table }, "required", "Its name."),
+	one("region", word, func(t *DynamoDB) *string { return &t.Region }, "as the AWS SDK finds it", "Its region."),
+	one("endpoint", word, func(t *DynamoDB) *string { return &t.Endpoint }, "that of the region", "Another address of DynamoDB, for emulators."),
+}
+
+func readDynamoDB(d *decoder, n *node, s *shelf) {
+	if n.isOff() {
+		return
+	}
+	var t DynamoDB
+	if object(d, n, dynamoFields, &t); n.kind != mapping {
+		return
+	}
+	if n.get("table") == nil {
+		d.bad(n, "", "has no table")
+	}
+	if u, err := url.Parse(t.Endpoint); t.Endpoint != "" && (err != nil || !strings.HasPrefix(u.Scheme, "http") || u.Host == "" || u.User != nil) {
+		d.bad(n.get("endpoint"), "write it as http://localhost:8000", "is not the URL of a server")
+	}
+	s.DynamoDB = &t
+}

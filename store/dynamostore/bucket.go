@@ -1,0 +1,285 @@
+package dynamostore
+
+import (
+	"fmt"
+	"math/big"
+	"strconv"
+	"strings"
+
+	"github.com/seed1158cd35/weir/limit"
+)
+
+// A bucketCell is a token bucket. It stands on an axis that the store's clock runs
+// along at Drain places a microsecond; a unit takes up Unit of them. Attribute t is the
+// first place that is free (a theoretical arrival time, in the words of GCRA), so that
+// taking units adds to it, whoever else does so at the same time, and time empties the
+// bucket without a write.
+//
+// When the bucket runs empty the next who takes from it sets t anew, ahead of the
+// present by as much as he is unsure of it, and notes in attribute b what he took for
+// the present: the base. From there on the bucket's time is the store's time plus an error
+// that stays the same until the next base. Who has seen when the base was written knows
+// that time better than the store's, by his own clock.
+//
+// Each who takes something also leaves, in attribute j, the bucket's time as far as he was
+// sure of it. Who reads that knows as much: so all see a unit at about the same instant, and
+// none of them always has it first.
+//
+// Attribute g is the weight that has come back since the base: so much lower stands
+// what was taken before.
+type bucketCell struct {
+	*view
+	have bool
+	base string // as it is in the item
+	at0  int64  // the instant in it
+	pos  *big.Int
+	gone int64 // g
+
+	low, high int64 // bounds of the bucket's time
+	level     int64 // places from low to pos, up to Cap and debts; 0 or below if it is empty
+	axis      bool  // pos stands on the axis of the rule
+	weight    int64 // what is in the bucket if not
+
+	returned, owed, taken int64
+	fresh                 bool // it is written with a new base
+	lag                   int64
+}
+
+func (c *bucketCell) name(letter string) string { return letter + c.view.at }
+
+func openBucket(v *view) cell {
+	c := &bucketCell{view: v, low: v.now.lo, high: v.now.label, axis: true, pos: new(big.Int)}
+	c.base, c.have = v.item[c.name("b")]
+	if !c.have {
+		return c
+	}
+	var unit, drain, width int64
+	_, err := fmt.Sscanf(c.base, "%d.%d.%d.%d", &unit, &drain, &c.at0, &width)
+	_, ok := c.pos.SetString(v.item[c.name("t")], 10)
+	if err != nil || !ok || unit <= 0 || drain <= 0 {
+		c.have = false // nobody writes that; the conditions will tell
+		return c
+	}
+	c.gone, _ = v.item.number(c.name("g"))
+	c.bound(width)
+	c.level = between(c.pos, place(c.low, drain, 0))
+	if m := &v.rule.Meter; unit != m.Unit || drain != m.Drain {
+		c.axis, c.weight = false, m.Convert(max(0, c.level), unit)
+	}
+	return c
+}
+
+// bound finds the bucket's time. It may be judged by what is said to be now at most,
+// and must be stamped by as much at least, so that what is granted also is within the
+// limit by what is said.
+func (c *bucketCell) bound(width int64) {
+	c.low, c.high = c.now.lo, c.now.hi+width
+	if s, ok := c.seen[c.name("b")]; ok && s.value == c.base {
+		c.low = max(c.low, c.at0+c.atLeast(s.late))
+		c.high = min(c.high, c.at0+c.atMost(s.early))
+	}
+	if s, ok := c.seen[c.name("j")]; ok {
+		if at, base, _ := strings.Cut(s.value, "."); base == strconv.FormatInt(c.at0, 36) {
+			j, _ := strconv.ParseInt(at, 10, 64)
+			c.low = max(c.low, j+c.atLeast(s.late))
+		}
+	}
+	c.low, c.high = min(c.low, c.now.label), max(c.high, c.now.label)
+}
+
+// place is where an instant is on an axis, and some places on.
+func place(us, drain, more int64) *big.Int {
+	p := big.NewInt(us)
+	p.Mul(p, big.NewInt(drain))
+	return p.Add(p, big.NewInt(more))
+}
+
+// between is how many places a is ahead of b.
+func between(a, b *big.Int) int64 {
+	d := new(big.Int).Sub(a, b)
+	if d.IsInt64() {
+		return min(max(d.Int64(), -huge), huge)
+	}
+	return int64(d.Sign()) * huge
+}
+
+func (c *bucketCell) back(m limit.Mark, n int64) {
+	if !c.have || !c.axis || m.At != c.at0 || m.Step != c.rule.Meter.Unit {
+		return
+	}
+	ahead := times(c.high-c.at0, c.rule.Meter.Drain)
+	still := m.Level - c.gone - c.returned - ahead // of what was taken up to the mark
+	still = min(still, c.level-times(c.high-c.low, c.rule.Meter.Drain)-c.returned)
+	if still > 0 {
+		c.returned += min(still, times(n, c.rule.Meter.Unit))
+	}
+}
+
+func (c *bucketCell) owe(n int64) {
+	m := &c.rule.Meter
+	if room := longestDebt*m.Cap - c.inside() - c.owed; room > 0 {
+		c.owed += min(room, min(n, room/m.Unit+1)*m.Unit)
+	}
+}
+
+// inside is the weight in the bucket.
+func (c *bucketCell) inside() int64 {
+	if !c.axis {
+		return c.weight
+	}
+	return max(0, c.level-c.returned)
+}
+
+// empty reports whether the bucket has certainly run out.
+func (c *bucketCell) empty() bool { return !c.have || c.axis && c.level <= 0 }
+
+// gap is by how much pos must be put forward so that it is not behind the bucket's
+// time, whatever that is.
+func (c *bucketCell) gap() int64 {
+	return max(0, times(c.high-c.low, c.rule.Meter.Drain)-(c.level-c.returned))
+}
+
+// room is how much fits in, on a new base or on the one there is.
+func (c *bucketCell) room(fresh bool) int64 {
+	m := &c.rule.Meter
+	if fresh {
+		return m.Cap - c.inside() - c.owed
+	}
+	return m.Cap - (c.level - c.returned) - c.gap() - c.owed - c.ahead
+}
+
+func (c *bucketCell) left() int64 {
+	room := c.room(c.empty() || !c.axis)
+	return max(0, room-c.taken) / c.rule.Meter.Unit
+}
+
+func (c *bucketCell) take(n int64) { c.taken += n * c.rule.Meter.Unit }
+
+// write starts from a new base if it must, or if the bucket is empty and keeping the
+// base would waste much of it. Keeping it is better: then all who write at once may.
+func (c *bucketCell) write(u *update) int64 {
+	net := c.taken + c.owed
+	switch {
+	case net == 0 && c.returned == 0 && c.axis:
+		return 0
+	case !c.axis, !c.have, c.empty() && (c.gap() > c.rule.Meter.Cap/8 || c.room(false) < c.taken):
+		c.rebase(u, net)
+		return 0
+	}
+	c.more(u, net)
+	return net
+}
+
+func (c *bucketCell) rebase(u *update, net int64) {
+	m, t, b := &c.rule.Meter, c.name("t"), c.name("b")
+	c.fresh, u.strict = true, true
+	switch {
+	case !c.have:
+		u.absent(t)
+	case !c.axis:
+		u.same(c.item, b)
+		u.needs(t, "=", u.number(c.item[t]))
+	default:
+		c.certainlyEmpty(u)
+	}
+	if _, ok := c.item[c.name("g")]; ok || c.have {
+		u.drop(c.name("g"))
+	}
+	base := fmt.Sprintf("%s%d.%d", c.ruler(), c.now.label, c.now.label-c.now.lo)
+	u.setText(b, base)
+	u.setNumber(t, place(c.now.label, m.Drain, c.inside()+net).String())
+}
+
+// ruler is how a base begins that is of the rule's axis.
+func (c *bucketCell) ruler() string {
+	return fmt.Sprintf("%d.%d.", c.rule.Meter.Unit, c.rule.Meter.Drain)
+}
+
+// certainlyEmpty is the condition that nobody has taken anything since. By the
+// store's clock alone the base may be another one.
+func (c *bucketCell) certainlyEmpty(u *update) {
+	t, b, m := c.name("t"), c.name("b"), &c.rule.Meter
+	if c.pos.Cmp(place(c.now.lo, m.Drain, 0)) <= 0 {
+		u.needs(fmt.Sprintf("begins_with(%s, %s)", b, u.text(c.ruler())))
+		u.needs(t, "<=", u.number(place(c.now.lo, m.Drain, 0).String()))
+		return
+	}
+	u.same(c.item, b)
+	u.needs(t, "<=", u.number(place(c.low, m.Drain, 0).String()))
+}
+
+func (c *bucketCell) more(u *update, net int64) {
+	m, t := &c.rule.Meter, c.name("t")
+	gap := c.gap()
+	least := place(c.high, m.Drain, c.returned)
+	if gap > 0 {
+		least = c.pos
+	}
+	net += gap - c.returned
+	u.same(c.item, c.name("b"))
+	if c.taken > 0 {
+		most := place(c.low, m.Drain, m.Cap-net)
+		u.needs(t, "BETWEEN", u.number(least.String()), "AND", u.number(most.String()))
+	} else {
+		u.needs(t, ">=", u.number(least.String()))
+	}
+	if c.returned > 0 {
+		u.same(c.item, c.name("g"))
+		u.addNumber(c.name("g"), strconv.FormatInt(c.returned, 10))
+	}
+	u.addNumber(t, strconv.FormatInt(net, 10))
+	u.setText(c.name("j"), strconv.FormatInt(c.low, 10)+"."+strconv.FormatInt(c.at0, 36))
+}
+
+func (c *bucketCell) heard(it item, lag int64) {
+	if _, ok := c.pos.SetString(it[c.name("t")], 10); !ok {
+		c.pos = new(big.Int) // nothing was ever taken
+		return
+	}
+	c.gone, c.returned, c.owed, c.taken, c.ahead = c.gone+c.returned, 0, 0, 0, 0
+	if c.fresh {
+		c.low, c.high, c.at0, c.gone, c.lag = c.now.label, c.now.label, c.now.label, 0, lag
+	}
+	c.have, c.axis = true, true
+	c.level = between(c.pos, place(c.low, c.rule.Meter.Drain, 0))
+}
+
+func (c *bucketCell) wait(cost int64) int64 {
+	m := &c.rule.Meter
+	switch {
+	case cost > m.Most():
+		return never
+	case c.left() >= cost:
+		return 0
+	}
+	over := cost*m.Unit + c.inside() + c.owed + c.taken - m.Cap
+	return c.sure(c.lag + max(1, ceilDiv(over, m.Drain)))
+}
+
+func (c *bucketCell) reset() int64 {
+	w := c.inside() + c.owed + c.taken
+	if w <= 0 {
+		return 0
+	}
+	return c.sure(c.lag + ceilDiv(w, c.rule.Meter.Drain))
+}
+
+// mark stands on the base, as if nothing had come back since that.
+func (c *bucketCell) mark() limit.Mark {
+	if !c.have {
+		return limit.Mark{}
+	}
+	level := between(c.pos, place(c.at0, c.rule.Meter.Drain, 0)) + c.gone
+	if level >= huge {
+		return limit.Mark{}
+	}
+	return limit.Mark{At: c.at0, Level: level, Step: c.rule.Meter.Unit}
+}
+
+func ceilDiv(a, b int64) int64 {
+	q := a / b
+	if a%b > 0 {
+		q++
+	}
+	return q
+}

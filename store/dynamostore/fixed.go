@@ -1,0 +1,170 @@
+package dynamostore
+
+import (
+	"strconv"
+
+	"github.com/seed1158cd35/weir/limit"
+)
+
+// A fixedCell is a quota of calendar windows. Attributes w and e are the begin and the
+// end of the window that c counts, y counts the one before.
+//
+// Near the turn, as long as the store may still be in the old window, or others may
+// say so, what is taken counts in both.
+type fixedCell struct {
+	*view
+	have       bool
+	start, end int64
+	count      int64
+	before     int64 // y
+	turned     bool  // into a window that the item does not know yet
+	raised     bool  // count is more than the item has
+	outside    bool  // the windows that were named do not hold the present
+	both       bool  // it counts in two windows
+
+	returned, owed, taken int64
+}
+
+func (c *fixedCell) name(letter string) string { return letter + c.view.at }
+
+func openFixed(v *view, w *limit.Windows, seen int64) cell {
+	c := &fixedCell{view: v}
+	c.start, c.have = v.item.number(c.name("w"))
+	c.end, _ = v.item.number(c.name("e"))
+	c.count, _ = v.item.number(c.name("c"))
+	c.before, _ = v.item.number(c.name("y"))
+	c.enter(w)
+	c.both = v.now.lo < c.start || v.now.label < c.start
+	if seen = min(seen, times(longestDebt, v.rule.Amount)); seen > c.count && w.Start.UnixMicro() == c.start {
+		c.count, c.raised = seen, true
+	}
+	return c
+}
+
+// enter turns to the window of the present, if it is later than the item's. Windows
+// that overlap, because the limit was given others, have what went in both.
+func (c *fixedCell) enter(w *limit.Windows) {
+	start, end := w.Start.UnixMicro(), w.End.UnixMicro()
+	if c.now.label >= end {
+		start, end = end, w.Next.UnixMicro()
+	}
+	c.outside = c.now.label < start || c.now.label >= end
+	switch {
+	case c.outside || c.have && start <= c.start:
+		return
+	case !c.have || start > c.end:
+		c.before, c.count = 0, 0
+	case start == c.end:
+		c.before, c.count = c.count, 0
+	default:
+		c.before = c.count
+	}
+	c.turned = true
+	c.start, c.end = start, end
+}
+
+func (c *fixedCell) back(m limit.Mark, n int64) {
+	if c.have && !c.turned && m.At == c.start {
+		c.returned += min(n, c.count-c.returned)
+	}
+}
+
+func (c *fixedCell) owe(n int64) {
+	c.owed += min(n, max(0, times(longestDebt, c.rule.Amount)-c.count-c.owed))
+}
+
+func (c *fixedCell) left() int64 {
+	left := c.rule.Amount - c.count + c.returned - c.owed - c.taken - c.ahead
+	if c.both {
+		left = min(left, c.rule.Amount-c.before-c.owed-c.taken-c.ahead)
+	}
+	return max(0, left)
+}
+
+func (c *fixedCell) take(n int64) { c.taken += n }
+
+func (c *fixedCell) write(u *update) int64 {
+	more := c.owed + c.taken
+	switch {
+	case more == 0 && c.returned == 0 || c.outside && !c.have:
+		return 0
+	case c.turned || c.raised || !c.have:
+		c.turn(u, more)
+		return 0
+	}
+	u.same(c.item, c.name("w"))
+	u.addNumber(c.name("c"), strconv.FormatInt(more-c.returned, 10))
+	if c.taken > 0 {
+		u.needs(c.name("c"), "<=", c.number(u, c.rule.Amount-more+c.returned))
+	}
+	if c.returned > 0 {
+		u.needs(c.name("c"), ">=", c.number(u, c.returned))
+	}
+	if c.both && more > 0 {
+		u.addNumber(c.name("y"), strconv.FormatInt(more, 10))
+		c.bothBear(u, more)
+	}
+	return more
+}
+
+func (c *fixedCell) number(u *update, n int64) string {
+	return u.number(strconv.FormatInt(n, 10))
+}
+
+func (c *fixedCell) bothBear(u *update, more int64) {
+	if c.taken == 0 {
+		return
+	}
+	if _, ok := c.item[c.name("y")]; !ok {
+		u.absent(c.name("y"))
+		return
+	}
+	u.needs(c.name("y"), "<=", c.number(u, c.rule.Amount-more))
+}
+
+// turn writes the whole state.
+func (c *fixedCell) turn(u *update, more int64) {
+	u.strict = true
+	for _, letter := range [...]string{"w", "c"} {
+		u.same(c.item, c.name(letter))
+	}
+	before := c.before
+	if c.both {
+		before += more
+	}
+	u.setNumber(c.name("w"), strconv.FormatInt(c.start, 10))
+	u.setNumber(c.name("e"), strconv.FormatInt(c.end, 10))
+	u.setNumber(c.name("c"), strconv.FormatInt(c.count+more-c.returned, 10))
+	u.setNumber(c.name("y"), strconv.FormatInt(before, 10))
+}
+
+func (c *fixedCell) heard(it item, _ int64) {
+	c.count, c.have = it.number(c.name("c"))
+	c.before, _ = it.number(c.name("y"))
+	c.returned, c.owed, c.taken, c.ahead = 0, 0, 0, 0
+}
+
+func (c *fixedCell) wait(cost int64) int64 {
+	switch {
+	case cost > c.rule.Amount:
+		return never
+	case c.left() >= cost:
+		return 0
+	case c.both && c.rule.Amount-c.count-c.owed-c.taken >= cost:
+		return c.sure(c.start - c.now.lo)
+	}
+	return c.sure(max(1, c.end-c.now.lo))
+}
+
+// turning is how long the turn of windows lasts, if that is all why there is not as much
+// as is wanted.
+func (c *fixedCell) turning(want int64) int64 {
+	if !c.both || c.left() >= want || c.rule.Amount-c.count+c.returned-c.owed-c.taken-c.ahead < want {
+		return 0
+	}
+	return c.start - c.now.lo
+}
+
+func (c *fixedCell) reset() int64 { return max(0, c.end-c.now.label) }
+
+func (c *fixedCell) mark() limit.Mark { return limit.Mark{At: c.start} }

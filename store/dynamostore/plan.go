@@ -1,0 +1,398 @@
+package dynamostore
+
+import (
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/seed1158cd35/weir/limit"
+)
+
+// A part is what an ask has to do with one item.
+type part struct {
+	entry  *entry
+	limits []*share
+	claims int // how many of the limits are claimed
+	was    *sent
+	waited bool  // for the turn of windows
+	since  int64 // what was known of the item before that is no more so
+
+	granted int64
+	seat    seat   // where the answer stands
+	told    string // the answer as it stands there
+	undo    bool   // what was granted is to be given back, down to granted
+}
+
+// A share is what an ask has to do with one limit of an item.
+type share struct {
+	rule    *limit.Rule
+	at      string
+	claim   *limit.Claim
+	index   int // of the claim
+	settle  []*limit.Settlement
+	windows *limit.Windows
+
+	extra int64
+	grant limit.Grant
+}
+
+// parts sorts an ask by items.
+func (s *Store) parts(a *limit.Ask) []*part {
+	var all []*part
+	of := func(key string) *part {
+		n := name("t", a.Group, key)
+		for _, p := range all {
+			if p.entry.name == n {
+				return p
+			}
+		}
+		p := &part{entry: s.entry(n), since: longAgo}
+		p.was = s.recalls(a.ID, n)
+		all = append(all, p)
+		return p
+	}
+	for i := range a.Claims {
+		k := &a.Claims[i]
+		p := of(k.Key)
+		p.claims++
+		h := p.share(k.Rule)
+		h.claim, h.index, h.windows = k, i, &k.Windows
+	}
+	for i := range a.Settle {
+		t := &a.Settle[i]
+		h := of(t.Key).share(t.Rule)
+		h.settle = append(h.settle, t)
+		if h.windows == nil {
+			h.windows = &t.Windows
+		}
+	}
+	return all
+}
+
+func (p *part) share(r *limit.Rule) *share {
+	for _, h := range p.limits {
+		if h.rule.Name == r.Name {
+			return h
+		}
+	}
+	h := &share{rule: r, at: suffix(r.Name)}
+	p.limits = append(p.limits, h)
+	return h
+}
+
+// A plan is what to do with an item for its part of an ask.
+type plan struct {
+	u      update
+	now    instant
+	shares []*live
+	copies int64
+	told   *answer // the lane had an answer to the ask already
+	whole  bool    // the answer is to be the whole item
+	seat   seat
+	answer answer
+	turn   int64 // microseconds until windows have certainly turned, if more would be granted then
+}
+
+// A live share is one with its cell.
+type live struct {
+	*share
+	cell   cell
+	paused int64 // until when; in microseconds of the store's clock
+	taken  int64
+	extra  int64
+	ahead  int64
+}
+
+// plan decides from what is known of an item. It is called with the entry's mu.
+func (s *Store) plan(a *limit.Ask, p *part, want int64) *plan {
+	e := p.entry
+	l := &plan{now: s.present(p)}
+	e.awake(l.now.epoch)
+	l.seat = s.seat(e.item, a.Lane, l.now.label/1e6)
+	l.answer = answer{lane: a.Lane, id: a.ID, second: l.now.label / 1e6}
+	if l.seat.own && l.seat.last.id == a.ID && !p.undo {
+		l.told = &l.seat.last
+	}
+	if p.undo && e.item[p.seat.name] != p.told {
+		l.told = &answer{} // the lane has gone on: what was granted stays so
+	}
+	lost := s.reseat(l, p)
+	for _, h := range p.limits {
+		l.shares = append(l.shares, s.open(l, e, h, lost || l.told != nil))
+	}
+	if l.told != nil {
+		l.copies = l.told.granted
+		return l
+	}
+	l.decide(a, want)
+	l.write(p)
+	return l
+}
+
+// present is the instant to plan with. What others have said to be now in the item is
+// not ahead of it.
+func (s *Store) present(p *part) instant {
+	e, m := p.entry, s.clock.mono()
+	for _, h := range p.limits {
+		switch h.rule.Shape {
+		case limit.Rolling:
+			s.raise(e, m, "z"+h.at, e.item["z"+h.at])
+			continue
+		case limit.Fixed:
+			continue
+		}
+		if f := strings.Split(e.item["b"+h.at], "."); len(f) == 4 {
+			s.raise(e, m, "b"+h.at, f[2])
+		}
+		if said, _, ok := strings.Cut(e.item["j"+h.at], "."); ok {
+			s.raise(e, m, "j"+h.at, said)
+		}
+	}
+	return s.clock.read()
+}
+
+func (s *Store) raise(e *entry, m int64, name, said string) {
+	us, _ := strconv.ParseInt(said, 10, 64)
+	if seen, ok := e.seen[name]; ok && seen.value == e.item[name] {
+		s.clock.raise(m, us+(m-seen.late)/1000)
+	}
+}
+
+// reseat keeps to the seat of an update that may have been executed. It reports
+// whether that cannot be found out any more: then nothing is given back.
+func (s *Store) reseat(l *plan, p *part) (lost bool) {
+	if p.was == nil || l.seat.own {
+		return false
+	}
+	old, ok := p.entry.item[p.was.seat]
+	if ok == p.was.free || old != p.was.old {
+		return true
+	}
+	l.seat = seat{name: p.was.seat, old: p.was.old, free: p.was.free}
+	return false
+}
+
+// open opens the cell of a share and settles it.
+func (s *Store) open(l *plan, e *entry, h *share, keep bool) *live {
+	v := &view{h.rule, h.at, e.item, e.seen, l.now, e.ahead[h.at]}
+	var seen int64
+	if h.claim != nil {
+		seen = h.claim.Seen
+	}
+	x := &live{share: h, cell: v.open(h.windows, seen)}
+	x.paused, _ = e.item.number("p" + h.at)
+	x.cell.owe(l.inherit(v))
+	for _, t := range h.settle {
+		if t.Back > 0 && t.Mark != (limit.Mark{}) && !keep {
+			x.cell.back(t.Mark, t.Back)
+		}
+		if l.told == nil {
+			x.cell.owe(t.Owe)
+			x.pause(l, t.Pause)
+		}
+	}
+	l.whole = l.whole || h.rule.Shape == limit.Rolling
+	return x
+}
+
+// pause writes the end of a pause, which is never made shorter.
+func (x *live) pause(l *plan, d time.Duration) {
+	if d <= 0 {
+		return
+	}
+	until := l.now.label + int64((d-1)/time.Microsecond) + 1
+	x.paused = max(x.paused, until)
+}
+
+// decide finds out how many copies all limits bear, and takes them.
+func (l *plan) decide(a *limit.Ask, want int64) {
+	l.copies = want
+	for _, x := range l.shares {
+		switch {
+		case x.claim == nil:
+		case x.paused > l.now.label:
+			l.copies = 0
+		case x.claim.Cost > 0:
+			l.copies = min(l.copies, x.cell.left()/x.claim.Cost)
+			if f, ok := x.cell.(*fixedCell); ok && want > 0 {
+				l.turn = max(l.turn, f.turning(times(want, x.claim.Cost)))
+			}
+		}
+	}
+	for _, x := range l.shares {
+		if x.claim == nil {
+			continue
+		}
+		x.taken = l.copies * x.claim.Cost
+		x.cell.take(x.taken)
+		if l.copies == a.Copies && x.paused <= l.now.label {
+			x.extra = min(x.claim.Extra, x.cell.left()/4)
+			x.cell.take(x.extra)
+		}
+	}
+}
+
+// write makes the update, if there is anything to do.
+func (l *plan) write(p *part) {
+	it := p.entry.item
+	for _, x := range l.shares {
+		x.ahead = x.cell.write(&l.u)
+		l.writePause(it, x)
+	}
+	if l.u.empty() {
+		return
+	}
+	if p.undo {
+		l.u.needs(p.seat.name, "=", l.u.text(p.told))
+		l.answer.granted = p.granted
+		l.u.setText(p.seat.name, l.answer.String())
+		return
+	}
+	l.answer.granted = l.copies
+	back := false
+	for _, x := range l.shares {
+		if x.claim != nil {
+			l.answer.extras = append(l.answer.extras, x.extra)
+		}
+		for _, t := range x.settle {
+			back = back || t.Back > 0
+		}
+	}
+	l.seat.write(&l.u, &l.answer, back)
+	l.writeLife(it)
+}
+
+// writePause writes a new pause, or that there must be none.
+func (l *plan) writePause(it item, x *live) {
+	attribute := "p" + x.at
+	old, ok := it.number(attribute)
+	switch {
+	case x.paused > old:
+		until := strconv.FormatInt(x.paused, 10)
+		if ok {
+			l.u.needs(attribute, "<", l.u.number(until))
+		} else {
+			l.u.absent(attribute)
+		}
+		l.u.setNumber(attribute, until)
+	case x.taken+x.extra == 0 && (x.claim == nil || l.copies == 0):
+	case ok:
+		l.u.needs(attribute, "<=", l.u.number(strconv.FormatInt(l.now.label, 10)))
+	default:
+		l.u.absent(attribute)
+	}
+}
+
+const (
+	life      = 7 * 24 * 3600 // seconds after its last use in which an item is of use
+	lifeSteps = 12 * 3600     // as fine as that is written
+)
+
+// writeLife says when the table may forget the item: not before everything is there
+// again. That it is still there, or is not, says nothing.
+func (l *plan) writeLife(it item) {
+	until := l.now.label/1e6 + life
+	for _, x := range l.shares {
+		reset := min(x.cell.reset(), math.MaxInt64/4)
+		until = max(until, (max(l.now.label+reset, x.paused))/1e6+lifeSteps)
+	}
+	if old, ok := it.number("ttl"); ok && old >= until-lifeSteps {
+		return
+	}
+	l.u.life = true
+	l.u.setNumber("#ttl", strconv.FormatInt(until, 10))
+}
+
+// finish writes the answer of a part.
+func (l *plan) finish(a *limit.Ask, p *part, it item, lag int64) {
+	p.granted = l.copies
+	a.Now = laterOf(a.Now, l.now.time())
+	if l.told != nil {
+		l.retell()
+	}
+	for _, x := range l.shares {
+		if x.claim == nil {
+			continue
+		}
+		if !l.u.empty() && l.told == nil {
+			x.cell.heard(it, lag)
+		}
+		x.share.extra = x.extra
+		x.share.grant = x.tell(l.now)
+		if l.told != nil {
+			x.share.grant.Mark = limit.Mark{}
+		}
+	}
+}
+
+func (l *plan) retell() {
+	extras := slices.Clone(l.told.extras)
+	for _, x := range l.shares {
+		if x.claim != nil && len(extras) > 0 {
+			x.extra, extras = extras[0], extras[1:]
+		}
+	}
+}
+
+func (x *live) tell(now instant) limit.Grant {
+	g := limit.Grant{Extra: x.extra, Left: x.cell.left(), Mark: x.cell.mark()}
+	g.Paused = micro(max(0, x.paused-now.label))
+	g.Wait = max(g.Paused, micro(x.cell.wait(x.claim.Cost)))
+	g.Reset = micro(x.cell.reset())
+	return g
+}
+
+// inherit is how much has gone of a limit that had another shape before, and drops that.
+func (l *plan) inherit(v *view) (n int64) {
+	own := map[limit.Shape]string{limit.Bucket: "b", limit.Rolling: "r", limit.Fixed: "w"}
+	if _, ok := v.item[own[v.rule.Shape]+v.at]; ok {
+		return 0
+	}
+	if _, ok := v.item["b"+v.at]; ok {
+		n += l.inheritBucket(v)
+	}
+	if _, ok := v.item["r"+v.at]; ok {
+		c := openRolling(&view{&limit.Rule{}, v.at, v.item, nil, v.now, 0}).(*rollingCell)
+		n += c.total
+		l.discard(v.item, "r"+v.at, "z"+v.at)
+		for _, s := range c.slots {
+			l.discard(v.item, s.name)
+		}
+	}
+	if end, ok := v.item.number("e" + v.at); ok {
+		if count, _ := v.item.number("c" + v.at); v.now.lo < end {
+			n += count
+		}
+		l.discard(v.item, "w"+v.at, "e"+v.at, "c"+v.at, "y"+v.at)
+	}
+	return n
+}
+
+func (l *plan) inheritBucket(v *view) int64 {
+	l.discard(v.item, "b"+v.at, "t"+v.at, "g"+v.at, "j"+v.at)
+	f := strings.Split(v.item["b"+v.at], ".")
+	if len(f) != 4 {
+		return 0
+	}
+	r := &limit.Rule{}
+	r.Meter.Unit, _ = strconv.ParseInt(f[0], 10, 64)
+	r.Meter.Drain, _ = strconv.ParseInt(f[1], 10, 64)
+	c := openBucket(&view{r, v.at, v.item, v.seen, v.now, 0}).(*bucketCell)
+	if !c.have {
+		return 0
+	}
+	return ceilDiv(c.inside(), r.Meter.Unit)
+}
+
+// discard removes attributes that must be as they were seen.
+func (l *plan) discard(it item, names ...string) {
+	for _, n := range names {
+		if _, ok := it[n]; ok {
+			l.u.strict = true
+			l.u.same(it, n)
+			l.u.drop(n)
+		}
+	}
+}

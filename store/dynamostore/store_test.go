@@ -1,0 +1,90 @@
+package dynamostore
+
+import (
+	"context"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/seed1158cd35/weir/internal/servers"
+	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/limit/limittest"
+)
+
+// client is a client of an emulator. No region and no credentials are needed there.
+func client(endpoint string, transport http.RoundTripper) *dynamodb.Client {
+	return dynamodb.New(dynamodb.Options{
+		Region: "local", BaseEndpoint: aws.String(endpoint),
+		Credentials: credentials.NewStaticCredentialsProvider("id", "secret", ""),
+		HTTPClient:  &http.Client{Transport: transport},
+	})
+}
+
+func transport(t testing.TB) *http.Transport {
+	tr := &http.Transport{MaxIdleConns: 256, MaxIdleConnsPerHost: 256}
+	t.Cleanup(tr.CloseIdleConnections)
+	return tr
+}
+
+// near is for an emulator, whose clock is one, and a test that does not want to wait.
+var near = Options{Margin: 2 * time.Millisecond}
+
+// open is a store on an emulator, with its table.
+func open(t testing.TB, server *servers.Server, o Options) *Store {
+	t.Helper()
+	s := New(client(server.Endpoint(), transport(t)), "weir", o)
+	create(t, s)
+	if _, _, err := s.Load(context.Background(), "", nil); err != nil { // it learns the time
+		t.Fatal(err)
+	}
+	return s
+}
+
+func create(t testing.TB, s *Store) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	if err := s.Create(ctx); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestContract(t *testing.T) {
+	server, hand := servers.Dynalite(t), newHand()
+	var stores [3]*Store
+	for i := range stores {
+		stores[i] = open(t, server, Options{exact: hand.now})
+	}
+	var n atomic.Int64
+	open := func(testing.TB) limit.Store { return stores[n.Add(1)%3] }
+	limittest.TestStore(t, open, limittest.Driven(hand.advance), limittest.Hammer(600*time.Millisecond))
+	for _, s := range stores {
+		t.Logf("%+v", s.Stats())
+	}
+}
+
+// A hand is a clock that a test moves.
+type hand struct {
+	mu sync.Mutex
+	t  time.Time
+}
+
+func newHand() *hand { return &hand{t: time.Date(2026, 3, 8, 9, 59, 59, 999_999_000, time.UTC)} }
+
+func (h *hand) now() time.Time {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.t
+}
+
+func (h *hand) advance(d time.Duration) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.t = h.t.Add(d)
+}

@@ -1,0 +1,331 @@
+package dynamostore
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/seed1158cd35/weir/limit"
+)
+
+// Take is limit.Store's.
+func (s *Store) Take(ctx context.Context, a *limit.Ask) error {
+	a.Granted, a.Grants = 0, a.Grants[:0]
+	if err := a.Check(); err != nil {
+		return err
+	}
+	s.takes.Add(1)
+	w, err := s.start(ctx, "take", a.Group)
+	if err == nil {
+		err = s.take(ctx, w, a)
+	}
+	return s.end(w, err)
+}
+
+func (s *Store) take(ctx context.Context, w *work, a *limit.Ask) error {
+	parts := s.parts(a)
+	told, err := s.repeated(ctx, w, a, parts)
+	if err != nil {
+		return err
+	}
+	now := s.clock.read()
+	a.Now = now.time()
+	if !told && !fits(a, now) {
+		if a.Fits(now.lo) != nil {
+			a.Now = now.least()
+		}
+		return limit.ErrWindow
+	}
+	a.Now = time.Time{} // it is to be the present by which it is decided
+	if len(parts) > 1 && !told {
+		s.scarcestFirst(a, parts)
+	}
+	granted, err := s.applyAll(ctx, w, a, parts)
+	if err != nil {
+		return err
+	}
+	a.Granted = granted
+	a.Grants = slices.Grow(a.Grants[:0], len(a.Claims))[:len(a.Claims)]
+	for _, p := range parts {
+		for _, h := range p.limits {
+			if h.claim != nil {
+				a.Grants[h.index] = h.grant
+			}
+		}
+	}
+	return nil
+}
+
+// fits reports whether the present is in the windows that are named.
+func fits(a *limit.Ask, now instant) bool { return a.Fits(now.label) == nil }
+
+// repeated reports whether the ask was answered before, at least in part. Only an ask
+// that says that it is a repeat is worth a look.
+func (s *Store) repeated(ctx context.Context, w *work, a *limit.Ask, parts []*part) (told bool, err error) {
+	if !a.Again {
+		return false, nil
+	}
+	for _, p := range parts {
+		if err := p.entry.lock(ctx); err != nil {
+			return false, err
+		}
+		err := s.read(ctx, w, p.entry)
+		p.entry.unlock()
+		if err != nil {
+			return false, err
+		}
+		p.entry.mu.Lock()
+		t := s.seat(p.entry.item, a.Lane, 0)
+		told = told || t.own && t.last.id == a.ID
+		p.entry.mu.Unlock()
+	}
+	return told, nil
+}
+
+// scarcestFirst lets the item refuse first that is likeliest to.
+func (s *Store) scarcestFirst(a *limit.Ask, parts []*part) {
+	bears := make(map[*part]int64)
+	for _, p := range parts {
+		p.entry.mu.Lock()
+		l := s.plan(a, p, a.Copies)
+		p.entry.mu.Unlock()
+		bears[p] = l.copies
+	}
+	slices.SortStableFunc(parts, func(x, y *part) int { return int(max(-1, min(1, bears[x]-bears[y]))) })
+}
+
+// applyAll does one item after the other. When one grants less than those before, they
+// get the difference back, and what was granted besides.
+func (s *Store) applyAll(ctx context.Context, w *work, a *limit.Ask, parts []*part) (granted int64, err error) {
+	granted = a.Copies
+	for i, p := range parts {
+		if err = s.apply(ctx, w, a, p, granted); err != nil {
+			granted = 0
+			s.undo(ctx, w, a, parts[:i], 0)
+			return 0, err
+		}
+		if p.claims > 0 {
+			granted = min(granted, p.granted)
+		}
+	}
+	s.undo(ctx, w, a, parts, granted)
+	return granted, nil
+}
+
+const (
+	rounds    = 32
+	calmAfter = 3 // rounds in which others were faster; then each waits up to two round trips
+)
+
+var errBusy = errors.New("others changed the item each time; use leases, or split the key")
+
+// apply does what an ask wants of one item: it plans from what is known, and when a
+// condition shows that this is not so any more, it learns what is and plans again.
+func (s *Store) apply(ctx context.Context, w *work, a *limit.Ask, p *part, want int64) error {
+	for round := range rounds {
+		if round > calmAfter {
+			if err := s.o.sleep(ctx, s.o.jitter(2*w.took)); err != nil {
+				return err
+			}
+		}
+		if done, err := s.round(ctx, w, a, p, want); done || err != nil {
+			return err
+		}
+	}
+	return errBusy
+}
+
+// round tries once. It holds the entry while it plans; others wait for that, and for an
+// answer that they would have to ask for too.
+func (s *Store) round(ctx context.Context, w *work, a *limit.Ask, p *part, want int64) (done bool, err error) {
+	e := p.entry
+	if err := e.lock(ctx); err != nil {
+		return false, err
+	}
+	held := true
+	defer func() {
+		if held {
+			e.unlock()
+		}
+	}()
+	e.mu.Lock()
+	if e.asOf < p.since { // since then a condition did not hold
+		e.mu.Unlock()
+		return false, s.read(ctx, w, e)
+	}
+	l := s.plan(a, p, want)
+	done = l.told != nil || l.u.empty()
+	stale := e.asOf < w.arrived && (done || l.copies < want)
+	var turn time.Duration
+	if !stale {
+		turn = s.turn(ctx, p, l)
+	}
+	switch {
+	case stale || turn > 0:
+	case done:
+		l.finish(a, p, e.item, 0)
+	default:
+		l.leaves(e)
+	}
+	e.mu.Unlock()
+	switch {
+	case stale:
+		return false, s.read(ctx, w, e)
+	case turn > 0:
+		held = false
+		e.unlock()
+		return false, s.o.sleep(ctx, turn)
+	case done:
+		return true, nil
+	case !l.u.strict:
+		held = false
+		e.unlock()
+	}
+	return s.send(ctx, w, a, p, l)
+}
+
+// turn is how long to wait until calendar windows have turned for certain, which is done
+// once for an ask that needs it. It is as long as the store's time is not known.
+func (s *Store) turn(ctx context.Context, p *part, l *plan) time.Duration {
+	d := micro(l.turn)
+	until, ok := ctx.Deadline()
+	if p.waited || d <= 0 || ok && until.Sub(s.o.now()) < 2*d {
+		return 0
+	}
+	p.waited = true
+	return d
+}
+
+// send makes a planned update. It reports false if its conditions do not hold.
+func (s *Store) send(ctx context.Context, w *work, a *limit.Ask, p *part, l *plan) (ok bool, err error) {
+	e := p.entry
+	was := sent{e.name, l.seat.name, l.seat.old, l.seat.free}
+	var sentAt int64
+	var out *dynamodb.UpdateItemOutput
+	in := l.input(s.table, e.name)
+	err = s.try(ctx, w, func() (err error) {
+		sentAt = s.clock.mono()
+		out, err = s.api.UpdateItem(ctx, in, s.options)
+		return err
+	})
+	received := s.clock.mono()
+	w.took = time.Duration(received - sentAt)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	l.lands(e, err == nil)
+	if failed := notAsExpected(err); failed != nil {
+		w.Failed++
+		if w.again {
+			p.was = &was
+		}
+		if p.since = sentAt; len(failed.Item) > 0 { // emulators do not tell what they found
+			e.replace(failed.Item, sentAt, received)
+		}
+		return false, nil
+	}
+	if err != nil {
+		s.remembers(a.ID, was)
+		return false, err
+	}
+	if l.whole {
+		e.replace(out.Attributes, sentAt, received)
+	} else {
+		e.change(out.Attributes, l.u.removed, sentAt, received)
+	}
+	p.seat, p.told = l.seat, l.answer.String()
+	l.finish(a, p, e.item, (received-sentAt)/1000+1)
+	return true, nil
+}
+
+// leaves and lands keep account of updates on their way. A seat is taken before the
+// update arrives: others of this process look for another.
+func (l *plan) leaves(e *entry) {
+	for _, x := range l.shares {
+		e.flies(x.at, x.ahead)
+	}
+	if l.seat.free {
+		e.item[l.seat.name] = l.answer.String()
+	}
+}
+
+func (l *plan) lands(e *entry, ok bool) {
+	for _, x := range l.shares {
+		e.flies(x.at, -x.ahead)
+	}
+	if !ok && l.seat.free && e.item[l.seat.name] == l.answer.String() {
+		delete(e.item, l.seat.name)
+	}
+}
+
+func laterOf(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+func (l *plan) input(table, name string) *dynamodb.UpdateItemInput {
+	in := &dynamodb.UpdateItemInput{
+		TableName: &table, Key: keyOf(name),
+		UpdateExpression:                    aws.String(l.u.expression()),
+		ExpressionAttributeValues:           l.u.values,
+		ReturnValues:                        types.ReturnValueUpdatedNew,
+		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+	}
+	if l.u.when.Len() > 0 {
+		in.ConditionExpression = aws.String(l.u.when.String())
+	}
+	if l.u.life {
+		in.ExpressionAttributeNames = map[string]string{"#ttl": "ttl"}
+	}
+	if l.whole {
+		in.ReturnValues = types.ReturnValueAllNew
+	}
+	return in
+}
+
+// read reads an item.
+func (s *Store) read(ctx context.Context, w *work, e *entry) error {
+	var sentAt int64
+	var out *dynamodb.GetItemOutput
+	in := &dynamodb.GetItemInput{TableName: &s.table, Key: keyOf(e.name), ConsistentRead: aws.Bool(true)}
+	err := s.try(ctx, w, func() (err error) {
+		sentAt = s.clock.mono()
+		out, err = s.api.GetItem(ctx, in, s.options)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.replace(out.Item, sentAt, s.clock.mono())
+	return nil
+}
+
+// undo gives back what items granted beyond what all of them did. If that fails it is
+// lost until it runs out, which harms nobody else.
+func (s *Store) undo(ctx context.Context, w *work, a *limit.Ask, parts []*part, granted int64) {
+	for _, p := range parts {
+		if p.granted <= granted || p.told == "" {
+			continue
+		}
+		back := &part{entry: p.entry, since: longAgo, seat: p.seat, told: p.told, granted: granted, undo: true}
+		for _, h := range p.limits {
+			if h.claim == nil {
+				continue
+			}
+			n := (p.granted-granted)*h.claim.Cost + h.extra
+			back.limits = append(back.limits, &share{rule: h.rule, at: h.at, windows: h.windows, settle: []*limit.Settlement{
+				{Rule: h.rule, Key: h.claim.Key, Back: n, Mark: h.grant.Mark},
+			}})
+			h.grant.Extra, h.grant.Left = 0, h.grant.Left+n
+		}
+		_ = s.apply(ctx, w, a, back, 0)
+	}
+}

@@ -1,0 +1,161 @@
+package filestore
+
+import (
+	"encoding/binary"
+	"hash/crc32"
+	"time"
+
+	"github.com/seed1158cd35/weir/limit"
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// seal adds a checksum to a value: what a disk has changed must not be taken for a
+// count.
+func seal(v []byte) []byte {
+	return binary.BigEndian.AppendUint32(v, crc32.Checksum(v, castagnoli))
+}
+
+func unseal(v []byte) ([]byte, error) {
+	n := len(v) - 4
+	if n < 0 || binary.BigEndian.Uint32(v[n:]) != crc32.Checksum(v[:n], castagnoli) {
+		return nil, damaged("a value of %d bytes", len(v))
+	}
+	return v[:n:n], nil
+}
+
+// key joins names so that no two lists of names give the same.
+func key(names ...string) []byte {
+	var b []byte
+	for _, n := range names {
+		b = binary.AppendUvarint(b, uint64(len(n)))
+		b = append(b, n...)
+	}
+	return b
+}
+
+// A reader takes numbers off the front of a value. It has failed when there were not
+// as many.
+type reader struct {
+	b      []byte
+	failed bool
+}
+
+func (r *reader) int() int64 {
+	n, w := binary.Varint(r.b)
+	if w <= 0 {
+		r.failed, r.b = true, nil
+		return 0
+	}
+	r.b = r.b[w:]
+	return n
+}
+
+func (r *reader) done() error {
+	if r.failed || len(r.b) > 0 {
+		return damaged("a value that says nothing")
+	}
+	return nil
+}
+
+func appendInts(b []byte, all ...int64) []byte {
+	for _, n := range all {
+		b = binary.AppendVarint(b, n)
+	}
+	return b
+}
+
+func encodeCell(c *limit.Cell) []byte {
+	b := appendInts(nil, int64(c.Shape), c.Paused, c.Full)
+	switch c.Shape {
+	case limit.Bucket:
+		b = appendInts(b, c.Fill.At, c.Fill.Weight, c.Unit, c.Drain, c.Returned, c.Since)
+	case limit.Fixed:
+		b = appendInts(b, c.Start, c.End, c.Last, c.Count)
+	case limit.Rolling:
+		b = appendInts(b, int64(len(c.Slots)))
+		for _, s := range c.Slots {
+			b = appendInts(b, s.Number, s.Count, s.Grain)
+		}
+	}
+	return seal(b)
+}
+
+func decodeCell(v []byte) (*limit.Cell, error) {
+	v, err := unseal(v)
+	if err != nil {
+		return nil, err
+	}
+	r := &reader{b: v}
+	c := &limit.Cell{Shape: limit.Shape(r.int()), Paused: r.int(), Full: r.int()}
+	switch c.Shape {
+	case limit.Bucket:
+		c.Fill.At, c.Fill.Weight = r.int(), r.int()
+		c.Unit, c.Drain, c.Returned, c.Since = r.int(), r.int(), r.int(), r.int()
+	case limit.Fixed:
+		c.Start, c.End, c.Last, c.Count = r.int(), r.int(), r.int(), r.int()
+	case limit.Rolling:
+		for range min(r.int(), int64(len(v))) {
+			s := limit.Slot{Number: r.int(), Count: r.int(), Grain: r.int()}
+			c.Slots = append(c.Slots, s)
+			c.Count += s.Count
+		}
+	}
+	return c, r.done()
+}
+
+// An answer is the latest of a lane, kept for repeats.
+type answer struct {
+	id      uint64
+	at      int64
+	granted int64
+	grants  []limit.Grant
+}
+
+func encodeAnswer(a *answer) []byte {
+	b := appendInts(nil, int64(a.id), a.at, a.granted, int64(len(a.grants)))
+	for _, g := range a.grants {
+		b = appendInts(b, g.Extra, g.Left, int64(g.Wait), int64(g.Reset), int64(g.Paused))
+	}
+	return seal(b)
+}
+
+func decodeAnswer(v []byte) (*answer, error) {
+	v, err := unseal(v)
+	if err != nil {
+		return nil, err
+	}
+	r := &reader{b: v}
+	a := &answer{id: uint64(r.int()), at: r.int(), granted: r.int()}
+	for range min(r.int(), int64(len(v))) {
+		a.grants = append(a.grants, limit.Grant{
+			Extra: r.int(), Left: r.int(), Wait: time.Duration(r.int()), Reset: time.Duration(r.int()), Paused: time.Duration(r.int()),
+		})
+	}
+	return a, r.done()
+}
+
+// A kept record has its name as its key.
+type kept struct {
+	version int64
+	until   int64
+	value   []byte
+}
+
+func encodeRecord(k *kept) []byte {
+	return seal(append(appendInts(nil, k.version, k.until), k.value...))
+}
+
+func decodeRecord(v []byte) (*kept, error) {
+	v, err := unseal(v)
+	if err != nil {
+		return nil, err
+	}
+	r := &reader{b: v}
+	k := &kept{version: r.int(), until: r.int()}
+	if r.failed {
+		return nil, damaged("a record that says nothing")
+	}
+	k.value = append([]byte(nil), r.b...)
+	return k, nil
+}

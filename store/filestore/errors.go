@@ -1,0 +1,50 @@
+package filestore
+
+import (
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"strings"
+	"syscall"
+
+	berrors "go.etcd.io/bbolt/errors"
+)
+
+// Why a file cannot be opened or written.
+var (
+	ErrHeld    = errors.New("another process holds the file: run one weir on each machine, or let several share their limits through Redis or DynamoDB")
+	ErrForeign = errors.New("the file was not made by weir: give the store a path of its own")
+	ErrDamaged = errors.New("the file is damaged: restore it from a backup, or remove it, after which all limits begin full and quotas with nothing used")
+	ErrFull    = errors.New("there is no room to write: free some on the disk or raise the size that the file may have; nothing was granted")
+	ErrClosed  = errors.New("the store is closed")
+)
+
+// noRoom are the errors after which writing may succeed later.
+var noRoom = []error{berrors.ErrMaxSizeReached, syscall.ENOSPC, syscall.EFBIG, errQuota}
+
+// isFull reports whether an error is one of them.
+func isFull(err error) bool {
+	for _, e := range noRoom {
+		if e != nil && errors.Is(err, e) {
+			return true
+		}
+	}
+	// bbolt hides what the system said when a file could not be made longer.
+	return err != nil && strings.HasPrefix(err.Error(), "file resize error")
+}
+
+func damaged(format string, args ...any) error {
+	return fmt.Errorf("%w (%s)", ErrDamaged, fmt.Sprintf(format, args...))
+}
+
+// guarded turns a panic over a damaged file, even a fault of its memory, into an
+// error.
+func guarded(f func() error) (err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if r := recover(); r != nil {
+			err = damaged("%v", r)
+		}
+	}()
+	return f()
+}

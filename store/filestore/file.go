@@ -1,0 +1,162 @@
+package filestore
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	bolt "go.etcd.io/bbolt"
+	berrors "go.etcd.io/bbolt/errors"
+)
+
+const defaultWait = time.Second
+
+// openFile opens the file after it was found to be whole: the library that keeps it
+// would take what stands in a damaged one for granted.
+func openFile(path string, o Options) (*bolt.DB, error) {
+	info, err := os.Stat(path)
+	fresh := errors.Is(err, fs.ErrNotExist) || err == nil && info.Mode().IsRegular() && info.Size() == 0
+	switch {
+	case fresh:
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular():
+		return nil, errors.New("it is not a regular file: give the store a path of its own")
+	default:
+		if err := examine(path, o); err != nil {
+			return nil, err
+		}
+	}
+	db, err := boltOpen(path, o, false)
+	if err == nil && fresh && !o.NoSync {
+		err = syncDir(filepath.Dir(path))
+	}
+	return db, err
+}
+
+// examine verifies a file while no other process can write it.
+func examine(path string, o Options) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if _, err := metaOf(f); err != nil {
+		return err
+	}
+	db, err := boltOpen(path, o, true) // it has the lock, and has read nothing but the meta pages
+	if err != nil {
+		return err
+	}
+	return errors.Join(verify(f), db.Close())
+}
+
+func boltOpen(path string, o Options, readOnly bool) (db *bolt.DB, err error) {
+	if o.Wait <= 0 {
+		o.Wait = defaultWait
+	}
+	err = guarded(func() error {
+		db, err = bolt.Open(path, 0o600, &bolt.Options{
+			Timeout: o.Wait, ReadOnly: readOnly, NoSync: o.NoSync, MaxSize: o.MaxSize,
+			NoFreelistSync: true, FreelistType: bolt.FreelistMapType, NoStatistics: true,
+		})
+		return err
+	})
+	switch {
+	case err == nil:
+		return db, nil
+	case errors.Is(err, berrors.ErrTimeout):
+		return nil, ErrHeld
+	case isFull(err):
+		return nil, fmt.Errorf("%w (%w)", ErrFull, err)
+	case errors.Is(err, berrors.ErrInvalid), errors.Is(err, berrors.ErrVersionMismatch), errors.Is(err, berrors.ErrChecksum):
+		return nil, damaged("%v", err)
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("%w: make the directory first", err)
+	}
+	return nil, err
+}
+
+// syncDir makes the name of a new file last.
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return nil // some systems open no directories, and need not
+	}
+	defer d.Close()
+	_ = d.Sync()
+	return nil
+}
+
+// The parts of a file.
+var (
+	bucketMeta    = []byte("weir")
+	bucketCells   = []byte("cells")
+	bucketLanes   = []byte("lanes")
+	bucketRecords = []byte("records")
+	buckets       = [][]byte{bucketMeta, bucketCells, bucketLanes, bucketRecords}
+
+	keyFormat  = []byte("format")
+	keyClock   = []byte("clock")   // microseconds, of the latest write
+	keyVersion = []byte("version") // the highest that a record has had
+)
+
+const formatNow = 1
+
+// format makes a new file ready and checks an old one. It returns the latest instant
+// that the file has seen.
+func format(b *bolt.Tx) (seen time.Time, err error) {
+	meta := b.Bucket(bucketMeta)
+	if meta == nil {
+		return time.Time{}, fresh(b)
+	}
+	switch f, err := number(meta, keyFormat); {
+	case err != nil:
+		return time.Time{}, err
+	case f != formatNow:
+		return time.Time{}, fmt.Errorf("it has format %d and this weir knows format %d: use the weir that wrote it, or a newer one", f, formatNow)
+	}
+	for _, name := range buckets {
+		if b.Bucket(name) == nil {
+			return time.Time{}, damaged("part %q is missing", name)
+		}
+	}
+	us, err := number(meta, keyClock)
+	if us == 0 {
+		return time.Time{}, err
+	}
+	return time.UnixMicro(us).UTC(), err
+}
+
+func fresh(b *bolt.Tx) error {
+	if name, _ := b.Cursor().First(); name != nil {
+		return ErrForeign
+	}
+	for _, name := range buckets {
+		if _, err := b.CreateBucket(name); err != nil {
+			return err
+		}
+	}
+	return setNumber(b.Bucket(bucketMeta), keyFormat, formatNow)
+}
+
+// number is 0 if it was never set.
+func number(b *bolt.Bucket, key []byte) (int64, error) {
+	v := b.Get(key)
+	if v == nil {
+		return 0, nil
+	}
+	v, err := unseal(v)
+	if err != nil || len(v) != 8 {
+		return 0, damaged("number %q", key)
+	}
+	return int64(binary.BigEndian.Uint64(v)), nil
+}
+
+func setNumber(b *bolt.Bucket, key []byte, n int64) error {
+	return b.Put(key, seal(binary.BigEndian.AppendUint64(nil, uint64(n))))
+}

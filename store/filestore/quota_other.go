@@ -1,0 +1,5 @@
+//go:build !unix
+
+package filestore
+
+var errQuota error // other systems have no such error

@@ -1,0 +1,7 @@
+//go:build unix
+
+package filestore
+
+import "syscall"
+
+var errQuota error = syscall.EDQUOT

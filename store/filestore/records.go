@@ -1,0 +1,160 @@
+package filestore
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	bolt "go.etcd.io/bbolt"
+
+	"github.com/seed1158cd35/weir/limit"
+)
+
+// mostValue is how long the value of a record may be.
+const mostValue = 1 << 20
+
+// Load is limit.Store's.
+func (s *Store) Load(ctx context.Context, group string, names []string) (all []limit.Record, now time.Time, err error) {
+	if err := s.usable(ctx); err != nil {
+		return nil, time.Time{}, err
+	}
+	now = s.clock.now()
+	all = make([]limit.Record, 0, len(names))
+	if len(names) == 0 {
+		return all, now, nil
+	}
+	err = guarded(func() error {
+		return s.db.View(func(b *bolt.Tx) error {
+			records := b.Bucket(bucketRecords)
+			for _, name := range names {
+				r, err := load(records, now, group, name)
+				if err != nil {
+					return err
+				}
+				all = append(all, r)
+			}
+			return nil
+		})
+	})
+	if err != nil {
+		return nil, time.Time{}, s.wrap(err)
+	}
+	return all, now, nil
+}
+
+// load reads a record, without a version if it is not there any more.
+func load(records *bolt.Bucket, now time.Time, group, name string) (limit.Record, error) {
+	none := limit.Record{Name: name}
+	v := records.Get(key(group, name))
+	if v == nil {
+		return none, nil
+	}
+	k, err := decodeRecord(v)
+	if err != nil || now.UnixMicro() > k.until {
+		return none, err
+	}
+	return limit.Record{Name: name, Version: k.version, Value: k.value, Keep: time.Duration(k.until-now.UnixMicro()) * time.Microsecond}, nil
+}
+
+// Swap is limit.Store's.
+func (s *Store) Swap(ctx context.Context, group string, r limit.Record) (now limit.Record, ok bool, err error) {
+	if err := checkNames(group, r.Name); err != nil {
+		return limit.Record{}, false, err
+	}
+	if len(r.Value) > mostValue {
+		return limit.Record{}, false, fmt.Errorf("record %.100q of %d bytes: %d at most", r.Name, len(r.Value), mostValue)
+	}
+	var out struct {
+		limit.Record
+		ok bool
+	}
+	r.Value = append([]byte(nil), r.Value...)
+	err = s.do(ctx, func(t *txn) (err error) {
+		out.Record, out.ok, err = t.swap(group, r)
+		return err
+	})
+	if err != nil {
+		return limit.Record{}, false, err
+	}
+	return out.Record, out.ok, nil
+}
+
+func (t *txn) swap(group string, r limit.Record) (limit.Record, bool, error) {
+	old, err := load(t.records, t.now, group, r.Name)
+	if err != nil || old.Version != r.Version {
+		return old, false, err
+	}
+	highest, err := number(t.meta, keyVersion)
+	if err != nil {
+		return old, false, err
+	}
+	r.Version = limit.NextVersion(max(highest, r.Version), t.now)
+	t.put(t.records, key(group, r.Name), encodeRecord(&kept{r.Version, until(t.now, r.Keep), r.Value}))
+	if t.err == nil {
+		t.err = setNumber(t.meta, keyVersion, r.Version)
+	}
+	return r, true, nil
+}
+
+// signs are when clients were heard of last. They are all of this process, or speak
+// to it, and so need not outlive it.
+type signs struct {
+	mu     sync.Mutex
+	groups map[string]map[string]sign
+	count  int // that have been added, about
+}
+
+type sign struct{ at, until time.Time }
+
+// mostSigns is how many are kept before any is looked at.
+const mostSigns = 1000
+
+// Beat is limit.Store's.
+func (s *Store) Beat(ctx context.Context, group, client string, keep time.Duration) (int, error) {
+	if err := s.usable(ctx); err != nil {
+		return 0, err
+	}
+	return s.signs.beat(s.clock.now(), group, client, keep), nil
+}
+
+func (s *signs) beat(now time.Time, group, client string, keep time.Duration) (alive int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.count >= mostSigns {
+		s.sweep(now)
+	}
+	if s.groups == nil {
+		s.groups = make(map[string]map[string]sign)
+	}
+	g := s.groups[group]
+	if g == nil {
+		g = make(map[string]sign)
+		s.groups[group] = g
+	}
+	s.count++
+	g[client] = sign{now, now.Add(keep)}
+	for _, c := range g {
+		if now.Sub(c.at) <= keep {
+			alive++
+		}
+	}
+	return alive
+}
+
+// sweep forgets those that nobody wants to know of any more, unless they beat again
+// before there are twice as many.
+func (s *signs) sweep(now time.Time) {
+	left := 0
+	for name, g := range s.groups {
+		for client, c := range g {
+			if now.After(c.until) {
+				delete(g, client)
+			}
+		}
+		if left += len(g); len(g) == 0 {
+			delete(s.groups, name)
+		}
+	}
+	s.count = -left
+}

@@ -1,0 +1,131 @@
+package filestore
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/seed1158cd35/weir/limit"
+)
+
+// mostName is how long the names of an entry may be together. A key of bbolt has
+// 32,768 bytes at most.
+const mostName = 24 << 10
+
+func checkNames(names ...string) error {
+	n := 0
+	for _, s := range names {
+		n += len(s)
+	}
+	if n > mostName {
+		return fmt.Errorf("%w: names of %d bytes: %d at most", limit.ErrAsk, n, mostName)
+	}
+	return nil
+}
+
+// Take is limit.Store's.
+func (s *Store) Take(ctx context.Context, a *limit.Ask) error {
+	a.Granted, a.Grants = 0, a.Grants[:0]
+	k, err := checked(a)
+	if err != nil {
+		return err
+	}
+	// The write may outlast the caller's patience: it has an ask of its own.
+	own := *a
+	own.Settle, own.Claims, own.Grants = slices.Clone(a.Settle), slices.Clone(a.Claims), nil
+	err = s.do(ctx, func(t *txn) error { return t.take(&own, k) })
+	if ctx.Err() != nil && err != nil {
+		return err
+	}
+	a.Now = own.Now
+	if err != nil {
+		return err
+	}
+	a.Granted, a.Grants = own.Granted, append(a.Grants, own.Grants...)
+	return nil
+}
+
+// names are the keys of an ask in the file.
+type names struct {
+	lane           []byte
+	settle, claims []string
+}
+
+func checked(a *limit.Ask) (k names, err error) {
+	if err := a.Check(); err != nil {
+		return k, err
+	}
+	k.lane = binary.BigEndian.AppendUint64(key(a.Group), a.Lane)
+	for i := range a.Settle {
+		err = firstOf(err, checkNames(a.Group, a.Settle[i].Rule.Name, a.Settle[i].Key))
+		k.settle = append(k.settle, string(key(a.Group, a.Settle[i].Rule.Name, a.Settle[i].Key)))
+	}
+	for i := range a.Claims {
+		err = firstOf(err, checkNames(a.Group, a.Claims[i].Rule.Name, a.Claims[i].Key))
+		k.claims = append(k.claims, string(key(a.Group, a.Claims[i].Rule.Name, a.Claims[i].Key)))
+	}
+	return k, firstOf(err, checkNames(a.Group))
+}
+
+func firstOf(a, b error) error {
+	if a != nil {
+		return a
+	}
+	return b
+}
+
+// take executes an ask. Everything that may fail is done first.
+func (t *txn) take(a *limit.Ask, k names) error {
+	a.Now = t.now
+	now := a.Now.UnixMicro()
+	last, err := t.lane(k.lane)
+	if err != nil {
+		return err
+	}
+	if last != nil && last.id == a.ID {
+		a.Granted, a.Grants = last.granted, last.grants
+		return nil
+	}
+	if err := a.Fits(now); err != nil {
+		return err
+	}
+	cells := make(map[string]*limit.Cell, len(k.settle)+len(k.claims))
+	for _, name := range slices.Concat(k.settle, k.claims) {
+		if cells[name], err = t.cell(name); err != nil {
+			return err
+		}
+	}
+	t.decide(a, k, now, cells)
+	t.put(t.lanes, k.lane, encodeAnswer(&answer{a.ID, now, a.Granted, a.Grants}))
+	return nil
+}
+
+// lane is the latest answer of a lane, nil if there is none.
+func (t *txn) lane(k []byte) (*answer, error) {
+	v := t.lanes.Get(k)
+	if v == nil {
+		return nil, nil
+	}
+	return decodeAnswer(v)
+}
+
+func (t *txn) decide(a *limit.Ask, k names, now int64, cells map[string]*limit.Cell) {
+	for i, name := range k.settle {
+		cells[name].Settle(now, &a.Settle[i])
+	}
+	asked := make([]*limit.Cell, 0, len(k.claims))
+	for _, name := range k.claims {
+		asked = append(asked, cells[name])
+	}
+	a.Answer(now, asked)
+	for name, c := range cells {
+		t.changed[name] = c
+	}
+}
+
+// until is the last instant at which something counts that is kept from now on.
+func until(now time.Time, keep time.Duration) int64 {
+	return now.UnixMicro() + keep.Microseconds()
+}

@@ -1,0 +1,254 @@
+package filestore
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"os"
+)
+
+// What follows reads a file of bbolt's format 2 as untrusted bytes. bbolt itself
+// checks the two meta pages and nothing else, and faults or runs in circles on others
+// that are broken.
+
+var native = binary.NativeEndian
+
+const (
+	magic         = 0xED0CDAED
+	boltFormat    = 2
+	pageHeader    = 16 // id, flags, count, overflow
+	elementSize   = 16
+	metaSize      = 64
+	flagBranch    = 1
+	flagLeaf      = 2
+	leafIsBucket  = 1
+	bucketHeader  = 16 // root page, sequence
+	noFreelist    = 1<<64 - 1
+	deepest       = 40
+	smallestPage  = 1024
+	largestPage   = 16 << 20
+	checksumStart = metaSize - 8
+)
+
+// A meta is what a meta page says.
+type meta struct {
+	pageSize int64
+	root     uint64
+	freelist uint64
+	pages    uint64 // in use, the high water mark
+	tx       uint64
+}
+
+// metaOf finds the meta page in force. That of a file which is no file of bbolt is
+// ErrForeign.
+func metaOf(f *os.File) (m meta, err error) {
+	info, err := f.Stat()
+	if err != nil {
+		return m, err
+	}
+	found, like := false, false
+	for pos := int64(0); pos <= largestPage; pos = max(smallestPage, 2*pos) {
+		buf := make([]byte, pageHeader+metaSize)
+		if _, err := f.ReadAt(buf, pos); err != nil {
+			break
+		}
+		like = like || native.Uint32(buf[pageHeader:]) == magic
+		next, ok := parseMeta(buf[pageHeader:])
+		if !ok || pos != 0 && pos != next.pageSize {
+			continue
+		}
+		if !found || next.tx > m.tx {
+			m, found = next, true
+		}
+	}
+	switch {
+	case !found && like:
+		return m, damaged("no meta page is whole")
+	case !found:
+		return m, ErrForeign
+	case info.Size() < 2*m.pageSize || uint64(info.Size())/uint64(m.pageSize) < m.pages:
+		return m, damaged("%d bytes are left of %d", info.Size(), m.pages*uint64(m.pageSize))
+	}
+	return m, nil
+}
+
+func parseMeta(b []byte) (m meta, ok bool) {
+	sum := fnv.New64a()
+	_, _ = sum.Write(b[:checksumStart])
+	m = meta{int64(native.Uint32(b[8:])), native.Uint64(b[16:]), native.Uint64(b[32:]), native.Uint64(b[40:]), native.Uint64(b[48:])}
+	ok = native.Uint32(b) == magic && native.Uint32(b[4:]) == boltFormat && native.Uint64(b[checksumStart:]) == sum.Sum64()
+	return m, ok && m.pageSize >= smallestPage && m.pageSize <= largestPage && m.pages < 1<<40
+}
+
+// A walk visits every page in use once.
+type walk struct {
+	f       io.ReaderAt
+	meta    meta
+	visited map[uint64]bool
+	value   func(key, value []byte) error // called for what a leaf holds, in order
+	last    []byte                        // the key before
+	leaf    bool                          // whether there was one
+}
+
+// verify checks all of a file: every page, every value.
+func verify(f *os.File) error {
+	m, err := metaOf(f)
+	if err != nil {
+		return err
+	}
+	w := &walk{f: f, meta: m, visited: make(map[uint64]bool)}
+	parts := make(map[string][]byte)
+	err = w.tree(m.root, func(name, v []byte) error { parts[string(name)] = v; return nil }, leafIsBucket)
+	if err != nil {
+		return err
+	}
+	if m.freelist != noFreelist || len(parts) > 0 && parts[string(bucketMeta)] == nil {
+		return ErrForeign // weir writes no list, and that part first
+	}
+	for _, v := range parts {
+		if err := w.bucket(v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tree walks the pages below a root.
+func (w *walk) tree(root uint64, value func(key, value []byte) error, flags uint32) error {
+	part := &walk{f: w.f, meta: w.meta, visited: w.visited, value: value}
+	return part.page(root, nil, nil, 0, flags)
+}
+
+// bucket walks a part of the file, which stands in its entry if it is small.
+func (w *walk) bucket(v []byte) error {
+	if len(v) < bucketHeader {
+		return damaged("a part has %d bytes", len(v))
+	}
+	check := func(_, value []byte) error {
+		_, err := unseal(value)
+		return err
+	}
+	if root := native.Uint64(v); root != 0 {
+		return w.tree(root, check, 0)
+	}
+	part := &walk{f: w.f, meta: w.meta, visited: w.visited, value: check}
+	return part.elements(v[bucketHeader:], nil, nil, 0, 0, true)
+}
+
+// page reads a page and all below it. Its keys are from least up to but not most.
+func (w *walk) page(id uint64, least, most []byte, depth int, flags uint32) error {
+	if id < 2 || id >= w.meta.pages || w.visited[id] || depth > deepest {
+		return damaged("page %d of %d is named where it cannot be", id, w.meta.pages)
+	}
+	head := make([]byte, pageHeader)
+	if _, err := w.f.ReadAt(head, int64(id)*w.meta.pageSize); err != nil {
+		return damaged("page %d: %v", id, err)
+	}
+	overflow := uint64(native.Uint32(head[12:]))
+	if native.Uint64(head) != id || id+overflow >= w.meta.pages {
+		return damaged("page %d is not what it should be", id)
+	}
+	for i := range overflow + 1 {
+		if w.visited[id+i] {
+			return damaged("page %d is used twice", id+i)
+		}
+		w.visited[id+i] = true
+	}
+	buf := make([]byte, int64(overflow+1)*w.meta.pageSize)
+	if _, err := w.f.ReadAt(buf, int64(id)*w.meta.pageSize); err != nil {
+		return damaged("page %d: %v", id, err)
+	}
+	return w.elements(buf, least, most, depth, flags, false)
+}
+
+// elements walks what a page holds.
+func (w *walk) elements(buf []byte, least, most []byte, depth int, flags uint32, inline bool) error {
+	if len(buf) < pageHeader {
+		return damaged("a page of %d bytes", len(buf))
+	}
+	kind, count := native.Uint16(buf[8:]), int(native.Uint16(buf[10:]))
+	if pageHeader+count*elementSize > len(buf) {
+		return damaged("%d elements in %d bytes", count, len(buf))
+	}
+	switch {
+	case kind == flagLeaf:
+		return w.leaves(buf, count, least, most, flags)
+	case kind == flagBranch && !inline && count > 0:
+		return w.branch(buf, count, most, depth, flags)
+	}
+	return damaged("a page of kind %#x with %d elements", kind, count)
+}
+
+func (w *walk) leaves(buf []byte, count int, least, most []byte, flags uint32) error {
+	for i := range count {
+		at := pageHeader + i*elementSize
+		e := buf[at:]
+		keyAt, keyLen, valueLen := at+int(native.Uint32(e[4:])), int(native.Uint32(e[8:])), int(native.Uint32(e[12:]))
+		if native.Uint32(e) != flags {
+			return damaged("an entry of kind %#x", native.Uint32(e))
+		}
+		key, err := slice(buf, keyAt, keyLen)
+		if err != nil {
+			return err
+		}
+		value, err := slice(buf, keyAt+keyLen, valueLen)
+		if err != nil {
+			return err
+		}
+		if err := w.ordered(key, least, most); err != nil {
+			return err
+		}
+		if err := w.value(key, value); err != nil {
+			return fmt.Errorf("entry %x: %w", key, err)
+		}
+	}
+	return nil
+}
+
+func slice(buf []byte, at, n int) ([]byte, error) {
+	if at < 0 || n < 0 || at > len(buf) || n > len(buf)-at {
+		return nil, damaged("%d bytes at %d of a page of %d", n, at, len(buf))
+	}
+	return buf[at : at+n], nil
+}
+
+// ordered checks that each key comes behind the last, and in its place.
+func (w *walk) ordered(key, least, most []byte) error {
+	if len(key) == 0 || w.leaf && bytes.Compare(w.last, key) >= 0 || bytes.Compare(key, least) < 0 || most != nil && bytes.Compare(key, most) >= 0 {
+		return damaged("entry %x is out of order", key)
+	}
+	w.last, w.leaf = bytes.Clone(key), true
+	return nil
+}
+
+func (w *walk) branch(buf []byte, count int, most []byte, depth int, flags uint32) error {
+	type child struct {
+		key  []byte
+		page uint64
+	}
+	var children []child
+	for i := range count {
+		at := pageHeader + i*elementSize
+		e := buf[at:]
+		key, err := slice(buf, at+int(native.Uint32(e)), int(native.Uint32(e[4:])))
+		if err != nil {
+			return err
+		}
+		if i > 0 && bytes.Compare(children[i-1].key, key) >= 0 {
+			return damaged("page %d is out of order", native.Uint64(buf))
+		}
+		children = append(children, child{key, native.Uint64(e[8:])})
+	}
+	for i, c := range children {
+		end := most
+		if i+1 < count {
+			end = children[i+1].key
+		}
+		if err := w.page(c.page, c.key, end, depth+1, flags); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,176 @@
+package filestore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	bolt "go.etcd.io/bbolt"
+
+	"github.com/seed1158cd35/weir/limit"
+)
+
+// An op is something to be done to the file on behalf of a caller. run must have
+// changed nothing when it returns an error.
+type op struct {
+	run   func(t *txn) error
+	state atomic.Int32
+	err   error
+	done  chan struct{}
+}
+
+const (
+	waiting = iota
+	running
+	abandoned
+)
+
+// mostOps is how many callers share one write.
+const mostOps = 1000
+
+// do has an op done and waits until that is on the disk, or ctx ends. In the latter
+// case it may still be done if its write has begun.
+func (s *Store) do(ctx context.Context, run func(t *txn) error) error {
+	if err := s.usable(ctx); err != nil {
+		return err
+	}
+	o := &op{run: run, done: make(chan struct{})}
+	s.mu.Lock()
+	if err := s.refusal(); err != nil {
+		s.mu.Unlock()
+		return err
+	}
+	s.queue = append(s.queue, o)
+	s.arrived.Signal()
+	s.mu.Unlock()
+	select {
+	case <-o.done:
+		return o.err
+	case <-ctx.Done():
+		o.state.CompareAndSwap(waiting, abandoned)
+		return context.Cause(ctx)
+	}
+}
+
+// write does what is in the queue, everything at once, until the store is closed.
+func (s *Store) write() {
+	defer close(s.done)
+	for {
+		batch, err := s.next()
+		if batch == nil {
+			return
+		}
+		if err == nil {
+			err = s.commit(batch)
+		}
+		for _, o := range batch {
+			if err != nil {
+				o.err = err
+			}
+			close(o.done)
+		}
+	}
+}
+
+// next waits for something to do. It returns nil when the store is closed and
+// nothing is left.
+func (s *Store) next() (batch []*op, broken error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for len(s.queue) == 0 && !s.closed {
+		s.arrived.Wait()
+	}
+	n := min(len(s.queue), mostOps)
+	if n == 0 {
+		return nil, s.broken
+	}
+	batch, s.queue = s.queue[:n:n], s.queue[n:]
+	return batch, s.broken
+}
+
+// commit writes a batch. After an error of the disk other than that it is full,
+// nobody knows what it holds: the store stays broken until it is opened again.
+func (s *Store) commit(batch []*op) error {
+	err := guarded(func() error {
+		return s.db.Update(func(b *bolt.Tx) error { return s.run(b, batch) })
+	})
+	switch {
+	case err == nil:
+		return nil
+	case isFull(err):
+		return s.wrap(fmt.Errorf("%w (%w)", ErrFull, err))
+	}
+	err = s.wrap(fmt.Errorf("nothing can be written until weir is started again: %w", err))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.broken == nil {
+		s.broken = err
+	}
+	return err
+}
+
+func (s *Store) run(b *bolt.Tx, batch []*op) error {
+	t := newTxn(b)
+	for _, o := range batch {
+		if !o.state.CompareAndSwap(waiting, running) {
+			continue // its caller has left
+		}
+		t.now = s.clock.now()
+		if o.err = o.run(t); errors.Is(o.err, ErrDamaged) {
+			o.err = s.wrap(o.err)
+		}
+	}
+	return t.finish(s.keepAll)
+}
+
+// A txn is one write to the file, made for several callers.
+type txn struct {
+	meta, cells, lanes, records *bolt.Bucket
+
+	now     time.Time
+	changed map[string]*limit.Cell
+	err     error // of the file; nothing of the write counts
+	touched int   // entries
+}
+
+func newTxn(b *bolt.Tx) *txn {
+	return &txn{
+		meta: b.Bucket(bucketMeta), cells: b.Bucket(bucketCells), lanes: b.Bucket(bucketLanes), records: b.Bucket(bucketRecords),
+		changed: make(map[string]*limit.Cell),
+	}
+}
+
+// finish writes what has changed, and removes some of what is of no more use.
+func (t *txn) finish(keepAll bool) error {
+	for k, c := range t.changed {
+		t.put(t.cells, []byte(k), encodeCell(c))
+	}
+	if t.err == nil && !t.now.IsZero() {
+		if t.err = setNumber(t.meta, keyClock, t.now.UnixMicro()); !keepAll {
+			t.sweep()
+		}
+	}
+	return t.err
+}
+
+func (t *txn) put(b *bolt.Bucket, key, value []byte) {
+	t.touched++
+	if t.err == nil {
+		t.err = b.Put(key, value)
+	}
+}
+
+// cell is that of a limit and key, as this write has left it so far. It is written
+// if it is noted in changed.
+func (t *txn) cell(k string) (*limit.Cell, error) {
+	if c := t.changed[k]; c != nil {
+		return c, nil
+	}
+	v := t.cells.Get([]byte(k))
+	if v == nil {
+		return &limit.Cell{}, nil
+	}
+	return decodeCell(v)
+}

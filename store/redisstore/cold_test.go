@@ -1,0 +1,112 @@
+package redisstore_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/seed1158cd35/weir/internal/servers"
+	"github.com/seed1158cd35/weir/limit"
+)
+
+func TestUnknownBucketIsEmptyAndFills(t *testing.T) {
+	s, _, advance := driven(t)
+	b := claim(bucketOf("b", 10, time.Second, 20), 1)
+	a := take(t, s, ask(b))
+	if a.Granted != 0 || a.Grants[0].Left != 0 || a.Grants[0].Wait != 100*time.Millisecond {
+		t.Errorf("at first: granted %d, %+v; want nothing, and a unit in 100ms", a.Granted, a.Grants[0])
+	}
+	advance(500 * time.Millisecond)
+	other := b
+	other.Key = "another that may have been there before"
+	for _, k := range []limit.Claim{b, other} {
+		if got := left(t, s, k); got != 5 {
+			t.Errorf("key %q after half a second: %d left, want 5", k.Key, got)
+		}
+	}
+	advance(1500 * time.Millisecond)
+	if got := left(t, s, other); got != 20 {
+		t.Errorf("after two seconds: %d left, want all 20", got)
+	}
+}
+
+func TestUnknownRollingIsEmptyForAWindow(t *testing.T) {
+	s, _, advance := driven(t)
+	r := claim(rollingOf("r", 5, time.Minute), 1)
+	if got := left(t, s, r); got != 0 {
+		t.Errorf("at first: %d left, want none", got)
+	}
+	advance(59 * time.Second)
+	if got := left(t, s, r); got != 0 {
+		t.Errorf("after 59 seconds: %d left, want none", got)
+	}
+	advance(1300 * time.Millisecond) // and a slot
+	if got := left(t, s, r); got != 5 {
+		t.Errorf("after a minute: %d left, want all 5", got)
+	}
+}
+
+func TestUnknownQuotaIsSpentButForWhatWasSeen(t *testing.T) {
+	s, clock, advance := driven(t)
+	q := fixedOf("q", 100)
+	now := func() time.Time { return time.UnixMicro(clock.Load()) }
+	unseen, seen := quota(q, 1, now(), time.Hour), quota(q, 1, now(), time.Hour)
+	seen.Seen = 30
+	if a := take(t, s, ask(unseen)); a.Granted != 0 {
+		t.Error("granted of a quota of which nothing is known")
+	}
+	if a := take(t, s, ask(seen)); a.Granted != 1 || a.Grants[0].Left != 69 {
+		t.Errorf("granted %d, %d left; want 1 and 69 when 30 of 100 are known to have gone", a.Granted, a.Grants[0].Left)
+	}
+	if got := left(t, s, unseen); got != 69 {
+		t.Errorf("%d left for others, want 69", got)
+	}
+	advance(time.Hour)
+	another := quota(q, 1, now(), time.Hour)
+	another.Key = "another"
+	if got := left(t, s, another); got != 100 {
+		t.Errorf("in the next window: %d left, want all 100", got)
+	}
+}
+
+func TestDebtAfterALossIsCountedOnWhatWasSeen(t *testing.T) {
+	s, clock, _ := driven(t)
+	k := quota(fixedOf("q", 100), 1, time.UnixMicro(clock.Load()), time.Hour)
+	k.Seen = 30
+	a := ask(k)
+	a.Settle = []limit.Settlement{{Rule: k.Rule, Key: k.Key, Windows: k.Windows, Owe: 20}}
+	if take(t, s, a); a.Granted != 1 || a.Grants[0].Left != 49 {
+		t.Errorf("granted %d, %d left; want 1 and 49: 30 had gone, 20 went meanwhile", a.Granted, a.Grants[0].Left)
+	}
+}
+
+func TestNewGroupIsFull(t *testing.T) {
+	s, clock, _ := driven(t)
+	if err := s.Init(t.Context(), group); err != nil {
+		t.Fatal(err)
+	}
+	claims := []limit.Claim{claim(bucketOf("b", 1, time.Hour, 7), 1), claim(rollingOf("r", 7, time.Hour), 1), quota(fixedOf("q", 7), 1, time.UnixMicro(clock.Load()), time.Hour)}
+	for _, k := range claims {
+		if got := left(t, s, k); got != 7 {
+			t.Errorf("%s: %d left, want 7", k.Rule.Name, got)
+		}
+	}
+}
+
+func TestRestartedServerIsCold(t *testing.T) {
+	srv := servers.Redis(t)
+	s := open(t, srv.URL())
+	if err := s.Init(t.Context(), group); err != nil {
+		t.Fatal(err)
+	}
+	b := claim(bucketOf("b", 1, time.Hour, 100), 1)
+	if got := left(t, s, b); got != 100 {
+		t.Fatalf("%d left, want 100", got)
+	}
+	srv.Kill()
+	srv.Restart()
+	a := ask(b)
+	eventually(t, "an answer of the new server", func() bool { return s.Take(t.Context(), a) == nil })
+	if a.Granted != 0 {
+		t.Error("granted by a server that has forgotten everything")
+	}
+}

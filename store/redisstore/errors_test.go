@@ -1,0 +1,63 @@
+package redisstore_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed1158cd35/weir/internal/servers"
+	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/store/redisstore/rueidisconn"
+)
+
+const secret = "s3cr:t/p@ss w%rd"
+
+func TestErrorsSayWhatToDo(t *testing.T) {
+	locked, small, primary := servers.Redis(t, "--requirepass", secret), servers.Redis(t, "--maxmemory", "1"), servers.Redis(t)
+	replica := servers.Replica(t, primary)
+	half := servers.Redis(t, "--cluster-enabled", "yes")
+	for _, c := range []struct{ url, want string }{
+		{locked.URL(), "password"},
+		{"redis://:wrong@" + locked.Addr(), "password"},
+		{small.URL(), "maxmemory"},
+		{replica.URL(), "primary"},
+		{half.URL(), "CLUSTER INFO"},
+		{"redis://127.0.0.1:1", "not connected"},
+	} {
+		conn, err := rueidisconn.Open(c.url, rueidisconn.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := storeOf(t, conn)
+		_, err = within(time.Second, func(ctx context.Context) error { return s.Take(ctx, ask(claim(bucketOf("b", 1, time.Hour, 9), 1))) })
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("got %v, want something of %q", err, c.want)
+		}
+		if err != nil && strings.Contains(err.Error(), "wrong@") {
+			t.Errorf("an error shows a password: %v", err)
+		}
+	}
+}
+
+func TestPasswordOpens(t *testing.T) {
+	srv := servers.Redis(t, "--requirepass", secret)
+	conn, err := rueidisconn.Open(srv.URL(), rueidisconn.Options{Password: secret})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := storeOf(t, conn).Init(t.Context(), group); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAskThatCannotBeMeantIsRefusedHere(t *testing.T) {
+	conn, err := rueidisconn.Open("redis://127.0.0.1:1", rueidisconn.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := ask(claim(bucketOf("b", 1, time.Hour, 9), -1))
+	if err := storeOf(t, conn).Take(t.Context(), a); err == nil || !strings.Contains(err.Error(), limit.ErrAsk.Error()) {
+		t.Errorf("got %v, want %v", err, limit.ErrAsk)
+	}
+}

@@ -1,0 +1,15 @@
+package redisstore_test
+
+import (
+	"flag"
+	"os"
+	"testing"
+)
+
+// TestMain lets more tests run at once than there are cores: most of the time they wait for
+// a server's clock.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	flag.Set("test.parallel", "8")
+	os.Exit(m.Run())
+}

@@ -1,0 +1,132 @@
+package redisstore
+
+import (
+	"context"
+	_ "embed"
+	"encoding/binary"
+	"time"
+
+	"github.com/seed1158cd35/weir/limit"
+)
+
+var (
+	//go:embed beat.lua
+	beatText string
+	//go:embed load.lua
+	loadText string
+	//go:embed swap.lua
+	swapText string
+	//go:embed init.lua
+	initText string
+
+	beat = newScript(beatText)
+	load = newScript(loadText)
+	swap = newScript(swapText)
+	mark = newScript(initText)
+)
+
+// Init says of a group that it is new: its limits start full. Without it a group that
+// the server knows nothing of starts as if everything had just been used up. It is for
+// an upstream that has not been called lately, and changes nothing that is known.
+func (s *Store) Init(ctx context.Context, group string) error {
+	c := s.call()
+	s.tag(c, group)
+	c.end()
+	c.arg = append(c.arg, 0)
+	return s.do(ctx, c, mark, func(reader) error { return nil })
+}
+
+// do runs a script and gives the call back once its answer was read.
+func (s *Store) do(ctx context.Context, c *call, script *Script, read func(reader) error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	c.nkeys = len(c.ends)
+	if err := s.run(ctx, c, script); err != nil {
+		return err
+	}
+	err := read(reader{c.reply})
+	s.calls.Put(c)
+	return err
+}
+
+// Beat is limit.Store's.
+func (s *Store) Beat(ctx context.Context, group, client string, keep time.Duration) (alive int, err error) {
+	c := s.call()
+	s.tag(c, group)
+	c.text = append(c.text, "alive"...)
+	c.end()
+	s.tag(c, group)
+	c.text = append(c.text, "longest"...)
+	c.end()
+	c.number(s.now(), whole(keep))
+	c.arg = append(c.arg, client...)
+	err = s.do(ctx, c, beat, func(r reader) error {
+		alive = int(r.number())
+		return nil
+	})
+	return alive, err
+}
+
+// Load is limit.Store's.
+func (s *Store) Load(ctx context.Context, group string, names []string) (records []limit.Record, now time.Time, err error) {
+	c := s.call()
+	s.tag(c, group)
+	c.end()
+	for _, name := range names {
+		s.key(c, group, 'r', name)
+	}
+	c.number(s.now())
+	err = s.do(ctx, c, load, func(r reader) error {
+		now = time.UnixMicro(r.number())
+		for _, name := range names {
+			if len(r.rest) < 4 {
+				return errReply
+			}
+			size := binary.LittleEndian.Uint32(r.rest)
+			if r.rest = r.rest[4:]; int(size) > len(r.rest) {
+				return errReply
+			}
+			records = append(records, record(name, r.rest[:size]))
+			r.rest = r.rest[size:]
+		}
+		return nil
+	})
+	return records, now, err
+}
+
+// record reads what swap.lua writes.
+func record(name string, text []byte) limit.Record {
+	if len(text) < 24 {
+		return limit.Record{Name: name}
+	}
+	r := reader{text}
+	version, _ := r.number(), r.number()
+	return limit.Record{
+		Name:    name,
+		Version: version,
+		Keep:    time.Duration(binary.LittleEndian.Uint64(r.rest)),
+		Value:   append([]byte(nil), r.rest[8:]...),
+	}
+}
+
+// Swap is limit.Store's.
+func (s *Store) Swap(ctx context.Context, group string, r limit.Record) (now limit.Record, ok bool, err error) {
+	c := s.call()
+	s.key(c, group, 'r', r.Name)
+	c.number(s.now(), r.Version, whole(r.Keep))
+	c.arg = binary.LittleEndian.AppendUint64(c.arg, uint64(r.Keep))
+	c.arg = append(c.arg, r.Value...)
+	err = s.do(ctx, c, swap, func(answer reader) error {
+		ok = answer.byte() == 1
+		now = record(r.Name, answer.rest)
+		return nil
+	})
+	return now, ok, err
+}
+
+// whole is a time in microseconds that servers can count with: a century at most.
+func whole(d time.Duration) int64 {
+	const century = 100 * 366 * 24 * time.Hour
+	return int64(max(0, min(d, century)) / time.Microsecond)
+}

@@ -1,0 +1,304 @@
+package rueidisconn
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// A dialer makes the connections of a client. It dials for callers in the background: who calls
+// while there is no connection hears so at once.
+type dialer struct {
+	timeout time.Duration
+	replies *replies
+
+	calls     atomic.Int64 // under way
+	abandoned atomic.Int64 // that ended before their answer, since something was read
+
+	mu     sync.Mutex
+	nodes  map[string]*node
+	open   map[*conn]struct{}
+	closed bool
+	wg     sync.WaitGroup
+	ctx    context.Context
+	cancel context.CancelFunc
+}
+
+// A node is a server as the dialer knows it.
+type node struct {
+	ready  net.Conn      // a connection that nobody uses yet
+	tried  chan struct{} // closed when it was tried for the first time
+	trying bool
+	asked  time.Time // when a caller asked for it last
+	err    error     // of the latest try
+}
+
+const (
+	mostCalls     = 1500                   // that are under way at once
+	ringScale     = 11                     // of rueidis: room for 2,048 calls
+	mostAbandoned = 400                    // before the connection is given up
+	stalled       = 100 * time.Millisecond // without a word of the server to those who wait
+
+	soonest  = 5 * time.Millisecond // between two tries to connect
+	latest   = 500 * time.Millisecond
+	interest = time.Minute // how long one goes on trying for nobody
+)
+
+var (
+	errBusy   = fmt.Errorf("%d calls wait for the server already: use leases, or fewer callers", mostCalls)
+	errClosed = errors.New("the store is closed")
+)
+
+// errDown is what a caller hears for whom there is no connection.
+type errDown struct {
+	addr string
+	err  error
+}
+
+func (e *errDown) Unwrap() error { return e.err }
+func (e *errDown) Error() string {
+	if e.err == nil {
+		return "not connected to " + e.addr + " yet; it is being tried"
+	}
+	return fmt.Sprintf("not connected to %s; it is being tried, the latest try: %v", e.addr, e.err)
+}
+
+func newDialer(timeout time.Duration) *dialer {
+	d := &dialer{timeout: timeout, replies: newReplies(), nodes: make(map[string]*node), open: make(map[*conn]struct{})}
+	d.ctx, d.cancel = context.WithCancel(context.Background())
+	return d
+}
+
+// enter begins a call, leave ends it. A nil dialer lets everything pass.
+func (d *dialer) enter() error {
+	if d != nil && d.calls.Add(1) > mostCalls {
+		d.calls.Add(-1)
+		return errBusy
+	}
+	return nil
+}
+
+// leave gives up connections on which nothing has been heard for some time, though
+// somebody waits: what waits in the client for the server would only become more.
+func (d *dialer) leave(ctx context.Context, err error) {
+	if d == nil {
+		return
+	}
+	d.calls.Add(-1)
+	if err == nil || ctx.Err() == nil {
+		return
+	}
+	many := d.abandoned.Add(1) >= mostAbandoned
+	now := time.Now().UnixNano()
+	d.mu.Lock()
+	var dead []*conn
+	for c := range d.open {
+		if since := c.waiting.Load(); since != 0 && (many || now-since > int64(stalled)) {
+			dead = append(dead, c)
+		}
+	}
+	d.mu.Unlock()
+	for _, c := range dead {
+		c.Close()
+	}
+}
+
+// dial is what the client calls.
+func (d *dialer) dial(ctx context.Context, addr string, nd *net.Dialer, config *tls.Config) (net.Conn, error) {
+	var c net.Conn
+	var err error
+	if mustNotWait(ctx) {
+		c, err = d.ready(ctx, addr, nd, config)
+	} else {
+		c, err = d.connect(ctx, addr, nd, config)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return d.hand(c, addr, nd, config)
+}
+
+// ready is a connection that is there, or an error and one that will be. A caller waits for the first
+// try to reach a node, which a cluster has just named; it may wait as long as its context lasts.
+func (d *dialer) ready(ctx context.Context, addr string, nd *net.Dialer, config *tls.Config) (net.Conn, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	n := d.node(addr)
+	n.asked = time.Now()
+	if n.ready == nil {
+		d.try(n, addr, nd, config)
+		d.mu.Unlock()
+		select {
+		case <-n.tried:
+		case <-ctx.Done():
+		}
+		d.mu.Lock()
+	}
+	if c := n.ready; c != nil {
+		n.ready = nil
+		return c, nil
+	}
+	return nil, &errDown{addr, n.err}
+}
+
+func (d *dialer) node(addr string) *node {
+	n := d.nodes[addr]
+	if n == nil {
+		n = &node{tried: make(chan struct{})}
+		d.nodes[addr] = n
+	}
+	return n
+}
+
+// try starts to connect to a node, unless that is going on. The lock is held.
+func (d *dialer) try(n *node, addr string, nd *net.Dialer, config *tls.Config) {
+	if n.trying || n.ready != nil || d.closed {
+		return
+	}
+	n.trying = true
+	d.wg.Go(func() { d.keepTrying(n, addr, nd, config) })
+}
+
+// keepTrying connects, soon if the server has just gone, and seldom if it has been away for
+// long. It gives up when nobody has asked for some time.
+func (d *dialer) keepTrying(n *node, addr string, nd *net.Dialer, config *tls.Config) {
+	for begin := time.Now(); ; {
+		c, err := d.connect(d.ctx, addr, nd, config)
+		d.mu.Lock()
+		n.err = err
+		n.known()
+		idle := time.Since(n.asked) > interest && time.Since(begin) > interest
+		if err == nil || idle || d.closed {
+			n.trying = false
+			if n.ready = c; d.closed && c != nil {
+				c.Close()
+			}
+			d.mu.Unlock()
+			return
+		}
+		d.mu.Unlock()
+		select {
+		case <-d.ctx.Done():
+		case <-time.After(pauseAfter(time.Since(begin))):
+		}
+	}
+}
+
+// known says that the node was tried. The dialer's lock is held.
+func (n *node) known() {
+	select {
+	case <-n.tried:
+	default:
+		close(n.tried)
+	}
+}
+
+// pauseAfter is how long to wait for the next try when the server has been away for so long.
+func pauseAfter(away time.Duration) time.Duration { return min(max(soonest, away/64), latest) }
+
+// connect connects to a server that answers.
+func (d *dialer) connect(ctx context.Context, addr string, nd *net.Dialer, config *tls.Config) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, d.timeout)
+	defer cancel()
+	defer context.AfterFunc(d.ctx, cancel)()
+	c, err := dialTCP(ctx, addr, nd, config)
+	if err != nil {
+		return nil, err
+	}
+	deadline, _ := ctx.Deadline()
+	c.SetDeadline(deadline)
+	defer context.AfterFunc(ctx, func() { c.Close() })()
+	if err := answers(c); err != nil {
+		c.Close()
+		return nil, fmt.Errorf("%s does not answer: %w", addr, err)
+	}
+	c.SetDeadline(time.Time{})
+	return c, nil
+}
+
+func dialTCP(ctx context.Context, addr string, nd *net.Dialer, config *tls.Config) (net.Conn, error) {
+	if config == nil {
+		return nd.DialContext(ctx, "tcp", addr)
+	}
+	return (&tls.Dialer{NetDialer: nd, Config: config}).DialContext(ctx, "tcp", addr)
+}
+
+// answers waits until the server says anything at all: the kernel accepts
+// connections for a process that is halted.
+func answers(c net.Conn) error {
+	if _, err := c.Write([]byte("PING\r\n")); err != nil {
+		return err
+	}
+	_, err := bufio.NewReaderSize(c, 512).ReadSlice('\n')
+	return err
+}
+
+// hand makes a connection one that the client may have.
+func (d *dialer) hand(raw net.Conn, addr string, nd *net.Dialer, config *tls.Config) (net.Conn, error) {
+	c := &conn{dialer: d}
+	c.asideConn = asideConn{Conn: raw, replies: d.replies, heard: c.hear}
+	c.lost = func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		delete(d.open, c)
+		d.try(d.node(addr), addr, nd, config)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.closed {
+		raw.Close()
+		return nil, errClosed
+	}
+	d.open[c] = struct{}{}
+	d.node(addr).known()
+	return c, nil
+}
+
+// close ends what the dialer does. Connections that the client has are its own.
+func (d *dialer) close() {
+	d.mu.Lock()
+	d.closed = true
+	for _, n := range d.nodes {
+		if n.ready != nil {
+			n.ready.Close()
+		}
+	}
+	d.mu.Unlock()
+	d.cancel()
+	d.wg.Wait()
+}
+
+// A conn knows whether somebody waits for an answer, and when it is lost.
+type conn struct {
+	asideConn
+	dialer  *dialer
+	waiting atomic.Int64 // since when nothing was heard though something was sent, in ns; 0 if not
+	once    sync.Once
+	lost    func()
+}
+
+func (c *conn) Write(b []byte) (int, error) {
+	if c.waiting.Load() == 0 {
+		c.waiting.CompareAndSwap(0, time.Now().UnixNano())
+	}
+	return c.asideConn.Write(b)
+}
+
+func (c *conn) hear() {
+	c.waiting.Store(0)
+	if c.dialer.abandoned.Load() != 0 {
+		c.dialer.abandoned.Store(0)
+	}
+}
+
+func (c *conn) Close() error {
+	err := c.Conn.Close()
+	c.once.Do(c.lost)
+	return err
+}

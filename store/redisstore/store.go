@@ -1,0 +1,124 @@
+package redisstore
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"io"
+	"sync"
+
+	"github.com/seed1158cd35/weir/limit"
+)
+
+// Options are settings of a Store. The zero Options are good.
+type Options struct {
+	// Prefix begins every key, so that fleets can share a server. Empty means "weir".
+	Prefix string
+}
+
+// A Store keeps the state of limits in Redis. Make it with New. It is safe for
+// concurrent use.
+type Store struct {
+	conn   Conn
+	prefix string
+	calls  sync.Pool
+
+	// clock is the server's in tests that compare instants; nil means that the
+	// server has its own.
+	clock func() int64
+}
+
+var _ limit.Store = (*Store)(nil)
+
+// New makes a Store that talks through a Conn.
+func New(c Conn, o Options) *Store {
+	if o.Prefix == "" {
+		o.Prefix = "weir"
+	}
+	return &Store{conn: c, prefix: string(appendSafe(nil, o.Prefix)), calls: sync.Pool{New: func() any { return new(call) }}}
+}
+
+var (
+	//go:embed take.lua
+	takeText string
+
+	take = newScript(takeText)
+)
+
+// Take is limit.Store's.
+func (s *Store) Take(ctx context.Context, a *limit.Ask) error {
+	a.Granted, a.Grants = 0, a.Grants[:0]
+	if err := a.Check(); err != nil {
+		return err
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	c := s.call()
+	s.encode(c, a)
+	if err := s.run(ctx, c, take); err != nil {
+		return err
+	}
+	err := decode(a, c.reply)
+	s.calls.Put(c)
+	return err
+}
+
+// now is 0, or the clock of a test.
+func (s *Store) now() int64 {
+	if s.clock == nil {
+		return 0
+	}
+	return s.clock()
+}
+
+// Close ends the connections, if the Conn is an io.Closer.
+func (s *Store) Close() error {
+	if c, ok := s.conn.(io.Closer); ok {
+		return c.Close()
+	}
+	return nil
+}
+
+// A call is what one script is given and what it answers. It is used again unless
+// the connection failed.
+type call struct {
+	text  []byte // of the keys and of the names of fields, one behind the other
+	ends  []int  // where each ends
+	nkeys int    // how many of them are keys
+	keys  [][]byte
+	arg   []byte
+	args  [][]byte // arg, and the fields behind it
+	reply []byte
+
+	cells []cell
+	homes []home
+}
+
+func (s *Store) call() *call {
+	c := s.calls.Get().(*call)
+	c.text, c.ends, c.arg, c.reply = c.text[:0], c.ends[:0], c.arg[:0], c.reply[:0]
+	return c
+}
+
+// run runs a script. The caller gives the call back.
+func (s *Store) run(ctx context.Context, c *call, script *Script) error {
+	begin := 0
+	cut := func(to [][]byte, ends []int) [][]byte {
+		for _, end := range ends {
+			to = append(to, c.text[begin:end:end])
+			begin = end
+		}
+		return to
+	}
+	c.keys = cut(c.keys[:0], c.ends[:c.nkeys])
+	c.args = cut(append(c.args[:0], c.arg), c.ends[c.nkeys:])
+	reply, err := s.conn.Run(ctx, script, c.keys, c.args, c.reply)
+	if err != nil {
+		return explain(ctx, err)
+	}
+	c.reply = reply
+	return nil
+}
+
+var errReply = errors.New("redisstore: the server's answer is not one of this version's scripts: is there a proxy between, or an older weir with the same prefix?")

@@ -1,0 +1,96 @@
+package redisstore_test
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/seed1158cd35/weir/internal/servers"
+	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/limit/limittest"
+	"github.com/seed1158cd35/weir/store/redisstore"
+	"github.com/seed1158cd35/weir/store/redisstore/goredisconn"
+	"github.com/seed1158cd35/weir/store/redisstore/rueidisconn"
+)
+
+// open is a store of a server, or of the cluster that it is part of.
+func open(t testing.TB, url string) *redisstore.Store {
+	t.Helper()
+	c, err := rueidisconn.Open(url, rueidisconn.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return storeOf(t, c)
+}
+
+func openGoRedis(t testing.TB, url string) *redisstore.Store {
+	t.Helper()
+	c, err := goredisconn.Open(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return storeOf(t, c)
+}
+
+func storeOf(t testing.TB, c redisstore.Conn) *redisstore.Store {
+	s := redisstore.New(c, redisstore.Options{})
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+// full is a store that is told of every group that it is new, so that limits start full.
+type full struct {
+	*redisstore.Store
+	known *sync.Map
+}
+
+func startFull(s *redisstore.Store) full { return full{s, new(sync.Map)} }
+
+func (f full) Take(ctx context.Context, a *limit.Ask) error {
+	once, _ := f.known.LoadOrStore(a.Group, new(sync.Once))
+	once.(*sync.Once).Do(func() {
+		if err := f.Init(context.WithoutCancel(ctx), a.Group); err != nil {
+			panic(err)
+		}
+	})
+	return f.Store.Take(ctx, a)
+}
+
+// driven is a store whose scripts tell time by a clock of the test.
+func driven(t testing.TB) (s *redisstore.Store, clock *atomic.Int64, advance func(d time.Duration)) {
+	s, clock = open(t, servers.Redis(t).URL()), new(atomic.Int64)
+	clock.Store(time.Date(2026, 3, 8, 9, 59, 59, 999_999_000, time.UTC).UnixMicro())
+	redisstore.Drive(s, clock)
+	return s, clock, func(d time.Duration) { clock.Add(d.Microseconds()) }
+}
+
+// conform holds a store in real time to the contract.
+func conform(t *testing.T, s *redisstore.Store) {
+	f := startFull(s)
+	limittest.TestStore(t, func(testing.TB) limit.Store { return f }, limittest.Hammer(1500*time.Millisecond))
+}
+
+func TestStore(t *testing.T) {
+	conform(t, open(t, servers.Redis(t).URL()))
+}
+
+func TestStoreByGoRedis(t *testing.T) {
+	conform(t, openGoRedis(t, servers.Redis(t).URL()))
+}
+
+func TestStoreDriven(t *testing.T) {
+	s, _, advance := driven(t)
+	f := startFull(s)
+	limittest.TestStore(t, func(testing.TB) limit.Store { return f }, limittest.Driven(advance))
+}
+
+// TestScriptCountsAsMemory: each of 40 histories has 300 steps.
+func TestScriptCountsAsMemory(t *testing.T) {
+	s, clock, advance := driven(t)
+	for seed := range uint64(40) {
+		m := limit.NewMemory(func() time.Time { return time.UnixMicro(clock.Load()) })
+		limittest.Compare(t, m, startFull(s), advance, seed, 300)
+	}
+}

@@ -1,0 +1,513 @@
+-- One ask: settles what it settles, then grants as many copies of the call as its limits bear.
+--
+-- KEYS: the group's mark, the lane's answer, then a hash for each key of the ask, in which each
+-- limit is a field. ARGV[1] is packed by ask.go and the answer is read by reply.go; the rest of
+-- ARGV are the names of the fields. Numbers are doubles that hold whole numbers, instants are
+-- microseconds of the server's clock. The arithmetic is that of limit.Cell and limit.Ask; a test
+-- compares the two. x - x % 1 is x rounded down, at a third of what math.floor costs.
+local u, p, call = struct.unpack, struct.pack, redis.call
+local BUCKET, ROLLING, FIXED = 0, 1, 2
+local DEBT = 16           -- longestDebt of package limit
+local AHEAD = 10000000    -- a stamp further ahead than this was written by a clock that was wrong
+local LINGER = 60         -- seconds that a key is kept longer than it must, so that it is seldom renewed
+local REMEMBER = 60000000 -- how long answers are kept at least, and half of how long they are kept at most
+
+local now, id, copies, nkeys, nclaims, nsettle, usual, size, pos = u('<dc8dHHHBH', ARGV[1])
+if now == 0 then -- else a test has given the clock
+  local t = call('TIME')
+  now = t[1] * 1000000 + t[2]
+end
+
+-- An answer: 1 id, 9 when the key expires, 17 the answer, and whatever a longer one has left behind.
+local last = call('GET', KEYS[2])
+if last and last:sub(1, 8) == id then
+  return p('<Bd', 250, now) .. last:sub(17, 16 + size)
+end
+
+-- Claims: 1 cell, 2 shape, 3 to 6 rule, 7 cost, 8 extra, 9 seen.
+-- Rules: unit, drain, cap; amount, grain; amount, and the window's start, end and the next end.
+local claims = {}
+for i = 1, nclaims do
+  local o = {u('<HBddddddd', ARGV[1], pos)}
+  claims[i], pos = o, o[10]
+  if o[2] == FIXED and (now < o[4] or now >= o[6]) then
+    return p('<Bd', 249, now)
+  end
+end
+
+-- Of each cell, raw is what is stored. ends is each key's last cell.
+local raw, ends, ncells, at = {}, {}, 0, #ARGV[1] - 2 * nkeys + 1
+for k = 1, nkeys do
+  local n
+  n, at = u('<H', ARGV[1], at)
+  local v = call('HMGET', KEYS[k + 2], unpack(ARGV, ncells + 2, ncells + n + 1))
+  for i = 1, n do
+    raw[ncells + i] = v[i]
+  end
+  ncells = ncells + n
+  ends[k] = ncells
+end
+
+-- Cells: 1 shape, 2 until when in seconds its key is kept, 3 stamp, 4 paused, 5 weight or count, 6 unit, start or grain, 7
+-- drain or end, 8 returned or last, 9 since, 10 whether to be written, 11 slots, 12 where the first begins. Slots: number, count,
+-- grain. What is written is text, by cell; keeps is for how long at least its key then must be kept.
+local CELL = '<BI4ddddddd'
+local text, keeps, answer = {}, {}, nil
+
+-- The usual ask, of buckets that are stored as the rules have them. What follows behind it does
+-- the same, and all the rest, at twice the price.
+if usual == 1 then
+  local cells, granted = {}, copies
+  for i = 1, nclaims do
+    local o = claims[i]
+    local v, unit, drain, cost = raw[o[1]], o[3], o[4], o[7]
+    local c = v and {u(CELL, v)}
+    if not c or c[1] ~= BUCKET or c[6] ~= unit or c[7] ~= drain or c[3] > now + AHEAD then
+      cells = nil
+      break
+    end
+    if now > c[3] then
+      local weight = c[5] - (now - c[3]) * drain
+      c[3] = now
+      if weight > 0 then
+        c[5] = weight
+      else
+        c[5], c[8], c[9] = 0, 0, now
+      end
+    end
+    cells[i] = c
+    if c[4] > now then
+      granted = 0
+    elseif cost > 0 then
+      local left = (o[5] - c[5]) / unit
+      left = left > 0 and (left - left % 1) / cost or 0
+      if left < granted then
+        granted = left - left % 1
+      end
+    end
+  end
+  if cells then
+    answer = p('<d', granted)
+    for i = 1, nclaims do
+      local o, c = claims[i], cells[i]
+      local n, extra, paused, unit = granted * o[7], 0, c[4] - now, o[3]
+      paused = paused > 0 and paused or 0
+      if o[8] > 0 and granted == copies and paused == 0 then
+        local left = (o[5] - c[5] - n * unit) / unit
+        if left > 3 then
+          left = (left - left % 1) / 4
+          extra = left - left % 1
+          extra = o[8] < extra and o[8] or extra
+          n = n + extra
+        end
+      end
+      if n > 0 then
+        c[5] = c[5] + n * unit
+        local cell = o[1]
+        local need = (c[3] + c[5] / o[4]) / 1000000
+        need = need > c[4] / 1000000 and need or c[4] / 1000000
+        if need >= c[2] then
+          need = need + LINGER
+          c[2] = need < 4294967295 and need - need % 1 or 4294967295
+          keeps[cell] = need
+        end
+        text[cell] = p(CELL, BUCKET, c[2], c[3], c[4], c[5], unit, o[4], c[8], c[9])
+      end
+      answer = answer .. p('<ddddd', extra, paused, c[5], c[3], c[8])
+    end
+  end
+end
+
+if not answer then
+  local SLOTS = 200         -- bucket.Slots
+  local EXACT = 2 ^ 53      -- mostWeight of package bucket
+  local RETURNED = 2 ^ 51   -- mostReturned of package limit
+  local MIXED = -1          -- the grain of slots that have not all the same
+
+  -- Settlements: 1 to 6 as of claims, 7 back, 8 to 10 mark, 11 owe, 12 pause.
+  local settle = {}
+  for i = 1, nsettle do
+    local o = {u('<HBdddddddddd', ARGV[1], pos)}
+    settle[i], pos = o, o[13]
+  end
+
+  -- window is that of the two windows of a rule which holds the present, if either does.
+  local function window(o)
+    if now >= o[5] then
+      return o[5], o[6]
+    end
+    return o[4], o[5]
+  end
+
+  -- missing is a cell that is not stored. It expired because it was full, or was lost with all else.
+  -- The group's mark says since when its state is known: what was before may have been used up. A
+  -- mark of 0 is that of a group that was new.
+  local since
+  local function missing(i, o)
+    if not since then
+      since = tonumber(call('GET', KEYS[1]) or nil)
+      if not since or since > now + AHEAD then
+        since = now
+        call('SET', KEYS[1], string.format('%.0f', now))
+      end
+    end
+    if o[2] == BUCKET then
+      if since == 0 then
+        return {BUCKET, 0, now, 0, 0, o[3], o[4], 0, now, true}
+      end
+      return {BUCKET, 0, since, 0, o[5], o[3], o[4], 0, since, false}
+    elseif o[2] == ROLLING then
+      if since == 0 then
+        return {ROLLING, 0, now, 0, 0, 0, 0, 0, 0, false, '', 1}
+      end
+      local slot = since / o[4]
+      return {ROLLING, 0, now, 0, o[3], o[4], 0, 0, 0, false, p('<ddd', slot - slot % 1, o[3], o[4]), 1}
+    end
+    local start, stop = window(o)
+    if now < start or now >= stop then
+      return {FIXED, 0, now, 0, 0, 0, 0, 0, 0, false}
+    elseif since < start then
+      return {FIXED, 0, now, 0, 0, start, stop, 0, 0, true}
+    end
+    local gone = o[3]
+    for _, k in ipairs(claims) do
+      if k[1] == i and k[4] == start and k[9] > 0 then
+        gone = k[9]
+      end
+    end
+    return {FIXED, 0, now, 0, gone, start, stop, since, 0, false}
+  end
+
+  -- pull brings a cell that a wrong clock has stamped to the present. What has gone from it
+  -- stays gone, as of now, and its marks are worth nothing. It is written, or it would be pulled
+  -- again and again and never drain.
+  local function pull(c, o, ahead)
+    c[2], c[3], c[4], c[10] = 0, now, c[4] > ahead and c[4] - ahead or 0, true
+    if c[1] == BUCKET then
+      c[8], c[9] = 0, now + ahead + 1
+    elseif c[1] == FIXED then
+      c[6], c[7], c[8] = 0, c[7] - ahead, now
+    else
+      local all = {}
+      for off = c[12], #c[11], 24 do
+        local number, count, grain = u('<ddd', c[11], off)
+        local slot = now / grain
+        all[#all + 1] = p('<ddd', math.min(number, slot - slot % 1), count, grain)
+      end
+      c[11], c[12] = table.concat(all), 1
+    end
+  end
+
+  -- charge takes units, whatever is left, but no more debt than some bursts.
+  local function charge(c, o, n)
+    c[10] = true
+    if o[2] == BUCKET then
+      local weight, most = c[5] + n * o[3], DEBT * o[5]
+      if c[5] < most then
+        c[5] = weight < most and weight or most
+      end
+      return
+    end
+    local room = DEBT * o[3] - c[5]
+    n = n < room and n or room
+    if n <= 0 then
+      return
+    end
+    c[5] = c[5] + n
+    if o[2] == FIXED then
+      c[8] = c[8] > now and c[8] or now
+    else
+      local slots, slot, off = c[11], now / o[4], #c[11] - 23
+      slot = slot - slot % 1
+      if off >= c[12] then
+        local number, count, grain = u('<ddd', slots, off)
+        if number >= slot and grain == o[4] then
+          c[11] = slots:sub(1, off - 1) .. p('<ddd', number, count + n, grain)
+          return
+        end
+        c[6] = c[6] == o[4] and o[4] or MIXED
+      else
+        c[6] = o[4]
+      end
+      c[11] = slots .. p('<ddd', slot, n, o[4])
+    end
+  end
+
+  -- drained is the weight of a bucket at the present, at the rate that was in force.
+  local function drained(c)
+    if now <= c[3] then
+      return c[5]
+    end
+    local weight = c[5] - (now - c[3]) * c[7]
+    return weight > 0 and weight or 0
+  end
+
+  -- other makes a cell one of another shape. As much is gone from it as before.
+  local function other(c, o)
+    local gone = 0
+    if c[1] == BUCKET then
+      local weight = drained(c)
+      gone = math.floor(weight / c[6])
+      gone = gone * c[6] < weight and gone + 1 or gone
+    elseif c[1] == ROLLING or now < c[7] then
+      gone = c[5]
+    end
+    if o[2] == BUCKET then
+      return {BUCKET, c[2], now, c[4], 0, o[3], o[4], 0, now, true}, gone
+    end
+    return {o[2], c[2], now, c[4], 0, 0, 0, 0, 0, true, '', 1}, gone
+  end
+
+  -- grain is that of all slots of a cell.
+  local function grain(c)
+    local all
+    for off = c[12], #c[11], 24 do
+      local _, _, grain = u('<ddd', c[11], off)
+      if all and all ~= grain then
+        return MIXED
+      end
+      all = grain
+    end
+    return all or 0
+  end
+
+  -- turn brings a cell to the present and to the rule of an operation.
+  local cells = {}
+  local function turn(o)
+    local i, shape, gone = o[1], o[2], 0
+    local c = cells[i]
+    if not c then
+      if raw[i] then
+        c = {u(CELL, raw[i])}
+        c[10] = false
+        if c[1] == ROLLING then
+          c[11], c[12] = raw[i]:sub(62), 1
+        end
+        if c[3] > now + AHEAD then
+          pull(c, o, c[3] - now)
+        end
+      else
+        c = missing(i, o)
+      end
+      cells[i] = c
+    end
+    if c[1] ~= shape then
+      c, gone = other(c, o)
+      cells[i] = c
+    end
+    if shape == BUCKET then
+      if now > c[3] then
+        c[5], c[3] = drained(c), now
+        if c[5] == 0 then
+          c[8], c[9] = 0, now
+        end
+      end
+      if c[6] ~= o[3] or c[7] ~= o[4] then
+        if c[5] > 0 and c[6] ~= o[3] then
+          local weight = math.ceil(c[5] / c[6] * o[3]) + 1
+          c[5] = weight < EXACT and weight or EXACT
+        end
+        c[6], c[7], c[8], c[9], c[10] = o[3], o[4], 0, c[3] + 1, true
+      end
+    elseif shape == ROLLING then
+      local slots, off = c[11], c[12]
+      while off < #slots do
+        local number, count, grain = u('<ddd', slots, off)
+        if now < (number + 1) * grain + SLOTS * o[4] then
+          break
+        end
+        c[5], off = c[5] - count, off + 24
+      end
+      if off > c[12] then
+        c[10], c[12] = true, off
+        c[6] = c[6] == MIXED and grain(c) or c[6]
+      end
+    else
+      local start, stop = window(o)
+      if now >= start and now < stop and stop > c[6] then
+        c[10] = c[10] or start > c[6] or stop ~= c[7]
+        if start > c[6] then
+          c[5], c[6] = start > c[8] and 0 or c[5], start
+        end
+        c[7] = stop
+      end
+    end
+    if gone > 0 then
+      charge(c, o, gone)
+    end
+    c.op = o
+    return c
+  end
+
+  -- gap is how long until the slot at off has left, and all before it.
+  local function gap(c, o, off)
+    local leaves = now
+    for at = c[6] == MIXED and c[12] or off, math.min(off, #c[11] - 1), 24 do
+      local number, _, grain = u('<ddd', c[11], at)
+      leaves = math.max(leaves, (number + 1) * grain + SLOTS * o[4])
+    end
+    return leaves - now
+  end
+
+  -- back gives back units of which the last stands at a mark.
+  local function back(c, o)
+    local n, at, level, step = o[7], o[8], o[9], o[10]
+    if o[2] == BUCKET then
+      if at < c[9] or step ~= c[6] then
+        return
+      end
+      local left = level - c[8]
+      if c[3] > at then
+        left = left - (c[3] - at) * o[4]
+      end
+      left = math.max(0, left)
+      local weight = math.min(c[5], n > math.floor(left / o[3]) and left or n * o[3])
+      c[5], c[8], c[10] = c[5] - weight, c[8] + weight, true
+      if c[8] > RETURNED then
+        c[8], c[9] = 0, c[3] + 1
+      end
+    elseif o[2] == FIXED then
+      if at == c[6] then
+        c[5], c[10] = c[5] - math.min(c[5], n), true
+      end
+    else
+      for off = c[12], #c[11], 24 do
+        local number, count, grain = u('<ddd', c[11], off)
+        if number == at and grain == level then
+          n = math.min(n, count)
+          local rest = count > n and p('<ddd', number, count - n, grain) or ''
+          c[11] = c[11]:sub(1, off - 1) .. rest .. c[11]:sub(off + 24)
+          c[5], c[10] = c[5] - n, true
+          return
+        end
+      end
+    end
+  end
+
+  for i = 1, nsettle do
+    local o = settle[i]
+    local c = turn(o)
+    if o[7] > 0 and (o[8] ~= 0 or o[9] ~= 0 or o[10] ~= 0) then
+      back(c, o)
+    end
+    if o[11] > 0 then
+      charge(c, o, o[11])
+    end
+    if o[12] > 0 then
+      c[4], c[10] = math.max(c[4], math.min(now + o[12], EXACT)), true
+    end
+  end
+
+  local granted = copies
+  for i = 1, nclaims do
+    local o = claims[i]
+    local c = turn(o)
+    if o[2] == FIXED and o[4] == c[6] and o[9] > c[5] then
+      charge(c, o, o[9] - c[5])
+    end
+    if c[4] > now then
+      granted = 0
+    elseif o[7] > 0 then
+      local left = o[2] == BUCKET and (o[5] - c[5]) / o[3] or o[3] - c[5]
+      local can = left > 0 and (left - left % 1) / o[7] or 0
+      can = can - can % 1
+      granted = can < granted and can or granted
+    end
+  end
+
+  answer = p('<d', granted)
+  for i = 1, nclaims do
+    local o = claims[i]
+    local c, cost, extra, paused = cells[o[1]], o[7], 0, 0
+    if granted > 0 and cost > 0 then
+      charge(c, o, granted * cost)
+    end
+    if c[4] > now then
+      paused = c[4] - now
+    elseif granted == copies and o[8] > 0 then
+      local left = o[2] == BUCKET and (o[5] - c[5]) / o[3] or o[3] - c[5]
+      if left > 3 then
+        left = (left - left % 1) / 4
+        extra = math.min(o[8], left - left % 1)
+        charge(c, o, extra)
+      end
+    end
+    if o[2] == BUCKET then
+      answer = answer .. p('<ddddd', extra, paused, c[5], c[3], c[8])
+    elseif o[2] == FIXED then
+      answer = answer .. p('<ddddd', extra, paused, c[5], c[6], c[7])
+    else
+      local number, grain, wait, off = 0, 0, 0, c[12]
+      local need = cost - (o[3] - c[5])
+      if cost > 0 and need > 0 and cost <= o[3] then
+        while off < #c[11] - 24 do
+          local _, count = u('<dd', c[11], off)
+          need = need - count
+          if need <= 0 then
+            break
+          end
+          off = off + 24
+        end
+        wait = gap(c, o, off)
+      end
+      off = #c[11] - 23
+      if off >= c[12] then
+        local _
+        number, _, grain = u('<ddd', c[11], off)
+      end
+      answer = answer .. p('<ddddddd', extra, paused, c[5], number, grain, wait, gap(c, o, math.max(off, c[12])))
+    end
+  end
+
+  for i, c in pairs(cells) do
+    if c[10] then
+      local o = c.op
+      local full = c[7]
+      if c[1] == BUCKET then
+        full = c[3] + c[5] / o[4]
+      elseif c[1] == ROLLING then
+        full = now + gap(c, o, math.max(c[12], #c[11] - 23))
+      end
+      local need = math.max(full, c[4], now) / 1000000
+      if need >= c[2] then
+        need = need + LINGER
+        c[2] = math.min(math.floor(need), 4294967295)
+        keeps[i] = need
+      end
+      text[i] = p(CELL, c[1], c[2], c[1] == BUCKET and c[3] or now, c[4], c[5], c[6], c[7], c[8], c[9])
+      if c[1] == ROLLING then
+        text[i] = text[i] .. c[11]:sub(c[12])
+      end
+    end
+  end
+end
+
+local i = 1
+for k = 1, nkeys do
+  local set, n, keep = {}, 0, 0
+  for i = i, ends[k] do
+    if text[i] then
+      set[n + 1], set[n + 2], n = ARGV[i + 1], text[i], n + 2
+      keep = keeps[i] and keeps[i] > keep and keeps[i] or keep
+    end
+  end
+  i = ends[k] + 1
+  if n > 0 then
+    call('HSET', KEYS[k + 2], unpack(set))
+  end
+  if keep > 0 then
+    local ms = string.format('%.0f', math.ceil(keep * 1000 - now / 1000) + 1)
+    call('PEXPIRE', KEYS[k + 2], ms, 'NX')
+    call('PEXPIRE', KEYS[k + 2], ms, 'GT')
+  end
+end
+
+-- The lane's latest answer, over the one before.
+local keep = last and u('<d', last, 9) or 0
+if keep < now + REMEMBER then
+  keep = now + 2 * REMEMBER
+  call('SET', KEYS[2], id .. p('<d', keep) .. answer, 'PX', '150000')
+else
+  call('SETRANGE', KEYS[2], '0', id .. p('<d', keep) .. answer)
+end
+return p('<Bd', 248, now) .. answer
