@@ -1,0 +1,241 @@
+//go:build unix
+
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/seed1158cd35/weir/bucket"
+	"github.com/seed1158cd35/weir/internal/practice"
+	"github.com/seed1158cd35/weir/internal/servers"
+)
+
+// A member is a weir process of a fleet.
+type member struct {
+	cmd    *exec.Cmd
+	listen string
+	decide string
+	ended  chan error
+	log    *tail
+}
+
+// tail keeps what a process logs.
+type tail struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (l *tail) add(line string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.buf.WriteString(line)
+}
+
+func (l *tail) has(msg string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Contains(l.buf.String(), msg)
+}
+
+// enlist starts a weir whose upstream and store are those.
+func enlist(t *testing.T, upstream, store string) *member {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "weir.yaml")
+	text := fmt.Sprintf(`
+listen: 127.0.0.1:0
+admin: off
+store: {redis: %q}
+decide: {listen: 127.0.0.1:0}
+upstreams:
+  up: {url: %q, limits: {all: 100/s}, max_wait: 2s, retry: off}
+`, store, upstream)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	m := &member{cmd: exec.Command(os.Args[0], "serve", "-config", file), ended: make(chan error, 1), log: &tail{}}
+	m.cmd.Env = append(os.Environ(), asWeir+"=1")
+	out, err := m.cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := m.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = m.cmd.Process.Kill(); <-m.ended })
+	lines := bufio.NewReader(out)
+	line, err := lines.ReadString('\n')
+	var serving struct{ Listen, Decide string }
+	if err == nil {
+		err = json.Unmarshal([]byte(line), &serving)
+	}
+	if err != nil {
+		t.Fatalf("%q: %v", line, err)
+	}
+	m.listen, m.decide = serving.Listen, serving.Decide
+	go func() {
+		for line, err := lines.ReadString('\n'); err == nil; line, err = lines.ReadString('\n') {
+			m.log.add(line)
+		}
+		m.ended <- m.cmd.Wait()
+	}()
+	return m
+}
+
+// load sends requests through a member until stop, and counts what comes back.
+func (m *member) load(wg *sync.WaitGroup, stop <-chan struct{}, callers int, good, bad *atomic.Int64) {
+	client := &http.Client{Timeout: patience, Transport: &http.Transport{MaxIdleConnsPerHost: callers}}
+	for range callers {
+		wg.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				resp, err := client.Get("http://" + m.listen + "/up/")
+				if err != nil {
+					bad.Add(1)
+					return
+				}
+				_, _ = io.Copy(io.Discard, resp.Body)
+				_ = resp.Body.Close()
+				if resp.StatusCode == http.StatusOK {
+					good.Add(1)
+				}
+			}
+		})
+	}
+}
+
+func strictUpstream(t *testing.T) (*practice.Upstream, string) {
+	u := practice.New(practice.Settings{Rate: bucket.Rate{Amount: 100, Per: time.Second}}, time.Now())
+	s := httptest.NewServer(u)
+	t.Cleanup(s.Close)
+	return u, s.URL
+}
+
+// Two halves of a load through two processes together stay inside one limit, of
+// which an upstream that counts as strictly refuses nothing.
+func TestTwoProcessesShareOneLimit(t *testing.T) {
+	t.Parallel()
+	redis := servers.Redis(t)
+	up, url := strictUpstream(t)
+	a, b := enlist(t, url, redis.URL()), enlist(t, url, redis.URL())
+	var wg sync.WaitGroup
+	var good, bad atomic.Int64
+	stop := make(chan struct{})
+	begin := time.Now()
+	a.load(&wg, stop, 16, &good, &bad)
+	b.load(&wg, stop, 16, &good, &bad)
+	time.AfterFunc(4*time.Second, func() { close(stop) })
+	wg.Wait()
+	took := time.Since(begin).Seconds()
+	total := up.Total()
+	t.Logf("%d good, %d refused upstream in %.1fs", good.Load(), total.Refused, took)
+	if total.Refused > 0 || bad.Load() > 0 {
+		t.Errorf("the upstream refused %d, %d calls broke", total.Refused, bad.Load())
+	}
+	if float64(good.Load()) < 0.9*100*(took-2) { // the store begins with nothing known, and the last ones wait
+		t.Errorf("only %d in %.1fs", good.Load(), took)
+	}
+}
+
+// The store, its connections, and a member go away in turn: calls go on.
+func TestCallsGoOnWhateverEnds(t *testing.T) {
+	t.Parallel()
+	redis := servers.Redis(t)
+	_, url := strictUpstream(t)
+	a, b := enlist(t, url, redis.URL()), enlist(t, url, redis.URL())
+	var wg sync.WaitGroup
+	var good, bad, other atomic.Int64
+	stop := make(chan struct{})
+	a.load(&wg, stop, 8, &good, &bad)
+	b.load(&wg, stop, 8, &other, new(atomic.Int64))
+	goesOn := func(what string) {
+		t.Helper()
+		before := good.Load()
+		eventually(t, what, func() bool { return good.Load() > before+20 })
+	}
+	goesOn("at first")
+	for range 5 {
+		_, _ = redis.Do("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+		goesOn("without its connections")
+	}
+	redis.FlushScripts()
+	goesOn("without its scripts")
+	redis.Kill()
+	goesOn("without a store")
+	eventually(t, "fallback activated", func() bool { return a.log.has("fallback activated") })
+	redis.Restart()
+	eventually(t, "fallback resumed", func() bool { return a.log.has("fallback resumed") })
+	goesOn("with a store again")
+	if err := b.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	goesOn("without the other member")
+	if err := a.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	close(stop)
+	wg.Wait()
+	if err := <-a.ended; err != nil {
+		t.Errorf("told to stop, it ended with %v", err)
+	}
+	a.ended <- nil
+}
+
+// eventually waits for a condition of real processes.
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(patience); !ok(); {
+		if time.Now().After(end) {
+			t.Fatalf("%s: not within %v", what, patience)
+		}
+		<-time.After(5 * time.Millisecond)
+	}
+}
+
+func TestStoreInitMakesLimitsStartFull(t *testing.T) {
+	t.Parallel()
+	redis := servers.Redis(t)
+	_, url := strictUpstream(t)
+	file := filepath.Join(t.TempDir(), "weir.yaml")
+	text := fmt.Sprintf("store: {redis: %q}\nupstreams: {up: {url: %q}}\n", redis.URL(), url)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	if err := run(t.Context(), world{args: []string{"store", "init", "-config", file}, out: &out, err: io.Discard, env: noEnv}); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(out.String(), "is ready") {
+		t.Errorf("says %q", out.String())
+	}
+	m := enlist(t, url, redis.URL())
+	begin := time.Now()
+	for range 60 {
+		resp, err := http.Post("http://"+m.decide+"/v1/acquire", "application/json", strings.NewReader(`{"upstream":"up"}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+		if resp.StatusCode != http.StatusOK && time.Since(begin) < 100*time.Millisecond {
+			t.Fatalf("status %d of a limit that is full", resp.StatusCode)
+		}
+	}
+}
