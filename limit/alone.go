@@ -50,7 +50,7 @@ func (q *queue) alone(now time.Duration) {
 	if wait > 0 {
 		q.refuse(now, wait, why)
 		q.mu.Lock()
-		q.next, q.why = now+min(wait, aloneLook), why
+		q.next, q.there, q.why = now+min(wait, aloneLook), now+wait, why
 		q.mu.Unlock()
 	}
 }

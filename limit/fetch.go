@@ -16,6 +16,7 @@ var ErrLate = errors.New("the store answered later than the guard")
 const (
 	scarceLeast = 25 * time.Millisecond // between asks of a process that leases and got less than it asked for
 	askAgain    = time.Millisecond      // between others
+	askAtLeast  = time.Second           // while somebody wants something
 	mostCopies  = 1 << 20
 )
 
@@ -310,7 +311,9 @@ func (q *queue) short(now time.Duration) {
 	wait = max(wait, askAgain)
 	q.refuse(now, wait, why)
 	q.mu.Lock()
-	// A little later than told: all of the fleet was told the same.
-	q.next, q.why = now+max(wait, space)+q.group.fleet.within(wait/16+1), why
+	// A little later than told: all of the fleet was told the same. And not much
+	// later than now, as others may give something back.
+	soon := min(wait, askAtLeast)
+	q.next, q.there, q.why = now+max(soon, space)+q.group.fleet.within(soon/16+1), now+wait, why
 	q.mu.Unlock()
 }

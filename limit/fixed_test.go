@@ -472,3 +472,36 @@ func BenchmarkQuota(b *testing.B) {
 		})
 	}
 }
+
+// Whichever limiter a key has, its own or one that it shares for want of room, no
+// window gives it more than the amount.
+func TestSharingExceedsNoKeysQuota(t *testing.T) {
+	shared := 0
+	cases(t, 1000, func(rng *rand.Rand) error {
+		l := fixedLimit(1+rng.Int64N(8), bucket.Second, "")
+		l.Scope, l.MaxKeys = "tenant", 1+rng.IntN(3)
+		r, err := NewRegistry(0, l, WithWall(&wall{Clock: clock.System, begin: time.Unix(1e9, 0)}))
+		if err != nil {
+			return err
+		}
+		v := &throng{rng: rng, r: r, levels: map[string]*level{}, went: map[string][]holder{}, paused: map[string]time.Duration{}}
+		for step := range 200 {
+			if err := v.step(); err != nil {
+				return fmt.Errorf("%v, step %d: %w", l, step, err)
+			}
+		}
+		shared += v.shared
+		for key, went := range v.went {
+			used := make(map[time.Duration]int64)
+			for _, h := range went {
+				if used[h.at/time.Second] += h.n; used[h.at/time.Second] > l.Amount {
+					return fmt.Errorf("%v: key %s: %d in the second %v", l, key, used[h.at/time.Second], h.at)
+				}
+			}
+		}
+		return nil
+	})
+	if shared == 0 {
+		t.Error("no keys shared a limiter")
+	}
+}

@@ -41,6 +41,7 @@ type queue struct {
 	n        int
 	led      bool          // somebody is the leader
 	next     time.Duration // the store is not asked before this instant
+	there    time.Duration // when there is something again, as the store said last
 	why      int           // and which limit that is for
 	used     time.Duration
 	resumeAt time.Duration // until when it goes on alone though the store is back
@@ -132,11 +133,11 @@ func (q *queue) pass(ctx context.Context, now time.Duration, w *waiter) error {
 	q.used = now
 	switch {
 	case q.n >= q.group.fleet.o.Queue:
-		w.verdict = Verdict{Wait: max(time.Millisecond, q.next-now), Why: q.why}
+		w.verdict = Verdict{Wait: max(time.Millisecond, q.there-now), Why: q.why}
 		q.mu.Unlock()
 		return nil
 	case q.next > w.until:
-		w.verdict = Verdict{Wait: q.next - now, Why: q.why}
+		w.verdict = Verdict{Wait: max(q.next, q.there) - now, Why: q.why}
 		q.mu.Unlock()
 		return nil
 	}

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/seed1158cd35/weir/bucket"
 	"github.com/seed1158cd35/weir/limit"
 )
 
@@ -31,7 +32,8 @@ type load struct {
 	begin time.Time
 	end   time.Time
 
-	mu sync.Mutex
+	mu    sync.Mutex
+	asked []spent // copies that were asked for, granted or not
 }
 
 func (w *world) hammerWith(ask func(rng *rand.Rand, now time.Time) *limit.Ask, heard func(a *limit.Ask)) *load {
@@ -71,6 +73,7 @@ func (k *worker) once() (rest time.Duration, ok bool) {
 	}
 	k.now = a.Now
 	k.l.mu.Lock()
+	k.l.asked = append(k.l.asked, spent{a.Now.UnixMicro(), a.Copies})
 	k.l.heard(a)
 	k.l.mu.Unlock()
 	if a.Granted == 0 {
@@ -184,12 +187,20 @@ func (w *world) wantFixed(all []spent, s *shape) {
 	}
 }
 
-// wantUsed checks that hardly anything was left lying about.
-func (l *load) wantUsed(total int64, could float64) {
+// wantUsed checks that what was granted is hardly less than what the limit had, each
+// time somebody asked. has returns that and is told what goes.
+func (l *load) wantUsed(total int64, has func(at int64) int64, goes func(at, n int64)) {
 	l.w.Helper()
-	l.w.Logf("%d of %.0f units used", total, could)
-	if share := float64(total) / could; share < 0.98 {
-		l.w.Errorf("%.1f%% used, want 98%%", 100*share)
+	sorted(l.asked)
+	could := int64(0)
+	for _, a := range l.asked {
+		n := min(a.n, has(a.at))
+		goes(a.at, n)
+		could += n
+	}
+	l.w.Logf("%d of %d units used", total, could)
+	if share := float64(total) / float64(could); share < 0.98 {
+		l.w.Errorf("%d of %d units used, %.1f%%, want 98%%", total, could, 100*share)
 	}
 }
 
@@ -211,36 +222,34 @@ func (w *world) hammerRate(perSecond, burst int64) {
 	grants := make(map[string][]spent)
 	l := w.hammerWith(greedy(bucketOf("bucket", perSecond, time.Second, burst)), record(grants))
 	total := w.wantBucket(grants["bucket"], perSecond, 1e6, burst)
-	l.wantUsed(total, float64(burst)+float64(perSecond)*w.hammer.Seconds())
+	var level, last int64
+	l.wantUsed(total, func(at int64) int64 {
+		level, last = max(0, level-perSecond*(at-last)), at
+		return (burst*1e6 - level) / 1e6
+	}, func(_, n int64) { level += n * 1e6 })
 }
 
+// hammerRolling allows for the ring, which counts a unit up to one slot longer.
 func hammerRolling(w *world) {
 	grants := make(map[string][]spent)
-	const per = 250 * time.Millisecond
-	w.hammerWith(greedy(rollingOf("rolling", 50, per)), record(grants))
-	w.wantRolling(grants["rolling"], 50, per)
-	w.wantTurns(grants["rolling"], per)
-}
-
-// wantTurns checks that each time a window had passed, the next was used at once:
-// the ring costs half of a hundredth, and who waits asks each millisecond only.
-func (w *world) wantTurns(all []spent, per time.Duration) {
-	w.Helper()
-	span := time.Duration(all[len(all)-1].at-all[0].at) * time.Microsecond
-	var total int64
-	for _, s := range all {
-		total += s.n
-	}
-	could := 50 * int64(span/(per+per/50)+1)
-	w.Logf("%d of %d units used", total, could)
-	if float64(total) < 0.98*float64(could) {
-		w.Errorf("%d units used in %v, want %d", total, span, could)
-	}
+	per := w.hammer / 5
+	l := w.hammerWith(greedy(rollingOf("rolling", 50, per)), record(grants))
+	total := w.wantRolling(grants["rolling"], 50, per)
+	ring := bucket.RingOf(bucket.Window{Amount: 50, Per: per})
+	var went []spent
+	sum := int64(0)
+	l.wantUsed(total, func(at int64) int64 {
+		for len(went) > 0 && at >= ring.Leaves(ring.Slot(went[0].at), ring.Grain) {
+			sum -= went[0].n
+			went = went[1:]
+		}
+		return 50 - sum
+	}, func(at, n int64) { sum, went = sum+n, append(went, spent{at, n}) })
 }
 
 func hammerFixed(w *world) {
 	grants := make(map[string][]spent)
-	s := w.fixedOf("fixed", 50, 250*time.Millisecond)
+	s := w.fixedOf("fixed", 50, w.hammer/5)
 	w.hammerWith(greedy(s), record(grants))
 	w.wantFixed(grants["fixed"], s)
 }
@@ -248,7 +257,8 @@ func hammerFixed(w *world) {
 // hammerSeveral: one call is charged to three limits, with other costs; what is
 // charged to them must agree.
 func hammerSeveral(w *world) {
-	b, r, f := bucketOf("bucket", 150, time.Second, 30), rollingOf("rolling", 60, 300*time.Millisecond), w.fixedOf("fixed", 120, 300*time.Millisecond)
+	per := w.hammer / 5
+	b, r, f := bucketOf("bucket", 30, per, 30), rollingOf("rolling", 70, per), w.fixedOf("fixed", 120, per)
 	var copies int64
 	grants := make(map[string][]spent)
 	keep := record(grants)
@@ -257,8 +267,8 @@ func hammerSeveral(w *world) {
 		rng.Shuffle(3, func(i, j int) { claims[i], claims[j] = claims[j], claims[i] })
 		return &limit.Ask{Copies: 1 + rng.Int64N(4), Claims: claims}
 	}, func(a *limit.Ask) { copies += a.Granted; keep(a) })
-	total := w.wantBucket(grants["bucket"], 150, 1e6, 30)
-	if rolled := w.wantRolling(grants["rolling"], 60, 300*time.Millisecond); total != copies || rolled != 2*copies {
+	total := w.wantBucket(grants["bucket"], 30, per.Microseconds(), 30)
+	if rolled := w.wantRolling(grants["rolling"], 70, per); total != copies || rolled != 2*copies {
 		w.Errorf("%d copies, %d and %d units", copies, total, rolled)
 	}
 	w.wantFixed(grants["fixed"], f)

@@ -1,0 +1,150 @@
+package weir_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/breaker"
+	"github.com/seed1158cd35/weir/bucket"
+	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/outcome"
+	"github.com/seed1158cd35/weir/retry"
+)
+
+// fleet is several processes that call one upstream through one store.
+func fleet(t *testing.T, n int, p weir.Policy) (all []*weir.Upstream) {
+	t.Helper()
+	store := limit.NewMemory(nil)
+	for range n {
+		f := limit.NewFleet(store, limit.FleetOptions{})
+		f.Start()
+		u, err := weir.New("up", p, weir.Options{Fleet: f})
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, u)
+		t.Cleanup(func() {
+			u.Close()
+			if err := f.Close(context.Background()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	return all
+}
+
+func TestAFleetSharesABudgetOfRetries(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := fleet(t, 4, weir.Policy{
+			Breaker: breaker.Config{Off: true},
+			Budget:  retry.BudgetConfig{Off: true, All: bucket.Rate{Amount: 100, Per: time.Minute, Burst: 20}},
+			Retry:   retry.Config{Attempts: 3, Base: time.Millisecond},
+		})
+		var attempts, calls atomic.Int64
+		var wg sync.WaitGroup
+		for _, u := range all {
+			wg.Go(func() {
+				for range 600 {
+					calls.Add(1)
+					_, _ = weir.Do(context.Background(), u, weir.Call{Safe: true}, func(context.Context) (int, error) {
+						attempts.Add(1)
+						return 0, errThrottled
+					})
+					time.Sleep(100 * time.Millisecond)
+				}
+			})
+		}
+		wg.Wait()
+		retries := attempts.Load() - calls.Load()
+		if retries > 20+101 || retries < 95 { // a little over a minute
+			t.Errorf("%d retries of four processes in a minute, want about 120", retries)
+		}
+	})
+}
+
+// A call is charged to all its limits or to none, shared and not.
+func TestSharedAndLocalLimitsAreTakenTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := fleet(t, 2, weir.Policy{
+			MaxWait: -1,
+			Limits: []limit.Limit{
+				{Name: "requests", Rate: bucket.Rate{Amount: 1, Per: time.Hour, Burst: 50}},
+				{Name: "tokens", Unit: "tokens", Rate: bucket.Rate{Amount: 10, Per: time.Hour, Burst: 100}},
+				{Name: "own", Local: true, Rate: bucket.Rate{Amount: 1, Per: time.Hour, Burst: 15}},
+			},
+		})
+		var went [2]int
+		for range 60 {
+			for i, u := range all {
+				p, err := u.Acquire(context.Background(), weir.Call{Cost: map[string]int64{"tokens": 3}})
+				if err == nil {
+					went[i]++
+					p.Report(outcome.Outcome{Class: outcome.OK})
+				} else if r, ok := errors.AsType[*weir.Refusal](err); !ok || r.Limit == "" || r.RetryAfter <= 0 {
+					t.Fatalf("refused with %v", err)
+				}
+				time.Sleep(time.Millisecond)
+			}
+		}
+		if went != [2]int{15, 15} {
+			t.Fatalf("%v went, want what each's own limit allows", went)
+		}
+		// 30 requests and 90 tokens are gone: what was refused by the third has cost nothing.
+		for _, l := range all[1].Look(10).Limits { // who asked last knows
+			if l.Limit.Name == "tokens" && (l.Level.Left < 8 || l.Level.Left > 10) || l.Limit.Name == "requests" && (l.Level.Left < 18 || l.Level.Left > 20) {
+				t.Errorf("%s: %d left", l.Limit.Name, l.Level.Left)
+			}
+		}
+	})
+}
+
+// What was reserved and not used comes back, to all of the fleet; what was used
+// beyond it is owed by all.
+func TestAFleetSettlesWhatWasUsed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := fleet(t, 2, weir.Policy{MaxWait: -1, Limits: []limit.Limit{
+			{Name: "tokens", Unit: "tokens", Shape: limit.Rolling, Rate: bucket.Rate{Amount: 1000, Per: time.Hour}},
+		}})
+		take := func(u *weir.Upstream, n int64) (*weir.Permit, error) {
+			return u.Acquire(context.Background(), weir.Call{Cost: map[string]int64{"tokens": n}})
+		}
+		p, err := take(all[0], 900)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := take(all[1], 200); err == nil {
+			t.Fatal("1100 of 1000 went")
+		}
+		p.Report(outcome.Outcome{Class: outcome.OK, Usage: map[string]int64{"tokens": 100}})
+		p.Report(outcome.Outcome{Class: outcome.OK, Usage: map[string]int64{"tokens": 0}}) // counts for nothing
+		time.Sleep(3 * time.Second)
+		if p, err = take(all[1], 850); err != nil {
+			t.Fatalf("800 have come back: %v", err)
+		}
+		p.Report(outcome.Outcome{Class: outcome.OK, Usage: map[string]int64{"tokens": 1500}})
+		time.Sleep(3 * time.Second)
+		for i, u := range all {
+			if _, err := take(u, 1); err == nil {
+				t.Errorf("process %d goes on although 600 are owed", i)
+			}
+		}
+	})
+}
+
+// A call that costs more than there can ever be is an error at once.
+func TestSharedCostAboveTheBurst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := fleet(t, 1, weir.Policy{Limits: []limit.Limit{{Name: "l", Rate: bucket.Rate{Amount: 100, Per: time.Second}}}})
+		begin := time.Now()
+		_, err := all[0].Acquire(context.Background(), weir.Call{Cost: map[string]int64{limit.Requests: 101}})
+		if !errors.Is(err, weir.ErrTooMuch) || time.Since(begin) != 0 {
+			t.Errorf("got %v after %v", err, time.Since(begin))
+		}
+	})
+}
