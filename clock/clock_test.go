@@ -154,3 +154,18 @@ func ExampleClock() {
 	fmt.Println(System.Now()-begin >= time.Millisecond)
 	// Output: true
 }
+
+// The wall shows what time.Now shows, and what is counted from it is wall time.
+func TestWall(t *testing.T) {
+	look := func(t *testing.T) {
+		before, now, after := time.Now(), System.Now(), time.Now()
+		if got := System.Wall(now); got.Before(before.Round(0).Add(-time.Millisecond)) || got.After(after.Round(0).Add(time.Millisecond)) || got != got.Round(0) {
+			t.Errorf("it is between %v and %v, and the wall shows %v", before, after, got)
+		}
+		if d := System.Wall(now + time.Hour).Sub(before.Round(0)); d < time.Hour-time.Millisecond || d > time.Hour+time.Second {
+			t.Errorf("in an hour it will be %v later", d)
+		}
+	}
+	look(t)
+	synctest.Test(t, look)
+}

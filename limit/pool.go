@@ -254,7 +254,7 @@ func (p *pool) look(now time.Duration) Level {
 	if at := p.seen.Load(); at != nil {
 		v.Left = min(v.Full, at.grant.Left+p.held(now))
 		v.Reset = max(0, at.grant.Reset-(now-at.at))
-		// v.ResetAt = at.end
+		v.ResetAt = at.end
 		if v.Reset == 0 {
 			v.Left = v.Full
 		}

@@ -219,3 +219,10 @@ func TestOneSeedOneWorld(t *testing.T) {
 		t.Error("the seed does not decide the chance")
 	}
 }
+
+func TestTheWallBeginsWithTheYear2000(t *testing.T) {
+	w := newWorld(t, 1)
+	if got, want := w.Clock().Wall(36*time.Hour), time.Date(2000, 1, 2, 12, 0, 0, 0, time.UTC); !got.Equal(want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}

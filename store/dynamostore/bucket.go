@@ -217,8 +217,14 @@ func (c *bucketCell) more(u *update, net int64) {
 	}
 	net += gap - c.returned
 	u.same(c.item, c.name("b"))
-	if c.taken > 0 {
-		most := place(c.low, m.Drain, m.Cap-net)
+	most := place(c.low, m.Drain, m.Cap-net)
+	if gap > m.Cap/64 { // one such gap is enough: who comes later must see it
+		u.strict = true
+		if moved := new(big.Int).Add(c.pos, big.NewInt(gap-1)); moved.Cmp(most) < 0 || c.taken == 0 {
+			most = moved
+		}
+	}
+	if c.taken > 0 || u.strict && gap > m.Cap/64 {
 		u.needs(t, "BETWEEN", u.number(least.String()), "AND", u.number(most.String()))
 	} else {
 		u.needs(t, ">=", u.number(least.String()))
@@ -237,6 +243,9 @@ func (c *bucketCell) heard(it item, lag int64) {
 		return
 	}
 	c.gone, c.returned, c.owed, c.taken, c.ahead = c.gone+c.returned, 0, 0, 0, 0
+	if c.now.lo == c.now.hi {
+		lag = 0 // time is known exactly
+	}
 	if c.fresh {
 		c.low, c.high, c.at0, c.gone, c.lag = c.now.label, c.now.label, c.now.label, 0, lag
 	}

@@ -103,7 +103,9 @@ func (u *update) same(it item, name string) {
 func isText(name string) bool { return strings.IndexByte("bjl", name[0]) >= 0 }
 
 // empty reports whether nothing is to be done.
-func (u *update) empty() bool { return u.set.Len()+u.add.Len()+u.remove.Len() == 0 }
+func (u *update) empty() bool { return u.size() == 0 }
+
+func (u *update) size() int { return u.set.Len() + u.add.Len() + u.remove.Len() }
 
 func (u *update) expression() string {
 	var b strings.Builder

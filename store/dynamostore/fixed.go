@@ -18,7 +18,7 @@ type fixedCell struct {
 	count      int64
 	before     int64 // y
 	turned     bool  // into a window that the item does not know yet
-	raised     bool  // count is more than the item has
+	seen       int64 // so much is known to have gone in the window at least
 	outside    bool  // the windows that were named do not hold the present
 	both       bool  // it counts in two windows
 
@@ -35,11 +35,17 @@ func openFixed(v *view, w *limit.Windows, seen int64) cell {
 	c.before, _ = v.item.number(c.name("y"))
 	c.enter(w)
 	c.both = v.now.lo < c.start || v.now.label < c.start
-	if seen = min(seen, times(longestDebt, v.rule.Amount)); seen > c.count && w.Start.UnixMicro() == c.start {
-		c.count, c.raised = seen, true
+	if w.Start.UnixMicro() == c.start {
+		c.seen = min(seen, times(longestDebt, v.rule.Amount))
 	}
 	return c
 }
+
+// gone is how much has gone in the window before anything is taken.
+func (c *fixedCell) gone() int64 { return max(c.count-c.returned+c.owed, c.seen) }
+
+// raised reports whether more is known to have gone than the item says.
+func (c *fixedCell) raised() bool { return c.seen > c.count-c.returned+c.owed }
 
 // enter turns to the window of the present, if it is later than the item's. Windows
 // that overlap, because the limit was given others, have what went in both.
@@ -50,7 +56,13 @@ func (c *fixedCell) enter(w *limit.Windows) {
 	}
 	c.outside = c.now.label < start || c.now.label >= end
 	switch {
-	case c.outside || c.have && start <= c.start:
+	case c.outside:
+		return
+	case c.have && start < c.start:
+		c.end = max(c.end, end)
+		return
+	case c.have && start == c.start:
+		c.end = end
 		return
 	case !c.have || start > c.end:
 		c.before, c.count = 0, 0
@@ -74,7 +86,7 @@ func (c *fixedCell) owe(n int64) {
 }
 
 func (c *fixedCell) left() int64 {
-	left := c.rule.Amount - c.count + c.returned - c.owed - c.taken - c.ahead
+	left := c.rule.Amount - c.gone() - c.taken - c.ahead
 	if c.both {
 		left = min(left, c.rule.Amount-c.before-c.owed-c.taken-c.ahead)
 	}
@@ -86,9 +98,9 @@ func (c *fixedCell) take(n int64) { c.taken += n }
 func (c *fixedCell) write(u *update) int64 {
 	more := c.owed + c.taken
 	switch {
-	case more == 0 && c.returned == 0 || c.outside && !c.have:
+	case more == 0 && c.returned == 0 && !c.raised() || c.outside && !c.have:
 		return 0
-	case c.turned || c.raised || !c.have:
+	case c.turned || c.raised() || !c.have:
 		c.turn(u, more)
 		return 0
 	}
@@ -134,14 +146,14 @@ func (c *fixedCell) turn(u *update, more int64) {
 	}
 	u.setNumber(c.name("w"), strconv.FormatInt(c.start, 10))
 	u.setNumber(c.name("e"), strconv.FormatInt(c.end, 10))
-	u.setNumber(c.name("c"), strconv.FormatInt(c.count+more-c.returned, 10))
+	u.setNumber(c.name("c"), strconv.FormatInt(c.gone()+c.taken, 10))
 	u.setNumber(c.name("y"), strconv.FormatInt(before, 10))
 }
 
 func (c *fixedCell) heard(it item, _ int64) {
 	c.count, c.have = it.number(c.name("c"))
 	c.before, _ = it.number(c.name("y"))
-	c.returned, c.owed, c.taken, c.ahead = 0, 0, 0, 0
+	c.returned, c.owed, c.taken, c.ahead, c.seen = 0, 0, 0, 0, 0
 }
 
 func (c *fixedCell) wait(cost int64) int64 {
@@ -150,7 +162,7 @@ func (c *fixedCell) wait(cost int64) int64 {
 		return never
 	case c.left() >= cost:
 		return 0
-	case c.both && c.rule.Amount-c.count-c.owed-c.taken >= cost:
+	case c.both && c.rule.Amount-c.gone()-c.taken >= cost:
 		return c.sure(c.start - c.now.lo)
 	}
 	return c.sure(max(1, c.end-c.now.lo))
@@ -159,7 +171,7 @@ func (c *fixedCell) wait(cost int64) int64 {
 // turning is how long the turn of windows lasts, if that is all why there is not as much
 // as is wanted.
 func (c *fixedCell) turning(want int64) int64 {
-	if !c.both || c.left() >= want || c.rule.Amount-c.count+c.returned-c.owed-c.taken-c.ahead < want {
+	if !c.both || c.left() >= want || c.rule.Amount-c.gone()-c.taken-c.ahead < want {
 		return 0
 	}
 	return c.start - c.now.lo

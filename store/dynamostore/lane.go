@@ -139,3 +139,47 @@ func (t seat) write(u *update, a *answer, once bool) {
 	}
 	u.setText(t.name, a.String())
 }
+
+// A memory is the latest answer to a lane that this process has heard itself. The
+// table remembers what was granted, this also what was refused.
+type memory struct {
+	id      uint64
+	granted int64
+	grants  []limit.Grant
+}
+
+type laneKey struct {
+	group string
+	lane  uint64
+}
+
+// again answers an ask that this process has had the answer to already, without marks.
+func (s *Store) again(a *limit.Ask) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m, ok := s.heard[laneKey{a.Group, a.Lane}]
+	if !ok || m.id != a.ID {
+		return false
+	}
+	a.Now, a.Granted = s.clock.read().time(), m.granted
+	a.Grants = append(a.Grants[:0], m.grants...)
+	for i := range a.Grants {
+		a.Grants[i].Mark = limit.Mark{}
+	}
+	return true
+}
+
+func (s *Store) keep(a *limit.Ask) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	k := laneKey{a.Group, a.Lane}
+	m, ok := s.heard[k]
+	for old := range s.heard {
+		if ok || len(s.heard) < mostPending {
+			break
+		}
+		delete(s.heard, old)
+	}
+	delete(s.pending, a.ID)
+	s.heard[k] = memory{a.ID, a.Granted, append(m.grants[:0], a.Grants...)}
+}

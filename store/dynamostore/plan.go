@@ -34,6 +34,8 @@ type share struct {
 	settle  []*limit.Settlement
 	windows *limit.Windows
 
+	of *share // the one whose units are given back by an undo
+
 	extra int64
 	grant limit.Grant
 }
@@ -103,6 +105,7 @@ type live struct {
 	taken  int64
 	extra  int64
 	ahead  int64
+	wrote  bool // the update changes the limit
 }
 
 // plan decides from what is known of an item. It is called with the entry's mu.
@@ -238,7 +241,9 @@ func (l *plan) decide(a *limit.Ask, want int64) {
 func (l *plan) write(p *part) {
 	it := p.entry.item
 	for _, x := range l.shares {
+		before := l.u.size()
 		x.ahead = x.cell.write(&l.u)
+		x.wrote = l.u.size() > before
 		l.writePause(it, x)
 	}
 	if l.u.empty() {
@@ -313,14 +318,17 @@ func (l *plan) finish(a *limit.Ask, p *part, it item, lag int64) {
 		l.retell()
 	}
 	for _, x := range l.shares {
+		if x.wrote && l.told == nil {
+			x.cell.heard(it, lag)
+		}
+		if x.of != nil && l.told == nil {
+			x.of.grant = x.tell(l.now, x.of.claim.Cost)
+		}
 		if x.claim == nil {
 			continue
 		}
-		if !l.u.empty() && l.told == nil {
-			x.cell.heard(it, lag)
-		}
 		x.share.extra = x.extra
-		x.share.grant = x.tell(l.now)
+		x.share.grant = x.tell(l.now, x.claim.Cost)
 		if l.told != nil {
 			x.share.grant.Mark = limit.Mark{}
 		}
@@ -336,10 +344,10 @@ func (l *plan) retell() {
 	}
 }
 
-func (x *live) tell(now instant) limit.Grant {
+func (x *live) tell(now instant, cost int64) limit.Grant {
 	g := limit.Grant{Extra: x.extra, Left: x.cell.left(), Mark: x.cell.mark()}
 	g.Paused = micro(max(0, x.paused-now.label))
-	g.Wait = max(g.Paused, micro(x.cell.wait(x.claim.Cost)))
+	g.Wait = max(g.Paused, micro(x.cell.wait(cost)))
 	g.Reset = micro(x.cell.reset())
 	return g
 }

@@ -240,10 +240,12 @@ func (c *rollingCell) reset() int64 {
 	if c.taken+c.owed > 0 {
 		return c.sure(c.window() + c.rule.Ring.Grain)
 	}
-	if len(c.slots) == 0 {
-		return 0
+	for _, s := range slices.Backward(c.slots) {
+		if s.n > 0 {
+			return c.sure(max(0, s.in))
+		}
 	}
-	return c.sure(max(0, c.slots[len(c.slots)-1].in))
+	return 0
 }
 
 func (c *rollingCell) mark() limit.Mark {

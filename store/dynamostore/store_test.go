@@ -19,10 +19,15 @@ import (
 
 // client is a client of an emulator. No region and no credentials are needed there.
 func client(endpoint string, transport http.RoundTripper) *dynamodb.Client {
+	return clientAt(endpoint, &http.Client{Transport: transport})
+}
+
+func clientOf(f *fake) *dynamodb.Client { return clientAt("http://fake", f) }
+
+func clientAt(endpoint string, c dynamodb.HTTPClient) *dynamodb.Client {
 	return dynamodb.New(dynamodb.Options{
-		Region: "local", BaseEndpoint: aws.String(endpoint),
+		Region: "local", BaseEndpoint: aws.String(endpoint), HTTPClient: c,
 		Credentials: credentials.NewStaticCredentialsProvider("id", "secret", ""),
-		HTTPClient:  &http.Client{Transport: transport},
 	})
 }
 
@@ -63,7 +68,7 @@ func TestContract(t *testing.T) {
 	}
 	var n atomic.Int64
 	open := func(testing.TB) limit.Store { return stores[n.Add(1)%3] }
-	limittest.TestStore(t, open, limittest.Driven(hand.advance), limittest.Hammer(600*time.Millisecond))
+	limittest.TestStore(t, open, limittest.Driven(hand.advance), limittest.Hammer(400*time.Millisecond))
 	for _, s := range stores {
 		t.Logf("%+v", s.Stats())
 	}

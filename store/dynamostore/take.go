@@ -21,8 +21,10 @@ func (s *Store) Take(ctx context.Context, a *limit.Ask) error {
 	}
 	s.takes.Add(1)
 	w, err := s.start(ctx, "take", a.Group)
-	if err == nil {
-		err = s.take(ctx, w, a)
+	if err == nil && !s.again(a) {
+		if err = s.take(ctx, w, a); err == nil {
+			s.keep(a)
+		}
 	}
 	return s.end(w, err)
 }
@@ -321,10 +323,10 @@ func (s *Store) undo(ctx context.Context, w *work, a *limit.Ask, parts []*part, 
 				continue
 			}
 			n := (p.granted-granted)*h.claim.Cost + h.extra
-			back.limits = append(back.limits, &share{rule: h.rule, at: h.at, windows: h.windows, settle: []*limit.Settlement{
+			h.grant.Extra = 0
+			back.limits = append(back.limits, &share{rule: h.rule, at: h.at, windows: h.windows, of: h, settle: []*limit.Settlement{
 				{Rule: h.rule, Key: h.claim.Key, Back: n, Mark: h.grant.Mark},
 			}})
-			h.grant.Extra, h.grant.Left = 0, h.grant.Left+n
 		}
 		_ = s.apply(ctx, w, a, back, 0)
 	}

@@ -135,3 +135,23 @@ func TestVersionsNeverReturnAcrossClocks(t *testing.T) {
 		c.advance(time.Minute)
 	}
 }
+
+// TestAQuotaOfAnotherTimeCountsToday: what was used of a quota by a clock that was
+// ahead may have been used today as far as anyone knows.
+func TestAQuotaOfAnotherTimeCountsToday(t *testing.T) {
+	c, path := newHand(), file(t)
+	const ahead = 30*24*time.Hour + 15*time.Hour
+	c.advance(ahead - 10*time.Hour) // three o'clock in the morning, 31 days on
+	used(t, c, path)
+	c.advance(12 * time.Hour)
+	s, err := filestore.OpenAt(path, quick, c.now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	take(t, s, 1, claim(c.now(), slow, 1))
+	closed(t, s)
+	c.advance(-ahead)
+	if got := left(t, c.open(t, path), day); got != 2 {
+		t.Errorf("%d left, want 2", got)
+	}
+}

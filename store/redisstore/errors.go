@@ -20,7 +20,7 @@ var advice = [...]struct{ prefix, text string }{
 	{"CROSSSLOT", "the keys of a script were spread over the cluster, which their hash tag prevents: is there a proxy between that renames keys?"},
 	{"NOAUTH", "the server wants a password: put it into the store's url or configuration"},
 	{"WRONGPASS", "the server does not accept the user or the password of the store's url or configuration"},
-	{"NOPERM", "the server's user lacks permission: it needs EVALSHA, EVAL, TIME, GET, SET, PEXPIRE, and the hash and sorted set commands on the prefix's keys"},
+	{"NOPERM", "the server's user lacks a permission: the documentation of package redisstore lists what it needs"},
 	{"MISCONF", "the server cannot save its data and takes no writes: see its log and its disk"},
 	{"NOREPLICAS", "the server has fewer replicas than min-replicas-to-write wants"},
 	{"BUSY", "a script runs for too long on the server: see SCRIPT KILL"},

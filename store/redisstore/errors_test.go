@@ -51,6 +51,35 @@ func TestPasswordOpens(t *testing.T) {
 	}
 }
 
+// TestUserWithNoMoreThanItNeeds: what the documentation lists is enough.
+func TestUserWithNoMoreThanItNeeds(t *testing.T) {
+	srv := servers.Redis(t)
+	rights := "+evalsha +eval +time +get +set +setrange +pexpire +hmget +hset +zadd +zcard +zcount +zremrangebyscore +hello +ping +client +cluster"
+	if _, err := srv.Do(append([]string{"ACL", "SETUSER", "fleet", "on", ">" + secret, "~{weir:*"}, strings.Fields(rights)...)...); err != nil {
+		t.Fatal(err)
+	}
+	conn, err := rueidisconn.Open(srv.URL(), rueidisconn.Options{Username: "fleet", Password: secret})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := storeOf(t, conn)
+	take(t, s, ask(claim(bucketOf("b", 1, time.Hour, 9), 1), claim(rollingOf("r", 1, time.Hour), 1)))
+	if err := s.Init(t.Context(), group); err != nil {
+		t.Error(err)
+	}
+	take(t, s, ask(claim(bucketOf("c", 1, time.Hour, 9), 1)))
+	take(t, s, ask(claim(bucketOf("c", 1, time.Hour, 9), 1)))
+	if _, err := s.Beat(t.Context(), group, "me", time.Minute); err != nil {
+		t.Error(err)
+	}
+	if _, ok, err := s.Swap(t.Context(), group, limit.Record{Name: "r", Keep: time.Hour}); err != nil || !ok {
+		t.Error(ok, err)
+	}
+	if _, _, err := s.Load(t.Context(), group, []string{"r"}); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestAskThatCannotBeMeantIsRefusedHere(t *testing.T) {
 	conn, err := rueidisconn.Open("redis://127.0.0.1:1", rueidisconn.Options{})
 	if err != nil {

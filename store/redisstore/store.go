@@ -4,6 +4,7 @@ import (
 	"context"
 	_ "embed"
 	"errors"
+	"fmt"
 	"io"
 	"sync"
 
@@ -45,11 +46,17 @@ var (
 	take = newScript(takeText)
 )
 
+// mostOperations is what a script can pass on in one command.
+const mostOperations = 2000
+
 // Take is limit.Store's.
 func (s *Store) Take(ctx context.Context, a *limit.Ask) error {
 	a.Granted, a.Grants = 0, a.Grants[:0]
 	if err := a.Check(); err != nil {
 		return err
+	}
+	if n := len(a.Claims) + len(a.Settle); n > mostOperations {
+		return fmt.Errorf("%w: %d claims and settlements: at most %d go into one script; settle in several asks", limit.ErrAsk, n, mostOperations)
 	}
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

@@ -50,6 +50,7 @@ func Suit(o *redis.UniversalOptions) {
 	o.ContextTimeoutEnabled = true
 	o.DialTimeout = 200 * time.Millisecond
 	o.DialerRetries = 1
+	o.PoolSize = 100 // a caller has a connection to itself
 	o.ReadTimeout, o.WriteTimeout, o.PoolTimeout = time.Second, time.Second, time.Second
 	o.DisableIdentity = true
 	o.ClientName = "weir"

@@ -1,7 +1,6 @@
 package rueidisconn
 
 import (
-	"bufio"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -174,7 +173,7 @@ func (d *dialer) keepTrying(n *node, addr string, nd *net.Dialer, config *tls.Co
 		n.err = err
 		n.known()
 		idle := time.Since(n.asked) > interest && time.Since(begin) > interest
-		if err == nil || idle || d.closed {
+		if err == nil || idle || d.closed || d.ctx.Err() != nil {
 			n.trying = false
 			if n.ready = c; d.closed && c != nil {
 				c.Close()
@@ -202,64 +201,6 @@ func (n *node) known() {
 // pauseAfter is how long to wait for the next try when the server has been away for so long.
 func pauseAfter(away time.Duration) time.Duration { return min(max(soonest, away/64), latest) }
 
-// connect connects to a server that answers.
-func (d *dialer) connect(ctx context.Context, addr string, nd *net.Dialer, config *tls.Config) (net.Conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, d.timeout)
-	defer cancel()
-	defer context.AfterFunc(d.ctx, cancel)()
-	c, err := dialTCP(ctx, addr, nd, config)
-	if err != nil {
-		return nil, err
-	}
-	deadline, _ := ctx.Deadline()
-	c.SetDeadline(deadline)
-	defer context.AfterFunc(ctx, func() { c.Close() })()
-	if err := answers(c); err != nil {
-		c.Close()
-		return nil, fmt.Errorf("%s does not answer: %w", addr, err)
-	}
-	c.SetDeadline(time.Time{})
-	return c, nil
-}
-
-func dialTCP(ctx context.Context, addr string, nd *net.Dialer, config *tls.Config) (net.Conn, error) {
-	if config == nil {
-		return nd.DialContext(ctx, "tcp", addr)
-	}
-	return (&tls.Dialer{NetDialer: nd, Config: config}).DialContext(ctx, "tcp", addr)
-}
-
-// answers waits until the server says anything at all: the kernel accepts
-// connections for a process that is halted.
-func answers(c net.Conn) error {
-	if _, err := c.Write([]byte("PING\r\n")); err != nil {
-		return err
-	}
-	_, err := bufio.NewReaderSize(c, 512).ReadSlice('\n')
-	return err
-}
-
-// hand makes a connection one that the client may have.
-func (d *dialer) hand(raw net.Conn, addr string, nd *net.Dialer, config *tls.Config) (net.Conn, error) {
-	c := &conn{dialer: d}
-	c.asideConn = asideConn{Conn: raw, replies: d.replies, heard: c.hear}
-	c.lost = func() {
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		delete(d.open, c)
-		d.try(d.node(addr), addr, nd, config)
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.closed {
-		raw.Close()
-		return nil, errClosed
-	}
-	d.open[c] = struct{}{}
-	d.node(addr).known()
-	return c, nil
-}
-
 // close ends what the dialer does. Connections that the client has are its own.
 func (d *dialer) close() {
 	d.mu.Lock()
@@ -272,33 +213,4 @@ func (d *dialer) close() {
 	d.mu.Unlock()
 	d.cancel()
 	d.wg.Wait()
-}
-
-// A conn knows whether somebody waits for an answer, and when it is lost.
-type conn struct {
-	asideConn
-	dialer  *dialer
-	waiting atomic.Int64 // since when nothing was heard though something was sent, in ns; 0 if not
-	once    sync.Once
-	lost    func()
-}
-
-func (c *conn) Write(b []byte) (int, error) {
-	if c.waiting.Load() == 0 {
-		c.waiting.CompareAndSwap(0, time.Now().UnixNano())
-	}
-	return c.asideConn.Write(b)
-}
-
-func (c *conn) hear() {
-	c.waiting.Store(0)
-	if c.dialer.abandoned.Load() != 0 {
-		c.dialer.abandoned.Store(0)
-	}
-}
-
-func (c *conn) Close() error {
-	err := c.Conn.Close()
-	c.once.Do(c.lost)
-	return err
 }

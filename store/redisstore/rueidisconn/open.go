@@ -94,7 +94,7 @@ func (o *Options) apply(opt *rueidis.ClientOption, d *dialer) {
 	opt.ConnWriteTimeout = time.Second     // and may take so long
 	opt.DisableRetry = true                // who repeats an ask says so
 	opt.DisableCache = true
-	opt.AlwaysPipelining = true
+	opt.AlwaysPipelining = true // a caller who leaves is heard at once, and costs no connection
 	opt.PipelineMultiplex = -1
 	opt.RingScaleEachConn = ringScale
 	opt.ClusterOption.MaxMovedRedirections = 3
