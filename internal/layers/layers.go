@@ -42,7 +42,7 @@ var order = [...][]string{
 	{"config"},
 	{"internal/practice"},
 	{"internal/demo"},
-	{"cmd", "examples", "internal/e2e"},
+	{"cmd", "examples", "internal/e2e", "internal/fleettest"},
 }
 
 // A Package is what go list says of one package.

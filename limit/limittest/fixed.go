@@ -7,14 +7,22 @@ import (
 	"github.com/seed1158cd35/weir/limit"
 )
 
-func windowsRoll(w *world) {
+func windowsRoll(w *world) { w.conclusively(windowRolls) }
+
+func windowRolls(w *world) bool {
 	s := w.fixedOf("fixed", 10, 200*time.Millisecond)
 	first := w.now()
 	a := w.must(10, s.claim(first, 1))
+	if !a.Now.Before(s.windows(first).End) {
+		return false
+	}
 	if r := a.Grants[0].Reset; r <= 0 || a.Now.Add(r).Sub(s.windows(first).End).Abs() > time.Millisecond {
 		w.Errorf("reset in %v, want the window's end", r)
 	}
 	w.pass(s.windows(first).End.Sub(w.now()))
+	if w.now().After(s.windows(first).End.Add(150 * time.Millisecond)) {
+		return false
+	}
 	// The windows of a while ago name the new one as the next.
 	if a = w.take(4, s.claim(first, 1)); a.Granted != 4 || a.Grants[0].Left != 6 {
 		w.Fatalf("granted %d of a new window, %d left; want 4 and 6", a.Granted, a.Grants[0].Left)
@@ -23,6 +31,7 @@ func windowsRoll(w *world) {
 	if s.windows(a.Now).Start.Equal(s.windows(first).End) && a.Grants[0].Left != 6 {
 		w.Errorf("%d left when the new window is named as the present one, want 6", a.Grants[0].Left)
 	}
+	return true
 }
 
 func windowsElsewhere(w *world) {
@@ -88,12 +97,24 @@ func seenCounts(w *world) {
 		w.Errorf("granted %d, %d left; want 2 and 1 when 7 of 10 are known to have gone", a.Granted, a.Grants[0].Left)
 	}
 	w.wantLeft(s.claim(now, 1), 1, "after it")
+	w.conclusively(seenBefore)
+}
+
+// seenBefore: what went in the window before counts in that.
+func seenBefore(w *world) bool {
 	quick := w.fixedOf("quick", 10, 200*time.Millisecond)
-	w.must(3, quick.claim(now, 1))
-	old := quick.claim(now, 1)
+	old := quick.claim(w.now(), 1)
+	if a := w.must(3, old); !a.Now.Before(old.End) {
+		return false
+	}
 	old.Seen = 9
 	w.pass(old.End.Sub(w.now()))
-	if a := w.take(1, old); a.Granted != 1 || a.Grants[0].Left != 9 {
+	a := w.ask(1, old)
+	if err := w.try(a); errors.Is(err, limit.ErrWindow) {
+		return false
+	}
+	if a.Granted != 1 || a.Grants[0].Left != 9 {
 		w.Errorf("granted %d, %d left; what went in the window before does not count", a.Granted, a.Grants[0].Left)
 	}
+	return true
 }

@@ -2,6 +2,7 @@ package limittest
 
 import (
 	"cmp"
+	"errors"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -67,7 +68,10 @@ type worker struct {
 func (k *worker) once() (rest time.Duration, ok bool) {
 	a := k.l.ask(k.rng, k.now)
 	a.Group, a.ID, a.Lane = k.l.w.group, fresh(), k.c.lane
-	if err := k.c.try(a); err != nil {
+	if err := k.c.try(a); errors.Is(err, limit.ErrWindow) {
+		k.now = a.Now
+		return 0, true
+	} else if err != nil {
 		k.l.w.Errorf("take: %v", err)
 		return 0, false
 	}

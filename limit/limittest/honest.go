@@ -77,35 +77,41 @@ func honestReset(w *world) {
 
 func pauseStopsAll(w *world) {
 	w.each(slowOf(10), func(w *world, s *shape) {
-		now := w.now()
-		pause := s.settlement(now, 0, limit.Mark{})
-		pause.Pause = 200 * time.Millisecond
-		a := w.ask(1, s.claim(now, 1))
-		a.Settle = []limit.Settlement{pause}
-		if w.do(a); a.Granted != 0 {
-			w.Error("granted by the ask that paused the limit")
-		}
-		k := s.claim(now, 1)
-		k.Extra = 2
-		other := w.another()
-		refused := other.take(0, k)
-		if g := refused.Grants[0]; g.Extra != 0 || g.Paused <= 0 || g.Wait < g.Paused {
-			w.Errorf("in a pause: extra %d, paused %v, wait %v", g.Extra, g.Paused, g.Wait)
-		}
-		if refused.Grants[0].Left != 10 {
-			w.Errorf("%d left, want 10: a pause takes nothing", refused.Grants[0].Left)
-		}
-		k.Key, k.Extra = "another key", 0
-		other.must(1, k)
-		early, grant := other.granted(1, func(now time.Time) []limit.Claim { return []limit.Claim{s.claim(now, 1)} })
-		until := a.Now.Add(200 * time.Millisecond)
-		if grant.Now.Before(until.Add(-time.Millisecond)) {
-			w.Errorf("granted %v before the pause ended", until.Sub(grant.Now))
-		}
-		if early != nil && early.Now.After(until.Add(time.Millisecond)) {
-			w.Errorf("refused %v after the pause ended", early.Now.Sub(until))
-		}
+		w.conclusively(func(w *world) bool { return pauseStops(w, s) })
 	})
+}
+
+func pauseStops(w *world, s *shape) bool {
+	now := w.now()
+	pause := s.settlement(now, 0, limit.Mark{})
+	pause.Pause = 200 * time.Millisecond
+	a := w.ask(1, s.claim(now, 1))
+	a.Settle = []limit.Settlement{pause}
+	if w.do(a); a.Granted != 0 {
+		w.Error("granted by the ask that paused the limit")
+	}
+	k, until, other := s.claim(now, 1), a.Now.Add(pause.Pause), w.another()
+	k.Extra = 2
+	refused := other.take(0, k)
+	if !refused.Now.Before(until) {
+		return false
+	}
+	if g := refused.Grants[0]; g.Extra != 0 || g.Paused <= 0 || g.Wait < g.Paused {
+		w.Errorf("in a pause: extra %d, paused %v, wait %v", g.Extra, g.Paused, g.Wait)
+	}
+	if refused.Grants[0].Left != 10 {
+		w.Errorf("%d left, want 10: a pause takes nothing", refused.Grants[0].Left)
+	}
+	k.Key, k.Extra = "another key", 0
+	other.must(1, k)
+	early, grant := other.granted(1, func(now time.Time) []limit.Claim { return []limit.Claim{s.claim(now, 1)} })
+	if grant.Now.Before(until.Add(-time.Millisecond)) {
+		w.Errorf("granted %v before the pause ended", until.Sub(grant.Now))
+	}
+	if early != nil && early.Now.After(until.Add(time.Millisecond)) {
+		w.Errorf("refused %v after the pause ended", early.Now.Sub(until))
+	}
+	return true
 }
 
 func pauseOnlyGrows(w *world) {

@@ -218,16 +218,16 @@ func (c *bucketCell) more(u *update, net int64) {
 	net += gap - c.returned
 	u.same(c.item, c.name("b"))
 	most := place(c.low, m.Drain, m.Cap-net)
+	bound := c.taken > 0
 	if gap > m.Cap/64 { // one such gap is enough: who comes later must see it
 		u.strict = true
-		if moved := new(big.Int).Add(c.pos, big.NewInt(gap-1)); moved.Cmp(most) < 0 || c.taken == 0 {
-			most = moved
+		if moved := new(big.Int).Add(c.pos, big.NewInt(gap-1)); !bound || moved.Cmp(most) < 0 {
+			bound, most = true, moved
 		}
 	}
-	if c.taken > 0 || u.strict && gap > m.Cap/64 {
-		u.needs(t, "BETWEEN", u.number(least.String()), "AND", u.number(most.String()))
-	} else {
-		u.needs(t, ">=", u.number(least.String()))
+	u.needs(t, ">=", u.number(least.String()))
+	if bound {
+		u.needs(t, "<=", u.number(most.String()))
 	}
 	if c.returned > 0 {
 		u.same(c.item, c.name("g"))

@@ -91,6 +91,7 @@ type entry struct {
 	seen  map[string]sight // since when bases and slots are as they are
 	epoch int
 	ahead map[string]int64 // what updates on their way add, by limit
+	seats map[string]int   // how many updates are on their way, by seat
 }
 
 // A sight says when, by our clock, something was written: not before early, and
@@ -105,7 +106,7 @@ const longAgo = -1 << 62
 func newEntry(name string) *entry {
 	return &entry{
 		name: name, hold: make(chan struct{}, 1), asOf: longAgo, item: make(item),
-		order: make(map[string]int64), seen: make(map[string]sight), ahead: make(map[string]int64),
+		order: make(map[string]int64), seen: make(map[string]sight), ahead: make(map[string]int64), seats: make(map[string]int),
 	}
 }
 

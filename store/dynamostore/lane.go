@@ -124,10 +124,10 @@ func (s *Store) recalls(id uint64, item string) *sent {
 	return nil
 }
 
-// write lets the lane remember an answer. What gives units back must not be executed
-// twice, so nobody may have written to the seat since it was seen: then the update is
-// executed once at most, whenever it arrives. For others it is enough that the answer
-// is not there yet.
+// write lets the lane remember an answer. If once is set nobody may have written to
+// the seat since it was seen: then the update is executed once at most, whenever it
+// arrives. What gives units back needs that. When several updates of a lane are on their
+// way it is enough for others that the answer is not there yet.
 func (t seat) write(u *update, a *answer, once bool) {
 	switch {
 	case t.free:

@@ -265,7 +265,7 @@ func (l *plan) write(p *part) {
 			back = back || t.Back > 0
 		}
 	}
-	l.seat.write(&l.u, &l.answer, back)
+	l.seat.write(&l.u, &l.answer, back || p.entry.seats[l.seat.name] == 0)
 	l.writeLife(it)
 }
 
@@ -287,6 +287,7 @@ func (l *plan) writePause(it item, x *live) {
 		l.u.needs(attribute, "<=", l.u.number(strconv.FormatInt(l.now.label, 10)))
 	default:
 		l.u.absent(attribute)
+		l.u.setNumber(attribute, "0") // so that next time it can be compared, which is cheaper
 	}
 }
 

@@ -250,6 +250,7 @@ func (l *plan) leaves(e *entry) {
 	for _, x := range l.shares {
 		e.flies(x.at, x.ahead)
 	}
+	e.seats[l.seat.name]++
 	if l.seat.free {
 		e.item[l.seat.name] = l.answer.String()
 	}
@@ -258,6 +259,9 @@ func (l *plan) leaves(e *entry) {
 func (l *plan) lands(e *entry, ok bool) {
 	for _, x := range l.shares {
 		e.flies(x.at, -x.ahead)
+	}
+	if e.seats[l.seat.name]--; e.seats[l.seat.name] == 0 {
+		delete(e.seats, l.seat.name)
 	}
 	if !ok && l.seat.free && e.item[l.seat.name] == l.answer.String() {
 		delete(e.item, l.seat.name)

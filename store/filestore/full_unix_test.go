@@ -38,11 +38,11 @@ func noRoom(s *filestore.Store, path string) {
 		os.Exit(1)
 	}
 	r.Cur = was
-	err = syscall.Setrlimit(syscall.RLIMIT_FSIZE, &r)
-	if n, err = fill(s, 200_000, 200); err == nil {
-		err = s.Close()
+	if err = syscall.Setrlimit(syscall.RLIMIT_FSIZE, &r); err == nil {
+		n, err = fill(s, 200_000, 200)
+		fmt.Println("took", n)
 	}
-	fmt.Println("took", n)
+	err = errors.Join(err, s.Close())
 	fmt.Println("error", "none", err)
 	os.Exit(0)
 }

@@ -1,0 +1,255 @@
+//go:build unix
+
+package fleettest
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/seed1158cd35/weir/bucket"
+	"github.com/seed1158cd35/weir/clock"
+	"github.com/seed1158cd35/weir/internal/servers"
+	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/store/filestore"
+	"github.com/seed1158cd35/weir/store/redisstore"
+	"github.com/seed1158cd35/weir/store/redisstore/rueidisconn"
+)
+
+var full = flag.Bool("full", false, "every case for ten seconds, one after the other")
+
+const (
+	members = 8
+	callers = 8
+)
+
+// lasts is how long a case runs.
+func lasts() time.Duration {
+	if *full {
+		return 10 * time.Second
+	}
+	return 3 * time.Second
+}
+
+var shapes = []limit.Limit{
+	{Name: "bucket", Rate: bucket.Rate{Amount: 100, Per: time.Second}},
+	{Name: "rolling", Shape: limit.Rolling, Rate: bucket.Rate{Amount: 100, Per: time.Second}},
+	{Name: "fixed", Shape: limit.Fixed, Rate: bucket.Rate{Amount: 100}, Every: bucket.Second},
+}
+
+// each runs a test for every shape, with leases and without.
+func each(t *testing.T, test func(t *testing.T, o order)) {
+	for i, l := range shapes {
+		for name, lease := range map[string]time.Duration{"leased": 0, "asked": -1} {
+			t.Run(l.Name+" "+name, func(t *testing.T) {
+				if !*full {
+					t.Parallel()
+				}
+				group := fmt.Sprintf("%s %s %d", l.Name, name, time.Now().UnixNano())
+				test(t, order{Group: group, Limit: l, Shape: i, Lease: lease, Callers: callers, Lasts: lasts()})
+			})
+		}
+	}
+}
+
+// judge checks every window, and how much of the limit was used.
+func judge(t *testing.T, o order, all []grant, share float64) {
+	t.Helper()
+	var alone int
+	for _, g := range all {
+		if g.alone {
+			alone++
+		}
+	}
+	if len(all) == 0 {
+		t.Fatal("nothing was let go")
+	}
+	offset := time.Now().Add(-monotonic())
+	worst, where := over(o.Limit, all, func(at time.Duration) time.Time { return offset.Add(at) })
+	used := float64(len(all)) / (o.Limit.PerSecond() * o.Lasts.Seconds())
+	t.Logf("%s: %d let go in %v, %.1f%% of the rate; %d while the store was away; %d over", o.Group, len(all), o.Lasts, 100*used, alone, worst)
+	if worst > 0 {
+		t.Errorf("%d over: %s", worst, where)
+	}
+	if used < share {
+		t.Errorf("%.1f%% used, want %.0f%%", 100*used, 100*share)
+	}
+}
+
+// together runs processes at once and collects what they let go.
+func together(t *testing.T, o order, skew func(i int) time.Duration) (all []grant) {
+	t.Helper()
+	var dones []<-chan []grant
+	for i := range members {
+		o := o
+		if skew != nil {
+			o.Skew = skew(i)
+		}
+		_, done := spawn(t, o)
+		dones = append(dones, done)
+	}
+	for _, done := range dones {
+		all = append(all, <-done...)
+	}
+	return all
+}
+
+// usedShare is what must be used at least: as the machine is shared with other tests
+// the short runs only see that nothing is stuck.
+func usedShare() float64 {
+	if *full {
+		return 0.98
+	}
+	return 0.5
+}
+
+func TestEightProcessesOnRedis(t *testing.T) {
+	redis := servers.Redis(t)
+	each(t, func(t *testing.T, o order) {
+		o.Redis = redis.URL()
+		known(t, redis.URL(), o.Group)
+		judge(t, o, together(t, o, nil), usedShare())
+	})
+}
+
+// dynamoShare is usedShare for the emulator, which a short run on a busy machine can
+// keep from answering in time.
+func dynamoShare() float64 {
+	if *full {
+		return 0.98
+	}
+	return 0.05
+}
+
+// known tells the store that a group is new.
+func known(t *testing.T, url, group string) {
+	t.Helper()
+	conn, err := rueidisconn.Open(url, rueidisconn.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := redisstore.New(conn, redisstore.Options{})
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	if err := s.Init(ctx, group); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestEightProcessesOnDynamoDB(t *testing.T) {
+	server := servers.Dynalite(t)
+	s, err := dynamo(server.Endpoint())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Create(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	each(t, func(t *testing.T, o order) {
+		o.Dynamo = server.Endpoint()
+		if *full {
+			o.Lasts += 2 * time.Second // a process learns the server's clock first
+		}
+		judge(t, o, together(t, o, nil), dynamoShare())
+	})
+}
+
+// Stores that one process holds: eight fleets in one.
+func TestEightFleetsOnOneStore(t *testing.T) {
+	for name, open := range map[string]func(t *testing.T) limit.Store{
+		"memory": func(*testing.T) limit.Store { return limit.NewMemory(nil) },
+		"file": func(t *testing.T) limit.Store {
+			s, err := filestore.Open(filepath.Join(t.TempDir(), "weir.db"), filestore.Options{NoSync: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return s
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			each(t, func(t *testing.T, o order) {
+				s := open(t)
+				var wg sync.WaitGroup
+				outs := make([]bytes.Buffer, members)
+				for i := range members {
+					wg.Go(func() {
+						if err := o.run(keepOpen{s}, guards[name], 0, &outs[i]); err != nil {
+							t.Error(err)
+						}
+					})
+				}
+				wg.Wait()
+				if err := s.Close(); err != nil {
+					t.Error(err)
+				}
+				var all []grant
+				for i := range outs {
+					all = append(all, read(&outs[i])...)
+				}
+				judge(t, o, all, usedShare())
+			})
+		})
+	}
+}
+
+// guards are those that weir serve has for each kind of store.
+var guards = map[string]time.Duration{"memory": 0, "file": 50 * time.Millisecond}
+
+// keepOpen is a store that others use too.
+type keepOpen struct{ limit.Store }
+
+func (keepOpen) Close() error { return nil }
+
+// Half of the clocks are half a second off, a process is killed each second and
+// another takes its place, scripts are flushed, and the store stands still for a while.
+func TestDisturbedProcessesOnRedis(t *testing.T) {
+	redis := servers.Redis(t)
+	each(t, func(t *testing.T, o order) {
+		o.Redis = redis.URL()
+		known(t, redis.URL(), o.Group)
+		judge(t, o, disturbed(t, o, redis.FlushScripts, redis.Stop, redis.Cont), 0)
+	})
+}
+
+func disturbed(t *testing.T, o order, flush, halt, resume func()) (all []grant) {
+	var dones []<-chan []grant
+	var cmds []*exec.Cmd
+	skew := func(i int) time.Duration { return time.Duration(i%2) * 500 * time.Millisecond }
+	start := func(i int, lasts time.Duration) {
+		o := o
+		o.Skew, o.Lasts = skew(i), lasts
+		cmd, done := spawn(t, o)
+		cmds, dones = append(cmds, cmd), append(dones, done)
+	}
+	for i := range members {
+		start(i, o.Lasts)
+	}
+	begin := clock.System.Now()
+	at := func(d time.Duration) { _ = clock.System.Sleep(t.Context(), begin+d-clock.System.Now()) }
+	halted := o.Lasts / 5
+	for step := time.Duration(1); step*time.Second < o.Lasts; step++ {
+		at(step * time.Second)
+		if err := cmds[step].Process.Kill(); err == nil {
+			start(int(step), o.Lasts-step*time.Second)
+		}
+		flush()
+		if step == 1 && *full {
+			halt()
+			at(step*time.Second + halted)
+			resume()
+		}
+	}
+	for _, done := range dones {
+		all = append(all, <-done...)
+	}
+	return all
+}
