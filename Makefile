@@ -21,7 +21,7 @@ VCS := $(if $(shell git rev-parse -q --verify HEAD 2>/dev/null),true,false)
 
 tool = go tool -modfile=$(CURDIR)/tools/go.mod
 
-.PHONY: help demo test build race fuzz fuzz-seeds bench cover lint check cross layers vuln tidy deps clean
+.PHONY: help demo test build race fuzz fuzz-seeds bench bench-fleet cover lint check cross layers vuln tidy deps clean
 .DEFAULT_GOAL := help
 
 help: ## list the verbs
@@ -48,6 +48,9 @@ fuzz-seeds: deps ## run the fuzz targets on their seeds only
 
 bench: ## measure weir beside its peers: COUNT rounds of BENCHTIME; BENCH chooses groups
 	@scripts/bench '$(BENCH)' $(COUNT) $(BENCHTIME)
+
+bench-fleet: deps ## measure limits that a fleet shares, on servers that it starts itself
+	@scripts/bench Fleet $(COUNT) 500ms
 
 cover: deps ## test coverage, per package and in total
 	@go test -coverprofile=cover.out ./...

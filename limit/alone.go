@@ -140,8 +140,8 @@ func (p *pool) quota(now time.Duration, s *spec) {
 	at := f.storeTime(now)
 	w := s.limit.Windows(at)
 	left := s.rule.Amount
-	if seen := p.seen.Load(); seen != nil && at.Before(seen.end) {
-		left = seen.grant.Left
+	if p.seen.known && at.Before(p.seen.end) {
+		left = p.seen.grant.Left
 	}
 	p.ownWin = w.End
 	p.ownLeft.Store(int64(float64(left) * f.share()))

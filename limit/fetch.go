@@ -70,7 +70,7 @@ func (p *pool) calendar(now time.Duration, s *spec, c *Claim) {
 		return
 	}
 	c.Windows = s.limit.Windows(p.group.fleet.storeTime(now))
-	if at := p.seen.Load(); at != nil && at.start.Equal(c.Start) {
+	if at := p.sight(); at.known && at.start.Equal(c.Start) {
 		c.Seen = at.count
 	}
 }

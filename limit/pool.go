@@ -22,9 +22,10 @@ type pool struct {
 	untold atomic.Int64            // until when the others must be told to pause; 0 if there is nothing to tell
 	own    atomic.Pointer[Limiter] // what holds the limit while the store is away
 	gone   atomic.Bool
-	seen   atomic.Pointer[sight] // what the store said last
+	step   atomic.Int64 // of its marks
 
 	mu      sync.Mutex
+	seen    sight        // what the store said last
 	pending []Settlement // to be told to the store with the next ask
 	demand  demand
 	ownEnd  time.Duration // until when it goes on at its own last rate
@@ -48,6 +49,7 @@ type granted struct {
 
 // sight is what the store said of a limit.
 type sight struct {
+	known bool // it has said something
 	at    time.Duration
 	grant Grant
 	start time.Time // of the calendar window
@@ -93,11 +95,7 @@ func (b *granted) turn(left, n int64) bucket.Turn {
 
 // mark is where the last unit of a turn stands.
 func (p *pool) mark(t Turn) Mark {
-	m := Mark{At: t.Low, Level: t.Place}
-	if s := p.seen.Load(); s != nil {
-		m.Step = s.grant.Mark.Step
-	}
-	return m
+	return Mark{At: t.Low, Level: t.Place, Step: p.step.Load()}
 }
 
 // put keeps units that the store has granted.
@@ -234,7 +232,7 @@ func raiseInstant(word *atomic.Int64, at int64) {
 
 // hears notes what the store said.
 func (p *pool) hears(sent, now time.Duration, s *spec, g Grant, w Windows, at time.Time) {
-	next := &sight{at: now, grant: g}
+	next := sight{known: true, at: now, grant: g}
 	if s.rule.Shape == Fixed {
 		next.start, next.end = w.Start, w.End
 		if !at.Before(w.End) {
@@ -242,7 +240,10 @@ func (p *pool) hears(sent, now time.Duration, s *spec, g Grant, w Windows, at ti
 		}
 		next.count = max(0, s.rule.Amount-g.Left)
 	}
-	p.seen.Store(next)
+	p.step.Store(g.Mark.Step)
+	p.mu.Lock()
+	p.seen = next
+	p.mu.Unlock()
 	if g.Paused > 0 {
 		raiseInstant(&p.paused, int64(sent+g.Paused))
 	}
@@ -251,7 +252,7 @@ func (p *pool) hears(sent, now time.Duration, s *spec, g Grant, w Windows, at ti
 func (p *pool) look(now time.Duration) Level {
 	s := p.spec.Load()
 	v := Level{Left: s.most(), Full: s.most(), PerSecond: s.perSecond(p.group.fleet.storeTime(now))}
-	if at := p.seen.Load(); at != nil {
+	if at := p.sight(); at.known {
 		v.Left = min(v.Full, at.grant.Left+p.held(now))
 		v.Reset = max(0, at.grant.Reset-(now-at.at))
 		v.ResetAt = at.end
@@ -261,6 +262,13 @@ func (p *pool) look(now time.Duration) Level {
 	}
 	v.Paused = max(0, time.Duration(p.paused.Load())-now)
 	return v
+}
+
+// sight is what the store said last.
+func (p *pool) sight() sight {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.seen
 }
 
 func (p *pool) set(time.Duration, *Limit) bool { return true } // the registry has

@@ -163,4 +163,3 @@ func TestNothingLeaksFromAQueue(t *testing.T) {
 		})
 	}
 }
-

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math/rand/v2"
 	"strconv"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -48,8 +49,9 @@ func BenchmarkHotKey(b *testing.B) {
 func callers(b *testing.B, call func(lane uint64) error) {
 	b.ReportAllocs()
 	b.SetParallelism(16) // of two processors, 32 callers
+	var lanes atomic.Uint64
 	b.RunParallel(func(pb *testing.PB) {
-		lane := rand.Uint64()
+		lane := lanes.Add(1)
 		for pb.Next() {
 			if err := call(lane); err != nil {
 				b.Error(err)

@@ -21,7 +21,7 @@ import (
 // that stays the same until the next base. Who has seen when the base was written knows
 // that time better than the store's, by his own clock.
 //
-// Each who takes something also leaves, in attribute j, the bucket's time as far as he was
+// Who takes something when there is little left also leaves, in attribute j, the bucket's time as far as he was
 // sure of it. Who reads that knows as much: so all see a unit at about the same instant, and
 // none of them always has it first.
 //
@@ -234,7 +234,9 @@ func (c *bucketCell) more(u *update, net int64) {
 		u.addNumber(c.name("g"), strconv.FormatInt(c.returned, 10))
 	}
 	u.addNumber(t, strconv.FormatInt(net, 10))
-	u.setText(c.name("j"), strconv.FormatInt(c.low, 10)+"."+strconv.FormatInt(c.at0, 36))
+	if c.level+net > m.Cap/2 { // it matters when there is little left
+		u.setText(c.name("j"), strconv.FormatInt(c.low, 10)+"."+strconv.FormatInt(c.at0, 36))
+	}
 }
 
 func (c *bucketCell) heard(it item, lag int64) {

@@ -85,6 +85,7 @@ func lose(_ *http.Request, send func() (*http.Response, error)) (*http.Response,
 }
 
 func TestALostAnswerSpendsOnce(t *testing.T) {
+	t.Parallel()
 	s, m := meddled(t, servers.Dynalite(t), lose)
 	m.with(1)
 	a := ask(5, "k")
@@ -113,6 +114,7 @@ func TestALostAnswerSpendsOnce(t *testing.T) {
 // The call fails, the process repeats it as its Fleet does; in between another lane
 // has written to the item.
 func TestARepeatAfterAFailureGivesBackOnce(t *testing.T) {
+	t.Parallel()
 	s, m := meddled(t, servers.Dynalite(t), lose)
 	m.with(0)
 	first := ask(40, "k")
@@ -141,6 +143,7 @@ func TestARepeatAfterAFailureGivesBackOnce(t *testing.T) {
 }
 
 func TestThrottlingIsRetriedFiveTimes(t *testing.T) {
+	t.Parallel()
 	for _, code := range []string{"ProvisionedThroughputExceededException", "ThrottlingException", "RequestLimitExceeded", "KeyRangeThroughputExceeded"} {
 		t.Run(code, func(t *testing.T) {
 			f := newFake(time.Now)
@@ -203,6 +206,7 @@ func TestWaitsBetweenRetriesAreWithinTheDeadline(t *testing.T) {
 }
 
 func TestAStoppedServerIsAnErrorByTheDeadline(t *testing.T) {
+	t.Parallel()
 	server := servers.Dynalite(t)
 	s := open(t, server, near)
 	if err := take(t, s, ask(1, "k")); err != nil {
@@ -226,6 +230,7 @@ func TestAStoppedServerIsAnErrorByTheDeadline(t *testing.T) {
 }
 
 func TestAKilledServerIsFoundAgain(t *testing.T) {
+	t.Parallel()
 	server := servers.Dynalite(t)
 	s := open(t, server, near)
 	if err := take(t, s, ask(10, "k")); err != nil {
@@ -249,6 +254,7 @@ func TestAKilledServerIsFoundAgain(t *testing.T) {
 }
 
 func TestKeysOfAnyText(t *testing.T) {
+	t.Parallel()
 	s := open(t, servers.Dynalite(t), near)
 	long := strings.Repeat("{a}\n\x00ü", 1500)
 	for i, key := range []string{long, long + "!", strings.Repeat("k", 2049), "\xff", "\xfe", "\uFFFD", "", "{}\r\n#:k"} {
@@ -260,6 +266,7 @@ func TestKeysOfAnyText(t *testing.T) {
 }
 
 func TestCreateTwice(t *testing.T) {
+	t.Parallel()
 	s := open(t, servers.Dynalite(t), near)
 	create(t, s)
 }

@@ -265,7 +265,7 @@ func (l *plan) write(p *part) {
 			back = back || t.Back > 0
 		}
 	}
-	l.seat.write(&l.u, &l.answer, back || p.entry.seats[l.seat.name] == 0)
+	l.seat.write(&l.u, &l.answer, back || l.seat.own && p.entry.seats[l.seat.name] == 0)
 	l.writeLife(it)
 }
 

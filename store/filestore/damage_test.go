@@ -176,3 +176,19 @@ func TestPathsThatCannotBeFiles(t *testing.T) {
 	}
 	open(t, path, quick)
 }
+
+// TestAFileThatWasNeverWrittenIsNew: whoever made it was killed before it wrote
+// anything.
+func TestAFileThatWasNeverWrittenIsNew(t *testing.T) {
+	path := file(t)
+	db, err := bolt.Open(path, 0o600, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got := left(t, open(t, path, quick), slow); got != 1_000_000 {
+		t.Errorf("%d left, want everything", got)
+	}
+}

@@ -81,7 +81,7 @@ func (s *Store) Swap(ctx context.Context, group string, r limit.Record) (now lim
 }
 
 func (t *txn) swap(group string, r limit.Record) (limit.Record, bool, error) {
-	old, err := load(t.records, t.now, group, r.Name)
+	old, err := load(t.records.Bucket, t.now, group, r.Name)
 	if err != nil || old.Version != r.Version {
 		return old, false, err
 	}

@@ -34,7 +34,7 @@ func (t *txn) sweep() {
 	})
 }
 
-func (t *txn) sweepPart(name string, b *bolt.Bucket, useless func(v []byte) (bool, error)) {
+func (t *txn) sweepPart(name string, p *part, useless func(v []byte) (bool, error)) {
 	if t.err != nil {
 		return
 	}
@@ -45,7 +45,7 @@ func (t *txn) sweepPart(name string, b *bolt.Bucket, useless func(v []byte) (boo
 		}
 	}
 	var gone [][]byte
-	c := b.Cursor()
+	c := p.Cursor()
 	n := sweepLeast + 2*t.touched
 	k, v := c.Seek(from)
 	for ; k != nil && n > 0; k, v = c.Next() {
@@ -60,7 +60,7 @@ func (t *txn) sweepPart(name string, b *bolt.Bucket, useless func(v []byte) (boo
 	}
 	next := bytes.Clone(k) // none if that was the end: it begins anew
 	for _, k := range gone {
-		if t.err = b.Delete(k); t.err != nil {
+		if t.err = p.remove(k); t.err != nil {
 			return
 		}
 	}
@@ -72,7 +72,7 @@ func (t *txn) sweepPart(name string, b *bolt.Bucket, useless func(v []byte) (boo
 // long as it would have.
 func rebase(b *bolt.Tx, now time.Time, ahead time.Duration) error {
 	us, d := now.UnixMicro(), ahead.Microseconds()
-	err := rewrite(b.Bucket(bucketCells), func(v []byte) ([]byte, error) {
+	err := rewrite(b, bucketCells, func(v []byte) ([]byte, error) {
 		c, err := decodeCell(v)
 		if err != nil {
 			return nil, err
@@ -83,7 +83,7 @@ func rebase(b *bolt.Tx, now time.Time, ahead time.Duration) error {
 	if err != nil {
 		return err
 	}
-	err = rewrite(b.Bucket(bucketRecords), func(v []byte) ([]byte, error) {
+	err = rewrite(b, bucketRecords, func(v []byte) ([]byte, error) {
 		k, err := decodeRecord(v)
 		if err != nil {
 			return nil, err
@@ -94,7 +94,7 @@ func rebase(b *bolt.Tx, now time.Time, ahead time.Duration) error {
 	if err != nil {
 		return err
 	}
-	err = rewrite(b.Bucket(bucketLanes), func(v []byte) ([]byte, error) {
+	err = rewrite(b, bucketLanes, func(v []byte) ([]byte, error) {
 		a, err := decodeAnswer(v)
 		if err != nil {
 			return nil, err
@@ -128,10 +128,14 @@ func rebaseCell(c *limit.Cell, now, ahead int64) {
 }
 
 // rewrite changes every value of a part.
-func rewrite(b *bolt.Bucket, change func(v []byte) ([]byte, error)) error {
+func rewrite(b *bolt.Tx, name []byte, change func(v []byte) ([]byte, error)) error {
+	p, err := partOf(b, name)
+	if err != nil {
+		return err
+	}
 	type entry struct{ k, v []byte }
 	var all []entry
-	err := b.ForEach(func(k, v []byte) error {
+	err = p.ForEach(func(k, v []byte) error {
 		v, err := change(v)
 		all = append(all, entry{bytes.Clone(k), v})
 		return err
@@ -140,7 +144,10 @@ func rewrite(b *bolt.Bucket, change func(v []byte) ([]byte, error)) error {
 		if err != nil {
 			break
 		}
-		err = b.Put(e.k, e.v)
+		err = p.put(e.k, e.v)
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	return p.finish(b.Bucket(bucketMeta))
 }

@@ -26,6 +26,7 @@ const (
 	leafIsBucket  = 1
 	bucketHeader  = 16 // root page, sequence
 	noFreelist    = 1<<64 - 1
+	newest        = 1 // the transaction of a file in which nothing was ever written
 	deepest       = 40
 	smallestPage  = 1024
 	largestPage   = 16 << 20
@@ -104,12 +105,34 @@ func verify(f *os.File) error {
 	if err != nil {
 		return err
 	}
-	if m.freelist != noFreelist || len(parts) > 0 && parts[string(bucketMeta)] == nil {
+	if len(parts) == 0 && m.tx > newest {
+		return damaged("all parts are missing")
+	}
+	if m.freelist != noFreelist && m.tx > newest || len(parts) > 0 && parts[string(bucketMeta)] == nil {
 		return ErrForeign // weir writes no list, and that part first
 	}
-	for _, v := range parts {
-		if err := w.bucket(v); err != nil {
+	return w.parts(parts)
+}
+
+// parts walks what the file holds, and compares it with the sums.
+func (w *walk) parts(all map[string][]byte) error {
+	sums, said := make(map[string]uint64), make(map[string]uint64)
+	for name, v := range all {
+		err := w.bucket(v, func(k, v []byte) error {
+			sums[string(sumKey([]byte(name)))] += digest(k, v)
+			plain, err := unseal(v)
+			if name == string(bucketMeta) && len(plain) == 8 {
+				said[string(k)] = binary.BigEndian.Uint64(plain)
+			}
 			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	for _, name := range buckets[1:] {
+		if k := string(sumKey(name)); sums[k] != said[k] {
+			return damaged("of part %q something is missing, or old", name)
 		}
 	}
 	return nil
@@ -122,13 +145,9 @@ func (w *walk) tree(root uint64, value func(key, value []byte) error, flags uint
 }
 
 // bucket walks a part of the file, which stands in its entry if it is small.
-func (w *walk) bucket(v []byte) error {
+func (w *walk) bucket(v []byte, check func(k, v []byte) error) error {
 	if len(v) < bucketHeader {
 		return damaged("a part has %d bytes", len(v))
-	}
-	check := func(_, value []byte) error {
-		_, err := unseal(value)
-		return err
 	}
 	if root := native.Uint64(v); root != 0 {
 		return w.tree(root, check, 0)

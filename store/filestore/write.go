@@ -112,7 +112,10 @@ func (s *Store) commit(batch []*op) error {
 }
 
 func (s *Store) run(b *bolt.Tx, batch []*op) error {
-	t := newTxn(b)
+	t, err := newTxn(b)
+	if err != nil {
+		return err
+	}
 	for _, o := range batch {
 		if !o.state.CompareAndSwap(waiting, running) {
 			continue // its caller has left
@@ -127,7 +130,8 @@ func (s *Store) run(b *bolt.Tx, batch []*op) error {
 
 // A txn is one write to the file, made for several callers.
 type txn struct {
-	meta, cells, lanes, records *bolt.Bucket
+	meta                  *bolt.Bucket
+	cells, lanes, records *part
 
 	now     time.Time
 	changed map[string]*limit.Cell
@@ -135,11 +139,13 @@ type txn struct {
 	touched int   // entries
 }
 
-func newTxn(b *bolt.Tx) *txn {
-	return &txn{
-		meta: b.Bucket(bucketMeta), cells: b.Bucket(bucketCells), lanes: b.Bucket(bucketLanes), records: b.Bucket(bucketRecords),
-		changed: make(map[string]*limit.Cell),
-	}
+func newTxn(b *bolt.Tx) (t *txn, err error) {
+	t = &txn{meta: b.Bucket(bucketMeta), changed: make(map[string]*limit.Cell)}
+	var errs [3]error
+	t.cells, errs[0] = partOf(b, bucketCells)
+	t.lanes, errs[1] = partOf(b, bucketLanes)
+	t.records, errs[2] = partOf(b, bucketRecords)
+	return t, errors.Join(errs[:]...)
 }
 
 // finish writes what has changed, and removes some of what is of no more use.
@@ -152,13 +158,18 @@ func (t *txn) finish(keepAll bool) error {
 			t.sweep()
 		}
 	}
+	for _, p := range []*part{t.cells, t.lanes, t.records} {
+		if t.err == nil {
+			t.err = p.finish(t.meta)
+		}
+	}
 	return t.err
 }
 
-func (t *txn) put(b *bolt.Bucket, key, value []byte) {
+func (t *txn) put(p *part, key, value []byte) {
 	t.touched++
 	if t.err == nil {
-		t.err = b.Put(key, value)
+		t.err = p.put(key, value)
 	}
 }
 

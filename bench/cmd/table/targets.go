@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"math"
+	"slices"
 )
 
 // A target is a bound that weir is to keep on any machine: a ratio, a count, or
@@ -45,6 +46,28 @@ var targets = []target{
 	{"Do, 1 goroutine, failsafe to weir", 6, true, slower("Do", "failsafe", 1)},
 	{"Do, allocations", 1, false, allocs("Do")},
 	{"Admission, to the budget", 1.001, false, figureOf("Admission", "weir", 64, "admitted/budget")},
+}
+
+// fleetTargets are those of make bench-fleet.
+var fleetTargets = []target{
+	{"Redis, one hot key, 1 caller, redis_rate to weir", 1.5, true, slower("FleetRedis", "redis_rate", 1)},
+	{"Redis, one hot key, 64 callers, redis_rate to weir", 2.5, true, slower("FleetRedis", "redis_rate", 64)},
+	{"Redis, allocations", 0, false, allocs("FleetRedis")},
+	{"Redis, 1 caller, one dimension to three", 0.7, true, over(ns("FleetRedis", "weir", 1), ns("FleetThree", "weir", 1))},
+	{"Redis, 64 callers, one dimension to three", 0.7, true, over(ns("FleetRedis", "weir", 64), ns("FleetThree", "weir", 64))},
+	{"leased decision, ns beyond one of this process alone", 10, false, func(r *results) float64 {
+		return ns("FleetLeased", "weir", 1)(r) - ns("FleetLeased", "local", 1)(r)
+	}},
+	{"DynamoDB, 32 callers, failed conditions in percent", 1, false, figureOf("FleetDynamo", "weir", 32, "%failed")},
+	{"DynamoDB, 32 callers, weir's rate to that of a bare ADD", 0.9, true, over(ns("FleetDynamo", "ADD", 32), ns("FleetDynamo", "weir", 32))},
+}
+
+// targets are those of what was measured.
+func (r *results) targets() []target {
+	if slices.Contains(r.groups, "FleetRedis") {
+		return fleetTargets
+	}
+	return targets
 }
 
 type measure = func(*results) float64

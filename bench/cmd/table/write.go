@@ -50,7 +50,7 @@ func printAdmission(out io.Writer, r *results) {
 func printTargets(out io.Writer, r *results) {
 	fmt.Fprint(out, "### Targets\n\n")
 	header(out, "target", "measured", "verdict")
-	for _, t := range targets {
+	for _, t := range r.targets() {
 		v := t.measure(r)
 		line(out, t.String(), number("%.4g", v), t.verdict(v))
 	}

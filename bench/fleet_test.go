@@ -1,0 +1,165 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-redis/redis_rate/v10"
+	distributed "github.com/mennanov/limiters"
+	"github.com/redis/go-redis/v9"
+	"github.com/throttled/throttled/v2"
+	"github.com/throttled/throttled/v2/store/goredisstore.v9"
+
+	"github.com/seed1158cd35/weir/bucket"
+	"github.com/seed1158cd35/weir/clock"
+	"github.com/seed1158cd35/weir/internal/servers"
+	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/store/redisstore"
+	"github.com/seed1158cd35/weir/store/redisstore/rueidisconn"
+)
+
+// Every call is allowed: what is measured is the way to the store and back. One hot
+// key throughout.
+const manyASecond = 50_000_000
+
+var groups atomic.Int64
+
+// shared is weir's limits on a Redis, as the upstream of a program has them.
+func shared(b *testing.B, url string, dimensions int, lease time.Duration) op {
+	conn := must(rueidisconn.Open(url, rueidisconn.Options{}))
+	s := redisstore.New(conn, redisstore.Options{})
+	name := fmt.Sprint("bench", groups.Add(1))
+	if err := s.Init(b.Context(), name); err != nil {
+		b.Fatal(err)
+	}
+	f := limit.NewFleet(s, limit.FleetOptions{Lease: lease, Timeout: time.Second, Guard: 100 * time.Millisecond})
+	f.Start()
+	b.Cleanup(func() {
+		_ = f.Close(context.Background())
+		_ = s.Close()
+	})
+	return permits(f.Group(name), dimensions)
+}
+
+// permits takes one unit of each limit.
+func permits(g *limit.Group, dimensions int) op {
+	var charges []limit.Charge
+	for i := range dimensions {
+		l := limit.Limit{Name: fmt.Sprint("l", i), Rate: bucket.Rate{Amount: manyASecond, Per: time.Second}}
+		charges = append(charges, limit.Charge{Registry: must(limit.NewShared(clock.System.Now(), l, g)), Cost: 1})
+	}
+	ctx := context.Background()
+	return func() bool {
+		var p limit.Permit
+		for _, c := range charges {
+			p.Add(c)
+		}
+		now := clock.System.Now()
+		v := p.Take(now, time.Second)
+		for v.Ask {
+			v, _ = p.Fetch(ctx, now, now+time.Second, limit.Normal)
+			if v.OK {
+				v = p.Take(clock.System.Now(), time.Second)
+			}
+		}
+		return v.OK
+	}
+}
+
+// bare is one call of the store for every decision, without the fleet around it.
+func bare(b *testing.B, url string) op {
+	conn := must(rueidisconn.Open(url, rueidisconn.Options{}))
+	s := redisstore.New(conn, redisstore.Options{})
+	name := fmt.Sprint("bench", groups.Add(1))
+	if err := s.Init(b.Context(), name); err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = s.Close() })
+	rule := &limit.Rule{Name: "l", Meter: bucket.MeterOf(bucket.Rate{Amount: manyASecond, Per: time.Second})}
+	var ids atomic.Uint64
+	free := make(chan *limit.Ask, 64)
+	for i := range 64 {
+		free <- &limit.Ask{Group: name, Lane: uint64(i + 1), Copies: 1, Claims: []limit.Claim{{Rule: rule, Cost: 1}}}
+	}
+	ctx := context.Background()
+	return func() bool {
+		a := <-free
+		a.ID = ids.Add(1)
+		err := s.Take(ctx, a)
+		ok := err == nil && a.Granted == 1
+		free <- a
+		return ok
+	}
+}
+
+func redisRate(addr string) op {
+	l := redis_rate.NewLimiter(redis.NewClient(&redis.Options{Addr: addr}))
+	limit := redis_rate.Limit{Rate: 1_000_000, Burst: 1_000_000, Period: time.Second}
+	ctx := context.Background()
+	return func() bool {
+		r, err := l.Allow(ctx, "key", limit)
+		return err == nil && r.Allowed == 1
+	}
+}
+
+// throttledRedis counts a call that was tried ten times in vain as done: that is what
+// its callers see.
+func throttledRedis(addr string) op {
+	s := must(goredisstore.NewCtx(redis.NewClient(&redis.Options{Addr: addr}), "throttled"))
+	l := must(throttled.NewGCRARateLimiterCtx(s, throttled.RateQuota{MaxRate: throttled.PerSec(1_000_000), MaxBurst: 1_000_000}))
+	ctx := context.Background()
+	return func() bool {
+		_, _, _ = l.RateLimitCtx(ctx, "key", 1)
+		return true
+	}
+}
+
+// mennanov is one limiter that all callers share.
+func mennanov(addr string) op {
+	client := redis.NewClient(&redis.Options{Addr: addr})
+	backend := distributed.NewTokenBucketRedis(client, "mennanov", time.Minute, false)
+	l := distributed.NewTokenBucket(1_000_000, time.Microsecond, distributed.NewLockNoop(), backend, distributed.NewSystemClock(), distributed.NewStdLogger())
+	ctx := context.Background()
+	return func() bool {
+		_, err := l.Limit(ctx)
+		return err == nil
+	}
+}
+
+// A decision of a limit that a fleet shares, on a Redis of our own, nothing leased.
+func BenchmarkFleetRedis(b *testing.B) {
+	s := servers.Redis(b)
+	run(b,
+		row{"weir", func() op { return shared(b, s.URL(), 1, -1) }},
+		row{"weir's store alone", func() op { return bare(b, s.URL()) }},
+		row{"redis_rate", func() op { return redisRate(s.Addr()) }},
+		row{"throttled", func() op { return throttledRedis(s.Addr()) }},
+		row{"mennanov", func() op { return mennanov(s.Addr()) }},
+	)
+}
+
+// Three limits in one decision.
+func BenchmarkFleetThree(b *testing.B) {
+	s := servers.Redis(b)
+	run(b, row{"weir", func() op { return shared(b, s.URL(), 3, -1) }})
+}
+
+// A decision that a lease serves, beside one of a limit of this process alone.
+func BenchmarkFleetLeased(b *testing.B) {
+	rate := limit.Limit{Name: "l", Rate: bucket.Rate{Amount: manyASecond, Per: time.Second, Burst: 1 << 33}}
+	local := must(limit.NewRegistry(clock.System.Now(), rate))
+	s := servers.Redis(b)
+	run(b,
+		row{"weir", func() op { return shared(b, s.URL(), 1, 0) }},
+		row{"local", func() op {
+			return func() bool {
+				var p limit.Permit
+				p.Add(limit.Charge{Registry: local, Cost: 1})
+				return p.Take(clock.System.Now(), 0).OK
+			}
+		}},
+	)
+}

@@ -1,0 +1,49 @@
+package filestore
+
+import (
+	"hash/crc64"
+
+	bolt "go.etcd.io/bbolt"
+)
+
+// A part is one kind of entries of the file. The sum of all that it holds stands
+// beside it: a tree of which some is missing, or is what it was long ago, looks whole
+// otherwise.
+type part struct {
+	*bolt.Bucket
+	sumKey []byte
+	sum    uint64
+}
+
+func sumKey(name []byte) []byte { return append([]byte("sum "), name...) }
+
+// partOf opens a part.
+func partOf(b *bolt.Tx, name []byte) (*part, error) {
+	p := &part{Bucket: b.Bucket(name), sumKey: sumKey(name)}
+	sum, err := number(b.Bucket(bucketMeta), p.sumKey)
+	p.sum = uint64(sum)
+	return p, err
+}
+
+var ecma = crc64.MakeTable(crc64.ECMA)
+
+// digest is what an entry adds to the sum.
+func digest(k, v []byte) uint64 {
+	if v == nil {
+		return 0
+	}
+	return crc64.Update(crc64.Checksum(k, ecma), ecma, v)
+}
+
+func (p *part) put(k, v []byte) error {
+	p.sum += digest(k, v) - digest(k, p.Get(k))
+	return p.Put(k, v)
+}
+
+func (p *part) remove(k []byte) error {
+	p.sum -= digest(k, p.Get(k))
+	return p.Delete(k)
+}
+
+// finish writes the sum.
+func (p *part) finish(meta *bolt.Bucket) error { return setNumber(meta, p.sumKey, int64(p.sum)) }
