@@ -21,6 +21,9 @@ type Events struct {
 	Breaker func(BreakerEvent) // a breaker changed its phase
 	Paused  func(PauseEvent)   // a hint stops all callers of some limits
 	Paced   func(PaceEvent)    // a rate that learns has changed
+
+	// Violated: the upstream throttled an attempt that its limits had allowed.
+	Violated func(Violation)
 }
 
 // A Subject says whose event it is.
@@ -110,6 +113,16 @@ func tell[E any](f func(E), e E) {
 	f(e)
 }
 
+// A Violation is a throttle of an attempt that the limits had allowed: they are not those
+// that the upstream counts by, or others call it too.
+type Violation struct {
+	Subject
+	Code     string          // the upstream's word for it
+	Levels   []LimitLevel    // what the limits of the call looked like just then
+	InFlight int64           // attempts under way, this one apart
+	Last     []time.Duration // how long ago the latest attempts began, the latest first
+}
+
 // Tee is events told to all of several listeners.
 func Tee(all ...Events) Events {
 	return Events{
@@ -121,6 +134,8 @@ func Tee(all ...Events) Events {
 		Breaker: tee(all, func(e Events) func(BreakerEvent) { return e.Breaker }),
 		Paused:  tee(all, func(e Events) func(PauseEvent) { return e.Paused }),
 		Paced:   tee(all, func(e Events) func(PaceEvent) { return e.Paced }),
+
+		Violated: tee(all, func(e Events) func(Violation) { return e.Violated }),
 	}
 }
 

@@ -55,6 +55,8 @@ func (u *Upstream) Try(c Call, p *Permit) Decision {
 	}
 	if !d.Allowed {
 		p.u = nil
+	} else if u.options.Events.Violated != nil {
+		u.lately.starts(now)
 	}
 	return d
 }
@@ -249,6 +251,9 @@ func (p *Permit) admit(ctx context.Context, now, until time.Duration, c *Call) e
 			return err
 		}
 	}
+	if d.Allowed && p.u.options.Events.Violated != nil {
+		p.u.lately.starts(p.sent)
+	}
 	if d.Allowed && p.u.options.Events.Decided == nil {
 		return nil
 	}
@@ -343,6 +348,14 @@ func (p *Permit) refusal(now time.Duration, d Decision, c limit.Charge) *Refusal
 	return r
 }
 
+// Levels is what all limits look like that the call is charged to.
+func (p *Permit) Levels() []LimitLevel {
+	if p.u == nil {
+		return nil
+	}
+	return p.levels(p.u.clock.Now())
+}
+
 // levels is what all limits look like that the call is charged to.
 func (p *Permit) levels(now time.Duration) []LimitLevel {
 	all := make([]LimitLevel, p.limits.Len())
@@ -381,6 +394,10 @@ func (p *Permit) report(now time.Duration, o *outcome.Outcome) {
 	}
 	if u.options.Events.Ended != nil {
 		tell(u.options.Events.Ended, Ended{Subject: p.subject(), Attempt: int(p.attempt), Outcome: *o, Took: now - p.sent})
+	}
+	if u.options.Events.Violated != nil {
+		u.lately.inFlight.Add(-1)
+		p.violated(u, now, o)
 	}
 	p.u = nil
 	if o.Class == outcome.OK {

@@ -38,6 +38,7 @@ type Upstream struct {
 	clock   clock.Clock
 	live    atomic.Pointer[live]
 	latest  atomic.Int64 // the instant of a recent decision; see soon
+	lately  lately       // kept only if somebody listens for violations
 	setting sync.Mutex   // one Set at a time
 	leave   func()       // takes the breakers out of the fleet; nil if they are in none
 }

@@ -16,17 +16,13 @@ import (
 // faulty is a store that can be taken away.
 type faulty struct {
 	Store
-	down     atomic.Bool
-	dropped  atomic.Int32 // answers still to be lost
-	asks     atomic.Int32
-	beats    atomic.Int32
-	answered atomic.Int32
+	down    atomic.Bool
+	dropped atomic.Int32 // answers still to be lost
 }
 
 var errDown = errors.New("the store is down")
 
 func (s *faulty) Take(ctx context.Context, a *Ask) error {
-	s.asks.Add(1)
 	if s.down.Load() {
 		return errDown
 	}
@@ -38,7 +34,6 @@ func (s *faulty) Take(ctx context.Context, a *Ask) error {
 }
 
 func (s *faulty) Beat(ctx context.Context, group, client string, keep time.Duration) (int, error) {
-	s.beats.Add(1)
 	if s.down.Load() {
 		return 0, errDown
 	}

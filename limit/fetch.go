@@ -157,12 +157,12 @@ func (q *queue) tell(took time.Duration, err error) {
 	q.limits = q.limits[:0]
 	e := StoreCall{Group: q.group.name, Calls: len(q.batch), Took: took, Again: q.ask.Again, Err: err}
 	for _, p := range q.pools {
-		q.limits = append(q.limits, &p.spec.Load().limit)
+		q.limits = append(q.limits, LimitCall{Limit: &p.spec.Load().limit})
 	}
 	if err == nil {
 		e.Granted = q.ask.Granted
 		for i := range q.ask.Grants {
-			e.Leased += q.ask.Grants[i].Extra
+			q.limits[i].Units, q.limits[i].Leased = e.Granted*q.ask.Claims[i].Cost, q.ask.Grants[i].Extra
 		}
 		for i := range q.ask.Settle {
 			e.Back += q.ask.Settle[i].Back

@@ -50,17 +50,43 @@ type FleetEvents struct {
 	Fallback func(FallbackEvent)
 }
 
+// TeeFleet is the events that tell all.
+func TeeFleet(all ...FleetEvents) FleetEvents {
+	return FleetEvents{
+		Called: func(c StoreCall) {
+			for _, e := range all {
+				if e.Called != nil {
+					e.Called(c)
+				}
+			}
+		},
+		Fallback: func(f FallbackEvent) {
+			for _, e := range all {
+				if e.Fallback != nil {
+					e.Fallback(f)
+				}
+			}
+		},
+	}
+}
+
 // A StoreCall is one call to the store, made for everyone who waited for it.
 type StoreCall struct {
 	Group   string
-	Limits  []*Limit // that were asked for; to be read during the event only
-	Calls   int      // of the program, that it was made for
-	Granted int64    // of these
-	Leased  int64    // units besides, over all limits
-	Back    int64    // units that were given back
+	Limits  []LimitCall // that were asked for; to be read during the event only
+	Calls   int         // of the program, that it was made for
+	Granted int64       // of these
+	Back    int64       // units that were given back, over all limits
 	Took    time.Duration
 	Again   bool // a repeat
 	Err     error
+}
+
+// A LimitCall is what a call to the store brought of one limit.
+type LimitCall struct {
+	Limit  *Limit
+	Units  int64 // granted for the calls
+	Leased int64 // and besides
 }
 
 // A FallbackEvent says that the store is away, or back.
@@ -143,6 +169,20 @@ func (f *Fleet) Store() Store { return f.store }
 
 // Away reports whether the store is away, so that limits are held locally.
 func (f *Fleet) Away() bool { return f.away.Load() != 0 }
+
+// Held is how many units this process has leased and not spent, by group.
+func (f *Fleet) Held() map[string]int64 {
+	now, held := f.clock.Now(), make(map[string]int64)
+	for _, g := range f.all() {
+		g.mu.Lock()
+		held[g.name] = 0
+		for p := range g.active {
+			held[g.name] += p.held(now)
+		}
+		g.mu.Unlock()
+	}
+	return held
+}
 
 // Alive is how many instances are known.
 func (f *Fleet) Alive() int { return int(f.alive.Load()) }

@@ -49,7 +49,7 @@ type queue struct {
 	// The leader's own.
 	ask    Ask
 	batch  []*waiter
-	limits []*Limit
+	limits []LimitCall
 	timer  timeout
 }
 

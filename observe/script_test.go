@@ -194,6 +194,7 @@ func (s *script) ended(o outcome.Outcome, took time.Duration) {
 		return
 	}
 	s.line("throttled", "", "", "")
+	s.violated()
 	if o.Hint.After == 0 {
 		return
 	}
@@ -207,6 +208,20 @@ func (s *script) ended(o outcome.Outcome, took time.Duration) {
 	}
 	if limits == 0 {
 		s.paused("", "")
+	}
+}
+
+// violated: every throttle of an attempt that limits allowed is one violation.
+func (s *script) violated() {
+	charged := false
+	for _, l := range s.policy.Limits {
+		if l.Counts(s.operation) {
+			charged = true
+			s.seen.count("violations %s %s", s.operation, l.Name)
+		}
+	}
+	if charged {
+		s.line("violation", "", "", "")
 	}
 }
 

@@ -76,7 +76,8 @@ type server struct {
 	calls   *tally
 	store   limit.Store  // nil if the file names none
 	fleet   *limit.Fleet // nil if there is no store
-	decider *decider     // nil if nothing is decided for others
+	shared  *weirprom.Fleet
+	decider *decider // nil if nothing is decided for others
 }
 
 // newServer reads the file, and listens.
@@ -93,7 +94,7 @@ func newServer(path string, w world) (*server, error) {
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	s.metrics = weirprom.New(registry)
 	events := weir.Tee(s.metrics.Events(), logs.Events(s.log))
-	if err = s.join(events); err != nil {
+	if err = s.join(events, registry); err != nil {
 		return nil, err
 	}
 	s.watch()
@@ -105,33 +106,31 @@ func newServer(path string, w world) (*server, error) {
 }
 
 // join makes the upstreams, whose limits a fleet shares if the file names a store.
-func (s *server) join(events weir.Events) (err error) {
+func (s *server) join(events weir.Events, registry prometheus.Registerer) (err error) {
 	if c := s.file.Store; c != nil {
 		full := c.WithDefaults()
 		ctx, cancel := context.WithTimeout(context.Background(), opening)
 		defer cancel()
-		if s.store, err = openStore(ctx, full, s.env); err != nil {
+		s.shared = weirprom.NewFleet(registry)
+		if s.store, err = openStore(ctx, full, s.env, s.conditions); err != nil {
 			return err
 		}
-		s.fleet = newFleet(s.store, full, s.fleetEvents())
+		s.fleet = newFleet(s.store, full, limit.TeeFleet(s.shared.Events(), logs.Fleet(s.log)))
+		s.shared.Watch(s.fleet)
 	}
 	s.proxy, err = proxy.New(s.file.Upstreams, weir.Options{Events: events, Fleet: s.fleet})
 	return err
 }
 
+// conditions counts conditional writes of the store that met another's.
+func (s *server) conditions(upstream string, n int) {
+	if s.shared != nil {
+		s.shared.FailedConditions(upstream, n)
+	}
+}
+
 // opening bounds how long it takes to open a store; nothing is asked of it then.
 const opening = 10 * time.Second
-
-// fleetEvents are what is heard of the store.
-func (s *server) fleetEvents() limit.FleetEvents {
-	return limit.FleetEvents{Fallback: func(e limit.FallbackEvent) {
-		if e.Away {
-			s.log.Warn("fallback activated: the store is away, limits are held locally", "error", e.Err.Error())
-		} else {
-			s.log.Info("fallback resumed: the store is back", "after", e.For.String(), "spent", e.Spent)
-		}
-	}}
-}
 
 // leave gives back what is leased and closes the store.
 func (s *server) leave() {
@@ -332,6 +331,9 @@ func (s *server) reload() {
 	for _, u := range s.file.Upstreams {
 		if s.proxy.Upstreams()[u.Name] == nil {
 			s.metrics.Forget(u.Name)
+			if s.shared != nil {
+				s.shared.Forget(u.Name)
+			}
 		}
 	}
 	s.file = next

@@ -17,13 +17,14 @@ import (
 	"github.com/seed1158cd35/weir/store/redisstore/rueidisconn"
 )
 
-// openStore opens the store that the file names.
-func openStore(ctx context.Context, c config.Store, env func(string) (string, bool)) (limit.Store, error) {
+// openStore opens the store that the file names. failed hears of conditional writes that
+// met another's; it may be nil.
+func openStore(ctx context.Context, c config.Store, env func(string) (string, bool), failed func(upstream string, n int)) (limit.Store, error) {
 	switch c.Kind() {
 	case "redis":
 		return openRedis(c, env)
 	case "dynamodb":
-		return openDynamoDB(ctx, c)
+		return openDynamoDB(ctx, c, failed)
 	case "file":
 		return filestore.Open(c.File, filestore.Options{})
 	}
@@ -45,7 +46,7 @@ func openRedis(c config.Store, env func(string) (string, bool)) (limit.Store, er
 	return redisstore.New(conn, redisstore.Options{Prefix: c.Prefix}), nil
 }
 
-func openDynamoDB(ctx context.Context, c config.Store) (*dynamostore.Store, error) {
+func openDynamoDB(ctx context.Context, c config.Store, failed func(string, int)) (*dynamostore.Store, error) {
 	var with []func(*awsconfig.LoadOptions) error
 	if c.DynamoDB.Region != "" {
 		with = append(with, awsconfig.WithRegion(c.DynamoDB.Region))
@@ -62,7 +63,15 @@ func openDynamoDB(ctx context.Context, c config.Store) (*dynamostore.Store, erro
 			o.BaseEndpoint = &c.DynamoDB.Endpoint
 		}
 	})
-	return dynamostore.New(client, c.DynamoDB.Table, dynamostore.Options{}), nil
+	var o dynamostore.Options
+	if failed != nil {
+		o.Observe = func(c dynamostore.Call) {
+			if c.Failed > 0 {
+				failed(c.Group, c.Failed)
+			}
+		}
+	}
+	return dynamostore.New(client, c.DynamoDB.Table, o), nil
 }
 
 // newFleet makes this process a member of the fleet that shares the store. events
@@ -102,7 +111,7 @@ const initTime = 5 * time.Minute
 func initStore(ctx context.Context, w world, file *config.File) error {
 	ctx, cancel := context.WithTimeout(ctx, initTime)
 	defer cancel()
-	s, err := openStore(ctx, *file.Store, w.env)
+	s, err := openStore(ctx, *file.Store, w.env, nil)
 	if err != nil {
 		return err
 	}

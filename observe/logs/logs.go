@@ -49,6 +49,8 @@ func (o Options) Events(l *slog.Logger) weir.Events {
 		Breaker: w.breaker,
 		Paused:  w.paused,
 		Paced:   w.paced,
+
+		Violated: w.violated,
 	}
 }
 
@@ -64,6 +66,9 @@ const (
 	probing    = "breaker half-open"
 	rateCut    = "rate cut"
 	rateRaised = "rate raised"
+	violation  = "violation"
+	storeAway  = "fallback activated"
+	storeBack  = "fallback resumed"
 )
 
 func (w *writer) decided(e weir.Decided) {

@@ -18,6 +18,8 @@ import (
 
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/breaker"
+	"github.com/seed1158cd35/weir/bucket"
+	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/outcome"
 	"github.com/seed1158cd35/weir/retry"
 )
@@ -64,6 +66,9 @@ func tellAll(e weir.Events, secret string) {
 	e.Paused(weir.PauseEvent{Subject: s, Limit: "put", Key: secret, Code: secret, Hint: time.Minute, For: time.Second})
 	e.Paced(weir.PaceEvent{Subject: s, Limit: "put", Key: secret, PerSecond: 12.5, Class: outcome.Throttled})
 	e.Paced(weir.PaceEvent{Subject: s, Limit: "put", Key: secret, PerSecond: 13, Class: outcome.OK})
+	e.Violated(weir.Violation{Subject: s, Code: secret, InFlight: 3, Last: []time.Duration{time.Second, 2 * time.Second}, Levels: []weir.LimitLevel{
+		{Rule: limit.Limit{Name: "put", Rate: bucket.Rate{Amount: 10, Per: time.Second}}, Level: limit.Level{Left: 4, Full: 10}},
+	}})
 }
 
 var row = regexp.MustCompile("(?m)^\\| `([a-z -]+)` \\| ([A-Z]+) \\| ([^|]*) \\|")
@@ -89,6 +94,9 @@ func TestDocumentListsWhatIsWritten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log, b := logger(slog.LevelDebug)
 		e := Options{EachSecond: 1}.Events(log)
+		f := Fleet(log).Fallback
+		f(limit.FallbackEvent{Away: true, Err: errors.New("gone")})
+		f(limit.FallbackEvent{For: time.Second, Spent: 3})
 		for range 3 { // the second round is suppressed, and the third says so
 			tellAll(e, "word")
 			<-time.After(time.Second / 2)
@@ -134,6 +142,7 @@ func TestLinesSayWhatHappened(t *testing.T) {
 		`{"level":"INFO","msg":"paused","upstream":"s3","operation":"put","limit":"put","key":"word","code":"word","hint":60,"after":1,"id":"word"}`,
 		`{"level":"INFO","msg":"rate cut","upstream":"s3","operation":"put","limit":"put","key":"word","rate":12.5,"id":"word"}`,
 		`{"level":"DEBUG","msg":"rate raised","upstream":"s3","operation":"put","limit":"put","key":"word","rate":13,"id":"word"}`,
+		`{"level":"WARN","msg":"violation","upstream":"s3","operation":"put","code":"word","limits":"put (10/s): 4 of 10 left","in_flight":3,"last":"1.000 2.000","key":"tenant=acme","id":"word"}`,
 	} {
 		got, err := b.ReadString('\n')
 		if err != nil {
@@ -203,8 +212,8 @@ func TestWhatCallersSayStaysInItsPlace(t *testing.T) {
 	log, b := logger(slog.LevelDebug)
 	tellAll(Events(log), nasty)
 	all := lines(t, b)
-	if len(all) != 11 {
-		t.Errorf("%d lines, want 11", len(all))
+	if len(all) != 12 {
+		t.Errorf("%d lines, want 12", len(all))
 	}
 	for _, l := range all {
 		key, _ := l["key"].(string)
@@ -216,8 +225,8 @@ func TestWhatCallersSayStaysInItsPlace(t *testing.T) {
 	}
 	text := new(bytes.Buffer)
 	tellAll(Events(slog.New(slog.NewTextHandler(text, nil))), nasty)
-	if n := strings.Count(text.String(), "\n"); n != 10 { // the debug line is not wanted
-		t.Errorf("%d lines of text, want 10", n)
+	if n := strings.Count(text.String(), "\n"); n != 11 { // the debug line is not wanted
+		t.Errorf("%d lines of text, want 11", n)
 	}
 	if strings.ContainsAny(text.String(), "\x1b\x00\r") {
 		t.Error("control characters came through")
@@ -284,8 +293,8 @@ func TestUnwantedLevelsAreNotCountedAsWritten(t *testing.T) {
 		tellAll(e, "word")
 		level.Set(slog.LevelInfo)
 		tellAll(e, "word")
-		if got := suppressed(t, b); len(got) != 10 || slices.Max(got) != 0 {
-			t.Errorf("suppressed %v, want ten times none", got)
+		if got := suppressed(t, b); len(got) != 11 || slices.Max(got) != 0 {
+			t.Errorf("suppressed %v, want eleven times none", got)
 		}
 	})
 }

@@ -31,6 +31,7 @@ func documented(t *testing.T) (rows map[string]string, doc string) {
 func TestDocumentListsWhatIsExported(t *testing.T) {
 	want, _ := documented(t)
 	_, reg := everything(t)
+	fleetEverything(reg)
 	families, err := reg.Gather()
 	if err != nil {
 		t.Fatal(err)

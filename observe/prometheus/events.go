@@ -20,6 +20,8 @@ func (m *Metrics) Events() weir.Events {
 		Breaker: m.breakerChanged,
 		Paused:  m.paused,
 		Paced:   m.paced,
+
+		Violated: m.violated,
 	}
 }
 
@@ -94,4 +96,12 @@ func (m *Metrics) paced(e weir.PaceEvent) {
 		direction = "down"
 	}
 	m.series.paced.get(pacedKey{e.Upstream, e.Limit, direction}).Inc()
+}
+
+// violated counts for each limit that the call was charged to: nobody knows which of
+// them is not the upstream's.
+func (m *Metrics) violated(e weir.Violation) {
+	for i := range e.Levels {
+		m.series.broken.get(pausedKey{e.Upstream, e.Operation, e.Levels[i].Rule.Name}).Inc()
+	}
 }

@@ -61,6 +61,7 @@ func everything(t testing.TB) (*Metrics, *prometheus.Registry) {
 	m := New(reg)
 	m.Watch(newUpstream(t, "s3", weir.Policy{Limits: []limit.Limit{perSecond("put", "", 10)}}, weir.Options{}))
 	s, e := weir.Subject{Upstream: "s3", Operation: "put"}, m.Events()
+	e.Violated(weir.Violation{Subject: s, Levels: []weir.LimitLevel{{Rule: perSecond("put", "", 10)}}})
 	e.Decided(weir.Decided{Subject: s})
 	e.Decided(weir.Decided{Subject: s, Limit: "put", Waited: time.Second})
 	for _, r := range weir.Reasons {

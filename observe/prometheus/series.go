@@ -19,6 +19,7 @@ type series struct {
 	breaker *book[breakerKey, prometheus.Counter]
 	paused  *book[pausedKey, prometheus.Counter]
 	paced   *book[pacedKey, prometheus.Counter]
+	broken  *book[pausedKey, prometheus.Counter] // violations
 }
 
 type (
@@ -86,6 +87,9 @@ func (s *series) beginSeldom(m *Metrics) {
 	s.paced = newBook(&m.mu, func(k pacedKey) prometheus.Counter {
 		return v.paces.WithLabelValues(label(k.upstream), label(k.limit), k.direction)
 	})
+	s.broken = newBook(&m.mu, func(k pausedKey) prometheus.Counter {
+		return v.violations.WithLabelValues(label(k.upstream), label(k.operation), label(k.limit))
+	})
 }
 
 func (s *series) clear() {
@@ -98,4 +102,5 @@ func (s *series) clear() {
 	s.breaker.clear()
 	s.paused.clear()
 	s.paced.clear()
+	s.broken.clear()
 }

@@ -4,7 +4,7 @@ import "github.com/prometheus/client_golang/prometheus"
 
 // vectors are the metrics that events feed.
 type vectors struct {
-	decisions, attempts, calls, retries, gaveUp, breaker, pauses, paces *prometheus.CounterVec
+	decisions, attempts, calls, retries, gaveUp, breaker, pauses, paces, violations *prometheus.CounterVec
 
 	wait, attempt, call *prometheus.HistogramVec
 }
@@ -27,6 +27,8 @@ func newVectors() vectors {
 			"upstream", "operation", "limit"),
 		paces: counter("weir_rate_changes_total", "Times that a rate that learns went up or down.",
 			"upstream", "limit", "direction"),
+		violations: counter("weir_violations_total", "Attempts that the upstream throttled although its limits had allowed them.",
+			"upstream", "operation", "limit"),
 		wait: histogram("weir_wait_seconds", "Time that attempts waited for their turn, those left out that did not wait.",
 			"upstream", "limit"),
 		attempt: histogram("weir_attempt_duration_seconds", "Time from an attempt's permit to its outcome.",
@@ -60,7 +62,7 @@ type vector interface {
 
 func (v *vectors) all() []vector {
 	return []vector{
-		v.decisions, v.attempts, v.calls, v.retries, v.gaveUp, v.breaker, v.pauses, v.paces,
+		v.decisions, v.attempts, v.calls, v.retries, v.gaveUp, v.breaker, v.pauses, v.paces, v.violations,
 		v.wait, v.attempt, v.call,
 	}
 }

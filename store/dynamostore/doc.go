@@ -27,11 +27,25 @@
 // by its own clock from then on, which is more exact than the bounds and loses
 // nothing in steady use.
 //
+// Of two processes that both take all they can get, the one that is nearer to the
+// table, or got there first, sees a unit first each time, and may get most of them. Whoever
+// minds that lets processes lease, or ask less often than a round trip takes.
+//
+// # Repeats
+//
+// An item remembers the latest answer of some lanes, so that an update whose answer was
+// lost is recognised when it is sent again. An update that gives units back names what
+// its lane's place in the item held before, and so is executed once at most, however late it
+// arrives. If more lanes use an item within a minute than there are places, a repeat may
+// be executed as a new call, which takes units once more but gives none back.
+//
+// A refusal is remembered by the process only: nothing is written for it.
+//
 // # Cost
 //
 // A decision is one write of an item, at one write unit for each KB, also if its
-// condition fails; a refusal is one strongly consistent read. The item of a bucket
-// has about 100 bytes, 45 for each lane that used it in the last minute, and 20 for each
-// two-hundredth of the window in which a rolling limit was used. One item bears about 1,000
-// writes a second. Leases are what makes a busier limit possible.
+// condition fails; a refusal is one strongly consistent read. An item has about 150 bytes,
+// 45 for each lane that it remembers, and for a rolling limit 20 for each two-hundredth
+// of the window in which something was taken. One item bears about 1,000 writes a second.
+// Leases are what makes a busier limit possible.
 package dynamostore

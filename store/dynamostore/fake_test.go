@@ -233,6 +233,7 @@ func (in *request) term(term string, it map[string]av) bool {
 // TestContractAsDocumented holds a Store on the fake to the contract, to the
 // microsecond.
 func TestContractAsDocumented(t *testing.T) {
+	t.Parallel()
 	hand := newHand()
 	f := newFake(hand.now)
 	var stores [3]*Store
@@ -247,7 +248,7 @@ func TestContractAsDocumented(t *testing.T) {
 		n++
 		return stores[n%3]
 	}
-	limittest.TestStore(t, open, limittest.Driven(hand.advance), limittest.Hammer(600*time.Millisecond))
+	limittest.TestStore(t, open, limittest.Driven(hand.advance), limittest.Hammer(350*time.Millisecond))
 	for _, s := range stores {
 		t.Logf("%+v", s.Stats())
 	}

@@ -299,7 +299,7 @@ const (
 // writeLife says when the table may forget the item: not before everything is there
 // again. That it is still there, or is not, says nothing.
 func (l *plan) writeLife(it item) {
-	until := l.now.label/1e6 + life
+	until := l.now.label/1e6 + 1 + life
 	for _, x := range l.shares {
 		reset := min(x.cell.reset(), math.MaxInt64/4)
 		until = max(until, (max(l.now.label+reset, x.paused))/1e6+lifeSteps)

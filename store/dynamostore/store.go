@@ -45,7 +45,8 @@ type Options struct {
 	// not remembered costs a failed condition.
 	Items int
 
-	// Observe is called after each call of Take, Beat, Load and Swap; it must not block.
+	// Observe is called after each call of Take, Beat, Load, Swap and Create; it must not
+	// block.
 	Observe func(Call)
 
 	now    func() time.Time // for tests; with a monotonic reading
@@ -56,7 +57,7 @@ type Options struct {
 
 // A Call is what became of one call to a Store.
 type Call struct {
-	Op       string // take, beat, load, swap
+	Op       string // take, beat, load, swap, create
 	Group    string
 	Requests int // sent to DynamoDB, the first included
 	Failed   int // whose condition did not hold

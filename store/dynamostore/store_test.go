@@ -61,6 +61,7 @@ func create(t testing.TB, s *Store) {
 }
 
 func TestContract(t *testing.T) {
+	t.Parallel()
 	server, hand := servers.Dynalite(t), newHand()
 	var stores [3]*Store
 	for i := range stores {
@@ -68,7 +69,7 @@ func TestContract(t *testing.T) {
 	}
 	var n atomic.Int64
 	open := func(testing.TB) limit.Store { return stores[n.Add(1)%3] }
-	limittest.TestStore(t, open, limittest.Driven(hand.advance), limittest.Hammer(400*time.Millisecond))
+	limittest.TestStore(t, open, limittest.Driven(hand.advance), limittest.Hammer(350*time.Millisecond))
 	for _, s := range stores {
 		t.Logf("%+v", s.Stats())
 	}
@@ -92,4 +93,32 @@ func (h *hand) advance(d time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.t = h.t.Add(d)
+}
+
+// What DynamoDB may forget must be full again by then, and a week old.
+func TestItemsOutliveTheirLimits(t *testing.T) {
+	hand := newHand()
+	f := newFake(hand.now)
+	s := New(clientOf(f), "weir", Options{exact: hand.now})
+	now := hand.now()
+	a := ask(1, "k")
+	month := &limit.Rule{Name: "month", Shape: limit.Fixed, Amount: 10}
+	wants := func(least time.Duration) {
+		t.Helper()
+		if err := take(t, s, a); err != nil || a.Granted != a.Copies {
+			t.Fatalf("granted %d, %v", a.Granted, err)
+		}
+		ttl := number(f.items[name("t", "g", "k")]["ttl"]).Int64()
+		if kept := time.Unix(ttl, 0).Sub(now); kept < least || kept > least+24*time.Hour {
+			t.Errorf("kept for %v, want %v", kept, least)
+		}
+	}
+	wants(7 * 24 * time.Hour)
+	a = ask(1, "k")
+	a.Claims[0] = limit.Claim{Rule: month, Key: "k", Cost: 1, Windows: limit.Windows{Start: now.Add(-time.Hour), End: now.Add(700 * time.Hour), Next: now.Add(1400 * time.Hour)}}
+	wants(700 * time.Hour)
+	a = ask(1, "k")
+	wants(700 * time.Hour) // another limit of the item does not make it shorter
+	a = ask(50, "k")
+	wants(5200 * time.Hour) // until the bucket is full
 }

@@ -240,6 +240,7 @@ func (s *Store) send(ctx context.Context, w *work, a *limit.Ask, p *part, l *pla
 		e.change(out.Attributes, l.u.removed, sentAt, received)
 	}
 	p.seat, p.told = l.seat, l.answer.String()
+	e.sits(l.seat.name, p.told, received)
 	l.finish(a, p, e.item, (received-sentAt)/1000+1)
 	return true, nil
 }

@@ -131,7 +131,7 @@ func (w *walk) parts(all map[string][]byte) error {
 		}
 	}
 	for _, name := range buckets[1:] {
-		if k := string(sumKey(name)); sums[k] != said[k] {
+		if k := sumKey(name); sums[string(k)] != said[string(k)] {
 			return damaged("of part %q something is missing, or old", name)
 		}
 	}

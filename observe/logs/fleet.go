@@ -1,0 +1,53 @@
+package logs
+
+import (
+	"fmt"
+	"log/slog"
+	"strings"
+
+	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/observe"
+)
+
+// violated tells in full what the limits looked like: their rates are not those of the
+// upstream, or others call it too.
+func (w *writer) violated(e weir.Violation) {
+	l, ok := w.begin(slog.LevelWarn, kind{violation, e.Upstream, "", ""})
+	if !ok {
+		return
+	}
+	l.subject(e.Subject)
+	l.text("code", e.Code)
+	var levels, ago []string
+	for _, v := range e.Levels {
+		levels = append(levels, fmt.Sprintf("%s (%v): %d of %d left", v.Rule.Name, v.Rule, v.Level.Left, v.Level.Full))
+	}
+	for _, d := range e.Last {
+		ago = append(ago, fmt.Sprintf("%.3f", d.Seconds()))
+	}
+	l.word("limits", strings.Join(levels, "; "))
+	l.attrs = append(l.attrs, slog.Int64("in_flight", e.InFlight))
+	l.word("last", strings.Join(ago, " "))
+	w.end(l)
+}
+
+// Fleet is what to give to limit.NewFleet, so that it is logged when the store goes away
+// and when it comes back.
+func Fleet(l *slog.Logger) limit.FleetEvents {
+	w := &writer{log: l}
+	return limit.FleetEvents{Fallback: func(e limit.FallbackEvent) {
+		level, message := slog.LevelInfo, storeBack
+		if e.Away {
+			level, message = slog.LevelWarn, storeAway
+		}
+		l, ok := w.always(level, message)
+		if !ok {
+			return
+		}
+		l.word("error", observe.Error(e.Err))
+		l.wait("after", e.For)
+		l.number("units", int(e.Spent))
+		w.end(l)
+	}}
+}

@@ -1,0 +1,129 @@
+package weirprom
+
+import (
+	"errors"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/seed1158cd35/weir/limit"
+)
+
+// Fleet are the metrics of limits that are shared through a store. Make one with
+// NewFleet, give its Events to limit.NewFleet, and Watch what comes of it.
+type Fleet struct {
+	calls, served, units, leased, returned, repeats, conditions *prometheus.CounterVec
+
+	took                     *prometheus.HistogramVec
+	activated, resumed, lone prometheus.Counter
+	reg                      prometheus.Registerer
+}
+
+// NewFleet makes the metrics and registers them. Like MustRegister it panics if reg has
+// them already.
+func NewFleet(reg prometheus.Registerer) *Fleet {
+	one := func(name, help string) prometheus.Counter {
+		return prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
+	}
+	f := &Fleet{
+		calls:      counter("weir_store_calls_total", "Calls to the store, by what came of them.", "upstream", "result"),
+		served:     counter("weir_store_served_calls_total", "Attempts that the store's answers let go; many share a call.", "upstream"),
+		units:      counter("weir_store_units_acquired_total", "Units that the store granted, what was leased included.", "upstream", "limit"),
+		leased:     counter("weir_store_units_leased_total", "Units that were taken to be spent locally.", "upstream", "limit"),
+		returned:   counter("weir_store_units_returned_total", "Units that were given back to the store.", "upstream"),
+		repeats:    counter("weir_store_repeats_total", "Calls to the store that repeated one whose answer was lost.", "upstream"),
+		conditions: counter("weir_store_failed_conditions_total", "Conditional writes of the store that met another's.", "upstream"),
+		took:       histogram("weir_store_call_duration_seconds", "Time that a call to the store took.", "upstream"),
+		activated:  one("weir_fallback_activations_total", "Times that the store went away and limits were held locally."),
+		resumed:    one("weir_fallback_resumptions_total", "Times that the store came back."),
+		lone:       one("weir_fallback_units_total", "Units that were let go while the store was away."),
+		reg:        reg,
+	}
+	reg.MustRegister(f.calls, f.served, f.units, f.leased, f.returned, f.repeats, f.conditions, f.took, f.activated, f.resumed, f.lone)
+	return f
+}
+
+// Events is what to give to limit.NewFleet, so that its calls to the store are counted.
+func (m *Fleet) Events() limit.FleetEvents {
+	return limit.FleetEvents{Called: m.called, Fallback: m.fallback}
+}
+
+// What can come of a call to the store.
+const (
+	granted = "granted" // all that was asked for
+	short   = "short"   // less, or nothing
+	failing = "error"
+)
+
+func (m *Fleet) called(e limit.StoreCall) {
+	up := label(e.Group)
+	result := granted
+	switch {
+	case e.Err != nil && !errors.Is(e.Err, limit.ErrWindow):
+		result = failing
+	case e.Granted < int64(e.Calls):
+		result = short
+	}
+	m.calls.WithLabelValues(up, result).Inc()
+	m.took.WithLabelValues(up).Observe(e.Took.Seconds())
+	m.served.WithLabelValues(up).Add(float64(e.Granted))
+	m.returned.WithLabelValues(up).Add(float64(e.Back))
+	if e.Again {
+		m.repeats.WithLabelValues(up).Inc()
+	}
+	for _, l := range e.Limits {
+		m.units.WithLabelValues(up, label(l.Limit.Name)).Add(float64(l.Units + l.Leased))
+		m.leased.WithLabelValues(up, label(l.Limit.Name)).Add(float64(l.Leased))
+	}
+}
+
+func (m *Fleet) fallback(e limit.FallbackEvent) {
+	if e.Away {
+		m.activated.Inc()
+		return
+	}
+	m.resumed.Inc()
+	m.lone.Add(float64(e.Spent))
+}
+
+// FailedConditions counts conditional writes that met another's, for stores that have
+// them.
+func (m *Fleet) FailedConditions(upstream string, n int) {
+	m.conditions.WithLabelValues(label(upstream)).Add(float64(n))
+}
+
+// Forget drops every series of the upstream.
+func (m *Fleet) Forget(upstream string) {
+	of := prometheus.Labels{"upstream": label(upstream)}
+	for _, v := range []vector{m.calls, m.served, m.units, m.leased, m.returned, m.repeats, m.conditions, m.took} {
+		v.DeletePartialMatch(of)
+	}
+}
+
+// Watch shows a fleet at each scrape.
+func (m *Fleet) Watch(f *limit.Fleet) { m.reg.MustRegister(fleetCollector{f}) }
+
+type fleetCollector struct{ fleet *limit.Fleet }
+
+var fleetGauges = struct{ held, away, alive *prometheus.Desc }{
+	held:  gauge("weir_lease_units_held", "Units that this process has leased and not spent.", "upstream"),
+	away:  gauge("weir_fallback_active", "1 while the store is away and limits are held locally."),
+	alive: gauge("weir_fleet_instances", "Instances that are known to share the store, this one included."),
+}
+
+func (c fleetCollector) Describe(to chan<- *prometheus.Desc) {
+	to <- fleetGauges.held
+	to <- fleetGauges.away
+	to <- fleetGauges.alive
+}
+
+func (c fleetCollector) Collect(to chan<- prometheus.Metric) {
+	for group, n := range c.fleet.Held() {
+		to <- prometheus.MustNewConstMetric(fleetGauges.held, prometheus.GaugeValue, float64(n), label(group))
+	}
+	away := 0.0
+	if c.fleet.Away() {
+		away = 1
+	}
+	to <- prometheus.MustNewConstMetric(fleetGauges.away, prometheus.GaugeValue, away)
+	to <- prometheus.MustNewConstMetric(fleetGauges.alive, prometheus.GaugeValue, float64(c.fleet.Alive()))
+}
