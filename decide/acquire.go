@@ -36,7 +36,7 @@ func (s *Server) acquire(r *http.Request, caller string) (any, *failure) {
 	if f != nil {
 		return nil, f
 	}
-	return acquireAnswer{h.id, h.until.Truncate(time.Millisecond).UTC(), h.waited.Milliseconds(), a.look(time.Now())}, nil
+	return acquireAnswer{h.id, h.until.Truncate(time.Millisecond).UTC(), h.waited.Milliseconds(), a.levels(h.levels, time.Now())}, nil
 }
 
 // upstream is the upstream of that name, if the caller may use it. Who may not is
@@ -126,7 +126,7 @@ func (a *asker) acquire(ctx context.Context, at *claim) (_ *held, f *failure) {
 	if err != nil {
 		return nil, a.refused(ctx, err)
 	}
-	h := &held{permit: p, upstream: a.u, about: a.about(), waited: time.Since(a.from)}
+	h := &held{permit: p, levels: p.Levels(), upstream: a.u, about: a.about(), waited: time.Since(a.from)}
 	if ctx.Err() != nil && a.q.ID == "" { // nobody could ever name this permit
 		p.Report(unused)
 		panic(http.ErrAbortHandler)

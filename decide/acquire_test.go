@@ -26,6 +26,7 @@ func TestAcquireTakesAllLimitsAndSaysWhatIsLeft(t *testing.T) {
 		want := []limitView{
 			{"calls", "", "requests", 4, 5, 200, now.Add(200 * time.Millisecond)},
 			{"tokens", "", "tokens", 70, 100, 18_000, now.Add(18 * time.Second)},
+			{"per-tenant", "acme", "requests", 1, 2, 1_800_000, now.Add(30 * time.Minute)},
 		}
 		if fmt.Sprint(a.Limits) != fmt.Sprint(want) {
 			t.Errorf("limits: got %v, want %v", a.Limits, want)
@@ -212,7 +213,7 @@ func TestUnknownOperationsCountAsDefault(t *testing.T) {
 	p := policy()
 	p.Limits = append(p.Limits, limit.Limit{Name: "others", Operations: []string{"default"}, Rate: bucket.Rate{Amount: 9, Per: time.Second, Burst: 9}})
 	h := server(t, upstream(t, "api", p)).Handler()
-	for operation, want := range map[string]string{"": "[calls others]", "nobody-knows": "[calls others]", "default": "[calls others]", "put": "[calls]"} {
+	for operation, want := range map[string]string{"": "[calls others]", "nobody-knows": "[calls others]", "default": "[calls others]", "put": "[calls per-tenant]"} {
 		a := acquire(t, h, `{"upstream":"api","operation":"`+operation+`"}`)
 		var names []string
 		for _, v := range a.Limits {

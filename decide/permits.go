@@ -34,6 +34,7 @@ type held struct {
 	claim    *claim
 	id       string
 	permit   *weir.Permit
+	levels   []weir.LimitLevel // when it was given
 	upstream *weir.Upstream
 	about    Subject
 	waited   time.Duration

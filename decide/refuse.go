@@ -28,19 +28,19 @@ func (a *asker) refusal(r *weir.Refusal) *failure {
 		v := view(r.Rule, r.Key, r.Level, now)
 		f.details["limit"], f.details["key"], f.details["reset_at"] = v.Limit, v.Key, v.ResetAt
 	}
-	f.details["limits"] = a.levels(r, now)
+	f.details["limits"] = a.levels(r.Levels, now)
 	a.tellRefused(r.Reason, r.Limit)
 	return f
 }
 
-// levels is what was left of the limits that the refused call would have been
-// charged to. A breaker refuses before they are asked.
-func (a *asker) levels(r *weir.Refusal, now time.Time) []limitView {
-	if len(r.Levels) == 0 {
+// levels is what was left of the limits that the call is charged to, or would have been.
+// A breaker refuses before they are asked.
+func (a *asker) levels(all []weir.LimitLevel, now time.Time) []limitView {
+	if len(all) == 0 {
 		return a.look(now)
 	}
 	views := []limitView{}
-	for _, l := range r.Levels {
+	for _, l := range all {
 		if l.Cost > 0 {
 			views = append(views, view(l.Rule, l.Key, l.Level, now))
 		}

@@ -42,7 +42,7 @@ type Store interface {
 }
 
 // ErrWindow is what Take returns when neither of the calendar windows that a
-// claim names holds the store's present. Ask.Now says what that is.
+// claim names holds the store's present. Ask.Now says what that is. Nothing was done.
 var ErrWindow = errors.New("the store's clock is in another calendar window")
 
 // An Ask is one request to a store. Group, Key and Name are any text, within the
@@ -51,15 +51,16 @@ type Ask struct {
 	Group string
 
 	// ID is never 0 and never the same for two asks. Of each lane the store
-	// remembers the latest ask and its answer for a minute at least; a repeat has
-	// the ID of the ask, Again set, and gets that answer, without marks.
+	// remembers the latest ask and its answer for a minute at least. An ask with the
+	// ID of its lane's latest is a repeat, whether Again is set or not, and gets
+	// that answer, without marks: what a repeat settles is not settled twice.
 	ID    uint64
 	Lane  uint64
 	Again bool
 
 	Settle []Settlement // what is done first, whatever is granted
 	Copies int64        // how many copies of the call are wanted; 0 only looks
-	Claims []Claim      // what each copy is charged; keys and limits differ
+	Claims []Claim      // what each copy is charged; the same limit and key twice are ErrAsk, as are negative numbers
 
 	// The answer.
 	Now     time.Time // the store's clock
@@ -101,7 +102,7 @@ type Rule struct {
 type Grant struct {
 	Extra  int64         // units granted besides the copies
 	Left   int64         // units that could be granted still
-	Wait   time.Duration // until the limit would bear one copy more; 0 if it would now
+	Wait   time.Duration // until the limit would bear one copy more; 0 if it would now, bucket.Never if it never will
 	Reset  time.Duration // until everything is there again, nothing more being taken; for Fixed, until the window's end
 	Paused time.Duration // how long a pause still lasts
 	Mark   Mark          // of the last unit granted, the extra ones being last
@@ -125,7 +126,8 @@ type Settlement struct {
 	Pause time.Duration // nothing is granted for so long from now; a pause is never made shorter
 }
 
-// A Record is a small value that several processes agree on.
+// A Record is a small value that several processes agree on. A version never comes
+// again, not even after the record has expired.
 type Record struct {
 	Name    string
 	Version int64

@@ -24,7 +24,11 @@ func openStore(ctx context.Context, c config.Store, env func(string) (string, bo
 	case "redis":
 		return openRedis(c, env)
 	case "dynamodb":
-		return openDynamoDB(ctx, c, failed)
+		s, err := openDynamoDB(ctx, c, failed)
+		if err == nil {
+			_, _, _ = s.Load(ctx, "", nil) // it learns the server's clock, for which no caller should wait
+		}
+		return s, err
 	case "file":
 		return filestore.Open(c.File, filestore.Options{})
 	}
