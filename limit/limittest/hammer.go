@@ -200,8 +200,12 @@ func (l *load) wantUsed(total int64, has func(at int64) int64, goes func(at, n i
 		could += n
 	}
 	l.w.Logf("%d of %d units used", total, could)
-	if share := float64(total) / float64(could); share < 0.98 {
-		l.w.Errorf("%d of %d units used, %.1f%%, want 98%%", total, could, 100*share)
+	least := 0.98
+	if l.w.advance == nil {
+		least = 0.5 // in real time a busy machine keeps the askers from asking
+	}
+	if share := float64(total) / float64(could); share < least {
+		l.w.Errorf("%d of %d units used, %.1f%%, want %.0f%%", total, could, 100*share, 100*least)
 	}
 }
 
