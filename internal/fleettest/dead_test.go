@@ -1,0 +1,104 @@
+//go:build unix
+
+package fleettest
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/bucket"
+	"github.com/seed1158cd35/weir/clock"
+	"github.com/seed1158cd35/weir/internal/servers"
+	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/outcome"
+	"github.com/seed1158cd35/weir/store/redisstore"
+	"github.com/seed1158cd35/weir/store/redisstore/rueidisconn"
+)
+
+// While the store is dead decisions go on, at once; when it is back, they are its
+// again. How fast is logged: it depends on the machine.
+func TestDecisionsGoOnWhileTheStoreIsDead(t *testing.T) {
+	server := servers.Redis(t)
+	known(t, server.URL(), "up")
+	conn, err := rueidisconn.Open(server.URL(), rueidisconn.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	store := redisstore.New(conn, redisstore.Options{})
+	events := make(chan limit.FallbackEvent, 10)
+	f := limit.NewFleet(store, limit.FleetOptions{Events: limit.FleetEvents{Fallback: func(e limit.FallbackEvent) { events <- e }}})
+	f.Start()
+	u, err := weir.New("up", weir.Policy{MaxWait: -1, Limits: []limit.Limit{
+		{Name: "l", Rate: bucket.Rate{Amount: 10_000, Per: time.Second}},
+	}}, weir.Options{Fleet: f})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop := make(chan struct{})
+	var mu sync.Mutex
+	var took []time.Duration // by decisions while the store was dead
+	dead := false
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				case <-time.After(200 * time.Microsecond):
+				}
+				begin := clock.System.Now()
+				if p, err := u.Acquire(context.Background(), weir.Call{}); err == nil {
+					p.Report(outcome.Outcome{Class: outcome.OK})
+				}
+				mu.Lock()
+				if d := clock.System.Now() - begin; dead {
+					took = append(took, d)
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	set := func(v bool) { mu.Lock(); dead = v; mu.Unlock() }
+	wait := func(away bool) limit.FallbackEvent {
+		for {
+			select {
+			case e := <-events:
+				if e.Away == away {
+					return e
+				}
+			case <-time.After(30 * time.Second):
+				t.Fatalf("heard nothing of a fallback (away %v)", away)
+			}
+		}
+	}
+	<-time.After(time.Second)
+	set(true)
+	server.Kill()
+	wait(true)
+	<-time.After(2 * time.Second)
+	set(false)
+	server.Restart()
+	back := clock.System.Now()
+	e := wait(false)
+	resumed := clock.System.Now() - back
+	close(stop)
+	wg.Wait()
+	u.Close()
+	if err := f.Close(context.Background()); err != nil {
+		t.Error(err)
+	}
+	if err := store.Close(); err != nil {
+		t.Error(err)
+	}
+	if len(took) < 100 || e.Spent == 0 {
+		t.Fatalf("%d decisions and %d units while the store was dead", len(took), e.Spent)
+	}
+	slices.Sort(took)
+	t.Logf("%d decisions while dead: p50 %v, p99 %v, longest %v; resumed %v after it was back", len(took),
+		took[len(took)/2], took[len(took)*99/100], took[len(took)-1], resumed)
+}
