@@ -174,8 +174,16 @@ func (q *queue) tell(took time.Duration, err error) {
 
 // share gives out what the store has granted.
 func (q *queue) share(sent, now time.Duration, err error) {
+	if err == nil {
+		if end, why, ok := q.turning(sent, now); ok {
+			q.giveUp()
+			q.settleBatch(0)
+			q.postpone(now, max(0, end-now), 0, why)
+			return
+		}
+	}
 	if err == nil && q.late(sent, now) {
-		q.giveUp(sent)
+		q.giveUp()
 		err = ErrLate
 		q.group.fleet.fails(now, err)
 	} else if err == nil {
@@ -183,10 +191,13 @@ func (q *queue) share(sent, now time.Duration, err error) {
 	}
 	if err != nil {
 		keepDebts(now, q.ask.Settle, q.pools)
-		q.settleBatch(0, sent, now)
+		q.settleBatch(0)
 		return
 	}
-	q.settleBatch(q.ask.Granted, sent, now)
+	for i, p := range q.pools {
+		q.hear(i, p, q.ask.Granted, sent, now)
+	}
+	q.settleBatch(q.ask.Granted)
 	if q.ask.Granted < q.ask.Copies {
 		q.short(now)
 	}
@@ -202,6 +213,19 @@ func (q *queue) late(sent, now time.Duration) bool {
 	return false
 }
 
+// turning reports whether a calendar window ends too soon for what was granted of it to
+// be used, and when that is.
+func (q *queue) turning(sent, now time.Duration) (end time.Duration, why int, ok bool) {
+	for i, p := range q.pools {
+		g := &q.ask.Grants[i]
+		s := p.spec.Load()
+		if s.rule.Shape == Fixed && q.ask.Granted > 0 && g.Paused == 0 && now-sent >= s.untilReset(g) {
+			end, why, ok = max(end, sent+g.Reset), i, true
+		}
+	}
+	return end, why, ok
+}
+
 func (q *queue) leased() bool {
 	for i := range q.ask.Grants {
 		if q.ask.Grants[i].Extra > 0 {
@@ -212,7 +236,7 @@ func (q *queue) leased() bool {
 }
 
 // giveUp gives back everything that was granted.
-func (q *queue) giveUp(time.Duration) {
+func (q *queue) giveUp() {
 	for i, p := range q.pools {
 		g := &q.ask.Grants[i]
 		if n := q.ask.Granted*q.ask.Claims[i].Cost + g.Extra; n > 0 {
@@ -239,14 +263,8 @@ func keepDebts(now time.Duration, settle []Settlement, pools []*pool) {
 	}
 }
 
-// settleBatch ends the wait of as many as have been granted, in order, and keeps
-// the blocks. If somebody has left, his units become a block.
-func (q *queue) settleBatch(granted int64, sent, now time.Duration) {
-	if granted > 0 || len(q.ask.Grants) > 0 && q.ask.Copies > 0 {
-		for i, p := range q.pools {
-			q.hear(i, p, granted, sent, now)
-		}
-	}
+// settleBatch ends the wait of as many as have been granted, in order.
+func (q *queue) settleBatch(granted int64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for j, w := range q.batch {
@@ -268,10 +286,8 @@ func (q *queue) settleBatch(granted int64, sent, now time.Duration) {
 	}
 }
 
+// hear notes what the store said of one limit, and keeps what was leased.
 func (q *queue) hear(i int, p *pool, granted int64, sent, now time.Duration) {
-	if len(q.ask.Grants) <= i {
-		return
-	}
 	c, g, s := &q.ask.Claims[i], &q.ask.Grants[i], p.spec.Load()
 	p.hears(sent, now, s, *g, c.Windows, q.ask.Now)
 	p.mu.Lock()
@@ -280,7 +296,7 @@ func (q *queue) hear(i int, p *pool, granted int64, sent, now time.Duration) {
 	if g.Extra > 0 {
 		until := sent + s.hold
 		if s.rule.Shape == Fixed { // what is leased dies at the reset
-			until = min(until, sent+g.Reset)
+			until = min(until, sent+s.untilReset(g))
 		}
 		p.put(now, g.Extra, until, g.Mark)
 	}
@@ -308,6 +324,11 @@ func (q *queue) short(now time.Duration) {
 			space = max(space, scarceLeast, s.hold/4)
 		}
 	}
+	q.postpone(now, wait, space, why)
+}
+
+// postpone lets those who can wait for a limit wait, and refuses the others.
+func (q *queue) postpone(now, wait, space time.Duration, why int) {
 	wait = max(wait, askAgain)
 	q.refuse(now, wait, why)
 	q.mu.Lock()

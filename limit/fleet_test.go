@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -137,6 +138,57 @@ func hammer(t *testing.T, l Limit, o FleetOptions, d time.Duration) *tally {
 	}
 	wg.Wait()
 	return rec
+}
+
+// Calls to the store that fail bring nothing, whatever the calls before them brought.
+func TestAFleetHoldsTheLimitWhenCallsToTheStoreFail(t *testing.T) {
+	for _, l := range []Limit{
+		{Name: "l", Rate: bucket.Rate{Amount: 400, Per: time.Second}},
+		{Name: "l", Shape: Rolling, Rate: bucket.Rate{Amount: 400, Per: time.Second}},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &stumbling{Store: NewMemory(nil)}
+			_, regs := fleetOf(t, 1, s, l, FleetOptions{})
+			rec := &tally{}
+			end := clock.System.Now() + 5*time.Second
+			var wg sync.WaitGroup
+			for range 8 {
+				wg.Go(func() {
+					for clock.System.Now() < end {
+						ok, _, err := goOne(context.Background(), clock.System.Now(), Charge{regs[0], "", 1})
+						if err != nil {
+							t.Error(err)
+						}
+						if ok {
+							rec.add(clock.System.Now(), 1)
+						}
+						time.Sleep(5 * time.Millisecond)
+					}
+				})
+			}
+			wg.Wait()
+			s.calls.Store(-1 << 20) // well again
+			if worst, where := rec.over(l); worst > 0 {
+				t.Errorf("%v: %d over: %s", l, worst, where)
+			}
+			if len(rec.at) < 1000 {
+				t.Errorf("%v: only %d went", l, len(rec.at))
+			}
+		})
+	}
+}
+
+// stumbling is a store of which two calls in four fail, never three in a row.
+type stumbling struct {
+	Store
+	calls atomic.Int32
+}
+
+func (s *stumbling) Take(ctx context.Context, a *Ask) error {
+	if s.calls.Add(1)%4 > 1 {
+		return errDown
+	}
+	return s.Store.Take(ctx, a)
 }
 
 // slow is a store at a distance.

@@ -19,6 +19,7 @@ type spec struct {
 	// what goes out is as even as the network is.
 	late   bool
 	leases bool
+	guard  time.Duration
 }
 
 const (
@@ -34,7 +35,7 @@ const (
 // newSpec is how the limit is shared when leases last for lease, none if that is
 // below 0, and an answer of the store is expected within guard.
 func newSpec(l Limit, lease, guard time.Duration) *spec {
-	s := &spec{limit: l, rule: Rule{Name: l.Name, Shape: l.Shape, Amount: l.Amount}, leases: lease >= 0}
+	s := &spec{limit: l, rule: Rule{Name: l.Name, Shape: l.Shape, Amount: l.Amount}, leases: lease >= 0, guard: guard}
 	switch l.Shape {
 	case Bucket:
 		s.bucket(lease, guard)
@@ -90,6 +91,10 @@ func (s *spec) rolling(_, guard time.Duration) {
 	w.Per += s.hold
 	s.rule.Ring = bucket.RingOf(w)
 }
+
+// untilReset is how long after a store was asked what it granted of a calendar window
+// may be used: what goes then still arrives in it.
+func (s *spec) untilReset(g *Grant) time.Duration { return g.Reset - s.guard }
 
 // windows are those of a fixed limit.
 func (s *spec) windows(at time.Time) Windows {

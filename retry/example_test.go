@@ -122,7 +122,7 @@ func ExampleBudgetConfig() {
 	fmt.Printf("%+v\n", retry.BudgetConfig{}.WithDefaults())
 	fmt.Println(retry.BudgetConfig{Share: -1}.Validate())
 	// Output:
-	// {Off:false Share:0.1 Window:10s Floor:1}
+	// {Off:false Share:0.1 Window:10s Floor:1 All:0/0s}
 	// share -1: must be from 0.000001 to 100
 }
 

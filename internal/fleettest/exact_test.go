@@ -37,6 +37,8 @@ func lasts() time.Duration {
 	return 3 * time.Second
 }
 
+// What goes is written down a little after it was let go; for windows of the calendar,
+// which have hard ends, the guard must cover that.
 var shapes = []limit.Limit{
 	{Name: "bucket", Rate: bucket.Rate{Amount: 100, Per: time.Second}},
 	{Name: "rolling", Shape: limit.Rolling, Rate: bucket.Rate{Amount: 100, Per: time.Second}},

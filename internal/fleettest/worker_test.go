@@ -111,6 +111,9 @@ func (o *order) run(s limit.Store, guard, timeout time.Duration, out io.Writer) 
 	if o.Skew == 0 {
 		c = clock.System
 	}
+	if o.Limit.Shape == limit.Fixed {
+		guard = 200 * time.Millisecond
+	}
 	f := limit.NewFleet(s, limit.FleetOptions{Clock: c, Lease: o.Lease, Guard: guard, Timeout: timeout})
 	f.Start()
 	u, err := weir.New(o.Group, weir.Policy{Limits: []limit.Limit{o.Limit}, MaxWait: o.Lasts}, weir.Options{Clock: c, Fleet: f})
