@@ -32,7 +32,7 @@ func shared(b *testing.B, url string, dimensions int, lease time.Duration) op {
 	conn := must(rueidisconn.Open(url, rueidisconn.Options{}))
 	s := redisstore.New(conn, redisstore.Options{})
 	name := fmt.Sprint("bench", groups.Add(1))
-	if err := s.Init(b.Context(), name); err != nil {
+	if err := s.Init(context.Background(), name); err != nil {
 		b.Fatal(err)
 	}
 	f := limit.NewFleet(s, limit.FleetOptions{Lease: lease, Timeout: time.Second, Guard: 100 * time.Millisecond})
@@ -74,7 +74,7 @@ func bare(b *testing.B, url string) op {
 	conn := must(rueidisconn.Open(url, rueidisconn.Options{}))
 	s := redisstore.New(conn, redisstore.Options{})
 	name := fmt.Sprint("bench", groups.Add(1))
-	if err := s.Init(b.Context(), name); err != nil {
+	if err := s.Init(context.Background(), name); err != nil {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { _ = s.Close() })
