@@ -419,18 +419,6 @@ func (x *fixed) drain(now time.Duration) {
 	})
 }
 
-// assume charges a limiter that takes the place of another with what those who wait
-// there are still to use: in calendar windows, in those in which they will.
-func (m *Limiter) assume(now time.Duration, old *Limiter, owed int64) {
-	x, ok := m.shaped().(*fixed)
-	from, also := old.shaped().(*fixed)
-	if ok && also {
-		x.assume(now, from.sheet.Load().ahead)
-		return
-	}
-	m.Owe(now, owed)
-}
-
 func (x *fixed) assume(now time.Duration, ahead []slot) {
 	x.change(now, func(p *page, next *sheet) bool {
 		next.ahead = nil

@@ -242,3 +242,21 @@ func (r *Registry) anew(now time.Duration, old *Limiter) *Limiter {
 	m.assume(now, old, owed)
 	return m
 }
+
+// assume charges a limiter that takes the place of another with what those who wait
+// there are still to use, at the instants at which they will if the shape knows them.
+func (m *Limiter) assume(now time.Duration, old *Limiter, owed int64) {
+	switch x := m.shaped().(type) {
+	case *fixed:
+		if from, ok := old.shaped().(*fixed); ok {
+			x.assume(now, from.sheet.Load().ahead)
+			return
+		}
+	case *roll:
+		if from, ok := old.shaped().(*roll); ok {
+			x.assume(from.state.Load())
+			return
+		}
+	}
+	m.Owe(now, owed)
+}

@@ -184,6 +184,14 @@ func (r *roll) twin() shaped {
 	return t
 }
 
+// assume has a limiter that nobody uses yet count all that another counts.
+func (r *roll) assume(from *rollState) {
+	r.change(func(s rollState) (rollState, bool) {
+		s.log, s.paused = from.log, max(s.paused, from.paused)
+		return s, true
+	})
+}
+
 // drain takes what is left.
 func (r *roll) drain(now time.Duration) {
 	s := r.state.Load()

@@ -124,26 +124,42 @@ func (v *throng) step() error {
 	return v.ask(c)
 }
 
+// run goes through a history of a throng.
+func (v *throng) run() error {
+	for step := range 300 {
+		if err := v.step(); err != nil {
+			return fmt.Errorf("%v, step %d: %w", v.r.Limit(), step, err)
+		}
+	}
+	if err := v.advance(v.now + time.Hour); err != nil || len(v.waits) > 0 {
+		return fmt.Errorf("%v: %d wait after an hour, %v", v.r.Limit(), len(v.waits), err)
+	}
+	return nil
+}
+
+// rareThrongs are histories in which a key found room while costs that do not fill
+// its windows waited.
+var rareThrongs = []uint64{20812, 32502, 0x6b874b2c4e133849}
+
 // Whichever limiter a key has, its own or one that it shares, it never gets more
 // than it would alone, and nobody waits for ever.
 func TestSharingExceedsNoKeysLimit(t *testing.T) {
 	shared := 0
-	cases(t, 1500, func(rng *rand.Rand) error {
+	history := func(rng *rand.Rand) error {
 		v, err := newThrong(rng)
 		if err != nil {
 			return err
 		}
-		for step := range 300 {
-			if err := v.step(); err != nil {
-				return fmt.Errorf("%v, step %d: %w", v.r.Limit(), step, err)
-			}
-		}
-		if err := v.advance(v.now + time.Hour); err != nil || len(v.waits) > 0 {
-			return fmt.Errorf("%v: %d wait after an hour, %v", v.r.Limit(), len(v.waits), err)
-		}
+		err = v.run()
 		shared += v.shared
-		return nil
-	})
+		return err
+	}
+	for _, seed := range rareThrongs {
+		if err := history(rand.New(rand.NewPCG(seed, 1))); err != nil {
+			t.Errorf("seed %d: %v", seed, err)
+		}
+	}
+	cases(t, 1500, history)
 	t.Logf("a limiter was shared at %d decisions", shared)
 	if shared == 0 {
 		t.Error("no limiter was ever shared")
@@ -177,6 +193,41 @@ func TestAKeyThatFindsRoomLeavesTheOthers(t *testing.T) {
 		}
 		if v = second.Take(at, 0); !v.OK || v.Wait > 0 {
 			t.Errorf("%v: b does not go when it was told to: %+v", l, v)
+		}
+	}
+}
+
+// Two who wait where their key's limiter was taken out of use do not go at once
+// behind a pause that is longer than the wait of both.
+func TestAPauseKeepsApartThoseWhoWaitInALimiterOutOfUse(t *testing.T) {
+	for _, l := range []Limit{limitOf(bucket.Rate{Amount: 1, Per: time.Second, Burst: 1}), rolling(1, time.Second)} {
+		l.MaxKeys = 1
+		r := mustRegistry(t, l)
+		for i := range 4 {
+			r.Get(0, fmt.Sprint(i)).Try(0, 1)
+		}
+		waits := make([]keyed, 3)
+		for i := range waits {
+			w := &waits[i]
+			w.p = &Permit{}
+			w.p.Add(Charge{r, "key", 1})
+			v := w.p.Take(time.Second-1, time.Minute)
+			if w.at = time.Second - 1 + v.Wait; !v.OK {
+				t.Fatalf("%v: %+v", l, v)
+			}
+		}
+		r.Get(time.Second, "key") // the four are full again: a limiter of its own
+		waits[1].p.Pause(time.Second, 0, 10*time.Second)
+		var went []time.Duration
+		for i := range waits[1:] {
+			w := &waits[1+i]
+			for v := w.p.Take(w.at, time.Minute); v.Wait > 0; v = w.p.Take(w.at, time.Minute) {
+				w.at += v.Wait
+			}
+			went = append(went, w.at)
+		}
+		if went[0] < 10*time.Second || went[1] < went[0]+time.Second {
+			t.Errorf("%v: they go at %v, want apart and behind the pause", l, went)
 		}
 	}
 }
