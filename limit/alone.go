@@ -44,6 +44,7 @@ func (q *queue) alone(now time.Duration) {
 			break
 		}
 		q.remove(w)
+		w.by = bucket.Never
 		w.finish(Verdict{OK: true})
 	}
 	q.mu.Unlock()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/seed1158cd35/weir/bucket"
 	"github.com/seed1158cd35/weir/clock"
 )
 
@@ -197,6 +198,7 @@ func (q *queue) share(sent, now time.Duration, err error) {
 	for i, p := range q.pools {
 		q.hear(i, p, q.ask.Granted, sent, now)
 	}
+	q.by = q.lasts(sent)
 	q.settleBatch(q.ask.Granted)
 	if q.ask.Granted < q.ask.Copies {
 		q.short(now)
@@ -282,8 +284,23 @@ func (q *queue) settleBatch(granted int64) {
 			w.turns[i] = q.turn(i, granted-1-int64(j))
 		}
 		q.remove(w)
+		w.by = q.by
 		w.finish(Verdict{OK: true})
 	}
+}
+
+// lasts is until when what was granted may be used.
+func (q *queue) lasts(sent time.Duration) time.Duration {
+	by := bucket.Never
+	for i, p := range q.pools {
+		switch s := p.spec.Load(); {
+		case s.rule.Shape == Fixed:
+			by = min(by, sent+s.untilReset(&q.ask.Grants[i]))
+		case s.late:
+			by = min(by, sent+s.hold)
+		}
+	}
+	return by
 }
 
 // hear notes what the store said of one limit, and keeps what was leased.

@@ -191,6 +191,40 @@ func (s *stumbling) Take(ctx context.Context, a *Ask) error {
 	return s.Store.Take(ctx, a)
 }
 
+// Who wakes long after the store has granted what he waited for does not use it: the
+// store may have forgotten it by then.
+func TestAFleetHoldsTheLimitWhenItsMachineStalls(t *testing.T) {
+	for _, l := range []Limit{
+		{Name: "l", Rate: bucket.Rate{Amount: 100, Per: time.Second}},
+		{Name: "l", Shape: Rolling, Rate: bucket.Rate{Amount: 100, Per: time.Second}},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			c := &halting{Clock: clock.System}
+			rec := hammer(t, l, FleetOptions{Lease: -1, Clock: c, Events: FleetEvents{Called: func(StoreCall) { c.looks.Store(1) }}}, 20*time.Second)
+			if worst, where := rec.over(l); worst > 0 {
+				t.Errorf("%v: %d over: %s", l, worst, where)
+			}
+			if len(rec.at) < 1500 {
+				t.Errorf("%v: only %d went", l, len(rec.at))
+			}
+		})
+	}
+}
+
+// halting is a clock on a machine that stands still for a while, one time in fifty, but not
+// before the answer of a store was looked at.
+type halting struct {
+	clock.Clock
+	looks, halts atomic.Int32
+}
+
+func (h *halting) Now() time.Duration {
+	if h.looks.Add(-1) < 0 && h.halts.Add(1)%50 == 0 {
+		time.Sleep(700 * time.Millisecond)
+	}
+	return h.Clock.Now()
+}
+
 // slow is a store at a distance.
 type slow struct {
 	Store

@@ -182,6 +182,17 @@ func (p *pool) held(now time.Duration) (n int64) {
 	return n
 }
 
+// lasts is when the first of the blocks that are held ends.
+func (p *pool) lasts(now time.Duration) time.Duration {
+	first := bucket.Never
+	for i := range p.blocks {
+		if b := p.blocks[i].Load(); b != nil && now < b.until {
+			first = min(first, b.until)
+		}
+	}
+	return first
+}
+
 func (p *pool) ask(now time.Duration, n int64) time.Duration {
 	if n < 0 || n > p.spec.Load().most() {
 		return bucket.Never

@@ -49,6 +49,7 @@ type queue struct {
 	// The leader's own.
 	ask    Ask
 	batch  []*waiter
+	by     time.Duration // until when what was granted may be used
 	limits []LimitCall
 	timer  timeout
 }
@@ -61,6 +62,7 @@ type waiter struct {
 	state    waiterState
 	leaving  bool // its context has ended while it was granting
 	turns    [mostShared]Turn
+	by       time.Duration // before which the turns must be used
 	verdict  Verdict
 	ready    chan struct{} // wakes it; holds one signal
 	wake     func()        // the same, in a clock that is not the system's
@@ -96,18 +98,35 @@ func (g *Group) newQueue(pools []*pool) *queue {
 }
 
 // wait waits until the store has granted the costs, or there is no hope of it before
-// until. If the verdict is yes, turns are filled in.
+// until. If the verdict is yes, turns are filled in. Who wakes too late to use what
+// was granted gives it back and waits anew.
 func (q *queue) wait(ctx context.Context, now, until time.Duration, prio Priority, costs []int64, turns []Turn) (Verdict, error) {
+	for {
+		v, by, err := q.stand(ctx, now, until, prio, costs, turns)
+		if now = q.group.fleet.clock.Now(); err != nil || !v.OK || now < by {
+			return v, err
+		}
+		for i, p := range q.pools {
+			p.back(now, turns[i], turns[i].Cost)
+		}
+		if now >= until {
+			return Verdict{Wait: askAgain}, nil
+		}
+	}
+}
+
+// stand stands in the queue once. What was granted must be used before by.
+func (q *queue) stand(ctx context.Context, now, until time.Duration, prio Priority, costs []int64, turns []Turn) (v Verdict, by time.Duration, err error) {
 	w := q.newWaiter()
 	w.until, w.priority = until, prio
 	copy(w.costs[:], costs)
-	err := q.pass(ctx, now, w)
-	v := w.verdict
+	err = q.pass(ctx, now, w)
+	v, by = w.verdict, w.by
 	copy(turns, w.turns[:len(turns)])
 	q.mu.Lock()
 	q.free = append(q.free, w)
 	q.mu.Unlock()
-	return v, err
+	return v, by, err
 }
 
 // newWaiter uses one again that has left, so that waiting allocates nothing.
@@ -124,7 +143,7 @@ func (q *queue) newWaiter() *waiter {
 	case <-w.ready: // it left before it heard
 	default:
 	}
-	w.state, w.leaving, w.verdict, w.wake = waits, false, Verdict{}, nil
+	w.state, w.leaving, w.verdict, w.wake, w.by = waits, false, Verdict{}, nil, 0
 	return w
 }
 
@@ -312,7 +331,9 @@ func (q *queue) front() *waiter {
 
 // fromPools takes the costs of a waiter from what is held, all or none.
 func (q *queue) fromPools(now time.Duration, w *waiter) bool {
+	w.by = bucket.Never
 	for i, p := range q.pools {
+		w.by = min(w.by, p.lasts(now))
 		t, _, ok := p.take(now, w.costs[i], 0)
 		if !ok {
 			for k := range i {

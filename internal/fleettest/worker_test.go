@@ -49,7 +49,7 @@ type order struct {
 	Group         string
 	Limit         limit.Limit `json:"-"`
 	Shape         int         // of shapes
-	Lease         time.Duration
+	Lease, Guard  time.Duration
 	Callers       int
 	Lasts         time.Duration
 	Skew          time.Duration // of its wall clock
@@ -93,7 +93,7 @@ func (o *order) store() (s limit.Store, guard, timeout time.Duration, err error)
 		return redisstore.New(conn, redisstore.Options{}), 0, 0, nil
 	}
 	s, err = dynamo(o.Dynamo)
-	return s, 100 * time.Millisecond, time.Second, err
+	return s, o.Guard, time.Second, err
 }
 
 func dynamo(endpoint string) (*dynamostore.Store, error) {

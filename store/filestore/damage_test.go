@@ -2,6 +2,7 @@ package filestore_test
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -22,11 +23,7 @@ func whole(t testing.TB) []byte {
 	t.Helper()
 	path := file(t)
 	s := open(t, path, quick)
-	for i := range 400 {
-		k := claim(time.Now(), roll, 1)
-		k.Key = fmt.Sprint(i, strings.Repeat("x", i%50))
-		take(t, s, 1, k, claim(time.Now(), slow, 1), claim(time.Now(), quota, 1))
-	}
+	useAll(t, s)
 	for i := range 100 {
 		r := limit.Record{Name: fmt.Sprint(i), Value: make([]byte, 1+i*i), Keep: time.Hour}
 		if _, _, err := s.Swap(context.Background(), "g", r); err != nil {
@@ -39,6 +36,15 @@ func whole(t testing.TB) []byte {
 		t.Fatal(err)
 	}
 	return b
+}
+
+// useAll takes from many keys.
+func useAll(t testing.TB, s *filestore.Store) {
+	for i := range 400 {
+		k := claim(time.Now(), roll, 1)
+		k.Key = fmt.Sprint(i, strings.Repeat("x", i%50))
+		take(t, s, 1, k, claim(time.Now(), slow, 1), claim(time.Now(), quota, 1))
+	}
 }
 
 func write(t testing.TB, b []byte) (path string) {
@@ -190,5 +196,39 @@ func TestAFileThatWasNeverWrittenIsNew(t *testing.T) {
 	}
 	if got := left(t, open(t, path, quick), slow); got != 1_000_000 {
 		t.Errorf("%d left, want everything", got)
+	}
+}
+
+// TestABranchThatNamesAnotherKeyIsDamage: bbolt would write a page that is in use.
+func TestABranchThatNamesAnotherKeyIsDamage(t *testing.T) {
+	b := whole(t)
+	path := file(t)
+	refused := 0
+	for page := 2; page < len(b)/4096; page++ {
+		p := b[page*4096 : (page+1)*4096]
+		if binary.NativeEndian.Uint64(p) != uint64(page) || binary.NativeEndian.Uint16(p[8:]) != 1 {
+			continue
+		}
+		for i := range int(binary.NativeEndian.Uint16(p[10:])) {
+			at := 16 + 16*i
+			end := at + int(binary.NativeEndian.Uint32(p[at:])) + int(binary.NativeEndian.Uint32(p[at+4:])) - 1
+			p[end]-- // a lower key, still in order
+			if err := os.WriteFile(path, b, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if s, err := filestore.Open(path, quick); errors.Is(err, filestore.ErrDamaged) {
+				refused++
+			} else if err != nil {
+				t.Error(err)
+			} else { // the page is free
+				useAll(t, s)
+				closed(t, s)
+				closed(t, open(t, path, quick))
+			}
+			p[end]++
+		}
+	}
+	if refused < 10 {
+		t.Errorf("%d were refused", refused)
 	}
 }

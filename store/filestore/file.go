@@ -13,7 +13,10 @@ import (
 	berrors "go.etcd.io/bbolt/errors"
 )
 
-const defaultWait = time.Second
+const (
+	defaultWait  = time.Second
+	longestClose = 5 * time.Second
+)
 
 // openFile opens the file after it was found to be whole: the library that keeps it
 // would take what stands in a damaged one for granted.
@@ -79,6 +82,19 @@ func boltOpen(path string, o Options, readOnly bool) (db *bolt.DB, err error) {
 		return nil, fmt.Errorf("%w: make the directory first", err)
 	}
 	return nil, err
+}
+
+// closeFile closes a file. After a panic over it the library may hold its own locks
+// for ever: then the file is let go when the process ends.
+func closeFile(db *bolt.DB) error {
+	closed := make(chan error, 1)
+	go func() { closed <- guarded(db.Close) }()
+	select {
+	case err := <-closed:
+		return err
+	case <-time.After(longestClose):
+		return damaged("it cannot be closed before the process ends")
+	}
 }
 
 // syncDir makes the name of a new file last.

@@ -67,7 +67,7 @@ func open(path string, o Options, source func() time.Time) (*Store, error) {
 	s := &Store{path: path, db: db, done: make(chan struct{})}
 	s.arrived.L = &s.mu
 	if err := s.begin(source); err != nil {
-		_ = db.Close()
+		_ = closeFile(db)
 		return nil, s.wrap(err)
 	}
 	go s.write()
@@ -105,7 +105,10 @@ func (s *Store) Close() error {
 	if again {
 		return nil
 	}
-	return s.db.Close()
+	if err := closeFile(s.db); err != nil {
+		return s.wrap(err)
+	}
+	return nil
 }
 
 // usable reports why nothing can be asked of the store, if so.

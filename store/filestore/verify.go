@@ -156,7 +156,9 @@ func (w *walk) bucket(v []byte, check func(k, v []byte) error) error {
 	return part.elements(v[bucketHeader:], nil, nil, 0, 0, true)
 }
 
-// page reads a page and all below it. Its keys are from least up to but not most.
+// page reads a page and all below it. Its first key is least, unless that is nil, and
+// all are below most: bbolt finds the entry of a page by the page's first key, and would
+// leave an entry behind that differs.
 func (w *walk) page(id uint64, least, most []byte, depth int, flags uint32) error {
 	if id < 2 || id >= w.meta.pages || w.visited[id] || depth > deepest {
 		return damaged("page %d of %d is named where it cannot be", id, w.meta.pages)
@@ -195,12 +197,15 @@ func (w *walk) elements(buf []byte, least, most []byte, depth int, flags uint32,
 	case kind == flagLeaf:
 		return w.leaves(buf, count, least, most, flags)
 	case kind == flagBranch && !inline && count > 0:
-		return w.branch(buf, count, most, depth, flags)
+		return w.branch(buf, count, least, most, depth, flags)
 	}
 	return damaged("a page of kind %#x with %d elements", kind, count)
 }
 
 func (w *walk) leaves(buf []byte, count int, least, most []byte, flags uint32) error {
+	if count == 0 && least != nil {
+		return damaged("an empty page")
+	}
 	for i := range count {
 		at := pageHeader + i*elementSize
 		e := buf[at:]
@@ -216,7 +221,10 @@ func (w *walk) leaves(buf []byte, count int, least, most []byte, flags uint32) e
 		if err != nil {
 			return err
 		}
-		if err := w.ordered(key, least, most); err != nil {
+		if i == 0 && least != nil && !bytes.Equal(key, least) {
+			return damaged("entry %x is not where %x should be", key, least)
+		}
+		if err := w.ordered(key, most); err != nil {
 			return err
 		}
 		if err := w.value(key, value); err != nil {
@@ -234,15 +242,15 @@ func slice(buf []byte, at, n int) ([]byte, error) {
 }
 
 // ordered checks that each key comes behind the last, and in its place.
-func (w *walk) ordered(key, least, most []byte) error {
-	if len(key) == 0 || w.leaf && bytes.Compare(w.last, key) >= 0 || bytes.Compare(key, least) < 0 || most != nil && bytes.Compare(key, most) >= 0 {
+func (w *walk) ordered(key, most []byte) error {
+	if len(key) == 0 || w.leaf && bytes.Compare(w.last, key) >= 0 || most != nil && bytes.Compare(key, most) >= 0 {
 		return damaged("entry %x is out of order", key)
 	}
 	w.last, w.leaf = bytes.Clone(key), true
 	return nil
 }
 
-func (w *walk) branch(buf []byte, count int, most []byte, depth int, flags uint32) error {
+func (w *walk) branch(buf []byte, count int, least, most []byte, depth int, flags uint32) error {
 	type child struct {
 		key  []byte
 		page uint64
@@ -255,7 +263,8 @@ func (w *walk) branch(buf []byte, count int, most []byte, depth int, flags uint3
 		if err != nil {
 			return err
 		}
-		if i > 0 && bytes.Compare(children[i-1].key, key) >= 0 {
+		first := i == 0 && least != nil && !bytes.Equal(key, least)
+		if first || i > 0 && bytes.Compare(children[i-1].key, key) >= 0 {
 			return damaged("page %d is out of order", native.Uint64(buf))
 		}
 		children = append(children, child{key, native.Uint64(e[8:])})
