@@ -1,8 +1,10 @@
 package bench
 
 import (
+	"bufio"
 	"context"
 	"fmt"
+	"net"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -129,12 +131,35 @@ func mennanov(addr string) op {
 	}
 }
 
+// floor is a script that does nothing, over a connection of each caller's own: no
+// decision that takes one round trip can be faster.
+func floor(addr string) op {
+	const sha = "e0e1f9fabfc9d4800c877a703b823ac0578ff8db" // of return 1
+	first := must(net.Dial("tcp", addr))
+	_, _ = first.Write([]byte("EVAL \"return 1\" 0\r\n"))
+	_, _ = bufio.NewReader(first).ReadSlice('\n')
+	free := make(chan *bufio.ReadWriter, 64)
+	for range 64 {
+		c := must(net.Dial("tcp", addr))
+		free <- bufio.NewReadWriter(bufio.NewReader(c), bufio.NewWriter(c))
+	}
+	return func() bool {
+		c := <-free
+		_, _ = c.WriteString("EVALSHA " + sha + " 0\r\n")
+		_ = c.Flush()
+		line, err := c.ReadSlice('\n')
+		free <- c
+		return err == nil && line[0] == ':'
+	}
+}
+
 // A decision of a limit that a fleet shares, on a Redis of our own, nothing leased.
 func BenchmarkFleetRedis(b *testing.B) {
 	s := servers.Redis(b)
 	run(b,
 		row{"weir", func() op { return shared(b, s.URL(), 1, -1) }},
 		row{"weir's store alone", func() op { return bare(b, s.URL()) }},
+		row{"a script that does nothing", func() op { return floor(s.Addr()) }},
 		row{"redis_rate", func() op { return redisRate(s.Addr()) }},
 		row{"throttled", func() op { return throttledRedis(s.Addr()) }},
 		row{"mennanov", func() op { return mennanov(s.Addr()) }},

@@ -22,8 +22,8 @@ import (
 // dynamoCallers is how many ask at once.
 const dynamoCallers = 32
 
-// One hot key of the emulator: a bucket in use, nothing leased, each caller a call of
-// its own; beside a bare conditional ADD.
+// One hot key of the emulator, nothing leased: as a program has it, whose callers share
+// one question; with a question of each caller's own; and a bare conditional ADD.
 func BenchmarkFleetDynamo(b *testing.B) {
 	server := servers.Dynalite(b)
 	client := dynamodb.New(dynamodb.Options{
@@ -34,16 +34,22 @@ func BenchmarkFleetDynamo(b *testing.B) {
 	if err := s.Create(b.Context()); err != nil {
 		b.Fatal(err)
 	}
-	take := dynamoTake(s)
-	if !take() { // it learns the server's clock first
-		b.Fatal("the first call was refused")
+	rows := []row{
+		{"weir", func() op { return dynamoShared(b, s) }},
+		{"weir's store alone", func() op { return dynamoTake(s) }},
 	}
-	b.Run("weir/g=32", func(b *testing.B) {
-		before := s.Stats()
-		many(b, take)
-		after := s.Stats()
-		b.ReportMetric(100*float64(after.Failed-before.Failed)/float64(max(1, after.Requests-before.Requests)), "%failed")
-	})
+	for _, r := range rows {
+		take := r.new()
+		if !take() { // it learns the server's clock first
+			b.Fatal("the first call was refused")
+		}
+		b.Run(r.name+"/g=32", func(b *testing.B) {
+			before := s.Stats()
+			many(b, take)
+			after := s.Stats()
+			b.ReportMetric(100*float64(after.Failed-before.Failed)/float64(max(1, after.Requests-before.Requests)), "%failed")
+		})
+	}
 	b.Run("ADD/g=32", func(b *testing.B) { many(b, dynamoAdd(client)) })
 }
 
@@ -60,6 +66,13 @@ func many(b *testing.B, do op) {
 	if wrong.Load() > 0 {
 		b.Errorf("%d of %d calls were not allowed", wrong.Load(), b.N)
 	}
+}
+
+func dynamoShared(b *testing.B, s limit.Store) op {
+	f := limit.NewFleet(s, limit.FleetOptions{Lease: -1, Timeout: 5 * time.Second, Guard: time.Second})
+	f.Start()
+	b.Cleanup(func() { _ = f.Close(context.Background()) })
+	return permits(f.Group(fmt.Sprint("bench", groups.Add(1))), 1)
 }
 
 func dynamoTake(s *dynamostore.Store) op {

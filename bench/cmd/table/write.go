@@ -23,18 +23,30 @@ func write(out io.Writer, r *results) {
 // printGroup: nanoseconds per operation; the ratios say how many times as long
 // as the reference, and how many times as long as weir.
 func printGroup(out io.Writer, r *results, group string) {
-	header(out, "what", "1 goroutine", "64 goroutines", "x ref, 1", "x ref, 64", "x weir, 1", "x weir, 64", "B/op", "allocs/op", "spread")
+	crowd := r.crowd(group)
+	n := strings.TrimPrefix(crowd, "g=")
+	header(out, "what", "1 goroutine", n+" goroutines", "x ref, 1", "x ref, "+n, "x weir, 1", "x weir, "+n, "B/op", "allocs/op", "spread")
 	for _, row := range r.rows[group] {
 		at := func(row, mode, unit string) float64 { return r.median(series{group, row, mode, unit}) }
-		one, many := at(row, "g=1", "ns/op"), at(row, "g=64", "ns/op")
+		one, many := at(row, "g=1", "ns/op"), at(row, crowd, "ns/op")
 		spread := func(mode string) float64 { return r.spread(series{group, row, mode, "ns/op"}) }
 		line(out, row, figure(one), figure(many),
-			ratio(one/at("ref", "g=1", "ns/op")), ratio(many/at("ref", "g=64", "ns/op")),
-			ratio(one/at("weir", "g=1", "ns/op")), ratio(many/at("weir", "g=64", "ns/op")),
+			ratio(one/at("ref", "g=1", "ns/op")), ratio(many/at("ref", crowd, "ns/op")),
+			ratio(one/at("weir", "g=1", "ns/op")), ratio(many/at("weir", crowd, "ns/op")),
 			number("%.0f", at(row, "g=1", "B/op")), number("%.0f", at(row, "g=1", "allocs/op")),
-			percent(larger(spread("g=1"), spread("g=64"))))
+			percent(larger(spread("g=1"), spread(crowd))))
 	}
 	fmt.Fprintln(out)
+}
+
+// crowd is the mode of many goroutines in which a group was measured.
+func (r *results) crowd(group string) string {
+	for s := range r.figures {
+		if s.group == group && s.mode != "g=1" {
+			return s.mode
+		}
+	}
+	return "g=64"
 }
 
 // printAdmission: what was let through, as a share of burst + rate * time.
