@@ -111,9 +111,9 @@ func (p *pool) beginAlone(now time.Duration) *Limiter {
 	defer p.mu.Unlock()
 	f, s := p.group.fleet, p.spec.Load()
 	full := s.perSecond(f.storeTime(now))
-	rate := min(full, max(p.demand.rate, full*f.share()))
-	if p.demand.rate > 0 {
-		rate = min(full, p.demand.rate)
+	rate := min(full, p.demand.lately(now))
+	if rate <= 0 {
+		rate = full * f.share()
 	}
 	own, err := New(now, Limit{Name: s.limit.Name, Rate: bucket.Rate{
 		Amount: max(1, int64(full*1000)), Per: 1000 * time.Second,

@@ -311,23 +311,33 @@ func (p *pool) twin() shaped { return newPool(p.group, p.spec, p.key) }
 
 func (p *pool) drain(time.Duration) {}
 
-// demand is how fast units are used, and so how many are worth taking at once.
+// demand is how fast units are used: how many are worth taking at once, and how many
+// this process may let go by itself.
 type demand struct {
 	at     time.Duration // of the last change
 	rate   float64       // units a second
 	asked  int64         // units taken from the store since
 	primed bool
+
+	begun     time.Duration // of the first
+	span      time.Duration // when the present span began
+	now, last int64         // units taken in the present span, and in the one before
 }
 
-// memory is how long demand looks back.
-const demandMemory = time.Second
+const (
+	demandMemory = time.Second     // how long rate looks back
+	demandSpan   = 4 * time.Second // a span of what lately counts
+	demandYoung  = time.Second     // the least that lately divides by
+)
 
 // used notes that n units were taken from the store and as good as used.
 func (d *demand) used(now time.Duration, n int64) {
+	d.turn(now)
+	d.now += n
 	d.asked += n
 	dt := (now - d.at).Seconds()
 	if !d.primed {
-		d.at, d.primed = now, true
+		d.at, d.begun, d.primed = now, now, true
 		return
 	}
 	if dt < 0.02 {
@@ -336,4 +346,24 @@ func (d *demand) used(now time.Duration, n int64) {
 	keep := math.Exp(-dt / demandMemory.Seconds())
 	d.rate = d.rate*keep + float64(d.asked)/dt*(1-keep)
 	d.at, d.asked = now, 0
+}
+
+// turn begins another span when the present one is over.
+func (d *demand) turn(now time.Duration) {
+	switch past := now - d.span; {
+	case past < demandSpan:
+	case past < 2*demandSpan:
+		d.span, d.last, d.now = d.span+demandSpan, d.now, 0
+	default:
+		d.span, d.last, d.now = now, 0, 0
+	}
+}
+
+// lately is how many units a second were used in the last seconds. Unlike rate it is
+// no more, summed over a fleet, than what all of them were granted.
+func (d *demand) lately(now time.Duration) float64 {
+	d.turn(now)
+	into := now - d.span
+	n := float64(d.now) + float64(d.last)*(1-into.Seconds()/demandSpan.Seconds())
+	return n / min(demandSpan, max(demandYoung, now-d.begun)).Seconds()
 }

@@ -162,6 +162,15 @@ func known(t *testing.T, url, group string) {
 }
 
 func TestEightProcessesOnDynamoDB(t *testing.T) {
+	server := dynalite(t)
+	each(t, func(t *testing.T, o order) {
+		o.onDynamo(server)
+		judge(t, o, together(t, o, nil), dynamoShare())
+	})
+}
+
+// dynalite is a server that has the table.
+func dynalite(t *testing.T) *servers.Server {
 	server := servers.Dynalite(t)
 	s, err := dynamo(server.Endpoint())
 	if err != nil {
@@ -170,16 +179,18 @@ func TestEightProcessesOnDynamoDB(t *testing.T) {
 	if err := s.Create(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	each(t, func(t *testing.T, o order) {
-		o.Dynamo, o.Guard = server.Endpoint(), 100*time.Millisecond
-		if *full {
-			o.Lasts += 2 * time.Second // a process learns the server's clock first
-			if o.Limit.Shape == limit.Rolling {
-				o.Guard = 15 * time.Millisecond // the rest of a window of a second that a guard leaves is all that can be used
-			}
-		}
-		judge(t, o, together(t, o, nil), dynamoShare())
-	})
+	return server
+}
+
+func (o *order) onDynamo(server *servers.Server) {
+	o.Dynamo, o.Guard = server.Endpoint(), 100*time.Millisecond
+	if !*full {
+		return
+	}
+	o.Lasts += 2 * time.Second // a process learns the server's clock first
+	if o.Limit.Shape == limit.Rolling {
+		o.Guard = 15 * time.Millisecond // what a guard leaves of a window of a second is all that can be used
+	}
 }
 
 // Stores that one process holds: eight fleets in one.
@@ -236,6 +247,14 @@ func TestDisturbedProcessesOnRedis(t *testing.T) {
 		o.Redis = redis.URL()
 		known(t, redis.URL(), o.Group)
 		judge(t, o, disturbed(t, o, redis.FlushScripts, redis.Stop, redis.Cont), 0)
+	})
+}
+
+func TestDisturbedProcessesOnDynamoDB(t *testing.T) {
+	each(t, func(t *testing.T, o order) {
+		server := dynalite(t)
+		o.onDynamo(server)
+		judge(t, o, disturbed(t, o, func() {}, server.Stop, server.Cont), 0)
 	})
 }
 

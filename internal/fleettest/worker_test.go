@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -114,7 +115,10 @@ func (o *order) run(s limit.Store, guard, timeout time.Duration, out io.Writer) 
 	if o.Limit.Shape == limit.Fixed {
 		guard = 200 * time.Millisecond
 	}
-	f := limit.NewFleet(s, limit.FleetOptions{Clock: c, Lease: o.Lease, Guard: guard, Timeout: timeout})
+	var turns atomic.Int64 // how often the store went away or came back
+	f := limit.NewFleet(s, limit.FleetOptions{Clock: c, Lease: o.Lease, Guard: guard, Timeout: timeout, Events: limit.FleetEvents{
+		Fallback: func(limit.FallbackEvent) { turns.Add(1) },
+	}})
 	f.Start()
 	u, err := weir.New(o.Group, weir.Policy{Limits: []limit.Limit{o.Limit}, MaxWait: o.Lasts}, weir.Options{Clock: c, Fleet: f})
 	if err != nil {
@@ -127,11 +131,13 @@ func (o *order) run(s limit.Store, guard, timeout time.Duration, out io.Writer) 
 	for range o.Callers {
 		wg.Go(func() {
 			for ctx.Err() == nil {
+				before, away := turns.Load(), f.Away()
 				p, err := u.Acquire(ctx, weir.Call{})
 				if err != nil {
 					continue
 				}
-				w.note(monotonic(), f.Away())
+				at := monotonic()
+				w.note(at, away || f.Away() || turns.Load() != before)
 				p.Report(outcome.Outcome{Class: outcome.OK})
 			}
 		})
