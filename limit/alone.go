@@ -44,7 +44,7 @@ func (q *queue) alone(now time.Duration) {
 			break
 		}
 		q.remove(w)
-		w.by = bucket.Never
+		w.by = noExpiry
 		w.finish(Verdict{OK: true})
 	}
 	q.mu.Unlock()

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/seed1158cd35/weir/bucket"
 	"github.com/seed1158cd35/weir/clock"
 )
 
@@ -24,8 +23,9 @@ const (
 // fetch asks the store for those who wait, and shares out what it grants.
 func (q *queue) fetch(now time.Duration) {
 	q.prepare(now)
+	sent := q.group.fleet.sending(now)
 	err := q.call(now)
-	q.share(now, q.group.fleet.clock.Now(), err)
+	q.share(sent, q.group.fleet.clock.Now(), err)
 }
 
 // prepare writes the ask: as many copies as there are callers at the front with the
@@ -174,7 +174,7 @@ func (q *queue) tell(took time.Duration, err error) {
 }
 
 // share gives out what the store has granted.
-func (q *queue) share(sent, now time.Duration, err error) {
+func (q *queue) share(sent sending, now time.Duration, err error) {
 	if err == nil {
 		if end, why, ok := q.turning(sent, now); ok {
 			q.giveUp()
@@ -206,9 +206,9 @@ func (q *queue) share(sent, now time.Duration, err error) {
 }
 
 // late reports whether the answer came too late for one of the limits.
-func (q *queue) late(sent, now time.Duration) bool {
+func (q *queue) late(sent sending, now time.Duration) bool {
 	for _, p := range q.pools {
-		if s := p.spec.Load(); s.late && now-sent >= s.hold {
+		if s := p.spec.Load(); s.late && q.passed(sent, now, s.hold) {
 			return q.ask.Granted > 0 || q.leased()
 		}
 	}
@@ -217,12 +217,12 @@ func (q *queue) late(sent, now time.Duration) bool {
 
 // turning reports whether a calendar window ends too soon for what was granted of it to
 // be used, and when that is.
-func (q *queue) turning(sent, now time.Duration) (end time.Duration, why int, ok bool) {
+func (q *queue) turning(sent sending, now time.Duration) (end time.Duration, why int, ok bool) {
 	for i, p := range q.pools {
 		g := &q.ask.Grants[i]
 		s := p.spec.Load()
-		if s.rule.Shape == Fixed && q.ask.Granted > 0 && g.Paused == 0 && now-sent >= s.untilReset(g) {
-			end, why, ok = max(end, sent+g.Reset), i, true
+		if s.rule.Shape == Fixed && q.ask.Granted > 0 && g.Paused == 0 && q.passed(sent, now, s.untilReset(g)) {
+			end, why, ok = max(end, sent.at+g.Reset), i, true
 		}
 	}
 	return end, why, ok
@@ -290,30 +290,35 @@ func (q *queue) settleBatch(granted int64) {
 }
 
 // lasts is until when what was granted may be used.
-func (q *queue) lasts(sent time.Duration) time.Duration {
-	by := bucket.Never
+func (q *queue) lasts(sent sending) expiry {
+	by := noExpiry
 	for i, p := range q.pools {
 		switch s := p.spec.Load(); {
 		case s.rule.Shape == Fixed:
-			by = min(by, sent+s.untilReset(&q.ask.Grants[i]))
+			by = by.first(sent.expiry(s.untilReset(&q.ask.Grants[i])))
 		case s.late:
-			by = min(by, sent+s.hold)
+			by = by.first(sent.expiry(s.hold))
 		}
 	}
 	return by
 }
 
+// passed reports whether so long has passed since the store was asked.
+func (q *queue) passed(sent sending, now, d time.Duration) bool {
+	return sent.expiry(d).passed(now, q.group.fleet.clock)
+}
+
 // hear notes what the store said of one limit, and keeps what was leased.
-func (q *queue) hear(i int, p *pool, granted int64, sent, now time.Duration) {
+func (q *queue) hear(i int, p *pool, granted int64, sent sending, now time.Duration) {
 	c, g, s := &q.ask.Claims[i], &q.ask.Grants[i], p.spec.Load()
-	p.hears(sent, now, s, *g, c.Windows, q.ask.Now)
+	p.hears(sent.at, now, s, *g, c.Windows, q.ask.Now)
 	p.mu.Lock()
 	p.demand.used(now, granted*c.Cost+g.Extra)
 	p.mu.Unlock()
 	if g.Extra > 0 {
-		until := sent + s.hold
+		until := sent.expiry(s.hold)
 		if s.rule.Shape == Fixed { // what is leased dies at the reset
-			until = min(until, sent+s.untilReset(g))
+			until = until.first(sent.expiry(s.untilReset(g)))
 		}
 		p.put(now, g.Extra, until, g.Mark)
 	}

@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"math/rand/v2"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -26,6 +27,12 @@ type FleetOptions struct {
 	// Guard is how late an answer of the store may be used if nothing is leased; 0
 	// means 10ms. Limits are held back by so much.
 	Guard time.Duration
+
+	// Freezes says that this process may be frozen together with its monotonic clock, as a
+	// Lambda function is between calls: what was granted then ends as soon as the clock
+	// on the wall says so, too. It costs a decision another look at a clock. It is on
+	// where the environment has AWS_LAMBDA_FUNCTION_NAME.
+	Freezes bool
 
 	Timeout time.Duration // for one call to the store; 0 means 100ms
 	Queue   int           // how many calls may wait for the same limits and keys; 0 means 10,000
@@ -86,6 +93,7 @@ func NewFleet(s Store, o FleetOptions) *Fleet {
 	o.Timeout = cmp.Or(o.Timeout, defaultTimeout)
 	o.Queue = cmp.Or(o.Queue, defaultQueue)
 	o.Coast = cmp.Or(o.Coast, defaultCoast)
+	o.Freezes = o.Freezes || os.Getenv("AWS_LAMBDA_FUNCTION_NAME") != ""
 	f := &Fleet{store: s, o: o, clock: o.Clock, groups: make(map[string]*Group)}
 	if f.clock == nil {
 		f.clock = clock.System

@@ -43,8 +43,8 @@ const (
 // then comes back whole.
 type granted struct {
 	left  atomic.Int64
-	until time.Duration // they must be used before
-	mark  Mark          // of the last
+	until expiry
+	mark  Mark // of the last
 }
 
 // sight is what the store said of a limit.
@@ -73,7 +73,7 @@ func (p *pool) take(now time.Duration, n int64, _ time.Duration) (Turn, time.Dur
 	}
 	for i := range p.blocks {
 		b := p.blocks[i].Load()
-		if b == nil || now >= b.until {
+		if b == nil || b.until.passed(now, p.group.fleet.clock) {
 			continue
 		}
 		for left := b.left.Load(); left >= n && n > 0; left = b.left.Load() {
@@ -99,13 +99,13 @@ func (p *pool) mark(t Turn) Mark {
 }
 
 // put keeps units that the store has granted.
-func (p *pool) put(now time.Duration, n int64, until time.Duration, m Mark) {
+func (p *pool) put(now time.Duration, n int64, until expiry, m Mark) {
 	b := &granted{until: until, mark: m}
 	b.left.Store(n)
 	worst, least := 0, int64(math.MaxInt64)
 	for i := range p.blocks {
 		var left int64
-		if old := p.blocks[i].Load(); old != nil && now < old.until {
+		if old := p.blocks[i].Load(); old != nil && !old.until.passed(now, p.group.fleet.clock) {
 			left = old.left.Load()
 		}
 		if left < least {
@@ -161,7 +161,7 @@ func (p *pool) expire(now time.Duration, all bool) (held int64) {
 		if b == nil {
 			continue
 		}
-		if all || now >= b.until {
+		if all || b.until.passed(now, p.group.fleet.clock) {
 			if p.blocks[i].CompareAndSwap(b, nil) {
 				p.empty(b)
 			}
@@ -175,7 +175,7 @@ func (p *pool) expire(now time.Duration, all bool) (held int64) {
 // held is how many units may be spent locally.
 func (p *pool) held(now time.Duration) (n int64) {
 	for i := range p.blocks {
-		if b := p.blocks[i].Load(); b != nil && now < b.until {
+		if b := p.blocks[i].Load(); b != nil && !b.until.passed(now, p.group.fleet.clock) {
 			n += b.left.Load()
 		}
 	}
@@ -183,14 +183,14 @@ func (p *pool) held(now time.Duration) (n int64) {
 }
 
 // lasts is when the first of the blocks that are held ends.
-func (p *pool) lasts(now time.Duration) time.Duration {
-	first := bucket.Never
+func (p *pool) lasts(now time.Duration) expiry {
+	e := noExpiry
 	for i := range p.blocks {
-		if b := p.blocks[i].Load(); b != nil && now < b.until {
-			first = min(first, b.until)
+		if b := p.blocks[i].Load(); b != nil && !b.until.passed(now, p.group.fleet.clock) {
+			e = e.first(b.until)
 		}
 	}
-	return first
+	return e
 }
 
 func (p *pool) ask(now time.Duration, n int64) time.Duration {

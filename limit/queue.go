@@ -49,7 +49,7 @@ type queue struct {
 	// The leader's own.
 	ask    Ask
 	batch  []*waiter
-	by     time.Duration // until when what was granted may be used
+	by     expiry // of what was granted
 	limits []LimitCall
 	timer  timeout
 }
@@ -62,7 +62,7 @@ type waiter struct {
 	state    waiterState
 	leaving  bool // its context has ended while it was granting
 	turns    [mostShared]Turn
-	by       time.Duration // before which the turns must be used
+	by       expiry // of the turns
 	verdict  Verdict
 	ready    chan struct{} // wakes it; holds one signal
 	wake     func()        // the same, in a clock that is not the system's
@@ -103,7 +103,7 @@ func (g *Group) newQueue(pools []*pool) *queue {
 func (q *queue) wait(ctx context.Context, now, until time.Duration, prio Priority, costs []int64, turns []Turn) (Verdict, error) {
 	for {
 		v, by, err := q.stand(ctx, now, until, prio, costs, turns)
-		if now = q.group.fleet.clock.Now(); err != nil || !v.OK || now < by {
+		if now = q.group.fleet.clock.Now(); err != nil || !v.OK || !by.passed(now, q.group.fleet.clock) {
 			return v, err
 		}
 		for i, p := range q.pools {
@@ -116,7 +116,7 @@ func (q *queue) wait(ctx context.Context, now, until time.Duration, prio Priorit
 }
 
 // stand stands in the queue once. What was granted must be used before by.
-func (q *queue) stand(ctx context.Context, now, until time.Duration, prio Priority, costs []int64, turns []Turn) (v Verdict, by time.Duration, err error) {
+func (q *queue) stand(ctx context.Context, now, until time.Duration, prio Priority, costs []int64, turns []Turn) (v Verdict, by expiry, err error) {
 	w := q.newWaiter()
 	w.until, w.priority = until, prio
 	copy(w.costs[:], costs)
@@ -143,7 +143,7 @@ func (q *queue) newWaiter() *waiter {
 	case <-w.ready: // it left before it heard
 	default:
 	}
-	w.state, w.leaving, w.verdict, w.wake, w.by = waits, false, Verdict{}, nil, 0
+	w.state, w.leaving, w.verdict, w.wake, w.by = waits, false, Verdict{}, nil, noExpiry
 	return w
 }
 
@@ -331,9 +331,9 @@ func (q *queue) front() *waiter {
 
 // fromPools takes the costs of a waiter from what is held, all or none.
 func (q *queue) fromPools(now time.Duration, w *waiter) bool {
-	w.by = bucket.Never
+	w.by = noExpiry
 	for i, p := range q.pools {
-		w.by = min(w.by, p.lasts(now))
+		w.by = w.by.first(p.lasts(now))
 		t, _, ok := p.take(now, w.costs[i], 0)
 		if !ok {
 			for k := range i {
