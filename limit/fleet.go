@@ -121,6 +121,15 @@ func (f *Fleet) Store() Store { return f.store }
 // Away reports whether the store is away, so that limits are held locally.
 func (f *Fleet) Away() bool { return f.away.Load() != 0 }
 
+// Alone is how long the store has been away, and how many units were let go since; 0
+// if it is there.
+func (f *Fleet) Alone() (since time.Duration, spent int64) {
+	if at := time.Duration(f.away.Load()); at != 0 {
+		return max(1, f.clock.Now()-at), f.spent.Load()
+	}
+	return 0, 0
+}
+
 // Held is how many units this process has leased and not spent, by group.
 func (f *Fleet) Held() map[string]int64 {
 	now, held := f.clock.Now(), make(map[string]int64)

@@ -14,6 +14,9 @@ func Print(w io.Writer, r Report) error {
 		fmt.Fprint(w, ", draining")
 	}
 	fmt.Fprintln(w)
+	if r.Fleet != nil {
+		r.Fleet.print(w)
+	}
 	if len(r.Upstreams) == 0 {
 		fmt.Fprintln(w, "no upstreams")
 	}

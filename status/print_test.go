@@ -10,6 +10,7 @@ import (
 
 var sample = Report{
 	Version: "v1.2.3",
+	Fleet:   &Fleet{Store: "redis", Client: "a1b2", Instances: 3, AwayMS: 1500, Spent: 42},
 	Upstreams: []Upstream{
 		{
 			Name: "s3", RetriesLeft: 42,
@@ -27,6 +28,7 @@ var sample = Report{
 }
 
 const printed = `weir v1.2.3, up 1h2m3s
+limits are shared through redis: 3 known, this one is a1b2; the store has been away for 1.5s, and 42 units went meanwhile
 
 s3         retries left 42
   LIMIT    KEY              CONFIGURED                               RATE NOW  LEFT       FULL IN                            PAUSED

@@ -22,6 +22,7 @@ type Report struct {
 	Version   string     `json:"version"`
 	Started   time.Time  `json:"started"`
 	Draining  bool       `json:"draining"`
+	Fleet     *Fleet     `json:"fleet,omitempty"` // nil if nothing is shared
 	Upstreams []Upstream `json:"upstreams"`
 }
 
@@ -105,7 +106,8 @@ type Page struct {
 	Started   time.Time
 	Upstreams func() map[string]*weir.Upstream
 	Metrics   http.Handler
-	Draining  atomic.Bool // set when the program is about to end: not ready any more
+	Fleet     func() *Fleet // nil if nothing is shared
+	Draining  atomic.Bool   // set when the program is about to end: not ready any more
 
 	// Host is the name, if it has one, in the address that the page is served
 	// under. On a loopback address requests that name another host are refused,
@@ -155,6 +157,9 @@ func (p *Page) ready(w http.ResponseWriter, _ *http.Request) {
 // Report is the state of everything now.
 func (p *Page) Report() Report {
 	r := Report{Version: p.Version, Started: p.Started, Draining: p.Draining.Load(), Upstreams: []Upstream{}}
+	if p.Fleet != nil {
+		r.Fleet = p.Fleet()
+	}
 	for _, u := range p.Upstreams() {
 		r.Upstreams = append(r.Upstreams, Of(u))
 	}

@@ -102,6 +102,10 @@ func newServer(path string, w world) (*server, error) {
 		Version: version(), Started: time.Now(), Upstreams: s.proxy.Upstreams, Host: file.Admin,
 		Metrics: promhttp.HandlerFor(registry, promhttp.HandlerOpts{}),
 	}
+	if s.fleet != nil {
+		kind := file.Store.Kind()
+		s.page.Fleet = func() *status.Fleet { return status.FleetOf(s.fleet, kind) }
+	}
 	return s, s.listen()
 }
 

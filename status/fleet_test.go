@@ -1,0 +1,54 @@
+package status
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http/httptest"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/bucket"
+	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/outcome"
+)
+
+// gone is a store that does not answer.
+type gone struct{ limit.Store }
+
+func (gone) Take(context.Context, *limit.Ask) error { return errors.New("no answer") }
+
+func TestTheStatusTellsOfTheFleet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := limit.NewFleet(gone{limit.NewMemory(nil)}, limit.FleetOptions{Client: "a"})
+		u, err := weir.New("up", weir.Policy{Limits: []limit.Limit{{Name: "l", Rate: bucket.Rate{Amount: 10, Per: time.Second}}}}, weir.Options{Fleet: f})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer u.Close()
+		p := &Page{
+			Upstreams: func() map[string]*weir.Upstream { return map[string]*weir.Upstream{"up": u} },
+			Fleet:     func() *Fleet { return FleetOf(f, "memory") },
+		}
+		if got := p.Report().Fleet; got.Store != "memory" || got.Client != "a" || got.Instances != 1 || got.AwayMS != 0 {
+			t.Errorf("%+v", got)
+		}
+		for range 3 {
+			if p, err := u.Acquire(t.Context(), weir.Call{}); err == nil {
+				p.Report(outcome.Outcome{Class: outcome.OK})
+			}
+		}
+		time.Sleep(time.Second)
+		w := httptest.NewRecorder()
+		p.status(w, nil)
+		var r Report
+		if err := json.Unmarshal(w.Body.Bytes(), &r); err != nil {
+			t.Fatal(err)
+		}
+		if r.Fleet == nil || r.Fleet.AwayMS < 1000 || r.Fleet.Spent == 0 {
+			t.Errorf("the store is away: %s", w.Body)
+		}
+	})
+}
