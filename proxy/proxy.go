@@ -78,13 +78,13 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	id := correlationOf(r)
 	w.Header()[CorrelationHeader] = []string{id}
 	if status, message := t.problem(r); status != 0 {
-		failure{status, ValidationError, message, nil}.write(w)
+		(&Failure{Status: status, Code: ValidationError, Message: message}).WriteJSON(w)
 		return
 	}
 	to, path, ok := t.find(r)
 	if !ok {
-		failure{http.StatusNotFound, ValidationError, "no route leads from here to an upstream",
-			map[string]any{"host": r.Host, "path": rawPath(r)}}.write(w)
+		(&Failure{Status: http.StatusNotFound, Code: ValidationError, Message: "no route leads from here to an upstream",
+			Details: map[string]any{"host": r.Host, "path": rawPath(r)}}).WriteJSON(w)
 		return
 	}
 	if to.MaxBody > 0 && r.ContentLength > to.MaxBody {
@@ -99,6 +99,14 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_ = http.NewResponseController(w).EnableFullDuplex()
 	}
 	trip := &trip{to: to, path: path, id: id, came: r}
+	if to.Dialect != nil {
+		var f *Failure
+		if trip.exchange, f = to.Dialect.Hear(r); f != nil {
+			w.Header()[CorrelationHeader] = []string{id}
+			f.write(w, r.WithContext(trip.in(r.Context())))
+			return
+		}
+	}
 	out := r.WithContext(trip.in(r.Context()))
 	if to.MaxBody > 0 { // not in r: the server must know its own body when it decides about the connection
 		out.Body = http.MaxBytesReader(w, r.Body, to.MaxBody)
@@ -113,6 +121,8 @@ type trip struct {
 	id    string
 	came  *http.Request // as it came, with the headers that are not sent on
 	story weir.Story
+
+	exchange Exchange // nil if the upstream has no dialect
 }
 
 type tripKey struct{}

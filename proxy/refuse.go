@@ -30,50 +30,52 @@ const (
 	InternalError      = "INTERNAL_SERVER_ERROR"
 )
 
-type failure struct {
-	status  int
-	code    string
-	message string
-	details map[string]any
+// write answers with the failure in the words that the caller understands.
+func (f *Failure) write(w http.ResponseWriter, r *http.Request) {
+	if t, ok := r.Context().Value(tripKey{}).(*trip); ok && t.exchange != nil {
+		t.exchange.Refuse(w, f)
+		return
+	}
+	f.WriteJSON(w)
 }
 
-// write sends weir's own error: {"error":{"code","message","details"}}.
-func (f failure) write(w http.ResponseWriter) {
+// WriteJSON answers with {"error":{"code","message","details"}}.
+func (f *Failure) WriteJSON(w http.ResponseWriter) {
 	type body struct {
 		Code    string         `json:"code"`
 		Message string         `json:"message"`
 		Details map[string]any `json:"details,omitempty"`
 	}
-	b, _ := json.Marshal(map[string]body{"error": {f.code, f.message, f.details}})
+	b, _ := json.Marshal(map[string]body{"error": {f.Code, f.Message, f.Details}})
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Content-Length", strconv.Itoa(len(b)+1))
-	w.WriteHeader(f.status)
+	w.WriteHeader(f.Status)
 	_, _ = w.Write(append(b, '\n'))
 }
 
 // refuse answers a request that weir did not send on.
-func refuse(w http.ResponseWriter, r *weir.Refusal) {
+func refuse(w http.ResponseWriter, req *http.Request, r *weir.Refusal) {
 	wait := jittered(r.RetryAfter)
 	said := *r
 	if r.RetryAfter <= endless {
 		said.RetryAfter = wait // one number everywhere
 	}
-	f := failure{status: http.StatusTooManyRequests, code: RateLimitExceeded, message: said.Error(), details: map[string]any{
+	f := &Failure{Status: http.StatusTooManyRequests, Code: RateLimitExceeded, Message: said.Error(), Reason: r.Reason, RetryAfter: wait, Details: map[string]any{
 		"upstream": r.Upstream, "operation": r.Operation, "reason": r.Reason, "retry_after_ms": ceil(wait, time.Millisecond),
 	}}
 	if r.Reason == weir.CircuitOpen || r.Reason == weir.BudgetExhausted {
-		f.status, f.code = http.StatusServiceUnavailable, ServiceUnavailable
+		f.Status, f.Code = http.StatusServiceUnavailable, ServiceUnavailable
 	}
 	h := w.Header()
 	h.Set(RefusedHeader, string(r.Reason))
 	if r.Limit != "" {
 		left := remains(r, time.Now())
-		f.details["limit"], f.details["remaining"], f.details["reset_at"] = r.Limit, left[0].Left, left[0].ResetAt
-		f.details["limits"] = left
+		f.Details["limit"], f.Details["remaining"], f.Details["reset_at"] = r.Limit, left[0].Left, left[0].ResetAt
+		f.Details["limits"] = left
 		rateLimitFields(h, left)
 	}
 	retryAfter(h, wait)
-	f.write(w)
+	f.write(w, req)
 }
 
 // endless is longer than any limit or hint asks for: only a breaker that is held
@@ -125,6 +127,7 @@ func quoted(s string) string {
 // fail answers a request that brought no answer from the upstream.
 func fail(w http.ResponseWriter, r *http.Request, err error) {
 	var refusal *weir.Refusal
+	var own *Failure
 	var tooLarge *http.MaxBytesError
 	gaveUp, sent := errors.AsType[*retry.GaveUpError](err)
 	h := w.Header()
@@ -139,32 +142,34 @@ func fail(w http.ResponseWriter, r *http.Request, err error) {
 	case r.Context().Err() != nil:
 		panic(http.ErrAbortHandler) // the caller has left
 	case errors.As(err, &refusal):
-		refuse(w, refusal)
+		refuse(w, r, refusal)
+	case errors.As(err, &own):
+		own.write(w, r)
 	case errors.As(err, &tooLarge):
-		failure{http.StatusRequestEntityTooLarge, ValidationError,
-			fmt.Sprintf("the body is larger than %d bytes, the most that is taken here (max_body)", tooLarge.Limit), nil}.write(w)
+		(&Failure{Status: http.StatusRequestEntityTooLarge, Code: ValidationError, Final: true,
+			Message: fmt.Sprintf("the body is larger than %d bytes, the most that is taken here (max_body)", tooLarge.Limit)}).write(w, r)
 	case errors.Is(err, weir.ErrTooMuch):
-		failure{http.StatusBadRequest, ValidationError, err.Error(), nil}.write(w)
+		(&Failure{Status: http.StatusBadRequest, Code: ValidationError, Final: true, Message: err.Error()}).write(w, r)
 	default:
-		unreachable(w, err, gaveUp)
+		unreachable(w, r, err, gaveUp)
 	}
 }
 
 // unreachable says that the upstream gave no answer. The error's text may hold
 // the upstream's address, which is for the log alone.
-func unreachable(w http.ResponseWriter, err error, gaveUp *retry.GaveUpError) {
-	f := failure{http.StatusBadGateway, ServiceUnavailable, "the upstream gave no answer", map[string]any{}}
+func unreachable(w http.ResponseWriter, r *http.Request, err error, gaveUp *retry.GaveUpError) {
+	f := &Failure{Status: http.StatusBadGateway, Code: ServiceUnavailable, Message: "the upstream gave no answer", Final: true, Details: map[string]any{}}
 	if gaveUp != nil {
-		f.details["attempts"], f.details["cause"] = gaveUp.Attempts, gaveUp.Outcome.Code
+		f.Details["attempts"], f.Details["cause"] = gaveUp.Attempts, gaveUp.Outcome.Code
 		if gaveUp.Why != nil {
-			f.details["why"] = gaveUp.Why.Error()
+			f.Details["why"] = gaveUp.Why.Error()
 		}
 	}
 	var timeout interface{ Timeout() bool }
 	if errors.Is(err, context.DeadlineExceeded) || errors.As(err, &timeout) && timeout.Timeout() {
-		f.status, f.message = http.StatusGatewayTimeout, "the upstream did not answer in time"
+		f.Status, f.Message = http.StatusGatewayTimeout, "the upstream did not answer in time"
 	}
 	w.Header().Set(ErrorHeader, "no answer")
 	w.Header().Set("X-Should-Retry", "false")
-	f.write(w)
+	f.write(w, r)
 }

@@ -68,7 +68,7 @@ func TestRefusals(t *testing.T) {
 			c.refusal.Upstream, c.refusal.Operation = "s3", "put"
 			w := httptest.NewRecorder()
 			w.Header()[CorrelationHeader] = []string{"it"}
-			refuse(w, &c.refusal)
+			refuse(w, httptest.NewRequest("GET", "/", nil), &c.refusal)
 			resp := w.Result()
 			e, h := failureOf(t, resp), resp.Header
 			if resp.StatusCode != c.status || e.Code != c.code || e.Message == "" || h.Get(RefusedHeader) != string(c.refusal.Reason) {

@@ -28,7 +28,7 @@ func TestRefusalsTellOfEveryLimit(t *testing.T) {
 	}
 	w := httptest.NewRecorder()
 	w.Header()[CorrelationHeader] = []string{"it"}
-	refuse(w, &weir.Refusal{
+	refuse(w, httptest.NewRequest("GET", "/", nil), &weir.Refusal{
 		Upstream: "gemini", Operation: "default", Reason: weir.QuotaExhausted, RetryAfter: 2 * time.Hour,
 		Limit: "rpd", Key: "acme", Rule: rpd, Level: levels[2].Level, Levels: levels,
 	})

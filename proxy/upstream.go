@@ -26,6 +26,7 @@ type Upstream struct {
 	Replay  int64             // how much of a body is kept to send it again; 0 means weir.DefaultReplay, below 0 nothing
 	MaxBody int64             // the largest body that is taken; 0 means any
 	Keys    map[string]Source // where the values of scopes come from
+	Dialect Dialect           // what the API speaks beyond HTTP; nil means nothing
 }
 
 // A Route leads requests to an upstream. Host and Path must both match; of
@@ -41,6 +42,7 @@ type target struct {
 	Upstream
 	weir      *weir.Upstream
 	transport *weir.Transport
+	base      withTimeouts
 	keys      []key
 }
 
@@ -62,13 +64,14 @@ func newTarget(c Upstream, old *target, o weir.Options) (*target, error) {
 		t.weir = u
 	}
 	timeouts := t.weir.Policy().Timeouts
-	base := http.RoundTripper(nil)
-	if old != nil && old.weir == t.weir && reflect.DeepEqual(old.base().Timeouts, timeouts) {
-		base = old.transport.Base
-	} else {
-		base = withTimeouts{weir.NewBase(timeouts, 0), timeouts}
+	t.base = withTimeouts{weir.NewBase(timeouts, 0), timeouts}
+	if old != nil && old.weir == t.weir && reflect.DeepEqual(old.base.Timeouts, timeouts) {
+		t.base = old.base
 	}
-	t.transport = &weir.Transport{Upstream: t.weir, Base: base, Call: t.call, Replay: c.Replay}
+	t.transport = &weir.Transport{Upstream: t.weir, Base: t.base, Call: t.call, Replay: c.Replay}
+	if c.Dialect != nil {
+		t.transport.Base = speaking{t.base}
+	}
 	return t, nil
 }
 
@@ -77,8 +80,6 @@ type withTimeouts struct {
 	*http.Transport
 	Timeouts weir.Timeouts
 }
-
-func (t *target) base() withTimeouts { return t.transport.Base.(withTimeouts) }
 
 // origin is what tells one API from another: a path, or a slash at its end, makes
 // no other of it.
@@ -102,6 +103,9 @@ func (t *target) call(r *http.Request) weir.Call {
 	}
 	if r.ContentLength > 0 && t.countsBytes() {
 		c.Cost = map[string]int64{"bytes": r.ContentLength}
+	}
+	if trip.exchange != nil {
+		trip.exchange.Describe(&c)
 	}
 	return c
 }
