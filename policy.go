@@ -22,6 +22,11 @@ type Policy struct {
 	Operations []Operation // how HTTP requests are told apart; the first that matches
 	Limits     []limit.Limit
 
+	// Undeclared lets operations that are not in Operations keep their names in events
+	// and metrics, the first 200 of them. It is for calls whose operations are named by
+	// a program: names that a client can choose would make a metric each.
+	Undeclared bool
+
 	Breaker      breaker.Config
 	BreakerScope string // the name of the key that breakers are kept by; "" means one for the upstream
 

@@ -1,6 +1,7 @@
 package weir
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -48,6 +49,7 @@ type live struct {
 	policy     Policy
 	plans      map[string]*plan
 	other      *plan // for operations that nobody declared
+	named      named // theirs, by name
 	registries []*limit.Registry
 	breaker    *breaker.Breaker // nil if there is one per key
 	breakers   *breaker.Group
@@ -326,13 +328,42 @@ func (v *live) newPlan(o *Operation, old *live) *plan {
 	return p
 }
 
+// plan is that of an operation. One that nobody declared has that of all others, and
+// its own name if the policy lets it.
 func (v *live) plan(operation string) *plan {
-	if operation != "" {
-		if p := v.plans[operation]; p != nil {
-			return p
-		}
+	if operation == "" {
+		return v.other
 	}
-	return v.other
+	if p := v.plans[operation]; p != nil || !v.policy.Undeclared {
+		return cmp.Or(p, v.other)
+	}
+	return v.named.plan(v.other, operation)
+}
+
+// named are operations that nobody declared. Beyond mostNamed they are all called
+// default.
+type named struct {
+	byName sync.Map // string -> *plan
+	n      atomic.Int32
+}
+
+const mostNamed = 200
+
+func (d *named) plan(other *plan, name string) *plan {
+	if p, ok := d.byName.Load(name); ok {
+		return p.(*plan)
+	}
+	if len(name) > longestKey || d.n.Load() >= mostNamed {
+		return other
+	}
+	p := new(plan)
+	*p = *other
+	p.name = name
+	kept, known := d.byName.LoadOrStore(name, p)
+	if !known {
+		d.n.Add(1)
+	}
+	return kept.(*plan)
 }
 
 func (v *live) breakerFor(now time.Duration, c *Call) *breaker.Breaker {
