@@ -1,0 +1,130 @@
+// Package awswire is what AWS services speak on the wire: how the operation of a
+// request is told, whether it may be repeated, and in which words a client of the
+// service understands an error. It knows protocols and names, not the SDK.
+package awswire
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+)
+
+// An Op is the operation of a request.
+type Op struct {
+	Service  string   // as requests for it are signed: s3, dynamodb, drs, bedrock, ...
+	Name     string   // as the SDKs call it: GetObject; "" if it is not known
+	Protocol Protocol // in which its errors are written
+
+	// Safe says that repeating it does no harm even if it was done already. What
+	// costs twice, as an answer of a model does, harms nobody else.
+	Safe bool
+	// Write says that it changes something; S3 counts reads and writes apart.
+	Write bool
+
+	Bucket string // of S3, "" if there is none
+	Key    string // of S3, decoded
+}
+
+// A Request is what of a request tells its operation.
+type Request struct {
+	Service string // as it is signed, or configured; "" means to be told by the request
+	Method  string
+	Host    string // as the client wrote it
+	Path    string // raw: as it stands in the request line
+	Query   string // raw
+	Header  http.Header
+	Form    []byte // the beginning of a body with Action=, for services that are asked by forms
+}
+
+// Recognize tells the operation of a request.
+func Recognize(r Request) Op {
+	target := get(r.Header, "X-Amz-Target")
+	service := r.Service
+	if service == "" {
+		service = serviceOf(target)
+	}
+	o := Op{Service: service, Protocol: protocolOf(service, r.Header, target)}
+	switch {
+	case target != "":
+		o.Name = target[strings.LastIndexByte(target, '.')+1:]
+	case o.Protocol == CBOR:
+		o.Name = lastOf(r.Path, "/operation/")
+	case o.Protocol == S3:
+		recognizeS3(&o, r)
+		return o
+	case o.Protocol == Query || o.Protocol == EC2:
+		o.Name = action(r)
+	default:
+		o.Name = match(service, r.Method, r.Path)
+	}
+	if !plain(o.Name) {
+		o.Name = ""
+	}
+	o.Safe, o.Write = safe(service, o.Name, r), !reads(o.Name)
+	return o
+}
+
+// get reads a field whose name is in canonical form.
+func get(h http.Header, name string) string {
+	if v := h[name]; len(v) > 0 {
+		return v[0]
+	}
+	return ""
+}
+
+func lastOf(path, after string) string {
+	if i := strings.LastIndex(path, after); i >= 0 {
+		return path[i+len(after):]
+	}
+	return ""
+}
+
+// plain reports whether a name can be one of an operation. What is not must not come
+// into metrics.
+func plain(name string) bool {
+	if len(name) > 100 {
+		return false
+	}
+	for i := range len(name) {
+		c := name[i] | 0x20
+		if (c < 'a' || c > 'z') && (name[i] < '0' || name[i] > '9') {
+			return false
+		}
+	}
+	return true
+}
+
+// action is the parameter Action of a query or a form.
+func action(r Request) string {
+	for _, s := range []string{r.Query, string(r.Form)} {
+		for s != "" {
+			var pair string
+			pair, s, _ = strings.Cut(s, "&")
+			if name, ok := strings.CutPrefix(pair, "Action="); ok {
+				return name
+			}
+		}
+	}
+	return ""
+}
+
+// param reports whether a raw query has a parameter, and its value.
+func param(query, name string) (value string, ok bool) {
+	for query != "" {
+		var pair string
+		pair, query, _ = strings.Cut(query, "&")
+		k, v, _ := strings.Cut(pair, "=")
+		if k == name {
+			return v, true
+		}
+	}
+	return "", false
+}
+
+// decoded is a raw path segment as a person would write it.
+func decoded(s string) string {
+	if d, err := url.PathUnescape(s); err == nil {
+		return d
+	}
+	return s
+}

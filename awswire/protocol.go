@@ -1,0 +1,72 @@
+package awswire
+
+import (
+	"net/http"
+	"strings"
+)
+
+// A Protocol is the way in which a service is asked and answers, as far as its errors
+// differ.
+type Protocol uint8
+
+const (
+	RestJSON Protocol = iota // a path for each resource, JSON
+	JSON10                   // X-Amz-Target, application/x-amz-json-1.0
+	JSON11                   // X-Amz-Target, application/x-amz-json-1.1
+	Query                    // Action=, XML
+	EC2                      // Action=, XML of its own
+	S3                       // a path for each object, XML
+	RestXML                  // a path for each resource, XML
+	CBOR                     // Smithy RPC v2
+)
+
+// byForm are services that are asked by forms, by the names under which requests are
+// signed.
+var byForm = map[string]Protocol{
+	"ec2": EC2, "sts": Query, "sns": Query, "iam": Query, "cloudformation": Query, "autoscaling": Query, "rds": Query,
+	"elasticloadbalancing": Query, "redshift": Query, "elasticache": Query, "ses": Query, "email": Query, "elasticbeanstalk": Query,
+	"s3": S3, "s3express": S3, "s3-outposts": S3, "route53": RestXML, "cloudfront": RestXML,
+}
+
+func protocolOf(service string, h http.Header, target string) Protocol {
+	content := get(h, "Content-Type")
+	switch {
+	case get(h, "Smithy-Protocol") == "rpc-v2-cbor":
+		return CBOR
+	case target != "" && strings.HasSuffix(content, "1.0"):
+		return JSON10
+	case target != "":
+		return JSON11
+	}
+	if p, ok := byForm[service]; ok {
+		return p
+	}
+	if strings.HasPrefix(content, "application/x-www-form-urlencoded") {
+		return Query
+	}
+	return RestJSON
+}
+
+// ByForm reports whether the beginning of the body of a request may be needed to tell
+// its operation: a form's.
+func ByForm(h http.Header) bool {
+	return strings.HasPrefix(get(h, "Content-Type"), "application/x-www-form-urlencoded")
+}
+
+// targets are the services behind the prefixes of X-Amz-Target that do not begin with
+// the service's name.
+var targets = map[string]string{
+	"AmazonSQS": "sqs", "TrentService": "kms", "GraniteServiceVersion20100801": "monitoring", "AWSStepFunctions": "states",
+	"AmazonSSM": "ssm", "AWSEvents": "events", "AmazonEC2ContainerServiceV20141113": "ecs", "AmazonEC2ContainerRegistry_V20150921": "ecr",
+	"CodeBuild_20161006": "codebuild", "AmazonAthena": "athena", "AWSGlue": "glue", "AWSCognitoIdentityProviderService": "cognito-idp",
+}
+
+// serviceOf is the service of a target: DynamoDB_20120810.GetItem is one of dynamodb.
+func serviceOf(target string) string {
+	prefix, _, _ := strings.Cut(target, ".")
+	if s, ok := targets[prefix]; ok {
+		return s
+	}
+	name, _, _ := strings.Cut(prefix, "_")
+	return strings.ToLower(name)
+}
