@@ -1,0 +1,221 @@
+package resign
+
+import (
+	"bufio"
+	"crypto/hmac"
+	"crypto/sha256"
+	enc "encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// A chain is the signatures of a request and of its chunks, each of which covers the one
+// before (Amazon S3 API reference, "Signature calculations: transferring payload in
+// multiple chunks").
+type chain struct {
+	mac  hash.Hash // with the signing key
+	at   string
+	of   string // the scope: DAY/REGION/SERVICE/aws4_request
+	last string // in hexadecimal
+}
+
+const instant = "20060102T150405Z"
+
+func newChain(secret, region, service string, at time.Time) *chain {
+	key := []byte("AWS4" + secret)
+	day := at.Format("20060102")
+	for _, part := range []string{day, region, service, "aws4_request"} {
+		m := hmac.New(sha256.New, key)
+		m.Write([]byte(part))
+		key = m.Sum(nil)
+	}
+	return &chain{mac: hmac.New(sha256.New, key), at: at.Format(instant), of: day + "/" + region + "/" + service + "/aws4_request"}
+}
+
+// sign goes one link on: it signs what comes before the data, and their hash.
+func (c *chain) sign(before string, data []byte) string {
+	sum := sha256.Sum256(data)
+	var text [64]byte
+	enc.Encode(text[:], sum[:])
+	c.mac.Reset()
+	_, _ = io.WriteString(c.mac, before)
+	_, _ = c.mac.Write(text[:])
+	c.last = enc.EncodeToString(c.mac.Sum(nil))
+	return c.last
+}
+
+func (c *chain) seed(request []byte) string {
+	return c.sign("AWS4-HMAC-SHA256\n"+c.at+"\n"+c.of+"\n", request)
+}
+
+func (c *chain) chunk(data []byte) string {
+	return c.sign("AWS4-HMAC-SHA256-PAYLOAD\n"+c.at+"\n"+c.of+"\n"+c.last+"\n"+emptyHash+"\n", data)
+}
+
+func (c *chain) trailer(data []byte) string {
+	return c.sign("AWS4-HMAC-SHA256-TRAILER\n"+c.at+"\n"+c.of+"\n"+c.last+"\n", data)
+}
+
+const (
+	largestChunk   = 16 << 20 // that is held in memory to be signed
+	longestLine    = 4 << 10
+	mostTrailers   = 20
+	chunkSignature = ";chunk-signature="
+	trailerName    = "x-amz-trailer-signature"
+)
+
+// A FramingError says what is wrong with a body that is said to come in signed chunks.
+type FramingError struct{ What string }
+
+func (e *FramingError) Error() string {
+	return "the body is not in signed chunks as x-amz-content-sha256 says: " + e.What
+}
+
+// A framed body is read in the chunks in which the client wrote it, and gives them with
+// other signatures. As those are as long as the old ones the length stays the same.
+type framed struct {
+	body    io.ReadCloser
+	in      *bufio.Reader
+	chain   *chain
+	trailed bool // trailers follow
+
+	out  []byte // what is to be read next
+	buf  []byte
+	over bool
+	err  error
+}
+
+func reframe(body io.ReadCloser, c *chain, trailed bool) io.ReadCloser {
+	return &framed{body: body, in: bufio.NewReaderSize(body, longestLine), chain: c, trailed: trailed}
+}
+
+func (f *framed) Close() error { return f.body.Close() }
+
+func (f *framed) Read(p []byte) (int, error) {
+	for len(f.out) == 0 {
+		switch {
+		case f.err != nil:
+			return 0, f.err
+		case f.over:
+			f.err = f.end()
+		default:
+			f.err = f.next()
+		}
+	}
+	n := copy(p, f.out)
+	f.out = f.out[n:]
+	return n, nil
+}
+
+// end reports what follows the last chunk, which must be nothing.
+func (f *framed) end() error {
+	if _, err := f.in.ReadByte(); err != io.EOF {
+		return wrong("there is more behind the last chunk", err)
+	}
+	return io.EOF
+}
+
+// next reads a chunk and signs it.
+func (f *framed) next() error {
+	line, err := f.line()
+	if err != nil {
+		return err
+	}
+	size, n, err := sizeOf(line)
+	if err != nil {
+		return err
+	}
+	if n == 0 {
+		f.over = true
+		f.out = append(f.buf[:0], size+chunkSignature+f.chain.chunk(nil)+"\r\n"...)
+		return f.last()
+	}
+	head := len(size) + len(chunkSignature) + 64 + 2
+	f.buf = sized(f.buf, head+n+2)
+	if _, err := io.ReadFull(f.in, f.buf[head:]); err != nil {
+		return wrong("a chunk of "+strconv.Itoa(n)+" bytes is cut off", err)
+	}
+	if string(f.buf[head+n:]) != "\r\n" {
+		return &FramingError{"a chunk does not end where its size says"}
+	}
+	copy(f.buf, size+chunkSignature+f.chain.chunk(f.buf[head:head+n])+"\r\n")
+	f.out = f.buf
+	return nil
+}
+
+// sized has room for n bytes.
+func sized(b []byte, n int) []byte {
+	if cap(b) >= n {
+		return b[:n]
+	}
+	return make([]byte, n)
+}
+
+// sizeOf reads SIZE;chunk-signature=...
+func sizeOf(line string) (text string, n int, err error) {
+	text, rest, ok := strings.Cut(line, ";")
+	v, bad := strconv.ParseUint(text, 16, 32)
+	switch {
+	case bad != nil || !ok || !strings.HasPrefix(rest, chunkSignature[1:]) || !isHash(rest[len(chunkSignature)-1:]):
+		return "", 0, &FramingError{fmt.Sprintf("%.40q is no head of a chunk", line)}
+	case v > largestChunk:
+		return "", 0, &FramingError{fmt.Sprintf("a chunk of %d bytes; at most %d are taken", v, largestChunk)}
+	}
+	return text, int(v), nil
+}
+
+// last reads what follows the empty chunk: trailers, and an empty line.
+func (f *framed) last() error {
+	var signed strings.Builder
+	for range mostTrailers {
+		line, err := f.line()
+		if err != nil {
+			return err
+		}
+		name, value, _ := strings.Cut(line, ":")
+		switch name = strings.ToLower(name); {
+		case line == "":
+			f.out = append(f.out, "\r\n"...)
+			return nil
+		case !f.trailed:
+			return &FramingError{"there are trailers and x-amz-content-sha256 says none"}
+		case name == trailerName && !isHash(strings.TrimSpace(value)):
+			return &FramingError{"the signature of the trailers is none"}
+		case name == trailerName:
+			f.out = append(f.out, line[:len(line)-64]+f.chain.trailer([]byte(signed.String()))+"\r\n"...)
+		default:
+			signed.WriteString(name + ":" + strings.TrimSpace(value) + "\n")
+			f.out = append(f.out, line+"\r\n"...)
+		}
+	}
+	return &FramingError{fmt.Sprintf("more than %d trailers", mostTrailers)}
+}
+
+// line reads a line without its end.
+func (f *framed) line() (string, error) {
+	b, err := f.in.ReadSlice('\n')
+	if err != nil {
+		if errors.Is(err, bufio.ErrBufferFull) {
+			return "", &FramingError{"a line is too long"}
+		}
+		return "", wrong("it is cut off", err)
+	}
+	line, ok := strings.CutSuffix(string(b), "\r\n")
+	if !ok {
+		return "", &FramingError{"a line does not end with CR LF"}
+	}
+	return line, nil
+}
+
+// wrong is why a body cannot be read on: its own failure, or its end in the middle.
+func wrong(what string, err error) error {
+	if err == nil || err == io.EOF || errors.Is(err, io.ErrUnexpectedEOF) {
+		return &FramingError{what}
+	}
+	return err
+}

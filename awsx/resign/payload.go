@@ -1,0 +1,40 @@
+package resign
+
+import (
+	"bytes"
+	"crypto/sha256"
+	enc "encoding/hex"
+	"fmt"
+	"io"
+	"net/http"
+)
+
+// hash is what is signed for the body. That of a client that said nothing is read: only
+// S3 takes a body whose hash is not known.
+func (p *Plan) hash(out *http.Request) (string, error) {
+	switch {
+	case p.payload != "":
+		return p.payload, nil
+	case out.Body == nil || out.Body == http.NoBody || out.ContentLength == 0:
+		return emptyHash, nil
+	case p.s3() && out.URL.Scheme == "https":
+		return unsignedPayload, nil
+	case out.ContentLength > p.s.o.MaxHash:
+		return "", p.tooLarge()
+	}
+	body, err := io.ReadAll(io.LimitReader(out.Body, p.s.o.MaxHash+1))
+	_ = out.Body.Close()
+	if err != nil {
+		return "", err
+	}
+	if int64(len(body)) > p.s.o.MaxHash {
+		return "", p.tooLarge()
+	}
+	out.Body, out.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	sum := sha256.Sum256(body)
+	return enc.EncodeToString(sum[:]), nil
+}
+
+func (p *Plan) tooLarge() error {
+	return &RequestError{fmt.Sprintf("the body has no x-amz-content-sha256 and is larger than %d bytes, the most that is read to hash it: have the client send the hash", p.s.o.MaxHash)}
+}
