@@ -73,7 +73,7 @@ type run struct {
 func (r *run) begin(ctx context.Context) {
 	u := r.u
 	r.ctx, r.live = ctx, u.live.Load()
-	r.plan = r.live.plan(r.call.Operation)
+	r.plan = r.live.plan(&r.call)
 	r.nested = within(ctx)
 	r.start = u.clock.Now()
 	r.now, r.deadline = r.start, bucket.Never

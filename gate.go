@@ -20,6 +20,7 @@ type Gate interface {
 // request, belongs to the default operation and is not safe to repeat.
 type Call struct {
 	Operation string
+	API       string            // the operation as the API names it, if Operation is a class of several; see Policy.Undeclared
 	Keys      map[string]string // the values of scopes: {"tenant": "acme"}
 	Cost      map[string]int64  // by unit; a request is 1 unless it is named here
 	Safe      bool              // repeating it does no harm, even if it was done already

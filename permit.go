@@ -45,7 +45,7 @@ type Decision struct {
 // wait.
 func (u *Upstream) Try(c Call, p *Permit) Decision {
 	now := u.clock.Now()
-	p.begin(u, u.live.Load().plan(c.Operation), &c)
+	p.begin(u, u.live.Load().plan(&c), &c)
 	d := p.ask(now, 0, &c)
 	if d.RetryAfter == askStore {
 		d, now, _ = p.fetch(context.Background(), now, 0, c.Priority) // a context that does not end
@@ -69,7 +69,7 @@ func (u *Upstream) Acquire(ctx context.Context, c Call) (*Permit, error) {
 		return nil, context.Cause(ctx)
 	}
 	p := new(Permit)
-	p.begin(u, u.live.Load().plan(c.Operation), &c)
+	p.begin(u, u.live.Load().plan(&c), &c)
 	until := bucket.Never
 	if at, ok := u.clock.Deadline(ctx); ok {
 		until = at

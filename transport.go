@@ -121,6 +121,9 @@ func (t *Transport) call(req *http.Request) Call {
 	}
 	v := t.Upstream.live.Load()
 	policy, o := &v.policy, v.other.op
+	if policy.Undeclared && c.Operation != "" && v.plans[c.Operation] == nil {
+		c.API, c.Operation = cmp.Or(c.API, c.Operation), "" // the API's own name for one of a class
+	}
 	path := rawPath(req.URL)
 	for i := range policy.Operations {
 		if p := &policy.Operations[i]; p.Name == c.Operation || c.Operation == "" && p.matches(req.Method, path) {

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"reflect"
 	"slices"
@@ -330,40 +331,61 @@ func (v *live) newPlan(o *Operation, old *live) *plan {
 
 // plan is that of an operation. One that nobody declared has that of all others, and
 // its own name if the policy lets it.
-func (v *live) plan(operation string) *plan {
-	if operation == "" {
-		return v.other
+func (v *live) plan(c *Call) *plan {
+	p := v.plans[c.Operation]
+	if p != nil && c.API == "" {
+		return p
 	}
-	if p := v.plans[operation]; p != nil || !v.policy.Undeclared {
-		return cmp.Or(p, v.other)
+	p = cmp.Or(p, v.other)
+	if name := cmp.Or(c.API, c.Operation); v.policy.Undeclared && name != "" {
+		return v.named.plan(p, name)
 	}
-	return v.named.plan(v.other, operation)
+	return p
 }
 
-// named are operations that nobody declared. Beyond mostNamed they are all called
-// default.
+// named are operations that nobody declared. Beyond mostNamed they have no names of
+// their own.
 type named struct {
-	byName sync.Map // string -> *plan
-	n      atomic.Int32
+	plans atomic.Pointer[map[name]*plan]
+	mu    sync.Mutex
+}
+
+type name struct {
+	plan *plan
+	name string
 }
 
 const mostNamed = 200
 
-func (d *named) plan(other *plan, name string) *plan {
-	if p, ok := d.byName.Load(name); ok {
-		return p.(*plan)
+func (d *named) plan(base *plan, as string) *plan {
+	key := name{base, as}
+	if all := d.plans.Load(); all != nil {
+		if p := (*all)[key]; p != nil {
+			return p
+		}
 	}
-	if len(name) > longestKey || d.n.Load() >= mostNamed {
-		return other
+	return d.add(key)
+}
+
+func (d *named) add(key name) *plan {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	more := map[name]*plan{}
+	if all := d.plans.Load(); all != nil {
+		if p := (*all)[key]; p != nil {
+			return p
+		}
+		maps.Copy(more, *all)
+	}
+	if len(key.name) > longestKey || len(more) >= mostNamed {
+		return key.plan
 	}
 	p := new(plan)
-	*p = *other
-	p.name = name
-	kept, known := d.byName.LoadOrStore(name, p)
-	if !known {
-		d.n.Add(1)
-	}
-	return kept.(*plan)
+	*p = *key.plan
+	p.name = key.name
+	more[key] = p
+	d.plans.Store(&more)
+	return p
 }
 
 func (v *live) breakerFor(now time.Duration, c *Call) *breaker.Breaker {

@@ -12,10 +12,11 @@ import (
 // its requests are signed, and which errors its clients understand. It is safe for
 // concurrent use.
 type Dialect interface {
-	// Hear looks at a request that has come for an upstream, before it is admitted and
-	// before anything of its body is read. It may take fields out of the header. A
-	// Failure refuses the request.
-	Hear(r *http.Request) (Exchange, *Failure)
+	// Hear looks at a request that has come for an upstream, before it is admitted. Path
+	// is its raw path there. It may take fields out of the header, and put another
+	// reader in the place of the body, with the same bytes. The Exchange serves the
+	// request even if a Failure refuses it.
+	Hear(r *http.Request, path string) (Exchange, *Failure)
 }
 
 // An Exchange is one request in a dialect.

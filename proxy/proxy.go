@@ -101,7 +101,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	trip := &trip{to: to, path: path, id: id, came: r}
 	if to.Dialect != nil {
 		var f *Failure
-		if trip.exchange, f = to.Dialect.Hear(r); f != nil {
+		if trip.exchange, f = to.Dialect.Hear(r, path); f != nil {
 			w.Header()[CorrelationHeader] = []string{id}
 			f.write(w, r.WithContext(trip.in(r.Context())))
 			return
