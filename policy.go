@@ -180,7 +180,7 @@ func (p Policy) validateLimit(i int, l limit.Limit) error {
 	}
 	for _, name := range l.Operations {
 		known := name == DefaultOperation || slices.ContainsFunc(p.Operations, func(o Operation) bool { return o.Name == name })
-		if !known && len(p.Operations) > 0 {
+		if !known && len(p.Operations) > 0 && !p.Undeclared {
 			errs = append(errs, fmt.Errorf("operations %q: there is no such operation", name))
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 )
 
@@ -124,9 +125,10 @@ func port(u *url.URL) string {
 }
 
 // checkScopes complains of scopes whose values come from nowhere.
-func (d *decoder) checkScopes(n *node, u *Upstream) {
+func (d *decoder) checkScopes(n *node, u *site) {
 	look := func(at *node, scope string) {
-		if _, ok := u.Keys[scope]; scope != "" && !ok && at != nil {
+		_, ok := u.Keys[scope]
+		if ok = ok || u.aws != nil && slices.Contains(awsScopes, scope); scope != "" && !ok && at != nil {
 			d.bad(at, "add keys: {"+scope+": \"header:X-Name\"} to the upstream", "%s: there is no such scope", quote(scope))
 		}
 	}

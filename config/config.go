@@ -24,6 +24,7 @@ type File struct {
 	MaxHeader int64
 	Log       slog.Level
 	Upstreams []proxy.Upstream // in the order of the file
+	AWS       map[string]AWS   // of the upstreams that are services of AWS, by name
 	Store     *Store           // nil means that limits are this process's own
 	Decide    *Decide          // nil means that nothing is decided for others
 }

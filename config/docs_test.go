@@ -54,6 +54,7 @@ var sections = []table{
 	{"quotaFields", "`upstreams.NAME.quota`", rows(quotaFields)},
 	{"breakerFields", "`upstreams.NAME.breaker`", rows(breakerFields)},
 	{"timeoutFields", "`upstreams.NAME.timeouts`", rows(timeoutFields)},
+	{"awsFields", "`upstreams.NAME.aws`", rows(awsFields)},
 	{"classifyFields", "`upstreams.NAME.classify`", rows(classifyFields)},
 }
 

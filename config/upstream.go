@@ -18,6 +18,7 @@ type site struct {
 	off     bool    // its limits are turned off
 	retries *node   // of the upstream, for operations to build on
 	routes  []*node // where Routes stand; none if the file says no routes
+	aws     *AWS    // nil unless it is a service of AWS
 }
 
 // place is where a route stands; key is where the upstream does.
@@ -48,6 +49,7 @@ var upstreamFields = []field[site]{
 		"Longest wait for a turn. `off` refuses at once."),
 	one("max_pause", duration, func(u *site) *time.Duration { return &u.Policy.MaxPause }, "15m",
 		"Longest time that a hint of the upstream can stop everyone, quotas apart."),
+	{"aws", "fields", "off", "That it is a service of AWS, whose requests are signed anew; see docs/aws.md. `{}` takes service and region from the client's signature.", readAWS},
 	{"classify", "fields", "none", "What statuses and codes mean, if this upstream means something else than most.", readClassify},
 }
 
@@ -67,6 +69,12 @@ func readUpstreams(d *decoder, n *node, f *document) {
 	for _, e := range d.named(n) {
 		u := d.readUpstream(e.name, e.value)
 		f.Upstreams = append(f.Upstreams, u.Upstream)
+		if u.aws != nil {
+			if f.AWS == nil {
+				f.AWS = make(map[string]AWS)
+			}
+			f.AWS[u.Name] = *u.aws
+		}
 		for i, r := range u.Routes {
 			f.places = append(f.places, u.place(i, r, e.key))
 		}
@@ -95,8 +103,10 @@ func (d *decoder) readUpstream(name string, n *node) *site {
 		d.bad(b, "remove one of them", "quota stands in place of budget")
 	}
 	d.env.apply(&u.Policy)
-	d.checkScopes(n, &u.Upstream)
-	d.checkOperations(n, &u.Upstream)
+	d.checkScopes(n, u)
+	if u.aws == nil { // its operations have names already
+		d.checkOperations(n, &u.Upstream)
+	}
 	d.checkPolicy(n, &u.Upstream)
 	if u.off || d.env.off {
 		u.Policy.Limits = nil

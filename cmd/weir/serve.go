@@ -78,6 +78,7 @@ type server struct {
 	fleet   *limit.Fleet // nil if there is no store
 	shared  *weirprom.Fleet
 	decider *decider // nil if nothing is decided for others
+	speaks  dialects
 }
 
 // newServer reads the file, and listens.
@@ -121,6 +122,9 @@ func (s *server) join(events weir.Events, registry prometheus.Registerer) (err e
 		}
 		s.fleet = newFleet(s.store, full, limit.TeeFleet(s.shared.Events(), logs.Fleet(s.log)))
 		s.shared.Watch(s.fleet)
+	}
+	if err = s.speaks.dress(s.file); err != nil {
+		return err
 	}
 	s.proxy, err = proxy.New(s.file.Upstreams, weir.Options{Events: events, Fleet: s.fleet})
 	return err
@@ -320,6 +324,9 @@ func (s *server) reload() {
 	}
 	if err == nil {
 		err = s.decider.reload(s, next)
+	}
+	if err == nil {
+		err = s.speaks.dress(next)
 	}
 	if err == nil {
 		err = s.proxy.Set(next.Upstreams)

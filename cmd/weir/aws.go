@@ -1,0 +1,75 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awsconfig "github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/credentials/stscreds"
+	"github.com/aws/aws-sdk-go-v2/service/sts"
+
+	"github.com/seed1158cd35/weir/awsx/resign"
+	"github.com/seed1158cd35/weir/config"
+	"github.com/seed1158cd35/weir/proxy"
+	"github.com/seed1158cd35/weir/proxy/awsdialect"
+)
+
+// dialects are those of the upstreams in force. One whose configuration stays the same
+// is kept, with the credentials that it has.
+type dialects struct {
+	mu    sync.Mutex
+	known map[config.AWS]*awsdialect.Dialect
+}
+
+// dress gives the upstreams of a file their dialects.
+func (d *dialects) dress(file *config.File) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	next := make(map[config.AWS]*awsdialect.Dialect)
+	for i := range file.Upstreams {
+		u := &file.Upstreams[i]
+		c, ok := file.AWS[u.Name]
+		if !ok {
+			continue
+		}
+		if next[c] = d.known[c]; next[c] == nil {
+			made, err := newDialect(c)
+			if err != nil {
+				return fmt.Errorf("upstream %s: aws: %w", u.Name, err)
+			}
+			next[c] = made
+		}
+		u.Dialect = proxy.Dialect(next[c])
+	}
+	d.known = next
+	return nil
+}
+
+// newDialect finds credentials as the SDKs do. It asks nobody for them yet: that they
+// are missing is told to who needs them.
+func newDialect(c config.AWS) (*awsdialect.Dialect, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), opening)
+	defer cancel()
+	cfg, err := awsconfig.LoadDefaultConfig(ctx, func(o *awsconfig.LoadOptions) error { o.Region = c.Region; return nil })
+	if err != nil {
+		return nil, err
+	}
+	keys := cfg.Credentials
+	if c.Role != "" {
+		if cfg.Region == "" {
+			cfg.Region = "us-east-1" // where roles can be asked for whatever the region of the service
+		}
+		keys = aws.NewCredentialsCache(stscreds.NewAssumeRoleProvider(sts.NewFromConfig(cfg), c.Role, func(o *stscreds.AssumeRoleOptions) {
+			o.RoleSessionName = "weir"
+			if c.ExternalID != "" {
+				o.ExternalID = &c.ExternalID
+			}
+		}), func(o *aws.CredentialsCacheOptions) { o.ExpiryWindow, o.ExpiryWindowJitterFrac = 5*time.Minute, 0.5 })
+	}
+	return awsdialect.New(awsdialect.Options{
+		Options: resign.Options{Service: c.Service, Region: c.Region, Credentials: keys, RefusePresigned: c.RefusePresigned}, PrefixDepth: c.PrefixDepth,
+	})
+}
