@@ -128,3 +128,37 @@ func decoded(s string) string {
 	}
 	return s
 }
+
+// Named is an operation whose name is known already. token says that the request says by
+// itself that it is one and the same when it is repeated.
+func Named(service, name string, token bool) Op {
+	o := Op{Service: service, Name: name, Protocol: protocolOf(service, nil, "")}
+	o.Write = !reads(name)
+	switch {
+	case o.Protocol == S3:
+		o.Safe = !unsafeOnS3[name]
+	default:
+		o.Safe = token || safe(service, name, Request{})
+	}
+	return o
+}
+
+// unsafeOnS3 leave something more behind each time: an upload that nobody completes, a
+// job.
+var unsafeOnS3 = map[string]bool{"CreateMultipartUpload": true, "CreateJob": true, "PostObject": true, "WriteGetObjectResponse": true}
+
+// ServiceOf is the name under which requests of a service are signed, by the id that the
+// SDKs have for it: "Bedrock Runtime" is signed as bedrock.
+func ServiceOf(id string) string {
+	if s, ok := signedAs[id]; ok {
+		return s
+	}
+	return strings.ReplaceAll(strings.ToLower(id), " ", "-")
+}
+
+var signedAs = map[string]string{
+	"S3": "s3", "DynamoDB": "dynamodb", "SQS": "sqs", "SNS": "sns", "STS": "sts", "EC2": "ec2", "Lambda": "lambda", "drs": "drs",
+	"Bedrock Runtime": "bedrock", "Bedrock": "bedrock", "CloudWatch": "monitoring", "CloudWatch Logs": "logs", "SFN": "states",
+	"EventBridge": "events", "Secrets Manager": "secretsmanager", "SES": "ses", "SESv2": "ses", "Auto Scaling": "autoscaling",
+	"CloudFormation": "cloudformation", "Elastic Load Balancing v2": "elasticloadbalancing", "API Gateway": "apigateway", "DynamoDB Streams": "dynamodb",
+}

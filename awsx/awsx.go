@@ -1,0 +1,189 @@
+// Package awsx puts the clients of aws-sdk-go-v2 under policies: one call on a
+// configuration, and every operation of every service waits for its turn, is repeated
+// where that is worth it and safe, and stops when the service is away.
+//
+//	guard := awsx.New(awsx.Options{})
+//	guard.Attach(&cfg)
+//	client := s3.NewFromConfig(cfg) // as always
+//
+// Each account, region and service has an upstream of its own, made on first use. The
+// limits of all operations are asked before every attempt; the SDK's own retries give
+// way to weir's, so that attempts do not multiply. A call that weir refuses ends in a
+// *weir.Refusal, one that it gives up in a *retry.GaveUpError around the SDK's error.
+package awsx
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
+	"github.com/aws/smithy-go/middleware"
+
+	"github.com/seed1158cd35/weir"
+)
+
+// Options say what clients are held to. The zero Options hold them to the quotas that
+// AWS publishes, see Preset.
+type Options struct {
+	// Policy is the policy of a service; nil means Preset. It is asked once for each
+	// target.
+	Policy func(Target) weir.Policy
+
+	// Account is the account of the credentials; "" means that they tell it, or that it
+	// is told apart by their key.
+	Account string
+
+	Upstream weir.Options
+}
+
+// A Target is what has limits of its own.
+type Target struct{ Account, Region, Service string }
+
+// String is the name of its upstream: aws/s3/eu-west-1/123456789012.
+func (t Target) String() string { return "aws/" + t.Service + "/" + t.Region + "/" + t.Account }
+
+// A Guard holds the clients of a program to policies. It is safe for concurrent use.
+type Guard struct {
+	o  Options
+	mu sync.Mutex
+	up sync.Map // Target -> *upstream
+}
+
+// An upstream is what a target is called through.
+type upstream struct {
+	*weir.Upstream
+	target  Target
+	scoped  bool // limits are counted by keys
+	bounded bool // attempts have a timeout
+}
+
+// New makes a guard.
+func New(o Options) *Guard {
+	if o.Policy == nil {
+		o.Policy = func(t Target) weir.Policy { return Preset(t.Service) }
+	}
+	return &Guard{o: o}
+}
+
+// Attach puts all clients that will be made of a configuration under the guard.
+func (g *Guard) Attach(cfg *aws.Config) { g.attach(cfg, g.o.Account) }
+
+func (g *Guard) attach(cfg *aws.Config, account string) {
+	a := &attached{g: g, account: account, credentials: cfg.Credentials}
+	cfg.APIOptions = append(cfg.APIOptions[:len(cfg.APIOptions):len(cfg.APIOptions)], a.add)
+}
+
+// Option puts one client under the guard: it is one of its APIOptions.
+func (g *Guard) Option(credentials aws.CredentialsProvider) func(*middleware.Stack) error {
+	return (&attached{g: g, account: g.o.Account, credentials: credentials}).add
+}
+
+// Upstream is what a target is called through; it is made if there is none. Its policy
+// must not be given scopes or timeouts later if it had none at first.
+func (g *Guard) Upstream(t Target) (*weir.Upstream, error) {
+	u, err := g.upstream(t)
+	if err != nil {
+		return nil, err
+	}
+	return u.Upstream, nil
+}
+
+func (g *Guard) upstream(t Target) (*upstream, error) {
+	if u, ok := g.up.Load(t); ok {
+		return u.(*upstream), nil
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if u, ok := g.up.Load(t); ok {
+		return u.(*upstream), nil
+	}
+	p := g.o.Policy(t)
+	p.Undeclared = true // operations are named by the SDK
+	u, err := weir.New(t.String(), p, g.o.Upstream)
+	if err != nil {
+		return nil, fmt.Errorf("awsx: the policy for %s: %w", t, err)
+	}
+	timeouts := u.Policy().Timeouts
+	made := &upstream{u, t, p.BreakerScope != "", timeouts.Attempt > 0 || timeouts.Call > 0}
+	for _, l := range p.Limits {
+		made.scoped = made.scoped || l.Scope != ""
+	}
+	g.up.Store(t, made)
+	return made, nil
+}
+
+// Targets are those that have been called.
+func (g *Guard) Targets() (all []Target) {
+	g.up.Range(func(t, _ any) bool {
+		all = append(all, t.(Target))
+		return true
+	})
+	return all
+}
+
+// Close takes the guard's upstreams out of the fleet, if they are in one.
+func (g *Guard) Close() {
+	g.up.Range(func(_, u any) bool {
+		u.(*upstream).Close()
+		return true
+	})
+}
+
+// attached is a guard on the clients of one configuration.
+type attached struct {
+	g           *Guard
+	account     string
+	credentials aws.CredentialsProvider
+	last        atomic.Pointer[upstream] // most clients have one
+	key         atomic.Pointer[keyName]
+}
+
+// upstream is that of a call.
+func (a *attached) upstream(ctx context.Context, service string) (*upstream, error) {
+	t := Target{a.of(ctx), awsmiddleware.GetRegion(ctx), service}
+	if u := a.last.Load(); u != nil && u.target == t {
+		return u, nil
+	}
+	u, err := a.g.upstream(t)
+	if err == nil {
+		a.last.Store(u)
+	}
+	return u, err
+}
+
+// of is whose limits a call counts against. Credentials that cannot be had are told of
+// by the SDK when it needs them.
+func (a *attached) of(ctx context.Context) string {
+	if a.account != "" {
+		return a.account
+	}
+	if a.credentials == nil {
+		return "anonymous"
+	}
+	c, err := a.credentials.Retrieve(ctx)
+	switch {
+	case err != nil:
+		return "unknown"
+	case c.AccountID != "":
+		return c.AccountID
+	}
+	return a.byKey(c.AccessKeyID)
+}
+
+// byKey is a name for credentials that do not tell their account.
+func (a *attached) byKey(key string) string {
+	if k := a.key.Load(); k != nil && k.key == key {
+		return k.name
+	}
+	sum := sha256.Sum256([]byte(key))
+	k := &keyName{key, "key-" + hex.EncodeToString(sum[:6])}
+	a.key.Store(k)
+	return k.name
+}
+
+type keyName struct{ key, name string }

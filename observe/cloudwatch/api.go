@@ -1,0 +1,149 @@
+package weircw
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatch/types"
+
+	"github.com/seed1158cd35/weir"
+)
+
+// API is what an exporter asks of CloudWatch; a *cloudwatch.Client is one. See Client.
+type API interface {
+	PutMetricData(context.Context, *cloudwatch.PutMetricDataInput, ...func(*cloudwatch.Options)) (*cloudwatch.PutMetricDataOutput, error)
+}
+
+var _ API = (*cloudwatch.Client)(nil)
+
+// Client is a client for an exporter. It makes one attempt a call, since the exporter
+// repeats, and goes past what weir may have put into the configuration: weir's own calls
+// must not make events that make calls.
+func Client(c aws.Config) *cloudwatch.Client {
+	c = c.Copy()
+	c.APIOptions = nil
+	c.Interceptors = aws.Config{}.Interceptors
+	c.HTTPClient = past(c.HTTPClient)
+	return cloudwatch.NewFromConfig(c, func(o *cloudwatch.Options) { o.Retryer = aws.NopRetryer{} })
+}
+
+// past is the HTTP client without weir's transport.
+func past(client aws.HTTPClient) aws.HTTPClient {
+	h, ok := client.(*http.Client)
+	if !ok {
+		return client
+	}
+	t, ok := h.Transport.(*weir.Transport)
+	if !ok {
+		return client
+	}
+	plain := *h
+	plain.Transport = t.Base
+	return &plain
+}
+
+// Limits of PutMetricData (its API reference, 2026-09): 1,000 metrics and 1 MB a call, 150
+// values a metric, of which there are at most as many as classes. What a call weighs is
+// estimated on the safe side, before compression.
+const (
+	mostData    = 1000
+	mostBytes   = 900_000
+	callTimeout = 15 * time.Second
+)
+
+// calls publishes batches through PutMetricData.
+type calls struct {
+	api       API
+	namespace string
+}
+
+// send publishes the rows, and says which are left if that fails. Those that CloudWatch
+// will never take are lost.
+func (c *calls) send(ctx context.Context, b *batch) (left []*row, lost int64, err error) {
+	for rows := b.rows; len(rows) > 0; {
+		n, data := fill(b.at, rows)
+		e := c.put(ctx, data)
+		switch {
+		case e != nil && !permanent(e):
+			return rows, lost, e
+		case e != nil:
+			lost, err = lost+int64(len(data)), e
+		}
+		rows = rows[n:]
+	}
+	return nil, lost, err
+}
+
+func (c *calls) put(ctx context.Context, data []types.MetricDatum) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	_, err := c.api.PutMetricData(ctx, &cloudwatch.PutMetricDataInput{Namespace: &c.namespace, MetricData: data})
+	return err
+}
+
+// fill is as many rows as fit into a call, at least one.
+func fill(at time.Time, rows []*row) (n int, data []types.MetricDatum) {
+	size := 0
+	for n < len(rows) {
+		r := rows[n]
+		size += weight(r)
+		if n > 0 && (size > mostBytes || len(data)+len(r.values) > mostData) {
+			break
+		}
+		for _, v := range r.values {
+			data = append(data, datum(at, r, v))
+		}
+		n++
+	}
+	return n, data
+}
+
+// weight is what the row takes of a call, or more.
+func weight(r *row) (n int) {
+	dimensions := 0
+	for _, p := range r.dimensions {
+		dimensions += 32 + len(p.name) + len(p.value)
+	}
+	for _, v := range r.values {
+		n += 128 + len(v.name) + dimensions
+		if v.spread != nil {
+			n += classes * 2 * 10 // each number has at most ten bytes in CBOR
+		}
+	}
+	return n
+}
+
+func datum(at time.Time, r *row, v value) types.MetricDatum {
+	d := types.MetricDatum{MetricName: aws.String(v.name), Timestamp: &at, Unit: types.StandardUnit(v.metric.Unit())}
+	for _, p := range r.dimensions {
+		d.Dimensions = append(d.Dimensions, types.Dimension{Name: aws.String(p.name), Value: aws.String(p.value)})
+	}
+	if v.spread == nil {
+		d.Value = &v.number
+	} else {
+		d.Values, d.Counts = v.spread.weighted()
+	}
+	return d
+}
+
+// lasting are errors that do not go away when the same is sent again (API reference of
+// PutMetricData and common errors, 2026-09). Credentials and permissions can be mended.
+var lasting = []string{
+	"InvalidParameterValue", "InvalidParameterValueException", "InvalidParameterCombination",
+	"InvalidParameterCombinationException", "MissingParameter", "MissingRequiredParameterException",
+	"ValidationError", "ValidationException", "SerializationException", "MalformedInput",
+	"RequestEntityTooLarge", "RequestEntityTooLargeException",
+}
+
+func permanent(err error) bool {
+	coded, ok := errors.AsType[interface {
+		error
+		ErrorCode() string
+	}](err)
+	return ok && slices.Contains(lasting, coded.ErrorCode())
+}

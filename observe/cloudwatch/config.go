@@ -1,0 +1,216 @@
+package weircw
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// A Config says what is published, how it is called and where it goes. The zero Config
+// writes lines in the embedded metric format to the standard output.
+type Config struct {
+	Namespace string            // "" means "Weir"
+	Metrics   map[Metric]Naming // in place of a metric's default name and dimensions
+	Names     map[Dimension]string
+	Static    map[string]string // dimensions of every metric, with their values: {"Service": "orders"}
+
+	// Region is the value of the dimension for calls that have no key "region"; "" means
+	// the environment's AWS_REGION, or "none".
+	Region string
+
+	// Interval is what is added up before it is published; 0 means 60s, and 10s in a Lambda
+	// function: its environment is frozen between invocations and goes away without notice,
+	// so less is lost if less is kept. CloudWatch folds both into minutes.
+	Interval time.Duration
+
+	// Series is how many combinations of dimensions are told apart, over all metrics; 0 means
+	// 1,000. Each is paid for. Calls beyond have the operation, region and so on "other".
+	Series int
+
+	// Backlog is how many intervals may wait for a writer that blocks or a service that is
+	// away; 0 means 30. Then the oldest is dropped, and counted.
+	Backlog int
+
+	// Ignore names upstreams of which nothing is published: the one that weir's own calls to
+	// CloudWatch go through, if there is one.
+	Ignore []string
+
+	// Where the metrics go: to API if there is one, or else to Lines as lines of JSON, each
+	// in one Write; nil means the standard output. Not both: it would count everything twice.
+	API   API
+	Lines io.Writer
+
+	// Weighted writes a latency of more than 100 samples as {"Values": [...], "Counts": [...]}.
+	// AWS's own agents do, but the specification of the format knows numbers and arrays
+	// only. Without it 100 numbers stand for the samples: percentiles are as good, and the
+	// sample count is not that of the attempts. It does not concern API.
+	Weighted bool
+
+	Log *slog.Logger // hears when metrics cannot be published, and when they can again; nil means nobody does
+}
+
+// A Naming says how a metric is called and told apart.
+type Naming struct {
+	Name string // "" means the default
+	Sets []Set  // nil means the default; the metric is published once for each
+	Off  bool   // it is not published at all
+}
+
+// WithDefaults is the configuration with every default filled in.
+func (c Config) WithDefaults() Config {
+	c.Namespace = cmp.Or(c.Namespace, "Weir")
+	c.Region = cmp.Or(c.Region, os.Getenv("AWS_REGION"), none)
+	c.Series, c.Backlog = cmp.Or(c.Series, 1000), cmp.Or(c.Backlog, 30)
+	if c.Interval == 0 {
+		c.Interval = time.Minute
+		if os.Getenv("AWS_LAMBDA_FUNCTION_NAME") != "" {
+			c.Interval = 10 * time.Second
+		}
+	}
+	if c.API == nil && c.Lines == nil {
+		c.Lines = os.Stdout
+	}
+	c.Metrics, c.Names = maps.Clone(c.Metrics), maps.Clone(c.Names)
+	c.fillNames()
+	return c
+}
+
+func (c *Config) fillNames() {
+	if c.Metrics == nil {
+		c.Metrics = make(map[Metric]Naming)
+	}
+	if c.Names == nil {
+		c.Names = make(map[Dimension]string)
+	}
+	for _, m := range Metrics {
+		n := c.Metrics[m]
+		n.Name = cmp.Or(n.Name, string(m))
+		if n.Sets == nil {
+			n.Sets = m.Sets()
+		}
+		c.Metrics[m] = n
+	}
+	for _, d := range Dimensions {
+		c.Names[d] = cmp.Or(c.Names[d], string(d))
+	}
+}
+
+// mostDimensions is how many a metric may have; PutMetricData and the embedded metric
+// format agree (API reference, 2026-09).
+const mostDimensions = 30
+
+// Validate says everything that is wrong with the configuration.
+func (c Config) Validate() error {
+	var errs []error
+	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	for m := range c.Metrics {
+		if !slices.Contains(Metrics[:], m) {
+			bad("metrics: there is no metric %q; want one of %v", m, Metrics)
+		}
+	}
+	for d := range c.Names {
+		if d.index() < 0 {
+			bad("names: there is no dimension %q; want one of %v", d, Dimensions)
+		}
+	}
+	if c.API != nil && c.Lines != nil {
+		bad("api and lines: have one of them, or everything is counted twice")
+	}
+	c = c.WithDefaults()
+	if c.Interval < time.Second {
+		bad("interval %v: must be at least 1s", c.Interval)
+	}
+	if c.Series < 1 || c.Backlog < 1 {
+		bad("series %d, backlog %d: must be at least 1", c.Series, c.Backlog)
+	}
+	c.validateNamespace(bad)
+	c.validateNames(bad)
+	c.validateSets(bad)
+	return errors.Join(errs...)
+}
+
+// What CloudWatch takes as a namespace, and what it takes as a name (API reference of
+// MetricDatum and Dimension, 2026-09): printable ASCII, something besides spaces in it.
+var (
+	namespaces = regexp.MustCompile(`^[A-Za-z0-9._/#-][A-Za-z0-9._/#: -]{0,254}$`)
+	names      = regexp.MustCompile(`^[ -9;-~][ -~]{0,254}$`) // no colon at the beginning
+)
+
+func (c *Config) validateNamespace(bad func(string, ...any)) {
+	switch {
+	case !namespaces.MatchString(c.Namespace):
+		bad("namespace %q: want 1 to 255 letters, digits and ._/#:- , no colon first", c.Namespace)
+	case strings.HasPrefix(c.Namespace, "AWS/"):
+		bad("namespace %q: AWS/ is kept for AWS itself", c.Namespace)
+	}
+}
+
+// validateNames looks at all names together: in a line metrics and dimensions are members
+// of one object.
+func (c *Config) validateNames(bad func(string, ...any)) {
+	taken := map[string]string{"_aws": "the format itself"}
+	take := func(name, who string) {
+		if !names.MatchString(name) || strings.TrimSpace(name) == "" {
+			bad("%s: name %q: want 1 to 255 printable ASCII characters, no colon first", who, name)
+		}
+		if by, ok := taken[name]; ok {
+			bad("%s: name %q is taken by %s", who, name, by)
+		}
+		taken[name] = who
+	}
+	for _, m := range Metrics {
+		take(c.Metrics[m].Name, "metric "+string(m))
+	}
+	for _, d := range Dimensions {
+		take(c.Names[d], "dimension "+string(d))
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Static)) {
+		take(name, "static dimension "+name)
+		if value := c.Static[name]; value == "" || value != dimensionValue(value) {
+			bad("static dimension %s: value: want 1 to 1024 printable ASCII characters", name)
+		}
+	}
+}
+
+func (c *Config) validateSets(bad func(string, ...any)) {
+	for _, m := range Metrics {
+		for _, set := range c.Metrics[m].Sets {
+			if n := len(set) + len(c.Static); n > mostDimensions {
+				bad("metric %s: %d dimensions: CloudWatch takes %d", m, n, mostDimensions)
+			}
+			for i, d := range set {
+				if !slices.Contains(m.Has(), d) {
+					bad("metric %s: has no dimension %q; want some of %v", m, d, m.Has())
+				}
+				if slices.Contains(set[:i], d) {
+					bad("metric %s: dimension %s stands twice in a set", m, d)
+				}
+			}
+		}
+	}
+}
+
+// longestValue is how long a dimension's value may be (API reference of Dimension, 2026-09).
+const longestValue = 1024
+
+// dimensionValue is s as CloudWatch takes it: printable ASCII, not too long, not blank.
+func dimensionValue(s string) string {
+	s = strings.Map(func(r rune) rune {
+		if r < ' ' || r > '~' {
+			return '?'
+		}
+		return r
+	}, s[:min(len(s), longestValue)])
+	if strings.TrimSpace(s) == "" {
+		return none
+	}
+	return s
+}

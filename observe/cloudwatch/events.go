@@ -1,0 +1,198 @@
+package weircw
+
+import (
+	"strings"
+
+	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/classify"
+	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/observe"
+	"github.com/seed1158cd35/weir/outcome"
+)
+
+// Events is what to give to an upstream, so that its calls are counted. An event costs a
+// look-up and an atomic operation, and allocates nothing once its series exists.
+func (e *Exporter) Events() weir.Events {
+	return weir.Events{Decided: e.decided, Ended: e.ended, Retried: e.retried, GaveUp: e.gaveUp}
+}
+
+// Fleet is what to give to limit.NewFleet, so that it is seen when its store is away. Give
+// several with limit.TeeFleet.
+func (e *Exporter) Fleet() limit.FleetEvents {
+	return limit.FleetEvents{Fallback: func(f limit.FallbackEvent) {
+		if e.away.Store(f.Away); f.Away {
+			e.activated.Add(1)
+		}
+	}}
+}
+
+func (e *Exporter) decided(d weir.Decided) {
+	k := key{kind: acquired}
+	if d.Refusal != nil {
+		k.kind, k.word = refused, observe.Reason(d.Refusal.Reason)
+	}
+	l := e.leaf(k, &d.Subject)
+	switch {
+	case l == nil:
+	case l.waits != nil:
+		l.waits.observe(d.Waited)
+	default:
+		l.n.Add(1)
+	}
+}
+
+func (e *Exporter) ended(d weir.Ended) {
+	class := d.Outcome.Class
+	k := key{kind: called, attempt: attempt(d.Attempt), success: class == outcome.OK, word: errorType(&d.Outcome)}
+	e.count(k, &d.Subject)
+	if class == outcome.Throttled {
+		k.kind = throttled
+		e.count(k, &d.Subject)
+	}
+}
+
+func (e *Exporter) retried(d weir.Retried) {
+	e.count(key{kind: retried, attempt: attempt(d.Attempt), word: errorType(&d.Outcome)}, &d.Subject)
+}
+
+func (e *Exporter) gaveUp(d weir.GaveUp) {
+	why := observe.Why(d.Why)
+	if why == "canceled" { // the caller left; nothing is exhausted
+		return
+	}
+	e.count(key{kind: exhausted, word: why}, &d.Subject)
+}
+
+func (e *Exporter) count(k key, s *weir.Subject) {
+	if l := e.leaf(k, s); l != nil {
+		l.n.Add(1)
+	}
+}
+
+// leaf is where an event is counted; nil if it is not.
+func (e *Exporter) leaf(k key, s *weir.Subject) *leaf {
+	u := &e.uses[k.kind]
+	if !u.any || e.ignored[s.Upstream] {
+		return nil
+	}
+	k.upstream = s.Upstream
+	if u.operation {
+		k.operation = s.Operation
+	}
+	if s.Key != "" {
+		if u.region {
+			k.region = region(scope(s.Key, "region="))
+		}
+		if u.account {
+			k.account = account(scope(s.Key, "account="))
+		}
+	}
+	u.forget(&k)
+	return e.book.get(k)
+}
+
+// uses says which parts of a key some dimension asks for.
+type uses struct{ any, operation, region, account, word, attempt, success bool }
+
+func (u *uses) forget(k *key) {
+	if !u.word {
+		k.word = ""
+	}
+	if !u.attempt {
+		k.attempt = 0
+	}
+	if !u.success {
+		k.success = false
+	}
+}
+
+// usesOf is what the metrics of a kind ask for.
+func (c *Config) usesOf(k kind) (u uses) {
+	for _, m := range metrics[k] {
+		n := c.Metrics[m]
+		u.any = u.any || !n.Off
+		for _, set := range n.Sets {
+			for _, d := range set {
+				u.operation = u.operation || d == Operation
+				u.region = u.region || d == Region
+				u.account = u.account || d == Account
+				u.word = u.word || d == ErrorType || d == Reason
+				u.attempt = u.attempt || d == Attempt
+				u.success = u.success || d == Success
+			}
+		}
+	}
+	return u
+}
+
+func attempt(n int) uint8 { return uint8(max(0, min(n, 10))) }
+
+// errorType is a word that the upstream cannot choose freely: what it says may be anything,
+// a secret that it was sent too.
+func errorType(o *outcome.Outcome) string {
+	if o.Class == outcome.OK {
+		return none
+	}
+	if len(o.Code) == 3 && digits(o.Code) {
+		return o.Code
+	}
+	if _, ok := classify.AWSCode(o.Code); ok && plain(o.Code) {
+		return o.Code
+	}
+	return o.Class.String()
+}
+
+// plain reports whether an error code has no namespace before it and no tail behind.
+func plain(code string) bool { return !strings.ContainsAny(code, "#: ") }
+
+// scope is the value of a key in a subject's keys, "account=1,region=eu-west-1"; "" if there is none.
+func scope(keys, name string) string {
+	for rest := keys; ; {
+		part, after, more := strings.Cut(rest, ",")
+		if strings.HasPrefix(part, name) {
+			return part[len(name):]
+		}
+		if !more {
+			return ""
+		}
+		rest = after
+	}
+}
+
+// region is s if it could be a region of AWS, "eu-west-1" or "us-gov-east-1". A key can be
+// the caller's, and must not become a dimension if it is anything else.
+func region(s string) string {
+	if len(s) < 8 || len(s) > 20 || s[len(s)-1] < '0' || s[len(s)-1] > '9' {
+		return ""
+	}
+	dashes := 0
+	for i := range len(s) - 1 {
+		switch c := s[i]; {
+		case c == '-':
+			dashes++
+		case c < 'a' || c > 'z':
+			return ""
+		}
+	}
+	if dashes < 2 || dashes > 3 || s[len(s)-2] != '-' {
+		return ""
+	}
+	return s
+}
+
+// account is s if it could be an account of AWS: twelve digits.
+func account(s string) string {
+	if len(s) == 12 && digits(s) {
+		return s
+	}
+	return ""
+}
+
+func digits(s string) bool {
+	for i := range len(s) {
+		if s[i] < '0' || s[i] > '9' {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,106 @@
+package weircw
+
+// A Metric is one thing that is counted or measured, by its default name.
+type Metric string
+
+const (
+	RateLimitErrors     Metric = "RateLimitErrors"                // attempts that the upstream refused for rate
+	RetryAttempts       Metric = "RetryAttempts"                  // attempts that failed and are repeated
+	RetryExhausted      Metric = "RetryExhausted"                 // calls that were given up
+	APICallCount        Metric = "APICallCount"                   // attempts that ended
+	TokensAcquired      Metric = "RateLimiterTokensAcquired"      // attempts that were allowed
+	TokensAvailable     Metric = "RateLimiterTokensAvailable"     // units left of a limit, for the key that has the fewest
+	AcquisitionLatency  Metric = "RateLimiterAcquisitionLatency"  // milliseconds that allowed attempts waited for their turn
+	AcquisitionFailures Metric = "RateLimiterAcquisitionFailures" // attempts that were not allowed
+	FallbackActivated   Metric = "RateLimiterFallbackActivated"   // 1 or more in an interval in which the store was away
+)
+
+// Metrics lists every metric, in the order in which they are published.
+var Metrics = [...]Metric{
+	RateLimitErrors, RetryAttempts, RetryExhausted, APICallCount, TokensAcquired, TokensAvailable,
+	AcquisitionLatency, AcquisitionFailures, FallbackActivated,
+}
+
+// Unit is the metric's unit, in CloudWatch's words.
+func (m Metric) Unit() string {
+	if m == AcquisitionLatency {
+		return "Milliseconds"
+	}
+	return "Count"
+}
+
+// A Dimension is something that a metric can be told apart by, by its default name.
+type Dimension string
+
+const (
+	Upstream  Dimension = "Upstream"
+	Operation Dimension = "Operation"
+	Region    Dimension = "Region"    // the key "region" of the call, or Config.Region
+	Account   Dimension = "Account"   // the key "account" of the call
+	Limit     Dimension = "Limit"     // of TokensAvailable only
+	ErrorType Dimension = "ErrorType" // an error code that weir knows, a status, or a class of outcome
+	Reason    Dimension = "Reason"    // why there was no permit, or no other attempt: weir's own words
+	Attempt   Dimension = "Attempt"   // "1" to "9", "10+"
+	Success   Dimension = "Success"   // "true" or "false"
+)
+
+// Dimensions lists every dimension.
+var Dimensions = [...]Dimension{Upstream, Operation, Region, Account, Limit, ErrorType, Reason, Attempt, Success}
+
+const (
+	none  = "none"  // the value of a dimension of which nothing is known
+	other = "other" // the value of those for which there is no room
+)
+
+// index is a dimension's place in Dimensions.
+func (d Dimension) index() int {
+	for i, known := range Dimensions {
+		if d == known {
+			return i
+		}
+	}
+	return -1
+}
+
+// A Set is the dimensions that a metric is published with; an empty Set is the total.
+type Set []Dimension
+
+// Sets are the sets that a metric has unless they are configured. Alarms use the total or
+// the set of the upstream alone: CloudWatch adds up no dimensions by itself.
+func (m Metric) Sets() []Set {
+	total, upstream := Set{}, Set{Upstream}
+	switch m {
+	case RateLimitErrors:
+		return []Set{total, upstream, {Upstream, Operation, Region, ErrorType}}
+	case RetryAttempts:
+		return []Set{total, upstream, {Upstream, Operation, Region, ErrorType, Attempt}}
+	case RetryExhausted, AcquisitionFailures:
+		return []Set{total, upstream, {Upstream, Operation, Region, Reason}}
+	case APICallCount:
+		return []Set{total, upstream, {Upstream, Operation, Region, ErrorType, Attempt, Success}}
+	case TokensAcquired, AcquisitionLatency:
+		return []Set{total, upstream, {Upstream, Operation, Region}}
+	case TokensAvailable:
+		return []Set{upstream, {Upstream, Limit}}
+	}
+	return []Set{total}
+}
+
+// Has are the dimensions that a metric can have.
+func (m Metric) Has() Set {
+	switch m {
+	case RateLimitErrors:
+		return Set{Upstream, Operation, Region, Account, ErrorType}
+	case RetryAttempts:
+		return Set{Upstream, Operation, Region, Account, ErrorType, Attempt}
+	case RetryExhausted, AcquisitionFailures:
+		return Set{Upstream, Operation, Region, Account, Reason}
+	case APICallCount:
+		return Set{Upstream, Operation, Region, Account, ErrorType, Attempt, Success}
+	case TokensAcquired, AcquisitionLatency:
+		return Set{Upstream, Operation, Region, Account}
+	case TokensAvailable:
+		return Set{Upstream, Limit}
+	}
+	return Set{}
+}

@@ -1,0 +1,202 @@
+package weircw
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/seed1158cd35/weir"
+)
+
+// A batch is what was counted in an interval.
+type batch struct {
+	at   time.Time // the end of the interval
+	rows []*row
+}
+
+// points is how many values the batch holds: metrics by their dimensions.
+func (b *batch) points() (n int64) {
+	for _, r := range b.rows {
+		n += int64(len(r.values))
+	}
+	return n
+}
+
+// A row is the metrics that have the same dimensions.
+type row struct {
+	dimensions []pair
+	values     []value
+}
+
+type pair struct{ name, value string }
+
+// A value is a metric's: a number, or a spread of durations.
+type value struct {
+	metric Metric
+	name   string
+	number float64
+	spread *spread
+}
+
+// A sheet brings what was counted into rows.
+type sheet struct {
+	config *Config
+	static []pair
+	rows   map[string]*row
+}
+
+// add adds a value to the row of each set of the metric. at are the values of dimensions,
+// by their index; what is empty is not known.
+func (s *sheet) add(m Metric, at *[len(Dimensions)]string, v value) {
+	n := s.config.Metrics[m]
+	if n.Off {
+		return
+	}
+	v.metric, v.name = m, n.Name
+	for _, set := range n.Sets {
+		s.row(set, at).add(v)
+	}
+}
+
+func (s *sheet) row(set Set, at *[len(Dimensions)]string) *row {
+	pairs := slices.Clone(s.static)
+	var id strings.Builder
+	for _, d := range set {
+		pairs = append(pairs, pair{s.config.Names[d], dimensionValue(at[d.index()])})
+	}
+	for _, p := range pairs {
+		id.WriteString(p.name + "\x00" + p.value + "\x00")
+	}
+	r := s.rows[id.String()]
+	if r == nil {
+		r = &row{dimensions: pairs}
+		s.rows[id.String()] = r
+	}
+	return r
+}
+
+// add adds up counts and spreads; of what is left of limits, and of whether the store is
+// away, it keeps the worst.
+func (r *row) add(v value) {
+	for i := range r.values {
+		if w := &r.values[i]; w.metric == v.metric {
+			w.merge(v)
+			return
+		}
+	}
+	if v.spread != nil {
+		v.spread = new(*v.spread)
+	}
+	r.values = append(r.values, v)
+}
+
+func (w *value) merge(v value) {
+	switch {
+	case v.spread != nil:
+		w.spread.add(v.spread)
+	case v.metric == TokensAvailable:
+		w.number = min(w.number, v.number)
+	default:
+		w.number += v.number
+	}
+}
+
+// list is the rows in an order that stays the same.
+func (s *sheet) list() []*row {
+	rows := make([]*row, 0, len(s.rows))
+	for _, r := range s.rows {
+		slices.SortFunc(r.values, func(a, b value) int { return cmp.Compare(a.metric.index(), b.metric.index()) })
+		rows = append(rows, r)
+	}
+	slices.SortFunc(rows, func(a, b *row) int {
+		return slices.CompareFunc(a.dimensions, b.dimensions, func(p, q pair) int {
+			return cmp.Or(cmp.Compare(p.name, q.name), cmp.Compare(p.value, q.value))
+		})
+	})
+	return rows
+}
+
+func (m Metric) index() int { return slices.Index(Metrics[:], m) }
+
+// collect takes what was counted since it was last asked.
+func (e *Exporter) collect() batch {
+	s := &sheet{config: &e.config, static: e.static, rows: make(map[string]*row)}
+	for _, l := range e.book.leaves() {
+		e.collectLeaf(s, l)
+	}
+	e.collectFallback(s)
+	for _, u := range e.upstreams() {
+		e.collectLimits(s, u)
+	}
+	return batch{at: time.Now(), rows: s.list()}
+}
+
+func (e *Exporter) collectLeaf(s *sheet, l *leaf) {
+	at := e.at(&l.key)
+	if l.waits == nil {
+		if n := l.n.Swap(0); n > 0 {
+			s.add(metrics[l.key.kind][0], &at, value{number: float64(n)})
+		}
+		return
+	}
+	if waits, n := l.waits.take(); n > 0 {
+		s.add(TokensAcquired, &at, value{number: float64(n)})
+		s.add(AcquisitionLatency, &at, value{spread: &waits})
+	}
+}
+
+// at is the values of a key's dimensions.
+func (e *Exporter) at(k *key) (at [len(Dimensions)]string) {
+	put := func(d Dimension, v string) { at[d.index()] = v }
+	put(Upstream, k.upstream)
+	put(Operation, k.operation)
+	put(Region, cmp.Or(k.region, e.config.Region))
+	put(Account, k.account)
+	put(ErrorType, k.word)
+	put(Reason, k.word)
+	put(Attempt, attempts(k.attempt))
+	if k.operation == other && k.word == other && k.attempt == 0 {
+		put(Attempt, other)
+	}
+	put(Success, strconv.FormatBool(k.success))
+	return at
+}
+
+func attempts(n uint8) string {
+	switch {
+	case n == 0:
+		return none
+	case n >= 10:
+		return "10+"
+	}
+	return strconv.Itoa(int(n))
+}
+
+// collectFallback tells of each interval in which the store was away at some time.
+func (e *Exporter) collectFallback(s *sheet) {
+	away := e.away.Load()
+	n := e.activated.Swap(0)
+	if n == 0 && (away || e.wasAway) {
+		n = 1
+	}
+	e.wasAway = away
+	if n > 0 {
+		s.add(FallbackActivated, new([len(Dimensions)]string), value{number: float64(n)})
+	}
+}
+
+// looked is how many keys of a limit are looked at: it can have 100,000.
+const looked = 1000
+
+func (e *Exporter) collectLimits(s *sheet, u *weir.Upstream) {
+	for _, l := range u.Look(looked).Limits {
+		if l.Limit.Scope != "" && l.Key == "" {
+			continue // calls without a key, of a limit that is kept by one
+		}
+		var at [len(Dimensions)]string
+		at[Upstream.index()], at[Limit.index()] = u.Name(), l.Limit.Name
+		s.add(TokensAvailable, &at, value{number: float64(max(0, l.Level.Left))})
+	}
+}
