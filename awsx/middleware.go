@@ -24,14 +24,13 @@ func (a *attached) add(stack *middleware.Stack) error {
 		return err
 	}
 	if _, ok := stack.Finalize.Get("Retry"); ok {
-		once := retry.NewAttemptMiddleware(aws.NopRetryer{}, smithyhttp.RequestCloner)
 		if _, err := stack.Finalize.Swap("Retry", once); err != nil {
 			return err
 		}
-		if err := stack.Finalize.Insert(&guarding{a}, "Retry", middleware.Before); err != nil {
+		if err := stack.Finalize.Insert(a, "Retry", middleware.Before); err != nil {
 			return err
 		}
-	} else if err := stack.Finalize.Add(&guarding{a}, middleware.Before); err != nil {
+	} else if err := stack.Finalize.Add(a, middleware.Before); err != nil {
 		return err
 	}
 	if err := stack.Deserialize.Add(closing{}, middleware.After); err != nil {
@@ -39,6 +38,9 @@ func (a *attached) add(stack *middleware.Stack) error {
 	}
 	return stack.Finalize.Insert(numbering{}, "Retry", middleware.After)
 }
+
+// once is the SDK's loop of attempts, which makes one.
+var once = retry.NewAttemptMiddleware(aws.NopRetryer{}, smithyhttp.RequestCloner)
 
 type inputKey struct{}
 
@@ -51,14 +53,12 @@ func (inputs) HandleInitialize(ctx context.Context, in middleware.InitializeInpu
 	return next.HandleInitialize(middleware.WithStackValue(ctx, inputKey{}, in.Parameters), in)
 }
 
-// guarding makes a call under a policy.
-type guarding struct{ a *attached }
+func (*attached) ID() string { return "weir:Guard" }
 
-func (guarding) ID() string { return "weir:Guard" }
-
-func (m guarding) HandleFinalize(ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler) (middleware.FinalizeOutput, middleware.Metadata, error) {
+// HandleFinalize makes a call under a policy.
+func (a *attached) HandleFinalize(ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler) (middleware.FinalizeOutput, middleware.Metadata, error) {
 	service := awswire.ServiceOf(awsmiddleware.GetServiceID(ctx))
-	u, err := m.a.upstream(ctx, service)
+	u, err := a.upstream(ctx, service)
 	if err != nil {
 		return middleware.FinalizeOutput{}, middleware.Metadata{}, err
 	}
