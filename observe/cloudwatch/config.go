@@ -182,7 +182,11 @@ func (c *Config) validateNames(bad func(string, ...any)) {
 
 func (c *Config) validateSets(bad func(string, ...any)) {
 	for _, m := range Metrics {
-		for _, set := range c.Metrics[m].Sets {
+		sets := c.Metrics[m].Sets
+		for i, set := range sets {
+			if slices.ContainsFunc(sets[:i], set.same) {
+				bad("metric %s: the set %v stands twice: everything would be counted twice", m, set)
+			}
 			if n := len(set) + len(c.Static); n > mostDimensions {
 				bad("metric %s: %d dimensions: CloudWatch takes %d", m, n, mostDimensions)
 			}
@@ -196,6 +200,11 @@ func (c *Config) validateSets(bad func(string, ...any)) {
 			}
 		}
 	}
+}
+
+// same reports whether two sets have the same dimensions, in whatever order.
+func (s Set) same(t Set) bool {
+	return slices.Equal(slices.Sorted(slices.Values(s)), slices.Sorted(slices.Values(t)))
 }
 
 // longestValue is how long a dimension's value may be (API reference of Dimension, 2026-09).

@@ -1,0 +1,228 @@
+package jobs
+
+import (
+	"context"
+	"encoding/json"
+	"math/rand/v2"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/seed1158cd35/weir/clock"
+	"github.com/seed1158cd35/weir/limit"
+)
+
+// A claim is one start in progress, as the store keeps it.
+type claim struct {
+	ID    string `json:"id"`
+	Job   string `json:"job,omitempty"` // once it is known
+	Until int64  `json:"until"`         // unix microseconds of the store's clock
+}
+
+// slots are the starts in progress of all processes: one record.
+type slots struct {
+	o     *Options
+	clock clock.Clock
+
+	mu    sync.Mutex
+	alone []claim // while there is no store; by this process's clock
+}
+
+// patience bounds how often a write that met another's is tried again, and how long the
+// store may take.
+const (
+	patience     = 20
+	storeTimeout = 2 * time.Second
+)
+
+// take takes a slot if there is a place. The order matters: first the slots, then the
+// upstream's list, then the write, which fails if the slots have changed meanwhile. A
+// job whose slot was gone already is in the list; whoever takes one between, is seen.
+func (s *slots) take(ctx context.Context) (*Slot, State, error) {
+	for try := 0; ; try++ {
+		n, claims, at, err := s.count(ctx)
+		if err != nil {
+			if ctx.Err() != nil {
+				return nil, State{}, context.Cause(ctx)
+			}
+			if s.o.Events.Unasked != nil {
+				s.o.Events.Unasked(err)
+			}
+			return &Slot{s: s}, State{}, nil
+		}
+		state := s.o.state(n)
+		if n >= s.o.Threshold {
+			return nil, state, nil
+		}
+		c := claim{ID: strconv.FormatUint(rand.Uint64(), 36), Until: at.now.Add(s.o.Hold).UnixMicro()}
+		ok, err := s.write(ctx, at, append(claims, c))
+		if ok {
+			return &Slot{s, c.ID}, state, nil
+		}
+		if err != nil || s.o.Store == nil {
+			return s.takeAlone(n, err)
+		}
+		if try >= patience { // somebody else is always faster: there is life in it
+			return nil, state, nil
+		}
+		if err := s.clock.Sleep(ctx, rand.N(time.Duration(try+1)*10*time.Millisecond)); err != nil {
+			return nil, state, err
+		}
+	}
+}
+
+// A place is where the slots were read.
+type place struct {
+	version int64
+	now     time.Time // by the store's clock
+	away    error     // why only this process's own are known
+}
+
+// count asks for the slots and then for the upstream's jobs, and counts each start once:
+// those that are listed are slots no more.
+func (s *slots) count(ctx context.Context) (n int, starting []claim, at place, err error) {
+	claims, at := s.read(ctx)
+	active, err := s.o.Active(ctx)
+	if err != nil {
+		return 0, nil, at, err
+	}
+	listed := make(map[string]bool, len(active))
+	for _, id := range active {
+		listed[id] = true
+	}
+	for _, c := range claims {
+		if c.Until > at.now.UnixMicro() && !listed[c.Job] {
+			starting = append(starting, c)
+		}
+	}
+	return len(listed) + len(starting), starting, at, nil
+}
+
+// read reads the slots. If the store is away they are this process's own.
+func (s *slots) read(ctx context.Context) ([]claim, place) {
+	if s.o.Store == nil {
+		return s.own(nil)
+	}
+	ctx, cancel := s.clock.WithTimeout(ctx, storeTimeout, context.DeadlineExceeded)
+	defer cancel()
+	records, now, err := s.o.Store.Load(ctx, s.o.Group, []string{s.o.Name})
+	if err != nil {
+		return s.own(err)
+	}
+	at, claims := place{now: now}, []claim(nil)
+	for _, r := range records {
+		at.version = r.Version
+		if r.Version != 0 && json.Unmarshal(r.Value, &claims) != nil {
+			claims = nil // another's, or of another weir: it is written anew
+		}
+	}
+	return claims, at
+}
+
+func (s *slots) own(why error) ([]claim, place) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]claim(nil), s.alone...), place{now: s.clock.Wall(s.clock.Now()), away: why}
+}
+
+// write writes the slots if nobody else has.
+func (s *slots) write(ctx context.Context, at place, claims []claim) (ok bool, err error) {
+	if s.o.Store == nil || at.away != nil {
+		return false, at.away
+	}
+	b, err := json.Marshal(claims)
+	if err != nil {
+		return false, err
+	}
+	ctx, cancel := s.clock.WithTimeout(context.WithoutCancel(ctx), storeTimeout, context.DeadlineExceeded)
+	defer cancel()
+	r := limit.Record{Name: s.o.Name, Version: at.version, Value: b, Keep: 2*s.o.Hold + time.Minute}
+	now, ok, err := s.o.Store.Swap(ctx, s.o.Group, r)
+	if err == nil && !ok && string(now.Value) == string(b) {
+		return true, nil // ours, whose answer was lost
+	}
+	return ok, err
+}
+
+// takeAlone counts a start among this process's own.
+func (s *slots) takeAlone(n int, why error) (*Slot, State, error) {
+	if why != nil && s.o.Events.Alone != nil {
+		s.o.Events.Alone(why)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.clock.Wall(s.clock.Now())
+	kept := s.alone[:0]
+	for _, c := range s.alone {
+		if c.Until > now.UnixMicro() {
+			kept = append(kept, c)
+		}
+	}
+	c := claim{ID: strconv.FormatUint(rand.Uint64(), 36), Until: now.Add(s.o.Hold).UnixMicro()}
+	s.alone = append(kept, c)
+	return &Slot{s, c.ID}, s.o.state(n), nil
+}
+
+// A Slot is a place that is held for a start.
+type Slot struct {
+	s  *slots
+	id string // "" if nothing is held
+}
+
+// ID is the slot's name; "" if the upstream could not be asked and nothing is held.
+func (s *Slot) ID() string { return s.id }
+
+// Started says which job the slot became. It is held until the upstream lists the job.
+func (s *Slot) Started(ctx context.Context, job string) {
+	s.s.change(ctx, s.id, func(c *claim, now time.Time) bool {
+		c.Job, c.Until = job, now.Add(s.s.o.Hold).UnixMicro()
+		return true
+	})
+}
+
+// Release gives the slot back: no job was started.
+func (s *Slot) Release(ctx context.Context) {
+	s.s.change(ctx, s.id, func(*claim, time.Time) bool { return false })
+}
+
+// change changes a slot or, if f says no, removes it. What cannot be written ends by
+// itself at its deadline.
+func (s *slots) change(ctx context.Context, id string, f func(c *claim, now time.Time) (keep bool)) (found bool) {
+	if id == "" {
+		return false
+	}
+	if s.changeAlone(id, f) {
+		return true
+	}
+	for try := range patience {
+		claims, at := s.read(ctx)
+		next, found := edit(claims, id, at.now, f)
+		if !found || at.away != nil {
+			return found
+		}
+		if ok, err := s.write(ctx, at, next); ok || err != nil {
+			return ok
+		}
+		_ = s.clock.Sleep(ctx, rand.N(time.Duration(try+1)*10*time.Millisecond))
+	}
+	return false
+}
+
+func (s *slots) changeAlone(id string, f func(c *claim, now time.Time) bool) (found bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.alone, found = edit(s.alone, id, s.clock.Wall(s.clock.Now()), f)
+	return found
+}
+
+func edit(claims []claim, id string, now time.Time, f func(c *claim, now time.Time) bool) (next []claim, found bool) {
+	for _, c := range claims {
+		if c.ID == id {
+			if found = true; !f(&c, now) {
+				continue
+			}
+		}
+		next = append(next, c)
+	}
+	return next, found
+}

@@ -1,0 +1,102 @@
+package notify
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// A Kind is what a message is about.
+type Kind string
+
+const (
+	Exhausted   Kind = "exhausted"    // a call was given up
+	Quota       Kind = "quota"        // a quota of a calendar day or longer is used up
+	Violation   Kind = "violation"    // the upstream throttled what the limits had allowed
+	BreakerOpen Kind = "breaker_open" // an upstream is no longer called
+	Fallback    Kind = "fallback"     // the fleet's store is away, limits are held locally
+)
+
+// Kinds lists every kind.
+var Kinds = [...]Kind{Exhausted, Quota, Violation, BreakerOpen, Fallback}
+
+// What each kind means to whoever is called: in a few words, when it is over, and what to do.
+var words = map[Kind]struct{ title, over, action string }{
+	Exhausted: {"calls are given up", "no call was given up any more",
+		"Look at the upstream's own status and at the reason; if it is healthy, the limits are too low for the demand or the deadlines too short for the retries."},
+	Quota: {"a quota is used up", "no call was refused for the quota any more",
+		"Wait for the reset, ask the upstream for a larger quota, or find out who uses it up."},
+	Violation: {"throttled within the limits", "the upstream throttled no allowed call any more",
+		"Set the limits to those that the upstream really has, or find out who else uses them up."},
+	BreakerOpen: {"breaker opened", "the breaker closed: the upstream is called again",
+		"Look at the upstream's own status; weir lets a probe through now and then, and closes the breaker by itself when one succeeds."},
+	Fallback: {"shared store is away", "the shared store is back",
+		"Restore the store (Redis or DynamoDB); until then every process keeps to its share of the limits, which are not fully used."},
+}
+
+// A Message is what is sent: plain data, in which every name is from the configuration.
+type Message struct {
+	ID        string    `json:"id"` // the same on every attempt to deliver it
+	Kind      Kind      `json:"kind"`
+	Resolved  bool      `json:"resolved"`
+	Upstream  string    `json:"upstream,omitempty"`
+	Operation string    `json:"operation,omitempty"`
+	Limit     string    `json:"limit,omitempty"`
+	Host      string    `json:"host"`
+	Since     time.Time `json:"since"` // when it began
+	At        time.Time `json:"at"`    // of this message
+	Detail    string    `json:"detail,omitempty"`
+	Action    string    `json:"action,omitempty"` // what to do; "" if it is resolved
+	Runbook   string    `json:"runbook,omitempty"`
+
+	// Suppressed is how many times it happened without a message since the last one.
+	Suppressed int64 `json:"suppressed"`
+}
+
+// Where is the upstream, the operation and the limit: "s3 put, limit all".
+func (m *Message) Where() string {
+	where := strings.TrimSpace(m.Upstream + " " + m.Operation)
+	if m.Limit != "" {
+		where += ", limit " + m.Limit
+	}
+	return strings.TrimPrefix(where, ", ")
+}
+
+// Title is the message in one line.
+func (m *Message) Title() string {
+	title := words[m.Kind].title
+	if m.Resolved {
+		title = "resolved: " + title
+	}
+	if where := m.Where(); where != "" {
+		title = where + ": " + title
+	}
+	return "weir: " + title
+}
+
+// Text is the message in full, in a few lines.
+func (m *Message) Text() string {
+	var b strings.Builder
+	line := func(name, text string) {
+		if text != "" {
+			fmt.Fprintf(&b, "%s: %s\n", name, text)
+		}
+	}
+	what := words[m.Kind].title
+	if m.Resolved {
+		what = words[m.Kind].over
+	}
+	if m.Detail != "" {
+		what += " (" + m.Detail + ")"
+	}
+	line("What", what)
+	line("Where", m.Where())
+	line("Host", m.Host)
+	line("Since", m.Since.UTC().Format(time.RFC3339))
+	if m.Suppressed > 0 {
+		line("Suppressed", fmt.Sprintf("%d more since the last message", m.Suppressed))
+	}
+	line("What to do", m.Action)
+	line("Runbook", m.Runbook)
+	return b.String()
+}
