@@ -53,7 +53,11 @@ func answered(err error, answer *smithyhttp.ResponseError) outcome.Outcome {
 		}
 		r.Header.Set("X-Amzn-Errortype", api.ErrorCode()) // where the core looks for it
 	}
-	return classify.Rules{}.HTTP(r)
+	o := classify.Rules{}.HTTP(r)
+	if o.Class == outcome.Rejected {
+		o.Undone = true // what was refused had no effect, so asking again does not do it twice
+	}
+	return o
 }
 
 // plain takes our own wrapping off what the program gets.

@@ -1,8 +1,6 @@
 package notify
 
-import (
-	"time"
-)
+import "time"
 
 // A subject is what is told of at most once an interval.
 type subject struct {
@@ -57,6 +55,9 @@ func (l *ledger) happened(now time.Time, s subject, detail func() string) (notic
 		e.bad, e.since = true, now
 	}
 	e.last = now
+	if s.kind.lasts() { // it may be told later
+		e.detail = detail()
+	}
 	if !e.alerted.IsZero() && now.Sub(e.alerted) < l.interval {
 		e.suppressed++
 		return notice{}, false
@@ -98,10 +99,10 @@ func (l *ledger) over(now time.Time, s subject, detail string) (notice, bool) {
 	if !e.told {
 		return notice{}, false
 	}
-	return l.resolve(s, e, detail), true
+	return l.resolve(e, s, detail), true
 }
 
-func (l *ledger) resolve(s subject, e *entry, detail string) notice {
+func (l *ledger) resolve(e *entry, s subject, detail string) notice {
 	n := notice{subject: s, resolved: true, since: e.since, detail: detail, suppressed: e.suppressed}
 	e.bad, e.told, e.suppressed = false, false, 0
 	return n
@@ -113,33 +114,40 @@ func (l *ledger) resolve(s subject, e *entry, detail string) notice {
 func (l *ledger) due(now time.Time) (notices []notice, next time.Time) {
 	for s, e := range l.entries {
 		at, ok := l.when(s, e)
-		switch {
-		case !ok:
-		case at.After(now):
-			next = earlier(next, at)
-		case s.kind.lasts():
-			e.suppressed-- // this one is told now
-			notices = append(notices, l.alert(now, s, e))
-		case !e.bad:
-			delete(l.entries, s)
-		default:
-			notices = append(notices, l.resolve(s, e, ""))
-			at, _ = l.when(s, e)
+		if ok && !at.After(now) {
+			notices = l.act(now, s, e, notices)
+			at, ok = l.when(s, e)
+			ok = ok && l.entries[s] != nil
+		}
+		if ok {
 			next = earlier(next, at)
 		}
 	}
 	return notices, next
 }
 
+// act does what is due for an entry.
+func (l *ledger) act(now time.Time, s subject, e *entry, notices []notice) []notice {
+	switch {
+	case !e.bad:
+		delete(l.entries, s)
+		return notices
+	case s.kind.lasts():
+		e.suppressed-- // this one is told now
+		return append(notices, l.alert(now, s, e))
+	}
+	return append(notices, l.resolve(e, s, ""))
+}
+
 // when is when something is due for an entry.
 func (l *ledger) when(s subject, e *entry) (time.Time, bool) {
 	switch {
+	case !e.bad: // nothing is left to say of it
+		return e.alerted.Add(2 * l.interval), e.suppressed == 0
 	case s.kind.lasts():
-		return e.alerted.Add(l.interval), e.bad && !e.told
-	case e.bad:
-		return e.last.Add(l.interval), true
+		return e.alerted.Add(l.interval), !e.told
 	}
-	return e.alerted.Add(2 * l.interval), e.suppressed == 0 // nothing is left to say of it
+	return e.last.Add(l.interval), true
 }
 
 func earlier(a, b time.Time) time.Time {

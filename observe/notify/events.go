@@ -1,0 +1,111 @@
+package notify
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/breaker"
+	"github.com/seed1158cd35/weir/classify"
+	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/observe"
+	"github.com/seed1158cd35/weir/outcome"
+)
+
+// Events is what to give to an upstream, so that people are told of it.
+func (n *Notifier) Events() weir.Events {
+	return weir.Events{Decided: n.decided, GaveUp: n.gaveUp, Violated: n.violated, Breaker: n.breaker}
+}
+
+// Fleet is what to give to limit.NewFleet, so that people are told when its store is away.
+func (n *Notifier) Fleet() limit.FleetEvents { return limit.FleetEvents{Fallback: n.fallback} }
+
+func (n *Notifier) decided(e weir.Decided) {
+	if r := e.Refusal; r != nil && r.Reason == weir.QuotaExhausted {
+		n.happened(subject{Quota, e.Upstream, e.Operation, e.Limit}, func() string {
+			if r.ResetAt().IsZero() {
+				return ""
+			}
+			return "it resets at " + r.ResetAt().Format(time.RFC3339)
+		})
+	}
+}
+
+func (n *Notifier) gaveUp(e weir.GaveUp) {
+	s := subject{kind: Exhausted, upstream: e.Upstream, operation: e.Operation}
+	why := observe.Why(e.Why)
+	switch why {
+	case "canceled", string(weir.QuotaExhausted): // the caller left; Decided has told
+		return
+	case "quota":
+		s.kind = Quota // the upstream's own
+	}
+	n.happened(s, func() string {
+		return fmt.Sprintf("reason %s after %d attempts, the last one %s", why, e.Attempts, ending(&e.Outcome))
+	})
+}
+
+func (n *Notifier) violated(e weir.Violation) {
+	var limits []string
+	for i := range e.Levels {
+		limits = append(limits, e.Levels[i].Rule.Name)
+	}
+	s := subject{Violation, e.Upstream, e.Operation, strings.Join(slices.Compact(limits), "+")}
+	n.happened(s, func() string { return fmt.Sprintf("%d attempts were under way", e.InFlight) })
+}
+
+// mostOpen is how many open breakers of an upstream are known by their keys. With more, the
+// end may be told a little early.
+const mostOpen = 1000
+
+// breaker tells of the first of an upstream's breakers that opens and of the last that
+// closes: they can be kept by key, and there can be many.
+func (n *Notifier) breaker(e weir.BreakerEvent) {
+	if !n.kinds[BreakerOpen] || e.To == breaker.HalfOpen {
+		return
+	}
+	s := subject{kind: BreakerOpen, upstream: e.Upstream}
+	n.mu.Lock()
+	open := n.open[e.Upstream]
+	was := open[e.Key]
+	if e.To == breaker.Closed {
+		delete(open, e.Key)
+	} else if len(open) < mostOpen {
+		if open == nil {
+			open = make(map[string]bool)
+			n.open[e.Upstream] = open
+		}
+		open[e.Key] = true
+	}
+	left := len(open)
+	n.mu.Unlock()
+	switch {
+	case e.To == breaker.Open && !was:
+		n.happened(s, func() string { return "cause: " + e.Why.String() })
+	case e.To == breaker.Closed && left == 0:
+		n.over(s, "")
+	}
+}
+
+func (n *Notifier) fallback(e limit.FallbackEvent) {
+	s := subject{kind: Fallback}
+	if e.Away {
+		n.happened(s, func() string { return "" })
+		return
+	}
+	n.over(s, fmt.Sprintf("it was away for %v, %d units went meanwhile", e.For.Round(time.Second), e.Spent))
+}
+
+// ending is how an attempt ended, in words that the upstream cannot choose freely.
+func ending(o *outcome.Outcome) string {
+	if _, ok := classify.AWSCode(o.Code); ok && !strings.ContainsAny(o.Code, "#: ") || status(o.Code) {
+		return o.Class.String() + " " + o.Code
+	}
+	return o.Class.String()
+}
+
+func status(code string) bool {
+	return len(code) == 3 && code[0] >= '1' && code[0] <= '5' && code[1] >= '0' && code[1] <= '9' && code[2] >= '0' && code[2] <= '9'
+}
