@@ -223,13 +223,13 @@ func (s *Server) show(j *job) map[string]any {
 }
 
 func (s *Server) start(in map[string]any, kind, by string) (int, map[string]any) {
-	if s.MaxJobs > 0 && s.active() >= s.MaxJobs {
-		return http.StatusPaymentRequired, map[string]any{"code": "ServiceQuotaExceededException", "message": "the maximum number of concurrent jobs in progress"}
-	}
 	j := &job{id: fmt.Sprintf("drsjob-%017d", len(s.jobs)+1), begun: time.Now()}
 	j.servers, _ = in["sourceServers"].([]any)
 	if len(j.servers) == 0 {
 		return http.StatusBadRequest, map[string]any{"code": "ValidationException", "message": "sourceServers"}
+	}
+	if s.MaxJobs > 0 && s.active() >= s.MaxJobs {
+		return http.StatusPaymentRequired, map[string]any{"code": "ServiceQuotaExceededException", "message": "the maximum number of concurrent jobs in progress"}
 	}
 	j.body = map[string]any{
 		"jobID": j.id, "type": kind, "initiatedBy": by, "participatingServers": j.servers, "tags": in["tags"],
