@@ -1,0 +1,111 @@
+package grpcx
+
+import (
+	"context"
+	"errors"
+	"io"
+	"sync"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
+
+	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/classify/grpcclass"
+	"github.com/seed1158cd35/weir/outcome"
+)
+
+// UnaryClient makes every call of a connection under the upstream's policy. Turn gRPC's
+// own retries off (grpc.WithDisableRetry), or attempts multiply. The error is the last
+// attempt's, a *retry.GaveUpError around it, or a *weir.Refusal.
+func UnaryClient(u *weir.Upstream, o Options) grpc.UnaryClientInterceptor {
+	return func(ctx context.Context, method string, request, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
+		before := 0
+		_, err := weir.Do(ctx, u, o.call(ctx, method, request), func(attempt context.Context) (struct{}, error) {
+			var header, trailer metadata.MD
+			err := invoke(numbered(attempt, before), method, request, reply, conn, append(options[:len(options):len(options)], grpc.Header(&header), grpc.Trailer(&trailer))...)
+			before++
+			return struct{}{}, judged(ctx, err, header, trailer)
+		})
+		return plain(err)
+	}
+}
+
+// judgedError is an error with what it means.
+type judgedError struct {
+	error
+	outcome outcome.Outcome
+}
+
+func (e *judgedError) Outcome() outcome.Outcome { return e.outcome }
+func (e *judgedError) Unwrap() error            { return e.error }
+
+// judged finds out what an error means. Once headers have come the server has begun to
+// answer, and the call is not to be made again.
+func judged(ctx context.Context, err error, header, trailer metadata.MD) error {
+	if err == nil {
+		return nil
+	}
+	o := grpcclass.Error(ctx, err, trailer)
+	if len(header) > 0 && o.Class != outcome.OK && o.Class != outcome.Canceled {
+		o.Undone, o.Unsent = false, false
+		o.Hint.Advice = outcome.NotAgain
+	}
+	return &judgedError{err, o}
+}
+
+func plain(err error) error {
+	if e, ok := err.(*judgedError); ok {
+		return e.error
+	}
+	return err
+}
+
+// StreamClient admits every stream of a connection under the upstream's policy, and tells
+// the policy how it ended. A stream that could not be opened is tried again; one that
+// was is not.
+func StreamClient(u *weir.Upstream, o Options) grpc.StreamClientInterceptor {
+	return func(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, method string, open grpc.Streamer, options ...grpc.CallOption) (grpc.ClientStream, error) {
+		p, err := u.Acquire(ctx, o.call(ctx, method, nil))
+		if err != nil {
+			return nil, err
+		}
+		s, err := open(ctx, desc, conn, method, options...)
+		if err != nil {
+			p.Report(grpcclass.Error(ctx, err, nil))
+			return nil, err
+		}
+		t := &stream{ClientStream: s, ctx: ctx, permit: p, one: !desc.ServerStreams}
+		t.stop = context.AfterFunc(s.Context(), func() { t.end(context.Cause(s.Context())) })
+		return t, nil
+	}
+}
+
+// A stream tells its policy how it ended, once.
+type stream struct {
+	grpc.ClientStream
+	ctx    context.Context
+	permit *weir.Permit
+	one    bool // there is one answer
+	once   sync.Once
+	stop   func() bool
+}
+
+func (s *stream) RecvMsg(m any) error {
+	err := s.ClientStream.RecvMsg(m)
+	if err != nil || s.one {
+		s.end(err)
+	}
+	return err
+}
+
+func (s *stream) end(err error) {
+	s.once.Do(func() {
+		if s.stop != nil {
+			s.stop()
+		}
+		if errors.Is(err, io.EOF) {
+			err = nil
+		}
+		s.permit.Report(grpcclass.Error(s.ctx, err, s.Trailer()))
+	})
+}

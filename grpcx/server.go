@@ -1,0 +1,53 @@
+package grpcx
+
+import (
+	"context"
+
+	"google.golang.org/grpc"
+
+	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/classify/grpcclass"
+	"github.com/seed1158cd35/weir/outcome"
+)
+
+// UnaryServer words weir's refusals for clients: those of the handler, whose own calls met
+// a limit, and, if u is not nil, those of the method itself, which is then under the
+// policy of u.
+func UnaryServer(u *weir.Upstream, o Options) grpc.UnaryServerInterceptor {
+	return func(ctx context.Context, request any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
+		reply, err := admitted(ctx, u, &o, info.FullMethod, request, func() (any, error) { return handle(ctx, request) })
+		err, trailer := told(ctx, err)
+		if trailer != nil {
+			_ = grpc.SetTrailer(ctx, trailer)
+		}
+		return reply, err
+	}
+}
+
+// StreamServer is UnaryServer for streams, which are admitted once each.
+func StreamServer(u *weir.Upstream, o Options) grpc.StreamServerInterceptor {
+	return func(server any, s grpc.ServerStream, info *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
+		_, err := admitted(s.Context(), u, &o, info.FullMethod, nil, func() (any, error) { return nil, handle(server, s) })
+		err, trailer := told(s.Context(), err)
+		if trailer != nil {
+			s.SetTrailer(trailer)
+		}
+		return err
+	}
+}
+
+// admitted handles a call with a permit, if there is a policy.
+func admitted(ctx context.Context, u *weir.Upstream, o *Options, method string, request any, handle func() (any, error)) (reply any, err error) {
+	if u == nil {
+		return handle()
+	}
+	p, err := u.Acquire(ctx, o.call(ctx, method, request))
+	if err != nil {
+		return nil, err
+	}
+	ended := outcome.Outcome{Class: outcome.Failed, Code: "panic"}
+	defer func() { p.Report(ended) }()
+	reply, err = handle()
+	ended = grpcclass.Error(ctx, err, nil)
+	return reply, err
+}
