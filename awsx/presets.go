@@ -86,6 +86,13 @@ func Preset(service string) weir.Policy {
 		})
 	}
 	switch service {
+	case "s3":
+		// S3 splits a prefix that is busy, and refuses until it has: a prefix begins with
+		// half of what is published and learns from its own throttles.
+		for i := range p.Limits {
+			l := &p.Limits[i]
+			l.Adaptive.On, l.Adaptive.Start = true, l.PerSecond()/2
+		}
 	case "drs":
 		p.Retry, _ = retry.Schedule("drs")
 		p.Retry.Codes = drsCodes

@@ -31,6 +31,7 @@ var order = [...][]string{
 	{"."}, // the root: what is above may import anything from elsewhere
 	{"store", "classify/grpcclass", "awswire"},
 	{"sim"},
+	{"awsx/resign"},
 	{"awsx", "grpcx"},
 	{"cache", "answers"},
 	{"observe"},
