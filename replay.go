@@ -34,9 +34,10 @@ type replay struct {
 	read    sync.Cond // the body was read, or there is a newer attempt
 	reading bool      // by one reader, perhaps of an older attempt
 	kept    []byte
-	total   int64 // bytes read
-	over    bool  // more was read than is kept
-	err     error // of the body, io.EOF at its end
+	lent    *[]byte // what kept is in, if it is to be given back
+	total   int64   // bytes read
+	over    bool    // more was read than is kept
+	err     error   // of the body, io.EOF at its end
 }
 
 // newReplay makes a replay of the request's body, or nil if it has none.
@@ -46,8 +47,18 @@ func newReplay(req *http.Request, limit int64) *replay {
 	}
 	p := &replay{body: req.Body, limit: limit}
 	p.read.L = &p.mu
+	switch n := req.ContentLength; {
+	case n > 0 && n <= min(limit, DefaultReplay):
+		p.kept = make([]byte, 0, n)
+	case n > limit && limit == DefaultReplay: // its beginning is kept for as long as that may be all
+		p.lent = beginnings.Get().(*[]byte)
+		p.kept = (*p.lent)[:0]
+	}
 	return p
 }
+
+// beginnings lends room for what is kept of bodies that are too large to be kept whole.
+var beginnings = sync.Pool{New: func() any { return new(make([]byte, 0, DefaultReplay)) }}
 
 // next is the body for the next attempt. The reader of the one before is cut
 // off, even if a transport still holds it.
@@ -155,7 +166,10 @@ func (p *replay) keep(b []byte, err error) {
 	switch {
 	case p.over || len(b) == 0:
 	case p.total > p.limit:
-		p.over, p.kept = true, nil
+		if p.over, p.kept = true, nil; p.lent != nil { // nobody reads it but under the lock
+			beginnings.Put(p.lent)
+			p.lent = nil
+		}
 	default:
 		p.kept = append(p.kept, b...)
 	}

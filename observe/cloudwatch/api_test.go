@@ -330,6 +330,7 @@ func TestPutMetricDataThroughTheSDK(t *testing.T) {
 		}),
 		HTTPClient: &http.Client{Transport: &weir.Transport{Call: func(*http.Request) weir.Call { touched++; return weir.Call{} }}},
 	}
+	config.APIOptions = append(config.APIOptions, nil) // would panic if it was called
 	m := start(t, Config{API: Client(config), Series: 5000})
 	e := m.Events()
 	const operations, each = 1200, 50

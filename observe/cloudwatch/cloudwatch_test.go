@@ -348,7 +348,7 @@ func TestLinesKeepToTheFormat(t *testing.T) {
 		if err != nil {
 			t.Fatalf("seed %d: %v", seed, err)
 		}
-		e, n := m.Events(), rng.IntN(25)
+		e, n := m.Events(), rng.IntN(12)
 		for range n {
 			s := weir.Subject{Upstream: randomText(rng), Operation: randomText(rng), Key: "region=" + randomText(rng)}
 			e.Decided(weir.Decided{Subject: s, Waited: time.Duration(rng.Int64N(int64(20 * time.Minute)))})

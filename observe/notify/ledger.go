@@ -44,7 +44,7 @@ type notice struct {
 func (l *ledger) happened(now time.Time, s subject, detail func() string) (notice, bool) {
 	e := l.entries[s]
 	if e == nil {
-		if len(l.entries) >= l.most && !l.drop() {
+		if len(l.entries) >= l.most && !l.drop(now) {
 			l.lost++
 			return notice{}, false
 		}
@@ -76,10 +76,10 @@ func (l *ledger) alert(now time.Time, s subject, e *entry) notice {
 	return n
 }
 
-// drop makes room: a subject goes that is over and was told to be.
-func (l *ledger) drop() bool {
+// drop makes room: a subject goes that is over, was told to be, and may be told again.
+func (l *ledger) drop(now time.Time) bool {
 	for s, e := range l.entries {
-		if !e.bad && !e.told {
+		if !e.bad && !e.told && now.Sub(e.alerted) >= l.interval {
 			l.lost += e.suppressed
 			delete(l.entries, s)
 			return true
@@ -114,7 +114,7 @@ func (l *ledger) resolve(e *entry, s subject, detail string) notice {
 func (l *ledger) due(now time.Time) (notices []notice, next time.Time) {
 	for s, e := range l.entries {
 		at, ok := l.when(s, e)
-		if ok && !at.After(now) {
+		for ok && !at.After(now) { // what is over may be old enough to be forgotten too
 			notices = l.act(now, s, e, notices)
 			at, ok = l.when(s, e)
 			ok = ok && l.entries[s] != nil

@@ -158,20 +158,26 @@ func (n *Notifier) hurry() {
 
 // tick tells what becomes due.
 func (n *Notifier) tick() {
-	for {
-		var expired <-chan time.Time
-		if next := n.due(); !next.IsZero() {
-			timer := time.NewTimer(time.Until(next))
-			defer timer.Stop()
-			expired = timer.C
-		}
-		select {
-		case <-n.stop:
-			return
-		case <-n.kick:
-		case <-expired:
-		}
+	for n.wait(n.due()) {
 	}
+}
+
+// wait waits for the instant, if there is one, or for something sooner. It reports false
+// when the notifier is closed.
+func (n *Notifier) wait(next time.Time) bool {
+	var expired <-chan time.Time
+	if !next.IsZero() {
+		timer := time.NewTimer(time.Until(next))
+		defer timer.Stop()
+		expired = timer.C
+	}
+	select {
+	case <-n.stop:
+		return false
+	case <-n.kick:
+	case <-expired:
+	}
+	return true
 }
 
 func (n *Notifier) due() (next time.Time) {

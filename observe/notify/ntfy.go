@@ -19,8 +19,8 @@ import (
 type Ntfy struct {
 	URL    Secret // of the server; "" means https://ntfy.sh
 	Topic  Secret
-	Token  Secret // "tk_..."; "" means that the topic is open
-	Client *http.Client
+	Token  Secret       // "tk_..."; "" means that the topic is open
+	Client *http.Client `json:"-"` // its transport and timeout; nil means one of the notifier's own
 }
 
 // What ntfy takes: messages up to 4,096 bytes (longer ones become attachments), titles up
@@ -56,6 +56,10 @@ func NewNtfy(n Ntfy) (Target, error) {
 }
 
 func (n *ntfy) Name() string { return n.name }
+
+// String and GoString keep the URL out of whatever prints a configuration.
+func (n *ntfy) String() string   { return n.name }
+func (n *ntfy) GoString() string { return n.name }
 
 func (n *ntfy) Send(ctx context.Context, m Message) error {
 	h := http.Header{}

@@ -17,9 +17,9 @@ import (
 // A Webhook is a URL that messages are posted to as JSON, signed so that the receiver
 // knows where they come from.
 type Webhook struct {
-	URL    Secret // https; http on a loopback address
-	Secret Secret // for the signature; at least 16 bytes
-	Client *http.Client
+	URL    Secret       // https; http on a loopback address
+	Secret Secret       // for the signature; at least 16 bytes
+	Client *http.Client `json:"-"` // its transport and timeout; nil means one of the notifier's own
 }
 
 // The headers of a webhook's request.
@@ -56,6 +56,10 @@ func orDefault(c *http.Client) *http.Client {
 }
 
 func (w *webhook) Name() string { return w.name }
+
+// String and GoString keep the URL out of whatever prints a configuration.
+func (w *webhook) String() string   { return w.name }
+func (w *webhook) GoString() string { return w.name }
 
 func (w *webhook) Send(ctx context.Context, m Message) error {
 	body, err := json.Marshal(struct {

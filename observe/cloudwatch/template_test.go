@@ -1,0 +1,425 @@
+package weircw
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// A shape is what a property must be. The resource schemas are those that CloudFormation
+// publishes for AWS::CloudWatch::Alarm, AWS::SNS::Topic and AWS::SNS::Subscription (read
+// 2026-09, as far as they can be set).
+type shape struct {
+	is     string // string, number, integer, boolean, list or object
+	oneOf  []string
+	of     *shape           // of a list
+	fields map[string]shape // of an object
+	needs  []string
+	most   int // of a list
+}
+
+var (
+	str, num, whole, flag = shape{is: "string"}, shape{is: "number"}, shape{is: "integer"}, shape{is: "boolean"}
+
+	free       = shape{is: "object"}
+	actions    = shape{is: "list", of: &str, most: 5}
+	dimension  = shape{is: "object", fields: map[string]shape{"Name": str, "Value": str}, needs: []string{"Name", "Value"}}
+	tag        = shape{is: "object", fields: map[string]shape{"Key": str, "Value": str}, needs: []string{"Key", "Value"}}
+	subscriber = shape{is: "object", fields: map[string]shape{"Endpoint": str, "Protocol": str}, needs: []string{"Endpoint", "Protocol"}}
+)
+
+var schemas = map[string]shape{
+	"AWS::CloudWatch::Alarm": {
+		is: "object", needs: []string{"ComparisonOperator", "EvaluationPeriods"},
+		fields: map[string]shape{
+			"ActionsEnabled": flag, "AlarmActions": actions, "AlarmDescription": str, "AlarmName": str,
+			"ComparisonOperator": {is: "string", oneOf: strings.Fields(`GreaterThanOrEqualToThreshold GreaterThanThreshold LessThanThreshold
+				LessThanOrEqualToThreshold LessThanLowerOrGreaterThanUpperThreshold LessThanLowerThreshold GreaterThanUpperThreshold`)},
+			"DatapointsToAlarm": whole, "Dimensions": {is: "list", of: &dimension, most: 30},
+			"EvaluateLowSampleCountPercentile": {is: "string", oneOf: []string{"evaluate", "ignore"}},
+			"EvaluationPeriods":                whole, "ExtendedStatistic": str, "InsufficientDataActions": actions,
+			"MetricName": str, "Namespace": str, "OKActions": actions, "Period": whole,
+			"Statistic": {is: "string", oneOf: strings.Fields("SampleCount Average Sum Minimum Maximum")},
+			"Tags":      {is: "list", of: &tag, most: 50}, "Threshold": num,
+			"TreatMissingData": {is: "string", oneOf: strings.Fields("breaching ignore missing notBreaching")},
+			"Unit":             {is: "string", oneOf: units},
+		},
+	},
+	"AWS::SNS::Topic": {
+		is: "object",
+		fields: map[string]shape{
+			"ArchivePolicy": free, "ContentBasedDeduplication": flag, "DataProtectionPolicy": free, "DisplayName": str,
+			"FifoTopic": flag, "KmsMasterKeyId": str, "SignatureVersion": str, "Subscription": {is: "list", of: &subscriber},
+			"Tags": {is: "list", of: &tag}, "TopicName": str, "TracingConfig": str,
+		},
+	},
+	"AWS::SNS::Subscription": {
+		is: "object", needs: []string{"TopicArn", "Protocol"},
+		fields: map[string]shape{
+			"DeliveryPolicy": free, "Endpoint": str, "FilterPolicy": free, "FilterPolicyScope": str,
+			"Protocol":           {is: "string", oneOf: strings.Fields("http https email email-json sms sqs application lambda firehose")},
+			"RawMessageDelivery": flag, "RedrivePolicy": free, "Region": str, "SubscriptionRoleArn": str, "TopicArn": str,
+		},
+	},
+}
+
+// A template is checked with all that it may refer to.
+type template struct {
+	parameters map[string]any
+	conditions map[string]any
+	resources  map[string]any
+	used       map[string]bool
+	errs       []string
+}
+
+func (c *template) bad(where, format string, args ...any) {
+	c.errs = append(c.errs, where+": "+fmt.Sprintf(format, args...))
+}
+
+// checkTemplate says everything that CloudFormation would refuse, as far as it is known here.
+func checkTemplate(text string) []string {
+	v, err := readYAML(text)
+	if err != nil {
+		return []string{err.Error()}
+	}
+	root, ok := v.(map[string]any)
+	if !ok {
+		return []string{"not an object"}
+	}
+	part := func(name string) map[string]any { m, _ := root[name].(map[string]any); return m }
+	c := &template{parameters: part("Parameters"), conditions: part("Conditions"), resources: part("Resources"), used: make(map[string]bool)}
+	for name := range root {
+		if !slices.Contains(strings.Fields("AWSTemplateFormatVersion Description Parameters Conditions Resources Outputs"), name) {
+			c.bad(name, "no such section")
+		}
+	}
+	if root["AWSTemplateFormatVersion"] != "2010-09-09" || len(c.resources) == 0 {
+		c.bad("template", "want version 2010-09-09 and resources")
+	}
+	c.sections()
+	for name, o := range part("Outputs") {
+		c.object(name, o, shape{is: "object", fields: map[string]shape{"Description": str, "Value": str, "Condition": str, "Export": free}, needs: []string{"Value"}})
+	}
+	for name := range c.parameters {
+		if !c.used[name] {
+			c.bad(name, "is a parameter that nothing uses")
+		}
+	}
+	slices.Sort(c.errs)
+	return c.errs
+}
+
+func (c *template) sections() {
+	for name, p := range c.parameters {
+		c.object(name, p, shape{is: "object", needs: []string{"Type"}, fields: map[string]shape{
+			"Type": {is: "string", oneOf: []string{"String", "Number"}}, "Default": {is: "scalar"}, "Description": str,
+			"AllowedPattern": str, "MinValue": num, "MaxValue": num, "MinLength": whole, "MaxLength": whole,
+		}})
+	}
+	for name, v := range c.conditions {
+		c.condition(name, v)
+	}
+	for name, r := range c.resources {
+		if !regexp.MustCompile(`^[A-Za-z0-9]{1,255}$`).MatchString(name) {
+			c.bad(name, "letters and digits only")
+		}
+		m, _ := r.(map[string]any)
+		kind, _ := m["Type"].(string)
+		schema, ok := schemas[kind]
+		if !ok {
+			c.bad(name, "type %q has no schema here", kind)
+			continue
+		}
+		if on, ok := m["Condition"].(string); ok && c.conditions[on] == nil {
+			c.bad(name, "there is no condition %s", on)
+		}
+		for field := range m {
+			if !slices.Contains([]string{"Type", "Properties", "Condition", "DependsOn", "DeletionPolicy"}, field) {
+				c.bad(name, "no attribute %s", field)
+			}
+		}
+		c.object(name, m["Properties"], schema)
+		if p, ok := m["Properties"].(map[string]any); ok && kind == "AWS::CloudWatch::Alarm" {
+			c.alarm(name, p)
+		}
+	}
+}
+
+// condition takes Fn::Not, Fn::And, Fn::Or and Fn::Equals of what value takes.
+func (c *template) condition(where string, v any) {
+	m, _ := v.(map[string]any)
+	if len(m) != 1 {
+		c.bad(where, "a condition has one function")
+		return
+	}
+	for fn, args := range m {
+		list, _ := args.([]any)
+		n, ok := map[string]int{"Fn::Not": 1, "Fn::Equals": 2, "Fn::And": 0, "Fn::Or": 0}[fn]
+		if !ok || n > 0 && len(list) != n || len(list) == 0 {
+			c.bad(where, "%s of %d arguments", fn, len(list))
+		}
+		for _, a := range list {
+			if fn == "Fn::Equals" {
+				c.value(where, a, shape{is: "scalar"})
+			} else {
+				c.condition(where, a)
+			}
+		}
+	}
+}
+
+func (c *template) object(where string, v any, s shape) {
+	m, ok := v.(map[string]any)
+	if !ok {
+		c.bad(where, "want an object, got %v", v)
+		return
+	}
+	for name, field := range m {
+		f, ok := s.fields[name]
+		if !ok && s.fields != nil {
+			c.bad(where, "no property %s", name)
+			continue
+		}
+		if ok {
+			c.value(where+"."+name, field, f)
+		}
+	}
+	for _, name := range s.needs {
+		if m[name] == nil {
+			c.bad(where, "%s is missing", name)
+		}
+	}
+}
+
+func (c *template) value(where string, v any, s shape) {
+	if m, ok := v.(map[string]any); ok && len(m) == 1 {
+		if name, ok := m["Ref"].(string); ok {
+			c.ref(where, name, s)
+			return
+		}
+		if args, ok := m["Fn::If"].([]any); ok {
+			on, _ := args[0].(string)
+			if len(args) != 3 || c.conditions[on] == nil {
+				c.bad(where, "there is no condition %v", args[0])
+				return
+			}
+			c.value(where, args[1], s)
+			c.value(where, args[2], s)
+			return
+		}
+	}
+	c.literal(where, v, s)
+}
+
+func (c *template) literal(where string, v any, s shape) {
+	_, text := v.(string)
+	n, isNum := v.(float64)
+	_, isFlag := v.(bool)
+	list, isList := v.([]any)
+	ok := map[string]bool{
+		"string": text, "number": isNum, "integer": isNum && n == float64(int64(n)), "boolean": isFlag,
+		"scalar": text || isNum, "list": isList, "object": true,
+	}[s.is]
+	if !ok {
+		c.bad(where, "want a %s, got %v", s.is, v)
+	}
+	if s.oneOf != nil && !slices.Contains(s.oneOf, fmt.Sprint(v)) {
+		c.bad(where, "%v is not one of %v", v, s.oneOf)
+	}
+	if s.is == "object" {
+		c.object(where, v, s)
+	}
+	if s.most > 0 && len(list) > s.most {
+		c.bad(where, "%d entries, at most %d", len(list), s.most)
+	}
+	for i, e := range list {
+		c.value(fmt.Sprintf("%s[%d]", where, i), e, *s.of)
+	}
+}
+
+func (c *template) ref(where, name string, s shape) {
+	c.used[name] = true
+	p, _ := c.parameters[name].(map[string]any)
+	switch {
+	case name == "AWS::NoValue":
+	case p == nil && c.resources[name] == nil:
+		c.bad(where, "there is no %s", name)
+	case (s.is == "number" || s.is == "integer") && (p == nil || p["Type"] != "Number"):
+		c.bad(where, "%s is no number", name)
+	case s.is == "list" || s.is == "object":
+		c.bad(where, "%s is no %s", name, s.is)
+	}
+}
+
+// alarm holds an alarm to what no schema says, and to the metrics that there are.
+func (c *template) alarm(name string, p map[string]any) {
+	metric, _ := p["MetricName"].(string)
+	m := Metric(metric)
+	if !slices.Contains(Metrics[:], m) {
+		c.bad(name, "there is no metric %q", metric)
+		return
+	}
+	if (p["Statistic"] == nil) == (p["ExtendedStatistic"] == nil) {
+		c.bad(name, "want Statistic or ExtendedStatistic")
+	}
+	if p["Unit"] != m.Unit() {
+		c.bad(name, "unit %v, %s is in %s", p["Unit"], m, m.Unit())
+	}
+	period, _ := p["Period"].(float64)
+	n, _ := p["EvaluationPeriods"].(float64)
+	if k, ok := p["DatapointsToAlarm"].(float64); ok && k > n || period < 60 || int(period)%60 != 0 || period*n > 86400 {
+		c.bad(name, "%v of %v periods of %vs", p["DatapointsToAlarm"], n, period)
+	}
+	if d, _ := p["AlarmDescription"].(string); len(d) < 60 || len(d) > 1024 {
+		c.bad(name, "a description of %d characters does not say what to do", len(d))
+	}
+	if p["TreatMissingData"] != "notBreaching" { // what does not happen is not published
+		c.bad(name, "missing data is %v, want notBreaching", p["TreatMissingData"])
+	}
+	c.published(name, m, p["Dimensions"])
+}
+
+// published reports an alarm on dimensions that the metric is not published with.
+func (c *template) published(name string, m Metric, dimensions any) {
+	var sets []Set
+	for _, on := range []bool{false, true} {
+		set := Set{}
+		list, _ := dimensions.([]any)
+		for _, d := range list {
+			if d, ok := d.(map[string]any)["Fn::If"].([]any); ok && on {
+				if n, ok := d[1].(map[string]any)["Name"].(string); ok { // the static one has a Ref
+					set = append(set, Dimension(n))
+				}
+			}
+		}
+		sets = append(sets, set)
+	}
+	for _, set := range sets {
+		if !slices.ContainsFunc(m.Sets(), set.same) {
+			c.bad(name, "%s is not published with the dimensions %v", m, set)
+		}
+	}
+}
+
+func alarms(t *testing.T) string {
+	t.Helper()
+	b, err := os.ReadFile("../../deploy/cloudformation/alarms.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+func TestTemplateIsWhatCloudFormationTakes(t *testing.T) {
+	for _, err := range checkTemplate(alarms(t)) {
+		t.Error(err)
+	}
+}
+
+func TestTemplateHasTheAlarms(t *testing.T) {
+	v, err := readYAML(alarms(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, r := range v.(map[string]any)["Resources"].(map[string]any) {
+		p := r.(map[string]any)["Properties"].(map[string]any)
+		if name, ok := p["MetricName"].(string); ok {
+			got = append(got, name)
+			for _, list := range []string{"AlarmActions", "OKActions"} {
+				if fmt.Sprint(p[list]) != "[map[Ref:Topic]]" {
+					t.Errorf("%s: %s are %v, want the topic", name, list, p[list])
+				}
+			}
+		}
+	}
+	slices.Sort(got)
+	want := []Metric{AcquisitionFailures, AcquisitionLatency, FallbackActivated, RateLimitErrors, RetryExhausted}
+	var names []string
+	for _, m := range want {
+		names = append(names, string(m))
+	}
+	slices.Sort(names)
+	if !slices.Equal(got, names) {
+		t.Errorf("alarms on %v, want %v", got, names)
+	}
+}
+
+// A check that finds nothing wrong with anything would be worth nothing.
+func TestTemplatesWithMistakesAreFound(t *testing.T) {
+	good := alarms(t)
+	for old, next := range map[string]string{
+		"MetricName: RetryExhausted":                        "MetricName: RetriesExhausted",
+		"Statistic: Maximum":                                "Statistic: Max",
+		"Threshold: 1\n":                                    "Threshold: one\n",
+		"Threshold:\n        Ref: LatencyThreshold":         "Threshold:\n        Ref: Email",
+		"ExtendedStatistic: p99":                            "ExtendedStatistic: p99\n      Statistic: Sum",
+		"TreatMissingData: notBreaching\n      Unit: Milli": "TreatMissingData: missing\n      Unit: Milli",
+		"Unit: Milliseconds":                                "Unit: Count",
+		"Ref: Topic\n      OKActions":                       "Ref: Topics\n      OKActions",
+		"      DisplayName: weir":                           "      Display: weir",
+		"Protocol: email":                                   "Protocol: pigeon",
+		"Condition: HasEmail":                               "Condition: HasMail",
+		"- HasStatic":                                       "- HasStatics",
+		"- Name: Upstream":                                  "- Name: Operation",
+		"Type: AWS::SNS::Topic\n":                           "Type: AWS::SNS::Topics\n",
+		"'2010-09-09'":                                      "'2026-01-01'",
+		"EvaluationPeriods: 1\n":                            "EvaluationPeriods: 0.5\n",
+		"      EvaluationPeriods: 1\n":                      "",
+		"Fn::Not:":                                          "Fn::Nor:",
+		"Resources:":                                        "Resource:",
+		"  LatencyThreshold:":                               "  LatencyThresholds:",
+		"Namespace:\n        Ref: Namespace":                "Namespace: !Ref Namespace",
+	} {
+		if !strings.Contains(good, old) {
+			t.Fatalf("the template has no %q", old)
+		}
+		if errs := checkTemplate(strings.Replace(good, old, next, 1)); len(errs) == 0 {
+			t.Errorf("%q in place of %q was not found", next, old)
+		}
+	}
+}
+
+func TestDocumentListsEveryMetricAndDimension(t *testing.T) {
+	b, err := os.ReadFile("../../docs/cloudwatch.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := make(map[string]string)
+	for _, m := range regexp.MustCompile("(?m)^\\| `([A-Za-z]+)` \\|(.*)\\|$").FindAllStringSubmatch(string(b), -1) {
+		rows[m[1]] = m[2]
+	}
+	for _, m := range Metrics {
+		var sets []string
+		for _, s := range m.Sets() {
+			if len(s) == 0 {
+				sets = append(sets, "total")
+				continue
+			}
+			var names []string
+			for _, d := range s {
+				names = append(names, "`"+string(d)+"`")
+			}
+			sets = append(sets, strings.Join(names, " "))
+		}
+		if want := m.Unit() + " | " + strings.Join(sets, "; "); !strings.Contains(rows[string(m)], want) {
+			t.Errorf("%s: docs/cloudwatch.md says %q, want %q in it", m, rows[string(m)], want)
+		}
+		delete(rows, string(m))
+	}
+	for _, d := range Dimensions {
+		if rows[string(d)] == "" {
+			t.Errorf("docs/cloudwatch.md has no row for the dimension %s", d)
+		}
+		delete(rows, string(d))
+	}
+	for name := range maps.Keys(rows) {
+		if _, ok := schemas[name]; !ok && name != "Namespace" {
+			t.Errorf("docs/cloudwatch.md has a row for %s, which there is not", name)
+		}
+	}
+}
