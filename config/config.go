@@ -17,16 +17,18 @@ import (
 
 // A File is what a configuration says, its defaults filled in.
 type File struct {
-	Listen    string // host:port
-	Admin     string // host:port of metrics and status; "" if it is off
-	TLS       *TLS   // nil means plain HTTP
-	Drain     time.Duration
-	MaxHeader int64
-	Log       slog.Level
-	Upstreams []proxy.Upstream // in the order of the file
-	AWS       map[string]AWS   // of the upstreams that are services of AWS, by name
-	Store     *Store           // nil means that limits are this process's own
-	Decide    *Decide          // nil means that nothing is decided for others
+	Listen     string // host:port
+	Admin      string // host:port of metrics and status; "" if it is off
+	TLS        *TLS   // nil means plain HTTP
+	Drain      time.Duration
+	MaxHeader  int64
+	Log        slog.Level
+	Upstreams  []proxy.Upstream // in the order of the file
+	AWS        map[string]AWS   // of the upstreams that are services of AWS, by name
+	CloudWatch *CloudWatch      // nil means that no metrics go there
+	Notify     *Notify          // nil means that nobody is told
+	Store      *Store           // nil means that limits are this process's own
+	Decide     *Decide          // nil means that nothing is decided for others
 }
 
 // TLS names the files of a certificate. Paths in the configuration are relative

@@ -44,6 +44,8 @@ var sections = []table{
 	{"dynamoFields", "`store.dynamodb`", rows(dynamoFields)},
 	{"decideFields", "`decide`", rows(decideFields)},
 	{"tokenFields", "`decide.tokens.NAME`", rows(tokenFields)},
+	{"cloudWatchFields", "`cloudwatch`", rows(cloudWatchFields)},
+	{"notifyFields", "`notify`", rows(notifyFields)},
 	{"upstreamFields", "`upstreams.NAME`", rows(upstreamFields)},
 	{"routeFields", "`upstreams.NAME.routes[]`", rows(routeFields)},
 	{"operationFields", "`upstreams.NAME.operations.NAME`", rows(operationFields)},

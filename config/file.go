@@ -36,6 +36,8 @@ var documentFields = []field[document]{
 	one("log", level, func(f *document) *slog.Level { return &f.Log }, "info", "What is logged."),
 	{"store", "fields", "limits are this process's own", "Where limits, pauses and breakers are kept that several processes share; see docs/fleet.md.", readStore},
 	{"decide", "fields", "off", "Decisions for programs that make their calls themselves; see docs/decide.md and docs/envoy.md.", readDecide},
+	{"cloudwatch", "fields", "off", "Metrics for CloudWatch, as lines or through its API; see docs/cloudwatch.md.", readCloudWatch},
+	{"notify", "fields", "off", "Messages to people when calls are given up, limits do not hold, a breaker opened, or the store is away; see docs/notify.md.", readNotify},
 	{"upstreams", "fields", "required", "The APIs, by name: letters, digits, `-`, `_` and `.`.", readUpstreams},
 }
 

@@ -141,6 +141,25 @@ tls: {cert: c, key: k}
 drain: 30s
 max_header: 64KiB
 log: info
+cloudwatch:
+  to: api
+  namespace: Team
+  region: eu-west-1
+  interval: 30s
+  series: 100
+  static: {Service: orders}
+  metrics: {RetryAttempts: Retries, APICallCount: off}
+  dimensions: {Region: region}
+notify:
+  webhook_env: HOOK
+  webhook_secret_env: HOOK_SECRET
+  ntfy: https://ntfy.example.com
+  ntfy_topic_env: TOPIC
+  ntfy_token_env: TOKEN
+  sns: arn:aws:sns:eu-west-1:123456789012:alerts
+  kinds: [exhausted, fallback]
+  interval: 5m
+  runbook: "https://wiki.example.com/weir"
 upstreams:
   a:
     url: https://h

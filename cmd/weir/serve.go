@@ -79,6 +79,7 @@ type server struct {
 	shared  *weirprom.Fleet
 	decider *decider // nil if nothing is decided for others
 	speaks  dialects
+	tells   escalation
 }
 
 // newServer reads the file, and listens.
@@ -94,7 +95,10 @@ func newServer(path string, w world) (*server, error) {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	s.metrics = weirprom.New(registry)
-	events := weir.Tee(s.metrics.Events(), logs.Events(s.log))
+	if s.tells, err = newEscalation(file, w.env, s.log); err != nil {
+		return nil, err
+	}
+	events := s.tells.events(s.metrics.Events(), logs.Events(s.log))
 	if err = s.join(events, registry); err != nil {
 		return nil, err
 	}
@@ -120,7 +124,7 @@ func (s *server) join(events weir.Events, registry prometheus.Registerer) (err e
 		if s.store, err = openStore(ctx, full, s.env, s.conditions); err != nil {
 			return err
 		}
-		s.fleet = newFleet(s.store, full, limit.TeeFleet(s.shared.Events(), logs.Fleet(s.log)))
+		s.fleet = newFleet(s.store, full, s.tells.fleet(s.shared.Events(), logs.Fleet(s.log)))
 		s.shared.Watch(s.fleet)
 	}
 	if err = s.speaks.dress(s.file); err != nil {
@@ -162,6 +166,7 @@ const leaving = 2 * time.Second
 func (s *server) watch() {
 	for _, u := range s.proxy.Upstreams() {
 		s.metrics.Watch(u)
+		s.tells.watch(u)
 	}
 }
 
@@ -208,6 +213,7 @@ func readCert(f *config.File) (*tls.Certificate, error) {
 func (s *server) run(ctx context.Context, reload, stop <-chan os.Signal) error {
 	calls, cut := context.WithCancel(context.Background())
 	defer cut()
+	defer s.tells.close(s.log)
 	defer s.leave()
 	if s.fleet != nil {
 		s.fleet.Start()
@@ -342,6 +348,7 @@ func (s *server) reload() {
 	for _, u := range s.file.Upstreams {
 		if s.proxy.Upstreams()[u.Name] == nil {
 			s.metrics.Forget(u.Name)
+			s.tells.forget(u.Name)
 			if s.shared != nil {
 				s.shared.Forget(u.Name)
 			}
@@ -360,7 +367,8 @@ func (s *server) keep(next *config.File) {
 	for name, changed := range map[string]bool{
 		"listen": next.Listen != s.file.Listen, "admin": next.Admin != s.file.Admin,
 		"tls": (next.TLS == nil) != (s.file.TLS == nil), "max_header": next.MaxHeader != s.file.MaxHeader,
-		"store": !reflect.DeepEqual(next.Store, s.file.Store), "decide": !sameDecide(next.Decide, s.file.Decide),
+		"store": !reflect.DeepEqual(next.Store, s.file.Store), "cloudwatch": !reflect.DeepEqual(next.CloudWatch, s.file.CloudWatch),
+		"notify": !reflect.DeepEqual(next.Notify, s.file.Notify), "decide": !sameDecide(next.Decide, s.file.Decide),
 	} {
 		if changed {
 			kept = append(kept, name)
@@ -368,10 +376,11 @@ func (s *server) keep(next *config.File) {
 	}
 	if len(kept) > 0 {
 		slices.Sort(kept)
-		s.log.Warn("reload: listen, admin, max_header, store, decide but for its tokens and rules, and turning tls on or off need a new start; the rest is taken over", "changed", kept)
+		s.log.Warn("reload: listen, admin, max_header, store, cloudwatch, notify, decide but for its tokens and rules, and turning tls on or off need a new start; the rest is taken over", "changed", kept)
 	}
 	next.Listen, next.Admin, next.MaxHeader = s.file.Listen, s.file.Admin, s.file.MaxHeader
 	next.Store, next.Decide = s.file.Store, s.file.Decide
+	next.CloudWatch, next.Notify = s.file.CloudWatch, s.file.Notify
 	if (next.TLS == nil) != (s.file.TLS == nil) {
 		next.TLS = s.file.TLS
 	}

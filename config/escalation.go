@@ -1,0 +1,144 @@
+package config
+
+import (
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/seed1158cd35/weir/observe/cloudwatch"
+	"github.com/seed1158cd35/weir/observe/notify"
+)
+
+// CloudWatch is where metrics go besides the admin listener; see docs/cloudwatch.md.
+type CloudWatch struct {
+	API       bool // PutMetricData; else lines in the embedded metric format on the standard output
+	Namespace string
+	Region    string
+	Interval  time.Duration
+	Series    int
+	Static    map[string]string
+	Metrics   map[weircw.Metric]weircw.Naming
+	Names     map[weircw.Dimension]string
+}
+
+var cloudWatchFields = []field[CloudWatch]{
+	one("to", choice("lines or api", map[string]bool{"lines": false, "api": true}), func(c *CloudWatch) *bool { return &c.API }, "lines",
+		"`lines` in the embedded metric format on the standard output, or the `api` (PutMetricData)."),
+	one("namespace", word, func(c *CloudWatch) *string { return &c.Namespace }, "Weir", "The namespace of the metrics."),
+	one("region", word, func(c *CloudWatch) *string { return &c.Region }, "AWS_REGION", "The region of the `api`, and of calls that tell none."),
+	one("interval", duration, func(c *CloudWatch) *time.Duration { return &c.Interval }, "60s; 10s in a Lambda function", "What is added up before it is published."),
+	one("series", count[int](1), func(c *CloudWatch) *int { return &c.Series }, "1000", "How many combinations of dimensions are told apart. Each is paid for."),
+	{"static", "dimensions, each with its value", "none", "Dimensions of every metric: `{Service: orders}`.", func(d *decoder, n *node, c *CloudWatch) { c.Static = d.texts(n) }},
+	{"metrics", "names of metrics, each with another or off", "their own", "Other names for the metrics of docs/cloudwatch.md: `{RetryAttempts: Retries, APICallCount: off}`.", readMetricNames},
+	{"dimensions", "names of dimensions, each with another", "their own", "Other names for their dimensions.", readDimensionNames},
+}
+
+// texts are named texts.
+func (d *decoder) texts(n *node) map[string]string {
+	all := make(map[string]string, len(n.fields))
+	for _, e := range d.named(n) {
+		if s, ok := word.read(d, e.value); ok {
+			all[e.name] = s
+		}
+	}
+	return all
+}
+
+func readMetricNames(d *decoder, n *node, c *CloudWatch) {
+	c.Metrics = make(map[weircw.Metric]weircw.Naming)
+	var known []string
+	for _, m := range weircw.Metrics {
+		known = append(known, string(m))
+	}
+	for _, e := range d.named(n) {
+		if !slices.Contains(known, e.name) {
+			d.unknown(e.key, "metric", e.name, known)
+		} else if e.value.isOff() {
+			c.Metrics[weircw.Metric(e.name)] = weircw.Naming{Off: true}
+		} else if s, ok := word.read(d, e.value); ok {
+			c.Metrics[weircw.Metric(e.name)] = weircw.Naming{Name: s}
+		}
+	}
+}
+
+func readDimensionNames(d *decoder, n *node, c *CloudWatch) {
+	c.Names = make(map[weircw.Dimension]string)
+	var known []string
+	for _, m := range weircw.Dimensions {
+		known = append(known, string(m))
+	}
+	for _, e := range d.named(n) {
+		if !slices.Contains(known, e.name) {
+			d.unknown(e.key, "dimension", e.name, known)
+		} else if s, ok := word.read(d, e.value); ok {
+			c.Names[weircw.Dimension(e.name)] = s
+		}
+	}
+}
+
+func readCloudWatch(d *decoder, n *node, f *document) {
+	if n.isOff() {
+		return
+	}
+	var c CloudWatch
+	if object(d, n, cloudWatchFields, &c); n.kind != mapping && n.kind != empty {
+		return
+	}
+	check := weircw.Config{Namespace: c.Namespace, Region: c.Region, Interval: c.Interval, Series: c.Series, Static: c.Static, Metrics: c.Metrics, Names: c.Names}
+	if err := check.Validate(); err != nil {
+		d.bad(n, "", "%s", strings.ReplaceAll(err.Error(), "\n", "; "))
+	}
+	f.CloudWatch = &c
+}
+
+// Notify is who is told when a limiter needs people; see docs/notify.md.
+type Notify struct {
+	WebhookEnv, WebhookSecretEnv    string // environment variables that hold them
+	NtfyURL, NtfyTopicEnv, TokenEnv string
+	SNS                             string // the ARN of a topic
+
+	Kinds    []notify.Kind
+	Interval time.Duration
+	Runbook  string
+}
+
+var notifyFields = []field[Notify]{
+	one("webhook_env", word, func(c *Notify) *string { return &c.WebhookEnv }, "none", "The environment variable that holds the URL of a webhook."),
+	one("webhook_secret_env", word, func(c *Notify) *string { return &c.WebhookSecretEnv }, "required with webhook_env", "That which holds the secret its messages are signed with."),
+	one("ntfy", word, func(c *Notify) *string { return &c.NtfyURL }, "https://ntfy.sh", "The URL of a server of ntfy."),
+	one("ntfy_topic_env", word, func(c *Notify) *string { return &c.NtfyTopicEnv }, "none", "The environment variable that holds its topic."),
+	one("ntfy_token_env", word, func(c *Notify) *string { return &c.TokenEnv }, "none", "That which holds a token for it."),
+	one("sns", word, func(c *Notify) *string { return &c.SNS }, "none", "The ARN of a topic of SNS."),
+	one("kinds", listOf(choice("exhausted, quota, violation, breaker_open or fallback", kinds())), func(c *Notify) *[]notify.Kind { return &c.Kinds }, "all", "What is told."),
+	one("interval", duration, func(c *Notify) *time.Duration { return &c.Interval }, "15m", "At least so long between two messages on one subject."),
+	one("runbook", word, func(c *Notify) *string { return &c.Runbook }, "none", "The page that messages lead to: `https://wiki.example.com/weir#{kind}`."),
+}
+
+func kinds() map[string]notify.Kind {
+	all := make(map[string]notify.Kind)
+	for _, k := range notify.Kinds {
+		all[string(k)] = k
+	}
+	return all
+}
+
+func readNotify(d *decoder, n *node, f *document) {
+	if n.isOff() {
+		return
+	}
+	var c Notify
+	if object(d, n, notifyFields, &c); n.kind != mapping {
+		return
+	}
+	if c.WebhookEnv == "" && c.NtfyTopicEnv == "" && c.SNS == "" {
+		d.bad(n, "write notify: {sns: arn:aws:sns:...}", "wants webhook_env, ntfy_topic_env or sns")
+	}
+	if (c.WebhookEnv == "") != (c.WebhookSecretEnv == "") {
+		d.bad(n, "", "wants webhook_env and webhook_secret_env together")
+	}
+	if u, err := url.Parse(c.Runbook); c.Runbook != "" && (err != nil || u.Host == "") {
+		d.bad(n.get("runbook"), "write it as https://wiki.example.com/weir#{kind}", "is not the URL of a page")
+	}
+	f.Notify = &c
+}
