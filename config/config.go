@@ -25,6 +25,7 @@ type File struct {
 	Log        slog.Level
 	Upstreams  []proxy.Upstream // in the order of the file
 	AWS        map[string]AWS   // of the upstreams that are services of AWS, by name
+	Jobs       map[string]Jobs  // of the upstreams whose jobs are bounded, by name
 	CloudWatch *CloudWatch      // nil means that no metrics go there
 	Notify     *Notify          // nil means that nobody is told
 	Store      *Store           // nil means that limits are this process's own

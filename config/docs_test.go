@@ -56,6 +56,7 @@ var sections = []table{
 	{"quotaFields", "`upstreams.NAME.quota`", rows(quotaFields)},
 	{"breakerFields", "`upstreams.NAME.breaker`", rows(breakerFields)},
 	{"timeoutFields", "`upstreams.NAME.timeouts`", rows(timeoutFields)},
+	{"jobsFields", "`upstreams.NAME.jobs`", rows(jobsFields)},
 	{"awsFields", "`upstreams.NAME.aws`", rows(awsFields)},
 	{"classifyFields", "`upstreams.NAME.classify`", rows(classifyFields)},
 }

@@ -57,5 +57,5 @@ func ExampleLoad() {
 
 func ExamplePresets() {
 	fmt.Println(config.Presets())
-	// Output: [gemini-free http s3]
+	// Output: [bedrock cloudwatch drs dynamodb ec2 gemini-free http lambda s3 sts]
 }

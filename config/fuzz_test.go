@@ -197,7 +197,8 @@ upstreams:
     max_pause: 1s
     classify: {throttled: [A], failed: [B], rejected: [C]}
     quota: {schedule: aws, capacity: 500, retry: 5, throttle: 5, timeout: 10, success: 1, timeout_codes: [T]}
-    aws: {service: s3, region: eu-west-1, role: "arn:aws:iam::123456789012:role/weir", external_id: x, presigned: refuse, prefix_depth: 2}
+    jobs: {threshold: 10, max: 12, poll: 10s, timeout: 1m, hold: 30s}
+    aws: {service: drs, region: eu-west-1, role: "arn:aws:iam::123456789012:role/weir", external_id: x, presigned: refuse, prefix_depth: 2}
   b:
     url: http://h
     budget: {all: 100/min, share: 10%, floor: 1/s, window: 10s}

@@ -19,6 +19,7 @@ type site struct {
 	retries *node   // of the upstream, for operations to build on
 	routes  []*node // where Routes stand; none if the file says no routes
 	aws     *AWS    // nil unless it is a service of AWS
+	jobs    *Jobs   // nil unless its jobs are bounded
 }
 
 // place is where a route stands; key is where the upstream does.
@@ -50,6 +51,7 @@ var upstreamFields = []field[site]{
 	one("max_pause", duration, func(u *site) *time.Duration { return &u.Policy.MaxPause }, "15m",
 		"Longest time that a hint of the upstream can stop everyone, quotas apart."),
 	{"aws", "fields", "off", "That it is a service of AWS, whose requests are signed anew; see docs/aws.md. `{}` takes service and region from the client's signature.", readAWS},
+	{"jobs", "fields", "off", "Bounds the jobs that DRS runs at once, for programs that ask `decide` before they start one; see docs/aws.md.", readJobs},
 	{"classify", "fields", "none", "What statuses and codes mean, if this upstream means something else than most.", readClassify},
 }
 
@@ -69,6 +71,12 @@ func readUpstreams(d *decoder, n *node, f *document) {
 	for _, e := range d.named(n) {
 		u := d.readUpstream(e.name, e.value)
 		f.Upstreams = append(f.Upstreams, u.Upstream)
+		if u.jobs != nil {
+			if f.Jobs == nil {
+				f.Jobs = make(map[string]Jobs)
+			}
+			f.Jobs[u.Name] = *u.jobs
+		}
 		if u.aws != nil {
 			if f.AWS == nil {
 				f.AWS = make(map[string]AWS)
@@ -104,6 +112,7 @@ func (d *decoder) readUpstream(name string, n *node) *site {
 	}
 	d.env.apply(&u.Policy)
 	d.checkScopes(n, u)
+	d.checkJobs(n, u)
 	if u.aws == nil { // its operations have names already
 		d.checkOperations(n, &u.Upstream)
 	}

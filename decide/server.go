@@ -41,6 +41,10 @@ type Server struct {
 	Log       *slog.Logger // nil means no log
 	Events    Events
 
+	// Jobs are the throttles of jobs by upstream, each a handler of paths below
+	// /v1/jobs/UPSTREAM; nil means none. See package jobs.
+	Jobs map[string]http.Handler
+
 	MaxWait    time.Duration // longest wait that a caller can ask for; 0 means 30s
 	MaxPermits int           // permits out at once, those that are waited for included; 0 means 65,536
 
@@ -128,6 +132,9 @@ func (s *Server) serve(routes map[string]route, w http.ResponseWriter, r *http.R
 			"host %s: is not this listener's; ask for localhost, its address, or one of hosts in decide", quoted(r.Host))
 	}
 	at, ok := routes[r.URL.Path]
+	if !ok && strings.HasPrefix(r.URL.Path, jobsPath) {
+		return s.jobs(w, r)
+	}
 	if !ok {
 		return failed(http.StatusNotFound, NotFound, "path %s: there is nothing; see /openapi.yaml", quoted(r.URL.Path))
 	}

@@ -16,7 +16,7 @@ import (
 func UnaryServer(u *weir.Upstream, o Options) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, request any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
 		reply, err := admitted(ctx, u, &o, info.FullMethod, request, func() (any, error) { return handle(ctx, request) })
-		err, trailer := told(ctx, err)
+		trailer, err := told(err)
 		if trailer != nil {
 			_ = grpc.SetTrailer(ctx, trailer)
 		}
@@ -28,7 +28,7 @@ func UnaryServer(u *weir.Upstream, o Options) grpc.UnaryServerInterceptor {
 func StreamServer(u *weir.Upstream, o Options) grpc.StreamServerInterceptor {
 	return func(server any, s grpc.ServerStream, info *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
 		_, err := admitted(s.Context(), u, &o, info.FullMethod, nil, func() (any, error) { return nil, handle(server, s) })
-		err, trailer := told(s.Context(), err)
+		trailer, err := told(err)
 		if trailer != nil {
 			s.SetTrailer(trailer)
 		}

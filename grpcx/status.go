@@ -1,7 +1,6 @@
 package grpcx
 
 import (
-	"context"
 	"errors"
 	"strconv"
 	"time"
@@ -58,13 +57,13 @@ func trailerOf(err error) metadata.MD {
 	return metadata.Pairs(pushback, "-1")
 }
 
-// told is an error as a client is to see it.
-func told(_ context.Context, err error) (error, metadata.MD) {
+// told is an error as a client is to see it, and the trailer that goes with it.
+func told(err error) (metadata.MD, error) {
 	if err == nil {
 		return nil, nil
 	}
 	if s, ok := Status(err); ok {
-		return s.Err(), trailerOf(err)
+		return trailerOf(err), s.Err()
 	}
-	return err, nil
+	return nil, err
 }

@@ -3,6 +3,7 @@ package proxy
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log"
 	"net/http"
@@ -82,6 +83,9 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	to, path, ok := t.find(r)
+	if name, direct := r.Context().Value(directKey{}).(string); direct {
+		to, path, ok = t.targets[name], rawPath(r), t.targets[name] != nil
+	}
 	if !ok {
 		(&Failure{Status: http.StatusNotFound, Code: ValidationError, Message: "no route leads from here to an upstream",
 			Details: map[string]any{"host": r.Host, "path": rawPath(r)}}).WriteJSON(w)
@@ -112,6 +116,18 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		out.Body = http.MaxBytesReader(w, r.Body, to.MaxBody)
 	}
 	p.reverse.ServeHTTP(w, out)
+}
+
+type directKey struct{}
+
+// Serve sends a request on to an upstream by its name, whatever its routes: its path is
+// that at the upstream. It is for a program's own requests.
+func (p *Proxy) Serve(upstream string, w http.ResponseWriter, r *http.Request) error {
+	if p.table.Load().targets[upstream] == nil {
+		return fmt.Errorf("proxy: there is no upstream %q", upstream)
+	}
+	p.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), directKey{}, upstream)))
+	return nil
 }
 
 // A trip is one request on its way through.

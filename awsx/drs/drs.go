@@ -157,7 +157,10 @@ func (c *Client) tagged(ctx context.Context, tag string) (*types.Job, error) {
 
 // Active is what jobs.Options.Active wants: the ids of the jobs that are pending or
 // started.
-func (c *Client) Active(ctx context.Context) (ids []string, err error) {
+func (c *Client) Active(ctx context.Context) (ids []string, err error) { return Active(ctx, c) }
+
+// Active asks any client.
+func Active(ctx context.Context, c sdk.DescribeJobsAPIClient) (ids []string, err error) {
 	pages := sdk.NewDescribeJobsPaginator(c, &sdk.DescribeJobsInput{})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)

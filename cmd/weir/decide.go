@@ -42,7 +42,12 @@ func (s *server) newDecider(store limit.Store) (err error) {
 	}
 	d.auth.Store(auth)
 	if c.Listen != "" {
+		throttles, err := s.newJobs(store)
+		if err != nil {
+			return err
+		}
 		d.api = &decide.Server{
+			Jobs:      throttles,
 			Upstreams: s.proxy.Upstreams, Auth: d.auth.Load, Open: c.Open, Hosts: c.Hosts,
 			Log: s.log, MaxWait: c.MaxWait, MaxPermits: c.MaxPermits,
 		}
@@ -91,7 +96,7 @@ func (d *decider) start(ctx context.Context, s *server, failed chan<- error) {
 	if d.front != nil {
 		d.http = &http.Server{
 			Handler: d.api.Handler(), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second,
-			WriteTimeout: s.file.Decide.MaxWait + time.Minute, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10,
+			WriteTimeout: max(s.file.Decide.MaxWait, longestJobWait(s.file)) + time.Minute, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10,
 			ErrorLog: log.New(complaints{s.log}, "", 0),
 		}
 		l := d.front

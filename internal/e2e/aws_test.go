@@ -76,14 +76,59 @@ func cloud(t *testing.T) (address string, recoveries *drstest.Server) {
 	return s.URL, recoveries
 }
 
-// The AWS SDK for JavaScript, unmodified and from outside, with credentials that nobody
-// but it knows.
-func TestTheJavaScriptSDKThroughWeir(t *testing.T) {
+func setKeys(t *testing.T) {
 	for name, value := range map[string]string{
 		"AWS_ACCESS_KEY_ID": "AKWEIR", "AWS_SECRET_ACCESS_KEY": "of weir", "AWS_SESSION_TOKEN": "", "AWS_EC2_METADATA_DISABLED": "true", "AWS_PROFILE": "",
 	} {
 		t.Setenv(name, value)
 	}
+}
+
+// Programs in any language ask for a place before they start a job, and two weirs that
+// share a store give out no more than there are.
+func TestJobsOverHTTP(t *testing.T) {
+	setKeys(t)
+	far := &drstest.Server{Verify: &sigtest.Verifier{Secrets: map[string]string{"AKWEIR": "of weir"}}}
+	s := httptest.NewServer(far)
+	defer s.Close()
+	redis := servers.Redis(t)
+	var weirs []*process
+	for range 2 {
+		weirs = append(weirs, start(t, fmt.Sprintf(`
+listen: 127.0.0.1:0
+admin: off
+store: {redis: %q}
+decide: {listen: 127.0.0.1:0}
+upstreams:
+  drs: {url: %q, aws: {service: drs, region: eu-west-1}, jobs: {threshold: 3, max: 5}}
+`, redis.URL(), s.URL)))
+	}
+	var got, full int
+	for i := range 6 {
+		resp, err := http.Post("http://"+weirs[i%2].serve.Decide+"/v1/jobs/drs", "application/json", strings.NewReader(`{"waitMs":0}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, _ := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		switch {
+		case resp.StatusCode == http.StatusCreated && strings.Contains(string(text), `"slot":"`) && !strings.Contains(string(text), "unasked"):
+			got++
+		case resp.StatusCode == http.StatusTooManyRequests && strings.Contains(string(text), "JOB_CAPACITY_TIMEOUT") && strings.Contains(string(text), `"currentJobs":3`):
+			full++
+		default:
+			t.Errorf("%s: %s", resp.Status, text)
+		}
+	}
+	if got != 3 || full != 3 || far.Requests("DescribeJobs") < 6 {
+		t.Errorf("%d places and %d refusals, want 3 and 3", got, full)
+	}
+}
+
+// The AWS SDK for JavaScript, unmodified and from outside, with credentials that nobody
+// but it knows.
+func TestTheJavaScriptSDKThroughWeir(t *testing.T) {
+	setKeys(t)
 	far, recoveries := cloud(t)
 	w := start(t, fmt.Sprintf(`
 listen: 127.0.0.1:0

@@ -59,7 +59,7 @@ type process struct {
 }
 
 // A line is one line of the log.
-type line struct{ Msg, Level, Error, Listen, Admin string }
+type line struct{ Msg, Level, Error, Listen, Admin, Decide string }
 
 // start runs weir serve with a configuration and waits until it serves.
 func start(t testing.TB, yaml string) *process {

@@ -47,9 +47,10 @@ func New(o Options) (*Dialect, error) {
 
 // Scopes of limits that AWS's operations have by themselves.
 const (
-	Bucket = "bucket" // of S3
-	Prefix = "prefix" // of S3: the bucket, and the beginning of the key
-	Access = "access" // read or write
+	Operation = "operation" // each for itself
+	Bucket    = "bucket"    // of S3
+	Prefix    = "prefix"    // of S3: the bucket, and the beginning of the key
+	Access    = "access"    // read or write
 )
 
 // mostPeeked is how much of a body is read before a request is admitted: that of a form,
@@ -130,6 +131,7 @@ func (x *exchange) Describe(c *weir.Call) {
 	if c.Keys == nil {
 		c.Keys = make(map[string]string, 3)
 	}
+	set(c.Keys, Operation, c.Operation)
 	set(c.Keys, Access, access(x.op.Write))
 	if x.op.Bucket != "" {
 		set(c.Keys, Bucket, x.op.Bucket)

@@ -1,0 +1,42 @@
+package config
+
+import "time"
+
+// Jobs bounds the long-running jobs that DRS runs for an account; see docs/aws.md. What is
+// 0 has the default of package jobs.
+type Jobs struct {
+	Threshold, Max      int
+	Poll, Timeout, Hold time.Duration
+}
+
+var jobsFields = []field[Jobs]{
+	one("threshold", count[int](1), func(j *Jobs) *int { return &j.Threshold }, "18", "How many may be active for another to start; JOB_THROTTLE_THRESHOLD goes over it."),
+	one("max", count[int](1), func(j *Jobs) *int { return &j.Max }, "20", "How many the service runs at once."),
+	one("poll", duration, func(j *Jobs) *time.Duration { return &j.Poll }, "30s", "How often the service is asked while there is no place; JOB_POLL_INTERVAL goes over it."),
+	one("timeout", orOff(duration, -1), func(j *Jobs) *time.Duration { return &j.Timeout }, "600s", "Longest wait for a place; JOB_THROTTLE_TIMEOUT goes over it."),
+	one("hold", duration, func(j *Jobs) *time.Duration { return &j.Hold }, "120s", "How long a start in progress holds its place until the service lists it."),
+}
+
+func readJobs(d *decoder, n *node, u *site) {
+	if n.isOff() {
+		return
+	}
+	var j Jobs
+	if object(d, n, jobsFields, &j); n.kind != mapping && n.kind != empty {
+		return
+	}
+	u.jobs = &j
+}
+
+// checkJobs: only DRS is asked for its jobs.
+func (d *decoder) checkJobs(n *node, u *site) {
+	if u.jobs == nil {
+		return
+	}
+	if u.aws == nil || u.aws.Service != "drs" || u.aws.Region == "" {
+		d.bad(n.get("jobs"), "write aws: {service: drs, region: eu-west-1}", "is for DRS, of a region that is known")
+	}
+	if u.jobs.Max > 0 && u.jobs.Threshold > u.jobs.Max {
+		d.bad(n.get("jobs"), "", "threshold %d is above max %d", u.jobs.Threshold, u.jobs.Max)
+	}
+}

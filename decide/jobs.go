@@ -1,0 +1,30 @@
+package decide
+
+import (
+	"net/http"
+	"strings"
+)
+
+const jobsPath = "/v1/jobs/"
+
+// jobs lets a caller who may ask for an upstream start jobs there.
+func (s *Server) jobs(w http.ResponseWriter, r *http.Request) *failure {
+	caller, err := s.who(r)
+	if err != nil {
+		return failed(http.StatusUnauthorized, Unauthorized, "%v", err)
+	}
+	name, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, jobsPath), "/")
+	h, ok := s.Jobs[name]
+	if !ok {
+		return failed(http.StatusNotFound, NotFound, "jobs of upstream %s: nothing bounds them here; see jobs in docs/aws.md", quoted(name))
+	}
+	if _, f := s.upstream(caller, name); f != nil {
+		return f
+	}
+	if r.URL.Path == jobsPath+name {
+		r = r.Clone(r.Context())
+		r.URL.Path += "/"
+	}
+	http.StripPrefix(strings.TrimSuffix(jobsPath, "/")+"/"+name, h).ServeHTTP(w, r)
+	return nil
+}
