@@ -121,6 +121,14 @@ func param(query, name string) (value string, ok bool) {
 	return "", false
 }
 
+// unescape is a raw value of a query as a person would write it.
+func unescape(s string) string {
+	if d, err := url.QueryUnescape(s); err == nil {
+		return d
+	}
+	return s
+}
+
 // decoded is a raw path segment as a person would write it.
 func decoded(s string) string {
 	if d, err := url.PathUnescape(s); err == nil {

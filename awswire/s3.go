@@ -14,6 +14,9 @@ func recognizeS3(o *Op, r Request) {
 		o.Name = byMethod(r.Method, map[string]string{http.MethodGet: "ListBuckets"})
 	case o.Key == "":
 		o.Name = bucketOp(r)
+		if prefix, ok := param(r.Query, "prefix"); ok { // a list is one of its prefix
+			o.Key = unescape(prefix)
+		}
 	default:
 		o.Name = objectOp(r)
 	}

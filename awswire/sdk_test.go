@@ -223,6 +223,9 @@ func TestOperationsAreThoseOfTheSDK(t *testing.T) {
 			if w.op.Name != c.name || w.op.Safe != c.safe || w.op.Write != c.write {
 				t.Errorf("%s in %s: recognized %+v, want %+v", c.name, region, w.op, c)
 			}
+			if c.name == "ListObjectsV2" && w.op.Key != "p/" {
+				t.Errorf("a list of %q", w.op.Key)
+			}
 			if c.name == "GetObject" && (w.op.Bucket != "b" || w.op.Key != "a b/ü+//c%2F") {
 				t.Errorf("bucket %q, key %q", w.op.Bucket, w.op.Key)
 			}

@@ -63,7 +63,7 @@ func fieldsOf(input any) *fields {
 			}
 			return nil
 		}
-		f.bucket, f.key = find("Bucket"), find("Key")
+		f.bucket, f.key = find("Bucket"), find("Key", "Prefix") // a list is one of its prefix
 		f.token = find("ClientToken", "ClientRequestToken", "IdempotencyToken")
 	}
 	known.Store(t, f)

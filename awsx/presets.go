@@ -30,7 +30,7 @@ const (
 )
 
 var (
-	s3Reads  = []string{"GetObject", "HeadObject", "GetObjectAttributes", "GetObjectTagging", "GetObjectAcl", "SelectObjectContent"}
+	s3Reads  = []string{"GetObject", "HeadObject", "ListObjects", "ListObjectsV2", "ListObjectVersions", "ListParts", "GetObjectAttributes", "GetObjectTagging", "GetObjectAcl", "SelectObjectContent"}
 	s3Writes = []string{"PutObject", "CopyObject", "DeleteObject", "DeleteObjects", "CreateMultipartUpload", "UploadPart", "UploadPartCopy",
 		"CompleteMultipartUpload", "AbortMultipartUpload", "PutObjectTagging", "PutObjectAcl", "RestoreObject"}
 	stsAll = []string{"AssumeRole", "DecodeAuthorizationMessage", "GetAccessKeyInfo", "GetCallerIdentity", "GetFederationToken", "GetSessionToken"}

@@ -21,7 +21,7 @@ type AWS struct {
 
 var awsFields = []field[AWS]{
 	one("service", word, func(a *AWS) *string { return &a.Service }, "what the client signed for", "The service as requests for it are signed: `s3`, `dynamodb`, `drs`, `bedrock`."),
-	one("region", word, func(a *AWS) *string { return &a.Region }, "what the client signed for", "Its region."),
+	one("region", awsRegion, func(a *AWS) *string { return &a.Region }, "what the client signed for", "Its region."),
 	one("role", roleARN, func(a *AWS) *string { return &a.Role }, "none", "A role to take with the credentials that there are: `arn:aws:iam::123456789012:role/name`."),
 	one("external_id", word, func(a *AWS) *string { return &a.ExternalID }, "none", "The external id that the role asks for."),
 	one("presigned", choice("pass or refuse", map[string]bool{"pass": false, "refuse": true}), func(a *AWS) *bool { return &a.RefusePresigned }, "pass",
@@ -29,6 +29,15 @@ var awsFields = []field[AWS]{
 	one("prefix_depth", count[int](1), func(a *AWS) *int { return &a.PrefixDepth }, "1",
 		"How many segments of a key of S3 are the value of the scope `prefix`."),
 }
+
+// awsRegion is a name that a region may have; whether there is one, its address tells.
+var awsRegion = text("a region (eu-west-1)", func(s string) (string, string, string) {
+	part := strings.Split(s, "-")
+	if len(part) < 3 || len(part[0]) != 2 || strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" || strings.Trim(part[len(part)-1], "0123456789") != "" {
+		return "", "is not the name of a region", "write it as eu-west-1"
+	}
+	return s, "", ""
+})
 
 var roleARN = text("the ARN of a role", func(s string) (string, string, string) {
 	part := strings.SplitN(s, ":", 6)

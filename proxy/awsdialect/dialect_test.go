@@ -291,6 +291,43 @@ func TestRefusalsAreThoseOfTheService(t *testing.T) {
 	}
 }
 
+// A class of operations, as presets have it, counts those that belong to it, and a limit
+// may name one.
+func TestLimitsCountOperationsAndClassesOfThem(t *testing.T) {
+	f := far(t)
+	one := bucket.Rate{Amount: 1, Per: time.Minute, Burst: 1}
+	s := before(t, f, weir.Policy{
+		MaxWait: -1, Operations: []weir.Operation{{Name: "put", Methods: []string{"PUT", "POST"}}, {Name: "get", Methods: []string{"GET", "HEAD"}}},
+		Limits: []limit.Limit{{Name: "writes", Rate: one, Operations: []string{"put"}, Scope: awsdialect.Prefix}, {Name: "lists", Rate: one, Operations: []string{"ListObjectsV2"}}},
+	}, resign.Options{}, false)
+	cfg := client(s)
+	cfg.Retryer = func() aws.Retryer { return aws.NopRetryer{} }
+	c := s3.NewFromConfig(cfg, func(o *s3.Options) { o.UsePathStyle = true })
+	refused := func(err error) bool {
+		api, ok := errors.AsType[smithy.APIError](err)
+		return ok && (api.ErrorCode() == "SlowDown" || api.ErrorCode() == "WeirGaveUp")
+	}
+	put := func(key string) error {
+		_, err := c.PutObject(t.Context(), &s3.PutObjectInput{Bucket: aws.String("bucket"), Key: &key, Body: strings.NewReader("x")})
+		return err
+	}
+	list := func() error {
+		_, err := c.ListObjectsV2(t.Context(), &s3.ListObjectsV2Input{Bucket: aws.String("bucket")})
+		return err
+	}
+	for i, call := range []struct {
+		err     error
+		refused bool
+	}{{put("a/1"), false}, {put("a/2"), true}, {put("b/1"), false}, {list(), false}, {list(), true}} {
+		if refused(call.err) != call.refused {
+			t.Errorf("call %d: %v", i, call.err)
+		}
+	}
+	if !slices.Contains(f.ops, "PutObject") || slices.Contains(f.ops, "put") {
+		t.Errorf("events of %v", f.ops)
+	}
+}
+
 type noKeys struct{}
 
 func (noKeys) Retrieve(context.Context) (aws.Credentials, error) {
