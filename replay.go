@@ -50,15 +50,19 @@ func newReplay(req *http.Request, limit int64) *replay {
 	switch n := req.ContentLength; {
 	case n > 0 && n <= min(limit, DefaultReplay):
 		p.kept = make([]byte, 0, n)
-	case n > limit && limit == DefaultReplay: // its beginning is kept for as long as that may be all
+	case n > limit && limit == DefaultReplay:
+		// It is too large to be sent twice, unless it is refused at its beginning.
+		p.limit = beginning
 		p.lent = beginnings.Get().(*[]byte)
 		p.kept = (*p.lent)[:0]
 	}
 	return p
 }
 
-// beginnings lends room for what is kept of bodies that are too large to be kept whole.
-var beginnings = sync.Pool{New: func() any { return new(make([]byte, 0, DefaultReplay)) }}
+// beginning is how much is kept of a body that is too large to be kept whole.
+const beginning = DefaultReplay / 4
+
+var beginnings = sync.Pool{New: func() any { return new(make([]byte, 0, beginning)) }}
 
 // next is the body for the next attempt. The reader of the one before is cut
 // off, even if a transport still holds it.
