@@ -28,6 +28,9 @@ var byForm = map[string]Protocol{
 	"s3": S3, "s3express": S3, "s3-outposts": S3, "route53": RestXML, "cloudfront": RestXML,
 }
 
+// asksEither are services whose older clients ask by forms.
+var asksEither = map[string]bool{"": true, "sqs": true, "monitoring": true}
+
 func protocolOf(service string, h http.Header, target string) Protocol {
 	content := get(h, "Content-Type")
 	switch {
@@ -41,7 +44,7 @@ func protocolOf(service string, h http.Header, target string) Protocol {
 	if p, ok := byForm[service]; ok {
 		return p
 	}
-	if strings.HasPrefix(content, "application/x-www-form-urlencoded") {
+	if asksEither[service] && strings.HasPrefix(content, "application/x-www-form-urlencoded") {
 		return Query
 	}
 	return RestJSON

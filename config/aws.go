@@ -64,4 +64,4 @@ func readAWS(d *decoder, n *node, u *site) {
 }
 
 // awsScopes are those that requests for AWS have by themselves.
-var awsScopes = []string{awsdialect.Operation, awsdialect.Bucket, awsdialect.Prefix, awsdialect.Access}
+var awsScopes = []string{awsdialect.Operation, awsdialect.Region, awsdialect.Bucket, awsdialect.Prefix, awsdialect.Access}

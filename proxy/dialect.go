@@ -56,27 +56,3 @@ func (f *Failure) Error() string { return f.Message }
 func (f *Failure) Outcome() outcome.Outcome {
 	return outcome.Outcome{Class: outcome.Rejected, Code: f.Code, Unsent: true}
 }
-
-// speaking is a transport whose requests are made ready by their dialect.
-type speaking struct{ next http.RoundTripper }
-
-func (s speaking) RoundTrip(r *http.Request) (*http.Response, error) {
-	x := tripOf(r.Context()).exchange
-	if x == nil {
-		return s.next.RoundTrip(r)
-	}
-	out := new(http.Request)
-	*out = *r
-	out.Header = r.Header.Clone()
-	if err := x.Attempt(out); err != nil {
-		if r.Body != nil {
-			_ = r.Body.Close()
-		}
-		return nil, err
-	}
-	resp, err := s.next.RoundTrip(out)
-	if err == nil {
-		x.Answered(resp)
-	}
-	return resp, err
-}

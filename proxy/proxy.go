@@ -97,12 +97,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	delete(w.Header(), CorrelationHeader) // or it would stand there twice; see mark and fail
-	if r.ProtoMajor == 1 && r.ContentLength != 0 {
-		// Without it the server ends the body when the answer begins, although
-		// the upstream may still be reading it. Servers that cannot do not need it.
-		_ = http.NewResponseController(w).EnableFullDuplex()
-	}
-	trip := &trip{to: to, path: path, id: id, came: r}
+	trip := &trip{to: to, path: path, id: id, came: r, answer: w, body: r.Body}
 	if to.Dialect != nil {
 		var f *Failure
 		if trip.exchange, f = to.Dialect.Hear(r, path); f != nil {
@@ -116,6 +111,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		out.Body = http.MaxBytesReader(w, r.Body, to.MaxBody)
 	}
 	p.reverse.ServeHTTP(w, out)
+	trip.drain()
 }
 
 type directKey struct{}
@@ -139,6 +135,10 @@ type trip struct {
 	story weir.Story
 
 	exchange Exchange // nil if the upstream has no dialect
+
+	answer http.ResponseWriter
+	body   io.Reader // as the server gave it
+	duplex bool      // the body may be read while the answer is written
 }
 
 type tripKey struct{}

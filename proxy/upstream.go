@@ -68,10 +68,7 @@ func newTarget(c Upstream, old *target, o weir.Options) (*target, error) {
 	if old != nil && old.weir == t.weir && reflect.DeepEqual(old.base.Timeouts, timeouts) {
 		t.base = old.base
 	}
-	t.transport = &weir.Transport{Upstream: t.weir, Base: t.base, Call: t.call, Replay: c.Replay}
-	if c.Dialect != nil {
-		t.transport.Base = speaking{t.base}
-	}
+	t.transport = &weir.Transport{Upstream: t.weir, Base: attempts{t.base}, Call: t.call, Replay: c.Replay}
 	return t, nil
 }
 

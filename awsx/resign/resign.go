@@ -131,6 +131,9 @@ func (s *Signer) Plan(r *http.Request) (*Plan, error) {
 // Service is what is signed for; "" if the request is sent as it came.
 func (p *Plan) Service() string { return p.service }
 
+// Region is that which is signed for.
+func (p *Plan) Region() string { return p.region }
+
 // presigned reports whether a query carries a signature.
 func presigned(query string) bool {
 	return strings.Contains(query, "X-Amz-Signature=") || strings.Contains(query, "AWSAccessKeyId=") && strings.Contains(query, "Signature=")

@@ -48,9 +48,10 @@ func New(o Options) (*Dialect, error) {
 // Scopes of limits that AWS's operations have by themselves.
 const (
 	Operation = "operation" // each for itself
-	Bucket    = "bucket"    // of S3
-	Prefix    = "prefix"    // of S3: the bucket, and the beginning of the key
-	Access    = "access"    // read or write
+	Region    = "region"
+	Bucket    = "bucket" // of S3
+	Prefix    = "prefix" // of S3: the bucket, and the beginning of the key
+	Access    = "access" // read or write
 )
 
 // mostPeeked is how much of a body is read before a request is admitted: that of a form,
@@ -132,6 +133,9 @@ func (x *exchange) Describe(c *weir.Call) {
 		c.Keys = make(map[string]string, 3)
 	}
 	set(c.Keys, Operation, c.Operation)
+	if region := x.plan.Region(); region != "" {
+		set(c.Keys, Region, region)
+	}
 	set(c.Keys, Access, access(x.op.Write))
 	if x.op.Bucket != "" {
 		set(c.Keys, Bucket, x.op.Bucket)
