@@ -15,17 +15,17 @@ import (
 	"github.com/seed1158cd35/weir/limit"
 )
 
-// stub answers at once.
-type stub struct{}
+// echo is a service that answers at once.
+type echo struct{}
 
-func (stub) Do(*http.Request) (*http.Response, error) {
+func (echo) Do(*http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: 200, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(`{"TableNames":[]}`))}, nil
 }
 
 func BenchmarkCall(b *testing.B) {
 	for _, guarded := range []bool{false, true} {
 		cfg := config("http://localhost:1")
-		cfg.HTTPClient = stub{}
+		cfg.HTTPClient = echo{}
 		name := "bare"
 		if guarded {
 			name = "guarded"
