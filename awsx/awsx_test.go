@@ -80,6 +80,48 @@ func TestAttemptsDoNotMultiply(t *testing.T) {
 	}
 }
 
+// An answer that is cut off is none, whatever its status; a connection that was refused
+// sent nothing.
+func TestAnswersThatAreNone(t *testing.T) {
+	closed := httptest.NewServer(nil)
+	closed.Close()
+	for _, c := range []struct {
+		name, url string
+		safe      bool
+		class     outcome.Class
+		unsent    bool
+		attempts  int
+	}{
+		{"cut off, and safe to repeat", "", true, outcome.Failed, false, 3},
+		{"cut off", "", false, outcome.Failed, false, 1},
+		{"refused", closed.URL, false, outcome.Failed, true, 3},
+	} {
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Length", "100")
+			_, _ = io.WriteString(w, `{"Tab`)
+		}))
+		if c.url == "" {
+			c.url = s.URL
+		}
+		cfg := config(c.url)
+		var ended []weir.Ended
+		awsx.New(awsx.Options{
+			Policy:   func(awsx.Target) weir.Policy { return brisk(weir.Policy{}) },
+			Upstream: weir.Options{Events: weir.Events{Ended: func(e weir.Ended) { ended = append(ended, e) }}},
+		}).Attach(&cfg)
+		client, err := dynamodb.NewFromConfig(cfg), error(nil)
+		if c.safe {
+			_, err = client.ListTables(t.Context(), nil)
+		} else {
+			_, err = client.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{TableName: aws.String("t"), Key: map[string]ddb.AttributeValue{"k": &ddb.AttributeValueMemberS{Value: "v"}}})
+		}
+		if err == nil || len(ended) != c.attempts || ended[0].Outcome.Class != c.class || ended[0].Outcome.Unsent != c.unsent {
+			t.Errorf("%s: %+v: %v", c.name, ended, err)
+		}
+		s.Close()
+	}
+}
+
 // What each error means decides whether it is repeated.
 func TestErrorsMeanWhatTheyMean(t *testing.T) {
 	for _, c := range []struct {

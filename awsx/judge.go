@@ -30,7 +30,8 @@ func judged(err error) error {
 	if err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
-	if answer, ok := errors.AsType[*smithyhttp.ResponseError](err); ok && answer.Response != nil {
+	// The SDK makes up an answer without a status for what was not answered.
+	if answer, ok := errors.AsType[*smithyhttp.ResponseError](err); ok && answer.Response != nil && answer.HTTPStatusCode() != 0 {
 		return &judgedError{err, answered(err, answer)}
 	}
 	if _, ok := errors.AsType[*smithyhttp.RequestSendError](err); ok {
@@ -46,12 +47,19 @@ func ours(code string) outcome.Outcome {
 
 func answered(err error, answer *smithyhttp.ResponseError) outcome.Outcome {
 	r := classify.Response{Method: http.MethodPost, Status: answer.HTTPStatusCode(), Header: answer.Response.Header, Now: time.Now()}
+	if r.Status < http.StatusBadRequest {
+		r.Status = http.StatusInternalServerError // it looked good, and broke off or had an error inside
+	}
 	if api, ok := errors.AsType[smithy.APIError](err); ok && api.ErrorCode() != "" {
 		r.Header = r.Header.Clone()
 		if r.Header == nil {
 			r.Header = http.Header{}
 		}
 		r.Header.Set("X-Amzn-Errortype", api.ErrorCode()) // where the core looks for it
+	}
+	if r.Status < http.StatusMultipleChoices {
+		// It said yes, and the rest was cut off or cannot be read: it was done, perhaps.
+		return outcome.Outcome{Class: outcome.Failed, Code: "CutAnswer"}
 	}
 	o := classify.Rules{}.HTTP(r)
 	if o.Class == outcome.Rejected {

@@ -98,7 +98,7 @@ func TestNoRecoveryIsStartedTwice(t *testing.T) {
 			if rng.IntN(2) == 0 {
 				return drstest.None
 			}
-			return drstest.Fault(rng.IntN(6))
+			return drstest.Fault(rng.IntN(7))
 		}}
 		s := httptest.NewUnstartedServer(server)
 		s.Config.ErrorLog = nil

@@ -25,6 +25,7 @@ const (
 	FailAfter        // 500 InternalServerException when it is done
 	FailBefore       // 500 before it is done
 	Busy             // 429 ThrottlingException
+	CutAfter         // the answer is cut off in the middle
 )
 
 // A Server is DRS. The zero Server has no quota and no faults.
@@ -122,8 +123,15 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
+	if fault == CutAfter {
+		w.Header().Set("Content-Length", "1000000")
+	}
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(out)
+	b, _ := json.Marshal(out)
+	if fault == CutAfter {
+		b = b[:len(b)/2]
+	}
+	_, _ = w.Write(b)
 }
 
 func (s *Server) verified(r *http.Request) (region string, body []byte, err error) {
