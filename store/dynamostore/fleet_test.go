@@ -104,7 +104,7 @@ func (f *fleet) hammer(t *testing.T, d time.Duration, claim func(now time.Time) 
 	return all
 }
 
-const hammerFor = 5 * time.Second
+const hammerFor = 10 * time.Second
 
 func sum(all []spent) (n int64) {
 	for _, s := range all {
