@@ -13,6 +13,7 @@
 package awsx
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -38,6 +39,9 @@ type Options struct {
 	// is told apart by their key.
 	Account string
 
+	// PrefixDepth is how many slashes of a key of S3 its prefix has; 0 means 1.
+	PrefixDepth int
+
 	Upstream weir.Options
 }
 
@@ -58,8 +62,11 @@ type Guard struct {
 type upstream struct {
 	*weir.Upstream
 	target  Target
-	scoped  bool // limits are counted by keys
-	bounded bool // attempts have a timeout
+	scoped  bool     // limits are counted by keys
+	counted bool     // limits count items
+	bounded bool     // attempts have a timeout
+	depth   int      // slashes in a prefix
+	numbers []string // how attempts are announced
 }
 
 // New makes a guard.
@@ -70,17 +77,21 @@ func New(o Options) *Guard {
 	return &Guard{o: o}
 }
 
-// Attach puts all clients that will be made of a configuration under the guard.
+// Attach puts all clients that will be made of a configuration under the guard, in place
+// of any guard that it is under already. The configuration's credentials tell the
+// account, so they come first; a client whose own options have others needs Option. The
+// Retryer of the configuration, or of a client, is not asked: retries are the policy's.
 func (g *Guard) Attach(cfg *aws.Config) { g.attach(cfg, g.o.Account) }
 
 func (g *Guard) attach(cfg *aws.Config, account string) {
-	a := &attached{g: g, account: account, credentials: cfg.Credentials}
+	a := newAttached(g, account, cfg.Credentials)
 	cfg.APIOptions = append(cfg.APIOptions[:len(cfg.APIOptions):len(cfg.APIOptions)], a.add)
 }
 
-// Option puts one client under the guard: it is one of its APIOptions.
+// Option puts one client under the guard, whatever its configuration is under: it comes
+// last in its APIOptions.
 func (g *Guard) Option(credentials aws.CredentialsProvider) func(*middleware.Stack) error {
-	return (&attached{g: g, account: g.o.Account, credentials: credentials}).add
+	return newAttached(g, g.o.Account, credentials).add
 }
 
 // Upstream is what a target is called through; it is made if there is none. Its policy
@@ -109,9 +120,13 @@ func (g *Guard) upstream(t Target) (*upstream, error) {
 		return nil, fmt.Errorf("awsx: the policy for %s: %w", t, err)
 	}
 	timeouts := u.Policy().Timeouts
-	made := &upstream{u, t, p.BreakerScope != "", timeouts.Attempt > 0 || timeouts.Call > 0}
+	made := &upstream{
+		Upstream: u, target: t, scoped: p.BreakerScope != "", bounded: timeouts.Attempt > 0 || timeouts.Call > 0,
+		depth: cmp.Or(g.o.PrefixDepth, 1), numbers: numbers(p.Retry.WithDefaults().Attempts),
+	}
 	for _, l := range p.Limits {
 		made.scoped = made.scoped || l.Scope != ""
+		made.counted = made.counted || l.Unit == Items || l.Unit == Reads || l.Unit == Writes
 	}
 	g.up.Store(t, made)
 	return made, nil
@@ -140,7 +155,15 @@ type attached struct {
 	account     string
 	credentials aws.CredentialsProvider
 	last        atomic.Pointer[upstream] // most clients have one
+	loop        atomic.Pointer[single]
 	key         atomic.Pointer[keyName]
+}
+
+func newAttached(g *Guard, account string, c aws.CredentialsProvider) *attached {
+	if account == "" && (c == nil || aws.IsCredentialsProvider(c, (*aws.AnonymousCredentials)(nil))) {
+		account = "anonymous"
+	}
+	return &attached{g: g, account: account, credentials: c}
 }
 
 // upstream is that of a call.
@@ -161,9 +184,6 @@ func (a *attached) upstream(ctx context.Context, service string) (*upstream, err
 func (a *attached) of(ctx context.Context) string {
 	if a.account != "" {
 		return a.account
-	}
-	if a.credentials == nil {
-		return "anonymous"
 	}
 	c, err := a.credentials.Retrieve(ctx)
 	switch {

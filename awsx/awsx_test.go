@@ -413,3 +413,5 @@ func TestRoles(t *testing.T) {
 		}
 	}
 }
+
+var oneAnHour = []limit.Limit{{Name: "l", Rate: bucket.Rate{Amount: 1, Per: time.Hour, Burst: 1}}}

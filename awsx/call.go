@@ -1,9 +1,6 @@
 package awsx
 
 import (
-	"reflect"
-	"sync"
-
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/awswire"
 )
@@ -13,73 +10,60 @@ const (
 	Operation = "operation" // each operation for itself, made on first use
 	Access    = "access"    // read or write
 	Bucket    = "bucket"    // of S3
-	Prefix    = "prefix"    // of S3: the bucket, and the key up to its first slash
+	Prefix    = "prefix"    // of S3: the bucket, and the key up to a slash, see Options.PrefixDepth
+	Key       = "key"       // of S3: the object, without its bucket
+	Table     = "table"     // of DynamoDB; "" for calls that name several
+	Model     = "model"     // of Bedrock
+	Function  = "function"  // of Lambda
+	Queue     = "queue"     // of SQS: its URL
+)
+
+// Units of limits, besides requests.
+const (
+	// Items are what is in a batch: the items that DynamoDB writes or reads at once, the
+	// messages of SQS, the records of Kinesis, the objects that S3 deletes, the instances
+	// that EC2 starts or stops. A call that is no batch is one.
+	Items = "items"
+
+	Reads  = "reads"  // calls that change nothing
+	Writes = "writes" // calls that do
 )
 
 // callOf is what the policy needs to know of a call.
-func callOf(service, operation string, input any, scoped bool) weir.Call {
+func (u *upstream) callOf(operation string, input any) weir.Call {
 	f := fieldsOf(input)
-	op := awswire.Named(service, operation, f.text(input, f.token) != "")
+	op := awswire.Named(u.target.Service, operation, f.hasToken(input))
 	c := weir.Call{Operation: operation, Safe: op.Safe}
-	if !scoped {
-		return c
+	if u.counted {
+		c.Cost = map[string]int64{Items: f.size(input), units[op.Write]: 1}
 	}
-	c.Keys = map[string]string{Operation: operation, Access: access(op.Write)}
-	if f.bucket != nil {
-		bucket := f.text(input, f.bucket)
-		c.Keys[Bucket] = bucket
-		c.Keys[Prefix] = bucket + "/" + awswire.Prefix(f.text(input, f.key), 1)
+	if u.scoped {
+		c.Keys = u.keys(&op, f, input)
 	}
 	return c
 }
+
+func (u *upstream) keys(op *awswire.Op, f *fields, input any) map[string]string {
+	keys := map[string]string{Operation: op.Name, Access: access(op.Write)}
+	if f.bucket != nil {
+		bucket, key := text(input, f.bucket), text(input, f.key)
+		keys[Bucket], keys[Key] = bucket, key
+		keys[Prefix] = bucket + "/" + awswire.Prefix(key, u.depth)
+	}
+	for _, n := range f.named {
+		keys[n.scope] = text(input, n.at)
+	}
+	if f.tables != nil {
+		keys[Table] = f.table(input)
+	}
+	return keys
+}
+
+var units = map[bool]string{false: Reads, true: Writes}
 
 func access(write bool) string {
 	if write {
 		return "write"
 	}
 	return "read"
-}
-
-// fields are where an input has what matters here; nil where it has not.
-type fields struct{ bucket, key, token []int }
-
-var known sync.Map // reflect.Type -> *fields
-
-func fieldsOf(input any) *fields {
-	t := reflect.TypeOf(input)
-	if t == nil {
-		return &fields{}
-	}
-	if f, ok := known.Load(t); ok {
-		return f.(*fields)
-	}
-	f := new(fields)
-	if t.Kind() == reflect.Pointer && t.Elem().Kind() == reflect.Struct {
-		find := func(names ...string) []int {
-			for _, n := range names {
-				if at, ok := t.Elem().FieldByName(n); ok && at.Type == reflect.TypeFor[*string]() {
-					return at.Index
-				}
-			}
-			return nil
-		}
-		f.bucket, f.key = find("Bucket"), find("Key", "Prefix") // a list is one of its prefix
-		f.token = find("ClientToken", "ClientRequestToken", "IdempotencyToken")
-	}
-	known.Store(t, f)
-	return f
-}
-
-func (f *fields) text(input any, at []int) string {
-	if at == nil {
-		return ""
-	}
-	v := reflect.ValueOf(input)
-	if v.IsNil() {
-		return ""
-	}
-	if s, _ := v.Elem().FieldByIndex(at).Interface().(*string); s != nil {
-		return *s
-	}
-	return ""
 }

@@ -18,30 +18,60 @@ import (
 type life struct {
 	context.Context
 	values context.Context
+	u      *upstream
 	number int                     // of the attempt, from 1
 	cancel context.CancelCauseFunc // nil if nothing bounds the attempt
 	leave  func() bool
+	held   bool // an answer is still to be closed
 }
 
-func (l *life) Value(key any) any { return l.values.Value(key) }
+func (l *life) Value(key any) any {
+	if key == (lifeKey{}) {
+		return l
+	}
+	if v := l.values.Value(key); v != nil {
+		return v
+	}
+	return l.Context.Value(key)
+}
 
-// begin makes the context of an attempt. bounded says that the attempt has a timeout.
-func begin(caller, attempt context.Context, number int, bounded bool) *life {
-	if !bounded {
-		return &life{Context: caller, values: attempt, number: number}
+type lifeKey struct{}
+
+// aside is the context of a call that the SDK makes within an attempt of another: for
+// credentials, for a session with a bucket. It is a call of its own, with the attempts
+// of its own policy, and the one around it is not repeated for it. Without that the
+// core would take the one around it for the one that repeats.
+type aside struct{ context.Context }
+
+func (aside) Value(any) any { return nil }
+
+// core is the context of a call for the core.
+func core(ctx context.Context) context.Context {
+	if ctx.Value(lifeKey{}) != nil {
+		return aside{ctx}
+	}
+	return ctx
+}
+
+// begin makes the context of an attempt.
+func begin(caller, attempt context.Context, number int, u *upstream) *life {
+	if !u.bounded {
+		return &life{Context: caller, values: attempt, u: u, number: number}
 	}
 	ctx, cancel := context.WithCancelCause(caller)
-	l := &life{Context: ctx, values: attempt, number: number, cancel: cancel}
+	l := &life{Context: ctx, values: attempt, u: u, number: number, cancel: cancel}
 	l.leave = context.AfterFunc(attempt, func() { cancel(context.Cause(attempt)) })
 	return l
 }
 
-// end is called when the attempt is over: what failed is cut off.
+// end is called when the attempt is over: what failed is cut off, and so is what has
+// nothing left to be read, or the caller's context would remember it for as long as it
+// lasts.
 func (l *life) end(err error) {
 	if l.cancel == nil {
 		return
 	}
-	if l.leave(); err != nil {
+	if l.leave(); err != nil || !l.held {
 		l.cancel(err)
 	}
 }
@@ -55,7 +85,7 @@ func (closing) HandleDeserialize(ctx context.Context, in middleware.DeserializeI
 	out, metadata, err := next.HandleDeserialize(ctx, in)
 	l := lifeOf(ctx)
 	if resp, ok := out.RawResponse.(*smithyhttp.Response); ok && l != nil && l.cancel != nil && resp.Body != nil && resp.Body != http.NoBody {
-		resp.Body = &closer{resp.Body, l.cancel}
+		resp.Body, l.held = &closer{resp.Body, l.cancel}, true
 	}
 	return out, metadata, err
 }

@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
 	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	"github.com/aws/smithy-go/middleware"
@@ -15,32 +13,6 @@ import (
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/awswire"
 )
-
-// add puts the guard into the way of an operation: around signing and sending, in the
-// place of the SDK's own retries. These are replaced whatever the client's options say,
-// or attempts would multiply.
-func (a *attached) add(stack *middleware.Stack) error {
-	if err := stack.Initialize.Add(inputs{}, middleware.Before); err != nil {
-		return err
-	}
-	if _, ok := stack.Finalize.Get("Retry"); ok {
-		if _, err := stack.Finalize.Swap("Retry", once); err != nil {
-			return err
-		}
-		if err := stack.Finalize.Insert(a, "Retry", middleware.Before); err != nil {
-			return err
-		}
-	} else if err := stack.Finalize.Add(a, middleware.Before); err != nil {
-		return err
-	}
-	if err := stack.Deserialize.Add(closing{}, middleware.After); err != nil {
-		return err
-	}
-	return stack.Finalize.Insert(numbering{}, "Retry", middleware.After)
-}
-
-// once is the SDK's loop of attempts, which makes one.
-var once = retry.NewAttemptMiddleware(aws.NopRetryer{}, smithyhttp.RequestCloner)
 
 type inputKey struct{}
 
@@ -62,9 +34,10 @@ func (a *attached) HandleFinalize(ctx context.Context, in middleware.FinalizeInp
 	if err != nil {
 		return middleware.FinalizeOutput{}, middleware.Metadata{}, err
 	}
-	c := callOf(service, awsmiddleware.GetOperationName(ctx), middleware.GetStackValue(ctx, inputKey{}), u.scoped)
-	p := &passage{ctx: ctx, in: in, next: next, bounded: u.bounded}
-	_, err = weir.Do(ctx, u.Upstream, c, p.attempt)
+	c := u.callOf(awsmiddleware.GetOperationName(ctx), middleware.GetStackValue(ctx, inputKey{}))
+	p := &passage{ctx: ctx, in: in, next: next, u: u}
+	_, err = weir.Do(core(ctx), u.Upstream, c, p.attempt)
+	p.remember()
 	return p.out, p.metadata, plain(err)
 }
 
@@ -73,33 +46,41 @@ type passage struct {
 	ctx      context.Context
 	in       middleware.FinalizeInput
 	next     middleware.FinalizeHandler
-	bounded  bool
+	u        *upstream
 	attempts int
 	out      middleware.FinalizeOutput
 	metadata middleware.Metadata
+	before   []retry.AttemptResult // of attempts that are over, but for the last
 }
 
 func (p *passage) attempt(ctx context.Context) (_ struct{}, err error) {
 	if p.attempts++; p.attempts > 1 {
-		if err = rewind(p.in.Request); err != nil {
+		p.before = append(p.before, resultsOf(p.metadata)...)
+		if err = p.rewind(); err != nil {
 			return struct{}{}, err
 		}
 	}
-	l := begin(p.ctx, ctx, p.attempts, p.bounded)
+	l := begin(p.ctx, ctx, p.attempts, p.u)
 	p.out, p.metadata, err = p.next.HandleFinalize(middleware.WithStackValue(l, attemptKey{}, l), p.in)
 	l.end(err)
 	if cause := context.Cause(ctx); err != nil && cause != nil && p.ctx.Err() == nil {
 		return struct{}{}, fmt.Errorf("%w: %w", cause, err)
 	}
-	return struct{}{}, judged(err)
+	return struct{}{}, p.judged(err)
 }
 
 // ErrNotSeekable means that there is no other attempt because the body of the request
 // cannot be read again.
 var ErrNotSeekable = errors.New("the body cannot be read again: give the SDK an io.ReadSeeker")
 
-func rewind(request any) error {
-	r, ok := request.(*smithyhttp.Request)
+// once reports whether the body can be read only once.
+func (p *passage) once() bool {
+	r, ok := p.in.Request.(*smithyhttp.Request)
+	return ok && r.GetStream() != nil && !r.IsStreamSeekable()
+}
+
+func (p *passage) rewind() error {
+	r, ok := p.in.Request.(*smithyhttp.Request)
 	if !ok {
 		return nil
 	}
@@ -114,17 +95,4 @@ type attemptKey struct{}
 func lifeOf(ctx context.Context) *life {
 	l, _ := middleware.GetStackValue(ctx, attemptKey{}).(*life)
 	return l
-}
-
-// numbering tells the service which attempt it is, as the SDK does.
-type numbering struct{}
-
-func (numbering) ID() string { return "weir:Attempt" }
-
-func (numbering) HandleFinalize(ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler) (middleware.FinalizeOutput, middleware.Metadata, error) {
-	l := lifeOf(ctx)
-	if r, ok := in.Request.(*smithyhttp.Request); ok && l != nil && l.number > 1 {
-		r.Header.Set("Amz-Sdk-Request", "attempt="+strconv.Itoa(l.number))
-	}
-	return next.HandleFinalize(ctx, in)
 }

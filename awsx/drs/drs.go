@@ -6,36 +6,59 @@
 //	out, err := client.StartRecovery(ctx, in)
 //
 // It is the SDK's client with other manners: whatever takes one takes this, paginators
-// included.
+// included, which are paced page by page. Of a call that DRS does not answer for good,
+// StartRecovery and TerminateRecoveryInstances find out what became of it; see there.
 package drs
 
 import (
-	"context"
-	"crypto/rand"
-	"errors"
-	"fmt"
-	"maps"
+	"cmp"
+	"slices"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	sdk "github.com/aws/aws-sdk-go-v2/service/drs"
-	"github.com/aws/aws-sdk-go-v2/service/drs/types"
+	"github.com/aws/smithy-go/middleware"
 
+	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/awsx"
+	"github.com/seed1158cd35/weir/bucket"
 	"github.com/seed1158cd35/weir/clock"
-	"github.com/seed1158cd35/weir/outcome"
-	"github.com/seed1158cd35/weir/retry"
+	"github.com/seed1158cd35/weir/limit"
 )
 
 // Options are how a client behaves. The zero Options are for a program that has no other
-// client of the account and region.
+// client of the account and region: what two clients send adds up, unless they share a
+// Guard or a Fleet.
 type Options struct {
-	// Guard is whose limits the client shares; nil means its own, by awsx.Preset.
+	// Guard is under whose limits and retries calls are made; nil means a guard of the
+	// client's own, which the next nine fields describe.
 	Guard *awsx.Guard
 
-	// Looks is how often a job is looked for whose start was not answered, a second
-	// apart and then twice as long each time; 0 means 4.
-	Looks int
+	// Fleet shares the limits with other processes; nil means that there are none. Say
+	// the Account then, unless the credentials tell it.
+	Fleet   *limit.Fleet
+	Account string
+
+	// Rate is how much is sent to an account and region; zero means 10 requests a second
+	// with a burst of 18. DRS allows a burst of 20: what is held back makes up for
+	// requests that take up to 200ms less on their way than the first ones, which have to
+	// connect.
+	Rate    bucket.Rate
+	MaxWait time.Duration // longest wait for a turn; 0 means 1m, below 0 means none
+
+	Timeout  time.Duration // of one attempt; 0 means 30s, below 0 means none
+	Attempts int           // in all, the first included; 0 means 6
+	Base     time.Duration // before the second, and then twice as long each time, times 0.5 to 1.5; 0 means 1s
+	Cap      time.Duration // longest wait between attempts, before chance is added; 0 means 1m
+
+	Events weir.Events
+
+	// LookFor is how long the job of a call is looked for that was not answered; 0 means
+	// 30s, below 0 means that it is not looked for.
+	LookFor time.Duration
+
+	// Untagged starts recoveries without a tag of their own: see StartRecovery.
+	Untagged bool
 
 	Clock clock.Clock // nil means the system's
 
@@ -46,8 +69,10 @@ type Options struct {
 // A Client calls DRS. It is safe for concurrent use.
 type Client struct {
 	*sdk.Client
-	o     Options
-	clock clock.Clock
+	lookFor  time.Duration
+	untagged bool
+	clock    clock.Clock
+	own      *awsx.Guard // nil if it was given
 }
 
 var (
@@ -58,120 +83,48 @@ var (
 
 // New makes a client of a configuration.
 func New(cfg aws.Config, o Options) *Client {
-	if o.Guard == nil {
-		o.Guard = awsx.New(awsx.Options{})
+	if o.Clock == nil {
+		o.Clock = clock.System
 	}
-	if o.Looks <= 0 {
-		o.Looks = 4
+	var own *awsx.Guard
+	if o.Guard == nil {
+		own = o.guard()
+		o.Guard = own
 	}
 	guarded := cfg.Copy()
+	guarded.APIOptions = append(slices.Clone(cfg.APIOptions), func(s *middleware.Stack) error {
+		return s.Initialize.Add(explaining{}, middleware.After) // where the region is known
+	})
 	o.Guard.Attach(&guarded)
-	c := &Client{Client: sdk.NewFromConfig(guarded, o.Client...), o: o, clock: o.Clock}
-	if c.clock == nil {
-		c.clock = clock.System
+	return &Client{
+		Client: sdk.NewFromConfig(guarded, o.Client...), lookFor: cmp.Or(o.LookFor, 30*time.Second), untagged: o.Untagged, clock: o.Clock, own: own,
 	}
-	return c
 }
 
-// CallTag is the tag by which a recovery job is known to be that of one call.
-const CallTag = "weir:call"
-
-// An UnknownError means that nobody answered whether a recovery was started, and that no
-// job of it was found.
-type UnknownError struct {
-	Tag string // the value of CallTag that its job would have
-	Err error
+// Close takes the client out of the fleet, if it is in one by its own guard.
+func (c *Client) Close() {
+	if c.own != nil {
+		c.own.Close()
+	}
 }
 
-func (e *UnknownError) Error() string {
-	return fmt.Sprintf("it is not known whether the recovery was started: before it is started again, see with DescribeJobs that no job has the tag %s=%s (%v)", CallTag, e.Tag, e.Err)
-}
-func (e *UnknownError) Unwrap() error { return e.Err }
-
-// StartRecovery starts a recovery once. If the answer is lost it looks for the job and
-// returns it as if it had been answered. If there is none to be found, it may still
-// come: the error is an *UnknownError, and nothing was repeated.
-func (c *Client) StartRecovery(ctx context.Context, in *sdk.StartRecoveryInput, options ...func(*sdk.Options)) (*sdk.StartRecoveryOutput, error) {
-	if in == nil {
-		in = &sdk.StartRecoveryInput{}
-	}
-	tag := rand.Text()
-	call := *in
-	call.Tags = maps.Clone(in.Tags)
-	if call.Tags == nil {
-		call.Tags = make(map[string]string, 1)
-	}
-	call.Tags[CallTag] = tag
-	out, err := c.Client.StartRecovery(ctx, &call, options...)
-	if err == nil || !unknown(err) {
-		return out, err
-	}
-	job, looked := c.find(context.WithoutCancel(ctx), tag)
-	if job != nil {
-		return &sdk.StartRecoveryOutput{Job: job}, nil
-	}
-	return nil, &UnknownError{tag, errors.Join(err, looked)}
+// guard is one for a client that is given none.
+func (o *Options) guard() *awsx.Guard {
+	return awsx.New(awsx.Options{
+		Account:  o.Account,
+		Policy:   func(awsx.Target) weir.Policy { return o.policy() },
+		Upstream: weir.Options{Clock: o.Clock, Events: o.Events, Fleet: o.Fleet},
+	})
 }
 
-// unknown reports whether a call that failed may have had its effect: it was sent, and
-// not answered with a proof of the contrary.
-func unknown(err error) bool {
-	if gaveUp, ok := errors.AsType[*retry.GaveUpError](err); ok {
-		o := gaveUp.Outcome
-		return !o.Unsent && !o.Undone && o.Class != outcome.Rejected && o.Class != outcome.Throttled
-	}
-	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
-}
-
-// find looks for the job of a call.
-func (c *Client) find(ctx context.Context, tag string) (*types.Job, error) {
-	var last error
-	for i := range c.o.Looks {
-		if err := c.clock.Sleep(ctx, time.Second<<i); err != nil {
-			return nil, err
-		}
-		job, err := c.tagged(ctx, tag)
-		if job != nil {
-			return job, nil
-		}
-		last = err
-	}
-	return nil, last
-}
-
-func (c *Client) tagged(ctx context.Context, tag string) (*types.Job, error) {
-	pages := sdk.NewDescribeJobsPaginator(c, &sdk.DescribeJobsInput{})
-	for pages.HasMorePages() {
-		page, err := pages.NextPage(ctx)
-		if err != nil {
-			return nil, err
-		}
-		for i := range page.Items {
-			if page.Items[i].Tags[CallTag] == tag {
-				return &page.Items[i], nil
-			}
-		}
-	}
-	return nil, nil
-}
-
-// Active is what jobs.Options.Active wants: the ids of the jobs that are pending or
-// started.
-func (c *Client) Active(ctx context.Context) (ids []string, err error) { return Active(ctx, c) }
-
-// Active asks any client.
-func Active(ctx context.Context, c sdk.DescribeJobsAPIClient) (ids []string, err error) {
-	pages := sdk.NewDescribeJobsPaginator(c, &sdk.DescribeJobsInput{})
-	for pages.HasMorePages() {
-		page, err := pages.NextPage(ctx)
-		if err != nil {
-			return nil, err
-		}
-		for _, j := range page.Items {
-			if j.JobID != nil && (j.Status == types.JobStatusPending || j.Status == types.JobStatusStarted) {
-				ids = append(ids, *j.JobID)
-			}
-		}
-	}
-	return ids, nil
+// policy is the preset of DRS with what the options change.
+func (o *Options) policy() weir.Policy {
+	p := awsx.Preset("drs")
+	p.Limits = []limit.Limit{{Name: "requests", Rate: cmp.Or(o.Rate, bucket.Rate{Amount: 10, Per: time.Second, Burst: 18})}}
+	p.MaxWait = cmp.Or(o.MaxWait, time.Minute)
+	p.Timeouts.Attempt = cmp.Or(o.Timeout, 30*time.Second)
+	p.Retry.Attempts = cmp.Or(o.Attempts, p.Retry.Attempts)
+	p.Retry.Base, p.Retry.Cap = cmp.Or(o.Base, p.Retry.Base), cmp.Or(o.Cap, p.Retry.Cap)
+	p.Retry.NotCodes = append(slices.Clone(p.Retry.NotCodes), "no such host") // there is no such region
+	return p
 }

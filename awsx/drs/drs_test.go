@@ -3,210 +3,127 @@ package drs_test
 import (
 	"context"
 	"errors"
-	"fmt"
-	"math/rand/v2"
-	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/credentials"
 	sdk "github.com/aws/aws-sdk-go-v2/service/drs"
-	"github.com/aws/aws-sdk-go-v2/service/drs/types"
 
-	"github.com/seed1158cd35/weir"
-	"github.com/seed1158cd35/weir/awsx"
 	"github.com/seed1158cd35/weir/awsx/drs"
 	"github.com/seed1158cd35/weir/awsx/drs/drstest"
-	"github.com/seed1158cd35/weir/awsx/resign/sigtest"
-	"github.com/seed1158cd35/weir/bucket"
-	"github.com/seed1158cd35/weir/clock"
 	"github.com/seed1158cd35/weir/jobs"
 	"github.com/seed1158cd35/weir/limit"
-	"github.com/seed1158cd35/weir/retry"
 )
 
-func config(url string) aws.Config {
-	return aws.Config{Region: "eu-west-1", BaseEndpoint: &url, Credentials: credentials.NewStaticCredentialsProvider("AKID", "secret", "")}
+// client is all of the SDK's client that a program of disaster recovery needs.
+type client interface {
+	sdk.DescribeJobsAPIClient
+	sdk.DescribeSourceServersAPIClient
+	sdk.DescribeRecoveryInstancesAPIClient
+	StartRecovery(context.Context, *sdk.StartRecoveryInput, ...func(*sdk.Options)) (*sdk.StartRecoveryOutput, error)
+	TerminateRecoveryInstances(context.Context, *sdk.TerminateRecoveryInstancesInput, ...func(*sdk.Options)) (*sdk.TerminateRecoveryInstancesOutput, error)
 }
 
-// hasty is a clock on which nobody sleeps.
-type hasty struct{ clock.Clock }
+var _, _ client = (*sdk.Client)(nil), (*drs.Client)(nil)
 
-func (hasty) Sleep(ctx context.Context, _ time.Duration) error { return context.Cause(ctx) }
-
-// quick is the policy of DRS with retries that tests need not wait for.
-func quick(rate bucket.Rate) *awsx.Guard {
-	return awsx.New(awsx.Options{Policy: func(t awsx.Target) weir.Policy {
-		p := awsx.Preset(t.Service)
-		p.Retry.Base, p.Retry.Cap, p.Retry.MaxHint, p.Retry.HintSlack = time.Millisecond, time.Millisecond, time.Hour, time.Millisecond
-		p.Limits = []limit.Limit{{Name: "requests", Rate: rate}}
-		p.MaxWait = time.Minute
-		p.MaxPause = time.Millisecond
-		p.Breaker.Failures = 1000
-		p.Budget = retry.BudgetConfig{Share: 1, Floor: 1e6}
-		return p
-	}})
-}
-
-var recovery = &sdk.StartRecoveryInput{SourceServers: []types.StartRecoveryRequestSourceServer{{SourceServerID: aws.String("s-00000000000000001")}}}
-
-// Fifty workers want more than DRS bears: it never refuses one, and is kept busy.
-func TestFiftyWorkersAreNeverThrottled(t *testing.T) {
-	const rate, burst, calls = 100, 20, 300
-	server := &drstest.Server{Rate: rate, Burst: burst, Verify: &sigtest.Verifier{Secrets: map[string]string{"AKID": "secret"}}}
-	s := httptest.NewServer(server)
-	defer s.Close()
-	c := drs.New(config(s.URL), drs.Options{Guard: quick(bucket.Rate{Amount: rate, Per: time.Second, Burst: burst - 2})})
-	var left, bad atomic.Int64
-	left.Store(calls)
-	begin := time.Now()
-	var wg sync.WaitGroup
-	for range 50 {
-		wg.Go(func() {
-			for left.Add(-1) >= 0 {
-				if _, err := c.DescribeSourceServers(t.Context(), &sdk.DescribeSourceServersInput{}); err != nil {
-					t.Log(err)
-					bad.Add(1)
-				}
+// The SDK's own paginators are paced page by page.
+func TestPaginators(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := drstest.AWS()
+		server.PageSize, server.Sources = 2, 96
+		cfg, end := inside(server)
+		defer end()
+		c := drs.New(cfg, drs.Options{})
+		begin, n := time.Now(), 0
+		for p := sdk.NewDescribeSourceServersPaginator(c, &sdk.DescribeSourceServersInput{}); p.HasMorePages(); {
+			page, err := p.NextPage(t.Context())
+			if err != nil {
+				t.Fatal(err)
 			}
-		})
-	}
-	wg.Wait()
-	took := time.Since(begin)
-	ideal := time.Duration(float64(calls-burst) / rate * float64(time.Second))
-	t.Logf("%d calls in %v, at best in %v: %.1f%% of the rate", calls, took, ideal, 100*ideal.Seconds()/took.Seconds())
-	if bad.Load() > 0 || server.Throttled() > 0 || server.Requests("DescribeSourceServers") != calls {
-		t.Errorf("%d failed, %d throttled, %d sent", bad.Load(), server.Throttled(), server.Requests("DescribeSourceServers"))
-	}
-}
-
-// Whatever goes wrong on the way, a call that succeeds has started one recovery, and one
-// that does not has started one at most.
-func TestNoRecoveryIsStartedTwice(t *testing.T) {
-	unknown := 0
-	for range 1000 {
-		seed := rand.Uint64()
-		var mu sync.Mutex
-		rng := rand.New(rand.NewPCG(seed, 1))
-		server := &drstest.Server{PageSize: 1 + rng.IntN(3), Fault: func(string) drstest.Fault {
-			mu.Lock()
-			defer mu.Unlock()
-			if rng.IntN(2) == 0 {
-				return drstest.None
-			}
-			return drstest.Fault(rng.IntN(7))
-		}}
-		s := httptest.NewUnstartedServer(server)
-		s.Config.ErrorLog = nil
-		s.Start()
-		c := drs.New(config(s.URL), drs.Options{Guard: quick(bucket.Rate{Amount: 1e6, Per: time.Second}), Clock: hasty{clock.System}})
-		good, doubtful := 0, 0
-		seen := map[string]bool{}
-		for range 3 {
-			before := server.Recoveries()
-			out, err := c.StartRecovery(context.Background(), recovery)
-			started := server.Recoveries() - before
-			var lost *drs.UnknownError
-			switch {
-			case err == nil:
-				if good++; started != 1 || seen[*out.Job.JobID] {
-					t.Fatalf("seed %#x: %d were started: %s", seed, started, *out.Job.JobID)
-				}
-				seen[*out.Job.JobID] = true
-			case errors.As(err, &lost):
-				doubtful++
-				if started > 1 || lost.Tag == "" {
-					t.Fatalf("seed %#x: %d were started: %v", seed, started, err)
-				}
-			case started != 0:
-				t.Fatalf("seed %#x: %d were started by a call that failed: %v", seed, started, err)
-			}
+			n += len(page.Items)
 		}
-		unknown += doubtful
-		s.Close()
-	}
-	t.Logf("%d of 3000 could not be known", unknown)
-	if unknown > 1500 {
-		t.Errorf("%d of 3000 calls ended without an answer", unknown)
-	}
+		if took := time.Since(begin); n != 96 || server.Requests("DescribeSourceServers") != 48 || took != 3*time.Second || server.Throttled() != 0 {
+			t.Errorf("%d servers on %d pages in %v, want 96 on 48 in 3s; %d throttled", n, server.Requests("DescribeSourceServers"), took, server.Throttled())
+		}
+	})
 }
 
-func TestPaginatorsAndOperations(t *testing.T) {
+// Options of one call work as they do with the SDK, and the input is left as it is.
+func TestCallsAsWithTheSDK(t *testing.T) {
 	server := &drstest.Server{PageSize: 2}
-	s := httptest.NewServer(server)
-	defer s.Close()
-	c := drs.New(config(s.URL), drs.Options{})
-	n := 0
-	for p := sdk.NewDescribeSourceServersPaginator(c, &sdk.DescribeSourceServersInput{}); p.HasMorePages(); {
-		page, err := p.NextPage(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		n += len(page.Items)
-	}
-	if n != 5 || server.Requests("DescribeSourceServers") != 3 {
-		t.Errorf("%d servers on %d pages", n, server.Requests("DescribeSourceServers"))
-	}
-	out, err := c.StartRecovery(t.Context(), recovery)
-	if err != nil || out.Job.Tags[drs.CallTag] == "" || recovery.Tags != nil {
+	c := drs.New(listening(t, server), drs.Options{})
+	in := recovering(oneServer)
+	in.Tags = map[string]string{"team": "storage"}
+	elsewhere := make([]func(*sdk.Options), 1, 4)
+	elsewhere[0] = func(o *sdk.Options) { o.Region = "us-east-1" }
+	out, err := c.StartRecovery(t.Context(), in, elsewhere...)
+	if err != nil || out.Job.Tags["team"] != "storage" || out.Job.Tags[drs.CallTag] == "" || len(in.Tags) != 1 || elsewhere[:2][1] != nil {
 		t.Fatalf("%+v, %v", out, err)
 	}
-	if ids, err := c.Active(t.Context()); err != nil || len(ids) != 1 || ids[0] != *out.Job.JobID {
-		t.Errorf("active %v, %v", ids, err)
+	if here, err := c.DescribeJobs(t.Context(), &sdk.DescribeJobsInput{}); err != nil || len(here.Items) != 0 {
+		t.Errorf("jobs of another region: %+v, %v", here, err)
 	}
-	if _, err := c.DescribeRecoveryInstances(t.Context(), &sdk.DescribeRecoveryInstancesInput{}); err != nil {
-		t.Error(err)
-	}
-	if _, err := c.TerminateRecoveryInstances(t.Context(), &sdk.TerminateRecoveryInstancesInput{RecoveryInstanceIDs: []string{"i-1"}}); err != nil {
-		t.Error(err)
+	there, err := c.DescribeJobs(t.Context(), nil, elsewhere...)
+	if err != nil || len(there.Items) != 1 || *there.Items[0].JobID != *out.Job.JobID {
+		t.Errorf("%+v, %v", there, err)
 	}
 	if _, err := c.StartRecovery(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "SourceServers") {
 		t.Errorf("without servers: %v", err)
 	}
 }
 
-// A quota that is used up is asked for again, as the schedule of DRS says; bad requests
-// are not.
-func TestTheScheduleOfDRS(t *testing.T) {
-	server := &drstest.Server{MaxJobs: 1}
-	s := httptest.NewServer(server)
-	defer s.Close()
-	c := drs.New(config(s.URL), drs.Options{Guard: quick(bucket.Rate{Amount: 1e6, Per: time.Second}), Clock: hasty{clock.System}})
-	if _, err := c.StartRecovery(t.Context(), recovery); err != nil {
-		t.Fatal(err)
-	}
-	_, err := c.StartRecovery(t.Context(), recovery)
-	gaveUp, ok := errors.AsType[*retry.GaveUpError](err)
-	if !ok || gaveUp.Attempts != 6 || server.Recoveries() != 1 {
-		t.Errorf("%d recoveries: %v", server.Recoveries(), err)
-	}
-	before := server.Requests("StartRecovery")
-	if _, err = c.StartRecovery(t.Context(), &sdk.StartRecoveryInput{SourceServers: []types.StartRecoveryRequestSourceServer{}}); err == nil || server.Requests("StartRecovery") != before+1 {
-		t.Errorf("a bad request was sent %d times: %v", server.Requests("StartRecovery")-before, err)
-	}
+func TestActiveJobs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := drstest.AWS()
+		server.PageSize = 2
+		cfg, end := inside(server)
+		defer end()
+		c := drs.New(cfg, drs.Options{})
+		var want []string
+		for i := range 7 {
+			out, err := c.StartRecovery(t.Context(), recovering(oneServer))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if i >= 3 {
+				want = append(want, *out.Job.JobID)
+			}
+			if i == 2 {
+				time.Sleep(10 * time.Minute)
+			}
+		}
+		time.Sleep(6 * time.Minute)
+		slices.Reverse(want)
+		if got, err := drs.ActiveJobs(c)(t.Context()); err != nil || !slices.Equal(got, want) {
+			t.Errorf("active %v, want %v: %v", got, want, err)
+		}
+		server.Fault = func(string) drstest.Fault { return drstest.LostAfter }
+		if got, err := drs.ActiveJobs(c)(t.Context()); err == nil || got != nil {
+			t.Errorf("%v of DRS that does not answer: %v", got, err)
+		}
+	})
 }
 
 // Jobs of DRS under the throttle, by many processes.
 func TestJobsOfDRSAreBounded(t *testing.T) {
 	server := &drstest.Server{MaxJobs: 5, PageSize: 2}
-	s := httptest.NewServer(server)
-	defer s.Close()
+	cfg := listening(t, server)
 	store := limit.NewMemory(nil)
 	var started atomic.Int64
 	var wg sync.WaitGroup
 	for range 8 {
-		c := drs.New(config(s.URL), drs.Options{Guard: quick(bucket.Rate{Amount: 1e6, Per: time.Second})})
-		throttle, err := jobs.New(jobs.Options{Active: c.Active, Threshold: 3, Max: 5, Timeout: -1, Store: store, Group: "drs"})
+		c := drs.New(cfg, drs.Options{})
+		throttle, err := jobs.New(jobs.Options{Active: drs.ActiveJobs(c), Threshold: 3, Max: 5, Timeout: -1, Store: store, Group: "drs"})
 		if err != nil {
 			t.Fatal(err)
 		}
 		wg.Go(func() {
 			_, err := throttle.Start(t.Context(), func(ctx context.Context) (string, error) {
-				out, err := c.StartRecovery(ctx, recovery)
+				out, err := c.StartRecovery(ctx, recovering(oneServer))
 				if err != nil {
 					return "", err
 				}
@@ -225,17 +142,34 @@ func TestJobsOfDRSAreBounded(t *testing.T) {
 	}
 }
 
-func TestBadCredentialsAndRegions(t *testing.T) {
-	s := httptest.NewServer(&drstest.Server{Verify: &sigtest.Verifier{Secrets: map[string]string{"AKID": "another secret"}}})
-	defer s.Close()
-	c := drs.New(config(s.URL), drs.Options{})
-	if _, err := c.DescribeJobs(t.Context(), &sdk.DescribeJobsInput{}); err == nil || !strings.Contains(err.Error(), "AccessDeniedException") || strings.Contains(fmt.Sprint(err), "secret ") {
-		t.Error(err)
-	}
-	off := drs.New(config(s.URL), drs.Options{})
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if _, err := off.DescribeJobs(ctx, &sdk.DescribeJobsInput{}); !errors.Is(err, context.Canceled) {
-		t.Error(err)
-	}
+// A start of which nobody knows whether it worked keeps its place until DRS would list it.
+func TestAnUnknownStartKeepsItsPlace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := drstest.AWS()
+		server.Fault = first("StartRecovery", drstest.FailBefore)
+		cfg, end := inside(server)
+		defer end()
+		c := drs.New(cfg, drs.Options{})
+		throttle, err := jobs.New(jobs.Options{Active: drs.ActiveJobs(c), Threshold: 1, Timeout: -1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		start := func(ctx context.Context) (string, error) {
+			out, err := c.StartRecovery(ctx, recovering(oneServer))
+			if err != nil {
+				return "", err
+			}
+			return *out.Job.JobID, nil
+		}
+		if _, err := throttle.Start(t.Context(), start); !errors.Is(err, jobs.ErrUnknown) {
+			t.Fatal(err)
+		}
+		if _, err := throttle.Start(t.Context(), start); !strings.Contains(err.Error(), jobs.Code) {
+			t.Errorf("its place was given away: %v", err)
+		}
+		time.Sleep(3 * time.Minute)
+		if _, err := throttle.Start(t.Context(), start); err != nil {
+			t.Error(err)
+		}
+	})
 }

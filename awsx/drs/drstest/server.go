@@ -1,13 +1,10 @@
 // Package drstest is AWS Elastic Disaster Recovery as far as tests need it: a server that
-// speaks its protocol with its quotas, its errors and its faults.
+// speaks its protocol (restJson1) with its quotas, its errors and its faults.
 package drstest
 
 import (
 	"encoding/json"
-	"fmt"
-	"io"
 	"net/http"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -15,57 +12,58 @@ import (
 	"github.com/seed1158cd35/weir/awsx/resign/sigtest"
 )
 
-// A Fault is what goes wrong with one request.
-type Fault int
-
-const (
-	None       Fault = iota
-	LostAfter        // the connection breaks when it is done
-	LostBefore       // the connection breaks before it is done
-	FailAfter        // 500 InternalServerException when it is done
-	FailBefore       // 500 before it is done
-	Busy             // 429 ThrottlingException
-	CutAfter         // the answer is cut off in the middle
-)
-
-// A Server is DRS. The zero Server has no quota and no faults.
+// A Server is DRS. The zero Server has no quota and no faults; AWS makes one with the
+// quotas of AWS. Fields must not be changed once it is in use.
 type Server struct {
-	Rate     float64 // requests a second for each region; 0 means any
-	Burst    float64
-	MaxJobs  int                          // that are active at once; 0 means any
-	JobTakes time.Duration                // until a job has ended; 0 means for ever
-	PageSize int                          // of lists; 0 means 100
-	Verify   *sigtest.Verifier            // of signatures; nil means that none is verified
-	Fault    func(operation string) Fault // nil means none
+	Rate  float64 // requests a second for each account and region; 0 means any
+	Burst float64
+
+	MaxJobs  int           // that are active at once in an account and region; 0 means any
+	JobTakes time.Duration // until a job is COMPLETED, a tenth of it PENDING and then STARTED; 0 means for ever
+	Listed   time.Duration // how long after its creation DescribeJobs lists a job
+	PageSize int           // of lists; 0 means 100
+	Sources  int           // how many source servers there are; 0 means 5
+
+	Verify   *sigtest.Verifier     // of signatures; nil means that only their shape is
+	Accounts map[string]string     // by access key; one that is not there is an account of its own
+	Expired  func(key string) bool // credentials that have expired; nil means none
+
+	Fault func(operation string) Fault         // nil means none
+	Delay func(operation string) time.Duration // on the way to the server, before anything is counted; nil means none
+
+	Now func() time.Time // nil means time.Now
 
 	mu        sync.Mutex
-	buckets   map[string]*level
-	jobs      []*job
+	places    map[place]*region
 	requests  map[string]int
 	throttled int
+	started   int // recoveries
+	sequence  int // of jobs
 }
 
-type level struct {
+// AWS is a server with the quotas that AWS publishes for an account and region (Service
+// Quotas of AWS Elastic Disaster Recovery, November 2026): 20 jobs in progress, and 10
+// requests a second with bursts of 20. Jobs take a quarter of an hour.
+func AWS() *Server { return &Server{Rate: 10, Burst: 20, MaxJobs: 20, JobTakes: 15 * time.Minute} }
+
+// A place is what has quotas and jobs of its own.
+type place struct{ account, region string }
+
+// region is what a place has.
+type region struct {
 	tokens float64
 	at     time.Time
+	jobs   []*job // oldest first
 }
 
-type job struct {
-	id      string
-	begun   time.Time
-	body    map[string]any
-	servers []any
-}
-
-// Requests is how many requests there were for an operation, Throttled how many were
-// refused, and Recoveries how many were started.
+// Requests is how many requests there were for an operation.
 func (s *Server) Requests(operation string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.requests[operation]
 }
 
-// Throttled is how many requests the quota refused.
+// Throttled is how many requests the quota of requests refused.
 func (s *Server) Throttled() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -76,189 +74,116 @@ func (s *Server) Throttled() int {
 func (s *Server) Recoveries() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.jobs)
+	return s.started
 }
+
+func (s *Server) now() time.Time {
+	if s.Now != nil {
+		return s.Now()
+	}
+	return time.Now()
+}
+
+// object is one of JSON.
+type object = map[string]any
 
 // ServeHTTP answers a request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	region, body, err := s.verified(r)
-	if err != nil {
-		fail(w, http.StatusForbidden, "AccessDeniedException", err.Error())
-		return
-	}
 	operation := strings.TrimPrefix(r.URL.Path, "/")
-	var in map[string]any
-	_ = json.Unmarshal(body, &in)
+	if s.Delay != nil {
+		wait(r, s.Delay(operation))
+	}
+	at, in, refused := s.read(r)
 	fault := None
 	if s.Fault != nil {
 		fault = s.Fault(operation)
 	}
+	answer := func() reply { return s.answer(at, operation, in) }
+	if refused == nil {
+		refused = s.admit(at, operation)
+	}
+	if refused != nil {
+		answer = func() reply { return *refused }
+	}
+	fault.play(w, r, answer)
+}
+
+// admit counts a request, and refuses it if there were too many.
+func (s *Server) admit(at place, operation string) *reply {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	if s.requests == nil {
-		s.requests = map[string]int{}
+		s.requests = make(map[string]int)
 	}
 	s.requests[operation]++
-	taken := s.take(region)
-	s.mu.Unlock()
-	switch {
-	case !taken || fault == Busy:
-		w.Header().Set("Retry-After", "1")
-		fail(w, http.StatusTooManyRequests, "ThrottlingException", "Rate exceeded")
-		return
-	case fault == LostBefore:
-		panic(http.ErrAbortHandler)
-	case fault == FailBefore:
-		fail(w, http.StatusInternalServerError, "InternalServerException", "try again")
-		return
+	if s.Rate == 0 || s.region(at).take(s.now(), s.Rate, s.Burst) {
+		return nil
 	}
-	status, out := s.do(operation, in)
-	switch fault {
-	case LostAfter:
-		panic(http.ErrAbortHandler)
-	case FailAfter:
-		status, out = http.StatusInternalServerError, map[string]any{"code": "InternalServerException", "message": "try again"}
-	}
-	if code, ok := out["code"].(string); ok && status >= 400 {
-		fail(w, status, code, fmt.Sprint(out["message"]))
-		return
-	}
-	w.Header().Set("Content-Type", "application/json")
-	if fault == CutAfter {
-		w.Header().Set("Content-Length", "1000000")
-	}
-	w.WriteHeader(status)
-	b, _ := json.Marshal(out)
-	if fault == CutAfter {
-		b = b[:len(b)/2]
-	}
-	_, _ = w.Write(b)
+	s.throttled++
+	refused := throttle
+	return &refused
 }
 
-func (s *Server) verified(r *http.Request) (region string, body []byte, err error) {
-	if s.Verify != nil {
-		signed, err := s.Verify.Verify(r)
-		return signed.Region, signed.Body, err
+// region is what a place has; mu is held.
+func (s *Server) region(at place) *region {
+	if s.places == nil {
+		s.places = make(map[place]*region)
 	}
-	_, scope, _ := strings.Cut(r.Header.Get("Authorization"), "Credential=")
-	if part := strings.Split(scope, "/"); len(part) > 2 {
-		region = part[2]
+	r := s.places[at]
+	if r == nil {
+		r = &region{tokens: s.Burst, at: s.now()}
+		s.places[at] = r
 	}
-	body, err = io.ReadAll(r.Body)
-	return region, body, err
+	return r
 }
 
-func fail(w http.ResponseWriter, status int, code, message string) {
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("X-Amzn-Errortype", code+":http://internal.amazon.com/coral/com.amazonaws.drs/")
-	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(map[string]string{"message": message, "code": code})
-}
-
-// take takes a token of the region; mu is held.
-func (s *Server) take(region string) bool {
-	if s.Rate == 0 {
-		return true
-	}
-	if s.buckets == nil {
-		s.buckets = map[string]*level{}
-	}
-	b, now := s.buckets[region], time.Now()
-	if b == nil {
-		b = &level{s.Burst, now}
-		s.buckets[region] = b
-	}
-	b.tokens = min(s.Burst, b.tokens+now.Sub(b.at).Seconds()*s.Rate)
-	b.at = now
-	if b.tokens < 1 {
-		s.throttled++
+// take takes a token of a bucket.
+func (r *region) take(now time.Time, rate, burst float64) bool {
+	const rounding = 1e-9
+	r.tokens = min(burst, r.tokens+now.Sub(r.at).Seconds()*rate)
+	r.at = now
+	if r.tokens < 1-rounding {
 		return false
 	}
-	b.tokens--
+	r.tokens--
 	return true
 }
 
-func (s *Server) do(operation string, in map[string]any) (int, map[string]any) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	switch operation {
-	case "StartRecovery":
-		return s.start(in, "LAUNCH", "START_RECOVERY")
-	case "TerminateRecoveryInstances":
-		return http.StatusOK, map[string]any{"job": map[string]any{"jobID": "drsjob-t", "status": "PENDING", "type": "TERMINATE"}}
-	case "DescribeJobs":
-		var all []any
-		for _, j := range s.jobs {
-			all = append(all, s.show(j))
-		}
-		return s.page(all, in)
-	case "DescribeSourceServers":
-		var all []any
-		for i := range 5 {
-			all = append(all, map[string]any{"sourceServerID": fmt.Sprintf("s-%017d", i)})
-		}
-		return s.page(all, in)
-	case "DescribeRecoveryInstances":
-		return s.page(nil, in)
-	}
-	return http.StatusNotFound, map[string]any{"code": "UnknownOperationException", "message": operation}
+// A reply is an answer: its status and body, and what header goes with it.
+type reply struct {
+	status int
+	code   string // of an error
+	after  string // Retry-After; "" means none
+	body   object
 }
 
-func (s *Server) active() (n int) {
-	for _, j := range s.jobs {
-		if s.status(j) != "COMPLETED" {
-			n++
-		}
-	}
-	return n
+func failure(status int, code, message string) reply {
+	return reply{status: status, code: code, body: object{"message": message, "code": code}}
 }
 
-func (s *Server) status(j *job) string {
-	switch age := time.Since(j.begun); {
-	case s.JobTakes > 0 && age >= s.JobTakes:
-		return "COMPLETED"
-	case s.JobTakes > 0 && age < s.JobTakes/10:
-		return "PENDING"
-	}
-	return "STARTED"
+// Errors that DRS binds a Retry-After to.
+var (
+	throttle = reply{http.StatusTooManyRequests, "ThrottlingException", "1", object{"message": "Rate exceeded", "serviceCode": "drs", "quotaCode": "L-TEST"}}
+	internal = reply{http.StatusInternalServerError, "InternalServerException", "1", object{"message": "internal error"}}
+)
+
+func (a reply) write(w http.ResponseWriter) {
+	body := a.head(w)
+	w.WriteHeader(a.status)
+	_, _ = w.Write(body)
 }
 
-func (s *Server) show(j *job) map[string]any {
-	out := map[string]any{"status": s.status(j)}
-	for k, v := range j.body {
-		out[k] = v
+// head sets the header and is the body.
+func (a reply) head(w http.ResponseWriter) []byte {
+	h := w.Header()
+	h.Set("Content-Type", "application/json")
+	h.Set("X-Amzn-Requestid", "00000000-0000-4000-8000-000000000000")
+	if a.code != "" {
+		h.Set("X-Amzn-Errortype", a.code+":http://internal.amazon.com/coral/com.amazonaws.drs/")
 	}
-	return out
-}
-
-func (s *Server) start(in map[string]any, kind, by string) (int, map[string]any) {
-	j := &job{id: fmt.Sprintf("drsjob-%017d", len(s.jobs)+1), begun: time.Now()}
-	j.servers, _ = in["sourceServers"].([]any)
-	if len(j.servers) == 0 {
-		return http.StatusBadRequest, map[string]any{"code": "ValidationException", "message": "sourceServers"}
+	if a.after != "" {
+		h.Set("Retry-After", a.after)
 	}
-	if s.MaxJobs > 0 && s.active() >= s.MaxJobs {
-		return http.StatusPaymentRequired, map[string]any{"code": "ServiceQuotaExceededException", "message": "the maximum number of concurrent jobs in progress"}
-	}
-	j.body = map[string]any{
-		"jobID": j.id, "type": kind, "initiatedBy": by, "participatingServers": j.servers, "tags": in["tags"],
-		"creationDateTime": j.begun.UTC().Format(time.RFC3339),
-	}
-	s.jobs = append(s.jobs, j)
-	return http.StatusAccepted, map[string]any{"job": s.show(j)}
-}
-
-func (s *Server) page(all []any, in map[string]any) (int, map[string]any) {
-	size := s.PageSize
-	if size == 0 {
-		size = 100
-	}
-	token, _ := in["nextToken"].(string)
-	from, _ := strconv.Atoi(token)
-	from = min(max(from, 0), len(all))
-	to := min(from+size, len(all))
-	out := map[string]any{"items": append([]any{}, all[from:to]...)}
-	if to < len(all) {
-		out["nextToken"] = strconv.Itoa(to)
-	}
-	return http.StatusOK, out
+	body, _ := json.Marshal(a.body) // texts and numbers only
+	return body
 }

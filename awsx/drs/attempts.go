@@ -1,0 +1,63 @@
+package drs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	sdk "github.com/aws/aws-sdk-go-v2/service/drs"
+	"github.com/aws/smithy-go"
+	"github.com/aws/smithy-go/middleware"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
+
+	"github.com/seed1158cd35/weir/classify"
+	"github.com/seed1158cd35/weir/outcome"
+)
+
+// attempts watches those of one call, within whatever repeats them, so that what it knows
+// does not depend on how their errors are wrapped on the way out.
+type attempts struct {
+	once  bool  // none follows one that may have had its effect, whatever the policy says
+	doubt error // of an attempt that may have had its effect; nil if there was none
+}
+
+// on adds the watch to the options of a call.
+func (a *attempts) on(options []func(*sdk.Options)) []func(*sdk.Options) {
+	return append(options[:len(options):len(options)], func(o *sdk.Options) {
+		o.APIOptions = append(o.APIOptions[:len(o.APIOptions):len(o.APIOptions)], func(s *middleware.Stack) error {
+			return s.Deserialize.Add(a, middleware.Before)
+		})
+	})
+}
+
+func (*attempts) ID() string { return "weir:Doubt" }
+
+func (a *attempts) HandleDeserialize(ctx context.Context, in middleware.DeserializeInput, next middleware.DeserializeHandler) (out middleware.DeserializeOutput, metadata middleware.Metadata, err error) {
+	if a.once && a.doubt != nil {
+		return out, metadata, fmt.Errorf("it may have been done already and is not sent again: %w", a.doubt)
+	}
+	out, metadata, err = next.HandleDeserialize(ctx, in)
+	if err != nil && !harmless(out.RawResponse, err) {
+		a.doubt = err
+	}
+	return out, metadata, err
+}
+
+// harmless reports whether an attempt that failed is certain to have had no effect: it
+// was never sent, or the answer is a refusal.
+func harmless(raw any, err error) bool {
+	answer, _ := raw.(*smithyhttp.Response)
+	if answer == nil || answer.Response == nil || answer.StatusCode == 0 {
+		return classify.Error(context.Background(), err).Undone
+	}
+	if answer.StatusCode < http.StatusBadRequest {
+		return false // it was done, and the answer broke off
+	}
+	r := classify.Response{Method: http.MethodPost, Status: answer.StatusCode, Header: answer.Header.Clone()}
+	if api, ok := errors.AsType[smithy.APIError](err); ok && api.ErrorCode() != "" && r.Header != nil {
+		r.Header.Set("X-Amzn-Errortype", api.ErrorCode())
+	}
+	o := classify.HTTP(r)
+	return o.Undone || o.Class == outcome.Rejected && r.Status < http.StatusInternalServerError
+}

@@ -1,0 +1,100 @@
+package drs
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
+	sdk "github.com/aws/aws-sdk-go-v2/service/drs"
+	"github.com/aws/aws-sdk-go-v2/service/drs/types"
+	"github.com/aws/smithy-go/middleware"
+)
+
+// A match reports whether a job is looked for; fresh says that it may have been created
+// since the call began.
+type match func(j *types.Job, fresh bool) bool
+
+const (
+	parting = 5 * time.Second // how long jobs are looked for when the caller has left
+	slack   = 2 * time.Minute // by which times of one region's servers may differ
+)
+
+var errLooked = errors.New("no job was found in time")
+
+// find looks for jobs of a call that began at an instant: at once, a second later, and
+// then after twice as long each time, since DRS may list a job some time after it has
+// made it. A caller who has left already still learns what can be known soon.
+func (c *Client) find(ctx context.Context, began time.Duration, is match) (found []types.Job, err error) {
+	patience := c.lookFor
+	if ctx.Err() != nil {
+		ctx, patience = context.WithoutCancel(ctx), min(patience, parting)
+	}
+	if patience <= 0 {
+		return nil, nil
+	}
+	ctx, cancel := c.clock.WithTimeout(ctx, patience, errLooked)
+	defer cancel()
+	for wait, left := time.Second, patience; ; wait *= 2 {
+		if found, err = c.listed(ctx, began, is); len(found) > 0 {
+			return found, nil
+		}
+		if left -= wait; left < 0 || c.clock.Sleep(ctx, wait) != nil {
+			return nil, err
+		}
+	}
+}
+
+// listed are the jobs that match now. Jobs are listed latest first, so what is older than
+// the call ends the search; all are looked through if it is not known when that began.
+func (c *Client) listed(ctx context.Context, began time.Duration, is match) (found []types.Job, err error) {
+	for pages := sdk.NewDescribeJobsPaginator(c, &sdk.DescribeJobsInput{}); pages.HasMorePages(); {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return found, err
+		}
+		since, old := c.since(began, page.ResultMetadata), 0
+		for _, j := range page.Items {
+			fresh := !before(&j, since)
+			if !fresh {
+				old++
+			}
+			if is(&j, fresh) {
+				found = append(found, j)
+			}
+		}
+		if old > 0 && old == len(page.Items) {
+			break
+		}
+	}
+	return found, nil
+}
+
+// since is when a call began, at the earliest, by the clock of DRS: counted back from its
+// own answer, because the clock on this wall may be wrong. Zero means that it is not known.
+func (c *Client) since(began time.Duration, answer middleware.Metadata) time.Time {
+	now, ok := awsmiddleware.GetServerTime(answer)
+	if !ok || began == 0 {
+		return time.Time{}
+	}
+	return now.Add(began - c.clock.Now() - slack)
+}
+
+// before reports whether a job is certain to have been created before the time.
+func before(j *types.Job, since time.Time) bool {
+	created, err := time.Parse(time.RFC3339, deref(j.CreationDateTime))
+	return err == nil && created.Before(since)
+}
+
+// takesPart reports whether the participants of a job have just these ids.
+func takesPart(j *types.Job, want []string, id func(types.ParticipatingServer) *string) bool {
+	got := make([]string, 0, len(j.ParticipatingServers))
+	for _, s := range j.ParticipatingServers {
+		got = append(got, deref(id(s)))
+	}
+	return slices.Equal(sorted(got), sorted(want))
+}
+
+// sorted are the ids in order, each once.
+func sorted(ids []string) []string { return slices.Compact(slices.Sorted(slices.Values(ids))) }

@@ -1,0 +1,152 @@
+package drs_test
+
+import (
+	"errors"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	sdk "github.com/aws/aws-sdk-go-v2/service/drs"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/seed1158cd35/weir/awsx/drs"
+	"github.com/seed1158cd35/weir/awsx/drs/drstest"
+	"github.com/seed1158cd35/weir/awsx/resign/sigtest"
+	"github.com/seed1158cd35/weir/retry"
+)
+
+// refusing answers every request with an error.
+func refusing(status int, code, after string, n *int) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		*n++
+		w.Header().Set("X-Amzn-Errortype", code)
+		if after != "" {
+			w.Header().Set("Retry-After", after)
+		}
+		w.WriteHeader(status)
+		_, _ = w.Write([]byte(`{"message":"no"}`))
+	})
+}
+
+// Which errors are repeated: of a call that may be, and of StartRecovery.
+func TestTheScheduleOfDRS(t *testing.T) {
+	for _, c := range []struct {
+		status           int
+		code             string
+		describes, start int // requests
+	}{
+		{429, "ThrottlingException", 4, 4}, {503, "RequestLimitExceeded", 4, 4}, {402, "ServiceQuotaExceededException", 4, 4},
+		{503, "ServiceUnavailable", 4, 1}, {503, "ServiceUnavailableException", 4, 1},
+		{500, "InternalServerException", 4, 1}, {500, "InternalServerError", 4, 1},
+		{409, "ConflictException", 1, 1}, {400, "ValidationException", 1, 1}, {403, "AccessDeniedException", 1, 1},
+		{400, "UninitializedAccountException", 1, 1}, {404, "ResourceNotFoundException", 1, 1},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			n := 0
+			cfg, end := inside(refusing(c.status, c.code, "", &n))
+			defer end()
+			_, err := drs.New(cfg, drs.Options{Attempts: 4}).DescribeSourceServers(t.Context(), &sdk.DescribeSourceServersInput{})
+			if err == nil || n != c.describes || !strings.Contains(err.Error(), c.code) {
+				t.Errorf("%s: a list was asked for %d times, want %d: %v", c.code, n, c.describes, err)
+			}
+			n = 0
+			_, err = drs.New(cfg, drs.Options{Attempts: 4, LookFor: -1}).StartRecovery(t.Context(), recovering(oneServer))
+			if err == nil || n != c.start {
+				t.Errorf("%s: StartRecovery was sent %d times, want %d: %v", c.code, n, c.start, err)
+			}
+		})
+	}
+}
+
+// Waits double, and what DRS asks for with Retry-After is waited for.
+func TestWaits(t *testing.T) {
+	for _, c := range []struct {
+		status      int
+		code, after string
+		least, most time.Duration
+	}{
+		{429, "ThrottlingException", "", 15500 * time.Millisecond, 46500 * time.Millisecond}, // 1s+2s+4s+8s+16s, times 0.5 to 1.5
+		{429, "ThrottlingException", "30", 150 * time.Second, 180 * time.Second},
+		{500, "InternalServerException", "30", 150 * time.Second, 180 * time.Second},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			n := 0
+			cfg, end := inside(refusing(c.status, c.code, c.after, &n))
+			defer end()
+			begin := time.Now()
+			_, err := drs.New(cfg, drs.Options{}).DescribeJobs(t.Context(), &sdk.DescribeJobsInput{})
+			gaveUp, ok := errors.AsType[*retry.GaveUpError](err)
+			if took := time.Since(begin); !ok || gaveUp.Attempts != n || n != 6 || took < c.least || took > c.most {
+				t.Errorf("%s after %q: %d attempts in %v, want 6 in %v to %v: %v", c.code, c.after, n, took, c.least, c.most, err)
+			}
+		})
+	}
+}
+
+// Nobody is there: nothing was started, so there is nothing to look for.
+func TestAnAddressAtWhichNobodyListens(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Close()
+	c := drs.New(config("http://"+l.Addr().String()), drs.Options{Attempts: 3, Base: time.Millisecond})
+	_, err = c.StartRecovery(t.Context(), recovering(oneServer))
+	gaveUp, ok := errors.AsType[*retry.GaveUpError](err)
+	if _, unknown := errors.AsType[*drs.UnknownError](err); unknown || !ok || !gaveUp.Outcome.Unsent {
+		t.Error(err)
+	}
+}
+
+// Errors of the caller's own making name their cause, at once and without a secret.
+func TestErrorsNameTheirCause(t *testing.T) {
+	const secret = "of-the-caller"
+	server := &drstest.Server{
+		Verify:  &sigtest.Verifier{Secrets: map[string]string{"AKID": secret, "AKOLD": secret}},
+		Expired: func(key string) bool { return key == "AKOLD" },
+	}
+	cfg := listening(t, server)
+	as := func(key, secret string) aws.Config {
+		c := cfg.Copy()
+		c.Credentials = credentials.NewStaticCredentialsProvider(key, secret, "")
+		return c
+	}
+	nowhere := as("AKID", secret)
+	nowhere.Region, nowhere.BaseEndpoint, nowhere.HTTPClient = "xx-nowhere-9", nil, noHost{}
+	regionless := as("AKID", secret)
+	regionless.Region, regionless.BaseEndpoint = "", nil
+	anonymous := cfg.Copy()
+	anonymous.Credentials = nil
+	for want, c := range map[string]aws.Config{
+		"credentials have expired":                   as("AKOLD", secret),
+		"does not know this access key":              as("AKNEW", secret),
+		"secret key does not belong":                 as("AKID", secret+"x"),
+		"there are no credentials":                   anonymous,
+		"region eu-west-1: there are no credentials": as("", ""),
+		`there is no host drs.xx-nowhere-9.amazonaws.com: is there drs in region "xx-nowhere-9"`: nowhere,
+		"no region is set": regionless,
+	} {
+		begin := time.Now()
+		_, err := drs.New(c, drs.Options{}).StartRecovery(t.Context(), recovering(oneServer))
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), secret) {
+			t.Errorf("want %q: %v", want, err)
+		}
+		if took := time.Since(begin); took > 500*time.Millisecond {
+			t.Errorf("%q took %v: it was repeated", want, took)
+		}
+	}
+	if server.Recoveries() != 0 {
+		t.Errorf("%d recoveries were started", server.Recoveries())
+	}
+}
+
+// noHost is a network whose name servers know nobody.
+type noHost struct{}
+
+func (noHost) Do(r *http.Request) (*http.Response, error) {
+	return nil, &net.OpError{Op: "dial", Err: &net.DNSError{Err: "no such host", Name: r.URL.Hostname(), IsNotFound: true}}
+}

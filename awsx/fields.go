@@ -1,0 +1,152 @@
+package awsx
+
+import (
+	"reflect"
+	"sync"
+)
+
+// fields are where an input has what matters here; nil where it has not.
+type fields struct {
+	bucket, key []int
+	tokens      [][]int
+	batch       []int
+	tables      []int // of a batch, a map by name
+	named       []named
+}
+
+// A named field is the value of a scope.
+type named struct {
+	scope string
+	at    []int
+}
+
+// The SDK fills in tokens by itself where an operation has one. The last two are of
+// queues that keep out what comes twice, and of Route 53 and CloudFront.
+var tokenNames = []string{"ClientToken", "ClientRequestToken", "IdempotencyToken", "MessageDeduplicationId", "CallerReference"}
+
+var batchNames = []string{"RequestItems", "TransactItems", "Entries", "Records", "Delete", "MaxCount", "InstanceIds"}
+
+var scopeNames = map[string]string{"TableName": Table, "ModelId": Model, "FunctionName": Function, "QueueUrl": Queue}
+
+var known sync.Map // reflect.Type -> *fields
+
+// fieldsOf are those of an input, looked for once for each type.
+func fieldsOf(input any) *fields {
+	t := reflect.TypeOf(input)
+	if t == nil {
+		return &fields{}
+	}
+	if f, ok := known.Load(t); ok {
+		return f.(*fields)
+	}
+	f := new(fields)
+	if t.Kind() == reflect.Pointer && t.Elem().Kind() == reflect.Struct {
+		f.find(t.Elem())
+	}
+	known.Store(t, f)
+	return f
+}
+
+func (f *fields) find(t reflect.Type) {
+	f.bucket, f.key = first(t, "Bucket"), first(t, "Key", "Prefix") // a list is one of its prefix
+	for _, n := range tokenNames {
+		if at := first(t, n); at != nil {
+			f.tokens = append(f.tokens, at)
+		}
+	}
+	for field, scope := range scopeNames {
+		if at := first(t, field); at != nil {
+			f.named = append(f.named, named{scope, at})
+		}
+	}
+	if at, ok := t.FieldByName("RequestItems"); ok && at.Type.Kind() == reflect.Map {
+		f.tables = at.Index
+	}
+	for _, n := range batchNames {
+		if at, ok := t.FieldByName(n); ok {
+			f.batch = at.Index
+			break
+		}
+	}
+}
+
+// first is the first of the fields that is there and is a text.
+func first(t reflect.Type, names ...string) []int {
+	for _, n := range names {
+		if at, ok := t.FieldByName(n); ok && at.Type == reflect.TypeFor[*string]() {
+			return at.Index
+		}
+	}
+	return nil
+}
+
+// hasToken reports whether an input says by itself that it is one and the same when it is
+// repeated.
+func (f *fields) hasToken(input any) bool {
+	for _, at := range f.tokens {
+		if text(input, at) != "" {
+			return true
+		}
+	}
+	return false
+}
+
+func text(input any, at []int) string {
+	if at == nil {
+		return ""
+	}
+	v := reflect.ValueOf(input)
+	if v.IsNil() {
+		return ""
+	}
+	if s, _ := v.Elem().FieldByIndex(at).Interface().(*string); s != nil {
+		return *s
+	}
+	return ""
+}
+
+// table is that of a batch which concerns one table; "" if it concerns several.
+func (f *fields) table(input any) string {
+	v := reflect.ValueOf(input)
+	if v.IsNil() {
+		return ""
+	}
+	if m := v.Elem().FieldByIndex(f.tables); m.Len() == 1 {
+		return m.MapKeys()[0].String()
+	}
+	return ""
+}
+
+// size is how many items a batch has, and 1 for what is none.
+func (f *fields) size(input any) int64 {
+	if f.batch == nil || reflect.ValueOf(input).IsNil() {
+		return 1
+	}
+	return max(1, count(reflect.ValueOf(input).Elem().FieldByIndex(f.batch)))
+}
+
+// count counts lists, those in maps, and those in what a map or a pointer leads to. A
+// number counts for itself.
+func count(v reflect.Value) (n int64) {
+	switch v.Kind() {
+	case reflect.Slice:
+		return int64(v.Len())
+	case reflect.Int32: // of instances
+		return v.Int()
+	case reflect.Map:
+		for i := v.MapRange(); i.Next(); {
+			n += count(i.Value())
+		}
+	case reflect.Pointer:
+		if !v.IsNil() {
+			return count(v.Elem())
+		}
+	case reflect.Struct: // keys of a table, objects of a deletion
+		for _, name := range []string{"Keys", "Objects"} {
+			if list := v.FieldByName(name); list.IsValid() && list.Kind() == reflect.Slice {
+				return int64(list.Len())
+			}
+		}
+	}
+	return n
+}
