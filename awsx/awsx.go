@@ -8,8 +8,20 @@
 //
 // Each account, region and service has an upstream of its own, made on first use. The
 // limits of all operations are asked before every attempt; the SDK's own retries give
-// way to weir's, so that attempts do not multiply. A call that weir refuses ends in a
-// *weir.Refusal, one that it gives up in a *retry.GaveUpError around the SDK's error.
+// way to weir's, so that attempts do not multiply, whatever Retryer a client has. A call
+// that weir refuses ends in a *weir.Refusal, one that it gives up in a
+// *retry.GaveUpError around the SDK's error.
+//
+// What a service refused for its rate was not done, and is tried again. What broke, or
+// whose answer was lost, is tried again where that does no harm: where it only reads,
+// where the request has a token (the SDK fills in many by itself), or where doing it
+// twice leaves what doing it once does, see package awswire. Of DynamoDB that is PutItem
+// and DeleteItem but not UpdateItem, which may count; the SDK repeats all three. A body
+// that is no io.Seeker is sent once.
+//
+// A role, or a session with a bucket, that the SDK asks for on the way is a call of its
+// own. If it fails, the call that needed it fails, and its service is not blamed. The
+// SDK's correction of a wrong clock works as without a guard.
 package awsx
 
 import (
@@ -18,6 +30,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -62,7 +75,7 @@ type Guard struct {
 type upstream struct {
 	*weir.Upstream
 	target  Target
-	scoped  bool     // limits are counted by keys
+	scopes  []string // of its limits and breaker
 	counted bool     // limits count items
 	bounded bool     // attempts have a timeout
 	depth   int      // slashes in a prefix
@@ -94,8 +107,8 @@ func (g *Guard) Option(credentials aws.CredentialsProvider) func(*middleware.Sta
 	return newAttached(g, g.o.Account, credentials).add
 }
 
-// Upstream is what a target is called through; it is made if there is none. Its policy
-// must not be given scopes or timeouts later if it had none at first.
+// Upstream is what a target is called through; it is made if there is none. A policy that
+// it is given later must have no scopes, units or timeouts that its first had not.
 func (g *Guard) Upstream(t Target) (*weir.Upstream, error) {
 	u, err := g.upstream(t)
 	if err != nil {
@@ -121,15 +134,22 @@ func (g *Guard) upstream(t Target) (*upstream, error) {
 	}
 	timeouts := u.Policy().Timeouts
 	made := &upstream{
-		Upstream: u, target: t, scoped: p.BreakerScope != "", bounded: timeouts.Attempt > 0 || timeouts.Call > 0,
+		Upstream: u, target: t, bounded: timeouts.Attempt > 0 || timeouts.Call > 0,
 		depth: cmp.Or(g.o.PrefixDepth, 1), numbers: numbers(p.Retry.WithDefaults().Attempts),
 	}
+	made.scope(p.BreakerScope)
 	for _, l := range p.Limits {
-		made.scoped = made.scoped || l.Scope != ""
+		made.scope(l.Scope)
 		made.counted = made.counted || l.Unit == Items || l.Unit == Reads || l.Unit == Writes
 	}
 	g.up.Store(t, made)
 	return made, nil
+}
+
+func (u *upstream) scope(s string) {
+	if s != "" && !slices.Contains(u.scopes, s) {
+		u.scopes = append(u.scopes, s)
+	}
 }
 
 // Targets are those that have been called.

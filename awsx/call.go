@@ -37,26 +37,43 @@ func (u *upstream) callOf(operation string, input any) weir.Call {
 	if u.counted {
 		c.Cost = map[string]int64{Items: f.size(input), units[op.Write]: 1}
 	}
-	if u.scoped {
+	if len(u.scopes) > 0 {
 		c.Keys = u.keys(&op, f, input)
 	}
 	return c
 }
 
+// keys are the values of the scopes that the policy has. Others are left out: they would
+// stand in events and logs, and cost.
 func (u *upstream) keys(op *awswire.Op, f *fields, input any) map[string]string {
-	keys := map[string]string{Operation: op.Name, Access: access(op.Write)}
-	if f.bucket != nil {
-		bucket, key := text(input, f.bucket), text(input, f.key)
-		keys[Bucket], keys[Key] = bucket, key
-		keys[Prefix] = bucket + "/" + awswire.Prefix(key, u.depth)
-	}
-	for _, n := range f.named {
-		keys[n.scope] = text(input, n.at)
-	}
-	if f.tables != nil {
-		keys[Table] = f.table(input)
+	keys := make(map[string]string, len(u.scopes))
+	for _, scope := range u.scopes {
+		if v, ok := u.value(scope, op, f, input); ok {
+			keys[scope] = v
+		}
 	}
 	return keys
+}
+
+func (u *upstream) value(scope string, op *awswire.Op, f *fields, input any) (v string, ok bool) {
+	switch scope {
+	case Operation:
+		return op.Name, true
+	case Access:
+		return access(op.Write), true
+	case Bucket:
+		return text(input, f.bucket), f.bucket != nil
+	case Key:
+		return text(input, f.key), f.bucket != nil
+	case Prefix:
+		return text(input, f.bucket) + "/" + awswire.Prefix(text(input, f.key), u.depth), f.bucket != nil
+	case Table:
+		if f.tables != nil {
+			return f.table(input), true
+		}
+	}
+	at, ok := f.named[scope]
+	return text(input, at), ok
 }
 
 var units = map[bool]string{false: Reads, true: Writes}

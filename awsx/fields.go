@@ -10,14 +10,8 @@ type fields struct {
 	bucket, key []int
 	tokens      [][]int
 	batch       []int
-	tables      []int // of a batch, a map by name
-	named       []named
-}
-
-// A named field is the value of a scope.
-type named struct {
-	scope string
-	at    []int
+	tables      []int            // of a batch, a map by name
+	named       map[string][]int // by scope
 }
 
 // The SDK fills in tokens by itself where an operation has one. The last two are of
@@ -54,9 +48,10 @@ func (f *fields) find(t reflect.Type) {
 			f.tokens = append(f.tokens, at)
 		}
 	}
+	f.named = map[string][]int{}
 	for field, scope := range scopeNames {
 		if at := first(t, field); at != nil {
-			f.named = append(f.named, named{scope, at})
+			f.named[scope] = at
 		}
 	}
 	if at, ok := t.FieldByName("RequestItems"); ok && at.Type.Kind() == reflect.Map {

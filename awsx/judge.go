@@ -67,7 +67,8 @@ func (p *passage) answered(err error, answer *smithyhttp.ResponseError) outcome.
 		return outcome.Outcome{Class: outcome.Rejected, Code: codeOf(err), Undone: true}
 	}
 	r := classify.Response{Method: http.MethodPost, Status: answer.HTTPStatusCode(), Header: answer.Response.Header, Now: time.Now()}
-	if code := codeOf(err); code != "" {
+	_, r.Reason, _ = strings.Cut(answer.Response.Status, " ")
+	if code := codeOf(err); code != "" && !toHead(answer.Response) {
 		r.Header = r.Header.Clone()
 		if r.Header == nil {
 			r.Header = http.Header{}
@@ -81,6 +82,13 @@ func (p *passage) answered(err error, answer *smithyhttp.ResponseError) outcome.
 	return p.exact(err, o)
 }
 
+// toHead reports whether an answer has no body because of what it answers. The code is
+// then made up by the SDK from the status: that of S3 "503 Slow Down" is the one of an
+// outage.
+func toHead(r *smithyhttp.Response) bool {
+	return r.Response.Request != nil && r.Response.Request.Method == http.MethodHead
+}
+
 // unread is the outcome of a good answer that did not come to its end, or that is none:
 // the work may have been done.
 func (p *passage) unread(err error) outcome.Outcome {
@@ -89,7 +97,7 @@ func (p *passage) unread(err error) outcome.Outcome {
 	}
 	o := classify.Error(p.ctx, err)
 	if o.Class == outcome.Unknown {
-		o.Class, o.Code = outcome.Failed, "bad answer"
+		o.Class, o.Code = outcome.Failed, "CutAnswer"
 	}
 	o.Undone, o.Unsent = false, false
 	return o

@@ -37,6 +37,12 @@ func (l *life) Value(key any) any {
 
 type lifeKey struct{}
 
+// lifeOf is the attempt that a context belongs to, nil if there is none.
+func lifeOf(ctx context.Context) *life {
+	l, _ := ctx.Value(lifeKey{}).(*life)
+	return l
+}
+
 // aside is the context of a call that the SDK makes within an attempt of another: for
 // credentials, for a session with a bucket. It is a call of its own, with the attempts
 // of its own policy, and the one around it is not repeated for it. Without that the
@@ -47,7 +53,7 @@ func (aside) Value(any) any { return nil }
 
 // core is the context of a call for the core.
 func core(ctx context.Context) context.Context {
-	if ctx.Value(lifeKey{}) != nil {
+	if lifeOf(ctx) != nil {
 		return aside{ctx}
 	}
 	return ctx

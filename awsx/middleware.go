@@ -22,7 +22,7 @@ type inputs struct{}
 func (inputs) ID() string { return "weir:Input" }
 
 func (inputs) HandleInitialize(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (middleware.InitializeOutput, middleware.Metadata, error) {
-	return next.HandleInitialize(middleware.WithStackValue(ctx, inputKey{}, in.Parameters), in)
+	return next.HandleInitialize(context.WithValue(ctx, inputKey{}, in.Parameters), in)
 }
 
 func (*attached) ID() string { return "weir:Guard" }
@@ -34,7 +34,7 @@ func (a *attached) HandleFinalize(ctx context.Context, in middleware.FinalizeInp
 	if err != nil {
 		return middleware.FinalizeOutput{}, middleware.Metadata{}, err
 	}
-	c := u.callOf(awsmiddleware.GetOperationName(ctx), middleware.GetStackValue(ctx, inputKey{}))
+	c := u.callOf(awsmiddleware.GetOperationName(ctx), ctx.Value(inputKey{}))
 	p := &passage{ctx: ctx, in: in, next: next, u: u}
 	_, err = weir.Do(core(ctx), u.Upstream, c, p.attempt)
 	p.remember()
@@ -61,7 +61,7 @@ func (p *passage) attempt(ctx context.Context) (_ struct{}, err error) {
 		}
 	}
 	l := begin(p.ctx, ctx, p.attempts, p.u)
-	p.out, p.metadata, err = p.next.HandleFinalize(middleware.WithStackValue(l, attemptKey{}, l), p.in)
+	p.out, p.metadata, err = p.next.HandleFinalize(l, p.in)
 	l.end(err)
 	if cause := context.Cause(ctx); err != nil && cause != nil && p.ctx.Err() == nil {
 		return struct{}{}, fmt.Errorf("%w: %w", cause, err)
@@ -88,11 +88,4 @@ func (p *passage) rewind() error {
 		return &judgedError{error: fmt.Errorf("%w (%w)", ErrNotSeekable, err), outcome: ours("NotSeekable")}
 	}
 	return nil
-}
-
-type attemptKey struct{}
-
-func lifeOf(ctx context.Context) *life {
-	l, _ := middleware.GetStackValue(ctx, attemptKey{}).(*life)
-	return l
 }

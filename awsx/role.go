@@ -1,6 +1,7 @@
 package awsx
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -26,7 +27,7 @@ func (g *Guard) Assume(cfg aws.Config, r Role) (aws.Config, error) {
 		return aws.Config{}, err
 	}
 	asking := cfg.Copy()
-	g.attach(&asking, "")
+	g.attach(&asking, g.o.Account)
 	out := cfg.Copy()
 	out.Credentials = aws.NewCredentialsCache(stscreds.NewAssumeRoleProvider(sts.NewFromConfig(asking), r.arn(cfg.Region), func(o *stscreds.AssumeRoleOptions) {
 		o.RoleSessionName = "weir"
@@ -41,26 +42,40 @@ func (g *Guard) Assume(cfg aws.Config, r Role) (aws.Config, error) {
 	return out, nil
 }
 
+// check knows what IAM and STS allow (their API references, 2026-11).
 func (r Role) check() error {
+	name := r.Name[strings.LastIndexByte(r.Name, '/')+1:]
 	switch {
-	case len(r.Account) != 12 || strings.Trim(r.Account, "0123456789") != "":
+	case len(r.Account) != 12 || !only(r.Account, digits):
 		return fmt.Errorf("awsx: role: account %q: want twelve digits", r.Account)
-	case r.Name == "" || len(r.Name) > 512 || strings.Trim(r.Name, nameBytes+"/") != "":
-		return fmt.Errorf("awsx: role: name %q: want letters, digits and _+=,.@-/ (and no ARN)", r.Name)
+	case name == "" || len(name) > 64 || len(r.Name) > 512 || !only(r.Name, nameBytes+"/") || strings.HasPrefix(r.Name, "/") || strings.Contains(r.Name, "//"):
+		return fmt.Errorf("awsx: role: name %q: want at most 64 letters, digits and _+=,.@-, with a path before it if it has one (team/reader), and no ARN", r.Name)
+	case r.Session != "" && (len(r.Session) < 2 || len(r.Session) > 64 || !only(r.Session, nameBytes)):
+		return fmt.Errorf("awsx: role: session %q: want 2 to 64 letters, digits and _+=,.@-", r.Session)
+	case r.ExternalID != "" && (len(r.ExternalID) < 2 || len(r.ExternalID) > 1224 || !only(r.ExternalID, nameBytes+":/")):
+		return errors.New("awsx: role: external id: want 2 to 1224 letters, digits and _+=,.@:/-") // it may be a secret
 	}
 	return nil
 }
 
-const nameBytes = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_+=,.@-"
+const (
+	digits    = "0123456789"
+	nameBytes = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ" + digits + "_+=,.@-"
+)
+
+func only(s, bytes string) bool { return strings.Trim(s, bytes) == "" }
 
 // arn is the role's in the partition of the region.
 func (r Role) arn(region string) string {
-	partition := "aws"
+	return "arn:" + partitionOf(region) + ":iam::" + r.Account + ":role/" + r.Name
+}
+
+func partitionOf(region string) string {
 	switch {
 	case strings.HasPrefix(region, "cn-"):
-		partition = "aws-cn"
+		return "aws-cn"
 	case strings.HasPrefix(region, "us-gov-"):
-		partition = "aws-us-gov"
+		return "aws-us-gov"
 	}
-	return "arn:" + partition + ":iam::" + r.Account + ":role/" + r.Name
+	return "aws"
 }
