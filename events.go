@@ -15,6 +15,7 @@ import (
 type Events struct {
 	Decided func(Decided)      // a gate's answer to one attempt
 	Ended   func(Ended)        // an attempt and its outcome
+	Metered func(Ended)        // the end of an answer that was counted as a success when it began; see Meter
 	Retried func(Retried)      // another attempt will be made
 	GaveUp  func(GaveUp)       // none will, although the call has failed
 	Done    func(Done)         // a call, all its attempts taken together
@@ -128,6 +129,7 @@ func Tee(all ...Events) Events {
 	return Events{
 		Decided: tee(all, func(e Events) func(Decided) { return e.Decided }),
 		Ended:   tee(all, func(e Events) func(Ended) { return e.Ended }),
+		Metered: tee(all, func(e Events) func(Ended) { return e.Metered }),
 		Retried: tee(all, func(e Events) func(Retried) { return e.Retried }),
 		GaveUp:  tee(all, func(e Events) func(GaveUp) { return e.GaveUp }),
 		Done:    tee(all, func(e Events) func(Done) { return e.Done }),

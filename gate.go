@@ -23,6 +23,7 @@ type Call struct {
 	API       string            // the operation as the API names it, if Operation is a class of several; see Policy.Undeclared
 	Keys      map[string]string // the values of scopes: {"tenant": "acme"}
 	Cost      map[string]int64  // by unit; a request is 1 unless it is named here
+	Estimated bool              // Cost is a guess: one that is more than a limit ever holds is taken for all that it holds
 	Safe      bool              // repeating it does no harm, even if it was done already
 	ID        string            // correlation id, for events and logs
 

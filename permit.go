@@ -27,6 +27,7 @@ type Permit struct {
 	reports []func(outcome.Outcome) // of the other gates
 	sent    time.Duration
 	waited  time.Duration
+	metered bool // limits and gates are left to the answer's body; see Meter
 	attempt int32
 	why     int32 // the limit that made it wait or said no, or -1
 }
@@ -82,7 +83,7 @@ func (u *Upstream) Acquire(ctx context.Context, c Call) (*Permit, error) {
 
 func (p *Permit) begin(u *Upstream, plan *plan, c *Call) {
 	p.u, p.plan, p.id, p.keys, p.attempt, p.why, p.waited = u, plan, c.ID, c.Keys, 1, -1, 0
-	p.reports = p.reports[:0]
+	p.reports, p.metered = p.reports[:0], false
 	p.limits.Reset()
 }
 
@@ -96,7 +97,9 @@ func (p *Permit) ask(now, patience time.Duration, c *Call) Decision {
 		return d
 	}
 	for i := range p.plan.limits {
-		p.limits.Add(p.plan.limits[i].charge(c))
+		if l := &p.plan.limits[i]; l.counts(c) {
+			p.limits.Add(l.charge(now, c))
+		}
 	}
 	return p.askLimits(now, patience)
 }
@@ -381,7 +384,7 @@ func (p *Permit) Report(o outcome.Outcome) {
 // ended is the instant of an outcome, to be told to the gates. Usage is owed from
 // the very instant on: a bucket that filled meanwhile would have paid for it.
 func (p *Permit) ended(o *outcome.Outcome) time.Duration {
-	if o.Class == outcome.OK && o.Usage == nil && !p.plan.learns && p.u.options.Events.Ended == nil && p.u.options.Events.Done == nil {
+	if o.Class == outcome.OK && o.Usage == nil && !p.plan.learns && !p.plan.told && p.u.options.Events.Ended == nil && p.u.options.Events.Done == nil {
 		return p.u.soon(p.sent)
 	}
 	return p.u.clock.Now()
@@ -405,7 +408,13 @@ func (p *Permit) report(now time.Duration, o *outcome.Outcome) {
 	} else {
 		p.breaker.Report(now, p.ticket, *o)
 	}
-	if o.Class != outcome.OK || o.Usage != nil || p.plan.learns {
+	if p.plan.learns || p.plan.told {
+		p.learn(u, now, o)
+	}
+	if p.metered {
+		return
+	}
+	if o.Class != outcome.OK || o.Usage != nil {
 		p.settle(u, now, o)
 	}
 	for _, report := range p.reports {
@@ -413,11 +422,19 @@ func (p *Permit) report(now time.Duration, o *outcome.Outcome) {
 	}
 }
 
-// settle tells the limits what really happened.
-func (p *Permit) settle(u *Upstream, now time.Duration, o *outcome.Outcome) {
+// learn tells the rates that learn how the attempt ended, and those that are told what
+// the upstream says of them.
+func (p *Permit) learn(u *Upstream, now time.Duration, o *outcome.Outcome) {
 	if p.plan.learns && !o.Hint.Quota { // that an amount is used up says nothing of the rate
 		p.limits.Learn(now, p.sent, o.Class, p.paced(u, o.Class))
 	}
+	if p.plan.told && len(o.Hint.Limits) > 0 {
+		p.limits.Tell(now, o.Hint.Limits, p.paced(u, o.Class))
+	}
+}
+
+// settle tells the limits what really happened.
+func (p *Permit) settle(u *Upstream, now time.Duration, o *outcome.Outcome) {
 	if o.Class == outcome.Throttled && o.Hint.Said && o.Hint.After > 0 {
 		p.pause(u, now, o)
 	}

@@ -37,6 +37,12 @@ type Transport struct {
 	// DefaultReplay, below 0 means nothing. A larger body is sent, but once.
 	Replay int64
 
+	// Judge looks further into an answer than its status and header: it is given what
+	// those say and returns what is believed. It may read of the body if it puts back
+	// what it read, and put a Meter in its place; the attempt's timeout runs until it
+	// returns. nil means what status and header say.
+	Judge func(*http.Response, outcome.Outcome) outcome.Outcome
+
 	once sync.Once
 	base http.RoundTripper
 }
@@ -211,6 +217,9 @@ func (s *sender) attempt(req *http.Request) (resp *http.Response, err error) {
 		cancel(context.Canceled)
 		return nil, err
 	}
+	if m, ok := resp.Body.(Meter); ok && r.outcome.Class == outcome.OK {
+		resp.Body = r.meter(m)
+	}
 	resp.Body = releasing(resp.Body, cancel)
 	return resp, nil
 }
@@ -257,7 +266,11 @@ func (s *sender) judge(resp *http.Response, timer *time.Timer) outcome.Outcome {
 		}
 		r.Body = peek(resp)
 	}
-	return s.run.live.policy.Classify.HTTP(r)
+	o := s.run.live.policy.Classify.HTTP(r)
+	if s.t.Judge != nil {
+		return s.t.Judge(resp, o)
+	}
+	return o
 }
 
 // reason is the status line's text after the code.

@@ -64,6 +64,7 @@ type plan struct {
 	op     *Operation
 	limits []counted
 	learns bool // a limit's rate learns from outcomes
+	told   bool // or is told by answers
 	retry  retry.Config
 	paused *atomic.Int64 // until when, for operations without a limit that could be paused
 }
@@ -73,7 +74,8 @@ type counted struct {
 	registry *limit.Registry
 	scope    string
 	unit     string
-	requests bool // the unit is requests
+	requests bool         // the unit is requests
+	only     *limit.Match // nil if it counts every call
 }
 
 // New makes an upstream, or says everything that is wrong with its policy.
@@ -321,8 +323,13 @@ func (v *live) newPlan(o *Operation, old *live) *plan {
 	for _, r := range v.registries {
 		if r.Limit().Counts(o.Name) {
 			l := r.Limit()
-			p.limits = append(p.limits, counted{r, l.Scope, l.UnitName(), l.UnitName() == limit.Requests})
+			c := counted{r, l.Scope, l.UnitName(), l.UnitName() == limit.Requests, nil}
+			if l.If.Scope != "" {
+				c.only = &l.If
+			}
+			p.limits = append(p.limits, c)
 			p.learns = p.learns || l.Adaptive.On
+			p.told = p.told || l.Told != ""
 		}
 	}
 	return p
@@ -350,21 +357,27 @@ func (v *live) breakerFor(now time.Duration, c *Call) *breaker.Breaker {
 }
 
 // charge is what a call is charged by a limit.
-func (l *counted) charge(c *Call) limit.Charge {
+func (l *counted) charge(now time.Duration, c *Call) limit.Charge {
 	charge := limit.Charge{Registry: l.registry}
 	if l.requests {
 		charge.Cost = 1
+	}
+	if l.scope != "" {
+		charge.Key = tame(c.Keys[l.scope])
 	}
 	if c.Cost != nil {
 		if n, ok := c.Cost[l.unit]; ok {
 			charge.Cost = n
 		}
-	}
-	if l.scope != "" {
-		charge.Key = tame(c.Keys[l.scope])
+		if c.Estimated && charge.Cost > 1 {
+			charge.Cost = min(charge.Cost, l.registry.Most(now, charge.Key))
+		}
 	}
 	return charge
 }
+
+// counts reports whether a call is one of those that the limit is for.
+func (l *counted) counts(c *Call) bool { return l.only == nil || l.only.Picks(c.Keys[l.only.Scope]) }
 
 // recent is how old the instant may be that soon takes for the present one.
 const recent = time.Millisecond

@@ -71,6 +71,14 @@ type Limit struct {
 
 	// Adaptive lets the rate of each key learn from outcomes, up to Rate.
 	Adaptive adaptive.Config
+
+	// Told is what the upstream calls the limit where its answers say how much it allows
+	// ("requests", "tokens"). The rate of each key then is what they say, Rate only
+	// until then. Such limits are never shared, as each process is told.
+	Told string
+
+	// If picks the calls that are counted, besides Operations.
+	If Match
 }
 
 // Requests is the unit that every call costs one of.
@@ -157,6 +165,10 @@ func (l Limit) Validate() error {
 	if l.Adaptive.On && l.Shape != Bucket {
 		errs = append(errs, fmt.Errorf("adaptive: a %v limit has no rate to learn; use shape bucket", l.Shape))
 	}
+	if l.Told != "" && (l.Shape != Bucket || l.Adaptive.On) {
+		errs = append(errs, errors.New("told: the rate is what the upstream says; use shape bucket, and turn adaptive off"))
+	}
+	errs = append(errs, l.If.validate())
 	if l.MaxKeys < 0 {
 		errs = append(errs, fmt.Errorf("max keys %d: must not be negative; 0 means %d", l.MaxKeys, defaultKeys))
 	}
@@ -201,7 +213,7 @@ func (l *Limit) alike(o *Limit) bool {
 }
 
 // Shares reports whether a fleet shares the limit, if there is one.
-func (l *Limit) Shares() bool { return !l.Local && !l.Adaptive.On }
+func (l *Limit) Shares() bool { return !l.Local && !l.Adaptive.On && l.Told == "" }
 
 // keys is how many keys are remembered while others are full.
 func (l *Limit) keys() int { return cmp.Or(l.MaxKeys, defaultKeys) }

@@ -109,6 +109,15 @@ func (r *Registry) Shared() bool { return r.group != nil }
 // Limit is the limit in force.
 func (r *Registry) Limit() *Limit { return r.limit.Load() }
 
+// Most is the largest cost that can ever be met under the key.
+func (r *Registry) Most(now time.Duration, key string) int64 {
+	l := r.limit.Load()
+	if l.Told == "" {
+		return l.Most()
+	}
+	return r.Get(now, key).Look(now).Full
+}
+
 // Get is the limiter of the key. The key "" is the limit that has no scope.
 func (r *Registry) Get(now time.Duration, key string) *Limiter {
 	if key == "" {

@@ -1,0 +1,32 @@
+package limit
+
+import (
+	"errors"
+	"slices"
+)
+
+// A Match picks calls by one of their keys: the limit of those whose plan is premium,
+// and that of all others. The zero Match picks every call.
+type Match struct {
+	Scope string   // the name of the key; "" means every call
+	In    []string // any of these values
+	NotIn []string // or, if In is empty, none of these
+}
+
+// Picks reports whether a call with the value is counted.
+func (m *Match) Picks(value string) bool {
+	if len(m.In) > 0 {
+		return slices.Contains(m.In, value)
+	}
+	return !slices.Contains(m.NotIn, value)
+}
+
+func (m *Match) validate() error {
+	switch {
+	case m.Scope == "" && len(m.In)+len(m.NotIn) > 0:
+		return errors.New("if: the values of which key? name its scope")
+	case m.Scope != "" && (len(m.In) > 0) == (len(m.NotIn) > 0):
+		return errors.New("if: want either values that are counted or values that are not")
+	}
+	return nil
+}
