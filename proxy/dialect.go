@@ -1,10 +1,12 @@
 package proxy
 
 import (
+	"context"
 	"net/http"
 	"time"
 
 	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/outcome"
 )
 
@@ -29,12 +31,39 @@ type Exchange interface {
 	// what it means for the upstream.
 	Attempt(r *http.Request) error
 
-	// Answered looks at the answer to an attempt.
-	Answered(resp *http.Response)
+	// Answered looks at the answer to an attempt, of which status and header say o. What
+	// it returns is believed. It may do with the body what weir.Transport.Judge may.
+	Answered(resp *http.Response, o outcome.Outcome) outcome.Outcome
 
 	// Refuse answers with an error of weir's own. The headers that weir sets stand in
 	// w already.
 	Refuse(w http.ResponseWriter, f *Failure)
+}
+
+// A Conductor is an Exchange that decides itself what answers a request: the upstream that
+// it came for, another one, or an answer that is there already.
+type Conductor interface {
+	Exchange
+
+	// Conduct answers the request. An answer of its own making has no Request; then the
+	// headers that weir gives every answer are added to it.
+	Conduct(r *http.Request, send Send) (*http.Response, error)
+}
+
+// A Send sends a request on, under the policy of the upstream. The request that a
+// Conductor was given is sent with a zero Letter.
+type Send func(ctx context.Context, to Letter) (*http.Response, weir.Story, error)
+
+// A Letter is a request that is sent to another upstream, or to the same one in other
+// words. Method, correlation id and whose request it is are those of the original.
+type Letter struct {
+	Upstream string // "" means the one that the request came for
+	Path     string // raw, at the upstream
+	Query    string // raw
+	Header   http.Header
+	Body     []byte
+
+	Priority limit.Priority // in place of that of the request
 }
 
 // A Failure is an error of weir's own: that nothing was sent, or nothing came back.

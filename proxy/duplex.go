@@ -3,6 +3,8 @@ package proxy
 import (
 	"io"
 	"net/http"
+
+	"github.com/seed1158cd35/weir/outcome"
 )
 
 // enableDuplex lets the body be read on while the answer is written: an upstream may
@@ -49,9 +51,13 @@ func (a attempts) RoundTrip(r *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	t.enableDuplex()
-	resp, err := a.next.RoundTrip(out)
-	if err == nil {
-		t.exchange.Answered(resp)
+	return a.next.RoundTrip(out)
+}
+
+// judge asks the exchange what an answer means.
+func judge(resp *http.Response, o outcome.Outcome) outcome.Outcome {
+	if x := tripOf(resp.Request.Context()).exchange; x != nil {
+		return x.Answered(resp, o)
 	}
-	return resp, err
+	return o
 }

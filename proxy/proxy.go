@@ -15,6 +15,7 @@ import (
 	"sync/atomic"
 
 	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/retry"
 )
 
@@ -97,7 +98,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	delete(w.Header(), CorrelationHeader) // or it would stand there twice; see mark and fail
-	trip := &trip{to: to, path: path, id: id, came: r, answer: w, body: r.Body}
+	trip := &trip{to: to, path: path, id: id, came: r, table: t, answer: w, body: r.Body}
 	if to.Dialect != nil {
 		var f *Failure
 		if trip.exchange, f = to.Dialect.Hear(r, path); f != nil {
@@ -134,7 +135,9 @@ type trip struct {
 	came  *http.Request // as it came, with the headers that are not sent on
 	story weir.Story
 
-	exchange Exchange // nil if the upstream has no dialect
+	exchange Exchange        // nil if the upstream has no dialect
+	table    *table          // that it began with
+	priority *limit.Priority // nil means what the exchange says
 
 	answer http.ResponseWriter
 	body   io.Reader // as the server gave it
@@ -207,20 +210,13 @@ func address(base *url.URL, raw string, in *url.URL) *url.URL {
 	return u
 }
 
-// sending sends each request through the transport of its upstream.
-type sending struct{}
-
-func (sending) RoundTrip(r *http.Request) (*http.Response, error) {
-	return tripOf(r.Context()).to.transport.RoundTrip(r)
-}
-
-// mark says on an answer what weir did for it, and takes off what an upstream
-// says in weir's name: were it a weir too, it would speak of requests that the
-// caller never made. An answer that weir has given up on tells the caller's SDK
+// mark says on an answer what weir did for it. An answer that weir has given up on tells the caller's SDK
 // not to try again: it has been tried.
 func mark(resp *http.Response) error {
+	if resp.Request == nil {
+		return nil // it is weir's own
+	}
 	t := tripOf(resp.Request.Context())
-	drop(resp.Header, "X-Weir-")
 	resp.Header[CorrelationHeader] = []string{t.id}
 	if t.story.Attempts != 1 {
 		resp.Header.Set(AttemptsHeader, strconv.Itoa(t.story.Attempts))

@@ -68,7 +68,7 @@ func newTarget(c Upstream, old *target, o weir.Options) (*target, error) {
 	if old != nil && old.weir == t.weir && reflect.DeepEqual(old.base.Timeouts, timeouts) {
 		t.base = old.base
 	}
-	t.transport = &weir.Transport{Upstream: t.weir, Base: attempts{t.base}, Call: t.call, Replay: c.Replay}
+	t.transport = &weir.Transport{Upstream: t.weir, Base: attempts{t.base}, Call: t.call, Judge: judge, Replay: c.Replay}
 	return t, nil
 }
 
@@ -103,6 +103,9 @@ func (t *target) call(r *http.Request) weir.Call {
 	}
 	if trip.exchange != nil {
 		trip.exchange.Describe(&c)
+	}
+	if trip.priority != nil {
+		c.Priority = *trip.priority
 	}
 	return c
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/awswire"
 	"github.com/seed1158cd35/weir/awsx/resign"
+	"github.com/seed1158cd35/weir/outcome"
 	"github.com/seed1158cd35/weir/proxy"
 )
 
@@ -185,7 +186,10 @@ func (t *telling) Read(p []byte) (int, error) {
 }
 
 // Answered is proxy.Exchange's.
-func (x *exchange) Answered(resp *http.Response) { x.plan.Heard(resp) }
+func (x *exchange) Answered(resp *http.Response, o outcome.Outcome) outcome.Outcome {
+	x.plan.Heard(resp)
+	return o
+}
 
 // longestBackoff is the longest that the SDKs wait between attempts (20 s in all of
 // them, November 2026). Who has to wait longer is not to try before.

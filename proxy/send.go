@@ -1,0 +1,85 @@
+package proxy
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+
+	"github.com/seed1158cd35/weir"
+)
+
+// sending sends each request through the transport of its upstream, or has its exchange
+// decide what answers it.
+type sending struct{}
+
+func (sending) RoundTrip(r *http.Request) (*http.Response, error) {
+	t := tripOf(r.Context())
+	c, ok := t.exchange.(Conductor)
+	if !ok {
+		return t.send(r)
+	}
+	resp, err := c.Conduct(r, func(ctx context.Context, to Letter) (*http.Response, weir.Story, error) { return t.post(ctx, r, to) })
+	if err == nil && resp.Request == nil {
+		resp.Header[CorrelationHeader] = []string{t.id}
+	}
+	return resp, err
+}
+
+// send sends a request to the trip's upstream. What an answer says in weir's name is
+// taken off: were the upstream a weir too, it would speak of requests that the caller
+// never made.
+func (t *trip) send(r *http.Request) (*http.Response, error) {
+	resp, err := t.to.transport.RoundTrip(r)
+	if err == nil {
+		drop(resp.Header, "X-Weir-")
+	}
+	return resp, err
+}
+
+// post sends the request of the trip, or a letter in its place.
+func (t *trip) post(ctx context.Context, r *http.Request, to Letter) (*http.Response, weir.Story, error) {
+	if to.Path == "" {
+		resp, err := t.send(r.WithContext(t.in(ctx)))
+		return resp, t.story, err
+	}
+	next, out, err := t.reroute(ctx, r, to)
+	if err != nil {
+		return nil, weir.Story{}, err
+	}
+	resp, err := next.send(out)
+	return resp, next.story, err
+}
+
+// reroute is the trip of a letter, and its request.
+func (t *trip) reroute(ctx context.Context, r *http.Request, to Letter) (*trip, *http.Request, error) {
+	target := t.to
+	if to.Upstream != "" {
+		if target = t.table.targets[to.Upstream]; target == nil {
+			return nil, nil, fmt.Errorf("proxy: there is no upstream %q", to.Upstream)
+		}
+	}
+	next := &trip{to: target, path: to.Path, id: t.id, table: t.table, answer: t.answer, priority: &to.Priority, duplex: true}
+	out := r.Clone(next.in(ctx))
+	out.Header = to.Header.Clone()
+	out.Header[CorrelationHeader] = []string{t.id}
+	out.Body, out.GetBody, out.ContentLength = io.NopCloser(bytes.NewReader(to.Body)), nil, int64(len(to.Body))
+	out.Host = target.URL.Host
+	in := *r.URL
+	in.RawQuery, in.ForceQuery = to.Query, false
+	came := *t.came // whose request it is
+	came.Body, came.ContentLength = out.Body, out.ContentLength
+	next.came = &came
+	if target.Dialect != nil {
+		heard := out.Clone(out.Context())
+		heard.URL, heard.RequestURI, heard.Body = &in, "", out.Body
+		x, f := target.Dialect.Hear(heard, to.Path)
+		if f != nil {
+			return nil, nil, f
+		}
+		next.exchange, out.Header, out.Body, out.ContentLength = x, heard.Header, heard.Body, heard.ContentLength
+	}
+	out.URL = address(target.URL, to.Path, &in)
+	return next, out, nil
+}
