@@ -252,17 +252,17 @@ upstreams:
 weir.yaml:3:8: admin: "0.0.0.0:9000": would show upstreams, limits and keys to whoever reaches it; use 127.0.0.1, or say admin_open: true
 weir.yaml:3:8: admin: admin 0.0.0.0:9000 and listen 127.0.0.1:9000 are the same; give admin and listen different ports
 weir.yaml:4:6: tls: has no key
-weir.yaml:8:13: upstreams.a.preset: there is no preset "s4"; want one of bedrock, cloudwatch, drs, dynamodb, ec2, gemini-free, http, lambda, s3, sts
+weir.yaml:8:13: upstreams.a.preset: there is no preset "s4"; want one of anthropic, bedrock, cloudwatch, drs, dynamodb, ec2, gemini, gemini-free, http, lambda, openai, openai-compatible, s3, sts
 weir.yaml:10:23: upstreams.a.operations.put.methods[0]: "put": want an HTTP method in capitals
 weir.yaml:10:35: upstreams.a.operations.put.path: "x": must begin with a slash
 weir.yaml:10:44: upstreams.a.operations.put.safe: "maybe": want yes, no or by-method
 weir.yaml:11:53: upstreams.a.operations.get.retry.cap: 1ms: must not be under base 100ms
 weir.yaml:13:40: upstreams.a.limits.l.operations[1]: "copy": there is no such operation
-weir.yaml:13:54: upstreams.a.limits.l.scope: "tenant": there is no such scope; add keys: {tenant: "header:X-Name"} to the upstream
+weir.yaml:13:54: upstreams.a.limits.l.scope: "tenant": there is no such scope; add keys: {tenant: "header:X-Name"}
 weir.yaml:14:40: upstreams.a.limits.m.adaptive.start: 9: must not be above max 7
 weir.yaml:15:45: upstreams.a.limits.n.burst: 2: a rolling limit has none; the amount is all that may come at once
 weir.yaml:15:58: upstreams.a.limits.n.adaptive: a rolling limit has no rate to learn; use shape bucket
-weir.yaml:16:22: upstreams.a.breaker.scope: "team": there is no such scope; add keys: {team: "header:X-Name"} to the upstream
+weir.yaml:16:22: upstreams.a.breaker.scope: "team": there is no such scope; add keys: {team: "header:X-Name"}
 weir.yaml:16:48: upstreams.a.breaker.max_open: 1m0s: must not be under open 5m0s
 weir.yaml:16:62: upstreams.a.breaker.failures: no rule is left that opens the breaker; give consecutive or share, or write breaker: off
 weir.yaml:17:13: upstreams.a.budget: quota stands in place of budget; remove one of them

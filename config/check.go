@@ -2,6 +2,7 @@ package config
 
 import (
 	"crypto/tls"
+	"maps"
 	"net"
 	"net/netip"
 	"net/url"
@@ -15,6 +16,7 @@ func (d *decoder) check(root *node, f *document) {
 	d.checkRoutes(f.places)
 	d.checkAdmin(root, f)
 	d.checkLoops(root.get("upstreams"), &f.File)
+	d.checkTiers(root.get("upstreams"), &f.File)
 }
 
 // A place is where a route stands in the file.
@@ -126,16 +128,25 @@ func port(u *url.URL) string {
 
 // checkScopes complains of scopes whose values come from nowhere.
 func (d *decoder) checkScopes(n *node, u *site) {
-	look := func(at *node, scope string) {
-		_, ok := u.Keys[scope]
-		if ok = ok || u.aws != nil && slices.Contains(awsScopes, scope); scope != "" && !ok && at != nil {
-			d.bad(at, "add keys: {"+scope+": \"header:X-Name\"} to the upstream", "%s: there is no such scope", quote(scope))
-		}
+	known := slices.Collect(maps.Keys(u.Keys))
+	if u.aws != nil {
+		known = append(known, awsScopes...)
+	}
+	if u.llm != nil {
+		known = append(append(known, llmScopes...), d.callerScopes...)
 	}
 	for _, l := range u.Policy.Limits {
-		look(n.get("limits").get(l.Name).get("scope"), l.Scope)
+		at := n.get("limits").get(l.Name)
+		d.knownScope(at.get("scope"), l.Scope, known)
+		d.knownScope(at.get("plans"), l.If.Scope, known)
 	}
-	look(n.get("breaker").get("scope"), u.Policy.BreakerScope)
+	d.knownScope(n.get("breaker").get("scope"), u.Policy.BreakerScope, known)
+}
+
+func (d *decoder) knownScope(at *node, scope string, known []string) {
+	if scope != "" && at != nil && !slices.Contains(known, scope) {
+		d.bad(at, "add keys: {"+scope+": \"header:X-Name\"}", "%s: there is no such scope", quote(scope))
+	}
 }
 
 // checkCertificate complains of files that are not there or do not fit.

@@ -26,6 +26,9 @@ type File struct {
 	Upstreams  []proxy.Upstream // in the order of the file
 	AWS        map[string]AWS   // of the upstreams that are services of AWS, by name
 	Jobs       map[string]Jobs  // of the upstreams whose jobs are bounded, by name
+	LLM        map[string]LLM   // of the upstreams that are language models, by name
+	Callers    *Callers         // nil means that callers may have what there is
+	Prices     string           // a file; "" means what weir knows
 	CloudWatch *CloudWatch      // nil means that no metrics go there
 	Notify     *Notify          // nil means that nobody is told
 	Store      *Store           // nil means that limits are this process's own

@@ -12,6 +12,8 @@ type decoder struct {
 	file string
 	errs Errors
 	env  knobs
+
+	callerScopes []string // that callers have by the file's own section
 }
 
 func (d *decoder) complain(c Complaint) { d.errs = append(d.errs, c) }

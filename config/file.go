@@ -38,13 +38,17 @@ var documentFields = []field[document]{
 	{"decide", "fields", "off", "Decisions for programs that make their calls themselves; see docs/decide.md and docs/envoy.md.", readDecide},
 	{"cloudwatch", "fields", "off", "Metrics for CloudWatch, as lines or through its API; see docs/cloudwatch.md.", readCloudWatch},
 	{"notify", "fields", "off", "Messages to people when calls are given up, limits do not hold, a breaker opened, or the store is away; see docs/notify.md.", readNotify},
+	{"callers", "fields, true, or off", "off", "Who may call how much, over all upstreams that are language models; see docs/llm.md.", readCallers},
+	one("prices", word, func(f *document) *string { return &f.Prices }, "those of docs/llm.md", "A file with the prices of models, laid over those that weir knows; relative to the directory of weir.yaml."),
 	{"upstreams", "fields", "required", "The APIs, by name: letters, digits, `-`, `_` and `.`.", readUpstreams},
 }
 
 // read makes a document of a tree.
 func (d *decoder) read(root *node) *document {
 	f := document{File: File{Listen: defaultListen, Admin: defaultAdmin, Drain: defaultDrain, MaxHeader: defaultHeader}}
+	d.callerScopes = scopesOf(root.get("callers"))
 	object(d, root, documentFields, &f)
+	f.Prices = d.beside(f.Prices)
 	d.checkClientCA(root, &f)
 	if root.get("upstreams") == nil && (root.kind == mapping || root.kind == empty) {
 		d.bad(root, firstUpstream, "has no upstreams")

@@ -160,6 +160,12 @@ notify:
   kinds: [exhausted, fallback]
   interval: 5m
   runbook: "https://wiki.example.com/weir"
+callers:
+  keys: {user: "claim:sub", team: "header:X-Team"}
+  claims: {secret_env: JWT, header: Authorization, issuer: me, audience: weir}
+  limits: {team: {rate: 5/s, scope: team, plans: {premium: 3x}}}
+  max_wait: 1s
+prices: prices.yaml
 upstreams:
   a:
     url: https://h
@@ -173,6 +179,7 @@ upstreams:
     limits:
       put: {rate: 9/s, burst: 3, local: true, operations: [put], unit: bytes, scope: tenant, shape: bucket, max_keys: 5}
       day: {amount: 25, every: day, zone: America/Los_Angeles, shape: fixed, unit: tokens}
+      tokens: {rate: 1000/min, unit: tokens, scope: pool, told: tokens}
       learn:
         rate: 90/s
         adaptive: {rule: add, start: 50/s, min: 1/s, max: 80/s, cut: 50%, grow: 1.1, step: 2%, recovery: 5s, interval: 1s, cut_interval: 1s, used_share: 50%}
@@ -197,9 +204,29 @@ upstreams:
     max_pause: 1s
     classify: {throttled: [A], failed: [B], rejected: [C]}
     quota: {schedule: aws, capacity: 500, retry: 5, throttle: 5, timeout: 10, success: 1, timeout_codes: [T]}
+    llm:
+      family: anthropic
+      key_env: KEY
+      first_content: 30s
+      idle: off
+      total: 5m
+      hold: 5s
+      callers: false
+      priority: "header:X-Priority"
+      cache: {ttl: 5m, stale_while_revalidate: off, stale_if_error: 1h, memory: 1GiB, any_temperature: true, together: true}
+      cascade:
+        deadline: 20s
+        tiers:
+          - {name: other, upstream: c, model: m, confidence: 80%, timeout: 5s}
+          - {cached: true}
+          - {answers: answers.yaml, threshold: 60%, confidence: 0}
+          - {message: "Sorry."}
     jobs: {threshold: 10, max: 12, poll: 10s, timeout: 1m, hold: 30s}
     aws: {service: drs, region: eu-west-1, role: "arn:aws:iam::123456789012:role/weir", external_id: x, presigned: refuse, prefix_depth: 2}
   b:
     url: http://h
     budget: {all: 100/min, share: 10%, floor: 1/s, window: 10s}
+  c:
+    url: http://h
+    llm: {}
 `

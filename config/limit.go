@@ -52,6 +52,7 @@ func readOperations(d *decoder, n *node, u *site) {
 type pace struct {
 	limit.Limit
 	spoken bucket.Rate // as rate says it, maybe with a burst of its own
+	plans  []multiple  // plans that have more or less
 }
 
 var limitFields = []field[pace]{
@@ -67,16 +68,20 @@ var limitFields = []field[pace]{
 		"The time zone of `every` by its IANA name, such as `America/Los_Angeles`: when the day is over, and how long it is when clocks are changed."),
 	one("operations", listOf(operationName), func(l *pace) *[]string { return &l.Operations }, "all", "The operations it counts. `default` is whatever belongs to none."),
 	one("unit", unit, func(l *pace) *string { return &l.Unit }, limit.Requests,
-		"What it counts: `requests`, `bytes` of the bodies of requests that say their length, or `tokens`: what callers who ask for decisions say that a call costs. `weir serve` itself counts no tokens yet."),
+		"What it counts: `requests`, `bytes` of the bodies of requests that say their length, or what calls of language models cost (`llm`): `tokens`, and of these `input_tokens` and `output_tokens`. Callers who ask for decisions say themselves what a call costs."),
 	one("scope", word, func(l *pace) *string { return &l.Scope }, "one for all", "The scope it is counted by, one of `keys`: `tenant` gives each tenant the whole rate."),
 	one("shape", named[limit.Shape]("bucket, rolling or fixed"), func(l *pace) *limit.Shape { return &l.Shape }, "bucket, or fixed with `every`",
 		"How the upstream counts. `bucket`: burst + rate x t in any time t. `rolling`: never more than the amount in any window of the period. `fixed`: never more than `amount` in a window of the calendar."),
 	one("max_keys", count[int](1), func(l *pace) *int { return &l.MaxKeys }, "100000", "Values of the scope that are remembered at once."),
 	one("local", boolean, func(l *pace) *bool { return &l.Local }, "false", "Keeps the limit to this process although there is a `store`."),
+	{"plans", "plans, each with a factor", "none", "How many times as much callers have whose `plan` is one of these: `{premium: 3x}`. Wants a key `plan`.", readPlans},
+	one("told", word, func(l *pace) *string { return &l.Told }, "no", "What the upstream calls the limit in the rate limit headers of its answers (`requests`, `tokens`, `input-tokens`, `output-tokens`): they say the rate then, and `rate` is only where it begins."),
 	{"adaptive", "fields, true, or off", "off", "Lets the rate learn from how calls end, never above `rate`. A rate that learns is each process's own, also where there is a `store`.", readAdaptive},
 }
 
-var unit = choice("requests, bytes or tokens", map[string]string{limit.Requests: limit.Requests, "bytes": "bytes", "tokens": "tokens"})
+var unit = choice("requests, bytes, tokens, input_tokens or output_tokens", map[string]string{
+	limit.Requests: limit.Requests, "bytes": "bytes", "tokens": "tokens", "input_tokens": "input_tokens", "output_tokens": "output_tokens",
+})
 
 var operationName = form[string]{"operations", word.read}
 
@@ -89,16 +94,17 @@ func readLimits(d *decoder, n *node, u *site) {
 		if e.value.isOff() {
 			continue
 		}
-		u.Policy.Limits = append(u.Policy.Limits, d.limit(e.name, e.value))
+		u.Policy.Limits = append(u.Policy.Limits, d.limit(e.name, e.value)...)
 	}
 }
 
-func (d *decoder) limit(name string, n *node) limit.Limit {
+// limit reads a limit, and those of the plans that have more or less.
+func (d *decoder) limit(name string, n *node) []limit.Limit {
 	l := pace{Limit: limit.Limit{Name: name}}
 	good := object(d, n, limitFields, &l)
 	if isFixed(n, &l) {
 		d.fixed(n, &l, good)
-		return l.Limit
+		return l.all()
 	}
 	if good && n.get("rate") == nil {
 		d.bad(n, "write rate: 100/s", "has no rate")
@@ -111,7 +117,7 @@ func (d *decoder) limit(name string, n *node) limit.Limit {
 		l.Amount, l.Per = 1, time.Second
 	}
 	d.burst(n, &l)
-	return l.Limit
+	return l.all()
 }
 
 // burst settles what the burst is if both rate and burst say something of it.

@@ -18,6 +18,7 @@ func Presets() []string {
 	for _, f := range files {
 		all = append(all, strings.TrimSuffix(f.Name(), ".yaml"))
 	}
+	slices.Sort(all) // the files are sorted with their ends
 	return all
 }
 

@@ -113,7 +113,9 @@ var address = text("host:port", func(s string) (string, string, string) {
 	return s, "", ""
 })
 
-var source = text("header:NAME, query:NAME or remote", func(s string) (Source, string, string) {
+var source = text("header:NAME, query:NAME or remote", parseSource)
+
+func parseSource(s string) (Source, string, string) {
 	kind, name, _ := strings.Cut(s, ":")
 	switch {
 	case s == proxy.Remote:
@@ -126,6 +128,18 @@ var source = text("header:NAME, query:NAME or remote", func(s string) (Source, s
 		return Source{}, "is not the name of a header or parameter", ""
 	}
 	return Source{Kind: proxy.Header, Name: http.CanonicalHeaderKey(name)}, "", ""
+}
+
+// claim is the kind of a key that a caller's token says.
+const claim = "claim"
+
+// callerSource is a source, or a claim.
+var callerSource = text("header:NAME, query:NAME, claim:NAME or remote", func(s string) (Source, string, string) {
+	if name, ok := strings.CutPrefix(s, claim+":"); ok && name != "" && name == strings.TrimSpace(name) {
+		return Source{Kind: claim, Name: name}, "", ""
+	}
+	v, wrong, hint := parseSource(s)
+	return v, strings.Replace(wrong, "query:NAME or", "query:NAME, claim:NAME or", 1), hint
 })
 
 var token = regexp.MustCompile("^[!#$%&'*+.^_`|~0-9A-Za-z-]+$") // RFC 9110 5.6.2

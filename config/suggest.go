@@ -3,7 +3,7 @@ package config
 import "strings"
 
 // few is how many names a hint lists.
-const few = 12
+const few = 16
 
 // suggest is a hint at what may have been meant.
 func suggest(name string, known []string) string {

@@ -20,6 +20,7 @@ type site struct {
 	routes  []*node // where Routes stand; none if the file says no routes
 	aws     *AWS    // nil unless it is a service of AWS
 	jobs    *Jobs   // nil unless its jobs are bounded
+	llm     *LLM    // nil unless it is a language model
 }
 
 // place is where a route stands; key is where the upstream does.
@@ -51,6 +52,7 @@ var upstreamFields = []field[site]{
 	one("max_pause", duration, func(u *site) *time.Duration { return &u.Policy.MaxPause }, "15m",
 		"Longest time that a hint of the upstream can stop everyone, quotas apart."),
 	{"aws", "fields", "off", "That it is a service of AWS, whose requests are signed anew; see docs/aws.md. `{}` takes service and region from the client's signature.", readAWS},
+	{"llm", "fields", "off", "That it is a language model: tokens, streams, and who answers when it does not; see docs/llm.md.", readLLM},
 	{"jobs", "fields", "off", "Bounds the jobs that DRS runs at once, for programs that ask `decide` before they start one; see docs/aws.md.", readJobs},
 	{"classify", "fields", "none", "What statuses and codes mean, if this upstream means something else than most.", readClassify},
 }
@@ -76,6 +78,12 @@ func readUpstreams(d *decoder, n *node, f *document) {
 				f.Jobs = make(map[string]Jobs)
 			}
 			f.Jobs[u.Name] = *u.jobs
+		}
+		if u.llm != nil {
+			if f.LLM == nil {
+				f.LLM = make(map[string]LLM)
+			}
+			f.LLM[u.Name] = *u.llm
 		}
 		if u.aws != nil {
 			if f.AWS == nil {
@@ -113,7 +121,8 @@ func (d *decoder) readUpstream(name string, n *node) *site {
 	d.env.apply(&u.Policy)
 	d.checkScopes(n, u)
 	d.checkJobs(n, u)
-	if u.aws == nil { // its operations have names already
+	d.checkLLM(n, u)
+	if u.aws == nil && u.llm == nil { // its operations have names already
 		d.checkOperations(n, &u.Upstream)
 	}
 	d.checkPolicy(n, &u.Upstream)

@@ -120,13 +120,15 @@ func count[I int | int64](least int64) form[I] {
 }
 
 // number is a number above 0.
-var number = text("a number", func(s string) (float64, string, string) {
+var number = text("a number", parseNumber)
+
+func parseNumber(s string) (float64, string, string) {
 	v, err := strconv.ParseFloat(s, 64)
 	if err != nil || !(v > 0 && v <= 1e12) {
 		return 0, "want a number above 0", ""
 	}
 	return v, "", ""
-})
+}
 
 // share is a part of a whole.
 var share = text("a share (10%, 0.1)", func(s string) (float64, string, string) {

@@ -1,0 +1,129 @@
+package config
+
+import (
+	"time"
+
+	"github.com/seed1158cd35/weir"
+)
+
+// Callers is who may call how much, over all upstreams that are language models; see
+// docs/llm.md.
+type Callers struct {
+	Keys   map[string]Source
+	Policy weir.Policy // its limits and longest wait
+	Claims *Claims     // nil if no key is a claim
+}
+
+// Claims is how the token is checked whose claims are keys.
+type Claims struct {
+	SecretEnv string // the environment variable with the secret of HS256, HS384 and HS512
+	KeyFile   string // the file of a public key, in PEM
+	Header    string // where the token is; "" means Authorization
+	Issuer    string
+	Audience  string
+}
+
+var callersFields = []field[Callers]{
+	{"keys", "scopes, each with its source", "`{user: \"header:X-User\", tenant: \"header:X-Tenant\", plan: \"header:X-Plan\"}`",
+		"Where the values of scopes come from: `header:NAME`, `query:NAME`, `remote`, or `claim:NAME` of a token that `claims` can check. What looks like a credential is hashed.", readCallerKeys},
+	{"claims", "fields", "none", "How tokens are checked whose claims are keys.", readClaims},
+	{"limits", "limits by name, or off", "global 2000/s burst 4000; user 5/s burst 10, and 5000 a day", "What callers may have. The scopes are those of `keys`, `route` (the upstream), `model` and `credential`.", readCallerLimits},
+	one("max_wait", orOff(duration, -1), func(c *Callers) *time.Duration { return &c.Policy.MaxWait }, "off", "Longest wait for a turn. `off` refuses at once."),
+}
+
+var claimsFields = []field[Claims]{
+	one("secret_env", word, func(c *Claims) *string { return &c.SecretEnv }, "none", "The environment variable that holds the secret of HS256, HS384 or HS512."),
+	one("key", word, func(c *Claims) *string { return &c.KeyFile }, "none", "The file of the public key of RS256, PS256, ES256 or EdDSA, in PEM; relative to the directory of weir.yaml."),
+	one("header", word, func(c *Claims) *string { return &c.Header }, "Authorization", "Where the token is."),
+	one("issuer", word, func(c *Claims) *string { return &c.Issuer }, "any", "Who must have issued it."),
+	one("audience", word, func(c *Claims) *string { return &c.Audience }, "any", "For whom it must be."),
+}
+
+func readCallerKeys(d *decoder, n *node, c *Callers) {
+	c.Keys = make(map[string]Source, len(n.fields))
+	for _, e := range d.named(n) {
+		c.Keys[e.name], _ = callerSource.read(d, e.value)
+	}
+}
+
+func readClaims(d *decoder, n *node, c *Callers) {
+	var l Claims
+	object(d, n, claimsFields, &l)
+	if (l.SecretEnv == "") == (l.KeyFile == "") {
+		d.bad(n, "write secret_env: NAME", "wants secret_env or key, so that nobody can forge a claim")
+	}
+	l.KeyFile = d.beside(l.KeyFile)
+	c.Claims = &l
+}
+
+func readCallerLimits(d *decoder, n *node, c *Callers) {
+	if n.isOff() {
+		return
+	}
+	for _, e := range d.named(n) {
+		if !e.value.isOff() {
+			c.Policy.Limits = append(c.Policy.Limits, d.limit(e.name, e.value)...)
+		}
+	}
+}
+
+// allowances are the limits of callers where the file says none.
+const allowances = `
+keys: {user: "header:X-User", tenant: "header:X-Tenant", plan: "header:X-Plan"}
+limits:
+  global: {rate: 2000/s, burst: 4000}
+  user: {rate: 5/s, burst: 10, scope: user, plans: {premium: 3x}}
+  user-day: {amount: 5000, every: day, scope: user, plans: {premium: 3x}}
+`
+
+func readCallers(d *decoder, n *node, f *document) {
+	if n.isOff() {
+		return
+	}
+	inner := decoder{file: "callers"}
+	base := inner.tree([]byte(allowances))
+	expand(base)
+	base.mark("callers", n, n.path)
+	if n.isOn() {
+		n = base
+	}
+	expand(n)
+	c := Callers{Policy: weir.Policy{MaxWait: -1}}
+	if !object(d, merge(base, n), callersFields, &c) {
+		return
+	}
+	c.Policy.Breaker.Off = true
+	d.checkCallers(n, &c)
+	f.Callers = &c
+}
+
+// scopesOf are the scopes that a section of callers gives calls, before it is read.
+func scopesOf(n *node) []string {
+	if n == nil || n.isOff() {
+		return nil
+	}
+	all := []string{"user", "tenant", planScope}
+	for _, e := range n.get("keys").all() {
+		all = append(all, e.name)
+	}
+	return all
+}
+
+// checkCallers looks for scopes that have no value.
+func (d *decoder) checkCallers(n *node, c *Callers) {
+	known := append([]string{"route"}, llmScopes...)
+	for name, s := range c.Keys {
+		known = append(known, name)
+		if s.Kind == claim && c.Claims == nil {
+			d.bad(n.get("keys").get(name), "add claims: {secret_env: NAME}", "there is nothing to check the token with")
+		}
+	}
+	for _, l := range c.Policy.Limits {
+		at := n.get("limits").get(l.Name)
+		d.knownScope(at.get("scope"), l.Scope, known)
+		d.knownScope(at.get("plans"), l.If.Scope, known)
+	}
+	if err := c.Policy.Validate(); err != nil {
+		d.bad(n, "", "%v", err)
+	}
+}

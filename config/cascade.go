@@ -1,0 +1,164 @@
+package config
+
+import (
+	"net/url"
+	"time"
+)
+
+// Cascade is who answers when an upstream does not, in order; see docs/llm.md.
+type Cascade struct {
+	Deadline time.Duration // for the first content, all tiers together
+	Tiers    []Tier        // below the upstream itself
+}
+
+// A Tier is one of them. It is exactly one of another model, the cache, static answers
+// and a message.
+type Tier struct {
+	Name       string
+	Confidence float64 // of its answers, from 0 to 1
+	Timeout    time.Duration
+
+	Upstream  string // another upstream of the same wire family; "" with Model means the same one
+	Model     string // another model; "" means the same one
+	Cached    bool
+	Answers   string  // the file of static answers
+	Threshold float64 // the least confidence of one that is given; 0 means the default
+	Message   string
+}
+
+var cascadeFields = []field[Cascade]{
+	one("deadline", duration, func(c *Cascade) *time.Duration { return &c.Deadline }, "30s", "How long all tiers together may take to begin an answer."),
+	{"tiers", "a list of tiers", "none", "Who answers when the upstream gave up, is paused or its circuit is open: the first that can.", readTiers},
+}
+
+var tierFields = []field[Tier]{
+	one("name", word, func(t *Tier) *string { return &t.Name }, "what it is", "Stands in the header `X-Weir-Tier`, and in metrics."),
+	one("confidence", zeroShare, func(t *Tier) *float64 { return &t.Confidence }, "90%, 70%, 50% and 10%", "How good its answers are: of another model, the cache, static answers and a message."),
+	one("timeout", duration, func(t *Tier) *time.Duration { return &t.Timeout }, "a fair part of `deadline`", "How long it may take to begin an answer."),
+	one("upstream", word, func(t *Tier) *string { return &t.Upstream }, "the same", "Another upstream, of the same wire family: with its own limits, breaker and key."),
+	one("model", word, func(t *Tier) *string { return &t.Model }, "the same", "Another model."),
+	one("cached", boolean, func(t *Tier) *bool { return &t.Cached }, "false", "An answer that the cache holds, stale if need be."),
+	one("answers", word, func(t *Tier) *string { return &t.Answers }, "none", "A file of static answers; relative to the directory of weir.yaml."),
+	one("threshold", share, func(t *Tier) *float64 { return &t.Threshold }, "see docs/llm.md", "The least confidence of a static answer."),
+	one("message", sentence, func(t *Tier) *string { return &t.Message }, "none", "A text that always answers."),
+}
+
+// sentence is any text that is not blank.
+var sentence = text("a text", func(s string) (string, string, string) {
+	if s == "" {
+		return "", "want a text", ""
+	}
+	return s, "", ""
+})
+
+// zeroShare is a share that may be nothing.
+var zeroShare = form[float64]{share.words, func(d *decoder, n *node) (float64, bool) {
+	if n.kind == scalar && (n.text == "0" || n.text == "0%") {
+		return 0, true
+	}
+	return share.read(d, n)
+}}
+
+func readCascade(d *decoder, n *node, l *LLM) {
+	if n.isOff() {
+		return
+	}
+	l.Cascade = new(Cascade)
+	object(d, n, cascadeFields, l.Cascade)
+	if len(l.Cascade.Tiers) == 0 && n.get("tiers") == nil {
+		d.bad(n, "write tiers: [{message: ...}]", "has no tiers")
+	}
+}
+
+const mostTiers = 20
+
+func readTiers(d *decoder, n *node, c *Cascade) {
+	if n.kind != list || len(n.items) == 0 || len(n.items) > mostTiers {
+		d.bad(n, "write tiers: [{model: ...}, {cached: true}, {message: ...}]", "%s: want a list of 1 to %d tiers", n.show(), mostTiers)
+		return
+	}
+	for _, item := range n.items {
+		t := Tier{Confidence: -1}
+		if object(d, item, tierFields, &t) && d.tier(item, &t, c) {
+			c.Tiers = append(c.Tiers, t)
+		}
+	}
+}
+
+// tier settles what a tier is.
+func (d *decoder) tier(n *node, t *Tier, c *Cascade) bool {
+	kinds := []struct {
+		is         bool
+		name       string
+		confidence float64
+	}{
+		{t.Upstream != "" || t.Model != "", "secondary", 0.9}, {t.Cached, "cached", 0.7},
+		{t.Answers != "", "static", 0.5}, {t.Message != "", "message", 0.1},
+	}
+	found := 0
+	for _, k := range kinds {
+		if !k.is {
+			continue
+		}
+		if found++; t.Name == "" {
+			t.Name = k.name
+		}
+		if t.Confidence < 0 {
+			t.Confidence = k.confidence
+		}
+	}
+	if found != 1 {
+		d.bad(n, "", "want exactly one of upstream or model, cached, answers, and message")
+		return false
+	}
+	if !d.checkName(n, t.Name) {
+		return false
+	}
+	for _, before := range c.Tiers {
+		if before.Name == t.Name || t.Name == primary {
+			d.bad(n, "give it another name", "the tier %s is there already", t.Name)
+			return false
+		}
+	}
+	if t.Threshold != 0 && t.Answers == "" {
+		d.bad(n.get("threshold"), "", "is for static answers only")
+	}
+	t.Answers = d.beside(t.Answers)
+	return true
+}
+
+// primary is the name of the tier that the upstream itself is.
+const primary = "primary"
+
+// checkTiers looks for the upstreams that tiers name.
+func (d *decoder) checkTiers(n *node, f *File) {
+	urls := make(map[string]*url.URL)
+	var known []string
+	for i := range f.Upstreams {
+		urls[f.Upstreams[i].Name] = f.Upstreams[i].URL
+		known = append(known, f.Upstreams[i].Name)
+	}
+	for name, l := range f.LLM {
+		if l.Cascade == nil {
+			continue
+		}
+		at := n.get(name).get("llm").get("cascade").get("tiers")
+		for _, t := range l.Cascade.Tiers {
+			switch _, ok := urls[t.Upstream]; {
+			case t.Upstream == "":
+			case !ok:
+				d.unknown(at, "upstream", t.Upstream, known)
+			case t.Upstream == name && t.Model == "":
+				d.bad(at, "name another upstream, or a model", "tier %s would ask the very same again", t.Name)
+			case !f.speaks(t.Upstream):
+				d.bad(at, "add llm: {} to it", "upstream %s is no language model", t.Upstream)
+			}
+			if t.Cached && l.Cache == nil {
+				d.bad(at, "add cache: true beside cascade", "there is no cache for tier %s", t.Name)
+			}
+		}
+	}
+}
+
+// speaks reports whether an upstream is a language model.
+func (f *File) speaks(upstream string) bool { _, ok := f.LLM[upstream]; return ok }

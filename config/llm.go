@@ -1,0 +1,159 @@
+package config
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/llm"
+	"github.com/seed1158cd35/weir/proxy"
+)
+
+// LLM is what an upstream that is a language model needs; see docs/llm.md. What is 0 has
+// the default of package llmdialect.
+type LLM struct {
+	Family       llm.Family
+	KeyEnv       string // the environment variable that holds the key, in place of the caller's
+	FirstContent time.Duration
+	Idle         time.Duration
+	Total        time.Duration
+	HoldFor      time.Duration
+	Callers      bool // calls are charged to what callers may have, too
+	Priority     *proxy.Source
+	Language     string
+	Cache        *Cache
+	Cascade      *Cascade
+}
+
+// Cache is which answers are kept, and for how long.
+type Cache struct {
+	TTL, Revalidate, IfError time.Duration
+	Memory                   int64 // bytes
+	AnyTemperature           bool
+	Together                 bool
+}
+
+var llmFields = []field[LLM]{
+	one("family", choice("openai, openai-responses, anthropic, gemini, bedrock-converse or bedrock-invoke", families()), func(l *LLM) *llm.Family { return &l.Family }, "what the path says",
+		"The wire format where the path of a request does not tell it."),
+	one("key_env", word, func(l *LLM) *string { return &l.KeyEnv }, "what the caller sends", "The environment variable that holds the API key with which requests are sent on, in place of the caller's."),
+	one("first_content", orOff(duration, -1), func(l *LLM) *time.Duration { return &l.FirstContent }, "60s", "From the headers of a stream to the first word of its answer."),
+	one("idle", orOff(duration, -1), func(l *LLM) *time.Duration { return &l.Idle }, "60s", "Longest silence within a stream. Models that think are silent for minutes."),
+	one("total", orOff(duration, -1), func(l *LLM) *time.Duration { return &l.Total }, "10m", "Longest time that an answer may take from its headers to its end."),
+	one("hold", duration, func(l *LLM) *time.Duration { return &l.HoldFor }, "15s", "How long the beginning of a stream is held back while it has no content: so long it can still be another model's. Then the caller gets what there is."),
+	one("callers", boolean, func(l *LLM) *bool { return &l.Callers }, "true if the file has `callers`", "Whether calls are charged to what callers may have."),
+	{"priority", source.words, "normal", "Where the caller says whether a call is `high`, `normal` or `low`: who waits goes in this order.", readPriority},
+	{"cache", "fields, true, or off", "off", "Keeps answers, for the same request of the same tenant.", readCache},
+	{"cascade", "fields", "off", "Who answers when the model does not.", readCascade},
+}
+
+func families() map[string]llm.Family {
+	all := make(map[string]llm.Family)
+	for _, f := range []llm.Family{llm.OpenAI, llm.Responses, llm.Anthropic, llm.Gemini, llm.Converse, llm.Invoke} {
+		all[string(f)] = f
+	}
+	return all
+}
+
+func readPriority(d *decoder, n *node, l *LLM) {
+	if s, ok := source.read(d, n); ok {
+		l.Priority = &s
+	}
+}
+
+var cacheFields = []field[Cache]{
+	one("ttl", duration, func(c *Cache) *time.Duration { return &c.TTL }, "1h", "How long an answer is given as it is."),
+	one("stale_while_revalidate", orOff(duration, -1), func(c *Cache) *time.Duration { return &c.Revalidate }, "10m", "How long after that it is given while a new one is fetched, at low priority."),
+	one("stale_if_error", orOff(duration, -1), func(c *Cache) *time.Duration { return &c.IfError }, "24h", "How long after `ttl` the tier `cached` may give it when the model does not answer."),
+	one("memory", size(1<<20, 1<<40), func(c *Cache) *int64 { return &c.Memory }, "64MiB", "How much memory the answers take."),
+	one("any_temperature", boolean, func(c *Cache) *bool { return &c.AnyTemperature }, "false", "Keeps answers to requests with a temperature above 0, too: then everybody gets the same."),
+	one("together", boolean, func(c *Cache) *bool { return &c.Together }, "false", "Lets the same requests at the same time wait for one answer."),
+}
+
+func readCache(d *decoder, n *node, l *LLM) {
+	if n.isOff() {
+		return
+	}
+	l.Cache = new(Cache)
+	if !n.isOn() {
+		object(d, n, cacheFields, l.Cache)
+	}
+}
+
+func readLLM(d *decoder, n *node, u *site) {
+	if n.isOff() {
+		return
+	}
+	l := LLM{Callers: true}
+	if object(d, n, llmFields, &l); n.kind != mapping && n.kind != empty {
+		return
+	}
+	u.llm = &l
+}
+
+// llmScopes are those that calls of language models have by themselves.
+var llmScopes = []string{"model", "credential", "pool"}
+
+// llmUnits are what they cost.
+var llmUnits = []string{"tokens", "input_tokens", "output_tokens"}
+
+// checkLLM: tokens are known of calls to language models only.
+func (d *decoder) checkLLM(n *node, u *site) {
+	if u.llm != nil {
+		return
+	}
+	for _, l := range u.Policy.Limits {
+		if l.Told != "" && slices.Contains(llmUnits, l.UnitName()) {
+			d.bad(n.get("limits").get(l.Name).get("told"), "add llm: {}", "only calls of language models are known to cost tokens")
+		}
+	}
+}
+
+// scaled is a limit for a plan that has so many times as much.
+func scaled(l limit.Limit, plan string, times float64) limit.Limit {
+	l.Name += "-" + plan
+	l.Amount = max(1, int64(float64(l.Amount)*times))
+	if l.Burst > 0 {
+		l.Burst = max(1, int64(float64(l.Burst)*times))
+	}
+	l.If = limit.Match{Scope: planScope, In: []string{plan}}
+	return l
+}
+
+// planScope is the scope whose value is the plan of a caller.
+const planScope = "plan"
+
+// plans are a limit for each plan that has more or less than others, and that of all
+// others.
+func (l *pace) all() []limit.Limit {
+	var all []limit.Limit
+	for _, p := range l.plans {
+		l.If.Scope, l.If.NotIn = planScope, append(l.If.NotIn, p.name)
+		all = append(all, scaled(l.Limit, p.name, p.times))
+	}
+	return append([]limit.Limit{l.Limit}, all...)
+}
+
+// A multiple is how many times as much a plan has.
+type multiple struct {
+	name  string
+	times float64
+}
+
+func readPlans(d *decoder, n *node, l *pace) {
+	for _, e := range d.named(n) {
+		if times, ok := times.read(d, e.value); ok {
+			l.plans = append(l.plans, multiple{e.name, times})
+		}
+	}
+}
+
+// times is a factor, written as 3 or 3x.
+var times = text("a factor (3x, 0.5)", func(s string) (float64, string, string) {
+	v, wrong, hint := parseNumber(strings.TrimSuffix(s, "x"))
+	if wrong == "" && v > 1000 {
+		wrong = "must be at most 1000"
+	}
+	return v, wrong, hint
+})
