@@ -1,0 +1,339 @@
+package cache
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestAnswerAgesFromHitToMiss(t *testing.T) {
+	c := open(t, Options{TTL: time.Hour, StaleWhileRevalidate: 10 * time.Minute, StaleIfError: 24 * time.Hour})
+	k := question(1)
+	if !c.Put(t0, k, text("hello")) {
+		t.Fatal("not kept")
+	}
+	for _, at := range []struct {
+		age  time.Duration
+		want State
+	}{
+		{0, Hit}, {time.Hour - 1, Hit}, {time.Hour, Stale}, {70*time.Minute - 1, Stale},
+		{70 * time.Minute, Old}, {25*time.Hour - 1, Old}, {25 * time.Hour, Miss}, {time.Minute, Miss},
+	} {
+		e, s, age := c.Get(t.Context(), t0.Add(at.age), k)
+		if s != at.want || s != Miss && (age != at.age || string(e.Body) != "hello" || e.Status != 200) {
+			t.Errorf("after %v: %v, age %v, %q; want %v", at.age, s, age, e.Body, at.want)
+		}
+	}
+	if n := c.Stats(); n.Hits != 2 || n.Stale != 2 || n.Old != 2 || n.Misses != 2 || n.Bytes != 0 || n.Entries != 0 {
+		t.Errorf("%+v", n)
+	}
+}
+
+func TestWindowsMayBeNone(t *testing.T) {
+	c := open(t, Options{StaleWhileRevalidate: -1, StaleIfError: -1})
+	c.Put(t0, question(1), text("x"))
+	if _, s, _ := c.Get(t.Context(), t0.Add(time.Hour), question(1)); s != Miss {
+		t.Errorf("%v, want a miss", s)
+	}
+}
+
+func TestEntryHasItsOwnTTL(t *testing.T) {
+	c := open(t, Options{})
+	e := text("x")
+	e.TTL = time.Minute
+	c.Put(t0, question(1), e)
+	if _, s, _ := c.Get(t.Context(), t0.Add(61*time.Second), question(1)); s != Stale {
+		t.Errorf("%v, want stale", s)
+	}
+}
+
+func TestLaterAnswerIsNotReplaced(t *testing.T) {
+	c := open(t, Options{})
+	old, later := text("old"), text("later")
+	old.Stored, later.Stored = t0, t0.Add(time.Second)
+	c.Put(t0.Add(time.Second), question(1), later)
+	c.Put(t0.Add(time.Second), question(1), old)
+	if e, _, _ := c.Get(t.Context(), t0.Add(time.Second), question(1)); string(e.Body) != "later" {
+		t.Errorf("%q", e.Body)
+	}
+}
+
+func TestClockThatIsSetBackLocksNobodyOut(t *testing.T) {
+	c := open(t, Options{})
+	c.Put(t0, question(1), text("from the future"))
+	if _, s, age := c.Get(t.Context(), t0.Add(-30*time.Second), question(1)); s != Hit || age != 0 {
+		t.Errorf("30s back: %v, age %v; want a hit of age 0", s, age)
+	}
+	back := t0.Add(-time.Hour)
+	c.Put(back, question(1), text("now"))
+	if e, s, _ := c.Get(t.Context(), back, question(1)); s != Hit || string(e.Body) != "now" {
+		t.Errorf("an hour back: %v %q", s, e.Body)
+	}
+}
+
+func TestLargeAnswerIsNotKept(t *testing.T) {
+	c := open(t, Options{MaxBytes: 1 << 20})
+	if c.Put(t0, question(1), text(strings.Repeat("x", 1<<16))) {
+		t.Error("an entry above a sixteenth was kept")
+	}
+	if !c.Put(t0, question(2), text(strings.Repeat("x", 50_000))) {
+		t.Error("one below was not")
+	}
+	if n := c.Stats(); n.Stored != 1 || n.Entries != 1 {
+		t.Errorf("%+v", n)
+	}
+}
+
+func TestBodyWithMuchRoomIsTrimmed(t *testing.T) {
+	c := open(t, Options{})
+	e := text("")
+	e.Body = append(make([]byte, 0, 1<<20), "short"...)
+	c.Put(t0, question(1), e)
+	if n := c.Stats().Bytes; n > 2000 {
+		t.Errorf("%d bytes for five", n)
+	}
+}
+
+func TestForgottenIsGone(t *testing.T) {
+	c := open(t, Options{})
+	c.Put(t0, question(1), text("x"))
+	c.Forget(question(1))
+	if _, s, _ := c.Get(t.Context(), t0, question(1)); s != Miss {
+		t.Error(s)
+	}
+}
+
+func TestEveryMistakeIsReported(t *testing.T) {
+	_, err := New(Options{TTL: -1, MaxBytes: -1, MaxEntry: -1, Refreshes: -1, RefreshTimeout: -1, SharedTimeout: -1, WriteTimeout: -1, Queue: -1, QueueBytes: -1})
+	for _, field := range []string{"ttl", "max bytes", "max entry", "refreshes", "refresh timeout", "shared timeout", "write timeout", "queue -1", "queue bytes"} {
+		if err == nil || !strings.Contains(err.Error(), field) {
+			t.Errorf("%q is not in %v", field, err)
+		}
+	}
+	if _, err := New(Options{MaxBytes: 10, MaxEntry: 11}); err == nil {
+		t.Error("an entry larger than the cache")
+	}
+}
+
+// TestModel compares a cache that is large enough with a map, over random histories.
+func TestModel(t *testing.T) {
+	seed := rand.Uint64()
+	r := rand.New(rand.NewPCG(seed, 1))
+	for range 1000 {
+		modelCase(t, r)
+		if t.Failed() {
+			t.Fatalf("seed %d", seed)
+		}
+	}
+}
+
+func modelCase(t *testing.T, r *rand.Rand) {
+	o := Options{TTL: dur(r), StaleWhileRevalidate: dur(r) - 20*time.Second, StaleIfError: dur(r) - 20*time.Second}
+	c, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	o = o.WithDefaults()
+	type kept struct {
+		Entry
+		at time.Time
+	}
+	model, now := make(map[Key]kept), t0
+	for range 30 {
+		k := Key{Tenant: pick(r), Route: pick(r), Model: pick(r)}
+		now = now.Add(time.Duration(r.Int64N(int64(20 * time.Second))))
+		if r.IntN(3) == 0 {
+			e := text(pick(r) + pick(r))
+			e.TTL = time.Duration(r.IntN(2)) * dur(r)
+			c.Put(now, k, e)
+			model[k] = kept{e, now}
+		}
+		k = Key{Tenant: pick(r), Route: pick(r), Model: pick(r)}
+		m, ok := model[k]
+		want, age := Miss, now.Sub(m.at)
+		ttl := m.TTL
+		if ttl == 0 {
+			ttl = o.TTL
+		}
+		switch {
+		case !ok:
+		case age < ttl:
+			want = Hit
+		case age < ttl+o.StaleWhileRevalidate:
+			want = Stale
+		case age < ttl+o.StaleIfError:
+			want = Old
+		}
+		e, s, a := c.Get(t.Context(), now, k)
+		if s != want || s != Miss && (a != age || string(e.Body) != string(m.Body)) || s == Miss && e.Body != nil {
+			t.Errorf("%+v: %v, age %v, %q; want %v, age %v, %q", k, s, a, e.Body, want, age, m.Body)
+		}
+	}
+}
+
+func dur(r *rand.Rand) time.Duration { return time.Duration(1 + r.Int64N(int64(time.Minute))) }
+
+// pick is one of a few texts, such that parts that are put together in another way are the
+// same.
+func pick(r *rand.Rand) string { return [...]string{"", "a", "aa", "\x01a"}[r.IntN(4)] }
+
+func TestSizeHolds(t *testing.T) {
+	seed := rand.Uint64()
+	r := rand.New(rand.NewPCG(seed, 2))
+	for range 20 {
+		most := int64(16<<10 + r.IntN(1<<20))
+		c := open(t, Options{MaxBytes: most})
+		for range 500 {
+			n := r.IntN(200)
+			c.Put(t0, question(n), text(strings.Repeat("x", r.IntN(1+int(most)/20))))
+			c.Get(t.Context(), t0, question(r.IntN(200)))
+			if r.IntN(10) == 0 {
+				c.Forget(question(r.IntN(200)))
+			}
+			if got, own := c.Stats().Bytes, int64(c.memory.cache.WeightedSize()); got > most || got != own {
+				t.Fatalf("seed %d: %d bytes, by the library's count %d, of %d", seed, got, own, most)
+			}
+		}
+		if c.Stats().Evicted == 0 {
+			t.Errorf("seed %d: nothing had to go", seed)
+		}
+	}
+}
+
+func TestManyUseOneCacheAtOnce(t *testing.T) {
+	const most = 256 << 10
+	c, err := New(Options{MaxBytes: most, Coalesce: true, Shared: newShelf(), TTL: time.Microsecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	fn := func(context.Context) (Entry, error) { return text(strings.Repeat("x", rand.IntN(10_000))), nil }
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for range 1000 {
+				k := question(rand.IntN(100))
+				switch rand.IntN(6) {
+				case 0:
+					c.Put(time.Now(), k, text(strings.Repeat("x", rand.IntN(10_000))))
+				case 1:
+					c.Forget(k)
+				case 2:
+					c.Refresh(k, fn)
+				case 3:
+					c.Do(t.Context(), k, fn)
+				default:
+					c.Get(t.Context(), time.Now(), k)
+				}
+				c.Stats()
+			}
+		})
+	}
+	wg.Wait()
+	wg.Go(func() { c.Close() })
+	for i := range 100 {
+		c.Refresh(question(i), fn)
+		c.Get(t.Context(), time.Now(), question(i))
+	}
+	wg.Wait()
+	if got, own := c.Stats().Bytes, int64(c.memory.cache.WeightedSize()); got > most || got != own || got < 0 {
+		t.Errorf("%d bytes, by the library's count %d, of %d", got, own, most)
+	}
+}
+
+func TestDoCoalescesOnlyIfAsked(t *testing.T) {
+	for _, coalesce := range []bool{false, true} {
+		bubble(t, Options{Coalesce: coalesce}, func(t *testing.T, c *Cache) {
+			calls := 0
+			gate := make(chan struct{}, 1)
+			fn := func(context.Context) (Entry, error) {
+				gate <- struct{}{}
+				calls++
+				<-gate
+				time.Sleep(time.Second)
+				return text("x"), nil
+			}
+			done := make(chan bool)
+			for range 50 {
+				go func() {
+					e, shared, err := c.Do(t.Context(), question(1), fn)
+					if err != nil || string(e.Body) != "x" {
+						t.Errorf("%q, %v", e.Body, err)
+					}
+					done <- shared
+				}()
+			}
+			shared := 0
+			for range 50 {
+				if <-done {
+					shared++
+				}
+			}
+			want := 50
+			if coalesce {
+				want = 1
+			}
+			if calls != want || shared != 50-want || c.Stats().Coalesced != int64(50-want) {
+				t.Errorf("coalesce %v: %d calls, %d shared, %+v", coalesce, calls, shared, c.Stats())
+			}
+			if _, s, _ := c.Get(t.Context(), time.Now(), question(1)); s != Hit {
+				t.Error(s)
+			}
+		})
+	}
+}
+
+func TestFollowersOfAFailureTryThemselves(t *testing.T) {
+	bubble(t, Options{Coalesce: true}, func(t *testing.T, c *Cache) {
+		leave, cancel := context.WithCancel(t.Context())
+		first := make(chan error)
+		go func() {
+			_, _, err := c.Do(leave, question(1), func(ctx context.Context) (Entry, error) {
+				<-ctx.Done()
+				return Entry{}, ctx.Err()
+			})
+			first <- err
+		}()
+		synctest.Wait()
+		others := make(chan error)
+		for range 10 {
+			go func() {
+				e, shared, err := c.Do(t.Context(), question(1), func(context.Context) (Entry, error) { return text("own"), nil })
+				if shared || string(e.Body) != "own" {
+					t.Errorf("shared %v, %q", shared, e.Body)
+				}
+				others <- err
+			}()
+		}
+		impatient, stop := context.WithTimeout(t.Context(), time.Second)
+		defer stop()
+		if _, _, err := c.Do(impatient, question(1), nil); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("who would not wait: %v", err)
+		}
+		cancel()
+		if err := <-first; !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+		for range 10 {
+			if err := <-others; err != nil {
+				t.Error(err)
+			}
+		}
+	})
+}
+
+func TestLeaderThatPanicsFailsNobodyElse(t *testing.T) {
+	c := open(t, Options{Coalesce: true})
+	func() {
+		defer func() { _ = recover() }()
+		c.Do(t.Context(), question(1), func(context.Context) (Entry, error) { panic("x") })
+	}()
+	if _, _, err := c.Do(t.Context(), question(1), func(context.Context) (Entry, error) { return text("x"), nil }); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,53 @@
+package cache
+
+import "time"
+
+// A State says what may be done with an answer.
+type State uint8
+
+const (
+	Miss  State = iota // there is none
+	Hit                // fresh: use it
+	Stale              // use it, and have it renewed
+	Old                // use it if everything else fails
+)
+
+func (s State) String() string {
+	switch s {
+	case Hit:
+		return "hit"
+	case Stale:
+		return "stale"
+	case Old:
+		return "old"
+	}
+	return "miss"
+}
+
+// state is what an entry is good for, and its age.
+func (o *Options) state(now time.Time, e *Entry) (State, time.Duration) {
+	age := e.age(now)
+	switch past := age - o.ttl(e); {
+	case age < 0:
+		return Miss, 0
+	case past < 0:
+		return Hit, age
+	case past < o.StaleWhileRevalidate:
+		return Stale, age
+	case past < o.StaleIfError:
+		return Old, age
+	}
+	return Miss, 0
+}
+
+func (o *Options) ttl(e *Entry) time.Duration {
+	if e.TTL > 0 {
+		return e.TTL
+	}
+	return o.TTL
+}
+
+// keep is the age at which an entry is of no use any more.
+func (o *Options) keep(e *Entry) time.Duration {
+	return o.ttl(e) + max(o.StaleWhileRevalidate, o.StaleIfError, 0)
+}
