@@ -1,0 +1,36 @@
+package llm
+
+import (
+	"runtime"
+	"strings"
+	"testing"
+)
+
+// What a body costs is in proportion to its size, whatever it holds.
+func TestHostileBodiesCostWhatTheyWeigh(t *testing.T) {
+	const size = 1 << 20
+	fill := func(s string) string { return strings.Repeat(s, size/len(s)) }
+	for name, x := range map[string]string{
+		"numbers":   "[" + fill("1,") + "1]",
+		"members":   "{" + fill(`"":0,`) + `"":0}`,
+		"escapes":   `"` + fill(`\u00e9`) + `"`,
+		"names":     "{" + fill(`"\u00e9\n":0,`) + `"":0}`,
+		"deep":      "[" + fill(strings.Repeat("[", maxDepth-10)+strings.Repeat("]", maxDepth-10)+",") + "1]",
+		"digits":    "1" + fill("0"),
+		"fractions": "0." + fill("0") + "1",
+		"images":    "[" + fill(`{"image_url":"data:,"},`) + "1]",
+	} {
+		for _, path := range []string{chatPath, novaPath} {
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			r := parse(t, path, `{"model":"m","max_tokens":5,"messages":[{"role":"user","content":`+x+`}]}`)
+			_, _, _ = r.Key(), r.Prompt(), r.Question()
+			_, _, _ = r.For("other")
+			runtime.ReadMemStats(&after)
+			t.Logf("%s at %s: %d MiB", name, path, (after.TotalAlloc-before.TotalAlloc)>>20)
+			if spent := after.TotalAlloc - before.TotalAlloc; spent > 150*size {
+				t.Errorf("%s at %s: %d MiB for 1 MiB", name, path, spent>>20)
+			}
+		}
+	}
+}

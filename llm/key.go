@@ -1,0 +1,129 @@
+package llm
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// Key is a hash of all that the answer may depend on: family, operation, model and the
+// body, apart from what says only how the answer is to be sent or whose it is (stream,
+// stream_options, user, metadata, safety_identifier, prompt_cache_key, store). It is
+// the same however the body is spaced, in whichever order its members stand, and
+// however its numbers and strings are spelled. Prefixes of the path, such as a
+// deployment's region, are not in it, and nor is who calls.
+func (r *Request) Key() [32]byte {
+	w := canonicals.Get().(*canonical)
+	defer canonicals.Put(w)
+	b := w.buf[:0]
+	for _, s := range []string{string(r.Family), r.Operation, r.Model} {
+		b = appendCounted(b, s)
+	}
+	b = r.appendQuery(b)
+	if len(r.doc.nodes) == 0 {
+		b = append(b, r.doc.body...)
+	} else {
+		w.d, w.skip = &r.doc, r.unkeyed()
+		b = w.value(b, 0)
+		w.d = nil
+	}
+	if w.buf = b; cap(b) > 1<<20 || cap(w.names) > 1<<12 {
+		w.buf, w.names = nil, nil // keep no giant for requests that are small
+	}
+	return sha256.Sum256(b)
+}
+
+func appendCounted[T string | []byte](b []byte, s T) []byte {
+	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
+}
+
+// appendQuery appends those parameters that choose what the answer holds: Google's
+// fields.
+func (r *Request) appendQuery(b []byte) []byte {
+	for p := range strings.SplitSeq(r.query, "&") {
+		if strings.HasPrefix(p, "fields=") || strings.HasPrefix(p, "$fields=") || strings.HasPrefix(p, "%24fields=") {
+			b = appendCounted(b, p)
+		}
+	}
+	return append(b, 0)
+}
+
+// unkeyed are the members of the body that make no difference to the answer. The model
+// is said apart; in another vendor's words of Invoke nothing is known.
+func (r *Request) unkeyed() []string {
+	switch {
+	case r.Operation == "other":
+		return nil
+	case r.Family == OpenAI || r.Family == Responses:
+		return []string{"model", "stream", "stream_options", "user", "metadata", "safety_identifier", "prompt_cache_key", "store"}
+	case r.Family == Anthropic:
+		return []string{"model", "stream", "metadata"}
+	case r.Family == Gemini:
+		return []string{"labels"}
+	case r.Family == Converse:
+		return []string{"requestMetadata"}
+	}
+	return []string{"stream", "stream_options", "user", "metadata"}
+}
+
+// A canonical writes values so that two are the same bytes if and only if they say the
+// same: each begins with its kind, what can vary in length is counted, members are
+// sorted by name.
+type canonical struct {
+	d     *document
+	skip  []string // of the outermost object
+	buf   []byte
+	names []named // of the objects that are being written, the inner behind the outer
+}
+
+type named struct {
+	name  []byte
+	value uint32
+}
+
+var canonicals = sync.Pool{New: func() any { return new(canonical) }}
+
+func (w *canonical) value(b []byte, n uint32) []byte {
+	v := &w.d.nodes[n]
+	b = append(b, '0'+byte(v.kind))
+	switch v.kind {
+	case kindObject:
+		return w.object(b, n)
+	case kindArray:
+		for e := n + 1; e < v.next; e = w.d.nodes[e].next {
+			b = w.value(b, e)
+		}
+		return append(b, 'z')
+	case kindString:
+		if !v.escaped {
+			return appendCounted(b, w.d.body[v.start:v.end])
+		}
+		b = binary.AppendUvarint(b, uint64(w.d.size(n)))
+		return unescape(b, w.d.body[v.start:v.end])
+	case kindNumber:
+		return appendNumber(b, w.d.body[v.start:v.end])
+	}
+	return b
+}
+
+func (w *canonical) object(b []byte, n uint32) []byte {
+	from := len(w.names)
+	for k := n + 1; k < w.d.nodes[n].next; k = w.d.nodes[k+1].next {
+		name := w.d.text(k, nil)
+		if n == 0 && slices.Contains(w.skip, string(name)) {
+			continue
+		}
+		w.names = append(w.names, named{name: name, value: k + 1})
+	}
+	slices.SortStableFunc(w.names[from:], func(x, y named) int { return bytes.Compare(x.name, y.name) })
+	for i := from; i < len(w.names); i++ {
+		m := w.names[i]
+		b = w.value(appendCounted(append(b, 'n'), m.name), m.value)
+	}
+	clear(w.names[from:])
+	w.names = w.names[:from]
+	return append(b, 'z')
+}

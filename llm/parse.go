@@ -1,0 +1,200 @@
+package llm
+
+// Parse reads the body of a request. What it does not know it leaves alone: only a body
+// that no provider takes is refused, with a *RequestError. A body of a route that is
+// no call of a model (Default) may be anything.
+func (r Route) Parse(body []byte) (*Request, error) {
+	q := &Request{Route: r, Choices: 1}
+	q.doc.body = body
+	doc, bad := scan(body)
+	switch {
+	case bad != nil && r.opaque(body):
+		return q, nil
+	case bad != nil:
+		return nil, bad
+	}
+	q.doc = doc
+	if r.Operation == "other" {
+		if q.Model == "" {
+			q.Model = doc.says(0, "model")
+		}
+		return q, nil
+	}
+	if bad := q.read(); bad != nil {
+		return nil, bad
+	}
+	return q, nil
+}
+
+// opaque reports whether a body need not be JSON: of operations that are not known, and
+// of models that providers host in their own words, if it does not even begin so.
+func (r Route) opaque(body []byte) bool {
+	if r.Operation == "other" {
+		return true
+	}
+	s := scanner{document: document{body: body}}
+	return r.Family == Invoke && len(body) > 0 && s.peek() != '{'
+}
+
+func (r *Request) read() *RequestError {
+	if r.doc.kind(0) != kindObject {
+		return &RequestError{Problem: "is JSON, but not an object"}
+	}
+	if bad := r.find(0, "", r.field); bad != nil {
+		return bad
+	}
+	if bad := r.findNested(); bad != nil {
+		return bad
+	}
+	if bad := r.readModel(); bad != nil {
+		return bad
+	}
+	return r.readNumbers()
+}
+
+// find notes where an object has the fields that are read.
+func (r *Request) find(object uint32, prefix string, is func([]byte) field) *RequestError {
+	d := &r.doc
+	for k := object + 1; k < d.nodes[object].next; k = d.nodes[k+1].next {
+		f := is(d.text(k, nil))
+		if f == unread {
+			continue
+		}
+		if r.seen&(1<<f) != 0 {
+			return &RequestError{Field: prefix + string(d.text(k, nil)), Problem: "is there twice, or beside another field that means the same"}
+		}
+		r.seen |= 1 << f
+		if d.kind(k+1) != kindNull {
+			r.at[f] = k + 1
+		}
+	}
+	return nil
+}
+
+// findNested looks into those fields that hold others.
+func (r *Request) findNested() *RequestError {
+	if n := r.at[fConfig]; n != 0 {
+		name := r.nameOf(n)
+		if r.doc.kind(n) != kindObject {
+			return &RequestError{Field: name, Problem: "is not an object"}
+		}
+		if bad := r.find(n, name+".", func(b []byte) field { return configField(r.Family, b) }); bad != nil {
+			return bad
+		}
+	}
+	if n := r.at[fStreamOptions]; n != 0 {
+		if r.doc.kind(n) != kindObject {
+			return &RequestError{Field: "stream_options", Problem: "is not an object"}
+		}
+		return r.find(n, "stream_options.", func(b []byte) field {
+			if string(b) == "include_usage" {
+				return fIncludeUsage
+			}
+			return unread
+		})
+	}
+	return nil
+}
+
+// nameOf is what a member is called whose value is n.
+func (r *Request) nameOf(n uint32) string { return string(r.doc.text(n-1, nil)) }
+
+func (r *Request) readModel() *RequestError {
+	n := r.at[fModel]
+	if r.from < r.to { // the path says it
+		return nil
+	}
+	switch {
+	case n == 0 && r.at[fTemplate] != 0: // a stored prompt names its model itself
+		return nil
+	case n == 0:
+		return &RequestError{Field: "model", Problem: "is missing: say which model is to answer"}
+	case r.doc.kind(n) != kindString:
+		return &RequestError{Field: "model", Problem: "is not a string"}
+	case r.doc.size(n) == 0:
+		return &RequestError{Field: "model", Problem: "is empty: say which model is to answer"}
+	}
+	r.Model = string(r.doc.text(n, nil))
+	return nil
+}
+
+// readNumbers reads the fields that are numbers or truth values.
+func (r *Request) readNumbers() *RequestError {
+	var bad *RequestError
+	count := func(f field) int64 {
+		n, problem := r.count(f)
+		if problem != nil && bad == nil {
+			bad = problem
+		}
+		return n
+	}
+	most := max(count(fMaxOutput), count(fMaxCompletion), count(fMaxLegacy))
+	r.Choices = max(count(fChoices), 1)
+	r.MaxOutput = times(most, max(r.Choices, count(fBestOf)))
+	r.Tools = r.some(fTools) || r.some(fFunctions)
+	if n := r.at[fTemperature]; n != 0 && bad == nil {
+		t, ok := r.doc.float(n)
+		if !ok {
+			return &RequestError{Field: r.nameOf(n), Problem: "is not a number"}
+		}
+		r.Temperature = &t
+	}
+	if bad == nil {
+		bad = r.readStream()
+	}
+	return bad
+}
+
+func (r *Request) readStream() *RequestError {
+	asked, bad := r.truth(fIncludeUsage)
+	if bad != nil {
+		return bad
+	}
+	stream, bad := r.truth(fStream)
+	r.Stream = r.Stream || stream
+	r.ReportsUsage = asked || !r.Stream || r.Family != OpenAI
+	return bad
+}
+
+// count reads a number of things; less than one is none. Some servers take numbers
+// that stand in quotes, and JSON of protocol buffers does, so these are read too.
+func (r *Request) count(f field) (int64, *RequestError) {
+	n := r.at[f]
+	if n == 0 {
+		return 0, nil
+	}
+	v, ok := r.doc.count(n)
+	if !ok {
+		return 0, &RequestError{Field: r.nameOf(n), Problem: "is not a number"}
+	}
+	return max(v, 0), nil
+}
+
+// truth reads a truth value, in any of the ways that servers take one.
+func (r *Request) truth(f field) (bool, *RequestError) {
+	n := r.at[f]
+	if n == 0 {
+		return false, nil
+	}
+	switch k := r.doc.kind(n); {
+	case k == kindTrue || k == kindFalse:
+		return k == kindTrue, nil
+	case k == kindNumber || k == kindString:
+		switch string(r.doc.text(n, nil)) {
+		case "true", "True", "TRUE", "1", "1.0", "yes", "on", "t", "y":
+			return true, nil
+		case "false", "False", "FALSE", "0", "0.0", "no", "off", "f", "n":
+			return false, nil
+		}
+	}
+	return false, &RequestError{Field: r.nameOf(n), Problem: "is neither true nor false"}
+}
+
+// some reports whether a field is there and not empty.
+func (r *Request) some(f field) bool {
+	n := r.at[f]
+	if n == 0 {
+		return false
+	}
+	return r.doc.nodes[n].next > n+1
+}

@@ -1,0 +1,240 @@
+package reading
+
+import (
+	"bytes"
+
+	"github.com/seed1158cd35/weir/llm"
+)
+
+// An event is what one frame of a stream has said so far, or one part of a text.
+type event struct {
+	kind    []byte // its "type", or the name it goes by
+	block   []byte // the type of the block it is about
+	pending []byte // text of which it is not known yet what it is
+	piece   bool   // there was some, even if it is not collected
+	thought bool   // it is one
+	choices int
+	usage   bool
+	errored bool   // its name says that it is an error
+	loose   []byte // message and code of an error, if it turns out to be one
+	code    []byte
+}
+
+func (e *event) reset() {
+	*e = event{kind: e.kind[:0], block: e.block[:0], pending: e.pending[:0], loose: e.loose[:0], code: e.code[:0]}
+}
+
+// name is how the event is called outside of its data. The data's own "type",
+// which comes later, counts more.
+func (e *event) name(b []byte) {
+	e.kind = append(e.kind[:0], clip(b, maxWord)...)
+	e.errored = string(b) == "error"
+}
+
+// maxWord is the longest code, kind or reason that is kept of an answer.
+const maxWord = 128
+
+// said hears the values of an answer.
+func (r *Reader) said(f field, raw []byte) {
+	switch {
+	case f >= text && f <= partEnd:
+		r.saidContent(f, raw)
+	case f >= input && f <= meteredWrite:
+		r.usage.said(f, raw)
+		r.ev.usage = true
+	case f >= errCode && f <= errQuota:
+		r.fault.said(f, raw)
+	default:
+		r.saidOther(f, raw)
+	}
+}
+
+func (r *Reader) saidContent(f field, raw []byte) {
+	switch f {
+	case text:
+		r.content(raw)
+	case thought:
+		r.think(len(raw) > 0)
+	case tool, media:
+		r.text.rich = true
+		// What ends an object is one even if it says nothing in itself.
+		r.committed = r.committed || raw == nil || len(raw) > 0
+	case refusal:
+		r.cutShort = r.cutShort || len(raw) > 0
+		r.committed = r.committed || len(raw) > 0
+	case rich:
+		r.text.rich = true
+	case delta, partText:
+		r.pend(raw)
+	case partThought:
+		r.ev.thought = string(raw) == "true" || string(raw) == "reasoning_text"
+	case partEnd:
+		r.partEnd()
+	}
+}
+
+func (r *Reader) content(raw []byte) {
+	if len(raw) == 0 {
+		return
+	}
+	r.committed = true
+	r.text.add(raw)
+}
+
+func (r *Reader) think(something bool) {
+	if something {
+		r.committed, r.text.thoughts = true, true
+	}
+}
+
+// pend keeps text until it is known what kind of text it is.
+func (r *Reader) pend(raw []byte) {
+	r.ev.piece = r.ev.piece || len(raw) > 0
+	if r.text.on {
+		r.ev.pending = append(r.ev.pending, raw[:min(len(raw), MaxText)]...)
+	}
+}
+
+func (r *Reader) partEnd() {
+	switch {
+	case !r.ev.piece:
+	case r.ev.thought:
+		r.think(true)
+	default:
+		r.committed = true
+		r.text.add(r.ev.pending)
+	}
+	r.ev.piece, r.ev.thought, r.ev.pending = false, false, r.ev.pending[:0]
+}
+
+func (r *Reader) saidOther(f field, raw []byte) {
+	switch f {
+	case kind:
+		r.ev.kind = append(r.ev.kind[:0], clip(raw, maxWord)...)
+	case blockKind:
+		r.ev.block = append(r.ev.block[:0], clip(raw, maxWord)...)
+	case blockEnd:
+		r.blockEnd()
+	case index:
+		r.text.rich = r.text.rich || string(raw) != "0"
+	case choiceEnd:
+		r.ev.choices++
+	case sequence:
+		if n, ok := count(raw); ok {
+			r.sequence = n + 1
+		}
+	case finish, incomplete, blocked:
+		r.finished(f, raw)
+	case status:
+		r.ended(string(raw))
+	case looseCode, looseType:
+		r.ev.code = append(r.ev.code[:0], clip(raw, maxWord)...)
+	case looseMessage:
+		r.ev.loose = append(r.ev.loose[:0], clip(raw, maxMessage)...)
+	case model:
+		r.text.model = first(r.text.model, raw)
+	case id:
+		r.text.id = first(r.text.id, raw)
+	case encoded:
+		r.readEncoded(raw)
+	}
+}
+
+func first(old, raw []byte) []byte {
+	if len(old) > 0 {
+		return old
+	}
+	return append(old, clip(raw, maxWord)...)
+}
+
+// blockEnd finds blocks that are not text: calls of tools and what they found.
+func (r *Reader) blockEnd() {
+	switch string(r.ev.block) {
+	case "", "text", "thinking", "redacted_thinking", "message", "reasoning":
+	default:
+		r.text.rich = true
+	}
+	r.ev.block = r.ev.block[:0]
+}
+
+// most is how much memory a value may take that lies across two chunks.
+func (r *Reader) most(f field) int {
+	switch f {
+	case text, delta, partText:
+		if r.text.on {
+			return MaxText
+		}
+		return 1
+	case encoded:
+		return MaxText
+	case thought, tool, media, refusal:
+		return 1
+	case errMessage, looseMessage:
+		return maxMessage
+	}
+	return maxWord
+}
+
+// eventEnd makes sense of an event when all of it is known.
+func (r *Reader) eventEnd() {
+	r.orphanError()
+	r.fail()
+	switch r.family {
+	case llm.OpenAI:
+		r.closed = r.closed || len(r.finish) > 0 && r.usage.body.any
+	case llm.Responses:
+		r.responseEvent()
+	case llm.Anthropic:
+		r.closed = r.closed || string(r.ev.kind) == "message_stop"
+	case llm.Gemini:
+		r.closed = r.stopped
+	case llm.Converse:
+		r.closed = r.closed || r.stopped && string(r.ev.kind) == "metadata"
+	case llm.Invoke:
+		r.closed = r.closed || r.stopped && r.usage.metered.any || string(r.ev.kind) == "message_stop"
+	}
+}
+
+// orphanError finds an error that has no object of its own.
+func (r *Reader) orphanError() {
+	if !r.ev.errored && string(r.ev.kind) != "error" || r.fault.any {
+		return
+	}
+	r.fault.set(&r.fault.code, r.ev.code)
+	r.fault.set(&r.fault.message, r.ev.loose)
+	r.fault.any = true
+}
+
+// responseEvent tells by its kind what the delta of an event was.
+func (r *Reader) responseEvent() {
+	kind := r.ev.kind
+	switch {
+	case !bytes.HasSuffix(kind, []byte(".delta")) || !r.ev.piece:
+	case string(kind) == "response.output_text.delta":
+		r.committed = true
+		r.text.add(r.ev.pending)
+	case string(kind) == "response.refusal.delta":
+		r.committed, r.cutShort = true, true
+	case bytes.HasPrefix(kind, []byte("response.reasoning")):
+		r.think(true)
+	default:
+		r.committed, r.text.rich = true, true
+	}
+	switch string(kind) {
+	case "response.completed", "response.incomplete", "response.failed":
+		r.closed = true
+	}
+}
+
+// textEnd makes sense of an answer that is not streamed.
+func (r *Reader) textEnd() {
+	r.closed = true
+	if r.status >= 400 && !r.fault.any {
+		r.fault.set(&r.fault.code, r.ev.code)
+		r.fault.set(&r.fault.message, r.ev.loose)
+		r.fault.any = true
+	}
+	r.orphanError()
+	r.fail()
+	r.committed = r.committed || r.problem == nil
+}

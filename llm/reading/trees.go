@@ -1,0 +1,298 @@
+package reading
+
+import "github.com/seed1158cd35/weir/llm"
+
+// The trees hold both forms of an answer, streamed and not: their paths do not
+// meet. Sources: the providers' API references as of November 2026, and what
+// compatible servers add to them.
+var (
+	openAITree    = tree(openAI, openAIUsage("usage"), openAIUsage("x_groq.usage"), plainError("error"), plainError("choices.error"), plainError("x_groq.error"))
+	responsesTree = tree(responses, responsesUsage("usage"), responsesUsage("response.usage"), plainError("error"), plainError("response.error"))
+	anthropicTree = tree(anthropic, anthropicUsage("usage"), anthropicUsage("message.usage"), plainError("error"))
+	geminiTree    = tree(gemini, plainError("error"))
+	converseTree  = tree(converse, converseUsage("usage"), loose)
+	invokeTree    = tree(openAI, openAIUsage("usage"), anthropic, anthropicUsage("usage"), anthropicUsage("message.usage"), invoke, converseUsage("usage"), converseUsage("metadata.usage"), plainError("error"), loose)
+	chunkTree     = tree(map[string]field{"bytes": encoded}, loose)
+)
+
+func treeOf(f llm.Family) *node {
+	switch f {
+	case llm.Responses:
+		return responsesTree
+	case llm.Anthropic:
+		return anthropicTree
+	case llm.Gemini:
+		return geminiTree
+	case llm.Converse:
+		return converseTree
+	case llm.Invoke:
+		return invokeTree
+	}
+	return openAITree
+}
+
+func at(prefix string, table map[string]field) map[string]field {
+	t := make(map[string]field, len(table))
+	for path, f := range table {
+		t[prefix+path] = f
+	}
+	return t
+}
+
+// plainError is an error object as all but AWS write it. Numbers for a code are
+// statuses of HTTP. The details are Google's.
+func plainError(prefix string) map[string]field {
+	return at(prefix, map[string]field{
+		"":                            errMessage,
+		".code":                       errCode,
+		".type":                       errType,
+		".status":                     errStatus,
+		".message":                    errMessage,
+		".details.retryDelay":         errRetry,
+		".details.violations.quotaId": errQuota,
+	})
+}
+
+// loose are errors that have no object of their own: those of AWS.
+var loose = map[string]field{
+	"message": looseMessage,
+	"Message": looseMessage,
+	"__type":  looseType,
+	"code":    looseCode,
+}
+
+var openAI = map[string]field{
+	"id":    id,
+	"model": model,
+
+	"choices{}":             choiceEnd,
+	"choices.index":         index,
+	"choices.finish_reason": finish,
+	"choices.text":          text, // of the older completions
+
+	"choices.delta.content":                       text,
+	"choices.delta.reasoning_content":             thought, // DeepSeek and others
+	"choices.delta.reasoning":                     thought, // OpenRouter, vLLM, Groq
+	"choices.delta.refusal":                       refusal,
+	"choices.delta.tool_calls.function.arguments": tool,
+	"choices.delta.tool_calls.custom.input":       tool,
+	"choices.delta.tool_calls{}":                  rich,
+	"choices.delta.function_call.arguments":       tool,
+	"choices.delta.function_call{}":               rich,
+	"choices.delta.audio.data":                    media,
+	"choices.delta.audio.transcript":              media,
+	"choices.delta.annotations{}":                 rich,
+	"choices.delta.images.image_url.url":          media,
+
+	"choices.delta.content.text":                    text, // Mistral
+	"choices.delta.content.thinking.text":           thought,
+	"choices.message.content.thinking.text":         thought,
+	"choices.message.content":                       text,
+	"choices.message.content.text":                  text,
+	"choices.message.reasoning_content":             thought,
+	"choices.message.reasoning":                     thought,
+	"choices.message.refusal":                       refusal,
+	"choices.message.tool_calls.function.arguments": tool,
+	"choices.message.tool_calls.custom.input":       tool,
+	"choices.message.tool_calls{}":                  rich,
+	"choices.message.function_call{}":               rich,
+	"choices.message.audio.data":                    media,
+	"choices.message.annotations{}":                 rich,
+	"choices.message.images.image_url.url":          media,
+
+	"choices.logprobs{}": rich,
+}
+
+func openAIUsage(prefix string) map[string]field {
+	return at(prefix, map[string]field{
+		".prompt_tokens":                            inputAll,
+		".completion_tokens":                        output,
+		".total_tokens":                             total,
+		".prompt_tokens_details.cached_tokens":      cacheReadOf,
+		".prompt_tokens_details.cache_write_tokens": cacheWriteOf, // OpenRouter
+		".prompt_cache_hit_tokens":                  cacheReadOf,  // DeepSeek
+		".input_tokens":                             inputAll,     // pictures, speech
+		".output_tokens":                            output,
+	})
+}
+
+var responses = map[string]field{
+	"type":            kind,
+	"sequence_number": sequence,
+	"delta":           delta,
+	"code":            looseCode,
+	"message":         looseMessage,
+
+	"partial_image_b64": media,
+
+	"item.type":                          blockKind,
+	"item{}":                             blockEnd,
+	"annotation{}":                       rich,
+	"logprobs{}":                         rich,
+	"response.id":                        id,
+	"response.model":                     model,
+	"response.status":                    status,
+	"response.incomplete_details.reason": incomplete,
+
+	"id":                           id,
+	"model":                        model,
+	"status":                       status,
+	"incomplete_details.reason":    incomplete,
+	"output.type":                  blockKind,
+	"output{}":                     blockEnd,
+	"output.content.type":          partThought,
+	"output.content.text":          partText,
+	"output.content{}":             partEnd,
+	"output.content.refusal":       refusal,
+	"output.content.annotations{}": rich,
+	"output.content.logprobs{}":    rich,
+	"output.summary.text":          thought,
+	"output.arguments":             tool,
+	"output.input":                 tool,
+	"output.result":                media,
+}
+
+func responsesUsage(prefix string) map[string]field {
+	return at(prefix, map[string]field{
+		".input_tokens":                       inputAll,
+		".output_tokens":                      output,
+		".total_tokens":                       total,
+		".input_tokens_details.cached_tokens": cacheReadOf,
+	})
+}
+
+var anthropic = map[string]field{
+	"type":          kind,
+	"id":            id,
+	"model":         model,
+	"message.id":    id,
+	"message.model": model,
+	"stop_reason":   finish,
+	"completion":    text, // of the older text completions
+
+	"content_block.type":     blockKind,
+	"content_block.text":     text,
+	"content_block.thinking": thought,
+	"content_block{}":        blockEnd,
+	"delta.text":             text,
+	"delta.thinking":         thought,
+	"delta.partial_json":     tool,
+	"delta.citation{}":       rich,
+	"delta.stop_reason":      finish,
+
+	"content.type":        blockKind,
+	"content.text":        text,
+	"content.thinking":    thought,
+	"content.input{}":     tool,
+	"content.citations{}": rich,
+	"content{}":           blockEnd,
+}
+
+func anthropicUsage(prefix string) map[string]field {
+	return at(prefix, map[string]field{
+		".input_tokens":                input,
+		".output_tokens":               output,
+		".cache_read_input_tokens":     cacheRead,
+		".cache_creation_input_tokens": cacheWrite,
+	})
+}
+
+var gemini = map[string]field{
+	"responseId":                 id,
+	"modelVersion":               model,
+	"promptFeedback.blockReason": blocked,
+
+	"candidates.index":                               index,
+	"candidates.finishReason":                        finish,
+	"candidates.groundingMetadata{}":                 rich,
+	"candidates.citationMetadata{}":                  rich,
+	"candidates.logprobsResult{}":                    rich,
+	"candidates.content.parts{}":                     partEnd,
+	"candidates.content.parts.text":                  partText,
+	"candidates.content.parts.thought":               partThought,
+	"candidates.content.parts.functionCall{}":        tool,
+	"candidates.content.parts.inlineData{}":          media,
+	"candidates.content.parts.fileData{}":            media,
+	"candidates.content.parts.executableCode{}":      tool,
+	"candidates.content.parts.codeExecutionResult{}": tool,
+
+	"usageMetadata.promptTokenCount":        inputAll,
+	"usageMetadata.toolUsePromptTokenCount": inputMore,
+	"usageMetadata.candidatesTokenCount":    output,
+	"usageMetadata.responseTokenCount":      output, // of the Live API
+	"usageMetadata.thoughtsTokenCount":      outputMore,
+	"usageMetadata.cachedContentTokenCount": cacheReadOf,
+}
+
+var converse = map[string]field{
+	"delta.text":                                text,
+	"delta.reasoningContent.text":               thought,
+	"delta.toolUse.input":                       tool,
+	"delta.image{}":                             media,
+	"delta.citation{}":                          rich,
+	"start.toolUse{}":                           rich,
+	"start.image{}":                             rich,
+	"stopReason":                                finish,
+	"output.message.content.text":               text,
+	"output.message.content.toolUse{}":          tool,
+	"output.message.content.image{}":            media,
+	"output.message.content.citationsContent{}": rich,
+	"output.message.content.citationsContent.content.text":       text,
+	"output.message.content.reasoningContent.reasoningText.text": thought,
+}
+
+// converseUsage is what Nova says, too. The input does not hold what was read
+// from the cache or written to it.
+func converseUsage(prefix string) map[string]field {
+	return at(prefix, map[string]field{
+		".inputTokens":               input,
+		".outputTokens":              output,
+		".cacheReadInputTokens":      cacheRead,
+		".cacheWriteInputTokens":     cacheWrite,
+		".cacheReadInputTokenCount":  cacheRead, // Nova
+		".cacheWriteInputTokenCount": cacheWrite,
+	})
+}
+
+// invoke is what models of Bedrock say in their own words, if those are not
+// Anthropic's or OpenAI's.
+var invoke = map[string]field{
+	"amazon-bedrock-invocationMetrics.inputTokenCount":           meteredInput,
+	"amazon-bedrock-invocationMetrics.outputTokenCount":          meteredOutput,
+	"amazon-bedrock-invocationMetrics.cacheReadInputTokenCount":  meteredRead,
+	"amazon-bedrock-invocationMetrics.cacheWriteInputTokenCount": meteredWrite,
+
+	// Nova.
+	"contentBlockDelta.delta.text":                  text,
+	"contentBlockDelta.delta.reasoningContent.text": thought,
+	"contentBlockDelta.delta.toolUse.input":         tool,
+	"contentBlockStart.start.toolUse{}":             rich,
+	"messageStop.stopReason":                        finish,
+	"stopReason":                                    finish,
+	"output.message.content.text":                   text,
+	"output.message.content.toolUse{}":              tool,
+	"output.message.content.image{}":                media,
+
+	// Llama.
+	"generation":             text,
+	"prompt_token_count":     input,
+	"generation_token_count": output,
+
+	// Titan.
+	"outputText":                text,
+	"completionReason":          finish,
+	"inputTextTokenCount":       input,
+	"totalOutputTextTokenCount": output,
+	"results.outputText":        text,
+	"results.completionReason":  finish,
+	"results.tokenCount":        output,
+
+	// Mistral and Cohere.
+	"outputs.text":              text,
+	"outputs.stop_reason":       finish,
+	"choices.stop_reason":       finish,
+	"text":                      text,
+	"finish_reason":             finish,
+	"generations.text":          text,
+	"generations.finish_reason": finish,
+}

@@ -1,0 +1,102 @@
+package reading
+
+import (
+	"net/http"
+
+	"github.com/seed1158cd35/weir/llm"
+)
+
+// A usage holds what was said about tokens as it was said; sum makes sense of it.
+type usage struct {
+	body    counts
+	metered counts // by Bedrock itself, in headers or at the end of a stream
+}
+
+type counts struct {
+	any                 bool
+	in, inAll, inMore   int64
+	out, outMore, total int64
+	read, write         int64 // beside in
+	readOf, writeOf     int64 // of inAll
+}
+
+// readHeader reads what Bedrock says of answers in a model's own words that are
+// not streamed.
+func (u *usage) readHeader(h http.Header) {
+	for name, f := range map[string]field{
+		"X-Amzn-Bedrock-Input-Token-Count":             meteredInput,
+		"X-Amzn-Bedrock-Output-Token-Count":            meteredOutput,
+		"X-Amzn-Bedrock-Cache-Read-Input-Token-Count":  meteredRead,
+		"X-Amzn-Bedrock-Cache-Write-Input-Token-Count": meteredWrite,
+	} {
+		if v := h[name]; len(v) > 0 {
+			u.said(f, []byte(v[0]))
+		}
+	}
+}
+
+// said takes a number in place of the one that was said before. It does not take
+// a 0 in its place: some servers send that where they do not know.
+func (u *usage) said(f field, raw []byte) {
+	n, ok := count(raw)
+	c := &u.body
+	if f >= meteredInput {
+		c = &u.metered
+	}
+	if p := c.at(f); ok && p != nil {
+		c.any = true
+		if n > 0 {
+			*p = n
+		}
+	}
+}
+
+func (c *counts) at(f field) *int64 {
+	switch f {
+	case input, meteredInput:
+		return &c.in
+	case inputAll:
+		return &c.inAll
+	case inputMore:
+		return &c.inMore
+	case output, meteredOutput:
+		return &c.out
+	case outputMore:
+		return &c.outMore
+	case total:
+		return &c.total
+	case cacheRead, meteredRead:
+		return &c.read
+	case cacheWrite, meteredWrite:
+		return &c.write
+	case cacheReadOf:
+		return &c.readOf
+	case cacheWriteOf:
+		return &c.writeOf
+	}
+	return nil
+}
+
+func (u *usage) sum() llm.Usage {
+	if u.metered.any {
+		return u.metered.sum()
+	}
+	return u.body.sum()
+}
+
+// sum also counts thoughts that some servers leave out of the output and have in
+// the total only, as xAI's and Gemini's compatible one do.
+func (c *counts) sum() llm.Usage {
+	in := c.inAll
+	if in == 0 {
+		in = c.in + c.read + c.write
+	}
+	in += c.inMore
+	return llm.Usage{
+		Input:      in,
+		Output:     max(c.out+c.outMore, c.total-in),
+		CacheRead:  max(c.read, c.readOf),
+		CacheWrite: max(c.write, c.writeOf),
+		Said:       c.any,
+	}
+}

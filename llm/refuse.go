@@ -1,0 +1,223 @@
+package llm
+
+import (
+	"bytes"
+	"cmp"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/seed1158cd35/weir/awswire"
+	"github.com/seed1158cd35/weir/llm/frame"
+)
+
+// Refuse answers with an error in the shape and with the codes of the family, so that
+// its SDK takes it for what it is. Headers that say when to come back are for the
+// caller to set before; here x-should-retry is, which OpenAI's and Anthropic's SDKs obey
+// over all else: a failure that is final is not to be tried again, and nor is a quota
+// that is used up, unless it is back within a minute.
+//
+// Bedrock's clients know no such header: for them the code decides, and the status with
+// it (see awswire.Error). In the other families Status is kept; 0 means the one that
+// belongs to Kind.
+func (r Route) Refuse(w http.ResponseWriter, f Failure) {
+	f.Status = cmp.Or(f.Status, words[f.Kind].status, http.StatusInternalServerError)
+	if f.final() {
+		w.Header().Set("X-Should-Retry", "false")
+	}
+	if r.Family == Converse || r.Family == Invoke {
+		f.refuseAWS(w)
+		return
+	}
+	body := append(appendObject(nil, r.failure(f)), '\n')
+	h := w.Header()
+	if f.ID != "" && r.Family == Anthropic {
+		h.Set("Request-Id", f.ID)
+	}
+	h.Set("Content-Type", "application/json")
+	h.Set("Content-Length", strconv.Itoa(len(body)))
+	w.WriteHeader(f.Status)
+	_, _ = w.Write(body)
+}
+
+// final reports whether trying again is of no use soon.
+func (f Failure) final() bool {
+	return f.Final || f.Kind == Exhausted && (f.RetryAfter <= 0 || f.RetryAfter > time.Minute)
+}
+
+// A word is how each family calls a kind of failure.
+type word struct {
+	status                       int
+	openAIType, openAICode       string
+	anthropic, google, exception string
+}
+
+// words are from the API references (November 2026). A quota's OpenAI code is that of
+// an account without money: programs that know it stop there.
+var words = map[Kind]word{
+	Invalid:     {400, "invalid_request_error", "", "invalid_request_error", "INVALID_ARGUMENT", "validationException"},
+	TooLarge:    {413, "invalid_request_error", "request_too_large", "request_too_large", "INVALID_ARGUMENT", "validationException"},
+	Limited:     {429, "requests", "rate_limit_exceeded", "rate_limit_error", "RESOURCE_EXHAUSTED", "throttlingException"},
+	Exhausted:   {429, "insufficient_quota", "insufficient_quota", "rate_limit_error", "RESOURCE_EXHAUSTED", "throttlingException"},
+	Unavailable: {503, "server_error", "service_unavailable", "overloaded_error", "UNAVAILABLE", "serviceUnavailableException"},
+	GaveUp:      {502, "server_error", "upstream_error", "api_error", "INTERNAL", "modelStreamErrorException"},
+	Timeout:     {504, "server_error", "timeout", "timeout_error", "DEADLINE_EXCEEDED", "modelStreamErrorException"},
+}
+
+func (f Failure) word() word {
+	w, ok := words[f.Kind]
+	if !ok {
+		w = words[GaveUp]
+	}
+	if f.Kind == Exhausted && !f.final() {
+		w.openAIType, w.openAICode = words[Limited].openAIType, words[Limited].openAICode
+	}
+	return w
+}
+
+// failure is the body of an error.
+func (r Route) failure(f Failure) object {
+	switch r.Family {
+	case Anthropic:
+		return f.anthropic()
+	case Gemini:
+		return f.google()
+	}
+	return object{"error", f.openAI()}
+}
+
+func (f Failure) openAI() object {
+	w := f.word()
+	return object{"message", f.Message, "type", w.openAIType, "param", nil, "code", orNull(w.openAICode)}
+}
+
+func orNull(s string) any {
+	if s == "" {
+		return nil
+	}
+	return s
+}
+
+func (f Failure) anthropic() object {
+	return object{"type", "error", "error", object{"type", f.word().anthropic, "message", f.Message}, "request_id", orNull(f.ID)}
+}
+
+// google is an error of Google's. What tells a limit of a minute from a quota of a day
+// is the name of the quota.
+func (f Failure) google() object {
+	e := object{"code", cmp.Or(f.Status, f.word().status), "message", f.Message, "status", f.word().google}
+	details := list{}
+	if f.Kind == Limited || f.Kind == Exhausted {
+		quota := "WeirRequestsPerMinute"
+		if f.Kind == Exhausted {
+			quota = "WeirRequestsPerDay"
+		}
+		details = append(details, object{"@type", "type.googleapis.com/google.rpc.QuotaFailure",
+			"violations", list{object{"quotaMetric", "weir/requests", "quotaId", quota}}})
+	}
+	if f.RetryAfter > 0 && !f.final() {
+		details = append(details, object{"@type", "type.googleapis.com/google.rpc.RetryInfo", "retryDelay", seconds(f.RetryAfter)})
+	}
+	if len(details) > 0 {
+		e = append(e, "details", details)
+	}
+	return object{"error", e}
+}
+
+// seconds writes a duration as JSON of protocol buffers does, rounded up to
+// milliseconds.
+func seconds(d time.Duration) string {
+	ms := int64(d / time.Millisecond)
+	if d%time.Millisecond > 0 {
+		ms++
+	}
+	s := strconv.FormatInt(ms/1000, 10)
+	if ms %= 1000; ms > 0 {
+		s += "." + strconv.FormatInt(1000+ms, 10)[1:]
+	}
+	return s + "s"
+}
+
+// refuseAWS answers as Bedrock does. It has an exception of its own for a model that
+// took too long, which no SDK repeats.
+func (f Failure) refuseAWS(w http.ResponseWriter) {
+	if f.Kind == Timeout {
+		f.modelTimeout(w)
+		return
+	}
+	kinds := map[Kind]awswire.Kind{Invalid: awswire.Invalid, TooLarge: awswire.TooLarge, Limited: awswire.Throttled,
+		Exhausted: awswire.Exhausted, Unavailable: awswire.Unavailable}
+	kind, ok := kinds[f.Kind]
+	if !ok {
+		kind = awswire.GaveUp
+	}
+	if f.Kind == Exhausted && !f.final() {
+		kind = awswire.Throttled
+	}
+	e := awswire.Error{Kind: kind, Message: f.Message, ID: f.ID, RetryAfter: f.RetryAfter, Final: f.final()}
+	e.Write(w, awswire.Op{Service: "bedrock", Protocol: awswire.RestJSON}, http.MethodPost)
+}
+
+func (f Failure) modelTimeout(w http.ResponseWriter) {
+	h := w.Header()
+	body := appendObject(nil, object{"message", f.Message})
+	h.Set("Content-Type", "application/json")
+	h.Set("X-Amzn-Errortype", "ModelTimeoutException")
+	h.Set("X-Amzn-Requestid", f.ID)
+	h.Set("Content-Length", strconv.Itoa(len(body)))
+	w.WriteHeader(http.StatusRequestTimeout)
+	_, _ = w.Write(body)
+}
+
+// ErrorEvent is the failure as an event of the stream that the request asked for, to
+// be written where a stream ends that has begun and has no proper end; nil if it asked
+// for none. It goes behind a whole event. A stream of Gemini that is an array is ended
+// by it, and must have had an element.
+func (r *Request) ErrorEvent(f Failure) []byte {
+	if !r.Stream {
+		return nil
+	}
+	f.Status = cmp.Or(f.Status, f.word().status)
+	switch r.Family {
+	case Anthropic:
+		return appendNamed(nil, event{name: "error", data: f.anthropic()})
+	case Responses:
+		return f.responseEvent()
+	case Gemini:
+		return r.googleEvent(f)
+	case Converse, Invoke:
+		return r.exception(f)
+	}
+	return append(appendObject([]byte("data: "), object{"error", f.openAI()}), "\n\n"...)
+}
+
+// responseEvent is the error event as the reference has it, and in it an error as chat
+// has it: without that the SDKs hand the event on like any other (openai 7.55 for
+// JavaScript), and a program that waits for text alone takes the cut for the end.
+func (f Failure) responseEvent() []byte {
+	return appendNamed(nil, event{name: "error", data: object{"type", "error", "sequence_number", f.Sequence,
+		"code", orNull(f.word().openAICode), "message", f.Message, "param", nil, "error", f.openAI()}})
+}
+
+func (r *Request) googleEvent(f Failure) []byte {
+	if r.array {
+		return append(appendObject([]byte(",\r\n"), f.google()), ']')
+	}
+	return append(appendObject([]byte("data: "), f.google()), "\r\n\r\n"...)
+}
+
+// exception is a message of the event stream. Only the exceptions that the operation's
+// stream declares reach a program under their names.
+func (r *Request) exception(f Failure) []byte {
+	name := f.word().exception
+	if f.Kind == Timeout && r.Family == Invoke {
+		name = "modelTimeoutException"
+	}
+	o := object{"message", f.Message}
+	if name == "modelStreamErrorException" {
+		o = append(o, "originalStatusCode", f.Status, "originalMessage", f.Message)
+	}
+	var b bytes.Buffer
+	_ = frame.WriteException(&b, name, appendObject(nil, o))
+	return b.Bytes()
+}
