@@ -1,0 +1,274 @@
+package cascade
+
+import (
+	"context"
+	"errors"
+	"math"
+	"time"
+
+	"github.com/seed1158cd35/weir/outcome"
+)
+
+// A Turn is a tier's turn to answer a call.
+type Turn struct {
+	Tier       string
+	Index      int // of the tier, from 0
+	Confidence float64
+	Probe      bool          // the call finds out whether the tier is up again
+	Time       time.Duration // that it is given; 0 if as long as the context lasts
+	Above      []Attempt     // what became of the call at the tiers above; not to be changed
+}
+
+// A Result is an answer, and where it comes from.
+type Result[T any] struct {
+	Value      T
+	Tier       string
+	Index      int // of the tier, from 0
+	Confidence float64
+
+	// Degraded means that a better tier would have answered on a better day: it
+	// failed, was held back or was not asked. Tiers that the call was not meant
+	// for, or that had nothing, do not count.
+	Degraded bool
+
+	Above []Attempt // what became of the call at the tiers above
+}
+
+// Run asks one tier after the other until one answers. ask answers for a tier; it
+// does all that this tier does for a call, retries included, and returns soon
+// after its context has ended. Most programs have it switch on Turn.Tier, or use
+// Answers.
+//
+// After a failure the next tier is asked at once. An error that Options.Classify
+// calls rejected ends the cascade, and Run returns it as it is, in a Result that
+// says which tier it came from, with the value that came with it. A
+// caller who leaves (a context that is canceled) ends it too; the error is the
+// cause. Otherwise there is an answer, or a *NoAnswerError if no tier had one.
+// With a last tier that is instant and never fails there is always one.
+//
+// A tier is given its fair part of the time that is left: what the tiers below it
+// need, were all to have the same, or less where their Timeout is less, is kept
+// for them; no more than its own Timeout. Those that will cool until the deadline
+// need none. Where there are instant tiers a twentieth of the deadline, 250 ms at
+// most, is kept for them; they are asked when all time is up, too, even if the
+// caller's context has passed its own deadline. A tier whose time is up has failed
+// if it was given at least half of its Timeout, or of an equal part of
+// Config.Deadline; otherwise the caller was in a hurry, which says nothing of it.
+func Run[T any](ctx context.Context, c *Cascade, ask func(context.Context, Turn) (T, error)) (Result[T], error) {
+	var r run
+	r.begin(ctx, c)
+	for r.i = range r.p.tiers {
+		if r.left() {
+			return Result[T]{Above: r.above}, context.Cause(ctx)
+		}
+		if !r.admit() {
+			continue
+		}
+		v, err := once(&r, ask)
+		switch {
+		case err == nil || r.rejected:
+			t := r.config()
+			return Result[T]{v, t.Name, r.i, t.Confidence, r.degraded, r.above}, err
+		case r.left():
+			return Result[T]{Above: r.above}, context.Cause(ctx)
+		}
+	}
+	return Result[T]{Degraded: r.degraded, Above: r.above}, noAnswer(r.above)
+}
+
+// once asks the present tier. It hears of the outcome on every path: one that
+// panics gives its place back.
+func once[T any](r *run, ask func(context.Context, Turn) (T, error)) (v T, err error) {
+	ctx := r.enter()
+	defer r.settle()
+	v, err = ask(ctx, r.turn())
+	err = r.judge(err)
+	return v, err
+}
+
+// Answers are functions by the names of their tiers.
+type Answers[T any] map[string]func(context.Context) (T, error)
+
+// Ask is what Run wants. A tier without a function is passed.
+func (a Answers[T]) Ask(ctx context.Context, t Turn) (v T, err error) {
+	f := a[t.Tier]
+	if f == nil {
+		return v, ErrPass
+	}
+	return f(ctx)
+}
+
+const never time.Duration = math.MaxInt64
+
+// A run is a call on its way down.
+type run struct {
+	c   *Cascade
+	p   *plan
+	ctx context.Context
+
+	now      time.Duration // when the present tier's turn began; 0 if there is no deadline
+	own      time.Duration // the caller's deadline
+	deadline time.Duration // for tiers that take time
+
+	above    []Attempt
+	degraded bool // one of them would have answered on a better day
+	rejected bool // what the caller asked for is wrong: no tier below is asked
+
+	// The present tier.
+	i      int
+	given  time.Duration // its time; 0 if there is no end to it
+	permit permission
+	in     context.Context // its context
+	scope  *scope          // that context, if it ends before the caller's
+	cancel context.CancelFunc
+	said   verdict
+	code   string
+}
+
+func (r *run) begin(ctx context.Context, c *Cascade) {
+	r.c, r.p, r.ctx = c, c.plan.Load(), ctx
+	r.own, r.deadline = never, never
+	if at, ok := c.clock.Deadline(ctx); ok {
+		r.own = at
+	}
+	if total := r.p.cfg.Deadline; total > 0 || r.own != never {
+		r.now = c.clock.Now()
+		r.deadline = r.own
+		if total > 0 {
+			r.deadline = min(r.own, later(r.now, total))
+		}
+		r.deadline -= r.p.spare(r.deadline - r.now)
+	}
+}
+
+func (r *run) config() *TierConfig { return &r.p.cfg.Tiers[r.i] }
+
+// left reports whether the caller has gone. One whose deadline has passed may
+// still be there.
+func (r *run) left() bool {
+	err := r.ctx.Err()
+	return err != nil && !errors.Is(err, context.DeadlineExceeded)
+}
+
+// admit decides whether the present tier is asked.
+func (r *run) admit() bool {
+	t, cfg := r.p.tiers[r.i], r.config()
+	r.permit, r.given = permission{}, 0
+	if cfg.When != nil && !cfg.When(r.above) {
+		t.empty.Add(1)
+		r.pass(Attempt{Why: Passed})
+		return false
+	}
+	if cfg.Instant {
+		return true
+	}
+	if !r.allot() {
+		t.skipped.Add(1)
+		r.pass(Attempt{Why: NoTime})
+		return false
+	}
+	if r.permit = t.ask(r.c, r.p, r.patience()); r.permit.ok {
+		return true
+	}
+	t.skipped.Add(1)
+	r.pass(r.permit.attempt())
+	return false
+}
+
+// attempt is what a call knows of a tier that does not want to be asked.
+func (a *permission) attempt() Attempt {
+	switch a.now {
+	case Probing:
+		return Attempt{Why: IsProbed, Wait: a.wait}
+	case Ramping:
+		return Attempt{Why: IsRamping}
+	}
+	return Attempt{Why: IsCooling, Code: string(a.cause), Wait: a.wait}
+}
+
+// pass goes on to the next tier.
+func (r *run) pass(a Attempt) {
+	a.Tier = r.config().Name
+	if r.above == nil {
+		r.above = make([]Attempt, 0, len(r.p.tiers))
+	}
+	r.above = append(r.above, a)
+	r.degraded = r.degraded || a.unable()
+}
+
+func (r *run) turn() Turn {
+	t := r.config()
+	return Turn{t.Name, r.i, t.Confidence, r.permit.phase == Probing, r.given, r.above}
+}
+
+// enter makes the present tier's context.
+func (r *run) enter() context.Context {
+	r.said, r.code, r.scope, r.cancel, r.in = verdict{}, "", nil, nil, r.ctx
+	switch {
+	case r.config().Instant && r.ctx.Err() != nil:
+		r.in, r.cancel = r.c.clock.WithTimeout(context.WithoutCancel(r.ctx), grace, ErrTimeout)
+	case r.given > 0 && (r.own == never || later(r.now, r.given) < r.own):
+		ctx, cancel := r.c.clock.WithTimeout(r.ctx, r.given, ErrTimeout)
+		r.scope, r.cancel = &scope{Context: ctx, caller: r.ctx}, cancel
+		r.in = r.scope
+	}
+	return r.in
+}
+
+// settle tells the tier what became of its turn.
+func (r *run) settle() {
+	if r.cancel != nil {
+		r.cancel() // and with it what a tier has kept that did not answer
+	}
+	if !r.config().Instant {
+		r.p.tiers[r.i].hear(r.c, r.p, r.permit.ticket, r.said, r.code)
+	}
+}
+
+// judge says what an attempt means, to the call and to the tier.
+func (r *run) judge(err error) error {
+	t := r.p.tiers[r.i]
+	if err == nil && r.scope != nil && !r.scope.end(kept) {
+		err = ErrTimeout // what it kept has ended already
+	}
+	switch {
+	case err == nil:
+		r.said = verdict{kind: works}
+		t.answered.Add(1)
+		return nil
+	case errors.Is(err, ErrPass):
+		r.said = verdict{kind: unused}
+		t.empty.Add(1)
+		r.pass(Attempt{Why: Passed})
+	case errors.Is(err, ErrNothing):
+		r.said = verdict{kind: lives}
+		t.empty.Add(1)
+		r.pass(Attempt{Why: Nothing})
+	default:
+		r.failed(t, err)
+	}
+	return err
+}
+
+func (r *run) failed(t *tier, err error) {
+	o := r.c.options.Classify(r.ctx, err)
+	a := Attempt{Why: Failed, Code: o.Code, Wait: max(0, o.Hint.After), Err: err}
+	switch {
+	case r.timedOut(err, &o):
+		a.Why, a.Code = TimedOut, "timeout"
+		o.Class = r.late()
+	case refusal(&o):
+		a.Why = Refused
+	}
+	r.said, r.code = judge(&o), a.Code
+	if r.rejected = o.Class == outcome.Rejected; r.rejected {
+		t.answered.Add(1)
+		return
+	}
+	if a.Why == Refused {
+		t.empty.Add(1)
+	} else {
+		t.failures.Add(1)
+	}
+	r.pass(a)
+}
