@@ -27,7 +27,12 @@ type Call struct {
 	Safe      bool              // repeating it does no harm, even if it was done already
 	ID        string            // correlation id, for events and logs
 
-	// Priority says who goes first of those that wait for a limit that a fleet
-	// shares.
+	// Priority says who goes first of those that wait for a limit: one that a fleet
+	// shares, or any if the policy is Fair.
 	Priority limit.Priority
+
+	// Weight is that of the call's flow among those of its priority, under a policy
+	// that is Fair: with 3, it gets three times what one of 1 gets while both wait. 0
+	// means 1; 1,000 is the most.
+	Weight int
 }

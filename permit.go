@@ -30,6 +30,8 @@ type Permit struct {
 	metered bool // limits and gates are left to the answer's body; see Meter
 	attempt int32
 	why     int32 // the limit that made it wait or said no, or -1
+	place   int32 // in line, when it was refused; 0 if it stood in none
+	waiting int32 // and how many did
 }
 
 // A Decision is the answer to whether an attempt may be made now.
@@ -85,6 +87,7 @@ func (p *Permit) begin(u *Upstream, plan *plan, c *Call) {
 	p.u, p.plan, p.id, p.keys, p.attempt, p.why, p.waited = u, plan, c.ID, c.Keys, 1, -1, 0
 	p.reports, p.metered = p.reports[:0], false
 	p.limits.Reset()
+	p.place, p.waiting = 0, 0
 }
 
 // ask asks the breaker and then all limits together. If the answer is yes with a
@@ -101,7 +104,7 @@ func (p *Permit) ask(now, patience time.Duration, c *Call) Decision {
 			p.limits.Add(l.charge(now, c))
 		}
 	}
-	return p.askLimits(now, patience)
+	return p.turn(now, patience)
 }
 
 func (p *Permit) askBreaker(now time.Duration) (Decision, bool) {
@@ -228,6 +231,15 @@ func (p *Permit) admit(ctx context.Context, now, until time.Duration, c *Call) e
 		d = p.ask(now, p.patience(now, until), c)
 	}
 	for d.Allowed && d.RetryAfter != 0 {
+		if d.RetryAfter == inLine {
+			var err error
+			if d, now, err = p.stand(ctx, now, min(until, later(start, p.longest())), c); err != nil {
+				p.waited = now - start
+				p.undo(now)
+				return err
+			}
+			continue
+		}
 		if d.RetryAfter == askStore {
 			var err error
 			if d, now, err = p.fetch(ctx, now, max(0, min(until, later(start, p.longest()))-now), c.Priority); err != nil {
@@ -242,7 +254,7 @@ func (p *Permit) admit(ctx context.Context, now, until time.Duration, c *Call) e
 			return err
 		}
 		now = p.u.clock.Now()
-		d = p.askLimits(now, max(0, min(until, later(start, p.longest()))-now))
+		d = p.turn(now, max(0, min(until, later(start, p.longest()))-now))
 	}
 	if p.waited = now - start; p.waited > 0 && d.Allowed {
 		d = p.reconsider(now)
@@ -342,7 +354,7 @@ func (p *Permit) decided(now time.Duration, d Decision) error {
 }
 
 func (p *Permit) refusal(now time.Duration, d Decision, c limit.Charge) *Refusal {
-	r := &Refusal{Upstream: p.u.name, Operation: p.plan.name, Reason: d.Reason, RetryAfter: d.RetryAfter}
+	r := &Refusal{Upstream: p.u.name, Operation: p.plan.name, Reason: d.Reason, RetryAfter: d.RetryAfter, Place: int(p.place), Waiting: int(p.waiting)}
 	if c.Registry != nil {
 		r.Levels = p.levels(now)
 		why := r.Levels[p.why]

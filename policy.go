@@ -36,6 +36,7 @@ type Policy struct {
 
 	Timeouts Timeouts
 	MaxWait  time.Duration // longest wait for a turn; 0 means 10s, below 0 means none
+	Fair     Fair          // who goes first of those that wait for a limit
 	MaxPause time.Duration // longest pause that a hint can cause, quotas apart; 0 means 15m
 	Classify classify.Rules
 }
@@ -92,6 +93,7 @@ func (p Policy) WithDefaults() Policy {
 	t.Call = cmp.Or(t.Call, time.Minute)
 	p.MaxWait = cmp.Or(p.MaxWait, defaultWait)
 	p.MaxPause = cmp.Or(p.MaxPause, defaultPause)
+	p.Fair = p.Fair.withDefaults()
 	return p
 }
 
@@ -112,6 +114,7 @@ func (p Policy) Validate() error {
 	m.add("budget", p.Budget.Validate())
 	m.add("breaker", p.Breaker.Validate())
 	m.add("classify", p.Classify.Validate())
+	m.add("fair", p.Fair.validate())
 	if p.Quota != nil {
 		m.add("quota", p.Quota.Validate())
 	}

@@ -41,8 +41,14 @@ type Refusal struct {
 	// included; empty if it was no limit.
 	Levels []LimitLevel
 
-	// RetryAfter is how long to wait before asking again.
+	// RetryAfter is how long to wait before asking again. For a call that stood in
+	// line it is when its turn would have come, as far as could be known.
 	RetryAfter time.Duration
+
+	// Place is where the call stood in line when it gave up, or would have stood: 1
+	// is next. Waiting is how many stood there, this one included. Both are 0 if it
+	// stood in none; see Policy.Fair.
+	Place, Waiting int
 }
 
 // A LimitLevel is a limit that a call was charged to, and what it looked like.
@@ -84,13 +90,19 @@ func (r *Refusal) Error() string {
 	} else {
 		fmt.Fprintf(&b, "retry after %v", r.RetryAfter.Round(time.Millisecond))
 	}
+	if r.Place > 0 {
+		fmt.Fprintf(&b, ", place %d of %d in line", r.Place, r.Waiting)
+	}
 	return b.String()
 }
 
 // Outcome is that of a call within which weir refused another: it says nothing of
 // the upstream around it, and is not repeated there.
 func (r *Refusal) Outcome() outcome.Outcome {
-	return outcome.Outcome{Class: outcome.Canceled, Code: string(r.Reason), Undone: true, Unsent: true}
+	return outcome.Outcome{
+		Class: outcome.Canceled, Code: string(r.Reason), Undone: true, Unsent: true,
+		Hint: outcome.Hint{Said: true, After: r.RetryAfter, Quota: r.Reason == QuotaExhausted},
+	}
 }
 
 var _ outcome.Classifier = (*Refusal)(nil)

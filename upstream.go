@@ -17,6 +17,7 @@ import (
 	"github.com/seed1158cd35/weir/breaker/shared"
 	"github.com/seed1158cd35/weir/bucket"
 	"github.com/seed1158cd35/weir/clock"
+	"github.com/seed1158cd35/weir/fair"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/retry"
 )
@@ -38,10 +39,11 @@ type Upstream struct {
 	options Options
 	clock   clock.Clock
 	live    atomic.Pointer[live]
-	latest  atomic.Int64 // the instant of a recent decision; see soon
-	lately  lately       // kept only if somebody listens for violations
-	setting sync.Mutex   // one Set at a time
-	leave   func()       // takes the breakers out of the fleet; nil if they are in none
+	latest  atomic.Int64          // the instant of a recent decision; see soon
+	lately  lately                // kept only if somebody listens for violations
+	queues  *fair.Queues[lineKey] // of those who wait, where the policy is Fair
+	setting sync.Mutex            // one Set at a time
+	leave   func()                // takes the breakers out of the fleet; nil if they are in none
 }
 
 // live is a policy in force, with the state that belongs to it.
@@ -84,6 +86,7 @@ func New(name string, p Policy, o Options) (*Upstream, error) {
 	if u.clock == nil {
 		u.clock = clock.System
 	}
+	u.queues = fair.New[lineKey](u.clock, fair.Config{})
 	if err := u.Set(p); err != nil {
 		return nil, err
 	}
@@ -116,6 +119,8 @@ func (u *Upstream) Set(p Policy) error {
 		return fmt.Errorf("upstream %s: %w", u.name, err)
 	}
 	u.live.Store(next)
+	u.queues.Set(next.policy.Fair.queues())
+	u.queues.Kick()
 	return nil
 }
 
@@ -237,15 +242,11 @@ func (u *Upstream) newBreaker(now time.Duration, v, old *live) {
 		}
 		return
 	}
-	var heard func(breaker.Change)
-	if u.options.Events.Breaker != nil {
-		heard = u.breakerChanged
-	}
 	if v.policy.BreakerScope == "" {
-		v.breaker = breaker.New("", c, heard)
+		v.breaker = breaker.New("", c, u.breakerChanged)
 		u.join(v.breaker, "")
 	} else {
-		v.breakers = breaker.NewGroup(0, c, heard)
+		v.breakers = breaker.NewGroup(0, c, u.breakerChanged)
 		u.join(v.breakers, v.policy.BreakerScope)
 	}
 }
@@ -285,6 +286,12 @@ func (v *live) setBreaker(now time.Duration, c breaker.Config) {
 }
 
 func (u *Upstream) breakerChanged(c breaker.Change) {
+	if c.To == breaker.Open {
+		u.queues.Kick()
+	}
+	if u.options.Events.Breaker == nil {
+		return
+	}
 	e := BreakerEvent{Upstream: u.name, Change: c}
 	if c.To != breaker.Closed {
 		e.For = max(0, c.Until-c.At)

@@ -114,7 +114,7 @@ func (d *decoder) checkCallers(n *node, c *Callers) {
 	known := append([]string{"route"}, llmScopes...)
 	for name, s := range c.Keys {
 		known = append(known, name)
-		if s.Kind == claim && c.Claims == nil {
+		if s.Kind == Claim && c.Claims == nil {
 			d.bad(n.get("keys").get(name), "add claims: {secret_env: NAME}", "there is nothing to check the token with")
 		}
 	}

@@ -141,6 +141,9 @@ func (d *decoder) checkScopes(n *node, u *site) {
 		d.knownScope(at.get("plans"), l.If.Scope, known)
 	}
 	d.knownScope(n.get("breaker").get("scope"), u.Policy.BreakerScope, known)
+	if by := n.get("fair").get("by"); !inherited(by) { // without the key that a preset names all calls are one flow
+		d.knownScope(by, u.Policy.Fair.By, known)
+	}
 }
 
 func (d *decoder) knownScope(at *node, scope string, known []string) {

@@ -53,6 +53,7 @@ var sections = []table{
 	{"operationFields", "`upstreams.NAME.operations.NAME`", rows(operationFields)},
 	{"limitFields", "`upstreams.NAME.limits.NAME`", rows(limitFields)},
 	{"adaptiveFields", "`upstreams.NAME.limits.NAME.adaptive`", rows(adaptiveFields)},
+	{"fairFields", "`upstreams.NAME.fair`", rows(fairFields)},
 	{"retryFields", "`upstreams.NAME.retry`", rows(retryFields)},
 	{"budgetFields", "`upstreams.NAME.budget`", rows(budgetFields)},
 	{"quotaFields", "`upstreams.NAME.quota`", rows(quotaFields)},

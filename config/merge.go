@@ -13,6 +13,8 @@ func expand(n *node) {
 		switch f.name {
 		case "retry", "quota":
 			f.value = inFull(f.value, "schedule")
+		case "fair":
+			f.value = inFull(f.value, "by")
 		case "operations":
 			for j := range f.value.fields {
 				expandRetry(f.value.fields[j].value)

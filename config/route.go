@@ -130,13 +130,13 @@ func parseSource(s string) (Source, string, string) {
 	return Source{Kind: proxy.Header, Name: http.CanonicalHeaderKey(name)}, "", ""
 }
 
-// claim is the kind of a key that a caller's token says.
-const claim = "claim"
+// Claim is the kind of a key that a caller's token says.
+const Claim = "claim"
 
 // callerSource is a source, or a claim.
 var callerSource = text("header:NAME, query:NAME, claim:NAME or remote", func(s string) (Source, string, string) {
-	if name, ok := strings.CutPrefix(s, claim+":"); ok && name != "" && name == strings.TrimSpace(name) {
-		return Source{Kind: claim, Name: name}, "", ""
+	if name, ok := strings.CutPrefix(s, Claim+":"); ok && name != "" && name == strings.TrimSpace(name) {
+		return Source{Kind: Claim, Name: name}, "", ""
 	}
 	v, wrong, hint := parseSource(s)
 	return v, strings.Replace(wrong, "query:NAME or", "query:NAME, claim:NAME or", 1), hint

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -137,33 +138,39 @@ func TestAskingForUsageDoesNotChangeASynthesisedStream(t *testing.T) {
 	}
 }
 
-// bedrockClient is a server that answers everything itself, and a client of it.
-func bedrockClient(t *testing.T) *bedrockruntime.Client {
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, hr *http.Request) {
-		route, _ := Recognize(hr.Method, hr.URL.EscapedPath(), hr.URL.RawQuery)
-		body, _ := io.ReadAll(hr.Body)
-		r, err := route.Parse(body)
-		if err != nil {
-			route.Refuse(w, Failure{Kind: Invalid, Message: err.Error()})
-			return
-		}
-		if r.Question() == "refuse" {
-			r.Refuse(w, Failure{Kind: Limited, Message: "later", RetryAfter: time.Second})
-			return
-		}
-		h, b := r.Answer(sample)
-		for k, v := range h {
-			w.Header()[k] = v
-		}
-		if r.Question() == "cut" {
-			first := int(b[0])<<24 | int(b[1])<<16 | int(b[2])<<8 | int(b[3])
-			b = append(b[:first:first], r.ErrorEvent(Failure{Kind: Limited, Message: "cut"})...)
-		}
-		_, _ = w.Write(b)
-	}))
-	t.Cleanup(s.Close)
-	return bedrockruntime.New(bedrockruntime.Options{Region: "us-east-1", BaseEndpoint: aws.String(s.URL), RetryMaxAttempts: 1, HTTPClient: s.Client(),
-		Credentials: credentials.NewStaticCredentialsProvider("a", "b", "")})
+// provider answers everything itself, in place of a connection.
+type provider struct{}
+
+func (provider) Do(hr *http.Request) (*http.Response, error) {
+	w := httptest.NewRecorder()
+	provider{}.ServeHTTP(w, hr)
+	return w.Result(), nil
+}
+
+func (provider) ServeHTTP(w http.ResponseWriter, hr *http.Request) {
+	route, _ := Recognize(hr.Method, hr.URL.EscapedPath(), hr.URL.RawQuery)
+	body, _ := io.ReadAll(hr.Body)
+	r, err := route.Parse(body)
+	if err != nil {
+		route.Refuse(w, Failure{Kind: Invalid, Message: err.Error()})
+		return
+	}
+	if r.Question() == "refuse" {
+		r.Refuse(w, Failure{Kind: Limited, Message: "later", RetryAfter: time.Second})
+		return
+	}
+	h, b := r.Answer(sample)
+	maps.Copy(w.Header(), h)
+	if r.Question() == "cut" {
+		first := int(b[0])<<24 | int(b[1])<<16 | int(b[2])<<8 | int(b[3])
+		b = append(b[:first:first], r.ErrorEvent(Failure{Kind: Limited, Message: "cut"})...)
+	}
+	_, _ = w.Write(b)
+}
+
+func bedrockClient() *bedrockruntime.Client {
+	return bedrockruntime.New(bedrockruntime.Options{Region: "us-east-1", BaseEndpoint: aws.String("http://bedrock.invalid"), RetryMaxAttempts: 1,
+		HTTPClient: provider{}, Credentials: credentials.NewStaticCredentialsProvider("a", "b", "")})
 }
 
 func ask(question string) []types.Message {
@@ -171,7 +178,7 @@ func ask(question string) []types.Message {
 }
 
 func TestTheSDKForGoReadsConverse(t *testing.T) {
-	c := bedrockClient(t)
+	c := bedrockClient()
 	out, err := c.Converse(context.Background(), &bedrockruntime.ConverseInput{ModelId: aws.String("arn:aws:bedrock:us-east-1:1:inference-profile/x:0"), Messages: ask("hi")})
 	if err != nil {
 		t.Fatal(err)
@@ -207,7 +214,7 @@ func converse(c *bedrockruntime.Client, question string) (text string, err error
 }
 
 func TestTheSDKForGoReadsInvoke(t *testing.T) {
-	c := bedrockClient(t)
+	c := bedrockClient()
 	body := []byte(`{"messages":[{"role":"user","content":[{"text":"hi"}]}]}`)
 	out, err := c.InvokeModelWithResponseStream(context.Background(), &bedrockruntime.InvokeModelWithResponseStreamInput{ModelId: aws.String("us.amazon.nova-x"), Body: body})
 	if err != nil {

@@ -32,14 +32,14 @@ type key struct {
 func keysOf(sources map[string]Source) []key {
 	var keys []key
 	for scope, s := range sources {
-		keys = append(keys, key{scope, s.reader()})
+		keys = append(keys, key{scope, s.Reader()})
 	}
 	return keys
 }
 
-// reader reads the source. A secret is read as a hash, so that it stands in no
+// Reader reads the source. A secret is read as a hash, so that it stands in no
 // log and on no page.
-func (s Source) reader() func(*http.Request) string {
+func (s Source) Reader() func(*http.Request) string {
 	read := s.plain()
 	if s.Kind == Remote || !secret(s.Name) {
 		return read

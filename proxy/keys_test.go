@@ -15,7 +15,7 @@ import (
 
 func TestRemoteAddressIsAKey(t *testing.T) {
 	for in, want := range map[string]string{"10.0.0.1:5": "10.0.0.1", "[::1]:5": "::1", "@": "@"} {
-		if got := (Source{Kind: "remote"}).reader()(&http.Request{RemoteAddr: in}); got != want {
+		if got := (Source{Kind: "remote"}).Reader()(&http.Request{RemoteAddr: in}); got != want {
 			t.Errorf("%s: %q, want %q", in, got, want)
 		}
 	}
@@ -28,7 +28,7 @@ func TestSecretsAreKeysByTheirHash(t *testing.T) {
 		{Query, "key"}: hash, {Query, "API_KEY"}: hash, {Header, "x-api-key"}: hash,
 		{Query, "tenant"}: "acme", {Header, "x-tenant"}: "acme", {Query, "none"}: "", {Header, "Authorization"}: "",
 	} {
-		if got := s.reader()(r); got != want {
+		if got := s.Reader()(r); got != want {
 			t.Errorf("%+v: %q, want %q", s, got, want)
 		}
 	}
@@ -77,7 +77,7 @@ func TestKeysAreReadBeforeHeadersAreDropped(t *testing.T) {
 			if resp := say(t, address, get("/", fields...)); resp.StatusCode != http.StatusOK {
 				t.Fatal(resp.Status)
 			}
-			want = append(want, Source{Header, name}.reader()(&http.Request{Header: http.Header{name: {value}}}))
+			want = append(want, Source{Header, name}.Reader()(&http.Request{Header: http.Header{name: {value}}}))
 		}
 		var got []string
 		for _, v := range p.Upstreams()["up"].Look(10).Limits {
@@ -99,7 +99,7 @@ func TestKeysAreReadBeforeHeadersAreDropped(t *testing.T) {
 }
 
 func TestTheHostIsAKey(t *testing.T) {
-	if got := (Source{Header, "host"}).reader()(&http.Request{Host: "a.example.com", Header: http.Header{}}); got != "a.example.com" {
+	if got := (Source{Header, "host"}).Reader()(&http.Request{Host: "a.example.com", Header: http.Header{}}); got != "a.example.com" {
 		t.Errorf("the host is %q", got)
 	}
 }

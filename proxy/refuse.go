@@ -20,6 +20,7 @@ const (
 	ErrorHeader    = "X-Weir-Error"    // what else kept weir from bringing an answer
 	GaveUpHeader   = "X-Weir-Gave-Up"  // why there was no other attempt
 	AttemptsHeader = "X-Weir-Attempts" // how many were made, if not one
+	PlaceHeader    = "X-Weir-Place"    // where a call stood in line that waited in vain: "3 of 40"
 )
 
 // The codes of weir's own errors.
@@ -73,6 +74,10 @@ func refuse(w http.ResponseWriter, req *http.Request, r *weir.Refusal) {
 		f.Details["limit"], f.Details["remaining"], f.Details["reset_at"] = r.Limit, left[0].Left, left[0].ResetAt
 		f.Details["limits"] = left
 		rateLimitFields(h, left)
+	}
+	if r.Place > 0 {
+		h.Set(PlaceHeader, fmt.Sprintf("%d of %d", r.Place, r.Waiting))
+		f.Details["place"], f.Details["waiting"] = r.Place, r.Waiting
 	}
 	retryAfter(h, wait)
 	f.write(w, req)

@@ -79,6 +79,7 @@ type server struct {
 	shared  *weirprom.Fleet
 	decider *decider // nil if nothing is decided for others
 	speaks  dialects
+	models  models
 	tells   escalation
 }
 
@@ -104,7 +105,7 @@ func newServer(path string, w world) (*server, error) {
 	}
 	s.watch()
 	s.page = &status.Page{
-		Version: version(), Started: time.Now(), Upstreams: s.proxy.Upstreams, Host: file.Admin,
+		Version: version(), Started: time.Now(), Upstreams: s.upstreams, Host: file.Admin,
 		Metrics: promhttp.HandlerFor(registry, promhttp.HandlerOpts{}),
 	}
 	if s.fleet != nil {
@@ -127,11 +128,29 @@ func (s *server) join(events weir.Events, registry prometheus.Registerer) (err e
 		s.fleet = newFleet(s.store, full, s.tells.fleet(s.shared.Events(), logs.Fleet(s.log)))
 		s.shared.Watch(s.fleet)
 	}
-	if err = s.speaks.dress(s.file); err != nil {
+	s.models.begin(s, events, registry)
+	if err = s.dress(s.file); err != nil {
 		return err
 	}
 	s.proxy, err = proxy.New(s.file.Upstreams, weir.Options{Events: events, Fleet: s.fleet})
 	return err
+}
+
+// dress gives the upstreams of a file what they need besides HTTP.
+func (s *server) dress(file *config.File) error {
+	if err := s.speaks.dress(file); err != nil {
+		return err
+	}
+	return s.models.dress(file, s.env)
+}
+
+// upstreams are those that are called, and what stands for their callers.
+func (s *server) upstreams() map[string]*weir.Upstream {
+	all := s.proxy.Upstreams()
+	if u := s.models.callers; u != nil {
+		all[u.Name()] = u
+	}
+	return all
 }
 
 // conditions counts conditional writes of the store that met another's.
@@ -164,7 +183,7 @@ const leaving = 2 * time.Second
 
 // watch lets the metrics know which upstreams there are.
 func (s *server) watch() {
-	for _, u := range s.proxy.Upstreams() {
+	for _, u := range s.upstreams() {
 		s.metrics.Watch(u)
 		s.tells.watch(u)
 	}
@@ -215,6 +234,7 @@ func (s *server) run(ctx context.Context, reload, stop <-chan os.Signal) error {
 	defer cut()
 	defer s.tells.close(s.log)
 	defer s.leave()
+	defer s.models.close()
 	if s.fleet != nil {
 		s.fleet.Start()
 	}
@@ -332,7 +352,7 @@ func (s *server) reload() {
 		err = s.decider.reload(s, next)
 	}
 	if err == nil {
-		err = s.speaks.dress(next)
+		err = s.dress(next)
 	}
 	if err == nil {
 		err = s.proxy.Set(next.Upstreams)
@@ -348,6 +368,7 @@ func (s *server) reload() {
 	for _, u := range s.file.Upstreams {
 		if s.proxy.Upstreams()[u.Name] == nil {
 			s.metrics.Forget(u.Name)
+			s.models.metrics.Forget(u.Name)
 			s.tells.forget(u.Name)
 			if s.shared != nil {
 				s.shared.Forget(u.Name)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	awsconfig "github.com/aws/aws-sdk-go-v2/config"
@@ -70,7 +71,7 @@ func openDynamoDB(ctx context.Context, c config.Store, failed func(string, int))
 	var o dynamostore.Options
 	if failed != nil {
 		o.Observe = func(c dynamostore.Call) {
-			if c.Failed > 0 {
+			if c.Failed > 0 && !strings.HasPrefix(c.Group, "cache/") {
 				failed(c.Group, c.Failed)
 			}
 		}

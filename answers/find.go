@@ -1,0 +1,183 @@
+package answers
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// A Match is an answer found.
+type Match struct {
+	ID         string  // of the entry; "entry-3" if the third has none
+	Answer     string  //
+	Language   string  // of the answer
+	Confidence float64 // from the threshold to 1
+	Question   string  // the question or keyword that matched; all, by lines, if only all together did
+	Why        string  // for people
+}
+
+// Find is the answer to a question, if the book has one. Languages are those of
+// the caller, the best first, with or without a region; without any that the
+// question could be written in, all are searched. The answer is in the language
+// in which the question was found, or the entry's first if it has none in it. Of
+// a question, 4 KiB are considered.
+func (b *Book) Find(question string, languages ...string) (Match, bool) {
+	l := b.library.Load()
+	if l == nil {
+		return Match{}, false
+	}
+	question = head(question)
+	var best found
+	for _, s := range l.where(question, languages) {
+		wants := s.wants(question)
+		_ = s.search(wants, func(h hit) { // in memory, where nothing fails
+			if h.confidence > best.confidence {
+				best = found{h, s, wants}
+			}
+		})
+	}
+	if best.shelf == nil || best.confidence < b.threshold() {
+		return Match{}, false
+	}
+	return l.match(best), true
+}
+
+// found is a hit and where it was made.
+type found struct {
+	hit
+	shelf *shelf
+	wants []wanted
+}
+
+func (l *library) match(f found) Match {
+	t := f.shelf.titles[f.title]
+	e := l.entries[t.entry]
+	language := e.languages[0]
+	if e.answers[f.shelf.tongue.code] != "" {
+		language = f.shelf.tongue.code
+	}
+	return Match{
+		ID: e.id, Answer: e.answers[language], Language: language,
+		Confidence: f.confidence, Question: t.text,
+		Why: f.why(),
+	}
+}
+
+func (f found) why() string {
+	t := f.shelf.titles[f.title]
+	by := strings.Join(f.matched(), ", ")
+	if t.field == everything {
+		return fmt.Sprintf("%s have %s", t.field, by)
+	}
+	return fmt.Sprintf("%s %s has %s", t.field, quote(t.text), by)
+}
+
+// matched is the terms that question and title share.
+func (f found) matched() (terms []string) {
+	for _, w := range f.wants {
+		if slices.Contains(f.shelf.titles[f.title].terms, w.term) {
+			terms = append(terms, w.String())
+		}
+	}
+	return terms
+}
+
+func (w wanted) String() string {
+	if w.typed != "" {
+		return w.typed + "~" + w.term
+	}
+	return w.term
+}
+
+// head is as much of a question as is considered.
+func head(question string) string {
+	if len(question) <= maxQuestion {
+		return question
+	}
+	cut := maxQuestion
+	for cut > 0 && !utf8.RuneStart(question[cut]) {
+		cut--
+	}
+	return question[:cut]
+}
+
+// An Explanation says what a question finds, and why.
+type Explanation struct {
+	Question   string      `json:"question"`
+	Threshold  float64     `json:"threshold"`
+	Searches   []Search    `json:"searches"`   // one for each language searched
+	Candidates []Candidate `json:"candidates"` // the best first, at most ten
+}
+
+// A Search is what a question was made into for a language.
+type Search struct {
+	Language string   `json:"language"`
+	Terms    []string `json:"terms"` // stems, or pairs of characters; "typed~known" if one was corrected
+}
+
+// A Candidate is an entry that shares something with a question.
+type Candidate struct {
+	ID         string   `json:"id"`
+	Confidence float64  `json:"confidence"`
+	Score      float64  `json:"score"`    // bleve's own, not comparable between questions
+	Language   string   `json:"language"` // of the index
+	Field      string   `json:"field"`    // "questions[2]", "keywords.ja[0]"
+	Text       string   `json:"text"`     // what stands there
+	Terms      []string `json:"terms"`    // those it shares with the question
+	Answers    bool     `json:"answers"`  // it is what Find returns
+}
+
+const mostCandidates = 10
+
+// Explain is Find with its reasons: the best title of each entry that shares a
+// term with the question.
+func (b *Book) Explain(question string, languages ...string) Explanation {
+	e := Explanation{Question: head(question), Threshold: b.threshold(), Searches: []Search{}, Candidates: []Candidate{}}
+	l := b.library.Load()
+	if l == nil {
+		return e
+	}
+	best := make(map[int]found) // by entry
+	for _, s := range l.where(e.Question, languages) {
+		wants := s.wants(e.Question)
+		e.Searches = append(e.Searches, Search{s.tongue.code, texts(wants)})
+		_ = s.search(wants, func(h hit) {
+			if n := s.titles[h.title].entry; h.confidence > best[n].confidence {
+				best[n] = found{h, s, wants}
+			}
+		})
+	}
+	for n, f := range best {
+		e.Candidates = append(e.Candidates, l.candidate(n, f))
+	}
+	e.rank()
+	return e
+}
+
+func (l *library) candidate(n int, f found) Candidate {
+	t := f.shelf.titles[f.title]
+	return Candidate{
+		ID: l.entries[n].id, Confidence: f.confidence, Score: f.score, Language: f.shelf.tongue.code,
+		Field: t.field, Text: t.text, Terms: f.matched(),
+	}
+}
+
+func (e *Explanation) rank() {
+	slices.SortFunc(e.Candidates, func(a, b Candidate) int {
+		return cmp.Or(cmp.Compare(b.Confidence, a.Confidence), cmp.Compare(a.ID, b.ID))
+	})
+	e.Candidates = e.Candidates[:min(len(e.Candidates), mostCandidates)]
+	if len(e.Candidates) > 0 && e.Candidates[0].Confidence >= e.Threshold {
+		e.Candidates[0].Answers = true
+	}
+}
+
+func texts(wants []wanted) []string {
+	all := []string{}
+	for _, w := range wants {
+		all = append(all, w.String())
+	}
+	return all
+}

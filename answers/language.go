@@ -1,0 +1,169 @@
+package answers
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"github.com/blevesearch/bleve/v2/analysis/lang/da"
+	"github.com/blevesearch/bleve/v2/analysis/lang/de"
+	"github.com/blevesearch/bleve/v2/analysis/lang/en"
+	"github.com/blevesearch/bleve/v2/analysis/lang/es"
+	"github.com/blevesearch/bleve/v2/analysis/lang/fi"
+	"github.com/blevesearch/bleve/v2/analysis/lang/fr"
+	"github.com/blevesearch/bleve/v2/analysis/lang/it"
+	"github.com/blevesearch/bleve/v2/analysis/lang/nl"
+	"github.com/blevesearch/bleve/v2/analysis/lang/no"
+	"github.com/blevesearch/bleve/v2/analysis/lang/pt"
+	"github.com/blevesearch/bleve/v2/analysis/lang/ru"
+	"github.com/blevesearch/bleve/v2/analysis/lang/sv"
+	"github.com/blevesearch/bleve/v2/analysis/lang/tr"
+)
+
+// A script is a way of writing. A language has one; Japanese and Chinese share
+// han, which is told from kana by what else stands in a text.
+type script uint8
+
+const (
+	unwritten script = iota // neither letters nor characters
+	latin
+	cyrillic
+	kana
+	han
+	hangul
+)
+
+// A tongue is a language that questions can be asked in.
+type tongue struct {
+	code     string
+	script   script
+	analyzer string // bleve's; "" for pairs of characters
+	filler   string // words that questions have and no answer depends on; phrases where words are not apart
+}
+
+// tongues are all languages known. The order decides for texts that could belong
+// to several.
+var tongues = []tongue{
+	{"en", latin, en.AnalyzerName, "please pls plz thanks thank thx hello hi hey dear tell know want wanna would like could can may might shall will help need explain wonder wondering find get got give let make possible able way just also really actually question information info us me im i'm i'd i've it's ok okay sorry sir madam today now something anything someone guys"},
+	{"de", latin, de.AnalyzerName, "bitte danke hallo guten tag möchte möchten kann können könnte könnten würde gerne gern sagen wissen hilfe helfen brauche frage wie was wo wann ich mir gibt geht mal man"},
+	{"fr", latin, fr.AnalyzerName, "bonjour merci svp plaît plait voudrais veux peux puis peut pouvez dire savoir aide aider besoin question comment est-ce faire faut combien quand où"},
+	{"es", latin, es.AnalyzerName, "hola gracias favor quiero quisiera puedo puede pueden podría decir saber ayuda necesito pregunta cómo qué hacer hay"},
+	{"it", latin, it.AnalyzerName, "ciao grazie favore voglio vorrei posso può potete dire sapere aiuto domanda come fare"},
+	{"pt", latin, pt.AnalyzerName, "olá obrigado obrigada favor quero queria posso pode podem dizer saber ajuda preciso pergunta como fazer"},
+	{"nl", latin, nl.AnalyzerName, "hallo dank bedankt alstublieft graag wil kan kunt kunnen zeggen weten hulp vraag hoe"},
+	{"sv", latin, sv.AnalyzerName, "hej tack snälla vill kan kunde säga veta hjälp fråga hur"},
+	{"da", latin, da.AnalyzerName, "hej tak venligst vil kan kunne sige vide hjælp spørgsmål hvordan"},
+	{"no", latin, no.AnalyzerName, "hei takk vennligst vil kan kunne si vite hjelp spørsmål hvordan"},
+	{"fi", latin, fi.AnalyzerName, "hei moi kiitos haluan voin voinko voiko sanoa tietää apua kysymys miten"},
+	{"tr", latin, tr.AnalyzerName, "merhaba teşekkürler lütfen istiyorum misiniz mısınız söyle yardım soru nasıl"},
+	{"ru", cyrillic, ru.AnalyzerName, "здравствуйте привет спасибо пожалуйста хочу могу можно можете скажите подскажите помощь нужно вопрос как"},
+	{"ja", kana, "", "教 願 出来 場合 可能 方法 欲 下 知 思 何 質問 致 頂 御座 今日 私 時"},
+	{"zh", han, "", "请问 我想知道 我想 想知道 我要 我 你们 你 您 可以 怎么样 怎么办 怎么 怎样 什么 如何 能不能 不能 能否 告诉 谢谢 你好 您好 一下 吗 呢 吧 的"},
+	{"ko", hangul, "", "하고 싶습니다 싶어요 싶은데요 싶은데 합니다 합니까 하나요 할까요 하려면 해야 해요 하세요 되나요 됩니까 되요 돼요 있나요 있습니까 있어요 있을까요 알려주세요 알려 주세요 어떻게 인가요 입니까 이에요 예요 안녕하세요"},
+}
+
+// Languages are the codes of all languages known, in ISO 639-1.
+func Languages() []string {
+	var codes []string
+	for _, t := range tongues {
+		codes = append(codes, t.code)
+	}
+	return codes
+}
+
+func lookup(code string) (tongue, bool) {
+	i := slices.IndexFunc(tongues, func(t tongue) bool { return t.code == code })
+	if i < 0 {
+		return tongue{}, false
+	}
+	return tongues[i], true
+}
+
+// writtenIn says whether the language may be written in a script.
+func (t tongue) writtenIn(s script) bool {
+	return t.script == s || s == unwritten || s == han && t.script == kana
+}
+
+// scriptOf is the script of most of a text's letters. One kana makes a text
+// Japanese and one syllable of Hangul Korean: names of brands stand in Latin
+// letters everywhere. Without those, a third of Chinese characters decides.
+func scriptOf(text string) script {
+	var n [hangul + 1]int
+	for _, r := range text {
+		n[scriptOfRune(r)]++
+	}
+	switch {
+	case n[kana] > 0:
+		return kana
+	case n[hangul] > 0:
+		return hangul
+	case n[han] > 0 && 2*n[han] >= n[latin]+n[cyrillic]:
+		return han
+	case n[cyrillic] > n[latin]:
+		return cyrillic
+	case n[latin] > 0:
+		return latin
+	}
+	return unwritten
+}
+
+func scriptOfRune(r rune) script {
+	switch {
+	case r < unicode.MaxASCII:
+		if unicode.IsLetter(r) {
+			return latin
+		}
+	case unicode.In(r, unicode.Hiragana, unicode.Katakana):
+		return kana
+	case unicode.Is(unicode.Han, r):
+		return han
+	case unicode.Is(unicode.Hangul, r):
+		return hangul
+	case unicode.Is(unicode.Cyrillic, r):
+		return cyrillic
+	case unicode.Is(unicode.Latin, r):
+		return latin
+	}
+	return unwritten
+}
+
+// plainCode is the code of a language without its region: "pt" for "pt-BR".
+func plainCode(tag string) string {
+	code, _, _ := strings.Cut(strings.ToLower(strings.TrimSpace(tag)), "-")
+	code, _, _ = strings.Cut(code, "_")
+	switch code {
+	case "nb", "nn":
+		return "no"
+	}
+	return code
+}
+
+// Accepted are the languages of an Accept-Language header, the best first, as
+// Find takes them. What is not to be understood is left out.
+func Accepted(header string) []string {
+	type wish struct {
+		code string
+		q    float64
+	}
+	var wishes []wish
+	for part := range strings.SplitSeq(header[:min(len(header), 1<<10)], ",") {
+		tag, param, _ := strings.Cut(part, ";")
+		q := 1.0
+		if v, ok := strings.CutPrefix(strings.TrimSpace(param), "q="); ok {
+			q, _ = strconv.ParseFloat(v, 64)
+		}
+		if _, known := lookup(plainCode(tag)); known && q > 0 {
+			wishes = append(wishes, wish{plainCode(tag), q})
+		}
+	}
+	slices.SortStableFunc(wishes, func(a, b wish) int { return cmp.Compare(b.q, a.q) })
+	var codes []string
+	for _, w := range wishes {
+		if !slices.Contains(codes, w.code) {
+			codes = append(codes, w.code)
+		}
+	}
+	return codes
+}

@@ -1,0 +1,65 @@
+package answers
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+)
+
+// Print writes an explanation as a table for people. For programs, marshal it as
+// JSON.
+func (e Explanation) Print(w io.Writer) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(t, "question\t%s\n", quote(e.Question))
+	fmt.Fprintf(t, "threshold\t%.2f\n", e.Threshold)
+	for _, s := range e.Searches {
+		fmt.Fprintf(t, "looked up, %s\t%s\n", s.Language, dash(strings.Join(s.Terms, " ")))
+	}
+	fmt.Fprintf(t, "verdict\t%s\n", e.verdict())
+	if len(e.Candidates) > 0 {
+		fmt.Fprintln(t, "\nENTRY\tCONFIDENCE\tSCORE\tMATCHED\tIN\tTEXT\tVERDICT")
+	}
+	for _, c := range e.Candidates {
+		fmt.Fprintf(t, "%s\t%.2f\t%.2f\t%s\t%s\t%s\t%s\n", c.ID, c.Confidence, c.Score,
+			strings.Join(c.Terms, " "), c.Language+" "+c.Field, c.shown(), e.verdictOn(c))
+	}
+	return t.Flush()
+}
+
+func (e Explanation) verdict() string {
+	switch {
+	case len(e.Searches) == 0:
+		return "no answer: the book has nothing in the language of the question"
+	case len(e.Candidates) == 0:
+		return "no answer: no entry shares a word with the question"
+	case !e.Candidates[0].Answers:
+		return fmt.Sprintf("no answer: %s comes closest and stays below the threshold", e.Candidates[0].ID)
+	}
+	return "answered by " + e.Candidates[0].ID
+}
+
+func (e Explanation) verdictOn(c Candidate) string {
+	switch {
+	case c.Answers:
+		return "answers"
+	case c.Confidence >= e.Threshold:
+		return "another is surer"
+	}
+	return "below threshold"
+}
+
+// shown is the text of a question or keyword; all of them would be no use.
+func (c Candidate) shown() string {
+	if c.Field == everything {
+		return "-"
+	}
+	return quote(c.Text)
+}
+
+func dash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}

@@ -1,0 +1,279 @@
+package answers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/blevesearch/bleve/v2/search"
+	"github.com/blevesearch/bleve/v2/search/searcher"
+)
+
+// A title is one text under which an entry is found: a question, a keyword, or
+// all of them together.
+type title struct {
+	entry int    // in the library
+	field string // "questions[2]"; everything for all together
+	text  string
+
+	terms []string // what the index keeps of the text
+	self  float64  // what the text scores when it is asked itself
+}
+
+const everything = "questions and keywords"
+
+// A shelf has the titles of one language. It does not change once it is built,
+// and keeps neither goroutines nor files: one that is no longer used is
+// left to the garbage collector.
+type shelf struct {
+	tongue   tongue
+	splitter *splitter
+	titles   []title
+	reader   postings
+	words    map[shape][]string // the terms known
+}
+
+// A shape is what a word keeps when it is misspelt, or nearly.
+type shape struct {
+	first   rune
+	letters int
+}
+
+func shapeOf(term string) shape {
+	first, _ := utf8.DecodeRuneInString(term)
+	return shape{first, utf8.RuneCountInString(term)}
+}
+
+// fewest is how many titles a shelf counts as having at least. In a book of five
+// questions every word is rare, and how rare says nothing; counting empty titles
+// puts that right.
+const fewest = 200
+
+// The fields of the index. How rare a word is among the titles says nothing of how
+// rare it is among the entries, so these are kept apart.
+const (
+	single = "title"
+	whole  = "entry"
+)
+
+func (t title) indexed() string {
+	if t.field == everything {
+		return whole
+	}
+	return single
+}
+
+// newShelf builds the index of some titles, those of an entry in a row.
+func newShelf(t tongue, titles []title) (*shelf, error) {
+	splitter, err := newSplitter(t)
+	if err != nil {
+		return nil, err
+	}
+	s := &shelf{tongue: t, splitter: splitter, titles: append(titles, together(titles)...), words: make(map[shape][]string)}
+	s.fill()
+	if err := s.measure(); err != nil {
+		return nil, fmt.Errorf("index of %s: %w", t.code, err)
+	}
+	return s, nil
+}
+
+// together is a title for each entry that has all the words of its titles.
+func together(titles []title) (all []title) {
+	for len(titles) > 0 {
+		first := titles[0]
+		var texts []string
+		for len(titles) > 0 && titles[0].entry == first.entry {
+			texts, titles = append(texts, titles[0].text), titles[1:]
+		}
+		all = append(all, title{entry: first.entry, field: everything, text: strings.Join(texts, "\n")})
+	}
+	return all
+}
+
+func (s *shelf) fill() {
+	s.reader.docs = uint64(max(len(s.titles), fewest))
+	for i := range s.titles {
+		t := &s.titles[i]
+		t.terms = s.splitter.split(t.text)
+		s.reader.add(i, t.indexed(), t.terms)
+	}
+}
+
+// measure finds out what each title scores when it is asked itself. By bleve's
+// formula that is sqrt(sum of weights / number of terms), since each term stands in
+// it once. It is not asked, as a book has thousands; a test asks.
+func (s *shelf) measure() error {
+	weights := make(map[string]float64)
+	for i := range s.titles {
+		t := &s.titles[i]
+		if t.field == everything {
+			continue
+		}
+		sum := 0.0
+		for _, term := range t.terms {
+			if _, ok := weights[term]; !ok {
+				w, err := s.weight(term)
+				if err != nil {
+					return err
+				}
+				weights[term] = w
+				s.words[shapeOf(term)] = append(s.words[shapeOf(term)], term)
+			}
+			sum += weights[term]
+		}
+		t.self = math.Sqrt(sum / float64(max(1, len(t.terms))))
+	}
+	return nil
+}
+
+func (s *shelf) weight(term string) (float64, error) {
+	ts, err := s.termSearcher(single, wanted{term: term, boost: 1})
+	if err != nil {
+		return 0, err
+	}
+	defer ts.Close()
+	return ts.Weight(), nil
+}
+
+func (s *shelf) termSearcher(field string, w wanted) (search.Searcher, error) {
+	return searcher.NewTermSearcher(context.Background(), &s.reader, w.term, field, w.boost, search.SearcherOptions{})
+}
+
+// A wanted term is one of a question.
+type wanted struct {
+	term  string // as it is looked up
+	typed string // its stem as it was written, if that is not known and looks like the term
+	boost float64
+}
+
+const (
+	// mostTerms of a question are looked up. A title is shorter, so a question
+	// that has more terms could not come close to one.
+	mostTerms = 64
+
+	// A word that had to be corrected counts for a little less; a text with more
+	// such words than this is about something else.
+	corrected       = 0.8
+	mostCorrections = 8
+)
+
+// wants is what a question looks for on this shelf.
+func (s *shelf) wants(question string) []wanted {
+	terms := s.splitter.split(question)
+	all := make([]wanted, 0, len(terms))
+	at := make(map[string]int, len(terms))
+	unknown := 0
+	for _, term := range terms[:min(len(terms), mostTerms)] {
+		w := wanted{term: term, boost: 1}
+		if s.reader.lists[single][term] == nil && unknown < mostCorrections {
+			unknown++
+			if known := s.correct(term); known != "" {
+				w = wanted{term: known, typed: term, boost: corrected}
+			}
+		}
+		i, had := at[w.term]
+		switch {
+		case !had:
+			at[w.term] = len(all)
+			all = append(all, w)
+		case w.typed == "":
+			all[i] = w // it stands there spelt right, too
+		}
+	}
+	return all
+}
+
+// correct is the word of the book that a word unknown to it was meant to be, if
+// there is one: with the same first letter, and one slip for four letters or two
+// for eight. Pairs of characters are not corrected, one for the other would always do.
+func (s *shelf) correct(term string) string {
+	of := shapeOf(term)
+	if of.letters < 4 || s.tongue.analyzer == "" {
+		return ""
+	}
+	slips := 1
+	if of.letters >= 8 {
+		slips = 2
+	}
+	var like []string
+	for n := of.letters - slips; n <= of.letters+slips; n++ {
+		like = append(like, s.words[shape{of.first, n}]...)
+	}
+	return closest(term, like, slips+1)
+}
+
+// A hit is a title that shares a term with the question.
+type hit struct {
+	title      int
+	score      float64 // bleve's
+	confidence float64
+}
+
+// search gives each title that shares a term with the question to yield.
+func (s *shelf) search(wants []wanted, yield func(hit)) error {
+	if len(wants) == 0 {
+		return nil
+	}
+	for _, field := range []string{single, whole} {
+		if err := s.searchField(field, wants, yield); err != nil {
+			return fmt.Errorf("index of %s: %w", s.tongue.code, err)
+		}
+	}
+	return nil
+}
+
+func (s *shelf) searchField(field string, wants []wanted, yield func(hit)) error {
+	any, most, err := s.disjunction(field, wants)
+	if err != nil {
+		return err
+	}
+	defer any.Close()
+	ctx := &search.SearchContext{DocumentMatchPool: search.NewDocumentMatchPool(any.DocumentMatchPoolSize()+1, 0)}
+	for {
+		match, err := any.Next(ctx)
+		if err != nil || match == nil {
+			return err
+		}
+		i := int(number(match.IndexInternalID))
+		yield(hit{i, match.Score, s.confidence(match.Score, i, most)})
+		ctx.DocumentMatchPool.Put(match)
+	}
+}
+
+// disjunction is a search for any of the terms. Most is what a text of one term
+// would score if that could be all that is wanted.
+func (s *shelf) disjunction(field string, wants []wanted) (any search.Searcher, most float64, err error) {
+	var each []search.Searcher
+	for _, w := range wants {
+		ts, err := s.termSearcher(field, w)
+		if err != nil {
+			for _, s := range each {
+				err = errors.Join(err, s.Close())
+			}
+			return nil, 0, err
+		}
+		each = append(each, ts)
+		most += ts.Weight()
+	}
+	any, err = searcher.NewDisjunctionSearcher(context.Background(), &s.reader, each, 1, search.SearcherOptions{})
+	return any, math.Sqrt(most), err
+}
+
+// covered is the confidence in an entry that has all the words of a question, but
+// in no one question of its own.
+const covered = 0.77
+
+// confidence makes a number from 0 to 1 of a score; see the comment of the package.
+func (s *shelf) confidence(score float64, i int, most float64) float64 {
+	t := s.titles[i]
+	if t.field == everything {
+		return covered * math.Sqrt(min(1, score/most*math.Sqrt(float64(len(t.terms)))))
+	}
+	if t.self == 0 {
+		return 0
+	}
+	return math.Sqrt(min(1, score/t.self))
+}

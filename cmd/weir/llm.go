@@ -1,0 +1,342 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"iter"
+	"log/slog"
+	"maps"
+	"net/http"
+	"os"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/answers"
+	"github.com/seed1158cd35/weir/cache"
+	"github.com/seed1158cd35/weir/cache/recordblob"
+	"github.com/seed1158cd35/weir/cascade"
+	"github.com/seed1158cd35/weir/config"
+	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/llm/price"
+	"github.com/seed1158cd35/weir/llm/tokens"
+	weirprom "github.com/seed1158cd35/weir/observe/prometheus"
+	"github.com/seed1158cd35/weir/proxy/llmdialect"
+)
+
+// models is what the upstreams that are language models share, and what they keep when
+// the file is read again: answers, what is known of tiers, what was learnt of tokens.
+type models struct {
+	options weir.Options
+	store   limit.Store // nil if the file names none
+	metrics *weirprom.Models
+	log     *slog.Logger
+
+	tokens   tokens.Estimator
+	ledger   *price.Ledger
+	callers  *weir.Upstream // nil if callers may have what there is
+	caches   map[string]kept
+	cascades map[string]*cascade.Cascade
+}
+
+// begin says what the models live with.
+func (m *models) begin(s *server, events weir.Events, registry prometheus.Registerer) {
+	m.options, m.store, m.log = weir.Options{Events: events, Fleet: s.fleet}, s.store, s.log
+	m.ledger = price.NewLedger(mostAccounts)
+	m.metrics = weirprom.NewModels(registry, m.used)
+}
+
+// mostAccounts bounds how many combinations of tenant, user and model are told apart.
+const mostAccounts = 2000
+
+// used is what has been used of the models.
+func (m *models) used() iter.Seq[weirprom.ModelUse] {
+	return func(yield func(weirprom.ModelUse) bool) {
+		for who, t := range m.ledger.All() {
+			u := weirprom.ModelUse{
+				Tenant: who.Tenant, User: who.User, Model: who.Model, Calls: t.Calls, Cost: t.Cost.Dollars(),
+				Input: t.Input, Output: t.Output, CacheRead: t.CacheRead, CacheWrite: t.CacheWrite,
+			}
+			if !yield(u) {
+				return
+			}
+		}
+	}
+}
+
+func (m *models) answered(a llmdialect.Answered) {
+	m.metrics.Answered(a.Upstream, a.Tier, a.Degraded, a.Cache, a.Took)
+}
+
+// changed tells that a tier cools down, or is back.
+func (m *models) changed(upstream string, c cascade.Change) {
+	m.metrics.Cooled(upstream, c.Tier, string(c.To))
+	m.log.Info("tier changed", "upstream", upstream, "tier", c.Tier, "from", string(c.From), "to", string(c.To), "why", string(c.Why), "for", c.For.String())
+}
+
+// kept is a cache and what it was made for.
+type kept struct {
+	config config.Cache
+	cache  *cache.Cache
+}
+
+// callersName is the upstream that stands for what callers may have, in metrics and on the
+// status page.
+const callersName = "callers"
+
+// dress gives the upstreams of a file that are language models their dialects, over those
+// that they have.
+func (m *models) dress(file *config.File, env func(string) (string, bool)) error {
+	if len(file.LLM) == 0 {
+		return nil
+	}
+	next, err := m.prepare(file, env)
+	if err != nil {
+		return err
+	}
+	for i := range file.Upstreams {
+		u := &file.Upstreams[i]
+		if c, ok := file.LLM[u.Name]; ok {
+			d, err := next.dialect(u, c)
+			if err != nil {
+				return fmt.Errorf("upstream %s: llm: %w", u.Name, err)
+			}
+			u.Dialect = d
+		}
+	}
+	m.forget(file)
+	return nil
+}
+
+// A fitting is what is prepared for all dialects of a file.
+type fitting struct {
+	*models
+	file    *config.File
+	env     func(string) (string, bool)
+	prices  price.Table
+	callers *llmdialect.Callers
+	books   map[config.Tier]*answers.Book
+}
+
+func (m *models) prepare(file *config.File, env func(string) (string, bool)) (*fitting, error) {
+	f := &fitting{models: m, file: file, env: env, books: make(map[config.Tier]*answers.Book)}
+	var err error
+	if f.prices, err = readPrices(file.Prices); err != nil {
+		return nil, err
+	}
+	if f.callers, err = m.dressCallers(file.Callers, env); err != nil {
+		return nil, fmt.Errorf("callers: %w", err)
+	}
+	if m.caches == nil {
+		m.caches, m.cascades = make(map[string]kept), make(map[string]*cascade.Cascade)
+	}
+	return f, nil
+}
+
+// readPrices is the table of a file laid over that which weir knows.
+func readPrices(file string) (price.Table, error) {
+	if file == "" {
+		return price.BuiltIn(), nil
+	}
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return price.Table{}, fmt.Errorf("prices: %w", err)
+	}
+	own, err := price.Parse(file, data)
+	return own.Over(price.BuiltIn()), err
+}
+
+// dressCallers puts in force what callers may have. What they have used stays used.
+func (m *models) dressCallers(c *config.Callers, env func(string) (string, bool)) (*llmdialect.Callers, error) {
+	if c == nil {
+		m.callers = nil
+		return nil, nil
+	}
+	keys, err := callerKeys(c, env)
+	if err != nil {
+		return nil, err
+	}
+	if m.callers == nil {
+		m.callers, err = weir.New(callersName, c.Policy, m.options)
+	} else {
+		err = m.callers.Set(c.Policy)
+	}
+	return &llmdialect.Callers{Limits: m.callers, Keys: keys}, err
+}
+
+func callerKeys(c *config.Callers, env func(string) (string, bool)) (map[string]llmdialect.Key, error) {
+	var claims *llmdialect.Claims
+	if c.Claims != nil {
+		var err error
+		if claims, err = newClaims(c.Claims, env); err != nil {
+			return nil, fmt.Errorf("claims: %w", err)
+		}
+	}
+	keys := make(map[string]llmdialect.Key, len(c.Keys))
+	for scope, s := range c.Keys {
+		if s.Kind == config.Claim {
+			keys[scope] = claims.Key(s.Name)
+			continue
+		}
+		read := s.Reader()
+		keys[scope] = func(r *http.Request) (string, error) { return read(r), nil }
+	}
+	return keys, nil
+}
+
+func newClaims(c *config.Claims, env func(string) (string, bool)) (*llmdialect.Claims, error) {
+	o := llmdialect.ClaimOptions{Header: c.Header, Issuer: c.Issuer, Audience: c.Audience}
+	if c.SecretEnv != "" {
+		secret, err := secretOf(c.SecretEnv, env)
+		if err != nil {
+			return nil, err
+		}
+		o.Secret = []byte(secret)
+		return llmdialect.NewClaims(o)
+	}
+	pem, err := os.ReadFile(c.KeyFile)
+	if err != nil {
+		return nil, err
+	}
+	o.PublicKey = pem
+	return llmdialect.NewClaims(o)
+}
+
+// secretOf is what a variable holds that must be there.
+func secretOf(name string, env func(string) (string, bool)) (string, error) {
+	if v, ok := env(name); ok && strings.TrimSpace(v) != "" {
+		return strings.TrimSpace(v), nil
+	}
+	return "", fmt.Errorf("the environment has no %s; set it before weir starts", name)
+}
+
+// dialect is that of an upstream.
+func (f *fitting) dialect(u *config.Upstream, c config.LLM) (*llmdialect.Dialect, error) {
+	o := llmdialect.Options{
+		Name: u.Name, Family: c.Family, Inner: u.Dialect, Origin: f.origin, Tokens: &f.tokens, Prices: f.prices, Ledger: f.ledger,
+		FirstContent: c.FirstContent, Idle: c.Idle, Total: c.Total, Hold: c.HoldFor, MaxBody: u.MaxBody, Events: llmdialect.Events{Answered: f.answered},
+	}
+	var err error
+	if c.KeyEnv != "" {
+		if o.Key, err = secretOf(c.KeyEnv, f.env); err != nil {
+			return nil, fmt.Errorf("key_env: %w", err)
+		}
+	}
+	if c.Callers {
+		o.Callers = f.callers
+	}
+	if c.Priority != nil {
+		o.Priority = priorityOf(c.Priority.Reader())
+	}
+	if c.Cache != nil {
+		if o.Cache, err = f.cache(u.Name, *c.Cache); err != nil {
+			return nil, err
+		}
+		o.Any = c.Cache.AnyTemperature
+	}
+	if c.Cascade != nil {
+		if o.Cascade, o.Tiers, err = f.cascade(u.Name, c.Cascade); err != nil {
+			return nil, fmt.Errorf("cascade: %w", err)
+		}
+	}
+	return llmdialect.New(o)
+}
+
+// origin is where an upstream is.
+func (f *fitting) origin(upstream string) (at string, own bool) {
+	for i := range f.file.Upstreams {
+		if u := &f.file.Upstreams[i]; u.Name == upstream {
+			return u.URL.Scheme + "://" + u.URL.Host, f.file.LLM[upstream].KeyEnv != ""
+		}
+	}
+	return "", false
+}
+
+// priorityOf reads a priority; what is none of the words is normal.
+func priorityOf(read func(*http.Request) string) func(*http.Request) limit.Priority {
+	return func(r *http.Request) limit.Priority {
+		switch strings.ToLower(read(r)) {
+		case "high":
+			return limit.High
+		case "low":
+			return limit.Low
+		}
+		return limit.Normal
+	}
+}
+
+// cache is that of an upstream: the one that it has if nothing has changed.
+func (m *models) cache(upstream string, c config.Cache) (*cache.Cache, error) {
+	if k, ok := m.caches[upstream]; ok && reflect.DeepEqual(k.config, c) {
+		return k.cache, nil
+	}
+	o := cache.Options{TTL: c.TTL, StaleWhileRevalidate: c.Revalidate, StaleIfError: c.IfError, MaxBytes: c.Memory, Coalesce: c.Together}
+	if m.store != nil {
+		o.Shared = recordblob.New(m.store, recordblob.Options{Group: "cache/" + upstream})
+	}
+	made, err := cache.New(o)
+	if err != nil {
+		return nil, err
+	}
+	if k, ok := m.caches[upstream]; ok {
+		_ = k.cache.Close()
+	}
+	m.caches[upstream] = kept{c, made}
+	return made, nil
+}
+
+// cascade is that of an upstream. What is known of its tiers stays known.
+func (f *fitting) cascade(upstream string, c *config.Cascade) (*cascade.Cascade, []llmdialect.Tier, error) {
+	plan := cascade.Config{Deadline: cmp.Or(c.Deadline, defaultDeadline), Tiers: []cascade.TierConfig{{Name: "primary", Confidence: 1}}}
+	tiers := make([]llmdialect.Tier, 1, len(c.Tiers)+1)
+	for _, t := range c.Tiers {
+		own := llmdialect.Tier{Upstream: t.Upstream, Model: t.Model, Cached: t.Cached, Message: t.Message}
+		if t.Answers != "" {
+			var err error
+			if own.Answers, err = f.book(t); err != nil {
+				return nil, nil, err
+			}
+		}
+		tiers = append(tiers, own)
+		plan.Tiers = append(plan.Tiers, cascade.TierConfig{
+			Name: t.Name, Confidence: t.Confidence, Timeout: t.Timeout, Instant: t.Cached || t.Answers != "" || t.Message != "",
+		})
+	}
+	if old := f.cascades[upstream]; old != nil {
+		return old, tiers, old.Set(plan)
+	}
+	made, err := cascade.New(plan, cascade.Options{Changed: func(c cascade.Change) { f.changed(upstream, c) }})
+	f.cascades[upstream] = made
+	return made, tiers, err
+}
+
+const defaultDeadline = 30 * time.Second
+
+// book is the answers of a tier, read anew.
+func (f *fitting) book(t config.Tier) (*answers.Book, error) {
+	b := &answers.Book{Threshold: t.Threshold}
+	return b, b.Load(t.Answers)
+}
+
+// forget closes the caches of upstreams that are gone.
+func (m *models) forget(file *config.File) {
+	maps.DeleteFunc(m.caches, func(name string, k kept) bool {
+		c, ok := file.LLM[name]
+		gone := !ok || c.Cache == nil
+		if gone {
+			_ = k.cache.Close()
+		}
+		return gone
+	})
+	maps.DeleteFunc(m.cascades, func(name string, _ *cascade.Cascade) bool { return file.LLM[name].Cascade == nil })
+}
+
+// close ends what goes on in the background.
+func (m *models) close() {
+	for _, k := range m.caches {
+		_ = k.cache.Close()
+	}
+}

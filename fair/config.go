@@ -1,0 +1,52 @@
+package fair
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+)
+
+// Lanes is how many lanes there are: lane 0 goes before lane 1, lane 1 before
+// lane 2, each by its weight.
+const Lanes = 3
+
+// A Config says how much may wait, and how lanes share what comes.
+type Config struct {
+	// Weights are those of the lanes, the highest first. While all of them have
+	// somebody waiting, each gets its share of what comes; 0 means 16, 4 and 1: a
+	// lane gets four times what the next one gets, and the last still a 21st.
+	Weights [Lanes]int
+
+	Longest int // most that wait, all together; 0 means 10,000
+	PerFlow int // most of one flow that wait; 0 means 1,000
+}
+
+// MostWeight is the largest weight of a lane or of a flow.
+const MostWeight = 1000
+
+// WithDefaults is c with every field that is 0 replaced by its default.
+func (c Config) WithDefaults() Config {
+	for i, w := range [Lanes]int{16, 4, 1} {
+		c.Weights[i] = cmp.Or(c.Weights[i], w)
+	}
+	c.Longest = cmp.Or(c.Longest, 10_000)
+	c.PerFlow = cmp.Or(c.PerFlow, 1_000)
+	return c
+}
+
+// Validate reports every mistake at once.
+func (c Config) Validate() error {
+	var errs []error
+	for i, name := range [Lanes]string{"high", "normal", "low"} {
+		if w := c.Weights[i]; w < 0 || w > MostWeight {
+			errs = append(errs, fmt.Errorf("weight %d of lane %s: want 1 to %d, or 0 for the default", w, name, MostWeight))
+		}
+	}
+	if c.Longest < 0 {
+		errs = append(errs, fmt.Errorf("longest %d: must not be negative; to have nobody wait, set the longest wait below 0", c.Longest))
+	}
+	if c.PerFlow < 0 {
+		errs = append(errs, fmt.Errorf("per flow %d: must not be negative", c.PerFlow))
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,106 @@
+// Package price says what calls to language models cost, from a table that is data,
+// and adds it up.
+package price
+
+import (
+	_ "embed"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/seed1158cd35/weir/llm"
+)
+
+// Prices are what one token of each sort costs.
+type Prices struct {
+	Input, Output         Amount
+	CacheRead, CacheWrite Amount // of input that is read from the provider's cache, or written to it
+}
+
+// of is what a call costs.
+func (p Prices) of(u llm.Usage) Amount {
+	read := min(max(u.CacheRead, 0), max(u.Input, 0))
+	write := min(max(u.CacheWrite, 0), max(u.Input, 0)-read)
+	sum := times(u.Input-read-write, p.Input)
+	sum = sum.Add(times(read, p.CacheRead))
+	sum = sum.Add(times(write, p.CacheWrite))
+	return sum.Add(times(u.Output, p.Output))
+}
+
+// A Row is what the table says of one model.
+type Row struct {
+	Model string // or a pattern: the beginning of names, and a star
+	Prices
+	Above int64  // prompts of more tokens than this cost Long; 0 means that none do
+	Long  Prices // of the whole call then
+}
+
+// A Table has the prices of models. It does not change; the zero Table knows none.
+type Table struct {
+	exact    map[string]Row
+	patterns []Row // the longest first
+}
+
+//go:embed prices.yaml
+var builtIn []byte
+
+var builtInTable = sync.OnceValue(func() Table {
+	t, err := Parse("prices.yaml", builtIn)
+	if err != nil {
+		panic("price: the table that comes with weir: " + err.Error()) // a test reads it
+	}
+	return t
+})
+
+// BuiltIn is the table that comes with weir: list prices of prices.yaml, each with its
+// source and date. Who pays other prices lays a table of their own over it.
+func BuiltIn() Table { return builtInTable() }
+
+// Over is t laid over below: rows of t go before those of below with the same model.
+func (t Table) Over(below Table) Table {
+	both := Table{exact: maps.Clone(below.exact)}
+	if both.exact == nil {
+		both.exact = map[string]Row{}
+	}
+	maps.Copy(both.exact, t.exact)
+	both.patterns = slices.Clone(t.patterns)
+	for _, row := range below.patterns {
+		if !slices.ContainsFunc(t.patterns, func(own Row) bool { return own.Model == row.Model }) {
+			both.patterns = append(both.patterns, row)
+		}
+	}
+	both.sort()
+	return both
+}
+
+func (t *Table) sort() {
+	slices.SortStableFunc(t.patterns, func(a, b Row) int { return len(b.Model) - len(a.Model) })
+}
+
+// Cost is what a call costs, and whether the table knows the model. Usage that the
+// answer did not say costs nothing that is known: false, too.
+func (t Table) Cost(model string, u llm.Usage) (Amount, bool) {
+	row, ok := t.Find(model)
+	if !ok || !u.Said {
+		return 0, false
+	}
+	if row.Above > 0 && u.Input > row.Above {
+		return row.Long.of(u), true
+	}
+	return row.of(u), true
+}
+
+// All is every row, by model.
+func (t Table) All() iter.Seq[Row] {
+	return func(yield func(Row) bool) {
+		rows := slices.AppendSeq(slices.Clone(t.patterns), maps.Values(t.exact))
+		slices.SortFunc(rows, func(a, b Row) int { return strings.Compare(a.Model, b.Model) })
+		for _, row := range rows {
+			if !yield(row) {
+				return
+			}
+		}
+	}
+}

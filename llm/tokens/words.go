@@ -1,0 +1,109 @@
+package tokens
+
+import (
+	"iter"
+	"sync"
+	"sync/atomic"
+
+	"github.com/tiktoken-go/tokenizer"
+)
+
+type encoding uint8
+
+const (
+	none   encoding = iota // the tokenizer is not public
+	cl100k                 // GPT-4, GPT-3.5, text-embedding-3
+	o200k                  // GPT-4o and all since
+)
+
+const (
+	slots  = 1 << 15 // words remembered, 256 KiB in all
+	budget = 288     // what a call spends on words not seen before, in bytes
+	each   = 12      // what a word costs in addition to its bytes
+)
+
+// A vocabulary counts the tokens of texts as a tokenizer of OpenAI does, and
+// remembers the words. A word is a piece of text that ends where the tokenizer ends
+// a token whatever follows, so the count of a text is the sum over its words.
+type vocabulary struct {
+	once  sync.Once
+	codec tokenizer.Codec
+	seen  []atomic.Uint64 // by hash: 48 bits of it, and the number of tokens plus 1
+}
+
+func (v *vocabulary) load(enc encoding) {
+	v.once.Do(func() {
+		name := tokenizer.Cl100kBase
+		if enc == o200k {
+			name = tokenizer.O200kBase
+		}
+		v.codec, _ = tokenizer.Get(name) // both names are known to it
+		v.seen = make([]atomic.Uint64, slots)
+	})
+}
+
+// A tally is the count of one prompt so far.
+type tally struct {
+	exact    int64   // tokens that were counted
+	unknown  profile // of words neither remembered nor counted
+	sample   profile // of words counted in this call
+	sampled  int64   // their tokens
+	unspent  int     // of budget
+	anything bool    // unknown is not empty
+}
+
+// count is the tokens of all texts.
+func (v *vocabulary) count(texts iter.Seq[string], w *weights) int64 {
+	t := tally{unspent: budget}
+	for s := range texts {
+		for i := 0; i < len(s); {
+			end := wordEnd(s, i)
+			v.word(&t, s[i:end])
+			i = end
+		}
+	}
+	if !t.anything {
+		return t.exact
+	}
+	// The words counted tell how the others differ from what is usual. Twenty
+	// tokens of the usual make a small sample count for little.
+	const usual = 20_000
+	guess, seen := w.milli(&t.unknown), w.milli(&t.sample)
+	scaled := guess * (t.sampled*1000 + usual) / (seen + usual)
+	return t.exact + (min(max(scaled, guess/2), guess*2)+999)/1000
+}
+
+func (v *vocabulary) word(t *tally, s string) {
+	h := hash(s)
+	slot := &v.seen[h%slots]
+	if got := slot.Load(); got>>16 == h>>16 && got&0xffff != 0 {
+		t.exact += int64(got&0xffff) - 1
+		return
+	}
+	if len(s)+each > t.unspent {
+		t.unknown.add(s)
+		t.anything = true
+		return
+	}
+	t.unspent -= len(s) + each
+	n, err := v.codec.Count(s)
+	if err != nil { // it has none to report for the way it is used here
+		t.unknown.add(s)
+		t.anything = true
+		return
+	}
+	t.exact += int64(n)
+	t.sampled += int64(n)
+	t.sample.add(s)
+	slot.Store(h&^0xffff | uint64(n+1))
+}
+
+// hash is FNV-1a, and the same in every process: estimates do not vary by chance.
+func hash(s string) uint64 {
+	h := uint64(14695981039346656037)
+	for i := range len(s) {
+		h = (h ^ uint64(s[i])) * 1099511628211
+	}
+	// The low bits choose the slot, the high ones tell words of a slot apart.
+	return h ^ h>>29
+}

@@ -1,0 +1,99 @@
+package weirprom
+
+import (
+	"iter"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Models are the metrics of upstreams that are language models: who answered, what the
+// cache had, and what was used. Make one with NewModels; it is safe for concurrent use.
+type Models struct {
+	answers, cache, cooled *prometheus.CounterVec
+	latency                *prometheus.HistogramVec
+	use                    func() iter.Seq[ModelUse]
+}
+
+// A ModelUse is what somebody has used of a model since the process began. Tenants and
+// users are names that callers choose: whoever counts them bounds how many there can
+// be, and what is beyond has a name of its own.
+type ModelUse struct {
+	Tenant, User, Model                  string
+	Calls                                int64
+	Input, Output, CacheRead, CacheWrite int64   // tokens
+	Cost                                 float64 // in the currency of the price table
+}
+
+// NewModels makes metrics and registers them. use lists what was used.
+func NewModels(reg prometheus.Registerer, use func() iter.Seq[ModelUse]) *Models {
+	m := &Models{
+		answers: counter("weir_llm_answers_total", "Answers that began, by the tier that gave them.", "upstream", "tier", "degraded"),
+		cache:   counter("weir_llm_cache_total", "Calls whose answers may be kept, by what the cache had.", "upstream", "state"),
+		cooled:  counter("weir_llm_tier_changes_total", "Changes of a tier's state.", "upstream", "tier", "to"),
+		latency: histogram("weir_llm_first_content_seconds", "Time until an answer began.", "upstream", "tier"),
+		use:     use,
+	}
+	reg.MustRegister(m)
+	return m
+}
+
+// Answered counts an answer that has begun. cache is what the cache had, "" if nothing is
+// kept.
+func (m *Models) Answered(upstream, tier string, degraded bool, cache string, took time.Duration) {
+	worse := "false"
+	if degraded {
+		worse = "true"
+	}
+	m.answers.WithLabelValues(label(upstream), label(tier), worse).Inc()
+	m.latency.WithLabelValues(label(upstream), label(tier)).Observe(took.Seconds())
+	if cache != "" {
+		m.cache.WithLabelValues(label(upstream), cache).Inc()
+	}
+}
+
+// Cooled counts a change of a tier's state.
+func (m *Models) Cooled(upstream, tier, to string) {
+	m.cooled.WithLabelValues(label(upstream), label(tier), to).Inc()
+}
+
+// Forget drops every series of the upstream but what was used.
+func (m *Models) Forget(upstream string) {
+	of := prometheus.Labels{"upstream": label(upstream)}
+	for _, v := range []vector{m.answers, m.cache, m.cooled, m.latency} {
+		v.DeletePartialMatch(of)
+	}
+}
+
+var (
+	usedTokens = prometheus.NewDesc("weir_llm_tokens_total", "Tokens that answers said were used; input has those of the provider's cache in it.", []string{"tenant", "user", "model", "kind"}, nil)
+	usedCalls  = prometheus.NewDesc("weir_llm_calls_total", "Answers that said what was used.", []string{"tenant", "user", "model"}, nil)
+	usedCost   = prometheus.NewDesc("weir_llm_cost_total", "What they cost by the price table, in its currency.", []string{"tenant", "user", "model"}, nil)
+)
+
+// Describe and Collect are prometheus.Collector's.
+func (m *Models) Describe(to chan<- *prometheus.Desc) {
+	for _, v := range []vector{m.answers, m.cache, m.cooled, m.latency} {
+		v.Describe(to)
+	}
+	to <- usedTokens
+	to <- usedCalls
+	to <- usedCost
+}
+
+func (m *Models) Collect(to chan<- prometheus.Metric) {
+	for _, v := range []vector{m.answers, m.cache, m.cooled, m.latency} {
+		v.Collect(to)
+	}
+	for u := range m.use() {
+		who := []string{label(u.Tenant), label(u.User), label(u.Model)}
+		to <- prometheus.MustNewConstMetric(usedCalls, prometheus.CounterValue, float64(u.Calls), who...)
+		to <- prometheus.MustNewConstMetric(usedCost, prometheus.CounterValue, u.Cost, who...)
+		for _, k := range []struct {
+			kind string
+			n    int64
+		}{{"input", u.Input}, {"output", u.Output}, {"cache_read", u.CacheRead}, {"cache_write", u.CacheWrite}} {
+			to <- prometheus.MustNewConstMetric(usedTokens, prometheus.CounterValue, float64(k.n), append(who[:3:3], k.kind)...)
+		}
+	}
+}

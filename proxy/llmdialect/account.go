@@ -1,0 +1,57 @@
+package llmdialect
+
+import (
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/seed1158cd35/weir/cache"
+	"github.com/seed1158cd35/weir/llm/price"
+)
+
+// errNotKept is why an answer that was fetched to renew another is not kept.
+var errNotKept = errors.New("the answer is not one that is kept")
+
+// cost is what the answer has cost, if its model has a price.
+func (m *meter) cost() (price.Amount, bool) {
+	return m.x.d.o.Prices.Cost(m.x.request.Model, m.reader.Usage())
+}
+
+// tell adds to the bill of the caller.
+func (m *meter) tell() {
+	o, keys := &m.x.d.o, m.x.keys
+	u := Used{Upstream: o.Name, Model: m.x.request.Model, Tenant: keys[Tenant], User: keys[User], Usage: m.reader.Usage()}
+	u.Cost, u.Priced = m.cost()
+	if o.Ledger != nil && u.Usage.Said {
+		o.Ledger.Add(u.Tenant, u.User, u.Model, u.Cost, u.Usage)
+	}
+	if o.Events.Used != nil {
+		o.Events.Used(u)
+	}
+}
+
+// remember keeps the answer, if it is one to keep.
+func (m *meter) remember() {
+	r := m.reader
+	if !m.keep || r.Blind() || cache.Storable(cache.Answer{
+		Request: m.resp.Request.Header, Header: m.resp.Header, Status: m.resp.StatusCode,
+		Complete: r.Complete() && !r.Truncated(), Failed: r.Failed() != nil,
+	}) != nil {
+		return
+	}
+	e := cache.Entry{
+		Status: m.resp.StatusCode, Body: m.copy, Stored: time.Now(),
+		Header: map[string][]string{"Content-Type": m.resp.Header["Content-Type"]},
+		Meta:   map[string]string{streamed: strconv.FormatBool(r.Streamed())},
+	}
+	if t := r.Text(); t.Plain && !t.Thoughts {
+		e.Meta[text], e.Meta[model] = t.Text, t.Model
+	}
+	if b := billOf(m.ctx); b != nil && b.keep {
+		b.entry.Store(&e)
+		return
+	}
+	if key, ok := m.x.kept(); ok {
+		m.x.d.o.Cache.Put(e.Stored, key, e)
+	}
+}

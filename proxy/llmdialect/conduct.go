@@ -1,0 +1,114 @@
+package llmdialect
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed1158cd35/weir/cache"
+	"github.com/seed1158cd35/weir/cascade"
+	"github.com/seed1158cd35/weir/proxy"
+)
+
+// A conduct is the way of one request to its answer.
+type conduct struct {
+	x     *exchange
+	r     *http.Request
+	send  proxy.Send
+	start time.Time
+	bill  *bill
+
+	key    cache.Key
+	cached bool // key is one, and answers are kept
+	state  cache.State
+	age    time.Duration
+	held   cache.Entry // what the cache has
+
+	first *http.Response // of the upstream itself, although it is no success
+}
+
+// Conduct is proxy.Conductor's: the caller is charged, then the cache is asked, then
+// the tiers.
+func (x *exchange) Conduct(r *http.Request, send proxy.Send) (*http.Response, error) {
+	c := &conduct{x: x, r: r, send: send, start: time.Now(), bill: &bill{}}
+	grant, err := x.charge(r.Context())
+	if err != nil {
+		return nil, err
+	}
+	resp, err := c.answer()
+	if err != nil {
+		grant.back()
+		return nil, err
+	}
+	if grant != nil {
+		resp.Body = &charged{ReadCloser: resp.Body, grant: grant, bill: c.bill, own: resp.Request == nil}
+	}
+	return resp, nil
+}
+
+// answer is the best answer that can be had.
+func (c *conduct) answer() (*http.Response, error) {
+	if resp := c.recall(); resp != nil {
+		return resp, nil
+	}
+	if c.x.d.o.Cascade == nil || !c.x.route.Generates || c.x.request == nil {
+		resp, err := c.primary(c.r.Context())
+		var bad *badAnswer
+		if errors.As(err, &bad) {
+			return bad.resp, nil
+		}
+		if err == nil {
+			c.announce(resp, cascade.Result[*http.Response]{Tier: primary, Confidence: 1})
+		}
+		return resp, err
+	}
+	return c.fall()
+}
+
+// primary is the name of the tier that the upstream itself is.
+const primary = "primary"
+
+// A bill is what the answers of a request say they have used. It comes with the
+// context of what is sent.
+type bill struct {
+	usage atomic.Pointer[map[string]int64]
+	entry atomic.Pointer[cache.Entry] // the answer, if it may be kept and keep is set
+	keep  bool
+}
+
+type billKey struct{}
+
+func (b *bill) in(ctx context.Context) context.Context { return context.WithValue(ctx, billKey{}, b) }
+
+func billOf(ctx context.Context) *bill {
+	b, _ := ctx.Value(billKey{}).(*bill)
+	return b
+}
+
+// charged is the body of an answer at whose end the caller's account is settled.
+type charged struct {
+	io.ReadCloser
+	grant *grant
+	bill  *bill
+	own   bool // no model gave it
+	done  atomic.Bool
+}
+
+func (b *charged) Close() error {
+	err := b.ReadCloser.Close()
+	if b.done.Swap(true) {
+		return err
+	}
+	switch used := b.bill.usage.Load(); {
+	case b.own:
+		b.grant.spend(nothing)
+	case used != nil:
+		b.grant.spend(*used)
+	default:
+		b.grant.spend(nil)
+	}
+	return err
+}

@@ -1,0 +1,88 @@
+package llmdialect
+
+import (
+	"io"
+	"time"
+
+	"github.com/seed1158cd35/weir/outcome"
+)
+
+// begin reads the answer until it is certain that it is one, and reports whether it
+// is: until its first content, an error inside of it, or its end. What came before is
+// held back within bounds, so that another attempt can still take its place.
+func (m *meter) begin() (bad outcome.Outcome, ok bool) {
+	o := &m.x.d.o
+	if m.reader.Streamed() {
+		m.first = m.after(o.FirstContent, errFirstContent)
+		m.hold(o.Hold)
+	} else {
+		m.hold(-1)
+	}
+	if m.err != nil && m.end.Class != outcome.OK && !m.reader.Committed() {
+		return m.end, false
+	}
+	if p := m.reader.Failed(); p != nil && !m.reader.Committed() {
+		return p.Outcome, false
+	}
+	m.good = true
+	if m.idle = m.after(o.Idle, errIdle); m.idle != nil {
+		m.idle.Stop() // it runs while something is waited for
+	}
+	m.total = m.after(o.Total, errTotal)
+	m.announceCost()
+	return bad, true
+}
+
+// after ends the attempt when a time is up, nil if there is no such time.
+func (m *meter) after(d time.Duration, why error) *time.Timer {
+	if d <= 0 {
+		return nil
+	}
+	return time.AfterFunc(d, func() { m.stop(why) })
+}
+
+// certain reports whether it is known what the beginning is worth, or too much of it is
+// held.
+func (m *meter) certain() bool {
+	return m.err != nil || len(m.ready) > mostHeld || m.reader.Failed() != nil ||
+		m.reader.Committed() && m.reader.Streamed() || m.reader.Blind()
+}
+
+// hold reads the beginning, for some time at most; below 0 until it is known.
+func (m *meter) hold(most time.Duration) {
+	if most < 0 {
+		for !m.certain() {
+			m.hoard(m.next())
+		}
+		return
+	}
+	timer := time.NewTimer(most)
+	defer timer.Stop()
+	for !m.certain() {
+		if m.late == nil {
+			m.late = make(chan chunk, 1)
+			go func(late chan<- chunk) {
+				n, err := m.src.Read(m.buffer[:])
+				late <- chunk{n, err}
+			}(m.late)
+		}
+		select {
+		case c := <-m.late:
+			m.late = nil
+			m.hoard(c)
+		case <-timer.C:
+			return // the caller has waited long enough for a sign of life
+		}
+	}
+}
+
+// hoard takes a chunk and keeps what is held of it: the reader may use its memory
+// again.
+func (m *meter) hoard(c chunk) {
+	before := m.ready
+	m.ready = nil
+	m.take(c)
+	m.ready = append(before[:len(before):len(before)], m.ready...)
+}
+
+var _ io.ReadCloser = (*meter)(nil)

@@ -1,0 +1,101 @@
+package llmdialect
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/seed1158cd35/weir/cache"
+	"github.com/seed1158cd35/weir/cascade"
+	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/llm"
+	"github.com/seed1158cd35/weir/proxy"
+)
+
+// kept reports whether the answer to a request may be kept, and the key under which.
+func (x *exchange) kept() (cache.Key, bool) {
+	q := x.request
+	if x.d.o.Cache == nil || q == nil || !x.route.Generates {
+		return cache.Key{}, false
+	}
+	if q.Temperature != nil && *q.Temperature > 0 && !x.d.o.Any {
+		return cache.Key{}, false
+	}
+	return cache.Key{
+		Tenant: x.keys[Tenant] + "\n" + x.keys[Credential], Route: x.d.o.Name + "\n" + x.version, Model: q.Model, Hash: q.Key(),
+	}, true
+}
+
+// recall is the answer that the cache has, nil if it has none that may be used now.
+func (c *conduct) recall() *http.Response {
+	if c.key, c.cached = c.x.kept(); !c.cached || !c.x.fresh {
+		return nil
+	}
+	c.held, c.state, c.age = c.x.d.o.Cache.Get(c.r.Context(), c.start, c.key)
+	if c.state != cache.Hit && c.state != cache.Stale {
+		return nil
+	}
+	resp := c.replay(c.held)
+	if resp == nil {
+		c.state = cache.Miss
+		return nil
+	}
+	if c.state == cache.Stale {
+		c.x.d.o.Cache.Refresh(c.key, c.refresh)
+	}
+	c.announce(resp, cascade.Result[*http.Response]{Tier: cached, Confidence: 1})
+	return resp
+}
+
+// cached is the name of the tier that the cache is.
+const cached = "cached"
+
+// What an entry knows of its answer.
+const (
+	streamed = "streamed"
+	text     = "text" // what it says, if that is all there is to it
+	model    = "model"
+)
+
+// replay is an answer that was kept, in the form that the caller asked for; nil if it cannot
+// have that form.
+func (c *conduct) replay(e cache.Entry) *http.Response {
+	q := c.x.request
+	var resp *http.Response
+	if wants := strconv.FormatBool(q.Stream); e.Meta[streamed] == wants {
+		resp = made(http.Header(e.Header).Clone(), e.Body)
+		if resp.Header == nil {
+			resp.Header = make(http.Header)
+		}
+	} else {
+		said, ok := e.Meta[text]
+		if !ok {
+			return nil
+		}
+		header, body := q.Answer(llm.Answer{Text: said, Model: e.Meta[model]})
+		resp = made(header, body)
+	}
+	resp.Header.Set(AgeHeader, strconv.FormatInt(int64(c.age/time.Second), 10))
+	return resp
+}
+
+// refresh asks the model anew, after all those who wait for an answer.
+func (c *conduct) refresh(ctx context.Context) (cache.Entry, error) {
+	bill := &bill{keep: true}
+	path, query, body := c.x.request.For("")
+	resp, _, err := c.send(bill.in(ctx), proxy.Letter{Path: path, Query: query, Header: c.r.Header.Clone(), Body: body, Priority: limit.Low})
+	if err != nil {
+		return cache.Entry{}, err
+	}
+	_, err = io.Copy(io.Discard, resp.Body)
+	_ = resp.Body.Close()
+	if e := bill.entry.Load(); e != nil {
+		return *e, nil
+	}
+	if err == nil {
+		err = errNotKept
+	}
+	return cache.Entry{}, err
+}
