@@ -32,6 +32,7 @@ func TestDocumentListsWhatIsExported(t *testing.T) {
 	want, _ := documented(t)
 	_, reg := everything(t)
 	fleetEverything(reg)
+	modelsEverything(reg)
 	families, err := reg.Gather()
 	if err != nil {
 		t.Fatal(err)

@@ -1,0 +1,46 @@
+package weirprom
+
+import (
+	"iter"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+)
+
+// modelsEverything is every metric of language models, once.
+func modelsEverything(reg prometheus.Registerer) *Models {
+	m := NewModels(reg, func() iter.Seq[ModelUse] {
+		return func(yield func(ModelUse) bool) {
+			yield(ModelUse{Tenant: "acme", User: "ann", Model: "claude", Calls: 2, Input: 100, Output: 20, CacheRead: 30, CacheWrite: 40, Cost: 0.25})
+		}
+	})
+	m.Answered("chat", "primary", false, "miss", time.Second)
+	m.Cooled("chat", "primary", "cooling")
+	return m
+}
+
+func TestWhatModelsCostIsCounted(t *testing.T) {
+	reg := prometheus.NewRegistry()
+	m := modelsEverything(reg)
+	want := `
+# HELP weir_llm_cost_total What they cost by the price table, in its currency.
+# TYPE weir_llm_cost_total counter
+weir_llm_cost_total{model="claude",tenant="acme",user="ann"} 0.25
+# HELP weir_llm_tokens_total Tokens that answers said were used; input has those of the provider's cache in it.
+# TYPE weir_llm_tokens_total counter
+weir_llm_tokens_total{kind="cache_read",model="claude",tenant="acme",user="ann"} 30
+weir_llm_tokens_total{kind="cache_write",model="claude",tenant="acme",user="ann"} 40
+weir_llm_tokens_total{kind="input",model="claude",tenant="acme",user="ann"} 100
+weir_llm_tokens_total{kind="output",model="claude",tenant="acme",user="ann"} 20
+`
+	if err := testutil.GatherAndCompare(reg, strings.NewReader(want), "weir_llm_cost_total", "weir_llm_tokens_total"); err != nil {
+		t.Error(err)
+	}
+	m.Forget("chat")
+	if n := testutil.CollectAndCount(m, "weir_llm_answers_total", "weir_llm_cache_total"); n != 0 {
+		t.Errorf("%d series are left of an upstream that is gone", n)
+	}
+}
