@@ -25,6 +25,9 @@ func Print(w io.Writer, r Report) error {
 		fmt.Fprintf(t, "\n%s\tretries left %d\n", u.Name, u.RetriesLeft)
 		printLimits(t, u.Limits)
 		printBreakers(t, u.Breakers)
+		if u.Model != nil {
+			u.Model.print(t)
+		}
 		for _, p := range u.Paused {
 			fmt.Fprintf(t, "  paused\t%s\tfor %v\n", p.Operation, ms(p.LeftMS))
 		}

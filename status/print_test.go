@@ -23,6 +23,10 @@ var sample = Report{
 			Breakers: []Breaker{{State: "open", Why: "too many failures", Failures: 5, WaitMS: 12_000}, {Key: "eu", State: "closed", Forced: true}, {Key: "us", State: "open", Why: "forced", WaitMS: -1, Forced: true}},
 			Paused:   []Pause{{"list", 60_000}},
 		},
+		{Name: "chat", Model: &Model{
+			Tiers: []Tier{{Name: "primary", State: "cooling", Why: "quota", ForMS: 90_000, Answered: 120, Failed: 3, Skipped: 17}, {Name: "message", State: "up", Share: 100, Answered: 17}},
+			Cache: &Cache{Entries: 12, Bytes: 3 << 19, Hits: 5, Stale: 1, Misses: 12},
+		}},
 		{Name: "drs"},
 	},
 }
@@ -41,6 +45,12 @@ s3         retries left 42
   eu       closed (forced)  -                                        0         -
   us       open (forced)    forced                                   0         never
   paused   list             for 1m0s
+
+chat       retries left 0
+  TIER     STATE    WHY    SHARE  ANSWERED  FAILED  SKIPPED  TRIES AGAIN IN
+  primary  cooling  quota  0%     120       3       17       1m30s
+  message  up       -      100%   17        0       0        -
+  cache: 12 answers in 1.5 MiB; hits 5, stale 1, old 0, misses 12
 
 drs  retries left 0
 `

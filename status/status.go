@@ -33,6 +33,7 @@ type Upstream struct {
 	Breakers    []Breaker `json:"breakers"`
 	RetriesLeft int64     `json:"retries_left"`
 	Paused      []Pause   `json:"paused,omitempty"`
+	Model       *Model    `json:"model,omitempty"` // nil unless it is a language model
 }
 
 // A Limit is the state of one limit under one key.
@@ -106,8 +107,9 @@ type Page struct {
 	Started   time.Time
 	Upstreams func() map[string]*weir.Upstream
 	Metrics   http.Handler
-	Fleet     func() *Fleet // nil if nothing is shared
-	Draining  atomic.Bool   // set when the program is about to end: not ready any more
+	Fleet     func() *Fleet                // nil if nothing is shared
+	Models    func(upstream string) *Model // nil, or nil for an upstream that is none
+	Draining  atomic.Bool                  // set when the program is about to end: not ready any more
 
 	// Host is the name, if it has one, in the address that the page is served
 	// under. On a loopback address requests that name another host are refused,
@@ -161,7 +163,11 @@ func (p *Page) Report() Report {
 		r.Fleet = p.Fleet()
 	}
 	for _, u := range p.Upstreams() {
-		r.Upstreams = append(r.Upstreams, Of(u))
+		s := Of(u)
+		if p.Models != nil {
+			s.Model = p.Models(s.Name)
+		}
+		r.Upstreams = append(r.Upstreams, s)
 	}
 	sort.Slice(r.Upstreams, func(i, j int) bool { return r.Upstreams[i].Name < r.Upstreams[j].Name })
 	return r

@@ -10,6 +10,7 @@ import (
 	"os"
 	"reflect"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -25,6 +26,7 @@ import (
 	"github.com/seed1158cd35/weir/llm/tokens"
 	weirprom "github.com/seed1158cd35/weir/observe/prometheus"
 	"github.com/seed1158cd35/weir/proxy/llmdialect"
+	"github.com/seed1158cd35/weir/status"
 )
 
 // models is what the upstreams that are language models share, and what they keep when
@@ -37,6 +39,7 @@ type models struct {
 
 	tokens   tokens.Estimator
 	ledger   *price.Ledger
+	mu       sync.Mutex     // of what follows, which the status page reads
 	callers  *weir.Upstream // nil if callers may have what there is
 	caches   map[string]kept
 	cascades map[string]*cascade.Cascade
@@ -90,6 +93,8 @@ const callersName = "callers"
 // dress gives the upstreams of a file that are language models their dialects, over those
 // that they have.
 func (m *models) dress(file *config.File, env func(string) (string, bool)) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	if len(file.LLM) == 0 {
 		return nil
 	}
@@ -339,4 +344,23 @@ func (m *models) close() {
 	for _, k := range m.caches {
 		_ = k.cache.Close()
 	}
+}
+
+// look is the state of an upstream that is a language model, nil of any other.
+func (m *models) look(upstream string) *status.Model {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	tiers, k := m.cascades[upstream], m.caches[upstream]
+	if tiers == nil && k.cache == nil {
+		return nil
+	}
+	return status.ModelOf(tiers, k.cache)
+}
+
+// counted is the upstream that stands for what callers may have, nil if they may have what
+// there is.
+func (m *models) counted() *weir.Upstream {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.callers
 }

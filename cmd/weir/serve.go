@@ -106,7 +106,7 @@ func newServer(path string, w world) (*server, error) {
 	s.watch()
 	s.page = &status.Page{
 		Version: version(), Started: time.Now(), Upstreams: s.upstreams, Host: file.Admin,
-		Metrics: promhttp.HandlerFor(registry, promhttp.HandlerOpts{}),
+		Models: s.models.look, Metrics: promhttp.HandlerFor(registry, promhttp.HandlerOpts{}),
 	}
 	if s.fleet != nil {
 		kind := file.Store.Kind()
@@ -147,7 +147,7 @@ func (s *server) dress(file *config.File) error {
 // upstreams are those that are called, and what stands for their callers.
 func (s *server) upstreams() map[string]*weir.Upstream {
 	all := s.proxy.Upstreams()
-	if u := s.models.callers; u != nil {
+	if u := s.models.counted(); u != nil {
 		all[u.Name()] = u
 	}
 	return all
