@@ -14,6 +14,9 @@ type Callers struct {
 	Claims *Claims     // nil if no key is a claim
 }
 
+// CallersName is what the limits of callers are called in metrics and in the store.
+const CallersName = "callers"
+
 // Claims is how the token is checked whose claims are keys.
 type Claims struct {
 	SecretEnv string // the environment variable with the secret of HS256, HS384 and HS512

@@ -17,6 +17,9 @@ func (d *decoder) check(root *node, f *document) {
 	d.checkAdmin(root, f)
 	d.checkLoops(root.get("upstreams"), &f.File)
 	d.checkTiers(root.get("upstreams"), &f.File)
+	if at := root.get("upstreams").get(CallersName); f.Callers != nil && at != nil {
+		d.bad(at, "give it another name", "the limits of callers have this name in metrics and in the store")
+	}
 }
 
 // A place is where a route stands in the file.

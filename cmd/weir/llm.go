@@ -86,10 +86,6 @@ type kept struct {
 	cache  *cache.Cache
 }
 
-// callersName is the upstream that stands for what callers may have, in metrics and on the
-// status page.
-const callersName = "callers"
-
 // dress gives the upstreams of a file that are language models their dialects, over those
 // that they have.
 func (m *models) dress(file *config.File, env func(string) (string, bool)) error {
@@ -165,7 +161,7 @@ func (m *models) dressCallers(c *config.Callers, env func(string) (string, bool)
 		return nil, err
 	}
 	if m.callers == nil {
-		m.callers, err = weir.New(callersName, c.Policy, m.options)
+		m.callers, err = weir.New(config.CallersName, c.Policy, m.options)
 	} else {
 		err = m.callers.Set(c.Policy)
 	}

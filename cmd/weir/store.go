@@ -130,9 +130,13 @@ func initStore(ctx context.Context, w world, file *config.File) error {
 	if n, ok := s.(interface {
 		Init(ctx context.Context, group string) error
 	}); ok {
+		groups := []string{config.CallersName}
 		for _, u := range file.Upstreams {
-			if err := n.Init(ctx, u.Name); err != nil {
-				return fmt.Errorf("upstream %s: %w", u.Name, err)
+			groups = append(groups, u.Name)
+		}
+		for _, group := range groups {
+			if err := n.Init(ctx, group); err != nil {
+				return fmt.Errorf("upstream %s: %w", group, err)
 			}
 		}
 	}

@@ -1,0 +1,119 @@
+package config
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+const chat = `
+callers: true
+upstreams:
+  chat:
+    url: https://h
+    preset: anthropic
+    llm:
+      cache: true
+      cascade:
+        tiers:
+          - {model: claude-3-haiku}
+          - {upstream: other, confidence: 60%}
+          - {cached: true}
+          - {answers: answers.yaml}
+          - {message: "Sorry."}
+  other:
+    url: https://other
+    llm: {family: anthropic, callers: off}
+`
+
+func TestACascadeIsRead(t *testing.T) {
+	f := parse(t, strings.Replace(chat, "{upstream: other,", "{name: elsewhere, upstream: other,", 1))
+	c := f.LLM["chat"].Cascade
+	if c == nil || len(c.Tiers) != 5 {
+		t.Fatalf("%+v", c)
+	}
+	for i, want := range []Tier{
+		{Name: "secondary", Model: "claude-3-haiku", Confidence: 0.9}, {Name: "elsewhere", Upstream: "other", Confidence: 0.6},
+		{Name: "cached", Cached: true, Confidence: 0.7}, {Name: "static", Answers: "answers.yaml", Confidence: 0.5},
+		{Name: "message", Message: "Sorry.", Confidence: 0.1},
+	} {
+		if c.Tiers[i] != want {
+			t.Errorf("tier %d is %+v, want %+v", i, c.Tiers[i], want)
+		}
+	}
+	if l := f.LLM["chat"]; l.Family != "anthropic" || l.Cache == nil || !l.Callers {
+		t.Errorf("%+v", l)
+	}
+	if f.LLM["other"].Callers {
+		t.Error("other is charged to its callers")
+	}
+}
+
+func TestCallersHaveDefaults(t *testing.T) {
+	f := parse(t, chat[:strings.Index(chat, "upstreams")]+"upstreams: {a: {url: \"https://h\", llm: {}}}")
+	var rules []string
+	for _, l := range f.Callers.Policy.Limits {
+		rules = append(rules, l.Name+": "+l.String())
+	}
+	want := "global: 2000/s burst 4000, user: 5/s burst 10, user-premium: 15/s burst 30, user-day: 5000 a day (UTC), user-day-premium: 15000 a day (UTC)"
+	if got := strings.Join(rules, ", "); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	if l := f.Callers.Policy.Limits; l[1].If.NotIn[0] != "premium" || l[2].If.In[0] != "premium" || l[1].If.Scope != "plan" {
+		t.Errorf("%+v", l)
+	}
+	if f.Callers.Keys["user"].Name != "X-User" || f.Callers.Policy.MaxWait >= 0 {
+		t.Errorf("%+v", f.Callers)
+	}
+}
+
+func TestCallersMayBeChanged(t *testing.T) {
+	f := parse(t, `
+callers:
+  keys: {user: "claim:sub"}
+  claims: {secret_env: JWT}
+  limits: {user: {rate: 1/s}, user-day: off, week: {amount: 9, every: week, scope: tenant}}
+  max_wait: 2s
+upstreams: {a: {url: "https://h", llm: {}}}
+`)
+	c := f.Callers
+	if c.Keys["user"].Kind != Claim || c.Keys["tenant"].Name != "X-Tenant" || c.Claims.SecretEnv != "JWT" || c.Policy.MaxWait != 2*time.Second {
+		t.Errorf("%+v", c)
+	}
+	var names []string
+	for _, l := range c.Policy.Limits {
+		names = append(names, l.Name)
+	}
+	if got := strings.Join(names, " "); got != "global user user-premium week" {
+		t.Errorf("limits: %s", got)
+	}
+}
+
+func TestMistakesInACascade(t *testing.T) {
+	for _, c := range []struct{ change, to, want string }{
+		{"{upstream: other, confidence: 60%}", "{name: z, upstream: othr}", `there is no upstream "othr"; did you mean other?`},
+		{"{upstream: other, confidence: 60%}", "{name: x, upstream: chat}", "would ask the very same again"},
+		{"{upstream: other, confidence: 60%}", "{upstream: other, message: x}", "want exactly one of"},
+		{"{upstream: other, confidence: 60%}", "{upstream: other}", "the tier secondary is there already"},
+		{"{message: \"Sorry.\"}", "{mesage: x}", "did you mean message?"},
+		{"{message: \"Sorry.\"}", "{name: primary, message: x}", "the tier primary is there already"},
+		{"{message: \"Sorry.\"}", "{message: x, threshold: 50%}", "is for static answers only"},
+		{"llm: {family: anthropic, callers: off}", "breaker: off", "is no language model"},
+		{"cache: true", "cache: off", "there is no cache for tier cached"},
+		{"callers: true", "callers: {keys: {user: \"claim:sub\"}}", "there is nothing to check the token with"},
+		{"callers: true", "callers: {claims: {issuer: x}}", "wants secret_env or key"},
+		{"callers: true", "callers: {limits: {x: {rate: 5/s, scope: team}}}", "there is no such scope"},
+		{"  other:", "  callers: {url: \"https://h\"}\n  other:", "the limits of callers have this name"},
+		{"preset: anthropic\n", "preset: anthropic\n    fair: team\n", "there is no such scope"},
+	} {
+		text := strings.Replace(chat, "{upstream: other,", "{name: elsewhere, upstream: other,", 1)
+		if strings.HasPrefix(c.change, "{upstream") {
+			text = chat
+		}
+		d := &decoder{file: "weir.yaml"}
+		d.parse([]byte(strings.Replace(text, c.change, c.to, 1)), nil)
+		if got := d.errs.Error(); !strings.Contains(got, c.want) {
+			t.Errorf("%s: got %q, want %q", c.to, got, c.want)
+		}
+	}
+}
