@@ -39,10 +39,14 @@ func (d *decoder) fixed(n *node, l *pace, good bool) {
 // oneShape keeps the limits of an upstream from having a rate and a calendar, one of
 // them from the preset: what the upstream says itself counts. Who says a rate where
 // the preset has a calendar must say its shape, too: who writes 50/day to have more
-// than the preset's quota would get a bucket that no midnight fills.
+// than the preset's quota would get a bucket that no midnight fills. And who says a rate
+// is not told one.
 func oneShape(base, own *node) {
 	for _, o := range own.get("limits").all() {
 		b := base.get("limits").get(o.name)
+		if b != nil && (o.value.get("rate") != nil || o.value.get("every") != nil) {
+			b.drop("told")
+		}
 		switch {
 		case b == nil:
 		case o.value.get("every") != nil:

@@ -90,6 +90,7 @@ func readLLM(d *decoder, n *node, u *site) {
 		return
 	}
 	u.llm = &l
+	u.Policy.Undeclared = true // its operations have the names of their API
 }
 
 // llmScopes are those that calls of language models have by themselves.

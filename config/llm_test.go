@@ -49,6 +49,15 @@ func TestACascadeIsRead(t *testing.T) {
 	}
 }
 
+func TestWhoSaysARateIsNotToldOne(t *testing.T) {
+	f := parse(t, "upstreams: {a: {url: \"https://h\", preset: openai, limits: {rpm: 20/s}}}")
+	for _, l := range f.Upstreams[0].Policy.Limits {
+		if want := map[string]string{"rpm": "", "tpm": "tokens"}[l.Name]; l.Told != want {
+			t.Errorf("%s is told %q, want %q", l.Name, l.Told, want)
+		}
+	}
+}
+
 func TestCallersHaveDefaults(t *testing.T) {
 	f := parse(t, chat[:strings.Index(chat, "upstreams")]+"upstreams: {a: {url: \"https://h\", llm: {}}}")
 	var rules []string

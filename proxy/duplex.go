@@ -54,8 +54,11 @@ func (a attempts) RoundTrip(r *http.Request) (*http.Response, error) {
 	return a.next.RoundTrip(out)
 }
 
-// judge asks the exchange what an answer means.
+// judge asks the exchange what an answer means. What it says in weir's name is taken off
+// before: were the upstream a weir too, it would speak of requests that the caller never
+// made.
 func judge(resp *http.Response, o outcome.Outcome) outcome.Outcome {
+	drop(resp.Header, "X-Weir-")
 	if x := tripOf(resp.Request.Context()).exchange; x != nil {
 		return x.Answered(resp, o)
 	}

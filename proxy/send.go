@@ -27,16 +27,8 @@ func (sending) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// send sends a request to the trip's upstream. What an answer says in weir's name is
-// taken off: were the upstream a weir too, it would speak of requests that the caller
-// never made.
-func (t *trip) send(r *http.Request) (*http.Response, error) {
-	resp, err := t.to.transport.RoundTrip(r)
-	if err == nil {
-		drop(resp.Header, "X-Weir-")
-	}
-	return resp, err
-}
+// send sends a request to the trip's upstream.
+func (t *trip) send(r *http.Request) (*http.Response, error) { return t.to.transport.RoundTrip(r) }
 
 // post sends the request of the trip, or a letter in its place.
 func (t *trip) post(ctx context.Context, r *http.Request, to Letter) (*http.Response, weir.Story, error) {

@@ -22,6 +22,7 @@ import (
 	"github.com/seed1158cd35/weir/cascade"
 	"github.com/seed1158cd35/weir/config"
 	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/llm"
 	"github.com/seed1158cd35/weir/llm/price"
 	"github.com/seed1158cd35/weir/llm/tokens"
 	weirprom "github.com/seed1158cd35/weir/observe/prometheus"
@@ -219,6 +220,9 @@ func (f *fitting) dialect(u *config.Upstream, c config.LLM) (*llmdialect.Dialect
 	o := llmdialect.Options{
 		Name: u.Name, Family: c.Family, Inner: u.Dialect, Origin: f.origin, Tokens: &f.tokens, Prices: f.prices, Ledger: f.ledger,
 		FirstContent: c.FirstContent, Idle: c.Idle, Total: c.Total, Hold: c.HoldFor, MaxBody: u.MaxBody, Events: llmdialect.Events{Answered: f.answered},
+	}
+	if c.Family == llm.OpenAI || c.Family == llm.Responses {
+		f.tokens.Load(c.Family, "gpt-5") // or the first call would wait for it
 	}
 	var err error
 	if c.KeyEnv != "" {
