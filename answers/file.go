@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/seed1158cd35/weir/internal/complain"
 )
 
 // What a file may have: far more than anyone writes by hand, and little enough
@@ -52,7 +54,7 @@ type place struct {
 func (d *decoder) bad(n *yaml.Node, path, hint, format string, args ...any) {
 	switch {
 	case len(d.errs) < maxErrors:
-		d.errs = append(d.errs, Complaint{d.file, n.Line, n.Column, path, fmt.Sprintf(format, args...), hint})
+		d.errs = append(d.errs, Complaint{File: d.file, Line: n.Line, Column: n.Column, Field: path, Problem: fmt.Sprintf(format, Hint: args...), hint})
 	case len(d.errs) == maxErrors:
 		d.errs = append(d.errs, Complaint{File: d.file, Line: 1 << 30, Problem: "and more mistakes"})
 	}
@@ -65,7 +67,7 @@ func parse(file string, data []byte) ([]entry, error) {
 		d.document(root)
 	}
 	if len(d.errs) > 0 {
-		return nil, d.errs.sorted()
+		return nil, d.errs.Sorted()
 	}
 	return d.entries, nil
 }
@@ -174,7 +176,7 @@ func (d *decoder) fields(n *yaml.Node, path string, known map[string]func(*yaml.
 		case seen[key.Value]:
 			d.bad(key, at, "", "stands there twice")
 		case !ok:
-			d.bad(key, at, suggest(key.Value, sortedKeys(known)), "there is no field %s", quote(key.Value))
+			d.bad(key, at, complain.Suggest(key.Value, sortedKeys(known)), "there is no field %s", complain.Quote(key.Value))
 		default:
 			read(value, at)
 		}
@@ -191,10 +193,13 @@ func sortedKeys[V any](m map[string]V) []string {
 	return keys
 }
 
+// longestName is the longest that stands in a path as it is.
+const longestName = 60
+
 // show is a name as it stands in a path.
 func show(name string) string {
-	if name == "" || len(name) > longestShown || strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r == '.' || r > '~' }) {
-		return quote(name)
+	if name == "" || len(name) > longestName || strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r == '.' || r > '~' }) {
+		return complain.Quote(name)
 	}
 	return name
 }

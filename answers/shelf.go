@@ -10,6 +10,8 @@ import (
 
 	"github.com/blevesearch/bleve/v2/search"
 	"github.com/blevesearch/bleve/v2/search/searcher"
+
+	"github.com/seed1158cd35/weir/internal/complain"
 )
 
 // A title is one text under which an entry is found: a question, a keyword, or
@@ -202,7 +204,7 @@ func (s *shelf) correct(term string) string {
 	for n := of.letters - slips; n <= of.letters+slips; n++ {
 		like = append(like, s.words[shape{of.first, n}]...)
 	}
-	return closest(term, like, slips+1)
+	return complain.Closest(term, like, slips+1)
 }
 
 // A hit is a title that shares a term with the question.

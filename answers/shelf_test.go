@@ -97,17 +97,6 @@ func TestASmallBookJudgesLikeALargeOne(t *testing.T) {
 	}
 }
 
-func TestSlips(t *testing.T) {
-	for _, c := range []struct {
-		a, b string
-		want int
-	}{{"return", "retrun", 1}, {"refund", "refnd", 1}, {"Größe", "Grösse", 2}, {"a", "abcdef", 3}, {"", "", 0}, {"same", "same", 0}} {
-		if got := slips([]rune(c.a), []rune(c.b), 3); got != c.want {
-			t.Errorf("%s %s: got %d, want %d", c.a, c.b, got, c.want)
-		}
-	}
-}
-
 // large is a book of many entries that share words as questions do: few words
 // stand in very many, many in few.
 func large(t testing.TB, entries int) *Book {

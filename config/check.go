@@ -9,6 +9,8 @@ import (
 	"os"
 	"slices"
 	"strings"
+
+	"github.com/seed1158cd35/weir/internal/complain"
 )
 
 // check looks for fields that are fine by themselves and wrong together.
@@ -71,7 +73,7 @@ func (d *decoder) checkAdmin(root *node, f *document) {
 	}
 	if !f.adminOpen && !loopback(f.Admin) {
 		d.bad(at, "use 127.0.0.1, or say admin_open: true",
-			"%s: would show upstreams, limits and keys to whoever reaches it", quote(f.Admin))
+			"%s: would show upstreams, limits and keys to whoever reaches it", complain.Quote(f.Admin))
 	}
 	if same(f.Admin, f.Listen) {
 		d.bad(at, "give admin and listen different ports", "admin %s and listen %s are the same", f.Admin, f.Listen)
@@ -114,7 +116,7 @@ func (d *decoder) checkLoops(n *node, f *File) {
 		}
 		to := net.JoinHostPort(u.URL.Hostname(), port(u.URL))
 		if loopback(to) && same(to, f.Listen) {
-			d.bad(n.get(u.Name).get("url"), "", "%s: is where weir itself listens", quote(u.URL.String()))
+			d.bad(n.get(u.Name).get("url"), "", "%s: is where weir itself listens", complain.Quote(u.URL.String()))
 		}
 	}
 }
@@ -151,7 +153,7 @@ func (d *decoder) checkScopes(n *node, u *site) {
 
 func (d *decoder) knownScope(at *node, scope string, known []string) {
 	if scope != "" && at != nil && !slices.Contains(known, scope) {
-		d.bad(at, "add keys: {"+scope+": \"header:X-Name\"}", "%s: there is no such scope", quote(scope))
+		d.bad(at, "add keys: {"+scope+": \"header:X-Name\"}", "%s: there is no such scope", complain.Quote(scope))
 	}
 }
 

@@ -1,65 +1,10 @@
 package config
 
-import (
-	"cmp"
-	"fmt"
-	"slices"
-	"strings"
+import "github.com/seed1158cd35/weir/internal/complain"
+
+// A Complaint is one mistake in a configuration, and Errors are all of a file, in its
+// order.
+type (
+	Complaint = complain.Complaint
+	Errors    = complain.Errors
 )
-
-// A Complaint is one mistake in a configuration.
-type Complaint struct {
-	File    string // its path, or "environment"
-	Line    int    // from 1; 0 if the mistake has no place
-	Column  int
-	Field   string // "upstreams.s3.limits.put.rate", or the variable; "" for the file as a whole
-	Problem string
-	Hint    string // what to write instead; often ""
-}
-
-// Error reads "weir.yaml:12:5: upstreams.s3.limits.put.rate: ...".
-func (c Complaint) Error() string {
-	var b strings.Builder
-	b.WriteString(c.File)
-	if c.Line > 0 {
-		fmt.Fprintf(&b, ":%d:%d", c.Line, c.Column)
-	}
-	for _, part := range []string{c.Field, c.Problem} {
-		if part != "" {
-			b.WriteString(": " + part)
-		}
-	}
-	if c.Hint != "" {
-		b.WriteString("; " + c.Hint)
-	}
-	return b.String()
-}
-
-// Errors is every mistake of a configuration, in the order of the file.
-type Errors []Complaint
-
-// Error has one line for each.
-func (e Errors) Error() string {
-	lines := make([]string, len(e))
-	for i, c := range e {
-		lines[i] = c.Error()
-	}
-	return strings.Join(lines, "\n")
-}
-
-// Unwrap gives errors.As each complaint.
-func (e Errors) Unwrap() []error {
-	errs := make([]error, len(e))
-	for i, c := range e {
-		errs[i] = c
-	}
-	return errs
-}
-
-// sorted is e in the order of the file, without repetitions.
-func (e Errors) sorted() Errors {
-	slices.SortStableFunc(e, func(a, b Complaint) int {
-		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
-	})
-	return slices.Compact(e)
-}

@@ -96,7 +96,7 @@ func (d *decoder) parse(data []byte, env func(string) (string, bool)) (*node, *F
 
 func (d *decoder) result(f *File) (*File, error) {
 	if len(d.errs) > 0 {
-		return nil, d.errs.sorted()
+		return nil, d.errs.Sorted()
 	}
 	return f, nil
 }

@@ -2,9 +2,9 @@ package config
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
-	"unicode/utf8"
+
+	"github.com/seed1158cd35/weir/internal/complain"
 )
 
 // A decoder turns a tree into values, and collects what is wrong with it.
@@ -24,7 +24,7 @@ func (d *decoder) bad(n *node, hint, format string, args ...any) {
 	if n.preset != "" {
 		problem += " (from preset " + n.preset + ")"
 	}
-	d.complain(Complaint{n.file, n.line, n.column, n.path, problem, hint})
+	d.complain(Complaint{File: n.file, Line: n.line, Column: n.column, Field: n.path, Problem: problem, Hint: hint})
 }
 
 // A kind of value: how it is written, in words, and how it is read. read has
@@ -129,14 +129,14 @@ func (d *decoder) scalar(n *node, want string) (string, bool) {
 // unknown complains of a name that nothing has, and says which one it looks
 // like, or all there are if they are few.
 func (d *decoder) unknown(n *node, what, name string, known []string) {
-	d.bad(n, suggest(name, known), "there is no %s %s", what, quote(name))
+	d.bad(n, complain.Suggest(name, known), "there is no %s %s", what, complain.Quote(name))
 }
 
 // show is a node as a complaint shows it.
 func (n *node) show() string {
 	switch n.kind {
 	case scalar:
-		return quote(n.text)
+		return complain.Quote(n.text)
 	case list:
 		return "a list"
 	case mapping:
@@ -147,25 +147,13 @@ func (n *node) show() string {
 
 const longestShown = 60
 
-// quote is a text as it stands in a complaint: on one line and not too long.
-func quote(s string) string {
-	if len(s) <= longestShown {
-		return strconv.Quote(s)
-	}
-	cut := longestShown
-	for cut > 0 && !utf8.RuneStart(s[cut]) {
-		cut--
-	}
-	return strconv.Quote(s[:cut]) + "..."
-}
-
 // show is a name as it stands in a path: plain, or quoted if it is odd.
 func show(name string) string {
 	odd := func(r rune) bool {
 		return !(r == '_' || r == '-' || r == '.' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z')
 	}
 	if name == "" || len(name) > longestShown || strings.ContainsFunc(name, odd) {
-		return quote(name)
+		return complain.Quote(name)
 	}
 	return name
 }

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"regexp"
 	"time"
+
+	"github.com/seed1158cd35/weir/internal/complain"
 )
 
 const (
@@ -89,6 +91,6 @@ func (d *decoder) checkName(n *node, name string) bool {
 	if goodName.MatchString(name) {
 		return true
 	}
-	d.bad(n, "", "%s cannot be a name: want letters, digits, -, _ and ., at most 63", quote(name))
+	d.bad(n, "", "%s cannot be a name: want letters, digits, -, _ and ., at most 63", complain.Quote(name))
 	return false
 }

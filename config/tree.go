@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/seed1158cd35/weir/internal/complain"
 )
 
 // A node is a piece of a configuration that knows where it stands. Aliases and
@@ -199,7 +201,7 @@ func (g *grower) grow(y *yaml.Node, path string, depth int) *node {
 // follow grows what an alias stands for, which keeps its own line.
 func (g *grower) follow(n *node, y *yaml.Node, depth int) *node {
 	if y.Alias == nil || g.open[y.Alias] {
-		g.d.bad(n, "", "alias %s refers to what it is part of", quote("*"+y.Value))
+		g.d.bad(n, "", "alias %s refers to what it is part of", complain.Quote("*"+y.Value))
 		return n
 	}
 	g.open[y.Alias] = true

@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/classify"
+	"github.com/seed1158cd35/weir/internal/complain"
 )
 
 const mostReplay = 1 << 30
@@ -144,15 +145,15 @@ func readURL(d *decoder, n *node, u *site) {
 	case strings.Contains(s, "@"):
 		d.bad(n, "have the caller send the credentials", "must hold no user name or password")
 	case err != nil:
-		d.bad(n, "write it as https://host/path", "%s: is not a URL", quote(s))
+		d.bad(n, "write it as https://host/path", "%s: is not a URL", complain.Quote(s))
 	case at.Scheme != "http" && at.Scheme != "https":
-		d.bad(n, "write it as https://host/path", "%s: must begin with http:// or https://", quote(s))
+		d.bad(n, "write it as https://host/path", "%s: must begin with http:// or https://", complain.Quote(s))
 	case !goodHost(at.Hostname()) || !goodPort(at):
-		d.bad(n, "write it as https://host/path", "%s: has no host", quote(s))
+		d.bad(n, "write it as https://host/path", "%s: has no host", complain.Quote(s))
 	case at.RawQuery != "" || at.ForceQuery || strings.Contains(s, "#"):
-		d.bad(n, "", "%s: must have no query and no fragment", quote(s))
+		d.bad(n, "", "%s: must have no query and no fragment", complain.Quote(s))
 	case dotted(at.Path):
-		d.bad(n, "", "%s: must have no . or .. in its path", quote(s))
+		d.bad(n, "", "%s: must have no . or .. in its path", complain.Quote(s))
 	default:
 		u.URL = at
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir/bucket"
+	"github.com/seed1158cd35/weir/internal/complain"
 )
 
 // text is a form that is read from a plain value. parse returns what is wrong
@@ -21,7 +22,7 @@ func text[V any](words string, parse func(s string) (v V, wrong, hint string)) f
 		}
 		v, wrong, hint := parse(s)
 		if wrong != "" {
-			d.bad(n, hint, "%s: %s", quote(s), wrong)
+			d.bad(n, hint, "%s: %s", complain.Quote(s), wrong)
 		}
 		return v, wrong == ""
 	}}

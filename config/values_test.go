@@ -107,21 +107,6 @@ func TestValues(t *testing.T) {
 	}
 }
 
-func TestSuggestions(t *testing.T) {
-	known := []string{"limits", "retry", "breaker", "timeouts"}
-	for name, want := range map[string]string{
-		"limit": "limits", "limtis": "limits", "Retry": "retry", "retrys": "retry", "braker": "breaker", "timeout": "timeouts",
-		"colour": "", "": "", "x": "", strings.Repeat("limits", 1000): "",
-	} {
-		if got := closest(name, known); got != want {
-			t.Errorf("%.20s: got %q, want %q", name, got, want)
-		}
-	}
-	if got := suggest("zzz", known); got != "want one of limits, retry, breaker, timeouts" {
-		t.Errorf("got %q", got)
-	}
-}
-
 func TestBrokenYAMLHasTheLineThatBreaksIt(t *testing.T) {
 	text := strings.Repeat("# a line\n", 50) + "upstreams:\n  a:\n    url: https://h\n   limits: {}\n" + strings.Repeat("# more\n", 50)
 	_, err := Parse("weir.yaml", []byte(text), nil)
