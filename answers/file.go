@@ -54,7 +54,7 @@ type place struct {
 func (d *decoder) bad(n *yaml.Node, path, hint, format string, args ...any) {
 	switch {
 	case len(d.errs) < maxErrors:
-		d.errs = append(d.errs, Complaint{File: d.file, Line: n.Line, Column: n.Column, Field: path, Problem: fmt.Sprintf(format, Hint: args...), hint})
+		d.errs = append(d.errs, Complaint{File: d.file, Line: n.Line, Column: n.Column, Field: path, Problem: fmt.Sprintf(format, args...), Hint: hint})
 	case len(d.errs) == maxErrors:
 		d.errs = append(d.errs, Complaint{File: d.file, Line: 1 << 30, Problem: "and more mistakes"})
 	}
