@@ -23,7 +23,9 @@ const usage = `weir keeps programs inside the limits of the APIs they call.
   weir check weir.yaml           say everything that is wrong with a file
   weir status                    what a running weir is doing
   weir store init                make the store ready that a fleet shares
+  weir static test "question"    which static answer a question finds, and why
   weir demo                      see it work, beside naive retries
+  weir chat-sim                  see a chat assistant that always answers
   weir version
 
 weir COMMAND -h tells more.
@@ -50,8 +52,12 @@ func run(ctx context.Context, w world) error {
 		return showStatus(ctx, w)
 	case "store":
 		return runStore(ctx, w)
+	case "static":
+		return runStatic(w)
 	case "demo":
 		return runDemo(ctx, w)
+	case "chat-sim":
+		return runChatSim(ctx, w)
 	case "version", "-version", "--version":
 		_, err := fmt.Fprintln(w.out, "weir", version())
 		return err

@@ -46,7 +46,8 @@ var order = [...][]string{
 	{"config"},
 	{"internal/practice"},
 	{"internal/demo"},
-	{"cmd", "examples", "internal/e2e", "internal/fleettest"},
+	{"examples"},
+	{"cmd", "internal/e2e", "internal/fleettest"},
 }
 
 // A Package is what go list says of one package.

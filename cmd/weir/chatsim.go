@@ -1,0 +1,146 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	shop "github.com/seed1158cd35/weir/examples/chat"
+	"github.com/seed1158cd35/weir/internal/demo/chat"
+)
+
+// runChatSim shows examples/chat at work: a real sidecar on loopback, before providers
+// that are simulated. Nothing of the environment is used, least of all keys.
+func runChatSim(ctx context.Context, w world) error {
+	c, err := chatSimConfig(w)
+	if err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	err = chat.Run(ctx, c)
+	if ctx.Err() != nil && !c.JSON {
+		_, _ = fmt.Fprintln(w.out)
+	}
+	switch {
+	case errors.Is(err, context.Canceled):
+		return errors.New("stopped before the end")
+	case errors.Is(err, chat.ErrUnanswered):
+		return errFound
+	}
+	return err
+}
+
+// chatSimConfig reads the flags.
+func chatSimConfig(w world) (chat.Config, error) {
+	c := chat.Config{Out: w.out, Sidecar: chatSidecar}
+	f := w.flags("chat-sim", "")
+	f.DurationVar(&c.Act, "act", 5*time.Second, "how long each of the five acts is, from 1s to 1m; the last takes up to three times as long")
+	f.IntVar(&c.Rate, "rate", 12, "calls a second, from 2 to 20")
+	f.BoolVar(&c.JSON, "json", false, "print a JSON object for each act")
+	once := f.Bool("once", false, "end after the last act, on a terminal too")
+	if err := w.parse(f, 0); err != nil {
+		return c, err
+	}
+	if err := c.Validate(); err != nil {
+		fmt.Fprintln(w.err, err)
+		f.Usage()
+		return c, errUsage
+	}
+	c.Stay = terminal(w.out) && !*once
+	c.Colour = terminal(w.out) && w.drawable() && w.get("NO_COLOR") == ""
+	return c, nil
+}
+
+// chatSidecar runs weir with examples/chat, whose providers are at these URLs.
+func chatSidecar(primary, elsewhere string) (*chat.Sidecar, error) {
+	dir, err := os.MkdirTemp("", "weir-chat-sim-")
+	if err != nil {
+		return nil, err
+	}
+	s, err := newChatServer(dir, primary, elsewhere)
+	if err != nil {
+		_ = os.RemoveAll(dir)
+		return nil, fmt.Errorf("examples/chat: %w", err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	hurry, ended := make(chan os.Signal, 1), make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = s.run(ctx, nil, hurry) // the calls are over, or nobody waits for them
+	}()
+	return &chat.Sidecar{URL: "http://" + s.main.Addr().String(), Close: func() {
+		stop()
+		hurry <- os.Interrupt
+		<-ended
+		_ = os.RemoveAll(dir)
+	}}, nil
+}
+
+func newChatServer(dir, primary, elsewhere string) (*server, error) {
+	for _, name := range []string{"weir.yaml", "answers.yaml", "prices.yaml"} {
+		data, err := shop.Files.ReadFile(name)
+		if err == nil && name == "weir.yaml" {
+			data, err = rewired(data, primary, elsewhere)
+		}
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, name), data, 0o600)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return newServer(filepath.Join(dir, "weir.yaml"), world{out: io.Discard, err: io.Discard, env: practiceKeys})
+}
+
+// practiceKeys is all of the environment that the sidecar sees.
+func practiceKeys(name string) (string, bool) {
+	switch name {
+	case "OPENAI_API_KEY":
+		return chat.PrimaryKey, true
+	case "OPENROUTER_API_KEY":
+		return chat.ElsewhereKey, true
+	}
+	return "", false
+}
+
+// rewired is a configuration whose addresses are free ones, and whose providers are
+// practice ones. All else is as it was.
+func rewired(data []byte, primary, elsewhere string) ([]byte, error) {
+	var doc yaml.Node
+	if err := yaml.Unmarshal(data, &doc); err != nil {
+		return nil, err
+	}
+	root := doc.Content[0]
+	set(root, "127.0.0.1:0", "listen")
+	set(root, "off", "admin")
+	set(root, primary, "upstreams", "chat", "url")
+	set(root, elsewhere, "upstreams", "elsewhere", "url")
+	return yaml.Marshal(&doc)
+}
+
+// set gives a field of a mapping a value, and adds it if it is not there.
+func set(n *yaml.Node, value string, path ...string) {
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if n.Content[i].Value != path[0] {
+			continue
+		}
+		if len(path) == 1 {
+			n.Content[i+1] = &yaml.Node{Kind: yaml.ScalarNode, Value: value}
+			return
+		}
+		set(n.Content[i+1], value, path[1:]...)
+		return
+	}
+	if len(path) == 1 {
+		n.Content = append(n.Content, &yaml.Node{Kind: yaml.ScalarNode, Value: path[0]}, &yaml.Node{Kind: yaml.ScalarNode, Value: value})
+	}
+}
