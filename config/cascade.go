@@ -152,6 +152,8 @@ func (d *decoder) checkTiers(n *node, f *File) {
 				d.bad(at, "name another upstream, or a model", "tier %s would ask the very same again", t.Name)
 			case !f.speaks(t.Upstream):
 				d.bad(at, "add llm: {} to it", "upstream %s is no language model", t.Upstream)
+			case f.unsigned(t.Upstream) && !sameOrigin(urls[name], urls[t.Upstream]):
+				d.bad(at, "add aws: {region: us-east-1} to "+t.Upstream, "the caller's signature is not shown to upstream %s, and it does not say its region itself", t.Upstream)
 			}
 			if t.Cached && l.Cache == nil {
 				d.bad(at, "add cache: true beside cascade", "there is no cache for tier %s", t.Name)
@@ -162,3 +164,12 @@ func (d *decoder) checkTiers(n *node, f *File) {
 
 // speaks reports whether an upstream is a language model.
 func (f *File) speaks(upstream string) bool { _, ok := f.LLM[upstream]; return ok }
+
+// unsigned reports whether requests for an upstream can be signed only as their callers
+// have signed them.
+func (f *File) unsigned(upstream string) bool {
+	a, ok := f.AWS[upstream]
+	return ok && (a.Service == "" || a.Region == "")
+}
+
+func sameOrigin(a, b *url.URL) bool { return a.Scheme == b.Scheme && a.Host == b.Host }
