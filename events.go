@@ -89,7 +89,7 @@ type BreakerEvent struct {
 // A PauseEvent says that nobody may call until the pause is over.
 type PauseEvent struct {
 	Subject
-	Limit string // "" if the operation has no limit
+	Limit string // "" if it is a pool that is paused, or an operation without limits
 	Key   string
 	Hint  time.Duration // what the upstream asked for
 	For   time.Duration // what it gets

@@ -16,7 +16,8 @@ import (
 //
 // Calls stand in line before they book a turn, one line for each limit and key that
 // somebody waits for, so that whoever is held by a limit of its own stands in
-// nobody's way. Only who is at the head of a line asks the limits. Within a line
+// nobody's way. Only who is at the head of a line asks the limits, and he yields to
+// one who comes later and is before him in turn. Within a line
 // what counts is the cost in the limit's unit: a call of 8,000 tokens takes as much
 // of a flow's share of a token limit as sixteen of 500.
 type Fair struct {
@@ -72,9 +73,12 @@ const (
 	// limits that run out in turn must not send it to and fro.
 	mostMoves = 4
 
-	// sharedHeads is how many ask the store at once for a limit that a fleet shares.
-	// They are combined into one call; one alone would get a unit for each of them.
-	sharedHeads = 16
+	// So many at least and at most ask the store at once for a limit that a fleet
+	// shares. They are combined into one call; one alone would get a unit for each of
+	// them. But who is among them has come in turn and goes in no order any more, so
+	// that there are not many more than can go while a slow store answers.
+	fewestShared, mostShared = 2, 16
+	slowAnswer               = 10 * time.Millisecond
 )
 
 // turn is askLimits for who may have to stand in line.
@@ -87,11 +91,11 @@ func (p *Permit) turn(now, patience time.Duration) Decision {
 
 // askInTurn takes what is there, unless somebody waits for it already.
 func (p *Permit) askInTurn(now, patience time.Duration) Decision {
-	if until := time.Duration(p.plan.paused.Load()); until > now {
-		return p.askPause(now, until-now, patience)
+	if wait := p.stopped(now); wait > 0 {
+		return p.askPause(now, wait, patience)
 	}
-	if p.u.queues.Empty() || !p.behind() {
-		v := p.limits.Take(now, 0)
+	if p.u.queues.Empty() || !p.behind(now) {
+		v := p.take(now, 0)
 		switch {
 		case v.OK:
 			return Decision{Allowed: true}
@@ -108,14 +112,14 @@ func (p *Permit) askInTurn(now, patience time.Duration) Decision {
 
 // behind reports whether somebody waits for what the call is charged to, and notes
 // where most do. What can never be met is nobody's turn.
-func (p *Permit) behind() bool {
+func (p *Permit) behind(now time.Duration) bool {
 	found, most := false, time.Duration(-1)
 	for i := range p.limits.Len() {
 		c := p.limits.Charge(i)
 		switch {
 		case c.Cost == 0:
 			continue
-		case c.Cost < 0 || c.Cost > c.Registry.Limit().Most():
+		case c.Cost < 0 || c.Cost > c.Registry.Most(now, c.Key):
 			return false
 		}
 		if cost, ok := p.u.queues.Busy(lineKey{c.Registry, c.Key}); ok && cost > most {
@@ -131,7 +135,7 @@ func (p *Permit) spot(now time.Duration, i int) fair.Spot[lineKey] {
 	l := c.Registry.Limit()
 	s := fair.Spot[lineKey]{Key: lineKey{c.Registry, c.Key}, Cost: p.takes(now, i), Room: 1, Steady: l.Shape == limit.Bucket}
 	if c.Registry.Shared() {
-		s.Room = sharedHeads
+		s.Room = min(fewestShared+int(slowAnswer/max(s.Cost, 1)), mostShared)
 	}
 	return s
 }
@@ -176,7 +180,7 @@ func (p *Permit) stand(ctx context.Context, now, until time.Duration, c *Call) (
 	}
 	s.w = w
 	d, err := p.waitInLine(ctx, &s)
-	p.u.queues.Leave(w, err == nil && d.Allowed)
+	p.u.queues.Leave(w, err == nil && d.Allowed && d.RetryAfter == 0)
 	return d, s.now, err
 }
 
@@ -240,12 +244,9 @@ func (p *Permit) lead(ctx context.Context, s *stander) (d Decision, moved bool, 
 		if d = p.mayAsk(s); !d.Allowed {
 			return d, false, nil
 		}
-		if d.RetryAfter > 0 {
-			if err := p.sleep(ctx, s, d.RetryAfter); err != nil {
-				d, err = p.leaves(ctx, s)
-				return d, false, err
-			}
-			continue
+		if d.RetryAfter > 0 { // a pause, which may not be that of those behind
+			p.limits.Drop(s.now)
+			return d, false, nil
 		}
 		v, err := p.askAtHead(ctx, s)
 		switch {
@@ -260,7 +261,11 @@ func (p *Permit) lead(ctx context.Context, s *stander) (d Decision, moved bool, 
 		case v.Why != s.at && !p.move(s, v.Why):
 			return d, true, nil
 		}
-		s.w.Booked(s.now, s.now+v.Wait)
+		if !s.w.Booked(s.now, s.now+v.Wait) {
+			p.limits.Drop(s.now)
+			s.w.Yield()
+			return d, true, nil
+		}
 		if err := p.sleep(ctx, s, v.Wait); err != nil {
 			d, err = p.leaves(ctx, s)
 			return d, false, err
@@ -269,11 +274,14 @@ func (p *Permit) lead(ctx context.Context, s *stander) (d Decision, moved bool, 
 }
 
 // mayAsk asks what may have changed while the call stood in line: the breaker, and
-// whether the operation is paused.
+// whether the operation or the pool is paused.
 func (p *Permit) mayAsk(s *stander) Decision {
 	d := p.reconsider(s.now)
-	if until := time.Duration(p.plan.paused.Load()); d.Allowed && until > s.now {
-		return p.askPause(s.now, until-s.now, max(0, s.until-s.now))
+	if !d.Allowed {
+		return d
+	}
+	if wait := p.stopped(s.now); wait > 0 {
+		return p.askPause(s.now, wait, max(0, s.until-s.now))
 	}
 	return d
 }
@@ -281,7 +289,7 @@ func (p *Permit) mayAsk(s *stander) Decision {
 // askAtHead asks the limits, and the store if it has to be. A no that is to ask may
 // have become a yes.
 func (p *Permit) askAtHead(ctx context.Context, s *stander) (limit.Verdict, error) {
-	v := p.limits.Take(s.now, max(0, s.until-s.now))
+	v := p.take(s.now, max(0, s.until-s.now))
 	if !v.Ask {
 		return v, nil
 	}

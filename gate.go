@@ -27,6 +27,11 @@ type Call struct {
 	Safe      bool              // repeating it does no harm, even if it was done already
 	ID        string            // correlation id, for events and logs
 
+	// Pool is all those for whom the upstream's hints are meant, such as an API key and
+	// a model: what it says to one of them holds all of them, and nobody else. "" means
+	// that a hint holds whoever is charged to the same limits under the same keys.
+	Pool string
+
 	// Priority says who goes first of those that wait for a limit: one that a fleet
 	// shares, or any if the policy is Fair.
 	Priority limit.Priority

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -175,6 +176,15 @@ func (l *ledger) check() error {
 		return fmt.Errorf("%d permits, %d reports, some twice: %v", l.admitted, l.reported, l.twice)
 	}
 	return nil
+}
+
+// seeds are so many that follow each other, others in each run.
+func seeds(n uint64) iter.Seq[uint64] {
+	first := rand.Uint64() >> 1
+	return func(yield func(uint64) bool) {
+		for seed := first; seed < first+n && yield(seed); seed++ {
+		}
+	}
 }
 
 func chance(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 42)) }

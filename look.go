@@ -15,6 +15,7 @@ type View struct {
 	Breakers    []breaker.View
 	RetriesLeft int64 // what the budget would grant now; for a quota, its tokens
 	Pauses      []PauseView
+	Pools       []PoolView // those that are paused
 }
 
 // A LimitView is one limiter: a limit and a key.
@@ -31,11 +32,18 @@ type PauseView struct {
 	Left      time.Duration
 }
 
-// Look shows the upstream: each limit, with at most so many of its keys, and
-// each breaker. It changes nothing.
+// A PoolView is a pool that a hint of the upstream holds; see Call.
+type PoolView struct {
+	Pool  string
+	Left  time.Duration
+	Quota bool // a quota of a day or longer is spent
+}
+
+// Look shows the upstream: each limit, with at most so many of its keys,
+// each breaker, and at most so many paused pools. It changes nothing.
 func (u *Upstream) Look(keys int) View {
 	now, v := u.clock.Now(), u.live.Load()
-	view := View{Name: u.name, RetriesLeft: v.left(now)}
+	view := View{Name: u.name, RetriesLeft: v.left(now), Pools: u.pauses.pools(now, keys)}
 	for _, r := range v.registries {
 		view.Limits = append(view.Limits, lookLimit(now, r, keys)...)
 	}

@@ -29,6 +29,7 @@ type metered struct {
 // meter leaves what the attempt's permit holds to the body of the answer.
 func (r *run) meter(m Meter) io.ReadCloser {
 	b := &metered{Meter: m, permit: r.permit}
+	b.permit.told = true // by r.permit
 	r.permit.metered = true
 	return b
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync/atomic"
 	"time"
 
 	"github.com/seed1158cd35/weir/breaker"
@@ -21,6 +20,7 @@ type Permit struct {
 	plan    *plan
 	id      string // Call.ID
 	keys    map[string]string
+	pool    string // Call.Pool
 	breaker *breaker.Breaker
 	ticket  breaker.Permit
 	limits  limit.Permit
@@ -28,6 +28,8 @@ type Permit struct {
 	sent    time.Duration
 	waited  time.Duration
 	metered bool // limits and gates are left to the answer's body; see Meter
+	guessed bool // what it costs is a guess
+	told    bool // the limits have heard what the upstream says of them
 	attempt int32
 	why     int32 // the limit that made it wait or said no, or -1
 	place   int32 // in line, when it was refused; 0 if it stood in none
@@ -58,9 +60,9 @@ func (u *Upstream) Try(c Call, p *Permit) Decision {
 	}
 	if !d.Allowed {
 		p.u = nil
-	} else if u.options.Events.Violated != nil {
-		u.lately.starts(now)
+		return d
 	}
+	p.starts(now)
 	return d
 }
 
@@ -83,9 +85,20 @@ func (u *Upstream) Acquire(ctx context.Context, c Call) (*Permit, error) {
 	return p, nil
 }
 
+// starts notes that the attempt is made now.
+func (p *Permit) starts(now time.Duration) {
+	if p.plan.told {
+		p.limits.Sent()
+	}
+	if p.u.options.Events.Violated != nil {
+		p.u.lately.starts(now)
+	}
+}
+
 func (p *Permit) begin(u *Upstream, plan *plan, c *Call) {
 	p.u, p.plan, p.id, p.keys, p.attempt, p.why, p.waited = u, plan, c.ID, c.Keys, 1, -1, 0
-	p.reports, p.metered = p.reports[:0], false
+	p.pool = tame(c.Pool)
+	p.reports, p.metered, p.told, p.guessed = p.reports[:0], false, false, c.Estimated
 	p.limits.Reset()
 	p.place, p.waiting = 0, 0
 }
@@ -116,23 +129,14 @@ func (p *Permit) askBreaker(now time.Duration) (Decision, bool) {
 	return Decision{}, true
 }
 
-// askPause waits for the end of a pause of the whole operation, or refuses.
-func (p *Permit) askPause(now, wait, patience time.Duration) Decision {
-	if wait > patience {
-		p.undo(now)
-		return Decision{Reason: Paused, RetryAfter: wait}
-	}
-	return Decision{Allowed: true, RetryAfter: wait}
-}
-
 func (p *Permit) askLimits(now, patience time.Duration) Decision {
-	if until := time.Duration(p.plan.paused.Load()); until > now {
-		return p.askPause(now, until-now, patience)
+	if wait := p.stopped(now); wait > 0 {
+		return p.askPause(now, wait, patience)
 	}
 	if len(p.plan.limits) == 0 {
 		return Decision{Allowed: true}
 	}
-	v := p.limits.Take(now, patience)
+	v := p.take(now, patience)
 	switch {
 	case v.OK && v.Wait == 0:
 		return Decision{Allowed: true}
@@ -140,6 +144,15 @@ func (p *Permit) askLimits(now, patience time.Duration) Decision {
 		return Decision{Allowed: true, RetryAfter: askStore}
 	}
 	return p.judge(now, v)
+}
+
+// take takes the charges. A guess that has become too much while it waited is cut down.
+func (p *Permit) take(now, patience time.Duration) limit.Verdict {
+	v := p.limits.Take(now, patience)
+	if !v.OK && v.Wait == bucket.Never && p.guessed && p.limits.Fit(now) {
+		v = p.limits.Take(now, patience)
+	}
+	return v
 }
 
 // judge is the decision that a verdict of the limits other than yes is.
@@ -185,6 +198,8 @@ func (p *Permit) reason(now time.Duration, v limit.Verdict) Reason {
 	case v.Wait == bucket.Never: // the cost is at fault
 		return RateLimited
 	case c.Registry.Limit().IsQuota() && level.Left < c.Cost:
+		return QuotaExhausted
+	case level.Paused > 0 && p.u.pauses.in(now, held{limit: c.Registry, key: c.Key}).quota > now:
 		return QuotaExhausted
 	case level.Paused > 0:
 		return Paused
@@ -266,8 +281,8 @@ func (p *Permit) admit(ctx context.Context, now, until time.Duration, c *Call) e
 			return err
 		}
 	}
-	if d.Allowed && p.u.options.Events.Violated != nil {
-		p.u.lately.starts(p.sent)
+	if d.Allowed {
+		p.starts(p.sent)
 	}
 	if d.Allowed && p.u.options.Events.Decided == nil {
 		return nil
@@ -360,7 +375,25 @@ func (p *Permit) refusal(now time.Duration, d Decision, c limit.Charge) *Refusal
 		why := r.Levels[p.why]
 		r.Limit, r.Key, r.Rule, r.Level = why.Rule.Name, why.Key, why.Rule, why.Level
 	}
+	p.explain(now, r, c)
 	return r
+}
+
+// explain says of a refusal by a pause whom the pause holds, and until when if it is a
+// quota that says when it comes back.
+func (p *Permit) explain(now time.Duration, r *Refusal, c limit.Charge) {
+	if r.Reason != Paused && r.Reason != QuotaExhausted {
+		return
+	}
+	s := p.u.pauses.in(now, held{limit: c.Registry, key: c.Key})
+	if c.Registry == nil {
+		r.Pool = p.pool
+		s = p.spent(now)
+		r.Level.Paused, r.Level.Reset = r.RetryAfter, r.RetryAfter
+	}
+	if r.Level.ResetAt.IsZero() && s.quota > now && s.known {
+		r.Level.ResetAt = p.u.clock.Wall(s.quota)
+	}
 }
 
 // Levels is what all limits look like that the call is charged to.
@@ -440,14 +473,15 @@ func (p *Permit) learn(u *Upstream, now time.Duration, o *outcome.Outcome) {
 	if p.plan.learns && !o.Hint.Quota { // that an amount is used up says nothing of the rate
 		p.limits.Learn(now, p.sent, o.Class, p.paced(u, o.Class))
 	}
-	if p.plan.told && len(o.Hint.Limits) > 0 {
-		p.limits.Tell(now, o.Hint.Limits, p.paced(u, o.Class))
+	if p.plan.told && !p.told {
+		p.told = true
+		p.limits.Tell(now, p.sent, o.Hint.Limits, !o.Undone, p.paced(u, o.Class))
 	}
 }
 
 // settle tells the limits what really happened.
 func (p *Permit) settle(u *Upstream, now time.Duration, o *outcome.Outcome) {
-	if o.Class == outcome.Throttled && o.Hint.Said && o.Hint.After > 0 {
+	if p.pauses(o) {
 		p.pause(u, now, o)
 	}
 	if o.Unsent {
@@ -464,42 +498,5 @@ func (p *Permit) paced(u *Upstream, class outcome.Class) func(limit.Charge, floa
 	about := subject(u, p.plan, p.id, p.keys)
 	return func(c limit.Charge, rate float64) {
 		tell(u.options.Events.Paced, PaceEvent{about, c.Registry.Limit().Name, c.Key, rate, class})
-	}
-}
-
-// pause stops everyone whom the hint concerns: all callers of the limits that
-// this call was charged to, under its keys. Limits that it cost nothing are none
-// of its business.
-func (p *Permit) pause(u *Upstream, now time.Duration, o *outcome.Outcome) {
-	longest := p.plan.live.policy.MaxPause
-	if o.Hint.Quota {
-		longest = quotaPause
-	}
-	d := min(o.Hint.After, longest)
-	e := PauseEvent{Subject: subject(u, p.plan, p.id, p.keys), Hint: o.Hint.After, For: d, Code: o.Code}
-	charged := false
-	for i := range p.limits.Len() {
-		c := p.limits.Charge(i)
-		if c.Cost == 0 {
-			continue
-		}
-		charged = true
-		p.limits.Pause(now, i, later(now, d))
-		e.Limit, e.Key = c.Registry.Limit().Name, c.Key
-		tell(u.options.Events.Paused, e)
-	}
-	if !charged { // then nobody may call the operation
-		raise(p.plan.paused, int64(later(now, d)))
-		tell(u.options.Events.Paused, e)
-	}
-}
-
-// raise sets a word to v unless it is higher already.
-func raise(word *atomic.Int64, v int64) {
-	for {
-		old := word.Load()
-		if old >= v || word.CompareAndSwap(old, v) {
-			return
-		}
 	}
 }

@@ -379,7 +379,7 @@ func (s sometimes) Admit(context.Context, weir.Call) (func(outcome.Outcome), err
 // Whatever is done to a limit, what is left of it is never below nothing nor
 // above the burst.
 func TestPropertyTokensStayWithinTheBurst(t *testing.T) {
-	for seed := range uint64(manyCases) {
+	for seed := range seeds(200) {
 		r, c := chance(seed), &leap{}
 		l := func() limit.Limit {
 			l := scoped(rate("tokens", 1+r.Int64N(1000), time.Duration(1+r.Int64N(int64(time.Minute))), 1+r.Int64N(100)), "tenant")
@@ -448,7 +448,7 @@ func (m *meter) grant(at time.Duration) {
 }
 
 func TestPropertyNoOverConsumption(t *testing.T) {
-	for seed := range uint64(manyCases) {
+	for seed := range seeds(200) {
 		synctest.Test(t, func(t *testing.T) {
 			r := chance(seed)
 			amount, burst := 1+r.Int64N(50), 1+r.Int64N(10)
@@ -489,7 +489,7 @@ func consume(u *weir.Upstream, m *meter, begin time.Duration, r *rand.Rand) {
 
 // What one key does changes nothing for another.
 func TestPropertyKeysAreIndependent(t *testing.T) {
-	for seed := range uint64(manyCases) {
+	for seed := range seeds(200) {
 		r, c := chance(seed), &leap{}
 		l := scoped(rate("tenant", 1+r.Int64N(20), sec, 1+r.Int64N(5)), "tenant")
 		l.Adaptive = adaptive.Config{On: r.IntN(2) == 0}
@@ -517,7 +517,7 @@ func TestPropertyKeysAreIndependent(t *testing.T) {
 
 // Attempts are first attempts, their share of retries, and the floor.
 func TestPropertyRetriesAreWithinTheBudget(t *testing.T) {
-	for seed := range uint64(manyCases) {
+	for seed := range seeds(200) {
 		r, c := chance(seed), &leap{}
 		p := steady()
 		p.Budget = retry.BudgetConfig{Share: 0.01 + r.Float64(), Floor: 0.1 + 5*r.Float64(), Window: sec + time.Duration(r.Int64N(int64(20*sec)))}

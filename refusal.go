@@ -37,6 +37,9 @@ type Refusal struct {
 	Rule  limit.Limit // the limit in full
 	Level limit.Level // what it looked like
 
+	// Pool is whom the upstream's hint holds, if it was that and no limit; see Call.
+	Pool string
+
 	// Levels is what is left of every limit that the call was charged to, that one
 	// included; empty if it was no limit.
 	Levels []LimitLevel
@@ -59,8 +62,8 @@ type LimitLevel struct {
 	Level limit.Level
 }
 
-// ResetAt is when the window of the calendar limit that said no ends; the zero Time
-// if it was none.
+// ResetAt is when the window of the calendar limit that said no ends, or the quota is
+// there again of which the upstream said so; the zero Time if it was neither.
 func (r *Refusal) ResetAt() time.Time { return r.Level.ResetAt }
 
 // longestWait is more than any limit or hint asks for; only a breaker that is
@@ -80,6 +83,9 @@ func (r *Refusal) Error() string {
 	}
 	if r.Key != "" {
 		fmt.Fprintf(&b, " for %s %q", r.Rule.Scope, r.Key)
+	}
+	if r.Pool != "" {
+		fmt.Fprintf(&b, " by the upstream for pool %q", r.Pool)
 	}
 	b.WriteString(": ")
 	if r.Reason == QuotaExhausted && !r.Level.ResetAt.IsZero() {

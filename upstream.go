@@ -42,8 +42,9 @@ type Upstream struct {
 	latest  atomic.Int64          // the instant of a recent decision; see soon
 	lately  lately                // kept only if somebody listens for violations
 	queues  *fair.Queues[lineKey] // of those who wait, where the policy is Fair
-	setting sync.Mutex            // one Set at a time
-	leave   func()                // takes the breakers out of the fleet; nil if they are in none
+	pauses  pauses
+	setting sync.Mutex // one Set at a time
+	leave   func()     // takes the breakers out of the fleet; nil if they are in none
 }
 
 // live is a policy in force, with the state that belongs to it.

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -80,14 +81,15 @@ type detail struct {
 	perDay  bool   // google.rpc.QuotaFailure names a limit per day
 }
 
-// bodyWait is how long the body says to stay away. What it says next to a
-// daily quota is for the minute, so it does not count.
+// bodyWait is how long the body says to stay away. What Gemini says next to a daily
+// quota is for the minute, so it does not count: its days end at midnight in California
+// (ai.google.dev/gemini-api/docs/rate-limits, November 2026).
 func bodyWait(v verdict, d *detail, base time.Time) (time.Duration, bool) {
-	if len(d.codes) > 0 && d.codes[0] == ntfyDailyMessages {
-		return untilMidnight(base)
-	}
-	if v.quota {
-		return 0, false
+	switch {
+	case len(d.codes) > 0 && d.codes[0] == ntfyDailyMessages:
+		return untilMidnight(base, time.UTC)
+	case v.quota && d.perDay:
+		return untilMidnight(base, california())
 	}
 	if wait, ok := duration(d.retry); ok {
 		return wait, true
@@ -95,10 +97,19 @@ func bodyWait(v verdict, d *detail, base time.Time) (time.Duration, bool) {
 	return tryAgainIn(d.message)
 }
 
-// untilMidnight is when ntfy counts a new day, in UTC.
-func untilMidnight(base time.Time) (time.Duration, bool) {
-	const day = 24 * time.Hour
-	return until(base.Truncate(day).Add(day), base)
+// california is nil on machines that know of no zones.
+var california = sync.OnceValue(func() *time.Location {
+	zone, _ := time.LoadLocation("America/Los_Angeles") // nil with an error
+	return zone
+})
+
+// untilMidnight is the time until a new day begins in the zone.
+func untilMidnight(base time.Time, zone *time.Location) (time.Duration, bool) {
+	if zone == nil || base.IsZero() {
+		return 0, false
+	}
+	y, m, day := base.In(zone).Date()
+	return until(time.Date(y, m, day+1, 0, 0, 0, 0, zone), base)
 }
 
 // tryAgainIn reads OpenAI's "Please try again in 4.891s."
@@ -111,13 +122,21 @@ func tryAgainIn(message string) (time.Duration, bool) {
 	return duration(strings.TrimRight(v, ".,"))
 }
 
-// daily reports whether the message or the details speak of a day's amount.
-// Bedrock says it only in words: "Too many tokens per day".
+// daily reports whether the message or the details speak of a day's amount. Bedrock
+// says it only in words, "Too many tokens per day", and so does OpenAI: "Rate limit
+// reached for gpt-4o on requests per day (RPD)".
 func daily(code string, d *detail) bool {
-	if _, aws := awsVerdict(code); aws && strings.Contains(strings.ToLower(d.message), "per day") {
+	_, known := awsVerdict(code)
+	if known = known || code == openAIRate || code == anthropicRate || code == "too_many_requests"; known && strings.Contains(strings.ToLower(d.message), "per day") {
 		return true
 	}
 	return d.perDay
+}
+
+// tooLarge reports whether OpenAI calls throttling what the limit could not hold even
+// if it were full.
+func tooLarge(code string, d *detail) bool {
+	return code == openAIRate && strings.HasPrefix(d.message, "Request too large")
 }
 
 // readDetail collects what header and body of an error say.

@@ -64,15 +64,30 @@ func untilDate(v string, base time.Time) (time.Duration, bool) {
 }
 
 // exhausted is when the last of the limits that have nothing left comes back.
-// GitHub's primary limits are one case where nothing else says it.
-func exhausted(levels []outcome.Level) (wait time.Duration, said bool) {
-	for _, l := range levels {
+// GitHub's primary limits are one case where nothing else says it. Of the vendors' own
+// only those count that are used up for long.
+func exhausted(standard, vendor []outcome.Level) (wait time.Duration, said bool) {
+	for _, l := range standard {
 		if l.Remaining == 0 && l.Reset > 0 {
+			wait, said = max(wait, l.Reset), true
+		}
+	}
+	for _, l := range vendor {
+		if usedUpForLong(l) || l.Name == unified && l.Remaining == 0 && l.Reset > 0 {
 			wait, said = max(wait, l.Reset), true
 		}
 	}
 	return wait, said
 }
+
+// dayUsedUp reports whether nothing is left of a limit that says that it counts days.
+func dayUsedUp(l outcome.Level) bool { return l.Remaining == 0 && l.Window >= 24*time.Hour }
+
+// usedUpForLong reports whether nothing is left of a limit of a vendor that takes hours to
+// be whole again. One by the minute is after a minute: it is how OpenAI's requests per
+// day, which have the same name, and the hours and weeks of Anthropic's subscriptions are
+// known.
+func usedUpForLong(l outcome.Level) bool { return l.Remaining == 0 && l.Reset > time.Hour }
 
 // advise adds what the upstream says about trying again, which is believed over
 // what status and code suggest: an answer that asks to be tried again is not

@@ -2,6 +2,7 @@ package classify
 
 import (
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -54,15 +55,16 @@ func failure(r *Response, d detail) outcome.Outcome {
 	code, v := judge(r, &d)
 	base := r.base()
 	o := outcome.Outcome{Class: v.class, Code: code, Undone: v.undone}
-	standard := standardLevels(r.Header, base)
-	o.Hint.Limits = append(standard, vendorLevels(r.Header, base)...)
-	o.Hint.Quota = v.quota
+	standard, vendor := standardLevels(r.Header, base), vendorLevels(r.Header, base)
+	o.Hint.Limits = append(standard, vendor...)
+	long := v.class == outcome.Throttled && (slices.ContainsFunc(standard, dayUsedUp) || slices.ContainsFunc(vendor, usedUpForLong))
+	o.Hint.Quota = v.quota || long
 	o.Hint.After, o.Hint.Said = headerWait(r.Header, base)
 	if !o.Hint.Said {
 		o.Hint.After, o.Hint.Said = bodyWait(v, &d, base)
 	}
 	if !o.Hint.Said && v.class == outcome.Throttled && !v.quota {
-		o.Hint.After, o.Hint.Said = exhausted(standard)
+		o.Hint.After, o.Hint.Said = exhausted(standard, vendor)
 	}
 	return advise(o, v, r.Header)
 }
@@ -80,7 +82,11 @@ func judge(r *Response, d *detail) (code string, v verdict) {
 	if r.Status == 503 && r.saysWhen() {
 		v = unavailable(v)
 	}
-	if v.class == outcome.Throttled && daily(code, d) {
+	switch {
+	case v.class != outcome.Throttled:
+	case tooLarge(code, d):
+		v = rejected
+	case daily(code, d):
 		v.quota = true
 	}
 	return code, v

@@ -171,7 +171,7 @@ func TestVendorBodies(t *testing.T) {
 		{name: "nor with 503 and a hint", status: 503, header: headers("Retry-After: 5"), body: `{"type":"error","error":{"type":"overloaded_error"}}`, want: undone(after(fails("overloaded_error"), 5*time.Second))},
 		{name: "event in a stream", status: 500, body: `{"type":"response.failed","response":{"error":{"code":"rate_limit_exceeded","message":"Please try again in 6m0s."}}}`, want: after(throttle("rate_limit_exceeded"), 6*time.Minute)},
 		{name: "Gemini per minute", status: 429, body: geminiMinute, want: after(throttle("RESOURCE_EXHAUSTED"), delay)},
-		{name: "Gemini per day has a short RetryInfo too", status: 429, body: geminiDay, want: quota(throttle("RESOURCE_EXHAUSTED"))},
+		{name: "Gemini per day has a short RetryInfo too, and lasts until midnight in California", status: 429, body: geminiDay, want: after(quota(throttle("RESOURCE_EXHAUSTED")), 20*time.Hour)},
 		{name: "Gemini in an array", status: 429, body: "[" + geminiMinute + "\n]", want: after(throttle("RESOURCE_EXHAUSTED"), delay)},
 		{name: "Gemini without details", status: 429, body: `{"error":{"code":429,"message":"Resource has been exhausted (e.g. check quota).","status":"RESOURCE_EXHAUSTED"}}`, want: throttle("RESOURCE_EXHAUSTED")},
 		{name: "Gemini overloaded", status: 503, body: `{"error":{"code":503,"message":"The model is overloaded.","status":"UNAVAILABLE"}}`, want: fails("UNAVAILABLE")},
@@ -194,7 +194,7 @@ func TestGzippedBody(t *testing.T) {
 	z.Write([]byte(geminiDay))
 	z.Close()
 	a := answer{status: 429, header: headers("Content-Encoding: gzip"), body: b.String()}
-	if got, want := HTTP(a.response()), quota(throttle("RESOURCE_EXHAUSTED")); !reflect.DeepEqual(got, want) {
+	if got, want := HTTP(a.response()), after(quota(throttle("RESOURCE_EXHAUSTED")), 20*time.Hour); !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 	a.body = "not gzip"

@@ -23,9 +23,12 @@ var (
 		{"tokens", "Anthropic-Ratelimit-Tokens-Limit", "Anthropic-Ratelimit-Tokens-Remaining", "Anthropic-Ratelimit-Tokens-Reset"},
 		{"input-tokens", "Anthropic-Ratelimit-Input-Tokens-Limit", "Anthropic-Ratelimit-Input-Tokens-Remaining", "Anthropic-Ratelimit-Input-Tokens-Reset"},
 		{"output-tokens", "Anthropic-Ratelimit-Output-Tokens-Limit", "Anthropic-Ratelimit-Output-Tokens-Remaining", "Anthropic-Ratelimit-Output-Tokens-Reset"},
-		{"unified", "Anthropic-Ratelimit-Unified-Limit", "Anthropic-Ratelimit-Unified-Remaining", "Anthropic-Ratelimit-Unified-Reset"},
+		{unified, "Anthropic-Ratelimit-Unified-Limit", "Anthropic-Ratelimit-Unified-Remaining", "Anthropic-Ratelimit-Unified-Reset"},
 	}
 )
+
+// unified is what Anthropic calls the limits of a subscription, taken together.
+const unified = "unified"
 
 // reportsLimits looks for one header of each kind, which is what a plain answer
 // pays for. All that are known to be sent at all are sent with these.
@@ -57,6 +60,9 @@ func vendorLevels(h http.Header, base time.Time) []outcome.Level {
 	var levels []outcome.Level
 	for i := range vendors {
 		if l, ok := vendors[i].level(h, base); ok {
+			if l.Name == unified && first(h, "Anthropic-Ratelimit-Unified-Status") == "rejected" {
+				l.Remaining = 0
+			}
 			levels = append(levels, l)
 		}
 	}

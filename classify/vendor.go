@@ -5,18 +5,25 @@ import "github.com/seed1158cd35/weir/outcome"
 // vendorCodes are the error words of other APIs, by the exact spelling of each.
 var vendorCodes = map[string]verdict{
 	// OpenAI. The account is out of money: no amount of waiting helps.
-	"rate_limit_exceeded": throttled,
-	"insufficient_quota":  {class: outcome.Throttled, undone: true, quota: true, never: true},
+	openAIRate:                   throttled,
+	"too_many_requests":          throttled, // Azure
+	"insufficient_quota":         broke,
+	"billing_not_active":         broke,
+	"billing_hard_limit_reached": broke,
+	"server_error":               failed,
 
 	// Anthropic. Overloaded is everybody's load, so the caller's own limit
 	// must not shrink for it.
-	"rate_limit_error": throttled,
+	anthropicRate:      throttled,
 	"overloaded_error": {class: outcome.Failed, shared: true},
 	"api_error":        failed,
+	"timeout_error":    failed,
 
 	// Google (google.rpc.Code), as Gemini spells it in error.status.
-	"RESOURCE_EXHAUSTED": throttled,
-	"UNAVAILABLE":        failed,
+	googleExhausted:     throttled,
+	"UNAVAILABLE":       failed,
+	"INTERNAL":          failed,
+	"DEADLINE_EXCEEDED": failed,
 
 	// ntfy.
 	ntfyRequests:       throttled,
@@ -24,7 +31,14 @@ var vendorCodes = map[string]verdict{
 	ntfyDailyMessages:  {class: outcome.Throttled, undone: true, quota: true},
 }
 
+// broke: waiting does not help, as what is missing is money.
+var broke = verdict{class: outcome.Throttled, undone: true, quota: true, never: true}
+
 const (
+	openAIRate      = "rate_limit_exceeded"
+	anthropicRate   = "rate_limit_error"
+	googleExhausted = "RESOURCE_EXHAUSTED"
+
 	ntfyRequests       = "42901"
 	ntfyDailyBandwidth = "42905"
 	ntfyDailyMessages  = "42908"

@@ -214,7 +214,7 @@ upstreams:
       hold: 5s
       callers: false
       priority: "header:X-Priority"
-      cache: {ttl: 5m, stale_while_revalidate: off, stale_if_error: 1h, memory: 1GiB, any_temperature: true, together: true}
+      cache: {ttl: 5m, stale_while_revalidate: off, stale_if_error: 1h, memory: 1GiB, any_temperature: true}
       cascade:
         deadline: 20s
         tiers:

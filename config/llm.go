@@ -31,7 +31,6 @@ type Cache struct {
 	TTL, Revalidate, IfError time.Duration
 	Memory                   int64 // bytes
 	AnyTemperature           bool
-	Together                 bool
 }
 
 var llmFields = []field[LLM]{
@@ -68,7 +67,6 @@ var cacheFields = []field[Cache]{
 	one("stale_if_error", orOff(duration, -1), func(c *Cache) *time.Duration { return &c.IfError }, "24h", "How long after `ttl` the tier `cached` may give it when the model does not answer."),
 	one("memory", size(1<<20, 1<<40), func(c *Cache) *int64 { return &c.Memory }, "64MiB", "How much memory the answers take."),
 	one("any_temperature", boolean, func(c *Cache) *bool { return &c.AnyTemperature }, "false", "Keeps answers to requests with a temperature above 0, too: then everybody gets the same."),
-	one("together", boolean, func(c *Cache) *bool { return &c.Together }, "false", "Lets the same requests at the same time wait for one answer."),
 }
 
 func readCache(d *decoder, n *node, l *LLM) {

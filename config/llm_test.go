@@ -114,6 +114,7 @@ func TestMistakesInACascade(t *testing.T) {
 		{"callers: true", "callers: {limits: {x: {rate: 5/s, scope: team}}}", "there is no such scope"},
 		{"  other:", "  callers: {url: \"https://h\"}\n  other:", "the limits of callers have this name"},
 		{"preset: anthropic\n", "preset: anthropic\n    fair: team\n", "there is no such scope"},
+		{"llm: {family: anthropic, callers: off}", "llm: {family: anthropic}\n    aws: {service: bedrock}", "add aws: {region: us-east-1} to other"},
 	} {
 		text := strings.Replace(chat, "{upstream: other,", "{name: elsewhere, upstream: other,", 1)
 		if strings.HasPrefix(c.change, "{upstream") {

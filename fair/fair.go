@@ -5,6 +5,9 @@
 //
 // It knows nothing of limits. Whoever stands at the head of a queue asks for what
 // it waits for, and leaves when it has it or gives up; then the next stands there.
+// A head whose turn is not at hand yet yields to one that comes and goes before it
+// in that order, so that nobody loses a turn by coming a moment after somebody who
+// has just begun to wait for his.
 // Those who wait for different things stand in different queues and never wait for
 // each other.
 package fair
@@ -90,7 +93,7 @@ func (s *Queues[K]) Enter(now time.Duration, c Call, at Spot[K]) (*Waiter[K], Pl
 	q := s.byKey[at.Key]
 	full := int(s.waiting.Load()) >= s.config.Longest || s.flows[c.Flow] >= s.config.PerFlow
 	if full || q != nil && at.Steady {
-		if p, hopeless := s.hope(q, &c, at); full || hopeless {
+		if p, hopeless := s.hope(q, &c, at.Steady); full || hopeless {
 			return nil, p, false
 		}
 	}
@@ -108,23 +111,23 @@ func (c *Call) tame(cost time.Duration) {
 }
 
 // hope is where a call would stand, and whether there is none for it.
-func (s *Queues[K]) hope(q *queue[K], c *Call, at Spot[K]) (p Place, hopeless bool) {
+func (s *Queues[K]) hope(q *queue[K], c *Call, steady bool) (p Place, hopeless bool) {
 	if q == nil {
 		return Place{Place: 1, Waiting: 1}, false
 	}
-	l := &q.lanes[c.Lane]
-	f := l.flows[c.Flow]
+	f := q.lanes[c.Lane].flows[c.Flow]
 	before, cost := 0, int64(0)
 	if f != nil {
 		before, cost = f.n, f.cost
 	}
-	p = q.place(c.Lane, f, c.Weight, before, cost, &s.config.Weights, lookedAt)
+	p = q.place(c, f, before, cost, &s.config.Weights, lookedAt)
 	p.Waiting++
 	p.Place = min(p.Place, p.Waiting)
-	return p, at.Steady && q.due > 0 && q.due+p.Ahead+c.Cost > c.Until
+	return p, steady && p.Due > 0 && p.Due+p.Ahead+c.Cost > c.Until
 }
 
-// stand puts a waiter into a queue, and makes it a head if there is room.
+// stand puts a waiter into a queue, and makes it a head if there is room. A head that
+// it goes before is woken, to see that.
 func (s *Queues[K]) stand(now time.Duration, w *Waiter[K], at Spot[K]) {
 	q := s.byKey[at.Key]
 	if q == nil {
@@ -135,6 +138,9 @@ func (s *Queues[K]) stand(now time.Duration, w *Waiter[K], at Spot[K]) {
 	w.queue, w.call.Cost = q, min(max(at.Cost, 1), mostCost)
 	q.push(w)
 	s.dispatch(q)
+	if h := q.head(); h != nil && q.overtaken(h) {
+		h.signal()
+	}
 }
 
 // dispatch makes those who come next heads while there is room.
@@ -156,6 +162,7 @@ func (s *Queues[K]) Move(now time.Duration, w *Waiter[K], to Spot[K], must bool)
 	defer s.mu.Unlock()
 	from := w.queue
 	s.step(w, false)
+	w.stays = must
 	if s.stand(now, w, to); must && w.state == waits {
 		w.queue.promote(w, &s.config.Weights)
 	}

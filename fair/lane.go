@@ -1,6 +1,9 @@
 package fair
 
-import "container/heap"
+import (
+	"container/heap"
+	"math"
+)
 
 // A lane is the flows of one priority.
 type lane[K comparable] struct {
@@ -51,8 +54,7 @@ func (l *lane[K]) flow(name string) *flow[K] {
 	f := l.flows[name]
 	if f == nil {
 		l.tidy()
-		l.seq++
-		f = &flow[K]{name: name, slot: -1, seq: l.seq, weight: 1}
+		f = &flow[K]{item: item{start: math.MinInt64 / 2}, name: name, slot: -1, weight: 1}
 		l.flows[name] = f
 	}
 	return f
@@ -68,7 +70,7 @@ func (l *lane[K]) tidy() {
 		return
 	}
 	for name, f := range l.flows {
-		if f.n == 0 && f.start <= l.virtual {
+		if f.n == 0 && f.start+f.last <= l.virtual {
 			delete(l.flows, name)
 		}
 	}
@@ -83,14 +85,34 @@ func (l *lane[K]) push(w *Waiter[K]) {
 	}
 	f.weight = w.call.Weight
 	l.weights += f.weight
+	l.enters(w)
+}
+
+// pushFront puts a call before all others of its flow, from where it was taken.
+func (l *lane[K]) pushFront(w *Waiter[K]) {
+	f := w.flow
+	f.calls.pushFront(w)
+	if f.n == 0 {
+		l.weights += f.weight
+	}
+	l.enters(w)
+}
+
+// enters counts a call that has been put into its flow, which may begin to wait.
+func (l *lane[K]) enters(w *Waiter[K]) {
+	f := w.flow
 	f.n++
 	f.cost += int64(w.call.Cost)
 	l.n++
 	l.cost += int64(w.call.Cost)
-	if f.slot < 0 {
-		f.wakes(l.virtual)
-		heap.Push(&l.waiting, f)
+	if f.slot >= 0 {
+		return
 	}
+	if p := price(w.call.Cost, w.call.Weight); f.wakes(l.virtual - p) {
+		l.seq++
+		f.seq, f.saved = l.seq, p
+	}
+	heap.Push(&l.waiting, f)
 }
 
 // remove takes a call out of its flow, wherever it stands.
@@ -110,13 +132,14 @@ func (l *lane[K]) remove(w *Waiter[K]) {
 // went moves virtual time on by what each flow could have had of what a call cost
 // that has gone. Without that it would stand still while new flows come without end,
 // and the second call of a flow would never go. It does not pass the tag that the
-// flow has now: a flow that is alone would run ahead of who joins it.
+// flow has now, what it had saved up apart: a flow that is alone would run ahead of who
+// joins it.
 func (l *lane[K]) went(w *Waiter[K]) {
 	weights := l.weights
 	if w.flow.n == 0 {
 		weights += w.call.Weight
 	}
-	l.virtual = max(l.virtual, min(l.virtual+price(w.call.Cost, weights), w.tag+w.paid))
+	l.virtual = max(l.virtual, min(l.virtual+price(w.call.Cost, weights), w.tag+w.paid+w.saved))
 }
 
 // charge moves the tag of a flow.

@@ -9,7 +9,7 @@ import (
 type Place struct {
 	Place   int           // in the order in which calls would have gone; 1 means next. It is an estimate if costs differ
 	Waiting int           // how many waited, this one included
-	Due     time.Duration // the instant at which the one at the head goes, as far as is known
+	Due     time.Duration // the instant at which the one at the head goes, as far as is known; or went last, if it yields
 	Ahead   time.Duration // at least so much is the cost of those who would have gone before it, the head apart
 }
 
@@ -21,35 +21,37 @@ const (
 	someOf   = 32   // for each of many that are sent away
 )
 
-// place is where the next call of a flow stands that has some calls, with their
-// cost, before it in its own flow. So many flows are looked at.
-func (q *queue[K]) place(lane int, f *flow[K], weight, before int, cost int64, weights *[Lanes]int, flows int) Place {
+// place is where a call of a flow stands that has some calls, with their cost,
+// before it in its own flow. So many flows are looked at.
+func (q *queue[K]) place(c *Call, f *flow[K], before int, cost int64, weights *[Lanes]int, flows int) Place {
 	p := Place{Waiting: q.n + q.led, Due: q.due}
-	l := &q.lanes[lane]
-	at, served := l.tag(f)
-	n, sum := ahead(at+float64(cost)*scale/float64(weight), l, f, served, flows)
+	l := &q.lanes[c.Lane]
+	at, served := l.tag(f, price(c.Cost, c.Weight))
+	n, sum := ahead(float64(at)+float64(cost)*scale/float64(c.Weight), l, f, served, flows)
 	n, sum = n+before, sum+cost
-	then := float64(max(l.start, q.virtual)) + float64(sum)*scale/float64(weights[lane])
+	start := max(l.start, q.virtual)
+	then := float64(start) + float64(sum)*scale/float64(weights[c.Lane])
 	for i := range q.lanes {
-		if o := &q.lanes[i]; i != lane && o.n > 0 {
-			a, c := o.ahead(then, weights[i], i < lane)
-			n, sum = n+a, sum+c
+		if o := &q.lanes[i]; i != c.Lane && o.n > 0 {
+			a, b := o.ahead(then, weights[i], i < c.Lane)
+			n, sum = n+a, sum+b
 		}
+	}
+	if h := q.head(); n == 0 && h != nil && q.precedes(c.Lane, start, at, served, h) {
+		n, p.Due = -1, max(0, p.Due-h.call.Cost)
 	}
 	p.Place = 1 + n + q.led
 	p.Ahead = time.Duration(sum)
 	return p
 }
 
-// tag is where the next call of a flow starts, which may be nil.
-func (l *lane[K]) tag(f *flow[K]) (at float64, served int64) {
-	switch {
-	case f == nil:
-		return float64(l.virtual), 0
-	case f.n > 0:
-		return float64(f.start), f.served
+// tag is where the next call of a flow starts, which may be nil, and what it had
+// before. If it was away it has saved something up.
+func (l *lane[K]) tag(f *flow[K], saved int64) (at, served int64) {
+	if f == nil || f.n == 0 && f.start < l.virtual-saved {
+		return l.virtual - saved, 0
 	}
-	return float64(max(f.start, l.virtual)), f.served
+	return f.start, f.served
 }
 
 // ahead is what goes of other flows before a call that starts at the tag.

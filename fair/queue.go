@@ -57,6 +57,7 @@ func (q *queue[K]) charge(w *Waiter[K], weights *[Lanes]int) {
 	q.remove(w)
 	w.tag = w.flow.start
 	w.paid, w.lanePaid = price(w.call.Cost, w.call.Weight), price(w.call.Cost, weights[w.call.Lane])
+	w.saved, w.flow.saved, w.flow.last = w.flow.saved, 0, w.paid
 	l.charge(w.flow, w.paid)
 	l.serves(w.lanePaid)
 }
@@ -81,6 +82,55 @@ func (q *queue[K]) lead(w *Waiter[K]) {
 	q.leading.push(w)
 	q.led++
 	q.heads++
+}
+
+// head is the one head that may have to yield: its turn is not at hand, and it is
+// not a head out of turn. There is none while more than one ask.
+func (q *queue[K]) head() *Waiter[K] {
+	if q.room > 1 || q.heads > 1 {
+		return nil
+	}
+	for w := q.leading.last; w != nil; w = w.prev {
+		if !w.near && !w.stays {
+			return w
+		}
+	}
+	return nil
+}
+
+// overtaken reports whether one that waits goes before a head.
+func (q *queue[K]) overtaken(h *Waiter[K]) bool {
+	for i := range q.lanes {
+		if l := &q.lanes[i]; l.n > 0 {
+			if f := l.waiting[0]; f != h.flow && q.precedes(i, l.start, f.start, f.served, h) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// precedes reports whether a call of a lane, and of a flow that has had so much, goes
+// before a head, as those would start if the head had not been charged.
+func (q *queue[K]) precedes(lane int, laneStart, start, served int64, h *Waiter[K]) bool {
+	if own := h.call.Lane; lane != own {
+		at := q.lanes[own].start - h.lanePaid
+		return laneStart < at || laneStart == at && lane < own
+	}
+	return start < h.tag || start == h.tag && served < h.flow.served-h.paid
+}
+
+// yield puts a head back, before all others of its flow. When the next one's turn
+// comes is not known until it says so.
+func (q *queue[K]) yield(w *Waiter[K]) {
+	q.unlead(w)
+	q.refund(w)
+	l := &q.lanes[w.call.Lane]
+	w.flow = l.flow(w.call.Flow) // it may have been forgotten meanwhile
+	w.flow.saved = w.saved
+	l.pushFront(w)
+	q.n++
+	w.state, q.due = waits, 0
 }
 
 // unlead takes a head away.

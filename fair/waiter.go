@@ -16,8 +16,10 @@ var ErrLate = errors.New("turn would come too late")
 const (
 	// slack is how soon the turn of a head must be for the next to become one, too:
 	// timers are late by so much, and a limit of small burst must not stand still
-	// meanwhile.
+	// meanwhile. Nothing is lost so if the call costs more than large, for as much as
+	// that the burst keeps.
 	slack = 2 * time.Millisecond
+	large = 10 * time.Millisecond
 
 	// A head whose turn is so far away has others give up that cannot wait so long.
 	far = time.Second
@@ -33,8 +35,10 @@ type Waiter[K comparable] struct {
 	prev, next     *Waiter[K]
 	state          state
 	near           bool  // its turn is at hand: it is no obstacle for another head
+	stays          bool  // it is a head even out of turn, and yields to nobody
 	paid, lanePaid int64 // by its flow and its lane
-	tag            int64 // of its flow before that
+	saved          int64 // by its flow while that was away
+	tag            int64 // of its flow before it was charged
 	place          Place // of one that was sent away
 	ready          chan struct{}
 	wake           func() // in a clock that is not the system's
@@ -92,7 +96,7 @@ func (w *Waiter[K]) decided() bool {
 // stands is its place in a lane, so many flows having been looked at.
 func (w *Waiter[K]) stands(flows int) Place {
 	n, cost := w.before()
-	p := w.queue.place(w.call.Lane, w.flow, w.call.Weight, n, cost, &w.all.config.Weights, flows)
+	p := w.queue.place(&w.call, w.flow, n, cost, &w.all.config.Weights, flows)
 	p.Place = min(p.Place, p.Waiting)
 	return p
 }
@@ -105,15 +109,21 @@ func (w *Waiter[K]) Here() Place {
 }
 
 // Booked notes when the turn of a head comes. If that is far away, those who cannot
-// wait so long are sent away; if it is at hand, the next may ask already.
-func (w *Waiter[K]) Booked(now, due time.Duration) {
+// wait so long are sent away; if it is at hand, the next may ask already. It is false
+// if another goes before this one: then the head must give back what it has booked,
+// Yield, and Wait again.
+func (w *Waiter[K]) Booked(now, due time.Duration) bool {
 	w.all.mu.Lock()
 	defer w.all.mu.Unlock()
 	q := w.queue
+	near := due-now <= w.slack()
+	if !near && q.head() == w && q.overtaken(w) {
+		return false
+	}
 	if q.due < due || q.led == 1 {
 		q.due = due
 	}
-	switch near := due-now <= slack; {
+	switch {
 	case near && !w.near:
 		w.near = true
 		q.heads--
@@ -125,6 +135,23 @@ func (w *Waiter[K]) Booked(now, due time.Duration) {
 		q.sendAway(due)
 	}
 	w.all.dispatch(q)
+	return true
+}
+
+func (w *Waiter[K]) slack() time.Duration {
+	if w.call.Cost > large {
+		return 0
+	}
+	return slack
+}
+
+// Yield has a head that has booked nothing stand at the front of its flow again.
+// Whoever is next then becomes a head, which may be the same.
+func (w *Waiter[K]) Yield() {
+	w.all.mu.Lock()
+	defer w.all.mu.Unlock()
+	w.queue.yield(w)
+	w.all.dispatch(w.queue)
 }
 
 // sendAway ends the wait of those who cannot wait until the head goes.

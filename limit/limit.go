@@ -74,7 +74,8 @@ type Limit struct {
 
 	// Told is what the upstream calls the limit where its answers say how much it allows
 	// ("requests", "tokens"). The rate of each key then is what they say, Rate only
-	// until then. Such limits are never shared, as each process is told.
+	// until then. Such limits are never shared, as each process is told; those of a fleet
+	// that use the same key find each other by what the answers say is left.
 	Told string
 
 	// If picks the calls that are counted, besides Operations.

@@ -11,10 +11,11 @@ import (
 // more is what most limiters never have. It stands apart so that an idle key is
 // small, and so that the path of a decision looks at one pointer for all of it.
 type more struct {
-	spare atomic.Pointer[bucket.Spare]        // places that came back
-	crowd atomic.Pointer[crowd]               // blocks that cores hold
-	rate  atomic.Pointer[adaptive.Controller] // nil until something was learnt
-	shape shaped                              // instead of all else, for limits that are no bucket of this process
+	spare  atomic.Pointer[bucket.Spare]        // places that came back
+	crowd  atomic.Pointer[crowd]               // blocks that cores hold
+	rate   atomic.Pointer[adaptive.Controller] // nil until something was learnt
+	belief atomic.Pointer[belief]              // nil unless the upstream says what it allows
+	shape  shaped                              // instead of all else, for limits that are no bucket of this process
 }
 
 // grow makes more.

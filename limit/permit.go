@@ -35,6 +35,7 @@ type entry struct {
 	turn    Turn
 	held    bool
 	fresh   bool // taken in this round, without a wait
+	sent    bool // counted in the limiter's belief
 }
 
 // Add adds a charge. Charges to the same limit and key are one: apart, each could
@@ -47,7 +48,7 @@ func (p *Permit) Add(c Charge) {
 		}
 	}
 	if p.n < len(p.first) {
-		p.first[p.n].Charge, p.first[p.n].held = c, false
+		p.first[p.n].Charge, p.first[p.n].held, p.first[p.n].sent = c, false, false
 	} else {
 		p.more = append(p.more, entry{Charge: c})
 	}
@@ -66,6 +67,19 @@ func (p *Permit) at(i int) *entry {
 		return &p.first[i]
 	}
 	return &p.more[i-len(p.first)]
+}
+
+// Fit makes charges smaller that are more than their limit holds now, and reports whether
+// there were any. It is for a permit that holds nothing and whose costs are guesses:
+// a limit may be told that it holds less while a call waits.
+func (p *Permit) Fit(now time.Duration) (fitted bool) {
+	for i := range p.n {
+		e := p.at(i)
+		if most := e.Registry.Most(now, e.Key); e.Cost > most && most > 0 && !e.held {
+			e.Cost, fitted = most, true
+		}
+	}
+	return fitted
 }
 
 // A Verdict is what Take says.
@@ -247,12 +261,14 @@ func (p *Permit) dropStale(now, then time.Duration, why int) {
 }
 
 // dropPassed gives back turns that the burst has passed while the call waited.
-// The turn that it waited for is good even if the call comes late for it.
+// The turn that it waited for is good even if the call comes late for it, but not if
+// a faster rate brought it forward and the call, which could not know, comes late for
+// that: neither at the instant that it was told, nor if it looks before.
 func (p *Permit) dropPassed(now time.Duration) {
 	p.dropStale(now, now, p.awaited-1)
 	if p.awaited > 0 {
 		e := p.at(p.awaited - 1)
-		if e.held && (now >= p.told && e.limiter.overtaken(p.told, e.turn) || e.limiter.lapsed(now, e.turn)) {
+		if e.held && (e.limiter.overtaken(min(p.told, now+1), e.turn) || e.limiter.lapsed(now, e.turn)) {
 			e.drop(now)
 		}
 	}

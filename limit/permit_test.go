@@ -340,6 +340,28 @@ func TestATurnThatWasPassedIsNotUsed(t *testing.T) {
 	}
 }
 
+// A faster rate brings a turn forward, and its holder looks after the burst has passed
+// it but before he was told to: then others may have had what came since.
+func TestATurnThatAFasterRateHasPassedIsNotUsedEarly(t *testing.T) {
+	r := mustRegistry(t, limitOf(bucket.Rate{Amount: 10, Per: time.Second, Burst: 10}))
+	r.Get(0, "").Try(0, 10)
+	var p Permit
+	p.Add(Charge{r, "", 10})
+	if v := p.Take(0, time.Hour); !v.OK || v.Wait != time.Second {
+		t.Fatalf("got %+v, want to wait 1s", v)
+	}
+	if err := r.Set(0, limitOf(bucket.Rate{Amount: 100, Per: time.Second, Burst: 10})); err != nil {
+		t.Fatal(err)
+	}
+	const now = 500 * time.Millisecond // all came after 100ms
+	if v := p.Take(now, 0); !v.OK || v.Wait != 0 {
+		t.Fatalf("got %+v, want to go", v)
+	}
+	if r.Get(now, "").Try(now, 1) {
+		t.Error("11 went at once, the burst is 10")
+	}
+}
+
 // A turn that will be passed before the call can go serves others meanwhile.
 func TestATurnThatWillBePassedIsGivenBack(t *testing.T) {
 	p, slow, fast, now := heldWhileWaiting(t)

@@ -2,55 +2,198 @@ package limit
 
 import (
 	"cmp"
+	"sync"
 	"time"
 
 	"github.com/seed1158cd35/weir/bucket"
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// Tell gives every charge's limit that is told its rate the one that the upstream says
-// in an answer. Each that changed is passed to changed.
-func (p *Permit) Tell(now time.Duration, levels []outcome.Level, changed func(c Charge, perSecond float64)) {
+// Sent notes that the call is on its way, for the limits that are told what the upstream
+// allows. It must be followed by one Tell.
+func (p *Permit) Sent() {
+	for i := range p.n {
+		e := p.at(i)
+		if e.limiter == nil || e.Registry.Limit().Told == "" || e.sent {
+			continue
+		}
+		e.sent = true
+		b := e.limiter.belief()
+		b.mu.Lock()
+		b.flying += e.Cost
+		b.mu.Unlock()
+	}
+}
+
+// Tell hears what the upstream says of its limits in the answer to a call that was sent at
+// sent; counted says that it took the call off them. Every charge's limit that is told its
+// rate gets the one that is said there, each that changed is passed to changed, and what
+// others are seen to take of it is charged here: see belief.
+//
+// A process knows only what it was told itself: limits of this kind are not shared, and
+// each process of a fleet that uses the same key finds the others by what is left.
+func (p *Permit) Tell(now, sent time.Duration, levels []outcome.Level, counted bool, changed func(c Charge, perSecond float64)) {
 	for i := range p.n {
 		e := p.at(i)
 		l := e.Registry.Limit()
-		if l.Told == "" || e.limiter == nil {
+		if e.limiter == nil || !e.sent && l.Told == "" {
 			continue
 		}
-		for k := range levels {
-			if rate, ok := toldRate(&levels[k]); ok && levels[k].Name == l.Told {
-				if e.Registry.tell(now, e.Key, rate, gone(&levels[k])) && changed != nil {
-					changed(e.Charge, rate.PerSecond())
-				}
-			}
+		b := e.limiter.belief()
+		said := named(levels, l.Told)
+		owed, day := b.hear(now, sent, e, said, counted)
+		if said == nil || l.Told == "" {
+			continue
+		}
+		rate, ok := toldRate(said, day)
+		if ok && e.Registry.tell(now, e, rate, said) && changed != nil {
+			changed(e.Charge, rate.PerSecond())
+		}
+		if ok && owed > 0 {
+			e.Registry.Get(now, e.Key).Owe(now, owed)
 		}
 	}
 }
 
-// tell changes the rate of a key to what the upstream allows, and reports whether that is
-// another than it was.
-func (r *Registry) tell(now time.Duration, key string, rate bucket.Rate, gone int64) bool {
-	m := r.Get(now, key)
-	if at := m.Look(now); at.Full == rate.Full() && near(at.PerSecond, rate.PerSecond()) {
+// named is the level of that name, nil if there is none.
+func named(levels []outcome.Level, name string) *outcome.Level {
+	for i := range levels {
+		if levels[i].Name == name && name != "" {
+			return &levels[i]
+		}
+	}
+	return nil
+}
+
+// A belief is what the upstream should have left of a limit if nobody else used it: what
+// it said last, and what has come since, without what was used here. What it says is
+// less than that by, somebody else has used, or it counts otherwise than is done here.
+//
+// An answer says what was left when its call was counted, which may be long ago, so what
+// came since it was sent counts for the upstream; calls under way it may have counted
+// already. Both make the belief find less of what others use and never more. It is
+// never used to give anything back.
+type belief struct {
+	mu     sync.Mutex
+	limit  int64         // what the upstream has when it is full; 0 if it has said nothing
+	left   float64       // should be left
+	at     time.Duration // when
+	found  time.Duration // when others were last found to use it, or it was first told
+	flying int64         // taken by calls without an answer
+	day    bool          // it is an amount per day
+}
+
+func (m *Limiter) belief() *belief {
+	x := m.grow()
+	b := x.belief.Load()
+	if b == nil {
+		b = new(belief)
+		if !x.belief.CompareAndSwap(nil, b) {
+			b = x.belief.Load()
+		}
+	}
+	return b
+}
+
+// hear takes in an answer. It returns what others have used of what is scarce, and whether
+// the amount is one per day.
+func (b *belief) hear(now, sent time.Duration, e *entry, said *outcome.Level, counted bool) (owed int64, day bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if e.sent {
+		e.sent = false
+		b.flying -= e.Cost
+	}
+	if said == nil {
+		return 0, b.day
+	}
+	b.day = perDay(said, b.day)
+	rate, ok := toldRate(said, b.day)
+	if !ok {
+		return 0, b.day
+	}
+	speed := rate.PerSecond()
+	since := max(0, now-b.at).Seconds()
+	b.left = min(float64(said.Limit), b.left+speed*since)
+	b.at = max(b.at, now)
+	if counted {
+		b.left -= float64(e.Cost)
+	}
+	if said.Remaining < 0 {
+		return 0, b.day
+	}
+	remaining := min(said.Remaining, said.Limit)
+	latest := min(float64(said.Limit), float64(remaining)+speed*max(0, now-sent).Seconds())
+	others := b.left - float64(b.flying) - latest
+	first := b.limit != said.Limit
+	if first || others <= 0 {
+		b.limit, b.left = said.Limit, max(b.left, latest)
+		if first {
+			b.left, others = latest+float64(b.flying), 0
+		}
+	} else {
+		b.left -= others
+	}
+	came := speed * max(0, now-b.found).Seconds()
+	if first || others > 0 {
+		b.found = now
+	}
+	return scarce(others, came, float64(remaining), float64(rate.Full()), float64(e.limiter.Look(now).Left), latest), b.day
+}
+
+// scarce is how much of what others have used is charged here. As long as the upstream has
+// a whole burst left nothing is: what there is has to be shared only as it runs out. At
+// once no more is than could have come since the last answer, and what goes beyond what
+// the upstream has.
+func scarce(others, came, remaining, full, left, latest float64) int64 {
+	if remaining >= full {
+		return 0
+	}
+	share := max(0, min(others, came)) * (full - remaining) / full
+	return int64(max(share, min(left-latest, full)))
+}
+
+// tell changes the rate of a charge's key to what the upstream allows, and reports whether
+// that is another than it was.
+func (r *Registry) tell(now time.Duration, e *entry, rate bucket.Rate, said *outcome.Level) bool {
+	m := r.Get(now, e.Key)
+	at := m.Look(now)
+	if at.Full == rate.Full() && near(at.PerSecond, rate.PerSecond()) {
 		return false
 	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	next := *r.limit.Load()
+	if next.Told == "" || next.Told != said.Name || !r.has(e.Key, m) {
+		return false // it has been changed, or is another's, too; the next answer says it again
+	}
 	next.Rate = rate
-	return m.Set(now, next) || r.renew(now, key, m, next, gone)
+	anew := rate.Per >= day && at.PerSecond*day.Seconds() > 2*float64(rate.Amount) // what is left of a minute says nothing of the day
+	return !anew && m.Set(now, next) || r.renew(now, e.Key, m, next, gone(said))
+}
+
+// has reports whether a limiter is that of the key alone.
+func (r *Registry) has(key string, m *Limiter) bool {
+	if key == "" {
+		return r.single.Load() == m
+	}
+	known, ok := r.byKey.Load(key)
+	return ok && known == any(m)
 }
 
 // renew puts a new limiter in the place of one whose rate cannot be changed so far. It
 // begins with what the upstream says is left.
 func (r *Registry) renew(now time.Duration, key string, old *Limiter, l Limit, gone int64) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if known, ok := r.byKey.Load(key); key == "" && r.single.Load() != old || key != "" && (!ok || known != any(old)) {
-		return false
-	}
 	_, owed := old.close(now)
 	line := l.line(now)
 	m := newLimiter(l, &line, nil)
+	m.grow().belief.Store(old.belief())
 	m.assume(now, old, owed+gone)
+	if until := old.line.Load(); until.Paused(now) {
+		if at, ok := until.PausedUntil(now); ok {
+			m.Pause(now, at)
+		}
+	}
 	if key == "" {
 		r.single.Store(m)
 	} else {
@@ -61,30 +204,44 @@ func (r *Registry) renew(now time.Duration, key string, old *Limiter, l Limit, g
 
 func near(a, b float64) bool { return a > b*0.99 && a < b*1.01 }
 
+const day = 24 * time.Hour
+
 // toldRate is a rate that stays within a level that an upstream reports. What counts
 // as a bucket of the whole amount there is one of a quarter here: a burst of everything
 // would be within the limit, too, but is refused by upstreams that count by the second.
-func toldRate(said *outcome.Level) (bucket.Rate, bool) {
-	if said.Limit <= 0 || said.Limit > mostRolling {
+// Of a day's amount all may go at once.
+func toldRate(said *outcome.Level, perDay bool) (bucket.Rate, bool) {
+	if said.Limit <= 0 || said.Limit > mostRolling || said.Window < 0 {
 		return bucket.Rate{}, false
 	}
-	r := bucket.Rate{Amount: said.Limit, Per: toldWindow(said), Burst: max(1, said.Limit/4)}
+	r := bucket.Rate{Amount: said.Limit, Per: cmp.Or(said.Window, time.Minute), Burst: max(1, said.Limit/4)}
+	if said.Window == 0 && perDay {
+		r.Per = day
+	}
+	if r.Per >= day {
+		r.Burst = said.Limit
+	}
 	return r, r.Validate() == nil
 }
 
-// toldWindow is what the amount is counted over, if the upstream does not say: a
-// minute, or a day where what is gone would take so long to come back. Reset is the
-// time until everything is there again (OpenAI and Anthropic, November 2026).
-func toldWindow(said *outcome.Level) time.Duration {
-	const day = 24 * time.Hour
+// perDay reports whether the amount is counted over a day, if the upstream does not say:
+// over a minute, unless what is gone takes so long to come back. Reset is the time until
+// everything is there again (OpenAI and Anthropic, November 2026); elsewhere it is until
+// a new minute begins. It is rounded, to seconds by some. Little that is gone shows
+// neither: then it is what it was taken for.
+func perDay(said *outcome.Level, before bool) bool {
 	gone := said.Limit - said.Remaining
-	if said.Window > 0 || said.Remaining < 0 || gone <= 0 || said.Reset <= time.Minute {
-		return cmp.Or(said.Window, time.Minute)
+	if said.Window > 0 || said.Remaining < 0 || gone <= 0 || said.Reset <= 0 {
+		return before
 	}
-	if whole := said.Reset.Seconds() / float64(gone) * float64(said.Limit); whole > time.Hour.Seconds() {
-		return day
+	whole := func(d time.Duration) float64 { return d.Seconds() / float64(gone) * float64(said.Limit) }
+	switch {
+	case said.Reset > time.Minute+time.Second && whole(said.Reset-time.Second) > time.Hour.Seconds():
+		return true
+	case whole(said.Reset+time.Second) <= time.Hour.Seconds():
+		return false
 	}
-	return time.Minute
+	return before
 }
 
 // gone is how much of the amount the upstream has counted already; all of it if it does

@@ -74,6 +74,15 @@ func refuse(w http.ResponseWriter, req *http.Request, r *weir.Refusal) {
 		f.Details["limit"], f.Details["remaining"], f.Details["reset_at"] = r.Limit, left[0].Left, left[0].ResetAt
 		f.Details["limits"] = left
 		rateLimitFields(h, left)
+	} else if r.Reason == weir.Paused || r.Reason == weir.QuotaExhausted { // by a hint, of nobody knows which limit
+		f.Details["remaining"] = 0
+		if r.Pool != "" {
+			f.Details["pool"] = r.Pool
+			h.Set("RateLimit", fmt.Sprintf(`"upstream";r=0;t=%d`, ceil(wait, time.Second)))
+		}
+		if at := r.ResetAt(); !at.IsZero() {
+			f.Details["reset_at"] = at.UTC()
+		}
 	}
 	if r.Place > 0 {
 		h.Set(PlaceHeader, fmt.Sprintf("%d of %d", r.Place, r.Waiting))

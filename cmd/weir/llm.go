@@ -88,25 +88,36 @@ type kept struct {
 }
 
 // dress gives the upstreams of a file that are language models their dialects, over those
-// that they have.
+// that they have. If something is wrong, all stays as it was.
 func (m *models) dress(file *config.File, env func(string) (string, bool)) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if len(file.LLM) == 0 {
+		m.uncount()
+		m.forget(file)
 		return nil
 	}
 	next, err := m.prepare(file, env)
 	if err != nil {
 		return err
 	}
+	var put []func() error
 	for i := range file.Upstreams {
 		u := &file.Upstreams[i]
 		if c, ok := file.LLM[u.Name]; ok {
-			d, err := next.dialect(u, c)
+			fitted, err := next.dialect(u, c)
 			if err != nil {
 				return fmt.Errorf("upstream %s: llm: %w", u.Name, err)
 			}
-			u.Dialect = d
+			put = append(put, fitted)
+		}
+	}
+	if err := m.count(next.callers, file.Callers); err != nil {
+		return fmt.Errorf("callers: %w", err)
+	}
+	for _, fitted := range put {
+		if err := fitted(); err != nil {
+			return fmt.Errorf("llm: %w", err)
 		}
 	}
 	m.forget(file)
@@ -119,18 +130,24 @@ type fitting struct {
 	file    *config.File
 	env     func(string) (string, bool)
 	prices  price.Table
-	callers *llmdialect.Callers
-	books   map[config.Tier]*answers.Book
+	callers *llmdialect.Callers // nil if callers may have what there is
 }
 
 func (m *models) prepare(file *config.File, env func(string) (string, bool)) (*fitting, error) {
-	f := &fitting{models: m, file: file, env: env, books: make(map[config.Tier]*answers.Book)}
+	f := &fitting{models: m, file: file, env: env}
 	var err error
 	if f.prices, err = readPrices(file.Prices); err != nil {
 		return nil, err
 	}
-	if f.callers, err = m.dressCallers(file.Callers, env); err != nil {
-		return nil, fmt.Errorf("callers: %w", err)
+	if file.Callers != nil {
+		keys, err := callerKeys(file.Callers, env)
+		if err == nil {
+			err = file.Callers.Policy.Validate()
+		}
+		if err != nil {
+			return nil, fmt.Errorf("callers: %w", err)
+		}
+		f.callers = &llmdialect.Callers{Keys: keys}
 	}
 	if m.caches == nil {
 		m.caches, m.cascades = make(map[string]kept), make(map[string]*cascade.Cascade)
@@ -151,22 +168,27 @@ func readPrices(file string) (price.Table, error) {
 	return own.Over(price.BuiltIn()), err
 }
 
-// dressCallers puts in force what callers may have. What they have used stays used.
-func (m *models) dressCallers(c *config.Callers, env func(string) (string, bool)) (*llmdialect.Callers, error) {
+// count puts in force what callers may have. What they have used stays used.
+func (m *models) count(callers *llmdialect.Callers, c *config.Callers) (err error) {
 	if c == nil {
-		m.callers = nil
-		return nil, nil
-	}
-	keys, err := callerKeys(c, env)
-	if err != nil {
-		return nil, err
+		m.uncount()
+		return nil
 	}
 	if m.callers == nil {
 		m.callers, err = weir.New(config.CallersName, c.Policy, m.options)
 	} else {
 		err = m.callers.Set(c.Policy)
 	}
-	return &llmdialect.Callers{Limits: m.callers, Keys: keys}, err
+	callers.Limits = m.callers
+	return err
+}
+
+// uncount lets callers have what there is.
+func (m *models) uncount() {
+	if m.callers != nil {
+		m.callers.Close()
+		m.callers = nil
+	}
 }
 
 func callerKeys(c *config.Callers, env func(string) (string, bool)) (map[string]llmdialect.Key, error) {
@@ -215,16 +237,16 @@ func secretOf(name string, env func(string) (string, bool)) (string, error) {
 	return "", fmt.Errorf("the environment has no %s; set it before weir starts", name)
 }
 
-// dialect is that of an upstream.
-func (f *fitting) dialect(u *config.Upstream, c config.LLM) (*llmdialect.Dialect, error) {
+// dialect reads all that the dialect of an upstream needs. What it returns puts it in force.
+func (f *fitting) dialect(u *config.Upstream, c config.LLM) (put func() error, err error) {
 	o := llmdialect.Options{
 		Name: u.Name, Family: c.Family, Inner: u.Dialect, Origin: f.origin, Tokens: &f.tokens, Prices: f.prices, Ledger: f.ledger,
-		FirstContent: c.FirstContent, Idle: c.Idle, Total: c.Total, Hold: c.HoldFor, MaxBody: u.MaxBody, Events: llmdialect.Events{Answered: f.answered},
+		FirstContent: c.FirstContent, Idle: c.Idle, Total: c.Total, Hold: c.HoldFor, MaxBody: u.MaxBody, Keys: u.Keys,
+		Events: llmdialect.Events{Answered: f.answered},
 	}
 	if c.Family == llm.OpenAI || c.Family == llm.Responses {
 		f.tokens.Load(c.Family, "gpt-5") // or the first call would wait for it
 	}
-	var err error
 	if c.KeyEnv != "" {
 		if o.Key, err = secretOf(c.KeyEnv, f.env); err != nil {
 			return nil, fmt.Errorf("key_env: %w", err)
@@ -236,18 +258,30 @@ func (f *fitting) dialect(u *config.Upstream, c config.LLM) (*llmdialect.Dialect
 	if c.Priority != nil {
 		o.Priority = priorityOf(c.Priority.Reader())
 	}
-	if c.Cache != nil {
-		if o.Cache, err = f.cache(u.Name, *c.Cache); err != nil {
-			return nil, err
-		}
-		o.Any = c.Cache.AnyTemperature
-	}
+	var plan cascade.Config
 	if c.Cascade != nil {
-		if o.Cascade, o.Tiers, err = f.cascade(u.Name, c.Cascade); err != nil {
+		if plan, o.Tiers, err = tiersOf(c.Cascade); err != nil {
 			return nil, fmt.Errorf("cascade: %w", err)
 		}
 	}
-	return llmdialect.New(o)
+	return func() (err error) {
+		if c.Cache != nil {
+			if o.Cache, err = f.cache(u.Name, *c.Cache); err != nil {
+				return err
+			}
+			o.Any = c.Cache.AnyTemperature
+		}
+		if c.Cascade != nil {
+			if o.Cascade, err = f.cascade(u.Name, plan); err != nil {
+				return err
+			}
+		}
+		d, err := llmdialect.New(o)
+		if err == nil {
+			u.Dialect = d
+		}
+		return err
+	}, nil
 }
 
 // origin is where an upstream is.
@@ -278,7 +312,7 @@ func (m *models) cache(upstream string, c config.Cache) (*cache.Cache, error) {
 	if k, ok := m.caches[upstream]; ok && reflect.DeepEqual(k.config, c) {
 		return k.cache, nil
 	}
-	o := cache.Options{TTL: c.TTL, StaleWhileRevalidate: c.Revalidate, StaleIfError: c.IfError, MaxBytes: c.Memory, Coalesce: c.Together}
+	o := cache.Options{TTL: c.TTL, StaleWhileRevalidate: c.Revalidate, StaleIfError: c.IfError, MaxBytes: c.Memory}
 	if m.store != nil {
 		o.Shared = recordblob.New(m.store, recordblob.Options{Group: "cache/" + upstream})
 	}
@@ -293,16 +327,16 @@ func (m *models) cache(upstream string, c config.Cache) (*cache.Cache, error) {
 	return made, nil
 }
 
-// cascade is that of an upstream. What is known of its tiers stays known.
-func (f *fitting) cascade(upstream string, c *config.Cascade) (*cascade.Cascade, []llmdialect.Tier, error) {
+// tiersOf reads what the tiers of a cascade need.
+func tiersOf(c *config.Cascade) (cascade.Config, []llmdialect.Tier, error) {
 	plan := cascade.Config{Deadline: cmp.Or(c.Deadline, defaultDeadline), Tiers: []cascade.TierConfig{{Name: "primary", Confidence: 1}}}
 	tiers := make([]llmdialect.Tier, 1, len(c.Tiers)+1)
 	for _, t := range c.Tiers {
 		own := llmdialect.Tier{Upstream: t.Upstream, Model: t.Model, Cached: t.Cached, Message: t.Message}
 		if t.Answers != "" {
 			var err error
-			if own.Answers, err = f.book(t); err != nil {
-				return nil, nil, err
+			if own.Answers, err = book(t); err != nil {
+				return plan, nil, err
 			}
 		}
 		tiers = append(tiers, own)
@@ -310,18 +344,25 @@ func (f *fitting) cascade(upstream string, c *config.Cascade) (*cascade.Cascade,
 			Name: t.Name, Confidence: t.Confidence, Timeout: t.Timeout, Instant: t.Cached || t.Answers != "" || t.Message != "",
 		})
 	}
-	if old := f.cascades[upstream]; old != nil {
-		return old, tiers, old.Set(plan)
+	return plan, tiers, plan.Validate()
+}
+
+// cascade is that of an upstream. What is known of its tiers stays known.
+func (m *models) cascade(upstream string, plan cascade.Config) (*cascade.Cascade, error) {
+	if old := m.cascades[upstream]; old != nil {
+		return old, old.Set(plan)
 	}
-	made, err := cascade.New(plan, cascade.Options{Changed: func(c cascade.Change) { f.changed(upstream, c) }})
-	f.cascades[upstream] = made
-	return made, tiers, err
+	made, err := cascade.New(plan, cascade.Options{Changed: func(c cascade.Change) { m.changed(upstream, c) }})
+	if err == nil {
+		m.cascades[upstream] = made
+	}
+	return made, err
 }
 
 const defaultDeadline = 30 * time.Second
 
 // book is the answers of a tier, read anew.
-func (f *fitting) book(t config.Tier) (*answers.Book, error) {
+func book(t config.Tier) (*answers.Book, error) {
 	b := &answers.Book{Threshold: t.Threshold}
 	return b, b.Load(t.Answers)
 }

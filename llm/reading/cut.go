@@ -27,15 +27,18 @@ func (r *Reader) Cut(code, message string) []byte {
 
 func (r *Reader) cutEvent(code, message string) []byte {
 	name, data := "", any(nil)
+	fault := map[string]any{"message": message, "type": "server_error", "param": nil, "code": code}
 	switch r.family {
 	case llm.Anthropic:
 		name, data = "error", map[string]any{"type": "error", "error": map[string]any{"type": "api_error", "message": message}}
 	case llm.Responses:
-		name, data = "error", map[string]any{"type": "error", "code": code, "message": message, "param": nil, "sequence_number": r.sequence}
+		// Without the inner error the SDKs hand the event on like any other (openai 7.55 for
+		// JavaScript), and the cut would pass for the end.
+		name, data = "error", map[string]any{"type": "error", "code": code, "message": message, "param": nil, "sequence_number": r.sequence, "error": fault}
 	case llm.Gemini:
 		data = googleError(message)
 	default:
-		data = map[string]any{"error": map[string]any{"message": message, "type": "server_error", "param": nil, "code": code}}
+		data = map[string]any{"error": fault}
 	}
 	var b []byte
 	if r.big.open {

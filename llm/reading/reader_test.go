@@ -261,7 +261,7 @@ func TestCut(t *testing.T) {
 		want string
 	}{
 		{"openai_text.sse", "data: {\"error\":{\"code\":\"upstream_cut\",\"message\":\"it was \\\"cut\\\"\",\"param\":null,\"type\":\"server_error\"}}\n\n"},
-		{"responses_text.sse", "event: error\ndata: {\"code\":\"upstream_cut\",\"message\":\"it was \\\"cut\\\"\",\"param\":null,\"sequence_number\":10,\"type\":\"error\"}\n\n"},
+		{"responses_text.sse", "event: error\ndata: {\"code\":\"upstream_cut\",\"error\":{\"code\":\"upstream_cut\",\"message\":\"it was \\\"cut\\\"\",\"param\":null,\"type\":\"server_error\"},\"message\":\"it was \\\"cut\\\"\",\"param\":null,\"sequence_number\":10,\"type\":\"error\"}\n\n"},
 		{"anthropic_cut.sse", "event: error\ndata: {\"error\":{\"message\":\"it was \\\"cut\\\"\",\"type\":\"api_error\"},\"type\":\"error\"}\n\n"},
 		{"gemini_text.sse", "data: {\"error\":{\"code\":503,\"message\":\"it was \\\"cut\\\"\",\"status\":\"UNAVAILABLE\"}}\n\n"},
 		{"openai.json", ""},

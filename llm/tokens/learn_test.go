@@ -177,3 +177,23 @@ func TestSillyPromptsAreEstimated(t *testing.T) {
 		}
 	}
 }
+
+func TestTwoWordsOfOnePlaceAreBothRemembered(t *testing.T) {
+	var v vocabulary
+	v.load(o200k)
+	const one, two, three = 1<<20 | 6, 2<<20 | 6, 3<<20 | 7
+	v.remember(one, 1)
+	v.remember(two, 2)
+	for h, want := range map[uint64]int64{one: 1, two: 2} {
+		if n, ok := v.known(h); !ok || n != want {
+			t.Errorf("the word %x has %d tokens (%v), want %d", h, n, ok, want)
+		}
+	}
+	v.remember(three, 3)
+	if _, ok := v.known(one); ok {
+		t.Error("the oldest of three was kept")
+	}
+	if n, ok := v.known(two); !ok || n != 2 {
+		t.Errorf("the newer of two was forgotten for a third")
+	}
+}

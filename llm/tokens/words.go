@@ -28,7 +28,7 @@ const (
 type vocabulary struct {
 	once  sync.Once
 	codec tokenizer.Codec
-	seen  []atomic.Uint64 // by hash: 48 bits of it, and the number of tokens plus 1
+	seen  []atomic.Uint64 // pairs by hash, the newer first: 48 bits of it, and the number of tokens plus 1
 }
 
 func (v *vocabulary) load(enc encoding) {
@@ -75,9 +75,8 @@ func (v *vocabulary) count(texts iter.Seq[string], w *weights) int64 {
 
 func (v *vocabulary) word(t *tally, s string) {
 	h := hash(s)
-	slot := &v.seen[h%slots]
-	if got := slot.Load(); got>>16 == h>>16 && got&0xffff != 0 {
-		t.exact += int64(got&0xffff) - 1
+	if n, ok := v.known(h); ok {
+		t.exact += n
 		return
 	}
 	if len(s)+each > t.unspent {
@@ -95,7 +94,27 @@ func (v *vocabulary) word(t *tally, s string) {
 	t.exact += int64(n)
 	t.sampled += int64(n)
 	t.sample.add(s)
-	slot.Store(h&^0xffff | uint64(n+1))
+	v.remember(h, n)
+}
+
+// known is the number of tokens of a word that is remembered.
+func (v *vocabulary) known(h uint64) (int64, bool) {
+	at := h % slots &^ 1
+	for i := range v.seen[at : at+2] {
+		if got := v.seen[at+uint64(i)].Load(); got>>16 == h>>16 && got&0xffff != 0 {
+			return int64(got&0xffff) - 1, true
+		}
+	}
+	return 0, false
+}
+
+// remember puts a word in the place of the older one of its pair. In a text of 700 words,
+// seven pairs of words would have the same place were there one only, and push each
+// other out at every call.
+func (v *vocabulary) remember(h uint64, n int) {
+	at := h % slots &^ 1
+	v.seen[at+1].Store(v.seen[at].Load())
+	v.seen[at].Store(h&^0xffff | uint64(n+1))
 }
 
 // hash is FNV-1a, and the same in every process: estimates do not vary by chance.

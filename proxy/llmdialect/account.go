@@ -2,7 +2,6 @@ package llmdialect
 
 import (
 	"errors"
-	"strconv"
 	"time"
 
 	"github.com/seed1158cd35/weir/cache"
@@ -42,7 +41,7 @@ func (m *meter) remember() {
 	e := cache.Entry{
 		Status: m.resp.StatusCode, Body: m.copy, Stored: time.Now(),
 		Header: map[string][]string{"Content-Type": m.resp.Header["Content-Type"]},
-		Meta:   map[string]string{streamed: strconv.FormatBool(r.Streamed())},
+		Meta:   map[string]string{form: m.x.form(r.Streamed())},
 	}
 	if t := r.Text(); t.Plain && !t.Thoughts {
 		e.Meta[text], e.Meta[model] = t.Text, t.Model

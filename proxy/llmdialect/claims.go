@@ -1,10 +1,13 @@
 package llmdialect
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/golang-jwt/jwt/v5"
 )
@@ -39,7 +42,7 @@ func NewClaims(o ClaimOptions) (*Claims, error) {
 	} else if c.key, methods, err = publicKey(o.PublicKey); err != nil {
 		return nil, err
 	}
-	options := []jwt.ParserOption{jwt.WithValidMethods(methods), jwt.WithExpirationRequired()}
+	options := []jwt.ParserOption{jwt.WithValidMethods(methods), jwt.WithExpirationRequired(), jwt.WithJSONNumber(), jwt.WithLeeway(leeway)}
 	if o.Issuer != "" {
 		options = append(options, jwt.WithIssuer(o.Issuer))
 	}
@@ -62,6 +65,9 @@ func publicKey(pem []byte) (key any, methods []string, err error) {
 	}
 	return nil, nil, errors.New("no public key in PEM: want one of RSA, ECDSA or Ed25519")
 }
+
+// leeway is by how much the clock of who issues tokens may be wrong.
+const leeway = 30 * time.Second
 
 // mostToken is the longest token that is looked at.
 const mostToken = 16 << 10
@@ -88,8 +94,10 @@ func (c *Claims) Key(claim string) Key {
 			return "", nil
 		case string:
 			return v, nil
-		case float64, bool:
-			return fmt.Sprint(v), nil
+		case json.Number:
+			return v.String(), nil // as it stands there: large ones must not become the same
+		case bool:
+			return strconv.FormatBool(v), nil
 		}
 		return "", fmt.Errorf("the claim %s is no plain value", claim)
 	}

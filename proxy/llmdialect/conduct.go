@@ -27,24 +27,31 @@ type conduct struct {
 	age    time.Duration
 	held   cache.Entry // what the cache has
 
+	replayed bool // and it is the answer
+
 	first *http.Response // of the upstream itself, although it is no success
 }
 
 // Conduct is proxy.Conductor's: the caller is charged, then the cache is asked, then
 // the tiers.
 func (x *exchange) Conduct(r *http.Request, send proxy.Send) (*http.Response, error) {
-	c := &conduct{x: x, r: r, send: send, start: time.Now(), bill: &bill{}}
+	c := &conduct{x: x, r: r, send: send, start: time.Now(), bill: &bill{of: x}}
 	grant, err := x.charge(r.Context())
 	if err != nil {
 		return nil, err
 	}
-	resp, err := c.answer()
-	if err != nil {
-		grant.back()
+	resp, err := (*http.Response)(nil), error(nil)
+	defer func() { // also after a panic
+		if resp == nil {
+			grant.back()
+		}
+	}()
+	if resp, err = c.answer(); err != nil {
+		resp = nil
 		return nil, err
 	}
 	if grant != nil {
-		resp.Body = &charged{ReadCloser: resp.Body, grant: grant, bill: c.bill, own: resp.Request == nil}
+		resp.Body = outside(&charged{ReadCloser: resp.Body, grant: grant, bill: c.bill, status: resp.StatusCode, own: resp.Request == nil}, resp.Body)
 	}
 	return resp, nil
 }
@@ -77,6 +84,9 @@ type bill struct {
 	usage atomic.Pointer[map[string]int64]
 	entry atomic.Pointer[cache.Entry] // the answer, if it may be kept and keep is set
 	keep  bool
+
+	of        *exchange // of the caller
+	worthless error     // how the latest answer ended that was no error and had no content
 }
 
 type billKey struct{}
@@ -93,8 +103,10 @@ type charged struct {
 	io.ReadCloser
 	grant *grant
 	bill  *bill
-	own   bool // no model gave it
-	done  atomic.Bool
+
+	status int
+	own    bool // no model gave it
+	done   atomic.Bool
 }
 
 func (b *charged) Close() error {
@@ -103,7 +115,9 @@ func (b *charged) Close() error {
 		return err
 	}
 	switch used := b.bill.usage.Load(); {
-	case b.own:
+	case b.status >= http.StatusInternalServerError || b.status == http.StatusTooManyRequests:
+		b.grant.back()
+	case b.own, b.status >= http.StatusBadRequest:
 		b.grant.spend(nothing)
 	case used != nil:
 		b.grant.spend(*used)

@@ -2,6 +2,7 @@ package llmdialect
 
 import (
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 
@@ -16,39 +17,44 @@ func (d *Dialect) credential(r *http.Request) string {
 	if d.o.Key != "" {
 		return d.o.Key
 	}
+	return presented(r)
+}
+
+// presented is the API key that the caller sends; all of them if there are several.
+func presented(r *http.Request) string {
+	var all []string
 	for _, name := range credentials {
 		if v := r.Header.Get(name); v != "" {
 			if strings.HasPrefix(v, "AWS4-HMAC-SHA256") { // a signature is new each time; its key is not
 				_, v, _ = strings.Cut(v, "Credential=")
 				v, _, _ = strings.Cut(v, "/")
 			}
-			return v
+			all = append(all, v)
 		}
 	}
-	if r.URL.RawQuery == "" {
-		return ""
+	if strings.Contains(r.URL.RawQuery, "=") {
+		if v := r.URL.Query().Get("key"); v != "" {
+			all = append(all, v)
+		}
 	}
-	return r.URL.Query().Get("key")
+	return strings.Join(all, "\n")
 }
 
-// authorize puts weir's own key in the place of the caller's.
-func (d *Dialect) authorize(r *http.Request) {
-	if d.o.Key == "" {
-		return
-	}
+// authorize puts weir's own key in the place of the caller's, where the family has it.
+func (d *Dialect) authorize(r *http.Request, f llm.Family) {
 	azure := r.Header.Get("Api-Key") != ""
 	strip(r.Header)
 	switch {
 	case azure:
 		r.Header.Set("Api-Key", d.o.Key)
-	case d.o.Family == llm.Anthropic:
+	case f == llm.Anthropic:
 		r.Header.Set("X-Api-Key", d.o.Key)
-	case d.o.Family == llm.Gemini:
+	case f == llm.Gemini:
 		r.Header.Set("X-Goog-Api-Key", d.o.Key)
-		r.URL.RawQuery = withoutKey(r.URL.RawQuery)
 	default:
 		r.Header.Set("Authorization", "Bearer "+d.o.Key)
 	}
+	r.URL.RawQuery = withoutKey(r.URL.RawQuery)
 }
 
 // strip takes out every credential.
@@ -62,12 +68,21 @@ func strip(h http.Header) {
 
 // withoutKey is a raw query without the key that callers of Gemini may put there.
 func withoutKey(raw string) string {
-	if !strings.Contains(raw, "key=") {
-		return raw
+	return without(raw, func(name, _ string) bool { return name == "key" || name == "access_token" || name == "oauth_token" })
+}
+
+// without is a raw query but for some parameters; the others stay as they are.
+func without(raw string, drop func(name, value string) bool) string {
+	if raw == "" {
+		return ""
 	}
 	var keep []string
 	for part := range strings.SplitSeq(raw, "&") {
-		if !strings.HasPrefix(part, "key=") {
+		name, value, _ := strings.Cut(part, "=")
+		if plain, err := url.QueryUnescape(name); err == nil {
+			name = plain
+		}
+		if !drop(strings.TrimPrefix(name, "$"), value) {
 			keep = append(keep, part)
 		}
 	}

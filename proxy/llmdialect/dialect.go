@@ -55,6 +55,8 @@ type Options struct {
 
 	MaxBody int64 // the largest request that is read; 0 means 32 MiB
 
+	Keys map[string]proxy.Source // where the scopes of the upstream's own limits come from
+
 	Events Events
 }
 
@@ -89,7 +91,12 @@ type Tier struct {
 }
 
 // Dialect is that of one upstream.
-type Dialect struct{ o Options }
+type Dialect struct {
+	o     Options
+	tiers map[string]*Tier // by their names in the cascade
+
+	scopes map[string]func(*http.Request) string
+}
 
 var _ proxy.Dialect = (*Dialect)(nil)
 
@@ -105,7 +112,7 @@ func New(o Options) (*Dialect, error) {
 	if o.Tokens == nil {
 		return nil, errors.New("llmdialect: there is no estimator of tokens")
 	}
-	if o.Cascade != nil && len(o.Cascade.Config().Tiers) != len(o.Tiers) {
+	if o.Cascade == nil && len(o.Tiers) > 0 || o.Cascade != nil && len(o.Cascade.Config().Tiers) != len(o.Tiers) {
 		return nil, errors.New("llmdialect: the cascade has other tiers than there are")
 	}
 	o.FirstContent = cmp.Or(o.FirstContent, defaultSilence)
@@ -113,7 +120,14 @@ func New(o Options) (*Dialect, error) {
 	o.Total = cmp.Or(o.Total, defaultTotal)
 	o.Hold = cmp.Or(o.Hold, defaultHold)
 	o.MaxBody = cmp.Or(o.MaxBody, defaultBody)
-	return &Dialect{o}, nil
+	d := &Dialect{o: o, tiers: make(map[string]*Tier), scopes: make(map[string]func(*http.Request) string)}
+	for scope, source := range o.Keys {
+		d.scopes[scope] = source.Reader()
+	}
+	for i := range o.Tiers {
+		d.tiers[o.Cascade.Config().Tiers[i].Name] = &o.Tiers[i]
+	}
+	return d, nil
 }
 
 // The scopes of limits that calls of models have by themselves.

@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -32,6 +33,8 @@ type bench struct {
 	at   *llmsim.Server
 	weir *httptest.Server
 	p    *proxy.Proxy
+
+	calls sync.WaitGroup // under way in the sidecar
 }
 
 // setup is what a test changes of the sidecar.
@@ -79,7 +82,11 @@ func start(t *testing.T, s setup) *bench {
 	if b.p, err = proxy.New(all, s.weir); err != nil {
 		t.Fatal(err)
 	}
-	b.weir = httptest.NewServer(b.p)
+	b.weir = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		b.calls.Add(1)
+		defer b.calls.Done()
+		b.p.ServeHTTP(w, r)
+	}))
 	t.Cleanup(b.weir.Close)
 	return b
 }
@@ -166,9 +173,10 @@ func tokenLimit(amount int64, per time.Duration, burst int64) limit.Limit {
 	return limit.Limit{Name: "tpm", Unit: "tokens", Rate: bucket.Rate{Amount: amount, Per: per, Burst: burst}}
 }
 
-// left is what is left of a limit.
+// left is what is left of a limit once all calls are over.
 func (b *bench) left(upstream, name string) int64 {
 	b.Helper()
+	b.calls.Wait() // a caller has his answer before it is settled
 	for _, l := range b.p.Upstreams()[upstream].Look(10).Limits {
 		if l.Limit.Name == name {
 			return l.Level.Left
@@ -220,7 +228,7 @@ func TestAnAnswerWithoutUsageSettlesAtTheEstimate(t *testing.T) {
 }
 
 // tiers is a cascade of another model, the cache, and a message.
-func tiers(t *testing.T, more ...llmdialect.Tier) (*cascade.Cascade, []llmdialect.Tier) {
+func tiers(t testing.TB, more ...llmdialect.Tier) (*cascade.Cascade, []llmdialect.Tier) {
 	t.Helper()
 	all := append([]llmdialect.Tier{{}}, more...)
 	c := cascade.Config{Deadline: 5 * time.Second, Tiers: []cascade.TierConfig{{Name: "primary", Confidence: 1}}}
@@ -310,7 +318,7 @@ func TestASilentStreamEnds(t *testing.T) {
 	}
 }
 
-func newCache(t *testing.T, o cache.Options) *cache.Cache {
+func newCache(t testing.TB, o cache.Options) *cache.Cache {
 	t.Helper()
 	c, err := cache.New(o)
 	if err != nil {

@@ -1,8 +1,10 @@
 package llmdialect
 
 import (
+	"cmp"
 	"context"
 	"net/http"
+	"strings"
 
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/llm"
@@ -18,11 +20,19 @@ type stopper context.CancelCauseFunc
 func (x *exchange) Attempt(r *http.Request) error {
 	ctx, stop := context.WithCancelCause(r.Context())
 	x.stop = stopper(stop)
+	if b := billOf(ctx); b != nil {
+		b.worthless = nil
+	}
 	*r = *r.WithContext(ctx)
 	if x.d.o.Key != "" {
 		at := *r.URL
 		r.URL = &at
-		x.d.authorize(r)
+		x.d.authorize(r, cmp.Or(x.d.o.Family, x.route.Family))
+	}
+	for name := range r.Header { // said to weir, and to nobody behind it
+		if strings.HasPrefix(name, "X-Weir-") {
+			delete(r.Header, name)
+		}
 	}
 	if x.request != nil {
 		r.Header.Del("Accept-Encoding")
@@ -43,15 +53,23 @@ func (x *exchange) Answered(resp *http.Response, o outcome.Outcome) outcome.Outc
 	}
 	m := newMeter(x, resp)
 	resp.Body = m
-	if bad, ok := m.begin(); !ok {
-		bad.Hint.Limits = o.Hint.Limits
-		return bad
+	bad, ok := m.begin()
+	if ok {
+		return o
 	}
-	return o
+	if b := billOf(m.ctx); b != nil && m.reader.Failed() == nil {
+		b.worthless = m.err
+	}
+	bad.Hint.Limits = o.Hint.Limits
+	return bad
 }
 
 // Refuse is proxy.Exchange's.
 func (x *exchange) Refuse(w http.ResponseWriter, f *proxy.Failure) {
+	if x.inner != nil && x.route.Operation == other {
+		x.inner.Refuse(w, f)
+		return
+	}
 	x.route.Refuse(w, llm.Failure{Status: f.Status, Kind: kindOf(f), Message: f.Message, Final: f.Final, RetryAfter: f.RetryAfter, ID: w.Header().Get(proxy.CorrelationHeader)})
 }
 

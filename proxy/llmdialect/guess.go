@@ -5,6 +5,15 @@ import (
 	"github.com/seed1158cd35/weir/llm/tokens"
 )
 
+// expected is what the call is expected to cost. Nobody asks about one whose answer is kept.
+func (x *exchange) expected() tokens.Estimate {
+	if !x.guessed && x.request != nil {
+		x.estimate = x.guess()
+	}
+	x.guessed = true
+	return x.estimate
+}
+
 // guess is what the request is expected to cost.
 func (x *exchange) guess() tokens.Estimate {
 	q := x.request
@@ -36,7 +45,7 @@ func (x *exchange) guess() tokens.Estimate {
 func (x *exchange) rule() tokens.Rule { return tokens.RuleFor(x.route.Family, x.keys[Model]) }
 
 // reserved is what the call is charged before its answer.
-func (x *exchange) reserved() map[string]int64 { return units(x.rule().Reserve(x.estimate)) }
+func (x *exchange) reserved() map[string]int64 { return units(x.rule().Reserve(x.expected())) }
 
 // units are amounts as limits know them.
 func units(a tokens.Amounts) map[string]int64 {

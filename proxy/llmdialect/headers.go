@@ -32,7 +32,7 @@ func (c *conduct) announce(resp *http.Response, from cascade.Result[*http.Respon
 	state := ""
 	if c.cached {
 		state = c.state.String()
-		if resp.Request != nil || c.state == cache.Miss { // a model answered
+		if !c.replayed {
 			state = cache.Miss.String()
 		}
 		h.Set(CacheHeader, state)

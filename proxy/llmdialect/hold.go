@@ -25,11 +25,13 @@ func (m *meter) begin() (bad outcome.Outcome, ok bool) {
 		return p.Outcome, false
 	}
 	m.good = true
+	if m.announceCost(); m.err != nil { // all of it is there
+		return bad, true
+	}
 	if m.idle = m.after(o.Idle, errIdle); m.idle != nil {
 		m.idle.Stop() // it runs while something is waited for
 	}
 	m.total = m.after(o.Total, errTotal)
-	m.announceCost()
 	return bad, true
 }
 
@@ -79,10 +81,10 @@ func (m *meter) hold(most time.Duration) {
 // hoard takes a chunk and keeps what is held of it: the reader may use its memory
 // again.
 func (m *meter) hoard(c chunk) {
-	before := m.ready
+	before := m.ready // no memory of the reader's
 	m.ready = nil
 	m.take(c)
-	m.ready = append(before[:len(before):len(before)], m.ready...)
+	m.ready = append(before, m.ready...)
 }
 
 var _ io.ReadCloser = (*meter)(nil)

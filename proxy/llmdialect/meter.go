@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -40,10 +41,10 @@ type meter struct {
 	reader *reading.Reader
 	stop   stopper
 
-	buffer *[bufferSize]byte
-	late   chan chunk // a read that was begun and not waited for
-	ready  []byte     // what may be passed on
-	err    error      // what follows it; nil if there may be more
+	buffer *[bufferSize]byte // lent until Close
+	late   chan chunk        // a read that was begun and not waited for
+	ready  []byte            // what may be passed on
+	err    error             // what follows it; nil if there may be more
 	end    outcome.Outcome
 	good   bool        // the attempt was taken for a success
 	first  *time.Timer // until there is content
@@ -62,6 +63,8 @@ const (
 	mostHeld   = 256 << 10 // of the beginning of an answer
 )
 
+var pool = sync.Pool{New: func() any { return new([bufferSize]byte) }}
+
 // A chunk is what a read brought.
 type chunk struct {
 	n   int
@@ -69,12 +72,12 @@ type chunk struct {
 }
 
 func newMeter(x *exchange, resp *http.Response) *meter {
-	m := &meter{x: x, resp: resp, ctx: resp.Request.Context(), src: resp.Body, stop: x.stop, buffer: new([bufferSize]byte)}
+	m := &meter{x: x, resp: resp, ctx: resp.Request.Context(), src: resp.Body, stop: x.stop, buffer: pool.Get().(*[bufferSize]byte)}
 	m.reader = reading.New(x.route, x.route.Stream, resp.StatusCode, resp.Header)
 	if x.request.AddedUsage {
 		m.reader.WithoutUsage()
 	}
-	_, m.keep = x.kept()
+	m.keep = x.keeps()
 	if b := billOf(m.ctx); m.keep || b != nil && b.keep {
 		m.keep = true
 		m.reader.Collect()
@@ -128,7 +131,9 @@ func (m *meter) take(c chunk) {
 	}
 	switch {
 	case c.err == io.EOF:
-		m.ready = slices.Clone(m.ready) // its memory is the reader's
+		if m.reader.Streamed() {
+			m.ready = slices.Clone(m.ready) // its memory is the reader's
+		}
 		m.pass(m.reader.End())
 		m.finish()
 	case c.err != nil:
@@ -197,7 +202,7 @@ func (m *meter) cut(err error) {
 		m.end = outcome.Outcome{Class: outcome.Failed, Code: "cut"}
 	}
 	m.end.Undone, m.end.Unsent = false, false
-	if m.reader.Committed() {
+	if m.good || m.reader.Committed() {
 		code := "upstream_cut"
 		if _, own := err.(silence); own {
 			code = "upstream_silent"
@@ -229,9 +234,13 @@ func (m *meter) Close() error {
 		}
 	}
 	if m.err == nil {
-		m.end = outcome.Outcome{Class: outcome.Canceled}
+		m.err, m.end = http.ErrBodyReadAfterClose, outcome.Outcome{Class: outcome.Canceled}
 	}
 	err := m.src.Close()
+	if m.ready = nil; m.late == nil { // nobody reads into it any more
+		pool.Put(m.buffer)
+		m.buffer = nil
+	}
 	m.stop(context.Canceled)
 	if m.good {
 		m.account()
@@ -248,8 +257,8 @@ func (m *meter) account() {
 	x, o := m.x, &m.x.d.o
 	usage := m.reader.Usage()
 	if usage.Said && m.end.Class == outcome.OK {
-		o.Tokens.Observe(x.estimate, usage.Input, usage.Output)
-		used := units(x.rule().Settle(x.estimate, usage))
+		o.Tokens.Observe(x.expected(), usage.Input, usage.Output)
+		used := units(x.rule().Settle(x.expected(), usage))
 		m.end.Usage = used
 		if b := billOf(m.ctx); b != nil {
 			b.usage.Store(&used)
@@ -266,7 +275,7 @@ func (m *meter) account() {
 
 // announceCost says what the answer has cost, if that is known before its headers go.
 func (m *meter) announceCost() {
-	m.resp.Header.Set(EstimateHeader, strconv.FormatInt(m.x.estimate.Input+m.x.estimate.Output, 10))
+	m.resp.Header.Set(EstimateHeader, strconv.FormatInt(m.x.expected().Total(), 10))
 	if m.err != io.EOF {
 		return
 	}

@@ -16,16 +16,23 @@ import (
 
 // kept reports whether the answer to a request may be kept, and the key under which.
 func (x *exchange) kept() (cache.Key, bool) {
+	if !x.keeps() {
+		return cache.Key{}, false
+	}
+	if x.key == nil {
+		x.key = &cache.Key{
+			Tenant: x.whose + "\n" + x.keys[Credential], Route: x.d.o.Name + "\n" + x.version, Model: x.request.Model, Hash: x.request.Key(),
+		}
+	}
+	return *x.key, true
+}
+
+func (x *exchange) keeps() bool {
 	q := x.request
 	if x.d.o.Cache == nil || q == nil || !x.route.Generates {
-		return cache.Key{}, false
+		return false
 	}
-	if q.Temperature != nil && *q.Temperature > 0 && !x.d.o.Any {
-		return cache.Key{}, false
-	}
-	return cache.Key{
-		Tenant: x.keys[Tenant] + "\n" + x.keys[Credential], Route: x.d.o.Name + "\n" + x.version, Model: q.Model, Hash: q.Key(),
-	}, true
+	return q.Temperature == nil || *q.Temperature <= 0 || x.d.o.Any
 }
 
 // recall is the answer that the cache has, nil if it has none that may be used now.
@@ -45,6 +52,7 @@ func (c *conduct) recall() *http.Response {
 	if c.state == cache.Stale {
 		c.x.d.o.Cache.Refresh(c.key, c.refresh)
 	}
+	c.replayed = true
 	c.announce(resp, cascade.Result[*http.Response]{Tier: cached, Confidence: 1})
 	return resp
 }
@@ -54,17 +62,33 @@ const cached = "cached"
 
 // What an entry knows of its answer.
 const (
-	streamed = "streamed"
-	text     = "text" // what it says, if that is all there is to it
-	model    = "model"
+	form  = "form" // see exchange.form
+	text  = "text" // what it says, if that is all there is to it
+	model = "model"
 )
+
+// form is the form of the answer that the request asks for; streamed is whether the answer
+// is a stream. An answer in another form than that asked for is not given as it is.
+func (x *exchange) form(streamed bool) string {
+	f := "whole"
+	if streamed {
+		f = "stream"
+		if x.request.ReportsUsage && !x.request.AddedUsage {
+			f += " with usage"
+		}
+		if x.array {
+			f = "array"
+		}
+	}
+	return f
+}
 
 // replay is an answer that was kept, in the form that the caller asked for; nil if it cannot
 // have that form.
 func (c *conduct) replay(e cache.Entry) *http.Response {
 	q := c.x.request
 	var resp *http.Response
-	if wants := strconv.FormatBool(q.Stream); e.Meta[streamed] == wants {
+	if e.Meta[form] == c.x.form(q.Stream) {
 		resp = made(http.Header(e.Header).Clone(), e.Body)
 		if resp.Header == nil {
 			resp.Header = make(http.Header)
@@ -75,6 +99,9 @@ func (c *conduct) replay(e cache.Entry) *http.Response {
 			return nil
 		}
 		header, body := q.Answer(llm.Answer{Text: said, Model: e.Meta[model]})
+		if header == nil {
+			return nil
+		}
 		resp = made(header, body)
 	}
 	resp.Header.Set(AgeHeader, strconv.FormatInt(int64(c.age/time.Second), 10))
@@ -83,9 +110,9 @@ func (c *conduct) replay(e cache.Entry) *http.Response {
 
 // refresh asks the model anew, after all those who wait for an answer.
 func (c *conduct) refresh(ctx context.Context) (cache.Entry, error) {
-	bill := &bill{keep: true}
+	bill := &bill{keep: true, of: c.x}
 	path, query, body := c.x.request.For("")
-	resp, _, err := c.send(bill.in(ctx), proxy.Letter{Path: path, Query: query, Header: c.r.Header.Clone(), Body: body, Priority: limit.Low})
+	resp, _, err := c.send(bill.in(ctx), proxy.Letter{Path: path, Query: query, Header: c.header(), Body: body, Priority: limit.Low})
 	if err != nil {
 		return cache.Entry{}, err
 	}

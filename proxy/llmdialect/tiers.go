@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/seed1158cd35/weir"
@@ -40,11 +41,7 @@ func (c *conduct) fall() (*http.Response, error) {
 		c.announce(res.Value, res)
 		return res.Value, nil
 	}
-	if bad, ok := errors.AsType[*badAnswer](err); ok && res.Value == bad.resp { // the caller's own fault
-		c.forget(bad.resp)
-		return bad.resp, nil
-	}
-	return c.giveUp(err)
+	return c.giveUp(err) // also of what is the caller's own fault
 }
 
 // giveUp is what the upstream itself said, as no tier has an answer.
@@ -58,8 +55,7 @@ func (c *conduct) giveUp(err error) (*http.Response, error) {
 				return nil, a.Err
 			}
 		}
-		return nil, &proxy.Failure{Status: http.StatusServiceUnavailable, Code: proxy.ServiceUnavailable, Message: none.Error(),
-			Reason: weir.CircuitOpen, RetryAfter: none.Wait}
+		return nil, &weir.Refusal{Upstream: c.x.d.o.Name, Operation: c.x.route.Operation, Reason: weir.CircuitOpen, RetryAfter: max(none.Wait, time.Second)}
 	}
 	return nil, err
 }
@@ -79,7 +75,11 @@ func (c *conduct) tier(ctx context.Context, turn cascade.Turn) (*http.Response, 
 	if turn.Index == 0 {
 		return c.primary(ctx)
 	}
-	switch t := &c.x.d.o.Tiers[turn.Index]; {
+	t, ok := c.x.d.tiers[turn.Tier]
+	if !ok {
+		return nil, cascade.ErrPass // the cascade has been changed since this request came
+	}
+	switch {
 	case t.Upstream != "" || t.Model != "":
 		return c.secondary(ctx, t)
 	case t.Cached:
@@ -87,7 +87,7 @@ func (c *conduct) tier(ctx context.Context, turn cascade.Turn) (*http.Response, 
 	case t.Answers != nil:
 		return c.static(t, turn)
 	default:
-		return c.own(t.Message, turn, nil), nil
+		return c.own(t.Message, turn, nil)
 	}
 }
 
@@ -112,31 +112,44 @@ func (c *conduct) primary(ctx context.Context) (*http.Response, error) {
 // secondary sends it to another model. What is wrong with it there may be fine elsewhere.
 func (c *conduct) secondary(ctx context.Context, t *Tier) (*http.Response, error) {
 	path, query, body := c.x.request.For(t.Model)
-	header := c.r.Header.Clone()
+	header := c.header()
 	if t.Upstream != "" && !c.x.d.trusts(t.Upstream) {
 		strip(header)
 		query = withoutKey(query)
 	}
 	resp, err := c.ask(ctx, proxy.Letter{Upstream: t.Upstream, Path: path, Query: query, Header: header, Body: body, Priority: c.x.priority})
-	bad, ok := errors.AsType[*badAnswer](err)
-	if !ok {
-		return resp, err
+	if err == nil {
+		return resp, nil
 	}
-	_ = bad.resp.Body.Close()
-	if bad.outcome.Class == outcome.Rejected {
-		return nil, fmt.Errorf("%w: %v", cascade.ErrNothing, bad)
+	if bad, ok := errors.AsType[*badAnswer](err); ok {
+		_ = bad.resp.Body.Close()
+		err = &tierError{bad.Error(), bad.outcome, nil}
 	}
-	return nil, &tierError{bad.Error(), bad.outcome}
+	if cascade.Classify(c.r.Context(), err).Class == outcome.Rejected {
+		return nil, fmt.Errorf("%w: %v", cascade.ErrNothing, err)
+	}
+	return nil, err
 }
 
-// A tierError is a badAnswer whose body is gone.
+// header is that of the request, with what a dialect below has taken out of it.
+func (c *conduct) header() http.Header {
+	h := c.r.Header.Clone()
+	for name, values := range c.x.taken {
+		h[name] = values
+	}
+	return h
+}
+
+// A tierError is a bad answer whose body is gone, or was worth nothing.
 type tierError struct {
 	text    string
 	outcome outcome.Outcome
+	why     error // how the body ended; nil if that does not matter
 }
 
 func (e *tierError) Error() string            { return e.text }
 func (e *tierError) Outcome() outcome.Outcome { return e.outcome }
+func (e *tierError) Unwrap() error            { return e.why }
 
 // trusts reports whether another upstream may be sent the caller's credentials: it is of
 // the same provider. It does not matter if it has a key of its own.
@@ -149,22 +162,34 @@ func (d *Dialect) trusts(upstream string) bool {
 	return own == other
 }
 
-// ask sends a request. The answer may go on after the tier's time is up.
+// ask sends a request. The time of the tier, and then its end, hold until it is answered:
+// what has begun goes on, and what is no success may be all there is in the end.
 func (c *conduct) ask(ctx context.Context, to proxy.Letter) (*http.Response, error) {
-	kept, release := cascade.Keep(ctx)
+	own, end := context.WithCancelCause(c.r.Context())
+	stop := context.AfterFunc(ctx, func() { end(context.Cause(ctx)) })
+	kept := own
 	if at, ok := ctx.Deadline(); ok {
-		kept = &until{kept, at}
+		kept = &until{own, at}
 	}
 	resp, story, err := c.send(c.bill.in(kept), to)
+	if stopped := stop(); err == nil && !stopped {
+		_ = resp.Body.Close()
+		err = context.Cause(ctx)
+	}
 	if err != nil {
-		release()
+		end(nil)
 		return nil, err
 	}
-	resp.Body = &released{resp.Body, release}
-	if o := c.x.d.own(resp, story.Outcome); o.Class != outcome.OK {
+	resp.Body = outside(&released{resp.Body, end}, resp.Body)
+	switch o := c.x.d.own(resp, story.Outcome); {
+	case o.Class == outcome.OK:
+		return resp, nil
+	case c.bill.worthless != nil:
+		_ = resp.Body.Close()
+		return nil, &tierError{"answered with 200 and nothing to read: " + o.Code, o, c.bill.worthless}
+	default:
 		return resp, &badAnswer{resp, o}
 	}
-	return resp, nil
 }
 
 // own is an outcome as the cascade sees it: a key of weir's own that is not valid is no
@@ -182,13 +207,25 @@ func (d *Dialect) own(resp *http.Response, o outcome.Outcome) outcome.Outcome {
 // released is a body whose end releases the context of the tier.
 type released struct {
 	io.ReadCloser
-	release context.CancelFunc
+	release context.CancelCauseFunc
 }
 
 func (b *released) Close() error {
 	err := b.ReadCloser.Close()
-	b.release()
+	b.release(nil)
 	return err
+}
+
+// outside is a body around another one, which can be written to if that can: a connection
+// that has changed its protocol.
+func outside(b, inner io.ReadCloser) io.ReadCloser {
+	if w, ok := inner.(io.Writer); ok {
+		return struct {
+			io.ReadCloser
+			io.Writer
+		}{b, w}
+	}
+	return b
 }
 
 // old is what the cache has, however old.
@@ -200,6 +237,7 @@ func (c *conduct) old() (*http.Response, error) {
 	if resp == nil {
 		return nil, cascade.ErrNothing
 	}
+	c.replayed = true
 	return resp, nil
 }
 
@@ -209,21 +247,26 @@ func (c *conduct) static(t *Tier, turn cascade.Turn) (*http.Response, error) {
 	if !ok {
 		return nil, cascade.ErrNothing
 	}
-	return c.own(m.Answer, turn, map[string]string{"answer": m.ID, "language": m.Language}), nil
+	return c.own(m.Answer, turn, map[string]string{"answer": m.ID, "language": m.Language})
 }
 
-// own is an answer that no model gave, in the caller's format.
-func (c *conduct) own(text string, turn cascade.Turn, meta map[string]string) *http.Response {
+// own is an answer that no model gave, in the caller's format. There is none where it is
+// not known how the model would have put it.
+func (c *conduct) own(text string, turn cascade.Turn, meta map[string]string) (*http.Response, error) {
 	all := map[string]string{"weir_tier": turn.Tier, "weir_confidence": percent(turn.Confidence), "weir_degraded": "true"}
 	for k, v := range meta {
 		all["weir_"+k] = v
 	}
 	header, body := c.x.request.Answer(llm.Answer{Text: text, Model: c.x.request.Model, Meta: all})
-	return made(header, body)
+	if header == nil {
+		return nil, cascade.ErrNothing
+	}
+	return made(header, body), nil
 }
 
 // made is an answer of weir's own making.
 func made(header http.Header, body []byte) *http.Response {
+	header.Set("Content-Length", strconv.Itoa(len(body)))
 	return &http.Response{
 		Status: "200 OK", StatusCode: http.StatusOK, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 		Header: header, Body: io.NopCloser(bytes.NewReader(body)), ContentLength: int64(len(body)),
