@@ -317,7 +317,7 @@ func TestPropertyLimitIsAskedBeforeEveryAttempt(t *testing.T) {
 }
 
 func TestPropertyEveryPermitIsReportedOnce(t *testing.T) {
-	for seed := range uint64(manyCases) {
+	for seed := range seeds(500) {
 		synctest.Test(t, func(t *testing.T) { reportedOnce(t, seed) })
 	}
 }

@@ -91,6 +91,15 @@ func readLLM(d *decoder, n *node, u *site) {
 	u.Policy.Undeclared = true // its operations have the names of their API
 }
 
+// settleLLM has those who wait for a model go in turn, unless the file says otherwise: a
+// call that books its turn long ahead does not hear of what others have used beyond their
+// estimates meanwhile.
+func settleLLM(n *node, u *site) {
+	if u.llm != nil && n.get("fair") == nil {
+		u.Policy.Fair.By = "user"
+	}
+}
+
 // llmScopes are those that calls of language models have by themselves.
 var llmScopes = []string{"model", "credential", "pool"}
 

@@ -42,8 +42,9 @@ var order = [...][]string{
 	{"status"},
 	{"decide"},
 	{"proxy"},
-	{"proxy/awsdialect", "proxy/llmdialect"},
+	{"proxy/awsdialect"},
 	{"config"},
+	{"proxy/llmdialect"}, // whose tests read presets
 	{"internal/practice"},
 	{"internal/demo"},
 	{"examples"},
