@@ -22,6 +22,7 @@ type Claims struct {
 	SecretEnv string // the environment variable with the secret of HS256, HS384 and HS512
 	KeyFile   string // the file of a public key, in PEM
 	Header    string // where the token is; "" means Authorization
+	Optional  bool   // who has no token is nobody, instead of being refused
 	Issuer    string
 	Audience  string
 }
@@ -38,6 +39,7 @@ var claimsFields = []field[Claims]{
 	one("secret_env", word, func(c *Claims) *string { return &c.SecretEnv }, "none", "The environment variable that holds the secret of HS256, HS384 or HS512."),
 	one("key", word, func(c *Claims) *string { return &c.KeyFile }, "none", "The file of the public key of RS256, PS256, ES256 or EdDSA, in PEM; relative to the directory of weir.yaml."),
 	one("header", word, func(c *Claims) *string { return &c.Header }, "Authorization", "Where the token is."),
+	one("optional", boolean, func(c *Claims) *bool { return &c.Optional }, "false", "Lets requests without a token pass: they are those of nobody, together. Otherwise they are refused."),
 	one("issuer", word, func(c *Claims) *string { return &c.Issuer }, "any", "Who must have issued it."),
 	one("audience", word, func(c *Claims) *string { return &c.Audience }, "any", "For whom it must be."),
 }

@@ -27,7 +27,7 @@ type Tier struct {
 }
 
 var cascadeFields = []field[Cascade]{
-	one("deadline", duration, func(c *Cascade) *time.Duration { return &c.Deadline }, "30s", "How long all tiers together may take to begin an answer."),
+	one("deadline", duration, func(c *Cascade) *time.Duration { return &c.Deadline }, "1m", "How long all tiers together may take to begin an answer. One that is no stream begins when it is all there: set it longer for long ones."),
 	{"tiers", "a list of tiers", "none", "Who answers when the upstream gave up, is paused or its circuit is open: the first that can.", readTiers},
 }
 

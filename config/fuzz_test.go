@@ -162,7 +162,7 @@ notify:
   runbook: "https://wiki.example.com/weir"
 callers:
   keys: {user: "claim:sub", team: "header:X-Team"}
-  claims: {secret_env: JWT, header: Authorization, issuer: me, audience: weir}
+  claims: {secret_env: JWT, header: Authorization, optional: true, issuer: me, audience: weir}
   limits: {team: {rate: 5/s, scope: team, plans: {premium: 3x}}}
   max_wait: 1s
 prices: prices.yaml

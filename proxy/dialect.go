@@ -40,6 +40,22 @@ type Exchange interface {
 	Refuse(w http.ResponseWriter, f *Failure)
 }
 
+// hearing bounds how long a caller may take to send what a dialect wants to see of a body
+// before the request is admitted.
+const hearing = time.Minute
+
+// hear has the dialect look at the request.
+func (t *trip) hear(d Dialect) (f *Failure) {
+	if t.came.Body != nil && t.came.Body != http.NoBody {
+		c := http.NewResponseController(t.answer)
+		if c.SetReadDeadline(time.Now().Add(hearing)) == nil {
+			defer func() { _ = c.SetReadDeadline(time.Time{}) }()
+		}
+	}
+	t.exchange, f = d.Hear(t.came, t.path)
+	return f
+}
+
 // A Conductor is an Exchange that decides itself what answers a request: the upstream that
 // it came for, another one, or an answer that is there already.
 type Conductor interface {

@@ -100,8 +100,8 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	delete(w.Header(), CorrelationHeader) // or it would stand there twice; see mark and fail
 	trip := &trip{to: to, path: path, id: id, came: r, table: t, answer: w, body: r.Body}
 	if to.Dialect != nil {
-		var f *Failure
-		if trip.exchange, f = to.Dialect.Hear(r, path); f != nil {
+		f := trip.hear(to.Dialect)
+		if f != nil {
 			w.Header()[CorrelationHeader] = []string{id}
 			f.write(w, r.WithContext(trip.in(r.Context())))
 			return

@@ -31,6 +31,13 @@ func Print(w io.Writer, r Report) error {
 		for _, p := range u.Paused {
 			fmt.Fprintf(t, "  paused\t%s\tfor %v\n", p.Operation, ms(p.LeftMS))
 		}
+		for _, p := range u.Pools {
+			why := "told to stay away"
+			if p.Quota {
+				why = "quota spent"
+			}
+			fmt.Fprintf(t, "  paused\t%s\tfor %v, %s\n", p.Pool, ms(p.LeftMS), why)
+		}
 	}
 	return t.Flush()
 }

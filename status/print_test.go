@@ -26,7 +26,7 @@ var sample = Report{
 		{Name: "chat", Model: &Model{
 			Tiers: []Tier{{Name: "primary", State: "cooling", Why: "quota", ForMS: 90_000, Answered: 120, Failed: 3, Skipped: 17}, {Name: "message", State: "up", Share: 100, Answered: 17}},
 			Cache: &Cache{Entries: 12, Bytes: 3 << 19, Hits: 5, Stale: 1, Misses: 12},
-		}},
+		}, Pools: []Pool{{"sha256:12/gpt", 90_000, true}}},
 		{Name: "drs"},
 	},
 }
@@ -51,6 +51,7 @@ chat       retries left 0
   primary  cooling  quota  0%     120       3       17       1m30s
   message  up       -      100%   17        0       0        -
   cache: 12 answers in 1.5 MiB; hits 5, stale 1, old 0, misses 12
+  paused  sha256:12/gpt  for 1m30s, quota spent
 
 drs  retries left 0
 `

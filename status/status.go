@@ -33,6 +33,7 @@ type Upstream struct {
 	Breakers    []Breaker `json:"breakers"`
 	RetriesLeft int64     `json:"retries_left"`
 	Paused      []Pause   `json:"paused,omitempty"`
+	Pools       []Pool    `json:"pools,omitempty"` // that a hint holds
 	Model       *Model    `json:"model,omitempty"` // nil unless it is a language model
 }
 
@@ -68,6 +69,14 @@ type Pause struct {
 	LeftMS    int64  `json:"left_ms"`
 }
 
+// A Pool is those calls that a provider counts together, such as those of one key and
+// model, while a hint holds them.
+type Pool struct {
+	Pool   string `json:"pool"`
+	LeftMS int64  `json:"left_ms"`
+	Quota  bool   `json:"quota"` // what is spent is an amount for a day or longer
+}
+
 // keysShown bounds how many keys of a limit are listed.
 const keysShown = 20
 
@@ -97,6 +106,9 @@ func Of(u *weir.Upstream) Upstream {
 	}
 	for _, p := range v.Pauses {
 		s.Paused = append(s.Paused, Pause{p.Operation, p.Left.Milliseconds()})
+	}
+	for _, p := range v.Pools {
+		s.Pools = append(s.Pools, Pool{p.Pool, p.Left.Milliseconds(), p.Quota})
 	}
 	return s
 }

@@ -212,7 +212,7 @@ func callerKeys(c *config.Callers, env func(string) (string, bool)) (map[string]
 }
 
 func newClaims(c *config.Claims, env func(string) (string, bool)) (*llmdialect.Claims, error) {
-	o := llmdialect.ClaimOptions{Header: c.Header, Issuer: c.Issuer, Audience: c.Audience}
+	o := llmdialect.ClaimOptions{Header: c.Header, Optional: c.Optional, Issuer: c.Issuer, Audience: c.Audience}
 	if c.SecretEnv != "" {
 		secret, err := secretOf(c.SecretEnv, env)
 		if err != nil {
@@ -359,7 +359,7 @@ func (m *models) cascade(upstream string, plan cascade.Config) (*cascade.Cascade
 	return made, err
 }
 
-const defaultDeadline = 30 * time.Second
+const defaultDeadline = time.Minute
 
 // book is the answers of a tier, read anew.
 func book(t config.Tier) (*answers.Book, error) {

@@ -365,20 +365,32 @@ func (s *server) reload() {
 	if cert != nil {
 		s.cert.Store(cert)
 	}
-	for _, u := range s.file.Upstreams {
-		if s.proxy.Upstreams()[u.Name] == nil {
-			s.metrics.Forget(u.Name)
-			s.models.metrics.Forget(u.Name)
-			s.tells.forget(u.Name)
-			if s.shared != nil {
-				s.shared.Forget(u.Name)
-			}
-		}
-	}
+	s.forget(next)
 	s.file = next
 	s.level.Set(next.Log)
 	s.watch()
 	s.log.Info("reloaded", "upstreams", len(next.Upstreams))
+}
+
+// forget drops the metrics of what the next file does not have any more.
+func (s *server) forget(next *config.File) {
+	var gone []string
+	for _, u := range s.file.Upstreams {
+		if s.proxy.Upstreams()[u.Name] == nil {
+			gone = append(gone, u.Name)
+		}
+	}
+	if s.file.Callers != nil && next.Callers == nil {
+		gone = append(gone, config.CallersName)
+	}
+	for _, name := range gone {
+		s.metrics.Forget(name)
+		s.models.metrics.Forget(name)
+		s.tells.forget(name)
+		if s.shared != nil {
+			s.shared.Forget(name)
+		}
+	}
 }
 
 // keep puts what cannot change while weir runs back into the next file, and says

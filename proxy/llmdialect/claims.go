@@ -15,9 +15,10 @@ import (
 // Claims checks the tokens whose claims are keys. A claim that nobody has checked could be
 // forged.
 type Claims struct {
-	header string
-	parser *jwt.Parser
-	key    any
+	header   string
+	optional bool
+	parser   *jwt.Parser
+	key      any
 }
 
 // ClaimOptions say which tokens are believed. Exactly one of Secret and PublicKey is set.
@@ -25,6 +26,7 @@ type ClaimOptions struct {
 	Secret    []byte // of HS256, HS384 and HS512
 	PublicKey []byte // in PEM, of RS256, PS256, ES256 and EdDSA and their like
 	Header    string // where the token is; "" means Authorization
+	Optional  bool   // a request without a token is one of nobody; else it is refused
 	Issuer    string // "" means any
 	Audience  string // "" means any
 }
@@ -32,7 +34,7 @@ type ClaimOptions struct {
 // NewClaims makes a checker. It takes only the algorithms that belong to the key, so that
 // a public key cannot be taken for a secret.
 func NewClaims(o ClaimOptions) (*Claims, error) {
-	c := &Claims{header: o.Header}
+	c := &Claims{header: o.Header, optional: o.Optional}
 	if c.header == "" {
 		c.header = "Authorization"
 	}
@@ -72,15 +74,18 @@ const leeway = 30 * time.Second
 // mostToken is the longest token that is looked at.
 const mostToken = 16 << 10
 
-// Key reads a claim. A request without a token has the value "".
+// Key reads a claim.
 func (c *Claims) Key(claim string) Key {
 	return func(r *http.Request) (string, error) {
 		raw := r.Header.Get(c.header)
 		if scheme, rest, ok := strings.Cut(raw, " "); ok && strings.EqualFold(scheme, "Bearer") {
 			raw = strings.TrimSpace(rest)
 		}
-		if raw == "" {
+		if raw == "" && c.optional {
 			return "", nil
+		}
+		if raw == "" {
+			return "", fmt.Errorf("there is no token in %s", c.header)
 		}
 		if len(raw) > mostToken {
 			return "", errors.New("the token is too long")

@@ -176,7 +176,7 @@ func TestATierWhoseQuotaIsSpentCoolsUntilItsReset(t *testing.T) {
 	c, all := tiers(t, llmdialect.Tier{Message: "We are sorry."})
 	p := quick()
 	p.Retry.Attempts = 3
-	b := start(t, setup{policy: p, options: llmdialect.Options{Cascade: c, Tiers: all}})
+	b := start(t, setup{policy: p, options: llmdialect.Options{Key: "of-weir", Cascade: c, Tiers: all}})
 	b.sim.Fault(llmsim.Fault{Kind: llmsim.Throttle, Day: true, Hint: 5 * time.Hour})
 	for range 3 {
 		b.wants(b.chat("hi"), llmdialect.TierHeader, "tier1")
@@ -187,6 +187,20 @@ func TestATierWhoseQuotaIsSpentCoolsUntilItsReset(t *testing.T) {
 	v := c.View()[0]
 	if v.Phase != cascade.Cooling || v.Why != cascade.QuotaUsedUp || v.For < 4*time.Hour || v.For > 5*time.Hour {
 		t.Errorf("the tier is %+v", v)
+	}
+}
+
+// The key is the caller's own: others are asked for as before.
+func TestAQuotaOfACallersOwnKeyCoolsNobodyElsesTier(t *testing.T) {
+	c, all := tiers(t, llmdialect.Tier{Message: "We are sorry."})
+	b := start(t, setup{policy: quick(), options: llmdialect.Options{Cascade: c, Tiers: all}})
+	b.sim.Fault(llmsim.Fault{Kind: llmsim.Throttle, Day: true, Hint: 5 * time.Hour})
+	for range 10 {
+		b.wants(b.chat("hi"), llmdialect.TierHeader, "tier1")
+	}
+	b.wants(b.chat("hi", "Authorization", "Bearer sk-other"), llmdialect.TierHeader, "primary")
+	if n := len(b.sim.Log()); n != 2 {
+		t.Errorf("%d attempts, want one of each key", n)
 	}
 }
 

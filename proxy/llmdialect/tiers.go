@@ -181,7 +181,7 @@ func (c *conduct) ask(ctx context.Context, to proxy.Letter) (*http.Response, err
 		return nil, err
 	}
 	resp.Body = outside(&released{resp.Body, end}, resp.Body)
-	switch o := c.x.d.own(resp, story.Outcome); {
+	switch o := c.x.d.own(resp, story.Outcome, to.Upstream); {
 	case o.Class == outcome.OK:
 		return resp, nil
 	case c.bill.worthless != nil:
@@ -192,16 +192,37 @@ func (c *conduct) ask(ctx context.Context, to proxy.Letter) (*http.Response, err
 	}
 }
 
-// own is an outcome as the cascade sees it: a key of weir's own that is not valid is no
-// fault of the caller.
-func (d *Dialect) own(resp *http.Response, o outcome.Outcome) outcome.Outcome {
+// own is an outcome as the cascade sees it. A key of weir's own that is not valid, or whose
+// account is at its end, is no fault of the caller. And what a hint says of a caller's own
+// key, whose pool is paused, is no reason for the tier to cool down for everybody.
+func (d *Dialect) own(resp *http.Response, o outcome.Outcome, upstream string) outcome.Outcome {
+	if !d.keyed(upstream) {
+		o.Hint = outcome.Hint{Advice: o.Hint.Advice, Limits: o.Hint.Limits}
+		return o
+	}
 	switch resp.StatusCode {
 	case http.StatusUnauthorized, http.StatusPaymentRequired, http.StatusForbidden:
-		if d.o.Key != "" && o.Class == outcome.Rejected {
+		if o.Class == outcome.Rejected {
 			o.Class = outcome.Failed
 		}
 	}
+	if o.Code == "ServiceQuotaExceededException" {
+		o.Class = outcome.Failed
+	}
 	return o
+}
+
+// keyed reports whether requests are sent to an upstream with a key of weir's own; ""
+// is the dialect's.
+func (d *Dialect) keyed(upstream string) bool {
+	if upstream == "" || upstream == d.o.Name {
+		return d.o.Key != "" || d.o.Inner != nil
+	}
+	if d.o.Origin == nil {
+		return false
+	}
+	_, own := d.o.Origin(upstream)
+	return own
 }
 
 // released is a body whose end releases the context of the tier.
