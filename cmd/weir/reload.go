@@ -1,0 +1,98 @@
+package main
+
+import (
+	"crypto/tls"
+	"reflect"
+	"slices"
+
+	"github.com/seed1158cd35/weir/config"
+)
+
+// reload reads the file again. A file with mistakes changes nothing and is told
+// of; so are changes that need a new start.
+func (s *server) reload() {
+	next, err := config.Load(s.path, s.env)
+	var cert *tls.Certificate
+	if err == nil {
+		cert, err = readCert(next)
+	}
+	if err == nil {
+		err = s.decider.reload(s, next)
+	}
+	if err == nil {
+		err = s.dress(next)
+	}
+	if err == nil {
+		err = s.proxy.Set(next.Upstreams)
+	}
+	if err != nil {
+		s.log.Error("reload: nothing was changed", "error", err.Error())
+		return
+	}
+	s.keep(next)
+	if cert != nil {
+		s.cert.Store(cert)
+	}
+	s.forget(next)
+	s.file = next
+	s.level.Set(next.Log)
+	s.watch()
+	s.log.Info("reloaded", "upstreams", len(next.Upstreams))
+}
+
+// forget drops the metrics of what the next file does not have any more.
+func (s *server) forget(next *config.File) {
+	var gone []string
+	for _, u := range s.file.Upstreams {
+		if s.proxy.Upstreams()[u.Name] == nil {
+			gone = append(gone, u.Name)
+		}
+	}
+	if s.file.Callers != nil && next.Callers == nil {
+		gone = append(gone, config.CallersName)
+	}
+	for _, name := range gone {
+		s.metrics.Forget(name)
+		s.models.metrics.Forget(name)
+		s.tells.forget(name)
+		if s.shared != nil {
+			s.shared.Forget(name)
+		}
+	}
+}
+
+// keep puts what cannot change while weir runs back into the next file, and says
+// what that is.
+func (s *server) keep(next *config.File) {
+	var kept []string
+	for name, changed := range map[string]bool{
+		"listen": next.Listen != s.file.Listen, "admin": next.Admin != s.file.Admin,
+		"tls": (next.TLS == nil) != (s.file.TLS == nil), "max_header": next.MaxHeader != s.file.MaxHeader,
+		"store": !reflect.DeepEqual(next.Store, s.file.Store), "cloudwatch": !reflect.DeepEqual(next.CloudWatch, s.file.CloudWatch),
+		"notify": !reflect.DeepEqual(next.Notify, s.file.Notify), "decide": !sameDecide(next.Decide, s.file.Decide),
+	} {
+		if changed {
+			kept = append(kept, name)
+		}
+	}
+	if len(kept) > 0 {
+		slices.Sort(kept)
+		s.log.Warn("reload: listen, admin, max_header, store, cloudwatch, notify, decide but for its tokens and rules, and turning tls on or off need a new start; the rest is taken over", "changed", kept)
+	}
+	next.Listen, next.Admin, next.MaxHeader = s.file.Listen, s.file.Admin, s.file.MaxHeader
+	next.Store, next.Decide = s.file.Store, s.file.Decide
+	next.CloudWatch, next.Notify = s.file.CloudWatch, s.file.Notify
+	if (next.TLS == nil) != (s.file.TLS == nil) {
+		next.TLS = s.file.TLS
+	}
+}
+
+// sameDecide reports whether two files say the same of decisions but for who may ask.
+func sameDecide(a, b *config.Decide) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	x, y := *a, *b
+	x.Tokens, y.Tokens = nil, nil
+	return reflect.DeepEqual(x, y)
+}
