@@ -159,12 +159,13 @@ type stander struct {
 	moves      int
 	now, until time.Duration
 	priority   limit.Priority
+	guess      bool // its cost is one
 }
 
 // stand waits in line and then for the call's turn, until the instant at most. It
 // says what time it is then. What it was told to wait for may be a pause.
 func (p *Permit) stand(ctx context.Context, now, until time.Duration, c *Call) (Decision, time.Duration, error) {
-	s := stander{now: now, until: until, priority: c.Priority}
+	s := stander{now: now, until: until, priority: c.Priority, guess: c.Estimated}
 	if p.why < 0 {
 		if got, err := p.askStoreFirst(ctx, &s); got || err != nil {
 			return Decision{Allowed: got}, s.now, err
@@ -269,6 +270,11 @@ func (p *Permit) lead(ctx context.Context, s *stander) (d Decision, moved bool, 
 		if err := p.sleep(ctx, s, v.Wait); err != nil {
 			d, err = p.leaves(ctx, s)
 			return d, false, err
+		}
+		// What came back meanwhile may let it go sooner; and where costs are guesses, what
+		// was used beyond them may not let it go yet.
+		if v.Wait > nap || s.guess {
+			p.limits.Drop(s.now)
 		}
 	}
 }

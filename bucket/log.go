@@ -123,6 +123,27 @@ func (g Log) Back(m Mark, n int64) (next Log, back int64) {
 	return g, 0
 }
 
+// Owe adds n units that have been used already, whatever the window holds: who comes
+// next waits until they and all others of the window are few enough. Those who wait
+// already may have to wait longer.
+func (g Log) Owe(w Window, now time.Duration, n int64) Log {
+	if n <= 0 {
+		return g
+	}
+	old, i := g.passed(now-w.Per), g.passed(now)
+	next := Log{make([]mark, 0, len(g.marks)-old+1), g.seq + 1}
+	next.marks = append(append(next.marks, g.marks[old:i]...), mark{now, min(n, mostOwed), next.seq})
+	next.marks = append(next.marks, g.marks[i:]...)
+	if len(next.marks) > Remembered && next.marks[1].at <= now {
+		next.marks[1].n += next.marks[0].n
+		next.marks = next.marks[1:]
+	}
+	return next.Replan(w, now, now)
+}
+
+// mostOwed keeps sums of debts within an int64.
+const mostOwed = 1 << 50
+
 // Replan gives those who still wait their turns anew, in their order, not before
 // the instant: after a pause, or for another window. None comes earlier than it
 // was: who has been told to wait would go late, and be forgotten too early.

@@ -72,6 +72,26 @@ func (s Spare) Take(at, low, cost int64) (rest Spare, got Turn) {
 	return rest, got
 }
 
+// Redeem takes up to cost places that the line has not reached yet, the last ones first.
+// It returns what is left of the list, without what the line has reached, and what was
+// taken.
+func (s Spare) Redeem(at, cost int64) (rest, got Spare) {
+	for i := len(s) - 1; i >= 0; i-- {
+		t := s[i].above(at)
+		if n := min(t.Cost, cost); n > 0 {
+			var part Turn
+			t, part = t.split(t.Cost - n)
+			got = append(got, part)
+			cost -= n
+		}
+		if t.Cost > 0 {
+			rest = append(rest, t)
+		}
+	}
+	slices.Reverse(rest)
+	return rest, got
+}
+
 // Left is how many places Take could give.
 func (s Spare) Left(at, low int64) (left int64) {
 	for _, t := range s {

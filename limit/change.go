@@ -139,7 +139,7 @@ func (m *Limiter) Retired() bool {
 	if r := m.shaped(); r != nil {
 		return r.retired()
 	}
-	return m.booked.Load() == retired
+	return m.booked.Load() == retired || m.line.Load().Full() == 0 // or is about to be; see close
 }
 
 // close takes a limiter out of use whatever it holds. Those who wait keep their
@@ -156,6 +156,7 @@ func (m *Limiter) close(now time.Duration) (heir *Limiter, owed int64) {
 	heir.booked.Store(m.booked.Swap(retired))
 	if x := m.more.Load(); x != nil {
 		x.spare.Store(nil)
+		x.debts.Store(nil)
 		if k := x.rate.Load(); k != nil {
 			heir.grow().rate.Store(k)
 		}

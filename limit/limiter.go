@@ -203,31 +203,6 @@ func unlessZero(n int64) time.Duration {
 	return bucket.Never
 }
 
-// Owe charges n units beyond what was taken: they are used already, so nobody is
-// asked, and those who come next wait until they are made up for.
-func (m *Limiter) Owe(now time.Duration, n int64) {
-	if r := m.shaped(); r != nil {
-		r.owe(now, n)
-		return
-	}
-	for n > 0 {
-		line, booked := m.line.Load(), m.booked.Load()
-		if booked == retired {
-			return
-		}
-		at, most := line.At(now), longestDebt*line.Depth()
-		t := line.Next(booked, at, line.Cost(min(n, longestDebt*line.Full())))
-		t.Place = max(booked, min(t.Place, at+most))
-		if m.booked.CompareAndSwap(booked, t.Place) {
-			return
-		}
-	}
-}
-
-// longestDebt is how many full bursts of debt there can be: broken answers must
-// not stop the limit for years.
-const longestDebt = 16
-
 // Due is how long a turn still has to wait: longer than Take said, if there was
 // a pause or a slower rate since.
 func (m *Limiter) Due(now time.Duration, t Turn) time.Duration {
@@ -275,8 +250,8 @@ func (m *Limiter) Back(now time.Duration, t Turn, n int64) {
 	if cost <= 0 {
 		return
 	}
-	back := t.Top(cost)
-	if !back.Whole() || !m.booked.CompareAndSwap(back.Place, back.Low) {
+	back := t.Top(m.redeem(now, cost))
+	if back.Cost > 0 && (!back.Whole() || !m.booked.CompareAndSwap(back.Place, back.Low)) {
 		m.putSpare(back)
 	}
 	m.absorb()

@@ -12,6 +12,7 @@ import (
 // small, and so that the path of a decision looks at one pointer for all of it.
 type more struct {
 	spare  atomic.Pointer[bucket.Spare]        // places that came back
+	debts  atomic.Pointer[bucket.Spare]        // places that stand for what was used beyond its reservation
 	crowd  atomic.Pointer[crowd]               // blocks that cores hold
 	rate   atomic.Pointer[adaptive.Controller] // nil until something was learnt
 	belief atomic.Pointer[belief]              // nil unless the upstream says what it allows

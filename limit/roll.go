@@ -76,17 +76,10 @@ func (r *roll) ask(now time.Duration, n int64) time.Duration {
 	return wait + start - now
 }
 
-// owe books what was used beyond the reservation, in shares that a window holds.
+// owe counts what was used beyond the reservation where it was used: now.
 func (r *roll) owe(now time.Duration, n int64) {
 	r.change(func(s rollState) (rollState, bool) {
-		for left := n; left > 0; left -= s.window.Amount {
-			part := min(left, s.window.Amount)
-			next, _, _, ok := s.log.Take(s.window, max(now, s.paused), part, longestDebt*s.window.Per)
-			if !ok {
-				break
-			}
-			s.log = next
-		}
+		s.log = s.log.Owe(s.window, now, n)
 		return s, true
 	})
 }

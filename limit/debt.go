@@ -1,0 +1,83 @@
+package limit
+
+import (
+	"time"
+
+	"github.com/seed1158cd35/weir/bucket"
+)
+
+// longestDebt is how many full bursts of debt there can be: broken answers must
+// not stop the limit for years.
+const longestDebt = 16
+
+// Owe charges n units beyond what was taken: they are used already, so nobody is
+// asked, and those who come next wait until they are made up for. Places that came back
+// pay for them first.
+func (m *Limiter) Owe(now time.Duration, n int64) {
+	if r := m.shaped(); r != nil {
+		r.owe(now, n)
+		return
+	}
+	line := m.line.Load()
+	cost := line.Cost(min(n, longestDebt*line.Full()))
+	at := line.At(now)
+	cost -= m.fromSpare(at, line.Low(at), cost).Cost
+	for cost > 0 {
+		line, booked := m.line.Load(), m.booked.Load()
+		if booked == retired {
+			return
+		}
+		at := line.At(now)
+		t := line.Next(booked, at, cost)
+		t.Place = max(booked, min(t.Place, at+longestDebt*line.Depth()))
+		if m.booked.CompareAndSwap(booked, t.Place) {
+			if t.Cost = t.Place - t.Low; t.Cost > 0 && t.Place > at {
+				m.indebt(t)
+			}
+			return
+		}
+	}
+}
+
+// indebt notes places of the line that stand for what was used before.
+func (m *Limiter) indebt(t bucket.Turn) {
+	for {
+		old := m.grow().debts.Load()
+		next := bucket.Spare{t}
+		if old != nil {
+			next = old.Add(t)
+		}
+		if m.grow().debts.CompareAndSwap(old, &next) {
+			return
+		}
+	}
+}
+
+// redeem has places that came back pay for what is owed still: the places of the line
+// that stood for it are free in their stead, and those are later ones. It returns what
+// is left of the cost.
+func (m *Limiter) redeem(now time.Duration, cost int64) int64 {
+	x := m.more.Load()
+	if x == nil {
+		return cost
+	}
+	for {
+		old := x.debts.Load()
+		if old == nil {
+			return cost
+		}
+		rest, freed := old.Redeem(m.line.Load().At(now), cost)
+		next := &rest
+		if len(rest) == 0 {
+			next = nil
+		}
+		if !x.debts.CompareAndSwap(old, next) {
+			continue
+		}
+		for _, t := range freed {
+			cost -= t.Cost
+			m.putSpare(t)
+		}
+		return cost
+	}
+}
