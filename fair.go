@@ -173,7 +173,7 @@ func (p *Permit) stand(ctx context.Context, now, until time.Duration, c *Call) (
 	}
 	s.at = int(p.why)
 	call := fair.Call{
-		Flow: tame(c.Keys[p.plan.live.policy.Fair.By]), Lane: int(limit.High - c.Priority), Weight: c.Weight, Until: until,
+		Flow: tame(c.Keys[p.plan.live.policy.Fair.By]), Lane: int(limit.High) - int(c.Priority), Weight: c.Weight, Until: until,
 	}
 	w, place, ok := p.u.queues.Enter(s.now, call, p.spot(s.now, s.at))
 	if !ok {
@@ -333,6 +333,9 @@ func (p *Permit) refused(s *stander, v limit.Verdict) Decision {
 // come when all before it had gone, at the rate of the limit.
 func (p *Permit) tooLate(s *stander, at fair.Place) Decision {
 	p.place, p.waiting = int32(at.Place), int32(at.Waiting)
+	if p.guessed {
+		p.limits.Fit(s.now) // to what the limit has become meanwhile
+	}
 	c := p.limits.Charge(s.at)
 	wait := c.Registry.Get(s.now, c.Key).Ask(s.now, c.Cost)
 	if c.Registry.Limit().Shape != limit.Fixed { // of which all comes at once

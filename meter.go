@@ -37,9 +37,15 @@ func (r *run) meter(m Meter) io.ReadCloser {
 func (b *metered) Close() error {
 	err := b.Meter.Close()
 	if !b.closed.Swap(true) {
-		b.permit.settled(b.Outcome())
+		b.settle()
 	}
 	return err
+}
+
+func (b *metered) settle() {
+	o := outcome.Outcome{Class: outcome.Canceled} // what a panic reports
+	defer func() { b.permit.settled(o) }()
+	o = b.Outcome()
 }
 
 // settled ends a permit whose attempt has been reported: what is left of it are the

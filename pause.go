@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/seed1158cd35/weir/bucket"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/outcome"
 )
@@ -30,6 +31,7 @@ type pauses struct {
 	last atomic.Int64 // when the last of them ends
 	mu   sync.Mutex
 	by   map[held]stop
+	full time.Duration // until when none of them ends, once there were too many
 }
 
 // mostPauses bounds how many are remembered. Callers whose pause is beyond it are told
@@ -63,6 +65,7 @@ func (p *pauses) add(now time.Duration, of held, more stop) {
 	}
 	s.until = max(s.until, more.until)
 	p.by[of] = s
+	p.full = min(p.full, s.until)
 	raise(&p.last, int64(s.until))
 }
 
@@ -74,10 +77,16 @@ func (p *pauses) room(now time.Duration) bool {
 	if len(p.by) < mostPauses {
 		return true
 	}
+	if now < p.full {
+		return false // each of those for whom there is no room would look at all of them
+	}
+	p.full = bucket.Never
 	for of, s := range p.by {
 		if s.until <= now {
 			delete(p.by, of)
+			continue
 		}
+		p.full = min(p.full, s.until)
 	}
 	return len(p.by) < mostPauses
 }

@@ -97,7 +97,9 @@ func (p *Permit) starts(now time.Duration) {
 
 func (p *Permit) begin(u *Upstream, plan *plan, c *Call) {
 	p.u, p.plan, p.id, p.keys, p.attempt, p.why, p.waited = u, plan, c.ID, c.Keys, 1, -1, 0
-	p.pool = tame(c.Pool)
+	if p.pool = c.Pool; len(p.pool) > longestKey {
+		p.pool = tame(p.pool)
+	}
 	p.reports, p.metered, p.told, p.guessed = p.reports[:0], false, false, c.Estimated
 	p.limits.Reset()
 	p.place, p.waiting = 0, 0
@@ -113,9 +115,12 @@ func (p *Permit) ask(now, patience time.Duration, c *Call) Decision {
 		return d
 	}
 	for i := range p.plan.limits {
-		if l := &p.plan.limits[i]; l.counts(c) {
+		if l := &p.plan.limits[i]; l.only == nil || l.picks(c) {
 			p.limits.Add(l.charge(now, c))
 		}
+	}
+	if !p.plan.fair {
+		return p.askLimits(now, patience)
 	}
 	return p.turn(now, patience)
 }
@@ -130,13 +135,18 @@ func (p *Permit) askBreaker(now time.Duration) (Decision, bool) {
 }
 
 func (p *Permit) askLimits(now, patience time.Duration) Decision {
-	if wait := p.stopped(now); wait > 0 {
-		return p.askPause(now, wait, patience)
+	if p.pool != "" || p.plan.paused.Load() > int64(now) {
+		if wait := p.stopped(now); wait > 0 {
+			return p.askPause(now, wait, patience)
+		}
 	}
 	if len(p.plan.limits) == 0 {
 		return Decision{Allowed: true}
 	}
-	v := p.take(now, patience)
+	v := p.limits.Take(now, patience)
+	if !v.OK && v.Wait == bucket.Never {
+		v = p.refit(now, patience, v)
+	}
 	switch {
 	case v.OK && v.Wait == 0:
 		return Decision{Allowed: true}
@@ -146,11 +156,19 @@ func (p *Permit) askLimits(now, patience time.Duration) Decision {
 	return p.judge(now, v)
 }
 
-// take takes the charges. A guess that has become too much while it waited is cut down.
+// take takes the charges.
 func (p *Permit) take(now, patience time.Duration) limit.Verdict {
 	v := p.limits.Take(now, patience)
-	if !v.OK && v.Wait == bucket.Never && p.guessed && p.limits.Fit(now) {
-		v = p.limits.Take(now, patience)
+	if !v.OK && v.Wait == bucket.Never {
+		v = p.refit(now, patience, v)
+	}
+	return v
+}
+
+// refit cuts a guess down that has become too much while it waited, and takes that.
+func (p *Permit) refit(now, patience time.Duration, v limit.Verdict) limit.Verdict {
+	if p.guessed && p.limits.Fit(now) {
+		return p.limits.Take(now, patience)
 	}
 	return v
 }
@@ -363,7 +381,7 @@ func (p *Permit) decided(now time.Duration, d Decision) error {
 		return nil
 	case d.RetryAfter == bucket.Never && d.Reason == RateLimited && p.why >= 0:
 		return fmt.Errorf("%s %s: %w: it costs %d %s and limit %s holds %d", p.u.name, p.plan.name, ErrTooMuch,
-			r.Cost, e.Refusal.Rule.UnitName(), e.Limit, e.Refusal.Rule.Most())
+			r.Cost, e.Refusal.Rule.UnitName(), e.Limit, e.Refusal.Level.Full)
 	}
 	return e.Refusal
 }
@@ -429,7 +447,7 @@ func (p *Permit) Report(o outcome.Outcome) {
 // ended is the instant of an outcome, to be told to the gates. Usage is owed from
 // the very instant on: a bucket that filled meanwhile would have paid for it.
 func (p *Permit) ended(o *outcome.Outcome) time.Duration {
-	if o.Class == outcome.OK && o.Usage == nil && !p.plan.learns && !p.plan.told && p.u.options.Events.Ended == nil && p.u.options.Events.Done == nil {
+	if o.Class == outcome.OK && o.Usage == nil && !p.plan.hears && p.u.options.Events.Ended == nil && p.u.options.Events.Done == nil {
 		return p.u.soon(p.sent)
 	}
 	return p.u.clock.Now()
@@ -453,7 +471,7 @@ func (p *Permit) report(now time.Duration, o *outcome.Outcome) {
 	} else {
 		p.breaker.Report(now, p.ticket, *o)
 	}
-	if p.plan.learns || p.plan.told {
+	if p.plan.hears {
 		p.learn(u, now, o)
 	}
 	if p.metered {

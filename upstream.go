@@ -68,6 +68,8 @@ type plan struct {
 	limits []counted
 	learns bool // a limit's rate learns from outcomes
 	told   bool // or is told by answers
+	hears  bool // one of both
+	fair   bool // who waits for a limit stands in line
 	retry  retry.Config
 	paused *atomic.Int64 // until when, for operations without a limit that could be paused
 }
@@ -321,7 +323,7 @@ func (v *live) newPlans(old *live) {
 }
 
 func (v *live) newPlan(o *Operation, old *live) *plan {
-	p := &plan{live: v, name: o.Name, op: o, retry: v.policy.Retry, paused: new(atomic.Int64)}
+	p := &plan{live: v, name: o.Name, op: o, retry: v.policy.Retry, paused: new(atomic.Int64), fair: v.policy.Fair.By != ""}
 	if o.Retry != nil {
 		p.retry = *o.Retry
 	}
@@ -338,6 +340,7 @@ func (v *live) newPlan(o *Operation, old *live) *plan {
 			p.limits = append(p.limits, c)
 			p.learns = p.learns || l.Adaptive.On
 			p.told = p.told || l.Told != ""
+			p.hears = p.learns || p.told
 		}
 	}
 	return p
@@ -384,8 +387,9 @@ func (l *counted) charge(now time.Duration, c *Call) limit.Charge {
 	return charge
 }
 
-// counts reports whether a call is one of those that the limit is for.
-func (l *counted) counts(c *Call) bool { return l.only == nil || l.only.Picks(c.Keys[l.only.Scope]) }
+// picks reports whether a call is one of those that a limit counts which does not
+// count every call.
+func (l *counted) picks(c *Call) bool { return l.only.Picks(c.Keys[l.only.Scope]) }
 
 // recent is how old the instant may be that soon takes for the present one.
 const recent = time.Millisecond

@@ -38,10 +38,16 @@ type Options struct {
 }
 
 // Events are told what nobody waits for. They are called on the goroutine concerned
-// and should return soon; nil ones are left out.
+// and should return soon; nil ones are left out, and a panic of one is ignored.
 type Events struct {
 	RefreshFailed func(k Key, err error)
 	SharedFailed  func(op string, err error) // op is get, put or lock
+}
+
+// tell calls a listener, and survives it.
+func tell(listener func()) {
+	defer func() { _ = recover() }()
+	listener()
 }
 
 // WithDefaults is o with every default filled in.

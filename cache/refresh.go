@@ -71,8 +71,8 @@ func (c *Cache) alone(ctx context.Context, k Key) bool {
 func (c *Cache) refreshed(k Key, err error) {
 	if err != nil && !errors.Is(err, errElsewhere) {
 		c.counters.refreshFailures.Add(1)
-		if c.o.Events.RefreshFailed != nil {
-			c.o.Events.RefreshFailed(k, err)
+		if f := c.o.Events.RefreshFailed; f != nil {
+			tell(func() { f(k, err) })
 		}
 	}
 	c.refresh.end(k, c.o.Now(), err)

@@ -74,8 +74,8 @@ func (u *use) end(err error) {
 	case err != nil:
 		class = outcome.Failed
 		u.s.n.sharedErrors.Add(1)
-		if u.s.o.Events.SharedFailed != nil {
-			u.s.o.Events.SharedFailed(u.op, err)
+		if f := u.s.o.Events.SharedFailed; f != nil {
+			tell(func() { f(u.op, err) })
 		}
 	}
 	u.s.breaker.Report(time.Since(u.s.start), u.permit, outcome.Outcome{Class: class})

@@ -210,7 +210,7 @@ func (l Limit) pace(now time.Duration, line bucket.Line) bucket.Line {
 // alike reports whether limiters of the two limits are the same, whatever else
 // is different.
 func (l *Limit) alike(o *Limit) bool {
-	return l.Shape == o.Shape && l.Rate == o.Rate && l.Every == o.Every && l.Zone == o.Zone && l.Adaptive == o.Adaptive
+	return l.Shape == o.Shape && l.Rate == o.Rate && l.Every == o.Every && l.Zone == o.Zone && l.Adaptive == o.Adaptive && l.Told == o.Told
 }
 
 // Shares reports whether a fleet shares the limit, if there is one.

@@ -118,7 +118,7 @@ func (q *queue) wait(ctx context.Context, now, until time.Duration, prio Priorit
 // stand stands in the queue once. What was granted must be used before by.
 func (q *queue) stand(ctx context.Context, now, until time.Duration, prio Priority, costs []int64, turns []Turn) (v Verdict, by expiry, err error) {
 	w := q.newWaiter()
-	w.until, w.priority = until, prio
+	w.until, w.priority = until, min(max(prio, Low), High)
 	copy(w.costs[:], costs)
 	err = q.pass(ctx, now, w)
 	v, by = w.verdict, w.by

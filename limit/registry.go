@@ -112,10 +112,16 @@ func (r *Registry) Limit() *Limit { return r.limit.Load() }
 // Most is the largest cost that can ever be met under the key.
 func (r *Registry) Most(now time.Duration, key string) int64 {
 	l := r.limit.Load()
-	if l.Told == "" {
+	switch {
+	case r.group != nil: // the store keeps something back
+		return r.spec.Load().most()
+	case l.Told == "":
 		return l.Most()
 	}
-	return r.Get(now, key).Look(now).Full
+	if full := r.Get(now, key).Look(now).Full; full > 0 {
+		return full
+	}
+	return l.Most() // another limiter is just taking this one's place
 }
 
 // Get is the limiter of the key. The key "" is the limit that has no scope.

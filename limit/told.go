@@ -105,6 +105,9 @@ func (b *belief) hear(now, sent time.Duration, e *entry, said *outcome.Level, co
 		b.flying -= e.Cost
 	}
 	if said == nil {
+		if counted {
+			b.left -= float64(e.Cost)
+		}
 		return 0, b.day
 	}
 	b.day = perDay(said, b.day)

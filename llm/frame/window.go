@@ -18,6 +18,9 @@ func (w *window) feed(p []byte) {
 	rest := w.Rest()
 	seen := w.i - w.at
 	switch {
+	case len(rest) > 0 && w.mine && w.at == 0: // a frame that comes in many pieces is not moved for each
+		w.own = append(w.own, p...)
+		w.in = w.own
 	case len(rest) > 0:
 		w.own = append(append(w.own[:0], rest...), p...)
 		w.in, w.mine = w.own, true

@@ -90,8 +90,12 @@ func (r *Reader) think(something bool) {
 // pend keeps text until it is known what kind of text it is.
 func (r *Reader) pend(raw []byte) {
 	r.ev.piece = r.ev.piece || len(raw) > 0
-	if r.text.on {
-		r.ev.pending = append(r.ev.pending, raw[:min(len(raw), MaxText)]...)
+	switch {
+	case !r.text.on || r.text.rich:
+	case len(r.ev.pending)+len(raw) > MaxText:
+		r.text.rich, r.text.b, r.ev.pending = true, nil, nil
+	default:
+		r.ev.pending = append(r.ev.pending, raw...)
 	}
 }
 
@@ -162,7 +166,7 @@ func (r *Reader) most(f field) int {
 	switch f {
 	case text, delta, partText:
 		if r.text.on {
-			return MaxText
+			return MaxText + 1 // so that more than MaxText is seen to be
 		}
 		return 1
 	case encoded:

@@ -1,0 +1,107 @@
+package weir_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/outcome"
+)
+
+// Of a limit that a fleet shares the store keeps something back. An estimate is cut
+// down to what is left, or it would be refused for ever.
+func TestGuessesAreCutToWhatAFleetCanGrant(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := rate("tokens", 100_000, time.Minute, 100_000)
+		l.Unit = "tokens"
+		for name, fairly := range map[string]weir.Fair{"in turn": {By: "user"}, "not": {}} {
+			u := fleet(t, 1, weir.Policy{Limits: []limit.Limit{l}, MaxWait: 2 * time.Minute, Fair: fairly})[0]
+			for range 2 {
+				p, err := u.Acquire(context.Background(), weir.Call{Cost: map[string]int64{"tokens": 250_000}, Estimated: true})
+				if err != nil {
+					t.Fatalf("%s: %v", name, err)
+				}
+				p.Report(outcome.Outcome{Class: outcome.OK})
+			}
+			// A cost that is no guess is refused, and told what the limit really holds.
+			var p weir.Permit
+			if d := u.Try(weir.Call{Cost: map[string]int64{"tokens": 100_000}}, &p); d.Allowed || d.RetryAfter != weir.Never {
+				t.Errorf("%s: more than the store grants: %+v", name, d)
+			}
+		}
+	})
+}
+
+// failingMeter does not know how its answer ended.
+type failingMeter struct{ io.ReadCloser }
+
+func (failingMeter) Outcome() outcome.Outcome { panic("no outcome") }
+
+type countingGate struct{ admitted, reported int }
+
+func (g *countingGate) Admit(context.Context, weir.Call) (func(outcome.Outcome), error) {
+	g.admitted++
+	return func(outcome.Outcome) { g.reported++ }, nil
+}
+
+func TestAPermitIsSettledEvenIfItsMeterPanics(t *testing.T) {
+	g := new(countingGate)
+	u := open(t, steady(tokens(1, time.Hour, 100)), weir.Options{Gates: []weir.Gate{g}})
+	tr := &weir.Transport{
+		Upstream: u,
+		Base: trip(func(*http.Request) (*http.Response, error) {
+			r := response(200, body("hello"))
+			r.Body = failingMeter{r.Body}
+			return r, nil
+		}),
+	}
+	resp, err := tr.RoundTrip(request(t, background, "POST", strings.NewReader("{}")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // the second has nothing to do
+		func() {
+			defer func() { _ = recover() }()
+			_ = resp.Body.Close()
+		}()
+	}
+	if g.admitted != 1 || g.reported != 1 {
+		t.Errorf("the gate admitted %d and heard of %d", g.admitted, g.reported)
+	}
+}
+
+// However long most pauses last, one that is over makes room for another.
+func TestAPauseThatIsOverMakesRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		u := open(t, steady(), weir.Options{})
+		holds := func(pool string, after time.Duration) bool {
+			p, d := try(u, from(pool))
+			if !d.Allowed {
+				t.Fatal(d)
+			}
+			o := spent(after)
+			p.Report(o)
+			_, d = try(u, from(pool))
+			return !d.Allowed
+		}
+		for i := range 9_999 {
+			holds(fmt.Sprint("month ", i), 30*24*time.Hour)
+		}
+		for i := range 3 {
+			if !holds(fmt.Sprint("short ", i), sec) {
+				t.Errorf("short pause %d found no room", i)
+			}
+			if holds(fmt.Sprint("over ", i), sec) {
+				t.Errorf("short pause %d took no room", i)
+			}
+			pass(sec)
+		}
+	})
+}

@@ -1,0 +1,86 @@
+package limit
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed1158cd35/weir/bucket"
+)
+
+// What the upstream said must not outlive the configuration that asked for it.
+func TestALimitThatIsToldNoMoreHasItsOwnRate(t *testing.T) {
+	r, _ := NewRegistry(0, toldLimit())
+	for _, key := range []string{"", "a"} {
+		hearing(t, r, 0, key, levels(10_000, 9_999, 6*time.Millisecond))
+		if got := r.Get(0, key).Look(0); got.Full != 2500 {
+			t.Fatalf("key %q: it was not told: %+v", key, got)
+		}
+	}
+	l := toldLimit()
+	l.Told = ""
+	if err := r.Set(0, l); err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{"", "a"} {
+		if got := r.Get(0, key).Look(0); got.Full != 50 || !near(got.PerSecond, 500.0/60) {
+			t.Errorf("key %q looks like %+v, want 500 a minute, 50 at once", key, got)
+		}
+	}
+}
+
+// Calls whose answers say nothing of limits have used them all the same.
+func TestWhatWasUsedWithoutAWordIsNobodyElses(t *testing.T) {
+	r, _ := NewRegistry(0, toldLimit())
+	hearing(t, r, 0, "a", levels(200, 199, 432*time.Second))
+	for range 150 {
+		hearing(t, r, 0, "a", nil)
+	}
+	now := 6 * time.Hour // 50 have come since
+	before := r.Get(now, "a").Look(now).Left
+	hearing(t, r, now, "a", levels(200, before-1, time.Duration(200-before+1)*432*time.Second))
+	if got := r.Get(now, "a").Look(now).Left; got != before-1 {
+		t.Errorf("%d are left after one call more, want %d", got, before-1)
+	}
+}
+
+// A limiter that another is about to take the place of refuses nobody for good.
+func TestALimiterThatIsBeingReplacedIsOutOfUse(t *testing.T) {
+	r, _ := NewRegistry(0, toldLimit())
+	m := r.Get(0, "a")
+	m.redraw(func(l *bucket.Line) *bucket.Line { return new(l.Shut()) }) // the first step of close
+	if !m.Retired() {
+		t.Error("a limiter that gives nothing is not out of use: who asks it is told that it costs too much")
+	}
+	if got := r.Most(0, "a"); got != 50 {
+		t.Errorf("an estimate is cut down to %d, want 50", got)
+	}
+}
+
+func TestPrioritiesThatAreNoneAreTakenForTheNearest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := NewFleet(NewMemory(nil), FleetOptions{})
+		f.Start()
+		defer func() { _ = f.Close(context.Background()) }()
+		r, err := NewShared(0, Limit{Name: "requests", Rate: bucket.Rate{Amount: 100, Per: time.Second, Burst: 100}}, f.Group("up"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		now := f.clock.Now()
+		for _, prio := range []Priority{-128, -2, 2, 127} {
+			var p Permit
+			p.Add(Charge{Registry: r, Cost: 1})
+			v := p.Take(now, 0)
+			for v.Ask {
+				if v, err = p.Fetch(context.Background(), now, now+time.Second, prio); err != nil || !v.OK {
+					t.Fatalf("priority %d: %+v, %v", prio, v, err)
+				}
+				v = p.Take(now, 0)
+			}
+			p.Settle(now, nil)
+			time.Sleep(3 * time.Second) // what was granted is over
+			now = f.clock.Now()
+		}
+	})
+}

@@ -1,0 +1,57 @@
+package reading
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/seed1158cd35/weir/llm"
+)
+
+var plainJSON = http.Header{"Content-Type": {"application/json"}}
+
+// Half of a text must not pass for all of it, however it comes.
+func TestTooMuchTextIsNotPlain(t *testing.T) {
+	for _, c := range []struct {
+		family      llm.Family
+		begin, stop string
+	}{
+		{llm.OpenAI, `{"choices":[{"index":0,"message":{"content":"`, `"},"finish_reason":"stop"}]}`},
+		{llm.Gemini, `{"candidates":[{"content":{"parts":[{"text":"`, `"}]},"finishReason":"STOP"}]}`},
+	} {
+		for _, more := range []int{0, 1, 1000} {
+			for _, chunk := range []int{64 << 10, 8 << 20} {
+				r := New(llm.Route{Family: c.family}, false, 200, plainJSON)
+				r.Collect()
+				body := []byte(c.begin + strings.Repeat("x", MaxText+more) + c.stop)
+				for len(body) > 0 {
+					n := min(chunk, len(body))
+					r.Feed(body[:n])
+					body = body[n:]
+				}
+				got := r.Text()
+				if !r.Complete() || got.Plain != (more == 0) || got.Plain && len(got.Text) != MaxText {
+					t.Errorf("family %v, %d bytes more than fit, in chunks of %d: plain %v, %d bytes, complete %v", c.family, more, chunk, got.Plain, len(got.Text), r.Complete())
+				}
+			}
+		}
+	}
+}
+
+// A part that says its text again and again takes no more memory than one text.
+func TestTextsOfOnePartAreBoundedTogether(t *testing.T) {
+	r := New(llm.Route{Family: llm.Gemini}, false, 200, plainJSON)
+	r.Collect()
+	r.Feed([]byte(`{"candidates":[{"content":{"parts":[{`))
+	piece := []byte(`"text":"` + strings.Repeat("x", 1<<20) + `",`)
+	for range 20 {
+		r.Feed(piece)
+		if n := cap(r.ev.pending); n > 2*MaxText {
+			t.Fatalf("%d bytes are held", n)
+		}
+	}
+	r.Feed([]byte(`"thought":false}]}}]}`))
+	if r.Text().Plain {
+		t.Error("what did not fit is not missed")
+	}
+}
