@@ -2,6 +2,7 @@ package limit
 
 import (
 	"cmp"
+	"math"
 	"sync"
 	"time"
 
@@ -41,7 +42,7 @@ func (p *Permit) Tell(now, sent time.Duration, levels []outcome.Level, counted b
 		}
 		b := e.limiter.belief()
 		said := named(levels, l.Told)
-		owed, day := b.hear(now, sent, e, said, counted)
+		owed, latest, day := b.hear(now, sent, e, said, counted)
 		if said == nil || l.Told == "" {
 			continue
 		}
@@ -49,8 +50,12 @@ func (p *Permit) Tell(now, sent time.Duration, levels []outcome.Level, counted b
 		if ok && e.Registry.tell(now, e, rate, said) && changed != nil {
 			changed(e.Charge, rate.PerSecond())
 		}
-		if ok && owed > 0 {
-			e.Registry.Get(now, e.Key).Owe(now, owed)
+		if !ok || latest < 0 || said.Remaining >= rate.Full() {
+			continue
+		}
+		m := e.Registry.Get(now, e.Key)
+		if owed = max(owed, m.Look(now).Left-latest); owed > 0 { // nor is there more than the upstream has
+			m.Owe(now, min(owed, rate.Full()))
 		}
 	}
 }
@@ -95,9 +100,10 @@ func (m *Limiter) belief() *belief {
 	return b
 }
 
-// hear takes in an answer. It returns what others have used of what is scarce, and whether
-// the amount is one per day.
-func (b *belief) hear(now, sent time.Duration, e *entry, said *outcome.Level, counted bool) (owed int64, day bool) {
+// hear takes in an answer. It returns what others have used of what is scarce, what the
+// upstream has left at the most, below 0 if it does not say, and whether the amount is one
+// per day.
+func (b *belief) hear(now, sent time.Duration, e *entry, said *outcome.Level, counted bool) (owed, latest int64, day bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if e.sent {
@@ -108,12 +114,12 @@ func (b *belief) hear(now, sent time.Duration, e *entry, said *outcome.Level, co
 		if counted {
 			b.left -= float64(e.Cost)
 		}
-		return 0, b.day
+		return 0, -1, b.day
 	}
 	b.day = perDay(said, b.day)
 	rate, ok := toldRate(said, b.day)
 	if !ok {
-		return 0, b.day
+		return 0, -1, b.day
 	}
 	speed := rate.PerSecond()
 	since := max(0, now-b.at).Seconds()
@@ -123,16 +129,16 @@ func (b *belief) hear(now, sent time.Duration, e *entry, said *outcome.Level, co
 		b.left -= float64(e.Cost)
 	}
 	if said.Remaining < 0 {
-		return 0, b.day
+		return 0, -1, b.day
 	}
 	remaining := min(said.Remaining, said.Limit)
-	latest := min(float64(said.Limit), float64(remaining)+speed*max(0, now-sent).Seconds())
-	others := b.left - float64(b.flying) - latest
+	most := min(float64(said.Limit), float64(remaining)+speed*max(0, now-sent).Seconds())
+	others := b.left - float64(b.flying) - most
 	first := b.limit != said.Limit
 	if first || others <= 0 {
-		b.limit, b.left = said.Limit, max(b.left, latest)
+		b.limit, b.left = said.Limit, max(b.left, most)
 		if first {
-			b.left, others = latest+float64(b.flying), 0
+			b.left, others = most+float64(b.flying), 0
 		}
 	} else {
 		b.left -= others
@@ -141,19 +147,17 @@ func (b *belief) hear(now, sent time.Duration, e *entry, said *outcome.Level, co
 	if first || others > 0 {
 		b.found = now
 	}
-	return scarce(others, came, float64(remaining), float64(rate.Full()), float64(e.limiter.Look(now).Left), latest), b.day
+	return scarce(others, came, float64(remaining), float64(rate.Full())), int64(math.Ceil(most)), b.day
 }
 
 // scarce is how much of what others have used is charged here. As long as the upstream has
 // a whole burst left nothing is: what there is has to be shared only as it runs out. At
-// once no more is than could have come since the last answer, and what goes beyond what
-// the upstream has.
-func scarce(others, came, remaining, full, left, latest float64) int64 {
+// once no more is than could have come since the last answer.
+func scarce(others, came, remaining, full float64) int64 {
 	if remaining >= full {
 		return 0
 	}
-	share := max(0, min(others, came)) * (full - remaining) / full
-	return int64(max(share, min(left-latest, full)))
+	return int64(max(0, min(others, came)) * (full - remaining) / full)
 }
 
 // tell changes the rate of a charge's key to what the upstream allows, and reports whether

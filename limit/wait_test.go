@@ -247,7 +247,7 @@ func TestAFasterRateIsNotUsedTwice(t *testing.T) {
 // lies between two nanoseconds.
 func TestATurnOfAFullBurstIsNotMistakenForPassed(t *testing.T) {
 	cases(t, 1000, func(rng *rand.Rand) error {
-		r := bucket.Rate{Amount: 1 + upTo(rng, 1<<36), Per: time.Second, Burst: 1 + rng.Int64N(50)}
+		r := bucket.Rate{Amount: 1 + upTo(rng, 1<<35), Per: time.Second, Burst: 1 + rng.Int64N(50)}
 		m := mustNew(t, limitOf(r))
 		m.Try(0, r.Burst)
 		turn, wait, ok := m.Take(0, r.Burst, time.Hour*24*365)
