@@ -31,7 +31,7 @@ var callersFields = []field[Callers]{
 	{"keys", "scopes, each with its source", "`{user: \"header:X-User\", tenant: \"header:X-Tenant\", plan: \"header:X-Plan\"}`",
 		"Where the values of scopes come from: `header:NAME`, `query:NAME`, `remote`, or `claim:NAME` of a token that `claims` can check. What looks like a credential is hashed.", readCallerKeys},
 	{"claims", "fields", "none", "How tokens are checked whose claims are keys.", readClaims},
-	{"limits", "limits by name, or off", "global 2000/s burst 4000; user 5/s burst 10, and 5000 a day", "What callers may have. The scopes are those of `keys`, `route` (the upstream), `model` and `credential`.", readCallerLimits},
+	{"limits", "limits by name, or off", "global 2000/s burst 4000; user 5/s burst 10, and 5000 a day", "What callers may have. They are laid over those on the left by name, and `NAME: off` removes one. The scopes are those of `keys`, `route` (the upstream), `model` and `credential`.", readCallerLimits},
 	one("max_wait", orOff(duration, -1), func(c *Callers) *time.Duration { return &c.Policy.MaxWait }, "off", "Longest wait for a turn. `off` refuses at once."),
 }
 
@@ -55,7 +55,7 @@ func readClaims(d *decoder, n *node, c *Callers) {
 	var l Claims
 	object(d, n, claimsFields, &l)
 	if (l.SecretEnv == "") == (l.KeyFile == "") {
-		d.bad(n, "write secret_env: NAME", "wants secret_env or key, so that nobody can forge a claim")
+		d.bad(n, "write secret_env: NAME", "wants one of secret_env and key, so that nobody can forge a claim")
 	}
 	l.KeyFile = d.beside(l.KeyFile)
 	c.Claims = &l

@@ -2,7 +2,10 @@ package config
 
 import (
 	"net/url"
+	"strings"
 	"time"
+
+	"github.com/seed1158cd35/weir/llm"
 )
 
 // Cascade is who answers when an upstream does not, in order; see docs/llm.md.
@@ -150,6 +153,8 @@ func (d *decoder) checkTiers(n *node, f *File) {
 				d.unknown(at, "upstream", t.Upstream, known)
 			case t.Upstream == name && t.Model == "":
 				d.bad(at, "name another upstream, or a model", "tier %s would ask the very same again", t.Name)
+			case f.speaks(t.Upstream) && !alike(l.Family, f.LLM[t.Upstream].Family):
+				d.bad(at, "name one that speaks the same", "upstream %s speaks %s, and this one %s: a cascade does not translate", t.Upstream, f.LLM[t.Upstream].Family, l.Family)
 			case !f.speaks(t.Upstream):
 				d.bad(at, "add llm: {} to it", "upstream %s is no language model", t.Upstream)
 			case f.unsigned(t.Upstream) && !sameOrigin(urls[name], urls[t.Upstream]):
@@ -160,6 +165,14 @@ func (d *decoder) checkTiers(n *node, f *File) {
 			}
 		}
 	}
+}
+
+// alike reports whether requests of one family can be sent to another, as far as the file
+// says; those of one provider have paths of their own.
+func alike(a, b llm.Family) bool {
+	of, _, _ := strings.Cut(string(a), "-")
+	other, _, _ := strings.Cut(string(b), "-")
+	return a == "" || b == "" || of == other
 }
 
 // speaks reports whether an upstream is a language model.

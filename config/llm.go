@@ -1,6 +1,7 @@
 package config
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -36,7 +37,7 @@ type Cache struct {
 var llmFields = []field[LLM]{
 	one("family", choice("openai, openai-responses, anthropic, gemini, bedrock-converse or bedrock-invoke", families()), func(l *LLM) *llm.Family { return &l.Family }, "what the path says",
 		"The wire format where the path of a request does not tell it."),
-	one("key_env", word, func(l *LLM) *string { return &l.KeyEnv }, "what the caller sends", "The environment variable that holds the API key with which requests are sent on, in place of the caller's."),
+	one("key_env", variable, func(l *LLM) *string { return &l.KeyEnv }, "what the caller sends", "The environment variable that holds the API key with which requests are sent on, in place of the caller's."),
 	one("first_content", orOff(duration, -1), func(l *LLM) *time.Duration { return &l.FirstContent }, "60s", "From the headers of a stream to the first word of its answer."),
 	one("idle", orOff(duration, -1), func(l *LLM) *time.Duration { return &l.Idle }, "60s", "Longest silence within a stream. Models that think are silent for minutes."),
 	one("total", orOff(duration, -1), func(l *LLM) *time.Duration { return &l.Total }, "10m", "Longest time that an answer may take from its headers to its end."),
@@ -46,6 +47,19 @@ var llmFields = []field[LLM]{
 	{"cache", "fields, true, or off", "off", "Keeps answers, for the same request of the same tenant.", readCache},
 	{"cascade", "fields", "off", "Who answers when the model does not.", readCascade},
 }
+
+// variable is the name of an environment variable. What is none may be the key itself, so
+// it is not repeated.
+var variable = form[string]{"the name of an environment variable", func(d *decoder, n *node) (string, bool) {
+	s, ok := d.scalar(n, "the name of an environment variable")
+	if ok && !variableName.MatchString(s) {
+		d.bad(n, "write the name of the variable that holds the key: OPENAI_API_KEY", "is not the name of an environment variable")
+		ok = false
+	}
+	return s, ok
+}}
+
+var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 func families() map[string]llm.Family {
 	all := make(map[string]llm.Family)

@@ -26,6 +26,7 @@ import (
 	"github.com/seed1158cd35/weir/llm/price"
 	"github.com/seed1158cd35/weir/llm/tokens"
 	weirprom "github.com/seed1158cd35/weir/observe/prometheus"
+	"github.com/seed1158cd35/weir/proxy"
 	"github.com/seed1158cd35/weir/proxy/llmdialect"
 	"github.com/seed1158cd35/weir/status"
 )
@@ -77,8 +78,8 @@ func (m *models) answered(a llmdialect.Answered) {
 
 // changed tells that a tier cools down, or is back.
 func (m *models) changed(upstream string, c cascade.Change) {
-	m.metrics.Cooled(upstream, c.Tier, string(c.To))
-	m.log.Info("tier changed", "upstream", upstream, "tier", c.Tier, "from", string(c.From), "to", string(c.To), "why", string(c.Why), "for", c.For.String())
+	m.metrics.Cooled(upstream, c.Tier, c.To.String())
+	m.log.Info("tier changed", "upstream", upstream, "tier", c.Tier, "from", c.From.String(), "to", c.To.String(), "why", string(c.Why), "for", c.For.String())
 }
 
 // kept is a cache and what it was made for.
@@ -147,7 +148,7 @@ func (m *models) prepare(file *config.File, env func(string) (string, bool)) (*f
 		if err != nil {
 			return nil, fmt.Errorf("callers: %w", err)
 		}
-		f.callers = &llmdialect.Callers{Keys: keys}
+		f.callers = &llmdialect.Callers{Keys: keys, Consumed: consumed(file.Callers)}
 	}
 	if m.caches == nil {
 		m.caches, m.cascades = make(map[string]kept), make(map[string]*cascade.Cascade)
@@ -209,6 +210,20 @@ func callerKeys(c *config.Callers, env func(string) (string, bool)) (map[string]
 		keys[scope] = func(r *http.Request) (string, error) { return read(r), nil }
 	}
 	return keys, nil
+}
+
+// consumed are the headers that are read to know who calls, and that nobody behind weir
+// need see.
+func consumed(c *config.Callers) (all []string) {
+	if c.Claims != nil {
+		all = append(all, http.CanonicalHeaderKey(cmp.Or(c.Claims.Header, "Authorization")))
+	}
+	for _, s := range c.Keys {
+		if s.Kind == proxy.Header && !llmdialect.IsCredential(s.Name) {
+			all = append(all, s.Name)
+		}
+	}
+	return all
 }
 
 func newClaims(c *config.Claims, env func(string) (string, bool)) (*llmdialect.Claims, error) {

@@ -240,5 +240,6 @@ func (r *Reader) textEnd() {
 	}
 	r.orphanError()
 	r.fail()
+	r.hollow = !r.committed
 	r.committed = r.committed || r.problem == nil
 }

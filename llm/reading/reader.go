@@ -33,6 +33,7 @@ type Reader struct {
 	text  collected
 
 	committed bool
+	hollow    bool // a whole text in which there was no content
 	finish    []byte // why the model stopped
 	cutShort  bool   // before it was done, or it would not answer
 	stopped   bool   // the event that says so has come
@@ -281,6 +282,10 @@ func (r *Reader) Committed() bool { return r.committed }
 // An error that the provider reports is not a proper end, except that a Response
 // which failed is complete, too; ask Failed first.
 func (r *Reader) Complete() bool { return r.closed && (r.form != text1 || r.json.whole()) }
+
+// Hollow reports whether the answer is a whole text that is not streamed and has nothing in
+// it that a model's answer has: no content, no reason why it ended, no usage.
+func (r *Reader) Hollow() bool { return r.hollow && len(r.finish) == 0 && !r.Usage().Said }
 
 // Finish is why the model stopped, in the provider's word: "stop", "end_turn",
 // "MAX_TOKENS". It is empty if that was not said.

@@ -55,3 +55,18 @@ func TestTextsOfOnePartAreBoundedTogether(t *testing.T) {
 		t.Error("what did not fit is not missed")
 	}
 }
+
+func TestAHollowTextIsNoAnswer(t *testing.T) {
+	for body, want := range map[string]bool{
+		`{}`: true, `null`: true, `[]`: true, `{"login":"please"}`: true,
+		`{"choices":[{"message":{"content":"hi"}}]}`:                      false,
+		`{"choices":[{"message":{"content":""},"finish_reason":"stop"}]}`: false,
+	} {
+		r := New(llm.Route{Family: llm.OpenAI, Operation: "chat", Generates: true}, false, 200, http.Header{"Content-Type": {"application/json"}})
+		r.Feed([]byte(body))
+		r.End()
+		if r.Hollow() != want {
+			t.Errorf("%s: hollow is %v, want %v", body, r.Hollow(), want)
+		}
+	}
+}

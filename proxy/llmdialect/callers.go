@@ -3,9 +3,12 @@ package llmdialect
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 
 	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/llm/tokens"
 	"github.com/seed1158cd35/weir/outcome"
 )
 
@@ -15,6 +18,10 @@ import (
 type Callers struct {
 	Limits *weir.Upstream
 	Keys   map[string]Key
+
+	// Consumed are the headers that say who calls, and are not sent on: API keys of
+	// providers apart.
+	Consumed []string
 }
 
 // A Key reads the value of a scope from a request. An error is the caller's fault: a
@@ -23,8 +30,8 @@ type Key func(*http.Request) (string, error)
 
 // identify reads the keys.
 func (c *Callers) identify(r *http.Request, into map[string]string) error {
-	for scope, read := range c.Keys {
-		v, err := read(r)
+	for _, scope := range slices.Sorted(maps.Keys(c.Keys)) {
+		v, err := c.Keys[scope](r)
 		if err != nil {
 			return fmt.Errorf("the caller's %s: %w", scope, err)
 		}
@@ -44,7 +51,7 @@ func (x *exchange) charge(ctx context.Context) (*grant, error) {
 	}
 	call := weir.Call{Operation: x.route.Operation, Keys: x.keys, Priority: x.priority}
 	if x.route.Operation != other {
-		call.Cost, call.Estimated = x.reserved(), true
+		call.Cost, call.Estimated = units(tokens.Plain.Reserve(x.expected())), true // not as a provider counts
 	}
 	p, err := c.Limits.Acquire(ctx, call)
 	if err != nil {

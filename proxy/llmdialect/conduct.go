@@ -36,7 +36,10 @@ type conduct struct {
 // the tiers.
 func (x *exchange) Conduct(r *http.Request, send proxy.Send) (*http.Response, error) {
 	c := &conduct{x: x, r: r, send: send, start: time.Now(), bill: &bill{of: x}}
-	grant, err := x.charge(r.Context())
+	if d := patience(r.Header); d > 0 {
+		c.r = r.WithContext(&until{r.Context(), c.start.Add(d)})
+	}
+	grant, err := x.charge(c.r.Context())
 	if err != nil {
 		return nil, err
 	}
@@ -62,7 +65,13 @@ func (c *conduct) answer() (*http.Response, error) {
 		return resp, nil
 	}
 	if c.x.d.o.Cascade == nil || !c.x.route.Generates || c.x.request == nil {
-		resp, err := c.primary(c.r.Context())
+		ctx := c.r.Context()
+		if at, ok := ctx.Deadline(); ok {
+			var done context.CancelFunc
+			ctx, done = context.WithDeadline(ctx, at) // until it has begun
+			defer done()
+		}
+		resp, err := c.primary(ctx)
 		var bad *badAnswer
 		if errors.As(err, &bad) {
 			return bad.resp, nil

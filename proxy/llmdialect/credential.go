@@ -3,6 +3,7 @@ package llmdialect
 import (
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -12,19 +13,28 @@ import (
 // The headers that hold API keys.
 var credentials = []string{"Authorization", "X-Api-Key", "Api-Key", "X-Goog-Api-Key"}
 
+// IsCredential reports whether providers take API keys in the header.
+func IsCredential(header string) bool {
+	return slices.Contains(credentials, http.CanonicalHeaderKey(header))
+}
+
 // credential is the API key with which a request is sent on.
 func (d *Dialect) credential(r *http.Request) string {
 	if d.o.Key != "" {
 		return d.o.Key
 	}
-	return presented(r)
+	return d.presented(r)
 }
 
-// presented is the API key that the caller sends; all of them if there are several.
-func presented(r *http.Request) string {
-	var all []string
+// presented is the API key that the caller sends; all of them if there are several. A token
+// that says who calls is none: it is another each hour.
+func (d *Dialect) presented(r *http.Request) string {
+	var all, not []string
+	if d.o.Callers != nil {
+		not = d.o.Callers.Consumed
+	}
 	for _, name := range credentials {
-		if v := r.Header.Get(name); v != "" {
+		if v := r.Header.Get(name); v != "" && !slices.Contains(not, name) {
 			if strings.HasPrefix(v, "AWS4-HMAC-SHA256") { // a signature is new each time; its key is not
 				_, v, _ = strings.Cut(v, "Credential=")
 				v, _, _ = strings.Cut(v, "/")

@@ -2,6 +2,7 @@ package llmdialect_test
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -44,6 +45,7 @@ type setup struct {
 	options llmdialect.Options
 	more    []proxy.Upstream // beside chat, each with the simulator's URL if it has none
 	weir    weir.Options
+	at      string // instead of the simulator's URL
 	keys    map[string]proxy.Source
 }
 
@@ -63,7 +65,7 @@ func start(t *testing.T, s setup) *bench {
 		t.Fatal(err)
 	}
 	t.Cleanup(b.at.Close)
-	at, _ := url.Parse(b.at.URL)
+	at, _ := url.Parse(cmp.Or(s.at, b.at.URL))
 	s.options.Name = "chat"
 	if s.options.Tokens == nil {
 		s.options.Tokens = new(tokens.Estimator)

@@ -29,6 +29,11 @@ func (x *exchange) Attempt(r *http.Request) error {
 		r.URL = &at
 		x.d.authorize(r, cmp.Or(x.d.o.Family, x.route.Family))
 	}
+	if c := x.d.o.Callers; c != nil {
+		for _, name := range c.Consumed {
+			r.Header.Del(name)
+		}
+	}
 	for name := range r.Header { // said to weir, and to nobody behind it
 		if strings.HasPrefix(name, "X-Weir-") {
 			delete(r.Header, name)
@@ -48,7 +53,17 @@ func (x *exchange) Answered(resp *http.Response, o outcome.Outcome) outcome.Outc
 	if x.inner != nil {
 		o = x.inner.Answered(resp, o)
 	}
-	if o.Class != outcome.OK || x.request == nil || resp.StatusCode != http.StatusOK {
+	if x.request == nil {
+		return o
+	}
+	if o.Class == outcome.Rejected || o.Class == outcome.Throttled {
+		o.Usage = nothing // what was refused has used no tokens
+		return o
+	}
+	if o.Class == outcome.OK && resp.StatusCode != http.StatusOK && x.route.Generates {
+		return outcome.Outcome{Class: outcome.Failed, Code: "not an answer", Hint: outcome.Hint{Limits: o.Hint.Limits}}
+	}
+	if o.Class != outcome.OK || resp.StatusCode != http.StatusOK {
 		return o
 	}
 	m := newMeter(x, resp)

@@ -44,6 +44,17 @@ func (x *exchange) guess() tokens.Estimate {
 // rule is how the provider counts the call.
 func (x *exchange) rule() tokens.Rule { return tokens.RuleFor(x.route.Family, x.keys[Model]) }
 
+// used is what a call has used of the provider's limits. What OpenAI counts of max_tokens
+// stays reserved, and is not more than a limit holds.
+func (x *exchange) used(said llm.Usage) map[string]int64 {
+	a := x.rule().Settle(x.expected(), said)
+	u := units(a)
+	if x.rule() == tokens.ByMax && a.Tokens > said.Total() {
+		delete(u, "tokens")
+	}
+	return u
+}
+
 // reserved is what the call is charged before its answer.
 func (x *exchange) reserved() map[string]int64 { return units(x.rule().Reserve(x.expected())) }
 

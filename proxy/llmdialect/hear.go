@@ -98,7 +98,7 @@ func (x *exchange) identify(r *http.Request) *proxy.Failure {
 		x.whose = x.keys[Tenant]
 	}
 	if x.whose == "" && x.d.o.Key != "" { // those who share weir's key may still be different people
-		x.whose = fingerprint(presented(r))
+		x.whose = x.keys[User] + "\n" + fingerprint(x.d.presented(r))
 	}
 	x.keys[Route], x.keys[Credential] = x.d.o.Name, fingerprint(x.d.credential(r))
 	return nil

@@ -1,7 +1,9 @@
 package llmdialect
 
 import (
+	"errors"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/seed1158cd35/weir/outcome"
@@ -12,13 +14,17 @@ import (
 // held back within bounds, so that another attempt can still take its place.
 func (m *meter) begin() (bad outcome.Outcome, ok bool) {
 	o := &m.x.d.o
+	if m.page() {
+		m.err = errPage
+		return outcome.Outcome{Class: outcome.Failed, Code: "not an answer"}, false
+	}
 	if m.reader.Streamed() {
 		m.first = m.after(o.FirstContent, errFirstContent)
 		m.hold(o.Hold)
 	} else {
 		m.hold(-1)
 	}
-	if m.err != nil && m.end.Class != outcome.OK && !m.reader.Committed() {
+	if m.err != nil && m.end.Class != outcome.OK && !(m.reader.Committed() && m.reader.Streamed()) { // nothing has been passed on
 		return m.end, false
 	}
 	if p := m.reader.Failed(); p != nil && !m.reader.Committed() {
@@ -34,6 +40,14 @@ func (m *meter) begin() (bad outcome.Outcome, ok bool) {
 	m.total = m.after(o.Total, errTotal)
 	return bad, true
 }
+
+// page reports whether the answer is a page for people, as proxies and portals put in the
+// place of one.
+func (m *meter) page() bool {
+	return m.x.route.Generates && strings.HasPrefix(strings.ToLower(m.resp.Header.Get("Content-Type")), "text/html")
+}
+
+var errPage = errors.New("the answer is a page for people")
 
 // after ends the attempt when a time is up, nil if there is no such time.
 func (m *meter) after(d time.Duration, why error) *time.Timer {

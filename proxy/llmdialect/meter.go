@@ -14,6 +14,7 @@ import (
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/classify"
 	"github.com/seed1158cd35/weir/llm/reading"
+	"github.com/seed1158cd35/weir/llm/tokens"
 	"github.com/seed1158cd35/weir/outcome"
 )
 
@@ -168,13 +169,20 @@ func (m *meter) finish() {
 	switch problem := r.Failed(); {
 	case problem != nil:
 		m.end = problem.Outcome
-	case r.Blind() || r.Complete() || r.Finish() != "":
+	case r.Streamed() && r.Finish() != "":
+	case m.empty():
+		m.end = outcome.Outcome{Class: outcome.Failed, Code: "not an answer"}
+	case r.Blind() || r.Complete():
 	case !r.Streamed():
 		m.end = outcome.Outcome{Class: outcome.Failed, Code: "not an answer"}
 	default:
 		m.cut(errCut)
 	}
 }
+
+// empty reports whether a body that is JSON is no answer of a model: there is nothing in it
+// that one has.
+func (m *meter) empty() bool { return m.x.route.Generates && m.reader.Hollow() }
 
 // fail judges one whose body has failed.
 func (m *meter) fail(err error) {
@@ -258,10 +266,9 @@ func (m *meter) account() {
 	usage := m.reader.Usage()
 	if usage.Said && m.end.Class == outcome.OK {
 		o.Tokens.Observe(x.expected(), usage.Input, usage.Output)
-		used := units(x.rule().Settle(x.expected(), usage))
-		m.end.Usage = used
+		m.end.Usage = x.used(usage)
 		if b := billOf(m.ctx); b != nil {
-			b.usage.Store(&used)
+			b.usage.Store(new(units(tokens.Plain.Settle(x.expected(), usage))))
 		}
 		if cost, ok := m.cost(); ok && m.resp.Trailer != nil {
 			m.resp.Trailer.Set(CostHeader, cost.String())

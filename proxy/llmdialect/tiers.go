@@ -15,6 +15,7 @@ import (
 	"github.com/seed1158cd35/weir/cache"
 	"github.com/seed1158cd35/weir/cascade"
 	"github.com/seed1158cd35/weir/llm"
+	"github.com/seed1158cd35/weir/llm/price"
 	"github.com/seed1158cd35/weir/outcome"
 	"github.com/seed1158cd35/weir/proxy"
 )
@@ -115,6 +116,8 @@ func (c *conduct) secondary(ctx context.Context, t *Tier) (*http.Response, error
 	header := c.header()
 	if t.Upstream != "" && !c.x.d.trusts(t.Upstream) {
 		strip(header)
+		header.Del("OpenAI-Organization")
+		header.Del("OpenAI-Project")
 		query = withoutKey(query)
 	}
 	resp, err := c.ask(ctx, proxy.Letter{Upstream: t.Upstream, Path: path, Query: query, Header: header, Body: body, Priority: c.x.priority})
@@ -288,6 +291,7 @@ func (c *conduct) own(text string, turn cascade.Turn, meta map[string]string) (*
 // made is an answer of weir's own making.
 func made(header http.Header, body []byte) *http.Response {
 	header.Set("Content-Length", strconv.Itoa(len(body)))
+	header.Set(CostHeader, price.Amount(0).String())
 	return &http.Response{
 		Status: "200 OK", StatusCode: http.StatusOK, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 		Header: header, Body: io.NopCloser(bytes.NewReader(body)), ContentLength: int64(len(body)),
