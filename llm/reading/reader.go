@@ -33,7 +33,7 @@ type Reader struct {
 	text  collected
 
 	committed bool
-	hollow    bool // a whole text in which there was no content
+	hollow    bool   // a whole text in which there was no content
 	finish    []byte // why the model stopped
 	cutShort  bool   // before it was done, or it would not answer
 	stopped   bool   // the event that says so has come
