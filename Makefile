@@ -30,15 +30,22 @@ help: ## list the verbs
 demo: build ## run the main job: an upstream that throttles, with weir in front of it
 	bin/weir demo
 
+# Packages whose tests run in real time: one at a time, after the others, whose load would
+# disturb them.
+TIMED := ./internal/e2e ./internal/fleettest
+UNTIMED = $$(go list ./... | grep -v '/internal/e2e$$' | grep -v '/internal/fleettest$$')
+
 test: deps ## vet and test everything
-	@for m in $(SOURCES); do (cd $$m && go vet ./... && go test ./...); done
+	@for m in $(SOURCES); do (cd $$m && go vet ./... && go test $(UNTIMED)); done
+	@go test -p 1 $(TIMED)
 
 build: ## build bin/weir
 	go build -trimpath -buildvcs=$(VCS) -o bin/weir ./cmd/weir
 
 race: deps ## test with the race detector
 	@scripts/deps gcc
-	@for m in $(SOURCES); do (cd $$m && CGO_ENABLED=1 go test -race ./...); done
+	@for m in $(SOURCES); do (cd $$m && CGO_ENABLED=1 go test -race $(UNTIMED)); done
+	@CGO_ENABLED=1 go test -race -p 1 $(TIMED)
 
 fuzz: deps ## fuzz every target, each for FUZZTIME
 	@scripts/fuzz $(FUZZTIME)
