@@ -1,7 +1,6 @@
 package weir
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -58,29 +57,6 @@ type live struct {
 	breakers   *breaker.Group
 	purse      retry.Purse
 	retries    *limit.Registry // of all processes together; nil if they have no bound
-}
-
-// A plan is what a policy means for one operation.
-type plan struct {
-	live   *live
-	name   string
-	op     *Operation
-	limits []counted
-	learns bool // a limit's rate learns from outcomes
-	told   bool // or is told by answers
-	hears  bool // one of both
-	fair   bool // who waits for a limit stands in line
-	retry  retry.Config
-	paused *atomic.Int64 // until when, for operations without a limit that could be paused
-}
-
-// counted is a limit as calls of an operation are counted by it.
-type counted struct {
-	registry *limit.Registry
-	scope    string
-	unit     string
-	requests bool         // the unit is requests
-	only     *limit.Match // nil if it counts every call
 }
 
 // New makes an upstream, or says everything that is wrong with its policy.
@@ -302,94 +278,12 @@ func (u *Upstream) breakerChanged(c breaker.Change) {
 	tell(u.options.Events.Breaker, e)
 }
 
-// newPlans makes a plan for every operation that is declared or that a limit
-// names, and one for all others.
-func (v *live) newPlans(old *live) {
-	v.plans = make(map[string]*plan)
-	for i := range v.policy.Operations {
-		o := &v.policy.Operations[i]
-		v.plans[o.Name] = v.newPlan(o, old)
-	}
-	names := []string{DefaultOperation}
-	for _, l := range v.policy.Limits {
-		names = append(names, l.Operations...)
-	}
-	for _, name := range names {
-		if v.plans[name] == nil {
-			v.plans[name] = v.newPlan(&Operation{Name: name}, old)
-		}
-	}
-	v.other = v.plans[DefaultOperation]
-}
-
-func (v *live) newPlan(o *Operation, old *live) *plan {
-	p := &plan{live: v, name: o.Name, op: o, retry: v.policy.Retry, paused: new(atomic.Int64), fair: v.policy.Fair.By != ""}
-	if o.Retry != nil {
-		p.retry = *o.Retry
-	}
-	if before := old.plans[o.Name]; before != nil {
-		p.paused = before.paused
-	}
-	for _, r := range v.registries {
-		if r.Limit().Counts(o.Name) {
-			l := r.Limit()
-			c := counted{r, l.Scope, l.UnitName(), l.UnitName() == limit.Requests, nil}
-			if l.If.Scope != "" {
-				c.only = &l.If
-			}
-			p.limits = append(p.limits, c)
-			p.learns = p.learns || l.Adaptive.On
-			p.told = p.told || l.Told != ""
-			p.hears = p.learns || p.told
-		}
-	}
-	return p
-}
-
-// plan is that of an operation. One that nobody declared has that of all others, and
-// its own name if the policy lets it.
-func (v *live) plan(c *Call) *plan {
-	p := v.plans[c.Operation]
-	if p != nil && c.API == "" {
-		return p
-	}
-	p = cmp.Or(p, v.other)
-	if name := cmp.Or(c.API, c.Operation); v.policy.Undeclared && name != "" {
-		return v.named.plan(p, name)
-	}
-	return p
-}
-
 func (v *live) breakerFor(now time.Duration, c *Call) *breaker.Breaker {
 	if v.breaker != nil {
 		return v.breaker
 	}
 	return v.breakers.For(now, tame(c.Keys[v.policy.BreakerScope]))
 }
-
-// charge is what a call is charged by a limit.
-func (l *counted) charge(now time.Duration, c *Call) limit.Charge {
-	charge := limit.Charge{Registry: l.registry}
-	if l.requests {
-		charge.Cost = 1
-	}
-	if l.scope != "" {
-		charge.Key = tame(c.Keys[l.scope])
-	}
-	if c.Cost != nil {
-		if n, ok := c.Cost[l.unit]; ok {
-			charge.Cost = n
-		}
-		if c.Estimated && charge.Cost > 1 {
-			charge.Cost = min(charge.Cost, l.registry.Most(now, charge.Key))
-		}
-	}
-	return charge
-}
-
-// picks reports whether a call is one of those that a limit counts which does not
-// count every call.
-func (l *counted) picks(c *Call) bool { return l.only.Picks(c.Keys[l.only.Scope]) }
 
 // recent is how old the instant may be that soon takes for the present one.
 const recent = time.Millisecond

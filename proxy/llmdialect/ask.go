@@ -1,0 +1,144 @@
+package llmdialect
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/seed1158cd35/weir/outcome"
+	"github.com/seed1158cd35/weir/proxy"
+)
+
+// A badAnswer is an answer that is no success.
+type badAnswer struct {
+	resp    *http.Response
+	outcome outcome.Outcome
+}
+
+func (e *badAnswer) Error() string {
+	return fmt.Sprintf("answered with %d %s", e.resp.StatusCode, e.outcome.Code)
+}
+
+func (e *badAnswer) Outcome() outcome.Outcome { return e.outcome }
+
+var _ outcome.Classifier = (*badAnswer)(nil)
+
+// until is a context that says when it will end although it is kept for longer: nobody
+// waits for a turn that comes too late.
+type until struct {
+	context.Context
+	at time.Time
+}
+
+func (u *until) Deadline() (time.Time, bool) { return u.at, true }
+
+// A tierError is a bad answer whose body is gone, or was worth nothing.
+type tierError struct {
+	text    string
+	outcome outcome.Outcome
+	why     error // how the body ended; nil if that does not matter
+}
+
+func (e *tierError) Error() string            { return e.text }
+func (e *tierError) Outcome() outcome.Outcome { return e.outcome }
+func (e *tierError) Unwrap() error            { return e.why }
+
+// trusts reports whether another upstream may be sent the caller's credentials: it is of
+// the same provider. It does not matter if it has a key of its own.
+func (d *Dialect) trusts(upstream string) bool {
+	if d.o.Origin == nil {
+		return false
+	}
+	own, _ := d.o.Origin(d.o.Name)
+	other, _ := d.o.Origin(upstream)
+	return own == other
+}
+
+// ask sends a request. The time of the tier, and then its end, hold until it is answered:
+// what has begun goes on, and what is no success may be all there is in the end.
+func (c *conduct) ask(ctx context.Context, to proxy.Letter) (*http.Response, error) {
+	own, end := context.WithCancelCause(c.r.Context())
+	stop := context.AfterFunc(ctx, func() { end(context.Cause(ctx)) })
+	kept := own
+	if at, ok := ctx.Deadline(); ok {
+		kept = &until{own, at}
+	}
+	resp, story, err := c.send(c.bill.in(kept), to)
+	if stopped := stop(); err == nil && !stopped {
+		_ = resp.Body.Close()
+		err = context.Cause(ctx)
+	}
+	if err != nil {
+		end(nil)
+		return nil, err
+	}
+	resp.Body = outside(&released{resp.Body, end}, resp.Body)
+	switch o := c.x.d.seen(resp, story.Outcome, to.Upstream); {
+	case o.Class == outcome.OK:
+		return resp, nil
+	case c.bill.worthless != nil:
+		_ = resp.Body.Close()
+		return nil, &tierError{"answered with 200 and nothing to read: " + o.Code, o, c.bill.worthless}
+	default:
+		return resp, &badAnswer{resp, o}
+	}
+}
+
+// seen is an outcome as the cascade sees it. A key of weir's own that is not valid, or whose
+// account is at its end, is no fault of the caller. And what a hint says of a caller's own
+// key, whose pool is paused, is no reason for the tier to cool down for everybody.
+func (d *Dialect) seen(resp *http.Response, o outcome.Outcome, upstream string) outcome.Outcome {
+	if !d.keyed(upstream) {
+		o.Hint = outcome.Hint{Advice: o.Hint.Advice, Limits: o.Hint.Limits}
+		return o
+	}
+	switch resp.StatusCode {
+	case http.StatusUnauthorized, http.StatusPaymentRequired, http.StatusForbidden:
+		if o.Class == outcome.Rejected {
+			o.Class = outcome.Failed
+		}
+	}
+	if o.Code == "ServiceQuotaExceededException" {
+		o.Class = outcome.Failed
+	}
+	return o
+}
+
+// keyed reports whether requests are sent to an upstream with a key of weir's own; ""
+// is the dialect's.
+func (d *Dialect) keyed(upstream string) bool {
+	if upstream == "" || upstream == d.o.Name {
+		return d.o.Key != "" || d.o.Inner != nil
+	}
+	if d.o.Origin == nil {
+		return false
+	}
+	_, own := d.o.Origin(upstream)
+	return own
+}
+
+// released is a body whose end releases the context of the tier.
+type released struct {
+	io.ReadCloser
+	release context.CancelCauseFunc
+}
+
+func (b *released) Close() error {
+	err := b.ReadCloser.Close()
+	b.release(nil)
+	return err
+}
+
+// outside is a body around another one, which can be written to if that can: a connection
+// that has changed its protocol.
+func outside(b, inner io.ReadCloser) io.ReadCloser {
+	if w, ok := inner.(io.Writer); ok {
+		return struct {
+			io.ReadCloser
+			io.Writer
+		}{b, w}
+	}
+	return b
+}

@@ -1,0 +1,91 @@
+package weir
+
+import (
+	"time"
+
+	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/outcome"
+)
+
+// Report ends the permit: every gate hears how the attempt ended. Only the first
+// report counts.
+func (p *Permit) Report(o outcome.Outcome) {
+	if p.u != nil {
+		p.report(p.ended(&o), &o)
+	}
+}
+
+// ended is the instant of an outcome, to be told to the gates. Usage is owed from
+// the very instant on: a bucket that filled meanwhile would have paid for it.
+func (p *Permit) ended(o *outcome.Outcome) time.Duration {
+	if o.Class == outcome.OK && o.Usage == nil && !p.plan.hears && p.u.options.Events.Ended == nil && p.u.options.Events.Done == nil {
+		return p.u.soon(p.sent)
+	}
+	return p.u.clock.Now()
+}
+
+func (p *Permit) report(now time.Duration, o *outcome.Outcome) {
+	u := p.u
+	if u == nil {
+		return
+	}
+	if u.options.Events.Ended != nil {
+		tell(u.options.Events.Ended, Ended{Subject: p.subject(), Attempt: int(p.attempt), Outcome: *o, Took: now - p.sent})
+	}
+	if u.options.Events.Violated != nil {
+		u.lately.inFlight.Add(-1)
+		p.violated(u, now, o)
+	}
+	p.u = nil
+	if o.Class == outcome.OK {
+		p.breaker.Good(now, p.ticket)
+	} else {
+		p.breaker.Report(now, p.ticket, *o)
+	}
+	if p.plan.hears {
+		p.learn(u, now, o)
+	}
+	if p.metered {
+		return
+	}
+	if o.Class != outcome.OK || o.Usage != nil {
+		p.settle(u, now, o)
+	}
+	for _, report := range p.reports {
+		report(*o)
+	}
+}
+
+// learn tells the rates that learn how the attempt ended, and those that are told what
+// the upstream says of them.
+func (p *Permit) learn(u *Upstream, now time.Duration, o *outcome.Outcome) {
+	if p.plan.learns && !o.Hint.Quota { // that an amount is used up says nothing of the rate
+		p.limits.Learn(now, p.sent, o.Class, p.paced(u, o.Class))
+	}
+	if p.plan.told && !p.told {
+		p.told = true
+		p.limits.Tell(now, p.sent, o.Hint.Limits, !o.Undone, p.paced(u, o.Class))
+	}
+}
+
+// settle tells the limits what really happened.
+func (p *Permit) settle(u *Upstream, now time.Duration, o *outcome.Outcome) {
+	if p.pauses(o) {
+		p.pause(u, now, o)
+	}
+	if o.Unsent {
+		p.limits.Drop(now)
+		return
+	}
+	p.limits.Settle(now, o.Usage)
+}
+
+func (p *Permit) paced(u *Upstream, class outcome.Class) func(limit.Charge, float64) {
+	if u.options.Events.Paced == nil {
+		return nil
+	}
+	about := subject(u, p.plan, p.id, p.keys)
+	return func(c limit.Charge, rate float64) {
+		tell(u.options.Events.Paced, PaceEvent{about, c.Registry.Limit().Name, c.Key, rate, class})
+	}
+}
