@@ -43,7 +43,6 @@ type Cache struct {
 	memory   *memory
 	shared   *shared // nil if there is none
 	refresh  refreshes
-	flights  flights
 	counters counters
 
 	// ctx is that of what goes on behind the callers' backs, until Close.

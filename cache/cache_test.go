@@ -2,12 +2,10 @@ package cache
 
 import (
 	"context"
-	"errors"
 	"math/rand/v2"
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 )
 
@@ -208,7 +206,7 @@ func TestSizeHolds(t *testing.T) {
 
 func TestManyUseOneCacheAtOnce(t *testing.T) {
 	const most = 256 << 10
-	c, err := New(Options{MaxBytes: most, Coalesce: true, Shared: newShelf(), TTL: time.Microsecond})
+	c, err := New(Options{MaxBytes: most, Shared: newShelf(), TTL: time.Microsecond})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -225,8 +223,6 @@ func TestManyUseOneCacheAtOnce(t *testing.T) {
 					c.Forget(k)
 				case 2:
 					c.Refresh(k, fn)
-				case 3:
-					c.Do(t.Context(), k, fn)
 				default:
 					c.Get(t.Context(), time.Now(), k)
 				}
@@ -243,97 +239,5 @@ func TestManyUseOneCacheAtOnce(t *testing.T) {
 	wg.Wait()
 	if got, own := c.Stats().Bytes, int64(c.memory.cache.WeightedSize()); got > most || got != own || got < 0 {
 		t.Errorf("%d bytes, by the library's count %d, of %d", got, own, most)
-	}
-}
-
-func TestDoCoalescesOnlyIfAsked(t *testing.T) {
-	for _, coalesce := range []bool{false, true} {
-		bubble(t, Options{Coalesce: coalesce}, func(t *testing.T, c *Cache) {
-			calls := 0
-			gate := make(chan struct{}, 1)
-			fn := func(context.Context) (Entry, error) {
-				gate <- struct{}{}
-				calls++
-				<-gate
-				time.Sleep(time.Second)
-				return text("x"), nil
-			}
-			done := make(chan bool)
-			for range 50 {
-				go func() {
-					e, shared, err := c.Do(t.Context(), question(1), fn)
-					if err != nil || string(e.Body) != "x" {
-						t.Errorf("%q, %v", e.Body, err)
-					}
-					done <- shared
-				}()
-			}
-			shared := 0
-			for range 50 {
-				if <-done {
-					shared++
-				}
-			}
-			want := 50
-			if coalesce {
-				want = 1
-			}
-			if calls != want || shared != 50-want || c.Stats().Coalesced != int64(50-want) {
-				t.Errorf("coalesce %v: %d calls, %d shared, %+v", coalesce, calls, shared, c.Stats())
-			}
-			if _, s, _ := c.Get(t.Context(), time.Now(), question(1)); s != Hit {
-				t.Error(s)
-			}
-		})
-	}
-}
-
-func TestFollowersOfAFailureTryThemselves(t *testing.T) {
-	bubble(t, Options{Coalesce: true}, func(t *testing.T, c *Cache) {
-		leave, cancel := context.WithCancel(t.Context())
-		first := make(chan error)
-		go func() {
-			_, _, err := c.Do(leave, question(1), func(ctx context.Context) (Entry, error) {
-				<-ctx.Done()
-				return Entry{}, ctx.Err()
-			})
-			first <- err
-		}()
-		synctest.Wait()
-		others := make(chan error)
-		for range 10 {
-			go func() {
-				e, shared, err := c.Do(t.Context(), question(1), func(context.Context) (Entry, error) { return text("own"), nil })
-				if shared || string(e.Body) != "own" {
-					t.Errorf("shared %v, %q", shared, e.Body)
-				}
-				others <- err
-			}()
-		}
-		impatient, stop := context.WithTimeout(t.Context(), time.Second)
-		defer stop()
-		if _, _, err := c.Do(impatient, question(1), nil); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("who would not wait: %v", err)
-		}
-		cancel()
-		if err := <-first; !errors.Is(err, context.Canceled) {
-			t.Error(err)
-		}
-		for range 10 {
-			if err := <-others; err != nil {
-				t.Error(err)
-			}
-		}
-	})
-}
-
-func TestLeaderThatPanicsFailsNobodyElse(t *testing.T) {
-	c := open(t, Options{Coalesce: true})
-	func() {
-		defer func() { _ = recover() }()
-		c.Do(t.Context(), question(1), func(context.Context) (Entry, error) { panic("x") })
-	}()
-	if _, _, err := c.Do(t.Context(), question(1), func(context.Context) (Entry, error) { return text("x"), nil }); err != nil {
-		t.Error(err)
 	}
 }

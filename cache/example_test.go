@@ -66,16 +66,3 @@ func ExampleStorable() {
 	// its status is not 200
 	// it did not come to its end
 }
-
-func ExampleCache_Do() {
-	c, err := cache.New(cache.Options{Coalesce: true})
-	if err != nil {
-		panic(err)
-	}
-	defer c.Close()
-	e, shared, err := c.Do(context.Background(), cache.Key{Tenant: "shop"}, func(context.Context) (cache.Entry, error) {
-		return cache.Entry{Status: 200, Body: []byte("hello")}, nil
-	})
-	fmt.Printf("%s %v %v\n", e.Body, shared, err)
-	// Output: hello false <nil>
-}

@@ -20,9 +20,6 @@ type Options struct {
 	Refreshes      int           // under way at once; 0 means 64
 	RefreshTimeout time.Duration // for one; 0 means 2m
 
-	// Coalesce lets callers of Do that ask the same wait for the first of them.
-	Coalesce bool
-
 	// Shared is where answers are kept for all processes; nil means nowhere.
 	Shared        Blobs
 	SharedTimeout time.Duration // how long a caller waits for it; 0 means 50ms

@@ -13,7 +13,6 @@ type Stats struct {
 
 	Refreshes       int64 // calls that Refresh has made
 	RefreshFailures int64 // of them, those that failed
-	Coalesced       int64 // callers of Do that got another's answer
 
 	SharedHits    int64 // answers that the store had and memory had not
 	SharedErrors  int64 // calls of the store that failed or took too long
@@ -24,9 +23,9 @@ type Stats struct {
 
 // counters are Stats as they grow.
 type counters struct {
-	hits, misses, stale, old              atomic.Int64
-	stored                                atomic.Int64
-	refreshes, refreshFailures, coalesced atomic.Int64
+	hits, misses, stale, old   atomic.Int64
+	stored                     atomic.Int64
+	refreshes, refreshFailures atomic.Int64
 
 	sharedHits, sharedErrors, sharedSkipped, sharedDamaged, dropped atomic.Int64
 }
@@ -50,7 +49,7 @@ func (c *Cache) Stats() Stats {
 	return Stats{
 		Hits: n.hits.Load(), Misses: n.misses.Load(), Stale: n.stale.Load(), Old: n.old.Load(),
 		Stored: n.stored.Load(), Evicted: c.memory.evicted.Load(), Bytes: c.memory.bytes.Load(), Entries: int64(c.memory.cache.EstimatedSize()),
-		Refreshes: n.refreshes.Load(), RefreshFailures: n.refreshFailures.Load(), Coalesced: n.coalesced.Load(),
+		Refreshes: n.refreshes.Load(), RefreshFailures: n.refreshFailures.Load(),
 		SharedHits: n.sharedHits.Load(), SharedErrors: n.sharedErrors.Load(), SharedSkipped: n.sharedSkipped.Load(),
 		SharedDamaged: n.sharedDamaged.Load(), Dropped: n.dropped.Load(),
 	}

@@ -18,6 +18,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/bedrockruntime"
 	"github.com/aws/aws-sdk-go-v2/service/bedrockruntime/types"
+
+	"github.com/seed1158cd35/weir/llm/frame"
 )
 
 var sample = Answer{Text: strings.Repeat("ok \"é\" 日本語 😀\u2028\x00\n", 500), Model: "by", ID: "7", Created: time.Unix(1700000000, 0),
@@ -163,7 +165,9 @@ func (provider) ServeHTTP(w http.ResponseWriter, hr *http.Request) {
 	maps.Copy(w.Header(), h)
 	if r.Question() == "cut" {
 		first := int(b[0])<<24 | int(b[1])<<16 | int(b[2])<<8 | int(b[3])
-		b = append(b[:first:first], r.ErrorEvent(Failure{Kind: Limited, Message: "cut"})...)
+		end := bytes.NewBuffer(b[:first:first])
+		_ = frame.WriteException(end, "throttlingException", []byte(`{"message":"cut"}`))
+		b = end.Bytes()
 	}
 	_, _ = w.Write(b)
 }

@@ -93,12 +93,3 @@ func ExampleRoute_Refuse() {
 	// true false
 	// {"error":{"message":"the quota of the day is used up","type":"insufficient_quota","param":null,"code":"insufficient_quota"}}
 }
-
-func ExampleRequest_ErrorEvent() {
-	route, _ := llm.Recognize("POST", "/v1/messages", "")
-	r, _ := route.Parse([]byte(`{"model":"claude","stream":true}`))
-	fmt.Print(string(r.ErrorEvent(llm.Failure{Kind: llm.GaveUp, Message: "the upstream broke off"})))
-	// Output:
-	// event: error
-	// data: {"type":"error","error":{"type":"api_error","message":"the upstream broke off"},"request_id":null}
-}

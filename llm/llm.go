@@ -63,7 +63,6 @@ type Failure struct {
 
 	RetryAfter time.Duration // when to come back, for families that say so in the body; 0 if that is not known
 	ID         string        // of the request, for families that say it in an error; may be ""
-	Sequence   int64         // for Request.ErrorEvent of Responses: the number of this event, one more than the last
 }
 
 // A Kind says what is wrong, apart from how a family calls it.
@@ -71,6 +70,7 @@ type Kind string
 
 const (
 	Invalid     Kind = "invalid"     // the request
+	Stranger    Kind = "stranger"    // nobody knows who calls
 	TooLarge    Kind = "too_large"   // its body
 	Limited     Kind = "limited"     // a rate; later it may go
 	Exhausted   Kind = "exhausted"   // a quota, for the day or longer

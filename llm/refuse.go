@@ -1,14 +1,12 @@
 package llm
 
 import (
-	"bytes"
 	"cmp"
 	"net/http"
 	"strconv"
 	"time"
 
 	"github.com/seed1158cd35/weir/awswire"
-	"github.com/seed1158cd35/weir/llm/frame"
 )
 
 // Refuse answers with an error in the shape and with the codes of the family, so that
@@ -47,21 +45,22 @@ func (f Failure) final() bool {
 
 // A word is how each family calls a kind of failure.
 type word struct {
-	status                       int
-	openAIType, openAICode       string
-	anthropic, google, exception string
+	status                 int
+	openAIType, openAICode string
+	anthropic, google      string
 }
 
-// words are from the API references (November 2026). A quota's OpenAI code is that of
-// an account without money: programs that know it stop there.
+// words are those that the SDKs of each provider know (November 2026). A quota's OpenAI
+// code is that of an account without money: programs that know it stop there.
 var words = map[Kind]word{
-	Invalid:     {400, "invalid_request_error", "", "invalid_request_error", "INVALID_ARGUMENT", "validationException"},
-	TooLarge:    {413, "invalid_request_error", "request_too_large", "request_too_large", "INVALID_ARGUMENT", "validationException"},
-	Limited:     {429, "requests", "rate_limit_exceeded", "rate_limit_error", "RESOURCE_EXHAUSTED", "throttlingException"},
-	Exhausted:   {429, "insufficient_quota", "insufficient_quota", "rate_limit_error", "RESOURCE_EXHAUSTED", "throttlingException"},
-	Unavailable: {503, "server_error", "service_unavailable", "overloaded_error", "UNAVAILABLE", "serviceUnavailableException"},
-	GaveUp:      {502, "server_error", "upstream_error", "api_error", "INTERNAL", "modelStreamErrorException"},
-	Timeout:     {504, "server_error", "timeout", "timeout_error", "DEADLINE_EXCEEDED", "modelStreamErrorException"},
+	Stranger:    {401, "invalid_request_error", "invalid_api_key", "authentication_error", "UNAUTHENTICATED"},
+	Invalid:     {400, "invalid_request_error", "", "invalid_request_error", "INVALID_ARGUMENT"},
+	TooLarge:    {413, "invalid_request_error", "request_too_large", "request_too_large", "INVALID_ARGUMENT"},
+	Limited:     {429, "requests", "rate_limit_exceeded", "rate_limit_error", "RESOURCE_EXHAUSTED"},
+	Exhausted:   {429, "insufficient_quota", "insufficient_quota", "rate_limit_error", "RESOURCE_EXHAUSTED"},
+	Unavailable: {503, "server_error", "service_unavailable", "overloaded_error", "UNAVAILABLE"},
+	GaveUp:      {502, "server_error", "upstream_error", "api_error", "INTERNAL"},
+	Timeout:     {504, "server_error", "timeout", "timeout_error", "DEADLINE_EXCEEDED"},
 }
 
 func (f Failure) word() word {
@@ -145,7 +144,7 @@ func (f Failure) refuseAWS(w http.ResponseWriter) {
 		f.modelTimeout(w)
 		return
 	}
-	kinds := map[Kind]awswire.Kind{Invalid: awswire.Invalid, TooLarge: awswire.TooLarge, Limited: awswire.Throttled,
+	kinds := map[Kind]awswire.Kind{Invalid: awswire.Invalid, Stranger: awswire.Invalid, TooLarge: awswire.TooLarge, Limited: awswire.Throttled,
 		Exhausted: awswire.Exhausted, Unavailable: awswire.Unavailable}
 	kind, ok := kinds[f.Kind]
 	if !ok {
@@ -167,57 +166,4 @@ func (f Failure) modelTimeout(w http.ResponseWriter) {
 	h.Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(http.StatusRequestTimeout)
 	_, _ = w.Write(body)
-}
-
-// ErrorEvent is the failure as an event of the stream that the request asked for, to
-// be written where a stream ends that has begun and has no proper end; nil if it asked
-// for none. It goes behind a whole event. A stream of Gemini that is an array is ended
-// by it, and must have had an element.
-func (r *Request) ErrorEvent(f Failure) []byte {
-	if !r.Stream {
-		return nil
-	}
-	f.Status = cmp.Or(f.Status, f.word().status)
-	switch r.Family {
-	case Anthropic:
-		return appendNamed(nil, event{name: "error", data: f.anthropic()})
-	case Responses:
-		return f.responseEvent()
-	case Gemini:
-		return r.googleEvent(f)
-	case Converse, Invoke:
-		return r.exception(f)
-	}
-	return append(appendObject([]byte("data: "), object{"error", f.openAI()}), "\n\n"...)
-}
-
-// responseEvent is the error event as the reference has it, and in it an error as chat
-// has it: without that the SDKs hand the event on like any other (openai 7.55 for
-// JavaScript), and a program that waits for text alone takes the cut for the end.
-func (f Failure) responseEvent() []byte {
-	return appendNamed(nil, event{name: "error", data: object{"type", "error", "sequence_number", f.Sequence,
-		"code", orNull(f.word().openAICode), "message", f.Message, "param", nil, "error", f.openAI()}})
-}
-
-func (r *Request) googleEvent(f Failure) []byte {
-	if r.array {
-		return append(appendObject([]byte(",\r\n"), f.google()), ']')
-	}
-	return append(appendObject([]byte("data: "), f.google()), "\r\n\r\n"...)
-}
-
-// exception is a message of the event stream. Only the exceptions that the operation's
-// stream declares reach a program under their names.
-func (r *Request) exception(f Failure) []byte {
-	name := f.word().exception
-	if f.Kind == Timeout && r.Family == Invoke {
-		name = "modelTimeoutException"
-	}
-	o := object{"message", f.Message}
-	if name == "modelStreamErrorException" {
-		o = append(o, "originalStatusCode", f.Status, "originalMessage", f.Message)
-	}
-	var b bytes.Buffer
-	_ = frame.WriteException(&b, name, appendObject(nil, o))
-	return b.Bytes()
 }

@@ -1,13 +1,10 @@
 package llm
 
 import (
-	"encoding/json"
 	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/seed1158cd35/weir/llm/frame"
 )
 
 func TestRefuseSpeaksTheFamily(t *testing.T) {
@@ -25,6 +22,8 @@ func TestRefuseSpeaksTheFamily(t *testing.T) {
 		{OpenAI, Failure{Kind: Exhausted, Message: m, RetryAfter: time.Minute}, 429, `{"error":{"message":"come back","type":"requests","param":null,"code":"rate_limit_exceeded"}}`, "", ""},
 		{OpenAI, Failure{Kind: Exhausted, Message: m, RetryAfter: time.Hour}, 429, `{"error":{"message":"come back","type":"insufficient_quota","param":null,"code":"insufficient_quota"}}`, "false", ""},
 		{OpenAI, Failure{Kind: GaveUp, Message: m, Final: true}, 502, `{"error":{"message":"come back","type":"server_error","param":null,"code":"upstream_error"}}`, "false", ""},
+		{OpenAI, Failure{Kind: Stranger, Message: m, Final: true}, 401, `{"error":{"message":"come back","type":"invalid_request_error","param":null,"code":"invalid_api_key"}}`, "false", ""},
+		{Anthropic, Failure{Kind: Stranger, Message: m, Final: true}, 401, `{"type":"error","error":{"type":"authentication_error","message":"come back"},"request_id":null}`, "false", ""},
 		{OpenAI, Failure{Kind: Invalid, Message: "\"x\"\n"}, 400, `{"error":{"message":"\"x\"\n","type":"invalid_request_error","param":null,"code":null}}`, "", ""},
 		{Anthropic, Failure{Kind: Limited, Message: m, ID: "r"}, 429, `{"type":"error","error":{"type":"rate_limit_error","message":"come back"},"request_id":"r"}`, "", ""},
 		{Anthropic, Failure{Kind: Unavailable, Status: 529, Message: m, Final: true}, 529, `{"type":"error","error":{"type":"overloaded_error","message":"come back"},"request_id":null}`, "false", ""},
@@ -44,28 +43,6 @@ func TestRefuseSpeaksTheFamily(t *testing.T) {
 		h := w.Header()
 		if body := strings.TrimSpace(w.Body.String()); w.Code != c.status || body != c.body || h.Get("X-Should-Retry") != c.retry || h.Get("X-Amzn-Errortype") != c.code || h.Get("Retry-After") != "2" {
 			t.Errorf("%s %+v:\n got %d %s %v\nwant %d %s", c.family, c.f, w.Code, body, h, c.status, c.body)
-		}
-	}
-}
-
-func TestErrorEventsEndStreams(t *testing.T) {
-	f := Failure{Kind: Unavailable, Message: "cut", Sequence: 9, ID: "r"}
-	for _, c := range []struct{ path, body, want string }{
-		{chatPath, `{"model":"m","stream":true}`, `data: {"error":{"message":"cut","type":"server_error","param":null,"code":"service_unavailable"}}` + "\n\n"},
-		{responsePath, `{"model":"m","stream":true}`, "event: error\n" + `data: {"type":"error","sequence_number":9,"code":"service_unavailable","message":"cut","param":null,"error":{"message":"cut","type":"server_error","param":null,"code":"service_unavailable"}}` + "\n\n"},
-		{messagePath, `{"model":"m","stream":true}`, "event: error\n" + `data: {"type":"error","error":{"type":"overloaded_error","message":"cut"},"request_id":"r"}` + "\n\n"},
-		{"/v1beta/models/m:streamGenerateContent?alt=sse", `{}`, `data: {"error":{"code":503,"message":"cut","status":"UNAVAILABLE"}}` + "\r\n\r\n"},
-		{"/v1beta/models/m:streamGenerateContent", `{}`, ",\r\n" + `{"error":{"code":503,"message":"cut","status":"UNAVAILABLE"}}]`},
-		{chatPath, `{"model":"m"}`, ""},
-	} {
-		if got := string(parse(t, c.path, c.body).ErrorEvent(f)); got != c.want {
-			t.Errorf("%s %s:\n got %q\nwant %q", c.path, c.body, got, c.want)
-		}
-	}
-	for kind, want := range map[Kind]string{Limited: "throttlingException", GaveUp: "modelStreamErrorException", Unavailable: "serviceUnavailableException", Timeout: "modelTimeoutException"} {
-		m, err := frame.ParseMessage(parse(t, "/model/m/invoke-with-response-stream", `{}`).ErrorEvent(Failure{Kind: kind, Message: "cut"}))
-		if err != nil || string(m.Type) != "exception" || string(m.Exception) != want || !json.Valid(m.Payload) {
-			t.Errorf("%s: got %+v %v", kind, m, err)
 		}
 	}
 }

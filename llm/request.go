@@ -32,11 +32,6 @@ type Request struct {
 	ask  edit           // of AskUsage
 }
 
-// Deterministic reports whether the request asks for the same answer every time: for
-// temperature 0. One that says no temperature does not; what providers then take is
-// mostly 1.
-func (r *Request) Deterministic() bool { return r.Temperature != nil && *r.Temperature == 0 }
-
 // A field is one of the body's that is read.
 type field uint8
 

@@ -105,6 +105,8 @@ func kindOf(f *proxy.Failure) llm.Kind {
 		return llm.TooLarge
 	case f.Status == http.StatusGatewayTimeout:
 		return llm.Timeout
+	case f.Status == http.StatusUnauthorized:
+		return llm.Stranger
 	case f.Status < http.StatusInternalServerError:
 		return llm.Invalid
 	case f.Status == http.StatusServiceUnavailable:
