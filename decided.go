@@ -79,7 +79,8 @@ func (p *Permit) levels(now time.Duration) []LimitLevel {
 	all := make([]LimitLevel, p.limits.Len())
 	for i := range all {
 		c := p.limits.Charge(i)
-		all[i] = LimitLevel{Rule: *c.Registry.Limit(), Key: c.Key, Cost: c.Cost, Level: p.limits.Look(now, i)}
+		level := p.limits.Look(now, i)
+		all[i] = LimitLevel{Rule: c.Registry.Limit().InForce(level), Key: c.Key, Cost: c.Cost, Level: level}
 	}
 	return all
 }

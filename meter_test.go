@@ -153,7 +153,9 @@ func TestALimitIsWhatTheUpstreamSays(t *testing.T) {
 		l := scoped(rate("requests", 1_000_000, time.Second, 1_000_000), "pool")
 		l.Told = "requests"
 		var paced []float64
-		u := open(t, steady(l), weir.Options{Events: weir.Events{Paced: func(e weir.PaceEvent) { paced = append(paced, e.PerSecond) }}})
+		policy := steady(l)
+		policy.MaxWait = -1
+		u := open(t, policy, weir.Options{Events: weir.Events{Paced: func(e weir.PaceEvent) { paced = append(paced, e.PerSecond) }}})
 		said := outcome.Outcome{Class: outcome.OK, Hint: outcome.Hint{Limits: []outcome.Level{
 			{Name: "tokens", Limit: 9, Remaining: 9}, {Name: "requests", Limit: 600, Remaining: 599, Reset: 100 * ms},
 		}}}
@@ -173,6 +175,10 @@ func TestALimitIsWhatTheUpstreamSays(t *testing.T) {
 				granted++
 				p.Report(outcome.Outcome{Class: outcome.OK})
 			}
+		}
+		_, err := u.Acquire(background, weir.Call{Keys: map[string]string{"pool": "a"}})
+		if got := refusal(t, err).Rule.String(); got != "600/min burst 150" {
+			t.Errorf("the refusal speaks of %s, want what the upstream said", got)
 		}
 		if granted > 150 {
 			t.Errorf("%d calls at once, want a quarter of what the upstream allows in a minute at most", granted)

@@ -141,10 +141,7 @@ func (p *Permit) askLimits(now, patience time.Duration) Decision {
 	if len(p.plan.limits) == 0 {
 		return Decision{Allowed: true}
 	}
-	v := p.limits.Take(now, patience)
-	if !v.OK && v.Wait == bucket.Never {
-		v = p.refit(now, patience, v)
-	}
+	v := p.take(now, patience)
 	switch {
 	case v.OK && v.Wait == 0:
 		return Decision{Allowed: true}

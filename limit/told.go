@@ -209,6 +209,19 @@ func (r *Registry) renew(now time.Duration, key string, old *Limiter, l Limit, g
 	return true
 }
 
+// InForce is the limit as it holds at a level: if it is told its rate, at what it was told.
+func (l Limit) InForce(at Level) Limit {
+	if l.Told == "" || !(at.PerSecond > 0) {
+		return l
+	}
+	per := time.Minute
+	if at.PerSecond*per.Seconds() < 1 {
+		per = day
+	}
+	l.Rate = bucket.Rate{Amount: max(1, int64(math.Round(at.PerSecond*per.Seconds()))), Per: per, Burst: at.Full}
+	return l
+}
+
 func near(a, b float64) bool { return a > b*0.99 && a < b*1.01 }
 
 const day = 24 * time.Hour
