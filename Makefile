@@ -56,6 +56,9 @@ fuzz-seeds: deps ## run the fuzz targets on their seeds only
 bench: ## measure weir beside its peers: COUNT rounds of BENCHTIME; BENCH chooses groups
 	@scripts/bench '$(BENCH)' $(COUNT) $(BENCHTIME)
 
+bench-llm: ## measure the sidecar in front of language models, beside a bare reverse proxy
+	go test ./proxy/llmdialect -run '^$$' -bench 'PassThrough|CacheHit|Degraded|FirstContent' -benchtime 4000x -count 3
+
 bench-fleet: deps ## measure limits that a fleet shares, on servers that it starts itself
 	@scripts/bench Fleet $(COUNT) 500ms
 
