@@ -107,6 +107,7 @@ func (p *pool) aloneLimiter(now time.Duration) *Limiter {
 }
 
 func (p *pool) beginAlone(now time.Duration) *Limiter {
+	p.group.isActive(p)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	f, s := p.group.fleet, p.spec.Load()
@@ -127,7 +128,6 @@ func (p *pool) beginAlone(now time.Duration) *Limiter {
 	p.ownUsed.Store(0)
 	p.quota(now, s)
 	p.own.Store(own)
-	p.group.isActive(p)
 	return own
 }
 

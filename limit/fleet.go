@@ -165,6 +165,9 @@ type Group struct {
 	name  string
 	lane  uint64 // of what is told without an ask
 
+	// Locks are taken in the order queue.mu, pool.mu, Group.mu, Fleet.mu. Group.mu and
+	// Fleet.mu are held for a look at their maps only: nothing is called meanwhile that
+	// takes another lock, waits, or leaves the package.
 	mu     sync.Mutex
 	queues map[queueKey]*queue
 	active map[*pool]struct{} // pools that may have something to give back

@@ -3,6 +3,8 @@ package limit
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"time"
 )
 
@@ -29,20 +31,8 @@ const idleAfter = time.Second
 
 func (g *Group) giveBack(ctx context.Context, all bool) error {
 	now := g.fleet.clock.Now()
-	g.mu.Lock()
-	var idle []*pool
-	for p := range g.active {
-		if all || p.idle(now) {
-			idle = append(idle, p)
-			delete(g.active, p)
-		}
-	}
-	for k, q := range g.queues {
-		if q.unused(now) {
-			delete(g.queues, k)
-		}
-	}
-	g.mu.Unlock()
+	idle := g.idle(now, all)
+	g.forget(now)
 	for len(idle) > 0 {
 		n := min(len(idle), backAtOnce)
 		if err := g.tell(ctx, now, idle[:n], all); err != nil {
@@ -51,6 +41,39 @@ func (g *Group) giveBack(ctx context.Context, all bool) error {
 		idle = idle[n:]
 	}
 	return nil
+}
+
+// idle takes the pools that have something to tell and that nobody asks for from those
+// that are active. A pool that gets something to tell later is active again.
+func (g *Group) idle(now time.Duration, all bool) (idle []*pool) {
+	g.mu.Lock()
+	for p := range g.active {
+		idle = append(idle, p)
+	}
+	g.mu.Unlock()
+	if !all {
+		idle = slices.DeleteFunc(idle, func(p *pool) bool { return !p.idle(now) })
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, p := range idle {
+		delete(g.active, p)
+	}
+	return idle
+}
+
+// forget drops queues in which nobody waits. A call that has found one meanwhile goes
+// through it as before.
+func (g *Group) forget(now time.Duration) {
+	g.mu.Lock()
+	queues := maps.Clone(g.queues)
+	g.mu.Unlock()
+	maps.DeleteFunc(queues, func(_ queueKey, q *queue) bool { return !q.unused(now) })
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for k := range queues {
+		delete(g.queues, k)
+	}
 }
 
 const backAtOnce = 64

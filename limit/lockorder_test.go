@@ -1,0 +1,40 @@
+package limit
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/seed1158cd35/weir/bucket"
+	"github.com/seed1158cd35/weir/clock"
+)
+
+// Calls that go on without the store, and what tells the store what came back, take the
+// locks of group, queue and pool in one order: in another they wait for each other for ever.
+func TestGoingAloneAndGivingBackDoNotWaitForEachOther(t *testing.T) {
+	s := &faulty{Store: NewMemory(nil)}
+	s.down.Store(true)
+	f := NewFleet(s, FleetOptions{})
+	r, err := NewShared(clock.System.Now(), Limit{Name: "l", Rate: bucket.Rate{Amount: 1_000_000, Per: time.Second}}, f.Group("up"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := r.Get(0, "").pool()
+	var wg sync.WaitGroup
+	for range 2 {
+		wg.Go(func() {
+			for range 50_000 {
+				now := clock.System.Now()
+				_, _, _ = goOne(context.Background(), now+time.Millisecond, Charge{r, "", 1})
+				p.resume(now) // so that it goes alone again and again
+			}
+		})
+		wg.Go(func() {
+			for range 50_000 {
+				_ = f.giveBack(context.Background(), false)
+			}
+		})
+	}
+	wg.Wait()
+}
