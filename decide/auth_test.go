@@ -22,6 +22,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	who "github.com/seed1158cd35/weir/internal/auth"
 )
 
 func withLocal(ctx context.Context, addr net.Addr) context.Context {
@@ -209,6 +211,11 @@ func (a *authority) client(t testing.TB, name string) tls.Certificate {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
 }
 
+func (a *authority) server(t testing.TB) tls.Certificate {
+	der, key := a.sign(t, &x509.Certificate{Subject: pkix.Name{CommonName: "weir"}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}})
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
+}
+
 func TestCertificatesOverTLS(t *testing.T) {
 	ours, theirs := newAuthority(t), newAuthority(t)
 	for _, tokens := range [][]Token{nil, twoTeams().Tokens} {
@@ -222,7 +229,7 @@ func TestCertificatesOverTLS(t *testing.T) {
 		auth.Tokens = tokens
 		s.Auth = func() *Auth { return auth }
 		l := httptest.NewUnstartedServer(s.Handler())
-		l.TLS = auth.TLS(&tls.Config{MinVersion: tls.VersionTLS12})
+		l.TLS = who.TLS(&tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{ours.server(t)}}, func() *Auth { return auth }, false)
 		l.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, 0)
 		l.StartTLS()
 		get := func(header string, certs ...tls.Certificate) int {

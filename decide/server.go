@@ -8,7 +8,6 @@ import (
 	"io"
 	"log/slog"
 	"mime"
-	"net"
 	"net/http"
 	"runtime/debug"
 	"strconv"
@@ -17,6 +16,7 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/internal/auth"
 	"github.com/seed1158cd35/weir/internal/hosts"
 )
 
@@ -183,17 +183,10 @@ func (s *Server) known(answer func(r *http.Request, caller string) (any, *failur
 
 func (s *Server) who(r *http.Request) (string, error) {
 	a := s.auth()
-	if a.Open() && !s.Open && remote(r) {
-		return "", authError{"this weir has no tokens configured, and lets in nobody from elsewhere without"}
+	if a.Open() && !s.Open && auth.Remote(r) {
+		return "", errors.New("this weir has no tokens configured, and lets in nobody from elsewhere without")
 	}
 	return a.Check(r.Header.Get("Authorization"), r.TLS)
-}
-
-// remote reports whether the request came in at an address that other machines
-// reach.
-func remote(r *http.Request) bool {
-	at, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
-	return ok && !at.IP.IsLoopback()
 }
 
 // read reads a body of JSON.

@@ -14,6 +14,7 @@ import (
 	"github.com/seed1158cd35/weir/config"
 	"github.com/seed1158cd35/weir/decide"
 	"github.com/seed1158cd35/weir/decide/envoy"
+	"github.com/seed1158cd35/weir/internal/auth"
 	"github.com/seed1158cd35/weir/limit"
 )
 
@@ -36,11 +37,11 @@ func (s *server) newDecider(store limit.Store) (err error) {
 		return nil
 	}
 	d := &decider{}
-	auth, err := c.Auth(s.env, os.ReadFile)
+	who, err := c.Auth(s.env, os.ReadFile)
 	if err != nil {
 		return fmt.Errorf("decide: %w", err)
 	}
-	d.auth.Store(auth)
+	d.auth.Store(who)
 	if c.Listen != "" {
 		throttles, err := s.newJobs(store)
 		if err != nil {
@@ -73,7 +74,7 @@ func (d *decider) newEnvoy(s *server, c *config.Decide, store limit.Store) (err 
 		}
 	}}}
 	if s.file.TLS != nil {
-		o.TLS = d.auth.Load().TLS(s.tls())
+		o.TLS = auth.TLS(s.tls(), d.auth.Load, false)
 	}
 	if d.envoy, err = envoy.New(c.Envoy, store, o); err != nil {
 		return fmt.Errorf("decide: rules: %w", err)
@@ -101,7 +102,7 @@ func (d *decider) start(ctx context.Context, s *server, failed chan<- error) {
 		}
 		l := d.front
 		if s.file.TLS != nil {
-			l = tls.NewListener(l, d.auth.Load().TLS(s.tls()))
+			l = tls.NewListener(l, auth.TLS(s.tls(), d.auth.Load, false))
 		}
 		go func() { failed <- d.http.Serve(l) }()
 	}
@@ -116,11 +117,11 @@ func (d *decider) reload(s *server, next *config.File) error {
 	if d == nil || next.Decide == nil {
 		return nil
 	}
-	auth, err := next.Decide.Auth(s.env, os.ReadFile)
+	who, err := next.Decide.Auth(s.env, os.ReadFile)
 	if err != nil {
 		return fmt.Errorf("decide: %w", err)
 	}
-	d.auth.Store(auth)
+	d.auth.Store(who)
 	if d.envoy != nil {
 		return d.envoy.Reload()
 	}

@@ -1,4 +1,6 @@
-package decide
+// Package auth says who asks: by a token in a header, by a certificate on the
+// connection, or by both.
+package auth
 
 import (
 	"crypto/sha256"
@@ -8,6 +10,7 @@ import (
 	"errors"
 	"log/slog"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -47,11 +50,23 @@ type Auth struct {
 // Open reports whether anyone is let in.
 func (a *Auth) Open() bool { return a == nil || len(a.Tokens) == 0 && a.ClientCAs == nil }
 
-// TLS is a listener's configuration that verifies what Check relies on.
-func (a *Auth) TLS(base *tls.Config) *tls.Config {
+// TLS is a listener's configuration that verifies what Check relies on. now is the Auth in
+// force, which each connection asks for. A connection that shows no certificate is refused,
+// unless some of what is behind it is for everyone.
+func TLS(base *tls.Config, now func() *Auth, some bool) *tls.Config {
+	ask := tls.RequireAndVerifyClientCert
+	if some {
+		ask = tls.VerifyClientCertIfGiven
+	}
 	c := base.Clone()
-	if a != nil && a.ClientCAs != nil {
-		c.ClientCAs, c.ClientAuth = a.ClientCAs, tls.RequireAndVerifyClientCert
+	c.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) {
+		a := now()
+		if a == nil || a.ClientCAs == nil {
+			return nil, nil // as it stands
+		}
+		own := base.Clone()
+		own.ClientCAs, own.ClientAuth = a.ClientCAs, ask
+		return own, nil
 	}
 	return c
 }
@@ -64,7 +79,7 @@ func (a *Auth) Check(header string, conn *tls.ConnectionState) (caller string, e
 		return "", nil
 	}
 	if a.ClientCAs != nil {
-		if caller, err = certified(conn); err != nil {
+		if caller, err = Certified(conn); err != nil {
 			return "", err
 		}
 	}
@@ -82,21 +97,26 @@ func (a *Auth) bearer(header string) (string, error) {
 	case !strings.EqualFold(scheme, "Bearer"):
 		return "", authError{"the header Authorization is not of the form Bearer TOKEN"}
 	}
-	hash, found := Hash(strings.TrimSpace(secret)), -1
-	for i := range a.Tokens { // all of them, so that the time taken tells nothing
-		if subtle.ConstantTimeCompare(hash[:], a.Tokens[i].SHA256[:]) == 1 {
-			found = i
-		}
+	if name, ok := a.Whose(strings.TrimSpace(secret)); ok {
+		return name, nil
 	}
-	if found < 0 {
-		return "", authError{"the token matches none that is configured here"}
-	}
-	return a.Tokens[found].Name, nil
+	return "", authError{"the token matches none that is configured here"}
 }
 
-// certified is the caller by his certificate. The prefix keeps him apart from the
-// names of tokens, which have no colon.
-func certified(conn *tls.ConnectionState) (string, error) {
+// Whose is the caller whose secret it is.
+func (a *Auth) Whose(secret string) (caller string, ok bool) {
+	hash := Hash(secret)
+	for i := range a.Tokens { // all of them, so that the time taken tells nothing
+		if subtle.ConstantTimeCompare(hash[:], a.Tokens[i].SHA256[:]) == 1 {
+			caller, ok = a.Tokens[i].Name, true
+		}
+	}
+	return caller, ok
+}
+
+// Certified is the caller by the certificate of the connection, which is nil without TLS.
+// The prefix keeps it apart from the names of tokens, which have no colon.
+func Certified(conn *tls.ConnectionState) (string, error) {
 	if conn == nil || len(conn.VerifiedChains) == 0 || len(conn.VerifiedChains[0]) == 0 {
 		return "", authError{"the connection shows no client certificate that is trusted here"}
 	}
@@ -136,6 +156,6 @@ func (e authError) Unwrap() error { return ErrUnauthorized }
 type forbidden struct{ caller, upstream string }
 
 func (e forbidden) Error() string {
-	return "the token of " + quoted(e.caller) + " may not use upstream " + quoted(e.upstream)
+	return "the token of " + strconv.QuoteToASCII(e.caller) + " may not use upstream " + strconv.QuoteToASCII(e.upstream)
 }
 func (e forbidden) Unwrap() error { return ErrForbidden }

@@ -1,0 +1,93 @@
+package auth
+
+import (
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// A TokenConfig says where a token's secret is. It is never in the file itself.
+type TokenConfig struct {
+	Name      string
+	Env       string   // the environment variable that holds the secret
+	Upstreams []string // which it may use; none means all of them
+}
+
+var (
+	goodName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
+	goodEnv  = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+)
+
+// Validate reports every mistake at once.
+func (t TokenConfig) Validate() error {
+	var errs []error
+	if !goodName.MatchString(t.Name) {
+		errs = append(errs, errors.New("name: want letters, digits, -, _ and ., 63 of them at most"))
+	}
+	if !goodEnv.MatchString(t.Env) {
+		errs = append(errs, fmt.Errorf("env %s: want the name of the environment variable that holds the secret", strconv.QuoteToASCII(t.Env)))
+	}
+	return errors.Join(errs...)
+}
+
+// New reads the secrets of tokens and the certificates of those who sign callers' ones, and
+// reports every mistake at once. The errors hold no secret. clientCA is a file in PEM; ""
+// means that no certificates are asked for.
+func New(tokens []TokenConfig, clientCA string, env func(string) (string, bool), read func(file string) ([]byte, error)) (*Auth, error) {
+	a := new(Auth)
+	var errs []error
+	for _, t := range tokens {
+		secret, _ := env(t.Env)
+		if err := CheckSecret(secret); err != nil {
+			errs = append(errs, fmt.Errorf("token %s: environment variable %s: %w", t.Name, t.Env, err))
+		}
+		a.Tokens = append(a.Tokens, Token{Name: t.Name, SHA256: Hash(secret), Upstreams: t.Upstreams})
+	}
+	if clientCA != "" {
+		pem, err := read(clientCA)
+		a.ClientCAs = x509.NewCertPool()
+		if err != nil {
+			errs = append(errs, fmt.Errorf("client_ca: %w", err))
+		} else if !a.ClientCAs.AppendCertsFromPEM(pem) {
+			errs = append(errs, fmt.Errorf("client_ca %s: has no certificate in PEM", clientCA))
+		}
+	}
+	if len(errs) > 0 {
+		return nil, errors.Join(errs...)
+	}
+	return a, nil
+}
+
+// shortestSecret is as long as a secret must be that cannot be guessed online.
+const shortestSecret = 16
+
+// CheckSecret says what is wrong with a secret, and does not repeat it.
+func CheckSecret(secret string) error {
+	switch {
+	case secret == "":
+		return errors.New("is not set; put the token's secret there")
+	case len(secret) < shortestSecret:
+		return fmt.Errorf("is shorter than %d characters; make one with: openssl rand -hex 32", shortestSecret)
+	case strings.ContainsFunc(secret, func(r rune) bool { return r <= ' ' || r > '~' }):
+		return errors.New("has a character that cannot stand in a header: white space, a control or a letter beyond ASCII")
+	}
+	return nil
+}
+
+// Loopback reports whether only this machine reaches a host to listen on.
+func Loopback(host string) bool {
+	addr, err := netip.ParseAddr(host)
+	return strings.EqualFold(host, "localhost") || err == nil && addr.IsLoopback()
+}
+
+// Remote reports whether a request came in at an address that other machines reach.
+func Remote(r *http.Request) bool {
+	at, ok := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
+	return ok && !at.IP.IsLoopback()
+}
