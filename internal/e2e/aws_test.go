@@ -105,7 +105,7 @@ upstreams:
 	}
 	var got, full int
 	for i := range 6 {
-		resp, err := http.Post("http://"+weirs[i%2].serve.Decide+"/v1/jobs/drs", "application/json", strings.NewReader(`{"waitMs":0}`))
+		resp, err := http.Post("http://"+weirs[i%2].Serve.Decide+"/v1/jobs/drs", "application/json", strings.NewReader(`{"waitMs":0}`))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -142,7 +142,7 @@ upstreams:
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command("node", "testdata/aws.cjs", "http://"+w.serve.Listen)
+	cmd := exec.Command("node", "testdata/aws.cjs", "http://"+w.Serve.Listen)
 	cmd.Env = append(os.Environ(), "NODE_PATH="+modules)
 	out, err := cmd.CombinedOutput()
 	if err != nil || strings.Count(string(out), ": good") != 3 {

@@ -72,7 +72,7 @@ func script(t *testing.T, group string, w *process, sim string, cases int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), "node", "testdata/llm.cjs", group, "http://"+w.serve.Listen, sim)
+	cmd := exec.CommandContext(t.Context(), "node", "testdata/llm.cjs", group, "http://"+w.Serve.Listen, sim)
 	cmd.Env = append(os.Environ(), "NODE_PATH="+modules, "NODE_NO_WARNINGS=1")
 	cmd.WaitDelay = patience
 	out, err := cmd.CombinedOutput()
@@ -137,7 +137,7 @@ upstreams:
 ` + upstreams(sim, "", "")
 	w := start(t, yaml)
 	script(t, "callers", w, sim, 2*len(families))
-	w.reload(yaml+"drain: 20s\n", "reloaded")
+	w.Reload(yaml+"drain: 20s\n", "reloaded")
 	script(t, "again", w, sim, len(families))
 	clean(t, p)
 }
@@ -166,8 +166,8 @@ func TestKeysAndQuestionsStayWhereTheyBelong(t *testing.T) {
 	if n := len(q.Log()); n != len(families) {
 		t.Errorf("%d calls came to the second provider, want %d", n, len(families))
 	}
-	status, _ := say(t, "status", "-json", "-admin", w.serve.Admin)
-	for what, text := range map[string]string{"status": status, "metrics": page(t, "http://"+w.serve.Admin+"/metrics")} {
+	status, _ := say(t, "status", "-json", "-admin", w.Serve.Admin)
+	for what, text := range map[string]string{"status": status, "metrics": page(t, "http://"+w.Serve.Admin+"/metrics")} {
 		if !strings.Contains(text, "anthropic-other") {
 			t.Errorf("%s: %s", what, text)
 		}

@@ -16,6 +16,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
+
+	"github.com/seed1158cd35/weir/internal/served"
 )
 
 // The machine's own settings for AWS have no part in these tests.
@@ -29,14 +31,9 @@ func TestMain(m *testing.M) {
 	flag.Parse()
 	_ = flag.Set("test.parallel", "16")
 	code := m.Run()
-	for _, path := range leftovers {
-		_ = os.RemoveAll(path)
-	}
+	served.Clean()
 	os.Exit(code)
 }
-
-// leftovers are files that all tests share.
-var leftovers []string
 
 const bucketName = "bucket"
 

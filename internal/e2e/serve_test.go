@@ -21,7 +21,7 @@ func TestReloadDropsNothing(t *testing.T) {
 	t.Parallel()
 	s := newStore(t, 0, 1)
 	w := start(t, s.yaml("400/s"))
-	c := newClient(t, "http://"+w.serve.Listen)
+	c := newClient(t, "http://"+w.Serve.Listen)
 	makeBucket(t, c)
 	ctx, stop := context.WithCancel(t.Context())
 	results := make(chan []result)
@@ -29,8 +29,8 @@ func TestReloadDropsNothing(t *testing.T) {
 
 	for i := range 10 {
 		rate := fmt.Sprintf("%d/s", 300+i)
-		w.reload(s.yaml(rate), "reloaded")
-		if got := w.rule("put"); !strings.HasPrefix(got, rate) {
+		w.Reload(s.yaml(rate), "reloaded")
+		if got := rule(t, w, "put"); !strings.HasPrefix(got, rate) {
 			t.Errorf("put is %q, want %s", got, rate)
 		}
 		for n := range 4 {
@@ -39,11 +39,11 @@ func TestReloadDropsNothing(t *testing.T) {
 			}
 		}
 		for _, bad := range []string{s.yaml("-1/s"), "upstreams: ["} {
-			l := w.reload(bad, "reload: nothing was changed")
+			l := w.Reload(bad, "reload: nothing was changed")
 			if !strings.Contains(l.Error, "weir.yaml:") {
 				t.Errorf("the complaint is %q, want one with file and line", l.Error)
 			}
-			if got := w.rule("put"); !strings.HasPrefix(got, rate) {
+			if got := rule(t, w, "put"); !strings.HasPrefix(got, rate) {
 				t.Errorf("after a bad file put is %q, want %s still", got, rate)
 			}
 		}
@@ -61,17 +61,17 @@ func TestCheckTellsGoodFromBad(t *testing.T) {
 	t.Parallel()
 	s := newStore(t, 0, 1)
 	w := start(t, s.yaml("400/s"))
-	if out, code := say(t, "check", w.file); code != 0 {
+	if out, code := say(t, "check", w.File); code != 0 {
 		t.Errorf("a good file: status %d: %s", code, out)
 	}
-	w.write(s.yaml("-1/s"))
-	if out, code := say(t, "check", w.file); code != 1 || !strings.Contains(out, "upstreams.s3.limits.put") {
+	w.Write(s.yaml("-1/s"))
+	if out, code := say(t, "check", w.File); code != 1 || !strings.Contains(out, "upstreams.s3.limits.put") {
 		t.Errorf("a bad file: status %d: %s", code, out)
 	}
-	if out, code := say(t, "status", "-admin", w.serve.Admin); code != 0 || !strings.Contains(out, "400/s") {
+	if out, code := say(t, "status", "-admin", w.Serve.Admin); code != 0 || !strings.Contains(out, "400/s") {
 		t.Errorf("status: %d: %s", code, out)
 	}
-	if out, code := say(t, "serve", "-config", w.file); code != 1 || !strings.Contains(out, "upstreams.s3.limits.put") {
+	if out, code := say(t, "serve", "-config", w.File); code != 1 || !strings.Contains(out, "upstreams.s3.limits.put") {
 		t.Errorf("serve with a bad file: status %d: %s", code, out)
 	}
 }
@@ -83,7 +83,7 @@ func TestStopDropsNothing(t *testing.T) {
 	s := newStore(t, 0, 1)
 	arrived, release := s.hold("/held")
 	w := start(t, s.yaml("10000/s"))
-	base := "http://" + w.serve.Listen
+	base := "http://" + w.Serve.Listen
 
 	held := make(chan error)
 	clients := []*http.Client{alone(), h2c()}
@@ -97,7 +97,7 @@ func TestStopDropsNothing(t *testing.T) {
 		<-arrived
 	}
 	lost := hammer(s, base, 8)
-	w.signal(syscall.SIGTERM)
+	w.Signal(syscall.SIGTERM)
 	if err := lost(); err != nil { // ends when weir takes no more
 		t.Error(err)
 	}
@@ -107,7 +107,7 @@ func TestStopDropsNothing(t *testing.T) {
 			t.Errorf("a call under way: %v", err)
 		}
 	}
-	if err := w.exited(); err != nil {
+	if err := w.Exited(); err != nil {
 		t.Errorf("weir ended with %v", err)
 	}
 }
@@ -120,13 +120,13 @@ func TestStopDoesNotWaitForEver(t *testing.T) {
 	defer close(release)
 	w := start(t, strings.Replace(s.yaml("100/s"), "drain: 20s", "drain: 100ms", 1))
 	held := make(chan error)
-	go func() { held <- fetch(alone(), "http://"+w.serve.Listen+"/held", "it") }()
+	go func() { held <- fetch(alone(), "http://"+w.Serve.Listen+"/held", "it") }()
 	<-arrived
-	w.signal(os.Interrupt)
+	w.Signal(os.Interrupt)
 	if err := <-held; err == nil {
 		t.Error("the call ended well, though it was held")
 	}
-	if err := w.exited(); err != nil {
+	if err := w.Exited(); err != nil {
 		t.Errorf("weir ended with %v", err)
 	}
 }
@@ -139,16 +139,16 @@ func TestStopTwiceStopsNow(t *testing.T) {
 	defer close(release)
 	w := start(t, strings.Replace(s.yaml("100/s"), "drain: 20s", "drain: 1h", 1))
 	held := make(chan error)
-	go func() { held <- fetch(alone(), "http://"+w.serve.Listen+"/held", "it") }()
+	go func() { held <- fetch(alone(), "http://"+w.Serve.Listen+"/held", "it") }()
 	<-arrived
-	w.signal(syscall.SIGTERM)
-	w.waitFor("draining")
-	w.signal(syscall.SIGTERM)
-	w.waitFor("stopped with calls under way")
+	w.Signal(syscall.SIGTERM)
+	w.WaitFor("draining")
+	w.Signal(syscall.SIGTERM)
+	w.WaitFor("stopped with calls under way")
 	if err := <-held; err == nil {
 		t.Error("the call ended well, though it was held")
 	}
-	if err := w.exited(); err != nil {
+	if err := w.Exited(); err != nil {
 		t.Errorf("weir ended with %v", err)
 	}
 }

@@ -30,7 +30,7 @@ func TestServeTLS(t *testing.T) {
 	w := start(t, yaml)
 	for serial := int64(1); ; serial++ {
 		client := &http.Client{Timeout: patience, Transport: &http.Transport{ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{RootCAs: pool}}}
-		resp, err := client.Get("https://" + w.serve.Listen + "/")
+		resp, err := client.Get("https://" + w.Serve.Listen + "/")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -43,7 +43,7 @@ func TestServeTLS(t *testing.T) {
 			return
 		}
 		pool = renew(t, cert, key, 2)
-		w.reload(yaml, "reloaded")
+		w.Reload(yaml, "reloaded")
 	}
 }
 

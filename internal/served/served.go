@@ -1,0 +1,203 @@
+// Package served runs the weir binary, for tests of the whole.
+package served
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// Patience bounds every wait for a process.
+const Patience = 30 * time.Second
+
+// program is the weir binary, built once for all tests of a package.
+var program = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "weir")
+	if err != nil {
+		return "", err
+	}
+	built = dir
+	_, here, _, _ := runtime.Caller(0)
+	build := exec.Command("go", "build", "-o", filepath.Join(dir, "weir"), "./cmd/weir")
+	build.Dir = filepath.Join(filepath.Dir(here), "..", "..")
+	if out, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build weir: %w: %s", err, out)
+	}
+	return filepath.Join(dir, "weir"), nil
+})
+
+var built string
+
+// Clean removes the binary. Call it when all tests of the package have run.
+func Clean() {
+	if built != "" {
+		_ = os.RemoveAll(built)
+	}
+}
+
+// Binary is the path of the weir binary.
+func Binary(t testing.TB) string {
+	t.Helper()
+	path, err := program()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// A Process is a running weir serve.
+type Process struct {
+	File  string // its configuration
+	Cmd   *exec.Cmd
+	Serve Line // what it said when it began to serve
+
+	t     testing.TB
+	lines chan Line // of its log
+	done  chan error
+	log   log
+}
+
+// A Line is one line of the log.
+type Line struct{ Msg, Level, Error, Listen, Admin, Decide string }
+
+// log is all that a process wrote.
+type log struct {
+	mu  sync.Mutex
+	all bytes.Buffer
+}
+
+func (l *log) add(b []byte) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.all.Write(b)
+	l.all.WriteByte('\n')
+}
+
+// Log is all that the process wrote so far.
+func (p *Process) Log() string {
+	p.log.mu.Lock()
+	defer p.log.mu.Unlock()
+	return p.log.all.String()
+}
+
+// Start runs weir serve with a configuration, in the environment of the test and NAME=VALUE
+// over it, and waits until it serves.
+func Start(t testing.TB, yaml string, env ...string) *Process {
+	t.Helper()
+	p := Launch(t, yaml, env...)
+	p.Serve = p.WaitFor("serving")
+	return p
+}
+
+// Launch is Start without the wait, for what may not begin to serve.
+func Launch(t testing.TB, yaml string, env ...string) *Process {
+	t.Helper()
+	p := &Process{t: t, File: filepath.Join(t.TempDir(), "weir.yaml"), lines: make(chan Line, 10_000), done: make(chan error, 1)}
+	p.Write(yaml)
+	p.Cmd = exec.Command(Binary(t), "serve", "-config", p.File)
+	p.Cmd.Env = append(os.Environ(), env...)
+	out, err := p.Cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go p.listen(out)
+	t.Cleanup(func() {
+		_ = p.Cmd.Process.Kill()
+		<-p.done
+	})
+	return p
+}
+
+func (p *Process) listen(out io.Reader) {
+	s := bufio.NewScanner(out)
+	s.Buffer(nil, 1<<20)
+	for s.Scan() {
+		p.log.add(s.Bytes())
+		var l Line
+		if json.Unmarshal(s.Bytes(), &l) != nil {
+			l.Msg = s.Text()
+		}
+		select {
+		case p.lines <- l:
+		default: // nobody waits for so many
+		}
+	}
+	p.done <- p.Cmd.Wait()
+	close(p.done)
+}
+
+// Write writes another configuration.
+func (p *Process) Write(yaml string) {
+	p.t.Helper()
+	if err := os.WriteFile(p.File, []byte(yaml), 0o600); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// Signal sends a signal.
+func (p *Process) Signal(s os.Signal) {
+	p.t.Helper()
+	if err := p.Cmd.Process.Signal(s); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// WaitFor waits for a line of the log.
+func (p *Process) WaitFor(msg string) Line {
+	p.t.Helper()
+	late := time.After(Patience)
+	for {
+		select {
+		case l := <-p.lines:
+			if l.Msg == msg {
+				return l
+			}
+		case <-late:
+			p.t.Fatalf("weir did not say %q within %v, but:\n%s", msg, Patience, p.Log())
+		}
+	}
+}
+
+// Reload has weir read another configuration, and waits until it says so.
+func (p *Process) Reload(yaml, says string) Line {
+	p.t.Helper()
+	p.Write(yaml)
+	p.Signal(syscall.SIGHUP)
+	return p.WaitFor(says)
+}
+
+// Exited waits for the process to end by itself.
+func (p *Process) Exited() error {
+	p.t.Helper()
+	select {
+	case err := <-p.done:
+		return err
+	case <-time.After(Patience):
+		p.t.Fatalf("weir did not end within %v", Patience)
+		return nil
+	}
+}
+
+// Say runs a command of weir to its end, in the environment of the test and NAME=VALUE over
+// it.
+func Say(t testing.TB, env []string, args ...string) (out string, code int) {
+	t.Helper()
+	var b bytes.Buffer
+	c := exec.Command(Binary(t), args...)
+	c.Stdout, c.Stderr, c.Env = &b, &b, append(os.Environ(), env...)
+	_ = c.Run()
+	return b.String(), c.ProcessState.ExitCode()
+}
