@@ -21,7 +21,7 @@ VCS := $(if $(shell git rev-parse -q --verify HEAD 2>/dev/null),true,false)
 
 tool = go tool -modfile=$(CURDIR)/tools/go.mod
 
-.PHONY: help demo test build race fuzz fuzz-seeds bench bench-fleet cover lint check cross layers vuln tidy deps clean
+.PHONY: help demo test attack build race fuzz fuzz-seeds bench bench-fleet cover lint check cross layers vuln tidy deps clean
 .DEFAULT_GOAL := help
 
 help: ## list the verbs
@@ -32,12 +32,15 @@ demo: build ## run the main job: an upstream that throttles, with weir in front 
 
 # Packages whose tests run in real time: one at a time, after the others, whose load would
 # disturb them.
-TIMED := ./internal/e2e ./internal/fleettest
-UNTIMED = $$(go list ./... | grep -v '/internal/e2e$$' | grep -v '/internal/fleettest$$')
+TIMED := ./internal/e2e ./internal/fleettest ./internal/attack
+UNTIMED = $$(go list ./... | grep -v '/internal/e2e$$' | grep -v '/internal/fleettest$$' | grep -v '/internal/attack$$')
 
 test: deps ## vet and test everything
 	@for m in $(SOURCES); do (cd $$m && go vet ./... && go test $(UNTIMED)); done
 	@go test -p 1 $(TIMED)
+
+attack: deps ## attack weir serve as it ships, with calm traffic beside each attack
+	@go test ./internal/attack -count=1 -v -run '^TestAttack' | grep -E '^(---|ok|FAIL|panic)|^ '
 
 build: ## build bin/weir
 	go build -trimpath -buildvcs=$(VCS) -o bin/weir ./cmd/weir

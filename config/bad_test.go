@@ -55,6 +55,54 @@ upstreams: {a: {url: https://h}}
 weir.yaml:2:8: store: "redis": want fields of its own, indented below it
 weir.yaml:3:9: decide: listen ":8082": would let whoever reaches it use up the limits; give it tokens or client_ca, or 127.0.0.1, or say open: true
 `},
+	{"credentials for whoever comes", `
+listen: :8080
+upstreams:
+  s3: {url: "https://h", aws: {service: s3, region: eu-west-1}}
+  gpt: {url: "https://g", llm: {key_env: KEY}}
+  mine: {url: "https://m", llm: {}}
+  second: {url: "https://n", llm: {cascade: {tiers: [{upstream: gpt}]}}}
+`, `
+weir.yaml:2:9: listen: ":8080": whoever reaches it could call gpt, s3, second with weir's credentials; add tokens, client_ca with tls, or callers with claims; or listen on 127.0.0.1; or say open: true
+`},
+	{"claims that may be left out", `
+listen: 10.0.0.7:8080
+callers: {keys: {user: "claim:sub"}, claims: {secret_env: SECRET, optional: true}}
+upstreams: {gpt: {url: "https://g", llm: {key_env: KEY}}}
+`, `
+weir.yaml:2:9: listen: "10.0.0.7:8080": whoever reaches it could call gpt with weir's credentials; add tokens, client_ca with tls, or callers with claims; or listen on 127.0.0.1; or say open: true
+`},
+	{"claims that do not count there, and that nobody looks at", `
+listen: 10.0.0.7:8080
+callers: {claims: {secret_env: SECRET}}
+upstreams: {gpt: {url: "https://g", llm: {key_env: KEY, callers: false}}}
+`, `
+weir.yaml:2:9: listen: "10.0.0.7:8080": whoever reaches it could call gpt with weir's credentials; add tokens, client_ca with tls, or callers with claims; or listen on 127.0.0.1; or say open: true
+weir.yaml:3:19: callers.claims: no token would be looked at: no key is a claim; add keys: {user: "claim:sub"}
+`},
+	{"access", `
+tokens: {a: {}, b: {env: A-B}}
+admin_tokens: {c: {env: X, upstreams: [a]}}
+client_ca: ca.pem
+admin_client_ca: ca.pem
+admin_tls: true
+admin_auth: some
+origins: ["*", "https://app.example/", app.example, "https://app.example"]
+hosts: ["*.example"]
+upstreams: {a: {url: https://h}}
+`, `
+weir.yaml:2:13: tokens.a: has no env
+weir.yaml:2:26: tokens.b.env: env "A-B": want the name of the environment variable that holds the secret
+weir.yaml:3:28: admin_tokens.c.upstreams: there is no field "upstreams"; want one of env
+weir.yaml:4:12: client_ca: certificates of callers are only seen with tls; add tls: {cert: ..., key: ...}
+weir.yaml:5:18: admin_client_ca: certificates of callers are only seen with tls; add tls: {cert: ..., key: ...}
+weir.yaml:6:12: admin_tls: there is no certificate to show; add tls: {cert: ..., key: ...}
+weir.yaml:7:13: admin_auth: "some": want all or most
+weir.yaml:8:11: origins[0]: "*": would let every page use weir's credentials; name the origins of your pages
+weir.yaml:8:16: origins[1]: "https://app.example/": must be a scheme and a host, and nothing behind them; write https://app.example
+weir.yaml:8:40: origins[2]: "app.example": is not an origin; write it as https://app.example
+weir.yaml:9:9: hosts[0]: "*.example": is not a host: there are no wildcards; name each host; a route without one takes every host
+`},
 	{"unknown fields", `
 lisen: :8080
 upstreams:
@@ -217,7 +265,7 @@ weir.yaml:6:68: upstreams.d.routes[2].strip: there is no path to strip
 weir.yaml:6:82: upstreams.d.routes[3].path: "p": must begin with a slash; write /p
 weir.yaml:6:93: upstreams.d.routes[4].path: "/p?q": must be a plain prefix, without query, fragment, space or wildcard
 weir.yaml:6:109: upstreams.d.routes[5].path: "//p": must have no empty segment and no . or ..
-weir.yaml:6:122: upstreams.d.routes[6].host: "*.h": is not a host: there are no wildcards; leave host out for every host
+weir.yaml:6:122: upstreams.d.routes[6].host: "*.h": is not a host: there are no wildcards; name each host; a route without one takes every host
 weir.yaml:6:131: upstreams.d.routes[7].port: there is no field "port"; want one of host, path, strip
 weir.yaml:7:31: upstreams.e.routes: no request would find the upstream; leave routes out for the default
 weir.yaml:9:3: upstreams.g: has no routes, so its own would be */g/, but that is the route of f in line 8 already; give one of them another host or path
@@ -270,8 +318,8 @@ weir.yaml:17:22: upstreams.a.budget.window: 1ms: must be from 100ms to 24h
 weir.yaml:18:12: upstreams.a.quota: there is no schedule "aws-2027"; did you mean aws-2026?
 weir.yaml:19:35: upstreams.a.classify.throttled[1]: "999": a status must be from 200 to 599
 weir.yaml:19:52: upstreams.a.classify.failed[0]: "429": is in throttled already
-weir.yaml:20:18: upstreams.a.keys.user: "cookie:x": want header:NAME, query:NAME or remote
-weir.yaml:20:35: upstreams.a.keys.key: "headers:x": want header:NAME, query:NAME or remote
+weir.yaml:20:18: upstreams.a.keys.user: "cookie:x": want header:NAME, query:NAME, caller or remote
+weir.yaml:20:35: upstreams.a.keys.key: "headers:x": want header:NAME, query:NAME, caller or remote
 weir.yaml:20:53: upstreams.a.keys.who: "header:a b": is not the name of a header or parameter
 weir.yaml:20:70: upstreams.a.keys.q: "query:": is not the name of a header or parameter
 weir.yaml:23:41: upstreams.b.limits.l.operations: the upstream has no operations; declare it under operations

@@ -29,7 +29,7 @@ type Claims struct {
 
 var callersFields = []field[Callers]{
 	{"keys", "scopes, each with its source", "`{user: \"header:X-User\", tenant: \"header:X-Tenant\", plan: \"header:X-Plan\"}`",
-		"Where the values of scopes come from: `header:NAME`, `query:NAME`, `remote`, or `claim:NAME` of a token that `claims` can check. What looks like a credential is hashed.", readCallerKeys},
+		"Where the values of scopes come from: `header:NAME`, `query:NAME`, `caller` (the name of the token or certificate), `remote`, or `claim:NAME` of a token that `claims` can check. What looks like a credential is hashed.", readCallerKeys},
 	{"claims", "fields", "none", "How tokens are checked whose claims are keys.", readClaims},
 	{"limits", "limits by name, or off", "global 2000/s burst 4000; user 5/s burst 10, and 5000 a day", "What callers may have. They are laid over those on the left by name, and `NAME: off` removes one. The scopes are those of `keys`, `route` (the upstream), `model` and `credential`.", readCallerLimits},
 	one("max_wait", orOff(duration, -1), func(c *Callers) *time.Duration { return &c.Policy.MaxWait }, "off", "Longest wait for a turn. `off` refuses at once."),
@@ -122,6 +122,9 @@ func (d *decoder) checkCallers(n *node, c *Callers) {
 		if s.Kind == Claim && c.Claims == nil {
 			d.bad(n.get("keys").get(name), "add claims: {secret_env: NAME}", "there is nothing to check the token with")
 		}
+	}
+	if c.Claims != nil && !c.claimed() {
+		d.bad(n.get("claims"), "add keys: {user: \"claim:sub\"}", "no token would be looked at: no key is a claim")
 	}
 	for _, l := range c.Policy.Limits {
 		at := n.get("limits").get(l.Name)

@@ -17,6 +17,7 @@ import (
 func (d *decoder) check(root *node, f *document) {
 	d.checkRoutes(f.places)
 	d.checkAdmin(root, f)
+	d.checkAccess(root, f)
 	d.checkLoops(root.get("upstreams"), &f.File)
 	d.checkTiers(root.get("upstreams"), &f.File)
 	if at := root.get("upstreams").get(CallersName); f.Callers != nil && at != nil {
@@ -78,15 +79,6 @@ func (d *decoder) checkAdmin(root *node, f *document) {
 	if same(f.Admin, f.Listen) {
 		d.bad(at, "give admin and listen different ports", "admin %s and listen %s are the same", f.Admin, f.Listen)
 	}
-}
-
-func loopback(address string) bool {
-	host, _, err := net.SplitHostPort(address)
-	if err != nil {
-		return false
-	}
-	ip, err := netip.ParseAddr(host)
-	return err == nil && ip.IsLoopback() || strings.EqualFold(host, "localhost")
 }
 
 // same reports whether two listeners would want the same port of the same

@@ -17,22 +17,29 @@ import (
 
 // A File is what a configuration says, its defaults filled in.
 type File struct {
-	Listen     string // host:port
-	Admin      string // host:port of metrics and status; "" if it is off
-	TLS        *TLS   // nil means plain HTTP
-	Drain      time.Duration
-	MaxHeader  int64
-	Log        slog.Level
-	Upstreams  []proxy.Upstream // in the order of the file
-	AWS        map[string]AWS   // of the upstreams that are services of AWS, by name
-	Jobs       map[string]Jobs  // of the upstreams whose jobs are bounded, by name
-	LLM        map[string]LLM   // of the upstreams that are language models, by name
-	Callers    *Callers         // nil means that callers may have what there is
-	Prices     string           // a file; "" means what weir knows
-	CloudWatch *CloudWatch      // nil means that no metrics go there
-	Notify     *Notify          // nil means that nobody is told
-	Store      *Store           // nil means that limits are this process's own
-	Decide     *Decide          // nil means that nothing is decided for others
+	Listen      string   // host:port
+	Admin       string   // host:port of metrics and status; "" if it is off
+	TLS         *TLS     // nil means plain HTTP
+	Hosts       []string // names of loopback addresses, besides localhost and the hosts of routes
+	Origins     []string // of pages that may use weir's credentials
+	Open        bool     // callers from elsewhere may use weir's credentials although nobody knows them
+	Callable    Access   // who may call
+	AdminAccess Access   // who may use the admin listener
+	AdminAll    bool     // for its metrics and health, too
+	AdminTLS    bool     // it is served with the certificate of TLS
+	Drain       time.Duration
+	MaxHeader   int64
+	Log         slog.Level
+	Upstreams   []proxy.Upstream // in the order of the file
+	AWS         map[string]AWS   // of the upstreams that are services of AWS, by name
+	Jobs        map[string]Jobs  // of the upstreams whose jobs are bounded, by name
+	LLM         map[string]LLM   // of the upstreams that are language models, by name
+	Callers     *Callers         // nil means that callers may have what there is
+	Prices      string           // a file; "" means what weir knows
+	CloudWatch  *CloudWatch      // nil means that no metrics go there
+	Notify      *Notify          // nil means that nobody is told
+	Store       *Store           // nil means that limits are this process's own
+	Decide      *Decide          // nil means that nothing is decided for others
 }
 
 // TLS names the files of a certificate. Paths in the configuration are relative

@@ -36,18 +36,7 @@ var tokenFields = []field[decide.TokenConfig]{
 	one("upstreams", listOf(form[string]{"upstreams", word.read}), func(t *decide.TokenConfig) *[]string { return &t.Upstreams }, "all", "The upstreams it may ask for."),
 }
 
-func readTokens(d *decoder, n *node, c *Decide) {
-	for _, e := range d.named(n) {
-		t := decide.TokenConfig{Name: e.name}
-		if !object(d, e.value, tokenFields, &t) {
-			continue
-		}
-		if e.value.get("env") == nil {
-			d.bad(e.value, "", "has no env")
-		}
-		c.Tokens = append(c.Tokens, t)
-	}
-}
+func readTokens(d *decoder, n *node, c *Decide) { c.Tokens = tokensOf(d, n) }
 
 func readDecide(d *decoder, n *node, f *document) {
 	c := Decide{Reload: 5 * time.Second}
@@ -73,12 +62,4 @@ func readDecide(d *decoder, n *node, f *document) {
 		}
 	}
 	f.Decide = &c
-}
-
-// checkClientCA complains of certificates that nobody could see. It comes last: tls may
-// stand anywhere.
-func (d *decoder) checkClientCA(root *node, f *document) {
-	if f.Decide != nil && f.Decide.ClientCA != "" && f.TLS == nil {
-		d.bad(root.get("decide").get("client_ca"), "add tls: {cert: ..., key: ...}", "certificates of callers are only seen with tls")
-	}
 }

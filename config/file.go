@@ -29,7 +29,22 @@ var documentFields = []field[document]{
 	one("admin", orOff(address, ""), func(f *document) *string { return &f.Admin }, defaultAdmin,
 		"Where metrics and status are shown."),
 	one("admin_open", boolean, func(f *document) *bool { return &f.adminOpen }, "false",
-		"Lets `admin` be an address that other machines reach. Whoever reaches it sees upstreams, limits and keys."),
+		"Lets `admin` be an address that other machines reach. From there `/metrics`, `/livez` and `/readyz` are for everyone, all else for those with a token or a certificate."),
+	{"admin_tokens", "tokens by name", "none", "Who may use the admin listener, each by `Authorization: Bearer`, wherever they come from.", readAdminTokens},
+	one("admin_client_ca", word, func(f *document) *string { return &f.AdminAccess.ClientCA }, "none",
+		"A file of certificates, in PEM; who uses the admin listener must have one that they sign. It needs `tls`."),
+	one("admin_auth", choice("all or most", map[string]bool{"all": true, "most": false}), func(f *document) *bool { return &f.AdminAll }, "most",
+		"With `all`, metrics and health want a token or a certificate, too."),
+	one("admin_tls", boolean, func(f *document) *bool { return &f.AdminTLS }, "true with `admin_client_ca`", "Serves the admin listener with the certificate of `tls`."),
+	one("hosts", listOf(host), func(f *document) *[]string { return &f.Hosts }, "none",
+		"Names under which callers know a loopback address, besides localhost and the hosts of routes."),
+	one("origins", listOf(origin), func(f *document) *[]string { return &f.Origins }, "none",
+		"The sites whose pages may have a browser send requests that get weir's credentials."),
+	{"tokens", "tokens by name", "none", "Who may call, each by its token: as its API key, as its access key id of AWS, or in `X-Weir-Token`; see docs/security.md.", readAccessTokens},
+	one("client_ca", word, func(f *document) *string { return &f.Callable.ClientCA }, "none",
+		"A file of certificates, in PEM; callers must have one that they sign. It needs `tls`."),
+	one("open", boolean, func(f *document) *bool { return &f.Open }, "false",
+		"Lets whoever reaches `listen` call with weir's credentials."),
 	{"tls", "fields", "plain HTTP", "The certificate of `listen`.", readTLS},
 	one("drain", orOff(duration, 0), func(f *document) *time.Duration { return &f.Drain }, "30s",
 		"How long calls under way may take once weir was told to stop. `off` cuts them at once."),
@@ -51,7 +66,8 @@ func (d *decoder) read(root *node) *document {
 	d.callerScopes = scopesOf(root.get("callers"))
 	object(d, root, documentFields, &f)
 	f.Prices = d.beside(f.Prices)
-	d.checkClientCA(root, &f)
+	f.Callable.ClientCA, f.AdminAccess.ClientCA = d.beside(f.Callable.ClientCA), d.beside(f.AdminAccess.ClientCA)
+	f.AdminTLS = f.AdminTLS || f.AdminAccess.ClientCA != "" && root.get("admin_tls") == nil
 	if root.get("upstreams") == nil && (root.kind == mapping || root.kind == empty) {
 		d.bad(root, firstUpstream, "has no upstreams")
 	}

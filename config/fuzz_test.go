@@ -137,6 +137,15 @@ decide:
 listen: 127.0.0.1:8080
 admin: 0.0.0.0:8081
 admin_open: true
+admin_tokens: {ops: {env: WEIR_ADMIN_TOKEN}}
+admin_client_ca: ops.pem
+admin_auth: all
+admin_tls: true
+hosts: [weir.local]
+origins: ["https://app.example"]
+tokens: {app: {env: APP_TOKEN, upstreams: [s3]}}
+client_ca: callers.pem
+open: false
 tls: {cert: c, key: k}
 drain: 30s
 max_header: 64KiB

@@ -70,7 +70,7 @@ var host = text("a host", func(s string) (string, string, string) {
 	case goodHost(bare):
 		return bare, "", ""
 	case strings.Contains(s, "*"):
-		return "", "is not a host: there are no wildcards", "leave host out for every host"
+		return "", "is not a host: there are no wildcards", "name each host; a route without one takes every host"
 	case strings.Contains(s, ":"):
 		return "", "is not a host", "write it without scheme and port"
 	}
@@ -113,15 +113,15 @@ var address = text("host:port", func(s string) (string, string, string) {
 	return s, "", ""
 })
 
-var source = text("header:NAME, query:NAME or remote", parseSource)
+var source = text("header:NAME, query:NAME, caller or remote", parseSource)
 
 func parseSource(s string) (Source, string, string) {
 	kind, name, _ := strings.Cut(s, ":")
 	switch {
-	case s == proxy.Remote:
-		return Source{Kind: proxy.Remote}, "", ""
+	case s == proxy.Remote || s == proxy.Caller:
+		return Source{Kind: s}, "", ""
 	case kind != proxy.Header && kind != proxy.Query:
-		return Source{}, "want header:NAME, query:NAME or remote", ""
+		return Source{}, "want header:NAME, query:NAME, caller or remote", ""
 	case kind == proxy.Query && name != "" && name == strings.TrimSpace(name):
 		return Source{Kind: proxy.Query, Name: name}, "", ""
 	case !token.MatchString(name):
@@ -134,12 +134,12 @@ func parseSource(s string) (Source, string, string) {
 const Claim = "claim"
 
 // callerSource is a source, or a claim.
-var callerSource = text("header:NAME, query:NAME, claim:NAME or remote", func(s string) (Source, string, string) {
+var callerSource = text("header:NAME, query:NAME, claim:NAME, caller or remote", func(s string) (Source, string, string) {
 	if name, ok := strings.CutPrefix(s, Claim+":"); ok && name != "" && name == strings.TrimSpace(name) {
 		return Source{Kind: Claim, Name: name}, "", ""
 	}
 	v, wrong, hint := parseSource(s)
-	return v, strings.Replace(wrong, "query:NAME or", "query:NAME, claim:NAME or", 1), hint
+	return v, strings.Replace(wrong, "query:NAME,", "query:NAME, claim:NAME,", 1), hint
 })
 
 var token = regexp.MustCompile("^[!#$%&'*+.^_`|~0-9A-Za-z-]+$") // RFC 9110 5.6.2

@@ -40,7 +40,7 @@ var upstreamFields = []field[site]{
 		"How much of a request's body is kept to send it again. A larger body is sent, but once."),
 	one("max_body", orOff(size(1, 1<<50), 0), func(u *site) *int64 { return &u.MaxBody }, "any",
 		"The largest body of a request that is taken."),
-	{"keys", "scopes, each with its source", "none", "Where the values of scopes come from: `header:NAME`, `query:NAME`, or `remote` for the client's address.", readKeys},
+	{"keys", "scopes, each with its source", "none", "Where the values of scopes come from: `header:NAME`, `query:NAME`, `caller` for the name of the token or certificate, or `remote` for the client's address.", readKeys},
 	{"operations", "operations by name", "none", "How requests are told apart: the first that matches.", readOperations},
 	{"limits", "limits by name, or off", "none", "How much may go in how much time. `NAME: 100/s` is short for `NAME: {rate: 100/s}`; `NAME: off` removes one of a preset.", readLimits},
 	{"retry", "fields, the name of a schedule, or off", "3 attempts", "When to try again. `NAME` is short for `{schedule: NAME}`.", readRetry},

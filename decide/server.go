@@ -41,6 +41,10 @@ type Server struct {
 	Log       *slog.Logger // nil means no log
 	Events    Events
 
+	// Turned hears why a request was turned away before it was looked at: host, caller or
+	// origin; nil means unheard.
+	Turned func(why string)
+
 	// Jobs are the throttles of jobs by upstream, each a handler of paths below
 	// /v1/jobs/UPSTREAM; nil means none. See package jobs.
 	Jobs map[string]http.Handler
@@ -128,8 +132,13 @@ func (s *Server) Handler() http.Handler {
 
 func (s *Server) serve(routes map[string]route, w http.ResponseWriter, r *http.Request) *failure {
 	if !hosts.Ours(r, s.names()) {
+		s.turned("host")
 		return failed(http.StatusMisdirectedRequest, ValidationError,
 			"host %s: is not this listener's; ask for localhost, its address, or one of hosts in decide", quoted(r.Host))
+	}
+	if hosts.Foreign(r, nil) {
+		s.turned("origin")
+		return failed(http.StatusForbidden, Forbidden, "a browser sent this for a page of another site (Origin %s); decisions are for programs", quoted(r.Header.Get("Origin")))
 	}
 	at, ok := routes[r.URL.Path]
 	if !ok && strings.HasPrefix(r.URL.Path, jobsPath) {
@@ -183,10 +192,23 @@ func (s *Server) known(answer func(r *http.Request, caller string) (any, *failur
 
 func (s *Server) who(r *http.Request) (string, error) {
 	a := s.auth()
+	caller, err := "", error(nil)
 	if a.Open() && !s.Open && auth.Remote(r) {
-		return "", errors.New("this weir has no tokens configured, and lets in nobody from elsewhere without")
+		err = errors.New("this weir has no tokens configured, and lets in nobody from elsewhere without")
+	} else {
+		caller, err = a.Check(r.Header.Get("Authorization"), r.TLS)
 	}
-	return a.Check(r.Header.Get("Authorization"), r.TLS)
+	if err != nil {
+		s.turned("caller")
+	}
+	return caller, err
+}
+
+// turned tells that a request was turned away.
+func (s *Server) turned(why string) {
+	if s.Turned != nil {
+		s.Turned(why)
+	}
 }
 
 // read reads a body of JSON.

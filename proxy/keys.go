@@ -12,7 +12,7 @@ import (
 // A Source says where the value of a scope comes from: the request as it came in,
 // with what is not sent on.
 type Source struct {
-	Kind string // Header, Query or Remote
+	Kind string // Header, Query, Remote or Caller
 	Name string // of the header or the parameter
 }
 
@@ -21,6 +21,7 @@ const (
 	Header = "header"
 	Query  = "query"
 	Remote = "remote" // the caller's address
+	Caller = "caller" // the name of its token or certificate
 )
 
 // A key is a scope, and how its value is read from a request.
@@ -41,7 +42,7 @@ func keysOf(sources map[string]Source) []key {
 // log and on no page.
 func (s Source) Reader() func(*http.Request) string {
 	read := s.plain()
-	if s.Kind == Remote || !secret(s.Name) {
+	if s.Kind == Remote || s.Kind == Caller || !secret(s.Name) {
 		return read
 	}
 	return func(r *http.Request) string { return hashed(read(r)) }
@@ -52,6 +53,8 @@ func (s Source) plain() func(*http.Request) string {
 	switch {
 	case s.Kind == Remote:
 		return remote
+	case s.Kind == Caller:
+		return func(r *http.Request) string { return CallerOf(r.Context()) }
 	case s.Kind == Query:
 		return func(r *http.Request) string { return r.URL.Query().Get(s.Name) }
 	case name == "Host": // the server takes it out of the headers

@@ -28,7 +28,7 @@ type Proxy struct {
 	reverse *httputil.ReverseProxy
 }
 
-// New makes a proxy. Every upstream has the options.
+// New makes a proxy with the zero Door. Every upstream has the options.
 func New(upstreams []Upstream, o weir.Options) (*Proxy, error) {
 	p := &Proxy{options: o}
 	p.reverse = &httputil.ReverseProxy{
@@ -47,12 +47,21 @@ func New(upstreams []Upstream, o weir.Options) (*Proxy, error) {
 // requests under way go on as they began. If one is wrong, nothing changes for
 // requests, and the error says what is wrong.
 func (p *Proxy) Set(upstreams []Upstream) error {
+	var door Door
+	if t := p.table.Load(); t != nil {
+		door = t.door
+	}
+	return p.SetAll(door, upstreams)
+}
+
+// SetAll is Set with another Door, in one step.
+func (p *Proxy) SetAll(d Door, upstreams []Upstream) error {
 	p.setting.Lock()
 	defer p.setting.Unlock()
 	if err := check(upstreams); err != nil {
 		return err
 	}
-	t, err := newTable(upstreams, p.table.Load(), p.options)
+	t, err := newTable(d, upstreams, p.table.Load(), p.options)
 	if err != nil {
 		return err
 	}
@@ -79,18 +88,12 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	t := p.table.Load()
 	id := correlationOf(r)
 	w.Header()[CorrelationHeader] = []string{id}
-	if status, message := t.problem(r); status != 0 {
-		(&Failure{Status: status, Code: ValidationError, Message: message}).WriteJSON(w)
-		return
-	}
-	to, path, ok := t.find(r)
-	if name, direct := r.Context().Value(directKey{}).(string); direct {
-		to, path, ok = t.targets[name], rawPath(r), t.targets[name] != nil
-	}
+	to, path, who, ok := t.enter(w, r)
 	if !ok {
-		(&Failure{Status: http.StatusNotFound, Code: ValidationError, Message: "no route leads from here to an upstream",
-			Details: map[string]any{"host": r.Host, "path": rawPath(r)}}).WriteJSON(w)
 		return
+	}
+	if who.name != "" {
+		r = r.WithContext(context.WithValue(r.Context(), guestKey{}, who))
 	}
 	if to.MaxBody > 0 && r.ContentLength > to.MaxBody {
 		w.Header().Set("Connection", "close")
@@ -98,7 +101,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	delete(w.Header(), CorrelationHeader) // or it would stand there twice; see mark and fail
-	trip := &trip{to: to, path: path, id: id, came: r, table: t, answer: w, body: r.Body}
+	trip := &trip{to: to, path: path, id: id, came: r, who: who, table: t, answer: w, body: r.Body}
 	if to.Dialect != nil {
 		f := trip.hear(to.Dialect)
 		if f != nil {
@@ -113,6 +116,34 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	p.reverse.ServeHTTP(w, out)
 	trip.drain()
+}
+
+// enter finds where a request goes, or answers it.
+func (t *table) enter(w http.ResponseWriter, r *http.Request) (to *target, path string, g guest, ok bool) {
+	if why, f := t.problem(r); f != nil {
+		t.door.refuse(w, why, f)
+		return nil, "", g, false
+	}
+	if name, direct := r.Context().Value(directKey{}).(string); direct {
+		return t.targets[name], rawPath(r), g, t.targets[name] != nil
+	}
+	g, f := t.door.enter(r)
+	if f != nil {
+		w.Header().Set("WWW-Authenticate", "Bearer")
+		t.door.refuse(w, NoCaller, f)
+		return nil, "", g, false
+	}
+	to, path, ok = t.find(r)
+	if !ok {
+		(&Failure{Status: http.StatusNotFound, Code: ValidationError, Message: "no route leads from here to an upstream",
+			Details: map[string]any{"host": r.Host, "path": rawPath(r)}}).WriteJSON(w)
+		return nil, "", g, false
+	}
+	if why, f := t.door.admit(r, g, to); f != nil {
+		t.door.refuse(w, why, f)
+		return nil, "", g, false
+	}
+	return to, path, g, true
 }
 
 type directKey struct{}
@@ -133,6 +164,7 @@ type trip struct {
 	path  string // raw
 	id    string
 	came  *http.Request // as it came, with the headers that are not sent on
+	who   guest
 	story weir.Story
 
 	exchange Exchange        // nil if the upstream has no dialect
@@ -161,6 +193,8 @@ func (c *tripContext) Value(key any) any {
 		return c.trip
 	case correlationKey{}:
 		return c.trip.id
+	case guestKey{}:
+		return c.trip.who
 	}
 	if s, ok := weir.StoryFor(key, &c.trip.story); ok {
 		return s
@@ -179,6 +213,7 @@ func rewrite(r *httputil.ProxyRequest) {
 	out.URL = address(base, t.path, r.In.URL)
 	out.Trailer = r.In.Trailer // the very map: the server fills it at the body's end
 	drop(out.Header, "X-Forwarded-")
+	t.who.hide(out.Header, out.URL)
 	out.Header[CorrelationHeader] = []string{t.id}
 }
 

@@ -15,7 +15,8 @@ import (
 type table struct {
 	entries []entry
 	targets map[string]*target
-	hosts   []string // that routes name
+	door    Door
+	hosts   []string // that routes and the door name
 }
 
 type entry struct {
@@ -24,8 +25,11 @@ type entry struct {
 }
 
 // newTable puts upstreams into force, keeping what can be kept of the old one.
-func newTable(upstreams []Upstream, old *table, o weir.Options) (*table, error) {
-	t := &table{targets: make(map[string]*target)}
+func newTable(d Door, upstreams []Upstream, old *table, o weir.Options) (*table, error) {
+	t := &table{targets: make(map[string]*target), door: d}
+	for _, h := range d.Hosts {
+		t.hosts = append(t.hosts, hosts.Name(h))
+	}
 	for _, u := range upstreams {
 		before := (*target)(nil)
 		if old != nil {
@@ -92,18 +96,21 @@ func rawPath(r *http.Request) string {
 func (t *table) ours(r *http.Request) bool { return hosts.Ours(r, t.hosts) }
 
 // problem says what is wrong with a request before it is sent anywhere.
-func (t *table) problem(r *http.Request) (status int, message string) {
+func (t *table) problem(r *http.Request) (Why, *Failure) {
+	bad := func(why Why, status int, message string) (Why, *Failure) {
+		return why, &Failure{Status: status, Code: ValidationError, Message: message}
+	}
 	switch {
 	case r.URL.IsAbs() || r.Method == http.MethodConnect:
-		return http.StatusBadRequest, "weir is not a forward proxy: ask for a path, not for a whole URL"
+		return bad(WrongForm, http.StatusBadRequest, "weir is not a forward proxy: ask for a path, not for a whole URL")
 	case r.RequestURI == "*":
-		return http.StatusBadRequest, "OPTIONS * has no upstream"
+		return bad(WrongForm, http.StatusBadRequest, "OPTIONS * has no upstream")
 	case r.Host == "" && r.ProtoAtLeast(1, 1):
-		return http.StatusBadRequest, "the request has no Host"
+		return bad(WrongForm, http.StatusBadRequest, "the request has no Host")
 	case !t.ours(r):
-		return http.StatusMisdirectedRequest, fmt.Sprintf("the host %q is not one that weir was configured for; add it to a route", r.Host)
+		return bad(WrongHost, http.StatusMisdirectedRequest, fmt.Sprintf("the host %q is not one that weir was configured for; add it to a route, or to hosts", r.Host))
 	}
-	return 0, ""
+	return "", nil
 }
 
 // all are the upstreams of a table, which may be nil.

@@ -52,7 +52,7 @@ func (t *trip) reroute(ctx context.Context, r *http.Request, to Letter) (*trip, 
 			return nil, nil, fmt.Errorf("proxy: there is no upstream %q", to.Upstream)
 		}
 	}
-	next := &trip{to: target, path: to.Path, id: t.id, table: t.table, answer: t.answer, priority: &to.Priority, duplex: true}
+	next := &trip{to: target, path: to.Path, id: t.id, who: t.who, table: t.table, answer: t.answer, priority: &to.Priority, duplex: true}
 	out := r.Clone(next.in(ctx))
 	out.Header = to.Header.Clone()
 	out.Header[CorrelationHeader] = []string{t.id}
@@ -60,6 +60,7 @@ func (t *trip) reroute(ctx context.Context, r *http.Request, to Letter) (*trip, 
 	out.Host = target.URL.Host
 	in := *r.URL
 	in.RawQuery, in.ForceQuery = to.Query, false
+	t.who.hide(out.Header, &in)
 	came := *t.came // whose request it is
 	came.Body, came.ContentLength = out.Body, out.ContentLength
 	next.came = &came

@@ -27,6 +27,9 @@ type Upstream struct {
 	MaxBody int64             // the largest body that is taken; 0 means any
 	Keys    map[string]Source // where the values of scopes come from
 	Dialect Dialect           // what the API speaks beyond HTTP; nil means nothing
+
+	Credentials bool // weir adds credentials of its own to requests, here or in another upstream that answers in its place
+	Identifies  bool // the dialect refuses callers that it does not know
 }
 
 // A Route leads requests to an upstream. Host and Path must both match; of

@@ -14,7 +14,7 @@ import (
 
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/breaker"
-	"github.com/seed1158cd35/weir/internal/hosts"
+	"github.com/seed1158cd35/weir/internal/auth"
 )
 
 // A Report is the state of a running weir.
@@ -123,41 +123,30 @@ type Page struct {
 	Models    func(upstream string) *Model // nil, or nil for an upstream that is none
 	Draining  atomic.Bool                  // set when the program is about to end: not ready any more
 
-	// Host is the name, if it has one, in the address that the page is served
-	// under. On a loopback address requests that name another host are refused,
-	// unless they name localhost or an address.
-	Host string
+	// Hosts are the names of a loopback address. There requests that name another host
+	// are refused, unless they name localhost or an address.
+	Hosts func() []string
+
+	Auth    func() *auth.Auth // who may ask; nil means everyone on this machine
+	AuthAll bool              // for metrics and health, too
+	Refused func(why string)  // hears why a request was turned away; nil means unheard
 }
 
-// Handler is the admin API: /healthz, /readyz, /metrics, /v1/status, and
-// /v1/breaker to open, close or reset a breaker by hand.
+// Handler is the admin API: /livez (and /healthz), /readyz, /metrics, /v1/status, and
+// /v1/breaker to open, close or reset a breaker by hand. Whatever is added to it stands
+// behind the same door.
 func (p *Page) Handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
+	alive := func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") }
+	mux.HandleFunc("GET /livez", alive)
+	mux.HandleFunc("GET /healthz", alive)
 	mux.HandleFunc("GET /readyz", p.ready)
 	mux.HandleFunc("GET /v1/status", p.status)
 	mux.HandleFunc("POST /v1/breaker", p.breaker)
 	if p.Metrics != nil {
 		mux.Handle("GET /metrics", p.Metrics)
 	}
-	return p.ours(http.NewCrossOriginProtection().Handler(mux))
-}
-
-// ours refuses requests that name a host that is not ours. The protection from
-// other origins does not see those: a page whose name was made to lead here is of
-// the same origin.
-func (p *Page) ours(h http.Handler) http.Handler {
-	var names []string
-	if p.Host != "" {
-		names = []string{hosts.Name(p.Host)}
-	}
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !hosts.Ours(r, names) {
-			problem(w, http.StatusMisdirectedRequest, fmt.Sprintf("the host %q is not the admin listener's: ask for localhost, its address, or the host in admin", r.Host))
-			return
-		}
-		h.ServeHTTP(w, r)
-	})
+	return p.door(http.NewCrossOriginProtection().Handler(mux))
 }
 
 func (p *Page) ready(w http.ResponseWriter, _ *http.Request) {
@@ -248,8 +237,11 @@ func (p *Page) breaker(w http.ResponseWriter, r *http.Request) {
 
 func problem(w http.ResponseWriter, status int, message string) {
 	code := "VALIDATION_ERROR"
-	if status == http.StatusNotFound {
+	switch status {
+	case http.StatusNotFound:
 		code = "NOT_FOUND"
+	case http.StatusUnauthorized:
+		code = "UNAUTHORIZED"
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)

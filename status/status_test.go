@@ -104,7 +104,7 @@ func TestHandler(t *testing.T) {
 func TestOtherHostsAreRefused(t *testing.T) {
 	u := upstream(t, "s3", weir.Policy{})
 	p := page(t, u)
-	p.Host = "Weir.Local:8081"
+	p.Hosts = func() []string { return []string{"Weir.Local:8081"} }
 	h := p.Handler()
 	from := func(host string, local net.Addr, method, target, body string) *httptest.ResponseRecorder {
 		r := httptest.NewRequest(method, target, strings.NewReader(body))
@@ -136,7 +136,7 @@ func TestOtherHostsAreRefused(t *testing.T) {
 			t.Errorf("%s: %d %s", host, w.Code, w.Body)
 		}
 	}
-	if w := from("weir.internal:8081", &net.TCPAddr{IP: net.IPv4(10, 0, 0, 7)}, "GET", "/v1/status", ""); w.Code != http.StatusOK {
+	if w := from("weir.internal:8081", &net.TCPAddr{IP: net.IPv4(10, 0, 0, 7)}, "GET", "/metrics", ""); w.Code != http.StatusOK {
 		t.Errorf("where others reach it: %d %s", w.Code, w.Body)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -49,8 +50,8 @@ func (s *server) newDecider(store limit.Store) (err error) {
 		}
 		d.api = &decide.Server{
 			Jobs:      throttles,
-			Upstreams: s.proxy.Upstreams, Auth: d.auth.Load, Open: c.Open, Hosts: c.Hosts,
-			Log: s.log, MaxWait: c.MaxWait, MaxPermits: c.MaxPermits,
+			Upstreams: s.proxy.Upstreams, Auth: d.auth.Load, Open: c.Open, Hosts: slices.Concat(c.Hosts, s.file.Hosts),
+			Log: s.log, MaxWait: c.MaxWait, MaxPermits: c.MaxPermits, Turned: func(why string) { s.doors.Refused("decide", why) },
 		}
 		if d.front, err = net.Listen("tcp", c.Listen); err != nil {
 			return fmt.Errorf("decide: listen: %w; set it to a free address", err)

@@ -16,6 +16,10 @@ func (s *server) reload() {
 	if err == nil {
 		cert, err = readCert(next)
 	}
+	var e entry
+	if err == nil {
+		e, err = s.readEntry(next)
+	}
 	if err == nil {
 		err = s.decider.reload(s, next)
 	}
@@ -23,12 +27,13 @@ func (s *server) reload() {
 		err = s.dress(next)
 	}
 	if err == nil {
-		err = s.proxy.Set(next.Upstreams)
+		err = s.proxy.SetAll(e.door, next.Upstreams)
 	}
 	if err != nil {
 		s.log.Error("reload: nothing was changed", "error", err.Error())
 		return
 	}
+	s.access.put(e)
 	s.keep(next)
 	if cert != nil {
 		s.cert.Store(cert)
@@ -66,7 +71,7 @@ func (s *server) forget(next *config.File) {
 func (s *server) keep(next *config.File) {
 	var kept []string
 	for name, changed := range map[string]bool{
-		"listen": next.Listen != s.file.Listen, "admin": next.Admin != s.file.Admin,
+		"listen": next.Listen != s.file.Listen, "admin": next.Admin != s.file.Admin || next.AdminTLS != s.file.AdminTLS || next.AdminAll != s.file.AdminAll,
 		"tls": (next.TLS == nil) != (s.file.TLS == nil), "max_header": next.MaxHeader != s.file.MaxHeader,
 		"store": !reflect.DeepEqual(next.Store, s.file.Store), "cloudwatch": !reflect.DeepEqual(next.CloudWatch, s.file.CloudWatch),
 		"notify": !reflect.DeepEqual(next.Notify, s.file.Notify), "decide": !sameDecide(next.Decide, s.file.Decide),
@@ -80,6 +85,7 @@ func (s *server) keep(next *config.File) {
 		s.log.Warn("reload: listen, admin, max_header, store, cloudwatch, notify, decide but for its tokens and rules, and turning tls on or off need a new start; the rest is taken over", "changed", kept)
 	}
 	next.Listen, next.Admin, next.MaxHeader = s.file.Listen, s.file.Admin, s.file.MaxHeader
+	next.AdminTLS, next.AdminAll = s.file.AdminTLS, s.file.AdminAll
 	next.Store, next.Decide = s.file.Store, s.file.Decide
 	next.CloudWatch, next.Notify = s.file.CloudWatch, s.file.Notify
 	if (next.TLS == nil) != (s.file.TLS == nil) {

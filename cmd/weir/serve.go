@@ -67,6 +67,7 @@ type server struct {
 	file    *config.File
 	proxy   *proxy.Proxy
 	metrics *weirprom.Metrics
+	doors   *weirprom.Doors
 	page    *status.Page
 	cert    atomic.Pointer[tls.Certificate]
 	main    net.Listener
@@ -77,6 +78,7 @@ type server struct {
 	shared  *weirprom.Fleet
 	decider *decider // nil if nothing is decided for others
 	speaks  dialects
+	access  access
 	models  models
 	tells   escalation
 }
@@ -94,6 +96,7 @@ func newServer(path string, w world) (*server, error) {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	s.metrics = weirprom.New(registry)
+	s.doors = newDoors(registry)
 	if s.tells, err = newEscalation(file, w.env, s.log); err != nil {
 		return nil, err
 	}
@@ -103,7 +106,8 @@ func newServer(path string, w world) (*server, error) {
 	}
 	s.watch()
 	s.page = &status.Page{
-		Version: version(), Started: time.Now(), Upstreams: s.upstreams, Host: file.Admin,
+		Version: version(), Started: time.Now(), Upstreams: s.upstreams,
+		Hosts: s.access.hosts, Auth: s.access.admin.Load, AuthAll: file.AdminAll, Refused: func(why string) { s.doors.Refused("admin", why) },
 		Models: s.models.look, Metrics: promhttp.HandlerFor(registry, promhttp.HandlerOpts{}),
 	}
 	if s.fleet != nil {
@@ -130,7 +134,14 @@ func (s *server) join(events weir.Events, registry prometheus.Registerer) (err e
 	if err = s.dress(s.file); err != nil {
 		return err
 	}
-	s.proxy, err = proxy.New(s.file.Upstreams, weir.Options{Events: events, Fleet: s.fleet})
+	e, err := s.readEntry(s.file)
+	if err != nil {
+		return err
+	}
+	s.access.put(e)
+	if s.proxy, err = proxy.New(nil, weir.Options{Events: events, Fleet: s.fleet}); err == nil {
+		err = s.proxy.SetAll(e.door, s.file.Upstreams)
+	}
 	return err
 }
 
@@ -239,10 +250,11 @@ func (s *server) run(ctx context.Context, reload, stop <-chan os.Signal) error {
 	front, back := s.front(calls), s.back()
 	failed := make(chan error, 4)
 	s.decider.start(calls, s, failed)
-	main := s.secured(s.main) // here, as a reload changes the file
+	main, admin := s.secured(s.main), s.admin // here, as a reload changes the file
 	go func() { failed <- front.Serve(main) }()
 	if s.admin != nil {
-		go func() { failed <- back.Serve(s.admin) }()
+		admin = s.securedAdmin(admin)
+		go func() { failed <- back.Serve(admin) }()
 		defer back.Close()
 	}
 	s.announce()
@@ -321,15 +333,7 @@ func (s *server) back() *http.Server {
 	}
 }
 
-// secured is the listener with TLS if there is a certificate. The certificate is
-// looked up for each connection, so that it can be renewed.
-func (s *server) secured(l net.Listener) net.Listener {
-	if s.file.TLS == nil {
-		return l
-	}
-	return tls.NewListener(l, s.tls())
-}
-
+// tls has the certificate looked up for each connection, so that it can be renewed.
 func (s *server) tls() *tls.Config {
 	return &tls.Config{
 		MinVersion:     tls.VersionTLS12,

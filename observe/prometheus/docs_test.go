@@ -33,6 +33,7 @@ func TestDocumentListsWhatIsExported(t *testing.T) {
 	_, reg := everything(t)
 	fleetEverything(reg)
 	modelsEverything(reg)
+	doorsEverything(reg)
 	families, err := reg.Gather()
 	if err != nil {
 		t.Fatal(err)

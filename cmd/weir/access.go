@@ -1,0 +1,85 @@
+package main
+
+import (
+	"crypto/tls"
+	"fmt"
+	"net"
+	"os"
+	"sync/atomic"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/seed1158cd35/weir/config"
+	"github.com/seed1158cd35/weir/internal/auth"
+	weirprom "github.com/seed1158cd35/weir/observe/prometheus"
+	"github.com/seed1158cd35/weir/proxy"
+)
+
+// access is who may use the listener of calls and that of the admin.
+type access struct {
+	callers, admin atomic.Pointer[auth.Auth]
+	names          atomic.Pointer[[]string] // of the admin listener
+}
+
+// An entry is what a file says of that, its secrets read.
+type entry struct {
+	door  proxy.Door
+	admin *auth.Auth
+	names []string
+}
+
+// readEntry reads the secrets and the certificates that a file names.
+func (s *server) readEntry(file *config.File) (e entry, err error) {
+	e.door = proxy.Door{Hosts: file.Hosts, Origins: file.Origins, Open: file.Open, Refused: s.turned}
+	if e.door.Auth, err = file.Callable.Auth(s.env, os.ReadFile); err != nil {
+		return e, fmt.Errorf("listen: %w", err)
+	}
+	if e.admin, err = file.AdminAccess.Auth(s.env, os.ReadFile); err != nil {
+		return e, fmt.Errorf("admin: %w", err)
+	}
+	e.names = append(e.names, file.Hosts...)
+	if host, _, err := net.SplitHostPort(file.Admin); err == nil && host != "" {
+		e.names = append(e.names, host)
+	}
+	return e, nil
+}
+
+// newDoors are the metrics of listeners, every reason shown from the start.
+func newDoors(registry prometheus.Registerer) *weirprom.Doors {
+	d := weirprom.NewDoors(registry)
+	for _, why := range proxy.Whys {
+		d.Begin("listen", string(why))
+	}
+	d.Begin("admin", "host", "caller")
+	d.Begin("decide", "host", "caller", "origin")
+	return d
+}
+
+// turned counts what was turned away at the listener of calls.
+func (s *server) turned(why proxy.Why) { s.doors.Refused("listen", string(why)) }
+
+// put puts an entry into force.
+func (a *access) put(e entry) {
+	a.callers.Store(e.door.Auth)
+	a.admin.Store(e.admin)
+	a.names.Store(&e.names)
+}
+
+// hosts are the names of the admin listener.
+func (a *access) hosts() []string { return *a.names.Load() }
+
+// secured is the listener of calls, with TLS if there is a certificate.
+func (s *server) secured(l net.Listener) net.Listener {
+	if s.file.TLS == nil {
+		return l
+	}
+	return tls.NewListener(l, auth.TLS(s.tls(), s.access.callers.Load, false))
+}
+
+// securedAdmin is that of the admin.
+func (s *server) securedAdmin(l net.Listener) net.Listener {
+	if !s.file.AdminTLS {
+		return l
+	}
+	return tls.NewListener(l, auth.TLS(s.tls(), s.access.admin.Load, !s.file.AdminAll))
+}

@@ -1,0 +1,156 @@
+package config
+
+import (
+	"net"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/seed1158cd35/weir/internal/auth"
+	"github.com/seed1158cd35/weir/internal/complain"
+)
+
+// Access is who may use a listener. Secrets are in environment variables.
+type Access struct {
+	Tokens   []auth.TokenConfig
+	ClientCA string // a file; "" means that no certificates are asked for
+}
+
+// none reports whether nobody is asked who they are.
+func (a Access) none() bool { return len(a.Tokens) == 0 && a.ClientCA == "" }
+
+// Auth reads the secrets and the certificates.
+func (a Access) Auth(env func(string) (string, bool), read func(string) ([]byte, error)) (*auth.Auth, error) {
+	return auth.New(a.Tokens, a.ClientCA, env, read)
+}
+
+// origin is what a browser calls the site of a page.
+var origin = text("an origin (https://app.example)", func(s string) (string, string, string) {
+	u, err := url.Parse(s)
+	switch {
+	case s == "*":
+		return "", "would let every page use weir's credentials", "name the origins of your pages"
+	case err != nil || u.Scheme == "" || !goodHost(u.Hostname()) || !goodPort(u):
+		return "", "is not an origin", "write it as https://app.example"
+	case s != u.Scheme+"://"+u.Host:
+		return "", "must be a scheme and a host, and nothing behind them", "write " + u.Scheme + "://" + u.Host
+	}
+	return strings.ToLower(s), "", ""
+})
+
+func readAccessTokens(d *decoder, n *node, f *document) { f.Callable.Tokens = tokensOf(d, n) }
+
+var adminTokenFields = []field[auth.TokenConfig]{
+	one("env", word, func(t *auth.TokenConfig) *string { return &t.Env }, "required", "The environment variable that holds the secret."),
+}
+
+func readAdminTokens(d *decoder, n *node, f *document) {
+	for _, e := range d.named(n) {
+		t := auth.TokenConfig{Name: e.name}
+		if object(d, e.value, adminTokenFields, &t) {
+			f.AdminAccess.Tokens = append(f.AdminAccess.Tokens, d.token(e.value, t))
+		}
+	}
+}
+
+// tokensOf reads tokens by name.
+func tokensOf(d *decoder, n *node) (all []auth.TokenConfig) {
+	for _, e := range d.named(n) {
+		t := auth.TokenConfig{Name: e.name}
+		if object(d, e.value, tokenFields, &t) {
+			all = append(all, d.token(e.value, t))
+		}
+	}
+	return all
+}
+
+// token complains of a token that nobody could show.
+func (d *decoder) token(n *node, t auth.TokenConfig) auth.TokenConfig {
+	if n.get("env") == nil {
+		d.bad(n, "", "has no env")
+	} else if err := t.Validate(); err != nil {
+		d.bad(n.get("env"), "", "%v", err)
+	}
+	return t
+}
+
+// checkAccess keeps weir's credentials from those whom nobody knows.
+func (d *decoder) checkAccess(root *node, f *document) {
+	for i := range f.Upstreams {
+		u := &f.Upstreams[i]
+		u.Credentials = f.addsCredentials(u.Name)
+		u.Identifies = f.identifies(u.Name)
+	}
+	d.checkCAs(root, f)
+	if loopback(f.Listen) || f.Open || !f.Callable.none() {
+		return
+	}
+	var bare []string
+	for _, u := range f.Upstreams {
+		if u.Credentials && !u.Identifies {
+			bare = append(bare, u.Name)
+		}
+	}
+	if len(bare) == 0 {
+		return
+	}
+	at := root.get("listen")
+	if at == nil {
+		at = root
+	}
+	slices.Sort(bare)
+	d.bad(at, "add tokens, client_ca with tls, or callers with claims; or listen on 127.0.0.1; or say open: true",
+		"%s: whoever reaches it could call %s with weir's credentials", complain.Quote(f.Listen), strings.Join(bare, ", "))
+}
+
+// addsCredentials reports whether requests for an upstream get credentials of weir's own,
+// there or at another one that answers in its place.
+func (f *document) addsCredentials(upstream string) bool {
+	own := func(name string) bool {
+		_, signed := f.AWS[name]
+		return signed || f.LLM[name].KeyEnv != ""
+	}
+	if own(upstream) {
+		return true
+	}
+	c := f.LLM[upstream].Cascade
+	return c != nil && slices.ContainsFunc(c.Tiers, func(t Tier) bool { return t.Upstream != "" && own(t.Upstream) })
+}
+
+// identifies reports whether an upstream refuses callers without a token that can be checked.
+func (f *document) identifies(upstream string) bool {
+	l, ok := f.LLM[upstream]
+	c := f.Callers
+	return ok && l.Callers && c != nil && c.Claims != nil && !c.Claims.Optional && c.claimed()
+}
+
+// claimed reports whether a key is a claim: without one no token is looked at.
+func (c *Callers) claimed() bool {
+	for _, s := range c.Keys {
+		if s.Kind == Claim {
+			return true
+		}
+	}
+	return false
+}
+
+// checkCAs complains of certificates that nobody could see.
+func (d *decoder) checkCAs(root *node, f *document) {
+	for _, c := range []struct{ field, file string }{{"client_ca", f.Callable.ClientCA}, {"admin_client_ca", f.AdminAccess.ClientCA}} {
+		if c.file != "" && f.TLS == nil {
+			d.bad(root.get(c.field), "add tls: {cert: ..., key: ...}", "certificates of callers are only seen with tls")
+		}
+	}
+	if f.AdminTLS && f.TLS == nil {
+		d.bad(root.get("admin_tls"), "add tls: {cert: ..., key: ...}", "there is no certificate to show")
+	}
+	if f.Decide != nil && f.Decide.ClientCA != "" && f.TLS == nil {
+		d.bad(root.get("decide").get("client_ca"), "add tls: {cert: ..., key: ...}", "certificates of callers are only seen with tls")
+	}
+}
+
+// loopback reports whether only this machine reaches an address.
+func loopback(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	return err == nil && auth.Loopback(host)
+}

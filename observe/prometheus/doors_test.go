@@ -1,0 +1,25 @@
+package weirprom
+
+import (
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// doorsEverything is every metric of listeners, once.
+func doorsEverything(reg prometheus.Registerer) *Doors {
+	d := NewDoors(reg)
+	d.Begin("listen", "host", "origin")
+	return d
+}
+
+func TestWhatIsTurnedAwayIsCounted(t *testing.T) {
+	reg := prometheus.NewRegistry()
+	d := doorsEverything(reg)
+	d.Refused("listen", "origin")
+	d.Refused("listen", "origin")
+	d.Refused("admin", "caller")
+	check(t, reg, 2, "weir_turned_away_total", "listen", "origin")
+	check(t, reg, 1, "weir_turned_away_total", "admin", "caller")
+	check(t, reg, 0, "weir_turned_away_total", "listen", "host")
+}

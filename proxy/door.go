@@ -1,0 +1,172 @@
+package proxy
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/seed1158cd35/weir/internal/auth"
+	"github.com/seed1158cd35/weir/internal/complain"
+	"github.com/seed1158cd35/weir/internal/hosts"
+)
+
+// A Door says who may come in, and which pages may use what weir adds to requests. The
+// zero Door lets everyone in who is on this machine, and pages of no other site.
+type Door struct {
+	Hosts   []string   // names of a loopback address, besides localhost and the hosts of routes
+	Origins []string   // of pages whose requests may use weir's credentials: https://app.example
+	Auth    *auth.Auth // who may call; nil means everyone
+	Open    bool       // lets callers from elsewhere use weir's credentials although nobody knows them
+
+	// Refused hears why a request was turned away; nil means unheard.
+	Refused func(Why)
+}
+
+// A Why is why a request was turned away before anything was asked of an upstream.
+type Why string
+
+const (
+	WrongForm   Why = "form"     // it is none that can be sent on
+	WrongHost   Why = "host"     // it is meant for somebody else
+	NoCaller    Why = "caller"   // it does not say who calls
+	NotTheirs   Why = "upstream" // the caller may not use the upstream
+	WrongOrigin Why = "origin"   // a browser sent it for a page of another site
+	Elsewhere   Why = "remote"   // it came from another machine, and weir would add its credentials
+)
+
+// Whys are all of them.
+var Whys = []Why{WrongForm, WrongHost, NoCaller, NotTheirs, WrongOrigin, Elsewhere}
+
+// The codes of what is refused at the door.
+const (
+	Unauthorized = "UNAUTHORIZED"
+	Forbidden    = "FORBIDDEN"
+)
+
+// A guest is who came in.
+type guest struct {
+	name  string // of the token or the certificate; "" if nobody is asked for one
+	shown string // the header or the parameter that held the token
+}
+
+type guestKey struct{}
+
+// TokenHeader is where a caller shows its token that has another use for the headers of
+// API keys.
+const TokenHeader = "X-Weir-Token"
+
+// enter says who calls, or why nobody knows.
+func (d *Door) enter(r *http.Request) (g guest, f *Failure) {
+	if d.Auth.Open() {
+		return g, nil
+	}
+	if d.Auth.ClientCAs != nil {
+		name, err := auth.Certified(r.TLS)
+		if err != nil {
+			return g, &Failure{Status: http.StatusUnauthorized, Code: Unauthorized, Message: err.Error(), Final: true}
+		}
+		g.name = name
+	}
+	if len(d.Auth.Tokens) == 0 {
+		return g, nil
+	}
+	for place, secret := range presented(r) {
+		if name, ok := d.Auth.Whose(secret); ok {
+			return guest{name, place}, nil
+		}
+	}
+	return g, &Failure{Status: http.StatusUnauthorized, Code: Unauthorized, Final: true,
+		Message: "there is no token that is configured here; show it as the API key, as the access key id of AWS, or in " + TokenHeader}
+}
+
+// presented yields what could be a token, with the header or the parameter that it is in.
+func presented(r *http.Request) func(yield func(place, secret string) bool) {
+	return func(yield func(string, string) bool) {
+		for _, name := range []string{TokenHeader, "Authorization", "X-Api-Key", "Api-Key", "X-Goog-Api-Key"} {
+			if v := r.Header.Get(name); v != "" && !yield(name, bare(v)) {
+				return
+			}
+		}
+		if !strings.Contains(r.URL.RawQuery, "key=") {
+			return
+		}
+		if v := r.URL.Query().Get("key"); v != "" {
+			yield("?key", v)
+		}
+	}
+}
+
+// bare is the secret in the value of a header: what follows Bearer, or the access key id of a
+// signature of AWS, which cannot be checked but is as secret as a token is.
+func bare(v string) string {
+	scheme, rest, _ := strings.Cut(v, " ")
+	switch {
+	case strings.EqualFold(scheme, "Bearer"):
+		return strings.TrimSpace(rest)
+	case scheme == "AWS4-HMAC-SHA256":
+		_, id, _ := strings.Cut(rest, "Credential=")
+		id, _, _ = strings.Cut(id, ",")
+		for range 4 { // DAY/REGION/SERVICE/aws4_request
+			id = id[:max(0, strings.LastIndexByte(id, '/'))]
+		}
+		return id
+	}
+	return v
+}
+
+// hide takes the caller's token out of what is sent on.
+func (g guest) hide(h http.Header, at *url.URL) {
+	switch {
+	case g.shown == "?key":
+		at.RawQuery = withoutKey(at.RawQuery)
+	case g.shown != "":
+		h.Del(g.shown)
+	}
+}
+
+// withoutKey is a raw query without the parameter key; the others stay as they are.
+func withoutKey(raw string) string {
+	parts := slices.DeleteFunc(strings.Split(raw, "&"), func(part string) bool {
+		name, _, _ := strings.Cut(part, "=")
+		plain, err := url.QueryUnescape(name)
+		return err == nil && plain == "key"
+	})
+	return strings.Join(parts, "&")
+}
+
+// admit says why a guest may not use an upstream, nil if it may.
+func (d *Door) admit(r *http.Request, g guest, to *target) (Why, *Failure) {
+	if err := d.Auth.May(g.name, to.Name); err != nil && len(d.Auth.Tokens) > 0 {
+		return NotTheirs, &Failure{Status: http.StatusForbidden, Code: Forbidden, Message: err.Error(), Final: true}
+	}
+	if !to.Credentials {
+		return "", nil
+	}
+	if hosts.Foreign(r, d.Origins) {
+		return WrongOrigin, &Failure{Status: http.StatusForbidden, Code: Forbidden, Final: true,
+			Message: fmt.Sprintf("a browser sent this for a page of another site (Origin %s), and weir would add its own credentials; name the page's origin under origins if that is meant", complain.Quote(r.Header.Get("Origin")))}
+	}
+	if d.Auth.Open() && !d.Open && !to.Identifies && auth.Remote(r) {
+		return Elsewhere, &Failure{Status: http.StatusForbidden, Code: Forbidden, Final: true,
+			Message: "weir adds its own credentials to these requests, and lets in nobody from elsewhere whom it does not know: give it tokens, client_ca or callers with claims, or say open: true"}
+	}
+	return "", nil
+}
+
+// refuse tells of a request that is turned away.
+func (d *Door) refuse(w http.ResponseWriter, why Why, f *Failure) {
+	if d.Refused != nil {
+		d.Refused(why)
+	}
+	f.WriteJSON(w)
+}
+
+// CallerOf is the name of the token or the certificate that a request came in with; "" if
+// nobody was asked for one.
+func CallerOf(ctx context.Context) string {
+	g, _ := ctx.Value(guestKey{}).(guest)
+	return g.name
+}
