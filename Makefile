@@ -8,6 +8,7 @@ FUZZTIME  ?= 10s
 COUNT     ?= 6
 BENCH     ?= .
 BENCHTIME ?= 100ms
+RUN       ?=
 PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
 
 # The Go modules of this repository, and those that hold packages of ours.
@@ -21,7 +22,7 @@ VCS := $(if $(shell git rev-parse -q --verify HEAD 2>/dev/null),true,false)
 
 tool = go tool -modfile=$(CURDIR)/tools/go.mod
 
-.PHONY: help demo test attack build race fuzz fuzz-seeds bench bench-fleet cover lint check cross layers vuln tidy deps clean
+.PHONY: help demo test attack build race fuzz fuzz-seeds bench bench-llm bench-fleet mutants cover lint check cross layers vuln tidy deps clean
 .DEFAULT_GOAL := help
 
 help: ## list the verbs
@@ -64,6 +65,9 @@ bench-llm: ## measure the sidecar in front of language models, beside a bare rev
 
 bench-fleet: deps ## measure limits that a fleet shares, on servers that it starts itself
 	@scripts/bench Fleet $(COUNT) 500ms
+
+mutants: deps ## break weir on purpose, a small piece at a time: each must be noticed by a test; RUN=expression chooses some
+	@go run ./internal/mutants -run '$(RUN)'
 
 cover: deps ## test coverage, per package and in total
 	@go test -coverprofile=cover.out ./...

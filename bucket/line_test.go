@@ -180,3 +180,20 @@ func TestChangeKeepsWhatIsSpokenFor(t *testing.T) {
 		}
 	}
 }
+
+// What a smaller burst has passed is gone: a change to and fro hands nothing out.
+func TestALargerBurstBringsNothingBack(t *testing.T) {
+	l := NewLine(0, Rate{100, time.Second, 10})
+	s := l.Fresh(0)
+	l, _ = l.Change(time.Second, Rate{100, time.Second, 2})
+	if left := s.Left(&l, time.Second); left != 2 {
+		t.Errorf("%d left of a burst of 2", left)
+	}
+	l, _ = l.Change(time.Second, Rate{100, time.Second, 10})
+	if left := s.Left(&l, time.Second); left != 2 {
+		t.Errorf("%d left after the burst is 10 again, want the 2 that there were", left)
+	}
+	if left := s.Left(&l, 1040*time.Millisecond); left != 6 {
+		t.Errorf("%d left 40 ms later, want 6", left)
+	}
+}

@@ -390,3 +390,22 @@ func TestTheRegistryBearsEverythingAtOnce(t *testing.T) {
 	}
 	wg.Wait()
 }
+
+// Between the look for a limiter and the take it may be evicted. That is no refusal.
+func TestWhoFindsALimiterThatIsJustEvictedLooksAgain(t *testing.T) {
+	l := Limit{Name: "l", Scope: "tenant", Rate: bucket.Rate{Amount: 10, Per: time.Second}}
+	r, err := NewRegistry(0, l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !r.Get(0, "a").retire(0) {
+		t.Fatal("a limiter that nobody uses was not evicted")
+	}
+	evicted := time.AfterFunc(time.Millisecond, func() { r.byKey.Delete("a") })
+	defer evicted.Stop()
+	var p Permit
+	p.Add(Charge{r, "a", 1})
+	if v := p.Take(0, 0); !v.OK {
+		t.Errorf("refused: %+v", v)
+	}
+}

@@ -1,0 +1,143 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+)
+
+// A breakage whose text has changed breaks nothing. Whoever changes the text hears of it
+// here, and mends the entry.
+func TestEveryMutantApplies(t *testing.T) {
+	all, err := chosen("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	root, err := moduleRoot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range all {
+		if _, err := all[i].broken(root); err != nil {
+			t.Errorf("list/%s: mutant %s: %v", all[i].Place, all[i].Name, err)
+		}
+		for _, pkg := range all[i].Test {
+			if _, err := os.Stat(filepath.Join(root, pkg)); err != nil {
+				t.Errorf("list/%s: mutant %s: %v", all[i].Place, all[i].Name, err)
+			}
+		}
+	}
+	if len(all) < 40 {
+		t.Errorf("only %d mutants", len(all))
+	}
+}
+
+const entry = `# a comment
+
+mutant m
+why     it matters
+file    a.go
+test    . ./b
+run     TestA
+old
+	one
+
+		two
+new
+	three
+file    b.go
+old
+	four
+new
+end
+`
+
+func TestReadsAnEntry(t *testing.T) {
+	all, err := readAll(fstest.MapFS{"area.txt": {Data: []byte(entry)}})
+	if err != nil || len(all) != 1 {
+		t.Fatalf("got %v, %v", all, err)
+	}
+	m := all[0]
+	if m.Name != "area/m" || m.Why != "it matters" || strings.Join(m.Test, " ") != ". ./b" || m.Run != "TestA" || m.Place != "area.txt:3" {
+		t.Errorf("got %+v", m)
+	}
+	want := []Edit{{"a.go", "one\n\n\ttwo\n", "three\n"}, {"b.go", "four\n", ""}}
+	if len(m.Edits) != 2 || m.Edits[0] != want[0] || m.Edits[1] != want[1] {
+		t.Errorf("got  %q\nwant %q", m.Edits, want)
+	}
+}
+
+func TestSaysWhatIsWrongWithAList(t *testing.T) {
+	tests := map[string]string{
+		"why x\n":                        `a.txt:1: "why": an entry begins with mutant`,
+		"mutant m\nmutant n\n":           "a.txt:2: mutant a/m has no end",
+		"mutant m\n":                     "a.txt:1: mutant a/m has no end",
+		"mutant m n\n":                   "the name is one word",
+		"mutant m\nwhat x\n":             `a.txt:2: "what": want mutant, why`,
+		"mutant m\n\ttext\n":             "a text must stand beneath old or new",
+		"mutant m\nold\n":                "a.txt:2: old: file must stand before it",
+		"mutant m\nwhy x\ntest .\nend\n": "a.txt:4: mutant a/m: must have why, test, file and old",
+		"mutant m\nwhy x\ntest .\nfile f\nold\n\tx\nnew\n\tx\nend\n": "f: old must be a text, and new another",
+		entry + entry: "a.txt:21: mutant a/m: the name is taken by a.txt:3",
+	}
+	for list, want := range tests {
+		if _, err := readAll(fstest.MapFS{"a.txt": {Data: []byte(list)}}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q:\ngot  %v\nwant %s", list, err, want)
+		}
+	}
+}
+
+// The runner is tried on a module of its own.
+func TestTellsWhatBecameOfAMutant(t *testing.T) {
+	root := t.TempDir()
+	for name, text := range map[string]string{
+		"go.mod":    "module m\n\ngo 1.26\n",
+		"m.go":      "package m\n\nfunc Two() int { return 1 + 1 }\n\nfunc Hidden() int { return 3 }\n",
+		"m_test.go": "package m\n\nimport \"testing\"\n\nfunc TestTwo(t *testing.T) {\n\tif Two() != 2 {\n\t\tt.Fail()\n\t}\n}\n",
+	} {
+		if err := os.WriteFile(filepath.Join(root, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	of := func(old, new string) *Mutant {
+		return &Mutant{Name: "m/m", Edits: []Edit{{"m.go", old, new}}, Test: []string{"."}}
+	}
+	r := &runner{root, 5 * time.Second}
+	tests := []struct {
+		name   string
+		m      *Mutant
+		want   Verdict
+		detail string
+	}{
+		{"noticed", of("1 + 1", "1 + 2"), Caught, "TestTwo"},
+		{"panics", of("return 1 + 1", `panic("broken")`), Caught, "TestTwo"},
+		{"hangs", of("return 1 + 1", "for { Hidden() }"), Hung, ""},
+		{"unnoticed", of("3", "4"), Survived, "all tests pass"},
+		{"gone", of("1 + 5", "4"), Stale, "not there any more"},
+		{"ambiguous", of("return", "throw"), Stale, "there 2 times"},
+		{"does not compile", of("1 + 1", "x"), Stale, "undefined: x"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := r.try(context.Background(), tt.m); got.Verdict != tt.want || !strings.Contains(got.Detail, tt.detail) {
+				t.Errorf("got %v: %s; want %v: %s", got.Verdict, got.Detail, tt.want, tt.detail)
+			}
+		})
+	}
+	misnamed := of("1 + 1", "1 + 2")
+	misnamed.Run = "TestThree"
+	if got := r.try(context.Background(), misnamed); got.Verdict != Survived || !strings.Contains(got.Detail, "no such test") {
+		t.Errorf("a test that is not there: got %v: %s", got.Verdict, got.Detail)
+	}
+
+	var out bytes.Buffer
+	err := r.tryAll(context.Background(), []Mutant{*of("1 + 1", "1 + 2"), *of("3", "4")}, 2, &out)
+	if err == nil || !strings.Contains(out.String(), "1 of 2 mutants caught") || !strings.Contains(out.String(), "SURVIVED") {
+		t.Errorf("got %v and\n%s", err, &out)
+	}
+}

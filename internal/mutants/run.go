@@ -1,0 +1,100 @@
+package main
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"time"
+)
+
+// A Verdict is what became of a mutant.
+type Verdict string
+
+const (
+	Caught   Verdict = "caught"
+	Hung     Verdict = "caught, by the time limit"
+	Survived Verdict = "SURVIVED"
+	Stale    Verdict = "DOES NOT APPLY" // its text is gone, or what it makes does not compile
+)
+
+// A Result is a mutant's verdict and what there is to say of it.
+type Result struct {
+	Mutant  *Mutant
+	Verdict Verdict
+	Detail  string
+	Took    time.Duration
+}
+
+func (r *Result) ok() bool { return r.Verdict == Caught || r.Verdict == Hung }
+
+// A runner applies mutants to the tree at root.
+type runner struct {
+	root    string
+	timeout time.Duration // for the tests of one package
+}
+
+// try applies a mutant and runs the tests that must notice it: of each package named,
+// one must fail.
+func (r *runner) try(ctx context.Context, m *Mutant) Result {
+	start := time.Now()
+	result := func(v Verdict, detail string) Result { return Result{m, v, detail, time.Since(start)} }
+	dir, err := os.MkdirTemp("", "mutant")
+	if err != nil {
+		return result(Stale, err.Error())
+	}
+	defer os.RemoveAll(dir)
+	overlay, err := m.overlay(r.root, dir)
+	if err != nil {
+		return result(Stale, err.Error())
+	}
+	worst, detail := Caught, ""
+	for _, pkg := range m.Test {
+		out, err := r.test(ctx, pkg, "-overlay", overlay, "-failfast", "-count=1", "-run", m.Run)
+		v, what := judge(out, err)
+		if detail = what; v == Survived || v == Stale {
+			return result(v, pkg+": "+what)
+		}
+		if v == Hung {
+			worst = Hung
+		}
+	}
+	return result(worst, detail)
+}
+
+// test is what the tests of a package print. It is an error if they fail.
+func (r *runner) test(ctx context.Context, pkg string, args ...string) (string, error) {
+	args = append([]string{"test", "-vet=off", "-timeout", r.timeout.String()}, args...)
+	cmd := exec.CommandContext(ctx, "go", append(args, pkg)...)
+	cmd.Dir = r.root
+	cmd.WaitDelay = time.Second
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+var (
+	firstFailure = regexp.MustCompile(`(?m)^\s*--- FAIL: (\S+)`)
+	firstPanic   = regexp.MustCompile(`(?m)^(panic|fatal error): (.*)$`)
+)
+
+// judge says what the output of go test means.
+func judge(out string, err error) (Verdict, string) {
+	switch {
+	case err == nil && strings.Contains(out, "no tests to run"), err == nil && strings.Contains(out, "[no test files]"):
+		return Survived, "there is no such test"
+	case err == nil:
+		return Survived, "all tests pass"
+	case strings.Contains(out, "[build failed]"), strings.Contains(out, "[setup failed]"):
+		return Stale, "does not compile:\n" + out
+	case strings.Contains(out, "panic: test timed out"):
+		return Hung, ""
+	}
+	if f := firstFailure.FindStringSubmatch(out); f != nil {
+		return Caught, f[1]
+	}
+	if f := firstPanic.FindStringSubmatch(out); f != nil {
+		return Caught, f[2]
+	}
+	return Stale, "the tests did not run:\n" + out
+}
