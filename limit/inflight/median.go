@@ -1,0 +1,75 @@
+package inflight
+
+import (
+	"math/bits"
+	"slices"
+	"time"
+)
+
+// A histogram counts times in buckets of a thirty-second of an octave, so that the
+// median of any number of them takes the same memory.
+type histogram struct {
+	n       uint32
+	buckets [896]uint32
+}
+
+const (
+	finest = 10 // a bucket is at least 2^10 ns wide
+	steps  = 32 // of an octave
+)
+
+func bucketOf(d time.Duration) int {
+	v := uint64(max(d, 0)) >> finest
+	e := max(0, bits.Len64(v)-6)
+	return min(steps*e+int(v>>e), len(histogram{}.buckets)-1)
+}
+
+// top is the longest time of a bucket: what always takes the same time is never
+// longer than its own median.
+func top(bucket int) time.Duration {
+	e := max(0, bucket/steps-1)
+	v := uint64(bucket - steps*e)
+	return time.Duration((v+1)<<e<<finest) - 1
+}
+
+func (h *histogram) add(d time.Duration) {
+	h.buckets[bucketOf(d)]++
+	h.n++
+}
+
+func (h *histogram) reset() {
+	if h.n > 0 {
+		*h = histogram{}
+	}
+}
+
+func (h *histogram) median() time.Duration {
+	left := h.n / 2
+	for i, n := range h.buckets {
+		if n > left {
+			return top(i)
+		}
+		left -= n
+	}
+	return 0
+}
+
+// A few are the latest times, exactly.
+type few struct {
+	n     int
+	times [10]time.Duration
+}
+
+func (f *few) add(d time.Duration) {
+	f.times[f.n%len(f.times)] = d
+	f.n++
+}
+
+func (f *few) len() int { return min(f.n, len(f.times)) }
+
+func (f *few) median() time.Duration {
+	sorted := f.times
+	all := sorted[:f.len()]
+	slices.Sort(all)
+	return all[len(all)/2]
+}

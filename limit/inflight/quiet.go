@@ -1,0 +1,44 @@
+package inflight
+
+import "time"
+
+// quiet is for how long nothing has been heard.
+type quiet struct {
+	heard, probed time.Duration
+	gap           time.Duration
+	probes        uint64
+}
+
+// probes reports whether one attempt goes though every slot is taken, because nothing
+// has been heard for long: connections may be dead on which answers would come. The
+// lock is held.
+func (b *Bound) probes(now time.Duration) bool {
+	q := &b.state.quiet
+	if q.probed <= q.heard {
+		q.gap = firstProbe
+	}
+	if now-b.silent() < q.gap {
+		return false
+	}
+	q.probed, q.gap = now, min(lastProbe, q.gap+q.gap/2)
+	q.probes++
+	return true
+}
+
+// nextProbe is when the next probe may go if nothing is heard before. The lock is held.
+func (b *Bound) nextProbe() time.Duration {
+	q := &b.state.quiet
+	gap := q.gap
+	if q.probed <= q.heard {
+		gap = firstProbe
+	}
+	return b.silent() + gap
+}
+
+// silent is since when nothing is heard that has been waited for. What is older than
+// the newest answer is only slow. The lock is held.
+func (b *Bound) silent() time.Duration {
+	q := &b.state.quiet
+	since, _ := b.unheard(1)
+	return max(since, q.heard, q.probed)
+}

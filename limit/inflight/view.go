@@ -1,0 +1,28 @@
+package inflight
+
+import "time"
+
+// A View is what a bound looks like.
+type View struct {
+	InFlight int // slots taken
+	Held     int // of these, by attempts whose callers have left
+	Bound    int
+	Calm     bool
+	Draining bool
+	Base     time.Duration // what an answer takes without a queue; 0: not known yet
+	Rate     float64       // answers in a second
+	Drains   uint64        // so far
+	Probes   uint64        // so far, in silence
+}
+
+// Look shows the bound. It changes nothing.
+func (b *Bound) Look(now time.Duration) View {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	s := &b.state
+	calm := b.calm(now)
+	return View{
+		InFlight: b.InFlight(), Held: len(s.held), Bound: int(s.bound(now, calm) / scale), Calm: calm, Draining: s.drain.on,
+		Base: s.learnt.base, Rate: float64(s.learnt.rate()) / scale, Drains: s.drain.count, Probes: s.quiet.probes,
+	}
+}

@@ -1,0 +1,76 @@
+package inflight
+
+import "time"
+
+// Wait is how long a call waits for a slot at most if there has been a queue for so
+// long without a break. Once a queue stands nobody is helped by waiting for long, and
+// who came last has the most time left: see Stands.
+func (b *Bound) Wait(waited time.Duration) time.Duration {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.state.stands(waited) {
+		return shortWait
+	}
+	return max(leastWait, 2*b.state.base())
+}
+
+// Stands reports whether a queue that has not been empty for so long stands: then the
+// newest go first.
+func (b *Bound) Stands(waited time.Duration) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.state.stands(waited)
+}
+
+func (s *state) stands(waited time.Duration) bool {
+	return !s.starting() && waited > max(standing, s.base())
+}
+
+func (s *state) base() time.Duration {
+	if !s.learnt.known() {
+		return unknown
+	}
+	return s.learnt.base
+}
+
+// Longer is until when a call that came at an instant waits, although its time is up:
+// while a hasty drain finds out whether there is a queue at all.
+func (b *Bound) Longer(now, came time.Duration) time.Duration {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if d := b.state.drain.last; d > 0 && now < d+hastySpell && now < came+hastySpell {
+		return min(d, came) + hastySpell
+	}
+	return now
+}
+
+// Next is when it is worth asking again though nothing was heard: there may be a probe,
+// or a slot that was held for too long.
+func (b *Bound) Next(now time.Duration) time.Duration {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	at := b.nextProbe()
+	if !b.state.learnt.known() {
+		at = min(at, now+50*time.Millisecond)
+	}
+	for _, h := range b.state.held {
+		at = min(at, h.until)
+	}
+	return max(at, now+time.Millisecond)
+}
+
+// After is when a call that finds no slot should come again: when those before it have
+// gone, at the rate of the answers, or when something will be known of an upstream that
+// is silent.
+func (b *Bound) After(now time.Duration, waiting int) time.Duration {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	d := b.state.base()
+	if r := b.state.learnt.rate(); r > 0 {
+		d += time.Duration(int64(min(waiting, Most)) * scale * int64(time.Second) / r)
+	}
+	if now-b.state.quiet.heard > leastWait {
+		d = max(d, lastProbe)
+	}
+	return min(max(d, shortWait), Held)
+}
