@@ -23,3 +23,7 @@ func (r *Ring) Slot(now int64) int64 { return now / r.Grain }
 // Leaves is the instant at which a slot counts no more. It may be one of another
 // ring, with its own grain, from before a change of the limit.
 func (r *Ring) Leaves(slot, grain int64) int64 { return (slot+1)*grain + Slots*r.Grain }
+
+// Window is for how many microseconds a unit counts at least; it counts for at most a
+// slot longer.
+func (r *Ring) Window() int64 { return Slots * r.Grain }

@@ -83,21 +83,21 @@ func (a *Ask) Fits(now int64) error {
 // Answer decides an ask from the cells of its claims, changes them, and writes the
 // answer. With Cell.Settle before it, it is the whole arithmetic of a store that
 // holds its state as Cells. The ask must have passed Check and Fits.
-func (a *Ask) Answer(now int64, cells []*Cell) {
+func (a *Ask) Answer(at *Supply, cells []*Cell) {
 	a.Granted = a.Copies
 	for i, c := range cells {
-		a.Granted = min(a.Granted, c.copies(now, &a.Claims[i]))
+		a.Granted = min(a.Granted, c.copies(at, &a.Claims[i]))
 	}
 	a.Grants = a.Grants[:0]
 	for i, c := range cells {
 		k := &a.Claims[i]
-		c.add(now, k.Rule, a.Granted*k.Cost)
+		c.add(at, k.Rule, a.Granted*k.Cost)
 		var extra int64
-		if a.Granted == a.Copies && c.Paused <= now {
-			extra = min(k.Extra, c.left(k.Rule)/4)
-			c.add(now, k.Rule, extra)
+		if a.Granted == a.Copies && c.Paused <= at.Now {
+			extra = min(k.Extra, c.left(at, k.Rule)/4)
+			c.add(at, k.Rule, extra)
 		}
-		a.Grants = append(a.Grants, c.grant(now, k, extra))
+		a.Grants = append(a.Grants, c.grant(at, k, extra))
 	}
 }
 

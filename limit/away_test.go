@@ -33,11 +33,11 @@ func (s *faulty) Take(ctx context.Context, a *Ask) error {
 	return err
 }
 
-func (s *faulty) Beat(ctx context.Context, group, client string, keep time.Duration) (int, error) {
+func (s *faulty) Beat(ctx context.Context, b *Beat) (Standing, error) {
 	if s.down.Load() {
-		return 0, errDown
+		return Standing{}, errDown
 	}
-	return s.Store.Beat(ctx, group, client, keep)
+	return s.Store.Beat(ctx, b)
 }
 
 // news hears of the fallback.

@@ -8,7 +8,8 @@ import (
 )
 
 // A Cell is the state of one limit for one key, as a store keeps it. The zero Cell
-// is full. Instants are microseconds of the store's clock.
+// is full. Instants are microseconds of the store's clock, of shape Bucket those of the
+// supply's clock but for Paused.
 type Cell struct {
 	Shape Shape
 
@@ -43,31 +44,31 @@ func (r *Rule) Most() int64 {
 
 // turnTo brings a cell to the instant, and to the rule if that has changed: what
 // has gone stays gone.
-func (c *Cell) turnTo(now int64, r *Rule, w *Windows) {
+func (c *Cell) turnTo(at *Supply, r *Rule, w *Windows) {
 	var gone int64
 	if c.Shape != r.Shape {
-		gone = c.gone(now)
+		gone = c.gone(at)
 		*c = Cell{Shape: r.Shape, Paused: c.Paused}
 	}
 	switch r.Shape {
 	case Bucket:
-		c.drain(now, &r.Meter)
+		c.drain(at.Z, &r.Meter)
 	case Rolling:
-		c.leave(now, &r.Ring)
+		c.leave(at.Now, &r.Ring)
 	case Fixed:
-		c.enter(now, w)
+		c.enter(at.Now, w)
 	}
-	c.add(now, r, gone)
+	c.add(at, r, gone)
 }
 
 // gone is how much there is in a cell that gets another shape.
-func (c *Cell) gone(now int64) int64 {
+func (c *Cell) gone(at *Supply) int64 {
 	switch {
-	case c.Shape == Rolling, c.Shape == Fixed && now < c.End:
+	case c.Shape == Rolling, c.Shape == Fixed && at.Now < c.End:
 		return c.Count
 	case c.Shape == Bucket && c.Unit > 0:
 		old := bucket.Meter{Unit: c.Unit, Drain: c.Drain}
-		return (old.Drained(c.Fill, now).Weight + c.Unit - 1) / c.Unit
+		return (old.Drained(c.Fill, at.Z).Weight + c.Unit - 1) / c.Unit
 	}
 	return 0
 }
@@ -126,36 +127,46 @@ func (c *Cell) enter(now int64, w *Windows) {
 	c.End, c.Full = end, max(c.Full, end+(end-start))
 }
 
-// left is how many units are there. The cell must have been turned to the present.
-func (c *Cell) left(r *Rule) int64 {
-	if r.Shape == Bucket {
-		return r.Meter.Free(c.Fill)
+// left is how many units the store may grant. The cell must have been turned to the
+// present.
+func (c *Cell) left(at *Supply, r *Rule) int64 {
+	switch r.Shape {
+	case Bucket:
+		return r.Meter.Free(c.filled(at, r))
+	case Rolling:
+		return max(0, r.Amount-at.away(r.Amount, r.Ring.Window())-c.Count)
 	}
 	return max(0, r.Amount-c.Count)
 }
 
+// filled is how full a bucket is, with what those have saved up who are out.
+func (c *Cell) filled(at *Supply, r *Rule) bucket.Fill {
+	return bucket.Fill{At: c.Fill.At, Weight: max(c.Fill.Weight, at.floor(r.Meter.Cap, r.Meter.Drain))}
+}
+
 // copies is how many copies of a call the limit bears.
-func (c *Cell) copies(now int64, k *Claim) int64 {
-	c.turnTo(now, k.Rule, &k.Windows)
+func (c *Cell) copies(at *Supply, k *Claim) int64 {
+	c.turnTo(at, k.Rule, &k.Windows)
 	if k.Rule.Shape == Fixed && k.Start.UnixMicro() == c.Start {
-		c.add(now, k.Rule, k.Seen-c.Count)
+		c.add(at, k.Rule, k.Seen-c.Count)
 	}
 	switch {
-	case c.Paused > now:
+	case c.Paused > at.Now:
 		return 0
 	case k.Cost == 0:
 		return math.MaxInt64
 	}
-	return c.left(k.Rule) / k.Cost
+	return c.left(at, k.Rule) / k.Cost
 }
 
 // add charges units, whatever is left, but no more debt than some bursts.
-func (c *Cell) add(now int64, r *Rule, n int64) {
+func (c *Cell) add(at *Supply, r *Rule, n int64) {
 	switch {
 	case n <= 0:
 		return
 	case r.Shape == Bucket:
-		c.Fill.At = max(c.Fill.At, now)
+		c.Fill = c.filled(at, r)
+		c.Fill.At = max(c.Fill.At, at.Z)
 		if room := longestDebt*r.Meter.Cap - c.Fill.Weight; room > 0 {
 			c.Fill.Weight += min(room, min(n, room/r.Meter.Unit+1)*r.Meter.Unit)
 		}
@@ -165,9 +176,9 @@ func (c *Cell) add(now int64, r *Rule, n int64) {
 	switch c.Count += n; {
 	case n == 0:
 	case r.Shape == Rolling:
-		c.note(r.Ring.Slot(now), r.Ring.Grain, n)
+		c.note(r.Ring.Slot(at.Now), r.Ring.Grain, n)
 	default:
-		c.Last = max(c.Last, c.Start, now)
+		c.Last = max(c.Last, c.Start, at.Now)
 	}
 }
 
@@ -182,22 +193,25 @@ func (c *Cell) note(slot, grain, n int64) {
 }
 
 // Settle does what a settlement says.
-func (c *Cell) Settle(now int64, s *Settlement) {
-	c.turnTo(now, s.Rule, &s.Windows)
+func (c *Cell) Settle(at *Supply, s *Settlement) {
+	c.turnTo(at, s.Rule, &s.Windows)
 	if s.Back > 0 && s.Mark != (Mark{}) {
 		c.back(s)
 	}
-	c.add(now, s.Rule, s.Owe)
+	c.add(at, s.Rule, s.Owe)
 	if s.Pause > 0 {
-		c.Paused = max(c.Paused, min(now+ceilMicro(s.Pause), lastInstant))
+		c.Paused = max(c.Paused, min(at.Now+ceilMicro(s.Pause), lastInstant))
 	}
-	c.keep(now, s.Rule)
+	c.keep(at, s.Rule)
 }
 
 // keep notes until when the cell must not be forgotten.
-func (c *Cell) keep(now int64, r *Rule) {
-	if r.Shape != Fixed {
-		c.Full = now + c.reset(now, r)
+func (c *Cell) keep(at *Supply, r *Rule) {
+	switch r.Shape {
+	case Bucket:
+		c.Full = c.Fill.At + r.Meter.Empty(c.Fill)
+	case Rolling:
+		c.Full = at.Now + c.reset(at, r)
 	}
 }
 
@@ -244,4 +258,12 @@ func (c *Cell) unnote(mark Mark, n int64) {
 }
 
 // Idle reports whether nothing is lost by forgetting the cell.
-func (c *Cell) Idle(now int64) bool { return now >= c.Full && now >= c.Paused }
+func (c *Cell) Idle(at *Supply) bool {
+	if at.Now < c.Paused {
+		return false
+	}
+	if c.Shape == Bucket {
+		return at.Z >= c.Full
+	}
+	return at.Now >= c.Full
+}

@@ -164,6 +164,7 @@ type Group struct {
 	fleet *Fleet
 	name  string
 	lane  uint64 // of what is told without an ask
+	beats int64
 
 	// Locks are taken in the order queue.mu, pool.mu, Group.mu, Fleet.mu. Group.mu and
 	// Fleet.mu are held for a look at their maps only: nothing is called meanwhile that

@@ -117,13 +117,15 @@ func (f *Fleet) beat(ctx context.Context) {
 	ctx, cancel := f.clock.WithTimeout(ctx, f.o.Timeout, context.DeadlineExceeded)
 	defer cancel()
 	for _, g := range f.all() {
-		n, err := f.store.Beat(ctx, g.name, f.o.Client, beatKeep)
+		g.beats++
+		b := Beat{Group: g.name, Client: f.o.Client, Seq: g.beats, Silence: beatKeep.Microseconds() / 3, Life: beatKeep.Microseconds(), None: true}
+		s, err := f.store.Beat(ctx, &b)
 		now := f.clock.Now()
 		if err != nil {
 			f.fails(now, err)
 			return
 		}
-		f.alive.Store(max(1, int64(n)))
+		f.alive.Store(max(1, s.Alive))
 		f.succeeds(now)
 	}
 }

@@ -11,23 +11,23 @@ import (
 const lastInstant = 1 << 53
 
 // grant is the answer to a claim, after the cell has been charged.
-func (c *Cell) grant(now int64, k *Claim, extra int64) Grant {
-	c.keep(now, k.Rule)
-	g := Grant{Extra: extra, Left: c.left(k.Rule), Mark: c.mark(k.Rule), Reset: micro(c.reset(now, k.Rule))}
-	g.Paused = micro(max(0, c.Paused-now))
-	g.Wait = max(g.Paused, micro(c.wait(now, k)))
+func (c *Cell) grant(at *Supply, k *Claim, extra int64) Grant {
+	c.keep(at, k.Rule)
+	g := Grant{Extra: extra, Left: c.left(at, k.Rule), Mark: c.mark(k.Rule), Reset: micro(c.reset(at, k.Rule))}
+	g.Paused = micro(max(0, c.Paused-at.Now))
+	g.Wait = max(g.Paused, micro(c.wait(at, k)))
 	return g
 }
 
 // reset is how many microseconds until everything is there again.
-func (c *Cell) reset(now int64, r *Rule) int64 {
+func (c *Cell) reset(at *Supply, r *Rule) int64 {
 	switch r.Shape {
 	case Bucket:
-		return max(0, c.Fill.At-now) + r.Meter.Empty(c.Fill)
+		return at.Reset(&r.Meter, c.Fill)
 	case Fixed:
-		return max(0, c.End-now)
+		return max(0, c.End-at.Now)
 	}
-	return max(0, c.gap(len(c.Slots), now, &r.Ring))
+	return max(0, c.gap(len(c.Slots), at.Now, &r.Ring))
 }
 
 // gap is how many microseconds until the first n slots count no more.
@@ -43,23 +43,26 @@ func (c *Cell) gap(n int, now int64, r *bucket.Ring) int64 {
 const never64 = math.MaxInt64
 
 // wait is how many microseconds until one copy more could be granted.
-func (c *Cell) wait(now int64, k *Claim) int64 {
+func (c *Cell) wait(at *Supply, k *Claim) int64 {
 	switch {
 	case k.Cost > k.Rule.Most():
 		return never64
-	case k.Cost == 0 || c.left(k.Rule) >= k.Cost:
+	case k.Cost == 0 || c.left(at, k.Rule) >= k.Cost:
 		return 0
 	case k.Rule.Shape == Bucket:
-		return max(0, c.Fill.At-now) + k.Rule.Meter.Wait(c.Fill, k.Cost)
+		return at.Wait(&k.Rule.Meter, c.Fill, k.Cost)
 	case k.Rule.Shape == Fixed:
-		return max(0, c.End-now)
+		return max(0, c.End-at.Now)
 	}
 	need, n := k.Cost-(k.Rule.Amount-c.Count), 0
+	if need += at.away(k.Rule.Amount, k.Rule.Ring.Window()); need > c.Count {
+		return at.change()
+	}
 	for n < len(c.Slots) && need > 0 {
 		need -= c.Slots[n].Count
 		n++
 	}
-	return c.gap(n, now, &k.Rule.Ring)
+	return c.gap(n, at.Now, &k.Rule.Ring)
 }
 
 // mark is where the unit stands that was taken last.

@@ -15,7 +15,7 @@ type Memory struct {
 	mu      sync.Mutex
 	groups  map[string]*group
 	sweepAt int // how many things there may be before the next look for old ones
-	things  int // cells, lanes, records and clients that have been added, about
+	things  int // cells, lanes, records and members that have been added, about
 }
 
 // sweepFirst is how many things are kept before any is looked at.
@@ -36,7 +36,7 @@ type group struct {
 	cells   map[cellKey]*Cell
 	lanes   map[uint64]*answer
 	records map[string]*record
-	alive   map[string]sign
+	members *Members
 }
 
 type cellKey struct{ limit, key string }
@@ -66,7 +66,7 @@ func (m *Memory) enter(ctx context.Context, name string) (*group, time.Time, err
 	}
 	g := m.groups[name]
 	if g == nil {
-		g = &group{make(map[cellKey]*Cell), make(map[uint64]*answer), make(map[string]*record), make(map[string]sign)}
+		g = &group{make(map[cellKey]*Cell), make(map[uint64]*answer), make(map[string]*record), NewMembers(now.UnixMicro(), true)}
 		m.groups[name] = g
 		m.things++
 	}
@@ -89,8 +89,9 @@ func (m *Memory) sweep(now time.Time) {
 }
 
 func (g *group) sweep(now time.Time) (left int) {
+	at := g.members.Supply(now.UnixMicro())
 	for k, c := range g.cells {
-		if c.Idle(now.UnixMicro()) {
+		if c.Idle(at) {
 			delete(g.cells, k)
 		}
 	}
@@ -104,12 +105,11 @@ func (g *group) sweep(now time.Time) (left int) {
 			delete(g.records, name)
 		}
 	}
-	for client, s := range g.alive {
-		if now.After(s.until) {
-			delete(g.alive, client)
-		}
+	left = len(g.cells) + len(g.lanes) + len(g.records) + len(g.members.Rows)
+	if g.members.Told() {
+		left++
 	}
-	return len(g.cells) + len(g.lanes) + len(g.records) + len(g.alive)
+	return left
 }
 
 // cell is that of a limit and key.
@@ -137,25 +137,25 @@ func (m *Memory) Take(ctx context.Context, a *Ask) error {
 		return err
 	}
 	a.Now = at
-	now := at.UnixMicro()
 	last := g.lanes[a.Lane]
 	if last != nil && last.id == a.ID { // whichever of the two came first
 		a.repeat(last.granted, last.grants)
 		return nil
 	}
-	if err := a.Fits(now); err != nil {
+	supply := g.members.Supply(at.UnixMicro())
+	if err := a.Fits(at.UnixMicro()); err != nil {
 		return err
 	}
 	for i := range a.Settle {
 		s := &a.Settle[i]
-		m.cell(g, s.Rule, s.Key).Settle(now, s)
+		m.cell(g, s.Rule, s.Key).Settle(supply, s)
 	}
 	var few [8]*Cell
 	cells := few[:0]
 	for i := range a.Claims {
 		cells = append(cells, m.cell(g, a.Claims[i].Rule, a.Claims[i].Key))
 	}
-	a.Answer(now, cells)
+	a.Answer(supply, cells)
 	if last == nil {
 		last = new(answer)
 		g.lanes[a.Lane] = last

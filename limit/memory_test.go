@@ -104,12 +104,12 @@ func (w *wrong) Swap(ctx context.Context, group string, r limit.Record) (limit.R
 	return w.Memory.Swap(ctx, group, r)
 }
 
-func (w *wrong) Beat(ctx context.Context, group, client string, keep time.Duration) (int, error) {
-	n, err := w.Memory.Beat(ctx, group, client, keep)
+func (w *wrong) Beat(ctx context.Context, b *limit.Beat) (limit.Standing, error) {
+	s, err := w.Memory.Beat(ctx, b)
 	if w.fault == "counts nobody" {
-		n = 1
+		s.Alive = 1
 	}
-	return n, err
+	return s, err
 }
 
 // A listener hears that a test failed.

@@ -12,33 +12,26 @@ type record struct {
 	until time.Time
 }
 
-// A sign is when a client was heard of last, and until when anyone may want to know.
-type sign struct{ at, until time.Time }
-
 // NextVersion is the version of a record that is written over one with the version
 // old, 0 if there is none. It never comes again, not even after the record has been
 // forgotten: who slept meanwhile must not take another's record for its own.
 func NextVersion(old int64, now time.Time) int64 { return max(old+1, now.UnixMicro()) }
 
 // Beat is Store's.
-func (m *Memory) Beat(ctx context.Context, group, client string, keep time.Duration) (int, error) {
+func (m *Memory) Beat(ctx context.Context, b *Beat) (Standing, error) {
+	if err := b.Check(); err != nil {
+		return Standing{}, err
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	g, now, err := m.enter(ctx, group)
+	g, now, err := m.enter(ctx, b.Group)
 	if err != nil {
-		return 0, err
+		return Standing{}, err
 	}
-	if _, known := g.alive[client]; !known {
+	if g.members.Rows[b.Client] == nil {
 		m.things++
 	}
-	g.alive[client] = sign{now, now.Add(keep)}
-	alive := 0
-	for _, s := range g.alive {
-		if now.Sub(s.at) <= keep {
-			alive++
-		}
-	}
-	return alive, nil
+	return g.members.Beat(now.UnixMicro(), b), nil
 }
 
 // Load is Store's.

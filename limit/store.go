@@ -24,9 +24,9 @@ type Store interface {
 	// as its limits bear. The answer is written into the ask.
 	Take(ctx context.Context, a *Ask) error
 
-	// Beat says that a client of the group is alive, and returns how many were
-	// within the time keep, itself included.
-	Beat(ctx context.Context, group, client string, keep time.Duration) (alive int, err error)
+	// Beat says that a process of the group is alive, and answers how it stands. See
+	// Members for the arithmetic.
+	Beat(ctx context.Context, b *Beat) (Standing, error)
 
 	// Load reads records by name, a Version of 0 meaning that there is none, and the
 	// store's clock.

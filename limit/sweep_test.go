@@ -31,7 +31,7 @@ func TestMemoryIsBounded(t *testing.T) {
 		if _, _, err := m.Swap(ctx, a.Group, Record{Name: key, Keep: time.Second}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := m.Beat(ctx, a.Group, key, time.Second); err != nil {
+		if _, err := m.Beat(ctx, &Beat{Group: a.Group, Client: key, Seq: 1, Silence: 300_000, Life: 1_000_000}); err != nil {
 			t.Fatal(err)
 		}
 		most = max(most, m.kept())
@@ -49,7 +49,7 @@ func TestMemoryIsBounded(t *testing.T) {
 
 func (m *Memory) kept() (n int) {
 	for _, g := range m.groups {
-		n += len(g.cells) + len(g.lanes) + len(g.records) + len(g.alive)
+		n += len(g.cells) + len(g.lanes) + len(g.records) + len(g.members.Rows)
 	}
 	return n
 }

@@ -206,8 +206,8 @@ func (f flaky) Swap(ctx context.Context, group string, in limit.Record) (r limit
 	return r, ok, err
 }
 
-func (f flaky) Beat(ctx context.Context, group, client string, keep time.Duration) (int, error) {
-	return f.p.w.store.Beat(ctx, group, client, keep)
+func (f flaky) Beat(ctx context.Context, b *limit.Beat) (limit.Standing, error) {
+	return f.p.w.store.Beat(ctx, b)
 }
 
 func (f flaky) Close() error { return nil }

@@ -18,7 +18,7 @@ func endedContext(w *world) {
 	if err := w.store.Take(ctx, w.ask(3, k)); err == nil {
 		w.Error("take: no error")
 	}
-	if _, err := w.store.Beat(ctx, w.group, "a", time.Hour); err == nil {
+	if _, err := w.store.Beat(ctx, &limit.Beat{Group: w.group, Client: "a", Seq: 1, Silence: 1e6, Life: 1e6}); err == nil {
 		w.Error("beat: no error")
 	}
 	if _, _, err := w.store.Load(ctx, w.group, []string{"a"}); err == nil {

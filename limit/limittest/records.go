@@ -190,22 +190,36 @@ func (c *client) count(name string) {
 }
 
 func beats(w *world) {
-	beat := func(name string, keep time.Duration, want int) {
+	seq := int64(0)
+	beat := func(name string, silence time.Duration, want int64) {
 		w.Helper()
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
-		defer cancel()
-		if got, err := w.store.Beat(ctx, w.group, name, keep); err != nil || got != want {
-			w.Errorf("beat of %q: %d alive, %v; want %d", name, got, err, want)
+		seq++
+		b := limit.Beat{Group: w.group, Client: name, Seq: seq, Silence: silence.Microseconds(), Life: time.Hour.Microseconds()}
+		if got := w.beat(b); got.Alive != want {
+			w.Errorf("beat of %q: %d alive, want %d", name, got.Alive, want)
 		}
 	}
 	beat("a", time.Hour, 1)
 	beat("b", time.Hour, 2)
 	beat("a", time.Hour, 2)
-	beat("c\x00{}\n", time.Hour, 3)
+	beat("c\x00{}\n", 300*time.Millisecond, 3)
 	elsewhere := newWorld(w.T, w.suite)
-	if n, err := elsewhere.store.Beat(context.Background(), elsewhere.group, "a", time.Hour); err != nil || n != 1 {
-		w.Errorf("another group has %d clients, %v", n, err)
+	if s := elsewhere.beat(limit.Beat{Client: "a", Seq: 1, Silence: 1e6, Life: 1e6}); s.Alive != 1 {
+		w.Errorf("another group has %d clients", s.Alive)
 	}
 	w.pass(1200 * time.Millisecond)
-	beat("d", time.Second, 1)
+	beat("d", time.Second, 3)
+}
+
+// beat beats, in the world's group.
+func (w *world) beat(b limit.Beat) limit.Standing {
+	w.Helper()
+	b.Group = w.group
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	s, err := w.store.Beat(ctx, &b)
+	if err != nil {
+		w.Fatalf("beat %+v: %v", b, err)
+	}
+	return s
 }

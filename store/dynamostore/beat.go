@@ -11,23 +11,28 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/seed1158cd35/weir/limit"
 )
 
 // Clients say that they are alive in attributes of some items for each group, so that
 // neither one item grows large nor many must be read.
 const beatItems = 8
 
-// Beat is limit.Store's.
-func (s *Store) Beat(ctx context.Context, group, client string, keep time.Duration) (int, error) {
-	w, err := s.start(ctx, "beat", group)
+// Beat is limit.Store's. No process is given a part.
+func (s *Store) Beat(ctx context.Context, b *limit.Beat) (a limit.Standing, err error) {
+	if err := b.Check(); err != nil {
+		return a, err
+	}
+	w, err := s.start(ctx, "beat", b.Group)
 	alive := 0
 	if err == nil {
-		alive, err = s.beat(ctx, w, group, client, keep)
+		alive, err = s.beat(ctx, w, b.Group, b.Client, time.Duration(3*b.Silence)*time.Microsecond)
 	}
 	if err = s.end(w, err); err != nil {
-		return 0, err
+		return a, err
 	}
-	return alive, nil
+	return limit.Standing{No: b.Seq, Gen: 1, Alive: int64(alive), Now: s.clock.read().time()}, nil
 }
 
 func beatItem(group string, i int) string { return name("b", group, strconv.Itoa(i)) }
@@ -51,25 +56,25 @@ func (s *Store) beat(ctx context.Context, w *work, group, client string, keep ti
 	if err != nil {
 		return 0, err
 	}
-	alive := own.alive(now, keep)
+	alive := own.alive(now)
 	for _, attributes := range items {
 		it := make(item)
 		it.learn(attributes)
-		alive += it.alive(now, keep)
+		alive += it.alive(now)
 	}
 	return alive, nil
 }
 
-// sayAlive writes the client's instant, and forgets those that have been silent for
+// sayAlive writes until when the client counts as alive, and forgets those that have been silent for
 // long as far as it knows of them. If one of them is back it is forgotten until its next
 // beat.
 func (s *Store) sayAlive(ctx context.Context, w *work, e *entry, now instant, attribute string, keep time.Duration) (item, error) {
 	var u update
-	u.setNumber(attribute, strconv.FormatInt(now.label, 10))
+	u.setNumber(attribute, strconv.FormatInt(now.label+keep.Microseconds(), 10))
 	u.setNumber("#ttl", strconv.FormatInt(now.label/1e6+life, 10))
 	e.mu.Lock()
 	for name := range e.item {
-		if at, _ := e.item.number(name); isClient(name) && name != attribute && now.lo-at > 4*keep.Microseconds()+60e6 && len(u.removed) < manyFree {
+		if at, _ := e.item.number(name); isClient(name) && name != attribute && now.lo-at > 60e6 && len(u.removed) < manyFree {
 			u.drop(name)
 		}
 	}
@@ -100,10 +105,10 @@ func (s *Store) sayAlive(ctx context.Context, w *work, e *entry, now instant, at
 
 func isClient(name string) bool { return strings.HasPrefix(name, "c") && len(name) == 17 }
 
-// alive is how many of the clients in an item were there within the time.
-func (i item) alive(now instant, keep time.Duration) (n int) {
+// alive is how many of the clients in an item have beaten of late.
+func (i item) alive(now instant) (n int) {
 	for name := range i {
-		if at, _ := i.number(name); isClient(name) && now.lo-at <= keep.Microseconds() {
+		if at, _ := i.number(name); isClient(name) && now.lo < at {
 			n++
 		}
 	}

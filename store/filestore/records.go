@@ -3,7 +3,6 @@ package filestore
 import (
 	"context"
 	"fmt"
-	"sync"
 	"time"
 
 	bolt "go.etcd.io/bbolt"
@@ -95,66 +94,4 @@ func (t *txn) swap(group string, r limit.Record) (limit.Record, bool, error) {
 		t.err = setNumber(t.meta, keyVersion, r.Version)
 	}
 	return r, true, nil
-}
-
-// signs are when clients were heard of last. They are all of this process, or speak
-// to it, and so need not outlive it.
-type signs struct {
-	mu     sync.Mutex
-	groups map[string]map[string]sign
-	count  int // that have been added, about
-}
-
-type sign struct{ at, until time.Time }
-
-// mostSigns is how many are kept before any is looked at.
-const mostSigns = 1000
-
-// Beat is limit.Store's.
-func (s *Store) Beat(ctx context.Context, group, client string, keep time.Duration) (int, error) {
-	if err := s.usable(ctx); err != nil {
-		return 0, err
-	}
-	return s.signs.beat(s.clock.now(), group, client, keep), nil
-}
-
-func (s *signs) beat(now time.Time, group, client string, keep time.Duration) (alive int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.count >= mostSigns {
-		s.sweep(now)
-	}
-	if s.groups == nil {
-		s.groups = make(map[string]map[string]sign)
-	}
-	g := s.groups[group]
-	if g == nil {
-		g = make(map[string]sign)
-		s.groups[group] = g
-	}
-	s.count++
-	g[client] = sign{now, now.Add(keep)}
-	for _, c := range g {
-		if now.Sub(c.at) <= keep {
-			alive++
-		}
-	}
-	return alive
-}
-
-// sweep forgets those that nobody wants to know of any more, unless they beat again
-// before there are twice as many.
-func (s *signs) sweep(now time.Time) {
-	left := 0
-	for name, g := range s.groups {
-		for client, c := range g {
-			if now.After(c.until) {
-				delete(g, client)
-			}
-		}
-		if left += len(g); len(g) == 0 {
-			delete(s.groups, name)
-		}
-	}
-	s.count = -left
 }

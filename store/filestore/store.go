@@ -39,15 +39,17 @@ type Store struct {
 	path  string
 	db    *bolt.DB
 	clock *ticker
-	signs signs
+	fleet fleet // the writer's
 
 	mu      sync.Mutex
 	arrived sync.Cond // something is in the queue, or the store is closed
 	queue   []*op
 	broken  error // why nothing can be asked any more
+	full    error // of the latest write, if the disk was full
 	closed  bool
 	keepAll bool // nothing is removed; for a test that compares with a store which forgets later
 	done    chan struct{}
+	once    sync.Once // the file is let go
 }
 
 var _ limit.Store = (*Store)(nil)
@@ -84,9 +86,12 @@ func (s *Store) begin(source func() time.Time) error {
 			}
 			var ahead time.Duration
 			if s.clock, ahead = newTicker(source, seen); ahead > 0 {
-				return rebase(b, s.clock.now(), ahead)
+				err = rebase(b, s.clock.now(), ahead)
 			}
-			return nil
+			if err == nil {
+				s.fleet, err = openFleet(b)
+			}
+			return err
 		})
 	})
 }
@@ -94,18 +99,17 @@ func (s *Store) begin(source func() time.Time) error {
 // wrap says which file an error is about.
 func (s *Store) wrap(err error) error { return fmt.Errorf("store file %s: %w", s.path, err) }
 
-// Close waits for what was asked already, and lets go of the file.
+// Close waits for what was asked already, and lets go of the file. Closing again waits
+// for that, too.
 func (s *Store) Close() error {
 	s.mu.Lock()
-	again := s.closed
 	s.closed = true
 	s.arrived.Signal()
 	s.mu.Unlock()
 	<-s.done
-	if again {
-		return nil
-	}
-	if err := closeFile(s.db); err != nil {
+	var err error
+	s.once.Do(func() { err = closeFile(s.db) })
+	if err != nil {
 		return s.wrap(err)
 	}
 	return nil

@@ -74,7 +74,9 @@ func TestStoreComputesAsMemoryDoesAcrossRestarts(t *testing.T) {
 // not compared.
 type persistent struct{ *limit.Memory }
 
-func (persistent) Beat(context.Context, string, string, time.Duration) (int, error) { return 1, nil }
+func (persistent) Beat(context.Context, *limit.Beat) (limit.Standing, error) {
+	return limit.Standing{}, nil
+}
 
 // restarted is a store that is opened anew every few calls.
 type restarted struct {
@@ -95,7 +97,9 @@ func (r *restarted) Swap(ctx context.Context, group string, x limit.Record) (lim
 	return r.Store.Swap(ctx, group, x)
 }
 
-func (r *restarted) Beat(context.Context, string, string, time.Duration) (int, error) { return 1, nil }
+func (r *restarted) Beat(context.Context, *limit.Beat) (limit.Standing, error) {
+	return limit.Standing{}, nil
+}
 
 func (r *restarted) again() {
 	r.t.Helper()
@@ -190,7 +194,7 @@ func TestAClosedStoreSaysSo(t *testing.T) {
 	closed(t, s)
 	ctx := context.Background()
 	a := &limit.Ask{Group: "g", ID: 1}
-	_, errBeat := s.Beat(ctx, "g", "c", time.Hour)
+	_, errBeat := s.Beat(ctx, &limit.Beat{Group: "g", Client: "c", Seq: 1, Silence: 1e6, Life: 1e6})
 	_, _, errLoad := s.Load(ctx, "g", nil)
 	_, _, errSwap := s.Swap(ctx, "g", limit.Record{Name: "r"})
 	for _, err := range []error{s.Take(ctx, a), errBeat, errLoad, errSwap} {

@@ -20,21 +20,21 @@ func keySwept(part string) []byte { return []byte("swept " + part) }
 // sweep looks through some of each part, from where the last write stopped.
 func (t *txn) sweep() {
 	now := t.now.UnixMicro()
-	t.sweepPart("cells", t.cells, func(v []byte) (bool, error) {
+	t.sweepPart("cells", t.cells, func(k, v []byte) (bool, error) {
 		c, err := decodeCell(v)
-		return err == nil && c.Idle(now), err
+		return err == nil && c.Idle(t.supply(groupOf(k))), err
 	})
-	t.sweepPart("lanes", t.lanes, func(v []byte) (bool, error) {
+	t.sweepPart("lanes", t.lanes, func(_, v []byte) (bool, error) {
 		a, err := decodeAnswer(v)
 		return err == nil && now-a.at > limit.LaneKeep.Microseconds(), err
 	})
-	t.sweepPart("records", t.records, func(v []byte) (bool, error) {
+	t.sweepPart("records", t.records, func(_, v []byte) (bool, error) {
 		k, err := decodeRecord(v)
 		return err == nil && now > k.until, err
 	})
 }
 
-func (t *txn) sweepPart(name string, p *part, useless func(v []byte) (bool, error)) {
+func (t *txn) sweepPart(name string, p *part, useless func(k, v []byte) (bool, error)) {
 	if t.err != nil {
 		return
 	}
@@ -49,7 +49,7 @@ func (t *txn) sweepPart(name string, p *part, useless func(v []byte) (bool, erro
 	n := sweepLeast + 2*t.touched
 	k, v := c.Seek(from)
 	for ; k != nil && n > 0; k, v = c.Next() {
-		yes, err := useless(v)
+		yes, err := useless(k, v)
 		if err != nil {
 			t.err = err
 			return
@@ -103,6 +103,9 @@ func rebase(b *bolt.Tx, now time.Time, ahead time.Duration) error {
 		return encodeAnswer(a), nil
 	})
 	if err != nil {
+		return err
+	}
+	if err := dropLags(b); err != nil {
 		return err
 	}
 	return setNumber(b.Bucket(bucketMeta), keyClock, us)

@@ -88,6 +88,7 @@ func (t *txn) take(a *limit.Ask, k names) error {
 		a.Granted, a.Grants = last.granted, last.grants
 		return nil
 	}
+	at := t.supply(a.Group)
 	if err := a.Fits(now); err != nil {
 		return err
 	}
@@ -97,7 +98,7 @@ func (t *txn) take(a *limit.Ask, k names) error {
 			return err
 		}
 	}
-	t.decide(a, k, now, cells)
+	t.decide(a, at, k, cells)
 	t.put(t.lanes, k.lane, encodeAnswer(&answer{a.ID, now, a.Granted, a.Grants}))
 	return nil
 }
@@ -111,15 +112,15 @@ func (t *txn) lane(k []byte) (*answer, error) {
 	return decodeAnswer(v)
 }
 
-func (t *txn) decide(a *limit.Ask, k names, now int64, cells map[string]*limit.Cell) {
+func (t *txn) decide(a *limit.Ask, at *limit.Supply, k names, cells map[string]*limit.Cell) {
 	for i, name := range k.settle {
-		cells[name].Settle(now, &a.Settle[i])
+		cells[name].Settle(at, &a.Settle[i])
 	}
 	asked := make([]*limit.Cell, 0, len(k.claims))
 	for _, name := range k.claims {
 		asked = append(asked, cells[name])
 	}
-	a.Answer(now, asked)
+	a.Answer(at, asked)
 	for name, c := range cells {
 		t.changed[name] = c
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 // changed nothing when it returns an error.
 type op struct {
 	run   func(t *txn) error
+	looks bool // it writes nothing
 	state atomic.Int32
 	err   error
 	done  chan struct{}
@@ -33,10 +35,13 @@ const mostOps = 1000
 // do has an op done and waits until that is on the disk, or ctx ends. In the latter
 // case it may still be done if its write has begun.
 func (s *Store) do(ctx context.Context, run func(t *txn) error) error {
+	return s.enqueue(ctx, &op{run: run, done: make(chan struct{})})
+}
+
+func (s *Store) enqueue(ctx context.Context, o *op) error {
 	if err := s.usable(ctx); err != nil {
 		return err
 	}
-	o := &op{run: run, done: make(chan struct{})}
 	s.mu.Lock()
 	if err := s.refusal(); err != nil {
 		s.mu.Unlock()
@@ -93,14 +98,19 @@ func (s *Store) next() (batch []*op, broken error) {
 // commit writes a batch. After an error of the disk other than that it is full,
 // nobody knows what it holds: the store stays broken until it is opened again.
 func (s *Store) commit(batch []*op) error {
+	if !slices.ContainsFunc(batch, func(o *op) bool { return !o.looks }) {
+		s.each(&txn{fleet: &s.fleet}, batch)
+		return s.full
+	}
 	err := guarded(func() error {
 		return s.db.Update(func(b *bolt.Tx) error { return s.run(b, batch) })
 	})
-	switch {
+	switch s.full = nil; {
 	case err == nil:
 		return nil
 	case isFull(err):
-		return s.wrap(fmt.Errorf("%w (%w)", ErrFull, err))
+		s.full = s.wrap(fmt.Errorf("%w (%w)", ErrFull, err))
+		return s.full
 	}
 	err = s.wrap(fmt.Errorf("nothing can be written until weir is started again: %w", err))
 	s.mu.Lock()
@@ -116,6 +126,13 @@ func (s *Store) run(b *bolt.Tx, batch []*op) error {
 	if err != nil {
 		return err
 	}
+	t.fleet = &s.fleet
+	s.each(t, batch)
+	return t.finish(s.keepAll)
+}
+
+// each does what a batch wants.
+func (s *Store) each(t *txn, batch []*op) {
 	for _, o := range batch {
 		if !o.state.CompareAndSwap(waiting, running) {
 			continue // its caller has left
@@ -125,13 +142,13 @@ func (s *Store) run(b *bolt.Tx, batch []*op) error {
 			o.err = s.wrap(o.err)
 		}
 	}
-	return t.finish(s.keepAll)
 }
 
 // A txn is one write to the file, made for several callers.
 type txn struct {
 	meta                  *bolt.Bucket
 	cells, lanes, records *part
+	fleet                 *fleet
 
 	now     time.Time
 	changed map[string]*limit.Cell
@@ -157,6 +174,9 @@ func (t *txn) finish(keepAll bool) error {
 		if t.err = setNumber(t.meta, keyClock, t.now.UnixMicro()); !keepAll {
 			t.sweep()
 		}
+	}
+	if t.err == nil {
+		t.err = t.fleet.finish(t.meta)
 	}
 	for _, p := range []*part{t.cells, t.lanes, t.records} {
 		if t.err == nil {

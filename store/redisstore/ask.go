@@ -34,6 +34,7 @@ func (s *Store) encode(c *call, a *limit.Ask) {
 	s.tag(c, a.Group)
 	c.end()
 	s.lane(c, a.Group, a.Lane)
+	s.members(c, a.Group)
 	for i := range c.homes {
 		s.key(c, a.Group, 'k', c.homes[i].key)
 	}

@@ -1,22 +1,107 @@
--- Notes that a client is alive. KEYS: the clients by when they last said so, and the longest time for
--- which anyone has asked. ARGV[1]: the clock of a test or 0, for how long a sign counts, and
--- the client. What a clock that was wrong has stamped far ahead is dropped.
-local call = redis.call
-local now, keep, pos = struct.unpack('<dd', ARGV[1])
+-- A beat: what a process says of itself, and how it stands. What limit.Members.Beat computes. KEYS: the
+-- group's mark and the members. ARGV[1]: the clock of a test or 0, seq,
+-- ack, gen, part, until, silence, life, window, wish, need, flags, and the client. Flags: 1 alone, 2 goes on,
+-- 4 takes none, 8 leaves.
+local u, p, call = struct.unpack, struct.pack, redis.call
+local now, seq, ack, gen, part, till, silence, life, window, wish, need, flags, pos = u('<dddddddddddB', ARGV[1])
+local client = ARGV[1]:sub(pos)
 if now == 0 then
   local t = call('TIME')
   now = t[1] * 1000000 + t[2]
 end
-local function text(n)
-  return string.format('%.0f', n)
+
+local lib = membersOf(u, p, call, now, KEYS[1], KEYS[2])
+local v = call('GET', KEYS[1])
+local h, rows = lib.read(v), lib.rows()
+lib.turn(h, rows)
+now = math.max(now, h[2])
+h[12], h[13] = math.max(h[12], window), now
+local r = rows[client]
+
+local function heard(o)
+  return now - o[5] < 3 * o[7]
 end
-local longest = math.max(keep, tonumber(call('GET', KEYS[2]) or '0'))
-local ms = text(math.ceil(longest / 1000) + 60000)
-call('ZADD', KEYS[1], text(now), ARGV[1]:sub(pos))
-call('ZREMRANGEBYSCORE', KEYS[1], '(' .. text(now + 10000000), '+inf')
-if call('ZCARD', KEYS[1]) > 4096 then -- else they go with the key
-  call('ZREMRANGEBYSCORE', KEYS[1], '-inf', '(' .. text(now - longest))
+
+local function answer(no, g, granted, til)
+  local alive = 0
+  for _, o in pairs(rows) do
+    if heard(o) then
+      alive = alive + 1
+    end
+  end
+  lib.write(h)
+  return p('<ddddddddd', no, g, granted, til, math.min(h[5], WHOLE), h[9], h[10], alive, now)
 end
-call('PEXPIRE', KEYS[1], ms)
-call('SET', KEYS[2], text(longest), 'PX', ms)
-return struct.pack('<d', call('ZCOUNT', KEYS[1], text(now - keep), '+inf'))
+
+-- divided is a quotient of whole numbers, rounded down.
+local function divided(a, b)
+  local q = a / b
+  q = q - q % 1
+  return q * b > a and q - 1 or q
+end
+
+if flags >= 8 then
+  lib.change(h, rows, function()
+    rows[client] = nil
+    call('HDEL', KEYS[2], client)
+  end)
+  return answer(0, 0, 0, 0)
+elseif r and seq < r[3] then
+  return answer(0, 0, 0, 0)
+elseif r and seq == r[3] then
+  return answer(r[12], r[13], r[14], r[15])
+elseif r and gen == h[7] and r[4] > 0 and ack > r[4] then
+  lib.forget(h, rows) -- it lost its latest writes
+  r = nil
+end
+
+lib.change(h, rows, function()
+  if not r then
+    r = {0, 0, 0, 0, 0, 0, 0, 0, now, 0, 0, 0, 0, 0, 0, client}
+    local shown = math.min(part, h[9])
+    if shown > 0 then
+      h[9], r[1], r[9] = h[9] - shown, shown, now - TRIAL
+    end
+    if h[8] > 0 then
+      if next(rows) == nil and h[10] == h[8] + LIFE then
+        h[10] = h[8]
+      end
+      h[10] = math.max(h[10], h[8] + life)
+    end
+    rows[client] = r
+  end
+  if r[4] > 0 and ack == r[4] then
+    r[6] = r[5]
+  end
+  r[3], r[7], r[8], r[10], r[11] = seq, silence, window, math.min(wish, 1000000000), flags % 4
+  r[1] = math.min(r[1], part)
+  r[5], r[2] = now, now + life
+
+  local n, wishes = 0, 0
+  for _, o in pairs(rows) do
+    if heard(o) then
+      n, wishes = n + 1, wishes + o[10]
+    end
+  end
+  local grant = divided(WHOLE, n)
+  if wishes > 0 then
+    grant = divided(grant, 4) + divided(WHOLE * 3 / 4 * r[10], wishes)
+  end
+  grant = math.max(grant, math.min(need, WHOLE))
+  if grant > r[1] then
+    local held = h[9]
+    for _, o in pairs(rows) do
+      held = held + o[1]
+    end
+    grant = math.min(grant, r[1] + math.max(0, WHOLE - held))
+  end
+  if flags % 8 >= 4 or grant < need or r[1] == 0 and now - r[9] < TRIAL then
+    grant = 0
+  end
+  r[1], r[4] = math.max(r[1], grant), math.max(r[4] + 1, now)
+  r[12], r[13], r[14], r[15] = r[4], h[7], grant, r[2]
+end)
+-- It is kept for longer than anything counts.
+call('HSET', KEYS[2], client, p(ROW, r[1], r[2], r[3], r[4], r[5], r[6], r[7], r[8], r[9], r[10], r[11], r[12], r[13], r[14], r[15]))
+call('PEXPIRE', KEYS[2], string.format('%.0f', LONGEST / 1000))
+return answer(r[12], r[13], r[14], r[15])

@@ -62,6 +62,8 @@ func TestMarkOfAWrongClockIsRenewed(t *testing.T) {
 	advance(-5 * time.Hour)
 	b := claim(bucketOf("c", 10, time.Second, 10), 1)
 	left(t, s, b)
+	advance(unknownFor)
+	left(t, s, b)
 	advance(time.Second)
 	if got := left(t, s, b); got != 10 {
 		t.Errorf("%d left a second later, want 10", got)

@@ -8,40 +8,70 @@ import (
 	"github.com/seed1158cd35/weir/limit"
 )
 
-func TestUnknownBucketIsEmptyAndFills(t *testing.T) {
+// unknownFor is how long somebody may hold a part of whom the server knows nothing.
+const unknownFor = 5 * time.Minute
+
+func TestUnknownBucketIsOutAndThenFills(t *testing.T) {
 	s, _, advance := driven(t)
 	b := claim(bucketOf("b", 10, time.Second, 20), 1)
 	a := take(t, s, ask(b))
-	if a.Granted != 0 || a.Grants[0].Left != 0 || a.Grants[0].Wait != 100*time.Millisecond {
-		t.Errorf("at first: granted %d, %+v; want nothing, and a unit in 100ms", a.Granted, a.Grants[0])
+	if a.Granted != 0 || a.Grants[0].Left != 0 || a.Grants[0].Wait != unknownFor {
+		t.Errorf("at first: granted %d, %+v; want nothing, and a look in five minutes", a.Granted, a.Grants[0])
 	}
+	advance(unknownFor - time.Microsecond)
+	if got := left(t, s, b); got != 0 {
+		t.Errorf("just before: %d left, want none", got)
+	}
+	advance(time.Microsecond)
+	left(t, s, b)
 	advance(500 * time.Millisecond)
 	other := b
 	other.Key = "another that may have been there before"
 	for _, k := range []limit.Claim{b, other} {
 		if got := left(t, s, k); got != 5 {
-			t.Errorf("key %q after half a second: %d left, want 5", k.Key, got)
+			t.Errorf("key %q half a second later: %d left, want 5", k.Key, got)
 		}
 	}
 	advance(1500 * time.Millisecond)
 	if got := left(t, s, other); got != 20 {
-		t.Errorf("after two seconds: %d left, want all 20", got)
+		t.Errorf("two seconds later: %d left, want all 20", got)
 	}
 }
 
-func TestUnknownRollingIsEmptyForAWindow(t *testing.T) {
+func TestUnknownRollingIsOutAndThenEmptyForAWindow(t *testing.T) {
 	s, _, advance := driven(t)
 	r := claim(rollingOf("r", 5, time.Minute), 1)
 	if got := left(t, s, r); got != 0 {
 		t.Errorf("at first: %d left, want none", got)
 	}
-	advance(59 * time.Second)
+	advance(unknownFor + 59*time.Second)
 	if got := left(t, s, r); got != 0 {
-		t.Errorf("after 59 seconds: %d left, want none", got)
+		t.Errorf("59 seconds after the last part can have been spent: %d left, want none", got)
 	}
 	advance(1300 * time.Millisecond) // and a slot
 	if got := left(t, s, r); got != 5 {
-		t.Errorf("after a minute: %d left, want all 5", got)
+		t.Errorf("a minute after: %d left, want all 5", got)
+	}
+}
+
+// A process that holds a part of a server that has lost its memory shows it, and then the
+// supply is all there.
+func TestWhoShowsAPartNeedNotWait(t *testing.T) {
+	s, clock, advance := driven(t)
+	b := claim(bucketOf("b", 10, time.Second, 20), 1)
+	left(t, s, b)
+	own := limit.Beat{Group: group, Client: "c", Silence: 1e6, Life: 3e8, Gen: 7, Part: limit.Whole, Until: clock.Load() + 1e8}
+	for range 3 {
+		own.Seq++
+		a, err := s.Beat(t.Context(), &own)
+		if err != nil || a.Unknown != 0 {
+			t.Fatalf("%+v, %v: want nothing unknown", a, err)
+		}
+		own.Ack, own.Gen, own.Part, own.Until = a.No, a.Gen, a.Part, a.Until
+		advance(300 * time.Millisecond)
+	}
+	if own.Part != limit.Whole || left(t, s, b) < 2 {
+		t.Errorf("part %d, %d left; want all, and some of 20 after half a second", own.Part, left(t, s, b))
 	}
 }
 

@@ -26,13 +26,14 @@
 // # A server that knows nothing
 //
 // A server that was restarted without its data, flushed, or replaced has forgotten what was
-// used. It must not be taken for full. So the key {prefix:upstream} says since when the state of an
-// upstream is known. If it is missing it is written, and a limit that is not stored counts as used
-// up at that instant: a bucket is empty and fills at its rate, a rolling limit has let
+// used, and which processes hold parts of the limits for when it is away. It must not be taken for full. So the
+// key {prefix:upstream} says since when the state of an upstream is known. If it is missing it is written, and a
+// limit that is not stored counts as used up at that instant: a bucket is empty, a rolling limit has let
 // everything through in that moment, the window of a quota is spent until it ends, or has lost as much as the
-// process that asks knows to have gone.
+// process that asks knows to have gone. And all of the supply counts as out until processes show the
+// parts that they hold, which takes them a second; what nobody shows is out for as long as a part lives, five minutes.
 //
-// An upstream that is new would therefore wait too: a bucket for as long as it takes to fill, a quota
+// An upstream that is new would therefore wait too: five minutes, and for a quota
 // of a month for the rest of the month. Init says that it is new; the command weir store
 // init does that. Do it once, before the first call, and again after the server has lost its data if you
 // know that nothing is used up.
@@ -50,7 +51,7 @@
 //   - The clocks of primaries and replicas should agree, as ntpd and chrony see to. A clock that runs
 //     ahead by d lets through the rate times d, once.
 //   - A user that may do no more than it must: +evalsha +eval +time +get +set +setrange +pexpire +hmget +hset
-//     +zadd +zcard +zcount +zremrangebyscore +hello +ping +client +cluster, on the keys {weir:*.
+//     +hgetall +hdel +hello +ping +client +cluster, on the keys {weir:*.
 //   - No proxy that renames keys or spreads the keys of a script.
 //
 // # When the server is away

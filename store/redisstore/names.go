@@ -8,11 +8,11 @@ import (
 // All keys of a group are "{prefix:group}" and more: what stands in braces is what a
 // cluster places them by, so that one script reaches all of them.
 //
-//	{weir:openai}          since when the state of the group is known
+//	{weir:openai}          since when the state of the group is known, and what is out of it
 //	{weir:openai}k:user7   a hash with a field for each limit of the key user7
 //	{weir:openai}a:1f      the answer of the latest ask of lane 1f
 //	{weir:openai}r:breaker a record
-//	{weir:openai}alive     who beats
+//	{weir:openai}members   who shares its limits, and the part of each
 
 // longest is what stands in a key as it is; of what is longer stands a hash.
 const longest = 256
@@ -39,6 +39,13 @@ func (s *Store) key(c *call, group string, kind byte, name string) {
 	s.tag(c, group)
 	c.text = append(c.text, kind)
 	c.text = appendName(c.text, name)
+	c.end()
+}
+
+// members is the key of those who share the limits of a group.
+func (s *Store) members(c *call, group string) {
+	s.tag(c, group)
+	c.text = append(c.text, "members"...)
 	c.end()
 }
 

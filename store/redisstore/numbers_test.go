@@ -37,8 +37,10 @@ func TestMarkOfAGroupKeepsItsMicroseconds(t *testing.T) {
 	clock.Store(1_772_964_000_123_457)
 	b := claim(bucketOf("b", 1, time.Microsecond, 10), 1)
 	left(t, s, b)
+	advance(unknownFor)
+	left(t, s, b)
 	advance(3 * time.Microsecond)
 	if got := left(t, s, b); got != 3 {
-		t.Errorf("%d left 3us after the group was first seen, want 3", got)
+		t.Errorf("%d left 3us after nobody can hold a part any more, want 3", got)
 	}
 }

@@ -10,6 +10,8 @@ import (
 )
 
 var (
+	//go:embed members.lua
+	membersText string
 	//go:embed beat.lua
 	beatText string
 	//go:embed load.lua
@@ -19,10 +21,10 @@ var (
 	//go:embed init.lua
 	initText string
 
-	beat = newScript(beatText)
+	beat = newScript(membersText + beatText)
 	load = newScript(loadText)
 	swap = newScript(swapText)
-	mark = newScript(initText)
+	mark = newScript(membersText + initText)
 )
 
 // Init says of a group that it is new: its limits start full. Without it a group that
@@ -32,6 +34,7 @@ func (s *Store) Init(ctx context.Context, group string) error {
 	c := s.call()
 	s.tag(c, group)
 	c.end()
+	s.members(c, group)
 	c.arg = append(c.arg, 0)
 	return s.do(ctx, c, mark, func(reader) error { return nil })
 }
@@ -51,21 +54,36 @@ func (s *Store) do(ctx context.Context, c *call, script *Script, read func(reade
 }
 
 // Beat is limit.Store's.
-func (s *Store) Beat(ctx context.Context, group, client string, keep time.Duration) (alive int, err error) {
+func (s *Store) Beat(ctx context.Context, b *limit.Beat) (a limit.Standing, err error) {
+	if err := b.Check(); err != nil {
+		return a, err
+	}
 	c := s.call()
-	s.tag(c, group)
-	c.text = append(c.text, "alive"...)
+	s.tag(c, b.Group)
 	c.end()
-	s.tag(c, group)
-	c.text = append(c.text, "longest"...)
-	c.end()
-	c.number(s.now(), whole(keep))
-	c.arg = append(c.arg, client...)
+	s.members(c, b.Group)
+	c.number(s.now(), b.Seq, b.Ack, b.Gen, b.Part, b.Until, b.Silence, b.Life, b.Window, b.Wish, b.Need)
+	c.arg = append(append(c.arg, flags(b.Alone, b.Goes, b.None, b.Leave)), b.Client...)
 	err = s.do(ctx, c, beat, func(r reader) error {
-		alive = int(r.number())
+		if len(r.rest) != 9*8 {
+			return errReply
+		}
+		a = limit.Standing{No: r.number(), Gen: r.number(), Part: r.number(), Until: r.number(),
+			Out: r.number(), Unknown: r.number(), Known: r.number(), Alive: r.number()}
+		a.Now = time.UnixMicro(r.number())
 		return nil
 	})
-	return alive, err
+	return a, err
+}
+
+// flags are a byte, the first of them its lowest bit.
+func flags(all ...bool) (b byte) {
+	for i, f := range all {
+		if f {
+			b |= 1 << i
+		}
+	}
+	return b
 }
 
 // Load is limit.Store's.

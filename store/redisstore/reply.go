@@ -18,10 +18,15 @@ const (
 
 // size is how long the answer to an ask is.
 func size(a *limit.Ask) int {
-	n := 8
+	n := 32
 	for i := range a.Claims {
-		if n += 40; a.Claims[i].Rule.Shape == limit.Rolling {
-			n += 16
+		switch a.Claims[i].Rule.Shape {
+		case limit.Bucket:
+			n += 48
+		case limit.Fixed:
+			n += 40
+		default:
+			n += 64
 		}
 	}
 	return n
@@ -40,10 +45,11 @@ func decode(a *limit.Ask, reply []byte) error {
 		return errReply
 	}
 	a.Granted = r.number()
+	at := limit.Supply{Now: now, Z: r.number(), Out: r.number(), Next: r.number()}
 	a.Grants = a.Grants[:0]
 	for i := range a.Claims {
 		k := &a.Claims[i]
-		g := r.grant(now, k)
+		g := r.grant(&at, k)
 		if status == repeated || a.Granted*k.Cost+g.Extra == 0 {
 			g.Mark = limit.Mark{} // of no unit that may come back
 		}
@@ -54,13 +60,13 @@ func decode(a *limit.Ask, reply []byte) error {
 
 // grant reads the state that a limit is in after it was charged, and says what
 // follows from it.
-func (r *reader) grant(now int64, k *limit.Claim) (g limit.Grant) {
+func (r *reader) grant(at *limit.Supply, k *limit.Claim) (g limit.Grant) {
 	g.Extra, g.Paused = r.number(), micros(r.number())
 	switch k.Rule.Shape {
 	case limit.Bucket:
-		r.bucket(now, k, &g)
+		r.bucket(at, k, &g)
 	case limit.Fixed:
-		r.fixed(now, k, &g)
+		r.fixed(at.Now, k, &g)
 	default:
 		r.rolling(k, &g)
 	}
@@ -71,16 +77,16 @@ func (r *reader) grant(now int64, k *limit.Claim) (g limit.Grant) {
 	return g
 }
 
-func (r *reader) bucket(now int64, k *limit.Claim, g *limit.Grant) {
+func (r *reader) bucket(at *limit.Supply, k *limit.Claim, g *limit.Grant) {
 	m := &k.Rule.Meter
 	f := bucket.Fill{Weight: r.number(), At: r.number()}
 	g.Mark = limit.Mark{At: f.At, Level: f.Weight + r.number(), Step: m.Unit}
-	f = m.Drained(f, now)
+	f = m.Drained(f, at.Z)
+	g.Reset = micros(at.Reset(m, f))
+	f.Weight = max(f.Weight, r.number())
 	g.Left = m.Free(f)
-	ahead := max(0, f.At-now)
-	g.Reset = micros(ahead + m.Empty(f))
 	if k.Cost > g.Left && k.Cost <= m.Most() {
-		g.Wait = micros(ahead + m.Wait(f, k.Cost))
+		g.Wait = micros(at.Wait(m, f, k.Cost))
 	}
 }
 
@@ -94,7 +100,7 @@ func (r *reader) fixed(now int64, k *limit.Claim, g *limit.Grant) {
 }
 
 func (r *reader) rolling(k *limit.Claim, g *limit.Grant) {
-	g.Left = max(0, k.Rule.Amount-r.number())
+	g.Left = max(0, k.Rule.Amount-r.number()-r.number())
 	g.Mark = limit.Mark{At: r.number(), Level: r.number()}
 	g.Wait, g.Reset = micros(r.number()), micros(r.number())
 }

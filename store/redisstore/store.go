@@ -43,7 +43,7 @@ var (
 	//go:embed take.lua
 	takeText string
 
-	take = newScript(takeText)
+	take = newScript(membersText + takeText)
 )
 
 // mostOperations is what a script can pass on in one command.

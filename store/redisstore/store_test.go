@@ -2,6 +2,7 @@ package redisstore_test
 
 import (
 	"context"
+	"os"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -49,13 +50,22 @@ type full struct {
 func startFull(s *redisstore.Store) full { return full{s, new(sync.Map)} }
 
 func (f full) Take(ctx context.Context, a *limit.Ask) error {
-	once, _ := f.known.LoadOrStore(a.Group, new(sync.Once))
+	f.know(ctx, a.Group)
+	return f.Store.Take(ctx, a)
+}
+
+func (f full) Beat(ctx context.Context, b *limit.Beat) (limit.Standing, error) {
+	f.know(ctx, b.Group)
+	return f.Store.Beat(ctx, b)
+}
+
+func (f full) know(ctx context.Context, group string) {
+	once, _ := f.known.LoadOrStore(group, new(sync.Once))
 	once.(*sync.Once).Do(func() {
-		if err := f.Init(context.WithoutCancel(ctx), a.Group); err != nil {
+		if err := f.Init(context.WithoutCancel(ctx), group); err != nil {
 			panic(err)
 		}
 	})
-	return f.Store.Take(ctx, a)
 }
 
 // driven is a store whose scripts tell time by a clock of the test.
@@ -86,10 +96,14 @@ func TestStoreDriven(t *testing.T) {
 	limittest.TestStore(t, func(testing.TB) limit.Store { return f }, limittest.Driven(advance))
 }
 
-// TestScriptCountsAsMemory: each of 40 histories has 300 steps.
+// TestScriptCountsAsMemory: each of 40 histories has 300 steps; of 2,000 where WEIR_LONG is set.
 func TestScriptCountsAsMemory(t *testing.T) {
 	s, clock, advance := driven(t)
-	for seed := range uint64(40) {
+	histories := uint64(40)
+	if os.Getenv("WEIR_LONG") != "" {
+		histories = 2000
+	}
+	for seed := range histories {
 		m := limit.NewMemory(func() time.Time { return time.UnixMicro(clock.Load()) })
 		limittest.Compare(t, m, startFull(s), advance, seed, 300)
 	}

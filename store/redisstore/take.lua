@@ -1,6 +1,6 @@
 -- One ask: settles what it settles, then grants as many copies of the call as its limits bear.
 --
--- KEYS: the group's mark, the lane's answer, then a hash for each key of the ask, in which each
+-- KEYS: the group's mark, the lane's answer, the members, then a hash for each key of the ask, in which each
 -- limit is a field. ARGV[1] is packed by ask.go and the answer is read by reply.go; the rest of
 -- ARGV are the names of the fields. Numbers are doubles that hold whole numbers, instants are
 -- microseconds of the server's clock. The arithmetic is that of limit.Cell and limit.Ask; a test
@@ -24,6 +24,66 @@ if last and last:sub(1, 8) == id then
   return p('<Bd', 250, now) .. last:sub(17, 16 + size)
 end
 
+-- The supply: z is the clock by which buckets are drained, and out what is not the store's to grant
+-- until soon. See members.lua for what the mark holds.
+local v = call('GET', KEYS[1])
+local since, z, out, soon, falls, head = 0, now, 0, NEVER, 0, nil
+if v ~= '0' then
+  local at, lag, frac
+  if v and v:byte() == HEADED then
+    since, at, lag, frac, out, soon = u('<dddddd', v, 2)
+    falls = v:byte(HEADLEN + 1)
+  end
+  if not at or now >= soon or at > now + AHEAD then
+    local lib = membersOf(u, p, call, now, KEYS[1], KEYS[3])
+    head = lib.read(v)
+    lib.turn(head, lib.rows())
+    lib.write(head)
+    since, at, lag, frac, out, soon, falls = head[1], head[2], head[3], head[4], head[5], head[6], #head[15]
+  elseif out > 0 and now > at then
+    local s = (now - at) / WHOLE
+    s = s - s % 1
+    local rest = out * (now - at - s * WHOLE) + frac
+    local more = rest / WHOLE
+    more = more - more % 1
+    lag, frac, at = lag + out * s + more, rest - more * WHOLE, now
+  end
+  z = (now > at and now or at) - lag - (frac > 0 and 1 or 0)
+  out = out < WHOLE and out or WHOLE
+end
+
+-- all of the head, where that is needed.
+local function whole()
+  if not head and v ~= '0' then
+    local lib = membersOf(u, p, call, now, KEYS[1], KEYS[3])
+    head = lib.read(v)
+    lib.pass(head)
+  end
+  return head
+end
+
+-- share is a part of something, rounded up.
+local function share(n, part)
+  part = WHOLE - part
+  local q = n / WHOLE
+  q = q - q % 1
+  local rest = part * (n - q * WHOLE) / WHOLE
+  return n - part * q - (rest - rest % 1)
+end
+
+-- lift is the weight that a bucket has at least: what is saved up out there, or may have been spent of late.
+local function lift(cap, drain)
+  if out == 0 and falls == 0 then
+    return 0
+  end
+  local w = share(cap, out)
+  for _, f in ipairs(whole()[15]) do
+    local top = share(cap, f[1] < WHOLE and f[1] or WHOLE) - (z > f[2] and (z - f[2]) * drain or 0)
+    w = top > w and top or w
+  end
+  return w
+end
+
 -- Claims: 1 cell, 2 shape, 3 to 6 rule, 7 cost, 8 extra, 9 seen.
 -- Rules: unit, drain, cap; amount, grain; amount, and the window's start, end and the next end.
 local claims = {}
@@ -40,7 +100,7 @@ local raw, ends, ncells, at = {}, {}, 0, #ARGV[1] - 2 * nkeys + 1
 for k = 1, nkeys do
   local n
   n, at = u('<H', ARGV[1], at)
-  local v = call('HMGET', KEYS[k + 2], unpack(ARGV, ncells + 2, ncells + n + 1))
+  local v = call('HMGET', KEYS[k + 3], unpack(ARGV, ncells + 2, ncells + n + 1))
   for i = 1, n do
     raw[ncells + i] = v[i]
   end
@@ -66,20 +126,22 @@ if usual == 1 then
       cells = nil
       break
     end
-    if now > c[3] then
-      local weight = c[5] - (now - c[3]) * drain
-      c[3] = now
+    if z > c[3] then
+      local weight = c[5] - (z - c[3]) * drain
+      c[3] = z
       if weight > 0 then
         c[5] = weight
       else
-        c[5], c[8], c[9] = 0, 0, now
+        c[5], c[8], c[9] = 0, 0, z
       end
     end
     cells[i] = c
+    c[10] = lift(o[5], drain)
+    c[11] = c[5] > c[10] and c[5] or c[10]
     if c[4] > now then
       granted = 0
     elseif cost > 0 then
-      local left = (o[5] - c[5]) / unit
+      local left = (o[5] - c[11]) / unit
       left = left > 0 and (left - left % 1) / cost or 0
       if left < granted then
         granted = left - left % 1
@@ -87,13 +149,13 @@ if usual == 1 then
     end
   end
   if cells then
-    answer = p('<d', granted)
+    answer = p('<dddd', granted, z, out, soon)
     for i = 1, nclaims do
       local o, c = claims[i], cells[i]
       local n, extra, paused, unit = granted * o[7], 0, c[4] - now, o[3]
       paused = paused > 0 and paused or 0
       if o[8] > 0 and granted == copies and paused == 0 then
-        local left = (o[5] - c[5] - n * unit) / unit
+        local left = (o[5] - c[11] - n * unit) / unit
         if left > 3 then
           left = (left - left % 1) / 4
           extra = left - left % 1
@@ -102,9 +164,9 @@ if usual == 1 then
         end
       end
       if n > 0 then
-        c[5] = c[5] + n * unit
+        c[5] = c[11] + n * unit
         local cell = o[1]
-        local need = (c[3] + c[5] / o[4]) / 1000000
+        local need = (now + 2 * (c[3] - z + c[5] / o[4])) / 1000000
         need = need > c[4] / 1000000 and need or c[4] / 1000000
         if need >= c[2] then
           need = need + LINGER
@@ -113,7 +175,7 @@ if usual == 1 then
         end
         text[cell] = p(CELL, BUCKET, c[2], c[3], c[4], c[5], unit, o[4], c[8], c[9])
       end
-      answer = answer .. p('<ddddd', extra, paused, c[5], c[3], c[8])
+      answer = answer .. p('<dddddd', extra, paused, c[5], c[3], c[8], c[10])
     end
   end
 end
@@ -140,22 +202,20 @@ if not answer then
   end
 
   -- missing is a cell that is not stored. It expired because it was full, or was lost with all else.
-  -- The group's mark says since when its state is known: what was before may have been used up. A
-  -- mark of 0 is that of a group that was new.
-  local since
+  -- The group's mark says since when its state is known: what was before may have been used up; 0 is
+  -- for a group that was new. Keys are kept for twice as long as their buckets take to run empty, so that one
+  -- which expired may not be empty only while more than half is out, and until it has run empty after that.
   local function missing(i, o)
-    if not since then
-      since = tonumber(call('GET', KEYS[1]) or nil)
-      if not since or since > now + AHEAD then
-        since = now
-        call('SET', KEYS[1], string.format('%.0f', now))
-      end
-    end
     if o[2] == BUCKET then
-      if since == 0 then
-        return {BUCKET, 0, now, 0, 0, o[3], o[4], 0, now, true}
+      local h = whole()
+      local weight = 0
+      if h and h[11] > 0 then
+        weight = math.max(0, math.min(math.ceil(h[11]) * o[4], o[5] - math.max(0, z - h[14]) * o[4]))
       end
-      return {BUCKET, 0, since, 0, o[5], o[3], o[4], 0, since, false}
+      if since ~= 0 and z < since + o[5] / o[4] then
+        weight = math.max(weight, o[5] - math.max(0, z - since) * o[4])
+      end
+      return {BUCKET, 0, z, 0, weight, o[3], o[4], 0, z, since == 0}
     elseif o[2] == ROLLING then
       if since == 0 then
         return {ROLLING, 0, now, 0, 0, 0, 0, 0, 0, false, '', 1}
@@ -182,7 +242,7 @@ if not answer then
   -- stays gone, as of now, and its marks are worth nothing. It is written, or it would be pulled
   -- again and again and never drain.
   local function pull(c, o, ahead)
-    c[2], c[3], c[4], c[10] = 0, now, c[4] > ahead and c[4] - ahead or 0, true
+    c[2], c[3], c[4], c[10] = 0, c[1] == BUCKET and z or now, c[4] > ahead and c[4] - ahead or 0, true
     if c[1] == BUCKET then
       c[8], c[9] = 0, now + ahead + 1
     elseif c[1] == FIXED then
@@ -202,6 +262,7 @@ if not answer then
   local function charge(c, o, n)
     c[10] = true
     if o[2] == BUCKET then
+      c[5] = math.max(c[5], lift(o[5], o[4]))
       local weight, most = c[5] + n * o[3], DEBT * o[5]
       if c[5] < most then
         c[5] = weight < most and weight or most
@@ -235,10 +296,10 @@ if not answer then
 
   -- drained is the weight of a bucket at the present, at the rate that was in force.
   local function drained(c)
-    if now <= c[3] then
+    if z <= c[3] then
       return c[5]
     end
-    local weight = c[5] - (now - c[3]) * c[7]
+    local weight = c[5] - (z - c[3]) * c[7]
     return weight > 0 and weight or 0
   end
 
@@ -253,7 +314,7 @@ if not answer then
       gone = c[5]
     end
     if o[2] == BUCKET then
-      return {BUCKET, c[2], now, c[4], 0, o[3], o[4], 0, now, true}, gone
+      return {BUCKET, c[2], z, c[4], 0, o[3], o[4], 0, z, true}, gone
     end
     return {o[2], c[2], now, c[4], 0, 0, 0, 0, 0, true, '', 1}, gone
   end
@@ -296,10 +357,10 @@ if not answer then
       cells[i] = c
     end
     if shape == BUCKET then
-      if now > c[3] then
-        c[5], c[3] = drained(c), now
+      if z > c[3] then
+        c[5], c[3] = drained(c), z
         if c[5] == 0 then
-          c[8], c[9] = 0, now
+          c[8], c[9] = 0, z
         end
       end
       if c[6] ~= o[3] or c[7] ~= o[4] then
@@ -398,24 +459,50 @@ if not answer then
     end
   end
 
+  -- left is how many units the store may grant.
+  local function left(c, o)
+    if o[2] == BUCKET then
+      return (o[5] - math.max(c[5], lift(o[5], o[4]))) / o[3]
+    elseif o[2] == ROLLING then
+      return o[3] - c[13] - c[5]
+    end
+    return o[3] - c[5]
+  end
+
+  -- away is how much of a rolling limit is out, or was within its window.
+  local function away(o)
+    local part = out
+    if v ~= '0' then
+      for _, s in ipairs(whole()[16]) do
+        if now < s[3] and now < s[2] + SLOTS * o[4] then
+          part = part + s[1]
+        end
+      end
+    end
+    return part > 0 and share(o[3], math.min(part, WHOLE)) or 0
+  end
+
   local granted = copies
   for i = 1, nclaims do
     local o = claims[i]
     local c = turn(o)
+    if o[2] == ROLLING then
+      c[13] = away(o)
+    end
     if o[2] == FIXED and o[4] == c[6] and o[9] > c[5] then
       charge(c, o, o[9] - c[5])
     end
     if c[4] > now then
       granted = 0
     elseif o[7] > 0 then
-      local left = o[2] == BUCKET and (o[5] - c[5]) / o[3] or o[3] - c[5]
+      local left = left(c, o)
       local can = left > 0 and (left - left % 1) / o[7] or 0
       can = can - can % 1
       granted = can < granted and can or granted
     end
   end
 
-  answer = p('<d', granted)
+  answer = p('<dddd', granted, z, out, soon)
   for i = 1, nclaims do
     local o = claims[i]
     local c, cost, extra, paused = cells[o[1]], o[7], 0, 0
@@ -425,21 +512,25 @@ if not answer then
     if c[4] > now then
       paused = c[4] - now
     elseif granted == copies and o[8] > 0 then
-      local left = o[2] == BUCKET and (o[5] - c[5]) / o[3] or o[3] - c[5]
+      local left = left(c, o)
       if left > 3 then
         left = (left - left % 1) / 4
         extra = math.min(o[8], left - left % 1)
-        charge(c, o, extra)
+        if extra > 0 then
+          charge(c, o, extra)
+        end
       end
     end
     if o[2] == BUCKET then
-      answer = answer .. p('<ddddd', extra, paused, c[5], c[3], c[8])
+      answer = answer .. p('<dddddd', extra, paused, c[5], c[3], c[8], lift(o[5], o[4]))
     elseif o[2] == FIXED then
       answer = answer .. p('<ddddd', extra, paused, c[5], c[6], c[7])
     else
       local number, grain, wait, off = 0, 0, 0, c[12]
-      local need = cost - (o[3] - c[5])
-      if cost > 0 and need > 0 and cost <= o[3] then
+      local need = cost - (o[3] - c[5]) + c[13]
+      if cost > 0 and need > c[5] and cost <= o[3] then
+        wait = soon < NEVER and math.max(1000000, soon - now) or 1000000
+      elseif cost > 0 and need > 0 and cost <= o[3] then
         while off < #c[11] - 24 do
           local _, count = u('<dd', c[11], off)
           need = need - count
@@ -455,7 +546,7 @@ if not answer then
         local _
         number, _, grain = u('<ddd', c[11], off)
       end
-      answer = answer .. p('<ddddddd', extra, paused, c[5], number, grain, wait, gap(c, o, math.max(off, c[12])))
+      answer = answer .. p('<dddddddd', extra, paused, c[5], c[13], number, grain, wait, gap(c, o, math.max(off, c[12])))
     end
   end
 
@@ -464,7 +555,7 @@ if not answer then
       local o = c.op
       local full = c[7]
       if c[1] == BUCKET then
-        full = c[3] + c[5] / o[4]
+        full = now + 2 * (c[3] - z + c[5] / o[4])
       elseif c[1] == ROLLING then
         full = now + gap(c, o, math.max(c[12], #c[11] - 23))
       end
@@ -493,12 +584,12 @@ for k = 1, nkeys do
   end
   i = ends[k] + 1
   if n > 0 then
-    call('HSET', KEYS[k + 2], unpack(set))
+    call('HSET', KEYS[k + 3], unpack(set))
   end
   if keep > 0 then
     local ms = string.format('%.0f', math.ceil(keep * 1000 - now / 1000) + 1)
-    call('PEXPIRE', KEYS[k + 2], ms, 'NX')
-    call('PEXPIRE', KEYS[k + 2], ms, 'GT')
+    call('PEXPIRE', KEYS[k + 3], ms, 'NX')
+    call('PEXPIRE', KEYS[k + 3], ms, 'GT')
   end
 end
 

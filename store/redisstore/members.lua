@@ -1,0 +1,246 @@
+-- Who shares the limits of a group: what limit.Members computes, and take.lua and beat.lua begin
+-- with. A test compares the two.
+--
+-- A group's mark is "0" if it was said to be new and nobody has beaten since; otherwise a head, and
+-- behind it the falls (part, at) and the stale parts (part, at, until). Members are fields of a
+-- hash, by client. Whole numbers and instants in microseconds, all as doubles.
+local HEAD = '<Bdddddddddddddd'
+local HEADED, HEADLEN = 253, 113
+local ROW = '<ddddddddddBdddd'
+local LONGEST = 400 * 24 * 3600 * 1000000
+local WHOLE, LIFE, TRIAL, FALLS, STALE, BACK = 1000000, 300000000, 5000000, 4, 16, 10000000
+local NEVER = 2 ^ 60
+
+-- Heads: 1 since when the state of the group is known, 2 up to when the lag is counted, 3 lag, 4 its
+-- millionths, 5 out, 6 until when that stays so, 7 gen, 8 when the memory before was lost, while parts of it may be held, 9 unknown, 10 until when, 11 strain, 12 window, 13 when
+-- somebody was heard last, 14 the supply's clock when more than half was out last, 15 falls, 16 stale
+-- parts. The strain is by how much the lag has grown faster than half of the time, since whenever that is most.
+-- Rows: 1 part, 2 until, 3 seq, 4 no, 5 last, 6 ack, 7 silence, 8 window, 9 joined, 10 wish, 11 flags, 12 to 15 the
+-- answer's no, gen, part and until, 16 client.
+local function membersOf(u, p, call, now, mark, hash)
+  local lib = {}
+
+  local function silent(r)
+    return r[11] % 2 == 1 and 0 or r[6] + r[7]
+  end
+
+  function lib.rows()
+    local all, list = {}, call('HGETALL', hash)
+    for i = 1, #list, 2 do
+      local r = {u(ROW, list[i + 1])}
+      r[16] = list[i]
+      all[list[i]] = r
+    end
+    return all
+  end
+
+  -- look counts what is out, and until when that stays so.
+  local function look(h, rows)
+    h[5], h[6] = h[9], NEVER
+    if h[9] > 0 then
+      h[6] = h[10]
+    end
+    for _, r in pairs(rows) do
+      local at = silent(r)
+      if now >= at then
+        h[5] = h[5] + r[1]
+      elseif r[1] > 0 and at < h[6] then
+        h[6] = at
+      end
+      if r[2] < h[6] then
+        h[6] = r[2]
+      end
+    end
+  end
+  lib.look = look
+
+  -- forget is the memory lost: all parts are out until those who hold them show them.
+  local function forget(h, rows)
+    h[7], h[8] = math.max(now, h[7] + 1), now
+    h[9], h[10] = WHOLE, now + LIFE
+    for id in pairs(rows) do
+      call('HDEL', hash, id)
+      rows[id] = nil
+    end
+    look(h, rows)
+  end
+  lib.forget = forget
+
+  -- change does something that may let less be out than before. Of what was out, what was out
+  -- with less, or as much and earlier, needs no memory of its own.
+  local function change(h, rows, act)
+    look(h, rows)
+    local before = h[5]
+    act()
+    look(h, rows)
+    if h[5] >= before then
+      return
+    end
+    local kept = {}
+    for _, f in ipairs(h[15]) do
+      if f[1] > before then
+        kept[#kept + 1] = f
+      end
+    end
+    kept[#kept + 1] = {before, h[2] - h[3] - (h[4] > 0 and 1 or 0)}
+    if #kept > FALLS then
+      kept[FALLS][2] = kept[FALLS + 1][2]
+      kept[FALLS + 1] = nil
+    end
+    h[15] = kept
+  end
+  lib.change = change
+
+  local function lags(h, d, whole, rest)
+    rest = rest + h[4]
+    local more = rest / WHOLE
+    more = more - more % 1
+    h[4] = rest - more * WHOLE
+    whole = whole + more
+    h[3] = h[3] + whole
+    if h[4] > 0 then
+      whole = whole + 1
+    end
+    local strain = h[11] + whole - d / 2
+    if h[5] * 2 > WHOLE then
+      strain = whole > strain and whole or strain
+      h[14] = h[2] + d - h[3]
+    end
+    h[11] = strain > 0 and strain or 0
+  end
+
+  local function stale(h, part, at, window)
+    if part == 0 or window == 0 then
+      return
+    end
+    local all = h[16]
+    all[#all + 1] = {part, at, at + window}
+    table.sort(all, function(a, b)
+      if a[2] ~= b[2] then
+        return a[2] < b[2]
+      elseif a[1] ~= b[1] then
+        return a[1] < b[1]
+      end
+      return a[3] < b[3]
+    end)
+    if #all > STALE then
+      all[2][1], all[2][3] = math.min(WHOLE, all[1][1] + all[2][1]), math.max(all[1][3], all[2][3])
+      table.remove(all, 1)
+    end
+  end
+
+  -- expire frees the parts whose time is over. If nobody at all was heard meanwhile they are kept
+  -- until all that live have surely been heard.
+  local function expire(h, rows)
+    if h[9] > 0 and now >= h[10] then
+      stale(h, h[9], h[10], h[13] == 0 and LONGEST or h[12]) -- or nobody has said which limits there are
+      h[8], h[9] = 0, 0
+    end
+    for id, r in pairs(rows) do
+      if now >= r[2] then
+        if r[1] > 0 and r[11] >= 2 and now - h[13] > 3 * r[7] then
+          h[9], h[10] = h[9] + r[1], math.max(h[10], now + 3 * r[7])
+        else
+          stale(h, r[1], r[2], r[8])
+        end
+        call('HDEL', hash, id)
+        rows[id] = nil
+      end
+    end
+    local kept = {}
+    for _, s in ipairs(h[16]) do
+      if now < s[3] then
+        kept[#kept + 1] = s
+      end
+    end
+    h[16] = kept
+  end
+
+  -- turn brings the members to the present.
+  function lib.turn(h, rows)
+    local d = now - h[2]
+    if d <= 0 then
+      if -d > BACK then -- a clock that was wrong has stamped all this
+        h[1], h[2], h[13] = math.min(h[1], now), now, 0
+        forget(h, rows)
+      end
+      return
+    end
+    local whole, rest = 0, 0
+    local function count(part, d)
+      local s = d / WHOLE
+      s = s - s % 1
+      whole, rest = whole + part * s, rest + part * (d - s * WHOLE)
+    end
+    count(h[9], d)
+    for _, r in pairs(rows) do
+      local from = math.max(h[2], silent(r))
+      if now > from then
+        count(r[1], now - from)
+      end
+    end
+    look(h, rows)
+    lags(h, d, whole, rest)
+    h[2] = now
+    change(h, rows, function()
+      expire(h, rows)
+    end)
+  end
+
+  -- pass is turn while nothing changes.
+  function lib.pass(h)
+    local d = now - h[2]
+    if d > 0 then
+      local s = d / WHOLE
+      s = s - s % 1
+      lags(h, d, h[5] * s, h[5] * (d - s * WHOLE))
+      h[2] = now
+    end
+  end
+
+  -- read reads a mark; what is missing or older was lost, and is written anew.
+  function lib.read(v)
+    if v and v:byte() == HEADED then
+      local h, pos = {u(HEAD, v)}, HEADLEN + 1
+      table.remove(h, 1)
+      h[15] = nil
+      local falls, old = {}, {}
+      local n = v:byte(pos)
+      pos = pos + 1
+      for i = 1, n do
+        falls[i] = {u('<dd', v, pos)}
+        pos = pos + 16
+      end
+      while pos <= #v do
+        old[#old + 1] = {u('<ddd', v, pos)}
+        pos = pos + 24
+      end
+      h[15], h[16] = falls, old
+      return h
+    end
+    local h = {0, now, 0, 0, 0, NEVER, now, 0, 0, 0, 0, 0, 0, 0, {}, {}}
+    if v ~= '0' then
+      local since = tonumber(v or nil)
+      if not since or since > now then
+        since = now
+      end
+      h[1] = since
+      forget(h, {})
+    end
+    return h
+  end
+
+  function lib.write(h)
+    local text = p(HEAD, HEADED, h[1], h[2], h[3], h[4], h[5], h[6], h[7], h[8], h[9], h[10], h[11], h[12], h[13], h[14])
+    text = text .. string.char(#h[15])
+    for _, f in ipairs(h[15]) do
+      text = text .. p('<dd', f[1], f[2])
+    end
+    for _, s in ipairs(h[16]) do
+      text = text .. p('<ddd', s[1], s[2], s[3])
+    end
+    call('SET', mark, text)
+  end
+
+  return lib
+end
