@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed1158cd35/weir/breaker"
 	"github.com/seed1158cd35/weir/classify"
+	"github.com/seed1158cd35/weir/internal/paths"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/retry"
 )
@@ -54,7 +55,7 @@ type Timeouts struct {
 type Operation struct {
 	Name    string
 	Methods []string // HTTP methods; none means any
-	Path    string   // a prefix of the raw path; "" means any
+	Path    string   // a prefix of the path, however that is written; "" means any
 
 	// Safe says whether a call may be repeated even if it may have been done
 	// already. "" means by method: GET, HEAD, OPTIONS, TRACE, PUT and DELETE are
@@ -190,9 +191,9 @@ func (p Policy) validateLimit(i int, l limit.Limit) error {
 	return errors.Join(errs...)
 }
 
-// matches reports whether a request belongs to the operation.
-func (o *Operation) matches(method, rawPath string) bool {
-	return (len(o.Methods) == 0 || slices.Contains(o.Methods, method)) && strings.HasPrefix(rawPath, o.Path)
+// matches reports whether a request belongs to the operation, however its path is written.
+func (o *Operation) matches(method string, path *paths.Path) bool {
+	return (len(o.Methods) == 0 || slices.Contains(o.Methods, strings.ToUpper(method))) && path.Begins(o.Path)
 }
 
 // safe reports whether the request may be repeated even if it may have been

@@ -15,6 +15,9 @@ const DefaultReplay = 1 << 20
 // the request's body had been sent than is kept.
 var ErrBodyTooLarge = errors.New("request body too large to send again")
 
+// ErrRequestBody means that the request's own body could not be read to its end.
+var ErrRequestBody = errors.New("request body")
+
 // errOldAttempt ends the reader of an attempt that is over.
 var errOldAttempt = errors.New("attempt is over")
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir/classify"
+	"github.com/seed1158cd35/weir/internal/paths"
 	"github.com/seed1158cd35/weir/outcome"
 	"github.com/seed1158cd35/weir/retry"
 )
@@ -130,9 +132,9 @@ func (t *Transport) call(req *http.Request) Call {
 	if policy.Undeclared && c.Operation != "" && v.plans[c.Operation] == nil {
 		c.API, c.Operation = cmp.Or(c.API, c.Operation), "" // the API's own name for one of a class
 	}
-	path := rawPath(req.URL)
+	path := paths.Read(rawPath(req.URL))
 	for i := range policy.Operations {
-		if p := &policy.Operations[i]; p.Name == c.Operation || c.Operation == "" && p.matches(req.Method, path) {
+		if p := &policy.Operations[i]; p.Name == c.Operation || c.Operation == "" && p.matches(req.Method, &path) {
 			o = p
 			break
 		}
@@ -233,6 +235,7 @@ func (s *sender) failed(ctx context.Context, err error) error {
 	r.classify(err)
 	if s.replay.broken() { // the caller's own body failed him: no word about the upstream
 		r.outcome = outcome.Outcome{Class: outcome.Canceled, Code: "request body"}
+		err = fmt.Errorf("%w: %w", ErrRequestBody, err)
 	}
 	return err
 }

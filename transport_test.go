@@ -175,7 +175,9 @@ func TestMethodsAndOperations(t *testing.T) {
 		{"GET", "/upload", "", "default", 3},
 		{"POST", "/find", "", "search", 3},
 		{"DELETE", "/x", "", "danger", 1},
-		{"PUT", "/%75p", "", "default", 3}, // the raw path counts
+		{"PUT", "/%75pload", "", "upload", 3}, // however it is written
+		{"PUT", "//up%2560load/", "", "upload", 3},
+		{"put", "/upload;a=b", "", "upload", 1},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			n := 0

@@ -103,6 +103,21 @@ weir.yaml:8:16: origins[1]: "https://app.example/": must be a scheme and a host,
 weir.yaml:8:40: origins[2]: "app.example": is not an origin; write it as https://app.example
 weir.yaml:9:9: hosts[0]: "*.example": is not a host: there are no wildcards; name each host; a route without one takes every host
 `},
+	{"where weir itself is", `
+listen: 127.0.0.1:8080
+admin: 127.0.0.1:8081
+decide: {listen: "localhost:8082"}
+upstreams:
+  a: {url: "http://localhost:8080/x"}
+  b: {url: "http://127.0.0.1:8081"}
+  c: {url: "http://[::1]:8082"}
+  d: {url: "http://127.0.0.1:8083", pass_headers: ["a b", X-Real-IP]}
+`, `
+weir.yaml:6:12: upstreams.a.url: "http://localhost:8080/x": is where weir itself listens
+weir.yaml:7:12: upstreams.b.url: "http://127.0.0.1:8081": is where weir itself listens
+weir.yaml:8:12: upstreams.c.url: "http://[::1]:8082": is where weir itself listens
+weir.yaml:9:52: upstreams.d.pass_headers[0]: "a b": is not the name of a header
+`},
 	{"unknown fields", `
 lisen: :8080
 upstreams:

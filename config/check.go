@@ -107,10 +107,28 @@ func (d *decoder) checkLoops(n *node, f *File) {
 			continue
 		}
 		to := net.JoinHostPort(u.URL.Hostname(), port(u.URL))
-		if loopback(to) && same(to, f.Listen) {
-			d.bad(n.get(u.Name).get("url"), "", "%s: is where weir itself listens", complain.Quote(u.URL.String()))
+		for _, own := range f.listeners() {
+			if own != "" && same(to, own) && (loopback(to) || !everyAddress(own)) {
+				d.bad(n.get(u.Name).get("url"), "", "%s: is where weir itself listens", complain.Quote(u.URL.String()))
+				break
+			}
 		}
 	}
+}
+
+// listeners are where a weir with this file listens.
+func (f *File) listeners() []string {
+	all := []string{f.Listen, f.Admin}
+	if f.Decide != nil {
+		all = append(all, f.Decide.Listen, f.Decide.GRPC)
+	}
+	return all
+}
+
+// everyAddress reports whether an address stands for all of the machine.
+func everyAddress(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	return err == nil && every(host)
 }
 
 func port(u *url.URL) string {

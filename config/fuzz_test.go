@@ -181,6 +181,7 @@ upstreams:
     preset: http
     routes: [{host: h, path: /p/, strip: true}]
     replay: 1MiB
+    pass_headers: [x-real-ip]
     max_body: 5GiB
     keys: {tenant: "header:X-Tenant"}
     operations:

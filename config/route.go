@@ -142,6 +142,14 @@ var callerSource = text("header:NAME, query:NAME, claim:NAME, caller or remote",
 	return v, strings.Replace(wrong, "query:NAME,", "query:NAME, claim:NAME,", 1), hint
 })
 
+// headerName is the name of a header, in canonical form.
+var headerName = text("header names", func(s string) (string, string, string) {
+	if !token.MatchString(s) {
+		return "", "is not the name of a header", ""
+	}
+	return http.CanonicalHeaderKey(s), "", ""
+})
+
 var token = regexp.MustCompile("^[!#$%&'*+.^_`|~0-9A-Za-z-]+$") // RFC 9110 5.6.2
 
 func readKeys(d *decoder, n *node, u *site) {

@@ -40,6 +40,8 @@ var upstreamFields = []field[site]{
 		"How much of a request's body is kept to send it again. A larger body is sent, but once."),
 	one("max_body", orOff(size(1, 1<<50), 0), func(u *site) *int64 { return &u.MaxBody }, "any",
 		"The largest body of a request that is taken."),
+	one("pass_headers", listOf(headerName), func(u *site) *[]string { return &u.Pass }, "none",
+		"Headers of callers that are sent on although anybody could forge them: `X-Real-Ip`, `X-Forwarded-For`; see docs/sidecar.md."),
 	{"keys", "scopes, each with its source", "none", "Where the values of scopes come from: `header:NAME`, `query:NAME`, `caller` for the name of the token or certificate, or `remote` for the client's address.", readKeys},
 	{"operations", "operations by name", "none", "How requests are told apart: the first that matches.", readOperations},
 	{"limits", "limits by name, or off", "none", "How much may go in how much time. `NAME: 100/s` is short for `NAME: {rate: 100/s}`; `NAME: off` removes one of a preset.", readLimits},

@@ -50,6 +50,7 @@ func (a attempts) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 		return nil, err
 	}
+	t.to.dropOwn(out.Header)
 	t.enableDuplex()
 	return a.next.RoundTrip(out)
 }
@@ -58,7 +59,7 @@ func (a attempts) RoundTrip(r *http.Request) (*http.Response, error) {
 // before: were the upstream a weir too, it would speak of requests that the caller never
 // made.
 func judge(resp *http.Response, o outcome.Outcome) outcome.Outcome {
-	drop(resp.Header, "X-Weir-")
+	seal(resp)
 	if x := tripOf(resp.Request.Context()).exchange; x != nil {
 		return x.Answered(resp, o)
 	}

@@ -24,6 +24,7 @@ import (
 type Proxy struct {
 	options weir.Options
 	table   atomic.Pointer[table]
+	own     own
 	setting sync.Mutex
 	reverse *httputil.ReverseProxy
 }
@@ -61,7 +62,7 @@ func (p *Proxy) SetAll(d Door, upstreams []Upstream) error {
 	if err := check(upstreams); err != nil {
 		return err
 	}
-	t, err := newTable(d, upstreams, p.table.Load(), p.options)
+	t, err := newTable(d, upstreams, p.table.Load(), p.options, &p.own)
 	if err != nil {
 		return err
 	}
@@ -133,13 +134,17 @@ func (t *table) enter(w http.ResponseWriter, r *http.Request) (to *target, path 
 		t.door.refuse(w, NoCaller, f)
 		return nil, "", g, false
 	}
-	to, path, ok = t.find(r)
+	to, path, rest, ok := t.find(r)
 	if !ok {
 		(&Failure{Status: http.StatusNotFound, Code: ValidationError, Message: "no route leads from here to an upstream",
 			Details: map[string]any{"host": r.Host, "path": rawPath(r)}}).WriteJSON(w)
 		return nil, "", g, false
 	}
-	if why, f := t.door.admit(r, g, to); f != nil {
+	why, f := t.door.admit(r, g, to)
+	if f == nil {
+		why, f = to.stray(rest)
+	}
+	if f != nil {
 		t.door.refuse(w, why, f)
 		return nil, "", g, false
 	}
@@ -211,8 +216,14 @@ func rewrite(r *httputil.ProxyRequest) {
 	out, base := r.Out, t.to.URL
 	out.Host = base.Host
 	out.URL = address(base, t.path, r.In.URL)
-	out.Trailer = r.In.Trailer // the very map: the server fills it at the body's end
-	drop(out.Header, "X-Forwarded-")
+	if out.Trailer = nil; len(r.In.Trailer) > 0 && out.Body != nil {
+		body := t.to.newTrailing(r.In)
+		out.Body, out.Trailer = body, body.to
+	}
+	t.to.dropForged(out.Header)
+	if t.exchange == nil {
+		t.to.dropOwn(out.Header)
+	}
 	t.who.hide(out.Header, out.URL)
 	out.Header[CorrelationHeader] = []string{t.id}
 }

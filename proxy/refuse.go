@@ -162,6 +162,12 @@ func fail(w http.ResponseWriter, r *http.Request, err error) {
 	case errors.As(err, &tooLarge):
 		(&Failure{Status: http.StatusRequestEntityTooLarge, Code: ValidationError, Final: true,
 			Message: fmt.Sprintf("the body is larger than %d bytes, the most that is taken here (max_body)", tooLarge.Limit)}).write(w, r)
+	case errors.Is(err, weir.ErrRequestBody):
+		h.Del(AttemptsHeader)
+		if r.ProtoMajor == 1 {
+			h.Set("Connection", "close") // nobody knows where the next request begins
+		}
+		(&Failure{Status: http.StatusBadRequest, Code: ValidationError, Final: true, Message: "the body could not be read to its end: it is cut off, or its chunks are not as HTTP has them"}).write(w, r)
 	case errors.Is(err, weir.ErrTooMuch):
 		(&Failure{Status: http.StatusBadRequest, Code: ValidationError, Final: true, Message: err.Error()}).write(w, r)
 	default:

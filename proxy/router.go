@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/internal/hosts"
+	"github.com/seed1158cd35/weir/internal/paths"
 )
 
 // A table is everything that is in force at a moment. A request keeps the one it
@@ -25,7 +26,7 @@ type entry struct {
 }
 
 // newTable puts upstreams into force, keeping what can be kept of the old one.
-func newTable(d Door, upstreams []Upstream, old *table, o weir.Options) (*table, error) {
+func newTable(d Door, upstreams []Upstream, old *table, o weir.Options, own *own) (*table, error) {
 	t := &table{targets: make(map[string]*target), door: d}
 	for _, h := range d.Hosts {
 		t.hosts = append(t.hosts, hosts.Name(h))
@@ -35,7 +36,7 @@ func newTable(d Door, upstreams []Upstream, old *table, o weir.Options) (*table,
 		if old != nil {
 			before = old.targets[u.Name]
 		}
-		to, err := newTarget(u, before, o)
+		to, err := newTarget(u, before, o, own)
 		if err != nil {
 			return nil, err
 		}
@@ -52,38 +53,49 @@ func newTable(d Door, upstreams []Upstream, old *table, o weir.Options) (*table,
 	return t, nil
 }
 
-// find is the target of a request and the path to send it on with.
-func (t *table) find(r *http.Request) (to *target, path string, ok bool) {
+// find is the target of a request, the path to send it on with, and what of it follows the
+// route's.
+func (t *table) find(r *http.Request) (to *target, path, rest string, ok bool) {
 	host, raw := hosts.Name(r.Host), rawPath(r)
 	for i := range t.entries {
 		e := &t.entries[i]
 		if e.Host != "" && e.Host != host {
 			continue
 		}
-		rest, under := under(e.Path, raw)
+		rest, under := paths.Rest(e.Path, raw)
 		if !under {
 			continue
 		}
 		if e.Strip {
 			raw = rest
 		}
-		return e.target, raw, true
+		return e.target, raw, rest, true
 	}
-	return nil, "", false
+	return nil, "", "", false
 }
 
-// under reports whether path lies under a prefix of whole segments, and what
-// follows, with its slash.
-func under(prefix, path string) (rest string, ok bool) {
-	prefix = strings.TrimSuffix(prefix, "/")
-	rest, ok = strings.CutPrefix(path, prefix)
-	if !ok || rest != "" && rest[0] != '/' {
-		return "", false
+// stray says why a path is not sent on that could lead elsewhere than its route does. Where
+// the path says what is asked for, no dot segments are taken at all: servers differ in
+// whether they resolve them, and so would what is asked.
+func (t *target) stray(rest string) (Why, *Failure) {
+	message := ""
+	switch {
+	case paths.Climbs(rest):
+		message = "the path leads above where its route leads"
+	case t.byPath && paths.Dotted(rest):
+		message = "the path has dot segments (. or ..), and could be read as that of another operation: write it without them"
+	default:
+		return "", nil
 	}
-	if rest == "" {
-		rest = "/"
+	return WrongForm, &Failure{Status: http.StatusBadRequest, Code: ValidationError, Message: message, Final: true}
+}
+
+// saysWhat reports whether the path of a request says what is asked for.
+func (u *Upstream) saysWhat() bool {
+	if d, ok := u.Dialect.(interface{ ByPath() bool }); ok && d.ByPath() {
+		return true
 	}
-	return rest, true
+	return slices.ContainsFunc(u.Policy.Operations, func(o weir.Operation) bool { return o.Path != "" && o.Path != "/" })
 }
 
 // rawPath is the path as it stood in the request, byte for byte.
@@ -105,6 +117,8 @@ func (t *table) problem(r *http.Request) (Why, *Failure) {
 		return bad(WrongForm, http.StatusBadRequest, "weir is not a forward proxy: ask for a path, not for a whole URL")
 	case r.RequestURI == "*":
 		return bad(WrongForm, http.StatusBadRequest, "OPTIONS * has no upstream")
+	case strings.ContainsFunc(r.RequestURI, func(c rune) bool { return c <= ' ' || c == 0x7f }):
+		return bad(WrongForm, http.StatusBadRequest, "the path or the query has a space or a control character in it: write %20 and the like")
 	case r.Host == "" && r.ProtoAtLeast(1, 1):
 		return bad(WrongForm, http.StatusBadRequest, "the request has no Host")
 	case !t.ours(r):

@@ -57,7 +57,7 @@ func (t *trip) reroute(ctx context.Context, r *http.Request, to Letter) (*trip, 
 	out.Header = to.Header.Clone()
 	out.Header[CorrelationHeader] = []string{t.id}
 	out.Body, out.GetBody, out.ContentLength = io.NopCloser(bytes.NewReader(to.Body)), nil, int64(len(to.Body))
-	out.Host = target.URL.Host
+	out.Host, out.Trailer = target.URL.Host, nil
 	in := *r.URL
 	in.RawQuery, in.ForceQuery = to.Query, false
 	t.who.hide(out.Header, &in)

@@ -2,8 +2,9 @@
 // configured with, sends them on under their policies, and streams the answers
 // back. Raw path and query and the body are passed on byte for byte, and headers
 // as they are but for three kinds: those of one connection (RFC 9110 7.6.1), those
-// by which proxies tell where a request came from and which anybody could forge
-// (Forwarded, X-Forwarded-*), and in answers X-Weir-*, which is weir's to say.
+// that tell where a request came from or what it is really for, and which anybody
+// could forge (X-Forwarded-*, X-Real-Ip, X-Original-Url, ...), and X-Weir-*, which
+// is said to weir by callers, and to callers by weir.
 package proxy
 
 import (
@@ -28,6 +29,8 @@ type Upstream struct {
 	Keys    map[string]Source // where the values of scopes come from
 	Dialect Dialect           // what the API speaks beyond HTTP; nil means nothing
 
+	Pass []string // fields that anybody could forge, in canonical form, and that are sent on nevertheless
+
 	Credentials bool // weir adds credentials of its own to requests, here or in another upstream that answers in its place
 	Identifies  bool // the dialect refuses callers that it does not know
 }
@@ -47,13 +50,14 @@ type target struct {
 	transport *weir.Transport
 	base      withTimeouts
 	keys      []key
+	byPath    bool // the path of a request says what is asked for
 }
 
 // newTarget puts an upstream into use. What is in use by that name already goes
 // on, with the new policy, if it is the same API; its connections are kept if
 // they may be.
-func newTarget(c Upstream, old *target, o weir.Options) (*target, error) {
-	t := &target{Upstream: c, keys: keysOf(c.Keys)}
+func newTarget(c Upstream, old *target, o weir.Options, own *own) (*target, error) {
+	t := &target{Upstream: c, keys: keysOf(c.Keys), byPath: c.saysWhat()}
 	if old != nil && origin(old.URL) == origin(c.URL) {
 		if err := old.weir.Set(c.Policy); err != nil {
 			return nil, err
@@ -68,6 +72,7 @@ func newTarget(c Upstream, old *target, o weir.Options) (*target, error) {
 	}
 	timeouts := t.weir.Policy().Timeouts
 	t.base = withTimeouts{weir.NewBase(timeouts, 0), timeouts}
+	t.base.DialContext = own.elsewhere(t.base.DialContext)
 	if old != nil && old.weir == t.weir && reflect.DeepEqual(old.base.Timeouts, timeouts) {
 		t.base = old.base
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed1158cd35/weir/config"
 	"github.com/seed1158cd35/weir/internal/auth"
+	"github.com/seed1158cd35/weir/internal/front"
 	weirprom "github.com/seed1158cd35/weir/observe/prometheus"
 	"github.com/seed1158cd35/weir/proxy"
 )
@@ -70,10 +71,16 @@ func (a *access) hosts() []string { return *a.names.Load() }
 
 // secured is the listener of calls, with TLS if there is a certificate.
 func (s *server) secured(l net.Listener) net.Listener {
-	if s.file.TLS == nil {
-		return l
+	var config *tls.Config
+	if s.file.TLS != nil {
+		config = auth.TLS(s.tls(), s.access.callers.Load, false)
 	}
-	return tls.NewListener(l, auth.TLS(s.tls(), s.access.callers.Load, false))
+	return front.Listen(l, config, s.unshaken)
+}
+
+// unshaken tells of a client with which there is no agreement on encryption.
+func (s *server) unshaken(from net.Addr, err error) {
+	s.log.Debug("TLS handshake", "from", from.String(), "error", err.Error())
 }
 
 // securedAdmin is that of the admin.

@@ -90,6 +90,14 @@ func (d *decider) check(authorization string, t *tls.ConnectionState) (string, e
 	return d.auth.Load().Check(authorization, t)
 }
 
+// listeners are where it listens, nil for what the file does not ask for.
+func (d *decider) listeners() []net.Listener {
+	if d == nil {
+		return nil
+	}
+	return []net.Listener{d.front, d.grpc}
+}
+
 // start serves; what fails goes to failed.
 func (d *decider) start(ctx context.Context, s *server, failed chan<- error) {
 	if d == nil {

@@ -20,6 +20,7 @@ import (
 
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/config"
+	"github.com/seed1158cd35/weir/internal/front"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/observe/logs"
 	weirprom "github.com/seed1158cd35/weir/observe/prometheus"
@@ -214,14 +215,24 @@ func (s *server) listen() (err error) {
 	if err = s.newDecider(store); err != nil {
 		return err
 	}
-	if s.file.Admin == "" {
-		return nil
+	if s.file.Admin != "" {
+		if s.admin, err = net.Listen("tcp", s.file.Admin); err != nil {
+			_ = s.main.Close()
+			return fmt.Errorf("listen for admin: %w; set admin to a free address, or to off", err)
+		}
 	}
-	if s.admin, err = net.Listen("tcp", s.file.Admin); err != nil {
-		_ = s.main.Close()
-		return fmt.Errorf("listen for admin: %w; set admin to a free address, or to off", err)
-	}
+	s.proxy.Own(s.listeners()...)
 	return nil
+}
+
+// listeners are where this weir listens.
+func (s *server) listeners() (all []net.Addr) {
+	for _, l := range append(s.decider.listeners(), s.main, s.admin) {
+		if l != nil {
+			all = append(all, l.Addr())
+		}
+	}
+	return all
 }
 
 // readCert is nil if the file names none.
@@ -247,11 +258,11 @@ func (s *server) run(ctx context.Context, reload, stop <-chan os.Signal) error {
 	if s.fleet != nil {
 		s.fleet.Start()
 	}
-	front, back := s.front(calls), s.back()
+	calling, back := s.front(calls), s.back()
 	failed := make(chan error, 4)
 	s.decider.start(calls, s, failed)
 	main, admin := s.secured(s.main), s.admin // here, as a reload changes the file
-	go func() { failed <- front.Serve(main) }()
+	go func() { failed <- calling.Serve(main) }()
 	if s.admin != nil {
 		admin = s.securedAdmin(admin)
 		go func() { failed <- back.Serve(admin) }()
@@ -266,9 +277,9 @@ func (s *server) run(ctx context.Context, reload, stop <-chan os.Signal) error {
 		case err := <-failed:
 			return err
 		case <-ctx.Done():
-			return s.drain(front, stop)
+			return s.drain(calling, stop)
 		case <-stop:
-			return s.drain(front, stop)
+			return s.drain(calling, stop)
 		}
 	}
 }
@@ -307,6 +318,7 @@ func (s *server) front(ctx context.Context) *http.Server {
 	return &http.Server{
 		Handler:           http.HandlerFunc(s.serveCall),
 		BaseContext:       func(net.Listener) context.Context { return ctx },
+		ConnContext:       front.Context,
 		Protocols:         protocols,
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       2 * time.Minute,
@@ -322,6 +334,9 @@ func (s *server) front(ctx context.Context) *http.Server {
 func (s *server) serveCall(w http.ResponseWriter, r *http.Request) {
 	s.calls.begin()
 	defer s.calls.end()
+	if front.Doubtful(r.Context()) {
+		w.Header().Set("Connection", "close")
+	}
 	s.proxy.ServeHTTP(w, r)
 }
 

@@ -130,6 +130,9 @@ func New(o Options) (*Dialect, error) {
 	return d, nil
 }
 
+// ByPath says that paths tell what is asked for.
+func (d *Dialect) ByPath() bool { return true }
+
 // The scopes of limits that calls of models have by themselves.
 const (
 	Route      = "route"      // the upstream

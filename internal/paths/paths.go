@@ -1,0 +1,217 @@
+// Package paths reads the raw paths of requests, as they stand in the request line. One
+// path can be written in many ways, and servers differ in which of them they take for the
+// same: what is decided by a path must not depend on how it was written.
+package paths
+
+import (
+	"slices"
+	"strings"
+)
+
+// Same is a raw path as RFC 3986 6.2.2 has it, but for dot segments: letters that need no
+// escape are written without one, and the digits of those that do are capitals. Every server
+// takes it for the same path.
+func Same(raw string) string {
+	i := strings.IndexByte(raw, '%')
+	if i < 0 {
+		return raw
+	}
+	var b strings.Builder
+	b.WriteString(raw[:i])
+	for ; i < len(raw); i++ {
+		c, ok := escaped(raw[i:])
+		switch {
+		case !ok:
+			b.WriteByte(raw[i])
+		case unreserved(c):
+			b.WriteByte(c)
+			i += 2
+		default:
+			b.WriteString(strings.ToUpper(raw[i : i+3]))
+			i += 2
+		}
+	}
+	return b.String()
+}
+
+// Widest is the shortest path that any server could take a raw path for: escapes undone,
+// twice or more if it comes to that, backslashes for slashes, parameters (;x=1), empty
+// segments, white space and a slash at the end left out, dot segments resolved. It is for
+// telling what a request may be for, and never sent.
+func Widest(raw string) string {
+	if !odd(raw) {
+		return raw
+	}
+	var kept []string
+	for _, s := range segments(raw) {
+		switch {
+		case s == "..":
+			kept = kept[:max(0, len(kept)-1)]
+		case s != "" && s != ".":
+			kept = append(kept, s)
+		}
+	}
+	return "/" + strings.Join(kept, "/")
+}
+
+// A Path is a raw path in the ways of reading it that matter.
+type Path struct{ raw, same, widest string }
+
+// Read reads a raw path.
+func Read(raw string) Path {
+	if !odd(raw) {
+		return Path{raw, raw, raw}
+	}
+	return Path{raw, Same(raw), Widest(raw)}
+}
+
+// Begins reports whether the path begins so in any way of reading it.
+func (p *Path) Begins(prefix string) bool {
+	return strings.HasPrefix(p.raw, prefix) || strings.HasPrefix(p.same, prefix) || strings.HasPrefix(p.widest, prefix)
+}
+
+// Dotted reports whether a server could find dot segments in a raw path.
+func Dotted(raw string) bool {
+	return anyReading(raw, func(s []string) bool {
+		return slices.ContainsFunc(s, func(s string) bool { return s == "." || s == ".." })
+	})
+}
+
+// Climbs reports whether a server could find that a raw path leads above its root.
+func Climbs(raw string) bool { return anyReading(raw, climbs) }
+
+func climbs(segments []string) bool {
+	deep := 0
+	for _, s := range segments {
+		switch s {
+		case "", ".":
+		case "..":
+			if deep--; deep < 0 {
+				return true
+			}
+		default:
+			deep++
+		}
+	}
+	return false
+}
+
+// anyReading reports whether something holds for the segments of a path in any way of
+// reading it. One in which a path has more segments is not always the one that climbs.
+func anyReading(raw string, holds func(segments []string) bool) bool {
+	if !strings.ContainsAny(raw, ".%") {
+		return false
+	}
+	for range mostTimes + 1 {
+		for _, s := range []string{raw, beforeQuery(raw), strings.ReplaceAll(raw, "\\", "/"), strings.ReplaceAll(beforeQuery(raw), "\\", "/")} {
+			if holds(split(s)) {
+				return true
+			}
+		}
+		plain := unescape(raw)
+		if plain == raw {
+			return false
+		}
+		raw = plain
+	}
+	return false
+}
+
+// Rest is what follows a prefix of whole segments in a raw path, with its slash, however the
+// prefix is escaped there.
+func Rest(prefix, raw string) (rest string, ok bool) {
+	prefix = strings.Trim(prefix, "/")
+	if prefix == "" {
+		return raw, true
+	}
+	raw, ok = strings.CutPrefix(raw, "/")
+	for want := range strings.SplitSeq(prefix, "/") {
+		have, after, more := strings.Cut(raw, "/")
+		if !ok || have != want && Same(have) != Same(want) {
+			return "", false
+		}
+		raw, ok = after, more
+	}
+	return "/" + raw, true
+}
+
+// odd reports whether a path could be taken for another one.
+func odd(raw string) bool {
+	return strings.ContainsAny(raw, "%\\;#? \t") || strings.Contains(raw, "//") || strings.Contains(raw, "/.") ||
+		len(raw) > 1 && raw[len(raw)-1] == '/' || raw == "" || raw[0] != '/'
+}
+
+// mostTimes is how often escapes are undone: nobody does it more often by mistake.
+const mostTimes = 4
+
+// segments are those of the widest reading.
+func segments(raw string) []string {
+	for range mostTimes {
+		plain := unescape(raw)
+		if plain == raw {
+			break
+		}
+		raw = plain
+	}
+	return split(strings.ReplaceAll(beforeQuery(raw), "\\", "/"))
+}
+
+// beforeQuery is a path without what would be its query or its fragment, were it read again.
+func beforeQuery(path string) string {
+	if i := strings.IndexAny(path, "?#"); i >= 0 {
+		return path[:i]
+	}
+	return path
+}
+
+// split is the segments of a path, without their parameters.
+func split(path string) []string {
+	all := strings.Split(path, "/")
+	for i, s := range all {
+		s, _, _ = strings.Cut(s, ";")
+		all[i] = strings.TrimFunc(s, func(r rune) bool { return r <= ' ' || r == 0x7f })
+	}
+	return all
+}
+
+// unescape undoes every escape; what is none stands for itself.
+func unescape(s string) string {
+	i := strings.IndexByte(s, '%')
+	if i < 0 {
+		return s
+	}
+	b := append(make([]byte, 0, len(s)), s[:i]...)
+	for ; i < len(s); i++ {
+		c, ok := escaped(s[i:])
+		if ok {
+			i += 2
+		} else {
+			c = s[i]
+		}
+		b = append(b, c)
+	}
+	return string(b)
+}
+
+// escaped is the byte that %XX at the beginning of s stands for.
+func escaped(s string) (c byte, ok bool) {
+	if len(s) < 3 || s[0] != '%' {
+		return 0, false
+	}
+	high, low := hex(s[1]), hex(s[2])
+	return byte(high<<4 | low), high >= 0 && low >= 0
+}
+
+func hex(c byte) int {
+	switch {
+	case c >= '0' && c <= '9':
+		return int(c - '0')
+	case c|0x20 >= 'a' && c|0x20 <= 'f':
+		return int(c|0x20-'a') + 10
+	}
+	return -1
+}
+
+func unreserved(c byte) bool {
+	return c|0x20 >= 'a' && c|0x20 <= 'z' || c >= '0' && c <= '9' || strings.IndexByte("-._~", c) >= 0
+}

@@ -1,0 +1,105 @@
+package proxy
+
+import (
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+
+	"golang.org/x/net/http/httpguts"
+)
+
+// forged are the fields by which proxies and frameworks are told where a request came from,
+// or that it is for another path or method than it says. Anybody can write them, so they
+// are not sent on unless the upstream asks for them (Upstream.Pass).
+var forged = []string{
+	"Forwarded", "X-Real-Ip", "X-Client-Ip", "X-Cluster-Client-Ip", "True-Client-Ip", "Cf-Connecting-Ip", "Fastly-Client-Ip", "X-Original-Forwarded-For",
+	"X-Original-Url", "X-Rewrite-Url", "X-Http-Method", "X-Http-Method-Override", "X-Method-Override",
+}
+
+// framing are the fields that say where a request ends and what belongs to its connection.
+var framing = []string{
+	"Connection", "Content-Length", "Host", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization", "Proxy-Connection", "Te", "Trailer", "Transfer-Encoding", "Upgrade",
+}
+
+// dropForged takes out what is not sent on. Some servers take _ for -, so a field with an
+// underscore is taken for the one with a dash if that would be harmful.
+func (u *Upstream) dropForged(h http.Header) {
+	for name := range h {
+		if u.harms(name) && !slices.Contains(u.Pass, name) {
+			delete(h, name)
+		}
+	}
+}
+
+// dropOwn takes out what is said to weir and to nobody behind it. A dialect reads it until
+// an attempt is made.
+func (u *Upstream) dropOwn(h http.Header) {
+	for name := range h {
+		if strings.HasPrefix(name, "X-Weir-") && !slices.Contains(u.Pass, name) {
+			delete(h, name)
+		}
+	}
+}
+
+func (u *Upstream) harms(name string) bool {
+	dashed := strings.Contains(name, "_")
+	if dashed {
+		name = http.CanonicalHeaderKey(strings.ReplaceAll(name, "_", "-"))
+	}
+	return dashed && strings.HasPrefix(name, "X-Weir-") || strings.HasPrefix(name, "X-Forwarded-") || slices.Contains(forged, name) ||
+		dashed && (slices.Contains(framing, name) || name == CorrelationHeader || u.Credentials && secret(name))
+}
+
+// trailing is the body of a request that is followed by trailers. At its end it takes over
+// those that were declared and may be there: the server knows others, too, and a field that
+// says who calls has been read by then.
+type trailing struct {
+	body     io.ReadCloser
+	from, to http.Header // as the caller sent them, and as they are sent on
+}
+
+// newTrailing makes the trailers of a request that are sent on.
+func (u *Upstream) newTrailing(r *http.Request) *trailing {
+	t := &trailing{body: r.Body, from: r.Trailer, to: make(http.Header)}
+	for name := range r.Trailer {
+		if httpguts.ValidTrailerHeader(name) && !secret(name) && !u.harms(name) && !strings.HasPrefix(name, "X-Weir-") && name != CorrelationHeader && !slices.Contains(framing, name) {
+			t.to[name] = nil
+		}
+	}
+	return t
+}
+
+func (t *trailing) Read(p []byte) (int, error) {
+	n, err := t.body.Read(p)
+	if err != nil {
+		for name := range t.to {
+			t.to[name] = t.from[name]
+		}
+	}
+	return n, err
+}
+
+func (t *trailing) Close() error { return t.body.Close() }
+
+// sealed is the body of an answer whose trailers must not speak in weir's name either.
+type sealed struct {
+	trailing
+	resp *http.Response
+}
+
+func seal(resp *http.Response) {
+	drop(resp.Header, "X-Weir-")
+	drop(resp.Trailer, "X-Weir-")
+	if resp.ContentLength < 0 && resp.StatusCode != http.StatusSwitchingProtocols {
+		resp.Body = &sealed{trailing{body: resp.Body}, resp}
+	}
+}
+
+func (s *sealed) Read(p []byte) (int, error) {
+	n, err := s.body.Read(p)
+	if err != nil {
+		drop(s.resp.Trailer, "X-Weir-")
+	}
+	return n, err
+}

@@ -1,0 +1,63 @@
+package proxy
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"net/netip"
+	"sync/atomic"
+)
+
+// own is where the program itself listens. No upstream may be there, by whatever name it is
+// found: each call would make another, or reach what is for operators.
+type own struct {
+	at atomic.Pointer[[]netip.AddrPort]
+}
+
+// Own says where the program itself listens.
+func (p *Proxy) Own(addresses ...net.Addr) {
+	var all []netip.AddrPort
+	for _, a := range addresses {
+		if tcp, ok := a.(*net.TCPAddr); ok {
+			at := tcp.AddrPort()
+			all = append(all, netip.AddrPortFrom(at.Addr().Unmap(), at.Port()))
+		}
+	}
+	p.own.at.Store(&all)
+}
+
+type dial = func(ctx context.Context, network, address string) (net.Conn, error)
+
+// elsewhere makes connections to all but ourselves.
+func (o *own) elsewhere(next dial) dial {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		c, err := next(ctx, network, address)
+		if err == nil && o.reached(c) {
+			_ = c.Close()
+			return nil, &Failure{Status: http.StatusLoopDetected, Code: ValidationError, Final: true,
+				Message: "the upstream's address is one that weir itself listens on; give the upstream another url"}
+		}
+		return c, err
+	}
+}
+
+// reached reports whether a connection leads to one of our listeners. One that listens on
+// every address is reached by each of this machine's: then both ends have the same.
+func (o *own) reached(c net.Conn) bool {
+	all := o.at.Load()
+	there, ok := c.RemoteAddr().(*net.TCPAddr)
+	here, ok2 := c.LocalAddr().(*net.TCPAddr)
+	if all == nil || !ok || !ok2 {
+		return false
+	}
+	ip := there.AddrPort().Addr().Unmap()
+	for _, a := range *all {
+		if a.Port() != uint16(there.Port) {
+			continue
+		}
+		if a.Addr() == ip || a.Addr().IsUnspecified() && (ip.IsLoopback() || ip == here.AddrPort().Addr().Unmap()) {
+			return true
+		}
+	}
+	return false
+}
