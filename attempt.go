@@ -20,11 +20,14 @@ var ErrCallTimeout error = callTimeout{}
 
 type callTimeout struct{ attemptTimeout }
 
+// callTimedOut is its code. What the attempts before it say of the upstream holds.
+const callTimedOut = "call timeout"
+
 func (callTimeout) Error() string { return "call timed out" }
 
 // Outcome keeps the gates from counting it against the upstream.
 func (callTimeout) Outcome() outcome.Outcome {
-	return outcome.Outcome{Class: outcome.Canceled, Code: "call timeout"}
+	return outcome.Outcome{Class: outcome.Canceled, Code: callTimedOut}
 }
 
 type attemptTimeout struct{}

@@ -128,7 +128,7 @@ func TestCallersCancelReachesTheAttempt(t *testing.T) {
 func TestAttemptTimeoutIsTheUpstreamsFault(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := steady()
-		p.Timeouts.Attempt, p.Breaker = sec, breaker.Config{Failures: 9}
+		p.Timeouts.Attempt, p.Breaker = sec, breaker.Config{}
 		u := open(t, p, weir.Options{})
 		calls := 0
 		_, err := weir.Do(background, u, weir.Call{Safe: true}, func(ctx context.Context) (int, error) {
@@ -143,8 +143,8 @@ func TestAttemptTimeoutIsTheUpstreamsFault(t *testing.T) {
 		if !errors.Is(err, weir.ErrAttemptTimeout) || !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("%v is not a timeout", err)
 		}
-		if v := u.Look(0).Breakers[0]; v.Failed != 3 {
-			t.Errorf("the breaker counts %d failures, want 3", v.Failed)
+		if v := u.Look(0).Breakers[0]; v.Failed != 1 {
+			t.Errorf("the breaker counts %d failed calls, want 1", v.Failed)
 		}
 	})
 }

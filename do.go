@@ -65,9 +65,10 @@ type run struct {
 	paid     retry.Receipt // for the present attempt
 	waited   time.Duration
 	outcome  outcome.Outcome
-	obstacle error // why there can be no other attempt, whatever the outcome
-	last     error // of the last attempt
-	err      error // what the caller gets
+	word     outcome.Outcome // of the last attempt that says something of the upstream; the breaker's if the call fails
+	obstacle error           // why there can be no other attempt, whatever the outcome
+	last     error           // of the last attempt
+	err      error           // what the caller gets
 }
 
 func (r *run) begin(ctx context.Context) {
@@ -75,6 +76,7 @@ func (r *run) begin(ctx context.Context) {
 	r.ctx, r.live = ctx, u.live.Load()
 	r.plan = r.live.plan(&r.call)
 	r.nested = within(ctx)
+	r.word.Class = outcome.Canceled
 	r.start = u.clock.Now()
 	r.now, r.deadline = r.start, bucket.Never
 	if at, ok := u.clock.Deadline(ctx); ok {
@@ -93,13 +95,13 @@ func (r *run) admit() error {
 		return r.refusal
 	}
 	p := &r.permit
-	p.begin(r.u, r.plan, &r.call)
-	p.attempt = int32(r.attempts + 1)
+	p.begin(r.u, r.plan, &r.call, int32(r.attempts+1))
 	r.refusal = p.admit(r.ctx, r.now, r.deadline, &r.call)
 	r.waited += p.waited
 	if r.refusal != nil {
 		return r.refusal
 	}
+	p.used = true
 	if r.attempts++; r.attempts == 1 {
 		r.live.purse.Call(p.sent) // a call that the gates refuse earns no retries
 	}
@@ -123,13 +125,20 @@ func (r *run) timeout() error {
 	return ErrAttemptTimeout
 }
 
-// report ends an attempt: every gate hears of it.
+// report ends an attempt: every gate hears of it, the breaker if nothing can follow.
 func (r *run) report(a *attempt) {
 	if a != nil {
 		a.end()
 	}
-	r.now = r.permit.ended(&r.outcome)
-	r.permit.report(r.now, &r.outcome)
+	o := &r.outcome
+	r.now = r.permit.ended(o)
+	r.permit.report(r.now, o)
+	switch {
+	case o.Class == outcome.OK, o.Class == outcome.Canceled && o.Code != callTimedOut:
+		r.permit.count(r.now, o)
+	case o.Class != outcome.Canceled:
+		r.word = *o
+	}
 }
 
 func (r *run) classify(err error) {
@@ -203,7 +212,7 @@ func (r *run) pauseBefore(d retry.Decision) bool {
 		return true
 	}
 	r.live.purse.Unspent(r.now, r.paid)
-	r.outcome.Class = outcome.Canceled
+	r.outcome.Class, r.word.Class = outcome.Canceled, outcome.Canceled
 	r.done(r.gaveUp(err, 0))
 	return false
 }
@@ -252,6 +261,9 @@ func (r *run) done(err error) { r.finish(err, false) }
 
 func (r *run) finish(err error, refused bool) {
 	r.err = err
+	if r.attempts > 0 {
+		r.permit.count(r.now, &r.word) // unless it has heard
+	}
 	if r.u.options.Events.Done != nil {
 		now := max(r.now, r.start+r.waited)
 		tell(r.u.options.Events.Done, Done{r.subject(), r.attempts, r.outcome.Class, refused, now - r.start, r.waited})

@@ -529,11 +529,17 @@ func TestRefusedRetryIsNotPaid(t *testing.T) {
 func TestBreakerThatOpensMeanwhileStopsTheRetry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := steady()
-		p.Breaker = breaker.Config{Failures: 2}
-		a := answers(errFailed)
-		_, err := do(background, open(t, p, weir.Options{}), a)
-		if r := refusal(t, gaveUp(t, err).Why); a.n != 2 || r.Reason != weir.CircuitOpen {
-			t.Errorf("%v after %d calls, want circuit_open after 2", err, a.n)
+		p.Breaker, p.Retry.Attempts = breaker.Config{}, 5
+		u, a := open(t, p, weir.Options{}), answers(errFailed)
+		once := weir.Call{} // not safe, so not repeated
+		_, err := weir.Do(background, u, weir.Call{Safe: true}, func(ctx context.Context) (int, error) {
+			for range 10 * a.n { // other callers
+				_, _ = weir.Do(background, u, once, answers(errFailed).call)
+			}
+			return a.call(ctx)
+		})
+		if r := refusal(t, gaveUp(t, err).Why); a.n != 3 || r.Reason != weir.CircuitOpen {
+			t.Errorf("%v after %d attempts, want circuit_open after 3", err, a.n)
 		}
 	})
 }

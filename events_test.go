@@ -53,8 +53,9 @@ var stories = []struct {
 		"decided go  0s", "ended 1 failed 0s", "gave up 1: upstream: failed broken", "done 1 failed refused=false 0s 0s"}},
 	{"rejected", nil, []error{errRejected}, []string{"decided go  0s", "ended 1 rejected 0s", "done 1 rejected refused=false 0s 0s"}},
 	{"breaker", func(p *weir.Policy) { p.Breaker = breaker.Config{Failures: 1} }, []error{errFailed}, []string{
-		"decided go  0s", "ended 1 failed 0s", "breaker open 30s", "retried 1 after 100ms: upstream: failed broken",
-		"decided circuit_open  0s", "gave up 1: upstream: failed broken", "done 1 failed refused=true 100ms 100ms"}},
+		"decided go  0s", "ended 1 failed 0s", "retried 1 after 100ms: upstream: failed broken",
+		"decided go  0s", "ended 2 failed 0s", "retried 2 after 200ms: upstream: failed broken",
+		"decided go  0s", "ended 3 failed 0s", "gave up 3: upstream: failed broken", "breaker open 1s", "done 3 failed refused=false 300ms 300ms"}},
 	{"throttle", func(p *weir.Policy) {
 		p.Limits = append(p.Limits, rate("all", 10, sec, 0))
 		p.Limits[0].Adaptive = adaptive.Config{On: true}

@@ -45,13 +45,13 @@ func TestGateThatPanicsHandsAllBack(t *testing.T) {
 }
 
 func TestRefusedCallsEarnNoRetries(t *testing.T) {
-	u := open(t, weir.Policy{Breaker: breaker.Config{Failures: 1e6}, Retry: retry.Config{Jitter: retry.NoJitter, Base: ms}},
+	u := open(t, weir.Policy{Retry: retry.Config{Jitter: retry.NoJitter, Base: ms}},
 		weir.Options{Clock: &leap{now: 1000 * sec}})
 	u.Breaker("").ForceOpen(u.Now(), 0)
 	for range 10_000 {
 		_, _ = do(background, u, answers(nil))
 	}
-	u.Breaker("").Reset(u.Now())
+	u.Breaker("").ForceClose(u.Now()) // whatever fails: it is the budget that is asked here
 	sent := 0
 	for range 100 {
 		r := answers(errFailed)
@@ -88,7 +88,8 @@ func TestProbeThatWaitedTooLongIsNotSent(t *testing.T) {
 		l.Operations = []string{"slow"}
 		p := weir.Policy{Limits: []limit.Limit{l}, MaxWait: time.Minute, Timeouts: weir.Timeouts{Call: 5 * time.Minute}}
 		p.Operations = []weir.Operation{{Name: "slow"}, {Name: "fast"}}
-		p.Retry.Attempts = 1
+		p.Retry.Attempts, p.BreakerScope = 1, weir.WholeUpstream
+		p.Breaker, _ = breaker.Schedule("five-a-minute") // which is open for 30s
 		u := open(t, p, weir.Options{})
 		_, _ = weir.Do(background, u, weir.Call{Operation: "slow"}, answers(nil).call)
 		u.Breaker("").ForceOpen(u.Now(), sec)

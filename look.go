@@ -47,12 +47,8 @@ func (u *Upstream) Look(keys int) View {
 	for _, r := range v.registries {
 		view.Limits = append(view.Limits, lookLimit(now, r, keys)...)
 	}
-	if v.breaker != nil {
-		view.Breakers = append(view.Breakers, v.breaker.Look(now))
-	} else {
-		for _, b := range v.breakers.All() {
-			view.Breakers = append(view.Breakers, b.Look(now))
-		}
+	for _, b := range v.allBreakers() {
+		view.Breakers = append(view.Breakers, b.Look(now))
 	}
 	for name, p := range v.plans {
 		if left := time.Duration(p.paused.Load()) - now; left > 0 {
@@ -86,16 +82,6 @@ func lookLimit(now time.Duration, r *limit.Registry, keys int) []LimitView {
 		out = append(out, LimitView{Limit: l, Key: key, Level: m.Look(now)})
 	}
 	return out
-}
-
-// Breaker is the breaker of the key, to be opened, closed or reset by hand. The
-// key is ignored if the policy has one breaker for the upstream.
-func (u *Upstream) Breaker(key string) *breaker.Breaker {
-	v, now := u.live.Load(), u.clock.Now()
-	if v.breaker != nil {
-		return v.breaker
-	}
-	return v.breakers.For(now, tame(key))
 }
 
 // Now is the present instant of the upstream's clock.

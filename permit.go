@@ -20,7 +20,9 @@ type Permit struct {
 	keys    map[string]string
 	pool    string // Call.Pool
 	breaker *breaker.Breaker
-	ticket  breaker.Permit
+	ticket  breaker.Permit // for the call that this is an attempt of
+	used    bool           // an attempt was made under the ticket
+	counted bool           // the breaker has heard how the call ended
 	limits  limit.Permit
 	reports []func(outcome.Outcome) // of the other gates
 	sent    time.Duration
@@ -48,7 +50,7 @@ type Decision struct {
 // wait.
 func (u *Upstream) Try(c Call, p *Permit) Decision {
 	now := u.clock.Now()
-	p.begin(u, u.live.Load().plan(&c), &c)
+	p.begin(u, u.live.Load().plan(&c), &c, 1)
 	d := p.ask(now, 0, &c)
 	if d.RetryAfter == askStore {
 		d, now, _ = p.fetch(context.Background(), now, 0, c.Priority) // a context that does not end
@@ -72,7 +74,7 @@ func (u *Upstream) Acquire(ctx context.Context, c Call) (*Permit, error) {
 		return nil, context.Cause(ctx)
 	}
 	p := new(Permit)
-	p.begin(u, u.live.Load().plan(&c), &c)
+	p.begin(u, u.live.Load().plan(&c), &c, 1)
 	until := bucket.Never
 	if at, ok := u.clock.Deadline(ctx); ok {
 		until = at
@@ -93,8 +95,12 @@ func (p *Permit) starts(now time.Duration) {
 	}
 }
 
-func (p *Permit) begin(u *Upstream, plan *plan, c *Call) {
-	p.u, p.plan, p.id, p.keys, p.attempt, p.why, p.waited = u, plan, c.ID, c.Keys, 1, -1, 0
+// begin makes p that of an attempt. The ticket of a call goes on to its next attempt.
+func (p *Permit) begin(u *Upstream, plan *plan, c *Call, attempt int32) {
+	p.u, p.plan, p.id, p.keys, p.attempt, p.why, p.waited = u, plan, c.ID, c.Keys, attempt, -1, 0
+	if attempt == 1 {
+		p.breaker, p.used, p.counted = nil, false, false
+	}
 	if p.pool = c.Pool; len(p.pool) > longestKey {
 		p.pool = tame(p.pool)
 	}
@@ -108,7 +114,7 @@ func (p *Permit) begin(u *Upstream, plan *plan, c *Call) {
 func (p *Permit) ask(now, patience time.Duration, c *Call) Decision {
 	p.sent = now
 	p.u.decides(now)
-	p.breaker = p.plan.live.breakerFor(now, c)
+	p.breakBy(p.plan.breakerFor(now, c))
 	if d, ok := p.askBreaker(now); !ok {
 		return d
 	}
@@ -121,15 +127,6 @@ func (p *Permit) ask(now, patience time.Duration, c *Call) Decision {
 		return p.askLimits(now, patience)
 	}
 	return p.turn(now, patience)
-}
-
-func (p *Permit) askBreaker(now time.Duration) (Decision, bool) {
-	var wait time.Duration
-	var ok bool
-	if p.ticket, wait, ok = p.breaker.Admit(now); !ok {
-		return Decision{Reason: CircuitOpen, RetryAfter: wait}, false
-	}
-	return Decision{}, true
 }
 
 func (p *Permit) askLimits(now, patience time.Duration) Decision {
@@ -223,9 +220,7 @@ func (p *Permit) reason(now time.Duration, v limit.Verdict) Reason {
 // undo hands back what the gates gave: the attempt is not made.
 func (p *Permit) undo(now time.Duration) {
 	p.limits.Drop(now)
-	if p.breaker != nil {
-		p.breaker.Report(now, p.ticket, outcome.Outcome{Class: outcome.Canceled})
-	}
+	p.giveBack(now)
 	for _, report := range p.reports {
 		report(outcome.Outcome{Class: outcome.Canceled})
 	}
@@ -304,12 +299,8 @@ func (p *Permit) admit(ctx context.Context, now, until time.Duration, c *Call) e
 }
 
 // reconsider asks the breaker again after a wait: what opened meanwhile must not
-// be called, and a ticket of an older generation would count for nothing. A probe
-// that is still waited for keeps its ticket.
+// be called, and a ticket of an older generation would count for nothing.
 func (p *Permit) reconsider(now time.Duration) Decision {
-	if p.ticket.Probe && p.breaker.Waits(now, p.ticket) {
-		return Decision{Allowed: true}
-	}
 	d, ok := p.askBreaker(now)
 	if !ok {
 		p.limits.Drop(now)

@@ -5,22 +5,24 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/seed1158cd35/weir/breaker"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/retry"
 )
 
 // A plan is what a policy means for one operation.
 type plan struct {
-	live   *live
-	name   string
-	op     *Operation
-	limits []counted
-	learns bool // a limit's rate learns from outcomes
-	told   bool // or is told by answers
-	hears  bool // one of both
-	fair   bool // who waits for a limit stands in line
-	retry  retry.Config
-	paused *atomic.Int64 // until when, for operations without a limit that could be paused
+	live    *live
+	name    string
+	op      *Operation
+	limits  []counted
+	learns  bool // a limit's rate learns from outcomes
+	told    bool // or is told by answers
+	hears   bool // one of both
+	fair    bool // who waits for a limit stands in line
+	retry   retry.Config
+	breaker *breaker.Breaker // nil if it depends on the call's keys
+	paused  *atomic.Int64    // until when, for operations without a limit that could be paused
 }
 
 // counted is a limit as calls of an operation are counted by it.
@@ -34,11 +36,11 @@ type counted struct {
 
 // newPlans makes a plan for every operation that is declared or that a limit
 // names, and one for all others.
-func (v *live) newPlans(old *live) {
+func (v *live) newPlans(now time.Duration, old *live) {
 	v.plans = make(map[string]*plan)
 	for i := range v.policy.Operations {
 		o := &v.policy.Operations[i]
-		v.plans[o.Name] = v.newPlan(o, old)
+		v.plans[o.Name] = v.newPlan(now, o, old)
 	}
 	names := []string{DefaultOperation}
 	for _, l := range v.policy.Limits {
@@ -46,14 +48,15 @@ func (v *live) newPlans(old *live) {
 	}
 	for _, name := range names {
 		if v.plans[name] == nil {
-			v.plans[name] = v.newPlan(&Operation{Name: name}, old)
+			v.plans[name] = v.newPlan(now, &Operation{Name: name}, old)
 		}
 	}
 	v.other = v.plans[DefaultOperation]
 }
 
-func (v *live) newPlan(o *Operation, old *live) *plan {
+func (v *live) newPlan(now time.Duration, o *Operation, old *live) *plan {
 	p := &plan{live: v, name: o.Name, op: o, retry: v.policy.Retry, paused: new(atomic.Int64), fair: v.policy.Fair.By != ""}
+	p.breaker = v.breakerOf(now, o)
 	if o.Retry != nil {
 		p.retry = *o.Retry
 	}

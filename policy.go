@@ -28,8 +28,12 @@ type Policy struct {
 	// a program: names that a client can choose would make a metric each.
 	Undeclared bool
 
-	Breaker      breaker.Config
-	BreakerScope string // the name of the key that breakers are kept by; "" means one for the upstream
+	Breaker breaker.Config
+
+	// BreakerScope is the name of the key that breakers are kept by. "" means one for each
+	// of Operations and one for all other calls, or one for the upstream if there are no
+	// Operations; WholeUpstream means that in any case.
+	BreakerScope string
 
 	Retry  retry.Config
 	Budget retry.BudgetConfig
@@ -183,12 +187,17 @@ func (p Policy) validateLimit(i int, l limit.Limit) error {
 		errs = append(errs, fmt.Errorf("name %q: is used twice", l.Name))
 	}
 	for _, name := range l.Operations {
-		known := name == DefaultOperation || slices.ContainsFunc(p.Operations, func(o Operation) bool { return o.Name == name })
+		known := name == DefaultOperation || p.declares(name)
 		if !known && len(p.Operations) > 0 && !p.Undeclared {
 			errs = append(errs, fmt.Errorf("operations %q: there is no such operation", name))
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// declares reports whether the operation is one of the policy's.
+func (p *Policy) declares(name string) bool {
+	return slices.ContainsFunc(p.Operations, func(o Operation) bool { return o.Name == name })
 }
 
 // matches reports whether a request belongs to the operation, however its path is written.

@@ -50,7 +50,7 @@ const plenty = 100
 func (s scenario) run(t testing.TB) *record {
 	c, rec := &leap{}, &record{}
 	p := weir.Policy{
-		Retry: s.conf, Budget: retry.BudgetConfig{Off: true}, Breaker: breaker.Config{Off: !s.gated, Failures: 1 << 20},
+		Retry: s.conf, Budget: retry.BudgetConfig{Off: true}, Breaker: breaker.Config{Off: !s.gated},
 		Timeouts: weir.Timeouts{Attempt: -1, Call: -1},
 		MaxPause: time.Second, // shorter than the least backoff that follows a longer hint
 	}

@@ -8,10 +8,22 @@ import (
 )
 
 // Report ends the permit: every gate hears how the attempt ended. Only the first
-// report counts.
+// report counts. To the breaker it is the end of a call; see ReportAgain.
 func (p *Permit) Report(o outcome.Outcome) {
 	if p.u != nil {
-		p.report(p.ended(&o), &o)
+		now := p.ended(&o)
+		p.report(now, &o)
+		p.count(now, &o)
+	}
+}
+
+// ReportAgain is Report of an attempt that another attempt of the same call follows,
+// under a permit of its own. The breaker counts calls, so it waits for the last of
+// them. Only a probe is judged at once: nobody else is let through meanwhile, and
+// whether the next attempt comes is not known.
+func (p *Permit) ReportAgain(o outcome.Outcome) {
+	if p.counted = p.counted || !p.ticket.Probe && o.Class != outcome.OK; p.u != nil {
+		p.Report(o)
 	}
 }
 
@@ -24,6 +36,7 @@ func (p *Permit) ended(o *outcome.Outcome) time.Duration {
 	return p.u.clock.Now()
 }
 
+// report tells every gate but the breaker.
 func (p *Permit) report(now time.Duration, o *outcome.Outcome) {
 	u := p.u
 	if u == nil {
@@ -37,11 +50,6 @@ func (p *Permit) report(now time.Duration, o *outcome.Outcome) {
 		p.violated(u, now, o)
 	}
 	p.u = nil
-	if o.Class == outcome.OK {
-		p.breaker.Good(now, p.ticket)
-	} else {
-		p.breaker.Report(now, p.ticket, *o)
-	}
 	if p.plan.hears {
 		p.learn(u, now, o)
 	}

@@ -18,7 +18,6 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir"
-	"github.com/seed1158cd35/weir/breaker"
 	"github.com/seed1158cd35/weir/clock"
 	"github.com/seed1158cd35/weir/outcome"
 	"github.com/seed1158cd35/weir/retry"
@@ -134,10 +133,10 @@ func TestErrorWithoutAnAnswerIsThatOfDo(t *testing.T) {
 // An answer before a refusal is still the last answer.
 func TestAnswerBeforeARefusedRetry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := steady()
-		p.Breaker = breaker.Config{Failures: 1}
 		var story weir.Story
-		resp, err := open(t, p, weir.Options{}).Transport(trip(func(*http.Request) (*http.Response, error) {
+		u := open(t, steady(), weir.Options{})
+		resp, err := u.Transport(trip(func(*http.Request) (*http.Response, error) {
+			u.Breaker("").ForceOpen(u.Now(), 0)
 			return response(503, body("down")), nil
 		})).RoundTrip(request(t, weir.WithStory(background, &story), "GET", nil))
 		if err != nil || resp.StatusCode != 503 {

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir/breaker"
-	"github.com/seed1158cd35/weir/breaker/shared"
 	"github.com/seed1158cd35/weir/bucket"
 	"github.com/seed1158cd35/weir/clock"
 	"github.com/seed1158cd35/weir/fair"
@@ -54,7 +53,7 @@ type live struct {
 	named      named // theirs, by name
 	registries []*limit.Registry
 	breaker    *breaker.Breaker // nil if there is one per key
-	breakers   *breaker.Group
+	breakers   *breaker.Group   // by operation, or by the values of a scope
 	purse      retry.Purse
 	retries    *limit.Registry // of all processes together; nil if they have no bound
 }
@@ -120,7 +119,7 @@ func (u *Upstream) build(next, old *live) error {
 		return err
 	}
 	u.newBreaker(now, next, old)
-	next.newPlans(old)
+	next.newPlans(now, old)
 	return nil
 }
 
@@ -210,79 +209,6 @@ func (r *run) mayRetry() bool {
 		v = p.Take(r.now, 0)
 	}
 	return v.OK
-}
-
-func (u *Upstream) newBreaker(now time.Duration, v, old *live) {
-	c := v.policy.Breaker
-	if old.plans != nil && v.policy.BreakerScope == old.policy.BreakerScope {
-		v.breaker, v.breakers = old.breaker, old.breakers
-		if c != old.policy.Breaker {
-			v.setBreaker(now, c)
-		}
-		return
-	}
-	if v.policy.BreakerScope == "" {
-		v.breaker = breaker.New("", c, u.breakerChanged)
-		u.join(v.breaker, "")
-	} else {
-		v.breakers = breaker.NewGroup(0, c, u.breakerChanged)
-		u.join(v.breakers, v.policy.BreakerScope)
-	}
-}
-
-// join makes breakers those of the fleet, in place of what was joined before.
-func (u *Upstream) join(local shared.Local, scope string) {
-	f := u.options.Fleet
-	if f == nil {
-		return
-	}
-	u.quit()
-	b := shared.New(shared.Config{Store: f.Store(), Group: u.name, Scope: scope, Clock: u.options.Clock}, local)
-	u.leave = f.Attend(func(ctx context.Context) { _ = b.Run(ctx) }) // it returns why ctx ended
-}
-
-// Close takes the upstream's breakers out of the fleet, for an upstream that is not
-// used any more. Without a fleet there is nothing to close.
-func (u *Upstream) Close() {
-	u.setting.Lock()
-	defer u.setting.Unlock()
-	u.quit()
-}
-
-func (u *Upstream) quit() {
-	if u.leave != nil {
-		u.leave()
-		u.leave = nil
-	}
-}
-
-func (v *live) setBreaker(now time.Duration, c breaker.Config) {
-	if v.breaker != nil {
-		v.breaker.SetConfig(now, c)
-	} else {
-		v.breakers.SetConfig(now, c)
-	}
-}
-
-func (u *Upstream) breakerChanged(c breaker.Change) {
-	if c.To == breaker.Open {
-		u.queues.Kick()
-	}
-	if u.options.Events.Breaker == nil {
-		return
-	}
-	e := BreakerEvent{Upstream: u.name, Change: c}
-	if c.To != breaker.Closed {
-		e.For = max(0, c.Until-c.At)
-	}
-	tell(u.options.Events.Breaker, e)
-}
-
-func (v *live) breakerFor(now time.Duration, c *Call) *breaker.Breaker {
-	if v.breaker != nil {
-		return v.breaker
-	}
-	return v.breakers.For(now, tame(c.Keys[v.policy.BreakerScope]))
 }
 
 // recent is how old the instant may be that soon takes for the present one.

@@ -48,7 +48,7 @@ func New(key string, c Config, onChange func(Change)) *Breaker {
 }
 
 // Admit decides whether a call may go through at now. Every permit must be
-// reported, whatever becomes of the attempt; one that is never used is reported
+// reported, whatever becomes of the call; one that is never used is reported
 // as canceled. On refusal it says how long to wait before asking again.
 func (b *Breaker) Admit(now time.Duration) (p Permit, wait time.Duration, ok bool) {
 	if s := b.cur.Load(); s != nil && s.Phase == Closed {
@@ -73,7 +73,7 @@ func (b *Breaker) admit(now time.Duration) (Permit, time.Duration, bool) {
 	}
 }
 
-// Report counts how the attempt ended that p was given for. See State.Report.
+// Report counts how the call ended that p was given for. See State.Report.
 func (b *Breaker) Report(now time.Duration, p Permit, o outcome.Outcome) {
 	if o.Class == outcome.OK {
 		b.Good(now, p)
@@ -82,7 +82,7 @@ func (b *Breaker) Report(now time.Duration, p Permit, o outcome.Outcome) {
 	b.report(now, p, o)
 }
 
-// Good is Report of an attempt that succeeded, as nearly every one does.
+// Good is Report of a call that succeeded, as nearly every one does.
 func (b *Breaker) Good(now time.Duration, p Permit) {
 	if s := b.cur.Load(); s != nil {
 		if s.good != nil && s.Gen == p.Gen {

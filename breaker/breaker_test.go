@@ -17,6 +17,10 @@ import (
 var (
 	ok     = outcome.Outcome{Class: outcome.OK}
 	failed = outcome.Outcome{Class: outcome.Failed}
+
+	// five opens after five failures. The stories of the shipped default are in
+	// default_test.go.
+	five, _ = breaker.Schedule("five-a-minute")
 )
 
 func fail(br *breaker.Breaker, now time.Duration, n int) {
@@ -53,7 +57,7 @@ func (h *heard) inOrder(t *testing.T) {
 
 func TestOneProbeAmongAThousand(t *testing.T) {
 	const periods = 20
-	br := breaker.New("up", breaker.Config{}, nil)
+	br := breaker.New("up", five, nil)
 	fail(br, 0, 5)
 	for period := range periods {
 		now := time.Duration(period+1) * 30 * time.Second
@@ -87,7 +91,7 @@ func crowd(n int, f func(i int)) {
 }
 
 func TestProbeWhoseGoroutineEndsIsReplacedAtItsDeadline(t *testing.T) {
-	br := breaker.New("up", breaker.Config{Successes: 1}, nil)
+	br := breaker.New("up", breaker.Config{Failures: 5, Successes: 1, Open: 30 * time.Second}, nil)
 	fail(br, 0, 5)
 	crowd(1, func(int) {
 		br.Admit(30 * time.Second)
@@ -108,7 +112,7 @@ func TestProbeWhoseGoroutineEndsIsReplacedAtItsDeadline(t *testing.T) {
 
 func TestManyFailuresAtOnceOpenOnce(t *testing.T) {
 	var h heard
-	br := breaker.New("up", breaker.Config{}, h.add)
+	br := breaker.New("up", five, h.add)
 	permit, _, _ := br.Admit(0)
 	crowd(64, func(int) {
 		for range 1000 {
@@ -156,7 +160,7 @@ func TestNoSuccessIsLostInACrowd(t *testing.T) {
 func TestCallbackMayUseTheBreaker(t *testing.T) {
 	var seen []string
 	var br *breaker.Breaker
-	br = breaker.New("up", breaker.Config{}, func(c breaker.Change) {
+	br = breaker.New("up", five, func(c breaker.Change) {
 		seen = append(seen, fmt.Sprint(c.From, " to ", c.To, ": ", c.Why))
 		if v := br.Look(c.At); v.Key != "up" {
 			t.Errorf("looked at %q", v.Key)
@@ -182,7 +186,7 @@ func TestCallbackMayUseTheBreaker(t *testing.T) {
 
 func TestCallbackThatPanicsIsCalledAgain(t *testing.T) {
 	calls := 0
-	br := breaker.New("up", breaker.Config{}, func(breaker.Change) {
+	br := breaker.New("up", five, func(breaker.Change) {
 		calls++
 		panic("no")
 	})
@@ -200,7 +204,7 @@ func TestCallbackThatPanicsIsCalledAgain(t *testing.T) {
 func TestCallbackThatHangsHoldsUpNobodyElse(t *testing.T) {
 	var h heard
 	hanging, release := make(chan bool), make(chan bool)
-	br := breaker.New("up", breaker.Config{}, func(c breaker.Change) {
+	br := breaker.New("up", five, func(c breaker.Change) {
 		if c.Gen == 1 {
 			hanging <- true
 			<-release
@@ -242,7 +246,7 @@ func TestChangesAreToldInOrder(t *testing.T) {
 
 func TestProbesAreNoChanges(t *testing.T) {
 	var h heard
-	br := breaker.New("up", breaker.Config{}, h.add)
+	br := breaker.New("up", five, h.add)
 	fail(br, 0, 5)
 	br.Admit(30 * time.Second) // lost
 	for range 2 {
@@ -273,18 +277,18 @@ func TestStaleSuccessesAreNoPartOfTheShare(t *testing.T) {
 
 func TestZeroBreakerWorks(t *testing.T) {
 	var br breaker.Breaker
-	fail(&br, 0, 4)
-	if v := br.Look(0); v.Phase != breaker.Closed || v.Failed != 4 {
-		t.Errorf("got %v with %d failures, want closed with 4", v.Phase, v.Failed)
+	fail(&br, 0, 19)
+	if v := br.Look(0); v.Phase != breaker.Closed || v.Failed != 19 {
+		t.Errorf("got %v with %d failures, want closed with 19", v.Phase, v.Failed)
 	}
 	fail(&br, 0, 1)
-	if v := br.Look(10 * time.Second); v.Phase != breaker.Open || v.Wait != 20*time.Second {
-		t.Errorf("got %v, wait %v, want open, 20s", v.Phase, v.Wait)
+	if v := br.Look(600 * time.Millisecond); v.Phase != breaker.Open || v.Wait != 400*time.Millisecond {
+		t.Errorf("got %v, wait %v, want open, 400ms", v.Phase, v.Wait)
 	}
 }
 
 func TestGoodCallsAllocateNothing(t *testing.T) {
-	for name, c := range map[string]breaker.Config{"count": {}, "share": {Share: 0.5}, "row": {Consecutive: 5}} {
+	for name, c := range map[string]breaker.Config{"default": {}, "count": five, "share": {Share: 0.5}, "row": {Consecutive: 5}} {
 		br := breaker.New("up", c, nil)
 		br.Admit(0)
 		n := testing.AllocsPerRun(100, func() {
@@ -308,13 +312,13 @@ func TestValidateReportsEveryMistake(t *testing.T) {
 	}
 	err := breaker.Config{
 		Failures: -1, Consecutive: -2, Share: 1.5, MinCalls: -3, Successes: -4,
-		Window: -time.Second, Open: -time.Minute, MaxOpen: -time.Hour, ProbeTimeout: -1,
+		ConsecutiveFor: -time.Hour, Window: -time.Second, Open: -time.Minute, MaxOpen: -time.Hour, ProbeTimeout: -1,
 	}.Validate()
 	if err == nil {
 		t.Fatal("got no error")
 	}
 	for _, want := range []string{
-		"failures -1:", "consecutive -2:", "share 1.5:", "min calls -3:", "successes -4:",
+		"failures -1:", "consecutive -2:", "consecutive for -1h0m0s:", "share 1.5:", "min calls -3:", "successes -4:",
 		"window -1s:", "open -1m0s:", "max open -1h0m0s:", "probe timeout -1ns:",
 	} {
 		if !strings.Contains(err.Error(), want) {

@@ -22,19 +22,19 @@ func ExampleBreaker() {
 	}
 	call(1*time.Second, outcome.Failed)
 	call(2*time.Second, outcome.Failed)
-	call(9*time.Second, outcome.OK)
-	call(32*time.Second, outcome.OK)
+	call(2500*time.Millisecond, outcome.OK)
+	call(3*time.Second, outcome.OK)
 	// Output:
 	// 2s: s3: closed to open: failures in a row
-	// 9s: refused, wait 23s
-	// 32s: s3: open to half-open: open time over
-	// 32s: s3: half-open to closed: probes succeeded
+	// 2.5s: refused, wait 500ms
+	// 3s: s3: open to half-open: open time over
+	// 3s: s3: half-open to closed: probes succeeded
 }
 
 // A State decides for whoever keeps it: here, a variable.
 func ExampleState() {
 	var s breaker.State
-	cfg := breaker.Config{Failures: 1}
+	cfg := breaker.Config{Failures: 1, Open: 30 * time.Second}
 
 	s, permit, _, _ := s.Admit(0, cfg)
 	s = s.Report(time.Second, cfg, permit, outcome.Outcome{Class: outcome.Failed}, 0)

@@ -87,7 +87,7 @@ func (s *box) adopted(to State) *box {
 	if to.Phase == Closed {
 		next.good = s.cfg.counter()
 	} else { // for people to see why
-		next.InARow, next.Recent = s.InARow, s.Recent
+		next.InARow, next.RowSince, next.Recent = s.InARow, s.RowSince, s.Recent
 	}
 	return next
 }

@@ -161,7 +161,7 @@ func TestAGroupJoinsWithAllItsKeysButOther(t *testing.T) {
 	if fmt.Sprint(f.failed) != "map[after:1 before:1]" {
 		t.Errorf("told of the failures of %v", f.failed)
 	}
-	for key, b := range breaker.New("up", breaker.Config{}, nil).All() {
+	for key, b := range breaker.New("up", five, nil).All() {
 		if key != "up" || b.Config().Failures != 5 {
 			t.Errorf("a breaker lists %q, %+v", key, b.Config())
 		}

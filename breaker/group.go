@@ -84,6 +84,15 @@ func (g *Group) All() iter.Seq2[string, *Breaker] {
 	}
 }
 
+// Forget removes the breaker of a key. Calls that still hold it are not disturbed.
+func (g *Group) Forget(key string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if _, ok := g.live.LoadAndDelete(key); ok {
+		g.n--
+	}
+}
+
 func (g *Group) add(now time.Duration, key string) *Breaker {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -18,7 +18,7 @@ func keys(g *breaker.Group) map[string]bool {
 
 func TestGroupKeepsKeysApart(t *testing.T) {
 	var h heard
-	g := breaker.NewGroup(0, breaker.Config{}, h.add)
+	g := breaker.NewGroup(0, five, h.add)
 	fail(g.For(0, "bad"), 0, 5)
 	if _, _, admitted := g.For(0, "bad").Admit(0); admitted {
 		t.Error("bad was admitted")
@@ -35,7 +35,7 @@ func TestGroupKeepsKeysApart(t *testing.T) {
 }
 
 func TestGroupStaysBounded(t *testing.T) {
-	g := breaker.NewGroup(100, breaker.Config{}, nil)
+	g := breaker.NewGroup(100, five, nil)
 	for i := range 10_000 {
 		g.For(time.Duration(i), fmt.Sprint(i))
 	}
@@ -45,7 +45,7 @@ func TestGroupStaysBounded(t *testing.T) {
 }
 
 func TestGroupKeepsKeysInTrouble(t *testing.T) {
-	g := breaker.NewGroup(16, breaker.Config{}, nil)
+	g := breaker.NewGroup(16, five, nil)
 	fail(g.For(0, "open"), 0, 5)
 	fail(g.For(0, "failing"), 0, 1)
 	g.For(0, "held").ForceClose(0)
@@ -69,7 +69,7 @@ func TestGroupForgetsTroubleThatIsOver(t *testing.T) {
 		"half-open": {func(b *breaker.Breaker) { fail(b, 0, 5); b.Admit(30 * time.Second) }, true},
 		"forced":    {func(b *breaker.Breaker) { b.ForceClose(0) }, false},
 	} {
-		g := breaker.NewGroup(1, breaker.Config{}, nil)
+		g := breaker.NewGroup(1, five, nil)
 		tc.trouble(g.For(0, name))
 		if v := g.For(30*time.Second, "new").Look(0); v.Key != breaker.Other {
 			t.Errorf("%s: was evicted at once", name)
@@ -81,7 +81,7 @@ func TestGroupForgetsTroubleThatIsOver(t *testing.T) {
 }
 
 func TestGroupKeepsKeysInUse(t *testing.T) {
-	g := breaker.NewGroup(16, breaker.Config{}, nil)
+	g := breaker.NewGroup(16, five, nil)
 	busy := g.For(0, "busy")
 	for i := range 1000 {
 		if g.For(0, "busy") != busy {
@@ -92,7 +92,7 @@ func TestGroupKeepsKeysInUse(t *testing.T) {
 }
 
 func TestFullGroupSharesOneBreaker(t *testing.T) {
-	g := breaker.NewGroup(8, breaker.Config{}, nil)
+	g := breaker.NewGroup(8, five, nil)
 	for i := range 8 {
 		fail(g.For(0, fmt.Sprint(i)), 0, 5)
 	}
@@ -110,7 +110,7 @@ func TestFullGroupSharesOneBreaker(t *testing.T) {
 }
 
 func TestGroupGivesACrowdOneBreaker(t *testing.T) {
-	g := breaker.NewGroup(0, breaker.Config{}, nil)
+	g := breaker.NewGroup(0, five, nil)
 	got := make([]*breaker.Breaker, 1000)
 	crowd(len(got), func(i int) { got[i] = g.For(0, fmt.Sprint(i%10)) })
 	for i := range got {

@@ -19,8 +19,10 @@ type model struct {
 	fails     []time.Duration
 	oks       []time.Duration
 	row, good int
-	probe     *ticket // the one that is out
-	era       int     // of closed phases
+	rowSince  time.Duration
+	spell     time.Duration // how long it stayed open last, unless by hand
+	probe     *ticket       // the one that is out
+	era       int           // of closed phases
 }
 
 type ticket struct {
@@ -68,10 +70,13 @@ func (m *model) report(now time.Duration, k *ticket, o outcome.Outcome) {
 		m.row = 0
 	case !k.probe && m.phase == "closed" && k.era == m.era && bad:
 		m.fails = append(m.fails, now)
+		if m.row == 0 {
+			m.rowSince = now
+		}
 		m.row++
 		f, n := m.recent(now, m.fails), m.recent(now, m.fails)+m.recent(now, m.oks)
 		if m.c.Failures > 0 && f >= m.c.Failures ||
-			m.c.Consecutive > 0 && m.row >= m.c.Consecutive ||
+			m.c.Consecutive > 0 && m.row >= m.c.Consecutive && now-m.rowSince >= m.c.ConsecutiveFor ||
 			m.c.Share > 0 && n >= m.c.MinCalls && float64(f)/float64(n) >= m.c.Share {
 			m.open(now, o)
 		}
@@ -88,7 +93,12 @@ func (m *model) recent(now time.Duration, list []time.Duration) (n int) {
 }
 
 func (m *model) open(now time.Duration, o outcome.Outcome) {
-	d := m.c.Open
+	if m.spell == 0 {
+		m.spell = m.c.FirstOpen
+	} else {
+		m.spell = min(m.spell+m.spell/2, m.c.Open)
+	}
+	d := m.spell
 	if o.Hint.Said {
 		d = min(max(o.Hint.After, time.Second), m.c.MaxOpen)
 	}
@@ -96,13 +106,13 @@ func (m *model) open(now time.Duration, o outcome.Outcome) {
 }
 
 func (m *model) close() {
-	m.phase, m.held, m.fails, m.oks, m.row, m.era = "closed", false, nil, nil, 0, m.era+1
+	m.phase, m.held, m.fails, m.oks, m.row, m.era, m.spell = "closed", false, nil, nil, 0, m.era+1, 0
 }
 
 func (m *model) force(op int, now time.Duration) {
 	switch op {
 	case 0:
-		m.phase, m.held, m.until = "open", true, now+30*time.Second
+		m.phase, m.held, m.until, m.spell = "open", true, now+30*time.Second, 0
 	case 1:
 		m.close()
 		m.held = true
@@ -112,8 +122,11 @@ func (m *model) force(op int, now time.Duration) {
 }
 
 // Time moves in sixteenths of the window, so that the ring of failures is exact
-// under every rule.
+// under every rule. One in eight has the defaults that ship.
 func randomConfig(r *rand.Rand) breaker.Config {
+	if r.IntN(8) == 0 {
+		return breaker.Config{}
+	}
 	c := breaker.Config{
 		Window:         16 * time.Second * time.Duration(1+r.IntN(2)),
 		Successes:      1 + r.IntN(3),
@@ -123,10 +136,14 @@ func randomConfig(r *rand.Rand) breaker.Config {
 		CountThrottled: r.IntN(2) == 0,
 	}
 	if r.IntN(2) == 0 {
+		c.FirstOpen = min(c.Open, time.Duration(1+r.IntN(3))*time.Second)
+	}
+	if r.IntN(2) == 0 {
 		c.Failures = 1 + r.IntN(9)
 	}
 	if r.IntN(3) == 0 {
 		c.Consecutive = 1 + r.IntN(6)
+		c.ConsecutiveFor = time.Duration(r.IntN(3)) * c.Window / 8
 	}
 	if r.IntN(3) == 0 {
 		c.Share, c.MinCalls = []float64{0.25, 0.5, 1}[r.IntN(3)], 2+r.IntN(9)
@@ -162,12 +179,12 @@ func compareWithModel(t *testing.T, seed uint64) (opened, closed int) {
 	r := rand.New(rand.NewPCG(seed, 1))
 	c := randomConfig(r)
 	m, s, br := newModel(c), breaker.State{}, breaker.New("up", c, nil)
-	exact := c.Share == 0 // the Breaker counts successes in buckets
+	exact := c.WithDefaults().Share == 0 // the Breaker counts successes in buckets
 	failing := []float64{0.1, 0.5, 0.9}[r.IntN(3)]
 	var out []*ticket
 	now := time.Duration(0)
 	for step := range 200 {
-		now += time.Duration(max(0, r.IntN(8)-4)) * c.Window / 16
+		now += time.Duration(max(0, r.IntN(8)-4)) * m.c.Window / 16
 		before := s
 		switch op := r.IntN(100); {
 		case op < 50:

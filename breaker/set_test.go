@@ -23,7 +23,7 @@ func TestSetConfigKeepsThePhase(t *testing.T) {
 	} {
 		for _, to := range []breaker.Config{{Open: 20 * time.Second}, {Failures: 2}, {Share: 0.5}, {Window: time.Hour, Share: 0.1}} {
 			var h heard
-			b := breaker.New("up", breaker.Config{}, h.add)
+			b := breaker.New("up", five, h.add)
 			c.before(b)
 			want, told := b.Look(30*time.Second), len(h.list)
 			b.SetConfig(30*time.Second, to)
@@ -38,7 +38,7 @@ func TestSetConfigKeepsThePhase(t *testing.T) {
 }
 
 func TestSetConfigAppliesToWhatComesNext(t *testing.T) {
-	b := breaker.New("up", breaker.Config{}, nil)
+	b := breaker.New("up", five, nil)
 	fail(b, 0, 3)
 	b.SetConfig(0, breaker.Config{Failures: 4, Open: 7 * time.Second})
 	fail(b, 0, 1)
@@ -55,7 +55,7 @@ func TestSetConfigAppliesToWhatComesNext(t *testing.T) {
 
 func TestABreakerThatIsTurnedOffCloses(t *testing.T) {
 	var h heard
-	b := breaker.New("up", breaker.Config{}, h.add)
+	b := breaker.New("up", five, h.add)
 	fail(b, 0, 5)
 	b.SetConfig(0, breaker.Config{Off: true})
 	if _, _, ok := b.Admit(0); !ok || len(h.list) != 2 || h.list[1].To != breaker.Closed {
@@ -105,7 +105,7 @@ func TestAShareGoesOnInTheSameWindow(t *testing.T) {
 }
 
 func TestGroupSetConfigReachesEveryKey(t *testing.T) {
-	g := breaker.NewGroup(2, breaker.Config{}, nil)
+	g := breaker.NewGroup(2, five, nil)
 	g.For(0, "forced").ForceOpen(0, 0)
 	fail(g.For(0, "failing"), 0, 1)
 	g.SetConfig(0, breaker.Config{Failures: 2})
@@ -129,7 +129,7 @@ func TestGroupSetConfigReachesEveryKey(t *testing.T) {
 }
 
 func TestSetConfigInACrowd(t *testing.T) {
-	g := breaker.NewGroup(4, breaker.Config{}, nil)
+	g := breaker.NewGroup(4, five, nil)
 	g.For(0, "forced").ForceOpen(0, 0)
 	crowd(2000, func(i int) {
 		if i%10 == 0 {

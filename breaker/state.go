@@ -20,12 +20,12 @@ const Forever time.Duration = math.MaxInt64
 // will most likely be back long before its deadline.
 const askAgain = time.Second
 
-// A Permit is the right to make one attempt, to be handed to Report with its
-// outcome, exactly once. The zero Permit, which comes with a refusal, may be
+// A Permit is the right to make one call, which may take several attempts, to be
+// handed to Report with its outcome, exactly once. The zero Permit, which comes with a refusal, may be
 // reported too and counts for nothing.
 type Permit struct {
 	Gen   uint32
-	Probe bool // a half-open breaker waits for this attempt's outcome
+	Probe bool // a half-open breaker waits for this call's outcome
 }
 
 // A State is a breaker at one moment. The zero State is closed. It is small and
@@ -54,9 +54,10 @@ type State struct {
 	// or was opened by hand.
 	Spell time.Duration
 
-	Successes int    // good probes so far
-	InARow    int    // failures since the last success; counted if Consecutive is set
-	Recent    Recent // failures, the latest ones
+	Successes int           // good probes so far
+	InARow    int           // failures since the last success; counted if Consecutive is set
+	RowSince  time.Duration // when the first of those was reported
+	Recent    Recent        // failures, the latest ones
 }
 
 // Admit decides whether a call may go through at now. If not, it reports how
@@ -80,7 +81,7 @@ func (s State) Admit(now time.Duration, c Config) (next State, p Permit, wait ti
 	return next, Permit{Gen: next.Gen, Probe: true}, 0, true
 }
 
-// Report counts how an attempt ended, as of now: the instant of the outcome,
+// Report counts how a call ended, as of now: the instant of the outcome,
 // not of the admission. Permits of an older generation count for nothing.
 //
 // Failed and unknown outcomes are failures, throttled ones only if c says so.
@@ -89,7 +90,7 @@ func (s State) Admit(now time.Duration, c Config) (next State, p Permit, wait ti
 // way while closed, but proves to a probe that the upstream is up: if it did
 // not, a run of such answers would keep the breaker half-open for ever.
 //
-// good is how many attempts succeeded within c.Window in this generation; only
+// good is how many calls succeeded within c.Window in this generation; only
 // the Share rule asks, and only when a failure is reported.
 func (s State) Report(now time.Duration, c Config, p Permit, o outcome.Outcome, good int64) (next State) {
 	if p.Gen != s.Gen || s.Held || c.Off {
@@ -139,17 +140,26 @@ func (s *State) refuses(now time.Duration) (wait time.Duration, refused bool) {
 func (s State) counted(now time.Duration, c Config, o outcome.Outcome, good int64) State {
 	switch c.judge(o.Class) {
 	case works:
-		s.InARow = 0
+		s.InARow, s.RowSince = 0, 0
 	case broken:
 		s.Recent = s.Recent.add(now, c.grain())
-		if c.Consecutive > 0 {
-			s.InARow++
-		}
+		s.inARow(now, c)
 		if why := s.trips(now, c, good); why != Unset {
 			return s.opened(now, c, o.Hint, why)
 		}
 	}
 	return s
+}
+
+// inARow counts a failure for the rule Consecutive.
+func (s *State) inARow(now time.Duration, c Config) {
+	if c.Consecutive == 0 {
+		return
+	}
+	if s.InARow == 0 {
+		s.RowSince = now
+	}
+	s.InARow++
 }
 
 // trips reports which rule opens the breaker, or Unset.
@@ -159,7 +169,7 @@ func (s *State) trips(now time.Duration, c Config, good int64) Cause {
 	switch {
 	case c.Failures > 0 && failed >= c.Failures:
 		return TooManyFailures
-	case c.Consecutive > 0 && s.InARow >= c.Consecutive:
+	case c.Consecutive > 0 && s.InARow >= c.Consecutive && now-s.RowSince >= c.ConsecutiveFor:
 		return FailuresInARow
 	case c.Share > 0 && calls >= float64(c.MinCalls) && float64(failed) >= c.Share*calls:
 		return FailureShare
@@ -203,7 +213,7 @@ func (s State) opened(now time.Duration, c Config, h outcome.Hint, why Cause) St
 
 // open keeps what was counted, for people to see why.
 func (s State) open(now, d time.Duration, why Cause) State {
-	return State{Phase: Open, Why: why, Gen: s.Gen + 1, Since: now, Until: later(now, d), InARow: s.InARow, Recent: s.Recent}
+	return State{Phase: Open, Why: why, Gen: s.Gen + 1, Since: now, Until: later(now, d), InARow: s.InARow, RowSince: s.RowSince, Recent: s.Recent}
 }
 
 func (s State) closed(now time.Duration, why Cause) State {

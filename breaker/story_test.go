@@ -12,7 +12,7 @@ var stories = []struct {
 	cfg    breaker.Config
 	script string
 }{
-	{"five failures in a minute open it for 30s, two probes close it", breaker.Config{}, `
+	{"five failures in a minute open it for 30s, two probes close it", five, `
 		0s  call failed 4
 		50s closed
 		50s call failed
@@ -29,7 +29,7 @@ var stories = []struct {
 		82s call failed 4
 		82s closed
 	`},
-	{"a failure a whole window old no longer counts", breaker.Config{}, `
+	{"a failure a whole window old no longer counts", five, `
 		0s    call failed
 		10s   call failed 3
 		60s   call failed
@@ -37,11 +37,11 @@ var stories = []struct {
 		69.9s call failed
 		69.9s open
 	`},
-	{"unknown outcomes are failures", breaker.Config{}, `
+	{"unknown outcomes are failures", five, `
 		0s call unknown 5
 		0s open
 	`},
-	{"successes do not lessen the count within the window", breaker.Config{}, `
+	{"successes do not lessen the count within the window", five, `
 		0s call failed 4
 		1s call ok 100
 		2s call failed
@@ -54,7 +54,7 @@ var stories = []struct {
 		50s call failed
 		50s open
 	`},
-	{"the instant of the failure counts, not that of the admission", breaker.Config{}, `
+	{"the instant of the failure counts, not that of the admission", five, `
 		0s  admit a
 		0s  admit b
 		55s call failed 3
@@ -133,15 +133,15 @@ var stories = []struct {
 		0s call canceled 1000
 		0s closed
 	`},
-	{"throttles open it only where they count", breaker.Config{CountThrottled: true}, `
+	{"throttles open it only where they count", breaker.Config{Failures: 5, CountThrottled: true, Open: 30 * time.Second}, `
 		0s call throttled 5
 		0s open
 	`},
-	{"throttles do not open it by default", breaker.Config{}, `
+	{"throttles do not open it by default", five, `
 		0s call throttled 1000
 		0s closed
 	`},
-	{"the hint of the failure that opens it sets the open time", breaker.Config{}, `
+	{"the hint of the failure that opens it sets the open time", five, `
 		0s  call failed 4
 		0s  call failed after=90s
 		0s  refused 1m30s
@@ -158,7 +158,7 @@ var stories = []struct {
 		0s call failed after=24h
 		0s refused 1m
 	`},
-	{"a failed probe opens it again", breaker.Config{}, `
+	{"a failed probe opens it again", five, `
 		0s  call failed 5
 		30s probe a
 		30s a ok
@@ -170,7 +170,7 @@ var stories = []struct {
 		61s c ok
 		61s half-open
 	`},
-	{"a canceled probe gives its place back at once", breaker.Config{}, `
+	{"a canceled probe gives its place back at once", five, `
 		0s  call failed 5
 		30s probe a
 		31s a canceled
@@ -181,18 +181,18 @@ var stories = []struct {
 		32s c ok
 		32s closed
 	`},
-	{"rejected and throttled answers prove to a probe that the upstream is up", breaker.Config{}, `
+	{"rejected and throttled answers prove to a probe that the upstream is up", five, `
 		0s  call failed 5
 		30s call rejected
 		30s call throttled
 		30s closed
 	`},
-	{"a throttled probe is a failure where throttles count", breaker.Config{CountThrottled: true}, `
+	{"a throttled probe is a failure where throttles count", breaker.Config{Failures: 5, CountThrottled: true, Open: 30 * time.Second}, `
 		0s  call failed 5
 		30s call throttled
 		30s open
 	`},
-	{"a lost probe frees its place at its deadline and is not heard later", breaker.Config{ProbeTimeout: 10 * time.Second}, `
+	{"a lost probe frees its place at its deadline and is not heard later", breaker.Config{Failures: 5, Open: 30 * time.Second, ProbeTimeout: 10 * time.Second}, `
 		0s  call failed 5
 		30s probe lost
 		39s refused 1s
@@ -207,14 +207,14 @@ var stories = []struct {
 		42s last ok
 		42s closed
 	`},
-	{"a probe reported after its deadline counts for nothing even before the next", breaker.Config{Successes: 1, ProbeTimeout: 10 * time.Second}, `
+	{"a probe reported after its deadline counts for nothing even before the next", breaker.Config{Failures: 5, Successes: 1, Open: 30 * time.Second, ProbeTimeout: 10 * time.Second}, `
 		0s  call failed 5
 		30s probe late
 		40s late ok
 		40s half-open
 		40s probe next
 	`},
-	{"a probe reported twice counts once", breaker.Config{}, `
+	{"a probe reported twice counts once", five, `
 		0s  call failed 5
 		30s probe a
 		30s a ok
@@ -223,7 +223,7 @@ var stories = []struct {
 		30s a failed
 		30s half-open
 	`},
-	{"calls of the closed phase are no probes", breaker.Config{}, `
+	{"calls of the closed phase are no probes", five, `
 		0s  admit old1
 		0s  admit old2
 		0s  admit old3
@@ -246,13 +246,13 @@ var stories = []struct {
 		31s old failed
 		31s closed
 	`},
-	{"late failures neither prolong nor repeat the open time", breaker.Config{Consecutive: 1}, `
+	{"late failures neither prolong nor repeat the open time", breaker.Config{Consecutive: 1, Open: 30 * time.Second}, `
 		0s admit old
 		0s call failed
 		9s old failed after=5m
 		9s refused 21s
 	`},
-	{"forced open, it refuses for the time given and then probes", breaker.Config{}, `
+	{"forced open, it refuses for the time given and then probes", five, `
 		0s  admit a
 		0s  force-open 2m
 		1s  a ok
@@ -262,14 +262,14 @@ var stories = []struct {
 		2m  call ok
 		2m  closed
 	`},
-	{"forced open without a time, it waits for a reset", breaker.Config{}, `
+	{"forced open without a time, it waits for a reset", five, `
 		5s     force-open
 		99999h refused
 		99999h reset
 		99999h call ok
 		99999h closed
 	`},
-	{"forced closed, it stays closed until it is reset", breaker.Config{}, `
+	{"forced closed, it stays closed until it is reset", five, `
 		0s call failed 5
 		1s force-close
 		1s call failed 1000
@@ -304,7 +304,7 @@ func TestStories(t *testing.T) {
 
 // Of "if one fails a minute" for a day: a breaker that counts for ever opens.
 func TestOneFailureAMinuteNeverOpens(t *testing.T) {
-	s := &story{t: t, br: breaker.New("up", breaker.Config{}, nil), permits: map[string]breaker.Permit{}}
+	s := &story{t: t, cfg: five, br: breaker.New("up", five, nil), permits: map[string]breaker.Permit{}}
 	for minute := range 24 * 60 {
 		s.now = time.Duration(minute) * time.Minute
 		s.call([]string{"failed"})

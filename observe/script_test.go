@@ -33,10 +33,10 @@ type script struct {
 	cancel    context.CancelFunc
 	attempts  int
 	last      outcome.Class
-	between   bool          // the next sleep is the one between attempts
-	left      bool          // the caller left during the wait between attempts
-	waiting   time.Duration // for the turn that comes next
-	phase     breaker.Phase
+	between   bool                     // the next sleep is the one between attempts
+	left      bool                     // the caller left during the wait between attempts
+	waiting   time.Duration            // for the turn that comes next
+	phases    map[string]breaker.Phase // of breakers, by operation
 }
 
 // A tally is what was seen: series by their labels, and lines of the log.
@@ -61,7 +61,7 @@ func (s *script) line(message, limit, key, why string) {
 
 func newScript(seed uint64, e weir.Events) (*script, error) {
 	r := rand.New(rand.NewPCG(seed, 1))
-	s := &script{r: r, policy: randomPolicy(r)}
+	s := &script{r: r, policy: randomPolicy(r), phases: make(map[string]breaker.Phase)}
 	s.seen = tally{make(map[string]float64), make(map[string][]string)}
 	s.clock = &virtual{now: time.Hour, sleeps: s.sleeps}
 	var err error
@@ -72,7 +72,7 @@ func newScript(seed uint64, e weir.Events) (*script, error) {
 func randomPolicy(r *rand.Rand) weir.Policy {
 	p := weir.Policy{
 		Operations: []weir.Operation{{Name: "put"}, {Name: "list"}},
-		Breaker:    breaker.Config{Failures: 1 + r.IntN(8), Open: time.Duration(1+r.IntN(4)) * time.Second, Off: r.IntN(4) == 0},
+		Breaker:    randomBreaker(r),
 		Retry:      retry.Config{Attempts: 1 + r.IntN(4), Jitter: retry.Jitter(r.IntN(6))},
 		Budget:     retry.BudgetConfig{Off: r.IntN(2) == 0, Share: .01, Floor: .1},
 		MaxWait:    time.Duration(r.IntN(6)-1) * 2 * time.Second,
@@ -92,6 +92,17 @@ func randomPolicy(r *rand.Rand) weir.Policy {
 		p.Limits = append(p.Limits, l)
 	}
 	return p
+}
+
+// randomBreaker is a breaker that opens early, the one that ships, or none.
+func randomBreaker(r *rand.Rand) breaker.Config {
+	switch r.IntN(4) {
+	case 0:
+		return breaker.Config{Off: true}
+	case 1:
+		return breaker.Config{}
+	}
+	return breaker.Config{Failures: 1 + r.IntN(8), Open: time.Duration(1+r.IntN(4)) * time.Second}
 }
 
 // secretError is what a client might return: it shows how it was called.
@@ -258,14 +269,15 @@ func (s *script) sleeps(d time.Duration) {
 
 // lookAtBreaker is called wherever at most one change can have been made since.
 func (s *script) lookAtBreaker() {
-	phase := s.u.Look(0).Breakers[0].Phase
-	if phase != s.phase {
-		s.seen.count("breaker %v %v", s.phase, phase)
-		s.seen.lines[""] = append(s.seen.lines[""], map[breaker.Phase]string{
-			breaker.Open: "breaker opened", breaker.Closed: "breaker closed", breaker.HalfOpen: "breaker half-open",
-		}[phase])
+	for _, v := range s.u.Look(0).Breakers {
+		if was := s.phases[v.Key]; was != v.Phase {
+			s.phases[v.Key] = v.Phase
+			s.seen.count("breaker %v %v", was, v.Phase)
+			s.seen.lines[""] = append(s.seen.lines[""], map[breaker.Phase]string{
+				breaker.Open: "breaker opened", breaker.Closed: "breaker closed", breaker.HalfOpen: "breaker half-open",
+			}[v.Phase])
+		}
 	}
-	s.phase = phase
 }
 
 // returned reads off the error what became of the call.

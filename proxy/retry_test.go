@@ -320,14 +320,16 @@ func TestBreakerOpensAndSaysSo(t *testing.T) {
 	policy := brisk()
 	policy.Breaker = breaker.Config{Consecutive: 2, Open: time.Hour}
 	address := listen(t, newProxy(t, up(s.URL, policy)))
-	resp := do(t, "GET", "http://"+address+"/", "")
-	if got := text(t, resp); got != "broken" || resp.Header.Get(GaveUpHeader) != string(weir.CircuitOpen) || len(a.bodies) != 2 {
-		t.Errorf("after %d tries: %q, gave up %q", len(a.bodies), got, resp.Header.Get(GaveUpHeader))
+	for range 2 { // calls, of three attempts each
+		resp := do(t, "GET", "http://"+address+"/", "")
+		if got := text(t, resp); got != "broken" || resp.Header.Get(GaveUpHeader) != "attempts spent" {
+			t.Errorf("after %d tries: %q, gave up %q", len(a.bodies), got, resp.Header.Get(GaveUpHeader))
+		}
 	}
-	resp = do(t, "GET", "http://"+address+"/", "")
+	resp := do(t, "GET", "http://"+address+"/", "")
 	e := failureOf(t, resp)
 	if resp.StatusCode != http.StatusServiceUnavailable || e.Code != ServiceUnavailable || resp.Header.Get(RefusedHeader) != string(weir.CircuitOpen) ||
-		e.Details["reason"] != string(weir.CircuitOpen) || resp.Header.Get("RateLimit") != "" || len(a.bodies) != 2 {
+		e.Details["reason"] != string(weir.CircuitOpen) || resp.Header.Get("RateLimit") != "" || len(a.bodies) != 6 {
 		t.Errorf("answered %s %v after %d tries: %+v", resp.Status, resp.Header, len(a.bodies), e)
 	}
 	if s := seconds(t, resp.Header.Get("Retry-After")); s < 3599 || s > 3605+1 {
@@ -351,7 +353,7 @@ func TestUpstreamsAreIndependent(t *testing.T) {
 			t.Errorf("good answered %s", resp.Status)
 		}
 	}
-	if len(bad.bodies) != 1 {
-		t.Errorf("bad was asked %d times, want once", len(bad.bodies))
+	if len(bad.bodies) != 3 {
+		t.Errorf("bad was asked %d times, want the three attempts of one call", len(bad.bodies))
 	}
 }

@@ -1,0 +1,129 @@
+package weir_test
+
+import (
+	"maps"
+	"slices"
+	"testing"
+	"testing/synctest"
+
+	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/breaker"
+)
+
+// twoOperations is a policy with the breaker that ships.
+func twoOperations() weir.Policy {
+	p := guarded()
+	p.Operations = []weir.Operation{{Name: "put", Methods: []string{"PUT"}}, {Name: "get", Methods: []string{"GET"}}}
+	return p
+}
+
+// breakDown fails so many calls of an operation.
+func breakDown(u *weir.Upstream, operation string, n int) {
+	for range n {
+		_, _ = weir.Do(background, u, weir.Call{Operation: operation}, answers(errFailed).call)
+	}
+}
+
+// keys are the breakers that are in the phase.
+func keys(u *weir.Upstream, in breaker.Phase) (all []string) {
+	for key, b := range u.Breakers() {
+		if b.Look(u.Now()).Phase == in {
+			all = append(all, key)
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+func TestDeclaredOperationsHaveABreakerEach(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		u := open(t, twoOperations(), weir.Options{})
+		if by := u.BreakersBy(); by != "operation" {
+			t.Errorf("breakers by %q", by)
+		}
+		breakDown(u, "put", 20)
+		for op, want := range map[string]bool{"put": false, "get": true, "": true, "what": true} {
+			_, err := weir.Do(background, u, weir.Call{Operation: op}, answers(nil).call)
+			if (err == nil) != want {
+				t.Errorf("%q: %v", op, err)
+			}
+		}
+		if got := keys(u, breaker.Open); !slices.Equal(got, []string{"put"}) {
+			t.Errorf("open: %v", got)
+		}
+		breakDown(u, "nobody declared it", 20)
+		if got := keys(u, breaker.Open); !slices.Equal(got, []string{"default", "put"}) {
+			t.Errorf("open: %v", got)
+		}
+	})
+}
+
+func TestOneBreakerForAllWhereThatIsAsked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := twoOperations()
+		p.BreakerScope = weir.WholeUpstream
+		u := open(t, p, weir.Options{})
+		breakDown(u, "put", 20)
+		if _, err := weir.Do(background, u, weir.Call{Operation: "get"}, answers(nil).call); refusal(t, err).Reason != weir.CircuitOpen {
+			t.Error(err)
+		}
+		if by := u.BreakersBy(); by != "" || len(u.Look(0).Breakers) != 1 {
+			t.Errorf("breakers by %q: %+v", by, u.Look(0).Breakers)
+		}
+	})
+}
+
+func TestOperationsThatAreOnlyNamedByLimitsShareABreaker(t *testing.T) {
+	p := guarded()
+	p.Undeclared = true
+	p.Limits = append(p.Limits, rate("put", 1000, sec, 0))
+	p.Limits[0].Operations = []string{"put"}
+	u := open(t, p, weir.Options{})
+	if u.Breaker("put") != u.Breaker("get") || u.BreakersBy() != "" {
+		t.Error("breakers of their own")
+	}
+}
+
+func TestBreakersOfOperationsAreWorkedByHand(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		u := open(t, twoOperations(), weir.Options{})
+		u.Breaker("get").ForceOpen(u.Now(), 0)
+		for op, want := range map[string]bool{"put": true, "get": false, "": true} {
+			if _, err := weir.Do(background, u, weir.Call{Operation: op}, answers(nil).call); (err == nil) != want {
+				t.Errorf("%q: %v", op, err)
+			}
+		}
+		u.Breaker("get").Reset(u.Now())
+		if _, err := weir.Do(background, u, weir.Call{Operation: "get"}, answers(nil).call); err != nil {
+			t.Error(err)
+		}
+		u.Breaker("none").ForceOpen(u.Now(), 0)
+		if got := keys(u, breaker.Open); !slices.Equal(got, []string{"default"}) {
+			t.Errorf("open: %v", got)
+		}
+	})
+}
+
+// A policy that is changed keeps the breakers of operations that it still has.
+func TestBreakersOfOperationsOutliveAChange(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := twoOperations()
+		u := open(t, p, weir.Options{})
+		breakDown(u, "put", 20)
+		breakDown(u, "get", 20)
+		p.Operations = []weir.Operation{p.Operations[0], {Name: "delete", Methods: []string{"DELETE"}}}
+		p.Retry.Attempts = 5
+		set(t, u, p)
+		if got := slices.Sorted(maps.Keys(maps.Collect(u.Breakers()))); !slices.Equal(got, []string{"default", "delete", "put"}) {
+			t.Errorf("breakers %v", got)
+		}
+		if got := keys(u, breaker.Open); !slices.Equal(got, []string{"put"}) {
+			t.Errorf("open: %v", got)
+		}
+		p.Operations = nil
+		set(t, u, p)
+		if got := u.Look(0).Breakers; len(got) != 1 || got[0].Phase != breaker.Closed {
+			t.Errorf("without operations: %+v", got)
+		}
+	})
+}
