@@ -15,8 +15,8 @@ import (
 const learnt = 10_000
 
 // Preset is the policy of a service by the name under which its requests are signed: the
-// quotas that AWS publishes, with the retries of the SDKs and a breaker for each account
-// and region. A service of which nothing is known has no limit.
+// quotas that AWS publishes, with the retries of the SDKs and the default breaker for each
+// account and region. A service of which nothing is known has no limit.
 //
 // DynamoDB publishes what a table may do in units of capacity, which no request tells
 // beforehand, and Bedrock counts tokens, differently for each account: there the rate
@@ -24,8 +24,6 @@ const learnt = 10_000
 func Preset(service string) weir.Policy {
 	p := weir.Policy{
 		Retry: retry.Config{Base: 50 * time.Millisecond, ThrottleBase: time.Second},
-		// Services are called often: a few failures in a minute are noise there.
-		Breaker: breaker.Config{Share: 0.5, MinCalls: 20, Consecutive: 5, Window: time.Minute},
 		// The SDK has no timeouts of its own but the caller's.
 		Timeouts: weir.Timeouts{Attempt: -1, Call: -1},
 	}
@@ -43,7 +41,7 @@ func Preset(service string) weir.Policy {
 	case "drs":
 		p.Retry, _ = retry.Schedule("drs")
 		p.Retry.Codes = drsCodes
-		p.Breaker = breaker.Config{Failures: 5, Window: time.Minute} // called seldom
+		p.Breaker, _ = breaker.Schedule("five-a-minute") // called seldom, and with many attempts
 	case "dynamodb":
 		p.Limits = append(p.Limits, learning("reads", Table, dynamoReads), learning("writes", Table, dynamoWrites))
 	case "bedrock":

@@ -327,7 +327,7 @@ weir.yaml:15:45: upstreams.a.limits.n.burst: 2: a rolling limit has none; the am
 weir.yaml:15:58: upstreams.a.limits.n.adaptive: a rolling limit has no rate to learn; use shape bucket
 weir.yaml:16:22: upstreams.a.breaker.scope: "team": there is no such scope; add keys: {team: "header:X-Name"}
 weir.yaml:16:48: upstreams.a.breaker.max_open: 1m0s: must not be under open 5m0s
-weir.yaml:16:62: upstreams.a.breaker.failures: no rule is left that opens the breaker; give consecutive or share, or write breaker: off
+weir.yaml:16:62: upstreams.a.breaker.failures: no rule is left that opens the breaker; give share, consecutive or failures, or write breaker: off
 weir.yaml:17:13: upstreams.a.budget: quota stands in place of budget; remove one of them
 weir.yaml:17:22: upstreams.a.budget.window: 1ms: must be from 100ms to 24h
 weir.yaml:18:12: upstreams.a.quota: there is no schedule "aws-2027"; did you mean aws-2026?
@@ -340,8 +340,29 @@ weir.yaml:20:70: upstreams.a.keys.q: "query:": is not the name of a header or pa
 weir.yaml:23:41: upstreams.b.limits.l.operations: the upstream has no operations; declare it under operations
 weir.yaml:24:38: upstreams.b.retry.cap: 10ms: must not be under base 50ms
 weir.yaml:24:38: upstreams.b.retry.cap: 10ms: must not be under throttle_base 1s
-weir.yaml:25:25: upstreams.b.breaker.failures: no rule is left that opens the breaker; give consecutive or share, or write breaker: off
+weir.yaml:25:25: upstreams.b.breaker.failures: no rule is left that opens the breaker; give share, consecutive or failures, or write breaker: off
 weir.yaml:26:23: upstreams.b.quota.capacity: 3: must not be under the price of one retry, 14
+`},
+	{"breakers", `
+upstreams:
+  a:
+    url: https://h
+    preset: http
+    breaker: {share: off, consecutive: off}
+  b:
+    url: https://h
+    breaker: {share: 40%, consecutive_for: 3s}
+  c:
+    url: https://h
+    breaker: six-a-minute
+  d:
+    url: https://h
+    breaker: {open: 1s, first_open: 2s}
+`, `
+weir.yaml:6:22: upstreams.a.breaker.share: no rule is left that opens the breaker; give share, consecutive or failures, or write breaker: off
+weir.yaml:9:44: upstreams.b.breaker.consecutive_for: there is no rule that it belongs to; give consecutive, too
+weir.yaml:12:14: upstreams.c.breaker: there is no schedule "six-a-minute"; did you mean five-a-minute?
+weir.yaml:15:37: upstreams.d.breaker.first_open: 2s: must not be above open 1s
 `},
 	{"limits by the calendar", `
 upstreams:

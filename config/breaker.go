@@ -13,18 +13,20 @@ type guard struct {
 }
 
 var breakerFields = []field[guard]{
-	one("failures", orOff(count[int](0), 0), func(b *guard) *int { return &b.Failures }, "5 if no other rule is given", "So many failures within `window` open it. 0 is no such rule."),
-	one("window", duration, func(b *guard) *time.Duration { return &b.Window }, "1m", "How far back failures and calls are counted."),
-	one("consecutive", orOff(count[int](0), 0), func(b *guard) *int { return &b.Consecutive }, "0", "So many failures in a row open it, however far apart. 0 is no such rule."),
-	one("share", orOff(share, 0), func(b *guard) *float64 { return &b.Share }, "off", "Failures of this part of the calls within `window` open it, once there were `min_calls`."),
+	{"schedule", "a name", "none", "The schedule that the other fields change.", func(*decoder, *node, *guard) {}},
+	one("share", orOff(share, 0), func(b *guard) *float64 { return &b.Share }, "50% if no rule is given", "Failures of this part of the calls that ended within `window` open it, once there were `min_calls`."),
 	one("min_calls", count[int](1), func(b *guard) *int { return &b.MinCalls }, "20", "See `share`."),
+	one("consecutive", orOff(count[int](0), 0), func(b *guard) *int { return &b.Consecutive }, "10 if no rule is given", "So many failed calls in a row open it, however far apart. 0 is no such rule."),
+	one("consecutive_for", orOff(duration, 0), func(b *guard) *time.Duration { return &b.ConsecutiveFor }, "off; 5s if no rule is given", "Least time from the first to the last of them."),
+	one("failures", orOff(count[int](0), 0), func(b *guard) *int { return &b.Failures }, "off", "So many failed calls within `window` open it, whatever succeeds meanwhile. 0 is no such rule."),
+	one("window", duration, func(b *guard) *time.Duration { return &b.Window }, "10s, or 1m with `failures`", "How far back failures and calls are counted."),
 	one("successes", count[int](1), func(b *guard) *int { return &b.Successes }, "2", "Good probes in a row that close it."),
-	one("open", duration, func(b *guard) *time.Duration { return &b.Open }, "30s", "How long it stays open, unless the upstream says."),
-	one("first_open", duration, func(b *guard) *time.Duration { return &b.FirstOpen }, "`open`", "How long it stays open at first. Each probe that fails makes the next time half as long again, up to `open`."),
+	one("open", duration, func(b *guard) *time.Duration { return &b.Open }, "30s", "How long it stays open at most, unless the upstream says."),
+	one("first_open", duration, func(b *guard) *time.Duration { return &b.FirstOpen }, "`open` if that is given, else 1s", "How long it stays open at first. Each probe that fails makes the next time half as long again, up to `open`."),
 	one("max_open", duration, func(b *guard) *time.Duration { return &b.MaxOpen }, "10m, or `open` if that is longer", "Longest time that the upstream can ask for."),
 	one("probe_timeout", duration, func(b *guard) *time.Duration { return &b.ProbeTimeout }, "30s", "A probe that has not ended by then is lost."),
 	one("count_throttled", boolean, func(b *guard) *bool { return &b.CountThrottled }, "false", "Makes throttled calls failures."),
-	one("scope", word, func(b *guard) *string { return &b.scope }, "one for the upstream", "The scope that breakers are kept by, one of `keys`."),
+	one("scope", word, func(b *guard) *string { return &b.scope }, "one for each operation that is declared, and one for all other calls", "The scope that breakers are kept by, one of `keys`. `upstream` is one for all calls."),
 }
 
 func readBreaker(d *decoder, n *node, u *site) {
@@ -32,10 +34,30 @@ func readBreaker(d *decoder, n *node, u *site) {
 		u.Policy.Breaker.Off = true
 		return
 	}
-	var b guard
-	good := object(d, n, breakerFields, &b)
-	if good && n.get("failures") != nil && b.Failures == 0 && b.Consecutive == 0 && b.Share == 0 {
-		d.bad(n.get("failures"), "give consecutive or share, or write breaker: off", "no rule is left that opens the breaker")
+	b := guard{Config: schedule(d, n, breaker.Schedule, breaker.Schedules())}
+	if object(d, n, breakerFields, &b) {
+		checkRules(d, n, &b)
+	}
+	if b.FirstOpen > b.Open && b.Open > 0 && inherited(n.get("first_open")) && !inherited(n.get("open")) {
+		b.FirstOpen = b.Open
 	}
 	u.Policy.Breaker, u.Policy.BreakerScope = b.Config, b.scope
+}
+
+// checkRules complains of rules that were taken away until none was left, and of what
+// belongs to a rule that is not there.
+func checkRules(d *decoder, n *node, b *guard) {
+	if b.Share > 0 || b.Failures > 0 || b.Consecutive > 0 {
+		if at := n.get("consecutive_for"); at != nil && !inherited(at) && b.ConsecutiveFor > 0 && b.Consecutive == 0 {
+			d.bad(at, "give consecutive, too", "there is no rule that it belongs to")
+		}
+		return
+	}
+	for _, e := range n.fields {
+		switch e.name {
+		case "share", "failures", "consecutive":
+			d.bad(e.value, "give share, consecutive or failures, or write breaker: off", "no rule is left that opens the breaker")
+			return
+		}
+	}
 }

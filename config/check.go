@@ -155,7 +155,7 @@ func (d *decoder) checkScopes(n *node, u *site) {
 		d.knownScope(at.get("scope"), l.Scope, known)
 		d.knownScope(at.get("plans"), l.If.Scope, known)
 	}
-	d.knownScope(n.get("breaker").get("scope"), u.Policy.BreakerScope, known)
+	d.knownScope(n.get("breaker").get("scope"), u.Policy.BreakerScope, append(known, "upstream"))
 	if by := n.get("fair").get("by"); !inherited(by) { // without the key that a preset names all calls are one flow
 		d.knownScope(by, u.Policy.Fair.By, known)
 	}

@@ -33,7 +33,7 @@ var variables = []Variable{
 	{"THROTTLE_PUT_RATE", knobRate.words, "The rate of every limit with the name `put` that has one; one that learns starts there and never goes above.", knob("put")},
 	{"THROTTLE_GET_RATE", knobRate.words, "The same for `get`.", knob("get")},
 	{"THROTTLE_DELETE_RATE", knobRate.words, "The same for `delete`.", knob("delete")},
-	{"THROTTLE_CIRCUIT_THRESHOLD", "a whole number", "So many failures open the breaker of every upstream that has one: `consecutive` where that is used, else `failures`.",
+	{"THROTTLE_CIRCUIT_THRESHOLD", "a whole number", "So many failed calls open the breaker of every upstream that has one: `consecutive` where that is used, as it is by default, and `failures` where that is.",
 		func(d *decoder, n, _ *node) { d.env.threshold, _ = count[int](1).read(d, n) }},
 }
 
@@ -116,6 +116,7 @@ func (k *knobs) apply(p *weir.Policy) {
 		}
 	}
 	if b := &p.Breaker; k.threshold > 0 && !b.Off {
+		*b = b.WithDefaults()
 		if b.Consecutive > 0 {
 			b.Consecutive = k.threshold
 		}

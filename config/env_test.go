@@ -60,7 +60,7 @@ func TestThrottleCircuitThreshold(t *testing.T) {
 	for _, c := range []struct {
 		fields                string
 		failures, consecutive int
-	}{{"preset: s3", 0, 9}, {"preset: http", 0, 9}, {"breaker: {failures: 3, consecutive: 4}", 9, 9}, {"max_wait: 1s", 9, 0}, {"breaker: off", 0, 0}} {
+	}{{"preset: s3", 0, 9}, {"preset: http", 0, 9}, {"breaker: {failures: 3, consecutive: 4}", 9, 9}, {"max_wait: 1s", 0, 9}, {"breaker: five-a-minute", 9, 0}, {"breaker: off", 0, 0}} {
 		b := policy(t, c.fields, "THROTTLE_CIRCUIT_THRESHOLD", "9").Breaker
 		if b.Failures != c.failures || b.Consecutive != c.consecutive {
 			t.Errorf("%s: got %+v", c.fields, b)

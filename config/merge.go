@@ -11,7 +11,7 @@ func expand(n *node) {
 	for i := range n.fields {
 		f := &n.fields[i]
 		switch f.name {
-		case "retry", "quota":
+		case "retry", "quota", "breaker":
 			f.value = inFull(f.value, "schedule")
 		case "fair":
 			f.value = inFull(f.value, "by")
@@ -66,7 +66,21 @@ func merge(base, own *node) *node {
 		return own
 	case own.get("schedule") != nil && (strings.HasSuffix(own.path, ".retry") || strings.HasSuffix(own.path, ".quota")):
 		return own
+	case own.get("schedule") != nil && strings.HasSuffix(own.path, ".breaker"):
+		return base.only("scope").under(own)
 	}
+	return base.under(own)
+}
+
+// only is the mapping with no more than the fields of the names.
+func (n *node) only(names ...string) *node {
+	some := *n
+	some.fields = slices.DeleteFunc(slices.Clone(n.fields), func(e entry) bool { return !slices.Contains(names, e.name) })
+	return &some
+}
+
+// under is the mapping with another laid over it.
+func (base *node) under(own *node) *node {
 	both := *own
 	both.fields = nil
 	for _, e := range base.fields {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/breaker"
 	"github.com/seed1158cd35/weir/bucket"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/retry"
@@ -59,8 +60,8 @@ func TestS3(t *testing.T) {
 			t.Errorf("%s counts %v", c.name, l.Operations)
 		}
 	}
-	if b := p.Breaker; b.Consecutive != 5 || b.Successes != 2 || b.Open != 30*time.Second || !b.CountThrottled {
-		t.Errorf("breaker %+v", b)
+	if p.Breaker != (breaker.Config{}) || p.BreakerScope != "" {
+		t.Errorf("breaker %+v by %q, want the default for each operation", p.Breaker, p.BreakerScope)
 	}
 	if s, _ := retry.Schedule("aws-2026"); !reflect.DeepEqual(p.Retry, s) {
 		t.Errorf("retry %+v, want %+v", p.Retry, s)
@@ -72,8 +73,8 @@ func TestHTTP(t *testing.T) {
 	if len(p.Limits) != 0 || p.Retry.Attempts != 3 || p.Retry.Jitter != retry.FullJitter || p.Budget.Off || p.Breaker.Off {
 		t.Errorf("got %+v", p)
 	}
-	if b := p.Breaker; b.Share != 0.5 || b.MinCalls != 20 || b.Window != 10*time.Second || b.Consecutive != 5 || b.CountThrottled {
-		t.Errorf("breaker %+v", b)
+	if got, want := p.Breaker.WithDefaults(), (breaker.Config{}).WithDefaults(); got != want {
+		t.Errorf("breaker %+v, want the default, %+v", got, want)
 	}
 }
 

@@ -48,7 +48,7 @@ var upstreamFields = []field[site]{
 	{"retry", "fields, the name of a schedule, or off", "3 attempts", "When to try again. `NAME` is short for `{schedule: NAME}`.", readRetry},
 	{"budget", "fields, or off", "10% and 1/s", "How many retries may be added to first attempts.", readBudget},
 	{"quota", "fields, the name of a schedule, or off", "off", "The retry quota of the AWS SDKs, in place of `budget`.", readQuota},
-	{"breaker", "fields, or off", "5 failures in 1m", "When to stop calling the upstream.", readBreaker},
+	{"breaker", "fields, the name of a schedule, or off", "half of 20 calls or more in 10s, or 10 in a row", "When to stop calling the upstream. A call counts once, however many attempts it takes. `NAME` is short for `{schedule: NAME}`.", readBreaker},
 	{"timeouts", "fields", "see there", "How long the parts of a call may take.", readTimeouts},
 	one("max_wait", orOff(duration, -1), func(u *site) *time.Duration { return &u.Policy.MaxWait }, "10s",
 		"Longest wait for a turn. `off` refuses at once."),

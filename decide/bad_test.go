@@ -154,6 +154,7 @@ func TestBadReports(t *testing.T) {
 		{field(`"outcome":"ok","usage":{"tokens":-1}`), 400, `usage.tokens -1: must not be negative`},
 		{field(`"outcome":"throttled","retry_after":"-1s"`), 400, `retry_after "-1s": want 0s to 8784h0m0s`},
 		{field(`"outcome":"throttled","retry_after":5`), 400, `retry_after 5: want a duration`},
+		{field(`"outcome":"ok","again":true`), 400, `again true: a call that is ok is over`},
 		{field(`"outcome":"ok","unsent":true`), 400, `unsent true: what was not sent has no status, no usage, and is not ok`},
 		{field(`"status":200,"unsent":true`), 400, `unsent true`},
 		{field(`"unsent":true,"usage":{"tokens":1}`), 400, `unsent true`},

@@ -12,7 +12,7 @@ func FuzzDecode(f *testing.F) {
 	for _, s := range []string{
 		``, `{}`, `null`, `[[]]`, `{"upstream":"api"}`, `{"upstream":"api","upstream":"b"}`, "{\"upstream\":\"\xff\"}",
 		`{"upstream":"api","operation":"put","keys":{"tenant":"acme"},"cost":{"tokens":10},"wait":"2s","priority":"high","safe":true,"id":"x1","expires":"30s"}`,
-		`{"permit":"x","outcome":"ok","status":200,"headers":{"retry-after":"1"},"code":"SlowDown","retry_after":"1.5s","usage":{"tokens":7},"unsent":false}`,
+		`{"permit":"x","outcome":"ok","status":200,"headers":{"retry-after":"1"},"code":"SlowDown","retry_after":"1.5s","usage":{"tokens":7},"unsent":false,"again":false}`,
 		`{"upstream":"\ud800","cost":{"a":-0}}`, `{"upstream":"a","cost":{"a":1e400}}`, `{"permit":"x","status":429,"headers":{"":""}}`,
 	} {
 		f.Add([]byte(s))

@@ -139,7 +139,7 @@ func TestEverythingInTheFileIsProduced(t *testing.T) {
 	}
 	const full = `{"upstream":"api","operation":"put","keys":{"tenant":"acme"},"cost":{"tokens":10},"wait":"0s","priority":"high","safe":true,"id":"x1","expires":"30s"}`
 	got := do(exchange{"POST", "/v1/acquire", full, 200, "", nil})
-	do(exchange{"POST", "/v1/report", `{"permit":"` + got.Permit + `","outcome":"ok","status":200,"headers":{"Retry-After":"1"},"code":"Fine","retry_after":"1.5s","usage":{"tokens":7},"unsent":false}`, 200, "", nil})
+	do(exchange{"POST", "/v1/report", `{"permit":"` + got.Permit + `","outcome":"ok","status":200,"headers":{"Retry-After":"1"},"code":"Fine","retry_after":"1.5s","usage":{"tokens":7},"unsent":false,"again":false}`, 200, "", nil})
 	do(exchange{"POST", "/v1/report", `{"permit":"` + got.Permit + `","outcome":"ok"}`, 404, NotFound, nil})
 	for _, p := range []string{"high", "normal", "low"} {
 		do(exchange{"POST", "/v1/acquire", `{"upstream":"moody","priority":"` + p + `"}`, 200, "", nil})

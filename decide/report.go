@@ -34,6 +34,7 @@ type reportRequest struct {
 	RetryAfter time.Duration // below 0 means that it was not said
 	Usage      map[string]int64
 	Unsent     bool
+	Again      bool // another attempt of the same call follows
 }
 
 func decodeReport(body []byte) (*reportRequest, *failure) {
@@ -52,6 +53,7 @@ func decodeReport(body []byte) (*reportRequest, *failure) {
 		RetryAfter: in.duration("retry_after", 0, longestHint, -1),
 		Usage:      in.counts("usage"),
 		Unsent:     in.flag("unsent"),
+		Again:      in.flag("again"),
 	}
 	in.rest()
 	if len(wrong) == 0 {
@@ -63,6 +65,8 @@ func decodeReport(body []byte) (*reportRequest, *failure) {
 // check finds what does not go together.
 func (q *reportRequest) check(in *fields) {
 	switch {
+	case q.Again && q.Outcome == "ok":
+		in.bad("again", true, "a call that is ok is over")
 	case q.Unsent && (q.Outcome == "ok" || q.Status != 0 || q.Usage != nil):
 		in.bad("unsent", true, "what was not sent has no status, no usage, and is not ok")
 	case q.Outcome == "" && q.Status == 0 && q.Code == "" && !q.Unsent:
@@ -130,7 +134,11 @@ func (s *Server) report(r *http.Request, caller string) (any, *failure) {
 	}
 	o := lost // if what follows panics
 	defer func() {
-		h.permit.Report(o)
+		if q.Again {
+			h.permit.ReportAgain(o)
+		} else {
+			h.permit.Report(o)
+		}
 		tell(s.Events.Reported, Reported{h.about, o.Class, time.Since(h.from)})
 	}()
 	o = q.outcome(h.upstream.Policy().Classify, time.Now())

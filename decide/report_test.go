@@ -159,3 +159,42 @@ func TestExpiredPermitsAndTheBreaker(t *testing.T) {
 		}
 	})
 }
+
+// With the breaker that ships: ten failed calls in a row open it, of however many attempts.
+func TestAttemptsOfOneCallCountOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := policy()
+		p.Breaker = breaker.Config{}
+		p.Limits = nil
+		u := upstream(t, "api", p)
+		h := server(t, u).Handler()
+		fail := func(again string) {
+			t.Helper()
+			id := permit(t, h, `{"upstream":"api"}`)
+			if a := report(t, h, `{"permit":"`+id+`","status":503`+again+`}`); a.Code != 200 {
+				t.Fatalf("%d %s", a.Code, a.Body)
+			}
+		}
+		for range 9 {
+			for range 5 {
+				fail(`,"again":true`)
+			}
+			fail("")
+			time.Sleep(time.Second)
+		}
+		if got := state(u); got != breaker.Closed {
+			t.Fatalf("nine calls of six attempts left the breaker %v", got)
+		}
+		if fail(`,"again":false`); state(u) != breaker.Open {
+			t.Errorf("ten calls left it %v", state(u))
+		}
+		time.Sleep(time.Second)
+		if fail(`,"again":true`); state(u) != breaker.Open {
+			t.Errorf("a probe that failed left it %v", state(u))
+		}
+		id := "whatever"
+		if a := report(t, h, `{"permit":"`+id+`","outcome":"ok","again":true}`); a.Code != 400 || !a.says(ValidationError, "again") {
+			t.Errorf("ok, and again: %d %s", a.Code, a.Body)
+		}
+	})
+}

@@ -8,7 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"sort"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -94,6 +96,7 @@ func Of(u *weir.Upstream) Upstream {
 			ResetMS: l.Level.Reset.Milliseconds(), ResetAt: l.Level.ResetAt, PausedMS: l.Level.Paused.Milliseconds(), KeysKnown: l.Keys,
 		})
 	}
+	slices.SortFunc(v.Breakers, func(a, b breaker.View) int { return strings.Compare(a.Key, b.Key) })
 	for _, b := range v.Breakers {
 		out := Breaker{Key: b.Key, State: b.Phase.String(), Failures: b.Failed, WaitMS: b.Wait.Milliseconds(), Forced: b.Held}
 		if b.Wait > endless {
@@ -211,28 +214,55 @@ func (p *Page) breaker(w http.ResponseWriter, r *http.Request) {
 		problem(w, http.StatusBadRequest, fmt.Sprintf("for %q: want a duration such as 5m", o.For))
 		return
 	}
-	if o.Key != "" && u.Policy().BreakerScope == "" {
-		problem(w, http.StatusBadRequest, fmt.Sprintf("key %q: %s has one breaker for all; leave key out", o.Key, o.Upstream))
+	named, wrong := breakersOf(u, o.Key)
+	if wrong != "" {
+		problem(w, http.StatusBadRequest, wrong)
 		return
 	}
 	if o.For != "" && o.Do != "open" {
 		problem(w, http.StatusBadRequest, fmt.Sprintf("for %q: only do \"open\" takes a time", o.For))
 		return
 	}
-	b := u.Breaker(o.Key)
-	switch o.Do {
-	case "open":
-		b.ForceOpen(u.Now(), length)
-	case "close":
-		b.ForceClose(u.Now())
-	case "reset":
-		b.Reset(u.Now())
-	default:
+	work := map[string]func(*breaker.Breaker){
+		"open":  func(b *breaker.Breaker) { b.ForceOpen(u.Now(), length) },
+		"close": func(b *breaker.Breaker) { b.ForceClose(u.Now()) },
+		"reset": func(b *breaker.Breaker) { b.Reset(u.Now()) },
+	}[o.Do]
+	if work == nil {
 		problem(w, http.StatusBadRequest, fmt.Sprintf("do %q: want open, close or reset", o.Do))
 		return
 	}
+	for _, b := range named {
+		work(b)
+	}
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(Of(u))
+}
+
+// breakersOf are the breakers that an order names: the one of the key, or all there are.
+// If there can be none by that key, it says so.
+func breakersOf(u *weir.Upstream, key string) (named []*breaker.Breaker, wrong string) {
+	if key == "" {
+		for _, b := range u.Breakers() {
+			named = append(named, b)
+		}
+		return named, ""
+	}
+	switch by := u.BreakersBy(); by {
+	case "":
+		return nil, fmt.Sprintf("key %q: %s has one breaker for all; leave key out", key, u.Name())
+	case u.Policy().BreakerScope:
+		return []*breaker.Breaker{u.Breaker(key)}, ""
+	}
+	var known []string
+	for name, b := range u.Breakers() {
+		if name == key {
+			return []*breaker.Breaker{b}, ""
+		}
+		known = append(known, name)
+	}
+	slices.Sort(known)
+	return nil, fmt.Sprintf("key %q: %s has no such operation; want one of %s, or leave key out for all", key, u.Name(), strings.Join(known, ", "))
 }
 
 func problem(w http.ResponseWriter, status int, message string) {

@@ -196,6 +196,39 @@ func try(u *weir.Upstream, c weir.Call) weir.Decision {
 	return d
 }
 
+func TestBreakersOfOperationsAreWorkedByHand(t *testing.T) {
+	u := upstream(t, "s3", weir.Policy{Operations: []weir.Operation{{Name: "put"}, {Name: "get"}}})
+	h := page(t, u).Handler()
+	allowed := func() string {
+		var s []string
+		for _, op := range []string{"put", "get", "other"} {
+			if try(u, weir.Call{Operation: op}).Allowed {
+				s = append(s, op)
+			}
+		}
+		return strings.Join(s, " ")
+	}
+	for _, c := range []struct{ order, allowed string }{
+		{`{"upstream":"s3","key":"put","do":"open"}`, "get other"},
+		{`{"upstream":"s3","do":"open"}`, ""},
+		{`{"upstream":"s3","key":"default","do":"reset"}`, "other"},
+		{`{"upstream":"s3","do":"reset"}`, "put get other"},
+	} {
+		w := ask(h, "POST", "/v1/breaker", c.order)
+		if got := allowed(); w.Code != 200 || got != c.allowed {
+			t.Errorf("%s: %d, %q is allowed, want %q", c.order, w.Code, got, c.allowed)
+		}
+	}
+	w := ask(h, "POST", "/v1/breaker", `{"upstream":"s3","key":"list","do":"open"}`)
+	if want := "want one of default, get, put, or leave key out for all"; w.Code != 400 || !strings.Contains(w.Body.String(), want) {
+		t.Errorf("answered %d %s, want %q", w.Code, w.Body, want)
+	}
+	got := Of(u)
+	if len(got.Breakers) != 3 || got.Breakers[0].Key != "default" || got.Breakers[2].Key != "put" {
+		t.Errorf("breakers %+v, want them in order", got.Breakers)
+	}
+}
+
 func TestOneBreakerOfMany(t *testing.T) {
 	u := upstream(t, "s3", weir.Policy{BreakerScope: "tenant"})
 	ask(page(t, u).Handler(), "POST", "/v1/breaker", `{"upstream":"s3","key":"acme","do":"open"}`)

@@ -11,25 +11,26 @@ import (
 
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/adaptive"
-	"github.com/seed1158cd35/weir/breaker"
 	"github.com/seed1158cd35/weir/bucket"
+	"github.com/seed1158cd35/weir/config"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/proxy"
-	"github.com/seed1158cd35/weir/retry"
 )
 
-// policy keeps an S3 to a rate, with the breaker and the retries of the preset
-// s3. The burst is a tenth of a second's worth.
+// policy is that of the preset s3, but for its limits: it keeps an S3 to a rate. The
+// burst is a tenth of a second's worth.
 func policy(perSecond int64, learn adaptive.Config) weir.Policy {
-	return weir.Policy{
-		Operations: []weir.Operation{{Name: "s3", Safe: weir.Yes}},
-		Limits: []limit.Limit{{
-			Name: "calls", Operations: []string{"s3"}, Adaptive: learn,
-			Rate: bucket.Rate{Amount: perSecond, Per: time.Second, Burst: max(1, perSecond/10)},
-		}},
-		Breaker: breaker.Config{Consecutive: 5, Successes: 2, FirstOpen: time.Second, Open: 30 * time.Second, CountThrottled: true},
-		Retry:   retry.Config{Attempts: 3, Base: 50 * time.Millisecond, ThrottleBase: time.Second, Cap: 20 * time.Second},
+	file, err := config.Parse("weir.yaml", []byte("upstreams: {s3: {url: http://s3, preset: s3}}"), nil)
+	if err != nil {
+		panic(err)
 	}
+	p := file.Upstreams[0].Policy
+	p.Operations = []weir.Operation{{Name: "s3", Safe: weir.Yes}}
+	p.Limits = []limit.Limit{{
+		Name: "calls", Operations: []string{"s3"}, Adaptive: learn,
+		Rate: bucket.Rate{Amount: perSecond, Per: time.Second, Burst: max(1, perSecond/10)},
+	}}
+	return p
 }
 
 // paces remembers every rate that was learnt.
