@@ -1,8 +1,10 @@
 package weir_test
 
 import (
+	"context"
 	"maps"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 
@@ -124,6 +126,61 @@ func TestBreakersOfOperationsOutliveAChange(t *testing.T) {
 		set(t, u, p)
 		if got := u.Look(0).Breakers; len(got) != 1 || got[0].Phase != breaker.Closed {
 			t.Errorf("without operations: %+v", got)
+		}
+	})
+}
+
+// What opens one process's breaker of an operation opens all of them; one call in the
+// fleet probes, with all its attempts, while nobody else's goes.
+func TestAFleetHasABreakerForEachOperation(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		all := fleet(t, 3, twoOperations())
+		pass(3 * sec) // each has met the store
+		breakDown(all[0], "put", 20)
+		pass(2 * sec)
+		for i, u := range all {
+			if got := keys(u, breaker.Closed); !slices.Equal(got, []string{"default", "get"}) {
+				t.Errorf("process %d: closed: %v", i, got)
+			}
+		}
+		var mu sync.Mutex
+		var inside, most, probes, attempts int
+		var wg sync.WaitGroup
+		for _, u := range all {
+			for range 10 {
+				wg.Go(func() {
+					for range 100 {
+						n := 0
+						_, _ = weir.Do(background, u, weir.Call{Operation: "put", Safe: true}, func(context.Context) (int, error) {
+							mu.Lock()
+							defer mu.Unlock()
+							if u.Breaker("put").Look(u.Now()).Phase != breaker.HalfOpen {
+								return 1, nil
+							}
+							if attempts++; n == 0 {
+								probes++
+								inside++
+								most = max(most, inside)
+							}
+							if n++; n < 3 {
+								return 0, errFailed
+							}
+							inside--
+							return 1, nil
+						})
+						pass(100 * ms)
+					}
+				})
+			}
+		}
+		wg.Wait()
+		if most != 1 || probes != 2 || attempts != 6 {
+			t.Errorf("%d probes of %d attempts, %d at once; want 2 of 6, one at a time", probes, attempts, most)
+		}
+		for i, u := range all {
+			if got := keys(u, breaker.Closed); len(got) != 3 {
+				t.Errorf("process %d: closed: %v", i, got)
+			}
 		}
 	})
 }
