@@ -13,7 +13,7 @@ PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 win
 
 # The Go modules of this repository, and those that hold packages of ours.
 MODULES := . bench tools
-SOURCES := . bench
+SOURCES := . bench tools
 
 # Git is asked for its commit where the binary is built, if it has one to tell,
 # and nowhere else: all other verbs work in a tree that git does not trust.
@@ -22,7 +22,7 @@ VCS := $(if $(shell git rev-parse -q --verify HEAD 2>/dev/null),true,false)
 
 tool = go tool -modfile=$(CURDIR)/tools/go.mod
 
-.PHONY: help demo test attack build race fuzz fuzz-seeds bench bench-llm bench-fleet mutants cover lint check cross layers vuln tidy deps clean
+.PHONY: help demo test attack build race fuzz fuzz-seeds bench bench-llm bench-fleet mutants locks cover lint check cross layers vuln tidy deps clean
 .DEFAULT_GOAL := help
 
 help: ## list the verbs
@@ -68,6 +68,10 @@ bench-fleet: deps ## measure limits that a fleet shares, on servers that it star
 
 mutants: deps ## break weir on purpose, a small piece at a time: each must be noticed by a test; RUN=expression chooses some
 	@go run ./internal/mutants -run '$(RUN)'
+
+# A watched mutex allocates and is slow: tests that count allocations are left out.
+locks: deps ## test with a detector of lock-order inversions in place of sync's mutexes
+	@packages=$(UNTIMED); cd tools && go run ./locks -skip 'Allocat' $$packages
 
 cover: deps ## test coverage, per package and in total
 	@go test -coverprofile=cover.out ./...
