@@ -13,6 +13,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/seed1158cd35/weir/internal/watchdog"
 )
 
 // asWeir makes a test binary be the program.
@@ -22,7 +24,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asWeir) != "" {
 		main()
 	}
-	os.Exit(m.Run())
+	watchdog.Run(m)
 }
 
 // When the reader of its log has left, weir neither ends nor fails a call, though

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir/internal/served"
+	"github.com/seed1158cd35/weir/internal/watchdog"
 )
 
 func TestMain(m *testing.M) {
@@ -23,6 +24,7 @@ func TestMain(m *testing.M) {
 			_ = os.Unsetenv(name)
 		}
 	}
+	watchdog.Start()
 	code := m.Run()
 	served.Clean()
 	os.Exit(code)

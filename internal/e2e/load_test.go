@@ -18,6 +18,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 
 	"github.com/seed1158cd35/weir/internal/served"
+	"github.com/seed1158cd35/weir/internal/watchdog"
 )
 
 // The machine's own settings for AWS have no part in these tests.
@@ -30,6 +31,7 @@ func TestMain(m *testing.M) {
 	// These tests wait more than they work, so they run all at once.
 	flag.Parse()
 	_ = flag.Set("test.parallel", "16")
+	watchdog.Start()
 	code := m.Run()
 	served.Clean()
 	os.Exit(code)

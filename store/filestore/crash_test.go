@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed1158cd35/weir/internal/watchdog"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/store/filestore"
 )
@@ -26,7 +27,7 @@ func TestMain(m *testing.M) {
 	if path := os.Getenv(childFile); path != "" {
 		child(path)
 	}
-	os.Exit(m.Run())
+	watchdog.Run(m)
 }
 
 const childGoroutines = 6

@@ -2,8 +2,9 @@ package redisstore_test
 
 import (
 	"flag"
-	"os"
 	"testing"
+
+	"github.com/seed1158cd35/weir/internal/watchdog"
 )
 
 // TestMain lets more tests run at once than there are cores: most of the time they wait for
@@ -11,5 +12,5 @@ import (
 func TestMain(m *testing.M) {
 	flag.Parse()
 	flag.Set("test.parallel", "8")
-	os.Exit(m.Run())
+	watchdog.Run(m)
 }

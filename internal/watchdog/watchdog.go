@@ -1,0 +1,105 @@
+// Package watchdog shows where tests hang. A test binary that stands still is ended by go
+// test only after ten minutes, and on a build server perhaps by somebody else, without a
+// word. The watchdog prints all goroutines after one minute, and ends the binary after
+// three.
+//
+//	func TestMain(m *testing.M) { watchdog.Run(m) }
+//
+// Tests stand still when none begins or ends, the process hardly computes, and no test
+// waits for another program. So a test may take as long as it likes on a slow machine.
+package watchdog
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+)
+
+const (
+	every    = 5 * time.Second
+	show     = time.Minute
+	end      = 3 * time.Minute
+	computes = 0.05 // of one core; what ticks in the background takes less
+)
+
+// Run runs the tests and ends the process, as a TestMain should.
+func Run(m *testing.M) {
+	Start()
+	os.Exit(m.Run())
+}
+
+// Start watches until the process ends. It is for a TestMain that does more.
+func Start() {
+	w := &watch{out: os.Stderr, cpu: cpuTime, stacks: stacks, exit: os.Exit}
+	go func() {
+		for now := range time.Tick(every) {
+			w.look(now)
+		}
+	}()
+}
+
+// A watch is what the watchdog has seen.
+type watch struct {
+	out    io.Writer
+	cpu    func() time.Duration // spent by this process
+	stacks func() string        // of all goroutines
+	exit   func(code int)
+
+	looked time.Time // the last look
+	spent  time.Duration
+	tests  string    // that ran then
+	moved  time.Time // the last progress
+	shown  bool      // since then
+}
+
+// look looks whether there was progress. The stacks are only asked for when the process
+// is idle: of 100,000 goroutines they are large.
+func (w *watch) look(now time.Time) {
+	before, spent := w.looked, w.cpu()
+	busy := float64(spent-w.spent) >= computes*float64(now.Sub(before))
+	w.looked, w.spent = now, spent
+	if busy || w.moved.IsZero() {
+		w.moved, w.shown = now, false
+		return
+	}
+	all := w.stacks()
+	if tests, elsewhere := running(all); tests != w.tests || elsewhere {
+		w.moved, w.tests, w.shown = now, tests, false
+		return
+	}
+	switch still := now.Sub(w.moved); {
+	case still >= end:
+		fmt.Fprintf(w.out, "watchdog: no test has begun or ended for %v, and nothing is computed: the tests hang\n\n%s\n", still.Round(time.Second), all)
+		w.exit(2)
+	case still >= show && !w.shown:
+		w.shown = true
+		fmt.Fprintf(w.out, "watchdog: no test has begun or ended for %v, and nothing is computed; all goroutines:\n\n%s\n", still.Round(time.Second), all)
+	}
+}
+
+// running names the goroutines of tests, and reports whether one of them waits for
+// another program, as a fuzzer does for its workers.
+func running(stacks string) (tests string, elsewhere bool) {
+	for one := range strings.SplitSeq(stacks, "\n\n") {
+		if !strings.Contains(one, "testing.tRunner(") && !strings.Contains(one, "testing.(*B).") && !strings.Contains(one, "main.main()") {
+			continue
+		}
+		id, _, _ := strings.Cut(one, " [")
+		tests += id + "\n"
+		elsewhere = elsewhere || strings.Contains(one, "os.(*Process).Wait(") || strings.Contains(one, "internal/fuzz.")
+	}
+	return tests, elsewhere
+}
+
+func stacks() string {
+	for size := 1 << 16; ; size *= 2 {
+		buf := make([]byte, size)
+		if n := runtime.Stack(buf, true); n < size || size >= 1<<28 {
+			return string(buf[:n])
+		}
+	}
+}
