@@ -237,6 +237,23 @@ func TestClosingAnswersEveryone(t *testing.T) {
 	}
 }
 
+// TestAFileIsFreeWhenCloseReturns: whoever closes it, and however often.
+func TestAFileIsFreeWhenCloseReturns(t *testing.T) {
+	path := file(t)
+	for range 50 {
+		s := open(t, path, quick)
+		returned := make(chan error, 2)
+		for range 2 {
+			go func() { returned <- s.Close() }()
+		}
+		if err := <-returned; err != nil {
+			t.Fatal(err)
+		}
+		closed(t, open(t, path, quick))
+		<-returned
+	}
+}
+
 func TestRecordsAreBounded(t *testing.T) {
 	s := open(t, file(t), quick)
 	_, _, err := s.Swap(context.Background(), "g", limit.Record{Name: "r", Value: make([]byte, 1<<20+1), Keep: time.Hour})
