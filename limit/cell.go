@@ -15,6 +15,7 @@ type Cell struct {
 
 	// Of shape Bucket. Fill is weighed by a meter with Unit and Drain. Returned is
 	// the weight that has come back since Since; marks from before are worth nothing.
+	// Of shape Fixed it is the units that have come back in the window.
 	Fill     bucket.Fill
 	Unit     int64
 	Drain    int64
@@ -120,7 +121,7 @@ func (c *Cell) enter(now int64, w *Windows) {
 		return
 	}
 	if start > c.Start {
-		if c.Start = start; start > c.Last {
+		if c.Start, c.Returned = start, 0; start > c.Last {
 			c.Count = 0
 		}
 	}
@@ -148,7 +149,7 @@ func (c *Cell) filled(at *Supply, r *Rule) bucket.Fill {
 func (c *Cell) copies(at *Supply, k *Claim) int64 {
 	c.turnTo(at, k.Rule, &k.Windows)
 	if k.Rule.Shape == Fixed && k.Start.UnixMicro() == c.Start {
-		c.add(at, k.Rule, k.Seen-c.Count)
+		c.add(at, k.Rule, k.Seen-max(0, c.Returned-k.SeenBack)-c.Count)
 	}
 	switch {
 	case c.Paused > at.Now:
@@ -221,7 +222,8 @@ func (c *Cell) back(s *Settlement) {
 		c.pourBack(&s.Rule.Meter, s.Mark, s.Back)
 	case Fixed:
 		if s.Mark.At == c.Start {
-			c.Count -= min(c.Count, s.Back)
+			n := min(c.Count, s.Back)
+			c.Count, c.Returned = c.Count-n, c.Returned+n
 		}
 	case Rolling:
 		c.unnote(s.Mark, s.Back)

@@ -15,6 +15,9 @@ func (c *Cell) grant(at *Supply, k *Claim, extra int64) Grant {
 	c.keep(at, k.Rule)
 	g := Grant{Extra: extra, Left: c.left(at, k.Rule), Mark: c.mark(k.Rule), Reset: micro(c.reset(at, k.Rule))}
 	g.Paused = micro(max(0, c.Paused-at.Now))
+	if k.Rule.Shape == Fixed {
+		g.Back = c.Returned
+	}
 	g.Wait = max(g.Paused, micro(c.wait(at, k)))
 	return g
 }

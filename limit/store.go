@@ -81,8 +81,9 @@ type Claim struct {
 
 	Windows // for shape Fixed
 	// Seen is how much the process knows to have gone in the window that begins at
-	// Windows.Start. A store that was emptied counts at least so much.
-	Seen int64
+	// Windows.Start, and SeenBack is what Grant.Back was then. A store that was emptied
+	// counts at least so much; one that was not counts what has come back since.
+	Seen, SeenBack int64
 }
 
 // Windows are two windows of a fixed limit: the one that holds the present, as
@@ -105,6 +106,7 @@ type Grant struct {
 	Wait   time.Duration // until the limit would bear one copy more; 0 if it would now, bucket.Never if it never will
 	Reset  time.Duration // until everything is there again, nothing more being taken; for Fixed, until the window's end
 	Paused time.Duration // how long a pause still lasts
+	Back   int64         // units of the window that have come back; of shape Fixed
 	Mark   Mark          // of the last unit granted, the extra ones being last
 }
 

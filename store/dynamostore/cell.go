@@ -44,14 +44,14 @@ type view struct {
 	ahead int64
 }
 
-func (v *view) open(w *limit.Windows, seen int64) cell {
+func (v *view) open(w *limit.Windows, k *limit.Claim) cell {
 	switch v.rule.Shape {
 	case limit.Bucket:
 		return openBucket(v)
 	case limit.Rolling:
 		return openRolling(v)
 	}
-	return openFixed(v, w, seen)
+	return openFixed(v, w, k)
 }
 
 // longestDebt is how many full bursts of debt there can be.

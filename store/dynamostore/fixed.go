@@ -7,7 +7,8 @@ import (
 )
 
 // A fixedCell is a quota of calendar windows. Attributes w and e are the begin and the
-// end of the window that c counts, y counts the one before.
+// end of the window that c counts, y counts the one before. Attribute h counts the units
+// of c's window that came back.
 //
 // Near the turn, as long as the store may still be in the old window, or others may
 // say so, what is taken counts in both.
@@ -17,8 +18,10 @@ type fixedCell struct {
 	start, end int64
 	count      int64
 	before     int64 // y
+	back0      int64 // h
 	turned     bool  // into a window that the item does not know yet
-	seen       int64 // so much is known to have gone in the window at least
+	seen       int64 // so much is known to have gone in the window at least, less what came back since
+	seenBack   int64 // when that of it had come back
 	outside    bool  // the windows that were named do not hold the present
 	both       bool  // it counts in two windows
 
@@ -27,25 +30,29 @@ type fixedCell struct {
 
 func (c *fixedCell) name(letter string) string { return letter + c.view.at }
 
-func openFixed(v *view, w *limit.Windows, seen int64) cell {
+func openFixed(v *view, w *limit.Windows, k *limit.Claim) cell {
 	c := &fixedCell{view: v}
 	c.start, c.have = v.item.number(c.name("w"))
 	c.end, _ = v.item.number(c.name("e"))
 	c.count, _ = v.item.number(c.name("c"))
 	c.before, _ = v.item.number(c.name("y"))
+	c.back0, _ = v.item.number(c.name("h"))
 	c.enter(w)
 	c.both = v.now.lo < c.start || v.now.label < c.start
-	if w.Start.UnixMicro() == c.start {
-		c.seen = min(seen, times(longestDebt, v.rule.Amount))
+	if k != nil && w.Start.UnixMicro() == c.start {
+		c.seen, c.seenBack = min(k.Seen, times(longestDebt, v.rule.Amount)), k.SeenBack
 	}
 	return c
 }
 
+// known is how much is known to have gone in the window at least.
+func (c *fixedCell) known() int64 { return c.seen - max(0, c.back0+c.returned-c.seenBack) }
+
 // gone is how much has gone in the window before anything is taken.
-func (c *fixedCell) gone() int64 { return max(c.count-c.returned+c.owed, c.seen) }
+func (c *fixedCell) gone() int64 { return max(c.count-c.returned+c.owed, c.known()) }
 
 // raised reports whether more is known to have gone than the item says.
-func (c *fixedCell) raised() bool { return c.seen > c.count-c.returned+c.owed }
+func (c *fixedCell) raised() bool { return c.known() > c.count-c.returned+c.owed }
 
 // enter turns to the window of the present, if it is later than the item's. Windows
 // that overlap, because the limit was given others, have what went in both.
@@ -71,7 +78,7 @@ func (c *fixedCell) enter(w *limit.Windows) {
 	default:
 		c.before = c.count
 	}
-	c.turned = true
+	c.turned, c.back0 = true, 0
 	c.start, c.end = start, end
 }
 
@@ -111,6 +118,7 @@ func (c *fixedCell) write(u *update) int64 {
 	}
 	if c.returned > 0 {
 		u.needs(c.name("c"), ">=", c.number(u, c.returned))
+		u.addNumber(c.name("h"), strconv.FormatInt(c.returned, 10))
 	}
 	if c.both && more > 0 {
 		u.addNumber(c.name("y"), strconv.FormatInt(more, 10))
@@ -148,11 +156,13 @@ func (c *fixedCell) turn(u *update, more int64) {
 	u.setNumber(c.name("e"), strconv.FormatInt(c.end, 10))
 	u.setNumber(c.name("c"), strconv.FormatInt(c.gone()+c.taken, 10))
 	u.setNumber(c.name("y"), strconv.FormatInt(before, 10))
+	u.setNumber(c.name("h"), strconv.FormatInt(c.back0+c.returned, 10))
 }
 
 func (c *fixedCell) heard(it item, _ int64) {
 	c.count, c.have = it.number(c.name("c"))
 	c.before, _ = it.number(c.name("y"))
+	c.back0, _ = it.number(c.name("h"))
 	c.returned, c.owed, c.taken, c.ahead, c.seen = 0, 0, 0, 0, 0
 }
 

@@ -180,11 +180,7 @@ func (s *Store) reseat(l *plan, p *part) (lost bool) {
 // open opens the cell of a share and settles it.
 func (s *Store) open(l *plan, e *entry, h *share, keep bool) *live {
 	v := &view{h.rule, h.at, e.item, e.seen, l.now, e.ahead[h.at]}
-	var seen int64
-	if h.claim != nil {
-		seen = h.claim.Seen
-	}
-	x := &live{share: h, cell: v.open(h.windows, seen)}
+	x := &live{share: h, cell: v.open(h.windows, h.claim)}
 	x.paused, _ = e.item.number("p" + h.at)
 	x.cell.owe(l.inherit(v))
 	for _, t := range h.settle {
@@ -347,6 +343,9 @@ func (l *plan) retell() {
 
 func (x *live) tell(now instant, cost int64) limit.Grant {
 	g := limit.Grant{Extra: x.extra, Left: x.cell.left(), Mark: x.cell.mark()}
+	if f, ok := x.cell.(*fixedCell); ok {
+		g.Back = f.back0 + f.returned
+	}
 	g.Paused = micro(max(0, x.paused-now.label))
 	g.Wait = max(g.Paused, micro(x.cell.wait(cost)))
 	g.Reset = micro(x.cell.reset())
@@ -374,7 +373,7 @@ func (l *plan) inherit(v *view) (n int64) {
 		if count, _ := v.item.number("c" + v.at); v.now.lo < end {
 			n += count
 		}
-		l.discard(v.item, "w"+v.at, "e"+v.at, "c"+v.at, "y"+v.at)
+		l.discard(v.item, "w"+v.at, "e"+v.at, "c"+v.at, "y"+v.at, "h"+v.at)
 	}
 	return n
 }

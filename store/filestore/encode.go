@@ -51,6 +51,14 @@ func (r *reader) int() int64 {
 	return n
 }
 
+// later is a number that files did not have at first.
+func (r *reader) later() int64 {
+	if len(r.b) == 0 {
+		return 0
+	}
+	return r.int()
+}
+
 func (r *reader) done() error {
 	if r.failed || len(r.b) > 0 {
 		return damaged("a value that says nothing")
@@ -71,7 +79,7 @@ func encodeCell(c *limit.Cell) []byte {
 	case limit.Bucket:
 		b = appendInts(b, c.Fill.At, c.Fill.Weight, c.Unit, c.Drain, c.Returned, c.Since)
 	case limit.Fixed:
-		b = appendInts(b, c.Start, c.End, c.Last, c.Count)
+		b = appendInts(b, c.Start, c.End, c.Last, c.Count, c.Returned)
 	case limit.Rolling:
 		b = appendInts(b, int64(len(c.Slots)))
 		for _, s := range c.Slots {
@@ -93,7 +101,7 @@ func decodeCell(v []byte) (*limit.Cell, error) {
 		c.Fill.At, c.Fill.Weight = r.int(), r.int()
 		c.Unit, c.Drain, c.Returned, c.Since = r.int(), r.int(), r.int(), r.int()
 	case limit.Fixed:
-		c.Start, c.End, c.Last, c.Count = r.int(), r.int(), r.int(), r.int()
+		c.Start, c.End, c.Last, c.Count, c.Returned = r.int(), r.int(), r.int(), r.int(), r.later()
 	case limit.Rolling:
 		for range min(r.int(), int64(len(v))) {
 			s := limit.Slot{Number: r.int(), Count: r.int(), Grain: r.int()}
@@ -115,7 +123,7 @@ type answer struct {
 func encodeAnswer(a *answer) []byte {
 	b := appendInts(nil, int64(a.id), a.at, a.granted, int64(len(a.grants)))
 	for _, g := range a.grants {
-		b = appendInts(b, g.Extra, g.Left, int64(g.Wait), int64(g.Reset), int64(g.Paused))
+		b = appendInts(b, g.Extra, g.Left, int64(g.Wait), int64(g.Reset), int64(g.Paused), g.Back)
 	}
 	return seal(b)
 }
@@ -129,7 +137,7 @@ func decodeAnswer(v []byte) (*answer, error) {
 	a := &answer{id: uint64(r.int()), at: r.int(), granted: r.int()}
 	for range min(r.int(), int64(len(v))) {
 		a.grants = append(a.grants, limit.Grant{
-			Extra: r.int(), Left: r.int(), Wait: time.Duration(r.int()), Reset: time.Duration(r.int()), Paused: time.Duration(r.int()),
+			Extra: r.int(), Left: r.int(), Wait: time.Duration(r.int()), Reset: time.Duration(r.int()), Paused: time.Duration(r.int()), Back: r.int(),
 		})
 	}
 	return a, r.done()

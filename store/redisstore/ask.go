@@ -47,7 +47,7 @@ func (s *Store) encode(c *call, a *limit.Ask) {
 	for i := range a.Claims {
 		k := &a.Claims[i]
 		c.rule(k.Rule, k.Key, &k.Windows)
-		c.number(min(k.Cost, largest), min(k.Extra, largest), min(k.Seen, largest))
+		c.number(min(k.Cost, largest), min(k.Extra, largest), min(k.Seen, largest), min(k.SeenBack, largest))
 	}
 	for i := range a.Settle {
 		k := &a.Settle[i]

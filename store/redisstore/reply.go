@@ -21,12 +21,10 @@ func size(a *limit.Ask) int {
 	n := 32
 	for i := range a.Claims {
 		switch a.Claims[i].Rule.Shape {
-		case limit.Bucket:
-			n += 48
-		case limit.Fixed:
-			n += 40
-		default:
+		case limit.Rolling:
 			n += 64
+		default:
+			n += 48
 		}
 	}
 	return n
@@ -94,6 +92,7 @@ func (r *reader) fixed(now int64, k *limit.Claim, g *limit.Grant) {
 	g.Left = max(0, k.Rule.Amount-r.number())
 	g.Mark.At = r.number()
 	g.Reset = micros(max(0, r.number()-now))
+	g.Back = r.number()
 	if k.Cost > g.Left {
 		g.Wait = g.Reset
 	}

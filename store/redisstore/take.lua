@@ -84,12 +84,12 @@ local function lift(cap, drain)
   return w
 end
 
--- Claims: 1 cell, 2 shape, 3 to 6 rule, 7 cost, 8 extra, 9 seen.
+-- Claims: 1 cell, 2 shape, 3 to 6 rule, 7 cost, 8 extra, 9 seen, 10 seen to have come back.
 -- Rules: unit, drain, cap; amount, grain; amount, and the window's start, end and the next end.
 local claims = {}
 for i = 1, nclaims do
-  local o = {u('<HBddddddd', ARGV[1], pos)}
-  claims[i], pos = o, o[10]
+  local o = {u('<HBdddddddd', ARGV[1], pos)}
+  claims[i], pos = o, o[11]
   if o[2] == FIXED and (now < o[4] or now >= o[6]) then
     return p('<Bd', 249, now)
   end
@@ -109,7 +109,7 @@ for k = 1, nkeys do
 end
 
 -- Cells: 1 shape, 2 until when in seconds its key is kept, 3 stamp, 4 paused, 5 weight or count, 6 unit, start or grain, 7
--- drain or end, 8 returned or last, 9 since, 10 whether to be written, 11 slots, 12 where the first begins. Slots: number, count,
+-- drain or end, 8 returned or last, 9 since or returned, 10 whether to be written, 11 slots, 12 where the first begins. Slots: number, count,
 -- grain. What is written is text, by cell; keeps is for how long at least its key then must be kept.
 local CELL = '<BI4ddddddd'
 local text, keeps, answer = {}, {}, nil
@@ -388,7 +388,7 @@ if not answer then
       if now >= start and now < stop and stop > c[6] then
         c[10] = c[10] or start > c[6] or stop ~= c[7]
         if start > c[6] then
-          c[5], c[6] = start > c[8] and 0 or c[5], start
+          c[5], c[6], c[9] = start > c[8] and 0 or c[5], start, 0
         end
         c[7] = stop
       end
@@ -429,7 +429,8 @@ if not answer then
       end
     elseif o[2] == FIXED then
       if at == c[6] then
-        c[5], c[10] = c[5] - math.min(c[5], n), true
+        n = math.min(c[5], n)
+        c[5], c[9], c[10] = c[5] - n, c[9] + n, true
       end
     else
       for off = c[12], #c[11], 24 do
@@ -489,8 +490,11 @@ if not answer then
     if o[2] == ROLLING then
       c[13] = away(o)
     end
-    if o[2] == FIXED and o[4] == c[6] and o[9] > c[5] then
-      charge(c, o, o[9] - c[5])
+    if o[2] == FIXED and o[4] == c[6] then
+      local lost = o[9] - math.max(0, c[9] - o[10]) - c[5]
+      if lost > 0 then
+        charge(c, o, lost)
+      end
     end
     if c[4] > now then
       granted = 0
@@ -524,7 +528,7 @@ if not answer then
     if o[2] == BUCKET then
       answer = answer .. p('<dddddd', extra, paused, c[5], c[3], c[8], lift(o[5], o[4]))
     elseif o[2] == FIXED then
-      answer = answer .. p('<ddddd', extra, paused, c[5], c[6], c[7])
+      answer = answer .. p('<dddddd', extra, paused, c[5], c[6], c[7], c[9])
     else
       local number, grain, wait, off = 0, 0, 0, c[12]
       local need = cost - (o[3] - c[5]) + c[13]
