@@ -16,12 +16,17 @@ var ErrLate = errors.New("the store answered later than the guard")
 const (
 	scarceLeast = 25 * time.Millisecond // between asks of a process that leases and got less than it asked for
 	askAgain    = time.Millisecond      // between others
-	askAtLeast  = time.Second           // while somebody wants something
+	askAtLeast  = time.Second           // while somebody wants something, and a quarter of it while somebody waits
+	askSoon     = 50 * time.Millisecond // after the first ask that brought nothing; then twice as long each time
 	mostCopies  = 1 << 20
 )
 
 // fetch asks the store for those who wait, and shares out what it grants.
 func (q *queue) fetch(now time.Duration) {
+	q.mu.Lock()
+	q.asked = now
+	q.mu.Unlock()
+	q.enough.Store(false)
 	q.prepare(now)
 	sent := q.group.fleet.sending(now)
 	err := q.call(now)
@@ -38,10 +43,12 @@ func (q *queue) prepare(now time.Duration) {
 	a.Settle, a.Claims = a.Settle[:0], a.Claims[:0]
 	for i, p := range q.pools {
 		s := p.spec.Load()
-		p.expire(now, false)
+		cost := q.batch[0].costs[i]
+		p.expire(now, q.lacks && p.splinters(cost))
 		p.resume(now)
 		a.Settle = p.takePending(now, a.Settle)
-		c := Claim{Rule: &s.rule, Key: p.key, Cost: q.batch[0].costs[i], Extra: p.block(now, s)}
+		q.came[i] = p.cameBack()
+		c := Claim{Rule: &s.rule, Key: p.key, Cost: cost, Extra: p.block(now, s)}
 		p.calendar(now, s, &c)
 		a.Claims = append(a.Claims, c)
 	}
@@ -72,7 +79,7 @@ func (p *pool) calendar(now time.Duration, s *spec, c *Claim) {
 	}
 	c.Windows = s.limit.Windows(p.group.fleet.storeTime(now))
 	if at := p.sight(); at.known && at.start.Equal(c.Start) {
-		c.Seen = at.count
+		c.Seen, c.SeenBack = at.count, at.grant.Back
 	}
 }
 
@@ -101,6 +108,7 @@ func (p *pool) takePending(now time.Duration, to []Settlement) []Settlement {
 		to = append(to, next)
 	}
 	p.pending = p.pending[:0]
+	p.urgent.Store(false)
 	if until := time.Duration(p.untold.Swap(0)); until > now {
 		to = append(to, Settlement{Rule: &s.rule, Key: p.key, Windows: s.windows(p.group.fleet.storeTime(now)), Pause: until - now})
 	}
@@ -200,7 +208,10 @@ func (q *queue) share(sent sending, now time.Duration, err error) {
 	}
 	q.by = q.lasts(sent)
 	q.settleBatch(q.ask.Granted)
-	if q.ask.Granted < q.ask.Copies {
+	if q.lacks = q.ask.Granted < q.ask.Copies; q.ask.Granted > 0 {
+		q.askIn = 0
+	}
+	if q.lacks {
 		q.short(now)
 	}
 }
@@ -346,6 +357,9 @@ func (q *queue) short(now time.Duration) {
 			space = max(space, scarceLeast, s.hold/4)
 		}
 	}
+	if q.missing(now) {
+		wait, space = 0, q.spacing()
+	}
 	q.postpone(now, wait, space, why)
 }
 
@@ -356,7 +370,11 @@ func (q *queue) postpone(now, wait, space time.Duration, why int) {
 	q.mu.Lock()
 	// A little later than told: all of the fleet was told the same. And not much
 	// later than now, as others may give something back.
-	soon := min(wait, askAtLeast)
+	q.askIn = min(max(askSoon, 2*q.askIn), askAtLeast)
+	soon := min(wait, q.askIn)
+	if q.n > 0 { // somebody waits
+		soon = min(soon, askAtLeast/4)
+	}
 	q.next, q.there, q.why = now+max(soon, space)+q.group.fleet.within(soon/16+1), now+wait, why
 	q.mu.Unlock()
 }

@@ -64,6 +64,9 @@ type Fleet struct {
 	away   atomic.Int64 // the instant since which the store is away; 0 if it is not
 	spent  atomic.Int64 // units let go meanwhile
 
+	tell  atomic.Int64 // when what came back has to be told at the latest; 0 if there is nothing
+	waker *clock.Waker // of Run
+
 	mu     sync.Mutex
 	groups map[string]*Group
 	ctx    context.Context // of what Start began; nil before it and after Close
@@ -109,6 +112,7 @@ func NewFleet(s Store, o FleetOptions) *Fleet {
 		f.o.Client = hex.EncodeToString(b[8:])
 	}
 	f.alive.Store(1)
+	f.waker = clock.NewWaker(f.clock)
 	return f
 }
 

@@ -85,9 +85,10 @@ func (f *Fleet) Run(ctx context.Context) {
 			f.beat(ctx)
 		}
 		if !f.Away() {
+			f.tell.Store(0)
 			_ = f.giveBack(ctx, false)
 		}
-		if f.clock.Sleep(ctx, f.pause(f.clock.Now())) != nil {
+		if f.rest(ctx, f.pause(f.clock.Now())) != nil {
 			return
 		}
 	}

@@ -34,11 +34,14 @@ func (g *Group) giveBack(ctx context.Context, all bool) error {
 	idle := g.idle(now, all)
 	g.forget(now)
 	for len(idle) > 0 {
-		n := min(len(idle), backAtOnce)
-		if err := g.tell(ctx, now, idle[:n], all); err != nil {
+		told, err := g.tell(ctx, now, idle, all)
+		idle = idle[told:]
+		if err != nil {
+			for _, p := range idle {
+				g.isActive(p)
+			}
 			return err
 		}
-		idle = idle[n:]
 	}
 	return nil
 }
@@ -70,18 +73,24 @@ func (g *Group) forget(now time.Duration) {
 	g.mu.Unlock()
 	maps.DeleteFunc(queues, func(_ queueKey, q *queue) bool { return !q.unused(now) })
 	g.mu.Lock()
-	defer g.mu.Unlock()
 	for k := range queues {
 		delete(g.queues, k)
+	}
+	g.mu.Unlock()
+	for _, q := range queues {
+		q.forget()
 	}
 }
 
 const backAtOnce = 64
 
-// tell tells the store what the pools have to say.
-func (g *Group) tell(ctx context.Context, now time.Duration, pools []*pool, all bool) error {
+// tell tells the store what the first of the pools have to say, and returns how many
+// those were.
+func (g *Group) tell(ctx context.Context, now time.Duration, pools []*pool, all bool) (told int, err error) {
 	a := Ask{Group: g.name, ID: g.fleet.nextID(), Lane: g.lane}
-	for _, p := range pools {
+	for told < min(len(pools), backAtOnce) && len(a.Settle) < mostSettling {
+		p := pools[told]
+		told++
 		p.expire(now, all)
 		p.resume(now)
 		a.Settle = p.takePending(now, a.Settle)
@@ -90,11 +99,11 @@ func (g *Group) tell(ctx context.Context, now time.Duration, pools []*pool, all 
 		}
 	}
 	if len(a.Settle) == 0 {
-		return nil
+		return told, nil
 	}
 	ctx, cancel := g.fleet.clock.WithTimeout(ctx, g.fleet.o.Timeout, context.DeadlineExceeded)
 	defer cancel()
-	err := g.fleet.store.Take(ctx, &a)
+	err = g.fleet.store.Take(ctx, &a)
 	if g.fleet.o.Events.Called != nil {
 		e := StoreCall{Group: g.name, Took: g.fleet.clock.Now() - now, Err: err}
 		for i := range a.Settle {
@@ -104,19 +113,19 @@ func (g *Group) tell(ctx context.Context, now time.Duration, pools []*pool, all 
 	}
 	if err == nil {
 		g.fleet.succeeds(g.fleet.clock.Now())
-		return nil
+		return told, nil
 	}
-	keepDebts(now, a.Settle, pools)
+	keepDebts(now, a.Settle, pools[:told])
 	g.fleet.fails(g.fleet.clock.Now(), err)
-	return err
+	return told, err
 }
 
-// idle reports whether nobody has asked for a while, or others have to be told to
-// pause.
+// idle reports whether nobody has asked for a while, or others have to be told of
+// something.
 func (p *pool) idle(now time.Duration) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return now >= p.demand.at+idleAfter || p.untold.Load() != 0
+	return now >= p.demand.at+idleAfter || p.untold.Load() != 0 || p.urgent.Load()
 }
 
 // unused reports whether a queue can be forgotten.

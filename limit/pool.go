@@ -20,6 +20,7 @@ type pool struct {
 	blocks [blocksHeld]atomic.Pointer[granted]
 	paused atomic.Int64            // nothing goes before this instant
 	untold atomic.Int64            // until when the others must be told to pause; 0 if there is nothing to tell
+	urgent atomic.Bool             // what is pending must be told without waiting for an ask
 	own    atomic.Pointer[Limiter] // what holds the limit while the store is away
 	gone   atomic.Bool
 	step   atomic.Int64 // of its marks
@@ -27,6 +28,8 @@ type pool struct {
 	mu      sync.Mutex
 	seen    sight        // what the store said last
 	pending []Settlement // to be told to the store with the next ask
+	came    int64        // units that were ever pending to come back
+	short   []shortage   // who asks as soon as so much has come back
 	demand  demand
 	ownEnd  time.Duration // until when it goes on at its own last rate
 	ownWin  time.Time     // the calendar window in which ownLeft counts
@@ -34,10 +37,7 @@ type pool struct {
 	ownUsed atomic.Int64  // units let go while the store was away
 }
 
-const (
-	blocksHeld  = 4
-	mostPending = 64
-)
+const blocksHeld = 4
 
 // granted is a block of units. The lowest places are given out first: what is left
 // then comes back whole.
@@ -54,7 +54,7 @@ type sight struct {
 	grant Grant
 	start time.Time // of the calendar window
 	end   time.Time
-	count int64 // units gone in the window
+	count int64 // units gone in the window; Grant.Back of them have come back
 }
 
 var _ shaped = (*pool)(nil)
@@ -125,32 +125,6 @@ func (p *pool) empty(b *granted) int64 {
 		p.settle(Settlement{Back: n, Mark: b.mark})
 	}
 	return n
-}
-
-// settle notes something to be told to the store.
-func (p *pool) settle(s Settlement) {
-	s.Rule, s.Key = &p.spec.Load().rule, p.key
-	p.mu.Lock()
-	if len(p.pending) >= mostPending {
-		p.fold()
-	}
-	p.pending = append(p.pending, s)
-	p.mu.Unlock()
-	p.group.isActive(p)
-}
-
-// fold makes room among what is pending: the older half of what comes back is let
-// go, and debts become one.
-func (p *pool) fold() {
-	sum := Settlement{Rule: &p.spec.Load().rule, Key: p.key}
-	kept := p.pending[:0]
-	for i, s := range p.pending {
-		sum.Owe += s.Owe
-		if s.Owe = 0; s.Back > 0 && i >= mostPending/2 {
-			kept = append(kept, s)
-		}
-	}
-	p.pending = append(kept, sum)
 }
 
 // expire empties blocks that must not be used any more, and all if all is set. It
@@ -251,7 +225,9 @@ func (p *pool) hears(sent, now time.Duration, s *spec, g Grant, w Windows, at ti
 		}
 		next.count = max(0, s.rule.Amount-g.Left)
 	}
-	p.step.Store(g.Mark.Step)
+	if g.Mark.Step != 0 { // else it is no mark; those given before keep their step
+		p.step.Store(g.Mark.Step)
+	}
 	p.mu.Lock()
 	p.seen = next
 	p.mu.Unlock()

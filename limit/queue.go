@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/seed1158cd35/weir/bucket"
@@ -41,15 +42,22 @@ type queue struct {
 	n        int
 	led      bool          // somebody is the leader
 	next     time.Duration // the store is not asked before this instant
+	asked    time.Duration // when it was asked last
 	there    time.Duration // when there is something again, as the store said last
 	why      int           // and which limit that is for
 	used     time.Duration
 	resumeAt time.Duration // until when it goes on alone though the store is back
 
+	waker  *clock.Waker // of the leader
+	enough atomic.Bool  // as much has come back as the last ask was short of
+
 	// The leader's own.
 	ask    Ask
 	batch  []*waiter
-	by     expiry // of what was granted
+	by     expiry        // of what was granted
+	lacks  bool          // the last ask was not granted whole
+	askIn  time.Duration // how soon to ask again at the latest
+	came   []int64       // of each pool, when the last ask took along what was pending
 	limits []LimitCall
 	timer  timeout
 }
@@ -94,7 +102,7 @@ func (g *Group) queue(pools []*pool) *queue {
 }
 
 func (g *Group) newQueue(pools []*pool) *queue {
-	return &queue{group: g, pools: append([]*pool(nil), pools...), lane: g.fleet.nextID()}
+	return &queue{group: g, pools: append([]*pool(nil), pools...), lane: g.fleet.nextID(), came: make([]int64, len(pools)), waker: clock.NewWaker(g.fleet.clock)}
 }
 
 // wait waits until the store has granted the costs, or there is no hope of it before
@@ -150,13 +158,14 @@ func (q *queue) newWaiter() *waiter {
 func (q *queue) pass(ctx context.Context, now time.Duration, w *waiter) error {
 	q.mu.Lock()
 	q.used = now
+	next, there := q.due()
 	switch {
 	case q.n >= q.group.fleet.o.Queue:
 		w.verdict = Verdict{Wait: max(time.Millisecond, q.there-now), Why: q.why}
 		q.mu.Unlock()
 		return nil
-	case q.next > w.until:
-		w.verdict = Verdict{Wait: max(q.next, q.there) - now, Why: q.why}
+	case next > now && there > w.until: // it has just been asked
+		w.verdict = Verdict{Wait: there - now, Why: q.why}
 		q.mu.Unlock()
 		return nil
 	}
@@ -286,8 +295,8 @@ func (q *queue) lead(ctx context.Context, w *waiter) error {
 			q.handOn(w)
 			return nil
 		}
-		if q.next > now {
-			if err := c.Sleep(ctx, q.next-now); err != nil {
+		if d := q.rest(now); d > 0 {
+			if err := q.waker.Sleep(ctx, d); err != nil {
 				q.handOn(w)
 				return err
 			}
@@ -299,6 +308,14 @@ func (q *queue) lead(ctx context.Context, w *waiter) error {
 		}
 		q.fetch(c.Now())
 	}
+}
+
+// rest is how long the store is not to be asked.
+func (q *queue) rest(now time.Duration) time.Duration {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	next, _ := q.due()
+	return next - now
 }
 
 // finish ends a waiter's wait; the lock is held. The leader is awake anyway.

@@ -236,7 +236,7 @@ func (h *history) claim(s *shapes, now time.Time) limit.Claim {
 		k.Extra = upTo(h.rng, f.full)
 	}
 	if h.rng.IntN(10) == 0 {
-		k.Seen = h.rng.Int64N(f.full + 1)
+		k.Seen, k.SeenBack = h.rng.Int64N(f.full+1), h.rng.Int64N(3)
 	}
 	return k
 }

@@ -118,3 +118,27 @@ func seenBefore(w *world) bool {
 	}
 	return true
 }
+
+// seenAndBack: one process has seen 8 of 10 gone before another gave 5 of them back. What it
+// has seen says no more than that 8 less 5 are gone, unless the store has lost them.
+func seenAndBack(w *world) {
+	now := w.now()
+	s := w.fixedOf("fixed", 10, time.Hour)
+	k := s.claim(now, 1)
+	a := w.must(8, k)
+	seen := w.look(k)
+	w.settle(s.settlement(now, 5, a.Grants[0].Mark))
+	k.Seen, k.SeenBack = 10-seen.Left, seen.Back
+	w.wantLeft(k, 7, "for who knows what it was before")
+	k.Seen, k.SeenBack = 8, 0
+	b := w.ask(1, k)
+	b.Settle = []limit.Settlement{s.settlement(now, 1, a.Grants[0].Mark)}
+	if w.do(b); b.Granted != 1 || b.Grants[0].Left != 7 || b.Grants[0].Back != 6 {
+		w.Errorf("granted %d, %d left, %d came back; want 1, 7 and 6", b.Granted, b.Grants[0].Left, b.Grants[0].Back)
+	}
+	lost := newWorld(w.T, w.suite)
+	k.Seen, k.SeenBack = 8, 6
+	lost.wantLeft(k, 2, "of a store that knows of nothing")
+	k.Seen, k.SeenBack = 0, 0
+	lost.wantLeft(k, 2, "after it was told")
+}

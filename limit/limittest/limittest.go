@@ -59,6 +59,7 @@ var tests = []struct {
 	{name: "a pause stops everyone", run: pauseStopsAll},
 	{name: "a pause is never made shorter", run: pauseOnlyGrows},
 	{name: "units come back by their mark", run: backByMark},
+	{name: "units come back by their mark after a refusal", run: backAfterRefusal},
 	{name: "nothing comes back without a mark", run: backWithoutMark},
 	{name: "what comes back twice makes no more than there was", run: backTwice},
 	{name: "what has run out does not come back", run: backTooLate},
@@ -79,6 +80,7 @@ var tests = []struct {
 	{name: "a window that overlaps with the last begins with what was taken", run: windowsOverlap},
 	{name: "a settlement opens no window of the future", run: settlementAhead},
 	{name: "what is known to have gone counts in its window", run: seenCounts},
+	{name: "what came back in a window does not count again for having been known", run: seenAndBack},
 	{name: "records are made, changed and refused by version", run: recordVersions},
 	{name: "records are forgotten after their time", run: recordsExpire},
 	{name: "a version never comes again", run: versionsNeverReturn},
@@ -94,6 +96,7 @@ var tests = []struct {
 	{name: "fixed is never over under load", run: hammerFixed},
 	{name: "all or none under load", run: hammerSeveral},
 	{name: "returns and debts under load", run: hammerReturns},
+	{name: "a fleet uses what comes back after refusals", run: returnsAfterRefusals},
 }
 
 // TestStore holds a store to the contract. open is called several times for each

@@ -26,6 +26,25 @@ func backByMark(w *world) {
 	})
 }
 
+// backAfterRefusal: what was refused meanwhile, and what was asked again, does not matter
+// to a mark.
+func backAfterRefusal(w *world) {
+	w.each(slowOf(20), func(w *world, s *shape) {
+		now := w.now()
+		k := s.claim(now, 1)
+		first := w.must(8, k)
+		k.Cost = 13
+		if a := w.take(1, k); a.Granted != 0 {
+			w.Fatalf("granted 13 of the 12 that are left")
+		}
+		again := w.ask(1, k)
+		w.do(again)
+		w.do(again)
+		w.settle(s.settlement(now, 3, first.Grants[0].Mark))
+		w.wantLeft(k, 15, "after 3 came back")
+	})
+}
+
 func backWithoutMark(w *world) {
 	w.each(slowOf(10), func(w *world, s *shape) {
 		now := w.now()
