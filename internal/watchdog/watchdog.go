@@ -84,13 +84,14 @@ func (w *watch) look(now time.Time) {
 // running names the goroutines of tests, and reports whether one of them waits for
 // another program, as a fuzzer does for its workers.
 func running(stacks string) (tests string, elsewhere bool) {
+	elsewhere = strings.Contains(stacks, "internal/fuzz.CoordinateFuzzing(")
 	for one := range strings.SplitSeq(stacks, "\n\n") {
 		if !strings.Contains(one, "testing.tRunner(") && !strings.Contains(one, "testing.(*B).") && !strings.Contains(one, "main.main()") {
 			continue
 		}
 		id, _, _ := strings.Cut(one, " [")
 		tests += id + "\n"
-		elsewhere = elsewhere || strings.Contains(one, "os.(*Process).Wait(") || strings.Contains(one, "internal/fuzz.")
+		elsewhere = elsewhere || strings.Contains(one, "os.(*Process).Wait(")
 	}
 	return tests, elsewhere
 }

@@ -82,9 +82,11 @@ func TestProgressIsATestThatBeginsOrAnythingComputed(t *testing.T) {
 }
 
 func TestAnotherProgramMayTakeItsTime(t *testing.T) {
-	for _, waits := range []string{"os.(*Process).Wait(0x1)", "internal/fuzz.CoordinateFuzzing(0x1)"} {
+	waits := strings.Replace(idle, "example.Hang()", "os.(*Process).Wait(0x1)", 1)
+	fuzzes := idle + "\ngoroutine 10 [select]:\ninternal/fuzz.CoordinateFuzzing(0x1)\ntesting.fRunner(0x1)\n"
+	for _, waits := range []string{waits, fuzzes} {
 		s := newScene()
-		s.stacks = strings.Replace(idle, "example.Hang()", waits, 1)
+		s.stacks = waits
 		s.pass(time.Hour, 0)
 		if s.said.Len() > 0 || s.ended > 0 {
 			t.Errorf("%s: ended %d times and said %s", waits, s.ended, &s.said)
