@@ -130,7 +130,7 @@ func (v *live) setBreaker(now time.Duration, c breaker.Config) {
 
 func (u *Upstream) breakerChanged(c breaker.Change) {
 	if c.To == breaker.Open {
-		u.queues.Kick()
+		u.opened()
 	}
 	if u.options.Events.Breaker == nil {
 		return

@@ -46,6 +46,10 @@ func (p *Permit) refusal(now time.Duration, d Decision, c limit.Charge) *Refusal
 		r.Limit, r.Key, r.Rule, r.Level = why.Rule.Name, why.Key, why.Rule, why.Level
 	}
 	p.explain(now, r, c)
+	if d.Reason == ConcurrencyLimited {
+		look := p.plan.flight.bound.Look(now)
+		r.InFlight, r.Bound = look.InFlight, look.Bound
+	}
 	return r
 }
 

@@ -205,7 +205,7 @@ func (r *run) pauseBefore(d retry.Decision) bool {
 		tell(r.u.options.Events.Retried, Retried{r.subject(), r.attempts, r.outcome, r.last, d.After})
 	}
 	before := r.now
-	err := r.u.clock.Sleep(r.ctx, d.After)
+	err := r.u.pause(r.ctx, r.permit.breaker, d.After)
 	r.now, r.prev = r.u.clock.Now(), d.After
 	r.waited += r.now - before
 	if err == nil {

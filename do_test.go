@@ -556,13 +556,17 @@ func TestBreakerThatOpensWhileWaiting(t *testing.T) {
 		wg.Go(func() {
 			a := answers(nil)
 			_, err := do(background, u, a)
-			if r := refusal(t, err); r.Reason != weir.CircuitOpen || a.n != 0 {
+			if r := refusal(t, err); r.Reason != weir.CircuitOpen || r.RetryAfter != time.Hour || a.n != 0 {
 				t.Errorf("got %v after %d calls", r, a.n)
 			}
 		})
 		pass(500 * ms)
+		begin := clock.System.Now()
 		u.Breaker("").ForceOpen(u.Now(), time.Hour)
-		wg.Wait()
+		if wg.Wait(); since(begin) != 0 {
+			t.Errorf("heard of it after %v, want at once", since(begin))
+		}
+		pass(500 * ms)
 		if n := left(t, u, "all", ""); n != 1 {
 			t.Errorf("%d left, want the token back", n)
 		}

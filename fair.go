@@ -165,6 +165,19 @@ type stander struct {
 // stand waits in line and then for the call's turn, until the instant at most. It
 // says what time it is then. What it was told to wait for may be a pause.
 func (p *Permit) stand(ctx context.Context, now, until time.Duration, c *Call) (Decision, time.Duration, error) {
+	inner, opens, done := p.u.hearing(ctx, p.breaker)
+	defer done()
+	d, now, err := p.standIn(inner, now, until, c)
+	if err != nil && opens.opened.Load() && ctx.Err() == nil {
+		if d = p.hears(now); d.Allowed { // it may be the probe, and has to stand again
+			d.RetryAfter = inLine
+		}
+		return d, now, nil
+	}
+	return d, now, err
+}
+
+func (p *Permit) standIn(ctx context.Context, now, until time.Duration, c *Call) (Decision, time.Duration, error) {
 	s := stander{now: now, until: until, priority: c.Priority, guess: c.Estimated}
 	if p.why < 0 {
 		if got, err := p.askStoreFirst(ctx, &s); got || err != nil {

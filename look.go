@@ -16,6 +16,7 @@ type View struct {
 	RetriesLeft int64 // what the budget would grant now; for a quota, its tokens
 	Pauses      []PauseView
 	Pools       []PoolView // those that are paused
+	Flights     []FlightView
 }
 
 // A LimitView is one limiter: a limit and a key.
@@ -49,6 +50,9 @@ func (u *Upstream) Look(keys int) View {
 	}
 	for _, b := range v.allBreakers() {
 		view.Breakers = append(view.Breakers, b.Look(now))
+	}
+	for _, f := range v.flights() {
+		view.Flights = append(view.Flights, f.look(now))
 	}
 	for name, p := range v.plans {
 		if left := time.Duration(p.paused.Load()) - now; left > 0 {

@@ -7,6 +7,7 @@ import (
 	"github.com/seed1158cd35/weir/breaker"
 	"github.com/seed1158cd35/weir/bucket"
 	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/limit/inflight"
 	"github.com/seed1158cd35/weir/outcome"
 )
 
@@ -24,6 +25,7 @@ type Permit struct {
 	used    bool           // an attempt was made under the ticket
 	counted bool           // the breaker has heard how the call ended
 	limits  limit.Permit
+	slot    inflight.Slot           // among what is in flight; 0 if it has none
 	reports []func(outcome.Outcome) // of the other gates
 	sent    time.Duration
 	waited  time.Duration
@@ -54,6 +56,9 @@ func (u *Upstream) Try(c Call, p *Permit) Decision {
 	d := p.ask(now, 0, &c)
 	if d.RetryAfter == askStore {
 		d, now, _ = p.fetch(context.Background(), now, 0, c.Priority) // a context that does not end
+	}
+	if d.Allowed && !p.enter(now) {
+		d = p.full(now)
 	}
 	if u.options.Events.Decided != nil {
 		_ = p.decided(now, d)
@@ -106,7 +111,7 @@ func (p *Permit) begin(u *Upstream, plan *plan, c *Call, attempt int32) {
 	}
 	p.reports, p.metered, p.told, p.guessed = p.reports[:0], false, false, c.Estimated
 	p.limits.Reset()
-	p.place, p.waiting = 0, 0
+	p.place, p.waiting, p.slot = 0, 0, 0
 }
 
 // ask asks the breaker and then all limits together. If the answer is yes with a
@@ -185,12 +190,15 @@ const askStore time.Duration = -1
 func (p *Permit) fetch(ctx context.Context, now, patience time.Duration, prio limit.Priority) (Decision, time.Duration, error) {
 	until := later(now, patience)
 	for {
-		v, err := p.limits.Fetch(ctx, now, until, prio)
+		v, opened, err := p.fetchLimits(ctx, now, until, prio)
 		now = p.u.clock.Now()
 		switch {
 		case err != nil:
-			p.undo(now)
 			return Decision{}, now, err
+		case opened:
+			if d := p.hears(now); !d.Allowed {
+				return d, now, nil
+			}
 		case !v.OK:
 			return p.judge(now, v), now, nil
 		}
@@ -199,6 +207,16 @@ func (p *Permit) fetch(ctx context.Context, now, patience time.Duration, prio li
 			return d, now, nil
 		}
 	}
+}
+
+// fetchLimits asks the store, unless the breaker opens meanwhile.
+func (p *Permit) fetchLimits(ctx context.Context, now, until time.Duration, prio limit.Priority) (v limit.Verdict, opened bool, err error) {
+	inner, s, done := p.u.hearing(ctx, p.breaker)
+	defer done()
+	if v, err = p.limits.Fetch(inner, now, until, prio); err != nil && ctx.Err() == nil && s.opened.Load() {
+		return v, true, nil
+	}
+	return v, false, err
 }
 
 // reason is why a verdict is no.
@@ -220,6 +238,7 @@ func (p *Permit) reason(now time.Duration, v limit.Verdict) Reason {
 // undo hands back what the gates gave: the attempt is not made.
 func (p *Permit) undo(now time.Duration) {
 	p.limits.Drop(now)
+	p.exit()
 	p.giveBack(now)
 	for _, report := range p.reports {
 		report(outcome.Outcome{Class: outcome.Canceled})
@@ -253,34 +272,10 @@ func (p *Permit) admit(ctx context.Context, now, until time.Duration, c *Call) e
 		now = p.u.clock.Now()
 		d = p.ask(now, p.patience(now, until), c)
 	}
-	for d.Allowed && d.RetryAfter != 0 {
-		if d.RetryAfter == inLine {
-			var err error
-			if d, now, err = p.stand(ctx, now, min(until, later(start, p.longest())), c); err != nil {
-				p.waited = now - start
-				p.undo(now)
-				return err
-			}
-			continue
-		}
-		if d.RetryAfter == askStore {
-			var err error
-			if d, now, err = p.fetch(ctx, now, max(0, min(until, later(start, p.longest()))-now), c.Priority); err != nil {
-				p.waited = now - start
-				return err
-			}
-			continue
-		}
-		if err := p.u.clock.Sleep(ctx, min(d.RetryAfter, nap)); err != nil {
-			p.waited = p.u.clock.Now() - start
-			p.undo(p.u.clock.Now())
-			return err
-		}
-		now = p.u.clock.Now()
-		d = p.turn(now, max(0, min(until, later(start, p.longest()))-now))
-	}
-	if p.waited = now - start; p.waited > 0 && d.Allowed {
-		d = p.reconsider(now)
+	d, now, err := p.waits(ctx, d, now, min(until, later(start, p.longest())), c)
+	if p.waited = now - start; err != nil {
+		p.undo(now)
+		return err
 	}
 	p.sent = now
 	if d.Allowed && len(p.u.options.Gates) > 0 {
@@ -317,8 +312,15 @@ func (p *Permit) askGates(ctx context.Context, now time.Duration, c Call) (d Dec
 			p.undo(now)
 		}
 	}()
+	inner, opens, done := p.u.hearing(ctx, p.breaker)
+	defer done()
 	for _, g := range p.u.options.Gates {
-		report, err := g.Admit(ctx, c)
+		report, err := g.Admit(inner, c)
+		if err != nil && opens.opened.Load() && ctx.Err() == nil {
+			if d = p.reconsider(p.u.clock.Now()); !d.Allowed {
+				return d, nil
+			}
+		}
 		if err != nil {
 			p.gateRefused(err)
 			return d, err

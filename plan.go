@@ -23,6 +23,7 @@ type plan struct {
 	retry   retry.Config
 	breaker *breaker.Breaker // nil if it depends on the call's keys
 	paused  *atomic.Int64    // until when, for operations without a limit that could be paused
+	flight  *flight          // what is in flight; nil if it has no bound
 }
 
 // counted is a limit as calls of an operation are counted by it.
@@ -38,6 +39,7 @@ type counted struct {
 // names, and one for all others.
 func (v *live) newPlans(now time.Duration, old *live) {
 	v.plans = make(map[string]*plan)
+	v.newFlight(old)
 	for i := range v.policy.Operations {
 		o := &v.policy.Operations[i]
 		v.plans[o.Name] = v.newPlan(now, o, old)
@@ -63,6 +65,7 @@ func (v *live) newPlan(now time.Duration, o *Operation, old *live) *plan {
 	if before := old.plans[o.Name]; before != nil {
 		p.paused = before.paused
 	}
+	p.flight = v.flightOf(o, old)
 	for _, r := range v.registries {
 		if r.Limit().Counts(o.Name) {
 			l := r.Limit()

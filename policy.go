@@ -28,6 +28,10 @@ type Policy struct {
 	// a program: names that a client can choose would make a metric each.
 	Undeclared bool
 
+	// Concurrency bounds what is in flight: of each operation that is declared if the
+	// bound is learnt, of all together if it is a number. The zero Concurrency is no bound.
+	Concurrency Concurrency
+
 	Breaker breaker.Config
 
 	// BreakerScope is the name of the key that breakers are kept by. "" means one for each
@@ -66,7 +70,8 @@ type Operation struct {
 	// safe, and so is whatever has an Idempotency-Key.
 	Safe Safety
 
-	Retry *retry.Config // in place of the policy's
+	Retry       *retry.Config // in place of the policy's
+	Concurrency *Concurrency  // in place of the policy's: then the operation has a bound of its own, or none
 }
 
 // A Safety says whether repeating does harm.
@@ -120,6 +125,7 @@ func (p Policy) Validate() error {
 	m.add("breaker", p.Breaker.Validate())
 	m.add("classify", p.Classify.Validate())
 	m.add("fair", p.Fair.validate())
+	m.add("concurrency", p.Concurrency.validate())
 	if p.Quota != nil {
 		m.add("quota", p.Quota.Validate())
 	}
@@ -172,6 +178,11 @@ func (o Operation) validate(before []Operation) error {
 	}
 	if o.Safe != ByMethod && o.Safe != Yes && o.Safe != No {
 		errs = append(errs, fmt.Errorf("safe %q: want yes or no, or nothing for by method", o.Safe))
+	}
+	if o.Concurrency != nil {
+		for _, err := range parts(o.Concurrency.validate()) {
+			errs = append(errs, fmt.Errorf("concurrency: %w", err))
+		}
 	}
 	if o.Retry != nil {
 		for _, err := range parts(o.Retry.Validate()) {

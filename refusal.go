@@ -44,6 +44,10 @@ type Refusal struct {
 	// included; empty if it was no limit.
 	Levels []LimitLevel
 
+	// InFlight is how many attempts were in flight, and Bound how many may be, if that
+	// was the reason.
+	InFlight, Bound int
+
 	// RetryAfter is how long to wait before asking again. For a call that stood in
 	// line it is when its turn would have come, as far as could be known.
 	RetryAfter time.Duration
@@ -86,6 +90,9 @@ func (r *Refusal) Error() string {
 	}
 	if r.Pool != "" {
 		fmt.Fprintf(&b, " by the upstream for pool %q", r.Pool)
+	}
+	if r.Bound > 0 {
+		fmt.Fprintf(&b, " with %d of %d in flight", r.InFlight, r.Bound)
 	}
 	b.WriteString(": ")
 	if r.Reason == QuotaExhausted && !r.Level.ResetAt.IsZero() {

@@ -30,7 +30,7 @@ func (p *Permit) ReportAgain(o outcome.Outcome) {
 // ended is the instant of an outcome, to be told to the gates. Usage is owed from
 // the very instant on: a bucket that filled meanwhile would have paid for it.
 func (p *Permit) ended(o *outcome.Outcome) time.Duration {
-	if o.Class == outcome.OK && o.Usage == nil && !p.plan.hears && p.u.options.Events.Ended == nil && p.u.options.Events.Done == nil {
+	if o.Class == outcome.OK && o.Usage == nil && !p.plan.hears && p.slot == 0 && p.u.options.Events.Ended == nil && p.u.options.Events.Done == nil {
 		return p.u.soon(p.sent)
 	}
 	return p.u.clock.Now()
@@ -48,6 +48,9 @@ func (p *Permit) report(now time.Duration, o *outcome.Outcome) {
 	if u.options.Events.Violated != nil {
 		u.lately.inFlight.Add(-1)
 		p.violated(u, now, o)
+	}
+	if p.slot != 0 {
+		p.lands(now, o)
 	}
 	p.u = nil
 	if p.plan.hears {

@@ -40,6 +40,7 @@ type Upstream struct {
 	latest  atomic.Int64          // the instant of a recent decision; see soon
 	lately  lately                // kept only if somebody listens for violations
 	queues  *fair.Queues[lineKey] // of those who wait, where the policy is Fair
+	bell    bell
 	pauses  pauses
 	setting sync.Mutex // one Set at a time
 	leave   func()     // takes the breakers out of the fleet; nil if they are in none
@@ -47,10 +48,12 @@ type Upstream struct {
 
 // live is a policy in force, with the state that belongs to it.
 type live struct {
+	u          *Upstream
 	policy     Policy
 	plans      map[string]*plan
-	other      *plan // for operations that nobody declared
-	named      named // theirs, by name
+	other      *plan   // for operations that nobody declared
+	named      named   // theirs, by name
+	flight     *flight // of all operations together; nil if each has its own, or none
 	registries []*limit.Registry
 	breaker    *breaker.Breaker // nil if there is one per key
 	breakers   *breaker.Group   // by operation, or by the values of a scope
@@ -92,13 +95,16 @@ func (u *Upstream) Set(p Policy) error {
 	if old == nil {
 		old = &live{}
 	}
-	next := &live{policy: p.WithDefaults()}
+	next := &live{u: u, policy: p.WithDefaults()}
 	if err := u.build(next, old); err != nil {
 		return fmt.Errorf("upstream %s: %w", u.name, err)
 	}
 	u.live.Store(next)
 	u.queues.Set(next.policy.Fair.queues())
 	u.queues.Kick()
+	for _, f := range next.flights() {
+		f.line.Kick()
+	}
 	return nil
 }
 

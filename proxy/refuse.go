@@ -84,6 +84,9 @@ func refuse(w http.ResponseWriter, req *http.Request, r *weir.Refusal) {
 			f.Details["reset_at"] = at.UTC()
 		}
 	}
+	if r.Bound > 0 {
+		f.Details["in_flight"], f.Details["bound"] = r.InFlight, r.Bound
+	}
 	if r.Place > 0 {
 		h.Set(PlaceHeader, fmt.Sprintf("%d of %d", r.Place, r.Waiting))
 		f.Details["place"], f.Details["waiting"] = r.Place, r.Waiting

@@ -88,6 +88,10 @@ func standstill(t *testing.T, seed uint64, p weir.Policy) aftermath {
 // that would stop it.
 var naive = weir.Policy{Budget: retry.BudgetConfig{Off: true}, Breaker: breaker.Config{Off: true}}
 
+// unhurried is naive but for the bound: what is in flight is no more than the server can
+// do while its callers wait.
+var unhurried = weir.Policy{Budget: naive.Budget, Breaker: naive.Breaker, Concurrency: weir.Concurrency{Auto: true}}
+
 func TestStandstill(t *testing.T) {
 	for _, c := range []struct {
 		name       string
@@ -98,6 +102,7 @@ func TestStandstill(t *testing.T) {
 		{"naive: 3 attempts, full jitter", naive, 0, 3},
 		{"defaults but no breaker", weir.Policy{Breaker: breaker.Config{Off: true}}, 0, 1.1},
 		{"defaults", weir.Policy{}, 12 * time.Second, 1.1},
+		{"naive, but with a bound of what is in flight", unhurried, 2 * time.Second, 1.1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			for seed := range uint64(3) {

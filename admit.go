@@ -1,0 +1,42 @@
+package weir
+
+import (
+	"context"
+	"time"
+)
+
+// waits passes the gates that make the call wait, until the instant at most.
+func (p *Permit) waits(ctx context.Context, d Decision, now, until time.Duration, c *Call) (_ Decision, _ time.Duration, err error) {
+	for asked := now; d.Allowed && err == nil; {
+		switch {
+		case d.RetryAfter == inLine:
+			d, now, err = p.stand(ctx, now, until, c)
+		case d.RetryAfter == askStore:
+			d, now, err = p.fetch(ctx, now, max(0, until-now), c.Priority)
+		case d.RetryAfter > 0:
+			d, now, err = p.doze(ctx, now, until, d.RetryAfter)
+		case now > asked:
+			d, asked = p.hears(now), now
+		case !p.enter(now):
+			d, now, err = p.board(ctx, now, until)
+		default:
+			return d, now, nil
+		}
+	}
+	return d, now, err
+}
+
+// doze waits for a turn that has been booked, or for the end of a pause, and asks again.
+func (p *Permit) doze(ctx context.Context, now, until, d time.Duration) (Decision, time.Duration, error) {
+	opened, err := p.u.sleep(ctx, p.breaker, min(d, nap))
+	now = p.u.clock.Now()
+	if opened && err == nil {
+		if d := p.hears(now); !d.Allowed {
+			return d, now, nil
+		}
+	}
+	if err != nil {
+		return Decision{}, now, err
+	}
+	return p.turn(now, max(0, until-now)), now, nil
+}

@@ -1,0 +1,114 @@
+package weir
+
+import (
+	"cmp"
+	"context"
+	"math"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed1158cd35/weir/breaker"
+	"github.com/seed1158cd35/weir/clock"
+)
+
+// A bell wakes calls that wait when their breaker opens.
+type bell struct {
+	mu       sync.Mutex // nothing else is locked while it is held
+	sleepers map[*sleeper]struct{}
+	n        uint64 // sleepers so far
+}
+
+// A sleeper is a call that waits.
+type sleeper struct {
+	breaker *breaker.Breaker
+	n       uint64 // in the order in which they came
+	wake    func()
+	opened  atomic.Bool // it was woken because the breaker opened
+}
+
+func (b *bell) add(s *sleeper) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.sleepers == nil {
+		b.sleepers = make(map[*sleeper]struct{})
+	}
+	b.n++
+	s.n = b.n
+	b.sleepers[s] = struct{}{}
+}
+
+func (b *bell) remove(s *sleeper) {
+	b.mu.Lock()
+	delete(b.sleepers, s)
+	b.mu.Unlock()
+}
+
+// ring wakes those whose breaker is open.
+func (b *bell) ring(now time.Duration) {
+	for _, s := range b.open(now) {
+		s.opened.Store(true)
+		s.wake()
+	}
+}
+
+func (b *bell) open(now time.Duration) (all []*sleeper) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for s := range b.sleepers {
+		if isOpen(now, s.breaker) {
+			all = append(all, s)
+		}
+	}
+	slices.SortFunc(all, func(a, b *sleeper) int { return cmp.Compare(a.n, b.n) }) // simulators must repeat
+	return all
+}
+
+func isOpen(now time.Duration, b *breaker.Breaker) bool {
+	return b != nil && b.Look(now).Phase == breaker.Open
+}
+
+// sleep sleeps for d, or until the breaker opens, which it then reports, or until ctx
+// ends.
+func (u *Upstream) sleep(ctx context.Context, b *breaker.Breaker, d time.Duration) (opened bool, err error) {
+	w := clock.NewWaker(u.clock)
+	s := &sleeper{breaker: b, wake: w.Wake}
+	u.bell.add(s)
+	defer u.bell.remove(s)
+	err = w.Sleep(ctx, d)
+	return err == nil && s.opened.Load(), err
+}
+
+// pause is sleep for a call that has no turn to wait for. It goes on while the breaker is
+// open if that may be over before: then the call may be the probe.
+func (u *Upstream) pause(ctx context.Context, b *breaker.Breaker, d time.Duration) error {
+	until := later(u.clock.Now(), d)
+	for now := u.clock.Now(); now < until; now = u.clock.Now() {
+		opened, err := u.sleep(ctx, b, until-now)
+		if err != nil || opened && b.Look(u.clock.Now()).Until >= until {
+			return err
+		}
+	}
+	return nil
+}
+
+// hearing is a context that ends when the breaker opens, too. What waits with it waits
+// elsewhere than here.
+func (u *Upstream) hearing(ctx context.Context, b *breaker.Breaker) (inner context.Context, s *sleeper, done func()) {
+	inner, cancel := u.clock.WithTimeout(ctx, math.MaxInt64/4, nil)
+	s = &sleeper{breaker: b, wake: cancel}
+	u.bell.add(s)
+	return inner, s, func() { u.bell.remove(s); cancel() }
+}
+
+// opened tells all who wait for a breaker's calls that it is open.
+func (u *Upstream) opened() {
+	now := u.clock.Now()
+	u.bell.ring(now)
+	if v := u.live.Load(); v != nil {
+		for _, f := range v.flights() {
+			f.fail(now)
+		}
+	}
+}

@@ -1,0 +1,147 @@
+package weir
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/seed1158cd35/weir/breaker"
+	"github.com/seed1158cd35/weir/limit/inflight"
+	"github.com/seed1158cd35/weir/limit/line"
+	"github.com/seed1158cd35/weir/outcome"
+)
+
+// errOpened ends the wait of calls whose breaker has opened.
+var errOpened = errors.New("the breaker has opened")
+
+// enter takes a slot for the attempt, if there is one and nobody waits for it. The probe
+// of a breaker needs none: waiting for one it would keep the breaker from closing.
+func (p *Permit) enter(now time.Duration) bool {
+	f := p.plan.flight
+	if f == nil || p.slot != 0 {
+		return true
+	}
+	ok := true
+	if p.ticket.Probe {
+		p.slot = f.bound.Force(now)
+	} else if ok = f.line.Empty(); ok {
+		p.slot, ok = f.bound.Take(now)
+	}
+	return ok
+}
+
+// exit gives back a slot whose attempt is not made.
+func (p *Permit) exit() {
+	if p.slot != 0 {
+		p.plan.flight.bound.Undo(p.slot)
+		p.slot = 0
+		p.plan.flight.line.Kick()
+	}
+}
+
+// A boarder is a call that waits for a slot. It does not hold its permit: that would
+// move to the heap, that of calls that never wait too.
+type boarder struct {
+	bound   *inflight.Bound
+	breaker *breaker.Breaker
+	slot    inflight.Slot
+}
+
+// Ask is the line's: it is on another goroutine's stack at times.
+func (b *boarder) Ask(now time.Duration) line.Step {
+	var ok bool
+	if b.slot, ok = b.bound.Take(now); ok {
+		return line.Step{Kind: line.Go}
+	}
+	return line.Step{Kind: line.Wait, For: b.bound.Next(now) - now}
+}
+
+// board waits for a slot, until the instant at most, and then asks the limits again:
+// what they had given went back, as others can use it meanwhile.
+func (p *Permit) board(ctx context.Context, now, until time.Duration) (Decision, time.Duration, error) {
+	f := p.plan.flight
+	p.limits.Drop(now)
+	b := &boarder{bound: f.bound, breaker: p.breaker}
+	place, err := f.line.Wait(ctx, now, until, b)
+	now = p.u.clock.Now()
+	p.slot = b.slot
+	switch {
+	case err == nil:
+		return p.boarded(now, until)
+	case errors.Is(err, errOpened):
+		return p.hears(now), now, nil
+	case errors.Is(err, line.ErrLate), errors.Is(err, line.ErrFull), ctx.Err() != nil && now >= until:
+		return p.crowded(now, place), now, nil
+	}
+	return Decision{}, now, err
+}
+
+// boarded takes the limits once there is a slot. Where they make the call wait, somebody
+// else has the slot meanwhile.
+func (p *Permit) boarded(now, until time.Duration) (Decision, time.Duration, error) {
+	d := p.hears(now)
+	if !d.Allowed {
+		return d, now, nil
+	}
+	d = p.turn(now, max(0, until-now))
+	if !d.Allowed || d.RetryAfter != 0 {
+		p.exit()
+	}
+	return d, now, nil
+}
+
+// crowded refuses a call for which there was no slot.
+func (p *Permit) crowded(now time.Duration, at line.Place) Decision {
+	p.place, p.waiting = int32(at.Place), int32(at.Waiting)
+	return p.full(now)
+}
+
+// full refuses a call for which there is no slot.
+func (p *Permit) full(now time.Duration) Decision {
+	f := p.plan.flight
+	f.refused.Add(1)
+	p.why = -1
+	wait := f.bound.After(now, f.line.Waiting()+1)
+	p.undo(now)
+	return Decision{Reason: ConcurrencyLimited, RetryAfter: wait}
+}
+
+// hears asks the breaker again, after a wait. If it says no, nothing is held any more.
+func (p *Permit) hears(now time.Duration) Decision {
+	d := p.reconsider(now)
+	if !d.Allowed {
+		p.exit()
+	}
+	return d
+}
+
+// lands gives the slot of an attempt back that was answered, and keeps that of one
+// whose answer nobody waited for.
+func (p *Permit) lands(now time.Duration, o *outcome.Outcome) {
+	f := p.plan.flight
+	switch {
+	case o.Unsent:
+		f.bound.Undo(p.slot)
+	case unheard(o):
+		f.bound.Left(now, p.slot, nil)
+		p.slot = 0
+		return
+	default:
+		f.bound.Answered(now, p.slot, inflight.Answer{
+			Sent: p.sent, Failed: o.Class == outcome.Failed || o.Class == outcome.Throttled || o.Class == outcome.Unknown, Waited: f.line.Waited(now),
+		})
+	}
+	p.slot = 0
+	f.line.Kick()
+}
+
+// unheard reports whether an attempt ended before it was answered: its caller left, or
+// its time was up.
+func unheard(o *outcome.Outcome) bool {
+	return o.Class == outcome.Canceled || o.Code == "timeout" || o.Code == "DEADLINE_EXCEEDED"
+}
+
+// fail ends the wait of all whose breaker is open.
+func (f *flight) fail(now time.Duration) {
+	f.line.Fail(errOpened, func(a line.Asker) bool { return isOpen(now, a.(*boarder).breaker) })
+}

@@ -1,0 +1,162 @@
+package weir_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/breaker"
+	"github.com/seed1158cd35/weir/clock"
+	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/outcome"
+	"github.com/seed1158cd35/weir/retry"
+)
+
+// A patientGate lets nobody in and waits.
+type patientGate struct{}
+
+func (patientGate) Admit(ctx context.Context, _ weir.Call) (func(outcome.Outcome), error) {
+	<-ctx.Done()
+	return nil, context.Cause(ctx)
+}
+
+// A way is a way of waiting for a turn.
+type way struct {
+	name   string
+	policy weir.Policy
+	o      weir.Options
+	fleet  bool
+	begin  func(t *testing.T, u *weir.Upstream) // makes the others wait
+}
+
+func waysOfWaiting() []way {
+	slow := rate("all", 1, 10*sec, 1)
+	takes := func(t *testing.T, u *weir.Upstream) {
+		if _, err := u.Acquire(background, weir.Call{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	throttled := func(c weir.Call) func(*testing.T, *weir.Upstream) {
+		return func(t *testing.T, u *weir.Upstream) {
+			p, err := u.Acquire(background, c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			p.Report(hinted(30 * sec).o)
+		}
+	}
+	fair := func(p weir.Policy) weir.Policy { p.Fair.By = "user"; return p }
+	two := func(p weir.Policy) weir.Policy { p.Limits = append(p.Limits, rate("more", 1, 20*sec, 1)); return p }
+	shaped := func(s limit.Shape) weir.Policy {
+		l := slow
+		l.Shape, l.Rate.Burst = s, 0
+		return steady(l)
+	}
+	return []way{
+		{"a booked turn", steady(slow), weir.Options{}, false, takes},
+		{"a booked turn of one limit of two", two(steady(slow)), weir.Options{}, false, takes},
+		{"a rolling limit", shaped(limit.Rolling), weir.Options{}, false, takes},
+		{"a limit that is paused", steady(rate("all", 100, sec, 100)), weir.Options{}, false, throttled(weir.Call{})},
+		{"an operation that is paused", steady(), weir.Options{}, false, throttled(weir.Call{})},
+		{"in line", fair(steady(slow)), weir.Options{}, false, takes},
+		{"in two lines", fair(two(steady(slow))), weir.Options{}, false, takes},
+		{"in line for a limit that is paused", fair(steady(rate("all", 100, sec, 100))), weir.Options{}, false, throttled(weir.Call{})},
+		{"a shared limit", steady(slow), weir.Options{}, true, takes},
+		{"two shared limits", two(steady(slow)), weir.Options{}, true, takes},
+		{"a shared limit that is paused", steady(rate("all", 100, sec, 100)), weir.Options{}, true, throttled(weir.Call{})},
+		{"in line for a shared limit", fair(steady(slow)), weir.Options{}, true, takes},
+		{"a slot", with(steady(), func(p *weir.Policy) { p.Concurrency.Limit = 1 }), weir.Options{}, false, takes},
+		{"a slot, and then a limit", with(steady(rate("all", 10, sec, 10)), func(p *weir.Policy) { p.Concurrency.Limit = 1 }), weir.Options{}, false, takes},
+		{"a gate of the program's own", steady(), weir.Options{Gates: []weir.Gate{patientGate{}}}, false, nil},
+	}
+}
+
+func with(p weir.Policy, f func(*weir.Policy)) weir.Policy { f(&p); return p }
+
+// Whoever waits for a turn hears at once that its breaker has opened, and is told how
+// long it will be.
+func TestEveryWaitHearsOfAnOpenBreaker(t *testing.T) {
+	for _, w := range waysOfWaiting() {
+		for _, scope := range []string{"", "tenant"} {
+			t.Run(fmt.Sprintf("%s/scope=%s", w.name, scope), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) { w.hears(t, scope) })
+			})
+		}
+	}
+}
+
+func (w way) hears(t *testing.T, scope string) {
+	p := w.policy
+	p.Breaker, p.BreakerScope, p.MaxWait = breaker.Config{}, scope, time.Hour
+	var u *weir.Upstream
+	if w.fleet {
+		u = fleet(t, 1, p)[0]
+	} else {
+		u = open(t, p, w.o)
+	}
+	if w.begin != nil {
+		w.begin(t, u)
+	}
+	start := clock.System.Now()
+	ctx, leave := context.WithCancel(t.Context())
+	var wg, others sync.WaitGroup
+	for i := range 20 {
+		call := func(tenant string) (*weir.Permit, error) {
+			return u.Acquire(ctx, weir.Call{Keys: map[string]string{"tenant": tenant, "user": fmt.Sprint(i % 3)}})
+		}
+		wg.Go(func() {
+			_, err := call("a")
+			if r := refusal(t, err); r.Reason != weir.CircuitOpen || r.RetryAfter != time.Hour {
+				t.Errorf("%v, want circuit_open for an hour", err)
+			}
+		})
+		if scope != "" {
+			others.Go(func() {
+				if p, err := call("b"); err == nil {
+					p.Report(ok)
+				} else if err != context.Canceled {
+					t.Errorf("another tenant: %v", err)
+				}
+			})
+		}
+	}
+	pass(500 * ms) // within the longest wait for a slot
+	if took := since(start); took != 500*ms {
+		t.Fatalf("%v have passed", took)
+	}
+	u.Breaker("a").ForceOpen(u.Now(), time.Hour)
+	if wg.Wait(); since(start) != 500*ms {
+		t.Errorf("heard %v later, want at once", since(start)-500*ms)
+	}
+	leave()
+	others.Wait()
+}
+
+// A breaker that opens ends the wait between attempts, too, unless the wait is the
+// longer one: then the next attempt may be the probe.
+func TestAWaitBetweenAttemptsHearsOfAnOpenBreaker(t *testing.T) {
+	for _, c := range []struct {
+		open, want time.Duration
+		calls      int
+	}{{time.Hour, 2 * sec, 1}, {3 * sec, 10 * sec, 2}} {
+		synctest.Test(t, func(t *testing.T) {
+			p := steady()
+			p.Breaker = breaker.Config{Failures: 5}
+			p.Retry = retry.Config{Jitter: retry.NoJitter, Base: 10 * sec}
+			u := open(t, p, weir.Options{})
+			time.AfterFunc(2*sec, func() { u.Breaker("").ForceOpen(u.Now(), c.open) })
+			start, a := clock.System.Now(), answers(errFailed, nil)
+			_, err := do(background, u, a)
+			if since(start) != c.want || a.n != c.calls {
+				t.Errorf("open for %v: %v after %v and %d calls, want %v and %d", c.open, err, since(start), a.n, c.want, c.calls)
+			}
+			if c.calls == 1 && refusal(t, gaveUp(t, err).Why).Reason != weir.CircuitOpen {
+				t.Errorf("gave up because of %v", gaveUp(t, err).Why)
+			}
+		})
+	}
+}
