@@ -34,6 +34,23 @@ weir.yaml:2:1: broken YAML: found character that cannot start any token; YAML is
 	{"two documents", "upstreams: {a: {url: https://h}}\n---\nlisten: :80\n", `
 weir.yaml:2:1: a second document begins; a configuration is one, without ---
 `},
+	{"bounds of what is in flight", `
+upstreams:
+  a: {url: https://h, concurrency: many}
+  b: {url: https://h, concurrency: 0}
+  c: {url: https://h, concurrency: {limit: 5, min: 2}}
+  d: {url: https://h, concurrency: {min: 5, max: 2, most: 1}}
+  e: {url: https://h, concurrency: {min: 5, max: 2}}
+  f: {url: https://h, concurrency: [1]}
+`, `
+weir.yaml:3:36: upstreams.a.concurrency: "many": want auto, off, or how many
+weir.yaml:4:36: upstreams.b.concurrency: "0": must be at least 1; write off to have no bound
+weir.yaml:5:52: upstreams.c.concurrency.min: min belongs to a bound that is learnt, and limit is a number; leave it out, or write limit: auto
+weir.yaml:6:42: upstreams.d.concurrency.min: 5: must not be above max 2
+weir.yaml:6:53: upstreams.d.concurrency.most: there is no field "most"; want one of limit, min, max
+weir.yaml:7:42: upstreams.e.concurrency.min: 5: must not be above max 2
+weir.yaml:8:36: upstreams.f.concurrency: a list: want fields of its own, indented below it
+`},
 	{"stores", `
 store: {redis: "redis://:hunter2@h:6379", memory: true, dynamodb: {endpoint: nowhere}, password_env: X}
 decide: {grpc: 127.0.0.1:1, client_ca: ca.pem, tokens: {a: {upstreams: [s3]}}}

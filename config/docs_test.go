@@ -59,6 +59,7 @@ var sections = []table{
 	{"budgetFields", "`upstreams.NAME.budget`", rows(budgetFields)},
 	{"quotaFields", "`upstreams.NAME.quota`", rows(quotaFields)},
 	{"breakerFields", "`upstreams.NAME.breaker`", rows(breakerFields)},
+	{"concurrencyFields", "`upstreams.NAME.concurrency`", rows(concurrencyFields)},
 	{"timeoutFields", "`upstreams.NAME.timeouts`", rows(timeoutFields)},
 	{"llmFields", "`upstreams.NAME.llm`", rows(llmFields)},
 	{"cacheFields", "`upstreams.NAME.llm.cache`", rows(cacheFields)},

@@ -212,6 +212,7 @@ upstreams:
     timeouts: {connect: 1s, tls: 1s, headers: 1s, attempt: 1s, call: 1s}
     max_wait: 1s
     max_pause: 1s
+    concurrency: {limit: auto, min: 5, max: 50}
     fair: {by: tenant, high: 9, normal: 3, low: 1, longest: 100, per_flow: 10}
     classify: {throttled: [A], failed: [B], rejected: [C]}
     quota: {schedule: aws, capacity: 500, retry: 5, throttle: 5, timeout: 10, success: 1, timeout_codes: [T]}

@@ -22,6 +22,7 @@ var operationFields = []field[class]{
 	one("safe", safety, func(o *class) *weir.Safety { return &o.Safe }, "by-method",
 		"Whether a call may be repeated even if it may have been done. `by-method`: GET, HEAD, OPTIONS, TRACE, PUT and DELETE may, and whatever has an `Idempotency-Key`."),
 	{"retry", "as that of the upstream", "that of the upstream", "What is different for this operation; what it does not say is as the upstream has it.", readOwnRetry},
+	{"concurrency", "as that of the upstream", "that of the upstream", "A bound of its own for this operation, or none.", readOwnConcurrency},
 }
 
 var (

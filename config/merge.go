@@ -15,9 +15,11 @@ func expand(n *node) {
 			f.value = inFull(f.value, "schedule")
 		case "fair":
 			f.value = inFull(f.value, "by")
+		case "concurrency":
+			f.value = inFull(f.value, "limit")
 		case "operations":
 			for j := range f.value.fields {
-				expandRetry(f.value.fields[j].value)
+				expandOperation(f.value.fields[j].value)
 			}
 		case "limits":
 			for j := range f.value.fields {
@@ -29,10 +31,13 @@ func expand(n *node) {
 	}
 }
 
-func expandRetry(n *node) {
+func expandOperation(n *node) {
 	for i := range n.fields {
-		if f := &n.fields[i]; f.name == "retry" {
+		switch f := &n.fields[i]; f.name {
+		case "retry":
 			f.value = inFull(f.value, "schedule")
+		case "concurrency":
+			f.value = inFull(f.value, "limit")
 		}
 	}
 }

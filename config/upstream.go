@@ -49,6 +49,7 @@ var upstreamFields = []field[site]{
 	{"budget", "fields, or off", "10% and 1/s", "How many retries may be added to first attempts.", readBudget},
 	{"quota", "fields, the name of a schedule, or off", "off", "The retry quota of the AWS SDKs, in place of `budget`.", readQuota},
 	{"breaker", "fields, the name of a schedule, or off", "half of 20 calls or more in 10s, or 10 in a row", "When to stop calling the upstream. A call counts once, however many attempts it takes. `NAME` is short for `{schedule: NAME}`.", readBreaker},
+	{"concurrency", "auto, a number, fields, or off", "off", "How many calls may be in flight; see docs/recovery.md. `auto` or `NUMBER` is short for `{limit: ...}`.", readConcurrency},
 	{"timeouts", "fields", "see there", "How long the parts of a call may take.", readTimeouts},
 	one("max_wait", orOff(duration, -1), func(u *site) *time.Duration { return &u.Policy.MaxWait }, "10s",
 		"Longest wait for a turn. `off` refuses at once."),

@@ -1,0 +1,59 @@
+package config
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/seed1158cd35/weir"
+)
+
+var concurrencyFields = []field[weir.Concurrency]{
+	{"limit", "auto, or a number", "auto", "`auto` learns from answers how much the upstream has in hand at its best, of each operation for itself. A number is the most of all operations together.", readInFlight},
+	one("min", count[int](1), func(c *weir.Concurrency) *int { return &c.Min }, "1", "With `auto`: the least, but for the moments in which it finds out what an answer takes without a queue."),
+	one("max", count[int](1), func(c *weir.Concurrency) *int { return &c.Max }, "100000", "With `auto`: the most."),
+}
+
+// inFlight is a number, or 0 for auto.
+var inFlight = text("auto, or a whole number from 1", func(s string) (int, string, string) {
+	if strings.EqualFold(s, "auto") {
+		return 0, "", ""
+	}
+	v, err := strconv.Atoi(s)
+	switch {
+	case err != nil:
+		return 0, "want auto, off, or how many", ""
+	case v < 1:
+		return 0, "must be at least 1", "write off to have no bound"
+	case v > weir.MostInFlight:
+		return 0, "is too large", ""
+	}
+	return v, "", ""
+})
+
+func readInFlight(d *decoder, n *node, c *weir.Concurrency) {
+	if v, ok := inFlight.read(d, n); ok {
+		c.Auto, c.Limit = v == 0, v
+	}
+}
+
+func (d *decoder) concurrency(n *node) weir.Concurrency {
+	if n.isOff() {
+		return weir.Concurrency{}
+	}
+	c := weir.Concurrency{Auto: true}
+	good := object(d, n, concurrencyFields, &c)
+	for _, name := range []string{"min", "max"} {
+		if at := n.get(name); good && c.Limit > 0 && at != nil {
+			d.bad(at, "leave it out, or write limit: auto", "%s belongs to a bound that is learnt, and limit is a number", name)
+			return weir.Concurrency{Limit: c.Limit}
+		}
+	}
+	return c
+}
+
+func readConcurrency(d *decoder, n *node, u *site) { u.Policy.Concurrency = d.concurrency(n) }
+
+func readOwnConcurrency(d *decoder, n *node, o *class) {
+	c := d.concurrency(n)
+	o.Concurrency = &c
+}
