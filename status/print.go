@@ -25,6 +25,7 @@ func Print(w io.Writer, r Report) error {
 		fmt.Fprintf(t, "\n%s\tretries left %d\n", u.Name, u.RetriesLeft)
 		printLimits(t, u.Limits)
 		printBreakers(t, u.Breakers)
+		printFlights(t, u.Flights)
 		if u.Model != nil {
 			u.Model.print(t)
 		}

@@ -27,7 +27,10 @@ var sample = Report{
 			Tiers: []Tier{{Name: "primary", State: "cooling", Why: "quota", ForMS: 90_000, Answered: 120, Failed: 3, Skipped: 17}, {Name: "message", State: "up", Share: 100, Answered: 17}},
 			Cache: &Cache{Entries: 12, Bytes: 3 << 19, Hits: 5, Stale: 1, Misses: 12},
 		}, Pools: []Pool{{"sha256:12/gpt", 90_000, true}}},
-		{Name: "drs"},
+		{Name: "drs", Flights: []Flight{
+			{State: "fixed", InFlight: 3, Bound: 20},
+			{Operation: "put", State: "calm", InFlight: 31, Held: 2, Bound: 118, Waiting: 1, BaseMS: 83.25, Rate: 281.5, Refused: 17, Drains: 4, Probes: 2},
+		}},
 	},
 }
 
@@ -53,7 +56,10 @@ chat       retries left 0
   cache: 12 answers in 1.5 MiB; hits 5, stale 1, old 0, misses 12
   paused  sha256:12/gpt  for 1m30s, quota spent
 
-drs  retries left 0
+drs          retries left 0
+  IN FLIGHT  STATE  NOW     HELD  WAITING  REFUSED  DRAINS  BASE    ANSWERS
+  (all)      fixed  3/20    0     0        0        0       -       -
+  put        calm   31/118  2     1        17       4       83.2ms  281.5/s
 `
 
 func TestPrint(t *testing.T) {

@@ -36,6 +36,7 @@ type Upstream struct {
 	RetriesLeft int64     `json:"retries_left"`
 	Paused      []Pause   `json:"paused,omitempty"`
 	Pools       []Pool    `json:"pools,omitempty"` // that a hint holds
+	Flights     []Flight  `json:"in_flight,omitempty"`
 	Model       *Model    `json:"model,omitempty"` // nil unless it is a language model
 }
 
@@ -109,6 +110,9 @@ func Of(u *weir.Upstream) Upstream {
 	}
 	for _, p := range v.Pauses {
 		s.Paused = append(s.Paused, Pause{p.Operation, p.Left.Milliseconds()})
+	}
+	for _, f := range v.Flights {
+		s.Flights = append(s.Flights, flightOf(f))
 	}
 	for _, p := range v.Pools {
 		s.Pools = append(s.Pools, Pool{p.Pool, p.Left.Milliseconds(), p.Quota})

@@ -44,6 +44,7 @@ func (c collector) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{g.configured, g.current, g.left, g.most, g.keys, g.pause, g.breakers, g.retries} {
 		to <- d
 	}
+	describeFlights(to)
 }
 
 func (c collector) Collect(to chan<- prometheus.Metric) {
@@ -54,7 +55,9 @@ func (c collector) Collect(to chan<- prometheus.Metric) {
 	watched := maps.Clone(c.watched)
 	c.mu.Unlock()
 	for name, u := range watched {
-		look(u).collect(func(d *prometheus.Desc, v float64, labels ...string) {
+		seen := look(u)
+		collectFlights(to, name, seen.view.Flights)
+		seen.collect(func(d *prometheus.Desc, v float64, labels ...string) {
 			to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, slices.Insert(labels, 0, name)...)
 		})
 	}

@@ -59,7 +59,7 @@ func try(u *weir.Upstream, c weir.Call) (*weir.Permit, weir.Decision) {
 func everything(t testing.TB) (*Metrics, *prometheus.Registry) {
 	reg := prometheus.NewPedanticRegistry()
 	m := New(reg)
-	m.Watch(newUpstream(t, "s3", weir.Policy{Limits: []limit.Limit{perSecond("put", "", 10)}}, weir.Options{}))
+	m.Watch(newUpstream(t, "s3", weir.Policy{Limits: []limit.Limit{perSecond("put", "", 10)}, Concurrency: weir.Concurrency{Limit: 7}}, weir.Options{}))
 	s, e := weir.Subject{Upstream: "s3", Operation: "put"}, m.Events()
 	e.Violated(weir.Violation{Subject: s, Levels: []weir.LimitLevel{{Rule: perSecond("put", "", 10)}}})
 	e.Decided(weir.Decided{Subject: s})
@@ -103,6 +103,7 @@ func TestMetricsAreServed(t *testing.T) {
 		`weir_calls_total{operation="put",result="refused",upstream="s3"} 1`,
 		`weir_limit_configured_rate{limit="put",upstream="s3"} 10`,
 		`weir_breakers{state="closed",upstream="s3"} 1`,
+		`weir_in_flight_bound{operation="",upstream="s3"} 7`,
 	} {
 		if !strings.Contains(w.Body.String(), want+"\n") {
 			t.Errorf("%s is not in\n%s", want, w.Body)

@@ -1,0 +1,46 @@
+package weirprom
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/seed1158cd35/weir"
+)
+
+// flightGauges are of what is in flight, by operation; "" is the bound of all together.
+var flightGauges = struct {
+	inFlight, held, bound, waiting, base, refused, drains, probes *prometheus.Desc
+}{
+	inFlight: gauge("weir_in_flight", "Attempts in flight: sent and not answered, or their callers have left.", "upstream", "operation"),
+	held:     gauge("weir_in_flight_held", "Of these, attempts whose callers have left.", "upstream", "operation"),
+	bound:    gauge("weir_in_flight_bound", "Attempts that may be in flight.", "upstream", "operation"),
+	waiting:  gauge("weir_in_flight_waiting", "Calls that wait for a slot.", "upstream", "operation"),
+	base:     gauge("weir_in_flight_base_seconds", "What an answer takes when nothing is queued; 0 if that is not known yet.", "upstream", "operation"),
+	refused:  gauge("weir_in_flight_refused_total", "Calls that found no slot.", "upstream", "operation"),
+	drains:   gauge("weir_in_flight_drains_total", "Times that less was let in, to find out what an answer takes without a queue.", "upstream", "operation"),
+	probes:   gauge("weir_in_flight_probes_total", "Attempts that went although every slot was taken, as nothing had been heard for long.", "upstream", "operation"),
+}
+
+func describeFlights(to chan<- *prometheus.Desc) {
+	g := &flightGauges
+	for _, d := range []*prometheus.Desc{g.inFlight, g.held, g.bound, g.waiting, g.base, g.refused, g.drains, g.probes} {
+		to <- d
+	}
+}
+
+// collectFlights is what an upstream has in flight.
+func collectFlights(to chan<- prometheus.Metric, upstream string, all []weir.FlightView) {
+	g := &flightGauges
+	for _, f := range all {
+		send := func(d *prometheus.Desc, kind prometheus.ValueType, v float64) {
+			to <- prometheus.MustNewConstMetric(d, kind, v, upstream, label(f.Operation))
+		}
+		send(g.inFlight, prometheus.GaugeValue, float64(f.InFlight))
+		send(g.held, prometheus.GaugeValue, float64(f.Held))
+		send(g.bound, prometheus.GaugeValue, float64(f.Bound))
+		send(g.waiting, prometheus.GaugeValue, float64(f.Waiting))
+		send(g.base, prometheus.GaugeValue, f.Base.Seconds())
+		send(g.refused, prometheus.CounterValue, float64(f.Refused))
+		send(g.drains, prometheus.CounterValue, float64(f.Drains))
+		send(g.probes, prometheus.CounterValue, float64(f.Probes))
+	}
+}

@@ -1,0 +1,56 @@
+package status
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/seed1158cd35/weir"
+)
+
+// A Flight is a bound of what is in flight.
+type Flight struct {
+	Operation string  `json:"operation,omitempty"` // empty if it is that of all together
+	State     string  `json:"state"`               // fixed, calm, busy or draining
+	InFlight  int     `json:"in_flight"`
+	Held      int     `json:"held"` // of these, by attempts whose callers have left
+	Bound     int     `json:"bound"`
+	Waiting   int     `json:"waiting"` // calls that wait for a slot
+	BaseMS    float64 `json:"base_ms"` // what an answer takes without a queue; 0 if it is not known yet
+	Rate      float64 `json:"rate"`    // answers in a second, at best
+	Refused   uint64  `json:"refused"`
+	Drains    uint64  `json:"drains"`
+	Probes    uint64  `json:"probes"`
+}
+
+func flightOf(v weir.FlightView) Flight {
+	f := Flight{
+		Operation: v.Operation, State: "busy", InFlight: v.InFlight, Held: v.Held, Bound: v.Bound, Waiting: v.Waiting,
+		BaseMS: float64(v.Base.Microseconds()) / 1000, Rate: v.Rate, Refused: v.Refused, Drains: v.Drains, Probes: v.Probes,
+	}
+	switch {
+	case v.Fixed:
+		f.State = "fixed"
+	case v.Draining:
+		f.State = "draining"
+	case v.Calm:
+		f.State = "calm"
+	}
+	return f
+}
+
+func printFlights(w io.Writer, flights []Flight) {
+	if len(flights) > 0 {
+		fmt.Fprintln(w, "  IN FLIGHT\tSTATE\tNOW\tHELD\tWAITING\tREFUSED\tDRAINS\tBASE\tANSWERS")
+	}
+	for _, f := range flights {
+		name := f.Operation
+		if name == "" {
+			name = "(all)"
+		}
+		base, rate := "-", "-"
+		if f.BaseMS > 0 {
+			base, rate = fmt.Sprintf("%.3gms", f.BaseMS), fmt.Sprintf("%.4g/s", f.Rate)
+		}
+		fmt.Fprintf(w, "  %s\t%s\t%d/%d\t%d\t%d\t%d\t%d\t%s\t%s\n", name, f.State, f.InFlight, f.Bound, f.Held, f.Waiting, f.Refused, f.Drains, base, rate)
+	}
+}
