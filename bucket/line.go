@@ -19,10 +19,11 @@ type Line struct {
 	speed  uint64
 	full   uint64 // the speed at the configured rate
 	unit   int64
-	depth  int64 // places in a full burst
-	most   int64 // units in a full burst
-	floor  int64 // a burst that was smaller has passed this place, and a larger one does not bring it back
-	paused bool  // from is the end of a pause: nothing goes before it
+	depth  int64         // places in a full burst
+	most   int64         // units in a full burst
+	floor  int64         // a burst that was smaller has passed this place, and a larger one does not bring it back
+	paused bool          // from is the end of a pause: nothing goes before it
+	stood  time.Duration // when that pause began
 }
 
 // Never is the instant of what does not come.
@@ -141,7 +142,21 @@ func (l *Line) Pause(now, until time.Duration) Line {
 		return next
 	}
 	// A caller whose clock reading is older than the line must not set it back.
+	if !l.Paused(now) {
+		next.stood = max(now, l.from)
+	}
 	next.place, next.from, next.paused = l.At(now), max(until, l.from), true
+	return next
+}
+
+// Resume ends a pause before its time: the line goes on from where it stood. Nothing
+// comes for the time in which it stood still, nor twice for a caller whose clock
+// reading is older than the pause.
+func (l *Line) Resume(now time.Duration) Line {
+	next := *l
+	if l.Paused(now) {
+		next.from, next.paused = min(max(now, l.stood), l.from), false
+	}
 	return next
 }
 

@@ -134,6 +134,39 @@ func TestAPauseIsNeverMadeShorter(t *testing.T) {
 	}
 }
 
+// A pause that is lifted gives nothing for the time in which the line stood still,
+// however old the clock reading of who lifts it.
+func TestALiftedPauseGivesNothingTwice(t *testing.T) {
+	cases(t, 2000, func(rng *rand.Rand) error {
+		r := anyRate(rng)
+		l, never := NewLine(0, r), NewLine(0, r) // which is never paused
+		var now time.Duration
+		for step := range 30 {
+			now += time.Duration(upTo(rng, 1<<30))
+			read := max(0, now-time.Duration(rng.Int64N(2)*rng.Int64N(1000))) // another core was faster
+			before, was := l.At(read), l
+			switch rng.IntN(3) {
+			case 0:
+				l = l.Pause(read, read+time.Duration(upTo(rng, 1<<31)))
+			case 1:
+				if l = l.Resume(read); l.Paused(now) && read == now {
+					return fmt.Errorf("%v, step %d: paused although it was lifted: %+v", r, step, l)
+				}
+			}
+			if l.At(now) > never.At(now) || l.At(read) < before {
+				return fmt.Errorf("%v, step %d: at %v it is %d of %d, was %d: %+v became %+v", r, step, now, l.At(now), never.At(now), before, was, l)
+			}
+		}
+		return nil
+	})
+	l := NewLine(0, Rate{1000, time.Second, 10})
+	l = l.Pause(time.Second, time.Hour)
+	l = l.Resume(time.Minute)
+	if got, want := l.At(time.Minute+time.Second), 2*int64(time.Second); got < want-1 || got > want {
+		t.Errorf("a second after the lift there is %d, want %d", got, want)
+	}
+}
+
 // What is given out before a change of pace on a line that another core has
 // already moved on.
 func TestAStalePauseDoesNotSetTheLineBack(t *testing.T) {

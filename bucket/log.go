@@ -46,13 +46,19 @@ func MarkOf(id uint64) Mark { return Mark{id} }
 // remembered, it reports false and next is g. Callers go in the order in which
 // they asked; a cost of 0 is always met.
 func (g Log) Take(w Window, now time.Duration, n int64, patience time.Duration) (next Log, m Mark, wait time.Duration, ok bool) {
+	return g.TakeFrom(w, now, now, n, patience)
+}
+
+// TakeFrom is Take for units that must not go before the instant from, for there is a
+// pause until then. What still counts now is remembered, as that may be lifted.
+func (g Log) TakeFrom(w Window, now, from time.Duration, n int64, patience time.Duration) (next Log, m Mark, wait time.Duration, ok bool) {
 	if n < 0 || n > w.Amount {
 		return g, Mark{}, Never, false
 	}
 	if n == 0 {
 		return g, Mark{}, 0, true
 	}
-	at := g.earliest(w, now, n)
+	at := g.earliest(w, max(now, from), n)
 	old := g.passed(now - w.Per)
 	full := len(g.marks)-old >= Remembered
 	if wait = at - now; wait > patience || full && g.marks[old+1].at > now {
@@ -155,6 +161,11 @@ func (g Log) Replan(w Window, now, notBefore time.Duration) Log {
 		next.marks = append(next.marks, m)
 	}
 	return next
+}
+
+// Here is the log without those who still wait: they have to ask anew.
+func (g Log) Here(now time.Duration) Log {
+	return Log{slices.Clone(g.marks[:g.passed(now)]), g.seq}
 }
 
 // Waiting is the units that are booked for after now.

@@ -16,6 +16,17 @@ func (m *Limiter) Pause(now, until time.Duration) {
 	m.redraw(func(l *bucket.Line) *bucket.Line { return new(l.Pause(now, until)) })
 }
 
+// Resume ends a pause before its time. Those who wait go sooner: they keep their turns of
+// a bucket, and have to ask anew for those of a rolling limit or of calendar windows, which
+// are not usable any more.
+func (m *Limiter) Resume(now time.Duration) {
+	if r := m.shaped(); r != nil {
+		r.lift(now)
+		return
+	}
+	m.redraw(func(l *bucket.Line) *bucket.Line { return new(l.Resume(now)) })
+}
+
 // Pace lets the limiter run at another rate from now on, at most the configured
 // one. Rolling limits have no pace.
 func (m *Limiter) Pace(now time.Duration, perSecond float64) {

@@ -53,6 +53,11 @@ func (v *level) pause(now, until time.Duration) {
 	v.paused = max(v.paused, until)
 }
 
+func (v *level) resume(now time.Duration) {
+	v.advance(now)
+	v.paused = min(v.paused, now)
+}
+
 func (v *level) pace(now time.Duration, perSecond float64) {
 	v.advance(now)
 	v.rate.SetFloat64(perSecond)

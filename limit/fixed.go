@@ -335,6 +335,16 @@ func (x *fixed) pause(now, until time.Duration) {
 	})
 }
 
+func (x *fixed) lift(now time.Duration) {
+	x.change(now, func(_ *page, next *sheet) bool {
+		if next.paused <= now {
+			return false
+		}
+		next.paused, next.ahead = never, nil
+		return true
+	})
+}
+
 // set changes the amount. Another calendar is another limit. Those who wait for a
 // window in which more is booked than it now holds have to ask again.
 func (x *fixed) set(now time.Duration, l *Limit) bool {

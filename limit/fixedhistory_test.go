@@ -19,7 +19,7 @@ type yearbook struct {
 	w       *wall
 	now     time.Duration
 	paused  time.Duration
-	wasSet  bool                // the wall was set while somebody waited
+	wasSet  bool                // the wall was set, or a pause lifted, while somebody waited
 	page    int64               // of the window
 	most    int64               // the largest amount since it began
 	used    map[time.Time]int64 // by the beginning of the window
@@ -142,7 +142,7 @@ func (h *yearbook) step() error {
 		return err
 	}
 	n := 1 + h.rng.Int64N(h.l.Amount)
-	switch h.rng.IntN(20) {
+	switch h.rng.IntN(21) {
 	case 0, 1, 2, 3, 4:
 		return h.try(n)
 	case 5, 6, 7, 8, 9:
@@ -163,6 +163,10 @@ func (h *yearbook) step() error {
 		if len(h.waiting) > 0 {
 			return h.come(h.waiting[h.rng.IntN(len(h.waiting))])
 		}
+	case 20:
+		h.m.Resume(h.now)
+		h.wasSet = h.wasSet || h.paused > h.now && len(h.waiting) > 0
+		h.paused = min(h.paused, h.now)
 	}
 	return nil
 }

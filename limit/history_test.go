@@ -125,6 +125,9 @@ func (h *history) advance(to time.Duration) error {
 			return errors.New("a turn has not come when Due said")
 		}
 		h.waiting = append(h.waiting[:next], h.waiting[next+1:]...)
+		if h.m.shaped() != nil && !h.m.Usable(h.now, u.turn) { // a pause was lifted
+			continue
+		}
 		if err := h.use(u); err != nil {
 			return err
 		}
@@ -139,7 +142,7 @@ func (h *history) step() error {
 	}
 	n := 1 + h.rng.Int64N(min(full, upTo(h.rng, 1<<20)))
 	var err error
-	switch h.rng.IntN(16) {
+	switch h.rng.IntN(17) {
 	case 0, 1, 2, 3, 4:
 		err = h.try(n)
 	case 5, 6, 7, 8:
@@ -152,6 +155,8 @@ func (h *history) step() error {
 		h.pace()
 	case 15:
 		err = h.set()
+	case 16:
+		h.resume()
 	}
 	if v := h.m.Look(h.now); v.Left < 0 || v.Left > v.Full {
 		return fmt.Errorf("%d left of %d", v.Left, v.Full)
@@ -240,6 +245,13 @@ func (h *history) pause(d time.Duration) {
 	h.m.Pause(now, until)
 	h.paused = max(h.paused, until)
 	h.tape = append(h.tape, func(v *level) error { v.pause(now, until); return nil })
+}
+
+func (h *history) resume() {
+	now := h.now
+	h.m.Resume(now)
+	h.paused = min(h.paused, now)
+	h.tape = append(h.tape, func(v *level) error { v.resume(now); return nil })
 }
 
 func (h *history) pace() {

@@ -70,6 +70,7 @@ type shaped interface {
 	usable(now time.Duration, t Turn) bool
 	back(now time.Duration, t Turn, n int64)
 	pause(now, until time.Duration)
+	lift(now time.Duration)
 	look(now time.Duration) Level
 	set(now time.Duration, l *Limit) bool
 	untouched(now time.Duration) bool

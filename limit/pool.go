@@ -209,6 +209,12 @@ func (p *pool) pause(now, until time.Duration) {
 	}
 }
 
+func (p *pool) lift(now time.Duration) {
+	if old := p.paused.Load(); old > int64(now) {
+		p.paused.CompareAndSwap(old, int64(never))
+	}
+}
+
 // raiseInstant sets a word to at unless it is later already.
 func raiseInstant(word *atomic.Int64, at int64) {
 	for old := word.Load(); at > old && !word.CompareAndSwap(old, at); old = word.Load() {

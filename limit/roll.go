@@ -51,11 +51,7 @@ func (r *roll) take(now time.Duration, n int64, patience time.Duration) (t Turn,
 		if old.gone {
 			return Turn{}, 0, false
 		}
-		start := max(now, old.paused)
-		next, mark, wait, ok := old.log.Take(old.window, start, n, patience-(start-now))
-		if wait != bucket.Never && n != 0 {
-			wait += start - now
-		}
+		next, mark, wait, ok := old.log.TakeFrom(old.window, now, old.paused, n, patience)
 		if !ok || n == 0 {
 			return Turn{}, wait, ok
 		}
@@ -68,12 +64,8 @@ func (r *roll) take(now time.Duration, n int64, patience time.Duration) (t Turn,
 
 func (r *roll) ask(now time.Duration, n int64) time.Duration {
 	s := r.state.Load()
-	start := max(now, s.paused)
-	_, _, wait, _ := s.log.Take(s.window, start, n, -1)
-	if wait == bucket.Never || n == 0 {
-		return wait
-	}
-	return wait + start - now
+	_, _, wait, _ := s.log.TakeFrom(s.window, now, s.paused, n, -1)
+	return wait
 }
 
 // owe counts what was used beyond the reservation where it was used: now.
@@ -116,6 +108,16 @@ func (r *roll) pause(now, until time.Duration) {
 		}
 		s.paused = until
 		s.log = s.log.Replan(s.window, now, until)
+		return s, true
+	})
+}
+
+func (r *roll) lift(now time.Duration) {
+	r.change(func(s rollState) (rollState, bool) {
+		if s.paused <= now {
+			return s, false
+		}
+		s.paused, s.log = never, s.log.Here(now)
 		return s, true
 	})
 }
