@@ -20,14 +20,14 @@ const module = "github.com/seed1158cd35/weir"
 var order = [...][]string{
 	{"outcome", "clock", "internal/shard", "internal/watchdog", "internal/layers"},
 	{"internal"},
-	{"bucket"},
+	{"bucket", "pause"},
 	{"classify"},
 	{"adaptive"},
 	{"breaker"},
 	{"retry"},
 	{"cascade", "idempotency", "fair"},
 	{"limit"},
-	{"breaker/shared", "jobs"},
+	{"breaker/shared", "pause/records", "jobs"},
 	{"."}, // the root: what is above may import anything from elsewhere
 	{"store", "classify/grpcclass", "awswire"},
 	{"sim"},

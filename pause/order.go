@@ -1,0 +1,11 @@
+package pause
+
+import "cmp"
+
+// byEnd sorts those that are held for longest first.
+func byEnd(a, b Held) int {
+	return cmp.Or(
+		cmp.Compare(b.Until(), a.Until()),
+		cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Key, b.Key),
+	)
+}
