@@ -159,6 +159,10 @@ func (u *Upstream) Close() {
 	u.setting.Lock()
 	defer u.setting.Unlock()
 	u.quit()
+	if u.part != nil {
+		u.part()
+		u.part = nil
+	}
 }
 
 func (u *Upstream) quit() {

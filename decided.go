@@ -7,6 +7,7 @@ import (
 
 	"github.com/seed1158cd35/weir/bucket"
 	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/pause"
 )
 
 // gateRefused tells of a refusal by a gate of the program's own.
@@ -59,14 +60,21 @@ func (p *Permit) explain(now time.Duration, r *Refusal, c limit.Charge) {
 	if r.Reason != Paused && r.Reason != QuotaExhausted {
 		return
 	}
-	s := p.u.pauses.in(now, held{limit: c.Registry, key: c.Key})
-	if c.Registry == nil {
-		r.Pool = p.pool
-		s = p.spent(now)
-		r.Level.Paused, r.Level.Reset = r.RetryAfter, r.RetryAfter
+	var e pause.Entry
+	if c.Registry != nil && r.Level.Paused > 0 {
+		e = p.u.pauses.In(now, whose(c))
+	} else if s := p.stopped(now); s.wait > 0 {
+		e = s.Entry
+		if s.of.Kind == pause.Pool {
+			r.Pool = p.pool
+		}
+		r.Level.Paused, r.Level.Reset = r.RetryAfter, max(r.Level.Reset, r.RetryAfter)
 	}
-	if r.Level.ResetAt.IsZero() && s.quota > now && s.known {
-		r.Level.ResetAt = p.u.clock.Wall(s.quota)
+	if e.Until() > now {
+		r.ByHand = e.Reason(now) >= pause.Hand
+	}
+	if s := &e.Spans[pause.Quota]; r.Level.ResetAt.IsZero() && s.Until > now && s.Known {
+		r.Level.ResetAt = p.u.clock.Wall(s.Until)
 	}
 }
 

@@ -20,7 +20,9 @@ type Events struct {
 	GaveUp  func(GaveUp)       // none will, although the call has failed
 	Done    func(Done)         // a call, all its attempts taken together
 	Breaker func(BreakerEvent) // a breaker changed its phase
-	Paused  func(PauseEvent)   // a hint stops all callers of some limits
+	Paused  func(PauseEvent)   // nobody may call for now: a hint, the fleet or a person says so
+	Resumed func(PauseEvent)   // a pause was lifted before its time
+	Damaged func(DamageEvent)  // the store's record of pauses holds what cannot be
 	Paced   func(PaceEvent)    // a rate that learns has changed
 
 	// Violated: the upstream throttled an attempt that its limits had allowed.
@@ -86,14 +88,31 @@ type BreakerEvent struct {
 	For time.Duration // until it may change again; 0 if it is closed
 }
 
-// A PauseEvent says that nobody may call until the pause is over.
+// A PauseEvent says that nobody may call until the pause is over. Of one that the fleet or
+// a person has ordered, Subject is the upstream and, if it is that which is paused, the
+// operation.
 type PauseEvent struct {
 	Subject
-	Limit string // "" if it is a pool that is paused, or an operation without limits
+	Limit string // "" if it is a pool that is paused, an operation, or everything
 	Key   string
-	Hint  time.Duration // what the upstream asked for
+	Pool  string
+	Hint  time.Duration // what the upstream asked for; 0 if it was not asked here
 	For   time.Duration // what it gets
 	Code  string        // the upstream's word for the reason
+	By    string        // whose word this process has it on: ByHint, ByFleet or ByHand
+}
+
+// Who says that there is a pause, or none any more.
+const (
+	ByHint  = "hint"  // the upstream, in an answer to this process
+	ByFleet = "fleet" // another process
+	ByHand  = "hand"  // a person, to this process
+)
+
+// A DamageEvent says that a record of the store holds what cannot be. It is not believed.
+type DamageEvent struct {
+	Upstream string
+	Err      error
 }
 
 // A PaceEvent is a new rate.
@@ -135,6 +154,8 @@ func Tee(all ...Events) Events {
 		Done:    tee(all, func(e Events) func(Done) { return e.Done }),
 		Breaker: tee(all, func(e Events) func(BreakerEvent) { return e.Breaker }),
 		Paused:  tee(all, func(e Events) func(PauseEvent) { return e.Paused }),
+		Resumed: tee(all, func(e Events) func(PauseEvent) { return e.Resumed }),
+		Damaged: tee(all, func(e Events) func(DamageEvent) { return e.Damaged }),
 		Paced:   tee(all, func(e Events) func(PaceEvent) { return e.Paced }),
 
 		Violated: tee(all, func(e Events) func(Violation) { return e.Violated }),

@@ -91,8 +91,8 @@ func (p *Permit) turn(now, patience time.Duration) Decision {
 
 // askInTurn takes what is there, unless somebody waits for it already.
 func (p *Permit) askInTurn(now, patience time.Duration) Decision {
-	if wait := p.stopped(now); wait > 0 {
-		return p.askPause(now, wait, patience)
+	if s := p.stopped(now); s.wait > 0 {
+		return p.askPause(now, s, patience)
 	}
 	if p.u.queues.Empty() || !p.behind(now) {
 		v := p.take(now, 0)
@@ -201,6 +201,7 @@ func (p *Permit) standIn(ctx context.Context, now, until time.Duration, c *Call)
 // askStoreFirst asks the store for what it has now, together with all who ask at
 // the same time.
 func (p *Permit) askStoreFirst(ctx context.Context, s *stander) (got bool, err error) {
+	p.u.asks(s.now)
 	v, err := p.limits.Fetch(ctx, s.now, s.now, s.priority)
 	s.now = p.u.clock.Now()
 	if err == nil && v.OK {
@@ -299,8 +300,8 @@ func (p *Permit) mayAsk(s *stander) Decision {
 	if !d.Allowed {
 		return d
 	}
-	if wait := p.stopped(s.now); wait > 0 {
-		return p.askPause(s.now, wait, max(0, s.until-s.now))
+	if held := p.stopped(s.now); held.wait > 0 {
+		return p.askPause(s.now, held, max(0, s.until-s.now))
 	}
 	return d
 }
@@ -312,6 +313,7 @@ func (p *Permit) askAtHead(ctx context.Context, s *stander) (limit.Verdict, erro
 	if !v.Ask {
 		return v, nil
 	}
+	p.u.asks(s.now)
 	v, err := p.limits.Fetch(ctx, s.now, s.until, s.priority)
 	s.now = p.u.clock.Now()
 	return limit.Verdict{Ask: v.OK, Wait: v.Wait, Why: v.Why}, err

@@ -1,11 +1,13 @@
 package weir
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/seed1158cd35/weir/breaker"
 	"github.com/seed1158cd35/weir/bucket"
 	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/pause"
 )
 
 // A View is what an upstream looks like at an instant, for people and metrics.
@@ -13,9 +15,9 @@ type View struct {
 	Name        string
 	Limits      []LimitView
 	Breakers    []breaker.View
-	RetriesLeft int64 // what the budget would grant now; for a quota, its tokens
-	Pauses      []PauseView
-	Pools       []PoolView // those that are paused
+	RetriesLeft int64       // what the budget would grant now; for a quota, its tokens
+	Pauses      []PauseView // those that last longest first
+	Paused      int         // how many pauses there are
 	Flights     []FlightView
 }
 
@@ -27,26 +29,36 @@ type LimitView struct {
 	Keys  int // how many keys the limit has; only with the key ""
 }
 
-// A PauseView is an operation without limits that is paused.
+// A PauseView is a pause that is in force, and whom it holds: the calls of a pool, of an
+// operation, those that are charged to a limit, under one key if Scope is not "", or all
+// calls.
 type PauseView struct {
+	Kind      pause.Kind
+	Limit     string
+	Scope     string
+	Key       string
+	Pool      string
 	Operation string
 	Left      time.Duration
+	Open      bool // until a person says that calls go on; Left is the longest it can be
+	Reason    pause.Reason
+	ResetAt   time.Time // of a quota, if the upstream said when it is there again
+	By        string    // the process that was told first; "" without a fleet
 }
 
-// A PoolView is a pool that a hint of the upstream holds; see Call.
-type PoolView struct {
-	Pool  string
-	Left  time.Duration
-	Quota bool // a quota of a day or longer is spent
+// Subject is whom it holds.
+func (v *PauseView) Subject() pause.Subject {
+	return pause.Subject{Kind: v.Kind, Name: cmp.Or(v.Limit, v.Pool, v.Operation), Scope: v.Scope, Key: v.Key}
 }
 
 // Look shows the upstream: each limit, with at most so many of its keys,
-// each breaker, and at most so many paused pools. It changes nothing.
+// each breaker, and at most so many pauses. It changes nothing.
 func (u *Upstream) Look(keys int) View {
 	now, v := u.clock.Now(), u.live.Load()
-	view := View{Name: u.name, RetriesLeft: v.left(now), Pools: u.pauses.pools(now, keys)}
+	view := View{Name: u.name, RetriesLeft: v.left(now)}
+	view.Pauses, view.Paused = u.lookPauses(now, max(keys, fewestPauses))
 	for _, r := range v.registries {
-		view.Limits = append(view.Limits, lookLimit(now, r, keys)...)
+		view.Limits = append(view.Limits, u.lookLimit(now, r, keys)...)
 	}
 	for _, b := range v.allBreakers() {
 		view.Breakers = append(view.Breakers, b.Look(now))
@@ -54,12 +66,35 @@ func (u *Upstream) Look(keys int) View {
 	for _, f := range v.flights() {
 		view.Flights = append(view.Flights, f.look(now))
 	}
-	for name, p := range v.plans {
-		if left := time.Duration(p.paused.Load()) - now; left > 0 {
-			view.Pauses = append(view.Pauses, PauseView{name, left})
-		}
-	}
 	return view
+}
+
+// fewestPauses is how many pauses are shown at least, however few keys are.
+const fewestPauses = 100
+
+func (u *Upstream) lookPauses(now time.Duration, most int) (all []PauseView, n int) {
+	held, n := u.pauses.All(now, most)
+	for i := range held {
+		all = append(all, u.pauseView(now, held[i].Subject, &held[i].Entry))
+	}
+	return all, n
+}
+
+func (u *Upstream) pauseView(now time.Duration, of pause.Subject, e *pause.Entry) PauseView {
+	v := PauseView{Kind: of.Kind, Scope: of.Scope, Key: of.Key, Left: max(0, e.Until()-now), Open: e.Open(), Reason: e.Reason(now)}
+	switch of.Kind {
+	case pause.Limit, pause.Key:
+		v.Limit = of.Name
+	case pause.Pool:
+		v.Pool = of.Name
+	case pause.Operation:
+		v.Operation = of.Name
+	}
+	s := &e.Spans[v.Reason]
+	if v.By = s.By; v.Reason == pause.Quota && s.Known {
+		v.ResetAt = u.clock.Wall(s.Until)
+	}
+	return v
 }
 
 func (v *live) left(now time.Duration) int64 {
@@ -69,23 +104,35 @@ func (v *live) left(now time.Duration) int64 {
 	return 0
 }
 
-func lookLimit(now time.Duration, r *limit.Registry, keys int) []LimitView {
+func (u *Upstream) lookLimit(now time.Duration, r *limit.Registry, keys int) []LimitView {
 	l := *r.Limit()
 	var out []LimitView
 	shown := 0
 	for key, m := range r.All() {
 		if key == "" {
 			if l.Scope == "" || keys == 0 || m.Look(now).Left < l.Most() {
-				out = append(out, LimitView{l, key, m.Look(now), r.Len()})
+				out = append(out, LimitView{l, key, u.level(now, &l, key, m), r.Len()})
 			}
 			continue
 		}
 		if shown++; shown > keys {
 			break
 		}
-		out = append(out, LimitView{Limit: l, Key: key, Level: m.Look(now)})
+		out = append(out, LimitView{Limit: l, Key: key, Level: u.level(now, &l, key, m)})
 	}
 	return out
+}
+
+// level is what the limiter of a key looks like, with what the limiter cannot know.
+func (u *Upstream) level(now time.Duration, l *limit.Limit, key string, m *limit.Limiter) limit.Level {
+	v := m.Look(now)
+	if u.pauses.Any(now) {
+		for _, of := range [...]pause.Subject{pause.OfLimits(l.Name), pause.OfLimit(l.Name, l.Scope, key)} {
+			e := u.pauses.In(now, of)
+			v.Paused = max(v.Paused, e.Until()-now)
+		}
+	}
+	return v
 }
 
 // Now is the present instant of the upstream's clock.

@@ -1,156 +1,86 @@
 package weir
 
 import (
-	"sync"
-	"sync/atomic"
 	"time"
 
-	"github.com/seed1158cd35/weir/bucket"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/outcome"
+	"github.com/seed1158cd35/weir/pause"
 )
 
-// held names what a pause holds: a pool, a limit under a key, or an operation.
-type held struct {
-	limit     *limit.Registry // nil if it is no limit
-	operation *atomic.Int64   // nil if it is no operation; see plan.paused
-	key       string          // the pool, or the limit's key
+// whose is whom a pause of a charge's limit and key holds.
+func whose(c limit.Charge) pause.Subject {
+	l := c.Registry.Limit()
+	return pause.OfLimit(l.Name, l.Scope, c.Key)
 }
 
-// A stop is a pause that is known by whom it holds.
+// A stop is a pause that holds a call whatever its limits say.
 type stop struct {
-	until time.Duration
-	quota time.Duration // until when a quota is spent; before until if a rate was exceeded after that
-	known bool          // the upstream said when the quota comes back
+	pause.Entry
+	of     pause.Subject
+	charge int // the one that it is about, or -1
+	wait   time.Duration
 }
 
-// pauses are those that a limiter cannot keep: of pools, and of why a limit is paused.
-// There is one set for each upstream, for this process alone. It costs a call nothing
-// while there is none.
-type pauses struct {
-	last atomic.Int64 // when the last of them ends
-	mu   sync.Mutex
-	by   map[held]stop
-	full time.Duration // until when none of them ends, once there were too many
-}
+// stopped is the one of them that lasts longest.
+func (p *Permit) stopped(now time.Duration) stop { return p.stoppedBy(now, false) }
 
-// mostPauses bounds how many are remembered. Callers whose pause is beyond it are told
-// by the upstream itself.
-const mostPauses = 10_000
-
-// in is the pause that is in force, the zero stop if there is none.
-func (p *pauses) in(now time.Duration, of held) stop {
-	if time.Duration(p.last.Load()) <= now {
-		return stop{}
+// stoppedBy is stopped, or what lasts longest of all pauses: those, too, for which a
+// limiter makes the call wait in its place.
+func (p *Permit) stoppedBy(now time.Duration, all bool) stop {
+	s := stop{charge: -1}
+	if !p.u.pauses.Any(now) {
+		return s
 	}
-	p.mu.Lock()
-	s := p.by[of]
-	p.mu.Unlock()
-	if s.until <= now {
-		return stop{}
+	s.longer(p.u, now, pause.All(), -1)
+	s.longer(p.u, now, pause.OfOperation(p.plan.op.Name), -1)
+	if p.pool != "" {
+		s.longer(p.u, now, pause.OfPool(p.pool), -1)
+	}
+	for i := range p.limits.Len() {
+		c := p.limits.Charge(i)
+		if c.Cost == 0 { // a limit that it costs nothing is none of its business
+			continue
+		}
+		of := whose(c)
+		if of.Kind == pause.Key {
+			s.longer(p.u, now, pause.OfLimits(of.Name), i)
+		}
+		if all || p.limits.Look(now, i).Paused == 0 {
+			s.longer(p.u, now, of, i)
+		}
 	}
 	return s
 }
 
-// add remembers a pause. None is ever made shorter.
-func (p *pauses) add(now time.Duration, of held, more stop) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	s, ok := p.by[of]
-	if !ok && !p.room(now) {
-		return
+func (s *stop) longer(u *Upstream, now time.Duration, of pause.Subject, charge int) {
+	if e := u.pauses.In(now, of); e.Until()-now > s.wait {
+		*s = stop{e, of, charge, e.Until() - now}
 	}
-	if s.quota <= now || more.quota > s.quota {
-		s.quota, s.known = more.quota, more.known
-	}
-	s.until = max(s.until, more.until)
-	p.by[of] = s
-	p.full = min(p.full, s.until)
-	raise(&p.last, int64(s.until))
-}
-
-// room makes room for another one, if there is any.
-func (p *pauses) room(now time.Duration) bool {
-	if p.by == nil {
-		p.by = make(map[held]stop)
-	}
-	if len(p.by) < mostPauses {
-		return true
-	}
-	if now < p.full {
-		return false // each of those for whom there is no room would look at all of them
-	}
-	p.full = bucket.Never
-	for of, s := range p.by {
-		if s.until <= now {
-			delete(p.by, of)
-			continue
-		}
-		p.full = min(p.full, s.until)
-	}
-	return len(p.by) < mostPauses
-}
-
-// pools are those that are paused, so many at most.
-func (p *pauses) pools(now time.Duration, most int) (all []PoolView) {
-	if time.Duration(p.last.Load()) <= now {
-		return nil
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for of, s := range p.by {
-		if len(all) < most && of.limit == nil && of.operation == nil && s.until > now {
-			all = append(all, PoolView{Pool: of.key, Left: s.until - now, Quota: s.quota > now})
-		}
-	}
-	return all
-}
-
-// raise sets a word to v unless it is higher already.
-func raise(word *atomic.Int64, v int64) {
-	for {
-		old := word.Load()
-		if old >= v || word.CompareAndSwap(old, v) {
-			return
-		}
-	}
-}
-
-// stopped is how long nobody of the call's operation, or of its pool, may call.
-func (p *Permit) stopped(now time.Duration) time.Duration {
-	until := time.Duration(p.plan.paused.Load())
-	if p.pool != "" {
-		until = max(until, p.u.pauses.in(now, held{key: p.pool}).until)
-	}
-	return max(0, until-now)
 }
 
 // askPause waits for the end of such a pause, or refuses. Turns come again after it:
 // those that come before its end would all be used at its end.
-func (p *Permit) askPause(now, wait, patience time.Duration) Decision {
-	if wait <= patience {
+func (p *Permit) askPause(now time.Duration, s stop, patience time.Duration) Decision {
+	p.why = int32(s.charge)
+	if s.wait <= patience {
 		p.limits.Drop(now)
-		return Decision{Allowed: true, RetryAfter: wait}
-	}
-	reason := Paused
-	if p.spent(now).quota > now {
-		reason = QuotaExhausted
+		return Decision{Allowed: true, RetryAfter: s.wait}
 	}
 	p.undo(now)
-	p.why = -1
-	return Decision{Reason: reason, RetryAfter: wait}
+	return refusedBy(now, &s.Entry, s.wait)
 }
 
-// spent is the pause of the pool or the operation, whichever ends later.
-func (p *Permit) spent(now time.Duration) stop {
-	of := p.u.pauses.in(now, held{operation: p.plan.paused})
-	if p.pool == "" {
-		return of
+// refusedBy is the decision that a pause is for who cannot wait so long.
+func refusedBy(now time.Duration, e *pause.Entry, wait time.Duration) Decision {
+	d := Decision{Reason: Paused, RetryAfter: wait}
+	if e.Until() > now && e.Reason(now) == pause.Quota {
+		d.Reason = QuotaExhausted
 	}
-	if pool := p.u.pauses.in(now, held{key: p.pool}); pool.until >= of.until {
-		return pool
+	if e.Open() {
+		d.RetryAfter = Never
 	}
-	return of
+	return d
 }
 
 // pauses reports whether an answer asks for a pause. A quota that does not say when it
@@ -169,49 +99,41 @@ func (p *Permit) pauses(o *outcome.Outcome) bool {
 // of the limits that the call was charged to, under its keys. Limits that it cost
 // nothing are none of its business.
 func (p *Permit) pause(u *Upstream, now time.Duration, o *outcome.Outcome) {
-	longest, asked := p.plan.live.policy.MaxPause, o.Hint.After
+	longest, asked, why := p.plan.live.policy.MaxPause, o.Hint.After, pause.Rate
+	if o.Hint.Quota {
+		why = pause.Quota
+	}
 	if !o.Hint.Said {
 		asked = longest
 	} else if o.Hint.Quota {
-		longest = quotaPause
+		longest = pause.Longest
 	}
 	until := later(now, min(asked, longest))
-	s := stop{until: until}
-	if o.Hint.Quota {
-		s.quota, s.known = until, o.Hint.Said
-	}
-	e := PauseEvent{Subject: subject(u, p.plan, p.id, p.keys), Hint: o.Hint.After, For: until - now, Code: o.Code}
-	charged := p.pauseLimits(u, now, s, e)
+	s := pause.Span{Until: until, Known: o.Hint.Said}
+	e := PauseEvent{Subject: subject(u, p.plan, p.id, p.keys), Hint: o.Hint.After, For: until - now, Code: o.Code, By: ByHint}
+	charged := p.pauseLimits(u, now, why, s, e)
 	if p.pool != "" {
-		u.pauses.add(now, held{key: p.pool}, s)
+		u.hold(now, pause.OfPool(p.pool), p.pool, why, s)
 	} else if !charged { // then nobody may call the operation
-		raise(p.plan.paused, int64(until))
-		u.note(now, held{operation: p.plan.paused}, s)
+		u.hold(now, pause.OfOperation(p.plan.op.Name), "", why, s)
 	}
 	if !charged {
+		e.Pool = p.pool
 		tell(u.options.Events.Paused, e)
 	}
 }
 
 // pauseLimits pauses the limits that a hint concerns, and reports whether there are any.
-func (p *Permit) pauseLimits(u *Upstream, now time.Duration, s stop, e PauseEvent) (any bool) {
+func (p *Permit) pauseLimits(u *Upstream, now time.Duration, why pause.Reason, s pause.Span, e PauseEvent) (any bool) {
 	for i := range p.limits.Len() {
 		c := p.limits.Charge(i)
 		if c.Cost == 0 || p.pool != "" && c.Key != p.pool {
 			continue
 		}
 		any = true
-		p.limits.Pause(now, i, s.until)
-		u.note(now, held{limit: c.Registry, key: c.Key}, s)
+		u.hold(now, whose(c), c.Key, why, s)
 		e.Limit, e.Key = c.Registry.Limit().Name, c.Key
 		tell(u.options.Events.Paused, e)
 	}
 	return any
-}
-
-// note remembers of a pause that is kept elsewhere that it is for a quota.
-func (u *Upstream) note(now time.Duration, of held, s stop) {
-	if s.quota > 0 {
-		u.pauses.add(now, of, s)
-	}
 }

@@ -12,11 +12,22 @@ import (
 	"github.com/seed1158cd35/weir/clock"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/outcome"
+	"github.com/seed1158cd35/weir/pause"
 )
 
 // from is a call of a pool.
 func from(pool string) weir.Call {
 	return weir.Call{Pool: pool, Keys: map[string]string{"pool": pool, "user": pool}, Safe: true}
+}
+
+// pools are the pauses of pools.
+func pools(u *weir.Upstream) (all []weir.PauseView) {
+	for _, v := range u.Look(10).Pauses {
+		if v.Kind == pause.Pool {
+			all = append(all, v)
+		}
+	}
+	return all
 }
 
 // spent is a quota that is used up; after 0 it does not say for how long.
@@ -53,11 +64,11 @@ func TestAHintHoldsThePoolItWasGivenTo(t *testing.T) {
 						t.Errorf("pool %q: %+v, want it let go", c.Pool, d)
 					}
 				}
-				if v := u.Look(10).Pools; len(v) != 1 || v[0] != (weir.PoolView{Pool: "a", Left: 30 * sec}) {
+				if v := pools(u); len(v) != 1 || v[0] != (weir.PauseView{Kind: pause.Pool, Pool: "a", Left: 30 * sec}) {
 					t.Errorf("it looks like %+v", v)
 				}
 				pass(30 * sec)
-				if _, d := try(u, from("a")); !d.Allowed || len(u.Look(10).Pools) != 0 {
+				if _, d := try(u, from("a")); !d.Allowed || len(u.Look(10).Pauses) != 0 {
 					t.Errorf("after the pause: %+v", d)
 				}
 			})

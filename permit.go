@@ -51,6 +51,9 @@ type Decision struct {
 // allocates nothing. Gates besides breaker and limits are not asked: they may
 // wait.
 func (u *Upstream) Try(c Call, p *Permit) Decision {
+	if u.pauses.Unmet() {
+		_ = u.meet(context.Background()) // a context that does not end
+	}
 	now := u.clock.Now()
 	p.begin(u, u.live.Load().plan(&c), &c, 1)
 	d := p.ask(now, 0, &c)
@@ -135,9 +138,9 @@ func (p *Permit) ask(now, patience time.Duration, c *Call) Decision {
 }
 
 func (p *Permit) askLimits(now, patience time.Duration) Decision {
-	if p.pool != "" || p.plan.paused.Load() > int64(now) {
-		if wait := p.stopped(now); wait > 0 {
-			return p.askPause(now, wait, patience)
+	if p.u.pauses.Any(now) {
+		if s := p.stopped(now); s.wait > 0 {
+			return p.askPause(now, s, patience)
 		}
 	}
 	if len(p.plan.limits) == 0 {
@@ -176,7 +179,7 @@ func (p *Permit) judge(now time.Duration, v limit.Verdict) Decision {
 	if v.OK {
 		return Decision{Allowed: true, RetryAfter: v.Wait}
 	}
-	d := Decision{Reason: p.reason(now, v), RetryAfter: v.Wait}
+	d := p.no(now, v)
 	p.undo(now)
 	return d
 }
@@ -190,6 +193,7 @@ const askStore time.Duration = -1
 func (p *Permit) fetch(ctx context.Context, now, patience time.Duration, prio limit.Priority) (Decision, time.Duration, error) {
 	until := later(now, patience)
 	for {
+		p.u.asks(now)
 		v, opened, err := p.fetchLimits(ctx, now, until, prio)
 		now = p.u.clock.Now()
 		switch {
@@ -219,20 +223,19 @@ func (p *Permit) fetchLimits(ctx context.Context, now, until time.Duration, prio
 	return v, false, err
 }
 
-// reason is why a verdict is no.
-func (p *Permit) reason(now time.Duration, v limit.Verdict) Reason {
+// no is the decision that a verdict is which says no.
+func (p *Permit) no(now time.Duration, v limit.Verdict) Decision {
 	c, level := p.limits.Charge(v.Why), p.limits.Look(now, v.Why)
+	d := Decision{Reason: RateLimited, RetryAfter: v.Wait}
 	switch {
 	case v.Wait == bucket.Never: // the cost is at fault
-		return RateLimited
 	case c.Registry.Limit().IsQuota() && level.Left < c.Cost:
-		return QuotaExhausted
-	case level.Paused > 0 && p.u.pauses.in(now, held{limit: c.Registry, key: c.Key}).quota > now:
-		return QuotaExhausted
+		d.Reason = QuotaExhausted
 	case level.Paused > 0:
-		return Paused
+		e := p.u.pauses.In(now, whose(c))
+		return refusedBy(now, &e, v.Wait)
 	}
-	return RateLimited
+	return d
 }
 
 // undo hands back what the gates gave: the attempt is not made.
@@ -260,6 +263,13 @@ const (
 // admit passes every gate, waiting for its turn until the instant at most.
 func (p *Permit) admit(ctx context.Context, now, until time.Duration, c *Call) error {
 	start := now
+	if p.u.pauses.Unmet() {
+		err := p.u.meet(ctx)
+		now = p.u.clock.Now()
+		if p.waited = now - start; err != nil {
+			return err
+		}
+	}
 	d := p.ask(now, p.patience(now, until), c)
 	for range leaseAsks {
 		if d.Allowed || d.Reason != CircuitOpen || p.u.options.Fleet == nil || d.RetryAfter > leaseWait || d.RetryAfter > p.patience(now, until) {
@@ -329,13 +339,18 @@ func (p *Permit) askGates(ctx context.Context, now time.Duration, c Call) (d Dec
 			p.reports = append(p.reports, report)
 		}
 	}
-	if p.sent = p.u.clock.Now(); p.sent > now {
-		d = p.reconsider(p.sent)
-		admitted = d.Allowed
+	admitted = true
+	if p.sent = p.u.clock.Now(); p.sent == now {
+		return Decision{Allowed: true}, nil
+	}
+	if d = p.reconsider(p.sent); !d.Allowed {
+		admitted = false
 		return d, nil
 	}
-	admitted = true
-	return Decision{Allowed: true}, nil
+	if s := p.stoppedBy(p.sent, true); s.wait > 0 { // it began while the gates waited
+		return p.askPause(p.sent, s, 0), nil
+	}
+	return d, nil
 }
 
 func (p *Permit) longest() time.Duration { return max(0, p.plan.live.policy.MaxWait) }

@@ -2,7 +2,6 @@ package weir
 
 import (
 	"cmp"
-	"sync/atomic"
 	"time"
 
 	"github.com/seed1158cd35/weir/breaker"
@@ -22,7 +21,6 @@ type plan struct {
 	fair    bool // who waits for a limit stands in line
 	retry   retry.Config
 	breaker *breaker.Breaker // nil if it depends on the call's keys
-	paused  *atomic.Int64    // until when, for operations without a limit that could be paused
 	flight  *flight          // what is in flight; nil if it has no bound
 }
 
@@ -57,13 +55,10 @@ func (v *live) newPlans(now time.Duration, old *live) {
 }
 
 func (v *live) newPlan(now time.Duration, o *Operation, old *live) *plan {
-	p := &plan{live: v, name: o.Name, op: o, retry: v.policy.Retry, paused: new(atomic.Int64), fair: v.policy.Fair.By != ""}
+	p := &plan{live: v, name: o.Name, op: o, retry: v.policy.Retry, fair: v.policy.Fair.By != ""}
 	p.breaker = v.breakerOf(now, o)
 	if o.Retry != nil {
 		p.retry = *o.Retry
-	}
-	if before := old.plans[o.Name]; before != nil {
-		p.paused = before.paused
 	}
 	p.flight = v.flightOf(o, old)
 	for _, r := range v.registries {

@@ -89,8 +89,6 @@ const DefaultOperation = "default"
 const (
 	defaultWait  = 10 * time.Second
 	defaultPause = 15 * time.Minute
-	// The longest pause when a quota is spent: until the end of the longest month.
-	quotaPause = 31 * 24 * time.Hour
 )
 
 // WithDefaults is p with every duration that is 0 replaced by its default.

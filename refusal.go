@@ -40,6 +40,9 @@ type Refusal struct {
 	// Pool is whom the upstream's hint holds, if it was that and no limit; see Call.
 	Pool string
 
+	// ByHand says of a pause that a person has ordered it, and not the upstream.
+	ByHand bool
+
 	// Levels is what is left of every limit that the call was charged to, that one
 	// included; empty if it was no limit.
 	Levels []LimitLevel
@@ -70,8 +73,8 @@ type LimitLevel struct {
 // there again of which the upstream said so; the zero Time if it was neither.
 func (r *Refusal) ResetAt() time.Time { return r.Level.ResetAt }
 
-// longestWait is more than any limit or hint asks for; only a breaker that is
-// held open by hand does.
+// longestWait is more than any limit or hint asks for; only a breaker that is held open
+// by hand does, and a pause by hand whose end nobody knows.
 const longestWait = 367 * 24 * time.Hour
 
 // Error reads "s3 put: rate_limited by limit put (3000/s): retry after 1.2s". That of
@@ -88,8 +91,13 @@ func (r *Refusal) Error() string {
 	if r.Key != "" {
 		fmt.Fprintf(&b, " for %s %q", r.Rule.Scope, r.Key)
 	}
-	if r.Pool != "" {
+	switch {
+	case r.Pool != "" && !r.ByHand:
 		fmt.Fprintf(&b, " by the upstream for pool %q", r.Pool)
+	case r.Pool != "":
+		fmt.Fprintf(&b, " by hand for pool %q", r.Pool)
+	case r.ByHand:
+		b.WriteString(" by hand")
 	}
 	if r.Bound > 0 {
 		fmt.Fprintf(&b, " with %d of %d in flight", r.InFlight, r.Bound)
@@ -98,9 +106,12 @@ func (r *Refusal) Error() string {
 	if r.Reason == QuotaExhausted && !r.Level.ResetAt.IsZero() {
 		fmt.Fprintf(&b, "resets at %s, ", r.Level.ResetAt.Format(time.RFC3339))
 	}
-	if r.RetryAfter > longestWait {
+	switch {
+	case r.RetryAfter > longestWait && r.ByHand:
+		b.WriteString("until it is resumed by hand")
+	case r.RetryAfter > longestWait:
 		b.WriteString("until it is closed by hand")
-	} else {
+	default:
 		fmt.Fprintf(&b, "retry after %v", r.RetryAfter.Round(time.Millisecond))
 	}
 	if r.Place > 0 {

@@ -2,8 +2,6 @@ package weir
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"math/rand/v2"
 	"reflect"
@@ -17,6 +15,8 @@ import (
 	"github.com/seed1158cd35/weir/clock"
 	"github.com/seed1158cd35/weir/fair"
 	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/pause"
+	"github.com/seed1158cd35/weir/pause/records"
 	"github.com/seed1158cd35/weir/retry"
 )
 
@@ -41,9 +41,12 @@ type Upstream struct {
 	lately  lately                // kept only if somebody listens for violations
 	queues  *fair.Queues[lineKey] // of those who wait, where the policy is Fair
 	bell    bell
-	pauses  pauses
-	setting sync.Mutex // one Set at a time
-	leave   func()     // takes the breakers out of the fleet; nil if they are in none
+	pauses  pause.Book
+	records *records.Pauses // shares them; nil if there is no fleet
+	obeying sync.Mutex      // see obey
+	setting sync.Mutex      // one Set at a time
+	leave   func()          // takes the breakers out of the fleet; nil if they are in none
+	part    func()          // takes the pauses out of the fleet; nil likewise
 }
 
 // live is a policy in force, with the state that belongs to it.
@@ -70,6 +73,9 @@ func New(name string, p Policy, o Options) (*Upstream, error) {
 	u.queues = fair.New[lineKey](u.clock, fair.Config{})
 	if err := u.Set(p); err != nil {
 		return nil, err
+	}
+	if o.Fleet != nil {
+		u.part = u.joinPauses()
 	}
 	return u, nil
 }
@@ -100,6 +106,7 @@ func (u *Upstream) Set(p Policy) error {
 		return fmt.Errorf("upstream %s: %w", u.name, err)
 	}
 	u.live.Store(next)
+	u.obeyAll(u.clock.Now())
 	u.queues.Set(next.policy.Fair.queues())
 	u.queues.Kick()
 	for _, f := range next.flights() {
@@ -238,10 +245,4 @@ func (u *Upstream) soon(sent time.Duration) time.Duration {
 const longestKey = 256
 
 // tame keeps keys that a caller chose from taking up memory without bound.
-func tame(key string) string {
-	if len(key) <= longestKey {
-		return key
-	}
-	sum := sha256.Sum256([]byte(key))
-	return key[:longestKey-2*len(sum)] + hex.EncodeToString(sum[:])
-}
+func tame(key string) string { return pause.Bounded(key) }

@@ -159,39 +159,3 @@ func TestALostAnswerIsNotSpentTwice(t *testing.T) {
 		}
 	})
 }
-
-func TestPausesReachTheWholeFleet(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := Limit{Name: "l", Rate: bucket.Rate{Amount: 1000, Per: time.Second}}
-		_, regs := fleetOf(t, 3, NewMemory(nil), l, FleetOptions{})
-		try := func(r *Registry) bool {
-			ok, _, _ := goOne(context.Background(), clock.System.Now(), Charge{r, "", 1})
-			return ok
-		}
-		for range 500 {
-			for _, r := range regs {
-				try(r)
-			}
-			time.Sleep(5 * time.Millisecond)
-		}
-		now := clock.System.Now()
-		regs[0].Get(now, "").Pause(now, now+30*time.Second)
-		if try(regs[0]) {
-			t.Error("who paused goes on")
-		}
-		time.Sleep(2 * time.Second)
-		for end := now + 29*time.Second; clock.System.Now() < end; time.Sleep(100 * time.Millisecond) {
-			for i, r := range regs {
-				if try(r) {
-					t.Fatalf("instance %d went %v into the pause", i, clock.System.Now()-now)
-				}
-			}
-		}
-		time.Sleep(2 * time.Second)
-		for i, r := range regs {
-			if !try(r) {
-				t.Errorf("instance %d does not go after the pause", i)
-			}
-		}
-	})
-}

@@ -109,9 +109,6 @@ func (p *pool) takePending(now time.Duration, to []Settlement) []Settlement {
 	}
 	p.pending = p.pending[:0]
 	p.urgent.Store(false)
-	if until := time.Duration(p.untold.Swap(0)); until > now {
-		to = append(to, Settlement{Rule: &s.rule, Key: p.key, Windows: s.windows(p.group.fleet.storeTime(now)), Pause: until - now})
-	}
 	return to
 }
 
@@ -268,10 +265,6 @@ func keepDebts(now time.Duration, settle []Settlement, pools []*pool) {
 				continue
 			}
 			p.owe(now, s.Owe)
-			if s.Pause > 0 {
-				raiseInstant(&p.untold, int64(now+s.Pause))
-				p.group.isActive(p)
-			}
 		}
 	}
 }

@@ -22,6 +22,13 @@ func (f *Fleet) Start() {
 	}
 }
 
+// Running reports whether Start was called, and Close was not.
+func (f *Fleet) Running() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.ctx != nil && !f.closed
+}
+
 func (f *Fleet) start(x *extra) {
 	ctx, stop := context.WithCancel(f.ctx)
 	x.stop = stop

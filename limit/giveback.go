@@ -125,7 +125,7 @@ func (g *Group) tell(ctx context.Context, now time.Duration, pools []*pool, all 
 func (p *pool) idle(now time.Duration) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return now >= p.demand.at+idleAfter || p.untold.Load() != 0 || p.urgent.Load()
+	return now >= p.demand.at+idleAfter || p.urgent.Load()
 }
 
 // unused reports whether a queue can be forgotten.

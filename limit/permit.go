@@ -147,11 +147,15 @@ func (p *Permit) takeAll(now, patience time.Duration) Verdict {
 			}
 			continue // somebody was faster; look again
 		}
-		if e := p.at(why); !e.held {
+		e := p.at(why)
+		if e.Registry.group != nil {
+			e.drop(now) // a pause came: what the store has granted does not keep so long
+		}
+		if !e.held {
 			v := e.take(now, patience)
 			if wait = v.Wait; !v.OK {
 				p.Drop(now)
-				return Verdict{Wait: wait, Why: why}
+				return Verdict{Wait: wait, Why: why, Ask: v.Ask}
 			}
 			if wait == 0 {
 				continue

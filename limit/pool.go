@@ -19,7 +19,6 @@ type pool struct {
 
 	blocks [blocksHeld]atomic.Pointer[granted]
 	paused atomic.Int64            // nothing goes before this instant
-	untold atomic.Int64            // until when the others must be told to pause; 0 if there is nothing to tell
 	urgent atomic.Bool             // what is pending must be told without waiting for an ask
 	own    atomic.Pointer[Limiter] // what holds the limit while the store is away
 	gone   atomic.Bool
@@ -194,18 +193,10 @@ func (p *pool) back(_ time.Duration, t Turn, n int64) {
 	}
 }
 
-// pause stops this process at once, and the others as soon as the store has heard.
+// pause stops this process alone: that others hear of it is not the limit's business.
 func (p *pool) pause(now, until time.Duration) {
-	for {
-		old := p.paused.Load()
-		if int64(until) <= old || until <= now {
-			return
-		}
-		if p.paused.CompareAndSwap(old, int64(until)) {
-			raiseInstant(&p.untold, int64(until))
-			p.group.isActive(p)
-			return
-		}
+	if until > now {
+		raiseInstant(&p.paused, int64(until))
 	}
 }
 
@@ -237,9 +228,6 @@ func (p *pool) hears(sent, now time.Duration, s *spec, g Grant, w Windows, at ti
 	p.mu.Lock()
 	p.seen = next
 	p.mu.Unlock()
-	if g.Paused > 0 {
-		raiseInstant(&p.paused, int64(sent+g.Paused))
-	}
 }
 
 func (p *pool) look(now time.Duration) Level {
@@ -275,7 +263,7 @@ func (p *pool) retire(now time.Duration) bool {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.pending) > 0 || p.untold.Load() != 0 || now < p.demand.at+beatEvery {
+	if len(p.pending) > 0 || now < p.demand.at+beatEvery {
 		return false
 	}
 	return p.gone.CompareAndSwap(false, true)

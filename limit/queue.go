@@ -302,6 +302,10 @@ func (q *queue) lead(ctx context.Context, w *waiter) error {
 			}
 			continue
 		}
+		if wait, why := q.paused(now); wait > 0 {
+			q.postpone(now, wait, 0, why)
+			continue
+		}
 		if q.group.fleet.Away() || now < q.resumeAt {
 			q.alone(c.Now())
 			continue
@@ -335,6 +339,17 @@ func (q *queue) local(now time.Duration) {
 		q.remove(w)
 		w.finish(Verdict{OK: true})
 	}
+}
+
+// paused is how long a pause of one of the limits still lasts: the store, which knows of
+// none, is not asked meanwhile.
+func (q *queue) paused(now time.Duration) (wait time.Duration, why int) {
+	for i, p := range q.pools {
+		if left := time.Duration(p.paused.Load()) - now; left > wait {
+			wait, why = left, i
+		}
+	}
+	return wait, why
 }
 
 func (q *queue) front() *waiter {

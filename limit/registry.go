@@ -135,6 +135,12 @@ func (r *Registry) Get(now time.Duration, key string) *Limiter {
 	return r.add(now, key)
 }
 
+// Own is the limiter of a key, and whether nobody else takes from it.
+func (r *Registry) Own(now time.Duration, key string) (m *Limiter, own bool) {
+	m = r.Get(now, key)
+	return m, r.other.Load() != m
+}
+
 func (r *Registry) add(now time.Duration, key string) *Limiter {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -17,7 +17,6 @@ import (
 // hearing something counts as said after it, whatever the clocks show.
 type Book struct {
 	last  atomic.Int64 // when the last pause ends, at the latest
-	lifts atomic.Int64 // how many there were
 	unmet atomic.Bool
 
 	mu      sync.RWMutex // a leaf: nothing is called while it is held
@@ -77,9 +76,6 @@ func (b *Book) OnMet(wake func()) {
 
 // Any reports whether there may be a pause at the instant.
 func (b *Book) Any(now time.Duration) bool { return b.last.Load() > int64(now) }
-
-// Lifts is how many pauses have been lifted.
-func (b *Book) Lifts() int64 { return b.lifts.Load() }
 
 // In is what holds a subject at the instant; the zero Entry if nothing does.
 func (b *Book) In(now time.Duration, of Subject) Entry {
@@ -156,7 +152,6 @@ func (b *Book) drop(now time.Duration, by Subject, stamp int64) (lifted []Subjec
 		b.by[of] = e
 	}
 	if len(lifted) > 0 {
-		b.lifts.Add(int64(len(lifted)))
 		b.weigh()
 	}
 	return lifted

@@ -29,16 +29,7 @@ func Print(w io.Writer, r Report) error {
 		if u.Model != nil {
 			u.Model.print(t)
 		}
-		for _, p := range u.Paused {
-			fmt.Fprintf(t, "  paused\t%s\tfor %v\n", p.Operation, ms(p.LeftMS))
-		}
-		for _, p := range u.Pools {
-			why := "told to stay away"
-			if p.Quota {
-				why = "quota spent"
-			}
-			fmt.Fprintf(t, "  paused\t%s\tfor %v, %s\n", p.Pool, ms(p.LeftMS), why)
-		}
+		printPauses(t, u.Pauses, u.PausesInAll)
 	}
 	return t.Flush()
 }
@@ -87,6 +78,37 @@ func printBreakers(w io.Writer, breakers []Breaker) {
 			again = "never"
 		}
 		fmt.Fprintf(w, "  %s\t%s\t%s\t%d\t%s\n", dash(b.Key), state, dash(b.Why), b.Failures, again)
+	}
+}
+
+// PrintPauses writes the pauses of an upstream as a table for people.
+func PrintPauses(w io.Writer, u Upstream) error {
+	if u.PausesInAll == 0 {
+		_, err := fmt.Fprintf(w, "%s has no pauses\n", u.Name)
+		return err
+	}
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, u.Name)
+	printPauses(t, u.Pauses, u.PausesInAll)
+	return t.Flush()
+}
+
+func printPauses(w io.Writer, pauses []Pause, all int) {
+	if len(pauses) > 0 {
+		fmt.Fprintln(w, "  PAUSED\tWHY\tFOR\tTOLD TO")
+	}
+	for _, p := range pauses {
+		long := ms(p.LeftMS).String()
+		if p.LeftMS < 0 {
+			long = "until it is resumed"
+		}
+		if !p.ResetAt.IsZero() {
+			long += ", " + p.ResetAt.Format(time.RFC3339)
+		}
+		fmt.Fprintf(w, "  %s\t%s\t%s\t%s\n", p.whom(), p.Reason, long, dash(p.By))
+	}
+	if more := all - len(pauses); more > 0 {
+		fmt.Fprintf(w, "  and %d more\n", more)
 	}
 }
 

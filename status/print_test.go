@@ -21,12 +21,15 @@ var sample = Report{
 				{Name: "day", Unit: "requests", Rule: "25 a day (America/Los_Angeles)", Rate: 0.0003, Left: 3, Full: 25, ResetMS: 7_200_000, ResetAt: time.Date(2026, 11, 20, 0, 0, 0, 0, time.FixedZone("", -8*3600))},
 			},
 			Breakers: []Breaker{{State: "open", Why: "too many failures", Failures: 5, WaitMS: 12_000}, {Key: "eu", State: "closed", Forced: true}, {Key: "us", State: "open", Why: "forced", WaitMS: -1, Forced: true}},
-			Paused:   []Pause{{"list", 60_000}},
+			Pauses: []Pause{
+				{Of: "limit", Limit: "put", Reason: "hand", LeftMS: -1, By: "a1b2"}, {Of: "key", Limit: "tenant", Scope: "tenant", Key: "acme", Reason: "rate", LeftMS: 1500, By: "c3d4"},
+				{Of: "operation", Operation: "list", Reason: "rate", LeftMS: 60_000}, {Of: "upstream", Reason: "hand here", LeftMS: 60_000},
+			}, PausesInAll: 9,
 		},
 		{Name: "chat", Model: &Model{
 			Tiers: []Tier{{Name: "primary", State: "cooling", Why: "quota", ForMS: 90_000, Answered: 120, Failed: 3, Skipped: 17}, {Name: "message", State: "up", Share: 100, Answered: 17}},
 			Cache: &Cache{Entries: 12, Bytes: 3 << 19, Hits: 5, Stale: 1, Misses: 12},
-		}, Pools: []Pool{{"sha256:12/gpt", 90_000, true}}},
+		}, Pauses: []Pause{{Of: "pool", Pool: "sha256:12/gpt", Reason: "quota", LeftMS: 90_000, ResetAt: time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)}}},
 		{Name: "drs", Flights: []Flight{
 			{State: "fixed", InFlight: 3, Bound: 20},
 			{Operation: "put", State: "calm", InFlight: 31, Held: 2, Bound: 118, Waiting: 1, BaseMS: 83.25, Rate: 281.5, Refused: 17, Drains: 4, Probes: 2},
@@ -37,24 +40,30 @@ var sample = Report{
 const printed = `weir v1.2.3, up 1h2m3s
 limits are shared through redis: 3 known, this one is a1b2; the store has been away for 1.5s, and 42 units went meanwhile
 
-s3         retries left 42
-  LIMIT    KEY              CONFIGURED                               RATE NOW  LEFT       FULL IN                            PAUSED
-  put      -                3000/s requests                          1812/s    2900/3000  55ms                               -
-  tenant   acme             100/s burst 300 bytes                    100/s     0/300      1m31s                              1.5s
-  tenant   (7 keys)         100/s burst 300 bytes                    100/s     300/300    now                                -
-  day      -                25 a day (America/Los_Angeles) requests  -         3/25       2h0m0s, 2026-11-20T00:00:00-08:00  -
-  BREAKER  STATE            WHY                                      FAILURES  TRIES AGAIN IN
-  -        open             too many failures                        5         12s
-  eu       closed (forced)  -                                        0         -
-  us       open (forced)    forced                                   0         never
-  paused   list             for 1m0s
+s3                        retries left 42
+  LIMIT                   KEY              CONFIGURED                               RATE NOW  LEFT       FULL IN                            PAUSED
+  put                     -                3000/s requests                          1812/s    2900/3000  55ms                               -
+  tenant                  acme             100/s burst 300 bytes                    100/s     0/300      1m31s                              1.5s
+  tenant                  (7 keys)         100/s burst 300 bytes                    100/s     300/300    now                                -
+  day                     -                25 a day (America/Los_Angeles) requests  -         3/25       2h0m0s, 2026-11-20T00:00:00-08:00  -
+  BREAKER                 STATE            WHY                                      FAILURES  TRIES AGAIN IN
+  -                       open             too many failures                        5         12s
+  eu                      closed (forced)  -                                        0         -
+  us                      open (forced)    forced                                   0         never
+  PAUSED                  WHY              FOR                                      TOLD TO
+  limit put               hand             until it is resumed                      a1b2
+  key tenant tenant=acme  rate             1.5s                                     c3d4
+  operation list          rate             1m0s                                     -
+  everything              hand here        1m0s                                     -
+  and 5 more
 
 chat       retries left 0
   TIER     STATE    WHY    SHARE  ANSWERED  FAILED  SKIPPED  TRIES AGAIN IN
   primary  cooling  quota  0%     120       3       17       1m30s
   message  up       -      100%   17        0       0        -
   cache: 12 answers in 1.5 MiB; hits 5, stale 1, old 0, misses 12
-  paused  sha256:12/gpt  for 1m30s, quota spent
+  PAUSED              WHY    FOR                          TOLD TO
+  pool sha256:12/gpt  quota  1m30s, 2026-11-20T00:00:00Z  -
 
 drs          retries left 0
   IN FLIGHT  STATE  NOW     HELD  WAITING  REFUSED  DRAINS  BASE    ANSWERS

@@ -34,8 +34,8 @@ type Upstream struct {
 	Limits      []Limit   `json:"limits"`
 	Breakers    []Breaker `json:"breakers"`
 	RetriesLeft int64     `json:"retries_left"`
-	Paused      []Pause   `json:"paused,omitempty"`
-	Pools       []Pool    `json:"pools,omitempty"` // that a hint holds
+	Pauses      []Pause   `json:"pauses,omitempty"`       // those that last longest first
+	PausesInAll int       `json:"pauses_known,omitempty"` // how many there are
 	Flights     []Flight  `json:"in_flight,omitempty"`
 	Model       *Model    `json:"model,omitempty"` // nil unless it is a language model
 }
@@ -66,20 +66,6 @@ type Breaker struct {
 	Forced   bool   `json:"forced,omitempty"`
 }
 
-// A Pause is an operation without limits that a hint has stopped.
-type Pause struct {
-	Operation string `json:"operation"`
-	LeftMS    int64  `json:"left_ms"`
-}
-
-// A Pool is those calls that a provider counts together, such as those of one key and
-// model, while a hint holds them.
-type Pool struct {
-	Pool   string `json:"pool"`
-	LeftMS int64  `json:"left_ms"`
-	Quota  bool   `json:"quota"` // what is spent is an amount for a day or longer
-}
-
 // keysShown bounds how many keys of a limit are listed.
 const keysShown = 20
 
@@ -108,14 +94,12 @@ func Of(u *weir.Upstream) Upstream {
 		}
 		s.Breakers = append(s.Breakers, out)
 	}
-	for _, p := range v.Pauses {
-		s.Paused = append(s.Paused, Pause{p.Operation, p.Left.Milliseconds()})
-	}
 	for _, f := range v.Flights {
 		s.Flights = append(s.Flights, flightOf(f))
 	}
-	for _, p := range v.Pools {
-		s.Pools = append(s.Pools, Pool{p.Pool, p.Left.Milliseconds(), p.Quota})
+	s.PausesInAll = v.Paused
+	for i := range v.Pauses {
+		s.Pauses = append(s.Pauses, pauseOf(&v.Pauses[i]))
 	}
 	return s
 }
@@ -139,9 +123,9 @@ type Page struct {
 	Refused func(why string)  // hears why a request was turned away; nil means unheard
 }
 
-// Handler is the admin API: /livez (and /healthz), /readyz, /metrics, /v1/status, and
-// /v1/breaker to open, close or reset a breaker by hand. Whatever is added to it stands
-// behind the same door.
+// Handler is the admin API: /livez (and /healthz), /readyz, /metrics, /v1/status,
+// /v1/breaker to open, close or reset a breaker by hand, and /v1/pause to pause calls and
+// to resume them. Whatever is added to it stands behind the same door.
 func (p *Page) Handler() http.Handler {
 	mux := http.NewServeMux()
 	alive := func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") }
@@ -150,6 +134,7 @@ func (p *Page) Handler() http.Handler {
 	mux.HandleFunc("GET /readyz", p.ready)
 	mux.HandleFunc("GET /v1/status", p.status)
 	mux.HandleFunc("POST /v1/breaker", p.breaker)
+	mux.HandleFunc("POST /v1/pause", p.pause)
 	if p.Metrics != nil {
 		mux.Handle("GET /metrics", p.Metrics)
 	}
@@ -198,19 +183,11 @@ type order struct {
 
 func (p *Page) breaker(w http.ResponseWriter, r *http.Request) {
 	var o order
-	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, 4<<10))
-	d.DisallowUnknownFields()
-	err := d.Decode(&o)
-	if err == nil && d.More() {
-		err = errors.New("more than one order")
-	}
-	if err != nil {
-		problem(w, http.StatusBadRequest, "the body is not an order such as {\"upstream\":\"s3\",\"do\":\"open\",\"for\":\"5m\"}: "+err.Error())
+	if !read(w, r, &o, `{"upstream":"s3","do":"open","for":"5m"}`) {
 		return
 	}
-	u := p.Upstreams()[o.Upstream]
+	u := p.named(w, o.Upstream)
 	if u == nil {
-		problem(w, http.StatusNotFound, fmt.Sprintf("there is no upstream %q", o.Upstream))
 		return
 	}
 	length, err := time.ParseDuration(o.For)
@@ -239,8 +216,35 @@ func (p *Page) breaker(w http.ResponseWriter, r *http.Request) {
 	for _, b := range named {
 		work(b)
 	}
+	answer(w, Of(u))
+}
+
+// read reads an order, or says what is wrong with it and what one looks like.
+func read(w http.ResponseWriter, r *http.Request, to any, example string) bool {
+	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, 4<<10))
+	d.DisallowUnknownFields()
+	err := d.Decode(to)
+	if err == nil && d.More() {
+		err = errors.New("more than one order")
+	}
+	if err != nil {
+		problem(w, http.StatusBadRequest, "the body is not an order such as "+example+": "+err.Error())
+	}
+	return err == nil
+}
+
+// named is the upstream of an order, or nil once it was said that there is none.
+func (p *Page) named(w http.ResponseWriter, name string) *weir.Upstream {
+	u := p.Upstreams()[name]
+	if u == nil {
+		problem(w, http.StatusNotFound, fmt.Sprintf("there is no upstream %q", name))
+	}
+	return u
+}
+
+func answer(w http.ResponseWriter, with any) {
 	w.Header().Set("Content-Type", "application/json")
-	_ = json.NewEncoder(w).Encode(Of(u))
+	_ = json.NewEncoder(w).Encode(with)
 }
 
 // breakersOf are the breakers that an order names: the one of the key, or all there are.

@@ -270,7 +270,7 @@ func TestReportShowsEverything(t *testing.T) {
 	if b := s3.Breakers[0]; b.State != "closed" || b.Failures != 1 {
 		t.Errorf("breaker %+v", b)
 	}
-	if p := s3.Paused; len(p) != 1 || p[0].Operation != "default" || p[0].LeftMS < 50_000 || p[0].LeftMS > 60_000 {
+	if p := s3.Pauses; len(p) != 1 || s3.PausesInAll != 1 || p[0].Of != "operation" || p[0].Reason != "rate" || p[0].Operation != "default" || p[0].LeftMS < 50_000 || p[0].LeftMS > 60_000 {
 		t.Errorf("pauses %+v", p)
 	}
 	byKey := make(map[string]Limit)

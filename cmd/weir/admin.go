@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -74,9 +75,18 @@ func (a *admin) ask(ctx context.Context, method, path string, body []byte) ([]by
 	case resp.StatusCode == http.StatusUnauthorized:
 		return nil, fmt.Errorf("%s wants to know who asks: put the token into %s, or give -cert and -key", a.name(), tokenVariable)
 	case resp.StatusCode != http.StatusOK:
-		return nil, fmt.Errorf("%s answered %s: %.300s", a.name(), resp.Status, bytes.TrimSpace(answer))
+		return nil, fmt.Errorf("%s answered %s: %.300s", a.name(), resp.Status, complaint(answer))
 	}
 	return answer, nil
+}
+
+// complaint is what an answer says is wrong: its message, if it is one of weir's own.
+func complaint(answer []byte) string {
+	var refused struct{ Error struct{ Message string } }
+	if json.Unmarshal(answer, &refused) == nil && refused.Error.Message != "" {
+		return refused.Error.Message
+	}
+	return string(bytes.TrimSpace(answer))
 }
 
 // client is the client to ask with. It follows no redirection: the token is for this

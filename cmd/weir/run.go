@@ -22,6 +22,8 @@ const usage = `weir keeps programs inside the limits of the APIs they call.
   weir serve -config weir.yaml   run the sidecar
   weir check weir.yaml           say everything that is wrong with a file
   weir status                    what a running weir is doing
+  weir pause UPSTREAM            stop its calls, or those of a limit, key, pool or operation
+  weir resume UPSTREAM           lift its pauses, whoever asked for them
   weir store init                make the store ready that a fleet shares
   weir static test "question"    which static answer a question finds, and why
   weir demo                      see it work, beside naive retries
@@ -50,6 +52,8 @@ func run(ctx context.Context, w world) error {
 		return check(w)
 	case "status":
 		return showStatus(ctx, w)
+	case "pause", "resume":
+		return runPause(ctx, w, name)
 	case "store":
 		return runStore(ctx, w)
 	case "static":

@@ -48,6 +48,8 @@ func (o Options) Events(l *slog.Logger) weir.Events {
 		GaveUp:  w.gaveUp,
 		Breaker: w.breaker,
 		Paused:  w.paused,
+		Resumed: w.resumed,
+		Damaged: w.damaged,
 		Paced:   w.paced,
 
 		Violated: w.violated,
@@ -61,6 +63,8 @@ const (
 	retrying   = "retrying"
 	gaveUp     = "gave up"
 	paused     = "paused"
+	resumed    = "resumed"
+	damaged    = "record of pauses damaged"
 	opened     = "breaker opened"
 	closed     = "breaker closed"
 	probing    = "breaker half-open"
@@ -130,15 +134,39 @@ func (w *writer) gaveUp(e weir.GaveUp) {
 }
 
 func (w *writer) paused(e weir.PauseEvent) {
-	l, ok := w.begin(slog.LevelInfo, kind{paused, e.Upstream, e.Limit, ""})
+	l, ok := w.begin(slog.LevelInfo, kind{paused, e.Upstream, e.Limit, e.By})
 	if !ok {
 		return
 	}
 	l.subject(e.Subject)
 	l.limit(e.Limit, e.Key)
+	l.text("pool", e.Pool)
 	l.text("code", e.Code)
 	l.wait("hint", e.Hint)
 	l.wait("after", e.For)
+	l.word("by", e.By)
+	w.end(l)
+}
+
+func (w *writer) resumed(e weir.PauseEvent) {
+	l, ok := w.begin(slog.LevelInfo, kind{resumed, e.Upstream, e.Limit, e.By})
+	if !ok {
+		return
+	}
+	l.subject(e.Subject)
+	l.limit(e.Limit, e.Key)
+	l.text("pool", e.Pool)
+	l.word("by", e.By)
+	w.end(l)
+}
+
+func (w *writer) damaged(e weir.DamageEvent) {
+	l, ok := w.begin(slog.LevelWarn, kind{damaged, e.Upstream, "", ""})
+	if !ok {
+		return
+	}
+	l.subject(weir.Subject{Upstream: e.Upstream})
+	l.word("error", observe.Error(e.Err))
 	w.end(l)
 }
 

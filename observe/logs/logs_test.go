@@ -63,7 +63,9 @@ func tellAll(e weir.Events, secret string) {
 	for _, to := range []breaker.Phase{breaker.Open, breaker.HalfOpen, breaker.Closed} {
 		e.Breaker(weir.BreakerEvent{Upstream: "s3", Change: breaker.Change{Key: secret, To: to}, For: time.Minute})
 	}
-	e.Paused(weir.PauseEvent{Subject: s, Limit: "put", Key: secret, Code: secret, Hint: time.Minute, For: time.Second})
+	e.Paused(weir.PauseEvent{Subject: s, Limit: "put", Key: secret, Pool: secret, Code: secret, Hint: time.Minute, For: time.Second, By: weir.ByHint})
+	e.Resumed(weir.PauseEvent{Subject: s, Limit: "put", Key: secret, Pool: secret, By: weir.ByFleet})
+	e.Damaged(weir.DamageEvent{Upstream: "s3", Err: err})
 	e.Paced(weir.PaceEvent{Subject: s, Limit: "put", Key: secret, PerSecond: 12.5, Class: outcome.Throttled})
 	e.Paced(weir.PaceEvent{Subject: s, Limit: "put", Key: secret, PerSecond: 13, Class: outcome.OK})
 	e.Violated(weir.Violation{Subject: s, Code: secret, InFlight: 3, Last: []time.Duration{time.Second, 2 * time.Second}, Levels: []weir.LimitLevel{
@@ -139,7 +141,9 @@ func TestLinesSayWhatHappened(t *testing.T) {
 		`{"level":"WARN","msg":"breaker opened","upstream":"s3","key":"word","from":"closed","cause":"unset","after":60}`,
 		`{"level":"INFO","msg":"breaker half-open","upstream":"s3","key":"word","from":"closed","cause":"unset"}`,
 		`{"level":"INFO","msg":"breaker closed","upstream":"s3","key":"word","from":"closed","cause":"unset"}`,
-		`{"level":"INFO","msg":"paused","upstream":"s3","operation":"put","limit":"put","key":"word","code":"word","hint":60,"after":1,"id":"word"}`,
+		`{"level":"INFO","msg":"paused","upstream":"s3","operation":"put","limit":"put","key":"word","pool":"word","code":"word","hint":60,"after":1,"by":"hint","id":"word"}`,
+		`{"level":"INFO","msg":"resumed","upstream":"s3","operation":"put","limit":"put","key":"word","pool":"word","by":"fleet","id":"word"}`,
+		`{"level":"WARN","msg":"record of pauses damaged","upstream":"s3","error":"word"}`,
 		`{"level":"INFO","msg":"rate cut","upstream":"s3","operation":"put","limit":"put","key":"word","rate":12.5,"id":"word"}`,
 		`{"level":"DEBUG","msg":"rate raised","upstream":"s3","operation":"put","limit":"put","key":"word","rate":13,"id":"word"}`,
 		`{"level":"WARN","msg":"violation","upstream":"s3","operation":"put","code":"word","limits":"put (10/s): 4 of 10 left","in_flight":3,"last":"1.000 2.000","key":"tenant=acme","id":"word"}`,
@@ -212,8 +216,8 @@ func TestWhatCallersSayStaysInItsPlace(t *testing.T) {
 	log, b := logger(slog.LevelDebug)
 	tellAll(Events(log), nasty)
 	all := lines(t, b)
-	if len(all) != 12 {
-		t.Errorf("%d lines, want 12", len(all))
+	if len(all) != 14 {
+		t.Errorf("%d lines, want 14", len(all))
 	}
 	for _, l := range all {
 		key, _ := l["key"].(string)
@@ -225,8 +229,8 @@ func TestWhatCallersSayStaysInItsPlace(t *testing.T) {
 	}
 	text := new(bytes.Buffer)
 	tellAll(Events(slog.New(slog.NewTextHandler(text, nil))), nasty)
-	if n := strings.Count(text.String(), "\n"); n != 11 { // the debug line is not wanted
-		t.Errorf("%d lines of text, want 11", n)
+	if n := strings.Count(text.String(), "\n"); n != 13 { // the debug line is not wanted
+		t.Errorf("%d lines of text, want 13", n)
 	}
 	if strings.ContainsAny(text.String(), "\x1b\x00\r") {
 		t.Error("control characters came through")
@@ -293,8 +297,8 @@ func TestUnwantedLevelsAreNotCountedAsWritten(t *testing.T) {
 		tellAll(e, "word")
 		level.Set(slog.LevelInfo)
 		tellAll(e, "word")
-		if got := suppressed(t, b); len(got) != 11 || slices.Max(got) != 0 {
-			t.Errorf("suppressed %v, want eleven times none", got)
+		if got := suppressed(t, b); len(got) != 13 || slices.Max(got) != 0 {
+			t.Errorf("suppressed %v, want thirteen times none", got)
 		}
 	})
 }

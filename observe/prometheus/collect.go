@@ -20,7 +20,7 @@ const looked = 1000
 type collector struct{ *Metrics }
 
 var gauges = struct {
-	configured, current, left, most, keys, pause, breakers, retries *prometheus.Desc
+	configured, current, left, most, keys, pause, paused, breakers, retries *prometheus.Desc
 }{
 	configured: gauge("weir_limit_configured_rate", "Units a second that the policy allows a key.", "upstream", "limit"),
 	current:    gauge("weir_limit_current_rate", "Units a second in force, for the key that has the lowest rate.", "upstream", "limit"),
@@ -28,6 +28,7 @@ var gauges = struct {
 	most:       gauge("weir_limit_units_max", "Units that a key has when nothing has gone for a while.", "upstream", "limit"),
 	keys:       gauge("weir_limit_keys", "Keys that are known to the limit, not counting calls without one.", "upstream", "limit"),
 	pause:      gauge("weir_pause_left_seconds", "How long a pause still lasts, for the key that has the longest.", "upstream", "operation", "limit"),
+	paused:     gauge("weir_pauses_in_force", "Pauses in force, whatever they hold.", "upstream"),
 	breakers:   gauge("weir_breakers", "Breakers in the state: one in all, unless the policy keeps them by key.", "upstream", "state"),
 	retries:    gauge("weir_retries_left", "Retries that the budget would pay for now.", "upstream"),
 }
@@ -41,7 +42,7 @@ func (c collector) Describe(to chan<- *prometheus.Desc) {
 		v.Describe(to)
 	}
 	g := &gauges
-	for _, d := range []*prometheus.Desc{g.configured, g.current, g.left, g.most, g.keys, g.pause, g.breakers, g.retries} {
+	for _, d := range []*prometheus.Desc{g.configured, g.current, g.left, g.most, g.keys, g.pause, g.paused, g.breakers, g.retries} {
 		to <- d
 	}
 	describeFlights(to)
@@ -67,7 +68,7 @@ func (c collector) Collect(to chan<- prometheus.Metric) {
 type sight struct {
 	view   weir.View // without keys
 	limits map[string]limitSight
-	pauses map[string]time.Duration // by operation without a limit
+	pauses map[string]time.Duration // by operation; "" for pools and the whole upstream
 }
 
 // limitSight is a limit at one moment: of each figure, the worst of any key.
@@ -80,7 +81,9 @@ type limitSight struct {
 func look(u *weir.Upstream) sight {
 	s := sight{view: u.Look(0), limits: make(map[string]limitSight), pauses: make(map[string]time.Duration)}
 	for _, p := range s.view.Pauses {
-		s.pauses[label(p.Operation)] = max(p.Left, s.pauses[label(p.Operation)])
+		if p.Limit == "" { // those of limits are the limits' own
+			s.pauses[label(p.Operation)] = max(p.Left, s.pauses[label(p.Operation)])
+		}
 	}
 	for _, v := range s.view.Limits {
 		s.limits[label(v.Limit.Name)] = limitSight{LimitView: v, keyed: v.Limit.Scope == ""}
@@ -118,6 +121,7 @@ func (s sight) collect(to emit) {
 	for operation, left := range s.pauses {
 		to(gauges.pause, left.Seconds(), operation, "")
 	}
+	to(gauges.paused, float64(s.view.Paused))
 	s.collectBreakers(to)
 	to(gauges.retries, unbounded(s.view.RetriesLeft))
 }

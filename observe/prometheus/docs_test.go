@@ -64,7 +64,7 @@ func TestDocumentListsEveryLabelValue(t *testing.T) {
 	for _, r := range weir.Reasons {
 		words = append(words, string(r))
 	}
-	for _, w := range append(words, allowed, waited, refused, "closed", "open", "half-open", "up", "down") {
+	for _, w := range append(words, allowed, waited, refused, "closed", "open", "half-open", "up", "down", weir.ByHint, weir.ByFleet, weir.ByHand) {
 		if !strings.Contains(doc, "`"+w+"`") {
 			t.Errorf("%s is not in docs/metrics.md", w)
 		}

@@ -19,6 +19,8 @@ func (m *Metrics) Events() weir.Events {
 		Done:    m.done,
 		Breaker: m.breakerChanged,
 		Paused:  m.paused,
+		Resumed: m.resumed,
+		Damaged: m.damaged,
 		Paced:   m.paced,
 
 		Violated: m.violated,
@@ -87,8 +89,14 @@ func (m *Metrics) breakerChanged(e weir.BreakerEvent) {
 }
 
 func (m *Metrics) paused(e weir.PauseEvent) {
-	m.series.paused.get(pausedKey{e.Upstream, e.Operation, e.Limit}).Inc()
+	m.series.paused.get(pauseKey{e.Upstream, e.Operation, e.Limit, e.By}).Inc()
 }
+
+func (m *Metrics) resumed(e weir.PauseEvent) {
+	m.series.lifted.get(liftedKey{e.Upstream, e.By}).Inc()
+}
+
+func (m *Metrics) damaged(e weir.DamageEvent) { m.series.damaged.get(e.Upstream).Inc() }
 
 func (m *Metrics) paced(e weir.PaceEvent) {
 	direction := "up"
@@ -102,6 +110,6 @@ func (m *Metrics) paced(e weir.PaceEvent) {
 // them is not the upstream's.
 func (m *Metrics) violated(e weir.Violation) {
 	for i := range e.Levels {
-		m.series.broken.get(pausedKey{e.Upstream, e.Operation, e.Levels[i].Rule.Name}).Inc()
+		m.series.broken.get(brokenKey{e.Upstream, e.Operation, e.Levels[i].Rule.Name}).Inc()
 	}
 }

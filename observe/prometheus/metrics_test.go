@@ -75,7 +75,9 @@ func everything(t testing.TB) (*Metrics, *prometheus.Registry) {
 	e.Done(weir.Done{Subject: s, Refused: true})
 	e.GaveUp(weir.GaveUp{Subject: s, Why: retry.ErrAttempts})
 	e.Breaker(weir.BreakerEvent{Upstream: "s3", Change: breaker.Change{To: breaker.Open}})
-	e.Paused(weir.PauseEvent{Subject: s, Limit: "put"})
+	e.Paused(weir.PauseEvent{Subject: s, Limit: "put", By: weir.ByHint})
+	e.Resumed(weir.PauseEvent{Subject: s, Limit: "put", By: weir.ByHand})
+	e.Damaged(weir.DamageEvent{Upstream: "s3", Err: errors.New("no pauses")})
 	e.Paced(weir.PaceEvent{Subject: s, Limit: "put", Class: outcome.Throttled})
 	e.Paced(weir.PaceEvent{Subject: s, Limit: "put", Class: outcome.OK})
 	return m, reg
@@ -287,7 +289,8 @@ func TestPausesOfOperationsWithoutLimits(t *testing.T) {
 	p, _ := try(u, weir.Call{})
 	p.Report(outcome.Outcome{Class: outcome.Throttled, Hint: outcome.Hint{Said: true, After: 4 * time.Second}})
 	check(t, reg, 4, "weir_pause_left_seconds", "", "default", "api")
-	check(t, reg, 1, "weir_pauses_total", "", "default", "api")
+	check(t, reg, 1, "weir_pauses_total", "hint", "", "default", "api")
+	check(t, reg, 1, "weir_pauses_in_force", "api")
 	check(t, reg, math.Inf(1), "weir_retries_left", "api")
 	if _, d := try(u, weir.Call{}); d.Allowed {
 		t.Error("a call went through a pause")

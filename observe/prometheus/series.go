@@ -17,9 +17,11 @@ type series struct {
 	retried *book[endedKey, prometheus.Counter]
 	gaveUp  *book[gaveUpKey, prometheus.Counter]
 	breaker *book[breakerKey, prometheus.Counter]
-	paused  *book[pausedKey, prometheus.Counter]
+	paused  *book[pauseKey, prometheus.Counter]
+	lifted  *book[liftedKey, prometheus.Counter]
+	damaged *book[string, prometheus.Counter]
 	paced   *book[pacedKey, prometheus.Counter]
-	broken  *book[pausedKey, prometheus.Counter] // violations
+	broken  *book[brokenKey, prometheus.Counter] // violations
 }
 
 type (
@@ -35,7 +37,9 @@ type (
 		upstream string
 		from, to breaker.Phase
 	}
-	pausedKey struct{ upstream, operation, limit string }
+	pauseKey  struct{ upstream, operation, limit, by string }
+	liftedKey struct{ upstream, by string }
+	brokenKey struct{ upstream, operation, limit string }
 	pacedKey  struct{ upstream, limit, direction string }
 )
 
@@ -81,13 +85,19 @@ func (s *series) beginSeldom(m *Metrics) {
 	s.breaker = newBook(&m.mu, func(k breakerKey) prometheus.Counter {
 		return v.breaker.WithLabelValues(label(k.upstream), k.from.String(), k.to.String())
 	})
-	s.paused = newBook(&m.mu, func(k pausedKey) prometheus.Counter {
-		return v.pauses.WithLabelValues(label(k.upstream), label(k.operation), label(k.limit))
+	s.paused = newBook(&m.mu, func(k pauseKey) prometheus.Counter {
+		return v.pauses.WithLabelValues(label(k.upstream), label(k.operation), label(k.limit), k.by)
+	})
+	s.lifted = newBook(&m.mu, func(k liftedKey) prometheus.Counter {
+		return v.lifted.WithLabelValues(label(k.upstream), k.by)
+	})
+	s.damaged = newBook(&m.mu, func(upstream string) prometheus.Counter {
+		return v.damaged.WithLabelValues(label(upstream))
 	})
 	s.paced = newBook(&m.mu, func(k pacedKey) prometheus.Counter {
 		return v.paces.WithLabelValues(label(k.upstream), label(k.limit), k.direction)
 	})
-	s.broken = newBook(&m.mu, func(k pausedKey) prometheus.Counter {
+	s.broken = newBook(&m.mu, func(k brokenKey) prometheus.Counter {
 		return v.violations.WithLabelValues(label(k.upstream), label(k.operation), label(k.limit))
 	})
 }
@@ -101,6 +111,8 @@ func (s *series) clear() {
 	s.gaveUp.clear()
 	s.breaker.clear()
 	s.paused.clear()
+	s.lifted.clear()
+	s.damaged.clear()
 	s.paced.clear()
 	s.broken.clear()
 }

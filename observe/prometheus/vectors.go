@@ -4,7 +4,7 @@ import "github.com/prometheus/client_golang/prometheus"
 
 // vectors are the metrics that events feed.
 type vectors struct {
-	decisions, attempts, calls, retries, gaveUp, breaker, pauses, paces, violations *prometheus.CounterVec
+	decisions, attempts, calls, retries, gaveUp, breaker, pauses, lifted, damaged, paces, violations *prometheus.CounterVec
 
 	wait, attempt, call *prometheus.HistogramVec
 }
@@ -23,8 +23,12 @@ func newVectors() vectors {
 			"upstream", "operation", "reason"),
 		breaker: counter("weir_breaker_transitions_total", "Changes of a breaker's state.",
 			"upstream", "from", "to"),
-		pauses: counter("weir_pauses_total", "Times that a hint of the upstream stopped all callers of a limit.",
-			"upstream", "operation", "limit"),
+		pauses: counter("weir_pauses_total", "Pauses that began or became longer, by who said so.",
+			"upstream", "operation", "limit", "by"),
+		lifted: counter("weir_pauses_lifted_total", "Pauses that were lifted before their time, by who said so.",
+			"upstream", "by"),
+		damaged: counter("weir_pause_records_damaged_total", "Records of pauses in the store that held what cannot be.",
+			"upstream"),
 		paces: counter("weir_rate_changes_total", "Times that a rate that learns went up or down.",
 			"upstream", "limit", "direction"),
 		violations: counter("weir_violations_total", "Attempts that the upstream throttled although its limits had allowed them.",
@@ -62,7 +66,7 @@ type vector interface {
 
 func (v *vectors) all() []vector {
 	return []vector{
-		v.decisions, v.attempts, v.calls, v.retries, v.gaveUp, v.breaker, v.pauses, v.paces, v.violations,
+		v.decisions, v.attempts, v.calls, v.retries, v.gaveUp, v.breaker, v.pauses, v.lifted, v.damaged, v.paces, v.violations,
 		v.wait, v.attempt, v.call,
 	}
 }

@@ -431,7 +431,7 @@ func TestHintsDoNotConcernTheLimitsOfCallers(t *testing.T) {
 			t.Errorf("limit %s of key %q is paused for %v", v.Limit.Name, v.Key, v.Level.Paused)
 		}
 	}
-	if len(limits.Look(10).Pools) > 0 || len(limits.Look(10).Pauses) > 0 {
+	if len(limits.Look(10).Pauses) > 0 {
 		t.Errorf("%+v", limits.Look(10))
 	}
 	if a := speakers[0].ask(b, "third", "a"); a.StatusCode != 200 {

@@ -1,0 +1,135 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/seed1158cd35/weir/internal/servers"
+	"github.com/seed1158cd35/weir/status"
+)
+
+// order runs a command against the sidecar's admin address.
+func (s *sidecar) order(t testing.TB, args ...string) (out, complaint string, err error) {
+	t.Helper()
+	var o, c bytes.Buffer
+	err = run(t.Context(), world{args: append(args, "-admin", s.admin.Addr().String()), out: &o, err: &c, env: noEnv})
+	return o.String(), c.String(), err
+}
+
+// code is the status with which a request is answered.
+func (s *sidecar) code(t testing.TB) int {
+	t.Helper()
+	resp, err := http.Get("http://" + s.address() + "/up/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = io.Copy(io.Discard, resp.Body)
+	_ = resp.Body.Close()
+	return resp.StatusCode
+}
+
+// What an upstream asks one weir to wait, another that shares its store waits, too; it shows
+// that, and a person who resumes it there is heard by both. So is one who pauses.
+func TestPausesAreSharedSeenAndLifted(t *testing.T) {
+	t.Parallel()
+	var throttles atomic.Bool
+	var came atomic.Int64
+	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		came.Add(1)
+		if throttles.Load() {
+			w.Header().Set("Retry-After", "94608000") // three years
+			w.WriteHeader(http.StatusTooManyRequests)
+		}
+	}))
+	defer upstream.Close()
+	redis := servers.Redis(t)
+	store := "store: {redis: \"" + redis.URL() + "\"}\n"
+	a, b := start(t, upstream.URL, store), start(t, upstream.URL, store)
+	eventually(t, "both serve", func() bool { return a.code(t) == 200 && b.code(t) == 200 })
+
+	throttles.Store(true)
+	if code := a.code(t); code != http.StatusTooManyRequests {
+		t.Fatalf("answered %d", code)
+	}
+	throttles.Store(false)
+	eventually(t, "the other hears", func() bool { return b.code(t) == http.StatusTooManyRequests })
+	before := came.Load()
+	for range 20 {
+		if a.code(t) != http.StatusTooManyRequests || b.code(t) != http.StatusTooManyRequests {
+			t.Fatal("one goes on")
+		}
+	}
+	if came.Load() != before {
+		t.Errorf("%d requests came in the pause", came.Load()-before)
+	}
+	out, _, err := b.order(t, "status", "-json")
+	var r status.Report
+	if err := errors.Join(err, json.Unmarshal([]byte(out), &r)); err != nil {
+		t.Fatal(err)
+	}
+	if p := r.Upstreams[0].Pauses; len(p) != 1 || p[0].Limit != "calls" || p[0].LeftMS <= 0 || p[0].LeftMS > 900_000 || p[0].By != a.fleet.Client() {
+		t.Errorf("it does not show the pause of a quarter of an hour, and who was told: %+v", p)
+	}
+
+	if out, _, err := b.order(t, "resume", "up", "-limit", "calls"); err != nil || out != "1 lifted\nup has no pauses\n" {
+		t.Errorf("%v: it says\n%s", err, out)
+	}
+	if code := b.code(t); code != 200 {
+		t.Errorf("who resumed it answers %d", code)
+	}
+	eventually(t, "the other resumes", func() bool { return a.code(t) == 200 })
+
+	out, _, err = a.order(t, "pause", "-for", "10m", "up")
+	if err != nil || !strings.Contains(out, "everything  hand  10m0s") {
+		t.Errorf("%v: it says\n%s", err, out)
+	}
+	eventually(t, "the other pauses", func() bool { return b.code(t) == http.StatusTooManyRequests })
+	if out, _, err = b.order(t, "pause", "up", "-limit", "calls", "-here", "-json"); err != nil {
+		t.Error(err)
+	}
+	var u status.Upstream
+	if err := json.Unmarshal([]byte(out), &u); err != nil || len(u.Pauses) != 2 || u.Pauses[0].Reason != "hand here" || u.Pauses[1].By != a.fleet.Client() {
+		t.Errorf("%v: %s", err, out)
+	}
+	if out, _, err = b.order(t, "resume", "up"); err != nil || out != "2 lifted\nup has no pauses\n" {
+		t.Errorf("%v: it says\n%s", err, out)
+	}
+	eventually(t, "all resume", func() bool { return a.code(t) == 200 && b.code(t) == 200 })
+	if a.log.waitFor(t, "resumed")["by"] != "fleet" || b.log.waitFor(t, "paused")["by"] != "fleet" {
+		t.Error("the log does not say who said so")
+	}
+}
+
+func TestOrdersThatCannotBe(t *testing.T) {
+	t.Parallel()
+	s := start(t, echo(t), "")
+	for args, says := range map[string]string{
+		"pause":                          "name the upstream",
+		"pause up down":                  `unexpected argument "down"`,
+		"resume up -for 5m":              "flag provided but not defined: -for",
+		"pause up -limit-key a":          "name the limit",
+		"pause up -limit call":           `limit "call": there is none of that name, but calls`,
+		"pause down":                     `there is no upstream "down"`,
+		"resume -limit calls -for 5m up": "not defined",
+		"pause up -pool a -limit b":      "name one of them",
+	} {
+		out, complaint, err := s.order(t, strings.Fields(args)...)
+		if err == nil || !strings.Contains(complaint+err.Error(), says) || out != "" {
+			t.Errorf("weir %s: %v, %s%s, want %s", args, err, complaint, out, says)
+		}
+	}
+	err := run(t.Context(), world{args: []string{"pause", "up", "-admin", "127.0.0.1:1"}, out: io.Discard, err: io.Discard, env: noEnv})
+	if err == nil || !strings.Contains(err.Error(), "is weir serve running") {
+		t.Errorf("nobody there: %v", err)
+	}
+	if _, _, err := s.order(t, "pause", "-h"); err == nil || errors.Is(err, errUsage) {
+		t.Errorf("help: %v", err)
+	}
+}

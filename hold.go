@@ -1,0 +1,157 @@
+package weir
+
+import (
+	"context"
+	"time"
+
+	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/pause"
+	"github.com/seed1158cd35/weir/pause/records"
+)
+
+// hold notes a pause, has the limiter of its key stand still, and lets the fleet know.
+func (u *Upstream) hold(now time.Duration, of pause.Subject, key string, why pause.Reason, s pause.Span) {
+	if !u.pauses.Add(now, of, why, s) {
+		u.limiters(now, of, key, func(m *limit.Limiter) { m.Pause(now, s.Until) })
+		return
+	}
+	u.obey(now, of, key)
+	u.share()
+}
+
+// share lets the fleet know that something has changed.
+func (u *Upstream) share() {
+	if u.records != nil {
+		u.records.Changed()
+	}
+}
+
+// obey has the limiter of a subject, if it is that of one key, stand still as long as
+// the book says. The limiter keeps the places of those who wait; it is the book that
+// says who may go. u.obeying is held for the two to agree: nothing that waits or calls
+// out happens meanwhile.
+func (u *Upstream) obey(now time.Duration, of pause.Subject, key string) {
+	u.obeying.Lock()
+	defer u.obeying.Unlock()
+	e := u.pauses.In(now, of)
+	until := e.Until()
+	u.limiters(now, of, key, func(m *limit.Limiter) {
+		if left := m.Look(now).Paused; left > 0 && until < now+left {
+			m.Resume(now)
+		}
+		m.Pause(now, until)
+	})
+}
+
+// limiters are those that only calls of the subject take from. Keys for which there was
+// no room have one together.
+func (u *Upstream) limiters(now time.Duration, of pause.Subject, key string, do func(*limit.Limiter)) {
+	for _, r := range u.live.Load().registries {
+		l := r.Limit()
+		if l.Name != of.Name || of != pause.OfLimit(l.Name, l.Scope, key) {
+			continue
+		}
+		if m, own := r.Own(now, key); own {
+			do(m)
+		}
+	}
+}
+
+// obeyAll has all limiters obey whose pauses are in the book: those that a new policy
+// has made know of none.
+func (u *Upstream) obeyAll(now time.Duration) {
+	all, _ := u.pauses.All(now, mostLooked)
+	for i := range all {
+		u.obeyPlain(now, all[i].Subject)
+	}
+}
+
+const mostLooked = 1 << 30
+
+// obeyPlain is obey for a subject of which nobody here has said the key. One whose key is
+// a hash is held by the book alone.
+func (u *Upstream) obeyPlain(now time.Duration, of pause.Subject) {
+	if of.Plain() {
+		u.obey(now, of, of.Key)
+	}
+}
+
+// heard is told on a goroutine of the fleet what others say.
+func (u *Upstream) heard(now time.Duration, paused, lifted []pause.Subject) {
+	for _, of := range paused {
+		u.obeyPlain(now, of)
+		e := u.pauses.In(now, of)
+		if e.Spans[e.Last()].By != u.options.Fleet.Client() {
+			u.tellPause(u.options.Events.Paused, now, of, &e, ByFleet)
+		}
+	}
+	u.resumed(now, lifted, ByFleet)
+}
+
+// resumed lets those go whose pauses were lifted.
+func (u *Upstream) resumed(now time.Duration, lifted []pause.Subject, by string) {
+	for _, of := range lifted {
+		u.obeyPlain(now, of)
+	}
+	if len(lifted) > 0 {
+		u.queues.Kick()
+	}
+	for _, of := range lifted {
+		u.tellPause(u.options.Events.Resumed, now, of, &pause.Entry{}, by)
+	}
+}
+
+// tellPause tells of a pause that no call was told of.
+func (u *Upstream) tellPause(to func(PauseEvent), now time.Duration, of pause.Subject, e *pause.Entry, by string) {
+	if to != nil {
+		v := u.pauseView(now, of, e)
+		tell(to, PauseEvent{Subject: Subject{Upstream: u.name, Operation: v.Operation}, Limit: v.Limit, Key: v.Key, Pool: v.Pool, For: v.Left, By: by})
+	}
+}
+
+// joinPauses makes the pauses those of the fleet.
+func (u *Upstream) joinPauses() (leave func()) {
+	f := u.options.Fleet
+	u.records = records.New(records.Config{
+		Store: f.Store(), Group: u.name, Client: f.Client(), Book: &u.pauses, Clock: u.options.Clock, Rand: u.options.Rand,
+		Longest: u.longestPause, Heard: u.heard, Damaged: u.damaged,
+	})
+	return f.Attend(func(ctx context.Context) { _ = u.records.Run(ctx) }) // it returns why ctx ended
+}
+
+func (u *Upstream) damaged(err error) { tell(u.options.Events.Damaged, DamageEvent{u.name, err}) }
+
+// longestPause is the longest pause for a reason, whoever asks for it.
+func (u *Upstream) longestPause(why pause.Reason) time.Duration {
+	if why == pause.Rate {
+		return u.live.Load().policy.MaxPause
+	}
+	return pause.Longest
+}
+
+// asks tells the fleet that the store is asked for limits: then it is for pauses, too.
+func (u *Upstream) asks(now time.Duration) {
+	if u.records != nil {
+		u.records.Asks(now)
+	}
+}
+
+// firstLook bounds how long a process that has just begun waits to hear what the fleet
+// has paused.
+const firstLook = 250 * time.Millisecond
+
+// meet waits until it is known what the fleet has paused, or the store did not say soon.
+func (u *Upstream) meet(ctx context.Context) error {
+	if !u.options.Fleet.Running() {
+		return nil
+	}
+	wait, cancel := u.clock.WithTimeout(ctx, firstLook, nil)
+	defer cancel()
+	u.pauses.OnMet(cancel)
+	_ = u.clock.Sleep(wait, firstLook)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	u.pauses.Met()
+	return nil
+}
