@@ -98,7 +98,7 @@ func (b *Breaker) Good(now time.Duration, p Permit) {
 func (b *Breaker) report(now time.Duration, p Permit, o outcome.Outcome) {
 	for {
 		old := b.load()
-		if old.Gen != p.Gen {
+		if !old.hears(p) {
 			return
 		}
 		next := old.Report(now, *old.cfg, p, o, old.succeeded(now, o.Class))

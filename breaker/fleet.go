@@ -103,15 +103,15 @@ func (b *Breaker) adopt(now time.Duration, old, next *box) bool {
 	return true
 }
 
-// Trip opens b, if it is closed, as though Config.Failures had been reached: by the
-// failures of the whole fleet, the last of which came with h.
-func (b *Breaker) Trip(now time.Duration, h outcome.Hint) {
+// Trip opens b, if it is closed, as though a rule of its Config had opened it, for as
+// long as h asks: because of the failures of the whole fleet, or of the hint itself.
+func (b *Breaker) Trip(now time.Duration, h outcome.Hint, why Cause) {
 	for {
 		old := b.load()
 		if old.Phase != Closed || old.Held || old.cfg.Off {
 			return
 		}
-		if b.swap(now, old, old.opened(now, *old.cfg, h, FleetTripped)) {
+		if b.swap(now, old, old.opened(now, *old.cfg, h, why)) {
 			return
 		}
 	}

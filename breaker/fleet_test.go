@@ -132,8 +132,8 @@ func TestAdoptIsForTheGenerationItWasMeantFor(t *testing.T) {
 
 func TestTripOpensWhatIsClosed(t *testing.T) {
 	b, f, told := member(breaker.Config{Failures: 9, Open: 10 * time.Second})
-	b.Trip(time.Hour, outcome.Hint{Said: true, After: 40 * time.Second})
-	b.Trip(time.Hour, outcome.Hint{})
+	b.Trip(time.Hour, outcome.Hint{Said: true, After: 40 * time.Second}, breaker.FleetTripped)
+	b.Trip(time.Hour, outcome.Hint{}, breaker.FleetTripped)
 	if s := b.State(); s.Phase != breaker.Open || s.Why != breaker.FleetTripped || s.Until != time.Hour+40*time.Second {
 		t.Errorf("%+v", s)
 	}
@@ -141,10 +141,10 @@ func TestTripOpensWhatIsClosed(t *testing.T) {
 		t.Errorf("told %d times, moved %d times", len(*told), f.moved)
 	}
 	b.ForceClose(time.Hour)
-	b.Trip(time.Hour, outcome.Hint{})
+	b.Trip(time.Hour, outcome.Hint{}, breaker.FleetTripped)
 	b.SetConfig(time.Hour, breaker.Config{Off: true})
 	b.Reset(time.Hour)
-	b.Trip(time.Hour, outcome.Hint{})
+	b.Trip(time.Hour, outcome.Hint{}, breaker.FleetTripped)
 	if s := b.State(); s.Phase != breaker.Closed {
 		t.Errorf("what was forced closed, and what is off: %+v", s)
 	}

@@ -22,13 +22,17 @@ type model struct {
 	rowSince  time.Duration
 	spell     time.Duration // how long it stayed open last, unless by hand
 	probe     *ticket       // the one that is out
+	latest    *ticket       // the latest that was given
 	era       int           // of closed phases
+	half      int           // half-open phases so far
 }
 
 type ticket struct {
 	era      int
 	deadline time.Duration // of a probe
 	probe    bool
+	half     int            // the half-open phase in which it was given
+	heard    bool           // its outcome was taken for what it says
 	p        breaker.Permit // what the State gave for it
 	q        breaker.Permit // what the Breaker gave for it
 }
@@ -47,8 +51,10 @@ func (m *model) admit(now time.Duration) *ticket {
 	}
 	if m.phase == "open" {
 		m.phase, m.good, m.held = "half-open", 0, false
+		m.half++
 	}
-	m.probe = &ticket{probe: true, deadline: now + m.c.ProbeTimeout}
+	m.probe = &ticket{probe: true, half: m.half, deadline: now + m.c.ProbeTimeout}
+	m.latest = m.probe
 	return m.probe
 }
 
@@ -56,8 +62,19 @@ func (m *model) report(now time.Duration, k *ticket, o outcome.Outcome) {
 	bad := o.Class == outcome.Failed || o.Class == outcome.Unknown || o.Class == outcome.Throttled && m.c.CountThrottled
 	switch {
 	case m.held:
+	case k.probe && m.phase == "half-open" && k.half == m.half && (m.probe != k || now >= k.deadline):
+		// lost: only that the upstream is up is believed
+		if !bad && o.Class != outcome.Canceled && (k != m.latest || !k.heard) {
+			if m.probe == k {
+				m.probe = nil
+			}
+			k.heard = true
+			if m.good++; m.good == m.c.Successes {
+				m.close()
+			}
+		}
 	case k.probe && m.phase == "half-open" && m.probe == k && now < k.deadline:
-		m.probe = nil
+		m.probe, k.heard = nil, true
 		if bad {
 			m.open(now, o)
 		} else if o.Class != outcome.Canceled {

@@ -29,6 +29,8 @@ const (
 	FleetTripped                 // the failures of the whole fleet, or another process of it, opened it
 	FleetProbes                  // another process of the fleet probes
 	FleetClosed                  // another process of the fleet found the upstream well
+	Hinted                       // the upstream asked to be left alone
+	QuotaSpent                   // until it resets
 )
 
 func (c Cause) String() string { return name(causes[:], int(c)) }
@@ -36,7 +38,7 @@ func (c Cause) String() string { return name(causes[:], int(c)) }
 var causes = [...]string{
 	"unset", "too many failures", "failures in a row", "failure share", "probe failed",
 	"open time over", "probes succeeded", "forced", "reset",
-	"fleet tripped", "fleet probes", "fleet closed",
+	"fleet tripped", "fleet probes", "fleet closed", "the upstream asked for it", "quota spent",
 }
 
 func name(of []string, i int) string {

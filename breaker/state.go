@@ -25,7 +25,8 @@ const askAgain = time.Second
 // reported too and counts for nothing.
 type Permit struct {
 	Gen   uint32
-	Probe bool // a half-open breaker waits for this call's outcome
+	Probe bool          // a half-open breaker waits for this call's outcome
+	Since time.Duration // of a probe: when the breaker became half-open
 }
 
 // A State is a breaker at one moment. The zero State is closed. It is small and
@@ -78,7 +79,7 @@ func (s State) Admit(now time.Duration, c Config) (next State, p Permit, wait ti
 		return next, Permit{Gen: next.Gen}, 0, true
 	}
 	next = s.probe(now, c.WithDefaults())
-	return next, Permit{Gen: next.Gen, Probe: true}, 0, true
+	return next, Permit{Gen: next.Gen, Probe: true, Since: next.Since}, 0, true
 }
 
 // Report counts how a call ended, as of now: the instant of the outcome,
@@ -93,11 +94,16 @@ func (s State) Admit(now time.Duration, c Config) (next State, p Permit, wait ti
 // good is how many calls succeeded within c.Window in this generation; only
 // the Share rule asks, and only when a failure is reported.
 func (s State) Report(now time.Duration, c Config, p Permit, o outcome.Outcome, good int64) (next State) {
-	if p.Gen != s.Gen || s.Held || c.Off {
+	if !s.hears(p) || s.Held || c.Off {
 		return s
 	}
 	c = c.WithDefaults()
 	switch {
+	case s.late(now, p):
+		if good := s.proved(now, c, o); good != s {
+			good.Probing = good.Probing && p.Gen != s.Gen
+			return good
+		}
 	case s.Phase == Closed:
 		return s.counted(now, c, o, good)
 	case s.Phase == HalfOpen && s.Probing && p.Probe:
@@ -186,21 +192,37 @@ func (s State) probe(now time.Duration, c Config) State {
 	return s
 }
 
-func (s State) probed(now time.Duration, c Config, o outcome.Outcome) State {
-	if now >= s.Until {
-		return s // lost; the next to ask takes its place
+// hears reports whether what becomes of p can matter.
+func (s *State) hears(p Permit) bool { return p.Gen == s.Gen || s.lost(p) }
+
+// lost reports whether another probe has taken the place of the one that p was given
+// for, in the same half-open phase.
+func (s *State) lost(p Permit) bool {
+	return s.Phase == HalfOpen && p.Probe && p.Gen != s.Gen && p.Since == s.Since
+}
+
+// late reports whether p was given for a probe that is past its deadline.
+func (s *State) late(now time.Duration, p Permit) bool {
+	return s.lost(p) || s.Phase == HalfOpen && p.Probe && s.Probing && now >= s.Until
+}
+
+// proved counts what a late probe ended with: only that the upstream is up.
+func (s State) proved(now time.Duration, c Config, o outcome.Outcome) State {
+	if v := c.judge(o.Class); v != works && v != lives {
+		return s
 	}
-	s.Probing = false
-	switch c.judge(o.Class) {
-	case broken:
-		return s.opened(now, c, o.Hint, ProbeFailed)
-	case works, lives:
-		s.Successes++
-	}
-	if s.Successes >= c.Successes {
+	if s.Successes++; s.Successes >= c.Successes {
 		return s.closed(now, ProbesSucceeded)
 	}
 	return s
+}
+
+func (s State) probed(now time.Duration, c Config, o outcome.Outcome) State {
+	s.Probing = false
+	if c.judge(o.Class) == broken {
+		return s.opened(now, c, o.Hint, ProbeFailed)
+	}
+	return s.proved(now, c, o)
 }
 
 // opened opens it for as long as c and the hint say.

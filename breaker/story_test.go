@@ -192,7 +192,7 @@ var stories = []struct {
 		30s call throttled
 		30s open
 	`},
-	{"a lost probe frees its place at its deadline and is not heard later", breaker.Config{Failures: 5, Open: 30 * time.Second, ProbeTimeout: 10 * time.Second}, `
+	{"a lost probe frees its place at its deadline and its failure is not heard later", breaker.Config{Failures: 5, Open: 30 * time.Second, ProbeTimeout: 10 * time.Second}, `
 		0s  call failed 5
 		30s probe lost
 		39s refused 1s
@@ -200,19 +200,47 @@ var stories = []struct {
 		40s probe next
 		41s lost failed
 		41s half-open
-		41s lost ok
 		41s refused 1s
 		42s next ok
 		42s probe last
 		42s last ok
 		42s closed
 	`},
-	{"a probe reported after its deadline counts for nothing even before the next", breaker.Config{Failures: 5, Successes: 1, Open: 30 * time.Second, ProbeTimeout: 10 * time.Second}, `
+	{"a lost probe that succeeds shows that the upstream is up", breaker.Config{Failures: 5, Open: 30 * time.Second, ProbeTimeout: time.Second}, `
+		0s  call failed 5
+		30s probe a
+		31s probe b
+		32s probe c
+		32.5s a ok
+		32.5s refused 500ms
+		32.6s b ok
+		32.6s closed
+		32.7s c failed
+		32.7s closed
+	`},
+	{"a probe of an earlier half-open phase counts for nothing", breaker.Config{Failures: 5, Successes: 1, Open: 30 * time.Second, ProbeTimeout: time.Second}, `
+		0s  call failed 5
+		30s probe a
+		31s probe b
+		31s b failed
+		61s a ok
+		61s open
+		61s probe c
+		61s a ok
+		61s half-open
+	`},
+	{"a failure after a probe's deadline counts for nothing even before the next", breaker.Config{Failures: 5, Successes: 1, Open: 30 * time.Second, ProbeTimeout: 10 * time.Second}, `
+		0s  call failed 5
+		30s probe late
+		40s late failed
+		40s half-open
+		40s probe next
+	`},
+	{"a success after a probe's deadline counts before the next", breaker.Config{Failures: 5, Successes: 1, Open: 30 * time.Second, ProbeTimeout: 10 * time.Second}, `
 		0s  call failed 5
 		30s probe late
 		40s late ok
-		40s half-open
-		40s probe next
+		40s closed
 	`},
 	{"a probe reported twice counts once", five, `
 		0s  call failed 5

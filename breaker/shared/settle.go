@@ -11,7 +11,7 @@ import (
 func (b *Breakers) settle(now time.Duration, t *seat) (c change, ok bool) {
 	e := t.page.of(t.name, now+b.lo)
 	if t.full && e.Gen <= t.gen && !e.matters() {
-		t.b.Trip(now, t.hint)
+		t.b.Trip(now, t.hint, breaker.FleetTripped)
 	}
 	t.full = false
 	s := t.b.State()
