@@ -47,13 +47,20 @@ func (p *Permit) Tell(now, sent time.Duration, levels []outcome.Level, counted b
 			continue
 		}
 		rate, ok := toldRate(said, day)
-		if ok && e.Registry.tell(now, e, rate, said) && changed != nil {
+		hurry := ok && sooner(said, rate)
+		if hurry {
+			rate = until(said, rate, max(0, now-sent))
+		}
+		if ok && e.Registry.tell(now, e, rate, said) && changed != nil && !hurry {
 			changed(e.Charge, rate.PerSecond())
 		}
 		if !ok || latest < 0 || said.Remaining >= rate.Full() {
 			continue
 		}
 		m := e.Registry.Get(now, e.Key)
+		if hurry && said.Remaining == 0 {
+			m.Pause(now, now+min(said.Reset, mostHeld))
+		}
 		if owed = max(owed, m.Look(now).Left-latest); owed > 0 { // nor is there more than the upstream has
 			m.Owe(now, min(owed, rate.Full()))
 		}

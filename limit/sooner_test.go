@@ -1,0 +1,122 @@
+package limit
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/seed1158cd35/weir/bucket"
+	"github.com/seed1158cd35/weir/outcome"
+)
+
+// A teller is an upstream that says in each answer what is left and when all is back, but
+// not over what time its limit is counted.
+type teller struct {
+	limit  int64
+	per    time.Duration
+	window bool // it is counted in windows of so long, else it comes back bit by bit
+	whole  bool // resets are rounded up to seconds
+
+	from time.Duration // the present window's beginning
+	used float64
+	at   time.Duration
+
+	granted, refused int64
+}
+
+// call is a call that comes at the instant.
+func (u *teller) call(now time.Duration) (said outcome.Level, ok bool) {
+	if u.window && now >= u.from+u.per {
+		u.from += (now - u.from) / u.per * u.per
+		u.used = 0
+	}
+	if !u.window {
+		u.used = max(0, u.used-float64(now-u.at)/float64(u.per)*float64(u.limit))
+		u.at = now
+	}
+	if ok = u.used+1 <= float64(u.limit); ok {
+		u.used++
+		u.granted++
+	} else {
+		u.refused++
+	}
+	reset := u.from + u.per - now
+	if !u.window {
+		reset = time.Duration(u.used / float64(u.limit) * float64(u.per))
+	}
+	if u.whole {
+		reset = (reset + time.Second - 1).Truncate(time.Second)
+	}
+	return outcome.Level{Name: "requests", Limit: u.limit, Remaining: int64(float64(u.limit) - u.used), Reset: reset}, ok
+}
+
+// An echo is an answer on its way.
+type echo struct {
+	p        Permit
+	sent, at time.Duration
+	said     outcome.Level
+	ok       bool
+}
+
+// drive sends u all that the limiter lets go for some time; answers take so long.
+func drive(t testing.TB, u *teller, latency, long time.Duration) {
+	t.Helper()
+	r, err := NewRegistry(0, Limit{Name: "rpm", Told: "requests", Scope: "pool", Rate: bucket.Rate{Amount: u.limit, Per: time.Minute, Burst: 1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var flying []*echo
+	for now := time.Duration(0); now < long; now += 5 * time.Millisecond {
+		for len(flying) > 0 && flying[0].at <= now {
+			e := flying[0]
+			flying = flying[1:]
+			e.p.Tell(now, e.sent, []outcome.Level{e.said}, e.ok, nil)
+		}
+		for {
+			e := &echo{sent: now, at: now + latency}
+			e.p.Add(Charge{Registry: r, Key: "k", Cost: 1})
+			if v := e.p.Take(now, 0); !v.OK || v.Wait > 0 {
+				break
+			}
+			e.p.Sent()
+			e.said, e.ok = u.call(now + latency/2)
+			flying = append(flying, e)
+		}
+	}
+}
+
+// What is left and when more comes is believed over a rate that it contradicts: an upstream
+// that has three, back in a tenth of a second, gives more than three a minute.
+func TestWhatIsLeftAndWhenWinOverTheRate(t *testing.T) {
+	for _, latency := range []time.Duration{5 * time.Millisecond, 100 * time.Millisecond} {
+		for _, window := range []bool{false, true} {
+			u := &teller{limit: 3, per: 100 * time.Millisecond, window: window}
+			drive(t, u, latency, time.Minute)
+			t.Logf("latency %v, window %v: %d went, %d refused", latency, window, u.granted, u.refused)
+			if u.granted < 200 || u.refused > 0 {
+				t.Errorf("latency %v, window %v: %d went, want 200 at least, and %d were refused", latency, window, u.granted, u.refused)
+			}
+		}
+	}
+}
+
+// However an upstream counts, believing what is left and when more comes sends it hardly a
+// call that it refuses: beyond what the rate alone would, none for what comes back bit by
+// bit, and at most one in a hundred for windows.
+func TestBelievingTheResetIsSafe(t *testing.T) {
+	seed := rand.Uint64()
+	random := rand.New(rand.NewPCG(seed, 0))
+	for range 60 {
+		u := &teller{
+			limit: 1 + random.Int64N(300), per: []time.Duration{100 * time.Millisecond, time.Second, 10 * time.Second, time.Minute, 2 * time.Minute}[random.IntN(5)],
+			window: random.IntN(2) == 0, whole: random.IntN(2) == 0,
+		}
+		u.from = -time.Duration(random.Int64N(int64(u.per)))
+		latency := time.Duration(5+random.IntN(500)) * time.Millisecond
+		drive(t, u, latency, 3*time.Minute)
+		t.Logf("%+v, latency %v", *u, latency)
+		if u.per <= time.Minute && u.refused > u.granted/100+1 {
+			t.Errorf("seed %d: latency %v, %+v", seed, latency, *u)
+		}
+	}
+}
