@@ -118,6 +118,10 @@ func within(ctx context.Context) bool {
 	return ctx.Value(attemptKey{}) != nil
 }
 
+// Once is ctx for calls that make one attempt and no more, because whoever asks has
+// something better to do with a failure than to repeat it.
+func Once(ctx context.Context) context.Context { return context.WithValue(ctx, attemptKey{}, true) }
+
 // why is err, or what ended the attempt's context if that was the call's timeout:
 // the context itself only says that a deadline has passed.
 func (a *attempt) why(err error) error {

@@ -383,6 +383,18 @@ func TestNestedCallsDoNotMultiply(t *testing.T) {
 	})
 }
 
+func TestOnceIsOneAttempt(t *testing.T) {
+	u := open(t, steady(), weir.Options{})
+	attempts := 0
+	_, err := weir.Do(weir.Once(background), u, weir.Call{Safe: true}, func(context.Context) (int, error) {
+		attempts++
+		return 0, errLeft
+	})
+	if err != errLeft || attempts != 1 {
+		t.Errorf("%d attempts, %v", attempts, err)
+	}
+}
+
 // What weir refuses within an attempt says nothing of the upstream around it.
 func TestInnerRefusalIsNotHeldAgainstTheOuterUpstream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -206,7 +206,7 @@ func (s *sender) attempt(req *http.Request) (resp *http.Response, err error) {
 	defer r.report(nil)
 	ctx, cancel := context.WithCancelCause(r.ctx)
 	timer := time.AfterFunc(r.until-r.permit.sent, func() { cancel(r.timeout()) })
-	resp, err = s.t.roundTripper().RoundTrip(req.WithContext(context.WithValue(ctx, attemptKey{}, true)))
+	resp, err = s.t.roundTripper().RoundTrip(req.WithContext(Once(ctx)))
 	if err == nil {
 		r.outcome = s.judge(resp, timer)
 	} else {

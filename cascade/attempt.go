@@ -17,6 +17,11 @@ var (
 
 	// ErrNothing means that it works but has no answer: nothing in the cache.
 	ErrNothing = errors.New("no answer")
+
+	// ErrElsewhere means that it works but does not know what the call asks for,
+	// which another tier may: a model of another name. Unlike with ErrNothing, an
+	// answer of a tier below is degraded.
+	ErrElsewhere = errors.New("not known here")
 )
 
 // ErrTimeout is why the context of a tier ends when its time is up. It is a
@@ -36,22 +41,21 @@ func (timeout) Is(target error) bool {
 type Why string
 
 const (
-	Failed    Why = "failed"    // asked in vain
-	TimedOut  Why = "timed_out" // asked, and its time was up
-	Refused   Why = "refused"   // held back by a gate of weir's own; Code is the reason
-	Passed    Why = "passed"    // not meant for this call
-	Nothing   Why = "nothing"   // asked, but it has none
-	IsCooling Why = "cooling"   // not asked
-	IsProbed  Why = "probing"   // not asked: another call is asking whether it is up
-	IsRamping Why = "ramping"   // not asked: not in the share of calls that may
-	NoTime    Why = "no_time"   // not asked: the deadline had passed
+	Failed   Why = "failed"    // asked in vain
+	TimedOut Why = "timed_out" // asked, and its time was up
+	Refused  Why = "refused"   // held back by a gate of weir's own; Code is the reason
+	Passed   Why = "passed"    // not meant for this call
+	Nothing  Why = "nothing"   // asked, but it has none
+	IsOpen   Why = "open"      // not asked: its breaker is open; Code is why
+	IsProbed Why = "probing"   // not asked: another call is asking whether it is up
+	NoTime   Why = "no_time"   // not asked: the deadline had passed
 )
 
 // An Attempt is what became of a call at a tier that gave no answer.
 type Attempt struct {
 	Tier string
 	Why  Why
-	Code string        // the upstream's word, the reason of a refusal, or why it cools; "" if there is none
+	Code string        // the upstream's word, the reason of a refusal, or why its breaker opened; "" if there is none
 	Wait time.Duration // how long until it may be worth asking; 0 if nobody knows
 	Err  error         // what it returned; nil if it was not asked or has no answer
 }
@@ -77,7 +81,7 @@ type NoAnswerError struct {
 	Wait time.Duration
 }
 
-// Error reads "no tier answered: primary cooling (circuit_open) for 1.2s; secondary failed: 503".
+// Error reads "no tier answered: primary open for 1.2s: failures in a row; secondary failed: 503".
 func (e *NoAnswerError) Error() string {
 	var b strings.Builder
 	b.WriteString("no tier answered")
@@ -88,7 +92,7 @@ func (e *NoAnswerError) Error() string {
 	return b.String()
 }
 
-// String reads "primary failed: 503" or "primary cooling for 1.2s".
+// String reads "primary failed: 503" or "primary open for 1.2s".
 func (a Attempt) String() string {
 	s := a.Tier + " " + strings.ReplaceAll(string(a.Why), "_", " ")
 	if a.Wait > 0 {

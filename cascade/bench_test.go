@@ -3,9 +3,11 @@ package cascade_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 	"time"
 
+	"github.com/seed1158cd35/weir/breaker"
 	"github.com/seed1158cd35/weir/cascade"
 )
 
@@ -59,8 +61,9 @@ func BenchmarkHealthyParallel(b *testing.B) {
 	})
 }
 
-// The primary cools down for as long as the benchmark lasts.
-func BenchmarkCooling(b *testing.B) {
-	c := cascade.Config{Tiers: two, Failures: 1, Cool: cascade.Cool{First: time.Hour, Most: time.Hour}}
-	bench(b, c, primaryDown)
+// The primary's breaker is open for as long as the benchmark lasts.
+func BenchmarkOpen(b *testing.B) {
+	tiers := slices.Clone(two)
+	tiers[0].Health = breaker.Config{Failures: 1, Open: time.Hour, FirstOpen: time.Hour}
+	bench(b, cascade.Config{Tiers: tiers}, primaryDown)
 }

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/seed1158cd35/weir/breaker"
 	"github.com/seed1158cd35/weir/clock"
 	"github.com/seed1158cd35/weir/outcome"
 )
@@ -28,12 +29,20 @@ type Options struct {
 	// calls rejected ends the cascade. ctx is the caller's.
 	Classify func(ctx context.Context, err error) outcome.Outcome
 
-	// Changed hears of every tier that cools down, is probed, ramps or is up
-	// again; nil means that nobody does. The changes of a tier come in order and
-	// one at a time, outside all locks, on the goroutine of a call: it should
-	// return soon. If it panics, that is ignored. For a listener that hangs the
-	// next 256 changes of each tier are kept.
+	// Changed hears of every tier whose breaker changes its phase; nil means that
+	// nobody does. The changes of a tier come in order and one at a time, outside
+	// all locks, on the goroutine of a call: it should return soon. If it panics,
+	// that is ignored.
 	Changed func(Change)
+}
+
+// A Change is a change of the phase of a tier's breaker.
+type Change struct {
+	Tier     string
+	From, To breaker.Phase
+	Why      breaker.Cause
+	Code     string        // the upstream's word for the failure, if it was one
+	For      time.Duration // how long it stays open, if it opens
 }
 
 // A plan is a configuration in force, and the tiers it speaks of. Nobody changes
@@ -64,12 +73,12 @@ func (c *Cascade) Set(cfg Config) error {
 		return err
 	}
 	cfg = cfg.WithDefaults()
-	cfg.Tiers, cfg.Ramp = slices.Clone(cfg.Tiers), slices.Clone(cfg.Ramp)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	old, next := c.plan.Load(), &plan{cfg: cfg}
-	for _, t := range cfg.Tiers {
-		next.tiers = append(next.tiers, old.keep(t.Name))
+	now := c.clock.Now()
+	for i := range cfg.Tiers {
+		next.tiers = append(next.tiers, c.keep(now, old, &cfg.Tiers[i]))
 	}
 	c.plan.Store(next)
 	return nil
@@ -78,65 +87,52 @@ func (c *Cascade) Set(cfg Config) error {
 // Config is the configuration in force, every default filled in.
 func (c *Cascade) Config() Config {
 	cfg := c.plan.Load().cfg
-	cfg.Tiers, cfg.Ramp = slices.Clone(cfg.Tiers), slices.Clone(cfg.Ramp)
+	cfg.Tiers = slices.Clone(cfg.Tiers)
 	return cfg
 }
 
-func (p *plan) keep(name string) *tier {
-	if t := p.find(name); t != nil {
-		return t
+// keep is the tier of that name, with what is known of it.
+func (c *Cascade) keep(now time.Duration, old *plan, cfg *TierConfig) *tier {
+	if i := slices.IndexFunc(old.tiers, func(t *tier) bool { return t.name == cfg.Name }); i >= 0 {
+		old.tiers[i].breaker.SetConfig(now, cfg.Health)
+		return old.tiers[i]
 	}
-	t := &tier{name: name}
-	t.publish()
-	return t
+	return newTier(c, cfg)
 }
 
-func (p *plan) find(name string) *tier {
-	for i := range p.tiers {
-		if p.tiers[i].name == name {
-			return p.tiers[i]
+// Open reports whether the breaker of a tier keeps calls away, and for how long. A tier
+// that repeats what failed should ask before it does: there may be a better one below.
+func (c *Cascade) Open(name string) (wait time.Duration, open bool) {
+	for _, t := range c.plan.Load().tiers {
+		if t.name == name {
+			s := t.breaker.State()
+			return max(0, s.Until-c.clock.Now()), s.Phase == breaker.Open
 		}
 	}
-	return nil
+	return 0, false
 }
 
-// Cool takes a tier away from all callers for d; 0 or less means until Reset,
-// a year at the most. It
+// Cool takes a tier away from all callers for d; 0 or less means until Reset. It
 // is for operators, and for what was learnt outside a call: an error within a
-// stream that had begun well. Afterwards the tier is probed and ramps as usual.
-// It reports whether there is such a tier; an instant one never cools.
+// stream that had begun well. Afterwards the tier is probed as usual.
+// It reports whether there is such a tier; an instant one is always up.
 func (c *Cascade) Cool(name string, d time.Duration) bool {
-	if d <= 0 {
-		d = longest
-	}
-	return c.force(name, func(s *state, now time.Duration) { s.leave(now, min(d, longest), ByHand) })
+	return c.force(name, func(b *breaker.Breaker, now time.Duration) { b.ForceOpen(now, d) })
 }
 
 // Reset has a tier be up at once, whatever was known of it. It reports whether
 // there is such a tier.
 func (c *Cascade) Reset(name string) bool {
-	return c.force(name, func(s *state, now time.Duration) {
-		s.gen++ // what is under way no longer counts
-		s.up(now, ByHand)
-	})
+	return c.force(name, func(b *breaker.Breaker, now time.Duration) { b.Reset(now) })
 }
 
-const longest = 365 * 24 * time.Hour
-
-func (c *Cascade) force(name string, do func(*state, time.Duration)) bool {
+func (c *Cascade) force(name string, do func(*breaker.Breaker, time.Duration)) bool {
 	p := c.plan.Load()
 	for i, t := range p.tiers {
 		if t.name == name && !p.cfg.Tiers[i].Instant {
-			now := c.clock.Now()
-			t.change(c, p, now, "", func(s *state) { do(s, now) })
+			do(t.breaker, c.clock.Now())
 			return true
 		}
 	}
 	return false
-}
-
-// tell calls the listener, and survives it.
-func (c *Cascade) tell(e Change) {
-	defer func() { _ = recover() }()
-	c.options.Changed(e)
 }

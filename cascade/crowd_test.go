@@ -9,7 +9,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/seed1158cd35/weir/breaker"
 	"github.com/seed1158cd35/weir/cascade"
+	"github.com/seed1158cd35/weir/clock"
 )
 
 // an upstream is up or down, takes its time, and counts.
@@ -17,7 +19,7 @@ type upstream struct {
 	down   atomic.Bool
 	takes  time.Duration
 	asked  atomic.Int64
-	probes atomic.Int64 // that are out
+	probed atomic.Int64 // when the latest probe began; 0 if its outcome is known
 }
 
 // A crowd calls a cascade whose three upstreams go up and down as chance has it.
@@ -35,10 +37,11 @@ func (w *crowd) ask(ctx context.Context, turn cascade.Turn) (int, error) {
 	u := &w.ups[turn.Index]
 	u.asked.Add(1)
 	if turn.Probe {
-		if u.probes.Add(1) > 1 {
-			w.t.Errorf("seed %d: two probes at once of %s", w.seed, turn.Tier)
+		now := int64(clock.System.Now())
+		if before := u.probed.Swap(now); before > 0 && now-before < int64(time.Second) {
+			w.t.Errorf("seed %d: two probes of %s within %v", w.seed, turn.Tier, time.Duration(now-before))
 		}
-		defer u.probes.Add(-1)
+		defer u.probed.CompareAndSwap(now, 0)
 	}
 	select {
 	case <-ctx.Done():
@@ -68,7 +71,7 @@ func (w *crowd) call() {
 
 func (w *crowd) allUp() bool {
 	for _, v := range w.c.View() {
-		if v.Phase != cascade.Up {
+		if v.Phase != breaker.Closed {
 			return false
 		}
 	}
@@ -91,7 +94,7 @@ func (w *crowd) live(r *rand.Rand) {
 	wg.Wait()
 }
 
-// recovers: all are healthy; what cools is at most a minute from its probe.
+// recovers: all are healthy; what is open is at most a second from its probe.
 func (w *crowd) recovers() {
 	for i := range w.ups {
 		w.ups[i].down.Store(false)
@@ -109,7 +112,7 @@ func (w *crowd) recovers() {
 			})
 		}
 		time.Sleep(100 * time.Millisecond)
-		if time.Since(begin) > 60*time.Second+15*time.Second+10*time.Second {
+		if time.Since(begin) > 2500*time.Millisecond+3*200*time.Millisecond {
 			w.t.Fatalf("seed %d: not up after %v: %+v", w.seed, time.Since(begin), w.c.View())
 		}
 	}
@@ -136,8 +139,8 @@ func TestAnyCrowd(t *testing.T) {
 	}
 }
 
-// Everything is down: 100 calls in 10 s are all answered and make at most 6 attempts
-// on each tier: 3 failures, and probes after 1, 2 and 4 seconds more.
+// Everything is down: 100 calls in 10 s are all answered and make at most 10 attempts
+// on each tier: 3 failures, a probe after 1 s, and one each 1.5 s then.
 func TestEverythingDown(t *testing.T) {
 	for _, callers := range []int{1, 10} {
 		synctest.Test(t, func(t *testing.T) {
@@ -160,7 +163,7 @@ func TestEverythingDown(t *testing.T) {
 			wg.Wait()
 			for i := range w.ups {
 				// All that are under way when a tier fails for the third time count on top.
-				if n := w.ups[i].asked.Load(); n > int64(6+callers-1) {
+				if n := w.ups[i].asked.Load(); n > int64(10+callers-1) {
 					t.Errorf("%d callers: tier %d was asked %d times", callers, i, n)
 				}
 			}
@@ -171,10 +174,11 @@ func TestEverythingDown(t *testing.T) {
 // Real goroutines and no clock but the machine's, for the race detector.
 func TestManyCallersAtOnce(t *testing.T) {
 	var told atomic.Int64
-	c, err := cascade.New(cascade.Config{
-		Tiers: five(), Failures: 1, Cool: cascade.Cool{First: 1, Most: 1000},
-		Ramp: []cascade.Step{{Percent: 30, Successes: 3, For: time.Hour}},
-	}, cascade.Options{Changed: func(cascade.Change) { told.Add(1) }})
+	tiers := five()
+	for i := range 3 {
+		tiers[i].Health = breaker.Config{Failures: 1, FirstOpen: 1, Open: 1000, MaxOpen: 1000, Successes: 1}
+	}
+	c, err := cascade.New(cascade.Config{Tiers: tiers}, cascade.Options{Changed: func(cascade.Change) { told.Add(1) }})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -37,7 +37,7 @@ func Example() {
 	// secondary: hello (0.8), degraded: true, primary is failed
 	// secondary: hello (0.8), degraded: true, primary is failed
 	// secondary: hello (0.8), degraded: true, primary is failed
-	// secondary: hello (0.8), degraded: true, primary is cooling
+	// secondary: hello (0.8), degraded: true, primary is open
 }
 
 func ExampleRun() {
@@ -65,12 +65,12 @@ func ExampleCascade_View() {
 		}})
 	c.Cool("primary", time.Hour)
 	for _, v := range c.View() {
-		fmt.Printf("%s: %v, %d%% of the calls\n", v.Tier, v.Phase, v.Share)
+		fmt.Printf("%s: %v\n", v.Tier, v.Phase)
 	}
 	// Output:
-	// primary: up to cooling for 1h0m0s: by hand
-	// primary: cooling, 0% of the calls
-	// message: up, 100% of the calls
+	// primary: closed to open for 1h0m0s: forced
+	// primary: open
+	// message: closed
 }
 
 func ExampleNoAnswerError() {

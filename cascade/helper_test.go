@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed1158cd35/weir/breaker"
 	"github.com/seed1158cd35/weir/cascade"
 	"github.com/seed1158cd35/weir/clock"
 	"github.com/seed1158cd35/weir/outcome"
@@ -81,7 +82,7 @@ func newWorld(t testing.TB, cfg cascade.Config) *world {
 	t.Helper()
 	w := &world{t: t, clock: newHand(), errs: map[string]error{}, asked: map[string]int{}}
 	c, err := cascade.New(cfg, cascade.Options{Clock: w.clock, Changed: func(e cascade.Change) {
-		w.heard = append(w.heard, fmt.Sprintf("%s: %v to %v: %s%s %v %d%%", e.Tier, e.From, e.To, e.Why, paren(e.Code), e.For, e.Share))
+		w.heard = append(w.heard, fmt.Sprintf("%s: %v to %v: %s%s %v", e.Tier, e.From, e.To, e.Why, paren(e.Code), e.For))
 	}})
 	if err != nil {
 		t.Fatal(err)
@@ -127,7 +128,7 @@ func (w *world) view(name string) cascade.View {
 	return cascade.View{}
 }
 
-func (w *world) phase(name string, want cascade.Phase) cascade.View {
+func (w *world) phase(name string, want breaker.Phase) cascade.View {
 	w.t.Helper()
 	v := w.view(name)
 	if v.Phase != want {
@@ -136,7 +137,7 @@ func (w *world) phase(name string, want cascade.Phase) cascade.View {
 	return v
 }
 
-// trip has the tier fail until it cools.
+// trip has the tier fail until its breaker opens.
 func (w *world) trip(name string) {
 	w.t.Helper()
 	w.errs[name] = down
@@ -145,5 +146,5 @@ func (w *world) trip(name string) {
 			w.t.Fatal(err)
 		}
 	}
-	w.phase(name, cascade.Cooling)
+	w.phase(name, breaker.Open)
 }

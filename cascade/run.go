@@ -6,6 +6,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/seed1158cd35/weir/breaker"
 	"github.com/seed1158cd35/weir/outcome"
 )
 
@@ -14,7 +15,7 @@ type Turn struct {
 	Tier       string
 	Index      int // of the tier, from 0
 	Confidence float64
-	Probe      bool          // the call finds out whether the tier is up again
+	Probe      bool          // the call finds out whether the tier is up again: it should be tried once, see weir.Once
 	Time       time.Duration // that it is given; 0 if as long as the context lasts
 	Above      []Attempt     // what became of the call at the tiers above; not to be changed
 }
@@ -46,14 +47,16 @@ type Result[T any] struct {
 // cause. Otherwise there is an answer, or a *NoAnswerError if no tier had one.
 // With a last tier that is instant and never fails there is always one.
 //
-// A tier is given its fair part of the time that is left: what the tiers below it
-// need, were all to have the same, or less where their Timeout is less, is kept
-// for them; no more than its own Timeout. Those that will cool until the deadline
-// need none. Where there are instant tiers a twentieth of the deadline, 250 ms at
+// A tier is given all the time that is left but what the tiers below it are likely to
+// need: twice the median of what they took lately, an equal part while nothing is
+// known of them, or their Timeout if that is less. It has no more than its own
+// Timeout. Tiers whose breaker is open until after the deadline need none. Where
+// there are instant tiers a twentieth of the deadline, 250 ms at
 // most, is kept for them; they are asked when all time is up, too, even if the
 // caller's context has passed its own deadline. A tier whose time is up has failed
-// if it was given at least half of its Timeout, or of an equal part of
-// Config.Deadline; otherwise the caller was in a hurry, which says nothing of it.
+// if it was given four times what it usually takes, or half of its Timeout, or of an
+// equal part of Config.Deadline; otherwise the caller was in a hurry, which says
+// nothing of it.
 func Run[T any](ctx context.Context, c *Cascade, ask func(context.Context, Turn) (T, error)) (Result[T], error) {
 	var r run
 	r.begin(ctx, c)
@@ -106,7 +109,7 @@ type run struct {
 	p   *plan
 	ctx context.Context
 
-	now      time.Duration // when the present tier's turn began; 0 if there is no deadline
+	now      time.Duration // when the present tier's turn began
 	own      time.Duration // the caller's deadline
 	deadline time.Duration // for tiers that take time
 
@@ -117,7 +120,7 @@ type run struct {
 	// The present tier.
 	i      int
 	given  time.Duration // its time; 0 if there is no end to it
-	permit permission
+	permit breaker.Permit
 	in     context.Context // its context
 	scope  *scope          // that context, if it ends before the caller's
 	cancel context.CancelFunc
@@ -132,12 +135,12 @@ func (r *run) begin(ctx context.Context, c *Cascade) {
 		r.own = at
 	}
 	if total := r.p.cfg.Deadline; total > 0 || r.own != never {
-		r.now = c.clock.Now()
+		now := c.clock.Now()
 		r.deadline = r.own
 		if total > 0 {
-			r.deadline = min(r.own, later(r.now, total))
+			r.deadline = min(r.own, later(now, total))
 		}
-		r.deadline -= r.p.spare(r.deadline - r.now)
+		r.deadline -= r.p.spare(r.deadline - now)
 	}
 }
 
@@ -153,7 +156,7 @@ func (r *run) left() bool {
 // admit decides whether the present tier is asked.
 func (r *run) admit() bool {
 	t, cfg := r.p.tiers[r.i], r.config()
-	r.permit, r.given = permission{}, 0
+	r.permit, r.given = breaker.Permit{}, 0
 	if cfg.When != nil && !cfg.When(r.above) {
 		t.empty.Add(1)
 		r.pass(Attempt{Why: Passed})
@@ -167,23 +170,22 @@ func (r *run) admit() bool {
 		r.pass(Attempt{Why: NoTime})
 		return false
 	}
-	if r.permit = t.ask(r.c, r.p, r.patience()); r.permit.ok {
+	wait, ok := time.Duration(0), false
+	if r.permit, wait, ok = t.breaker.Admit(r.now); ok {
 		return true
 	}
 	t.skipped.Add(1)
-	r.pass(r.permit.attempt())
+	r.pass(t.closed(wait))
 	return false
 }
 
-// attempt is what a call knows of a tier that does not want to be asked.
-func (a *permission) attempt() Attempt {
-	switch a.now {
-	case Probing:
-		return Attempt{Why: IsProbed, Wait: a.wait}
-	case Ramping:
-		return Attempt{Why: IsRamping}
+// closed is what a call knows of a tier that does not want to be asked.
+func (t *tier) closed(wait time.Duration) Attempt {
+	s := t.breaker.State()
+	if s.Phase == breaker.HalfOpen {
+		return Attempt{Why: IsProbed, Wait: wait}
 	}
-	return Attempt{Why: IsCooling, Code: string(a.cause), Wait: a.wait}
+	return Attempt{Why: IsOpen, Code: s.Why.String(), Wait: wait}
 }
 
 // pass goes on to the next tier.
@@ -198,12 +200,12 @@ func (r *run) pass(a Attempt) {
 
 func (r *run) turn() Turn {
 	t := r.config()
-	return Turn{t.Name, r.i, t.Confidence, r.permit.phase == Probing, r.given, r.above}
+	return Turn{t.Name, r.i, t.Confidence, r.permit.Probe, r.given, r.above}
 }
 
 // enter makes the present tier's context.
 func (r *run) enter() context.Context {
-	r.said, r.code, r.scope, r.cancel, r.in = verdict{}, "", nil, nil, r.ctx
+	r.said, r.code, r.scope, r.cancel, r.in = nothing, "", nil, nil, r.ctx
 	switch {
 	case r.config().Instant && r.ctx.Err() != nil:
 		r.in, r.cancel = r.c.clock.WithTimeout(context.WithoutCancel(r.ctx), grace, ErrTimeout)
@@ -221,7 +223,8 @@ func (r *run) settle() {
 		r.cancel() // and with it what a tier has kept that did not answer
 	}
 	if !r.config().Instant {
-		r.p.tiers[r.i].hear(r.c, r.p, r.permit.ticket, r.said, r.code)
+		now := r.c.clock.Now()
+		r.p.tiers[r.i].hear(now, now-r.now, r.permit, r.said, r.code)
 	}
 }
 
@@ -233,17 +236,20 @@ func (r *run) judge(err error) error {
 	}
 	switch {
 	case err == nil:
-		r.said = verdict{kind: works}
+		r.said = works
 		t.answered.Add(1)
 		return nil
 	case errors.Is(err, ErrPass):
-		r.said = verdict{kind: unused}
 		t.empty.Add(1)
 		r.pass(Attempt{Why: Passed})
 	case errors.Is(err, ErrNothing):
-		r.said = verdict{kind: lives}
+		r.said = lives
 		t.empty.Add(1)
 		r.pass(Attempt{Why: Nothing})
+	case errors.Is(err, ErrElsewhere):
+		r.said = lives
+		t.empty.Add(1)
+		r.pass(Attempt{Why: Failed, Code: r.c.options.Classify(r.ctx, err).Code, Err: err})
 	default:
 		r.failed(t, err)
 	}
@@ -260,7 +266,7 @@ func (r *run) failed(t *tier, err error) {
 	case refusal(&o):
 		a.Why = Refused
 	}
-	r.said, r.code = judge(&o), a.Code
+	r.said, r.code = verdict{o}, a.Code
 	if r.rejected = o.Class == outcome.Rejected; r.rejected {
 		t.answered.Add(1)
 		return

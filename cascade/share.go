@@ -24,42 +24,42 @@ func (p *plan) spare(total time.Duration) time.Duration {
 
 // allot finds the present tier's time, and reports whether there is any.
 func (r *run) allot() bool {
+	r.now = r.c.clock.Now()
 	if r.deadline == never {
 		r.given = r.config().Timeout
 		return true
 	}
-	if r.i > 0 {
-		r.now = r.c.clock.Now()
-	}
-	r.given = r.p.fair(r.i, r.deadline, r.deadline-r.now)
+	r.given = r.p.share(r.i, r.deadline, r.deadline-r.now)
 	return r.given > 0
 }
 
-// fair is a tier's part of what is left until the deadline.
-func (p *plan) fair(i int, deadline, left time.Duration) time.Duration {
+// share is a tier's part of what is left until the deadline: all but what those below
+// it are likely to need.
+func (p *plan) share(i int, deadline, left time.Duration) time.Duration {
+	part := left / time.Duration(p.timed(i, deadline))
+	mine := left
+	for j := i + 1; j < len(p.tiers); j++ {
+		if p.counts(j, deadline) {
+			mine -= p.tiers[j].needs(&p.cfg.Tiers[j], part)
+		}
+	}
+	return min(mine, cmp.Or(p.cfg.Tiers[i].Timeout, mine))
+}
+
+// timed is how many tiers share the time from the one at i on.
+func (p *plan) timed(i int, deadline time.Duration) int {
 	n := 1
 	for j := i + 1; j < len(p.tiers); j++ {
-		if p.needs(j, deadline) {
+		if p.counts(j, deadline) {
 			n++
 		}
 	}
-	part := left / time.Duration(n)
-	for j := i + 1; j < len(p.tiers); j++ {
-		if p.needs(j, deadline) {
-			left -= min(part, cmp.Or(p.cfg.Tiers[j].Timeout, part))
-		}
-	}
-	return min(left, cmp.Or(p.cfg.Tiers[i].Timeout, left))
+	return n
 }
 
-// needs reports whether time is to be kept for a tier.
-func (p *plan) needs(i int, deadline time.Duration) bool {
-	return !p.cfg.Tiers[i].Instant && !p.tiers[i].coolsBeyond(deadline)
-}
-
-// patience is how long a probe's place is kept for it: longer than its time.
-func (r *run) patience() time.Duration {
-	return max(r.p.cfg.Probe, later(r.given, time.Second))
+// counts reports whether time is to be kept for a tier.
+func (p *plan) counts(i int, deadline time.Duration) bool {
+	return !p.cfg.Tiers[i].Instant && !p.tiers[i].openBeyond(deadline)
 }
 
 // timedOut reports whether an attempt ended because its time was up. What an
@@ -71,21 +71,39 @@ func (r *run) timedOut(err error, o *outcome.Outcome) bool {
 	return o.Class == outcome.Canceled || o.Class == outcome.Unknown || errors.Is(err, context.DeadlineExceeded)
 }
 
-// late is what a timeout says of the tier: a failure, if it was given at least half
-// of an equal part of the configured deadline.
+// late is what a timeout says of the tier: a failure, if it was given its time.
 func (r *run) late() outcome.Class {
+	if r.given == 0 || r.given >= r.due() {
+		return outcome.Failed
+	}
+	return outcome.Canceled
+}
+
+// due is the time after which a tier that is well would have answered: half of its
+// Timeout, or of an equal part of the configured deadline, or four times what it usually
+// takes, whichever is the least.
+func (r *run) due() time.Duration {
 	total, n := r.p.cfg.Deadline, 1
 	if total < 0 {
 		total = defaultDeadline
 	}
 	for j := range r.p.tiers {
-		if j != r.i && r.p.needs(j, r.deadline) {
+		if j != r.i && r.p.counts(j, r.deadline) {
 			n++
 		}
 	}
 	part := total / time.Duration(n)
-	if r.given == 0 || r.given >= min(part, cmp.Or(r.config().Timeout, part))/2 {
-		return outcome.Failed
+	d := min(part, cmp.Or(r.config().Timeout, part)) / 2
+	if m := r.p.tiers[r.i].took.Median(); m > 0 {
+		d = min(d, max(4*m, leastKept))
 	}
-	return outcome.Canceled
+	return d
+}
+
+// later is now+d, or the last instant if there is none so late.
+func later(now, d time.Duration) time.Duration {
+	if d > never-now {
+		return never
+	}
+	return now + d
 }

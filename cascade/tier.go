@@ -1,155 +1,87 @@
 package cascade
 
 import (
-	"sync"
+	"cmp"
 	"sync/atomic"
 	"time"
+
+	"github.com/seed1158cd35/weir/breaker"
+	"github.com/seed1158cd35/weir/internal/recent"
+	"github.com/seed1158cd35/weir/outcome"
 )
 
 // A tier is what is known of one tier, whatever the configuration says of it at
-// the time. While it is up and nothing has failed it is asked and answers without
-// a lock.
+// the time. While it is up it is asked without a lock.
 type tier struct {
-	name string
-
-	open   atomic.Uint64 // while it is up: its generation + 1; else 0
-	cools  atomic.Int64  // while it cools: until when; else 0
-	failed atomic.Bool   // since the last success: the next one must be told
+	name    string
+	breaker *breaker.Breaker
+	took    recent.Durations // its answers
+	code    atomic.Pointer[string]
 
 	answered atomic.Int64
 	failures atomic.Int64
 	empty    atomic.Int64
 	skipped  atomic.Int64
-
-	mu      sync.Mutex // held for the state and the news, never while calling out
-	state   state
-	told    mark     // the change before
-	untold  []Change // at most mostUntold
-	telling bool
 }
 
-// mark is what a change must differ in to be news: a probe that gives its place
-// back to the next is none.
-type mark struct {
-	phase Phase
-	step  int
+func newTier(c *Cascade, cfg *TierConfig) *tier {
+	t := &tier{name: cfg.Name}
+	t.breaker = breaker.New(cfg.Name, cfg.Health, func(e breaker.Change) { t.tell(c, e) })
+	return t
 }
 
-// mostUntold bounds what waits for a listener that hangs.
-const mostUntold = 256
-
-// A Change is a change of a tier's phase, or a step of its ramp.
-type Change struct {
-	Tier     string
-	From, To Phase
-	Why      Cause
-	Code     string        // the upstream's word for the failure, if it was one
-	For      time.Duration // how long it cools, if it does
-	Share    int           // percentage of the calls that may now ask it
-}
-
-// a permission is a tier's answer to a call that wants to ask it.
-type permission struct {
-	ticket
-	ok    bool
-	now   Phase         // what it is in if the answer is no
-	cause Cause         // of that
-	wait  time.Duration // until another try
-}
-
-func (t *tier) ask(c *Cascade, p *plan, patience time.Duration) (a permission) {
-	if open := t.open.Load(); open != 0 {
-		return permission{ticket: ticket{gen: open - 1}, ok: true}
-	}
-	now := c.clock.Now()
-	t.change(c, p, now, "", func(s *state) {
-		a.ticket, a.wait, a.ok = s.ask(now, patience, &p.cfg)
-		a.now, a.cause = s.phase, s.cause
-	})
-	return a
-}
-
-func (t *tier) hear(c *Cascade, p *plan, tk ticket, v verdict, code string) {
-	if t.open.Load() == tk.gen+1 && (v.kind != broken && v.kind != shut) && (v.kind != works || !t.failed.Load()) {
-		return // it is up, and this changes nothing
-	}
-	now := c.clock.Now()
-	t.change(c, p, now, code, func(s *state) { s.hear(now, &p.cfg, tk, v) })
-}
-
-// change does something to the state, and tells what is new.
-func (t *tier) change(c *Cascade, p *plan, now time.Duration, code string, do func(*state)) {
-	t.mu.Lock()
-	do(&t.state)
-	t.publish()
-	t.news(c, p, now, code)
-	t.mu.Unlock()
-	t.tell(c)
-}
-
-// publish lets calls pass without the lock while that is right.
-func (t *tier) publish() {
-	t.failed.Store(t.state.inARow > 0)
-	if t.state.phase == Up {
-		t.open.Store(t.state.gen + 1)
-	} else {
-		t.open.Store(0)
-	}
-	if t.state.phase == Cooling {
-		t.cools.Store(int64(t.state.until))
-	} else {
-		t.cools.Store(0)
-	}
-}
-
-// news queues a change, if it is one, under the lock: so all are told in order.
-func (t *tier) news(c *Cascade, p *plan, now time.Duration, code string) {
-	s := &t.state
-	m := mark{phase: s.phase}
-	if s.phase == Ramping {
-		m.step = s.step
-	}
-	if m == t.told || s.phase == Cooling && s.cause == CooledDown {
-		return
-	}
-	from := t.told.phase
-	t.told = m
-	if c.options.Changed == nil || len(t.untold) >= mostUntold {
-		return
-	}
-	change := Change{Tier: t.name, From: from, To: s.phase, Why: s.cause, Code: code, Share: s.share(&p.cfg)}
-	if s.phase == Cooling {
-		change.For = s.until - now
-	}
-	t.untold = append(t.untold, change)
-}
-
-// tell delivers what is queued, unless another goroutine is at it already,
-// perhaps one further up this very stack: that one delivers the rest.
-func (t *tier) tell(c *Cascade) {
+// tell calls the listener, and survives it.
+func (t *tier) tell(c *Cascade, e breaker.Change) {
 	if c.options.Changed == nil {
 		return
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.telling {
+	defer func() { _ = recover() }()
+	change := Change{Tier: t.name, From: e.From, To: e.To, Why: e.Why}
+	if e.To == breaker.Open {
+		change.For = e.Until - e.At
+		if code := t.code.Load(); code != nil && e.Why != breaker.Forced {
+			change.Code = *code
+		}
+	}
+	c.options.Changed(change)
+}
+
+// hear tells the tier what became of a call, and how long it took.
+func (t *tier) hear(now, took time.Duration, p breaker.Permit, v verdict, code string) {
+	if v.Class == outcome.OK {
+		t.took.Add(took)
+		t.breaker.Good(now, p)
 		return
 	}
-	t.telling = true
-	defer func() { t.telling = false }() // also when a listener ends its goroutine
-	for len(t.untold) > 0 {
-		change := t.untold[0]
-		t.untold = t.untold[1:]
-		t.unlocked(func() { c.tell(change) })
+	if v.broken() {
+		why := breaker.Hinted
+		if v.Hint.Quota {
+			why = breaker.QuotaSpent
+		}
+		t.code.Store(new(code))
+		if v.Hint = v.hint(); v.Hint.Said {
+			t.breaker.Trip(now, v.Hint, why) // if it is closed
+		}
 	}
-	t.untold = nil
+	t.breaker.Report(now, p, v.Outcome)
 }
 
-func (t *tier) unlocked(f func()) {
-	t.mu.Unlock()
-	defer t.mu.Lock()
-	f()
+// needs is how long the tier is likely to take for an answer: twice its median, so
+// that most are in time. While nothing is known of it that is an equal part of
+// what there is.
+func (t *tier) needs(cfg *TierConfig, part time.Duration) time.Duration {
+	d := part
+	if m := t.took.Median(); m > 0 {
+		d = max(2*m, leastKept)
+	}
+	return min(part, d, cmp.Or(cfg.Timeout, d))
 }
 
-// coolsBeyond reports whether the tier will not be asked before the instant at.
-func (t *tier) coolsBeyond(at time.Duration) bool { return time.Duration(t.cools.Load()) > at }
+// leastKept is kept for a tier whose answers take no time to speak of.
+const leastKept = 50 * time.Millisecond
+
+// openBeyond reports whether the tier will not be asked before the instant at.
+func (t *tier) openBeyond(at time.Duration) bool {
+	s := t.breaker.State()
+	return s.Phase == breaker.Open && s.Until > at
+}

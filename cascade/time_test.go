@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/seed1158cd35/weir/breaker"
 	"github.com/seed1158cd35/weir/cascade"
 	"github.com/seed1158cd35/weir/clock"
 )
@@ -81,8 +82,76 @@ func TestEachTierHasItsPartOfTheDeadline(t *testing.T) {
 	}
 }
 
+// A tier that hangs has all the time but twice what those below it usually take, and
+// those answer.
+func TestATierHasAllThatThoseBelowDoNotNeed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCascade(t, cascade.Config{Tiers: five()[:3], Deadline: 30 * time.Second})
+		takes := map[string]time.Duration{"primary": time.Second, "secondary": 2 * time.Second, "cached": ms}
+		var only string
+		ask := func(ctx context.Context, turn cascade.Turn) (string, error) {
+			if only != "" && turn.Tier != only {
+				return "", cascade.ErrPass
+			}
+			return turn.Tier, clock.System.Sleep(ctx, takes[turn.Tier])
+		}
+		for only = range takes {
+			for range 9 {
+				if _, err := cascade.Run(t.Context(), c, ask); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		only, takes["primary"] = "", time.Hour
+		begin := clock.System.Now()
+		r, err := cascade.Run(t.Context(), c, ask)
+		if err != nil || r.Tier != "secondary" || r.Above[0].Why != cascade.TimedOut {
+			t.Fatalf("got %+v, %v", r, err)
+		}
+		// cached takes so little that 50ms are kept for it
+		if took := clock.System.Now() - begin; took != 30*time.Second-4*time.Second-50*ms+2*time.Second {
+			t.Errorf("took %v", took)
+		}
+		if v := c.View()[1]; v.Takes != 2*time.Second {
+			t.Errorf("got %+v", v)
+		}
+	})
+}
+
+// A tier that has four times what it usually takes has had its time.
+func TestWhoIsSlowForATierCountsByWhatItUsuallyTakes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCascade(t, cascade.Config{Tiers: five()[:1], Deadline: time.Hour})
+		takes := 100 * ms
+		ask := func(ctx context.Context, turn cascade.Turn) (string, error) {
+			return turn.Tier, clock.System.Sleep(ctx, takes)
+		}
+		call := func(patience time.Duration) {
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
+			_, _ = cascade.Run(ctx, c, ask)
+		}
+		for range 9 {
+			call(time.Second)
+		}
+		takes = time.Hour
+		for range 9 {
+			call(399 * ms)
+		}
+		if v := c.View()[0]; v.Phase != breaker.Closed {
+			t.Errorf("its callers were in a hurry, and it is %v", v.Phase)
+		}
+		for range 3 {
+			call(400 * ms)
+		}
+		if v := c.View()[0]; v.Phase != breaker.Open {
+			t.Errorf("it had its time, and is %v", v.Phase)
+		}
+	})
+}
+
 // A tier that will not be asked needs no time.
-func TestTiersThatCoolLeaveTheirTimeToTheOthers(t *testing.T) {
+func TestTiersThatAreOpenLeaveTheirTimeToTheOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCascade(t, cascade.Config{Tiers: five()[:3], Deadline: 30 * time.Second})
 		c.Cool("secondary", time.Hour)
@@ -123,14 +192,14 @@ func TestTimeoutsCountIfTheTierHadItsTime(t *testing.T) {
 	for _, tt := range []struct {
 		own     time.Duration
 		timeout time.Duration
-		want    cascade.Phase
+		want    breaker.Phase
 	}{
-		{0, 0, cascade.Cooling},
-		{20 * time.Second, 0, cascade.Cooling},
-		{10 * time.Second, 0, cascade.Up},
-		{10 * time.Second, 6 * time.Second, cascade.Cooling},
-		{4 * time.Second, 6 * time.Second, cascade.Cooling},
-		{2 * time.Second, 6 * time.Second, cascade.Up},
+		{0, 0, breaker.Open},
+		{20 * time.Second, 0, breaker.Open},
+		{10 * time.Second, 0, breaker.Closed},
+		{10 * time.Second, 6 * time.Second, breaker.Open},
+		{4 * time.Second, 6 * time.Second, breaker.Open},
+		{2 * time.Second, 6 * time.Second, breaker.Closed},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			tiers := five()[:3]
@@ -153,24 +222,6 @@ func TestTimeoutsCountIfTheTierHadItsTime(t *testing.T) {
 	}
 }
 
-// A probe keeps its place for as long as it may take, however short Config.Probe is.
-func TestProbeKeepsItsPlaceForItsTime(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		tiers := five()
-		tiers[0].Timeout = 10 * time.Second
-		w := &crowd{t: t, c: newCascade(t, cascade.Config{Tiers: tiers, Probe: 1})}
-		w.ups[0].takes = time.Hour
-		w.c.Cool("primary", time.Second)
-		for range 3 {
-			time.Sleep(2 * time.Second)
-			go w.call()
-			time.Sleep(9 * time.Second)
-			w.call() // which finds out if there is another
-			time.Sleep(10 * time.Second)
-		}
-	})
-}
-
 // What the upstream did say counts as it is, even if it came late.
 func TestLateAnswersCountAsTheyAre(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -191,7 +242,9 @@ func TestLateAnswersCountAsTheyAre(t *testing.T) {
 // A refusal does not become a failure by coming late.
 func TestLateRefusalIsOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCascade(t, cascade.Config{Tiers: five(), Failures: 1})
+		tiers := five()
+		tiers[0].Health = breaker.Config{Failures: 1}
+		c := newCascade(t, cascade.Config{Tiers: tiers})
 		r, err := cascade.Run(t.Context(), c, func(ctx context.Context, turn cascade.Turn) (string, error) {
 			if turn.Index > 0 {
 				return "", nil
@@ -199,7 +252,7 @@ func TestLateRefusalIsOne(t *testing.T) {
 			<-ctx.Done()
 			return "", refused("rate_limited", time.Second)
 		})
-		if err != nil || r.Above[0].Why != cascade.Refused || c.View()[0].Phase != cascade.Up {
+		if err != nil || r.Above[0].Why != cascade.Refused || c.View()[0].Phase != breaker.Closed {
 			t.Errorf("got %+v, %v", r, err)
 		}
 	})

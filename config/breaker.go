@@ -21,10 +21,10 @@ var breakerFields = []field[guard]{
 	one("failures", orOff(count[int](0), 0), func(b *guard) *int { return &b.Failures }, "off", "So many failed calls within `window` open it, whatever succeeds meanwhile. 0 is no such rule."),
 	one("window", duration, func(b *guard) *time.Duration { return &b.Window }, "10s, or 1m with `failures`", "How far back failures and calls are counted."),
 	one("successes", count[int](1), func(b *guard) *int { return &b.Successes }, "2", "Good probes in a row that close it."),
-	one("open", duration, func(b *guard) *time.Duration { return &b.Open }, "30s", "How long it stays open at most, unless the upstream says."),
+	one("open", duration, func(b *guard) *time.Duration { return &b.Open }, "30s; 1s for language models", "How long it stays open at most, unless the upstream says."),
 	one("first_open", duration, func(b *guard) *time.Duration { return &b.FirstOpen }, "`open` if that is given, else 1s", "How long it stays open at first. Each probe that fails makes the next time half as long again, up to `open`."),
 	one("max_open", duration, func(b *guard) *time.Duration { return &b.MaxOpen }, "10m, or `open` if that is longer", "Longest time that the upstream can ask for."),
-	one("probe_timeout", duration, func(b *guard) *time.Duration { return &b.ProbeTimeout }, "30s", "A probe that has not ended by then is lost."),
+	one("probe_timeout", duration, func(b *guard) *time.Duration { return &b.ProbeTimeout }, "30s; 1s for language models", "How long one probe keeps the next from going. What it ends with after that counts only if it succeeded."),
 	one("count_throttled", boolean, func(b *guard) *bool { return &b.CountThrottled }, "false", "Makes throttled calls failures."),
 	one("scope", word, func(b *guard) *string { return &b.scope }, "one for each operation that is declared, and one for all other calls", "The scope that breakers are kept by, one of `keys`. `upstream` is one for all calls."),
 }

@@ -35,7 +35,11 @@ func TestBreakerInEveryForm(t *testing.T) {
 		{"preset: http, breaker: {open: 500ms}", "", with(ofHTTP, func(c *breaker.Config) { c.Open, c.FirstOpen = 500*time.Millisecond, 500*time.Millisecond })},
 		{"preset: http, breaker: {share: off, consecutive_for: off}", "", with(ofHTTP, func(c *breaker.Config) { c.Share, c.ConsecutiveFor = 0, 0 })},
 		{"preset: http, breaker: five-a-minute", "", five},
-		{"preset: openai, breaker: five-a-minute", "model", five},
+		{"preset: openai, breaker: five-a-minute", "model", with(five, func(c *breaker.Config) { c.ProbeTimeout = time.Second })},
+		{"preset: openai", "model", breaker.Config{Open: time.Second, ProbeTimeout: time.Second}},
+		{"llm: {}", "", breaker.Config{Open: time.Second, ProbeTimeout: time.Second}},
+		{"llm: {}, breaker: {open: 10s, probe_timeout: 5s}", "", breaker.Config{Open: 10 * time.Second, ProbeTimeout: 5 * time.Second}},
+		{"llm: {}, breaker: {first_open: 2s}", "", breaker.Config{FirstOpen: 2 * time.Second, ProbeTimeout: time.Second}},
 		{"preset: drs", "", five},
 		{"preset: drs, breaker: {open: 1m}", "", with(five, func(c *breaker.Config) { c.Open = time.Minute })},
 	} {

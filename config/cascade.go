@@ -36,7 +36,7 @@ var cascadeFields = []field[Cascade]{
 
 var tierFields = []field[Tier]{
 	one("name", word, func(t *Tier) *string { return &t.Name }, "what it is", "Stands in the header `X-Weir-Tier`, and in metrics."),
-	one("confidence", zeroShare, func(t *Tier) *float64 { return &t.Confidence }, "90%, 70%, 50% and 10%", "How good its answers are: of another model, the cache, static answers and a message."),
+	one("confidence", zeroShare, func(t *Tier) *float64 { return &t.Confidence }, "70%, 50%, 30% and 10%", "How good its answers are: of another model, the cache, static answers and a message."),
 	one("timeout", duration, func(t *Tier) *time.Duration { return &t.Timeout }, "a fair part of `deadline`", "How long it may take to begin an answer."),
 	one("upstream", word, func(t *Tier) *string { return &t.Upstream }, "the same", "Another upstream, of the same wire family: with its own limits, breaker and key."),
 	one("model", word, func(t *Tier) *string { return &t.Model }, "the same", "Another model."),
@@ -95,8 +95,8 @@ func (d *decoder) tier(n *node, t *Tier, c *Cascade) bool {
 		name       string
 		confidence float64
 	}{
-		{t.Upstream != "" || t.Model != "", "secondary", 0.9}, {t.Cached, "cached", 0.7},
-		{t.Answers != "", "static", 0.5}, {t.Message != "", "message", 0.1},
+		{t.Upstream != "" || t.Model != "", "secondary", 0.7}, {t.Cached, "cached", 0.5},
+		{t.Answers != "", "static", 0.3}, {t.Message != "", "message", 0.1},
 	}
 	found := 0
 	for _, k := range kinds {

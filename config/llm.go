@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"regexp"
 	"slices"
 	"strings"
@@ -105,14 +106,31 @@ func readLLM(d *decoder, n *node, u *site) {
 	u.Policy.Undeclared = true // its operations have the names of their API
 }
 
-// settleLLM has those who wait for a model go in turn, unless the file says otherwise: a
-// call that books its turn long ahead does not hear of what others have used beyond their
-// estimates meanwhile.
+// settleLLM is what holds for a language model unless the file says otherwise.
+//
+// Those who wait go in turn: a call that books its turn long ahead does not hear of what
+// others have used beyond their estimates meanwhile.
+//
+// A breaker that has opened looks each second whether the model is back, however long it
+// was away and whether or not the calls that looked before were answered: a second of
+// apologies is dear, and a call a second is nothing to a provider.
 func settleLLM(n *node, u *site) {
-	if u.llm != nil && n.get("fair") == nil {
+	if u.llm == nil {
+		return
+	}
+	if n.get("fair") == nil {
 		u.Policy.Fair.By = "user"
 	}
+	b := &u.Policy.Breaker
+	if b.Open == 0 && b.FirstOpen == 0 {
+		b.Open = modelsOpen
+	}
+	b.ProbeTimeout = cmp.Or(b.ProbeTimeout, modelsOpen)
 }
+
+// modelsOpen is how long the breaker of a language model stays open, and how long one
+// probe keeps the next from going.
+const modelsOpen = time.Second
 
 // llmScopes are those that calls of language models have by themselves.
 var llmScopes = []string{"model", "credential", "pool"}

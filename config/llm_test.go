@@ -33,8 +33,8 @@ func TestACascadeIsRead(t *testing.T) {
 		t.Fatalf("%+v", c)
 	}
 	for i, want := range []Tier{
-		{Name: "secondary", Model: "claude-3-haiku", Confidence: 0.9}, {Name: "elsewhere", Upstream: "other", Confidence: 0.6},
-		{Name: "cached", Cached: true, Confidence: 0.7}, {Name: "static", Answers: "answers.yaml", Confidence: 0.5},
+		{Name: "secondary", Model: "claude-3-haiku", Confidence: 0.7}, {Name: "elsewhere", Upstream: "other", Confidence: 0.6},
+		{Name: "cached", Cached: true, Confidence: 0.5}, {Name: "static", Answers: "answers.yaml", Confidence: 0.3},
 		{Name: "message", Message: "Sorry.", Confidence: 0.1},
 	} {
 		if c.Tiers[i] != want {

@@ -27,7 +27,7 @@ var sample = Report{
 			}, PausesInAll: 9,
 		},
 		{Name: "chat", Model: &Model{
-			Tiers: []Tier{{Name: "primary", State: "cooling", Why: "quota", ForMS: 90_000, Answered: 120, Failed: 3, Skipped: 17}, {Name: "message", State: "up", Share: 100, Answered: 17}},
+			Tiers: []Tier{{Name: "primary", State: "open", Why: "quota spent", ForMS: 90_000, TakesMS: 1200, Answered: 120, Failed: 3, Skipped: 17}, {Name: "message", State: "closed", Answered: 17}},
 			Cache: &Cache{Entries: 12, Bytes: 3 << 19, Hits: 5, Stale: 1, Misses: 12},
 		}, Pauses: []Pause{{Of: "pool", Pool: "sha256:12/gpt", Reason: "quota", LeftMS: 90_000, ResetAt: time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)}}},
 		{Name: "drs", Flights: []Flight{
@@ -58,9 +58,9 @@ s3                        retries left 42
   and 5 more
 
 chat       retries left 0
-  TIER     STATE    WHY    SHARE  ANSWERED  FAILED  SKIPPED  TRIES AGAIN IN
-  primary  cooling  quota  0%     120       3       17       1m30s
-  message  up       -      100%   17        0       0        -
+  TIER     STATE   WHY          ANSWERED  FAILED  SKIPPED  TAKES  TRIES AGAIN IN
+  primary  open    quota spent  120       3       17       1.2s   1m30s
+  message  closed  -            17        0       0        -      -
   cache: 12 answers in 1.5 MiB; hits 5, stale 1, old 0, misses 12
   PAUSED              WHY    FOR                          TOLD TO
   pool sha256:12/gpt  quota  1m30s, 2026-11-20T00:00:00Z  -

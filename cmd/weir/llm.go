@@ -75,10 +75,10 @@ func (m *models) answered(a llmdialect.Answered) {
 	m.metrics.Answered(a.Upstream, a.Tier, a.Degraded, a.Cache, a.Took)
 }
 
-// changed tells that a tier cools down, or is back.
+// changed tells that the breaker of a tier has changed its phase.
 func (m *models) changed(upstream string, c cascade.Change) {
-	m.metrics.Cooled(upstream, c.Tier, c.To.String())
-	m.log.Info("tier changed", "upstream", upstream, "tier", c.Tier, "from", c.From.String(), "to", c.To.String(), "why", string(c.Why), "for", c.For.String())
+	m.metrics.TierChanged(upstream, c.Tier, c.To.String())
+	m.log.Info("tier changed", "upstream", upstream, "tier", c.Tier, "from", c.From.String(), "to", c.To.String(), "why", c.Why.String(), "code", c.Code, "for", c.For.String())
 }
 
 // kept is a cache and what it was made for.

@@ -10,7 +10,7 @@ import (
 // Models are the metrics of upstreams that are language models: who answered, what the
 // cache had, and what was used. Make one with NewModels; it is safe for concurrent use.
 type Models struct {
-	answers, cache, cooled *prometheus.CounterVec
+	answers, cache, changes *prometheus.CounterVec
 	latency                *prometheus.HistogramVec
 	use                    func() iter.Seq[ModelUse]
 }
@@ -30,7 +30,7 @@ func NewModels(reg prometheus.Registerer, use func() iter.Seq[ModelUse]) *Models
 	m := &Models{
 		answers: counter("weir_llm_answers_total", "Answers that began, by the tier that gave them.", "upstream", "tier", "degraded"),
 		cache:   counter("weir_llm_cache_total", "Calls whose answers may be kept, by what the cache had.", "upstream", "state"),
-		cooled:  counter("weir_llm_tier_changes_total", "Changes of a tier's state.", "upstream", "tier", "to"),
+		changes: counter("weir_llm_tier_changes_total", "Changes of the state of a tier's breaker.", "upstream", "tier", "to"),
 		latency: histogram("weir_llm_first_content_seconds", "Time until an answer began.", "upstream", "tier"),
 		use:     use,
 	}
@@ -52,15 +52,15 @@ func (m *Models) Answered(upstream, tier string, degraded bool, cache string, to
 	}
 }
 
-// Cooled counts a change of a tier's state.
-func (m *Models) Cooled(upstream, tier, to string) {
-	m.cooled.WithLabelValues(label(upstream), label(tier), to).Inc()
+// TierChanged counts a change of the state of a tier's breaker.
+func (m *Models) TierChanged(upstream, tier, to string) {
+	m.changes.WithLabelValues(label(upstream), label(tier), to).Inc()
 }
 
 // Forget drops every series of the upstream but what was used.
 func (m *Models) Forget(upstream string) {
 	of := prometheus.Labels{"upstream": label(upstream)}
-	for _, v := range []vector{m.answers, m.cache, m.cooled, m.latency} {
+	for _, v := range []vector{m.answers, m.cache, m.changes, m.latency} {
 		v.DeletePartialMatch(of)
 	}
 }
@@ -73,7 +73,7 @@ var (
 
 // Describe and Collect are prometheus.Collector's.
 func (m *Models) Describe(to chan<- *prometheus.Desc) {
-	for _, v := range []vector{m.answers, m.cache, m.cooled, m.latency} {
+	for _, v := range []vector{m.answers, m.cache, m.changes, m.latency} {
 		v.Describe(to)
 	}
 	to <- usedTokens
@@ -82,7 +82,7 @@ func (m *Models) Describe(to chan<- *prometheus.Desc) {
 }
 
 func (m *Models) Collect(to chan<- prometheus.Metric) {
-	for _, v := range []vector{m.answers, m.cache, m.cooled, m.latency} {
+	for _, v := range []vector{m.answers, m.cache, m.changes, m.latency} {
 		v.Collect(to)
 	}
 	for u := range m.use() {

@@ -18,7 +18,7 @@ func modelsEverything(reg prometheus.Registerer) *Models {
 		}
 	})
 	m.Answered("chat", "primary", false, "miss", time.Second)
-	m.Cooled("chat", "primary", "cooling")
+	m.TierChanged("chat", "primary", "open")
 	return m
 }
 

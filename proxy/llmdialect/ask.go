@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/cascade"
 	"github.com/seed1158cd35/weir/outcome"
 	"github.com/seed1158cd35/weir/proxy"
 )
@@ -22,6 +24,15 @@ func (e *badAnswer) Error() string {
 }
 
 func (e *badAnswer) Outcome() outcome.Outcome { return e.outcome }
+
+// Is has a model that is not known here looked for at another tier.
+func (e *badAnswer) Is(target error) bool { return target == cascade.ErrElsewhere && e.absent() }
+
+// absent reports whether the upstream does not know the model. Of what else it may not
+// know, a path, no recognized call of a model speaks.
+func (e *badAnswer) absent() bool {
+	return e.outcome.Class == outcome.Rejected && (e.resp.StatusCode == http.StatusNotFound || e.outcome.Code == "model_not_found")
+}
 
 var _ outcome.Classifier = (*badAnswer)(nil)
 
@@ -62,8 +73,11 @@ func (c *conduct) ask(ctx context.Context, to proxy.Letter) (*http.Response, err
 	own, end := context.WithCancelCause(c.r.Context())
 	stop := context.AfterFunc(ctx, func() { end(context.Cause(ctx)) })
 	kept := own
+	if c.probe {
+		kept = weir.Once(kept)
+	}
 	if at, ok := ctx.Deadline(); ok {
-		kept = &until{own, at}
+		kept = &until{kept, at}
 	}
 	resp, story, err := c.send(c.bill.in(kept), to)
 	if stopped := stop(); err == nil && !stopped {
@@ -88,7 +102,7 @@ func (c *conduct) ask(ctx context.Context, to proxy.Letter) (*http.Response, err
 
 // seen is an outcome as the cascade sees it. A key of weir's own that is not valid, or whose
 // account is at its end, is no fault of the caller. And what a hint says of a caller's own
-// key, whose pool is paused, is no reason for the tier to cool down for everybody.
+// key, whose pool is paused, is no reason to take the tier from everybody.
 func (d *Dialect) seen(resp *http.Response, o outcome.Outcome, upstream string) outcome.Outcome {
 	if !d.keyed(upstream) {
 		o.Hint = outcome.Hint{Advice: o.Hint.Advice, Limits: o.Hint.Limits}

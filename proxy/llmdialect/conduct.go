@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/cache"
 	"github.com/seed1158cd35/weir/cascade"
 	"github.com/seed1158cd35/weir/proxy"
@@ -30,6 +31,7 @@ type conduct struct {
 	replayed bool // and it is the answer
 
 	first *http.Response // of the upstream itself, although it is no success
+	probe bool           // the tier that is asked may be down: it is tried once
 }
 
 // Conduct is proxy.Conductor's: the caller is charged, then the cache is asked, then
@@ -95,12 +97,26 @@ type bill struct {
 	keep  bool
 
 	of        *exchange // of the caller
+	tier      string    // that is asked; "" if there is but one
+	attempts  int       // of that tier
 	worthless error     // how the latest answer ended that was no error and had no content
 }
 
 type billKey struct{}
 
 func (b *bill) in(ctx context.Context) context.Context { return context.WithValue(ctx, billKey{}, b) }
+
+// again counts an attempt. It is refused if the tier has been found to be down since the
+// first: the next one is asked at once.
+func (b *bill) again() error {
+	if b.attempts++; b.attempts == 1 || b.tier == "" {
+		return nil
+	}
+	if wait, open := b.of.d.o.Cascade.Open(b.tier); open {
+		return &weir.Refusal{Upstream: b.of.d.o.Name, Operation: b.of.route.Operation, Reason: weir.CircuitOpen, RetryAfter: wait}
+	}
+	return nil
+}
 
 func billOf(ctx context.Context) *bill {
 	b, _ := ctx.Value(billKey{}).(*bill)

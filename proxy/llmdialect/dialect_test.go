@@ -424,6 +424,7 @@ func TestBadRequestsAreToldSo(t *testing.T) {
 			t.Errorf("%q: %d %s", body, a.StatusCode, a.body)
 		}
 	}
+	b = start(t, setup{policy: quick(), sim: llmsim.Config{Models: map[string]llmsim.Model{"gpt-4o": {}}}})
 	a := b.post(completions, `{"model":"no-such","messages":[{"role":"user","content":"hi"}]}`)
 	if a.StatusCode != 404 || !strings.Contains(a.body, "no-such") {
 		t.Errorf("an unknown model: %d %s", a.StatusCode, a.body)

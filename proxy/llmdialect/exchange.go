@@ -22,6 +22,9 @@ func (x *exchange) Attempt(r *http.Request) error {
 	x.stop = stopper(stop)
 	if b := billOf(ctx); b != nil {
 		b.worthless = nil
+		if err := b.again(); err != nil {
+			return err
+		}
 	}
 	*r = *r.WithContext(ctx)
 	if x.d.o.Key != "" {

@@ -18,8 +18,8 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/breaker"
 	"github.com/seed1158cd35/weir/bucket"
-	"github.com/seed1158cd35/weir/cascade"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/llm"
 	"github.com/seed1158cd35/weir/llm/llmsim"
@@ -172,7 +172,7 @@ func TestADailyQuotaIsNotAskedAgain(t *testing.T) {
 	}
 }
 
-func TestATierWhoseQuotaIsSpentCoolsUntilItsReset(t *testing.T) {
+func TestATierWhoseQuotaIsSpentIsOpenUntilItsReset(t *testing.T) {
 	c, all := tiers(t, llmdialect.Tier{Message: "We are sorry."})
 	p := quick()
 	p.Retry.Attempts = 3
@@ -185,13 +185,13 @@ func TestATierWhoseQuotaIsSpentCoolsUntilItsReset(t *testing.T) {
 		t.Errorf("%d attempts, want 1", n)
 	}
 	v := c.View()[0]
-	if v.Phase != cascade.Cooling || v.Why != cascade.QuotaUsedUp || v.For < 4*time.Hour || v.For > 5*time.Hour {
+	if v.Phase != breaker.Open || v.Why != breaker.QuotaSpent || v.For < 4*time.Hour || v.For > 5*time.Hour {
 		t.Errorf("the tier is %+v", v)
 	}
 }
 
 // The key is the caller's own: others are asked for as before.
-func TestAQuotaOfACallersOwnKeyCoolsNobodyElsesTier(t *testing.T) {
+func TestAQuotaOfACallersOwnKeyClosesNobodyElsesTier(t *testing.T) {
 	c, all := tiers(t, llmdialect.Tier{Message: "We are sorry."})
 	b := start(t, setup{policy: quick(), options: llmdialect.Options{Cascade: c, Tiers: all}})
 	b.sim.Fault(llmsim.Fault{Kind: llmsim.Throttle, Day: true, Hint: 5 * time.Hour})

@@ -52,6 +52,7 @@ func (c *conduct) tier(ctx context.Context, turn cascade.Turn) (*http.Response, 
 	if turn.Time > 0 {
 		ctx = &until{ctx, time.Now().Add(turn.Time)}
 	}
+	c.probe, c.bill.tier, c.bill.attempts = turn.Probe, turn.Tier, 0
 	if turn.Index == 0 {
 		return c.primary(ctx)
 	}

@@ -125,7 +125,7 @@ func TestARejectionIsWhole(t *testing.T) {
 // What is broken before it has any content was no answer: nobody gets a 200 for it.
 func TestNobodyGetsABroken200(t *testing.T) {
 	for _, tiered := range []bool{false, true} {
-		fresh := func() *bench { // no tier cools down yet
+		fresh := func() *bench { // no tier's breaker is open yet
 			var o llmdialect.Options
 			if tiered {
 				o.Cascade, o.Tiers = tiers(t, llmdialect.Tier{Model: "gpt-4o-mini"})
@@ -442,12 +442,12 @@ func TestTiersMayChangeMeanwhile(t *testing.T) {
 	}
 }
 
-// While all tiers cool down callers are told when to come back.
-func TestACoolingCascadeSaysWhenToComeBack(t *testing.T) {
+// While no tier may be asked callers are told when to come back.
+func TestACascadeWithoutATierSaysWhenToComeBack(t *testing.T) {
 	c, all := tiers(t, llmdialect.Tier{Model: "another"})
 	b := before(t, llmdialect.Options{Cascade: c, Tiers: all}, quick(), provider(t, down).url())
 	var a answer
-	for range 4 { // three failures in a row cool a tier
+	for range 4 { // three failures in a row open a tier's breaker
 		a = b.chat("hi")
 	}
 	if a.StatusCode != 503 || a.Header.Get("Retry-After") == "" || a.Header.Get(proxy.RefusedHeader) != string(weir.CircuitOpen) {

@@ -166,9 +166,9 @@ const groups = {
       await fault({ kind: 'error', status: 503, model: s.model, times: -1 });
       const c = s.client();
       const asks = [
-        [known, 'cached 0.7 true', `${s.named('first')} heard: ${known}`],
-        ['What are your opening hours?', 'static 0.5 true', 'Our stores are open from 10:00'],
-        ['送料はいくらですか', 'static 0.5 true', '通常配送の送料は500円'],
+        [known, 'cached 0.5 true', `${s.named('first')} heard: ${known}`],
+        ['What are your opening hours?', 'static 0.3 true', 'Our stores are open from 10:00'],
+        ['送料はいくらですか', 'static 0.3 true', '通常配送の送料は500円'],
         ['xyzzy plugh frobnicate', 'message 0.1 true', 'We are sorry.'],
       ];
       for (const way of both) {
