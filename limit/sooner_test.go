@@ -100,6 +100,24 @@ func TestWhatIsLeftAndWhenWinOverTheRate(t *testing.T) {
 	}
 }
 
+// Of what is used up and will be back soon nothing goes before.
+func TestNothingGoesBeforeItIsBack(t *testing.T) {
+	r, err := NewRegistry(0, Limit{Name: "rpm", Told: "requests", Scope: "pool", Rate: bucket.Rate{Amount: 60, Per: time.Minute, Burst: 15}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	hearing(t, r, 0, "k", []outcome.Level{{Name: "requests", Limit: 60, Remaining: 0, Reset: 700 * time.Millisecond}})
+	for now := time.Duration(0); now < 700*time.Millisecond; now += time.Millisecond {
+		m := r.Get(now, "k")
+		if at := now + m.Ask(now, 1); at < 700*time.Millisecond || at > 720*time.Millisecond || m.Try(now, 1) {
+			t.Fatalf("after %v one may go at %v, want 700 to 720ms", now, at)
+		}
+	}
+	if m := r.Get(720*time.Millisecond, "k"); !m.Try(720*time.Millisecond, 1) {
+		t.Error("it is back, and nothing goes")
+	}
+}
+
 // However an upstream counts, believing what is left and when more comes sends it hardly a
 // call that it refuses: beyond what the rate alone would, none for what comes back bit by
 // bit, and at most one in a hundred for windows.

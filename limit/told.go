@@ -47,11 +47,12 @@ func (p *Permit) Tell(now, sent time.Duration, levels []outcome.Level, counted b
 			continue
 		}
 		rate, ok := toldRate(said, day)
-		hurry := ok && sooner(said, rate)
+		hurry, spent := ok && sooner(said, rate), gone(said)
 		if hurry {
 			rate = until(said, rate, max(0, now-sent))
+			spent = min(spent, rate.Full()) // what is beyond is back when the rest is
 		}
-		if ok && e.Registry.tell(now, e, rate, said) && changed != nil && !hurry {
+		if ok && e.Registry.tell(now, e, rate, said.Name, spent) && changed != nil && !hurry {
 			changed(e.Charge, rate.PerSecond())
 		}
 		if !ok || latest < 0 || said.Remaining >= rate.Full() {
@@ -168,8 +169,8 @@ func scarce(others, came, remaining, full float64) int64 {
 }
 
 // tell changes the rate of a charge's key to what the upstream allows, and reports whether
-// that is another than it was.
-func (r *Registry) tell(now time.Duration, e *entry, rate bucket.Rate, said *outcome.Level) bool {
+// that is another than it was. A limiter that has to begin anew begins with so much gone.
+func (r *Registry) tell(now time.Duration, e *entry, rate bucket.Rate, name string, gone int64) bool {
 	m := r.Get(now, e.Key)
 	at := m.Look(now)
 	if at.Full == rate.Full() && near(at.PerSecond, rate.PerSecond()) {
@@ -178,12 +179,12 @@ func (r *Registry) tell(now time.Duration, e *entry, rate bucket.Rate, said *out
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	next := *r.limit.Load()
-	if next.Told == "" || next.Told != said.Name || !r.has(e.Key, m) {
+	if next.Told == "" || next.Told != name || !r.has(e.Key, m) {
 		return false // it has been changed, or is another's, too; the next answer says it again
 	}
 	next.Rate = rate
 	anew := rate.Per >= day && at.PerSecond*day.Seconds() > 2*float64(rate.Amount) // what is left of a minute says nothing of the day
-	return !anew && m.Set(now, next) || r.renew(now, e.Key, m, next, gone(said))
+	return !anew && m.Set(now, next) || r.renew(now, e.Key, m, next, gone)
 }
 
 // has reports whether a limiter is that of the key alone.
