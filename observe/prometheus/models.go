@@ -11,8 +11,8 @@ import (
 // cache had, and what was used. Make one with NewModels; it is safe for concurrent use.
 type Models struct {
 	answers, cache, changes *prometheus.CounterVec
-	latency                *prometheus.HistogramVec
-	use                    func() iter.Seq[ModelUse]
+	latency                 *prometheus.HistogramVec
+	use                     func() iter.Seq[ModelUse]
 }
 
 // A ModelUse is what somebody has used of a model since the process began. Tenants and
