@@ -47,13 +47,15 @@ func (p *Permit) report(now time.Duration, o *outcome.Outcome) {
 	}
 	if u.options.Events.Violated != nil {
 		u.lately.inFlight.Add(-1)
-		p.violated(u, now, o)
+		if !o.Own {
+			p.violated(u, now, o)
+		}
 	}
 	if p.slot != 0 {
 		p.lands(now, o)
 	}
 	p.u = nil
-	if p.plan.hears {
+	if p.plan.hears && !o.Own {
 		p.learn(u, now, o)
 	}
 	if p.metered {

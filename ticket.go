@@ -45,9 +45,12 @@ func (p *Permit) count(now time.Duration, o *outcome.Outcome) {
 		return
 	}
 	p.counted = true
-	if o.Class == outcome.OK {
+	switch {
+	case o.Own:
+		p.breaker.Report(now, p.ticket, outcome.Outcome{Class: outcome.Canceled})
+	case o.Class == outcome.OK:
 		p.breaker.Good(now, p.ticket)
-	} else {
+	default:
 		p.breaker.Report(now, p.ticket, *o)
 	}
 }

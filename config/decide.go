@@ -5,13 +5,16 @@ import (
 
 	"github.com/seed1158cd35/weir/decide"
 	"github.com/seed1158cd35/weir/decide/envoy"
+	"github.com/seed1158cd35/weir/internal/auth"
+	"github.com/seed1158cd35/weir/proxy"
 )
 
 // Decide is what is decided for other programs.
 type Decide struct {
 	decide.Config
 	Envoy  envoy.Config
-	Reload time.Duration // how often the rules for Envoy are looked at for changes
+	Rights map[string]decide.Rights // of the tokens, by name
+	Reload time.Duration            // how often the rules for Envoy are looked at for changes
 }
 
 var decideFields = []field[Decide]{
@@ -24,19 +27,56 @@ var decideFields = []field[Decide]{
 	one("rate_limit_headers", choice("off, ratelimit or policy", map[string]envoy.Headers{"off": envoy.NoHeaders, "false": envoy.NoHeaders, "no": envoy.NoHeaders, "ratelimit": envoy.ThreeHeaders, "policy": envoy.PolicyHeaders}),
 		func(c *Decide) *envoy.Headers { return &c.Envoy.Headers }, "off", "Headers that Envoy adds to answers: `ratelimit` for three of them, `policy` for those of the newest draft."),
 	one("open", boolean, func(c *Decide) *bool { return &c.Open }, "false", "Lets addresses that other machines reach go without tokens and certificates."),
-	{"tokens", "tokens by name", "none", "Who may ask, each by `Authorization: Bearer`.", readTokens},
+	{"tokens", "tokens by name", "none", "Who may ask, each by `Authorization: Bearer`.", readAskers},
 	one("client_ca", word, func(c *Decide) *string { return &c.ClientCA }, "none", "A file of certificates, in PEM; callers must have one that they sign. It needs `tls`."),
 	one("hosts", listOf(form[string]{"names", word.read}), func(c *Decide) *[]string { return &c.Hosts }, "none", "Names under which callers know a loopback address, besides localhost."),
 	one("max_wait", duration, func(c *Decide) *time.Duration { return &c.MaxWait }, "30s", "The longest wait that a caller can ask for."),
 	one("max_permits", count[int](1), func(c *Decide) *int { return &c.MaxPermits }, "65536", "Permits that are out at once."),
 }
 
-var tokenFields = []field[decide.TokenConfig]{
-	one("env", word, func(t *decide.TokenConfig) *string { return &t.Env }, "required", "The environment variable that holds the secret."),
-	one("upstreams", listOf(form[string]{"upstreams", word.read}), func(t *decide.TokenConfig) *[]string { return &t.Upstreams }, "all", "The upstreams it may ask for."),
+var tokenFields = []field[auth.TokenConfig]{
+	one("env", word, func(t *auth.TokenConfig) *string { return &t.Env }, "required", "The environment variable that holds the secret."),
+	one("upstreams", listOf(form[string]{"upstreams", word.read}), func(t *auth.TokenConfig) *[]string { return &t.Upstreams }, "all", "The upstreams it may ask for."),
 }
 
-func readTokens(d *decoder, n *node, c *Decide) { c.Tokens = tokensOf(d, n) }
+// An asker is a token of those who ask for decisions.
+type asker struct {
+	auth.TokenConfig
+	decide.Rights
+}
+
+var askerFields = []field[asker]{
+	one("env", word, func(t *asker) *string { return &t.Env }, "required", "The environment variable that holds the secret."),
+	one("upstreams", listOf(form[string]{"upstreams", word.read}), func(t *asker) *[]string { return &t.Upstreams }, "all", "The upstreams it may ask for."),
+	{"keys", "scopes, each with its values", "any", "The values that it may name for a scope: `{tenant: [acme]}`. One that stands alone is meant if a call names none.", readAskerKeys},
+	one("reports", choice("own or everyone", map[string]bool{"own": false, "everyone": true}), func(t *asker) *bool { return &t.Everyone }, "own",
+		"For whom its reports count. `own`: hints, failures and throttles hold back its own calls alone. `everyone`: they pause limits, open the breaker and slow rates for all."),
+	one("max_permits", count[int](1), func(t *asker) *int { return &t.MaxPermits }, "8192", "Permits of its that are out or waited for at once."),
+	one("max_waiting", count[int](1), func(t *asker) *int { return &t.MaxWaiting }, "1024", "Acquires of its that are under way at once."),
+	one("max_keys", count[int](1), func(t *asker) *int { return &t.MaxKeys }, "10000", "Different values of scopes that it names in ten minutes."),
+	one("max_pauses", count[int](1), func(t *asker) *int { return &t.MaxPauses }, "1000", "Pauses of its own at once."),
+}
+
+func readAskerKeys(d *decoder, n *node, t *asker) {
+	t.Rights.Keys = make(map[string][]string)
+	for _, e := range d.named(n) {
+		if values, ok := listOf(form[string]{"values", word.read}).read(d, e.value); ok {
+			if t.Rights.Keys[e.name] = values; len(values) == 0 {
+				d.bad(e.value, "leave it out for any", "no value would be good")
+			}
+		}
+	}
+}
+
+func readAskers(d *decoder, n *node, c *Decide) {
+	c.Rights = make(map[string]decide.Rights)
+	for _, e := range d.named(n) {
+		t := asker{TokenConfig: auth.TokenConfig{Name: e.name}}
+		if object(d, e.value, askerFields, &t) {
+			c.Tokens, c.Rights[e.name] = append(c.Tokens, d.token(e.value, t.TokenConfig)), t.Rights
+		}
+	}
+}
 
 func readDecide(d *decoder, n *node, f *document) {
 	c := Decide{Reload: 5 * time.Second}
@@ -62,4 +102,27 @@ func readDecide(d *decoder, n *node, f *document) {
 		}
 	}
 	f.Decide = &c
+}
+
+// Scopes are what those who ask for decisions may name besides the scopes of limits.
+func (f *File) Scopes() map[string]decide.Scopes {
+	all := make(map[string]decide.Scopes, len(f.Upstreams))
+	for _, u := range f.Upstreams {
+		var s decide.Scopes
+		for name, source := range u.Keys {
+			if source.Kind == proxy.Caller {
+				s.Caller = append(s.Caller, name)
+			} else {
+				s.Declared = append(s.Declared, name)
+			}
+		}
+		if _, ok := f.AWS[u.Name]; ok {
+			s.Declared = append(s.Declared, awsScopes...)
+		}
+		if _, ok := f.LLM[u.Name]; ok {
+			s.Declared = append(s.Declared, llmScopes...)
+		}
+		all[u.Name] = s
+	}
+	return all
 }

@@ -129,7 +129,7 @@ decide:
   store_timeout: 10ms
   rate_limit_headers: policy
   open: false
-  tokens: {a: {env: WEIR_TOKEN, upstreams: [s3]}}
+  tokens: {a: {env: WEIR_TOKEN, upstreams: [s3], keys: {tenant: [acme]}, reports: everyone, max_permits: 5, max_waiting: 5, max_keys: 5, max_pauses: 5}}
   hosts: [weir.internal]
   client_ca: ca.pem
   max_wait: 10s

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/outcome"
 )
 
 // An acquireAnswer is the body of a permit.
@@ -23,20 +24,51 @@ func (s *Server) acquire(r *http.Request, caller string) (any, *failure) {
 	if f != nil {
 		return nil, f
 	}
-	q, f := decodeAcquire(body, s.maxWait())
+	o, f := parse(body)
 	if f != nil {
 		return nil, f
 	}
-	u, f := s.upstream(caller, q.Upstream)
+	if _, several := o["calls"]; several {
+		return s.acquireAll(r.Context(), o, caller)
+	}
+	q, f := decodeAcquire(o, "", s.maxWait())
 	if f != nil {
 		return nil, f
 	}
-	a := &asker{s, u, q, caller, time.Now()}
+	a, f := s.asker(caller, q, time.Now())
+	if f != nil {
+		return nil, f
+	}
 	h, f := s.permit(r.Context(), a)
 	if f != nil {
 		return nil, f
 	}
-	return acquireAnswer{h.id, h.until.Truncate(time.Millisecond).UTC(), h.waited.Milliseconds(), a.levels(h.levels, time.Now())}, nil
+	return a.answer(h), nil
+}
+
+func (a *asker) answer(h *held) acquireAnswer {
+	return acquireAnswer{h.id, h.until.Truncate(time.Millisecond).UTC(), h.waited.Milliseconds(), a.levels(h.levels, time.Now())}
+}
+
+// asker is who asks, if it may ask that.
+func (s *Server) asker(caller string, q *acquireRequest, from time.Time) (*asker, *failure) {
+	u, f := s.upstream(caller, q.Upstream)
+	if f != nil {
+		return nil, f
+	}
+	var scopes Scopes
+	if s.Scopes != nil {
+		scopes = s.Scopes(q.Upstream)
+	}
+	if f := q.check(new(u.Policy()), scopes); f != nil {
+		return nil, f
+	}
+	a := &asker{s: s, u: u, q: q, caller: caller, rights: s.rights(caller), from: from}
+	if q.Keys, f = a.rights.fit(q.Keys); f != nil {
+		return nil, f
+	}
+	q.Keys = scopes.name(q.Keys, caller)
+	return a, nil
 }
 
 // upstream is the upstream of that name, if the caller may use it. Who may not is
@@ -57,6 +89,7 @@ type asker struct {
 	u      *weir.Upstream
 	q      *acquireRequest
 	caller string
+	rights *Rights // nil for a caller whom nothing tells apart
 	from   time.Time
 }
 
@@ -67,9 +100,13 @@ func (a *asker) about() Subject {
 // permit claims a place and asks for a permit, or gets the one that another
 // acquire of the same call has got or is waiting for.
 func (s *Server) permit(ctx context.Context, a *asker) (*held, *failure) {
+	if err := s.permits().begin(a.caller, a.rights, a.q.marks()); err != nil {
+		return nil, a.unclaimed(err)
+	}
+	defer s.permits().answered(a.caller, a.rights)
 	key := call{a.caller, a.u.Name(), a.q.ID}
 	for {
-		at, h, mine, err := s.permits().claim(key, a.q.print())
+		at, h, mine, err := s.permits().claim(key, a.q.print(), a.rights)
 		switch {
 		case err != nil:
 			return nil, a.unclaimed(err)
@@ -93,8 +130,24 @@ func (a *asker) unclaimed(err error) *failure {
 		return wrong.failure()
 	case errors.Is(err, errClosed):
 		return a.unavailable(ShuttingDown, "%v", err)
+	case errors.Is(err, errPermits):
+		return a.excess(TooManyPermits, "permits", time.Second, err)
+	case errors.Is(err, errWaiting):
+		return a.excess(TooManyWaiting, "waiting", time.Second, err)
+	case errors.Is(err, errKeys):
+		return a.excess(TooManyKeys, "keys", time.Minute, err)
 	}
+	a.s.turned("full")
 	return a.unavailable(TooManyPermits, "%v", err)
+}
+
+// excess is the answer to a caller who has as much as it may.
+func (a *asker) excess(reason weir.Reason, why string, after time.Duration, err error) *failure {
+	a.s.turned(why)
+	f := a.unavailable(reason, "%v", err)
+	f.status, f.code, f.after = http.StatusTooManyRequests, RateLimitExceeded, after
+	f.details["retry_after_ms"] = after.Milliseconds()
+	return f
 }
 
 // join waits for the end of another acquire, as long as the caller would wait for
@@ -122,21 +175,32 @@ func (a *asker) acquire(ctx context.Context, at *claim) (_ *held, f *failure) {
 			a.s.permits().give(at)
 		}
 	}()
+	own, f := a.admit()
+	if f != nil {
+		return nil, f
+	}
 	p, err := a.ask(ctx)
 	if err != nil {
+		own.report(a.u, unused)
 		return nil, a.refused(ctx, err)
 	}
-	h := &held{permit: p, levels: p.Levels(), upstream: a.u, about: a.about(), waited: time.Since(a.from)}
+	h := &held{permit: p, levels: p.Levels(), upstream: a.u, about: a.about(), own: own, pool: a.q.pool(a.caller), waited: time.Since(a.from)}
 	if ctx.Err() != nil && a.q.ID == "" { // nobody could ever name this permit
-		p.Report(unused)
+		h.end(unused)
 		panic(http.ErrAbortHandler)
 	}
 	if kept = a.s.permits().hold(at, h, a.q.Life); !kept {
-		p.Report(unused)
+		h.end(unused)
 		return nil, a.unclaimed(errClosed)
 	}
 	tell(a.s.Events.Acquired, Acquired{h.about, h.waited})
 	return h, nil
+}
+
+// end tells everybody how a permit ended.
+func (h *held) end(o outcome.Outcome) {
+	h.own.report(h.upstream, o)
+	h.permit.Report(o)
 }
 
 // slack is how much longer than the wait an acquire may take: for the decision
@@ -147,7 +211,11 @@ const slack = time.Second
 func (a *asker) ask(ctx context.Context) (*weir.Permit, error) {
 	ctx, cancel := context.WithTimeout(ctx, a.patience()+slack)
 	defer cancel()
-	return a.u.Acquire(patience{ctx, a.from.Add(a.q.Wait)}, a.q.call())
+	c := a.q.call()
+	if !a.rights.believed() {
+		c.Pool = a.q.pool(a.caller)
+	}
+	return a.u.Acquire(patience{ctx, a.from.Add(a.q.Wait)}, c)
 }
 
 // patience is how long the caller will still wait.

@@ -21,7 +21,7 @@ func TestAcquireTakesAllLimitsAndSaysWhatIsLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := upstream(t, "api", policy())
 		h := server(t, u).Handler()
-		a := acquire(t, h, `{"upstream":"api","operation":"put","keys":{"tenant":"acme"},"cost":{"tokens":30,"other":7}}`)
+		a := acquire(t, h, `{"upstream":"api","operation":"put","keys":{"tenant":"acme"},"cost":{"tokens":30,"bytes":7}}`)
 		now := time.Now().UTC()
 		want := []limitView{
 			{"calls", "", "requests", 4, 5, 200, now.Add(200 * time.Millisecond)},
@@ -133,7 +133,9 @@ func TestQuotasSayWhenTheyReset(t *testing.T) {
 // What is asked for reaches the gates as it is.
 func TestCallsReachTheGates(t *testing.T) {
 	var got []weir.Call
-	h := server(t, upstream(t, "api", weir.Policy{}, hearing(func(c weir.Call) { got = append(got, c) }))).Handler()
+	s := server(t, upstream(t, "api", weir.Policy{}, hearing(func(c weir.Call) { got = append(got, c) })))
+	s.Scopes = func(string) Scopes { return Scopes{Declared: []string{"tenant"}} }
+	h := s.Handler()
 	permit(t, h, `{"upstream":"api","operation":"put","keys":{"tenant":"acme"},"cost":{"tokens":3},"safe":true,"id":"x","priority":"high"}`)
 	permit(t, h, `{"upstream":"api","priority":"low"}`)
 	permit(t, h, `{"upstream":"api"}`)

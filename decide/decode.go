@@ -97,24 +97,27 @@ type mistake struct {
 }
 
 // mistakes are all that is wrong with a request, as far as it is told.
-type mistakes []mistake
+type mistakes struct {
+	path string // of what is looked at, before that of its fields
+	all  []mistake
+}
 
 // mostMistakes bounds an answer, whatever is asked.
 const mostMistakes = 10
 
 func (m *mistakes) add(field string, v any, format string, args ...any) {
-	if len(*m) < mostMistakes {
-		*m = append(*m, mistake{shorten(field), shown(v), fmt.Sprintf(format, args...)})
+	if len(m.all) < mostMistakes {
+		m.all = append(m.all, mistake{shorten(m.path + field), shown(v), fmt.Sprintf(format, args...)})
 	}
 }
 
 // failure is the answer to a request with mistakes; nil if there are none.
 func (m mistakes) failure() *failure {
-	if len(m) == 0 {
+	if len(m.all) == 0 {
 		return nil
 	}
 	var b strings.Builder
-	for i, e := range m {
+	for i, e := range m.all {
 		if i > 0 {
 			b.WriteString("; ")
 		}
@@ -125,7 +128,7 @@ func (m mistakes) failure() *failure {
 		b.WriteString(": " + e.Problem)
 	}
 	f := failed(http.StatusBadRequest, ValidationError, "%s", b.String())
-	f.details = map[string]any{"fields": m}
+	f.details = map[string]any{"fields": m.all}
 	return f
 }
 

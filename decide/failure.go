@@ -27,6 +27,8 @@ const (
 	ShuttingDown   weir.Reason = "shutting_down"
 	Undecided      weir.Reason = "undecided" // a gate could not say
 	Waiting        weir.Reason = "waiting"   // another acquire with the same id is
+	TooManyWaiting weir.Reason = "too_many_waiting"
+	TooManyKeys    weir.Reason = "too_many_keys"
 )
 
 // A failure is an answer that is none of what was asked for.

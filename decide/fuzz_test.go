@@ -18,7 +18,11 @@ func FuzzDecode(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		a, fail := decodeAcquire(body, 30*time.Second)
+		var a *acquireRequest
+		o, fail := parse(body)
+		if fail == nil {
+			a, fail = decodeAcquire(o, "", 30*time.Second)
+		}
 		tellable(t, body, fail)
 		if fail == nil {
 			if a.Upstream == "" || a.Wait < 0 || a.Wait > 30*time.Second || a.Life < shortestLife || a.Life > longestLife || size(a.Keys) > longestKeys || len(a.Cost) > mostUnits {

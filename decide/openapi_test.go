@@ -194,7 +194,25 @@ func TestEverythingInTheFileIsProduced(t *testing.T) {
 	do(exchange{"GET", "/v1/limits?upstream=api", "", 500, InternalError, nil})
 	s.Upstreams = func() map[string]*weir.Upstream { return all }
 
-	at, _, _, err := s.permits().claim(call{"a", "api", "waits"}, (&acquireRequest{Upstream: "api"}).print())
+	several := func(upstreams ...string) string {
+		var calls []string
+		for _, u := range upstreams {
+			calls = append(calls, `{"upstream":"`+u+`"}`)
+		}
+		return `{"calls":[` + strings.Join(calls, ",") + `]}`
+	}
+	do(exchange{"POST", "/v1/acquire", several("moody", "moody"), 200, "", nil})
+	do(exchange{"POST", "/v1/acquire", several("moody", "open"), 503, ServiceUnavailable, nil})
+	do(exchange{"POST", "/v1/acquire", several("moody", "absent"), 404, NotFound, nil})
+	do(exchange{"POST", "/v1/acquire", several(), 400, ValidationError, nil})
+	do(exchange{"POST", "/v1/acquire", `{"calls":[{"upstream":"moody"},{"upstream":"moody","operation":"refuse-paused"}]}`, 429, RateLimitExceeded, nil})
+	for i, r := range []Rights{{MaxPermits: 1}, {MaxWaiting: -1}, {MaxKeys: -1}} {
+		s.Rights = func(string) Rights { return r }
+		do(exchange{"POST", "/v1/acquire", fmt.Sprintf(`{"upstream":"api","keys":{"tenant":"other%d"}}`, i), 429, RateLimitExceeded, nil})
+	}
+	s.Rights = nil
+
+	at, _, _, err := s.permits().claim(call{"a", "api", "waits"}, (&acquireRequest{Upstream: "api"}).print(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

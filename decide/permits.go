@@ -27,6 +27,7 @@ type claim struct {
 	print [sha256.Size]byte // of what was asked for
 	done  chan struct{}     // closed when the acquire has ended; nil without an id
 	held  *held             // nil while it is under way; guarded by permits.mu
+	share *share            // its caller's, nil for callers whom nothing tells apart
 }
 
 // A held permit is one that is out.
@@ -37,6 +38,8 @@ type held struct {
 	levels   []weir.LimitLevel // when it was given
 	upstream *weir.Upstream
 	about    Subject
+	own      ticket
+	pool     string // what a hint holds that counts for the caller alone
 	waited   time.Duration
 	from     time.Time
 	until    time.Time
@@ -50,7 +53,8 @@ type permits struct {
 	over func([]*held) // hears of those that have expired, outside of the lock
 
 	mu      sync.Mutex
-	places  int // claims
+	places  int               // claims
+	shares  map[string]*share // of callers who have rights
 	byID    map[string]*held
 	byCall  map[call]*claim // of claims with an id
 	due     queue
@@ -62,13 +66,13 @@ type permits struct {
 }
 
 func newPermits(most int, over func([]*held)) *permits {
-	return &permits{most: most, over: over, byID: make(map[string]*held), byCall: make(map[call]*claim)}
+	return &permits{most: most, over: over, byID: make(map[string]*held), byCall: make(map[call]*claim), shares: make(map[string]*share)}
 }
 
 // claim makes a place for a permit. If one was claimed by the same call already,
 // that is returned, and is not mine: its done says when there is something to be
 // had from it.
-func (t *permits) claim(c call, print [sha256.Size]byte) (at *claim, h *held, mine bool, err error) {
+func (t *permits) claim(c call, print [sha256.Size]byte, r *Rights) (at *claim, h *held, mine bool, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if old := t.byCall[c]; c.id != "" && old != nil {
@@ -82,8 +86,14 @@ func (t *permits) claim(c call, print [sha256.Size]byte) (at *claim, h *held, mi
 		return nil, nil, false, errClosed
 	case t.places >= t.most:
 		return nil, nil, false, errFull
+	case r != nil && t.share(c.caller).permits >= r.MaxPermits:
+		return nil, nil, false, errPermits
 	}
 	at = &claim{call: c, print: print}
+	if r != nil {
+		at.share = t.share(c.caller)
+		at.share.permits++
+	}
 	if t.places++; c.id != "" {
 		at.done = make(chan struct{})
 		t.byCall[c] = at
@@ -103,6 +113,9 @@ func (t *permits) give(c *claim) {
 
 func (t *permits) free(c *claim) {
 	t.places--
+	if c.share != nil {
+		c.share.permits--
+	}
 	if c.call.id != "" {
 		delete(t.byCall, c.call)
 	}
@@ -126,6 +139,19 @@ func (t *permits) hold(c *claim, h *held, life time.Duration) bool {
 		close(c.done)
 	}
 	return true
+}
+
+// renew has permits live so long from now on, those of them that are out.
+func (t *permits) renew(all []*held, lives []time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for i, h := range all {
+		if t.byID[h.id] == h {
+			h.until = time.Now().Add(lives[i])
+			heap.Fix(&t.due, h.place)
+		}
+	}
+	t.arm()
 }
 
 // end takes out the caller's permit of that id. If there is none, how says what

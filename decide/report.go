@@ -56,7 +56,7 @@ func decodeReport(body []byte) (*reportRequest, *failure) {
 		Again:      in.flag("again"),
 	}
 	in.rest()
-	if len(wrong) == 0 {
+	if len(wrong.all) == 0 {
 		q.check(&in)
 	}
 	return q, wrong.failure()
@@ -134,10 +134,11 @@ func (s *Server) report(r *http.Request, caller string) (any, *failure) {
 	}
 	o := lost // if what follows panics
 	defer func() {
-		if q.Again {
-			h.permit.ReportAgain(o)
+		h.own.report(h.upstream, o)
+		if heard := s.heard(h, o); q.Again {
+			h.permit.ReportAgain(heard)
 		} else {
-			h.permit.Report(o)
+			h.permit.Report(heard)
 		}
 		tell(s.Events.Reported, Reported{h.about, o.Class, time.Since(h.from)})
 	}()

@@ -29,16 +29,16 @@ type acquireRequest struct {
 	ID       string        `json:"-"`
 	Wait     time.Duration `json:"-"`
 	Life     time.Duration `json:"-"`
+
+	path string // where it stands in the body
 }
 
-func decodeAcquire(body []byte, longest time.Duration) (*acquireRequest, *failure) {
-	o, f := parse(body)
-	if f != nil {
-		return nil, f
-	}
-	var wrong mistakes
+// decodeAcquire reads an acquire, which stands at a path of the body: "", or one of several.
+func decodeAcquire(o map[string]any, path string, longest time.Duration) (*acquireRequest, *failure) {
+	wrong := mistakes{path: path}
 	in := fields{values: o, wrong: &wrong}
 	q := &acquireRequest{
+		path:      path,
 		Upstream:  in.needed("upstream", longestName),
 		Operation: in.text("operation", longestName),
 		Keys:      in.within("keys", mostKeys).texts(longestKey),

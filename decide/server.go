@@ -41,8 +41,13 @@ type Server struct {
 	Log       *slog.Logger // nil means no log
 	Events    Events
 
-	// Turned hears why a request was turned away before it was looked at: host, caller or
-	// origin; nil means unheard.
+	// Rights are those of a caller; nil means the zero Rights for everyone.
+	Rights func(caller string) Rights
+
+	// Scopes are what is known of an upstream's scopes besides its policy; nil means nothing.
+	Scopes func(upstream string) Scopes
+
+	// Turned hears why a request was turned away: one of Whys; nil means unheard.
 	Turned func(why string)
 
 	// Jobs are the throttles of jobs by upstream, each a handler of paths below
@@ -54,7 +59,11 @@ type Server struct {
 
 	once sync.Once
 	out  *permits
+	own  own
 }
+
+// Whys are why requests are turned away.
+var Whys = []string{"host", "caller", "origin", "full", "permits", "waiting", "keys", "pauses"}
 
 func (s *Server) permits() *permits {
 	s.once.Do(func() { s.out = newPermits(cmp.Or(s.MaxPermits, defaultPermits), s.over) })
@@ -104,7 +113,7 @@ func (s *Server) lose(h *held) {
 			s.log().LogAttrs(context.Background(), slog.LevelError, "panic", slog.String("upstream", h.about.Upstream), slog.Any("value", v))
 		}
 	}()
-	h.permit.Report(lost)
+	h.end(lost)
 }
 
 // A route is what is served under a path.

@@ -47,6 +47,11 @@ type Outcome struct {
 	// cannot have counted one.
 	Unsent bool
 
+	// Own means that it was told by somebody who is believed for its own calls
+	// alone. Limits settle what was used, and a hint pauses the pool of the call;
+	// breakers, and what learns from outcomes or is told, hear nothing of it.
+	Own bool
+
 	Hint Hint
 
 	// Usage is what the answer says was really consumed, by unit ("tokens");

@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/seed1158cd35/weir/config"
+	"github.com/seed1158cd35/weir/decide"
 	"github.com/seed1158cd35/weir/internal/auth"
 	"github.com/seed1158cd35/weir/internal/front"
 	weirprom "github.com/seed1158cd35/weir/observe/prometheus"
@@ -52,7 +53,7 @@ func newDoors(registry prometheus.Registerer) *weirprom.Doors {
 		d.Begin("listen", string(why))
 	}
 	d.Begin("admin", "host", "caller")
-	d.Begin("decide", "host", "caller", "origin")
+	d.Begin("decide", decide.Whys...)
 	return d
 }
 

@@ -23,12 +23,21 @@ import (
 // does not ask for is nil.
 type decider struct {
 	auth  atomic.Pointer[decide.Auth]
+	about atomic.Pointer[about]
 	api   *decide.Server
 	http  *http.Server
 	front net.Listener
 	envoy *envoy.Server
 	grpc  net.Listener
 }
+
+// An about is what a file says of callers and of what they may name.
+type about struct {
+	rights map[string]decide.Rights
+	scopes map[string]decide.Scopes
+}
+
+func aboutOf(file *config.File, c *config.Decide) *about { return &about{c.Rights, file.Scopes()} }
 
 // newDecider makes what the file asks for and listens. store is what Envoy's limits
 // are kept in.
@@ -43,6 +52,7 @@ func (s *server) newDecider(store limit.Store) (err error) {
 		return fmt.Errorf("decide: %w", err)
 	}
 	d.auth.Store(who)
+	d.about.Store(aboutOf(s.file, c))
 	if c.Listen != "" {
 		throttles, err := s.newJobs(store)
 		if err != nil {
@@ -51,7 +61,9 @@ func (s *server) newDecider(store limit.Store) (err error) {
 		d.api = &decide.Server{
 			Jobs:      throttles,
 			Upstreams: s.proxy.Upstreams, Auth: d.auth.Load, Open: c.Open, Hosts: slices.Concat(c.Hosts, s.file.Hosts),
-			Log: s.log, MaxWait: c.MaxWait, MaxPermits: c.MaxPermits, Turned: func(why string) { s.doors.Refused("decide", why) },
+			Rights: func(caller string) decide.Rights { return d.about.Load().rights[caller] },
+			Scopes: func(upstream string) decide.Scopes { return d.about.Load().scopes[upstream] },
+			Log:    s.log, MaxWait: c.MaxWait, MaxPermits: c.MaxPermits, Turned: func(why string) { s.doors.Refused("decide", why) },
 		}
 		if d.front, err = net.Listen("tcp", c.Listen); err != nil {
 			return fmt.Errorf("decide: listen: %w; set it to a free address", err)
@@ -131,6 +143,7 @@ func (d *decider) reload(s *server, next *config.File) error {
 		return fmt.Errorf("decide: %w", err)
 	}
 	d.auth.Store(who)
+	d.about.Store(aboutOf(next, next.Decide))
 	if d.envoy != nil {
 		return d.envoy.Reload()
 	}

@@ -99,6 +99,6 @@ func sameDecide(a, b *config.Decide) bool {
 		return a == b
 	}
 	x, y := *a, *b
-	x.Tokens, y.Tokens = nil, nil
+	x.Tokens, y.Tokens, x.Rights, y.Rights = nil, nil, nil, nil
 	return reflect.DeepEqual(x, y)
 }

@@ -1,0 +1,107 @@
+package decide
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// mostCalls is how many calls an acquire can be for.
+const mostCalls = 16
+
+// An acquireAllAnswer is the body of several permits, in the order in which they were asked for.
+type acquireAllAnswer struct {
+	Permits []acquireAnswer `json:"permits"`
+}
+
+// acquireAll takes permits in the order in which they are asked for, and gives all back if
+// one is refused. Others see them taken meanwhile: it is not one step. Each wait counts from
+// the beginning, each life from the end.
+func (s *Server) acquireAll(ctx context.Context, o map[string]any, caller string) (any, *failure) {
+	askers, f := s.askers(o, caller)
+	if f != nil {
+		return nil, f
+	}
+	got, lives := make([]*held, 0, len(askers)), make([]time.Duration, 0, len(askers))
+	complete := false
+	defer func() { // also if the caller has left, or a gate panics
+		if !complete {
+			s.giveBack(got, caller)
+		}
+	}()
+	for i, a := range askers {
+		life := a.q.Life
+		a.q.Life += s.maxWait() // it must not end before all are there
+		h, f := s.permit(ctx, a)
+		if f != nil {
+			return nil, f.of(i)
+		}
+		got, lives = append(got, h), append(lives, life)
+	}
+	complete = true
+	s.permits().renew(got, lives)
+	var all acquireAllAnswer
+	for i, a := range askers {
+		all.Permits = append(all.Permits, a.answer(got[i]))
+	}
+	return all, nil
+}
+
+// askers reads what is asked for, and finds what is wrong with it before anything is taken.
+func (s *Server) askers(o map[string]any, caller string) ([]*asker, *failure) {
+	var wrong mistakes
+	in := fields{values: o, wrong: &wrong}
+	v, _ := in.take("calls")
+	in.rest()
+	calls, ok := v.([]any)
+	if !ok || len(calls) == 0 || len(calls) > mostCalls {
+		in.bad("calls", v, "want a list of 1 to %d calls, [{...}, ...]", mostCalls)
+	}
+	if f := wrong.failure(); f != nil {
+		return nil, f
+	}
+	from := time.Now()
+	var all []*asker
+	for i, c := range calls {
+		path := fmt.Sprintf("calls[%d].", i)
+		fields, ok := c.(map[string]any)
+		if !ok {
+			wrong.add(path[:len(path)-1], c, "want an object, {...}")
+			return nil, wrong.failure()
+		}
+		q, f := decodeAcquire(fields, path, s.maxWait())
+		if f == nil && q.ID != "" {
+			wrong.add(path+"id", q.ID, "the calls of a batch have none")
+			f = wrong.failure()
+		}
+		if f != nil {
+			return nil, f
+		}
+		a, f := s.asker(caller, q, from)
+		if f != nil {
+			return nil, f.of(i)
+		}
+		all = append(all, a)
+	}
+	return all, nil
+}
+
+// of says of which of several calls a failure is, unless it names fields.
+func (f *failure) of(i int) *failure {
+	switch _, reason := f.details["reason"]; {
+	case reason:
+		f.details["call"] = i
+	case f.details == nil:
+		f.message = fmt.Sprintf("calls[%d]: %s", i, f.message)
+	}
+	return f
+}
+
+// giveBack ends permits that were not used.
+func (s *Server) giveBack(all []*held, caller string) {
+	for _, h := range all {
+		if h, _ := s.permits().end(h.id, caller); h != nil {
+			h.end(unused)
+		}
+	}
+}

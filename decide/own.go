@@ -1,0 +1,119 @@
+package decide
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/breaker"
+	"github.com/seed1158cd35/weir/outcome"
+)
+
+// own are the breakers of callers whose reports count for their own calls alone: one for
+// each caller and upstream, by the upstream's rules.
+type own struct {
+	mu     sync.Mutex
+	groups map[string]*group // by upstream
+}
+
+type group struct {
+	of     *weir.Upstream
+	rules  breaker.Config
+	groups *breaker.Group
+}
+
+// breaker is that of a caller at an upstream.
+func (o *own) breaker(u *weir.Upstream, caller string) *breaker.Breaker {
+	rules := u.Policy().Breaker
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.groups == nil {
+		o.groups = make(map[string]*group)
+	}
+	g := o.groups[u.Name()]
+	if g == nil || g.of != u {
+		g = &group{u, rules, breaker.NewGroup(0, rules, nil)}
+		o.groups[u.Name()] = g
+	}
+	if g.rules != rules {
+		g.rules = rules
+		g.groups.SetConfig(u.Now(), rules)
+	}
+	return g.groups.For(u.Now(), caller)
+}
+
+// A ticket is the right of a call by its caller's own breaker; the zero ticket is none.
+type ticket struct {
+	of     *breaker.Breaker
+	permit breaker.Permit
+}
+
+// admit asks the caller's own breaker.
+func (a *asker) admit() (ticket, *failure) {
+	if a.rights.believed() {
+		return ticket{}, nil
+	}
+	t := ticket{of: a.s.own.breaker(a.u, a.caller)}
+	var wait time.Duration
+	var ok bool
+	if t.permit, wait, ok = t.of.Admit(a.u.Now()); ok {
+		return t, nil
+	}
+	return ticket{}, a.refusal(&weir.Refusal{Upstream: a.u.Name(), Operation: a.about().Operation, Reason: weir.CircuitOpen, RetryAfter: wait})
+}
+
+func (t ticket) report(u *weir.Upstream, o outcome.Outcome) {
+	if t.of != nil {
+		t.of.Report(u.Now(), t.permit, o)
+	}
+}
+
+// pool names what a hint holds that counts for the caller's own calls alone: those of the
+// same keys.
+func (q *acquireRequest) pool(caller string) string {
+	var b strings.Builder
+	b.WriteString(caller)
+	for _, scope := range slices.Sorted(maps.Keys(q.Keys)) {
+		b.WriteString(" " + scope + "=" + q.Keys[scope])
+	}
+	return b.String()
+}
+
+// heard is an outcome as the upstream's gates hear it. What somebody says who is believed
+// for its own calls alone pauses nobody else, and cannot owe more than a limit ever holds.
+func (s *Server) heard(h *held, o outcome.Outcome) outcome.Outcome {
+	r := s.rights(h.about.Caller)
+	if r.believed() {
+		return o
+	}
+	o.Own = true
+	o.Hint.Limits = nil
+	if o.Hint.Said && o.Hint.After > 0 && !s.permits().pauses(h.about.Caller, h.about.Upstream+" "+h.pool, time.Now().Add(o.Hint.After), r.MaxPauses) {
+		o.Hint = outcome.Hint{}
+		s.turned("pauses")
+	}
+	if o.Usage != nil {
+		o.Usage = bounded(o.Usage, h.levels)
+	}
+	return o
+}
+
+// bounded is usage of which no unit is more than the largest limit of it holds when it is
+// full.
+func bounded(usage map[string]int64, levels []weir.LimitLevel) map[string]int64 {
+	most := make(map[string]int64)
+	for _, l := range levels {
+		most[l.Rule.UnitName()] = max(most[l.Rule.UnitName()], l.Level.Full)
+	}
+	out := make(map[string]int64, len(usage))
+	for unit, n := range usage {
+		if full, ok := most[unit]; ok {
+			n = min(n, full)
+		}
+		out[unit] = n
+	}
+	return out
+}

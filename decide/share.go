@@ -1,0 +1,121 @@
+package decide
+
+import (
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"time"
+)
+
+// A share is what one caller holds of what all callers have. It is guarded by permits.mu.
+type share struct {
+	permits, waiting int
+
+	// keys are the scopes' values of late, as hashes: those of the present while and of the
+	// one before it.
+	keys  [2]map[uint64]struct{}
+	since time.Time
+
+	pauses map[string]time.Time // by what is paused: until when
+}
+
+// while is how long a key counts at least, and twice that at most.
+const while = 10 * time.Minute
+
+var (
+	errPermits = errors.New("the caller holds as many permits as it may; report those that are done with")
+	errWaiting = errors.New("the caller has as many acquires under way as it may; wait for their answers")
+	errKeys    = errors.New("the caller has named as many different keys of late as it may")
+)
+
+// share is the caller's.
+func (t *permits) share(caller string) *share {
+	s := t.shares[caller]
+	if s == nil {
+		s = &share{since: time.Now()}
+		t.shares[caller] = s
+	}
+	return s
+}
+
+// begin lets a caller ask, and end is to be called when it has its answer. keys are what the
+// call is counted by.
+func (t *permits) begin(caller string, r *Rights, keys []uint64) error {
+	if r == nil {
+		return nil
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s := t.share(caller)
+	switch {
+	case s.waiting >= r.MaxWaiting:
+		return errWaiting
+	case !s.names(time.Now(), keys, r.MaxKeys):
+		return errKeys
+	}
+	s.waiting++
+	return nil
+}
+
+func (t *permits) answered(caller string, r *Rights) {
+	if r == nil {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.share(caller).waiting--
+}
+
+// names takes note of keys, and reports false if they are too many.
+func (s *share) names(now time.Time, keys []uint64, most int) bool {
+	switch old := now.Sub(s.since); {
+	case old >= 2*while || s.keys[0] == nil:
+		s.keys, s.since = [2]map[uint64]struct{}{{}, nil}, now
+	case old >= while:
+		s.keys, s.since = [2]map[uint64]struct{}{{}, s.keys[0]}, now
+	}
+	for _, k := range keys {
+		if _, known := s.keys[0][k]; known {
+			continue
+		}
+		if _, before := s.keys[1][k]; before {
+			delete(s.keys[1], k)
+		} else if len(s.keys[0])+len(s.keys[1]) >= most {
+			return false
+		}
+		s.keys[0][k] = struct{}{}
+	}
+	return true
+}
+
+// pauses takes note of a pause of the caller's own, and reports false if it has too many.
+func (t *permits) pauses(caller, what string, until time.Time, most int) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s, now := t.share(caller), time.Now()
+	if _, known := s.pauses[what]; !known && len(s.pauses) >= most {
+		for old, end := range s.pauses {
+			if !now.Before(end) {
+				delete(s.pauses, old)
+			}
+		}
+		if len(s.pauses) >= most {
+			return false
+		}
+	}
+	if s.pauses == nil {
+		s.pauses = make(map[string]time.Time)
+	}
+	s.pauses[what] = until
+	return true
+}
+
+var seed = maphash.MakeSeed()
+
+// marks are the keys of a call as a share counts them.
+func (q *acquireRequest) marks() (all []uint64) {
+	for scope, value := range q.Keys {
+		all = append(all, maphash.String(seed, fmt.Sprintf("%s\x00%s\x00%s", q.Upstream, scope, value)))
+	}
+	return all
+}

@@ -1,0 +1,83 @@
+package decide
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/internal/complain"
+	"github.com/seed1158cd35/weir/limit"
+)
+
+// units that every upstream knows, whether its limits count them or not.
+var units = []string{limit.Requests, "bytes", "tokens", "input_tokens", "output_tokens"}
+
+// Scopes are scopes of an upstream that its policy does not tell of.
+type Scopes struct {
+	Declared []string // that the configuration knows values for
+	Caller   []string // whose value is the caller's name, which it need not and cannot say
+}
+
+// name fills in the caller's name.
+func (s Scopes) name(keys map[string]string, caller string) map[string]string {
+	if len(s.Caller) == 0 {
+		return keys
+	}
+	all := maps.Clone(keys)
+	if all == nil {
+		all = make(map[string]string, len(s.Caller))
+	}
+	for _, scope := range s.Caller {
+		all[scope] = caller
+	}
+	return all
+}
+
+// check finds units and keys that nothing counts by. They are most likely misspelt, and a
+// call would pass that nobody counts.
+func (q *acquireRequest) check(p *weir.Policy, known Scopes) *failure {
+	scopes, counted := slices.Clone(known.Declared), slices.Clone(units)
+	for _, l := range p.Limits {
+		scopes, counted = append(scopes, l.Scope, l.If.Scope), append(counted, l.UnitName())
+	}
+	scopes = append(append(scopes, p.BreakerScope, p.Fair.By), known.Caller...)
+	wrong := mistakes{path: q.path}
+	for _, scope := range known.Caller {
+		if value, said := q.Keys[scope]; said {
+			wrong.add("keys."+scope, value, "is the caller's own name, which weir knows: leave it out")
+		}
+	}
+	misspelt(&wrong, "keys", keysOf(q.Keys), scopes, "scope")
+	misspelt(&wrong, "cost", keysOf(q.Cost), counted, "unit")
+	return wrong.failure()
+}
+
+func misspelt(wrong *mistakes, field string, names, known []string, what string) {
+	known = slices.DeleteFunc(known, func(s string) bool { return s == "" })
+	slices.Sort(known)
+	known = slices.Compact(known)
+	for _, name := range names {
+		if slices.Contains(known, name) {
+			continue
+		}
+		hint := complain.Suggest(name, known)
+		switch {
+		case hint != "":
+		case len(known) == 0:
+			hint = "the upstream has none"
+		default:
+			hint = "there are " + strings.Join(known, ", ")
+		}
+		wrong.add(field+"."+name, missing{}, "nothing counts by this %s; %s", what, hint)
+	}
+}
+
+func keysOf[V any](m map[string]V) []string {
+	all := make([]string, 0, len(m))
+	for k := range m {
+		all = append(all, k)
+	}
+	slices.Sort(all)
+	return all
+}
