@@ -181,7 +181,7 @@ func (a *asker) acquire(ctx context.Context, at *claim) (_ *held, f *failure) {
 	}
 	p, err := a.ask(ctx)
 	if err != nil {
-		own.report(a.u, unused)
+		own.report(a.u, unused, false)
 		return nil, a.refused(ctx, err)
 	}
 	h := &held{permit: p, levels: p.Levels(), upstream: a.u, about: a.about(), own: own, pool: a.q.pool(a.caller), waited: time.Since(a.from)}
@@ -199,7 +199,7 @@ func (a *asker) acquire(ctx context.Context, at *claim) (_ *held, f *failure) {
 
 // end tells everybody how a permit ended.
 func (h *held) end(o outcome.Outcome) {
-	h.own.report(h.upstream, o)
+	h.own.report(h.upstream, o, false)
 	h.permit.Report(o)
 }
 

@@ -65,10 +65,16 @@ func (a *asker) admit() (ticket, *failure) {
 	return ticket{}, a.refusal(&weir.Refusal{Upstream: a.u.Name(), Operation: a.about().Operation, Reason: weir.CircuitOpen, RetryAfter: wait})
 }
 
-func (t ticket) report(u *weir.Upstream, o outcome.Outcome) {
-	if t.of != nil {
-		t.of.Report(u.Now(), t.permit, o)
+// report tells it how the call ended; again says that another attempt of it follows, which
+// says more than this one.
+func (t ticket) report(u *weir.Upstream, o outcome.Outcome, again bool) {
+	if t.of == nil {
+		return
 	}
+	if again && !t.permit.Probe && o.Class != outcome.OK {
+		o = outcome.Outcome{Class: outcome.Canceled}
+	}
+	t.of.Report(u.Now(), t.permit, o)
 }
 
 // pool names what a hint holds that counts for the caller's own calls alone: those of the

@@ -134,7 +134,7 @@ func (s *Server) report(r *http.Request, caller string) (any, *failure) {
 	}
 	o := lost // if what follows panics
 	defer func() {
-		h.own.report(h.upstream, o)
+		h.own.report(h.upstream, o, q.Again)
 		if heard := s.heard(h, o); q.Again {
 			h.permit.ReportAgain(heard)
 		} else {
