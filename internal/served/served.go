@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"sync"
 	"syscall"
 	"testing"
@@ -27,9 +26,7 @@ var program = sync.OnceValues(func() (string, error) {
 		return "", err
 	}
 	built = dir
-	_, here, _, _ := runtime.Caller(0)
-	build := exec.Command("go", "build", "-o", filepath.Join(dir, "weir"), "./cmd/weir")
-	build.Dir = filepath.Join(filepath.Dir(here), "..", "..")
+	build := exec.Command("go", "build", "-o", filepath.Join(dir, "weir"), "github.com/seed1158cd35/weir/cmd/weir")
 	if out, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("build weir: %w: %s", err, out)
 	}
