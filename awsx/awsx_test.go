@@ -12,6 +12,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -25,6 +26,7 @@ import (
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/awsx"
 	"github.com/seed1158cd35/weir/bucket"
+	"github.com/seed1158cd35/weir/internal/memnet"
 	"github.com/seed1158cd35/weir/internal/servers"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/outcome"
@@ -202,38 +204,37 @@ func TestTargetsAreIndependent(t *testing.T) {
 
 // Every page of a paginator waits for its turn.
 func TestPagesArePaced(t *testing.T) {
-	var n atomic.Int64
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		if n.Add(1) < 6 {
-			_, _ = io.WriteString(w, `{"TableNames":["t"],"LastEvaluatedTableName":"t"}`)
-			return
-		}
-		_, _ = io.WriteString(w, `{"TableNames":["t"]}`)
-	}))
-	defer s.Close()
-	cfg := config(s.URL)
-	var waited atomic.Int64
-	awsx.New(awsx.Options{
-		Policy: func(awsx.Target) weir.Policy {
-			p := brisk(weir.Policy{})
-			p.Limits = []limit.Limit{{Name: "l", Rate: bucket.Rate{Amount: 100, Per: time.Second, Burst: 1}}}
-			return p
-		},
-		Upstream: weir.Options{Events: weir.Events{Decided: func(d weir.Decided) {
-			if d.Waited > 0 {
-				waited.Add(1)
+	synctest.Test(t, func(t *testing.T) {
+		var n atomic.Int64
+		network := memnet.New()
+		defer network.Close()
+		cfg := config(network.Serve("dynamodb.test", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if n.Add(1) < 6 {
+				_, _ = io.WriteString(w, `{"TableNames":["t"],"LastEvaluatedTableName":"t"}`)
+				return
 			}
-		}}},
-	}).Attach(&cfg)
-	pages := 0
-	for p := dynamodb.NewListTablesPaginator(dynamodb.NewFromConfig(cfg), nil); p.HasMorePages(); pages++ {
-		if _, err := p.NextPage(t.Context()); err != nil {
-			t.Fatal(err)
+			_, _ = io.WriteString(w, `{"TableNames":["t"]}`)
+		})))
+		cfg.HTTPClient = &http.Client{Transport: network.Transport()}
+		var waited time.Duration
+		awsx.New(awsx.Options{
+			Policy: func(awsx.Target) weir.Policy {
+				p := brisk(weir.Policy{})
+				p.Limits = []limit.Limit{{Name: "l", Rate: bucket.Rate{Amount: 100, Per: time.Second, Burst: 1}}}
+				return p
+			},
+			Upstream: weir.Options{Events: weir.Events{Decided: func(d weir.Decided) { waited += d.Waited }}},
+		}).Attach(&cfg)
+		pages := 0
+		for p := dynamodb.NewListTablesPaginator(dynamodb.NewFromConfig(cfg), nil); p.HasMorePages(); pages++ {
+			if _, err := p.NextPage(t.Context()); err != nil {
+				t.Fatal(err)
+			}
 		}
-	}
-	if pages != 6 || waited.Load() < 4 {
-		t.Errorf("%d pages, %d waited", pages, waited.Load())
-	}
+		if pages != 6 || waited != 50*time.Millisecond {
+			t.Errorf("%d pages waited %v, want 6 and 50ms", pages, waited)
+		}
+	})
 }
 
 // Bodies are sent whole at every attempt; one that cannot be read again is sent once.

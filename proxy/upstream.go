@@ -9,6 +9,7 @@ package proxy
 
 import (
 	"cmp"
+	"context"
 	"net"
 	"net/http"
 	"net/url"
@@ -30,6 +31,9 @@ type Upstream struct {
 	Dialect Dialect           // what the API speaks beyond HTTP; nil means nothing
 
 	Pass []string // fields that anybody could forge, in canonical form, and that are sent on nevertheless
+
+	// Dial connects with the API; nil means as the system does.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
 	Credentials bool // weir adds credentials of its own to requests, here or in another upstream that answers in its place
 	Identifies  bool // the dialect refuses callers that it does not know
@@ -72,6 +76,9 @@ func newTarget(c Upstream, old *target, o weir.Options, own *own) (*target, erro
 	}
 	timeouts := t.weir.Policy().Timeouts
 	t.base = withTimeouts{weir.NewBase(timeouts, 0), timeouts}
+	if c.Dial != nil {
+		t.base.DialContext = c.Dial
+	}
 	t.base.DialContext = own.elsewhere(t.base.DialContext)
 	if old != nil && old.weir == t.weir && reflect.DeepEqual(old.base.Timeouts, timeouts) {
 		t.base = old.base

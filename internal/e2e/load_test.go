@@ -41,7 +41,7 @@ const bucketName = "bucket"
 
 // newClient is the SDK's S3 client as anyone would make it, but for where it
 // sends its calls. Its own retries are on, as they are by default.
-func newClient(t testing.TB, url string) *s3.Client {
+func newClient(t testing.TB, url string, options ...func(*s3.Options)) *s3.Client {
 	t.Helper()
 	c, err := config.LoadDefaultConfig(t.Context(),
 		config.WithRegion("us-east-1"),
@@ -53,6 +53,9 @@ func newClient(t testing.TB, url string) *s3.Client {
 	return s3.NewFromConfig(c, func(o *s3.Options) {
 		o.BaseEndpoint = aws.String(url)
 		o.UsePathStyle = true
+		for _, option := range options {
+			option(o)
+		}
 	})
 }
 

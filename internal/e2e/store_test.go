@@ -27,6 +27,7 @@ type store struct {
 	tokens float64
 	filled time.Time
 	down   bool
+	delay  func() time.Duration // that a request takes; nil means none
 	seen   []arrival
 	ids    map[string]bool // correlation ids
 
@@ -57,9 +58,7 @@ type arrival struct {
 
 // newStore starts a store that bears so many requests a second.
 func newStore(t testing.TB, rate, burst float64) *store {
-	s3 := gofakes3.New(s3mem.New(), gofakes3.WithLogger(gofakes3.DiscardLog()))
-	now := time.Now()
-	s := &store{s3: s3.Server(), started: now, rate: rate, burst: burst, tokens: burst, filled: now, ids: make(map[string]bool)}
+	s := emptyStore(rate, burst)
 	server := httptest.NewUnstartedServer(s)
 	server.Config.ErrorLog = log.New(io.Discard, "", 0)
 	server.Start()
@@ -68,8 +67,18 @@ func newStore(t testing.TB, rate, burst float64) *store {
 	return s
 }
 
+func emptyStore(rate, burst float64) *store {
+	s3 := gofakes3.New(s3mem.New(), gofakes3.WithLogger(gofakes3.DiscardLog()))
+	now := time.Now()
+	return &store{s3: s3.Server(), started: now, rate: rate, burst: burst, tokens: burst, filled: now, ids: make(map[string]bool)}
+}
+
 func (s *store) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	switch a := s.admit(r); {
+	a, wait := s.admit(r)
+	if wait > 0 {
+		time.Sleep(wait)
+	}
+	switch {
 	case a.broken:
 		refuse(w, http.StatusInternalServerError, "InternalError", "We encountered an internal error. Please try again.")
 	case a.refused:
@@ -85,12 +94,15 @@ func (s *store) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// admit takes a token, if there is one.
-func (s *store) admit(r *http.Request) arrival {
+// admit takes a token, if there is one, and says how long the request takes.
+func (s *store) admit(r *http.Request) (a arrival, wait time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
-	a := arrival{at: now.Sub(s.started)}
+	a.at = now.Sub(s.started)
+	if s.delay != nil {
+		wait = s.delay()
+	}
 	s.tokens = min(s.burst, s.tokens+s.rate*now.Sub(s.filled).Seconds())
 	s.filled = now
 	switch {
@@ -103,7 +115,7 @@ func (s *store) admit(r *http.Request) arrival {
 	}
 	s.seen = append(s.seen, a)
 	s.ids[r.Header.Get("X-Correlation-Id")] = true
-	return a
+	return a, wait
 }
 
 func refuse(w http.ResponseWriter, status int, code, message string) {

@@ -6,12 +6,11 @@ import (
 	"context"
 	"encoding/json"
 	"io"
-	"net"
 	"net/http"
 	"strings"
-	"sync"
 	"testing"
 
+	"github.com/seed1158cd35/weir/internal/memnet"
 	"github.com/seed1158cd35/weir/llm"
 )
 
@@ -27,45 +26,12 @@ func start(t testing.TB, c Config) (*Provider, *Server) {
 	return p, s
 }
 
-// A pipes is a listener in memory, for bubbles of synctest.
-type pipes struct {
-	ch   chan net.Conn
-	once sync.Once
-	done chan struct{}
-}
-
-func (l *pipes) Accept() (net.Conn, error) {
-	select {
-	case c := <-l.ch:
-		return c, nil
-	case <-l.done:
-		return nil, net.ErrClosed
-	}
-}
-func (l *pipes) Close() error   { l.once.Do(func() { close(l.done) }); return nil }
-func (l *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "memory", Net: "unix"} }
-
 // inMemory is a client of a provider that needs no network.
 func inMemory(t testing.TB, h http.Handler) *http.Client {
-	l := &pipes{ch: make(chan net.Conn), done: make(chan struct{})}
-	srv := &http.Server{Handler: h}
-	served := make(chan struct{})
-	go func() { defer close(served); _ = srv.Serve(l) }()
-	tr := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		near, far := net.Pipe()
-		select {
-		case l.ch <- far:
-			return near, nil
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-	}}
-	t.Cleanup(func() {
-		tr.CloseIdleConnections()
-		_ = srv.Close()
-		<-served
-	})
-	return &http.Client{Transport: tr}
+	n := memnet.New()
+	t.Cleanup(n.Close)
+	n.Serve("sim", h)
+	return &http.Client{Transport: n.Transport()}
 }
 
 // An ask is a request of one family.

@@ -1,0 +1,161 @@
+// Package memnet is a network in memory, for tests that speak HTTP in a bubble of
+// testing/synctest: there a connection of the system would keep time from going on.
+//
+//	n := memnet.New()
+//	defer n.Close()
+//	n.Serve("api.test", handler)
+//	client := &http.Client{Transport: n.Transport()}
+package memnet
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"sync"
+)
+
+// A Network has hosts, whatever their ports. It is safe for concurrent use.
+type Network struct {
+	mu      sync.Mutex
+	hosts   map[string]chan net.Conn
+	conns   map[net.Conn]struct{}
+	closing []func()
+	running sync.WaitGroup
+	closed  chan struct{}
+}
+
+// New is a network without hosts.
+func New() *Network {
+	return &Network{hosts: make(map[string]chan net.Conn), conns: make(map[net.Conn]struct{}), closed: make(chan struct{})}
+}
+
+// Serve has a host answer HTTP, and returns its URL.
+func (n *Network) Serve(host string, h http.Handler) (url string) {
+	s := &http.Server{Handler: h, ErrorLog: log.New(io.Discard, "", 0)}
+	l := n.Listen(host)
+	n.mu.Lock()
+	n.closing = append(n.closing, func() { _ = s.Close() })
+	n.mu.Unlock()
+	n.running.Go(func() { _ = s.Serve(l) })
+	return "http://" + host
+}
+
+// Listen makes a host.
+func (n *Network) Listen(host string) net.Listener {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	ch := make(chan net.Conn)
+	n.hosts[host] = ch
+	return &listener{n, host, ch, make(chan struct{}), sync.Once{}}
+}
+
+// Transport makes connections in this network only.
+func (n *Network) Transport() *http.Transport {
+	t := &http.Transport{DialContext: n.Dial, MaxIdleConnsPerHost: 1000}
+	n.mu.Lock()
+	n.closing = append(n.closing, t.CloseIdleConnections)
+	n.mu.Unlock()
+	return t
+}
+
+// Dial connects with a host.
+func (n *Network) Dial(ctx context.Context, _, address string) (net.Conn, error) {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		host = address
+	}
+	n.mu.Lock()
+	ch := n.hosts[host]
+	n.mu.Unlock()
+	if ch == nil {
+		return nil, fmt.Errorf("dial %s: there is no such host in this network", address)
+	}
+	near, far := net.Pipe()
+	select {
+	case ch <- n.keep(far):
+		return n.keep(near), nil
+	case <-n.closed:
+		return nil, net.ErrClosed
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// Close ends every connection and waits until the servers have ended.
+func (n *Network) Close() {
+	n.mu.Lock()
+	close(n.closed)
+	closing := n.closing
+	open := make([]net.Conn, 0, len(n.conns))
+	for c := range n.conns {
+		open = append(open, c)
+	}
+	n.mu.Unlock()
+	for _, f := range closing {
+		f()
+	}
+	for _, c := range open {
+		_ = c.Close()
+	}
+	n.running.Wait()
+}
+
+func (n *Network) keep(c net.Conn) net.Conn {
+	k := &conn{c, n}
+	n.mu.Lock()
+	n.conns[k] = struct{}{}
+	n.mu.Unlock()
+	return k
+}
+
+// A conn is forgotten when it is closed.
+type conn struct {
+	net.Conn
+	n *Network
+}
+
+func (c *conn) Close() error {
+	c.n.mu.Lock()
+	delete(c.n.conns, c)
+	c.n.mu.Unlock()
+	return c.Conn.Close()
+}
+
+type listener struct {
+	n    *Network
+	host string
+	ch   chan net.Conn
+	done chan struct{}
+	once sync.Once
+}
+
+func (l *listener) Accept() (net.Conn, error) {
+	select {
+	case c := <-l.ch:
+		return c, nil
+	case <-l.done:
+	case <-l.n.closed:
+	}
+	return nil, net.ErrClosed
+}
+
+// Close takes the host out of the network: nobody reaches it any more.
+func (l *listener) Close() error {
+	l.once.Do(func() {
+		close(l.done)
+		l.n.mu.Lock()
+		delete(l.n.hosts, l.host)
+		l.n.mu.Unlock()
+	})
+	return nil
+}
+
+func (l *listener) Addr() net.Addr { return addr(l.host) }
+
+type addr string
+
+func (addr) Network() string  { return "memory" }
+func (a addr) String() string { return string(a) }
