@@ -21,6 +21,7 @@ type learnt struct {
 	drained bool              // the first of them is not a window's but a drain's
 	began   time.Duration     // the first attempt; 0: there was none yet
 	settled bool              // see settles
+	heard   int               // answers so far, until then
 
 	from time.Duration // the present window began
 	full int           // answers in it that came while the bound was reached
@@ -86,11 +87,11 @@ func (l *learnt) over(now time.Duration) bool {
 }
 
 // close ends the present window.
-func (l *learnt) close(now time.Duration) {
+func (l *learnt) close(now time.Duration, inFlight int) {
 	m, full := l.took.median(), l.full
 	l.rates[l.nrates%len(l.rates)] = portion(uint64(l.took.n)*scale, uint64(time.Second), uint64(max(now-l.from, 1)))
 	l.nrates++
-	l.settles(now, m)
+	l.settles(now, m, inFlight)
 	if l.n == len(l.medians) {
 		copy(l.medians[:], l.medians[1:])
 		l.n--
@@ -108,9 +109,10 @@ func (l *learnt) close(now time.Duration) {
 }
 
 // settles forgets the first medians once there is one that can be believed: as long as
-// the slow answers are still to come, those that have come are the quick ones.
-func (l *learnt) settles(now, median time.Duration) {
-	if !l.settled && now-l.began >= settledAfter*median {
+// most answers are still to come, those that have come are the quick ones. Where work
+// takes less than a window, the window itself has seen to that.
+func (l *learnt) settles(now, median time.Duration, inFlight int) {
+	if !l.settled && now-l.began >= settledAfter*median && (median < windowLeast || l.heard >= inFlight) {
 		l.n, l.settled = 0, true
 	}
 }

@@ -76,6 +76,7 @@ func (s *state) hears(a answer) {
 	calm := s.calm(now, a.overdue)
 	bound := s.bound(now, calm)
 	l.took.add(a.took)
+	l.heard++
 	s.last.add(a.took)
 	s.turnPeriod(now)
 	if calm {
@@ -93,7 +94,7 @@ func (s *state) hears(a answer) {
 	if !l.over(now) {
 		return
 	}
-	l.close(now)
+	l.close(now, a.inFlight-1)
 	if s.drain.rest--; l.tops >= drainAfter && s.drain.rest <= 0 && s.config.Limit == 0 {
 		s.cut(now, false)
 	}
@@ -115,11 +116,12 @@ func (s *state) turnPeriod(now time.Duration) {
 // makeRoom lets bursts in that are answered in time, and takes back what was not.
 func (s *state) makeRoom(a answer, calm bool, bound int64) {
 	l := &s.learnt
-	if int64(a.inFlight+1)*scale >= bound {
+	full := int64(a.inFlight+1)*scale >= bound
+	if full {
 		l.full++
-		if !l.known() || calm || a.took <= l.base {
-			s.room = min(mostRoom*scale, max(s.room, bound)+scale)
-		}
+	}
+	if full && (!l.known() || a.took <= l.base) || calm && int64(a.inFlight+1)*scale*4 >= bound*3 {
+		s.room = min(mostRoom*scale, max(s.room, bound)+scale)
 	}
 	if l.known() && l.late(a.took) && !calm {
 		s.room -= s.room / 20

@@ -12,6 +12,7 @@ import (
 
 var (
 	full = flag.Bool("full", false, "every world with 50 seeds")
+	many = flag.Int("seeds", 0, "or with so many")
 	show = flag.String("show", "-", "print the figures of the worlds whose names hold this")
 )
 
@@ -59,10 +60,10 @@ func trials() (all []trial) {
 	stall := func(name string, x want, f func(*world)) { add("stall, "+name, with(stalls(), f), x) }
 	stall("callers try 3 times", want{back: 1, backMean: 1, sent: 0.95}, func(w *world) { w.own = true })
 	stall("one worker", want{back: 0.5, sent: 0.95}, func(w *world) { w.mean, w.dist = 1/300., "const" })
-	stall("exponential", want{back: 1.2, backMean: 1.2, sent: 0.95}, func(w *world) { w.dist = "exp" })
+	stall("exponential", want{back: 1.5, backMean: 1.5, sent: 0.95}, func(w *world) { w.dist = "exp" })
 	stall("processor sharing", want{good: 99.7, sent: 0.95}, func(w *world) { w.order = "share" })
 	stall("last first", want{good: 99.5, sent: 0.95}, func(w *world) { w.order = "lifo" })
-	stall("queue of 100", want{back: 1.2, good: 99.9, sent: 0.95}, func(w *world) { w.bound = 100 })
+	stall("queue of 100", want{back: 1.5, good: 99.8, sent: 0.95}, func(w *world) { w.bound = 100 })
 	stall("honours leaving", want{back: 1, backMean: 1, sent: 0.95}, func(w *world) { w.honour = true })
 	stall("dead connections", want{back: 1, backMean: 1, sent: 0.95}, func(w *world) { w.lose = true })
 	stall("2% errors", want{back: 2, good: 99.8, sent: 0.95}, func(w *world) { w.errs = 0.02 })
@@ -72,7 +73,7 @@ func trials() (all []trial) {
 	stall("at the start, patience 5 s", want{back: 1, backMean: 1}, func(w *world) { w.stall, w.warm, w.end, w.patience = [2]float64{0, 10}, 0, 60, 5 })
 	stall("at 1/s", want{back: 1, backMean: 1}, func(w *world) { w.load, w.stall, w.warm, w.end = 1, [2]float64{60, 70}, 60, 160 })
 	stall("calls of 1 s", want{back: 1, backMean: 1, sent: 0.95}, func(w *world) { w.mean, w.patience, w.headers, w.end = 1, 15, 15, 110 })
-	stall("streams of 30 s", want{goodMean: 99}, func(w *world) {
+	stall("streams of 30 s", want{goodMean: 98}, func(w *world) {
 		*w = with(*w, func(w *world) { w.cap, w.mean, w.stream, w.load, w.patience = 10.7, 0.5, 30, 10, 15 })
 		w.stall, w.warm, w.end = [2]float64{120, 130}, 120, 300
 	})
@@ -81,7 +82,7 @@ func trials() (all []trial) {
 	half := func(w *world) { w.stall, w.down, w.end = [2]float64{}, [3]float64{30, 50, 0.5}, 90 }
 	hurt("half of the capacity for 20 s", 95, with(stalls(), half))
 	hurt("half of the capacity, callers try 3 times", 95, with(stalls(), func(w *world) { half(w); w.own = true }))
-	hurt("half of the capacity, calls of 1 s", 70, with(stalls(), func(w *world) { half(w); w.mean, w.patience, w.headers, w.end = 1, 15, 15, 110 }))
+	hurt("half of the capacity, calls of 1 s", 65, with(stalls(), func(w *world) { half(w); w.mean, w.patience, w.headers, w.end = 1, 15, 15, 110 }))
 	hurt("120% for two minutes", 97, calms(300, 0.1, 360, 1, 150))
 	hurt("120%, calls of 1 s", 80, calms(300, 1, 360, 5, 150))
 	hurt("two sidecars at 187%", 88, with(calms(300, 0.1, 560, 1, 120), func(w *world) { w.sides = 2 }))
@@ -106,7 +107,7 @@ func trials() (all []trial) {
 	calm("start at 93%, calls of 1 s", 1, with(calms(300, 1, 280, 60, 150), start))
 	calm("start at 100/s, calls of 1 s", 0.1, with(calms(300, 1, 100, 60, 120), start))
 	calm("1/s, then 200/s", 0.1, with(calms(300, 0.1, 1, 5, 90), func(w *world) { w.crowd = [3]float64{30, 90, 200} }))
-	calm("latency x 5 for good", 1, with(calms(1000, 0.1, 100, 5, 90), func(w *world) { w.slow = [3]float64{30, 90, 5} }))
+	calm("latency x 5 for good", 2.5, with(calms(1000, 0.1, 100, 5, 90), func(w *world) { w.slow = [3]float64{30, 90, 5} }))
 
 	batch := func(n int) func(*world) { return func(w *world) { w.batch = n } }
 	even := func(w *world) { w.batch, w.regular = 20, true }
@@ -128,6 +129,12 @@ func trials() (all []trial) {
 	for _, l := range []float64{100, 10} {
 		calm(fmt.Sprintf("long polls of 20 s, %v/s", l), 0.1, with(calms(1000, 0.02, l, 60, 300), mix(0.1, 20)))
 	}
+	for _, l := range []float64{100, 20} {
+		calm(fmt.Sprintf("start with 30%% that take 2 s, %v/s", l), 0.2, with(with(calms(1000, 0.02, l, 15, 60), mix(0.3, 2)), start))
+	}
+	for _, l := range []float64{100, 10} {
+		calm(fmt.Sprintf("start with long polls of 20 s, %v/s", l), 0.1, with(with(calms(1000, 0.02, l, 60, 120), mix(0.1, 20)), start))
+	}
 	for _, l := range []float64{100, 10, 1} {
 		calm(fmt.Sprintf("uploads of 80 s, %v/s", l), 0.1, with(calms(1000, 0.02, l, 300, 900), mix(0.02, 80)))
 	}
@@ -148,7 +155,10 @@ func trials() (all []trial) {
 
 func TestWorlds(t *testing.T) {
 	seeds := 6
-	if *full {
+	switch {
+	case *many > 0:
+		seeds = *many
+	case *full:
 		seeds = 50
 	}
 	for _, c := range trials() {
