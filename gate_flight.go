@@ -123,8 +123,8 @@ func (p *Permit) lands(now time.Duration, o *outcome.Outcome) {
 	case o.Unsent, o.Own: // who is believed for its own calls alone teaches the bound nothing
 		f.bound.Undo(p.slot)
 	case unheard(o):
-		f.bound.Left(now, p.slot, nil)
-		p.slot = 0
+		f.bound.Left(now, p.slot, p.drop)
+		p.slot, p.drop = 0, nil
 		return
 	default:
 		f.bound.Answered(now, p.slot, inflight.Answer{

@@ -26,6 +26,7 @@ type Permit struct {
 	counted bool           // the breaker has heard how the call ended
 	limits  limit.Permit
 	slot    inflight.Slot           // among what is in flight; 0 if it has none
+	drop    func()                  // ends an attempt that goes on without its caller
 	reports []func(outcome.Outcome) // of the other gates
 	sent    time.Duration
 	waited  time.Duration
@@ -114,7 +115,7 @@ func (p *Permit) begin(u *Upstream, plan *plan, c *Call, attempt int32) {
 	}
 	p.reports, p.metered, p.told, p.guessed = p.reports[:0], false, false, c.Estimated
 	p.limits.Reset()
-	p.place, p.waiting, p.slot = 0, 0, 0
+	p.place, p.waiting, p.slot, p.drop = 0, 0, 0, nil
 }
 
 // ask asks the breaker and then all limits together. If the answer is yes with a

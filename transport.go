@@ -78,7 +78,7 @@ func (t *Transport) roundTripper() http.RoundTripper {
 	if t.Base != nil {
 		return t.Base
 	}
-	t.once.Do(func() { t.base = NewBase(t.Upstream.Policy().Timeouts, 0) })
+	t.once.Do(func() { t.base = NewBase(t.Upstream.Policy().BaseTimeouts(), 0) })
 	return t.base
 }
 
@@ -169,6 +169,7 @@ type sender struct {
 	run    run
 	replay *replay
 	resp   *http.Response // of the last attempt; nil if it brought none
+	errand *errand        // an attempt that goes on without its caller
 }
 
 // result is what the caller gets: no answer if he has left, as he could not read it.
@@ -203,10 +204,11 @@ func (s *sender) send() (over bool) {
 // attempt sends the request once, and hears how it ended.
 func (s *sender) attempt(req *http.Request) (resp *http.Response, err error) {
 	r := &s.run
+	defer s.handOver()
 	defer r.report(nil)
 	ctx, cancel := context.WithCancelCause(r.ctx)
 	timer := time.AfterFunc(r.until-r.permit.sent, func() { cancel(r.timeout()) })
-	resp, err = s.t.roundTripper().RoundTrip(req.WithContext(Once(ctx)))
+	resp, err = s.roundTrip(Once(ctx), cancel, req)
 	if err == nil {
 		r.outcome = s.judge(resp, timer)
 	} else {
@@ -229,7 +231,7 @@ func (s *sender) attempt(req *http.Request) (resp *http.Response, err error) {
 // failed classifies an attempt without an answer, and says why there is none.
 func (s *sender) failed(ctx context.Context, err error) error {
 	r := &s.run
-	if cause := context.Cause(ctx); cause == ErrAttemptTimeout || cause == ErrCallTimeout {
+	if cause := context.Cause(ctx); cause == ErrAttemptTimeout || cause == ErrCallTimeout || cause == ErrHeaderTimeout {
 		err = cause
 	}
 	r.classify(err)

@@ -57,6 +57,7 @@ type live struct {
 	other      *plan   // for operations that nobody declared
 	named      named   // theirs, by name
 	flight     *flight // of all operations together; nil if each has its own, or none
+	bounded    bool    // there is a bound of what is in flight
 	registries []*limit.Registry
 	breaker    *breaker.Breaker // nil if there is one per key
 	breakers   *breaker.Group   // by operation, or by the values of a scope

@@ -1,0 +1,74 @@
+package weir
+
+import (
+	"context"
+	"net/http/httptrace"
+	"sync"
+	"time"
+)
+
+// ErrHeaderTimeout is why an attempt ends whose answer did not begin in time, counted
+// from the end of its request. It is a deadline error to whoever asks.
+var ErrHeaderTimeout error = headerTimeout{}
+
+type headerTimeout struct{ attemptTimeout }
+
+func (headerTimeout) Error() string { return "timed out waiting for the answer's headers" }
+
+// BaseTimeouts are those that a base transport for the policy keeps; see NewBase. With a
+// bound of what is in flight Headers is not among them: Transport keeps that itself, as
+// an attempt may go on when its caller has been told that it took too long.
+func (p Policy) BaseTimeouts() Timeouts {
+	t := p.WithDefaults().Timeouts
+	if p.bounded() {
+		t.Headers = -1
+	}
+	return t
+}
+
+// bounded reports whether anything is bounded that is in flight.
+func (p *Policy) bounded() bool {
+	on := p.Concurrency.on()
+	for i := range p.Operations {
+		c := p.Operations[i].Concurrency
+		on = on || c != nil && c.on()
+	}
+	return on
+}
+
+// A headerTimer ends an attempt whose answer does not begin in time.
+type headerTimer struct {
+	end func()
+
+	mu    sync.Mutex
+	timer *time.Timer
+	over  bool
+}
+
+// awaitHeaders is ctx for an attempt whose answer has to begin within d after its request
+// was written.
+func awaitHeaders(ctx context.Context, d time.Duration, end func()) (context.Context, *headerTimer) {
+	h := &headerTimer{end: end}
+	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteRequest: func(httptrace.WroteRequestInfo) { h.wrote(d) }}), h
+}
+
+func (h *headerTimer) wrote(d time.Duration) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.timer == nil && !h.over { // a transport may write a request twice, on another connection
+		h.timer = time.AfterFunc(d, h.end)
+	}
+}
+
+// stop ends the wait: the headers are there, or never will be.
+func (h *headerTimer) stop() {
+	if h == nil {
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.over = true
+	if h.timer != nil {
+		h.timer.Stop()
+	}
+}

@@ -1,0 +1,154 @@
+package weir
+
+import (
+	"context"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed1158cd35/weir/breaker"
+	"github.com/seed1158cd35/weir/classify"
+	"github.com/seed1158cd35/weir/limit/inflight"
+	"github.com/seed1158cd35/weir/outcome"
+)
+
+// An errand is an attempt that may go on when its caller has left, so that its answer is
+// heard: the first answer after a stall says that it is over, and it is one to a call of
+// before. It goes on while nothing is answered that was sent later, and for no longer
+// than inflight.Held. What it brings then is dropped.
+//
+// Calls that are not safe, and those with a body, end when their caller leaves: the body
+// is the caller's.
+type errand struct {
+	flight  *flight
+	slot    inflight.Slot
+	breaker *breaker.Breaker
+	clock   Clock
+	judge   func(*http.Response) outcome.Class
+
+	claimed atomic.Bool   // by the answer, or by the caller who leaves
+	done    chan brought  // what came before the caller left
+	held    chan struct{} // closed when the slot is held
+	ended   context.Context
+	end     context.CancelFunc
+}
+
+// brought is what an attempt brought.
+type brought struct {
+	resp     *http.Response
+	err      error
+	panicked any
+}
+
+// roundTrip sends one attempt. With a bound of what is in flight one that is safe may
+// become an errand.
+func (s *sender) roundTrip(ctx context.Context, cancel context.CancelCauseFunc, req *http.Request) (*http.Response, error) {
+	r := &s.run
+	if d := r.live.policy.Timeouts.Headers; d > 0 && r.live.bounded {
+		var h *headerTimer
+		ctx, h = awaitHeaders(ctx, d, func() { cancel(ErrHeaderTimeout) })
+		defer h.stop()
+	}
+	if r.permit.slot == 0 || !r.call.Safe || s.replay != nil || r.ctx.Done() == nil {
+		return s.t.roundTripper().RoundTrip(req.WithContext(ctx))
+	}
+	e := s.newErrand(ctx)
+	out := req.WithContext(e.ended)
+	out.Header = req.Header.Clone() // the caller may use his again when he has left
+	go e.run(s.t.roundTripper(), out)
+	select {
+	case b := <-e.done:
+		return e.brings(ctx, b)
+	case <-ctx.Done():
+	}
+	if !e.claimed.CompareAndSwap(false, true) {
+		return e.brings(ctx, <-e.done)
+	}
+	s.leaves(e)
+	return nil, ctx.Err()
+}
+
+func (s *sender) newErrand(ctx context.Context) *errand {
+	p := &s.run.permit
+	rules, method := &s.run.live.policy.Classify, s.req.Method
+	e := &errand{
+		flight: p.plan.flight, slot: p.slot, breaker: p.breaker, clock: s.run.u.clock,
+		done: make(chan brought, 1), held: make(chan struct{}),
+		judge: func(resp *http.Response) outcome.Class {
+			return rules.HTTP(classify.Response{Method: method, Status: resp.StatusCode, Reason: reason(resp), Header: resp.Header, Now: time.Now()}).Class
+		},
+	}
+	e.ended, e.end = context.WithCancel(context.WithoutCancel(ctx))
+	return e
+}
+
+func (e *errand) run(to http.RoundTripper, req *http.Request) {
+	var b brought
+	defer func() {
+		b.panicked = recover()
+		if e.claimed.CompareAndSwap(false, true) {
+			e.done <- b
+		} else {
+			e.late(b)
+		}
+	}()
+	b.resp, b.err = to.RoundTrip(req)
+}
+
+// brings hands the answer to the caller, who can still leave while its body is read.
+func (e *errand) brings(ctx context.Context, b brought) (*http.Response, error) {
+	if b.panicked != nil {
+		e.end()
+		panic(b.panicked)
+	}
+	if b.resp == nil {
+		e.end()
+		return nil, b.err
+	}
+	context.AfterFunc(ctx, e.end)
+	return b.resp, nil
+}
+
+// leaves lets the attempt go on without its caller, if there is anything to hear of it.
+func (s *sender) leaves(e *errand) {
+	s.errand = e
+	if e.flight.bound.Later(e.slot) {
+		e.end()
+		return
+	}
+	timer := time.AfterFunc(inflight.Held, e.end)
+	context.AfterFunc(e.ended, func() { timer.Stop() })
+	s.run.permit.drop = e.end
+}
+
+// handOver lets the errand know that its slot is held by now.
+func (s *sender) handOver() {
+	if s.errand != nil {
+		close(s.errand.held)
+		s.errand = nil
+	}
+}
+
+// late hears what an attempt brought whose caller has left.
+func (e *errand) late(b brought) {
+	<-e.held
+	if e.ended.Err() == nil && b.panicked == nil { // nothing was answered that was sent later
+		now := e.clock.Now()
+		e.flight.bound.Heard(now, e.slot)
+		e.flight.line.Kick()
+		if b.resp != nil {
+			e.wakes(now, e.judge(b.resp))
+		}
+	}
+	e.end()
+	if b.resp != nil {
+		_ = b.resp.Body.Close()
+	}
+}
+
+// wakes ends the open time of the breaker: the upstream answers again.
+func (e *errand) wakes(now time.Duration, class outcome.Class) {
+	if class == outcome.OK || class == outcome.Rejected {
+		e.breaker.Wake(now)
+	}
+}
