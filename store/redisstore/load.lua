@@ -1,6 +1,6 @@
 -- Reads records. KEYS: the group's mark, which tells a cluster where to ask, and the records.
 -- ARGV[1]: the clock of a test or 0. The answer is the clock, and each record with its length
--- before it.
+-- before it. What swap.lua has not written is no record.
 local u, p = struct.unpack, struct.pack
 local now = u('<d', ARGV[1])
 if now == 0 then
@@ -9,9 +9,14 @@ if now == 0 then
 end
 local all = {p('<d', now)}
 for i = 2, #KEYS do
-  local v = redis.call('GET', KEYS[i])
-  if not v or now > u('<d', v, 9) then
+  local v = redis.pcall('GET', KEYS[i])
+  if type(v) ~= 'string' or #v < 24 then
     v = ''
+  else
+    local version, till = u('<dd', v)
+    if not (version >= 1 and version < 2 ^ 53 and now <= till) then
+      v = ''
+    end
   end
   all[i] = p('<I4', #v) .. v
 end
