@@ -27,9 +27,9 @@ func (u *Upstream) share() {
 }
 
 // obey has the limiter of a subject, if it is that of one key, stand still as long as
-// the book says. The limiter keeps the places of those who wait; it is the book that
-// says who may go. u.obeying is held for the two to agree: nothing that waits or calls
-// out happens meanwhile.
+// the book says. It keeps the places of those who wait, no more: who may go is the book's
+// to say, also where a limiter was made since and knows of no pause. u.obeying is held for
+// the two to agree: nothing that waits or calls out happens meanwhile.
 func (u *Upstream) obey(now time.Duration, of pause.Subject, key string) {
 	u.obeying.Lock()
 	defer u.obeying.Unlock()
@@ -56,17 +56,6 @@ func (u *Upstream) limiters(now time.Duration, of pause.Subject, key string, do 
 		}
 	}
 }
-
-// obeyAll has all limiters obey whose pauses are in the book: those that a new policy
-// has made know of none.
-func (u *Upstream) obeyAll(now time.Duration) {
-	all, _ := u.pauses.All(now, mostLooked)
-	for i := range all {
-		u.obeyPlain(now, all[i].Subject)
-	}
-}
-
-const mostLooked = 1 << 30
 
 // obeyPlain is obey for a subject of which nobody here has said the key. One whose key is
 // a hash is held by the book alone.
@@ -136,19 +125,23 @@ func (u *Upstream) asks(now time.Duration) {
 	}
 }
 
-// firstLook bounds how long a process that has just begun waits to hear what the fleet
-// has paused.
-const firstLook = 250 * time.Millisecond
+// A call of a process that has just begun waits so long to hear what the fleet has paused,
+// if the store answers no sooner: as long as it may wait for its turn, within these.
+const (
+	leastLook = 250 * time.Millisecond
+	mostLook  = time.Second
+)
 
 // meet waits until it is known what the fleet has paused, or the store did not say soon.
-func (u *Upstream) meet(ctx context.Context) error {
+func (u *Upstream) meet(ctx context.Context, patience time.Duration) error {
 	if !u.options.Fleet.Running() {
 		return nil
 	}
-	wait, cancel := u.clock.WithTimeout(ctx, firstLook, nil)
+	most := max(leastLook, min(mostLook, patience))
+	wait, cancel := u.clock.WithTimeout(ctx, most, nil)
 	defer cancel()
 	u.pauses.OnMet(cancel)
-	_ = u.clock.Sleep(wait, firstLook)
+	_ = u.clock.Sleep(wait, most)
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}

@@ -335,9 +335,13 @@ func TestWhoStartsLearnsOfPausesFirst(t *testing.T) {
 func TestWhoStartsWithoutAStoreIsNotHeldUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &cut{Store: known(t), there: time.Hour}
-		b := join(t, store, ofAll(), limit.FleetOptions{})
+		b := join(t, store, steady(), limit.FleetOptions{})
 		begin := clock.System.Now()
-		if !b.goes(weir.Call{}) || since(begin) > 250*ms {
+		if !b.goes(weir.Call{}) || since(begin) > sec {
+			t.Errorf("it goes after %v", since(begin))
+		}
+		none := join(t, store, ofAll(), limit.FleetOptions{}) // whose calls do not wait for their turns
+		if begin = clock.System.Now(); !none.goes(weir.Call{}) || since(begin) > 250*ms {
 			t.Errorf("it goes after %v", since(begin))
 		}
 		if begin = clock.System.Now(); !b.goes(weir.Call{}) || since(begin) != 0 {
@@ -584,6 +588,59 @@ func TestPausesBesideOtherReasons(t *testing.T) {
 		}
 		if got := slices.Sorted(maps.Keys(reasons)); !slices.Equal(got, []weir.Reason{weir.CircuitOpen, weir.Paused, weir.QuotaExhausted}) {
 			t.Errorf("reasons are %v", reasons)
+		}
+	})
+}
+
+// A gate of the program's own may wait. A pause that begins meanwhile holds the call.
+func TestAPauseThatBeginsWhileAGateWaits(t *testing.T) {
+	for name, p := range everyPolicy {
+		synctest.Test(t, func(t *testing.T) {
+			gate := &ledger{}
+			p.MaxWait = 10 * sec
+			u := open(t, p, weir.Options{Gates: []weir.Gate{gate, slowly{}}})
+			first, _ := try(u, weir.Call{Operation: "get"})
+			var wg sync.WaitGroup
+			wg.Go(func() {
+				_, err := acquire(t.Context(), u, weir.Call{Operation: "get"})
+				if r := refusal(t, err); r.Reason != weir.Paused || r.RetryAfter != 29*sec {
+					t.Errorf("%s: refused with %+v", name, r)
+				}
+			})
+			pass(sec)
+			first.Report(hinted(30 * sec).o)
+			wg.Wait()
+			if err := gate.check(); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		})
+	}
+}
+
+// slowly is a gate that admits all after two seconds.
+type slowly struct{}
+
+func (slowly) Admit(ctx context.Context, _ weir.Call) (func(outcome.Outcome), error) {
+	return nil, clock.System.Sleep(ctx, 2*sec)
+}
+
+// A call with several shared limits waits for the end of a pause as any other does.
+func TestACallWithSeveralLimitsWaitsForThePause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := known(t)
+		p := steady(rate("a", 100, sec, 100), rate("b", 100, sec, 100), scoped(rate("user", 100, sec, 100), "user"))
+		a, b := join(t, store, p, limit.FleetOptions{}), join(t, store, p, limit.FleetOptions{})
+		pass(3 * sec)
+		call := weir.Call{Keys: map[string]string{"user": "u"}}
+		begin := clock.System.Now()
+		a.told(call, hinted(8*sec).o)
+		pass(heardBy)
+		for i, x := range []*peer{a, b} {
+			q, err := x.Acquire(t.Context(), call)
+			if at := since(begin); err != nil || at < 8*sec || at > 10*sec {
+				t.Fatalf("process %d goes after %v: %v", i, at, err)
+			}
+			q.Report(outcome.Outcome{Class: outcome.OK})
 		}
 	})
 }

@@ -53,7 +53,7 @@ type Decision struct {
 // wait.
 func (u *Upstream) Try(c Call, p *Permit) Decision {
 	if u.pauses.Unmet() {
-		_ = u.meet(context.Background()) // a context that does not end
+		_ = u.meet(context.Background(), 0) // a context that does not end
 	}
 	now := u.clock.Now()
 	p.begin(u, u.live.Load().plan(&c), &c, 1)
@@ -265,7 +265,7 @@ const (
 func (p *Permit) admit(ctx context.Context, now, until time.Duration, c *Call) error {
 	start := now
 	if p.u.pauses.Unmet() {
-		err := p.u.meet(ctx)
+		err := p.u.meet(ctx, p.patience(now, until))
 		now = p.u.clock.Now()
 		if p.waited = now - start; err != nil {
 			return err

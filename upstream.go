@@ -107,7 +107,6 @@ func (u *Upstream) Set(p Policy) error {
 		return fmt.Errorf("upstream %s: %w", u.name, err)
 	}
 	u.live.Store(next)
-	u.obeyAll(u.clock.Now())
 	u.queues.Set(next.policy.Fair.queues())
 	u.queues.Kick()
 	for _, f := range next.flights() {

@@ -163,3 +163,30 @@ func TestNothingLeaksFromAQueue(t *testing.T) {
 		})
 	}
 }
+
+// What the store granted before a pause began is not used after it: it would be counted
+// as gone long before.
+func TestAGrantDoesNotOutliveAPause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := Limit{Name: "l", Rate: bucket.Rate{Amount: 100, Per: time.Second, Burst: 100}}
+		_, regs := fleetOf(t, 1, NewMemory(nil), l, FleetOptions{Lease: -1})
+		time.Sleep(3 * time.Second)
+		var p Permit
+		p.Add(Charge{regs[0], "", 1})
+		now := clock.System.Now()
+		if v := p.Take(now, time.Minute); !v.Ask {
+			t.Fatalf("took %+v, want to ask", v)
+		}
+		if v, err := p.Fetch(t.Context(), now, now+time.Minute, Normal); err != nil || !v.OK {
+			t.Fatalf("fetched %+v, %v", v, err)
+		}
+		regs[0].Get(now, "").Pause(now, now+30*time.Second)
+		if v := p.Take(clock.System.Now(), time.Minute); v.OK || !v.Ask {
+			t.Errorf("in the pause it says %+v, want to ask again", v)
+		}
+		v, err := p.Fetch(t.Context(), clock.System.Now(), now+time.Minute, Normal)
+		if at := clock.System.Now() - now; err != nil || !v.OK || at < 30*time.Second || at > 32*time.Second {
+			t.Errorf("granted again after %v: %+v, %v", at, v, err)
+		}
+	})
+}
