@@ -116,6 +116,36 @@ func TestPausesByHand(t *testing.T) {
 	}
 }
 
+// A pause that is lifted in one process alone stays lifted there, whatever else the fleet
+// says, and holds the others.
+func TestALiftHere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := known(t)
+		a, b := join(t, store, ofAll(), limit.FleetOptions{}), join(t, store, ofAll(), limit.FleetOptions{})
+		pass(sec)
+		a.told(weir.Call{}, hinted(10*time.Minute).o)
+		pass(heardBy)
+		held(t, sec, weir.Call{}, b)
+		if n, err := b.Resume(pause.All(), true); n != 1 || err != nil {
+			t.Fatalf("lifted %d, %v", n, err)
+		}
+		for i := range 5 { // each changes the record
+			if err := a.Pause(pause.OfPool(string(rune('a'+i))), time.Hour, false); err != nil {
+				t.Fatal(err)
+			}
+			pass(heardBy)
+			if !b.goes(weir.Call{}) || a.goes(weir.Call{}) {
+				t.Fatalf("after %d more the lift does not hold where it was ordered, or holds elsewhere", i)
+			}
+		}
+		if err := a.Pause(pause.OfOperation("default"), time.Hour, false); err != nil {
+			t.Fatal(err)
+		}
+		pass(heardBy)
+		held(t, sec, weir.Call{}, a, b) // that was said afterwards
+	})
+}
+
 func TestAPauseByHandInOneProcess(t *testing.T) {
 	for name, c := range byHand {
 		t.Run(name, func(t *testing.T) {

@@ -21,3 +21,27 @@ func TestAPauseIsNeverMadeShorter(t *testing.T) {
 		}
 	}
 }
+
+// What is said after hearing of a lift was said after it, whatever the clocks show.
+func TestStampsFollowWhatWasHeard(t *testing.T) {
+	now := time.Hour
+	for _, ahead := range []time.Duration{0, time.Millisecond, time.Minute} {
+		var b Book
+		b.Share("me", 0)
+		b.Hear(now, Set{All(): {Lifted: int64((now + ahead) / time.Microsecond)}})
+		b.Add(now, All(), Rate, Span{Until: 2 * now})
+		b.Add(now, OfPool("p"), Quota, Span{Until: 2 * now})
+		said, _ := b.Told(now)
+		for _, of := range []Subject{All(), OfPool("p")} {
+			e := said[of]
+			if in := b.In(now, of); e.Until() != 2*now || in.Until() != 2*now {
+				t.Errorf("lifted %v ahead: %v is not held: %+v", ahead, of, e)
+			}
+		}
+		// And a lift lifts what others say is of a time to come.
+		b.Hear(now, Set{OfPool("q"): {Spans: [Reasons]Span{{Until: 2 * now, At: int64((now + ahead + time.Second) / time.Microsecond), By: "other"}}}})
+		if lifted := b.Lift(now, All(), false); len(lifted) != 3 {
+			t.Errorf("%v ahead: lifted %v", ahead, lifted)
+		}
+	}
+}
