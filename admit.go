@@ -14,7 +14,7 @@ func (p *Permit) waits(ctx context.Context, d Decision, now, until time.Duration
 		case d.RetryAfter == askStore:
 			d, now, err = p.fetch(ctx, now, max(0, until-now), c.Priority)
 		case d.RetryAfter > 0:
-			d, now, err = p.doze(ctx, now, until, d.RetryAfter)
+			d, now, err = p.doze(ctx, until, d.RetryAfter)
 		case now > asked:
 			d, asked = p.hears(now), now
 		case !p.enter(now):
@@ -27,9 +27,9 @@ func (p *Permit) waits(ctx context.Context, d Decision, now, until time.Duration
 }
 
 // doze waits for a turn that has been booked, or for the end of a pause, and asks again.
-func (p *Permit) doze(ctx context.Context, now, until, d time.Duration) (Decision, time.Duration, error) {
+func (p *Permit) doze(ctx context.Context, until, d time.Duration) (Decision, time.Duration, error) {
 	opened, err := p.u.sleep(ctx, p.breaker, min(d, nap))
-	now = p.u.clock.Now()
+	now := p.u.clock.Now()
 	if opened && err == nil {
 		if d := p.hears(now); !d.Allowed {
 			return d, now, nil

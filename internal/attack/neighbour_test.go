@@ -66,7 +66,7 @@ upstreams:
 	as := func(name string) *decided {
 		return &decided{t, "http://" + w.Serve.Decide, "the-secret-of-" + name, &http.Client{Timeout: patience, Transport: &http.Transport{MaxIdleConnsPerHost: 64}}}
 	}
-	evil, good, partner := as("evil"), as("good"), as("partner")
+	evil, good := as("evil"), as("good")
 	fine := func(when string) {
 		t.Helper()
 		for _, tenant := range []string{"acme", "beta"} {
@@ -92,7 +92,8 @@ upstreams:
 		fine("while one token holds all it may")
 	})
 	w = served.Start(t, config, secrets...)
-	evil, good, partner = as("evil"), as("good"), as("partner")
+	evil, good = as("evil"), as("good")
+	partner := as("partner")
 	beside(t, w.Serve.Listen, func() {
 		for _, outcome := range []string{`"outcome":"throttled","retry_after":"10h"`, `"status":429,"headers":{"Retry-After":"36000"}`, `"outcome":"failed"`, `"status":503`} {
 			for i := range 30 {

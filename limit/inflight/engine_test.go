@@ -7,7 +7,7 @@ import (
 
 // A world is what does not depend on the policy.
 type world struct {
-	name, dist, order   string     // dist of service: const, exp, logn (p99 = 5 x median); order: fifo, lifo, share
+	dist, order         string     // dist of service: const, exp, logn (p99 = 5 x median); order: fifo, lifo, share
 	cap, mean, load     float64    // calls/s the upstream can do; seconds of service (workers = cap*mean); calls/s offered
 	bound, sides, batch int        // of the upstream's queue (0: none); sidecars; callers that come at once
 	mix                 [2]float64 // share of calls that take so many seconds (give or take a fifth), the others as dist
