@@ -209,6 +209,13 @@ func (p *Policy) declares(name string) bool {
 	return slices.ContainsFunc(p.Operations, func(o Operation) bool { return o.Name == name })
 }
 
+// Declares reports whether a request, by its method and raw path, belongs to an operation
+// that the policy declares.
+func (p *Policy) Declares(method, rawPath string) bool {
+	path := paths.Read(rawPath)
+	return slices.ContainsFunc(p.Operations, func(o Operation) bool { return o.matches(method, &path) })
+}
+
 // matches reports whether a request belongs to the operation, however its path is written.
 func (o *Operation) matches(method string, path *paths.Path) bool {
 	return (len(o.Methods) == 0 || slices.Contains(o.Methods, strings.ToUpper(method))) && path.Begins(o.Path)

@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+
+	"github.com/seed1158cd35/weir/internal/paths"
 )
 
 // An Op is the operation of a request.
@@ -48,14 +50,16 @@ func Recognize(r Request) Op {
 	case target != "":
 		o.Name = target[strings.LastIndexByte(target, '.')+1:]
 	case o.Protocol == CBOR:
-		o.Name = lastOf(r.Path, "/operation/")
+		o.Name = lastOf(paths.Widest(r.Path), "/operation/")
 	case o.Protocol == S3:
 		recognizeS3(&o, r)
 		return o
 	case o.Protocol == Query || o.Protocol == EC2:
 		o.Name = action(r)
 	default:
-		o.Name = match(service, r.Method, r.Path)
+		if o.Name = match(service, r.Method, r.Path); o.Name == "" || !plain(o.Name) { // however it is written
+			o.Name = match(service, r.Method, paths.Widest(r.Path))
+		}
 	}
 	if !plain(o.Name) {
 		o.Name = ""
@@ -100,8 +104,8 @@ func action(r Request) string {
 		for s != "" {
 			var pair string
 			pair, s, _ = strings.Cut(s, "&")
-			if name, ok := strings.CutPrefix(pair, "Action="); ok {
-				return name
+			if name, value, _ := strings.Cut(pair, "="); named(name, "Action") {
+				return unescape(value)
 			}
 		}
 	}
@@ -114,11 +118,16 @@ func param(query, name string) (value string, ok bool) {
 		var pair string
 		pair, query, _ = strings.Cut(query, "&")
 		k, v, _ := strings.Cut(pair, "=")
-		if k == name {
+		if named(k, name) {
 			return v, true
 		}
 	}
 	return "", false
+}
+
+// named reports whether the raw name of a parameter is this one, however it is written.
+func named(raw, name string) bool {
+	return raw == name || strings.Contains(raw, "%") && unescape(raw) == name
 }
 
 // unescape is a raw value of a query as a person would write it.

@@ -3,6 +3,8 @@ package awswire
 import (
 	"net/http"
 	"strings"
+
+	"github.com/seed1158cd35/weir/internal/paths"
 )
 
 // recognizeS3 tells operations of S3 by verb, by whether a bucket or a key is named,
@@ -40,8 +42,19 @@ func place(r Request) (bucket, key string) {
 			return host[:i], decoded(path)
 		}
 	}
-	bucket, key, _ = strings.Cut(path, "/")
+	bucket, key, _ = strings.Cut(strings.TrimLeft(path, "/"), "/")
 	return decoded(bucket), decoded(key)
+}
+
+// Doubtful reports whether a store could take the path of a request to S3 for one of another
+// bucket: some resolve dot segments, which to S3 are a part of the key.
+func (o *Op) Doubtful(rawPath string) bool {
+	if o.Protocol != S3 || !paths.Dotted(rawPath) {
+		return false
+	}
+	written, _, _ := strings.Cut(strings.TrimLeft(rawPath, "/"), "/")
+	read, _, _ := strings.Cut(strings.TrimPrefix(paths.Widest(rawPath), "/"), "/")
+	return decoded(written) == o.Bucket && read != o.Bucket // else the bucket is in the host
 }
 
 func byMethod(method string, names map[string]string) string { return names[method] }

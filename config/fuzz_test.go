@@ -182,6 +182,7 @@ upstreams:
     routes: [{host: h, path: /p/, strip: true}]
     replay: 1MiB
     pass_headers: [x-real-ip]
+    undeclared: refuse
     max_body: 5GiB
     keys: {tenant: "header:X-Tenant"}
     operations:

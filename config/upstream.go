@@ -44,6 +44,8 @@ var upstreamFields = []field[site]{
 		"Headers of callers that are sent on although anybody could forge them: `X-Real-Ip`, `X-Forwarded-For`; see docs/sidecar.md."),
 	{"keys", "scopes, each with its source", "none", "Where the values of scopes come from: `header:NAME`, `query:NAME`, `caller` for the name of the token or certificate, or `remote` for the client's address.", readKeys},
 	{"operations", "operations by name", "none", "How requests are told apart: the first that matches.", readOperations},
+	one("undeclared", choice("pass or refuse", map[string]bool{"pass": false, "refuse": true}), func(u *site) *bool { return &u.Closed }, "pass",
+		"What becomes of requests that are of no operation that is declared or, with `llm` and `aws`, known: they pass as `default`, under the limits that count everything, or are refused."),
 	{"limits", "limits by name, or off", "none", "How much may go in how much time. `NAME: 100/s` is short for `NAME: {rate: 100/s}`; `NAME: off` removes one of a preset.", readLimits},
 	{"retry", "fields, the name of a schedule, or off", "3 attempts", "When to try again. `NAME` is short for `{schedule: NAME}`.", readRetry},
 	{"budget", "fields, or off", "10% and 1/s", "How many retries may be added to first attempts.", readBudget},

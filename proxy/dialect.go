@@ -3,6 +3,7 @@ package proxy
 import (
 	"context"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/seed1158cd35/weir"
@@ -52,8 +53,42 @@ func (t *trip) hear(d Dialect) (f *Failure) {
 			defer func() { _ = c.SetReadDeadline(time.Time{}) }()
 		}
 	}
-	t.exchange, f = d.Hear(t.came, t.path)
-	return f
+	if t.exchange, f = d.Hear(t.came, t.path); f != nil {
+		return f
+	}
+	if x, ok := t.exchange.(Pather); ok {
+		t.path = x.Path()
+	}
+	return nil
+}
+
+// A Pather is an Exchange that decides on the raw path that is sent: it may write in another
+// way what came, so that nobody reads it as something else.
+type Pather interface {
+	Exchange
+	Path() string
+}
+
+// A Declarer is an Exchange that knows whether its request is one of an operation of the API.
+type Declarer interface {
+	Exchange
+	Declared() bool
+}
+
+// undeclared refuses what is of no declared operation where the upstream is closed to it.
+func (t *trip) undeclared() *Failure {
+	if !t.to.Closed {
+		return nil
+	}
+	if x, ok := t.exchange.(Declarer); ok && x.Declared() {
+		return nil
+	}
+	policy := t.to.weir.Policy()
+	if policy.Declares(t.came.Method, strings.TrimSuffix(t.to.URL.EscapedPath(), "/")+t.path) {
+		return nil
+	}
+	return &Failure{Status: http.StatusForbidden, Code: Forbidden, Final: true,
+		Message: "this upstream takes only operations that are known or declared (undeclared: refuse), and this is none"}
 }
 
 // A Conductor is an Exchange that decides itself what answers a request: the upstream that

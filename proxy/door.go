@@ -29,16 +29,17 @@ type Door struct {
 type Why string
 
 const (
-	WrongForm   Why = "form"     // it is none that can be sent on
-	WrongHost   Why = "host"     // it is meant for somebody else
-	NoCaller    Why = "caller"   // it does not say who calls
-	NotTheirs   Why = "upstream" // the caller may not use the upstream
-	WrongOrigin Why = "origin"   // a browser sent it for a page of another site
-	Elsewhere   Why = "remote"   // it came from another machine, and weir would add its credentials
+	WrongForm   Why = "form"      // it is none that can be sent on
+	WrongHost   Why = "host"      // it is meant for somebody else
+	NoCaller    Why = "caller"    // it does not say who calls
+	NotTheirs   Why = "upstream"  // the caller may not use the upstream
+	WrongOrigin Why = "origin"    // a browser sent it for a page of another site
+	Elsewhere   Why = "remote"    // it came from another machine, and weir would add its credentials
+	Undeclared  Why = "operation" // it is of no operation that is declared, and the upstream is closed to others
 )
 
 // Whys are all of them.
-var Whys = []Why{WrongForm, WrongHost, NoCaller, NotTheirs, WrongOrigin, Elsewhere}
+var Whys = []Why{WrongForm, WrongHost, NoCaller, NotTheirs, WrongOrigin, Elsewhere, Undeclared}
 
 // The codes of what is refused at the door.
 const (
@@ -158,10 +159,14 @@ func (d *Door) admit(r *http.Request, g guest, to *target) (Why, *Failure) {
 
 // refuse tells of a request that is turned away.
 func (d *Door) refuse(w http.ResponseWriter, why Why, f *Failure) {
+	d.tell(why)
+	f.WriteJSON(w)
+}
+
+func (d *Door) tell(why Why) {
 	if d.Refused != nil {
 		d.Refused(why)
 	}
-	f.WriteJSON(w)
 }
 
 // CallerOf is the name of the token or the certificate that a request came in with; "" if

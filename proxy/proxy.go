@@ -103,13 +103,19 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	delete(w.Header(), CorrelationHeader) // or it would stand there twice; see mark and fail
 	trip := &trip{to: to, path: path, id: id, came: r, who: who, table: t, answer: w, body: r.Body}
+	var f *Failure
 	if to.Dialect != nil {
-		f := trip.hear(to.Dialect)
-		if f != nil {
-			w.Header()[CorrelationHeader] = []string{id}
-			f.write(w, r.WithContext(trip.in(r.Context())))
-			return
+		f = trip.hear(to.Dialect)
+	}
+	if f == nil {
+		if f = trip.undeclared(); f != nil {
+			t.door.tell(Undeclared)
 		}
+	}
+	if f != nil {
+		w.Header()[CorrelationHeader] = []string{id}
+		f.write(w, r.WithContext(trip.in(r.Context())))
+		return
 	}
 	out := r.WithContext(trip.in(r.Context()))
 	if to.MaxBody > 0 { // not in r: the server must know its own body when it decides about the connection

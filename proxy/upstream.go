@@ -35,6 +35,7 @@ type Upstream struct {
 	// Dial connects with the API; nil means as the system does.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
+	Closed      bool // requests that are of no declared operation are refused
 	Credentials bool // weir adds credentials of its own to requests, here or in another upstream that answers in its place
 	Identifies  bool // the dialect refuses callers that it does not know
 }

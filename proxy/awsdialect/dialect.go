@@ -74,6 +74,9 @@ func (d *Dialect) Hear(r *http.Request, path string) (proxy.Exchange, *proxy.Fai
 		ask.Form, err = peek(r)
 		x.op = awswire.Recognize(ask)
 	}
+	if err == nil && x.op.Doubtful(path) && x.op.Bucket != "" {
+		err = &resign.RequestError{What: "the path has dot segments, and could be read as that of another bucket"}
+	}
 	if err != nil {
 		return x, failed(err)
 	}
@@ -157,6 +160,9 @@ func set(keys map[string]string, scope, value string) {
 		keys[scope] = value
 	}
 }
+
+// Declared reports whether the operation is known.
+func (x *exchange) Declared() bool { return x.op.Name != "" }
 
 // Attempt is proxy.Exchange's.
 func (x *exchange) Attempt(r *http.Request) error {

@@ -18,6 +18,7 @@ type exchange struct {
 	inner proxy.Exchange // nil if there is no dialect below
 
 	route    llm.Route
+	path     string       // that is sent
 	request  *llm.Request // nil if the body was not read
 	language string       // what the caller reads, as Accept-Language has it
 
@@ -39,11 +40,14 @@ var _ proxy.Conductor = (*exchange)(nil)
 // Hear is proxy.Dialect's. It reads the bodies of calls of models, which say what they
 // will cost; all others pass as they come.
 func (d *Dialect) Hear(r *http.Request, path string) (proxy.Exchange, *proxy.Failure) {
-	x := &exchange{d: d, language: r.Header.Get("Accept-Language"), version: version(r, path), fresh: cache.Usable(r.Header)}
+	x := &exchange{d: d, path: path, language: r.Header.Get("Accept-Language"), fresh: cache.Usable(r.Header)}
 	known := false
-	if x.route, known = llm.Recognize(r.Method, path, r.URL.RawQuery); !known {
+	if x.route, known = llm.RecognizeAny(path, r.URL.RawQuery); !known {
 		x.route = llm.Default(d.o.Family)
+	} else {
+		x.path = x.route.Path()
 	}
+	x.version = version(r, x.path)
 	x.array = x.route.Family == llm.Gemini && x.route.Stream && !strings.Contains(r.URL.RawQuery, "alt=sse")
 	if d.o.Priority != nil {
 		x.priority = d.o.Priority(r)
@@ -51,7 +55,11 @@ func (d *Dialect) Hear(r *http.Request, path string) (proxy.Exchange, *proxy.Fai
 	if f := x.identify(r); f != nil {
 		return x, f
 	}
-	if known && r.Method == http.MethodPost {
+	switch {
+	case known && r.Header.Get("Upgrade") != "":
+		return x, &proxy.Failure{Status: http.StatusBadRequest, Code: proxy.ValidationError, Final: true,
+			Message: "nobody could count what a connection that changes its protocol uses of a model: ask without Upgrade"}
+	case known && asks(r):
 		if f := x.read(r); f != nil {
 			return x, f
 		}
@@ -62,13 +70,25 @@ func (d *Dialect) Hear(r *http.Request, path string) (proxy.Exchange, *proxy.Fai
 	}
 	before := r.Header.Clone()
 	var f *proxy.Failure
-	x.inner, f = d.o.Inner.Hear(r, path)
+	x.inner, f = d.o.Inner.Hear(r, x.path)
 	for name := range r.Header {
 		delete(before, name)
 	}
 	x.taken = before
 	return x, f
 }
+
+// asks reports whether a request on the path of a model's call asks it something: by POST,
+// or by any method with a body. One without a body counts as a request, and costs no tokens.
+func asks(r *http.Request) bool {
+	return r.Method == http.MethodPost || r.ContentLength != 0 && r.Body != nil && r.Body != http.NoBody
+}
+
+// Path is what is sent in the place of the path that came; see llm.RecognizeAny.
+func (x *exchange) Path() string { return x.path }
+
+// Declared reports whether the request is a call of a model.
+func (x *exchange) Declared() bool { return x.route.Operation != other }
 
 // Describe is proxy.Exchange's.
 func (x *exchange) Describe(c *weir.Call) {

@@ -1,0 +1,87 @@
+package llm
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/seed1158cd35/weir/internal/paths"
+)
+
+// RecognizeAny is Recognize for a path in any way of writing it, and for any method: escapes
+// that need not be, slashes at the end, parameters, capitals. A server may take such a path
+// for a call of a model though no SDK writes it. Path is what to send in its place, so that
+// what is sent is what was recognised; it is as it came if it came as SDKs write it.
+func RecognizeAny(rawPath, rawQuery string) (Route, bool) {
+	plain, known := Recognize(http.MethodPost, rawPath, rawQuery)
+	wide := usual(paths.Widest(rawPath))
+	if wide == rawPath {
+		return plain, known
+	}
+	r, ok := Recognize(http.MethodPost, wide, rawQuery)
+	if !ok || known && r.Family == plain.Family && r.Operation == plain.Operation && r.Stream == plain.Stream {
+		return plain, known
+	}
+	if r.from < r.to { // a name with a slash in it is one segment
+		name := (&Request{Route: r}).escape(r.Model)
+		r.path, r.to = r.path[:r.from]+name+r.path[r.to:], r.from+len(name)
+	}
+	return r, true
+}
+
+// Path is the raw path of the route.
+func (r Route) Path() string { return r.path }
+
+// usualWords are the segments by which calls of models are recognised, by themselves in small
+// letters.
+var usualWords = map[string]string{"tunedmodels": "tunedModels"}
+
+// usualVerbs are those of Google, likewise.
+var usualVerbs = make(map[string]string)
+
+func init() {
+	for _, s := range suffixes {
+		for w := range strings.SplitSeq(strings.Trim(s.end, "/"), "/") {
+			usualWords[w] = w
+		}
+	}
+	for _, w := range []string{"v1", "v1beta", "openai", "models", "endpoints", "publishers", "anthropic", "deployments", "model", "converse", "converse-stream", "invoke", "invoke-with-response-stream", "count-tokens"} {
+		usualWords[w] = w
+	}
+	for _, v := range []string{"generateContent", "streamGenerateContent", "embedContent", "batchEmbedContents", "countTokens", "rawPredict", "streamRawPredict"} {
+		usualVerbs[strings.ToLower(v)] = v
+	}
+}
+
+// usual is a path that has no escapes, as SDKs write it: known words in their own letters, the
+// rest escaped.
+func usual(path string) string {
+	if path == "" || path == "/" {
+		return path
+	}
+	all := strings.Split(path[1:], "/")
+	named := false // by the segment before
+	for i, s := range all {
+		name, verb, colon := cutLast(s, ":")
+		word, known := usualWords[strings.ToLower(s)]
+		switch v := usualVerbs[strings.ToLower(verb)]; {
+		case named:
+			all[i] = url.PathEscape(s)
+		case known:
+			all[i] = word
+		case colon && v != "":
+			all[i] = url.PathEscape(name) + ":" + v
+		default:
+			all[i] = url.PathEscape(s)
+		}
+		named = all[i] == "deployments" || all[i] == "model"
+	}
+	return "/" + strings.Join(all, "/")
+}
+
+func cutLast(s, sep string) (before, after string, found bool) {
+	if i := strings.LastIndex(s, sep); i >= 0 {
+		return s[:i], s[i+len(sep):], true
+	}
+	return s, "", false
+}

@@ -1,0 +1,107 @@
+package llm
+
+import (
+	"math/rand/v2"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/seed1158cd35/weir/internal/paths"
+)
+
+// However the path of a call of a model is written, it is recognised as what it is, and what
+// is sent in its place is what SDKs write.
+func TestPathsThatNoSDKWrites(t *testing.T) {
+	for usual, others := range map[string][]string{
+		"/v1/chat/completions": {
+			"/v1/chat/%63ompletions", "/v1/chat/completions/", "/v1/chat/completions;x=1", "//v1//chat//completions", "/v1/chat%2Fcompletions", "/V1/Chat/Completions", "/v1/chat/completions%20",
+			"/v1/%63hat/%2563ompletions//", `/v1\chat\completions`, "/v1;a/chat;b/completions;c/", "/v1/chat/completions%3Fx=1", "/v1/chat/completions%23", "/v1/chat/completions%00",
+		},
+		"/v1/messages":   {"/v1/message%73", "/v1/messages/", "/V1/MESSAGES", "/v1/messages;beta=true"},
+		"/v1/responses":  {"/v1/%72esponses/", "/v1/responses;"},
+		"/v1/embeddings": {"/v1/embeddings/", "/v1/embedding%73"},
+		"/v1beta/models/gemini-x:generateContent":         {"/v1beta/models/gemini-x:%67enerateContent", "/v1beta/models/gemini-x:generateContent/", "/v1beta/Models/gemini-x:GenerateContent", "/v1beta/%6dodels/gemini-x%3agenerateContent;a"},
+		"/model/meta.llama/converse":                      {"/model/meta.llama/%63onverse", "/model/meta.llama/converse/", "/Model/meta.llama/Converse"},
+		"/model/arn%3Aaws%3Ax%2Fus.y/converse":            {"/model/arn%3Aaws%3Ax%2Fus.y/%63onverse", "/model/arn:aws:x/us.y/converse/"},
+		"/openai/deployments/Chat%20one/chat/completions": {"/openai/deployments/Chat%20one/chat/completions/", "/openai/Deployments/Chat%20one/%63hat/completions"},
+	} {
+		want, ok := RecognizeAny(usual, "")
+		if !ok || want.Path() != usual {
+			t.Errorf("%s: %+v %v", usual, want, ok)
+		}
+		for _, other := range others {
+			got, ok := RecognizeAny(other, "")
+			if !ok || got != want {
+				t.Errorf("%s:\n got %+v %v\nwant %+v", other, got, ok, want)
+			}
+		}
+	}
+	for _, path := range []string{"/v1/models", "/v1/models/", "/v1/chat/completions/id", "/v1/chat", "/", "", "/completionsx", "/v1/files/completion%73x"} {
+		if r, ok := RecognizeAny(path, ""); ok {
+			t.Errorf("%s is recognised as %+v", path, r)
+		}
+	}
+}
+
+// What SDKs write is left byte for byte.
+func TestPathsThatSDKsWriteStay(t *testing.T) {
+	for _, path := range []string{
+		"/v1/chat/completions", "/model/anthropic.claude-v1%3A0/converse", "/model/amazon.nova-lite-v1:0/invoke", "/model/arn%3Aaws%3Abedrock%3Aus-east-1%3A1%3Ainference-profile%2Fus.x/converse-stream",
+		"/v1beta/models/gemini-x%3AgenerateContent", "/openai/deployments/my%20gpt/chat/completions", "/v1/projects/p/locations/l/publishers/anthropic/models/claude-x@20250101:streamRawPredict",
+	} {
+		want, _ := Recognize("POST", path, "")
+		if got, ok := RecognizeAny(path, ""); !ok || got != want || got.Path() != path {
+			t.Errorf("%s: got %+v, want %+v", path, got, want)
+		}
+	}
+}
+
+// A path that is not recognised is none that any server could take for one of a model, as
+// far as ways of writing go that are known.
+func TestNoWayOfWritingHidesACall(t *testing.T) {
+	seed := rand.Uint64()
+	r := rand.New(rand.NewPCG(seed, 0))
+	calls := []string{"/v1/chat/completions", "/v1/messages", "/v1beta/models/7:generateContent", "/model/7/invoke", "/v1/responses"}
+	for range 5000 {
+		call := calls[r.IntN(len(calls))]
+		path := disguised(r, call)
+		want, _ := Recognize("POST", call, "")
+		got, ok := RecognizeAny(path, "")
+		if !ok || got.Family != want.Family || got.Operation != want.Operation || got.Generates != want.Generates || !strings.EqualFold(paths.Widest(got.Path()), call) {
+			t.Fatalf("seed %d: %q for %s: got %+v %v", seed, path, call, got, ok)
+		}
+	}
+}
+
+// disguised is a path in another way of writing it.
+func disguised(r *rand.Rand, path string) string {
+	var b strings.Builder
+	for i := range len(path) {
+		c := path[i]
+		switch n := r.IntN(12); {
+		case c == '/' && n == 0:
+			b.WriteString("//")
+		case c == '/' && n == 1 && i > 0:
+			b.WriteString("%2F")
+		case c == '/' && n == 2 && i > 0:
+			b.WriteString(";p=" + url.PathEscape(string(rune('a'+r.IntN(26)))) + "/")
+		case n == 3:
+			b.WriteString("%" + hexOf(c))
+		case n == 4:
+			b.WriteString("%25" + hexOf(c))
+		case n == 5 && c >= 'a' && c <= 'z' && i < strings.LastIndexByte(path, '/'):
+			b.WriteByte(c &^ 0x20)
+		default:
+			b.WriteByte(c)
+		}
+	}
+	for range r.IntN(3) {
+		b.WriteString([]string{"/", ";x=1", "%20", "//"}[r.IntN(4)])
+	}
+	return b.String()
+}
+
+func hexOf(c byte) string {
+	const digits = "0123456789abcdef"
+	return string([]byte{digits[c>>4], digits[c&15]})
+}
