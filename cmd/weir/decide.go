@@ -65,7 +65,7 @@ func (s *server) newDecider(store limit.Store) (err error) {
 			Scopes: func(upstream string) decide.Scopes { return d.about.Load().scopes[upstream] },
 			Log:    s.log, MaxWait: c.MaxWait, MaxPermits: c.MaxPermits, Turned: func(why string) { s.doors.Refused("decide", why) },
 		}
-		if d.front, err = net.Listen("tcp", c.Listen); err != nil {
+		if d.front, err = s.net.listen(c.Listen); err != nil {
 			return fmt.Errorf("decide: listen: %w; set it to a free address", err)
 		}
 	}
@@ -92,7 +92,7 @@ func (d *decider) newEnvoy(s *server, c *config.Decide, store limit.Store) (err 
 	if d.envoy, err = envoy.New(c.Envoy, store, o); err != nil {
 		return fmt.Errorf("decide: rules: %w", err)
 	}
-	if d.grpc, err = net.Listen("tcp", c.GRPC); err != nil {
+	if d.grpc, err = s.net.listen(c.GRPC); err != nil {
 		return fmt.Errorf("decide: grpc: %w; set it to a free address", err)
 	}
 	return nil

@@ -50,6 +50,7 @@ func TestPausesAreSharedSeenAndLifted(t *testing.T) {
 	}))
 	defer upstream.Close()
 	redis := servers.Redis(t)
+	newStore(t, redis.URL())
 	store := "store: {redis: \"" + redis.URL() + "\"}\n"
 	a, b := start(t, upstream.URL, store), start(t, upstream.URL, store)
 	eventually(t, "both serve", func() bool { return a.code(t) == 200 && b.code(t) == 200 })
@@ -59,7 +60,14 @@ func TestPausesAreSharedSeenAndLifted(t *testing.T) {
 		t.Fatalf("answered %d", code)
 	}
 	throttles.Store(false)
-	eventually(t, "the other hears", func() bool { return b.code(t) == http.StatusTooManyRequests })
+	var r status.Report
+	eventually(t, "the other hears", func() bool {
+		out, _, err := b.order(t, "status", "-json")
+		if err := errors.Join(err, json.Unmarshal([]byte(out), &r)); err != nil {
+			t.Fatal(err)
+		}
+		return len(r.Upstreams[0].Pauses) > 0
+	})
 	before := came.Load()
 	for range 20 {
 		if a.code(t) != http.StatusTooManyRequests || b.code(t) != http.StatusTooManyRequests {
@@ -68,11 +76,6 @@ func TestPausesAreSharedSeenAndLifted(t *testing.T) {
 	}
 	if came.Load() != before {
 		t.Errorf("%d requests came in the pause", came.Load()-before)
-	}
-	out, _, err := b.order(t, "status", "-json")
-	var r status.Report
-	if err := errors.Join(err, json.Unmarshal([]byte(out), &r)); err != nil {
-		t.Fatal(err)
 	}
 	if p := r.Upstreams[0].Pauses; len(p) != 1 || p[0].Limit != "calls" || p[0].LeftMS <= 0 || p[0].LeftMS > 900_000 || p[0].By != a.fleet.Client() {
 		t.Errorf("it does not show the pause of a quarter of an hour, and who was told: %+v", p)
@@ -86,7 +89,7 @@ func TestPausesAreSharedSeenAndLifted(t *testing.T) {
 	}
 	eventually(t, "the other resumes", func() bool { return a.code(t) == 200 })
 
-	out, _, err = a.order(t, "pause", "-for", "10m", "up")
+	out, _, err := a.order(t, "pause", "-for", "10m", "up")
 	if err != nil || !strings.Contains(out, "everything  hand  10m0s") {
 		t.Errorf("%v: it says\n%s", err, out)
 	}

@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"net"
 	"runtime/debug"
 )
 
@@ -15,6 +16,21 @@ type world struct {
 	out  io.Writer
 	err  io.Writer
 	env  func(string) (string, bool)
+	net  network
+}
+
+// A network is where a sidecar listens and how it reaches upstreams. The zero network is
+// the system's.
+type network struct {
+	listening func(address string) (net.Listener, error)
+	dial      func(ctx context.Context, network, address string) (net.Conn, error)
+}
+
+func (n *network) listen(address string) (net.Listener, error) {
+	if n.listening != nil {
+		return n.listening(address)
+	}
+	return net.Listen("tcp", address)
 }
 
 const usage = `weir keeps programs inside the limits of the APIs they call.

@@ -63,6 +63,7 @@ func serve(ctx context.Context, w world) error {
 type server struct {
 	path    string
 	env     func(string) (string, bool)
+	net     network
 	level   *slog.LevelVar
 	log     *slog.Logger
 	file    *config.File
@@ -90,7 +91,7 @@ func newServer(path string, w world) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &server{path: path, env: w.env, file: file, level: new(slog.LevelVar), calls: newTally()}
+	s := &server{path: path, env: w.env, net: w.net, file: file, level: new(slog.LevelVar), calls: newTally()}
 	s.level.Set(file.Log)
 	s.log = slog.New(slog.NewJSONHandler(w.err, &slog.HandlerOptions{Level: s.level}))
 
@@ -148,6 +149,9 @@ func (s *server) join(events weir.Events, registry prometheus.Registerer) (err e
 
 // dress gives the upstreams of a file what they need besides HTTP.
 func (s *server) dress(file *config.File) error {
+	for i := range file.Upstreams {
+		file.Upstreams[i].Dial = s.net.dial
+	}
 	if err := s.speaks.dress(file); err != nil {
 		return err
 	}
@@ -205,7 +209,7 @@ func (s *server) listen() (err error) {
 		return err
 	}
 	s.cert.Store(cert)
-	if s.main, err = net.Listen("tcp", s.file.Listen); err != nil {
+	if s.main, err = s.net.listen(s.file.Listen); err != nil {
 		return fmt.Errorf("listen: %w; is another weir running? set listen to a free address", err)
 	}
 	store := s.store
@@ -216,7 +220,7 @@ func (s *server) listen() (err error) {
 		return err
 	}
 	if s.file.Admin != "" {
-		if s.admin, err = net.Listen("tcp", s.file.Admin); err != nil {
+		if s.admin, err = s.net.listen(s.file.Admin); err != nil {
 			_ = s.main.Close()
 			return fmt.Errorf("listen for admin: %w; set admin to a free address, or to off", err)
 		}

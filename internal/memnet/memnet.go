@@ -43,13 +43,24 @@ func (n *Network) Serve(host string, h http.Handler) (url string) {
 	return "http://" + host
 }
 
-// Listen makes a host.
-func (n *Network) Listen(host string) net.Listener {
+// Listen makes a host; a port behind its name means nothing.
+func (n *Network) Listen(address string) net.Listener {
+	host := hostOf(address)
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	ch := make(chan net.Conn)
 	n.hosts[host] = ch
 	return &listener{n, host, ch, make(chan struct{}), sync.Once{}}
+}
+
+// Hear is Listen for who might fail at it.
+func (n *Network) Hear(address string) (net.Listener, error) { return n.Listen(address), nil }
+
+func hostOf(address string) string {
+	if host, _, err := net.SplitHostPort(address); err == nil {
+		return host
+	}
+	return address
 }
 
 // Transport makes connections in this network only.
@@ -63,12 +74,8 @@ func (n *Network) Transport() *http.Transport {
 
 // Dial connects with a host.
 func (n *Network) Dial(ctx context.Context, _, address string) (net.Conn, error) {
-	host, _, err := net.SplitHostPort(address)
-	if err != nil {
-		host = address
-	}
 	n.mu.Lock()
-	ch := n.hosts[host]
+	ch := n.hosts[hostOf(address)]
 	n.mu.Unlock()
 	if ch == nil {
 		return nil, fmt.Errorf("dial %s: there is no such host in this network", address)
@@ -116,6 +123,12 @@ type conn struct {
 	net.Conn
 	n *Network
 }
+
+// Servers look at where a request comes from.
+var here = &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1}
+
+func (c *conn) LocalAddr() net.Addr  { return here }
+func (c *conn) RemoteAddr() net.Addr { return here }
 
 func (c *conn) Close() error {
 	c.n.mu.Lock()
