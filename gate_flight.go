@@ -145,3 +145,12 @@ func unheard(o *outcome.Outcome) bool {
 func (f *flight) fail(now time.Duration) {
 	f.line.Fail(errOpened, func(a line.Asker) bool { return isOpen(now, a.(*boarder).breaker) })
 }
+
+// Answered says that the answer to the attempt has begun. What is still to come is a
+// stream, and no longer counts as in flight; the report is still to come, too. Where an
+// attempt is reported when its answer begins, there is no need of it.
+func (p *Permit) Answered() {
+	if p.u != nil && p.slot != 0 {
+		p.lands(p.u.clock.Now(), &outcome.Outcome{Class: outcome.OK})
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"sync"
+	"sync/atomic"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
@@ -75,7 +76,9 @@ func StreamClient(u *weir.Upstream, o Options) grpc.StreamClientInterceptor {
 			return nil, err
 		}
 		t := &stream{ClientStream: s, ctx: ctx, permit: p, one: !desc.ServerStreams}
+		t.mu.Lock()
 		t.stop = context.AfterFunc(s.Context(), func() { t.end(context.Cause(s.Context())) })
+		t.mu.Unlock()
 		return t, nil
 	}
 }
@@ -83,29 +86,58 @@ func StreamClient(u *weir.Upstream, o Options) grpc.StreamClientInterceptor {
 // A stream tells its policy how it ended, once.
 type stream struct {
 	grpc.ClientStream
-	ctx    context.Context
-	permit *weir.Permit
-	one    bool // there is one answer
-	once   sync.Once
-	stop   func() bool
+	ctx   context.Context
+	one   bool // there is one answer
+	stop  func() bool
+	begun atomic.Bool
+
+	mu     sync.Mutex
+	permit *weir.Permit // nil once it has been reported
 }
 
 func (s *stream) RecvMsg(m any) error {
 	err := s.ClientStream.RecvMsg(m)
 	if err != nil || s.one {
 		s.end(err)
+	} else {
+		s.begins()
 	}
 	return err
 }
 
+func (s *stream) Header() (metadata.MD, error) {
+	md, err := s.ClientStream.Header()
+	if err == nil {
+		s.begins()
+	}
+	return md, err
+}
+
+// begins says once that the answer has begun: what follows is no longer in flight.
+func (s *stream) begins() {
+	if s.begun.Swap(true) {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.permit != nil {
+		s.permit.Answered()
+	}
+}
+
 func (s *stream) end(err error) {
-	s.once.Do(func() {
-		if s.stop != nil {
-			s.stop()
-		}
-		if errors.Is(err, io.EOF) {
-			err = nil
-		}
-		s.permit.Report(grpcclass.Error(s.ctx, err, s.Trailer()))
-	})
+	s.mu.Lock()
+	p, stop := s.permit, s.stop
+	s.permit = nil
+	s.mu.Unlock()
+	if p == nil {
+		return
+	}
+	if stop != nil {
+		stop()
+	}
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	p.Report(grpcclass.Error(s.ctx, err, s.Trailer()))
 }

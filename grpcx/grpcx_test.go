@@ -240,3 +240,37 @@ func TestStreams(t *testing.T) {
 		t.Errorf("a stream that its caller left: %v", o)
 	}
 }
+
+// A stream is in flight until it begins, at the client and at the server; a call that
+// finds no slot is told so.
+func TestStreamsAreInFlightUntilTheyBegin(t *testing.T) {
+	here, there := weir.Policy{MaxWait: -1}, weir.Policy{MaxWait: -1}
+	here.Concurrency.Limit, there.Concurrency.Limit = 1, 1
+	client, server := upstream(t, here, weir.Events{}), upstream(t, there, weir.Events{})
+	h := &healthy{check: func(ctx context.Context, _ int64) error { <-ctx.Done(); return nil }}
+	at := serve(t, h, grpc.StreamInterceptor(grpcx.StreamServer(server, grpcx.Options{})))
+	c := dial(t, at, grpc.WithStreamInterceptor(grpcx.StreamClient(client, grpcx.Options{Safe: anySafe})))
+	inFlight := func(u *weir.Upstream) int { return u.Look(0).Flights[0].InFlight }
+	for range 3 {
+		s, err := c.Watch(t.Context(), &grpc_health_v1.HealthCheckRequest{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Recv(); err != nil {
+			t.Fatal(err)
+		}
+		if n, m := inFlight(client), inFlight(server); n != 0 || m != 0 {
+			t.Errorf("%d and %d in flight while a stream goes on", n, m)
+		}
+	}
+	p, err := client.Acquire(t.Context(), weir.Call{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Watch(t.Context(), &grpc_health_v1.HealthCheckRequest{}); err == nil {
+		t.Error("one more than the bound was let in")
+	} else if r, ok := errors.AsType[*weir.Refusal](err); !ok || r.Reason != weir.ConcurrencyLimited {
+		t.Error(err)
+	}
+	p.Report(outcome.Outcome{Class: outcome.OK})
+}

@@ -2,6 +2,7 @@ package grpcx
 
 import (
 	"context"
+	"sync"
 
 	"google.golang.org/grpc"
 
@@ -15,7 +16,7 @@ import (
 // policy of u.
 func UnaryServer(u *weir.Upstream, o Options) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, request any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
-		reply, err := admitted(ctx, u, &o, info.FullMethod, request, func() (any, error) { return handle(ctx, request) })
+		reply, err := admitted(ctx, u, &o, info.FullMethod, request, func(*weir.Permit) (any, error) { return handle(ctx, request) })
 		trailer, err := told(err)
 		if trailer != nil {
 			_ = grpc.SetTrailer(ctx, trailer)
@@ -27,7 +28,9 @@ func UnaryServer(u *weir.Upstream, o Options) grpc.UnaryServerInterceptor {
 // StreamServer is UnaryServer for streams, which are admitted once each.
 func StreamServer(u *weir.Upstream, o Options) grpc.StreamServerInterceptor {
 	return func(server any, s grpc.ServerStream, info *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
-		_, err := admitted(s.Context(), u, &o, info.FullMethod, nil, func() (any, error) { return nil, handle(server, s) })
+		_, err := admitted(s.Context(), u, &o, info.FullMethod, nil, func(p *weir.Permit) (any, error) {
+			return nil, handle(server, &answering{ServerStream: s, permit: p})
+		})
 		trailer, err := told(err)
 		if trailer != nil {
 			s.SetTrailer(trailer)
@@ -36,10 +39,25 @@ func StreamServer(u *weir.Upstream, o Options) grpc.StreamServerInterceptor {
 	}
 }
 
+// answering is a stream whose answer, once it has begun, is no longer in flight.
+type answering struct {
+	grpc.ServerStream
+	permit *weir.Permit // nil if there is no policy
+	once   sync.Once
+}
+
+func (s *answering) SendMsg(m any) error {
+	err := s.ServerStream.SendMsg(m)
+	if s.permit != nil && err == nil {
+		s.once.Do(s.permit.Answered)
+	}
+	return err
+}
+
 // admitted handles a call with a permit, if there is a policy.
-func admitted(ctx context.Context, u *weir.Upstream, o *Options, method string, request any, handle func() (any, error)) (reply any, err error) {
+func admitted(ctx context.Context, u *weir.Upstream, o *Options, method string, request any, handle func(*weir.Permit) (any, error)) (reply any, err error) {
 	if u == nil {
-		return handle()
+		return handle(nil)
 	}
 	p, err := u.Acquire(ctx, o.call(ctx, method, request))
 	if err != nil {
@@ -47,7 +65,7 @@ func admitted(ctx context.Context, u *weir.Upstream, o *Options, method string, 
 	}
 	ended := outcome.Outcome{Class: outcome.Failed, Code: "panic"}
 	defer func() { p.Report(ended) }()
-	reply, err = handle()
+	reply, err = handle(p)
 	ended = grpcclass.Error(ctx, err, nil)
 	return reply, err
 }
