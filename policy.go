@@ -56,7 +56,11 @@ type Timeouts struct {
 	TLS     time.Duration // to agree on encryption; 0 means 5s
 	Headers time.Duration // from the request's end to the answer's headers; 0 means 5s
 	Attempt time.Duration // one attempt, over HTTP until its headers; 0 means 10s
-	Call    time.Duration // all attempts and the waits between them; 0 means 60s
+	Call    time.Duration // all attempts and the waits between them, over HTTP until the headers; 0 means 60s
+
+	// Bodies over HTTP, of requests and of answers; see stall.go.
+	Idle time.Duration // longest that one may bring nothing; 0 means 30s
+	Body time.Duration // longest that one may take; 0 means any time
 }
 
 // An Operation is a class of calls with limits, safety and retries of its own.
@@ -99,6 +103,7 @@ func (p Policy) WithDefaults() Policy {
 	t.Headers = cmp.Or(t.Headers, 5*time.Second)
 	t.Attempt = cmp.Or(t.Attempt, 10*time.Second)
 	t.Call = cmp.Or(t.Call, time.Minute)
+	t.Idle = cmp.Or(t.Idle, 30*time.Second)
 	p.MaxWait = cmp.Or(p.MaxWait, defaultWait)
 	p.MaxPause = cmp.Or(p.MaxPause, defaultPause)
 	p.Fair = p.Fair.withDefaults()

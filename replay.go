@@ -24,8 +24,9 @@ var errOldAttempt = errors.New("attempt is over")
 // A replay is the body of a request that may be sent more than once. It passes
 // on what it reads at once, and keeps up to a limit of it; nothing is read ahead.
 //
-// No lock is held while the caller's body is read: that can take as long as the
-// caller likes, and an upstream may answer, or be asked again, meanwhile.
+// The caller's body is read by a goroutine of its own, a piece at a time: that can take
+// as long as the caller likes, and the attempt may end meanwhile, which a transport may
+// not notice before the read is over. No lock is held while it is read.
 type replay struct {
 	ended atomic.Bool // there will be no other attempt
 	shut  atomic.Bool // body is closed
@@ -34,13 +35,17 @@ type replay struct {
 	last  atomic.Pointer[replayReader]
 
 	mu      sync.Mutex
-	read    sync.Cond // the body was read, or there is a newer attempt
-	reading bool      // by one reader, perhaps of an older attempt
+	read    sync.Cond // the body was read, or the reader's attempt is over
+	reading bool      // for one reader, perhaps of an older attempt
 	kept    []byte
-	lent    *[]byte // what kept is in, if it is to be given back
-	total   int64   // bytes read
-	over    bool    // more was read than is kept
-	err     error   // of the body, io.EOF at its end
+	fresh   []byte           // what was read and is not kept, until it is passed on
+	piece   *[pieceSize]byte // what it is in
+	direct  bool             // the body is in memory: it is read where it is wanted
+	lent    *[]byte          // what kept is in, if it is to be given back
+	total   int64            // bytes read
+	over    bool             // more was read than is kept
+	wait    patience
+	err     error // of the body, io.EOF at its end
 }
 
 // newReplay makes a replay of the request's body, or nil if it has none.
@@ -50,6 +55,8 @@ func newReplay(req *http.Request, limit int64) *replay {
 	}
 	p := &replay{body: req.Body, limit: limit}
 	p.read.L = &p.mu
+	_, length := req.Body.(interface{ Len() int })
+	p.direct = length || req.GetBody != nil
 	switch n := req.ContentLength; {
 	case n > 0 && n <= min(limit, DefaultReplay):
 		p.kept = make([]byte, 0, n)
@@ -113,9 +120,17 @@ func (p *replay) end() {
 	}
 }
 
-// close closes the request's own body, once.
+// close closes the request's own body, once. It does not wait for a read that hangs, as
+// the body of a server's request would.
 func (p *replay) close() error {
 	if p.shut.Swap(true) {
+		return nil
+	}
+	p.mu.Lock()
+	reading := p.reading
+	p.mu.Unlock()
+	if reading {
+		go p.body.Close()
 		return nil
 	}
 	return p.body.Close()
@@ -124,6 +139,7 @@ func (p *replay) close() error {
 type replayReader struct {
 	p      *replay
 	at     int64
+	over   bool // the attempt is; under the lock
 	closed atomic.Bool
 }
 
@@ -133,38 +149,74 @@ func (r *replayReader) Read(b []byte) (int, error) {
 	defer p.mu.Unlock()
 	for {
 		switch {
-		case p.last.Load() != r:
+		case r.over || p.last.Load() != r:
 			return 0, errOldAttempt
 		case r.at < int64(len(p.kept)):
 			n := copy(b, p.kept[r.at:])
 			r.at += int64(n)
 			return n, nil
-		case r.at < p.total:
+		case r.at < p.total-int64(len(p.fresh)):
 			return 0, ErrBodyTooLarge // an older attempt has read what comes next
+		case len(p.fresh) > 0:
+			return r.take(b), nil
 		case p.err != nil:
 			return 0, p.err
-		case !p.reading:
+		case !p.reading && p.direct:
 			return r.more(b)
+		case !p.reading:
+			p.begins()
+			go p.fetch(len(b))
 		}
 		p.read.Wait()
 	}
 }
 
-// more reads the caller's body. The lock is held before and after.
-func (r *replayReader) more(b []byte) (n int, err error) {
+// take passes on what was read and is not kept.
+func (r *replayReader) take(b []byte) int {
 	p := r.p
-	p.reading = true
-	p.mu.Unlock()
-	defer func() {
-		p.mu.Lock()
-		p.reading = false
-		p.keep(b[:n], err)
-		if r.at += int64(n); p.last.Load() != r {
-			n, err = 0, errOldAttempt
-		}
-	}()
-	return p.body.Read(b)
+	n := copy(b, p.fresh)
+	r.at += int64(n)
+	if p.fresh = p.fresh[n:]; len(p.fresh) == 0 {
+		p.giveBack()
+	}
+	return n
 }
+
+// more reads a body that is in memory. The lock is held.
+func (r *replayReader) more(b []byte) (int, error) {
+	p := r.p
+	n, err := p.body.Read(b)
+	p.keep(b[:n], err)
+	r.at += int64(n)
+	return n, err
+}
+
+// fetch reads a piece of the caller's body, no more than is wanted, for whoever wants it
+// then.
+func (p *replay) fetch(most int) {
+	piece := pieces.Get().(*[pieceSize]byte)
+	n, err := p.body.Read(piece[:min(most, pieceSize)])
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.ends()
+	p.piece = piece
+	if p.keep(piece[:n], err); p.over {
+		p.fresh = piece[:n]
+	}
+	if len(p.fresh) == 0 {
+		p.giveBack()
+	}
+}
+
+// giveBack gives back what a piece was read into. The lock is held.
+func (p *replay) giveBack() {
+	pieces.Put(p.piece)
+	p.piece = nil
+}
+
+const pieceSize = 32 << 10
+
+var pieces = sync.Pool{New: func() any { return new([pieceSize]byte) }}
 
 // keep takes note of what was read.
 func (p *replay) keep(b []byte, err error) {

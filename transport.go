@@ -105,6 +105,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	s.run = run{u: t.Upstream, call: t.call(req)}
 	s.run.begin(req.Context())
 	s.replay = newReplay(req, t.replayLimit())
+	s.replay.await(s.run.live.policy.Timeouts, req.Header)
 	defer s.replay.end()
 	for !s.send() {
 	}
@@ -207,9 +208,11 @@ func (s *sender) attempt(req *http.Request) (resp *http.Response, err error) {
 	defer s.handOver()
 	defer r.report(nil)
 	ctx, cancel := context.WithCancelCause(r.ctx)
-	timer := time.AfterFunc(r.until-r.permit.sent, func() { cancel(r.timeout()) })
+	s.replay.attempt(ctx, cancel)
+	timer := s.times(cancel)
 	resp, err = s.roundTrip(Once(ctx), cancel, req)
 	if err == nil {
+		r.live.policy.Timeouts.watch(resp, cancel)
 		r.outcome = s.judge(resp, timer)
 	} else {
 		err = s.failed(ctx, err)
@@ -235,9 +238,13 @@ func (s *sender) failed(ctx context.Context, err error) error {
 		err = cause
 	}
 	r.classify(err)
-	if s.replay.broken() { // the caller's own body failed him: no word about the upstream
+	own := s.replay.failure(context.Cause(ctx))
+	if own == nil && s.replay.broken() {
+		own = fmt.Errorf("%w: %w", ErrRequestBody, err)
+	}
+	if own != nil { // the caller's own body failed him: no word about the upstream
 		r.outcome = outcome.Outcome{Class: outcome.Canceled, Code: "request body"}
-		err = fmt.Errorf("%w: %w", ErrRequestBody, err)
+		return own
 	}
 	return err
 }

@@ -39,8 +39,8 @@ var llmFields = []field[LLM]{
 	one("family", choice("openai, openai-responses, anthropic, gemini, bedrock-converse or bedrock-invoke", families()), func(l *LLM) *llm.Family { return &l.Family }, "what the path says",
 		"The wire format where the path of a request does not tell it."),
 	one("key_env", variable, func(l *LLM) *string { return &l.KeyEnv }, "what the caller sends", "The environment variable that holds the API key with which requests are sent on, in place of the caller's."),
-	one("first_content", orOff(duration, -1), func(l *LLM) *time.Duration { return &l.FirstContent }, "60s", "From the headers of a stream to the first word of its answer."),
-	one("idle", orOff(duration, -1), func(l *LLM) *time.Duration { return &l.Idle }, "60s", "Longest silence within a stream. Models that think are silent for minutes."),
+	one("first_content", orOff(duration, -1), func(l *LLM) *time.Duration { return &l.FirstContent }, "60s", "From the headers of a stream to the first word of its answer, and longest silence of an answer that is none."),
+	one("idle", orOff(duration, -1), func(l *LLM) *time.Duration { return &l.Idle }, "`timeouts.idle`, 30s", "Longest silence within a stream. Models that think may be silent for minutes."),
 	one("total", orOff(duration, -1), func(l *LLM) *time.Duration { return &l.Total }, "10m", "Longest time that an answer may take from its headers to its end."),
 	one("hold", duration, func(l *LLM) *time.Duration { return &l.HoldFor }, "15s", "How long the beginning of a stream is held back while it has no content: so long it can still be another model's. Then the caller gets what there is."),
 	one("callers", boolean, func(l *LLM) *bool { return &l.Callers }, "true if the file has `callers`", "Whether calls are charged to what callers may have."),
@@ -121,6 +121,7 @@ func settleLLM(n *node, u *site) {
 	if n.get("fair") == nil {
 		u.Policy.Fair.By = "user"
 	}
+	u.llm.Idle = cmp.Or(u.llm.Idle, u.Policy.Timeouts.Idle)
 	b := &u.Policy.Breaker
 	if b.Open == 0 && b.FirstOpen == 0 {
 		b.Open = modelsOpen

@@ -174,7 +174,9 @@ var timeoutFields = []field[weir.Timeouts]{
 	one("tls", orOff(duration, -1), func(t *weir.Timeouts) *time.Duration { return &t.TLS }, "5s", "To agree on encryption."),
 	one("headers", orOff(duration, -1), func(t *weir.Timeouts) *time.Duration { return &t.Headers }, "5s", "From the end of the request to the headers of the answer."),
 	one("attempt", orOff(duration, -1), func(t *weir.Timeouts) *time.Duration { return &t.Attempt }, "10s", "One attempt, until the headers of its answer; sending the body is part of it."),
-	one("call", orOff(duration, -1), func(t *weir.Timeouts) *time.Duration { return &t.Call }, "60s", "All attempts, and the waits between them."),
+	one("call", orOff(duration, -1), func(t *weir.Timeouts) *time.Duration { return &t.Call }, "60s", "All attempts, and the waits between them, until the headers of the answer."),
+	one("idle", orOff(duration, -1), func(t *weir.Timeouts) *time.Duration { return &t.Idle }, "30s", "How long a body may bring nothing, of a request or of an answer: then it is cut. Time in which nobody waits for it does not count; gRPC and connections that have changed their protocol have no such bound."),
+	one("body", orOff(duration, -1), func(t *weir.Timeouts) *time.Duration { return &t.Body }, "off", "How long a whole body may take, of a request or of an answer."),
 }
 
 func readTimeouts(d *decoder, n *node, u *site) { object(d, n, timeoutFields, &u.Policy.Timeouts) }

@@ -47,11 +47,13 @@ const hearing = time.Minute
 
 // hear has the dialect look at the request.
 func (t *trip) hear(d Dialect) (f *Failure) {
-	if t.came.Body != nil && t.came.Body != http.NoBody {
-		c := http.NewResponseController(t.answer)
-		if c.SetReadDeadline(time.Now().Add(hearing)) == nil {
-			defer func() { _ = c.SetReadDeadline(time.Time{}) }()
+	if u, ok := t.came.Body.(*upload); ok {
+		until, spare := u.until, u.spare
+		if at := time.Now().Add(hearing); until.IsZero() || at.Before(until) {
+			u.until = at
 		}
+		u.spare = 0 // nobody else bounds it
+		defer func() { u.until, u.spare = until, spare }()
 	}
 	if t.exchange, f = d.Hear(t.came, t.path); f != nil {
 		return f

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"golang.org/x/net/http/httpguts"
 )
@@ -93,6 +94,13 @@ func seal(resp *http.Response) {
 	drop(resp.Trailer, "X-Weir-")
 	if resp.ContentLength < 0 && resp.StatusCode != http.StatusSwitchingProtocols {
 		resp.Body = &sealed{trailing{body: resp.Body}, resp}
+	}
+}
+
+// SetIdle is that of the body that weir.Transport gives.
+func (s *sealed) SetIdle(d time.Duration) {
+	if b, ok := s.body.(interface{ SetIdle(time.Duration) }); ok {
+		b.SetIdle(d)
 	}
 }
 

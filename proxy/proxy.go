@@ -102,6 +102,9 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	delete(w.Header(), CorrelationHeader) // or it would stand there twice; see mark and fail
+	if l := to.link(w, r); l != nil {
+		w, r = l, l.request(r, to.base.Timeouts.Body)
+	}
 	trip := &trip{to: to, path: path, id: id, came: r, who: who, table: t, answer: w, body: r.Body}
 	var f *Failure
 	if to.Dialect != nil {
@@ -122,7 +125,9 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		out.Body = http.MaxBytesReader(w, r.Body, to.MaxBody)
 	}
 	p.reverse.ServeHTTP(w, out)
-	trip.drain()
+	if u, ok := trip.body.(*upload); !ok || !u.over() {
+		trip.drain()
+	}
 }
 
 // enter finds where a request goes, or answers it.

@@ -170,12 +170,21 @@ func fail(w http.ResponseWriter, r *http.Request, err error) {
 		if r.ProtoMajor == 1 {
 			h.Set("Connection", "close") // nobody knows where the next request begins
 		}
-		(&Failure{Status: http.StatusBadRequest, Code: ValidationError, Final: true, Message: "the body could not be read to its end: it is cut off, or its chunks are not as HTTP has them"}).write(w, r)
+		BrokenBody(err).write(w, r)
 	case errors.Is(err, weir.ErrTooMuch):
 		(&Failure{Status: http.StatusBadRequest, Code: ValidationError, Final: true, Message: err.Error()}).write(w, r)
 	default:
 		unreachable(w, r, err, gaveUp)
 	}
+}
+
+// BrokenBody is the failure of a request whose body could not be read to its end.
+func BrokenBody(err error) *Failure {
+	f := &Failure{Status: http.StatusBadRequest, Code: ValidationError, Final: true, Message: "the body could not be read to its end: it is cut off, or its chunks are not as HTTP has them"}
+	if errors.Is(err, weir.ErrRequestStalled) || errors.Is(err, weir.ErrBodyTimeout) {
+		f.Status, f.Message = http.StatusRequestTimeout, "the body could not be read to its end: it did not come in time (timeouts.idle, timeouts.body)"
+	}
+	return f
 }
 
 // unreachable says that the upstream gave no answer. The error's text may hold

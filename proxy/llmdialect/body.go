@@ -89,5 +89,5 @@ func unread(err error, most int64) *proxy.Failure {
 		return &proxy.Failure{Status: http.StatusRequestEntityTooLarge, Code: proxy.ValidationError, Final: true,
 			Message: "the body is larger than the " + size(most) + " that are taken here"}
 	}
-	return &proxy.Failure{Status: http.StatusBadRequest, Code: proxy.ValidationError, Message: "the body could not be read to its end"}
+	return proxy.BrokenBody(err)
 }

@@ -49,7 +49,7 @@ type Options struct {
 	Priority func(*http.Request) limit.Priority
 
 	FirstContent time.Duration // from a stream's headers to its first word; 0 means 60s
-	Idle         time.Duration // longest silence within a stream; 0 means 60s
+	Idle         time.Duration // longest silence within a stream; 0 means 30s
 	Total        time.Duration // from the headers to the end; 0 means 10m
 	Hold         time.Duration // how long the beginning of a stream is held back; 0 means 15s
 
@@ -101,7 +101,8 @@ type Dialect struct {
 var _ proxy.Dialect = (*Dialect)(nil)
 
 const (
-	defaultSilence = time.Minute
+	defaultFirst   = time.Minute
+	defaultSilence = 30 * time.Second
 	defaultTotal   = 10 * time.Minute
 	defaultHold    = 15 * time.Second
 	defaultBody    = 32 << 20
@@ -115,7 +116,7 @@ func New(o Options) (*Dialect, error) {
 	if o.Cascade == nil && len(o.Tiers) > 0 || o.Cascade != nil && len(o.Cascade.Config().Tiers) != len(o.Tiers) {
 		return nil, errors.New("llmdialect: the cascade has other tiers than there are")
 	}
-	o.FirstContent = cmp.Or(o.FirstContent, defaultSilence)
+	o.FirstContent = cmp.Or(o.FirstContent, defaultFirst)
 	o.Idle = cmp.Or(o.Idle, defaultSilence)
 	o.Total = cmp.Or(o.Total, defaultTotal)
 	o.Hold = cmp.Or(o.Hold, defaultHold)

@@ -22,6 +22,8 @@ func (m *meter) begin() (bad outcome.Outcome, ok bool) {
 		m.first = m.after(o.FirstContent, errFirstContent)
 		m.hold(o.Hold)
 	} else {
+		// It has its headers before the model has written it where a server sends them early.
+		m.silent(o.FirstContent)
 		m.hold(-1)
 	}
 	if m.err != nil && m.end.Class != outcome.OK && !(m.reader.Committed() && m.reader.Streamed()) { // nothing has been passed on
@@ -34,11 +36,25 @@ func (m *meter) begin() (bad outcome.Outcome, ok bool) {
 	if m.announceCost(); m.err != nil { // all of it is there
 		return bad, true
 	}
-	if m.idle = m.after(o.Idle, errIdle); m.idle != nil {
-		m.idle.Stop() // it runs while something is waited for
+	if m.begun || !m.reader.Streamed() {
+		m.silent(o.Idle)
 	}
 	m.total = m.after(o.Total, errTotal)
 	return bad, true
+}
+
+// silent lets the answer bring nothing for so long, while something is waited for; below 0
+// for as long as it likes.
+func (m *meter) silent(most time.Duration) {
+	if m.idle != nil {
+		m.idle.Stop()
+	}
+	if m.silence = most; most > 0 {
+		m.idle = m.after(most, errIdle)
+		m.idle.Stop()
+	} else {
+		m.idle = nil
+	}
 }
 
 // page reports whether the answer is a page for people, as proxies and portals put in the

@@ -24,15 +24,17 @@ type meter struct {
 	reader *reading.Reader
 	stop   stopper
 
-	buffer *[bufferSize]byte // lent until Close
-	late   chan chunk        // a read that was begun and not waited for
-	ready  []byte            // what may be passed on
-	err    error             // what follows it; nil if there may be more
-	end    outcome.Outcome
-	good   bool        // the attempt was taken for a success
-	first  *time.Timer // until there is content
-	idle   *time.Timer
-	total  *time.Timer
+	buffer  *[bufferSize]byte // lent until Close
+	late    chan chunk        // a read that was begun and not waited for
+	ready   []byte            // what may be passed on
+	err     error             // what follows it; nil if there may be more
+	end     outcome.Outcome
+	good    bool        // the attempt was taken for a success
+	first   *time.Timer // until there is content
+	begun   bool        // the stream has had content
+	idle    *time.Timer // until more comes
+	silence time.Duration
+	total   *time.Timer
 
 	copy   []byte // for the cache, of what was passed on
 	keep   bool
@@ -56,6 +58,7 @@ type chunk struct {
 
 func newMeter(x *exchange, resp *http.Response) *meter {
 	m := &meter{x: x, resp: resp, ctx: resp.Request.Context(), src: resp.Body, stop: x.stop, buffer: pool.Get().(*[bufferSize]byte)}
+	m.patient()
 	m.reader = reading.New(x.route, x.route.Stream, resp.StatusCode, resp.Header)
 	if x.request.AddedUsage {
 		m.reader.WithoutUsage()
@@ -75,6 +78,14 @@ func newMeter(x *exchange, resp *http.Response) *meter {
 	return m
 }
 
+// patient has the body of the answer be as silent as the dialect lets it be: a stream has
+// times of its own.
+func (m *meter) patient() {
+	if b, ok := m.src.(interface{ SetIdle(time.Duration) }); ok {
+		b.SetIdle(-1)
+	}
+}
+
 // Read is io.Reader's.
 func (m *meter) Read(p []byte) (int, error) {
 	for len(m.ready) == 0 {
@@ -88,10 +99,10 @@ func (m *meter) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// next waits for more of the answer, no longer than the stream may be silent.
+// next waits for more of the answer, no longer than it may be silent.
 func (m *meter) next() chunk {
 	if m.idle != nil {
-		m.idle.Reset(m.x.d.o.Idle)
+		m.idle.Reset(m.silence)
 		defer m.idle.Stop()
 	}
 	if m.late != nil {
@@ -108,9 +119,11 @@ func (m *meter) take(c chunk) {
 	if c.n > 0 {
 		m.pass(m.reader.Feed(m.buffer[:c.n]))
 	}
-	if m.first != nil && m.reader.Committed() {
-		m.first.Stop()
-		m.first = nil
+	if !m.begun && m.reader.Streamed() && m.reader.Committed() {
+		if m.begun = true; m.first != nil {
+			m.first.Stop()
+		}
+		m.silent(m.x.d.o.Idle)
 	}
 	switch {
 	case c.err == io.EOF:

@@ -1,0 +1,190 @@
+package weir_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed1158cd35/weir"
+)
+
+// reads is an upstream that reads a request's body to its end before it answers, as
+// net/http's transport does: it comes back only when the read is over.
+func reads(took *int64) http.RoundTripper {
+	return tripper(func(r *http.Request) (*http.Response, error) {
+		n, err := io.Copy(io.Discard, r.Body)
+		*took += n
+		_ = r.Body.Close()
+		if err != nil {
+			return nil, err
+		}
+		return answered(200, http.NoBody), nil
+	})
+}
+
+type tripper func(*http.Request) (*http.Response, error)
+
+func (f tripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+func answered(status int, body io.ReadCloser) *http.Response {
+	return &http.Response{Status: http.StatusText(status), StatusCode: status, Header: http.Header{}, Body: body}
+}
+
+// A trickle is a body that brings pieces at intervals, and then nothing until it is closed.
+type trickle struct {
+	every  time.Duration
+	pieces int
+	closed chan struct{}
+}
+
+func (b *trickle) Read(p []byte) (int, error) {
+	if b.pieces > 0 {
+		b.pieces--
+		select {
+		case <-time.After(b.every):
+			return copy(p, "piece"), nil
+		case <-b.closed:
+			return 0, io.EOF
+		}
+	}
+	<-b.closed
+	return 0, io.EOF
+}
+
+func (b *trickle) Close() error { close(b.closed); return nil }
+
+func newTrickle(pieces int, every time.Duration) *trickle {
+	return &trickle{every, pieces, make(chan struct{})}
+}
+
+// The caller's own body that stops coming ends the call, and says nothing of the upstream.
+func TestARequestThatStallsEndsTheCall(t *testing.T) {
+	for _, tt := range []struct {
+		name     string
+		timeouts weir.Timeouts
+		pieces   int
+		every    time.Duration
+		want     error
+		after    time.Duration
+	}{
+		{"by default", weir.Timeouts{}, 2, time.Second, weir.ErrRequestStalled, 32 * sec},
+		{"longer than an attempt", weir.Timeouts{}, 3, 9 * sec, weir.ErrRequestStalled, 57 * sec},
+		{"longer than the call", weir.Timeouts{}, 9, 9 * sec, weir.ErrRequestStalled, time.Minute},
+		{"longer than a body may take", weir.Timeouts{Body: 20 * sec, Call: -1}, 9, 3 * sec, weir.ErrBodyTimeout, 20 * sec},
+		{"without a bound", weir.Timeouts{Idle: -1, Call: time.Hour}, 1, sec, weir.ErrRequestStalled, time.Hour},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := steady()
+				p.Timeouts = tt.timeouts
+				u := open(t, p, weir.Options{})
+				var took int64
+				body := newTrickle(tt.pieces, tt.every)
+				r, _ := http.NewRequest(http.MethodPut, "http://upstream.test/x", body)
+				begun := time.Now()
+				_, err := u.Transport(reads(&took)).RoundTrip(r)
+				if !errors.Is(err, tt.want) || !errors.Is(err, weir.ErrRequestBody) {
+					t.Errorf("%v, want %v", err, tt.want)
+				}
+				if got := time.Since(begun); got != tt.after {
+					t.Errorf("after %v, want %v", got, tt.after)
+				}
+				if b := u.Look(1).Breakers; len(b) > 0 && (b[0].Failed > 0 || b[0].InARow > 0) {
+					t.Errorf("it counts against the upstream: %+v", b[0])
+				}
+				synctest.Wait()
+				select {
+				case <-body.closed:
+				default:
+					t.Error("the body was not closed")
+				}
+			})
+		})
+	}
+}
+
+// One that comes slowly, and with pauses longer than an attempt may take, goes through.
+func TestARequestThatComesSlowlyGoesThrough(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		u := open(t, steady(), weir.Options{})
+		var took int64
+		body := newTrickle(4, 11*sec)
+		time.AfterFunc(45*sec, func() { _ = body.Close() })
+		r, _ := http.NewRequest(http.MethodPost, "http://upstream.test/x", struct{ io.ReadCloser }{struct {
+			io.Reader
+			io.Closer
+		}{body, io.NopCloser(nil)}})
+		resp, err := u.Transport(reads(&took)).RoundTrip(r)
+		if err != nil || resp.StatusCode != 200 || took != 20 {
+			t.Errorf("%v, %v after %d bytes", resp, err, took)
+		}
+	})
+}
+
+// An answer's body that stops coming ends with an error, not before its time and whoever
+// reads it slowly.
+func TestAnAnswerThatStallsEndsWithAnError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		u := open(t, steady(), weir.Options{})
+		send := func(body io.ReadCloser) *http.Response {
+			base := tripper(func(r *http.Request) (*http.Response, error) {
+				if body == nil {
+					body = hanging{r.Context()}
+				}
+				return answered(200, body), nil
+			})
+			r, _ := http.NewRequest(http.MethodGet, "http://upstream.test/x", nil)
+			resp, err := u.Transport(base).RoundTrip(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return resp
+		}
+		slow := newTrickle(3, 29*sec)
+		resp := send(slow)
+		p := make([]byte, 10)
+		for range 3 {
+			if n, err := resp.Body.Read(p); n != 5 || err != nil {
+				t.Fatalf("%d %v", n, err)
+			}
+			time.Sleep(time.Hour) // that nobody reads is not the upstream's fault
+		}
+		time.AfterFunc(29*sec, func() { _ = slow.Close() })
+		if _, err := resp.Body.Read(p); err != io.EOF {
+			t.Errorf("the end is %v", err)
+		}
+
+		resp = send(nil)
+		begun := time.Now()
+		if _, err := resp.Body.Read(p); err != weir.ErrBodyStalled || time.Since(begun) != 30*sec {
+			t.Errorf("%v after %v", err, time.Since(begun))
+		}
+	})
+}
+
+// hanging is a body that brings nothing until its attempt is given up.
+type hanging struct{ attempt context.Context }
+
+func (b hanging) Read([]byte) (int, error) {
+	<-b.attempt.Done()
+	return 0, errors.New("use of closed connection")
+}
+
+func (hanging) Close() error { return nil }
+
+func TestBodiesInMemoryGoThrough(t *testing.T) {
+	u := open(t, steady(), weir.Options{})
+	for _, body := range []io.Reader{bytes.NewReader([]byte("in memory")), strings.NewReader("in memory"), bytes.NewBufferString("in memory")} {
+		var took int64
+		r, _ := http.NewRequest(http.MethodPost, "http://upstream.test/x", body)
+		if resp, err := u.Transport(reads(&took)).RoundTrip(r); err != nil || resp.StatusCode != 200 || took != 9 {
+			t.Errorf("%v %v after %d bytes", resp, err, took)
+		}
+	}
+}
