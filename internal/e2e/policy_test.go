@@ -110,7 +110,7 @@ func inBubble(t *testing.T, rate float64, p weir.Policy, f func(t *testing.T, w 
 		s.delay = func() time.Duration { return time.Duration(rng.Int64N(int64(20 * time.Millisecond))) }
 		s.url = n.Serve("store.test", s)
 		h, learnt := inFrontOf(t, s, p, n.Dial)
-		c := newClient(t, n.Serve("weir.test", h), func(o *s3.Options) { o.HTTPClient = &http.Client{Transport: n.Transport()} })
+		c := newClient(t, n.Serve("localhost", h), func(o *s3.Options) { o.HTTPClient = &http.Client{Transport: n.Transport()} })
 		makeBucket(t, c)
 		f(t, &play{s, c, learnt})
 	})

@@ -293,7 +293,7 @@ const groups = {
       }
       await fault({ kind: 'error', status: 500, model: s.named('down') });
       const a = await s.client('', 'sk-of-the-caller').plain({ model: s.named('down'), text: 'a secret question' });
-      want('the tier', tier(a), 'other 0.9 true');
+      want('the tier', tier(a), 'other 0.7 true');
       want('the text', a.text, `${s.named('down')} heard: a secret question`);
     });
   },
