@@ -27,9 +27,6 @@ func (m *meter) account() {
 			m.resp.Trailer.Set(CostHeader, cost.String())
 		}
 	}
-	if m.end.Class == outcome.OK {
-		m.remember()
-	}
 	m.tell()
 }
 
@@ -65,10 +62,11 @@ func (m *meter) tell() {
 	}
 }
 
-// remember keeps the answer, if it is one to keep.
+// remember keeps the answer, if it is one to keep, before its reader has the end of it: who
+// asks the same then finds it.
 func (m *meter) remember() {
 	r := m.reader
-	if !m.keep || r.Blind() || cache.Storable(cache.Answer{
+	if !m.keep || m.end.Class != outcome.OK || r.Blind() || cache.Storable(cache.Answer{
 		Request: m.resp.Request.Header, Header: m.resp.Header, Status: m.resp.StatusCode,
 		Complete: r.Complete() && !r.Truncated(), Failed: r.Failed() != nil,
 	}) != nil {
@@ -86,7 +84,7 @@ func (m *meter) remember() {
 		b.entry.Store(&e)
 		return
 	}
-	if key, ok := m.x.kept(); ok {
-		m.x.d.o.Cache.Put(e.Stored, key, e)
+	if key := m.x.key; key != nil {
+		m.x.d.o.Cache.Put(e.Stored, *key, e)
 	}
 }

@@ -22,11 +22,9 @@ type conduct struct {
 	start time.Time
 	bill  *bill
 
-	key    cache.Key
-	cached bool // key is one, and answers are kept
-	state  cache.State
-	age    time.Duration
-	held   cache.Entry // what the cache has
+	state cache.State
+	age   time.Duration
+	held  cache.Entry // what the cache has
 
 	replayed bool // and it is the answer
 

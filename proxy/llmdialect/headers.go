@@ -30,7 +30,7 @@ func (c *conduct) announce(resp *http.Response, from cascade.Result[*http.Respon
 	took := time.Since(c.start)
 	h.Set(LatencyHeader, strconv.FormatInt(took.Milliseconds(), 10))
 	state := ""
-	if c.cached {
+	if c.x.key != nil {
 		state = c.state.String()
 		if !c.replayed {
 			state = cache.Miss.String()

@@ -24,11 +24,13 @@ type exchange struct {
 
 	keys     map[string]string // what the caller is counted by
 	fresh    bool              // the caller takes an answer that was kept
-	version  string            // headers that change what an answer looks like
 	estimate tokens.Estimate   // see expected
 	guessed  bool              // there is an estimate
-	key      *cache.Key        // see kept
-	whose    string            // the answers that are kept: the tenant's, or those of who has the same API key
+	key      *cache.Key        // see keyed; nil if the answer is not kept
+	whose    string            // the answers that are kept, as far as what callers are counted by says: see owner
+	known    bool              // it says so
+	trailed  bool              // something may follow its body
+	letter   bool              // it is sent in the place of another request
 	array    bool              // a stream of Gemini's is to be an array
 	priority limit.Priority
 	stop     stopper     // of the present attempt
@@ -40,14 +42,13 @@ var _ proxy.Conductor = (*exchange)(nil)
 // Hear is proxy.Dialect's. It reads the bodies of calls of models, which say what they
 // will cost; all others pass as they come.
 func (d *Dialect) Hear(r *http.Request, path string) (proxy.Exchange, *proxy.Failure) {
-	x := &exchange{d: d, path: path, language: r.Header.Get("Accept-Language"), fresh: cache.Usable(r.Header)}
+	x := &exchange{d: d, path: path, language: r.Header.Get("Accept-Language"), fresh: cache.Usable(r.Header), trailed: len(r.Trailer) > 0}
 	known := false
 	if x.route, known = llm.RecognizeAny(path, r.URL.RawQuery); !known {
 		x.route = llm.Default(d.o.Family)
 	} else {
 		x.path = x.route.Path()
 	}
-	x.version = version(r, x.path)
 	x.array = x.route.Family == llm.Gemini && x.route.Stream && !strings.Contains(r.URL.RawQuery, "alt=sse")
 	if d.o.Priority != nil {
 		x.priority = d.o.Priority(r)

@@ -34,6 +34,7 @@ func (m *meter) begin() (bad outcome.Outcome, ok bool) {
 	}
 	m.good = true
 	if m.announceCost(); m.err != nil { // all of it is there
+		m.remember()
 		return bad, true
 	}
 	if m.begun || !m.reader.Streamed() {

@@ -3,8 +3,9 @@ package llmdialect
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"maps"
 	"net/http"
-	"strings"
+	"slices"
 
 	"github.com/seed1158cd35/weir/proxy"
 )
@@ -16,7 +17,7 @@ func (x *exchange) identify(r *http.Request) *proxy.Failure {
 		for scope, value := range b.of.keys {
 			x.keys[scope] = value
 		}
-		x.whose = b.of.whose
+		x.letter = true
 	} else if c := x.d.o.Callers; c != nil {
 		if err := c.identify(r, x.keys); err != nil {
 			return &proxy.Failure{Status: http.StatusUnauthorized, Code: proxy.ValidationError, Message: err.Error(), Final: true}
@@ -27,14 +28,25 @@ func (x *exchange) identify(r *http.Request) *proxy.Failure {
 			x.keys[scope] = read(r)
 		}
 	}
-	if x.whose == "" {
-		x.whose = x.keys[Tenant]
-	}
-	if x.whose == "" && x.d.o.Key != "" { // those who share weir's key may still be different people
-		x.whose = x.keys[User] + "\n" + fingerprint(x.d.presented(r))
-	}
+	x.whose, x.known = x.owner()
 	x.keys[Route], x.keys[Credential] = x.d.o.Name, fingerprint(x.d.credential(r))
 	return nil
+}
+
+// owner is whose answers are kept for whom: the tenant's, or without one those of all that the
+// callers are counted by. It is not known if there is nothing by which they are.
+func (x *exchange) owner() (string, bool) {
+	if tenant := x.keys[Tenant]; tenant != "" {
+		return tenant, true
+	}
+	whose, known := x.keys[User], false
+	if c := x.d.o.Callers; c != nil {
+		for _, scope := range slices.Sorted(maps.Keys(c.Keys)) {
+			whose += "\n" + x.keys[scope]
+			known = known || x.keys[scope] != ""
+		}
+	}
+	return whose, known
 }
 
 // name fills in what is known once the body has been read.
@@ -54,26 +66,4 @@ func fingerprint(secret string) string {
 	}
 	sum := sha256.Sum256([]byte(secret))
 	return "sha256:" + hex.EncodeToString(sum[:8])
-}
-
-// versions are the headers that say in which version of its words a provider answers, and
-// for whom.
-var versions = []string{
-	"Anthropic-Version", "Anthropic-Beta", "Openai-Beta", "Openai-Organization", "Openai-Project",
-	"X-Amzn-Bedrock-Guardrailidentifier", "X-Amzn-Bedrock-Guardrailversion", "X-Amzn-Bedrock-Trace",
-	"X-Amzn-Bedrock-Performanceconfig-Latency", "X-Amzn-Bedrock-Service-Tier",
-}
-
-// version is what besides the body changes an answer: where the model is asked, the
-// parameters of the query, and versions.
-func version(r *http.Request, path string) string {
-	v := path[:strings.LastIndexByte(path, '/')+1] + "?" + without(r.URL.RawQuery, func(name, value string) bool {
-		return name == "key" || name == "access_token" || name == "alt" && (value == "sse" || value == "json")
-	})
-	for _, name := range versions {
-		if said := r.Header[name]; len(said) > 0 {
-			v += "\n" + name + ": " + strings.Join(said, ",")
-		}
-	}
-	return v
 }

@@ -131,7 +131,9 @@ func (m *meter) take(c chunk) {
 			m.ready = slices.Clone(m.ready) // its memory is the reader's
 		}
 		m.pass(m.reader.End())
-		m.finish()
+		if m.finish(); m.good {
+			m.remember()
+		}
 	case c.err != nil:
 		m.fail(c.err)
 	}

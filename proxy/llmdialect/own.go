@@ -15,7 +15,7 @@ import (
 
 // old is what the cache has, however old.
 func (c *conduct) old() (*http.Response, error) {
-	if !c.cached || c.state == cache.Miss {
+	if c.x.key == nil || c.state == cache.Miss {
 		return nil, cascade.ErrNothing
 	}
 	resp := c.replay(c.held)

@@ -14,22 +14,20 @@ import (
 	"github.com/seed1158cd35/weir/proxy"
 )
 
-// kept reports whether the answer to a request may be kept, and the key under which.
-func (x *exchange) kept() (cache.Key, bool) {
+// keyed is the key under which the answer is kept, nil if it is not.
+func (c *conduct) keyed() *cache.Key {
+	x := c.x
 	if !x.keeps() {
-		return cache.Key{}, false
+		return nil
 	}
-	if x.key == nil {
-		x.key = &cache.Key{
-			Tenant: x.whose + "\n" + x.keys[Credential], Route: x.d.o.Name + "\n" + x.version, Model: x.request.Model, Hash: x.request.Key(),
-		}
-	}
-	return *x.key, true
+	return &cache.Key{Tenant: x.whose + "\n" + x.keys[Credential], Route: x.d.o.Name + "\n" + x.apart(c.r, c.header()), Model: x.request.Model, Hash: x.request.Key()}
 }
 
+// keeps reports whether the answer may be kept. What is said in the place of another answer
+// is not: nobody else would ask for it in the same way. Trailers come too late to be told apart.
 func (x *exchange) keeps() bool {
 	q := x.request
-	if x.d.o.Cache == nil || q == nil || !x.route.Generates {
+	if x.d.o.Cache == nil || q == nil || !x.route.Generates || x.letter || x.trailed {
 		return false
 	}
 	return q.Temperature == nil || *q.Temperature <= 0 || x.d.o.Any
@@ -37,10 +35,10 @@ func (x *exchange) keeps() bool {
 
 // recall is the answer that the cache has, nil if it has none that may be used now.
 func (c *conduct) recall() *http.Response {
-	if c.key, c.cached = c.x.kept(); !c.cached || !c.x.fresh {
+	if c.x.key = c.keyed(); c.x.key == nil || !c.x.fresh {
 		return nil
 	}
-	c.held, c.state, c.age = c.x.d.o.Cache.Get(c.r.Context(), c.start, c.key)
+	c.held, c.state, c.age = c.x.d.o.Cache.Get(c.r.Context(), c.start, *c.x.key)
 	if c.state != cache.Hit && c.state != cache.Stale {
 		return nil
 	}
@@ -50,7 +48,7 @@ func (c *conduct) recall() *http.Response {
 		return nil
 	}
 	if c.state == cache.Stale {
-		c.x.d.o.Cache.Refresh(c.key, c.refresh)
+		c.x.d.o.Cache.Refresh(*c.x.key, c.refresh)
 	}
 	c.replayed = true
 	c.announce(resp, cascade.Result[*http.Response]{Tier: cached, Confidence: 1})
