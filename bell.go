@@ -13,7 +13,8 @@ import (
 	"github.com/seed1158cd35/weir/clock"
 )
 
-// A bell wakes calls that wait when their breaker opens.
+// A bell wakes calls that wait when their breaker opens, and those that wait for the end
+// of a pause when one is lifted.
 type bell struct {
 	mu       sync.Mutex // nothing else is locked while it is held
 	sleepers map[*sleeper]struct{}
@@ -25,6 +26,7 @@ type sleeper struct {
 	breaker *breaker.Breaker
 	n       uint64 // in the order in which they came
 	wake    func()
+	looks   bool        // woken, it looks again what it has to wait for
 	opened  atomic.Bool // it was woken because the breaker opened
 }
 
@@ -47,17 +49,24 @@ func (b *bell) remove(s *sleeper) {
 
 // ring wakes those whose breaker is open.
 func (b *bell) ring(now time.Duration) {
-	for _, s := range b.open(now) {
+	for _, s := range b.those(func(s *sleeper) bool { return isOpen(now, s.breaker) }) {
 		s.opened.Store(true)
 		s.wake()
 	}
 }
 
-func (b *bell) open(now time.Duration) (all []*sleeper) {
+// lift wakes those that look again: a pause was lifted.
+func (b *bell) lift() {
+	for _, s := range b.those(func(s *sleeper) bool { return s.looks }) {
+		s.wake()
+	}
+}
+
+func (b *bell) those(pick func(*sleeper) bool) (all []*sleeper) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for s := range b.sleepers {
-		if isOpen(now, s.breaker) {
+		if pick(s) {
 			all = append(all, s)
 		}
 	}
@@ -69,11 +78,11 @@ func isOpen(now time.Duration, b *breaker.Breaker) bool {
 	return b != nil && b.Look(now).Phase == breaker.Open
 }
 
-// sleep sleeps for d, or until the breaker opens, which it then reports, or until ctx
-// ends.
+// sleep sleeps for d, or until the breaker opens, which it then reports, or until a pause
+// is lifted, or until ctx ends.
 func (u *Upstream) sleep(ctx context.Context, b *breaker.Breaker, d time.Duration) (opened bool, err error) {
 	w := clock.NewWaker(u.clock)
-	s := &sleeper{breaker: b, wake: w.Wake}
+	s := &sleeper{breaker: b, wake: w.Wake, looks: true}
 	u.bell.add(s)
 	defer u.bell.remove(s)
 	err = w.Sleep(ctx, d)

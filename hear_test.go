@@ -10,9 +10,11 @@ import (
 
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/breaker"
+	"github.com/seed1158cd35/weir/bucket"
 	"github.com/seed1158cd35/weir/clock"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/outcome"
+	"github.com/seed1158cd35/weir/pause"
 	"github.com/seed1158cd35/weir/retry"
 )
 
@@ -159,4 +161,87 @@ func TestAWaitBetweenAttemptsHearsOfAnOpenBreaker(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Whoever waits for the end of a pause goes at once when it is lifted: nobody waits for a
+// later look.
+func TestEveryWaitHearsOfALift(t *testing.T) {
+	plenty := func(s limit.Shape) limit.Limit {
+		l := rate("all", 100, sec, 100)
+		switch s {
+		case limit.Rolling:
+			l.Shape, l.Rate.Burst = s, 0
+		case limit.Fixed:
+			l = but(limit.Limit{Name: "all", Shape: s}, func(l *limit.Limit) { l.Amount, l.Every = 1000, bucket.Day })
+		}
+		return l
+	}
+	fair := func(p weir.Policy) weir.Policy { p.Fair.By = "user"; return p }
+	two := func(p weir.Policy) weir.Policy { p.Limits = append(p.Limits, rate("more", 100, sec, 100)); return p }
+	for _, w := range []way{
+		{name: "without limits", policy: steady()},
+		{name: "a booked turn", policy: steady(plenty(limit.Bucket))},
+		{name: "of two limits", policy: two(steady(plenty(limit.Bucket)))},
+		{name: "a rolling limit", policy: steady(plenty(limit.Rolling))},
+		{name: "a quota", policy: steady(plenty(limit.Fixed))},
+		{name: "in line", policy: fair(steady(plenty(limit.Bucket)))},
+		{name: "in two lines", policy: fair(two(steady(plenty(limit.Bucket))))},
+		{name: "in line for a quota", policy: fair(steady(plenty(limit.Fixed)))},
+		{name: "a slot, too", policy: with(steady(plenty(limit.Bucket)), func(p *weir.Policy) { p.Concurrency.Limit = 100 })},
+		{name: "a shared limit", policy: steady(plenty(limit.Bucket)), fleet: true},
+		{name: "two shared limits", policy: two(steady(plenty(limit.Bucket))), fleet: true},
+		{name: "a shared quota", policy: steady(plenty(limit.Fixed)), fleet: true},
+		{name: "a shared rolling limit", policy: steady(plenty(limit.Rolling)), fleet: true},
+		{name: "in line for a shared limit", policy: fair(steady(plenty(limit.Bucket))), fleet: true},
+	} {
+		for name, of := range map[string]pause.Subject{
+			"all": pause.All(), "the operation": pause.OfOperation("default"), "the pool": pause.OfPool("p"), "the limit": pause.OfLimits("all"),
+		} {
+			if name == "the limit" && len(w.policy.Limits) == 0 {
+				continue
+			}
+			late := 10 * ms
+			if w.fleet && name == "the limit" { // who asks the store for all looks again at least so often
+				late = 150 * ms
+			}
+			t.Run(w.name+"/"+name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) { w.lifted(t, of, late) })
+			})
+		}
+	}
+}
+
+func (w way) lifted(t *testing.T, of pause.Subject, late time.Duration) {
+	p := w.policy
+	p.MaxWait = 2 * time.Hour
+	var u *weir.Upstream
+	if w.fleet {
+		u = fleet(t, 1, p)[0]
+		pass(3 * sec)
+	} else {
+		u = open(t, p, weir.Options{})
+	}
+	if err := u.Pause(of, time.Hour, false); err != nil {
+		t.Fatal(err)
+	}
+	start := clock.System.Now()
+	var wg sync.WaitGroup
+	for i := range 20 {
+		wg.Go(func() {
+			p, err := u.Acquire(t.Context(), weir.Call{Pool: "p", Keys: map[string]string{"user": fmt.Sprint(i % 3)}})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if took := since(start); took < 1300*ms || took > 1300*ms+late {
+				t.Errorf("went %v after the lift", took-1300*ms)
+			}
+			p.Report(ok)
+		})
+	}
+	pass(1300 * ms) // not when anybody looks by himself
+	if _, err := u.Resume(of, false); err != nil {
+		t.Fatal(err)
+	}
+	wg.Wait()
 }

@@ -84,6 +84,7 @@ func (u *Upstream) resumed(now time.Duration, lifted []pause.Subject, by string)
 	}
 	if len(lifted) > 0 {
 		u.queues.Kick()
+		u.bell.lift()
 	}
 	for _, of := range lifted {
 		u.tellPause(u.options.Events.Resumed, now, of, &pause.Entry{}, by)

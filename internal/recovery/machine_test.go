@@ -26,7 +26,7 @@ type machine struct {
 	from    time.Duration
 	until   time.Duration
 	down    float64
-	came    int
+	came    []float64 // by the tenth of a second
 }
 
 type task struct {
@@ -55,7 +55,9 @@ func (m *machine) RoundTrip(req *http.Request) (*http.Response, error) {
 func (m *machine) arrive() *task {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.came++
+	if i := int(time.Since(m.start) / (100 * ms)); i < len(m.came) {
+		m.came[i]++
+	}
 	j := &task{work: m.work(m.rand), failed: m.rand.Float64() < m.errs, done: make(chan struct{})}
 	m.queue = append(m.queue, j)
 	m.serve()
@@ -98,5 +100,16 @@ func lognormal(mean float64) func(*rand.Rand) time.Duration {
 	const sigma = 0.692 // ln 5 / 2.326
 	return func(r *rand.Rand) time.Duration {
 		return time.Duration(mean * math.Exp(sigma*r.NormFloat64()-sigma*sigma/2) * 1e9)
+	}
+}
+
+// mixed is work of which a share takes longer, give or take a fifth.
+func mixed(usual float64, share, longer float64) func(*rand.Rand) time.Duration {
+	quick := lognormal(usual)
+	return func(r *rand.Rand) time.Duration {
+		if r.Float64() < share {
+			return time.Duration(longer * (0.8 + 0.4*r.Float64()) * 1e9)
+		}
+		return quick(r)
 	}
 }

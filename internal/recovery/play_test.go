@@ -14,25 +14,26 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/internal/memnet"
 )
 
 // A play is callers, sidecars and a machine. The zero value of a field is as said.
 type play struct {
 	policy   weir.Policy
-	sides    int                                                       // 0 means 1
-	load     float64                                                   // calls a second, 0 means 280
-	batch    int                                                       // calls that come at once; 0 means 1
-	patience time.Duration                                             // of callers; 0 means a second
-	capacity float64                                                   // calls a second; 0 means 300
-	mean     float64                                                   // seconds of work; 0 means 0.1
-	work     func(*rand.Rand) time.Duration                            // nil means lognormal
-	errs     float64                                                   // share of errors
-	from     time.Duration                                             // of what hits the machine; 0 means 30 s
-	until    time.Duration                                             // 0 means 40 s, below 0 that nothing does
-	down     float64                                                   // see machine
-	end      time.Duration                                             // 0 means 70 s
-	request  func(*http.Request)                                       // dresses a request
-	front    func(*weir.Upstream, http.RoundTripper) http.RoundTripper // nil means the upstream's Transport
+	sides    int                            // 0 means 1
+	load     float64                        // calls a second, 0 means 280
+	batch    int                            // calls that come at once; 0 means 1
+	patience time.Duration                  // of callers; 0 means a second
+	capacity float64                        // calls a second; 0 means 300
+	mean     float64                        // seconds of work; 0 means 0.1
+	work     func(*rand.Rand) time.Duration // nil means lognormal
+	errs     float64                        // share of errors
+	from     time.Duration                  // of what hits the machine; 0 means 30 s
+	until    time.Duration                  // 0 means 40 s, below 0 that nothing does
+	down     float64                        // see machine
+	end      time.Duration                  // 0 means 70 s
+	served   bool                           // through weir serve's proxy, and not the library's Transport
+	yaml     string                         // of the upstream, if it is served
 }
 
 const (
@@ -70,8 +71,8 @@ func (p play) withDefaults() play {
 
 // A score is how it went.
 type score struct {
-	sent, good, refused []float64 // calls by the tenth of a second in which they came
-	came                float64   // calls at the machine
+	sent, good, refused []float64 // calls by the tenth of a second in which they were made
+	came                []float64 // calls at the machine
 	flights             []weir.FlightView
 }
 
@@ -85,22 +86,12 @@ func (p play) run(t testing.TB, seed uint64) *score {
 		m.from, m.until = -1, -1
 	}
 	s := &score{}
-	n := int(p.end/(100*ms)) + 1
-	s.sent, s.good, s.refused = make([]float64, n), make([]float64, n), make([]float64, n)
-	var sides []http.RoundTripper
-	var all []*weir.Upstream
-	for range p.sides {
-		u, err := weir.New("api", p.policy, weir.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		all = append(all, u)
-		if p.front != nil {
-			sides = append(sides, p.front(u, m))
-		} else {
-			sides = append(sides, u.Transport(m))
-		}
-	}
+	tenths := int(p.end/(100*ms)) + 1
+	s.sent, s.good, s.refused, s.came = make([]float64, tenths), make([]float64, tenths), make([]float64, tenths), make([]float64, tenths)
+	m.came = s.came
+	n := memnet.New()
+	defer n.Close()
+	sides, all := p.fronts(t, n, m)
 	var mu sync.Mutex
 	var wg sync.WaitGroup
 	for at := time.Duration(0); at < p.end; {
@@ -125,7 +116,6 @@ func (p play) run(t testing.TB, seed uint64) *score {
 		}
 	}
 	wg.Wait()
-	s.came = float64(m.came)
 	for _, u := range all {
 		s.flights = append(s.flights, u.Look(0).Flights...)
 	}
@@ -133,13 +123,28 @@ func (p play) run(t testing.TB, seed uint64) *score {
 	return s
 }
 
+// fronts are the ways to the machine: the library, or sidecars.
+func (p play) fronts(t testing.TB, n *memnet.Network, m *machine) (sides []http.RoundTripper, all []*weir.Upstream) {
+	if p.served {
+		for _, s := range newSidecars(t, n, m, p.yaml, p.sides) {
+			sides, all = append(sides, s), append(all, s.proxy.Upstreams()["api"])
+		}
+		return sides, all
+	}
+	for range p.sides {
+		u, err := weir.New("api", p.policy, weir.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		sides, all = append(sides, u.Transport(m)), append(all, u)
+	}
+	return sides, all
+}
+
 func (p play) call(side http.RoundTripper) (good, refused bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), p.patience)
 	defer cancel()
 	req, _ := http.NewRequestWithContext(ctx, http.MethodGet, "http://api/x", nil)
-	if p.request != nil {
-		p.request(req)
-	}
 	resp, err := side.RoundTrip(req)
 	if err != nil {
 		_, refused = errors.AsType[*weir.Refusal](err)
