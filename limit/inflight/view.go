@@ -21,8 +21,14 @@ func (b *Bound) Look(now time.Duration) View {
 	defer b.mu.Unlock()
 	s := &b.state
 	calm := b.calm(now)
+	old := 0 // held for too long, which the next attempt finds out
+	for _, h := range s.held {
+		if h.until <= now {
+			old++
+		}
+	}
 	return View{
-		InFlight: b.InFlight(), Held: len(s.held), Bound: int(s.bound(now, calm) / scale), Calm: calm, Draining: s.drain.on,
+		InFlight: b.InFlight() - old, Held: len(s.held) - old, Bound: int(s.bound(now, calm) / scale), Calm: calm, Draining: s.drain.on,
 		Base: s.learnt.base, Rate: float64(s.learnt.rate()) / scale, Drains: s.drain.count, Probes: s.quiet.probes,
 	}
 }
