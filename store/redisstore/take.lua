@@ -365,7 +365,7 @@ if not answer then
       end
       if c[6] ~= o[3] or c[7] ~= o[4] then
         if c[5] > 0 and c[6] ~= o[3] then
-          local weight = math.ceil(c[5] / c[6] * o[3]) + 1
+          local weight = math.ceil(c[5] / c[6] * o[3]) + 2
           c[5] = weight < EXACT and weight or EXACT
         end
         c[6], c[7], c[8], c[9], c[10] = o[3], o[4], 0, c[3] + 1, true
