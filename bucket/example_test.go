@@ -55,12 +55,10 @@ func ExampleLine_Change() {
 }
 
 func ExampleLog() {
-	w := bucket.Window{Amount: 2, Per: time.Minute}
-	var g bucket.Log
+	g := bucket.NewLog(bucket.Window{Amount: 2, Per: time.Minute})
 	for i := range time.Duration(3) {
-		next, _, wait, ok := g.Take(w, i*time.Second, 1, time.Minute)
+		_, wait, ok := g.Take(i*time.Second, 0, 1, time.Minute)
 		fmt.Println(wait, ok)
-		g = next
 	}
 	// Output:
 	// 0s true

@@ -1,13 +1,12 @@
 package bucket
 
 import (
-	"slices"
+	"math"
 	"time"
 )
 
 // A Window never lets more than Amount units go in any window of length Per:
-// nothing like a bucket's burst comes on top. It remembers each caller, so it is
-// meant for small limits such as 5 per rolling minute.
+// nothing like a bucket's burst comes on top.
 //
 // "Any window" is half open: units that are exactly Per apart stand in different
 // windows.
@@ -16,181 +15,250 @@ type Window struct {
 	Per    time.Duration
 }
 
-// Remembered is how many callers a Log tells apart. Beyond it the oldest are
-// taken together at the later one's instant, which can only delay those to come.
-const Remembered = 1024
+const (
+	// Remembered is how many calls of one window a Log tells apart. Windows of as many
+	// units and more are divided into as many grains, less two: calls of one grain are
+	// remembered together, from the last of them, so for a grain too long at most.
+	Remembered = 1024
+	// Waiting is how many calls may be booked for later.
+	Waiting = 1024
+)
 
-// A Log is what went and what is booked within the last window, oldest first.
-// It is a value: methods return another Log and leave this one as it is. The
-// zero Log is empty.
+// A Log is what went and what is booked within the last window, oldest first. It takes
+// no more than 24 KiB, and as much again while many wait; it begins with next to
+// nothing. It is for one goroutine at a time. Make it with NewLog.
 type Log struct {
-	marks []mark
-	seq   uint64
+	Window
+	grain time.Duration // 0: every call is told apart
+
+	ring       []entry // a power of two long
+	base, next uint64  // the oldest entry, and the one that comes next
+	seq        uint64  // the Mark of the latest entry
+	gone       uint64  // that of the latest that was forgotten
+	sum        int64   // units in all entries
+	empty      bool    // there may be entries of nothing
+	void       []span  // marks of those whom Here left out
+	now        time.Duration
+	until      time.Duration // to this instant calls go into the latest entry
+
+	// ref is the earliest instant for whoever asks now, and tail the first entry that
+	// counts then. used is the units in those.
+	ref  time.Duration
+	tail uint64
+	used int64
 }
 
-type mark struct {
-	at  time.Duration
-	n   int64
-	seq uint64
+// An entry is units that count from an instant.
+type entry struct {
+	at time.Duration
+	n  int64
+	id uint64
 }
 
-// A Mark names one caller's entry in a Log.
-type Mark struct{ seq uint64 }
+// A span is marks, both ends included.
+type span struct{ first, last uint64 }
 
-// ID and MarkOf let a mark be kept as a number.
-func (m Mark) ID() uint64   { return m.seq }
-func MarkOf(id uint64) Mark { return Mark{id} }
+// A Mark names what Take gave. The zero Mark is that of nothing.
+type Mark uint64
 
-// Take books n units as of now and returns how long to wait for them. If that is
-// longer than patience, or n is above the amount, or as many wait as are
-// remembered, it reports false and next is g. Callers go in the order in which
-// they asked; a cost of 0 is always met.
-func (g Log) Take(w Window, now time.Duration, n int64, patience time.Duration) (next Log, m Mark, wait time.Duration, ok bool) {
-	return g.TakeFrom(w, now, now, n, patience)
-}
+// NewLog is an empty log.
+func NewLog(w Window) Log { return Log{Window: w, grain: w.grain()} }
 
-// TakeFrom is Take for units that must not go before the instant from, for there is a
-// pause until then. What still counts now is remembered, as that may be lifted.
-func (g Log) TakeFrom(w Window, now, from time.Duration, n int64, patience time.Duration) (next Log, m Mark, wait time.Duration, ok bool) {
-	if n < 0 || n > w.Amount {
-		return g, Mark{}, Never, false
+func (w Window) grain() time.Duration {
+	if w.Amount < Remembered {
+		return 0
 	}
+	return (w.Per + Remembered - 3) / (Remembered - 2) // two grains can straddle the edges
+}
+
+// latest leaves room to count with instants.
+const latest = math.MaxInt64 / 2
+
+// Take books n units for the first instant at which they may go, which is not before
+// notBefore, and says how long that is away. If it is longer than patience, or n is above
+// the amount, or as many wait as may, it reports false and changes nothing. Callers go in
+// the order in which they asked; a cost of 0 is always met.
+func (g *Log) Take(now, notBefore time.Duration, n int64, patience time.Duration) (m Mark, wait time.Duration, ok bool) {
+	if n <= 0 || n > g.Amount {
+		return 0, unlessNothing(n), n == 0
+	}
+	g.turn(now, notBefore)
+	at := g.earliest(g.ref, n)
+	if wait = at - g.now; wait > patience || at > latest {
+		return 0, wait, false
+	}
+	if at > g.now {
+		return g.book(at, n)
+	}
+	return g.add(at, n), 0, true
+}
+
+// Ask is how long n units would have to wait. It takes nothing.
+func (g *Log) Ask(now, notBefore time.Duration, n int64) time.Duration {
+	if n <= 0 || n > g.Amount {
+		return unlessNothing(n)
+	}
+	g.turn(now, notBefore)
+	return g.earliest(g.ref, n) - g.now
+}
+
+func unlessNothing(n int64) time.Duration {
 	if n == 0 {
-		return g, Mark{}, 0, true
+		return 0
 	}
-	at := g.earliest(w, max(now, from), n)
-	old := g.passed(now - w.Per)
-	full := len(g.marks)-old >= Remembered
-	if wait = at - now; wait > patience || full && g.marks[old+1].at > now {
-		return g, Mark{}, wait, false
-	}
-	next = Log{slices.Concat(g.marks[old:], make([]mark, 0, 1)), g.seq + 1}
-	if full {
-		next.marks[1].n += next.marks[0].n
-		next.marks = next.marks[1:]
-	}
-	next.marks = append(next.marks, mark{at, n, next.seq})
-	return next, Mark{next.seq}, wait, true
+	return Never
 }
 
-// earliest is when n units may go: not before those who asked earlier, and not
-// while they and n together are more than a window holds.
-func (g Log) earliest(w Window, now time.Duration, n int64) time.Duration {
-	at := now
-	if k := len(g.marks); k > 0 {
-		at = max(at, g.marks[k-1].at)
+// turn brings the log to the instant, and ref to the first at which who asks now may go.
+func (g *Log) turn(now, notBefore time.Duration) {
+	g.forget(now)
+	ref := max(g.now, notBefore)
+	if g.next > g.base {
+		ref = max(ref, g.entry(g.next-1).at)
 	}
-	room := w.Amount - n
-	for i := len(g.marks) - 1; i >= 0; i-- {
-		m := g.marks[i]
-		if m.at+w.Per <= at {
+	g.refer(ref)
+}
+
+// forget drops what has left the window, and what came back whole before that.
+func (g *Log) forget(now time.Duration) {
+	g.now = max(g.now, now)
+	edge := g.now - g.Per
+	for g.base < g.next {
+		e := g.entry(g.base)
+		if e.n > 0 && e.at > edge {
+			return
+		}
+		if g.tail == g.base {
+			g.used -= e.n
+			g.tail++
+		}
+		g.sum -= e.n
+		g.gone = e.id
+		g.base++
+	}
+}
+
+// refer finds what counts at an instant.
+func (g *Log) refer(ref time.Duration) {
+	g.ref = ref
+	for edge := ref - g.Per; g.tail < g.next; g.tail++ {
+		e := g.entry(g.tail)
+		if e.at > edge {
 			break
 		}
-		if room -= m.n; room < 0 {
-			return max(at, m.at+w.Per)
-		}
+		g.used -= e.n
 	}
-	return at
+	for edge := ref - g.Per; g.tail > g.base; g.tail-- {
+		e := g.entry(g.tail - 1)
+		if e.at <= edge {
+			break
+		}
+		g.used += e.n
+	}
 }
 
-// passed is how many entries lie at the instant or before it.
-func (g Log) passed(at time.Duration) int {
-	i := 0
-	for i < len(g.marks) && g.marks[i].at <= at {
-		i++
+// earliest is when n units may go, from ref on.
+func (g *Log) earliest(ref time.Duration, n int64) time.Duration {
+	over := g.used + n - g.Amount
+	for i := g.tail; over > 0; i++ {
+		e := g.entry(i)
+		if over -= e.n; over <= 0 {
+			return max(ref, e.at+g.Per)
+		}
 	}
-	return i
+	return ref
 }
 
-// When is the instant at which the entry may go.
-func (g Log) When(m Mark) (time.Duration, bool) {
-	for i := len(g.marks) - 1; i >= 0; i-- {
-		if g.marks[i].seq == m.seq {
-			return g.marks[i].at, true
+// entry is the one at a position.
+func (g *Log) entry(i uint64) *entry { return &g.ring[i&uint64(len(g.ring)-1)] }
+
+// add counts units that go now.
+func (g *Log) add(at time.Duration, n int64) Mark {
+	if g.next > g.base {
+		if e := g.entry(g.next - 1); e.id == g.seq && (at < g.until || at == e.at) {
+			e.at, e.n = at, e.n+n
+			g.used, g.sum = g.used+n, g.sum+n
+			return Mark(e.id)
 		}
+	}
+	g.seq++
+	g.append(entry{at, n, g.seq})
+	if g.grain > 0 {
+		g.until = at - at%g.grain + g.grain
+	}
+	return Mark(g.seq)
+}
+
+// book counts units that go later. Each call has an entry of its own until then.
+func (g *Log) book(at time.Duration, n int64) (m Mark, wait time.Duration, ok bool) {
+	wait = at - g.now
+	if g.next-g.first(g.now) >= Waiting && g.empty {
+		g.compact()
+	}
+	if g.next-g.first(g.now) >= Waiting || g.next-g.base == uint64(len(g.ring)) && !g.room() {
+		return 0, wait, false
+	}
+	g.seq++
+	g.until = 0
+	g.append(entry{at, n, g.seq})
+	return Mark(g.seq), wait, true
+}
+
+func (g *Log) push(e entry) {
+	*g.entry(g.next) = e
+	g.next++
+}
+
+// first is the position of the first entry that goes after an instant.
+func (g *Log) first(at time.Duration) uint64 {
+	lo, hi := g.base, g.next
+	for lo < hi {
+		if i := lo + (hi-lo)/2; g.entry(i).at > at {
+			hi = i
+		} else {
+			lo = i + 1
+		}
+	}
+	return lo
+}
+
+// find is the entry of a mark, nil if it is forgotten.
+func (g *Log) find(m Mark) (i uint64, e *entry) {
+	if uint64(m) <= g.gone || uint64(m) > g.seq {
+		return 0, nil
+	}
+	for _, v := range g.void {
+		if v.first <= uint64(m) && uint64(m) <= v.last {
+			return 0, nil
+		}
+	}
+	lo, hi := g.base, g.next
+	for lo < hi {
+		if i := lo + (hi-lo)/2; g.entry(i).id >= uint64(m) {
+			hi = i
+		} else {
+			lo = i + 1
+		}
+	}
+	if lo == g.next {
+		return 0, nil
+	}
+	return lo, g.entry(lo)
+}
+
+// When is the instant at which what has the mark may go.
+func (g *Log) When(m Mark) (time.Duration, bool) {
+	if _, e := g.find(m); e != nil {
+		return e.at, true
 	}
 	return 0, false
 }
 
-// Back gives back up to n units of an entry and says how many those were. An
-// entry that went together with a younger one cannot be given back.
-func (g Log) Back(m Mark, n int64) (next Log, back int64) {
-	for i := range g.marks {
-		if g.marks[i].seq != m.seq {
-			continue
-		}
-		next = Log{slices.Clone(g.marks), g.seq}
-		back = min(n, g.marks[i].n)
-		if next.marks[i].n -= back; next.marks[i].n == 0 {
-			next.marks = slices.Delete(next.marks, i, i+1)
-		}
-		return next, back
+// Due is how long what has the mark still has to wait.
+func (g *Log) Due(now time.Duration, m Mark) time.Duration {
+	g.now = max(g.now, now)
+	if at, ok := g.When(m); ok && at > g.now {
+		return at - now
 	}
-	return g, 0
-}
-
-// Owe adds n units that have been used already, whatever the window holds: who comes
-// next waits until they and all others of the window are few enough. Those who wait
-// already may have to wait longer.
-func (g Log) Owe(w Window, now time.Duration, n int64) Log {
-	if n <= 0 {
-		return g
-	}
-	old, i := g.passed(now-w.Per), g.passed(now)
-	next := Log{make([]mark, 0, len(g.marks)-old+1), g.seq + 1}
-	next.marks = append(append(next.marks, g.marks[old:i]...), mark{now, min(n, mostOwed), next.seq})
-	next.marks = append(next.marks, g.marks[i:]...)
-	if len(next.marks) > Remembered && next.marks[1].at <= now {
-		next.marks[1].n += next.marks[0].n
-		next.marks = next.marks[1:]
-	}
-	return next.Replan(w, now, now)
-}
-
-// mostOwed keeps sums of debts within an int64.
-const mostOwed = 1 << 50
-
-// Replan gives those who still wait their turns anew, in their order, not before
-// the instant: after a pause, or for another window. None comes earlier than it
-// was: who has been told to wait would go late, and be forgotten too early.
-func (g Log) Replan(w Window, now, notBefore time.Duration) Log {
-	i := g.passed(now)
-	next := Log{slices.Clone(g.marks[:i]), g.seq}
-	for _, m := range g.marks[i:] {
-		m.at = next.earliest(w, max(m.at, notBefore), min(m.n, w.Amount))
-		next.marks = append(next.marks, m)
-	}
-	return next
-}
-
-// Here is the log without those who still wait: they have to ask anew.
-func (g Log) Here(now time.Duration) Log {
-	return Log{slices.Clone(g.marks[:g.passed(now)]), g.seq}
-}
-
-// Waiting is the units that are booked for after now.
-func (g Log) Waiting(now time.Duration) (n int64) {
-	for _, m := range g.marks[g.passed(now):] {
-		n += m.n
-	}
-	return n
-}
-
-// Left is the units that could go now.
-func (g Log) Left(w Window, now time.Duration) int64 {
-	left := w.Amount
-	for _, m := range g.marks {
-		if m.at+w.Per > now {
-			left -= m.n
-		}
-	}
-	return max(0, left)
-}
-
-// Reset is how long until everything is there again.
-func (g Log) Reset(w Window, now time.Duration) time.Duration {
-	if len(g.marks) == 0 {
-		return 0
-	}
-	return max(0, g.marks[len(g.marks)-1].at+w.Per-now)
+	return 0
 }

@@ -114,7 +114,7 @@ func (m *Meter) Convert(weight, unit int64) int64 {
 	if unit == m.Unit || unit <= 0 || weight <= 0 {
 		return weight
 	}
-	w := math.Ceil(float64(weight)/float64(unit)*float64(m.Unit)) + 1
+	w := math.Ceil(float64(weight)/float64(unit)*float64(m.Unit)) + 2 // two roundings, of less than one each
 	return int64(min(w, mostWeight))
 }
 

@@ -229,7 +229,7 @@ func (h *history) back() {
 		n = h.rng.Int64N(u.n + 1)
 	}
 	if h.m.shaped() != nil && n == u.n {
-		if _, ok := h.m.shaped().(*roll).state.Load().log.When(bucket.MarkOf(uint64(u.turn.Place))); !ok {
+		if _, ok := h.m.shaped().(*roll).log.When(bucket.Mark(u.turn.Place)); !ok {
 			return // long out of the window
 		}
 	}

@@ -275,7 +275,7 @@ func (m *Limiter) assume(now time.Duration, old *Limiter, owed int64) {
 		}
 	case *roll:
 		if from, ok := old.shaped().(*roll); ok {
-			x.assume(from.state.Load())
+			x.assume(now, from)
 			return
 		}
 	}

@@ -85,11 +85,15 @@ func overUsed(l Limit, all []use, from time.Duration) (worst, used int64) {
 		}
 		sum := int64(0)
 		for _, b := range all[i:] {
-			if sum += b.n; l.Shape == Bucket {
-				worst = max(worst, sum-l.Full()-int64(l.PerSecond()*(b.at-a.at).Seconds()+1e-6))
-			} else if l.Shape == Rolling && b.at-a.at < l.Per || l.Shape == Fixed && sameSecond(a.at, b.at) {
-				worst = max(worst, sum-l.Amount)
+			if l.Shape == Rolling && b.at-a.at >= l.Per || l.Shape == Fixed && !sameSecond(a.at, b.at) {
+				break
 			}
+			most := l.Amount
+			if l.Shape == Bucket {
+				most = l.Full() + int64(l.PerSecond()*(b.at-a.at).Seconds()+1e-6)
+			}
+			sum += b.n
+			worst = max(worst, sum-most)
 		}
 	}
 	return worst, used
@@ -168,7 +172,7 @@ func TestWhatComesBackReachesWhoWantsIt(t *testing.T) {
 		{Name: "fixed", Unit: "tokens", Shape: Fixed, Rate: bucket.Rate{Amount: 100}, Every: bucket.Day},
 	}
 	for _, l := range limits {
-		for other, most := range []time.Duration{3 * time.Millisecond, 300 * time.Millisecond} {
+		for other, most := range []time.Duration{15 * time.Millisecond, 300 * time.Millisecond} {
 			for _, c := range []struct {
 				name            string
 				after, patience time.Duration

@@ -2,15 +2,20 @@ package limit
 
 import (
 	"math"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	"github.com/seed1158cd35/weir/bucket"
 )
 
-// A roll is the home of a rolling limit: an immutable log behind one pointer. A
-// refusal only reads; a grant copies the log, which is short.
-type roll struct{ state atomic.Pointer[rollState] }
+// A roll is the home of a rolling limit: a log behind a lock that is held for as long as
+// it takes to look at it.
+type roll struct {
+	mu     sync.Mutex
+	log    bucket.Log
+	paused time.Duration // nothing goes before this instant
+	gone   bool
+}
 
 // never is the end of no pause: long ago, yet far enough from the end of numbers
 // to be counted with.
@@ -18,179 +23,154 @@ const never = time.Duration(math.MinInt64 / 2)
 
 var _ shaped = (*roll)(nil)
 
-type rollState struct {
-	window bucket.Window
-	log    bucket.Log
-	paused time.Duration // nothing goes before this instant
-	gone   bool
-}
-
-func newRoll(w bucket.Window) *roll {
-	r := &roll{}
-	r.state.Store(&rollState{window: w, paused: never})
-	return r
-}
-
-// change swaps the state for what f makes of it, unless f declines.
-func (r *roll) change(f func(s rollState) (rollState, bool)) bool {
-	for {
-		old := r.state.Load()
-		next, ok := f(*old)
-		if !ok {
-			return false
-		}
-		if r.state.CompareAndSwap(old, &next) {
-			return true
-		}
-	}
-}
+func newRoll(w bucket.Window) *roll { return &roll{log: bucket.NewLog(w), paused: never} }
 
 func (r *roll) take(now time.Duration, n int64, patience time.Duration) (t Turn, wait time.Duration, ok bool) {
-	for {
-		old := r.state.Load()
-		if old.gone {
-			return Turn{}, 0, false
-		}
-		next, mark, wait, ok := old.log.TakeFrom(old.window, now, old.paused, n, patience)
-		if !ok || n == 0 {
-			return Turn{}, wait, ok
-		}
-		t = Turn{bucket.Turn{Place: int64(mark.ID()), Cost: n}}
-		if r.state.CompareAndSwap(old, &rollState{old.window, next, old.paused, false}) {
-			return t, wait, true
-		}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.gone {
+		return Turn{}, 0, false
 	}
+	m, wait, ok := r.log.Take(now, r.paused, n, patience)
+	if ok {
+		t = Turn{bucket.Turn{Place: int64(m), Cost: n}}
+	}
+	return t, wait, ok
 }
 
 func (r *roll) ask(now time.Duration, n int64) time.Duration {
-	s := r.state.Load()
-	_, _, wait, _ := s.log.TakeFrom(s.window, now, s.paused, n, -1)
-	return wait
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.log.Ask(now, r.paused, n)
 }
 
 // owe counts what was used beyond the reservation where it was used: now.
 func (r *roll) owe(now time.Duration, n int64) {
-	r.change(func(s rollState) (rollState, bool) {
-		s.log = s.log.Owe(s.window, now, n)
-		return s, true
-	})
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.log.Owe(now, n)
 }
 
 // due: what is not in the log any more has come long ago, or costs nothing.
 func (r *roll) due(now time.Duration, t Turn) time.Duration {
-	s := r.state.Load()
-	at, ok := s.log.When(bucket.MarkOf(uint64(t.Place)))
-	if !ok {
-		at = now
-	}
-	return max(0, at-now, s.paused-now)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return max(r.log.Due(now, bucket.Mark(t.Place)), r.paused-now)
 }
 
 // usable: an entry counts from its own instant; used later it would be counted
 // too early, and leave the window too early.
 func (r *roll) usable(now time.Duration, t Turn) bool {
-	at, ok := r.state.Load().log.When(bucket.MarkOf(uint64(t.Place)))
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	at, ok := r.log.When(bucket.Mark(t.Place))
 	return ok && at >= now
 }
 
 func (r *roll) back(_ time.Duration, t Turn, n int64) {
-	r.change(func(s rollState) (rollState, bool) {
-		var back int64
-		s.log, back = s.log.Back(bucket.MarkOf(uint64(t.Place)), n)
-		return s, back > 0
-	})
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.log.Back(bucket.Mark(t.Place), min(n, t.Cost))
 }
 
 func (r *roll) pause(now, until time.Duration) {
-	r.change(func(s rollState) (rollState, bool) {
-		if until <= now || until <= s.paused {
-			return s, false
-		}
-		s.paused = until
-		s.log = s.log.Replan(s.window, now, until)
-		return s, true
-	})
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if until > now && until > r.paused {
+		r.paused = until
+		r.log.Replan(now, until)
+	}
 }
 
 func (r *roll) lift(now time.Duration) {
-	r.change(func(s rollState) (rollState, bool) {
-		if s.paused <= now {
-			return s, false
-		}
-		s.paused, s.log = never, s.log.Here(now)
-		return s, true
-	})
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.paused > now {
+		r.paused = never
+		r.log.Here(now)
+	}
 }
 
 func (r *roll) set(now time.Duration, l *Limit) bool {
 	if l.Shape != Rolling {
 		return false
 	}
-	w := l.window()
-	return r.change(func(s rollState) (rollState, bool) {
-		s.window = w
-		s.log = s.log.Replan(w, now, s.paused)
-		return s, true
-	})
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.log.Set(now, r.paused, l.window())
+	return true
 }
 
 func (r *roll) look(now time.Duration) Level {
-	s := r.state.Load()
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	return Level{
-		Left:      s.log.Left(s.window, now),
-		Full:      s.window.Amount,
-		PerSecond: float64(s.window.Amount) / s.window.Per.Seconds(),
-		Reset:     s.log.Reset(s.window, now),
-		Paused:    max(0, s.paused-now),
+		Left:      r.log.Left(now),
+		Full:      r.log.Amount,
+		PerSecond: float64(r.log.Amount) / r.log.Per.Seconds(),
+		Reset:     r.log.Reset(now),
+		Paused:    max(0, r.paused-now),
 	}
 }
 
 func (r *roll) retire(now time.Duration) bool {
-	return r.change(func(s rollState) (rollState, bool) {
-		full := s.full(now) && !s.gone
-		s.gone = true
-		return s, full
-	})
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.full(now) || r.gone {
+		return false
+	}
+	r.gone = true
+	return true
 }
 
-func (r *roll) untouched(now time.Duration) bool { return r.state.Load().full(now) }
-
-func (s *rollState) full(now time.Duration) bool {
-	return s.log.Reset(s.window, now) == 0 && s.paused <= now
+func (r *roll) untouched(now time.Duration) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.full(now)
 }
+
+// full reports whether nothing is lost by forgetting the limiter. The lock is held.
+func (r *roll) full(now time.Duration) bool { return r.log.Reset(now) == 0 && r.paused <= now }
 
 func (r *roll) close(now time.Duration) (heir *Limiter, owed int64) {
-	var last rollState
-	r.change(func(s rollState) (rollState, bool) {
-		last, s.gone = s, true
-		return s, true
-	})
+	r.mu.Lock()
+	next := r.copy()
+	r.gone = true
+	r.mu.Unlock()
 	heir = &Limiter{}
-	next := &roll{}
-	next.state.Store(&last)
 	heir.grow().shape = next
-	return heir, last.log.Waiting(now)
+	return heir, next.log.Ahead(now)
 }
 
-// twin shares the state, which never changes.
+// twin is one that counts the same.
 func (r *roll) twin() shaped {
-	t := &roll{}
-	t.state.Store(r.state.Load())
-	return t
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.copy()
 }
+
+// copy is twin with the lock held.
+func (r *roll) copy() *roll { return &roll{log: r.log.Clone(), paused: r.paused} }
 
 // assume has a limiter that nobody uses yet count all that another counts.
-func (r *roll) assume(from *rollState) {
-	r.change(func(s rollState) (rollState, bool) {
-		s.log, s.paused = from.log, max(s.paused, from.paused)
-		return s, true
-	})
+func (r *roll) assume(now time.Duration, from *roll) {
+	next := from.twin().(*roll)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	w := r.log.Window
+	r.log, r.paused = next.log, max(r.paused, next.paused)
+	r.log.Set(now, r.paused, w)
 }
 
 // drain takes what is left.
 func (r *roll) drain(now time.Duration) {
-	s := r.state.Load()
-	r.take(now, s.log.Left(s.window, now), 0)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.log.Take(now, now, r.log.Left(now), 0)
 }
 
-func (r *roll) retired() bool { return r.state.Load().gone }
+func (r *roll) retired() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.gone
+}
