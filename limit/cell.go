@@ -135,7 +135,7 @@ func (c *Cell) left(at *Supply, r *Rule) int64 {
 	case Bucket:
 		return r.Meter.Free(c.filled(at, r))
 	case Rolling:
-		return max(0, r.Amount-at.away(r.Amount, r.Ring.Window())-c.Count)
+		return max(0, r.Amount-at.away(r)-c.Count)
 	}
 	return max(0, r.Amount-c.Count)
 }

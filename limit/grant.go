@@ -58,7 +58,7 @@ func (c *Cell) wait(at *Supply, k *Claim) int64 {
 		return max(0, c.End-at.Now)
 	}
 	need, n := k.Cost-(k.Rule.Amount-c.Count), 0
-	if need += at.away(k.Rule.Amount, k.Rule.Ring.Window()); need > c.Count {
+	if need += at.away(k.Rule); need > c.Count {
 		return at.change()
 	}
 	for n < len(c.Slots) && need > 0 {

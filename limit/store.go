@@ -97,6 +97,10 @@ type Rule struct {
 	Amount int64        // of shapes Rolling and Fixed
 	Meter  bucket.Meter // of shape Bucket
 	Ring   bucket.Ring  // of shape Rolling
+
+	// Tally says that units of shape Rolling are counted and not limited: a store that has
+	// lost its memory begins with none, and nobody holds a part of them.
+	Tally bool
 }
 
 // A Grant is what a store answers to a claim.

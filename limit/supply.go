@@ -61,14 +61,17 @@ func (s *Supply) floor(cap, drain int64) int64 {
 
 // away is how much of a rolling limit is not the store's to grant: what is out, and what
 // was out within the window.
-func (s *Supply) away(amount, window int64) int64 {
+func (s *Supply) away(r *Rule) int64 {
+	if r.Tally {
+		return 0
+	}
 	out := s.Out
 	for _, e := range s.Stale {
-		if s.Now < min(e.Until, e.At+window) {
+		if s.Now < min(e.Until, e.At+r.Ring.Window()) {
 			out += e.Part
 		}
 	}
-	return partUp(amount, min(out, Whole))
+	return partUp(r.Amount, min(out, Whole))
 }
 
 // slower is how long the supply takes for so many microseconds of its clock, while as

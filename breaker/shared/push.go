@@ -95,7 +95,7 @@ func (p *batch) add(t *seat, c *breaker.Config) {
 func rule(c *breaker.Config) *limit.Rule {
 	n := int64(c.Failures)
 	return &limit.Rule{
-		Name: "breaker", Shape: limit.Rolling, Amount: n,
+		Name: "breaker", Shape: limit.Rolling, Amount: n, Tally: true,
 		Ring: bucket.RingOf(bucket.Window{Amount: n, Per: c.Window}),
 	}
 }

@@ -129,7 +129,11 @@ func (c *call) rule(r *limit.Rule, key string, w *limit.Windows) {
 	case limit.Bucket:
 		c.number(r.Meter.Unit, r.Meter.Drain, r.Meter.Cap, 0)
 	case limit.Rolling:
-		c.number(r.Amount, r.Ring.Grain, 0, 0)
+		tally := int64(0)
+		if r.Tally {
+			tally = 1
+		}
+		c.number(r.Amount, r.Ring.Grain, tally, 0)
 	default:
 		c.number(r.Amount, w.Start.UnixMicro(), w.End.UnixMicro(), w.Next.UnixMicro())
 	}

@@ -4,8 +4,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed1158cd35/weir/breaker"
+	"github.com/seed1158cd35/weir/breaker/shared"
+	"github.com/seed1158cd35/weir/clock"
 	"github.com/seed1158cd35/weir/internal/servers"
 	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/outcome"
 )
 
 // unknownFor is how long somebody may hold a part of whom the server knows nothing.
@@ -138,5 +142,39 @@ func TestRestartedServerIsCold(t *testing.T) {
 	eventually(t, "an answer of the new server", func() bool { return s.Take(t.Context(), a) == nil })
 	if a.Granted != 0 {
 		t.Error("granted by a server that has forgotten everything")
+	}
+}
+
+// A tally is no limit: a server that has lost its memory, or never had any, has counted
+// nothing, whoever may hold a part.
+func TestATallyBeginsWithNone(t *testing.T) {
+	s, _, _ := driven(t)
+	r := rollingOf("r", 5, time.Minute)
+	r.Tally = true
+	a := ask(claim(r, 1))
+	a.Copies, a.Settle = 0, []limit.Settlement{{Rule: r, Key: "k", Owe: 1}}
+	if got := take(t, s, a).Grants[0].Left; got != 4 {
+		t.Errorf("%d left after one was counted, want 4", got)
+	}
+}
+
+// One failed call of a process whose store is new opens no breaker; as many as the
+// configuration says do.
+func TestANewServerHasSeenNoFailures(t *testing.T) {
+	s := open(t, servers.Redis(t).URL())
+	b := breaker.New("", breaker.Config{Failures: 5}, nil)
+	all := shared.New(shared.Config{Store: s, Group: group, Timeout: 10 * time.Second}, b)
+	all.Sync(t.Context())
+	for n := range 5 {
+		if got := b.State().Phase; got != breaker.Closed {
+			t.Fatalf("after %d failures the breaker is %v, want closed", n, got)
+		}
+		now := clock.System.Now()
+		p, _, _ := b.Admit(now)
+		b.Report(now, p, outcome.Outcome{Class: outcome.Failed})
+		all.Sync(t.Context())
+	}
+	if got := b.State().Phase; got != breaker.Open {
+		t.Errorf("after 5 failures the breaker is %v, want open", got)
 	}
 }

@@ -217,7 +217,7 @@ if not answer then
       end
       return {BUCKET, 0, z, 0, weight, o[3], o[4], 0, z, since == 0}
     elseif o[2] == ROLLING then
-      if since == 0 then
+      if since == 0 or o[5] == 1 then -- a tally
         return {ROLLING, 0, now, 0, 0, 0, 0, 0, 0, false, '', 1}
       end
       local slot = since / o[4]
@@ -472,6 +472,9 @@ if not answer then
 
   -- away is how much of a rolling limit is out, or was within its window.
   local function away(o)
+    if o[5] == 1 then -- a tally
+      return 0
+    end
     local part = out
     if v ~= '0' then
       for _, s in ipairs(whole()[16]) do
