@@ -144,6 +144,9 @@ func tiles(rng *rand.Rand, c Calendar, at time.Time) error {
 	return nil
 }
 
+// skipped are zones that have left out a date when they moved across the date line.
+var skipped = map[string]bool{"Pacific/Apia": true, "Pacific/Kwajalein": true, "Pacific/Kiritimati": true}
+
 // A window of days begins with the date that people see.
 func TestWindowsOfDaysAreDates(t *testing.T) {
 	for range 5_000 {
@@ -156,7 +159,7 @@ func TestWindowsOfDaysAreDates(t *testing.T) {
 		last := time.Date(y, m, d, 12, 0, 0, 0, time.UTC)
 		ey, em, ed := end.Date()
 		next := time.Date(ey, em, ed, 12, 0, 0, 0, time.UTC)
-		if days := next.Sub(last).Hours() / 24; days != 1 && c.Zone.String() != "Pacific/Apia" && c.Zone.String() != "Pacific/Kwajalein" {
+		if days := next.Sub(last).Hours() / 24; days != 1 && !skipped[c.Zone.String()] {
 			t.Fatalf("seed %#x: %v: from %v to %v", seed, c.Zone, start, end)
 		}
 	}

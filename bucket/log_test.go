@@ -411,3 +411,19 @@ func TestALogMeetsACostOfNothing(t *testing.T) {
 		}
 	}
 }
+
+// What was owed meanwhile is not what a call gives back that comes after.
+func TestADebtIsNobodysToGiveBack(t *testing.T) {
+	g := NewLog(Window{10, time.Second})
+	g.Take(0, 0, 5, 0)
+	later, _, _ := g.Take(0, 0, 10, time.Minute)
+	g.Owe(500*time.Millisecond, 2)
+	g.Back(later, 10)
+	m, _, ok := g.Take(500*time.Millisecond, 0, 3, 0)
+	if back := g.Back(m, 3); !ok || back != 3 {
+		t.Fatalf("%v, %d came back", ok, back)
+	}
+	if left := g.Left(time.Second); left != 8 {
+		t.Errorf("%d left when the first have left the window, want 8", left)
+	}
+}
