@@ -28,7 +28,7 @@ tool = go tool -modfile=$(CURDIR)/tools/go.mod
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
-demo: build ## run the main job: an upstream that throttles, with weir in front of it
+demo: build ## what weir does for callers when an upstream stands still, and when a tenant floods it
 	bin/weir demo
 
 # Packages whose tests run in real time: one at a time, after the others, whose load would

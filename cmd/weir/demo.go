@@ -17,7 +17,7 @@ import (
 	weirprom "github.com/seed1158cd35/weir/observe/prometheus"
 )
 
-// runDemo shows what weir does for a program, beside what naive retries do. On a
+// runDemo shows what weir does for callers, beside what the retries of SDKs do. On a
 // terminal it goes on serving afterwards, so that it can be tried by hand;
 // elsewhere it ends, so that scripts do.
 func runDemo(ctx context.Context, w world) error {
@@ -38,12 +38,10 @@ func runDemo(ctx context.Context, w world) error {
 func demoConfig(w world) (demo.Config, error) {
 	c := demo.Config{Out: w.out, Version: version()}
 	f := w.flags("demo", "")
-	f.DurationVar(&c.For, "for", 20*time.Second, "how long calls are made, from 4s to 10m")
+	f.DurationVar(&c.Live, "live", 12*time.Second, "how long real calls are made in the end, from 6s to 10m; 0 for none")
 	f.BoolVar(&c.JSON, "json", false, "print one JSON object and end")
-	f.IntVar(&c.Rate, "rate", 200, "requests a second that the practice upstream bears, from 20 to 2000")
-	f.IntVar(&c.Workers, "workers", 128, "calls under way at once, each way")
-	f.Uint64Var(&c.Seed, "seed", 1, "decides when calls are due")
-	once := f.Bool("once", false, "end after the table, on a terminal too")
+	f.Uint64Var(&c.Seed, "seed", 1, "decides when calls come")
+	once := f.Bool("once", false, "end when all is played, on a terminal too")
 	if err := w.parse(f, 0); err != nil {
 		return c, err
 	}
@@ -53,8 +51,7 @@ func demoConfig(w world) (demo.Config, error) {
 		return c, errUsage
 	}
 	c.Stay = terminal(w.out) && !*once
-	c.Draw = terminal(w.out) && w.drawable()
-	c.Colour = c.Draw && w.get("NO_COLOR") == ""
+	c.Colour = terminal(w.out) && w.drawable() && w.get("NO_COLOR") == ""
 
 	registry := prometheus.NewRegistry()
 	metrics := weirprom.New(registry)

@@ -42,7 +42,7 @@ const usage = `weir keeps programs inside the limits of the APIs they call.
   weir resume UPSTREAM           lift its pauses, whoever asked for them
   weir store init                make the store ready that a fleet shares
   weir static test "question"    which static answer a question finds, and why
-  weir demo                      see it work, beside naive retries
+  weir demo                      what callers suffer, directly and through weir
   weir chat-sim                  see a chat assistant that always answers
   weir version
 

@@ -3,67 +3,100 @@ package demo
 import (
 	"context"
 	"fmt"
-	"io"
-	"strings"
+	"math/rand/v2"
+	"sync"
 	"time"
+
+	"github.com/seed1158cd35/weir/clock"
 )
 
-// show shows the run until it is done: drawn in place, or a line a second.
-func (s *stage) show(ctx context.Context, done <-chan struct{}) {
-	every, show := time.Second, s.printLine
-	if s.config.Draw {
-		every, show = 200*time.Millisecond, s.drawer()
-		_, _ = io.WriteString(s.config.Out, enter)
-		defer func() { _, _ = io.WriteString(s.config.Out, leave) }()
+// liveStory is the stall in little: a fifth of the calls, and as long as is wished.
+func liveStory(length time.Duration) story {
+	return story{
+		name: "stall", length: length,
+		workers: 6, rate: 12, stall: span{length / 4, length/4 + 2*time.Second}, steady: 2 * time.Second,
 	}
-	t := time.NewTicker(every)
+}
+
+// live plays a story with real HTTP, both ways at once, and prints a line each second.
+func (c Config) live(ctx context.Context, r Result) error {
+	s := liveStory(c.Live)
+	g, err := newStage(c, s)
+	if err != nil {
+		return err
+	}
+	defer g.close()
+	c.say(fmt.Sprintf("\nNow live, with real HTTP on this machine, through the sidecar: an upstream that\ndoes %d calls a second, asked for %.0f. After %.1f s it stands still for 2 s.\n\n",
+		capacity(s.workers), s.rate*float64(len(tenants)), s.stall.from.Seconds()))
+	if g.play(ctx, s, c.Seed); ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	w := Ways{g.ways[0].log.score(), g.ways[1].log.score()}
+	r["live"] = w
+	c.say(s.table(w.Direct, w.Weir))
+	if !c.Stay || c.JSON {
+		return nil
+	}
+	return g.stay(ctx)
+}
+
+// play sends the calls both ways, and shows how they go, until all have ended.
+func (g *stage) play(ctx context.Context, s story, seed uint64) {
+	var calls, show sync.WaitGroup
+	ended := make(chan struct{})
+	show.Go(func() { g.show(s, ended) })
+	for _, w := range g.ways {
+		for i := range tenants {
+			calls.Go(func() { w.callFor(ctx, s, i, seed) })
+		}
+	}
+	calls.Wait()
+	close(ended)
+	show.Wait()
+}
+
+// callFor makes a tenant's calls as they come due.
+func (w *way) callFor(ctx context.Context, s story, tenant int, seed uint64) {
+	var calls sync.WaitGroup
+	defer calls.Wait()
+	r := rand.New(rand.NewPCG(seed, uint64(tenant)))
+	for at := s.next(r, 0, tenant); at < s.length; at += s.next(r, at, tenant) {
+		if clock.System.Sleep(ctx, w.machine.start+at-clock.System.Now()) != nil {
+			return
+		}
+		calls.Go(func() {
+			ok := w.client.call(ctx, tenants[tenant])
+			w.log.note(end{tenant: tenant, began: at, took: clock.System.Now() - w.machine.start - at, ok: ok})
+		})
+	}
+}
+
+// show prints a line each second.
+func (g *stage) show(s story, ended <-chan struct{}) {
+	t := time.NewTicker(time.Second)
 	defer t.Stop()
-	for {
+	for second := 1; ; second++ {
 		select {
 		case <-t.C:
-			show()
-		case <-done:
-			if s.config.Draw && ctx.Err() == nil {
-				show()
+			if at := time.Duration(second) * time.Second; at <= s.length {
+				g.config.say(line(s, at, g.ways))
 			}
+		case <-ended:
 			return
 		}
 	}
 }
 
-// While it is drawn on, the terminal hides its cursor and cuts long lines off.
-const (
-	enter = "\x1b[?25l\x1b[?7l"
-	leave = "\x1b[?7h\x1b[?25h"
-)
-
-// drawer draws the view over the one before.
-func (s *stage) drawer() func() {
-	up := ""
-	return func() {
-		lines := s.look(time.Since(s.start)).lines(palette(s.config.Colour))
-		_, _ = io.WriteString(s.config.Out, up+strings.Join(lines, "\x1b[K\n")+"\x1b[K\n")
-		up = fmt.Sprintf("\x1b[%dA", len(lines))
+// line is what the upstreams did in the second before the instant.
+func line(s story, at time.Duration, ways [2]*way) string {
+	mark := ""
+	if s.stall.holds(at - time.Millisecond) {
+		mark = s.name
 	}
-}
-
-func (s *stage) printLine() {
-	_, _ = io.WriteString(s.config.Out, s.look(time.Since(s.start)).line()+"\n")
-}
-
-// line is the view in one line.
-func (v view) line() string {
-	parts := []string{fmt.Sprintf("%3.0fs", v.at.Seconds())}
-	for _, p := range v.panels {
-		parts = append(parts, fmt.Sprintf("%s: %d attempts, %d refused, %d failed, %s",
-			p.title, p.total.Arrived(), p.total.Refused, p.total.Failed, shareOK(p.lately)))
+	text := fmt.Sprintf("%3.0fs  %-6s", at.Seconds(), mark)
+	for _, w := range ways {
+		did := w.machine.record()[int(at/time.Second)-1]
+		text += fmt.Sprintf("   %s %3d done, %3d in vain", w.title, did.Useful, did.Wasted)
 	}
-	return strings.Join(parts, " | ")
-}
-
-func shareOK(share float64) string {
-	if share < 0 {
-		return "no call ended"
-	}
-	return fmt.Sprintf("%.0f%% ok", 100*share)
+	return text + "\n"
 }

@@ -1,136 +1,164 @@
 package demo
 
 import (
-	"cmp"
 	"math"
 	"slices"
+	"sync"
 	"time"
-
-	"github.com/seed1158cd35/weir/internal/practice"
 )
 
-// A Result is how both ways did.
-type Result struct {
-	Direct Score `json:"direct"`
-	Weir   Score `json:"weir"`
+// A log is how the calls of a run ended. It is safe for concurrent use.
+type log struct {
+	story   story
+	machine *machine
+
+	mu   sync.Mutex
+	ends []end
 }
 
-// A Score is how one way did. Times are in milliseconds.
+// An end is how a call ended.
+type end struct {
+	tenant int
+	began  time.Duration // since the start
+	took   time.Duration // with all its attempts
+	ok     bool
+}
+
+func newLog(s story, m *machine) *log { return &log{story: s, machine: m} }
+
+func (l *log) note(e end) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.ends = append(l.ends, e)
+}
+
+func (l *log) all() []end {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.ends)
+}
+
+// A Score is how a story went, one way.
 type Score struct {
-	Calls     int   `json:"calls"`     // that have ended
-	Attempts  int64 `json:"attempts"`  // requests that arrived at the upstream
-	Refused   int64 `json:"refused"`   // of them, those that it refused as beyond its rate
-	Failed    int64 `json:"failed"`    // of them, those that came in the outage
-	Succeeded int   `json:"succeeded"` // calls
-	Away      int   `json:"held_back"` // calls that weir refused without an attempt: the breaker was open
+	Calls    int     `json:"calls"`
+	Good     int     `json:"good"`     // those that were answered, by one of their attempts
+	Answered float64 `json:"answered"` // their share
 
-	// Before is the share of calls that succeeded before the outage.
-	Before float64 `json:"succeeded_before_outage"`
+	// Useful and Wasted are how much of the machine's work was for callers who were
+	// there to hear the answer, and for those who had left.
+	Useful int `json:"useful"`
+	Wasted int `json:"wasted"`
 
-	// RecoveredMS is how long after the outage the first second begins in which
-	// at least 99% of the calls that end succeed; null if none does within the
-	// run.
+	// RecoveredMS is how long after the trouble the first 5 seconds (live: 2)
+	// begin in which 99% of the calls are answered; null if that never comes.
 	RecoveredMS *int64 `json:"recovered_ms"`
 
-	// Of the calls that succeeded, from when they were due.
+	// Tenants is the share of each one's calls that were answered, from the beginning of
+	// the trouble on, and Quiet that of all but the one who floods.
+	Tenants map[string]float64 `json:"tenants"`
+	Quiet   float64            `json:"quiet"`
+
+	// Of the calls that are answered half take no longer than P50, and 99 of a hundred no
+	// longer than P99, with all their attempts.
 	P50 float64 `json:"p50_ms"`
 	P99 float64 `json:"p99_ms"`
+
+	seconds []work
+	shares  [len(tenants)][]float64 // of the calls that began in each second, those that were answered; below 0 if none began
 }
 
-func (s *stage) result() Result {
-	return Result{s.score(s.ways[0]), s.score(s.ways[1])}
-}
-
-func (s *stage) score(w *way) Score {
-	from, to := s.config.outage()
-	return score(w.ended(), w.upstream.Total(), from, to, s.config.For)
-}
-
-func score(ends []end, t practice.Tally, from, to, length time.Duration) Score {
-	s := Score{Calls: len(ends), Attempts: t.Arrived(), Refused: t.Refused, Failed: t.Failed}
-	var took []time.Duration
-	for _, e := range ends {
-		if e.turnedAway {
-			s.Away++
+func (l *log) score() *Score {
+	ends := l.all()
+	slices.SortFunc(ends, func(a, b end) int { return int(a.began - b.began) })
+	s := &Score{Calls: len(ends), Good: good(ends), Answered: share(ends), Tenants: make(map[string]float64), seconds: l.machine.record()}
+	for _, w := range s.seconds {
+		s.Useful, s.Wasted = s.Useful+w.Useful, s.Wasted+w.Wasted
+	}
+	trouble := l.story.trouble()
+	if at, ok := l.story.recovered(ends); ok {
+		s.RecoveredMS = new(at.Milliseconds())
+	}
+	var quiet []end
+	for i, name := range tenants {
+		own := of(ends, i)
+		since := during(own, trouble.from, l.story.length)
+		if s.Tenants[name] = share(since); i != noisy {
+			quiet = append(quiet, since...)
 		}
-		if e.ok {
-			took = append(took, e.took)
+		for at := time.Duration(0); at < l.story.length; at += time.Second {
+			s.shares[i] = append(s.shares[i], share(during(own, at, at+time.Second)))
 		}
 	}
-	s.Succeeded = len(took)
-	r := record(ends)
-	s.Before = r.success(0, from)
-	if after, ok := r.recovered(to, length); ok {
-		s.RecoveredMS = new(after.Milliseconds())
-	}
-	slices.Sort(took)
-	s.P50, s.P99 = millis(percentile(took, 50)), millis(percentile(took, 99))
+	s.Quiet = share(quiet)
+	s.P50, s.P99 = percentiles(ends)
 	return s
 }
 
-// A recording is how calls ended, in the order of time.
-type recording struct {
-	ends   []end
-	failed []int // how many of the first i failed
-}
-
-func record(ends []end) recording {
-	r := recording{slices.Clone(ends), make([]int, len(ends)+1)}
-	slices.SortFunc(r.ends, func(a, b end) int { return cmp.Compare(a.at, b.at) })
-	for i, e := range r.ends {
-		r.failed[i+1] = r.failed[i]
-		if !e.ok {
-			r.failed[i+1]++
+func of(ends []end, tenant int) (own []end) {
+	for _, e := range ends {
+		if e.tenant == tenant {
+			own = append(own, e)
 		}
 	}
-	return r
+	return own
 }
 
-// index is the first call that ended at the instant or later.
-func (r recording) index(at time.Duration) int {
-	i, _ := slices.BinarySearchFunc(r.ends, at, func(e end, at time.Duration) int { return cmp.Compare(e.at, at) })
-	return i
-}
-
-// success is the share of the calls that succeeded of those that ended from one
-// instant to another; 0 if there were none.
-func (r recording) success(from, to time.Duration) float64 {
-	i, j := r.index(from), r.index(to)
-	if i == j {
-		return 0
+// during is those of the calls, which are in the order in which they began, that began
+// then.
+func during(ends []end, from, to time.Duration) []end {
+	at := func(t time.Duration) int {
+		i, _ := slices.BinarySearchFunc(ends, t, func(e end, t time.Duration) int { return int(e.began - t) })
+		return i
 	}
-	return 1 - float64(r.failed[j]-r.failed[i])/float64(j-i)
+	return ends[at(from):at(to)]
 }
 
-const (
-	healthy = 0.99        // of the calls
-	steady  = time.Second // for so long
-)
+// share is how many of the calls were answered; below 0 if there are none.
+func share(ends []end) float64 {
+	if len(ends) == 0 {
+		return -1
+	}
+	return float64(good(ends)) / float64(len(ends))
+}
 
-// recovered looks for the first second after the outage that was healthy. It can
-// begin only at the end of the outage or right after a call that failed.
-func (r recording) recovered(to, length time.Duration) (after time.Duration, ok bool) {
-	begins := to
-	for _, e := range r.ends[r.index(to):] {
-		if begins+steady > length {
-			return 0, false
+func good(ends []end) (n int) {
+	for _, e := range ends {
+		if e.ok {
+			n++
 		}
-		if r.success(begins, begins+steady) >= healthy {
-			return begins - to, true
-		}
-		if !e.ok {
-			begins = e.at + 1
+	}
+	return n
+}
+
+// healthy is the share of the calls that is to be answered.
+const healthy = 0.99
+
+// recovered looks for the first time after the trouble in which all is well for long
+// enough.
+func (s story) recovered(ends []end) (after time.Duration, ok bool) {
+	const step = 100 * time.Millisecond
+	since := s.trouble().to
+	for at := since; at+s.steady <= s.length; at += step {
+		if share(during(ends, at, at+s.steady)) >= healthy {
+			return at - since, true
 		}
 	}
 	return 0, false
 }
 
-// percentile is the nearest rank of sorted times.
-func percentile(sorted []time.Duration, p int) time.Duration {
-	if len(sorted) == 0 {
-		return 0
+func percentiles(ends []end) (p50, p99 float64) {
+	var took []time.Duration
+	for _, e := range ends {
+		if e.ok {
+			took = append(took, e.took)
+		}
 	}
-	return sorted[(len(sorted)*p+99)/100-1]
+	if len(took) == 0 {
+		return 0, 0
+	}
+	slices.Sort(took)
+	rank := func(p int) float64 { return millis(took[(len(took)*p+99)/100-1]) }
+	return rank(50), rank(99)
 }
 
 func millis(d time.Duration) float64 { return math.Round(d.Seconds()*1e4) / 10 }

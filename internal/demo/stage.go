@@ -4,24 +4,23 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"log"
+	stdlog "log"
 	"net"
 	"net/http"
 	"net/url"
 	"time"
 
 	"github.com/seed1158cd35/weir"
-	"github.com/seed1158cd35/weir/bucket"
-	"github.com/seed1158cd35/weir/internal/practice"
+	"github.com/seed1158cd35/weir/config"
 	"github.com/seed1158cd35/weir/proxy"
 	"github.com/seed1158cd35/weir/status"
 )
 
-// A stage is all that the demo needs: two upstreams, a sidecar before one of
-// them, and the sidecar's admin API.
+// A stage is all that the live part needs: two upstreams, a sidecar before one of them,
+// and its admin listener.
 type stage struct {
 	config  Config
-	start   time.Time
+	started time.Time
 	ways    [2]*way // directly, and through weir
 	sidecar *proxy.Proxy
 	front   string // addresses of the sidecar
@@ -29,71 +28,69 @@ type stage struct {
 	servers []*server
 }
 
-// name is the upstream's name, and the first segment of its path at the sidecar.
-const name = "demo"
-
-func newStage(c Config) (*stage, error) {
-	s := &stage{config: c, start: time.Now()}
-	if err := s.build(); err != nil {
-		s.close()
+func newStage(c Config, s story) (*stage, error) {
+	g := &stage{config: c, started: time.Now()}
+	for i, title := range [...]string{"directly", "through weir"} {
+		g.ways[i] = newWay(title, c.Seed, s)
+	}
+	if err := g.build(s); err != nil {
+		g.close()
 		return nil, err
 	}
-	return s, nil
+	return g, nil
 }
 
-func (s *stage) build() error {
-	direct, err := s.newWay("directly", 3)
-	if err != nil {
+func (g *stage) build(s story) error {
+	for _, w := range g.ways {
+		address, err := g.serve(w.machine)
+		if err != nil {
+			return err
+		}
+		w.url = "http://" + address + "/hello"
+	}
+	through := g.ways[1]
+	if err := g.newSidecar(through.url, s); err != nil {
 		return err
 	}
-	through, err := s.newWay("through weir", 1)
-	if err != nil {
-		return err
-	}
-	s.ways = [2]*way{direct, through}
-	if err := s.newSidecar(through.url); err != nil {
-		return err
-	}
-	through.url = "http://" + s.front + "/" + name + "/hello"
+	through.url = "http://" + g.front + "/api/hello"
 	return nil
 }
 
-// newWay is a way with an upstream of its own.
-func (s *stage) newWay(title string, attempts int) (*way, error) {
-	from, to := s.config.outage()
-	u := practice.New(practice.Settings{
-		Rate:       bucket.Rate{Amount: int64(s.config.Rate), Per: time.Second, Burst: burst(s.config.Rate)},
-		Takes:      20 * time.Millisecond,
-		OutageFrom: from, OutageTo: to,
-		Keep: s.config.For + patience,
-	}, s.start)
-	addr, err := s.serve(u)
+// newSidecar puts weir before the upstream, as weir serve would.
+func (g *stage) newSidecar(upstream string, s story) error {
+	up, err := scaled(s)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return &way{title: title, upstream: u, client: newClient(s.config.Workers), url: "http://" + addr + "/hello", attempts: attempts}, nil
+	if up.URL, err = url.Parse(upstream); err != nil {
+		return err
+	}
+	up.URL.Path = ""
+	if g.sidecar, err = proxy.New([]proxy.Upstream{up}, weir.Options{Events: g.config.Events}); err != nil {
+		return err
+	}
+	if g.config.Watch != nil {
+		g.config.Watch(g.sidecar.Upstreams()[up.Name])
+	}
+	if g.front, err = g.serve(g.sidecar); err != nil {
+		return err
+	}
+	page := &status.Page{Version: g.config.Version, Started: g.started, Upstreams: g.sidecar.Upstreams, Metrics: g.config.Metrics}
+	g.admin, err = g.serve(page.Handler())
+	return err
 }
 
-// newSidecar puts weir before the upstream, as weir serve would.
-func (s *stage) newSidecar(upstream string) error {
-	target, err := url.Parse(upstream)
+// scaled is the upstream of weir.yaml, with the limit for a machine that is smaller.
+func scaled(s story) (config.Upstream, error) {
+	f, err := load()
 	if err != nil {
-		return err
+		return config.Upstream{}, err
 	}
-	target.Path = ""
-	s.sidecar, err = proxy.New([]proxy.Upstream{{Name: name, URL: target, Policy: policy(s.config.Rate)}}, weir.Options{Events: s.config.Events})
-	if err != nil {
-		return err
-	}
-	if s.config.Watch != nil {
-		s.config.Watch(s.sidecar.Upstreams()[name])
-	}
-	if s.front, err = s.serve(s.sidecar); err != nil {
-		return err
-	}
-	page := &status.Page{Version: s.config.Version, Started: s.start, Upstreams: s.sidecar.Upstreams, Metrics: s.config.Metrics}
-	s.admin, err = s.serve(page.Handler())
-	return err
+	up := f.Upstreams[0]
+	r := &up.Policy.Limits[0].Rate
+	part, whole := int64(s.workers), int64(stories[0].workers)
+	r.Amount, r.Burst = r.Amount*part/whole, max(1, r.Burst*part/whole)
+	return up, nil
 }
 
 // A server serves on a port of its own.
@@ -102,14 +99,14 @@ type server struct {
 	ended chan struct{}
 }
 
-func (s *stage) serve(h http.Handler) (addr string, err error) {
+func (g *stage) serve(h http.Handler) (addr string, err error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return "", fmt.Errorf("listen: %w", err)
 	}
 	v := &server{ended: make(chan struct{})}
-	v.Handler, v.ReadHeaderTimeout, v.ErrorLog = h, patience, log.New(io.Discard, "", 0)
-	s.servers = append(s.servers, v)
+	v.Handler, v.ReadHeaderTimeout, v.ErrorLog = h, 10*time.Second, stdlog.New(io.Discard, "", 0)
+	g.servers = append(g.servers, v)
 	go func() {
 		defer close(v.ended)
 		_ = v.Serve(l)
@@ -117,28 +114,24 @@ func (s *stage) serve(h http.Handler) (addr string, err error) {
 	return l.Addr().String(), nil
 }
 
-func (s *stage) close() {
-	for _, w := range s.ways {
-		if w != nil {
-			w.client.CloseIdleConnections()
-		}
+func (g *stage) close() {
+	for _, w := range g.ways {
+		w.web.CloseIdleConnections()
 	}
-	for _, v := range s.servers {
+	for _, v := range g.servers {
 		_ = v.Close()
 		<-v.ended
 	}
 }
 
 // stay serves until ctx ends, and says what can be asked.
-func (s *stage) stay(ctx context.Context) error {
-	text := "\nweir and its upstream are still there. Try:\n\n  curl -i http://" + s.front + "/" + name + "/hello\n\n" +
-		"status   http://" + s.admin + "/v1/status\n"
-	if s.config.Metrics != nil {
-		text += "metrics  http://" + s.admin + "/metrics\n"
+func (g *stage) stay(ctx context.Context) error {
+	g.config.say("\nweir and its upstream are still there. Try:\n\n  curl -i http://" + g.front + "/api/hello\n\n" +
+		"status   http://" + g.admin + "/v1/status\n")
+	if g.config.Metrics != nil {
+		g.config.say("metrics  http://" + g.admin + "/metrics\n")
 	}
-	if _, err := io.WriteString(s.config.Out, text+"\nCtrl-C ends it.\n"); err != nil {
-		return err
-	}
+	g.config.say("\nCtrl-C ends it.\n")
 	<-ctx.Done()
 	return nil
 }

@@ -5,51 +5,44 @@ import (
 	"strings"
 )
 
-// table is a result side by side, for people.
-func table(r Result) string {
+// table is how a story went in numbers, both ways side by side.
+func (s story) table(direct, through *Score) string {
 	var b strings.Builder
-	row := func(name string, cell func(Score) string) {
-		fmt.Fprintf(&b, "%-26s%18s%18s\n", name, cell(r.Direct), cell(r.Weir))
+	b.WriteString("\n")
+	row := func(name string, cell func(*Score) string) {
+		fmt.Fprintf(&b, "%-34s%16s%20s\n", name, cell(direct), cell(through))
 	}
-	fmt.Fprintf(&b, "\n%-26s%18s%18s\n", "", "directly", "through weir")
-	row("calls", func(s Score) string { return fmt.Sprint(s.Calls) })
-	row("attempts sent", func(s Score) string { return fmt.Sprint(s.Attempts) })
-	row("  for each call", func(s Score) string { return fmt.Sprintf("%.2f", ratio(s.Attempts, s.Calls)) })
-	row("refused by the upstream", func(s Score) string { return counted(s.Refused, s.Attempts) })
-	row("failed in the outage", func(s Score) string { return fmt.Sprint(s.Failed) })
-	row("calls held back", func(s Score) string { return fmt.Sprint(s.Away) })
-	row("calls that succeeded", func(s Score) string { return counted(s.Succeeded, s.Calls) })
-	row("  before the outage", func(s Score) string { return percent(s.Before) })
-	row("time to recover", func(s Score) string { return orNever(s.RecoveredMS) })
-	row("p50", func(s Score) string { return fmt.Sprintf("%.0f ms", s.P50) })
-	row("p99", func(s Score) string { return fmt.Sprintf("%.0f ms", s.P99) })
-	b.WriteString(legend)
+	row("", func(x *Score) string {
+		if x == direct {
+			return "directly"
+		}
+		return "through weir"
+	})
+	row("calls answered", func(x *Score) string { return fmt.Sprintf("%d (%s)", x.Good, percent(x.Answered)) })
+	if s.times > 0 {
+		row("  of the three others, from then", func(x *Score) string { return percent(x.Quiet) })
+		row("  of the one who asks for more", func(x *Score) string { return percent(x.Tenants[tenants[noisy]]) })
+	}
+	row("work done for callers who had left", func(x *Score) string {
+		return fmt.Sprintf("%d (%s)", x.Wasted, percent(ratio(x.Wasted, x.Useful+x.Wasted)))
+	})
+	row("99% of calls answered again after", func(x *Score) string { return orNever(x.RecoveredMS) })
+	row("half of the answers came within", func(x *Score) string { return fmt.Sprintf("%.0f ms", x.P50) })
 	return b.String()
 }
 
-const legend = `
-Held back: refused by weir at once, because the upstream was down.
-Time to recover: from the end of the outage to the first second in which 99%
-of the calls that end succeed. p50, p99: of calls that succeeded, from when
-they were due; through weir that holds the wait for their turn.
-`
-
-func counted[N, M int | int64](n N, of M) string {
-	return fmt.Sprintf("%d (%s)", n, percent(ratio(n, of)))
-}
-
-func ratio[N, M int | int64](n N, of M) float64 {
+func ratio(n, of int) float64 {
 	if of == 0 {
 		return 0
 	}
 	return float64(n) / float64(of)
 }
 
-func percent(share float64) string { return fmt.Sprintf("%.1f%%", 100*share) }
+func percent(share float64) string { return fmt.Sprintf("%.1f%%", 100*max(0, share)) }
 
 func orNever(ms *int64) string {
 	if ms == nil {
 		return "never"
 	}
-	return fmt.Sprintf("%d ms", *ms)
+	return fmt.Sprintf("%.1f s", float64(*ms)/1000)
 }

@@ -1,0 +1,103 @@
+package demo
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// A screen of 80 columns holds two panels and a gap.
+const (
+	labelWidth = 8
+	chartWidth = 30 // of two seconds each
+	panelWidth = labelWidth + chartWidth
+	chartRows  = 6
+	gap        = "   "
+)
+
+// picture draws how a story went, both ways side by side.
+func (s story) picture(direct, through *Score, p palette) string {
+	left, right := s.panel("directly", direct, p), s.panel("through weir", through, p)
+	var b strings.Builder
+	fmt.Fprintf(&b, "\n%s\n\n", s.title)
+	for i := range left {
+		b.WriteString(strings.TrimRight(left[i]+gap+right[i], " ") + "\n")
+	}
+	return b.String()
+}
+
+func (s story) panel(title string, score *Score, p palette) []string {
+	out := []string{pad(title + ": calls done a second")}
+	for row := chartRows; row > 0; row-- {
+		label := ""
+		if row == chartRows || row == chartRows/2 {
+			label = fmt.Sprint(capacity(s.workers) * row / chartRows)
+		}
+		out = append(out, fmt.Sprintf("%*s ", labelWidth-1, label)+s.bars(row, score, p))
+	}
+	out = append(out, pad(strings.Repeat(" ", labelWidth+s.column(s.trouble().from))+"└ "+s.name))
+	for i, name := range tenants {
+		out = append(out, fmt.Sprintf("%-*s", labelWidth, name)+s.fate(score.shares[i], p))
+	}
+	return out
+}
+
+// column is where an instant is in a chart.
+func (s story) column(at time.Duration) int { return int(at * chartWidth / s.length) }
+
+// during is the seconds that a column stands for.
+func (s story) during(column int) (from, to int) {
+	seconds := int(s.length / time.Second)
+	from = column * seconds / chartWidth
+	return from, max(from+1, (column+1)*seconds/chartWidth)
+}
+
+// bars is one row of the bars: what was done in vain stands on top.
+func (s story) bars(row int, score *Score, p palette) string {
+	var b strings.Builder
+	for i := range chartWidth {
+		from, to := s.during(i)
+		var sum work
+		for _, w := range score.seconds[from:to] {
+			sum.Useful, sum.Wasted = sum.Useful+w.Useful, sum.Wasted+w.Wasted
+		}
+		height := (2*row - 1) * capacity(s.workers) * (to - from) / (2 * chartRows) // the middle of the cell
+		k := empty
+		switch {
+		case sum.Useful > height:
+			k = useful
+		case sum.Useful+sum.Wasted > height:
+			k = wasted
+		}
+		b.WriteString(p.paint(k))
+	}
+	return b.String()
+}
+
+// fate is how the calls of a tenant went, column by column.
+func (s story) fate(shares []float64, p palette) string {
+	var b strings.Builder
+	for i := range chartWidth {
+		from, to := s.during(i)
+		sum, n := 0.0, 0
+		for _, share := range shares[from:to] {
+			if share >= 0 {
+				sum, n = sum+share, n+1
+			}
+		}
+		if n == 0 {
+			sum, n = -1, 1
+		}
+		b.WriteString(p.paint(kindOf(sum / float64(n))))
+	}
+	return b.String()
+}
+
+// pad fills a line without colours up to the width of a panel.
+func pad(s string) string { return s + strings.Repeat(" ", max(0, panelWidth-len([]rune(s)))) }
+
+func legend(p palette) string {
+	return fmt.Sprintf("\n%s done for callers who were there   %s for callers who had left\n"+
+		"tenants: %s all of their calls answered  %s most  %s some  %s none\n",
+		p.paint(useful), p.paint(wasted), p.paint(all), p.paint(most), p.paint(some), p.paint(none))
+}
