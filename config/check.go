@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/seed1158cd35/weir/internal/complain"
+	"github.com/seed1158cd35/weir/internal/private"
 )
 
 // check looks for fields that are fine by themselves and wrong together.
@@ -181,6 +182,9 @@ func (d *decoder) checkCertificate(t *TLS, root *node) {
 	}
 	if missing {
 		return
+	}
+	if err := private.Check(t.Key); err != nil {
+		d.bad(root.get("tls").get("key"), "", "%v", err)
 	}
 	if _, err := tls.LoadX509KeyPair(t.Cert, t.Key); err != nil {
 		d.bad(root.get("tls"), "", "%s", strings.TrimPrefix(err.Error(), "tls: "))

@@ -25,6 +25,8 @@ type File struct {
 	Open        bool     // callers from elsewhere may use weir's credentials although nobody knows them
 	Callable    Access   // who may call
 	AdminAccess Access   // who may use the admin listener
+	HashEnv     string   // the variable with the secret that hides the values of scopes
+	Harmless    []string // scopes that are not hidden
 	AdminAll    bool     // for its metrics and health, too
 	AdminTLS    bool     // it is served with the certificate of TLS
 	Drain       time.Duration

@@ -142,6 +142,8 @@ admin_client_ca: ops.pem
 admin_auth: all
 admin_tls: true
 hosts: [weir.local]
+hash_env: WEIR_HASH
+harmless: [tenant]
 origins: ["https://app.example"]
 tokens: {app: {env: APP_TOKEN, upstreams: [s3]}}
 client_ca: callers.pem

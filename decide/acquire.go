@@ -67,7 +67,7 @@ func (s *Server) asker(caller string, q *acquireRequest, from time.Time) (*asker
 	if q.Keys, f = a.rights.fit(q.Keys); f != nil {
 		return nil, f
 	}
-	q.Keys = scopes.name(q.Keys, caller)
+	q.Keys = scopes.name(s.veiled(q.Keys), caller)
 	return a, nil
 }
 

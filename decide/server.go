@@ -18,6 +18,7 @@ import (
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/internal/auth"
 	"github.com/seed1158cd35/weir/internal/hosts"
+	"github.com/seed1158cd35/weir/internal/veil"
 )
 
 // OpenAPI describes the API, in OpenAPI 3.1.
@@ -43,6 +44,8 @@ type Server struct {
 
 	// Rights are those of a caller; nil means the zero Rights for everyone.
 	Rights func(caller string) Rights
+
+	Veil *veil.Veil // hides the values of scopes; nil hides only what looks like a credential
 
 	// Scopes are what is known of an upstream's scopes besides its policy; nil means nothing.
 	Scopes func(upstream string) Scopes

@@ -19,6 +19,18 @@ type Scopes struct {
 	Caller   []string // whose value is the caller's name, which it need not and cannot say
 }
 
+// veiled are keys as they are counted, kept and shown.
+func (s *Server) veiled(keys map[string]string) map[string]string {
+	if len(keys) == 0 {
+		return keys
+	}
+	all := make(map[string]string, len(keys))
+	for scope, value := range keys {
+		all[scope] = s.Veil.Key(scope, value)
+	}
+	return all
+}
+
 // name fills in the caller's name.
 func (s Scopes) name(keys map[string]string, caller string) map[string]string {
 	if len(s.Caller) == 0 {

@@ -1,12 +1,10 @@
 package proxy
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"net"
 	"net/http"
-	"slices"
-	"strings"
+
+	"github.com/seed1158cd35/weir/internal/veil"
 )
 
 // A Source says where the value of a scope comes from: the request as it came in,
@@ -30,25 +28,29 @@ type key struct {
 	read  func(*http.Request) string
 }
 
-func keysOf(sources map[string]Source) []key {
+func keysOf(sources map[string]Source, v *veil.Veil) []key {
 	var keys []key
 	for scope, s := range sources {
-		keys = append(keys, key{scope, s.Reader()})
+		keys = append(keys, key{scope, s.Veiled(v, scope)})
 	}
 	return keys
 }
 
-// Reader reads the source. A secret is read as a hash, so that it stands in no
-// log and on no page.
-func (s Source) Reader() func(*http.Request) string {
-	read := s.plain()
-	if s.Kind == Remote || s.Kind == Caller || !secret(s.Name) {
+// Veiled reads the source as the value of a scope. A secret is never read as it is, so that it
+// stands in no log and on no page; the names of callers are the configuration's own.
+func (s Source) Veiled(v *veil.Veil, scope string) func(*http.Request) string {
+	read := s.Reader()
+	switch {
+	case s.Kind == Caller:
 		return read
+	case s.Kind != Remote && veil.Secret(s.Name):
+		return func(r *http.Request) string { return v.Hide(read(r)) }
 	}
-	return func(r *http.Request) string { return hashed(read(r)) }
+	return func(r *http.Request) string { return v.Key(scope, read(r)) }
 }
 
-func (s Source) plain() func(*http.Request) string {
+// Reader reads the source as it is.
+func (s Source) Reader() func(*http.Request) string {
 	name := http.CanonicalHeaderKey(s.Name)
 	switch {
 	case s.Kind == Remote:
@@ -69,40 +71,4 @@ func remote(r *http.Request) string {
 		return r.RemoteAddr
 	}
 	return host
-}
-
-// secretParts are what the names of credentials have in them. A rule takes more
-// than it must, but a list would miss what it has not heard of; and a value that
-// is hashed in vain still tells callers apart.
-var secretParts = []string{
-	"auth", "cookie", "credential", "jwt", "key", "passphrase", "passw", "pwd", "secret", "session", "signature", "token",
-}
-
-// secretWords are the same as whole words: as parts they would be everywhere.
-var secretWords = []string{"otp", "pass", "sid", "sig"}
-
-// secret reports whether a header or parameter of the name holds a credential.
-func secret(name string) bool {
-	name = strings.ToLower(name)
-	for _, part := range secretParts {
-		if strings.Contains(name, part) {
-			return true
-		}
-	}
-	between := func(c rune) bool { return c < '0' || '9' < c && c < 'a' || 'z' < c }
-	for word := range strings.FieldsFuncSeq(name, between) {
-		if slices.Contains(secretWords, word) {
-			return true
-		}
-	}
-	return false
-}
-
-// hashed is what tells a value from others without showing it.
-func hashed(v string) string {
-	if v == "" {
-		return ""
-	}
-	sum := sha256.Sum256([]byte(v))
-	return "sha256:" + hex.EncodeToString(sum[:8])
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir/bucket"
+	"github.com/seed1158cd35/weir/internal/veil"
 	"github.com/seed1158cd35/weir/limit"
 )
 
@@ -28,7 +29,7 @@ func TestSecretsAreKeysByTheirHash(t *testing.T) {
 		{Query, "key"}: hash, {Query, "API_KEY"}: hash, {Header, "x-api-key"}: hash,
 		{Query, "tenant"}: "acme", {Header, "x-tenant"}: "acme", {Query, "none"}: "", {Header, "Authorization"}: "",
 	} {
-		if got := s.Reader()(r); got != want {
+		if got := s.Veiled(nil, "who")(r); got != want {
 			t.Errorf("%+v: %q, want %q", s, got, want)
 		}
 	}
@@ -41,7 +42,7 @@ func TestCredentialsAreKnownByTheirNames(t *testing.T) {
 		"X-Amz-Credential", "X-Amz-Signature", "sig", "AWSAccessKeyId", "client_secret", "password", "passwd", "pass",
 		"PHPSESSION", "session_id", "connect.sid", "X-Otp", "X-Jwt-Assertion", "X-CSRF-Token", "authenticate",
 	} {
-		if !secret(name) {
+		if !veil.Secret(name) {
 			t.Errorf("%s is shown", name)
 		}
 	}
@@ -49,7 +50,7 @@ func TestCredentialsAreKnownByTheirNames(t *testing.T) {
 		"X-Tenant", "X-Tenant-Id", "tenant", "account", "X-Account-Id", "User-Agent", "X-User", "u", "id", "Host", "region", "route",
 		"X-Forwarded-For", "design", "passenger", "side", "X-Customer",
 	} {
-		if secret(name) {
+		if veil.Secret(name) {
 			t.Errorf("%s is hashed", name)
 		}
 	}
@@ -77,7 +78,7 @@ func TestKeysAreReadBeforeHeadersAreDropped(t *testing.T) {
 			if resp := say(t, address, get("/", fields...)); resp.StatusCode != http.StatusOK {
 				t.Fatal(resp.Status)
 			}
-			want = append(want, Source{Header, name}.Reader()(&http.Request{Header: http.Header{name: {value}}}))
+			want = append(want, Source{Header, name}.Veiled(nil, "k")(&http.Request{Header: http.Header{name: {value}}}))
 		}
 		var got []string
 		for _, v := range p.Upstreams()["up"].Look(10).Limits {

@@ -17,6 +17,7 @@ import (
 	"strings"
 
 	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/internal/veil"
 )
 
 // An Upstream is an API that requests are sent on to.
@@ -34,6 +35,8 @@ type Upstream struct {
 
 	// Dial connects with the API; nil means as the system does.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+
+	Veil *veil.Veil // hides the values of scopes; nil hides only what looks like a credential
 
 	Closed      bool // requests that are of no declared operation are refused
 	Credentials bool // weir adds credentials of its own to requests, here or in another upstream that answers in its place
@@ -62,7 +65,7 @@ type target struct {
 // on, with the new policy, if it is the same API; its connections are kept if
 // they may be.
 func newTarget(c Upstream, old *target, o weir.Options, own *own) (*target, error) {
-	t := &target{Upstream: c, keys: keysOf(c.Keys), byPath: c.saysWhat()}
+	t := &target{Upstream: c, keys: keysOf(c.Keys, c.Veil), byPath: c.saysWhat()}
 	if old != nil && origin(old.URL) == origin(c.URL) {
 		if err := old.weir.Set(c.Policy); err != nil {
 			return nil, err

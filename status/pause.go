@@ -71,7 +71,7 @@ func (p *Page) pause(w http.ResponseWriter, r *http.Request) {
 	if u == nil {
 		return
 	}
-	lifted, err := o.carryOut(u)
+	lifted, err := o.carryOut(u, p.name)
 	switch {
 	case err != nil:
 		problem(w, http.StatusBadRequest, err.Error())
@@ -82,7 +82,7 @@ func (p *Page) pause(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (o *pausing) carryOut(u *weir.Upstream) (lifted int, err error) {
+func (o *pausing) carryOut(u *weir.Upstream, name namer) (lifted int, err error) {
 	length, err := time.ParseDuration(o.For)
 	if o.For != "" && (err != nil || length <= 0) {
 		return 0, fmt.Errorf("for %q: want a duration such as 5m", o.For)
@@ -90,7 +90,7 @@ func (o *pausing) carryOut(u *weir.Upstream) (lifted int, err error) {
 	if o.For != "" && o.Do != "pause" {
 		return 0, fmt.Errorf("for %q: only do \"pause\" takes a time", o.For)
 	}
-	of, err := o.subject(u)
+	of, err := o.subject(u, name)
 	if err != nil {
 		return 0, err
 	}
@@ -104,7 +104,7 @@ func (o *pausing) carryOut(u *weir.Upstream) (lifted int, err error) {
 }
 
 // subject is whom an order is about: all, if it names nobody.
-func (o *pausing) subject(u *weir.Upstream) (of pause.Subject, err error) {
+func (o *pausing) subject(u *weir.Upstream, name namer) (of pause.Subject, err error) {
 	n := 0
 	for _, named := range []bool{o.Limit != "", o.Pool != nil, o.Operation != ""} {
 		if named {
@@ -117,7 +117,8 @@ func (o *pausing) subject(u *weir.Upstream) (of pause.Subject, err error) {
 	case o.Key != nil && o.Limit == "":
 		return of, fmt.Errorf("key %q: name the limit that it is a key of", *o.Key)
 	case o.Key != nil:
-		return pause.OfKey(o.Limit, scopeOf(u, o.Limit), *o.Key), nil
+		scope := scopeOf(u, o.Limit)
+		return pause.OfKey(o.Limit, scope, name(scope, *o.Key)), nil
 	case o.Limit != "":
 		return pause.OfLimits(o.Limit), nil
 	case o.Pool != nil:
@@ -126,6 +127,16 @@ func (o *pausing) subject(u *weir.Upstream) (of pause.Subject, err error) {
 		return pause.OfOperation(o.Operation), nil
 	}
 	return pause.All(), nil
+}
+
+// A namer is how the keys that people name are kept.
+type namer = func(scope, key string) string
+
+func (p *Page) name(scope, key string) string {
+	if p.Name == nil {
+		return key
+	}
+	return p.Name(scope, key)
 }
 
 // scopeOf is what the keys of a limit are.

@@ -118,6 +118,9 @@ type Page struct {
 	// are refused, unless they name localhost or an address.
 	Hosts func() []string
 
+	// Name is how the key of a scope is kept that people call by its name; nil means as it is.
+	Name func(scope, key string) string
+
 	Auth    func() *auth.Auth // who may ask; nil means everyone on this machine
 	AuthAll bool              // for metrics and health, too
 	Refused func(why string)  // hears why a request was turned away; nil means unheard
@@ -195,7 +198,7 @@ func (p *Page) breaker(w http.ResponseWriter, r *http.Request) {
 		problem(w, http.StatusBadRequest, fmt.Sprintf("for %q: want a duration such as 5m", o.For))
 		return
 	}
-	named, wrong := breakersOf(u, o.Key)
+	named, wrong := breakersOf(u, o.Key, p.name)
 	if wrong != "" {
 		problem(w, http.StatusBadRequest, wrong)
 		return
@@ -249,7 +252,7 @@ func answer(w http.ResponseWriter, with any) {
 
 // breakersOf are the breakers that an order names: the one of the key, or all there are.
 // If there can be none by that key, it says so.
-func breakersOf(u *weir.Upstream, key string) (named []*breaker.Breaker, wrong string) {
+func breakersOf(u *weir.Upstream, key string, name namer) (named []*breaker.Breaker, wrong string) {
 	if key == "" {
 		for _, b := range u.Breakers() {
 			named = append(named, b)
@@ -260,7 +263,7 @@ func breakersOf(u *weir.Upstream, key string) (named []*breaker.Breaker, wrong s
 	case "":
 		return nil, fmt.Sprintf("key %q: %s has one breaker for all; leave key out", key, u.Name())
 	case u.Policy().BreakerScope:
-		return []*breaker.Breaker{u.Breaker(key)}, ""
+		return []*breaker.Breaker{u.Breaker(name(by, key))}, ""
 	}
 	var known []string
 	for name, b := range u.Breakers() {

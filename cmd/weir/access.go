@@ -13,6 +13,7 @@ import (
 	"github.com/seed1158cd35/weir/decide"
 	"github.com/seed1158cd35/weir/internal/auth"
 	"github.com/seed1158cd35/weir/internal/front"
+	"github.com/seed1158cd35/weir/internal/veil"
 	weirprom "github.com/seed1158cd35/weir/observe/prometheus"
 	"github.com/seed1158cd35/weir/proxy"
 )
@@ -44,6 +45,18 @@ func (s *server) readEntry(file *config.File) (e entry, err error) {
 		e.names = append(e.names, host)
 	}
 	return e, nil
+}
+
+// veilOf is what hides the values by which callers are counted.
+func veilOf(file *config.File, env func(string) (string, bool)) (*veil.Veil, error) {
+	if file.HashEnv == "" {
+		return veil.New("", file.Harmless), nil
+	}
+	secret, _ := env(file.HashEnv)
+	if err := auth.CheckSecret(secret); err != nil {
+		return nil, fmt.Errorf("hash_env: environment variable %s: %w", file.HashEnv, err)
+	}
+	return veil.New(secret, file.Harmless), nil
 }
 
 // newDoors are the metrics of listeners, every reason shown from the start.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/config"
+	"github.com/seed1158cd35/weir/internal/veil"
 	"github.com/seed1158cd35/weir/proxy"
 	"github.com/seed1158cd35/weir/proxy/llmdialect"
 )
@@ -36,7 +37,7 @@ func (m *models) uncount() {
 	}
 }
 
-func callerKeys(c *config.Callers, env func(string) (string, bool)) (map[string]llmdialect.Key, error) {
+func callerKeys(c *config.Callers, env func(string) (string, bool), v *veil.Veil) (map[string]llmdialect.Key, error) {
 	var claims *llmdialect.Claims
 	if c.Claims != nil {
 		var err error
@@ -47,10 +48,14 @@ func callerKeys(c *config.Callers, env func(string) (string, bool)) (map[string]
 	keys := make(map[string]llmdialect.Key, len(c.Keys))
 	for scope, s := range c.Keys {
 		if s.Kind == config.Claim {
-			keys[scope] = claims.Key(s.Name)
+			read := claims.Key(s.Name)
+			keys[scope] = func(r *http.Request) (string, error) {
+				value, err := read(r)
+				return v.Key(scope, value), err
+			}
 			continue
 		}
-		read := s.Reader()
+		read := s.Veiled(v, scope)
 		keys[scope] = func(r *http.Request) (string, error) { return read(r), nil }
 	}
 	return keys, nil

@@ -63,6 +63,7 @@ func (s *server) newDecider(store limit.Store) (err error) {
 			Upstreams: s.proxy.Upstreams, Auth: d.auth.Load, Open: c.Open, Hosts: slices.Concat(c.Hosts, s.file.Hosts),
 			Rights: func(caller string) decide.Rights { return d.about.Load().rights[caller] },
 			Scopes: func(upstream string) decide.Scopes { return d.about.Load().scopes[upstream] },
+			Veil:   s.veil,
 			Log:    s.log, MaxWait: c.MaxWait, MaxPermits: c.MaxPermits, Turned: func(why string) { s.doors.Refused("decide", why) },
 		}
 		if d.front, err = s.net.listen(c.Listen); err != nil {
@@ -79,7 +80,7 @@ func (s *server) newDecider(store limit.Store) (err error) {
 }
 
 func (d *decider) newEnvoy(s *server, c *config.Decide, store limit.Store) (err error) {
-	o := envoy.Options{Auth: d.check, Events: envoy.Events{Reloaded: func(e envoy.Reload) {
+	o := envoy.Options{Auth: d.check, Veil: s.veil, Events: envoy.Events{Reloaded: func(e envoy.Reload) {
 		if e.Err != nil {
 			s.log.Error("rules for envoy: the old ones stay", "error", e.Err.Error())
 		} else {

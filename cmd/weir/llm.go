@@ -21,6 +21,7 @@ import (
 	"github.com/seed1158cd35/weir/cache/recordblob"
 	"github.com/seed1158cd35/weir/cascade"
 	"github.com/seed1158cd35/weir/config"
+	"github.com/seed1158cd35/weir/internal/veil"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/llm"
 	"github.com/seed1158cd35/weir/llm/price"
@@ -35,6 +36,7 @@ import (
 type models struct {
 	options weir.Options
 	store   limit.Store // nil if the file names none
+	veil    *veil.Veil
 	metrics *weirprom.Models
 	log     *slog.Logger
 
@@ -48,7 +50,7 @@ type models struct {
 
 // begin says what the models live with.
 func (m *models) begin(s *server, events weir.Events, registry prometheus.Registerer) {
-	m.options, m.store, m.log = weir.Options{Events: events, Fleet: s.fleet}, s.store, s.log
+	m.options, m.store, m.veil, m.log = weir.Options{Events: events, Fleet: s.fleet}, s.store, s.veil, s.log
 	m.ledger = price.NewLedger(mostAccounts)
 	m.metrics = weirprom.NewModels(registry, m.used)
 }
@@ -140,7 +142,7 @@ func (m *models) prepare(file *config.File, env func(string) (string, bool)) (*f
 		return nil, err
 	}
 	if file.Callers != nil {
-		keys, err := callerKeys(file.Callers, env)
+		keys, err := callerKeys(file.Callers, env, m.veil)
 		if err == nil {
 			err = file.Callers.Policy.Validate()
 		}
@@ -172,7 +174,7 @@ func readPrices(file string) (price.Table, error) {
 func (f *fitting) dialect(u *config.Upstream, c config.LLM) (put func() error, err error) {
 	o := llmdialect.Options{
 		Name: u.Name, Family: c.Family, Inner: u.Dialect, Origin: f.origin, Tokens: &f.tokens, Prices: f.prices, Ledger: f.ledger,
-		FirstContent: c.FirstContent, Idle: c.Idle, Total: c.Total, Hold: c.HoldFor, MaxBody: u.MaxBody, Keys: u.Keys,
+		FirstContent: c.FirstContent, Idle: c.Idle, Total: c.Total, Hold: c.HoldFor, MaxBody: u.MaxBody, Keys: u.Keys, Veil: f.veil,
 		Events: llmdialect.Events{Answered: f.answered},
 	}
 	if c.Family == llm.OpenAI || c.Family == llm.Responses {

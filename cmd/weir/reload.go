@@ -75,6 +75,7 @@ func (s *server) keep(next *config.File) {
 		"tls": (next.TLS == nil) != (s.file.TLS == nil), "max_header": next.MaxHeader != s.file.MaxHeader,
 		"store": !reflect.DeepEqual(next.Store, s.file.Store), "cloudwatch": !reflect.DeepEqual(next.CloudWatch, s.file.CloudWatch),
 		"notify": !reflect.DeepEqual(next.Notify, s.file.Notify), "decide": !sameDecide(next.Decide, s.file.Decide),
+		"hash_env": next.HashEnv != s.file.HashEnv, "harmless": !slices.Equal(next.Harmless, s.file.Harmless),
 	} {
 		if changed {
 			kept = append(kept, name)
@@ -82,10 +83,11 @@ func (s *server) keep(next *config.File) {
 	}
 	if len(kept) > 0 {
 		slices.Sort(kept)
-		s.log.Warn("reload: listen, admin, max_header, store, cloudwatch, notify, decide but for its tokens and rules, and turning tls on or off need a new start; the rest is taken over", "changed", kept)
+		s.log.Warn("reload: listen, admin, max_header, hash_env, harmless, store, cloudwatch, notify, decide but for its tokens and rules, and turning tls on or off need a new start; the rest is taken over", "changed", kept)
 	}
 	next.Listen, next.Admin, next.MaxHeader = s.file.Listen, s.file.Admin, s.file.MaxHeader
 	next.AdminTLS, next.AdminAll = s.file.AdminTLS, s.file.AdminAll
+	next.HashEnv, next.Harmless = s.file.HashEnv, s.file.Harmless
 	next.Store, next.Decide = s.file.Store, s.file.Decide
 	next.CloudWatch, next.Notify = s.file.CloudWatch, s.file.Notify
 	if (next.TLS == nil) != (s.file.TLS == nil) {

@@ -21,6 +21,7 @@ import (
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/config"
 	"github.com/seed1158cd35/weir/internal/front"
+	"github.com/seed1158cd35/weir/internal/veil"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/observe/logs"
 	weirprom "github.com/seed1158cd35/weir/observe/prometheus"
@@ -77,6 +78,7 @@ type server struct {
 	calls   *tally
 	store   limit.Store  // nil if the file names none
 	fleet   *limit.Fleet // nil if there is no store
+	veil    *veil.Veil   // hides the values by which callers are counted
 	shared  *weirprom.Fleet
 	decider *decider // nil if nothing is decided for others
 	speaks  dialects
@@ -95,6 +97,9 @@ func newServer(path string, w world) (*server, error) {
 	s.level.Set(file.Log)
 	s.log = slog.New(slog.NewJSONHandler(w.err, &slog.HandlerOptions{Level: s.level}))
 
+	if s.veil, err = veilOf(file, w.env); err != nil {
+		return nil, err
+	}
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	s.metrics = weirprom.New(registry)
@@ -109,7 +114,7 @@ func newServer(path string, w world) (*server, error) {
 	s.watch()
 	s.page = &status.Page{
 		Version: version(), Started: time.Now(), Upstreams: s.upstreams,
-		Hosts: s.access.hosts, Auth: s.access.admin.Load, AuthAll: file.AdminAll, Refused: func(why string) { s.doors.Refused("admin", why) },
+		Hosts: s.access.hosts, Auth: s.access.admin.Load, AuthAll: file.AdminAll, Name: s.veil.Named, Refused: func(why string) { s.doors.Refused("admin", why) },
 		Models: s.models.look, Metrics: promhttp.HandlerFor(registry, promhttp.HandlerOpts{}),
 	}
 	if s.fleet != nil {
@@ -150,7 +155,7 @@ func (s *server) join(events weir.Events, registry prometheus.Registerer) (err e
 // dress gives the upstreams of a file what they need besides HTTP.
 func (s *server) dress(file *config.File) error {
 	for i := range file.Upstreams {
-		file.Upstreams[i].Dial = s.net.dial
+		file.Upstreams[i].Dial, file.Upstreams[i].Veil = s.net.dial, s.veil
 	}
 	if err := s.speaks.dress(file); err != nil {
 		return err

@@ -241,7 +241,7 @@ func TestSharedThreshold(t *testing.T) {
 // nobody do not even then.
 func TestWhatCountsOnlyRefusesNobody(t *testing.T) {
 	w := onMemory(t, Config{}, Options{})
-	c := w.server.rules.Load().plan(request("another", "shadow=v")).counters[0]
+	c := w.server.rules.Load().plan(request("another", "shadow=v"), nil).counters[0]
 	a := &limit.Ask{Group: w.server.group("another"), ID: 1, Settle: []limit.Settlement{
 		{Rule: &c.store, Key: c.key, Windows: c.span.windows(noon), Owe: uncounted},
 	}}

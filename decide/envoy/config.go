@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/seed1158cd35/weir/internal/veil"
 )
 
 // Config says how a Server answers. The zero Config has no rules: it refuses nobody
@@ -65,6 +67,8 @@ func (c Config) withDefaults() Config {
 // the clear.
 type Options struct {
 	TLS *tls.Config // nil means HTTP/2 in the clear; set ClientAuth and ClientCAs for mTLS
+
+	Veil *veil.Veil // hides the values of descriptors; nil hides only what looks like a credential
 
 	// Auth says who calls, by the value of the authorization header and by the
 	// connection, nil if it is in the clear. Its error refuses the call; one that

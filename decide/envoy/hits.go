@@ -6,6 +6,7 @@ import (
 	common "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
 	rls "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 
+	"github.com/seed1158cd35/weir/internal/veil"
 	"github.com/seed1158cd35/weir/limit"
 )
 
@@ -80,10 +81,10 @@ type plan struct {
 	refused                          bool
 }
 
-func (r *Rules) plan(req *rls.RateLimitRequest) *plan {
+func (r *Rules) plan(req *rls.RateLimitRequest, v *veil.Veil) *plan {
 	p := &plan{domain: req.GetDomain(), places: make([]place, len(req.GetDescriptors()))}
 	for i, d := range req.GetDescriptors() {
-		p.places[i] = place{match: r.match(p.domain, d), hits: hits(req, d)}
+		p.places[i] = place{match: r.match(p.domain, d, v), hits: hits(req, d)}
 	}
 	p.replace()
 	for i := range p.places {

@@ -111,11 +111,11 @@ descriptors:
 		t.Fatal(err)
 	}
 	for text, want := range map[string]uint32{"a=x": 7, "b=x": 7, "c=12": 9} {
-		if m := rules.match("d", descriptor(text)); m.quota == nil || m.amount != want {
+		if m := rules.match("d", descriptor(text), nil); m.quota == nil || m.amount != want {
 			t.Errorf("%s: %+v, want %d", text, m.quota, want)
 		}
 	}
-	if m := rules.match("d", descriptor("b=x")); !m.shadow {
+	if m := rules.match("d", descriptor("b=x"), nil); !m.shadow {
 		t.Error("b is not in shadow_mode")
 	}
 	if rules.Limits() != 3 || !slices.Equal(rules.Domains(), []string{"d"}) {
@@ -179,7 +179,7 @@ descriptors:
 	for text, want := range map[string]string{
 		"a=1": "d.a", "b=1": "d.b_1", "c=x1,e=2": "d.c_x1.e", "f=x1": "d.f_x*",
 	} {
-		if m := rules.match("d", descriptor(text)); m.label != want {
+		if m := rules.match("d", descriptor(text), nil); m.label != want {
 			t.Errorf("%s: label %q, want %q", text, m.label, want)
 		}
 	}
@@ -198,7 +198,7 @@ descriptors:
 	}
 	seen := make(map[[2]string]string)
 	for _, text := range []string{"a=b_c", "a_b=c", "a=x", "a=y", "a=x,b=y", "a=xb,b=y", "a=x,b=", "a=,b=x", "a=x&y,b=z", "a=x,b=y&z", "a&b=x", "a&b=x%26y", "a=x%26y,b=z"} {
-		m := rules.match("d", descriptor(text))
+		m := rules.match("d", descriptor(text), nil)
 		if m.quota == nil {
 			t.Fatalf("%s matches nothing", text)
 		}
@@ -244,7 +244,7 @@ func FuzzParse(f *testing.F) {
 			for n := range d.Entries {
 				one := descriptor("k=v")
 				one.Entries = d.Entries[n:]
-				if m := rules.match(domain, one); m.quota != nil && !m.unlimited {
+				if m := rules.match(domain, one, nil); m.quota != nil && !m.unlimited {
 					if w := m.span.windows(noon); !w.Start.Before(w.End) || len(m.store.Name) > 256 || len(m.key) > 256 {
 						t.Fatalf("%v %q %q", w, m.store.Name, m.key)
 					}

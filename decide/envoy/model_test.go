@@ -31,7 +31,7 @@ func (m *model) decide(now time.Time, req *rls.RateLimitRequest) string {
 	at := make([]string, len(places))
 	net := make(map[string]int64)
 	for i, d := range req.Descriptors {
-		places[i] = m.rules.match(req.Domain, d)
+		places[i] = m.rules.match(req.Domain, d, nil)
 		if places[i].quota != nil {
 			at[i] = fmt.Sprint(places[i].store.Name, "|", places[i].key, "|", places[i].span.windows(now).Start)
 			net[at[i]] += hits(req, d)
@@ -71,7 +71,7 @@ func told(req *rls.RateLimitRequest, rules *Rules, resp *rls.RateLimitResponse) 
 	text := map[bool]string{true: "refused: ", false: "granted: "}[resp.OverallCode == over]
 	left := make(map[string]uint32)
 	name := func(i int) string {
-		m := rules.match(req.Domain, req.Descriptors[i])
+		m := rules.match(req.Domain, req.Descriptors[i], nil)
 		return m.store.Name + "|" + m.key
 	}
 	for i, s := range resp.Statuses {

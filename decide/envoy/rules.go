@@ -7,6 +7,7 @@ import (
 
 	common "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
 
+	"github.com/seed1158cd35/weir/internal/veil"
 	"github.com/seed1158cd35/weir/limit"
 )
 
@@ -94,13 +95,13 @@ type match struct {
 
 // match finds the limit of a descriptor: that of the rule which has as many
 // levels as the descriptor has entries.
-func (r *Rules) match(domain string, d *common.RateLimitDescriptor) match {
+func (r *Rules) match(domain string, d *common.RateLimitDescriptor, v *veil.Veil) match {
 	at := r.domains[domain]
 	if at == nil {
 		return match{}
 	}
 	if d.GetLimit() != nil {
-		return override(domain, d)
+		return override(domain, d, v)
 	}
 	var key, label, detail name
 	label.add(domain)
@@ -110,10 +111,11 @@ func (r *Rules) match(domain string, d *common.RateLimitDescriptor) match {
 			return match{}
 		}
 		if at.value == "" || at.wildcard() && !at.share {
-			key.add(escape(e.GetValue()))
+			key.add(escape(v.Key(e.GetKey(), e.GetValue())))
 		}
-		label.add(at.shown(e.GetValue(), at.valueToMetric))
-		detail.add(at.shown(e.GetValue(), true))
+		shown := v.Key(e.GetKey(), e.GetValue())
+		label.add(at.shown(shown, at.valueToMetric))
+		detail.add(at.shown(shown, true))
 	}
 	if at.limit == nil {
 		return match{}
@@ -138,13 +140,14 @@ func (r *rule) shown(value string, had bool) string {
 
 // override is the limit that came with a descriptor. It has counters of its own,
 // which go on when its amount changes.
-func override(domain string, d *common.RateLimitDescriptor) match {
+func override(domain string, d *common.RateLimitDescriptor, v *veil.Veil) match {
 	var key, label name
 	label.add(domain)
 	for _, e := range d.GetEntries() {
 		r := rule{key: e.GetKey()}
-		key.add(escape(e.GetKey()) + "=" + escape(e.GetValue()))
-		label.add(r.shown(e.GetValue(), true))
+		value := v.Key(e.GetKey(), e.GetValue())
+		key.add(escape(e.GetKey()) + "=" + escape(value))
+		label.add(r.shown(value, true))
 	}
 	o := d.GetLimit()
 	q := &quota{amount: o.GetRequestsPerUnit(), span: span{unit(o.GetUnit()), 1, utc}}

@@ -93,7 +93,7 @@ func (s *Server) ShouldRateLimit(ctx context.Context, req *rls.RateLimitRequest)
 		s.invalid.Add(1)
 		return nil, err
 	}
-	p := rules.plan(req)
+	p := rules.plan(req, s.options.Veil)
 	ctx, cancel := context.WithTimeout(ctx, s.config.Timeout)
 	defer cancel()
 	if err := s.decide(ctx, p); err != nil {

@@ -52,7 +52,7 @@ func (m *meter) cost() (price.Amount, bool) {
 // tell adds to the bill of the caller.
 func (m *meter) tell() {
 	o, keys := &m.x.d.o, m.x.keys
-	u := Used{Upstream: o.Name, Model: m.x.request.Model, Tenant: keys[Tenant], User: keys[User], Usage: m.reader.Usage()}
+	u := Used{Upstream: o.Name, Model: m.x.request.Model, Tenant: o.Veil.Label(Tenant, keys[Tenant]), User: o.Veil.Label(User, keys[User]), Usage: m.reader.Usage()}
 	u.Cost, u.Priced = m.cost()
 	if o.Ledger != nil && u.Usage.Said {
 		o.Ledger.Add(u.Tenant, u.User, u.Model, u.Cost, u.Usage)

@@ -18,6 +18,7 @@ import (
 	"github.com/seed1158cd35/weir/answers"
 	"github.com/seed1158cd35/weir/cache"
 	"github.com/seed1158cd35/weir/cascade"
+	"github.com/seed1158cd35/weir/internal/veil"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/llm"
 	"github.com/seed1158cd35/weir/llm/price"
@@ -56,6 +57,7 @@ type Options struct {
 	MaxBody int64 // the largest request that is read; 0 means 32 MiB
 
 	Keys map[string]proxy.Source // where the scopes of the upstream's own limits come from
+	Veil *veil.Veil              // hides their values
 
 	Events Events
 }
@@ -123,7 +125,7 @@ func New(o Options) (*Dialect, error) {
 	o.MaxBody = cmp.Or(o.MaxBody, defaultBody)
 	d := &Dialect{o: o, tiers: make(map[string]*Tier), scopes: make(map[string]func(*http.Request) string)}
 	for scope, source := range o.Keys {
-		d.scopes[scope] = source.Reader()
+		d.scopes[scope] = source.Veiled(o.Veil, scope)
 	}
 	for i := range o.Tiers {
 		d.tiers[o.Cascade.Config().Tiers[i].Name] = &o.Tiers[i]

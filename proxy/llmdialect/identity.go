@@ -1,8 +1,6 @@
 package llmdialect
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"maps"
 	"net/http"
 	"slices"
@@ -29,7 +27,7 @@ func (x *exchange) identify(r *http.Request) *proxy.Failure {
 		}
 	}
 	x.whose, x.known = x.owner()
-	x.keys[Route], x.keys[Credential] = x.d.o.Name, fingerprint(x.d.credential(r))
+	x.keys[Route], x.keys[Credential] = x.d.o.Name, x.d.o.Veil.Hide(x.d.credential(r))
 	return nil
 }
 
@@ -57,13 +55,4 @@ func (x *exchange) name() {
 	}
 	x.keys[Model] = model
 	x.keys[Pool] = x.keys[Credential] + "/" + model
-}
-
-// fingerprint tells a credential from others without showing it.
-func fingerprint(secret string) string {
-	if secret == "" {
-		return ""
-	}
-	sum := sha256.Sum256([]byte(secret))
-	return "sha256:" + hex.EncodeToString(sum[:8])
 }

@@ -11,6 +11,8 @@ import (
 
 	bolt "go.etcd.io/bbolt"
 	berrors "go.etcd.io/bbolt/errors"
+
+	"github.com/seed1158cd35/weir/internal/private"
 )
 
 const (
@@ -61,6 +63,9 @@ func examine(path string, o Options) error {
 func boltOpen(path string, o Options, readOnly bool) (db *bolt.DB, err error) {
 	if o.Wait <= 0 {
 		o.Wait = defaultWait
+	}
+	if err := private.Check(path); err != nil {
+		return nil, err
 	}
 	err = guarded(func() error {
 		db, err = bolt.Open(path, 0o600, &bolt.Options{

@@ -1,0 +1,99 @@
+// Package veil keeps the values by which callers are counted out of everything that weir
+// shows and keeps: with a secret, an HMAC stands in the place of each.
+package veil
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"slices"
+	"strings"
+)
+
+// A Veil hides values of scopes. A nil Veil has no secret: it hides only what looks like a
+// credential. It never changes, so it may be shared.
+type Veil struct {
+	secret   []byte
+	harmless []string
+}
+
+// Harmless are the scopes whose values are names that configurations give, not callers.
+var Harmless = []string{"global", "route", "model", "operation", "region", "plan"}
+
+// New makes a veil. Without a secret, which is "", harmless scopes are those whose values metrics
+// may show.
+func New(secret string, harmless []string) *Veil {
+	return &Veil{[]byte(secret), append(slices.Clone(Harmless), harmless...)}
+}
+
+const prefix = "hmac:"
+
+// Key stands for the value of a scope in keys, in logs, in the store and on pages.
+func (v *Veil) Key(scope, value string) string {
+	switch {
+	case Secret(scope):
+		return v.Hide(value)
+	case value == "" || v == nil || len(v.secret) == 0 || slices.Contains(v.harmless, scope):
+		return value
+	}
+	return v.Hide(value)
+}
+
+// Named is Key for a value that a person names, who may have it from a page or a log.
+func (v *Veil) Named(scope, value string) string {
+	if strings.HasPrefix(value, prefix) {
+		return value
+	}
+	return v.Key(scope, value)
+}
+
+// Label is a key as metrics show it: "" if it is a caller's own and nothing hides it. A nil Veil
+// leaves that to the program.
+func (v *Veil) Label(scope, key string) string {
+	if v == nil || len(v.secret) > 0 || slices.Contains(v.harmless, scope) {
+		return key
+	}
+	return ""
+}
+
+// Hide tells a value from others without showing it. Without a secret whoever guesses the
+// value can tell that it is that.
+func (v *Veil) Hide(value string) string {
+	if value == "" {
+		return ""
+	}
+	if v == nil || len(v.secret) == 0 {
+		sum := sha256.Sum256([]byte(value))
+		return "sha256:" + hex.EncodeToString(sum[:8])
+	}
+	h := hmac.New(sha256.New, v.secret)
+	_, _ = h.Write([]byte(value))
+	return prefix + hex.EncodeToString(h.Sum(nil)[:8])
+}
+
+// secretParts are what the names of credentials have in them. A rule takes more
+// than it must, but a list would miss what it has not heard of; and a value that
+// is hidden in vain still tells callers apart.
+var secretParts = []string{
+	"auth", "cookie", "credential", "jwt", "key", "passphrase", "passw", "pwd", "secret", "session", "signature", "token",
+}
+
+// secretWords are the same as whole words: as parts they would be everywhere.
+var secretWords = []string{"otp", "pass", "sid", "sig"}
+
+// Secret reports whether a header, a parameter or a scope of the name holds a credential.
+func Secret(name string) bool {
+	name = strings.ToLower(name)
+	for _, part := range secretParts {
+		if strings.Contains(name, part) {
+			return true
+		}
+	}
+	between := func(c rune) bool { return c < '0' || '9' < c && c < 'a' || 'z' < c }
+	for word := range strings.FieldsFuncSeq(name, between) {
+		if slices.Contains(secretWords, word) {
+			return true
+		}
+	}
+	return false
+}
