@@ -22,7 +22,7 @@ VCS := $(if $(shell git rev-parse -q --verify HEAD 2>/dev/null),true,false)
 
 tool = go tool -modfile=$(CURDIR)/tools/go.mod
 
-.PHONY: help demo test attack build race fuzz fuzz-seeds bench bench-llm bench-fleet mutants locks cover lint check cross layers vuln tidy deps clean
+.PHONY: help demo test test-long soak attack build race fuzz fuzz-seeds bench bench-llm bench-fleet mutants locks cover lint check cross layers vuln tidy deps clean
 .DEFAULT_GOAL := help
 
 help: ## list the verbs
@@ -36,9 +36,23 @@ demo: build ## what weir does for callers when an upstream stands still, and whe
 TIMED := ./internal/e2e ./internal/fleettest ./internal/attack
 UNTIMED = $$(go list ./... | grep -v '/internal/e2e$$' | grep -v '/internal/fleettest$$' | grep -v '/internal/attack$$')
 
-test: deps ## vet and test everything
+# Packages with campaigns, which are longer where WEIR_LONG is set.
+CAMPAIGNS = $$(grep -rl --include='*_test.go' WEIR_LONG . | xargs -n 1 dirname | sort -u)
+
+# Packages that have no goroutines of weir's in the test's own process, and simulations that
+# have one thread: the race detector finds nothing there, and takes long.
+RACELESS := /internal/(e2e|fleettest|attack|mutants|layers|demo)$$
+RACETESTS := ^(TestWorlds|TestStandstill|TestHundredRunsOfOneSeedGiveOneTrace|TestSimulation|TestABranchThatNamesAnotherKeyIsDamage|TestDamageIsAnErrorAndNoPanic)$$
+
+test: deps ## vet and test everything: some minutes
 	@for m in $(SOURCES); do (cd $$m && go vet ./... && go test $(UNTIMED)); done
 	@go test -p 1 $(TIMED)
+
+test-long: deps ## the campaigns of the tests, at length: a quarter of an hour
+	@WEIR_LONG=1 go test -p 2 -timeout 20m $(CAMPAIGNS)
+
+soak: deps ## what takes hours, by hand: campaigns that judge use, fuzzing, a fleet whose store stops, memory; the record is bench/records/soak.md
+	@scripts/soak
 
 attack: deps ## attack weir serve as it ships, with calm traffic beside each attack
 	@go test ./internal/attack -count=1 -v -run '^TestAttack' | grep -E '^(---|ok|FAIL|panic)|^ '
@@ -48,8 +62,7 @@ build: ## build bin/weir
 
 race: deps ## test with the race detector
 	@scripts/deps gcc
-	@for m in $(SOURCES); do (cd $$m && CGO_ENABLED=1 go test -race $(UNTIMED)); done
-	@CGO_ENABLED=1 go test -race -p 1 $(TIMED)
+	@for m in $(SOURCES); do (cd $$m && CGO_ENABLED=1 go test -race -skip '$(RACETESTS)' $$(go list ./... | grep -vE '$(RACELESS)')); done
 
 fuzz: deps ## fuzz every target, each for FUZZTIME
 	@scripts/fuzz $(FUZZTIME)

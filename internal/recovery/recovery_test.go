@@ -3,6 +3,7 @@ package recovery
 import (
 	"flag"
 	"fmt"
+	"os"
 	"testing"
 	"time"
 
@@ -10,7 +11,7 @@ import (
 )
 
 var (
-	full = flag.Bool("full", false, "every play with 20 seeds")
+	full = flag.Bool("full", os.Getenv("WEIR_LONG") != "", "every play with 20 seeds")
 	one  = flag.Int("seeds", 0, "every play with so many")
 )
 

@@ -3,6 +3,7 @@ package inflight
 import (
 	"flag"
 	"fmt"
+	"os"
 	"runtime"
 	"slices"
 	"strings"
@@ -11,7 +12,7 @@ import (
 )
 
 var (
-	full = flag.Bool("full", false, "every world with 50 seeds")
+	full = flag.Bool("full", os.Getenv("WEIR_LONG") != "", "every world with 50 seeds")
 	many = flag.Int("seeds", 0, "or with so many")
 	show = flag.String("show", "-", "print the figures of the worlds whose names hold this")
 )
