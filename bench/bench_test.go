@@ -52,6 +52,7 @@ func BenchmarkDecision(b *testing.B) {
 	run(b,
 		row{"ref", refDecision},
 		row{"weir", weirDecision},
+		row{"weir+in-flight", weirInFlight},
 		row{"gobreaker+x/time/rate", gobreakerDecision},
 		row{"failsafe", failsafeDecision},
 	)

@@ -38,15 +38,22 @@ func weirBreaker() op {
 	}
 }
 
-func weirUpstream() *weir.Upstream {
+func weirUpstream() *weir.Upstream { return weirWith(weir.Concurrency{}) }
+
+func weirWith(c weir.Concurrency) *weir.Upstream {
 	return must(weir.New("bench", weir.Policy{
-		Limits:  []limit.Limit{weirLimit(time.Nanosecond, 1<<40)},
-		Breaker: weirShare,
+		Limits:      []limit.Limit{weirLimit(time.Nanosecond, 1<<40)},
+		Breaker:     weirShare,
+		Concurrency: c,
 	}, weir.Options{}))
 }
 
-func weirDecision() op {
-	u := weirUpstream()
+func weirDecision() op { return decisionOf(weirUpstream()) }
+
+// weirInFlight also bounds what is in flight.
+func weirInFlight() op { return decisionOf(weirWith(weir.Concurrency{Auto: true, Min: 1000})) }
+
+func decisionOf(u *weir.Upstream) op {
 	return func() bool {
 		var p weir.Permit
 		d := u.Try(weir.Call{}, &p)

@@ -57,3 +57,15 @@ func readOwnConcurrency(d *decoder, n *node, o *class) {
 	c := d.concurrency(n)
 	o.Concurrency = &c
 }
+
+// boundByDefault bounds what is in flight where the file says nothing of it: not for
+// language models, whose calls are cancelled when their callers leave and whose tiers then
+// wait for each other; nor where other programs ask for decisions, of which many never
+// report how a call ended.
+func (f *document) boundByDefault() {
+	for i := range f.Upstreams {
+		if f.learns[i] && f.Decide == nil {
+			f.Upstreams[i].Policy.Concurrency = weir.Concurrency{Auto: true}
+		}
+	}
+}

@@ -9,7 +9,10 @@ import (
 func TestConcurrency(t *testing.T) {
 	auto := weir.Concurrency{Auto: true}
 	for text, want := range map[string]weir.Concurrency{
-		"":                         {},
+		"":                         auto,
+		"llm: {}":                  {},
+		"preset: openai":           {},
+		"preset: s3":               auto,
 		"concurrency: off":         {},
 		"concurrency: auto":        auto,
 		"concurrency: Auto":        auto,
@@ -53,5 +56,16 @@ upstreams:
 	}
 	if c := ops[2].Concurrency; c != nil {
 		t.Errorf("get: %+v", c)
+	}
+}
+
+// Programs that ask for decisions may never say how a call ended.
+func TestConcurrencyIsOffWhereDecisionsAreAskedFor(t *testing.T) {
+	f, err := Parse("weir.yaml", []byte("decide: {listen: 127.0.0.1:8082}\nupstreams:\n  a: {url: https://a}\n  b: {url: https://b, concurrency: auto}\n"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a, b := f.Upstreams[0].Policy.Concurrency, f.Upstreams[1].Policy.Concurrency; a != (weir.Concurrency{}) || !b.Auto {
+		t.Errorf("%+v and %+v", a, b)
 	}
 }

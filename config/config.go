@@ -99,6 +99,7 @@ func (d *decoder) parse(data []byte, env func(string) (string, bool)) (*node, *F
 	}
 	d.environment(root, env)
 	f := d.read(root)
+	f.boundByDefault()
 	d.check(root, f)
 	return root, &f.File
 }

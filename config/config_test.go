@@ -53,7 +53,7 @@ func TestDefaults(t *testing.T) {
 	got.Upstreams[0].URL = nil
 	want := &File{
 		Listen: "127.0.0.1:8080", Admin: "127.0.0.1:8081", Drain: 30 * time.Second, MaxHeader: 64 << 10, Log: slog.LevelInfo,
-		Upstreams: []Upstream{{Name: "a", Routes: []Route{{Path: "/a/", Strip: true}}, Replay: weir.DefaultReplay}},
+		Upstreams: []Upstream{{Name: "a", Routes: []Route{{Path: "/a/", Strip: true}}, Replay: weir.DefaultReplay, Policy: weir.Policy{Concurrency: weir.Concurrency{Auto: true}}}},
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)

@@ -21,6 +21,7 @@ type document struct {
 	File
 	adminOpen bool
 	places    []place // of all routes
+	learns    []bool  // of each upstream: see site
 }
 
 var documentFields = []field[document]{

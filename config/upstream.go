@@ -22,6 +22,7 @@ type site struct {
 	aws     *AWS    // nil unless it is a service of AWS
 	jobs    *Jobs   // nil unless its jobs are bounded
 	llm     *LLM    // nil unless it is a language model
+	learns  bool    // the file says nothing of concurrency, and it may be learnt
 }
 
 // place is where a route stands; key is where the upstream does.
@@ -51,7 +52,7 @@ var upstreamFields = []field[site]{
 	{"budget", "fields, or off", "10% and 1/s", "How many retries may be added to first attempts.", readBudget},
 	{"quota", "fields, the name of a schedule, or off", "off", "The retry quota of the AWS SDKs, in place of `budget`.", readQuota},
 	{"breaker", "fields, the name of a schedule, or off", "half of 20 calls or more in 10s, or 10 in a row", "When to stop calling the upstream. A call counts once, however many attempts it takes. `NAME` is short for `{schedule: NAME}`.", readBreaker},
-	{"concurrency", "auto, a number, fields, or off", "off", "How many calls may be in flight; see docs/recovery.md. `auto` or `NUMBER` is short for `{limit: ...}`.", readConcurrency},
+	{"concurrency", "auto, a number, fields, or off", "`auto`; `off` for language models, and in a file with `decide`", "How many calls may be in flight; see docs/recovery.md. `auto` or `NUMBER` is short for `{limit: ...}`.", readConcurrency},
 	{"timeouts", "fields", "see there", "How long the parts of a call may take.", readTimeouts},
 	one("max_wait", orOff(duration, -1), func(u *site) *time.Duration { return &u.Policy.MaxWait }, "10s",
 		"Longest wait for a turn. `off` refuses at once."),
@@ -80,6 +81,7 @@ func readUpstreams(d *decoder, n *node, f *document) {
 	for _, e := range d.named(n) {
 		u := d.readUpstream(e.name, e.value)
 		f.Upstreams = append(f.Upstreams, u.Upstream)
+		f.learns = append(f.learns, u.learns)
 		if u.jobs != nil {
 			if f.Jobs == nil {
 				f.Jobs = make(map[string]Jobs)
@@ -116,6 +118,7 @@ func (d *decoder) readUpstream(name string, n *node) *site {
 	n = d.overlay(n)
 	u.retries = n.get("retry")
 	object(d, n, upstreamFields, u)
+	u.learns = n.get("concurrency") == nil && u.llm == nil
 	if n.get("url") == nil {
 		d.bad(n, "", "has no url")
 	}

@@ -33,6 +33,7 @@ type play struct {
 	down     float64                        // see machine
 	end      time.Duration                  // 0 means 70 s
 	served   bool                           // through weir serve's proxy, and not the library's Transport
+	real     bool                           // through weir serve, in real time
 	yaml     string                         // of the upstream, if it is served
 }
 
@@ -76,7 +77,7 @@ type score struct {
 	flights             []weir.FlightView
 }
 
-// run plays one seed. It is to be called in a bubble.
+// run plays one seed. It is to be called in a bubble, unless it is to take its time.
 func (p play) run(t testing.TB, seed uint64) *score {
 	p = p.withDefaults()
 	r := rand.New(rand.NewPCG(seed, 5))
@@ -94,10 +95,9 @@ func (p play) run(t testing.TB, seed uint64) *score {
 	sides, all := p.fronts(t, n, m)
 	var mu sync.Mutex
 	var wg sync.WaitGroup
-	for at := time.Duration(0); at < p.end; {
-		gap := time.Duration(r.ExpFloat64() * float64(p.batch) / p.load * 1e9)
-		time.Sleep(gap)
-		if at = time.Since(m.start); at >= p.end {
+	for at := time.Duration(0); ; {
+		at += time.Duration(r.ExpFloat64() * float64(p.batch) / p.load * 1e9)
+		if time.Sleep(at - time.Since(m.start)); at >= p.end {
 			break
 		}
 		for range p.batch {
@@ -119,12 +119,17 @@ func (p play) run(t testing.TB, seed uint64) *score {
 	for _, u := range all {
 		s.flights = append(s.flights, u.Look(0).Flights...)
 	}
-	time.Sleep(40 * sec) // for what is kept
+	if !p.real {
+		time.Sleep(40 * sec) // for what is kept
+	}
 	return s
 }
 
 // fronts are the ways to the machine: the library, or sidecars.
 func (p play) fronts(t testing.TB, n *memnet.Network, m *machine) (sides []http.RoundTripper, all []*weir.Upstream) {
+	if p.real {
+		return []http.RoundTripper{realSidecar(t, m, p.yaml)}, nil
+	}
 	if p.served {
 		for _, s := range newSidecars(t, n, m, p.yaml, p.sides) {
 			sides, all = append(sides, s), append(all, s.proxy.Upstreams()["api"])
@@ -159,6 +164,14 @@ func sum(x []float64, from, to time.Duration) (n float64) {
 		n += x[i]
 	}
 	return n
+}
+
+// share is a part in percent; 0 if there is nothing to be a part of.
+func share(part, of []float64, from, to time.Duration) float64 {
+	if all := sum(of, from, to); all > 0 {
+		return 100 * sum(part, from, to) / all
+	}
+	return 0
 }
 
 // back is how long after an instant each later second is 99% good; 999 s if never.
