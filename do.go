@@ -61,6 +61,7 @@ type run struct {
 	until    time.Duration // for the present attempt, if that is before the caller's own deadline
 	now      time.Duration // the latest instant that was looked at
 	attempts int
+	held     int           // attempts that were not made because nothing succeeds
 	prev     time.Duration // the wait before the present attempt
 	paid     retry.Receipt // for the present attempt
 	waited   time.Duration
@@ -170,16 +171,21 @@ func (r *run) again(err error) bool {
 	return r.pauseBefore(d)
 }
 
-// decide asks retry, and then the purse that pays for it.
-func (r *run) decide() retry.Decision {
+// another asks retry whether there is another attempt, and when.
+func (r *run) another() retry.Decision {
 	c := r.plan.retry
 	if r.nested {
 		c.Attempts = 1
 	}
-	d := c.Decide(retry.Attempt{
-		Number: r.attempts, Outcome: r.outcome, Safe: r.call.Safe, Prev: r.prev,
+	return c.Decide(retry.Attempt{
+		Number: r.attempts + r.held, Outcome: r.outcome, Safe: r.call.Safe, Prev: r.prev,
 		Bounded: r.deadline != bucket.Never, Left: r.deadline - r.now,
 	}, r.u.options.Rand)
+}
+
+// decide asks retry, and then the purse that pays for it.
+func (r *run) decide() retry.Decision {
+	d := r.another()
 	if !d.Again {
 		return d
 	}
@@ -199,11 +205,26 @@ func (r *run) decide() retry.Decision {
 	return d
 }
 
-// pauseBefore waits for the next attempt.
+// pauseBefore waits for the next attempt, and once more whenever that would be futile.
 func (r *run) pauseBefore(d retry.Decision) bool {
 	if r.u.options.Events.Retried != nil {
 		tell(r.u.options.Events.Retried, Retried{r.subject(), r.attempts, r.outcome, r.last, d.After})
 	}
+	for r.pause(d) {
+		if !r.futile() {
+			return true
+		}
+		if d = r.holdBack(); !d.Again {
+			r.live.purse.Unspent(r.now, r.paid)
+			r.giveUp(d)
+			break
+		}
+	}
+	return false
+}
+
+// pause waits, or ends the call if its caller leaves meanwhile.
+func (r *run) pause(d retry.Decision) bool {
 	before := r.now
 	err := r.u.pause(r.ctx, r.permit.breaker, d.After)
 	r.now, r.prev = r.u.clock.Now(), d.After
@@ -252,7 +273,7 @@ func (r *run) tellGaveUp(why error) {
 
 func (r *run) gaveUp(why error, wait time.Duration) error {
 	return &retry.GaveUpError{
-		Upstream: r.u.name, Operation: r.plan.name, Attempts: r.attempts, Elapsed: r.now - r.start,
+		Upstream: r.u.name, Operation: r.plan.name, Attempts: r.attempts, HeldBack: r.held, Elapsed: r.now - r.start,
 		Wait: wait, Why: why, Last: r.last, Outcome: r.outcome,
 	}
 }

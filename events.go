@@ -13,17 +13,18 @@ import (
 // functions run on the goroutine of the call, so they should return soon; one
 // that panics is ignored. Nothing that observes can fail a call.
 type Events struct {
-	Decided func(Decided)      // a gate's answer to one attempt
-	Ended   func(Ended)        // an attempt and its outcome
-	Metered func(Ended)        // the end of an answer that was counted as a success when it began; see Meter
-	Retried func(Retried)      // another attempt will be made
-	GaveUp  func(GaveUp)       // none will, although the call has failed
-	Done    func(Done)         // a call, all its attempts taken together
-	Breaker func(BreakerEvent) // a breaker changed its phase
-	Paused  func(PauseEvent)   // nobody may call for now: a hint, the fleet or a person says so
-	Resumed func(PauseEvent)   // a pause was lifted before its time
-	Damaged func(DamageEvent)  // the store's record of pauses holds what cannot be
-	Paced   func(PaceEvent)    // a rate that learns has changed
+	Decided  func(Decided)      // a gate's answer to one attempt
+	Ended    func(Ended)        // an attempt and its outcome
+	Metered  func(Ended)        // the end of an answer that was counted as a success when it began; see Meter
+	Retried  func(Retried)      // another attempt will be made
+	HeldBack func(HeldBack)     // it is not made yet, because nothing succeeds
+	GaveUp   func(GaveUp)       // none will, although the call has failed
+	Done     func(Done)         // a call, all its attempts taken together
+	Breaker  func(BreakerEvent) // a breaker changed its phase
+	Paused   func(PauseEvent)   // nobody may call for now: a hint, the fleet or a person says so
+	Resumed  func(PauseEvent)   // a pause was lifted before its time
+	Damaged  func(DamageEvent)  // the store's record of pauses holds what cannot be
+	Paced    func(PaceEvent)    // a rate that learns has changed
 
 	// Violated: the upstream throttled an attempt that its limits had allowed.
 	Violated func(Violation)
@@ -60,6 +61,15 @@ type Retried struct {
 	Outcome outcome.Outcome
 	Err     error
 	After   time.Duration // the wait before the next
+}
+
+// HeldBack says that a retry was not sent when its time had come: many attempts in a row
+// have failed, and others find out whether that is over. It counts as one that failed.
+type HeldBack struct {
+	Subject
+	Attempts int           // made so far
+	Held     int           // not made so far, this one included
+	After    time.Duration // the wait before the next; 0 if there is none
 }
 
 // GaveUp says that a call failed for good.
@@ -146,17 +156,18 @@ type Violation struct {
 // Tee is events told to all of several listeners.
 func Tee(all ...Events) Events {
 	return Events{
-		Decided: tee(all, func(e Events) func(Decided) { return e.Decided }),
-		Ended:   tee(all, func(e Events) func(Ended) { return e.Ended }),
-		Metered: tee(all, func(e Events) func(Ended) { return e.Metered }),
-		Retried: tee(all, func(e Events) func(Retried) { return e.Retried }),
-		GaveUp:  tee(all, func(e Events) func(GaveUp) { return e.GaveUp }),
-		Done:    tee(all, func(e Events) func(Done) { return e.Done }),
-		Breaker: tee(all, func(e Events) func(BreakerEvent) { return e.Breaker }),
-		Paused:  tee(all, func(e Events) func(PauseEvent) { return e.Paused }),
-		Resumed: tee(all, func(e Events) func(PauseEvent) { return e.Resumed }),
-		Damaged: tee(all, func(e Events) func(DamageEvent) { return e.Damaged }),
-		Paced:   tee(all, func(e Events) func(PaceEvent) { return e.Paced }),
+		Decided:  tee(all, func(e Events) func(Decided) { return e.Decided }),
+		Ended:    tee(all, func(e Events) func(Ended) { return e.Ended }),
+		Metered:  tee(all, func(e Events) func(Ended) { return e.Metered }),
+		Retried:  tee(all, func(e Events) func(Retried) { return e.Retried }),
+		HeldBack: tee(all, func(e Events) func(HeldBack) { return e.HeldBack }),
+		GaveUp:   tee(all, func(e Events) func(GaveUp) { return e.GaveUp }),
+		Done:     tee(all, func(e Events) func(Done) { return e.Done }),
+		Breaker:  tee(all, func(e Events) func(BreakerEvent) { return e.Breaker }),
+		Paused:   tee(all, func(e Events) func(PauseEvent) { return e.Paused }),
+		Resumed:  tee(all, func(e Events) func(PauseEvent) { return e.Resumed }),
+		Damaged:  tee(all, func(e Events) func(DamageEvent) { return e.Damaged }),
+		Paced:    tee(all, func(e Events) func(PaceEvent) { return e.Paced }),
 
 		Violated: tee(all, func(e Events) func(Violation) { return e.Violated }),
 	}

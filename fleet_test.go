@@ -50,10 +50,13 @@ func TestAFleetSharesABudgetOfRetries(t *testing.T) {
 		var wg sync.WaitGroup
 		for _, u := range all {
 			wg.Go(func() {
-				for range 600 {
+				for i := range 600 {
 					calls.Add(1)
 					_, _ = weir.Do(context.Background(), u, weir.Call{Safe: true}, func(context.Context) (int, error) {
 						attempts.Add(1)
+						if i%2 == 0 { // where nothing succeeds retries are held back
+							return 1, nil
+						}
 						return 0, errThrottled
 					})
 					time.Sleep(100 * time.Millisecond)

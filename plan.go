@@ -20,6 +20,7 @@ type plan struct {
 	hears   bool // one of both
 	fair    bool // who waits for a limit stands in line
 	retry   retry.Config
+	hold    *retry.Holdoff
 	breaker *breaker.Breaker // nil if it depends on the call's keys
 	flight  *flight          // what is in flight; nil if it has no bound
 }
@@ -55,7 +56,10 @@ func (v *live) newPlans(now time.Duration, old *live) {
 }
 
 func (v *live) newPlan(now time.Duration, o *Operation, old *live) *plan {
-	p := &plan{live: v, name: o.Name, op: o, retry: v.policy.Retry, fair: v.policy.Fair.By != ""}
+	p := &plan{live: v, name: o.Name, op: o, retry: v.policy.Retry, hold: new(retry.Holdoff), fair: v.policy.Fair.By != ""}
+	if before := old.plans[o.Name]; before != nil {
+		p.hold = before.hold
+	}
 	p.breaker = v.breakerOf(now, o)
 	if o.Retry != nil {
 		p.retry = *o.Retry

@@ -55,6 +55,9 @@ func (p *Permit) report(now time.Duration, o *outcome.Outcome) {
 		p.lands(now, o)
 	}
 	p.u = nil
+	if !o.Own {
+		p.plan.hold.Heard(now, o)
+	}
 	if p.plan.hears && !o.Own {
 		p.learn(u, now, o)
 	}

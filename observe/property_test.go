@@ -37,7 +37,7 @@ func TestEveryThrottleRetryAndExhaustionIsCountedAndLogged(t *testing.T) {
 	}
 	// The scripts must have come everywhere, or they prove nothing.
 	for _, word := range []string{
-		"throttled", "violation", "retrying", "gave up", "refused", "paused", "breaker opened", "breaker half-open", "breaker closed",
+		"throttled", "violation", "retrying", "retry held back", "gave up", "refused", "paused", "breaker opened", "breaker half-open", "breaker closed",
 		"attempts", "budget", "unsafe", "canceled", "deadline", "rate_limited", "circuit_open", "waited", "key",
 	} {
 		if total[word] < 10 {
@@ -100,6 +100,7 @@ var counted = map[string]func(l map[string]string) string{
 	"weir_attempts_total":            func(l map[string]string) string { return "attempts " + l["operation"] + " " + l["class"] },
 	"weir_calls_total":               func(l map[string]string) string { return "calls " + l["operation"] + " " + l["result"] },
 	"weir_retries_total":             func(l map[string]string) string { return "retries " + l["operation"] + " " + l["class"] },
+	"weir_retries_held_back_total":   func(l map[string]string) string { return "held back " + l["operation"] },
 	"weir_given_up_calls_total":      func(l map[string]string) string { return "given up " + l["operation"] + " " + l["reason"] },
 	"weir_violations_total":          func(l map[string]string) string { return "violations " + l["operation"] + " " + l["limit"] },
 	"weir_pauses_total":              func(l map[string]string) string { return "pauses " + l["operation"] + " " + l["limit"] },

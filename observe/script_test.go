@@ -34,8 +34,10 @@ type script struct {
 	attempts  int
 	last      outcome.Class
 	between   bool                     // the next sleep is the one between attempts
+	heldBack  bool                     // the next sleep is another one between attempts
 	left      bool                     // the caller left during the wait between attempts
 	waiting   time.Duration            // for the turn that comes next
+	away      bool                     // nothing succeeds
 	phases    map[string]breaker.Phase // of breakers, by operation
 }
 
@@ -61,10 +63,11 @@ func (s *script) line(message, limit, key, why string) {
 
 func newScript(seed uint64, e weir.Events) (*script, error) {
 	r := rand.New(rand.NewPCG(seed, 1))
-	s := &script{r: r, policy: randomPolicy(r), phases: make(map[string]breaker.Phase)}
+	s := &script{r: r, policy: randomPolicy(r), phases: make(map[string]breaker.Phase), away: r.IntN(8) == 0}
 	s.seen = tally{make(map[string]float64), make(map[string][]string)}
 	s.clock = &virtual{now: time.Hour, sleeps: s.sleeps}
 	var err error
+	e = weir.Tee(e, weir.Events{HeldBack: s.held})
 	s.u, err = weir.New("upstream", s.policy, weir.Options{Clock: s.clock, Events: e, Rand: r})
 	return s, err
 }
@@ -134,7 +137,7 @@ func (s *script) makeCall(i int) {
 	if s.operation == "undeclared-wren" {
 		s.operation = weir.DefaultOperation
 	}
-	s.attempts, s.last, s.between, s.left, s.waiting = 0, outcome.Unknown, false, false, 0
+	s.attempts, s.last, s.between, s.heldBack, s.left, s.waiting = 0, outcome.Unknown, false, false, false, 0
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	s.cancel = cancel
@@ -152,7 +155,11 @@ func (s *script) send(context.Context) (int, error) {
 	s.clock.now += took
 	o := outcome.Outcome{Class: outcome.OK}
 	var err error
-	switch n := s.r.IntN(20); {
+	n := s.r.IntN(20)
+	if s.away {
+		n = 7 + n%9
+	}
+	switch {
 	case n < 7:
 	case n < 12:
 		o = outcome.Outcome{Class: outcome.Throttled, Code: "SlowDown-wren", Undone: true}
@@ -258,13 +265,24 @@ func (s *script) sleeps(d time.Duration) {
 	if leaves {
 		s.cancel()
 	}
-	if !s.between {
+	switch {
+	case s.heldBack:
+		s.heldBack, s.left = false, leaves
+		return
+	case !s.between:
 		s.waiting += max(0, d)
 		return
 	}
 	s.between, s.left = false, leaves
 	s.seen.count("retries %s %v", s.operation, s.last)
 	s.line("retrying", "", "", s.last.String())
+}
+
+// held hears that a retry is not sent yet; nothing but the event can tell.
+func (s *script) held(e weir.HeldBack) {
+	s.heldBack = e.After > 0
+	s.seen.count("held back %s", s.operation)
+	s.line("retry held back", "", "", "")
 }
 
 // lookAtBreaker is called wherever at most one change can have been made since.

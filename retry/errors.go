@@ -30,6 +30,7 @@ type GaveUpError struct {
 	Upstream  string
 	Operation string
 	Attempts  int             // made, the first included
+	HeldBack  int             // attempts that were not made because nothing succeeded; see Holdoff
 	Elapsed   time.Duration   // since the first began
 	Wait      time.Duration   // the wait that was not begun; 0 if it did not come to that
 	Why       error           // one of the Err values of this package
@@ -45,6 +46,9 @@ func (e *GaveUpError) Error() string {
 		b.WriteString(name + ": ")
 	}
 	fmt.Fprintf(&b, "gave up after %s in %v", attempts(e.Attempts), brief(e.Elapsed))
+	if e.HeldBack > 0 {
+		fmt.Fprintf(&b, ", %d more held back as nothing succeeds", e.HeldBack)
+	}
 	if e.Why != nil {
 		fmt.Fprintf(&b, ": %v", e.Why)
 	}

@@ -65,7 +65,7 @@ func ExampleSchedule() {
 
 func ExampleSchedules() {
 	fmt.Println(retry.Schedules())
-	// Output: [aws aws-2026 drs llm messaging]
+	// Output: [aws aws-2026 aws-patient drs llm messaging]
 }
 
 func ExampleJitter() {
@@ -154,7 +154,7 @@ func ExampleQuotaSchedule() {
 
 func ExampleQuotaSchedules() {
 	fmt.Println(retry.QuotaSchedules())
-	// Output: [aws aws-2026]
+	// Output: [aws aws-2026 aws-patient llm]
 }
 
 // One loop serves every purse.

@@ -30,6 +30,14 @@ var quotas = map[string]QuotaConfig{
 	// Both prices of the older mode are 5: it knows no difference.
 	"aws":      {Capacity: 500, Retry: 5, Throttle: 5, Timeout: 10, Success: 1},
 	"aws-2026": {Capacity: 500, Retry: 14, Throttle: 5, Success: 1},
+
+	// As many retries in a row as the older mode has. Calls that succeed earn more, so that
+	// an upstream of which half fails is borne for as long as that lasts.
+	"aws-patient": {Capacity: 500, Retry: 5, Throttle: 5, Success: 3},
+
+	// The SDKs of language models have no quota at all: this one ends in an outage, and
+	// hardly before.
+	"llm": {Capacity: 500, Retry: 5, Throttle: 5, Success: 5},
 }
 
 // QuotaSchedule is the quota that belongs to the Schedule of that name, and

@@ -46,6 +46,9 @@ func TestQuotaPricesAndCapacity(t *testing.T) {
 		{"aws-2026", failed, 35, 14},
 		{"aws-2026", throttled, 100, 5},
 		{"aws-2026", timedOut, 35, 14},
+		{"aws-patient", failed, 100, 5},
+		{"aws-patient", throttled, 100, 5},
+		{"llm", failed, 100, 5},
 	} {
 		q := quota(t, tt.name)
 		if paid, _ := q.Retry(0, &tt.o); paid != tt.price {
@@ -62,7 +65,7 @@ func TestZeroQuotaConfigIsThatOf2026(t *testing.T) {
 	if got := (retry.QuotaConfig{}).WithDefaults(); !reflect.DeepEqual(got, want.WithDefaults()) {
 		t.Errorf("got %+v, want %+v", got, want.WithDefaults())
 	}
-	if got := retry.QuotaSchedules(); !slices.Equal(got, []string{"aws", "aws-2026"}) {
+	if got := retry.QuotaSchedules(); !slices.Equal(got, []string{"aws", "aws-2026", "aws-patient", "llm"}) {
 		t.Errorf("QuotaSchedules() = %v", got)
 	}
 	if _, ok := retry.QuotaSchedule("drs"); ok {

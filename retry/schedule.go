@@ -18,6 +18,13 @@ var schedules = map[string]Config{
 		HintSlack: 5 * time.Second,
 	},
 
+	// For a fleet that would rather wait than fail: it outlasts what either of the two
+	// does, and with retries held back while nothing succeeds makes no more attempts.
+	"aws-patient": {
+		Attempts: 8, Base: 100 * time.Millisecond, ThrottleBase: 2 * time.Second, Cap: 20 * time.Second,
+		HintSlack: 5 * time.Second,
+	},
+
 	// AWS Elastic Disaster Recovery, whose control plane throttles hard.
 	"drs": {Attempts: 6, Base: time.Second, Cap: time.Minute, Jitter: RangeJitter, Low: 0.5, High: 1.5},
 

@@ -42,15 +42,16 @@ func Events(l *slog.Logger) weir.Events { return Options{}.Events(l) }
 func (o Options) Events(l *slog.Logger) weir.Events {
 	w := &writer{log: l, sieve: sieve{most: o.EachSecond}}
 	return weir.Events{
-		Decided: w.decided,
-		Ended:   w.ended,
-		Retried: w.retried,
-		GaveUp:  w.gaveUp,
-		Breaker: w.breaker,
-		Paused:  w.paused,
-		Resumed: w.resumed,
-		Damaged: w.damaged,
-		Paced:   w.paced,
+		Decided:  w.decided,
+		Ended:    w.ended,
+		Retried:  w.retried,
+		HeldBack: w.heldBack,
+		GaveUp:   w.gaveUp,
+		Breaker:  w.breaker,
+		Paused:   w.paused,
+		Resumed:  w.resumed,
+		Damaged:  w.damaged,
+		Paced:    w.paced,
 
 		Violated: w.violated,
 	}
@@ -61,6 +62,7 @@ const (
 	refused    = "refused"
 	throttled  = "throttled"
 	retrying   = "retrying"
+	heldBack   = "retry held back"
 	gaveUp     = "gave up"
 	paused     = "paused"
 	resumed    = "resumed"
@@ -115,6 +117,17 @@ func (w *writer) retried(e weir.Retried) {
 	l.subject(e.Subject)
 	l.number("attempt", e.Attempt)
 	l.outcome(e.Outcome, e.Err)
+	l.wait("after", e.After)
+	w.end(l)
+}
+
+func (w *writer) heldBack(e weir.HeldBack) {
+	l, ok := w.begin(slog.LevelInfo, kind{heldBack, e.Upstream, e.Operation, ""})
+	if !ok {
+		return
+	}
+	l.subject(e.Subject)
+	l.number("attempts", e.Attempts)
 	l.wait("after", e.After)
 	w.end(l)
 }

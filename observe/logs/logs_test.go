@@ -58,6 +58,7 @@ func tellAll(e weir.Events, secret string) {
 	e.Decided(weir.Decided{Subject: s, Limit: "put", Waited: 2 * time.Second, Refusal: refusal})
 	e.Ended(weir.Ended{Subject: s, Attempt: 1, Outcome: throttle})
 	e.Retried(weir.Retried{Subject: s, Attempt: 1, Outcome: failure, Err: err, After: 250 * time.Millisecond})
+	e.HeldBack(weir.HeldBack{Subject: s, Attempts: 2, Held: 1, After: 750 * time.Millisecond})
 	e.GaveUp(weir.GaveUp{Subject: s, Attempts: 3, Outcome: failure, Why: refusal, Err: err})
 	e.GaveUp(weir.GaveUp{Subject: s, Attempts: 3, Outcome: failure, Why: err, Err: err})
 	for _, to := range []breaker.Phase{breaker.Open, breaker.HalfOpen, breaker.Closed} {
@@ -136,6 +137,7 @@ func TestLinesSayWhatHappened(t *testing.T) {
 		`{"level":"INFO","msg":"refused","upstream":"s3","operation":"put","reason":"rate_limited","limit":"put","key":"word","after":1.5,"waited":2,"id":"word"}`,
 		`{"level":"INFO","msg":"throttled","upstream":"s3","operation":"put","attempt":1,"code":"word","after":1,"key":"tenant=acme","id":"word"}`,
 		`{"level":"INFO","msg":"retrying","upstream":"s3","operation":"put","attempt":1,"class":"failed","code":"500","error":"word","after":0.25,"key":"tenant=acme","id":"word"}`,
+		`{"level":"INFO","msg":"retry held back","upstream":"s3","operation":"put","attempts":2,"after":0.75,"key":"tenant=acme","id":"word"}`,
 		`{"level":"WARN","msg":"gave up","upstream":"s3","operation":"put","reason":"rate_limited","limit":"put","key":"word","after":1.5,"attempts":3,"class":"failed","code":"500","error":"word","id":"word"}`,
 		`{"level":"WARN","msg":"gave up","upstream":"s3","operation":"put","reason":"other","cause":"word","attempts":3,"class":"failed","code":"500","error":"word","key":"tenant=acme","id":"word"}`,
 		`{"level":"WARN","msg":"breaker opened","upstream":"s3","key":"word","from":"closed","cause":"unset","after":60}`,
@@ -216,8 +218,8 @@ func TestWhatCallersSayStaysInItsPlace(t *testing.T) {
 	log, b := logger(slog.LevelDebug)
 	tellAll(Events(log), nasty)
 	all := lines(t, b)
-	if len(all) != 14 {
-		t.Errorf("%d lines, want 14", len(all))
+	if len(all) != 15 {
+		t.Errorf("%d lines, want 15", len(all))
 	}
 	for _, l := range all {
 		key, _ := l["key"].(string)
@@ -229,8 +231,8 @@ func TestWhatCallersSayStaysInItsPlace(t *testing.T) {
 	}
 	text := new(bytes.Buffer)
 	tellAll(Events(slog.New(slog.NewTextHandler(text, nil))), nasty)
-	if n := strings.Count(text.String(), "\n"); n != 13 { // the debug line is not wanted
-		t.Errorf("%d lines of text, want 13", n)
+	if n := strings.Count(text.String(), "\n"); n != 14 { // the debug line is not wanted
+		t.Errorf("%d lines of text, want 14", n)
 	}
 	if strings.ContainsAny(text.String(), "\x1b\x00\r") {
 		t.Error("control characters came through")
@@ -297,8 +299,8 @@ func TestUnwantedLevelsAreNotCountedAsWritten(t *testing.T) {
 		tellAll(e, "word")
 		level.Set(slog.LevelInfo)
 		tellAll(e, "word")
-		if got := suppressed(t, b); len(got) != 13 || slices.Max(got) != 0 {
-			t.Errorf("suppressed %v, want thirteen times none", got)
+		if got := suppressed(t, b); len(got) != 14 || slices.Max(got) != 0 {
+			t.Errorf("suppressed %v, want fourteen times none", got)
 		}
 	})
 }

@@ -12,16 +12,17 @@ import (
 // series exist.
 func (m *Metrics) Events() weir.Events {
 	return weir.Events{
-		Decided: m.decided,
-		Ended:   m.ended,
-		Retried: m.retried,
-		GaveUp:  m.gaveUp,
-		Done:    m.done,
-		Breaker: m.breakerChanged,
-		Paused:  m.paused,
-		Resumed: m.resumed,
-		Damaged: m.damaged,
-		Paced:   m.paced,
+		Decided:  m.decided,
+		Ended:    m.ended,
+		Retried:  m.retried,
+		HeldBack: m.heldBack,
+		GaveUp:   m.gaveUp,
+		Done:     m.done,
+		Breaker:  m.breakerChanged,
+		Paused:   m.paused,
+		Resumed:  m.resumed,
+		Damaged:  m.damaged,
+		Paced:    m.paced,
 
 		Violated: m.violated,
 	}
@@ -57,6 +58,10 @@ func (m *Metrics) ended(e weir.Ended) {
 
 func (m *Metrics) retried(e weir.Retried) {
 	m.series.retried.get(endedKey{e.Upstream, e.Operation, e.Outcome.Class}).Inc()
+}
+
+func (m *Metrics) heldBack(e weir.HeldBack) {
+	m.series.heldBack.get(heldBackKey{e.Upstream, e.Operation}).Inc()
 }
 
 func (m *Metrics) gaveUp(e weir.GaveUp) {

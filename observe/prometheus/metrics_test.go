@@ -73,6 +73,7 @@ func everything(t testing.TB) (*Metrics, *prometheus.Registry) {
 		e.Done(weir.Done{Subject: s, Class: c})
 	}
 	e.Done(weir.Done{Subject: s, Refused: true})
+	e.HeldBack(weir.HeldBack{Subject: s})
 	e.GaveUp(weir.GaveUp{Subject: s, Why: retry.ErrAttempts})
 	e.Breaker(weir.BreakerEvent{Upstream: "s3", Change: breaker.Change{To: breaker.Open}})
 	e.Paused(weir.PauseEvent{Subject: s, Limit: "put", By: weir.ByHint})

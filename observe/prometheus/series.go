@@ -10,18 +10,19 @@ import (
 // series are the books of all events. The key of each is what its labels are
 // made of, its entry the series to which the event belongs.
 type series struct {
-	decided *book[decidedKey, prometheus.Counter]
-	waited  *book[waitedKey, prometheus.Observer]
-	ended   *book[endedKey, timed]
-	done    *book[doneKey, timed]
-	retried *book[endedKey, prometheus.Counter]
-	gaveUp  *book[gaveUpKey, prometheus.Counter]
-	breaker *book[breakerKey, prometheus.Counter]
-	paused  *book[pauseKey, prometheus.Counter]
-	lifted  *book[liftedKey, prometheus.Counter]
-	damaged *book[string, prometheus.Counter]
-	paced   *book[pacedKey, prometheus.Counter]
-	broken  *book[brokenKey, prometheus.Counter] // violations
+	decided  *book[decidedKey, prometheus.Counter]
+	waited   *book[waitedKey, prometheus.Observer]
+	ended    *book[endedKey, timed]
+	done     *book[doneKey, timed]
+	retried  *book[endedKey, prometheus.Counter]
+	heldBack *book[heldBackKey, prometheus.Counter]
+	gaveUp   *book[gaveUpKey, prometheus.Counter]
+	breaker  *book[breakerKey, prometheus.Counter]
+	paused   *book[pauseKey, prometheus.Counter]
+	lifted   *book[liftedKey, prometheus.Counter]
+	damaged  *book[string, prometheus.Counter]
+	paced    *book[pacedKey, prometheus.Counter]
+	broken   *book[brokenKey, prometheus.Counter] // violations
 }
 
 type (
@@ -31,9 +32,10 @@ type (
 		upstream, operation string
 		class               outcome.Class
 	}
-	doneKey    struct{ upstream, operation, result string }
-	gaveUpKey  struct{ upstream, operation, reason string }
-	breakerKey struct {
+	doneKey     struct{ upstream, operation, result string }
+	heldBackKey struct{ upstream, operation string }
+	gaveUpKey   struct{ upstream, operation, reason string }
+	breakerKey  struct {
 		upstream string
 		from, to breaker.Phase
 	}
@@ -79,6 +81,9 @@ func (s *series) beginSeldom(m *Metrics) {
 	s.retried = newBook(&m.mu, func(k endedKey) prometheus.Counter {
 		return v.retries.WithLabelValues(label(k.upstream), label(k.operation), k.class.String())
 	})
+	s.heldBack = newBook(&m.mu, func(k heldBackKey) prometheus.Counter {
+		return v.heldBack.WithLabelValues(label(k.upstream), label(k.operation))
+	})
 	s.gaveUp = newBook(&m.mu, func(k gaveUpKey) prometheus.Counter {
 		return v.gaveUp.WithLabelValues(label(k.upstream), label(k.operation), k.reason)
 	})
@@ -108,6 +113,7 @@ func (s *series) clear() {
 	s.ended.clear()
 	s.done.clear()
 	s.retried.clear()
+	s.heldBack.clear()
 	s.gaveUp.clear()
 	s.breaker.clear()
 	s.paused.clear()

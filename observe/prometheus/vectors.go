@@ -4,7 +4,7 @@ import "github.com/prometheus/client_golang/prometheus"
 
 // vectors are the metrics that events feed.
 type vectors struct {
-	decisions, attempts, calls, retries, gaveUp, breaker, pauses, lifted, damaged, paces, violations *prometheus.CounterVec
+	decisions, attempts, calls, retries, heldBack, gaveUp, breaker, pauses, lifted, damaged, paces, violations *prometheus.CounterVec
 
 	wait, attempt, call *prometheus.HistogramVec
 }
@@ -19,6 +19,8 @@ func newVectors() vectors {
 			"upstream", "operation", "result"),
 		retries: counter("weir_retries_total", "Attempts that failed and are to be repeated, by class of outcome.",
 			"upstream", "operation", "class"),
+		heldBack: counter("weir_retries_held_back_total", "Retries that were not sent when their time had come, because nothing succeeded.",
+			"upstream", "operation"),
 		gaveUp: counter("weir_given_up_calls_total", "Calls that failed for good though another attempt might have helped, by why there was none.",
 			"upstream", "operation", "reason"),
 		breaker: counter("weir_breaker_transitions_total", "Changes of a breaker's state.",
@@ -66,7 +68,7 @@ type vector interface {
 
 func (v *vectors) all() []vector {
 	return []vector{
-		v.decisions, v.attempts, v.calls, v.retries, v.gaveUp, v.breaker, v.pauses, v.lifted, v.damaged, v.paces, v.violations,
+		v.decisions, v.attempts, v.calls, v.retries, v.heldBack, v.gaveUp, v.breaker, v.pauses, v.lifted, v.damaged, v.paces, v.violations,
 		v.wait, v.attempt, v.call,
 	}
 }

@@ -1,0 +1,33 @@
+package weir
+
+import (
+	"github.com/seed1158cd35/weir/breaker"
+	"github.com/seed1158cd35/weir/retry"
+)
+
+// futile reports whether a retry whose time has come would most likely fail, as
+// everything does; see retry.Holdoff. It is sent all the same if the upstream has said
+// itself when to come, if it is a probe's, which nobody can stand in for, or if the
+// breaker will have its say.
+func (r *run) futile() bool {
+	p := &r.permit
+	if p.ticket.Probe || r.outcome.Hint.Said && r.outcome.Hint.After > 0 {
+		return false
+	}
+	return !r.plan.hold.Allows(r.now) && p.breaker.Look(r.now).Phase == breaker.Closed
+}
+
+// holdBack is what follows an attempt that is not made: as though it had been, and had
+// failed as the last one did. It stays paid for until there is another.
+func (r *run) holdBack() retry.Decision {
+	r.held++
+	d := r.another()
+	if r.u.options.Events.HeldBack != nil {
+		e := HeldBack{Subject: r.subject(), Attempts: r.attempts, Held: r.held}
+		if d.Again {
+			e.After = d.After
+		}
+		tell(r.u.options.Events.HeldBack, e)
+	}
+	return d
+}

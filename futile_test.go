@@ -1,0 +1,144 @@
+package weir_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/retry"
+)
+
+// A spell is an upstream that fails everything until its end.
+type spell struct {
+	until    time.Time
+	attempts atomic.Int64
+	err      error
+}
+
+func away(d time.Duration, err error) *spell { return &spell{until: time.Now().Add(d), err: err} }
+
+func (s *spell) call(context.Context) (int, error) {
+	s.attempts.Add(1)
+	if time.Now().Before(s.until) {
+		return 0, s.err
+	}
+	return 1, nil
+}
+
+// patient is the schedule of the presets for AWS, without a budget.
+func patient() weir.Policy {
+	p := steady()
+	p.Retry, _ = retry.Schedule("aws-patient")
+	return p
+}
+
+func TestRetriesAreHeldBackWhileNothingSucceeds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var held, retried atomic.Int64
+		u := open(t, patient(), weir.Options{Events: weir.Events{
+			HeldBack: func(weir.HeldBack) { held.Add(1) }, Retried: func(weir.Retried) { retried.Add(1) },
+		}})
+		s := away(sec, errFailed)
+		var wg sync.WaitGroup
+		var good atomic.Int64
+		for range 40 {
+			wg.Go(func() {
+				if _, err := weir.Do(background, u, weir.Call{Safe: true}, s.call); err == nil {
+					good.Add(1)
+				}
+			})
+		}
+		wg.Wait()
+		if n := s.attempts.Load(); good.Load() < 39 || n > 40+40+10 {
+			t.Errorf("%d of 40 calls good with %d attempts, want 39 and two each, and a few to find out", good.Load(), n)
+		}
+		if held.Load() < 40 || retried.Load()+40 != s.attempts.Load() {
+			t.Errorf("%d held back, %d retries told of, %d attempts", held.Load(), retried.Load(), s.attempts.Load())
+		}
+	})
+}
+
+func TestAnOutageGetsFewRetries(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := patient()
+		p.Timeouts.Call = -1
+		u, s := open(t, p, weir.Options{}), away(time.Hour, errFailed)
+		var wg sync.WaitGroup
+		for range 40 {
+			wg.Go(func() {
+				_, err := weir.Do(background, u, weir.Call{Safe: true}, s.call)
+				g := gaveUp(t, err)
+				if !errors.Is(err, retry.ErrAttempts) || g.Attempts+g.HeldBack != 8 || g.HeldBack > 0 && !strings.Contains(err.Error(), "more held back") {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		if n := s.attempts.Load(); n > 40+20 {
+			t.Errorf("%d attempts of 40 calls", n)
+		}
+	})
+}
+
+// What the upstream says of when to come is believed, and a probe has nobody that it
+// could leave the finding out to.
+func TestHintsAndProbesAreNotHeldBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := guarded()
+		p.Retry.Base = ms // retries come sooner than they are let go
+		u, dead := open(t, p, weir.Options{}), away(time.Hour, errFailed)
+		for range 15 {
+			_, _ = weir.Do(background, u, weir.Call{}, dead.call)
+		}
+		hints := answers(hinted(5*ms), hinted(5*ms), nil)
+		if _, err := do(background, u, hints); err != nil || hints.n != 3 {
+			t.Errorf("with hints: %d attempts, %v", hints.n, err)
+		}
+		for range 15 {
+			_, _ = weir.Do(background, u, weir.Call{}, dead.call)
+		}
+		u.Breaker("").Reset(u.Now())
+		for range 10 {
+			_, _ = weir.Do(background, u, weir.Call{}, dead.call)
+		}
+		halfOpen(u)
+		a := answers(errFailed)
+		if _, _ = do(background, u, a); a.n != 3 {
+			t.Errorf("a probe made %d attempts, want 3", a.n)
+		}
+		u.Breaker("").Reset(u.Now())
+		for range 10 {
+			_, _ = weir.Do(background, u, weir.Call{}, dead.call)
+		}
+		a = answers(errFailed)
+		if _, _ = do(background, u, a); a.n != 1 {
+			t.Errorf("any other call made %d attempts, want 1: the others are held back", a.n)
+		}
+	})
+}
+
+func TestAHeldRetryEndsInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := patient()
+		p.Timeouts.Call = 2 * sec
+		u, s := open(t, p, weir.Options{}), away(time.Hour, errFailed)
+		start := time.Now()
+		var wg sync.WaitGroup
+		for range 20 {
+			wg.Go(func() { _, _ = weir.Do(background, u, weir.Call{Safe: true}, s.call) })
+		}
+		wg.Wait()
+		if d := time.Since(start); d > 2*sec {
+			t.Errorf("took %v of 2s", d)
+		}
+		if n := u.Look(0).RetriesLeft; n <= 0 {
+			t.Errorf("%d retries left: what was paid for and not made is kept", n)
+		}
+	})
+}
