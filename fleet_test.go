@@ -3,6 +3,7 @@ package weir_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -69,6 +70,63 @@ func TestAFleetSharesABudgetOfRetries(t *testing.T) {
 			t.Errorf("%d retries of four processes in a minute, want about 120", retries)
 		}
 	})
+}
+
+// A spell takes what it needs of 100 a minute at once: retries come in spells. In no
+// minute are there more. As it ships: no burst is said, nothing else is changed.
+func TestABudgetOfAllBearsASpell(t *testing.T) {
+	for _, n := range []int{0, 4} {
+		synctest.Test(t, func(t *testing.T) {
+			p := weir.Policy{Breaker: breaker.Config{Off: true}, Budget: retry.BudgetConfig{Off: true, All: bucket.Rate{Amount: 100, Per: time.Minute}}}
+			p.Retry, _ = retry.Schedule("aws-patient")
+			all := []*weir.Upstream{open(t, p, weir.Options{})}
+			if n > 0 {
+				all = fleet(t, n, p)
+			}
+			time.Sleep(3 * time.Second) // the fleet has met its store
+			var mu sync.Mutex
+			var retries []time.Duration
+			good := 0
+			spell := func(calls int) {
+				var wg sync.WaitGroup
+				for i := range calls {
+					wg.Go(func() {
+						again := false
+						_, err := weir.Do(background, all[i%len(all)], weir.Call{Safe: true}, func(context.Context) (int, error) {
+							mu.Lock()
+							defer mu.Unlock()
+							if again {
+								retries = append(retries, since(0))
+								return 1, nil
+							}
+							again = true
+							return 0, errThrottled
+						})
+						mu.Lock()
+						defer mu.Unlock()
+						if err == nil {
+							good++
+						}
+					})
+				}
+				wg.Wait()
+			}
+			if spell(60); good < 55 {
+				t.Errorf("%d processes: %d of 60 calls at once were retried", n, good)
+			}
+			for range 10 {
+				time.Sleep(9 * time.Second)
+				spell(40)
+			}
+			slices.Sort(retries)
+			for i := range retries {
+				j, _ := slices.BinarySearch(retries, retries[i]+time.Minute)
+				if j-i > 100 {
+					t.Fatalf("%d processes: %d retries in a minute", n, j-i)
+				}
+			}
+		})
+	}
 }
 
 // A call is charged to all its limits or to none, shared and not.

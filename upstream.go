@@ -189,13 +189,18 @@ func (v *live) newPurse(old *live) (err error) {
 	return err
 }
 
-// newRetries makes the limit that the retries of all processes are charged to.
+// newRetries makes the limit that the retries of all processes are charged to. They come
+// in spells, so without a burst of its own it lets the whole amount go at any time, and no
+// more in any period.
 func (u *Upstream) newRetries(now time.Duration, v, old *live) error {
 	all := v.policy.Budget.All
 	if all == (bucket.Rate{}) {
 		return nil
 	}
 	l := limit.Limit{Name: "retries", Unit: "retries", Rate: all}
+	if all.Burst == 0 {
+		l.Shape = limit.Rolling
+	}
 	if v.retries = old.retries; v.retries != nil {
 		return v.retries.Set(now, l)
 	}

@@ -22,8 +22,9 @@ type BudgetConfig struct {
 	Floor  float64       // retries a second allowed besides, for upstreams that are seldom called; 0 means 1
 
 	// All bounds the retries of all processes that share their limits, besides: "100
-	// a minute". The zero Rate is no bound. The upstream counts it; a Budget knows
-	// nothing of others.
+	// a minute" is never more in any minute, whenever they come; with a Burst, it is
+	// that many at once and the rest at the rate. The zero Rate is no bound. The
+	// upstream counts it; a Budget knows nothing of others.
 	All bucket.Rate
 }
 
