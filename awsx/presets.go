@@ -22,8 +22,9 @@ const learnt = 10_000
 // beforehand, and Bedrock counts tokens, differently for each account: there the rate
 // of each table or model is learnt from what is refused.
 func Preset(service string) weir.Policy {
+	patient, quota := patience()
 	p := weir.Policy{
-		Retry: retry.Config{Base: 50 * time.Millisecond, ThrottleBase: time.Second},
+		Retry: patient, Quota: &quota,
 		// The SDK has no timeouts of its own but the caller's.
 		Timeouts: weir.Timeouts{Attempt: -1, Call: -1},
 	}
@@ -46,8 +47,17 @@ func Preset(service string) weir.Policy {
 		p.Limits = append(p.Limits, learning("reads", Table, dynamoReads), learning("writes", Table, dynamoWrites))
 	case "bedrock":
 		p.Limits = append(p.Limits, learning("model", Model, nil))
+		p.Retry.Base = 500 * time.Millisecond // what takes seconds is not asked again at once
 	}
 	return p
+}
+
+// patience is what outlasts the SDK's own retries, those of 2026 included, and makes no
+// more of them: see docs/presets.md.
+func patience() (retry.Config, retry.QuotaConfig) {
+	c, _ := retry.Schedule("aws-patient")
+	q, _ := retry.QuotaSchedule("aws-patient")
+	return c, q
 }
 
 func (q *quota) limit() limit.Limit {

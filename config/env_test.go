@@ -20,7 +20,7 @@ func TestThrottleDisabled(t *testing.T) {
 		if (len(u.Policy.Limits) == 0) != off {
 			t.Errorf("%q: limits %v", value, u.Policy.Limits)
 		}
-		if u.Policy.Breaker.Off || u.Policy.Retry.Attempts != 3 || len(u.Policy.Operations) != 3 {
+		if u.Policy.Breaker.Off || u.Policy.Retry.Attempts != 8 || len(u.Policy.Operations) != 3 {
 			t.Errorf("%q: %+v", value, u.Policy)
 		}
 	}

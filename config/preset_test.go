@@ -63,8 +63,11 @@ func TestS3(t *testing.T) {
 	if p.Breaker != (breaker.Config{}) || p.BreakerScope != "" {
 		t.Errorf("breaker %+v by %q, want the default for each operation", p.Breaker, p.BreakerScope)
 	}
-	if s, _ := retry.Schedule("aws-2026"); !reflect.DeepEqual(p.Retry, s) {
+	if s, _ := retry.Schedule("aws-patient"); !reflect.DeepEqual(p.Retry, s) {
 		t.Errorf("retry %+v, want %+v", p.Retry, s)
+	}
+	if q, _ := retry.QuotaSchedule("aws-patient"); p.Quota == nil || !reflect.DeepEqual(*p.Quota, q) {
+		t.Errorf("quota %+v, want %+v", p.Quota, q)
 	}
 }
 

@@ -1,0 +1,145 @@
+package endure
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	"github.com/aws/smithy-go"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
+)
+
+// A client makes a call, of as many attempts as it sees fit.
+type client func(context.Context) error
+
+var errBad = errors.New("the call failed")
+
+// post is an attempt.
+func post(ctx context.Context, by http.RoundTripper) (*http.Response, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://provider.example/v1/thing", strings.NewReader("{}"))
+	if err != nil {
+		return nil, err
+	}
+	resp, err := by.RoundTrip(r)
+	if err == nil {
+		_ = resp.Body.Close()
+	}
+	return resp, err
+}
+
+func fine(resp *http.Response, err error) error {
+	if err == nil && resp.StatusCode != http.StatusOK {
+		return errBad
+	}
+	return err
+}
+
+// once tries once.
+func once(p *provider, _ uint64) client {
+	return func(ctx context.Context) error { return fine(post(ctx, p)) }
+}
+
+// An sdk is the AWS SDK's own retryer in the SDK's loop of attempts. Which of its two
+// settings it has is decided by the environment when it is made and whenever it is asked.
+type sdk struct {
+	p       *provider
+	retryer *retry.Standard
+	of2026  bool
+}
+
+func (c *sdk) call(ctx context.Context) error {
+	release := func(error) error { return nil }
+	for n := 1; ; n++ {
+		first, _ := c.retryer.GetAttemptToken(ctx) // it never fails
+		err := c.attempt(ctx)
+		_ = release(err)
+		if !c.of2026 || n == 1 {
+			_ = first(err)
+		}
+		if err == nil || !c.retryer.IsErrorRetryable(err) || n >= c.retryer.MaxAttempts() {
+			return err
+		}
+		var spent error
+		if release, spent = c.retryer.GetRetryToken(ctx, err); spent != nil {
+			return err
+		}
+		doublings := n
+		if c.of2026 {
+			doublings--
+		}
+		d, _ := c.retryer.RetryDelay(doublings, err)
+		if left := sleep(ctx, d); left != nil {
+			return left
+		}
+	}
+}
+
+func (c *sdk) attempt(ctx context.Context) error {
+	resp, err := post(ctx, c.p)
+	if err != nil || resp.StatusCode == http.StatusOK {
+		return err
+	}
+	inner := errBad
+	if code := resp.Header.Get(codeHeader); code != "" {
+		inner = &smithy.GenericAPIError{Code: code}
+	}
+	return &awshttp.ResponseError{ResponseError: &smithyhttp.ResponseError{Response: &smithyhttp.Response{Response: resp}, Err: inner}}
+}
+
+// stainless does as the SDKs of OpenAI and Anthropic do: two retries, after half a second
+// and a second, a quarter less at most, or after what the answer asks for up to a minute.
+func stainless(p *provider, seed uint64) client {
+	r := chance(seed)
+	return func(ctx context.Context) error {
+		for n := 0; ; n++ {
+			resp, err := post(ctx, p)
+			if err = fine(resp, err); err == nil || n == 2 {
+				return err
+			}
+			d := min(500*time.Millisecond<<n, 8*time.Second)
+			d -= time.Duration(r() * float64(d) / 4)
+			if s, err := strconv.Atoi(resp.Header.Get("Retry-After")); err == nil && s > 0 && s <= 60 {
+				d = time.Duration(s) * time.Second
+			}
+			if err := sleep(ctx, d); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// genai does as Google's SDK does when it is given retry options: five attempts, after 1,
+// 2, 4 and 8 s and up to a second more, whatever the answer asks. Without them it tries once.
+func genai(p *provider, seed uint64) client {
+	r := chance(seed)
+	return func(ctx context.Context) error {
+		for n := 0; ; n++ {
+			err := fine(post(ctx, p))
+			if err == nil || n == 4 {
+				return err
+			}
+			if err := sleep(ctx, time.Second<<n+time.Duration(r()*float64(time.Second))); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// chance is a sequence of numbers from 0 up to 1. Goroutines of a bubble that run at once
+// may share it.
+func chance(seed uint64) func() float64 {
+	source := make(chan float64, 1)
+	r := rand.New(rand.NewPCG(seed, 2))
+	source <- r.Float64()
+	return func() float64 {
+		x := <-source
+		source <- r.Float64()
+		return x
+	}
+}

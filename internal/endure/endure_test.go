@@ -1,0 +1,73 @@
+package endure
+
+import (
+	"flag"
+	"math"
+	"testing"
+)
+
+var full = flag.Bool("full", false, "many more plays of each kind")
+
+// plays is how often a load is played.
+func plays(l load) int {
+	if *full {
+		return 1 + 2000/l.calls
+	}
+	return 1 + 120/l.calls
+}
+
+// A preset serves no smaller share of its calls than the client it replaces does, wherever
+// the fault passes, and makes no more attempts for each that it serves. In an outage it
+// makes no more at all: where the client would try once, no more than its budget allows.
+func TestNoPresetDoesWorseThanTheClientItReplaces(t *testing.T) {
+	for _, c := range candidates() {
+		t.Run(c.name, func(t *testing.T) {
+			for _, l := range c.loads {
+				for _, f := range faults(l, c.waits) {
+					ours := c.play(t, l, f, plays(l))
+					for _, b := range c.bare {
+						theirs := b.play(t, l, f, c.words, plays(l))
+						c.compare(t, l, f, b.name, ours, theirs)
+					}
+				}
+			}
+		})
+	}
+}
+
+func (c *candidate) compare(t *testing.T, l load, f fault, name string, ours, theirs score) {
+	t.Helper()
+	where := func(what string) {
+		t.Helper()
+		t.Errorf("%d calls, one every %v, %s: %s\npreset: %v\n%s: %v", l.calls, l.every, f.name, what, ours, name, theirs)
+	}
+	if f.outage {
+		if most := c.mostInOutage(l, theirs); ours.attempts > most {
+			where("too many attempts in an outage")
+		}
+		return
+	}
+	if ours.share() < theirs.share()-noise(ours, theirs) {
+		where("fewer calls are good")
+	}
+	// Ten attempts find out that nothing succeeds, and chance has its part.
+	slack := min(10, float64(l.calls)/10)/float64(l.calls) + 2*noise(ours, theirs)
+	if served := max(1, ours.share()/theirs.share()); theirs.good > 0 && ours.perCall() > theirs.perCall()*served+slack {
+		where("more attempts for each call that is good")
+	}
+}
+
+// mostInOutage is how many attempts a preset may make while nothing can succeed.
+func (c *candidate) mostInOutage(l load, theirs score) float64 {
+	if !c.once {
+		return theirs.attempts
+	}
+	seconds := 10 + float64(l.calls)*l.every.Seconds()
+	return 1.1*theirs.attempts + float64(plays(l))*seconds // a tenth, and one a second
+}
+
+// noise is by how much two shares differ by chance, in all but one case of some hundred.
+func noise(a, b score) float64 {
+	p := (a.good + b.good) / (a.calls + b.calls)
+	return 2.7*math.Sqrt(p*(1-p)*(1/a.calls+1/b.calls)) + 0.001
+}
