@@ -189,6 +189,9 @@ func (r *run) decide() retry.Decision {
 	if !d.Again {
 		return d
 	}
+	if r.foundOut() {
+		return retry.Decision{Why: retry.ErrProbe}
+	}
 	if r.obstacle != nil {
 		return retry.Decision{Why: r.obstacle}
 	}

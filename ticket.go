@@ -19,7 +19,7 @@ func (p *Permit) breakBy(b *breaker.Breaker) {
 }
 
 // askBreaker asks for a ticket. That of a probe is kept while the breaker waits for it:
-// a call that probes may take as many attempts as any other.
+// a call that probes may take as many attempts as any other, unless nothing succeeds.
 func (p *Permit) askBreaker(now time.Duration) (Decision, bool) {
 	if p.ticket.Probe && p.breaker.Waits(now, p.ticket) {
 		return Decision{}, true

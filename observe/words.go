@@ -28,6 +28,7 @@ var reasons = [...]struct {
 	word string
 }{
 	{retry.ErrAttempts, "attempts"},
+	{retry.ErrProbe, "probe"},
 	{retry.ErrBudget, "budget"},
 	{retry.ErrDeadline, "deadline"},
 	{retry.ErrUnsafe, "unsafe"},

@@ -16,7 +16,7 @@ func TestWhyKnowsEveryReason(t *testing.T) {
 	for err, want := range map[error]string{
 		retry.ErrNotRetryable: "not_retryable", retry.ErrAdvice: "advice", retry.ErrUnsafe: "unsafe",
 		retry.ErrAttempts: "attempts", retry.ErrQuota: "quota", retry.ErrHint: "hint",
-		retry.ErrDeadline: "deadline", retry.ErrBudget: "budget",
+		retry.ErrDeadline: "deadline", retry.ErrBudget: "budget", retry.ErrProbe: "probe",
 		weir.ErrBodyTooLarge: "body_too_large", weir.ErrTooMuch: "too_much", weir.ErrAttemptTimeout: "deadline",
 		context.Canceled: "canceled", errors.New("something else"): "other",
 	} {

@@ -19,6 +19,9 @@ var (
 	ErrHint         = errors.New("the upstream asked for a longer wait than is allowed")
 	ErrDeadline     = errors.New("the next wait would pass the deadline")
 
+	// ErrProbe: the attempt was to find out whether the upstream is back, and it is not.
+	ErrProbe = errors.New("nothing succeeds yet")
+
 	// ErrBudget is this program's own bound on retries; the upstream knows
 	// nothing of it.
 	ErrBudget = errors.New("own budget for retries spent")

@@ -58,7 +58,7 @@ func (h *Holdoff) Heard(now time.Duration, o *outcome.Outcome) {
 // Allows reports whether a retry may be sent now. The one that may, of those that ask
 // in a gap, has to be sent.
 func (h *Holdoff) Allows(now time.Duration) bool {
-	if h.row.Load() < holdAfter {
+	if !h.Holds() {
 		return true
 	}
 	next, gap := h.next.Load(), h.gap.Load()
@@ -69,8 +69,8 @@ func (h *Holdoff) Allows(now time.Duration) bool {
 	return true
 }
 
-// Row is how many attempts in a row have failed.
-func (h *Holdoff) Row() int64 { return h.row.Load() }
+// Holds reports whether so many attempts in a row have failed that retries are held back.
+func (h *Holdoff) Holds() bool { return h.row.Load() >= holdAfter }
 
 // until puts the instant off.
 func (h *Holdoff) until(at int64) {

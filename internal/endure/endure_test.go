@@ -42,7 +42,7 @@ func (c *candidate) compare(t *testing.T, l load, f fault, name string, ours, th
 		t.Errorf("%d calls, one every %v, %s: %s\npreset: %v\n%s: %v", l.calls, l.every, f.name, what, ours, name, theirs)
 	}
 	if f.outage {
-		if most := c.mostInOutage(l, theirs); ours.attempts > most {
+		if most := c.mostInOutage(ours, theirs); ours.attempts > most {
 			where("too many attempts in an outage")
 		}
 		return
@@ -58,12 +58,11 @@ func (c *candidate) compare(t *testing.T, l load, f fault, name string, ours, th
 }
 
 // mostInOutage is how many attempts a preset may make while nothing can succeed.
-func (c *candidate) mostInOutage(l load, theirs score) float64 {
+func (c *candidate) mostInOutage(ours, theirs score) float64 {
 	if !c.once {
 		return theirs.attempts
 	}
-	seconds := 10 + float64(l.calls)*l.every.Seconds()
-	return 1.1*theirs.attempts + float64(plays(l))*seconds // a tenth, and one a second
+	return 1.1*theirs.attempts + ours.seconds // a tenth, and one a second
 }
 
 // noise is by how much two shares differ by chance, in all but one case of some hundred.

@@ -12,7 +12,7 @@ import (
 )
 
 // A score is what became of the calls of all plays of a kind.
-type score struct{ calls, good, attempts float64 }
+type score struct{ calls, good, attempts, seconds float64 }
 
 func (s score) share() float64   { return s.good / s.calls }
 func (s score) perCall() float64 { return s.attempts / s.calls }
@@ -60,7 +60,7 @@ func faults(l load, waits bool) []fault {
 func play(t *testing.T, l load, f fault, w words, seeds int, made func(p *provider, seed uint64) client) (s score) {
 	for seed := range uint64(seeds) {
 		synctest.Test(t, func(*testing.T) {
-			p := open(f, w, seed)
+			p, began := open(f, w, seed), time.Now()
 			call := made(p, seed)
 			var good sync.Mutex
 			var calls sync.WaitGroup
@@ -77,6 +77,7 @@ func play(t *testing.T, l load, f fault, w words, seeds int, made func(p *provid
 			calls.Wait()
 			s.calls += float64(l.calls)
 			s.attempts += float64(p.attempts)
+			s.seconds += time.Since(began).Seconds()
 		})
 	}
 	return s
