@@ -145,7 +145,8 @@ func TestAProbeMakesOneAttemptWhileNothingSucceeds(t *testing.T) {
 func TestAHeldRetryEndsInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := patient()
-		p.Timeouts.Call = 2 * sec
+		quota, _ := retry.QuotaSchedule("aws-patient")
+		p.Quota, p.Timeouts.Call = &quota, 2*sec
 		u, s := open(t, p, weir.Options{}), away(time.Hour, errFailed)
 		start := time.Now()
 		var wg sync.WaitGroup
@@ -156,8 +157,8 @@ func TestAHeldRetryEndsInTime(t *testing.T) {
 		if d := time.Since(start); d > 2*sec {
 			t.Errorf("took %v of 2s", d)
 		}
-		if n := u.Look(0).RetriesLeft; n <= 0 {
-			t.Errorf("%d retries left: what was paid for and not made is kept", n)
+		if left, made := u.Look(0).RetriesLeft, s.attempts.Load()-20; left != 500-5*made {
+			t.Errorf("%d tokens left of 500 after %d retries: what was paid for and not made is kept", left, made)
 		}
 	})
 }
