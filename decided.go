@@ -40,7 +40,7 @@ func (p *Permit) decided(now time.Duration, d Decision) error {
 }
 
 func (p *Permit) refusal(now time.Duration, d Decision, c limit.Charge) *Refusal {
-	r := &Refusal{Upstream: p.u.name, Operation: p.plan.name, Reason: d.Reason, RetryAfter: d.RetryAfter, Place: int(p.place), Waiting: int(p.waiting)}
+	r := &Refusal{Upstream: p.u.name, Operation: p.plan.name, Reason: d.Reason, RetryAfter: d.RetryAfter, Place: int(p.place), Waiting: int(p.waiting), Lack: p.lack}
 	if c.Registry != nil {
 		r.Levels = p.levels(now)
 		why := r.Levels[p.why]

@@ -316,7 +316,7 @@ func (p *Permit) askAtHead(ctx context.Context, s *stander) (limit.Verdict, erro
 	p.u.asks(s.now)
 	v, err := p.limits.Fetch(ctx, s.now, s.until, s.priority)
 	s.now = p.u.clock.Now()
-	return limit.Verdict{Ask: v.OK, Wait: v.Wait, Why: v.Why}, err
+	return limit.Verdict{Ask: v.OK, Wait: v.Wait, Why: v.Why, Lack: v.Lack}, err
 }
 
 // sleep sleeps, but not so long that a change of policy or breaker goes unnoticed.

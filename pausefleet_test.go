@@ -364,11 +364,12 @@ func TestPausesWhileTheStoreIsAway(t *testing.T) {
 				store := known(t)
 				a, b := join(t, store, p, limit.FleetOptions{}), join(t, store, p, limit.FleetOptions{})
 				call := weir.Call{Operation: "get", Keys: map[string]string{"user": "u"}}
-				for range 300 { // who has not used a limit lately has no part of it while the store is away
+				for range 800 { // who is new, or has not used a limit lately has no part of it while the store is away
 					_, _ = a.goes(call), b.goes(call)
 					pass(10 * ms)
 				}
 				a.cut.away.Store(true)
+				pass(2 * sec) // until both are sure of it and use their parts
 				begin := clock.System.Now()
 				a.told(call, hinted(60*sec).o)
 				held(t, 20*sec, call, a)

@@ -37,6 +37,7 @@ type Permit struct {
 	why     int32 // the limit that made it wait or said no, or -1
 	place   int32 // in line, when it was refused; 0 if it stood in none
 	waiting int32 // and how many did
+	lack    limit.Lack
 }
 
 // A Decision is the answer to whether an attempt may be made now.
@@ -115,7 +116,7 @@ func (p *Permit) begin(u *Upstream, plan *plan, c *Call, attempt int32) {
 	}
 	p.reports, p.metered, p.told, p.guessed = p.reports[:0], false, false, c.Estimated
 	p.limits.Reset()
-	p.place, p.waiting, p.slot, p.drop = 0, 0, 0, nil
+	p.place, p.waiting, p.slot, p.drop, p.lack = 0, 0, 0, nil, limit.LacksNothing
 }
 
 // ask asks the breaker and then all limits together. If the answer is yes with a
@@ -227,6 +228,7 @@ func (p *Permit) fetchLimits(ctx context.Context, now, until time.Duration, prio
 // no is the decision that a verdict is which says no.
 func (p *Permit) no(now time.Duration, v limit.Verdict) Decision {
 	c, level := p.limits.Charge(v.Why), p.limits.Look(now, v.Why)
+	p.lack = v.Lack
 	d := Decision{Reason: RateLimited, RetryAfter: v.Wait}
 	switch {
 	case v.Wait == bucket.Never: // the cost is at fault

@@ -43,6 +43,10 @@ type Refusal struct {
 	// ByHand says of a pause that a person has ordered it, and not the upstream.
 	ByHand bool
 
+	// Lack says that the store of the fleet has not answered, and what this process
+	// lacks that has to go on without: see limit.FleetOptions.
+	Lack limit.Lack
+
 	// Levels is what is left of every limit that the call was charged to, that one
 	// included; empty if it was no limit.
 	Levels []LimitLevel
@@ -101,6 +105,9 @@ func (r *Refusal) Error() string {
 	}
 	if r.Bound > 0 {
 		fmt.Fprintf(&b, " with %d of %d in flight", r.InFlight, r.Bound)
+	}
+	if r.Lack != limit.LacksNothing {
+		fmt.Fprintf(&b, " (%v)", r.Lack)
 	}
 	b.WriteString(": ")
 	if r.Reason == QuotaExhausted && !r.Level.ResetAt.IsZero() {

@@ -67,10 +67,11 @@ func (m *Meter) Drained(s Fill, now int64) Fill {
 	if now <= s.At {
 		return s
 	}
-	return Fill{now, s.Weight - min(s.Weight, m.drained(now-s.At))}
+	return Fill{now, s.Weight - min(s.Weight, m.Drains(now-s.At))}
 }
 
-func (m *Meter) drained(us int64) int64 {
+// Drains is how much runs out in so many microseconds.
+func (m *Meter) Drains(us int64) int64 {
 	hi, lo := bits.Mul64(uint64(us), uint64(m.Drain))
 	if hi > 0 || lo > math.MaxInt64 {
 		return math.MaxInt64

@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/seed1158cd35/weir/internal/complain"
@@ -67,6 +68,18 @@ func object[T any](d *decoder, n *node, fields []field[T], v *T) bool {
 		}
 	}
 	return len(d.errs) == before
+}
+
+// retired takes fields away that are no longer there, and complains of each, with what to
+// write in its place.
+func (d *decoder) retired(n *node, instead map[string]string) {
+	n.fields = slices.DeleteFunc(n.fields, func(e entry) bool {
+		hint, was := instead[e.name]
+		if was {
+			d.bad(e.key, hint, "is no longer there")
+		}
+		return was
+	})
 }
 
 func lookup[T any](fields []field[T], name string) *field[T] {

@@ -118,8 +118,8 @@ store:
   guard: 20ms
   timeout: 50ms
   queue: 100
-  coast: 30s
-  share: 25%
+  outage: 2m
+  without: 25%
   prefix: team
 decide:
   listen: 127.0.0.1:8082

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/seed1158cd35/weir/limit"
 )
 
 // A Store is where the limits and breakers of a fleet are kept. One of Redis,
@@ -23,8 +25,8 @@ type Store struct {
 	Guard   time.Duration // 0 means the default of the kind
 	Timeout time.Duration // 0 means the default of the kind
 	Queue   int
-	Coast   time.Duration
-	Share   float64
+	Outage  time.Duration // 0 means that of package limit
+	Without limit.Without
 }
 
 // DynamoDB says which table.
@@ -75,12 +77,15 @@ var storeFields = []field[shelf]{
 		"How late an answer of the store may be used. Limits are held back by so much, and never exceeded for it."),
 	one("timeout", duration, func(s *shelf) *time.Duration { return &s.Timeout }, "100ms; 1s for dynamodb and file", "For one call to the store."),
 	one("queue", count[int](1), func(s *shelf) *int { return &s.Queue }, "10000", "How many calls may wait for the same limits and keys."),
-	one("coast", duration, func(s *shelf) *time.Duration { return &s.Coast }, "60s", "How long a process goes on at its own last rate when the store is away."),
-	one("share", share, func(s *shelf) *float64 { return &s.Share }, "one part of as many as there are instances", "What part of each limit a process takes after that."),
+	one("outage", duration, func(s *shelf) *time.Duration { return &s.Outage }, "5m",
+		"How long the store keeps a part of each limit for a process that is silent: for so long a fleet surely goes on without its store, and a process that was killed takes its part along. From 5s."),
+	one("without", without, func(s *shelf) *limit.Without { return &s.Without }, "part",
+		"What a process does that has not reached the store for longer than `outage`: it goes on with its last `part` of each limit, or it must `refuse` calls. A share (10%) of each limit is used then, and before the store was ever reached, whatever others do."),
 }
 
 func readStore(d *decoder, n *node, f *document) {
 	var s shelf
+	d.retired(n, storeRetired)
 	if object(d, n, storeFields, &s); n.kind != mapping {
 		return
 	}
@@ -99,8 +104,33 @@ func readStore(d *decoder, n *node, f *document) {
 	if s.File != "" {
 		s.File = d.beside(filepath.FromSlash(s.File))
 	}
+	if at := n.get("outage"); at != nil && s.Outage > 0 && s.Outage < leastOutage {
+		d.bad(at, "", "must be at least %v: a process notices after a second that the store is away", leastOutage)
+	}
 	f.Store = &s.Store
 }
+
+const leastOutage = 5 * time.Second
+
+// storeRetired are fields that were, and what to write in their place.
+var storeRetired = map[string]string{
+	"coast": "say outage: 5m, for how long the store keeps the part of a process that is silent, and without: part, refuse or a share, what the process does after that",
+	"share": "write it as without: 10%",
+}
+
+// without is what a process does without the store.
+var without = text("part, refuse or a share (10%, 0.1)", func(s string) (w limit.Without, wrong, hint string) {
+	switch strings.ToLower(s) {
+	case "part":
+		return w, "", ""
+	case "refuse":
+		return limit.Without{Refuse: true}, "", ""
+	}
+	if w.Share, wrong, hint = parseShare(s); wrong == "want a share such as 10%" {
+		wrong = "want part, refuse, or a share such as 10%"
+	}
+	return w, wrong, hint
+})
 
 // readRedis never repeats what could be a password.
 func readRedis(d *decoder, n *node, s *shelf) {

@@ -132,7 +132,9 @@ func parseNumber(s string) (float64, string, string) {
 }
 
 // share is a part of a whole.
-var share = text("a share (10%, 0.1)", func(s string) (float64, string, string) {
+var share = text("a share (10%, 0.1)", parseShare)
+
+func parseShare(s string) (float64, string, string) {
 	digits, percent := strings.CutSuffix(s, "%")
 	v, err := strconv.ParseFloat(strings.TrimSpace(digits), 64)
 	switch {
@@ -147,7 +149,7 @@ var share = text("a share (10%, 0.1)", func(s string) (float64, string, string) 
 		return 0, "must be above 0%, at most 100%", ""
 	}
 	return v, "", ""
-})
+}
 
 var sizes = []struct {
 	unit  string

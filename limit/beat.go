@@ -69,6 +69,9 @@ const longestLife = 400 * 24 * 3600 * 1_000_000
 func (m *Members) Beat(now int64, b *Beat) (a Standing) {
 	m.Turn(now)
 	now = max(now, m.At)
+	if now-m.Heard > graces*b.Silence {
+		m.Back = now
+	}
 	m.Heard, m.Window = now, max(m.Window, b.Window)
 	r := m.Rows[b.Client]
 	switch {
@@ -137,6 +140,9 @@ func (m *Members) hear(now int64, r *Member, b *Beat) {
 	if r.No > 0 && b.Ack == r.No {
 		r.Ack = r.Last
 	}
+	if r.Alone && b.Part < r.Part { // it may have spent what it held before
+		m.stale(r.Part-b.Part, now, r.Window)
+	}
 	r.Seq, r.Silence, r.Window = b.Seq, b.Silence, b.Window
 	r.Wish, r.Alone, r.Goes = min(b.Wish, mostWish), b.Alone, b.Goes
 	r.Part = min(r.Part, b.Part) // it counts from now on that it became smaller
@@ -157,6 +163,9 @@ func (m *Members) grant(now int64, r *Member, b *Beat) {
 	part := Whole / n
 	if wishes > 0 {
 		part = Whole/n/4 + Whole*3/4*r.Wish/wishes
+	}
+	if b.Alone && b.Window > 0 && part < r.Part && part > r.Part*3/4 { // what it gives up is of use to nobody for a window
+		part = r.Part
 	}
 	part = max(part, min(b.Need, Whole))
 	if part > r.Part {

@@ -103,12 +103,13 @@ func ExamplePermit() {
 	p = limit.Permit{}
 	p.Add(limit.Charge{Registry: requests, Cost: 1})
 	p.Add(limit.Charge{Registry: tokens, Cost: 800})
-	fmt.Println(p.Take(0, 0)) // the second charge says no, for a second
+	v := p.Take(0, 0)
+	fmt.Println(v.OK, v.Wait, v.Why) // the second charge says no, for a second
 	fmt.Println(requests.Get(0, "").Look(0).Left)
 	// Output:
 	// true
 	// 1 700
-	// {false 1s 1 false}
+	// false 1s 1
 	// 1
 }
 

@@ -52,3 +52,11 @@ func (s sending) expiry(d time.Duration) expiry {
 	}
 	return e
 }
+
+// later is at+d, or Never if there is no such instant.
+func later(at, d time.Duration) time.Duration {
+	if d > bucket.Never-at {
+		return bucket.Never
+	}
+	return at + d
+}

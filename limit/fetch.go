@@ -6,12 +6,9 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/seed1158cd35/weir/bucket"
 	"github.com/seed1158cd35/weir/clock"
 )
-
-// ErrLate means that the store's answer came too late for what it granted to be
-// used. A store that is always slow needs a larger guard.
-var ErrLate = errors.New("the store answered later than the guard")
 
 const (
 	scarceLeast = 25 * time.Millisecond // between asks of a process that leases and got less than it asked for
@@ -21,16 +18,105 @@ const (
 	mostCopies  = 1 << 20
 )
 
+// asks asks the store if it is time to, and returns when it will be. The leader asks by
+// itself if an answer will come soon; else somebody else does, while the leader looks after
+// the others.
+func (q *queue) asks(now time.Duration, leader *waiter) time.Duration {
+	q.mu.Lock()
+	switch next, _ := q.due(); {
+	case q.asking, !q.open(now):
+		q.mu.Unlock()
+		return bucket.Never // it is woken
+	case next > now:
+		q.mu.Unlock()
+		return next
+	}
+	wait, why := q.paused(now)
+	if wait == 0 {
+		q.asking, q.asked = true, now
+	}
+	q.mu.Unlock()
+	if wait > 0 {
+		q.postpone(now, wait, 0, why)
+		return now
+	}
+	if q.soon(now, leader) {
+		q.fetch(now)
+		return now
+	}
+	q.group.fleet.spawn(func() { q.fetch(q.group.fleet.clock.Now()) })
+	return bucket.Never
+}
+
+// open reports whether asking makes sense: not while a slow store knows that this process
+// goes on without, but for calendar limits, which have no parts.
+func (q *queue) open(now time.Duration) bool {
+	if !q.alone(now) {
+		return true
+	}
+	for _, p := range q.pools {
+		if p.spec.Load().rule.Shape == Fixed {
+			return true
+		}
+	}
+	return false
+}
+
+// alone reports whether the store is known to answer too late, and knows it.
+func (q *queue) alone(now time.Duration) bool {
+	g := q.group
+	if now <= time.Duration(g.lone.Load()) {
+		return false
+	}
+	g.own.Lock()
+	defer g.own.Unlock()
+	return g.standing.solo != 0 && g.standing.use(now).mode == parted
+}
+
+// soonest is how fast a store must answer for the leader to wait for it.
+const soonest = 20 * time.Millisecond
+
+func (q *queue) soon(now time.Duration, leader *waiter) bool {
+	g := q.group
+	g.own.Lock()
+	defer g.own.Unlock()
+	m, _ := g.standing.mode(now)
+	return m <= waiting && !g.failing.Load() && g.standing.rtt < soonest && leader.end-now >= g.timeout()
+}
+
 // fetch asks the store for those who wait, and shares out what it grants.
 func (q *queue) fetch(now time.Duration) {
-	q.mu.Lock()
-	q.asked = now
-	q.mu.Unlock()
 	q.enough.Store(false)
-	q.prepare(now)
-	sent := q.group.fleet.sending(now)
+	if !q.again(now) {
+		q.prepare(now)
+	}
 	err := q.call(now)
-	q.share(sent, q.group.fleet.clock.Now(), err)
+	q.share(q.first, q.group.fleet.clock.Now(), err)
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.asking = false
+	q.waker.Wake()
+}
+
+// again makes the same ask once more if it is not known what became of it, and what it
+// was granted may still be used.
+func (q *queue) again(now time.Duration) bool {
+	if !q.unsure {
+		return false
+	}
+	q.unsure = false
+	for _, p := range q.pools {
+		if s := p.spec.Load(); q.passed(q.first, now, s.hold) {
+			return false
+		}
+	}
+	q.ask.Again, q.ask.Settle = true, q.ask.Settle[:0]
+	var costs [mostShared]int64
+	for i := range q.ask.Claims {
+		costs[i] = q.ask.Claims[i].Cost
+	}
+	q.gather(&costs, q.ask.Copies)
+	return true
 }
 
 // prepare writes the ask: as many copies as there are callers at the front with the
@@ -38,36 +124,62 @@ func (q *queue) fetch(now time.Duration) {
 func (q *queue) prepare(now time.Duration) {
 	a, f := &q.ask, q.group.fleet
 	a.Group, a.ID, a.Lane, a.Again = q.group.name, f.nextID(), q.lane, false
-	q.gather()
+	q.first = f.sending(now)
+	alone := q.alone(now)
+	q.gather(nil, mostCopies)
 	a.Copies = int64(len(q.batch))
 	a.Settle, a.Claims = a.Settle[:0], a.Claims[:0]
 	for i, p := range q.pools {
 		s := p.spec.Load()
-		cost := q.batch[0].costs[i]
-		p.expire(now, q.lacks && p.splinters(cost))
-		p.resume(now)
+		c := Claim{Rule: &s.rule, Key: p.key}
+		if len(q.batch) > 0 {
+			c.Cost = q.batch[0].w.costs[i]
+		}
+		p.expire(now, q.lacks && p.splinters(c.Cost))
 		a.Settle = p.takePending(now, a.Settle)
 		q.came[i] = p.cameBack()
-		c := Claim{Rule: &s.rule, Key: p.key, Cost: cost, Extra: p.block(now, s)}
+		q.block[i] = p.block(now, s)
+		c.Extra = q.block[i] + max(0, p.wants(now, s))
+		if alone { // only for what has no parts, and to spend it by itself
+			a.Copies = 0
+			if c.Cost = 0; s.rule.Shape == Fixed {
+				c.Extra = max(c.Extra, q.wanted(i))
+			} else {
+				c.Extra = 0
+			}
+		}
 		p.calendar(now, s, &c)
 		a.Claims = append(a.Claims, c)
 	}
 }
 
-// gather puts those at the front whose costs are alike into the batch.
-func (q *queue) gather() {
+// wanted is how many units those want who wait.
+func (q *queue) wanted(i int) (n int64) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, list := range q.waiting {
+		for _, w := range list {
+			n = addMost(n, w.costs[i])
+		}
+	}
+	return n
+}
+
+// gather puts those at the front whose costs are these, or alike, into the batch.
+func (q *queue) gather(costs *[mostShared]int64, most int64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.batch = q.batch[:0]
 	for i := range q.waiting {
 		for _, w := range q.waiting[i] {
-			if len(q.batch) > 0 && w.costs != q.batch[0].costs || len(q.batch) >= mostCopies {
+			if costs == nil {
+				costs = &w.costs
+			}
+			if w.costs != *costs || int64(len(q.batch)) >= most {
 				return
 			}
-			if w.state == waits {
-				w.state = granting
-			}
-			q.batch = append(q.batch, w)
+			w.state = granting
+			q.batch = append(q.batch, seat{w, w.life})
 		}
 	}
 }
@@ -112,41 +224,51 @@ func (p *pool) takePending(now time.Duration, to []Settlement) []Settlement {
 	return to
 }
 
-// call asks the store, and once more with the same ID if it cannot be known what
-// became of the first.
+// call asks the store: once more if the calendar windows that it named are others by the
+// store's clock, and once more with the same ID if it cannot be known what became of the
+// first.
 func (q *queue) call(sent time.Duration) error {
-	f := q.group.fleet
-	err := q.try(sent)
-	if errors.Is(err, ErrWindow) {
-		f.heard(f.clock.Now(), q.ask.Now)
-		for i, p := range q.pools {
-			p.calendar(f.clock.Now(), p.spec.Load(), &q.ask.Claims[i])
-		}
-		err = q.try(sent)
-	}
-	if err != nil && f.failed.Load() == 0 {
-		f.fails(f.clock.Now(), err)
+	f, g := q.group.fleet, q.group
+	err := q.try()
+	if err != nil && !errors.Is(err, ErrWindow) && !g.failing.Load() && f.clock.Now() < sent+soonest {
+		g.failing.Store(true)
 		q.ask.Again = true
-		err = q.try(sent)
+		err = q.try()
 	}
+	if errors.Is(err, ErrWindow) {
+		sent = f.clock.Now()
+		f.heard(sent, q.ask.Now)
+		for i, p := range q.pools {
+			p.calendar(sent, p.spec.Load(), &q.ask.Claims[i])
+		}
+		err = q.try()
+	}
+	took := f.clock.Now() - sent
+	g.own.Lock()
+	defer g.own.Unlock()
 	if err != nil {
-		f.fails(f.clock.Now(), err)
+		g.failed(err)
 		return err
 	}
+	g.failing.Store(false)
+	g.standing.took(took)
 	f.heard(sent, q.ask.Now)
 	return nil
 }
 
-func (q *queue) try(time.Duration) error {
-	f := q.group.fleet
+func (q *queue) try() error {
+	f, g := q.group.fleet, q.group
 	begin := f.clock.Now()
+	g.own.Lock()
+	limit := g.timeout()
+	g.own.Unlock()
 	var err error
 	if f.clock == clock.System {
-		q.timer.begin(f.o.Timeout)
+		q.timer.begin(limit)
 		err = f.store.Take(&q.timer, &q.ask)
 		q.timer.end()
 	} else {
-		ctx, cancel := f.clock.WithTimeout(context.Background(), f.o.Timeout, context.DeadlineExceeded)
+		ctx, cancel := f.clock.WithTimeout(context.Background(), limit, context.DeadlineExceeded)
 		err = f.store.Take(ctx, &q.ask)
 		cancel()
 	}
@@ -181,36 +303,59 @@ func (q *queue) tell(took time.Duration, err error) {
 // share gives out what the store has granted.
 func (q *queue) share(sent sending, now time.Duration, err error) {
 	if err == nil {
+		q.mu.Lock()
+		q.fails = 0
+		q.mu.Unlock()
 		if end, why, ok := q.turning(sent, now); ok {
-			q.giveUp()
+			q.giveUp(now)
 			q.settleBatch(0)
 			q.postpone(now, max(0, end-now), 0, why)
 			return
 		}
-	}
-	if err == nil && q.late(sent, now) {
-		q.giveUp()
-		err = ErrLate
-		q.group.fleet.fails(now, err)
-	} else if err == nil {
-		q.group.fleet.succeeds(now)
+		if q.late(sent, now) {
+			q.giveUp(now)
+			q.settleBatch(0)
+			q.mu.Lock()
+			q.next = now + askAgain
+			q.mu.Unlock()
+			return
+		}
 	}
 	if err != nil {
-		keepDebts(now, q.ask.Settle, q.pools)
-		q.settleBatch(0)
+		q.failed(now)
 		return
 	}
 	for i, p := range q.pools {
-		q.hear(i, p, q.ask.Granted, sent, now)
+		p.hears(sent.at, now, p.spec.Load(), q.ask.Grants[i], q.ask.Claims[i].Windows, q.ask.Now)
 	}
 	q.by = q.lasts(sent)
-	q.settleBatch(q.ask.Granted)
+	spare := q.settleBatch(q.ask.Granted)
+	for i, p := range q.pools {
+		q.keep(i, p, spare, sent, now)
+	}
 	if q.lacks = q.ask.Granted < q.ask.Copies; q.ask.Granted > 0 {
 		q.askIn = 0
 	}
 	if q.lacks {
 		q.short(now)
 	}
+}
+
+const (
+	firstRetry = 40 * time.Millisecond // between asks that fail
+	lastRetry  = time.Second
+)
+
+// failed is what becomes of an ask that has failed: it may be made again.
+func (q *queue) failed(now time.Duration) {
+	keepDebts(now, q.ask.Settle, q.pools)
+	q.settleBatch(0)
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.unsure = true
+	d := min(lastRetry, firstRetry<<min(q.fails, 10))
+	q.fails++
+	q.next = now + d/2 + q.group.fleet.within(d)
 }
 
 // late reports whether the answer came too late for one of the limits.
@@ -246,11 +391,11 @@ func (q *queue) leased() bool {
 }
 
 // giveUp gives back everything that was granted.
-func (q *queue) giveUp() {
+func (q *queue) giveUp(now time.Duration) {
 	for i, p := range q.pools {
 		g := &q.ask.Grants[i]
 		if n := q.ask.Granted*q.ask.Claims[i].Cost + g.Extra; n > 0 {
-			p.settle(Settlement{Back: n, Mark: g.Mark})
+			p.settle(now, Settlement{Back: n, Mark: g.Mark})
 		}
 	}
 }
@@ -269,28 +414,28 @@ func keepDebts(now time.Duration, settle []Settlement, pools []*pool) {
 	}
 }
 
-// settleBatch ends the wait of as many as have been granted, in order.
-func (q *queue) settleBatch(granted int64) {
+// settleBatch ends the wait of as many as have been granted, in order, and returns for
+// how many copies nobody waits any more.
+func (q *queue) settleBatch(granted int64) (spare int64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for j, w := range q.batch {
-		if w.state == granting {
-			w.state = waits
-		}
-		if int64(j) >= granted {
-			if w.leaving {
-				q.remove(w)
-				w.finish(Verdict{})
-			}
+	for _, s := range q.batch {
+		w := s.w
+		if w.life != s.life || w.state == done {
 			continue
 		}
-		for i := range q.pools {
-			w.turns[i] = q.turn(i, granted-1-int64(j))
+		if w.state = waits; granted == 0 {
+			continue
 		}
-		q.remove(w)
+		granted--
+		for i := range q.pools {
+			w.turns[i] = q.turn(i, granted)
+		}
 		w.by = q.by
-		w.finish(Verdict{OK: true})
+		q.finish(w, Verdict{OK: true})
 	}
+	q.batch = q.batch[:0]
+	return granted
 }
 
 // lasts is until when what was granted may be used.
@@ -312,19 +457,27 @@ func (q *queue) passed(sent sending, now, d time.Duration) bool {
 	return sent.expiry(d).passed(now, q.group.fleet.clock)
 }
 
-// hear notes what the store said of one limit, and keeps what was leased.
-func (q *queue) hear(i int, p *pool, granted int64, sent sending, now time.Duration) {
+// keep keeps what was granted of one limit besides: copies that nobody waits for any more,
+// a block to be spent soon, and what is to stand by.
+func (q *queue) keep(i int, p *pool, spare int64, sent sending, now time.Duration) {
 	c, g, s := &q.ask.Claims[i], &q.ask.Grants[i], p.spec.Load()
-	p.hears(sent.at, now, s, *g, c.Windows, q.ask.Now)
+	block := min(g.Extra, q.block[i])
+	all := q.ask.Granted*c.Cost + g.Extra
 	p.mu.Lock()
-	p.demand.used(now, granted*c.Cost+g.Extra)
+	p.demand.used(now, all-(g.Extra-block))
 	p.mu.Unlock()
-	if g.Extra > 0 {
+	p.took(sent.at, now, s, all, all-(g.Extra-block))
+	mark := g.Mark
+	if n := g.Extra - block; n > 0 { // the last
+		p.keepBy(now, n, sent.expiry(s.untilReset(g)), mark)
+		mark.Level -= n * mark.Step
+	}
+	if n := block + spare*c.Cost; n > 0 {
 		until := sent.expiry(s.hold)
 		if s.rule.Shape == Fixed { // what is leased dies at the reset
 			until = until.first(sent.expiry(s.untilReset(g)))
 		}
-		p.put(now, g.Extra, until, g.Mark)
+		p.put(now, n, until, mark)
 	}
 }
 
@@ -368,6 +521,6 @@ func (q *queue) postpone(now, wait, space time.Duration, why int) {
 	if q.n > 0 { // somebody waits
 		soon = min(soon, askAtLeast/4)
 	}
-	q.next, q.there, q.why = now+max(soon, space)+q.group.fleet.within(soon/16+1), now+wait, why
+	q.next, q.there, q.why = now+max(soon, space)+q.group.fleet.within(soon/16+1), later(now, wait), why
 	q.mu.Unlock()
 }

@@ -34,14 +34,19 @@ type FleetOptions struct {
 	// where the environment has AWS_LAMBDA_FUNCTION_NAME.
 	Freezes bool
 
-	Timeout time.Duration // for one call to the store; 0 means 100ms
-	Queue   int           // how many calls may wait for the same limits and keys; 0 means 10,000
+	// Timeout is how long the answer to an ask is waited for at least, whatever the patience of
+	// those who wait; 0 means 100ms. It is three times as long as answers usually take, and 5s at most.
+	Timeout time.Duration
+	Queue   int // how many calls may wait for the same limits and keys; 0 means 10,000
 
-	// While the store is away the process goes on by itself: for Coast at its own
-	// last rate (0 means 60s), then at Share of each limit (0 means one part of as
-	// many as there are known instances).
-	Coast time.Duration
-	Share float64
+	// While the store is away the process goes on with the part of each limit that the
+	// store has granted to it. Outage is how long the store keeps a part for a process that is
+	// silent, and Without what the process does after that; 0 means 5m. Silence is after how
+	// long without an answer the part is used; 0 means 1s. It is longer where answers are slow,
+	// and in a large fleet.
+	Outage  time.Duration
+	Without Without
+	Silence time.Duration
 
 	Events FleetEvents
 	Rand   *rand.Rand // for simulators, whose runs must repeat; nil means the runtime's
@@ -57,11 +62,14 @@ type Fleet struct {
 	clock  clock.Clock
 	seed   uint64
 	ids    atomic.Uint64
+	member string       // this run of this process, among the members of its groups
+	beater *clock.Waker // of who beats
 	alive  atomic.Int64 // clients that are known, this one included
 	offset atomic.Int64 // the store's clock less ours
 
-	failed atomic.Int32 // calls in a row
+	events sync.Mutex   // held while it is looked whether the store is away, and told
 	away   atomic.Int64 // the instant since which the store is away; 0 if it is not
+	past   atomic.Bool  // for longer than it keeps parts
 	spent  atomic.Int64 // units let go meanwhile
 
 	tell  atomic.Int64 // when what came back has to be told at the latest; 0 if there is nothing
@@ -72,6 +80,8 @@ type Fleet struct {
 	ctx    context.Context // of what Start began; nil before it and after Close
 	stop   context.CancelFunc
 	closed bool
+	once   sync.Once // of Close
+	gone   error     // what it returned
 	wg     sync.WaitGroup
 	extras map[*extra]struct{}
 }
@@ -85,8 +95,6 @@ type extra struct {
 const (
 	defaultTimeout = 100 * time.Millisecond
 	defaultQueue   = 10_000
-	defaultCoast   = time.Minute
-	awayAfter      = 3 // failed calls in a row
 )
 
 // NewFleet makes this process a member of the fleet that shares the store.
@@ -95,7 +103,8 @@ func NewFleet(s Store, o FleetOptions) *Fleet {
 	o.Guard = cmp.Or(o.Guard, defaultGuard)
 	o.Timeout = cmp.Or(o.Timeout, defaultTimeout)
 	o.Queue = cmp.Or(o.Queue, defaultQueue)
-	o.Coast = cmp.Or(o.Coast, defaultCoast)
+	o.Outage = cmp.Or(o.Outage, DefaultOutage)
+	o.Silence = min(cmp.Or(o.Silence, silenceUsual), o.Outage/4)
 	o.Freezes = o.Freezes || os.Getenv("AWS_LAMBDA_FUNCTION_NAME") != ""
 	f := &Fleet{store: s, o: o, clock: o.Clock, groups: make(map[string]*Group)}
 	if f.clock == nil {
@@ -111,6 +120,8 @@ func NewFleet(s Store, o FleetOptions) *Fleet {
 	if f.o.Client == "" {
 		f.o.Client = hex.EncodeToString(b[8:])
 	}
+	f.member = f.o.Client + "/" + hex.EncodeToString(b[:8])
+	f.beater = clock.NewWaker(f.clock)
 	f.alive.Store(1)
 	f.waker = clock.NewWaker(f.clock)
 	return f
@@ -153,29 +164,54 @@ func (f *Fleet) Alive() int { return int(f.alive.Load()) }
 
 // Group is the group of the name: the limits of one upstream.
 func (f *Fleet) Group(name string) *Group {
+	now := f.clock.Now()
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	g := f.groups[name]
 	if g == nil {
-		g = &Group{fleet: f, name: name, lane: f.nextID(), queues: make(map[queueKey]*queue), active: make(map[*pool]struct{})}
+		g = f.newGroup(now, name)
 		f.groups[name] = g
+		f.beater.Wake()
 	}
 	return g
 }
 
 // A Group is the limits of one upstream as this process shares them.
+//
+// Locks are taken in the order queue.mu, Group.own, pool.mu, Group.mu, Fleet.mu. Group.mu
+// and Fleet.mu are held for a look at their maps only: nothing is called meanwhile that
+// takes another lock, waits, or leaves the package.
 type Group struct {
-	fleet *Fleet
-	name  string
-	lane  uint64 // of what is told without an ask
-	beats int64
+	fleet    *Fleet
+	name     string
+	lane     uint64 // of what is told without an ask
+	debtLane uint64
 
-	// Locks are taken in the order queue.mu, pool.mu, Group.mu, Fleet.mu. Group.mu and
-	// Fleet.mu are held for a look at their maps only: nothing is called meanwhile that
-	// takes another lock, waits, or leaves the package.
+	lone    atomic.Int64 // after when calls are served without the store, if it does not answer before
+	failing atomic.Bool  // the latest exchange failed
+
+	own      sync.Mutex // of the part that this process uses: of all of its pools, too
+	standing standing
+	beating  beating
+	spenders map[*pool]struct{} // of rolling limits
+
 	mu     sync.Mutex
 	queues map[queueKey]*queue
 	active map[*pool]struct{} // pools that may have something to give back
+}
+
+func (f *Fleet) newGroup(now time.Duration, name string) *Group {
+	g := &Group{
+		fleet: f, name: name, lane: f.nextID(), debtLane: f.nextID(),
+		queues: make(map[queueKey]*queue), active: make(map[*pool]struct{}), spenders: make(map[*pool]struct{}),
+	}
+	g.standing = standing{
+		rules:   parting{silence: f.o.Silence, life: f.o.Outage, without: f.o.Without, none: f.o.Freezes},
+		silence: f.o.Silence, began: now,
+	}
+	g.beating.need, g.beating.hold, g.beating.usedAt = newLately(), newLately(), now
+	g.lone.Store(int64(g.standing.from()))
+	return g
 }
 
 func (f *Fleet) nextID() uint64 {
@@ -198,29 +234,4 @@ func (f *Fleet) storeTime(now time.Duration) time.Time {
 // heard notes the answer of the store to a call that was sent at the instant.
 func (f *Fleet) heard(sent time.Duration, at time.Time) {
 	f.offset.Store(at.UnixNano() - int64(sent))
-}
-
-// fails notes a call that failed. After some in a row the store is away.
-func (f *Fleet) fails(now time.Duration, err error) {
-	if f.failed.Add(1) < awayAfter || !f.away.CompareAndSwap(0, max(1, int64(now))) {
-		return
-	}
-	f.spent.Store(0)
-	if f.o.Events.Fallback != nil {
-		f.o.Events.Fallback(FallbackEvent{Away: true, Err: err})
-	}
-}
-
-// succeeds notes a call that came through.
-func (f *Fleet) succeeds(now time.Duration) {
-	if f.failed.Load() != 0 {
-		f.failed.Store(0)
-	}
-	since := f.away.Load()
-	if since == 0 || !f.away.CompareAndSwap(since, 0) {
-		return
-	}
-	if f.o.Events.Fallback != nil {
-		f.o.Events.Fallback(FallbackEvent{For: now - time.Duration(since), Spent: f.spent.Load()})
-	}
 }

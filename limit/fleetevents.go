@@ -48,10 +48,12 @@ type LimitCall struct {
 	Leased int64 // and besides
 }
 
-// A FallbackEvent says that the store is away, or back.
+// A FallbackEvent says that the store is away, so that this process goes on with its parts
+// of the limits, or that it is back.
 type FallbackEvent struct {
 	Away  bool
+	Past  bool          // for longer than the store keeps parts: what is configured for that is done now
 	Err   error         // why, if it is away
-	For   time.Duration // how long it was away
+	For   time.Duration // how long it has been away
 	Spent int64         // units that were let go meanwhile, over all limits
 }

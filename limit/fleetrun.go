@@ -2,6 +2,7 @@ package limit
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -58,9 +59,15 @@ func (f *Fleet) Attend(run func(context.Context)) (leave func()) {
 	}
 }
 
-// Close gives back what is leased and not spent, waiting at most as long as ctx, and
-// ends what Start began. The store stays open.
+// Close gives back what is leased and not spent and this process's parts, waiting at most
+// as long as ctx, and ends what Start began. The store stays open. If it is called again it
+// waits for the first call and returns the same.
 func (f *Fleet) Close(ctx context.Context) error {
+	f.once.Do(func() { f.gone = f.close(ctx) })
+	return f.gone
+}
+
+func (f *Fleet) close(ctx context.Context) error {
 	f.mu.Lock()
 	f.closed = true
 	stop := f.stop
@@ -69,48 +76,31 @@ func (f *Fleet) Close(ctx context.Context) error {
 		stop()
 		f.wg.Wait()
 	}
-	return f.giveBack(ctx, true)
+	err := f.giveBack(ctx, true)
+	for _, g := range f.all() {
+		err = errors.Join(err, g.leave(ctx))
+	}
+	return err
 }
 
 const (
-	beatEvery  = 10 * time.Second
-	beatKeep   = 25 * time.Second
-	tick       = 250 * time.Millisecond
-	knockFirst = 40 * time.Millisecond // between looks for a store that is away
-	knockLast  = time.Second
-	knockSoon  = 10 * time.Second // for so long it is looked for often
+	tick = 250 * time.Millisecond
+	// idleQueue is how long a queue is kept in which nobody waits.
+	idleQueue = 10 * time.Second
 )
 
-// Run says that this process is alive, gives back what is leased and idle, and looks
-// for a store that is away, until ctx ends.
+// Run beats for the groups of this process, gives back what is leased and idle, and looks
+// whether the store is away, until ctx ends.
 func (f *Fleet) Run(ctx context.Context) {
-	beat := time.Duration(0)
+	f.begin(func() { f.beatAll(ctx) })
 	for {
-		now := f.clock.Now()
-		if now >= beat || f.Away() {
-			beat = now + beatEvery
-			f.beat(ctx)
-		}
-		if !f.Away() {
-			f.tell.Store(0)
-			_ = f.giveBack(ctx, false)
-		}
-		if f.rest(ctx, f.pause(f.clock.Now())) != nil {
+		f.watch(f.clock.Now())
+		f.tell.Store(0)
+		_ = f.giveBack(ctx, false)
+		if f.rest(ctx, tick/2+f.within(tick)) != nil {
 			return
 		}
 	}
-}
-
-// pause is how long Run sleeps; a fleet must not knock in step.
-func (f *Fleet) pause(now time.Duration) time.Duration {
-	d := tick
-	if since := f.away.Load(); since != 0 {
-		d = knockFirst
-		if now-time.Duration(since) > knockSoon {
-			d = knockLast
-		}
-	}
-	return d/2 + f.within(d)
 }
 
 // within is a random time below d.
@@ -119,23 +109,6 @@ func (f *Fleet) within(d time.Duration) time.Duration {
 		return time.Duration(f.o.Rand.Int64N(int64(d)))
 	}
 	return rand.N(d)
-}
-
-func (f *Fleet) beat(ctx context.Context) {
-	ctx, cancel := f.clock.WithTimeout(ctx, f.o.Timeout, context.DeadlineExceeded)
-	defer cancel()
-	for _, g := range f.all() {
-		g.beats++
-		b := Beat{Group: g.name, Client: f.o.Client, Seq: g.beats, Silence: beatKeep.Microseconds() / 3, Life: beatKeep.Microseconds(), None: true}
-		s, err := f.store.Beat(ctx, &b)
-		now := f.clock.Now()
-		if err != nil {
-			f.fails(now, err)
-			return
-		}
-		f.alive.Store(max(1, s.Alive))
-		f.succeeds(now)
-	}
 }
 
 func (f *Fleet) all() []*Group {

@@ -30,6 +30,9 @@ type freezing struct {
 
 func (s *freezing) Take(ctx context.Context, a *Ask) error {
 	err := s.Store.Take(ctx, a)
+	if len(a.Claims) == 0 {
+		return err
+	}
 	if s.asked++; s.asked == 1 {
 		s.clock.frozen.Add(int64(time.Minute))
 	}

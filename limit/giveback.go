@@ -13,7 +13,9 @@ import (
 func (f *Fleet) giveBack(ctx context.Context, all bool) error {
 	var errs []error
 	for _, g := range f.all() {
-		errs = append(errs, g.giveBack(ctx, all))
+		if all || !g.failing.Load() {
+			errs = append(errs, g.giveBack(ctx, all))
+		}
 	}
 	return errors.Join(errs...)
 }
@@ -92,7 +94,9 @@ func (g *Group) tell(ctx context.Context, now time.Duration, pools []*pool, all 
 		p := pools[told]
 		told++
 		p.expire(now, all)
-		p.resume(now)
+		if s, ok := p.release(now, p.spec.Load(), all); ok {
+			p.settle(now, s)
+		}
 		a.Settle = p.takePending(now, a.Settle)
 		if p.held(now) > 0 {
 			g.isActive(p)
@@ -101,7 +105,7 @@ func (g *Group) tell(ctx context.Context, now time.Duration, pools []*pool, all 
 	if len(a.Settle) == 0 {
 		return told, nil
 	}
-	ctx, cancel := g.fleet.clock.WithTimeout(ctx, g.fleet.o.Timeout, context.DeadlineExceeded)
+	ctx, cancel := g.fleet.clock.WithTimeout(ctx, max(g.fleet.o.Timeout, idleAfter), context.DeadlineExceeded)
 	defer cancel()
 	err = g.fleet.store.Take(ctx, &a)
 	if g.fleet.o.Events.Called != nil {
@@ -112,11 +116,12 @@ func (g *Group) tell(ctx context.Context, now time.Duration, pools []*pool, all 
 		g.fleet.o.Events.Called(e)
 	}
 	if err == nil {
-		g.fleet.succeeds(g.fleet.clock.Now())
 		return told, nil
 	}
 	keepDebts(now, a.Settle, pools[:told])
-	g.fleet.fails(g.fleet.clock.Now(), err)
+	g.own.Lock()
+	defer g.own.Unlock()
+	g.failed(err)
 	return told, err
 }
 
@@ -132,5 +137,5 @@ func (p *pool) idle(now time.Duration) bool {
 func (q *queue) unused(now time.Duration) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return !q.led && q.n == 0 && now > q.used+beatEvery
+	return q.n == 0 && !q.asking && now > q.used+idleQueue
 }

@@ -15,19 +15,22 @@ import (
 func TestGoingAloneAndGivingBackDoNotWaitForEachOther(t *testing.T) {
 	s := &faulty{Store: NewMemory(nil)}
 	s.down.Store(true)
-	f := NewFleet(s, FleetOptions{})
+	f := NewFleet(s, FleetOptions{Silence: time.Millisecond, Without: Without{Share: 0.5}})
+	f.Start()
+	defer f.Close(context.Background())
 	r, err := NewShared(clock.System.Now(), Limit{Name: "l", Rate: bucket.Rate{Amount: 1_000_000, Per: time.Second}}, f.Group("up"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := r.Get(0, "").pool()
 	var wg sync.WaitGroup
-	for range 2 {
+	for i := range 2 {
 		wg.Go(func() {
-			for range 50_000 {
+			for n := range 50_000 {
 				now := clock.System.Now()
 				_, _, _ = goOne(context.Background(), now+time.Millisecond, Charge{r, "", 1})
-				p.resume(now) // so that it goes alone again and again
+				if n%100 == 0 {
+					s.down.Store(n%(200+i) == 0)
+				}
 			}
 		})
 		wg.Go(func() {

@@ -34,6 +34,7 @@ type Members struct {
 	Window    int64 // the longest that anyone has told
 
 	Heard int64 // when the last beat came; 0 if none did
+	Back  int64 // when the first came after a while in which none did
 	Out   int64 // parts out as of At
 	Next  int64 // until when it stays so
 	Rows  map[string]*Member
@@ -195,7 +196,7 @@ func (m *Members) expire(now int64) {
 		switch {
 		case now < r.Until:
 			continue
-		case r.Part > 0 && r.Goes && now-m.Heard > graces*r.Silence:
+		case r.Part > 0 && r.Goes && m.returns(now, r):
 			m.Unknown += r.Part
 			m.Known = max(m.Known, now+graces*r.Silence)
 		default:
@@ -210,6 +211,13 @@ func (m *Members) expire(now int64) {
 		}
 	}
 	m.Stale = kept
+}
+
+// returns reports whether the store was away for all when a member was heard last, and it
+// may not have noticed yet that the store is back.
+func (m *Members) returns(now int64, r *Member) bool {
+	d := graces * r.Silence
+	return now-m.Heard > d || r.Last < m.Back && now < m.Back+d
 }
 
 // stale notes a part that expired. Of many the oldest become one.

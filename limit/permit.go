@@ -88,6 +88,8 @@ type Verdict struct {
 	Wait time.Duration // if not OK, how long it would have been; bucket.Never if the cost can never be met
 	Why  int           // the charge that makes the call wait, or said no
 	Ask  bool          // nothing said no here, but the store has to be asked: call Fetch
+	Lack Lack          // if not OK: what this process lacks that has to go on without the store
+	Part int64         // of the limit, which it may use, in millionths; with Lack
 }
 
 // Take takes the charges, or says how long to wait before asking again. If that

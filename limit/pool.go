@@ -18,9 +18,9 @@ type pool struct {
 	key   string
 
 	blocks [blocksHeld]atomic.Pointer[granted]
-	paused atomic.Int64            // nothing goes before this instant
-	urgent atomic.Bool             // what is pending must be told without waiting for an ask
-	own    atomic.Pointer[Limiter] // what holds the limit while the store is away
+	paused atomic.Int64 // nothing goes before this instant
+	urgent atomic.Bool  // what is pending must be told without waiting for an ask
+	waits  atomic.Int32 // how many calls wait for it in queues
 	gone   atomic.Bool
 	step   atomic.Int64 // of its marks
 
@@ -30,10 +30,8 @@ type pool struct {
 	came    int64        // units that were ever pending to come back
 	short   []shortage   // who asks as soon as so much has come back
 	demand  demand
-	ownEnd  time.Duration // until when it goes on at its own last rate
-	ownWin  time.Time     // the calendar window in which ownLeft counts
-	ownLeft atomic.Int64  // of a quota, while the store is away
-	ownUsed atomic.Int64  // units let go while the store was away
+
+	own own
 }
 
 const blocksHeld = 4
@@ -64,12 +62,39 @@ func newPool(g *Group, s *atomic.Pointer[spec], key string) *pool {
 	return p
 }
 
-// take takes n units from the blocks that are held. That there are not enough says
+// take takes n units from the blocks that are held, or without the store from what this
+// process has itself unless others wait for that. That there are not enough says
 // nothing of the limit: the group has to be asked.
 func (p *pool) take(now time.Duration, n int64, _ time.Duration) (Turn, time.Duration, bool) {
 	if now < time.Duration(p.paused.Load()) {
 		return Turn{}, time.Duration(p.paused.Load()) - now, false
 	}
+	t, ok := p.fromBlocks(now, n)
+	if !ok && p.alone(now) && p.waits.Load() == 0 {
+		t, ok = p.drawOwn(now, n)
+	}
+	return t, 0, ok
+}
+
+// draw is take for who waits at the front.
+func (p *pool) draw(now time.Duration, n int64) (Turn, bool) {
+	if now < time.Duration(p.paused.Load()) {
+		return Turn{}, false
+	}
+	t, ok := p.fromBlocks(now, n)
+	if !ok && p.alone(now) {
+		t, ok = p.drawOwn(now, n)
+	}
+	return t, ok
+}
+
+// alone reports whether there may be something to take without the store.
+func (p *pool) alone(now time.Duration) bool {
+	return now > time.Duration(p.group.lone.Load()) || p.group.failing.Load()
+}
+
+// fromBlocks takes n units from a block.
+func (p *pool) fromBlocks(now time.Duration, n int64) (Turn, bool) {
 	for i := range p.blocks {
 		b := p.blocks[i].Load()
 		if b == nil || b.until.passed(now, p.group.fleet.clock) {
@@ -77,14 +102,11 @@ func (p *pool) take(now time.Duration, n int64, _ time.Duration) (Turn, time.Dur
 		}
 		for left := b.left.Load(); left >= n && n > 0; left = b.left.Load() {
 			if b.left.CompareAndSwap(left, left-n) {
-				return Turn{b.turn(left-n, n)}, 0, true
+				return Turn{b.turn(left-n, n)}, true
 			}
 		}
 	}
-	if n == 0 || p.own.Load() != nil && p.group.fleet.Away() && p.takeAlone(now, n) {
-		return Turn{bucket.Turn{Cost: n}}, 0, true
-	}
-	return Turn{}, 0, false
+	return Turn{bucket.Turn{Cost: n}}, n == 0
 }
 
 // turn is the place of n units of a block of which left are left.
@@ -112,16 +134,17 @@ func (p *pool) put(now time.Duration, n int64, until expiry, m Mark) {
 		}
 	}
 	if old := p.blocks[worst].Swap(b); old != nil {
-		p.empty(old)
+		p.empty(now, old)
 	}
 	p.group.isActive(p)
 }
 
 // empty gives back what is left in a block that is not used any more.
-func (p *pool) empty(b *granted) int64 {
+func (p *pool) empty(now time.Duration, b *granted) int64 {
 	n := b.left.Swap(0)
 	if n > 0 {
-		p.settle(Settlement{Back: n, Mark: b.mark})
+		p.gaveBack(b.mark, n)
+		p.settle(now, Settlement{Back: n, Mark: b.mark})
 	}
 	return n
 }
@@ -136,7 +159,7 @@ func (p *pool) expire(now time.Duration, all bool) (held int64) {
 		}
 		if all || b.until.passed(now, p.group.fleet.clock) {
 			if p.blocks[i].CompareAndSwap(b, nil) {
-				p.empty(b)
+				p.empty(now, b)
 			}
 			continue
 		}
@@ -173,9 +196,9 @@ func (p *pool) ask(now time.Duration, n int64) time.Duration {
 	return max(0, time.Duration(p.paused.Load())-now)
 }
 
-func (p *pool) owe(_ time.Duration, n int64) {
-	if n > 0 {
-		p.settle(Settlement{Owe: n})
+func (p *pool) owe(now time.Duration, n int64) {
+	if n > 0 && !p.oweOwn(now, n) {
+		p.settle(now, Settlement{Owe: n})
 	}
 }
 
@@ -187,9 +210,14 @@ func (p *pool) due(now time.Duration, _ Turn) time.Duration {
 // usable: a Permit holds units of the store while it waits for nothing else.
 func (p *pool) usable(time.Duration, Turn) bool { return true }
 
-func (p *pool) back(_ time.Duration, t Turn, n int64) {
-	if n = min(n, t.Cost); n > 0 && (t.Low != 0 || t.Place != 0) {
-		p.settle(Settlement{Back: n, Mark: p.mark(t)})
+func (p *pool) back(now time.Duration, t Turn, n int64) {
+	switch n = min(n, t.Cost); {
+	case n <= 0:
+	case isOwn(t):
+		p.backOwn(now, t, n)
+	case t.Low != 0 || t.Place != 0:
+		p.gaveBack(p.mark(t), n)
+		p.settle(now, Settlement{Back: n, Mark: p.mark(t)})
 	}
 }
 
@@ -258,12 +286,12 @@ func (p *pool) untouched(time.Duration) bool { return true }
 
 // retire: a pool that holds nothing is forgotten when room is needed.
 func (p *pool) retire(now time.Duration) bool {
-	if p.held(now) > 0 || p.paused.Load() > int64(now) || p.own.Load() != nil {
+	if p.held(now) > 0 || p.paused.Load() > int64(now) || p.waits.Load() > 0 || p.keepsOwn(now) {
 		return false
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.pending) > 0 || now < p.demand.at+beatEvery {
+	if len(p.pending) > 0 || now < p.demand.at+idleQueue {
 		return false
 	}
 	return p.gone.CompareAndSwap(false, true)
@@ -281,33 +309,22 @@ func (p *pool) twin() shaped { return newPool(p.group, p.spec, p.key) }
 
 func (p *pool) drain(time.Duration) {}
 
-// demand is how fast units are used: how many are worth taking at once, and how many
-// this process may let go by itself.
+// demand is how fast units are used: how many are worth taking at once.
 type demand struct {
 	at     time.Duration // of the last change
 	rate   float64       // units a second
 	asked  int64         // units taken from the store since
 	primed bool
-
-	begun     time.Duration // of the first
-	span      time.Duration // when the present span began
-	now, last int64         // units taken in the present span, and in the one before
 }
 
-const (
-	demandMemory = time.Second     // how long rate looks back
-	demandSpan   = 4 * time.Second // a span of what lately counts
-	demandYoung  = time.Second     // the least that lately divides by
-)
+const demandMemory = time.Second // how long rate looks back
 
 // used notes that n units were taken from the store and as good as used.
 func (d *demand) used(now time.Duration, n int64) {
-	d.turn(now)
-	d.now += n
 	d.asked += n
 	dt := (now - d.at).Seconds()
 	if !d.primed {
-		d.at, d.begun, d.primed = now, now, true
+		d.at, d.primed = now, true
 		return
 	}
 	if dt < 0.02 {
@@ -316,24 +333,4 @@ func (d *demand) used(now time.Duration, n int64) {
 	keep := math.Exp(-dt / demandMemory.Seconds())
 	d.rate = d.rate*keep + float64(d.asked)/dt*(1-keep)
 	d.at, d.asked = now, 0
-}
-
-// turn begins another span when the present one is over.
-func (d *demand) turn(now time.Duration) {
-	switch past := now - d.span; {
-	case past < demandSpan:
-	case past < 2*demandSpan:
-		d.span, d.last, d.now = d.span+demandSpan, d.now, 0
-	default:
-		d.span, d.last, d.now = now, 0, 0
-	}
-}
-
-// lately is how many units a second were used in the last seconds. Unlike rate it is
-// no more, summed over a fleet, than what all of them were granted.
-func (d *demand) lately(now time.Duration) float64 {
-	d.turn(now)
-	into := now - d.span
-	n := float64(d.now) + float64(d.last)*(1-into.Seconds()/demandSpan.Seconds())
-	return n / min(demandSpan, max(demandYoung, now-d.begun)).Seconds()
 }

@@ -2,7 +2,6 @@ package limit
 
 import (
 	"context"
-	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -29,31 +28,36 @@ const mostShared = 6
 
 type queueKey [mostShared]*pool
 
-// A queue is the callers of this process who wait for the same limits and keys. One
-// of them, the leader, asks the store for all; who has led hands on to the next.
+// A queue is the callers of this process who wait for the same limits and keys. One of
+// them, the leader, looks after all: it serves those at the front from what is held, asks
+// the store for them, and tells those who wait in vain. Who has led hands on to the next.
 type queue struct {
 	group *Group
 	pools []*pool
 	lane  uint64
 
-	mu       sync.Mutex
-	free     []*waiter
-	waiting  [priorities][]*waiter // in order; who has left is nil
-	n        int
-	led      bool          // somebody is the leader
-	next     time.Duration // the store is not asked before this instant
-	asked    time.Duration // when it was asked last
-	there    time.Duration // when there is something again, as the store said last
-	why      int           // and which limit that is for
-	used     time.Duration
-	resumeAt time.Duration // until when it goes on alone though the store is back
+	mu      sync.Mutex
+	free    []*waiter
+	waiting [priorities][]*waiter // in order
+	n       int
+	leader  *waiter       // nil if nobody waits
+	waker   *clock.Waker  // of the leader
+	asking  bool          // an ask is under way
+	next    time.Duration // the store is not asked before this instant
+	asked   time.Duration // when it was asked last
+	there   time.Duration // when there is something again, as the store said last
+	why     int           // and which limit that is for
+	fails   int           // asks in a row
+	used    time.Duration
 
-	waker  *clock.Waker // of the leader
-	enough atomic.Bool  // as much has come back as the last ask was short of
+	enough atomic.Bool // as much has come back as the last ask was short of
 
-	// The leader's own.
+	// Of who asks.
 	ask    Ask
-	batch  []*waiter
+	first  sending           // when the ask was sent first
+	block  [mostShared]int64 // of what it wants besides, to be spent soon
+	unsure bool              // it is not known what became of it
+	batch  []seat
 	by     expiry        // of what was granted
 	lacks  bool          // the last ask was not granted whole
 	askIn  time.Duration // how soon to ask again at the latest
@@ -66,22 +70,29 @@ type queue struct {
 type waiter struct {
 	costs    [mostShared]int64
 	until    time.Duration // it cannot wait longer than to this instant
+	end      time.Duration // nor, for an answer of the store, than to this
 	priority Priority
 	state    waiterState
-	leaving  bool // its context has ended while it was granting
+	life     uint32 // goes up each time it is used again
 	turns    [mostShared]Turn
 	by       expiry // of the turns
 	verdict  Verdict
 	ready    chan struct{} // wakes it; holds one signal
 	wake     func()        // the same, in a clock that is not the system's
+	timer    *time.Timer
+}
+
+// A seat is a waiter in a batch, as long as it is in the same life.
+type seat struct {
+	w    *waiter
+	life uint32
 }
 
 type waiterState uint8
 
 const (
-	waits waiterState = iota
-	leads
-	granting // it is in a batch that the store is asked for
+	waits    waiterState = iota
+	granting             // it is in a batch that the store is asked for
 	done
 )
 
@@ -126,15 +137,42 @@ func (q *queue) wait(ctx context.Context, now, until time.Duration, prio Priorit
 // stand stands in the queue once. What was granted must be used before by.
 func (q *queue) stand(ctx context.Context, now, until time.Duration, prio Priority, costs []int64, turns []Turn) (v Verdict, by expiry, err error) {
 	w := q.newWaiter()
-	w.until, w.priority = until, min(max(prio, Low), High)
+	w.until, w.end, w.priority = until, max(until, now+q.grace(now, costs)), min(max(prio, Low), High)
 	copy(w.costs[:], costs)
 	err = q.pass(ctx, now, w)
 	v, by = w.verdict, w.by
 	copy(turns, w.turns[:len(turns)])
-	q.mu.Lock()
-	q.free = append(q.free, w)
-	q.mu.Unlock()
+	q.leaves(w)
 	return v, by, err
+}
+
+// leaves lets a waiter go. If it led, the next one does.
+func (q *queue) leaves(w *waiter) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.remove(w)
+	w.state = done
+	if q.leader == w {
+		if q.leader = q.front(); q.leader != nil {
+			q.leader.signal()
+		}
+	}
+	q.free = append(q.free, w)
+}
+
+// grace is how long an answer of the store is waited for whatever the patience of the caller:
+// not if the store is known to be away. It notes what is wanted.
+func (q *queue) grace(now time.Duration, costs []int64) time.Duration {
+	g := q.group
+	g.own.Lock()
+	defer g.own.Unlock()
+	for i, p := range q.pools {
+		g.needs(now, p.spec.Load(), costs[i])
+	}
+	if m, _ := g.standing.mode(now); m == asking || m == waiting && now < g.standing.patient() {
+		return g.fleet.o.Timeout
+	}
+	return 0
 }
 
 // newWaiter uses one again that has left, so that waiting allocates nothing.
@@ -151,7 +189,8 @@ func (q *queue) newWaiter() *waiter {
 	case <-w.ready: // it left before it heard
 	default:
 	}
-	w.state, w.leaving, w.verdict, w.wake, w.by = waits, false, Verdict{}, nil, noExpiry
+	w.state, w.verdict, w.wake, w.by = waits, Verdict{}, nil, noExpiry
+	w.life++
 	return w
 }
 
@@ -159,23 +198,23 @@ func (q *queue) pass(ctx context.Context, now time.Duration, w *waiter) error {
 	q.mu.Lock()
 	q.used = now
 	next, there := q.due()
-	switch {
-	case q.n >= q.group.fleet.o.Queue:
-		w.verdict = Verdict{Wait: max(time.Millisecond, q.there-now), Why: q.why}
-		q.mu.Unlock()
-		return nil
-	case next > now && there > w.until: // it has just been asked
-		w.verdict = Verdict{Wait: there - now, Why: q.why}
+	if q.n >= q.group.fleet.o.Queue || next > w.end || next > now && there > w.until && q.fails == 0 { // it has just been asked
+		w.verdict = q.inVain(now, there)
 		q.mu.Unlock()
 		return nil
 	}
 	q.push(w)
-	if !q.led {
-		q.led, w.state = true, leads
-		q.mu.Unlock()
+	switch {
+	case q.leader == nil:
+		q.leader = w
+	case q.front() == w:
+		q.waker.Wake()
+	}
+	leads := q.leader == w
+	q.mu.Unlock()
+	if leads {
 		return q.lead(ctx, w)
 	}
-	q.mu.Unlock()
 	return q.follow(ctx, w)
 }
 
@@ -183,67 +222,129 @@ func (q *queue) push(w *waiter) {
 	i := 1 - w.priority // High first
 	q.waiting[i] = append(q.waiting[i], w)
 	q.n++
+	for _, p := range q.pools {
+		p.waits.Add(1)
+	}
+}
+
+func (q *queue) remove(w *waiter) {
+	list := q.waiting[1-w.priority]
+	for i := range list {
+		if list[i] == w {
+			q.waiting[1-w.priority] = append(list[:i], list[i+1:]...)
+			q.n--
+			for _, p := range q.pools {
+				p.waits.Add(-1)
+			}
+			return
+		}
+	}
 }
 
 // follow waits for what the leader brings, or to become the leader.
 func (q *queue) follow(ctx context.Context, w *waiter) error {
-	err := q.park(ctx, w)
-	q.mu.Lock()
-	switch w.state {
-	case done:
+	for {
+		err := q.park(ctx, w, w.end)
+		now := q.group.fleet.clock.Now()
+		q.mu.Lock()
+		ended, leads := q.ended(now, w), q.leader == w
 		q.mu.Unlock()
-		return nil // even if ctx has ended: what was granted must not be lost
-	case leads:
-		q.mu.Unlock()
-		if err != nil {
-			q.handOn(w)
-			return err
-		}
-		return q.lead(ctx, w)
-	case granting: // ctx has ended, but the store is being asked for it
-		w.leaving = true
-		q.mu.Unlock()
-		_ = q.park(context.WithoutCancel(ctx), w)
-		if w.verdict.OK {
+		switch {
+		case ended: // even if ctx has ended: what was granted must not be lost
 			return nil
+		case err != nil:
+			return err
+		case leads:
+			return q.lead(ctx, w)
 		}
-		return err
 	}
-	q.remove(w)
-	q.mu.Unlock()
-	return err
 }
 
-// park sleeps until the waiter is woken or ctx ends.
-func (q *queue) park(ctx context.Context, w *waiter) error {
+// ended reports whether a waiter's wait is over; the lock is held.
+func (q *queue) ended(now time.Duration, w *waiter) bool {
+	if w.state == done {
+		return true
+	}
+	if now < w.end {
+		return false
+	}
+	w.verdict = q.inVain(now, q.there)
+	return true
+}
+
+// inVain is what a caller is told who waited in vain, until when something should be there;
+// the lock is held.
+func (q *queue) inVain(now, there time.Duration) Verdict {
+	v := Verdict{Wait: max(askAgain, there-now), Why: q.why}
+	q.group.own.Lock()
+	m, _ := q.group.standing.mode(now)
+	q.group.own.Unlock()
+	if !m.uses() && (q.fails > 0 || m != asking) {
+		v.Lack, v.Wait = LacksStore, max(v.Wait, retryStore)
+	}
+	return v
+}
+
+// retryStore is what a caller is told to wait for who has to come again when the store
+// may be there.
+const retryStore = time.Second
+
+// park sleeps until the waiter is woken, the instant has come, or ctx ends.
+func (q *queue) park(ctx context.Context, w *waiter, until time.Duration) error {
 	c := q.group.fleet.clock
+	d := until - c.Now()
+	if d <= 0 {
+		return nil
+	}
 	if c == clock.System {
-		select {
-		case <-w.ready:
-			return nil
-		case <-ctx.Done():
-			select {
-			case <-w.ready: // both: what was brought counts
-				return nil
-			default:
-				return context.Cause(ctx)
-			}
-		}
+		return w.sleep(ctx, d)
 	}
 	// A virtual clock knows only its own contexts, and runs one goroutine at a time.
-	inner, cancel := c.WithTimeout(ctx, math.MaxInt64/4, nil)
+	inner, cancel := c.WithTimeout(ctx, longestPark, nil)
 	defer cancel()
 	q.mu.Lock()
-	woken := w.state == done || w.state == leads
 	w.wake = cancel
+	woken := w.state == done
+	select {
+	case <-w.ready:
+		woken = true
+	default:
+	}
 	q.mu.Unlock()
 	if !woken {
-		_ = c.Sleep(inner, math.MaxInt64/4)
+		_ = c.Sleep(inner, min(d, longestPark))
 	}
+	q.mu.Lock()
+	w.wake = nil
+	q.mu.Unlock()
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
 	return nil
+}
+
+const longestPark = 1 << 60
+
+func (w *waiter) sleep(ctx context.Context, d time.Duration) error {
+	if w.timer == nil {
+		w.timer = time.NewTimer(d)
+	} else {
+		w.timer.Reset(d)
+	}
+	defer w.timer.Stop()
+	select {
+	case <-w.ready:
+		return nil
+	case <-w.timer.C:
+		return nil
+	case <-ctx.Done():
+		select {
+		case <-w.ready: // both: what was brought counts
+			return nil
+		default:
+			return context.Cause(ctx)
+		}
+	}
 }
 
 // signal wakes a waiter; the lock is held.
@@ -258,86 +359,38 @@ func (w *waiter) signal() {
 	}
 }
 
-func (q *queue) remove(w *waiter) {
-	list := q.waiting[1-w.priority]
-	for i := range list {
-		if list[i] == w {
-			q.waiting[1-w.priority] = append(list[:i], list[i+1:]...)
-			q.n--
-			return
-		}
-	}
-}
-
-// handOn makes the next who waits the leader. w, the present one, leaves the queue
-// if it still stands there.
-func (q *queue) handOn(w *waiter) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.remove(w)
-	for i := range q.waiting {
-		if len(q.waiting[i]) > 0 {
-			q.waiting[i][0].state = leads
-			q.waiting[i][0].signal()
-			return
-		}
-	}
-	q.led = false
-}
-
-// lead asks the store for everyone until the leader itself has its answer.
+// lead looks after everyone until the leader itself has its answer.
 func (q *queue) lead(ctx context.Context, w *waiter) error {
-	c := q.group.fleet.clock
 	for {
-		now := c.Now()
-		q.local(now)
-		if w.state == done {
-			q.handOn(w)
+		now := q.group.fleet.clock.Now()
+		at := q.serve(now)
+		q.mu.Lock()
+		ended := q.ended(now, w)
+		q.mu.Unlock()
+		if ended {
 			return nil
 		}
-		if d := q.rest(now); d > 0 {
-			if err := q.waker.Sleep(ctx, d); err != nil {
-				q.handOn(w)
-				return err
+		if at = min(at, q.asks(now, w)); at <= now {
+			continue
+		}
+		if err := q.waker.Sleep(ctx, min(at, w.end)-now); err != nil {
+			q.mu.Lock()
+			defer q.mu.Unlock()
+			if w.state == done {
+				return nil
 			}
-			continue
+			return err
 		}
-		if wait, why := q.paused(now); wait > 0 {
-			q.postpone(now, wait, 0, why)
-			continue
-		}
-		if q.group.fleet.Away() || now < q.resumeAt {
-			q.alone(c.Now())
-			continue
-		}
-		q.fetch(c.Now())
 	}
 }
 
-// rest is how long the store is not to be asked.
-func (q *queue) rest(now time.Duration) time.Duration {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	next, _ := q.due()
-	return next - now
-}
-
-// finish ends a waiter's wait; the lock is held. The leader is awake anyway.
-func (w *waiter) finish(v Verdict) {
-	leading := w.state == leads
+// finish ends a waiter's wait; the lock is held.
+func (q *queue) finish(w *waiter, v Verdict) {
+	q.remove(w)
 	w.verdict, w.state = v, done
-	if !leading {
-		w.signal()
-	}
-}
-
-// local serves those at the front from what is held already.
-func (q *queue) local(now time.Duration) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	for w := q.front(); w != nil && q.fromPools(now, w); w = q.front() {
-		q.remove(w)
-		w.finish(Verdict{OK: true})
+	w.signal()
+	if w == q.leader {
+		q.waker.Wake()
 	}
 }
 
@@ -361,15 +414,89 @@ func (q *queue) front() *waiter {
 	return nil
 }
 
+// serve serves those at the front from what is held, and refuses those for whom that
+// cannot be enough when the store is away. It returns when more can be served.
+func (q *queue) serve(now time.Duration) time.Duration {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for w := q.front(); w != nil && q.fromPools(now, w); w = q.front() {
+		q.finish(w, Verdict{OK: true})
+	}
+	if q.n == 0 || now <= time.Duration(q.group.lone.Load()) {
+		return bucket.Never
+	}
+	return q.refuseAlone(now)
+}
+
+// refuseAlone refuses those who would wait in vain for this process's own part, and returns
+// when the first of the others can be served.
+func (q *queue) refuseAlone(now time.Duration) (at time.Duration) {
+	g := q.group
+	g.own.Lock()
+	u := g.standing.use(now)
+	g.own.Unlock()
+	if !u.mode.uses() && u.mode != refusing {
+		return bucket.Never
+	}
+	at = bucket.Never
+	var ahead [mostShared]int64
+	for i := range q.waiting {
+		for _, w := range append([]*waiter(nil), q.waiting[i]...) {
+			v := Verdict{Lack: LacksStore, Wait: retryStore}
+			if u.mode != refusing {
+				v = q.aloneFor(now, u, &ahead, w)
+			}
+			if v.Lack != LacksNothing || later(now, v.Wait) > w.until {
+				g.refused(now, q.pools, &w.costs)
+				q.finish(w, v)
+				continue
+			}
+			at = min(at, later(now, max(v.Wait, time.Millisecond)))
+			for k := range q.pools {
+				ahead[k] = addMost(ahead[k], w.costs[k])
+			}
+		}
+	}
+	return at
+}
+
+// aloneFor is how long a waiter has to wait for this process's own part, and for which limit.
+func (q *queue) aloneFor(now time.Duration, u ownUse, ahead *[mostShared]int64, w *waiter) (v Verdict) {
+	q.group.own.Lock()
+	defer q.group.own.Unlock()
+	for i, p := range q.pools {
+		a := p.allows(now, u, ahead[i], w.costs[i])
+		if a.lack != LacksNothing {
+			return Verdict{Wait: retryStore, Why: i, Lack: a.lack, Part: u.part}
+		}
+		if a.wait > v.Wait {
+			v.Wait, v.Why = a.wait, i
+		}
+	}
+	return v
+}
+
+// refused notes what was wanted and refused.
+func (g *Group) refused(now time.Duration, pools []*pool, costs *[mostShared]int64) {
+	g.own.Lock()
+	defer g.own.Unlock()
+	for i, p := range pools {
+		g.wants(now, p.spec.Load(), costs[i])
+	}
+}
+
 // fromPools takes the costs of a waiter from what is held, all or none.
 func (q *queue) fromPools(now time.Duration, w *waiter) bool {
 	w.by = noExpiry
 	for i, p := range q.pools {
 		w.by = w.by.first(p.lasts(now))
-		t, _, ok := p.take(now, w.costs[i], 0)
+		t, ok := p.draw(now, w.costs[i])
+		if isOwn(t) {
+			w.by = w.by.first(expiry{at: now + lateOwn})
+		}
 		if !ok {
 			for k := range i {
-				q.pools[k].again(w.turns[k])
+				q.pools[k].again(now, w.turns[k])
 			}
 			return false
 		}
@@ -378,11 +505,14 @@ func (q *queue) fromPools(now time.Duration, w *waiter) bool {
 	return true
 }
 
+// lateOwn is how late somebody may wake to use what he was given of this process's own part.
+const lateOwn = 100 * time.Millisecond
+
 // again puts units that were taken a moment ago back where they were.
-func (p *pool) again(t Turn) {
+func (p *pool) again(now time.Duration, t Turn) {
 	for i := range p.blocks {
 		b := p.blocks[i].Load()
-		if b == nil || t.Cost == 0 || b.mark.At != t.Low {
+		if b == nil || t.Cost == 0 || isOwn(t) || b.mark.At != t.Low {
 			continue
 		}
 		left := b.left.Load()
@@ -390,7 +520,7 @@ func (p *pool) again(t Turn) {
 			return
 		}
 	}
-	p.back(0, t, t.Cost)
+	p.back(now, t, t.Cost)
 }
 
 // refuse ends the wait of everyone who cannot wait as long as the limit why asks
@@ -402,13 +532,13 @@ func (q *queue) refuse(now, wait time.Duration, why int) {
 	for i := range q.waiting {
 		list := append([]*waiter(nil), q.waiting[i]...)
 		for _, w := range list {
-			own := wait + q.pools[why].after(ahead)
-			if now+own > w.until {
-				q.remove(w)
-				w.finish(Verdict{Wait: own, Why: why})
+			own := later(wait, q.pools[why].after(ahead))
+			if later(now, own) > w.until {
+				q.group.refused(now, q.pools, &w.costs)
+				q.finish(w, Verdict{Wait: own, Why: why})
 				continue
 			}
-			ahead += w.costs[why]
+			ahead = addMost(ahead, w.costs[why])
 		}
 	}
 }

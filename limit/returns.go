@@ -20,9 +20,8 @@ const (
 )
 
 // settle notes something to be told to the store.
-func (p *pool) settle(s Settlement) {
+func (p *pool) settle(now time.Duration, s Settlement) {
 	s.Rule, s.Key = &p.spec.Load().rule, p.key
-	now := p.group.fleet.clock.Now()
 	p.mu.Lock()
 	if len(p.pending) >= mostPending {
 		p.fold()

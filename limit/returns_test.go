@@ -260,7 +260,7 @@ func TestFoldedReturnsMakeNothing(t *testing.T) {
 			back := Settlement{Rule: rule, Key: "k", Windows: w, Back: r.Int64N(cost + 1), Mark: apart.mark(rule)}
 			n += back.Back
 			all = append(all, back)
-			p.settle(back)
+			p.settle(0, back)
 		}
 		for _, s := range all {
 			apart.Settle(AllIn(now), &s)

@@ -15,6 +15,20 @@ type Fleet struct {
 	Leased    map[string]int64 `json:"leased"`    // units held and not spent, by upstream
 	AwayMS    int64            `json:"away_ms"`   // how long the store has been away; 0 if it is there
 	Spent     int64            `json:"spent"`     // units let go since
+
+	Parts []Part `json:"parts"` // of the limits of each upstream
+}
+
+// A Part is how this process stands among those that share the limits of an upstream, and
+// what it may use without the store.
+type Part struct {
+	Upstream  string  `json:"upstream"`
+	State     string  `json:"state"`      // new, heard, cut_off, slow or out
+	Part      float64 `json:"part"`       // of each limit, from 0 to 1
+	LastsMS   int64   `json:"lasts_ms"`   // how long the store keeps it, if it is not heard again
+	Silent    float64 `json:"silent"`     // the parts of those that the store does not hear: it grants so much less
+	Unknown   float64 `json:"unknown"`    // of these, what may be held since before the store was emptied
+	UnknownMS int64   `json:"unknown_ms"` // and for how much longer
 }
 
 // FleetOf is the state of a fleet now; kind is that of its store.
@@ -24,6 +38,12 @@ func FleetOf(f *limit.Fleet, kind string) *Fleet {
 	if away > 0 {
 		s.AwayMS = max(1, away.Milliseconds())
 	}
+	for _, p := range f.Places() {
+		s.Parts = append(s.Parts, Part{
+			Upstream: p.Group, State: p.State.String(), Part: p.Part, LastsMS: p.Lasts.Milliseconds(),
+			Silent: p.Out, Unknown: p.Unknown, UnknownMS: p.Known.Milliseconds(),
+		})
+	}
 	return s
 }
 
@@ -31,6 +51,23 @@ func (f *Fleet) print(w io.Writer) {
 	fmt.Fprintf(w, "limits are shared through %s: %d known, this one is %s", f.Store, f.Instances, f.Client)
 	if f.AwayMS > 0 {
 		fmt.Fprintf(w, "; the store has been away for %v, and %d units went meanwhile", ms(f.AwayMS), f.Spent)
+	}
+	fmt.Fprintln(w)
+	for _, p := range f.Parts {
+		p.print(w)
+	}
+}
+
+func (p *Part) print(w io.Writer) {
+	fmt.Fprintf(w, "  %s: %s, with %.3g%% of each limit", p.Upstream, p.State, 100*p.Part)
+	if p.State != "new" && p.State != "heard" {
+		fmt.Fprintf(w, ", which the store keeps for %v", ms(p.LastsMS))
+	}
+	if p.Silent > 0 {
+		fmt.Fprintf(w, "; %.3g%% is held by processes that the store does not hear", 100*p.Silent)
+	}
+	if p.Unknown > 0 {
+		fmt.Fprintf(w, ", %.3g%% of that since before it was emptied, for %v", 100*p.Unknown, ms(p.UnknownMS))
 	}
 	fmt.Fprintln(w)
 }

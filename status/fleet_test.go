@@ -20,6 +20,10 @@ type gone struct{ limit.Store }
 
 func (gone) Take(context.Context, *limit.Ask) error { return errors.New("no answer") }
 
+func (gone) Beat(context.Context, *limit.Beat) (limit.Standing, error) {
+	return limit.Standing{}, errors.New("no answer")
+}
+
 func TestTheStatusTellsOfTheFleet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := limit.NewFleet(gone{limit.NewMemory(nil)}, limit.FleetOptions{Client: "a"})
@@ -35,19 +39,21 @@ func TestTheStatusTellsOfTheFleet(t *testing.T) {
 		if got := p.Report().Fleet; got.Store != "memory" || got.Client != "a" || got.Instances != 1 || got.AwayMS != 0 {
 			t.Errorf("%+v", got)
 		}
+		f.Start()
+		defer func() { _ = f.Close(t.Context()) }() // it cannot say that it leaves
 		for range 3 {
 			if p, err := u.Acquire(t.Context(), weir.Call{}); err == nil {
 				p.Report(outcome.Outcome{Class: outcome.OK})
 			}
 		}
-		time.Sleep(time.Second)
+		time.Sleep(3 * time.Second)
 		w := httptest.NewRecorder()
 		p.status(w, nil)
 		var r Report
 		if err := json.Unmarshal(w.Body.Bytes(), &r); err != nil {
 			t.Fatal(err)
 		}
-		if r.Fleet == nil || r.Fleet.AwayMS < 1000 || r.Fleet.Spent == 0 {
+		if r.Fleet == nil || r.Fleet.AwayMS < 1000 || len(r.Fleet.Parts) != 1 || r.Fleet.Parts[0].State != "new" {
 			t.Errorf("the store is away: %s", w.Body)
 		}
 	})

@@ -10,7 +10,9 @@ import (
 
 var sample = Report{
 	Version: "v1.2.3",
-	Fleet:   &Fleet{Store: "redis", Client: "a1b2", Instances: 3, AwayMS: 1500, Spent: 42},
+	Fleet: &Fleet{Store: "redis", Client: "a1b2", Instances: 3, AwayMS: 1500, Spent: 42, Parts: []Part{
+		{Upstream: "s3", State: "cut_off", Part: 0.3125, LastsMS: 290_000, Silent: 0.25, Unknown: 0.125, UnknownMS: 60_000}, {Upstream: "chat", State: "new"},
+	}},
 	Upstreams: []Upstream{
 		{
 			Name: "s3", RetriesLeft: 42,
@@ -39,6 +41,8 @@ var sample = Report{
 
 const printed = `weir v1.2.3, up 1h2m3s
 limits are shared through redis: 3 known, this one is a1b2; the store has been away for 1.5s, and 42 units went meanwhile
+  s3: cut_off, with 31.2% of each limit, which the store keeps for 4m50s; 25% is held by processes that the store does not hear, 12.5% of that since before it was emptied, for 1m0s
+  chat: new, with 0% of each limit
 
 s3                        retries left 42
   LIMIT                   KEY              CONFIGURED                               RATE NOW  LEFT       FULL IN                            PAUSED

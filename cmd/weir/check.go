@@ -1,11 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
 	"github.com/seed1158cd35/weir/answers"
 	"github.com/seed1158cd35/weir/config"
+	"github.com/seed1158cd35/weir/limit"
 )
 
 // check says everything that is wrong with a configuration file, and with the files of prices
@@ -31,7 +33,23 @@ func check(w world) error {
 		return errFound
 	}
 	fmt.Fprintf(w.out, "%s: good: %d upstreams, listening on %s\n", *path, len(file.Upstreams), file.Listen)
+	if s := file.Store; s != nil && !s.Memory {
+		fmt.Fprintf(w.out, "while the %s store is away: %s\n", s.Kind(), withoutStore(*s))
+	}
 	return nil
+}
+
+// withoutStore says in a line what a process does without its store.
+func withoutStore(s config.Store) string {
+	outage := cmp.Or(s.Outage, limit.DefaultOutage)
+	first := fmt.Sprintf("each process goes on with its part of each limit for %v, ", outage)
+	switch w := s.Without; {
+	case w.Refuse:
+		return first + "then it refuses calls; one that has never reached the store refuses them"
+	case w.Share > 0:
+		return first + fmt.Sprintf("then with %.4g%% of each limit; one that has never reached the store goes on with that (%d processes and more exceed a limit)", 100*w.Share, int(1/w.Share)+1)
+	}
+	return first + "and announced after that; one that has never reached the store refuses calls"
 }
 
 // checkFiles reads the files that a configuration names, as serve does.

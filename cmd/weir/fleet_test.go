@@ -23,6 +23,7 @@ import (
 	"github.com/seed1158cd35/weir/bucket"
 	"github.com/seed1158cd35/weir/internal/practice"
 	"github.com/seed1158cd35/weir/internal/servers"
+	"github.com/seed1158cd35/weir/status"
 )
 
 // A member is a weir process of a fleet.
@@ -30,6 +31,7 @@ type member struct {
 	cmd    *exec.Cmd
 	listen string
 	decide string
+	admin  string
 	ended  chan error
 	log    *tail
 }
@@ -58,7 +60,7 @@ func enlist(t *testing.T, upstream, store string) *member {
 	file := filepath.Join(t.TempDir(), "weir.yaml")
 	text := fmt.Sprintf(`
 listen: 127.0.0.1:0
-admin: off
+admin: 127.0.0.1:0
 store: {redis: %q}
 decide: {listen: 127.0.0.1:0}
 upstreams:
@@ -79,14 +81,14 @@ upstreams:
 	t.Cleanup(func() { _ = m.cmd.Process.Kill(); <-m.ended })
 	lines := bufio.NewReader(out)
 	line, err := lines.ReadString('\n')
-	var serving struct{ Listen, Decide string }
+	var serving struct{ Listen, Decide, Admin string }
 	if err == nil {
 		err = json.Unmarshal([]byte(line), &serving)
 	}
 	if err != nil {
 		t.Fatalf("%q: %v", line, err)
 	}
-	m.listen, m.decide = serving.Listen, serving.Decide
+	m.listen, m.decide, m.admin = serving.Listen, serving.Decide, serving.Admin
 	go func() {
 		for line, err := lines.ReadString('\n'); err == nil; line, err = lines.ReadString('\n') {
 			m.log.add(line)
@@ -94,6 +96,24 @@ upstreams:
 		m.ended <- m.cmd.Wait()
 	}()
 	return m
+}
+
+// holdsPart reports whether a member holds a part of the limits, with which it could go on
+// without the store.
+func (m *member) holdsPart() bool {
+	resp, err := http.Get("http://" + m.admin + "/v1/status")
+	if err != nil {
+		return false
+	}
+	defer resp.Body.Close()
+	var r status.Report
+	err = json.NewDecoder(resp.Body).Decode(&r)
+	for _, p := range r.Fleet.Parts {
+		if p.Upstream == "up" {
+			return err == nil && p.Part > 0
+		}
+	}
+	return false
 }
 
 // load sends requests through a member until stop, and counts what comes back.
@@ -180,6 +200,7 @@ func TestCallsGoOnWhateverEnds(t *testing.T) {
 	}
 	redis.FlushScripts()
 	goesOn("without its scripts")
+	eventually(t, "a part of the limits", func() bool { return a.holdsPart() && b.holdsPart() })
 	redis.Kill()
 	goesOn("without a store")
 	eventually(t, "fallback activated", func() bool { return a.log.has("fallback activated") })

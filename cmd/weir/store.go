@@ -82,10 +82,18 @@ func openDynamoDB(ctx context.Context, c config.Store, failed func(string, int))
 // newFleet makes this process a member of the fleet that shares the store. events
 // hear of it.
 func newFleet(s limit.Store, c config.Store, events limit.FleetEvents) *limit.Fleet {
+	var silence time.Duration // the usual one
+	if c.DynamoDB != nil {
+		silence = slowSilence
+	}
 	return limit.NewFleet(s, limit.FleetOptions{
-		Lease: c.Lease, Guard: c.Guard, Timeout: c.Timeout, Queue: c.Queue, Coast: c.Coast, Share: c.Share, Events: events,
+		Lease: c.Lease, Guard: c.Guard, Timeout: c.Timeout, Queue: c.Queue, Outage: c.Outage, Without: c.Without, Silence: silence, Events: events,
 	})
 }
+
+// slowSilence is after how long without an answer of DynamoDB a process uses its part: each
+// beat is paid for.
+const slowSilence = 10 * time.Second
 
 // runStore runs weir store.
 func runStore(ctx context.Context, w world) error {

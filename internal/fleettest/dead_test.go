@@ -76,7 +76,9 @@ func TestDecisionsGoOnWhileTheStoreIsDead(t *testing.T) {
 			}
 		}
 	}
-	<-time.After(time.Second)
+	for f.Places()[0].Part == 0 { // a process that is new has none
+		<-time.After(10 * time.Millisecond)
+	}
 	set(true)
 	server.Kill()
 	wait(true)

@@ -14,7 +14,7 @@ import (
 // A grant is one unit that was let go.
 type grant struct {
 	at    time.Duration // by a clock that all processes share
-	alone bool          // while the store was away
+	alone bool          // while the store was away: it counts as any other
 }
 
 // over is by how many units the worst window has more than the limit allows, and where
@@ -22,9 +22,7 @@ type grant struct {
 func over(l limit.Limit, all []grant, wall func(time.Duration) time.Time) (worst int64, where string) {
 	var at []time.Duration
 	for _, g := range all {
-		if !g.alone {
-			at = append(at, g.at)
-		}
+		at = append(at, g.at)
 	}
 	slices.Sort(at)
 	switch l.Shape {

@@ -117,7 +117,11 @@ func (o *order) run(s limit.Store, guard, timeout time.Duration, out io.Writer) 
 		guard = 200 * time.Millisecond
 	}
 	var turns atomic.Int64 // how often the store went away or came back
-	f := limit.NewFleet(s, limit.FleetOptions{Clock: c, Lease: o.Lease, Guard: guard, Timeout: timeout, Events: limit.FleetEvents{
+	var silence time.Duration
+	if o.Dynamo != "" {
+		silence = 10 * time.Second // as weir serve has it
+	}
+	f := limit.NewFleet(s, limit.FleetOptions{Clock: c, Lease: o.Lease, Guard: guard, Timeout: timeout, Silence: silence, Events: limit.FleetEvents{
 		Fallback: func(limit.FallbackEvent) { turns.Add(1) },
 	}})
 	f.Start()

@@ -20,7 +20,7 @@ func (e *Exporter) Events() weir.Events {
 // several with limit.TeeFleet.
 func (e *Exporter) Fleet() limit.FleetEvents {
 	return limit.FleetEvents{Fallback: func(f limit.FallbackEvent) {
-		if e.away.Store(f.Away); f.Away {
+		if e.away.Store(f.Away); f.Away && f.For == 0 {
 			e.activated.Add(1)
 		}
 	}}

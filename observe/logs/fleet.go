@@ -38,7 +38,10 @@ func Fleet(l *slog.Logger) limit.FleetEvents {
 	w := &writer{log: l}
 	return limit.FleetEvents{Fallback: func(e limit.FallbackEvent) {
 		level, message := slog.LevelInfo, storeBack
-		if e.Away {
+		switch {
+		case e.Away && e.Past && e.For > 0:
+			level, message = slog.LevelWarn, storeLong
+		case e.Away:
 			level, message = slog.LevelWarn, storeAway
 		}
 		l, ok := w.always(level, message)

@@ -74,6 +74,7 @@ const (
 	rateRaised = "rate raised"
 	violation  = "violation"
 	storeAway  = "fallback activated"
+	storeLong  = "fallback past outage"
 	storeBack  = "fallback resumed"
 )
 

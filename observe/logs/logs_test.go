@@ -99,6 +99,7 @@ func TestDocumentListsWhatIsWritten(t *testing.T) {
 		e := Options{EachSecond: 1}.Events(log)
 		f := Fleet(log).Fallback
 		f(limit.FallbackEvent{Away: true, Err: errors.New("gone")})
+		f(limit.FallbackEvent{Away: true, Past: true, Err: errors.New("gone"), For: time.Minute, Spent: 2})
 		f(limit.FallbackEvent{For: time.Second, Spent: 3})
 		for range 3 { // the second round is suppressed, and the third says so
 			tellAll(e, "word")

@@ -92,7 +92,12 @@ func (n *Notifier) breaker(e weir.BreakerEvent) {
 func (n *Notifier) fallback(e limit.FallbackEvent) {
 	s := subject{kind: Fallback}
 	if e.Away {
-		n.happened(s, func() string { return "" })
+		n.happened(s, func() string {
+			if e.Past && e.For > 0 {
+				return fmt.Sprintf("it has been away for %v, longer than it keeps the parts of processes", e.For.Round(time.Second))
+			}
+			return ""
+		})
 		return
 	}
 	n.over(s, fmt.Sprintf("it was away for %v, %d units went meanwhile", e.For.Round(time.Second), e.Spent))

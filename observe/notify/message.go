@@ -31,7 +31,7 @@ var words = map[Kind]struct{ title, over, action string }{
 	BreakerOpen: {"breaker opened", "the breaker closed: the upstream is called again",
 		"Look at the upstream's own status; weir lets a probe through now and then, and closes the breaker by itself when one succeeds."},
 	Fallback: {"shared store is away", "the shared store is back",
-		"Restore the store (Redis or DynamoDB); until then every process keeps to its share of the limits, which are not fully used."},
+		"Restore the store (Redis or DynamoDB); until then every process keeps to its part of the limits, and one that has none refuses calls."},
 }
 
 // A Message is what is sent: plain data, in which every name is from the configuration.

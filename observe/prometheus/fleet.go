@@ -13,9 +13,10 @@ import (
 type Fleet struct {
 	calls, served, units, leased, returned, repeats, conditions *prometheus.CounterVec
 
-	took                     *prometheus.HistogramVec
-	activated, resumed, lone prometheus.Counter
-	reg                      prometheus.Registerer
+	took *prometheus.HistogramVec
+	reg  prometheus.Registerer
+
+	activated, outlasted, resumed, lone prometheus.Counter
 }
 
 // NewFleet makes the metrics and registers them. Like MustRegister it panics if reg has
@@ -34,11 +35,12 @@ func NewFleet(reg prometheus.Registerer) *Fleet {
 		conditions: counter("weir_store_failed_conditions_total", "Conditional writes of the store that met another's.", "upstream"),
 		took:       histogram("weir_store_call_duration_seconds", "Time that a call to the store took.", "upstream"),
 		activated:  one("weir_fallback_activations_total", "Times that the store went away and limits were held locally."),
+		outlasted:  one("weir_fallback_outlasted_total", "Times that the store was away for longer than it keeps the parts of processes."),
 		resumed:    one("weir_fallback_resumptions_total", "Times that the store came back."),
 		lone:       one("weir_fallback_units_total", "Units that were let go while the store was away."),
 		reg:        reg,
 	}
-	reg.MustRegister(f.calls, f.served, f.units, f.leased, f.returned, f.repeats, f.conditions, f.took, f.activated, f.resumed, f.lone)
+	reg.MustRegister(f.calls, f.served, f.units, f.leased, f.returned, f.repeats, f.conditions, f.took, f.activated, f.outlasted, f.resumed, f.lone)
 	return f
 }
 
@@ -77,7 +79,11 @@ func (m *Fleet) called(e limit.StoreCall) {
 }
 
 func (m *Fleet) fallback(e limit.FallbackEvent) {
-	if e.Away {
+	switch {
+	case e.Away && e.For > 0:
+		m.outlasted.Inc()
+		return
+	case e.Away:
 		m.activated.Inc()
 		return
 	}
@@ -104,16 +110,25 @@ func (m *Fleet) Watch(f *limit.Fleet) { m.reg.MustRegister(fleetCollector{f}) }
 
 type fleetCollector struct{ fleet *limit.Fleet }
 
-var fleetGauges = struct{ held, away, alive *prometheus.Desc }{
+var fleetGauges = struct{ held, away, alive, part, state, silent, unknown *prometheus.Desc }{
 	held:  gauge("weir_lease_units_held", "Units that this process has leased and not spent.", "upstream"),
 	away:  gauge("weir_fallback_active", "1 while the store is away and limits are held locally."),
 	alive: gauge("weir_fleet_instances", "Instances that are known to share the store, this one included."),
+
+	part:    gauge("weir_fleet_part", "Part of each limit that this process holds, from 0 to 1: what it may use without the store.", "upstream"),
+	state:   gauge("weir_fleet_state", "1 for how this process stands to the store, of new, heard, cut_off, slow and out.", "upstream", "state"),
+	silent:  gauge("weir_fleet_silent_part", "Parts of processes that the store does not hear, from 0 to 1: it grants so much less.", "upstream"),
+	unknown: gauge("weir_fleet_unknown_part", "Of these, parts that may be held since before the store was emptied.", "upstream"),
 }
 
 func (c fleetCollector) Describe(to chan<- *prometheus.Desc) {
 	to <- fleetGauges.held
 	to <- fleetGauges.away
 	to <- fleetGauges.alive
+	to <- fleetGauges.part
+	to <- fleetGauges.state
+	to <- fleetGauges.silent
+	to <- fleetGauges.unknown
 }
 
 func (c fleetCollector) Collect(to chan<- prometheus.Metric) {
@@ -126,4 +141,20 @@ func (c fleetCollector) Collect(to chan<- prometheus.Metric) {
 	}
 	to <- prometheus.MustNewConstMetric(fleetGauges.away, prometheus.GaugeValue, away)
 	to <- prometheus.MustNewConstMetric(fleetGauges.alive, prometheus.GaugeValue, float64(c.fleet.Alive()))
+	for _, p := range c.fleet.Places() {
+		up := label(p.Group)
+		show := func(d *prometheus.Desc, v float64, more ...string) {
+			to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, append([]string{up}, more...)...)
+		}
+		show(fleetGauges.part, p.Part)
+		show(fleetGauges.silent, p.Out)
+		show(fleetGauges.unknown, p.Unknown)
+		for _, s := range limit.States {
+			on := 0.0
+			if s == p.State {
+				on = 1
+			}
+			show(fleetGauges.state, on, s.String())
+		}
+	}
 }

@@ -23,6 +23,7 @@ func fleetEverything(reg prometheus.Registerer) *Fleet {
 	e.Called(limit.StoreCall{Group: "s3", Calls: 3, Granted: 1, Took: time.Millisecond, Limits: []limit.LimitCall{{Limit: &put, Units: 1}}})
 	e.Called(limit.StoreCall{Group: "s3", Calls: 1, Again: true, Err: errors.New("away")})
 	e.Fallback(limit.FallbackEvent{Away: true})
+	e.Fallback(limit.FallbackEvent{Away: true, Past: true, For: time.Second})
 	e.Fallback(limit.FallbackEvent{For: time.Second, Spent: 7})
 	m.FailedConditions("s3", 1)
 	return m
@@ -43,6 +44,8 @@ func TestFleetCountsWhatTheStoreDid(t *testing.T) {
 		"returned": {m.returned.WithLabelValues("s3"), 2},
 		"repeats":  {m.repeats.WithLabelValues("s3"), 1},
 		"alone":    {m.lone, 7},
+		"away":     {m.activated, 1},
+		"long":     {m.outlasted, 1},
 	} {
 		if got := testutil.ToFloat64(c.got); got != c.want {
 			t.Errorf("%s: got %v, want %v", name, got, c.want)

@@ -15,6 +15,9 @@ local v = call('GET', KEYS[1])
 local h, rows = lib.read(v), lib.rows()
 lib.turn(h, rows)
 now = math.max(now, h[2])
+if now - h[13] > 3 * silence then
+  h[15] = now
+end
 h[12], h[13] = math.max(h[12], window), now
 local r = rows[client]
 
@@ -73,6 +76,9 @@ lib.change(h, rows, function()
   if r[4] > 0 and ack == r[4] then
     r[6] = r[5]
   end
+  if r[11] % 2 == 1 and part < r[1] then -- it may have spent what it held before
+    lib.stale(h, r[1] - part, now, r[8])
+  end
   r[3], r[7], r[8], r[10], r[11] = seq, silence, window, math.min(wish, 1000000000), flags % 4
   r[1] = math.min(r[1], part)
   r[5], r[2] = now, now + life
@@ -86,6 +92,9 @@ lib.change(h, rows, function()
   local grant = divided(WHOLE, n)
   if wishes > 0 then
     grant = divided(grant, 4) + divided(WHOLE * 3 / 4 * r[10], wishes)
+  end
+  if flags % 2 == 1 and window > 0 and grant < r[1] and grant > divided(r[1] * 3, 4) then -- it is of use to nobody for a window
+    grant = r[1]
   end
   grant = math.max(grant, math.min(need, WHOLE))
   if grant > r[1] then

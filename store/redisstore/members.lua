@@ -4,8 +4,8 @@
 -- A group's mark is "0" if it was said to be new and nobody has beaten since; otherwise a head, and
 -- behind it the falls (part, at) and the stale parts (part, at, until). Members are fields of a
 -- hash, by client. Whole numbers and instants in microseconds, all as doubles.
-local HEAD = '<Bdddddddddddddd'
-local HEADED, HEADLEN = 253, 113
+local HEAD = '<Bddddddddddddddd'
+local HEADED, HEADLEN = 253, 121
 local ROW = '<ddddddddddBdddd'
 local LONGEST = 400 * 24 * 3600 * 1000000
 local WHOLE, LIFE, TRIAL, FALLS, STALE, BACK = 1000000, 300000000, 5000000, 4, 16, 10000000
@@ -13,8 +13,8 @@ local NEVER = 2 ^ 60
 
 -- Heads: 1 since when the state of the group is known, 2 up to when the lag is counted, 3 lag, 4 its
 -- millionths, 5 out, 6 until when that stays so, 7 gen, 8 when the memory before was lost, while parts of it may be held, 9 unknown, 10 until when, 11 strain, 12 window, 13 when
--- somebody was heard last, 14 the supply's clock when more than half was out last, 15 falls, 16 stale
--- parts. The strain is by how much the lag has grown faster than half of the time, since whenever that is most.
+-- somebody was heard last, 14 the supply's clock when more than half was out last, 15 when somebody was heard
+-- after nobody was for a while, 16 falls, 17 stale parts. The strain is by how much the lag has grown faster than half of the time, since whenever that is most.
 -- Rows: 1 part, 2 until, 3 seq, 4 no, 5 last, 6 ack, 7 silence, 8 window, 9 joined, 10 wish, 11 flags, 12 to 15 the
 -- answer's no, gen, part and until, 16 client.
 local function membersOf(u, p, call, now, mark, hash)
@@ -77,7 +77,7 @@ local function membersOf(u, p, call, now, mark, hash)
       return
     end
     local kept = {}
-    for _, f in ipairs(h[15]) do
+    for _, f in ipairs(h[16]) do
       if f[1] > before then
         kept[#kept + 1] = f
       end
@@ -87,7 +87,7 @@ local function membersOf(u, p, call, now, mark, hash)
       kept[FALLS][2] = kept[FALLS + 1][2]
       kept[FALLS + 1] = nil
     end
-    h[15] = kept
+    h[16] = kept
   end
   lib.change = change
 
@@ -113,7 +113,7 @@ local function membersOf(u, p, call, now, mark, hash)
     if part == 0 or window == 0 then
       return
     end
-    local all = h[16]
+    local all = h[17]
     all[#all + 1] = {part, at, at + window}
     table.sort(all, function(a, b)
       if a[2] ~= b[2] then
@@ -129,6 +129,8 @@ local function membersOf(u, p, call, now, mark, hash)
     end
   end
 
+  lib.stale = stale
+
   -- expire frees the parts whose time is over. If nobody at all was heard meanwhile they are kept
   -- until all that live have surely been heard.
   local function expire(h, rows)
@@ -138,8 +140,9 @@ local function membersOf(u, p, call, now, mark, hash)
     end
     for id, r in pairs(rows) do
       if now >= r[2] then
-        if r[1] > 0 and r[11] >= 2 and now - h[13] > 3 * r[7] then
-          h[9], h[10] = h[9] + r[1], math.max(h[10], now + 3 * r[7])
+        local d = 3 * r[7]
+        if r[1] > 0 and r[11] >= 2 and (now - h[13] > d or r[5] < h[15] and now < h[15] + d) then
+          h[9], h[10] = h[9] + r[1], math.max(h[10], now + d)
         else
           stale(h, r[1], r[2], r[8])
         end
@@ -148,12 +151,12 @@ local function membersOf(u, p, call, now, mark, hash)
       end
     end
     local kept = {}
-    for _, s in ipairs(h[16]) do
+    for _, s in ipairs(h[17]) do
       if now < s[3] then
         kept[#kept + 1] = s
       end
     end
-    h[16] = kept
+    h[17] = kept
   end
 
   -- turn brings the members to the present.
@@ -203,7 +206,7 @@ local function membersOf(u, p, call, now, mark, hash)
     if v and v:byte() == HEADED then
       local h, pos = {u(HEAD, v)}, HEADLEN + 1
       table.remove(h, 1)
-      h[15] = nil
+      h[16] = nil
       local falls, old = {}, {}
       local n = v:byte(pos)
       pos = pos + 1
@@ -215,10 +218,10 @@ local function membersOf(u, p, call, now, mark, hash)
         old[#old + 1] = {u('<ddd', v, pos)}
         pos = pos + 24
       end
-      h[15], h[16] = falls, old
+      h[16], h[17] = falls, old
       return h
     end
-    local h = {0, now, 0, 0, 0, NEVER, now, 0, 0, 0, 0, 0, 0, 0, {}, {}}
+    local h = {0, now, 0, 0, 0, NEVER, now, 0, 0, 0, 0, 0, 0, 0, 0, {}, {}}
     if v ~= '0' then
       local since = tonumber(v or nil)
       if not since or since > now then
@@ -231,12 +234,12 @@ local function membersOf(u, p, call, now, mark, hash)
   end
 
   function lib.write(h)
-    local text = p(HEAD, HEADED, h[1], h[2], h[3], h[4], h[5], h[6], h[7], h[8], h[9], h[10], h[11], h[12], h[13], h[14])
-    text = text .. string.char(#h[15])
-    for _, f in ipairs(h[15]) do
+    local text = p(HEAD, HEADED, h[1], h[2], h[3], h[4], h[5], h[6], h[7], h[8], h[9], h[10], h[11], h[12], h[13], h[14], h[15])
+    text = text .. string.char(#h[16])
+    for _, f in ipairs(h[16]) do
       text = text .. p('<dd', f[1], f[2])
     end
-    for _, s in ipairs(h[16]) do
+    for _, s in ipairs(h[17]) do
       text = text .. p('<ddd', s[1], s[2], s[3])
     end
     call('SET', mark, text)

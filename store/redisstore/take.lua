@@ -39,7 +39,7 @@ if v ~= '0' then
     head = lib.read(v)
     lib.turn(head, lib.rows())
     lib.write(head)
-    since, at, lag, frac, out, soon, falls = head[1], head[2], head[3], head[4], head[5], head[6], #head[15]
+    since, at, lag, frac, out, soon, falls = head[1], head[2], head[3], head[4], head[5], head[6], #head[16]
   elseif out > 0 and now > at then
     local s = (now - at) / WHOLE
     s = s - s % 1
@@ -77,7 +77,7 @@ local function lift(cap, drain)
     return 0
   end
   local w = share(cap, out)
-  for _, f in ipairs(whole()[15]) do
+  for _, f in ipairs(whole()[16]) do
     local top = share(cap, f[1] < WHOLE and f[1] or WHOLE) - (z > f[2] and (z - f[2]) * drain or 0)
     w = top > w and top or w
   end
@@ -477,7 +477,7 @@ if not answer then
     end
     local part = out
     if v ~= '0' then
-      for _, s in ipairs(whole()[16]) do
+      for _, s in ipairs(whole()[17]) do
         if now < s[3] and now < s[2] + SLOTS * o[4] then
           part = part + s[1]
         end

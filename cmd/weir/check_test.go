@@ -1,0 +1,32 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// What happens while the store is away stands in one line.
+func TestCheckSaysWhatHappensWithoutTheStore(t *testing.T) {
+	for fields, want := range map[string]string{
+		"": "while the redis store is away: each process goes on with its part of each limit for 5m0s, and announced after that; " +
+			"one that has never reached the store refuses calls\n",
+		", outage: 90s, without: refuse": "while the redis store is away: each process goes on with its part of each limit for 1m30s, " +
+			"then it refuses calls; one that has never reached the store refuses them\n",
+		", without: 10%": "while the redis store is away: each process goes on with its part of each limit for 5m0s, then with 10% of each limit; " +
+			"one that has never reached the store goes on with that (11 processes and more exceed a limit)\n",
+	} {
+		file := filepath.Join(t.TempDir(), "weir.yaml")
+		text := "store: {redis: \"redis://localhost:6379\"" + fields + "}\nupstreams: {up: {url: \"http://localhost:1\"}}\n"
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var out, said bytes.Buffer
+		err := run(t.Context(), world{args: []string{"check", file}, out: &out, err: &said, env: noEnv})
+		if err != nil || !strings.HasSuffix(out.String(), want) {
+			t.Errorf("%s: %v\n%s%s", fields, err, &out, &said)
+		}
+	}
+}

@@ -1,0 +1,48 @@
+package limit
+
+import "time"
+
+// watch looks whether the store is away: whether some group goes on without it, or has not
+// reached it when it should have. It tells when that changes, and when a part is used for
+// longer than the store keeps it.
+func (f *Fleet) watch(now time.Duration) {
+	f.events.Lock()
+	defer f.events.Unlock()
+	away, past, err := f.look(now)
+	since := time.Duration(f.away.Load())
+	switch {
+	case away && since == 0:
+		f.spent.Store(0)
+		f.away.Store(max(1, int64(now)))
+		f.past.Store(past)
+		f.announce(FallbackEvent{Away: true, Past: past, Err: err})
+	case away && past && !f.past.Load():
+		f.past.Store(true)
+		f.announce(FallbackEvent{Away: true, Past: true, Err: err, For: now - since, Spent: f.spent.Load()})
+	case !away && since != 0:
+		f.away.Store(0)
+		f.past.Store(false)
+		f.announce(FallbackEvent{For: now - since, Spent: f.spent.Load()})
+	}
+}
+
+func (f *Fleet) look(now time.Duration) (away, past bool, err error) {
+	for _, g := range f.all() {
+		g.own.Lock()
+		switch m, _ := g.standing.mode(now); {
+		case m == asking, m == waiting && now < g.standing.patient():
+		case g.standing.solo != 0 && m == parted: // it answers, but late
+		default:
+			away, err = true, g.beating.err
+			past = past || m != parted && m != waiting
+		}
+		g.own.Unlock()
+	}
+	return away, past, err
+}
+
+func (f *Fleet) announce(e FallbackEvent) {
+	if f.o.Events.Fallback != nil {
+		f.o.Events.Fallback(e)
+	}
+}

@@ -1,0 +1,465 @@
+package limit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/seed1158cd35/weir/bucket"
+	"github.com/seed1158cd35/weir/clock"
+)
+
+// An outage is a fleet of real processes with a store behind a network that delays, loses
+// and cuts, in virtual time. Every unit that goes is recorded at its instant, whoever let it
+// go, and every window of it is checked.
+type outage struct {
+	t     testing.TB
+	rng   *rand.Rand
+	limit Limit
+	o     FleetOptions
+	begin time.Time
+
+	rtt    time.Duration
+	loss   float64
+	cost   int64
+	big    int64   // of some calls
+	costly float64 // share of them
+	wait   time.Duration
+
+	mu     sync.Mutex
+	memory *Memory
+	cold   map[cellKey]bool // of a store that was emptied: keys that it has made; nil if it was not
+	born   int64
+	down   bool
+	blind  bool // while it is down calls hang; else they fail at once
+
+	ended  bool
+	procs  []*process
+	wanted []unit
+	went   []unit
+	calls  sync.WaitGroup
+}
+
+type unit struct {
+	at  time.Duration
+	n   int64
+	by  int
+	own bool
+}
+
+// A process is one of them.
+type process struct {
+	w        *outage
+	id       int
+	fleet    *Fleet
+	registry *Registry
+	clock    *drifting
+	rng      *rand.Rand
+	demand   float64
+	stop     chan struct{}
+
+	up, back atomic.Bool // calls to the store are lost, or their answers
+	dead     atomic.Bool
+	iced     atomic.Bool // it was frozen
+}
+
+func newOutage(t testing.TB, seed uint64, l Limit) *outage {
+	return &outage{
+		t: t, rng: rand.New(rand.NewPCG(seed, 1)), limit: l, begin: time.Now(), memory: NewMemory(nil),
+		rtt: 2 * time.Millisecond, cost: 1, wait: 2 * time.Second,
+	}
+}
+
+func (w *outage) chance() float64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.rng.Float64()
+}
+
+func (w *outage) now() time.Duration { return time.Since(w.begin) }
+
+// at does something at an instant of the history.
+func (w *outage) at(d time.Duration, do func()) { time.AfterFunc(d-w.now(), do) }
+
+// join starts one more process.
+func (w *outage) join(demand float64) *process {
+	w.mu.Lock()
+	p := &process{w: w, id: len(w.procs), demand: demand, stop: make(chan struct{}), rng: rand.New(rand.NewPCG(w.rng.Uint64(), 2))}
+	o, ended := w.o, w.ended
+	if !ended {
+		w.procs = append(w.procs, p)
+	}
+	w.mu.Unlock()
+	p.clock = newDrifting(p.rng)
+	if ended {
+		p.dead.Store(true)
+		return p
+	}
+	if o.Clock == nil && p.id%2 == 0 {
+		o.Clock = p.clock
+	}
+	p.fleet = NewFleet(link{p}, o)
+	r, err := NewShared(p.fleet.clock.Now(), w.limit, p.fleet.Group("up"))
+	if err != nil {
+		w.t.Error(err)
+		return p
+	}
+	p.registry = r
+	p.fleet.Start()
+	if demand > 0 {
+		w.calls.Go(p.arrive)
+	}
+	return p
+}
+
+// arrive lets calls arrive at random, so many a second.
+func (p *process) arrive() {
+	for {
+		select {
+		case <-p.stop:
+			return
+		case <-time.After(time.Duration(p.rng.ExpFloat64() / p.demand * float64(time.Second))):
+		}
+		n := p.w.cost
+		if p.w.costly > 0 && p.rng.Float64() < p.w.costly {
+			n = p.w.big
+		}
+		p.w.calls.Go(func() { p.call(n) })
+	}
+}
+
+// call is one call, which waits in vain no longer than it may.
+func (p *process) call(n int64) {
+	w := p.w
+	c := p.fleet.clock
+	begin, now := w.now(), c.Now()
+	w.mu.Lock()
+	w.wanted = append(w.wanted, unit{begin, n, p.id, false})
+	w.mu.Unlock()
+	ok, own, v, err := p.go1(c, now+w.wait, n)
+	at := w.now()
+	if took := at - begin; took > w.wait+p.fleet.o.Timeout+5*time.Millisecond+w.wait/500 && !p.iced.Load() {
+		w.t.Errorf("at %v: process %d waited %v, patience %v: %v %+v", at, p.id, took, w.wait, ok, v)
+	}
+	if err != nil {
+		w.t.Error(err)
+	}
+	if !ok || p.dead.Load() {
+		return
+	}
+	w.mu.Lock()
+	w.went = append(w.went, unit{at, n, p.id, own})
+	w.mu.Unlock()
+}
+
+func (p *process) go1(c clock.Clock, until time.Duration, n int64) (ok, own bool, v Verdict, err error) {
+	var permit Permit
+	permit.Add(Charge{p.registry, "", n})
+	now := c.Now()
+	v = permit.Take(now, until-now)
+	for v.Ask {
+		if v, err = permit.Fetch(context.Background(), now, until, Normal); err != nil || !v.OK {
+			return false, false, v, err
+		}
+		now = c.Now()
+		v = permit.Take(now, max(0, until-now))
+	}
+	return v.OK && v.Wait == 0, isOwn(permit.first[0].turn), v, nil
+}
+
+// surge is many calls at once.
+func (p *process) surge(n int) {
+	if p.dead.Load() {
+		return
+	}
+	for range n {
+		p.w.calls.Go(func() { p.call(p.w.cost) })
+	}
+}
+
+// kill ends a process without a word, leave with one.
+func (p *process) kill() {
+	if !p.dead.Swap(true) {
+		p.up.Store(true)
+		p.back.Store(true)
+		close(p.stop)
+		p.w.calls.Go(func() { p.close(time.Millisecond) })
+	}
+}
+
+func (p *process) leave() {
+	if !p.dead.Swap(true) {
+		close(p.stop)
+		p.w.calls.Go(func() { p.close(3 * time.Second) })
+	}
+}
+
+func (p *process) close(patience time.Duration) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	_ = p.fleet.Close(ctx) // the store may be away
+}
+
+// end lets the history run until an instant, and ends it.
+func (w *outage) end(at time.Duration) {
+	time.Sleep(at - w.now())
+	w.mu.Lock()
+	procs := slices.Clone(w.procs)
+	w.ended = true
+	w.mu.Unlock()
+	for _, p := range procs {
+		p.clock.thaw()
+		p.kill()
+	}
+	w.calls.Wait()
+	time.Sleep(time.Minute) // what is on its way arrives
+}
+
+// used is how many units went in a span.
+func (w *outage) used(from, to time.Duration) int64 { return count(w.went, from, to) }
+
+func count(all []unit, from, to time.Duration) (n int64) {
+	for _, u := range all {
+		if u.at >= from && u.at < to {
+			n += u.n
+		}
+	}
+	return n
+}
+
+// over is by how many units the worst window of all passed the limit, and where.
+func (w *outage) over() (worst int64, where string) {
+	slices.SortStableFunc(w.went, func(a, b unit) int { return int(a.at - b.at) })
+	note := func(n int64, at time.Duration) {
+		if n > worst {
+			worst, where = n, fmt.Sprintf("at %v", at)
+		}
+	}
+	l := w.limit
+	switch l.Shape {
+	case Bucket: // an exact bucket: every window is held if and only if it never overflows
+		m := bucket.MeterOf(l.Rate)
+		level, last := int64(0), time.Duration(0) // in thousandths of the meter's, for nanoseconds
+		for _, u := range w.went {
+			level = max(0, level-m.Drain*int64(u.at-last)) + u.n*m.Unit*1000
+			last = u.at
+			note((level-m.Cap*1000+m.Unit*1000-1)/(m.Unit*1000), u.at)
+		}
+	case Rolling:
+		var sum int64
+		first := 0
+		for _, u := range w.went {
+			sum += u.n
+			for w.went[first].at <= u.at-l.Per {
+				sum -= w.went[first].n
+				first++
+			}
+			note(sum-l.Amount, u.at)
+		}
+	default:
+		counts := make(map[int64]int64)
+		for _, u := range w.went {
+			start := l.Windows(w.begin.Add(u.at)).Start.Unix()
+			counts[start] += u.n
+			note(counts[start]-l.Amount, u.at)
+		}
+	}
+	return worst, where
+}
+
+// empty is a restart of the store that loses everything.
+func (w *outage) empty() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	now := time.Now()
+	w.memory, w.cold, w.born = NewMemory(nil), make(map[cellKey]bool), now.UnixMicro()
+	w.memory.groups["up"] = &group{make(map[cellKey]*Cell), make(map[uint64]*answer), make(map[string]*record), NewMembers(w.born, false)}
+}
+
+// spent makes the cells of an emptied store begin as used up.
+func (w *outage) spent(m *Memory, a *Ask) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	g := m.groups[a.Group]
+	make := func(r *Rule, key string, seen int64, win *Windows) {
+		k := cellKey{r.Name, key}
+		if w.cold[k] {
+			return
+		}
+		w.cold[k] = true
+		c := &Cell{Shape: r.Shape}
+		at := AllIn(w.born)
+		c.turnTo(at, r, win)
+		switch r.Shape {
+		case Bucket:
+			c.Fill.Weight = r.Meter.Cap
+		case Rolling:
+			c.add(at, r, r.Amount)
+		default:
+			c.Count = r.Amount
+			if seen > 0 {
+				c.Count = seen
+			}
+		}
+		c.keep(at, r)
+		g.cells[k] = c
+	}
+	for i := range a.Settle {
+		make(a.Settle[i].Rule, a.Settle[i].Key, 0, &a.Settle[i].Windows)
+	}
+	for i := range a.Claims {
+		make(a.Claims[i].Rule, a.Claims[i].Key, a.Claims[i].Seen, &a.Claims[i].Windows)
+	}
+}
+
+// A link is a process's way to the store.
+type link struct{ p *process }
+
+var errCut = errors.New("no answer")
+
+// way is what a message takes; it reports false if that is lost.
+func (l link) way(cut *atomic.Bool) bool {
+	w := l.p.w
+	if cut.Load() || w.chance() < w.loss {
+		return false
+	}
+	w.mu.Lock()
+	d := time.Duration(float64(w.rtt) / 2 * (1 + w.rng.ExpFloat64()/4))
+	w.mu.Unlock()
+	time.Sleep(d)
+	return true
+}
+
+// there and back again; do is done at the store though nobody may wait for the answer.
+func (l link) do(ctx context.Context, do func(m *Memory) error) error {
+	arrived, answered := make(chan error, 1), make(chan error, 1)
+	go func() { // a message goes on when its sender has given up
+		if !l.way(&l.p.up) {
+			return
+		}
+		w := l.p.w
+		w.mu.Lock()
+		down, blind, m := w.down, w.blind, w.memory
+		w.mu.Unlock()
+		switch {
+		case down && blind:
+			return
+		case down:
+			arrived <- errCut
+			return
+		}
+		err := do(m)
+		if l.way(&l.p.back) {
+			answered <- err
+		}
+	}()
+	select {
+	case err := <-arrived:
+		return err
+	case err := <-answered:
+		return err
+	case <-ctx.Done():
+		return errCut
+	}
+}
+
+func (l link) Take(ctx context.Context, a *Ask) error {
+	own := *a
+	own.Settle, own.Claims, own.Grants = slices.Clone(a.Settle), slices.Clone(a.Claims), nil
+	err := l.do(ctx, func(m *Memory) error {
+		w := l.p.w
+		w.mu.Lock()
+		if w.cold != nil && m == w.memory {
+			w.spent(m, &own)
+		}
+		w.mu.Unlock()
+		return m.Take(context.Background(), &own)
+	})
+	if err == nil || errors.Is(err, ErrWindow) {
+		a.Now, a.Granted, a.Grants = own.Now, own.Granted, own.Grants
+	}
+	return err
+}
+
+func (l link) Beat(ctx context.Context, b *Beat) (s Standing, err error) {
+	own := *b
+	var out Standing
+	err = l.do(ctx, func(m *Memory) (err error) {
+		out, err = m.Beat(context.Background(), &own)
+		return err
+	})
+	if err == nil {
+		s = out
+	}
+	return s, err
+}
+
+func (l link) Load(ctx context.Context, group string, names []string) ([]Record, time.Time, error) {
+	return l.p.w.memory.Load(ctx, group, names)
+}
+
+func (l link) Swap(ctx context.Context, group string, r Record) (Record, bool, error) {
+	return l.p.w.memory.Swap(ctx, group, r)
+}
+
+func (l link) Close() error { return nil }
+
+// A drifting clock runs a little wrong, and stands still with its process when that is
+// frozen: then whoever looks at it comes back when it is not.
+type drifting struct {
+	clock.Clock
+	base   time.Duration
+	by     float64
+	frozen atomic.Int64 // until when, by the clock behind it
+}
+
+func newDrifting(r *rand.Rand) *drifting {
+	return &drifting{Clock: clock.System, base: clock.System.Now(), by: 1 + (r.Float64()-0.5)/1000}
+}
+
+func (c *drifting) freeze(d time.Duration) { c.frozen.Store(int64(clock.System.Now() + d)) }
+func (c *drifting) thaw()                  { c.frozen.Store(0) }
+
+func (c *drifting) Now() time.Duration {
+	for {
+		now := clock.System.Now()
+		if d := time.Duration(c.frozen.Load()) - now; d > 0 {
+			time.Sleep(d)
+			continue
+		}
+		return c.base + time.Duration(float64(now-c.base)/c.by)
+	}
+}
+
+// system is an instant, or a length of time, by the clock behind.
+func (c *drifting) system(at time.Duration) time.Duration {
+	return c.base + time.Duration(float64(at-c.base)*c.by)
+}
+
+func (c *drifting) local(d time.Duration) time.Duration {
+	if d > time.Hour {
+		return d
+	}
+	return time.Duration(float64(d)*c.by) + time.Microsecond
+}
+
+func (c *drifting) Wall(at time.Duration) time.Time { return clock.System.Wall(c.system(at)) }
+
+func (c *drifting) Sleep(ctx context.Context, d time.Duration) error {
+	return clock.System.Sleep(ctx, c.local(d))
+}
+
+func (c *drifting) WithTimeout(ctx context.Context, d time.Duration, cause error) (context.Context, context.CancelFunc) {
+	return clock.System.WithTimeout(ctx, c.local(d), cause)
+}
+
+func (c *drifting) Deadline(ctx context.Context) (time.Duration, bool) {
+	at, ok := clock.System.Deadline(ctx)
+	return c.base + time.Duration(float64(at-c.base)/c.by), ok
+}

@@ -1,0 +1,160 @@
+package limit
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed1158cd35/weir/bucket"
+)
+
+var (
+	histories = flag.Int("histories", 0, "random histories of each shape; 0 means as many as there is time for")
+	firstSeed = flag.Uint64("seed", 0, "of the histories")
+)
+
+// randomOutage plays a random one: everything that can go wrong, some of it at once. A process
+// stops at the end of its part, or goes on if that is wanted: then nothing but the store as a
+// whole is ever away.
+func randomOutage(t *testing.T, shape Shape, seed uint64, goes bool) *outage {
+	r := rand.New(rand.NewPCG(seed, uint64(shape)))
+	perSecond := 20 + r.Int64N(60)
+	l := rate(perSecond, max(2, perSecond*(1+r.Int64N(40))/10), sec)
+	switch shape {
+	case Rolling:
+		window := 5 + r.Int64N(10)
+		l = rollingLimit(perSecond*window, time.Duration(window)*sec)
+	case Fixed:
+		l = Limit{Name: "l", Shape: Fixed, Rate: bucket.Rate{Amount: perSecond * 20}, Every: bucket.Minute}
+	}
+	w := newOutage(t, seed, l)
+	w.rtt = []time.Duration{2, 10, 40, 150, 400}[r.IntN(5)] * time.Millisecond
+	w.loss = []float64{0, 0, 0.02, 0.2}[r.IntN(4)]
+	w.o.Outage = 5*sec + time.Duration(r.Int64N(int64(15*sec)))
+	w.o.Silence = 500*time.Millisecond + time.Duration(r.Int64N(int64(sec)))
+	if w.o.Without.Refuse = !goes; goes {
+		w.loss = 0
+	}
+	w.o.Lease = []time.Duration{0, 0, 0, -1}[r.IntN(4)]
+	w.blind = r.IntN(2) == 0
+	if r.IntN(3) == 0 {
+		w.costly, w.big = 0.1, max(2, l.Full()/4)
+		if shape != Bucket {
+			w.big = max(2, l.Amount/40)
+		}
+	}
+	total := float64(perSecond) * (0.5 + 1.5*r.Float64())
+	surges := r.IntN(2) == 0
+	if surges {
+		total /= 8
+	}
+	n := 2 + r.IntN(7)
+	demand := func() float64 {
+		d := total / float64(n)
+		if r.IntN(2) == 0 {
+			d *= r.Float64() * 2
+		}
+		return d
+	}
+	for range n {
+		w.join(demand())
+	}
+	const length = 90 * sec
+	cut := func(p *process, at, d time.Duration) {
+		kind := r.IntN(3)
+		w.at(at, func() { p.up.Store(kind != 0); p.back.Store(kind != 1) })
+		w.at(at+d, func() {
+			if !p.dead.Load() {
+				p.up.Store(false)
+				p.back.Store(false)
+			}
+		})
+	}
+	for range 2 + r.IntN(8) {
+		at := sec + time.Duration(r.Int64N(int64(length-2*sec)))
+		d := []time.Duration{300, 2000, 8000, 30000}[r.IntN(4)] * time.Millisecond
+		d = d/2 + time.Duration(r.Int64N(int64(d)))
+		if surges { // everyone has much to do at the worst of times
+			for _, at := range []time.Duration{at + d/2 + time.Duration(r.Int64N(int64(d/2))), at + d + time.Duration(r.Int64N(int64(3*sec)))} {
+				w.at(at, func() {
+					w.mu.Lock()
+					procs := append([]*process(nil), w.procs...)
+					w.mu.Unlock()
+					for _, p := range procs {
+						p.surge(min(500, int(l.Full())*2))
+					}
+				})
+			}
+		}
+		p := w.procs[r.IntN(n)]
+		kind := r.IntN(8)
+		if goes {
+			kind = min(kind, 1)
+		}
+		switch kind {
+		case 0, 1: // the store is away for all, and perhaps it comes back empty
+			// A quota of a store that was emptied goes on from what those who ask know of it.
+			away(at, at+d, r.IntN(2) == 0 && !goes && shape != Fixed)(w)
+		case 2, 3: // some are cut off, one way or both
+			for range 1 + r.IntN(n) {
+				cut(w.procs[r.IntN(n)], at+time.Duration(r.Int64N(int64(sec/2))), d)
+			}
+		case 4: // one dies and another comes
+			again := demand()
+			w.at(at, p.kill)
+			w.at(at+time.Duration(r.Int64N(int64(3*sec))), func() { w.join(again) })
+		case 5: // a fleet that changes
+			w.at(at, p.leave)
+			for range r.IntN(3) {
+				again := demand()
+				w.at(at+time.Duration(r.Int64N(int64(2*sec))), func() { w.join(again) })
+			}
+		case 6: // a crash loop
+			again := demand()
+			for i := range 8 {
+				w.at(at+time.Duration(i)*sec, func() {
+					q := w.join(again)
+					w.at(w.now()+900*time.Millisecond, q.kill)
+				})
+			}
+		case 7: // one is frozen
+			w.at(at, func() { p.iced.Store(true); p.clock.freeze(d) })
+		}
+	}
+	w.end(length)
+	return w
+}
+
+// In random histories nothing goes beyond the limit, in any window.
+func TestNothingIsOverInRandomHistories(t *testing.T) {
+	for _, shape := range []Shape{Bucket, Rolling, Fixed} {
+		for _, goes := range []bool{false, true} {
+			name := fmt.Sprint(shape, " strict")
+			if goes {
+				name = fmt.Sprint(shape, " going on")
+			}
+			t.Run(name, func(t *testing.T) {
+				n := long(8, 400)
+				if *histories > 0 {
+					n = *histories
+				}
+				var used, over int64
+				for i := range n {
+					seed := *firstSeed + uint64(i)
+					synctest.Test(t, func(t *testing.T) {
+						w := randomOutage(t, shape, seed, goes)
+						n, where := w.over()
+						if used += w.used(0, time.Hour); n > 0 {
+							over++
+							t.Errorf("seed %d: over by %d %s of %v", seed, n, where, w.limit)
+						}
+					})
+				}
+				t.Logf("%d histories, %d over, %.1f units/s", n, over, float64(used)/90/float64(n))
+			})
+		}
+	}
+}

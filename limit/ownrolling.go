@@ -1,0 +1,171 @@
+package limit
+
+import (
+	"time"
+
+	"github.com/seed1158cd35/weir/bucket"
+)
+
+// A counts is numbers of units and when each counts no more: not before low, not after
+// high. Of many the neighbours become one, which counts as long as any of them.
+type counts struct {
+	all []spell
+	sum int64
+}
+
+type spell struct {
+	low, high time.Duration
+	n         int64
+}
+
+const mostCounted = 64
+
+// add counts n units, where high is not before those of the units before. Two that are
+// nearer than the grain become one.
+func (t *counts) add(low, high time.Duration, n int64, grain time.Duration) {
+	t.sum += n
+	if last := len(t.all) - 1; last >= 0 && low-t.all[last].low < grain {
+		c := &t.all[last]
+		c.low, c.high, c.n = min(c.low, low), max(c.high, high), c.n+n
+		return
+	}
+	t.all = append(t.all, spell{low, high, n})
+	if len(t.all) > mostCounted {
+		a, b := t.all[0], &t.all[1]
+		b.low, b.high, b.n = min(a.low, b.low), max(a.high, b.high), a.n+b.n
+		t.all = t.all[1:]
+	}
+}
+
+// drop forgets units that count no more at the instant.
+func (t *counts) drop(at time.Duration) {
+	n := 0
+	for n < len(t.all) && t.all[n].high <= at {
+		t.sum -= t.all[n].n
+		n++
+	}
+	t.all = t.all[:copy(t.all, t.all[n:])]
+}
+
+// left is how many units spell at an instant and count no more at another.
+func (t *counts) left(from, to time.Duration) (n int64) {
+	for _, c := range t.all {
+		if c.low > from && c.high <= to {
+			n += c.n
+		}
+	}
+	return n
+}
+
+// next is when some unit will count no more.
+func (t *counts) next(now time.Duration) time.Duration {
+	for _, c := range t.all {
+		if c.high > now {
+			return c.high
+		}
+	}
+	return bucket.Never
+}
+
+// remove takes n units out, the oldest first: those who stay are spell for longer.
+func (t *counts) remove(n int64) {
+	for i := range t.all {
+		k := min(n, t.all[i].n)
+		t.all[i].n -= k
+		t.sum, n = t.sum-k, n-k
+	}
+}
+
+// removeAround takes n units out wherever they may be counted that left between two instants.
+func (t *counts) removeAround(from, to time.Duration, n int64) {
+	for i := range t.all {
+		if c := &t.all[i]; c.low <= to && c.high >= from {
+			k := min(n, c.n)
+			c.n -= k
+			t.sum -= k
+		}
+	}
+}
+
+// stay is how long units that the store granted stay in its window, at least and at most,
+// by a clock that may drift.
+func (s *spec) stay() (least, most time.Duration) {
+	least = time.Duration(s.rule.Ring.Window()) * time.Microsecond
+	most = least + time.Duration(s.rule.Ring.Grain)*time.Microsecond
+	return least - slack(least), most + slack(most)
+}
+
+// grain is how finely a process counts in a window.
+func (s *spec) grain() time.Duration {
+	_, most := s.stay()
+	return most / (mostCounted - 8)
+}
+
+// hasHad notes what a store has granted of a rolling limit, after it was asked at one
+// instant and had answered at another.
+func (p *pool) hasHad(sent, now time.Duration, s *spec, n int64) {
+	if p.group.standing.use(now).key == 0 {
+		p.own.had.drop(now - time.Second)
+	}
+	least, most := s.stay()
+	p.own.had.add(sent+least, now+most, n, s.grain())
+}
+
+// gaveBack notes that units came back which the store had granted: they do not leave its
+// window later.
+func (p *pool) gaveBack(m Mark, n int64) {
+	s := p.spec.Load()
+	if s.rule.Shape != Rolling || m.Level <= 0 {
+		return
+	}
+	least, most := s.stay()
+	begin := time.Duration(m.At*m.Level*1000 - p.group.fleet.offset.Load())
+	p.group.own.Lock()
+	defer p.group.own.Unlock()
+	slop := p.group.standing.rtt + s.hold
+	p.own.had.removeAround(begin+least-slop, begin+most+slop, n)
+}
+
+func (p *pool) allowsRolling(now time.Duration, s *spec, u ownUse, ahead, n int64) allowance {
+	o := &p.own
+	if o.key != u.key {
+		o.key, o.since = u.key, 0
+	}
+	if n > partDown(s.rule.Amount, u.part) {
+		return allowance{bucket.Never, LacksPart}
+	}
+	_, stay := s.stay()
+	o.spent.drop(now)
+	part := u.part
+	if u.mode != sharing {
+		part = min(part, p.group.standing.kept.least(now-stay))
+	}
+	n = addMost(ahead, n)
+	switch {
+	case o.spent.sum+n > partDown(s.rule.Amount, part):
+	case u.mode != sharing && now < u.began+stay && o.since+n > o.had.left(u.began, now):
+	default:
+		return allowance{}
+	}
+	at := min(o.spent.next(now), later(p.group.standing.kept.next(now-stay), stay))
+	if u.mode != sharing && now < u.began+stay {
+		at = min(at, o.had.next(now), u.began+stay)
+	}
+	return allowance{wait: max(time.Millisecond, at-now)}
+}
+
+// spend notes units that were spent on the part: they count in the window, and are owed.
+func (p *pool) spend(now time.Duration, s *spec, n int64) {
+	per := s.limit.window().Per
+	p.own.spent.add(now+per, now+per+slack(per), n, s.grain())
+	p.own.since += n
+	p.own.debt += n
+	p.group.spenders[p] = struct{}{}
+}
+
+// unspend takes back units that were not used after all.
+func (p *pool) unspend(n int64) {
+	p.own.spent.remove(n)
+	p.own.since = max(0, p.own.since-n)
+	p.own.debt = max(0, p.own.debt-n)
+}

@@ -1,0 +1,75 @@
+package limit
+
+import "time"
+
+// A State is how a process stands to its store in one group.
+type State uint8
+
+const (
+	StateNew    State = iota // the store has never answered
+	StateHeard               // it answers
+	StateCutOff              // it has not for a while: the process uses its part
+	StateSlow                // it answers too late for what it grants to be used: the process uses its part
+	StateOut                 // it has not for longer than FleetOptions.Outage
+)
+
+// States lists every state, for tables and metrics.
+var States = [...]State{StateNew, StateHeard, StateCutOff, StateSlow, StateOut}
+
+var states = [...]string{"new", "heard", "cut_off", "slow", "out"}
+
+func (s State) String() string { return states[min(int(s), len(states)-1)] }
+
+// A Place is how a process stands in a group.
+type Place struct {
+	Group   string
+	State   State
+	Part    float64       // of all limits of the group, that this process holds
+	Lasts   time.Duration // how long the store keeps the part, if it is not heard again
+	Alive   int           // processes that the store heard of late
+	Out     float64       // parts of those that are silent: the store grants so much less
+	Unknown float64       // of these, what nobody has shown since the store was emptied
+	Known   time.Duration // how much longer that is held back
+}
+
+// Places is how this process stands in each group, in the order of their names.
+func (f *Fleet) Places() []Place {
+	now := f.clock.Now()
+	var all []Place
+	for _, g := range f.all() {
+		g.own.Lock()
+		all = append(all, g.place(now))
+		g.own.Unlock()
+	}
+	return all
+}
+
+// place is how this process stands; own is held.
+func (g *Group) place(now time.Duration) Place {
+	s, out := &g.standing, &g.beating.out
+	p := Place{
+		Group: g.name, State: s.state(now), Alive: int(max(1, g.beating.alive)),
+		Part: float64(s.part) / Whole, Out: float64(out.Out) / Whole, Unknown: float64(out.Unknown) / Whole,
+	}
+	if s.met {
+		p.Lasts = max(0, s.over()-now)
+	}
+	if out.Unknown > 0 {
+		p.Known = max(0, time.Duration(out.Known)*time.Microsecond-time.Duration(g.fleet.storeTime(now).UnixNano()))
+	}
+	return p
+}
+
+func (s *standing) state(now time.Duration) State {
+	switch {
+	case !s.met:
+		return StateNew
+	case now <= s.from():
+		return StateHeard
+	case now >= s.over():
+		return StateOut
+	case s.solo != 0:
+		return StateSlow
+	}
+	return StateCutOff
+}

@@ -1,0 +1,142 @@
+package limit
+
+import (
+	"math"
+	"time"
+)
+
+// standby is a block of a calendar window that is kept for when the store is away: units
+// that it has granted and charged, and that are good until the reset. It is what this
+// process uses while a part lives, but no more than it has used in the window already, so
+// that a crash loses no more than that.
+type standby struct {
+	left  int64
+	until expiry
+	mark  Mark
+
+	win   int64   // the begin of the window that used counts in
+	used  int64   // units
+	rate  float64 // units a second, over the time that a part lives
+	at    time.Duration
+	begun time.Duration
+	share int64 // what is left of a share, where one is used
+	lent  int   // the use that it is for
+}
+
+// stands is how much there is now.
+func (p *pool) stands(now time.Duration, s *spec, u ownUse) int64 {
+	b := &p.own.standby
+	left := b.left
+	if b.until.passed(now, p.group.fleet.clock) {
+		left = 0
+	}
+	if u.mode != sharing {
+		return left
+	}
+	p.lend(now, s, u)
+	return left + b.share
+}
+
+// lend sets what a share of the window's quota is, as far as it is known what is left.
+func (p *pool) lend(now time.Duration, s *spec, u ownUse) {
+	b := &p.own.standby
+	at := p.group.fleet.storeTime(now)
+	start := s.limit.Windows(at).Start.UnixMicro()
+	if b.lent == u.key && b.win == start {
+		return
+	}
+	left := s.rule.Amount
+	if seen := p.sight(); seen.known && at.Before(seen.end) {
+		left = seen.grant.Left
+	}
+	p.turnStandby(start)
+	b.lent, b.share = u.key, partDown(left, u.part)
+}
+
+// turnStandby begins another window.
+func (p *pool) turnStandby(start int64) {
+	if b := &p.own.standby; b.win != start {
+		b.win, b.used, b.share = start, 0, 0
+	}
+}
+
+func (p *pool) takeStandby(n int64) Turn {
+	b := &p.own.standby
+	if k := min(n, b.share); k > 0 {
+		b.share -= k
+		n -= k
+	}
+	b.used += n
+	if n == 0 {
+		return Turn{}
+	}
+	b.left -= n
+	var t Turn
+	t.Low, t.Place, t.Cost = b.mark.At, b.mark.Level, n
+	return t
+}
+
+// uses notes that units of a calendar limit were as good as used.
+func (p *pool) uses(now time.Duration, start, n int64) {
+	p.turnStandby(start)
+	b := &p.own.standby
+	if b.begun == 0 {
+		b.begun = now
+	}
+	life := p.group.fleet.o.Outage.Seconds()
+	b.rate = b.rate*math.Exp(-(now-b.at).Seconds()/life) + float64(n)/life
+	b.at = now
+	b.used += n
+}
+
+// wants is how many units more should stand by.
+func (p *pool) wants(now time.Duration, s *spec) int64 {
+	if s.rule.Shape != Fixed {
+		return 0
+	}
+	seen := p.sight()
+	p.group.own.Lock()
+	defer p.group.own.Unlock()
+	b := &p.own.standby
+	if !seen.known || b.win != seen.start.UnixMicro() || p.group.standing.part == 0 {
+		return 0
+	}
+	life := p.group.fleet.o.Outage.Seconds()
+	lately := b.rate * math.Exp(-(now-b.at).Seconds()/life) / max(1-math.Exp(-(now-b.begun).Seconds()/life), 1e-3)
+	n := int64(lately * life)
+	n = min(n, b.used, partDown(seen.grant.Left, p.group.standing.part)/2)
+	if b.until.passed(now, p.group.fleet.clock) {
+		return n
+	}
+	return n - b.left
+}
+
+// keepBy lets units of a calendar window stand by.
+func (p *pool) keepBy(now time.Duration, n int64, until expiry, m Mark) {
+	p.group.own.Lock()
+	defer p.group.own.Unlock()
+	b := &p.own.standby
+	if b.mark.At != m.At || b.until.passed(now, p.group.fleet.clock) {
+		b.left = 0 // of another window
+	}
+	b.left, b.until, b.mark = b.left+n, until, m
+}
+
+// release gives back what need not stand by any more, and all of it if all is set.
+func (p *pool) release(now time.Duration, s *spec, all bool) (Settlement, bool) {
+	over := -p.wants(now, s)
+	p.group.own.Lock()
+	defer p.group.own.Unlock()
+	b := &p.own.standby
+	if b.left == 0 || b.until.passed(now, p.group.fleet.clock) {
+		return Settlement{}, false
+	}
+	if all {
+		over = b.left
+	} else if over*4 <= b.left {
+		return Settlement{}, false
+	}
+	over = min(over, b.left)
+	b.left -= over
+	return Settlement{Back: over, Mark: b.mark}, true
+}
