@@ -366,7 +366,7 @@ func TestStoreAway(t *testing.T) {
 		req := request("another", "key2=v", "shadow=v", "key9=v")
 		begin := time.Now()
 		resp, err := w.client.ShouldRateLimit(t.Context(), req)
-		if took := time.Since(begin); took > 2*time.Second {
+		if took := time.Since(begin); took > 20*time.Second { // of a call that would wait for ever
 			t.Errorf("%q: took %v", c.on, took)
 		}
 		switch {

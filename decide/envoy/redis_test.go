@@ -91,7 +91,7 @@ func TestRedisKilled(t *testing.T) {
 func (w *world) unanswered(why string) {
 	begin := time.Now()
 	_, err := w.client.ShouldRateLimit(w.Context(), request("another", "key3=v"))
-	if took := time.Since(begin); took > 2*time.Second || status.Code(err) != codes.DeadlineExceeded && status.Code(err) != codes.Unavailable {
+	if took := time.Since(begin); took > 20*time.Second || status.Code(err) != codes.DeadlineExceeded && status.Code(err) != codes.Unavailable {
 		w.Errorf("%s: %v after %v", why, err, took)
 	}
 }
