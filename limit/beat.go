@@ -111,10 +111,11 @@ func (m *Members) standing(now int64, a Standing) Standing {
 func (r *Member) heard(now int64) bool { return now-r.Last < graces*r.Silence }
 
 // join makes a record. A part that its process shows is the process's own, as far as it
-// is known that somebody holds it.
+// is known that somebody holds it. A part whose time is over may be another's since: a
+// process that was frozen shows it, too.
 func (m *Members) join(now int64, b *Beat) *Member {
 	r := &Member{Joined: now}
-	if part := min(b.Part, m.Unknown); part > 0 {
+	if part := min(b.Part, m.Unknown); part > 0 && (b.Goes || now < b.Until) {
 		m.Unknown -= part
 		r.Part, r.Joined = part, now-trial
 	}

@@ -220,6 +220,23 @@ func (w *parish) leave(p *believer) {
 	})
 }
 
+// A process that was frozen for longer than it may keep its part shows it to a store that
+// has lost its memory: somebody else may have it by now. Who goes on for longer may show it.
+func TestAPartThatIsOverIsNotShown(t *testing.T) {
+	const now = 100_000_000
+	for _, c := range []struct {
+		until int64
+		goes  bool
+		want  int64
+	}{{now + 1, false, 300_000}, {now, false, 0}, {now - 1, true, 300_000}} {
+		m := NewMembers(now, false)
+		m.Beat(now, &Beat{Client: "a", Seq: 7, Gen: 1, Part: 300_000, Until: c.until, Goes: c.goes, Silence: 1e6, Life: 5e6})
+		if got := m.Rows["a"].Part; got != c.want || m.held() != Whole {
+			t.Errorf("until %d, goes on %v: has %d of %d, want %d of %d", c.until, c.goes, got, m.held(), c.want, Whole)
+		}
+	}
+}
+
 // Whoever may use a part is counted out by the store at that instant, whatever is
 // delayed, lost, repeated, frozen, killed or forgotten, and all parts are one.
 func TestWhatIsInUseIsOut(t *testing.T) {

@@ -62,7 +62,7 @@ lib.change(h, rows, function()
   if not r then
     r = {0, 0, 0, 0, 0, 0, 0, 0, now, 0, 0, 0, 0, 0, 0, client}
     local shown = math.min(part, h[9])
-    if shown > 0 then
+    if shown > 0 and (flags % 4 >= 2 or now < till) then -- a part whose time is over may be another's since
       h[9], r[1], r[9] = h[9] - shown, shown, now - TRIAL
     end
     if h[8] > 0 then
