@@ -3,6 +3,8 @@ package weir
 import (
 	"context"
 	"time"
+
+	"github.com/seed1158cd35/weir/limit"
 )
 
 // waits passes the gates that make the call wait, until the instant at most.
@@ -40,3 +42,20 @@ func (p *Permit) doze(ctx context.Context, until, d time.Duration) (Decision, ti
 	}
 	return p.turn(now, max(0, until-now)), now, nil
 }
+
+// tooSlow is the decision about a call whose own deadline has passed while it waited for its
+// turn. It was not sent: that is a refusal, and says nothing of the upstream.
+func (p *Permit) tooSlow(now time.Duration) Decision {
+	if p.why >= 0 {
+		c := p.limits.Charge(int(p.why))
+		return p.judge(now, limit.Verdict{Wait: max(c.Registry.Get(now, c.Key).Ask(now, c.Cost), soon), Why: int(p.why)})
+	}
+	if p.plan.flight != nil && p.slot == 0 {
+		return p.full(now)
+	}
+	p.undo(now)
+	return Decision{Reason: RateLimited, RetryAfter: soon}
+}
+
+// soon is when to ask again where nobody knows better.
+const soon = time.Second

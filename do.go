@@ -97,7 +97,7 @@ func (r *run) admit() error {
 	}
 	p := &r.permit
 	p.begin(r.u, r.plan, &r.call, int32(r.attempts+1))
-	r.refusal = p.admit(r.ctx, r.now, r.deadline, &r.call)
+	r.refusal = p.admit(r.ctx, r.now, r.deadline-max(0, r.call.Takes), &r.call)
 	r.waited += p.waited
 	if r.refusal != nil {
 		return r.refusal
@@ -110,11 +110,25 @@ func (r *run) admit() error {
 	if t := r.live.policy.Timeouts.Attempt; t > 0 {
 		r.until = min(r.deadline, later(p.sent, t))
 	}
+	if r.call.Another > 0 {
+		r.until = min(r.until, r.leaving())
+	}
 	if r.until >= r.own {
 		r.until = bucket.Never // the caller's context ends by itself; a timer here might blame the upstream
 	}
 	r.outcome = outcome.Outcome{Class: outcome.Canceled} // what a panic reports
 	return nil
+}
+
+// leaving is when the present attempt ends so that another has its time. An attempt is
+// given twice as much as that at least: what ends before has not had its time, and says
+// nothing of the upstream.
+func (r *run) leaving() time.Duration {
+	a, sent := r.call.Another, r.permit.sent
+	if r.deadline == bucket.Never || r.nested || r.obstacle != nil || r.attempts >= r.plan.retry.Attempts || (r.deadline-sent)/3 < a {
+		return bucket.Never
+	}
+	return r.deadline - a
 }
 
 // timeout is why the present attempt ends at r.until.

@@ -2,6 +2,7 @@ package weir
 
 import (
 	"context"
+	"time"
 
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/outcome"
@@ -31,6 +32,16 @@ type Call struct {
 	// a model: what it says to one of them holds all of them, and nobody else. "" means
 	// that a hint holds whoever is charged to the same limits under the same keys.
 	Pool string
+
+	// Takes is how long an attempt is likely to take, 0 if nobody knows. A call with a
+	// deadline does not wait for a turn that would leave it less.
+	Takes time.Duration
+
+	// Another is how long one more attempt is likely to take, with the wait before it. If
+	// the call has a deadline, an attempt that another may follow leaves as much of its
+	// time, and has failed if it takes longer: one that hangs is not waited for to the end.
+	// 0, and more than a third of what is left, leave nothing.
+	Another time.Duration
 
 	// Priority says who goes first of those that wait for a limit: one that a fleet
 	// shares, or any if the policy is Fair.

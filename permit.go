@@ -2,6 +2,7 @@ package weir
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/seed1158cd35/weir/breaker"
@@ -287,8 +288,11 @@ func (p *Permit) admit(ctx context.Context, now, until time.Duration, c *Call) e
 	}
 	d, now, err := p.waits(ctx, d, now, min(until, later(start, p.longest())), c)
 	if p.waited = now - start; err != nil {
-		p.undo(now)
-		return err
+		if now < until || !errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
+			p.undo(now)
+			return err
+		}
+		d = p.tooSlow(now)
 	}
 	p.sent = now
 	if d.Allowed && len(p.u.options.Gates) > 0 {

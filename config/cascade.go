@@ -30,7 +30,7 @@ type Tier struct {
 }
 
 var cascadeFields = []field[Cascade]{
-	one("deadline", duration, func(c *Cascade) *time.Duration { return &c.Deadline }, "1m", "How long all tiers together may take to begin an answer. One that is no stream begins when it is all there: set it longer for long ones."),
+	one("deadline", duration, func(c *Cascade) *time.Duration { return &c.Deadline }, "1m", "How long all tiers together may take to begin an answer, whatever the caller says; and his `patience`, if it is written here. An answer that is no stream begins when it is all there: set it longer for long ones."),
 	{"tiers", "a list of tiers", "none", "Who answers when the upstream gave up, is paused or its circuit is open: the first that can.", readTiers},
 }
 

@@ -149,7 +149,9 @@ func (d *decoder) checkScopes(n *node, u *site) {
 		known = append(known, awsScopes...)
 	}
 	if u.llm != nil {
-		known = append(append(known, llmScopes...), d.callerScopes...)
+		if known = append(known, llmScopes...); u.llm.Callers {
+			known = append(known, d.callerScopes...)
+		}
 	}
 	for _, l := range u.Policy.Limits {
 		at := n.get("limits").get(l.Name)

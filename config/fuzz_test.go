@@ -226,6 +226,7 @@ upstreams:
       idle: off
       total: 5m
       hold: 5s
+      patience: 25s
       callers: false
       priority: "header:X-Priority"
       cache: {ttl: 5m, stale_while_revalidate: off, stale_if_error: 1h, memory: 1GiB, any_temperature: true}

@@ -21,6 +21,7 @@ type LLM struct {
 	Idle         time.Duration
 	Total        time.Duration
 	HoldFor      time.Duration
+	Patience     time.Duration
 	Callers      bool // calls are charged to what callers may have, too
 	Priority     *proxy.Source
 	Language     string
@@ -42,7 +43,8 @@ var llmFields = []field[LLM]{
 	one("first_content", orOff(duration, -1), func(l *LLM) *time.Duration { return &l.FirstContent }, "60s", "From the headers of a stream to the first word of its answer, and longest silence of an answer that is none."),
 	one("idle", orOff(duration, -1), func(l *LLM) *time.Duration { return &l.Idle }, "`timeouts.idle`, 30s", "Longest silence within a stream. Models that think may be silent for minutes."),
 	one("total", orOff(duration, -1), func(l *LLM) *time.Duration { return &l.Total }, "10m", "Longest time that an answer may take from its headers to its end."),
-	one("hold", duration, func(l *LLM) *time.Duration { return &l.HoldFor }, "15s", "How long the beginning of a stream is held back while it has no content: so long it can still be another model's. Then the caller gets what there is."),
+	one("hold", duration, func(l *LLM) *time.Duration { return &l.HoldFor }, "what a tier has of `patience`; 15s without a cascade", "How long the beginning of a stream is held back while it has no content: so long it can still be another model's. Then the caller gets what there is."),
+	one("patience", orOff(duration, -1), func(l *LLM) *time.Duration { return &l.Patience }, "with a cascade its `deadline`, or 20s", "How long callers wait for the first word of an answer, or for the end of one that is no stream, who do not say so: a tier is given up so early that another can answer. See docs/llm.md."),
 	one("callers", boolean, func(l *LLM) *bool { return &l.Callers }, "true if the file has `callers`", "Whether calls are charged to what callers may have."),
 	{"priority", source.words, "normal", "Where the caller says whether a call is `high`, `normal` or `low`: who waits goes in this order.", readPriority},
 	{"cache", "fields, true, or off", "off", "Keeps answers, for the same request of the same tenant.", readCache},
@@ -119,7 +121,10 @@ func settleLLM(n *node, u *site) {
 		return
 	}
 	if n.get("fair") == nil {
-		u.Policy.Fair.By = "user"
+		u.Policy.Fair.By = "caller"
+	}
+	if u.llm.Patience == 0 && u.llm.Cascade != nil {
+		u.llm.Patience = u.llm.Cascade.Deadline
 	}
 	u.llm.Idle = cmp.Or(u.llm.Idle, u.Policy.Timeouts.Idle)
 	b := &u.Policy.Breaker
@@ -134,7 +139,7 @@ func settleLLM(n *node, u *site) {
 const modelsOpen = time.Second
 
 // llmScopes are those that calls of language models have by themselves.
-var llmScopes = []string{"model", "credential", "pool"}
+var llmScopes = []string{"model", "credential", "pool", "caller"}
 
 // llmUnits are what they cost.
 var llmUnits = []string{"tokens", "input_tokens", "output_tokens"}

@@ -174,7 +174,7 @@ func readPrices(file string) (price.Table, error) {
 func (f *fitting) dialect(u *config.Upstream, c config.LLM) (put func() error, err error) {
 	o := llmdialect.Options{
 		Name: u.Name, Family: c.Family, Inner: u.Dialect, Origin: f.origin, Tokens: &f.tokens, Prices: f.prices, Ledger: f.ledger,
-		FirstContent: c.FirstContent, Idle: c.Idle, Total: c.Total, Hold: c.HoldFor, MaxBody: u.MaxBody, Keys: u.Keys, Veil: f.veil,
+		FirstContent: c.FirstContent, Idle: c.Idle, Total: c.Total, Hold: c.HoldFor, Patience: c.Patience, MaxBody: u.MaxBody, Keys: u.Keys, Veil: f.veil,
 		Events: llmdialect.Events{Answered: f.answered},
 	}
 	if c.Family == llm.OpenAI || c.Family == llm.Responses {

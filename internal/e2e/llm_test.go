@@ -119,6 +119,15 @@ func TestModelsThatAreDown(t *testing.T) {
 	clean(t, p)
 }
 
+// A model that hangs, before its headers or after them, is given up before an SDK leaves
+// that does not say how long it waits.
+func TestModelsThatHang(t *testing.T) {
+	p, sim := provider(t, llmsim.Config{})
+	w := start(t, head+"upstreams:\n"+upstreams(sim, "", ", llm: {cascade: {tiers: [{name: second, model: MODEL}, {message: We are sorry.}]}}"))
+	script(t, "patience", w, sim, 2*len(families))
+	clean(t, p)
+}
+
 func TestModelsAreAskedOnce(t *testing.T) {
 	p, sim := provider(t, llmsim.Config{})
 	w := start(t, head+"upstreams:\n"+upstreams(sim, "", ", llm: {cache: true}")+upstreams(sim, "-once", ", llm: {cache: true}, retry: {attempts: 1}"))

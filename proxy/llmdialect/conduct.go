@@ -36,8 +36,10 @@ type conduct struct {
 // the tiers.
 func (x *exchange) Conduct(r *http.Request, send proxy.Send) (*http.Response, error) {
 	c := &conduct{x: x, r: r, send: send, start: time.Now(), bill: &bill{of: x}}
-	if d := patience(r.Header); d > 0 {
+	x.bill = c.bill
+	if d := x.patience(r.Header); d > 0 {
 		c.r = r.WithContext(&until{r.Context(), c.start.Add(d)})
+		c.bill.given, c.bill.last = d, true
 	}
 	grant, err := x.charge(c.r.Context())
 	if err != nil {
@@ -94,10 +96,12 @@ type bill struct {
 	entry atomic.Pointer[cache.Entry] // the answer, if it may be kept and keep is set
 	keep  bool
 
-	of        *exchange // of the caller
-	tier      string    // that is asked; "" if there is but one
-	attempts  int       // of that tier
-	worthless error     // how the latest answer ended that was no error and had no content
+	of        *exchange     // of the caller
+	tier      string        // that is asked; "" if there is but one
+	attempts  int           // of that tier
+	given     time.Duration // its time; 0 if nobody knows
+	last      bool          // no other model can answer
+	worthless error         // how the latest answer ended that was no error and had no content
 }
 
 type billKey struct{}

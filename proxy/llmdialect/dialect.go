@@ -52,7 +52,12 @@ type Options struct {
 	FirstContent time.Duration // from a stream's headers to its first word; 0 means 60s
 	Idle         time.Duration // longest silence within a stream; 0 means 30s
 	Total        time.Duration // from the headers to the end; 0 means 10m
-	Hold         time.Duration // how long the beginning of a stream is held back; 0 means 15s
+	Hold         time.Duration // how long the beginning of a stream is held back; 0 means 15s, or as long as the tier has time
+
+	// Patience is how long callers wait for an answer to begin who do not say so. 0 means
+	// 20s if there is a cascade, and longer for a long answer that is no stream; below 0
+	// means that nobody knows.
+	Patience time.Duration
 
 	MaxBody int64 // the largest request that is read; 0 means 32 MiB
 
@@ -98,6 +103,7 @@ type Dialect struct {
 	tiers map[string]*Tier // by their names in the cascade
 
 	scopes map[string]func(*http.Request) string
+	began  beginnings
 }
 
 var _ proxy.Dialect = (*Dialect)(nil)
@@ -121,7 +127,6 @@ func New(o Options) (*Dialect, error) {
 	o.FirstContent = cmp.Or(o.FirstContent, defaultFirst)
 	o.Idle = cmp.Or(o.Idle, defaultSilence)
 	o.Total = cmp.Or(o.Total, defaultTotal)
-	o.Hold = cmp.Or(o.Hold, defaultHold)
 	o.MaxBody = cmp.Or(o.MaxBody, defaultBody)
 	d := &Dialect{o: o, tiers: make(map[string]*Tier), scopes: make(map[string]func(*http.Request) string)}
 	for scope, source := range o.Keys {
@@ -142,6 +147,7 @@ const (
 	Model      = "model"      // as the request names it
 	Credential = "credential" // a hash of the API key with which it is sent
 	Pool       = "pool"       // credential and model: what providers count by
+	Caller     = "caller"     // the user, the name of the token, or who has the same API key at the same address
 )
 
 // Scopes are those of callers that have a meaning here.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/llm"
@@ -19,7 +20,7 @@ type stopper context.CancelCauseFunc
 // can be read.
 func (x *exchange) Attempt(r *http.Request) error {
 	ctx, stop := context.WithCancelCause(r.Context())
-	x.stop = stopper(stop)
+	x.stop, x.sent = stopper(stop), time.Now()
 	if b := billOf(ctx); b != nil {
 		b.worthless = nil
 		if err := b.again(); err != nil {
@@ -75,6 +76,7 @@ func (x *exchange) Answered(resp *http.Response, o outcome.Outcome) outcome.Outc
 	resp.Body = m
 	bad, ok := m.begin()
 	if ok {
+		x.d.began.of(x).Add(time.Since(x.sent))
 		return o
 	}
 	if b := billOf(m.ctx); b != nil && m.reader.Failed() == nil {

@@ -3,6 +3,7 @@ package llmdialect
 import (
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/cache"
@@ -34,6 +35,8 @@ type exchange struct {
 	array    bool              // a stream of Gemini's is to be an array
 	priority limit.Priority
 	stop     stopper     // of the present attempt
+	sent     time.Time   // when it began
+	bill     *bill       // of the request that this is, or is sent in the place of
 	taken    http.Header // what the dialect below has taken out of the request
 }
 
@@ -114,6 +117,7 @@ func (x *exchange) Describe(c *weir.Call) {
 		// the budget.
 		c.Safe = true
 		c.Cost, c.Estimated = x.reserved(), true
+		c.Takes, c.Another = x.d.began.of(x).Median(), x.another()
 	}
 }
 

@@ -20,7 +20,7 @@ func (m *meter) begin() (bad outcome.Outcome, ok bool) {
 	}
 	if m.reader.Streamed() {
 		m.first = m.after(o.FirstContent, errFirstContent)
-		m.hold(o.Hold)
+		m.hold(m.holds())
 	} else {
 		// It has its headers before the model has written it where a server sends them early.
 		m.silent(o.FirstContent)
@@ -42,6 +42,20 @@ func (m *meter) begin() (bad outcome.Outcome, ok bool) {
 	}
 	m.total = m.after(o.Total, errTotal)
 	return bad, true
+}
+
+// holds is how long the beginning of a stream is held back: as long as another tier can
+// answer in its place.
+func (m *meter) holds() time.Duration {
+	if m.x.d.o.Hold > 0 {
+		return m.x.d.o.Hold
+	}
+	if b := m.x.bill; b != nil && b.tier != "" {
+		if at, ok := m.ctx.Deadline(); ok {
+			return time.Until(at) + defaultHold // the attempt ends before
+		}
+	}
+	return defaultHold
 }
 
 // silent lets the answer bring nothing for so long, while something is waited for; below 0

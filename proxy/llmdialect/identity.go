@@ -2,6 +2,7 @@ package llmdialect
 
 import (
 	"maps"
+	"net"
 	"net/http"
 	"slices"
 
@@ -15,7 +16,7 @@ func (x *exchange) identify(r *http.Request) *proxy.Failure {
 		for scope, value := range b.of.keys {
 			x.keys[scope] = value
 		}
-		x.letter = true
+		x.letter, x.bill = true, b
 	} else if c := x.d.o.Callers; c != nil {
 		if err := c.identify(r, x.keys); err != nil {
 			return &proxy.Failure{Status: http.StatusUnauthorized, Code: proxy.ValidationError, Message: err.Error(), Final: true}
@@ -27,6 +28,9 @@ func (x *exchange) identify(r *http.Request) *proxy.Failure {
 		}
 	}
 	x.whose, x.known = x.owner()
+	if _, ok := x.keys[Caller]; !ok {
+		x.keys[Caller] = x.caller(r)
+	}
 	x.keys[Route], x.keys[Credential] = x.d.o.Name, x.d.o.Veil.Hide(x.d.credential(r))
 	return nil
 }
@@ -45,6 +49,21 @@ func (x *exchange) owner() (string, bool) {
 		}
 	}
 	return whose, known
+}
+
+// caller is who waits in turn with the others: the user, if it is known who that is.
+func (x *exchange) caller(r *http.Request) string {
+	if user := x.keys[User]; user != "" {
+		return user
+	}
+	if name := proxy.CallerOf(r.Context()); name != "" {
+		return name
+	}
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		host = r.RemoteAddr
+	}
+	return x.d.o.Veil.Hide(x.d.presented(r) + "\n" + host)
 }
 
 // name fills in what is known once the body has been read.

@@ -25,7 +25,7 @@ func shipped(t testing.TB, lines string) (weir.Policy, llmdialect.Options) {
 		t.Fatal(err)
 	}
 	c := file.LLM["chat"]
-	o := llmdialect.Options{FirstContent: c.FirstContent, Idle: c.Idle, Total: c.Total, Hold: c.HoldFor}
+	o := llmdialect.Options{FirstContent: c.FirstContent, Idle: c.Idle, Total: c.Total, Hold: c.HoldFor, Patience: c.Patience}
 	if c.Cascade == nil {
 		return file.Upstreams[0].Policy, o
 	}

@@ -53,6 +53,7 @@ func (c *conduct) tier(ctx context.Context, turn cascade.Turn) (*http.Response, 
 		ctx = &until{ctx, time.Now().Add(turn.Time)}
 	}
 	c.probe, c.bill.tier, c.bill.attempts = turn.Probe, turn.Tier, 0
+	c.bill.given, c.bill.last = turn.Time, !c.x.d.hasModelAfter(turn.Index)
 	if turn.Index == 0 {
 		return c.primary(ctx)
 	}
@@ -70,6 +71,16 @@ func (c *conduct) tier(ctx context.Context, turn cascade.Turn) (*http.Response, 
 	default:
 		return c.say(t.Message, turn, nil)
 	}
+}
+
+// hasModelAfter reports whether a tier below asks a model.
+func (d *Dialect) hasModelAfter(i int) bool {
+	for _, t := range d.o.Tiers[min(i+1, len(d.o.Tiers)):] {
+		if t.Upstream != "" || t.Model != "" {
+			return true
+		}
+	}
+	return false
 }
 
 // primary sends the request to the upstream itself.

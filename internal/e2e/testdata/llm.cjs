@@ -208,6 +208,21 @@ const groups = {
     });
   },
 
+  async patience() {
+    // Nothing says how long the SDK waits: 30 s.
+    await Promise.all(['before_headers', 'after_headers'].map((where) => each(`a model that hangs, ${where}`, async (s) => {
+      await Promise.all(both.map(async (way) => {
+        const model = s.named(`hangs-${where}-${way}`);
+        await fault({ kind: 'hang', where, model, times: -1 });
+        const begun = Date.now();
+        const a = await s.client()[way]({ model, text: 'hello' });
+        want('the tier', tier(a), 'second 0.7 true');
+        want('the text', a.text, `${s.model} heard: hello`);
+        sure('in time', Date.now() - begun < 26_000, Date.now() - begun);
+      }));
+    })));
+  },
+
   async cache() {
     await each('the second time', async (s) => {
       const q = { model: s.named('kept'), text: 'Who keeps this?' };

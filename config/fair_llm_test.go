@@ -1,0 +1,31 @@
+package config
+
+import (
+	"strings"
+	"testing"
+)
+
+// Who waits in turn must be known: a scope without a value would make one flow of all calls.
+func TestFairNeedsToKnowWhoCalls(t *testing.T) {
+	for lines, want := range map[string]string{
+		"upstreams:\n  chat: {preset: openai, fair: {by: user}}\n":                                           `"user": there is no such scope`,
+		"upstreams:\n  chat: {preset: openai, fair: user}\n":                                                 `"user": there is no such scope`,
+		"upstreams:\n  api: {url: https://h, fair: user}\n":                                                  `"user": there is no such scope`,
+		"callers: {keys: {tenant: \"header:X-Tenant\"}}\nupstreams:\n  chat: {preset: openai, fair: user}\n": "",
+		"callers: true\nupstreams:\n  chat: {preset: openai, fair: user, llm: {callers: false}}\n":           `"user": there is no such scope`,
+		"callers: true\nupstreams:\n  chat: {preset: openai, fair: user}\n":                                  "",
+		"upstreams:\n  chat: {preset: openai, fair: user, keys: {user: \"header:X-User\"}}\n":                "",
+		"upstreams:\n  chat: {preset: openai}\n":                                                             "",
+		"upstreams:\n  chat: {preset: openai, fair: caller}\n":                                               "",
+	} {
+		f, err := Parse("weir.yaml", []byte(lines), nil)
+		switch {
+		case want == "" && err != nil:
+			t.Errorf("%s: %v", lines, err)
+		case want == "" && f.Upstreams[0].Policy.Fair.By == "":
+			t.Errorf("%s: not fair", lines)
+		case want != "" && (err == nil || !strings.Contains(err.Error(), want)):
+			t.Errorf("%s: %v, want %q", lines, err, want)
+		}
+	}
+}

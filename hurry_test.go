@@ -1,0 +1,48 @@
+package weir_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed1158cd35/weir"
+)
+
+// A call whose own deadline passes while it waits for its turn is refused, and told when to
+// come back, whatever it waits for: it was not sent, which is no timeout of the upstream.
+func TestADeadlineInLineIsARefusal(t *testing.T) {
+	for _, w := range waysOfWaiting() {
+		if w.begin == nil {
+			continue // what a gate of the program's own says is the program's
+		}
+		t.Run(w.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := w.policy
+				p.MaxWait = time.Hour
+				var u *weir.Upstream
+				if w.fleet {
+					u = fleet(t, 1, p)[0]
+				} else {
+					u = open(t, p, w.o)
+				}
+				w.begin(t, u)
+				var wg sync.WaitGroup
+				for i := range 20 {
+					wg.Go(func() {
+						ctx, cancel := context.WithTimeoutCause(t.Context(), time.Duration(i+1)*137*ms, context.DeadlineExceeded)
+						defer cancel()
+						p, err := u.Acquire(ctx, weir.Call{Keys: map[string]string{"user": "ann"}})
+						if err == nil { // its turn came
+							p.Report(ok)
+						} else if r := refusal(t, err); r.RetryAfter <= 0 {
+							t.Errorf("call %d: %v, to come back after %v", i, err, r.RetryAfter)
+						}
+					})
+				}
+				wg.Wait()
+			})
+		})
+	}
+}
