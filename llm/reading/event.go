@@ -52,19 +52,26 @@ func (r *Reader) said(f field, raw []byte) {
 func (r *Reader) saidContent(f field, raw []byte) {
 	switch f {
 	case text:
+		r.writes(raw)
 		r.content(raw)
 	case thought:
+		r.writes(raw)
 		r.think(len(raw) > 0)
 	case tool, media:
+		if f == tool {
+			r.writes(raw)
+		}
 		r.text.rich = true
 		// What ends an object is one even if it says nothing in itself.
 		r.committed = r.committed || raw == nil || len(raw) > 0
 	case refusal:
+		r.writes(raw)
 		r.cutShort = r.cutShort || len(raw) > 0
 		r.committed = r.committed || len(raw) > 0
 	case rich:
 		r.text.rich = true
 	case delta, partText:
+		r.writes(raw)
 		r.pend(raw)
 	case partThought:
 		r.ev.thought = string(raw) == "true" || string(raw) == "reasoning_text"

@@ -7,6 +7,7 @@
 package reading
 
 import (
+	"bytes"
 	"encoding/base64"
 	"net/http"
 
@@ -43,6 +44,10 @@ type Reader struct {
 	sequence  int64 // of the next event, where they are numbered
 	elements  int   // of an array, that have been read
 
+	written func([]byte) // hears what the model has written
+	plain   []byte       // that without escapes
+	passed  int64        // bytes, of what is not read as it comes
+
 	dropUsage bool
 	out       []byte // what is passed on, where a frame was dropped from between
 	decoded   []byte
@@ -69,6 +74,26 @@ func New(route llm.Route, stream bool, status int, header http.Header) *Reader {
 // must not reach a caller that did not ask for it. It is to be called before Feed.
 func (r *Reader) WithoutUsage() { r.dropUsage = r.family == llm.OpenAI }
 
+// Written has f hear what the model writes as it passes by: words, thoughts, calls of
+// tools, a piece at a time. f must not keep it. It is to be called before Feed.
+func (r *Reader) Written(f func(piece []byte)) { r.written = f }
+
+// Passed is how many bytes of the answer have passed that were not heard in pieces: of
+// one that is no stream, and of events that are too large to be held.
+func (r *Reader) Passed() int64 { return r.passed }
+
+// writes tells what the model has written.
+func (r *Reader) writes(raw []byte) {
+	if r.written == nil || len(raw) == 0 || r.cut == nil {
+		return
+	}
+	if bytes.IndexByte(raw, '\\') >= 0 {
+		r.plain = unquote(r.plain[:0], raw)
+		raw = r.plain
+	}
+	r.written(raw)
+}
+
 // Blind reports whether the answer cannot be read, because it is compressed or of
 // a type that is not known. Everything is passed on then, the first byte commits,
 // and there is no usage, no error and no proper end.
@@ -86,6 +111,7 @@ func (r *Reader) Streamed() bool { return r.cut != nil }
 // A frame of a stream is held in memory until it is whole, up to frame.DefaultMax.
 func (r *Reader) Feed(p []byte) (whole []byte) {
 	if r.cut == nil {
+		r.passed += int64(len(p))
 		r.feedText(p)
 		return p
 	}
@@ -150,6 +176,7 @@ func (r *Reader) opaque(f frame.Frame) {
 		r.garbled(frame.ErrChecksum)
 	}
 	r.committed = r.committed || r.problem == nil
+	r.passed += int64(len(f.Raw))
 	r.big.read(r, f)
 }
 

@@ -16,6 +16,7 @@ type counts struct {
 	any                 bool
 	in, inAll, inMore   int64
 	out, outMore, total int64
+	wrong               bool  // one of them was no number of tokens
 	read, write         int64 // beside in
 	readOf, writeOf     int64 // of inAll
 }
@@ -38,18 +39,26 @@ func (u *usage) readHeader(h http.Header) {
 // said takes a number in place of the one that was said before. It does not take
 // a 0 in its place: some servers send that where they do not know.
 func (u *usage) said(f field, raw []byte) {
-	n, ok := count(raw)
 	c := &u.body
 	if f >= meteredInput {
 		c = &u.metered
 	}
-	if p := c.at(f); ok && p != nil {
-		c.any = true
-		if n > 0 {
-			*p = n
-		}
+	p := c.at(f)
+	if p == nil || string(raw) == "null" {
+		return
+	}
+	n, ok := count(raw)
+	if c.wrong = c.wrong || !ok || n > mostTokens; !ok {
+		return
+	}
+	c.any = true
+	if n > 0 {
+		*p = n
 	}
 }
+
+// mostTokens is more than any answer has used: sums of such numbers are in an int64.
+const mostTokens = 1 << 40
 
 func (c *counts) at(f field) *int64 {
 	switch f {
@@ -97,6 +106,6 @@ func (c *counts) sum() llm.Usage {
 		Output:     max(c.out+c.outMore, c.total-in),
 		CacheRead:  max(c.read, c.readOf),
 		CacheWrite: max(c.write, c.writeOf),
-		Said:       c.any,
+		Said:       c.any && !c.wrong,
 	}
 }

@@ -118,7 +118,7 @@ func (r Rule) Reserve(e Estimate) Amounts {
 // Settle is what a call has cost in the end. An answer that did not say costs what was
 // reserved.
 func (r Rule) Settle(e Estimate, u llm.Usage) Amounts {
-	if !u.Said || u.Input < 0 || u.Output < 0 || u.Input > most || u.Output > most {
+	if !u.Said || !Possible(u) {
 		return r.Reserve(e)
 	}
 	cached := min(max(u.CacheRead, 0), u.Input)

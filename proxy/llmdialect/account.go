@@ -7,28 +7,57 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir/cache"
+	"github.com/seed1158cd35/weir/llm"
 	"github.com/seed1158cd35/weir/llm/price"
 	"github.com/seed1158cd35/weir/llm/tokens"
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// account tells everybody what the answer has used. One that does not say settles at
-// the estimate.
+// account tells everybody what the answer has used.
 func (m *meter) account() {
-	x, o := m.x, &m.x.d.o
-	usage := m.reader.Usage()
-	if usage.Said && m.end.Class == outcome.OK {
-		o.Tokens.Observe(x.expected(), usage.Input, usage.Output)
-		m.end.Usage = x.used(usage)
-		if b := billOf(m.ctx); b != nil {
-			b.usage.Store(new(units(tokens.Plain.Settle(x.expected(), usage))))
-		}
+	x := m.x
+	m.end.Usage = x.used(x.rule(), m.usage(), m.whole())
+	if b := billOf(m.ctx); b != nil {
+		b.usage.Store(new(x.used(tokens.Plain, m.usage(), m.whole())))
+	}
+	if m.whole() {
+		said := m.usage()
+		x.d.o.Tokens.Observe(x.expected(), said.Input, said.Output)
 		if cost, ok := m.cost(); ok && m.resp.Trailer != nil {
 			m.resp.Trailer.Set(CostHeader, cost.String())
 		}
 	}
 	m.tell()
 }
+
+// whole reports whether the answer came to its end and says what it has used.
+func (m *meter) whole() bool {
+	said := m.reader.Usage()
+	return m.end.Class == outcome.OK && said.Said && tokens.Possible(said)
+}
+
+// usage is what the answer says that it has used. Of one that has not said so yet when
+// its caller leaves or it is cut, that never does, or that says what cannot be, it is what was
+// expected to be read and what has passed by.
+func (m *meter) usage() llm.Usage {
+	u := m.reader.Usage()
+	if m.whole() && (u.Output > 0 || !m.x.route.Generates) {
+		return u
+	}
+	if !u.Said || !tokens.Possible(u) {
+		u = llm.Usage{Said: true}
+	}
+	if u.Input == 0 {
+		u.Input = m.x.expected().Input
+	}
+	if m.reader.Committed() {
+		u.Output = max(u.Output, m.count.Tokens(m.x.route.Family, m.x.request.Model)+m.reader.Passed()/bytesPerToken)
+	}
+	return u
+}
+
+// bytesPerToken is for an answer that was not read in pieces.
+const bytesPerToken = 4
 
 // announceCost says what the answer has cost, if that is known before its headers go.
 func (m *meter) announceCost() {
@@ -46,13 +75,13 @@ var errNotKept = errors.New("the answer is not one that is kept")
 
 // cost is what the answer has cost, if its model has a price.
 func (m *meter) cost() (price.Amount, bool) {
-	return m.x.d.o.Prices.Cost(m.x.request.Model, m.reader.Usage())
+	return m.x.d.o.Prices.Cost(m.x.request.Model, m.usage())
 }
 
 // tell adds to the bill of the caller.
 func (m *meter) tell() {
 	o, keys := &m.x.d.o, m.x.keys
-	u := Used{Upstream: o.Name, Model: m.x.request.Model, Tenant: o.Veil.Label(Tenant, keys[Tenant]), User: o.Veil.Label(User, keys[User]), Usage: m.reader.Usage()}
+	u := Used{Upstream: o.Name, Model: m.x.request.Model, Tenant: o.Veil.Label(Tenant, keys[Tenant]), User: o.Veil.Label(User, keys[User]), Usage: m.usage()}
 	u.Cost, u.Priced = m.cost()
 	if o.Ledger != nil && u.Usage.Said {
 		o.Ledger.Add(u.Tenant, u.User, u.Model, u.Cost, u.Usage)

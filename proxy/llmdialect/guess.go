@@ -44,15 +44,24 @@ func (x *exchange) guess() tokens.Estimate {
 // rule is how the provider counts the call.
 func (x *exchange) rule() tokens.Rule { return tokens.RuleFor(x.route.Family, x.keys[Model]) }
 
-// used is what a call has used of the provider's limits. What OpenAI counts of max_tokens
-// stays reserved, and is not more than a limit holds.
-func (x *exchange) used(said llm.Usage) map[string]int64 {
-	a := x.rule().Settle(x.expected(), said)
-	u := units(a)
-	if x.rule() == tokens.ByMax && a.Tokens > said.Total() {
-		delete(u, "tokens")
+// used is what a call has used of limits that count by a rule. What OpenAI counts of
+// max_tokens stays reserved, and is not more than a limit holds. So does what was reserved for
+// an answer that did not come to its end, unless more than that has passed by.
+func (x *exchange) used(rule tokens.Rule, u llm.Usage, whole bool) map[string]int64 {
+	a := rule.Settle(x.expected(), u)
+	used := units(a)
+	if rule == tokens.ByMax && a.Tokens > u.Total() {
+		delete(used, "tokens")
 	}
-	return u
+	if whole {
+		return used
+	}
+	for unit, reserved := range units(rule.Reserve(x.expected())) {
+		if used[unit] <= reserved {
+			delete(used, unit)
+		}
+	}
+	return used
 }
 
 // reserved is what the call is charged before its answer.

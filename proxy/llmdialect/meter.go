@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/llm/reading"
+	"github.com/seed1158cd35/weir/llm/tokens"
 	"github.com/seed1158cd35/weir/outcome"
 )
 
@@ -22,6 +23,7 @@ type meter struct {
 	ctx    context.Context // of the attempt
 	src    io.ReadCloser
 	reader *reading.Reader
+	count  tokens.Count // of what the model has written
 	stop   stopper
 
 	buffer  *[bufferSize]byte // lent until Close
@@ -63,6 +65,7 @@ func newMeter(x *exchange, resp *http.Response) *meter {
 	if x.request.AddedUsage {
 		m.reader.WithoutUsage()
 	}
+	m.reader.Written(m.count.Add)
 	m.keep = x.keeps()
 	if b := billOf(m.ctx); m.keep || b != nil && b.keep {
 		m.keep = true

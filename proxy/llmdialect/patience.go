@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir/internal/recent"
+	"github.com/seed1158cd35/weir/llm/tokens"
 )
 
 // TimeoutHeader says how long the caller waits for an answer to begin: "2.5s", or a number
@@ -19,8 +20,8 @@ var sdkTimeouts = []string{"X-Stainless-Timeout", "X-Stainless-Read-Timeout"}
 
 // Of a route with other tiers, whose configuration does not say how long its callers wait.
 const (
-	defaultPatience = 20 * time.Second // until the first word, or the end of an answer that is no stream
-	shortAnswer     = 500              // tokens that are written in that time, too
+	defaultPatience = 20 * time.Second     // until the first word, or the end of an answer that is no stream
+	shortAnswer     = tokens.DefaultOutput // what is written in that time, too
 	perToken        = 20 * time.Millisecond
 )
 
