@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -127,8 +128,12 @@ func newLibrary(entries []entry) (*library, error) {
 	l := &library{entries: entries}
 	for _, t := range tongues {
 		var titles []title
+		borrows := t.analyzer == "" || slices.ContainsFunc(entries, func(e entry) bool { return len(e.titles[t.code]) > 0 })
 		for i := range entries {
 			titles = append(titles, entries[i].titles[t.code]...)
+			if borrows {
+				titles = append(titles, entries[i].borrowed(t)...)
+			}
 		}
 		if len(titles) == 0 {
 			continue
@@ -143,6 +148,22 @@ func newLibrary(entries []entry) (*library, error) {
 		entries[i].titles, entries[i].node = nil, nil
 	}
 	return l, nil
+}
+
+// borrowed are the keywords in Latin letters that belong to other languages, for one that is
+// written otherwise: "refund" stands in a Japanese question as it is.
+func (e *entry) borrowed(t tongue) (titles []title) {
+	if t.script == latin {
+		return nil
+	}
+	for _, other := range tongues {
+		for _, k := range e.titles[other.code] {
+			if other.code != t.code && strings.HasPrefix(k.field, "keywords") && scriptOf(k.text) == latin {
+				titles = append(titles, k)
+			}
+		}
+	}
+	return titles
 }
 
 // where is the shelves that a question may be found on: those of the languages
