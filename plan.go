@@ -19,6 +19,7 @@ type plan struct {
 	told    bool // or is told by answers
 	hears   bool // one of both
 	fair    bool // who waits for a limit stands in line
+	joined  bool // what is used of a limit counts in others
 	retry   retry.Config
 	hold    *retry.Holdoff
 	breaker *breaker.Breaker // nil if it depends on the call's keys
@@ -76,6 +77,7 @@ func (v *live) newPlan(now time.Duration, o *Operation, old *live) *plan {
 			p.learns = p.learns || l.Adaptive.On
 			p.told = p.told || l.Told != ""
 			p.hears = p.learns || p.told
+			p.joined = p.joined || r.Joined()
 		}
 	}
 	return p

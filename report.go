@@ -64,7 +64,7 @@ func (p *Permit) report(now time.Duration, o *outcome.Outcome) {
 	if p.metered {
 		return
 	}
-	if o.Class != outcome.OK || o.Usage != nil {
+	if o.Class != outcome.OK || o.Usage != nil || p.plan.joined {
 		p.settle(u, now, o)
 	}
 	for _, report := range p.reports {

@@ -125,6 +125,7 @@ func (u *Upstream) build(next, old *live) error {
 		}
 		next.registries = append(next.registries, r)
 	}
+	limit.Join(next.registries)
 	if err := next.newPurse(old); err != nil {
 		return err
 	}

@@ -174,6 +174,9 @@ const planScope = "plan"
 // others.
 func (l *pace) all() []limit.Limit {
 	var all []limit.Limit
+	if l.IsQuota() && len(l.plans) > 0 {
+		l.Of = l.Name
+	}
 	for _, p := range l.plans {
 		l.If.Scope, l.If.NotIn = planScope, append(l.If.NotIn, p.name)
 		all = append(all, scaled(l.Limit, p.name, p.times))

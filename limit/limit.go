@@ -78,6 +78,10 @@ type Limit struct {
 	// that use the same key find each other by what the answers say is left.
 	Told string
 
+	// Of names the quota that this limit is one form of, for the callers of one plan: what a
+	// call has used under one limit of it counts under the others, too, when the call is over.
+	Of string
+
 	// If picks the calls that are counted, besides Operations.
 	If Match
 }

@@ -302,10 +302,11 @@ func (e *entry) drop(now time.Duration) {
 func (p *Permit) Settle(now time.Duration, used map[string]int64) {
 	for i := range p.n {
 		e := p.at(i)
-		if used != nil && e.held {
-			if n, said := used[e.Registry.Limit().UnitName()]; said {
-				e.settle(now, max(0, n))
-			}
+		if n, said := used[e.Registry.Limit().UnitName()]; e.held && said {
+			e.settle(now, max(0, n))
+			e.Registry.share(now, e.Key, n)
+		} else if e.held {
+			e.Registry.share(now, e.Key, e.Cost)
 		}
 		e.held = false
 	}

@@ -25,6 +25,7 @@ type Registry struct {
 	other  atomic.Pointer[Limiter] // nil unless keys share it
 	group  *Group                  // nil unless a fleet shares the limit
 	spec   atomic.Pointer[spec]    // how it does
+	kin    atomic.Pointer[[]*Registry]
 
 	mu    sync.Mutex
 	wall  func(time.Duration) time.Time // tells calendars the time

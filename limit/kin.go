@@ -1,0 +1,35 @@
+package limit
+
+import "time"
+
+// Join has what is used of one of the limits with the same Of counted in all of them.
+// Limits that have lost theirs count for themselves.
+func Join(all []*Registry) {
+	for _, r := range all {
+		var kin []*Registry
+		for _, other := range all {
+			if of := r.Limit().Of; of != "" && other != r && other.Limit().Of == of {
+				kin = append(kin, other)
+			}
+		}
+		r.kin.Store(&kin)
+	}
+}
+
+// Joined reports whether other limits count what is used of this one.
+func (r *Registry) Joined() bool {
+	kin := r.kin.Load()
+	return kin != nil && len(*kin) > 0
+}
+
+// share counts in the other limits what was used of this one. It is used already, so
+// they are not asked.
+func (r *Registry) share(now time.Duration, key string, used int64) {
+	kin := r.kin.Load()
+	if kin == nil || used <= 0 {
+		return
+	}
+	for _, other := range *kin {
+		other.Get(now, key).Owe(now, used)
+	}
+}
