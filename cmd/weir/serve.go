@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"strings"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -27,6 +28,7 @@ import (
 	weirprom "github.com/seed1158cd35/weir/observe/prometheus"
 	"github.com/seed1158cd35/weir/proxy"
 	"github.com/seed1158cd35/weir/status"
+	"github.com/seed1158cd35/weir/store/dynamostore"
 )
 
 // flushing bounds how long a log that is not read keeps an ended program.
@@ -131,7 +133,7 @@ func (s *server) join(events weir.Events, registry prometheus.Registerer) (err e
 		ctx, cancel := context.WithTimeout(context.Background(), opening)
 		defer cancel()
 		s.shared = weirprom.NewFleet(registry)
-		if s.store, err = openStore(ctx, full, s.env, s.conditions); err != nil {
+		if s.store, err = openStore(ctx, full, s.env, s.requested); err != nil {
 			return err
 		}
 		s.fleet = newFleet(s.store, full, s.tells.fleet(s.shared.Events(), logs.Fleet(s.log)))
@@ -172,10 +174,13 @@ func (s *server) upstreams() map[string]*weir.Upstream {
 	return all
 }
 
-// conditions counts conditional writes of the store that met another's.
-func (s *server) conditions(upstream string, n int) {
-	if s.shared != nil {
-		s.shared.FailedConditions(upstream, n)
+// requested counts the requests of a call to the store.
+func (s *server) requested(c dynamostore.Call) {
+	if m := s.tells.metrics; m != nil {
+		m.StoreThrottled(c.Throttled)
+	}
+	if s.shared != nil && c.Group != "" && !strings.HasPrefix(c.Group, "cache/") {
+		s.shared.Requested(c.Group, weirprom.Requests{Sent: c.Requests, Failed: c.Failed, Throttled: c.Throttled})
 	}
 }
 

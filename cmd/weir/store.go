@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	awsconfig "github.com/aws/aws-sdk-go-v2/config"
@@ -18,14 +17,14 @@ import (
 	"github.com/seed1158cd35/weir/store/redisstore/rueidisconn"
 )
 
-// openStore opens the store that the file names. failed hears of conditional writes that
-// met another's; it may be nil.
-func openStore(ctx context.Context, c config.Store, env func(string) (string, bool), failed func(upstream string, n int)) (limit.Store, error) {
+// openStore opens the store that the file names. heard, unless nil, hears of calls that can
+// take several requests.
+func openStore(ctx context.Context, c config.Store, env func(string) (string, bool), heard func(dynamostore.Call)) (limit.Store, error) {
 	switch c.Kind() {
 	case "redis":
 		return openRedis(c, env)
 	case "dynamodb":
-		s, err := openDynamoDB(ctx, c, failed)
+		s, err := openDynamoDB(ctx, c, heard)
 		if err == nil {
 			_, _, _ = s.Load(ctx, "", nil) // it learns the server's clock, for which no caller should wait
 		}
@@ -51,7 +50,7 @@ func openRedis(c config.Store, env func(string) (string, bool)) (limit.Store, er
 	return redisstore.New(conn, redisstore.Options{Prefix: c.Prefix}), nil
 }
 
-func openDynamoDB(ctx context.Context, c config.Store, failed func(string, int)) (*dynamostore.Store, error) {
+func openDynamoDB(ctx context.Context, c config.Store, heard func(dynamostore.Call)) (*dynamostore.Store, error) {
 	var with []func(*awsconfig.LoadOptions) error
 	if c.DynamoDB.Region != "" {
 		with = append(with, awsconfig.WithRegion(c.DynamoDB.Region))
@@ -68,15 +67,7 @@ func openDynamoDB(ctx context.Context, c config.Store, failed func(string, int))
 			o.BaseEndpoint = &c.DynamoDB.Endpoint
 		}
 	})
-	var o dynamostore.Options
-	if failed != nil {
-		o.Observe = func(c dynamostore.Call) {
-			if c.Failed > 0 && !strings.HasPrefix(c.Group, "cache/") {
-				failed(c.Group, c.Failed)
-			}
-		}
-	}
-	return dynamostore.New(client, c.DynamoDB.Table, o), nil
+	return dynamostore.New(client, c.DynamoDB.Table, dynamostore.Options{Observe: heard}), nil
 }
 
 // newFleet makes this process a member of the fleet that shares the store. events
@@ -130,8 +121,11 @@ func initStore(ctx context.Context, w world, file *config.File) error {
 	}
 	defer s.Close()
 	if t, ok := s.(interface{ Create(context.Context) error }); ok {
-		fmt.Fprintf(w.out, "making the table %s, which may take a minute\n", file.Store.DynamoDB.Table)
-		if err := t.Create(ctx); err != nil {
+		fmt.Fprintf(w.out, "making the table %s, and waiting until it forgets old items (TTL), which may take some minutes\n", file.Store.DynamoDB.Table)
+		err := t.Create(ctx)
+		if late, ok := errors.AsType[*dynamostore.TTLError](err); ok {
+			fmt.Fprintf(w.out, "%v; weir store init can be run again to see whether it is enabled\n", late)
+		} else if err != nil {
 			return err
 		}
 	}

@@ -58,6 +58,7 @@ func everything(t *testing.T, m *Exporter) {
 		u.Try(call, &p)
 	}
 	m.Fleet().Fallback(limit.FallbackEvent{Away: true})
+	m.StoreThrottled(3)
 }
 
 type slowDown struct{}
@@ -90,6 +91,7 @@ func TestEveryMetricIsPublishedWithItsDefaults(t *testing.T) {
 			"RateLimiterAcquisitionLatency" + put:                                5,
 			"RateLimiterAcquisitionFailures" + put + " Reason=rate_limited":      9,
 			"RateLimiterFallbackActivated":                                       1,
+			"RateLimiterStoreThrottled":                                          3,
 		})
 		for _, metric := range Metrics {
 			if !strings.Contains(strings.Join(p.lines(), ""), `"`+string(metric)+`"`) {
@@ -329,7 +331,7 @@ func TestStrangersMakeNoDimensions(t *testing.T) {
 
 func TestIgnoredUpstreamsAreNotCounted(t *testing.T) {
 	var p page
-	m := start(t, Config{Lines: &p, Ignore: []string{"s3"}, Metrics: map[Metric]Naming{FallbackActivated: {Off: true}}})
+	m := start(t, Config{Lines: &p, Ignore: []string{"s3"}, Metrics: map[Metric]Naming{FallbackActivated: {Off: true}, StoreThrottled: {Off: true}}})
 	everything(t, m)
 	if err := m.Close(t.Context()); err != nil || p.lines()[0] != "" {
 		t.Errorf("%v, %q, want nothing published", err, p.lines())

@@ -26,6 +26,9 @@ func (e *Exporter) Fleet() limit.FleetEvents {
 	}}
 }
 
+// StoreThrottled counts requests that the fleet's store refused for rate.
+func (e *Exporter) StoreThrottled(n int) { e.throttles.Add(int64(n)) }
+
 func (e *Exporter) decided(d weir.Decided) {
 	k := key{kind: acquired}
 	if d.Refusal != nil {

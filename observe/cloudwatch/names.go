@@ -13,12 +13,13 @@ const (
 	AcquisitionLatency  Metric = "RateLimiterAcquisitionLatency"  // milliseconds that allowed attempts waited for their turn
 	AcquisitionFailures Metric = "RateLimiterAcquisitionFailures" // attempts that were not allowed
 	FallbackActivated   Metric = "RateLimiterFallbackActivated"   // 1 or more in an interval in which the store was away
+	StoreThrottled      Metric = "RateLimiterStoreThrottled"      // requests that the fleet's store refused for rate
 )
 
 // Metrics lists every metric, in the order in which they are published.
 var Metrics = [...]Metric{
 	RateLimitErrors, RetryAttempts, RetryExhausted, APICallCount, TokensAcquired, TokensAvailable,
-	AcquisitionLatency, AcquisitionFailures, FallbackActivated,
+	AcquisitionLatency, AcquisitionFailures, FallbackActivated, StoreThrottled,
 }
 
 // Unit is the metric's unit, in CloudWatch's words.

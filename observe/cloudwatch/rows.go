@@ -174,7 +174,8 @@ func attempts(n uint8) string {
 	return strconv.Itoa(int(n))
 }
 
-// collectFallback tells of each interval in which the store was away at some time.
+// collectFallback tells of each interval in which the store was away at some time, or refused
+// requests for rate.
 func (e *Exporter) collectFallback(s *sheet) {
 	away := e.away.Load()
 	n := e.activated.Swap(0)
@@ -184,6 +185,9 @@ func (e *Exporter) collectFallback(s *sheet) {
 	e.wasAway = away
 	if n > 0 {
 		s.add(FallbackActivated, new([len(Dimensions)]string), value{number: float64(n)})
+	}
+	if n := e.throttles.Swap(0); n > 0 {
+		s.add(StoreThrottled, new([len(Dimensions)]string), value{number: float64(n)})
 	}
 }
 

@@ -11,10 +11,10 @@ import (
 // Fleet are the metrics of limits that are shared through a store. Make one with
 // NewFleet, give its Events to limit.NewFleet, and Watch what comes of it.
 type Fleet struct {
-	calls, served, units, leased, returned, repeats, conditions *prometheus.CounterVec
+	calls, served, units, leased, returned, repeats, conditions, throttled *prometheus.CounterVec
 
-	took *prometheus.HistogramVec
-	reg  prometheus.Registerer
+	took, requests *prometheus.HistogramVec
+	reg            prometheus.Registerer
 
 	activated, outlasted, resumed, lone prometheus.Counter
 }
@@ -33,6 +33,8 @@ func NewFleet(reg prometheus.Registerer) *Fleet {
 		returned:   counter("weir_store_units_returned_total", "Units that were given back to the store.", "upstream"),
 		repeats:    counter("weir_store_repeats_total", "Calls to the store that repeated one whose answer was lost.", "upstream"),
 		conditions: counter("weir_store_failed_conditions_total", "Conditional writes of the store that met another's.", "upstream"),
+		throttled:  counter("weir_store_throttled_total", "Requests that the store refused for rate.", "upstream"),
+		requests:   numbers("weir_store_call_requests", "Requests that a call to the store took, the first included.", "upstream"),
 		took:       histogram("weir_store_call_duration_seconds", "Time that a call to the store took.", "upstream"),
 		activated:  one("weir_fallback_activations_total", "Times that the store went away and limits were held locally."),
 		outlasted:  one("weir_fallback_outlasted_total", "Times that the store was away for longer than it keeps the parts of processes."),
@@ -40,7 +42,7 @@ func NewFleet(reg prometheus.Registerer) *Fleet {
 		lone:       one("weir_fallback_units_total", "Units that were let go while the store was away."),
 		reg:        reg,
 	}
-	reg.MustRegister(f.calls, f.served, f.units, f.leased, f.returned, f.repeats, f.conditions, f.took, f.activated, f.outlasted, f.resumed, f.lone)
+	reg.MustRegister(f.calls, f.served, f.units, f.leased, f.returned, f.repeats, f.conditions, f.throttled, f.requests, f.took, f.activated, f.outlasted, f.resumed, f.lone)
 	return f
 }
 
@@ -91,16 +93,25 @@ func (m *Fleet) fallback(e limit.FallbackEvent) {
 	m.lone.Add(float64(e.Spent))
 }
 
-// FailedConditions counts conditional writes that met another's, for stores that have
-// them.
-func (m *Fleet) FailedConditions(upstream string, n int) {
-	m.conditions.WithLabelValues(label(upstream)).Add(float64(n))
+// Requests is what a call took of a store whose calls can take several requests.
+type Requests struct {
+	Sent      int // the first included
+	Failed    int // conditional writes that met another's
+	Throttled int // that the store refused for rate
+}
+
+// Requested counts the requests of a call.
+func (m *Fleet) Requested(upstream string, r Requests) {
+	up := label(upstream)
+	m.requests.WithLabelValues(up).Observe(float64(r.Sent))
+	m.conditions.WithLabelValues(up).Add(float64(r.Failed))
+	m.throttled.WithLabelValues(up).Add(float64(r.Throttled))
 }
 
 // Forget drops every series of the upstream.
 func (m *Fleet) Forget(upstream string) {
 	of := prometheus.Labels{"upstream": label(upstream)}
-	for _, v := range []vector{m.calls, m.served, m.units, m.leased, m.returned, m.repeats, m.conditions, m.took} {
+	for _, v := range []vector{m.calls, m.served, m.units, m.leased, m.returned, m.repeats, m.conditions, m.throttled, m.requests, m.took} {
 		v.DeletePartialMatch(of)
 	}
 }

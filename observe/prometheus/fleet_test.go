@@ -2,6 +2,8 @@ package weirprom
 
 import (
 	"errors"
+	"fmt"
+	"maps"
 	"testing"
 	"time"
 
@@ -25,7 +27,8 @@ func fleetEverything(reg prometheus.Registerer) *Fleet {
 	e.Fallback(limit.FallbackEvent{Away: true})
 	e.Fallback(limit.FallbackEvent{Away: true, Past: true, For: time.Second})
 	e.Fallback(limit.FallbackEvent{For: time.Second, Spent: 7})
-	m.FailedConditions("s3", 1)
+	m.Requested("s3", Requests{Sent: 4, Failed: 1, Throttled: 2})
+	m.Requested("s3", Requests{Sent: 1})
 	return m
 }
 
@@ -46,6 +49,9 @@ func TestFleetCountsWhatTheStoreDid(t *testing.T) {
 		"alone":    {m.lone, 7},
 		"away":     {m.activated, 1},
 		"long":     {m.outlasted, 1},
+
+		"met":       {m.conditions.WithLabelValues("s3"), 1},
+		"throttled": {m.throttled.WithLabelValues("s3"), 2},
 	} {
 		if got := testutil.ToFloat64(c.got); got != c.want {
 			t.Errorf("%s: got %v, want %v", name, got, c.want)
@@ -53,10 +59,30 @@ func TestFleetCountsWhatTheStoreDid(t *testing.T) {
 	}
 }
 
+// How long calls to the store take, and how many requests, are distributions.
+func TestCallsToTheStoreAreDistributions(t *testing.T) {
+	reg := prometheus.NewPedanticRegistry()
+	fleetEverything(reg)
+	families, err := reg.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := make(map[string]string)
+	for _, f := range families {
+		if h := f.GetMetric()[0].GetHistogram(); h != nil {
+			got[f.GetName()] = fmt.Sprintf("%d, sum %.3f", h.GetSampleCount(), h.GetSampleSum())
+		}
+	}
+	want := map[string]string{"weir_store_call_duration_seconds": "3, sum 0.002", "weir_store_call_requests": "2, sum 5.000"}
+	if !maps.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
 func TestFleetForgetsAnUpstream(t *testing.T) {
 	m := fleetEverything(prometheus.NewPedanticRegistry())
 	m.Forget("s3")
-	if n := testutil.CollectAndCount(m.calls) + testutil.CollectAndCount(m.units) + testutil.CollectAndCount(m.took); n != 0 {
+	if n := testutil.CollectAndCount(m.calls) + testutil.CollectAndCount(m.units) + testutil.CollectAndCount(m.took) + testutil.CollectAndCount(m.requests) + testutil.CollectAndCount(m.throttled); n != 0 {
 		t.Errorf("%d series are left", n)
 	}
 }

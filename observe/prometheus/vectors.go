@@ -60,6 +60,13 @@ func histogram(name, help string, labels ...string) *prometheus.HistogramVec {
 	}, labels)
 }
 
+// numbers is a histogram of small numbers.
+func numbers(name, help string, labels ...string) *prometheus.HistogramVec {
+	return prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name: name, Help: help, Buckets: []float64{1, 2, 3, 4, 6, 8, 12, 16, 24, 32},
+	}, labels)
+}
+
 // A vector is what counters and histograms have in common.
 type vector interface {
 	prometheus.Collector

@@ -40,6 +40,7 @@ func (s *Store) start(ctx context.Context, op, group string) (*work, error) {
 func (s *Store) end(w *work, err error) error {
 	s.requests.Add(int64(w.Requests))
 	s.failed.Add(int64(w.Failed))
+	s.throttled.Add(int64(w.Throttled))
 	s.retried.Add(int64(w.Retried))
 	if err != nil && !errors.Is(err, limit.ErrWindow) {
 		err = fmt.Errorf("dynamodb table %q: %s: %w", s.table, w.Op, err)
@@ -65,8 +66,11 @@ func (s *Store) try(ctx context.Context, w *work, request func() error) error {
 		w.Requests++
 		err := request()
 		kind := kindOf(err)
-		if kind == unknown {
+		switch kind {
+		case unknown:
 			w.again = true
+		case throttled:
+			w.Throttled++
 		}
 		if kind == final || n == retries || ctx.Err() != nil {
 			return err

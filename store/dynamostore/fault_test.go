@@ -168,7 +168,7 @@ func TestThrottlingIsRetriedFiveTimes(t *testing.T) {
 			if got := m.updates.Load(); got != 1+retries {
 				t.Errorf("%d requests, want %d", got, 1+retries)
 			}
-			if c := calls[1]; c.Op != "take" || c.Requests != 6 || c.Retried != 5 || c.Err == nil {
+			if c := calls[1]; c.Op != "take" || c.Requests != 6 || c.Throttled != 6 || c.Retried != 5 || c.Err == nil || s.Stats().Throttled != 5+6 {
 				t.Errorf("observed %+v", c)
 			}
 		})

@@ -57,18 +57,19 @@ type Options struct {
 
 // A Call is what became of one call to a Store.
 type Call struct {
-	Op       string // take, beat, load, swap, create
-	Group    string
-	Requests int // sent to DynamoDB, the first included
-	Failed   int // whose condition did not hold
-	Retried  int // after throttling, errors of the server, and broken connections
-	Took     time.Duration
-	Err      error
+	Op        string // take, beat, load, swap, create
+	Group     string
+	Requests  int // sent to DynamoDB, the first included
+	Failed    int // whose condition did not hold
+	Throttled int // that DynamoDB refused for rate
+	Retried   int // after throttling, errors of the server, and broken connections
+	Took      time.Duration
+	Err       error
 }
 
 // Stats are sums over all calls.
 type Stats struct {
-	Takes, Requests, Failed, Retried int64
+	Takes, Requests, Failed, Throttled, Retried int64
 }
 
 // A Store keeps limits in a table. It is safe for concurrent use.
@@ -85,7 +86,7 @@ type Store struct {
 	first   chan struct{} // held by who calibrates
 	calm    atomic.Bool   // that was done
 
-	takes, requests, failed, retried atomic.Int64
+	takes, requests, failed, throttled, retried atomic.Int64
 }
 
 var _ limit.Store = (*Store)(nil)
@@ -114,7 +115,7 @@ func New(api API, table string, o Options) *Store {
 
 // Stats are sums since the Store was made.
 func (s *Store) Stats() Stats {
-	return Stats{s.takes.Load(), s.requests.Load(), s.failed.Load(), s.retried.Load()}
+	return Stats{s.takes.Load(), s.requests.Load(), s.failed.Load(), s.throttled.Load(), s.retried.Load()}
 }
 
 // Close is limit.Store's. The client is the caller's.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -70,27 +71,89 @@ func ours(t *types.TableDescription) error {
 	return nil
 }
 
-// expire lets the table forget items by their attribute ttl. Emulators may not know
-// how; then nothing is forgotten, and nothing else is different.
+// expire lets the table forget items by their attribute ttl, and asks until it does:
+// DynamoDB declines while it is busy with the table, and takes its time. Emulators may not
+// know how; then nothing is forgotten, and nothing else is different.
 func (s *Store) expire(ctx context.Context, w *work) error {
+	for wait := firstLook; ; wait = min(2*wait, lastLook) {
+		status, err := s.forgetting(ctx, w)
+		if err != nil {
+			return unlessUnknown(err)
+		}
+		switch status {
+		case types.TimeToLiveStatusEnabled:
+			return nil
+		case types.TimeToLiveStatusEnabling:
+		default:
+			if err := s.forget(ctx, w); err != nil && !declined(err) {
+				return unlessUnknown(err)
+			}
+		}
+		if err := s.o.sleep(ctx, wait/2+s.o.jitter(wait)); err != nil {
+			return &TTLError{status, err}
+		}
+	}
+}
+
+// Looks whether items are forgotten come so long after one another.
+const (
+	firstLook = 100 * time.Millisecond
+	lastLook  = 10 * time.Second
+)
+
+// A TTLError says that the table can be used, and does not yet forget old items when
+// Create could wait no longer. Create can be called again.
+type TTLError struct {
+	Status types.TimeToLiveStatus // as DynamoDB last said
+	Why    error
+}
+
+func (e *TTLError) Error() string {
+	return fmt.Sprintf("the table is ready, but its TTL, by which old items are forgotten, is still %s: %v", e.Status, e.Why)
+}
+
+func (e *TTLError) Unwrap() error { return e.Why }
+
+// forgetting is how the table's TTL stands.
+func (s *Store) forgetting(ctx context.Context, w *work) (status types.TimeToLiveStatus, err error) {
 	var out *dynamodb.DescribeTimeToLiveOutput
-	err := s.try(ctx, w, func() (err error) {
+	err = s.try(ctx, w, func() (err error) {
 		out, err = s.api.DescribeTimeToLive(ctx, &dynamodb.DescribeTimeToLiveInput{TableName: &s.table}, s.options)
 		return err
 	})
 	if err != nil {
-		return unlessUnknown(err)
+		return "", err
 	}
-	if d := out.TimeToLiveDescription; d != nil && (d.TimeToLiveStatus == types.TimeToLiveStatusEnabled || d.TimeToLiveStatus == types.TimeToLiveStatusEnabling) {
-		return nil
+	if d := out.TimeToLiveDescription; d != nil {
+		return d.TimeToLiveStatus, nil
 	}
-	return unlessUnknown(s.try(ctx, w, func() error {
+	return types.TimeToLiveStatusDisabled, nil
+}
+
+func (s *Store) forget(ctx context.Context, w *work) error {
+	return s.try(ctx, w, func() error {
 		_, err := s.api.UpdateTimeToLive(ctx, &dynamodb.UpdateTimeToLiveInput{
 			TableName:               &s.table,
 			TimeToLiveSpecification: &types.TimeToLiveSpecification{AttributeName: aws.String("ttl"), Enabled: aws.Bool(true)},
 		}, s.options)
 		return err
-	}))
+	})
+}
+
+// declined reports whether DynamoDB will do later what it does not do now: the table is
+// being changed, too many are, or its TTL was changed within the hour.
+func declined(err error) bool {
+	e, ok := errors.AsType[smithy.APIError](err)
+	if !ok {
+		return false
+	}
+	switch e.ErrorCode() {
+	case "ResourceInUseException", "LimitExceededException":
+		return true
+	case "ValidationException":
+		return strings.Contains(e.ErrorMessage(), "Time to live") || strings.Contains(e.ErrorMessage(), "TimeToLive")
+	}
+	return false
 }
 
 func unlessUnknown(err error) error {
