@@ -16,6 +16,8 @@ type Fleet struct {
 	AwayMS    int64            `json:"away_ms"`   // how long the store has been away; 0 if it is there
 	Spent     int64            `json:"spent"`     // units let go since
 
+	Found *Found `json:"found,omitempty"` // of the store; nil if nobody looked
+
 	Parts []Part `json:"parts"` // of the limits of each upstream
 }
 
@@ -53,6 +55,9 @@ func (f *Fleet) print(w io.Writer) {
 		fmt.Fprintf(w, "; the store has been away for %v, and %d units went meanwhile", ms(f.AwayMS), f.Spent)
 	}
 	fmt.Fprintln(w)
+	if f.Found != nil {
+		f.Found.print(w)
+	}
 	for _, p := range f.Parts {
 		p.print(w)
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 
@@ -12,9 +13,10 @@ import (
 
 // check says everything that is wrong with a configuration file, and with the files of prices
 // and answers that it names.
-func check(w world) error {
+func check(ctx context.Context, w world) error {
 	f := w.flags("check", "[weir.yaml]")
 	path := f.String("config", "", "the file to check")
+	try := f.Bool("connect", false, "try the store, the upstreams and all else that the file names, too")
 	if err := w.parse(f, 1); err != nil {
 		return err
 	}
@@ -35,6 +37,9 @@ func check(w world) error {
 	fmt.Fprintf(w.out, "%s: good: %d upstreams, listening on %s\n", *path, len(file.Upstreams), file.Listen)
 	if s := file.Store; s != nil && !s.Memory {
 		fmt.Fprintf(w.out, "while the %s store is away: %s\n", s.Kind(), withoutStore(*s))
+	}
+	if *try {
+		return connect(ctx, w, file)
 	}
 	return nil
 }

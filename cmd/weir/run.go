@@ -37,6 +37,7 @@ const usage = `weir keeps programs inside the limits of the APIs they call.
 
   weir serve -config weir.yaml   run the sidecar
   weir check weir.yaml           say everything that is wrong with a file
+  weir check -connect weir.yaml  and try the store, the upstreams and all else that it names
   weir status                    what a running weir is doing
   weir pause UPSTREAM            stop its calls, or those of a limit, key, pool or operation
   weir resume UPSTREAM           lift its pauses, whoever asked for them
@@ -65,7 +66,7 @@ func run(ctx context.Context, w world) error {
 	case "serve":
 		return serve(ctx, w)
 	case "check":
-		return check(w)
+		return check(ctx, w)
 	case "status":
 		return showStatus(ctx, w)
 	case "pause", "resume":

@@ -82,6 +82,7 @@ type server struct {
 	fleet   *limit.Fleet // nil if there is no store
 	veil    *veil.Veil   // hides the values by which callers are counted
 	shared  *weirprom.Fleet
+	finder  *finder  // of what there is to say of the store; nil if there is none
 	decider *decider // nil if nothing is decided for others
 	speaks  dialects
 	access  access
@@ -121,7 +122,11 @@ func newServer(path string, w world) (*server, error) {
 	}
 	if s.fleet != nil {
 		kind := file.Store.Kind()
-		s.page.Fleet = func() *status.Fleet { return status.FleetOf(s.fleet, kind) }
+		s.page.Fleet = func() *status.Fleet {
+			f := status.FleetOf(s.fleet, kind)
+			f.Found = s.finder.status()
+			return f
+		}
 	}
 	return s, s.listen()
 }
@@ -138,6 +143,7 @@ func (s *server) join(events weir.Events, registry prometheus.Registerer) (err e
 		}
 		s.fleet = newFleet(s.store, full, s.tells.fleet(s.shared.Events(), logs.Fleet(s.log)))
 		s.shared.Watch(s.fleet)
+		s.finder = &finder{kind: full.Kind(), store: s.store, upstreams: s.upstreams, metrics: s.shared, log: s.log}
 	}
 	s.models.begin(s, events, registry)
 	if err = s.dress(s.file); err != nil {
@@ -283,6 +289,9 @@ func (s *server) run(ctx context.Context, reload, stop <-chan os.Signal) error {
 		defer back.Close()
 	}
 	s.announce()
+	if s.finder != nil {
+		s.fleet.Attend(s.finder.run)
+	}
 	defer s.stopDeciding()
 	for {
 		select {

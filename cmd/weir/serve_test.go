@@ -81,11 +81,15 @@ func noEnv(string) (string, bool) { return "", false }
 // start runs a server in front of an upstream.
 func start(t testing.TB, url, more string) *sidecar {
 	t.Helper()
-	s := &sidecar{
-		log: newJournal(), file: filepath.Join(t.TempDir(), "weir.yaml"),
-		reload: make(chan os.Signal), stop: make(chan os.Signal, 2), done: make(chan error, 1),
-	}
-	write(t, s.file, url, more)
+	file := filepath.Join(t.TempDir(), "weir.yaml")
+	write(t, file, url, more)
+	return startFile(t, file)
+}
+
+// startFile runs a server with a file.
+func startFile(t testing.TB, file string) *sidecar {
+	t.Helper()
+	s := &sidecar{log: newJournal(), file: file, reload: make(chan os.Signal), stop: make(chan os.Signal, 2), done: make(chan error, 1)}
 	var err error
 	if s.server, err = newServer(s.file, world{out: io.Discard, err: s.log, env: noEnv}); err != nil {
 		t.Fatal(err)

@@ -14,6 +14,8 @@ type Fleet struct {
 	calls, served, units, leased, returned, repeats, conditions, throttled *prometheus.CounterVec
 
 	took, requests *prometheus.HistogramVec
+	reached        prometheus.Gauge
+	cold           *prometheus.GaugeVec
 	reg            prometheus.Registerer
 
 	activated, outlasted, resumed, lone prometheus.Counter
@@ -42,7 +44,11 @@ func NewFleet(reg prometheus.Registerer) *Fleet {
 		lone:       one("weir_fallback_units_total", "Units that were let go while the store was away."),
 		reg:        reg,
 	}
-	reg.MustRegister(f.calls, f.served, f.units, f.leased, f.returned, f.repeats, f.conditions, f.throttled, f.requests, f.took, f.activated, f.outlasted, f.resumed, f.lone)
+	f.reached = prometheus.NewGauge(prometheus.GaugeOpts{Name: "weir_store_reached", Help: "1 once the store has answered."})
+	f.cold = prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "weir_store_cold", Help: "1 while the store does not know what was used of the upstream's limits, and counts all as used up.",
+	}, []string{"upstream"})
+	reg.MustRegister(f.reached, f.cold, f.calls, f.served, f.units, f.leased, f.returned, f.repeats, f.conditions, f.throttled, f.requests, f.took, f.activated, f.outlasted, f.resumed, f.lone)
 	return f
 }
 
@@ -108,10 +114,22 @@ func (m *Fleet) Requested(upstream string, r Requests) {
 	m.throttled.WithLabelValues(up).Add(float64(r.Throttled))
 }
 
+// Reached says that the store has answered since the start, and Cold whether it does not know
+// what was used of an upstream's limits.
+func (m *Fleet) Reached() { m.reached.Set(1) }
+
+func (m *Fleet) Cold(upstream string, is bool) {
+	v := 0.0
+	if is {
+		v = 1
+	}
+	m.cold.WithLabelValues(label(upstream)).Set(v)
+}
+
 // Forget drops every series of the upstream.
 func (m *Fleet) Forget(upstream string) {
 	of := prometheus.Labels{"upstream": label(upstream)}
-	for _, v := range []vector{m.calls, m.served, m.units, m.leased, m.returned, m.repeats, m.conditions, m.throttled, m.requests, m.took} {
+	for _, v := range []vector{m.calls, m.served, m.units, m.leased, m.returned, m.repeats, m.conditions, m.throttled, m.requests, m.took, m.cold} {
 		v.DeletePartialMatch(of)
 	}
 }

@@ -43,7 +43,7 @@ func (s *Store) end(w *work, err error) error {
 	s.throttled.Add(int64(w.Throttled))
 	s.retried.Add(int64(w.Retried))
 	if err != nil && !errors.Is(err, limit.ErrWindow) {
-		err = fmt.Errorf("dynamodb table %q: %s: %w", s.table, w.Op, err)
+		err = fmt.Errorf("dynamodb table %q: %s: %w%s", s.table, w.Op, err, advice(err))
 	}
 	if s.o.Observe != nil {
 		w.Took, w.Err = s.o.now().Sub(w.begin), err

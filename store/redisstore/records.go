@@ -20,11 +20,14 @@ var (
 	swapText string
 	//go:embed init.lua
 	initText string
+	//go:embed known.lua
+	knownText string
 
 	beat = newScript(membersText + beatText)
 	load = newScript(loadText)
 	swap = newScript(swapText)
 	mark = newScript(membersText + initText)
+	know = newScript(knownText)
 )
 
 // Init says of a group that it is new: its limits start full. Without it a group that
@@ -37,6 +40,28 @@ func (s *Store) Init(ctx context.Context, group string) error {
 	s.members(c, group)
 	c.arg = append(c.arg, 0)
 	return s.do(ctx, c, mark, func(reader) error { return nil })
+}
+
+// Known is since when the server knows what became of a group's limits; what was used of
+// them before counts as all. It is zero if it always has: somebody said by Init that
+// the group is new. ok is false if the server knows nothing of the group yet.
+func (s *Store) Known(ctx context.Context, group string) (since time.Time, ok bool, err error) {
+	c := s.call()
+	s.tag(c, group)
+	c.end()
+	c.arg = append(c.arg, 0)
+	err = s.do(ctx, c, know, func(r reader) error {
+		if len(r.rest) != 8 {
+			return errReply
+		}
+		if at := r.number(); at > 0 {
+			since, ok = time.UnixMicro(at), true
+		} else {
+			ok = at == 0
+		}
+		return nil
+	})
+	return since, ok, err
 }
 
 // do runs a script and gives the call back once its answer was read.

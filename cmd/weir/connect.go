@@ -1,0 +1,289 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/config"
+	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/status"
+)
+
+// A trial is something that a file names, and how to try it. What comes back is what is worth
+// saying of it; it is bad if there is an error.
+type trial struct {
+	name string
+	try  func(context.Context) (string, error)
+}
+
+// trying bounds one trial. They go on at the same time.
+const trying = 10 * time.Second
+
+// connect tries everything that a file names, and says of each thing how it is.
+func connect(ctx context.Context, w world, file *config.File) error {
+	var all []trial
+	all = append(all, tryStore(w, file)...)
+	for i := range file.Upstreams {
+		u := &file.Upstreams[i]
+		all = append(all, trial{"upstream " + u.Name, func(ctx context.Context) (string, error) { return reach(ctx, w.net, u.URL) }})
+	}
+	all = append(all, trySecrets(w, file)...)
+	all = append(all, tryAWS(file)...)
+	all = append(all, tryNotify(w, file)...)
+	return tryAll(ctx, w, all)
+}
+
+func tryAll(ctx context.Context, w world, all []trial) error {
+	said, errs := make([]string, len(all)), make([]error, len(all))
+	var wg sync.WaitGroup
+	for i, t := range all {
+		wg.Go(func() {
+			ctx, cancel := context.WithTimeout(ctx, trying)
+			defer cancel()
+			said[i], errs[i] = t.try(ctx)
+		})
+	}
+	wg.Wait()
+	bad := 0
+	for i, t := range all {
+		if errs[i] != nil {
+			bad++
+			fmt.Fprintf(w.err, "bad   %s: %v\n", t.name, errs[i])
+			continue
+		}
+		fmt.Fprintf(w.out, "good  %s: %s\n", t.name, said[i])
+	}
+	if bad > 0 {
+		fmt.Fprintf(w.err, "%d of %d things that the file names cannot be used\n", bad, len(all))
+		return errFound
+	}
+	return nil
+}
+
+// tryStore reads from the store and writes a record that it forgets soon.
+func tryStore(w world, file *config.File) []trial {
+	if file.Store == nil {
+		return nil
+	}
+	c := file.Store.WithDefaults()
+	return []trial{{"store " + c.Kind(), func(ctx context.Context) (string, error) {
+		if c.Kind() == "file" {
+			return tryFile(c.File)
+		}
+		s, err := openStore(ctx, c, w.env, nil)
+		if err != nil {
+			return "", err
+		}
+		defer s.Close()
+		return useStore(ctx, s, file)
+	}}}
+}
+
+const (
+	triedGroup  = "weir check"
+	triedRecord = "tried"
+)
+
+func useStore(ctx context.Context, s limit.Store, file *config.File) (string, error) {
+	begin := time.Now()
+	records, now, err := s.Load(ctx, triedGroup, []string{triedRecord})
+	if err != nil {
+		return "", err
+	}
+	took := time.Since(begin).Round(100 * time.Microsecond)
+	r := limit.Record{Name: triedRecord, Value: []byte("1"), Keep: time.Minute}
+	if len(records) > 0 {
+		r.Version = records[0].Version
+	}
+	if _, _, err := s.Swap(ctx, triedGroup, r); err != nil {
+		return "", err
+	}
+	said := fmt.Sprintf("answers in %v, can be read and written", took)
+	if apart := now.Sub(time.Now()).Round(time.Second); apart.Abs() > 2*time.Second {
+		said += fmt.Sprintf("; its clock is %v ahead of this machine's, and counts", apart)
+	}
+	f := &finder{store: s, upstreams: func() map[string]*weir.Upstream { return configured(file) }}
+	cold, err := f.cold(ctx, now)
+	if err != nil {
+		return "", err
+	}
+	return said + coldly(cold), nil
+}
+
+// configured are the upstreams of a file, which are not called.
+func configured(file *config.File) map[string]*weir.Upstream {
+	all := make(map[string]*weir.Upstream)
+	for i := range file.Upstreams {
+		c := &file.Upstreams[i]
+		if u, err := weir.New(c.Name, c.Policy, weir.Options{}); err == nil {
+			all[c.Name] = u
+		}
+	}
+	return all
+}
+
+func coldly(cold []status.Cold) string {
+	if len(cold) == 0 {
+		return ""
+	}
+	var names []string
+	for i := range cold {
+		names = append(names, cold[i].Upstream)
+	}
+	return fmt.Sprintf("; it is cold: it does not know what was used of the limits of %s, which count as used up at first: if nobody used them, run weir store init",
+		strings.Join(names, ", "))
+}
+
+// tryFile looks whether a file can be opened for writing. It may be in use by a weir that runs.
+func tryFile(name string) (string, error) {
+	_, err := os.Stat(name)
+	fresh := errors.Is(err, os.ErrNotExist)
+	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return "", fmt.Errorf("%w: weir must be able to read and write it", err)
+	}
+	if err := f.Close(); err != nil || !fresh {
+		return name + " can be read and written", err
+	}
+	return name + " can be made", os.Remove(name)
+}
+
+// reach connects with a server, and for https looks at its certificate, too.
+func reach(ctx context.Context, n network, u *url.URL) (string, error) {
+	port := cmp.Or(u.Port(), map[string]string{"http": "80", "https": "443"}[u.Scheme])
+	address := net.JoinHostPort(u.Hostname(), port)
+	dial := n.dial
+	if dial == nil {
+		dial = new(net.Dialer).DialContext
+	}
+	begin := time.Now()
+	c, err := dial(ctx, "tcp", address)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w%s", address, err, dialAdvice(err))
+	}
+	defer c.Close()
+	if u.Scheme != "https" {
+		return fmt.Sprintf("%s accepts connections after %v", address, time.Since(begin).Round(100*time.Microsecond)), nil
+	}
+	t := tls.Client(c, &tls.Config{ServerName: u.Hostname(), MinVersion: tls.VersionTLS12})
+	if err := t.HandshakeContext(ctx); err != nil {
+		return "", fmt.Errorf("%s: TLS: %w%s", address, err, tlsAdvice(err))
+	}
+	until := t.ConnectionState().PeerCertificates[0].NotAfter
+	return fmt.Sprintf("%s accepts connections, and TLS with a certificate that is good until %s, after %v",
+		address, until.Format(time.DateOnly), time.Since(begin).Round(100*time.Microsecond)), nil
+}
+
+func dialAdvice(err error) string {
+	if e, ok := errors.AsType[*net.DNSError](err); ok && e.IsNotFound {
+		return " (there is no such name: is it spelt rightly, and does this machine ask the right name server?)"
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		return " (nobody answers: is there a firewall between?)"
+	}
+	return ""
+}
+
+func tlsAdvice(err error) string {
+	if _, ok := errors.AsType[x509.UnknownAuthorityError](err); ok {
+		return " (this machine does not trust who signed it: add the authority to the system's, or name its file in SSL_CERT_FILE)"
+	}
+	if _, ok := errors.AsType[tls.RecordHeaderError](err); ok {
+		return " (that is no TLS: is it http?)"
+	}
+	return ""
+}
+
+// trySecrets looks whether the environment has what the file wants of it.
+func trySecrets(w world, file *config.File) (all []trial) {
+	var names []string
+	for _, u := range file.Upstreams {
+		names = append(names, file.LLM[u.Name].KeyEnv)
+	}
+	if c := file.Callers; c != nil && c.Claims != nil {
+		names = append(names, c.Claims.SecretEnv)
+	}
+	if n := file.Notify; n != nil {
+		names = append(names, n.WebhookEnv, n.WebhookSecretEnv, n.NtfyTopicEnv, n.TokenEnv)
+	}
+	known := make(map[string]bool)
+	for _, name := range names {
+		if name == "" || known[name] {
+			continue
+		}
+		known[name] = true
+		all = append(all, trial{"environment " + name, func(context.Context) (string, error) {
+			_, err := secretOf(name, w.env)
+			return "is set", err
+		}})
+	}
+	return all
+}
+
+// tryAWS looks whether there are credentials for what is AWS's.
+func tryAWS(file *config.File) (all []trial) {
+	add := func(name, region string) {
+		all = append(all, trial{name, func(ctx context.Context) (string, error) {
+			cfg, err := awsDefaults(region)
+			if err != nil {
+				return "", err
+			}
+			c, err := cfg.Credentials.Retrieve(ctx)
+			if err != nil {
+				return "", fmt.Errorf("there are no credentials: %w (set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, a profile, or a role)", err)
+			}
+			return "credentials from " + c.Source, nil
+		}})
+	}
+	for _, u := range file.Upstreams {
+		if c, ok := file.AWS[u.Name]; ok {
+			add("aws of upstream "+u.Name, c.Region)
+		}
+	}
+	if c := file.CloudWatch; c != nil && c.API {
+		add("cloudwatch", c.Region)
+	}
+	if n := file.Notify; n != nil && n.SNS != "" {
+		region := ""
+		if parts := strings.Split(n.SNS, ":"); len(parts) > 3 {
+			region = parts[3]
+		}
+		add("notify sns", region)
+	}
+	return all
+}
+
+// tryNotify reaches those who are told, and tells them nothing.
+func tryNotify(w world, file *config.File) (all []trial) {
+	n := file.Notify
+	if n == nil {
+		return nil
+	}
+	add := func(name, raw string) {
+		all = append(all, trial{name, func(ctx context.Context) (string, error) {
+			u, err := url.Parse(raw)
+			if err != nil || u.Host == "" {
+				return "", errors.New("is no URL") // which may hold a secret
+			}
+			return reach(ctx, w.net, u)
+		}})
+	}
+	if hook, ok := w.env(n.WebhookEnv); ok && n.WebhookEnv != "" {
+		add("notify webhook", hook)
+	}
+	if n.NtfyTopicEnv != "" {
+		add("notify ntfy", cmp.Or(n.NtfyURL, "https://ntfy.sh"))
+	}
+	return all
+}

@@ -1,0 +1,25 @@
+package status
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+)
+
+func TestTheStatusSaysWhatWasFoundOfTheStore(t *testing.T) {
+	for want, f := range map[string]Found{
+		"has not been reached yet, after 3 looks: NOAUTH":                {Looks: 3, Error: "NOAUTH"},
+		"did not answer when it was looked last: away":                   {Reached: true, Looks: 1, Error: "away"},
+		"up: the store is cold: it does not know what was used":          {Reached: true, Cold: []Cold{{Upstream: "up", Limit: "day", LastsMS: 60_000}}},
+		"day for at most 1m0s more; if nobody used them, run weir store": {Reached: true, Cold: []Cold{{Upstream: "up", Limit: "day", LastsMS: 60_000}}},
+	} {
+		var b bytes.Buffer
+		if (&Fleet{Found: &f}).print(&b); !strings.Contains(b.String(), want) {
+			t.Errorf("it says %q, want %q", b.String(), want)
+		}
+	}
+	var b bytes.Buffer
+	if (&Fleet{Found: &Found{Reached: true, Looks: 1}}).print(&b); strings.Count(b.String(), "\n") != 1 {
+		t.Errorf("of a store that answers it says %q", b.String())
+	}
+}
