@@ -325,6 +325,7 @@ func (q *queue) share(sent sending, now time.Duration, err error) {
 		q.failed(now)
 		return
 	}
+	q.quick.note(now, now-sent.at)
 	for i, p := range q.pools {
 		p.hears(sent.at, now, p.spec.Load(), q.ask.Grants[i], q.ask.Claims[i].Windows, q.ask.Now)
 	}
@@ -517,10 +518,10 @@ func (q *queue) postpone(now, wait, space time.Duration, why int) {
 	// A little later than told: all of the fleet was told the same. And not much
 	// later than now, as others may give something back.
 	q.askIn = min(max(askSoon, 2*q.askIn), askAtLeast)
-	soon := min(wait, q.askIn)
+	soon := min(max(0, wait-q.quick.least()), q.askIn)
 	if q.n > 0 { // somebody waits
 		soon = min(soon, askAtLeast/4)
 	}
-	q.next, q.there, q.why = now+max(soon, space)+q.group.fleet.within(soon/16+1), later(now, wait), why
+	q.next, q.there, q.why = now+max(soon, space)+q.group.fleet.within(soon/64+1), later(now, wait), why
 	q.mu.Unlock()
 }

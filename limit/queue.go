@@ -61,7 +61,8 @@ type queue struct {
 	by     expiry        // of what was granted
 	lacks  bool          // the last ask was not granted whole
 	askIn  time.Duration // how soon to ask again at the latest
-	came   []int64       // of each pool, when the last ask took along what was pending
+	quick  quickest
+	came   []int64 // of each pool, when the last ask took along what was pending
 	limits []LimitCall
 	timer  timeout
 }

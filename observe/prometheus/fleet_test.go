@@ -29,6 +29,8 @@ func fleetEverything(reg prometheus.Registerer) *Fleet {
 	e.Fallback(limit.FallbackEvent{For: time.Second, Spent: 7})
 	m.Requested("s3", Requests{Sent: 4, Failed: 1, Throttled: 2})
 	m.Requested("s3", Requests{Sent: 1})
+	m.Reached()
+	m.Cold("s3", true)
 	return m
 }
 
