@@ -14,7 +14,8 @@ type decoder struct {
 	errs Errors
 	env  knobs
 
-	callerScopes []string // that callers have by the file's own section
+	callerScopes []string        // that callers have by the file's own section
+	tiers        map[string]bool // the upstreams that are tiers of a cascade
 }
 
 func (d *decoder) complain(c Complaint) { d.errs = append(d.errs, c) }

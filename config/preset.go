@@ -29,8 +29,9 @@ func Preset(name string) (string, bool) {
 	return string(data), err == nil
 }
 
-// overlay is an upstream laid over its preset, short forms written out.
-func (d *decoder) overlay(n *node) *node {
+// overlay is an upstream laid over its preset, short forms written out. One that is a tier
+// of a cascade is brief.
+func (d *decoder) overlay(n *node, tier bool) *node {
 	expand(n)
 	at := n.get("preset")
 	if at == nil {
@@ -44,7 +45,7 @@ func (d *decoder) overlay(n *node) *node {
 	if !ok {
 		return n
 	}
-	base := d.preset(name, at, n)
+	base := d.preset(name, at, n, tier)
 	if n.get("budget") != nil { // one stands in place of the other
 		base.drop("quota")
 	} else if q := n.get("quota"); q != nil && !q.isOff() {
@@ -56,10 +57,13 @@ func (d *decoder) overlay(n *node) *node {
 
 // preset is the tree of a preset, told apart from the file's own: whatever is
 // wrong with it is wrong where the file names it.
-func (d *decoder) preset(name string, at, n *node) *node {
+func (d *decoder) preset(name string, at, n *node, tier bool) *node {
 	text, _ := Preset(name)
 	inner := decoder{file: name}
 	base := inner.tree([]byte(text))
+	if tier {
+		inner.makeBrief(base)
+	}
 	expand(base)
 	base.mark(name, at, n.path)
 	return base

@@ -78,7 +78,9 @@ var replay = form[int64]{"a size (64KiB, 1MiB)", func(d *decoder, n *node) (int6
 }}
 
 func readUpstreams(d *decoder, n *node, f *document) {
-	for _, e := range d.named(n) {
+	named := d.named(n)
+	d.tiers = tiers(named)
+	for _, e := range named {
 		u := d.readUpstream(e.name, e.value)
 		f.Upstreams = append(f.Upstreams, u.Upstream)
 		f.learns = append(f.learns, u.learns)
@@ -115,7 +117,7 @@ func (d *decoder) readUpstream(name string, n *node) *site {
 	if !d.isMapping(n) {
 		return u
 	}
-	n = d.overlay(n)
+	n = d.overlay(n, d.tiers[name])
 	u.retries = n.get("retry")
 	object(d, n, upstreamFields, u)
 	u.learns = n.get("concurrency") == nil && u.llm == nil

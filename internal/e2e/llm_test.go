@@ -112,7 +112,7 @@ func TestModelsThatAreDown(t *testing.T) {
 		return ", retry: {attempts: 1}, llm: {cache: {ttl: 1ms, stale_while_revalidate: off}, cascade: {tiers: [" + tiers + "]" + more + "}}"
 	}
 	w := start(t, head+"upstreams:\n"+upstreams(sim, "", once(""))+upstreams(sim, "-errors", once(""))+upstreams(sim, "-hasty", once(", deadline: 4s"))+
-		upstreams(sim, "-brief", ", retry: {base: 10ms}")+fmt.Sprintf(`
+		upstreams(sim, "-brief", ", retry: {attempts: 3, base: 10ms}")+fmt.Sprintf(`
   openai-patient: {preset: openai, url: %q, llm: {cascade: {tiers: [{model: dead-too}, {message: We are sorry.}]}}}
 `, sim))
 	script(t, "cascade", w, sim, 8*len(families)+1)

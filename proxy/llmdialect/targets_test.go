@@ -303,6 +303,9 @@ func fallback(t testing.TB) llmdialect.Options {
 	return llmdialect.Options{Cascade: made, Tiers: []llmdialect.Tier{{}, {Model: "gpt-4o-mini"}, {Message: "We are sorry."}}}
 }
 
+// cascading makes a cascade of a preset.
+const cascading = "\nllm: {cascade: {tiers: [{model: gpt-4o-mini}, {message: We are sorry.}]}}"
+
 // The primary is down and its breaker open: the next tier answers at once. In virtual time
 // what is computed takes none, so that this is what is waited for; BenchmarkDegraded has
 // the rest.
@@ -345,7 +348,7 @@ func TestWithEverythingDownFewAttemptsAreMade(t *testing.T) {
 		} {
 			t.Run(fmt.Sprint(p, " ", f.Kind, " ", f.Status, " ", f.Hint), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					c := dig(t, llmsim.Config{}, preset(t, p), fallback(t))
+					c := dig(t, llmsim.Config{}, preset(t, p+cascading), fallback(t))
 					f.Times = -1
 					c.sim.Fault(f)
 					var wg sync.WaitGroup
