@@ -1,9 +1,6 @@
 package endure
 
 import (
-	"context"
-	"net/http"
-	"strings"
 	"testing"
 	"time"
 
@@ -143,10 +140,6 @@ func ofAWSX(service string) func(testing.TB) weir.Policy {
 
 // behind is a program behind a preset.
 func (c *candidate) behind(t testing.TB, p *provider) client {
-	u, err := weir.New(strings.Fields(c.name)[0], c.policy(t), weir.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	by := &weir.Transport{Upstream: u, Base: p, Call: func(*http.Request) weir.Call { return c.call }}
-	return func(ctx context.Context) error { return fine(post(ctx, by)) }
+	_, call := c.open(t, p)
+	return call
 }

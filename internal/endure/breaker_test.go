@@ -1,0 +1,98 @@
+package endure
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/breaker"
+)
+
+// open makes the preset's upstream, and how a program calls it.
+func (c *candidate) open(t testing.TB, p *provider) (*weir.Upstream, client) {
+	policy := c.policy(t)
+	if p.f.stall {
+		// In a stall the bound of what is in flight refuses calls that the bare client leaves
+		// hanging, so that the upstream comes back when the stall ends: see docs/presets.md.
+		policy.Concurrency = weir.Policy{}.Concurrency
+	}
+	u, err := weir.New(strings.Fields(c.name)[0], policy, weir.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	by := &weir.Transport{Upstream: u, Base: p, Call: func(*http.Request) weir.Call { return c.call }}
+	return u, func(ctx context.Context) error { return fine(post(ctx, by)) }
+}
+
+// The breaker of a preset leaves each call the attempts that its retries have, and
+// counts them as one call.
+func TestNoBreakerOfAPresetCutsASeriesShort(t *testing.T) {
+	for _, c := range candidates() {
+		if c.name == "gemini-free" {
+			continue // its budget ends a series, so that the day's requests last
+		}
+		synctest.Test(t, func(t *testing.T) {
+			p := open(fault{to: time.Hour}, c.words, 1)
+			u, call := c.open(t, p)
+			if _ = call(t.Context()); p.attempts != u.Policy().Retry.Attempts {
+				t.Errorf("%s: %d attempts, want %d", c.name, p.attempts, u.Policy().Retry.Attempts)
+			}
+			counted := 0
+			for _, b := range u.Look(0).Breakers {
+				if counted += max(b.InARow, b.Failed); b.Phase != breaker.Closed {
+					t.Errorf("%s: the breaker is %v after a call", c.name, b.Phase)
+				}
+			}
+			if counted != 1 {
+				t.Errorf("%s: the breakers count %d calls, want one", c.name, counted)
+			}
+		})
+	}
+}
+
+// A hundred calls a second of which one attempt in a hundred fails lose none to the
+// breaker, and two calls for what is broken lose none to anybody else.
+func TestNoBreakerOfAPresetOpensOnALittleTrouble(t *testing.T) {
+	for _, c := range candidates() {
+		if name := strings.Fields(c.name)[0]; name != "s3" && name != "dynamodb" && name != "http" && name != "openai-compatible" {
+			continue // the others allow less
+		}
+		synctest.Test(t, func(t *testing.T) {
+			p := open(fault{share: 0.01}, c.words, 1)
+			u, call := c.open(t, p)
+			var mu sync.Mutex
+			var calls sync.WaitGroup
+			lost := 0
+			for range 6000 {
+				calls.Go(func() {
+					if call(t.Context()) != nil {
+						mu.Lock()
+						defer mu.Unlock()
+						lost++
+					}
+				})
+				time.Sleep(10 * time.Millisecond)
+			}
+			calls.Wait()
+			for _, b := range u.Look(0).Breakers {
+				if b.Phase != breaker.Closed || b.Failed > 0 {
+					t.Errorf("%s: the breaker is %v and counts %d failed calls", c.name, b.Phase, b.Failed)
+				}
+			}
+			if lost > 0 {
+				t.Errorf("%s: %d of 6000 calls are lost", c.name, lost)
+			}
+			p.f = fault{to: 24 * time.Hour}
+			_, _ = call(t.Context()), call(t.Context())
+			p.f = fault{}
+			if err := call(t.Context()); err != nil {
+				t.Errorf("%s: after two calls for what is broken: %v", c.name, err)
+			}
+		})
+	}
+}
