@@ -4,8 +4,11 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
+
+	"github.com/seed1158cd35/weir/internal/buffers"
 )
 
 // DefaultReplay is how much of a request's body is kept to be sent again.
@@ -42,6 +45,8 @@ type replay struct {
 	piece   *[pieceSize]byte // what it is in
 	direct  bool             // the body is in memory: it is read where it is wanted
 	lent    *[]byte          // what kept is in, if it is to be given back
+	rewind  io.Seeker        // the body, if it is in memory whole: nothing is kept of it
+	taken   int64            // of what the process may hold, for kept; under the lock
 	total   int64            // bytes read
 	over    bool             // more was read than is kept
 	wait    patience
@@ -57,9 +62,12 @@ func newReplay(req *http.Request, limit int64) *replay {
 	p.read.L = &p.mu
 	_, length := req.Body.(interface{ Len() int })
 	p.direct = length || req.GetBody != nil
+	s, seeks := req.Body.(io.Seeker)
 	switch n := req.ContentLength; {
+	case seeks && length && n > 0 && n <= limit:
+		p.rewind = s
 	case n > 0 && n <= min(limit, DefaultReplay):
-		p.kept = make([]byte, 0, n)
+		p.grow(int(n))
 	case n > limit && limit == DefaultReplay:
 		// It is too large to be sent twice, unless it is refused at its beginning.
 		p.limit = beginning
@@ -81,6 +89,12 @@ func (p *replay) next() (io.ReadCloser, error) {
 	defer p.mu.Unlock()
 	if p.over {
 		return nil, ErrBodyTooLarge
+	}
+	if p.rewind != nil && p.total > 0 {
+		if _, err := p.rewind.Seek(0, io.SeekStart); err != nil {
+			return nil, err
+		}
+		p.total, p.err = 0, nil
 	}
 	r := &replayReader{p: p}
 	p.last.Store(r)
@@ -115,7 +129,12 @@ func (p *replay) end() {
 	if p == nil {
 		return
 	}
-	if p.ended.Store(true); p.last.Load() == nil || p.last.Load().closed.Load() {
+	p.ended.Store(true)
+	p.mu.Lock()
+	buffers.Bodies.Give(p.taken)
+	p.taken = 0
+	p.mu.Unlock()
+	if p.last.Load() == nil || p.last.Load().closed.Load() {
 		_ = p.close()
 	}
 }
@@ -223,16 +242,41 @@ func (p *replay) keep(b []byte, err error) {
 	p.total += int64(len(b))
 	p.err = err
 	switch {
-	case p.over || len(b) == 0:
-	case p.total > p.limit:
+	case p.over || len(b) == 0 || p.rewind != nil:
+	case p.total > p.limit || !p.grow(len(b)):
 		if p.over, p.kept = true, nil; p.lent != nil { // nobody reads it but under the lock
 			beginnings.Put(p.lent)
 			p.lent = nil
 		}
+		buffers.Bodies.Give(p.taken)
+		p.taken = 0
 	default:
 		p.kept = append(p.kept, b...)
 	}
 	p.read.Broadcast()
+}
+
+// grow makes room for so many bytes more, if the process may hold them. Without it the body
+// passes, and cannot be sent again.
+func (p *replay) grow(n int) bool {
+	need := len(p.kept) + n
+	if need <= cap(p.kept) {
+		return true
+	}
+	if cap(p.kept) > 0 {
+		need = min(max(need, 2*cap(p.kept)), max(need, int(p.limit)))
+	}
+	if p.ended.Load() { // it is over soon
+		p.kept = slices.Grow(p.kept, n)
+		return true
+	}
+	if !buffers.Bodies.Take(int64(need)) {
+		return false
+	}
+	p.kept = append(make([]byte, 0, need), p.kept...)
+	buffers.Bodies.Give(p.taken)
+	p.taken = int64(need)
+	return true
 }
 
 // Close leaves the request's own body open unless this is the last attempt:

@@ -24,6 +24,7 @@ import (
 // Requests that ask for something else than text (Generates is false) have no answer
 // here: nil, nil.
 func (r *Request) Answer(a Answer) (http.Header, []byte) {
+	r = r.open()
 	v := r.voice()
 	if !r.Generates || v.whole == nil {
 		return nil, nil

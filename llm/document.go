@@ -2,6 +2,25 @@ package llm
 
 import "unicode/utf8"
 
+// Rest gives up what is known of the body's values beside what Request says, which is far larger
+// than the body if that has many. It is read again by methods that need it.
+func (r *Request) Rest() {
+	if len(r.doc.nodes) > 0 {
+		r.doc.nodes, r.rested = nil, true
+	}
+}
+
+// open is a request that knows the values of its body.
+func (r *Request) open() *Request {
+	if !r.rested {
+		return r
+	}
+	q := *r
+	q.doc, _ = scan(r.doc.body) // it was good before
+	q.rested = false
+	return &q
+}
+
 // The nodes of a document are numbered; 0 is the whole of it, and so never in
 // anything: where a node is looked for, 0 means that there is none.
 

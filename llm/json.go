@@ -6,6 +6,7 @@ import (
 	"math/bits"
 	"strconv"
 	"unicode/utf8"
+	"unsafe"
 )
 
 // maxDepth bounds how deep values may be nested. Schemas of tools are a few dozen
@@ -47,28 +48,66 @@ func scan(body []byte) (document, *RequestError) {
 	if !utf8.Valid(body) {
 		return document{}, &RequestError{Problem: "is not valid UTF-8"}
 	}
-	s := scanner{document: document{body: body, nodes: make([]node, 0, len(body)/32+16)}}
+	s := scanner{document: document{body: body}}
+	if len(body) > measured {
+		if s.dry = true; s.whole() { // room is made once, and no more than is wanted
+			s = scanner{document: document{body: body, nodes: make([]node, 0, s.count)}}
+		}
+	} else {
+		s.nodes = make([]node, 0, len(body)/32+16)
+	}
+	if s.problem == "" {
+		s.whole()
+	}
+	if s.problem != "" {
+		return document{}, &RequestError{Problem: s.problem}
+	}
+	return s.document, nil
+}
+
+// measured is a body so large that its values are counted before room is made for them.
+const measured = 64 << 10
+
+// Values is how many values and names a body has, if it is JSON; nothing is kept of it.
+func Values(body []byte) int {
+	if uint64(len(body)) >= math.MaxUint32 {
+		return 0
+	}
+	s := scanner{document: document{body: body}, dry: true}
+	s.whole()
+	return s.count
+}
+
+// NodeSize is how many bytes are held for each of them while a body is read.
+const NodeSize = int64(unsafe.Sizeof(node{}))
+
+// whole reads all of the text.
+func (s *scanner) whole() bool {
+	body := s.body
 	if len(body) >= 3 && string(body[:3]) == "\uFEFF" {
 		s.at = 3
 	}
 	s.space()
 	if s.at == len(body) {
-		return document{}, &RequestError{Problem: "is empty: it should be JSON"}
+		return s.fail("is empty: it should be JSON")
 	}
 	s.value(0)
 	if s.space(); s.problem == "" && s.at < len(body) {
 		s.fail("has something after the end of its JSON")
 	}
 	if s.problem != "" {
-		return document{}, &RequestError{Problem: s.problem + ", at byte " + strconv.Itoa(s.at)}
+		s.problem += ", at byte " + strconv.Itoa(s.at)
+		return false
 	}
-	return s.document, nil
+	return true
 }
 
 type scanner struct {
 	document
 	at      int
 	problem string
+	dry     bool // values are counted only
+	count   int
 }
 
 func (s *scanner) fail(problem string) bool {
@@ -109,6 +148,10 @@ func (s *scanner) peek() byte {
 
 // add appends a node that is a value without others in it.
 func (s *scanner) add(k kind, start, end int, escaped bool) {
+	if s.dry {
+		s.count++
+		return
+	}
 	s.nodes = append(s.nodes, node{start: uint32(start), end: uint32(end), next: uint32(len(s.nodes) + 1), kind: k, escaped: escaped})
 }
 
@@ -147,6 +190,9 @@ func (s *scanner) container(k kind, end byte, depth int) bool {
 		}
 	}
 	s.at++
+	if s.dry {
+		return true
+	}
 	s.nodes[me].end, s.nodes[me].next = uint32(s.at), uint32(len(s.nodes))
 	return true
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
+	"hash"
 	"slices"
 	"strings"
 	"sync"
@@ -16,15 +17,18 @@ import (
 // however its numbers and strings are spelled. Prefixes of the path, such as a
 // deployment's region, are not in it, and nor is who calls.
 func (r *Request) Key() [32]byte {
+	r = r.open()
 	w := canonicals.Get().(*canonical)
 	defer canonicals.Put(w)
 	b := w.buf[:0]
+	w.sum = sha256.New()
 	for _, s := range []string{string(r.Family), r.Operation, r.Model} {
 		b = appendCounted(b, s)
 	}
 	b = r.appendQuery(b)
 	if len(r.doc.nodes) == 0 {
-		b = append(b, r.doc.body...)
+		b = w.flush(b)
+		_, _ = w.sum.Write(r.doc.body)
 	} else {
 		w.d, w.skip = &r.doc, r.unkeyed()
 		b = w.value(b, 0)
@@ -33,7 +37,17 @@ func (r *Request) Key() [32]byte {
 	if w.buf = b; cap(b) > 1<<20 || cap(w.names) > 1<<12 {
 		w.buf, w.names = nil, nil // keep no giant for requests that are small
 	}
-	return sha256.Sum256(b)
+	_, _ = w.sum.Write(b)
+	return [32]byte(w.sum.Sum(nil))
+}
+
+// mostWritten is how much of the canonical form is held before it is added to the hash.
+const mostWritten = 64 << 10
+
+// flush adds to the hash what was written.
+func (w *canonical) flush(b []byte) []byte {
+	_, _ = w.sum.Write(b)
+	return b[:0]
 }
 
 func appendCounted[T string | []byte](b []byte, s T) []byte {
@@ -76,7 +90,8 @@ type canonical struct {
 	d     *document
 	skip  []string // of the outermost object
 	buf   []byte
-	names []named // of the objects that are being written, the inner behind the outer
+	sum   hash.Hash // of what is no longer in buf
+	names []named   // of the objects that are being written, the inner behind the outer
 }
 
 type named struct {
@@ -88,6 +103,9 @@ var canonicals = sync.Pool{New: func() any { return new(canonical) }}
 
 func (w *canonical) value(b []byte, n uint32) []byte {
 	v := &w.d.nodes[n]
+	if len(b) > mostWritten {
+		b = w.flush(b)
+	}
 	b = append(b, '0'+byte(v.kind))
 	switch v.kind {
 	case kindObject:
@@ -98,8 +116,12 @@ func (w *canonical) value(b []byte, n uint32) []byte {
 		}
 		return append(b, 'z')
 	case kindString:
-		if !v.escaped {
-			return appendCounted(b, w.d.body[v.start:v.end])
+		if s := w.d.body[v.start:v.end]; !v.escaped && len(s) > mostWritten {
+			b = w.flush(binary.AppendUvarint(b, uint64(len(s))))
+			_, _ = w.sum.Write(s)
+			return b
+		} else if !v.escaped {
+			return appendCounted(b, s)
 		}
 		b = binary.AppendUvarint(b, uint64(w.d.size(n)))
 		return unescape(b, w.d.body[v.start:v.end])

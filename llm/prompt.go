@@ -44,6 +44,7 @@ const (
 
 // Prompt measures what the model is to read. A body that is not JSON counts as text.
 func (r *Request) Prompt() (p Prompt) {
+	r = r.open()
 	if len(r.doc.nodes) == 0 {
 		p.Text = int64(len(r.doc.body))
 		return p
@@ -77,6 +78,7 @@ func (p *Prompt) of(part Part) *int64 {
 // be changed: most are parts of the body.
 func (r *Request) Texts() iter.Seq2[Part, []byte] {
 	return func(yield func(Part, []byte) bool) {
+		r := r.open()
 		if len(r.doc.nodes) == 0 {
 			yield(InMessages, r.doc.body)
 			return

@@ -5,6 +5,7 @@ import "strings"
 // Question is what the user asked last: the text of the last message of the user that
 // has any, its parts on lines of their own. "" if there is none.
 func (r *Request) Question() string {
+	r = r.open()
 	if len(r.doc.nodes) == 0 || r.at[fMessages] == 0 || r.Operation == "embeddings" {
 		return ""
 	}

@@ -30,6 +30,8 @@ type Request struct {
 	at   [fields]uint32 // where the fields are that are read; 0 if they are not there
 	seen uint32         // fields that are there, even if null
 	ask  edit           // of AskUsage
+
+	rested bool // see Rest
 }
 
 // A field is one of the body's that is read.

@@ -30,6 +30,7 @@ func (r *Request) For(model string) (rawPath, rawQuery string, body []byte) {
 	if n == 0 {
 		return rawPath, r.query, r.Body()
 	}
+	r = r.open()
 	return rawPath, r.query, r.edited(r.replace(n, string(appendString(nil, model))))
 }
 
@@ -50,10 +51,22 @@ func (r *Request) escape(model string) string {
 // then on. All else stays as it came. If AddedUsage then says so, the caller has not
 // asked: see there. Other requests are left alone.
 func (r *Request) AskUsage() []byte {
+	r.asks()
+	return r.Body()
+}
+
+// Asking is AskUsage, whose body is in parts: none of it is copied.
+func (r *Request) Asking() [][]byte {
+	if r.asks(); r.ask == (edit{}) {
+		return [][]byte{r.doc.body}
+	}
+	return [][]byte{r.doc.body[:r.ask.from], []byte(r.ask.text), r.doc.body[r.ask.to:]}
+}
+
+func (r *Request) asks() {
 	if r.Stream && !r.ReportsUsage && !r.AddedUsage && r.Family == OpenAI && r.Generates {
 		r.ask, r.AddedUsage = r.include(), true
 	}
-	return r.Body()
 }
 
 // include is the edit that asks for usage.

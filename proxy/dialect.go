@@ -71,6 +71,19 @@ type Pather interface {
 	Path() string
 }
 
+// An Ender is an Exchange that holds something until its request is over.
+type Ender interface {
+	Exchange
+	End()
+}
+
+// end lets the dialect give up what it holds.
+func (t *trip) end() {
+	if x, ok := t.exchange.(Ender); ok {
+		x.End()
+	}
+}
+
 // A Declarer is an Exchange that knows whether its request is one of an operation of the API.
 type Declarer interface {
 	Exchange

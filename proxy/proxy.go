@@ -106,6 +106,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w, r = l, l.request(r, to.base.Timeouts.Body)
 	}
 	trip := &trip{to: to, path: path, id: id, came: r, who: who, table: t, answer: w, body: r.Body}
+	defer trip.end()
 	var f *Failure
 	if to.Dialect != nil {
 		f = trip.hear(to.Dialect)

@@ -21,6 +21,7 @@ import (
 
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/config"
+	"github.com/seed1158cd35/weir/internal/buffers"
 	"github.com/seed1158cd35/weir/internal/front"
 	"github.com/seed1158cd35/weir/internal/veil"
 	"github.com/seed1158cd35/weir/limit"
@@ -98,6 +99,7 @@ func newServer(path string, w world) (*server, error) {
 	}
 	s := &server{path: path, env: w.env, net: w.net, file: file, level: new(slog.LevelVar), calls: newTally()}
 	s.level.Set(file.Log)
+	buffers.Heed()
 	s.log = slog.New(slog.NewJSONHandler(w.err, &slog.HandlerOptions{Level: s.level}))
 
 	if s.veil, err = veilOf(file, w.env); err != nil {
@@ -107,6 +109,7 @@ func newServer(path string, w world) (*server, error) {
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	s.metrics = weirprom.New(registry)
 	s.doors = newDoors(registry)
+	weirprom.Buffers(registry)
 	if s.tells, err = newEscalation(file, w.env, s.log); err != nil {
 		return nil, err
 	}

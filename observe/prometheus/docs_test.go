@@ -34,6 +34,7 @@ func TestDocumentListsWhatIsExported(t *testing.T) {
 	fleetEverything(reg)
 	modelsEverything(reg)
 	doorsEverything(reg)
+	Buffers(reg)
 	families, err := reg.Gather()
 	if err != nil {
 		t.Fatal(err)

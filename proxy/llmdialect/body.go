@@ -1,13 +1,14 @@
 package llmdialect
 
 import (
-	"bytes"
 	"compress/gzip"
 	"errors"
 	"io"
 	"net/http"
 	"strings"
+	"time"
 
+	"github.com/seed1158cd35/weir/internal/buffers"
 	"github.com/seed1158cd35/weir/llm/tokens"
 	"github.com/seed1158cd35/weir/proxy"
 )
@@ -24,10 +25,15 @@ func (x *exchange) read(r *http.Request) *proxy.Failure {
 		x.guessed = true
 		return nil
 	}
-	body, err := readAll(r, x.d.o.MaxBody)
+	body, err := x.readAll(r)
 	if err != nil {
 		return unread(err, x.d.o.MaxBody)
 	}
+	done, err := x.table(r, body)
+	if err != nil {
+		return unread(err, x.d.o.MaxBody)
+	}
+	defer done()
 	if x.request, err = x.route.Parse(body); err != nil {
 		return &proxy.Failure{Status: http.StatusBadRequest, Code: proxy.ValidationError, Message: err.Error(), Final: true}
 	}
@@ -35,10 +41,24 @@ func (x *exchange) read(r *http.Request) *proxy.Failure {
 	if b := billOf(r.Context()); b != nil && b.of.request != nil && b.of.request.AddedUsage {
 		x.request.AddedUsage = true // it asks already, but not for its caller
 	}
-	body = x.request.AskUsage()
-	r.Body = &readBody{bytes.NewReader(body), r.Body}
-	r.ContentLength, r.TransferEncoding = int64(len(body)), nil
+	parts := x.request.Asking()
+	r.Body = newReadBody(parts, r.Body)
+	r.ContentLength, r.TransferEncoding = r.Body.(*readBody).size, nil
+	if len(body) > weighed {
+		x.rest()
+	}
 	return nil
+}
+
+// rest keeps of a large body what will be asked of it, and gives up the table that was made of
+// it.
+func (x *exchange) rest() {
+	x.name()
+	x.expected()
+	if x.keeps() {
+		x.hash = new(x.request.Key())
+	}
+	x.request.Rest()
 }
 
 // unpack puts what a body holds that is packed with gzip in its place.
@@ -60,31 +80,54 @@ func unpack(r *http.Request) error {
 	return nil
 }
 
-// A readBody is a body that has been read.
+// A readBody is a body that has been read: parts that follow each other.
 type readBody struct {
-	*bytes.Reader
+	parts [][]byte
+	size  int64
+	at    int64
 	io.Closer
 }
 
-func readAll(r *http.Request, most int64) ([]byte, error) {
-	if r.ContentLength > most {
-		return nil, &http.MaxBytesError{Limit: most}
+func newReadBody(parts [][]byte, body io.Closer) *readBody {
+	b := &readBody{parts: parts, Closer: body}
+	for _, p := range parts {
+		b.size += int64(len(p))
 	}
-	room := int64(bytes.MinRead)
-	if r.ContentLength > 0 {
-		room += min(r.ContentLength, 1<<20) // what is announced may never come
+	return b
+}
+
+func (b *readBody) Read(to []byte) (n int, err error) {
+	from := b.at
+	for _, p := range b.parts {
+		if from < int64(len(p)) {
+			n = copy(to, p[from:])
+			b.at += int64(n)
+			return n, nil
+		}
+		from -= int64(len(p))
 	}
-	b := bytes.NewBuffer(make([]byte, 0, room))
-	if _, err := b.ReadFrom(io.LimitReader(r.Body, most+1)); err != nil {
-		return nil, err
+	return 0, io.EOF
+}
+
+// Len is how much is left.
+func (b *readBody) Len() int { return int(b.size - b.at) }
+
+// Seek goes back to the beginning.
+func (b *readBody) Seek(offset int64, whence int) (int64, error) {
+	if offset != 0 || whence != io.SeekStart {
+		return b.at, errors.New("only the beginning can be gone back to")
 	}
-	if int64(b.Len()) > most {
-		return nil, &http.MaxBytesError{Limit: most}
-	}
-	return b.Bytes(), nil
+	b.at = 0
+	return 0, nil
 }
 
 func unread(err error, most int64) *proxy.Failure {
+	switch {
+	case errors.Is(err, buffers.ErrTooLarge):
+		return &proxy.Failure{Status: http.StatusRequestEntityTooLarge, Code: proxy.ValidationError, Final: true, Message: "the body, or what must be known of it: " + err.Error()}
+	case errors.Is(err, buffers.ErrFull):
+		return &proxy.Failure{Status: http.StatusServiceUnavailable, Code: proxy.ServiceUnavailable, RetryAfter: time.Second, Message: "the body was not read: " + err.Error()}
+	}
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return &proxy.Failure{Status: http.StatusRequestEntityTooLarge, Code: proxy.ValidationError, Final: true,
 			Message: "the body is larger than the " + size(most) + " that are taken here"}

@@ -31,6 +31,8 @@ type exchange struct {
 	whose    string            // the answers that are kept, as far as what callers are counted by says: see owner
 	known    bool              // it says so
 	trailed  bool              // something may follow its body
+	takes    []int64           // what is held of the process's memory
+	hash     *[32]byte         // of the question, if it is known already
 	letter   bool              // it is sent in the place of another request
 	array    bool              // a stream of Gemini's is to be an array
 	priority limit.Priority

@@ -20,7 +20,15 @@ func (c *conduct) keyed() *cache.Key {
 	if !x.keeps() {
 		return nil
 	}
-	return &cache.Key{Tenant: x.whose + "\n" + x.keys[Credential], Route: x.d.o.Name + "\n" + x.apart(c.r, c.header()), Model: x.request.Model, Hash: x.request.Key()}
+	return &cache.Key{Tenant: x.whose + "\n" + x.keys[Credential], Route: x.d.o.Name + "\n" + x.apart(c.r, c.header()), Model: x.request.Model, Hash: x.question()}
+}
+
+// question is the hash of what is asked.
+func (x *exchange) question() [32]byte {
+	if x.hash != nil {
+		return *x.hash
+	}
+	return x.request.Key()
 }
 
 // keeps reports whether the answer may be kept. What is said in the place of another answer

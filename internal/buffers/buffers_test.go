@@ -1,0 +1,83 @@
+package buffers
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// Whoever comes and leaves, no more is held than may be, all comes back, and small ones do not
+// wait for large ones.
+func TestNoMoreIsHeldThanMayBe(t *testing.T) {
+	seed := rand.Uint64()
+	synctest.Test(t, func(t *testing.T) {
+		const total = 64 << 20
+		b := New(total)
+		var held, served atomic.Int64
+		var wg sync.WaitGroup
+		for i := range 300 {
+			random := rand.New(rand.NewPCG(seed, uint64(i)))
+			wg.Go(func() {
+				for range 20 {
+					n := random.Int64N(Small)
+					if random.IntN(3) == 0 {
+						n = Small + random.Int64N(total/2-Small)
+					}
+					ctx, cancel := context.WithTimeout(t.Context(), time.Duration(random.IntN(2000))*time.Millisecond)
+					if err := b.Wait(ctx, n, time.Duration(random.IntN(1000))*time.Millisecond); err == nil {
+						if all := held.Add(n); all > total {
+							t.Errorf("seed %d: %d bytes are held", seed, all)
+						}
+						time.Sleep(time.Duration(random.IntN(50)) * time.Millisecond)
+						held.Add(-n)
+						b.Give(n)
+						served.Add(1)
+					}
+					cancel()
+				}
+			})
+		}
+		wg.Wait()
+		if used, most, _ := b.Use(); used != 0 || b.large != 0 || len(b.line) != 0 || most == 0 {
+			t.Errorf("seed %d: %d are held, %d of them by large ones, %d wait", seed, used, b.large, len(b.line))
+		}
+		if served.Load() == 0 {
+			t.Error("nobody was served")
+		}
+	})
+}
+
+func TestSmallOnesWaitForNoLargeOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := New(64 << 20)
+		if err := b.Wait(t.Context(), 32<<20, time.Second); err != nil {
+			t.Fatal(err)
+		}
+		go func() {
+			if err := b.Wait(t.Context(), 2<<20, time.Second); !errors.Is(err, ErrFull) {
+				t.Errorf("a second large one: %v", err)
+			}
+		}()
+		synctest.Wait()
+		for range 32 {
+			if !b.Take(Small) {
+				t.Fatal("a small one waits")
+			}
+		}
+		if err := b.Wait(t.Context(), 40<<20, time.Second); !errors.Is(err, ErrTooLarge) {
+			t.Errorf("more than there can be: %v", err)
+		}
+		time.Sleep(2 * time.Second)
+	})
+}
+
+func TestTheLimitIsHeeded(t *testing.T) {
+	if Limit() <= 0 || Bodies.Total() <= 0 || Tables.Total() != Bodies.Total()/2 {
+		t.Errorf("limit %d, bodies %d, tables %d", Limit(), Bodies.Total(), Tables.Total())
+	}
+}
