@@ -154,6 +154,8 @@ var situations = []situation{
 	{"3,750 of 250,000/min, burst 62,500, away 60 s", 30 * sec, 90 * sec, 76, tokens(rate(250_000, 62_500, time.Minute)), away(30*sec, 90*sec, false)},
 	{"  burst 8,334", 30 * sec, 90 * sec, 23, tokens(rate(250_000, 8_334, time.Minute)), away(30*sec, 90*sec, false)},
 	{"  rolling", 90 * sec, 150 * sec, 72, tokens(rollingLimit(250_000, time.Minute)), away(90*sec, 150*sec, false)},
+	{"  the usual burst", 30 * sec, 90 * sec, 0, tokens(rate(250_000, 0, time.Minute)), away(30*sec, 90*sec, false)},
+	{"five a minute, away 120 s", 60 * sec, 180 * sec, 0, func(c *scene) { c.limit = rate(5, 5, time.Minute) }, away(60*sec, 180*sec, false)},
 	{"quota, 8/s wanted, away 30 s", 120 * sec, 150 * sec, 100, quotaOf, away(120*sec, 150*sec, false)},
 	{"quota, away 120 s", 120 * sec, 240 * sec, 53, quotaOf, away(120*sec, 240*sec, false)},
 }

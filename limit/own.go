@@ -138,11 +138,17 @@ func (p *pool) backOwn(now time.Duration, t Turn, n int64) {
 	p.group.own.Lock()
 	defer p.group.own.Unlock()
 	u := p.group.standing.use(now)
+	s := p.spec.Load()
+	if b := &p.own.standby; s.rule.Shape == Fixed && b.lent == int(-t.Low) {
+		b.share += n
+		p.group.fleet.spent.Add(-n)
+		return
+	}
 	if int(-t.Low) != u.key || p.own.key != u.key {
 		return
 	}
 	p.group.fleet.spent.Add(-n)
-	switch s := p.spec.Load(); s.rule.Shape {
+	switch s.rule.Shape {
 	case Bucket:
 		top := p.tokens(s, u)
 		p.own.level = min(top, p.own.level+timesMost(n, p.own.unit))

@@ -62,18 +62,34 @@ func (p *pool) turnStandby(start int64) {
 
 func (p *pool) takeStandby(n int64) Turn {
 	b := &p.own.standby
+	b.used += n
 	if k := min(n, b.share); k > 0 {
 		b.share -= k
-		n -= k
-	}
-	b.used += n
-	if n == 0 {
-		return Turn{}
+		b.left -= n - k
+		return ownTurn(b.lent, n)
 	}
 	b.left -= n
 	var t Turn
 	t.Low, t.Place, t.Cost = b.mark.At, b.mark.Level, n
 	return t
+}
+
+// standsAgain puts units of the window back to those that stand by, if they are needed
+// there: the store does not answer. It reports whether they were.
+func (p *pool) standsAgain(now time.Duration, t Turn, n int64) bool {
+	if p.spec.Load().rule.Shape != Fixed || !p.alone(now) {
+		return false
+	}
+	p.group.own.Lock()
+	defer p.group.own.Unlock()
+	b := &p.own.standby
+	if b.mark.At != t.Low || b.until.passed(now, p.group.fleet.clock) {
+		return false
+	}
+	b.left += n
+	b.used = max(0, b.used-n)
+	p.group.fleet.spent.Add(-n)
+	return true
 }
 
 // uses notes that units of a calendar limit were as good as used.

@@ -139,6 +139,7 @@ func (o *order) run(s limit.Store, guard, timeout time.Duration, out io.Writer) 
 				before, away := turns.Load(), f.Away()
 				p, err := u.Acquire(ctx, weir.Call{})
 				if err != nil {
+					_ = clock.System.Sleep(ctx, time.Millisecond)
 					continue
 				}
 				at := monotonic()
