@@ -40,6 +40,7 @@ type outage struct {
 	blind  bool // while it is down calls hang; else they fail at once
 
 	ended  bool
+	ids    int
 	procs  []*process
 	wanted []unit
 	went   []unit
@@ -90,11 +91,9 @@ func (w *outage) at(d time.Duration, do func()) { time.AfterFunc(d-w.now(), do) 
 // join starts one more process.
 func (w *outage) join(demand float64) *process {
 	w.mu.Lock()
-	p := &process{w: w, id: len(w.procs), demand: demand, stop: make(chan struct{}), rng: rand.New(rand.NewPCG(w.rng.Uint64(), 2))}
+	p := &process{w: w, id: w.ids, demand: demand, stop: make(chan struct{}), rng: rand.New(rand.NewPCG(w.rng.Uint64(), 2))}
 	o, ended := w.o, w.ended
-	if !ended {
-		w.procs = append(w.procs, p)
-	}
+	w.ids++
 	w.mu.Unlock()
 	p.clock = newDrifting(p.rng)
 	if ended {
@@ -112,6 +111,15 @@ func (w *outage) join(demand float64) *process {
 	}
 	p.registry = r
 	p.fleet.Start()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.ended {
+		w.mu.Unlock()
+		p.kill()
+		w.mu.Lock()
+		return p
+	}
+	w.procs = append(w.procs, p)
 	if demand > 0 {
 		w.calls.Go(p.arrive)
 	}

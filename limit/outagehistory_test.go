@@ -62,6 +62,7 @@ func randomOutage(t *testing.T, shape Shape, seed uint64, goes bool) *outage {
 	for range n {
 		w.join(demand())
 	}
+	first := append([]*process(nil), w.procs...)
 	const length = 90 * sec
 	cut := func(p *process, at, d time.Duration) {
 		kind := r.IntN(3)
@@ -89,7 +90,7 @@ func randomOutage(t *testing.T, shape Shape, seed uint64, goes bool) *outage {
 				})
 			}
 		}
-		p := w.procs[r.IntN(n)]
+		p := first[r.IntN(n)]
 		kind := r.IntN(8)
 		if goes {
 			kind = min(kind, 1)
@@ -100,7 +101,7 @@ func randomOutage(t *testing.T, shape Shape, seed uint64, goes bool) *outage {
 			away(at, at+d, r.IntN(2) == 0 && !goes && shape != Fixed)(w)
 		case 2, 3: // some are cut off, one way or both
 			for range 1 + r.IntN(n) {
-				cut(w.procs[r.IntN(n)], at+time.Duration(r.Int64N(int64(sec/2))), d)
+				cut(first[r.IntN(n)], at+time.Duration(r.Int64N(int64(sec/2))), d)
 			}
 		case 4: // one dies and another comes
 			again := demand()
