@@ -98,7 +98,7 @@ func (g *Group) tell(ctx context.Context, now time.Duration, pools []*pool, all 
 			p.settle(now, s)
 		}
 		a.Settle = p.takePending(now, a.Settle)
-		if p.held(now) > 0 {
+		if p.held(now) > 0 || p.standsBy(now) {
 			g.isActive(p)
 		}
 	}

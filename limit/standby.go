@@ -136,6 +136,15 @@ func (p *pool) keepBy(now time.Duration, n int64, until expiry, m Mark) {
 		b.left = 0 // of another window
 	}
 	b.left, b.until, b.mark = b.left+n, until, m
+	p.group.isActive(p)
+}
+
+// standsBy reports whether something stands by.
+func (p *pool) standsBy(now time.Duration) bool {
+	p.group.own.Lock()
+	defer p.group.own.Unlock()
+	b := &p.own.standby
+	return b.left > 0 && !b.until.passed(now, p.group.fleet.clock)
 }
 
 // release gives back what need not stand by any more, and all of it if all is set.
