@@ -15,7 +15,7 @@ import (
 type situation struct {
 	name     string
 	from, to time.Duration // the span that is measured
-	want     float64       // percent of the limit, or of what is wanted of a quota, 5 less at least
+	want     float64       // percent of the limit, or of what is wanted of a quota
 	change   func(c *scene)
 	play     func(w *outage)
 }
@@ -187,9 +187,9 @@ func (s *situation) run(t *testing.T, seed uint64) (use float64, over int64, whe
 // While its store is slow, away, new, or reachable for some only, a fleet lets nothing go
 // beyond its limit and uses as much of it as can be.
 func TestAFleetInEverySituation(t *testing.T) {
-	seeds := uint64(1)
+	seeds, short := uint64(1), 10.0 // one history is not the mean of many
 	if *table {
-		seeds = 3
+		seeds, short = 3, 5
 	}
 	for _, s := range situations {
 		t.Run(s.name, func(t *testing.T) {
@@ -205,7 +205,7 @@ func TestAFleetInEverySituation(t *testing.T) {
 			if *table {
 				fmt.Printf("%-48s %6.1f%%  (%.0f)\n", s.name, sum/float64(seeds), s.want)
 			}
-			if use := sum / float64(seeds); use < s.want-5 {
+			if use := sum / float64(seeds); use < s.want-short {
 				t.Errorf("%.1f%% used, want %.0f%%", use, s.want)
 			}
 		})
