@@ -110,7 +110,7 @@ func useStore(ctx context.Context, s limit.Store, file *config.File) (string, er
 		return "", err
 	}
 	said := fmt.Sprintf("answers in %v, can be read and written", took)
-	if apart := now.Sub(time.Now()).Round(time.Second); apart.Abs() > 2*time.Second {
+	if apart := time.Until(now).Round(time.Second); apart.Abs() > 2*time.Second {
 		said += fmt.Sprintf("; its clock is %v ahead of this machine's, and counts", apart)
 	}
 	f := &finder{store: s, upstreams: func() map[string]*weir.Upstream { return configured(file) }}
