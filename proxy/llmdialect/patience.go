@@ -94,4 +94,4 @@ func (x *exchange) another() time.Duration {
 }
 
 // beforeAnother is what a first wait between attempts takes at most, as presets have it.
-const beforeAnother = time.Second
+const beforeAnother = 1500 * time.Millisecond
