@@ -13,13 +13,13 @@ import (
 // gateRefused tells of a refusal by a gate of the program's own.
 func (p *Permit) gateRefused(err error) {
 	if refusal, ok := errors.AsType[*Refusal](err); ok && p.u.options.Events.Decided != nil {
-		tell(p.u.options.Events.Decided, Decided{Subject: p.subject(), Refusal: refusal, Limit: refusal.Limit, Waited: p.waited})
+		tell(p.u.options.Events.Decided, Decided{Subject: p.subject(), Refusal: refusal, Limit: refusal.Limit, Waited: p.waited, Late: p.limits.Late()})
 	}
 }
 
 // decided tells of a decision, and makes the error that goes with a no.
 func (p *Permit) decided(now time.Duration, d Decision) error {
-	e := Decided{Subject: p.subject(), Waited: p.waited}
+	e := Decided{Subject: p.subject(), Waited: p.waited, Late: p.limits.Late()}
 	var r limit.Charge
 	if p.why >= 0 {
 		r = p.limits.Charge(int(p.why))

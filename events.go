@@ -44,6 +44,7 @@ type Decided struct {
 	Refusal *Refusal      // nil if the attempt may be made
 	Limit   string        // the limit that made it wait or said no; "" if it was none
 	Waited  time.Duration // for its turn
+	Late    time.Duration // of that, how much later than its turn it woke; for several turns the most
 }
 
 // Ended is the end of an attempt.

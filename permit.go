@@ -96,6 +96,10 @@ func (u *Upstream) Acquire(ctx context.Context, c Call) (*Permit, error) {
 	return p, nil
 }
 
+// Allowed is the instant, of the upstream's clock, at which the attempt was allowed: the
+// limits hold by these instants, however much later the caller goes on.
+func (p *Permit) Allowed() time.Duration { return p.sent }
+
 // starts notes that the attempt is made now.
 func (p *Permit) starts(now time.Duration) {
 	if p.plan.told {

@@ -308,13 +308,13 @@ func (q *queue) share(sent sending, now time.Duration, err error) {
 		q.mu.Unlock()
 		if end, why, ok := q.turning(sent, now); ok {
 			q.giveUp(now)
-			q.settleBatch(0)
+			q.settleBatch(now, 0)
 			q.postpone(now, max(0, end-now), 0, why)
 			return
 		}
 		if q.late(sent, now) {
 			q.giveUp(now)
-			q.settleBatch(0)
+			q.settleBatch(now, 0)
 			q.mu.Lock()
 			q.next = now + askAgain
 			q.mu.Unlock()
@@ -330,7 +330,7 @@ func (q *queue) share(sent sending, now time.Duration, err error) {
 		p.hears(sent.at, now, p.spec.Load(), q.ask.Grants[i], q.ask.Claims[i].Windows, q.ask.Now)
 	}
 	q.by = q.lasts(sent)
-	spare := q.settleBatch(q.ask.Granted)
+	spare := q.settleBatch(now, q.ask.Granted)
 	for i, p := range q.pools {
 		q.keep(i, p, spare, sent, now)
 	}
@@ -350,7 +350,7 @@ const (
 // failed is what becomes of an ask that has failed: it may be made again.
 func (q *queue) failed(now time.Duration) {
 	keepDebts(now, q.ask.Settle, q.pools)
-	q.settleBatch(0)
+	q.settleBatch(now, 0)
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.unsure = true
@@ -417,7 +417,7 @@ func keepDebts(now time.Duration, settle []Settlement, pools []*pool) {
 
 // settleBatch ends the wait of as many as have been granted, in order, and returns for
 // how many copies nobody waits any more.
-func (q *queue) settleBatch(granted int64) (spare int64) {
+func (q *queue) settleBatch(now time.Duration, granted int64) (spare int64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for _, s := range q.batch {
@@ -432,7 +432,7 @@ func (q *queue) settleBatch(granted int64) (spare int64) {
 		for i := range q.pools {
 			w.turns[i] = q.turn(i, granted)
 		}
-		w.by = q.by
+		w.by, w.given = q.by, now
 		q.finish(w, Verdict{OK: true})
 	}
 	q.batch = q.batch[:0]

@@ -223,9 +223,19 @@ func (m *Limiter) Usable(now time.Duration, t Turn) bool {
 	return t.Turn.Usable(m.line.Load(), now)
 }
 
+// mostLate is how late a caller may wake for its turn, and use it although the burst has
+// passed it. A whole line that wakes late sends no more at once than came due meanwhile.
+const mostLate = 100 * time.Millisecond
+
+// missed reports whether a turn that has come must not be used any more by a caller who
+// was told to come at an instant.
+func (m *Limiter) missed(now, told time.Duration, t Turn) bool {
+	return m.overtaken(told, t) || m.lapsed(now, t) || now-told > mostLate && !m.Usable(now, t)
+}
+
 // overtaken reports whether a faster rate has brought a turn so far forward that
-// it was passed before the instant that the caller was told. Who comes late for
-// that instant is not meant: he goes late.
+// it was passed before the instant that the caller was told. A caller who comes late for
+// that instant is not meant.
 func (m *Limiter) overtaken(told time.Duration, t Turn) bool { return !m.Usable(told-1, t) }
 
 // lapsed reports whether a turn is good no more although its holder did not know:
@@ -288,7 +298,7 @@ func (m *Limiter) Wait(ctx context.Context, c clock.Clock, n int64) error {
 // was told.
 func (m *Limiter) again(now, told time.Duration, t Turn, n int64, patience time.Duration) (Turn, time.Duration, bool) {
 	wait := m.Due(now, t)
-	if wait == 0 && !m.overtaken(told, t) && !m.lapsed(now, t) || wait > 0 && wait <= patience {
+	if wait == 0 && !m.missed(now, told, t) || wait > 0 && wait <= patience {
 		return t, wait, true
 	}
 	m.Back(now, t, bucket.All)

@@ -27,6 +27,7 @@ type Permit struct {
 
 	awaited int           // 1 + the charge that the call was last told to wait for
 	told    time.Duration // and until when
+	late    time.Duration // how late it came for a turn, at worst
 }
 
 type entry struct {
@@ -56,7 +57,10 @@ func (p *Permit) Add(c Charge) {
 }
 
 // Reset forgets the charges of a permit that holds nothing, for another call.
-func (p *Permit) Reset() { p.n, p.more, p.awaited = 0, p.more[:0], 0 }
+func (p *Permit) Reset() { p.n, p.more, p.awaited, p.late = 0, p.more[:0], 0, 0 }
+
+// Late is how much later than its turn the call woke; for several turns the most.
+func (p *Permit) Late() time.Duration { return p.late }
 
 // Len is how many charges there are, and Charge one of them.
 func (p *Permit) Len() int            { return p.n }
@@ -267,14 +271,15 @@ func (p *Permit) dropStale(now, then time.Duration, why int) {
 }
 
 // dropPassed gives back turns that the burst has passed while the call waited.
-// The turn that it waited for is good even if the call comes late for it, but not if
-// a faster rate brought it forward and the call, which could not know, comes late for
+// The turn that it waited for is good even if the call comes a little late for it, but not
+// if a faster rate brought it forward and the call, which could not know, comes late for
 // that: neither at the instant that it was told, nor if it looks before.
 func (p *Permit) dropPassed(now time.Duration) {
 	p.dropStale(now, now, p.awaited-1)
 	if p.awaited > 0 {
+		p.late = max(p.late, now-p.told)
 		e := p.at(p.awaited - 1)
-		if e.held && (e.limiter.overtaken(min(p.told, now+1), e.turn) || e.limiter.lapsed(now, e.turn)) {
+		if e.held && e.limiter.missed(now, min(p.told, now+1), e.turn) {
 			e.drop(now)
 		}
 	}

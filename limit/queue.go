@@ -76,7 +76,9 @@ type waiter struct {
 	state    waiterState
 	life     uint32 // goes up each time it is used again
 	turns    [mostShared]Turn
-	by       expiry // of the turns
+	by       expiry        // of the turns
+	given    time.Duration // when it got them
+	late     time.Duration // how late it woke, as the leader, to look after all
 	verdict  Verdict
 	ready    chan struct{} // wakes it; holds one signal
 	wake     func()        // the same, in a clock that is not the system's
@@ -119,32 +121,46 @@ func (g *Group) newQueue(pools []*pool) *queue {
 
 // wait waits until the store has granted the costs, or there is no hope of it before
 // until. If the verdict is yes, turns are filled in. Who wakes too late to use what
-// was granted gives it back and waits anew.
-func (q *queue) wait(ctx context.Context, now, until time.Duration, prio Priority, costs []int64, turns []Turn) (Verdict, error) {
+// was granted gives it back and waits anew. late is how much later than its grant the caller
+// woke, at worst.
+func (q *queue) wait(ctx context.Context, now, until time.Duration, prio Priority, costs []int64, turns []Turn) (v Verdict, late time.Duration, err error) {
 	for {
-		v, by, err := q.stand(ctx, now, until, prio, costs, turns)
-		if now = q.group.fleet.clock.Now(); err != nil || !v.OK || !by.passed(now, q.group.fleet.clock) {
-			return v, err
+		var got given
+		v, got, err = q.stand(ctx, now, until, prio, costs, turns)
+		now = q.group.fleet.clock.Now()
+		if err != nil || !v.OK {
+			return v, late, err
+		}
+		if late = max(late, got.late, now-got.at); !got.by.passed(now, q.group.fleet.clock) {
+			return v, late, nil
 		}
 		for i, p := range q.pools {
 			p.back(now, turns[i], turns[i].Cost)
 		}
 		if now >= until {
-			return Verdict{Wait: askAgain}, nil
+			return Verdict{Wait: askAgain}, late, nil
 		}
 	}
 }
 
-// stand stands in the queue once. What was granted must be used before by.
-func (q *queue) stand(ctx context.Context, now, until time.Duration, prio Priority, costs []int64, turns []Turn) (v Verdict, by expiry, err error) {
+// given says when a waiter got its turns, before when they must be used, and how late it woke
+// as the leader.
+type given struct {
+	at   time.Duration
+	by   expiry
+	late time.Duration
+}
+
+// stand stands in the queue once.
+func (q *queue) stand(ctx context.Context, now, until time.Duration, prio Priority, costs []int64, turns []Turn) (v Verdict, got given, err error) {
 	w := q.newWaiter()
 	w.until, w.end, w.priority = until, max(until, now+q.grace(now, costs)), min(max(prio, Low), High)
 	copy(w.costs[:], costs)
 	err = q.pass(ctx, now, w)
-	v, by = w.verdict, w.by
+	v, got = w.verdict, given{w.given, w.by, w.late}
 	copy(turns, w.turns[:len(turns)])
 	q.leaves(w)
-	return v, by, err
+	return v, got, err
 }
 
 // leaves lets a waiter go. If it led, the next one does.
@@ -190,7 +206,7 @@ func (q *queue) newWaiter() *waiter {
 	case <-w.ready: // it left before it heard
 	default:
 	}
-	w.state, w.verdict, w.wake, w.by = waits, Verdict{}, nil, noExpiry
+	w.state, w.verdict, w.wake, w.by, w.late = waits, Verdict{}, nil, noExpiry, 0
 	w.life++
 	return w
 }
@@ -362,8 +378,9 @@ func (w *waiter) signal() {
 
 // lead looks after everyone until the leader itself has its answer.
 func (q *queue) lead(ctx context.Context, w *waiter) error {
-	for {
+	for due := bucket.Never; ; {
 		now := q.group.fleet.clock.Now()
+		w.late = max(w.late, now-due)
 		at := q.serve(now)
 		q.mu.Lock()
 		ended := q.ended(now, w)
@@ -372,8 +389,10 @@ func (q *queue) lead(ctx context.Context, w *waiter) error {
 			return nil
 		}
 		if at = min(at, q.asks(now, w)); at <= now {
+			due = bucket.Never
 			continue
 		}
+		due = at
 		if err := q.waker.Sleep(ctx, min(at, w.end)-now); err != nil {
 			q.mu.Lock()
 			defer q.mu.Unlock()
@@ -421,6 +440,7 @@ func (q *queue) serve(now time.Duration) time.Duration {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for w := q.front(); w != nil && q.fromPools(now, w); w = q.front() {
+		w.given = now
 		q.finish(w, Verdict{OK: true})
 	}
 	if q.n == 0 || now <= time.Duration(q.group.lone.Load()) {
@@ -493,7 +513,7 @@ func (q *queue) fromPools(now time.Duration, w *waiter) bool {
 		w.by = w.by.first(p.lasts(now))
 		t, ok := p.draw(now, w.costs[i])
 		if isOwn(t) {
-			w.by = w.by.first(expiry{at: now + lateOwn})
+			w.by = w.by.first(expiry{at: now + mostLate})
 		}
 		if !ok {
 			for k := range i {
@@ -505,9 +525,6 @@ func (q *queue) fromPools(now time.Duration, w *waiter) bool {
 	}
 	return true
 }
-
-// lateOwn is how late somebody may wake to use what he was given of this process's own part.
-const lateOwn = 100 * time.Millisecond
 
 // again puts units that were taken a moment ago back where they were.
 func (p *pool) again(now time.Duration, t Turn) {

@@ -32,7 +32,8 @@ func (p *Permit) Fetch(ctx context.Context, now, until time.Duration, prio Prior
 		return Verdict{OK: true}, nil
 	}
 	q := pools[0].group.queue(pools[:n])
-	v, err := q.wait(ctx, now, until, prio, costs[:n], turns[:n])
+	v, late, err := q.wait(ctx, now, until, prio, costs[:n], turns[:n])
+	p.late = max(p.late, late)
 	if err != nil || !v.OK {
 		v.Why = at[min(v.Why, n-1)]
 		p.Drop(q.group.fleet.clock.Now())

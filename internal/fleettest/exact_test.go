@@ -42,8 +42,6 @@ func lasts() time.Duration {
 	return 3 * time.Second
 }
 
-// What goes is written down a little after it was let go; for windows of the calendar,
-// which have hard ends, the guard must cover that.
 var shapes = []limit.Limit{
 	{Name: "bucket", Rate: bucket.Rate{Amount: 100, Per: time.Second}},
 	{Name: "rolling", Shape: limit.Rolling, Rate: bucket.Rate{Amount: 100, Per: time.Second}},
@@ -82,9 +80,18 @@ func judge(t *testing.T, o order, all []grant, share float64) {
 		t.Fatal("nothing was let go")
 	}
 	offset := time.Now().Add(-monotonic())
-	worst, where := over(o.Limit, all, func(at time.Duration) time.Time { return offset.Add(at) })
+	wall := func(at time.Duration) time.Time { return offset.Add(at) }
+	worst, where := over(o.Limit, all, wall)
+	heard, late := asHeard(all)
+	asItSeems, _ := over(o.Limit, heard, wall)
 	used := float64(atTheEnd(all, lasts())) / (o.Limit.PerSecond() * lasts().Seconds())
-	t.Logf("%s: %d let go in %v, %.1f%% of the rate in the last %v; %d while the store was away; %d over", o.Group, len(all), o.Lasts, 100*used, lasts(), alone, worst)
+	t.Logf("%s: %d let go in %v, %.1f%% of the rate in the last %v; %d while the store was away; %d over; callers went on %v later at most, %d over by that",
+		o.Group, len(all), o.Lasts, 100*used, lasts(), alone, worst, late, asItSeems)
+	for _, g := range all {
+		if g.heard < g.at-time.Millisecond { // the clocks are compared to better than that
+			t.Fatalf("a caller went on at %v, before %v when it might", g.heard, g.at)
+		}
+	}
 	if worst > 0 {
 		t.Errorf("%d over: %s", worst, where)
 	}

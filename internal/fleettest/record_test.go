@@ -13,7 +13,8 @@ import (
 
 // A grant is one unit that was let go.
 type grant struct {
-	at    time.Duration // by a clock that all processes share
+	at    time.Duration // when weir granted it, by a clock that all processes share
+	heard time.Duration // when its caller went on: on a busy machine, much later
 	alone bool          // while the store was away: it counts as any other
 }
 
@@ -32,6 +33,17 @@ func over(l limit.Limit, all []grant, wall func(time.Duration) time.Time) (worst
 		return overRolling(l, at)
 	}
 	return overFixed(l, at, wall)
+}
+
+// asHeard is the grants at the instants at which their callers went on, and how late the
+// latest of these was.
+func asHeard(all []grant) (heard []grant, late time.Duration) {
+	for _, g := range all {
+		late = max(late, g.heard-g.at)
+		g.at = g.heard
+		heard = append(heard, g)
+	}
+	return heard, late
 }
 
 // overBucket fills a bucket of the limit's rate with every unit: the highest level

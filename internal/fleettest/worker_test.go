@@ -64,6 +64,20 @@ func monotonic() time.Duration {
 	return time.Duration(t.Nano())
 }
 
+// monotonicLess is by how much that clock is ahead of another that runs as fast.
+func monotonicLess(c clock.Clock) (ahead time.Duration) {
+	least := time.Hour
+	for range 100 { // one of them is not interrupted
+		from := monotonic()
+		now := c.Now()
+		to := monotonic()
+		if to-from < least {
+			least, ahead = to-from, from+(to-from)/2-now
+		}
+	}
+	return ahead
+}
+
 // skewed is the system's clock with another time on the wall.
 type skewed struct {
 	clock.Clock
@@ -132,6 +146,7 @@ func (o *order) run(s limit.Store, guard, timeout time.Duration, out io.Writer) 
 	ctx, cancel := context.WithTimeout(context.Background(), o.Lasts)
 	defer cancel()
 	w := &writer{to: bufio.NewWriterSize(out, 16)} // every grant is told at once: a worker may be killed
+	offset := monotonicLess(clock.System)
 	var wg sync.WaitGroup
 	for range o.Callers {
 		wg.Go(func() {
@@ -142,8 +157,7 @@ func (o *order) run(s limit.Store, guard, timeout time.Duration, out io.Writer) 
 					_ = clock.System.Sleep(ctx, time.Millisecond)
 					continue
 				}
-				at := monotonic()
-				w.note(at, away || f.Away() || turns.Load() != before)
+				w.note(grant{at: p.Allowed() + offset, heard: monotonic(), alone: away || f.Away() || turns.Load() != before})
 				p.Report(outcome.Outcome{Class: outcome.OK})
 			}
 		})
@@ -162,11 +176,12 @@ type writer struct {
 	to *bufio.Writer
 }
 
-func (w *writer) note(at time.Duration, alone bool) {
-	var b [9]byte
-	binary.LittleEndian.PutUint64(b[:], uint64(at))
-	if alone {
-		b[8] = 1
+func (w *writer) note(g grant) {
+	var b [17]byte
+	binary.LittleEndian.PutUint64(b[:], uint64(g.at))
+	binary.LittleEndian.PutUint64(b[8:], uint64(g.heard))
+	if g.alone {
+		b[16] = 1
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -177,11 +192,12 @@ func (w *writer) note(at time.Duration, alone bool) {
 func read(r io.Reader) (all []grant) {
 	in := bufio.NewReader(r)
 	for {
-		var b [9]byte
+		var b [17]byte
 		if _, err := io.ReadFull(in, b[:]); err != nil {
 			return all
 		}
-		all = append(all, grant{time.Duration(binary.LittleEndian.Uint64(b[:])), b[8] == 1})
+		at, heard := binary.LittleEndian.Uint64(b[:]), binary.LittleEndian.Uint64(b[8:])
+		all = append(all, grant{time.Duration(at), time.Duration(heard), b[16] == 1})
 	}
 }
 

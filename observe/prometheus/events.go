@@ -46,7 +46,9 @@ func (m *Metrics) decided(e weir.Decided) {
 	}
 	m.series.decided.get(k).Inc()
 	if e.Waited > 0 {
-		m.series.waited.get(waitedKey{e.Upstream, e.Limit}).Observe(e.Waited.Seconds())
+		w := m.series.waited.get(waitedKey{e.Upstream, e.Limit})
+		w.took.Observe(e.Waited.Seconds())
+		w.late.Observe(e.Late.Seconds())
 	}
 }
 

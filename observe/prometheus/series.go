@@ -11,7 +11,7 @@ import (
 // made of, its entry the series to which the event belongs.
 type series struct {
 	decided  *book[decidedKey, prometheus.Counter]
-	waited   *book[waitedKey, prometheus.Observer]
+	waited   *book[waitedKey, waits]
 	ended    *book[endedKey, timed]
 	done     *book[doneKey, timed]
 	retried  *book[endedKey, prometheus.Counter]
@@ -51,13 +51,16 @@ type timed struct {
 	took  prometheus.Observer
 }
 
+// waits are how long attempts waited, and how late they woke.
+type waits struct{ took, late prometheus.Observer }
+
 func (s *series) begin(m *Metrics) {
 	v := &m.vectors
 	s.decided = newBook(&m.mu, func(k decidedKey) prometheus.Counter {
 		return v.decisions.WithLabelValues(label(k.upstream), label(k.operation), label(k.limit), k.decision)
 	})
-	s.waited = newBook(&m.mu, func(k waitedKey) prometheus.Observer {
-		return v.wait.WithLabelValues(label(k.upstream), label(k.limit))
+	s.waited = newBook(&m.mu, func(k waitedKey) waits {
+		return waits{v.wait.WithLabelValues(label(k.upstream), label(k.limit)), v.late.WithLabelValues(label(k.upstream), label(k.limit))}
 	})
 	s.ended = newBook(&m.mu, func(k endedKey) timed {
 		class := k.class.String()

@@ -6,7 +6,7 @@ import "github.com/prometheus/client_golang/prometheus"
 type vectors struct {
 	decisions, attempts, calls, retries, heldBack, gaveUp, breaker, pauses, lifted, damaged, paces, violations *prometheus.CounterVec
 
-	wait, attempt, call *prometheus.HistogramVec
+	wait, late, attempt, call *prometheus.HistogramVec
 }
 
 func newVectors() vectors {
@@ -36,6 +36,8 @@ func newVectors() vectors {
 		violations: counter("weir_violations_total", "Attempts that the upstream throttled although its limits had allowed them.",
 			"upstream", "operation", "limit"),
 		wait: histogram("weir_wait_seconds", "Time that attempts waited for their turn, those left out that did not wait.",
+			"upstream", "limit"),
+		late: histogram("weir_wait_late_seconds", "How much later than their turns attempts woke, those left out that did not wait.",
 			"upstream", "limit"),
 		attempt: histogram("weir_attempt_duration_seconds", "Time from an attempt's permit to its outcome.",
 			"upstream", "class"),
@@ -76,6 +78,6 @@ type vector interface {
 func (v *vectors) all() []vector {
 	return []vector{
 		v.decisions, v.attempts, v.calls, v.retries, v.heldBack, v.gaveUp, v.breaker, v.pauses, v.lifted, v.damaged, v.paces, v.violations,
-		v.wait, v.attempt, v.call,
+		v.wait, v.late, v.attempt, v.call,
 	}
 }

@@ -1,0 +1,130 @@
+package weir_test
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/bucket"
+	"github.com/seed1158cd35/weir/clock"
+	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/outcome"
+)
+
+// standing is the clock of a machine that stands still for a while: nobody wakes meanwhile.
+type standing struct {
+	clock.Clock
+	from, to time.Duration
+}
+
+func (c standing) Sleep(ctx context.Context, d time.Duration) error {
+	err := c.Clock.Sleep(ctx, d)
+	if now := c.Now(); now >= c.from && now < c.to {
+		_ = c.Clock.Sleep(context.Background(), c.to-now)
+	}
+	return err
+}
+
+// stoodStill has 60 callers wait for a limit of ten a second, whose machine stands still from
+// the first second on. It returns when they went, and how late each event said that they woke.
+func stoodStill(t *testing.T, l limit.Limit, fair weir.Fair, still time.Duration, shared bool) (at, late []time.Duration) {
+	start := clock.System.Now()
+	c := standing{clock.System, start + time.Second, start + time.Second + still}
+	o := weir.Options{Clock: c}
+	if shared {
+		o.Fleet = limit.NewFleet(limit.NewMemory(nil), limit.FleetOptions{Clock: c, Lease: -1})
+		o.Fleet.Start()
+		defer func() {
+			if err := o.Fleet.Close(t.Context()); err != nil {
+				t.Error(err)
+			}
+		}()
+	}
+	var mu sync.Mutex
+	heard := func(e weir.Decided) {
+		mu.Lock()
+		defer mu.Unlock()
+		late = append(late, e.Late)
+	}
+	o.Events.Decided = heard
+	u, err := weir.New("store", weir.Policy{Limits: []limit.Limit{l}, MaxWait: time.Minute, Fair: fair}, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer u.Close()
+	var wg sync.WaitGroup
+	for range 60 {
+		wg.Go(func() {
+			p, err := u.Acquire(t.Context(), weir.Call{})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			mu.Lock()
+			at = append(at, p.Allowed()-start)
+			mu.Unlock()
+			p.Report(outcome.Outcome{Class: outcome.OK})
+		})
+	}
+	wg.Wait()
+	return at, late
+}
+
+// A line that wakes late sends at once what came due within the last 100 ms, and what its
+// burst holds; the rest is sent as it is due.
+func TestALineThatWakesLateHoldsTheLimit(t *testing.T) {
+	const unit, tolerance = 100 * time.Millisecond, 100 * time.Millisecond
+	for _, l := range []limit.Limit{
+		{Name: "l", Rate: bucket.Rate{Amount: 10, Per: time.Second, Burst: 1}},
+		{Name: "l", Rate: bucket.Rate{Amount: 10, Per: time.Second, Burst: 5}},
+		{Name: "l", Shape: limit.Rolling, Rate: bucket.Rate{Amount: 10, Per: time.Second}},
+	} {
+		for _, fair := range []weir.Fair{{}, {By: "tenant"}} {
+			synctest.Test(t, func(t *testing.T) {
+				at, _ := stoodStill(t, l, fair, 3050*time.Millisecond, false)
+				if len(at) != 60 {
+					t.Errorf("%v: %d went", l, len(at))
+				}
+				burst := max(l.Burst, 1)
+				if l.Shape == limit.Rolling {
+					burst = l.Amount
+				}
+				for i, from := range at { // in the order in which they went
+					for k, to := range at[i:] {
+						most := burst + int64((to-from+tolerance)/unit)
+						if l.Shape == limit.Rolling {
+							most = l.Amount * (1 + int64((to-from+tolerance)/time.Second))
+						}
+						if n := int64(k + 1); n > most {
+							t.Fatalf("%v: %d went from %v to %v, want %d at most", l, n, from, to, most)
+						}
+					}
+				}
+			})
+		}
+	}
+}
+
+// How late a caller woke for its turn is heard: with a limit of this process, and with one that
+// a fleet shares. A call that wakes in time is not late.
+func TestLatenessIsHeard(t *testing.T) {
+	l := limit.Limit{Name: "l", Rate: bucket.Rate{Amount: 10, Per: time.Second, Burst: 1}}
+	for _, shared := range []bool{false, true} {
+		for _, still := range []time.Duration{0, 3050 * time.Millisecond} {
+			synctest.Test(t, func(t *testing.T) {
+				_, late := stoodStill(t, l, weir.Fair{}, still, shared)
+				worst := slices.Max(late)
+				if want := still; !shared && worst != want || worst < want/2 || worst > want {
+					t.Errorf("stood still for %v, shared %v: %v late, want %v", still, shared, worst, want)
+				}
+				if least := slices.Min(late); least != 0 {
+					t.Errorf("stood still for %v, shared %v: all were late, by %v at least", still, shared, least)
+				}
+			})
+		}
+	}
+}
