@@ -518,7 +518,7 @@ func (q *queue) postpone(now, wait, space time.Duration, why int) {
 	// A little later than told: all of the fleet was told the same. And not much
 	// later than now, as others may give something back.
 	q.askIn = min(max(askSoon, 2*q.askIn), askAtLeast)
-	soon := min(max(0, wait-q.quick.least()), q.askIn)
+	soon := min(max(1, wait-q.quick.least()), q.askIn)
 	if q.n > 0 { // somebody waits
 		soon = min(soon, askAtLeast/4)
 	}
