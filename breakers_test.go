@@ -131,56 +131,77 @@ func TestBreakersOfOperationsOutliveAChange(t *testing.T) {
 }
 
 // What opens one process's breaker of an operation opens all of them; one call in the
-// fleet probes, with all its attempts, while nobody else's goes.
+// fleet probes, with all its attempts, while nobody else's goes. That is so whichever
+// process probes first, the one that has seen the failures included.
 func TestAFleetHasABreakerForEachOperation(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		all := fleet(t, 3, twoOperations())
-		pass(3 * sec) // each has met the store
-		breakDown(all[0], "put", 20)
-		pass(2 * sec)
-		for i, u := range all {
-			if got := keys(u, breaker.Closed); !slices.Equal(got, []string{"default", "get"}) {
-				t.Errorf("process %d: closed: %v", i, got)
-			}
+	for name, first := range map[string]int{"all at once": -1, "who opened it first": 0, "another first": 1} {
+		t.Run(name, func(t *testing.T) { synctest.Test(t, func(t *testing.T) { probedByOne(t, first) }) })
+	}
+}
+
+// probedByOne has a fleet's breaker opened by process 0, and called by all processes,
+// one of them before the others if first says so.
+func probedByOne(t *testing.T, first int) {
+	all := fleet(t, 3, twoOperations())
+	pass(3 * sec)  // each has met the store
+	for range 10 { // half of twenty calls: where all fail, a probe would end with its first attempt
+		_, _ = weir.Do(background, all[0], weir.Call{Operation: "put"}, answers(nil).call)
+		breakDown(all[0], "put", 1)
+	}
+	pass(2 * sec)
+	for i, u := range all {
+		if got := keys(u, breaker.Closed); !slices.Equal(got, []string{"default", "get"}) {
+			t.Errorf("process %d: closed: %v", i, got)
 		}
-		var mu sync.Mutex
-		var inside, most, probes, attempts int
-		var wg sync.WaitGroup
-		for _, u := range all {
-			for range 10 {
-				wg.Go(func() {
-					for range 100 {
-						n := 0
-						_, _ = weir.Do(background, u, weir.Call{Operation: "put", Safe: true}, func(context.Context) (int, error) {
-							mu.Lock()
-							defer mu.Unlock()
-							if u.Breaker("put").Look(u.Now()).Phase != breaker.HalfOpen {
-								return 1, nil
-							}
-							if attempts++; n == 0 {
-								probes++
-								inside++
-								most = max(most, inside)
-							}
-							if n++; n < 3 {
-								return 0, errFailed
-							}
-							inside--
+	}
+	var mu sync.Mutex
+	var inside, most, probes, attempts int
+	var by []int // which processes
+	var wg sync.WaitGroup
+	for i, u := range all {
+		for range 10 {
+			wg.Go(func() {
+				if first >= 0 && i != first {
+					pass(250 * ms)
+				}
+				for range 100 {
+					n := 0
+					_, err := weir.Do(background, u, weir.Call{Operation: "put", Safe: true}, func(context.Context) (int, error) {
+						mu.Lock()
+						defer mu.Unlock()
+						if u.Breaker("put").Look(u.Now()).Phase != breaker.HalfOpen {
 							return 1, nil
-						})
-						pass(100 * ms)
+						}
+						if attempts++; n == 0 {
+							by = append(by, i)
+							probes++
+							inside++
+							most = max(most, inside)
+						}
+						if n++; n < 3 {
+							return 0, errFailed
+						}
+						inside--
+						return 1, nil
+					})
+					if err != nil && n > 0 {
+						t.Errorf("process %d: a probe ends after %d attempts: %v", i, n, err)
 					}
-				})
-			}
+					pass(100 * ms)
+				}
+			})
 		}
-		wg.Wait()
-		if most != 1 || probes != 2 || attempts != 6 {
-			t.Errorf("%d probes of %d attempts, %d at once; want 2 of 6, one at a time", probes, attempts, most)
+	}
+	wg.Wait()
+	if most != 1 || probes != 2 || attempts != 6 {
+		t.Errorf("%d probes of %d attempts, %d at once; want 2 of 6, one at a time", probes, attempts, most)
+	}
+	if first >= 0 && (len(by) == 0 || by[0] != first) {
+		t.Errorf("probed by %v; want %d first", by, first)
+	}
+	for i, u := range all {
+		if got := keys(u, breaker.Closed); len(got) != 3 {
+			t.Errorf("process %d: closed: %v", i, got)
 		}
-		for i, u := range all {
-			if got := keys(u, breaker.Closed); len(got) != 3 {
-				t.Errorf("process %d: closed: %v", i, got)
-			}
-		}
-	})
+	}
 }
