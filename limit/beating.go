@@ -122,7 +122,7 @@ func (f *Fleet) spawn(do func()) {
 
 // begin lets do go on beside, for Close to wait for. After Close has begun it does not.
 func (f *Fleet) begin(do func()) bool {
-	if c, ok := f.clock.(interface{ Go(func()) }); ok { // of a simulator
+	if c, ok := f.clock.(interface{ Go(func()) }); ok { // sim.Clock: a simulator knows only its own goroutines
 		c.Go(do)
 		return true
 	}
@@ -257,7 +257,7 @@ func (g *Group) hears(now, sent time.Duration, beat *Beat, a *Standing) {
 	if s.solo == 0 {
 		g.owed(now, met && gen != a.Gen)
 	}
-	if !met || s.solo == now || used.uses() && s.solo == 0 {
+	if !met || s.solo != 0 && s.solo == now || used.uses() && s.solo == 0 {
 		b.at = now // it says that it has heard
 		g.fleet.beater.Wake()
 	}

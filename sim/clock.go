@@ -35,6 +35,10 @@ func (c *Clock) Sleep(ctx context.Context, d time.Duration) error {
 	return t.sleep(c.w.after(d), c.w.node(ctx))
 }
 
+// Go lets f run beside the others, as World.Go does: what goes on beside its caller and
+// is given nothing but a clock, a fleet's beats for one, asks the clock for it.
+func (c *Clock) Go(f func()) { c.w.Go(f) }
+
 // WithTimeout is context.WithTimeoutCause in the world's time. The deadline that
 // the context shows is counted from the beginning of the year 2000.
 func (c *Clock) WithTimeout(ctx context.Context, d time.Duration, cause error) (context.Context, context.CancelFunc) {
