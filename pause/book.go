@@ -104,14 +104,14 @@ func (b *Book) Add(now time.Duration, of Subject, why Reason, s Span) bool {
 	if !known && why != Hand && why != Here && !b.room(now) {
 		return false
 	}
-	s.At, s.By = b.stamp(now), b.client
+	s.At, s.By, s.Fresh = b.stamp(now), b.client, true
 	if e.Spans[why].Until <= now {
 		e.Spans[why] = Span{}
 	}
-	if s.Until <= e.Spans[why].Until {
+	if s.Until <= e.Spans[why].Sure() {
 		return true
 	}
-	e.Spans[why] = s
+	e.Spans[why] = join(e.Spans[why], s) // what was heard may end later here, but sooner for others
 	b.keep(of, e)
 	if why != Here {
 		b.changes++
@@ -188,7 +188,10 @@ func (b *Book) hear(now time.Duration, of Subject, o *Entry) (longer bool) {
 		if s := o.Spans[i]; s.Until > now && s.At > lifted {
 			// Also of one that was given here: it may stand for another's, which by the
 			// store's clock, as far as that was known, ended no later.
-			e.Spans[i] = later(e.Spans[i], s)
+			if e.Spans[i].Until <= now {
+				e.Spans[i] = Span{}
+			}
+			e.Spans[i] = join(e.Spans[i], s)
 		}
 	}
 	if e.Until() > max(before, now) { // perhaps by what the clocks are not known by

@@ -45,3 +45,32 @@ func TestStampsFollowWhatWasHeard(t *testing.T) {
 		}
 	}
 }
+
+// A pause that ends after one that was heard, but not for certain after it by the clocks of
+// others, is told to them, and makes the one that was heard no shorter here.
+func TestWhatOthersMayHoldShorterIsToldThem(t *testing.T) {
+	const until, slack = time.Minute, 50 * time.Millisecond
+	for _, why := range []Reason{Rate, Quota, Hand} {
+		for _, sooner := range []time.Duration{slack, slack - 1, 1, 0} {
+			var b Book
+			b.Share("me", 0)
+			heard := Entry{}
+			heard.Spans[why] = Span{Until: until, Slack: slack, At: 1, By: "other"}
+			b.Hear(time.Second, Set{All(): heard})
+			b.Add(2*time.Second, All(), why, Span{Until: until - sooner})
+			e := b.In(2*time.Second, All())
+			s, told := e.Spans[why], b.Changes() == 1
+			if s.Until != until || told != (sooner < slack) || told != s.Fresh || told && s.Sure() != until-sooner {
+				t.Errorf("%v, given to end %v before what was heard: %+v, told %v", why, sooner, s, told)
+			}
+			// It stays to be told when the other pause is heard again, by a better clock.
+			heard.Spans[why].Until += time.Millisecond
+			heard.Spans[why].Slack += time.Millisecond
+			b.Hear(3*time.Second, Set{All(): heard})
+			e = b.In(3*time.Second, All())
+			if s := e.Spans[why]; s.Until != until+time.Millisecond || s.Fresh != told || told && s.Sure() != until-sooner {
+				t.Errorf("%v, heard again: %+v, want it to be told %v", why, s, told)
+			}
+		}
+	}
+}

@@ -27,15 +27,27 @@ type Span struct {
 	At    int64  // the stamp of when it was given; see Book
 	By    string // the process that it was given to
 	Known bool   // of a quota: the upstream said when it comes back; by hand: for how long was said
+
+	// Slack is how much sooner than Until the pause may end for others, who know the
+	// store's clock better; 0 for one that nobody else has.
+	Slack time.Duration
+	Fresh bool // it was given here, and has not come back from the store yet
 }
+
+// Sure is until when the pause is sure to hold everybody who has it.
+func (s *Span) Sure() time.Duration { return s.Until - s.Slack }
 
 // Same reports whether two spans are one and the same, perhaps by different clocks.
 func (s *Span) Same(o *Span) bool { return s.At == o.At && s.By == o.By }
 
-// later is the span that ends later.
-func later(a, b Span) Span {
-	if b.Until > a.Until || b.Until == a.Until && b.At > a.At {
-		return b
+// join is two pauses as one. It ends with the later one, and is the one that is sure to
+// hold longer: the other need not be told any more.
+func join(a, b Span) Span {
+	if a.Until == 0 || b.Until != 0 && (b.Sure() > a.Sure() || b.Sure() == a.Sure() && b.At >= a.At) {
+		a, b = b, a
+	}
+	if more := b.Until - a.Until; more > 0 {
+		a.Until, a.Slack = b.Until, a.Slack+more
 	}
 	return a
 }
@@ -85,7 +97,7 @@ func (e *Entry) Last() (why Reason) {
 // Merge takes over what another says of the same subject.
 func (e *Entry) Merge(o *Entry) {
 	for i := range e.Spans {
-		e.Spans[i] = later(e.Spans[i], o.Spans[i])
+		e.Spans[i] = join(e.Spans[i], o.Spans[i])
 	}
 	e.Lifted = max(e.Lifted, o.Lifted)
 }

@@ -71,7 +71,7 @@ func (p *Pauses) hear(now time.Duration) {
 	for of, e := range p.page {
 		for i := range e.Spans {
 			if s := &e.Spans[i]; s.Until > 0 {
-				s.Until -= p.lo
+				s.Until, s.Slack = s.Until-p.lo, p.hi-p.lo
 			}
 		}
 		said[of] = e
@@ -125,7 +125,7 @@ func (p *Pauses) merged(now time.Duration, known pause.Set) pause.Set {
 			case s.Same(&old.Spans[i]), s.Until <= now+gap: // or it is over before anybody hears of it
 				*s = pause.Span{}
 			default:
-				s.Until = (s.Until + p.hi + time.Microsecond - 1).Truncate(time.Microsecond)
+				*s = p.outward(*s)
 			}
 		}
 		old.Merge(&e)
@@ -133,6 +133,17 @@ func (p *Pauses) merged(now time.Duration, known pause.Set) pause.Set {
 	}
 	next.Settle(now+p.lo, oldest(now+p.lo))
 	return next
+}
+
+// outward is a pause as the store is to have it: until the store's clock shows for certain
+// that it is over. Of what was given here that is what was given, even if something that
+// was heard ends later by this process's clock.
+func (p *Pauses) outward(s pause.Span) pause.Span {
+	if s.Fresh {
+		s.Until = s.Sure()
+	}
+	s.Until, s.Slack, s.Fresh = (s.Until + p.hi + time.Microsecond - 1).Truncate(time.Microsecond), 0, false
+	return s
 }
 
 func (p *Pauses) swap(ctx context.Context, next pause.Set, raw []byte) error {
