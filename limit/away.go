@@ -18,11 +18,11 @@ func (f *Fleet) watch(now time.Duration) {
 		f.announce(FallbackEvent{Away: true, Past: past, Err: err})
 	case away && past && !f.past.Load():
 		f.past.Store(true)
-		f.announce(FallbackEvent{Away: true, Past: true, Err: err, For: now - since, Spent: f.spent.Load()})
+		f.announce(FallbackEvent{Away: true, Past: true, Err: err, For: now - since, Spent: max(0, f.spent.Load())})
 	case !away && since != 0:
 		f.away.Store(0)
 		f.past.Store(false)
-		f.announce(FallbackEvent{For: now - since, Spent: f.spent.Load()})
+		f.announce(FallbackEvent{For: now - since, Spent: max(0, f.spent.Load())})
 	}
 }
 

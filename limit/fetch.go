@@ -81,7 +81,7 @@ func (q *queue) soon(now time.Duration, leader *waiter) bool {
 	g.own.Lock()
 	defer g.own.Unlock()
 	m, _ := g.standing.mode(now)
-	return m <= waiting && !g.failing.Load() && g.standing.rtt < soonest && leader.end-now >= g.timeout()
+	return m <= waiting && !g.failing.Load() && g.standing.rtt < soonest && leader.end-now >= g.timeout() && g.standing.from()-now >= g.timeout()
 }
 
 // fetch asks the store for those who wait, and shares out what it grants.

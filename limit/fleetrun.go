@@ -74,7 +74,12 @@ func (f *Fleet) close(ctx context.Context) error {
 	f.mu.Unlock()
 	if stop != nil {
 		stop()
-		f.wg.Wait()
+		ended := make(chan struct{})
+		go func() { f.wg.Wait(); close(ended) }()
+		select {
+		case <-ended:
+		case <-ctx.Done():
+		}
 	}
 	err := f.giveBack(ctx, true)
 	for _, g := range f.all() {

@@ -89,9 +89,11 @@ func (p *pool) takeOwn(now time.Duration, u ownUse, n int64) Turn {
 	case Rolling:
 		p.spend(now, s, n)
 	default:
-		return p.takeStandby(n)
+		return p.takeStandby(u, n)
 	}
-	return ownTurn(u.key, n)
+	t := ownTurn(u.key, n)
+	t.Place = int64(now)
+	return t
 }
 
 // ownTurn is the turn of units that no store has granted. A store's marks are not below 0.
@@ -153,7 +155,7 @@ func (p *pool) backOwn(now time.Duration, t Turn, n int64) {
 		top := p.tokens(s, u)
 		p.own.level = min(top, p.own.level+timesMost(n, p.own.unit))
 	case Rolling:
-		p.unspend(n)
+		p.unspend(time.Duration(t.Place)+s.limit.window().Per, n)
 	}
 }
 
@@ -196,8 +198,11 @@ func (p *pool) keepsOwn(now time.Duration) bool {
 func (p *pool) tokens(s *spec, u ownUse) (top int64) {
 	m, o := &s.rule.Meter, &p.own
 	top = partDown(m.Cap, u.part)
-	if o.key != u.key || o.unit != m.Unit {
+	switch {
+	case o.key != u.key || o.unit == 0:
 		o.key, o.z, o.level, o.unit = u.key, 0, 0, m.Unit
+	case o.unit != m.Unit: // the limit was changed: what had come is gone, what is owed is not
+		o.z, o.level, o.unit = u.z, -timesMost((max(0, -o.level)+o.unit-1)/o.unit, m.Unit), m.Unit
 	}
 	if room := top - o.level; room > 0 {
 		o.level += min(room, m.Drains(max(0, u.z-o.z)))

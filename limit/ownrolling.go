@@ -87,6 +87,17 @@ func (t *counts) removeAround(from, to time.Duration, n int64) {
 	}
 }
 
+// removeAt takes n units out that leave at an instant, from the oldest that may hold them.
+func (t *counts) removeAt(at time.Duration, n int64) {
+	for i := range t.all {
+		if c := &t.all[i]; c.low <= at && c.high >= at {
+			k := min(n, c.n)
+			c.n -= k
+			t.sum, n = t.sum-k, n-k
+		}
+	}
+}
+
 // stay is how long units that the store granted stay in its window, at least and at most,
 // by a clock that may drift.
 func (s *spec) stay() (least, most time.Duration) {
@@ -164,8 +175,8 @@ func (p *pool) spend(now time.Duration, s *spec, n int64) {
 }
 
 // unspend takes back units that were not used after all.
-func (p *pool) unspend(n int64) {
-	p.own.spent.remove(n)
+func (p *pool) unspend(leaves time.Duration, n int64) {
+	p.own.spent.removeAt(leaves, n)
 	p.own.since = max(0, p.own.since-n)
 	p.own.debt = max(0, p.own.debt-n)
 }

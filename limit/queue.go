@@ -215,7 +215,7 @@ func (q *queue) pass(ctx context.Context, now time.Duration, w *waiter) error {
 	q.mu.Lock()
 	q.used = now
 	next, there := q.due()
-	if q.n >= q.group.fleet.o.Queue || next > w.end || next > now && there > w.until && q.fails == 0 { // it has just been asked
+	if q.n >= q.group.fleet.o.Queue || now <= time.Duration(q.group.lone.Load()) && (next > w.end || next > now && there > w.until && q.fails == 0) { // it has just been asked
 		w.verdict = q.inVain(now, there)
 		q.mu.Unlock()
 		return nil
@@ -443,8 +443,11 @@ func (q *queue) serve(now time.Duration) time.Duration {
 		w.given = now
 		q.finish(w, Verdict{OK: true})
 	}
-	if q.n == 0 || now <= time.Duration(q.group.lone.Load()) {
+	if q.n == 0 {
 		return bucket.Never
+	}
+	if lone := time.Duration(q.group.lone.Load()); now <= lone {
+		return later(lone, 1) // then it serves by itself
 	}
 	return q.refuseAlone(now)
 }
@@ -455,11 +458,13 @@ func (q *queue) refuseAlone(now time.Duration) (at time.Duration) {
 	g := q.group
 	g.own.Lock()
 	u := g.standing.use(now)
+	slow := g.standing.solo != 0 && u.mode == parted
 	g.own.Unlock()
 	if !u.mode.uses() && u.mode != refusing {
 		return bucket.Never
 	}
 	at = bucket.Never
+	pause, _ := q.paused(now)
 	var ahead [mostShared]int64
 	for i := range q.waiting {
 		for _, w := range append([]*waiter(nil), q.waiting[i]...) {
@@ -467,12 +472,15 @@ func (q *queue) refuseAlone(now time.Duration) (at time.Duration) {
 			if u.mode != refusing {
 				v = q.aloneFor(now, u, &ahead, w)
 			}
+			if slow && v.Lack == LacksQuota && now < w.until { // the store is asked for more
+				continue
+			}
 			if v.Lack != LacksNothing || later(now, v.Wait) > w.until {
 				g.refused(now, q.pools, &w.costs)
 				q.finish(w, v)
 				continue
 			}
-			at = min(at, later(now, max(v.Wait, time.Millisecond)))
+			at = min(at, later(now, max(v.Wait, pause, time.Millisecond)))
 			for k := range q.pools {
 				ahead[k] = addMost(ahead[k], w.costs[k])
 			}
@@ -528,6 +536,9 @@ func (q *queue) fromPools(now time.Duration, w *waiter) bool {
 
 // again puts units that were taken a moment ago back where they were.
 func (p *pool) again(now time.Duration, t Turn) {
+	if t.Cost > 0 && !isOwn(t) && p.standsAgain(now, t, t.Cost) { // it may not have come from a block
+		return
+	}
 	for i := range p.blocks {
 		b := p.blocks[i].Load()
 		if b == nil || t.Cost == 0 || isOwn(t) || b.mark.At != t.Low {

@@ -60,10 +60,10 @@ func (p *pool) turnStandby(start int64) {
 	}
 }
 
-func (p *pool) takeStandby(n int64) Turn {
+func (p *pool) takeStandby(u ownUse, n int64) Turn {
 	b := &p.own.standby
 	b.used += n
-	if k := min(n, b.share); k > 0 {
+	if k := min(n, b.share); k > 0 && u.mode == sharing {
 		b.share -= k
 		b.left -= n - k
 		return ownTurn(b.lent, n)

@@ -87,13 +87,9 @@ func (s *Supply) slower(us int64) int64 {
 	return max(us, s.change())
 }
 
-// change is how many microseconds until something may change, a second at least.
-func (s *Supply) change() int64 {
-	if s.Next == never64 {
-		return time.Second.Microseconds()
-	}
-	return max(time.Second.Microseconds(), s.Next-s.Now)
-}
+// change is after how many microseconds to look again for a change: whoever is out may be
+// heard at any time.
+func (s *Supply) change() int64 { return time.Second.Microseconds() }
 
 // Wait is how many microseconds until so many units fit into a bucket, and Reset until
 // all that can be granted is there again.

@@ -536,7 +536,7 @@ if not answer then
       local number, grain, wait, off = 0, 0, 0, c[12]
       local need = cost - (o[3] - c[5]) + c[13]
       if cost > 0 and need > c[5] and cost <= o[3] then
-        wait = soon < NEVER and math.max(1000000, soon - now) or 1000000
+        wait = 1000000 -- whoever is out may be heard at any time
       elseif cost > 0 and need > 0 and cost <= o[3] then
         while off < #c[11] - 24 do
           local _, count = u('<dd', c[11], off)

@@ -1,0 +1,73 @@
+package weirprom
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/seed1158cd35/weir/bucket"
+	"github.com/seed1158cd35/weir/clock"
+	"github.com/seed1158cd35/weir/limit"
+)
+
+// goes is a store that goes away.
+type goes struct {
+	limit.Store
+	down atomic.Bool
+}
+
+func (s *goes) Take(ctx context.Context, a *limit.Ask) error {
+	if s.down.Load() {
+		return errors.New("down")
+	}
+	return s.Store.Take(ctx, a)
+}
+
+func (s *goes) Beat(ctx context.Context, b *limit.Beat) (limit.Standing, error) {
+	if s.down.Load() {
+		return limit.Standing{}, errors.New("down")
+	}
+	return s.Store.Beat(ctx, b)
+}
+
+// TestSpentOfAnOutageAndWhatComesBack is that units given back while the store is away do not stop
+// the program: a counter does not go down.
+func TestSpentOfAnOutageAndWhatComesBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &goes{Store: limit.NewMemory(nil)}
+		f := limit.NewFleet(s, limit.FleetOptions{Events: NewFleet(prometheus.NewRegistry()).Events()})
+		f.Start()
+		quota := limit.Limit{Name: "q", Shape: limit.Fixed, Unit: "tokens", Rate: bucket.Rate{Amount: 1_000_000}, Every: bucket.Day}
+		r, err := limit.NewShared(clock.System.Now(), quota, f.Group("up"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		one := func(n int64) *limit.Permit {
+			var p limit.Permit
+			p.Add(limit.Charge{Registry: r, Cost: n})
+			now := clock.System.Now()
+			for v := p.Take(now, time.Second); v.Ask; v = p.Take(clock.System.Now(), time.Second) {
+				if v, err := p.Fetch(context.Background(), now, now+time.Second, limit.Normal); err != nil || !v.OK {
+					t.Fatal(v, err)
+				}
+			}
+			return &p
+		}
+		for range 200 {
+			one(10).Settle(clock.System.Now(), nil)
+			time.Sleep(50 * time.Millisecond)
+		}
+		p := one(1000) // an answer that takes a while
+		s.down.Store(true)
+		time.Sleep(5 * time.Second)
+		p.Settle(clock.System.Now(), map[string]int64{"tokens": 100})
+		s.down.Store(false)
+		time.Sleep(5 * time.Second)
+		_ = f.Close(context.Background())
+	})
+}
