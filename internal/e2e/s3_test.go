@@ -97,10 +97,10 @@ func TestFindsTheLimit(t *testing.T) {
 		t.Run(rule.String(), func(t *testing.T) {
 			t.Parallel()
 			inBubble(t, trueLimit, policy(3*trueLimit, adaptive.Config{On: true, Rule: rule}), func(t *testing.T, w *play) {
-				results := load{32, 4 * trueLimit}.run(t, w.store, w.client, 42*time.Second)
-				seen := w.between(30*time.Second, 42*time.Second)
-				used := float64(seen.Taken) / (12 * trueLimit)
-				ok, all, err := good(results, 30*time.Second, 42*time.Second)
+				results := load{32, 4 * trueLimit}.run(t, w.store, w.client, 66*time.Second)
+				seen := w.between(30*time.Second, 66*time.Second) // some cycles of the rule, not a piece of one
+				used := float64(seen.Taken) / (36 * trueLimit)
+				ok, all, err := good(results, 30*time.Second, 66*time.Second)
 				t.Logf("from the 30th second on: used %.1f%% of the limit, refused %.2f%%; %d of %d calls succeeded (%v)", 100*used, 100*seen.refusedShare(), ok, all, err)
 				if used < least || seen.refusedShare() > 0.01 || ok != all {
 					t.Errorf("used %.1f%% of the limit, want %.0f%%; refused %.2f%%, want at most 1%%\n%v\n%s", 100*used, 100*least, 100*seen.refusedShare(), w.learnt, w.trace())
