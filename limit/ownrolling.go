@@ -67,15 +67,6 @@ func (t *counts) next(now time.Duration) time.Duration {
 	return bucket.Never
 }
 
-// remove takes n units out, the oldest first: those who stay are spell for longer.
-func (t *counts) remove(n int64) {
-	for i := range t.all {
-		k := min(n, t.all[i].n)
-		t.all[i].n -= k
-		t.sum, n = t.sum-k, n-k
-	}
-}
-
 // removeAround takes n units out wherever they may be counted that left between two instants.
 func (t *counts) removeAround(from, to time.Duration, n int64) {
 	for i := range t.all {

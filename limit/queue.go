@@ -157,16 +157,20 @@ func (q *queue) stand(ctx context.Context, now, until time.Duration, prio Priori
 	w.until, w.end, w.priority = until, max(until, now+q.grace(now, costs)), min(max(prio, Low), High)
 	copy(w.costs[:], costs)
 	err = q.pass(ctx, now, w)
-	v, got = w.verdict, given{w.given, w.by, w.late}
-	copy(turns, w.turns[:len(turns)])
-	q.leaves(w)
+	v, got, served := q.leaves(w, turns)
+	if served { // even if ctx has ended: what was granted must not be lost
+		err = nil
+	}
 	return v, got, err
 }
 
-// leaves lets a waiter go. If it led, the next one does.
-func (q *queue) leaves(w *waiter) {
+// leaves lets a waiter go with what it was told, and reports whether somebody else told it.
+// If it led, the next one does.
+func (q *queue) leaves(w *waiter, turns []Turn) (v Verdict, got given, served bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	v, got, served = w.verdict, given{w.given, w.by, w.late}, w.state == done
+	copy(turns, w.turns[:len(turns)])
 	q.remove(w)
 	w.state = done
 	if q.leader == w {
@@ -175,6 +179,7 @@ func (q *queue) leaves(w *waiter) {
 		}
 	}
 	q.free = append(q.free, w)
+	return v, got, served
 }
 
 // grace is how long an answer of the store is waited for whatever the patience of the caller:

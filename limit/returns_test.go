@@ -207,7 +207,7 @@ func reaches(t *testing.T, from, to *Registry, after, patience time.Duration) ti
 	}
 	var gone atomic.Int64
 	done := make(chan struct{})
-	go func() {
+	go func(after time.Duration) {
 		defer close(done)
 		for {
 			_, ok, err := take(context.Background(), to, all, clock.System.Now()+patience)
@@ -217,7 +217,7 @@ func reaches(t *testing.T, from, to *Registry, after, patience time.Duration) ti
 			time.Sleep(max(after, time.Millisecond))
 			after = 0
 		}
-	}()
+	}(after)
 	time.Sleep(max(after, 20*time.Millisecond))
 	back := clock.System.Now()
 	held.Settle(back, map[string]int64{"tokens": 0})
