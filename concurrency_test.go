@@ -248,12 +248,15 @@ func TestABoundIsNotRetried(t *testing.T) {
 		p.MaxWait = -1
 		u := open(t, p, weir.Options{})
 		a := answers(errFailed)
-		var hold *weir.Permit
+		held := make(chan *weir.Permit, 1)
 		_, err := weir.Do(background, u, weir.Call{Safe: true}, func(ctx context.Context) (int, error) {
-			time.AfterFunc(ms, func() { hold, _ = try(u, weir.Call{}) }) // takes the slot during the wait
+			time.AfterFunc(ms, func() { // takes the slot during the wait
+				hold, _ := try(u, weir.Call{})
+				held <- hold
+			})
 			return a.call(ctx)
 		})
-		if r := refusal(t, gaveUp(t, err).Why); r.Reason != weir.ConcurrencyLimited || a.n != 1 || hold == nil {
+		if r := refusal(t, gaveUp(t, err).Why); r.Reason != weir.ConcurrencyLimited || a.n != 1 || <-held == nil {
 			t.Errorf("%v after %d calls", err, a.n)
 		}
 	})

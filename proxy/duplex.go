@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"io"
 	"net/http"
 
 	"github.com/seed1158cd35/weir/outcome"
@@ -15,21 +14,6 @@ func (t *trip) enableDuplex() {
 	if !t.duplex && t.came.ProtoMajor == 1 && t.came.ContentLength != 0 {
 		t.duplex = http.NewResponseController(t.answer).EnableFullDuplex() == nil
 	}
-}
-
-// mostDrained is as much of a body as the server itself reads to keep a connection.
-const mostDrained = 256 << 10
-
-// drain reads what is left of a body once the answer is on its way. The server would do
-// it, too, but in this mode only after it has stopped watching the connection: when it
-// then comes to the body's end it watches again, and its next read panics ("invalid
-// concurrent Body.Read call", Go 1.26).
-func (t *trip) drain() {
-	if !t.duplex || t.came.ContentLength > mostDrained {
-		return
-	}
-	_ = http.NewResponseController(t.answer).Flush()
-	_, _ = io.CopyN(io.Discard, t.body, mostDrained+1)
 }
 
 // attempts is the transport of single attempts: it makes each ready to be sent.

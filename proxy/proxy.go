@@ -126,9 +126,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		out.Body = http.MaxBytesReader(w, r.Body, to.MaxBody)
 	}
 	p.reverse.ServeHTTP(w, out)
-	if u, ok := trip.body.(*upload); !ok || !u.over() {
-		trip.drain()
-	}
+	trip.finish()
 }
 
 // enter finds where a request goes, or answers it.

@@ -7,7 +7,6 @@ import (
 	"os"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/seed1158cd35/weir"
@@ -20,12 +19,13 @@ type link struct {
 	http.ResponseWriter
 	control *http.ResponseController
 	idle    time.Duration // 0 or less if there is no bound
+	status  int           // of the answer, 0 while there is none
 }
 
 // link is the link of a request, nil if it has none: the protocol is to be changed, or it is
 // gRPC's, which has signs of life of its own.
 func (t *target) link(w http.ResponseWriter, r *http.Request) *link {
-	if t.base.Timeouts.Idle <= 0 && t.base.Timeouts.Body <= 0 || r.Header.Get("Upgrade") != "" || strings.HasPrefix(r.Header.Get("Content-Type"), "application/grpc") {
+	if r.Header.Get("Upgrade") != "" || strings.HasPrefix(r.Header.Get("Content-Type"), "application/grpc") {
 		return nil
 	}
 	l := &link{ResponseWriter: w, control: http.NewResponseController(w), idle: t.base.Timeouts.Idle}
@@ -41,7 +41,7 @@ func (l *link) request(r *http.Request, body time.Duration) *http.Request {
 	if r.Body == nil || r.Body == http.NoBody {
 		return r
 	}
-	u := &upload{ReadCloser: r.Body, link: l, spare: spared}
+	u := newUpload(r.Body, l)
 	if body > 0 {
 		u.until = time.Now().Add(body)
 	}
@@ -57,6 +57,9 @@ func (l *link) Unwrap() http.ResponseWriter { return l.ResponseWriter }
 // WriteHeader and Write are http.ResponseWriter's.
 func (l *link) WriteHeader(status int) {
 	l.writes()
+	if status >= http.StatusOK && l.status == 0 {
+		l.status = status
+	}
 	l.ResponseWriter.WriteHeader(status)
 }
 
@@ -81,53 +84,108 @@ func (l *link) writes() {
 // says.
 type upload struct {
 	io.ReadCloser
-	link    *link
+	link    *link         // nil if there is no bound
 	until   time.Time     // when all of it must be there; zero if at any time
 	spare   time.Duration // after that
-	reading atomic.Bool
-	read    sync.Mutex // held while reading
+	turn    chan struct{} // holds a value while somebody reads or closes; taken before setting
+	whole   bool          // it has come to its end; in turn
+	setting sync.Mutex    // of over and the connection's deadline
+	over    bool          // the answer has been given: nothing of the body is sent on
+}
+
+func newUpload(body io.ReadCloser, l *link) *upload {
+	return &upload{ReadCloser: body, link: l, spare: spared, turn: make(chan struct{}, 1)}
 }
 
 // spared is what the transport has, which bounds the body, too, to end the attempt and answer:
 // when a read from the connection fails the server takes the caller for gone.
 const spared = 5 * time.Second
 
-// over lets nobody wait for the body any more, and reports whether somebody did: then there
-// is nothing to be had of the connection.
-func (u *upload) over() bool {
-	if !u.reading.Load() {
-		return false
+// end ends the sending on of the body and waits for a read that is under way, but no longer than
+// that. It reports whether the read came to its end: if not, there is nothing more to be had of
+// the connection.
+func (u *upload) end(wait time.Duration) bool {
+	u.setting.Lock()
+	u.over = true
+	u.setting.Unlock()
+	select {
+	case u.turn <- struct{}{}:
+		<-u.turn
+		return true
+	default:
 	}
-	_ = u.link.control.SetReadDeadline(longAgo)
-	u.read.Lock() // the server takes the deadline back if it finds a read under way
-	defer u.read.Unlock()
-	_ = u.link.control.SetReadDeadline(longAgo)
-	return true
+	cut := time.AfterFunc(wait, func() { u.set(longAgo) })
+	u.turn <- struct{}{}
+	defer func() { <-u.turn }()
+	return cut.Stop()
+}
+
+// drain reads so much of a body that has ended, throws it away, and reports whether that was
+// all of it.
+func (u *upload) drain(most int64, wait time.Duration) bool {
+	u.turn <- struct{}{}
+	defer func() { <-u.turn }()
+	if u.whole {
+		return true
+	}
+	u.set(time.Now().Add(wait))
+	_, err := io.CopyN(io.Discard, u.ReadCloser, most)
+	if u.whole = err == io.EOF; u.whole {
+		u.set(time.Time{}) // the server watches whether the caller leaves
+	}
+	return u.whole
 }
 
 var longAgo = time.Unix(1, 0)
 
+// set sets the deadline of reads from the connection, if bodies have one.
+func (u *upload) set(at time.Time) {
+	if u.link == nil {
+		return
+	}
+	u.setting.Lock()
+	defer u.setting.Unlock()
+	_ = u.link.control.SetReadDeadline(at)
+}
+
+// goOn sets the deadline of reads from the connection, and reports whether the body is still
+// to be sent on.
+func (u *upload) goOn(at time.Time) bool {
+	u.setting.Lock()
+	defer u.setting.Unlock()
+	if !u.over {
+		_ = u.link.control.SetReadDeadline(at)
+	}
+	return !u.over
+}
+
 // Close is io.Closer's. The server's own body would wait for a read that is under way, and the
 // server closes it anyhow.
 func (u *upload) Close() error {
-	if u.reading.Load() {
+	select {
+	case u.turn <- struct{}{}:
+	default:
 		return nil
 	}
-	return u.ReadCloser.Close()
+	defer func() { <-u.turn }()
+	err := u.ReadCloser.Close() // reads the rest of it
+	u.whole = u.whole || err == nil
+	return err
 }
 
 // Read is io.Reader's.
 func (u *upload) Read(p []byte) (int, error) {
-	u.read.Lock()
-	defer u.read.Unlock()
-	u.reading.Store(true)
-	defer u.reading.Store(false)
-	_ = u.link.control.SetReadDeadline(u.deadline())
+	u.turn <- struct{}{}
+	defer func() { <-u.turn }()
+	if !u.goOn(u.deadline()) {
+		return 0, http.ErrBodyReadAfterClose
+	}
 	n, err := u.ReadCloser.Read(p)
 	switch {
 	case err == nil:
 	case !errors.Is(err, os.ErrDeadlineExceeded): // from now on the server watches whether the caller leaves
-		_ = u.link.control.SetReadDeadline(time.Time{})
+		u.whole = err == io.EOF
+		u.goOn(time.Time{})
 	case !u.until.IsZero() && !time.Now().Before(u.until):
 		err = weir.ErrBodyTimeout
 	default:

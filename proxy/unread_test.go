@@ -61,6 +61,9 @@ func TestAConnectionOutlivesABodyThatNobodyRead(t *testing.T) {
 		in := bufio.NewReader(conn)
 		for i, path := range []string{"/all", "/none", "/none", "/all", "/none"} {
 			body := strings.Repeat("x", 100_000)
+			if name == "sent" && path == "/all" {
+				body = strings.Repeat("x", 1_000_000)
+			}
 			fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s", path, len(body), body)
 			resp, err := http.ReadResponse(in, nil)
 			if err != nil {
@@ -74,6 +77,53 @@ func TestAConnectionOutlivesABodyThatNobodyRead(t *testing.T) {
 		}
 		if strings.Contains(said.String(), "panic") {
 			t.Errorf("%s: %s", name, said.String())
+		}
+	}
+}
+
+// The last of a body that comes a little after the answer costs the connection nothing. What
+// comes much later ends it, and is never read as another request.
+func TestTheLastOfABodyMayComeAfterTheAnswer(t *testing.T) {
+	const first, last = "0123456789", "GET /smuggled HTTP/1.1\r\nHost: localhost\r\n\r\n"
+	framings := map[string][3]string{
+		"length":  {fmt.Sprintf("Content-Length: %d\r\n\r\n", len(first+last)), first, last},
+		"chunked": {"Transfer-Encoding: chunked\r\n\r\n", "a\r\n" + first + "\r\n", fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", len(last), last)},
+		"big":     {"Content-Length: 1000000\r\n\r\n", first, last},
+	}
+	for framing, parts := range framings {
+		for _, answer := range []string{"", "and a body", "chunks"} {
+			for after, whole := range map[time.Duration]bool{100 * time.Millisecond: framing != "big", time.Minute: false} {
+				t.Run(fmt.Sprintf("%s, %q, %v", framing, answer, after), func(t *testing.T) {
+					bubble(t, func(t *testing.T) {
+						c := dig(t, weir.Policy{}, func(w http.ResponseWriter, r *http.Request) {
+							w.Header().Set("Connection", "close") // it answers without a look at the body
+							_, _ = io.WriteString(w, answer)
+							if answer == "chunks" {
+								_ = http.NewResponseController(w).Flush()
+							}
+						})
+						request := "POST /x HTTP/1.1\r\nHost: localhost\r\n" + parts[0] + parts[1]
+						conn, in := c.send(request)
+						for i := range 2 {
+							resp, err := http.ReadResponse(in, nil)
+							if err != nil || resp.StatusCode != http.StatusOK {
+								t.Fatalf("request %d: %v %v", i, resp, err)
+							}
+							time.AfterFunc(after, func() { _, _ = io.WriteString(conn, parts[2]) })
+							if body, err := io.ReadAll(resp.Body); err != nil || string(body) != answer {
+								t.Errorf("request %d: %q, %v", i, body, err)
+							}
+							time.Sleep(2 * time.Minute)
+							if _, err := io.WriteString(conn, request); whole != (err == nil) {
+								t.Fatalf("request %d: the connection: %v", i, err)
+							}
+							if !whole {
+								return
+							}
+						}
+					})
+				})
+			}
 		}
 	}
 }
