@@ -6,6 +6,9 @@
 //	go run ./internal/mutants -run breaker # those whose name matches
 //	go run ./internal/mutants -list        # their names and reasons
 //
+// A run that was interrupted goes on where it was when it is started again on the same
+// tree; -again begins anew. With -run nothing is left out.
+//
 // The breakages are data: list/AREA.txt, one file for each area. An entry reads
 //
 //	mutant  loser-probes

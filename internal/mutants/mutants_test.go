@@ -107,7 +107,7 @@ func TestTellsWhatBecameOfAMutant(t *testing.T) {
 	of := func(old, new string) *Mutant {
 		return &Mutant{Name: "m/m", Edits: []Edit{{"m.go", old, new}}, Test: []string{"."}}
 	}
-	r := &runner{root, 5 * time.Second}
+	r := &runner{root: root, timeout: 5 * time.Second}
 	tests := []struct {
 		name   string
 		m      *Mutant
@@ -139,5 +139,67 @@ func TestTellsWhatBecameOfAMutant(t *testing.T) {
 	err := r.tryAll(context.Background(), []Mutant{*of("1 + 1", "1 + 2"), *of("3", "4")}, 2, &out)
 	if err == nil || !strings.Contains(out.String(), "1 of 2 mutants caught") || !strings.Contains(out.String(), "SURVIVED") {
 		t.Errorf("got %v and\n%s", err, &out)
+	}
+}
+
+func TestRunsOfAPackageAreThoseOfItsMutants(t *testing.T) {
+	got := runsOf([]Mutant{
+		{Test: []string{"./a", "./b"}, Run: "TestY"},
+		{Test: []string{"./a"}, Run: "TestX"},
+		{Test: []string{"./a"}, Run: "TestY"},
+		{Test: []string{"./b"}},
+	})
+	if len(got) != 2 || got["./a"] != "TestX|TestY" || got["./b"] != "" {
+		t.Errorf("got %q", got)
+	}
+}
+
+// A run that was interrupted goes on where it was, as long as nothing has changed.
+func TestARunIsResumed(t *testing.T) {
+	root := t.TempDir()
+	file := filepath.Join(root, "m.go")
+	if err := os.WriteFile(file, []byte("package m\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	all := []Mutant{{Name: "m/a"}, {Name: "m/b"}}
+	left := func(again bool) string {
+		t.Helper()
+		var out bytes.Buffer
+		r := &runner{root: root}
+		some, err := r.resume(all, again, &out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var names []string
+		for i := range some {
+			names = append(names, some[i].Name)
+		}
+		if len(some) > 0 {
+			if err := r.seen.add(&some[0]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return strings.Join(names, " ")
+	}
+	for _, step := range []struct {
+		name, change string
+		again        bool
+		want         string
+	}{
+		{"first", "", false, "m/a m/b"},
+		{"resumed", "", false, "m/b"},
+		{"all done", "", false, ""},
+		{"asked for again", "", true, "m/a m/b"},
+		{"resumed anew", "", false, "m/b"},
+		{"after a change", "package m // changed\n", false, "m/a m/b"},
+	} {
+		if step.change != "" {
+			if err := os.WriteFile(file, []byte(step.change), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := left(step.again); got != step.want {
+			t.Errorf("%s: got %q, want %q", step.name, got, step.want)
+		}
 	}
 }

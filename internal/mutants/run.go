@@ -33,6 +33,7 @@ func (r *Result) ok() bool { return r.Verdict == Caught || r.Verdict == Hung }
 type runner struct {
 	root    string
 	timeout time.Duration // for the tests of one package
+	seen    *record       // what earlier runs have caught; nil if that does not matter
 }
 
 // try applies a mutant and runs the tests that must notice it: of each package named,
