@@ -42,7 +42,8 @@ CAMPAIGNS = $$(grep -rl --include='*_test.go' WEIR_LONG . | xargs -n 1 dirname |
 # Packages that have no goroutines of weir's in the test's own process, and simulations that
 # have one thread: the race detector finds nothing there, and takes long.
 RACELESS := /internal/(e2e|fleettest|attack|mutants|layers|demo)$$
-RACETESTS := ^(TestWorlds|TestAFleetInEverySituation|TestNothingIsOverInRandomHistories|TestStandstill|TestHundredRunsOfOneSeedGiveOneTrace|TestSimulation|TestABranchThatNamesAnotherKeyIsDamage|TestDamageIsAnErrorAndNoPanic)$$
+RACETESTS := ^(TestWorlds|TestAFleetInEverySituation|TestNothingIsOverInRandomHistories|TestStandstill|TestHundredRunsOfOneSeedGiveOneTrace|TestSimulation|TestABranchThatNamesAnotherKeyIsDamage|TestDamageIsAnErrorAndNoPanic|$(ONETHREAD))$$
+ONETHREAD := TestARollingLimitIsUsed|TestCellsNeitherHideNorMultiplyUnits|TestSharingExceedsNoKeysLimit|TestSharingExceedsNoKeysQuota|TestAPermitIsAllOrNone|TestWhatIsInUseIsOut|TestBelievingTheResetIsSafe
 
 test: deps ## vet and test everything: some minutes
 	@for m in $(SOURCES); do (cd $$m && go vet ./... && go test $(UNTIMED)); done

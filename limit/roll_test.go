@@ -135,7 +135,8 @@ func TestARollingLimitOfAFleetIsUsed(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					l := Limit{Name: "l", Unit: "tokens", Shape: Rolling, Rate: bucket.Rate{Amount: c.amount, Per: c.per}}
 					_, regs := fleetOf(t, 4, nearby(), l, FleetOptions{Lease: lease})
-					windows := time.Duration(max(3, min(100, 15_000*c.cost/c.amount)))
+					calls, most := int64(long(5_000, 15_000)), int64(long(20, 100))
+					windows := time.Duration(max(3, min(most, calls*c.cost/c.amount)))
 					all := wanting(t, regs, c.cost, windows*c.per)
 					worst, used := overUsed(l, all, 0)
 					if worst > 0 {

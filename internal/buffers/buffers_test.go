@@ -76,6 +76,58 @@ func TestSmallOnesWaitForNoLargeOne(t *testing.T) {
 	})
 }
 
+// Where all is held, a small one gets what a small one gives back, though a large one that
+// does not fit came before it.
+func TestASmallOneInLinePassesALargeOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := New(8 << 20)
+		if !b.Take(4 << 20) {
+			t.Fatal("no room for a large one")
+		}
+		for range 4 {
+			if !b.Take(Small) {
+				t.Fatal("no room for a small one")
+			}
+		}
+		large := make(chan error, 1)
+		go func() { large <- b.Wait(t.Context(), 2<<20, time.Hour) }()
+		synctest.Wait()
+		small := make(chan error, 1)
+		go func() { small <- b.Wait(t.Context(), Small, time.Second) }()
+		synctest.Wait()
+		b.Give(Small)
+		if err := <-small; err != nil {
+			t.Errorf("the small one: %v", err)
+		}
+		b.Give(4 << 20)
+		if err := <-large; err != nil {
+			t.Errorf("the large one: %v", err)
+		}
+	})
+}
+
+// Who leaves in the moment in which its turn comes has it, or gives it back.
+func TestWhoLeavesInItsTurnLosesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := New(Small)
+		for range 200 {
+			b.Take(Small)
+			ctx, leave := context.WithCancel(t.Context())
+			left := make(chan error)
+			go func() { left <- b.Wait(ctx, Small, time.Hour) }()
+			synctest.Wait()
+			leave()
+			b.Give(Small)
+			if err := <-left; err == nil {
+				b.Give(Small)
+			}
+			if used, _, _ := b.Use(); used != 0 {
+				t.Fatalf("%d bytes stay held", used)
+			}
+		}
+	})
+}
+
 func TestTheLimitIsHeeded(t *testing.T) {
 	if Limit() <= 0 || Bodies.Total() <= 0 || Tables.Total() != Bodies.Total()/2 {
 		t.Errorf("limit %d, bodies %d, tables %d", Limit(), Bodies.Total(), Tables.Total())

@@ -20,7 +20,7 @@ func (r *runner) tryAll(ctx context.Context, all []Mutant, parallel int, out io.
 		}
 		done++
 		left := time.Since(start) / time.Duration(done) * time.Duration(len(all)-done)
-		fmt.Fprintf(out, "[%*d/%d, about %v left] %s\n", len(fmt.Sprint(len(all))), done, len(all), left.Round(time.Minute), &result)
+		fmt.Fprintf(out, "[%*d/%d, about %v left] %s\n", len(fmt.Sprint(len(all))), done, len(all), left.Round(10*time.Second), &result)
 		if !result.ok() {
 			bad = append(bad, result)
 		} else if err := r.seen.add(result.Mutant); err != nil {
