@@ -18,7 +18,7 @@ const module = "github.com/seed1158cd35/weir"
 // what lies directly above or beneath it in the tree: limit/limittest imports
 // limit, and the tests of limit import limit/limittest.
 var order = [...][]string{
-	{"outcome", "clock", "internal/shard", "internal/watchdog", "internal/layers"},
+	{"outcome", "clock", "internal/campaign", "internal/shard", "internal/watchdog", "internal/layers"},
 	{"internal"},
 	{"bucket", "pause"},
 	{"classify"},

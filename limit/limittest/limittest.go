@@ -39,6 +39,7 @@ type suite struct {
 	advance func(d time.Duration)
 	prepare func(t testing.TB, group string)
 	hammer  time.Duration
+	empty   func(t testing.TB, group string)
 }
 
 var tests = []struct {
@@ -115,5 +116,8 @@ func TestStore(t *testing.T, open func(t testing.TB) limit.Store, options ...Opt
 			}
 			test.run(newWorld(t, s))
 		})
+	}
+	if s.empty != nil && s.advance != nil {
+		t.Run("an emptied store honours the parts that are shown", func(t *testing.T) { emptied(newWorld(t, s)) })
 	}
 }

@@ -2,12 +2,12 @@ package redisstore_test
 
 import (
 	"context"
-	"os"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/seed1158cd35/weir/internal/campaign"
 	"github.com/seed1158cd35/weir/internal/servers"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/limit/limittest"
@@ -70,7 +70,11 @@ func (f full) know(ctx context.Context, group string) {
 
 // driven is a store whose scripts tell time by a clock of the test.
 func driven(t testing.TB) (s *redisstore.Store, clock *atomic.Int64, advance func(d time.Duration)) {
-	s, clock = open(t, servers.Redis(t).URL()), new(atomic.Int64)
+	return drivenOn(t, servers.Redis(t))
+}
+
+func drivenOn(t testing.TB, server *servers.Server) (s *redisstore.Store, clock *atomic.Int64, advance func(d time.Duration)) {
+	s, clock = open(t, server.URL()), new(atomic.Int64)
 	clock.Store(time.Date(2026, 3, 8, 9, 59, 59, 999_999_000, time.UTC).UnixMicro())
 	redisstore.Drive(s, clock)
 	return s, clock, func(d time.Duration) { clock.Add(d.Microseconds()) }
@@ -91,19 +95,38 @@ func TestStoreByGoRedis(t *testing.T) {
 }
 
 func TestStoreDriven(t *testing.T) {
-	s, _, advance := driven(t)
+	server := servers.Redis(t)
+	s, _, advance := drivenOn(t, server)
 	f := startFull(s)
-	limittest.TestStore(t, func(testing.TB) limit.Store { return f }, limittest.Driven(advance))
+	limittest.TestStore(t, func(testing.TB) limit.Store { return f }, limittest.Driven(advance), limittest.Emptied(emptying(server)))
+}
+
+// emptying makes the server lose all that it knows.
+func emptying(server *servers.Server) func(t testing.TB, group string) {
+	return func(t testing.TB, _ string) {
+		if _, err := server.Do("FLUSHALL"); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A server that loses its memory takes for out what nobody shows, to the part.
+func TestAnEmptiedServerCountsAsMembersDo(t *testing.T) {
+	server := servers.Redis(t)
+	s, _, advance := drivenOn(t, server)
+	shown := 0
+	for seed := range uint64(campaign.Of(20, 1000)) {
+		shown += limittest.CompareEmptied(t, s, emptying(server), advance, seed, 300)
+	}
+	if t.Logf("%d parts were shown", shown); shown < 20 {
+		t.Errorf("%d parts were shown", shown)
+	}
 }
 
 // TestScriptCountsAsMemory: each of 40 histories has 300 steps; of 2,000 where WEIR_LONG is set.
 func TestScriptCountsAsMemory(t *testing.T) {
 	s, clock, advance := driven(t)
-	histories := uint64(40)
-	if os.Getenv("WEIR_LONG") != "" {
-		histories = 2000
-	}
-	for seed := range histories {
+	for seed := range uint64(campaign.Of(40, 2000)) {
 		m := limit.NewMemory(func() time.Time { return time.UnixMicro(clock.Load()) })
 		limittest.Compare(t, m, startFull(s), advance, seed, 300)
 	}

@@ -1,0 +1,17 @@
+// Package campaign says how long tests try what they try at random: briefly in every run,
+// at length where WEIR_LONG is set in the environment, as make test-long does. It runs the
+// packages whose tests import this one.
+package campaign
+
+import "os"
+
+// Long reports whether there is time.
+func Long() bool { return os.Getenv("WEIR_LONG") != "" }
+
+// Of is how many times something is tried: few, or many if there is time.
+func Of(few, many int) int {
+	if Long() {
+		return many
+	}
+	return few
+}

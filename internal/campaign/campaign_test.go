@@ -1,0 +1,12 @@
+package campaign
+
+import "testing"
+
+func TestThereAreManyWhereThereIsTime(t *testing.T) {
+	for env, want := range map[string]int{"": 3, "1": 50} {
+		t.Setenv("WEIR_LONG", env)
+		if got := Of(3, 50); got != want || Long() != (env != "") {
+			t.Errorf("WEIR_LONG=%q: got %d, want %d", env, got, want)
+		}
+	}
+}
