@@ -37,7 +37,7 @@ TIMED := ./internal/e2e ./internal/fleettest ./internal/attack
 UNTIMED = $$(go list ./... | grep -v '/internal/e2e$$' | grep -v '/internal/fleettest$$' | grep -v '/internal/attack$$')
 
 # Packages with campaigns, which are longer where WEIR_LONG is set.
-CAMPAIGNS = $$(grep -rl --include='*_test.go' WEIR_LONG . | xargs -n 1 dirname | sort -u)
+CAMPAIGNS = $$(grep -rlE --include='*_test.go' 'campaign\.(Of|Long)' . | xargs -n 1 dirname | sort -u)
 
 # Packages that have no goroutines of weir's in the test's own process, and simulations that
 # have one thread: the race detector finds nothing there, and takes long.

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/seed1158cd35/weir/internal/campaign"
 )
 
 // A field is the axis with every place by itself: who holds it. It is what a
@@ -44,7 +46,7 @@ func (f *field) free(low, high int64) (n int64) {
 // Whole turns only, as long as nothing is taken together: then every place is
 // known, and what the list gives can be compared place by place.
 func TestSpareGivesOnlyWhatCameBack(t *testing.T) {
-	cases(t, 1000, func(rng *rand.Rand) error {
+	cases(t, campaign.Of(300, 3000), func(rng *rand.Rand) error {
 		f := &field{rng: rng, back: map[int64]bool{}, depth: 1 + rng.Int64N(60)}
 		f.line = Line{depth: f.depth, unit: 1, most: f.depth}
 		for i := int64(-100); i < 400; {

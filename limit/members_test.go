@@ -4,17 +4,10 @@ import (
 	pile "container/heap"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"testing"
-)
 
-// long is how many times something is tried: more where WEIR_LONG is set.
-func long(few, many int) int {
-	if os.Getenv("WEIR_LONG") != "" {
-		return many
-	}
-	return few
-}
+	"github.com/seed1158cd35/weir/internal/campaign"
+)
 
 // A believer is a process as far as its part goes. It knows only its own clock, which
 // runs a little differently, and what it was told.
@@ -241,7 +234,7 @@ func TestAPartThatIsOverIsNotShown(t *testing.T) {
 // delayed, lost, repeated, frozen, killed or forgotten, and all parts are one.
 func TestWhatIsInUseIsOut(t *testing.T) {
 	grown, used := 0, 0
-	for seed := range uint64(long(300, 20_000)) {
+	for seed := range uint64(campaign.Of(300, 20_000)) {
 		w := &parish{Rand: rand.New(rand.NewPCG(seed, 1)), t: t, up: true, members: NewMembers(1, true), now: 1}
 		w.rtt = []int64{2e3, 1e4, 4e4, 15e4, 4e5}[w.IntN(5)]
 		w.loss = []float64{0, 0, 0.02, 0.2}[w.IntN(4)]

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir/bucket"
+	"github.com/seed1158cd35/weir/internal/campaign"
 )
 
 var (
@@ -138,7 +139,7 @@ func TestNothingIsOverInRandomHistories(t *testing.T) {
 				name = fmt.Sprint(shape, " going on")
 			}
 			t.Run(name, func(t *testing.T) {
-				n := long(8, 400)
+				n := campaign.Of(8, 400)
 				if *histories > 0 {
 					n = *histories
 				}

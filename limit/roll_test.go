@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed1158cd35/weir/bucket"
 	"github.com/seed1158cd35/weir/clock"
+	"github.com/seed1158cd35/weir/internal/campaign"
 )
 
 // Under steady demand nearly the whole amount of a rolling limit goes in every window,
@@ -135,7 +136,7 @@ func TestARollingLimitOfAFleetIsUsed(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					l := Limit{Name: "l", Unit: "tokens", Shape: Rolling, Rate: bucket.Rate{Amount: c.amount, Per: c.per}}
 					_, regs := fleetOf(t, 4, nearby(), l, FleetOptions{Lease: lease})
-					calls, most := int64(long(5_000, 15_000)), int64(long(20, 100))
+					calls, most := int64(campaign.Of(5_000, 15_000)), int64(campaign.Of(20, 100))
 					windows := time.Duration(max(3, min(most, calls*c.cost/c.amount)))
 					all := wanting(t, regs, c.cost, windows*c.per)
 					worst, used := overUsed(l, all, 0)

@@ -5,20 +5,17 @@ import (
 	"context"
 	"errors"
 	"io"
-	"os"
 	"reflect"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/seed1158cd35/weir/internal/campaign"
 )
 
 // What the demo shows is so with any seed.
 func TestTheStories(t *testing.T) {
-	seeds := uint64(1)
-	if os.Getenv("WEIR_LONG") != "" {
-		seeds = 20
-	}
-	for seed := range seeds {
+	for seed := range uint64(campaign.Of(1, 20)) {
 		r := make(Result)
 		if err := (Config{Out: io.Discard, Seed: seed}).virtual(t.Context(), r); err != nil {
 			t.Fatal(err)

@@ -7,7 +7,6 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"sync"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/seed1158cd35/weir/bucket"
 	"github.com/seed1158cd35/weir/clock"
+	"github.com/seed1158cd35/weir/internal/campaign"
 	"github.com/seed1158cd35/weir/internal/servers"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/store/filestore"
@@ -23,7 +23,7 @@ import (
 	"github.com/seed1158cd35/weir/store/redisstore/rueidisconn"
 )
 
-var full = flag.Bool("full", os.Getenv("WEIR_LONG") != "", "every case for ten seconds, one after the other")
+var full = flag.Bool("full", campaign.Long(), "every case for ten seconds, one after the other")
 
 // A machine that does other things, too, can keep processes and stores from answering in
 // time: how much of a limit is used then says nothing of weir.

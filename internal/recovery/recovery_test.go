@@ -3,11 +3,11 @@ package recovery
 import (
 	"flag"
 	"fmt"
-	"os"
 	"testing"
 	"time"
 
 	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/internal/campaign"
 )
 
 var (
@@ -33,7 +33,7 @@ func seeds(served, stall bool) int {
 	return 1
 }
 
-func long() bool { return *full || *one > 0 || os.Getenv("WEIR_LONG") != "" }
+func long() bool { return *full || *one > 0 || campaign.Long() }
 
 // each plays a world through the library and through a sidecar; brief says which of the
 // two is played in every test run.

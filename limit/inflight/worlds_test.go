@@ -3,16 +3,17 @@ package inflight
 import (
 	"flag"
 	"fmt"
-	"os"
 	"runtime"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/seed1158cd35/weir/internal/campaign"
 )
 
 var (
-	full = flag.Bool("full", os.Getenv("WEIR_LONG") != "", "every world with 50 seeds")
+	full = flag.Bool("full", campaign.Long(), "every world with 50 seeds")
 	many = flag.Int("seeds", 0, "or with so many")
 	show = flag.String("show", "-", "print the figures of the worlds whose names hold this")
 )

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed1158cd35/weir/internal/campaign"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/limit/limittest"
 )
@@ -248,7 +249,7 @@ func TestContractAsDocumented(t *testing.T) {
 		n++
 		return stores[n%3]
 	}
-	limittest.TestStore(t, open, limittest.Driven(hand.advance), limittest.Hammer(350*time.Millisecond))
+	limittest.TestStore(t, open, limittest.Driven(hand.advance), limittest.Hammer(time.Duration(campaign.Of(150, 350))*time.Millisecond))
 	for _, s := range stores {
 		t.Logf("%+v", s.Stats())
 	}

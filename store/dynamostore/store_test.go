@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
+	"github.com/seed1158cd35/weir/internal/campaign"
 	"github.com/seed1158cd35/weir/internal/servers"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/limit/limittest"
@@ -69,7 +70,7 @@ func TestContract(t *testing.T) {
 	}
 	var n atomic.Int64
 	open := func(testing.TB) limit.Store { return stores[n.Add(1)%3] }
-	limittest.TestStore(t, open, limittest.Driven(hand.advance), limittest.Hammer(350*time.Millisecond))
+	limittest.TestStore(t, open, limittest.Driven(hand.advance), limittest.Hammer(time.Duration(campaign.Of(150, 350))*time.Millisecond))
 	for _, s := range stores {
 		t.Logf("%+v", s.Stats())
 	}

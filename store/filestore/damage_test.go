@@ -14,6 +14,7 @@ import (
 
 	bolt "go.etcd.io/bbolt"
 
+	"github.com/seed1158cd35/weir/internal/campaign"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/store/filestore"
 )
@@ -94,12 +95,12 @@ func TestATruncatedFileIsAnError(t *testing.T) {
 	}
 }
 
-// TestDamageIsAnErrorAndNoPanic spoils a file in a thousand ways: bits, bytes,
+// TestDamageIsAnErrorAndNoPanic spoils a file in some hundred ways: bits, bytes,
 // numbers, pages and ends.
 func TestDamageIsAnErrorAndNoPanic(t *testing.T) {
 	b := whole(t)
 	path := file(t)
-	for range 1000 {
+	for range campaign.Of(300, 3000) {
 		seed := rand.Uint64()
 		rng := rand.New(rand.NewPCG(seed, 1))
 		if err := tryFile(spoiled(rng, b), path); err != nil {
@@ -209,7 +210,7 @@ func TestABranchThatNamesAnotherKeyIsDamage(t *testing.T) {
 		if binary.NativeEndian.Uint64(p) != uint64(page) || binary.NativeEndian.Uint16(p[8:]) != 1 {
 			continue
 		}
-		for i := range int(binary.NativeEndian.Uint16(p[10:])) {
+		for i := 0; i < int(binary.NativeEndian.Uint16(p[10:])); i += campaign.Of(3, 1) {
 			at := 16 + 16*i
 			end := at + int(binary.NativeEndian.Uint32(p[at:])) + int(binary.NativeEndian.Uint32(p[at+4:])) - 1
 			p[end]-- // a lower key, still in order
@@ -228,7 +229,7 @@ func TestABranchThatNamesAnotherKeyIsDamage(t *testing.T) {
 			p[end]++
 		}
 	}
-	if refused < 10 {
+	if t.Logf("%d were refused", refused); refused < 10 {
 		t.Errorf("%d were refused", refused)
 	}
 }
