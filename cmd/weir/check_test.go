@@ -30,3 +30,19 @@ func TestCheckSaysWhatHappensWithoutTheStore(t *testing.T) {
 		}
 	}
 }
+
+// Whoever copies an example has a file that passes. Of a fleet it says what happens without
+// the store.
+func TestCheckPassesTheExamples(t *testing.T) {
+	for example, want := range map[string]string{
+		"minimal": "", "s3": "", "chat": "",
+		"fleet": "while the redis store is away: each process goes on with its part of each limit for 2m0s, then it refuses calls; one that has never reached the store refuses them\n",
+	} {
+		var out, said bytes.Buffer
+		env := func(name string) (string, bool) { return "secret", strings.HasSuffix(name, "_PASSWORD") }
+		err := run(t.Context(), world{args: []string{"check", "../../examples/" + example + "/weir.yaml"}, out: &out, err: &said, env: env})
+		if err != nil || !strings.HasSuffix(out.String(), want) {
+			t.Errorf("%s: %v\n%s%s", example, err, &out, &said)
+		}
+	}
+}
