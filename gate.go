@@ -26,6 +26,7 @@ type Call struct {
 	Cost      map[string]int64  // by unit; a request is 1 unless it is named here
 	Estimated bool              // Cost is a guess: one that is more than a limit ever holds is taken for all that it holds
 	Safe      bool              // repeating it does no harm, even if it was done already
+	Streams   bool              // the body of its request is a stream, which may be silent, and slow
 	ID        string            // correlation id, for events and logs
 
 	// Pool is all those for whom the upstream's hints are meant, such as an API key and

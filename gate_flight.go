@@ -120,7 +120,7 @@ func (p *Permit) hears(now time.Duration) Decision {
 func (p *Permit) lands(now time.Duration, o *outcome.Outcome) {
 	f := p.plan.flight
 	switch {
-	case o.Unsent, o.Own: // who is believed for its own calls alone teaches the bound nothing
+	case o.Unsent, o.Own, o.Code == brokenBody: // who is believed for its own calls alone teaches the bound nothing; of a part of a body nothing is made
 		f.bound.Undo(p.slot)
 	case unheard(o):
 		f.bound.Left(now, p.slot, p.drop)

@@ -61,7 +61,15 @@ type Timeouts struct {
 	// Bodies over HTTP, of requests and of answers; see stall.go.
 	Idle time.Duration // longest that one may bring nothing; 0 means 30s
 	Body time.Duration // longest that one may take; 0 means any time
+
+	// Bodies of requests that come from elsewhere, and not from memory.
+	UploadIdle time.Duration // longest that one may bring nothing; 0 means Idle
+	UploadRate int64         // bytes a second that must come, on the average of UploadOver; 0 means any
+	UploadOver time.Duration // 0 means DefaultUploadOver
 }
+
+// DefaultUploadOver is the time over which the rate of a body is judged.
+const DefaultUploadOver = 30 * time.Second
 
 // An Operation is a class of calls with limits, safety and retries of its own.
 type Operation struct {
@@ -104,6 +112,7 @@ func (p Policy) WithDefaults() Policy {
 	t.Attempt = cmp.Or(t.Attempt, 10*time.Second)
 	t.Call = cmp.Or(t.Call, time.Minute)
 	t.Idle = cmp.Or(t.Idle, 30*time.Second)
+	t.UploadIdle, t.UploadOver = cmp.Or(t.UploadIdle, t.Idle), cmp.Or(t.UploadOver, DefaultUploadOver)
 	p.MaxWait = cmp.Or(p.MaxWait, defaultWait)
 	p.MaxPause = cmp.Or(p.MaxPause, defaultPause)
 	p.Fair = p.Fair.withDefaults()

@@ -19,14 +19,14 @@ func TestZeroPolicyIsValid(t *testing.T) {
 	if err := p.Validate(); err != nil {
 		t.Error(err)
 	}
-	want := weir.Timeouts{Connect: 5 * sec, TLS: 5 * sec, Headers: 5 * sec, Attempt: 10 * sec, Call: time.Minute, Idle: 30 * sec}
+	want := weir.Timeouts{Connect: 5 * sec, TLS: 5 * sec, Headers: 5 * sec, Attempt: 10 * sec, Call: time.Minute, Idle: 30 * sec, UploadIdle: 30 * sec, UploadOver: 30 * sec}
 	if p.Timeouts != want || p.MaxWait != 10*sec || p.MaxPause != 15*time.Minute {
 		t.Errorf("got %+v, %v, %v", p.Timeouts, p.MaxWait, p.MaxPause)
 	}
 }
 
 func TestNegativeMeansNoneOrNoBound(t *testing.T) {
-	p := weir.Policy{Timeouts: weir.Timeouts{Connect: -1, TLS: -1, Headers: -1, Attempt: -1, Call: -1, Idle: -1, Body: -1}, MaxWait: -1}
+	p := weir.Policy{Timeouts: weir.Timeouts{Connect: -1, TLS: -1, Headers: -1, Attempt: -1, Call: -1, Idle: -1, Body: -1, UploadIdle: -1, UploadRate: -1, UploadOver: 30 * sec}, MaxWait: -1}
 	if got := p.WithDefaults(); got.Timeouts != p.Timeouts || got.MaxWait != -1 || got.Validate() != nil {
 		t.Errorf("got %+v, %v", got.Timeouts, got.MaxWait)
 	}

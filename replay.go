@@ -217,7 +217,7 @@ func (p *replay) fetch(most int) {
 	n, err := p.body.Read(piece[:min(most, pieceSize)])
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.ends()
+	p.ends(n)
 	p.piece = piece
 	if p.keep(piece[:n], err); p.over {
 		p.fresh = piece[:n]
@@ -240,7 +240,9 @@ var pieces = sync.Pool{New: func() any { return new([pieceSize]byte) }}
 // keep takes note of what was read.
 func (p *replay) keep(b []byte, err error) {
 	p.total += int64(len(b))
-	p.err = err
+	if p.err = err; err == io.EOF {
+		p.wait.berth.whole()
+	}
 	switch {
 	case p.over || len(b) == 0 || p.rewind != nil:
 	case p.total > p.limit || !p.grow(len(b)):

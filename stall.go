@@ -21,6 +21,10 @@ var (
 	// ErrRequestStalled means that the body of a request brought nothing for
 	// Timeouts.Idle. It says nothing of the upstream.
 	ErrRequestStalled error = stalled("the request's body stopped coming")
+
+	// ErrRequestSlow means that the body of a request came more slowly than
+	// Timeouts.UploadRate. It says nothing of the upstream.
+	ErrRequestSlow error = stalled("the request's body came too slowly")
 )
 
 type stalled string

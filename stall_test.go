@@ -7,7 +7,9 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
+	"testing/iotest"
 	"testing/synctest"
 	"time"
 
@@ -187,4 +189,61 @@ func TestBodiesInMemoryGoThrough(t *testing.T) {
 			t.Errorf("%v %v after %d bytes", resp, err, took)
 		}
 	}
+}
+
+// While a caller's body is waited for, its slot is somebody else's; when all of it is there, it is in
+// flight again. One that was cut gives its slot back: nobody works on a part of a body.
+func TestASlowUploadHoldsNoSlot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		u := open(t, bounded(1), weir.Options{})
+		inFlight := func(when string, want int) {
+			t.Helper()
+			if n := flights(t, u).InFlight; n != want {
+				t.Errorf("%s: %d in flight, want %d", when, n, want)
+			}
+		}
+		answer := make(chan struct{})
+		base := tripper(func(r *http.Request) (*http.Response, error) {
+			_, err := io.Copy(io.Discard, r.Body)
+			_ = r.Body.Close()
+			if err != nil {
+				return nil, err
+			}
+			<-answer
+			return answered(200, http.NoBody), nil
+		})
+		var done sync.WaitGroup
+		send := func(body io.ReadCloser) {
+			done.Go(func() {
+				r, _ := http.NewRequest(http.MethodPost, "http://upstream.test/x", body)
+				_, _ = u.Transport(base).RoundTrip(r)
+			})
+			synctest.Wait()
+		}
+		slow := newTrickle(10, 400*time.Millisecond)
+		send(struct{ io.ReadCloser }{io.NopCloser(slow)})
+		inFlight("at first", 1)
+		time.Sleep(1100 * time.Millisecond)
+		inFlight("after a second", 0)
+		p, d := try(u, weir.Call{})
+		if !d.Allowed {
+			t.Fatalf("beside a slow upload: %+v", d)
+		}
+		time.Sleep(3 * sec)
+		_ = slow.Close()
+		synctest.Wait()
+		inFlight("when it is all there, beside another", 2)
+		p.Report(ok)
+		close(answer)
+		done.Wait()
+		inFlight("when all is answered", 0)
+
+		send(newTrickle(2, sec))
+		time.Sleep(40 * sec)
+		done.Wait()
+		inFlight("after one that stalled", 0)
+		send(struct{ io.ReadCloser }{io.NopCloser(io.MultiReader(strings.NewReader("beginning"), iotest.ErrReader(io.ErrUnexpectedEOF)))})
+		done.Wait()
+		inFlight("after one that was cut", 0)
+	})
 }

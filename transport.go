@@ -105,7 +105,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	s.run = run{u: t.Upstream, call: t.call(req)}
 	s.run.begin(req.Context())
 	s.replay = newReplay(req, t.replayLimit())
-	s.replay.await(s.run.live.policy.Timeouts, req.Header)
+	s.replay.await(s.run.live.policy.Timeouts, req.Header, s.run.call.Streams)
 	defer s.replay.end()
 	for !s.send() {
 	}
@@ -210,7 +210,9 @@ func (s *sender) attempt(req *http.Request) (resp *http.Response, err error) {
 	ctx, cancel := context.WithCancelCause(r.ctx)
 	s.replay.attempt(ctx, cancel)
 	timer := s.times(cancel)
+	berth := s.newBerth()
 	resp, err = s.roundTrip(Once(ctx), cancel, req)
+	s.landing(berth)
 	if err == nil {
 		r.live.policy.Timeouts.watch(resp, cancel)
 		r.outcome = s.judge(resp, timer)
@@ -243,7 +245,7 @@ func (s *sender) failed(ctx context.Context, err error) error {
 		own = fmt.Errorf("%w: %w", ErrRequestBody, err)
 	}
 	if own != nil { // the caller's own body failed him: no word about the upstream
-		r.outcome = outcome.Outcome{Class: outcome.Canceled, Code: "request body"}
+		r.outcome = outcome.Outcome{Class: outcome.Canceled, Code: brokenBody}
 		return own
 	}
 	return err

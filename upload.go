@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir/bucket"
+	"github.com/seed1158cd35/weir/internal/pace"
+	"github.com/seed1158cd35/weir/limit/inflight"
 )
 
 // patience is how long the caller's body is waited for, of one that may be sent more than
@@ -16,18 +18,24 @@ type patience struct {
 	body time.Duration // for all of it
 
 	// Under replay.mu.
+	pace  pace.Pace               // at which it must come
+	berth *berth                  // of the present attempt; nil if it has no slot
 	end   context.CancelCauseFunc // of the present attempt
 	until time.Time               // when all of it must be there; zero until it is read
 	since time.Time               // when the read that is under way began
+	due   time.Time               // when it has taken too long; zero if never
 	spent time.Duration           // on those before
 	late  error                   // it did not come in time
 	timer *time.Timer
 }
 
-// await bounds how long the body of a request is waited for.
-func (p *replay) await(t Timeouts, h http.Header) {
-	if p != nil && !isGRPC(h) {
-		p.wait.idle, p.wait.body = t.Idle, t.Body
+// await bounds how long the body of a request is waited for. One that is a stream may come as it likes.
+func (p *replay) await(t Timeouts, h http.Header, stream bool) {
+	if p == nil || isGRPC(h) {
+		return
+	}
+	if p.wait.body = t.Body; !stream {
+		p.wait.idle, p.wait.pace = t.UploadIdle, pace.New(t.UploadRate, t.UploadOver, t.UploadIdle)
 	}
 }
 
@@ -52,27 +60,66 @@ func (p *replay) attempt(ctx context.Context, end context.CancelCauseFunc) {
 func (p *replay) begins() {
 	p.reading = true
 	w := &p.wait
-	w.since = time.Now()
+	w.since, w.due = time.Now(), time.Time{}
 	if w.body > 0 && w.until.IsZero() {
 		w.until = w.since.Add(w.body)
 	}
-	d := w.idle
-	if w.body > 0 && (d <= 0 || w.until.Sub(w.since) < d) {
-		d = max(1, w.until.Sub(w.since))
+	if w.idle > 0 {
+		w.due = w.since.Add(w.idle)
 	}
-	switch {
-	case d <= 0:
+	if at := w.since.Add(w.pace.Left()); w.pace.Bounds() && (w.due.IsZero() || at.Before(w.due)) {
+		w.due = at
+	}
+	if w.body > 0 && (w.due.IsZero() || w.until.Before(w.due)) {
+		w.due = w.until
+	}
+	p.alarm(w.since)
+}
+
+// alarm sets the timer for what comes next: the slot is given up, or the body. The lock is held.
+func (p *replay) alarm(now time.Time) {
+	w := &p.wait
+	at := w.due
+	if lay := w.since.Add(mostBlamed - w.spent); w.berth.held() && (at.IsZero() || lay.Before(at)) {
+		at = lay
+	}
+	switch d := max(1, at.Sub(now)); {
+	case at.IsZero():
 	case w.timer == nil:
-		w.timer = time.AfterFunc(d, p.tooLate)
+		w.timer = time.AfterFunc(d, p.rings)
 	default:
 		w.timer.Reset(d)
 	}
 }
 
-// ends stops it. The lock is held.
-func (p *replay) ends() {
+// rings is called when the caller's body has been waited for so long that something must be done.
+func (p *replay) rings() {
+	p.mu.Lock()
+	w, now := &p.wait, time.Now()
+	if w.since.IsZero() { // it came at the last moment
+		p.mu.Unlock()
+		return
+	}
+	if !w.due.IsZero() && !now.Before(w.due) {
+		p.tooLate(now)
+		return
+	}
+	var slot inflight.Slot
+	if w.spent+now.Sub(w.since) >= mostBlamed {
+		slot = w.berth.leave()
+	}
+	b := w.berth
+	p.alarm(now)
+	p.mu.Unlock()
+	b.free(slot)
+}
+
+// ends stops it, as so many bytes have come. The lock is held.
+func (p *replay) ends(n int) {
 	p.reading = false
-	p.wait.spent += time.Since(p.wait.since)
+	took := time.Since(p.wait.since)
+	p.wait.spent += took
+	p.wait.pace.Came(n, took)
 	if p.wait.since = (time.Time{}); p.wait.timer != nil {
 		p.wait.timer.Stop()
 	}
@@ -114,17 +161,16 @@ func (s *sender) times(cancel context.CancelCauseFunc) (timer *time.Timer) {
 	return timer
 }
 
-// tooLate ends the attempt that waits for the caller's body, and all that would follow.
-func (p *replay) tooLate() {
-	p.mu.Lock()
+// tooLate ends the attempt that waits for the caller's body, and all that would follow. It gives up the lock.
+func (p *replay) tooLate(now time.Time) {
 	w := &p.wait
-	if w.since.IsZero() { // it came at the last moment
-		p.mu.Unlock()
-		return
-	}
-	w.late = ErrRequestStalled
-	if !w.until.IsZero() && !time.Now().Before(w.until) {
+	switch {
+	case !w.until.IsZero() && !now.Before(w.until):
 		w.late = ErrBodyTimeout
+	case w.idle > 0 && now.Sub(w.since) >= w.idle:
+		w.late = ErrRequestStalled
+	default:
+		w.late = ErrRequestSlow
 	}
 	end, why := w.end, w.late
 	p.mu.Unlock()
@@ -132,6 +178,9 @@ func (p *replay) tooLate() {
 		end(why)
 	}
 }
+
+// brokenBody is the code of an attempt that its caller's own body kept from its end.
+const brokenBody = "request body"
 
 // mostBlamed is how long the caller's body must have been waited for when an attempt has
 // taken too long, for that to be the caller's fault.

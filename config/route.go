@@ -15,6 +15,7 @@ var routeFields = []field[Route]{
 	one("host", host, func(r *Route) *string { return &r.Host }, "any", "The host that the request names, without its port; capitals do not matter."),
 	one("path", prefix, func(r *Route) *string { return &r.Path }, "any", "A prefix of the path, by whole segments: `/s3/` is for `/s3` and `/s3/key`, not for `/s3x`."),
 	one("strip", boolean, func(r *Route) *bool { return &r.Strip }, "false", "Takes `path` off before the request is sent on."),
+	one("stream", boolean, func(r *Route) *bool { return &r.Stream }, "false", "Bodies of requests are streams here: they may be silent, and as slow as they like. Those of gRPC may be anyhow."),
 }
 
 func readRoutes(d *decoder, n *node, u *site) {

@@ -180,8 +180,11 @@ var timeoutFields = []field[weir.Timeouts]{
 	one("headers", orOff(duration, -1), func(t *weir.Timeouts) *time.Duration { return &t.Headers }, "5s", "From the end of the request to the headers of the answer."),
 	one("attempt", orOff(duration, -1), func(t *weir.Timeouts) *time.Duration { return &t.Attempt }, "10s", "One attempt, until the headers of its answer; sending the body is part of it."),
 	one("call", orOff(duration, -1), func(t *weir.Timeouts) *time.Duration { return &t.Call }, "60s", "All attempts, and the waits between them, until the headers of the answer."),
-	one("idle", orOff(duration, -1), func(t *weir.Timeouts) *time.Duration { return &t.Idle }, "30s", "How long a body may bring nothing, of a request or of an answer: then it is cut. Time in which nobody waits for it does not count; gRPC and connections that have changed their protocol have no such bound."),
+	one("idle", orOff(duration, -1), func(t *weir.Timeouts) *time.Duration { return &t.Idle }, "30s", "How long the body of an answer may bring nothing: then it is cut. Time in which nobody waits for it does not count; gRPC and connections that have changed their protocol have no such bound."),
 	one("body", orOff(duration, -1), func(t *weir.Timeouts) *time.Duration { return &t.Body }, "off", "How long a whole body may take, of a request or of an answer."),
+	one("upload_idle", orOff(duration, -1), func(t *weir.Timeouts) *time.Duration { return &t.UploadIdle }, "`idle` if that is given, else 60s", "How long the body of a request may bring nothing: then it is cut, and the upstream is not to blame. For gRPC, connections that change their protocol and routes with `stream: true` there is no such bound, and none of the next two."),
+	one("upload_rate", orOff(size(1, 1<<40), -1), func(t *weir.Timeouts) *int64 { return &t.UploadRate }, "100B", "How much of the body of a request must come in a second, on the average of `upload_over`; what came sooner counts for later, for `upload_idle` at most."),
+	one("upload_over", duration, func(t *weir.Timeouts) *time.Duration { return &t.UploadOver }, "30s", "See there."),
 }
 
 func readTimeouts(d *decoder, n *node, u *site) { object(d, n, timeoutFields, &u.Policy.Timeouts) }

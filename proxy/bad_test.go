@@ -148,7 +148,7 @@ func TestRoutesByPrecedence(t *testing.T) {
 		{"s3.local", "/", "host", "/"}, {"S3.local:80", "/b", "host", "/b"}, {"s3.local", "/a/b/c", "hosta", "/a/b/c"}, {"other", "/a/b", "ab", "/a/b"},
 	} {
 		r := &http.Request{Host: c.host, RequestURI: c.target}
-		to, path, _, ok := p.table.Load().find(r)
+		to, path, _, _, ok := p.table.Load().find(r)
 		if !ok || to.Name != c.name || path != c.path {
 			t.Errorf("%+v: went to %v with %q", c, to, path)
 		}

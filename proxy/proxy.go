@@ -89,7 +89,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	t := p.table.Load()
 	id := correlationOf(r)
 	w.Header()[CorrelationHeader] = []string{id}
-	to, path, who, ok := t.enter(w, r)
+	to, path, stream, who, ok := t.enter(w, r)
 	if !ok {
 		return
 	}
@@ -103,9 +103,9 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	delete(w.Header(), CorrelationHeader) // or it would stand there twice; see mark and fail
 	if l := to.link(w, r); l != nil {
-		w, r = l, l.request(r, to.base.Timeouts.Body)
+		w, r = l, l.request(r, to.base.Timeouts, stream)
 	}
-	trip := &trip{to: to, path: path, id: id, came: r, who: who, table: t, answer: w, body: r.Body}
+	trip := &trip{to: to, path: path, stream: stream, id: id, came: r, who: who, table: t, answer: w, body: r.Body}
 	defer trip.end()
 	var f *Failure
 	if to.Dialect != nil {
@@ -130,25 +130,25 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // enter finds where a request goes, or answers it.
-func (t *table) enter(w http.ResponseWriter, r *http.Request) (to *target, path string, g guest, ok bool) {
+func (t *table) enter(w http.ResponseWriter, r *http.Request) (to *target, path string, stream bool, g guest, ok bool) {
 	if why, f := t.problem(r); f != nil {
 		t.door.refuse(w, why, f)
-		return nil, "", g, false
+		return nil, "", false, g, false
 	}
 	if name, direct := r.Context().Value(directKey{}).(string); direct {
-		return t.targets[name], rawPath(r), g, t.targets[name] != nil
+		return t.targets[name], rawPath(r), false, g, t.targets[name] != nil
 	}
 	g, f := t.door.enter(r)
 	if f != nil {
 		w.Header().Set("WWW-Authenticate", "Bearer")
 		t.door.refuse(w, NoCaller, f)
-		return nil, "", g, false
+		return nil, "", false, g, false
 	}
-	to, path, rest, ok := t.find(r)
+	to, path, rest, stream, ok := t.find(r)
 	if !ok {
 		(&Failure{Status: http.StatusNotFound, Code: ValidationError, Message: "no route leads from here to an upstream",
 			Details: map[string]any{"host": r.Host, "path": rawPath(r)}}).WriteJSON(w)
-		return nil, "", g, false
+		return nil, "", false, g, false
 	}
 	why, f := t.door.admit(r, g, to)
 	if f == nil {
@@ -156,9 +156,9 @@ func (t *table) enter(w http.ResponseWriter, r *http.Request) (to *target, path 
 	}
 	if f != nil {
 		t.door.refuse(w, why, f)
-		return nil, "", g, false
+		return nil, "", false, g, false
 	}
-	return to, path, g, true
+	return to, path, stream, g, true
 }
 
 type directKey struct{}
@@ -175,8 +175,11 @@ func (p *Proxy) Serve(upstream string, w http.ResponseWriter, r *http.Request) e
 
 // A trip is one request on its way through.
 type trip struct {
-	to    *target
-	path  string // raw
+	to   *target
+	path string // raw
+
+	stream bool // the body may be silent, and slow
+
 	id    string
 	came  *http.Request // as it came, with the headers that are not sent on
 	who   guest

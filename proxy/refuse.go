@@ -181,8 +181,8 @@ func fail(w http.ResponseWriter, r *http.Request, err error) {
 // BrokenBody is the failure of a request whose body could not be read to its end.
 func BrokenBody(err error) *Failure {
 	f := &Failure{Status: http.StatusBadRequest, Code: ValidationError, Final: true, Message: "the body could not be read to its end: it is cut off, or its chunks are not as HTTP has them"}
-	if errors.Is(err, weir.ErrRequestStalled) || errors.Is(err, weir.ErrBodyTimeout) {
-		f.Status, f.Message = http.StatusRequestTimeout, "the body could not be read to its end: it did not come in time (timeouts.idle, timeouts.body)"
+	if errors.Is(err, weir.ErrRequestStalled) || errors.Is(err, weir.ErrRequestSlow) || errors.Is(err, weir.ErrBodyTimeout) {
+		f.Status, f.Message = http.StatusRequestTimeout, "the body could not be read to its end: it did not come in time (timeouts.upload_idle, upload_rate, body)"
 	}
 	return f
 }

@@ -53,9 +53,9 @@ func newTable(d Door, upstreams []Upstream, old *table, o weir.Options, own *own
 	return t, nil
 }
 
-// find is the target of a request, the path to send it on with, and what of it follows the
-// route's.
-func (t *table) find(r *http.Request) (to *target, path, rest string, ok bool) {
+// find is the target of a request, the path to send it on with, what of it follows the
+// route's, and whether that is for streams.
+func (t *table) find(r *http.Request) (to *target, path, rest string, stream, ok bool) {
 	host, raw := hosts.Name(r.Host), rawPath(r)
 	for i := range t.entries {
 		e := &t.entries[i]
@@ -69,9 +69,9 @@ func (t *table) find(r *http.Request) (to *target, path, rest string, ok bool) {
 		if e.Strip {
 			raw = rest
 		}
-		return e.target, raw, rest, true
+		return e.target, raw, rest, e.Stream, true
 	}
-	return nil, "", "", false
+	return nil, "", "", false, false
 }
 
 // stray says why a path is not sent on that could lead elsewhere than its route does. Where

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/internal/pace"
 )
 
 // A link is the connection to a caller while a request is served: bodies that stand still on
@@ -18,7 +19,7 @@ import (
 type link struct {
 	http.ResponseWriter
 	control *http.ResponseController
-	idle    time.Duration // 0 or less if there is no bound
+	idle    time.Duration // longest that the caller may read nothing; 0 or less if there is no bound
 	status  int           // of the answer, 0 while there is none
 }
 
@@ -35,15 +36,18 @@ func (t *target) link(w http.ResponseWriter, r *http.Request) *link {
 	return l
 }
 
-// request is a request whose body is waited for no longer than that, and in all no longer
-// than body; 0 or less is no bound.
-func (l *link) request(r *http.Request, body time.Duration) *http.Request {
+// request is a request whose body is waited for no longer than the timeouts say. One that is a stream may
+// be silent, and slow.
+func (l *link) request(r *http.Request, t weir.Timeouts, stream bool) *http.Request {
 	if r.Body == nil || r.Body == http.NoBody {
 		return r
 	}
 	u := newUpload(r.Body, l)
-	if body > 0 {
-		u.until = time.Now().Add(body)
+	if !stream {
+		u.idle, u.pace = t.UploadIdle, pace.New(t.UploadRate, t.UploadOver, t.UploadIdle)
+	}
+	if t.Body > 0 {
+		u.until = time.Now().Add(t.Body)
 	}
 	out := new(http.Request)
 	*out = *r
@@ -85,6 +89,8 @@ func (l *link) writes() {
 type upload struct {
 	io.ReadCloser
 	link    *link         // nil if there is no bound
+	idle    time.Duration // longest silence; 0 or less if there is no bound
+	pace    pace.Pace     // in turn
 	until   time.Time     // when all of it must be there; zero if at any time
 	spare   time.Duration // after that
 	turn    chan struct{} // holds a value while somebody reads or closes; taken before setting
@@ -177,10 +183,13 @@ func (u *upload) Close() error {
 func (u *upload) Read(p []byte) (int, error) {
 	u.turn <- struct{}{}
 	defer func() { <-u.turn }()
-	if !u.goOn(u.deadline()) {
+	begin := time.Now()
+	if !u.goOn(u.deadline(begin)) {
 		return 0, http.ErrBodyReadAfterClose
 	}
 	n, err := u.ReadCloser.Read(p)
+	took := time.Since(begin)
+	u.pace.Came(n, took)
 	switch {
 	case err == nil:
 	case !errors.Is(err, os.ErrDeadlineExceeded): // from now on the server watches whether the caller leaves
@@ -188,19 +197,29 @@ func (u *upload) Read(p []byte) (int, error) {
 		u.goOn(time.Time{})
 	case !u.until.IsZero() && !time.Now().Before(u.until):
 		err = weir.ErrBodyTimeout
+	case u.idle <= 0 || took < u.idle:
+		err = weir.ErrRequestSlow
 	default:
 		err = weir.ErrRequestStalled
 	}
 	return n, err
 }
 
-// deadline is that of the next read; zero if there is none.
-func (u *upload) deadline() (at time.Time) {
-	if u.link.idle > 0 {
-		at = time.Now().Add(u.link.idle)
+// deadline is that of a read that begins now; zero if there is none.
+func (u *upload) deadline(now time.Time) (at time.Time) {
+	sooner := func(t time.Time) {
+		if at.IsZero() || t.Before(at) {
+			at = t
+		}
 	}
-	if !u.until.IsZero() && (at.IsZero() || u.until.Before(at)) {
-		at = u.until
+	if u.idle > 0 {
+		sooner(now.Add(u.idle))
+	}
+	if u.pace.Bounds() {
+		sooner(now.Add(u.pace.Left()))
+	}
+	if !u.until.IsZero() {
+		sooner(u.until)
 	}
 	if !at.IsZero() {
 		at = at.Add(u.spare)

@@ -332,3 +332,62 @@ func TestABodyThatADialectReadsMustCome(t *testing.T) {
 		})
 	}
 }
+
+// A body that trickles is cut when half a minute has shown that it does, and says nothing of the
+// upstream; on a route for streams it may.
+func TestAnUploadThatTricklesIsCut(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		change func(*Upstream)
+		head   string
+		status int
+		after  time.Duration
+	}{
+		{"of a length", func(*Upstream) {}, "Content-Length: 200", 408, 32 * time.Second},
+		{"of a length, and a dialect reads it", func(u *Upstream) { u.Dialect = greedy{} }, "Content-Length: 200", 408, 32 * time.Second},
+		{"at a rate that the file lets pass", func(u *Upstream) { u.Policy.Timeouts.UploadRate = 1 }, "Content-Length: 200", 200, 59 * time.Second},
+		{"on a route for streams", func(u *Upstream) { u.Routes = []Route{{Stream: true}} }, "Content-Length: 200", 200, 59 * time.Second},
+		{"of gRPC", func(*Upstream) {}, "Content-Type: application/grpc\r\nContent-Length: 200", 200, 59 * time.Second},
+		{"of a stream that is silent for minutes", func(u *Upstream) {
+			u.Routes, u.Policy.Timeouts.Call, u.Policy.Timeouts.Attempt = []Route{{Stream: true}}, time.Hour, time.Hour
+		}, "Content-Length: 202", 200, 10 * time.Minute},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			bubble(t, func(t *testing.T) {
+				policy := weir.Policy{Concurrency: weir.Concurrency{Limit: 1}}
+				c := dig(t, policy, func(w http.ResponseWriter, r *http.Request) {
+					_, _ = io.Copy(io.Discard, r.Body)
+				}, tt.change)
+				begun := time.Now()
+				conn, in := c.send("POST /x HTTP/1.1\r\nHost: localhost\r\n" + tt.head + "\r\n\r\nab")
+				var writes sync.WaitGroup
+				defer writes.Wait()
+				defer conn.Close()
+				writes.Go(func() {
+					for range 99 {
+						time.Sleep(500 * time.Millisecond)
+						if _, err := io.WriteString(conn, "ab"); err != nil {
+							return
+						}
+					}
+					if tt.after > time.Minute {
+						time.Sleep(9 * time.Minute)
+						_, _ = io.WriteString(conn, "ab")
+					}
+				})
+				time.Sleep(5 * time.Second) // the only slot is not the upload's any more
+				_, other := c.send("GET /y HTTP/1.1\r\nHost: localhost\r\n\r\n")
+				if resp, err := http.ReadResponse(other, nil); err != nil || resp.StatusCode != 200 || time.Since(begun) > 5100*time.Millisecond {
+					if !strings.Contains(tt.name, "dialect") {
+						t.Errorf("another call: %v, %v after %v", resp, err, time.Since(begun))
+					}
+				}
+				resp, err := http.ReadResponse(in, nil)
+				if err != nil || resp.StatusCode != tt.status {
+					t.Fatalf("%v, %v, want %d", resp, err, tt.status)
+				}
+				c.late("the answer", begun, tt.after)
+			})
+		})
+	}
+}

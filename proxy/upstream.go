@@ -15,6 +15,7 @@ import (
 	"net/url"
 	"reflect"
 	"strings"
+	"time"
 
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/internal/veil"
@@ -49,6 +50,9 @@ type Route struct {
 	Host  string // without port, in any case; "" means any
 	Path  string // a prefix of whole segments; "" means any
 	Strip bool   // take Path off before sending on
+
+	// Stream says that bodies of requests are streams here: they may be silent and slow.
+	Stream bool
 }
 
 // A target is an upstream in use.
@@ -65,6 +69,7 @@ type target struct {
 // on, with the new policy, if it is the same API; its connections are kept if
 // they may be.
 func newTarget(c Upstream, old *target, o weir.Options, own *own) (*target, error) {
+	c.Policy.Timeouts = uploads(c.Policy.Timeouts)
 	t := &target{Upstream: c, keys: keysOf(c.Keys, c.Veil), byPath: c.saysWhat()}
 	if old != nil && origin(old.URL) == origin(c.URL) {
 		if err := old.weir.Set(c.Policy); err != nil {
@@ -91,6 +96,18 @@ func newTarget(c Upstream, old *target, o weir.Options, own *own) (*target, erro
 	return t, nil
 }
 
+// The bounds of uploads, which come from elsewhere: a program's own body may be slow.
+const (
+	uploadIdle = time.Minute
+	uploadRate = 100 // bytes a second
+)
+
+// uploads are timeouts with bounds of uploads.
+func uploads(t weir.Timeouts) weir.Timeouts {
+	t.UploadIdle, t.UploadRate = cmp.Or(t.UploadIdle, t.Idle, uploadIdle), cmp.Or(t.UploadRate, uploadRate)
+	return t
+}
+
 // withTimeouts is a base transport that knows what it was made for.
 type withTimeouts struct {
 	*http.Transport
@@ -110,7 +127,7 @@ func origin(u *url.URL) string {
 // call is what the policy needs to know of a request that is sent on.
 func (t *target) call(r *http.Request) weir.Call {
 	trip := tripOf(r.Context())
-	c := weir.Call{ID: trip.id}
+	c := weir.Call{ID: trip.id, Streams: trip.stream}
 	if len(t.keys) > 0 {
 		c.Keys = make(map[string]string, len(t.keys))
 		for _, k := range t.keys {

@@ -1,0 +1,90 @@
+//go:build unix
+
+package attack
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/seed1158cd35/weir/internal/served"
+)
+
+// Callers send their bodies at 2 bytes a second, to the upstream that calm traffic uses: its breaker
+// stays closed, nobody else waits, and they are cut when half a minute has shown what they are.
+func TestAttackTrickledUploads(t *testing.T) {
+	const uploads = 300
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		_, _ = io.WriteString(w, "calm")
+	}))
+	defer s.Close()
+	w := served.Start(t, local+fmt.Sprintf("upstreams:\n  calm: {url: %q}\n", s.URL))
+	at := w.Serve.Listen
+	beside(t, at, func() {
+		var wg sync.WaitGroup
+		var mu sync.Mutex
+		ends := make(map[string]int)
+		begin := time.Now()
+		for i := range uploads {
+			wg.Go(func() {
+				end := trickle(t, at, i%3)
+				mu.Lock()
+				defer mu.Unlock()
+				ends[end]++
+			})
+		}
+		wg.Wait()
+		took := time.Since(begin)
+		t.Logf("%d uploads ended after %v: %v", uploads, took.Round(time.Second), ends)
+		if ends["408"] != uploads || took < 25*time.Second || took > 50*time.Second {
+			t.Errorf("%d uploads of 2 B/s ended after %v: %v", uploads, took, ends)
+		}
+	})
+	metrics := text(get(t, "http://"+w.Serve.Admin+"/metrics"))
+	if !strings.Contains(metrics, `weir_breakers{state="closed",upstream="calm"} 1`) || !strings.Contains(metrics, `{from="closed",to="open",upstream="calm"} 0`) {
+		t.Errorf("the breaker is not closed: %s", grep(metrics, "breaker"))
+	}
+}
+
+// trickle sends a body at 2 bytes a second, of a known length, in chunks or of no end, and says what it
+// was answered.
+func trickle(t testing.TB, at string, kind int) string {
+	c, err := net.Dial("tcp", at)
+	if err != nil {
+		return err.Error()
+	}
+	defer c.Close()
+	_ = c.SetDeadline(time.Now().Add(2 * patience))
+	head := []string{"Content-Length: 100000\r\n\r\n", "Transfer-Encoding: chunked\r\n\r\n", "Content-Length: 1000000000\r\n\r\n"}[kind]
+	fmt.Fprintf(c, "POST /calm/x HTTP/1.1\r\nHost: %s\r\n%s", at, head)
+	done := make(chan struct{})
+	defer close(done)
+	go func() {
+		tick := time.NewTicker(time.Second)
+		defer tick.Stop()
+		for piece := []string{"ab", "2\r\nab\r\n", "ab"}[kind]; ; {
+			select {
+			case <-done:
+				return
+			case <-tick.C:
+			}
+			if _, err := io.WriteString(c, piece); err != nil {
+				return
+			}
+		}
+	}()
+	resp, err := http.ReadResponse(bufio.NewReader(c), nil)
+	if err != nil {
+		return err.Error()
+	}
+	defer resp.Body.Close()
+	return fmt.Sprint(resp.StatusCode)
+}
