@@ -124,8 +124,11 @@ func (m *Members) look(now int64) {
 // whose time is over are free.
 func (m *Members) Turn(now int64) {
 	if now <= m.At {
-		if m.At-now > aheadMost { // a clock that was wrong has stamped all this
-			m.At, m.Heard = now, 0
+		if d := m.At - now; d > aheadMost { // a clock that was wrong has stamped all this
+			m.At, m.Heard, m.Back = now, 0, 0
+			for i := range m.Stale {
+				m.Stale[i].At, m.Stale[i].Until = m.Stale[i].At-d, m.Stale[i].Until-d
+			}
 			m.forget(now)
 		}
 		return

@@ -295,7 +295,7 @@ func (w *outage) spent(m *Memory, a *Ask) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	g := m.groups[a.Group]
-	make := func(r *Rule, key string, seen int64, win *Windows) {
+	make := func(r *Rule, key string, win *Windows) {
 		k := cellKey{r.Name, key}
 		if w.cold[k] {
 			return
@@ -311,18 +311,15 @@ func (w *outage) spent(m *Memory, a *Ask) {
 			c.add(at, r, r.Amount)
 		default:
 			c.Count = r.Amount
-			if seen > 0 {
-				c.Count = seen
-			}
 		}
 		c.keep(at, r)
 		g.cells[k] = c
 	}
 	for i := range a.Settle {
-		make(a.Settle[i].Rule, a.Settle[i].Key, 0, &a.Settle[i].Windows)
+		make(a.Settle[i].Rule, a.Settle[i].Key, &a.Settle[i].Windows)
 	}
 	for i := range a.Claims {
-		make(a.Claims[i].Rule, a.Claims[i].Key, a.Claims[i].Seen, &a.Claims[i].Windows)
+		make(a.Claims[i].Rule, a.Claims[i].Key, &a.Claims[i].Windows)
 	}
 }
 

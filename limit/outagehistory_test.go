@@ -98,8 +98,7 @@ func randomOutage(t *testing.T, shape Shape, seed uint64, goes bool) *outage {
 		}
 		switch kind {
 		case 0, 1: // the store is away for all, and perhaps it comes back empty
-			// A quota of a store that was emptied goes on from what those who ask know of it.
-			away(at, at+d, r.IntN(2) == 0 && !goes && shape != Fixed)(w)
+			away(at, at+d, r.IntN(2) == 0 && !goes)(w)
 		case 2, 3: // some are cut off, one way or both
 			for range 1 + r.IntN(n) {
 				cut(first[r.IntN(n)], at+time.Duration(r.Int64N(int64(sec/2))), d)

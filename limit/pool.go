@@ -255,8 +255,14 @@ func (p *pool) hears(sent, now time.Duration, s *spec, g Grant, w Windows, at ti
 		p.step.Store(g.Mark.Step)
 	}
 	p.mu.Lock()
+	defer p.mu.Unlock()
+	if g.Dark { // that tells nothing of what has gone
+		next.count, next.grant.Back = 0, 0
+		if p.seen.start.Equal(next.start) {
+			next.count, next.grant.Back = p.seen.count, p.seen.grant.Back
+		}
+	}
 	p.seen = next
-	p.mu.Unlock()
 }
 
 func (p *pool) look(now time.Duration) Level {

@@ -81,8 +81,8 @@ type Claim struct {
 
 	Windows // for shape Fixed
 	// Seen is how much the process knows to have gone in the window that begins at
-	// Windows.Start, and SeenBack is what Grant.Back was then. A store that was emptied
-	// counts at least so much; one that was not counts what has come back since.
+	// Windows.Start, and SeenBack is what Grant.Back was then. A store that has lost
+	// that counts at least so much; one that has not counts what has come back since.
 	Seen, SeenBack int64
 }
 
@@ -111,6 +111,7 @@ type Grant struct {
 	Reset  time.Duration // until everything is there again, nothing more being taken; for Fixed, until the window's end
 	Paused time.Duration // how long a pause still lasts
 	Back   int64         // units of the window that have come back; of shape Fixed
+	Dark   bool          // the store does not know what had gone of the window, and grants nothing of it; of shape Fixed
 	Mark   Mark          // of the last unit granted, the extra ones being last
 }
 

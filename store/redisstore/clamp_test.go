@@ -69,3 +69,84 @@ func TestMarkOfAWrongClockIsRenewed(t *testing.T) {
 		t.Errorf("%d left a second later, want 10", got)
 	}
 }
+
+// beater beats for a client as it would: each time it says what it was answered.
+type beater struct{ limit.Beat }
+
+func (b *beater) beat(t *testing.T, s limit.Store) limit.Standing {
+	t.Helper()
+	b.Seq++
+	a, err := s.Beat(t.Context(), &b.Beat)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Ack, b.Gen, b.Part, b.Until = a.No, a.Gen, a.Part, a.Until
+	return a
+}
+
+func client(name string) *beater {
+	return &beater{limit.Beat{Group: group, Client: name, Silence: 1e6, Life: 1e7, Window: 6e7, Wish: 1}}
+}
+
+// What a process may have spent of a rolling limit before it died counts for a window, not until
+// a clock that was wrong comes again.
+func TestAPartThatDiedByAWrongClockIsOverInTime(t *testing.T) {
+	s, _, advance := driven(t)
+	if err := s.Init(t.Context(), group); err != nil {
+		t.Fatal(err)
+	}
+	r := claim(rollingOf("r", 100, time.Minute), 1)
+	for c, n := client("dies"), 0; n < 40; n++ {
+		c.beat(t, s)
+		advance(250 * time.Millisecond)
+	}
+	d := client("lives")
+	lives := func(n int) {
+		for range n {
+			d.beat(t, s)
+			advance(250 * time.Millisecond)
+		}
+	}
+	if lives(80); left(t, s, r) > 50 {
+		t.Fatalf("%d left of 100 just after a part of most of it died", left(t, s, r))
+	}
+	advance(-1000 * time.Hour)
+	if lives(4 * (10 + 60 + 5)); left(t, s, r) != 100 {
+		t.Errorf("%d left of 100 more than a minute after all parts were known again", left(t, s, r))
+	}
+}
+
+// A supply that is far behind the clock, as much has been out, follows it back.
+func TestABucketDrainsAfterAWrongClockThoughMuchWasOut(t *testing.T) {
+	s, _, advance := driven(t)
+	if err := s.Init(t.Context(), group); err != nil {
+		t.Fatal(err)
+	}
+	c := client("c")
+	c.Life = 4 * 3600e6
+	for range 40 {
+		c.beat(t, s)
+		advance(250 * time.Millisecond)
+	}
+	advance(3 * time.Hour) // it is silent, and all of the supply is out
+	b := claim(bucketOf("b", 1, time.Second, 10), 1)
+	take(t, s, ask(b))
+	c.beat(t, s)
+	advance(100 * time.Millisecond)
+	c.beat(t, s)
+	a := ask(b)
+	if a.Copies = 10; take(t, s, a).Granted > 10 {
+		t.Fatal("more than there is")
+	}
+	advance(-10 * time.Minute)
+	left(t, s, b) // now what has gone is as of now
+	lives := func(n int) {
+		for range n {
+			c.beat(t, s)
+			advance(250 * time.Millisecond)
+		}
+	}
+	if lives(120); left(t, s, b) != 10 {
+		t.Errorf("%d left of 10, at one a second, half a minute after the clock was set back", left(t, s, b))
+	}
+}

@@ -79,37 +79,71 @@ func TestWhoShowsAPartNeedNotWait(t *testing.T) {
 	}
 }
 
-func TestUnknownQuotaIsSpentButForWhatWasSeen(t *testing.T) {
+// What one process knows to have gone of a quota is not all that may have: others used it
+// since.
+func TestAnUnknownQuotaIsSpentWhateverWasSeen(t *testing.T) {
 	s, clock, advance := driven(t)
 	q := fixedOf("q", 100)
 	now := func() time.Time { return time.UnixMicro(clock.Load()) }
 	unseen, seen := quota(q, 1, now(), time.Hour), quota(q, 1, now(), time.Hour)
 	seen.Seen = 30
-	if a := take(t, s, ask(unseen)); a.Granted != 0 {
-		t.Error("granted of a quota of which nothing is known")
-	}
-	if a := take(t, s, ask(seen)); a.Granted != 1 || a.Grants[0].Left != 69 {
-		t.Errorf("granted %d, %d left; want 1 and 69 when 30 of 100 are known to have gone", a.Granted, a.Grants[0].Left)
-	}
-	if got := left(t, s, unseen); got != 69 {
-		t.Errorf("%d left for others, want 69", got)
+	for _, k := range []limit.Claim{unseen, seen, unseen} {
+		if a := take(t, s, ask(k)); a.Granted != 0 || a.Grants[0].Left != 0 || !a.Grants[0].Dark || a.Grants[0].Wait != a.Grants[0].Reset {
+			t.Errorf("%d seen: granted %d of a quota of which nothing is known, %+v", k.Seen, a.Granted, a.Grants[0])
+		}
 	}
 	advance(time.Hour)
 	another := quota(q, 1, now(), time.Hour)
 	another.Key = "another"
-	if got := left(t, s, another); got != 100 {
-		t.Errorf("in the next window: %d left, want all 100", got)
+	for _, k := range []limit.Claim{another, quota(q, 1, now(), time.Hour)} {
+		if g := take(t, s, ask(k)).Grants[0]; g.Left != 99 || g.Dark {
+			t.Errorf("in the next window: %+v, want 99 left", g)
+		}
 	}
 }
 
-func TestDebtAfterALossIsCountedOnWhatWasSeen(t *testing.T) {
+// An operator who says that a group is new ends that at any time, whatever was told and asked
+// before; what is known to have gone has.
+func TestAQuotaThatIsSaidToBeNewHasWhatWasSeen(t *testing.T) {
 	s, clock, _ := driven(t)
 	k := quota(fixedOf("q", 100), 1, time.UnixMicro(clock.Load()), time.Hour)
-	k.Seen = 30
 	a := ask(k)
 	a.Settle = []limit.Settlement{{Rule: k.Rule, Key: k.Key, Windows: k.Windows, Owe: 20}}
-	if take(t, s, a); a.Granted != 1 || a.Grants[0].Left != 49 {
-		t.Errorf("granted %d, %d left; want 1 and 49: 30 had gone, 20 went meanwhile", a.Granted, a.Grants[0].Left)
+	if take(t, s, a); a.Granted != 0 {
+		t.Errorf("granted %d of a quota of which nothing is known", a.Granted)
+	}
+	if err := s.Init(t.Context(), group); err != nil {
+		t.Fatal(err)
+	}
+	if got := left(t, s, k); got != 80 {
+		t.Errorf("%d left, want 80: 20 went meanwhile", got)
+	}
+	if k.Seen = 30; left(t, s, k) != 70 {
+		t.Errorf("%d left, want 70: 30 are known to have gone", left(t, s, k))
+	}
+}
+
+// A quota of which nothing is known is no fuller as a limit of another kind.
+func TestAnUnknownQuotaIsSpentAsALimitOfAnotherKind(t *testing.T) {
+	s, clock, advance := driven(t)
+	q := quota(fixedOf("q", 100), 1, time.UnixMicro(clock.Load()), 10*time.Hour)
+	a := ask(q)
+	a.Settle = []limit.Settlement{{Rule: q.Rule, Key: q.Key, Windows: q.Windows, Owe: 20}}
+	take(t, s, a)
+	own := limit.Beat{Group: group, Client: "c", Silence: 1e6, Life: 3e8, Part: limit.Whole, Until: clock.Load() + 1e8}
+	for own.Seq < 3 { // nobody else holds a part
+		own.Seq++
+		answer, err := s.Beat(t.Context(), &own)
+		if err != nil {
+			t.Fatal(err)
+		}
+		own.Ack = answer.No
+		advance(300 * time.Millisecond)
+	}
+	for _, r := range []*limit.Rule{rollingOf("q", 100, time.Hour), bucketOf("q", 1, time.Hour, 100)} {
+		if got := left(t, s, claim(r, 1)); got != 0 {
+			t.Errorf("%v: %d left, want none", r.Shape, got)
+		}
 	}
 }
 

@@ -164,7 +164,10 @@ local function membersOf(u, p, call, now, mark, hash)
     local d = now - h[2]
     if d <= 0 then
       if -d > BACK then -- a clock that was wrong has stamped all this
-        h[1], h[2], h[13] = math.min(h[1], now), now, 0
+        h[1], h[2], h[13], h[15] = math.min(h[1], now), now, 0, 0
+        for _, o in ipairs(h[17]) do
+          o[2], o[3] = o[2] + d, o[3] + d
+        end
         forget(h, rows)
       end
       return

@@ -92,7 +92,9 @@ func (r *reader) fixed(now int64, k *limit.Claim, g *limit.Grant) {
 	g.Left = max(0, k.Rule.Amount-r.number())
 	g.Mark.At = r.number()
 	g.Reset = micros(max(0, r.number()-now))
-	g.Back = r.number()
+	if g.Back = r.number(); g.Back < 0 {
+		g.Back, g.Dark = 0, true
+	}
 	if k.Cost > g.Left {
 		g.Wait = g.Reset
 	}

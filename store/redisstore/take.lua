@@ -122,7 +122,7 @@ if usual == 1 then
     local o = claims[i]
     local v, unit, drain, cost = raw[o[1]], o[3], o[4], o[7]
     local c = v and {u(CELL, v)}
-    if not c or c[1] ~= BUCKET or c[6] ~= unit or c[7] ~= drain or c[3] > now + AHEAD then
+    if not c or c[1] ~= BUCKET or c[6] ~= unit or c[7] ~= drain or c[3] > z + AHEAD then
       cells = nil
       break
     end
@@ -226,16 +226,14 @@ if not answer then
     local start, stop = window(o)
     if now < start or now >= stop then
       return {FIXED, 0, now, 0, 0, 0, 0, 0, 0, false}
-    elseif since < start then
-      return {FIXED, 0, now, 0, 0, start, stop, 0, 0, true}
     end
-    local gone = o[3]
-    for _, k in ipairs(claims) do
-      if k[1] == i and k[4] == start and k[9] > 0 then
-        gone = k[9]
-      end
-    end
-    return {FIXED, 0, now, 0, gone, start, stop, since, 0, false}
+    return {FIXED, 0, now, 0, 0, start, stop, 0, 0, since < start}
+  end
+
+  -- dark reports whether it is not known what had gone of a calendar window before the state of the
+  -- group was known. Then nothing of it is granted: any process knows a part of that at most.
+  local function dark(c)
+    return c[1] == FIXED and since ~= 0 and since >= c[6]
   end
 
   -- pull brings a cell that a wrong clock has stamped to the present. What has gone from it
@@ -244,7 +242,7 @@ if not answer then
   local function pull(c, o, ahead)
     c[2], c[3], c[4], c[10] = 0, c[1] == BUCKET and z or now, c[4] > ahead and c[4] - ahead or 0, true
     if c[1] == BUCKET then
-      c[8], c[9] = 0, now + ahead + 1
+      c[8], c[9] = 0, z + ahead + 1
     elseif c[1] == FIXED then
       c[6], c[7], c[8] = 0, c[7] - ahead, now
     else
@@ -313,7 +311,11 @@ if not answer then
     elseif c[1] == ROLLING or now < c[7] then
       gone = c[5]
     end
-    if o[2] == BUCKET then
+    if dark(c) and now < c[7] then
+      local m = missing(o[1], o)
+      m[2], m[4] = c[2], c[4]
+      return m, gone
+    elseif o[2] == BUCKET then
       return {BUCKET, c[2], z, c[4], 0, o[3], o[4], 0, z, true}, gone
     end
     return {o[2], c[2], now, c[4], 0, 0, 0, 0, 0, true, '', 1}, gone
@@ -344,8 +346,9 @@ if not answer then
         if c[1] == ROLLING then
           c[11], c[12] = raw[i]:sub(62), 1
         end
-        if c[3] > now + AHEAD then
-          pull(c, o, c[3] - now)
+        local ahead = c[3] - (c[1] == BUCKET and z or now)
+        if ahead > AHEAD then
+          pull(c, o, ahead)
         end
       else
         c = missing(i, o)
@@ -467,7 +470,7 @@ if not answer then
     elseif o[2] == ROLLING then
       return o[3] - c[13] - c[5]
     end
-    return o[3] - c[5]
+    return dark(c) and 0 or o[3] - c[5]
   end
 
   -- away is how much of a rolling limit is out, or was within its window.
@@ -531,7 +534,11 @@ if not answer then
     if o[2] == BUCKET then
       answer = answer .. p('<dddddd', extra, paused, c[5], c[3], c[8], lift(o[5], o[4]))
     elseif o[2] == FIXED then
-      answer = answer .. p('<dddddd', extra, paused, c[5], c[6], c[7], c[9])
+      local count, back = c[5], c[9]
+      if dark(c) then
+        count, back = count > o[3] and count or o[3], -1
+      end
+      answer = answer .. p('<dddddd', extra, paused, count, c[6], c[7], back)
     else
       local number, grain, wait, off = 0, 0, 0, c[12]
       local need = cost - (o[3] - c[5]) + c[13]
@@ -553,7 +560,11 @@ if not answer then
         local _
         number, _, grain = u('<ddd', c[11], off)
       end
-      answer = answer .. p('<dddddddd', extra, paused, c[5], c[13], number, grain, wait, gap(c, o, math.max(off, c[12])))
+      local reset = gap(c, o, math.max(off, c[12]))
+      if reset > 0 and now + reset >= c[2] * 1000000 then -- in a window that has become longer
+        c[10] = true
+      end
+      answer = answer .. p('<dddddddd', extra, paused, c[5], c[13], number, grain, wait, reset)
     end
   end
 
@@ -565,6 +576,8 @@ if not answer then
         full = now + 2 * (c[3] - z + c[5] / o[4])
       elseif c[1] == ROLLING then
         full = now + gap(c, o, math.max(c[12], #c[11] - 23))
+      elseif c[6] > 0 then -- a window of another zone or period may begin within this one
+        full = 2 * c[7] - c[6]
       end
       local need = math.max(full, c[4], now) / 1000000
       if need >= c[2] then
