@@ -120,7 +120,7 @@ func (f *File) Scopes() map[string]decide.Scopes {
 			s.Declared = append(s.Declared, awsScopes...)
 		}
 		if _, ok := f.LLM[u.Name]; ok {
-			s.Declared = append(s.Declared, llmScopes...)
+			s.Declared, s.Model = append(s.Declared, llmScopes...), true
 		}
 		all[u.Name] = s
 	}

@@ -63,7 +63,7 @@ func (s *Server) asker(caller string, q *acquireRequest, from time.Time) (*asker
 	if f := q.check(new(u.Policy()), scopes); f != nil {
 		return nil, f
 	}
-	a := &asker{s: s, u: u, q: q, caller: caller, rights: s.rights(caller), from: from}
+	a := &asker{s: s, u: u, q: q, caller: caller, rights: s.rights(caller), scopes: scopes, from: from}
 	if q.Keys, f = a.rights.fit(q.Keys); f != nil {
 		return nil, f
 	}
@@ -90,6 +90,7 @@ type asker struct {
 	q      *acquireRequest
 	caller string
 	rights *Rights // nil for a caller whom nothing tells apart
+	scopes Scopes
 	from   time.Time
 }
 
@@ -212,6 +213,7 @@ func (a *asker) ask(ctx context.Context) (*weir.Permit, error) {
 	ctx, cancel := context.WithTimeout(ctx, a.patience()+slack)
 	defer cancel()
 	c := a.q.call()
+	c.Keys = a.scopes.flow(c.Keys, a.caller)
 	if !a.rights.believed() {
 		c.Pool = a.q.pool(a.caller)
 	}

@@ -1,6 +1,7 @@
 package decide
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -17,6 +18,28 @@ var units = []string{limit.Requests, "bytes", "tokens", "input_tokens", "output_
 type Scopes struct {
 	Declared []string // that the configuration knows values for
 	Caller   []string // whose value is the caller's name, which it need not and cannot say
+	Model    bool     // the upstream is a language model: see flow
+}
+
+// The scopes of a language model by which its callers wait in turn.
+const (
+	waiter = "caller"
+	user   = "user"
+	apiKey = "credential"
+)
+
+// flow fills in who waits in turn with the others of a language model, as for calls through
+// the sidecar: the user, else whoever asks, else the API key, as far as that is said.
+func (s Scopes) flow(keys map[string]string, caller string) map[string]string {
+	if !s.Model || keys[waiter] != "" {
+		return keys
+	}
+	all := maps.Clone(keys)
+	if all == nil {
+		all = make(map[string]string, 1)
+	}
+	all[waiter] = cmp.Or(keys[user], caller, keys[apiKey])
+	return all
 }
 
 // veiled are keys as they are counted, kept and shown.
@@ -54,6 +77,9 @@ func (q *acquireRequest) check(p *weir.Policy, known Scopes) *failure {
 		scopes, counted = append(scopes, l.Scope, l.If.Scope), append(counted, l.UnitName())
 	}
 	scopes = append(append(scopes, p.BreakerScope, p.Fair.By), known.Caller...)
+	if known.Model {
+		scopes = append(scopes, user)
+	}
 	wrong := mistakes{path: q.path}
 	for _, scope := range known.Caller {
 		if value, said := q.Keys[scope]; said {
