@@ -40,6 +40,7 @@ func rows[T any](fields []field[T]) (all []row) {
 var sections = []table{
 	{"documentFields", "The file", rows(documentFields)},
 	{"tlsFields", "`tls`", rows(tlsFields)},
+	{"boundFields", "`bounds`", rows(boundFields)},
 	{"storeFields", "`store`", rows(storeFields)},
 	{"dynamoFields", "`store.dynamodb`", rows(dynamoFields)},
 	{"decideFields", "`decide`", rows(decideFields)},

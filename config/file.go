@@ -53,6 +53,7 @@ var documentFields = []field[document]{
 	{"tls", "fields", "plain HTTP", "The certificate of `listen`.", readTLS},
 	one("drain", orOff(duration, 0), func(f *document) *time.Duration { return &f.Drain }, "30s",
 		"How long calls under way may take once weir was told to stop. `off` cuts them at once."),
+	{"bounds", "fields", "see there", "How many connections, streams and requests callers may have at once, at each listener.", readBounds},
 	one("max_header", size(1<<10, 16<<20), func(f *document) *int64 { return &f.MaxHeader }, "64KiB",
 		"Largest header of a request."),
 	one("log", level, func(f *document) *slog.Level { return &f.Log }, "info", "What is logged."),

@@ -7,9 +7,11 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/seed1158cd35/weir/internal/auth"
 	"github.com/seed1158cd35/weir/internal/complain"
+	"github.com/seed1158cd35/weir/internal/crowd"
 	"github.com/seed1158cd35/weir/internal/hosts"
 )
 
@@ -20,6 +22,9 @@ type Door struct {
 	Origins []string   // of pages whose requests may use weir's credentials: https://app.example
 	Auth    *auth.Auth // who may call; nil means everyone
 	Open    bool       // lets callers from elsewhere use weir's credentials although nobody knows them
+
+	// Crowd bounds the requests in flight; nil means any number.
+	Crowd *crowd.Crowd
 
 	// Refused hears why a request was turned away; nil means unheard.
 	Refused func(Why)
@@ -155,6 +160,33 @@ func (d *Door) admit(r *http.Request, g guest, to *target) (Why, *Failure) {
 			Message: "weir adds its own credentials to these requests, and lets in nobody from elsewhere whom it does not know: give it tokens, client_ca or callers with claims, or say open: true"}
 	}
 	return "", nil
+}
+
+// take takes a place for the request of a guest, or says that there is none. leave gives it back.
+func (d *Door) take(r *http.Request, g guest) *Failure {
+	if d.Crowd == nil {
+		return nil
+	}
+	why := d.Crowd.Enter(g.caller(r), r.ProtoMajor > 1)
+	if why == "" {
+		return nil
+	}
+	return &Failure{Status: http.StatusServiceUnavailable, Code: ServiceUnavailable, RetryAfter: time.Second,
+		Message: "weir has as many requests in flight as it may have (" + crowd.Field(why) + ")"}
+}
+
+func (d *Door) leave(r *http.Request, g guest) {
+	if d.Crowd != nil {
+		d.Crowd.Leave(g.caller(r), r.ProtoMajor > 1)
+	}
+}
+
+// caller is whose request it is: by its name, or its address if it has none.
+func (g guest) caller(r *http.Request) string {
+	if g.name != "" {
+		return g.name
+	}
+	return crowd.Address(r.RemoteAddr)
 }
 
 // refuse tells of a request that is turned away.

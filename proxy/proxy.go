@@ -93,6 +93,12 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
+	if f := t.door.take(r, who); f != nil {
+		retryAfter(w.Header(), f.RetryAfter)
+		f.WriteJSON(w)
+		return
+	}
+	defer t.door.leave(r, who)
 	if who.name != "" {
 		r = r.WithContext(context.WithValue(r.Context(), guestKey{}, who))
 	}

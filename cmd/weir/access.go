@@ -33,7 +33,7 @@ type entry struct {
 
 // readEntry reads the secrets and the certificates that a file names.
 func (s *server) readEntry(file *config.File) (e entry, err error) {
-	e.door = proxy.Door{Hosts: file.Hosts, Origins: file.Origins, Open: file.Open, Refused: s.turned}
+	e.door = proxy.Door{Hosts: file.Hosts, Origins: file.Origins, Open: file.Open, Crowd: s.crowds[atCalls], Refused: s.turned}
 	if e.door.Auth, err = file.Callable.Auth(s.env, os.ReadFile); err != nil {
 		return e, fmt.Errorf("listen: %w", err)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed1158cd35/weir/answers"
 	"github.com/seed1158cd35/weir/config"
+	"github.com/seed1158cd35/weir/internal/crowd"
 	"github.com/seed1158cd35/weir/limit"
 )
 
@@ -37,6 +38,11 @@ func check(ctx context.Context, w world) error {
 	fmt.Fprintf(w.out, "%s: good: %d upstreams, listening on %s\n", *path, len(file.Upstreams), file.Listen)
 	if s := file.Store; s != nil && !s.Memory {
 		fmt.Fprintf(w.out, "while the %s store is away: %s\n", s.Kind(), withoutStore(*s))
+	}
+	if file.Bounds != (config.Bounds{}) {
+		b := file.Bounds.WithDefaults(crowd.Files())
+		fmt.Fprintf(w.out, "at each listener: %d connections (%d of one address), %d requests in flight (%d of one caller, %d streams of one connection)\n",
+			b.Connections, b.CallerConnections, b.Requests, b.CallerRequests, b.Streams)
 	}
 	if *try {
 		return connect(ctx, w, file)

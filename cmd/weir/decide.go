@@ -16,6 +16,7 @@ import (
 	"github.com/seed1158cd35/weir/decide"
 	"github.com/seed1158cd35/weir/decide/envoy"
 	"github.com/seed1158cd35/weir/internal/auth"
+	"github.com/seed1158cd35/weir/internal/crowd"
 	"github.com/seed1158cd35/weir/limit"
 )
 
@@ -80,7 +81,7 @@ func (s *server) newDecider(store limit.Store) (err error) {
 }
 
 func (d *decider) newEnvoy(s *server, c *config.Decide, store limit.Store) (err error) {
-	o := envoy.Options{Auth: d.check, Veil: s.veil, Events: envoy.Events{Reloaded: func(e envoy.Reload) {
+	o := envoy.Options{Auth: d.check, Streams: uint32(s.crowds[atGRPC].Bounds().Streams), Veil: s.veil, Events: envoy.Events{Reloaded: func(e envoy.Reload) {
 		if e.Err != nil {
 			s.log.Error("rules for envoy: the old ones stay", "error", e.Err.Error())
 		} else {
@@ -118,18 +119,19 @@ func (d *decider) start(ctx context.Context, s *server, failed chan<- error) {
 	}
 	if d.front != nil {
 		d.http = &http.Server{
-			Handler: d.api.Handler(), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second,
+			Handler: s.crowds[atDecide].Handler(d.api.Handler()), ConnContext: crowd.Context, HTTP2: s.crowds.streams(atDecide), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second,
 			WriteTimeout: max(s.file.Decide.MaxWait, longestJobWait(s.file)) + time.Minute, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10,
 			ErrorLog: log.New(complaints{s.log}, "", 0),
 		}
-		l := d.front
+		l := s.crowds[atDecide].Listen(d.front)
 		if s.file.TLS != nil {
 			l = tls.NewListener(l, auth.TLS(s.tls(), d.auth.Load, false))
 		}
 		go func() { failed <- d.http.Serve(l) }()
 	}
 	if d.envoy != nil {
-		go func() { failed <- d.envoy.Serve(d.grpc) }()
+		l := s.crowds[atGRPC].Hold(d.grpc)
+		go func() { failed <- d.envoy.Serve(l) }()
 		go d.envoy.Watch(ctx, s.file.Decide.Reload)
 	}
 }

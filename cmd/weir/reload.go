@@ -39,6 +39,7 @@ func (s *server) reload() {
 		s.cert.Store(cert)
 	}
 	s.forget(next)
+	s.crowds.set(next)
 	s.file = next
 	s.level.Set(next.Log)
 	s.watch()

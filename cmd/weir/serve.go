@@ -22,6 +22,7 @@ import (
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/config"
 	"github.com/seed1158cd35/weir/internal/buffers"
+	"github.com/seed1158cd35/weir/internal/crowd"
 	"github.com/seed1158cd35/weir/internal/front"
 	"github.com/seed1158cd35/weir/internal/veil"
 	"github.com/seed1158cd35/weir/limit"
@@ -74,6 +75,7 @@ type server struct {
 	proxy   *proxy.Proxy
 	metrics *weirprom.Metrics
 	doors   *weirprom.Doors
+	crowds  crowds
 	page    *status.Page
 	cert    atomic.Pointer[tls.Certificate]
 	main    net.Listener
@@ -109,6 +111,7 @@ func newServer(path string, w world) (*server, error) {
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	s.metrics = weirprom.New(registry)
 	s.doors = newDoors(registry)
+	s.crowds = newCrowds(file, s.doors, registry)
 	weirprom.Buffers(registry)
 	if s.tells, err = newEscalation(file, w.env, s.log); err != nil {
 		return nil, err
@@ -284,10 +287,10 @@ func (s *server) run(ctx context.Context, reload, stop <-chan os.Signal) error {
 	calling, back := s.front(calls), s.back()
 	failed := make(chan error, 4)
 	s.decider.start(calls, s, failed)
-	main, admin := s.secured(s.main), s.admin // here, as a reload changes the file
+	main, admin := s.secured(s.crowds[atCalls].Listen(s.main)), s.admin // here, as a reload changes the file
 	go func() { failed <- calling.Serve(main) }()
 	if s.admin != nil {
-		admin = s.securedAdmin(admin)
+		admin = s.securedAdmin(s.crowds[atAdmin].Listen(admin))
 		go func() { failed <- back.Serve(admin) }()
 		defer back.Close()
 	}
@@ -344,7 +347,8 @@ func (s *server) front(ctx context.Context) *http.Server {
 	return &http.Server{
 		Handler:           http.HandlerFunc(s.serveCall),
 		BaseContext:       func(net.Listener) context.Context { return ctx },
-		ConnContext:       front.Context,
+		ConnContext:       known,
+		HTTP2:             s.crowds.streams(atCalls),
 		Protocols:         protocols,
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       2 * time.Minute,
@@ -360,6 +364,7 @@ func (s *server) front(ctx context.Context) *http.Server {
 func (s *server) serveCall(w http.ResponseWriter, r *http.Request) {
 	s.calls.begin()
 	defer s.calls.end()
+	defer crowd.Serving(r)()
 	if front.Doubtful(r.Context()) {
 		w.Header().Set("Connection", "close")
 	}
@@ -368,7 +373,7 @@ func (s *server) serveCall(w http.ResponseWriter, r *http.Request) {
 
 func (s *server) back() *http.Server {
 	return &http.Server{
-		Handler: s.page.Handler(), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second,
+		Handler: s.crowds[atAdmin].Handler(s.page.Handler()), ConnContext: crowd.Context, HTTP2: s.crowds.streams(atAdmin), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second,
 		WriteTimeout: time.Minute, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10,
 		ErrorLog: log.New(complaints{s.log}, "", 0),
 	}

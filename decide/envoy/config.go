@@ -76,6 +76,8 @@ type Options struct {
 	// its text. Health checks are answered to everybody.
 	Auth func(authorization string, conn *tls.ConnectionState) (caller string, err error)
 
+	Streams uint32 // calls under way of one connection; 0 means any number
+
 	Clock  func() time.Time // nil means time.Now; only the store's clock decides, this one says where to look first
 	Events Events
 }

@@ -35,6 +35,9 @@ func (s *Server) listenFor() {
 		grpc.UnaryInterceptor(s.admitCall),
 		grpc.StreamInterceptor(s.admitStream),
 	}
+	if s.options.Streams > 0 {
+		options = append(options, grpc.MaxConcurrentStreams(s.options.Streams))
+	}
 	if s.options.TLS != nil {
 		options = append(options, grpc.Creds(credentials.NewTLS(s.options.TLS)))
 	}

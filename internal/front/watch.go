@@ -40,6 +40,9 @@ func (c *conn) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// NetConn is the connection that is watched.
+func (c *conn) NetConn() net.Conn { return c.Conn }
+
 // CloseWrite is for net/http, which lets a client read its last answer before it closes.
 func (c *conn) CloseWrite() error {
 	if w, ok := c.Conn.(interface{ CloseWrite() error }); ok {

@@ -1,0 +1,187 @@
+package crowd
+
+import (
+	"container/list"
+	"context"
+	"net"
+	"net/http"
+	"sync"
+)
+
+// Listen bounds the connections of a listener. One too many takes the place of that which has served no
+// request for longest; if all of them serve one, it is closed.
+func (c *Crowd) Listen(l net.Listener) net.Listener { return &listener{l, c, false} }
+
+// Hold is Listen for a server that does not say which connections serve something: none of them gives way.
+func (c *Crowd) Hold(l net.Listener) net.Listener { return &listener{l, c, true} }
+
+type listener struct {
+	net.Listener
+	crowd *Crowd
+	hold  bool
+}
+
+// Accept waits for the next connection for which there is room.
+func (l *listener) Accept() (net.Conn, error) {
+	for {
+		n, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		if c := l.crowd.admit(n); c != nil {
+			if l.hold {
+				l.crowd.count(c, 1)
+			}
+			return c, nil
+		}
+		_ = n.Close()
+	}
+}
+
+// A conn is a connection that is counted.
+type conn struct {
+	net.Conn
+	crowd *Crowd
+	from  string
+	close func() error
+
+	// Under crowd.mu.
+	serves     int // requests
+	at, atHome *list.Element
+}
+
+// admit counts a connection in, nil if there is no room.
+func (c *Crowd) admit(n net.Conn) *conn {
+	in, out, why := c.place(n)
+	if out != nil {
+		_ = out.Close()
+	}
+	if why != "" {
+		c.turned(why)
+	}
+	return in
+}
+
+// place finds a place for a connection, perhaps that of another one, which is to be closed.
+func (c *Crowd) place(n net.Conn) (in, out *conn, why string) {
+	from := Address(n.RemoteAddr().String())
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	h := c.conns[from]
+	switch {
+	case h != nil && h.n >= c.bounds.CallerConnections:
+		why, out = CallerConnections, oldest(&h.idle)
+	case c.total >= c.bounds.Connections:
+		why, out = Connections, oldest(&c.idle)
+	}
+	if why != "" && out == nil {
+		return nil, nil, why
+	}
+	if out != nil {
+		c.forget(out)
+	}
+	if h = c.conns[from]; h == nil {
+		h = new(home)
+		c.conns[from] = h
+	}
+	h.n++
+	c.total++
+	in = &conn{Conn: n, crowd: c, from: from}
+	in.close = sync.OnceValue(in.shut)
+	c.rest(in)
+	return in, out, why
+}
+
+func oldest(l *list.List) *conn {
+	if e := l.Front(); e != nil {
+		return e.Value.(*conn)
+	}
+	return nil
+}
+
+// rest takes note that a connection serves nothing. The lock is held.
+func (c *Crowd) rest(n *conn) {
+	if h := c.conns[n.from]; h != nil && n.at == nil {
+		n.at, n.atHome = c.idle.PushBack(n), h.idle.PushBack(n)
+	}
+}
+
+// stir takes note that it serves something. The lock is held.
+func (c *Crowd) stir(n *conn) {
+	if n.at != nil {
+		c.idle.Remove(n.at)
+		c.conns[n.from].idle.Remove(n.atHome)
+		n.at, n.atHome = nil, nil
+	}
+}
+
+// forget counts a connection out, once. The lock is held.
+func (c *Crowd) forget(n *conn) {
+	if n.from == "" {
+		return
+	}
+	c.stir(n)
+	c.total--
+	h := c.conns[n.from]
+	if h.n--; h.n == 0 {
+		delete(c.conns, n.from)
+	}
+	n.from = ""
+}
+
+// Close is net.Conn's.
+func (n *conn) Close() error { return n.close() }
+
+func (n *conn) shut() error {
+	n.crowd.mu.Lock()
+	n.crowd.forget(n)
+	n.crowd.mu.Unlock()
+	return n.Conn.Close()
+}
+
+// CloseWrite is for net/http, which lets a client read its last answer before it closes.
+func (n *conn) CloseWrite() error {
+	if w, ok := n.Conn.(interface{ CloseWrite() error }); ok {
+		return w.CloseWrite()
+	}
+	return nil
+}
+
+type connKey struct{}
+
+// Context is for http.Server.ConnContext: requests of the connection keep it from being closed for another.
+func Context(ctx context.Context, c net.Conn) context.Context {
+	for {
+		switch n := c.(type) {
+		case *conn:
+			return context.WithValue(ctx, connKey{}, n)
+		case interface{ NetConn() net.Conn }:
+			c = n.NetConn()
+		default:
+			return ctx
+		}
+	}
+}
+
+// Serving says that the connection of a request serves it, until done is called.
+func Serving(r *http.Request) (done func()) {
+	n, ok := r.Context().Value(connKey{}).(*conn)
+	if !ok {
+		return func() {}
+	}
+	n.crowd.count(n, 1)
+	return func() { n.crowd.count(n, -1) }
+}
+
+func (c *Crowd) count(n *conn, more int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if n.from == "" {
+		return
+	}
+	if n.serves += more; n.serves == 0 {
+		c.rest(n)
+	} else {
+		c.stir(n)
+	}
+}

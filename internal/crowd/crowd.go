@@ -1,0 +1,165 @@
+// Package crowd bounds what the callers of a listener may have at once, together and each:
+// connections, and requests in flight.
+package crowd
+
+import (
+	"cmp"
+	"container/list"
+	"net"
+	"net/http"
+	"sync"
+)
+
+// Bounds are how much there may be at once.
+type Bounds struct {
+	Connections       int // of all
+	CallerConnections int // from one address
+	Streams           int // of one connection, of HTTP/2
+	Requests          int // in flight, of all
+	CallerRequests    int // in flight, of one caller
+}
+
+// Why there was no room.
+const (
+	Connections       = "connections"
+	CallerConnections = "caller_connections"
+	Streams           = "streams"
+	Requests          = "requests"
+	CallerRequests    = "caller_requests"
+)
+
+// A Crowd is those who are there. It is safe for concurrent use.
+type Crowd struct {
+	turned func(why string)
+
+	mu       sync.Mutex
+	bounds   Bounds
+	idle     list.List // of *conn that serve no request, the one that has for longest first
+	conns    map[string]*home
+	total    int
+	requests int
+	streams  int
+	callers  map[string]int // requests in flight
+}
+
+// home is the connections of one address.
+type home struct {
+	n    int
+	idle list.List // as Crowd.idle
+}
+
+// New makes a crowd. turned hears why somebody was turned away, and may be nil.
+func New(b Bounds, turned func(why string)) *Crowd {
+	if turned == nil {
+		turned = func(string) {}
+	}
+	return &Crowd{turned: turned, bounds: b, conns: make(map[string]*home), callers: make(map[string]int)}
+}
+
+// Set changes the bounds. Who is there stays.
+func (c *Crowd) Set(b Bounds) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.bounds = b
+}
+
+// Bounds are those in force.
+func (c *Crowd) Bounds() Bounds {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.bounds
+}
+
+// Use is how much there is at once. What is one caller's is the most that any of them has.
+func (c *Crowd) Use() (b Bounds) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	b = Bounds{Connections: c.total, Streams: c.streams, Requests: c.requests}
+	for _, h := range c.conns {
+		b.CallerConnections = max(b.CallerConnections, h.n)
+	}
+	for _, n := range c.callers {
+		b.CallerRequests = max(b.CallerRequests, n)
+	}
+	return b
+}
+
+// Enter lets a request of a caller in, or says which bound it would pass. One that was let in must Leave.
+func (c *Crowd) Enter(caller string, stream bool) (why string) {
+	if why = c.enter(caller, stream); why != "" {
+		c.turned(why)
+	}
+	return why
+}
+
+func (c *Crowd) enter(caller string, stream bool) (why string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.requests >= c.bounds.Requests:
+		return Requests
+	case c.callers[caller] >= c.bounds.CallerRequests:
+		return CallerRequests
+	}
+	c.requests++
+	c.callers[caller]++
+	if stream {
+		c.streams++
+	}
+	return ""
+}
+
+// Leave takes note that a request is over.
+func (c *Crowd) Leave(caller string, stream bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.requests--
+	if c.callers[caller]--; c.callers[caller] == 0 {
+		delete(c.callers, caller)
+	}
+	if stream {
+		c.streams--
+	}
+}
+
+// most is how many there may be of anything, where there are files enough.
+const most = 8192
+
+// WithDefaults are the bounds where those that are 0 are filled in, for a process that may open so many
+// files. One caller may have half of what all may have.
+func (b Bounds) WithDefaults(files uint64) Bounds {
+	if b.Connections == 0 {
+		b.Connections = int(max(1, min(most, files/4))) // each call has a connection of its own to the upstream, too
+	}
+	b.CallerConnections = cmp.Or(b.CallerConnections, max(1, b.Connections/2))
+	b.Streams = cmp.Or(b.Streams, 250)
+	b.Requests = cmp.Or(b.Requests, most)
+	b.CallerRequests = cmp.Or(b.CallerRequests, max(1, b.Requests/2))
+	return b
+}
+
+// Handler bounds the requests of a handler, by the address that they come from.
+func (c *Crowd) Handler(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer Serving(r)()
+		caller, stream := Address(r.RemoteAddr), r.ProtoMajor > 1
+		if why := c.Enter(caller, stream); why != "" {
+			w.Header().Set("Retry-After", "1")
+			http.Error(w, "there are as many requests in flight as there may be: "+Field(why), http.StatusServiceUnavailable)
+			return
+		}
+		defer c.Leave(caller, stream)
+		next.ServeHTTP(w, r)
+	})
+}
+
+// Field is the field of the configuration that says how many there may be.
+func Field(why string) string { return "bounds." + why }
+
+// Address is where a connection comes from, without its port.
+func Address(remote string) string {
+	if host, _, err := net.SplitHostPort(remote); err == nil {
+		return host
+	}
+	return remote
+}

@@ -1,0 +1,14 @@
+//go:build unix
+
+package crowd
+
+import "syscall"
+
+// Files is how many files this process may open.
+func Files() uint64 {
+	var r syscall.Rlimit
+	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &r) != nil {
+		return 1 << 20
+	}
+	return uint64(r.Cur)
+}
