@@ -63,14 +63,20 @@ func (q *queue) failed(now time.Duration) {
 	q.next = now + d/2 + q.group.fleet.within(d)
 }
 
-// late reports whether the answer came too late for one of the limits.
+// late reports whether the answer came too late for one of the limits of which something
+// was granted. Of a calendar limit it never does.
 func (q *queue) late(sent sending, now time.Duration) bool {
-	for _, p := range q.pools {
-		if s := p.spec.Load(); s.late && q.passed(sent, now, s.hold) {
-			return q.ask.Granted > 0 || q.leased()
+	for i, p := range q.pools {
+		if s := p.spec.Load(); s.late && q.granted(i) > 0 && q.passed(sent, now, s.hold) {
+			return true
 		}
 	}
 	return false
+}
+
+// granted is how many units of a limit the store has granted.
+func (q *queue) granted(i int) int64 {
+	return q.ask.Granted*q.ask.Claims[i].Cost + q.ask.Grants[i].Extra
 }
 
 // turning reports whether a calendar window ends too soon for what was granted of it to
@@ -86,21 +92,11 @@ func (q *queue) turning(sent sending, now time.Duration) (end time.Duration, why
 	return end, why, ok
 }
 
-func (q *queue) leased() bool {
-	for i := range q.ask.Grants {
-		if q.ask.Grants[i].Extra > 0 {
-			return true
-		}
-	}
-	return false
-}
-
 // giveUp gives back everything that was granted.
 func (q *queue) giveUp(now time.Duration) {
 	for i, p := range q.pools {
-		g := &q.ask.Grants[i]
-		if n := q.ask.Granted*q.ask.Claims[i].Cost + g.Extra; n > 0 {
-			p.settle(now, Settlement{Back: n, Mark: g.Mark})
+		if n := q.granted(i); n > 0 {
+			p.settle(now, Settlement{Back: n, Mark: q.ask.Grants[i].Mark})
 		}
 	}
 }

@@ -22,6 +22,7 @@ type outage struct {
 	t     testing.TB
 	rng   *rand.Rand
 	limit Limit
+	other *Limit // which each call takes one of, too; nil if there is none
 	o     FleetOptions
 	begin time.Time
 
@@ -60,6 +61,7 @@ type process struct {
 	id       int
 	fleet    *Fleet
 	registry *Registry
+	other    *Registry
 	clock    *drifting
 	rng      *rand.Rand
 	demand   float64
@@ -104,12 +106,10 @@ func (w *outage) join(demand float64) *process {
 		o.Clock = p.clock
 	}
 	p.fleet = NewFleet(link{p}, o)
-	r, err := NewShared(p.fleet.clock.Now(), w.limit, p.fleet.Group("up"))
-	if err != nil {
-		w.t.Error(err)
-		return p
+	p.registry = p.shared(w.limit)
+	if w.other != nil {
+		p.other = p.shared(*w.other)
 	}
-	p.registry = r
 	p.fleet.Start()
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -124,6 +124,14 @@ func (w *outage) join(demand float64) *process {
 		w.calls.Go(p.arrive)
 	}
 	return p
+}
+
+func (p *process) shared(l Limit) *Registry {
+	r, err := NewShared(p.fleet.clock.Now(), l, p.fleet.Group("up"))
+	if err != nil {
+		p.w.t.Fatal(err)
+	}
+	return r
 }
 
 // arrive lets calls arrive at random, so many a second.
@@ -169,6 +177,9 @@ func (p *process) call(n int64) {
 func (p *process) go1(c clock.Clock, until time.Duration, n int64) (ok, own bool, v Verdict, err error) {
 	var permit Permit
 	permit.Add(Charge{p.registry, "", n})
+	if p.other != nil {
+		permit.Add(Charge{p.other, "", 1})
+	}
 	now := c.Now()
 	v = permit.Take(now, until-now)
 	for v.Ask {
@@ -241,20 +252,34 @@ func count(all []unit, from, to time.Duration) (n int64) {
 	return n
 }
 
-// over is by how many units the worst window of all passed the limit, and where.
+// over is by how many units the worst window of all passed a limit, and where.
 func (w *outage) over() (worst int64, where string) {
-	slices.SortStableFunc(w.went, func(a, b unit) int { return int(a.at - b.at) })
+	worst, where = w.overOf(w.limit, w.went)
+	if w.other == nil {
+		return worst, where
+	}
+	calls := slices.Clone(w.went)
+	for i := range calls {
+		calls[i].n = 1
+	}
+	if n, at := w.overOf(*w.other, calls); n > worst {
+		return n, at + ", of the other limit"
+	}
+	return worst, where
+}
+
+func (w *outage) overOf(l Limit, went []unit) (worst int64, where string) {
+	slices.SortStableFunc(went, func(a, b unit) int { return int(a.at - b.at) })
 	note := func(n int64, at time.Duration) {
 		if n > worst {
 			worst, where = n, fmt.Sprintf("at %v", at)
 		}
 	}
-	l := w.limit
 	switch l.Shape {
 	case Bucket: // an exact bucket: every window is held if and only if it never overflows
 		m := bucket.MeterOf(l.Rate)
 		level, last := int64(0), time.Duration(0) // in thousandths of the meter's, for nanoseconds
-		for _, u := range w.went {
+		for _, u := range went {
 			level = max(0, level-m.Drain*int64(u.at-last)) + u.n*m.Unit*1000
 			last = u.at
 			note((level-m.Cap*1000+m.Unit*1000-1)/(m.Unit*1000), u.at)
@@ -262,17 +287,17 @@ func (w *outage) over() (worst int64, where string) {
 	case Rolling:
 		var sum int64
 		first := 0
-		for _, u := range w.went {
+		for _, u := range went {
 			sum += u.n
-			for w.went[first].at <= u.at-l.Per {
-				sum -= w.went[first].n
+			for went[first].at <= u.at-l.Per {
+				sum -= went[first].n
 				first++
 			}
 			note(sum-l.Amount, u.at)
 		}
 	default:
 		counts := make(map[int64]int64)
-		for _, u := range w.went {
+		for _, u := range went {
 			start := l.Windows(w.begin.Add(u.at)).Start.Unix()
 			counts[start] += u.n
 			note(counts[start]-l.Amount, u.at)

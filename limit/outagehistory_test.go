@@ -19,8 +19,8 @@ var (
 
 // randomOutage plays a random one: everything that can go wrong, some of it at once. A process
 // stops at the end of its part, or goes on if that is wanted: then nothing but the store as a
-// whole is ever away.
-func randomOutage(t *testing.T, shape Shape, seed uint64, goes bool) *outage {
+// whole is ever away. Each call may take one of another limit, too.
+func randomOutage(t *testing.T, shape Shape, seed uint64, goes, several bool) *outage {
 	r := rand.New(rand.NewPCG(seed, uint64(shape)))
 	perSecond := 20 + r.Int64N(60)
 	l := rate(perSecond, max(2, perSecond*(1+r.Int64N(40))/10), sec)
@@ -32,6 +32,9 @@ func randomOutage(t *testing.T, shape Shape, seed uint64, goes bool) *outage {
 		l = Limit{Name: "l", Shape: Fixed, Rate: bucket.Rate{Amount: perSecond * 20}, Every: bucket.Minute}
 	}
 	w := newOutage(t, seed, l)
+	if several {
+		w.other = otherLimit(rand.New(rand.NewPCG(seed, 10+uint64(shape))), perSecond)
+	}
 	w.rtt = []time.Duration{2, 10, 40, 150, 400}[r.IntN(5)] * time.Millisecond
 	w.loss = []float64{0, 0, 0.02, 0.2}[r.IntN(4)]
 	w.o.Outage = 5*sec + time.Duration(r.Int64N(int64(15*sec)))
@@ -129,33 +132,55 @@ func randomOutage(t *testing.T, shape Shape, seed uint64, goes bool) *outage {
 	return w
 }
 
-// In random histories nothing goes beyond the limit, in any window.
+// otherLimit is a limit of calls, of about as many as there are units a second, so that now
+// the one says no and now the other.
+func otherLimit(r *rand.Rand, perSecond int64) *Limit {
+	perSecond = max(1, perSecond*(5+r.Int64N(10))/10)
+	l := rate(perSecond, max(2, perSecond*(1+r.Int64N(40))/10), sec)
+	switch r.IntN(3) {
+	case 0:
+		l = rollingLimit(perSecond*5, 5*sec)
+	case 1:
+		l = Limit{Shape: Fixed, Rate: bucket.Rate{Amount: perSecond * 40}, Every: bucket.Minute}
+	}
+	l.Name = "other"
+	return &l
+}
+
+// In random histories nothing goes beyond the limit, in any window, nor beyond any of two.
 func TestNothingIsOverInRandomHistories(t *testing.T) {
 	for _, shape := range []Shape{Bucket, Rolling, Fixed} {
 		for _, goes := range []bool{false, true} {
-			name := fmt.Sprint(shape, " strict")
-			if goes {
-				name = fmt.Sprint(shape, " going on")
-			}
-			t.Run(name, func(t *testing.T) {
+			for _, several := range []bool{false, true} {
+				name := fmt.Sprint(shape, " strict")
+				if goes {
+					name = fmt.Sprint(shape, " going on")
+				}
 				n := campaign.Of(8, 400)
+				if several {
+					name, n = name+" with another limit", campaign.Of(4, 200)
+				}
 				if *histories > 0 {
 					n = *histories
 				}
-				var used, over int64
-				for i := range n {
-					seed := *firstSeed + uint64(i)
-					synctest.Test(t, func(t *testing.T) {
-						w := randomOutage(t, shape, seed, goes)
-						n, where := w.over()
-						if used += w.used(0, time.Hour); n > 0 {
-							over++
-							t.Errorf("seed %d: over by %d %s of %v", seed, n, where, w.limit)
-						}
-					})
-				}
-				t.Logf("%d histories, %d over, %.1f units/s", n, over, float64(used)/90/float64(n))
-			})
+				t.Run(name, func(t *testing.T) { playHistories(t, shape, n, goes, several) })
+			}
 		}
 	}
+}
+
+func playHistories(t *testing.T, shape Shape, n int, goes, several bool) {
+	var used, over int64
+	for i := range n {
+		seed := *firstSeed + uint64(i)
+		synctest.Test(t, func(t *testing.T) {
+			w := randomOutage(t, shape, seed, goes, several)
+			n, where := w.over()
+			if used += w.used(0, time.Hour); n > 0 {
+				over++
+				t.Errorf("seed %d: over by %d %s of %v", seed, n, where, w.limit)
+			}
+		})
+	}
+	t.Logf("%d histories, %d over, %.1f units/s", n, over, float64(used)/90/float64(n))
 }

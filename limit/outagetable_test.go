@@ -22,6 +22,7 @@ type situation struct {
 
 type scene struct {
 	limit  Limit
+	other  *Limit // which each call takes one of, too
 	o      FleetOptions
 	n      int
 	demand []float64 // calls a second, of each process
@@ -113,6 +114,18 @@ func quotaOf(c *scene) {
 	c.demand = []float64{1}
 }
 
+// besides has each call take one of a limit of 500 in any 5 s, too.
+func besides(change func(c *scene)) func(c *scene) {
+	return func(c *scene) {
+		l := rollingLimit(500, 5*sec)
+		l.Name = "other"
+		c.other = &l
+		change(c)
+	}
+}
+
+func late(rtt time.Duration) func(c *scene) { return func(c *scene) { c.rtt = rtt } }
+
 func kill1(w *outage) { w.at(30*sec, w.procs[0].kill) }
 
 func life(d time.Duration) func(c *scene) { return func(c *scene) { c.o.Outage = d } }
@@ -131,9 +144,9 @@ var situations = []situation{
 	{"  T 300 s", 30 * sec, 210 * sec, 99, life(300 * sec), away(30*sec, 210*sec, false)},
 	{"back empty after 5 s: 30 s", 35 * sec, 65 * sec, 96, nil, away(30*sec, 35*sec, true)},
 	{"half cut off 30 s", 30 * sec, 60 * sec, 99, nil, cutFrom(30*sec, 60*sec)},
-	{"answers in 150 ms", 20 * sec, 60 * sec, 100, func(c *scene) { c.rtt = 150 * time.Millisecond }, nil},
-	{"answers in 400 ms", 20 * sec, 60 * sec, 100, func(c *scene) { c.rtt = 400 * time.Millisecond }, nil},
-	{"answers in 1.5 s", 20 * sec, 60 * sec, 99, func(c *scene) { c.rtt = 1500 * time.Millisecond }, nil},
+	{"answers in 150 ms", 20 * sec, 60 * sec, 100, late(150 * time.Millisecond), nil},
+	{"answers in 400 ms", 20 * sec, 60 * sec, 100, late(400 * time.Millisecond), nil},
+	{"answers in 1.5 s", 20 * sec, 60 * sec, 99, late(1500 * time.Millisecond), nil},
 	{"10% of messages lost", 20 * sec, 60 * sec, 79, func(c *scene) { c.loss = 0.1 }, nil},
 	{"start without the store, 10 s", 0, 10 * sec, 0, nil, away(0, 10*sec, false)},
 	{"first 10 s with it", 0, 10 * sec, 105, nil, nil},
@@ -157,6 +170,12 @@ var situations = []situation{
 	{"  the usual burst", 30 * sec, 90 * sec, 0, tokens(rate(250_000, 0, time.Minute)), away(30*sec, 90*sec, false)},
 	{"five a minute, away 120 s", 60 * sec, 180 * sec, 0, func(c *scene) { c.limit = rate(5, 5, time.Minute) }, away(60*sec, 180*sec, false)},
 	{"quota, 8/s wanted, away 30 s", 120 * sec, 150 * sec, 100, quotaOf, away(120*sec, 150*sec, false)},
+	{"a rolling limit besides, away 30 s", 30 * sec, 60 * sec, 91, besides(func(*scene) {}), away(30*sec, 60*sec, false)},
+	{"  answers in 150 ms", 20 * sec, 60 * sec, 100, besides(late(150 * time.Millisecond)), nil},
+	{"  besides a quota, answers in 150 ms", 20 * sec, 60 * sec, 100, besides(func(c *scene) {
+		quotaOf(c)
+		c.rtt = 150 * time.Millisecond
+	}), nil},
 	{"quota, away 120 s", 120 * sec, 240 * sec, 53, quotaOf, away(120*sec, 240*sec, false)},
 }
 
@@ -168,7 +187,7 @@ func (s *situation) run(t *testing.T, seed uint64) (use float64, over int64, whe
 		s.change(&c)
 	}
 	w := newOutage(t, seed, c.limit)
-	w.o, w.cost, w.wait, w.rtt, w.loss = c.o, c.cost, c.wait, c.rtt, c.loss
+	w.other, w.o, w.cost, w.wait, w.rtt, w.loss = c.other, c.o, c.cost, c.wait, c.rtt, c.loss
 	for i := range c.n {
 		w.join(c.demand[i%len(c.demand)])
 	}

@@ -224,7 +224,9 @@ func (e *entry) due(now time.Duration) time.Duration {
 
 // takeRest takes every charge that is not held yet, now. If one of them fails it
 // gives back what it took, but no turn that the call has waited for. ask says that
-// all else is held, and the store has to be asked for the shared ones.
+// all else is held, and the store has to be asked for the shared ones: for all of them,
+// since units of one that are held while the call waits for another would go later than
+// they may.
 func (p *Permit) takeRest(now time.Duration) (got, ask bool) {
 	for i := range p.n {
 		e := p.at(i)
@@ -241,7 +243,18 @@ func (p *Permit) takeRest(now time.Duration) (got, ask bool) {
 		p.dropFresh(now, i)
 		return false, false
 	}
+	if ask {
+		p.dropShared(now)
+	}
 	return !ask, ask
+}
+
+func (p *Permit) dropShared(now time.Duration) {
+	for i := range p.n {
+		if e := p.at(i); e.Registry.group != nil {
+			e.drop(now)
+		}
+	}
 }
 
 func (p *Permit) dropFresh(now time.Duration, n int) {
