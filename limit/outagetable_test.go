@@ -128,6 +128,8 @@ func late(rtt time.Duration) func(c *scene) { return func(c *scene) { c.rtt = rt
 
 func kill1(w *outage) { w.at(30*sec, w.procs[0].kill) }
 
+const killOneOfTwo = "kill -9 of 1 in 2: 60 s"
+
 func life(d time.Duration) func(c *scene) { return func(c *scene) { c.o.Outage = d } }
 
 var situations = []situation{
@@ -154,7 +156,7 @@ var situations = []situation{
 	{"8 join 8, then away at once", 30 * sec, 60 * sec, 81, nil, both(join8(8, 30*sec), away(31*sec, 60*sec, false))},
 	{"kill -9 of 1 in 8: 60 s", 30 * sec, 90 * sec, 87, nil, kill1},
 	{"  T 300 s: 300 s", 30 * sec, 330 * sec, 87, life(300 * sec), kill1},
-	{"kill -9 of 1 in 2: 60 s", 30 * sec, 90 * sec, 50, spread(2, 150), kill1},
+	{killOneOfTwo, 30 * sec, 90 * sec, 50, spread(2, 150), kill1},
 	{"rolling restart, graceful", 30 * sec, 70 * sec, 100, nil, func(w *outage) {
 		for i, p := range w.procs {
 			w.at(30*sec+time.Duration(i)*4*sec, func() { p.leave(); w.join(150.0 / 8) })
@@ -212,6 +214,10 @@ func TestAFleetInEverySituation(t *testing.T) {
 	}
 	for _, s := range situations {
 		t.Run(s.name, func(t *testing.T) {
+			seeds := seeds
+			if s.name == killOneOfTwo {
+				seeds = 12 // which of the two has more differs from history to history
+			}
 			var sum float64
 			for seed := range seeds {
 				synctest.Test(t, func(t *testing.T) {

@@ -26,6 +26,22 @@ type wire struct {
 
 var errCut = errors.New("cut")
 
+// A server keeps what it is told in memory, and may lose it all.
+type server struct {
+	limit.Store // none: records are all that is asked of it
+	memory      atomic.Pointer[limit.Memory]
+}
+
+func (s *server) empty() { s.memory.Store(limit.NewMemory(nil)) }
+
+func (s *server) Load(ctx context.Context, g string, names []string) ([]limit.Record, time.Time, error) {
+	return s.memory.Load().Load(ctx, g, names)
+}
+
+func (s *server) Swap(ctx context.Context, g string, r limit.Record) (limit.Record, bool, error) {
+	return s.memory.Load().Swap(ctx, g, r)
+}
+
 func (w *wire) way(ctx context.Context) error {
 	if err := clock.System.Sleep(ctx, time.Duration(w.rng.Int64N(int64(20*time.Millisecond)))); err != nil {
 		return err
@@ -109,15 +125,17 @@ var subjects = []pause.Subject{
 	pause.OfLimit("m", "", ""), pause.OfPool("p"), pause.OfOperation("get"),
 }
 
-// A story is a fleet whose processes come, go, are cut off and come back, while pauses are
-// given and lifted here and there.
+// A story is a fleet whose processes come, go, are cut off and come back, and whose store
+// may be emptied, while pauses are given and lifted here and there.
 type story struct {
 	rng   *rand.Rand
-	store limit.Store
+	store *server
 	kept  map[*event]bool // what the store knows
 	all   []*process
 	ends  time.Duration // each pause ends later than those before
 	names int
+
+	empties time.Duration // how often the store was: what is told again is as unsure again
 }
 
 // unsure is what clocks are not known by: the time that two answers of the store may take.
@@ -127,11 +145,11 @@ const unsure = 100 * time.Millisecond
 // store takes a look for it more.
 const bound = 2 * time.Second
 
-func (s *story) step(t *testing.T) error {
+func (s *story) step(kinds int) error {
 	now := clock.System.Now()
 	p := s.all[s.rng.IntN(len(s.all))]
 	of := subjects[s.rng.IntN(len(subjects))]
-	switch s.rng.IntN(8) {
+	switch s.rng.IntN(kinds) {
 	case 0, 1, 2:
 		for range 1 + s.rng.IntN(5) { // of processes that write at the same time
 			s.paused(s.all[s.rng.IntN(len(s.all))], subjects[s.rng.IntN(len(subjects))])
@@ -153,6 +171,10 @@ func (s *story) step(t *testing.T) error {
 			s.names++
 			*p = *begin(s.rng, s.store, fmt.Sprint(s.names))
 		}
+	case 8:
+		s.store.empty()
+		clear(s.kept)
+		s.empties++
 	}
 	return s.quiet()
 }
@@ -182,7 +204,7 @@ func (s *story) quiet() error {
 		for _, of := range subjects {
 			e := p.book.In(now, of)
 			want := wants(p.knows, of)
-			if got := e.Until(); want > now && got < want || got > want+unsure {
+			if got := e.Until(); want > now && got < want || got > want+unsure*(1+s.empties) {
 				return fmt.Errorf("process %d, %v: held until %v, want %v; now it is %v, cut off %v", i, of, got, want, now, p.wire.cut.Load())
 			}
 		}
@@ -198,13 +220,23 @@ func TestAllHearWhatOneWasTold(t *testing.T) {
 		seeds = append(seeds, rand.Uint64())
 	}
 	for _, seed := range seeds {
-		synctest.Test(t, func(t *testing.T) { tell(t, seed) })
+		synctest.Test(t, func(t *testing.T) { tell(t, seed, 8) })
 	}
 }
 
-func tell(t *testing.T, seed uint64) {
+// A store that was emptied is told again by all that are in contact.
+func TestAnEmptiedStoreIsToldAgain(t *testing.T) {
+	for range 200 {
+		seed := rand.Uint64()
+		synctest.Test(t, func(t *testing.T) { tell(t, seed, 9) })
+	}
+}
+
+// tell plays a story of steps of so many kinds.
+func tell(t *testing.T, seed uint64, kinds int) {
 	rng := rand.New(rand.NewPCG(seed, 1))
-	s := &story{rng: rng, store: limit.NewMemory(nil), kept: make(map[*event]bool)}
+	s := &story{rng: rng, store: new(server), kept: make(map[*event]bool)}
+	s.store.empty()
 	for i := range 1 + rng.IntN(4) {
 		s.names = i
 		s.all = append(s.all, begin(rng, s.store, fmt.Sprint(i)))
@@ -216,7 +248,7 @@ func tell(t *testing.T, seed uint64) {
 	}()
 	time.Sleep(bound)
 	for step := range 30 {
-		if err := s.step(t); err != nil {
+		if err := s.step(kinds); err != nil {
 			t.Fatalf("seed %#x, step %d: %v", seed, step, err)
 		}
 	}

@@ -48,6 +48,28 @@ func TestARecordStaysSmall(t *testing.T) {
 	}
 }
 
+// A record holds nobody for longer than a pause may last, whatever it says.
+func TestARecordHoldsNoLongerThanAPauseMay(t *testing.T) {
+	at := 500_000 * time.Hour
+	given := at - time.Minute
+	stamp := func(d time.Duration) int64 { return int64(d / time.Microsecond) }
+	const three = 3 * 365 * 24 * time.Hour
+	longest := func(why pause.Reason) time.Duration { return time.Duration(why+1) * 15 * time.Minute }
+	raw := fmt.Sprintf(`{"pauses":[{"what":"pool","name":"p","rate":{"until":%d,"at":%d,"by":"x"},"quota":{"until":%d,"at":%d,"by":"x"}}]}`,
+		stamp(at+three), stamp(given), stamp(at+time.Minute), stamp(given))
+	said, damaged, err := decode([]byte(raw), at, longest)
+	if damaged > 0 || err != nil {
+		t.Fatalf("%d damaged, %v", damaged, err)
+	}
+	e := said[pause.OfPool("p")]
+	if got, want := e.Spans[pause.Rate].Until, given+longest(pause.Rate); got != want {
+		t.Errorf("three years: until %v, want %v", got, want)
+	}
+	if got, want := e.Spans[pause.Quota].Until, at+time.Minute; got != want {
+		t.Errorf("a minute: until %v, want %v", got, want)
+	}
+}
+
 // One item that cannot be costs the others nothing.
 func TestWhatCannotBeIsLeftOut(t *testing.T) {
 	at := 500_000 * time.Hour
