@@ -83,6 +83,9 @@ func (r *reader) next(line string) error {
 		*r.text += text + "\n"
 		return nil
 	}
+	if strings.HasPrefix(line, " ") {
+		return errors.New("a text has a tab before each line")
+	}
 	r.text = nil
 	word, value, _ := strings.Cut(line, " ")
 	value = strings.TrimSpace(value)

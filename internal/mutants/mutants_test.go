@@ -80,6 +80,7 @@ func TestSaysWhatIsWrongWithAList(t *testing.T) {
 		"mutant m n\n":                   "the name is one word",
 		"mutant m\nwhat x\n":             `a.txt:2: "what": want mutant, why`,
 		"mutant m\n\ttext\n":             "a text must stand beneath old or new",
+		"mutant m\nfile f\nold\n  x\n":   "a.txt:4: a text has a tab before each line",
 		"mutant m\nold\n":                "a.txt:2: old: file must stand before it",
 		"mutant m\nwhy x\ntest .\nend\n": "a.txt:4: mutant a/m: must have why, test, file and old",
 		"mutant m\nwhy x\ntest .\nfile f\nold\n\tx\nnew\n\tx\nend\n": "f: old must be a text, and new another",
