@@ -304,7 +304,7 @@ func (r *run) finish(err error, refused bool) {
 	}
 	if r.u.options.Events.Done != nil {
 		now := max(r.now, r.start+r.waited)
-		tell(r.u.options.Events.Done, Done{r.subject(), r.attempts, r.outcome.Class, refused, now - r.start, r.waited})
+		tell(r.u.options.Events.Done, Done{r.subject(), r.attempts, r.outcome.Class, r.outcome.Class == outcome.Rejected && r.outcome.Unsent, refused, now - r.start, r.waited})
 	}
 }
 

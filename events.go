@@ -87,6 +87,7 @@ type Done struct {
 	Subject
 	Attempts int
 	Class    outcome.Class // of the last attempt; unknown if none was made
+	Unsent   bool          // it is rejected by this side: nothing was sent
 	Refused  bool          // no attempt was made, or the last one was not allowed
 	Took     time.Duration
 	Waited   time.Duration // of that, for turns and between attempts

@@ -25,6 +25,7 @@ type File struct {
 	Open        bool     // callers from elsewhere may use weir's credentials although nobody knows them
 	Callable    Access   // who may call
 	AdminAccess Access   // who may use the admin listener
+	Secrets     []Secret // what it wants of the environment
 	HashEnv     string   // the variable with the secret that hides the values of scopes
 	Harmless    []string // scopes that are not hidden
 	AdminAll    bool     // for its metrics and health, too
@@ -101,6 +102,7 @@ func (d *decoder) parse(data []byte, env func(string) (string, bool)) (*node, *F
 	d.environment(root, env)
 	f := d.read(root)
 	f.boundByDefault()
+	f.Secrets = findSecrets(root)
 	d.check(root, f)
 	return root, &f.File
 }

@@ -14,6 +14,9 @@ func Print(w io.Writer, r Report) error {
 		fmt.Fprint(w, ", draining")
 	}
 	fmt.Fprintln(w)
+	for _, t := range r.Troubles {
+		fmt.Fprintf(w, "TROUBLE with %s: %s; %s\n", t.With, t.Error, t.Help)
+	}
 	if r.Fleet != nil {
 		r.Fleet.print(w)
 	}

@@ -25,7 +25,16 @@ type Report struct {
 	Started   time.Time  `json:"started"`
 	Draining  bool       `json:"draining"`
 	Fleet     *Fleet     `json:"fleet,omitempty"` // nil if nothing is shared
+	Troubles  []Trouble  `json:"troubles,omitempty"`
 	Upstreams []Upstream `json:"upstreams"`
+}
+
+// A Trouble is what keeps weir from doing what its file says.
+type Trouble struct {
+	With     string `json:"with"`
+	Upstream string `json:"upstream,omitempty"` // that cannot be called; "" if all can
+	Error    string `json:"error"`
+	Help     string `json:"help"`
 }
 
 // An Upstream is the state of one upstream. Times are in milliseconds.
@@ -112,6 +121,7 @@ type Page struct {
 	Metrics   http.Handler
 	Fleet     func() *Fleet                // nil if nothing is shared
 	Models    func(upstream string) *Model // nil, or nil for an upstream that is none
+	Troubles  func() []Trouble             // nil if there are none
 	Draining  atomic.Bool                  // set when the program is about to end: not ready any more
 
 	// Hosts are the names of a loopback address. There requests that name another host
@@ -149,12 +159,34 @@ func (p *Page) ready(w http.ResponseWriter, _ *http.Request) {
 		http.Error(w, "draining", http.StatusServiceUnavailable)
 		return
 	}
-	fmt.Fprintln(w, "ready")
+	troubles := p.troubles()
+	stopped := make(map[string]bool)
+	for i := range troubles {
+		if troubles[i].Upstream != "" {
+			stopped[troubles[i].Upstream] = true
+		}
+	}
+	if len(stopped) > 0 && len(stopped) == len(p.Upstreams()) { // there is nothing that it could do
+		w.WriteHeader(http.StatusServiceUnavailable)
+		fmt.Fprintln(w, "not ready")
+	} else {
+		fmt.Fprintln(w, "ready")
+	}
+	for i := range troubles {
+		fmt.Fprintf(w, "trouble with %s\n", troubles[i].With)
+	}
+}
+
+func (p *Page) troubles() []Trouble {
+	if p.Troubles == nil {
+		return nil
+	}
+	return p.Troubles()
 }
 
 // Report is the state of everything now.
 func (p *Page) Report() Report {
-	r := Report{Version: p.Version, Started: p.Started, Draining: p.Draining.Load(), Upstreams: []Upstream{}}
+	r := Report{Version: p.Version, Started: p.Started, Draining: p.Draining.Load(), Upstreams: []Upstream{}, Troubles: p.troubles()}
 	if p.Fleet != nil {
 		r.Fleet = p.Fleet()
 	}

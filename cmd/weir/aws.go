@@ -10,6 +10,7 @@ import (
 	awsconfig "github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/credentials/stscreds"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
+	"github.com/aws/smithy-go/logging"
 
 	"github.com/seed1158cd35/weir/awsx/resign"
 	"github.com/seed1158cd35/weir/config"
@@ -20,42 +21,64 @@ import (
 // dialects are those of the upstreams in force. One whose configuration stays the same
 // is kept, with the credentials that it has.
 type dialects struct {
+	log logging.Logger // of the SDK
+
 	mu    sync.Mutex
-	known map[config.AWS]*awsdialect.Dialect
+	known map[config.AWS]signer
+	names map[string]signer // by upstream
+}
+
+// A signer is a dialect and the credentials that it signs with.
+type signer struct {
+	dialect *awsdialect.Dialect
+	keys    aws.CredentialsProvider
+}
+
+// keys are the credentials of the upstreams in force.
+func (d *dialects) keys() map[string]aws.CredentialsProvider {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	all := make(map[string]aws.CredentialsProvider)
+	for name, s := range d.names {
+		if s.keys != nil {
+			all[name] = s.keys
+		}
+	}
+	return all
 }
 
 // dress gives the upstreams of a file their dialects.
 func (d *dialects) dress(file *config.File) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	next := make(map[config.AWS]*awsdialect.Dialect)
+	next, names := make(map[config.AWS]signer), make(map[string]signer)
 	for i := range file.Upstreams {
 		u := &file.Upstreams[i]
 		c, ok := file.AWS[u.Name]
 		if !ok {
 			continue
 		}
-		if next[c] = d.known[c]; next[c] == nil {
-			made, err := newDialect(c)
+		if next[c] = d.known[c]; next[c].dialect == nil {
+			made, err := newSigner(c, d.log)
 			if err != nil {
 				return fmt.Errorf("upstream %s: aws: %w", u.Name, err)
 			}
 			next[c] = made
 		}
-		u.Dialect = proxy.Dialect(next[c])
+		u.Dialect, names[u.Name] = proxy.Dialect(next[c].dialect), next[c]
 	}
-	d.known = next
+	d.known, d.names = next, names
 	return nil
 }
 
-// newDialect finds credentials as the SDKs do. It asks nobody for them yet: that they
-// are missing is told to who needs them.
-func newDialect(c config.AWS) (*awsdialect.Dialect, error) {
+// newSigner finds credentials as the SDKs do. It asks nobody for them yet: that they
+// are missing is told to who needs them, and seen by watchKeys.
+func newSigner(c config.AWS, log logging.Logger) (signer, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), opening)
 	defer cancel()
-	cfg, err := awsconfig.LoadDefaultConfig(ctx, func(o *awsconfig.LoadOptions) error { o.Region = c.Region; return nil })
+	cfg, err := awsconfig.LoadDefaultConfig(ctx, func(o *awsconfig.LoadOptions) error { o.Region, o.Logger = c.Region, log; return nil })
 	if err != nil {
-		return nil, err
+		return signer{}, err
 	}
 	keys := cfg.Credentials
 	if c.Role != "" {
@@ -69,7 +92,8 @@ func newDialect(c config.AWS) (*awsdialect.Dialect, error) {
 			}
 		}), func(o *aws.CredentialsCacheOptions) { o.ExpiryWindow, o.ExpiryWindowJitterFrac = 5*time.Minute, 0.5 })
 	}
-	return awsdialect.New(awsdialect.Options{
+	made, err := awsdialect.New(awsdialect.Options{
 		Options: resign.Options{Service: c.Service, Region: c.Region, Credentials: keys, RefusePresigned: c.RefusePresigned}, PrefixDepth: c.PrefixDepth,
 	})
+	return signer{made, keys}, err
 }

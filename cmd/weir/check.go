@@ -36,6 +36,9 @@ func check(ctx context.Context, w world) error {
 		return errFound
 	}
 	fmt.Fprintf(w.out, "%s: good: %d upstreams, listening on %s\n", *path, len(file.Upstreams), file.Listen)
+	if bad := file.CheckEnv(w.env); bad != nil && !*try {
+		fmt.Fprintf(w.err, "weir serve would not start here:\n%v\n", bad)
+	}
 	if s := file.Store; s != nil && !s.Memory {
 		fmt.Fprintf(w.out, "while the %s store is away: %s\n", s.Kind(), withoutStore(*s))
 	}

@@ -207,26 +207,14 @@ func tlsAdvice(err error) string {
 
 // trySecrets looks whether the environment has what the file wants of it.
 func trySecrets(w world, file *config.File) (all []trial) {
-	var names []string
-	for _, u := range file.Upstreams {
-		names = append(names, file.LLM[u.Name].KeyEnv)
-	}
-	if c := file.Callers; c != nil && c.Claims != nil {
-		names = append(names, c.Claims.SecretEnv)
-	}
-	if n := file.Notify; n != nil {
-		names = append(names, n.WebhookEnv, n.WebhookSecretEnv, n.NtfyTopicEnv, n.TokenEnv)
-	}
 	known := make(map[string]bool)
-	for _, name := range names {
-		if name == "" || known[name] {
+	for _, secret := range file.Secrets {
+		if known[secret.Variable] {
 			continue
 		}
-		known[name] = true
-		all = append(all, trial{"environment " + name, func(context.Context) (string, error) {
-			_, err := secretOf(name, w.env)
-			return "is set", err
-		}})
+		known[secret.Variable] = true
+		one := config.File{Secrets: []config.Secret{secret}}
+		all = append(all, trial{"environment " + secret.Variable, func(context.Context) (string, error) { return "is set", one.CheckEnv(w.env) }})
 	}
 	return all
 }

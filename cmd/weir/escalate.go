@@ -57,7 +57,7 @@ func newCloudWatch(c *config.CloudWatch, log *slog.Logger) (*weircw.Exporter, er
 func awsDefaults(region string) (aws.Config, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), opening)
 	defer cancel()
-	cfg, err := awsconfig.LoadDefaultConfig(ctx, func(o *awsconfig.LoadOptions) error { o.Region = region; return nil })
+	cfg, err := awsconfig.LoadDefaultConfig(ctx, func(o *awsconfig.LoadOptions) error { o.Region, o.Logger = region, sdkLog(slog.Default()); return nil })
 	if err == nil && cfg.Region == "" {
 		err = errors.New("there is no region; say it in the file or in AWS_REGION")
 	}

@@ -121,7 +121,7 @@ func TestCheckConnectTriesWhatTheFileNames(t *testing.T) {
 		{"no such name", ups("http://nowhere.invalid"), false, true, []string{"bad   upstream up: nowhere.invalid:80: "}},
 		{"no trust", ups(untrusted.URL), false, true, []string{"bad   upstream up: ", "does not trust who signed it"}},
 		{"no TLS", ups(strings.Replace(good.URL, "http:", "https:", 1)), false, true, []string{"that is no TLS: is it http?"}},
-		{"a secret", "notify: {webhook_env: HOOK, webhook_secret_env: SECRET}\n" + ups(good.URL), false, true, []string{"bad   environment HOOK: the environment has no HOOK", "good  environment SECRET"}},
+		{"a secret", "notify: {webhook_env: HOOK, webhook_secret_env: SECRET}\n" + ups(good.URL), false, true, []string{"notify.webhook_env: the environment has no HOOK", "good  environment SECRET"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			file := filepath.Join(t.TempDir(), "weir.yaml")

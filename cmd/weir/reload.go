@@ -12,6 +12,9 @@ import (
 // of; so are changes that need a new start.
 func (s *server) reload() {
 	next, err := config.Load(s.path, s.env)
+	if err == nil {
+		err = next.CheckEnv(s.env)
+	}
 	var cert *tls.Certificate
 	if err == nil {
 		cert, err = readCert(next)

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"log"
 	"log/slog"
@@ -66,36 +67,40 @@ func serve(ctx context.Context, w world) error {
 
 // A server is a running sidecar.
 type server struct {
-	path    string
-	env     func(string) (string, bool)
-	net     network
-	level   *slog.LevelVar
-	log     *slog.Logger
-	file    *config.File
-	proxy   *proxy.Proxy
-	metrics *weirprom.Metrics
-	doors   *weirprom.Doors
-	crowds  crowds
-	page    *status.Page
-	cert    atomic.Pointer[tls.Certificate]
-	main    net.Listener
-	admin   net.Listener // nil if there is none
-	calls   *tally
-	store   limit.Store  // nil if the file names none
-	fleet   *limit.Fleet // nil if there is no store
-	veil    *veil.Veil   // hides the values by which callers are counted
-	shared  *weirprom.Fleet
-	finder  *finder  // of what there is to say of the store; nil if there is none
-	decider *decider // nil if nothing is decided for others
-	speaks  dialects
-	access  access
-	models  models
-	tells   escalation
+	path     string
+	env      func(string) (string, bool)
+	net      network
+	level    *slog.LevelVar
+	log      *slog.Logger
+	file     *config.File
+	proxy    *proxy.Proxy
+	metrics  *weirprom.Metrics
+	doors    *weirprom.Doors
+	crowds   crowds
+	page     *status.Page
+	cert     atomic.Pointer[tls.Certificate]
+	main     net.Listener
+	admin    net.Listener // nil if there is none
+	calls    *tally
+	store    limit.Store  // nil if the file names none
+	fleet    *limit.Fleet // nil if there is no store
+	veil     *veil.Veil   // hides the values by which callers are counted
+	shared   *weirprom.Fleet
+	finder   *finder  // of what there is to say of the store; nil if there is none
+	decider  *decider // nil if nothing is decided for others
+	speaks   dialects
+	troubles troubles
+	access   access
+	models   models
+	tells    escalation
 }
 
 // newServer reads the file, and listens.
 func newServer(path string, w world) (*server, error) {
 	file, err := config.Load(path, w.env)
+	if err == nil {
+		err = file.CheckEnv(w.env)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -103,6 +108,8 @@ func newServer(path string, w world) (*server, error) {
 	s.level.Set(file.Log)
 	buffers.Heed()
 	s.log = slog.New(slog.NewJSONHandler(w.err, &slog.HandlerOptions{Level: s.level}))
+	slog.SetDefault(s.log) // of libraries that have something to say
+	s.troubles.log, s.speaks.log = s.log, sdkLog(s.log)
 
 	if s.veil, err = veilOf(file, w.env); err != nil {
 		return nil, err
@@ -124,7 +131,7 @@ func newServer(path string, w world) (*server, error) {
 	s.page = &status.Page{
 		Version: version(), Started: time.Now(), Upstreams: s.upstreams,
 		Hosts: s.access.hosts, Auth: s.access.admin.Load, AuthAll: file.AdminAll, Name: s.veil.Named, Refused: func(why string) { s.doors.Refused("admin", why) },
-		Models: s.models.look, Metrics: promhttp.HandlerFor(registry, promhttp.HandlerOpts{}),
+		Models: s.models.look, Troubles: s.troubled, Metrics: promhttp.HandlerFor(registry, promhttp.HandlerOpts{}),
 	}
 	if s.fleet != nil {
 		kind := file.Store.Kind()
@@ -144,6 +151,10 @@ func (s *server) join(events weir.Events, registry prometheus.Registerer) (err e
 		ctx, cancel := context.WithTimeout(context.Background(), opening)
 		defer cancel()
 		s.shared = weirprom.NewFleet(registry)
+		if full.Kind() == "file" && hollow(full.File) {
+			s.troubles.note("store "+full.File, "", "if nobody emptied it on purpose, look what did; limits begin as if nothing of them was used",
+				errors.New("the file was there when weir started, and empty: what was used of limits is not known"))
+		}
 		if s.store, err = openStore(ctx, full, s.env, s.requested); err != nil {
 			return err
 		}
@@ -299,6 +310,7 @@ func (s *server) run(ctx context.Context, reload, stop <-chan os.Signal) error {
 		s.fleet.Attend(s.finder.run)
 	}
 	defer s.stopDeciding()
+	go s.watchKeys(calls)
 	for {
 		select {
 		case <-reload:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	awsconfig "github.com/aws/aws-sdk-go-v2/config"
@@ -51,7 +52,7 @@ func openRedis(c config.Store, env func(string) (string, bool)) (limit.Store, er
 }
 
 func openDynamoDB(ctx context.Context, c config.Store, heard func(dynamostore.Call)) (*dynamostore.Store, error) {
-	var with []func(*awsconfig.LoadOptions) error
+	with := []func(*awsconfig.LoadOptions) error{awsconfig.WithLogger(sdkLog(slog.Default()))}
 	if c.DynamoDB.Region != "" {
 		with = append(with, awsconfig.WithRegion(c.DynamoDB.Region))
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/internal/crowd"
 	"github.com/seed1158cd35/weir/observe"
 )
 
@@ -35,6 +36,7 @@ func TestDocumentListsWhatIsExported(t *testing.T) {
 	modelsEverything(reg)
 	doorsEverything(reg)
 	Buffers(reg)
+	Crowds(reg, map[string]*crowd.Crowd{"listen": crowd.New(crowd.Bounds{}, nil)})
 	families, err := reg.Gather()
 	if err != nil {
 		t.Fatal(err)

@@ -53,7 +53,11 @@ func (m *Metrics) decided(e weir.Decided) {
 }
 
 func (m *Metrics) ended(e weir.Ended) {
-	s := m.series.ended.get(endedKey{e.Upstream, e.Operation, e.Outcome.Class})
+	class := e.Outcome.Class
+	if class == outcome.Rejected && e.Outcome.Unsent {
+		class = unsent
+	}
+	s := m.series.ended.get(endedKey{e.Upstream, e.Operation, class})
 	s.count.Inc()
 	s.took.Observe(e.Took.Seconds())
 }
@@ -70,11 +74,25 @@ func (m *Metrics) gaveUp(e weir.GaveUp) {
 	m.series.gaveUp.get(gaveUpKey{e.Upstream, e.Operation, observe.Why(e.Why)}).Inc()
 }
 
+// unsent is the class of attempts that were not sent, as something is wrong on this side: the upstream has
+// rejected nothing.
+const unsent = outcome.Class(len(outcome.Classes))
+
+func word(c outcome.Class) string {
+	if c == unsent {
+		return "unsent"
+	}
+	return c.String()
+}
+
 // refused is the result of a call for which no attempt was made.
 const refused = "refused"
 
 func (m *Metrics) done(e weir.Done) {
 	result := e.Class.String()
+	if e.Unsent {
+		result = word(unsent)
+	}
 	if e.Refused && e.Attempts == 0 && e.Class != outcome.Canceled {
 		result = refused
 	}

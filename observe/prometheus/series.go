@@ -63,7 +63,7 @@ func (s *series) begin(m *Metrics) {
 		return waits{v.wait.WithLabelValues(label(k.upstream), label(k.limit)), v.late.WithLabelValues(label(k.upstream), label(k.limit))}
 	})
 	s.ended = newBook(&m.mu, func(k endedKey) timed {
-		class := k.class.String()
+		class := word(k.class)
 		return timed{
 			v.attempts.WithLabelValues(label(k.upstream), label(k.operation), class),
 			v.attempt.WithLabelValues(label(k.upstream), class),

@@ -1,0 +1,58 @@
+package config
+
+import (
+	"regexp"
+	"strings"
+
+	"github.com/seed1158cd35/weir/internal/auth"
+	"github.com/seed1158cd35/weir/internal/complain"
+)
+
+// A Secret is a variable of the environment that the file names, and where.
+type Secret struct {
+	Variable string
+	At       Complaint // its place, without a problem
+	token    bool      // it must be long enough not to be guessed
+}
+
+// secretPlace is where a variable can be named.
+var secretPlace = regexp.MustCompile(`^(hash_env|(decide\.|admin_)?tokens\..+\.env|callers\.claims\.secret_env|notify\.[a-z_]+_env|store\.password_env|upstreams\..+\.llm\.key_env)$`)
+
+// findSecrets lists what the file wants of the environment.
+func findSecrets(n *node) (all []Secret) {
+	for _, e := range n.all() {
+		v := e.value
+		if v.kind == scalar && v.text != "" && secretPlace.MatchString(v.path) {
+			all = append(all, Secret{v.text, Complaint{File: v.file, Line: v.line, Column: v.column, Field: v.path}, e.name == "env" || e.name == "hash_env"})
+		}
+		all = append(all, findSecrets(v)...)
+	}
+	return all
+}
+
+// CheckEnv complains of every variable that the file names and that is not there, or is too short for
+// a secret. The values are not repeated.
+func (f *File) CheckEnv(env func(string) (string, bool)) error {
+	var errs complain.Errors
+	for _, s := range f.Secrets {
+		value, ok := env(s.Variable)
+		c := s.At
+		switch {
+		case !ok:
+			c.Problem, c.Hint = "the environment has no "+s.Variable, "set it before weir starts"
+		case s.token:
+			if err := auth.CheckSecret(value); err != nil {
+				c.Problem = "environment variable " + s.Variable + ": " + err.Error()
+			}
+		case strings.TrimSpace(value) == "" && !strings.HasSuffix(c.Field, "password_env"):
+			c.Problem, c.Hint = "environment variable "+s.Variable+": is empty", "set it before weir starts"
+		}
+		if c.Problem != "" {
+			errs = append(errs, c)
+		}
+	}
+	if len(errs) == 0 {
+		return nil
+	}
+	return errs.Sorted()
+}

@@ -1,0 +1,47 @@
+package config_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/seed1158cd35/weir/config"
+)
+
+// Every variable that a file names is looked for, and what is wrong is said with its place.
+func TestWhatTheEnvironmentLacks(t *testing.T) {
+	const file = `hash_env: HASH
+tokens: {app: {env: APP}, other: {env: OTHER}}
+admin_tokens: {me: {env: ADMIN}}
+store: {redis: "redis://127.0.0.1:6379", password_env: PASSWORD}
+decide: {listen: 127.0.0.1:0, tokens: {d: {env: DECIDE}}}
+notify: {webhook_env: HOOK, webhook_secret_env: HOOK_SECRET, ntfy_topic_env: TOPIC, ntfy_token_env: TOPIC_TOKEN}
+callers: {keys: {tenant: "claim:t"}, claims: {secret_env: CLAIMS}, limits: {a: {rate: 1/s}}}
+upstreams:
+  gpt: {url: http://h, keys: {env: "header:X", my_env: "header:Y"}, limits: {a_env: 5/s, b: {rate: 5/s, scope: env}}, llm: {family: openai, key_env: KEY}}
+`
+	f, err := config.Parse("weir.yaml", []byte(file), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	env := func(values map[string]string) func(string) (string, bool) {
+		return func(name string) (string, bool) { v, ok := values[name]; return v, ok }
+	}
+	all := map[string]string{}
+	for _, name := range []string{"HASH", "APP", "OTHER", "ADMIN", "PASSWORD", "DECIDE", "HOOK", "HOOK_SECRET", "TOPIC", "TOPIC_TOKEN", "CLAIMS", "KEY"} {
+		all[name] = "a-secret-that-is-long-enough"
+	}
+	if err := f.CheckEnv(env(all)); err != nil {
+		t.Errorf("all is there: %v", err)
+	}
+	if err := f.CheckEnv(env(nil)); err == nil || strings.Count(err.Error(), "\n") != len(all)-1 {
+		t.Errorf("nothing is there: %v", err)
+	}
+	delete(all, "KEY")
+	all["APP"], all["CLAIMS"] = "short-one", " "
+	want := `weir.yaml:2:21: tokens.app.env: environment variable APP: is shorter than 16 characters; make one with: openssl rand -hex 32
+weir.yaml:7:59: callers.claims.secret_env: environment variable CLAIMS: is empty; set it before weir starts
+weir.yaml:9:150: upstreams.gpt.llm.key_env: the environment has no KEY; set it before weir starts`
+	if err := f.CheckEnv(env(all)); err == nil || err.Error() != want {
+		t.Errorf("got\n%v\nwant\n%s", err, want)
+	}
+}
