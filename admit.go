@@ -46,9 +46,12 @@ func (p *Permit) doze(ctx context.Context, until, d time.Duration) (Decision, ti
 // tooSlow is the decision about a call whose own deadline has passed while it waited for its
 // turn. It was not sent: that is a refusal, and says nothing of the upstream.
 func (p *Permit) tooSlow(now time.Duration) Decision {
+	if i := p.shared(); p.why < 0 && int(i) < p.limits.Len() && p.limits.Charge(int(i)).Registry.Shared() {
+		p.why = i // it waited for the store
+	}
 	if p.why >= 0 {
-		c := p.limits.Charge(int(p.why))
-		return p.judge(now, limit.Verdict{Wait: max(c.Registry.Get(now, c.Key).Ask(now, c.Cost), soon), Why: int(p.why)})
+		c, w := p.limits.Charge(int(p.why)), p.limits.Lacks(now, int(p.why))
+		return p.judge(now, limit.Verdict{Wait: max(c.Registry.Get(now, c.Key).Ask(now, c.Cost), soon, w.Wait), Why: int(p.why), Lack: w.Lack})
 	}
 	if p.plan.flight != nil && p.slot == 0 {
 		return p.full(now)

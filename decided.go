@@ -40,8 +40,11 @@ func (p *Permit) decided(now time.Duration, d Decision) error {
 }
 
 func (p *Permit) refusal(now time.Duration, d Decision, c limit.Charge) *Refusal {
-	r := &Refusal{Upstream: p.u.name, Operation: p.plan.name, Reason: d.Reason, RetryAfter: d.RetryAfter, Place: int(p.place), Waiting: int(p.waiting), Lack: p.lack}
+	r := &Refusal{Upstream: p.u.name, Operation: p.plan.name, Reason: d.Reason, RetryAfter: d.RetryAfter, Place: int(p.place), Waiting: int(p.waiting)}
 	if c.Registry != nil {
+		if d.Reason == RateLimited || d.Reason == QuotaExhausted {
+			r.Want = p.wants(now)
+		}
 		r.Levels = p.levels(now)
 		why := r.Levels[p.why]
 		r.Limit, r.Key, r.Rule, r.Level = why.Rule.Name, why.Key, why.Rule, why.Level
@@ -52,6 +55,15 @@ func (p *Permit) refusal(now time.Duration, d Decision, c limit.Charge) *Refusal
 		r.InFlight, r.Bound = look.InFlight, look.Bound
 	}
 	return r
+}
+
+// wants is what the limit that said no wanted of the store.
+func (p *Permit) wants(now time.Duration) limit.Want {
+	w := p.limits.Lacks(now, int(p.why))
+	if p.lack != limit.LacksNothing {
+		w.Lack = p.lack
+	}
+	return w
 }
 
 // explain says of a refusal by a pause whom the pause holds, and until when if it is a

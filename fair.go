@@ -356,5 +356,6 @@ func (p *Permit) tooLate(s *stander, at fair.Place) Decision {
 	if c.Registry.Limit().Shape != limit.Fixed { // of which all comes at once
 		wait = max(wait, max(0, at.Due-s.now)+at.Ahead+p.takes(s.now, s.at))
 	}
-	return p.judge(s.now, limit.Verdict{Wait: wait, Why: s.at})
+	w := p.limits.Lacks(s.now, s.at)
+	return p.judge(s.now, limit.Verdict{Wait: max(wait, w.Wait), Why: s.at, Lack: w.Lack})
 }

@@ -369,7 +369,7 @@ func TestPausesWhileTheStoreIsAway(t *testing.T) {
 					pass(10 * ms)
 				}
 				a.cut.away.Store(true)
-				pass(2 * sec) // until both are sure of it and use their parts
+				pass(3 * sec) // until both are sure of it and use their parts, also of rolling limits
 				begin := clock.System.Now()
 				a.told(call, hinted(60*sec).o)
 				held(t, 20*sec, call, a)

@@ -237,7 +237,7 @@ func (p *Permit) no(now time.Duration, v limit.Verdict) Decision {
 	d := Decision{Reason: RateLimited, RetryAfter: v.Wait}
 	switch {
 	case v.Wait == bucket.Never: // the cost is at fault
-	case c.Registry.Limit().IsQuota() && level.Left < c.Cost:
+	case c.Registry.Limit().IsQuota() && level.Left < c.Cost && !p.limits.Lacks(now, v.Why).Away():
 		d.Reason = QuotaExhausted
 	case level.Paused > 0:
 		e := p.u.pauses.In(now, whose(c))

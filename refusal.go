@@ -43,9 +43,9 @@ type Refusal struct {
 	// ByHand says of a pause that a person has ordered it, and not the upstream.
 	ByHand bool
 
-	// Lack says that the store of the fleet has not answered, and what this process
-	// lacks that has to go on without: see limit.FleetOptions.
-	Lack limit.Lack
+	// Want says that it was for the store of the fleet: it does not answer, and what this process
+	// lacks that has to go on without; or it does not know what was used. See limit.FleetOptions.
+	Want limit.Want
 
 	// Levels is what is left of every limit that the call was charged to, that one
 	// included; empty if it was no limit.
@@ -106,8 +106,8 @@ func (r *Refusal) Error() string {
 	if r.Bound > 0 {
 		fmt.Fprintf(&b, " with %d of %d in flight", r.InFlight, r.Bound)
 	}
-	if r.Lack != limit.LacksNothing {
-		fmt.Fprintf(&b, " (%v)", r.Lack)
+	if r.Want.Lack != limit.LacksNothing {
+		fmt.Fprintf(&b, " (%v)", r.Want)
 	}
 	b.WriteString(": ")
 	if r.Reason == QuotaExhausted && !r.Level.ResetAt.IsZero() {

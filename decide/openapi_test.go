@@ -21,6 +21,7 @@ import (
 	"github.com/getkin/kin-openapi/routers/legacy"
 
 	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/outcome"
 )
 
@@ -99,6 +100,9 @@ func (moody) Admit(_ context.Context, c weir.Call) (func(outcome.Outcome), error
 	}
 	if reason, ok := strings.CutPrefix(c.Operation, "refuse-"); ok {
 		return nil, &weir.Refusal{Upstream: "moody", Operation: c.Operation, Reason: weir.Reason(reason), RetryAfter: time.Second}
+	}
+	if n, ok := strings.CutPrefix(c.Operation, "lack-"); ok {
+		return nil, &weir.Refusal{Upstream: "moody", Reason: weir.RateLimited, RetryAfter: time.Second, Want: limit.Want{Lack: limit.Lack(n[0] - '0'), State: limit.State(n[1] - '0')}}
 	}
 	return nil, nil
 }
@@ -189,6 +193,9 @@ func TestEverythingInTheFileIsProduced(t *testing.T) {
 			e.status, e.code = 503, ServiceUnavailable
 		}
 		do(e)
+	}
+	for i, state := range limit.States {
+		do(exchange{"POST", "/v1/acquire", fmt.Sprintf(`{"upstream":"moody","operation":"lack-%d%d"}`, i+1, state), 429, RateLimitExceeded, nil})
 	}
 	s.Upstreams = func() map[string]*weir.Upstream { panic("with a secret") }
 	do(exchange{"GET", "/v1/limits?upstream=api", "", 500, InternalError, nil})

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/limit"
 )
 
 // refusal is the answer to a call that a gate refused.
@@ -27,6 +28,9 @@ func (a *asker) refusal(r *weir.Refusal) *failure {
 	if r.Limit != "" && f.status == http.StatusTooManyRequests {
 		v := view(r.Rule, r.Key, r.Level, now)
 		f.details["limit"], f.details["key"], f.details["reset_at"] = v.Limit, v.Key, v.ResetAt
+	}
+	if r.Want.Lack != limit.LacksNothing && f.status == http.StatusTooManyRequests {
+		f.details["store"], f.details["lack"] = r.Want.State.String(), r.Want.Lack.Word()
 	}
 	f.details["limits"] = a.levels(r.Levels, now)
 	a.tellRefused(r.Reason, r.Limit)

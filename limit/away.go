@@ -30,7 +30,7 @@ func (f *Fleet) look(now time.Duration) (away, past bool, err error) {
 	for _, g := range f.all() {
 		g.own.Lock()
 		switch m, _ := g.standing.mode(now); {
-		case m == asking, m == waiting && now < g.standing.patient():
+		case m == asking, m == waiting && (!g.standing.met || now < g.standing.patient()): // who has never reached it goes on with nothing
 		case g.standing.solo != 0 && m == parted: // it answers, but late
 		default:
 			away, err = true, g.beating.err

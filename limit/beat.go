@@ -44,6 +44,7 @@ type Standing struct {
 	Out     int64     // parts of those who are silent: the store's supply is less by so much
 	Unknown int64     // of these, what nobody has shown since the store lost its memory
 	Known   int64     // until when that is held back
+	Since   int64     // since when the store knows of the group; 0 if it always has, or was told that the group is new
 	Alive   int64     // processes that were heard of late, this one included
 	Now     time.Time // the store's clock
 }
@@ -98,7 +99,7 @@ func (m *Members) Beat(now int64, b *Beat) (a Standing) {
 
 // standing is an answer with what the store says to all.
 func (m *Members) standing(now int64, a Standing) Standing {
-	a.Out, a.Unknown, a.Known, a.Now = min(m.Out, Whole), m.Unknown, m.Known, time.UnixMicro(now)
+	a.Out, a.Unknown, a.Known, a.Since, a.Now = min(m.Out, Whole), m.Unknown, m.Known, m.Since, time.UnixMicro(now)
 	for _, r := range m.Rows {
 		if r.heard(now) {
 			a.Alive++

@@ -30,7 +30,8 @@ type beating struct {
 	flying int
 	alive  int64
 	out    Standing // what the store said to all
-	err    error    // of the latest exchange
+	cold   cold
+	err    error // of the latest exchange
 
 	wish   float64 // seconds of the limits' rates that were wanted, of late
 	wishAt time.Duration
@@ -248,6 +249,8 @@ func (g *Group) hears(now, sent time.Duration, beat *Beat, a *Standing) {
 	}
 	g.failing.Store(false)
 	b.err, b.out, b.alive = nil, *a, max(1, a.Alive)
+	b.cold.hears(a)
+	g.warm.Store(a.Since == 0)
 	g.fleet.alive.Store(b.alive)
 	s.judge(time.Duration(-b.hold.most(now)), now-sent, b.alive)
 	if now > b.usedAt+restful {

@@ -25,7 +25,7 @@ func (s *forgetful) Take(ctx context.Context, a *Ask) error {
 	err := s.Store.Take(ctx, a)
 	for i := range a.Grants {
 		if s.dark {
-			a.Granted, a.Grants[i] = 0, Grant{Dark: true, Reset: a.Grants[i].Reset, Wait: a.Grants[i].Reset}
+			a.Granted, a.Grants[i] = 0, Grant{Cold: true, Reset: a.Grants[i].Reset, Wait: a.Grants[i].Reset}
 		}
 	}
 	return err

@@ -189,6 +189,7 @@ type Group struct {
 
 	lone    atomic.Int64 // after when calls are served without the store, if it does not answer before
 	failing atomic.Bool  // the latest exchange failed
+	warm    atomic.Bool  // the store has said with its latest answer that it knows what was used
 
 	own      sync.Mutex // of the part that this process uses: of all of its pools, too
 	standing standing

@@ -18,6 +18,7 @@ func (c *Cell) grant(at *Supply, k *Claim, extra int64) Grant {
 	if k.Rule.Shape == Fixed {
 		g.Back = c.Returned
 	}
+	g.Cold = at.Cold && k.Rule.Shape != Fixed && !k.Rule.Tally
 	g.Wait = max(g.Paused, micro(c.wait(at, k)))
 	return g
 }

@@ -21,6 +21,7 @@ import (
 // Instants are microseconds of the store's clock. All numbers are whole and small
 // enough for a double, so that a script in a store computes the same.
 type Members struct {
+	Since int64 // since when the group is known; 0 if it always was
 	Gen   int64 // of the memory; 0 if it is as new
 	Birth int64 // when the one before was lost, while parts of that may be held; otherwise 0
 
@@ -71,6 +72,7 @@ const (
 func NewMembers(now int64, isNew bool) *Members {
 	m := &Members{Gen: now, At: now, Next: never64, Rows: make(map[string]*Member)}
 	if !isNew {
+		m.Since = now
 		m.forget(now)
 	}
 	return m
@@ -125,7 +127,7 @@ func (m *Members) look(now int64) {
 func (m *Members) Turn(now int64) {
 	if now <= m.At {
 		if d := m.At - now; d > aheadMost { // a clock that was wrong has stamped all this
-			m.At, m.Heard, m.Back = now, 0, 0
+			m.Since, m.At, m.Heard, m.Back = min(m.Since, now), now, 0, 0
 			for i := range m.Stale {
 				m.Stale[i].At, m.Stale[i].Until = m.Stale[i].At-d, m.Stale[i].Until-d
 			}

@@ -39,25 +39,6 @@ type allowance struct {
 	lack Lack          // why never
 }
 
-// A Lack is what a process lacks that has to go on without the store.
-type Lack uint8
-
-const (
-	LacksNothing Lack = iota
-	LacksStore        // it holds no part, or must not use one
-	LacksPart         // its part of the limit never holds what the call costs
-	LacksQuota        // what stood by of the quota is used up
-)
-
-var lacks = [...]string{
-	"",
-	"the store has not answered, and this process has no part of the limit to use",
-	"the store has not answered, and this process's part of the limit never holds what the call costs",
-	"the store has not answered, and what this process keeps of the quota for that is used up",
-}
-
-func (l Lack) String() string { return lacks[min(int(l), len(lacks)-1)] }
-
 // allows is whether n units can be taken after those who are ahead have taken theirs.
 func (p *pool) allows(now time.Duration, u ownUse, ahead, n int64) allowance {
 	if n == 0 {
@@ -209,6 +190,23 @@ func (p *pool) tokens(s *spec, u ownUse) (top int64) {
 	}
 	o.level, o.z = min(o.level, top), u.z
 	return top
+}
+
+// ownLeft is how many units can be taken now, and when there are as many as there can be.
+func (p *pool) ownLeft(now time.Duration, s *spec, u ownUse) (left int64, reset time.Duration) {
+	switch m := &s.rule.Meter; s.rule.Shape {
+	case Bucket:
+		top := p.tokens(s, u)
+		lacks := max(0, top-p.own.level)
+		return max(0, p.own.level) / m.Unit, micro(scaleUp((lacks+m.Drain-1)/m.Drain, Whole, max(1, u.part)))
+	case Rolling:
+		left = max(0, p.roomRolling(now, s, u))
+		if left < partDown(s.rule.Amount, u.part) {
+			_, reset = s.stay()
+		}
+		return left, reset
+	}
+	return p.stands(now, s, u), 0
 }
 
 func (p *pool) allowsTokens(s *spec, u ownUse, ahead, n int64) allowance {

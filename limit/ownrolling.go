@@ -128,27 +128,34 @@ func (p *pool) gaveBack(m Mark, n int64) {
 	p.own.had.removeAround(begin+least-slop, begin+most+slop, n)
 }
 
-func (p *pool) allowsRolling(now time.Duration, s *spec, u ownUse, ahead, n int64) allowance {
+// roomRolling is how many units may be spent now; below 0 if more were.
+func (p *pool) roomRolling(now time.Duration, s *spec, u ownUse) int64 {
 	o := &p.own
 	if o.key != u.key {
 		o.key, o.since = u.key, 0
 	}
+	o.spent.drop(now)
+	if u.mode == sharing {
+		return partDown(s.rule.Amount, u.part) - o.spent.sum
+	}
+	_, stay := s.stay()
+	room := partDown(s.rule.Amount, min(u.part, p.group.standing.kept.least(now-stay))) - o.spent.sum
+	if now < u.began+stay {
+		room = min(room, o.had.left(u.began, now)-o.since)
+	}
+	return room
+}
+
+func (p *pool) allowsRolling(now time.Duration, s *spec, u ownUse, ahead, n int64) allowance {
+	o := &p.own
+	room := p.roomRolling(now, s, u)
 	if n > partDown(s.rule.Amount, u.part) {
 		return allowance{bucket.Never, LacksPart}
 	}
-	_, stay := s.stay()
-	o.spent.drop(now)
-	part := u.part
-	if u.mode != sharing {
-		part = min(part, p.group.standing.kept.least(now-stay))
-	}
-	n = addMost(ahead, n)
-	switch {
-	case o.spent.sum+n > partDown(s.rule.Amount, part):
-	case u.mode != sharing && now < u.began+stay && o.since+n > o.had.left(u.began, now):
-	default:
+	if addMost(ahead, n) <= room {
 		return allowance{}
 	}
+	_, stay := s.stay()
 	at := min(o.spent.next(now), later(p.group.standing.kept.next(now-stay), stay))
 	if u.mode != sharing && now < u.began+stay {
 		at = min(at, o.had.next(now), u.began+stay)

@@ -30,6 +30,18 @@ type Place struct {
 	Out     float64       // parts of those that are silent: the store grants so much less
 	Unknown float64       // of these, what nobody has shown since the store was emptied
 	Known   time.Duration // how much longer that is held back
+
+	cold cold
+	at   time.Time
+}
+
+// Warm is in how long the store can grant all of a limit of the group, as it knows what was used of
+// it then; 0 if it does.
+func (p *Place) Warm(l *Limit) time.Duration {
+	if warm := p.cold.warm(l); l.Shares() && warm.After(p.at) {
+		return warm.Sub(p.at)
+	}
+	return 0
 }
 
 // Places is how this process stands in each group, in the order of their names.
@@ -50,6 +62,7 @@ func (g *Group) place(now time.Duration) Place {
 	p := Place{
 		Group: g.name, State: s.state(now), Alive: int(max(1, g.beating.alive)),
 		Part: float64(s.part) / Whole, Out: float64(out.Out) / Whole, Unknown: float64(out.Unknown) / Whole,
+		cold: g.beating.cold, at: g.fleet.storeTime(now),
 	}
 	if s.met {
 		p.Lasts = max(0, s.over()-now)

@@ -256,7 +256,7 @@ func (p *pool) hears(sent, now time.Duration, s *spec, g Grant, w Windows, at ti
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if g.Dark { // that tells nothing of what has gone
+	if g.Cold { // that tells nothing of what has gone
 		next.count, next.grant.Back = 0, 0
 		if p.seen.start.Equal(next.start) {
 			next.count, next.grant.Back = p.seen.count, p.seen.grant.Back
@@ -268,7 +268,7 @@ func (p *pool) hears(sent, now time.Duration, s *spec, g Grant, w Windows, at ti
 func (p *pool) look(now time.Duration) Level {
 	s := p.spec.Load()
 	v := Level{Left: s.most(), Full: s.most(), PerSecond: s.perSecond(p.group.fleet.storeTime(now))}
-	if at := p.sight(); at.known {
+	if at := p.sight(); at.known && !(at.grant.Cold && p.group.warm.Load()) {
 		v.Left = min(v.Full, at.grant.Left+p.held(now))
 		v.Reset = max(0, at.grant.Reset-(now-at.at))
 		v.ResetAt = at.end
@@ -276,8 +276,30 @@ func (p *pool) look(now time.Duration) Level {
 			v.Left = v.Full
 		}
 	}
+	p.lookOwn(now, s, &v)
 	v.Paused = max(0, time.Duration(p.paused.Load())-now)
 	return v
+}
+
+// lookOwn is what there is, and when all that can be is, while the store is away or was never there.
+func (p *pool) lookOwn(now time.Duration, s *spec, v *Level) {
+	g := p.group
+	g.own.Lock()
+	defer g.own.Unlock()
+	u := g.standing.use(now)
+	switch held := p.held(now); {
+	case u.mode.uses():
+		left, reset := p.ownLeft(now, s, u)
+		v.Left = min(v.Full, left+held)
+		if s.rule.Shape != Fixed {
+			v.Reset = reset
+		}
+	case u.mode != asking && (!p.sight().known || g.failing.Load()): // else it answers asks, and beats in a moment
+		if s.rule.Shape == Fixed {
+			held += p.stands(now, s, u)
+		}
+		v.Left, v.Reset = min(v.Full, held), max(v.Reset, g.again(now))
+	}
 }
 
 // sight is what the store said last.

@@ -299,10 +299,9 @@ func (q *queue) ended(now time.Duration, w *waiter) bool {
 func (q *queue) inVain(now, there time.Duration) Verdict {
 	v := Verdict{Wait: max(askAgain, there-now), Why: q.why}
 	q.group.own.Lock()
-	m, _ := q.group.standing.mode(now)
-	q.group.own.Unlock()
-	if !m.uses() && (q.fails > 0 || m != asking) {
-		v.Lack, v.Wait = LacksStore, max(v.Wait, retryStore)
+	defer q.group.own.Unlock()
+	if m, _ := q.group.standing.mode(now); !m.uses() && (q.fails > 0 || m != asking) {
+		v.Lack, v.Wait = LacksStore, max(v.Wait, q.group.again(now))
 	}
 	return v
 }

@@ -30,7 +30,7 @@ func (q *queue) refuseAlone(now time.Duration) (at time.Duration) {
 	g := q.group
 	g.own.Lock()
 	u := g.standing.use(now)
-	slow := g.standing.solo != 0 && u.mode == parted
+	slow, again := g.standing.solo != 0 && u.mode == parted, g.again(now)
 	g.own.Unlock()
 	if !u.mode.uses() && u.mode != refusing {
 		return bucket.Never
@@ -40,7 +40,7 @@ func (q *queue) refuseAlone(now time.Duration) (at time.Duration) {
 	var ahead [mostShared]int64
 	for i := range q.waiting {
 		for _, w := range append([]*waiter(nil), q.waiting[i]...) {
-			v := Verdict{Lack: LacksStore, Wait: retryStore}
+			v := Verdict{Lack: LacksStore, Wait: again}
 			if u.mode != refusing {
 				v = q.aloneFor(now, u, &ahead, w)
 			}
@@ -68,7 +68,7 @@ func (q *queue) aloneFor(now time.Duration, u ownUse, ahead *[mostShared]int64, 
 	for i, p := range q.pools {
 		a := p.allows(now, u, ahead[i], w.costs[i])
 		if a.lack != LacksNothing {
-			return Verdict{Wait: retryStore, Why: i, Lack: a.lack, Part: u.part}
+			return Verdict{Wait: q.group.again(now), Why: i, Lack: a.lack, Part: u.part}
 		}
 		if a.wait > v.Wait {
 			v.Wait, v.Why = a.wait, i

@@ -111,7 +111,7 @@ type Grant struct {
 	Reset  time.Duration // until everything is there again, nothing more being taken; for Fixed, until the window's end
 	Paused time.Duration // how long a pause still lasts
 	Back   int64         // units of the window that have come back; of shape Fixed
-	Dark   bool          // the store does not know what had gone of the window, and grants nothing of it; of shape Fixed
+	Cold   bool          // the store does not know what has gone, and grants nothing: it is new, or has lost its memory
 	Mark   Mark          // of the last unit granted, the extra ones being last
 }
 

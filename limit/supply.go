@@ -15,6 +15,7 @@ type Supply struct {
 	Z     int64 // the supply's, never ahead of it
 	Out   int64
 	Next  int64 // until when less will surely not be out
+	Cold  bool  // all of it, as the store does not know who holds parts
 	Falls []Fall
 	Stale []Stale
 }
@@ -34,7 +35,7 @@ func (m *Members) Z(now int64) int64 {
 // Supply is what can be granted at the instant.
 func (m *Members) Supply(now int64) *Supply {
 	m.Turn(now)
-	return &Supply{now, m.Z(max(now, m.At)), min(m.Out, Whole), m.Next, m.Falls, m.Stale}
+	return &Supply{now, m.Z(max(now, m.At)), min(m.Out, Whole), m.Next, m.Unknown >= Whole, m.Falls, m.Stale}
 }
 
 // partUp and partDown are a part of something, rounded.

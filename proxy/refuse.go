@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/retry"
 )
 
@@ -83,6 +84,9 @@ func refuse(w http.ResponseWriter, req *http.Request, r *weir.Refusal) {
 		if at := r.ResetAt(); !at.IsZero() {
 			f.Details["reset_at"] = at.UTC()
 		}
+	}
+	if r.Want.Lack != limit.LacksNothing {
+		f.Details["store"], f.Details["lack"] = r.Want.State.String(), r.Want.Lack.Word()
 	}
 	if r.Bound > 0 {
 		f.Details["in_flight"], f.Details["bound"] = r.InFlight, r.Bound

@@ -22,7 +22,7 @@ func serveInside(t *testing.T, n *memnet.Network, yaml string) (stop func()) {
 	if err := os.WriteFile(file, []byte("listen: localhost:80\nadmin: off\n"+yaml), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s, err := newServer(file, world{out: io.Discard, err: io.Discard, env: noEnv, net: network{n.Hear, n.Dial}})
+	s, err := newServer(file, world{out: io.Discard, err: io.Discard, env: noEnv, net: network{listening: n.Hear, dial: n.Dial}})
 	if err != nil {
 		t.Fatal(err)
 	}

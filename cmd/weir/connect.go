@@ -10,14 +10,13 @@ import (
 	"net"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
-	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/config"
 	"github.com/seed1158cd35/weir/limit"
-	"github.com/seed1158cd35/weir/status"
 )
 
 // A trial is something that a file names, and how to try it. What comes back is what is worth
@@ -109,40 +108,91 @@ func useStore(ctx context.Context, s limit.Store, file *config.File) (string, er
 	if _, _, err := s.Swap(ctx, triedGroup, r); err != nil {
 		return "", err
 	}
-	said := fmt.Sprintf("answers in %v, can be read and written", took)
-	if apart := time.Until(now).Round(time.Second); apart.Abs() > 2*time.Second {
-		said += fmt.Sprintf("; its clock is %v ahead of this machine's, and counts", apart)
-	}
-	f := &finder{store: s, upstreams: func() map[string]*weir.Upstream { return configured(file) }}
-	cold, err := f.cold(ctx, now)
-	if err != nil {
-		return "", err
-	}
-	return said + coldly(cold), nil
+	said := fmt.Sprintf("answers in %v, can be read and written; its clock, which counts, is %s", took, apart(now, begin.Add(took/2)))
+	m, err := memoryOf(ctx, s, file, now)
+	return said + m.String(), err
 }
 
-// configured are the upstreams of a file, which are not called.
-func configured(file *config.File) map[string]*weir.Upstream {
-	all := make(map[string]*weir.Upstream)
+// apart says how far the store's clock is from this machine's.
+func apart(its, ours time.Time) string {
+	switch d := its.Sub(ours).Round(time.Millisecond); {
+	case d > 0:
+		return fmt.Sprintf("%v ahead of this machine's", d)
+	case d < 0:
+		return fmt.Sprintf("%v behind this machine's", -d)
+	}
+	return "the same as this machine's"
+}
+
+// A memory is what a store knows of the upstreams of a file.
+type memory struct {
+	unknown []string // of which it knows nothing
+	cold    []string // of which it knows not for long enough, and of which limits until when
+	known   []string
+	until   time.Time // when the last limit of those unknown can be used, if weir begins now
+	limit   string    // and which that is
+}
+
+// memoryOf asks a store what it knows.
+func memoryOf(ctx context.Context, s limit.Store, file *config.File, now time.Time) (m memory, err error) {
+	k, ok := s.(interface {
+		Known(ctx context.Context, group string) (since time.Time, ok bool, err error)
+	})
+	if !ok {
+		return m, nil // one that forgets nothing
+	}
 	for i := range file.Upstreams {
-		c := &file.Upstreams[i]
-		if u, err := weir.New(c.Name, c.Policy, weir.Options{}); err == nil {
-			all[c.Name] = u
+		u := &file.Upstreams[i]
+		since, known, err := k.Known(ctx, u.Name)
+		if err != nil {
+			return m, err
 		}
+		m.add(u.Name, u.Policy.Limits, since, now, known)
 	}
-	return all
+	return m, nil
 }
 
-func coldly(cold []status.Cold) string {
-	if len(cold) == 0 {
-		return ""
+// add adds an upstream, if it shares any limits.
+func (m *memory) add(name string, limits []limit.Limit, since, now time.Time, known bool) {
+	if !slices.ContainsFunc(limits, func(l limit.Limit) bool { return l.Shares() }) {
+		return
 	}
-	var names []string
-	for i := range cold {
-		names = append(names, cold[i].Upstream)
+	if !known {
+		since = now
 	}
-	return fmt.Sprintf("; it is cold: it does not know what was used of the limits of %s, which count as used up at first: if nobody used them, run weir store init",
-		strings.Join(names, ", "))
+	c, cold := coldOf(limits, func(l *limit.Limit) time.Duration {
+		if since.IsZero() || !l.Shares() {
+			return 0
+		}
+		return l.Warm(since).Sub(now)
+	})
+	until := now.Add(time.Duration(c.LastsMS) * time.Millisecond).Round(time.Second).UTC()
+	switch {
+	case !known:
+		if m.unknown = append(m.unknown, name); until.After(m.until) {
+			m.until, m.limit = until, name+"'s "+c.Limit
+		}
+	case cold:
+		m.cold = append(m.cold, fmt.Sprintf("%s (%s until %s at most)", name, c.Limit, until.Format(time.RFC3339)))
+	default:
+		m.known = append(m.known, name)
+	}
+}
+
+func (m memory) String() string {
+	var b strings.Builder
+	const run = "if nobody used them, run weir store init"
+	if len(m.unknown) > 0 {
+		fmt.Fprintf(&b, "; it is new, or was emptied, and knows nothing of the limits of %s: from the start of weir on it is cold, and they count as used up, the longest (%s) until %s; %s",
+			strings.Join(m.unknown, ", "), m.limit, m.until.Format(time.RFC3339), run)
+	}
+	if len(m.cold) > 0 {
+		fmt.Fprintf(&b, "; it is cold: it does not know what was used of the limits of %s, and counts them as used up; %s", strings.Join(m.cold, ", "), run)
+	}
+	if len(m.known) > 0 {
+		fmt.Fprintf(&b, "; it knows what was used of the limits of %s", strings.Join(m.known, ", "))
+	}
+	return b.String()
 }
 
 // tryFile looks whether a file can be opened for writing. It may be in use by a weir that runs.

@@ -40,7 +40,7 @@ func newHall(t *testing.T, fields string) (h *hall, stop func()) {
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s, err := newServer(file, world{out: io.Discard, err: io.Discard, env: noEnv, net: network{h.n.Hear, h.n.Dial}})
+	s, err := newServer(file, world{out: io.Discard, err: io.Discard, env: noEnv, net: network{listening: h.n.Hear, dial: h.n.Dial}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,13 +4,11 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
-	"maps"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/seed1158cd35/weir"
-	"github.com/seed1158cd35/weir/bucket"
 	"github.com/seed1158cd35/weir/clock"
 	"github.com/seed1158cd35/weir/limit"
 	weirprom "github.com/seed1158cd35/weir/observe/prometheus"
@@ -22,13 +20,15 @@ import (
 type finder struct {
 	kind      string
 	store     limit.Store
+	fleet     *limit.Fleet
 	upstreams func() map[string]*weir.Upstream
 	metrics   *weirprom.Fleet
 	log       *slog.Logger
 
-	mu    sync.Mutex
-	found status.Found
-	told  string // the error that was logged last
+	mu      sync.Mutex
+	found   status.Found  // but for what is cold
+	told    string        // the error that was logged last
+	wasCold []status.Cold // as was told last
 }
 
 const (
@@ -36,19 +36,25 @@ const (
 	firstLook = 500 * time.Millisecond // between looks at a store that was not reached
 	lastLook  = 30 * time.Second
 	everyLook = time.Minute
+	everyCold = time.Second
 )
 
 // run looks until ctx ends.
 func (f *finder) run(ctx context.Context) {
-	for wait := firstLook; ; wait = min(2*wait, lastLook) {
-		if f.look(ctx) {
-			wait = everyLook
+	next, wait := clock.System.Now(), firstLook
+	for {
+		if now := clock.System.Now(); now >= next {
+			d := everyLook
+			if !f.look(ctx) {
+				d, wait = wait, min(2*wait, lastLook)
+			} else {
+				wait = firstLook
+			}
+			next = clock.System.Now() + d
 		}
-		if clock.System.Sleep(ctx, wait) != nil {
+		f.tellCold(f.cold())
+		if clock.System.Sleep(ctx, min(everyCold, max(1, next-clock.System.Now()))) != nil {
 			return
-		}
-		if wait == everyLook {
-			wait = firstLook / 2
 		}
 	}
 }
@@ -57,77 +63,39 @@ func (f *finder) run(ctx context.Context) {
 func (f *finder) look(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
-	_, now, err := f.store.Load(ctx, "", nil)
-	var cold []status.Cold
-	if err == nil {
-		cold, err = f.cold(ctx, now)
-	}
-	f.note(cold, err)
+	_, _, err := f.store.Load(ctx, "", nil)
+	f.note(err)
 	return err == nil
 }
 
-// cold is of which upstreams the store does not know what was used.
-func (f *finder) cold(ctx context.Context, now time.Time) (all []status.Cold, err error) {
-	s, ok := f.store.(interface {
-		Known(ctx context.Context, group string) (since time.Time, ok bool, err error)
-	})
-	if !ok {
-		return nil, nil
-	}
+// cold is of which upstreams the store does not know what was used, as it has answered the fleet's
+// beats: nothing is asked.
+func (f *finder) cold() (all []status.Cold) {
 	ups := f.upstreams()
-	for _, name := range slices.Sorted(maps.Keys(ups)) {
-		since, known, err := s.Known(ctx, name)
-		if err != nil {
-			return nil, err
-		}
-		if !known {
-			since = now
-		}
-		if since.IsZero() {
-			continue
-		}
-		if c, ok := coldOf(ups[name].Policy().Limits, since, now); ok {
-			c.Upstream = name
-			all = append(all, c)
+	for _, p := range f.fleet.Places() {
+		if u := ups[p.Group]; u != nil {
+			if c, ok := coldOf(u.Policy().Limits, p.Warm); ok {
+				c.Upstream = p.Group
+				all = append(all, c)
+			}
 		}
 	}
-	return all, nil
+	return all
 }
 
-// coldOf is the limit for which it lasts longest that the store has known nothing before an
-// instant.
-func coldOf(limits []limit.Limit, since, now time.Time) (c status.Cold, ok bool) {
+// coldOf is the limit for which it lasts longest until the store can grant all of it.
+func coldOf(limits []limit.Limit, warm func(*limit.Limit) time.Duration) (c status.Cold, ok bool) {
 	for i := range limits {
 		l := &limits[i]
-		if !l.Shares() {
-			continue
-		}
-		if lasts := warm(l, since).Sub(now).Milliseconds(); lasts > c.LastsMS {
+		if lasts := warm(l).Milliseconds(); lasts > c.LastsMS {
 			c.Limit, c.Quota, c.LastsMS = cmp.Or(l.Name, l.Unit), l.Shape == limit.Fixed, lasts
 		}
 	}
 	return c, c.LastsMS > 0
 }
 
-// unknown is for how long a store that was emptied keeps back what processes may hold that it
-// does not know.
-const unknown = 5 * time.Minute
-
-// warm is when a store that has known a limit since an instant can grant all of it.
-func warm(l *limit.Limit, since time.Time) time.Time {
-	switch l.Shape {
-	case limit.Fixed:
-		zone, _ := bucket.Zone(l.Zone) // it is known: the limit is in use
-		_, end := bucket.Calendar{Every: l.Every, Zone: zone}.Window(since)
-		return end
-	case limit.Rolling:
-		return since.Add(unknown + l.Per)
-	}
-	return since.Add(unknown + time.Duration(float64(l.Full())/l.PerSecond()*float64(time.Second)))
-}
-
 // note keeps what was found, and tells of what is new.
-func (f *finder) note(cold []status.Cold, err error) {
+func (f *finder) note(err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	was := f.found
@@ -142,18 +110,22 @@ func (f *finder) note(cold []status.Cold, err error) {
 		}
 		return
 	}
-	f.found.Reached, f.found.Error, f.found.Cold, f.told = true, "", cold, ""
+	f.found.Reached, f.found.Error, f.told = true, "", ""
 	f.metrics.Reached()
 	if !was.Reached || was.Error != "" {
 		f.log.Info("store reached", "store", f.kind, "looks", f.found.Looks)
 	}
-	f.tellCold(was.Cold, cold)
 }
 
-func (f *finder) tellCold(was, is []status.Cold) {
+// tellCold tells of which upstreams the store is cold now, where that is new, and of which it is not any more.
+func (f *finder) tellCold(is []status.Cold) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	was := f.wasCold
+	f.wasCold = is
 	for _, c := range was {
-		f.metrics.Cold(c.Upstream, false)
-		if !among(is, c.Upstream) {
+		if !among(is, c.Upstream) && f.upstreams()[c.Upstream] != nil {
+			f.metrics.Cold(c.Upstream, false)
 			f.log.Info("store knows limits", "store", f.kind, "upstream", c.Upstream)
 		}
 	}
@@ -171,10 +143,12 @@ func among(all []status.Cold, upstream string) bool {
 	return slices.ContainsFunc(all, func(c status.Cold) bool { return c.Upstream == upstream })
 }
 
-// look is what was found last.
+// status is what is known now.
 func (f *finder) status() *status.Found {
+	cold := f.cold()
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	found := f.found
+	found.Cold = cold
 	return &found
 }

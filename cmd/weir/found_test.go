@@ -15,7 +15,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed1158cd35/weir/config"
 	"github.com/seed1158cd35/weir/internal/servers"
+	"github.com/seed1158cd35/weir/limit"
 )
 
 // adminHas asks the admin listener, and reports whether the answer has a text.
@@ -86,13 +88,113 @@ func TestAColdQuotaIsNotSilent(t *testing.T) {
 	if err := runStore(t.Context(), w); err != nil {
 		t.Fatal(err, out.String())
 	}
-	if !s.finder.look(t.Context()) {
-		t.Fatal("the store does not answer")
-	}
 	s.log.waitFor(t, "store knows limits")
 	if !s.adminHas(t, "/metrics", `weir_store_cold{upstream="up"} 0`) || s.adminHas(t, "/v1/status", `"cold"`) {
 		t.Error("the status or the metrics still say that the store is cold")
 	}
+}
+
+// cold is what is refused while the store is cold.
+func cold(t *testing.T, s *sidecar, path string) told {
+	t.Helper()
+	resp, err := http.Get("http://" + s.address() + path)
+	r := hear(t, resp, err)
+	line := s.log.waitFor(t, "refused")
+	b, err := json.Marshal(line)
+	if err == nil {
+		err = json.Unmarshal(b, &r.line)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.agrees(t, 1)
+	if r.details.Lack != "cold" || r.details.Store != "heard" || !strings.Contains(r.message, "run weir store init") {
+		t.Errorf("%s: the refusal does not say that the store is cold: %s %+v", path, r.message, r.details)
+	}
+	return r
+}
+
+// What is refused before somebody says that the store is new takes nothing of a quota, and is no knowledge of
+// it: afterwards it is all there, at once and for every process. The refusals say why and when
+// there will be something, and status and metrics count down.
+func TestARefusalBeforeInitTakesNothing(t *testing.T) {
+	srv := servers.Redis(t)
+	up := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	defer up.Close()
+	file := filepath.Join(t.TempDir(), "weir.yaml")
+	text := fmt.Sprintf("listen: 127.0.0.1:0\nadmin: 127.0.0.1:0\nstore: {redis: %q}\nupstreams:\n"+
+		"  day: {url: %[2]q, max_wait: off, limits: {all: {amount: 25, every: month}}}\n"+
+		"  bucket: {url: %[2]q, max_wait: off, limits: {all: 10/s}}\n"+
+		"  rolling: {url: %[2]q, max_wait: off, limits: {all: {rate: 25/min, shape: rolling}}}\n", srv.URL(), up.URL)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := startFile(t, file)
+	for range 3 {
+		s.log.waitFor(t, "store is cold")
+	}
+	for path, least := range map[string]int64{"/day/": 0, "/bucket/": 250_000, "/rolling/": 310_000} {
+		for range 3 {
+			if r := cold(t, s, path); r.details.RetryAfterMS < least {
+				t.Errorf("%s: told to come again in %d ms, when nothing is there yet", path, r.details.RetryAfterMS)
+			}
+		}
+	}
+	lasts := func() (all []int64) {
+		for _, c := range s.finder.status().Cold {
+			all = append(all, c.LastsMS)
+		}
+		return all
+	}
+	if before := lasts(); len(before) != 3 {
+		t.Errorf("of %d upstreams the store is said to be cold, want 3", len(before))
+	} else {
+		eventually(t, "a countdown", func() bool {
+			after := lasts()
+			return len(after) == 3 && after[0] < before[0] && after[1] < before[1] && after[2] < before[2]
+		})
+	}
+	var out bytes.Buffer
+	if err := runStore(t.Context(), world{args: []string{"init", "-config", file}, out: &out, err: &out, env: noEnv}); err != nil {
+		t.Fatal(err, out.String())
+	}
+	begin := time.Now()
+	for range 3 {
+		s.log.waitFor(t, "store knows limits")
+	}
+	if d := time.Since(begin); d > 10*time.Second {
+		t.Errorf("it took %v until the store was said to know the limits", d)
+	}
+	for _, u := range s.upstreams() {
+		if l := u.Look(1).Limits[0]; l.Level.Left != l.Level.Full {
+			t.Errorf("%d of %d are shown to be left of %s", l.Level.Left, l.Level.Full, u.Name())
+		}
+	}
+	for path, most := range map[string]int{"/day/": 25, "/rolling/": 25} {
+		for n := range most {
+			if resp, err := http.Get("http://" + s.address() + path); err != nil || resp.StatusCode != http.StatusOK {
+				t.Fatalf("%s: call %d of %d: %v, %v", path, n+1, most, resp, err)
+			}
+		}
+		resp, err := http.Get("http://" + s.address() + path)
+		if r := hear(t, resp, err); r.status != http.StatusTooManyRequests || r.details.Lack != "" {
+			t.Errorf("%s: one more is answered %d, %s", path, r.status, r.message)
+		}
+	}
+}
+
+// begin lets a process use a store that is new.
+func begin(t *testing.T, url string) {
+	t.Helper()
+	s, err := openRedis(config.Store{Redis: url}, noEnv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	eventually(t, "an answer", func() bool {
+		_, err := s.Beat(t.Context(), &limit.Beat{Group: "up", Client: "c", Seq: 1, Silence: 1, Life: 1})
+		return err == nil
+	})
 }
 
 // weir check -connect tries the store, the upstreams and the secrets, says in plain words what is
@@ -103,6 +205,8 @@ func TestCheckConnectTriesWhatTheFileNames(t *testing.T) {
 	untrusted := httptest.NewTLSServer(http.NotFoundHandler())
 	defer untrusted.Close()
 	known, locked := servers.Redis(t), servers.Redis(t, "--requirepass", "correct")
+	begun := servers.Redis(t)
+	begin(t, begun.URL())
 	ups := func(url string) string {
 		return "upstreams: {up: {url: " + url + ", limits: {all: 5/s}}}"
 	}
@@ -112,8 +216,9 @@ func TestCheckConnectTriesWhatTheFileNames(t *testing.T) {
 		bad        bool
 		says       []string
 	}{
-		{"all well", "store: {redis: " + known.URL() + "}\n" + ups(good.URL), true, false, []string{"good  store redis: answers in", "good  upstream up: 127.0.0.1"}},
-		{"a cold store", "store: {redis: " + servers.Redis(t).URL() + "}\n" + ups(good.URL), false, false, []string{"good  store redis", "it is cold", "weir store init"}},
+		{"all well", "store: {redis: " + known.URL() + "}\n" + ups(good.URL), true, false, []string{"good  store redis: answers in", "it knows what was used of the limits of up", "good  upstream up: 127.0.0.1"}},
+		{"a new store", "store: {redis: " + servers.Redis(t).URL() + "}\n" + ups(good.URL), false, false, []string{"good  store redis", "its clock, which counts, is", "it is new, or was emptied, and knows nothing of the limits of up", "it is cold", "(up's all) until 20", "weir store init"}},
+		{"a cold store", "store: {redis: " + begun.URL() + "}\n" + ups(good.URL), false, false, []string{"good  store redis", "it is cold", "up (all until 20", "weir store init"}},
 		{"a password", "store: {redis: " + locked.URL() + "}\n" + ups(good.URL), false, true, []string{"bad   store redis", "wants a password", "1 of 2 things"}},
 		{"a wrong password", "store: {redis: " + locked.URL() + ", password_env: PASSWORD}\n" + ups(good.URL), false, true, []string{"bad   store redis", "does not accept the user or the password"}},
 		{"no store", "store: {redis: redis://127.0.0.1:1}\n" + ups(good.URL), false, true, []string{"bad   store redis", "refused"}},

@@ -8,6 +8,8 @@ import (
 	"io"
 	"net"
 	"runtime/debug"
+
+	"github.com/seed1158cd35/weir/limit"
 )
 
 // A world is what a command may touch, so that tests can give it another.
@@ -24,6 +26,7 @@ type world struct {
 type network struct {
 	listening func(address string) (net.Listener, error)
 	dial      func(ctx context.Context, network, address string) (net.Conn, error)
+	store     func(limit.Store) limit.Store // what stands between weir serve and its store
 }
 
 func (n *network) listen(address string) (net.Listener, error) {

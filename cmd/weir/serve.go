@@ -158,9 +158,12 @@ func (s *server) join(events weir.Events, registry prometheus.Registerer) (err e
 		if s.store, err = openStore(ctx, full, s.env, s.requested); err != nil {
 			return err
 		}
+		if s.net.store != nil {
+			s.store = s.net.store(s.store)
+		}
 		s.fleet = newFleet(s.store, full, s.tells.fleet(s.shared.Events(), logs.Fleet(s.log)))
 		s.shared.Watch(s.fleet)
-		s.finder = &finder{kind: full.Kind(), store: s.store, upstreams: s.upstreams, metrics: s.shared, log: s.log}
+		s.finder = &finder{kind: full.Kind(), store: s.store, fleet: s.fleet, upstreams: s.upstreams, metrics: s.shared, log: s.log}
 	}
 	s.models.begin(s, events, registry)
 	if err = s.dress(s.file); err != nil {

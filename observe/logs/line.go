@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/observe"
 	"github.com/seed1158cd35/weir/outcome"
 )
@@ -108,9 +109,17 @@ func (l *line) outcome(o outcome.Outcome, err error) {
 
 // why adds who said no, if that is why there was no other attempt, and in full a
 // reason for which there is no word.
+func (l *line) want(w limit.Want) {
+	if w.Lack != limit.LacksNothing {
+		l.word("store", w.State.String())
+		l.word("lack", w.Lack.Word())
+	}
+}
+
 func (l *line) why(word string, err error) {
 	if r, ok := errors.AsType[*weir.Refusal](err); ok {
 		l.limit(r.Limit, r.Key)
+		l.want(r.Want)
 		l.wait("after", r.RetryAfter)
 	} else if word == observe.Other {
 		l.word("cause", observe.Error(err))

@@ -90,6 +90,7 @@ func (w *writer) decided(e weir.Decided) {
 	l.subject(e.Subject)
 	l.word("reason", observe.Reason(r.Reason))
 	l.limit(e.Limit, r.Key)
+	l.want(r.Want)
 	l.wait("after", r.RetryAfter)
 	l.wait("waited", e.Waited)
 	w.end(l)

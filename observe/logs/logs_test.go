@@ -53,7 +53,7 @@ func tellAll(e weir.Events, secret string) {
 	s.ID = secret
 	failure := outcome.Outcome{Class: outcome.Failed, Code: "500", Hint: outcome.Hint{After: time.Second}}
 	throttle := outcome.Outcome{Class: outcome.Throttled, Code: secret, Hint: outcome.Hint{After: time.Second}}
-	refusal := &weir.Refusal{Reason: weir.RateLimited, Limit: "put", Key: secret, RetryAfter: 1500 * time.Millisecond}
+	refusal := &weir.Refusal{Reason: weir.RateLimited, Limit: "put", Key: secret, RetryAfter: 1500 * time.Millisecond, Want: limit.Want{Lack: limit.LacksTurn, State: limit.StateCutOff}}
 	err := errors.New(secret)
 	e.Decided(weir.Decided{Subject: s, Limit: "put", Waited: 2 * time.Second, Refusal: refusal})
 	e.Ended(weir.Ended{Subject: s, Attempt: 1, Outcome: throttle})
@@ -135,11 +135,11 @@ func TestLinesSayWhatHappened(t *testing.T) {
 	log, b := logger(slog.LevelDebug)
 	tellAll(Events(log), "word")
 	for i, want := range []string{
-		`{"level":"INFO","msg":"refused","upstream":"s3","operation":"put","reason":"rate_limited","limit":"put","key":"word","after":1.5,"waited":2,"id":"word"}`,
+		`{"level":"INFO","msg":"refused","upstream":"s3","operation":"put","reason":"rate_limited","limit":"put","key":"word","store":"cut_off","lack":"part_spent","after":1.5,"waited":2,"id":"word"}`,
 		`{"level":"INFO","msg":"throttled","upstream":"s3","operation":"put","attempt":1,"code":"word","after":1,"key":"tenant=acme","id":"word"}`,
 		`{"level":"INFO","msg":"retrying","upstream":"s3","operation":"put","attempt":1,"class":"failed","code":"500","error":"word","after":0.25,"key":"tenant=acme","id":"word"}`,
 		`{"level":"INFO","msg":"retry held back","upstream":"s3","operation":"put","attempts":2,"after":0.75,"key":"tenant=acme","id":"word"}`,
-		`{"level":"WARN","msg":"gave up","upstream":"s3","operation":"put","reason":"rate_limited","limit":"put","key":"word","after":1.5,"attempts":3,"class":"failed","code":"500","error":"word","id":"word"}`,
+		`{"level":"WARN","msg":"gave up","upstream":"s3","operation":"put","reason":"rate_limited","limit":"put","key":"word","store":"cut_off","lack":"part_spent","after":1.5,"attempts":3,"class":"failed","code":"500","error":"word","id":"word"}`,
 		`{"level":"WARN","msg":"gave up","upstream":"s3","operation":"put","reason":"other","cause":"word","attempts":3,"class":"failed","code":"500","error":"word","key":"tenant=acme","id":"word"}`,
 		`{"level":"WARN","msg":"breaker opened","upstream":"s3","key":"word","from":"closed","cause":"unset","after":60}`,
 		`{"level":"INFO","msg":"breaker half-open","upstream":"s3","key":"word","from":"closed","cause":"unset"}`,

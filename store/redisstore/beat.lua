@@ -33,7 +33,7 @@ local function answer(no, g, granted, til)
     end
   end
   lib.write(h)
-  return p('<ddddddddd', no, g, granted, til, math.min(h[5], WHOLE), h[9], h[10], alive, now)
+  return p('<dddddddddd', no, g, granted, til, math.min(h[5], WHOLE), h[9], h[10], h[1], alive, now)
 end
 
 -- divided is a quotient of whole numbers, rounded down.

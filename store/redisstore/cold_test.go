@@ -88,7 +88,7 @@ func TestAnUnknownQuotaIsSpentWhateverWasSeen(t *testing.T) {
 	unseen, seen := quota(q, 1, now(), time.Hour), quota(q, 1, now(), time.Hour)
 	seen.Seen = 30
 	for _, k := range []limit.Claim{unseen, seen, unseen} {
-		if a := take(t, s, ask(k)); a.Granted != 0 || a.Grants[0].Left != 0 || !a.Grants[0].Dark || a.Grants[0].Wait != a.Grants[0].Reset {
+		if a := take(t, s, ask(k)); a.Granted != 0 || a.Grants[0].Left != 0 || !a.Grants[0].Cold || a.Grants[0].Wait != a.Grants[0].Reset {
 			t.Errorf("%d seen: granted %d of a quota of which nothing is known, %+v", k.Seen, a.Granted, a.Grants[0])
 		}
 	}
@@ -96,7 +96,7 @@ func TestAnUnknownQuotaIsSpentWhateverWasSeen(t *testing.T) {
 	another := quota(q, 1, now(), time.Hour)
 	another.Key = "another"
 	for _, k := range []limit.Claim{another, quota(q, 1, now(), time.Hour)} {
-		if g := take(t, s, ask(k)).Grants[0]; g.Left != 99 || g.Dark {
+		if g := take(t, s, ask(k)).Grants[0]; g.Left != 99 || g.Cold {
 			t.Errorf("in the next window: %+v, want 99 left", g)
 		}
 	}
@@ -210,5 +210,106 @@ func TestANewServerHasSeenNoFailures(t *testing.T) {
 	}
 	if got := b.State().Phase; got != breaker.Open {
 		t.Errorf("after 5 failures the breaker is %v, want open", got)
+	}
+}
+
+// What is written of a limit before anybody says that the group is new counts all of it as gone. Afterwards it
+// counts what was really used: here 3 units that were owed.
+func TestInitTakesBackWhatWasOnlyGuessed(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		claim func(now time.Time) limit.Claim
+	}{
+		{"bucket", func(time.Time) limit.Claim { return claim(bucketOf("b", 1, time.Hour, 100), 1) }},
+		{"rolling", func(time.Time) limit.Claim { return claim(rollingOf("r", 100, time.Hour), 1) }},
+		{"quota", func(now time.Time) limit.Claim { return quota(fixedOf("q", 100), 1, now, 24*time.Hour) }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s, clock, advance := driven(t)
+			advance(time.Second)
+			k := c.claim(time.UnixMicro(clock.Load()))
+			a := ask(k)
+			a.Settle = []limit.Settlement{{Rule: k.Rule, Key: k.Key, Windows: k.Windows, Owe: 3}}
+			if take(t, s, a); a.Granted != 0 || a.Grants[0].Left != 0 || !a.Grants[0].Cold {
+				t.Errorf("before: granted %d, %+v; want nothing, as nothing is known", a.Granted, a.Grants[0])
+			}
+			advance(time.Second)
+			if err := s.Init(t.Context(), group); err != nil {
+				t.Fatal(err)
+			}
+			for range 2 {
+				b := ask(k)
+				b.Copies = 0
+				if take(t, s, b); b.Grants[0].Left != 97 || b.Grants[0].Cold {
+					t.Errorf("when it was said to be new: %+v; want 97 of 100", b.Grants[0])
+				}
+			}
+		})
+	}
+}
+
+// Time that passes before somebody says that the group is new, and asks that are refused meanwhile, take
+// nothing of it.
+func TestInitLateIsInit(t *testing.T) {
+	for _, late := range []time.Duration{0, 100 * time.Second, unknownFor, unknownFor + 20*time.Second} {
+		t.Run(late.String(), func(t *testing.T) { initLate(t, late) })
+	}
+}
+
+func initLate(t *testing.T, late time.Duration) {
+	s, clock, advance := driven(t)
+	advance(time.Second)
+	beat := limit.Beat{Group: group, Client: "c", Silence: 3e6, Life: 3e8}
+	claims := []limit.Claim{claim(bucketOf("b", 100, 24*time.Hour, 100), 1), claim(rollingOf("r", 100, time.Hour), 1), quota(fixedOf("q", 100), 1, time.UnixMicro(clock.Load()), 24*time.Hour)}
+	for d := time.Duration(0); d <= late; d += time.Second {
+		beat.Seq++
+		a, err := s.Beat(t.Context(), &beat)
+		if err != nil || a.Since == 0 || (a.Unknown == limit.Whole) != (d < unknownFor) {
+			t.Fatalf("after %v: %+v, %v: want all unknown for %v", d, a, err, unknownFor)
+		}
+		beat.Ack, beat.Gen, beat.Part, beat.Until = a.No, a.Gen, a.Part, a.Until
+		for _, k := range claims {
+			b := ask(k)
+			if d >= unknownFor {
+				b.Copies = 0
+			}
+			take(t, s, b)
+			if warm := d >= unknownFor && k.Rule.Shape == limit.Bucket; b.Granted != 0 || b.Grants[0].Cold == warm {
+				t.Fatalf("%s after %v: granted %d, %+v", k.Rule.Name, d, b.Granted, b.Grants[0])
+			}
+		}
+		advance(time.Second)
+	}
+	if err := s.Init(t.Context(), group); err != nil {
+		t.Fatal(err)
+	}
+	beat.Seq++
+	if a, err := s.Beat(t.Context(), &beat); err != nil || a.Unknown != 0 || a.Since != 0 {
+		t.Errorf("%+v, %v: want all known", a, err)
+	}
+	for _, k := range claims {
+		if got := left(t, s, k); got != 100 {
+			t.Errorf("%s: %d left, want 100", k.Rule.Name, got)
+		}
+	}
+}
+
+// A bucket's guess drains, and what was granted of it since is no guess.
+func TestWhatWasGrantedIsNoGuess(t *testing.T) {
+	s, _, advance := driven(t)
+	k := claim(bucketOf("b", 100, 1000*time.Second, 100), 10)
+	left(t, s, k)
+	advance(unknownFor)
+	left(t, s, k)
+	advance(700 * time.Second)
+	if a := take(t, s, ask(k)); a.Granted != 1 || a.Grants[0].Left != 60 {
+		t.Fatalf("granted %d, %+v; want 1 of the 70 that have come", a.Granted, a.Grants[0])
+	}
+	advance(50 * time.Second)
+	if err := s.Init(t.Context(), group); err != nil {
+		t.Fatal(err)
+	}
+	if got := left(t, s, k); got != 95 {
+		t.Errorf("%d left, want 95: 10 were granted, and 5 have come since", got)
 	}
 }

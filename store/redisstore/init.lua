@@ -8,6 +8,21 @@ if not v or v:byte() ~= HEADED then
 end
 local lib = membersOf(u, p, call, 0, KEYS[1], KEYS[2])
 local h = lib.read(v)
+if h[8] > 0 then
+  h[11] = 0
+end
+-- What was out because it was unknown was not spent: of the falls, the strain and the stale parts.
+for _, f in ipairs(h[16]) do
+  if h[1] ~= 0 and f[1] >= WHOLE then
+    h[11] = h[14] <= f[2] + 1 and 0 or h[11]
+    f[1] = f[1] - WHOLE
+  end
+end
+for _, s in ipairs(h[17]) do
+  if h[1] ~= 0 and s[1] >= WHOLE then
+    s[1] = 0
+  end
+end
 h[1], h[5], h[6], h[8], h[9] = 0, h[5] - h[9], h[2], 0, 0
 lib.write(h)
 return 'done'

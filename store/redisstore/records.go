@@ -90,11 +90,11 @@ func (s *Store) Beat(ctx context.Context, b *limit.Beat) (a limit.Standing, err 
 	c.number(s.now(), b.Seq, b.Ack, b.Gen, b.Part, b.Until, b.Silence, b.Life, b.Window, b.Wish, b.Need)
 	c.arg = append(append(c.arg, flags(b.Alone, b.Goes, b.None, b.Leave)), b.Client...)
 	err = s.do(ctx, c, beat, func(r reader) error {
-		if len(r.rest) != 9*8 {
+		if len(r.rest) != 10*8 {
 			return errReply
 		}
 		a = limit.Standing{No: r.number(), Gen: r.number(), Part: r.number(), Until: r.number(),
-			Out: r.number(), Unknown: r.number(), Known: r.number(), Alive: r.number()}
+			Out: r.number(), Unknown: r.number(), Known: r.number(), Since: r.number(), Alive: r.number()}
 		a.Now = time.UnixMicro(r.number())
 		return nil
 	})

@@ -18,11 +18,11 @@ const (
 
 // size is how long the answer to an ask is.
 func size(a *limit.Ask) int {
-	n := 32
+	n := 40
 	for i := range a.Claims {
 		switch a.Claims[i].Rule.Shape {
 		case limit.Rolling:
-			n += 64
+			n += 72
 		default:
 			n += 48
 		}
@@ -43,7 +43,7 @@ func decode(a *limit.Ask, reply []byte) error {
 		return errReply
 	}
 	a.Granted = r.number()
-	at := limit.Supply{Now: now, Z: r.number(), Out: r.number(), Next: r.number()}
+	at := limit.Supply{Now: now, Z: r.number(), Out: r.number(), Next: r.number(), Cold: r.number() >= limit.Whole}
 	a.Grants = a.Grants[:0]
 	for i := range a.Claims {
 		k := &a.Claims[i]
@@ -79,7 +79,7 @@ func (r *reader) bucket(at *limit.Supply, k *limit.Claim, g *limit.Grant) {
 	m := &k.Rule.Meter
 	f := bucket.Fill{Weight: r.number(), At: r.number()}
 	g.Mark = limit.Mark{At: f.At, Level: f.Weight + r.number(), Step: m.Unit}
-	f = m.Drained(f, at.Z)
+	f, g.Cold = m.Drained(f, at.Z), at.Cold
 	g.Reset = micros(at.Reset(m, f))
 	f.Weight = max(f.Weight, r.number())
 	g.Left = m.Free(f)
@@ -93,7 +93,7 @@ func (r *reader) fixed(now int64, k *limit.Claim, g *limit.Grant) {
 	g.Mark.At = r.number()
 	g.Reset = micros(max(0, r.number()-now))
 	if g.Back = r.number(); g.Back < 0 {
-		g.Back, g.Dark = 0, true
+		g.Back, g.Cold = 0, true
 	}
 	if k.Cost > g.Left {
 		g.Wait = g.Reset
@@ -104,6 +104,7 @@ func (r *reader) rolling(k *limit.Claim, g *limit.Grant) {
 	g.Left = max(0, k.Rule.Amount-r.number()-r.number())
 	g.Mark = limit.Mark{At: r.number(), Level: r.number()}
 	g.Wait, g.Reset = micros(r.number()), micros(r.number())
+	g.Cold = r.number() != 0
 }
 
 // micros is a time of so many microseconds.

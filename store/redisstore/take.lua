@@ -27,11 +27,11 @@ end
 -- The supply: z is the clock by which buckets are drained, and out what is not the store's to grant
 -- until soon. See members.lua for what the mark holds.
 local v = call('GET', KEYS[1])
-local since, z, out, soon, falls, head = 0, now, 0, NEVER, 0, nil
+local since, z, out, soon, falls, unknown, head = 0, now, 0, NEVER, 0, 0, nil
 if v ~= '0' then
-  local at, lag, frac
+  local at, lag, frac, _
   if v and v:byte() == HEADED then
-    since, at, lag, frac, out, soon = u('<dddddd', v, 2)
+    since, at, lag, frac, out, soon, _, _, unknown = u('<ddddddddd', v, 2)
     falls = v:byte(HEADLEN + 1)
   end
   if not at or now >= soon or at > now + AHEAD then
@@ -39,7 +39,7 @@ if v ~= '0' then
     head = lib.read(v)
     lib.turn(head, lib.rows())
     lib.write(head)
-    since, at, lag, frac, out, soon, falls = head[1], head[2], head[3], head[4], head[5], head[6], #head[16]
+    since, at, lag, frac, out, soon, unknown, falls = head[1], head[2], head[3], head[4], head[5], head[6], head[9], #head[16]
   elseif out > 0 and now > at then
     local s = (now - at) / WHOLE
     s = s - s % 1
@@ -110,8 +110,12 @@ end
 
 -- Cells: 1 shape, 2 until when in seconds its key is kept, 3 stamp, 4 paused, 5 weight or count, 6 unit, start or grain, 7
 -- drain or end, 8 returned or last, 9 since or returned, 10 whether to be written, 11 slots, 12 where the first begins. Slots: number, count,
--- grain. What is written is text, by cell; keeps is for how long at least its key then must be kept.
-local CELL = '<BI4ddddddd'
+-- grain, 13 what of a rolling limit is out, 14 guess. What is written is text, by cell; keeps is for how long at least its key then must be kept.
+--
+-- The guess is what a cell counts, in units or weight, only because nothing was known of the group when it was
+-- first written: those of a group that is said to be new are taken out again. Of a rolling limit they
+-- stand in its first slot. It stands behind all else, if there is any.
+local CELL, CELLLEN = '<BI4ddddddd', 61
 local text, keeps, answer = {}, {}, nil
 
 -- The usual ask, of buckets that are stored as the rules have them. What follows behind it does
@@ -122,7 +126,7 @@ if usual == 1 then
     local o = claims[i]
     local v, unit, drain, cost = raw[o[1]], o[3], o[4], o[7]
     local c = v and {u(CELL, v)}
-    if not c or c[1] ~= BUCKET or c[6] ~= unit or c[7] ~= drain or c[3] > z + AHEAD then
+    if not c or #v ~= CELLLEN or c[1] ~= BUCKET or c[6] ~= unit or c[7] ~= drain or c[3] > z + AHEAD then
       cells = nil
       break
     end
@@ -149,7 +153,7 @@ if usual == 1 then
     end
   end
   if cells then
-    answer = p('<dddd', granted, z, out, soon)
+    answer = p('<ddddd', granted, z, out, soon, unknown)
     for i = 1, nclaims do
       local o, c = claims[i], cells[i]
       local n, extra, paused, unit = granted * o[7], 0, c[4] - now, o[3]
@@ -208,32 +212,42 @@ if not answer then
   local function missing(i, o)
     if o[2] == BUCKET then
       local h = whole()
-      local weight = 0
+      local weight, guess = 0, 0
       if h and h[11] > 0 then
         weight = math.max(0, math.min(math.ceil(h[11]) * o[4], o[5] - math.max(0, z - h[14]) * o[4]))
       end
       if since ~= 0 and z < since + o[5] / o[4] then
-        weight = math.max(weight, o[5] - math.max(0, z - since) * o[4])
+        guess = math.max(0, o[5] - math.max(0, z - since) * o[4] - weight)
       end
-      return {BUCKET, 0, z, 0, weight, o[3], o[4], 0, z, since == 0}
+      return {BUCKET, 0, z, 0, weight + guess, o[3], o[4], 0, z, since == 0, '', 1, 0, guess}
     elseif o[2] == ROLLING then
       if since == 0 or o[5] == 1 then -- a tally
-        return {ROLLING, 0, now, 0, 0, 0, 0, 0, 0, false, '', 1}
+        return {ROLLING, 0, now, 0, 0, 0, 0, 0, 0, false, '', 1, 0, 0}
       end
       local slot = since / o[4]
-      return {ROLLING, 0, now, 0, o[3], o[4], 0, 0, 0, false, p('<ddd', slot - slot % 1, o[3], o[4]), 1}
+      return {ROLLING, 0, now, 0, o[3], o[4], 0, 0, 0, false, p('<ddd', slot - slot % 1, o[3], o[4]), 1, 0, o[3]}
     end
     local start, stop = window(o)
     if now < start or now >= stop then
-      return {FIXED, 0, now, 0, 0, 0, 0, 0, 0, false}
+      return {FIXED, 0, now, 0, 0, 0, 0, 0, 0, false, '', 1, 0, 0}
     end
-    return {FIXED, 0, now, 0, 0, start, stop, 0, 0, since < start}
+    return {FIXED, 0, now, 0, 0, start, stop, 0, 0, since < start, '', 1, 0, 0}
   end
 
   -- dark reports whether it is not known what had gone of a calendar window before the state of the
   -- group was known. Then nothing of it is granted: any process knows a part of that at most.
   local function dark(c)
     return c[1] == FIXED and since ~= 0 and since >= c[6]
+  end
+
+  -- unguess takes a guess out, once somebody has said that the group is new.
+  local function unguess(c)
+    if c[1] == ROLLING then
+      local number, count, grain = u('<ddd', c[11], c[12])
+      local rest = count - c[14]
+      c[11] = c[11]:sub(1, c[12] - 1) .. (rest > 0 and p('<ddd', number, rest, grain) or '') .. c[11]:sub(c[12] + 24)
+    end
+    c[5], c[10], c[14] = math.max(0, c[5] - c[14]), true, 0
   end
 
   -- pull brings a cell that a wrong clock has stamped to the present. What has gone from it
@@ -316,9 +330,9 @@ if not answer then
       m[2], m[4] = c[2], c[4]
       return m, gone
     elseif o[2] == BUCKET then
-      return {BUCKET, c[2], z, c[4], 0, o[3], o[4], 0, z, true}, gone
+      return {BUCKET, c[2], z, c[4], 0, o[3], o[4], 0, z, true, '', 1, 0, 0}, gone
     end
-    return {o[2], c[2], now, c[4], 0, 0, 0, 0, 0, true, '', 1}, gone
+    return {o[2], c[2], now, c[4], 0, 0, 0, 0, 0, true, '', 1, 0, 0}, gone
   end
 
   -- grain is that of all slots of a cell.
@@ -342,9 +356,9 @@ if not answer then
     if not c then
       if raw[i] then
         c = {u(CELL, raw[i])}
-        c[10] = false
-        if c[1] == ROLLING then
-          c[11], c[12] = raw[i]:sub(62), 1
+        c[10], c[11], c[12], c[13], c[14] = false, raw[i]:sub(CELLLEN + 1), 1, 0, 0
+        if #c[11] % 24 == 8 then
+          c[11], c[14] = c[11]:sub(1, -9), u('<d', c[11], #c[11] - 7)
         end
         local ahead = c[3] - (c[1] == BUCKET and z or now)
         if ahead > AHEAD then
@@ -354,6 +368,19 @@ if not answer then
         c = missing(i, o)
       end
       cells[i] = c
+    end
+    if c[14] > 0 then
+      if c[1] == BUCKET and z > c[3] then -- what is no guess drains as if it were alone
+        local rest = math.max(0, c[5] - c[14] - (z - c[3]) * c[7])
+        c[5], c[3] = drained(c), z
+        c[14] = c[5] - rest
+        if c[5] == 0 then
+          c[8], c[9] = 0, z
+        end
+      end
+      if since == 0 then
+        unguess(c)
+      end
     end
     if c[1] ~= shape then
       c, gone = other(c, o)
@@ -371,7 +398,7 @@ if not answer then
           local weight = math.ceil(c[5] / c[6] * o[3]) + 2
           c[5] = weight < EXACT and weight or EXACT
         end
-        c[6], c[7], c[8], c[9], c[10] = o[3], o[4], 0, c[3] + 1, true
+        c[6], c[7], c[8], c[9], c[10], c[14] = o[3], o[4], 0, c[3] + 1, true, 0
       end
     elseif shape == ROLLING then
       local slots, off = c[11], c[12]
@@ -383,7 +410,7 @@ if not answer then
         c[5], off = c[5] - count, off + 24
       end
       if off > c[12] then
-        c[10], c[12] = true, off
+        c[10], c[12], c[14] = true, off, 0
         c[6] = c[6] == MIXED and grain(c) or c[6]
       end
     else
@@ -426,7 +453,7 @@ if not answer then
       end
       left = math.max(0, left)
       local weight = math.min(c[5], n > math.floor(left / o[3]) and left or n * o[3])
-      c[5], c[8], c[10] = c[5] - weight, c[8] + weight, true
+      c[5], c[8], c[10], c[14] = c[5] - weight, c[8] + weight, true, math.max(0, c[14] - weight)
       if c[8] > RETURNED then
         c[8], c[9] = 0, c[3] + 1
       end
@@ -443,6 +470,9 @@ if not answer then
           local rest = count > n and p('<ddd', number, count - n, grain) or ''
           c[11] = c[11]:sub(1, off - 1) .. rest .. c[11]:sub(off + 24)
           c[5], c[10] = c[5] - n, true
+          if off == c[12] then
+            c[14] = math.max(0, c[14] - n)
+          end
           return
         end
       end
@@ -512,7 +542,7 @@ if not answer then
     end
   end
 
-  answer = p('<dddd', granted, z, out, soon)
+  answer = p('<ddddd', granted, z, out, soon, unknown)
   for i = 1, nclaims do
     local o = claims[i]
     local c, cost, extra, paused = cells[o[1]], o[7], 0, 0
@@ -564,7 +594,8 @@ if not answer then
       if reset > 0 and now + reset >= c[2] * 1000000 then -- in a window that has become longer
         c[10] = true
       end
-      answer = answer .. p('<dddddddd', extra, paused, c[5], c[13], number, grain, wait, reset)
+      local cold = c[14] > 0 or o[5] ~= 1 and (unknown >= WHOLE or since ~= 0 and c[13] >= o[3] and now < since + LIFE + SLOTS * o[4])
+      answer = answer .. p('<ddddddddd', extra, paused, c[5], c[13], number, grain, wait, reset, cold and 1 or 0)
     end
   end
 
@@ -588,6 +619,9 @@ if not answer then
       text[i] = p(CELL, c[1], c[2], c[1] == BUCKET and c[3] or now, c[4], c[5], c[6], c[7], c[8], c[9])
       if c[1] == ROLLING then
         text[i] = text[i] .. c[11]:sub(c[12])
+      end
+      if c[14] > 0 then
+        text[i] = text[i] .. p('<d', c[14])
       end
     end
   end
