@@ -25,8 +25,41 @@ func (c standing) Sleep(ctx context.Context, d time.Duration) error {
 	err := c.Clock.Sleep(ctx, d)
 	if now := c.Now(); now >= c.from && now < c.to {
 		_ = c.Clock.Sleep(context.Background(), c.to-now)
+		if ctx.Err() != nil {
+			return context.Cause(ctx) // of the two that are over, timers choose one
+		}
 	}
 	return err
+}
+
+// A call whose deadline passes while its machine stands still was not sent: it is refused,
+// and its upstream is not blamed.
+func TestADeadlineThatPassesWhileTheMachineStandsStill(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start := clock.System.Now()
+		c := standing{clock.System, start + 900*time.Millisecond, start + 3*time.Second}
+		l := limit.Limit{Name: "l", Rate: bucket.Rate{Amount: 1, Per: time.Second, Burst: 1}}
+		u, err := weir.New("store", weir.Policy{Limits: []limit.Limit{l}, MaxWait: time.Minute}, weir.Options{Clock: c})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer u.Close()
+		for i := range 2 {
+			ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
+			defer cancel()
+			p, err := u.Acquire(ctx, weir.Call{})
+			if i == 0 {
+				if err != nil {
+					t.Fatal(err)
+				}
+				p.Report(outcome.Outcome{Class: outcome.OK})
+				continue
+			}
+			if r := refusal(t, err); r.Reason != weir.RateLimited || r.RetryAfter <= 0 {
+				t.Errorf("got %+v", r)
+			}
+		}
+	})
 }
 
 // stoodStill has 60 callers wait for a limit of ten a second, whose machine stands still from

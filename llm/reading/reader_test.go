@@ -119,6 +119,17 @@ func TestNestedUsageFoolsNobody(t *testing.T) {
 	}
 }
 
+// Of numbers of which one cannot be none is believed: the others are no better.
+func TestUsageWithANumberThatCannotBe(t *testing.T) {
+	for said, want := range map[string]bool{"7": true, "0": true, "null": true, "-5": false, "9e18": false, `"many"`: false} {
+		r := New(llm.Route{Family: llm.OpenAI}, false, 200, http.Header{"Content-Type": {"application/json"}})
+		feed(t, r, [][]byte{[]byte(`{"choices":[{"message":{"content":"Hi"}}],"usage":{"prompt_tokens":20,"completion_tokens":` + said + `}}`)})
+		if u := r.Usage(); u.Said != want || want && u.Input != 20 {
+			t.Errorf("%s: got %+v, want it said: %v", said, u, want)
+		}
+	}
+}
+
 func TestBedrockMetersInHeaders(t *testing.T) {
 	h := http.Header{"Content-Type": {"application/json"}}
 	h.Set("x-amzn-bedrock-input-token-count", "20")

@@ -197,11 +197,15 @@ func TestUsageThatCannotBe(t *testing.T) {
 	for _, said := range []string{"9000000000000000000", "9e18", "1e300", "-5", "-9000000000000000000", `"NaN"`, "30000000", `"many"`, "{}", "0", "null"} {
 		t.Run(said, func(t *testing.T) {
 			const words = 300
-			for _, streamed := range []bool{true, false} {
+			for _, c := range []struct {
+				streamed bool
+				prompt   string
+			}{{true, said}, {false, said}, {false, "7"}} {
+				streamed := c.streamed
 				p := provider(t, func(w http.ResponseWriter, r *http.Request) {
 					if !streamed {
 						w.Header().Set("Content-Type", "application/json")
-						fmt.Fprintf(w, `{"id":"x","object":"chat.completion","model":"gpt-4o","choices":[{"index":0,"message":{"role":"assistant","content":%q},"finish_reason":"stop"}],"usage":{"prompt_tokens":%s,"completion_tokens":%[2]s}}`, strings.Repeat(" word", words), said)
+						fmt.Fprintf(w, `{"id":"x","object":"chat.completion","model":"gpt-4o","choices":[{"index":0,"message":{"role":"assistant","content":%q},"finish_reason":"stop"}],"usage":{"prompt_tokens":%s,"completion_tokens":%s}}`, strings.Repeat(" word", words), c.prompt, said)
 						return
 					}
 					w.Header().Set("Content-Type", "text/event-stream")
@@ -219,11 +223,11 @@ func TestUsageThatCannotBe(t *testing.T) {
 				}
 				used := 10_000_000 - b.left("chat", "tokens")
 				if used < words || used > 5000 {
-					t.Errorf("streamed %v: %d tokens are charged for %d words", streamed, used, words)
+					t.Errorf("%+v: %d tokens are charged for %d words", c, used, words)
 				}
 				for _, sum := range o.Ledger.All() {
 					if sum.Output < 250 || sum.Output > 5000 || sum.Input > 5000 || sum.Cost > price.Dollar/10 {
-						t.Errorf("streamed %v: the ledger has %+v", streamed, sum)
+						t.Errorf("%+v: the ledger has %+v", c, sum)
 					}
 				}
 			}
