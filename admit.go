@@ -20,7 +20,7 @@ func (p *Permit) waits(ctx context.Context, d Decision, now, until time.Duration
 		case now > asked:
 			d, asked = p.hears(now), now
 		case !p.enter(now):
-			d, now, err = p.board(ctx, now, until)
+			d, now, err = p.board(ctx, now, until, c)
 		default:
 			return d, now, nil
 		}
@@ -53,7 +53,7 @@ func (p *Permit) tooSlow(now time.Duration) Decision {
 		c, w := p.limits.Charge(int(p.why)), p.limits.Lacks(now, int(p.why))
 		return p.judge(now, limit.Verdict{Wait: max(c.Registry.Get(now, c.Key).Ask(now, c.Cost), soon, w.Wait), Why: int(p.why), Lack: w.Lack})
 	}
-	if p.plan.flight != nil && p.slot == 0 {
+	if p.flight != nil && p.slot == 0 {
 		return p.full(now)
 	}
 	p.undo(now)

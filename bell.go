@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed1158cd35/weir/breaker"
 	"github.com/seed1158cd35/weir/clock"
+	"github.com/seed1158cd35/weir/retry"
 )
 
 // A bell wakes calls that wait when their breaker opens, and those that wait for the end
@@ -55,7 +56,7 @@ func (b *bell) ring(now time.Duration) {
 	}
 }
 
-// lift wakes those that look again: a pause was lifted.
+// lift wakes those that look again: a pause was lifted, or a limit raised.
 func (b *bell) lift() {
 	for _, s := range b.those(func(s *sleeper) bool { return s.looks }) {
 		s.wake()
@@ -89,17 +90,27 @@ func (u *Upstream) sleep(ctx context.Context, b *breaker.Breaker, d time.Duratio
 	return err == nil && s.opened.Load(), err
 }
 
-// pause is sleep for a call that has no turn to wait for. It goes on while the breaker is
-// open if that may be over before: then the call may be the probe.
-func (u *Upstream) pause(ctx context.Context, b *breaker.Breaker, d time.Duration) error {
-	until := later(u.clock.Now(), d)
-	for now := u.clock.Now(); now < until; now = u.clock.Now() {
-		opened, err := u.sleep(ctx, b, until-now)
-		if err != nil || opened && b.Look(u.clock.Now()).Until >= until {
+// rest is the wait for the next attempt. It goes on while the breaker is open if that may be
+// over before: then the call may be the probe. When the pause is lifted that the upstream
+// has asked for, what is left of it is the retry's own delay.
+func (r *run) rest(d retry.Decision) error {
+	b, now := r.permit.breaker, r.u.clock.Now()
+	until, own := later(now, d.After), later(now, d.Delay)
+	for now < until && !outlasts(b, now, until) {
+		if _, err := r.u.sleep(r.ctx, b, until-now); err != nil {
 			return err
+		}
+		if now = r.u.clock.Now(); r.permit.lifted(now) {
+			until = own
 		}
 	}
 	return nil
+}
+
+// outlasts reports whether a breaker is open until the instant or longer.
+func outlasts(b *breaker.Breaker, now, until time.Duration) bool {
+	v := b.Look(now)
+	return v.Phase == breaker.Open && v.Until >= until
 }
 
 // hearing is a context that ends when the breaker opens, too. What waits with it waits

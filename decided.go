@@ -51,7 +51,7 @@ func (p *Permit) refusal(now time.Duration, d Decision, c limit.Charge) *Refusal
 	}
 	p.explain(now, r, c)
 	if d.Reason == ConcurrencyLimited {
-		look := p.plan.flight.bound.Look(now)
+		look := p.flight.bound.Look(now)
 		r.InFlight, r.Bound = look.InFlight, look.Bound
 	}
 	return r

@@ -243,7 +243,7 @@ func (r *run) pauseBefore(d retry.Decision) bool {
 // pause waits, or ends the call if its caller leaves meanwhile.
 func (r *run) pause(d retry.Decision) bool {
 	before := r.now
-	err := r.u.pause(r.ctx, r.permit.breaker, d.After)
+	err := r.rest(d)
 	r.now, r.prev = r.u.clock.Now(), d.After
 	r.waited += r.now - before
 	if err == nil {

@@ -11,13 +11,18 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// errOpened ends the wait of calls whose breaker has opened.
-var errOpened = errors.New("the breaker has opened")
+var (
+	// errOpened ends the wait of calls whose breaker has opened.
+	errOpened = errors.New("the breaker has opened")
+
+	// errUnbound ends the wait for a slot of a bound that a new policy does not have.
+	errUnbound = errors.New("the bound is gone")
+)
 
 // enter takes a slot for the attempt, if there is one and nobody waits for it. The probe
 // of a breaker needs none: waiting for one it would keep the breaker from closing.
 func (p *Permit) enter(now time.Duration) bool {
-	f := p.plan.flight
+	f := p.flight
 	if f == nil || p.slot != 0 {
 		return true
 	}
@@ -33,9 +38,9 @@ func (p *Permit) enter(now time.Duration) bool {
 // exit gives back a slot whose attempt is not made.
 func (p *Permit) exit() {
 	if p.slot != 0 {
-		p.plan.flight.bound.Undo(p.slot)
+		p.flight.bound.Undo(p.slot)
 		p.slot = 0
-		p.plan.flight.line.Kick()
+		p.flight.line.Kick()
 	}
 }
 
@@ -58,8 +63,8 @@ func (b *boarder) Ask(now time.Duration) line.Step {
 
 // board waits for a slot, until the instant at most, and then asks the limits again:
 // what they had given went back, as others can use it meanwhile.
-func (p *Permit) board(ctx context.Context, now, until time.Duration) (Decision, time.Duration, error) {
-	f := p.plan.flight
+func (p *Permit) board(ctx context.Context, now, until time.Duration, c *Call) (Decision, time.Duration, error) {
+	f := p.flight
 	p.limits.Drop(now)
 	b := &boarder{bound: f.bound, breaker: p.breaker}
 	place, err := f.line.Wait(ctx, now, until, b)
@@ -70,6 +75,9 @@ func (p *Permit) board(ctx context.Context, now, until time.Duration) (Decision,
 		return p.boarded(now, until)
 	case errors.Is(err, errOpened):
 		return p.hears(now), now, nil
+	case errors.Is(err, errUnbound):
+		p.flight = p.plan.live.u.live.Load().plan(c).flight
+		return p.turn(now, max(0, until-now)), now, nil
 	case errors.Is(err, line.ErrLate), errors.Is(err, line.ErrFull), ctx.Err() != nil && now >= until:
 		return p.crowded(now, place), now, nil
 	}
@@ -98,7 +106,7 @@ func (p *Permit) crowded(now time.Duration, at line.Place) Decision {
 
 // full refuses a call for which there is no slot.
 func (p *Permit) full(now time.Duration) Decision {
-	f := p.plan.flight
+	f := p.flight
 	f.refused.Add(1)
 	p.why = -1
 	wait := f.bound.After(now, f.line.Waiting()+1)
@@ -118,7 +126,7 @@ func (p *Permit) hears(now time.Duration) Decision {
 // lands gives the slot of an attempt back that was answered, and keeps that of one
 // whose answer nobody waited for.
 func (p *Permit) lands(now time.Duration, o *outcome.Outcome) {
-	f := p.plan.flight
+	f := p.flight
 	switch {
 	case o.Unsent, o.Own, o.Code == brokenBody: // who is believed for its own calls alone teaches the bound nothing; of a part of a body nothing is made
 		f.bound.Undo(p.slot)
@@ -145,6 +153,9 @@ func unheard(o *outcome.Outcome) bool {
 func (f *flight) fail(now time.Duration) {
 	f.line.Fail(errOpened, func(a line.Asker) bool { return isOpen(now, a.(*boarder).breaker) })
 }
+
+// dissolve lets those wait elsewhere, or not at all, who wait for a slot of this bound.
+func (f *flight) dissolve() { f.line.Fail(errUnbound, func(line.Asker) bool { return true }) }
 
 // Answered says that the answer to the attempt has begun. What is still to come is a
 // stream, and no longer counts as in flight; the report is still to come, too. Where an

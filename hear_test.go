@@ -245,3 +245,47 @@ func (w way) lifted(t *testing.T, of pause.Subject, late time.Duration) {
 	}
 	wg.Wait()
 }
+
+// Whose deadline comes while it waits has not been sent: it is refused, and told when to come
+// again. One whose turn cannot come in time is refused at once.
+func TestEveryWaitEndsWithARefusalAtTheDeadline(t *testing.T) {
+	for _, w := range waysOfWaiting() {
+		if len(w.o.Gates) > 0 {
+			continue // a gate says itself how it ends
+		}
+		t.Run(w.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := w.policy
+				p.MaxWait = time.Hour
+				var u *weir.Upstream
+				if w.fleet {
+					u = fleet(t, 1, p)[0]
+				} else {
+					u = open(t, p, w.o)
+				}
+				w.begin(t, u)
+				pass(sec)
+				refusedInTime(t, u, 500*ms)
+			})
+		})
+	}
+}
+
+func refusedInTime(t *testing.T, u *weir.Upstream, patience time.Duration) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(background, patience)
+	defer cancel()
+	start := clock.System.Now()
+	_, err := u.Acquire(ctx, weir.Call{Keys: map[string]string{"user": "a"}})
+	if r := refusal(t, err); r.RetryAfter <= 0 || since(start) > patience {
+		t.Errorf("%v after %v", err, since(start))
+	}
+}
+
+// So it is for a process that has not heard yet what its fleet has paused, as the store is slow.
+func TestWhoWaitsForAStoreThatIsNewIsRefusedAtTheDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		u := join(t, &cut{Store: known(t), there: 5 * sec}, ofAll(), limit.FleetOptions{}).Upstream
+		refusedInTime(t, u, 100*ms)
+	})
+}

@@ -72,7 +72,7 @@ func (s *sender) newErrand(ctx context.Context) *errand {
 	p := &s.run.permit
 	rules, method := &s.run.live.policy.Classify, s.req.Method
 	e := &errand{
-		flight: p.plan.flight, slot: p.slot, breaker: p.breaker, clock: s.run.u.clock,
+		flight: p.flight, slot: p.slot, breaker: p.breaker, clock: s.run.u.clock,
 		done: make(chan brought, 1), held: make(chan struct{}),
 		judge: func(resp *http.Response) outcome.Class {
 			return rules.HTTP(classify.Response{Method: method, Status: resp.StatusCode, Reason: reason(resp), Header: resp.Header, Now: time.Now()}).Class

@@ -28,14 +28,14 @@ func (p *Permit) stopped(now time.Duration) stop { return p.stoppedBy(now, false
 // stoppedBy is stopped, or what lasts longest of all pauses: those, too, for which a
 // limiter makes the call wait in its place.
 func (p *Permit) stoppedBy(now time.Duration, all bool) stop {
-	s := stop{charge: -1}
-	if !p.u.pauses.Any(now) {
+	s, u := stop{charge: -1}, p.plan.live.u
+	if !u.pauses.Any(now) {
 		return s
 	}
-	s.longer(p.u, now, pause.All(), -1)
-	s.longer(p.u, now, pause.OfOperation(p.plan.op.Name), -1)
+	s.longer(u, now, pause.All(), -1)
+	s.longer(u, now, pause.OfOperation(p.plan.op.Name), -1)
 	if p.pool != "" {
-		s.longer(p.u, now, pause.OfPool(p.pool), -1)
+		s.longer(u, now, pause.OfPool(p.pool), -1)
 	}
 	for i := range p.limits.Len() {
 		c := p.limits.Charge(i)
@@ -44,10 +44,10 @@ func (p *Permit) stoppedBy(now time.Duration, all bool) stop {
 		}
 		of := whose(c)
 		if of.Kind == pause.Key {
-			s.longer(p.u, now, pause.OfLimits(of.Name), i)
+			s.longer(u, now, pause.OfLimits(of.Name), i)
 		}
 		if all || p.limits.Look(now, i).Paused == 0 {
-			s.longer(p.u, now, of, i)
+			s.longer(u, now, of, i)
 		}
 	}
 	return s
@@ -83,6 +83,12 @@ func refusedBy(now time.Duration, e *pause.Entry, wait time.Duration) Decision {
 	return d
 }
 
+// lifted reports whether the pause is over before its time that the attempt's own answer has
+// asked for, and no other holds the call. The permit may have been reported.
+func (p *Permit) lifted(now time.Duration) bool {
+	return now < p.held && p.stoppedBy(now, true).wait == 0
+}
+
 // pauses reports whether an answer asks for a pause. A quota that does not say when it
 // resets is asked again now and then; but not even that for what is not of a pool, of
 // which nobody knows what else the quota is for, nor where the upstream wants no more
@@ -109,6 +115,7 @@ func (p *Permit) pause(u *Upstream, now time.Duration, o *outcome.Outcome) {
 		longest = pause.Longest
 	}
 	until := later(now, min(asked, longest))
+	p.held = until
 	s := pause.Span{Until: until, Known: o.Hint.Said}
 	e := PauseEvent{Subject: subject(u, p.plan, p.id, p.keys), Hint: o.Hint.After, For: until - now, Code: o.Code, By: ByHint}
 	charged := p.pauseLimits(u, now, why, s, e)

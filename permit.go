@@ -26,14 +26,16 @@ type Permit struct {
 	used    bool           // an attempt was made under the ticket
 	counted bool           // the breaker has heard how the call ended
 	limits  limit.Permit
-	slot    inflight.Slot           // among what is in flight; 0 if it has none
+	flight  *flight                 // what is in flight; nil if it has no bound
+	slot    inflight.Slot           // among that; 0 if it has none
 	drop    func()                  // ends an attempt that goes on without its caller
 	reports []func(outcome.Outcome) // of the other gates
 	sent    time.Duration
 	waited  time.Duration
-	metered bool // limits and gates are left to the answer's body; see Meter
-	guessed bool // what it costs is a guess
-	told    bool // the limits have heard what the upstream says of them
+	held    time.Duration // until when everyone is paused that its answer concerns; 0: nobody
+	metered bool          // limits and gates are left to the answer's body; see Meter
+	guessed bool          // what it costs is a guess
+	told    bool          // the limits have heard what the upstream says of them
 	attempt int32
 	why     int32 // the limit that made it wait or said no, or -1
 	place   int32 // in line, when it was refused; 0 if it stood in none
@@ -113,6 +115,7 @@ func (p *Permit) starts(now time.Duration) {
 // begin makes p that of an attempt. The ticket of a call goes on to its next attempt.
 func (p *Permit) begin(u *Upstream, plan *plan, c *Call, attempt int32) {
 	p.u, p.plan, p.id, p.keys, p.attempt, p.why, p.waited = u, plan, c.ID, c.Keys, attempt, -1, 0
+	p.flight = plan.flight
 	if attempt == 1 {
 		p.breaker, p.used, p.counted = nil, false, false
 	}
@@ -121,7 +124,7 @@ func (p *Permit) begin(u *Upstream, plan *plan, c *Call, attempt int32) {
 	}
 	p.reports, p.metered, p.told, p.guessed = p.reports[:0], false, false, c.Estimated
 	p.limits.Reset()
-	p.place, p.waiting, p.slot, p.drop, p.lack = 0, 0, 0, nil, limit.LacksNothing
+	p.place, p.waiting, p.slot, p.drop, p.lack, p.held = 0, 0, 0, nil, limit.LacksNothing, 0
 }
 
 // ask asks the breaker and then all limits together. If the answer is yes with a
@@ -275,7 +278,11 @@ func (p *Permit) admit(ctx context.Context, now, until time.Duration, c *Call) e
 		err := p.u.meet(ctx, p.patience(now, until))
 		now = p.u.clock.Now()
 		if p.waited = now - start; err != nil {
-			return err
+			if !tooLate(ctx, now, until) {
+				return err
+			}
+			p.lack = limit.LacksStore
+			return p.decided(now, Decision{Reason: RateLimited, RetryAfter: soon})
 		}
 	}
 	d := p.ask(now, p.patience(now, until), c)
@@ -283,16 +290,19 @@ func (p *Permit) admit(ctx context.Context, now, until time.Duration, c *Call) e
 		if d.Allowed || d.Reason != CircuitOpen || p.u.options.Fleet == nil || d.RetryAfter > leaseWait || d.RetryAfter > p.patience(now, until) {
 			break
 		}
-		if err := p.u.clock.Sleep(ctx, d.RetryAfter); err != nil {
-			p.waited = p.u.clock.Now() - start
+		err := p.u.clock.Sleep(ctx, d.RetryAfter)
+		now = p.u.clock.Now()
+		if p.waited = now - start; err != nil && !tooLate(ctx, now, until) {
 			return err
 		}
-		now = p.u.clock.Now()
+		if err != nil {
+			break
+		}
 		d = p.ask(now, p.patience(now, until), c)
 	}
 	d, now, err := p.waits(ctx, d, now, min(until, later(start, p.longest())), c)
 	if p.waited = now - start; err != nil {
-		if now < until || !errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
+		if !tooLate(ctx, now, until) {
 			p.undo(now)
 			return err
 		}
@@ -312,6 +322,11 @@ func (p *Permit) admit(ctx context.Context, now, until time.Duration, c *Call) e
 		return nil
 	}
 	return p.decided(now, d)
+}
+
+// tooLate reports whether a wait has ended because the call's own deadline has passed.
+func tooLate(ctx context.Context, now, until time.Duration) bool {
+	return now >= until && errors.Is(context.Cause(ctx), context.DeadlineExceeded)
 }
 
 // reconsider asks the breaker again after a wait: what opened meanwhile must not

@@ -109,8 +109,15 @@ func (u *Upstream) Set(p Policy) error {
 	u.live.Store(next)
 	u.queues.Set(next.policy.Fair.queues())
 	u.queues.Kick()
-	for _, f := range next.flights() {
+	u.bell.lift()
+	flights := next.flights()
+	for _, f := range flights {
 		f.line.Kick()
+	}
+	for _, f := range old.flights() {
+		if !slices.Contains(flights, f) {
+			f.dissolve()
+		}
 	}
 	return nil
 }

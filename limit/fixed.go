@@ -346,14 +346,16 @@ func (x *fixed) lift(now time.Duration) {
 }
 
 // set changes the amount. Another calendar is another limit. Those who wait for a
-// window in which more is booked than it now holds have to ask again.
+// window in which more is booked than it now holds have to ask again, and all who wait
+// if there is more now: their turns may come sooner.
 func (x *fixed) set(now time.Duration, l *Limit) bool {
 	if l.Shape != Fixed || l.calendar() != x.almanac.calendar {
 		return false
 	}
 	return x.change(now, func(_ *page, next *sheet) bool {
+		more := l.Amount > next.amount
 		next.amount = l.Amount
-		next.ahead = slices.DeleteFunc(slices.Clone(next.ahead), func(a slot) bool { return a.units > l.Amount })
+		next.ahead = slices.DeleteFunc(slices.Clone(next.ahead), func(a slot) bool { return more || a.units > l.Amount })
 		return true
 	})
 }

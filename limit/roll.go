@@ -97,7 +97,11 @@ func (r *roll) set(now time.Duration, l *Limit) bool {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.log.Set(now, r.paused, l.window())
+	old, w := r.log.Window, l.window()
+	r.log.Set(now, r.paused, w)
+	if w.Amount >= old.Amount && w.Per <= old.Per {
+		r.log.Here(now) // they have to ask anew, as their turns may come sooner
+	}
 	return true
 }
 

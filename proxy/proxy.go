@@ -288,19 +288,12 @@ func mark(resp *http.Response) error {
 	}
 	if why := t.story.GaveUp; why != nil {
 		resp.Header.Set(GaveUpHeader, reason(why))
+		markRefused(resp.Header, why, t.story.Outcome.Hint)
 		if t.story.Attempts > 1 || !errors.Is(why, retry.ErrUnsafe) {
 			resp.Header.Set("X-Should-Retry", "false")
 		}
 	}
 	return nil
-}
-
-func reason(why error) string {
-	var refusal *weir.Refusal
-	if errors.As(why, &refusal) {
-		return string(refusal.Reason)
-	}
-	return why.Error()
 }
 
 // buffers lends the buffers through which bodies are copied.

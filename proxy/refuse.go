@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/outcome"
 	"github.com/seed1158cd35/weir/retry"
 )
 
@@ -97,6 +98,27 @@ func refuse(w http.ResponseWriter, req *http.Request, r *weir.Refusal) {
 	}
 	retryAfter(h, wait)
 	f.write(w, req)
+}
+
+// reason is why there was no other attempt.
+func reason(why error) string {
+	if refusal, ok := errors.AsType[*weir.Refusal](why); ok {
+		return string(refusal.Reason)
+	}
+	return why.Error()
+}
+
+// markRefused says on the upstream's last answer that weir has refused another attempt, and
+// for how long, unless the upstream itself asks for a longer wait.
+func markRefused(h http.Header, why error, said outcome.Hint) {
+	refusal, ok := errors.AsType[*weir.Refusal](why)
+	if !ok {
+		return
+	}
+	h.Set(RefusedHeader, string(refusal.Reason))
+	if wait := jittered(refusal.RetryAfter); !said.Said || said.After < wait {
+		retryAfter(h, wait)
+	}
 }
 
 // endless is longer than any limit or hint asks for: only a breaker that is held

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"net/http"
@@ -13,6 +14,7 @@ import (
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/bucket"
 	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/outcome"
 )
 
 func seconds(t testing.TB, s string) float64 {
@@ -158,6 +160,29 @@ func TestKeysComeFromTheRequest(t *testing.T) {
 		}
 		if got := text(t, resp) + fmt.Sprint(resp.Header) + fmt.Sprint(p.Upstreams()["up"].Look(10)); regexp.MustCompile(`[ab]-secret`).MatchString(got) {
 			t.Errorf("a credential shows in %s", got)
+		}
+	}
+}
+
+// Of the upstream's own wait and weir's the longer one is told.
+func TestTheLongerWaitIsTold(t *testing.T) {
+	for _, c := range []struct {
+		why  error
+		said outcome.Hint
+		want string
+	}{
+		{errors.New("attempts spent"), outcome.Hint{}, "7"},
+		{&weir.Refusal{Reason: weir.CircuitOpen, RetryAfter: 20 * time.Second}, outcome.Hint{}, "20"},
+		{&weir.Refusal{Reason: weir.CircuitOpen, RetryAfter: 20 * time.Second}, outcome.Hint{Said: true, After: 7 * time.Second}, "20"},
+		{&weir.Refusal{Reason: weir.CircuitOpen, RetryAfter: 2 * time.Second}, outcome.Hint{Said: true, After: 7 * time.Second}, "7"},
+	} {
+		h := http.Header{"Retry-After": {"7"}}
+		markRefused(h, c.why, c.said)
+		got, _ := strconv.Atoi(h.Get("Retry-After"))
+		least, _ := strconv.Atoi(c.want)
+		refused := errors.As(c.why, new(*weir.Refusal))
+		if got < least || got > least+3 || (h.Get(RefusedHeader) == string(weir.CircuitOpen)) != refused {
+			t.Errorf("%v, %+v: %v", c.why, c.said, h)
 		}
 	}
 }

@@ -24,6 +24,7 @@ type Attempt struct {
 type Decision struct {
 	Again bool          // make another attempt
 	After time.Duration // the wait before it; with ErrHint and ErrDeadline, the wait that is refused
+	Delay time.Duration // what After would be if the upstream had not asked for more; only if Again
 	Why   error         // why not, one of the Err values of this package; nil if Again or if the attempt succeeded
 }
 
@@ -44,8 +45,12 @@ func (c Config) Decide(a Attempt, r *rand.Rand) Decision {
 	if a.Number >= cmp.Or(c.Attempts, defaultAttempts) {
 		return Decision{Why: ErrAttempts}
 	}
-	wait, why := c.wait(&a, r)
-	return Decision{Again: why == nil, After: wait, Why: why}
+	delay := c.delay(a.Number, a.Prev, o.Class, r)
+	wait, why := c.wait(&a, delay, r)
+	if why != nil {
+		return Decision{After: wait, Why: why}
+	}
+	return Decision{Again: true, After: wait, Delay: delay}
 }
 
 // against is what speaks against ever repeating such an outcome. The
@@ -77,8 +82,7 @@ func (c *Config) worth(o *outcome.Outcome) bool {
 
 // wait is the delay, or the upstream's hint if that is longer. What cannot end
 // in time is refused now and not when time is up.
-func (c *Config) wait(a *Attempt, r *rand.Rand) (time.Duration, error) {
-	wait := c.delay(a.Number, a.Prev, a.Outcome.Class, r)
+func (c *Config) wait(a *Attempt, wait time.Duration, r *rand.Rand) (time.Duration, error) {
 	if hint := &a.Outcome.Hint; hint.Said && hint.After > wait {
 		latest := plus(wait, positive(c.HintSlack, forever))
 		asked := min(hint.After, latest)

@@ -21,7 +21,10 @@ func TestDecide(t *testing.T) {
 	with := func(class outcome.Class, code string, h outcome.Hint) outcome.Outcome {
 		return outcome.Outcome{Class: class, Code: code, Hint: h}
 	}
-	again := func(d time.Duration) retry.Decision { return retry.Decision{Again: true, After: d} }
+	again := func(d time.Duration) retry.Decision { return retry.Decision{Again: true, After: d, Delay: d} }
+	asked := func(d time.Duration) retry.Decision {
+		return retry.Decision{Again: true, After: d, Delay: 100 * time.Millisecond}
+	}
 	no := func(why error) retry.Decision { return retry.Decision{Why: why} }
 	ms := time.Millisecond
 
@@ -59,8 +62,8 @@ func TestDecide(t *testing.T) {
 		{"hint not said", fixed, retry.Attempt{Number: 1, Safe: true, Outcome: with(outcome.Throttled, "", outcome.Hint{After: time.Hour})}, again(100 * ms)},
 		{"hint too long", fixed, retry.Attempt{Number: 1, Safe: true, Outcome: with(outcome.Throttled, "", says(61*time.Second))}, retry.Decision{Why: retry.ErrHint, After: 61 * time.Second}},
 		{"hint of three days", fixed, retry.Attempt{Number: 1, Safe: true, Outcome: with(outcome.Throttled, "", says(72*time.Hour))}, retry.Decision{Why: retry.ErrHint, After: 72 * time.Hour}},
-		{"hint of for ever", retry.Config{Jitter: retry.NoJitter, MaxHint: math.MaxInt64}, retry.Attempt{Number: 1, Safe: true, Outcome: with(outcome.Throttled, "", says(math.MaxInt64))}, again(math.MaxInt64)},
-		{"hint cut to the slack", retry.Config{Jitter: retry.NoJitter, HintSlack: 5 * time.Second}, retry.Attempt{Number: 1, Safe: true, Outcome: with(outcome.Throttled, "", says(time.Hour))}, again(5100 * ms)},
+		{"hint of for ever", retry.Config{Jitter: retry.NoJitter, MaxHint: math.MaxInt64}, retry.Attempt{Number: 1, Safe: true, Outcome: with(outcome.Throttled, "", says(math.MaxInt64))}, asked(math.MaxInt64)},
+		{"hint cut to the slack", retry.Config{Jitter: retry.NoJitter, HintSlack: 5 * time.Second}, retry.Attempt{Number: 1, Safe: true, Outcome: with(outcome.Throttled, "", says(time.Hour))}, asked(5100 * ms)},
 		{"quota used up", fixed, retry.Attempt{Number: 1, Safe: true, Outcome: with(outcome.Throttled, "", outcome.Hint{Quota: true})}, no(retry.ErrQuota)},
 		{"quota used up for a second", fixed, retry.Attempt{Number: 1, Safe: true, Outcome: with(outcome.Throttled, "", outcome.Hint{Quota: true, Said: true, After: time.Second, Advice: outcome.Again})}, no(retry.ErrQuota)},
 

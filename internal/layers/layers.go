@@ -48,7 +48,7 @@ var order = [...][]string{
 	{"internal/practice"},
 	{"internal/demo"},
 	{"examples"},
-	{"cmd", "internal/e2e", "internal/endure", "internal/fleettest", "internal/recovery", "internal/attack"},
+	{"cmd", "internal/e2e", "internal/endure", "internal/fleettest", "internal/recovery", "internal/waits", "internal/attack"},
 }
 
 // A Package is what go list says of one package.
