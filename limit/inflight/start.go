@@ -9,7 +9,7 @@ func (s *state) start(now time.Duration) int64 {
 	if !s.starting() || s.learnt.began == 0 {
 		return first * scale
 	}
-	return first*scale + portion(uint64(now-s.learnt.began), perSecond*scale, uint64(time.Second))
+	return first*scale + s.gained + portion(uint64(now-s.learnt.began), perSecond*scale, uint64(time.Second))
 }
 
 // starting reports whether little is known, and nothing bad.

@@ -11,7 +11,8 @@ type state struct {
 	newest     uint64        // the newest attempt that was answered
 	newestSent time.Duration // when it was sent
 
-	room   int64  // what bursts have shown to be fine, in 1,024ths
+	gained int64  // what answers have added to the bound at the start, in 1,024ths
+	room   int64  // what bursts have shown to be fine, likewise
 	proven [2]int // most in flight at an answer in time in the calm; of this period and the last
 	period time.Duration
 	bad    time.Duration // until when a loss is remembered
@@ -120,7 +121,9 @@ func (s *state) makeRoom(a answer, calm bool, bound int64) {
 	if full {
 		l.full++
 	}
-	if full && (!l.known() || a.took <= l.base) || calm && int64(a.inFlight+1)*scale*4 >= bound*3 {
+	if full && s.starting() { // besides what it grows by the clock: as quickly as calls are answered
+		s.gained = min(mostRoom*scale, s.gained+scale)
+	} else if full && (!l.known() || a.took <= l.base) || calm && int64(a.inFlight+1)*scale*4 >= bound*3 {
 		s.room = min(mostRoom*scale, max(s.room, bound)+scale)
 	}
 	if l.known() && l.late(a.took) && !calm {
