@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
+	"time"
 
+	"github.com/seed1158cd35/weir/bucket"
 	"github.com/seed1158cd35/weir/internal/campaign"
 )
 
@@ -227,6 +229,58 @@ func TestAPartThatIsOverIsNotShown(t *testing.T) {
 		if got := m.Rows["a"].Part; got != c.want || m.held() != Whole {
 			t.Errorf("until %d, goes on %v: has %d of %d, want %d of %d", c.until, c.goes, got, m.held(), c.want, Whole)
 		}
+	}
+}
+
+// A process that was silent may have spent all that it saved up a moment before it is heard
+// again. What was out comes in as the supply goes on, and not at once.
+func TestWhatWasSavedUpInAPartIsNotGrantedOnceMore(t *testing.T) {
+	now := time.Unix(1e9, 0)
+	m := NewMemory(func() time.Time { return now })
+	r := Rule{Name: "l", Shape: Bucket, Meter: bucket.MeterOf(bucket.Rate{Amount: 10, Per: time.Second, Burst: 100})}
+	b := Beat{Group: "g", Client: "a", Silence: 1e6, Life: 60e6, Wish: 1}
+	beat := func() {
+		t.Helper()
+		b.Seq++
+		s, err := m.Beat(t.Context(), &b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.Ack, b.Gen, b.Part, b.Until = s.No, s.Gen, s.Part, s.Until
+	}
+	id := uint64(0)
+	left := func() int64 {
+		t.Helper()
+		id++
+		a := Ask{Group: "g", ID: id, Lane: 1, Claims: []Claim{{Rule: &r, Cost: 1}}}
+		if err := m.Take(t.Context(), &a); err != nil {
+			t.Fatal(err)
+		}
+		return a.Grants[0].Left
+	}
+	for range 30 {
+		beat()
+		now = now.Add(300 * time.Millisecond)
+	}
+	if b.Part != Whole || left() != 100 {
+		t.Fatalf("a part of %d and %d left, want all", b.Part, left())
+	}
+	now = now.Add(30 * time.Second) // and the process goes on with its part, which is all
+	if n := left(); n != 0 {
+		t.Errorf("%d left while all is out", n)
+	}
+	for range 2 { // the second says that the answer to the first has come
+		beat()
+	}
+	if n := left(); n != 0 {
+		t.Errorf("%d left as soon as the process is heard again, want none", n)
+	}
+	for range 10 {
+		now = now.Add(300 * time.Millisecond)
+		beat()
+	}
+	if n := left(); n < 28 || n > 30 {
+		t.Errorf("%d left three seconds after, want 30", n)
 	}
 }
 
