@@ -8,6 +8,25 @@ import "time"
 func (f *Fleet) watch(now time.Duration) {
 	f.events.Lock()
 	defer f.events.Unlock()
+	if e, ok := f.turned(now); ok {
+		f.untold = append(f.untold, e)
+	}
+	if f.telling { // who does tells this one, too
+		return
+	}
+	f.telling = true
+	for len(f.untold) > 0 {
+		e := f.untold[0]
+		f.untold = f.untold[1:]
+		f.events.Unlock()
+		f.announce(e)
+		f.events.Lock()
+	}
+	f.telling = false
+}
+
+// turned notes whether the store is away, and returns what there is to tell. The lock is held.
+func (f *Fleet) turned(now time.Duration) (e FallbackEvent, ok bool) {
 	away, past, err := f.look(now)
 	since := time.Duration(f.away.Load())
 	switch {
@@ -15,15 +34,16 @@ func (f *Fleet) watch(now time.Duration) {
 		f.spent.Store(0)
 		f.away.Store(max(1, int64(now)))
 		f.past.Store(past)
-		f.announce(FallbackEvent{Away: true, Past: past, Err: err})
+		return FallbackEvent{Away: true, Past: past, Err: err}, true
 	case away && past && !f.past.Load():
 		f.past.Store(true)
-		f.announce(FallbackEvent{Away: true, Past: true, Err: err, For: now - since, Spent: max(0, f.spent.Load())})
+		return FallbackEvent{Away: true, Past: true, Err: err, For: now - since, Spent: max(0, f.spent.Load())}, true
 	case !away && since != 0:
 		f.away.Store(0)
 		f.past.Store(false)
-		f.announce(FallbackEvent{For: now - since, Spent: max(0, f.spent.Load())})
+		return FallbackEvent{For: now - since, Spent: max(0, f.spent.Load())}, true
 	}
+	return FallbackEvent{}, false
 }
 
 func (f *Fleet) look(now time.Duration) (away, past bool, err error) {

@@ -78,10 +78,10 @@ func (l *lately) most(at time.Duration) int64 {
 	return max(l.now, l.last)
 }
 
-// wants notes that this process wanted units of a limit.
+// wants notes that this process wanted units of a limit, or, below 0, that it did not after all.
 func (g *Group) wants(now time.Duration, s *spec, n int64) {
 	b := &g.beating
-	b.wish = b.wishes(now) + float64(n)/max(1e-9, s.perSecond(g.fleet.storeTime(now)))
+	b.wish = max(0, b.wishes(now)+float64(n)/max(1e-9, s.perSecond(g.fleet.storeTime(now))))
 	b.wishAt, b.usedAt = now, now
 }
 

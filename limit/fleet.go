@@ -67,10 +67,12 @@ type Fleet struct {
 	alive  atomic.Int64 // clients that are known, this one included
 	offset atomic.Int64 // the store's clock less ours
 
-	events sync.Mutex   // held while it is looked whether the store is away, and told
-	away   atomic.Int64 // the instant since which the store is away; 0 if it is not
-	past   atomic.Bool  // for longer than it keeps parts
-	spent  atomic.Int64 // units let go meanwhile
+	events  sync.Mutex // held while it is looked whether the store is away, and not while it is told
+	untold  []FallbackEvent
+	telling bool
+	away    atomic.Int64 // the instant since which the store is away; 0 if it is not
+	past    atomic.Bool  // for longer than it keeps parts
+	spent   atomic.Int64 // units let go meanwhile
 
 	tell  atomic.Int64 // when what came back has to be told at the latest; 0 if there is nothing
 	waker *clock.Waker // of Run

@@ -40,6 +40,9 @@ type outage struct {
 	down   bool
 	blind  bool // while it is down calls hang; else they fail at once
 
+	was      Limit // before a reload
+	reloaded time.Duration
+
 	ended  bool
 	ids    int
 	procs  []*process
@@ -90,11 +93,25 @@ func (w *outage) now() time.Duration { return time.Since(w.begin) }
 // at does something at an instant of the history.
 func (w *outage) at(d time.Duration, do func()) { time.AfterFunc(d-w.now(), do) }
 
+// reload changes the limit for all processes.
+func (w *outage) reload(at time.Duration, l Limit) {
+	w.at(at, func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.was, w.limit, w.reloaded = w.limit, l, at
+		for _, p := range w.procs {
+			if err := p.registry.Set(p.fleet.clock.Now(), l); err != nil {
+				w.t.Error(err)
+			}
+		}
+	})
+}
+
 // join starts one more process.
 func (w *outage) join(demand float64) *process {
 	w.mu.Lock()
 	p := &process{w: w, id: w.ids, demand: demand, stop: make(chan struct{}), rng: rand.New(rand.NewPCG(w.rng.Uint64(), 2))}
-	o, ended := w.o, w.ended
+	o, ended, limit := w.o, w.ended, w.limit
 	w.ids++
 	w.mu.Unlock()
 	p.clock = newDrifting(p.rng)
@@ -106,7 +123,7 @@ func (w *outage) join(demand float64) *process {
 		o.Clock = p.clock
 	}
 	p.fleet = NewFleet(link{p}, o)
-	p.registry = p.shared(w.limit)
+	p.registry = p.shared(limit)
 	if w.other != nil {
 		p.other = p.shared(*w.other)
 	}
@@ -284,17 +301,14 @@ func (w *outage) overOf(l Limit, went []unit) (worst int64, where string) {
 			last = u.at
 			note((level-m.Cap*1000+m.Unit*1000-1)/(m.Unit*1000), u.at)
 		}
-	case Rolling:
-		var sum int64
-		first := 0
-		for _, u := range went {
-			sum += u.n
-			for went[first].at <= u.at-l.Per {
-				sum -= went[first].n
-				first++
-			}
-			note(sum-l.Amount, u.at)
+	case Rolling: // what went in the window before a reload counts in the one after it
+		if l.Name != w.limit.Name || w.reloaded == 0 {
+			w.rolled(went, l, 0, note)
+			break
 		}
+		at, _ := slices.BinarySearchFunc(went, w.reloaded, func(u unit, at time.Duration) int { return int(u.at - at) })
+		w.rolled(went[:at], w.was, 0, note)
+		w.rolled(went, l, w.reloaded, note)
 	default:
 		counts := make(map[int64]int64)
 		for _, u := range went {
@@ -304,6 +318,26 @@ func (w *outage) overOf(l Limit, went []unit) (worst int64, where string) {
 		}
 	}
 	return worst, where
+}
+
+// rolled notes each window of a rolling limit that is in force from an instant on.
+func (w *outage) rolled(went []unit, l Limit, from time.Duration, note func(n int64, at time.Duration)) {
+	var sum int64
+	first := 0
+	for i, u := range went {
+		if u.at < from-w.was.Per {
+			first = i + 1
+			continue
+		}
+		sum += u.n
+		for went[first].at <= u.at-l.Per {
+			sum -= went[first].n
+			first++
+		}
+		if u.at >= from {
+			note(sum-l.Amount, u.at)
+		}
+	}
 }
 
 // empty is a restart of the store that loses everything.

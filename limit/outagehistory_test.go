@@ -128,6 +128,11 @@ func randomOutage(t *testing.T, shape Shape, seed uint64, goes, several bool) *o
 			w.at(at, func() { p.iced.Store(true); p.clock.freeze(d) })
 		}
 	}
+	if shape == Rolling && r.IntN(3) == 0 { // it counts for longer from some time on
+		longer := l
+		longer.Per *= time.Duration(2 + r.IntN(3))
+		w.reload(10*sec+time.Duration(r.Int64N(int64(length/2))), longer)
+	}
 	w.end(length)
 	return w
 }

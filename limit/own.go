@@ -20,6 +20,10 @@ import (
 //   - A calendar limit has no parts. A block of it stands by: units that the store has
 //     granted and charged, good until the reset.
 type own struct {
+	made   bool
+	shape  Shape         // of the limit when it was used last
+	turned time.Duration // when that became another
+
 	key   int   // of the use
 	z     int64 // up to when tokens have come
 	level int64 // the weight that is there; below 0 if more was used than there was
@@ -29,6 +33,7 @@ type own struct {
 	spent counts // that count in the window
 	had   counts // granted by the store, until after they have left its window
 	debt  int64  // of what was spent, not told to the store yet
+	window
 
 	standby standby
 }
@@ -45,6 +50,7 @@ func (p *pool) allows(now time.Duration, u ownUse, ahead, n int64) allowance {
 		return allowance{}
 	}
 	s := p.spec.Load()
+	p.turnOwn(now, s, u)
 	switch s.rule.Shape {
 	case Bucket:
 		return p.allowsTokens(s, u, ahead, n)
@@ -122,15 +128,17 @@ func (p *pool) backOwn(now time.Duration, t Turn, n int64) {
 	defer p.group.own.Unlock()
 	u := p.group.standing.use(now)
 	s := p.spec.Load()
-	if b := &p.own.standby; s.rule.Shape == Fixed && b.lent == int(-t.Low) {
+	if b := &p.own.standby; s.rule.Shape == Fixed && b.lent == int(-t.Low) && b.win == t.Place {
 		b.share += n
 		p.group.fleet.spent.Add(-n)
+		p.group.wants(now, s, -n)
 		return
 	}
-	if int(-t.Low) != u.key || p.own.key != u.key {
+	if p.turnOwn(now, s, u); int(-t.Low) != u.key || p.own.key != u.key || time.Duration(t.Place) < p.own.turned {
 		return
 	}
 	p.group.fleet.spent.Add(-n)
+	p.group.wants(now, s, -n)
 	switch s.rule.Shape {
 	case Bucket:
 		top := p.tokens(s, u)
@@ -152,7 +160,9 @@ func (p *pool) oweOwn(now time.Duration, n int64) bool {
 	if !u.mode.uses() {
 		return false
 	}
-	switch s := p.spec.Load(); s.rule.Shape {
+	s := p.spec.Load()
+	p.turnOwn(now, s, u)
+	switch s.rule.Shape {
 	case Bucket:
 		top := p.tokens(s, u)
 		p.own.level = max(p.own.level-timesMost(n, p.own.unit), -longestDebt*max(top, p.own.unit))

@@ -1,6 +1,7 @@
 package limit
 
 import (
+	"slices"
 	"time"
 
 	"github.com/seed1158cd35/weir/bucket"
@@ -34,6 +35,23 @@ func (t *counts) add(low, high time.Duration, n int64, grain time.Duration) {
 		a, b := t.all[0], &t.all[1]
 		b.low, b.high, b.n = min(a.low, b.low), max(a.high, b.high), a.n+b.n
 		t.all = t.all[1:]
+	}
+}
+
+// forget drops units that may count no more at the instant.
+func (t *counts) forget(at time.Duration) {
+	t.all = slices.DeleteFunc(t.all, func(c spell) bool {
+		if c.low <= at {
+			t.sum -= c.n
+		}
+		return c.low <= at
+	})
+}
+
+// shift lets units count longer, or less long.
+func (t *counts) shift(low, high time.Duration) {
+	for i := range t.all {
+		t.all[i].low, t.all[i].high = t.all[i].low+low, t.all[i].high+high
 	}
 }
 
@@ -97,6 +115,44 @@ func (s *spec) stay() (least, most time.Duration) {
 	return least - slack(least), most + slack(most)
 }
 
+// turnOwn brings what a process has of its own to the limit's shape and window, if they were
+// changed. What was spent stays spent: as a limit of another shape, all that there is. The store
+// counts what it granted for as long as the window now is.
+func (p *pool) turnOwn(now time.Duration, s *spec, u ownUse) {
+	o := &p.own
+	if o.made && o.shape != s.rule.Shape {
+		o.turned = now
+		switch s.rule.Shape {
+		case Bucket:
+			o.key, o.z, o.level, o.unit = u.key, u.z, 0, s.rule.Meter.Unit
+		case Rolling:
+			o.spent, o.window = counts{}, window{}
+			per := s.limit.window().Per
+			o.spent.add(now+per, now+per+slack(per), partDown(s.rule.Amount, u.part), s.grain())
+		}
+	}
+	if o.made, o.shape = true, s.rule.Shape; o.shape == Rolling {
+		o.widen(s)
+	}
+}
+
+// A window is for how long units count: those that were spent, and those that the store granted.
+type window struct{ per, ring, least, most time.Duration }
+
+// widen lets units count for longer, or less long, than they did. Of what the store may not count any
+// more it is not known when it left.
+func (o *own) widen(s *spec) {
+	w, old := window{per: s.limit.window().Per, ring: time.Duration(s.rule.Ring.Window()) * time.Microsecond}, o.window
+	w.least, w.most = s.stay()
+	if o.window = w; old == w || old.per == 0 {
+		return
+	}
+	o.spent.drop(s.since)
+	o.spent.shift(w.per-old.per, max(w.per-old.per, w.per+slack(w.per)-old.per-slack(old.per)))
+	o.had.forget(s.since)
+	o.had.shift(w.least-old.least, max(w.ring-old.ring, w.most-old.most)) // their slots are as fine as they were
+}
+
 // grain is how finely a process counts in a window.
 func (s *spec) grain() time.Duration {
 	_, most := s.stay()
@@ -110,6 +166,7 @@ func (p *pool) hasHad(sent, now time.Duration, s *spec, n int64) {
 		p.own.had.drop(now - time.Second)
 	}
 	least, most := s.stay()
+	p.turnOwn(now, s, ownUse{})
 	p.own.had.add(sent+least, now+most, n, s.grain())
 }
 

@@ -228,7 +228,9 @@ func (r *Registry) Set(now time.Duration, l Limit) error {
 		return nil
 	}
 	if r.group != nil {
-		r.spec.Store(newSpec(l, r.group.fleet.o.Lease, r.group.fleet.o.Guard))
+		next := newSpec(l, r.group.fleet.o.Lease, r.group.fleet.o.Guard)
+		next.since = now
+		r.spec.Store(next)
 		return nil
 	}
 	line := l.line(now)

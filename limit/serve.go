@@ -92,9 +92,7 @@ func (q *queue) fromPools(now time.Duration, w *waiter) bool {
 	for i, p := range q.pools {
 		w.by = w.by.first(p.lasts(now))
 		t, ok := p.draw(now, w.costs[i])
-		if isOwn(t) {
-			w.by = w.by.first(expiry{at: now + mostLate})
-		}
+		w.by = w.by.first(p.ends(now, t))
 		if !ok {
 			for k := range i {
 				q.pools[k].again(now, w.turns[k])

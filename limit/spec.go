@@ -20,6 +20,7 @@ type spec struct {
 	late   bool
 	leases bool
 	guard  time.Duration
+	since  time.Duration // when it took another's place
 }
 
 const (

@@ -66,12 +66,37 @@ func (p *pool) takeStandby(u ownUse, n int64) Turn {
 	if k := min(n, b.share); k > 0 && u.mode == sharing {
 		b.share -= k
 		b.left -= n - k
-		return ownTurn(b.lent, n)
+		t := ownTurn(b.lent, n)
+		t.Place = b.win
+		return t
 	}
 	b.left -= n
 	var t Turn
 	t.Low, t.Place, t.Cost = b.mark.At, b.mark.Level, n
 	return t
+}
+
+// ends is before when units must be used that were drawn a moment ago: what stood by, or is a
+// share, in the calendar window that it is of.
+func (p *pool) ends(now time.Duration, t Turn) expiry {
+	s, f := p.spec.Load(), p.group.fleet
+	by := noExpiry
+	if isOwn(t) {
+		by.at = now + mostLate
+	}
+	if s.rule.Shape != Fixed || t.Cost == 0 {
+		return by
+	}
+	if isOwn(t) {
+		at := f.storeTime(now)
+		return by.first(expiry{at: now + s.limit.Windows(at).End.Sub(at) - s.guard})
+	}
+	p.group.own.Lock()
+	defer p.group.own.Unlock()
+	if b := &p.own.standby; b.mark.At == t.Low && !b.until.passed(now, f.clock) {
+		by = b.until
+	}
+	return by
 }
 
 // standsAgain puts units of the window back to those that stand by, if they are needed
@@ -89,6 +114,7 @@ func (p *pool) standsAgain(now time.Duration, t Turn, n int64) bool {
 	b.left += n
 	b.used = max(0, b.used-n)
 	p.group.fleet.spent.Add(-n)
+	p.group.wants(now, p.spec.Load(), -n)
 	return true
 }
 
