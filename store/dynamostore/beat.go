@@ -74,7 +74,7 @@ func (s *Store) sayAlive(ctx context.Context, w *work, e *entry, now instant, at
 	u.setNumber("#ttl", strconv.FormatInt(now.label/1e6+life, 10))
 	e.mu.Lock()
 	for name := range e.item {
-		if at, _ := e.item.number(name); isClient(name) && name != attribute && now.lo-at > 60e6 && len(u.removed) < manyFree {
+		if at, _ := e.item.number(name); isClient(name) && name != attribute && now.lo-at > 60e6 && len(u.removed) < 2*manyFree {
 			u.drop(name)
 		}
 	}

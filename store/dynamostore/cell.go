@@ -42,6 +42,7 @@ type view struct {
 	seen  map[string]sight
 	now   instant
 	ahead int64
+	most  int // slots that may be dropped
 }
 
 func (v *view) open(w *limit.Windows, k *limit.Claim) cell {

@@ -75,6 +75,12 @@ type request struct {
 
 func (f *fake) execute(target string, in *request) (int, any) {
 	_, op, _ := strings.Cut(target, ".")
+	if n := max(len(in.UpdateExpression), len(in.ConditionExpression)); n > mostExpression {
+		return 400, map[string]any{
+			"__type":  "com.amazonaws.dynamodb.v20120810#ValidationException",
+			"message": fmt.Sprintf("Expression size has exceeded the maximum allowed size; expression size: %d", n),
+		}
+	}
 	switch op {
 	case "GetItem":
 		return 200, map[string]any{"Item": f.items[in.Key["k"]["S"].(string)]}

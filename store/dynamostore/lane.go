@@ -99,6 +99,10 @@ type sent struct {
 	free            bool
 }
 
+// void is in place of an item for an ask of which it is not known whether what it was granted was given
+// back, or will be. No item has that name.
+const void = ""
+
 const mostPending = 4096
 
 // remembers keeps what was sent for a call that failed, for its repeat.

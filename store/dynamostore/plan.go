@@ -16,6 +16,7 @@ type part struct {
 	limits []*share
 	claims int // how many of the limits are claimed
 	was    *sent
+	void   bool  // some of what the ask was granted may still be given back: it is granted nothing any more
 	waited bool  // for the turn of windows
 	since  int64 // what was known of the item before that is no more so
 
@@ -51,7 +52,7 @@ func (s *Store) parts(a *limit.Ask) []*part {
 			}
 		}
 		p := &part{entry: s.entry(n), since: longAgo}
-		p.was = s.recalls(a.ID, n)
+		p.was, p.void = s.recalls(a.ID, n), s.recalls(a.ID, void) != nil
 		all = append(all, p)
 		return p
 	}
@@ -84,6 +85,16 @@ func (p *part) share(r *limit.Rule) *share {
 	return h
 }
 
+// rolling is how many of the limits are.
+func (p *part) rolling() (n int) {
+	for _, h := range p.limits {
+		if h.rule.Shape == limit.Rolling {
+			n++
+		}
+	}
+	return n
+}
+
 // A plan is what to do with an item for its part of an ask.
 type plan struct {
 	u      update
@@ -95,6 +106,7 @@ type plan struct {
 	seat   seat
 	answer answer
 	turn   int64 // microseconds until windows have certainly turned, if more would be granted then
+	tidy   bool  // the update makes room only, for the next plan
 }
 
 // A live share is one with its cell.
@@ -121,15 +133,23 @@ func (s *Store) plan(a *limit.Ask, p *part, want int64) *plan {
 	if p.undo && e.item[p.seat.name] != p.told {
 		l.told = &answer{} // the lane has gone on: what was granted stays so
 	}
+	if p.void {
+		l.told = &answer{}
+	}
 	lost := s.reseat(l, p)
+	if l.told == nil && l.merge(e, p) {
+		return l
+	}
 	for _, h := range p.limits {
-		l.shares = append(l.shares, s.open(l, e, h, lost || l.told != nil))
+		l.shares = append(l.shares, s.open(l, e, h, lost || l.told != nil, manyFree/max(1, p.rolling())))
 	}
 	if l.told != nil {
 		l.copies = l.told.granted
 		return l
 	}
-	l.decide(a, want)
+	if l.decide(a, want); l.copies < want && l.drop() {
+		return l
+	}
 	l.write(p)
 	return l
 }
@@ -178,8 +198,8 @@ func (s *Store) reseat(l *plan, p *part) (lost bool) {
 }
 
 // open opens the cell of a share and settles it.
-func (s *Store) open(l *plan, e *entry, h *share, keep bool) *live {
-	v := &view{h.rule, h.at, e.item, e.seen, l.now, e.ahead[h.at]}
+func (s *Store) open(l *plan, e *entry, h *share, keep bool, most int) *live {
+	v := &view{h.rule, h.at, e.item, e.seen, l.now, e.ahead[h.at], max(1, most)}
 	x := &live{share: h, cell: v.open(h.windows, h.claim)}
 	x.paused, _ = e.item.number("p" + h.at)
 	x.cell.owe(l.inherit(v))
@@ -362,7 +382,7 @@ func (l *plan) inherit(v *view) (n int64) {
 		n += l.inheritBucket(v)
 	}
 	if _, ok := v.item["r"+v.at]; ok {
-		c := openRolling(&view{&limit.Rule{}, v.at, v.item, nil, v.now, 0}).(*rollingCell)
+		c := openRolling(&view{&limit.Rule{}, v.at, v.item, nil, v.now, 0, 0}).(*rollingCell)
 		n += c.total
 		l.discard(v.item, "r"+v.at, "z"+v.at)
 		for _, s := range c.slots {
@@ -387,7 +407,7 @@ func (l *plan) inheritBucket(v *view) int64 {
 	r := &limit.Rule{}
 	r.Meter.Unit, _ = strconv.ParseInt(f[0], 10, 64)
 	r.Meter.Drain, _ = strconv.ParseInt(f[1], 10, 64)
-	c := openBucket(&view{r, v.at, v.item, v.seen, v.now, 0}).(*bucketCell)
+	c := openBucket(&view{r, v.at, v.item, v.seen, v.now, 0, 0}).(*bucketCell)
 	if !c.have {
 		return 0
 	}

@@ -27,7 +27,8 @@ type rollingCell struct {
 	*view
 	total int64
 	slots []slot // by when they have had their time
-	free  int64  // units in those that have had it
+	free  int64  // units in those that have had it, and are dropped
+	more  bool   // there are more of them than are dropped at once
 
 	returns               []slot // n of each comes back
 	returned, owed, taken int64
@@ -70,8 +71,12 @@ func (c *rollingCell) slotName(end int64) string {
 	return c.name("s") + "_" + strconv.FormatInt(end, 36)
 }
 
-// manyFree is how many slots are dropped at once at most: an expression has 4 KB.
-const manyFree = 100
+// manyFree is how many slots of all limits are dropped at once at most, and manyBack how many get
+// units back: an expression has 4 KB.
+const (
+	manyFree = 50
+	manyBack = 36
+)
 
 // fewFree is how many wait to be dropped until it is done without need.
 const fewFree = 32
@@ -87,8 +92,11 @@ func openRolling(v *view) cell {
 		}
 	}
 	slices.SortFunc(c.slots, func(a, b slot) int { return cmp.Or(cmp.Compare(a.in, b.in), cmp.Compare(a.name, b.name)) })
-	for _, s := range c.slots[:min(len(c.slots), manyFree)] {
+	for _, s := range c.slots {
 		if s.in > 0 {
+			break
+		}
+		if c.more = len(c.dropped) >= v.most; c.more {
 			break
 		}
 		c.free += s.n
@@ -151,7 +159,7 @@ func (c *rollingCell) write(u *update) int64 {
 		return 0
 	}
 	tight := c.taken > 0 && c.total+more+c.ahead-c.returned > c.rule.Amount
-	if !tight && len(c.dropped) < fewFree {
+	if !tight && len(c.dropped) < min(fewFree, c.most) {
 		c.dropped, c.free = nil, 0
 	}
 	c.drop(u)
@@ -216,7 +224,7 @@ func (c *rollingCell) note(u *update, more int64) {
 }
 
 func (c *rollingCell) heard(it item, lag int64) {
-	next := openRolling(&view{c.rule, c.at, it, c.seen, c.now, 0}).(*rollingCell)
+	next := openRolling(&view{c.rule, c.at, it, c.seen, c.now, 0, c.most}).(*rollingCell)
 	*c = *next
 }
 

@@ -21,11 +21,17 @@ func (s *Store) Take(ctx context.Context, a *limit.Ask) error {
 	}
 	s.takes.Add(1)
 	w, err := s.start(ctx, "take", a.Group)
-	if err == nil && !s.again(a) {
-		if err = s.take(ctx, w, a); err == nil {
-			s.keep(a)
+	all := a.Settle
+	before, rest := apart(a)
+	a.Settle = rest
+	for _, one := range append(before, a) {
+		if err == nil && !s.again(one) {
+			if err = s.take(ctx, w, one); err == nil {
+				s.keep(one)
+			}
 		}
 	}
+	a.Settle = all
 	return s.end(w, err)
 }
 
@@ -107,8 +113,9 @@ func (s *Store) applyAll(ctx context.Context, w *work, a *limit.Ask, parts []*pa
 	granted = a.Copies
 	for i, p := range parts {
 		if err = s.apply(ctx, w, a, p, granted); err != nil {
-			granted = 0
-			s.undo(ctx, w, a, parts[:i], 0)
+			if ctx.Err() == nil && !s.undo(ctx, w, a, parts[:i], 0) {
+				s.remembers(a.ID, sent{item: void})
+			}
 			return 0, err
 		}
 		if p.claims > 0 {
@@ -161,6 +168,10 @@ func (s *Store) round(ctx context.Context, w *work, a *limit.Ask, p *part, want 
 		return false, s.read(ctx, w, e)
 	}
 	l := s.plan(a, p, want)
+	if l.tidy {
+		e.mu.Unlock()
+		return false, s.tidy(ctx, w, p, l)
+	}
 	done = l.told != nil || l.u.empty()
 	stale := e.asOf < w.arrived && (done || l.copies < want)
 	var turn time.Duration
@@ -315,9 +326,10 @@ func (s *Store) read(ctx context.Context, w *work, e *entry) error {
 	return nil
 }
 
-// undo gives back what items granted beyond what all of them did. If that fails it is
-// lost until it runs out, which harms nobody else.
-func (s *Store) undo(ctx context.Context, w *work, a *limit.Ask, parts []*part, granted int64) {
+// undo gives back what items granted beyond what all of them did. If that fails, as it reports, it is
+// lost until it runs out, or comes back later: a repeat of the ask must not be told of it.
+func (s *Store) undo(ctx context.Context, w *work, a *limit.Ask, parts []*part, granted int64) (ok bool) {
+	ok = true
 	for _, p := range parts {
 		if p.granted <= granted || p.told == "" {
 			continue
@@ -333,6 +345,7 @@ func (s *Store) undo(ctx context.Context, w *work, a *limit.Ask, parts []*part, 
 				{Rule: h.rule, Key: h.claim.Key, Back: n, Mark: h.grant.Mark},
 			}})
 		}
-		_ = s.apply(ctx, w, a, back, 0)
+		ok = s.apply(ctx, w, a, back, 0) == nil && ok
 	}
+	return ok
 }
