@@ -18,7 +18,7 @@ func (m *meter) account() {
 	x := m.x
 	m.end.Usage = x.used(x.rule(), m.usage(), m.whole())
 	if b := billOf(m.ctx); b != nil {
-		b.usage.Store(new(x.used(tokens.Plain, m.usage(), m.whole())))
+		b.usage.Store(new(b.charge(tokens.Plain.Settle(x.expected(), m.usage()))))
 	}
 	if m.whole() {
 		said := m.usage()
@@ -38,17 +38,19 @@ func (m *meter) whole() bool {
 
 // usage is what the answer says that it has used. Of one that has not said so yet when
 // its caller leaves or it is cut, that never does, or that says what cannot be, it is what was
-// expected to be read and what has passed by.
+// expected, or what has passed by if that is more.
 func (m *meter) usage() llm.Usage {
-	u := m.reader.Usage()
-	if m.whole() && (u.Output > 0 || !m.x.route.Generates) {
+	u, e := m.reader.Usage(), m.x.expected()
+	switch {
+	case !m.whole():
+		if !u.Said || !tokens.Possible(u) {
+			u = llm.Usage{Said: true}
+		}
+		u.Input, u.Output = max(u.Input, e.Input), max(u.Output, e.Output)
+	case u.Output > 0 || !m.x.route.Generates:
 		return u
-	}
-	if !u.Said || !tokens.Possible(u) {
-		u = llm.Usage{Said: true}
-	}
-	if u.Input == 0 {
-		u.Input = m.x.expected().Input
+	case u.Input == 0: // it says no more than that nothing was written
+		u.Input = e.Input
 	}
 	if m.reader.Committed() {
 		u.Output = max(u.Output, m.count.Tokens(m.x.route.Family, m.x.request.Model)+m.reader.Passed()/bytesPerToken)

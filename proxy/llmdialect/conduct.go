@@ -11,6 +11,7 @@ import (
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/cache"
 	"github.com/seed1158cd35/weir/cascade"
+	"github.com/seed1158cd35/weir/llm/tokens"
 	"github.com/seed1158cd35/weir/proxy"
 )
 
@@ -102,6 +103,18 @@ type bill struct {
 	given     time.Duration // its time; 0 if nobody knows
 	last      bool          // no other model can answer
 	worthless error         // how the latest answer ended that was no error and had no content
+}
+
+// charge is what the caller is charged for an answer. What it comes to is reserved already if it
+// is as much as was expected of the request; a limit that holds less has given all of it.
+func (b *bill) charge(a tokens.Amounts) map[string]int64 {
+	used := units(a)
+	for unit, reserved := range units(tokens.Plain.Reserve(b.of.expected())) {
+		if used[unit] == reserved {
+			delete(used, unit)
+		}
+	}
+	return used
 }
 
 type billKey struct{}
