@@ -374,6 +374,61 @@ func TestUnitsAPeriodApartStandInDifferentWindows(t *testing.T) {
 	}
 }
 
+// Calls that are remembered together count until the last of them leaves the window.
+func TestCallsOfOneGrainCountFromTheLastOfThem(t *testing.T) {
+	w := Window{2 * Remembered, time.Second}
+	g := NewLog(w)
+	first := 10 * w.grain()
+	last := first + w.grain() - 1
+	g.Take(first, 0, 1, 0)
+	g.Take(last, 0, w.Amount-1, 0)
+	if _, wait, ok := g.Take(first+w.Per, 0, 2, 0); ok || wait != last-first {
+		t.Errorf("when the first has left: %v, %v; want a wait of %v", wait, ok, last-first)
+	}
+	if _, _, ok := g.Take(last+w.Per, 0, w.Amount, 0); !ok {
+		t.Error("when all have left nothing goes")
+	}
+}
+
+// Who was told an instant goes then, however many wait behind, and whoever waits for one
+// that is hardly later.
+func TestWhoWaitsGoesWhenItWasTold(t *testing.T) {
+	const calls, waiters = 900, 300 // together more than a log tells apart
+	w := Window{2 * Remembered, time.Second}
+	g := NewLog(w)
+	grain := w.grain()
+	// Two neighbours of different grains, whose turns a window later are of one.
+	a, b := 10*grain-w.Per%grain/4, 10*grain
+	for ; (a+w.Per)/grain != (b+w.Per)/grain && a < b; a++ {
+	}
+	if a >= b {
+		t.Fatal("no such neighbours")
+	}
+	g.Take(a, 0, 1, 0)
+	g.Take(b, 0, 1, 0)
+	for i := range int64(calls - 2) {
+		g.Take(b+grain*time.Duration(i+1), 0, 1, 0)
+	}
+	now := b + calls*grain
+	g.Take(now, 0, w.Amount-calls, 0)
+	told := make(map[Mark]time.Duration)
+	for range waiters {
+		m, wait, ok := g.Take(now, 0, 1, time.Hour)
+		if !ok {
+			t.Fatal("refused")
+		}
+		told[m] = now + wait
+	}
+	if len(told) != waiters {
+		t.Errorf("%d waiters have %d marks", waiters, len(told))
+	}
+	for m, at := range told {
+		if got, ok := g.When(m); !ok || got != at {
+			t.Errorf("told %v, goes at %v, %v", at, got, ok)
+		}
+	}
+}
+
 // Two goroutines look at the clock in one order and ask in the other: neither is refused
 // for that.
 func TestAClockReadEarlierIsNotRefused(t *testing.T) {
