@@ -7,8 +7,9 @@ import (
 	"github.com/seed1158cd35/weir/limit"
 )
 
-// waits passes the gates that make the call wait, until the instant at most.
-func (p *Permit) waits(ctx context.Context, d Decision, now, until time.Duration, c *Call) (_ Decision, _ time.Duration, err error) {
+// waits passes the gates that make the call wait, until the instant at most, or until the
+// other for a slot. Once it has waited for a slot, the limits' time begins anew.
+func (p *Permit) waits(ctx context.Context, d Decision, now, until, slot time.Duration, c *Call) (_ Decision, _ time.Duration, err error) {
 	for asked := now; d.Allowed && err == nil; {
 		switch {
 		case d.RetryAfter == inLine:
@@ -20,7 +21,8 @@ func (p *Permit) waits(ctx context.Context, d Decision, now, until time.Duration
 		case now > asked:
 			d, asked = p.hears(now), now
 		case !p.enter(now):
-			d, now, err = p.board(ctx, now, until, c)
+			d, now, err = p.board(ctx, now, slot, c)
+			until = min(slot, max(until, later(now, p.longest())))
 		default:
 			return d, now, nil
 		}

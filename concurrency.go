@@ -45,6 +45,18 @@ func (c Concurrency) validate() error {
 	return err
 }
 
+// longestSlotWait is how long a call may wait for a slot if the policy does not say how long
+// calls may wait: as long as clients leave a call hanging at an upstream that stands still.
+// The bound ends most waits after a second; see inflight.Bound.Longer.
+const longestSlotWait = time.Minute
+
+func (p *Policy) slotWait() time.Duration {
+	if p.MaxWait == 0 {
+		return longestSlotWait
+	}
+	return max(0, p.MaxWait)
+}
+
 // A flight is what is in flight, and the calls that wait for a slot.
 type flight struct {
 	operation string // "" if it is that of all together

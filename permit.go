@@ -300,7 +300,7 @@ func (p *Permit) admit(ctx context.Context, now, until time.Duration, c *Call) e
 		}
 		d = p.ask(now, p.patience(now, until), c)
 	}
-	d, now, err := p.waits(ctx, d, now, min(until, later(start, p.longest())), c)
+	d, now, err := p.waits(ctx, d, now, min(until, later(start, p.longest())), min(until, later(start, p.plan.live.slotWait)), c)
 	if p.waited = now - start; err != nil {
 		if !tooLate(ctx, now, until) {
 			p.undo(now)

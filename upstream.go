@@ -54,10 +54,11 @@ type live struct {
 	u          *Upstream
 	policy     Policy
 	plans      map[string]*plan
-	other      *plan   // for operations that nobody declared
-	named      named   // theirs, by name
-	flight     *flight // of all operations together; nil if each has its own, or none
-	bounded    bool    // there is a bound of what is in flight
+	other      *plan         // for operations that nobody declared
+	named      named         // theirs, by name
+	flight     *flight       // of all operations together; nil if each has its own, or none
+	bounded    bool          // there is a bound of what is in flight
+	slotWait   time.Duration // how long a call may wait for a slot of it
 	registries []*limit.Registry
 	breaker    *breaker.Breaker // nil if there is one per key
 	breakers   *breaker.Group   // by operation, or by the values of a scope
@@ -102,7 +103,7 @@ func (u *Upstream) Set(p Policy) error {
 	if old == nil {
 		old = &live{}
 	}
-	next := &live{u: u, policy: p.WithDefaults()}
+	next := &live{u: u, policy: p.WithDefaults(), slotWait: p.slotWait()}
 	if err := u.build(next, old); err != nil {
 		return fmt.Errorf("upstream %s: %w", u.name, err)
 	}

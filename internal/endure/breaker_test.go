@@ -16,13 +16,7 @@ import (
 
 // open makes the preset's upstream, and how a program calls it.
 func (c *candidate) open(t testing.TB, p *provider) (*weir.Upstream, client) {
-	policy := c.policy(t)
-	if p.f.stall {
-		// In a stall the bound of what is in flight refuses calls that the bare client leaves
-		// hanging, so that the upstream comes back when the stall ends: see docs/presets.md.
-		policy.Concurrency = weir.Policy{}.Concurrency
-	}
-	u, err := weir.New(strings.Fields(c.name)[0], policy, weir.Options{})
+	u, err := weir.New(strings.Fields(c.name)[0], c.policy(t), weir.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

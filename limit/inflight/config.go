@@ -54,6 +54,7 @@ const (
 	unknown   = time.Second
 	leastWait = time.Second
 	shortWait = 100 * time.Millisecond
+	fewWait   = 200                    // so few may wait for as long as the upstream stands still
 	standing  = 500 * time.Millisecond // a queue that has not been empty for so long stands
 
 	leastSlack  = 250 * time.Millisecond

@@ -138,10 +138,10 @@ func (b *Bound) Answered(now time.Duration, s Slot, a Answer) {
 	b.mu.Lock()
 	st := &b.state
 	in := b.InFlight()
+	b.hears(now)
 	if uint64(s) > st.newest {
 		st.newest, st.newestSent = uint64(s), a.Sent
 	}
-	st.quiet.heard = max(st.quiet.heard, now)
 	took := max(now-a.Sent, 0)
 	if !a.Failed || st.learnt.known() && took >= st.learnt.base/2 {
 		st.hears(answer{now: now, took: took, inFlight: in, waited: a.Waited, overdue: b.overdue(now)})
@@ -183,7 +183,7 @@ func (b *Bound) Heard(now time.Duration, s Slot) {
 		return
 	}
 	b.mu.Lock()
-	b.state.quiet.heard = max(b.state.quiet.heard, now)
+	b.hears(now)
 	freed := b.state.forget(uint64(s))
 	b.leave(len(freed))
 	b.mu.Unlock()

@@ -5,8 +5,27 @@ import "time"
 // quiet is for how long nothing has been heard.
 type quiet struct {
 	heard, probed time.Duration
+	resumed       time.Duration // something was heard after the upstream had stood still; 0: never
+	crowded       time.Duration // until when a crowd is remembered
 	gap           time.Duration
 	probes        uint64
+}
+
+// still reports whether the upstream stands still: nothing is heard that should have been
+// answered by now. The lock is held.
+func (b *Bound) still(now time.Duration) bool {
+	since, waits := b.unheard(1)
+	return waits && now-max(since, b.state.quiet.heard) > b.state.base()+b.state.learnt.slack()
+}
+
+// hears notes that something is heard. The lock is held, and what was sent before is not
+// known to be answered yet.
+func (b *Bound) hears(now time.Duration) {
+	q := &b.state.quiet
+	if b.still(now) {
+		q.resumed = now
+	}
+	q.heard = max(q.heard, now)
 }
 
 // probes reports whether one attempt goes though every slot is taken, because nothing

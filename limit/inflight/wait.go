@@ -33,13 +33,37 @@ func (s *state) base() time.Duration {
 	return s.learnt.base
 }
 
-// Longer is until when a call that came at an instant waits, although its time is up:
-// while a hasty drain finds out whether there is a queue at all.
-func (b *Bound) Longer(now, came time.Duration) time.Duration {
+// Longer is until when a call that came at an instant waits, although its time is up: while
+// the upstream stands still and few wait, and while a hasty drain finds out whether there
+// is a queue at all.
+func (b *Bound) Longer(now, came time.Duration, waiting int) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if until := b.patient(now, came, waiting); until > now {
+		return until
+	}
 	if d := b.state.drain.last; d > 0 && now < d+hastySpell && now < came+hastySpell {
 		return min(d, came) + hastySpell
+	}
+	return now
+}
+
+// patient is until when a call waits that would hang at an upstream that stands still. Here
+// it may leave without a trace there, and so few as these are done soon when the upstream
+// goes on; more would be work for callers who are about to leave. A fixed bound is a
+// bulkhead, and keeps nobody for longer. The lock is held.
+func (b *Bound) patient(now, came time.Duration, waiting int) time.Duration {
+	q, after := &b.state.quiet, max(leastWait, 2*b.state.base())
+	if waiting > fewWait {
+		q.crowded = now + Held
+	}
+	switch {
+	case now < q.crowded, b.state.config.Limit > 0:
+		return now
+	case b.still(now):
+		return now + after
+	case q.resumed > came:
+		return q.resumed + after
 	}
 	return now
 }

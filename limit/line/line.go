@@ -61,8 +61,8 @@ type Rules interface {
 	Stands(waited time.Duration) bool
 
 	// Longer is until when a call goes on waiting whose wait is over; not after now if
-	// it does not.
-	Longer(now, came time.Duration) time.Duration
+	// it does not. So many wait, it included.
+	Longer(now, came time.Duration, waiting int) time.Duration
 }
 
 // A Place is where a call stood when its wait ended.

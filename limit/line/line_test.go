@@ -22,9 +22,9 @@ type rules struct {
 	wait, stands, longer time.Duration
 }
 
-func (r *rules) Wait(time.Duration) time.Duration           { return r.wait }
-func (r *rules) Stands(waited time.Duration) bool           { return waited > r.stands }
-func (r *rules) Longer(_, came time.Duration) time.Duration { return came + r.longer }
+func (r *rules) Wait(time.Duration) time.Duration                  { return r.wait }
+func (r *rules) Stands(waited time.Duration) bool                  { return waited > r.stands }
+func (r *rules) Longer(_, came time.Duration, _ int) time.Duration { return came + r.longer }
 
 // A shop has so many places; one more comes free by itself at an instant.
 type shop struct {

@@ -41,7 +41,7 @@ func (l *Line) late(w *waiter, now time.Duration) bool {
 	if now < w.until {
 		return false
 	}
-	w.until = min(w.last, l.rules.Longer(now, w.came))
+	w.until = min(w.last, l.rules.Longer(now, w.came, l.Waiting()))
 	return now >= w.until
 }
 
