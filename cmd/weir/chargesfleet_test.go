@@ -53,8 +53,9 @@ func (f *fickle) Swap(ctx context.Context, group string, r limit.Record) (limit.
 	return f.Store.Swap(ctx, group, r)
 }
 
-// Through a store that goes away and comes back in the middle of answers, what the ledger has in
-// the end is what the store has of the callers' quotas.
+// What the ledger has in the end is what the store has of the callers' quotas. Through a store that
+// goes away and comes back in the middle of answers the quotas have no less: what was reserved of
+// them and not used may stay charged.
 func TestWhatCallsCostIsOneNumberThroughAStore(t *testing.T) {
 	seed := rand.Uint64()
 	for i, way := range tongues {
@@ -73,7 +74,7 @@ func TestWhatCallsCostIsOneNumberThroughAStore(t *testing.T) {
 func playStore(t *testing.T, way tongue, random *rand.Rand) {
 	r := newRig(t, way, "store: {memory: true}\n")
 	time.Sleep(10 * time.Second)
-	story, sent := "", 0
+	story, sent, gone := "", 0, random.IntN(2) == 0
 	for i := range 12 {
 		if random.IntN(2) == 0 {
 			f := spoilers[random.IntN(len(spoilers))]
@@ -81,7 +82,7 @@ func playStore(t *testing.T, way tongue, random *rand.Rand) {
 			r.sim.Fault(f)
 			story += fmt.Sprintf(" %s %s %d", f.Kind, f.Where, f.Events)
 		}
-		if random.IntN(3) == 0 {
+		if gone && random.IntN(3) == 0 {
 			after, length := time.Duration(random.IntN(3000))*time.Millisecond, time.Duration(1+random.IntN(40))*time.Second
 			story += fmt.Sprintf(" away %v %v", after, length)
 			time.AfterFunc(after, func() { r.store.away.Store(true) })
@@ -103,7 +104,7 @@ func playStore(t *testing.T, way tongue, random *rand.Rand) {
 	policy, store := r.s.models.counted().Policy(), r.store.Store
 	r.stop()
 	tokens, calls := left(t, store, policy)
-	if got := 1_000_000_000 - tokens; got != ledger || 1_000_000-calls < booked || booked != int64(sent) {
+	if got := 1_000_000_000 - tokens; got < ledger || !gone && got != ledger || 1_000_000-calls < booked || booked != int64(sent) {
 		t.Errorf("the store has %d tokens of %d calls, the ledger %d of %d; %d were answered:\n%s", got, 1_000_000-calls, ledger, booked, sent, story)
 	}
 }
