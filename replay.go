@@ -67,7 +67,7 @@ func newReplay(req *http.Request, limit int64) *replay {
 	case seeks && length && n > 0 && n <= limit:
 		p.rewind = s
 	case n > 0 && n <= min(limit, DefaultReplay):
-		p.grow(int(n))
+		p.grow(int(min(n, firstKept)))
 	case n > limit && limit == DefaultReplay:
 		// It is too large to be sent twice, unless it is refused at its beginning.
 		p.limit = beginning
@@ -76,6 +76,10 @@ func newReplay(req *http.Request, limit int64) *replay {
 	}
 	return p
 }
+
+// firstKept is what is held of a body before anything of it has come: who says that much will come, and
+// sends little, holds little.
+const firstKept = 64 << 10
 
 // beginning is how much is kept of a body that is too large to be kept whole.
 const beginning = DefaultReplay / 4

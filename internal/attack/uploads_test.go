@@ -1,4 +1,4 @@
-//go:build unix
+//go:build linux
 
 package attack
 
@@ -26,7 +26,13 @@ func TestAttackTrickledUploads(t *testing.T) {
 		_, _ = io.WriteString(w, "calm")
 	}))
 	defer s.Close()
-	w := served.Start(t, local+fmt.Sprintf("upstreams:\n  calm: {url: %q}\n", s.URL))
+	model := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"object":"chat.completion","choices":[{"index":0,"message":{"role":"assistant","content":"hi"},"finish_reason":"stop"}]}`)
+	}))
+	defer model.Close()
+	w := served.Start(t, local+fmt.Sprintf("upstreams:\n  calm: {url: %q}\n  gpt: {url: %q, llm: {family: openai}}\n", s.URL, model.URL), "GOMEMLIMIT=256MiB")
 	at := w.Serve.Listen
 	beside(t, at, func() {
 		var wg sync.WaitGroup
@@ -35,11 +41,24 @@ func TestAttackTrickledUploads(t *testing.T) {
 		begin := time.Now()
 		for i := range uploads {
 			wg.Go(func() {
-				end := trickle(t, at, i%3)
+				path := "/calm/x"
+				if i%2 == 1 {
+					path = "/gpt/v1/chat/completions"
+				}
+				end := trickle(t, at, path, i%3)
 				mu.Lock()
 				defer mu.Unlock()
 				ends[end]++
 			})
+		}
+		for time.Since(begin) < 25*time.Second { // uploads of a hundred to the model say that a megabyte will come
+			asked := time.Now()
+			resp := say(t, at, request("POST", "/gpt/v1/chat/completions", at, string(worst("text", 100_000)), "Content-Type: application/json"))
+			if took := time.Since(asked); resp.StatusCode != 200 || took > 5*time.Second {
+				t.Errorf("a call of a model beside the uploads: %s after %v", resp.Status, took)
+				break
+			}
+			time.Sleep(time.Second)
 		}
 		wg.Wait()
 		took := time.Since(begin)
@@ -56,15 +75,15 @@ func TestAttackTrickledUploads(t *testing.T) {
 
 // trickle sends a body at 2 bytes a second, of a known length, in chunks or of no end, and says what it
 // was answered.
-func trickle(t testing.TB, at string, kind int) string {
+func trickle(t testing.TB, at, path string, kind int) string {
 	c, err := net.Dial("tcp", at)
 	if err != nil {
 		return err.Error()
 	}
 	defer c.Close()
 	_ = c.SetDeadline(time.Now().Add(2 * patience))
-	head := []string{"Content-Length: 100000\r\n\r\n", "Transfer-Encoding: chunked\r\n\r\n", "Content-Length: 1000000000\r\n\r\n"}[kind]
-	fmt.Fprintf(c, "POST /calm/x HTTP/1.1\r\nHost: %s\r\n%s", at, head)
+	head := []string{"Content-Length: 1000000\r\n\r\n", "Transfer-Encoding: chunked\r\n\r\n", "Content-Length: 1000001\r\n\r\n"}[kind]
+	fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: %s\r\n%s", path, at, head)
 	done := make(chan struct{})
 	defer close(done)
 	go func() {

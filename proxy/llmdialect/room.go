@@ -50,7 +50,7 @@ func (x *exchange) readAll(r *http.Request) ([]byte, error) {
 	if r.ContentLength > most {
 		return nil, &http.MaxBytesError{Limit: most}
 	}
-	if r.ContentLength >= 0 {
+	if r.ContentLength > buffers.Small {
 		if err := x.hold(r, r.ContentLength); err != nil {
 			return nil, err
 		}
@@ -58,18 +58,25 @@ func (x *exchange) readAll(r *http.Request) ([]byte, error) {
 		_, err := io.ReadFull(r.Body, b)
 		return b, err
 	}
-	return x.readUnknown(r, most)
+	if r.ContentLength >= 0 {
+		return x.readAsItComes(r, r.ContentLength, firstRoom)
+	}
+	return x.readAsItComes(r, most, weighed)
 }
 
-// readUnknown reads a body that does not say how long it is.
-func (x *exchange) readUnknown(r *http.Request, most int64) ([]byte, error) {
+// firstRoom is what is held of a small body before anything of it has come.
+const firstRoom = 4 << 10
+
+// readAsItComes reads a body that does not say how long it is, or that is small, in memory of the order of
+// what has come: who says that much will come, and sends little, holds little.
+func (x *exchange) readAsItComes(r *http.Request, most, first int64) ([]byte, error) {
 	var b []byte
 	for {
 		if int64(len(b)) > most {
 			return nil, &http.MaxBytesError{Limit: most}
 		}
 		if len(b) == cap(b) {
-			next := min(max(2*int64(cap(b)), weighed), most+1)
+			next := min(max(2*int64(cap(b)), first), most+1)
 			if err := x.hold(r, next); err != nil {
 				return nil, err
 			}
