@@ -179,7 +179,7 @@ func (c *counter) Moved(string)                               { c.moved.Add(1) }
 func TestEveryFailureIsToldOnce(t *testing.T) {
 	const writers, each = 64, 100
 	var f counter
-	b := breaker.New("up", breaker.Config{Failures: 1 << 30}, nil)
+	b := breaker.New("up", breaker.Config{Failures: 1 << 30}, nil) // one that opened would count no more
 	b.Join(&f)
 	var all sync.WaitGroup
 	for range writers {

@@ -305,7 +305,7 @@ func TestAQuietFleetAsksLittle(t *testing.T) {
 func TestManyFailuresAreFewCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var all sync.WaitGroup
-		fleet := run(limit.NewMemory(time.Now), breaker.Config{Failures: 1 << 30}, 1, &all)
+		fleet := run(limit.NewMemory(time.Now), breaker.Config{Failures: 1 << 30}, 1, &all) // one that opened would count no more
 		time.Sleep(2 * time.Second)
 		for range 10_000 {
 			now := clock.System.Now()

@@ -30,7 +30,7 @@ func (w *world) counted(s *Breakers, key string) int64 {
 // their replies.
 func TestFailuresOfManyWritersAreCountedExactly(t *testing.T) {
 	const writers, each = 64, 200
-	w := newWorld(t, 11, breaker.Config{Failures: 1 << 30, Window: time.Hour}, 4)
+	w := newWorld(t, 11, breaker.Config{Failures: 1 << 30, Window: time.Hour}, 4) // one that opened would count no more
 	w.pass(2*time.Second, nil)
 	broken := func(*process) error {
 		if w.r.IntN(3) == 0 {
