@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir/clock"
+	"github.com/seed1158cd35/weir/internal/campaign"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/pause"
 	"github.com/seed1158cd35/weir/pause/records"
@@ -226,7 +227,7 @@ func TestAllHearWhatOneWasTold(t *testing.T) {
 
 // A store that was emptied is told again by all that are in contact.
 func TestAnEmptiedStoreIsToldAgain(t *testing.T) {
-	for range 200 {
+	for range campaign.Of(50, 1000) {
 		seed := rand.Uint64()
 		synctest.Test(t, func(t *testing.T) { tell(t, seed, 9) })
 	}
