@@ -141,7 +141,7 @@ func (s *standing) mode(now time.Duration) (mode, int64) {
 
 // since is when the present mode began to serve calls: what it serves then begins empty.
 func (s *standing) since(m mode) time.Duration {
-	if m == parted || m == past || !s.met {
+	if m == parted || m == past || !s.met || s.part == 0 {
 		return s.from()
 	}
 	return max(s.from(), s.over())
