@@ -16,7 +16,7 @@ import (
 // is set. The error says which subjects there are.
 func (u *Upstream) Pause(of pause.Subject, length time.Duration, here bool) error {
 	if length < 0 || length > pause.Longest {
-		return fmt.Errorf("for %v: want a time up to %v", length, pause.Longest)
+		return fmt.Errorf("for %v: want a time up to %d days", length, pause.Longest/(24*time.Hour))
 	}
 	said := length > 0
 	if !said {

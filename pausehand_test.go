@@ -400,7 +400,7 @@ func TestOrdersForWhatThereIsNot(t *testing.T) {
 		}
 	}
 	for _, d := range []time.Duration{-1, pause.Longest + 1} {
-		if err := u.Pause(pause.All(), d, false); err == nil || !strings.Contains(err.Error(), "up to 744h") {
+		if err := u.Pause(pause.All(), d, false); err == nil || !strings.Contains(err.Error(), "up to 31 days") {
 			t.Errorf("%v: %v", d, err)
 		}
 	}

@@ -198,7 +198,7 @@ func (p *replay) failure(cause error) error {
 	case w.late != nil:
 		return fmt.Errorf("%w: %w", ErrRequestBody, w.late)
 	case cause != nil && !w.since.IsZero() && time.Since(w.since) >= mostBlamed:
-		return fmt.Errorf("%w: %w", ErrRequestBody, ErrRequestStalled) // it was waited for until the attempt's time was up
+		return fmt.Errorf("%w: %w: %w", ErrRequestBody, ErrRequestStalled, cause) // it was waited for until the attempt's time was up
 	}
 	return nil
 }

@@ -282,6 +282,7 @@ func mark(resp *http.Response) error {
 		return nil // it is weir's own
 	}
 	t := tripOf(resp.Request.Context())
+	t.bound(resp.Header)
 	resp.Header[CorrelationHeader] = []string{t.id}
 	if t.story.Attempts != 1 {
 		resp.Header.Set(AttemptsHeader, strconv.Itoa(t.story.Attempts))

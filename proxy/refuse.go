@@ -208,9 +208,25 @@ func fail(w http.ResponseWriter, r *http.Request, err error) {
 func BrokenBody(err error) *Failure {
 	f := &Failure{Status: http.StatusBadRequest, Code: ValidationError, Final: true, Message: "the body could not be read to its end: it is cut off, or its chunks are not as HTTP has them"}
 	if errors.Is(err, weir.ErrRequestStalled) || errors.Is(err, weir.ErrRequestSlow) || errors.Is(err, weir.ErrBodyTimeout) {
-		f.Status, f.Message = http.StatusRequestTimeout, "the body could not be read to its end: it did not come in time (timeouts.upload_idle, upload_rate, body)"
+		f.Status, f.Message = http.StatusRequestTimeout, "the body could not be read to its end: it did not come in time ("+bodyTimeout(err)+")"
 	}
 	return f
+}
+
+// bodyTimeout is the setting by which a body came too late.
+func bodyTimeout(err error) string {
+	for _, t := range [...]struct {
+		cause error
+		name  string
+	}{
+		{weir.ErrCallTimeout, "timeouts.call"}, {weir.ErrAttemptTimeout, "timeouts.attempt"},
+		{weir.ErrBodyTimeout, "timeouts.body"}, {weir.ErrRequestSlow, "timeouts.upload_rate"},
+	} {
+		if errors.Is(err, t.cause) {
+			return t.name
+		}
+	}
+	return "timeouts.upload_idle"
 }
 
 // unreachable says that the upstream gave no answer. The error's text may hold

@@ -170,12 +170,13 @@ func TestAnUploadThatStallsIsAnswered(t *testing.T) {
 		timeouts weir.Timeouts
 		method   string
 		most     time.Duration
+		which    string
 	}{
-		{"by default", weir.Timeouts{}, "POST", 31 * time.Second},
-		{"by default, and it may be repeated", weir.Timeouts{}, "PUT", 31 * time.Second},
-		{"with a short call", hasty, "POST", 9 * time.Second},
-		{"with a long call", patient, "POST", 31 * time.Second},
-		{"with a long call, and it may be repeated", patient, "PUT", 31 * time.Second},
+		{"by default", weir.Timeouts{}, "POST", 31 * time.Second, "(timeouts.upload_rate)"},
+		{"by default, and it may be repeated", weir.Timeouts{}, "PUT", 31 * time.Second, "(timeouts.upload_rate)"},
+		{"with a short call", hasty, "POST", 9 * time.Second, "(timeouts.call)"},
+		{"with a long call", patient, "POST", 31 * time.Second, "(timeouts.upload_rate)"},
+		{"with a long call, and it may be repeated", patient, "PUT", 31 * time.Second, "(timeouts.upload_rate)"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			bubble(t, func(t *testing.T) {
@@ -190,8 +191,8 @@ func TestAnUploadThatStallsIsAnswered(t *testing.T) {
 				}
 				c.late("the answer", begun, tt.most)
 				text, err := io.ReadAll(resp.Body)
-				if resp.StatusCode != http.StatusRequestTimeout || err != nil || !strings.Contains(string(text), "body") {
-					t.Errorf("%d %s %v", resp.StatusCode, text, err)
+				if resp.StatusCode != http.StatusRequestTimeout || err != nil || !strings.Contains(string(text), tt.which) {
+					t.Errorf("%d %s %v, want %s", resp.StatusCode, text, err, tt.which)
 				}
 				if _, err := in.ReadByte(); err != io.EOF {
 					t.Errorf("the connection: %v", err)

@@ -90,7 +90,7 @@ func TestOrdersToPauseThatCannotBe(t *testing.T) {
 		`{"upstream":"s3","do":"pause","for":"5"}`:                `for \"5\": want a duration such as 5m`,
 		`{"upstream":"s3","do":"pause","for":"-5m"}`:              `want a duration`,
 		`{"upstream":"s3","do":"pause","for":"0s"}`:               `want a duration`,
-		`{"upstream":"s3","do":"pause","for":"10000h"}`:           `up to 744h`,
+		`{"upstream":"s3","do":"pause","for":"10000h"}`:           `up to 31 days`,
 		`{"upstream":"s3","do":"resume","for":"5m"}`:              `only do \"pause\" takes a time`,
 		`{"upstream":"s3","do":"pause","limit":"put"}`:            `limit \"put\": there is none of that name, but all, tenant`,
 		`{"upstream":"s3","do":"resume","limit":"put"}`:           `limit \"put\": there is none of that name, but all, tenant`,

@@ -43,7 +43,8 @@ func runChatSim(ctx context.Context, w world) error {
 func chatSimConfig(w world) (chat.Config, error) {
 	c := chat.Config{Out: w.out, Sidecar: chatSidecar}
 	f := w.flags("chat-sim", "")
-	f.DurationVar(&c.Act, "act", 5*time.Second, "how long each of the five acts is, from 1s to 1m; the last takes up to three times as long")
+	c.Act = 5 * time.Second
+	durationFlag(f, &c.Act, "act", "how `long` each of the five acts is, from 1s to 1m; the last takes up to three times as long")
 	f.IntVar(&c.Rate, "rate", 12, "calls a second, from 2 to 20")
 	f.BoolVar(&c.JSON, "json", false, "print a JSON object for each act")
 	once := f.Bool("once", false, "end after the last act, on a terminal too")

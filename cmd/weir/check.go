@@ -35,7 +35,7 @@ func check(ctx context.Context, w world) error {
 		fmt.Fprintln(w.err, err)
 		return errFound
 	}
-	fmt.Fprintf(w.out, "%s: good: %d upstreams, listening on %s\n", *path, len(file.Upstreams), file.Listen)
+	fmt.Fprintf(w.out, "%s: good: %s, listening on %s\n", *path, counted(len(file.Upstreams), "upstream"), file.Listen)
 	if bad := file.CheckEnv(w.env); bad != nil && !*try {
 		fmt.Fprintf(w.err, "weir serve would not start here:\n%v\n", bad)
 	}
@@ -53,6 +53,14 @@ func check(ctx context.Context, w world) error {
 	return nil
 }
 
+// counted is a number of things.
+func counted(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}
+
 // withoutStore says in a line what a process does without its store.
 func withoutStore(s config.Store) string {
 	outage := cmp.Or(s.Outage, limit.DefaultOutage)
@@ -66,7 +74,7 @@ func withoutStore(s config.Store) string {
 	case w.Share > 0:
 		return first + fmt.Sprintf("then with %.4g%% of each limit; one that has never reached the store goes on with that (%d processes and more exceed a limit)", 100*w.Share, int(1/w.Share)+1)
 	}
-	return first + "and announced after that; one that has never reached the store refuses calls"
+	return first + "and after that, too, which it announces (event, metric, status); one that has never reached the store refuses calls"
 }
 
 // withoutParts is the same of a store that grants no parts.

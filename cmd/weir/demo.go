@@ -38,7 +38,8 @@ func runDemo(ctx context.Context, w world) error {
 func demoConfig(w world) (demo.Config, error) {
 	c := demo.Config{Out: w.out, Version: version()}
 	f := w.flags("demo", "")
-	f.DurationVar(&c.Live, "live", 12*time.Second, "how long real calls are made in the end, from 6s to 10m; 0 for none")
+	c.Live = 12 * time.Second
+	durationFlag(f, &c.Live, "live", "how `long` real calls are made in the end, from 6s to 10m; 0 for none")
 	f.BoolVar(&c.JSON, "json", false, "print one JSON object and end")
 	f.Uint64Var(&c.Seed, "seed", 1, "decides when calls come")
 	once := f.Bool("once", false, "end when all is played, on a terminal too")

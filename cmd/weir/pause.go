@@ -24,7 +24,7 @@ func runPause(ctx context.Context, w world, do string) error {
 	asJSON := f.Bool("json", false, "print JSON")
 	length := new(time.Duration)
 	if do == "pause" {
-		length = f.Duration("for", 0, "how long, such as 5m; without it until weir resume")
+		durationFlag(f, length, "for", "how `long`, such as 5m; without it until weir resume")
 	}
 	upstream, err := w.named(f)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"runtime/debug"
+	"time"
 
 	"github.com/seed1158cd35/weir/limit"
 )
@@ -120,6 +121,21 @@ func (w world) flags(name, args string) *flag.FlagSet {
 		f.PrintDefaults()
 	}
 	return f
+}
+
+// durationFlag is a flag for a length of time, which is what it is set to already by default.
+func durationFlag(f *flag.FlagSet, to *time.Duration, name, usage string) {
+	if *to != 0 {
+		usage += fmt.Sprintf(" (default %v)", *to)
+	}
+	f.Func(name, usage, func(text string) error {
+		d, err := time.ParseDuration(text)
+		if err != nil {
+			return errors.New("want a number with a unit, such as 30s, 5m or 1h30m")
+		}
+		*to = d
+		return nil
+	})
 }
 
 // parse parses flags and bounds the arguments that may follow them.

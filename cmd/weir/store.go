@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/url"
 	"time"
 
 	awsconfig "github.com/aws/aws-sdk-go-v2/config"
@@ -71,6 +72,23 @@ func openDynamoDB(ctx context.Context, c config.Store, heard func(dynamostore.Ca
 	return dynamostore.New(client, c.DynamoDB.Table, dynamostore.Options{Observe: heard}), nil
 }
 
+// nameOf is a store as errors name it: its kind and where it is, without what is secret of that.
+func nameOf(c config.Store) string {
+	switch c.Kind() {
+	case "redis":
+		u, err := url.Parse(c.Redis)
+		if err != nil || u.Host == "" {
+			return "store redis"
+		}
+		return fmt.Sprintf("store redis at %s://%s", u.Scheme, u.Host)
+	case "dynamodb":
+		return "store dynamodb, table " + c.DynamoDB.Table
+	case "file":
+		return "store file " + c.File
+	}
+	return "store " + c.Kind()
+}
+
 // newFleet makes this process a member of the fleet that shares the store. events
 // hear of it.
 func newFleet(s limit.Store, c config.Store, events limit.FleetEvents) *limit.Fleet {
@@ -127,7 +145,7 @@ func initStore(ctx context.Context, w world, file *config.File) error {
 		if late, ok := errors.AsType[*dynamostore.TTLError](err); ok {
 			fmt.Fprintf(w.out, "%v; weir store init can be run again to see whether it is enabled\n", late)
 		} else if err != nil {
-			return err
+			return fmt.Errorf("%s cannot be made ready: %w", nameOf(*file.Store), err)
 		}
 	}
 	if n, ok := s.(interface {
@@ -139,7 +157,7 @@ func initStore(ctx context.Context, w world, file *config.File) error {
 		}
 		for _, group := range groups {
 			if err := n.Init(ctx, group); err != nil {
-				return fmt.Errorf("upstream %s: %w", group, err)
+				return fmt.Errorf("%s cannot be made ready: %w", nameOf(*file.Store), err)
 			}
 		}
 	}

@@ -37,7 +37,7 @@ func NewFleet(reg prometheus.Registerer) *Fleet {
 		conditions: counter("weir_store_failed_conditions_total", "Conditional writes of the store that met another's.", "upstream"),
 		throttled:  counter("weir_store_throttled_total", "Requests that the store refused for rate.", "upstream"),
 		requests:   numbers("weir_store_call_requests", "Requests that a call to the store took, the first included.", "upstream"),
-		took:       histogram("weir_store_call_duration_seconds", "Time that a call to the store took.", "upstream"),
+		took:       histogram("weir_store_call_duration_seconds", "Time until the store answered a call; those without an answer are left out.", "upstream"),
 		activated:  one("weir_fallback_activations_total", "Times that the store went away and limits were held locally."),
 		outlasted:  one("weir_fallback_outlasted_total", "Times that the store was away for longer than it keeps the parts of processes."),
 		resumed:    one("weir_fallback_resumptions_total", "Times that the store came back."),
@@ -74,7 +74,9 @@ func (m *Fleet) called(e limit.StoreCall) {
 		result = short
 	}
 	m.calls.WithLabelValues(up, result).Inc()
-	m.took.WithLabelValues(up).Observe(e.Took.Seconds())
+	if result != failing { // without an answer there is no latency, but how long weir waits, or that there was no connection
+		m.took.WithLabelValues(up).Observe(e.Took.Seconds())
+	}
 	m.served.WithLabelValues(up).Add(float64(e.Granted))
 	m.returned.WithLabelValues(up).Add(float64(e.Back))
 	if e.Again {

@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"strings"
+	"syscall"
 )
 
 // advice says what an operator can do about an error of the server, by how its text begins.
@@ -28,10 +31,13 @@ var advice = [...]struct{ prefix, text string }{
 	{"ERR unknown command", "the server, or a proxy before it, has no scripts: Redis 7 or Valkey 7.2 is needed"},
 }
 
+// silence is what an operator can do about a server that is not heard at all.
+const silence = "the server is slow, stands still, or is behind a firewall that drops what is sent to it: look at its address, and whether this machine reaches it"
+
 // explain adds what to do to an error of a Conn.
 func explain(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
-		return fmt.Errorf("redisstore: no answer in time: %w", cause)
+		return fmt.Errorf("redisstore: no answer in time: %w (%s)", cause, silence)
 	}
 	for e := err; e != nil; e = errors.Unwrap(e) {
 		for i := range advice {
@@ -40,5 +46,25 @@ func explain(ctx context.Context, err error) error {
 			}
 		}
 	}
+	if text := connecting(err); text != "" {
+		return fmt.Errorf("redisstore: %w (%s)", err, text)
+	}
 	return fmt.Errorf("redisstore: %w", err)
+}
+
+// connecting is what an operator can do about a connection that there is not.
+func connecting(err error) string {
+	var name *net.DNSError
+	var late net.Error
+	switch {
+	case errors.As(err, &name) && name.IsNotFound:
+		return "there is no such name: is it spelt rightly, and does this machine ask the right name server?"
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "nothing listens there: is the address right, and does the server run?"
+	case errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET):
+		return "whoever is there ends the connection without a word: is it a Redis, and does it want TLS (rediss://)?"
+	case errors.Is(err, net.ErrClosed), errors.As(err, &late) && late.Timeout():
+		return silence
+	}
+	return ""
 }

@@ -2,6 +2,7 @@ package redisstore_test
 
 import (
 	"context"
+	"net"
 	"strings"
 	"testing"
 	"time"
@@ -37,6 +38,35 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		if err != nil && strings.Contains(err.Error(), "wrong@") {
 			t.Errorf("an error shows a password: %v", err)
 		}
+	}
+}
+
+// A server that is not heard is an error that says where to look, whatever keeps it from being heard.
+func TestSilenceSaysWhereToLook(t *testing.T) {
+	halted := servers.Redis(t)
+	halted.Stop()
+	defer halted.Cont()
+	rude, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rude.Close()
+	go func() {
+		for c, err := rude.Accept(); err == nil; c, err = rude.Accept() {
+			_ = c.Close()
+		}
+	}()
+	for url, want := range map[string]string{
+		halted.URL():                      "behind a firewall",
+		"redis://" + rude.Addr().String(): "ends the connection without a word",
+		"redis://127.0.0.1:1":             "nothing listens there",
+		"redis://nowhere.invalid":         "there is no such name",
+	} {
+		s := open(t, url)
+		eventually(t, want+" for "+url, func() bool {
+			_, err := within(time.Second, func(ctx context.Context) error { return s.Take(ctx, ask(claim(bucketOf("b", 1, time.Hour, 9), 1))) })
+			return err != nil && strings.Contains(err.Error(), want)
+		})
 	}
 }
 

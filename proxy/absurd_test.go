@@ -1,0 +1,83 @@
+package proxy
+
+import (
+	"errors"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/retry"
+)
+
+// An upstream that asks to wait for years does not send callers away for years: they are told to wait no longer than
+// weir does itself.
+func TestAnAbsurdWaitIsNotPassedOn(t *testing.T) {
+	years := time.Now().AddDate(3, 0, 0).UTC().Format(http.TimeFormat)
+	for _, c := range []struct {
+		name, value, want string
+	}{
+		{"Retry-After", "99999999", "900"},
+		{"Retry-After", "1e300", "900"},
+		{"Retry-After", years, "900"},
+		{"Retry-After", years + ", 5", "900"},
+		{"Retry-After", "5, 99999999", "900"},
+		{"Retry-After", "899", "899"},
+		{"Retry-After", "0", "0"},
+		{"Retry-After", "-7", "-7"},
+		{"Retry-After", "soon", "soon"},
+		{"Retry-After-Ms", "99999999999", "900000"},
+		{"Retry-After-Ms", "1500.5", "1500.5"},
+		{"X-Ms-Retry-After-Ms", "99999999999", "900000"},
+		{"X-Amz-Retry-After", "99999999999", "900000"},
+	} {
+		t.Run(c.name+" "+c.value, func(t *testing.T) {
+			for _, status := range []int{429, 503} {
+				policy := brisk()
+				policy.Retry = retry.Config{Attempts: 1}
+				url := "http://" + listen(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+					w.Header().Set(c.name, c.value)
+					w.WriteHeader(status)
+				}))
+				resp := do(t, "GET", "http://"+listen(t, newProxy(t, up(url, policy))), "")
+				if got := resp.Header.Get(c.name); resp.StatusCode != status || got != c.want {
+					t.Errorf("%d with %s: passed on as %q, want %q", resp.StatusCode, c.value, got, c.want)
+				}
+			}
+		})
+	}
+}
+
+// A quota may be away until the end of its window.
+func TestAQuotasWaitIsPassedOn(t *testing.T) {
+	for seconds, want := range map[int]int{20 * 24 * 3600: 20 * 24 * 3600, 99999999: 31 * 24 * 3600} {
+		policy := brisk()
+		policy.Retry = retry.Config{Attempts: 1}
+		url := "http://" + listen(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Retry-After", strconv.Itoa(seconds))
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(http.StatusTooManyRequests)
+			_, _ = w.Write([]byte(`{"error":{"code":"insufficient_quota","type":"insufficient_quota","message":"You exceeded your current quota"}}`))
+		}))
+		resp := do(t, "GET", "http://"+listen(t, newProxy(t, up(url, policy))), "")
+		if got := resp.Header.Get("Retry-After"); got != strconv.Itoa(want) {
+			t.Errorf("%d s of a quota are passed on as %s, want %d", seconds, got, want)
+		}
+	}
+}
+
+// What kept a body from coming is named.
+func TestABrokenBodyNamesItsTimeout(t *testing.T) {
+	for want, err := range map[string]error{
+		"timeouts.upload_idle": caused(weir.ErrRequestStalled), "timeouts.upload_rate": caused(weir.ErrRequestSlow), "timeouts.body": caused(weir.ErrBodyTimeout),
+		"timeouts.call": caused(weir.ErrRequestStalled, weir.ErrCallTimeout), "timeouts.attempt": caused(weir.ErrRequestStalled, weir.ErrAttemptTimeout),
+	} {
+		if f := BrokenBody(err); f.Status != http.StatusRequestTimeout || !strings.HasSuffix(f.Message, "("+want+")") {
+			t.Errorf("%v: %d %s, want %s", err, f.Status, f.Message, want)
+		}
+	}
+}
+
+func caused(errs ...error) error { return errors.Join(append(errs, weir.ErrRequestBody)...) }
