@@ -312,3 +312,25 @@ func playCharges(t *testing.T, way tongue, random *rand.Rand) {
 		}
 	}
 }
+
+// Where the second tier answers and its caller leaves, what is charged is what was expected of the
+// second model, of which less was expected than of the first.
+func TestALeaverOfTheSecondTierPaysForIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, tongues[0], "")
+		defer r.stop()
+		r.model = r.second
+		for i := range 30 {
+			r.ask(fmt.Sprint("warm ", i), false, 0)
+			time.Sleep(time.Minute)
+		}
+		r.model = tongues[0].model
+		r.sim.Fault(llmsim.Fault{Kind: llmsim.Error, Model: r.model, Times: -1})
+		before := r.bill()
+		a := r.ask("hi", true, 2000)
+		time.Sleep(time.Minute)
+		if b := r.bill().since(before); a.tier != "second" || b.caller != b.ledger || b.caller > 500 {
+			t.Errorf("%d %s: charged %+v", a.status, a.tier, b)
+		}
+	})
+}
