@@ -23,7 +23,7 @@ func (s *sender) newBerth() *berth {
 	if s.replay == nil || s.replay.direct || p.slot == 0 {
 		return nil
 	}
-	b := &berth{flight: p.plan.flight, clock: s.run.u.clock, slot: p.slot}
+	b := &berth{flight: p.flight, clock: s.run.u.clock, slot: p.slot}
 	s.replay.mu.Lock()
 	s.replay.wait.berth = b
 	s.replay.mu.Unlock()

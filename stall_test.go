@@ -247,3 +247,42 @@ func TestASlowUploadHoldsNoSlot(t *testing.T) {
 		inFlight("after one that was cut", 0)
 	})
 }
+
+// An upload that waited for a slot of a bound which a new policy does not have gives its slot
+// back to the bound that it is from.
+func TestASlowUploadHoldsNoSlotOfAnotherBound(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := steady()
+		p.Operations = []weir.Operation{{Name: "put", Concurrency: &weir.Concurrency{Limit: 1}}}
+		u := open(t, p, weir.Options{})
+		first, _ := try(u, weir.Call{Operation: "put"})
+		tr := u.Transport(tripper(func(r *http.Request) (*http.Response, error) {
+			_, _ = io.Copy(io.Discard, r.Body)
+			return answered(200, http.NoBody), r.Body.Close()
+		}))
+		tr.Call = func(*http.Request) weir.Call { return weir.Call{Operation: "put"} }
+		slow := newTrickle(10, 400*time.Millisecond)
+		var done sync.WaitGroup
+		done.Go(func() {
+			r, _ := http.NewRequest(http.MethodPost, "http://upstream.test/x", struct{ io.ReadCloser }{io.NopCloser(slow)})
+			if _, err := tr.RoundTrip(r); err != nil {
+				t.Error(err)
+			}
+		})
+		synctest.Wait()
+		p.Operations, p.Concurrency.Limit = []weir.Operation{{Name: "put"}}, 1
+		if err := u.Set(p); err != nil {
+			t.Fatal(err)
+		}
+		first.Report(ok)
+		for when, want := range []int{1, 0} {
+			time.Sleep(time.Duration(when) * 1100 * time.Millisecond)
+			synctest.Wait()
+			if n := flights(t, u).InFlight; n != want {
+				t.Errorf("%v later: %d in flight, want %d", time.Duration(when)*1100*time.Millisecond, n, want)
+			}
+		}
+		_ = slow.Close()
+		done.Wait()
+	})
+}
