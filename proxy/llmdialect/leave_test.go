@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -185,6 +186,52 @@ func TestWhoLeavesAStreamPays(t *testing.T) {
 				enough(fmt.Sprint("ledger of ", who), sum.Output, 1)
 				if each, ok := o.Prices.Find(way.model); ok && sum.Cost < price.Amount(read)*each.Output {
 					t.Errorf("it has cost %v, want at least %d words at %v", sum.Cost, read, each.Output)
+				}
+			}
+		})
+	}
+}
+
+// Who leaves a stream at its beginning pays what was expected of it, in his quota as in the
+// ledger.
+func TestWhoLeavesAtOncePaysTheEstimate(t *testing.T) {
+	for _, way := range tongues {
+		t.Run(fmt.Sprint(way.family, " ", way.model), func(t *testing.T) {
+			p := provider(t, func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Content-Type", way.kind())
+				_, _ = io.WriteString(w, way.before+way.word)
+				_ = http.NewResponseController(w).Flush()
+				<-r.Context().Done()
+			})
+			mine := plenty("tokens")
+			mine.Scope = "user"
+			o := llmdialect.Options{Family: way.family, Callers: callers(t, mine), Prices: price.BuiltIn(), Ledger: price.NewLedger(100)}
+			b := before(t, o, counting(), p.url())
+			r, _ := http.NewRequest(http.MethodPost, b.weir.URL+"/chat"+way.path, strings.NewReader(way.body))
+			r.Header.Set("Content-Type", "application/json")
+			r.Header.Set("X-User", "ann")
+			resp, err := http.DefaultClient.Do(r)
+			if err != nil || resp.StatusCode != http.StatusOK {
+				t.Fatalf("%v %v", resp, err)
+			}
+			if _, err := io.ReadFull(resp.Body, make([]byte, len(way.before)+len(way.word))); err != nil {
+				t.Fatal(err)
+			}
+			_ = resp.Body.Close()
+			b.calls.Wait()
+			p.CloseClientConnections()
+			want, _ := strconv.ParseInt(resp.Header.Get(llmdialect.EstimateHeader), 10, 64)
+			if want < 10 {
+				t.Fatalf("%d tokens were expected", want)
+			}
+			for _, l := range o.Callers.Limits.Look(1).Limits {
+				if got := 10_000_000 - l.Level.Left; l.Key == "ann" && (got < want || got > want+1) { // the word may be one more
+					t.Errorf("the quota: %d tokens, want %d", got, want)
+				}
+			}
+			for who, sum := range o.Ledger.All() {
+				if got := sum.Input + sum.Output; got < want || got > want+1 {
+					t.Errorf("the ledger of %v: %d tokens, want %d", who, got, want)
 				}
 			}
 		})
