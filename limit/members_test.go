@@ -310,3 +310,21 @@ func TestWhatIsInUseIsOut(t *testing.T) {
 		t.Errorf("parts grew %d times and were in use %d times: the histories are too quiet", grown, used)
 	}
 }
+
+// While half of a bucket's parts are out, what was saved up in them is not granted: half of the
+// burst is, and then what comes in.
+func TestWhatIsSavedUpInPartsThatAreOutIsNotGranted(t *testing.T) {
+	const at = 1e15
+	r := Rule{Name: "l", Shape: Bucket, Meter: bucket.MeterOf(bucket.Rate{Amount: 10, Per: time.Second, Burst: 100})}
+	half := &Supply{Now: at, Z: at, Out: Whole / 2}
+	var c Cell
+	granted := int64(0)
+	for id := range uint64(100) {
+		a := Ask{Group: "g", ID: id + 1, Lane: 1, Copies: 1, Claims: []Claim{{Rule: &r, Cost: 10}}}
+		a.Answer(half, []*Cell{&c})
+		granted += 10 * a.Granted
+	}
+	if granted != 50 {
+		t.Errorf("%d are granted of a bucket of 100 with half of it out, want 50", granted)
+	}
+}
