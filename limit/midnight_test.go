@@ -152,6 +152,7 @@ func TestWhoHearsOfAFallbackHoldsNobodyUp(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		close(stop)
 		time.Sleep(5 * time.Second)
+		synctest.Wait()
 		if len(told) != 2 || !told[0] || told[1] {
 			t.Errorf("told %v, want away and back", told)
 		}

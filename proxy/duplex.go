@@ -36,16 +36,34 @@ func (a attempts) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	t.to.dropOwn(out.Header)
 	t.enableDuplex()
-	return a.next.RoundTrip(out)
+	resp, err := a.next.RoundTrip(out)
+	if t.conducted() && err == nil {
+		resp = untrailed(resp)
+	}
+	return resp, err
+}
+
+// untrailed is an answer without trailers. The transport writes them when it comes to the body's
+// end; a conductor may come to it while others look at the answer.
+func untrailed(resp *http.Response) *http.Response {
+	out := new(http.Response)
+	*out = *resp
+	out.Trailer = nil
+	return out
 }
 
 // judge asks the exchange what an answer means. What it says in weir's name is taken off
 // before: were the upstream a weir too, it would speak of requests that the caller never
 // made.
 func judge(resp *http.Response, o outcome.Outcome) outcome.Outcome {
-	seal(resp)
-	if x := tripOf(resp.Request.Context()).exchange; x != nil {
-		return x.Answered(resp, o)
+	t := tripOf(resp.Request.Context())
+	if t.conducted() {
+		drop(resp.Header, "X-Weir-")
+	} else {
+		seal(resp)
+	}
+	if t.exchange != nil {
+		return t.exchange.Answered(resp, o)
 	}
 	return o
 }

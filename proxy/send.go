@@ -27,6 +27,12 @@ func (sending) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
+// conducted reports whether a conductor decides what answers the request.
+func (t *trip) conducted() bool {
+	_, ok := t.exchange.(Conductor)
+	return ok
+}
+
 // send sends a request to the trip's upstream.
 func (t *trip) send(r *http.Request) (*http.Response, error) { return t.to.transport.RoundTrip(r) }
 

@@ -281,3 +281,28 @@ func TestUsageThatCannotBe(t *testing.T) {
 		})
 	}
 }
+
+// An upstream's trailers do not say what an answer has cost.
+func TestTrailersOfAModelSayNothingOfCosts(t *testing.T) {
+	way := tongues[0]
+	p := provider(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", way.kind())
+		_, _ = io.WriteString(w, way.before+strings.Repeat(way.word, 5000)+"data: [DONE]\n\n")
+		w.Header().Set(http.TrailerPrefix+llmdialect.CostHeader, "forged")
+		w.Header().Set(http.TrailerPrefix+"X-Other", "theirs")
+	})
+	o := llmdialect.Options{Family: way.family, Callers: callers(t, plenty("tokens")), Prices: price.BuiltIn()}
+	b := before(t, o, counting(), p.url())
+	resp, err := http.Post(b.weir.URL+"/chat"+way.path, "application/json", strings.NewReader(way.body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.Copy(io.Discard, resp.Body); err != nil {
+		t.Fatal(err)
+	}
+	_ = resp.Body.Close()
+	b.calls.Wait()
+	if cost := resp.Trailer[llmdialect.CostHeader]; len(cost) > 1 || len(cost) == 1 && cost[0] == "forged" || resp.Trailer["X-Other"] != nil {
+		t.Errorf("trailers %v", resp.Trailer)
+	}
+}
