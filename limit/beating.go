@@ -272,6 +272,7 @@ func (g *Group) hears(now, sent time.Duration, beat *Beat, a *Standing) {
 func (g *Group) owed(now time.Duration, lost bool) {
 	for p := range g.spenders {
 		o, s := &p.own, p.spec.Load()
+		p.turnOwn(now, s, g.standing.use(now))
 		o.spent.drop(now)
 		if lost {
 			o.debt = o.spent.sum

@@ -128,7 +128,7 @@ func (p *pool) backOwn(now time.Duration, t Turn, n int64) {
 	defer p.group.own.Unlock()
 	u := p.group.standing.use(now)
 	s := p.spec.Load()
-	if b := &p.own.standby; s.rule.Shape == Fixed && b.lent == int(-t.Low) && b.win == t.Place {
+	if b := &p.own.standby; s.rule.Shape == Fixed && b.lent == int(-t.Low) && b.win == -t.Place {
 		b.share += n
 		p.group.fleet.spent.Add(-n)
 		p.group.wants(now, s, -n)
@@ -178,10 +178,11 @@ func (p *pool) oweOwn(now time.Duration, n int64) bool {
 func (p *pool) keepsOwn(now time.Duration) bool {
 	p.group.own.Lock()
 	defer p.group.own.Unlock()
-	o := &p.own
+	o, u := &p.own, p.group.standing.use(now)
+	p.turnOwn(now, p.spec.Load(), u)
 	o.spent.drop(now)
 	o.had.drop(now)
-	return o.key != 0 && o.key == p.group.standing.use(now).key || o.spent.sum+o.had.sum+o.debt > 0 ||
+	return o.key != 0 && o.key == u.key || o.spent.sum+o.had.sum+o.debt > 0 ||
 		o.standby.left > 0 && !o.standby.until.passed(now, p.group.fleet.clock)
 }
 

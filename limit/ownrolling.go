@@ -147,7 +147,6 @@ func (o *own) widen(s *spec) {
 	if o.window = w; old == w || old.per == 0 {
 		return
 	}
-	o.spent.drop(s.since)
 	o.spent.shift(w.per-old.per, max(w.per-old.per, w.per+slack(w.per)-old.per-slack(old.per)))
 	o.had.forget(s.since)
 	o.had.shift(w.least-old.least, max(w.ring-old.ring, w.most-old.most)) // their slots are as fine as they were
@@ -162,17 +161,18 @@ func (s *spec) grain() time.Duration {
 // hasHad notes what a store has granted of a rolling limit, after it was asked at one
 // instant and had answered at another.
 func (p *pool) hasHad(sent, now time.Duration, s *spec, n int64) {
-	if p.group.standing.use(now).key == 0 {
+	u := p.group.standing.use(now)
+	p.turnOwn(now, s, u)
+	if u.key == 0 {
 		p.own.had.drop(now - time.Second)
 	}
 	least, most := s.stay()
-	p.turnOwn(now, s, ownUse{})
 	p.own.had.add(sent+least, now+most, n, s.grain())
 }
 
 // gaveBack notes that units came back which the store had granted: they do not leave its
 // window later.
-func (p *pool) gaveBack(m Mark, n int64) {
+func (p *pool) gaveBack(now time.Duration, m Mark, n int64) {
 	s := p.spec.Load()
 	if s.rule.Shape != Rolling || m.Level <= 0 {
 		return
@@ -181,6 +181,7 @@ func (p *pool) gaveBack(m Mark, n int64) {
 	begin := time.Duration(m.At*m.Level*1000 - p.group.fleet.offset.Load())
 	p.group.own.Lock()
 	defer p.group.own.Unlock()
+	p.turnOwn(now, s, p.group.standing.use(now))
 	slop := p.group.standing.rtt + s.hold
 	p.own.had.removeAround(begin+least-slop, begin+most+slop, n)
 }

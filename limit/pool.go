@@ -143,7 +143,7 @@ func (p *pool) put(now time.Duration, n int64, until expiry, m Mark) {
 func (p *pool) empty(now time.Duration, b *granted) int64 {
 	n := b.left.Swap(0)
 	if n > 0 {
-		p.gaveBack(b.mark, n)
+		p.gaveBack(now, b.mark, n)
 		p.settle(now, Settlement{Back: n, Mark: b.mark})
 	}
 	return n
@@ -217,7 +217,7 @@ func (p *pool) back(now time.Duration, t Turn, n int64) {
 		p.backOwn(now, t, n)
 	case p.standsAgain(now, t, n):
 	case t.Low != 0 || t.Place != 0:
-		p.gaveBack(p.mark(t), n)
+		p.gaveBack(now, p.mark(t), n)
 		p.settle(now, Settlement{Back: n, Mark: p.mark(t)})
 	}
 }
@@ -287,6 +287,7 @@ func (p *pool) lookOwn(now time.Duration, s *spec, v *Level) {
 	g.own.Lock()
 	defer g.own.Unlock()
 	u := g.standing.use(now)
+	p.turnOwn(now, s, u)
 	switch held := p.held(now); {
 	case u.mode.uses():
 		left, reset := p.ownLeft(now, s, u)

@@ -2,6 +2,7 @@ package limit
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -300,10 +301,15 @@ func (q *queue) inVain(now, there time.Duration) Verdict {
 	v := Verdict{Wait: max(askAgain, there-now), Why: q.why}
 	q.group.own.Lock()
 	defer q.group.own.Unlock()
-	if m, _ := q.group.standing.mode(now); !m.uses() && (q.fails > 0 || m != asking) {
+	if m, _ := q.group.standing.mode(now); !m.uses() && (q.fails > 0 || m != asking && q.blind()) {
 		v.Lack, v.Wait = LacksStore, max(v.Wait, q.group.again(now))
 	}
 	return v
+}
+
+// blind reports whether the store does not answer, or what it last said of a limit is not known.
+func (q *queue) blind() bool {
+	return q.group.failing.Load() || slices.ContainsFunc(q.pools, func(p *pool) bool { return !p.sight().known })
 }
 
 // retryStore is what a caller is told to wait for who has to come again when the store

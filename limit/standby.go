@@ -67,7 +67,7 @@ func (p *pool) takeStandby(u ownUse, n int64) Turn {
 		b.share -= k
 		b.left -= n - k
 		t := ownTurn(b.lent, n)
-		t.Place = b.win
+		t.Place = -b.win // below 0: no instant of a use, should the limit get another shape
 		return t
 	}
 	b.left -= n
@@ -89,7 +89,7 @@ func (p *pool) ends(now time.Duration, t Turn) expiry {
 	}
 	if isOwn(t) {
 		at := f.storeTime(now)
-		return by.first(expiry{at: now + s.limit.Windows(at).End.Sub(at) - s.guard})
+		return by.first(expiry{at: now + s.limit.Windows(at).End.Sub(at)})
 	}
 	p.group.own.Lock()
 	defer p.group.own.Unlock()

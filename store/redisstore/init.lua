@@ -12,10 +12,12 @@ if h[8] > 0 then
   h[11] = 0
 end
 -- What was out because it was unknown was not spent: of the falls, the strain and the stale parts.
+-- Where parts were shown, they may have been.
+local unknown = h[8] > 0 and h[9] or WHOLE
 for _, f in ipairs(h[16]) do
   if h[1] ~= 0 and f[1] >= WHOLE then
     h[11] = h[14] <= f[2] + 1 and 0 or h[11]
-    f[1] = f[1] - WHOLE
+    f[1] = f[1] - unknown
   end
 end
 for _, s in ipairs(h[17]) do

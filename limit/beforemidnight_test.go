@@ -1,0 +1,40 @@
+package limit
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed1158cd35/weir/bucket"
+	"github.com/seed1158cd35/weir/clock"
+)
+
+// Who waits just before midnight for a bucket besides a share of a quota sleeps, and does not take and give back
+// for ever, in which no time passes.
+func TestWhoWaitsForAShareBeforeMidnightSleeps(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		quota := Limit{Name: "q", Shape: Fixed, Rate: bucket.Rate{Amount: 100_000}, Every: bucket.Day}
+		rate := Limit{Name: "r", Rate: bucket.Rate{Amount: 500, Per: time.Second, Burst: 20}}
+		s := &faulty{Store: NewMemory(nil)}
+		s.down.Store(true)
+		f, regs := groupOf(t, s, FleetOptions{Without: Without{Share: 0.5}}, quota, rate)
+		midnight := time.Now().Truncate(24 * time.Hour).Add(24 * time.Hour)
+		time.Sleep(time.Until(midnight.Add(-30 * time.Millisecond)))
+		n := 0
+		for time.Now().Before(midnight.Add(30 * time.Millisecond)) {
+			at := time.Now()
+			ok, v, err := goOne(context.Background(), clock.System.Now()+100*time.Millisecond, Charge{regs[0], "", 1}, Charge{regs[1], "", 1})
+			if n++; err != nil || time.Since(at) > 50*time.Millisecond {
+				t.Errorf("%d: %v %+v %v after %v", n, ok, v, err, time.Since(at))
+			}
+			if !ok {
+				time.Sleep(time.Millisecond)
+			}
+		}
+		s.down.Store(false)
+		if err := f.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+}
