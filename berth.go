@@ -26,6 +26,9 @@ func (s *sender) newBerth() *berth {
 	b := &berth{flight: p.flight, clock: s.run.u.clock, slot: p.slot}
 	s.replay.mu.Lock()
 	s.replay.wait.berth = b
+	if !s.replay.wait.since.IsZero() { // a read of the attempt before goes on
+		s.replay.alarm(time.Now())
+	}
 	s.replay.mu.Unlock()
 	return b
 }

@@ -286,3 +286,42 @@ func TestASlowUploadHoldsNoSlotOfAnotherBound(t *testing.T) {
 		done.Wait()
 	})
 }
+
+// A read of the caller's body goes on from one attempt to the next: the slot of the next is
+// given up, too.
+func TestASecondAttemptGivesItsSlotUp(t *testing.T) {
+	for _, stream := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			p := bounded(1)
+			u := open(t, p, weir.Options{})
+			n := 0
+			tr := u.Transport(tripper(func(r *http.Request) (*http.Response, error) {
+				if n++; n == 1 { // answered early, while the body is waited for
+					go func() { _, _ = io.Copy(io.Discard, r.Body); _ = r.Body.Close() }()
+					time.Sleep(2 * time.Second)
+					return answered(503, http.NoBody), nil
+				}
+				_, err := io.Copy(io.Discard, r.Body)
+				_ = r.Body.Close()
+				if err != nil {
+					return nil, err
+				}
+				return answered(200, http.NoBody), nil
+			}))
+			tr.Call = func(*http.Request) weir.Call { return weir.Call{Streams: stream} }
+			slow := newTrickle(1, time.Millisecond)
+			var done sync.WaitGroup
+			done.Go(func() {
+				r, _ := http.NewRequest(http.MethodPut, "http://upstream.test/x", struct{ io.ReadCloser }{io.NopCloser(slow)})
+				_, _ = tr.RoundTrip(r)
+			})
+			time.Sleep(30 * time.Second)
+			synctest.Wait()
+			if n != 2 || flights(t, u).InFlight != 0 {
+				t.Errorf("stream %v: %d attempts, %d in flight", stream, n, flights(t, u).InFlight)
+			}
+			_ = slow.Close()
+			done.Wait()
+		})
+	}
+}

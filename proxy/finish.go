@@ -3,6 +3,7 @@ package proxy
 import (
 	"io"
 	"net/http"
+	"strings"
 	"time"
 )
 
@@ -49,13 +50,33 @@ func (t *trip) hangUp() {
 	}
 	defer conn.Close()
 	_ = conn.SetDeadline(time.Now().Add(lastRead))
-	if t.chunked() && len(t.answer.Header()["Trailer"]) == 0 {
-		_, _ = io.WriteString(conn, "0\r\n\r\n")
+	if t.chunked() {
+		_, _ = io.WriteString(conn, "0\r\n")
+		_ = trailersOf(t.answer.Header()).Write(conn)
+		_, _ = io.WriteString(conn, "\r\n")
 	}
 	if c, ok := conn.(interface{ CloseWrite() error }); ok {
 		_ = c.CloseWrite()
 		_, _ = io.CopyN(io.Discard, conn, mostDrained)
 	}
+}
+
+// trailersOf are the fields of an answer that come after its body.
+func trailersOf(h http.Header) http.Header {
+	out := make(http.Header)
+	for _, names := range h["Trailer"] {
+		for name := range strings.SplitSeq(names, ",") {
+			if name = http.CanonicalHeaderKey(strings.TrimSpace(name)); h[name] != nil {
+				out[name] = h[name]
+			}
+		}
+	}
+	for key, values := range h {
+		if name, ok := strings.CutPrefix(key, http.TrailerPrefix); ok {
+			out[http.CanonicalHeaderKey(name)] = values
+		}
+	}
+	return out
 }
 
 // chunked reports whether the server writes the answer in chunks.

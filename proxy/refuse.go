@@ -117,6 +117,9 @@ func markRefused(h http.Header, why error, said outcome.Hint) {
 	}
 	h.Set(RefusedHeader, string(refusal.Reason))
 	if wait := jittered(refusal.RetryAfter); !said.Said || said.After < wait {
+		for _, f := range waitFields { // the upstream's own
+			h.Del(f.name)
+		}
 		retryAfter(h, wait)
 	}
 }

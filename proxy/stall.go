@@ -23,10 +23,10 @@ type link struct {
 	status  int           // of the answer, 0 while there is none
 }
 
-// link is the link of a request, nil if it has none: the protocol is to be changed, or it is
-// gRPC's, which has signs of life of its own.
+// link is the link of a request, nil if it has none as it is gRPC's, which has signs of life of its
+// own. What a request says of itself frees it of no bound: gRPC needs HTTP/2, and no dialect has it.
 func (t *target) link(w http.ResponseWriter, r *http.Request) *link {
-	if r.Header.Get("Upgrade") != "" || strings.HasPrefix(r.Header.Get("Content-Type"), "application/grpc") {
+	if t.Dialect == nil && r.ProtoMajor >= 2 && strings.HasPrefix(r.Header.Get("Content-Type"), "application/grpc") {
 		return nil
 	}
 	l := &link{ResponseWriter: w, control: http.NewResponseController(w), idle: t.base.Timeouts.Idle}

@@ -109,9 +109,9 @@ func (s *server) watchKeys(ctx context.Context) {
 }
 
 func (s *server) lookAtKeys(ctx context.Context, what, upstream string, keys aws.CredentialsProvider) {
-	ctx, cancel := context.WithTimeout(ctx, trying)
+	inTime, cancel := context.WithTimeout(ctx, trying)
 	defer cancel()
-	_, err := keys.Retrieve(ctx)
+	_, err := keys.Retrieve(inTime)
 	if ctx.Err() == nil || err == nil {
 		s.troubles.note(what, upstream, keysHelp, err)
 	}
