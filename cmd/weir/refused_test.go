@@ -260,6 +260,12 @@ func (b *board) dear(cost int64) {
 
 // inABoard plays a sidecar with a store of several processes, of which another one shares its limits.
 func inABoard(t *testing.T, store string, play func(b *board)) {
+	t.Helper()
+	boardWith(t, store, &remote{takes: time.Millisecond}, play)
+}
+
+// boardWith plays a sidecar whose store is like that from the start.
+func boardWith(t *testing.T, store string, from *remote, play func(b *board)) {
 	synctest.Test(t, func(t *testing.T) {
 		n := memnet.New()
 		defer n.Close()
@@ -276,7 +282,7 @@ upstreams:
 			t.Fatal(err)
 		}
 		b := &board{t: t, client: &http.Client{Transport: n.Transport()}, log: newJournal()}
-		b.store = &remote{takes: time.Millisecond}
+		b.store = from
 		s, err := newServer(file, world{out: io.Discard, err: b.log, env: noEnv, net: network{n.Hear, n.Dial, func(s limit.Store) limit.Store {
 			b.store.Store = s
 			return b.store
@@ -368,8 +374,7 @@ func TestRefusalsAgreeInEveryStateOfTheStore(t *testing.T) {
 	})
 	for name, silent := range map[string]bool{"never reached": false, "never answered": true} {
 		t.Run(name, func(t *testing.T) {
-			inABoard(t, memory, func(b *board) {
-				b.store.set(0, !silent, silent)
+			boardWith(t, memory, &remote{refuse: !silent, silent: silent}, func(b *board) {
 				time.Sleep(100 * time.Millisecond)
 				for range 3 {
 					for _, up := range append(ups, "day") {
@@ -390,8 +395,7 @@ func TestRefusalsAgreeInEveryStateOfTheStore(t *testing.T) {
 
 // A call whose own time ends while it waits for a store that is away is told why, as the others are.
 func TestWhoWaitsForTheStoreInVainHearsWhy(t *testing.T) {
-	inABoard(t, "store: {memory: true}", func(b *board) {
-		b.store.set(0, false, true)
+	boardWith(t, "store: {memory: true}", &remote{silent: true}, func(b *board) {
 		time.Sleep(100 * time.Millisecond)
 		for range 3 {
 			s := b.get("/hurry/")
