@@ -97,12 +97,15 @@ func (w *outage) at(d time.Duration, do func()) { time.AfterFunc(d-w.now(), do) 
 func (w *outage) reload(at time.Duration, l Limit) {
 	w.at(at, func() {
 		w.mu.Lock()
-		defer w.mu.Unlock()
 		w.was, w.limit, w.reloaded = w.limit, l, at
-		for _, p := range w.procs {
-			if err := p.registry.Set(p.fleet.clock.Now(), l); err != nil {
-				w.t.Error(err)
-			}
+		procs := slices.Clone(w.procs)
+		w.mu.Unlock()
+		for _, p := range procs {
+			go func() { // a process that is frozen reads its file when it goes on
+				if err := p.registry.Set(p.fleet.clock.Now(), l); err != nil {
+					w.t.Error(err)
+				}
+			}()
 		}
 	})
 }
