@@ -255,15 +255,7 @@ func TestEveryWaitEndsWithARefusalAtTheDeadline(t *testing.T) {
 		}
 		t.Run(w.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				p := w.policy
-				p.MaxWait = time.Hour
-				var u *weir.Upstream
-				if w.fleet {
-					u = fleet(t, 1, p)[0]
-				} else {
-					u = open(t, p, w.o)
-				}
-				w.begin(t, u)
+				u := w.patient(t)
 				pass(sec)
 				refusedInTime(t, u, 500*ms)
 			})

@@ -19,15 +19,7 @@ func TestADeadlineInLineIsARefusal(t *testing.T) {
 		}
 		t.Run(w.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				p := w.policy
-				p.MaxWait = time.Hour
-				var u *weir.Upstream
-				if w.fleet {
-					u = fleet(t, 1, p)[0]
-				} else {
-					u = open(t, p, w.o)
-				}
-				w.begin(t, u)
+				u := w.patient(t)
 				var wg sync.WaitGroup
 				for i := range 20 {
 					wg.Go(func() {
@@ -45,4 +37,19 @@ func TestADeadlineInLineIsARefusal(t *testing.T) {
 			})
 		})
 	}
+}
+
+// patient is an upstream whose calls may wait for long, once somebody else has what they wait for.
+func (w *way) patient(t *testing.T) *weir.Upstream {
+	t.Helper()
+	p := w.policy
+	p.MaxWait = time.Hour
+	var u *weir.Upstream
+	if w.fleet {
+		u = fleet(t, 1, p)[0]
+	} else {
+		u = open(t, p, w.o)
+	}
+	w.begin(t, u)
+	return u
 }

@@ -10,7 +10,6 @@ import (
 	"net/http/httptest"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/seed1158cd35/weir/internal/served"
 	"github.com/seed1158cd35/weir/status"
@@ -97,12 +96,14 @@ func TestAShortStallCostsNoCalls(t *testing.T) {
 			}
 		})
 	}
-	for here(t, w) < 60 && !t.Failed() { // at the upstream, or waiting in weir
-		time.Sleep(20 * time.Millisecond)
-	}
-	mu.Lock()
-	close(still)
-	still = nil
-	mu.Unlock()
+	goOn := sync.OnceFunc(func() {
+		mu.Lock()
+		defer mu.Unlock()
+		close(still)
+		still = nil
+	})
+	defer goOn()
+	until(t, "all are at the upstream, or wait in weir", func() bool { return here(t, w) >= 60 || t.Failed() })
+	goOn()
 	calls.Wait()
 }
