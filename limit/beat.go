@@ -74,6 +74,7 @@ func (m *Members) Beat(now int64, b *Beat) (a Standing) {
 		m.Back = now
 	}
 	m.Heard, m.Window = now, max(m.Window, b.Window)
+	m.lengthen(now, m.Window)
 	r := m.Rows[b.Client]
 	switch {
 	case b.Leave:
@@ -143,9 +144,9 @@ func (m *Members) hear(now int64, r *Member, b *Beat) {
 		r.Ack = r.Last
 	}
 	if r.Alone && b.Part < r.Part { // it may have spent what it held before
-		m.stale(r.Part-b.Part, now, r.Window)
+		m.stale(r.Part-b.Part, now, m.Window)
 	}
-	r.Seq, r.Silence, r.Window = b.Seq, b.Silence, b.Window
+	r.Seq, r.Silence = b.Seq, b.Silence
 	r.Wish, r.Alone, r.Goes = min(b.Wish, mostWish), b.Alone, b.Goes
 	r.Part = min(r.Part, b.Part) // it counts from now on that it became smaller
 	r.Last, r.Until = now, now+b.Life

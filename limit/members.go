@@ -43,13 +43,13 @@ type Members struct {
 
 // A Member is one process. The largest part that it may believe to hold is Part.
 type Member struct {
-	Part, Until     int64
-	Seq, No         int64 // of the latest beat, and of the answer to it
-	Last, Ack       int64 // when that answer was given, and the latest that is known to have arrived
-	Silence, Window int64
-	Joined, Wish    int64
-	Alone, Goes     bool
-	Answer          Standing
+	Part, Until  int64
+	Seq, No      int64 // of the latest beat, and of the answer to it
+	Last, Ack    int64 // when that answer was given, and the latest that is known to have arrived
+	Silence      int64
+	Joined, Wish int64
+	Alone, Goes  bool
+	Answer       Standing
 }
 
 // A Fall is that so much was out before it became less, and when by the supply's clock.
@@ -205,7 +205,7 @@ func (m *Members) expire(now int64) {
 			m.Unknown += r.Part
 			m.Known = max(m.Known, now+graces*r.Silence)
 		default:
-			m.stale(r.Part, r.Until, r.Window)
+			m.stale(r.Part, r.Until, m.Window)
 		}
 		delete(m.Rows, id)
 	}
@@ -238,5 +238,25 @@ func (m *Members) stale(part, at, window int64) {
 		a, b := m.Stale[0], &m.Stale[1]
 		b.Part, b.Until = min(Whole, a.Part+b.Part), max(a.Until, b.Until)
 		m.Stale = m.Stale[1:]
+	}
+}
+
+// lengthen lets what still counts of expired parts count for a window that has become
+// longer: what was spent of them is in it for longer, too.
+func (m *Members) lengthen(now, window int64) {
+	for i := range m.Stale {
+		if s := &m.Stale[i]; now < s.Until {
+			s.Until = max(s.Until, s.At+window)
+		}
+	}
+}
+
+// Asked notes the windows of an ask. A process asks by a longer one before its next beat
+// says so.
+func (m *Members) Asked(now int64, a *Ask) {
+	for i := range a.Claims {
+		if r := a.Claims[i].Rule; r.Shape == Rolling && !r.Tally {
+			m.lengthen(now, r.Ring.Window())
+		}
 	}
 }

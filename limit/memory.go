@@ -146,6 +146,7 @@ func (m *Memory) Take(ctx context.Context, a *Ask) error {
 	if err := a.Fits(at.UnixMicro()); err != nil {
 		return err
 	}
+	g.members.Asked(at.UnixMicro(), a)
 	for i := range a.Settle {
 		s := &a.Settle[i]
 		m.cell(g, s.Rule, s.Key).Settle(supply, s)

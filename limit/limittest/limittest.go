@@ -117,6 +117,9 @@ func TestStore(t *testing.T, open func(t testing.TB) limit.Store, options ...Opt
 			test.run(newWorld(t, s))
 		})
 	}
+	if s.advance != nil {
+		t.Run("an expired part counts in a window that becomes longer", func(t *testing.T) { lengthened(newWorld(t, s)) })
+	}
 	if s.empty != nil && s.advance != nil {
 		t.Run("an emptied store honours the parts that are shown", func(t *testing.T) { emptied(newWorld(t, s)) })
 	}

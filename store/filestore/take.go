@@ -98,6 +98,7 @@ func (t *txn) take(a *limit.Ask, k names) error {
 			return err
 		}
 	}
+	t.fleet.members(a.Group, now).Asked(now, a)
 	t.decide(a, at, k, cells)
 	t.put(t.lanes, k.lane, encodeAnswer(&answer{a.ID, now, a.Granted, a.Grants}))
 	return nil

@@ -19,6 +19,7 @@ if now - h[13] > 3 * silence then
   h[15] = now
 end
 h[12], h[13] = math.max(h[12], window), now
+lib.lengthen(h, h[12])
 local r = rows[client]
 
 local function heard(o)
@@ -77,7 +78,7 @@ lib.change(h, rows, function()
     r[6] = r[5]
   end
   if r[11] % 2 == 1 and part < r[1] then -- it may have spent what it held before
-    lib.stale(h, r[1] - part, now, r[8])
+    lib.stale(h, r[1] - part, now, h[12])
   end
   r[3], r[7], r[8], r[10], r[11] = seq, silence, window, math.min(wish, 1000000000), flags % 4
   r[1] = math.min(r[1], part)

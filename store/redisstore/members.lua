@@ -131,6 +131,18 @@ local function membersOf(u, p, call, now, mark, hash)
 
   lib.stale = stale
 
+  -- lengthen lets what still counts of expired parts count for a window that has become longer, and
+  -- reports whether something changed.
+  function lib.lengthen(h, window)
+    local longer = false
+    for _, s in ipairs(h[17]) do
+      if now < s[3] and s[3] < s[2] + window then
+        s[3], longer = s[2] + window, true
+      end
+    end
+    return longer
+  end
+
   -- expire frees the parts whose time is over. If nobody at all was heard meanwhile they are kept
   -- until all that live have surely been heard.
   local function expire(h, rows)
@@ -144,7 +156,7 @@ local function membersOf(u, p, call, now, mark, hash)
         if r[1] > 0 and r[11] >= 2 and (now - h[13] > d or r[5] < h[15] and now < h[15] + d) then
           h[9], h[10] = h[9] + r[1], math.max(h[10], now + d)
         else
-          stale(h, r[1], r[2], r[8])
+          stale(h, r[1], r[2], h[12])
         end
         call('HDEL', hash, id)
         rows[id] = nil

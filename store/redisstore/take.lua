@@ -27,7 +27,7 @@ end
 -- The supply: z is the clock by which buckets are drained, and out what is not the store's to grant
 -- until soon. See members.lua for what the mark holds.
 local v = call('GET', KEYS[1])
-local since, z, out, soon, falls, unknown, head = 0, now, 0, NEVER, 0, 0, nil
+local since, z, out, soon, falls, unknown, lib, head = 0, now, 0, NEVER, 0, 0, nil, nil
 if v ~= '0' then
   local at, lag, frac, _
   if v and v:byte() == HEADED then
@@ -35,7 +35,7 @@ if v ~= '0' then
     falls = v:byte(HEADLEN + 1)
   end
   if not at or now >= soon or at > now + AHEAD then
-    local lib = membersOf(u, p, call, now, KEYS[1], KEYS[3])
+    lib = membersOf(u, p, call, now, KEYS[1], KEYS[3])
     head = lib.read(v)
     lib.turn(head, lib.rows())
     lib.write(head)
@@ -55,7 +55,7 @@ end
 -- all of the head, where that is needed.
 local function whole()
   if not head and v ~= '0' then
-    local lib = membersOf(u, p, call, now, KEYS[1], KEYS[3])
+    lib = membersOf(u, p, call, now, KEYS[1], KEYS[3])
     head = lib.read(v)
     lib.pass(head)
   end
@@ -503,17 +503,21 @@ if not answer then
     return dark(c) and 0 or o[3] - c[5]
   end
 
-  -- away is how much of a rolling limit is out, or was within its window.
+  -- away is how much of a rolling limit is out, or was within its window, which may have become longer.
   local function away(o)
     if o[5] == 1 then -- a tally
       return 0
     end
     local part = out
     if v ~= '0' then
-      for _, s in ipairs(whole()[17]) do
+      local h = whole()
+      for _, s in ipairs(h[17]) do
         if now < s[3] and now < s[2] + SLOTS * o[4] then
           part = part + s[1]
         end
+      end
+      if lib.lengthen(h, SLOTS * o[4]) then
+        lib.write(h)
       end
     end
     return part > 0 and share(o[3], math.min(part, WHOLE)) or 0
