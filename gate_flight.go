@@ -135,12 +135,16 @@ func (p *Permit) lands(now time.Duration, o *outcome.Outcome) {
 		p.slot, p.drop = 0, nil
 		return
 	default:
-		f.bound.Answered(now, p.slot, inflight.Answer{
-			Sent: p.sent, Failed: o.Class == outcome.Failed || o.Class == outcome.Throttled || o.Class == outcome.Unknown, Waited: f.line.Waited(now),
-		})
+		f.bound.Answered(now, p.slot, f.answer(now, p.sent, o.Class))
 	}
 	p.slot = 0
 	f.line.Kick()
+}
+
+// answer is what the bound learns from.
+func (f *flight) answer(now, sent time.Duration, c outcome.Class) inflight.Answer {
+	failed := c == outcome.Failed || c == outcome.Throttled || c == outcome.Unknown
+	return inflight.Answer{Sent: sent, Failed: failed, Waited: f.line.Waited(now)}
 }
 
 // unheard reports whether an attempt ended before it was answered: its caller left, or

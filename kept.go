@@ -22,6 +22,7 @@ import (
 type errand struct {
 	flight  *flight
 	slot    inflight.Slot
+	sent    time.Duration
 	breaker *breaker.Breaker
 	clock   Clock
 	judge   func(*http.Response) outcome.Class
@@ -72,7 +73,7 @@ func (s *sender) newErrand(ctx context.Context) *errand {
 	p := &s.run.permit
 	rules, method := &s.run.live.policy.Classify, s.req.Method
 	e := &errand{
-		flight: p.flight, slot: p.slot, breaker: p.breaker, clock: s.run.u.clock,
+		flight: p.flight, slot: p.slot, sent: p.sent, breaker: p.breaker, clock: s.run.u.clock,
 		done: make(chan brought, 1), held: make(chan struct{}),
 		judge: func(resp *http.Response) outcome.Class {
 			return rules.HTTP(classify.Response{Method: method, Status: resp.StatusCode, Reason: reason(resp), Header: resp.Header, Now: time.Now()}).Class
@@ -133,12 +134,13 @@ func (s *sender) handOver() {
 func (e *errand) late(b brought) {
 	<-e.held
 	if e.ended.Err() == nil && b.panicked == nil { // nothing was answered that was sent later
-		now := e.clock.Now()
-		e.flight.bound.Heard(now, e.slot)
-		e.flight.line.Kick()
+		now, class := e.clock.Now(), outcome.Failed
 		if b.resp != nil {
-			e.wakes(now, e.judge(b.resp))
+			class = e.judge(b.resp)
 		}
+		e.flight.bound.Heard(now, e.slot, e.flight.answer(now, e.sent, class))
+		e.flight.line.Kick()
+		e.wakes(now, class)
 	}
 	e.end()
 	if b.resp != nil {

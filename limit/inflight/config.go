@@ -46,16 +46,17 @@ func (c Config) withDefaults() Config {
 
 // The constants were chosen by simulation: see docs/recovery.md.
 const (
-	first     = 20    // the bound before anything is known
-	perSecond = 50    // how much it grows meanwhile
-	mostRoom  = 1_000 // see learnt.room
-	leastCut  = 2     // the bound while draining
-	scale     = 1024  // of what is counted in fractions
-	unknown   = time.Second
-	leastWait = time.Second
-	shortWait = 100 * time.Millisecond
-	fewWait   = 200                    // so few may wait for as long as the upstream stands still
-	standing  = 500 * time.Millisecond // a queue that has not been empty for so long stands
+	first      = 20    // the bound before anything is known
+	perSecond  = 50    // how much it grows meanwhile
+	mostRoom   = 1_000 // see learnt.room
+	leastCut   = 2     // the bound while draining
+	scale      = 1024  // of what is counted in fractions
+	unknown    = time.Second
+	leastWait  = time.Second
+	shortWait  = 100 * time.Millisecond
+	fewWait    = 200                    // so few may wait for as long as the upstream stands still,
+	afterwards = 250 * time.Millisecond // and so long when it goes on
+	standing   = 500 * time.Millisecond // a queue that has not been empty for so long stands
 
 	leastSlack  = 250 * time.Millisecond
 	provenFor   = 5 * time.Minute  // see state.proven

@@ -193,7 +193,7 @@ func (s *sim) reply(j int32) {
 	}
 	if k.gen != b.gen || k.state != 2 {
 		if b.kept {
-			sd.sentinel(b.slot)
+			sd.sentinel(b)
 		}
 		return
 	}

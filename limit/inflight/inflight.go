@@ -136,21 +136,44 @@ func (b *Bound) Answered(now time.Duration, s Slot, a Answer) {
 		return
 	}
 	b.mu.Lock()
-	st := &b.state
-	in := b.InFlight()
 	b.hears(now)
+	b.learns(now, s, a)
+	freed := b.state.forget(uint64(s))
+	b.leave(1 + len(freed))
+	b.publish(now)
+	b.mu.Unlock()
+	drop(freed)
+}
+
+// Heard frees the slot of an attempt that was Left and goes on, as its answer has come.
+// Where all callers leave before they are answered, nothing else tells how slow the
+// upstream is; but what it stood still for tells of the standstill.
+func (b *Bound) Heard(now time.Duration, s Slot, a Answer) {
+	if s == 0 {
+		return
+	}
+	b.mu.Lock()
+	b.hears(now)
+	if !b.stoodBy(a.Sent, now) {
+		b.learns(now, s, a)
+	}
+	freed := b.state.forget(uint64(s))
+	b.leave(len(freed))
+	b.publish(now)
+	b.mu.Unlock()
+	drop(freed)
+}
+
+// learns learns from an answer. The lock is held, and its slot is still taken.
+func (b *Bound) learns(now time.Duration, s Slot, a Answer) {
+	st := &b.state
 	if uint64(s) > st.newest {
 		st.newest, st.newestSent = uint64(s), a.Sent
 	}
 	took := max(now-a.Sent, 0)
 	if !a.Failed || st.learnt.known() && took >= st.learnt.base/2 {
-		st.hears(answer{now: now, took: took, inFlight: in, waited: a.Waited, overdue: b.overdue(now)})
+		st.hears(answer{now: now, took: took, inFlight: b.InFlight(), waited: a.Waited, overdue: b.overdue(now)})
 	}
-	freed := st.forget(uint64(s))
-	b.leave(1 + len(freed))
-	b.publish(now)
-	b.mu.Unlock()
-	drop(freed)
 }
 
 // Left keeps the slot of an attempt whose caller has left, or whose time is up, until
@@ -175,19 +198,6 @@ func (b *Bound) Later(s Slot) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.state.newest > uint64(s)
-}
-
-// Heard frees the slot of an attempt that was Left and goes on, as its answer has come.
-func (b *Bound) Heard(now time.Duration, s Slot) {
-	if s == 0 {
-		return
-	}
-	b.mu.Lock()
-	b.hears(now)
-	freed := b.state.forget(uint64(s))
-	b.leave(len(freed))
-	b.mu.Unlock()
-	drop(freed)
 }
 
 func drop(freed []held) {

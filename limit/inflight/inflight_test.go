@@ -104,9 +104,9 @@ func TestALeaverKeepsItsSlotUntilItIsAnswered(t *testing.T) {
 	first, second := r.must(), r.must()
 	r.Left(r.now, first, nil)
 	r.Left(r.now, second, nil)
-	r.Heard(r.now, second)
+	r.Heard(r.now, second, Answer{Sent: r.now})
 	r.inFlight(0)
-	r.Heard(r.now, first) // counted out already
+	r.Heard(r.now, first, Answer{Sent: r.now}) // counted out already
 	r.inFlight(0)
 }
 

@@ -42,3 +42,29 @@ func TestFewWaitWhileTheUpstreamStandsStill(t *testing.T) {
 		})
 	}
 }
+
+// Where every caller leaves before the answer, what is heard later says that a queue stands
+// at the upstream, and the bound looks into it.
+func TestWhatLeaversWouldHaveHeardIsLearnt(t *testing.T) {
+	r := newRig(t, Config{})
+	r.calm(200, 20, 5*ms)
+	type left struct {
+		slot Slot
+		at   time.Duration // it is answered
+	}
+	var kept []left
+	for range 1500 { // answers take 1.5 s, callers leave at once
+		r.now += 20 * ms
+		for len(kept) > 0 && kept[0].at <= r.now {
+			r.Heard(r.now, kept[0].slot, Answer{Sent: r.sent[kept[0].slot], Waited: 10 * time.Second})
+			kept = kept[1:]
+		}
+		if s, ok := r.take(); ok {
+			r.Left(r.now, s, nil)
+			kept = append(kept, left{s, r.now + 1500*ms})
+		}
+	}
+	if v := r.Look(r.now); v.Base < time.Second && v.Drains == 0 {
+		t.Errorf("30 s of answers after 1.5 s that nobody waited for, and it has noticed nothing: %+v", v)
+	}
+}

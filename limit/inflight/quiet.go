@@ -6,26 +6,35 @@ import "time"
 type quiet struct {
 	heard, probed time.Duration
 	resumed       time.Duration // something was heard after the upstream had stood still; 0: never
+	stood         time.Duration // for how long it had
 	crowded       time.Duration // until when a crowd is remembered
 	gap           time.Duration
 	probes        uint64
 }
 
-// still reports whether the upstream stands still: nothing is heard that should have been
-// answered by now. The lock is held.
-func (b *Bound) still(now time.Duration) bool {
+// still reports whether the upstream stands still, and for how long: nothing is heard that
+// should have been answered by now. The lock is held.
+func (b *Bound) still(now time.Duration) (time.Duration, bool) {
 	since, waits := b.unheard(1)
-	return waits && now-max(since, b.state.quiet.heard) > b.state.base()+b.state.learnt.slack()
+	d := now - max(since, b.state.quiet.heard)
+	return d, waits && d > b.state.base()+b.state.learnt.slack()
 }
 
 // hears notes that something is heard. The lock is held, and what was sent before is not
 // known to be answered yet.
 func (b *Bound) hears(now time.Duration) {
 	q := &b.state.quiet
-	if b.still(now) {
-		q.resumed = now
+	if d, ok := b.still(now); ok {
+		q.resumed, q.stood = now, d
 	}
 	q.heard = max(q.heard, now)
+}
+
+// stoodBy reports whether an attempt took so long because the upstream stood still
+// meanwhile. The lock is held.
+func (b *Bound) stoodBy(sent, now time.Duration) bool {
+	q := &b.state.quiet
+	return sent < q.resumed && now-sent < 2*q.stood
 }
 
 // probes reports whether one attempt goes though every slot is taken, because nothing

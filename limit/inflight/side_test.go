@@ -128,9 +128,9 @@ func (d *side) send(c int32, slot Slot) {
 }
 
 // sentinel hears the answer of a call that was kept.
-func (d *side) sentinel(slot Slot) {
+func (d *side) sentinel(j *job) {
 	d.br.wakes()
-	d.bound.Heard(d.now(), slot)
+	d.bound.Heard(d.now(), j.slot, Answer{Sent: at(j.sent), Failed: j.failed, Waited: d.waited()})
 	d.pump()
 }
 

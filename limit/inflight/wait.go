@@ -53,14 +53,15 @@ func (b *Bound) Longer(now, came time.Duration, waiting int) time.Duration {
 // goes on; more would be work for callers who are about to leave. A fixed bound is a
 // bulkhead, and keeps nobody for longer. The lock is held.
 func (b *Bound) patient(now, came time.Duration, waiting int) time.Duration {
-	q, after := &b.state.quiet, max(leastWait, 2*b.state.base())
+	q, after := &b.state.quiet, max(afterwards, 2*b.state.base())
 	if waiting > fewWait {
 		q.crowded = now + Held
 	}
+	_, still := b.still(now)
 	switch {
 	case now < q.crowded, b.state.config.Limit > 0:
 		return now
-	case b.still(now):
+	case still:
 		return now + after
 	case q.resumed > came:
 		return q.resumed + after

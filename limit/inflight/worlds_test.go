@@ -87,7 +87,7 @@ func trials() (all []trial) {
 	hurt("half of the capacity, calls of 1 s", 65, with(stalls(), func(w *world) { half(w); w.mean, w.patience, w.headers, w.end = 1, 15, 15, 110 }))
 	hurt("120% for two minutes", 97, calms(300, 0.1, 360, 1, 150))
 	hurt("120%, calls of 1 s", 80, calms(300, 1, 360, 5, 150))
-	hurt("two sidecars at 187%", 88, with(calms(300, 0.1, 560, 1, 120), func(w *world) { w.sides = 2 }))
+	hurt("two sidecars at 187%", 90, with(calms(300, 0.1, 560, 1, 120), func(w *world) { w.sides = 2 }))
 	hurt("load x 3 for 5 s", 93, with(calms(300, 0.1, 140, 1, 90), func(w *world) { w.crowd = [3]float64{30, 35, 3} }))
 
 	calm := func(name string, refused float64, w world) { add("calm, "+name, w, want{refused: refused}) }
