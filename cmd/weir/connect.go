@@ -56,18 +56,32 @@ func tryAll(ctx context.Context, w world, all []trial) error {
 	wg.Wait()
 	bad := 0
 	for i, t := range all {
-		if errs[i] != nil {
+		if !tellTrial(w, t.name, said[i], errs[i]) {
 			bad++
-			fmt.Fprintf(w.err, "bad   %s: %v\n", t.name, errs[i])
-			continue
 		}
-		fmt.Fprintf(w.out, "good  %s: %s\n", t.name, said[i])
 	}
 	if bad > 0 {
 		fmt.Fprintf(w.err, "%d of %d things that the file names cannot be used\n", bad, len(all))
 		return errFound
 	}
 	return nil
+}
+
+// tellTrial says how a trial went, and whether well.
+func tellTrial(w world, name, said string, err error) bool {
+	var warns []string
+	if e, ok := errors.AsType[*warning](err); ok {
+		said, warns, err = e.said, e.warns, nil
+	}
+	if err != nil {
+		fmt.Fprintf(w.err, "bad   %s: %v\n", name, err)
+		return false
+	}
+	fmt.Fprintf(w.out, "good  %s: %s\n", name, said)
+	for _, text := range warns {
+		fmt.Fprintf(w.out, "warn  %s: %s\n", name, text)
+	}
+	return true
 }
 
 // tryStore reads from the store and writes a record that it forgets soon.
@@ -110,7 +124,10 @@ func useStore(ctx context.Context, s limit.Store, file *config.File) (string, er
 	}
 	said := fmt.Sprintf("answers in %v, can be read and written; its clock, which counts, is %s", took, apart(now, begin.Add(took/2)))
 	m, err := memoryOf(ctx, s, file, now)
-	return said + m.String(), err
+	if err != nil {
+		return "", err
+	}
+	return warned(ctx, s, said+m.String())
 }
 
 // apart says how far the store's clock is from this machine's.

@@ -17,6 +17,7 @@ func TestCluster(t *testing.T) {
 		wantFlushed(t, startFull(open(t, g.URL())), g.FlushScripts)
 	})
 	t.Run("conforms", func(t *testing.T) { conform(t, open(t, g.URL())) })
+	t.Run("all nodes say how they are set", func(t *testing.T) { wantSettings(t, g) })
 	t.Run("a node that is lost costs its groups only", func(t *testing.T) { wantOthers(t, g) })
 }
 
@@ -72,4 +73,16 @@ func wantOthers(t *testing.T, g *servers.Group) {
 		}
 		return failed > 0 && failed < len(groups)
 	})
+}
+
+func wantSettings(t *testing.T, g *servers.Group) {
+	all, err := open(t, g.URL()).Settings(t.Context())
+	if err != nil || len(all) != len(g.Nodes) {
+		t.Fatalf("%v, %v; want those of %d nodes", all, err, len(g.Nodes))
+	}
+	for _, s := range all {
+		if s.Evicts() || !s.Forgets() || len(s.Hidden()) > 0 {
+			t.Errorf("%+v; want a server that evicts nothing, keeps nothing and says so", s)
+		}
+	}
 }
