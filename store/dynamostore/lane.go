@@ -99,31 +99,61 @@ type sent struct {
 	free            bool
 }
 
-// void is in place of an item for an ask of which it is not known whether what it was granted was given
-// back, or will be. No item has that name.
-const void = ""
+func (t seat) sent(item string) sent { return sent{item, t.name, t.old, t.free} }
+
+// A failure is what is remembered of an ask that failed, for its repeat.
+type failure struct {
+	sent []sent // one for each item, at most
+	void bool   // some of what it was granted may still be given back: it is granted nothing any more
+}
 
 const mostPending = 4096
 
-// remembers keeps what was sent for a call that failed, for its repeat.
-func (s *Store) remembers(id uint64, was sent) {
+// fails notes of an ask what was sent for an item, or that it is void.
+func (s *Store) fails(id uint64, note func(f *failure)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	f := s.pending[id]
 	for old := range s.pending {
-		if len(s.pending) < mostPending {
+		if f != nil || len(s.pending) < mostPending {
 			break
 		}
 		delete(s.pending, old)
 	}
-	s.pending[id] = was
+	if f == nil {
+		f = new(failure)
+		s.pending[id] = f
+	}
+	note(f)
 }
 
-// recalls is what was sent for an item by an earlier call with the ID.
-func (s *Store) recalls(id uint64, item string) *sent {
+// remembers keeps what was sent for an item, unless that is known of an earlier call: what
+// that sent may be what was executed.
+func (s *Store) remembers(id uint64, was sent) {
+	s.fails(id, func(f *failure) {
+		if f.of(was.item) == nil {
+			f.sent = append(f.sent, was)
+		}
+	})
+}
+
+// recalls is what was sent for an item by an earlier call with the ID, and whether the ask is void.
+func (s *Store) recalls(id uint64, item string) (was *sent, void bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if was, ok := s.pending[id]; ok && was.item == item {
-		return &was
+	f := s.pending[id]
+	if f == nil {
+		return nil, false
+	}
+	return f.of(item), f.void
+}
+
+func (f *failure) of(item string) *sent {
+	for i := range f.sent {
+		if f.sent[i].item == item {
+			was := f.sent[i]
+			return &was
+		}
 	}
 	return nil
 }

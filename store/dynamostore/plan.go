@@ -52,7 +52,7 @@ func (s *Store) parts(a *limit.Ask) []*part {
 			}
 		}
 		p := &part{entry: s.entry(n), since: longAgo}
-		p.was, p.void = s.recalls(a.ID, n), s.recalls(a.ID, void) != nil
+		p.was, p.void = s.recalls(a.ID, n)
 		all = append(all, p)
 		return p
 	}
@@ -133,8 +133,10 @@ func (s *Store) plan(a *limit.Ask, p *part, want int64) *plan {
 	if p.undo && e.item[p.seat.name] != p.told {
 		l.told = &answer{} // the lane has gone on: what was granted stays so
 	}
-	if p.void {
-		l.told = &answer{}
+	if p.void { // what it settles it settles all the same
+		if want = 0; l.told != nil {
+			l.told = &answer{}
+		}
 	}
 	lost := s.reseat(l, p)
 	if l.told == nil && l.merge(e, p) {

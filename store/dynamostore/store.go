@@ -81,7 +81,7 @@ type Store struct {
 
 	mu      sync.Mutex
 	items   map[string]*entry
-	pending map[uint64]sent // asks of which it is not known what became
+	pending map[uint64]*failure // asks of which it is not known what became
 	heard   map[laneKey]memory
 	first   chan struct{} // held by who calibrates
 	calm    atomic.Bool   // that was done
@@ -107,7 +107,7 @@ func New(api API, table string, o Options) *Store {
 	if o.jitter == nil {
 		o.jitter = func(d time.Duration) time.Duration { return rand.N(max(1, d)) }
 	}
-	s := &Store{api: api, table: table, o: o, items: make(map[string]*entry), pending: make(map[uint64]sent), heard: make(map[laneKey]memory)}
+	s := &Store{api: api, table: table, o: o, items: make(map[string]*entry), pending: make(map[uint64]*failure), heard: make(map[laneKey]memory)}
 	s.first = make(chan struct{}, 1)
 	s.clock.begin(o)
 	return s

@@ -1,6 +1,7 @@
 package dynamostore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -113,9 +114,7 @@ func (s *Store) applyAll(ctx context.Context, w *work, a *limit.Ask, parts []*pa
 	granted = a.Copies
 	for i, p := range parts {
 		if err = s.apply(ctx, w, a, p, granted); err != nil {
-			if ctx.Err() == nil && !s.undo(ctx, w, a, parts[:i], 0) {
-				s.remembers(a.ID, sent{item: void})
-			}
+			s.halfway(ctx, w, a, parts[:i])
 			return 0, err
 		}
 		if p.claims > 0 {
@@ -124,6 +123,19 @@ func (s *Store) applyAll(ctx context.Context, w *work, a *limit.Ask, parts []*pa
 	}
 	s.undo(ctx, w, a, parts, granted)
 	return granted, nil
+}
+
+// halfway ends an ask that has failed after some items: they get back what they granted. If
+// that fails, too, the ask is void.
+func (s *Store) halfway(ctx context.Context, w *work, a *limit.Ask, done []*part) {
+	for _, p := range done {
+		if p.told != "" {
+			s.remembers(a.ID, p.seat.sent(p.entry.name))
+		}
+	}
+	if ctx.Err() == nil && !s.undo(ctx, w, a, done, 0) {
+		s.fails(a.ID, func(f *failure) { f.void = true })
+	}
 }
 
 const (
@@ -217,7 +229,7 @@ func (s *Store) turn(ctx context.Context, p *part, l *plan) time.Duration {
 // send makes a planned update. It reports false if its conditions do not hold.
 func (s *Store) send(ctx context.Context, w *work, a *limit.Ask, p *part, l *plan) (ok bool, err error) {
 	e := p.entry
-	was := sent{e.name, l.seat.name, l.seat.old, l.seat.free}
+	was := l.seat.sent(e.name)
 	var sentAt int64
 	var out *dynamodb.UpdateItemOutput
 	in := l.input(s.table, e.name)
@@ -233,7 +245,7 @@ func (s *Store) send(ctx context.Context, w *work, a *limit.Ask, p *part, l *pla
 	l.lands(e, err == nil)
 	if failed := notAsExpected(err); failed != nil {
 		w.Failed++
-		if w.again {
+		if w.again && p.was == nil {
 			p.was = &was
 		}
 		if p.since = sentAt; len(failed.Item) > 0 { // emulators do not tell what they found
@@ -242,7 +254,9 @@ func (s *Store) send(ctx context.Context, w *work, a *limit.Ask, p *part, l *pla
 		return false, nil
 	}
 	if err != nil {
-		s.remembers(a.ID, was)
+		if !p.undo {
+			s.remembers(a.ID, *cmp.Or(p.was, &was))
+		}
 		return false, err
 	}
 	if l.whole {
