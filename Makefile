@@ -37,7 +37,7 @@ TIMED := ./internal/e2e ./internal/fleettest ./internal/attack
 UNTIMED = $$(go list ./... | grep -v '/internal/e2e$$' | grep -v '/internal/fleettest$$' | grep -v '/internal/attack$$')
 
 # Packages with campaigns, which are longer where WEIR_LONG is set.
-CAMPAIGNS = $$(grep -rlE --include='*_test.go' 'campaign\.(Of|Long)' . | xargs -n 1 dirname | sort -u)
+CAMPAIGNS = $$(grep -rlE --include='*_test.go' 'campaign\.(Of|Long|Histories)' . | xargs -n 1 dirname | sort -u)
 
 # Packages that have no goroutines of weir's in the test's own process, and simulations that
 # have one thread: the race detector finds nothing there, and takes long.
@@ -49,7 +49,7 @@ test: deps ## vet and test everything: some minutes
 	@for m in $(SOURCES); do (cd $$m && go vet ./... && go test $(UNTIMED)); done
 	@go test -p 1 $(TIMED)
 
-test-long: deps ## the campaigns of the tests, at length: a quarter of an hour
+test-long: deps ## the campaigns of the tests, at length: a quarter of an hour at most
 	@WEIR_LONG=1 go test -p 2 -timeout 20m $(CAMPAIGNS)
 
 soak: deps ## what takes hours, by hand: campaigns that judge use, fuzzing, a fleet whose store stops, memory; the record is bench/records/soak.md

@@ -1,9 +1,12 @@
 // Package campaign says how long tests try what they try at random: briefly in every run,
 // at length where WEIR_LONG is set in the environment, as make test-long does. It runs the
-// packages whose tests import this one.
+// packages whose tests import this one. A number says how much longer: make soak sets 10.
 package campaign
 
-import "os"
+import (
+	"os"
+	"strconv"
+)
 
 // Long reports whether there is time.
 func Long() bool { return os.Getenv("WEIR_LONG") != "" }
@@ -14,4 +17,11 @@ func Of(few, many int) int {
 		return many
 	}
 	return few
+}
+
+// Histories is how many random histories are played: few, or many if there is time, and as
+// many times that as WEIR_LONG says.
+func Histories(few, many int) int {
+	n, _ := strconv.Atoi(os.Getenv("WEIR_LONG"))
+	return Of(few, many*max(1, n))
 }

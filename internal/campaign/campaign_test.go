@@ -10,3 +10,12 @@ func TestThereAreManyWhereThereIsTime(t *testing.T) {
 		}
 	}
 }
+
+func TestSoakPlaysMoreHistories(t *testing.T) {
+	for env, want := range map[string]int{"": 3, "1": 50, "yes": 50, "10": 500} {
+		t.Setenv("WEIR_LONG", env)
+		if got := Histories(3, 50); got != want {
+			t.Errorf("WEIR_LONG=%q: got %d, want %d", env, got, want)
+		}
+	}
+}

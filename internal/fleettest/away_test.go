@@ -21,9 +21,7 @@ func TestProcessesWhoseRedisIsAway(t *testing.T) {
 			"is emptied":   func(s *servers.Server) func() { s.Kill(); return s.Restart },
 		} {
 			t.Run(l.Name+" "+name, func(t *testing.T) {
-				if !*full {
-					t.Parallel()
-				}
+				beside(t)
 				redis := servers.Redis(t)
 				o := order{Redis: redis.URL(), Group: "up", Limit: l, Shape: i, Callers: callers, Lasts: before + away + after}
 				known(t, redis.URL(), o.Group)

@@ -23,7 +23,7 @@ import (
 	"github.com/seed1158cd35/weir/store/redisstore/rueidisconn"
 )
 
-var full = flag.Bool("full", campaign.Long(), "every case for ten seconds, one after the other")
+var full = flag.Bool("full", false, "every case for ten seconds, one after the other, and many histories of presets")
 
 // A machine that does other things, too, can keep processes and stores from answering in
 // time: how much of a limit is used then says nothing of weir.
@@ -34,12 +34,25 @@ const (
 	callers = 8
 )
 
+// long reports whether there is time for every disturbance.
+func long() bool { return *full || campaign.Long() }
+
 // lasts is how long a case runs.
 func lasts() time.Duration {
-	if *full {
+	switch {
+	case *full:
 		return 10 * time.Second
+	case long():
+		return 6 * time.Second
 	}
 	return 3 * time.Second
+}
+
+// beside lets a case run beside others: it waits more than it computes.
+func beside(t *testing.T) {
+	if !*full {
+		t.Parallel()
+	}
 }
 
 var shapes = []limit.Limit{
@@ -53,9 +66,7 @@ func each(t *testing.T, test func(t *testing.T, o order)) {
 	for i, l := range shapes {
 		for name, lease := range map[string]time.Duration{"leased": 0, "asked": -1} {
 			t.Run(l.Name+" "+name, func(t *testing.T) {
-				if !*full {
-					t.Parallel()
-				}
+				beside(t)
 				group := fmt.Sprintf("%s %s %d", l.Name, name, time.Now().UnixNano())
 				test(t, order{Group: group, Limit: l, Shape: i, Lease: lease, Callers: callers, Lasts: lasts()})
 			})
@@ -191,7 +202,7 @@ func dynalite(t *testing.T) *servers.Server {
 
 func (o *order) onDynamo(server *servers.Server) {
 	o.Dynamo, o.Guard = server.Endpoint(), 100*time.Millisecond
-	if !*full {
+	if !long() {
 		return
 	}
 	o.Lasts += 2 * time.Second // a process learns the server's clock first
@@ -280,14 +291,14 @@ func disturbed(t *testing.T, o order, flush, halt, resume func()) (all []grant) 
 	}
 	begin := clock.System.Now()
 	at := func(d time.Duration) { _ = clock.System.Sleep(t.Context(), begin+d-clock.System.Now()) }
-	halted := o.Lasts / 5
+	const halted = 2 * time.Second // longer than the silence after which processes go on by themselves
 	for step := time.Duration(1); step*time.Second < o.Lasts; step++ {
 		at(step * time.Second)
 		if err := cmds[step].Process.Kill(); err == nil {
 			start(int(step), o.Lasts-step*time.Second)
 		}
 		flush()
-		if step == 1 && *full {
+		if step == 1 && long() {
 			halt()
 			at(step*time.Second + halted)
 			resume()

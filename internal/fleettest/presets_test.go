@@ -110,12 +110,21 @@ func TestPresetsWhileTheStoreComesAndGoes(t *testing.T) {
 				continue
 			}
 			t.Run(fmt.Sprintf("%s %d", name, i), func(t *testing.T) {
-				for seed := range uint64(campaign.Of(1, 40)) {
+				t.Parallel()
+				for seed := range histories() {
 					synctest.Test(t, func(t *testing.T) { shake(t, limits, seed) })
 				}
 			})
 		}
 	}
+}
+
+// histories is how many a preset goes through.
+func histories() uint64 {
+	if *full {
+		return 40
+	}
+	return uint64(campaign.Of(1, 8))
 }
 
 // shake has four processes call as often as they may for some minutes.

@@ -55,6 +55,7 @@ func TestWhatCallsDoNotUseIsUsedByOthers(t *testing.T) {
 		{"memory", func(*testing.T) (limit.Store, time.Duration, time.Duration) { return limit.NewMemory(nil), 0, 0 }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			beside(t)
 			s, guard, timeout := c.open(t)
 			defer func() {
 				if err := s.Close(); err != nil {

@@ -112,10 +112,11 @@ func emptying(server *servers.Server) func(t testing.TB, group string) {
 
 // A server that loses its memory takes for out what nobody shows, to the part.
 func TestAnEmptiedServerCountsAsMembersDo(t *testing.T) {
+	t.Parallel()
 	server := servers.Redis(t)
 	s, _, advance := drivenOn(t, server)
 	shown := 0
-	for seed := range uint64(campaign.Of(20, 1000)) {
+	for seed := range uint64(campaign.Histories(20, 500)) {
 		shown += limittest.CompareEmptied(t, s, emptying(server), advance, seed, 300)
 	}
 	if t.Logf("%d parts were shown", shown); shown < 20 {
@@ -123,10 +124,11 @@ func TestAnEmptiedServerCountsAsMembersDo(t *testing.T) {
 	}
 }
 
-// TestScriptCountsAsMemory: each of 40 histories has 300 steps; of 2,000 where WEIR_LONG is set.
+// TestScriptCountsAsMemory: each of 40 histories has 300 steps; of 800 where WEIR_LONG is set.
 func TestScriptCountsAsMemory(t *testing.T) {
+	t.Parallel()
 	s, clock, advance := driven(t)
-	for seed := range uint64(campaign.Of(40, 2000)) {
+	for seed := range uint64(campaign.Histories(40, 800)) {
 		m := limit.NewMemory(func() time.Time { return time.UnixMicro(clock.Load()) })
 		limittest.Compare(t, m, startFull(s), advance, seed, 300)
 	}
