@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// check says everything that is wrong with upstreams, each by itself and all of
-// them together.
-func check(upstreams []Upstream) error {
+// Check says everything that is wrong with upstreams, each by itself and all of
+// them together. It is what Set and SetAll ask first.
+func Check(upstreams []Upstream) error {
 	var errs []error
 	names, routes := make(map[string]bool), make(map[Route]string)
 	for i := range upstreams {

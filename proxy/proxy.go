@@ -59,7 +59,7 @@ func (p *Proxy) Set(upstreams []Upstream) error {
 func (p *Proxy) SetAll(d Door, upstreams []Upstream) error {
 	p.setting.Lock()
 	defer p.setting.Unlock()
-	if err := check(upstreams); err != nil {
+	if err := Check(upstreams); err != nil {
 		return err
 	}
 	t, err := newTable(d, upstreams, p.table.Load(), p.options, &p.own)

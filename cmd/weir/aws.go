@@ -47,8 +47,8 @@ func (d *dialects) keys() map[string]aws.CredentialsProvider {
 	return all
 }
 
-// dress gives the upstreams of a file their dialects.
-func (d *dialects) dress(file *config.File) error {
+// dress gives the upstreams of a file their dialects. put says that they are those in force.
+func (d *dialects) dress(file *config.File) (put func(), err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	next, names := make(map[config.AWS]signer), make(map[string]signer)
@@ -61,14 +61,17 @@ func (d *dialects) dress(file *config.File) error {
 		if next[c] = d.known[c]; next[c].dialect == nil {
 			made, err := newSigner(c, d.log)
 			if err != nil {
-				return fmt.Errorf("upstream %s: aws: %w", u.Name, err)
+				return nil, fmt.Errorf("upstream %s: aws: %w", u.Name, err)
 			}
 			next[c] = made
 		}
 		u.Dialect, names[u.Name] = proxy.Dialect(next[c].dialect), next[c]
 	}
-	d.known, d.names = next, names
-	return nil
+	return func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.known, d.names = next, names
+	}, nil
 }
 
 // newSigner finds credentials as the SDKs do. It asks nobody for them yet: that they

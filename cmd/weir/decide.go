@@ -136,21 +136,26 @@ func (d *decider) start(ctx context.Context, s *server, failed chan<- error) {
 	}
 }
 
-// reload takes over what can change while weir runs: who may ask, and the rules.
-func (d *decider) reload(s *server, next *config.File) error {
+// prepare reads what can change while weir runs: who may ask, and the rules. put puts it into force.
+func (d *decider) prepare(s *server, next *config.File) (put func(), err error) {
 	if d == nil || next.Decide == nil {
-		return nil
+		return func() {}, nil
 	}
 	who, err := next.Decide.Auth(s.env, os.ReadFile)
 	if err != nil {
-		return fmt.Errorf("decide: %w", err)
+		return nil, fmt.Errorf("decide: %w", err)
 	}
-	d.auth.Store(who)
-	d.about.Store(aboutOf(next, next.Decide))
+	rules := func() {}
 	if d.envoy != nil {
-		return d.envoy.Reload()
+		if rules, err = d.envoy.Prepare(); err != nil {
+			return nil, fmt.Errorf("decide: rules: %w", err)
+		}
 	}
-	return nil
+	return func() {
+		d.auth.Store(who)
+		d.about.Store(aboutOf(next, next.Decide))
+		rules()
+	}, nil
 }
 
 // stop ends it: what is under way has until ctx ends.

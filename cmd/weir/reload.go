@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/seed1158cd35/weir/config"
+	"github.com/seed1158cd35/weir/proxy"
 )
 
 // reload reads the file again. A file with mistakes changes nothing and is told
@@ -24,9 +25,13 @@ func (s *server) reload() {
 		e, err = s.readEntry(next)
 	}
 	if err == nil {
-		err = s.decider.reload(s, next)
+		err = proxy.Check(next.Upstreams)
 	}
+	var decides func()
 	if err == nil {
+		decides, err = s.decider.prepare(s, next)
+	}
+	if err == nil { // the first that changes anything, and the last that something can be wrong with
 		err = s.dress(next)
 	}
 	if err == nil {
@@ -36,6 +41,7 @@ func (s *server) reload() {
 		s.log.Error("reload: nothing was changed", "error", err.Error())
 		return
 	}
+	decides()
 	s.access.put(e)
 	s.keep(next)
 	if cert != nil {

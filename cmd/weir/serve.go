@@ -176,15 +176,20 @@ func (s *server) join(events weir.Events, registry prometheus.Registerer) (err e
 	return err
 }
 
-// dress gives the upstreams of a file what they need besides HTTP.
+// dress gives the upstreams of a file what they need besides HTTP. If something is wrong, what is in force
+// stays as it was.
 func (s *server) dress(file *config.File) error {
 	for i := range file.Upstreams {
 		file.Upstreams[i].Dial, file.Upstreams[i].Veil = s.net.dial, s.veil
 	}
-	if err := s.speaks.dress(file); err != nil {
-		return err
+	put, err := s.speaks.dress(file)
+	if err == nil {
+		err = s.models.dress(file, s.env)
 	}
-	return s.models.dress(file, s.env)
+	if err == nil {
+		put()
+	}
+	return err
 }
 
 // upstreams are those that are called, and what stands for their callers.

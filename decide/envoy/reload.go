@@ -28,15 +28,31 @@ func (s *Server) install(rules *Rules) {
 // Reload reads the configured rules again. If there is a mistake in them the old
 // ones stay.
 func (s *Server) Reload() error {
+	put, err := s.Prepare()
+	if err == nil {
+		put()
+	}
+	return err
+}
+
+// Prepare is Reload in two steps: put puts what was read into force.
+func (s *Server) Prepare() (put func(), err error) {
 	s.loading.Lock()
 	defer s.loading.Unlock()
-	s.seen = fingerprint(s.config.Rules)
+	seen := fingerprint(s.config.Rules)
 	rules, err := Load(s.config.Rules)
-	if err == nil {
-		s.install(rules)
+	if err != nil {
+		s.seen = seen
+		s.reloaded(err)
+		return nil, err
 	}
-	s.reloaded(err)
-	return err
+	return func() {
+		s.loading.Lock()
+		defer s.loading.Unlock()
+		s.seen = seen
+		s.install(rules)
+		s.reloaded(nil)
+	}, nil
 }
 
 func (s *Server) reloaded(err error) {
