@@ -118,6 +118,7 @@ type Page struct {
 	Version   string
 	Started   time.Time
 	Upstreams func() map[string]*weir.Upstream
+	Called    func() map[string]*weir.Upstream // those of Upstreams that are called, and do not stand for callers; nil means all
 	Metrics   http.Handler
 	Fleet     func() *Fleet                // nil if nothing is shared
 	Models    func(upstream string) *Model // nil, or nil for an upstream that is none
@@ -160,13 +161,7 @@ func (p *Page) ready(w http.ResponseWriter, _ *http.Request) {
 		return
 	}
 	troubles := p.troubles()
-	stopped := make(map[string]bool)
-	for i := range troubles {
-		if troubles[i].Upstream != "" {
-			stopped[troubles[i].Upstream] = true
-		}
-	}
-	if len(stopped) > 0 && len(stopped) == len(p.Upstreams()) { // there is nothing that it could do
+	if p.stopped(troubles) { // there is nothing that it could do
 		w.WriteHeader(http.StatusServiceUnavailable)
 		fmt.Fprintln(w, "not ready")
 	} else {
@@ -175,6 +170,22 @@ func (p *Page) ready(w http.ResponseWriter, _ *http.Request) {
 	for i := range troubles {
 		fmt.Fprintf(w, "trouble with %s\n", troubles[i].With)
 	}
+}
+
+// stopped reports whether there are upstreams to call, and each of them has a trouble.
+func (p *Page) stopped(troubles []Trouble) bool {
+	any := false
+	called := p.Called
+	if called == nil {
+		called = p.Upstreams
+	}
+	for name := range called() {
+		if !slices.ContainsFunc(troubles, func(t Trouble) bool { return t.Upstream == name }) {
+			return false
+		}
+		any = true
+	}
+	return any
 }
 
 func (p *Page) troubles() []Trouble {

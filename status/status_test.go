@@ -155,6 +155,30 @@ func TestNotReadyWhileDraining(t *testing.T) {
 	}
 }
 
+// It is not ready while none of the upstreams that are called can be: neither what stands for callers is
+// asked, nor the trouble of an upstream that is gone.
+func TestNotReadyWhileNothingCanBeCalled(t *testing.T) {
+	a, b, callers := upstream(t, "a", weir.Policy{}), upstream(t, "b", weir.Policy{}), upstream(t, "callers", weir.Policy{})
+	p := page(t, a, b, callers)
+	p.Called = page(t, a, b).Upstreams
+	var with []string
+	p.Troubles = func() (all []Trouble) {
+		for _, name := range with {
+			all = append(all, Trouble{With: "credentials of " + name, Upstream: name})
+		}
+		return append(all, Trouble{With: "store"})
+	}
+	for _, c := range []struct {
+		with string
+		want int
+	}{{"", 200}, {"a", 200}, {"a gone", 200}, {"a b", 503}, {"a b gone", 503}} {
+		with = strings.Fields(c.with)
+		if w := ask(p.Handler(), "GET", "/readyz", ""); w.Code != c.want {
+			t.Errorf("troubles with %q: %d, want %d", c.with, w.Code, c.want)
+		}
+	}
+}
+
 func TestBreakerIsWorkedByHand(t *testing.T) {
 	u := upstream(t, "s3", weir.Policy{})
 	h := page(t, u).Handler()

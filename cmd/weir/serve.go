@@ -125,7 +125,7 @@ func newServer(path string, w world) (*server, error) {
 	}
 	s.watch()
 	s.page = &status.Page{
-		Version: version(), Started: time.Now(), Upstreams: s.upstreams,
+		Version: version(), Started: time.Now(), Upstreams: s.upstreams, Called: s.proxy.Upstreams,
 		Hosts: s.access.hosts, Auth: s.access.admin.Load, AuthAll: file.AdminAll, Name: s.veil.Named, Refused: func(why string) { s.doors.Refused("admin", why) },
 		Models: s.models.look, Troubles: s.troubled, Metrics: promhttp.HandlerFor(registry, promhttp.HandlerOpts{}),
 	}

@@ -4,12 +4,38 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 )
+
+// A sidecar whose only upstream cannot be called is not ready, where callers are counted, too.
+func TestNotReadyWhereCallersAreCounted(t *testing.T) {
+	for name, value := range map[string]string{"AWS_EC2_METADATA_DISABLED": "true", "AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": "", "AWS_PROFILE": "", "HOME": t.TempDir()} {
+		t.Setenv(name, value)
+	}
+	file := filepath.Join(t.TempDir(), "weir.yaml")
+	yaml := "listen: 127.0.0.1:0\nadmin: 127.0.0.1:0\ncallers: {keys: {user: 'header:X-User'}}\n" +
+		"upstreams: {a: {preset: bedrock, url: 'http://127.0.0.1:9', aws: {service: bedrock, region: eu-west-1}, llm: {}}}\n"
+	if err := os.WriteFile(file, []byte(yaml), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := startFile(t, file)
+	s.log.waitFor(t, "trouble")
+	resp, err := http.Get("http://" + s.admin.Addr().String() + "/readyz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = resp.Body.Close()
+	if resp.StatusCode != http.StatusServiceUnavailable {
+		t.Errorf("answered %s", resp.Status)
+	}
+}
 
 // Credentials that do not come in time are missing: that is a trouble, too.
 func TestKeysThatDoNotComeAreATrouble(t *testing.T) {
