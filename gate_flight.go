@@ -128,9 +128,9 @@ func (p *Permit) hears(now time.Duration) Decision {
 func (p *Permit) lands(now time.Duration, o *outcome.Outcome) {
 	f := p.flight
 	switch {
-	case o.Unsent, o.Own, o.Code == brokenBody: // who is believed for its own calls alone teaches the bound nothing; of a part of a body nothing is made
+	case o.Unsent, o.Own, p.broken: // who is believed for its own calls alone teaches the bound nothing; of a part of a body nothing is made
 		f.bound.Undo(p.slot)
-	case unheard(o):
+	case !p.heard && unheard(o):
 		f.bound.Left(now, p.slot, p.drop)
 		p.slot, p.drop = 0, nil
 		return

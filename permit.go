@@ -36,6 +36,8 @@ type Permit struct {
 	metered bool          // limits and gates are left to the answer's body; see Meter
 	guessed bool          // what it costs is a guess
 	told    bool          // the limits have heard what the upstream says of them
+	heard   bool          // it was answered, whatever the upstream calls its error
+	broken  bool          // its caller's own body kept it from its end
 	attempt int32
 	why     int32 // the limit that made it wait or said no, or -1
 	place   int32 // in line, when it was refused; 0 if it stood in none
@@ -122,7 +124,7 @@ func (p *Permit) begin(u *Upstream, plan *plan, c *Call, attempt int32) {
 	if p.pool = c.Pool; len(p.pool) > longestKey {
 		p.pool = tame(p.pool)
 	}
-	p.reports, p.metered, p.told, p.guessed = p.reports[:0], false, false, c.Estimated
+	p.reports, p.metered, p.told, p.heard, p.broken, p.guessed = p.reports[:0], false, false, false, false, c.Estimated
 	p.limits.Reset()
 	p.place, p.waiting, p.slot, p.drop, p.lack, p.held = 0, 0, 0, nil, limit.LacksNothing, 0
 }

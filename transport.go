@@ -245,6 +245,7 @@ func (s *sender) failed(ctx context.Context, err error) error {
 		own = fmt.Errorf("%w: %w", ErrRequestBody, err)
 	}
 	if own != nil { // the caller's own body failed him: no word about the upstream
+		r.permit.broken = true
 		r.outcome = outcome.Outcome{Class: outcome.Canceled, Code: brokenBody}
 		return own
 	}
@@ -281,10 +282,12 @@ func (s *sender) judge(resp *http.Response, timer *time.Timer) outcome.Outcome {
 		r.Body = peek(resp)
 	}
 	o := s.run.live.policy.Classify.HTTP(r)
+	judged := o
 	if s.t.Judge != nil {
-		return s.t.Judge(resp, o)
+		judged = s.t.Judge(resp, o)
 	}
-	return o
+	s.run.permit.heard = judged.Code == o.Code // and it is not that the rest did not come
+	return judged
 }
 
 // reason is the status line's text after the code.
