@@ -3,13 +3,18 @@ package proxy
 import (
 	"encoding/base64"
 	"net"
+	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/bucket"
 	"github.com/seed1158cd35/weir/internal/auth"
+	"github.com/seed1158cd35/weir/internal/crowd"
 	"github.com/seed1158cd35/weir/limit"
 )
 
@@ -172,6 +177,53 @@ func TestCredentialsAreNotForWhoeverReachesThem(t *testing.T) {
 }
 
 // Names that the file has for a loopback address are ours.
+// However many callers there are at the door, the program's own requests are none of them: they are not
+// refused for want of room, and take none.
+func TestOwnRequestsAreNotOfTheCrowd(t *testing.T) {
+	held, release := make(chan bool), make(chan bool)
+	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/held" {
+			held <- true
+			<-release
+		}
+	}))
+	defer api.Close()
+	c := crowd.New(crowd.Bounds{Connections: 10, CallerConnections: 10, Streams: 10, Requests: 1, CallerRequests: 1}, nil)
+	p := withDoor(t, Door{Crowd: c}, up(api.URL, weir.Policy{}))
+	own := func(path string) int {
+		w, r := httptest.NewRecorder(), httptest.NewRequest("GET", path, nil)
+		r.Host, r.RemoteAddr = "localhost", ""
+		if err := p.Serve("up", w, r); err != nil {
+			t.Error(err)
+		}
+		return w.Code
+	}
+	address := "http://" + listen(t, p)
+	var wg sync.WaitGroup
+	wg.Go(func() { do(t, "GET", address+"/held", "") })
+	wait(t, "the first call", held)
+	if got := do(t, "GET", address+"/", "").StatusCode; got != http.StatusServiceUnavailable {
+		t.Errorf("a second caller: %d", got)
+	}
+	if got := own("/"); got != http.StatusOK {
+		t.Errorf("an own request beside it: %d", got)
+	}
+	release <- true
+	wg.Wait()
+	for late := time.Now().Add(patience); c.Use().Requests > 0; runtime.Gosched() {
+		if time.Now().After(late) {
+			t.Fatal("the first call is not over")
+		}
+	}
+	wg.Go(func() { own("/held") })
+	wait(t, "an own call", held)
+	if got := c.Use(); got.Requests != 0 || got.CallerRequests != 0 {
+		t.Errorf("an own request takes the room of callers: %+v", got)
+	}
+	release <- true
+	wg.Wait()
+}
+
 func TestNamesOfTheDoorAreOurs(t *testing.T) {
 	w := newWire(t)
 	address := listen(t, withDoor(t, Door{Hosts: []string{"Weir.Local"}}, up(w.url, brisk())))

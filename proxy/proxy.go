@@ -99,6 +99,30 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer t.door.leave(r, who)
+	p.send(w, r, &trip{to: to, path: path, stream: stream, id: id, who: who, table: t})
+}
+
+// Serve sends a request on to an upstream by its name, whatever its routes: its path is
+// that at the upstream. It is for a program's own requests, which do not come in at the door.
+func (p *Proxy) Serve(upstream string, w http.ResponseWriter, r *http.Request) error {
+	t := p.table.Load()
+	to := t.targets[upstream]
+	if to == nil {
+		return fmt.Errorf("proxy: there is no upstream %q", upstream)
+	}
+	id := correlationOf(r)
+	w.Header()[CorrelationHeader] = []string{id}
+	if _, f := t.problem(r); f != nil {
+		f.WriteJSON(w)
+		return nil
+	}
+	p.send(w, r, &trip{to: to, path: rawPath(r), id: id, table: t})
+	return nil
+}
+
+// send sends a request on that was let in.
+func (p *Proxy) send(w http.ResponseWriter, r *http.Request, trip *trip) {
+	to, who := trip.to, trip.who
 	if who.name != "" {
 		r = r.WithContext(context.WithValue(r.Context(), guestKey{}, who))
 	}
@@ -109,9 +133,9 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	delete(w.Header(), CorrelationHeader) // or it would stand there twice; see mark and fail
 	if l := to.link(w, r); l != nil {
-		w, r = l, l.request(r, to.base.Timeouts, stream)
+		w, r = l, l.request(r, to.base.Timeouts, trip.stream)
 	}
-	trip := &trip{to: to, path: path, stream: stream, id: id, came: r, who: who, table: t, answer: w, body: r.Body}
+	trip.came, trip.answer, trip.body = r, w, r.Body
 	defer trip.end()
 	var f *Failure
 	if to.Dialect != nil {
@@ -119,11 +143,11 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if f == nil {
 		if f = trip.undeclared(); f != nil {
-			t.door.tell(Undeclared)
+			trip.table.door.tell(Undeclared)
 		}
 	}
 	if f != nil {
-		w.Header()[CorrelationHeader] = []string{id}
+		w.Header()[CorrelationHeader] = []string{trip.id}
 		f.write(w, r.WithContext(trip.in(r.Context())))
 		return
 	}
@@ -140,9 +164,6 @@ func (t *table) enter(w http.ResponseWriter, r *http.Request) (to *target, path 
 	if why, f := t.problem(r); f != nil {
 		t.door.refuse(w, why, f)
 		return nil, "", false, g, false
-	}
-	if name, direct := r.Context().Value(directKey{}).(string); direct {
-		return t.targets[name], rawPath(r), false, g, t.targets[name] != nil
 	}
 	g, f := t.door.enter(r)
 	if f != nil {
@@ -165,18 +186,6 @@ func (t *table) enter(w http.ResponseWriter, r *http.Request) (to *target, path 
 		return nil, "", false, g, false
 	}
 	return to, path, stream, g, true
-}
-
-type directKey struct{}
-
-// Serve sends a request on to an upstream by its name, whatever its routes: its path is
-// that at the upstream. It is for a program's own requests.
-func (p *Proxy) Serve(upstream string, w http.ResponseWriter, r *http.Request) error {
-	if p.table.Load().targets[upstream] == nil {
-		return fmt.Errorf("proxy: there is no upstream %q", upstream)
-	}
-	p.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), directKey{}, upstream)))
-	return nil
 }
 
 // A trip is one request on its way through.
