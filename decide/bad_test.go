@@ -206,7 +206,7 @@ func TestBadRequests(t *testing.T) {
 		{"GET", "/v1/limits?upstream=nope", "", "", 404, NotFound, `upstream "nope": there is no such upstream`},
 	} {
 		s := server(t, upstream(t, "api", policy()))
-		s.Hosts = []string{"Decide.internal:8082"}
+		s.Hosts = func() []string { return []string{"Decide.internal:8082"} }
 		a := ask(t, s.Handler(), c.method, c.target, c.body, c.header)
 		if a.Code != c.status || !a.says(c.code, c.says) {
 			t.Errorf("%s %s %s: got %d %s, want %d %s %s", c.method, c.target, c.header, a.Code, a.Body, c.status, c.code, c.says)

@@ -36,10 +36,10 @@ const (
 // used; it is then safe for concurrent use. Whoever made it closes it.
 type Server struct {
 	Upstreams func() map[string]*weir.Upstream
-	Auth      func() *Auth // who may ask, now; nil means everyone on this machine, and nobody else
-	Open      bool         // without Auth, lets callers in who come from elsewhere
-	Hosts     []string     // names under which callers know a loopback address, besides localhost
-	Log       *slog.Logger // nil means no log
+	Auth      func() *Auth    // who may ask, now; nil means everyone on this machine, and nobody else
+	Open      bool            // without Auth, lets callers in who come from elsewhere
+	Hosts     func() []string // names under which callers know a loopback address, besides localhost; nil means none
+	Log       *slog.Logger    // nil means no log
 	Events    Events
 
 	// Rights are those of a caller; nil means the zero Rights for everyone.
@@ -167,8 +167,11 @@ func (s *Server) serve(routes map[string]route, w http.ResponseWriter, r *http.R
 }
 
 func (s *Server) names() []string {
+	if s.Hosts == nil {
+		return nil
+	}
 	var names []string
-	for _, h := range s.Hosts {
+	for _, h := range s.Hosts() {
 		names = append(names, hosts.Name(h))
 	}
 	return names

@@ -41,7 +41,7 @@ func (s *server) readEntry(file *config.File) (e entry, err error) {
 		return e, fmt.Errorf("admin: %w", err)
 	}
 	e.names = append(e.names, file.Hosts...)
-	if host, _, err := net.SplitHostPort(file.Admin); err == nil && host != "" {
+	if host, _, err := net.SplitHostPort(s.file.Admin); err == nil && host != "" {
 		e.names = append(e.names, host)
 	}
 	return e, nil

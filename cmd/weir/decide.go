@@ -36,9 +36,13 @@ type decider struct {
 type about struct {
 	rights map[string]decide.Rights
 	scopes map[string]decide.Scopes
+	hosts  []string
 }
 
-func aboutOf(file *config.File, c *config.Decide) *about { return &about{c.Rights, file.Scopes()} }
+// aboutOf is that of a file, with the names of the listener that is in force.
+func aboutOf(file *config.File, inForce *config.Decide) *about {
+	return &about{file.Decide.Rights, file.Scopes(), slices.Concat(inForce.Hosts, file.Hosts)}
+}
 
 // newDecider makes what the file asks for and listens. store is what Envoy's limits
 // are kept in.
@@ -61,7 +65,7 @@ func (s *server) newDecider(store limit.Store) (err error) {
 		}
 		d.api = &decide.Server{
 			Jobs:      throttles,
-			Upstreams: s.proxy.Upstreams, Auth: d.auth.Load, Open: c.Open, Hosts: slices.Concat(c.Hosts, s.file.Hosts),
+			Upstreams: s.proxy.Upstreams, Auth: d.auth.Load, Open: c.Open, Hosts: func() []string { return d.about.Load().hosts },
 			Rights: func(caller string) decide.Rights { return d.about.Load().rights[caller] },
 			Scopes: func(upstream string) decide.Scopes { return d.about.Load().scopes[upstream] },
 			Veil:   s.veil,
@@ -153,7 +157,7 @@ func (d *decider) prepare(s *server, next *config.File) (put func(), err error) 
 	}
 	return func() {
 		d.auth.Store(who)
-		d.about.Store(aboutOf(next, next.Decide))
+		d.about.Store(aboutOf(next, s.file.Decide))
 		rules()
 	}, nil
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/seed1158cd35/weir/config"
+	"github.com/seed1158cd35/weir/internal/crowd"
 	"github.com/seed1158cd35/weir/proxy"
 )
 
@@ -86,6 +87,7 @@ func (s *server) keep(next *config.File) {
 		"store": !reflect.DeepEqual(next.Store, s.file.Store), "cloudwatch": !reflect.DeepEqual(next.CloudWatch, s.file.CloudWatch),
 		"notify": !reflect.DeepEqual(next.Notify, s.file.Notify), "decide": !sameDecide(next.Decide, s.file.Decide),
 		"hash_env": next.HashEnv != s.file.HashEnv, "harmless": !slices.Equal(next.Harmless, s.file.Harmless),
+		"bounds.streams": streamsOf(next) != streamsOf(s.file), "jobs": !reflect.DeepEqual(next.Jobs, s.file.Jobs),
 	} {
 		if changed {
 			kept = append(kept, name)
@@ -93,17 +95,21 @@ func (s *server) keep(next *config.File) {
 	}
 	if len(kept) > 0 {
 		slices.Sort(kept)
-		s.log.Warn("reload: listen, admin, max_header, hash_env, harmless, store, cloudwatch, notify, decide but for its tokens and rules, and turning tls on or off need a new start; the rest is taken over", "changed", kept)
+		s.log.Warn("reload: these changes need a new start; the rest is taken over", "changed", kept)
 	}
 	next.Listen, next.Admin, next.MaxHeader = s.file.Listen, s.file.Admin, s.file.MaxHeader
 	next.AdminTLS, next.AdminAll = s.file.AdminTLS, s.file.AdminAll
 	next.HashEnv, next.Harmless = s.file.HashEnv, s.file.Harmless
 	next.Store, next.Decide = s.file.Store, s.file.Decide
 	next.CloudWatch, next.Notify = s.file.CloudWatch, s.file.Notify
+	next.Bounds.Streams, next.Jobs = s.file.Bounds.Streams, s.file.Jobs
 	if (next.TLS == nil) != (s.file.TLS == nil) {
 		next.TLS = s.file.TLS
 	}
 }
+
+// streamsOf is how many streams a connection may have, of which its server is told once.
+func streamsOf(f *config.File) int { return f.Bounds.WithDefaults(crowd.Files()).Streams }
 
 // sameDecide reports whether two files say the same of decisions but for who may ask.
 func sameDecide(a, b *config.Decide) bool {
