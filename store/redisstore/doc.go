@@ -51,7 +51,7 @@
 //   - The clocks of primaries and replicas should agree, as ntpd and chrony see to. A clock that runs
 //     ahead by d lets through the rate times d, once.
 //   - A user that may do no more than it must: +evalsha +eval +time +get +set +setrange +pexpire +hmget +hset
-//     +hgetall +hdel +hello +ping +client +cluster, on the keys {weir:*. With +info +config|get, weir check -connect sees
+//     +hgetall +hdel +del +hello +ping +client +cluster, on the keys {weir:*. With +info +config|get, weir check -connect sees
 //     how the server is set, too.
 //   - No proxy that renames keys or spreads the keys of a script.
 //

@@ -84,7 +84,7 @@ func TestPasswordOpens(t *testing.T) {
 // TestUserWithNoMoreThanItNeeds: what the documentation lists is enough.
 func TestUserWithNoMoreThanItNeeds(t *testing.T) {
 	srv := servers.Redis(t)
-	rights := "+evalsha +eval +time +get +set +setrange +pexpire +hmget +hset +hgetall +hdel +hello +ping +client +cluster"
+	rights := "+evalsha +eval +time +get +set +setrange +pexpire +hmget +hset +hgetall +hdel +del +hello +ping +client +cluster"
 	if _, err := srv.Do(append([]string{"ACL", "SETUSER", "fleet", "on", ">" + secret, "~{weir:*"}, strings.Fields(rights)...)...); err != nil {
 		t.Fatal(err)
 	}

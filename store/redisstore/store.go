@@ -121,6 +121,9 @@ func (s *Store) run(ctx context.Context, c *call, script *Script) error {
 	c.keys = cut(c.keys[:0], c.ends[:c.nkeys])
 	c.args = cut(append(c.args[:0], c.arg), c.ends[c.nkeys:])
 	reply, err := s.conn.Run(ctx, script, c.keys, c.args, c.reply)
+	if damaged(err) {
+		reply, err = s.again(ctx, c, script)
+	}
 	if err != nil {
 		return explain(ctx, err)
 	}
