@@ -93,7 +93,8 @@ func (w *outage) now() time.Duration { return time.Since(w.begin) }
 // at does something at an instant of the history.
 func (w *outage) at(d time.Duration, do func()) { time.AfterFunc(d-w.now(), do) }
 
-// reload changes the limit for all processes.
+// reload changes the limit for all processes. The new one is in force when the last has it: until then
+// the others let what they ask for go by the old one, and the store remembers for as long as that says.
 func (w *outage) reload(at time.Duration, l Limit) {
 	w.at(at, func() {
 		w.mu.Lock()
@@ -104,6 +105,11 @@ func (w *outage) reload(at time.Duration, l Limit) {
 			go func() { // a process that is frozen reads its file when it goes on
 				if err := p.registry.Set(p.fleet.clock.Now(), l); err != nil {
 					w.t.Error(err)
+				}
+				w.mu.Lock()
+				defer w.mu.Unlock()
+				if !p.dead.Load() {
+					w.reloaded = max(w.reloaded, w.now())
 				}
 			}()
 		}

@@ -161,14 +161,17 @@ func TestNothingIsOverInRandomHistories(t *testing.T) {
 				if goes {
 					name = fmt.Sprint(shape, " going on")
 				}
-				n := campaign.Of(8, 400)
+				n := campaign.Histories(8, 40)
 				if several {
-					name, n = name+" with another limit", campaign.Of(4, 200)
+					name, n = name+" with another limit", campaign.Histories(4, 20)
 				}
 				if *histories > 0 {
 					n = *histories
 				}
-				t.Run(name, func(t *testing.T) { playHistories(t, shape, n, goes, several) })
+				t.Run(name, func(t *testing.T) {
+					t.Parallel()
+					playHistories(t, shape, n, goes, several)
+				})
 			}
 		}
 	}
