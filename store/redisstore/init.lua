@@ -8,23 +8,24 @@ if not v or v:byte() ~= HEADED then
 end
 local lib = membersOf(u, p, call, 0, KEYS[1], KEYS[2])
 local h = lib.read(v)
+-- What was out because it was unknown was not spent: of the falls, the strain and the stale parts. Parts
+-- that were shown, or granted since, may have been.
+local unknown, upto, died = h[19], h[20], h[21]
 if h[8] > 0 then
-  h[11] = 0
+  h[11], unknown, upto, died = 0, h[9], h[2], 0
 end
--- What was out because it was unknown was not spent: of the falls, the strain and the stale parts.
--- Where parts were shown, they may have been.
-local unknown = h[8] > 0 and h[9] or WHOLE
 for _, f in ipairs(h[16]) do
-  if h[1] ~= 0 and f[1] >= WHOLE then
+  if h[1] ~= 0 and f[1] >= WHOLE and f[2] >= h[18] and f[2] <= upto then
     h[11] = h[14] <= f[2] + 1 and 0 or h[11]
     f[1] = f[1] - unknown
   end
 end
 for _, s in ipairs(h[17]) do
-  if h[1] ~= 0 and s[1] >= WHOLE then
-    s[1] = 0
+  if h[1] ~= 0 and s[2] == died then
+    s[1] = math.max(0, s[1] - unknown)
   end
 end
+h[18], h[19], h[20], h[21] = 0, 0, 0, 0
 h[1], h[5], h[6], h[8], h[9] = 0, h[5] - h[9], h[2], 0, 0
 lib.write(h)
 return 'done'

@@ -4,7 +4,7 @@ local v = redis.call('GET', KEYS[1])
 if not v then
   return struct.pack('<d', -1)
 end
-if v:byte() ~= 253 then
+if v:byte() ~= 252 then
   return struct.pack('<d', tonumber(v) or -1)
 end
 local _, since = struct.unpack('<Bd', v)

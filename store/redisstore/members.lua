@@ -4,8 +4,8 @@
 -- A group's mark is "0" if it was said to be new and nobody has beaten since; otherwise a head, and
 -- behind it the falls (part, at) and the stale parts (part, at, until). Members are fields of a
 -- hash, by client. Whole numbers and instants in microseconds, all as doubles.
-local HEAD = '<Bddddddddddddddd'
-local HEADED, HEADLEN = 253, 121
+local HEAD = '<Bddddddddddddddddddd'
+local HEADED, HEADLEN = 252, 153
 local ROW = '<ddddddddddBdddd'
 local LONGEST = 400 * 24 * 3600 * 1000000
 local WHOLE, LIFE, TRIAL, FALLS, STALE, BACK = 1000000, 300000000, 5000000, 4, 16, 10000000
@@ -14,7 +14,8 @@ local NEVER = 2 ^ 60
 -- Heads: 1 since when the state of the group is known, 2 up to when the lag is counted, 3 lag, 4 its
 -- millionths, 5 out, 6 until when that stays so, 7 gen, 8 when the memory before was lost, while parts of it may be held, 9 unknown, 10 until when, 11 strain, 12 window, 13 when
 -- somebody was heard last, 14 the supply's clock when more than half was out last, 15 when somebody was heard
--- after nobody was for a while, 16 falls, 17 stale parts. The strain is by how much the lag has grown faster than half of the time, since whenever that is most.
+-- after nobody was for a while, 16 falls, 17 stale parts; 18 the supply's clock when the memory before was lost, 19 the part of that
+-- which nobody showed in time, 20 the supply's clock and 21 the instant when its time was over. The strain is by how much the lag has grown faster than half of the time, since whenever that is most.
 -- Rows: 1 part, 2 until, 3 seq, 4 no, 5 last, 6 ack, 7 silence, 8 window, 9 joined, 10 wish, 11 flags, 12 to 15 the
 -- answer's no, gen, part and until, 16 client.
 local function membersOf(u, p, call, now, mark, hash)
@@ -54,10 +55,16 @@ local function membersOf(u, p, call, now, mark, hash)
   end
   lib.look = look
 
+  -- z is the supply's clock.
+  function lib.z(h)
+    return h[2] - h[3] - (h[4] > 0 and 1 or 0)
+  end
+
   -- forget is the memory lost: all parts are out until those who hold them show them.
   local function forget(h, rows)
     h[7], h[8] = math.max(now, h[7] + 1), now
     h[9], h[10] = WHOLE, now + LIFE
+    h[18], h[19], h[20], h[21] = lib.z(h), 0, 0, 0
     for id in pairs(rows) do
       call('HDEL', hash, id)
       rows[id] = nil
@@ -70,11 +77,14 @@ local function membersOf(u, p, call, now, mark, hash)
   -- with less, or as much and earlier, needs no memory of its own.
   local function change(h, rows, act)
     look(h, rows)
-    local before = h[5]
+    local before, ended = h[5], h[20]
     act()
     look(h, rows)
     if h[5] >= before then
       return
+    end
+    if h[20] == ended and ended == lib.z(h) then -- it cannot be told from what was unknown until then
+      h[19] = 0
     end
     local kept = {}
     for _, f in ipairs(h[16]) do
@@ -82,7 +92,7 @@ local function membersOf(u, p, call, now, mark, hash)
         kept[#kept + 1] = f
       end
     end
-    kept[#kept + 1] = {before, h[2] - h[3] - (h[4] > 0 and 1 or 0)}
+    kept[#kept + 1] = {before, lib.z(h)}
     if #kept > FALLS then
       kept[FALLS][2] = kept[FALLS + 1][2]
       kept[FALLS + 1] = nil
@@ -148,6 +158,9 @@ local function membersOf(u, p, call, now, mark, hash)
   local function expire(h, rows)
     if h[9] > 0 and now >= h[10] then
       stale(h, h[9], h[10], h[13] == 0 and LONGEST or h[12]) -- or nobody has said which limits there are
+      if h[8] > 0 then
+        h[19], h[20], h[21] = h[9], lib.z(h), h[10]
+      end
       h[8], h[9] = 0, 0
     end
     for id, r in pairs(rows) do
@@ -221,7 +234,7 @@ local function membersOf(u, p, call, now, mark, hash)
     if v and v:byte() == HEADED then
       local h, pos = {u(HEAD, v)}, HEADLEN + 1
       table.remove(h, 1)
-      h[16] = nil
+      h[18], h[19], h[20], h[21] = h[16], h[17], h[18], h[19]
       local falls, old = {}, {}
       local n = v:byte(pos)
       pos = pos + 1
@@ -236,7 +249,7 @@ local function membersOf(u, p, call, now, mark, hash)
       h[16], h[17] = falls, old
       return h
     end
-    local h = {0, now, 0, 0, 0, NEVER, now, 0, 0, 0, 0, 0, 0, 0, 0, {}, {}}
+    local h = {0, now, 0, 0, 0, NEVER, now, 0, 0, 0, 0, 0, 0, 0, 0, {}, {}, 0, 0, 0, 0}
     if v ~= '0' then
       local since = tonumber(v or nil)
       if not since or since > now then
@@ -249,7 +262,8 @@ local function membersOf(u, p, call, now, mark, hash)
   end
 
   function lib.write(h)
-    local text = p(HEAD, HEADED, h[1], h[2], h[3], h[4], h[5], h[6], h[7], h[8], h[9], h[10], h[11], h[12], h[13], h[14], h[15])
+    local text = p(HEAD, HEADED, h[1], h[2], h[3], h[4], h[5], h[6], h[7], h[8], h[9], h[10], h[11], h[12], h[13], h[14], h[15],
+      h[18], h[19], h[20], h[21])
     text = text .. string.char(#h[16])
     for _, f in ipairs(h[16]) do
       text = text .. p('<dd', f[1], f[2])
