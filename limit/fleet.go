@@ -147,6 +147,12 @@ func (f *Fleet) Alone() (since time.Duration, spent int64) {
 	return 0, 0
 }
 
+// Why is why the store is away, as the latest attempt to reach it ended; nil if it is there.
+func (f *Fleet) Why() error {
+	_, _, err := f.look(f.clock.Now())
+	return err
+}
+
 // Held is how many units this process has leased and not spent, by group.
 func (f *Fleet) Held() map[string]int64 {
 	now, held := f.clock.Now(), make(map[string]int64)

@@ -14,6 +14,7 @@ type Fleet struct {
 	Instances int              `json:"instances"` // that are known, this one included
 	Leased    map[string]int64 `json:"leased"`    // units held and not spent, by upstream
 	AwayMS    int64            `json:"away_ms"`   // how long the store has been away; 0 if it is there
+	Why       string           `json:"why"`       // it is away; empty if it is there
 	Spent     int64            `json:"spent"`     // units let go since
 
 	Found *Found `json:"found,omitempty"` // of the store; nil if nobody looked
@@ -39,6 +40,9 @@ func FleetOf(f *limit.Fleet, kind string) *Fleet {
 	s := &Fleet{Store: kind, Client: f.Client(), Instances: f.Alive(), Leased: f.Held(), Spent: spent}
 	if away > 0 {
 		s.AwayMS = max(1, away.Milliseconds())
+		if err := f.Why(); err != nil {
+			s.Why = err.Error()
+		}
 	}
 	for _, p := range f.Places() {
 		s.Parts = append(s.Parts, Part{
@@ -55,6 +59,9 @@ func (f *Fleet) print(w io.Writer) {
 		fmt.Fprintf(w, "; the store has been away for %v, and %d units went meanwhile", ms(f.AwayMS), f.Spent)
 	}
 	fmt.Fprintln(w)
+	if f.Why != "" {
+		fmt.Fprintf(w, "  %s\n", f.Why)
+	}
 	if f.Found != nil {
 		f.Found.print(w)
 	}

@@ -10,7 +10,7 @@ import (
 
 var sample = Report{
 	Version: "v1.2.3",
-	Fleet: &Fleet{Store: "redis", Client: "a1b2", Instances: 3, AwayMS: 1500, Spent: 42, Parts: []Part{
+	Fleet: &Fleet{Store: "redis", Client: "a1b2", Instances: 3, AwayMS: 1500, Why: "connection refused", Spent: 42, Parts: []Part{
 		{Upstream: "s3", State: "cut_off", Part: 0.3125, LastsMS: 290_000, Silent: 0.25, Unknown: 0.125, UnknownMS: 60_000}, {Upstream: "chat", State: "new"},
 	}},
 	Upstreams: []Upstream{
@@ -41,6 +41,7 @@ var sample = Report{
 
 const printed = `weir v1.2.3, up 1h2m3s
 limits are shared through redis: 3 known, this one is a1b2; the store has been away for 1.5s, and 42 units went meanwhile
+  connection refused
   s3: cut_off, with 31.2% of each limit, which the store keeps for 4m50s; 25% is held by processes that the store does not hear, 12.5% of that since before it was emptied, for 1m0s
   chat: new, with 0% of each limit
 

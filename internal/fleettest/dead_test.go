@@ -5,6 +5,7 @@ package fleettest
 import (
 	"context"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -90,6 +91,9 @@ func TestDecisionsGoOnWhileTheStoreIsDead(t *testing.T) {
 	server.Kill()
 	wait(true)
 	<-time.After(2 * time.Second)
+	if err := f.Why(); err == nil || !strings.Contains(err.Error(), "connection refused") {
+		t.Errorf("it is away because of %v", err)
+	}
 	set(false)
 	server.Restart()
 	back := clock.System.Now()
