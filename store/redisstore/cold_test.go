@@ -313,3 +313,44 @@ func TestWhatWasGrantedIsNoGuess(t *testing.T) {
 		t.Errorf("%d left, want 95: 10 were granted, and 5 have come since", got)
 	}
 }
+
+// The same of a limit that is changed before anybody says that the group is new.
+func TestInitTakesBackWhatWasGuessedOfALimitThatWasChanged(t *testing.T) {
+	s, clock, advance := driven(t)
+	now := time.UnixMicro(clock.Load())
+	claims := map[string]limit.Claim{
+		"bucket":        claim(bucketOf("l", 1, time.Hour, 100), 1),
+		"other bucket":  claim(bucketOf("l", 7, time.Hour, 100), 1),
+		"rolling":       claim(rollingOf("l", 100, time.Hour), 1),
+		"other rolling": claim(rollingOf("l", 100, 2*time.Hour), 1),
+		"quota":         quota(fixedOf("l", 100), 1, now, 24*time.Hour),
+	}
+	for from, before := range claims {
+		for to, after := range claims {
+			key := from + " to " + to
+			before.Key, after.Key = key, key
+			a := ask(before)
+			a.Settle = []limit.Settlement{{Rule: before.Rule, Key: key, Windows: before.Windows, Owe: 3}}
+			if take(t, s, a); a.Granted != 0 {
+				t.Errorf("%s: granted %d, want nothing, as nothing is known", key, a.Granted)
+			}
+			if b := take(t, s, ask(after)); b.Granted != 0 {
+				t.Errorf("%s: granted %d when it was changed, want nothing", key, b.Granted)
+			}
+		}
+	}
+	advance(time.Second)
+	if err := s.Init(t.Context(), group); err != nil {
+		t.Fatal(err)
+	}
+	for from := range claims {
+		for to, after := range claims {
+			after.Key = from + " to " + to
+			for range 2 {
+				if n := left(t, s, after); n < 95 || n > 97 {
+					t.Errorf("%s: %d of 100 left when it was said to be new, want 97, or 2 less for what a change rounds", after.Key, n)
+				}
+			}
+		}
+	}
+}

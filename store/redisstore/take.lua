@@ -315,24 +315,31 @@ if not answer then
     return weight > 0 and weight or 0
   end
 
-  -- other makes a cell one of another shape. As much is gone from it as before.
+  -- units are those of a weight, rounded up.
+  local function units(weight, unit)
+    local n = math.floor(weight / unit)
+    return n * unit < weight and n + 1 or n
+  end
+
+  -- other makes a cell one of another shape. As much is gone from it as before, and as much of that is
+  -- a guess.
   local function other(c, o)
-    local gone = 0
+    local gone, guess = 0, 0
     if c[1] == BUCKET then
       local weight = drained(c)
-      gone = math.floor(weight / c[6])
-      gone = gone * c[6] < weight and gone + 1 or gone
+      gone = units(weight, c[6])
+      guess = c[14] > 0 and gone - units(weight - c[14], c[6]) or 0
     elseif c[1] == ROLLING or now < c[7] then
-      gone = c[5]
+      gone, guess = c[5], c[14]
     end
     if dark(c) and now < c[7] then
       local m = missing(o[1], o)
       m[2], m[4] = c[2], c[4]
-      return m, gone
+      return m, gone, 0
     elseif o[2] == BUCKET then
-      return {BUCKET, c[2], z, c[4], 0, o[3], o[4], 0, z, true, '', 1, 0, 0}, gone
+      return {BUCKET, c[2], z, c[4], 0, o[3], o[4], 0, z, true, '', 1, 0, 0}, gone, guess
     end
-    return {o[2], c[2], now, c[4], 0, 0, 0, 0, 0, true, '', 1, 0, 0}, gone
+    return {o[2], c[2], now, c[4], 0, 0, 0, 0, 0, true, '', 1, 0, 0}, gone, guess
   end
 
   -- grain is that of all slots of a cell.
@@ -351,7 +358,7 @@ if not answer then
   -- turn brings a cell to the present and to the rule of an operation.
   local cells = {}
   local function turn(o)
-    local i, shape, gone = o[1], o[2], 0
+    local i, shape, gone, guess = o[1], o[2], 0, 0
     local c = cells[i]
     if not c then
       if raw[i] then
@@ -383,7 +390,7 @@ if not answer then
       end
     end
     if c[1] ~= shape then
-      c, gone = other(c, o)
+      c, gone, guess = other(c, o)
       cells[i] = c
     end
     if shape == BUCKET then
@@ -395,10 +402,12 @@ if not answer then
       end
       if c[6] ~= o[3] or c[7] ~= o[4] then
         if c[5] > 0 and c[6] ~= o[3] then
+          local known = math.ceil((c[5] - c[14]) / c[6] * o[3]) + 2
           local weight = math.ceil(c[5] / c[6] * o[3]) + 2
           c[5] = weight < EXACT and weight or EXACT
+          c[14] = c[14] > 0 and math.max(0, c[5] - known) or 0
         end
-        c[6], c[7], c[8], c[9], c[10], c[14] = o[3], o[4], 0, c[3] + 1, true, 0
+        c[6], c[7], c[8], c[9], c[10] = o[3], o[4], 0, c[3] + 1, true
       end
     elseif shape == ROLLING then
       local slots, off = c[11], c[12]
@@ -419,12 +428,20 @@ if not answer then
         c[10] = c[10] or start > c[6] or stop ~= c[7]
         if start > c[6] then
           c[5], c[6], c[9] = start > c[8] and 0 or c[5], start, 0
+          c[14] = math.min(c[14], c[5])
         end
         c[7] = stop
       end
     end
     if gone > 0 then
       charge(c, o, gone)
+    end
+    if guess > 0 then -- of a bucket's weight also what is out because it is unknown
+      local known = gone - guess
+      if shape == BUCKET then
+        known = known * o[3] + (unknown < WHOLE and lift(o[5], o[4]) or 0)
+      end
+      c[14] = math.max(0, c[5] - known)
     end
     c.op = o
     return c
