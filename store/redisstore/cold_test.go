@@ -321,6 +321,7 @@ func TestInitTakesBackWhatWasGuessedOfALimitThatWasChanged(t *testing.T) {
 	claims := map[string]limit.Claim{
 		"bucket":        claim(bucketOf("l", 1, time.Hour, 100), 1),
 		"other bucket":  claim(bucketOf("l", 7, time.Hour, 100), 1),
+		"third bucket":  claim(bucketOf("l", 3, 7*time.Minute, 100), 1),
 		"rolling":       claim(rollingOf("l", 100, time.Hour), 1),
 		"other rolling": claim(rollingOf("l", 100, 2*time.Hour), 1),
 		"quota":         quota(fixedOf("l", 100), 1, now, 24*time.Hour),
