@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"math"
 	"net"
 	"strconv"
 	"sync"
@@ -62,9 +63,16 @@ func (r *replies) take(n int64, reply []byte) ([]byte, error) {
 	return append(reply, s.text...), nil
 }
 
+// errEndless ends a connection whose answers no script of ours makes: the client would make room
+// for as much as they say.
+var errEndless = errors.New("the answer is longer than any of weir's scripts makes: is it a Redis, and weir's own?")
+
 const (
-	longestAside = 2048 // answers that are longer go the ordinary way
-	firstAside   = 0xf8 // script answers begin with no text; what begins lower is not put aside
+	longestText  = 16 << 20 // of an answer, in bytes
+	longestLine  = 1 << 20
+	longestArray = 1 << 16 // answers in one
+	longestAside = 2048    // answers that are longer go the ordinary way
+	firstAside   = 0xf8    // script answers begin with no text; what begins lower is not put aside
 )
 
 // An asideConn is a connection whose answers of scripts are put aside. What it reads
@@ -81,10 +89,14 @@ type asideConn struct {
 	spare  []byte // of out
 	skip   int    // bytes to come of an answer that goes the ordinary way
 	nested int    // answers to come that are in an array
+	failed error
 }
 
 func (c *asideConn) Read(b []byte) (int, error) {
 	for len(c.out) == 0 {
+		if c.failed != nil {
+			return 0, c.failed
+		}
 		if err := c.fill(); err != nil {
 			return 0, err
 		}
@@ -104,6 +116,9 @@ func (c *asideConn) fill() error {
 		c.room = make([]byte, 64<<10)
 	}
 	n := copy(c.room, c.in) // the beginning of something
+	if n >= longestLine {
+		return errEndless
+	}
 	if n == len(c.room) {
 		c.room = append(c.room, make([]byte, len(c.room))...)
 	}
@@ -132,6 +147,10 @@ func (c *asideConn) step() bool {
 		return false
 	}
 	kind, size := c.in[0], length(c.in[1:end-1])
+	if size > most(kind) {
+		c.failed = errEndless
+		return false
+	}
 	switch kind {
 	case '$', '=', '!':
 		return c.text(kind, end+1, size)
@@ -147,6 +166,17 @@ func (c *asideConn) step() bool {
 	}
 	c.pass(end + 1)
 	return true
+}
+
+// most is how much may follow a line of a kind.
+func most(kind byte) int {
+	switch kind {
+	case '$', '=', '!':
+		return longestText
+	case '*', '~', '>', '%', '|':
+		return longestArray
+	}
+	return math.MaxInt
 }
 
 // begin counts an answer that is in an array.
@@ -183,14 +213,14 @@ func (c *asideConn) pass(n int) {
 	c.in = c.in[n:]
 }
 
-// length is the number in a line, -1 if there is none.
+// length is the number in a line, -1 if there is none, and no more than a terabyte.
 func length(line []byte) int {
 	n := 0
 	for _, d := range line {
-		if d < '0' || d > '9' || n > 1<<40 {
+		if d < '0' || d > '9' {
 			return -1
 		}
-		n = 10*n + int(d-'0')
+		n = min(10*n+int(d-'0'), 1<<40)
 	}
 	if len(line) == 0 {
 		return -1

@@ -2,10 +2,12 @@ package rueidisconn
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
 	"net"
+	"strings"
 	"testing"
 )
 
@@ -116,5 +118,20 @@ func TestAnswerThatWasOvertakenIsAnError(t *testing.T) {
 	}
 	if text, err := r.take(n, nil); err == nil {
 		t.Errorf("got %q, want an error", text)
+	}
+}
+
+// What claims to be longer than any answer of ours ends the connection, before room is made.
+func TestAnAnswerWithoutEndEndsTheConnection(t *testing.T) {
+	const before = "+OK\r\n"
+	for _, sent := range []string{
+		"$99999999999\r\n", "$20000000\r\nxxx", "$999999999999999999999999\r\n", "=20000000\r\n", "!20000000\r\n",
+		"*100000\r\n", "~100000\r\n", ">100000\r\n", "%100000\r\n", "|100000\r\n", "*2\r\n*100000\r\n", "+" + strings.Repeat("x", 3<<20),
+	} {
+		c := &asideConn{Conn: &chunks{rng: rand.New(rand.NewPCG(1, 1)), rest: []byte(before + sent)}, replies: newReplies(), heard: func() {}}
+		got, err := io.ReadAll(c)
+		if !errors.Is(err, errEndless) || len(got) > 100 {
+			t.Errorf("%.20q: read %d bytes, %v", sent, len(got), err)
+		}
 	}
 }
