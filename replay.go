@@ -1,7 +1,9 @@
 package weir
 
 import (
+	"cmp"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"slices"
@@ -21,6 +23,13 @@ var ErrBodyTooLarge = errors.New("request body too large to send again")
 // ErrRequestBody means that the request's own body could not be read to its end.
 var ErrRequestBody = errors.New("request body")
 
+// ErrNoRoom means that a request was refused because its body could not be kept: what the process may
+// hold in memory is full (see Transport.Strict).
+var ErrNoRoom = errors.New("request body: there is no room to keep it")
+
+// ErrNeverRoom is ErrNoRoom of a body that is larger than what the process may hold.
+var ErrNeverRoom = fmt.Errorf("%w, and there never is", ErrNoRoom)
+
 // errOldAttempt ends the reader of an attempt that is over.
 var errOldAttempt = errors.New("attempt is over")
 
@@ -35,6 +44,7 @@ type replay struct {
 	shut  atomic.Bool // body is closed
 	body  io.ReadCloser
 	limit int64
+	want  bool // it is not sent if there is no room to keep it
 	last  atomic.Pointer[replayReader]
 
 	mu      sync.Mutex
@@ -69,12 +79,38 @@ func newReplay(req *http.Request, limit int64) *replay {
 	case n > 0 && n <= min(limit, DefaultReplay):
 		p.grow(int(min(n, firstKept)))
 	case n > limit && limit == DefaultReplay:
-		// It is too large to be sent twice, unless it is refused at its beginning.
-		p.limit = beginning
+		p.borrow()
+	}
+	return p
+}
+
+// borrow keeps the beginning of a body that is too large to be sent twice, unless it is refused there.
+func (p *replay) borrow() {
+	if p.limit = 0; buffers.Bodies.Take(beginning) {
+		p.limit, p.taken = beginning, beginning
 		p.lent = beginnings.Get().(*[]byte)
 		p.kept = (*p.lent)[:0]
 	}
-	return p
+}
+
+// strict refuses the body unless there is room for all of it that is to be kept.
+func (p *replay) strict(length int64) error {
+	if p == nil || p.rewind != nil || length > p.limit {
+		return nil
+	}
+	p.want = true
+	return noRoom(buffers.Bodies.Fits(max(length, 0)))
+}
+
+// noRoom is why a body is not kept, in words of this package.
+func noRoom(err error) error {
+	switch err {
+	case nil:
+		return nil
+	case buffers.ErrTooLarge:
+		return ErrNeverRoom
+	}
+	return ErrNoRoom
 }
 
 // firstKept is what is held of a body before anything of it has come: who says that much will come, and
@@ -125,6 +161,16 @@ func (p *replay) broken() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.err != nil && p.err != io.EOF
+}
+
+// full is why a body that had to be kept was not, nil if it was.
+func (p *replay) full() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if errors.Is(p.err, ErrNoRoom) {
+		return p.err
+	}
+	return nil
 }
 
 // end closes the request's own body once the last attempt is done with it. That
@@ -250,6 +296,9 @@ func (p *replay) keep(b []byte, err error) {
 	switch {
 	case p.over || len(b) == 0 || p.rewind != nil:
 	case p.total > p.limit || !p.grow(len(b)):
+		if p.want && p.total <= p.limit {
+			p.err = noRoom(cmp.Or(buffers.Bodies.Fits(p.total), buffers.ErrFull))
+		}
 		if p.over, p.kept = true, nil; p.lent != nil { // nobody reads it but under the lock
 			beginnings.Put(p.lent)
 			p.lent = nil
@@ -272,7 +321,7 @@ func (p *replay) grow(n int) bool {
 	if cap(p.kept) > 0 {
 		need = min(max(need, 2*cap(p.kept)), max(need, int(p.limit)))
 	}
-	if p.ended.Load() { // it is over soon
+	if p.ended.Load() { // it is over soon, and what was taken for it has been given back
 		p.kept = slices.Grow(p.kept, n)
 		return true
 	}

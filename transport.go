@@ -39,6 +39,10 @@ type Transport struct {
 	// DefaultReplay, below 0 means nothing. A larger body is sent, but once.
 	Replay int64
 
+	// Strict refuses a request, with ErrNoRoom, if the process has no room in memory to keep what is to be kept
+	// of its body. Otherwise the body is sent, but once.
+	Strict bool
+
 	// Judge looks further into an answer than its status and header: it is given what
 	// those say and returns what is believed. It may read of the body if it puts back
 	// what it read, and put a Meter in its place; the attempt's timeout runs until it
@@ -107,6 +111,11 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	s.replay = newReplay(req, t.replayLimit())
 	s.replay.await(s.run.live.policy.Timeouts, req.Header, s.run.call.Streams)
 	defer s.replay.end()
+	if t.Strict {
+		if err := s.replay.strict(req.ContentLength); err != nil {
+			return nil, err
+		}
+	}
 	for !s.send() {
 	}
 	if story, ok := req.Context().Value(storyKey{}).(*Story); ok {
@@ -242,7 +251,7 @@ func (s *sender) failed(ctx context.Context, err error) error {
 	r.classify(err)
 	own := s.replay.failure(context.Cause(ctx))
 	if own == nil && s.replay.broken() {
-		own = fmt.Errorf("%w: %w", ErrRequestBody, err)
+		own = fmt.Errorf("%w: %w", ErrRequestBody, cmp.Or(s.replay.full(), err))
 	}
 	if own != nil { // the caller's own body failed him: no word about the upstream
 		r.permit.broken = true

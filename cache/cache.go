@@ -148,6 +148,17 @@ func fit(b []byte) []byte {
 // time.
 func (c *Cache) Forget(k Key) { c.memory.forget(k) }
 
+// Resize changes how much memory the cache has, Options.MaxBytes. What is too much goes.
+func (c *Cache) Resize(n int64) {
+	o := c.o
+	o.MaxBytes, o.QueueBytes = n, queued(n)
+	if c.shared != nil {
+		c.shared.queue.resize(o.QueueBytes)
+	}
+	c.memory.cache.SetMaximum(uint64(o.kept()))
+	c.memory.cache.CleanUp()
+}
+
 // Close ends the refreshes under way, gives what is to be written to the store
 // Options.WriteTimeout, and waits for all of it. A closed Cache still answers from
 // memory.

@@ -2,6 +2,7 @@ package cache
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"strings"
 	"sync"
@@ -240,4 +241,30 @@ func TestManyUseOneCacheAtOnce(t *testing.T) {
 	if got, own := c.Stats().Bytes, int64(c.memory.cache.WeightedSize()); got > most || got != own || got < 0 {
 		t.Errorf("%d bytes, by the library's count %d, of %d", got, own, most)
 	}
+}
+
+// A cache that is made smaller lets go of what is too much at once, and may grow again.
+func TestACacheIsResized(t *testing.T) {
+	c, err := New(Options{MaxBytes: 1 << 20, MaxEntry: 64 << 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	fill := func(most int64) {
+		t.Helper()
+		for i := range 200 {
+			c.Put(time.Now(), Key{Tenant: fmt.Sprint(i)}, Entry{Body: make([]byte, 10_000)})
+		}
+		if n := c.Stats().Bytes; n > most || n < most/2 {
+			t.Errorf("%d bytes, of %d", n, most)
+		}
+	}
+	fill(1 << 20)
+	c.Resize(256 << 10)
+	if n := c.Stats().Bytes; n > 256<<10 {
+		t.Errorf("%d bytes after it was made smaller", n)
+	}
+	fill(256 << 10)
+	c.Resize(1 << 20)
+	fill(1 << 20)
 }

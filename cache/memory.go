@@ -24,7 +24,7 @@ type held struct {
 func newMemory(o Options) (*memory, error) {
 	m := &memory{most: o.MaxEntry}
 	c, err := otter.New(&otter.Options[Key, *held]{
-		MaximumWeight:    uint64(o.MaxBytes),
+		MaximumWeight:    uint64(o.kept()),
 		Weigher:          func(_ Key, h *held) uint32 { return h.weight },
 		OnAtomicDeletion: m.gone,
 		// There is no goroutine to wait for: what is to be tidied up, callers do as they come.

@@ -14,7 +14,7 @@ type Options struct {
 	StaleWhileRevalidate time.Duration // how long after that it is Stale; 0 means 10m, below 0 not at all
 	StaleIfError         time.Duration // how long after the TTL it is Old at least; 0 means 24h, below 0 not at all
 
-	MaxBytes int64 // in memory, about; 0 means 64 MiB
+	MaxBytes int64 // in memory, about; 0 means 64 MiB. With Shared what waits to be written is part of it
 	MaxEntry int   // bytes of one entry; what is larger is not kept; 0 means a sixteenth of MaxBytes
 
 	Refreshes      int           // under way at once; 0 means 64
@@ -25,7 +25,7 @@ type Options struct {
 	SharedTimeout time.Duration // how long a caller waits for it; 0 means 50ms
 	WriteTimeout  time.Duration // for one write, for which nobody waits; 0 means 1s
 	Queue         int           // writes that wait; 0 means 256
-	QueueBytes    int64         // that they hold; 0 means 16 MiB
+	QueueBytes    int64         // that they hold; 0 means a quarter of MaxBytes, 16 MiB at most
 
 	Events Events
 
@@ -59,11 +59,22 @@ func (o Options) WithDefaults() Options {
 	o.SharedTimeout = cmp.Or(o.SharedTimeout, 50*time.Millisecond)
 	o.WriteTimeout = cmp.Or(o.WriteTimeout, time.Second)
 	o.Queue = cmp.Or(o.Queue, 256)
-	o.QueueBytes = cmp.Or(o.QueueBytes, 16<<20)
+	o.QueueBytes = cmp.Or(o.QueueBytes, queued(o.MaxBytes))
 	if o.Now == nil {
 		o.Now = time.Now
 	}
 	return o
+}
+
+// queued is what writes that wait may hold of the memory of a cache.
+func queued(all int64) int64 { return min(all/4, 16<<20) }
+
+// kept is what answers may hold in memory.
+func (o Options) kept() int64 {
+	if o.Shared == nil {
+		return o.MaxBytes
+	}
+	return max(o.MaxBytes-o.QueueBytes, o.MaxBytes/2)
 }
 
 // mostEntry is what one entry may be configured to have, so that sizes fit everywhere.

@@ -56,6 +56,13 @@ func (q *queue) done(w write) {
 	q.bytes -= w.size
 }
 
+// resize changes how many bytes may wait.
+func (q *queue) resize(most int64) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.most = most
+}
+
 func (q *queue) close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()

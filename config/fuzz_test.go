@@ -186,6 +186,7 @@ upstreams:
     replay: 1MiB
     pass_headers: [x-real-ip]
     undeclared: refuse
+    full: refuse
     max_body: 5GiB
     keys: {tenant: "header:X-Tenant"}
     operations:

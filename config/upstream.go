@@ -9,6 +9,7 @@ import (
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/classify"
 	"github.com/seed1158cd35/weir/internal/complain"
+	"github.com/seed1158cd35/weir/proxy"
 )
 
 const mostReplay = 1 << 30
@@ -41,6 +42,8 @@ var upstreamFields = []field[site]{
 		"How much of a request's body is kept to send it again. A larger body is sent, but once."),
 	one("max_body", orOff(size(1, 1<<50), 0), func(u *site) *int64 { return &u.MaxBody }, "any",
 		"The largest body of a request that is taken."),
+	one("full", choice("pass or refuse", map[string]proxy.Full{"pass": proxy.FullPass, "refuse": proxy.FullRefuse}), func(u *site) *proxy.Full { return &u.Full }, "pass, for language models refuse",
+		"What becomes of a body that was to be held when what weir may hold in memory is full: it is sent on, but once, and what it asks of a model is estimated by its size; or it is refused with 503 and `Retry-After`, or with 413 if it could never be held."),
 	one("pass_headers", listOf(headerName), func(u *site) *[]string { return &u.Pass }, "none",
 		"Headers of callers that are sent on although anybody could forge them: `X-Real-Ip`, `X-Forwarded-For`; see docs/sidecar.md."),
 	{"keys", "scopes, each with its source", "none", "Where the values of scopes come from: `header:NAME`, `query:NAME`, `caller` for the name of the token or certificate, or `remote` for the client's address.", readKeys},

@@ -194,6 +194,14 @@ func fail(w http.ResponseWriter, r *http.Request, err error) {
 	case errors.As(err, &tooLarge):
 		(&Failure{Status: http.StatusRequestEntityTooLarge, Code: ValidationError, Final: true,
 			Message: fmt.Sprintf("the body is larger than %d bytes, the most that is taken here (max_body)", tooLarge.Limit)}).write(w, r)
+	case errors.Is(err, weir.ErrNoRoom):
+		h.Del(AttemptsHeader)
+		h.Set("Connection", "close") // the rest of the body is not read
+		f := noRoom(err)
+		if f.RetryAfter > 0 {
+			retryAfter(h, f.RetryAfter)
+		}
+		f.write(w, r)
 	case errors.Is(err, weir.ErrRequestBody):
 		h.Del(AttemptsHeader)
 		if r.ProtoMajor == 1 {
@@ -214,6 +222,14 @@ func BrokenBody(err error) *Failure {
 		f.Status, f.Message = http.StatusRequestTimeout, "the body could not be read to its end: it did not come in time ("+bodyTimeout(err)+")"
 	}
 	return f
+}
+
+// noRoom is the failure of a request whose body could not be kept.
+func noRoom(err error) *Failure {
+	if errors.Is(err, weir.ErrNeverRoom) {
+		return &Failure{Status: http.StatusRequestEntityTooLarge, Code: ValidationError, Final: true, Message: "the body is larger than what weir may hold in memory, and the upstream takes only what can be sent again (full: refuse)"}
+	}
+	return &Failure{Status: http.StatusServiceUnavailable, Code: ServiceUnavailable, RetryAfter: time.Second, Message: "the body was not sent: what weir may hold in memory is full (full: refuse)"}
 }
 
 // bodyTimeout is the setting by which a body came too late.

@@ -29,6 +29,7 @@ type Upstream struct {
 	Policy  weir.Policy
 	Replay  int64             // how much of a body is kept to send it again; 0 means weir.DefaultReplay, below 0 nothing
 	MaxBody int64             // the largest body that is taken; 0 means any
+	Full    Full              // what becomes of bodies for which there is no room in memory
 	Keys    map[string]Source // where the values of scopes come from
 	Dialect Dialect           // what the API speaks beyond HTTP; nil means nothing
 
@@ -43,6 +44,15 @@ type Upstream struct {
 	Credentials bool // weir adds credentials of its own to requests, here or in another upstream that answers in its place
 	Identifies  bool // the dialect refuses callers that it does not know
 }
+
+// Full says what becomes of a body that was to be held in memory when what the process may hold is full.
+type Full uint8
+
+const (
+	FullDefault Full = iota // as the dialect does it: without one the body passes, language models refuse it
+	FullPass                // it is sent on, but once; what it asks of a model is estimated by its size
+	FullRefuse              // 503, or 413 if it could never be held
+)
 
 // A Route leads requests to an upstream. Host and Path must both match; of
 // several routes the one with a host wins, then the one with the longest path.
@@ -92,7 +102,7 @@ func newTarget(c Upstream, old *target, o weir.Options, own *own) (*target, erro
 	if old != nil && old.weir == t.weir && reflect.DeepEqual(old.base.Timeouts, timeouts) {
 		t.base = old.base
 	}
-	t.transport = &weir.Transport{Upstream: t.weir, Base: attempts{t.base}, Call: t.call, Judge: judge, Replay: c.Replay}
+	t.transport = &weir.Transport{Upstream: t.weir, Base: attempts{t.base}, Call: t.call, Judge: judge, Replay: c.Replay, Strict: c.Full == FullRefuse}
 	return t, nil
 }
 

@@ -27,6 +27,7 @@ import (
 	"github.com/seed1158cd35/weir/llm/price"
 	"github.com/seed1158cd35/weir/llm/tokens"
 	weirprom "github.com/seed1158cd35/weir/observe/prometheus"
+	"github.com/seed1158cd35/weir/proxy"
 	"github.com/seed1158cd35/weir/proxy/llmdialect"
 	"github.com/seed1158cd35/weir/status"
 )
@@ -96,6 +97,7 @@ func (m *models) dress(file *config.File, env func(string) (string, bool)) error
 	defer m.mu.Unlock()
 	if len(file.LLM) == 0 {
 		m.uncount()
+		m.shareCaches(file)
 		m.forget(file)
 		return nil
 	}
@@ -117,6 +119,7 @@ func (m *models) dress(file *config.File, env func(string) (string, bool)) error
 	if err := m.count(next.callers, file.Callers); err != nil {
 		return fmt.Errorf("callers: %w", err)
 	}
+	next.share = m.shareCaches(file)
 	for _, fitted := range put {
 		if err := fitted(); err != nil {
 			return fmt.Errorf("llm: %w", err)
@@ -133,6 +136,7 @@ type fitting struct {
 	env     func(string) (string, bool)
 	prices  price.Table
 	callers *llmdialect.Callers // nil if callers may have what there is
+	share   map[string]int64    // the memory of caches, by upstream
 }
 
 func (m *models) prepare(file *config.File, env func(string) (string, bool)) (*fitting, error) {
@@ -174,7 +178,7 @@ func readPrices(file string) (price.Table, error) {
 func (f *fitting) dialect(u *config.Upstream, c config.LLM) (put func() error, err error) {
 	o := llmdialect.Options{
 		Name: u.Name, Family: c.Family, Inner: u.Dialect, Origin: f.origin, Tokens: &f.tokens, Prices: f.prices, Ledger: f.ledger,
-		FirstContent: c.FirstContent, Idle: c.Idle, Total: c.Total, Hold: c.HoldFor, Patience: c.Patience, MaxBody: u.MaxBody, Keys: u.Keys, Veil: f.veil,
+		FirstContent: c.FirstContent, Idle: c.Idle, Total: c.Total, Hold: c.HoldFor, Patience: c.Patience, MaxBody: u.MaxBody, Pass: u.Full == proxy.FullPass, Keys: u.Keys, Veil: f.veil,
 		Events: llmdialect.Events{Answered: f.answered},
 	}
 	if c.Family == llm.OpenAI || c.Family == llm.Responses {
@@ -241,11 +245,13 @@ func priorityOf(read func(*http.Request) string) func(*http.Request) limit.Prior
 }
 
 // cache is that of an upstream: the one that it has if nothing has changed.
-func (m *models) cache(upstream string, c config.Cache) (*cache.Cache, error) {
+func (f *fitting) cache(upstream string, c config.Cache) (*cache.Cache, error) {
+	m, share := f.models, f.share[upstream]
 	if k, ok := m.caches[upstream]; ok && reflect.DeepEqual(k.config, c) {
+		k.cache.Resize(share)
 		return k.cache, nil
 	}
-	o := cache.Options{TTL: c.TTL, StaleWhileRevalidate: c.Revalidate, StaleIfError: c.IfError, MaxBytes: c.Memory}
+	o := cache.Options{TTL: c.TTL, StaleWhileRevalidate: c.Revalidate, StaleIfError: c.IfError, MaxBytes: share}
 	if m.store != nil {
 		o.Shared = recordblob.New(m.store, recordblob.Options{Group: "cache/" + upstream})
 	}

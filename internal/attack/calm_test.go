@@ -3,12 +3,11 @@
 package attack
 
 import (
+	"bufio"
+	"encoding/json"
 	"fmt"
-	"io"
-	"net/http"
-	"net/http/httptest"
 	"os"
-	"slices"
+	"os/exec"
 	"strings"
 	"sync"
 	"testing"
@@ -24,6 +23,14 @@ func TestMain(m *testing.M) {
 			_ = os.Unsetenv(name)
 		}
 	}
+	if pairs := os.Getenv(bareProxy); pairs != "" {
+		fmt.Fprintln(os.Stderr, serveBare(pairs))
+		os.Exit(1)
+	}
+	if os.Getenv(calmTraffic) != "" {
+		callCalmly(os.Stdin, os.Stdout)
+		os.Exit(0)
+	}
 	watchdog.Start()
 	code := m.Run()
 	served.Clean()
@@ -33,136 +40,102 @@ func TestMain(m *testing.M) {
 // patience bounds every wait.
 const patience = served.Patience
 
-// Calm traffic: so many callers that each ask every so often, and so many calls before an
-// attack and during it at least.
-const (
-	callers = 2
-	pause   = 10 * time.Millisecond
-	fewest  = 150
+// A calm is a process of its own, so that its calls do not wait for the attackers' goroutines: calm traffic that
+// goes through a weir beside an attack, and the upstream that it is for.
+type calm struct {
+	upstream string
+	in       *json.Encoder
+	out      *bufio.Reader
+}
+
+var (
+	calmMu sync.Mutex
+	calms  = make(map[testing.TB]*calm)
 )
 
-// A calm is traffic that goes through a weir beside an attack, to an upstream of its own.
-type calm struct {
-	url    string
-	fields []string
+// calmOf is the process of a test.
+func calmOf(t testing.TB) *calm {
+	t.Helper()
+	calmMu.Lock()
+	defer calmMu.Unlock()
+	if c := calms[t]; c != nil {
+		return c
+	}
+	p := exec.Command(os.Args[0])
+	p.Env, p.Stderr = append(os.Environ(), calmTraffic+"=1"), os.Stderr
+	in, err := p.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := p.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = p.Process.Kill()
+		_ = p.Wait()
+		calmMu.Lock()
+		defer calmMu.Unlock()
+		delete(calms, t)
+	})
+	c := &calm{in: json.NewEncoder(in), out: bufio.NewReader(out)}
+	c.hear(t, &c.upstream)
+	calms[t] = c
+	return c
+}
 
-	mu     sync.Mutex
-	before []time.Duration
-	during []time.Duration
-	lost   []string
-	under  bool // the attack has begun
-	grown  *sync.Cond
+func (c *calm) hear(t testing.TB, to any) {
+	t.Helper()
+	line, err := c.out.ReadBytes('\n')
+	if err == nil {
+		err = json.Unmarshal(line, to)
+	}
+	if err != nil {
+		t.Fatalf("calm traffic: %v: %q", err, line)
+	}
+}
+
+func (c *calm) say(t testing.TB, what any) {
+	t.Helper()
+	if err := c.in.Encode(what); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // bystander is an upstream for calm traffic: the line of weir.yaml that names it.
 func bystander(t testing.TB) (line string) {
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "calm") }))
-	t.Cleanup(s.Close)
-	return fmt.Sprintf("  calm: {url: %q}\n", s.URL)
+	return fmt.Sprintf("  calm: {url: %q}\n", calmOf(t).upstream)
 }
 
 // beside runs an attack with calm traffic beside it, whose requests have the fields. None of
 // it may be lost; how long it took before and during the attack is reported.
 func beside(t *testing.T, listen string, attack func(), fields ...string) {
 	t.Helper()
-	c := &calm{url: "http://" + listen + "/calm/x", fields: fields}
-	c.grown = sync.NewCond(&c.mu)
-	done := make(chan struct{})
-	var wg sync.WaitGroup
-	for range callers {
-		wg.Go(func() { c.run(done) })
-	}
-	c.until(&c.before)
-	c.mu.Lock()
-	c.under = true
-	c.mu.Unlock()
-	attack()
-	c.until(&c.during)
-	close(done)
-	wg.Wait()
-	c.report(t)
+	besides(t, "calm", listen, attack, fields...)
 }
 
-// until waits for enough calls of a kind.
-func (c *calm) until(of *[]time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for len(*of) < fewest && len(c.lost) < fewest {
-		c.grown.Wait()
-	}
-}
-
-func (c *calm) run(done <-chan struct{}) {
-	client := &http.Client{Transport: &http.Transport{}, Timeout: patience}
-	defer client.CloseIdleConnections()
-	tick := time.NewTicker(pause)
-	defer tick.Stop()
-	for {
-		select {
-		case <-done:
-			return
-		case <-tick.C:
-			begin := time.Now()
-			err := c.ask(client)
-			c.note(time.Since(begin), err)
-		}
-	}
-}
-
-func (c *calm) ask(client *http.Client) error {
-	r, err := http.NewRequest("GET", c.url, nil)
-	if err != nil {
-		return err
-	}
-	for _, f := range c.fields {
-		name, value, _ := strings.Cut(f, ": ")
-		r.Header.Add(name, value)
-	}
-	resp, err := client.Do(r)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	body, err := io.ReadAll(resp.Body)
-	if err == nil && (resp.StatusCode != http.StatusOK || string(body) != "calm") {
-		err = fmt.Errorf("answered %s: %.200s", resp.Status, body)
-	}
-	return err
-}
-
-func (c *calm) note(took time.Duration, err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	switch {
-	case err != nil:
-		c.lost = append(c.lost, err.Error())
-	case c.under:
-		c.during = append(c.during, took)
-	default:
-		c.before = append(c.before, took)
-	}
-	c.grown.Broadcast()
-}
-
-func (c *calm) report(t *testing.T) {
+// besides is beside with a name for the report.
+func besides(t *testing.T, name, listen string, attack func(), fields ...string) {
 	t.Helper()
-	if len(c.lost) > 0 {
-		t.Errorf("calm: %d calls were lost, the first with: %s", len(c.lost), c.lost[0])
+	c := calmOf(t)
+	c.say(t, errand{URL: "http://" + listen + "/calm/x", Fields: fields})
+	var got report
+	c.hear(t, &got) // before
+	c.say(t, "the attack begins")
+	attack()
+	c.say(t, "it is over")
+	c.hear(t, &got)
+	if got.Lost > 0 {
+		t.Errorf("%s: %d calls were lost, the first with: %s", name, got.Lost, got.First)
 	}
-	before, during := p99(c.before), p99(c.during)
 	verdict := "within"
-	if most := 2*before + 50*time.Millisecond; during > most {
+	if got.During > 2*got.Before+50*time.Millisecond {
 		verdict = "ABOVE"
 	}
-	t.Logf("calm: %4d calls, %d lost; p99 %6.1f ms before, %6.1f ms during: %s 2x + 50 ms", len(c.before)+len(c.during), len(c.lost), ms(before), ms(during), verdict)
-}
-
-func p99(all []time.Duration) time.Duration {
-	if len(all) == 0 {
-		return 0
-	}
-	sorted := slices.Sorted(slices.Values(all))
-	return sorted[len(sorted)*99/100]
+	t.Logf("%s: %4d calls, %d lost; p99 %6.1f ms before, %6.1f ms during: %s 2x + 50 ms", name, got.Calls, got.Lost, ms(got.Before), ms(got.During), verdict)
 }
 
 func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

@@ -3,6 +3,7 @@
 package attack
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net"
@@ -12,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -42,32 +44,51 @@ func TestAttackConnections(t *testing.T) {
 	if n := gauge(t, w, `weir_listener_max{listener="listen",of="connections"}`); most < 100 || most > n/2 {
 		t.Fatalf("%d connections of one caller, %d in all", most, n)
 	}
-	turned := 0
+	heads := []string{"", "GET /calm/x HTTP/1.1\r\nHost: localhost\r\nX-Slow: "}
 	beside(t, at, func() {
-		for _, head := range []string{"", "GET /calm/x HTTP/1.1\r\nHost: localhost\r\nX-Slow: "} {
-			var all []net.Conn
-			for range most + most/4 {
-				c, err := net.DialTimeout("tcp", at, patience)
-				if err != nil {
-					t.Fatal(err)
-				}
-				_, _ = io.WriteString(c, head)
-				if all = append(all, c); len(all)%20 == 0 {
-					time.Sleep(pause) // the machine is the calm callers', too
-				}
-			}
-			turned += most / 4
+		for i, head := range heads {
+			all := open(t, at, head, most+most/4)
 			eventually(t, func() bool {
-				return gauge(t, w, `weir_turned_away_total{listener="listen",why="caller_connections"}`) >= turned
+				return gauge(t, w, `weir_turned_away_total{listener="listen",why="caller_connections"}`) >= (i+1)*(most/4)
 			})
 			if n := gauge(t, w, `weir_listener_in_use{listener="listen",of="connections"}`); n > most {
 				t.Errorf("%q: %d connections, of %d", head, n, most)
 			}
-			for _, c := range all {
-				_ = c.Close()
-			}
+			all.close()
 		}
 	})
+	w.Signal(syscall.SIGKILL) // the machine is the other's now
+	at = bare(t, map[string]string{"/calm/": calmOf(t).upstream})
+	besides(t, bareCalm, at, func() {
+		for _, head := range heads {
+			open(t, at, head, most+most/4).close()
+		}
+	})
+}
+
+// connections of one caller.
+type connections []net.Conn
+
+// open opens connections and begins to say something on each.
+func open(t testing.TB, at, head string, n int) (all connections) {
+	t.Helper()
+	for range n {
+		c, err := net.DialTimeout("tcp", at, patience)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = io.WriteString(c, head)
+		if all = append(all, c); len(all)%20 == 0 {
+			time.Sleep(pause) // the machine is the calm callers', too
+		}
+	}
+	return all
+}
+
+func (all connections) close() {
+	for _, c := range all {
+		_ = c.Close()
+	}
 }
 
 // eventually waits for something.
@@ -82,9 +103,8 @@ func eventually(t testing.TB, f func() bool) {
 	}
 }
 
-// One caller has as many requests in flight as it can, over HTTP/1.1 and in the streams of HTTP/2: it gets
-// half of what there may be, and others what they ask for.
-func TestAttackRequestsInFlight(t *testing.T) {
+// hanging is an upstream that answers nothing while the test runs.
+func hanging(t testing.TB) *httptest.Server {
 	release := make(chan struct{})
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		select {
@@ -92,8 +112,67 @@ func TestAttackRequestsInFlight(t *testing.T) {
 		case <-r.Context().Done():
 		}
 	}))
-	defer s.Close()
-	defer close(release)
+	t.Cleanup(s.Close)
+	t.Cleanup(func() { close(release) })
+	return s
+}
+
+// A crush is one caller with many requests in flight, in the streams of HTTP/2.
+type crush struct {
+	clients  []*http.Client
+	wg       sync.WaitGroup
+	refused  atomic.Int64
+	answered atomic.Int64
+	over     chan struct{} // so many were refused as were to be
+	leave    context.CancelFunc
+}
+
+// begin has so many requests begin, in so many streams of a connection each.
+func (c *crush) begin(at string, n, streams, refused int) {
+	var ctx context.Context
+	ctx, c.leave = context.WithCancel(context.Background())
+	c.over = make(chan struct{})
+	for begun := 0; begun < n; {
+		client := h2c()
+		client.Timeout = 0
+		c.clients = append(c.clients, client)
+		for range streams {
+			if begun++; begun%10 == 0 {
+				time.Sleep(pause) // the machine is the calm callers', too
+			}
+			c.wg.Go(func() {
+				r, _ := http.NewRequestWithContext(ctx, "GET", "http://"+at+"/hang/x", nil)
+				r.Header.Set("X-Weir-Token", "the-secret-of-evil")
+				resp, err := client.Do(r)
+				if err != nil {
+					return
+				}
+				_ = text(resp)
+				if resp.StatusCode == 503 && resp.Header.Get("Retry-After") == "1" {
+					if c.refused.Add(1) == int64(refused) {
+						close(c.over)
+					}
+					return
+				}
+				c.answered.Add(1)
+			})
+		}
+	}
+}
+
+// end breaks them off.
+func (c *crush) end() {
+	c.leave()
+	c.wg.Wait()
+	for _, client := range c.clients {
+		client.CloseIdleConnections()
+	}
+}
+
+// One caller has as many requests in flight as it can, over HTTP/1.1 and in the streams of HTTP/2: it gets
+// half of what there may be, and others what they ask for.
+func TestAttackRequestsInFlight(t *testing.T) {
+	s := hanging(t)
 	w := served.Start(t, local+fmt.Sprintf(`
 tokens: {evil: {env: EVIL}, good: {env: GOOD}}
 upstreams:
@@ -103,51 +182,26 @@ upstreams:
 	most := gauge(t, w, `weir_listener_max{listener="listen",of="caller_requests"}`)
 	streams := gauge(t, w, `weir_listener_max{listener="listen",of="streams"}`)
 	beside(t, at, func() {
-		var refused, answered atomic.Int64
-		var wg sync.WaitGroup
-		var clients []*http.Client
-		over := make(chan struct{})
-		for begun := 0; begun < most+500; {
-			client := h2c()
-			client.Timeout = 0
-			clients = append(clients, client)
-			for range streams {
-				if begun++; begun%10 == 0 {
-					time.Sleep(pause) // the machine is the calm callers', too
-				}
-				wg.Go(func() {
-					r, _ := http.NewRequest("GET", "http://"+at+"/hang/x", nil)
-					r.Header.Set("X-Weir-Token", "the-secret-of-evil")
-					resp, err := client.Do(r)
-					if err != nil {
-						return
-					}
-					_ = text(resp)
-					if resp.StatusCode == 503 && resp.Header.Get("Retry-After") == "1" {
-						if refused.Add(1) == 500 {
-							close(over)
-						}
-						return
-					}
-					answered.Add(1)
-				})
-			}
-		}
+		var c crush
+		c.begin(at, most+500, streams, 500)
 		select {
-		case <-over:
+		case <-c.over:
 		case <-time.After(patience):
-			t.Errorf("%d were refused", refused.Load())
+			t.Errorf("%d were refused", c.refused.Load())
 		}
 		if n := gauge(t, w, `weir_listener_in_use{listener="listen",of="caller_requests"}`); n != most {
 			t.Errorf("%d requests of one caller are in flight, of %d", n, most)
 		}
-		for _, c := range clients {
-			c.Transport.(*http.Transport).CloseIdleConnections()
+		if n := c.answered.Load(); n > 0 {
+			t.Errorf("%d were answered", n)
 		}
-		if answered.Load() > 0 {
-			t.Errorf("%d were answered", answered.Load())
-		}
-		s.CloseClientConnections()
-		wg.Wait()
+		c.end()
 	}, "X-Weir-Token: the-secret-of-good")
+	w.Signal(syscall.SIGKILL) // the machine is the other's now
+	at = bare(t, map[string]string{"/hang/": s.URL, "/calm/": calmOf(t).upstream})
+	besides(t, bareCalm, at, func() {
+		var c crush
+		c.begin(at, most+500, streams, 0)
+		c.end()
+	})
 }

@@ -6,11 +6,6 @@ package buffers
 import (
 	"context"
 	"errors"
-	"math"
-	"os"
-	"runtime/debug"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 )
@@ -33,15 +28,10 @@ type Budget struct {
 	mu     sync.Mutex
 	used   int64
 	large  int64 // of used, by those that are not small
+	stored int64 // of used, set aside for what is stored
 	line   []*waiter
 	most   int64 // used, ever
 	turned int64 // those for whom there was no room in time
-}
-
-type waiter struct {
-	n     int64
-	ready chan struct{}
-	in    bool // it has its bytes
 }
 
 // New makes a budget, of which those that are not small may have half together.
@@ -61,147 +51,73 @@ func (b *Budget) Use() (used, most, turned int64) {
 func (b *Budget) Take(n int64) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if n > Small && len(b.line) > 0 || !b.fits(n) {
+	if n > Small && len(b.line) > 0 || n > b.free(n > Small) {
 		return false
 	}
-	b.take(n)
+	b.take(n, n > Small)
 	return true
 }
 
-// fits reports whether there is room. The lock is held.
-func (b *Budget) fits(n int64) bool {
-	return b.used+n <= b.total && (n <= Small || b.large+n <= b.share)
+// free is what there is for one that is large or small. The lock is held.
+func (b *Budget) free(large bool) int64 {
+	if large {
+		return min(b.total-b.used, b.share-b.large)
+	}
+	return b.total - b.used
 }
 
-func (b *Budget) take(n int64) {
+func (b *Budget) take(n int64, large bool) {
 	b.used += n
-	if b.most = max(b.most, b.used); n > Small {
+	if b.most = max(b.most, b.used); large {
 		b.large += n
 	}
 }
 
 // Wait takes n bytes when there is room, in turn, and gives up after a while.
 func (b *Budget) Wait(ctx context.Context, n int64, patience time.Duration) error {
-	if n > Small && n > b.share || n > b.total {
-		b.refused()
-		return ErrTooLarge
-	}
-	if b.Take(n) {
-		return nil
-	}
-	w := &waiter{n: n, ready: make(chan struct{})}
+	return b.Claim(n, 0).Grow(ctx, n, patience)
+}
+
+// Store sets aside so much of the budget for what is stored, such as caches, in place of what was before: a
+// quarter at most. It returns how much that is.
+func (b *Budget) Store(n int64) int64 {
+	n = min(n, b.total/4)
 	b.mu.Lock()
-	b.line = append(b.line, w)
+	b.used += n - b.stored
+	b.stored, b.most = n, max(b.most, b.used)
 	b.mu.Unlock()
 	b.admit()
-	t := time.NewTimer(patience)
-	defer t.Stop()
-	select {
-	case <-w.ready:
-		return nil
-	case <-t.C:
-	case <-ctx.Done():
-	}
-	if b.leave(w) {
-		return nil
-	}
-	b.refused()
-	return ErrFull
+	return n
 }
 
-func (b *Budget) refused() {
+// Fits reports whether n bytes could be taken now, and ErrTooLarge if they never can.
+func (b *Budget) Fits(n int64) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.turned++
-}
-
-// leave takes a waiter out of the line, and reports whether it had its turn meanwhile.
-func (b *Budget) leave(w *waiter) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for i, o := range b.line {
-		if o == w {
-			b.line = append(b.line[:i], b.line[i+1:]...)
-			break
-		}
+	switch {
+	case n > b.total || n > Small && n > b.share:
+		return ErrTooLarge
+	case n > b.free(n > Small):
+		return ErrFull
 	}
-	return w.in
+	return nil
 }
 
-// admit gives those who wait what there is: the small ones whenever they fit, the large ones in
-// their order.
-func (b *Budget) admit() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	rest, held := b.line[:0], false
-	for _, w := range b.line {
-		if w.n > Small && held || !b.fits(w.n) {
-			held = held || w.n > Small
-			rest = append(rest, w)
-			continue
-		}
-		b.take(w.n)
-		w.in = true
-		close(w.ready)
-	}
-	clear(b.line[len(rest):])
-	b.line = rest
-}
-
-// Give gives n bytes back, as they were taken.
+// Give gives n bytes back, as Take or Wait took them.
 func (b *Budget) Give(n int64) {
-	if n == 0 {
-		return
+	if n != 0 {
+		b.give(n, n > Small)
 	}
+}
+
+func (b *Budget) give(n int64, large bool) {
 	b.mu.Lock()
-	if b.used -= n; n > Small {
+	if b.used -= n; large {
 		b.large -= n
 	}
 	waits := len(b.line) > 0
 	b.mu.Unlock()
 	if waits {
 		b.admit()
-	}
-}
-
-// none is the budget of a process without a limit of memory.
-const none = 256 << 20
-
-// Bodies is the budget of this process for what it holds of bodies: a quarter of its memory. Tables is that for
-// what is made of them while they are read, an eighth.
-var (
-	limit  = Limit()
-	Bodies = New(part(4))
-	Tables = &Budget{total: part(8), share: part(8)}
-)
-
-func part(of int64) int64 {
-	if limit == math.MaxInt64 {
-		return none * 4 / of
-	}
-	return limit / of
-}
-
-// Limit is the memory that this process may use: GOMEMLIMIT, or that of its cgroup; the
-// largest number if there is none.
-func Limit() int64 {
-	most := debug.SetMemoryLimit(-1)
-	for _, path := range []string{"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"} {
-		b, err := os.ReadFile(path)
-		if err != nil {
-			continue
-		}
-		if n, err := strconv.ParseInt(strings.TrimSpace(string(b)), 10, 64); err == nil && n > 0 && n < 1<<50 {
-			most = min(most, n)
-		}
-	}
-	return most
-}
-
-// Heed has the garbage collector heed the limit, that of the cgroup, too. A quarter is left for what is
-// not on the heap: the program itself among others.
-func Heed() {
-	if limit < math.MaxInt64 {
-		debug.SetMemoryLimit(limit / 4 * 3)
 	}
 }

@@ -1,6 +1,7 @@
 package llmdialect
 
 import (
+	"bytes"
 	"compress/gzip"
 	"errors"
 	"io"
@@ -20,18 +21,23 @@ func (x *exchange) read(r *http.Request) *proxy.Failure {
 	if err := unpack(r); err != nil {
 		return unread(err, x.d.o.MaxBody)
 	}
-	if r.Header.Get("Content-Encoding") != "" {
-		x.estimate = x.d.o.Tokens.Estimate(x.route.Family, x.route.Model, tokens.Prompt{Bytes: max(0, r.ContentLength)}, 0)
-		x.guessed = true
+	packed := r.Header.Get("Content-Encoding") != ""
+	if packed && r.ContentLength >= 0 {
+		x.bySize(r.ContentLength)
 		return nil
 	}
 	body, err := x.readAll(r)
 	if err != nil {
-		return unread(err, x.d.o.MaxBody)
+		return x.noRoom(r, body, false, err)
+	}
+	if packed {
+		x.putBack(r, [][]byte{body})
+		x.bySize(r.ContentLength)
+		return nil
 	}
 	done, err := x.table(r, body)
 	if err != nil {
-		return unread(err, x.d.o.MaxBody)
+		return x.noRoom(r, body, true, err)
 	}
 	defer done()
 	if x.request, err = x.route.Parse(body); err != nil {
@@ -41,11 +47,42 @@ func (x *exchange) read(r *http.Request) *proxy.Failure {
 	if b := billOf(r.Context()); b != nil && b.of.request != nil && b.of.request.AddedUsage {
 		x.request.AddedUsage = true // it asks already, but not for its caller
 	}
-	parts := x.request.Asking()
-	r.Body = newReadBody(parts, r.Body)
-	r.ContentLength, r.TransferEncoding = r.Body.(*readBody).size, nil
+	x.putBack(r, x.request.Asking())
 	if len(body) > weighed {
 		x.rest()
+	}
+	return nil
+}
+
+// putBack puts a body that was read where it came from.
+func (x *exchange) putBack(r *http.Request, parts [][]byte) {
+	b := newReadBody(parts, r.Body)
+	r.Body, r.ContentLength, r.TransferEncoding = b, b.size, nil
+}
+
+// bySize estimates what a body that is not looked into will cost.
+func (x *exchange) bySize(n int64) {
+	x.estimate = x.d.o.Tokens.Estimate(x.route.Family, x.route.Model, tokens.Prompt{Bytes: n}, 0)
+	x.guessed = true
+}
+
+// noRoom is what becomes of a body that was read so far, or whole, and no further. If it may pass, it does as one that is
+// packed: unread.
+func (x *exchange) noRoom(r *http.Request, came []byte, whole bool, err error) *proxy.Failure {
+	if !x.d.o.Pass || !errors.Is(err, buffers.ErrTooLarge) && !errors.Is(err, buffers.ErrFull) {
+		return unread(err, x.d.o.MaxBody)
+	}
+	if whole {
+		x.putBack(r, [][]byte{came})
+		x.bySize(r.ContentLength)
+		return nil
+	}
+	r.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.MultiReader(bytes.NewReader(came), r.Body), r.Body}
+	if x.bySize(r.ContentLength); r.ContentLength < 0 {
+		x.bySize(x.d.o.MaxBody) // at most
 	}
 	return nil
 }

@@ -60,6 +60,7 @@ type Options struct {
 	Patience time.Duration
 
 	MaxBody int64 // the largest request that is read; 0 means 32 MiB
+	Pass    bool  // one for which there is no room in memory passes unread, and costs what its size suggests
 
 	Keys map[string]proxy.Source // where the scopes of the upstream's own limits come from
 	Veil *veil.Veil              // hides their values

@@ -7,6 +7,7 @@ import (
 
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/cache"
+	"github.com/seed1158cd35/weir/internal/buffers"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/llm"
 	"github.com/seed1158cd35/weir/llm/tokens"
@@ -31,7 +32,7 @@ type exchange struct {
 	whose    string            // the answers that are kept, as far as what callers are counted by says: see owner
 	known    bool              // it says so
 	trailed  bool              // something may follow its body
-	takes    []int64           // what is held of the process's memory
+	held     *buffers.Claim    // of the process's memory, for the body
 	hash     *[32]byte         // of the question, if it is known already
 	letter   bool              // it is sent in the place of another request
 	array    bool              // a stream of Gemini's is to be an array

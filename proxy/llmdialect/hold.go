@@ -91,7 +91,7 @@ func (m *meter) after(d time.Duration, why error) *time.Timer {
 // certain reports whether it is known what the beginning is worth, or too much of it is
 // held.
 func (m *meter) certain() bool {
-	return m.err != nil || len(m.ready) > mostHeld || m.reader.Failed() != nil ||
+	return m.err != nil || len(m.ready) > mostHeld || !m.room(bufferSize) || m.reader.Failed() != nil ||
 		m.reader.Committed() && m.reader.Streamed() || m.reader.Blind()
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/internal/buffers"
 	"github.com/seed1158cd35/weir/llm/reading"
 	"github.com/seed1158cd35/weir/llm/tokens"
 	"github.com/seed1158cd35/weir/outcome"
@@ -40,6 +41,7 @@ type meter struct {
 
 	copy   []byte // for the cache, of what was passed on
 	keep   bool
+	taken  int64 // of what the process may hold, for copy and ready
 	closed atomic.Bool
 }
 
@@ -148,7 +150,7 @@ func (m *meter) pass(whole []byte) {
 		return
 	}
 	if m.keep {
-		if m.copy = append(m.copy, whole...); len(m.copy) > mostKept {
+		if m.copy = append(m.copy, whole...); len(m.copy) > mostKept || !m.room(0) {
 			m.keep, m.copy = false, nil
 		}
 	}
@@ -158,6 +160,31 @@ func (m *meter) pass(whole []byte) {
 	}
 	m.ready = append(m.ready[:len(m.ready):len(m.ready)], whole...)
 }
+
+// room takes what is held of the answer, and n bytes more, of what the process may hold. A little of it is
+// in no need of that.
+func (m *meter) room(n int) bool {
+	more := int64(len(m.copy)+len(m.ready)+n) - m.taken
+	if more <= roomStep {
+		return true
+	}
+	more = (more + roomStep - 1) / roomStep * roomStep
+	if more > buffers.Small || !buffers.Bodies.Take(more) {
+		return false
+	}
+	m.taken += more
+	return true
+}
+
+// leaveRoom gives it back: in the pieces in which it was taken, which are small.
+func (m *meter) leaveRoom() {
+	for ; m.taken > 0; m.taken -= roomStep {
+		buffers.Bodies.Give(roomStep)
+	}
+}
+
+// roomStep is what is taken at once.
+const roomStep = 64 << 10
 
 // mostKept is the largest answer that is kept.
 const mostKept = 1 << 20
@@ -176,6 +203,7 @@ func (m *meter) Close() error {
 		m.err, m.end = http.ErrBodyReadAfterClose, outcome.Outcome{Class: outcome.Canceled}
 	}
 	err := m.src.Close()
+	m.leaveRoom()
 	if m.ready = nil; m.late == nil { // nobody reads into it any more
 		pool.Put(m.buffer)
 		m.buffer = nil

@@ -2,7 +2,9 @@ package llmdialect
 
 import (
 	"io"
+	"math"
 	"net/http"
+	"runtime"
 	"time"
 
 	"github.com/seed1158cd35/weir/internal/buffers"
@@ -15,80 +17,105 @@ const room = 10 * time.Second
 // weighed is a body so large that what is made of it while it is read is held only so long.
 const weighed = 64 << 10
 
-// hold takes so many bytes of what the process may hold, until the request is over. What is
-// sent in the place of another request is held with that.
-func (x *exchange) hold(r *http.Request, n int64) error {
-	if x.letter {
-		return nil
+// claim says how large a body will be. What is sent in the place of another request is held with that.
+func (x *exchange) claim(n, besides int64) {
+	if !x.letter {
+		x.held = buffers.Bodies.Claim(n, besides)
 	}
-	if err := buffers.Bodies.Wait(r.Context(), n, room); err != nil {
-		return err
+}
+
+// swap takes a body's next piece of memory in place of the one before.
+func (x *exchange) swap(r *http.Request, b []byte, next int64) ([]byte, error) {
+	if x.held != nil {
+		if err := x.held.Grow(r.Context(), next, room); err != nil {
+			return b, err
+		}
+		defer x.held.Give(int64(cap(b)))
 	}
-	x.takes = append(x.takes, n)
-	return nil
+	return append(make([]byte, 0, next), b...), nil
 }
 
 // End is proxy.Ender's.
 func (x *exchange) End() {
-	for _, n := range x.takes {
-		buffers.Bodies.Give(n)
-	}
-	x.takes = nil
-}
-
-// release gives back what was held before the latest.
-func (x *exchange) release(latest int) {
-	for len(x.takes) > latest {
-		buffers.Bodies.Give(x.takes[0])
-		x.takes = x.takes[1:]
+	if x.held != nil {
+		x.held.Give(x.held.Has())
 	}
 }
 
-// readAll reads the body once there is memory for it.
+// readAll reads the body in memory of the order of what has come: who says that much will come, and sends
+// little, holds little. What it returns with an error is what has come.
 func (x *exchange) readAll(r *http.Request) ([]byte, error) {
-	most := x.d.o.MaxBody
-	if r.ContentLength > most {
+	n, most := r.ContentLength, x.d.o.MaxBody
+	switch {
+	case n > most:
 		return nil, &http.MaxBytesError{Limit: most}
+	case n < 0:
+		x.claim(0, 0)
+		return x.readOn(r, func(has int64) int64 {
+			next := min(max(2*has, firstRoom), most+1)
+			if has == firstRoom {
+				next = weighed
+			}
+			if x.held != nil {
+				x.held.Expect(next, has)
+			}
+			return next
+		})
 	}
-	if r.ContentLength > buffers.Small {
-		if err := x.hold(r, r.ContentLength); err != nil {
-			return nil, err
-		}
-		b := make([]byte, r.ContentLength)
-		_, err := io.ReadFull(r.Body, b)
-		return b, err
-	}
-	if r.ContentLength >= 0 {
-		return x.readAsItComes(r, r.ContentLength, firstRoom)
-	}
-	return x.readAsItComes(r, most, weighed)
+	x.claim(n, step(n-1))
+	return x.readOn(r, func(has int64) int64 { return min(n, nextStep(has)) })
 }
 
-// firstRoom is what is held of a small body before anything of it has come.
+// firstRoom is what is held of a body before anything of it has come.
 const firstRoom = 4 << 10
 
-// readAsItComes reads a body that does not say how long it is, or that is small, in memory of the order of
-// what has come: who says that much will come, and sends little, holds little.
-func (x *exchange) readAsItComes(r *http.Request, most, first int64) ([]byte, error) {
-	var b []byte
-	for {
-		if int64(len(b)) > most {
-			return nil, &http.MaxBytesError{Limit: most}
+// steps are how much is held of a body that says its length, until that of them is there: then the next, and in
+// the end all of it.
+var steps = [...]int64{firstRoom, weighed, 1 << 20}
+
+// step is the largest step up to n, 0 if there is none.
+func step(n int64) (largest int64) {
+	for _, s := range steps {
+		if s <= n {
+			largest = s
 		}
+	}
+	return largest
+}
+
+// nextStep is that after what is held.
+func nextStep(has int64) int64 {
+	for _, s := range steps {
+		if s > has {
+			return s
+		}
+	}
+	return math.MaxInt64
+}
+
+// readOn reads the body into pieces of memory that grow.
+func (x *exchange) readOn(r *http.Request, next func(has int64) int64) (b []byte, err error) {
+	for {
 		if len(b) == cap(b) {
-			next := min(max(2*int64(cap(b)), first), most+1)
-			if err := x.hold(r, next); err != nil {
-				return nil, err
+			if int64(len(b)) == r.ContentLength {
+				return b, nil
 			}
-			b = append(make([]byte, 0, next), b...)
-			x.release(1)
+			if int64(len(b)) > x.d.o.MaxBody {
+				return nil, &http.MaxBytesError{Limit: x.d.o.MaxBody}
+			}
+			if b, err = x.swap(r, b, next(int64(cap(b)))); err != nil {
+				return b, err
+			}
 		}
 		n, err := r.Body.Read(b[len(b):cap(b)])
-		if b = b[:len(b)+n]; err == io.EOF {
+		if b = b[:len(b)+n]; err == io.EOF && (r.ContentLength < 0 || int64(len(b)) == r.ContentLength) {
 			return b, nil
 		}
+		if err == io.EOF {
+			err = io.ErrUnexpectedEOF
+		}
 		if err != nil {
-			return nil, err
+			return b, err
 		}
 	}
 }
@@ -109,5 +136,13 @@ func (x *exchange) table(r *http.Request, body []byte) (done func(), err error) 
 	if err := buffers.Tables.Wait(r.Context(), n, room); err != nil {
 		return nil, err
 	}
-	return func() { buffers.Tables.Give(n) }, nil
+	readers <- struct{}{}
+	return func() {
+		<-readers
+		buffers.Tables.Give(n)
+	}, nil
 }
+
+// readers look into large bodies: so few at once that a processor is left for others. None of them waits for
+// anything meanwhile.
+var readers = make(chan struct{}, max(1, runtime.GOMAXPROCS(0)-1))
