@@ -88,20 +88,22 @@ func ownTurn(key int, n int64) Turn { return Turn{bucket.Turn{Low: -int64(key), 
 
 func isOwn(t Turn) bool { return t.Low < 0 }
 
-// drawOwn takes n units from what this process has itself, if it goes on without the store.
-func (p *pool) drawOwn(now time.Duration, n int64) (Turn, bool) {
+// drawOwn takes n units from what this process has itself, if it goes on without the store,
+// and says before when they must be used.
+func (p *pool) drawOwn(now time.Duration, n int64) (Turn, expiry, bool) {
 	g := p.group
 	g.own.Lock()
 	defer g.own.Unlock()
 	u := g.standing.use(now)
 	if !u.mode.uses() && (p.spec.Load().rule.Shape != Fixed || !g.failing.Load()) {
-		return Turn{}, false
+		return Turn{}, noExpiry, false
 	}
 	if a := p.allows(now, u, 0, n); a.wait > 0 || a.lack != LacksNothing {
-		return Turn{}, false
+		return Turn{}, noExpiry, false
 	}
 	g.wants(now, p.spec.Load(), n)
-	return p.takeOwn(now, u, n), true
+	t := p.takeOwn(now, u, n)
+	return t, p.ends(now, t), true
 }
 
 // took notes what a store has granted, and how much of that is as good as used.

@@ -69,23 +69,27 @@ func (p *pool) take(now time.Duration, n int64, _ time.Duration) (Turn, time.Dur
 	if now < time.Duration(p.paused.Load()) {
 		return Turn{}, time.Duration(p.paused.Load()) - now, false
 	}
-	t, ok := p.fromBlocks(now, n)
+	t, _, ok := p.fromBlocks(now, n)
 	if !ok && p.alone(now) && p.waits.Load() == 0 {
-		t, ok = p.drawOwn(now, n)
+		t, _, ok = p.drawOwn(now, n)
 	}
 	return t, 0, ok
 }
 
-// draw is take for who waits at the front.
-func (p *pool) draw(now time.Duration, n int64) (Turn, bool) {
+// draw is take for who waits at the front, and says before when the units must be used. Only what they
+// are taken from knows that: another block may be there a moment later.
+func (p *pool) draw(now time.Duration, n int64) (Turn, expiry, bool) {
 	if now < time.Duration(p.paused.Load()) {
-		return Turn{}, false
+		return Turn{}, noExpiry, false
 	}
-	t, ok := p.fromBlocks(now, n)
-	if !ok && p.alone(now) {
-		t, ok = p.drawOwn(now, n)
+	t, b, ok := p.fromBlocks(now, n)
+	switch {
+	case b != nil:
+		return t, b.until, true
+	case !ok && p.alone(now):
+		return p.drawOwn(now, n)
 	}
-	return t, ok
+	return t, noExpiry, ok
 }
 
 // alone reports whether there may be something to take without the store.
@@ -93,8 +97,8 @@ func (p *pool) alone(now time.Duration) bool {
 	return now > time.Duration(p.group.lone.Load()) || p.group.failing.Load()
 }
 
-// fromBlocks takes n units from a block.
-func (p *pool) fromBlocks(now time.Duration, n int64) (Turn, bool) {
+// fromBlocks takes n units from a block, and returns which that is.
+func (p *pool) fromBlocks(now time.Duration, n int64) (Turn, *granted, bool) {
 	for i := range p.blocks {
 		b := p.blocks[i].Load()
 		if b == nil || b.until.passed(now, p.group.fleet.clock) {
@@ -102,11 +106,11 @@ func (p *pool) fromBlocks(now time.Duration, n int64) (Turn, bool) {
 		}
 		for left := b.left.Load(); left >= n && n > 0; left = b.left.Load() {
 			if b.left.CompareAndSwap(left, left-n) {
-				return Turn{b.turn(left-n, n)}, true
+				return Turn{b.turn(left-n, n)}, b, true
 			}
 		}
 	}
-	return Turn{bucket.Turn{Cost: n}}, n == 0
+	return Turn{bucket.Turn{Cost: n}}, nil, n == 0
 }
 
 // turn is the place of n units of a block of which left are left.
@@ -176,17 +180,6 @@ func (p *pool) held(now time.Duration) (n int64) {
 		}
 	}
 	return n
-}
-
-// lasts is when the first of the blocks that are held ends.
-func (p *pool) lasts(now time.Duration) expiry {
-	e := noExpiry
-	for i := range p.blocks {
-		if b := p.blocks[i].Load(); b != nil && !b.until.passed(now, p.group.fleet.clock) {
-			e = e.first(b.until)
-		}
-	}
-	return e
 }
 
 func (p *pool) ask(now time.Duration, n int64) time.Duration {

@@ -34,7 +34,7 @@ func setAt(t *testing.T, r *Registry, at time.Duration, l Limit) {
 
 func drawAll(p *pool, now time.Duration) (n int) {
 	for ; n < 1000; n++ {
-		if _, ok := p.draw(now, 1); !ok {
+		if _, _, ok := p.draw(now, 1); !ok {
 			break
 		}
 	}
@@ -72,7 +72,7 @@ func TestAShareOfAQuotaIsNoTokenOfABucket(t *testing.T) {
 	s := &p.group.standing
 	s.part = 0 // it goes on with its share
 	at := 100 * sec
-	turn, _ := p.draw(at, 50)
+	turn, _, _ := p.draw(at, 50)
 	setAt(t, r, at+sec, Limit{Name: "l", Rate: bucket.Rate{Amount: 1, Per: sec, Burst: 100}})
 	before := drawAll(p, at+sec)
 	p.back(at+sec, turn, 50)
@@ -128,5 +128,23 @@ func TestALateGrantIsNoNewBeginning(t *testing.T) {
 		if second > 0 {
 			t.Errorf("late %v: %d of a bucket and then %d of a window", late, first, second)
 		}
+	}
+}
+
+// Units of a calendar window end with it, and those of a block with that block, whatever the store grants between their
+// being taken and somebody asking when they end.
+func TestWhatWasDrawnEndsWithWhatItIsOf(t *testing.T) {
+	l := Limit{Name: "l", Shape: Fixed, Rate: bucket.Rate{Amount: 200}, Every: bucket.Day}
+	_, p := cutPool(t, l)
+	at := 100 * sec
+	p.keepBy(at, 10, expiry{at: at + sec}, Mark{At: 1})
+	_, by, ok := p.draw(at, 1)
+	p.keepBy(at+sec, 10, expiry{at: at + 100*sec}, Mark{At: 2})
+	if !ok || !by.passed(at+sec, p.group.fleet.clock) {
+		t.Errorf("drawn %v, to be used before %v; want %v", ok, by.at, at+sec)
+	}
+	p.put(at, 10, expiry{at: at + 2*sec}, Mark{At: 1})
+	if _, by, ok = p.draw(at, 1); !ok || by.at != at+2*sec {
+		t.Errorf("drawn of a block %v, to be used before %v; want %v", ok, by.at, at+2*sec)
 	}
 }

@@ -90,9 +90,8 @@ func (g *Group) refused(now time.Duration, pools []*pool, costs *[mostShared]int
 func (q *queue) fromPools(now time.Duration, w *waiter) bool {
 	w.by = noExpiry
 	for i, p := range q.pools {
-		w.by = w.by.first(p.lasts(now))
-		t, ok := p.draw(now, w.costs[i])
-		w.by = w.by.first(p.ends(now, t))
+		t, by, ok := p.draw(now, w.costs[i])
+		w.by = w.by.first(by)
 		if !ok {
 			for k := range i {
 				q.pools[k].again(now, w.turns[k])

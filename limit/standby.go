@@ -76,27 +76,22 @@ func (p *pool) takeStandby(u ownUse, n int64) Turn {
 	return t
 }
 
-// ends is before when units must be used that were drawn a moment ago: what stood by, or is a
-// share, in the calendar window that it is of.
+// ends is before when units must be used that are this process's own: what stood by, or is a share, in
+// the calendar window that it is of.
 func (p *pool) ends(now time.Duration, t Turn) expiry {
 	s, f := p.spec.Load(), p.group.fleet
 	by := noExpiry
 	if isOwn(t) {
 		by.at = now + mostLate
 	}
-	if s.rule.Shape != Fixed || t.Cost == 0 {
+	switch {
+	case s.rule.Shape != Fixed || t.Cost == 0:
 		return by
-	}
-	if isOwn(t) {
+	case isOwn(t):
 		at := f.storeTime(now)
 		return by.first(expiry{at: now + s.limit.Windows(at).End.Sub(at)})
 	}
-	p.group.own.Lock()
-	defer p.group.own.Unlock()
-	if b := &p.own.standby; b.mark.At == t.Low && !b.until.passed(now, f.clock) {
-		by = b.until
-	}
-	return by
+	return p.own.standby.until
 }
 
 // standsAgain puts units of the window back to those that stand by, if they are needed

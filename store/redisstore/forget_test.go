@@ -4,12 +4,12 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/seed1158cd35/weir/internal/campaign"
 	"github.com/seed1158cd35/weir/internal/servers"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/limit/limittest"
@@ -95,12 +95,9 @@ func (lonely) Beat(context.Context, *limit.Beat) (limit.Standing, error) {
 
 // TestNothingIsLostWithTheKeysThatExpire: what a server forgets was of no more use.
 func TestNothingIsLostWithTheKeysThatExpire(t *testing.T) {
+	t.Parallel()
 	s, clock, advance := aging(t)
-	histories := uint64(20)
-	if os.Getenv("WEIR_LONG") != "" {
-		histories = 200
-	}
-	for seed := range histories {
+	for seed := range uint64(campaign.Histories(20, 100)) {
 		m := limit.NewMemory(func() time.Time { return time.UnixMicro(clock.Load()) })
 		limittest.Compare(t, lonely{m, make(map[string]*limit.Rule)}, lonely{startFull(s), make(map[string]*limit.Rule)}, advance, seed, 300)
 	}
