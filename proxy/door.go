@@ -54,8 +54,8 @@ const (
 
 // A guest is who came in.
 type guest struct {
-	name  string // of the token or the certificate; "" if nobody is asked for one
-	shown string // the header or the parameter that held the token
+	name  string   // of the token or the certificate; "" if nobody is asked for one
+	shown []string // the headers and the parameter that hold tokens of weir's
 }
 
 type guestKey struct{}
@@ -79,28 +79,43 @@ func (d *Door) enter(r *http.Request) (g guest, f *Failure) {
 	if len(d.Auth.Tokens) == 0 {
 		return g, nil
 	}
-	for place, secret := range presented(r) {
-		if name, ok := d.Auth.Whose(secret); ok {
-			return guest{name, place}, nil
+	for place, secret := range presented(r) { // all of them: a client may show its token at several places
+		name, ok := d.Auth.Whose(secret)
+		if !ok {
+			continue
 		}
+		if len(g.shown) == 0 {
+			g.name = name
+		}
+		g.shown = append(g.shown, place)
+	}
+	if len(g.shown) > 0 {
+		return g, nil
 	}
 	return g, &Failure{Status: http.StatusUnauthorized, Code: Unauthorized, Final: true,
 		Message: "there is no token that is configured here; show it as the API key, as the access key id of AWS, or in " + TokenHeader}
 }
 
+// inQuery is the place of a token that is the parameter key.
+const inQuery = "?key"
+
 // presented yields what could be a token, with the header or the parameter that it is in.
 func presented(r *http.Request) func(yield func(place, secret string) bool) {
 	return func(yield func(string, string) bool) {
 		for _, name := range []string{TokenHeader, "Authorization", "X-Api-Key", "Api-Key", "X-Goog-Api-Key"} {
-			if v := r.Header.Get(name); v != "" && !yield(name, bare(v)) {
-				return
+			for _, v := range r.Header[name] {
+				if v != "" && !yield(name, bare(v)) {
+					return
+				}
 			}
 		}
-		if !strings.Contains(r.URL.RawQuery, "key=") {
+		if !strings.Contains(r.URL.RawQuery, "=") {
 			return
 		}
-		if v := r.URL.Query().Get("key"); v != "" {
-			yield("?key", v)
+		for _, v := range r.URL.Query()["key"] {
+			if v != "" && !yield(inQuery, v) {
+				return
+			}
 		}
 	}
 }
@@ -123,13 +138,14 @@ func bare(v string) string {
 	return v
 }
 
-// hide takes the caller's token out of what is sent on.
+// hide takes every token of weir's out of what is sent on.
 func (g guest) hide(h http.Header, at *url.URL) {
-	switch {
-	case g.shown == "?key":
-		at.RawQuery = withoutKey(at.RawQuery)
-	case g.shown != "":
-		h.Del(g.shown)
+	for _, place := range g.shown {
+		if place == inQuery {
+			at.RawQuery = withoutKey(at.RawQuery)
+		} else {
+			h.Del(place)
+		}
 	}
 }
 

@@ -89,7 +89,7 @@ func TestPagesOfOtherSitesDoNotGetCredentials(t *testing.T) {
 const token = "a-secret-of-thirty-two-tokens/+="
 
 func known(upstreams ...string) *auth.Auth {
-	return &auth.Auth{Tokens: []auth.Token{{Name: "app", SHA256: auth.Hash(token), Upstreams: upstreams}}}
+	return &auth.Auth{Tokens: []auth.Token{{Name: "app", SHA256: auth.Hash(token), Upstreams: upstreams}, {Name: "job", SHA256: auth.Hash("other-" + token)}}}
 }
 
 // A token may stand where SDKs put API keys. It comes in, says who calls, and goes no
@@ -113,6 +113,12 @@ func TestTokensComeInAndGoNoFurther(t *testing.T) {
 		{"the query", "/x?alt=sse&key=" + strings.ReplaceAll(token, "+", "%2B") + "&a=b", nil, 200, "GET /x?alt=sse&a=b HTTP/1.1"},
 		{"aws", "/x", []string{"Authorization: AWS4-HMAC-SHA256 Credential=" + token + "/20261122/eu-west-1/s3/aws4_request, SignedHeaders=host, Signature=00"}, 200, ""},
 		{"aws without its scope", "/x", []string{"Authorization: AWS4-HMAC-SHA256 Credential=" + token}, 401, ""},
+		{"as the key and in our own header", "/x", []string{TokenHeader + ": " + token, "X-Api-Key: " + token}, 200, ""},
+		{"as the key and as bearer, beside another's", "/x", []string{"Authorization: Bearer " + token, "X-Api-Key: " + token, "Api-Key: of-the-caller"}, 200, "of-the-caller"},
+		{"in a header and in the query", "/x?key=" + strings.ReplaceAll(token, "+", "%2B") + "&a=b", []string{"X-Goog-Api-Key: " + token}, 200, "GET /x?a=b HTTP/1.1"},
+		{"in a second line", "/x", []string{"X-Api-Key: of-the-caller", "X-Api-Key: " + token}, 200, ""},
+		{"in a second parameter", "/x?key=own&key=" + strings.ReplaceAll(token, "+", "%2B") + "&a=b", nil, 200, "GET /x?a=b HTTP/1.1"},
+		{"of another caller", "/x", []string{TokenHeader + ": " + token, "X-Api-Key: other-" + token}, 200, ""},
 		{"not for this upstream", "/other/x", []string{"X-Api-Key: " + token}, 403, ""},
 		{"no route, and no token", "/none/x", nil, 401, ""},
 	} {
