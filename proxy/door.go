@@ -149,6 +149,13 @@ func (g guest) hide(h http.Header, at *url.URL) {
 	}
 }
 
+// HidesToken reports whether a header of the request shows a token of weir's, which is not sent on: to a
+// dialect it is no credential.
+func HidesToken(r *http.Request, header string) bool {
+	g, _ := r.Context().Value(guestKey{}).(guest)
+	return slices.Contains(g.shown, header)
+}
+
 // withoutKey is a raw query without the parameter key; the others stay as they are.
 func withoutKey(raw string) string {
 	parts := slices.DeleteFunc(strings.Split(raw, "&"), func(part string) bool {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/seed1158cd35/weir"
@@ -62,6 +63,7 @@ const mostPeeked = 64 << 10
 // Hear is proxy.Dialect's.
 func (d *Dialect) Hear(r *http.Request, path string) (proxy.Exchange, *proxy.Failure) {
 	x := &exchange{d: d, method: r.Method}
+	dropToken(r)
 	plan, err := d.signer.Plan(r)
 	ask := awswire.Request{
 		Service: d.o.Service, Method: r.Method, Host: r.Host, Path: path, Query: r.URL.RawQuery, Header: r.Header,
@@ -81,6 +83,15 @@ func (d *Dialect) Hear(r *http.Request, path string) (proxy.Exchange, *proxy.Fai
 		return x, failed(err)
 	}
 	return x, nil
+}
+
+// dropToken takes out a token of weir's that would be taken for a key of Bedrock's, with which a request is
+// sent as it came. One that is an access key id stays: what stands behind it is signed for.
+func dropToken(r *http.Request) {
+	const field, signature = "Authorization", "AWS4-HMAC-SHA256"
+	if proxy.HidesToken(r, field) && !strings.HasPrefix(r.Header.Get(field), signature) {
+		r.Header.Del(field)
+	}
 }
 
 // small reports whether a body may be read before the request is admitted. A client that

@@ -35,6 +35,7 @@ import (
 	"github.com/seed1158cd35/weir/awsx/resign"
 	"github.com/seed1158cd35/weir/awsx/resign/sigtest"
 	"github.com/seed1158cd35/weir/bucket"
+	"github.com/seed1158cd35/weir/internal/auth"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/proxy"
 	"github.com/seed1158cd35/weir/proxy/awsdialect"
@@ -349,6 +350,56 @@ func TestWeirsOwnTroubleIsNamed(t *testing.T) {
 	text, _ := io.ReadAll(resp.Body)
 	if resp.StatusCode != 400 || !strings.Contains(string(text), "does not tell its service and region") {
 		t.Errorf("%s: %s", resp.Status, text)
+	}
+}
+
+// A token of weir's is no key of Bedrock's, wherever a caller shows it: the request is signed.
+func TestAnyTokenOfWeirsIsSignedFor(t *testing.T) {
+	const token = "a token that the door knows"
+	far := make(chan http.Header, 1)
+	api := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { far <- r.Header }))
+	defer api.Close()
+	at, _ := url.Parse(api.URL)
+	d, err := awsdialect.New(awsdialect.Options{Options: resign.Options{Service: "bedrock", Region: "eu-west-1",
+		Credentials: credentials.NewStaticCredentialsProvider(ours, secret, "")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	px, err := proxy.New(nil, weir.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	door := proxy.Door{Auth: &auth.Auth{Tokens: []auth.Token{{Name: "app", SHA256: auth.Hash(token)}}}}
+	if err := px.SetAll(door, []proxy.Upstream{{Name: "aws", URL: at, Dialect: d, Policy: weir.Policy{Undeclared: true}}}); err != nil {
+		t.Fatal(err)
+	}
+	s := httptest.NewServer(px)
+	defer s.Close()
+	const signed = "AWS4-HMAC-SHA256 Credential=" + ours + "/"
+	for _, c := range []struct {
+		name   string
+		fields map[string]string
+		want   string
+	}{
+		{"bearer", map[string]string{"Authorization": "Bearer " + token}, signed},
+		{"bearer in small letters", map[string]string{"Authorization": "bearer " + token}, signed},
+		{"bearer and our own header", map[string]string{"Authorization": "Bearer " + token, proxy.TokenHeader: token}, signed},
+		{"access key id", map[string]string{"Authorization": "AWS4-HMAC-SHA256 Credential=" + token + "/20261122/eu-west-1/bedrock/aws4_request, SignedHeaders=host, Signature=00"}, signed},
+		{"our own header", map[string]string{proxy.TokenHeader: token}, signed},
+		{"our own header, and a key of Bedrock's", map[string]string{proxy.TokenHeader: token, "Authorization": "Bearer of-bedrock"}, "Bearer of-bedrock"},
+	} {
+		r, _ := http.NewRequest(http.MethodPost, s.URL+"/aws/model/m/converse", strings.NewReader("{}"))
+		for name, v := range c.fields {
+			r.Header.Set(name, v)
+		}
+		resp, err := http.DefaultClient.Do(r)
+		if err != nil || resp.StatusCode != http.StatusOK {
+			t.Fatalf("%s: %v, %v", c.name, resp, err)
+		}
+		_ = resp.Body.Close()
+		if got := (<-far).Get("Authorization"); !strings.HasPrefix(got, c.want) || strings.Contains(got, token) {
+			t.Errorf("%s: sent on with %q, want %s...", c.name, got, c.want)
+		}
 	}
 }
 
