@@ -209,6 +209,13 @@ func (m *Limiter) Due(now time.Duration, t Turn) time.Duration {
 	if r := m.shaped(); r != nil {
 		return r.due(now, t)
 	}
+	if h := m.heir(); h != nil {
+		wait := h.to.Due(now, h.turn(t))
+		if until, paused := m.line.Load().PausedUntil(now); paused {
+			wait = max(wait, until-now)
+		}
+		return wait
+	}
 	return m.line.Load().Wait(now, t.Place)
 }
 
@@ -219,6 +226,9 @@ func (m *Limiter) Due(now time.Duration, t Turn) time.Duration {
 func (m *Limiter) Usable(now time.Duration, t Turn) bool {
 	if r := m.shaped(); r != nil {
 		return r.usable(now, t)
+	}
+	if h := m.heir(); h != nil {
+		return h.to.Usable(now, h.turn(t))
 	}
 	return t.Turn.Usable(m.line.Load(), now)
 }
@@ -251,6 +261,12 @@ func (m *Limiter) lapsed(now time.Duration, t Turn) bool {
 func (m *Limiter) Back(now time.Duration, t Turn, n int64) {
 	if r := m.shaped(); r != nil {
 		r.back(now, t, n)
+		return
+	}
+	if h := m.heir(); h != nil {
+		if t.Low >= h.from { // the heir began empty, so nothing of it was reserved for others
+			h.to.Back(now, h.turn(t), n)
+		}
 		return
 	}
 	cost := t.Cost

@@ -16,6 +16,7 @@ type more struct {
 	crowd  atomic.Pointer[crowd]               // blocks that cores hold
 	rate   atomic.Pointer[adaptive.Controller] // nil until something was learnt
 	belief atomic.Pointer[belief]              // nil unless the upstream says what it allows
+	heir   atomic.Pointer[heir]                // nil unless another bucket has taken its place
 	shape  shaped                              // instead of all else, for limits that are no bucket of this process
 }
 

@@ -260,10 +260,14 @@ func (r *Registry) replace(c *change, place *atomic.Pointer[Limiter]) {
 // anew is an empty limiter in the place of one that is taken out of use; what
 // those who wait there are still to use is owed here.
 func (r *Registry) anew(now time.Duration, old *Limiter) *Limiter {
-	_, owed := old.close(now)
+	left, owed := old.close(now)
 	m := r.fresh.twin()
 	m.drain(now)
-	m.assume(now, old, owed)
+	if old.shaped() == nil && m.shaped() == nil {
+		m.inherit(now, old, left)
+	} else {
+		m.assume(now, old, owed)
+	}
 	return m
 }
 

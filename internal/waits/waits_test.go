@@ -166,6 +166,7 @@ func waits() []wait {
 		synctest.Wait()
 	}
 	const one, two = "    limits: {all: {rate: 6/min, burst: 1}}\n", "    limits: {all: {rate: 300/min, burst: 10}}\n"
+	const far = "    limits: {all: {rate: 60000/min, burst: 1000}}\n" // more than 64 times as fast
 	const rolling, more = "    limits: {all: {rate: 2/min, shape: rolling}}\n", "    limits: {all: {rate: 20/min, shape: rolling}}\n"
 	const quota, days = "    limits: {all: {amount: 1, every: day}}\n", "    max_wait: 30h\n    timeouts: {call: 30h}\n"
 	const fair = "    fair: {by: user}\n    keys: {user: 'header:X-User'}\n"
@@ -183,6 +184,9 @@ func waits() []wait {
 	after := map[string]string{"Retry-After": "10"}
 	return []wait{
 		{name: "a limit's line", yaml: one + long, raised: two + long, begin: first, turn: 9 * sec},
+		{name: "a limit's line, raised by far", yaml: one + long, raised: far + long, begin: first, turn: 9 * sec},
+		{name: "a fair line, raised by far", yaml: one + fair + long, raised: far + fair + long, begin: first, turn: 9 * sec},
+		{name: "a shared limit, raised by far", yaml: one + long, raised: far + long, begin: first, turn: 9 * sec, fleet: true},
 		{name: "a rolling limit", yaml: rolling + longer, raised: more + longer, begin: func(s *scene) { first(s); first(s) }, turn: 59 * sec},
 		{name: "a quota", yaml: quota + days, raised: "    limits: {all: {amount: 2, every: day}}\n" + days, begin: first, turn: 23 * time.Hour},
 		{name: "a fair line", yaml: one + fair + long, raised: two + fair + long, begin: first, turn: 9 * sec},
