@@ -28,7 +28,7 @@ type sleeper struct {
 	n       uint64 // in the order in which they came
 	wake    func()
 	looks   bool        // woken, it looks again what it has to wait for
-	opened  atomic.Bool // it was woken because the breaker opened
+	opened  atomic.Bool // it was woken because the breaker opened, or nobody is to wait
 }
 
 func (b *bell) add(s *sleeper) {
@@ -51,6 +51,14 @@ func (b *bell) remove(s *sleeper) {
 // ring wakes those whose breaker is open.
 func (b *bell) ring(now time.Duration) {
 	for _, s := range b.those(func(s *sleeper) bool { return isOpen(now, s.breaker) }) {
+		s.opened.Store(true)
+		s.wake()
+	}
+}
+
+// toll wakes all, as nobody is to wait any more.
+func (b *bell) toll() {
+	for _, s := range b.those(func(*sleeper) bool { return true }) {
 		s.opened.Store(true)
 		s.wake()
 	}
@@ -86,6 +94,9 @@ func (u *Upstream) sleep(ctx context.Context, b *breaker.Breaker, d time.Duratio
 	s := &sleeper{breaker: b, wake: w.Wake, looks: true}
 	u.bell.add(s)
 	defer u.bell.remove(s)
+	if u.drains.Load() { // which may have begun before it was heard
+		return true, nil
+	}
 	err = w.Sleep(ctx, d)
 	return err == nil && s.opened.Load(), err
 }
@@ -96,7 +107,7 @@ func (u *Upstream) sleep(ctx context.Context, b *breaker.Breaker, d time.Duratio
 func (r *run) rest(d retry.Decision) error {
 	b, now := r.permit.breaker, r.u.clock.Now()
 	until, own := later(now, d.After), later(now, d.Delay)
-	for now < until && !outlasts(b, now, until) {
+	for now < until && !outlasts(b, now, until) && !r.u.drains.Load() {
 		if _, err := r.u.sleep(r.ctx, b, until-now); err != nil {
 			return err
 		}
@@ -119,6 +130,10 @@ func (u *Upstream) hearing(ctx context.Context, b *breaker.Breaker) (inner conte
 	inner, cancel := u.clock.WithTimeout(ctx, math.MaxInt64/4, nil)
 	s = &sleeper{breaker: b, wake: cancel}
 	u.bell.add(s)
+	if u.drains.Load() { // which may have begun before it was heard
+		s.opened.Store(true)
+		cancel()
+	}
 	return inner, s, func() { u.bell.remove(s); cancel() }
 }
 

@@ -12,7 +12,7 @@ import (
 )
 
 var (
-	// errOpened ends the wait of calls whose breaker has opened.
+	// errOpened ends the wait of calls whose breaker has opened, or that are not to wait any more.
 	errOpened = errors.New("the breaker has opened")
 
 	// errUnbound ends the wait for a slot of a bound that a new policy does not have.

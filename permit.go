@@ -276,6 +276,9 @@ const (
 // admit passes every gate, waiting for its turn until the instant at most.
 func (p *Permit) admit(ctx context.Context, now, until time.Duration, c *Call) error {
 	start := now
+	if p.attempt > 1 && p.u.drains.Load() {
+		return p.decided(now, Decision{Reason: ShuttingDown, RetryAfter: soon})
+	}
 	if p.u.pauses.Unmet() {
 		err := p.u.meet(ctx, p.patience(now, until))
 		now = p.u.clock.Now()
@@ -332,9 +335,14 @@ func tooLate(ctx context.Context, now, until time.Duration) bool {
 }
 
 // reconsider asks the breaker again after a wait: what opened meanwhile must not
-// be called, and a ticket of an older generation would count for nothing.
+// be called, and a ticket of an older generation would count for nothing. Nor is a call made
+// that has waited while the upstream drains.
 func (p *Permit) reconsider(now time.Duration) Decision {
 	d, ok := p.askBreaker(now)
+	if ok && p.u.drains.Load() {
+		p.giveBack(now)
+		d, ok = Decision{Reason: ShuttingDown, RetryAfter: soon}, false
+	}
 	if !ok {
 		p.limits.Drop(now)
 		p.why = -1

@@ -243,7 +243,7 @@ func TestRefusalsReadWell(t *testing.T) {
 			t.Errorf("got %q, want %q", r.Error(), want)
 		}
 	}
-	if len(weir.Reasons) != 6 || !errors.Is(weir.ErrTooMuch, limit.ErrTooMuch) {
+	if len(weir.Reasons) != 7 || !errors.Is(weir.ErrTooMuch, limit.ErrTooMuch) {
 		t.Error("reasons or ErrTooMuch are not those of the design")
 	}
 }

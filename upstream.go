@@ -45,6 +45,7 @@ type Upstream struct {
 	records *records.Pauses // shares them; nil if there is no fleet
 	obeying sync.Mutex      // see obey
 	setting sync.Mutex      // one Set at a time
+	drains  atomic.Bool     // nobody is to wait any more
 	leave   func()          // takes the breakers out of the fleet; nil if they are in none
 	part    func()          // takes the pauses out of the fleet; nil likewise
 }
@@ -84,6 +85,17 @@ func New(name string, p Policy, o Options) (*Upstream, error) {
 
 // Name is the upstream's name.
 func (u *Upstream) Name() string { return u.name }
+
+// Drain ends every wait at once, for the program is about to end: calls that wait are refused
+// as ShuttingDown, those whose attempt failed get its answer in place of another one, and so
+// it is for all that come. Attempts that are under way, and calls that need not wait, go on.
+func (u *Upstream) Drain() {
+	u.drains.Store(true)
+	u.bell.toll()
+	for _, f := range u.live.Load().flights() {
+		f.line.End(errOpened)
+	}
+}
 
 // Policy is the policy in force, its defaults filled in.
 func (u *Upstream) Policy() Policy { return u.live.Load().policy }

@@ -189,7 +189,7 @@ func TestEverythingInTheFileIsProduced(t *testing.T) {
 	}
 	for _, r := range weir.Reasons {
 		e := exchange{"POST", "/v1/acquire", `{"upstream":"moody","operation":"refuse-` + string(r) + `"}`, 429, RateLimitExceeded, nil}
-		if r == weir.CircuitOpen || r == weir.BudgetExhausted {
+		if r.Unavailable() {
 			e.status, e.code = 503, ServiceUnavailable
 		}
 		do(e)

@@ -17,7 +17,7 @@ func (a *asker) refusal(r *weir.Refusal) *failure {
 		said.RetryAfter = wait // one number everywhere
 	}
 	f := failed(http.StatusTooManyRequests, RateLimitExceeded, "%v", &said)
-	if r.Reason == weir.CircuitOpen || r.Reason == weir.BudgetExhausted {
+	if r.Reason.Unavailable() {
 		f.status, f.code = http.StatusServiceUnavailable, ServiceUnavailable
 	}
 	f.after = max(wait, time.Millisecond)

@@ -36,7 +36,7 @@ func Status(err error) (s *status.Status, ok bool) {
 
 func refused(r *weir.Refusal) *status.Status {
 	code := codes.ResourceExhausted
-	if r.Reason == weir.CircuitOpen || r.Reason == weir.BudgetExhausted {
+	if r.Reason.Unavailable() {
 		code = codes.Unavailable
 	}
 	s := status.New(code, r.Error())

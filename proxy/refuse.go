@@ -66,7 +66,7 @@ func refuse(w http.ResponseWriter, req *http.Request, r *weir.Refusal) {
 	f := &Failure{Status: http.StatusTooManyRequests, Code: RateLimitExceeded, Message: said.Error(), Reason: r.Reason, RetryAfter: wait, Details: map[string]any{
 		"upstream": r.Upstream, "operation": r.Operation, "reason": r.Reason, "retry_after_ms": ceil(wait, time.Millisecond),
 	}}
-	if r.Reason == weir.CircuitOpen || r.Reason == weir.BudgetExhausted {
+	if r.Reason.Unavailable() {
 		f.Status, f.Code = http.StatusServiceUnavailable, ServiceUnavailable
 	}
 	h := w.Header()

@@ -78,3 +78,28 @@ func TestASidecarInABubbleKeepsItsLimit(t *testing.T) {
 		}
 	})
 }
+
+// A call that waits when weir is told to stop is answered at once, and weir ends without the time of its drain.
+func TestWhoWaitsIsRefusedWhenWeirStops(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := memnet.New()
+		defer n.Close()
+		up := n.Serve("api.test", http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+		stop := serveInside(t, n, "upstreams: {up: {url: \""+up+"\", limits: {all: {rate: 6/min, burst: 1}}}}\n")
+		client := &http.Client{Transport: n.Transport()}
+		begin := time.Now()
+		for i := range 2 {
+			if i == 1 {
+				time.AfterFunc(500*time.Millisecond, stop)
+			}
+			resp, err := client.Get("http://localhost/up/")
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = resp.Body.Close()
+			if got := resp.Header.Get("X-Weir-Refused"); i == 1 && (resp.StatusCode != 503 || got != "shutting_down" || time.Since(begin) > time.Second) {
+				t.Errorf("%s %q after %v", resp.Status, got, time.Since(begin))
+			}
+		}
+	})
+}

@@ -12,10 +12,13 @@ import (
 
 var errDrained = errors.New("drain is over")
 
-// drain lets calls under way end, unless that takes too long, or weir is told to
-// stop once more.
+// drain refuses calls that wait, which another weir may take, and lets those under way end,
+// unless that takes too long, or weir is told to stop once more.
 func (s *server) drain(front *http.Server, again <-chan os.Signal) error {
 	s.page.Draining.Store(true)
+	for _, u := range s.upstreams() {
+		u.Drain()
+	}
 	s.log.Info("draining", "for at most", s.file.Drain.String())
 	begin := time.Now()
 	patience, cancel := context.WithTimeoutCause(context.Background(), s.file.Drain, errDrained)

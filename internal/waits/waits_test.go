@@ -358,3 +358,46 @@ func TestWhoLeavesWaitsNoLonger(t *testing.T) {
 		})
 	}
 }
+
+// Whoever waits when the sidecar is told to stop is refused at once, and sent elsewhere; who has tried before
+// gets the upstream's last answer, with the same headers. Who is called for goes on.
+func TestAllHearThatTheSidecarStops(t *testing.T) {
+	for _, w := range waits() {
+		t.Run(w.name, func(t *testing.T) {
+			e := w.waiting(t, func(s *scene, _ context.CancelFunc) { s.u.Drain() })
+			its := w.tried && e.retry == 0 // the upstream's own, which is longer
+			if !at(e.after, ms) || e.refused != string(weir.ShuttingDown) || !its && (e.retry < sec || e.retry > 2*sec) {
+				t.Errorf("%+v, want shutting_down, at once", e)
+			}
+			if w.tried != (e.gaveUp == string(weir.ShuttingDown)) || !w.tried && e.status != 503 {
+				t.Errorf("%+v", e)
+			}
+		})
+	}
+}
+
+// Nor does a wait begin after that; a call that need not wait goes.
+func TestNoWaitBeginsWhileTheSidecarStops(t *testing.T) {
+	for _, w := range waits() {
+		t.Run(w.name, func(t *testing.T) {
+			play(t, w.yaml, w.fleet, func(s *scene) {
+				w.begin(s)
+				s.u.Drain()
+				if e := s.call(context.Background(), "second"); e.after > 200*ms || e.refused != string(weir.ShuttingDown) {
+					t.Errorf("%+v, want shutting_down, at once", e)
+				}
+				s.api.mu.Lock()
+				if s.api.hold != nil {
+					close(s.api.hold)
+					s.api.hold = nil
+				}
+				s.api.mu.Unlock()
+				s.api.answers(http.StatusOK, nil)
+				time.Sleep(w.turn + w.turn/10 + 20*sec)
+				if e := s.call(context.Background(), "third"); e.status != 200 {
+					t.Errorf("%+v, want 200", e)
+				}
+			})
+		})
+	}
+}

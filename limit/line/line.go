@@ -84,6 +84,7 @@ type Line struct {
 	since       time.Duration // somebody has waited since then without a break
 	driver      *waiter       // nil if nobody waits
 	due         time.Duration // when the driver asks again
+	over        error         // why nobody is to wait any more; nil while calls may
 }
 
 // New makes a line.
@@ -117,6 +118,9 @@ func (l *Line) waited(now time.Duration) time.Duration {
 func (l *Line) Wait(ctx context.Context, now, until time.Duration, c Asker) (Place, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.over != nil {
+		return Place{}, l.over
+	}
 	if n := l.Waiting(); n >= Most {
 		return Place{n + 1, n + 1}, ErrFull
 	}
@@ -183,6 +187,14 @@ func (l *Line) Kick() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.serve(now)
+}
+
+// End ends every wait, and those that would begin later.
+func (l *Line) End(err error) {
+	l.mu.Lock()
+	l.over = err
+	l.mu.Unlock()
+	l.Fail(err, func(Asker) bool { return true })
 }
 
 // Fail ends the wait of all whom pick picks: their breaker has opened, say.

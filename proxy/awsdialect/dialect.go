@@ -226,7 +226,7 @@ func kindOf(f *proxy.Failure) awswire.Kind {
 	case "":
 	case weir.QuotaExhausted:
 		return awswire.Exhausted
-	case weir.CircuitOpen, weir.BudgetExhausted:
+	case weir.CircuitOpen, weir.BudgetExhausted, weir.ShuttingDown:
 		return awswire.Unavailable
 	default:
 		return awswire.Throttled

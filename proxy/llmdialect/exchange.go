@@ -100,7 +100,7 @@ func kindOf(f *proxy.Failure) llm.Kind {
 	case "":
 	case weir.QuotaExhausted:
 		return llm.Exhausted
-	case weir.CircuitOpen, weir.BudgetExhausted:
+	case weir.CircuitOpen, weir.BudgetExhausted, weir.ShuttingDown:
 		return llm.Unavailable
 	default:
 		return llm.Limited
