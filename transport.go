@@ -61,10 +61,12 @@ func (u *Upstream) Transport(base http.RoundTripper) *Transport {
 // NewBase is the transport that a Transport without Base uses: the standard one
 // with the policy's timeouts, enough idle connections for many callers, and
 // nothing added to requests or unpacked from answers. keepIdle is how many idle
-// connections are kept; 0 means 256.
+// connections are kept; 0 means 256. A connection that has fallen silent, as when the
+// machine behind it is gone, is found out within half a minute: of HTTP/2, over which calls
+// would go on to be made, by a ping, and an idle one of HTTP/1.1 by the system.
 func NewBase(t Timeouts, keepIdle int) *http.Transport {
 	keepIdle = cmp.Or(keepIdle, 256)
-	dialer := &net.Dialer{Timeout: max(0, t.Connect), KeepAlive: 30 * time.Second}
+	dialer := &net.Dialer{Timeout: max(0, t.Connect), KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 3}}
 	return &http.Transport{
 		DialContext:           dialer.DialContext,
 		TLSHandshakeTimeout:   max(0, t.TLS),
@@ -75,6 +77,7 @@ func NewBase(t Timeouts, keepIdle int) *http.Transport {
 		IdleConnTimeout:       90 * time.Second,
 		DisableCompression:    true,
 		ForceAttemptHTTP2:     true,
+		HTTP2:                 &http.HTTP2Config{SendPingTimeout: 10 * time.Second, PingTimeout: 5 * time.Second},
 	}
 }
 
