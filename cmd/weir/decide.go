@@ -145,6 +145,11 @@ func (d *decider) prepare(s *server, next *config.File) (put func(), err error) 
 	if d == nil || next.Decide == nil {
 		return func() {}, nil
 	}
+	inForce := s.file.Decide.Config // its addresses: those of the next file need a new start
+	inForce.Tokens, inForce.ClientCA = next.Decide.Tokens, next.Decide.ClientCA
+	if err := inForce.Validate(); err != nil {
+		return nil, fmt.Errorf("decide: at the addresses in force: %w", err)
+	}
 	who, err := next.Decide.Auth(s.env, os.ReadFile)
 	if err != nil {
 		return nil, fmt.Errorf("decide: %w", err)

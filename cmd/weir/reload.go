@@ -2,6 +2,7 @@ package main
 
 import (
 	"crypto/tls"
+	"fmt"
 	"reflect"
 	"slices"
 
@@ -20,6 +21,9 @@ func (s *server) reload() {
 	var cert *tls.Certificate
 	if err == nil {
 		cert, err = readCert(next)
+	}
+	if err == nil {
+		err = s.unseen(next)
 	}
 	var e entry
 	if err == nil {
@@ -54,6 +58,20 @@ func (s *server) reload() {
 	s.level.Set(next.Log)
 	s.watch()
 	s.log.Info("reloaded", "upstreams", len(next.Upstreams))
+}
+
+// unseen says which certificates of callers nobody could see: whether a listener has TLS is decided at a start.
+func (s *server) unseen(next *config.File) error {
+	const wants = "%s: certificates of callers are only seen with %s, which needs a new start"
+	switch tls := s.file.TLS != nil; {
+	case next.Callable.ClientCA != "" && !tls:
+		return fmt.Errorf(wants, "client_ca", "tls")
+	case next.AdminAccess.ClientCA != "" && !s.file.AdminTLS:
+		return fmt.Errorf(wants, "admin_client_ca", "admin_tls")
+	case next.Decide != nil && next.Decide.ClientCA != "" && !tls:
+		return fmt.Errorf(wants, "decide.client_ca", "tls")
+	}
+	return nil
 }
 
 // forget drops the metrics of what the next file does not have any more.
@@ -117,6 +135,6 @@ func sameDecide(a, b *config.Decide) bool {
 		return a == b
 	}
 	x, y := *a, *b
-	x.Tokens, y.Tokens, x.Rights, y.Rights = nil, nil, nil, nil
+	x.Tokens, y.Tokens, x.Rights, y.Rights, x.ClientCA, y.ClientCA = nil, nil, nil, nil, "", ""
 	return reflect.DeepEqual(x, y)
 }

@@ -111,3 +111,59 @@ upstreams:
 		t.Errorf("the admin listener is called %s", got)
 	}
 }
+
+// Who signs the certificates of those who ask for decisions is taken over, and not said to need a new start.
+func TestAReloadTakesOverWhoSignsForDecisions(t *testing.T) {
+	dir := t.TempDir()
+	keyPair(t, dir, 1)
+	yaml := "listen: 127.0.0.1:0\nadmin: off\ntls: {cert: " + dir + "/cert.pem, key: " + dir + "/key.pem}\ndecide: {listen: 127.0.0.1:0}\nupstreams: {up: {url: \"https://up.example\"}}\n"
+	file := filepath.Join(dir, "weir.yaml")
+	put := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put(yaml)
+	s := startFile(t, file)
+	put(strings.Replace(yaml, "decide: {", "decide: {client_ca: cert.pem, ", 1))
+	s.reload <- syscall.SIGHUP
+	if line := s.log.waitForAny(t, "reloaded", "reload: these changes need a new start; the rest is taken over"); line["msg"] != "reloaded" {
+		t.Errorf("said to need a new start: %v", line["changed"])
+	}
+	if s.decider.auth.Load().ClientCAs == nil {
+		t.Error("nobody is asked for a certificate")
+	}
+}
+
+// What is asked of callers is judged by the listeners in force, not by those that need a new start: a reload
+// neither opens one that others reach, nor wants certificates of connections that have none.
+func TestAReloadIsJudgedByTheListenersInForce(t *testing.T) {
+	dir := t.TempDir()
+	keyPair(t, dir, 1)
+	tls := "tls: {cert: " + dir + "/cert.pem, key: " + dir + "/key.pem}\n"
+	const rest = "upstreams: {up: {url: \"https://up.example\"}}\n"
+	const plain = "listen: 127.0.0.1:0\nadmin: 127.0.0.1:0\n" + rest
+	for name, c := range map[string]struct{ before, after, why string }{
+		"decide that everyone reaches loses its tokens": {plain + "decide: {listen: 0.0.0.0:0, tokens: {app: {env: APP}}}\n", plain + "decide: {listen: 127.0.0.1:0}\n", "decide"},
+		"certificates at calls without tls":             {plain, plain + tls + "client_ca: cert.pem\n", "client_ca"},
+		"certificates at decide without tls":            {plain + "decide: {listen: 127.0.0.1:0}\n", plain + tls + "decide: {listen: 127.0.0.1:0, client_ca: cert.pem}\n", "decide.client_ca"},
+		"certificates at admin without tls":             {plain + tls, plain + tls + "admin_client_ca: cert.pem\n", "admin_client_ca"},
+	} {
+		file := filepath.Join(dir, "weir.yaml")
+		put := func(text string) {
+			t.Helper()
+			if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		put(c.before)
+		s := startWith(t, file, func(name string) (string, bool) { return "0123456789abcdef0123", name == "APP" })
+		put(c.after)
+		s.reload <- syscall.SIGHUP
+		line := s.log.waitForAny(t, "reloaded", "reload: nothing was changed")
+		if got := fmt.Sprint(line["error"]); !strings.HasPrefix(got, c.why) {
+			t.Errorf("%s: %s, want that of %s", name, got, c.why)
+		}
+	}
+}

@@ -19,6 +19,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -41,6 +42,12 @@ func (j journal) Write(b []byte) (int, error) {
 // waitFor is the next line with this message.
 func (j journal) waitFor(t testing.TB, msg string) map[string]any {
 	t.Helper()
+	return j.waitForAny(t, msg)
+}
+
+// waitForAny is the next line with one of these messages.
+func (j journal) waitForAny(t testing.TB, msgs ...string) map[string]any {
+	t.Helper()
 	late := time.After(patience)
 	for {
 		select {
@@ -49,11 +56,11 @@ func (j journal) waitFor(t testing.TB, msg string) map[string]any {
 			if err := json.Unmarshal([]byte(text), &line); err != nil {
 				t.Fatalf("%s: %v", text, err)
 			}
-			if line["msg"] == msg {
+			if msg, _ := line["msg"].(string); slices.Contains(msgs, msg) {
 				return line
 			}
 		case <-late:
-			t.Fatalf("nobody said %q", msg)
+			t.Fatalf("nobody said any of %q", msgs)
 		}
 	}
 }
@@ -89,9 +96,15 @@ func start(t testing.TB, url, more string) *sidecar {
 // startFile runs a server with a file.
 func startFile(t testing.TB, file string) *sidecar {
 	t.Helper()
+	return startWith(t, file, noEnv)
+}
+
+// startWith is startFile in an environment.
+func startWith(t testing.TB, file string, env func(string) (string, bool)) *sidecar {
+	t.Helper()
 	s := &sidecar{log: newJournal(), file: file, reload: make(chan os.Signal), stop: make(chan os.Signal, 2), done: make(chan error, 1)}
 	var err error
-	if s.server, err = newServer(s.file, world{out: io.Discard, err: s.log, env: noEnv}); err != nil {
+	if s.server, err = newServer(s.file, world{out: io.Discard, err: s.log, env: env}); err != nil {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(context.Background())
