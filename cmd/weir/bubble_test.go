@@ -87,11 +87,9 @@ func TestWhoWaitsIsRefusedWhenWeirStops(t *testing.T) {
 		up := n.Serve("api.test", http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 		stop := serveInside(t, n, "upstreams: {up: {url: \""+up+"\", limits: {all: {rate: 6/min, burst: 1}}}}\n")
 		client := &http.Client{Transport: n.Transport()}
-		begin := time.Now()
+		begin, stopped := time.Now(), make(chan bool)
+		time.AfterFunc(500*time.Millisecond, func() { stop(); close(stopped) })
 		for i := range 2 {
-			if i == 1 {
-				time.AfterFunc(500*time.Millisecond, stop)
-			}
 			resp, err := client.Get("http://localhost/up/")
 			if err != nil {
 				t.Fatal(err)
@@ -101,5 +99,6 @@ func TestWhoWaitsIsRefusedWhenWeirStops(t *testing.T) {
 				t.Errorf("%s %q after %v", resp.Status, got, time.Since(begin))
 			}
 		}
+		<-stopped
 	})
 }
