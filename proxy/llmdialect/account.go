@@ -27,7 +27,7 @@ func (m *meter) account() {
 			m.resp.Trailer.Set(CostHeader, cost.String())
 		}
 	}
-	m.tell()
+	m.x.tell(m.usage())
 }
 
 // whole reports whether the answer came to its end and says what it has used.
@@ -81,12 +81,12 @@ func (m *meter) cost() (price.Amount, bool) {
 }
 
 // tell adds to the bill of the caller.
-func (m *meter) tell() {
-	o, keys := &m.x.d.o, m.x.keys
-	u := Used{Upstream: o.Name, Model: m.x.request.Model, Tenant: o.Veil.Label(Tenant, keys[Tenant]), User: o.Veil.Label(User, keys[User]), Usage: m.usage()}
-	u.Cost, u.Priced = m.cost()
-	if o.Ledger != nil && u.Usage.Said {
-		o.Ledger.Add(u.Tenant, u.User, u.Model, u.Cost, u.Usage)
+func (x *exchange) tell(used llm.Usage) {
+	o, keys := &x.d.o, x.keys
+	u := Used{Upstream: o.Name, Model: x.request.Model, Tenant: o.Veil.Label(Tenant, keys[Tenant]), User: o.Veil.Label(User, keys[User]), Usage: used}
+	u.Cost, u.Priced = o.Prices.Cost(u.Model, used)
+	if o.Ledger != nil && used.Said {
+		o.Ledger.Add(u.Tenant, u.User, u.Model, u.Cost, used)
 	}
 	if o.Events.Used != nil {
 		o.Events.Used(u)

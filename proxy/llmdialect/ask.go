@@ -85,7 +85,9 @@ func (c *conduct) ask(ctx context.Context, to proxy.Letter) (*http.Response, err
 		err = context.Cause(ctx)
 	}
 	if err != nil {
-		end(nil)
+		if end(nil); broken(err) {
+			c.bill.open.Store(nil)
+		}
 		return nil, err
 	}
 	resp.Body = outside(&released{resp.Body, end}, resp.Body)

@@ -21,6 +21,7 @@ type conduct struct {
 	r     *http.Request
 	send  proxy.Send
 	start time.Time
+	haste time.Duration // how long the caller says that it waits; 0 if it does not
 	bill  *bill
 
 	state cache.State
@@ -38,9 +39,12 @@ type conduct struct {
 func (x *exchange) Conduct(r *http.Request, send proxy.Send) (*http.Response, error) {
 	c := &conduct{x: x, r: r, send: send, start: time.Now(), bill: &bill{of: x}}
 	x.bill = c.bill
-	if d := x.patience(r.Header); d > 0 {
+	if d, said := x.patience(r.Header); d > 0 {
 		c.r = r.WithContext(&until{r.Context(), c.start.Add(d)})
 		c.bill.given, c.bill.last = d, true
+		if said {
+			c.haste = d
+		}
 	}
 	grant, err := x.charge(c.r.Context())
 	if err != nil {
@@ -48,7 +52,11 @@ func (x *exchange) Conduct(r *http.Request, send proxy.Send) (*http.Response, er
 	}
 	resp, err := (*http.Response)(nil), error(nil)
 	defer func() { // also after a panic
-		if resp == nil {
+		switch {
+		case resp != nil:
+		case c.left():
+			grant.spend(nil)
+		default:
 			grant.back()
 		}
 	}()
@@ -56,8 +64,9 @@ func (x *exchange) Conduct(r *http.Request, send proxy.Send) (*http.Response, er
 		resp = nil
 		return nil, err
 	}
+	own := resp.Request == nil && !c.left()
 	if grant != nil {
-		resp.Body = outside(&charged{ReadCloser: resp.Body, grant: grant, bill: c.bill, status: resp.StatusCode, own: resp.Request == nil}, resp.Body)
+		resp.Body = outside(&charged{ReadCloser: resp.Body, grant: grant, bill: c.bill, status: resp.StatusCode, own: own}, resp.Body)
 	}
 	return resp, nil
 }
@@ -103,6 +112,8 @@ type bill struct {
 	given     time.Duration // its time; 0 if nobody knows
 	last      bool          // no other model can answer
 	worthless error         // how the latest answer ended that was no error and had no content
+
+	open atomic.Pointer[exchange] // the attempt that a provider has had, and neither answered nor broken off
 }
 
 // charge is what the caller is charged for an answer. What it comes to is reserved already if it

@@ -21,7 +21,8 @@ type stopper context.CancelCauseFunc
 func (x *exchange) Attempt(r *http.Request) error {
 	ctx, stop := context.WithCancelCause(r.Context())
 	x.stop, x.sent = stopper(stop), time.Now()
-	if b := billOf(ctx); b != nil {
+	b := billOf(ctx)
+	if b != nil {
 		b.worthless = nil
 		if err := b.again(); err != nil {
 			return err
@@ -47,13 +48,22 @@ func (x *exchange) Attempt(r *http.Request) error {
 		r.Header.Del("Accept-Encoding")
 	}
 	if x.inner != nil {
-		return x.inner.Attempt(r)
+		if err := x.inner.Attempt(r); err != nil {
+			return err
+		}
+	}
+	if b != nil {
+		b.open.Store(x)
 	}
 	return nil
 }
 
 // Answered is proxy.Exchange's.
 func (x *exchange) Answered(resp *http.Response, o outcome.Outcome) outcome.Outcome {
+	b := billOf(resp.Request.Context())
+	if b != nil {
+		b.open.Store(nil)
+	}
 	if x.inner != nil {
 		o = x.inner.Answered(resp, o)
 	}
@@ -79,8 +89,10 @@ func (x *exchange) Answered(resp *http.Response, o outcome.Outcome) outcome.Outc
 		x.d.began.of(x).Add(time.Since(x.sent))
 		return o
 	}
-	if b := billOf(m.ctx); b != nil && m.reader.Failed() == nil {
-		b.worthless = m.err
+	if b != nil && m.reader.Failed() == nil {
+		if b.worthless = m.err; !broken(m.err) {
+			b.open.Store(x)
+		}
 	}
 	bad.Hint.Limits = o.Hint.Limits
 	return bad

@@ -25,20 +25,20 @@ const (
 	perToken        = 20 * time.Millisecond
 )
 
-// patience is how long the caller waits for the answer to begin, 0 if nobody knows. Nobody
-// stands in line for a turn that would come later, and a tier is given up so early that
-// another can answer.
-func (x *exchange) patience(h http.Header) time.Duration {
+// patience is how long the caller waits for the answer to begin, 0 if nobody knows, and whether
+// it said so itself. Nobody stands in line for a turn that would come later, and a tier is given
+// up so early that another can answer.
+func (x *exchange) patience(h http.Header) (d time.Duration, own bool) {
 	if d := span(h.Get(TimeoutHeader)); d > 0 {
-		return d
+		return d, true
 	}
-	d := max(0, x.usualPatience())
+	d = max(0, x.usualPatience())
 	for _, name := range sdkTimeouts {
 		if said := span(h.Get(name)); said > 0 && (d == 0 || said < d) {
-			d = said
+			d, own = said, true
 		}
 	}
-	return d
+	return d, own
 }
 
 func (x *exchange) usualPatience() time.Duration {

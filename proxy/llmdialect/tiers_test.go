@@ -488,8 +488,8 @@ func TestRealtimePassesThrough(t *testing.T) {
 	}
 }
 
-// A caller who leaves before the headers gives back what was charged to him.
-func TestACallerWhoLeavesEarlyGivesBack(t *testing.T) {
+// A caller who leaves before the headers pays, and says nothing of the tier.
+func TestACallerWhoLeavesEarlySaysNothingOfTheTier(t *testing.T) {
 	callers := callersBy(t, func(*http.Request) (string, error) { return "ann", nil }, perUser(10, ""))
 	came := make(chan struct{})
 	c, all := tiers(t, llmdialect.Tier{Message: "We are sorry."})
@@ -504,7 +504,7 @@ func TestACallerWhoLeavesEarlyGivesBack(t *testing.T) {
 		t.Error("there was an answer")
 	}
 	b.calls.Wait()
-	if got := used(t, callers); got != 0 {
+	if got := used(t, callers); got != 1 {
 		t.Errorf("%d used", got)
 	}
 	if v := c.View()[0]; v.InARow != 0 {
