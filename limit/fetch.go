@@ -136,7 +136,7 @@ func (q *queue) prepare(now time.Duration) {
 			c.Cost = q.batch[0].w.costs[i]
 		}
 		p.expire(now, q.lacks && p.splinters(c.Cost))
-		a.Settle = p.takePending(now, a.Settle)
+		a.Settle = p.takePending(now, a.Settle, q.group.failing.Load())
 		q.came[i] = p.cameBack()
 		q.block[i] = p.block(now, s)
 		c.Extra = q.block[i] + max(0, p.wants(now, s))
@@ -207,19 +207,25 @@ func (p *pool) block(now time.Duration, s *spec) int64 {
 	return max(0, min(n, s.most()/10)-p.held(now))
 }
 
-// takePending moves what is to be told to the store into an ask.
-func (p *pool) takePending(now time.Duration, to []Settlement) []Settlement {
+// takePending moves what is to be told to the store into an ask. While the store fails only debts are told:
+// what comes back would be lost with the ask, of which it is not known whether the store has heard it.
+func (p *pool) takePending(now time.Duration, to []Settlement, failing bool) []Settlement {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s := p.spec.Load()
+	kept := p.pending[:0]
 	for i := range p.pending {
 		next := p.pending[i]
+		if failing && next.Back > 0 {
+			kept = append(kept, next)
+			continue
+		}
 		next.Rule = &s.rule
 		next.Windows = s.windows(p.group.fleet.storeTime(now))
 		p.demand.asked -= next.Back
 		to = append(to, next)
 	}
-	p.pending = p.pending[:0]
+	p.pending = kept
 	p.urgent.Store(false)
 	return to
 }

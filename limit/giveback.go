@@ -97,7 +97,7 @@ func (g *Group) tell(ctx context.Context, now time.Duration, pools []*pool, all 
 		if s, ok := p.release(now, p.spec.Load(), all); ok {
 			p.settle(now, s)
 		}
-		a.Settle = p.takePending(now, a.Settle)
+		a.Settle = p.takePending(now, a.Settle, false)
 		if p.held(now) > 0 || p.standsBy(now) {
 			g.isActive(p)
 		}

@@ -322,3 +322,59 @@ func TestBlocksTooSmallForACallAreGivenBackForIt(t *testing.T) {
 		}
 	})
 }
+
+// unreached is a store that cannot be reached at times.
+type unreached struct {
+	Store
+	away atomic.Bool
+}
+
+func (s *unreached) Take(ctx context.Context, a *Ask) error {
+	if s.away.Load() {
+		return errCut
+	}
+	return s.Store.Take(ctx, a)
+}
+
+func (s *unreached) Beat(ctx context.Context, b *Beat) (Standing, error) {
+	if s.away.Load() {
+		return Standing{}, errCut
+	}
+	return s.Store.Beat(ctx, b)
+}
+
+// What calls give back of a quota while the store is away comes back when the store does, but for what went
+// with the ask by which the process noticed: it is not known whether the store has heard that.
+func TestWhatComesBackInAnOutageIsToldAfterIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &unreached{Store: nearby()}
+		l := Limit{Name: "l", Unit: "tokens", Shape: Fixed, Rate: bucket.Rate{Amount: 100_000}, Every: bucket.Day}
+		_, regs := fleetOf(t, 1, s, l, FleetOptions{Lease: -1, Freezes: true}) // nothing stands by
+		r := regs[0]
+		goes := func() *Permit {
+			p, ok, err := take(t.Context(), r, 100, clock.System.Now()+5*time.Second)
+			if err != nil || !ok {
+				t.Fatalf("%v, %v", ok, err)
+			}
+			return p
+		}
+		var under []*Permit
+		for range 20 {
+			under = append(under, goes())
+			time.Sleep(50 * time.Millisecond)
+		}
+		s.away.Store(true)
+		for _, p := range under {
+			p.Settle(clock.System.Now(), map[string]int64{"tokens": 10})
+			_, _, _ = take(t.Context(), r, 90_000, clock.System.Now()+time.Second) // asks, in vain
+			time.Sleep(time.Second)
+		}
+		s.away.Store(false)
+		time.Sleep(10 * time.Second)
+		p := goes()
+		defer p.Drop(clock.System.Now())
+		if left, want := p.Look(clock.System.Now(), 0).Left+100, int64(100_000-20*10); left > want || left < want-90 {
+			t.Errorf("%d left, want %d, or 90 less for what one ask took with it", left, want)
+		}
+	})
+}

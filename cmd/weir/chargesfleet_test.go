@@ -55,7 +55,7 @@ func (f *fickle) Swap(ctx context.Context, group string, r limit.Record) (limit.
 
 // What the ledger has in the end is what the store has of the callers' quotas. Through a store that
 // goes away and comes back in the middle of answers the quotas have no less: what was reserved of
-// them and not used may stay charged.
+// them, not used, and on its way back when the store went away stays charged.
 func TestWhatCallsCostIsOneNumberThroughAStore(t *testing.T) {
 	seed := rand.Uint64()
 	for i, way := range tongues {
