@@ -41,7 +41,7 @@ CAMPAIGNS = $$(grep -rlE --include='*_test.go' 'campaign\.(Of|Long|Histories)' .
 
 # Packages that have no goroutines of weir's in the test's own process, and simulations that
 # have one thread: the race detector finds nothing there, and takes long.
-RACELESS := /internal/(e2e|fleettest|attack|mutants|layers|demo)$$
+RACELESS := /internal/(e2e|fleettest|attack|mutants|layers|demo|supply)$$
 RACETESTS := ^(TestWorlds|TestAFleetInEverySituation|TestNothingIsOverInRandomHistories|TestStandstill|TestHundredRunsOfOneSeedGiveOneTrace|TestSimulation|TestABranchThatNamesAnotherKeyIsDamage|TestDamageIsAnErrorAndNoPanic|$(ONETHREAD))$$
 ONETHREAD := TestARollingLimitIsUsed|TestCellsNeitherHideNorMultiplyUnits|TestSharingExceedsNoKeysLimit|TestSharingExceedsNoKeysQuota|TestAPermitIsAllOrNone|TestWhatIsInUseIsOut|TestBelievingTheResetIsSafe
 
@@ -108,8 +108,8 @@ cross:
 layers:
 	go test -count=1 ./internal/layers
 
-vuln: ## look for known vulnerabilities in what is used (asks the vulnerability database)
-	@for m in $(SOURCES); do (cd $$m && $(tool) govulncheck ./...); done
+vuln: ## look for known vulnerabilities in what is used (asks the vulnerability database; says so where it cannot be reached)
+	@scripts/vuln $(SOURCES)
 
 tidy: ## mend go.mod and go.sum of every module
 	@for m in $(MODULES); do (cd $$m && go mod tidy); done
