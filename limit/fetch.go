@@ -37,7 +37,7 @@ func (q *queue) asks(now time.Duration, leader *waiter) time.Duration {
 	}
 	q.mu.Unlock()
 	if wait > 0 {
-		q.postpone(now, wait, min(wait, askAgain), why) // nothing is on its way: time must pass
+		q.postpone(now, wait, min(wait, askAgain), why, 0) // nothing is on its way: time must pass
 		return now
 	}
 	if q.soon(now, leader) {

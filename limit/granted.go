@@ -13,7 +13,7 @@ func (q *queue) share(sent sending, now time.Duration, err error) {
 		if end, why, ok := q.turning(sent, now); ok {
 			q.giveUp(now)
 			q.settleBatch(now, 0)
-			q.postpone(now, max(0, end-now), 0, why)
+			q.postpone(now, max(0, end-now), 0, why, 0)
 			return
 		}
 		if q.late(sent, now) {
@@ -208,13 +208,14 @@ func (q *queue) short(now time.Duration) {
 	if q.missing(now) {
 		wait, space = 0, q.spacing()
 	}
-	q.postpone(now, wait, space, why)
+	q.postpone(now, wait, space, why, q.ask.Claims[why].Cost)
 }
 
-// postpone lets those who can wait for a limit wait, and refuses the others.
-func (q *queue) postpone(now, wait, space time.Duration, why int) {
+// postpone lets those who can wait for a limit wait, and refuses the others, of those who cost
+// it so much: of cheaper ones nothing is known.
+func (q *queue) postpone(now, wait, space time.Duration, why int, cost int64) {
 	wait = max(wait, askAgain)
-	q.refuse(now, wait, why)
+	cheap := q.refuse(now, wait, why, cost)
 	q.mu.Lock()
 	// A little later than told: all of the fleet was told the same. And not much
 	// later than now, as others may give something back.
@@ -223,6 +224,9 @@ func (q *queue) postpone(now, wait, space time.Duration, why int) {
 	if q.n > 0 { // somebody waits
 		soon = min(soon, askAtLeast/4)
 	}
-	q.next, q.there, q.why = now+max(soon, space)+q.group.fleet.within(soon/64+1), later(now, wait), why
+	if cheap {
+		soon, space = 0, q.spacing()
+	}
+	q.next, q.there, q.why, q.dear = now+max(soon, space)+q.group.fleet.within(soon/64+1), later(now, wait), why, cost
 	q.mu.Unlock()
 }

@@ -47,7 +47,8 @@ type queue struct {
 	next    time.Duration // the store is not asked before this instant
 	asked   time.Duration // when it was asked last
 	there   time.Duration // when there is something again, as the store said last
-	why     int           // and which limit that is for
+	why     int           // which limit that is for
+	dear    int64         // and what was asked of it
 	fails   int           // asks in a row
 	used    time.Duration
 
@@ -221,6 +222,7 @@ func (q *queue) pass(ctx context.Context, now time.Duration, w *waiter) error {
 	q.mu.Lock()
 	q.used = now
 	next, there := q.due()
+	there = q.known(w, next, there)
 	if q.n >= q.group.fleet.o.Queue || now <= time.Duration(q.group.lone.Load()) && (next > w.end || next > now && there > w.until && q.fails == 0) { // it has just been asked
 		w.verdict = q.inVain(now, there)
 		q.mu.Unlock()
@@ -291,8 +293,17 @@ func (q *queue) ended(now time.Duration, w *waiter) bool {
 	if now < w.end {
 		return false
 	}
-	w.verdict = q.inVain(now, q.there)
+	w.verdict = q.inVain(now, q.known(w, now, q.there))
 	return true
+}
+
+// known is there, but for a waiter who wants less than what that is for: nothing is known of it
+// before the next ask. The lock is held.
+func (q *queue) known(w *waiter, next, there time.Duration) time.Duration {
+	if w.costs[q.why] < q.dear {
+		return next
+	}
+	return there
 }
 
 // inVain is what a caller is told who waited in vain, until when something should be there;

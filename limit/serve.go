@@ -121,24 +121,28 @@ func (p *pool) again(now time.Duration, t Turn) {
 	p.back(now, t, t.Cost)
 }
 
-// refuse ends the wait of everyone who cannot wait as long as the limit why asks
-// for; ahead of each stand those before it.
-func (q *queue) refuse(now, wait time.Duration, why int) {
+// refuse ends the wait of everyone who cannot wait as long as the limit why asks for, of those
+// who cost it that much; ahead of each stand those before it. It reports whether one is left for
+// whom it is not known: a cheaper one may be served at once when the dear ones before it have gone.
+func (q *queue) refuse(now, wait time.Duration, why int, cost int64) (unknown bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	var ahead int64
+	dear := false // one who costs as much stands before
 	for i := range q.waiting {
 		list := append([]*waiter(nil), q.waiting[i]...)
 		for _, w := range list {
-			own := later(wait, q.pools[why].after(ahead))
-			if later(now, own) > w.until {
+			cheap, own := !dear && w.costs[why] < cost, later(wait, q.pools[why].after(ahead))
+			if !cheap && later(now, own) > w.until {
 				q.group.refused(now, q.pools, &w.costs)
 				q.finish(w, Verdict{Wait: own, Why: why})
 				continue
 			}
+			dear, unknown = !cheap, unknown || cheap
 			ahead = addMost(ahead, w.costs[why])
 		}
 	}
+	return unknown
 }
 
 // after is how long it takes at least until n units have come.

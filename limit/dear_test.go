@@ -1,0 +1,60 @@
+package limit
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed1158cd35/weir/bucket"
+	"github.com/seed1158cd35/weir/clock"
+)
+
+// A call that costs so much that it must be refused takes nobody along: cheap ones behind it, and
+// those that come later, are served as soon as there is enough for them.
+func TestADearCallRefusesNoCheapOnes(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		burst    int64 // set when all wait; 0 leaves it
+		patience time.Duration
+		dear     int64
+	}{{"its turn would come too late", 0, 300 * time.Millisecond, 60}, {"it costs more than there can be now", 50, 5 * time.Second, 80}} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				l := Limit{Name: "l", Rate: bucket.Rate{Amount: 100, Per: time.Second, Burst: 100}}
+				_, regs := fleetOf(t, 1, slow{NewMemory(nil), 2 * time.Millisecond}, l, FleetOptions{Lease: -1})
+				time.Sleep(7 * time.Second) // until it has a part
+				for range 100 {
+					if ok, v, err := goOne(context.Background(), clock.System.Now()+time.Second, Charge{regs[0], "", 1}); !ok {
+						t.Fatal(v, err)
+					}
+				}
+				var wg sync.WaitGroup
+				call := func(cost int64, want bool) {
+					wg.Go(func() {
+						begin := clock.System.Now()
+						ok, v, err := goOne(context.Background(), begin+c.patience, Charge{regs[0], "", cost})
+						if ok != want || err != nil {
+							t.Errorf("a call of %d: %v after %v, %+v, %v", cost, ok, clock.System.Now()-begin, v, err)
+						}
+					})
+					time.Sleep(100 * time.Microsecond)
+				}
+				call(c.dear, false)
+				for range 4 {
+					call(1, true)
+				}
+				if c.burst > 0 {
+					l.Rate.Burst = c.burst
+					if err := regs[0].Set(clock.System.Now(), l); err != nil {
+						t.Error(err)
+					}
+				}
+				time.Sleep(10 * time.Millisecond)
+				call(1, true)
+				wg.Wait()
+			})
+		})
+	}
+}
