@@ -112,29 +112,3 @@ func TestABodyForWhichThereIsNoRoom(t *testing.T) {
 		})
 	}
 }
-
-// What is packed in a way that is not read is charged by its size, also if it does not say it.
-func TestAPackedBodyIsChargedByItsSize(t *testing.T) {
-	d, err := llmdialect.New(llmdialect.Options{Name: "chat", Tokens: new(tokens.Estimator)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	packed := strings.Repeat("br", 100_000)
-	for _, length := range []int64{int64(len(packed)), -1} {
-		r, _ := http.NewRequest(http.MethodPost, "http://weir"+completions, io.MultiReader(strings.NewReader(packed)))
-		r.ContentLength = length
-		r.Header.Set("Content-Encoding", "br")
-		x, f := d.Hear(r, completions)
-		if f != nil {
-			t.Fatalf("%+v", f)
-		}
-		var c weir.Call
-		if x.Describe(&c); c.Cost["tokens"] < int64(len(packed))/8 {
-			t.Errorf("length %d: charged %v", length, c.Cost)
-		}
-		if got, err := io.ReadAll(r.Body); err != nil || string(got) != packed {
-			t.Errorf("length %d: %d bytes are sent on, %v", length, len(got), err)
-		}
-		x.(proxy.Ender).End()
-	}
-}

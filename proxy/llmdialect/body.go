@@ -10,30 +10,27 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir/internal/buffers"
+	"github.com/seed1158cd35/weir/internal/complain"
 	"github.com/seed1158cd35/weir/llm/tokens"
 	"github.com/seed1158cd35/weir/proxy"
 )
 
 // read reads and parses the body, and puts it back. One that is packed is sent on unpacked,
-// or nobody would count what it asks for; but in another way than gzip it is not looked
-// into, and costs what its size suggests.
+// or nobody would count what it asks for.
 func (x *exchange) read(r *http.Request) *proxy.Failure {
-	if err := unpack(r); err != nil {
-		return unread(err, x.d.o.MaxBody)
+	codings := codingsOf(r.Header)
+	if !readable(codings) {
+		return &proxy.Failure{Status: http.StatusUnsupportedMediaType, Code: proxy.ValidationError, Final: true,
+			Message: "nobody could count what the body asks for: its Content-Encoding is " + complain.Quote(strings.Join(codings, ", ")) + "; send it as it is, or once packed with gzip"}
 	}
-	packed := r.Header.Get("Content-Encoding") != ""
-	if packed && r.ContentLength >= 0 {
-		x.bySize(r.ContentLength)
-		return nil
+	if len(codings) > 0 {
+		if err := unpack(r); err != nil {
+			return unread(err, x.d.o.MaxBody)
+		}
 	}
 	body, err := x.readAll(r)
 	if err != nil {
 		return x.noRoom(r, body, false, err)
-	}
-	if packed {
-		x.putBack(r, [][]byte{body})
-		x.bySize(r.ContentLength)
-		return nil
 	}
 	done, err := x.table(r, body)
 	if err != nil {
@@ -66,8 +63,8 @@ func (x *exchange) bySize(n int64) {
 	x.guessed = true
 }
 
-// noRoom is what becomes of a body that was read so far, or whole, and no further. If it may pass, it does as one that is
-// packed: unread.
+// noRoom is what becomes of a body that was read so far, or whole, and no further. If it may pass, it does so
+// unread.
 func (x *exchange) noRoom(r *http.Request, came []byte, whole bool, err error) *proxy.Failure {
 	if !x.d.o.Pass || !errors.Is(err, buffers.ErrTooLarge) && !errors.Is(err, buffers.ErrFull) {
 		return unread(err, x.d.o.MaxBody)
@@ -98,11 +95,25 @@ func (x *exchange) rest() {
 	x.request.Rest()
 }
 
+// codingsOf are the codings that a body has, in their order. Identity is none.
+func codingsOf(h http.Header) (all []string) {
+	for _, line := range h["Content-Encoding"] {
+		for name := range strings.SplitSeq(line, ",") {
+			if name = strings.ToLower(strings.TrimSpace(name)); name != "" && name != "identity" {
+				all = append(all, name)
+			}
+		}
+	}
+	return all
+}
+
+// readable reports whether a body of the codings is read.
+func readable(codings []string) bool {
+	return len(codings) == 0 || len(codings) == 1 && (codings[0] == "gzip" || codings[0] == "x-gzip")
+}
+
 // unpack puts what a body holds that is packed with gzip in its place.
 func unpack(r *http.Request) error {
-	if e := r.Header["Content-Encoding"]; len(e) != 1 || !strings.EqualFold(e[0], "gzip") && !strings.EqualFold(e[0], "x-gzip") {
-		return nil
-	}
 	plain, err := gzip.NewReader(r.Body)
 	if err != nil {
 		return err

@@ -251,3 +251,60 @@ func TestPackedRequestsAreCounted(t *testing.T) {
 		}
 	}
 }
+
+// What a body says of its coding does not keep it from being read: servers may not look at that.
+func TestCodingsHideNothing(t *testing.T) {
+	const said = `{"model":"gpt-4o","max_tokens":900,"messages":[{"role":"user","content":"hello"}]}`
+	var packed bytes.Buffer
+	w := gzip.NewWriter(&packed)
+	_, _ = io.WriteString(w, said)
+	_ = w.Close()
+	for _, c := range []struct {
+		body    string
+		codings []string
+		status  int
+	}{
+		{said, []string{"identity"}, 200}, {said, []string{"Identity", " identity , "}, 200}, {said, []string{""}, 200},
+		{packed.String(), []string{"GZIP"}, 200}, {packed.String(), []string{"x-gzip"}, 200}, {packed.String(), []string{"identity, gzip"}, 200},
+		{said, []string{"x"}, 415}, {said, []string{"utf-8"}, 415}, {said, []string{"br"}, 415}, {said, []string{"aws-chunked"}, 415},
+		{said, []string{"gzip", "gzip"}, 415}, {said, []string{"gzip, gzip"}, 415}, {packed.String(), []string{"gzip", "br"}, 415},
+	} {
+		for _, chunked := range []bool{false, true} {
+			p := quick()
+			p.Limits = []limit.Limit{tokenLimit(1, time.Minute, 100_000)}
+			ledger := price.NewLedger(10)
+			up := provider(t, func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", "application/json")
+				_, _ = io.WriteString(w, `{"id":"x","object":"chat.completion","model":"m","choices":[{"index":0,"message":{"role":"assistant","content":"hi"},"finish_reason":"stop"}],"usage":{"prompt_tokens":3,"completion_tokens":2,"total_tokens":5}}`)
+			})
+			b := start(t, setup{policy: p, options: llmdialect.Options{Ledger: ledger}, at: up.URL})
+			r, _ := http.NewRequest(http.MethodPost, b.weir.URL+"/chat"+completions, strings.NewReader(c.body))
+			if chunked {
+				r.ContentLength = -1
+			}
+			r.Header["Content-Encoding"] = c.codings
+			resp, err := http.DefaultClient.Do(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			text, _ := io.ReadAll(resp.Body)
+			_ = resp.Body.Close()
+			_, bodies := up.requests()
+			if resp.StatusCode != c.status || c.status == 415 && (len(bodies) > 0 || !strings.Contains(string(text), `"error":{`) || !strings.Contains(string(text), "gzip")) {
+				t.Errorf("%q: %d %s, %d went on", c.codings, resp.StatusCode, text, len(bodies))
+			}
+			if left := b.left("chat", "tpm"); c.status == 200 && (left > 100_000-900 || len(bodies) != 1 || bodies[0] != said) {
+				t.Errorf("%q: %d tokens are left after a call for 900, %q was sent on", c.codings, left, bodies)
+			}
+			sum := int64(0)
+			for who, used := range ledger.All() {
+				if sum += used.Output; who.Model != "gpt-4o" {
+					t.Errorf("%q: the ledger has %v", c.codings, who)
+				}
+			}
+			if c.status == 200 && sum != 2 {
+				t.Errorf("%q: %d tokens of output in the ledger", c.codings, sum)
+			}
+		}
+	}
+}
