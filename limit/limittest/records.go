@@ -173,16 +173,19 @@ func swappersCount(w *world) {
 	}
 }
 
-// count adds one to a number in a record.
+// count adds one to a number in a record. Each time one of those who try succeeds, so all do in the end.
 func (c *client) count(name string) {
-	ctx, cancel := context.WithTimeout(context.Background(), 3*patience)
-	defer cancel()
+	swap := func(r limit.Record) (limit.Record, bool, error) {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		defer cancel()
+		return c.store.Swap(ctx, c.w.group, r)
+	}
 	r := limit.Record{Name: name}
 	for ok := false; !ok; {
 		n, _ := strconv.Atoi(string(r.Value))
 		r.Value, r.Keep = []byte(strconv.Itoa(n+1)), time.Hour
 		var err error
-		if r, ok, err = c.store.Swap(ctx, c.w.group, r); err != nil {
+		if r, ok, err = swap(r); err != nil {
 			c.w.Errorf("swap: %v", err)
 			return
 		}

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/seed1158cd35/weir/bucket"
@@ -180,7 +181,12 @@ type tripper struct{ *fake }
 
 func (t tripper) RoundTrip(r *http.Request) (*http.Response, error) { return t.Do(r) }
 
+// Time stands still: only waits count.
 func TestWaitsBetweenRetriesAreWithinTheDeadline(t *testing.T) {
+	synctest.Test(t, waitsWithinTheDeadline)
+}
+
+func waitsWithinTheDeadline(t *testing.T) {
 	f := newFake(time.Now)
 	broken := func(r *http.Request, _ func() (*http.Response, error)) (*http.Response, error) {
 		return &http.Response{StatusCode: 503, Header: http.Header{}, Body: io.NopCloser(strings.NewReader("")), Request: r}, nil
