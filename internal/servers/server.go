@@ -43,7 +43,9 @@ func launch(t TB, s *Server) *Server {
 	t.Cleanup(s.end)
 	var err error
 	for range 5 { // another may take the port between its choice and its use
-		s.addr = "127.0.0.1:" + strconv.Itoa(freePort(t))
+		port, claimed := freePort(t)
+		t.Cleanup(func() { claimed.Close() })
+		s.addr = "127.0.0.1:" + strconv.Itoa(port)
 		if err = s.start(); err == nil {
 			return s
 		}
@@ -54,8 +56,9 @@ func launch(t TB, s *Server) *Server {
 }
 
 // freePort is a port that nobody uses, nor the one 10,000 above it, which a node of a cluster
-// uses besides.
-func freePort(t TB) int {
+// uses besides. It is claimed, as long as the same port of UDP is held: of two test binaries that choose the same
+// port at once, one would take the other's server for its own.
+func freePort(t TB) (port int, claimed net.PacketConn) {
 	t.Helper()
 	for range 100 {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -63,17 +66,19 @@ func freePort(t TB) int {
 			t.Fatalf("no free port: %v", err)
 		}
 		port := l.Addr().(*net.TCPAddr).Port
+		claimed, err := net.ListenPacket("udp", "127.0.0.1:"+strconv.Itoa(port))
 		l.Close()
-		if port > 55_000 {
+		if err != nil {
 			continue
 		}
-		if bus, err := net.Listen("tcp", "127.0.0.1:"+strconv.Itoa(port+10_000)); err == nil {
+		if bus, err := net.Listen("tcp", "127.0.0.1:"+strconv.Itoa(port+10_000)); port <= 55_000 && err == nil {
 			bus.Close()
-			return port
+			return port, claimed
 		}
+		claimed.Close()
 	}
 	t.Fatalf("no free port")
-	return 0
+	return 0, nil
 }
 
 // start runs the process and waits until it answers.
