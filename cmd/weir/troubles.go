@@ -88,7 +88,7 @@ func sdkLog(log *slog.Logger) logging.Logger {
 }
 
 // checkKeys is how often credentials are looked at, which costs nothing while they are good.
-const checkKeys = 30 * time.Second
+const checkKeys = 10 * time.Second
 
 const keysHelp = "weir has no credentials for AWS: give it some as the AWS SDKs take them (AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, a profile, a role)"
 

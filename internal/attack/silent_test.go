@@ -5,11 +5,14 @@ package attack
 import (
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/seed1158cd35/weir/internal/served"
 	"github.com/seed1158cd35/weir/internal/servers"
@@ -66,6 +69,7 @@ func TestAttackSilentStarts(t *testing.T) {
 			t.Errorf("readyz with credentials: %s", ready.Status)
 		}
 	})
+	t.Run("credentials are lost while it runs", func(t *testing.T) { loseCredentials(t, upstream) })
 	t.Run("a wrong password", func(t *testing.T) {
 		r := servers.Redis(t)
 		if _, err := r.Do("CONFIG", "SET", "requirepass", "the-right-one"); err != nil {
@@ -106,6 +110,50 @@ func TestAttackSilentStarts(t *testing.T) {
 		w.Signal(syscall.SIGTERM)
 		_ = w.Exited()
 	})
+}
+
+// loseCredentials has a role's credentials end while weir runs, and come back.
+func loseCredentials(t *testing.T, upstream func(string) string) {
+	var lost atomic.Bool
+	role := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if lost.Load() {
+			http.Error(w, `{"code":"Gone","message":"the role is gone"}`, http.StatusForbidden)
+			return
+		}
+		until := time.Now().Add(5*time.Minute + 2*time.Second) // the SDK renews them five minutes before
+		fmt.Fprintf(w, `{"AccessKeyId":"AKWEIR","SecretAccessKey":"of-weir","Token":"t","Expiration":%q}`, until.UTC().Format(time.RFC3339))
+	}))
+	defer role.Close()
+	w := served.Start(t, local+upstream(", aws: {service: s3, region: eu-west-1}"), "AWS_EC2_METADATA_DISABLED=true", "HOME="+t.TempDir(), "AWS_CONTAINER_CREDENTIALS_FULL_URI="+role.URL)
+	call := func() int {
+		return say(t, w.Serve.Listen, request("GET", "/s3/bucket/key", w.Serve.Listen, "")).StatusCode
+	}
+	ready := func() (int, string) {
+		resp := get(t, "http://"+w.Serve.Admin+"/readyz")
+		return resp.StatusCode, text(resp)
+	}
+	if status := call(); status != http.StatusOK {
+		t.Fatalf("with credentials: %d: %s", status, w.Log())
+	}
+	lost.Store(true)
+	w.WaitFor("trouble")
+	eventually(t, func() bool { return call() != http.StatusOK })
+	if status, said := ready(); status != http.StatusServiceUnavailable || !strings.Contains(said, "credentials of upstream s3") {
+		t.Errorf("readyz: %d %s", status, said)
+	}
+	if out, _ := served.Say(t, nil, "status", "-admin", w.Serve.Admin); !strings.Contains(out, "TROUBLE with credentials of upstream s3") {
+		t.Errorf("status: %s", out)
+	}
+	metrics := text(get(t, "http://"+w.Serve.Admin+"/metrics"))
+	if strings.Contains(metrics, `class="rejected"`) || strings.Contains(metrics, `result="rejected"`) || !strings.Contains(metrics, `class="unsent"`) {
+		t.Errorf("metrics: %s", grep(metrics, "_total{"))
+	}
+	lost.Store(false)
+	w.WaitFor("trouble is over")
+	if status, said := ready(); status != http.StatusOK || call() != http.StatusOK {
+		t.Errorf("readyz when they are back: %d %s", status, said)
+	}
+	inJSON(t, w)
 }
 
 // inJSON fails if a line of the log is not JSON.
