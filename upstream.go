@@ -137,7 +137,7 @@ func (u *Upstream) Set(p Policy) error {
 
 func (u *Upstream) build(next, old *live) error {
 	now := u.clock.Now()
-	gone := old.loses(next.policy.Limits)
+	gone := old.loses(next.policy.Limits, u.shares)
 	for _, l := range next.policy.Limits {
 		r, err := u.registry(now, old, l, gone)
 		if err != nil {
@@ -160,7 +160,7 @@ func (u *Upstream) build(next, old *live) error {
 // registry is the registry of a limit: the old one if there is one by the name,
 // and an empty one if it may be one of those that are gone.
 func (u *Upstream) registry(now time.Duration, v *live, l limit.Limit, gone bool) (*limit.Registry, error) {
-	shares := u.options.Fleet != nil && l.Shares()
+	shares := u.shares(&l)
 	for _, r := range v.registries {
 		old := r.Limit()
 		if !same(old, &l) || r.Shared() != shares {
@@ -172,6 +172,8 @@ func (u *Upstream) registry(now time.Duration, v *live, l limit.Limit, gone bool
 		return r, r.Set(now, l)
 	}
 	switch {
+	case shares && gone:
+		return limit.NewSharedEmpty(now, l, u.options.Fleet.Group(u.name))
 	case shares:
 		return limit.NewShared(now, l, u.options.Fleet.Group(u.name))
 	case gone:
@@ -180,16 +182,20 @@ func (u *Upstream) registry(now time.Duration, v *live, l limit.Limit, gone bool
 	return limit.NewRegistry(now, l, limit.WithWall(u.clock))
 }
 
+// shares reports whether a fleet shares a limit.
+func (u *Upstream) shares(l *limit.Limit) bool { return u.options.Fleet != nil && l.Shares() }
+
 // same reports whether a limit of a new policy goes on with an old one's state.
 func same(old, l *limit.Limit) bool {
 	return old.Name == l.Name && old.Scope == l.Scope && old.UnitName() == l.UnitName()
 }
 
 // loses reports whether a limit in force has no place among the new ones. Then any
-// of those that are new may be the same limit under another name, scope or unit.
-func (v *live) loses(limits []limit.Limit) bool {
+// of those that are new may be the same limit under another name, scope or unit, or shared
+// where it was not.
+func (v *live) loses(limits []limit.Limit, shares func(*limit.Limit) bool) bool {
 	for _, r := range v.registries {
-		if !slices.ContainsFunc(limits, func(l limit.Limit) bool { return same(r.Limit(), &l) }) {
+		if !slices.ContainsFunc(limits, func(l limit.Limit) bool { return same(r.Limit(), &l) && r.Shared() == shares(&l) }) {
 			return true
 		}
 	}

@@ -105,8 +105,8 @@ func (q *queue) again(now time.Duration) bool {
 		return false
 	}
 	q.unsure = false
-	for _, p := range q.pools {
-		if s := p.spec.Load(); q.passed(q.first, now, s.hold) {
+	for i, p := range q.pools {
+		if s := p.spec.Load(); q.steps[i] != beginDone || q.passed(q.first, now, s.hold) {
 			return false
 		}
 	}
@@ -129,6 +129,7 @@ func (q *queue) prepare(now time.Duration) {
 	q.gather(nil, mostCopies)
 	a.Copies = int64(len(q.batch))
 	a.Settle, a.Claims = a.Settle[:0], a.Claims[:0]
+	q.begins(now)
 	for i, p := range q.pools {
 		s := p.spec.Load()
 		c := Claim{Rule: &s.rule, Key: p.key}
@@ -147,6 +148,9 @@ func (q *queue) prepare(now time.Duration) {
 			} else {
 				c.Extra = 0
 			}
+		}
+		if q.takes {
+			q.takesAll(i, s, &c)
 		}
 		p.calendar(now, s, &c)
 		a.Claims = append(a.Claims, c)
@@ -192,6 +196,9 @@ func (p *pool) calendar(now time.Duration, s *spec, c *Claim) {
 	c.Windows = s.limit.Windows(p.group.fleet.storeTime(now))
 	if at := p.sight(); at.known && at.start.Equal(c.Start) {
 		c.Seen, c.SeenBack = at.count, at.grant.Back
+	}
+	if p.blank(c.Start) {
+		c.Seen, c.SeenBack = s.rule.Amount, seenBack
 	}
 }
 

@@ -6,10 +6,21 @@ import (
 
 // share gives out what the store has granted.
 func (q *queue) share(sent sending, now time.Duration, err error) {
+	for i, p := range q.pools {
+		var g *Grant
+		if err == nil {
+			g = &q.ask.Grants[i]
+		}
+		p.began(sent.at, now, q.steps[i], q.ask.Granted, g)
+	}
 	if err == nil {
 		q.mu.Lock()
 		q.fails = 0
 		q.mu.Unlock()
+		if q.takes {
+			q.tookAll(sent, now)
+			return
+		}
 		if end, why, ok := q.turning(sent, now); ok {
 			q.giveUp(now)
 			q.settleBatch(now, 0)
@@ -108,7 +119,7 @@ func keepDebts(now time.Duration, settle []Settlement, pools []*pool) {
 	for i := range settle {
 		s := &settle[i]
 		for _, p := range pools {
-			if p.key != s.Key || p.spec.Load().rule.Name != s.Rule.Name {
+			if p.key != s.Key || p.spec.Load().rule.Name != s.Rule.Name || p.beginning() {
 				continue
 			}
 			p.owe(now, s.Owe)

@@ -42,6 +42,7 @@ type outage struct {
 
 	was      Limit // before a reload
 	reloaded time.Duration
+	renamed  time.Duration // when the limit took the place of one with another name
 
 	ended  bool
 	ids    int
@@ -63,7 +64,7 @@ type process struct {
 	w        *outage
 	id       int
 	fleet    *Fleet
-	registry *Registry
+	registry atomic.Pointer[Registry]
 	other    *Registry
 	clock    *drifting
 	rng      *rand.Rand
@@ -103,7 +104,7 @@ func (w *outage) reload(at time.Duration, l Limit) {
 		w.mu.Unlock()
 		for _, p := range procs {
 			go func() { // a process that is frozen reads its file when it goes on
-				if err := p.registry.Set(p.fleet.clock.Now(), l); err != nil {
+				if err := p.registry.Load().Set(p.fleet.clock.Now(), l); err != nil {
 					w.t.Error(err)
 				}
 				w.mu.Lock()
@@ -111,6 +112,26 @@ func (w *outage) reload(at time.Duration, l Limit) {
 				if !p.dead.Load() {
 					w.reloaded = max(w.reloaded, w.now())
 				}
+			}()
+		}
+	})
+}
+
+// rename gives the limit another name, for all processes: what went counts still.
+func (w *outage) rename(at time.Duration) {
+	w.at(at, func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.renamed = at
+		w.limit.Name += "2"
+		l := w.limit
+		for _, p := range w.procs {
+			go func() {
+				r, err := NewSharedEmpty(p.fleet.clock.Now(), l, p.fleet.Group("up"))
+				if err != nil {
+					w.t.Error(err)
+				}
+				p.registry.Store(r)
 			}()
 		}
 	})
@@ -132,7 +153,7 @@ func (w *outage) join(demand float64) *process {
 		o.Clock = p.clock
 	}
 	p.fleet = NewFleet(link{p}, o)
-	p.registry = p.shared(limit)
+	p.registry.Store(p.shared(limit))
 	if w.other != nil {
 		p.other = p.shared(*w.other)
 	}
@@ -184,7 +205,8 @@ func (p *process) call(n int64) {
 	w.mu.Lock()
 	w.wanted = append(w.wanted, unit{begin, n, p.id, false})
 	w.mu.Unlock()
-	ok, own, v, err := p.go1(c, now+w.wait, n)
+	r := p.registry.Load()
+	ok, own, v, err := p.go1(c, r, now+w.wait, n)
 	at := w.now()
 	if took := at - begin; took > w.wait+p.fleet.o.Timeout+5*time.Millisecond+w.wait/500 && !p.iced.Load() {
 		w.t.Errorf("at %v: process %d waited %v, patience %v: %v %+v", at, p.id, took, w.wait, ok, v)
@@ -196,13 +218,15 @@ func (p *process) call(n int64) {
 		return
 	}
 	w.mu.Lock()
-	w.went = append(w.went, unit{at, n, p.id, own})
-	w.mu.Unlock()
+	defer w.mu.Unlock()
+	if w.renamed == 0 || at < w.renamed || r.Limit().Name == w.limit.Name { // who waits for what was replaced gets that
+		w.went = append(w.went, unit{at, n, p.id, own})
+	}
 }
 
-func (p *process) go1(c clock.Clock, until time.Duration, n int64) (ok, own bool, v Verdict, err error) {
+func (p *process) go1(c clock.Clock, r *Registry, until time.Duration, n int64) (ok, own bool, v Verdict, err error) {
 	var permit Permit
-	permit.Add(Charge{p.registry, "", n})
+	permit.Add(Charge{r, "", n})
 	if p.other != nil {
 		permit.Add(Charge{p.other, "", 1})
 	}

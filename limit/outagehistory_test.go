@@ -55,6 +55,7 @@ func randomOutage(t *testing.T, shape Shape, seed uint64, goes, several bool) *o
 	if surges {
 		total /= 8
 	}
+	stays := r.IntN(3) == 0 && !several // nobody comes or goes: who comes later does not know that its limit is an old one's
 	n := 2 + r.IntN(7)
 	demand := func() float64 {
 		d := total / float64(n)
@@ -98,6 +99,8 @@ func randomOutage(t *testing.T, shape Shape, seed uint64, goes, several bool) *o
 		kind := r.IntN(8)
 		if goes {
 			kind = min(kind, 1)
+		} else if stays && kind >= 4 && kind <= 6 {
+			kind = 7
 		}
 		switch kind {
 		case 0, 1: // the store is away for all, and perhaps it comes back empty
@@ -132,6 +135,8 @@ func randomOutage(t *testing.T, shape Shape, seed uint64, goes, several bool) *o
 		longer := l
 		longer.Per *= time.Duration(2 + r.IntN(3))
 		w.reload(10*sec+time.Duration(r.Int64N(int64(length/2))), longer)
+	} else if stays {
+		w.rename(3*sec + time.Duration(r.Int64N(int64(length-4*sec))))
 	}
 	w.end(length)
 	return w

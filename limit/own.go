@@ -195,6 +195,9 @@ func (p *pool) tokens(s *spec, u ownUse) (top int64) {
 	switch {
 	case o.key != u.key || o.unit == 0:
 		o.key, o.z, o.level, o.unit = u.key, 0, 0, m.Unit
+		if p.begin.empty && p.begin.from > u.began { // what came before is another limit's
+			o.z = u.z
+		}
 	case o.unit != m.Unit: // the limit was changed: what had come is gone, what is owed is not
 		o.z, o.level, o.unit = u.z, -timesMost((max(0, -o.level)+o.unit-1)/o.unit, m.Unit), m.Unit
 	}

@@ -31,7 +31,8 @@ type pool struct {
 	short   []shortage   // who asks as soon as so much has come back
 	demand  demand
 
-	own own
+	begin beginning
+	own   own
 }
 
 const blocksHeld = 4
@@ -260,7 +261,7 @@ func (p *pool) hears(sent, now time.Duration, s *spec, g Grant, w Windows, at ti
 
 func (p *pool) look(now time.Duration) Level {
 	s := p.spec.Load()
-	v := Level{Left: s.most(), Full: s.most(), PerSecond: s.perSecond(p.group.fleet.storeTime(now))}
+	v := Level{Left: p.comeSince(now, s), Full: s.most(), PerSecond: s.perSecond(p.group.fleet.storeTime(now))}
 	if at := p.sight(); at.known && !(at.grant.Cold && p.group.warm.Load()) {
 		v.Left = min(v.Full, at.grant.Left+p.held(now))
 		v.Reset = max(0, at.grant.Reset-(now-at.at))

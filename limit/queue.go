@@ -58,7 +58,9 @@ type queue struct {
 	ask    Ask
 	first  sending           // when the ask was sent first
 	block  [mostShared]int64 // of what it wants besides, to be spent soon
-	unsure bool              // it is not known what became of it
+	steps  [mostShared]beginStep
+	takes  bool // it takes all that is there of a bucket that begins
+	unsure bool // it is not known what became of it
 	batch  []seat
 	by     expiry        // of what was granted
 	lacks  bool          // the last ask was not granted whole

@@ -25,6 +25,7 @@ type Registry struct {
 	other  atomic.Pointer[Limiter] // nil unless keys share it
 	group  *Group                  // nil unless a fleet shares the limit
 	spec   atomic.Pointer[spec]    // how it does
+	begin  beginning               // of each of its pools
 	kin    atomic.Pointer[[]*Registry]
 
 	mu    sync.Mutex
@@ -71,10 +72,19 @@ func NewEmpty(now time.Duration, l Limit, options ...Option) (*Registry, error) 
 // NewShared makes a registry of a limit that a fleet shares: its limiters hold what
 // the store has granted to this process.
 func NewShared(now time.Duration, l Limit, g *Group) (*Registry, error) {
+	return newShared(now, l, g, beginning{})
+}
+
+// NewSharedEmpty is NewEmpty of a limit that a fleet shares.
+func NewSharedEmpty(now time.Duration, l Limit, g *Group) (*Registry, error) {
+	return newShared(now, l, g, beginning{empty: true, from: now})
+}
+
+func newShared(now time.Duration, l Limit, g *Group, b beginning) (*Registry, error) {
 	if err := validShared(l); err != nil {
 		return nil, fmt.Errorf("limit %s: %w", l.Name, err)
 	}
-	r := &Registry{group: g}
+	r := &Registry{group: g, begin: b}
 	r.limit.Store(&l)
 	r.spec.Store(newSpec(l, g.fleet.o.Lease, g.fleet.o.Guard))
 	r.fresh = r.pooled("")
@@ -93,8 +103,11 @@ func validShared(l Limit) error {
 
 // pooled is a limiter of a limit that a fleet shares.
 func (r *Registry) pooled(key string) *Limiter {
-	m := &Limiter{}
-	m.grow().shape = newPool(r.group, &r.spec, key)
+	m, p := &Limiter{}, newPool(r.group, &r.spec, key)
+	if p.begin = r.begin; p.begin.empty {
+		p.ownEmpty()
+	}
+	m.grow().shape = p
 	return m
 }
 

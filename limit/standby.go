@@ -49,6 +49,9 @@ func (p *pool) lend(now time.Duration, s *spec, u ownUse) {
 	if seen := p.sight(); seen.known && at.Before(seen.end) {
 		left = seen.grant.Left
 	}
+	if p.blank(s.limit.Windows(at).Start) {
+		left = 0
+	}
 	p.turnStandby(start)
 	b.lent, b.share = u.key, partDown(left, u.part)
 }
