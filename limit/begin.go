@@ -99,7 +99,7 @@ func (p *pool) givesBack(sent, now time.Duration, granted int64, g *Grant) {
 func (q *queue) tookAll(sent sending, now time.Duration) {
 	q.settleBatch(now, 0)
 	for i, p := range q.pools {
-		p.hears(sent.at, now, p.spec.Load(), q.ask.Grants[i], q.ask.Claims[i].Windows, q.ask.Now)
+		p.hears(sent.at, now, p.spec.Load(), q.ask.Grants[i], q.ask.Claims[i].Windows, q.ask.Now, q.ask.Again)
 		if q.ask.Grants[i].Paused > 0 {
 			q.short(now)
 			return

@@ -43,7 +43,7 @@ func (q *queue) share(sent sending, now time.Duration, err error) {
 	q.quick.note(now, now-sent.at)
 	for i, p := range q.pools {
 		q.group.warms(now, p.spec.Load(), q.ask.Claims[i].Cost, &q.ask.Grants[i])
-		p.hears(sent.at, now, p.spec.Load(), q.ask.Grants[i], q.ask.Claims[i].Windows, q.ask.Now)
+		p.hears(sent.at, now, p.spec.Load(), q.ask.Grants[i], q.ask.Claims[i].Windows, q.ask.Now, q.ask.Again)
 	}
 	q.by = q.lasts(sent)
 	spare := q.settleBatch(now, q.ask.Granted)

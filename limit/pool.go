@@ -235,8 +235,9 @@ func raiseInstant(word *atomic.Int64, at int64) {
 	}
 }
 
-// hears notes what the store said.
-func (p *pool) hears(sent, now time.Duration, s *spec, g Grant, w Windows, at time.Time) {
+// hears notes what the store said. The answer to a repeat may be as old as what it repeats: of which
+// calendar window it tells is not known.
+func (p *pool) hears(sent, now time.Duration, s *spec, g Grant, w Windows, at time.Time, again bool) {
 	next := sight{known: true, at: now, grant: g}
 	if s.rule.Shape == Fixed {
 		next.start, next.end = w.Start, w.End
@@ -250,7 +251,10 @@ func (p *pool) hears(sent, now time.Duration, s *spec, g Grant, w Windows, at ti
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if g.Cold { // that tells nothing of what has gone
+	if again && s.rule.Shape == Fixed && p.seen.known {
+		return
+	}
+	if g.Cold || again { // that tells nothing of what has gone
 		next.count, next.grant.Back = 0, 0
 		if p.seen.start.Equal(next.start) {
 			next.count, next.grant.Back = p.seen.count, p.seen.grant.Back
