@@ -2,6 +2,7 @@ package llmsim
 
 import (
 	"errors"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -18,9 +19,22 @@ const claude = "anthropic.claude-3-haiku-20240307-v1:0"
 
 func bedrockClient(s *Server, secret string) *bedrockruntime.Client {
 	return bedrockruntime.New(bedrockruntime.Options{
-		Region: "us-east-1", BaseEndpoint: aws.String(s.URL), RetryMaxAttempts: 1, HTTPClient: s.client(),
+		Region: "us-east-1", BaseEndpoint: aws.String(s.URL), RetryMaxAttempts: 1, HTTPClient: &http.Client{Transport: plainBodies{s.client().Transport}},
 		Credentials: credentials.NewStaticCredentialsProvider("AKIDSIM", secret, "token"),
 	})
+}
+
+// plainBodies hides that bodies of the AWS SDK write themselves. Once the SDK has closed one, its WriteTo fails with
+// io.EOF where Read just ends; when net/http looks only then whether there is more than the length that was said, it
+// takes that for a failed write and closes the connection under the answer's stream.
+type plainBodies struct{ http.RoundTripper }
+
+func (p plainBodies) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Body != nil && r.Body != http.NoBody {
+		r = r.Clone(r.Context())
+		r.Body = struct{ io.ReadCloser }{r.Body}
+	}
+	return p.RoundTripper.RoundTrip(r)
 }
 
 func verified(c Config) Config {
