@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir"
-	"github.com/seed1158cd35/weir/breaker"
 	"github.com/seed1158cd35/weir/bucket"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/outcome"
@@ -43,9 +42,8 @@ func fleet(t *testing.T, n int, p weir.Policy) (all []*weir.Upstream) {
 func TestAFleetSharesABudgetOfRetries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		all := fleet(t, 4, weir.Policy{
-			Breaker: breaker.Config{Off: true},
-			Budget:  retry.BudgetConfig{Off: true, All: bucket.Rate{Amount: 100, Per: time.Minute, Burst: 20}},
-			Retry:   retry.Config{Attempts: 3, Base: time.Millisecond},
+			Budget: retry.BudgetConfig{All: bucket.Rate{Amount: 100, Per: time.Minute, Burst: 20}},
+			Retry:  retry.Config{Base: time.Millisecond},
 		})
 		var attempts, calls atomic.Int64
 		var wg sync.WaitGroup
@@ -73,11 +71,12 @@ func TestAFleetSharesABudgetOfRetries(t *testing.T) {
 }
 
 // A spell takes what it needs of 100 a minute at once: retries come in spells. In no
-// minute are there more. As it ships: no burst is said, nothing else is changed.
+// minute are there more. No burst is said; each process's own budget is off, as it would end a spell of
+// 60 calls after 16.
 func TestABudgetOfAllBearsASpell(t *testing.T) {
 	for _, n := range []int{0, 4} {
 		synctest.Test(t, func(t *testing.T) {
-			p := weir.Policy{Breaker: breaker.Config{Off: true}, Budget: retry.BudgetConfig{Off: true, All: bucket.Rate{Amount: 100, Per: time.Minute}}}
+			p := weir.Policy{Budget: retry.BudgetConfig{Off: true, All: bucket.Rate{Amount: 100, Per: time.Minute}}}
 			p.Retry, _ = retry.Schedule("aws-patient")
 			all := []*weir.Upstream{open(t, p, weir.Options{})}
 			if n > 0 {

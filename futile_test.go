@@ -31,9 +31,10 @@ func (s *spell) call(context.Context) (int, error) {
 	return 1, nil
 }
 
-// patient is the schedule of the presets for AWS, without a budget.
+// patient is the schedule of the presets for AWS. Breaker and budget are off: either would end the calls
+// before so many attempts are due that some have to be held back.
 func patient() weir.Policy {
-	p := steady()
+	p := unbounded()
 	p.Retry, _ = retry.Schedule("aws-patient")
 	return p
 }

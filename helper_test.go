@@ -56,13 +56,20 @@ func scoped(l limit.Limit, scope string) limit.Limit {
 	return l
 }
 
-// steady is a policy whose retries come at once or after fixed waits, with no
-// breaker and no budget to bound them.
+// steady is a policy as it ships, but that retries come after fixed waits: tests tell when.
 func steady(limits ...limit.Limit) weir.Policy {
 	return weir.Policy{
-		Limits: limits, Breaker: breaker.Config{Off: true}, Budget: retry.BudgetConfig{Off: true},
-		Retry: retry.Config{Jitter: retry.NoJitter, Base: 100 * ms},
+		Limits: limits,
+		Retry:  retry.Config{Jitter: retry.NoJitter, Base: 100 * ms},
 	}
+}
+
+// unbounded is steady without what would end many failures of one upstream: for tests of what
+// is left then, each of which says why.
+func unbounded(limits ...limit.Limit) weir.Policy {
+	p := steady(limits...)
+	p.Breaker, p.Budget = breaker.Config{Off: true}, retry.BudgetConfig{Off: true}
+	return p
 }
 
 func open(t testing.TB, p weir.Policy, o weir.Options) *weir.Upstream {

@@ -50,6 +50,7 @@ const plenty = 100
 func (s scenario) run(t testing.TB) *record {
 	c, rec := &leap{}, &record{}
 	p := weir.Policy{
+		// Without a budget the model of a call needs no history; a property of its own is about budgets.
 		Retry: s.conf, Budget: retry.BudgetConfig{Off: true}, Breaker: breaker.Config{Off: !s.gated},
 		Timeouts: weir.Timeouts{Attempt: -1, Call: -1},
 		MaxPause: time.Second, // shorter than the least backoff that follows a longer hint
@@ -487,17 +488,19 @@ func consume(u *weir.Upstream, m *meter, begin time.Duration, r *rand.Rand) {
 	}
 }
 
-// What one key does changes nothing for another.
+// What one key does changes nothing for another, where the breaker is by key, too.
 func TestPropertyKeysAreIndependent(t *testing.T) {
 	for seed := range seeds(200) {
 		r, c := chance(seed), &leap{}
 		l := scoped(rate("tenant", 1+r.Int64N(20), sec, 1+r.Int64N(5)), "tenant")
 		l.Adaptive = adaptive.Config{On: r.IntN(2) == 0}
 		keys := []string{"a", "b", "c"}
-		together := open(t, steady(l), weir.Options{Clock: c})
+		p := steady(l)
+		p.BreakerScope = "tenant"
+		together := open(t, p, weir.Options{Clock: c})
 		apart := make(map[string]*weir.Upstream)
 		for _, k := range keys {
-			apart[k] = open(t, steady(l), weir.Options{Clock: c})
+			apart[k] = open(t, p, weir.Options{Clock: c})
 		}
 		for step := range 150 {
 			c.now += time.Duration(r.Int64N(int64(100 * ms)))

@@ -69,7 +69,7 @@ func TestASeriesOfAttemptsIsOneCall(t *testing.T) {
 	for _, name := range retry.Schedules() {
 		synctest.Test(t, func(t *testing.T) {
 			c, _ := retry.Schedule(name)
-			u := open(t, weir.Policy{Retry: c, Budget: retry.BudgetConfig{Off: true}, Timeouts: weir.Timeouts{Call: -1}}, weir.Options{})
+			u := open(t, weir.Policy{Retry: c, Timeouts: weir.Timeouts{Call: -1}}, weir.Options{})
 			a := answers(errFailed)
 			_, err := do(background, u, a)
 			if v := phase(u); a.n != c.Attempts || !errors.Is(err, retry.ErrAttempts) || v.Failed != 1 || v.InARow != 1 {

@@ -508,10 +508,8 @@ func TestUpgradedConnectionCanBeWrittenTo(t *testing.T) {
 }
 
 func TestManyCallersOfOneTransport(t *testing.T) {
-	p := quick()
-	p.Retry.Attempts = 10
-	var n atomic.Int64
-	client, _, url := serve(t, p, func(w http.ResponseWriter, r *http.Request) {
+	var n, good atomic.Int64
+	client, _, url := serve(t, quick(), func(w http.ResponseWriter, r *http.Request) {
 		b, _ := io.ReadAll(r.Body)
 		if n.Add(1)%3 == 0 {
 			w.WriteHeader(503)
@@ -530,11 +528,17 @@ func TestManyCallersOfOneTransport(t *testing.T) {
 					return
 				}
 				b, _ := io.ReadAll(resp.Body)
-				if resp.Body.Close(); string(b) != want || resp.StatusCode != 200 {
+				if resp.Body.Close(); string(b) != want || resp.StatusCode != 200 && resp.StatusCode != 503 {
 					t.Errorf("got %d %q, want %q", resp.StatusCode, b, want)
+				}
+				if resp.StatusCode == 200 {
+					good.Add(1)
 				}
 			}
 		})
 	}
 	wg.Wait()
+	if good.Load() < 8*20*2/3 { // what the budget does not repeat is answered as it came
+		t.Errorf("%d of 160 calls are good, where a third of the attempts fails", good.Load())
+	}
 }

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir"
-	"github.com/seed1158cd35/weir/retry"
 )
 
 // An upstream that asks to wait for years does not send callers away for years: they are told to wait no longer than
@@ -36,7 +35,6 @@ func TestAnAbsurdWaitIsNotPassedOn(t *testing.T) {
 		t.Run(c.name+" "+c.value, func(t *testing.T) {
 			for _, status := range []int{429, 503} {
 				policy := brisk()
-				policy.Retry = retry.Config{Attempts: 1}
 				url := "http://" + listen(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 					w.Header().Set(c.name, c.value)
 					w.WriteHeader(status)
@@ -54,7 +52,6 @@ func TestAnAbsurdWaitIsNotPassedOn(t *testing.T) {
 func TestAQuotasWaitIsPassedOn(t *testing.T) {
 	for seconds, want := range map[int]int{20 * 24 * 3600: 20 * 24 * 3600, 99999999: 31 * 24 * 3600} {
 		policy := brisk()
-		policy.Retry = retry.Config{Attempts: 1}
 		url := "http://" + listen(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Retry-After", strconv.Itoa(seconds))
 			w.Header().Set("Content-Type", "application/json")

@@ -173,6 +173,7 @@ func (c *crush) end() {
 // half of what there may be, and others what they ask for.
 func TestAttackRequestsInFlight(t *testing.T) {
 	s := hanging(t)
+	// Nothing but the bounds of the listener may end requests that hang.
 	w := served.Start(t, local+fmt.Sprintf(`
 tokens: {evil: {env: EVIL}, good: {env: GOOD}}
 upstreams:

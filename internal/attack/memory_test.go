@@ -121,8 +121,8 @@ func TestAttackMemory(t *testing.T) {
 	calm := calmOf(t).upstream
 	w := served.Start(t, local+fmt.Sprintf(`
 upstreams:
-  gpt: {url: %q, llm: {family: openai, cache: true}, breaker: off}
-  plain: {url: %q, replay: 1GiB, breaker: off}
+  gpt: {url: %q, llm: {family: openai, cache: true}}
+  plain: {url: %q, replay: 1GiB}
   calm: {url: %q}
 `, m.URL, m.URL, calm), "GOMEMLIMIT=256MiB")
 	at := w.Serve.Listen

@@ -27,10 +27,9 @@ upstreams:
   gpt:
     url: %q
     llm: {family: openai}
-    breaker: off
     max_wait: off
     limits: {tpd: {amount: 10000, every: day, unit: tokens}}
-  shut: {url: %q, llm: {family: openai}, undeclared: refuse, breaker: off}
+  shut: {url: %q, llm: {family: openai}, undeclared: refuse}
   plain:
     url: %q
     operations: {dear: {path: /dear}}

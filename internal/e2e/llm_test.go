@@ -108,7 +108,7 @@ func TestModelsThatAreDown(t *testing.T) {
 		t.Fatal(err)
 	}
 	tiers := fmt.Sprintf("{name: second, model: MODEL, confidence: 80%%}, {cached: true}, {answers: %q}, {message: We are sorry.}", answers)
-	once := func(more string) string {
+	once := func(more string) string { // faults are queued for one attempt each
 		return ", retry: {attempts: 1}, llm: {cache: {ttl: 1ms, stale_while_revalidate: off}, cascade: {tiers: [" + tiers + "]" + more + "}}"
 	}
 	w := start(t, head+"upstreams:\n"+upstreams(sim, "", once(""))+upstreams(sim, "-errors", once(""))+upstreams(sim, "-hasty", once(", deadline: 4s"))+
@@ -130,6 +130,7 @@ func TestModelsThatHang(t *testing.T) {
 
 func TestModelsAreAskedOnce(t *testing.T) {
 	p, sim := provider(t, llmsim.Config{})
+	// -once makes one attempt: a second would be an answer, and here is none to be kept.
 	w := start(t, head+"upstreams:\n"+upstreams(sim, "", ", llm: {cache: true}")+upstreams(sim, "-once", ", llm: {cache: true}, retry: {attempts: 1}"))
 	script(t, "cache", w, sim, 4*len(families))
 	clean(t, p)
@@ -165,6 +166,7 @@ func TestKeysAndQuestionsStayWhereTheyBelong(t *testing.T) {
 		if f.name == "bedrock" {
 			first, second = "", "aws: {region: us-east-1}"
 		}
+		// One attempt, so that the other upstream answers whatever the first says.
 		fmt.Fprintf(&yaml, "  %[1]s: {preset: %[1]s, url: %[2]q, retry: {attempts: 1}, llm: {%[3]scascade: {tiers: [{name: other, upstream: %[1]s-other}]}}}\n", f.name, sim, first)
 		fmt.Fprintf(&yaml, "  %[1]s-other: {preset: %[1]s, url: %[2]q, %[3]s}\n", f.name, other, second)
 	}
@@ -214,6 +216,7 @@ func TestRefusalsInTheWordsOfTheSDKs(t *testing.T) {
 		}
 	}
 	_, sim := provider(t, llmsim.Config{Models: models})
+	// -tight and -frail refuse after one call: what is asked is in which words.
 	w := start(t, head+"upstreams:\n"+upstreams(sim, "", "")+
 		upstreams(sim, "-tight", ", limits: {mine: {rate: 1/min, burst: 1, scope: model}}, max_wait: off")+
 		upstreams(sim, "-frail", ", retry: {attempts: 1}, breaker: {consecutive: 1, open: 1h, scope: model}"))

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir"
-	"github.com/seed1158cd35/weir/breaker"
 	"github.com/seed1158cd35/weir/bucket"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/outcome"
@@ -39,8 +38,7 @@ func everything(t *testing.T, m *Exporter) {
 	u, err := weir.New("s3", weir.Policy{
 		Operations: []weir.Operation{{Name: "put"}},
 		Limits:     []limit.Limit{{Name: "all", Rate: bucket.Rate{Amount: 5, Per: time.Second, Burst: 5}}},
-		Breaker:    breaker.Config{Off: true},
-		Retry:      retry.Config{Attempts: 2},
+		Retry:      retry.Config{Attempts: 2}, // the counts below are of so many
 		MaxWait:    -1,
 	}, weir.Options{Events: m.Events()})
 	if err != nil {

@@ -137,7 +137,7 @@ func TestASilentStreamIsHeldBackWhileAnotherCanAnswer(t *testing.T) {
 	const role = `data: {"id":"x","object":"chat.completion.chunk","choices":[{"index":0,"delta":{"role":"assistant"}}]}` + "\n\n"
 	for _, tiers := range []string{"{model: gpt-4o-mini}, {message: We are sorry.}", "{message: We are sorry.}"} {
 		synctest.Test(t, func(t *testing.T) {
-			p, o := shipped(t, "preset: openai, retry: {attempts: 1}, llm: {cascade: {tiers: ["+tiers+"]}}")
+			p, o := shipped(t, "preset: openai, retry: {attempts: 1}, llm: {cascade: {tiers: ["+tiers+"]}}") // the time is of one attempt
 			c := dig(t, llmsim.Config{}, p, o)
 			well := c.transport.Base
 			silent := false

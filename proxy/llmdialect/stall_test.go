@@ -66,7 +66,7 @@ func TestAnAnswerThatStallsEnds(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				p, o := shipped(t, "preset: openai, retry: {attempts: 1}")
+				p, o := shipped(t, "preset: openai, retry: {attempts: 1}") // the time is of one attempt
 				c := dig(t, llmsim.Config{}, p, o)
 				halts(c, tt.kind, tt.text, tt.every)
 				begun := time.Now()
