@@ -19,7 +19,11 @@ func TestADearCallRefusesNoCheapOnes(t *testing.T) {
 		burst    int64 // set when all wait; 0 leaves it
 		patience time.Duration
 		dear     int64
-	}{{"its turn would come too late", 0, 300 * time.Millisecond, 60}, {"it costs more than there can be now", 50, 5 * time.Second, 80}} {
+		behind   int
+	}{
+		{"its turn would come too late", 0, 300 * time.Millisecond, 60, 4}, {"it costs more than there can be now", 50, 5 * time.Second, 80, 4},
+		{"it is alone", 0, 300 * time.Millisecond, 60, 0},
+	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				l := Limit{Name: "l", Rate: bucket.Rate{Amount: 100, Per: time.Second, Burst: 100}}
@@ -42,7 +46,7 @@ func TestADearCallRefusesNoCheapOnes(t *testing.T) {
 					time.Sleep(100 * time.Microsecond)
 				}
 				call(c.dear, false)
-				for range 4 {
+				for range c.behind {
 					call(1, true)
 				}
 				if c.burst > 0 {
@@ -51,8 +55,10 @@ func TestADearCallRefusesNoCheapOnes(t *testing.T) {
 						t.Error(err)
 					}
 				}
-				time.Sleep(10 * time.Millisecond)
-				call(1, true)
+				for range 10 {
+					time.Sleep(3 * time.Millisecond)
+					call(1, true)
+				}
 				wg.Wait()
 			})
 		})
