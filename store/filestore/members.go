@@ -3,6 +3,7 @@ package filestore
 import (
 	"context"
 	"encoding/binary"
+	"maps"
 
 	bolt "go.etcd.io/bbolt"
 
@@ -15,13 +16,14 @@ import (
 type fleet struct {
 	groups  map[string]*limit.Members
 	written map[string]int64 // the lags that the file has
+	writing map[string]int64 // those that it has once the present write is on disk
 }
 
 var lagPrefix = []byte("lag ")
 
 // openFleet reads the lags of a file.
 func openFleet(b *bolt.Tx) (fleet, error) {
-	f := fleet{make(map[string]*limit.Members), make(map[string]int64)}
+	f := fleet{make(map[string]*limit.Members), make(map[string]int64), make(map[string]int64)}
 	meta := b.Bucket(bucketMeta)
 	c := meta.Cursor()
 	for k, _ := c.Seek(lagPrefix); len(k) > len(lagPrefix) && string(k[:len(lagPrefix)]) == string(lagPrefix); k, _ = c.Next() {
@@ -47,6 +49,7 @@ func (f *fleet) members(group string, now int64) *limit.Members {
 
 // finish writes the lags that have grown.
 func (f *fleet) finish(meta *bolt.Bucket) error {
+	clear(f.writing)
 	for group, m := range f.groups {
 		lag := m.At - m.Z(m.At)
 		if lag == f.written[group] {
@@ -55,10 +58,13 @@ func (f *fleet) finish(meta *bolt.Bucket) error {
 		if err := setNumber(meta, append(lagPrefix[:len(lagPrefix):len(lagPrefix)], group...), lag); err != nil {
 			return err
 		}
-		f.written[group] = lag
+		f.writing[group] = lag
 	}
 	return nil
 }
+
+// wrote notes that the write has succeeded: one that a full disk refused is made again.
+func (f *fleet) wrote() { maps.Copy(f.written, f.writing) }
 
 // dropLags lets the supply of all groups begin anew, with the clock.
 func dropLags(b *bolt.Tx) error {

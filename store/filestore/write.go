@@ -107,6 +107,7 @@ func (s *Store) commit(batch []*op) error {
 	})
 	switch s.full = nil; {
 	case err == nil:
+		s.fleet.wrote()
 		return nil
 	case isFull(err):
 		s.full = s.wrap(fmt.Errorf("%w (%w)", ErrFull, err))

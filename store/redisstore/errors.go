@@ -62,7 +62,7 @@ func connecting(err error) string {
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return "nothing listens there: is the address right, and does the server run?"
 	case errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET):
-		return "whoever is there ends the connection without a word: is it a Redis, and does it want TLS (rediss://)?"
+		return "whoever is there ended the connection without a word: if it never answered, is it a Redis, and does it want TLS (rediss://)? If it did, it was restarted, or another took over"
 	case errors.Is(err, net.ErrClosed), errors.As(err, &late) && late.Timeout():
 		return silence
 	}
