@@ -58,7 +58,7 @@ func TestSilenceSaysWhereToLook(t *testing.T) {
 	}()
 	for url, want := range map[string]string{
 		halted.URL():                      "behind a firewall",
-		"redis://" + rude.Addr().String(): "ends the connection without a word",
+		"redis://" + rude.Addr().String(): "ended the connection without a word",
 		"redis://127.0.0.1:1":             "nothing listens there",
 		"redis://nowhere.invalid":         "there is no such name",
 	} {
