@@ -127,6 +127,16 @@ func (e *escalation) watch(u *weir.Upstream) {
 	}
 }
 
+// recheck looks whether breakers that people were told of are still there, at the upstreams of those names.
+func (e *escalation) recheck(names []string, now map[string]*weir.Upstream) {
+	if e.notifier == nil {
+		return
+	}
+	for _, name := range names {
+		e.notifier.Recheck(name, now[name])
+	}
+}
+
 func (e *escalation) forget(name string) {
 	if e.metrics != nil {
 		e.metrics.Forget(name)

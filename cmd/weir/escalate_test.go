@@ -7,8 +7,11 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/seed1158cd35/weir/config"
 	"github.com/seed1158cd35/weir/limit"
@@ -55,6 +58,40 @@ func TestAMessageReachesItsWebhook(t *testing.T) {
 		t.Error("the message is not signed JSON")
 	}
 	e.close(discard())
+}
+
+// A breaker that was told of goes with the upstream whose address a reload changes: people are told that it is over.
+func TestAReplacedUpstreamsBreakerIsOver(t *testing.T) {
+	const secret = "0123456789abcdef0123"
+	got := make(chan notify.Message, 10)
+	hook := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		var m notify.Message
+		_ = json.NewDecoder(r.Body).Decode(&m)
+		got <- m
+	}))
+	defer hook.Close()
+	hear := func(resolved bool) {
+		t.Helper()
+		select {
+		case m := <-got:
+			if m.Kind != notify.BreakerOpen || m.Resolved != resolved || m.Upstream != "up" {
+				t.Errorf("told of %+v", m)
+			}
+		case <-time.After(patience):
+			t.Fatal("nobody was told")
+		}
+	}
+	env := map[string]string{"HOOK": hook.URL, "HOOK_SECRET": secret}
+	file := filepath.Join(t.TempDir(), "weir.yaml")
+	const rest = "\nnotify: {webhook_env: HOOK, webhook_secret_env: HOOK_SECRET, kinds: [breaker_open]}"
+	write(t, file, "http://127.0.0.1:1", rest)
+	s := startWith(t, file, func(name string) (string, bool) { v, ok := env[name]; return v, ok })
+	s.proxy.Upstreams()["up"].Breaker("").ForceOpen(0, 0)
+	hear(false)
+	write(t, file, "http://127.0.0.1:2", rest)
+	s.reload <- syscall.SIGHUP
+	s.log.waitFor(t, "reloaded")
+	hear(true)
 }
 
 var awayEvent = limit.FallbackEvent{Away: true, Err: errors.New("no answer")}

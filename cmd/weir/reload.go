@@ -53,6 +53,7 @@ func (s *server) reload() {
 		s.cert.Store(cert)
 	}
 	s.forget(next)
+	s.tells.recheck(s.names(), s.upstreams())
 	s.crowds.set(next)
 	s.file = next
 	s.level.Set(next.Log)
@@ -72,6 +73,15 @@ func (s *server) unseen(next *config.File) error {
 		return fmt.Errorf(wants, "decide.client_ca", "tls")
 	}
 	return nil
+}
+
+// names are those of the file's upstreams, and of what stands for their callers.
+func (s *server) names() []string {
+	names := []string{config.CallersName}
+	for _, u := range s.file.Upstreams {
+		names = append(names, u.Name)
+	}
+	return names
 }
 
 // forget drops the metrics of what the next file does not have any more.

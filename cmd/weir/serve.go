@@ -315,10 +315,14 @@ func (s *server) run(ctx context.Context, reload, stop <-chan os.Signal) error {
 	}
 	defer s.stopDeciding()
 	go s.watchKeys(calls)
+	rechecks := time.NewTicker(rechecking)
+	defer rechecks.Stop()
 	for {
 		select {
 		case <-reload:
 			s.reload()
+		case <-rechecks.C:
+			s.tells.recheck(s.names(), s.upstreams())
 		case err := <-failed:
 			return err
 		case <-ctx.Done():
@@ -328,6 +332,10 @@ func (s *server) run(ctx context.Context, reload, stop <-chan os.Signal) error {
 		}
 	}
 }
+
+// rechecking is how often it is looked whether breakers that people were told of are still there: one that a
+// reload has replaced may be opened by the calls that it still had.
+const rechecking = time.Minute
 
 // stopDeciding lets what is being decided end.
 func (s *server) stopDeciding() {

@@ -69,17 +69,18 @@ func (n *Notifier) breaker(e weir.BreakerEvent) {
 	s := subject{kind: BreakerOpen, upstream: e.Upstream}
 	n.mu.Lock()
 	open := n.open[e.Upstream]
-	was := open[e.Key]
+	_, was := open[e.Key]
 	if e.To == breaker.Closed {
 		delete(open, e.Key)
-	} else if len(open) < mostOpen {
+	} else if was || len(open) < mostOpen {
 		if open == nil {
-			open = make(map[string]bool)
+			open = make(map[string]uint64)
 			n.open[e.Upstream] = open
 		}
-		open[e.Key] = true
+		n.openings++
+		open[e.Key] = n.openings
 	}
-	left := len(open)
+	left := n.left(e.Upstream)
 	n.mu.Unlock()
 	switch {
 	case e.To == breaker.Open && !was:

@@ -95,8 +95,10 @@ type Notifier struct {
 
 	mu     sync.Mutex
 	ledger ledger
-	open   map[string]map[string]bool // keys of breakers that are open, by upstream
 	closed bool
+
+	open     map[string]map[string]uint64 // keys of breakers that are open, by upstream, and which opening it was
+	openings uint64
 }
 
 // New makes a notifier and starts it, or says everything that is wrong with its
@@ -109,7 +111,7 @@ func New(c Config) (*Notifier, error) {
 	n := &Notifier{
 		config: c, kinds: make(map[Kind]bool), stop: make(chan struct{}), kick: make(chan struct{}, 1),
 		ledger: ledger{interval: c.Interval, most: c.Subjects, entries: make(map[subject]*entry)},
-		open:   make(map[string]map[string]bool),
+		open:   make(map[string]map[string]uint64),
 	}
 	for _, k := range c.Kinds {
 		n.kinds[k] = true
@@ -142,6 +144,11 @@ func (n *Notifier) happened(s subject, detail func() string) {
 func (n *Notifier) over(s subject, detail string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	n.ended(s, detail)
+}
+
+// ended is over for a caller that holds mu.
+func (n *Notifier) ended(s subject, detail string) {
 	now := time.Now()
 	if notice, ok := n.ledger.over(now, s, detail); ok {
 		n.send(now, notice)

@@ -103,6 +103,71 @@ func TestBreakersByKeyAreOneSubject(t *testing.T) {
 	})
 }
 
+// What a reload does to breakers that are open ends the alarm, or does not, as it is; and who opens later is told
+// of again.
+func TestABreakerThatAReloadTakesAwayIsOver(t *testing.T) {
+	with := func(operations ...string) (p weir.Policy) {
+		p.Undeclared = true
+		for _, name := range operations {
+			p.Operations = append(p.Operations, weir.Operation{Name: name})
+		}
+		return p
+	}
+	for name, c := range map[string]struct {
+		policy weir.Policy
+		opens  []string
+		then   func(u, other *weir.Upstream) *weir.Upstream
+		over   bool
+	}{
+		"replaced":                      {with(), []string{""}, func(_, other *weir.Upstream) *weir.Upstream { return other }, true},
+		"gone":                          {with(), []string{""}, func(_, _ *weir.Upstream) *weir.Upstream { return nil }, true},
+		"nothing changed":               {with(), []string{""}, func(u, _ *weir.Upstream) *weir.Upstream { return u }, false},
+		"its operation is gone":         {with("get", "put"), []string{"put"}, func(u, _ *weir.Upstream) *weir.Upstream { _ = u.Set(with("get")); return u }, true},
+		"of two operations one is gone": {with("get", "put"), []string{"get", "put"}, func(u, _ *weir.Upstream) *weir.Upstream { _ = u.Set(with("get")); return u }, false},
+		"by operation, then one of all": {with("get"), []string{"get"}, func(u, _ *weir.Upstream) *weir.Upstream { _ = u.Set(with()); return u }, true},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			b := new(box)
+			n := start(t, Config{Targets: []Target{b}})
+			began := time.Now()
+			make := func() *weir.Upstream {
+				u, err := weir.New("s3", c.policy, weir.Options{Events: n.Events()})
+				if err != nil {
+					t.Fatal(err)
+				}
+				return u
+			}
+			u, other := make(), make()
+			for _, key := range c.opens {
+				u.Breaker(key).ForceOpen(0, 0)
+			}
+			synctest.Wait()
+			now := c.then(u, other)
+			time.Sleep(time.Minute)
+			n.Recheck("s3", now)
+			synctest.Wait()
+			more := fmt.Sprint(" +", len(c.opens)-1)
+			want := []string{"0s: breaker_open s3 +0"}
+			if c.over {
+				want = append(want, "1m0s: resolved breaker_open s3"+more)
+			}
+			check(t, b.story(began), want...)
+			if t.Failed() || !c.over || now == nil {
+				t.Log(name)
+				return
+			}
+			time.Sleep(time.Hour)
+			key := ""
+			if now.BreakersBy() != "" {
+				key = "get"
+			}
+			now.Breaker(key).ForceOpen(0, 0)
+			synctest.Wait()
+			check(t, b.story(began), append(want, "1h1m0s: breaker_open s3 +0")...)
+		})
+	}
+}
+
 func TestEveryKind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := new(box)

@@ -1,0 +1,57 @@
+package notify
+
+import (
+	"maps"
+
+	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/breaker"
+)
+
+// Recheck looks for breakers that were open and are there no more: a breaker that a reload makes anew, or that
+// had to go for want of room, is never said to have closed. u is the upstream that has the name now, nil if none
+// has. It is to be called after upstreams have changed, and now and then.
+func (n *Notifier) Recheck(upstream string, u *weir.Upstream) {
+	n.mu.Lock()
+	before := maps.Clone(n.open[upstream])
+	n.mu.Unlock()
+	if len(before) == 0 {
+		return
+	}
+	for key := range openOf(u) {
+		delete(before, key)
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	open := n.open[upstream]
+	for key, at := range before {
+		if open[key] == at { // it has not opened again meanwhile
+			delete(open, key)
+		}
+	}
+	if n.left(upstream) == 0 {
+		n.ended(subject{kind: BreakerOpen, upstream: upstream}, "the breaker that was open is there no more")
+	}
+}
+
+// openOf are the keys of the breakers of an upstream that are not closed.
+func openOf(u *weir.Upstream) map[string]bool {
+	keys := make(map[string]bool)
+	if u == nil {
+		return keys
+	}
+	for key, b := range u.Breakers() {
+		if b.Look(0).Phase != breaker.Closed {
+			keys[key] = true
+		}
+	}
+	return keys
+}
+
+// left is how many breakers of an upstream are open. The caller holds mu.
+func (n *Notifier) left(upstream string) int {
+	left := len(n.open[upstream])
+	if left == 0 {
+		delete(n.open, upstream)
+	}
+	return left
+}
