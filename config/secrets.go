@@ -12,7 +12,27 @@ import (
 type Secret struct {
 	Variable string
 	At       Complaint // its place, without a problem
-	token    bool      // it must be long enough not to be guessed
+	check    strength
+}
+
+// A strength says what a secret must be so that it cannot be guessed.
+type strength uint8
+
+const (
+	given  strength = iota // somebody else says what it is
+	long                   // it signs
+	header                 // it stands in headers
+)
+
+// strengthOf is that of the secret in a place.
+func strengthOf(path string) strength {
+	switch {
+	case path == "callers.claims.secret_env":
+		return long
+	case path == "hash_env", strings.Contains(path, "tokens."):
+		return header
+	}
+	return given
 }
 
 // secretPlace is where a variable can be named.
@@ -23,7 +43,7 @@ func findSecrets(n *node) (all []Secret) {
 	for _, e := range n.all() {
 		v := e.value
 		if v.kind == scalar && v.text != "" && secretPlace.MatchString(v.path) {
-			all = append(all, Secret{v.text, Complaint{File: v.file, Line: v.line, Column: v.column, Field: v.path}, e.name == "env" || e.name == "hash_env"})
+			all = append(all, Secret{v.text, Complaint{File: v.file, Line: v.line, Column: v.column, Field: v.path}, strengthOf(v.path)})
 		}
 		all = append(all, findSecrets(v)...)
 	}
@@ -40,8 +60,8 @@ func (f *File) CheckEnv(env func(string) (string, bool)) error {
 		switch {
 		case !ok:
 			c.Problem, c.Hint = "the environment has no "+s.Variable, "set it before weir starts"
-		case s.token:
-			if err := auth.CheckSecret(value); err != nil {
+		case s.check != given:
+			if err := s.check.of(value); err != nil {
 				c.Problem = "environment variable " + s.Variable + ": " + err.Error()
 			}
 		case strings.TrimSpace(value) == "" && !strings.HasSuffix(c.Field, "password_env"):
@@ -55,4 +75,11 @@ func (f *File) CheckEnv(env func(string) (string, bool)) error {
 		return nil
 	}
 	return errs.Sorted()
+}
+
+func (s strength) of(value string) error {
+	if s == long {
+		return auth.CheckKey(strings.TrimSpace(value))
+	}
+	return auth.CheckSecret(value)
 }

@@ -36,10 +36,14 @@ upstreams:
 	if err := f.CheckEnv(env(nil)); err == nil || strings.Count(err.Error(), "\n") != len(all)-1 {
 		t.Errorf("nothing is there: %v", err)
 	}
+	all["CLAIMS"] = "a secret, with spaces and ümläuts"
+	if err := f.CheckEnv(env(all)); err != nil {
+		t.Errorf("a secret of claims stands in no header: %v", err)
+	}
 	delete(all, "KEY")
-	all["APP"], all["CLAIMS"] = "short-one", " "
+	all["APP"], all["CLAIMS"] = "short-one", "  x            \n"
 	want := `weir.yaml:2:21: tokens.app.env: environment variable APP: is shorter than 16 characters; make one with: openssl rand -hex 32
-weir.yaml:7:59: callers.claims.secret_env: environment variable CLAIMS: is empty; set it before weir starts
+weir.yaml:7:59: callers.claims.secret_env: environment variable CLAIMS: is shorter than 16 characters; make one with: openssl rand -hex 32
 weir.yaml:9:150: upstreams.gpt.llm.key_env: the environment has no KEY; set it before weir starts`
 	if err := f.CheckEnv(env(all)); err == nil || err.Error() != want {
 		t.Errorf("got\n%v\nwant\n%s", err, want)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/config"
+	"github.com/seed1158cd35/weir/internal/auth"
 	"github.com/seed1158cd35/weir/internal/veil"
 	"github.com/seed1158cd35/weir/proxy"
 	"github.com/seed1158cd35/weir/proxy/llmdialect"
@@ -79,6 +80,11 @@ func newClaims(c *config.Claims, env func(string) (string, bool)) (*llmdialect.C
 	o := llmdialect.ClaimOptions{Header: c.Header, Optional: c.Optional, Issuer: c.Issuer, Audience: c.Audience}
 	if c.SecretEnv != "" {
 		secret, err := secretOf(c.SecretEnv, env)
+		if err == nil {
+			if err = auth.CheckKey(secret); err != nil {
+				err = fmt.Errorf("environment variable %s: %w", c.SecretEnv, err)
+			}
+		}
 		if err != nil {
 			return nil, err
 		}

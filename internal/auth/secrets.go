@@ -67,14 +67,23 @@ func New(tokens []TokenConfig, clientCA string, env func(string) (string, bool),
 // shortestSecret is as long as a secret must be that cannot be guessed online.
 const shortestSecret = 16
 
-// CheckSecret says what is wrong with a secret, and does not repeat it.
-func CheckSecret(secret string) error {
+// CheckKey says what is wrong with a secret that only signs, and does not repeat it.
+func CheckKey(secret string) error {
 	switch {
 	case secret == "":
-		return errors.New("is not set; put the token's secret there")
+		return errors.New("is not set; put the secret there")
 	case len(secret) < shortestSecret:
 		return fmt.Errorf("is shorter than %d characters; make one with: openssl rand -hex 32", shortestSecret)
-	case strings.ContainsFunc(secret, func(r rune) bool { return r <= ' ' || r > '~' }):
+	}
+	return nil
+}
+
+// CheckSecret is CheckKey of a secret that stands in headers, too.
+func CheckSecret(secret string) error {
+	if err := CheckKey(secret); err != nil {
+		return err
+	}
+	if strings.ContainsFunc(secret, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return errors.New("has a character that cannot stand in a header: white space, a control or a letter beyond ASCII")
 	}
 	return nil
