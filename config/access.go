@@ -82,6 +82,8 @@ func (d *decoder) checkAccess(root *node, f *document) {
 		u.Identifies = f.identifies(u.Name)
 	}
 	d.checkCAs(root, f)
+	d.checkTokens(root.get("tokens"), f)
+	d.checkTokens(root.get("decide").get("tokens"), f)
 	if loopback(f.Listen) || f.Open || !f.Callable.none() {
 		return
 	}
@@ -101,6 +103,32 @@ func (d *decoder) checkAccess(root *node, f *document) {
 	slices.Sort(bare)
 	d.bad(at, "add tokens, client_ca with tls, or callers with claims; or listen on 127.0.0.1; or say open: true",
 		"%s: whoever reaches it could call %s with weir's credentials", complain.Quote(f.Listen), strings.Join(bare, ", "))
+}
+
+// checkTokens complains of upstreams that are not there: a token for them alone opens nothing.
+func (d *decoder) checkTokens(tokens *node, f *document) {
+	var known []string
+	for i := range f.Upstreams {
+		known = append(known, f.Upstreams[i].Name)
+	}
+	for _, e := range tokens.all() {
+		for _, at := range e.value.get("upstreams").texts() {
+			if !slices.Contains(known, at.text) {
+				d.unknown(at, "upstream", at.text, known)
+			}
+		}
+	}
+}
+
+// texts are the items of a list, or n itself if it is one.
+func (n *node) texts() []*node {
+	switch {
+	case n == nil:
+		return nil
+	case n.kind == scalar:
+		return []*node{n}
+	}
+	return n.items
 }
 
 // addsCredentials reports whether requests for an upstream get credentials of weir's own,

@@ -63,6 +63,15 @@ weir.yaml:2:78: store.dynamodb.endpoint: is not the URL of a server; write it as
 weir.yaml:3:9: decide: grpc and rules go together: where Envoy asks, and by which rules it is answered
 weir.yaml:3:40: decide.client_ca: certificates of callers are only seen with tls; add tls: {cert: ..., key: ...}
 weir.yaml:3:60: decide.tokens.a: has no env
+weir.yaml:3:73: decide.tokens.a.upstreams[0]: there is no upstream "s3"; want one of a
+`},
+	{"tokens for what is not there", `
+tokens: {app: {env: APP, upstreams: [gppt, s3]}}
+decide: {listen: 127.0.0.1:0, tokens: {job: {env: JOB, upstreams: [s4]}}}
+upstreams: {gpt: {url: https://h}, s3: {url: https://i}}
+`, `
+weir.yaml:2:38: tokens.app.upstreams[0]: there is no upstream "gppt"; did you mean gpt?
+weir.yaml:3:68: decide.tokens.job.upstreams[0]: there is no upstream "s4"; want one of gpt, s3
 `},
 	{"the store is away", `
 store: {memory: true, coast: 30s, share: 25%, outage: 1s, without: share}

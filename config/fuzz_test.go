@@ -129,7 +129,7 @@ decide:
   store_timeout: 10ms
   rate_limit_headers: policy
   open: false
-  tokens: {a: {env: WEIR_TOKEN, upstreams: [s3], keys: {tenant: [acme]}, reports: everyone, max_permits: 5, max_waiting: 5, max_keys: 5, max_pauses: 5}}
+  tokens: {a: {env: WEIR_TOKEN, upstreams: [a], keys: {tenant: [acme]}, reports: everyone, max_permits: 5, max_waiting: 5, max_keys: 5, max_pauses: 5}}
   hosts: [weir.internal]
   client_ca: ca.pem
   max_wait: 10s
@@ -145,7 +145,7 @@ hosts: [weir.local]
 hash_env: WEIR_HASH
 harmless: [tenant]
 origins: ["https://app.example"]
-tokens: {app: {env: APP_TOKEN, upstreams: [s3]}}
+tokens: {app: {env: APP_TOKEN, upstreams: [a]}}
 client_ca: callers.pem
 open: false
 tls: {cert: c, key: k}

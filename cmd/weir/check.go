@@ -5,9 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 
 	"github.com/seed1158cd35/weir/answers"
 	"github.com/seed1158cd35/weir/config"
+	"github.com/seed1158cd35/weir/decide/envoy"
 	"github.com/seed1158cd35/weir/internal/crowd"
 	"github.com/seed1158cd35/weir/limit"
 )
@@ -88,7 +90,17 @@ func withoutParts(w limit.Without) string {
 // checkFiles reads the files that a configuration names, as serve does.
 func checkFiles(file *config.File) error {
 	_, err := readPrices(file.Prices)
-	errs := []error{err}
+	errs := []error{err, checkCAs(file)}
+	if c := file.Callers; c != nil && c.Claims != nil && c.Claims.KeyFile != "" {
+		if _, err := newClaims(c.Claims, nil); err != nil {
+			errs = append(errs, fmt.Errorf("callers: claims: %w", err))
+		}
+	}
+	if d := file.Decide; d != nil && d.Envoy.Rules != "" {
+		if _, err := envoy.Load(d.Envoy.Rules); err != nil {
+			errs = append(errs, fmt.Errorf("decide: rules: %w", err))
+		}
+	}
 	for _, u := range file.Upstreams {
 		c := file.LLM[u.Name].Cascade
 		if c == nil {
@@ -102,6 +114,21 @@ func checkFiles(file *config.File) error {
 				errs = append(errs, fmt.Errorf("upstream %s: llm: cascade: %w", u.Name, err))
 			}
 		}
+	}
+	return errors.Join(errs...)
+}
+
+// checkCAs reads the certificates of those who sign callers' ones.
+func checkCAs(file *config.File) error {
+	read := func(name, ca string) error {
+		if _, err := (config.Access{ClientCA: ca}).Auth(nil, os.ReadFile); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		return nil
+	}
+	errs := []error{read("listen", file.Callable.ClientCA), read("admin", file.AdminAccess.ClientCA)}
+	if file.Decide != nil {
+		errs = append(errs, read("decide", file.Decide.ClientCA))
 	}
 	return errors.Join(errs...)
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -46,6 +47,42 @@ func TestCheckSaysThatDynamoDBGrantsNoParts(t *testing.T) {
 		err := run(t.Context(), world{args: []string{"check", file}, out: &out, err: &said, env: noEnv})
 		if err != nil || !strings.Contains(out.String(), want) {
 			t.Errorf("%s: %v\n%s%s", without, err, &out, &said)
+		}
+	}
+}
+
+// What serve would not start with for the files that are named is said by check.
+func TestCheckReadsTheFilesThatAreNamed(t *testing.T) {
+	dir := t.TempDir()
+	keyPair(t, dir, 1)
+	for name, text := range map[string]string{
+		"bad.pem": "nothing of the kind", "bad.yaml": "domain: edge\ndescriptors: [{key: tenant, rate_limit: {unit: hour, requests_per_unit: many}}]\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const claims = "callers: {keys: {user: \"claim:sub\"}, claims: {key: %s}}\n"
+	const rules = "decide: {grpc: 127.0.0.1:0, rules: %s}\n"
+	const tls = "tls: {cert: cert.pem, key: key.pem}\n"
+	for _, c := range []struct{ yaml, want string }{
+		{fmt.Sprintf(claims, "gone.pem"), "callers: claims"},
+		{fmt.Sprintf(claims, "bad.pem"), "callers: claims: no public key in PEM"},
+		{fmt.Sprintf(rules, "gone.yaml"), "decide: rules"},
+		{fmt.Sprintf(rules, "bad.yaml"), "decide: rules"},
+		{tls + "client_ca: gone.pem\n", "client_ca"},
+		{tls + "admin_client_ca: bad.pem\n", "admin: client_ca"},
+		{tls + "decide: {listen: 127.0.0.1:0, client_ca: bad.pem}\n", "decide: client_ca"},
+		{tls + "client_ca: cert.pem\n", ""},
+	} {
+		file := filepath.Join(dir, "weir.yaml")
+		if err := os.WriteFile(file, []byte(c.yaml+"upstreams: {up: {url: \"https://up.example\"}}\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var out, said bytes.Buffer
+		err := run(t.Context(), world{args: []string{"check", file}, out: &out, err: &said, env: noEnv})
+		if (err != nil) != (c.want != "") || !strings.Contains(said.String(), c.want) {
+			t.Errorf("%s: %v\n%s%s\nwant %q", c.yaml, err, &out, &said, c.want)
 		}
 	}
 }
