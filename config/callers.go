@@ -99,6 +99,9 @@ func readCallers(d *decoder, n *node, f *document) {
 	}
 	c.Policy.Breaker.Off = true
 	d.checkCallers(n, &c)
+	if d.env.off {
+		c.Policy.Limits = nil
+	}
 	f.Callers = &c
 }
 

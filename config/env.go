@@ -25,7 +25,7 @@ var variables = []Variable{
 	{"WEIR_LISTEN", address.words, "`listen`", override("listen")},
 	{"WEIR_ADMIN", address.words + ", or off", "`admin`", override("admin")},
 	{"WEIR_LOG", level.words, "`log`", override("log")},
-	{"THROTTLE_ENABLED", toggle.words, "`false` turns all limits off. Calls still pass, are retried, and breakers still open.",
+	{"THROTTLE_ENABLED", toggle.words, "`false` turns all limits off, those of `callers`, too. Calls still pass, are retried, and breakers still open.",
 		func(d *decoder, n, _ *node) {
 			on, ok := toggle.read(d, n)
 			d.env.off = ok && !on

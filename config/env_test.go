@@ -26,6 +26,17 @@ func TestThrottleDisabled(t *testing.T) {
 	}
 }
 
+// What callers may have are limits, too.
+func TestThrottleDisabledIsForCallers(t *testing.T) {
+	const file = "callers: true\nupstreams: {a: {url: https://h, preset: openai}}"
+	for value, off := range map[string]bool{"false": true, "true": false, "": false} {
+		c := parse(t, file, "THROTTLE_ENABLED", value).Callers
+		if c == nil || len(c.Keys) == 0 || (len(c.Policy.Limits) == 0) != off {
+			t.Errorf("%q: %+v", value, c)
+		}
+	}
+}
+
 func TestThrottleRatesAreNeverExceeded(t *testing.T) {
 	p := policy(t, "preset: s3", "THROTTLE_PUT_RATE", "100", "THROTTLE_GET_RATE", "20/min", "THROTTLE_DELETE_RATE", "9000/s burst 5")
 	for _, c := range []struct {
