@@ -40,15 +40,25 @@ var origin = text("an origin (https://app.example)", func(s string) (string, str
 
 func readAccessTokens(d *decoder, n *node, f *document) { f.Callable.Tokens = tokensOf(d, n) }
 
-var adminTokenFields = []field[auth.TokenConfig]{
-	one("env", word, func(t *auth.TokenConfig) *string { return &t.Env }, "required", "The environment variable that holds the secret."),
+// A holder is who has a token: one secret, or several while it is changed.
+type holder struct {
+	Envs      []string
+	Upstreams []string
+}
+
+const secretMeaning = "The environment variable that holds the secret; a list of them while it is changed, each of which is good."
+
+var variablesOf = listOf(form[string]{"variables", word.read})
+
+var adminTokenFields = []field[holder]{
+	one("env", variablesOf, func(t *holder) *[]string { return &t.Envs }, "required", secretMeaning),
 }
 
 func readAdminTokens(d *decoder, n *node, f *document) {
 	for _, e := range d.named(n) {
-		t := auth.TokenConfig{Name: e.name}
+		var t holder
 		if object(d, e.value, adminTokenFields, &t) {
-			f.AdminAccess.Tokens = append(f.AdminAccess.Tokens, d.token(e.value, t))
+			f.AdminAccess.Tokens = append(f.AdminAccess.Tokens, d.tokens(e, t)...)
 		}
 	}
 }
@@ -56,22 +66,30 @@ func readAdminTokens(d *decoder, n *node, f *document) {
 // tokensOf reads tokens by name.
 func tokensOf(d *decoder, n *node) (all []auth.TokenConfig) {
 	for _, e := range d.named(n) {
-		t := auth.TokenConfig{Name: e.name}
+		var t holder
 		if object(d, e.value, tokenFields, &t) {
-			all = append(all, d.token(e.value, t))
+			all = append(all, d.tokens(e, t)...)
 		}
 	}
 	return all
 }
 
-// token complains of a token that nobody could show.
-func (d *decoder) token(n *node, t auth.TokenConfig) auth.TokenConfig {
-	if n.get("env") == nil {
-		d.bad(n, "", "has no env")
-	} else if err := t.Validate(); err != nil {
-		d.bad(n.get("env"), "", "%v", err)
+// tokens are those of a holder, one for each secret. It complains of those that nobody could show.
+func (d *decoder) tokens(e entry, h holder) (all []auth.TokenConfig) {
+	at := e.value.get("env")
+	if at == nil {
+		d.bad(e.value, "", "has no env")
+	} else if len(h.Envs) == 0 && at.kind == list && len(at.items) == 0 {
+		d.bad(at, "", "names no variable")
 	}
-	return t
+	for _, env := range h.Envs {
+		t := auth.TokenConfig{Name: e.name, Env: env, Upstreams: h.Upstreams}
+		if err := t.Validate(); err != nil {
+			d.bad(at, "", "%v", err)
+		}
+		all = append(all, t)
+	}
+	return all
 }
 
 // checkAccess keeps weir's credentials from those whom nobody knows.

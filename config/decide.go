@@ -5,7 +5,6 @@ import (
 
 	"github.com/seed1158cd35/weir/decide"
 	"github.com/seed1158cd35/weir/decide/envoy"
-	"github.com/seed1158cd35/weir/internal/auth"
 	"github.com/seed1158cd35/weir/proxy"
 )
 
@@ -34,19 +33,19 @@ var decideFields = []field[Decide]{
 	one("max_permits", count[int](1), func(c *Decide) *int { return &c.MaxPermits }, "65536", "Permits that are out at once."),
 }
 
-var tokenFields = []field[auth.TokenConfig]{
-	one("env", word, func(t *auth.TokenConfig) *string { return &t.Env }, "required", "The environment variable that holds the secret."),
-	one("upstreams", listOf(form[string]{"upstreams", word.read}), func(t *auth.TokenConfig) *[]string { return &t.Upstreams }, "all", "The upstreams it may ask for."),
+var tokenFields = []field[holder]{
+	one("env", variablesOf, func(t *holder) *[]string { return &t.Envs }, "required", secretMeaning),
+	one("upstreams", listOf(form[string]{"upstreams", word.read}), func(t *holder) *[]string { return &t.Upstreams }, "all", "The upstreams it may ask for."),
 }
 
 // An asker is a token of those who ask for decisions.
 type asker struct {
-	auth.TokenConfig
+	holder
 	decide.Rights
 }
 
 var askerFields = []field[asker]{
-	one("env", word, func(t *asker) *string { return &t.Env }, "required", "The environment variable that holds the secret."),
+	one("env", variablesOf, func(t *asker) *[]string { return &t.Envs }, "required", secretMeaning),
 	one("upstreams", listOf(form[string]{"upstreams", word.read}), func(t *asker) *[]string { return &t.Upstreams }, "all", "The upstreams it may ask for."),
 	{"keys", "scopes, each with its values", "any", "The values that it may name for a scope: `{tenant: [acme]}`. One that stands alone is meant if a call names none.", readAskerKeys},
 	one("reports", choice("own or everyone", map[string]bool{"own": false, "everyone": true}), func(t *asker) *bool { return &t.Everyone }, "own",
@@ -71,9 +70,9 @@ func readAskerKeys(d *decoder, n *node, t *asker) {
 func readAskers(d *decoder, n *node, c *Decide) {
 	c.Rights = make(map[string]decide.Rights)
 	for _, e := range d.named(n) {
-		t := asker{TokenConfig: auth.TokenConfig{Name: e.name}}
+		var t asker
 		if object(d, e.value, askerFields, &t) {
-			c.Tokens, c.Rights[e.name] = append(c.Tokens, d.token(e.value, t.TokenConfig)), t.Rights
+			c.Tokens, c.Rights[e.name] = append(c.Tokens, d.tokens(e, t.holder)...), t.Rights
 		}
 	}
 }

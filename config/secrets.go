@@ -36,16 +36,17 @@ func strengthOf(path string) strength {
 }
 
 // secretPlace is where a variable can be named.
-var secretPlace = regexp.MustCompile(`^(hash_env|(decide\.|admin_)?tokens\..+\.env|callers\.claims\.secret_env|notify\.[a-z_]+_env|store\.password_env|upstreams\..+\.llm\.key_env)$`)
+var secretPlace = regexp.MustCompile(`^(hash_env|(decide\.|admin_)?tokens\..+\.env(\[\d+\])?|callers\.claims\.secret_env|notify\.[a-z_]+_env|store\.password_env|upstreams\..+\.llm\.key_env)$`)
 
 // findSecrets lists what the file wants of the environment.
 func findSecrets(n *node) (all []Secret) {
 	for _, e := range n.all() {
-		v := e.value
-		if v.kind == scalar && v.text != "" && secretPlace.MatchString(v.path) {
-			all = append(all, Secret{v.text, Complaint{File: v.file, Line: v.line, Column: v.column, Field: v.path}, strengthOf(v.path)})
+		for _, v := range e.value.texts() {
+			if v.kind == scalar && v.text != "" && secretPlace.MatchString(v.path) {
+				all = append(all, Secret{v.text, Complaint{File: v.file, Line: v.line, Column: v.column, Field: v.path}, strengthOf(v.path)})
+			}
 		}
-		all = append(all, findSecrets(v)...)
+		all = append(all, findSecrets(e.value)...)
 	}
 	return all
 }

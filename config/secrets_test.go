@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/seed1158cd35/weir/config"
+	"github.com/seed1158cd35/weir/decide"
 )
 
 // Every variable that a file names is looked for, and what is wrong is said with its place.
@@ -47,5 +48,46 @@ weir.yaml:7:59: callers.claims.secret_env: environment variable CLAIMS: is short
 weir.yaml:9:150: upstreams.gpt.llm.key_env: the environment has no KEY; set it before weir starts`
 	if err := f.CheckEnv(env(all)); err == nil || err.Error() != want {
 		t.Errorf("got\n%v\nwant\n%s", err, want)
+	}
+}
+
+// While a secret is changed the old one and the new one are those of one caller, wherever tokens are named.
+func TestASecretIsChangedWithoutAGap(t *testing.T) {
+	f, err := config.Parse("weir.yaml", []byte(`
+tokens: {app: {env: [OLD, NEW], upstreams: [a]}}
+admin_tokens: {me: {env: [OLD, NEW]}}
+decide: {listen: 127.0.0.1:0, tokens: {app: {env: [OLD, NEW], upstreams: [a], max_permits: 7}}}
+upstreams: {a: {url: http://h}, b: {url: http://i}}
+`), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := map[string]string{"OLD": "the-old-secret-of-weir", "NEW": "the-new-secret-of-weir"}
+	env := func(name string) (string, bool) { v, ok := values[name]; return v, ok }
+	for place, read := range map[string]func() (*decide.Auth, error){
+		"tokens":        func() (*decide.Auth, error) { return f.Callable.Auth(env, nil) },
+		"admin_tokens":  func() (*decide.Auth, error) { return f.AdminAccess.Auth(env, nil) },
+		"decide.tokens": func() (*decide.Auth, error) { return f.Decide.Auth(env, nil) },
+	} {
+		a, err := read()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, secret := range values {
+			who, err := a.Check("Bearer "+secret, nil)
+			if want := map[bool]string{true: "me", false: "app"}[place == "admin_tokens"]; err != nil || who != want {
+				t.Errorf("%s: %s is %q, %v", place, secret, who, err)
+			}
+			if place != "admin_tokens" && (a.May(who, "a") != nil || a.May(who, "b") == nil) {
+				t.Errorf("%s: %s opens other upstreams than it should", place, secret)
+			}
+		}
+	}
+	if f.Decide.Rights["app"].MaxPermits != 7 {
+		t.Errorf("rights: %+v", f.Decide.Rights)
+	}
+	delete(values, "NEW")
+	if err := f.CheckEnv(env); err == nil || strings.Count(err.Error(), "the environment has no NEW") != 3 {
+		t.Errorf("the new one is not there: %v", err)
 	}
 }
