@@ -335,3 +335,20 @@ func TestConfigAuth(t *testing.T) {
 		}
 	}
 }
+
+// Who may not use an upstream hears nothing of whether its jobs are bounded.
+func TestJobsAreNotToldToWhoMayNotUseTheUpstream(t *testing.T) {
+	s := server(t, upstream(t, "drs", policy()), upstream(t, "other", policy()))
+	s.Auth = func() *Auth {
+		return &Auth{Tokens: []Token{{Name: "app", SHA256: Hash("a-secret-of-the-app"), Upstreams: []string{"api"}}}}
+	}
+	s.Jobs = map[string]http.Handler{"drs": http.NotFoundHandler()}
+	for _, name := range []string{"drs", "other", "nothing"} {
+		w, r := httptest.NewRecorder(), httptest.NewRequest("GET", "/v1/jobs/"+name, nil)
+		r.Host = "localhost"
+		r.Header.Set("Authorization", "Bearer a-secret-of-the-app")
+		if s.Handler().ServeHTTP(w, r); w.Code != http.StatusForbidden {
+			t.Errorf("%s: %d %s", name, w.Code, w.Body)
+		}
+	}
+}

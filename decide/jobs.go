@@ -14,12 +14,12 @@ func (s *Server) jobs(w http.ResponseWriter, r *http.Request) *failure {
 		return failed(http.StatusUnauthorized, Unauthorized, "%v", err)
 	}
 	name, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, jobsPath), "/")
+	if _, f := s.upstream(caller, name); f != nil {
+		return f
+	}
 	h, ok := s.Jobs[name]
 	if !ok {
 		return failed(http.StatusNotFound, NotFound, "jobs of upstream %s: nothing bounds them here; see jobs in docs/aws.md", quoted(name))
-	}
-	if _, f := s.upstream(caller, name); f != nil {
-		return f
 	}
 	if r.URL.Path == jobsPath+name {
 		r = r.Clone(r.Context())

@@ -154,6 +154,16 @@ func (t *permits) renew(all []*held, lives []time.Duration) {
 	t.arm()
 }
 
+// upstream is that of the caller's permit of that id, nil if there is none.
+func (t *permits) upstream(id, caller string) *weir.Upstream {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if h := t.byID[id]; h != nil && h.about.Caller == caller {
+		return h.upstream
+	}
+	return nil
+}
+
 // end takes out the caller's permit of that id. If there is none, how says what
 // became of it.
 func (t *permits) end(id, caller string) (h *held, how ending) {

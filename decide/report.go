@@ -128,6 +128,12 @@ func (s *Server) report(r *http.Request, caller string) (any, *failure) {
 	if f != nil {
 		return nil, f
 	}
+	if u := s.permits().upstream(q.Permit, caller); u != nil && len(q.Usage) > 0 {
+		p := u.Policy()
+		if f := q.checkUnits(&p); f != nil {
+			return nil, f
+		}
+	}
 	h, how := s.permits().end(q.Permit, caller)
 	if h == nil {
 		return nil, ended(q.Permit, how)

@@ -3,6 +3,7 @@ package decide
 import (
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -63,7 +64,7 @@ func TestUsageIsSettled(t *testing.T) {
 		{`"outcome":"ok"`, 60},
 		{`"outcome":"ok","usage":{"tokens":10}`, 90},
 		{`"outcome":"ok","usage":{"tokens":0}`, 100},
-		{`"outcome":"ok","usage":{"other":5}`, 60},
+		{`"outcome":"ok","usage":{"output_tokens":5}`, 60},
 		{`"outcome":"ok","usage":{"tokens":70}`, 30},
 		{`"outcome":"failed","usage":{"tokens":70}`, 30},
 		{`"outcome":"failed"`, 60},
@@ -197,4 +198,22 @@ func TestAttemptsOfOneCallCountOnce(t *testing.T) {
 			t.Errorf("ok, and again: %d %s", a.Code, a.Body)
 		}
 	})
+}
+
+// A unit that nothing counts is most likely misspelt: what was used would be counted nowhere. The permit stays
+// out, so that the report can be made again.
+func TestAMisspeltUnitOfAReportIsAMistake(t *testing.T) {
+	u := upstream(t, "api", policy())
+	h := server(t, u).Handler()
+	id := permit(t, h, `{"upstream":"api","cost":{"tokens":40}}`)
+	a := report(t, h, `{"permit":"`+id+`","outcome":"ok","usage":{"tokenz":5}}`)
+	if f := a.Error.Details.Fields; a.Code != http.StatusBadRequest || len(f) != 1 || f[0].Field != "usage.tokenz" || !strings.Contains(f[0].Problem, "did you mean tokens") {
+		t.Errorf("got %d %s", a.Code, a.Body)
+	}
+	if a := report(t, h, `{"permit":"`+id+`","outcome":"ok","usage":{"tokens":5}}`); a.Code != http.StatusOK {
+		t.Errorf("made again: %d %s", a.Code, a.Body)
+	}
+	if n := left(t, u, "tokens", ""); n != 95 {
+		t.Errorf("%d tokens are left, want 95", n)
+	}
 }

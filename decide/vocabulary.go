@@ -72,9 +72,9 @@ func (s Scopes) name(keys map[string]string, caller string) map[string]string {
 // check finds units and keys that nothing counts by. They are most likely misspelt, and a
 // call would pass that nobody counts.
 func (q *acquireRequest) check(p *weir.Policy, known Scopes) *failure {
-	scopes, counted := slices.Clone(known.Declared), slices.Clone(units)
+	scopes := slices.Clone(known.Declared)
 	for _, l := range p.Limits {
-		scopes, counted = append(scopes, l.Scope, l.If.Scope), append(counted, l.UnitName())
+		scopes = append(scopes, l.Scope, l.If.Scope)
 	}
 	scopes = append(append(scopes, p.BreakerScope, p.Fair.By), known.Caller...)
 	if known.Model {
@@ -87,7 +87,23 @@ func (q *acquireRequest) check(p *weir.Policy, known Scopes) *failure {
 		}
 	}
 	misspelt(&wrong, "keys", keysOf(q.Keys), scopes, "scope")
-	misspelt(&wrong, "cost", keysOf(q.Cost), counted, "unit")
+	misspelt(&wrong, "cost", keysOf(q.Cost), unitsOf(p), "unit")
+	return wrong.failure()
+}
+
+// unitsOf are the units that calls under a policy can be counted in.
+func unitsOf(p *weir.Policy) []string {
+	all := slices.Clone(units)
+	for _, l := range p.Limits {
+		all = append(all, l.UnitName())
+	}
+	return all
+}
+
+// checkUnits finds units of a report that nothing counts by, as those of an acquire.
+func (q *reportRequest) checkUnits(p *weir.Policy) *failure {
+	var wrong mistakes
+	misspelt(&wrong, "usage", keysOf(q.Usage), unitsOf(p), "unit")
 	return wrong.failure()
 }
 

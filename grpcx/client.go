@@ -62,8 +62,8 @@ func plain(err error) error {
 }
 
 // StreamClient admits every stream of a connection under the upstream's policy, and tells
-// the policy how it ended. A stream that could not be opened is tried again; one that
-// was is not.
+// the policy how it ended. A stream is tried once: one that could not be opened is the
+// caller's to open again.
 func StreamClient(u *weir.Upstream, o Options) grpc.StreamClientInterceptor {
 	return func(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn, method string, open grpc.Streamer, options ...grpc.CallOption) (grpc.ClientStream, error) {
 		p, err := u.Acquire(ctx, o.call(ctx, method, nil))
