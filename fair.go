@@ -16,8 +16,8 @@ import (
 //
 // Calls stand in line before they book a turn, one line for each limit and key that
 // somebody waits for, so that whoever is held by a limit of its own stands in
-// nobody's way. Only who is at the head of a line asks the limits, and he yields to
-// one who comes later and is before him in turn. Within a line what counts is the cost
+// nobody's way. Only the call at the head of a line asks the limits, and it yields to
+// one that comes later and is before it in turn. Within a line what counts is the cost
 // in the limit's unit: a call of 8,000 tokens takes as much of a flow's share of a
 // token limit as sixteen of 500.
 type Fair struct {

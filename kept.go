@@ -55,7 +55,7 @@ func (s *sender) roundTrip(ctx context.Context, cancel context.CancelCauseFunc, 
 	}
 	e := s.newErrand(ctx)
 	out := req.WithContext(e.ended)
-	out.Header = req.Header.Clone() // the caller may use his again when he has left
+	out.Header = req.Header.Clone() // the caller may use its own again when it has left
 	go e.run(s.t.roundTripper(), out)
 	select {
 	case b := <-e.done:

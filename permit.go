@@ -262,8 +262,8 @@ func (p *Permit) undo(now time.Duration) {
 	p.reports = nil
 }
 
-// nap is how long a caller who waits for a turn sleeps at most, before he looks
-// whether a limit that was raised meanwhile lets him go sooner.
+// nap is how long a call that waits for a turn sleeps at most before it looks whether it may
+// go sooner: something may have come back, or a rate have learnt, of which nobody is told.
 const nap = time.Second
 
 // Who comes when the open time of a fleet's breaker is over waits a little for the

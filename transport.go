@@ -185,7 +185,7 @@ type sender struct {
 	errand *errand        // an attempt that goes on without its caller
 }
 
-// result is what the caller gets: no answer if he has left, as he could not read it.
+// result is what the caller gets: no answer if it has left, as it could not read one.
 func (s *sender) result() (*http.Response, error) {
 	if s.resp == nil {
 		return nil, s.run.err
@@ -194,7 +194,7 @@ func (s *sender) result() (*http.Response, error) {
 		return s.resp, nil
 	}
 	discard(s.resp)
-	if s.run.err == nil { // it came to an end just as he left
+	if s.run.err == nil { // the call came to an end just as its caller left
 		return nil, context.Cause(s.req.Context())
 	}
 	return nil, s.run.err
@@ -256,7 +256,7 @@ func (s *sender) failed(ctx context.Context, err error) error {
 	if own == nil && s.replay.broken() {
 		own = fmt.Errorf("%w: %w", ErrRequestBody, cmp.Or(s.replay.full(), err))
 	}
-	if own != nil { // the caller's own body failed him: no word about the upstream
+	if own != nil { // the caller's own body failed: that says nothing of the upstream
 		r.permit.broken = true
 		r.outcome = outcome.Outcome{Class: outcome.Canceled, Code: brokenBody}
 		return own
