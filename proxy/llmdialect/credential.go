@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/seed1158cd35/weir/internal/veil"
 	"github.com/seed1158cd35/weir/llm"
 )
 
@@ -74,6 +75,27 @@ func strip(h http.Header) {
 	}
 	h.Del("X-Amz-Security-Token")
 	h.Del("Cookie")
+}
+
+// disown takes out what may be secret between a caller and its own provider, or an account there.
+func disown(h http.Header) {
+	for name := range h {
+		if veil.Secret(name) {
+			delete(h, name)
+		}
+	}
+	for _, name := range []string{"OpenAI-Organization", "OpenAI-Project", "X-Goog-User-Project"} {
+		h.Del(name)
+	}
+}
+
+// anonymous takes out what tells weir, and nobody behind it, who calls.
+func (d *Dialect) anonymous(h http.Header) {
+	if d.o.Callers != nil {
+		for _, name := range d.o.Callers.Consumed {
+			h.Del(name)
+		}
+	}
 }
 
 // withoutKey is a raw query without the key that callers of Gemini may put there.

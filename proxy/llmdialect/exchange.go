@@ -34,11 +34,7 @@ func (x *exchange) Attempt(r *http.Request) error {
 		r.URL = &at
 		x.d.authorize(r, cmp.Or(x.d.o.Family, x.route.Family))
 	}
-	if c := x.d.o.Callers; c != nil {
-		for _, name := range c.Consumed {
-			r.Header.Del(name)
-		}
-	}
+	x.d.anonymous(r.Header)
 	for name := range r.Header { // said to weir, and to nobody behind it
 		if strings.HasPrefix(name, "X-Weir-") {
 			delete(r.Header, name)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/cascade"
+	"github.com/seed1158cd35/weir/internal/veil"
 	"github.com/seed1158cd35/weir/outcome"
 	"github.com/seed1158cd35/weir/proxy"
 )
@@ -96,11 +97,12 @@ func (c *conduct) primary(ctx context.Context) (*http.Response, error) {
 func (c *conduct) secondary(ctx context.Context, t *Tier) (*http.Response, error) {
 	path, query, body := c.x.request.For(t.Model)
 	header := c.header()
-	if t.Upstream != "" && !c.x.d.trusts(t.Upstream) {
-		strip(header)
-		header.Del("OpenAI-Organization")
-		header.Del("OpenAI-Project")
-		query = withoutKey(query)
+	if t.Upstream != "" {
+		c.x.d.anonymous(header)
+		if !c.x.d.trusts(t.Upstream) {
+			disown(header)
+			query = without(query, func(name, _ string) bool { return veil.Secret(name) })
+		}
 	}
 	resp, err := c.ask(ctx, proxy.Letter{Upstream: t.Upstream, Path: path, Query: query, Header: header, Body: body, Priority: c.x.priority})
 	if err == nil {

@@ -511,3 +511,52 @@ func TestACallerWhoLeavesEarlySaysNothingOfTheTier(t *testing.T) {
 		t.Errorf("the tier has %+v", v)
 	}
 }
+
+// Another provider is shown neither what the caller shows its own, nor who the caller is.
+func TestAnotherProviderIsNotShownTheCaller(t *testing.T) {
+	secret := map[string]string{
+		"Authorization": "Bearer sk-1", "X-Api-Key": "k1", "Api-Key": "k2", "X-Goog-Api-Key": "k3", "Cf-Aig-Authorization": "Bearer cf", "Ocp-Apim-Subscription-Key": "k4",
+		"X-Auth-Token": "t1", "X-Amz-Security-Token": "t2", "Cookie": "session=1", "X-Session-Id": "s1", "Openai-Organization": "org-1", "X-Goog-User-Project": "p1", "Helicone-Auth": "Bearer h",
+		"X-User": "ann",
+	}
+	plain := map[string]string{"Accept-Language": "ja", "Openai-Beta": "assistants=v2", "User-Agent": "tests"}
+	const fine = `{"id":"x","object":"chat.completion","model":"m","choices":[{"index":0,"message":{"role":"assistant","content":"fine"},"finish_reason":"stop"}],"usage":{"prompt_tokens":3,"completion_tokens":2}}`
+	for _, trusted := range []bool{false, true} {
+		good := provider(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = io.WriteString(w, fine)
+		})
+		c, all := tiers(t, llmdialect.Tier{Upstream: "other"})
+		origin := func(upstream string) (string, bool) {
+			if trusted {
+				return "https://the.same", false
+			}
+			return "https://" + upstream, false
+		}
+		b := before(t, llmdialect.Options{Callers: callers(t), Cascade: c, Tiers: all, Origin: origin}, quick(), provider(t, down).url(), elsewhere(t, llmdialect.Options{}, good.url()))
+		var header []string
+		for _, h := range []map[string]string{secret, plain} {
+			for name, value := range h {
+				header = append(header, name, value)
+			}
+		}
+		a := b.post(completions+"?api-version=7&key=k5&subscription-key=k6", `{"model":"m","messages":[{"role":"user","content":"hi"}]}`, header...)
+		came, _ := good.requests()
+		if a.StatusCode != 200 || len(came) != 1 {
+			t.Fatalf("%d %s", a.StatusCode, a.body)
+		}
+		for name, value := range secret {
+			if got := came[0].Header.Get(name); got != "" && (!trusted || name == "X-User") || got != value && trusted && name != "X-User" {
+				t.Errorf("trusted %v: %s: %q", trusted, name, got)
+			}
+		}
+		for name, value := range plain {
+			if got := came[0].Header.Get(name); got != value {
+				t.Errorf("trusted %v: %s: %q", trusted, name, got)
+			}
+		}
+		if q := came[0].URL.RawQuery; trusted == (q == "api-version=7") {
+			t.Errorf("trusted %v: query %s", trusted, q)
+		}
+	}
+}
