@@ -12,7 +12,7 @@ import (
 
 // Key is a hash of all that the answer may depend on: family, operation, model and the
 // body, apart from what says only how the answer is to be sent or whose it is (stream,
-// stream_options, user, metadata, safety_identifier, prompt_cache_key, store). It is
+// stream_options, user, metadata, safety_identifier, prompt_cache_key; store, but for a Response). It is
 // the same however the body is spaced, in whichever order its members stand, and
 // however its numbers and strings are spelled. Prefixes of the path, such as a
 // deployment's region, are not in it, and nor is who calls.
@@ -71,8 +71,10 @@ func (r *Request) unkeyed() []string {
 	switch {
 	case r.Operation == "other":
 		return nil
-	case r.Family == OpenAI || r.Family == Responses:
+	case r.Family == OpenAI:
 		return []string{"model", "stream", "stream_options", "user", "metadata", "safety_identifier", "prompt_cache_key", "store"}
+	case r.Family == Responses: // one that is not stored cannot be gone on from
+		return []string{"model", "stream", "stream_options", "user", "metadata", "safety_identifier", "prompt_cache_key"}
 	case r.Family == Anthropic:
 		return []string{"model", "stream", "metadata"}
 	case r.Family == Gemini:

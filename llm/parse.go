@@ -49,6 +49,7 @@ func (r *Request) read() *RequestError {
 	if bad := r.readModel(); bad != nil {
 		return bad
 	}
+	r.readState()
 	return r.readNumbers()
 }
 

@@ -26,6 +26,14 @@ type Request struct {
 	// so the chunk of the stream that has usage and no choices is not for the caller.
 	AddedUsage bool
 
+	// Acts says that a call does more at the provider than answer: it begins work in the
+	// background, or adds to a conversation. Made twice, that is done twice.
+	Acts bool
+
+	// Stateful says that the answer depends on what the provider keeps, or on other servers, and
+	// not on the request alone.
+	Stateful bool
+
 	doc  document
 	at   [fields]uint32 // where the fields are that are read; 0 if they are not there
 	seen uint32         // fields that are there, even if null

@@ -29,6 +29,7 @@ func wellFinished(reason []byte) bool {
 
 // ended hears how a Response stands.
 func (r *Reader) ended(status string) {
+	r.pending = r.cut == nil && (status == "queued" || status == "in_progress")
 	switch status {
 	case "completed":
 		r.finish = append(r.finish[:0], status...)

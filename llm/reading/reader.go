@@ -36,6 +36,7 @@ type Reader struct {
 	committed bool
 	hollow    bool   // a whole text in which there was no content
 	finish    []byte // why the model stopped
+	pending   bool   // it is a Response that is still to be made
 	cutShort  bool   // before it was done, or it would not answer
 	stopped   bool   // the event that says so has come
 	closed    bool   // nothing more can follow
@@ -311,8 +312,11 @@ func (r *Reader) Committed() bool { return r.committed }
 func (r *Reader) Complete() bool { return r.closed && (r.form != text1 || r.json.whole()) }
 
 // Hollow reports whether the answer is a whole text that is not streamed and has nothing in
-// it that a model's answer has: no content, no reason why it ended, no usage.
-func (r *Reader) Hollow() bool { return r.hollow && len(r.finish) == 0 && !r.Usage().Said }
+// it that a model's answer has: no content, no reason why it ended, no usage. A Response that is
+// made in the background has none of it yet.
+func (r *Reader) Hollow() bool {
+	return r.hollow && !r.pending && len(r.finish) == 0 && !r.Usage().Said
+}
 
 // Finish is why the model stopped, in the provider's word: "stop", "end_turn",
 // "MAX_TOKENS". It is empty if that was not said.
@@ -321,7 +325,7 @@ func (r *Reader) Finish() string { return string(r.finish) }
 // Truncated reports whether the answer stopped before it was done, for its length
 // or otherwise, or the model would not give it. No such answer may be kept. It is
 // also true where the reason is a word that is not known.
-func (r *Reader) Truncated() bool { return r.cutShort }
+func (r *Reader) Truncated() bool { return r.cutShort || r.pending }
 
 // Usage is what the answer has said so far that was used. If the answer is not
 // Complete, the output is usually not said yet, or too low.

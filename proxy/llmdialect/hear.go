@@ -116,9 +116,9 @@ func (x *exchange) Describe(c *weir.Call) {
 	c.Pool = x.keys[Pool]
 	c.Priority = x.priority
 	if x.route.Operation != other {
-		// Repeating has no effect but on the bill: retries are counted, and paid for from
-		// the budget.
-		c.Safe = true
+		// Repeating has no effect but on the bill, where nothing else is asked for: retries
+		// are counted, and paid for from the budget.
+		c.Safe = x.request == nil || !x.request.Acts
 		c.Cost, c.Estimated = x.reserved(), true
 		c.Takes, c.Another = x.d.began.of(x).Median(), x.another()
 	}

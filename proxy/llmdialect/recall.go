@@ -32,10 +32,11 @@ func (x *exchange) question() [32]byte {
 }
 
 // keeps reports whether the answer may be kept. What is said in the place of another answer
-// is not: nobody else would ask for it in the same way. Trailers come too late to be told apart.
+// is not: nobody else would ask for it in the same way. Trailers come too late to be told apart, and
+// what a provider keeps may have changed.
 func (x *exchange) keeps() bool {
 	q := x.request
-	if x.d.o.Cache == nil || q == nil || !x.route.Generates || x.letter || x.trailed {
+	if x.d.o.Cache == nil || q == nil || !x.route.Generates || x.letter || x.trailed || q.Stateful {
 		return false
 	}
 	return q.Temperature == nil || *q.Temperature <= 0 || x.d.o.Any
