@@ -355,6 +355,50 @@ func (deadStore) Take(ctx context.Context, _ *limit.Ask) error {
 	return ctx.Err()
 }
 
+// A leftStore is told of groups, and callers leave it while it thinks.
+type leftStore struct {
+	limit.Store
+	told  int
+	leave func() // nil if nobody leaves
+}
+
+func (l *leftStore) Init(context.Context, string) error {
+	l.told++
+	return nil
+}
+
+func (l *leftStore) Take(ctx context.Context, a *limit.Ask) error {
+	if l.leave != nil {
+		l.leave()
+		return ctx.Err()
+	}
+	return l.Store.Take(ctx, a)
+}
+
+// A caller who leaves says nothing of the store: the store is not told again that groups are new, which would
+// make one that had come back empty forget what was used.
+func TestWhoLeavesDoesNotMakeTheStoreNew(t *testing.T) {
+	store := &leftStore{Store: limit.NewMemory(frozen)}
+	s, err := New(Config{Rules: "testdata/rules", Timeout: time.Minute}, store, Options{Clock: frozen})
+	if err != nil {
+		t.Fatal(err)
+	}
+	req := request("another", "key3=v")
+	for i := range 3 {
+		ctx, cancel := context.WithCancel(t.Context())
+		if store.leave = nil; i == 1 {
+			store.leave = cancel
+		}
+		if _, err := s.ShouldRateLimit(ctx, req); (err != nil) != (i == 1) {
+			t.Errorf("ask %d: %v", i, err)
+		}
+		cancel()
+	}
+	if store.told != 1 {
+		t.Errorf("the store was told of the group %d times", store.told)
+	}
+}
+
 func TestStoreAway(t *testing.T) {
 	var failed int
 	o := Options{Events: Events{Failed: func(string, error) { failed++ }}}

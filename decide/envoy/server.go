@@ -136,7 +136,9 @@ func (s *Server) check(req *rls.RateLimitRequest) (*Rules, error) {
 // away answers when the store does not.
 func (s *Server) away(p *plan, err error, caller string, begin time.Time) (*rls.RateLimitResponse, error) {
 	s.failed.Add(1)
-	s.known.Clear() // it may come back empty
+	if !errors.Is(err, context.Canceled) { // the caller left, which says nothing of the store
+		s.known.Clear() // it may come back empty
+	}
 	if f := s.options.Events.Failed; f != nil {
 		f(p.domain, err)
 	}
