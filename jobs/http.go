@@ -12,7 +12,7 @@ import (
 // Handler lets programs in any language start jobs under the throttle:
 //
 //	GET    /        how many there are, without waiting
-//	POST   /        waits for a place: 201 {"slot": "..."}; {"waitMs": 0} does not wait
+//	POST   /        waits for a place, Options.Timeout at most: 201 {"slot": "..."}; {"waitMs": 0} does not wait
 //	PUT    /{slot}  {"job": "id"}: the job that was started
 //	DELETE /{slot}  none was
 //
@@ -53,7 +53,7 @@ func (t *Throttle) serveAcquire(w http.ResponseWriter, r *http.Request) {
 			refuse(w, http.StatusBadRequest, "VALIDATION_ERROR", "waitMs: want milliseconds, from 0", nil)
 			return
 		}
-		timeout = time.Duration(min(*in.WaitMS, int64(longestWait/time.Millisecond))) * time.Millisecond
+		timeout = min(timeout, time.Duration(min(*in.WaitMS, int64(longestWait/time.Millisecond)))*time.Millisecond)
 	}
 	s, err := t.acquire(r.Context(), timeout)
 	var full *CapacityError

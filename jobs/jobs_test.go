@@ -273,6 +273,18 @@ func TestFromEnv(t *testing.T) {
 	}
 }
 
+// A caller does not wait for longer than the throttle has it, whatever it asks for: the listener would cut it off.
+func TestNobodyWaitsForLongerThanIsConfigured(t *testing.T) {
+	th := newThrottle(t, jobs.Options{Active: newUpstream(20).active, Timeout: -1, Store: limit.NewMemory(nil)})
+	r, w := httptest.NewRequest("POST", "/", strings.NewReader(`{"waitMs":86400000}`)), httptest.NewRecorder()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	th.Handler().ServeHTTP(w, r.WithContext(ctx))
+	if w.Code != http.StatusTooManyRequests || ctx.Err() != nil {
+		t.Errorf("%d %s, %v", w.Code, w.Body, ctx.Err())
+	}
+}
+
 func TestOverHTTP(t *testing.T) {
 	u := newUpstream(17)
 	u.lag = time.Hour

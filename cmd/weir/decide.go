@@ -124,7 +124,7 @@ func (d *decider) start(ctx context.Context, s *server, failed chan<- error) {
 	if d.front != nil {
 		d.http = &http.Server{
 			Handler: s.crowds[atDecide].Handler(d.api.Handler()), ConnContext: crowd.Context, HTTP2: s.crowds.streams(atDecide), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second,
-			WriteTimeout: max(s.file.Decide.MaxWait, longestJobWait(s.file)) + time.Minute, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10,
+			WriteTimeout: max(s.file.Decide.MaxWait, s.longestJobWait()) + time.Minute, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10,
 			ErrorLog: log.New(complaints{s.log}, "", 0),
 		}
 		l := s.crowds[atDecide].Listen(d.front)

@@ -60,9 +60,10 @@ func (s *server) activeJobs(name string, c config.AWS) func(context.Context) ([]
 }
 
 // longestJobWait is how long a caller may wait for a place.
-func longestJobWait(file *config.File) (longest time.Duration) {
-	for _, j := range file.Jobs {
-		longest = max(longest, cmp.Or(j.Timeout, 600*time.Second))
+func (s *server) longestJobWait() (longest time.Duration) {
+	for _, j := range s.file.Jobs {
+		o, _ := jobs.FromEnv(jobs.Options{Timeout: j.Timeout}, s.env) // its mistakes were told when the jobs were made
+		longest = max(longest, cmp.Or(o.Timeout, 600*time.Second))
 	}
 	return longest
 }
