@@ -38,7 +38,7 @@ func (t *permits) share(caller string) *share {
 	return s
 }
 
-// begin lets a caller ask, and end is to be called when it has its answer. keys are what the
+// begin lets a caller ask, and answered is to be called when it has its answer. keys are what the
 // call is counted by.
 func (t *permits) begin(caller string, r *Rights, keys []uint64) error {
 	if r == nil {
