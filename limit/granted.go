@@ -18,7 +18,7 @@ func (q *queue) share(sent sending, now time.Duration, err error) {
 		q.fails = 0
 		q.mu.Unlock()
 		if q.takes {
-			q.tookAll(sent, now)
+			q.tookAll(now)
 			return
 		}
 		if end, why, ok := q.turning(sent, now); ok {
@@ -43,7 +43,7 @@ func (q *queue) share(sent sending, now time.Duration, err error) {
 	q.quick.note(now, now-sent.at)
 	for i, p := range q.pools {
 		q.group.warms(now, p.spec.Load(), q.ask.Claims[i].Cost, &q.ask.Grants[i])
-		p.hears(sent.at, now, p.spec.Load(), q.ask.Grants[i], q.ask.Claims[i].Windows, q.ask.Now, q.ask.Again)
+		p.hears(now, &q.ask.Claims[i], q.ask.Grants[i], q.ask.Now, q.ask.Again)
 	}
 	q.by = q.lasts(sent)
 	spare := q.settleBatch(now, q.ask.Granted)
@@ -181,7 +181,10 @@ func (q *queue) keep(i int, p *pool, spare int64, sent sending, now time.Duratio
 	p.mu.Unlock()
 	p.took(sent.at, now, s, all, all-(g.Extra-block))
 	mark := g.Mark
-	if n := g.Extra - block; n > 0 { // the last
+	if n := g.Extra - block; n > 0 && c.Rule != &s.rule { // the limit was changed meanwhile
+		p.settle(now, Settlement{Back: n, Mark: mark})
+		mark.Level -= n * mark.Step
+	} else if n > 0 { // the last
 		p.keepBy(now, n, sent.expiry(s.untilReset(g)), mark)
 		mark.Level -= n * mark.Step
 	}

@@ -36,6 +36,14 @@ type own struct {
 	window
 
 	standby standby
+	quota   amounts
+}
+
+// An amounts is a calendar limit's amount and windows.
+type amounts struct {
+	amount int64
+	every  bucket.Period
+	zone   string
 }
 
 // An allowance is whether units can be taken from what a process has itself.

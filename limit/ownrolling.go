@@ -131,8 +131,11 @@ func (p *pool) turnOwn(now time.Duration, s *spec, u ownUse) {
 			o.spent.add(now+per, now+per+slack(per), partDown(s.rule.Amount, u.part), s.grain())
 		}
 	}
-	if o.made, o.shape = true, s.rule.Shape; o.shape == Rolling {
+	switch o.made, o.shape = true, s.rule.Shape; o.shape {
+	case Rolling:
 		o.widen(s)
+	case Fixed:
+		p.turnQuota(now, s)
 	}
 }
 

@@ -237,21 +237,21 @@ func raiseInstant(word *atomic.Int64, at int64) {
 
 // hears notes what the store said. The answer to a repeat may be as old as what it repeats: of which
 // calendar window it tells is not known.
-func (p *pool) hears(sent, now time.Duration, s *spec, g Grant, w Windows, at time.Time, again bool) {
+func (p *pool) hears(now time.Duration, c *Claim, g Grant, at time.Time, again bool) {
 	next := sight{known: true, at: now, grant: g}
-	if s.rule.Shape == Fixed {
-		next.start, next.end = w.Start, w.End
-		if !at.Before(w.End) {
-			next.start, next.end = w.End, w.Next
+	if c.Rule.Shape == Fixed { // the limit may have been changed since it was asked for
+		next.start, next.end = c.Start, c.End
+		if !at.Before(c.End) {
+			next.start, next.end = c.End, c.Next
 		}
-		next.count = max(0, s.rule.Amount-g.Left)
+		next.count = max(0, c.Rule.Amount-g.Left)
 	}
 	if g.Mark.Step != 0 { // else it is no mark; those given before keep their step
 		p.step.Store(g.Mark.Step)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if again && s.rule.Shape == Fixed && p.seen.known {
+	if again && c.Rule.Shape == Fixed && p.seen.known {
 		return
 	}
 	if g.Cold || again { // that tells nothing of what has gone

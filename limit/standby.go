@@ -156,6 +156,7 @@ func (p *pool) keepBy(now time.Duration, n int64, until expiry, m Mark) {
 	p.group.own.Lock()
 	defer p.group.own.Unlock()
 	b := &p.own.standby
+	p.turnOwn(now, p.spec.Load(), p.group.standing.use(now))
 	if b.mark.At != m.At || b.until.passed(now, p.group.fleet.clock) {
 		b.left = 0 // of another window
 	}
@@ -188,4 +189,18 @@ func (p *pool) release(now time.Duration, s *spec, all bool) (Settlement, bool) 
 	over = min(over, b.left)
 	b.left -= over
 	return Settlement{Back: over, Mark: b.mark}, true
+}
+
+// turnQuota gives back what stands by of a limit that has got other windows, or a smaller amount: of
+// those it may be too much.
+func (p *pool) turnQuota(now time.Duration, s *spec) {
+	o, next := &p.own, amounts{s.rule.Amount, s.limit.Every, s.limit.Zone}
+	old := o.quota
+	if o.quota = next; old.amount == 0 || old.every == next.every && old.zone == next.zone && old.amount <= next.amount {
+		return
+	}
+	if b := &o.standby; b.left > 0 {
+		p.settle(now, Settlement{Back: b.left, Mark: b.mark})
+		b.left, b.mark = 0, Mark{}
+	}
 }

@@ -40,24 +40,33 @@ func TestAnAnswerOfYesterdayUsesUpNothingOfToday(t *testing.T) {
 		midnight := time.Now().Truncate(24 * time.Hour).Add(24 * time.Hour)
 		lost := 0
 		s := &losing{Store: NewMemory(nil), wait: func() { lost++; time.Sleep(time.Until(midnight.Add(5 * time.Millisecond))) }}
-		_, regs := fleetOf(t, 2, s, l, FleetOptions{})
-		time.Sleep(time.Until(midnight.Add(-10 * time.Second)))
-		s.pick = func(a *Ask) bool {
-			return len(a.Claims) > 0 && a.Copies > 0 && time.Now().After(midnight.Add(-180*time.Millisecond))
-		}
-		today := 0
-		for time.Now().Before(midnight.Add(2 * time.Minute)) {
-			for _, r := range regs {
-				if ok, _, _ := goOne(context.Background(), clock.System.Now()+5*time.Millisecond, Charge{r, "", 1}); ok && !time.Now().Before(midnight) {
-					today++
+		_, regs := fleetOf(t, 1, s, l, FleetOptions{})
+		time.Sleep(3 * time.Second)
+		spend := func(n int) (went int) {
+			for range n {
+				if ok, _, _ := goOne(context.Background(), clock.System.Now()+5*time.Millisecond, Charge{regs[0], "", 1}); ok {
+					went++
 				}
-				if time.Sleep(4 * time.Millisecond); time.Now().After(midnight.Add(5 * time.Second)) {
-					time.Sleep(100 * time.Millisecond) // what stands by comes back little by little
-				}
+				time.Sleep(10 * time.Millisecond)
 			}
+			return went
 		}
-		if lost != 1 || today < 995 || today > 1000 {
-			t.Errorf("%d of 1000 went today, %d answers lost", today, lost)
+		yesterday := spend(1000)
+		for range 300 { // what stands by comes back little by little
+			yesterday += spend(1)
+			time.Sleep(time.Second)
+		}
+		time.Sleep(time.Until(midnight.Add(-150 * time.Millisecond)))
+		s.pick = func(a *Ask) bool { return len(a.Claims) > 0 && a.Copies > 0 }
+		spend(1)
+		time.Sleep(time.Until(midnight.Add(10 * time.Millisecond)))
+		today := spend(1100)
+		for range 300 {
+			today += spend(1)
+			time.Sleep(time.Second)
+		}
+		if lost != 1 || yesterday != 1000 || today != 1000 {
+			t.Errorf("%d of 1000 went yesterday and %d today, %d answers lost", yesterday, today, lost)
 		}
 	})
 }
