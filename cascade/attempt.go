@@ -22,6 +22,10 @@ var (
 	// which another tier may: a model of another name. Unlike with ErrNothing, an
 	// answer of a tier below is degraded.
 	ErrElsewhere = errors.New("not known here")
+
+	// ErrHurry means that the tier's time was up because its caller had set so little of
+	// it: the tier has failed only if any caller would have waited so long.
+	ErrHurry = errors.New("the caller was in a hurry")
 )
 
 // ErrTimeout is why the context of a tier ends when its time is up. It is a

@@ -262,7 +262,7 @@ func (r *run) failed(t *tier, err error) {
 	switch {
 	case r.timedOut(err, &o):
 		a.Why, a.Code = TimedOut, "timeout"
-		o.Class = r.late()
+		o.Class = r.late(errors.Is(err, ErrHurry))
 	case refusal(&o):
 		a.Why = Refused
 	}

@@ -72,8 +72,8 @@ func (r *run) timedOut(err error, o *outcome.Outcome) bool {
 }
 
 // late is what a timeout says of the tier: a failure, if it was given its time.
-func (r *run) late() outcome.Class {
-	if r.given == 0 || r.given >= r.due() {
+func (r *run) late(hurry bool) outcome.Class {
+	if r.given == 0 || r.given >= r.due(hurry) {
 		return outcome.Failed
 	}
 	return outcome.Canceled
@@ -81,8 +81,9 @@ func (r *run) late() outcome.Class {
 
 // due is the time after which a tier that is well would have answered: half of its
 // Timeout, or of an equal part of the configured deadline, or four times what it usually
-// takes, whichever is the least.
-func (r *run) due() time.Duration {
+// takes, whichever is the least. What it usually takes says nothing of a caller in a hurry:
+// its question may be a long one.
+func (r *run) due(hurry bool) time.Duration {
 	total, n := r.p.cfg.Deadline, 1
 	if total < 0 {
 		total = defaultDeadline
@@ -94,7 +95,7 @@ func (r *run) due() time.Duration {
 	}
 	part := total / time.Duration(n)
 	d := min(part, cmp.Or(r.config().Timeout, part)) / 2
-	if m := r.p.tiers[r.i].took.Median(); m > 0 {
+	if m := r.p.tiers[r.i].took.Median(); m > 0 && !hurry {
 		d = min(d, max(4*m, leastKept))
 	}
 	return d

@@ -128,6 +128,9 @@ func (s *Signer) Plan(r *http.Request) (*Plan, error) {
 	return p, nil
 }
 
+// AsIs reports whether the request is sent as it came, with its own key or signature.
+func (p *Plan) AsIs() bool { return p.asIs }
+
 // Service is what is signed for; "" if the request is sent as it came.
 func (p *Plan) Service() string { return p.service }
 

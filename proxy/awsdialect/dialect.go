@@ -175,6 +175,9 @@ func set(keys map[string]string, scope, value string) {
 // Declared reports whether the operation is known.
 func (x *exchange) Declared() bool { return x.op.Name != "" }
 
+// AsIs reports whether the request is sent as it came, and not with weir's credentials.
+func (x *exchange) AsIs() bool { return x.plan != nil && x.plan.AsIs() }
+
 // Attempt is proxy.Exchange's.
 func (x *exchange) Attempt(r *http.Request) error {
 	if err := x.plan.Sign(r.Context(), r); err != nil {

@@ -17,6 +17,7 @@ import (
 type badAnswer struct {
 	resp    *http.Response
 	outcome outcome.Outcome
+	own     bool // it was asked for with a key of weir's own
 }
 
 func (e *badAnswer) Error() string {
@@ -31,7 +32,13 @@ func (e *badAnswer) Is(target error) bool { return target == cascade.ErrElsewher
 // absent reports whether the upstream does not know the model. Of what else it may not
 // know, a path, no recognized call of a model speaks.
 func (e *badAnswer) absent() bool {
-	return e.outcome.Class == outcome.Rejected && (e.resp.StatusCode == http.StatusNotFound || e.outcome.Code == "model_not_found")
+	return e.outcome.Class == outcome.Rejected && (e.resp.StatusCode == http.StatusNotFound || e.outcome.Code == "model_not_found" || e.own && forbidden(e.resp, e.outcome))
+}
+
+// forbidden reports whether weir's own key may not use the model that the caller has named. The
+// key may use others, and no caller takes them from everybody.
+func forbidden(resp *http.Response, o outcome.Outcome) bool {
+	return resp.StatusCode == http.StatusForbidden && (o.Code == "model_not_found" || o.Code == "AccessDeniedException" || o.Code == "permission_error")
 }
 
 var _ outcome.Classifier = (*badAnswer)(nil)
@@ -79,6 +86,7 @@ func (c *conduct) ask(ctx context.Context, to proxy.Letter) (*http.Response, err
 	if at, ok := ctx.Deadline(); ok {
 		kept = &until{kept, at}
 	}
+	c.bill.by.Store(nil)
 	resp, story, err := c.send(c.bill.in(kept), to)
 	if stopped := stop(); err == nil && !stopped {
 		_ = resp.Body.Close()
@@ -91,28 +99,46 @@ func (c *conduct) ask(ctx context.Context, to proxy.Letter) (*http.Response, err
 		return nil, err
 	}
 	resp.Body = outside(&released{resp.Body, end}, resp.Body)
-	switch o := c.x.d.seen(resp, story.Outcome, to.Upstream); {
+	keyed := c.keyedBy(to.Upstream)
+	switch o := seen(resp, story.Outcome, keyed); {
 	case o.Class == outcome.OK:
 		return resp, nil
 	case c.bill.worthless != nil:
 		_ = resp.Body.Close()
 		return nil, &tierError{"answered with 200 and nothing to read: " + o.Code, o, c.bill.worthless}
 	default:
-		return resp, &badAnswer{resp, o}
+		return resp, &badAnswer{resp, o, keyed}
 	}
+}
+
+// keyedBy reports whether what was answered last was asked for with a key of weir's own.
+func (c *conduct) keyedBy(upstream string) bool {
+	if x := c.bill.by.Load(); x != nil {
+		return x.lends()
+	}
+	return c.x.d.keyed(upstream)
+}
+
+// lends reports whether the request goes with a key of weir's own: a signer may send on what
+// has a key or a signature.
+func (x *exchange) lends() bool {
+	if s, ok := x.inner.(interface{ AsIs() bool }); ok && s.AsIs() {
+		return false
+	}
+	return x.d.o.Key != "" || x.inner != nil
 }
 
 // seen is an outcome as the cascade sees it. A key of weir's own that is not valid, or whose
 // account is at its end, is no fault of the caller. And what a hint says of a caller's own
 // key, whose pool is paused, is no reason to take the tier from everybody.
-func (d *Dialect) seen(resp *http.Response, o outcome.Outcome, upstream string) outcome.Outcome {
-	if !d.keyed(upstream) {
+func seen(resp *http.Response, o outcome.Outcome, keyed bool) outcome.Outcome {
+	if !keyed {
 		o.Hint = outcome.Hint{Advice: o.Hint.Advice, Limits: o.Hint.Limits}
 		return o
 	}
 	switch resp.StatusCode {
 	case http.StatusUnauthorized, http.StatusPaymentRequired, http.StatusForbidden:
-		if o.Class == outcome.Rejected {
+		if o.Class == outcome.Rejected && !forbidden(resp, o) {
 			o.Class = outcome.Failed
 		}
 	}

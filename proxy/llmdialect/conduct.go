@@ -113,6 +113,7 @@ type bill struct {
 	last      bool          // no other model can answer
 	worthless error         // how the latest answer ended that was no error and had no content
 
+	by   atomic.Pointer[exchange] // the latest attempt; nil if there was none, or none of a model
 	open atomic.Pointer[exchange] // the attempt that a provider has had, and neither answered nor broken off
 }
 

@@ -105,6 +105,7 @@ type Dialect struct {
 
 	scopes map[string]func(*http.Request) string
 	began  beginnings
+	rushed rushed
 }
 
 var _ proxy.Dialect = (*Dialect)(nil)

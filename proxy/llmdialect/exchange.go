@@ -49,6 +49,7 @@ func (x *exchange) Attempt(r *http.Request) error {
 		}
 	}
 	if b != nil {
+		b.by.Store(x)
 		b.open.Store(x)
 	}
 	return nil

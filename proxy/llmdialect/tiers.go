@@ -56,7 +56,8 @@ func (c *conduct) tier(ctx context.Context, turn cascade.Turn) (*http.Response, 
 	c.probe, c.bill.tier, c.bill.attempts = turn.Probe, turn.Tier, 0
 	c.bill.given, c.bill.last = turn.Time, !c.x.d.hasModelAfter(turn.Index)
 	if turn.Index == 0 {
-		return c.primary(ctx)
+		resp, err := c.primary(ctx)
+		return resp, c.hurried(turn.Tier, err)
 	}
 	t, ok := c.x.d.tiers[turn.Tier]
 	if !ok {
@@ -64,7 +65,8 @@ func (c *conduct) tier(ctx context.Context, turn cascade.Turn) (*http.Response, 
 	}
 	switch {
 	case t.Upstream != "" || t.Model != "":
-		return c.secondary(ctx, t)
+		resp, err := c.secondary(ctx, t)
+		return resp, c.hurried(turn.Tier, err)
 	case t.Cached:
 		return c.old()
 	case t.Answers != nil:

@@ -1,0 +1,113 @@
+package llmdialect_test
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+
+	"github.com/seed1158cd35/weir/awsx/resign"
+	"github.com/seed1158cd35/weir/breaker"
+	"github.com/seed1158cd35/weir/llm"
+	"github.com/seed1158cd35/weir/proxy/awsdialect"
+	"github.com/seed1158cd35/weir/proxy/llmdialect"
+)
+
+// moody answers at once, but what a question has it do.
+func moody(t *testing.T) *upstreamFunc {
+	var p *upstreamFunc
+	p = provider(t, func(w http.ResponseWriter, r *http.Request) {
+		_, bodies := p.requests()
+		body := bodies[len(bodies)-1] // questions come one after the other
+		w.Header().Set("Content-Type", "application/json")
+		switch {
+		case strings.Contains(body, "a long one"):
+			<-r.Context().Done()
+		case strings.Contains(body, `"secret-model"`):
+			w.WriteHeader(http.StatusForbidden)
+			_, _ = io.WriteString(w, `{"error":{"message":"The project does not have access to model secret-model","type":"invalid_request_error","param":null,"code":"model_not_found"}}`)
+		case strings.Contains(r.URL.Path, "secret-model"):
+			w.Header().Set("X-Amzn-Errortype", "AccessDeniedException")
+			w.WriteHeader(http.StatusForbidden)
+			_, _ = io.WriteString(w, `{"message":"You don't have access to the model with the specified model ID."}`)
+		case r.Header.Get("Authorization") == "Bearer junk":
+			w.Header().Set("X-Amzn-Errortype", "AccessDeniedException")
+			if strings.Contains(body, "by another name") {
+				w.Header().Set("X-Amzn-Errortype", "UnrecognizedClientException")
+			}
+			w.WriteHeader(http.StatusForbidden)
+			_, _ = io.WriteString(w, `{"message":"Authentication failed: Please make sure your API Key is valid."}`)
+		case strings.Contains(r.URL.Path, "/converse"):
+			_, _ = io.WriteString(w, `{"output":{"message":{"role":"assistant","content":[{"text":"fine"}]}},"stopReason":"end_turn","usage":{"inputTokens":3,"outputTokens":2,"totalTokens":5}}`)
+		default:
+			_, _ = io.WriteString(w, `{"id":"x","object":"chat.completion","model":"m","choices":[{"index":0,"message":{"role":"assistant","content":"fine"},"finish_reason":"stop"}],"usage":{"prompt_tokens":3,"completion_tokens":2}}`)
+		}
+	})
+	return p
+}
+
+// What one caller asks for, shows or cannot wait for takes the model from nobody else.
+func TestOneCallerTakesTheModelFromNobody(t *testing.T) {
+	signer, err := awsdialect.New(awsdialect.Options{Options: resign.Options{
+		Service: "bedrock", Region: "us-east-1", Credentials: aws.CredentialsProvider(credentials.NewStaticCredentialsProvider("AKIDOFWEIR", "secret", "")),
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	chat := func(model, text string) string {
+		return `{"model":"` + model + `","messages":[{"role":"user","content":"` + text + `"}]}`
+	}
+	converse := func(text string) string {
+		return `{"messages":[{"role":"user","content":[{"text":"` + text + `"}]}]}`
+	}
+	const at = "/model/anthropic.claude-3-haiku-20240307-v1:0/converse"
+	for _, c := range []struct {
+		name       string
+		o          llmdialect.Options
+		path, good string
+		to, bad    string
+		header     []string
+	}{
+		{name: "a model that weir's key may not use", o: llmdialect.Options{Key: "of-weir"}, path: completions, good: chat("gpt-4o", "hi"), to: completions, bad: chat("secret-model", "hi")},
+		{name: "a model that weir's account may not use", o: llmdialect.Options{Inner: signer, Family: llm.Converse}, path: at, good: converse("hi"), to: "/model/secret-model/converse", bad: converse("hi")},
+		{name: "a bad key of a caller's own", o: llmdialect.Options{Inner: signer, Family: llm.Converse}, path: at, good: converse("hi"), to: at, bad: converse("hi"), header: []string{"Authorization", "Bearer junk"}},
+		{name: "a bad key by another name", o: llmdialect.Options{Inner: signer, Family: llm.Converse}, path: at, good: converse("hi"), to: at, bad: converse("by another name"), header: []string{"Authorization", "Bearer junk"}},
+		{name: "no time", path: completions, good: chat("gpt-4o", "hi"), to: completions, bad: chat("gpt-4o", "a long one"), header: []string{llmdialect.TimeoutHeader, "300ms"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			policy, o := shipped(t, tiered)
+			o.Key, o.Inner, o.Family = c.o.Key, c.o.Inner, c.o.Family
+			b := before(t, o, policy, moody(t).url())
+			mine := []string{"Authorization", ""}
+			for range 3 {
+				b.wants(b.post(c.path, c.good, mine...), llmdialect.TierHeader, "primary")
+			}
+			for range 4 {
+				if a := b.post(c.to, c.bad, append(mine, c.header...)...); a.Header.Get(llmdialect.TierHeader) == "primary" {
+					t.Fatalf("%d %s", a.StatusCode, a.body)
+				}
+			}
+			b.wants(b.post(c.path, c.good, mine...), llmdialect.TierHeader, "primary")
+		})
+	}
+}
+
+// Two callers who have no time for a model that has become slow are a sign.
+func TestTwoCallersInAHurryCloseATier(t *testing.T) {
+	policy, o := shipped(t, tiered)
+	o.Callers = callers(t)
+	b := before(t, o, policy, moody(t).url())
+	b.wants(b.chat("hi"), llmdialect.TierHeader, "primary")
+	for i := range 8 {
+		b.chat("a long one", llmdialect.TimeoutHeader, "150ms", "X-User", []string{"ann", "bob"}[i%2])
+	}
+	if v := o.Cascade.View()[0]; v.InARow == 0 && v.Phase == breaker.Closed {
+		t.Errorf("the tier has %+v", v)
+	}
+	if a := b.chat("hi"); a.Header.Get(llmdialect.TierHeader) == "primary" {
+		t.Error("the tier is open to all")
+	}
+}
