@@ -132,13 +132,6 @@ func (p *pool) comes(now time.Duration) time.Duration {
 	return max(0, d-slack(d))
 }
 
-// looksAgain is when the store is asked again after it was looked only.
-func (q *queue) looksAgain(now time.Duration) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.next = now + askAgain // another queue may be telling
-}
-
 // comeSince is how many units may have come since the pool began.
 func (p *pool) comeSince(now time.Duration, s *spec) int64 {
 	if !p.begin.empty {
