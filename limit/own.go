@@ -84,7 +84,7 @@ func (p *pool) takeOwn(now time.Duration, u ownUse, n int64) Turn {
 	case Rolling:
 		p.spend(now, s, n)
 	default:
-		return p.takeStandby(u, n)
+		return p.takeStandby(now, u, n)
 	}
 	t := ownTurn(u.key, n)
 	t.Place = int64(now)
@@ -193,7 +193,7 @@ func (p *pool) keepsOwn(now time.Duration) bool {
 	o.spent.drop(now)
 	o.had.drop(now)
 	return o.key != 0 && o.key == u.key || o.spent.sum+o.had.sum+o.debt > 0 ||
-		o.standby.left > 0 && !o.standby.until.passed(now, p.group.fleet.clock)
+		o.standby.all(now, p.group.fleet.clock) > 0
 }
 
 // tokens lets tokens come, and returns how much weight there can be.

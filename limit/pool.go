@@ -210,6 +210,7 @@ func (p *pool) back(now time.Duration, t Turn, n int64) {
 	case isOwn(t):
 		p.backOwn(now, t, n)
 	case p.standsAgain(now, t, n):
+	case t.Low == 0 && t.Place < 0: // they had no mark
 	case t.Low != 0 || t.Place != 0:
 		p.gaveBack(now, p.mark(t), n)
 		p.settle(now, Settlement{Back: n, Mark: p.mark(t)})

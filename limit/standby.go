@@ -3,6 +3,9 @@ package limit
 import (
 	"math"
 	"time"
+
+	"github.com/seed1158cd35/weir/bucket"
+	"github.com/seed1158cd35/weir/clock"
 )
 
 // standby is a block of a calendar window that is kept for when the store is away: units
@@ -13,6 +16,10 @@ type standby struct {
 	left  int64
 	until expiry
 	mark  Mark
+
+	// Units that a repeat brought have no mark, and cannot be given back.
+	loose      int64
+	looseUntil expiry
 
 	win   int64   // the begin of the window that used counts in
 	used  int64   // units
@@ -26,15 +33,31 @@ type standby struct {
 // stands is how much there is now.
 func (p *pool) stands(now time.Duration, s *spec, u ownUse) int64 {
 	b := &p.own.standby
-	left := b.left
-	if b.until.passed(now, p.group.fleet.clock) {
-		left = 0
-	}
+	left := b.all(now, p.group.fleet.clock)
 	if u.mode != sharing {
 		return left
 	}
 	p.lend(now, s, u)
 	return left + b.share
+}
+
+// marked is how many units with a mark stand by, unmarked how many without, and all both.
+func (b *standby) marked(now time.Duration, c clock.Clock) int64 {
+	if b.left == 0 || b.until.passed(now, c) {
+		return 0
+	}
+	return b.left
+}
+
+func (b *standby) unmarked(now time.Duration, c clock.Clock) int64 {
+	if b.loose == 0 || b.looseUntil.passed(now, c) {
+		return 0
+	}
+	return b.loose
+}
+
+func (b *standby) all(now time.Duration, c clock.Clock) int64 {
+	return b.marked(now, c) + b.unmarked(now, c)
 }
 
 // lend sets what a share of the window's quota is, as far as it is known what is left.
@@ -63,20 +86,36 @@ func (p *pool) turnStandby(start int64) {
 	}
 }
 
-func (p *pool) takeStandby(u ownUse, n int64) Turn {
+func (p *pool) takeStandby(now time.Duration, u ownUse, n int64) Turn {
 	b := &p.own.standby
 	b.used += n
 	if k := min(n, b.share); k > 0 && u.mode == sharing {
 		b.share -= k
-		b.left -= n - k
+		b.draw(now, n-k, p.group.fleet.clock)
 		t := ownTurn(b.lent, n)
 		t.Place = -b.win // below 0: no instant of a use, should the limit get another shape
 		return t
 	}
-	b.left -= n
-	var t Turn
-	t.Low, t.Place, t.Cost = b.mark.At, b.mark.Level, n
+	t := Turn{bucket.Turn{Low: b.mark.At, Place: b.mark.Level, Cost: n}}
+	if b.draw(now, n, p.group.fleet.clock) > 0 {
+		t.Low, t.Place = 0, b.looseTurn()
+	}
 	return t
+}
+
+// draw takes units, those with a mark first, and returns how many had none.
+func (b *standby) draw(now time.Duration, n int64, c clock.Clock) (loose int64) {
+	loose = n - min(n, b.marked(now, c))
+	b.left, b.loose = b.left-(n-loose), b.loose-loose
+	return loose
+}
+
+// looseTurn is the place of a turn of which units had no mark: no mark of a store is below 0.
+func (b *standby) looseTurn() int64 { return min(-1, -int64(b.looseUntil.at)) }
+
+// isLoose reports whether units of the turn had no mark, and are of the window of those that stand by.
+func (b *standby) isLoose(now time.Duration, t Turn, c clock.Clock) bool {
+	return t.Low == 0 && t.Place == b.looseTurn() && !b.looseUntil.passed(now, c)
 }
 
 // ends is before when units must be used that are this process's own: what stood by, or is a share, in
@@ -94,6 +133,9 @@ func (p *pool) ends(now time.Duration, t Turn) expiry {
 		at := f.storeTime(now)
 		return by.first(expiry{at: now + s.limit.Windows(at).End.Sub(at)})
 	}
+	if t.Low == 0 {
+		return p.own.standby.looseUntil
+	}
 	return p.own.standby.until
 }
 
@@ -106,10 +148,14 @@ func (p *pool) standsAgain(now time.Duration, t Turn, n int64) bool {
 	p.group.own.Lock()
 	defer p.group.own.Unlock()
 	b := &p.own.standby
-	if b.mark.At != t.Low || b.until.passed(now, p.group.fleet.clock) {
+	switch c := p.group.fleet.clock; {
+	case b.isLoose(now, t, c):
+		b.loose += n
+	case b.mark.At == t.Low && !b.until.passed(now, c):
+		b.left += n
+	default:
 		return false
 	}
-	b.left += n
 	b.used = max(0, b.used-n)
 	p.group.fleet.spent.Add(-n)
 	p.group.wants(now, p.spec.Load(), -n)
@@ -145,10 +191,7 @@ func (p *pool) wants(now time.Duration, s *spec) int64 {
 	lately := b.rate * math.Exp(-(now-b.at).Seconds()/life) / max(1-math.Exp(-(now-b.begun).Seconds()/life), 1e-3)
 	n := int64(lately * life)
 	n = min(n, b.used, partDown(seen.grant.Left, p.group.standing.part)/2)
-	if b.until.passed(now, p.group.fleet.clock) {
-		return n
-	}
-	return n - b.left
+	return n - b.all(now, p.group.fleet.clock)
 }
 
 // keepBy lets units of a calendar window stand by.
@@ -157,11 +200,26 @@ func (p *pool) keepBy(now time.Duration, n int64, until expiry, m Mark) {
 	defer p.group.own.Unlock()
 	b := &p.own.standby
 	p.turnOwn(now, p.spec.Load(), p.group.standing.use(now))
+	if m == (Mark{}) {
+		b.keepLoose(now, n, until, p.group.fleet.clock)
+		return
+	}
 	if b.mark.At != m.At || b.until.passed(now, p.group.fleet.clock) {
 		b.left = 0 // of another window
 	}
 	b.left, b.until, b.mark = b.left+n, until, m
 	p.group.isActive(p)
+}
+
+// keepLoose lets units stand by that have no mark, until the first of their windows ends.
+func (b *standby) keepLoose(now time.Duration, n int64, until expiry, c clock.Clock) {
+	switch {
+	case until.passed(now, c):
+	case b.unmarked(now, c) == 0:
+		b.loose, b.looseUntil = n, until
+	default:
+		b.loose += n
+	}
 }
 
 // standsBy reports whether something stands by.
@@ -201,6 +259,6 @@ func (p *pool) turnQuota(now time.Duration, s *spec) {
 	}
 	if b := &o.standby; b.left > 0 {
 		p.settle(now, Settlement{Back: b.left, Mark: b.mark})
-		b.left, b.mark = 0, Mark{}
 	}
+	o.standby.left, o.standby.loose, o.standby.mark = 0, 0, Mark{}
 }

@@ -70,3 +70,32 @@ func TestAnAnswerOfYesterdayUsesUpNothingOfToday(t *testing.T) {
 		}
 	})
 }
+
+// Answers that are lost take nothing away of what stands by: a repeat brings what they did.
+func TestALostAnswerLosesNothingThatStandsBy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := Limit{Name: "q", Shape: Fixed, Rate: bucket.Rate{Amount: 10_000}, Every: bucket.Day}
+		m := NewMemory(nil)
+		s := &losing{Store: m}
+		_, regs := fleetOf(t, 1, s, l, FleetOptions{})
+		used := int64(0)
+		spend := func(n int) {
+			for range n {
+				if ok, _, _ := goOne(context.Background(), clock.System.Now()+50*time.Millisecond, Charge{regs[0], "", 1}); ok {
+					used++
+				}
+				time.Sleep(100 * time.Millisecond)
+			}
+		}
+		spend(300)
+		for range 10 {
+			s.pick = func(a *Ask) bool { return len(a.Claims) > 0 && a.Claims[0].Extra > 0 }
+			spend(100)
+		}
+		p := regs[0].Get(clock.System.Now(), "").pool()
+		left := l.Amount - m.groups["up"].cells[cellKey{"q", ""}].Count
+		if lost := l.Amount - used - left - p.own.standby.left - p.own.standby.loose - p.held(clock.System.Now()); used != 1300 || lost > 50 {
+			t.Errorf("%d of %d used, and %d lost", used, l.Amount, lost)
+		}
+	})
+}
