@@ -225,7 +225,8 @@ func (f *fitting) dialect(u *config.Upstream, c config.LLM) (put func() error, e
 func (f *fitting) origin(upstream string) (at string, own bool) {
 	for i := range f.file.Upstreams {
 		if u := &f.file.Upstreams[i]; u.Name == upstream {
-			return u.URL.Scheme + "://" + u.URL.Host, f.file.LLM[upstream].KeyEnv != ""
+			_, signed := f.file.AWS[upstream]
+			return u.URL.Scheme + "://" + u.URL.Host, signed || f.file.LLM[upstream].KeyEnv != ""
 		}
 	}
 	return "", false

@@ -52,8 +52,7 @@ func (d *Dialect) presented(r *http.Request) string {
 }
 
 // authorize puts weir's own key in the place of the caller's, where the family has it.
-func (d *Dialect) authorize(r *http.Request, f llm.Family) {
-	azure := r.Header.Get("Api-Key") != ""
+func (d *Dialect) authorize(r *http.Request, f llm.Family, azure bool) {
 	strip(r.Header)
 	switch {
 	case azure:

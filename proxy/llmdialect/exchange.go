@@ -32,7 +32,7 @@ func (x *exchange) Attempt(r *http.Request) error {
 	if x.d.o.Key != "" {
 		at := *r.URL
 		r.URL = &at
-		x.d.authorize(r, cmp.Or(x.d.o.Family, x.route.Family))
+		x.d.authorize(r, cmp.Or(x.d.o.Family, x.route.Family), x.azure)
 	}
 	x.d.anonymous(r.Header)
 	for name := range r.Header { // said to weir, and to nobody behind it

@@ -22,6 +22,7 @@ type exchange struct {
 	route    llm.Route
 	path     string       // that is sent
 	request  *llm.Request // nil if the body was not read
+	azure    bool         // keys are in the header api-key
 	language string       // what the caller reads, as Accept-Language has it
 
 	keys     map[string]string // what the caller is counted by
@@ -55,6 +56,7 @@ func (d *Dialect) Hear(r *http.Request, path string) (proxy.Exchange, *proxy.Fai
 	} else {
 		x.path = x.route.Path()
 	}
+	x.azure = r.Header.Get("Api-Key") != "" || strings.Contains(path, "/deployments/") // the header may have held weir's token, which does not go on
 	x.array = x.route.Family == llm.Gemini && x.route.Stream && !strings.Contains(r.URL.RawQuery, "alt=sse")
 	if d.o.Priority != nil {
 		x.priority = d.o.Priority(r)

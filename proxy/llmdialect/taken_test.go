@@ -11,7 +11,9 @@ import (
 
 	"github.com/seed1158cd35/weir/awsx/resign"
 	"github.com/seed1158cd35/weir/breaker"
+	"github.com/seed1158cd35/weir/internal/auth"
 	"github.com/seed1158cd35/weir/llm"
+	"github.com/seed1158cd35/weir/proxy"
 	"github.com/seed1158cd35/weir/proxy/awsdialect"
 	"github.com/seed1158cd35/weir/proxy/llmdialect"
 )
@@ -109,5 +111,50 @@ func TestTwoCallersInAHurryCloseATier(t *testing.T) {
 	}
 	if a := b.chat("hi"); a.Header.Get(llmdialect.TierHeader) == "primary" {
 		t.Error("the tier is open to all")
+	}
+}
+
+// A tier that is asked with weir's own credentials is closed if those are refused, also if it is
+// a signer that has them.
+func TestATierWhoseSignatureIsRefusedIsClosed(t *testing.T) {
+	refused := provider(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("X-Amzn-Errortype", "UnrecognizedClientException")
+		w.WriteHeader(http.StatusForbidden)
+		_, _ = io.WriteString(w, `{"message":"The security token included in the request is invalid."}`)
+	})
+	c, all := tiers(t, llmdialect.Tier{Upstream: "other"}, llmdialect.Tier{Message: "Sorry."})
+	origin := func(upstream string) (string, bool) { return "https://" + upstream, false }
+	b := before(t, llmdialect.Options{Cascade: c, Tiers: all, Origin: origin}, quick(), provider(t, down).url(), elsewhere(t, llmdialect.Options{Inner: unsure{}}, refused.url()))
+	for range 8 {
+		b.chat("hi")
+	}
+	if v := c.View()[1]; v.Phase != breaker.Open || v.Failed == 0 {
+		t.Errorf("the tier has %+v", v)
+	}
+}
+
+// unsure is a signer whose signature is good for nothing.
+type unsure struct{}
+
+func (unsure) Hear(*http.Request, string) (proxy.Exchange, *proxy.Failure) { return signing{}, nil }
+
+// weir's token may stand in the header of Azure's key, and does not go on; its own key does.
+func TestAzureHasItsKeyWhereItsTokenWas(t *testing.T) {
+	p := moody(t)
+	const token = "a-token-of-weirs-own-0123456789"
+	b := before(t, llmdialect.Options{}, quick(), p.url())
+	u := elsewhere(t, llmdialect.Options{Key: "of-weir"}, p.url())
+	u.Name = "chat"
+	if err := b.p.SetAll(proxy.Door{Auth: &auth.Auth{Tokens: []auth.Token{{Name: "app", SHA256: auth.Hash(token)}}}}, []proxy.Upstream{u}); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{"/openai/deployments/gpt-4o/chat/completions?api-version=2024-06-01", "/openai/v1/chat/completions"} {
+		if a := b.post(path, `{"model":"gpt-4o","messages":[{"role":"user","content":"hi"}]}`, "Api-Key", token, "Authorization", ""); a.StatusCode != 200 {
+			t.Fatalf("%d %s", a.StatusCode, a.body)
+		}
+		came, _ := p.requests()
+		if h := came[len(came)-1].Header; h.Get("Api-Key") != "of-weir" || h.Get("Authorization") != "" {
+			t.Errorf("%s: it came with %v", path, h)
+		}
 	}
 }
