@@ -60,7 +60,7 @@ func (s *Server) asker(caller string, q *acquireRequest, from time.Time) (*asker
 	if s.Scopes != nil {
 		scopes = s.Scopes(q.Upstream)
 	}
-	if f := q.check(new(u.Policy()), scopes); f != nil {
+	if f := q.check(new(u.Policy()), scopes, caller); f != nil {
 		return nil, f
 	}
 	a := &asker{s: s, u: u, q: q, caller: caller, rights: s.rights(caller), scopes: scopes, from: from}

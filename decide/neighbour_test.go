@@ -301,6 +301,22 @@ func TestKeysThatACallerMayName(t *testing.T) {
 	}
 }
 
+// Who has a name waits in its own turn of a language model, and in nobody else's: 10,000 names
+// would be 10,000 turns.
+func TestNobodyWaitsInAnothersTurn(t *testing.T) {
+	u := upstream(t, "api", roomy())
+	s := server(t, u)
+	s.Scopes = func(string) Scopes { return Scopes{Model: true, Declared: []string{"caller"}} }
+	var q acquireRequest
+	q.Keys = map[string]string{"caller": "other"}
+	if f := q.check(new(u.Policy()), s.Scopes("api"), "app"); f == nil {
+		t.Error("app waits in another's turn")
+	}
+	if f := q.check(new(u.Policy()), s.Scopes("api"), ""); f != nil {
+		t.Errorf("nobody knows who asks: %+v", f)
+	}
+}
+
 func TestMisspeltKeysAndUnitsAreErrors(t *testing.T) {
 	h := server(t, upstream(t, "api", roomy())).Handler()
 	for body, says := range map[string]string{

@@ -71,7 +71,7 @@ func (s Scopes) name(keys map[string]string, caller string) map[string]string {
 
 // check finds units and keys that nothing counts by. They are most likely misspelt, and a
 // call would pass that nobody counts.
-func (q *acquireRequest) check(p *weir.Policy, known Scopes) *failure {
+func (q *acquireRequest) check(p *weir.Policy, known Scopes, caller string) *failure {
 	scopes := slices.Clone(known.Declared)
 	for _, l := range p.Limits {
 		scopes = append(scopes, l.Scope, l.If.Scope)
@@ -81,7 +81,11 @@ func (q *acquireRequest) check(p *weir.Policy, known Scopes) *failure {
 		scopes = append(scopes, user)
 	}
 	wrong := mistakes{path: q.path}
-	for _, scope := range known.Caller {
+	own := known.Caller
+	if known.Model && caller != "" { // it waits in its own turn, and in nobody else's
+		own = append(slices.Clone(own), waiter)
+	}
+	for _, scope := range own {
 		if value, said := q.Keys[scope]; said {
 			wrong.add("keys."+scope, value, "is the caller's own name, which weir knows: leave it out")
 		}
