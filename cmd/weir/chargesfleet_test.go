@@ -61,7 +61,7 @@ func TestWhatCallsCostIsOneNumberThroughAStore(t *testing.T) {
 	for i, way := range tongues {
 		t.Run(fmt.Sprint(way.preset, " ", i), func(t *testing.T) {
 			random := rand.New(rand.NewPCG(seed, uint64(i)))
-			for range campaign.Of(3, 50) {
+			for range campaign.Histories(3, 15) {
 				synctest.Test(t, func(t *testing.T) { playStore(t, way, random) })
 			}
 			if t.Failed() {
