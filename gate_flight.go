@@ -70,6 +70,9 @@ func (p *Permit) board(ctx context.Context, now, until time.Duration, c *Call) (
 	place, err := f.line.Wait(ctx, now, until, b)
 	now = p.u.clock.Now()
 	p.slot = b.slot
+	if err != nil && ctx.Err() != nil {
+		f.bound.GaveUp(now)
+	}
 	switch {
 	case err == nil:
 		return p.boarded(now, until)

@@ -43,6 +43,22 @@ func TestFewWaitWhileTheUpstreamStandsStill(t *testing.T) {
 	}
 }
 
+// Where one who waits has left, the others are kept waiting no longer than usual.
+func TestNobodyWaitsForLongWhereOthersHaveLeft(t *testing.T) {
+	r := newRig(t, Config{})
+	r.calm(20, 20, 20*time.Millisecond)
+	r.fill()
+	came := r.now
+	r.now += 2 * time.Second
+	if r.Longer(r.now, came, 20) <= r.now {
+		t.Error("few wait, and nobody has left: they are kept")
+	}
+	r.GaveUp(r.now)
+	if r.Longer(r.now, came, 20) > r.now {
+		t.Error("one has left, and the others are kept")
+	}
+}
+
 // Where every caller leaves before the answer, what is heard later says that a queue stands
 // at the upstream, and the bound looks into it.
 func TestWhatLeaversWouldHaveHeardIsLearnt(t *testing.T) {

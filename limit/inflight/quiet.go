@@ -7,7 +7,7 @@ type quiet struct {
 	heard, probed time.Duration
 	resumed       time.Duration // something was heard after the upstream had stood still; 0: never
 	stood         time.Duration // for how long it had
-	crowded       time.Duration // until when a crowd is remembered
+	crowded       time.Duration // until when a crowd is remembered, or callers who left
 	gap           time.Duration
 	probes        uint64
 }

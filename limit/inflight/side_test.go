@@ -172,6 +172,7 @@ func (d *side) left(c int32) {
 	switch k.state {
 	case 1:
 		d.waiting--
+		d.bound.GaveUp(d.now())
 	case 2:
 		d.abandon(c)
 		if k.probe {

@@ -69,6 +69,14 @@ func (b *Bound) patient(now, came time.Duration, waiting int) time.Duration {
 	return now
 }
 
+// GaveUp says that a caller has left who waited for a slot. Others are no more patient: nobody is
+// kept waiting for longer than usual for a while.
+func (b *Bound) GaveUp(now time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.state.quiet.crowded = now + Held
+}
+
 // Next is when it is worth asking again though nothing was heard: there may be a probe,
 // or a slot that was held for too long.
 func (b *Bound) Next(now time.Duration) time.Duration {
