@@ -182,6 +182,22 @@ func TestCallsEarnRetries(t *testing.T) {
 	})
 }
 
+func TestCallsThatAreRefusedEarnNoRetries(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := steady()
+		p.Budget = retry.BudgetConfig{Share: 0.5, Floor: 0.1}
+		u := open(t, p, weir.Options{Gates: []weir.Gate{gate(func() error { return errLeft })}})
+		for range 20 {
+			if _, err := do(background, u, answers(nil)); err == nil {
+				t.Fatal("the gate let it go")
+			}
+		}
+		if n := u.Look(0).RetriesLeft; n != 1 {
+			t.Errorf("%d retries left after 20 calls that a gate refused, want the floor's 1", n)
+		}
+	})
+}
+
 func TestRefusalSaysEverything(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := scoped(rate("put", 1, time.Minute, 2), "tenant")

@@ -139,7 +139,7 @@ func TestAnAnswerThatStallsEndsWithAnError(t *testing.T) {
 				if body == nil {
 					body = hanging{r.Context()}
 				}
-				return answered(200, body), nil
+				return answered(200, attempts{body, r.Context()}), nil
 			})
 			r, _ := http.NewRequest(http.MethodGet, "http://upstream.test/x", nil)
 			resp, err := u.Transport(base).RoundTrip(r)
@@ -168,6 +168,19 @@ func TestAnAnswerThatStallsEndsWithAnError(t *testing.T) {
 			t.Errorf("%v after %v", err, time.Since(begun))
 		}
 	})
+}
+
+// An attempt's body ends with the attempt.
+type attempts struct {
+	io.ReadCloser
+	ctx context.Context
+}
+
+func (b attempts) Read(p []byte) (int, error) {
+	if err := b.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return b.ReadCloser.Read(p)
 }
 
 // hanging is a body that brings nothing until its attempt is given up.

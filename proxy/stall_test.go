@@ -300,19 +300,20 @@ func (heard) Refuse(w http.ResponseWriter, f *Failure) { f.WriteJSON(w) }
 // A body that a dialect wants to see must come, too, and all of it within a minute.
 func TestABodyThatADialectReadsMustCome(t *testing.T) {
 	for _, tt := range []struct {
+		piece int
 		every time.Duration
 		most  time.Duration
-	}{{time.Hour, 31 * time.Second}, {20 * time.Second, 61 * time.Second}} {
+	}{{5, time.Hour, 31 * time.Second}, {5, 20 * time.Second, 61 * time.Second}, {200, time.Second, 61 * time.Second}} { // the last comes at the least rate
 		bubble(t, func(t *testing.T) {
 			c := dig(t, weir.Policy{}, func(http.ResponseWriter, *http.Request) { t.Error("it was sent") }, func(u *Upstream) { u.Dialect = greedy{} })
 			begun := time.Now()
-			conn, in := c.send("POST /x HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n")
+			conn, in := c.send("POST /x HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000\r\n\r\n")
 			over := make(chan struct{})
 			go func() {
 				for {
 					select {
 					case <-time.After(tt.every):
-						_, _ = io.WriteString(conn, "piece")
+						_, _ = io.WriteString(conn, strings.Repeat("p", tt.piece))
 					case <-over:
 						return
 					}

@@ -19,7 +19,7 @@ func (r *runner) healthy(ctx context.Context, all []Mutant, out io.Writer) error
 	slices.Sort(packages)
 	for i, pkg := range packages {
 		fmt.Fprintf(out, "unbroken [%d/%d] %s %s\n", i+1, len(packages), pkg, runs[pkg])
-		if said, err := r.test(ctx, pkg, "-run", runs[pkg]); err != nil {
+		if said, err := r.test(ctx, "", pkg, "-run", runs[pkg]); err != nil {
 			return fmt.Errorf("the tests of %s fail without any mutant:\n%s", pkg, said)
 		}
 	}

@@ -52,7 +52,7 @@ func (r *runner) try(ctx context.Context, m *Mutant) Result {
 	}
 	worst, detail := Caught, ""
 	for _, pkg := range m.Test {
-		out, err := r.test(ctx, pkg, "-overlay", overlay, "-failfast", "-count=1", "-run", m.Run)
+		out, err := r.test(ctx, overlay, pkg, "-failfast", "-count=1", "-run", m.Run)
 		v, what := judge(out, err)
 		if detail = what; v == Survived || v == Stale {
 			return result(v, pkg+": "+what)
@@ -64,11 +64,15 @@ func (r *runner) try(ctx context.Context, m *Mutant) Result {
 	return result(worst, detail)
 }
 
-// test is what the tests of a package print. It is an error if they fail.
-func (r *runner) test(ctx context.Context, pkg string, args ...string) (string, error) {
+// test is what the tests of a package print, with an overlay if there is one: for what the tests
+// build themselves, too. It is an error if they fail.
+func (r *runner) test(ctx context.Context, overlay, pkg string, args ...string) (string, error) {
 	args = append([]string{"test", "-vet=off", "-timeout", r.timeout.String()}, args...)
 	cmd := exec.CommandContext(ctx, "go", append(args, pkg)...)
 	cmd.Dir = r.root
+	if overlay != "" {
+		cmd.Env = append(os.Environ(), strings.TrimSpace("GOFLAGS="+os.Getenv("GOFLAGS")+" -overlay="+overlay))
+	}
 	cmd.WaitDelay = time.Second
 	out, err := cmd.CombinedOutput()
 	return string(out), err
