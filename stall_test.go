@@ -236,8 +236,8 @@ func TestASlowUploadHoldsNoSlot(t *testing.T) {
 		slow := newTrickle(10, 400*time.Millisecond)
 		send(struct{ io.ReadCloser }{io.NopCloser(slow)})
 		inFlight("at first", 1)
-		time.Sleep(1100 * time.Millisecond)
-		inFlight("after a second", 0)
+		time.Sleep(300 * time.Millisecond)
+		inFlight("after a quarter of a second", 0)
 		p, d := try(u, weir.Call{})
 		if !d.Allowed {
 			t.Fatalf("beside a slow upload: %+v", d)
@@ -258,6 +258,38 @@ func TestASlowUploadHoldsNoSlot(t *testing.T) {
 		send(struct{ io.ReadCloser }{io.NopCloser(io.MultiReader(strings.NewReader("beginning"), iotest.ErrReader(io.ErrUnexpectedEOF)))})
 		done.Wait()
 		inFlight("after one that was cut", 0)
+	})
+}
+
+// Slow uploads that come one after the other keep nobody out who would wait for a slot.
+func TestSlowUploadsKeepNobodyOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		u := open(t, bounded(10), weir.Options{})
+		tr := u.Transport(tripper(func(r *http.Request) (*http.Response, error) {
+			if r.Body == nil {
+				return answered(200, http.NoBody), nil
+			}
+			defer r.Body.Close()
+			_, err := io.Copy(io.Discard, r.Body)
+			return answered(200, http.NoBody), err
+		}))
+		var done sync.WaitGroup
+		for i := range 150 {
+			body := newTrickle(1, sec)
+			done.Go(func() {
+				r, _ := http.NewRequest(http.MethodPost, "http://upstream.test/x", body)
+				_, _ = tr.RoundTrip(r)
+			})
+			done.Go(func() {
+				begun := time.Now()
+				r, _ := http.NewRequest(http.MethodGet, "http://upstream.test/x", nil)
+				if _, err := tr.RoundTrip(r); err != nil {
+					t.Errorf("call %d beside 30 slow uploads a second, with 10 slots: %v after %v", i, err, time.Since(begun))
+				}
+			})
+			time.Sleep(sec / 30)
+		}
+		done.Wait()
 	})
 }
 

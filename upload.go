@@ -80,7 +80,7 @@ func (p *replay) begins() {
 func (p *replay) alarm(now time.Time) {
 	w := &p.wait
 	at := w.due
-	if lay := w.since.Add(mostBlamed - w.spent); w.berth.held() && (at.IsZero() || lay.Before(at)) {
+	if lay := w.since.Add(mostBerthed - w.spent); w.berth.held() && (at.IsZero() || lay.Before(at)) {
 		at = lay
 	}
 	switch d := max(1, at.Sub(now)); {
@@ -105,7 +105,7 @@ func (p *replay) rings() {
 		return
 	}
 	var slot inflight.Slot
-	if w.spent+now.Sub(w.since) >= mostBlamed {
+	if w.spent+now.Sub(w.since) >= mostBerthed {
 		slot = w.berth.leave()
 	}
 	b := w.berth
@@ -185,6 +185,11 @@ const brokenBody = "request body"
 // mostBlamed is how long the caller's body must have been waited for when an attempt has
 // taken too long, for that to be the caller's fault.
 const mostBlamed = time.Second
+
+// mostBerthed is how long an attempt keeps its slot in which its caller's body is waited for. Who waits
+// for a slot waits for a second at most: slow uploads that take all of them, and again those that
+// become free, keep nobody else out.
+const mostBerthed = 250 * time.Millisecond
 
 // failure is why the caller's own body kept an attempt from its end, nil if it did not.
 func (p *replay) failure(cause error) error {

@@ -55,7 +55,7 @@ const (
 	leastWait  = time.Second
 	shortWait  = 100 * time.Millisecond
 	fewWait    = 200                    // so few may wait for as long as the upstream stands still,
-	afterwards = 250 * time.Millisecond // and so long when it goes on
+	afterwards = 500 * time.Millisecond // and so long when it goes on
 	standing   = 500 * time.Millisecond // a queue that has not been empty for so long stands
 
 	leastSlack  = 250 * time.Millisecond
