@@ -3,6 +3,7 @@ package limit
 import (
 	"context"
 	"fmt"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -69,20 +70,21 @@ func TestAFleetBeginsWithWhatHasComeSince(t *testing.T) {
 						}
 					}
 					begin := clock.System.Now()
+					var wg sync.WaitGroup
 					for _, r := range regs {
-						go spend(r, begin+20*time.Second)
+						wg.Go(func() { spend(r, begin+20*time.Second) })
 					}
-					time.Sleep(20*time.Second + 20*time.Millisecond)
+					wg.Wait()
 					s.dropped.Store(lost)
 					old := len(rec.at)
 					l.Name = "m"
 					renamed := clock.System.Now()
 					end := renamed + 40*time.Second
 					for _, f := range fleets {
-						go spend(sharedEmpty(t, l, f), end)
+						wg.Go(func() { spend(sharedEmpty(t, l, f), end) })
 						time.Sleep(apart)
 					}
-					time.Sleep(45 * time.Second)
+					wg.Wait()
 					name := fmt.Sprintf("%v, %d answers lost, %v apart", &l, lost, apart)
 					if worst, where := rec.over(l); worst > 0 {
 						t.Errorf("%s: %d over: %s", name, worst, where)
