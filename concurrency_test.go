@@ -224,8 +224,6 @@ func TestAnAttemptThatWasNotSentGivesItsSlotBack(t *testing.T) {
 	})
 }
 
-// A breaker's probe goes although every slot is taken: waiting for one it would keep the
-// breaker from closing.
 // Whatever an upstream calls its errors, they are answers: no word of it is taken for one of weir's own.
 func TestAnErrorIsAnAnswerWhateverItsCode(t *testing.T) {
 	play := func(status int, code string) (v weir.FlightView) {
@@ -275,6 +273,8 @@ func TestAReportIsAnAnswerWhateverItsCode(t *testing.T) {
 	}
 }
 
+// A breaker's probe goes although every slot is taken: waiting for one it would keep the
+// breaker from closing.
 func TestAProbeTakesNoSlot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := bounded(1)

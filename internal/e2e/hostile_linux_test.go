@@ -6,10 +6,10 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
-	"unsafe"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/seed1158cd35/weir/internal/servers"
 )
@@ -22,20 +22,26 @@ func TestHostileKeysDoNotFloodTheLog(t *testing.T) {
 	r := servers.Redis(t)
 	w := start(t, fmt.Sprintf("listen: 127.0.0.1:0\nadmin: 127.0.0.1:0\nstore: {redis: %q}\nupstreams:\n  up: {url: %q, max_wait: off, limits: {all: 1000/s}}\n", r.URL(), up.URL))
 	answered := make(map[int]int)
+	call := func() {
+		resp, err := http.Get("http://" + w.Serve.Listen + "/up/x")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+		answered[resp.StatusCode]++
+	}
+	const mark = "{weir:up}"
+	kept := func() bool {
+		kind, err := r.Do("TYPE", mark)
+		return err == nil && strings.Contains(kind, "string")
+	}
+	until(t, "weir keeps something there", func() bool { call(); return kept() })
 	for range 8 {
 		for key := range strings.FieldsSeq(r.Keys()) {
 			_, _ = r.Do("DEL", key)
 			_, _ = r.Do("LPUSH", key, "x")
 		}
-		for range 5 {
-			resp, err := http.Get("http://" + w.Serve.Listen + "/up/x")
-			if err != nil {
-				t.Fatal(err)
-			}
-			_ = resp.Body.Close()
-			answered[resp.StatusCode]++
-		}
-		time.Sleep(50 * time.Millisecond)
+		until(t, "weir has its own there again", func() bool { call(); return kept() })
 	}
 	lines := 0
 	for line := range strings.Lines(w.Log()) {
@@ -84,20 +90,13 @@ func TestWhenFilesRunOut(t *testing.T) {
 	}
 	t.Logf("while there are no files: %d", beside)
 	files(t, w.Cmd.Process.Pid, 1024)
-	for end := time.Now().Add(patience); call() != http.StatusOK; {
-		if time.Now().After(end) {
-			t.Fatalf("it does not serve again: %s", w.Log())
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
+	until(t, "it serves again", func() bool { return call() == http.StatusOK })
 }
 
 // files bounds how many files a process may open.
 func files(t *testing.T, pid int, most uint64) {
 	t.Helper()
-	limit := syscall.Rlimit{Cur: most, Max: 1024}
-	_, _, wrong := syscall.RawSyscall6(syscall.SYS_PRLIMIT64, uintptr(pid), syscall.RLIMIT_NOFILE, uintptr(unsafe.Pointer(&limit)), 0, 0, 0)
-	if wrong != 0 {
-		t.Fatal(wrong)
+	if err := unix.Prlimit(pid, unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: most, Max: 1024}, nil); err != nil {
+		t.Fatal(err)
 	}
 }
