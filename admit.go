@@ -53,7 +53,7 @@ func (p *Permit) tooSlow(now time.Duration) Decision {
 	}
 	if p.why >= 0 {
 		c, w := p.limits.Charge(int(p.why)), p.limits.Lacks(now, int(p.why))
-		return p.judge(now, limit.Verdict{Wait: max(c.Registry.Get(now, c.Key).Ask(now, c.Cost), soon, w.Wait), Why: int(p.why), Lack: w.Lack})
+		return p.judge(now, limit.Verdict{Wait: max(c.Registry.Get(now, c.Key).Ask(now, c.Cost), soon, w.Wait), Cause: limit.Cause{Why: int(p.why), Lack: w.Lack}})
 	}
 	if p.flight != nil && p.slot == 0 {
 		return p.full(now)

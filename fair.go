@@ -316,7 +316,7 @@ func (p *Permit) askAtHead(ctx context.Context, s *stander) (limit.Verdict, erro
 	p.u.asks(s.now)
 	v, err := p.limits.Fetch(ctx, s.now, s.until, s.priority)
 	s.now = p.u.clock.Now()
-	return limit.Verdict{Ask: v.OK, Wait: v.Wait, Why: v.Why, Lack: v.Lack}, err
+	return limit.Verdict{Ask: v.OK, Wait: v.Wait, Cause: v.Cause}, err
 }
 
 // sleep sleeps, but not so long that a change of policy or breaker goes unnoticed.
@@ -357,5 +357,5 @@ func (p *Permit) tooLate(s *stander, at fair.Place) Decision {
 		wait = max(wait, max(0, at.Due-s.now)+at.Ahead+p.takes(s.now, s.at))
 	}
 	w := p.limits.Lacks(s.now, s.at)
-	return p.judge(s.now, limit.Verdict{Wait: max(wait, w.Wait), Why: s.at, Lack: w.Lack})
+	return p.judge(s.now, limit.Verdict{Wait: max(wait, w.Wait), Cause: limit.Cause{Why: s.at, Lack: w.Lack}})
 }

@@ -86,6 +86,9 @@ func (v *live) newPlan(now time.Duration, o *Operation, old *live) *plan {
 // plan is that of an operation. One that nobody declared has that of all others, and
 // its own name if the policy lets it.
 func (v *live) plan(c *Call) *plan {
+	if c.Operation == "" && c.API == "" {
+		return v.other
+	}
 	p := v.plans[c.Operation]
 	if p != nil && c.API == "" {
 		return p

@@ -116,7 +116,7 @@ func (b *Breaker) report(now time.Duration, p Permit, o outcome.Outcome) {
 // too old, while failures may be forgotten a little early: the share that the
 // breaker sees is at most the true one.
 func (s *box) succeeded(now time.Duration, class outcome.Class) int64 {
-	if s.good == nil || class == outcome.OK {
+	if s.good == nil || s.cfg.judge(class) != broken {
 		return 0
 	}
 	return s.good.Covering(now, s.cfg.Window)

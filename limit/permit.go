@@ -86,14 +86,19 @@ func (p *Permit) Fit(now time.Duration) (fitted bool) {
 	return fitted
 }
 
-// A Verdict is what Take says.
+// A Verdict is what Take says. It has four fields at most: the compiler keeps a struct of more
+// in memory, and a decision then takes half as long again.
 type Verdict struct {
 	OK   bool          // go now if Wait is 0; else wait and ask again
-	Wait time.Duration // if not OK, how long it would have been; bucket.Never if the cost can never be met
-	Why  int           // the charge that makes the call wait, or said no
 	Ask  bool          // nothing said no here, but the store has to be asked: call Fetch
-	Lack Lack          // if not OK: what this process lacks that has to go on without the store
-	Part int64         // of the limit, which it may use, in millionths; with Lack
+	Wait time.Duration // if not OK, how long it would have been; bucket.Never if the cost can never be met
+	Cause
+}
+
+// A Cause is which charge makes a call wait or said no, and what was lacking.
+type Cause struct {
+	Why  int  // the charge
+	Lack Lack // if not OK: what this process lacks that has to go on without the store
 }
 
 // Take takes the charges, or says how long to wait before asking again. If that
@@ -145,7 +150,7 @@ func (p *Permit) takeAll(now, patience time.Duration) Verdict {
 		switch {
 		case wait > patience || wait == bucket.Never:
 			p.Drop(now)
-			return Verdict{Wait: wait, Why: why}
+			return Verdict{Wait: wait, Cause: Cause{Why: why}}
 		case wait == 0:
 			got, ask := p.takeRest(now)
 			if got || ask {
@@ -161,14 +166,14 @@ func (p *Permit) takeAll(now, patience time.Duration) Verdict {
 			v := e.take(now, patience)
 			if wait = v.Wait; !v.OK {
 				p.Drop(now)
-				return Verdict{Wait: wait, Why: why, Ask: v.Ask}
+				return Verdict{Wait: wait, Ask: v.Ask, Cause: Cause{Why: why}}
 			}
 			if wait == 0 {
 				continue
 			}
 		}
 		p.dropStale(now, now+wait, why)
-		return p.tell(now, Verdict{OK: true, Wait: wait, Why: why})
+		return p.tell(now, Verdict{OK: true, Wait: wait, Cause: Cause{Why: why}})
 	}
 }
 

@@ -311,7 +311,7 @@ func (q *queue) known(w *waiter, next, there time.Duration) time.Duration {
 // inVain is what a caller is told who waited in vain, until when something should be there;
 // the lock is held.
 func (q *queue) inVain(now, there time.Duration) Verdict {
-	v := Verdict{Wait: max(askAgain, there-now), Why: q.why}
+	v := Verdict{Wait: max(askAgain, there-now), Cause: Cause{Why: q.why}}
 	q.group.own.Lock()
 	defer q.group.own.Unlock()
 	if m, _ := q.group.standing.mode(now); !m.uses() && (q.fails > 0 || m != asking && q.blind()) {

@@ -40,7 +40,7 @@ func (q *queue) refuseAlone(now time.Duration) (at time.Duration) {
 	var ahead [mostShared]int64
 	for i := range q.waiting {
 		for _, w := range append([]*waiter(nil), q.waiting[i]...) {
-			v := Verdict{Lack: LacksStore, Wait: again}
+			v := Verdict{Wait: again, Cause: Cause{Lack: LacksStore}}
 			if u.mode != refusing {
 				v = q.aloneFor(now, u, &ahead, w)
 			}
@@ -68,7 +68,7 @@ func (q *queue) aloneFor(now time.Duration, u ownUse, ahead *[mostShared]int64, 
 	for i, p := range q.pools {
 		a := p.allows(now, u, ahead[i], w.costs[i])
 		if a.lack != LacksNothing {
-			return Verdict{Wait: q.group.again(now), Why: i, Lack: a.lack, Part: u.part}
+			return Verdict{Wait: q.group.again(now), Cause: Cause{Why: i, Lack: a.lack}}
 		}
 		if a.wait > v.Wait {
 			v.Wait, v.Why = a.wait, i
@@ -135,7 +135,7 @@ func (q *queue) refuse(now, wait time.Duration, why int, cost int64) (unknown bo
 			cheap, own := !dear && w.costs[why] < cost, later(wait, q.pools[why].after(ahead))
 			if !cheap && later(now, own) > w.until {
 				q.group.refused(now, q.pools, &w.costs)
-				q.finish(w, Verdict{Wait: own, Why: why})
+				q.finish(w, Verdict{Wait: own, Cause: Cause{Why: why}})
 				continue
 			}
 			dear, unknown = !cheap, unknown || cheap

@@ -244,7 +244,7 @@ func TestChargesThatShareALimiterAreMetTogether(t *testing.T) {
 	for _, c := range []struct {
 		b    int64
 		want Verdict
-	}{{3, Verdict{Wait: bucket.Never, Why: 1}}, {2, Verdict{OK: true}}} {
+	}{{3, Verdict{Wait: bucket.Never, Cause: Cause{Why: 1}}}, {2, Verdict{OK: true}}} {
 		var p Permit
 		p.Add(Charge{r, "a", 3})
 		p.Add(Charge{r, "b", c.b})
