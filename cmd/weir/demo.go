@@ -38,7 +38,7 @@ func runDemo(ctx context.Context, w world) error {
 func demoConfig(w world) (demo.Config, error) {
 	c := demo.Config{Out: w.out, Version: version()}
 	f := w.flags("demo", "")
-	c.Live = 12 * time.Second
+	c.Live = 20 * time.Second
 	durationFlag(f, &c.Live, "live", "how `long` real calls are made in the end, from 6s to 10m; 0 for none")
 	f.BoolVar(&c.JSON, "json", false, "print one JSON object and end")
 	f.Uint64Var(&c.Seed, "seed", 1, "decides when calls come")

@@ -82,7 +82,7 @@ func TestNoTerminal(t *testing.T) {
 func TestDemoDefaults(t *testing.T) {
 	env := func(string) (string, bool) { return "", false }
 	c, err := demoConfig(world{out: io.Discard, err: io.Discard, env: env})
-	if err != nil || c.Live != 12*time.Second || c.Stay || c.Colour || c.Metrics == nil || c.Watch == nil {
+	if err != nil || c.Live != 20*time.Second || c.Stay || c.Colour || c.Metrics == nil || c.Watch == nil {
 		t.Errorf("got %+v, %v", c, err)
 	}
 }

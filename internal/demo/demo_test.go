@@ -64,6 +64,36 @@ func TestAStoryIsTheSameWithTheSameSeed(t *testing.T) {
 	}
 }
 
+// What the live part shows is so with any seed, where the machine keeps time.
+func TestTheLiveStoryInVirtualTime(t *testing.T) {
+	s := liveStory(20 * time.Second)
+	up, err := scaled(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for seed := range uint64(campaign.Of(10, 100)) {
+		direct, err1 := s.play(seed, nil)
+		through, err2 := s.play(seed, &up.Policy)
+		if err := errors.Join(err1, err2); err != nil {
+			t.Fatal(err)
+		}
+		if w := through.score(); w.RecoveredMS == nil || *w.RecoveredMS > 5000 || w.Answered < 0.9 {
+			t.Errorf("seed %d, through weir: %+v", seed, *w)
+		}
+		if d := direct.score(); d.RecoveredMS != nil || d.Answered > 0.4 {
+			t.Errorf("seed %d, directly: %+v", seed, *d)
+		}
+	}
+}
+
+// Nobody can say never after some seconds.
+func TestSaysHowLongItWasWatched(t *testing.T) {
+	s := liveStory(20 * time.Second)
+	if got := s.table(&Score{}, &Score{RecoveredMS: new(int64(1500))}); !strings.Contains(got, "not in 13 s") || !strings.Contains(got, "1.5 s") || strings.Contains(got, "never") {
+		t.Errorf("got %s", got)
+	}
+}
+
 // Live, a busy machine may lose any number of calls; but it plays to its end, and makes
 // the same calls both ways.
 func TestLive(t *testing.T) {

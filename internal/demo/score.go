@@ -49,8 +49,8 @@ type Score struct {
 	Useful int `json:"useful"`
 	Wasted int `json:"wasted"`
 
-	// RecoveredMS is how long after the trouble the first 5 seconds (live: 2)
-	// begin in which 99% of the calls are answered; null if that never comes.
+	// RecoveredMS is how long after the trouble the first 5 seconds begin in which
+	// 99% of the calls are answered; null if they do not come before the end.
 	RecoveredMS *int64 `json:"recovered_ms"`
 
 	// Tenants is the share of each one's calls that were answered, from the beginning of

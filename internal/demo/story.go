@@ -19,6 +19,7 @@ type story struct {
 	times float64
 
 	steady time.Duration // it is over when all is well for so long
+	live   bool          // it is too short to say never
 }
 
 // tenants share the machine, each with an equal part.

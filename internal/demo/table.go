@@ -26,7 +26,7 @@ func (s story) table(direct, through *Score) string {
 	row("work done for callers who had left", func(x *Score) string {
 		return fmt.Sprintf("%d (%s)", x.Wasted, percent(ratio(x.Wasted, x.Useful+x.Wasted)))
 	})
-	row("99% of calls answered again after", func(x *Score) string { return orNever(x.RecoveredMS) })
+	row("99% of calls answered again after", func(x *Score) string { return s.recovery(x.RecoveredMS) })
 	row("half of the answers came within", func(x *Score) string { return fmt.Sprintf("%.0f ms", x.P50) })
 	return b.String()
 }
@@ -40,9 +40,14 @@ func ratio(n, of int) float64 {
 
 func percent(share float64) string { return fmt.Sprintf("%.1f%%", 100*max(0, share)) }
 
-func orNever(ms *int64) string {
-	if ms == nil {
-		return "never"
+// recovery says when the trouble was over. What is watched for some seconds only is not
+// said never to come.
+func (s story) recovery(ms *int64) string {
+	switch {
+	case ms != nil:
+		return fmt.Sprintf("%.1f s", float64(*ms)/1000)
+	case s.live:
+		return fmt.Sprintf("not in %.0f s", (s.length - s.trouble().to).Seconds())
 	}
-	return fmt.Sprintf("%.1f s", float64(*ms)/1000)
+	return "never"
 }
