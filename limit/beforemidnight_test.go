@@ -10,6 +10,30 @@ import (
 	"github.com/seed1158cd35/weir/clock"
 )
 
+// A share of a quota that is taken just before midnight is good until then: what is taken
+// and is not good is given back and taken again, for ever.
+func TestAShareTakenBeforeMidnightIsGood(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		quota := Limit{Name: "q", Shape: Fixed, Rate: bucket.Rate{Amount: 100_000}, Every: bucket.Day}
+		s := &faulty{Store: NewMemory(nil)}
+		s.down.Store(true)
+		f, regs := groupOf(t, s, FleetOptions{Without: Without{Share: 0.5}}, quota)
+		midnight := time.Now().Truncate(24 * time.Hour).Add(24 * time.Hour)
+		time.Sleep(time.Until(midnight.Add(-time.Millisecond)))
+		now := clock.System.Now()
+		if ok, v, err := goOne(context.Background(), now+100*time.Microsecond, Charge{regs[0], "", 1}); !ok || err != nil {
+			t.Errorf("a call goes as %v %+v, %v", ok, v, err)
+		}
+		if _, by, ok := regs[0].Get(now, "").pool().drawOwn(now, 1); !ok || by.passed(now, clock.System) || !by.passed(now+time.Millisecond, clock.System) {
+			t.Errorf("taken %v, good before %v at %v; want good until midnight", ok, by.at, now)
+		}
+		s.down.Store(false)
+		if err := f.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // Who waits just before midnight for a bucket besides a share of a quota sleeps, and does not take and give back
 // for ever, in which no time passes.
 func TestWhoWaitsForAShareBeforeMidnightSleeps(t *testing.T) {

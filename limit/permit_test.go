@@ -290,6 +290,27 @@ func TestChargesToOneKeyAreOne(t *testing.T) {
 	}
 }
 
+// Keys for which there is no room share a limiter. What holds enough for each of them and
+// not for both says for how long both have to wait: a call that were told to take them at
+// once would try for ever.
+func TestChargesToOneLimiterAreMetTogether(t *testing.T) {
+	l := limitOf(bucket.Rate{Amount: 10, Per: time.Second, Burst: 10})
+	l.MaxKeys = 1
+	r := mustRegistry(t, l)
+	for i := 0; r.other.Load() == nil; i++ {
+		r.Get(0, fmt.Sprint(i)).Try(0, 1) // so that it is not forgotten
+	}
+	var p Permit
+	p.Add(Charge{r, "one", 6})
+	p.Add(Charge{r, "another", 6})
+	if last, wait := p.latest(0); last != 1 || wait != bucket.Never {
+		t.Fatalf("charge %d waits longest, %v; want the second, for ever", last, wait)
+	}
+	if v := p.Take(0, time.Hour); v.OK {
+		t.Errorf("12 of 10: %+v", v)
+	}
+}
+
 // A turn that has come is not lost because another limit is empty just then.
 func TestATurnThatCameIsKeptWhileItIsGood(t *testing.T) {
 	slow, fast := pair(t, bucket.Rate{Amount: 1, Per: time.Second, Burst: 5}, bucket.Rate{Amount: 100, Per: time.Second, Burst: 10})

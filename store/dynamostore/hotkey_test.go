@@ -15,6 +15,25 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
+// Who holds an item holds no other.
+func TestAnItemHeldHoldsNoOther(t *testing.T) {
+	s := New(nil, "weir", Options{})
+	one, other := s.entry("one"), s.entry("other")
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if err := one.lock(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	defer one.unlock()
+	if one.lock(ctx) == nil {
+		t.Error("an item is held twice")
+	}
+	if other.lock(ctx) != nil {
+		t.Fatal("another item cannot be held meanwhile")
+	}
+	other.unlock()
+}
+
 // One tenant is called 5,000 times a second: what calls of the others wait for is what they wait for without it,
 // to the last percent. Time is virtual, so that only waiting counts: for answers, for locks that are held over
 // them, and in line.
