@@ -24,9 +24,9 @@ const (
 // Reasons of this API for which there is no permit, beside those of the gates.
 const (
 	TooManyPermits weir.Reason = "too_many_permits"
-	ShuttingDown   weir.Reason = "shutting_down"
-	Undecided      weir.Reason = "undecided" // a gate could not say
-	Waiting        weir.Reason = "waiting"   // another acquire with the same id is
+	ShuttingDown               = weir.ShuttingDown // also of an acquire that had not begun to wait
+	Undecided      weir.Reason = "undecided"       // a gate could not say
+	Waiting        weir.Reason = "waiting"         // another acquire with the same id is
 	TooManyWaiting weir.Reason = "too_many_waiting"
 	TooManyKeys    weir.Reason = "too_many_keys"
 )

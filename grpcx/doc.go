@@ -6,7 +6,7 @@
 //	server := grpc.NewServer(grpc.UnaryInterceptor(grpcx.UnaryServer(nil, grpcx.Options{})), ...)
 //
 // A call that was rate limited ends in RESOURCE_EXHAUSTED with RetryInfo, one that met an
-// open circuit in UNAVAILABLE, and the trailer grpc-retry-pushback-ms says when to come
+// open circuit or would have had to wait while weir ends in UNAVAILABLE, and the trailer grpc-retry-pushback-ms says when to come
 // back, or not to. Nothing is repeated once the headers of an answer have come.
 package grpcx
 

@@ -189,6 +189,7 @@ func TestAHandlersRefusalsAreItsCallers(t *testing.T) {
 	}{
 		{&weir.Refusal{Upstream: "s3", Reason: weir.RateLimited, RetryAfter: 1500 * time.Microsecond}, codes.ResourceExhausted, "2"},
 		{&weir.Refusal{Upstream: "s3", Reason: weir.CircuitOpen, RetryAfter: time.Second}, codes.Unavailable, "1000"},
+		{&weir.Refusal{Upstream: "s3", Reason: weir.ShuttingDown, RetryAfter: time.Second}, codes.Unavailable, "1000"},
 		{&retry.GaveUpError{Upstream: "s3", Last: errors.New("http://secret.example.com: EOF"), Outcome: outcome.Outcome{Class: outcome.Failed}}, codes.Unavailable, "-1"},
 		{status.Error(codes.NotFound, "m"), codes.NotFound, ""},
 	} {

@@ -225,16 +225,13 @@ func (x *exchange) Refuse(w http.ResponseWriter, f *proxy.Failure) {
 }
 
 func kindOf(f *proxy.Failure) awswire.Kind {
-	switch f.Reason {
-	case "":
-	case weir.QuotaExhausted:
-		return awswire.Exhausted
-	case weir.CircuitOpen, weir.BudgetExhausted, weir.ShuttingDown:
-		return awswire.Unavailable
-	default:
-		return awswire.Throttled
-	}
 	switch {
+	case f.Reason == weir.QuotaExhausted:
+		return awswire.Exhausted
+	case f.Reason.Unavailable():
+		return awswire.Unavailable
+	case f.Reason != "":
+		return awswire.Throttled
 	case f.Status == http.StatusRequestEntityTooLarge:
 		return awswire.TooLarge
 	case f.Status < http.StatusInternalServerError:

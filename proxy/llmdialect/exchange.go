@@ -105,16 +105,13 @@ func (x *exchange) Refuse(w http.ResponseWriter, f *proxy.Failure) {
 }
 
 func kindOf(f *proxy.Failure) llm.Kind {
-	switch f.Reason {
-	case "":
-	case weir.QuotaExhausted:
-		return llm.Exhausted
-	case weir.CircuitOpen, weir.BudgetExhausted, weir.ShuttingDown:
-		return llm.Unavailable
-	default:
-		return llm.Limited
-	}
 	switch {
+	case f.Reason == weir.QuotaExhausted:
+		return llm.Exhausted
+	case f.Reason.Unavailable():
+		return llm.Unavailable
+	case f.Reason != "":
+		return llm.Limited
 	case f.Status == http.StatusRequestEntityTooLarge:
 		return llm.TooLarge
 	case f.Status == http.StatusGatewayTimeout:
