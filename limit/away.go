@@ -1,6 +1,9 @@
 package limit
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
 // watch looks whether the store is away: whether some group goes on without it, or has not
 // reached it when it should have. It tells when that changes, and when a part is used for
@@ -50,7 +53,9 @@ func (f *Fleet) look(now time.Duration) (away, past bool, err error) {
 	for _, g := range f.all() {
 		g.own.Lock()
 		switch m, _ := g.standing.mode(now); {
-		case m == asking, m == waiting && (!g.standing.met || now < g.standing.patient()): // who has never reached it goes on with nothing
+		case m == asking, m == waiting && g.standing.met && now < g.standing.patient():
+		case m == waiting && !g.standing.met: // it goes on with nothing
+			err = cmp.Or(err, g.beating.err)
 		case g.standing.solo != 0 && m == parted: // it answers, but late
 		default:
 			away, err = true, g.beating.err

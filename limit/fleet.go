@@ -147,7 +147,7 @@ func (f *Fleet) Alone() (since time.Duration, spent int64) {
 	return 0, 0
 }
 
-// Why is why the store is away, as the latest attempt to reach it ended; nil if it is there.
+// Why is why the store is away, or was never reached, as the latest attempt ended; nil if it is there.
 func (f *Fleet) Why() error {
 	_, _, err := f.look(f.clock.Now())
 	return err

@@ -24,6 +24,7 @@ type finder struct {
 	upstreams func() map[string]*weir.Upstream
 	metrics   *weirprom.Fleet
 	log       *slog.Logger
+	away      bool // the fleet went on without the store when it was looked last
 
 	mu      sync.Mutex
 	found   status.Found  // but for what is cold
@@ -43,7 +44,7 @@ const (
 func (f *finder) run(ctx context.Context) {
 	next, wait := clock.System.Now(), firstLook
 	for {
-		if now := clock.System.Now(); now >= next {
+		if now := clock.System.Now(); now >= next || f.away != (f.fleet.Why() != nil) {
 			d := everyLook
 			if !f.look(ctx) {
 				d, wait = wait, min(2*wait, lastLook)
@@ -64,7 +65,9 @@ func (f *finder) look(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
 	_, _, err := f.store.Load(ctx, "", nil)
-	f.note(err)
+	why := f.fleet.Why() // one that is demoted lets itself be read, and not be written to
+	f.away = why != nil
+	f.note(cmp.Or(err, why))
 	return err == nil
 }
 

@@ -51,7 +51,7 @@ func answers(c net.Conn) error {
 // hand makes a connection one that the client may have.
 func (d *dialer) hand(raw net.Conn, addr string, nd *net.Dialer, config *tls.Config) (net.Conn, error) {
 	c := &conn{dialer: d}
-	c.asideConn = asideConn{Conn: raw, replies: d.replies, heard: c.hear}
+	c.asideConn = asideConn{Conn: raw, made: time.Now(), replies: d.replies, heard: c.hear}
 	c.lost = func() {
 		d.mu.Lock()
 		defer d.mu.Unlock()

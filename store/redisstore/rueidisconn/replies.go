@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // rueidis makes a new string of every string that a server answers, and nothing of a number. So a
@@ -80,6 +81,7 @@ const (
 // array says how many answers are in it.
 type asideConn struct {
 	net.Conn
+	made    time.Time
 	replies *replies
 	heard   func() // called when something was read
 
@@ -163,6 +165,8 @@ func (c *asideConn) step() bool {
 		c.nested += 2 * max(0, size)
 	case '|': // attributes come before an answer
 		c.nested += 2*max(0, size) + 1
+	case '-':
+		c.refused(c.in[:end])
 	}
 	c.pass(end + 1)
 	return true

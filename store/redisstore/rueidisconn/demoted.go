@@ -1,0 +1,25 @@
+package rueidisconn
+
+import (
+	"bytes"
+	"errors"
+	"time"
+)
+
+// A server that has become a replica goes on answering, and refuses. Its name may lead to another server since, so
+// a connection to it ends with such an answer, and the next is made by name.
+var demoted = [...]string{"-READONLY", "-MASTERDOWN", "-LOADING"} // LOADING: it reads the data of the new primary
+
+var errDemoted = errors.New("the server is no primary any more: a new connection is made, which may lead to another")
+
+// longEnough is how long a connection lasts at least to a server that refuses: it may be the one that is meant.
+const longEnough = 500 * time.Millisecond
+
+// refused ends a connection after an error line of a server that was demoted.
+func (c *asideConn) refused(line []byte) {
+	for _, prefix := range demoted {
+		if bytes.HasPrefix(line, []byte(prefix)) && time.Since(c.made) > longEnough {
+			c.failed = errDemoted
+		}
+	}
+}
