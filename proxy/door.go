@@ -174,6 +174,10 @@ func (d *Door) admit(r *http.Request, g guest, to *target) (Why, *Failure) {
 	if !to.Credentials {
 		return "", nil
 	}
+	if echoes(r.Method) {
+		return WrongForm, &Failure{Status: http.StatusMethodNotAllowed, Code: ValidationError, Final: true,
+			Message: r.Method + " has a server show the request that it got, and weir would add its own credentials"}
+	}
 	if hosts.Foreign(r, d.Origins) {
 		return WrongOrigin, &Failure{Status: http.StatusForbidden, Code: Forbidden, Final: true,
 			Message: fmt.Sprintf("a browser sent this for a page of another site (Origin %s), and weir would add its own credentials; name the page's origin under origins if that is meant", complain.Quote(r.Header.Get("Origin")))}

@@ -53,6 +53,7 @@ func TestPagesOfOtherSitesDoNotGetCredentials(t *testing.T) {
 		{"like one that is listed", []string{"Sec-Fetch-Site: cross-site", "Origin: https://app.example.evil.example"}, false},
 		{"one that is listed, without TLS", []string{"Sec-Fetch-Site: cross-site", "Origin: http://app.example"}, false},
 		{"typed by hand, but for a page", []string{"Sec-Fetch-Site: none", "Origin: https://evil.example"}, false},
+		{"of the same site as the browser sees it, through a proxy that changes Host", []string{"Sec-Fetch-Site: same-origin", "Origin: http://evil.example"}, false},
 		{"a word that nobody knows", []string{"Sec-Fetch-Site: same"}, false},
 		{"two words", []string{"Sec-Fetch-Site: same-origin", "Sec-Fetch-Site: cross-site"}, false},
 		{"two origins", []string{"Origin: https://app.example", "Origin: https://evil.example"}, false},

@@ -16,8 +16,9 @@ import (
 // or that it is for another path or method than it says. Anybody can write them, so they
 // are not sent on unless the upstream asks for them (Upstream.Pass).
 var forged = []string{
-	"Forwarded", "X-Real-Ip", "X-Client-Ip", "X-Cluster-Client-Ip", "True-Client-Ip", "Cf-Connecting-Ip", "Fastly-Client-Ip", "X-Original-Forwarded-For",
-	"X-Original-Url", "X-Rewrite-Url", "X-Http-Method", "X-Http-Method-Override", "X-Method-Override",
+	"Forwarded", "X-Forwarded", "X-Real-Ip", "X-Client-Ip", "Client-Ip", "X-Cluster-Client-Ip", "True-Client-Ip", "Cf-Connecting-Ip", "Cf-Connecting-Ipv6", "Fastly-Client-Ip", "Fly-Client-Ip", "X-Azure-Clientip",
+	"X-Proxyuser-Ip", "X-Remote-Ip", "X-Remote-Addr", "X-Originating-Ip", "X-Original-Forwarded-For", "X-Envoy-External-Address",
+	"X-Original-Url", "X-Rewrite-Url", "X-Envoy-Original-Path", "X-Http-Method", "X-Http-Method-Override", "X-Method-Override", "X-Original-Method",
 }
 
 // framing are the fields that say where a request ends and what belongs to its connection.

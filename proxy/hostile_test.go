@@ -84,7 +84,7 @@ func TestPathsOfHTTP2ThatBreakTheRequestLine(t *testing.T) {
 func TestForgedFieldsAreNotSentOn(t *testing.T) {
 	forged := []string{
 		"X-Weir-Attempts", "x-weir-anything", "X_Weir_Attempts", "Forwarded", "X-Forwarded-For", "X-Forwarded-Anything", "X_Forwarded_For", "X-Forwarded_For", "x_forwarded_host",
-		"X-Real-Ip", "X-Real-IP", "X_Real_Ip", "X-Client-Ip", "True-Client-Ip", "Cf-Connecting-Ip", "X-Original-Url", "X-Rewrite-Url", "X-Http-Method-Override",
+		"X-Real-Ip", "X-Real-IP", "X_Real_Ip", "X-Client-Ip", "True-Client-Ip", "Cf-Connecting-Ip", "X-Original-Url", "X-Rewrite-Url", "X-Http-Method-Override", "X-Forwarded", "Client-Ip", "CLIENT_IP", "X-Azure-ClientIP", "X-Envoy-Original-Path",
 		"X_HTTP_Method_Override", "Transfer_Encoding", "Content_Length", "Host_", "Te_", "X_Correlation_Id", "Proxy_Authorization",
 	}
 	for _, pass := range []bool{false, true} {

@@ -131,6 +131,7 @@ func (p *Proxy) send(w http.ResponseWriter, r *http.Request, trip *trip) {
 		fail(w, r, &http.MaxBytesError{Limit: to.MaxBody})
 		return
 	}
+	stay(r.Header)
 	delete(w.Header(), CorrelationHeader) // or it would stand there twice; see mark and fail
 	if l := to.link(w, r); l != nil {
 		w, r = l, l.request(r, to.base.Timeouts, trip.stream)

@@ -117,6 +117,8 @@ func (t *table) problem(r *http.Request) (Why, *Failure) {
 		return bad(WrongForm, http.StatusBadRequest, "weir is not a forward proxy: ask for a path, not for a whole URL")
 	case r.RequestURI == "*":
 		return bad(WrongForm, http.StatusBadRequest, "OPTIONS * has no upstream")
+	case method(r) != "":
+		return bad(WrongForm, http.StatusBadRequest, method(r))
 	case strings.ContainsFunc(r.RequestURI, func(c rune) bool { return c <= ' ' || c == 0x7f }):
 		return bad(WrongForm, http.StatusBadRequest, "the path or the query has a space or a control character in it: write %20 and the like")
 	case r.Host == "" && r.ProtoAtLeast(1, 1):

@@ -9,9 +9,9 @@ import (
 	"github.com/seed1158cd35/weir/internal/hosts"
 )
 
-// door turns away requests that name a host that is not ours, and those of whom nobody
-// knows who sends them. The protection from other origins does not see the former: a page
-// whose name was made to lead here is of the same origin.
+// door turns away requests that name a host that is not ours, those of whom nobody knows who
+// sends them, and what would change something for a page of another site. A page whose name
+// was made to lead here is of the same origin, but names its own host.
 func (p *Page) door(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !hosts.Ours(r, p.names()) {
@@ -21,6 +21,10 @@ func (p *Page) door(h http.Handler) http.Handler {
 		if err := p.known(r); err != nil {
 			w.Header().Set("WWW-Authenticate", "Bearer")
 			p.refuse(w, "caller", http.StatusUnauthorized, err.Error())
+			return
+		}
+		if r.Method != http.MethodGet && r.Method != http.MethodHead && hosts.Foreign(r, nil) {
+			p.refuse(w, "origin", http.StatusForbidden, fmt.Sprintf("a browser sent this for a page of another site (Origin %q); the admin listener is for programs", r.Header.Get("Origin")))
 			return
 		}
 		h.ServeHTTP(w, r)

@@ -152,7 +152,7 @@ func (p *Page) Handler() http.Handler {
 	if p.Metrics != nil {
 		mux.Handle("GET /metrics", p.Metrics)
 	}
-	return p.door(http.NewCrossOriginProtection().Handler(mux))
+	return p.door(mux)
 }
 
 func (p *Page) ready(w http.ResponseWriter, _ *http.Request) {

@@ -65,7 +65,7 @@ func newDoors(registry prometheus.Registerer) *weirprom.Doors {
 	for _, why := range proxy.Whys {
 		d.Begin("listen", string(why))
 	}
-	d.Begin("admin", "host", "caller")
+	d.Begin("admin", "host", "caller", "origin")
 	d.Begin("decide", decide.Whys...)
 	return d
 }

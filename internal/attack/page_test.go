@@ -54,11 +54,19 @@ func TestAttackPageOfAnotherSite(t *testing.T) {
 				{"a socket", "GET", at, []string{"Origin: https://evil.example", "Upgrade: websocket", "Sec-WebSocket-Key: x"}},
 				{"a page of another port", "POST", at, []string{"Origin: http://127.0.0.1:3000", "Sec-Fetch-Site: same-site"}},
 				{"a name that was made to lead here", "POST", "evil.example:" + port, []string{"Origin: http://evil.example:" + port, "Sec-Fetch-Site: same-origin"}},
+				{"the same, by way of a proxy that changes Host", "POST", at, []string{"Origin: http://evil.example:" + port, "Sec-Fetch-Site: same-origin"}},
 				{"the same, a reading", "GET", "evil.example:" + port, []string{"Sec-Fetch-Site: same-origin"}},
 			} {
 				resp := say(t, at, request(c.method, target, c.host, chat, c.fields...))
 				if got := v.take(); resp.StatusCode != 403 && resp.StatusCode != 421 || len(got) > 0 {
 					t.Errorf("%s to %s: answered %s, and the upstream got %+v", c.name, target, resp.Status, got)
+				}
+			}
+		}
+		for _, method := range []string{"TRACE", "TRACK", "post", "Get"} { // one that shows what it got, and others that are read in two ways
+			for _, target := range []string{"/s3/bucket/key", "/gpt/v1/models", "/own/v1/models"} {
+				if resp := say(t, at, request(method, target, at, "")); resp.StatusCode != 400 && resp.StatusCode != 405 || len(v.take()) > 0 {
+					t.Errorf("%s of %s: answered %s", method, target, resp.Status)
 				}
 			}
 		}
@@ -82,7 +90,7 @@ func TestAttackPageOfAnotherSite(t *testing.T) {
 			}
 		}
 	}
-	if m := text(get(t, "http://"+w.Serve.Admin+"/metrics")); !strings.Contains(m, `weir_turned_away_total{listener="listen",why="origin"} 25`) {
+	if m := text(get(t, "http://"+w.Serve.Admin+"/metrics")); !strings.Contains(m, `weir_turned_away_total{listener="listen",why="origin"} 28`) {
 		t.Errorf("the metrics do not tell: %s", grep(m, "turned_away"))
 	}
 }

@@ -59,6 +59,12 @@ func TestAttackOnTheWire(t *testing.T) {
 			}
 			v.take()
 		}
+		for _, wish := range []string{"h2c", "H2C", "websocket, h2c", "HTTP/2.0", "TLS/1.0"} { // to leave what weir reads
+			say(t, at, "GET /up/x HTTP/1.1\r\nHost: "+at+"\r\nConnection: Upgrade, HTTP2-Settings, close\r\nUpgrade: "+wish+"\r\nHTTP2-Settings: AAMAAABk\r\n\r\n")
+			if got := v.take(); len(got) != 1 || got[0].header.Get("Upgrade") != "" || got[0].header.Get("Http2-Settings") != "" {
+				t.Errorf("a wish for %s: the upstream got %+v", wish, got)
+			}
+		}
 		smuggle(t, at, v)
 	})
 }

@@ -20,10 +20,12 @@ func Foreign(r *http.Request, origins []string) bool {
 	switch {
 	case listed:
 		return false
-	case len(sites) == 0 || len(sites) == 1 && sites[0] == "none": // no browser, an old one, or an address typed by hand
-		return !ours
+	case !ours: // whatever the browser takes for the same site: a proxy that changes Host may stand in between
+		return true
+	case len(sites) == 0: // no browser, or an old one
+		return false
 	}
-	return len(sites) > 1 || sites[0] != "same-origin"
+	return len(sites) > 1 || sites[0] != "same-origin" && sites[0] != "none"
 }
 
 // samePlace reports whether an origin is that of the host that was asked. Whether there was
