@@ -64,6 +64,7 @@ type flight struct {
 	bound     *inflight.Bound
 	line      *line.Line
 	refused   atomic.Uint64
+	lost      lost
 }
 
 func (v *live) newBound(name string, c Concurrency, old *flight) *flight {
@@ -128,11 +129,14 @@ type FlightView struct {
 	Draining  bool          // less is let in, to find out what an answer takes without a queue
 
 	Refused, Drains, Probes uint64 // so far
+	Lost                    uint64 // permits that were dropped without a report, as the garbage collector has found
 }
 
 func (f *flight) look(now time.Duration) FlightView {
+	lost := f.recover(now)
 	b := f.bound.Look(now)
 	return FlightView{
+		Lost:      lost,
 		Operation: f.operation, Fixed: f.fixed, InFlight: b.InFlight, Held: b.Held, Bound: b.Bound, Waiting: f.line.Waiting(),
 		Base: b.Base, Rate: b.Rate, Calm: b.Calm, Draining: b.Draining, Refused: f.refused.Load(), Drains: b.Drains, Probes: b.Probes,
 	}

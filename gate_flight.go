@@ -32,6 +32,9 @@ func (p *Permit) enter(now time.Duration) bool {
 	} else if ok = f.line.Empty(); ok {
 		p.slot, ok = f.bound.Take(now)
 	}
+	if !ok {
+		f.recover(now)
+	}
 	return ok
 }
 
@@ -130,6 +133,7 @@ func (p *Permit) hears(now time.Duration) Decision {
 // whose answer nobody waited for.
 func (p *Permit) lands(now time.Duration, o *outcome.Outcome) {
 	f := p.flight
+	p.leashed.Stop()
 	switch {
 	case o.Unsent, o.Own, p.broken: // who is believed for its own calls alone teaches the bound nothing; of a part of a body nothing is made
 		f.bound.Undo(p.slot)

@@ -3,6 +3,7 @@ package weir
 import (
 	"context"
 	"errors"
+	"runtime"
 	"time"
 
 	"github.com/seed1158cd35/weir/breaker"
@@ -13,7 +14,9 @@ import (
 )
 
 // A Permit is the right to make one attempt. It must be reported exactly once,
-// whatever becomes of the attempt. It is for one goroutine at a time, and must
+// whatever becomes of the attempt: one that is dropped keeps what it has been charged, and
+// its slot among what is in flight, if that is bounded, until the garbage collector has found
+// the permit (for one of Acquire; of Try it does not look for any). It is for one goroutine at a time, and must
 // not be copied after its first use.
 type Permit struct {
 	u       *Upstream // nil once it has been reported
@@ -28,6 +31,7 @@ type Permit struct {
 	limits  limit.Permit
 	flight  *flight                 // what is in flight; nil if it has no bound
 	slot    inflight.Slot           // among that; 0 if it has none
+	leashed runtime.Cleanup         // finds the slot of a permit that is dropped; see leash
 	drop    func()                  // ends an attempt that goes on without its caller
 	reports []func(outcome.Outcome) // of the other gates
 	sent    time.Duration
@@ -97,6 +101,7 @@ func (u *Upstream) Acquire(ctx context.Context, c Call) (*Permit, error) {
 	if err := p.admit(ctx, u.clock.Now(), until, &c); err != nil {
 		return nil, err
 	}
+	p.leash()
 	return p, nil
 }
 

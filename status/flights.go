@@ -20,12 +20,13 @@ type Flight struct {
 	Refused   uint64  `json:"refused"`
 	Drains    uint64  `json:"drains"`
 	Probes    uint64  `json:"probes"`
+	Lost      uint64  `json:"lost,omitempty"` // permits that the program has dropped without a report
 }
 
 func flightOf(v weir.FlightView) Flight {
 	f := Flight{
 		Operation: v.Operation, State: "busy", InFlight: v.InFlight, Held: v.Held, Bound: v.Bound, Waiting: v.Waiting,
-		BaseMS: float64(v.Base.Microseconds()) / 1000, Rate: v.Rate, Refused: v.Refused, Drains: v.Drains, Probes: v.Probes,
+		BaseMS: float64(v.Base.Microseconds()) / 1000, Rate: v.Rate, Refused: v.Refused, Drains: v.Drains, Probes: v.Probes, Lost: v.Lost,
 	}
 	switch {
 	case v.Fixed:

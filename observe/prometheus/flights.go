@@ -8,7 +8,7 @@ import (
 
 // flightGauges are of what is in flight, by operation; "" is the bound of all together.
 var flightGauges = struct {
-	inFlight, held, bound, waiting, base, refused, drains, probes *prometheus.Desc
+	inFlight, held, bound, waiting, base, refused, drains, probes, lost *prometheus.Desc
 }{
 	inFlight: gauge("weir_in_flight", "Attempts in flight: sent and not answered, or their callers have left.", "upstream", "operation"),
 	held:     gauge("weir_in_flight_held", "Of these, attempts whose callers have left.", "upstream", "operation"),
@@ -18,11 +18,12 @@ var flightGauges = struct {
 	refused:  gauge("weir_in_flight_refused_total", "Calls that found no slot.", "upstream", "operation"),
 	drains:   gauge("weir_in_flight_drains_total", "Times that less was let in, to find out what an answer takes without a queue.", "upstream", "operation"),
 	probes:   gauge("weir_in_flight_probes_total", "Attempts that went although every slot was taken, as nothing had been heard for long.", "upstream", "operation"),
+	lost:     gauge("weir_in_flight_lost_total", "Permits that the program has dropped without a report.", "upstream", "operation"),
 }
 
 func describeFlights(to chan<- *prometheus.Desc) {
 	g := &flightGauges
-	for _, d := range []*prometheus.Desc{g.inFlight, g.held, g.bound, g.waiting, g.base, g.refused, g.drains, g.probes} {
+	for _, d := range []*prometheus.Desc{g.inFlight, g.held, g.bound, g.waiting, g.base, g.refused, g.drains, g.probes, g.lost} {
 		to <- d
 	}
 }
@@ -42,5 +43,6 @@ func collectFlights(to chan<- prometheus.Metric, upstream string, all []weir.Fli
 		send(g.refused, prometheus.CounterValue, float64(f.Refused))
 		send(g.drains, prometheus.CounterValue, float64(f.Drains))
 		send(g.probes, prometheus.CounterValue, float64(f.Probes))
+		send(g.lost, prometheus.CounterValue, float64(f.Lost))
 	}
 }
