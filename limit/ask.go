@@ -63,6 +63,8 @@ func (r *Rule) check() error {
 		return fmt.Errorf("limit %q: meter %+v: make it by bucket.MeterOf", r.Name, r.Meter)
 	case r.Shape == Rolling && r.Ring.Grain <= 0:
 		return fmt.Errorf("limit %q: ring %+v: make it by bucket.RingOf", r.Name, r.Ring)
+	case r.Hold < 0:
+		return fmt.Errorf("limit %q: hold %d: must not be negative", r.Name, r.Hold)
 	case r.Shape > Fixed:
 		return fmt.Errorf("limit %q: %v", r.Name, r.Shape)
 	}

@@ -28,6 +28,10 @@ type Cell struct {
 	Count int64  // units in the window, of shapes Rolling and Fixed
 	Slots []Slot // of shape Rolling, the oldest first
 
+	// Hold is the longest hold, in microseconds, of those who may still use what they were
+	// granted; HeldAt, of shape Bucket, when somebody with that was granted something last. See hold.go.
+	Hold, HeldAt int64
+
 	Paused int64 // until when
 	Full   int64 // when everything is there again, and nothing is lost by forgetting it
 }
@@ -54,8 +58,10 @@ func (c *Cell) turnTo(at *Supply, r *Rule, w *Windows) {
 	switch r.Shape {
 	case Bucket:
 		c.drain(at.Z, &r.Meter)
+		c.holdTokens(at, r)
 	case Rolling:
-		c.leave(at.Now, &r.Ring)
+		c.holdSlots(r)
+		c.leave(at.Now, r)
 	case Fixed:
 		c.enter(at.Now, w)
 	}
@@ -97,15 +103,20 @@ func (c *Cell) drain(now int64, m *bucket.Meter) {
 func (c *Cell) voidMarks() { c.Returned, c.Since = 0, c.Fill.At+1 }
 
 // leave forgets slots that the window has left.
-func (c *Cell) leave(now int64, r *bucket.Ring) {
+func (c *Cell) leave(now int64, r *Rule) {
 	for len(c.Slots) > 0 && now >= c.leaves(0, r) {
 		c.Count -= c.Slots[0].Count
 		c.Slots = c.Slots[1:]
 	}
 }
 
-func (c *Cell) leaves(i int, r *bucket.Ring) int64 {
-	return r.Leaves(c.Slots[i].Number, c.Slots[i].Grain)
+func (c *Cell) leaves(i int, r *Rule) int64 {
+	s := &c.Slots[i]
+	at := r.Ring.Leaves(s.Number, s.Grain)
+	if s.Grain != r.Ring.Grain {
+		at += c.Hold - r.Hold
+	}
+	return at
 }
 
 // enter begins a new window if the present is in one. If units of the old window
@@ -133,7 +144,7 @@ func (c *Cell) enter(now int64, w *Windows) {
 func (c *Cell) left(at *Supply, r *Rule) int64 {
 	switch r.Shape {
 	case Bucket:
-		return r.Meter.Free(c.filled(at, r))
+		return r.Meter.Free(c.withheld(c.filled(at, r), r))
 	case Rolling:
 		return max(0, r.Amount-at.away(r)-c.Count)
 	}
@@ -168,6 +179,9 @@ func (c *Cell) add(at *Supply, r *Rule, n int64) {
 	case r.Shape == Bucket:
 		c.Fill = c.filled(at, r)
 		c.Fill.At = max(c.Fill.At, at.Z)
+		if c.Hold == r.Hold {
+			c.HeldAt = at.Z
+		}
 		if room := longestDebt*r.Meter.Cap - c.Fill.Weight; room > 0 {
 			c.Fill.Weight += min(room, min(n, room/r.Meter.Unit+1)*r.Meter.Unit)
 		}
@@ -210,7 +224,7 @@ func (c *Cell) Settle(at *Supply, s *Settlement) {
 func (c *Cell) keep(at *Supply, r *Rule) {
 	switch r.Shape {
 	case Bucket:
-		c.Full = c.Fill.At + r.Meter.Empty(c.Fill)
+		c.Full = c.Fill.At + r.Meter.Empty(c.Fill) + c.Hold
 	case Rolling:
 		c.Full = at.Now + c.reset(at, r)
 	}

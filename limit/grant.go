@@ -31,11 +31,11 @@ func (c *Cell) reset(at *Supply, r *Rule) int64 {
 	case Fixed:
 		return max(0, c.End-at.Now)
 	}
-	return max(0, c.gap(len(c.Slots), at.Now, &r.Ring))
+	return max(0, c.gap(len(c.Slots), at.Now, r))
 }
 
 // gap is how many microseconds until the first n slots count no more.
-func (c *Cell) gap(n int, now int64, r *bucket.Ring) int64 {
+func (c *Cell) gap(n int, now int64, r *Rule) int64 {
 	last := now
 	for i := range n {
 		last = max(last, c.leaves(i, r))
@@ -54,7 +54,7 @@ func (c *Cell) wait(at *Supply, k *Claim) int64 {
 	case k.Cost == 0 || c.left(at, k.Rule) >= k.Cost:
 		return 0
 	case k.Rule.Shape == Bucket:
-		return at.Wait(&k.Rule.Meter, c.Fill, k.Cost)
+		return at.Wait(&k.Rule.Meter, c.withheld(c.filled(at, k.Rule), k.Rule), k.Cost)
 	case k.Rule.Shape == Fixed:
 		return max(0, c.End-at.Now)
 	}
@@ -66,7 +66,7 @@ func (c *Cell) wait(at *Supply, k *Claim) int64 {
 		need -= c.Slots[n].Count
 		n++
 	}
-	return c.gap(n, at.Now, &k.Rule.Ring)
+	return c.gap(n, at.Now, k.Rule)
 }
 
 // mark is where the unit stands that was taken last.

@@ -79,7 +79,7 @@ func (q *queue) failed(now time.Duration) {
 // was granted. Of a calendar limit it never does.
 func (q *queue) late(sent sending, now time.Duration) bool {
 	for i, p := range q.pools {
-		if s := p.spec.Load(); s.late && q.granted(i) > 0 && q.passed(sent, now, s.hold) {
+		if d, late := q.holds(i, p.spec.Load()); late && q.granted(i) > 0 && q.passed(sent, now, d) {
 			return true
 		}
 	}
@@ -155,14 +155,24 @@ func (q *queue) settleBatch(now time.Duration, granted int64) (spare int64) {
 func (q *queue) lasts(sent sending) expiry {
 	by := noExpiry
 	for i, p := range q.pools {
-		switch s := p.spec.Load(); {
-		case s.rule.Shape == Fixed:
+		s := p.spec.Load()
+		if s.rule.Shape == Fixed {
 			by = by.first(sent.expiry(s.untilReset(&q.ask.Grants[i])))
-		case s.late:
-			by = by.first(sent.expiry(s.hold))
+		} else if d, late := q.holds(i, s); late {
+			by = by.first(sent.expiry(d))
 		}
 	}
 	return by
+}
+
+// holds is for how long what was granted may be used, and whether it must not be used later: no
+// longer than the store was told when it was asked, if the limit was changed since.
+func (q *queue) holds(i int, s *spec) (d time.Duration, late bool) {
+	r := q.ask.Claims[i].Rule
+	if r == &s.rule || r.Shape == Fixed {
+		return s.hold, s.late
+	}
+	return min(s.hold, micro(r.Hold)), s.late || r.Hold > 0
 }
 
 // passed reports whether so long has passed since the store was asked.
@@ -189,7 +199,8 @@ func (q *queue) keep(i int, p *pool, spare int64, sent sending, now time.Duratio
 		mark.Level -= n * mark.Step
 	}
 	if n := block + spare*c.Cost; n > 0 {
-		until := sent.expiry(s.hold)
+		d, _ := q.holds(i, s)
+		until := sent.expiry(d)
 		if s.rule.Shape == Fixed { // what is leased dies at the reset
 			until = until.first(sent.expiry(s.untilReset(g)))
 		}

@@ -45,6 +45,9 @@ func newSpec(l Limit, lease, guard time.Duration) *spec {
 	case Fixed:
 		s.hold = max(guard, min(longestLease, lease))
 	}
+	if s.late {
+		s.rule.Hold = ceilMicro(s.hold)
+	}
 	return s
 }
 

@@ -98,6 +98,11 @@ type Rule struct {
 	Meter  bucket.Meter // of shape Bucket
 	Ring   bucket.Ring  // of shape Rolling
 
+	// Hold is how many microseconds after an ask what it was granted may be used, if Meter or
+	// Ring allow for that. Processes that share a limit may differ in it: a store allows for
+	// the longest. See Cell.Hold.
+	Hold int64
+
 	// Tally says that units of shape Rolling are counted and not limited: a store that has
 	// lost its memory begins with none, and nobody holds a part of them.
 	Tally bool

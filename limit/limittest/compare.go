@@ -124,6 +124,7 @@ func (h *history) buckets(name string) *shapes {
 		r := bucket.Rate{Amount: upTo(h.rng, 1e9), Per: h.period(), Burst: upTo(h.rng, 1e7)}
 		if r.Validate() == nil {
 			s.forms = append(s.forms, bucketOf(name, r.Amount, r.Per, r.Burst))
+			s.forms[len(s.forms)-1].rule.Hold = h.hold()
 		}
 	}
 	return &s
@@ -133,8 +134,14 @@ func (h *history) rollings(name string) *shapes {
 	var s shapes
 	for range 3 {
 		s.forms = append(s.forms, rollingOf(name, upTo(h.rng, 1e9), h.period()))
+		s.forms[len(s.forms)-1].rule.Hold = h.hold()
 	}
 	return &s
+}
+
+// hold is for how long grants of a form hold: not for all the same.
+func (h *history) hold() int64 {
+	return []int64{0, 0, upTo(h.rng, 1e5), upTo(h.rng, 2e6)}[h.rng.IntN(4)]
 }
 
 func (h *history) fixeds(name string) *shapes {

@@ -118,6 +118,7 @@ func TestStore(t *testing.T, open func(t testing.TB) limit.Store, options ...Opt
 		})
 	}
 	if s.advance != nil {
+		t.Run("processes that hold for different times", func(t *testing.T) { holdsDiffer(newWorld(t, s)) })
 		t.Run("an expired part counts in a window that becomes longer", func(t *testing.T) { lengthened(newWorld(t, s)) })
 	}
 	if s.empty != nil && s.advance != nil {

@@ -26,7 +26,7 @@ import (
 // none of them always has it first.
 //
 // Attribute g is the weight that has come back since the base: so much lower stands
-// what was taken before.
+// what was taken before. Attribute o is for how long units are held; see hold.
 type bucketCell struct {
 	*view
 	have bool
@@ -40,6 +40,7 @@ type bucketCell struct {
 	axis      bool  // pos stands on the axis of the rule
 	weight    int64 // what is in the bucket if not
 
+	hold                  hold
 	returned, owed, taken int64
 	fresh                 bool // it is written with a new base
 	lag                   int64
@@ -48,7 +49,10 @@ type bucketCell struct {
 func (c *bucketCell) name(letter string) string { return letter + c.view.at }
 
 func openBucket(v *view) cell {
-	c := &bucketCell{view: v, low: v.now.lo, high: v.now.label, axis: true, pos: new(big.Int)}
+	c := &bucketCell{view: v, low: v.now.lo, high: v.now.label, axis: true, pos: new(big.Int), hold: v.hold(holdMemory)}
+	if m := &v.rule.Meter; times(c.hold.still(), m.Drain) > m.Cap-m.Unit {
+		c.hold.becomes(v.rule.Hold) // else there would never be a unit
+	}
 	c.base, c.have = v.item[c.name("b")]
 	if !c.have {
 		return c
@@ -142,10 +146,11 @@ func (c *bucketCell) gap() int64 {
 // room is how much fits in, on a new base or on the one there is.
 func (c *bucketCell) room(fresh bool) int64 {
 	m := &c.rule.Meter
+	room := m.Cap - min(times(c.hold.beyond(), m.Drain), longestDebt*m.Cap)
 	if fresh {
-		return m.Cap - c.inside() - c.owed
+		return room - c.inside() - c.owed
 	}
-	return m.Cap - (c.level - c.returned) - c.gap() - c.owed - c.ahead
+	return room - (c.level - c.returned) - c.gap() - c.owed - c.ahead
 }
 
 func (c *bucketCell) left() int64 {
@@ -167,7 +172,16 @@ func (c *bucketCell) write(u *update) int64 {
 		return 0
 	}
 	c.more(u, net)
-	return net
+	return net + c.lowers(net)
+}
+
+// lowers is what a shorter hold takes, when something else is written.
+func (c *bucketCell) lowers(net int64) int64 {
+	if net == 0 {
+		return 0
+	}
+	m := &c.rule.Meter
+	return min(times(c.hold.less(), m.Drain), longestDebt*m.Cap)
 }
 
 func (c *bucketCell) rebase(u *update, net int64) {
@@ -187,7 +201,8 @@ func (c *bucketCell) rebase(u *update, net int64) {
 	}
 	base := fmt.Sprintf("%s%d.%d", c.ruler(), c.now.label, c.now.label-c.now.lo)
 	u.setText(b, base)
-	u.setNumber(t, place(c.now.label, m.Drain, c.inside()+net).String())
+	u.setNumber(t, place(c.now.label, m.Drain, c.inside()+net+c.lowers(net)).String())
+	c.hold.write(u)
 }
 
 // ruler is how a base begins that is of the rule's axis.
@@ -215,9 +230,12 @@ func (c *bucketCell) more(u *update, net int64) {
 	if gap > 0 {
 		least = c.pos
 	}
-	net += gap - c.returned
+	if net > 0 {
+		c.hold.write(u)
+	}
+	net += gap - c.returned + c.lowers(net)
 	u.same(c.item, c.name("b"))
-	most := place(c.low, m.Drain, m.Cap-net)
+	most := place(c.low, m.Drain, m.Cap-times(c.hold.still(), m.Drain)-net)
 	bound := c.taken > 0
 	if gap > m.Cap/64 { // one such gap is enough: who comes later must see it
 		u.strict = true
@@ -251,7 +269,7 @@ func (c *bucketCell) heard(it item, lag int64) {
 	if c.fresh {
 		c.low, c.high, c.at0, c.gone, c.lag = c.now.label, c.now.label, c.now.label, 0, lag
 	}
-	c.have, c.axis = true, true
+	c.have, c.axis, c.hold.longest = true, true, c.hold.next
 	c.level = between(c.pos, place(c.low, c.rule.Meter.Drain, 0))
 }
 
@@ -263,7 +281,7 @@ func (c *bucketCell) wait(cost int64) int64 {
 	case c.left() >= cost:
 		return 0
 	}
-	over := cost*m.Unit + c.inside() + c.owed + c.taken - m.Cap
+	over := cost*m.Unit + c.inside() + c.owed + c.taken - m.Cap + min(times(c.hold.beyond(), m.Drain), longestDebt*m.Cap)
 	return c.sure(c.lag + max(1, ceilDiv(over, m.Drain)))
 }
 

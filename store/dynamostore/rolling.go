@@ -27,8 +27,9 @@ type rollingCell struct {
 	*view
 	total int64
 	slots []slot // by when they have had their time
-	free  int64  // units in those that have had it, and are dropped
-	more  bool   // there are more of them than are dropped at once
+	hold  hold
+	free  int64 // units in those that have had it, and are dropped
+	more  bool  // there are more of them than are dropped at once
 
 	returns               []slot // n of each comes back
 	returned, owed, taken int64
@@ -83,6 +84,7 @@ const fewFree = 32
 
 func openRolling(v *view) cell {
 	c := &rollingCell{view: v}
+	c.hold = v.hold(2 * bucket.Slots * v.rule.Ring.Grain)
 	c.total, _ = v.item.number(c.name("r"))
 	prefix := c.name("s") + "_"
 	for name, value := range v.item {
@@ -105,7 +107,8 @@ func openRolling(v *view) cell {
 	return c
 }
 
-func (c *rollingCell) window() int64 { return bucket.Slots * c.rule.Ring.Grain }
+// window is for how long a slot counts: those of others who hold longer than the asker count longer.
+func (c *rollingCell) window() int64 { return bucket.Slots*c.rule.Ring.Grain + c.hold.still() }
 
 // leaves is how many microseconds until a slot counts no more: by what is said to be
 // now, and truly.
@@ -161,6 +164,9 @@ func (c *rollingCell) write(u *update) int64 {
 	tight := c.taken > 0 && c.total+more+c.ahead-c.returned > c.rule.Amount
 	if !tight && len(c.dropped) < min(fewFree, c.most) {
 		c.dropped, c.free = nil, 0
+	}
+	if more > 0 {
+		c.hold.write(u)
 	}
 	c.drop(u)
 	c.bear(u, more)

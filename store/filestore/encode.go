@@ -77,7 +77,7 @@ func encodeCell(c *limit.Cell) []byte {
 	b := appendInts(nil, int64(c.Shape), c.Paused, c.Full)
 	switch c.Shape {
 	case limit.Bucket:
-		b = appendInts(b, c.Fill.At, c.Fill.Weight, c.Unit, c.Drain, c.Returned, c.Since)
+		b = appendInts(b, c.Fill.At, c.Fill.Weight, c.Unit, c.Drain, c.Returned, c.Since, c.Hold, c.HeldAt)
 	case limit.Fixed:
 		b = appendInts(b, c.Start, c.End, c.Last, c.Count, c.Returned)
 	case limit.Rolling:
@@ -85,6 +85,7 @@ func encodeCell(c *limit.Cell) []byte {
 		for _, s := range c.Slots {
 			b = appendInts(b, s.Number, s.Count, s.Grain)
 		}
+		b = appendInts(b, c.Hold)
 	}
 	return seal(b)
 }
@@ -100,6 +101,7 @@ func decodeCell(v []byte) (*limit.Cell, error) {
 	case limit.Bucket:
 		c.Fill.At, c.Fill.Weight = r.int(), r.int()
 		c.Unit, c.Drain, c.Returned, c.Since = r.int(), r.int(), r.int(), r.int()
+		c.Hold, c.HeldAt = r.later(), r.later()
 	case limit.Fixed:
 		c.Start, c.End, c.Last, c.Count, c.Returned = r.int(), r.int(), r.int(), r.int(), r.later()
 	case limit.Rolling:
@@ -108,6 +110,7 @@ func decodeCell(v []byte) (*limit.Cell, error) {
 			c.Slots = append(c.Slots, s)
 			c.Count += s.Count
 		}
+		c.Hold = r.later()
 	}
 	return c, r.done()
 }

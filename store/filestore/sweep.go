@@ -118,7 +118,7 @@ func rebaseCell(c *limit.Cell, now, ahead int64) {
 	switch c.Shape {
 	case limit.Bucket:
 		c.Fill.At, c.Full = min(now, c.Fill.At-ahead), c.Full-ahead
-		c.Returned, c.Since = 0, now+1
+		c.Returned, c.Since, c.HeldAt = 0, now+1, c.HeldAt-ahead
 	case limit.Rolling:
 		c.Full -= ahead
 		for i := range c.Slots {

@@ -127,13 +127,13 @@ func (c *call) rule(r *limit.Rule, key string, w *limit.Windows) {
 	c.arg = append(c.arg, byte(r.Shape))
 	switch r.Shape {
 	case limit.Bucket:
-		c.number(r.Meter.Unit, r.Meter.Drain, r.Meter.Cap, 0)
+		c.number(r.Meter.Unit, r.Meter.Drain, r.Meter.Cap, r.Hold)
 	case limit.Rolling:
 		tally := int64(0)
 		if r.Tally {
 			tally = 1
 		}
-		c.number(r.Amount, r.Ring.Grain, tally, 0)
+		c.number(r.Amount, r.Ring.Grain, tally, r.Hold)
 	default:
 		c.number(r.Amount, w.Start.UnixMicro(), w.End.UnixMicro(), w.Next.UnixMicro())
 	}

@@ -85,7 +85,8 @@ local function lift(cap, drain)
 end
 
 -- Claims: 1 cell, 2 shape, 3 to 6 rule, 7 cost, 8 extra, 9 seen, 10 seen to have come back.
--- Rules: unit, drain, cap; amount, grain; amount, and the window's start, end and the next end.
+-- Rules: unit, drain, cap, hold; amount, grain, whether it is a tally, hold; amount, and the window's start, end and
+-- the next end.
 local claims = {}
 for i = 1, nclaims do
   local o = {u('<HBdddddddd', ARGV[1], pos)}
@@ -110,12 +111,15 @@ end
 
 -- Cells: 1 shape, 2 until when in seconds its key is kept, 3 stamp, 4 paused, 5 weight or count, 6 unit, start or grain, 7
 -- drain or end, 8 returned or last, 9 since or returned, 10 whether to be written, 11 slots, 12 where the first begins. Slots: number, count,
--- grain, 13 what of a rolling limit is out, 14 guess. What is written is text, by cell; keeps is for how long at least its key then must be kept.
+-- grain, 13 what of a rolling limit is out, 14 guess, 15 hold, 16 when that was used last. What is written is text, by cell; keeps is for how long at least its key then must be kept.
+--
+-- The last two stand behind a bucket, and as 8 and 9 in a rolling limit; cells of before have none. See hold.go of package limit.
 --
 -- The guess is what a cell counts, in units or weight, only because nothing was known of the group when it was
 -- first written: those of a group that is said to be new are taken out again. Of a rolling limit they
 -- stand in its first slot. It stands behind all else, if there is any.
 local CELL, CELLLEN = '<BI4ddddddd', 61
+local HELD, HELDLEN = '<BI4ddddddddd', 77
 local text, keeps, answer = {}, {}, nil
 
 -- The usual ask, of buckets that are stored as the rules have them. What follows behind it does
@@ -125,8 +129,8 @@ if usual == 1 then
   for i = 1, nclaims do
     local o = claims[i]
     local v, unit, drain, cost = raw[o[1]], o[3], o[4], o[7]
-    local c = v and {u(CELL, v)}
-    if not c or #v ~= CELLLEN or c[1] ~= BUCKET or c[6] ~= unit or c[7] ~= drain or c[3] > z + AHEAD then
+    local c = v and #v == HELDLEN and {u(HELD, v)}
+    if not c or c[1] ~= BUCKET or c[6] ~= unit or c[7] ~= drain or c[10] ~= o[6] or c[3] > z + AHEAD then
       cells = nil
       break
     end
@@ -170,14 +174,14 @@ if usual == 1 then
       if n > 0 then
         c[5] = c[11] + n * unit
         local cell = o[1]
-        local need = (now + 2 * (c[3] - z + c[5] / o[4])) / 1000000
+        local need = (now + o[6] + 2 * (c[3] - z + c[5] / o[4])) / 1000000
         need = need > c[4] / 1000000 and need or c[4] / 1000000
         if need >= c[2] then
           need = need + LINGER
           c[2] = need < 4294967295 and need - need % 1 or 4294967295
           keeps[cell] = need
         end
-        text[cell] = p(CELL, BUCKET, c[2], c[3], c[4], c[5], unit, o[4], c[8], c[9])
+        text[cell] = p(HELD, BUCKET, c[2], c[3], c[4], c[5], unit, o[4], c[8], c[9], o[6], z)
       end
       answer = answer .. p('<dddddd', extra, paused, c[5], c[3], c[8], c[10])
     end
@@ -189,6 +193,7 @@ if not answer then
   local EXACT = 2 ^ 53      -- mostWeight of package bucket
   local RETURNED = 2 ^ 51   -- mostReturned of package limit
   local MIXED = -1          -- the grain of slots that have not all the same
+  local HOLDS = 2000000     -- holdMemory of package limit
 
   -- Settlements: 1 to 6 as of claims, 7 back, 8 to 10 mark, 11 owe, 12 pause.
   local settle = {}
@@ -219,19 +224,19 @@ if not answer then
       if since ~= 0 and z < since + o[5] / o[4] then
         guess = math.max(0, o[5] - math.max(0, z - since) * o[4] - weight)
       end
-      return {BUCKET, 0, z, 0, weight + guess, o[3], o[4], 0, z, since == 0, '', 1, 0, guess}
+      return {BUCKET, 0, z, 0, weight + guess, o[3], o[4], 0, z, since == 0, '', 1, 0, guess, o[6], z}
     elseif o[2] == ROLLING then
       if since == 0 or o[5] == 1 then -- a tally
-        return {ROLLING, 0, now, 0, 0, 0, 0, 0, 0, false, '', 1, 0, 0}
+        return {ROLLING, 0, now, 0, 0, 0, 0, 0, 0, false, '', 1, 0, 0, 0, 0}
       end
       local slot = since / o[4]
-      return {ROLLING, 0, now, 0, o[3], o[4], 0, 0, 0, false, p('<ddd', slot - slot % 1, o[3], o[4]), 1, 0, o[3]}
+      return {ROLLING, 0, now, 0, o[3], o[4], 0, 0, 0, false, p('<ddd', slot - slot % 1, o[3], o[4]), 1, 0, o[3], 0, 0}
     end
     local start, stop = window(o)
     if now < start or now >= stop then
-      return {FIXED, 0, now, 0, 0, 0, 0, 0, 0, false, '', 1, 0, 0}
+      return {FIXED, 0, now, 0, 0, 0, 0, 0, 0, false, '', 1, 0, 0, 0, 0}
     end
-    return {FIXED, 0, now, 0, 0, start, stop, 0, 0, since < start, '', 1, 0, 0}
+    return {FIXED, 0, now, 0, 0, start, stop, 0, 0, since < start, '', 1, 0, 0, 0, 0}
   end
 
   -- dark reports whether it is not known what had gone of a calendar window before the state of the
@@ -276,6 +281,9 @@ if not answer then
     if o[2] == BUCKET then
       c[5] = math.max(c[5], lift(o[5], o[4]))
       local weight, most = c[5] + n * o[3], DEBT * o[5]
+      if c[15] == o[6] then
+        c[16] = z
+      end
       if c[5] < most then
         c[5] = weight < most and weight or most
       end
@@ -337,9 +345,9 @@ if not answer then
       m[2], m[4] = c[2], c[4]
       return m, gone, 0
     elseif o[2] == BUCKET then
-      return {BUCKET, c[2], z, c[4], 0, o[3], o[4], 0, z, true, '', 1, 0, 0}, gone, guess
+      return {BUCKET, c[2], z, c[4], 0, o[3], o[4], 0, z, true, '', 1, 0, 0, o[6], z}, gone, guess
     end
-    return {o[2], c[2], now, c[4], 0, 0, 0, 0, 0, true, '', 1, 0, 0}, gone, guess
+    return {o[2], c[2], now, c[4], 0, 0, 0, 0, 0, true, '', 1, 0, 0, 0, 0}, gone, guess
   end
 
   -- grain is that of all slots of a cell.
@@ -355,6 +363,33 @@ if not answer then
     return all or 0
   end
 
+  -- hold lets a cell allow for the hold of a rule.
+  local function hold(c, o)
+    local less = c[15] - o[6]
+    if less == 0 then
+      return
+    end
+    if c[1] == ROLLING then
+      if less > 0 and c[12] < #c[11] and (c[6] == MIXED and grain(c) or c[6]) ~= o[4] then
+        return
+      end
+    elseif less > 0 then
+      local weight, most = less * o[4], DEBT * o[5]
+      if z - c[16] < HOLDS and c[16] - z < HOLDS and weight <= o[5] - o[3] then
+        return
+      end
+      c[5] = math.max(c[5], lift(o[5], o[4]))
+      c[5] = c[5] + math.max(0, math.min(weight, most - c[5]))
+    end
+    c[10], c[15], c[16] = true, o[6], z
+  end
+
+  -- leaves is when a slot of a rolling limit counts no more.
+  local function leaves(c, o, number, grain)
+    local at = (number + 1) * grain + SLOTS * o[4]
+    return grain == o[4] and at or at + c[15] - o[6]
+  end
+
   -- turn brings a cell to the present and to the rule of an operation.
   local cells = {}
   local function turn(o)
@@ -363,7 +398,18 @@ if not answer then
     if not c then
       if raw[i] then
         c = {u(CELL, raw[i])}
-        c[10], c[11], c[12], c[13], c[14] = false, raw[i]:sub(CELLLEN + 1), 1, 0, 0
+        c[10], c[11], c[12], c[13], c[14], c[15], c[16] = false, raw[i]:sub(CELLLEN + 1), 1, 0, 0, 0, 0
+        if c[1] == ROLLING then
+          c[15] = c[8]
+        elseif c[1] == BUCKET then
+          c[15], c[16] = o[6], z
+          if #c[11] >= 16 then
+            c[15], c[16], c[11] = u('<d', c[11]), u('<d', c[11], 9), c[11]:sub(17)
+          end
+        end
+        if not (c[15] >= 0) then
+          c[15] = 0
+        end
         if #c[11] % 24 == 8 then
           c[11], c[14] = c[11]:sub(1, -9), u('<d', c[11], #c[11] - 7)
         end
@@ -409,11 +455,13 @@ if not answer then
         end
         c[6], c[7], c[8], c[9], c[10] = o[3], o[4], 0, c[3] + 1, true
       end
+      hold(c, o)
     elseif shape == ROLLING then
+      hold(c, o)
       local slots, off = c[11], c[12]
       while off < #slots do
         local number, count, grain = u('<ddd', slots, off)
-        if now < (number + 1) * grain + SLOTS * o[4] then
+        if now < leaves(c, o, number, grain) then
           break
         end
         c[5], off = c[5] - count, off + 24
@@ -449,12 +497,12 @@ if not answer then
 
   -- gap is how long until the slot at off has left, and all before it.
   local function gap(c, o, off)
-    local leaves = now
+    local last = now
     for at = c[6] == MIXED and c[12] or off, math.min(off, #c[11] - 1), 24 do
       local number, _, grain = u('<ddd', c[11], at)
-      leaves = math.max(leaves, (number + 1) * grain + SLOTS * o[4])
+      last = math.max(last, leaves(c, o, number, grain))
     end
-    return leaves - now
+    return last - now
   end
 
   -- back gives back units of which the last stands at a mark.
@@ -513,7 +561,7 @@ if not answer then
   -- left is how many units the store may grant.
   local function left(c, o)
     if o[2] == BUCKET then
-      return (o[5] - math.max(c[5], lift(o[5], o[4]))) / o[3]
+      return (o[5] - math.max(c[5], lift(o[5], o[4])) - (c[15] - o[6]) * o[4]) / o[3]
     elseif o[2] == ROLLING then
       return o[3] - c[13] - c[5]
     end
@@ -583,7 +631,11 @@ if not answer then
       end
     end
     if o[2] == BUCKET then
-      answer = answer .. p('<dddddd', extra, paused, c[5], c[3], c[8], lift(o[5], o[4]))
+      local least = lift(o[5], o[4])
+      if c[15] > o[6] then -- others hold longer
+        least = math.max(least, c[5]) + (c[15] - o[6]) * o[4]
+      end
+      answer = answer .. p('<dddddd', extra, paused, c[5], c[3], c[8], least)
     elseif o[2] == FIXED then
       local count, back = c[5], c[9]
       if dark(c) then
@@ -625,7 +677,7 @@ if not answer then
       local o = c.op
       local full = c[7]
       if c[1] == BUCKET then
-        full = now + 2 * (c[3] - z + c[5] / o[4])
+        full = now + c[15] + 2 * (c[3] - z + c[5] / o[4])
       elseif c[1] == ROLLING then
         full = now + gap(c, o, math.max(c[12], #c[11] - 23))
       elseif c[6] > 0 then -- a window of another zone or period may begin within this one
@@ -637,7 +689,11 @@ if not answer then
         c[2] = math.min(math.floor(need), 4294967295)
         keeps[i] = need
       end
-      text[i] = p(CELL, c[1], c[2], c[1] == BUCKET and c[3] or now, c[4], c[5], c[6], c[7], c[8], c[9])
+      if c[1] == BUCKET then
+        text[i] = p(HELD, BUCKET, c[2], c[3], c[4], c[5], c[6], c[7], c[8], c[9], c[15], c[16])
+      else
+        text[i] = p(CELL, c[1], c[2], now, c[4], c[5], c[6], c[7], c[1] == ROLLING and c[15] or c[8], c[9])
+      end
       if c[1] == ROLLING then
         text[i] = text[i] .. c[11]:sub(c[12])
       end
