@@ -4,6 +4,7 @@
 package awswire
 
 import (
+	"iter"
 	"net/http"
 	"net/url"
 	"strings"
@@ -44,6 +45,9 @@ func Recognize(r Request) Op {
 	service := r.Service
 	if service == "" {
 		service = serviceOf(target)
+	}
+	if deaf(service) {
+		target = ""
 	}
 	o := Op{Service: service, Protocol: protocolOf(service, r.Header, target)}
 	switch {
@@ -100,16 +104,25 @@ func plain(name string) bool {
 
 // action is the parameter Action of a query or a form.
 func action(r Request) string {
-	for _, s := range []string{r.Query, string(r.Form)} {
-		for s != "" {
-			var pair string
-			pair, s, _ = strings.Cut(s, "&")
-			if name, value, _ := strings.Cut(pair, "="); named(name, "Action") {
-				return unescape(value)
+	for name := range actions(r) {
+		return name
+	}
+	return ""
+}
+
+// actions yields every parameter Action of the query and the form.
+func actions(r Request) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for _, s := range []string{r.Query, string(r.Form)} {
+			for s != "" {
+				var pair string
+				pair, s, _ = strings.Cut(s, "&")
+				if name, value, _ := strings.Cut(pair, "="); named(name, "Action") && !yield(unescape(value)) {
+					return
+				}
 			}
 		}
 	}
-	return ""
 }
 
 // param reports whether a raw query has a parameter, and its value.

@@ -34,7 +34,7 @@ var asksEither = map[string]bool{"": true, "sqs": true, "monitoring": true}
 func protocolOf(service string, h http.Header, target string) Protocol {
 	content := get(h, "Content-Type")
 	switch {
-	case get(h, "Smithy-Protocol") == "rpc-v2-cbor":
+	case get(h, "Smithy-Protocol") == "rpc-v2-cbor" && !deaf(service):
 		return CBOR
 	case target != "" && strings.HasSuffix(content, "1.0"):
 		return JSON10
@@ -44,16 +44,29 @@ func protocolOf(service string, h http.Header, target string) Protocol {
 	if p, ok := byForm[service]; ok {
 		return p
 	}
-	if asksEither[service] && strings.HasPrefix(content, "application/x-www-form-urlencoded") {
+	if asksEither[service] && isForm(h) {
 		return Query
 	}
 	return RestJSON
 }
 
+// byPath are services that are asked by paths alone, besides those whose routes are known.
+var byPath = map[string]bool{"drs": true, "mgn": true}
+
+// deaf reports whether a service takes no notice of the fields by which others are told the
+// operation: what stands there is not what it does.
+func deaf(service string) bool {
+	_, form := byForm[service]
+	return form || byPath[service] || routes[service] != nil
+}
+
 // ByForm reports whether the beginning of the body of a request may be needed to tell
-// its operation: a form's.
-func ByForm(h http.Header) bool {
-	return strings.HasPrefix(get(h, "Content-Type"), "application/x-www-form-urlencoded")
+// its operation: the service takes it for a form, whatever its Content-Type says.
+func (o *Op) ByForm() bool { return o.Protocol == Query || o.Protocol == EC2 }
+
+func isForm(h http.Header) bool {
+	media, _, _ := strings.Cut(get(h, "Content-Type"), ";")
+	return strings.EqualFold(strings.TrimSpace(media), "application/x-www-form-urlencoded")
 }
 
 // targets are the services behind the prefixes of X-Amz-Target that do not begin with

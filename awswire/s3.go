@@ -43,7 +43,12 @@ func place(r Request) (bucket, key string) {
 		}
 	}
 	bucket, key, _ = strings.Cut(strings.TrimLeft(path, "/"), "/")
-	return decoded(bucket), decoded(key)
+	if bucket, key = decoded(bucket), decoded(key); strings.Contains(bucket, "/") { // it was written as %2F
+		var more string
+		bucket, more, _ = strings.Cut(strings.TrimLeft(bucket, "/"), "/")
+		key = strings.TrimSuffix(more+"/"+key, "/")
+	}
+	return bucket, key
 }
 
 // Doubtful reports whether a store could take the path of a request to S3 for one of another

@@ -3,6 +3,7 @@ package proxy
 import (
 	"context"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 
@@ -16,10 +17,17 @@ import (
 // concurrent use.
 type Dialect interface {
 	// Hear looks at a request that has come for an upstream, before it is admitted. Path
-	// is its raw path there. It may take fields out of the header, and put another
+	// is its raw path there, behind that of the upstream's URL. It may take fields out of the header, and put another
 	// reader in the place of the body, with the same bytes. The Exchange serves the
 	// request even if a Failure refuses it.
 	Hear(r *http.Request, path string) (Exchange, *Failure)
+}
+
+// A Placed is a Dialect that wants to know where its upstream is: what a request asks for is told
+// by the path and the host that it has there.
+type Placed interface {
+	Dialect
+	At(u *url.URL) Dialect
 }
 
 // An Exchange is one request in a dialect.

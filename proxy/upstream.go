@@ -80,6 +80,9 @@ type target struct {
 // they may be.
 func newTarget(c Upstream, old *target, o weir.Options, own *own) (*target, error) {
 	c.Policy.Timeouts = uploads(c.Policy.Timeouts)
+	if d, ok := c.Dialect.(Placed); ok {
+		c.Dialect = d.At(c.URL)
+	}
 	t := &target{Upstream: c, keys: keysOf(c.Keys, c.Veil), byPath: c.saysWhat()}
 	if old != nil && origin(old.URL) == origin(c.URL) {
 		if err := old.weir.Set(c.Policy); err != nil {

@@ -5,9 +5,11 @@ package awsdialect
 
 import (
 	"bytes"
+	"compress/gzip"
 	"errors"
 	"io"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 
@@ -29,11 +31,12 @@ type Options struct {
 
 // A Dialect is that of one upstream.
 type Dialect struct {
-	o      Options
-	signer *resign.Signer
+	o        Options
+	signer   *resign.Signer
+	at, base string // the host of the upstream, and the path of its URL
 }
 
-var _ proxy.Dialect = (*Dialect)(nil)
+var _ proxy.Placed = (*Dialect)(nil)
 
 // New makes a dialect.
 func New(o Options) (*Dialect, error) {
@@ -44,7 +47,7 @@ func New(o Options) (*Dialect, error) {
 	if o.PrefixDepth <= 0 {
 		o.PrefixDepth = 1
 	}
-	return &Dialect{o, s}, nil
+	return &Dialect{o: o, signer: s}, nil
 }
 
 // Scopes of limits that AWS's operations have by themselves.
@@ -66,23 +69,42 @@ func (d *Dialect) Hear(r *http.Request, path string) (proxy.Exchange, *proxy.Fai
 	dropToken(r)
 	plan, err := d.signer.Plan(r)
 	ask := awswire.Request{
-		Service: d.o.Service, Method: r.Method, Host: r.Host, Path: path, Query: r.URL.RawQuery, Header: r.Header,
+		Service: d.o.Service, Method: r.Method, Host: d.host(r), Path: d.base + path, Query: r.URL.RawQuery, Header: r.Header,
 	}
 	if err == nil && plan.Service() != "" {
 		ask.Service = plan.Service()
 	}
 	x.plan, x.op = plan, awswire.Recognize(ask)
-	if err == nil && small(r) && (x.op.Name == "" && awswire.ByForm(r.Header) || x.op.Name != "" && !x.op.Safe) {
-		ask.Form, err = peek(r)
+	whole := true
+	if err == nil && (x.op.ByForm() && r.Body != nil && r.Body != http.NoBody || small(r) && x.op.Name != "" && !x.op.Safe) {
+		ask.Form, whole, err = peek(r)
 		x.op = awswire.Recognize(ask)
 	}
-	if err == nil && x.op.Doubtful(path) && x.op.Bucket != "" {
+	if err == nil && x.op.Doubtful(ask.Path) && x.op.Bucket != "" {
 		err = &resign.RequestError{What: "the path has dot segments, and could be read as that of another bucket"}
+	}
+	if what := x.op.Contradiction(ask, whole); err == nil && what != "" {
+		err = &resign.RequestError{What: what}
 	}
 	if err != nil {
 		return x, failed(err)
 	}
 	return x, nil
+}
+
+// At is proxy.Placed's.
+func (d *Dialect) At(u *url.URL) proxy.Dialect {
+	there := *d
+	there.at, there.base = u.Host, strings.TrimSuffix(u.EscapedPath(), "/")
+	return &there
+}
+
+// host is that which the request is sent to: a bucket may stand in it.
+func (d *Dialect) host(r *http.Request) string {
+	if d.at == "" {
+		return r.Host
+	}
+	return d.at
 }
 
 // dropToken takes out a token of weir's that would be taken for a key of Bedrock's, with which a request is
@@ -100,17 +122,25 @@ func small(r *http.Request) bool {
 	return r.ContentLength > 0 && r.ContentLength <= mostPeeked && r.Header.Get("Expect") == ""
 }
 
-// peek reads a body and puts it back.
-func peek(r *http.Request) ([]byte, error) {
-	b, err := io.ReadAll(io.LimitReader(r.Body, mostPeeked))
+// peek reads the beginning of a body and puts it back. whole is whether it is all of it. What is packed is
+// given unpacked.
+func peek(r *http.Request) (form []byte, whole bool, err error) {
+	b, err := io.ReadAll(io.LimitReader(r.Body, mostPeeked+1))
 	if err != nil {
-		return nil, err
+		return nil, false, proxy.BrokenBody(err)
 	}
 	r.Body = struct {
 		io.Reader
 		io.Closer
 	}{io.MultiReader(bytes.NewReader(b), r.Body), r.Body}
-	return b, nil
+	whole = len(b) <= mostPeeked
+	if r.Header.Get("Content-Encoding") == "gzip" {
+		if plain, err := gzip.NewReader(bytes.NewReader(b)); err == nil {
+			b, _ = io.ReadAll(io.LimitReader(plain, mostPeeked)) // as far as it goes
+			whole = false
+		}
+	}
+	return b, whole, nil
 }
 
 // failed is what a caller is told when his request could not be signed.
