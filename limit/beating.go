@@ -40,10 +40,22 @@ type beating struct {
 	window time.Duration
 	usedAt time.Duration
 
-	debts []Settlement // of rolling limits, which the store must know before it hears another beat
-	told  uint64       // the ask by which the first of them are told; 0 if none was sent yet
-	first int          // how many
-	busy  bool         // they are being told
+	debts []debt // of rolling limits, which the store must know before it hears another beat
+	told  uint64 // the ask by which the first of them are told; 0 if none was sent yet
+	first int    // how many
+	busy  bool   // they are being told
+}
+
+// A debt is what was spent of a pool without the store.
+type debt struct {
+	pool  *pool
+	units int64
+}
+
+// settlement tells of a debt by the rule that is in force when it is sent.
+func (d *debt) settlement(now time.Duration) Settlement {
+	s := d.pool.spec.Load()
+	return Settlement{Rule: &s.rule, Key: d.pool.key, Windows: s.windows(d.pool.group.fleet.storeTime(now)), Owe: d.units}
 }
 
 // lately is the largest value of the last minute or two.
@@ -271,14 +283,14 @@ func (g *Group) hears(now, sent time.Duration, beat *Beat, a *Standing) {
 // memory it is told of all that still counts.
 func (g *Group) owed(now time.Duration, lost bool) {
 	for p := range g.spenders {
-		o, s := &p.own, p.spec.Load()
-		p.turnOwn(now, s, g.standing.use(now))
+		o := &p.own
+		p.turnOwn(now, p.spec.Load(), g.standing.use(now))
 		o.spent.drop(now)
 		if lost {
 			o.debt = o.spent.sum
 		}
 		if o.debt > 0 {
-			g.beating.debts = append(g.beating.debts, Settlement{Rule: &s.rule, Key: p.key, Owe: o.debt})
+			g.beating.debts = append(g.beating.debts, debt{p, o.debt})
 			o.debt = 0
 		}
 		if o.spent.sum == 0 {
@@ -299,7 +311,9 @@ func (g *Group) tellDebts(ctx context.Context) error {
 		b.told, b.first = f.nextID(), min(len(b.debts), debtsAtOnce)
 	}
 	a := Ask{Group: g.name, ID: b.told, Lane: g.debtLane, Again: true}
-	a.Settle = append(a.Settle, b.debts[:b.first]...)
+	for i := range b.debts[:b.first] {
+		a.Settle = append(a.Settle, b.debts[i].settlement(f.clock.Now()))
+	}
 	ctx, cancel := f.clock.WithTimeout(ctx, g.timeout(), context.DeadlineExceeded)
 	g.own.Unlock()
 	defer cancel()
