@@ -140,10 +140,12 @@ func (q *queue) prepare(now time.Duration) {
 		a.Settle = p.takePending(now, a.Settle, q.group.failing.Load())
 		q.came[i] = p.cameBack()
 		q.block[i] = p.block(now, s)
-		c.Extra = q.block[i] + max(0, p.wants(now, s))
+		if c.Extra = q.block[i]; !p.passing {
+			c.Extra += max(0, p.wants(now, s))
+		}
 		if alone { // only for what has no parts, and to spend it by itself
 			a.Copies = 0
-			if c.Cost = 0; s.rule.Shape == Fixed {
+			if c.Cost = 0; s.rule.Shape == Fixed && !p.passing {
 				c.Extra = max(c.Extra, q.wanted(i))
 			} else {
 				c.Extra = 0

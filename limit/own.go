@@ -57,6 +57,9 @@ func (p *pool) allows(now time.Duration, u ownUse, ahead, n int64) allowance {
 	if n == 0 {
 		return allowance{}
 	}
+	if p.passing {
+		return allowance{bucket.Never, LacksStore}
+	}
 	s := p.spec.Load()
 	p.turnOwn(now, s, u)
 	switch s.rule.Shape {
@@ -161,7 +164,7 @@ func (p *pool) backOwn(now time.Duration, t Turn, n int64) {
 // oweOwn charges units that were used beyond what was taken. It reports false if the
 // store has to be told.
 func (p *pool) oweOwn(now time.Duration, n int64) bool {
-	if now <= time.Duration(p.group.lone.Load()) {
+	if p.passing || now <= time.Duration(p.group.lone.Load()) {
 		return false
 	}
 	p.group.own.Lock()

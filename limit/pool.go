@@ -17,6 +17,8 @@ type pool struct {
 	spec  *atomic.Pointer[spec] // the registry's
 	key   string
 
+	passing bool // it may be forgotten at any time, and has no part of its own
+
 	blocks [blocksHeld]atomic.Pointer[granted]
 	paused atomic.Int64 // nothing goes before this instant
 	urgent atomic.Bool  // what is pending must be told without waiting for an ask
@@ -288,7 +290,7 @@ func (p *pool) lookOwn(now time.Duration, s *spec, v *Level) {
 	u := g.standing.use(now)
 	p.turnOwn(now, s, u)
 	switch held := p.held(now); {
-	case u.mode.uses():
+	case u.mode.uses() && !p.passing:
 		left, reset := p.ownLeft(now, s, u)
 		v.Left = min(v.Full, left+held)
 		if s.rule.Shape != Fixed {

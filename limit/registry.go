@@ -17,7 +17,8 @@ import (
 //
 // It remembers MaxKeys keys, and more while none of them can be forgotten, up to
 // four times as many. Keys beyond that share one limiter, Other, which holds them
-// together to what each of them may have.
+// together to what each of them may have. Those of a limit that a fleet shares are held
+// by the store alone.
 type Registry struct {
 	limit  atomic.Pointer[Limit]
 	byKey  sync.Map                // string -> *Limiter
@@ -32,7 +33,9 @@ type Registry struct {
 	wall  func(time.Duration) time.Time // tells calendars the time
 	fresh *Limiter                      // what a new key begins as; nobody takes from it
 	keys  []string                      // every key in byKey
-	hand  int                           // where the search for a full limiter goes on
+
+	passing map[string]*Limiter // of keys for which there is no room, if a fleet shares the limit
+	hand    int                 // where the search for a full limiter goes on
 }
 
 // An Option changes how a registry is made.
@@ -152,6 +155,9 @@ func (r *Registry) Get(now time.Duration, key string) *Limiter {
 // Own is the limiter of a key, and whether nobody else takes from it.
 func (r *Registry) Own(now time.Duration, key string) (m *Limiter, own bool) {
 	m = r.Get(now, key)
+	if p := m.pool(); p != nil {
+		return m, !p.passing
+	}
 	return m, r.other.Load() != m
 }
 
@@ -164,11 +170,15 @@ func (r *Registry) add(now time.Duration, key string) *Limiter {
 	most := r.limit.Load().keys()
 	r.sweep(now, most)
 	if len(r.keys)/stretch >= most {
+		if r.group != nil {
+			return r.passes(key)
+		}
 		return r.sharing()
 	}
 	var m *Limiter
 	if r.group != nil {
 		m = r.pooled(key)
+		delete(r.passing, key)
 	} else {
 		m = r.fresh.twin()
 		r.part(now, m)
