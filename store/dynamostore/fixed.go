@@ -92,13 +92,18 @@ func (c *fixedCell) owe(n int64) {
 	c.owed += min(n, max(0, times(longestDebt, c.rule.Amount)-c.count-c.owed))
 }
 
+// left is what can be granted now.
 func (c *fixedCell) left() int64 {
-	left := c.rule.Amount - c.gone() - c.taken - c.ahead
+	left := c.remains()
 	if c.both {
 		left = min(left, c.rule.Amount-c.before-c.owed-c.taken-c.ahead)
 	}
 	return max(0, left)
 }
+
+// remains is what the window has left, though near the turn it cannot be granted yet. Who is told less takes the rest
+// for gone, and says so in its next ask.
+func (c *fixedCell) remains() int64 { return max(0, c.rule.Amount-c.gone()-c.taken-c.ahead) }
 
 func (c *fixedCell) take(n int64) { c.taken += n }
 

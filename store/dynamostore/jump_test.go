@@ -1,0 +1,75 @@
+package dynamostore
+
+import (
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/limit/limittest"
+)
+
+// What DynamoDB's answers say jumps: when it was set back by an hour, what was stamped before counts as used up for as long.
+func TestTheServersClockJumps(t *testing.T) {
+	t.Parallel()
+	limittest.TestJumps(t, time.Hour, func(_ *testing.T, now func() time.Time) limit.Store {
+		return farFrom(newFake(now), time.Now)
+	})
+}
+
+// The clock of the processes' machine is set. What the processes go by is DynamoDB's, and their own monotonic ones.
+func TestTheMachinesClockJumps(t *testing.T) {
+	t.Parallel()
+	limittest.TestJumps(t, 2*time.Second, func(_ *testing.T, now func() time.Time) limit.Store {
+		return farFrom(newFake(time.Now), func() time.Time { return onTheWall(time.Now(), now()) })
+	})
+}
+
+func farFrom(f *fake, now func() time.Time) *Store {
+	f.wait = func() { time.Sleep(500 * time.Microsecond) }
+	return New(clientOf(f), "weir", Options{now: now})
+}
+
+// onTheWall is what time.Now returns when the clock on the wall was set: it shows another time, and the monotonic reading
+// is what it was.
+func onTheWall(now, shown time.Time) time.Time {
+	type reading struct {
+		wall uint64
+		ext  int64 // the monotonic reading
+		loc  *time.Location
+	}
+	t := now.Add(shown.Sub(now))
+	(*reading)(unsafe.Pointer(&t)).ext = (*reading)(unsafe.Pointer(&now)).ext
+	return t
+}
+
+func TestAClockOnTheWallIsSet(t *testing.T) {
+	now := time.Now()
+	set := onTheWall(now, now.Add(time.Hour))
+	if set.Sub(now) != 0 || set.Round(0).Sub(now.Round(0)) != time.Hour {
+		t.Errorf("%v on, %v on the wall", set.Sub(now), set.Round(0).Sub(now.Round(0)))
+	}
+}
+
+// Who was shut out by a clock that was an hour ahead is served when the right one has come as far.
+func TestAWrongClockIsOverWhenTheRightOneHasComeAsFar(t *testing.T) {
+	hand := newHand()
+	s := New(clientOf(newFake(hand.now)), "weir", Options{exact: hand.now})
+	hand.advance(time.Hour)
+	if err := take(t, s, ask(100, "k")); err != nil {
+		t.Fatal(err)
+	}
+	hand.advance(-time.Hour)
+	for range 61 {
+		a := ask(1, "k")
+		if err := take(t, s, a); err != nil || a.Granted != 0 {
+			t.Fatalf("granted %d, %v", a.Granted, err)
+		}
+		hand.advance(time.Minute)
+	}
+	hand.advance(100 * time.Hour) // in which one comes back
+	a := ask(1, "k")
+	if err := take(t, s, a); err != nil || a.Granted != 1 {
+		t.Errorf("granted %d, %v; want 1", a.Granted, err)
+	}
+}
