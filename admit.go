@@ -13,16 +13,18 @@ func (p *Permit) waits(ctx context.Context, d Decision, now, until, slot time.Du
 	for asked := now; d.Allowed && err == nil; {
 		switch {
 		case d.RetryAfter == inLine:
+			p.queued = true
 			d, now, err = p.stand(ctx, now, until, c)
 		case d.RetryAfter == askStore:
 			d, now, err = p.fetch(ctx, now, max(0, until-now), c.Priority)
 		case d.RetryAfter > 0:
+			p.queued = true
 			d, now, err = p.doze(ctx, until, d.RetryAfter)
 		case now > asked:
 			d, asked = p.hears(now), now
 		case !p.enter(now):
 			d, now, err = p.board(ctx, now, slot, c)
-			until = min(slot, max(until, later(now, p.longest())))
+			until = min(slot, max(until, later(now, p.longest(now))))
 		default:
 			return d, now, nil
 		}
