@@ -30,8 +30,9 @@ type Budget struct {
 	large  int64 // of used, by those that are not small
 	stored int64 // of used, set aside for what is stored
 	line   []*waiter
-	most   int64 // used, ever
-	turned int64 // those for whom there was no room in time
+	first  *Claim // that may have more than the share, as its length was not known
+	most   int64  // used, ever
+	turned int64  // those for whom there was no room in time
 }
 
 // New makes a budget, of which those that are not small may have half together.

@@ -14,6 +14,7 @@ type Claim struct {
 	most  int64 // that it will hold
 	has   int64
 	large bool
+	grows bool // nobody knows how large it will be
 }
 
 // Claim says that a body of so much will be held, and so much besides while it is moved. Nothing is taken yet.
@@ -21,21 +22,47 @@ func (b *Budget) Claim(n, besides int64) *Claim {
 	return &Claim{b: b, most: n + besides, large: n > Small}
 }
 
-// Expect says that the body is larger than was said. Claims that do so can wait for each other, until their
-// patience ends.
+// Expect says that the body is larger than was said. Claims that do so could wait for each other, so one of them at a time
+// may have more than the share of those that are not small, until it is Whole.
 func (c *Claim) Expect(n, besides int64) {
 	c.b.mu.Lock()
 	defer c.b.mu.Unlock()
+	c.grows = true
 	if c.most = max(c.most, n+besides); n > Small && !c.large {
 		c.large = true
 		c.b.large += c.has
 	}
 }
 
+// Whole says that all of the body has come: nothing more is wanted.
+func (c *Claim) Whole() {
+	c.b.mu.Lock()
+	c.ends()
+	waits := len(c.b.line) > 0
+	c.b.mu.Unlock()
+	if waits {
+		c.b.admit()
+	}
+}
+
+// ends is when a claim needs no more than it has. The lock is held.
+func (c *Claim) ends() {
+	if c.b.first == c {
+		c.b.first = nil
+	}
+}
+
 // fits reports whether there is room for a piece, and for all that the claim still wants. Large ones that hold nothing yet stand
 // behind others. The lock is held.
 func (b *Budget) fits(w *waiter, others bool) bool {
-	return max(w.n, w.most-w.has) <= b.free(w.large) && !(others && w.begins())
+	wants := max(w.n, w.most-w.has)
+	return wants <= b.free(w.large) && !(others && w.begins()) || b.leads(w, wants)
+}
+
+// leads reports whether a claim that has begun may go beyond the share of those that are not small, as one at a time may: a
+// quarter of the budget stays for the small ones. The lock is held.
+func (b *Budget) leads(w *waiter, wants int64) bool {
+	return w.grows && w.large && w.has > 0 && (b.first == nil || b.first == w.Claim) && wants <= b.total/4*3-b.used
 }
 
 // begins reports whether it is large and holds nothing yet.
@@ -43,6 +70,9 @@ func (c *Claim) begins() bool { return c.large && c.has == 0 }
 
 // add gives a waiter its piece. The lock is held.
 func (b *Budget) add(w *waiter) {
+	if w.large && max(w.n, w.most-w.has) > b.free(true) {
+		b.first = w.Claim
+	}
 	b.take(w.n, w.large)
 	w.has += w.n
 	w.in = true
@@ -83,7 +113,11 @@ func (c *Claim) Grow(ctx context.Context, n int64, patience time.Duration) error
 
 // Give gives n of its bytes back, in place of which it may want others.
 func (c *Claim) Give(n int64) {
-	c.has -= n
+	if c.has -= n; c.has == 0 {
+		c.b.mu.Lock()
+		c.ends()
+		c.b.mu.Unlock()
+	}
 	c.b.give(n, c.large)
 }
 

@@ -117,3 +117,46 @@ func TestWhatIsStoredIsOfTheBudget(t *testing.T) {
 		t.Errorf("what is stored no more is not there for others: %d", n)
 	}
 }
+
+// Bodies of which nobody knows the length have come half way, and fill the share of the large ones: each comes to its end,
+// one after the other, and a quarter of the budget is there for small ones all the time.
+func TestBodiesThatGrowDoNotWaitForEachOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const mib = 1 << 20
+		b := New(64 * mib)
+		begin := time.Now()
+		var all, half sync.WaitGroup
+		half.Add(15)
+		for range 15 {
+			all.Go(func() {
+				c := b.Claim(0, 0)
+				defer func() { c.Give(c.Has()) }()
+				grow := func(n int64) {
+					has := c.Has()
+					c.Expect(n, has)
+					if err := c.Grow(t.Context(), n, 10*time.Second); err != nil {
+						t.Error(err)
+						return
+					}
+					c.Give(has)
+					if used, _, _ := b.Use(); used > 48*mib {
+						t.Errorf("%d are held", used)
+					}
+				}
+				grow(mib)
+				grow(2 * mib)
+				half.Done()
+				half.Wait()
+				grow(4 * mib)
+				c.Whole()
+			})
+		}
+		all.Wait()
+		if d := time.Since(begin); d > 0 {
+			t.Errorf("they waited %v", d)
+		}
+		if used, _, turned := b.Use(); used != 0 || turned != 0 || b.large != 0 || b.first != nil {
+			t.Errorf("%d are held, %d of large ones, %d were turned away", used, b.large, turned)
+		}
+	})
+}

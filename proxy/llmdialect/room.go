@@ -24,6 +24,13 @@ func (x *exchange) claim(n, besides int64) {
 	}
 }
 
+// whole says that a body of which nobody knew the length has come.
+func (x *exchange) whole() {
+	if x.held != nil {
+		x.held.Whole()
+	}
+}
+
 // swap takes a body's next piece of memory in place of the one before.
 func (x *exchange) swap(r *http.Request, b []byte, next int64) ([]byte, error) {
 	if x.held != nil {
@@ -51,6 +58,7 @@ func (x *exchange) readAll(r *http.Request) ([]byte, error) {
 		return nil, &http.MaxBytesError{Limit: most}
 	case n < 0:
 		x.claim(0, 0)
+		defer x.whole()
 		return x.readOn(r, func(has int64) int64 {
 			next := min(max(2*has, firstRoom), most+1)
 			if has == firstRoom {
