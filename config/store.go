@@ -72,7 +72,7 @@ var storeFields = []field[shelf]{
 	one("memory", boolean, func(s *shelf) *bool { return &s.Memory }, "false", "Nothing is shared and nothing outlives the process, but callers wait by priority."),
 	one("prefix", word, func(s *shelf) *string { return &s.Prefix }, "weir", "What the names in Redis begin with. Fleets with different prefixes know nothing of each other."),
 	one("lease", orOff(duration, -1), func(s *shelf) *time.Duration { return &s.Lease }, "250ms",
-		"How long a process may spend what it took from the store at once; longer for limits by the minute. `off` asks the store for every call."),
+		"How long a process may spend what it took from the store at once; longer for limits by the minute. `off` asks the store for every call. Processes may differ in it."),
 	one("guard", duration, func(s *shelf) *time.Duration { return &s.Guard }, "10ms; 100ms for dynamodb, 50ms for file",
 		"How late an answer of the store may be used. Limits are held back by so much, and never exceeded for it."),
 	one("timeout", duration, func(s *shelf) *time.Duration { return &s.Timeout }, "100ms; 1s for dynamodb and file", "For one call to the store."),
