@@ -77,8 +77,11 @@ func randomPolicy(r *rand.Rand) weir.Policy {
 		Operations: []weir.Operation{{Name: "put"}, {Name: "list"}},
 		Breaker:    randomBreaker(r),
 		Retry:      retry.Config{Attempts: 1 + r.IntN(4), Jitter: retry.Jitter(r.IntN(6))},
-		Budget:     retry.BudgetConfig{Off: r.IntN(2) == 0, Share: .01, Floor: .1},
+		Budget:     []retry.BudgetConfig{{}, {Off: true}, {Share: .01, Floor: .1}}[r.IntN(3)], // the one that ships, none, and one that is soon used up
 		MaxWait:    time.Duration(r.IntN(6)-1) * 2 * time.Second,
+	}
+	if r.IntN(3) == 0 {
+		p.Retry = retry.Config{} // as it ships
 	}
 	p.Timeouts.Call = time.Duration(r.IntN(3)) * 2 * time.Second
 	for _, name := range []string{"a", "b", "tokens"}[r.IntN(4):] {

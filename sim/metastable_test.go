@@ -84,8 +84,8 @@ func standstill(t *testing.T, seed uint64, p weir.Policy) aftermath {
 	return a
 }
 
-// naive is what many a program does: three attempts with full jitter, and nothing
-// that would stop it.
+// naive is what many a program does without weir: three attempts with full jitter, and nothing
+// that would stop it. It ships nowhere, and is what the other worlds are compared with.
 var naive = weir.Policy{Budget: retry.BudgetConfig{Off: true}, Breaker: breaker.Config{Off: true}}
 
 // unhurried is naive but for the bound: what is in flight is no more than the server can
@@ -102,6 +102,7 @@ func TestStandstill(t *testing.T) {
 		{"naive: 3 attempts, full jitter", naive, 0, 3},
 		{"defaults but no breaker", weir.Policy{Breaker: breaker.Config{Off: true}}, 0, 1.1},
 		{"defaults", weir.Policy{}, 12 * time.Second, 1.1},
+		{"defaults of a sidecar", weir.Policy{Concurrency: weir.Concurrency{Auto: true}}, 4 * time.Second, 1.1},
 		{"naive, but with a bound of what is in flight", unhurried, 2 * time.Second, 1.1},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -64,7 +64,7 @@ admin: 127.0.0.1:0
 store: {redis: %q}
 decide: {listen: 127.0.0.1:0}
 upstreams:
-  up: {url: %q, limits: {all: 100/s}, max_wait: 2s, retry: off}
+  up: {url: %q, limits: {all: 100/s}}
 `, store, upstream)
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)

@@ -30,7 +30,7 @@ func TestTheStories(t *testing.T) {
 func TestTheStoriesWithoutAWaitThatIsSaid(t *testing.T) {
 	for _, by := range []string{"tenant", ""} {
 		for _, s := range stories {
-			for seed := range uint64(campaign.Of(1, 20)) {
+			for seed := range uint64(campaign.Of(1, 5)) {
 				p, err := policy()
 				if err != nil {
 					t.Fatal(err)
