@@ -10,13 +10,16 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/breaker"
+	weirprom "github.com/seed1158cd35/weir/observe/prometheus"
 )
 
 // open makes the preset's upstream, and how a program calls it.
 func (c *candidate) open(t testing.TB, p *provider) (*weir.Upstream, client) {
-	u, err := weir.New(strings.Fields(c.name)[0], c.policy(t), weir.Options{})
+	u, err := weir.New(strings.Fields(c.name)[0], c.policy(t), weir.Options{Events: weirprom.New(prometheus.NewRegistry()).Events()}) // as a sidecar is heard
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,6 +3,8 @@ package endure
 import (
 	"flag"
 	"math"
+	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -32,6 +34,23 @@ func TestNoPresetDoesWorseThanTheClientItReplaces(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// No preset that ships is left out.
+func TestEveryPresetIsPlayed(t *testing.T) {
+	files, err := filepath.Glob("../../config/presets/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	played := make(map[string]bool)
+	for _, c := range candidates() {
+		played[c.name] = true
+	}
+	for _, f := range files {
+		if name := strings.TrimSuffix(filepath.Base(f), ".yaml"); !played[name] {
+			t.Errorf("the preset %s is not played", name)
+		}
 	}
 }
 

@@ -137,7 +137,7 @@ func (p play) fronts(t testing.TB, n *memnet.Network, m *machine) (sides []http.
 		return sides, all
 	}
 	for range p.sides {
-		u, err := weir.New("api", p.policy, weir.Options{})
+		u, err := weir.New("api", p.policy, weir.Options{Events: heard()})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -5,9 +5,12 @@ import (
 	"net/http"
 	"testing"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/config"
 	"github.com/seed1158cd35/weir/internal/memnet"
+	weirprom "github.com/seed1158cd35/weir/observe/prometheus"
 	"github.com/seed1158cd35/weir/proxy"
 )
 
@@ -23,6 +26,9 @@ func (m *machine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusInternalServerError)
 	}
 }
+
+// heard is that somebody hears of every call, as of those of weir serve.
+func heard() weir.Events { return weirprom.New(prometheus.NewRegistry()).Events() }
 
 // A sidecar is what weir serve makes of a file, and a client of it: all in memory.
 type sidecar struct {
@@ -42,7 +48,7 @@ func newSidecars(t testing.TB, n *memnet.Network, m *machine, yaml string, sides
 		for i := range file.Upstreams {
 			file.Upstreams[i].Dial = n.Dial
 		}
-		p, err := proxy.New(file.Upstreams, weir.Options{})
+		p, err := proxy.New(file.Upstreams, weir.Options{Events: heard()})
 		if err != nil {
 			t.Fatal(err)
 		}
