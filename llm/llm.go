@@ -28,6 +28,7 @@ type Route struct {
 
 	path, query string // as they came, raw
 	from, to    int    // where path names the model, if it does
+	above       bool   // what path is behind names the model
 	array       bool   // a stream of Gemini that is one JSON array, in place of events
 }
 

@@ -102,7 +102,7 @@ func (r *Request) nameOf(n uint32) string { return string(r.doc.text(n-1, nil)) 
 
 func (r *Request) readModel() *RequestError {
 	n := r.at[fModel]
-	if r.from < r.to { // the path says it
+	if r.from < r.to || r.above { // the path says it
 		return nil
 	}
 	switch {

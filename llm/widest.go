@@ -19,7 +19,7 @@ func RecognizeAny(rawPath, rawQuery string) (Route, bool) {
 		return plain, known
 	}
 	r, ok := Recognize(http.MethodPost, wide, rawQuery)
-	if !ok || known && r.Family == plain.Family && r.Operation == plain.Operation && r.Stream == plain.Stream {
+	if !ok || known && r.Family == plain.Family && r.Operation == plain.Operation && r.Stream == plain.Stream && r.Model == plain.Model {
 		return plain, known
 	}
 	if r.from < r.to { // a name with a slash in it is one segment
@@ -27,6 +27,24 @@ func RecognizeAny(rawPath, rawQuery string) (Route, bool) {
 		r.path, r.to = r.path[:r.from]+name+r.path[r.to:], r.from+len(name)
 	}
 	return r, true
+}
+
+// RecognizeBelow is RecognizeAny for a path that is sent behind that of an upstream's URL, which may
+// have a part of what tells the call: /v1, or the model. The route's path is what follows it.
+func RecognizeBelow(base, rawPath, rawQuery string) (Route, bool) {
+	if base == "" {
+		return RecognizeAny(rawPath, rawQuery)
+	}
+	for _, base := range []string{base, usual(paths.Widest(base))} {
+		if r, ok := RecognizeAny(base+rawPath, rawQuery); ok && strings.HasPrefix(r.path, base+"/") {
+			r.path = r.path[len(base):]
+			if r.from, r.to = r.from-len(base), r.to-len(base); r.from < 0 {
+				r.above, r.from, r.to = r.Model != "", 0, 0
+			}
+			return r, true
+		}
+	}
+	return RecognizeAny(rawPath, rawQuery)
 }
 
 // Path is the raw path of the route.

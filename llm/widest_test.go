@@ -1,6 +1,7 @@
 package llm
 
 import (
+	"cmp"
 	"math/rand/v2"
 	"net/url"
 	"strings"
@@ -104,4 +105,51 @@ func disguised(r *rand.Rand, path string) string {
 func hexOf(c byte) string {
 	const digits = "0123456789abcdef"
 	return string([]byte{digits[c>>4], digits[c&15]})
+}
+
+// A part of what tells a call may stand in the URL of the upstream: it is told by all of the
+// path, and what is sent is what follows the URL's.
+func TestCallsBelowAnotherPath(t *testing.T) {
+	for _, c := range []struct{ base, path, operation, model, sent string }{
+		{"/v1", "/messages", "messages", "", "/messages"},
+		{"/v1", "/v1/messages", "messages", "", "/v1/messages"},
+		{"/v1", "//messages/", "messages", "", "/messages"},
+		{"/v1beta/models", "/gemini-2.5:generateContent", "generate", "gemini-2.5", "/gemini-2.5:generateContent"},
+		{"/v1beta", "/models/gemini-2.5:generateContent", "generate", "gemini-2.5", "/models/gemini-2.5:generateContent"},
+		{"/model", "/claude/converse", "converse", "claude", "/claude/converse"},
+		{"/model/claude", "/converse", "converse", "claude", "/converse"},
+		{"/openai/deployments/gpt-4o", "/chat/completions", "chat", "gpt-4o", "/chat/completions"},
+		{"/OpenAI/Deployments/gpt-4o", "/chat/%63ompletions", "chat", "gpt-4o", "/chat/completions"},
+		{"/base", "/models", "", "", ""},
+		{"", "/v1/messages", "messages", "", "/v1/messages"},
+	} {
+		r, ok := RecognizeBelow(c.base, c.path, "")
+		if ok != (c.operation != "") || ok && (r.Operation != c.operation || r.Model != c.model || r.Path() != c.sent) {
+			t.Errorf("%s below %s: got %+v, %v", c.path, c.base, r, ok)
+			continue
+		}
+		if !ok {
+			continue
+		}
+		q, err := r.Parse([]byte(`{"model":"anything","messages":[]}`))
+		if want := cmp.Or(c.model, "anything"); err != nil || q.Model != want {
+			t.Errorf("%s below %s: asks %+v, %v", c.path, c.base, q, err)
+		}
+		if path, _, _ := q.For("other"); c.model != "" && strings.Contains(c.path, c.model) && !strings.Contains(path, "other") {
+			t.Errorf("%s below %s: for another model: %s", c.path, c.base, path)
+		}
+	}
+}
+
+// A name that a server could read as another one is sent as that.
+func TestModelsThatAreReadInTwoWays(t *testing.T) {
+	for path, want := range map[string]string{
+		"/model/claude;a=1/converse": "claude", "/model/cl%2561ude/converse": "claude", "/v1beta/models/gemini%252D2:generateContent": "gemini-2",
+		"/model/arn%3Aaws%3Abedrock%3Aeu%3A1%3Ainference-profile%2Fx/converse": "arn:aws:bedrock:eu:1:inference-profile/x",
+	} {
+		r, ok := RecognizeAny(path, "")
+		if again, _ := RecognizeAny(r.Path(), ""); !ok || r.Model != want || again.Model != want {
+			t.Errorf("%s: model %q, sent as %s", path, r.Model, r.Path())
+		}
+	}
 }

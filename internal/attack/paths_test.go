@@ -26,17 +26,19 @@ func TestAttackTokenLimitsByPath(t *testing.T) {
 	w := served.Start(t, local+fmt.Sprintf(`
 upstreams:
   gpt:
-    url: %q
+    url: %[1]q
     llm: {family: openai}
     max_wait: off
     limits: {tpd: {amount: 10000, every: day, unit: tokens}}
-  shut: {url: %q, llm: {family: openai}, undeclared: refuse}
+  inside: {url: "%[1]s/v1", llm: {family: anthropic}, max_wait: off, limits: {tpd: {amount: 3000, every: day, unit: tokens}}}
+  named: {url: %[1]q, llm: {family: openai}, max_wait: off, limits: {one: {amount: 1, every: day, scope: model}}}
+  shut: {url: %[1]q, llm: {family: openai}, undeclared: refuse}
   plain:
-    url: %q
+    url: %[1]q
     operations: {dear: {path: /dear}}
     limits: {dear: {amount: 5, every: day, operations: [dear]}}
     max_wait: off
-%s`, s.URL, s.URL, s.URL, bystander(t)))
+%[2]s`, s.URL, bystander(t)))
 	at := w.Serve.Listen
 	const body = `{"model":"gpt-4o","max_tokens":10,"messages":[{"role":"user","content":"hi"}]}`
 	beside(t, at, func() {
@@ -59,6 +61,24 @@ upstreams:
 		}
 		if good > 11 {
 			t.Errorf("%d calls of 1,000 tokens went, of a limit of 10,000", good)
+		}
+		good = 0
+		for _, path := range []string{"/messages", "/messages/", "/v1/messages", "//messages", "/message%73", "/chat/completions", "/completions"} {
+			if resp := say(t, at, request("POST", "/inside"+path, at, body)); resp.StatusCode == 200 {
+				good++
+			}
+		}
+		if good > 4 {
+			t.Errorf("%d calls of 1,000 tokens went behind the path of a URL, of a limit of 3,000", good)
+		}
+		good = 0
+		for _, model := range []string{"gpt-4o", "GPT-4o", " gpt-4o", "gpt-4o ", `gpt\u002d4O`} {
+			if resp := say(t, at, request("POST", "/named/v1/chat/completions", at, strings.Replace(body, "gpt-4o", model, 1))); resp.StatusCode == 200 {
+				good++
+			}
+		}
+		if good != 1 {
+			t.Errorf("%d calls of a model went, of a limit of 1", good)
 		}
 		for _, path := range []string{"/v1/models", "/v1/files", "/v1/fine_tuning/jobs", "/anything"} {
 			if resp := say(t, at, request("POST", "/shut"+path, at, "{}")); resp.StatusCode != 403 {

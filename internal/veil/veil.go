@@ -30,6 +30,9 @@ const prefix = "hmac:"
 
 // Key stands for the value of a scope in keys, in logs, in the store and on pages.
 func (v *Veil) Key(scope, value string) string {
+	if scope == "model" {
+		value = Model(value)
+	}
 	switch {
 	case Secret(scope):
 		return v.Hide(value)
@@ -38,6 +41,10 @@ func (v *Veil) Key(scope, value string) string {
 	}
 	return v.Hide(value)
 }
+
+// Model is the name of a model as it is counted: some servers take it in any letters, and it must not
+// have a limit for each way of writing it.
+func Model(name string) string { return strings.ToLower(strings.TrimSpace(name)) }
 
 // Named is Key for a value that a person names, who may have it from a page or a log.
 func (v *Veil) Named(scope, value string) string {

@@ -49,7 +49,7 @@ func (x *exchange) apart(r *http.Request, h http.Header) string {
 		if values := h[name]; !harmless(name, values) && !x.told(name) {
 			add(sum, name+" "+strconv.Itoa(len(values)))
 			for _, v := range values {
-				add(sum, steady(v))
+				add(sum, steady(name, v))
 			}
 		}
 	}
@@ -73,11 +73,14 @@ func add(to hash.Hash, s string) {
 
 // steady is the value of a header without what is new each time: of a signature of AWS the
 // access key counts.
-func steady(v string) string {
-	if !strings.HasPrefix(v, "AWS4-") {
+func steady(name, v string) string {
+	if name != "Authorization" || !strings.HasPrefix(v, "AWS4-HMAC-SHA256 ") {
 		return v
 	}
 	_, id, _ := strings.Cut(v, "Credential=")
-	id, _, _ = strings.Cut(id, "/")
+	id, _, said := strings.Cut(id, "/")
+	if !said {
+		return v
+	}
 	return "AWS4 " + id
 }

@@ -19,7 +19,8 @@ func TestOtherHeadersAreOtherRequests(t *testing.T) {
 	ones := [][]string{
 		nil, {"Cookie", "session=1"}, {"Cookie", "session=2"}, {"X-Auth-Token", "a"}, {"X-Auth-Token", "b"}, {"X-Session", "a"}, {"Authorization", "Basic YTpi"},
 		{"X-User", "ann"}, {"Accept-Language", "ja"}, {"Openai-Organization", "org"}, {"X-Goog-User-Project", "p"}, {"Accept", "image/png"}, {"From", "ann@example.com"},
-		{"X-A", "b", "X-B", "c"}, {"X-A", "b"}, {"X-A", ""}, {"X-Amz-Security-Token", "t"}, {"X-Forwarded", "x"},
+		{"X-A", "b", "X-B", "c"}, {"X-A", "b"}, {"X-A", ""}, {"X-Amz-Security-Token", "t"}, {"X-Forward", "x"}, {"X-Auth-Token", "AWS4-a"}, {"X-Auth-Token", "AWS4-b"}, {"Cookie", "AWS4-HMAC-SHA256 Credential=a/b"}, {"Cookie", "AWS4-HMAC-SHA256 Credential=a/c"},
+		{"Authorization", "AWS4-a"}, {"Authorization", "AWS4-b"},
 	}
 	for _, header := range ones {
 		b.wants(b.chat("hi", header...), llmdialect.CacheHeader, "miss")
@@ -79,6 +80,25 @@ func TestRepeatsOfSDKsHit(t *testing.T) {
 		b.wants(s, llmdialect.CacheHeader, want)
 	}
 	b.wants(b.chat("hi", "Authorization", "AWS4-HMAC-SHA256 Credential=AKIB/20261120/eu/bedrock/aws4_request, SignedHeaders=host, Signature=0"), llmdialect.CacheHeader, "miss")
+}
+
+// A signature for AWS is checked by AWS alone, and the access key id in it is no secret: where weir
+// does not sign, nothing is kept for those whom it does not know.
+func TestWhatOnlyAWSCanCheckIsNotKept(t *testing.T) {
+	const signed = "AWS4-HMAC-SHA256 Credential=AKIA/20261122/eu/bedrock/aws4_request, SignedHeaders=host, Signature=0"
+	p := provider(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprint(w, `{"object":"chat.completion","choices":[{"index":0,"message":{"role":"assistant","content":"hi"},"finish_reason":"stop"}]}`)
+	})
+	b := before(t, llmdialect.Options{Cache: newCache(t, cache.Options{})}, quick(), p.url())
+	for range 2 {
+		if got, kept := b.chat("hi", "Authorization", signed).Header[llmdialect.CacheHeader]; kept {
+			t.Errorf("%s is %q", llmdialect.CacheHeader, got)
+		}
+	}
+	for _, want := range []string{"miss", "hit"} {
+		b.wants(b.chat("hi", "Authorization", "Bearer sk"), llmdialect.CacheHeader, want)
+	}
 }
 
 // An answer that is private, varies, or sets a cookie is kept, and its cookie is nobody else's.

@@ -13,6 +13,8 @@ import (
 	"cmp"
 	"errors"
 	"net/http"
+	"net/url"
+	"strings"
 	"time"
 
 	"github.com/seed1158cd35/weir/answers"
@@ -101,6 +103,7 @@ type Tier struct {
 // Dialect is that of one upstream.
 type Dialect struct {
 	o     Options
+	base  string           // the path of the upstream's URL
 	tiers map[string]*Tier // by their names in the cascade
 
 	scopes map[string]func(*http.Request) string
@@ -108,7 +111,16 @@ type Dialect struct {
 	rushed rushed
 }
 
-var _ proxy.Dialect = (*Dialect)(nil)
+var _ proxy.Placed = (*Dialect)(nil)
+
+// At is proxy.Placed's.
+func (d *Dialect) At(u *url.URL) proxy.Dialect {
+	d.base = strings.TrimSuffix(u.EscapedPath(), "/")
+	if inner, ok := d.o.Inner.(proxy.Placed); ok {
+		d.o.Inner = inner.At(u)
+	}
+	return d
+}
 
 const (
 	defaultFirst   = time.Minute
@@ -146,7 +158,7 @@ func (d *Dialect) ByPath() bool { return true }
 // The scopes of limits that calls of models have by themselves.
 const (
 	Route      = "route"      // the upstream
-	Model      = "model"      // as the request names it
+	Model      = "model"      // as the request names it, in small letters
 	Credential = "credential" // a hash of the API key with which it is sent
 	Pool       = "pool"       // credential and model: what providers count by
 	Caller     = "caller"     // the user, the name of the token, or who has the same API key at the same address

@@ -32,6 +32,7 @@ type exchange struct {
 	key      *cache.Key        // see keyed; nil if the answer is not kept
 	whose    string            // the answers that are kept, as far as what callers are counted by says: see owner
 	known    bool              // it says so
+	unsure   bool              // it is signed for AWS, which only AWS can check
 	trailed  bool              // something may follow its body
 	held     *buffers.Claim    // of the process's memory, for the body
 	hash     *[32]byte         // of the question, if it is known already
@@ -51,12 +52,13 @@ var _ proxy.Conductor = (*exchange)(nil)
 func (d *Dialect) Hear(r *http.Request, path string) (proxy.Exchange, *proxy.Failure) {
 	x := &exchange{d: d, path: path, language: r.Header.Get("Accept-Language"), fresh: cache.Usable(r.Header), trailed: len(r.Trailer) > 0}
 	known := false
-	if x.route, known = llm.RecognizeAny(path, r.URL.RawQuery); !known {
+	if x.route, known = llm.RecognizeBelow(d.base, path, r.URL.RawQuery); !known {
 		x.route = llm.Default(d.o.Family)
 	} else {
 		x.path = x.route.Path()
 	}
-	x.azure = r.Header.Get("Api-Key") != "" || strings.Contains(path, "/deployments/") // the header may have held weir's token, which does not go on
+	x.azure = r.Header.Get("Api-Key") != "" || strings.Contains(d.base+path, "/deployments/") // the header may have held weir's token, which does not go on
+	x.unsure = d.o.Key == "" && d.o.Inner == nil && proxy.CallerOf(r.Context()) == "" && strings.HasPrefix(r.Header.Get("Authorization"), "AWS4-")
 	x.array = x.route.Family == llm.Gemini && x.route.Stream && !strings.Contains(r.URL.RawQuery, "alt=sse")
 	if d.o.Priority != nil {
 		x.priority = d.o.Priority(r)

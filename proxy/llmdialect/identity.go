@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 
+	"github.com/seed1158cd35/weir/internal/veil"
 	"github.com/seed1158cd35/weir/proxy"
 )
 
@@ -72,6 +73,7 @@ func (x *exchange) name() {
 	if x.request != nil {
 		model = x.request.Model
 	}
+	model = veil.Model(model)
 	x.keys[Model] = model
 	x.keys[Pool] = x.keys[Credential] + "/" + model
 }

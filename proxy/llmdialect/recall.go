@@ -32,11 +32,12 @@ func (x *exchange) question() [32]byte {
 }
 
 // keeps reports whether the answer may be kept. What is said in the place of another answer
-// is not: nobody else would ask for it in the same way. Trailers come too late to be told apart, and
-// what a provider keeps may have changed.
+// is not: nobody else would ask for it in the same way. Trailers come too late to be told apart,
+// what a provider keeps may have changed, and who signs for AWS is known to AWS alone: an access
+// key id is no secret.
 func (x *exchange) keeps() bool {
 	q := x.request
-	if x.d.o.Cache == nil || q == nil || !x.route.Generates || x.letter || x.trailed || q.Stateful {
+	if x.d.o.Cache == nil || q == nil || !x.route.Generates || x.letter || x.trailed || x.unsure || q.Stateful {
 		return false
 	}
 	return q.Temperature == nil || *q.Temperature <= 0 || x.d.o.Any

@@ -13,6 +13,7 @@ import (
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/bucket"
 	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/llm"
 	"github.com/seed1158cd35/weir/llm/tokens"
 	"github.com/seed1158cd35/weir/proxy"
 	"github.com/seed1158cd35/weir/proxy/llmdialect"
@@ -97,7 +98,7 @@ func TestTokensAreCountedHoweverThePathIsWritten(t *testing.T) {
 		for _, path := range []string{
 			completions, "/v1/chat/%63ompletions", completions + "/", completions + ";x=1", "//v1//chat//completions", "/v1/chat%2fcompletions", "/V1/chat/Completions", "/v1/chat/completions%20", "/v1/chat/%2563ompletions",
 		} {
-			for _, method := range []string{"POST", "PUT", "PATCH"} {
+			for _, method := range []string{"POST", "PUT", "PATCH", "QUERY"} {
 				before := left()
 				if status := ask(method, path, body); status != 200 {
 					t.Errorf("%s %s: answered %d", method, path, status)
@@ -125,5 +126,25 @@ func TestTokensAreCountedHoweverThePathIsWritten(t *testing.T) {
 			}
 		}
 		s.Close()
+	}
+}
+
+// What the URL of the upstream has of the path of a call counts: the call costs tokens. And a
+// model has one limit, however its name is written.
+func TestBehindThePathOfItsURL(t *testing.T) {
+	p := provider(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"type":"message","role":"assistant","content":[{"type":"text","text":"hi"}],"usage":{"input_tokens":50,"output_tokens":50}}`)
+	})
+	policy := quick()
+	policy.MaxWait = -1
+	policy.Limits = []limit.Limit{{Name: "one", Scope: llmdialect.Model, Rate: bucket.Rate{Amount: 1, Per: time.Hour, Burst: 1}, Operations: []string{"messages"}}}
+	at, _ := url.Parse(p.URL + "/v1")
+	b := before(t, llmdialect.Options{Family: llm.Anthropic}, policy, at)
+	for i, model := range []string{"claude", "Claude", " CLAUDE"} {
+		a := b.post("/messages", `{"model":"`+model+`","max_tokens":5,"messages":[{"role":"user","content":"hi"}]}`)
+		if want := []int{200, 429, 429}[i]; a.StatusCode != want {
+			t.Errorf("%s: answered %s, want %d: %s", model, a.Status, want, a.body)
+		}
 	}
 }
