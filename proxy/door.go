@@ -70,7 +70,7 @@ func (d *Door) enter(r *http.Request) (g guest, f *Failure) {
 		return g, nil
 	}
 	if d.Auth.ClientCAs != nil {
-		name, err := auth.Certified(r.TLS)
+		name, err := d.Auth.Certified(r.TLS)
 		if err != nil {
 			return g, &Failure{Status: http.StatusUnauthorized, Code: Unauthorized, Message: err.Error(), Final: true}
 		}

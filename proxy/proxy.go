@@ -169,6 +169,9 @@ func (t *table) enter(w http.ResponseWriter, r *http.Request) (to *target, path 
 	g, f := t.door.enter(r)
 	if f != nil {
 		w.Header().Set("WWW-Authenticate", "Bearer")
+		if t.door.Auth.ClientCAs != nil {
+			w.Header().Set("Connection", "close") // a new connection may show another certificate
+		}
 		t.door.refuse(w, NoCaller, f)
 		return nil, "", false, g, false
 	}

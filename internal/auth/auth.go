@@ -45,6 +45,10 @@ type Auth struct {
 	// ClientCAs are those whose certificates callers must show. The listener has
 	// to verify them: see TLS.
 	ClientCAs *x509.CertPool
+
+	// roots are the names and keys of ClientCAs, if New has read them: a connection may outlast those by which it
+	// was let in. An authority whose certificate was renewed is the same.
+	roots map[string]struct{}
 }
 
 // Open reports whether anyone is let in.
@@ -79,7 +83,7 @@ func (a *Auth) Check(header string, conn *tls.ConnectionState) (caller string, e
 		return "", nil
 	}
 	if a.ClientCAs != nil {
-		if caller, err = Certified(conn); err != nil {
+		if caller, err = a.Certified(conn); err != nil {
 			return "", err
 		}
 	}
@@ -116,11 +120,24 @@ func (a *Auth) Whose(secret string) (caller string, ok bool) {
 
 // Certified is the caller by the certificate of the connection, which is nil without TLS.
 // The prefix keeps it apart from the names of tokens, which have no colon.
-func Certified(conn *tls.ConnectionState) (string, error) {
-	if conn == nil || len(conn.VerifiedChains) == 0 || len(conn.VerifiedChains[0]) == 0 {
+func (a *Auth) Certified(conn *tls.ConnectionState) (string, error) {
+	if conn == nil || !slices.ContainsFunc(conn.VerifiedChains, a.trusts) {
 		return "", authError{"the connection shows no client certificate that is trusted here"}
 	}
 	return "cert:" + subject(conn.VerifiedChains[0][0]), nil
+}
+
+// trusts reports whether the authority at the end of a chain is trusted still.
+func (a *Auth) trusts(chain []*x509.Certificate) bool {
+	if len(chain) == 0 || a.roots == nil {
+		return len(chain) > 0
+	}
+	_, ok := a.roots[authority(chain[len(chain)-1])]
+	return ok
+}
+
+func authority(c *x509.Certificate) string {
+	return string(c.RawSubject) + string(c.RawSubjectPublicKeyInfo)
 }
 
 // subject is the name in a certificate that outlives its renewal.

@@ -2,6 +2,7 @@ package auth
 
 import (
 	"crypto/x509"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"net"
@@ -50,11 +51,11 @@ func New(tokens []TokenConfig, clientCA string, env func(string) (string, bool),
 		a.Tokens = append(a.Tokens, Token{Name: t.Name, SHA256: Hash(secret), Upstreams: t.Upstreams})
 	}
 	if clientCA != "" {
-		pem, err := read(clientCA)
-		a.ClientCAs = x509.NewCertPool()
+		text, err := read(clientCA)
+		a.trust(text)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("client_ca: %w", err))
-		} else if !a.ClientCAs.AppendCertsFromPEM(pem) {
+		} else if len(a.roots) == 0 {
 			errs = append(errs, fmt.Errorf("client_ca %s: has no certificate in PEM", clientCA))
 		}
 	}
@@ -62,6 +63,17 @@ func New(tokens []TokenConfig, clientCA string, env func(string) (string, bool),
 		return nil, errors.Join(errs...)
 	}
 	return a, nil
+}
+
+// trust takes the certificates of a text in PEM, and leaves out what is none.
+func (a *Auth) trust(text []byte) {
+	a.ClientCAs, a.roots = x509.NewCertPool(), make(map[string]struct{})
+	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
+		if c, err := x509.ParseCertificate(block.Bytes); err == nil && block.Type == "CERTIFICATE" {
+			a.ClientCAs.AddCert(c)
+			a.roots[authority(c)] = struct{}{}
+		}
+	}
 }
 
 // shortestSecret is as long as a secret must be that cannot be guessed online.
