@@ -1,6 +1,7 @@
 package weir
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -186,7 +187,7 @@ func (p *Permit) standIn(ctx context.Context, now, until time.Duration, c *Call)
 	}
 	s.at = int(p.why)
 	call := fair.Call{
-		Flow: tame(c.Keys[p.plan.live.policy.Fair.By]), Lane: int(limit.High) - int(c.Priority), Weight: c.Weight, Until: until,
+		Flow: tame(cmp.Or(c.Flow, c.Keys[p.plan.live.policy.Fair.By])), Lane: int(limit.High) - int(c.Priority), Weight: c.Weight, Until: until,
 	}
 	w, place, ok := p.u.queues.Enter(s.now, call, p.spot(s.now, s.at))
 	if !ok {

@@ -48,6 +48,9 @@ type Call struct {
 	// shares, or any if the policy is Fair.
 	Priority limit.Priority
 
+	// Flow is whose turn the call waits for under a policy that is Fair; "" means that the keys say.
+	Flow string
+
 	// Weight is that of the call's flow among those of its priority, under a policy
 	// that is Fair: with 3, it gets three times what one of 1 gets while both wait. 0
 	// means 1; 1,000 is the most.

@@ -215,9 +215,22 @@ func (a *asker) ask(ctx context.Context) (*weir.Permit, error) {
 	c := a.q.call()
 	c.Keys = a.scopes.flow(c.Keys, a.caller)
 	if !a.rights.believed() {
-		c.Pool = a.q.pool(a.caller)
+		c.Pool, c.Flow = a.q.pool(a.caller), a.turn()
 	}
 	return a.u.Acquire(patience{ctx, a.from.Add(a.q.Wait)}, c)
+}
+
+// turn is whose turn a call waits for: its caller's, and not that of whatever name the caller writes, or
+// a thousand names would be a thousand turns. "" means that of the names which the configuration gives it.
+func (a *asker) turn() string {
+	by := a.u.Policy().Fair.By
+	if a.scopes.Model && by == waiter {
+		by = user
+	}
+	if _, given := a.rights.Keys[by]; given {
+		return ""
+	}
+	return a.caller
 }
 
 // patience is how long the caller will still wait.

@@ -317,6 +317,56 @@ func TestNobodyWaitsInAnothersTurn(t *testing.T) {
 	}
 }
 
+// Who names a thousand tenants or users waits in one turn, its own, unless the configuration gives it the
+// names: its neighbour goes next.
+func TestManyNamesAreOneTurn(t *testing.T) {
+	for _, c := range []struct {
+		scope  string
+		model  bool
+		rights Rights
+		next   bool // the neighbour goes
+	}{
+		{"tenant", false, Rights{}, true}, {"user", true, Rights{}, true}, {"tenant", false, Rights{Everyone: true}, false},
+		{"tenant", false, Rights{Keys: map[string][]string{"tenant": names(40)}}, false}, {"user", true, Rights{Keys: map[string][]string{"user": names(40)}}, false},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			p := roomy()
+			p.Limits = []limit.Limit{{Name: "all", Rate: bucket.Rate{Amount: 1, Per: time.Second, Burst: 1}}, {Name: "per", Scope: c.scope, Rate: bucket.Rate{Amount: 1000, Per: time.Second, Burst: 1000}}}
+			p.MaxWait, p.Fair.By = time.Minute, c.scope
+			if c.model {
+				p.Fair.By = waiter
+			}
+			u := upstream(t, "api", p)
+			s := neighbours(t, c.rights, u)
+			s.Scopes = func(string) Scopes { return Scopes{Model: c.model} }
+			ofA := s.Rights
+			s.Rights = func(caller string) Rights {
+				if caller == "a" {
+					return ofA(caller)
+				}
+				return Rights{}
+			}
+			h := s.Handler()
+			var calls sync.WaitGroup
+			for _, name := range names(40) {
+				calls.Go(func() { acquire(t, h, `{"upstream":"api","wait":"30s","keys":{"`+c.scope+`":"`+name+`"}}`, asA) })
+			}
+			synctest.Wait()
+			if got := acquire(t, h, `{"upstream":"api","wait":"5s"}`, asB); (got.Code == 200) != c.next {
+				t.Errorf("by %s, rights %+v: the neighbour got %d %s", c.scope, c.rights, got.Code, got.Body)
+			}
+			calls.Wait()
+		})
+	}
+}
+
+func names(n int) (all []string) {
+	for i := range n {
+		all = append(all, fmt.Sprint("n", i))
+	}
+	return all
+}
+
 func TestMisspeltKeysAndUnitsAreErrors(t *testing.T) {
 	h := server(t, upstream(t, "api", roomy())).Handler()
 	for body, says := range map[string]string{
