@@ -12,6 +12,8 @@ import (
 func (p *Permit) waits(ctx context.Context, d Decision, now, until, slot time.Duration, c *Call) (_ Decision, _ time.Duration, err error) {
 	for asked := now; d.Allowed && err == nil; {
 		switch {
+		case d.RetryAfter == elsewhere, d.RetryAfter != 0 && p.moved():
+			d = p.moves(now, max(0, until-now), c)
 		case d.RetryAfter == inLine:
 			p.queued = true
 			d, now, err = p.stand(ctx, now, until, c)

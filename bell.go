@@ -28,6 +28,7 @@ type sleeper struct {
 	n       uint64 // in the order in which they came
 	wake    func()
 	looks   bool        // woken, it looks again what it has to wait for
+	moves   atomic.Bool // woken, it looks for which limits it waits
 	opened  atomic.Bool // it was woken because the breaker opened, or nobody is to wait
 }
 
@@ -59,6 +60,14 @@ func (b *bell) ring(now time.Duration) {
 // toll wakes all, as nobody is to wait any more.
 func (b *bell) toll() {
 	for _, s := range b.those(func(*sleeper) bool { return true }) {
+		s.opened.Store(true)
+		s.wake()
+	}
+}
+
+// move wakes those that wait for limits of which some are not in force any more.
+func (b *bell) move() {
+	for _, s := range b.those(func(s *sleeper) bool { return s.moves.Load() }) {
 		s.opened.Store(true)
 		s.wake()
 	}

@@ -84,6 +84,9 @@ const (
 
 // turn is askLimits for who may have to stand in line.
 func (p *Permit) turn(now, patience time.Duration) Decision {
+	if p.moved() {
+		return Decision{Allowed: true, RetryAfter: elsewhere}
+	}
 	if patience > 0 && p.plan.live.policy.Fair.By != "" {
 		return p.askInTurn(now, patience)
 	}
@@ -168,6 +171,9 @@ type stander struct {
 func (p *Permit) stand(ctx context.Context, now, until time.Duration, c *Call) (Decision, time.Duration, error) {
 	inner, opens, done := p.u.hearing(ctx, p.breaker)
 	defer done()
+	if opens.moves.Store(true); p.moved() {
+		return Decision{Allowed: true, RetryAfter: elsewhere}, now, nil
+	}
 	d, now, err := p.standIn(inner, now, until, c)
 	if err != nil && opens.opened.Load() && ctx.Err() == nil {
 		if d = p.hears(now); d.Allowed { // it may be the probe, and has to stand again
@@ -259,6 +265,9 @@ func (p *Permit) lead(ctx context.Context, s *stander) (d Decision, moved bool, 
 	for {
 		if d = p.mayAsk(s); !d.Allowed {
 			return d, false, nil
+		}
+		if p.moved() {
+			return Decision{Allowed: true, RetryAfter: elsewhere}, false, nil
 		}
 		if d.RetryAfter > 0 { // a pause, which may not be that of those behind
 			p.limits.Drop(s.now)

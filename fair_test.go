@@ -582,7 +582,7 @@ func changed(r *rand.Rand, p weir.Policy) weir.Policy {
 	return p
 }
 
-// A history is an upstream whose permits are weighed by the limits that were in force
+// A history is an upstream whose permits are weighed by the limits that are in force
 // when they were asked for.
 type history struct {
 	u     *weir.Upstream
@@ -617,6 +617,14 @@ func (h *history) set(t *testing.T, p weir.Policy) {
 		h.force[l.Name] = k
 	}
 	set(t, h.u, p)
+}
+
+// judging is the limits by which a call is judged that was asked by some: who waits goes by those in force.
+func (h *history) judging(asked map[string]*kept) map[string]*kept {
+	if now := h.inForce(); !maps.Equal(now, asked) {
+		return now
+	}
+	return asked
 }
 
 // inForce is the limits in force.
@@ -673,7 +681,7 @@ func (h *history) call(t *testing.T, r *rand.Rand, seed uint64, longest time.Dur
 		}
 		return
 	}
-	h.grant(limits, c)
+	h.grant(h.judging(limits), c)
 	pass(time.Duration(r.Int64N(int64(200 * ms))))
 	o := outcome.Outcome{Class: outcome.OK}
 	switch r.IntN(12) {

@@ -21,6 +21,7 @@ import (
 type Permit struct {
 	u       *Upstream // nil once it has been reported
 	plan    *plan
+	by      *live  // whose limits it is charged to
 	id      string // Call.ID
 	keys    map[string]string
 	pool    string // Call.Pool
@@ -70,8 +71,12 @@ func (u *Upstream) Try(c Call, p *Permit) Decision {
 	now := u.clock.Now()
 	p.begin(u, u.live.Load().plan(&c), &c, 1)
 	d := p.ask(now, 0, &c)
-	if d.RetryAfter == askStore {
-		d, now, _ = p.fetch(context.Background(), now, 0, c.Priority) // a context that does not end
+	for d.Allowed && d.RetryAfter != 0 {
+		if d.RetryAfter == askStore {
+			d, now, _ = p.fetch(context.Background(), now, 0, c.Priority) // a context that does not end
+		} else {
+			d = p.moves(now, 0, &c)
+		}
 	}
 	if d.Allowed && !p.enter(now) {
 		d = p.full(now)
@@ -145,11 +150,7 @@ func (p *Permit) ask(now, patience time.Duration, c *Call) Decision {
 	if d, ok := p.askBreaker(now); !ok {
 		return d
 	}
-	for i := range p.plan.limits {
-		if l := &p.plan.limits[i]; l.only == nil || l.picks(c) {
-			p.limits.Add(l.charge(now, c))
-		}
-	}
+	p.charge(now, p.plan, c)
 	if !p.plan.fair {
 		return p.askLimits(now, patience)
 	}
@@ -162,7 +163,7 @@ func (p *Permit) askLimits(now, patience time.Duration) Decision {
 			return p.askPause(now, s, patience)
 		}
 	}
-	if len(p.plan.limits) == 0 {
+	if p.limits.Len() == 0 {
 		return Decision{Allowed: true}
 	}
 	v := p.take(now, patience)
@@ -225,6 +226,9 @@ func (p *Permit) fetch(ctx context.Context, now, patience time.Duration, prio li
 		case !v.OK:
 			return p.judge(now, v), now, nil
 		}
+		if p.moved() {
+			return Decision{Allowed: true, RetryAfter: elsewhere}, now, nil
+		}
 		d := p.askLimits(now, max(0, until-now))
 		if d.RetryAfter != askStore {
 			return d, now, nil
@@ -236,6 +240,9 @@ func (p *Permit) fetch(ctx context.Context, now, patience time.Duration, prio li
 func (p *Permit) fetchLimits(ctx context.Context, now, until time.Duration, prio limit.Priority) (v limit.Verdict, opened bool, err error) {
 	inner, s, done := p.u.hearing(ctx, p.breaker)
 	defer done()
+	if s.moves.Store(true); p.moved() {
+		return v, true, nil
+	}
 	if v, err = p.limits.Fetch(inner, now, until, prio); err != nil && ctx.Err() == nil && s.opened.Load() {
 		return v, true, nil
 	}
