@@ -40,6 +40,10 @@ type outage struct {
 	down   bool
 	blind  bool // while it is down calls hang; else they fail at once
 
+	each     func(id int, o *FleetOptions) // what a process has otherwise than the others; nil if nothing
+	rescopes bool                          // a rename changes the scope in place of the name
+	crowded  bool                          // every other process has no room for the key that is used
+
 	was      Limit // before a reload
 	reloaded time.Duration
 	renamed  time.Duration // when the limit took the place of one with another name
@@ -83,10 +87,11 @@ func newOutage(t testing.TB, seed uint64, l Limit) *outage {
 	}
 }
 
-func (w *outage) chance() float64 {
+// loses reports whether a message is lost.
+func (w *outage) loses() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.rng.Float64()
+	return w.rng.Float64() < w.loss
 }
 
 func (w *outage) now() time.Duration { return time.Since(w.begin) }
@@ -123,7 +128,11 @@ func (w *outage) rename(at time.Duration) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		w.renamed = at
-		w.limit.Name += "2"
+		if w.rescopes {
+			w.limit.Scope += "x"
+		} else {
+			w.limit.Name += "2"
+		}
 		l := w.limit
 		for _, p := range w.procs {
 			go func() {
@@ -149,6 +158,9 @@ func (w *outage) join(demand float64) *process {
 		p.dead.Store(true)
 		return p
 	}
+	if w.each != nil {
+		w.each(p.id, &o)
+	}
 	if o.Clock == nil && p.id%2 == 0 {
 		o.Clock = p.clock
 	}
@@ -167,6 +179,9 @@ func (w *outage) join(demand float64) *process {
 		return p
 	}
 	w.procs = append(w.procs, p)
+	if w.crowded && p.id%2 == 1 {
+		w.calls.Go(p.crowd)
+	}
 	if demand > 0 {
 		w.calls.Go(p.arrive)
 	}
@@ -219,14 +234,14 @@ func (p *process) call(n int64) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.renamed == 0 || at < w.renamed || r.Limit().Name == w.limit.Name { // who waits for what was replaced gets that
+	if l := r.Limit(); w.renamed == 0 || at < w.renamed || l.Name == w.limit.Name && l.Scope == w.limit.Scope { // who waits for what was replaced gets that
 		w.went = append(w.went, unit{at, n, p.id, own})
 	}
 }
 
 func (p *process) go1(c clock.Clock, r *Registry, until time.Duration, n int64) (ok, own bool, v Verdict, err error) {
 	var permit Permit
-	permit.Add(Charge{r, "", n})
+	permit.Add(Charge{r, r.Limit().Scope, n})
 	if p.other != nil {
 		permit.Add(Charge{p.other, "", 1})
 	}
@@ -240,6 +255,27 @@ func (p *process) go1(c clock.Clock, r *Registry, until time.Duration, n int64) 
 		v = permit.Take(now, max(0, until-now))
 	}
 	return v.OK && v.Wait == 0, isOwn(permit.first[0].turn), v, nil
+}
+
+// crowd uses as many other keys as there is room for.
+func (p *process) crowd() {
+	key := func(i int) string { return fmt.Sprint("another", i) }
+	for i := range stretch {
+		p.registry.Load().Get(p.fleet.clock.Now(), key(i))
+	}
+	for i := 0; ; i++ {
+		select {
+		case <-p.stop:
+			return
+		case <-time.After(100 * time.Millisecond):
+		}
+		var permit Permit
+		permit.Add(Charge{p.registry.Load(), key(i % stretch), 1})
+		now := p.fleet.clock.Now()
+		if v := permit.Take(now, 0); v.Ask {
+			_, _ = permit.Fetch(context.Background(), now, now, Normal)
+		}
+	}
 }
 
 // surge is many calls at once.
@@ -423,7 +459,7 @@ var errCut = errors.New("no answer")
 // way is what a message takes; it reports false if that is lost.
 func (l link) way(cut *atomic.Bool) bool {
 	w := l.p.w
-	if cut.Load() || w.chance() < w.loss {
+	if cut.Load() || w.loses() {
 		return false
 	}
 	w.mu.Lock()

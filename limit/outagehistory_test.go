@@ -20,7 +20,7 @@ var (
 // randomOutage plays a random one: everything that can go wrong, some of it at once. A process
 // stops at the end of its part, or goes on if that is wanted: then nothing but the store as a
 // whole is ever away. Each call may take one of another limit, too.
-func randomOutage(t *testing.T, shape Shape, seed uint64, goes, several bool) *outage {
+func randomOutage(t *testing.T, shape Shape, seed uint64, goes, several bool, twist func(*outage, *rand.Rand)) *outage {
 	r := rand.New(rand.NewPCG(seed, uint64(shape)))
 	perSecond := 20 + r.Int64N(60)
 	l := rate(perSecond, max(2, perSecond*(1+r.Int64N(40))/10), sec)
@@ -44,6 +44,9 @@ func randomOutage(t *testing.T, shape Shape, seed uint64, goes, several bool) *o
 	}
 	w.o.Lease = []time.Duration{0, 0, 0, -1}[r.IntN(4)]
 	w.blind = r.IntN(2) == 0
+	if twist != nil {
+		twist(w, rand.New(rand.NewPCG(seed, 20+uint64(shape))))
+	}
 	if r.IntN(3) == 0 {
 		w.costly, w.big = 0.1, max(2, l.Full()/4)
 		if shape != Bucket {
@@ -132,7 +135,7 @@ func randomOutage(t *testing.T, shape Shape, seed uint64, goes, several bool) *o
 		}
 	}
 	if shape == Rolling && r.IntN(3) == 0 { // it counts for longer from some time on
-		longer := l
+		longer := w.limit
 		longer.Per *= time.Duration(2 + r.IntN(3))
 		w.reload(10*sec+time.Duration(r.Int64N(int64(length/2))), longer)
 	} else if stays {
@@ -175,19 +178,62 @@ func TestNothingIsOverInRandomHistories(t *testing.T) {
 				}
 				t.Run(name, func(t *testing.T) {
 					t.Parallel()
-					playHistories(t, shape, n, goes, several)
+					playHistories(t, shape, n, goes, several, nil)
 				})
 			}
 		}
 	}
 }
 
-func playHistories(t *testing.T, shape Shape, n int, goes, several bool) {
+// Nor in those in which processes differ by their leases and guards, some have no room for the key, a rename changes
+// the scope, and answers are lost when a window ends.
+func TestNothingIsOverInTwistedHistories(t *testing.T) {
+	for _, shape := range []Shape{Bucket, Rolling, Fixed} {
+		for _, goes := range []bool{false, true} {
+			t.Run(fmt.Sprint(shape, " going on ", goes), func(t *testing.T) {
+				t.Parallel()
+				n := campaign.Histories(6, 60)
+				if *histories > 0 {
+					n = *histories
+				}
+				playHistories(t, shape, n, goes, false, func(w *outage, r *rand.Rand) { twist(w, r, goes) })
+			})
+		}
+	}
+}
+
+// twist lets some of that be so in a history.
+func twist(w *outage, r *rand.Rand, goes bool) {
+	if r.IntN(3) > 0 {
+		var leases, guards []time.Duration
+		for range 16 {
+			leases = append(leases, []time.Duration{-1, 0, 50 * time.Millisecond, sec, 2 * sec}[r.IntN(5)])
+			guards = append(guards, []time.Duration{0, 2 * time.Millisecond, 50 * time.Millisecond, 300 * time.Millisecond}[r.IntN(4)])
+		}
+		w.each = func(id int, o *FleetOptions) { o.Lease, o.Guard = leases[id%len(leases)], guards[id%len(guards)] }
+	}
+	w.rescopes = r.IntN(2) == 0
+	if r.IntN(2) == 0 {
+		w.crowded, w.limit.Scope, w.limit.MaxKeys = true, "tenant", 1
+	}
+	if !goes && r.IntN(2) == 0 {
+		loss := func(at time.Duration, p float64) {
+			w.at(at, func() { w.mu.Lock(); w.loss = p; w.mu.Unlock() })
+		}
+		usual := w.loss
+		for at := 5 * sec; at < 90*sec; at += 5 * sec { // windows are of a minute, and some end with an outage
+			loss(at-time.Duration(r.Int64N(int64(500*time.Millisecond))), 0.3+0.6*r.Float64())
+			loss(at+time.Duration(r.Int64N(int64(500*time.Millisecond))), usual)
+		}
+	}
+}
+
+func playHistories(t *testing.T, shape Shape, n int, goes, several bool, twist func(*outage, *rand.Rand)) {
 	var used, over int64
 	for i := range n {
 		seed := *firstSeed + uint64(i)
 		synctest.Test(t, func(t *testing.T) {
-			w := randomOutage(t, shape, seed, goes, several)
+			w := randomOutage(t, shape, seed, goes, several, twist)
 			n, where := w.over()
 			if used += w.used(0, time.Hour); n > 0 {
 				over++
