@@ -18,7 +18,9 @@ func (p *Permit) waits(ctx context.Context, d Decision, now, until, slot time.Du
 			p.queued = true
 			d, now, err = p.stand(ctx, now, until, c)
 		case d.RetryAfter == askStore:
+			begun := now
 			d, now, err = p.fetch(ctx, now, max(0, until-now), c.Priority)
+			p.queued = p.queued || now-begun >= longFetch
 		case d.RetryAfter > 0:
 			p.queued = true
 			d, now, err = p.doze(ctx, until, d.RetryAfter)
@@ -33,6 +35,10 @@ func (p *Permit) waits(ctx context.Context, d Decision, now, until, slot time.Du
 	}
 	return d, now, err
 }
+
+// longFetch is how long the store of a fleet is asked where the call has waited for its turn
+// meanwhile: an answer alone takes less, as a rule.
+const longFetch = 50 * time.Millisecond
 
 // doze waits for a turn that has been booked, or for the end of a pause, and asks again.
 func (p *Permit) doze(ctx context.Context, until, d time.Duration) (Decision, time.Duration, error) {

@@ -15,7 +15,8 @@ import (
 // wait, those who leave say it: if half of the calls that waited within the last 10 s were left
 // by their callers before they were answered, calls wait for half as long as those callers
 // had patience, and are refused at once where their turn comes later. A minute after the last
-// such sign they wait as long as before.
+// such sign they wait as long as before. A caller of Acquire waits for its turn alone: how
+// long it does says nothing of the others, and it waits as long as it says.
 
 // leavers are what an upstream knows of the patience of its callers. It is safe for
 // concurrent use.
@@ -98,7 +99,7 @@ func (u *Upstream) patience(now time.Duration) time.Duration {
 
 // left notes that the caller has left, after it had waited for a turn.
 func (p *Permit) left(now time.Duration) {
-	if p.queued && p.attempt == 1 {
+	if p.queued && p.whole && p.attempt == 1 {
 		p.u.leavers.note(now, max(now-p.asked, 1))
 	}
 	p.queued = false
@@ -110,7 +111,7 @@ func (p *Permit) stayed(now time.Duration, unheard bool) {
 	case !p.queued:
 	case unheard:
 		p.left(now)
-	case p.attempt == 1:
+	case p.whole && p.attempt == 1:
 		p.u.leavers.note(now, 0)
 	}
 	p.queued = false

@@ -39,6 +39,7 @@ type Permit struct {
 	waited  time.Duration
 	asked   time.Duration // when it was asked for, to wait if need be
 	queued  bool          // it has waited for a turn
+	whole   bool          // its caller waits for the answer, and not for the turn alone
 	held    time.Duration // until when everyone is paused that its answer concerns; 0: nobody
 	metered bool          // limits and gates are left to the answer's body; see Meter
 	guessed bool          // what it costs is a guess
@@ -138,6 +139,7 @@ func (p *Permit) begin(u *Upstream, plan *plan, c *Call, attempt int32) {
 	}
 	p.reports, p.metered, p.told, p.heard, p.broken, p.guessed = p.reports[:0], false, false, false, false, c.Estimated
 	p.limits.Reset()
+	p.whole = false
 	p.place, p.waiting, p.slot, p.drop, p.lack, p.held, p.queued = 0, 0, 0, nil, limit.LacksNothing, 0, false
 }
 
@@ -322,7 +324,9 @@ func (p *Permit) admit(ctx context.Context, now, until time.Duration, c *Call) e
 	}
 	d, now, err := p.waits(ctx, d, now, min(until, later(start, p.longest(now))), min(until, later(start, p.plan.live.slotWait)), c)
 	if p.waited = now - start; err != nil {
-		p.left(now)
+		if ctx.Err() != nil {
+			p.left(now)
+		}
 		if !tooLate(ctx, now, until) {
 			p.undo(now)
 			return err
@@ -408,7 +412,7 @@ func (p *Permit) askGates(ctx context.Context, now time.Duration, c Call) (d Dec
 // longest is how long the call may wait for a turn, whatever its caller says.
 func (p *Permit) longest(now time.Duration) time.Duration {
 	d := max(0, p.plan.live.policy.MaxWait)
-	if p.plan.live.open {
+	if p.whole && p.plan.live.open {
 		d = p.u.leavers.within(now, d)
 	}
 	return d
