@@ -3,6 +3,8 @@ package weir_test
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -87,5 +89,106 @@ func TestWhoWaitsGoesByTheLimitThatTookItsPlace(t *testing.T) {
 				w.wg.Wait()
 			})
 		}
+	}
+}
+
+// gone is a unit that a process of a fleet let go.
+type gone struct {
+	at time.Duration
+	by int
+}
+
+// overBucket says by how much units pass a bucket, at worst.
+func overBucket(all []gone, l limit.Limit) (worst float64) {
+	slices.SortStableFunc(all, func(a, b gone) int { return int(a.at - b.at) })
+	level, last := 0.0, time.Duration(0)
+	for _, g := range all {
+		level = max(0, level-l.PerSecond()*(g.at-last).Seconds()) + 1
+		last = g.at
+		worst = max(worst, level-float64(l.Full()))
+	}
+	return worst
+}
+
+// However a limit is changed while calls come and wait, by name, scope, and whether it is shared: no process
+// lets more go than the limit, nor all together while it is shared.
+func TestNothingIsOverHoweverALimitChanges(t *testing.T) {
+	for seed := range seeds(40) {
+		synctest.Test(t, func(t *testing.T) { changesOfALimit(t, chance(seed), seed) })
+		if t.Failed() {
+			return
+		}
+	}
+}
+
+func changesOfALimit(t *testing.T, r *rand.Rand, seed uint64) {
+	l := limit.Limit{Name: "q", Rate: bucket.Rate{Amount: 5 + r.Int64N(40), Per: time.Second, Burst: 1 + r.Int64N(30)}}
+	policy := func() weir.Policy {
+		p := steady(l)
+		p.MaxWait = time.Duration(1+r.IntN(8)) * time.Second
+		if r.IntN(2) == 0 {
+			p.Fair.By = "user"
+		}
+		return p
+	}
+	all := fleet(t, 1+r.IntN(3), policy())
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	spans := [][]gone{nil} // while it is shared
+	var went []gone
+	begin := all[0].Now()
+	for range 400 {
+		by, at, user := r.IntN(len(all)), time.Duration(r.Int64N(int64(20*time.Second))), fmt.Sprint(r.IntN(3))
+		patience := time.Duration(r.Int64N(int64(6 * time.Second)))
+		wg.Go(func() {
+			pass(at)
+			ctx, end := context.WithTimeout(background, patience)
+			defer end()
+			p, err := all[by].Acquire(ctx, weir.Call{Keys: map[string]string{"tenant": "x", "user": user}})
+			if err != nil {
+				return
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			g := gone{p.Allowed() - begin, by}
+			if went = append(went, g); !l.Local {
+				spans[len(spans)-1] = append(spans[len(spans)-1], g)
+			}
+			p.Report(outcome.Outcome{Class: outcome.OK})
+		})
+	}
+	for range 1 + r.IntN(6) {
+		pass(time.Duration(r.Int64N(int64(5 * time.Second))))
+		mu.Lock()
+		switch r.IntN(3) {
+		case 0:
+			l.Name += "q"
+		case 1:
+			l.Scope = map[string]string{"": "tenant", "tenant": ""}[l.Scope]
+		case 2:
+			if l.Local = !l.Local; !l.Local {
+				spans = append(spans, nil)
+			}
+		}
+		p := policy()
+		for _, u := range all {
+			set(t, u, p)
+		}
+		mu.Unlock()
+	}
+	wg.Wait()
+	for _, s := range spans {
+		if over := overBucket(s, l); over > 1e-6 {
+			t.Errorf("seed %d: %v over while it was shared by %d, of %v", seed, over, len(all), l)
+		}
+	}
+	for by := range all {
+		own := slices.DeleteFunc(slices.Clone(went), func(g gone) bool { return g.by != by })
+		if over := overBucket(own, l); over > 1e-6 {
+			t.Errorf("seed %d: %v over of one process of %d, of %v", seed, over, len(all), l)
+		}
+	}
+	if len(went) == 0 {
+		t.Errorf("seed %d: nothing went", seed)
 	}
 }
