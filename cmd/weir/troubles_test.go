@@ -2,11 +2,13 @@ package main
 
 import (
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -54,4 +56,43 @@ func TestKeysThatDoNotComeAreATrouble(t *testing.T) {
 			t.Error("nobody is told that there are no credentials")
 		}
 	})
+}
+
+// Credentials are lost while weir runs: that is told, and that they are back, at the next look, and after the wait for an
+// answer if there is none.
+func TestLostKeysAreToldInTime(t *testing.T) {
+	for name, most := range map[string]time.Duration{"refused": 10 * time.Second, "silent": 20 * time.Second} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var lost atomic.Bool
+				keys := aws.CredentialsProviderFunc(func(ctx context.Context) (aws.Credentials, error) {
+					switch {
+					case !lost.Load():
+						return aws.Credentials{AccessKeyID: "AKWEIR"}, nil
+					case name == "silent":
+						<-ctx.Done()
+						return aws.Credentials{}, ctx.Err()
+					}
+					return aws.Credentials{}, errors.New("the role is gone")
+				})
+				s := &server{}
+				s.troubles.log = slog.New(slog.NewTextHandler(io.Discard, nil))
+				s.speaks.names = map[string]signer{"a": {keys: keys}}
+				ctx, stop := context.WithCancel(t.Context())
+				defer stop()
+				go s.watchKeys(ctx)
+				for _, gone := range []bool{true, false, true} {
+					time.Sleep(3 * time.Second)
+					lost.Store(gone)
+					begin := time.Now()
+					for synctest.Wait(); (len(s.troubles.list()) > 0) != gone; synctest.Wait() {
+						if time.Since(begin) > most {
+							t.Fatalf("lost: %v, and nobody is told within %v", gone, most)
+						}
+						time.Sleep(100 * time.Millisecond)
+					}
+				}
+			})
+		})
+	}
 }
