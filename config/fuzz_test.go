@@ -223,6 +223,7 @@ upstreams:
     quota: {schedule: aws, capacity: 500, retry: 5, throttle: 5, timeout: 10, success: 1, timeout_codes: [T]}
     llm:
       family: anthropic
+      default_model: claude
       key_env: KEY
       first_content: 30s
       idle: off

@@ -16,6 +16,7 @@ import (
 // the default of package llmdialect.
 type LLM struct {
 	Family       llm.Family
+	DefaultModel string // of requests that name none
 	KeyEnv       string // the environment variable that holds the key, in place of the caller's
 	FirstContent time.Duration
 	Idle         time.Duration
@@ -39,6 +40,7 @@ type Cache struct {
 var llmFields = []field[LLM]{
 	one("family", choice("openai, openai-responses, anthropic, gemini, bedrock-converse or bedrock-invoke", families()), func(l *LLM) *llm.Family { return &l.Family }, "what the path says",
 		"The wire format where the path of a request does not tell it."),
+	one("default_model", word, func(l *LLM) *string { return &l.DefaultModel }, "left to the server", "The model of requests that name none: it is put into them. Without it they are sent as they came, as a server may have but one model."),
 	one("key_env", variable, func(l *LLM) *string { return &l.KeyEnv }, "what the caller sends", "The environment variable that holds the API key with which requests are sent on, in place of the caller's."),
 	one("first_content", orOff(duration, -1), func(l *LLM) *time.Duration { return &l.FirstContent }, "60s", "From the headers of a stream to the first word of its answer, and longest silence of an answer that is none."),
 	one("idle", orOff(duration, -1), func(l *LLM) *time.Duration { return &l.Idle }, "`timeouts.idle`, 30s", "Longest silence within a stream. Models that think may be silent for minutes."),

@@ -29,11 +29,11 @@ func ExampleRoute_Parse() {
 	route, _ := llm.Recognize("POST", "/v1/chat/completions", "")
 	r, _ := route.Parse([]byte(`{"model":"gpt-5","max_completion_tokens":100,"n":2,"messages":[{"role":"user","content":"Where is it?"}]}`))
 	fmt.Println(r.Model, r.MaxOutput, r.Stream, r.Question())
-	_, err := route.Parse([]byte(`{"messages":[]}`))
+	_, err := route.Parse([]byte(`{"model":["gpt-5"]}`))
 	fmt.Println(err)
 	// Output:
 	// gpt-5 200 false Where is it?
-	// the body's model is missing: say which model is to answer
+	// the body's model is not a string
 }
 
 func ExampleRequest_Prompt() {

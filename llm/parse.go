@@ -61,6 +61,9 @@ func (r *Request) find(object uint32, prefix string, is func([]byte) field) *Req
 		if f == unread {
 			continue
 		}
+		if f == fMessages && r.beside(k) {
+			continue
+		}
 		if r.seen&(1<<f) != 0 {
 			return &RequestError{Field: prefix + string(d.text(k, nil)), Problem: "is there twice, or beside another field that means the same"}
 		}
@@ -70,6 +73,22 @@ func (r *Request) find(object uint32, prefix string, is func([]byte) field) *Req
 		}
 	}
 	return nil
+}
+
+// beside takes note of a prompt beside another one, by another name: servers differ in which of
+// them they take, so both are counted.
+func (r *Request) beside(name uint32) bool {
+	first := r.at[fMessages]
+	if r.Family != OpenAI || first == 0 || r.doc.kind(name+1) == kindNull {
+		return false
+	}
+	for _, n := range append(r.more, first) {
+		if r.nameOf(n) == r.nameOf(name+1) {
+			return false
+		}
+	}
+	r.more = append(r.more, name+1)
+	return true
 }
 
 // findNested looks into those fields that hold others.
@@ -106,14 +125,10 @@ func (r *Request) readModel() *RequestError {
 		return nil
 	}
 	switch {
-	case n == 0 && r.at[fTemplate] != 0: // a stored prompt names its model itself
+	case n == 0: // a stored prompt names its model itself, and a server may have but one
 		return nil
-	case n == 0:
-		return &RequestError{Field: "model", Problem: "is missing: say which model is to answer"}
 	case r.doc.kind(n) != kindString:
 		return &RequestError{Field: "model", Problem: "is not a string"}
-	case r.doc.size(n) == 0:
-		return &RequestError{Field: "model", Problem: "is empty: say which model is to answer"}
 	}
 	r.Model = string(r.doc.text(n, nil))
 	return nil

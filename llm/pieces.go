@@ -42,6 +42,9 @@ func (r *Request) pieces() iter.Seq[piece] {
 			w.rest(r)
 		case r.Family == OpenAI:
 			w.chat(r.at[fMessages])
+			for _, n := range r.more {
+				w.chat(n)
+			}
 		default:
 			w.part = InMessages
 			w.walk(r.at[fMessages])

@@ -37,6 +37,7 @@ type Request struct {
 	doc  document
 	at   [fields]uint32 // where the fields are that are read; 0 if they are not there
 	seen uint32         // fields that are there, even if null
+	more []uint32       // prompts beside that at fMessages
 	ask  edit           // of AskUsage
 
 	rested bool // see Rest

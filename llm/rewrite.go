@@ -26,12 +26,28 @@ func (r *Request) For(model string) (rawPath, rawQuery string, body []byte) {
 	if r.from < r.to {
 		rawPath = r.path[:r.from] + r.escape(model) + r.path[r.to:]
 	}
-	n := r.at[fModel]
-	if n == 0 {
+	if r.at[fModel] == 0 && !r.Nameless() {
 		return rawPath, r.query, r.Body()
 	}
 	r = r.open()
+	n := r.at[fModel]
+	if n == 0 {
+		n = r.doc.member(0, "model") // even if it is null
+	}
+	if n == 0 {
+		return rawPath, r.query, r.edited(r.insert(0, `"model":`+string(appendString(nil, model))))
+	}
 	return rawPath, r.query, r.edited(r.replace(n, string(appendString(nil, model))))
+}
+
+// Nameless reports whether the body could say which model is to answer, and does not: its server may have
+// but one.
+func (r *Request) Nameless() bool {
+	switch r.Family {
+	case OpenAI, Responses, Anthropic:
+		return r.Model == "" && r.Operation != "other" && r.at[fTemplate] == 0
+	}
+	return false
 }
 
 // escape writes a model as a part of the path. AWS encodes all but unreserved

@@ -20,6 +20,11 @@ func TestForNamesAnotherModelAndNothingElse(t *testing.T) {
 		{geminiPath + "?alt=sse", `{"contents":[]}`, "gemini-y", "/v1beta/models/gemini-y:generateContent", `{"contents":[]}`},
 		{geminiPath, `{}`, "models/gemini-y", "/v1beta/models/gemini-y:generateContent", `{}`},
 		{conversePath, `{}`, "arn:aws:bedrock:us-east-1:1:inference-profile/us.x-v1:0", "/model/arn%3Aaws%3Abedrock%3Aus-east-1%3A1%3Ainference-profile%2Fus.x-v1%3A0/converse", `{}`},
+		{chatPath, `{"n":1}`, "b", chatPath, `{"model":"b","n":1}`},
+		{chatPath, `{}`, "b", chatPath, `{"model":"b"}`},
+		{chatPath, `{"n":1,"model":null}`, "b", chatPath, `{"n":1,"model":"b"}`},
+		{messagePath, `{"model":""}`, "b", messagePath, `{"model":"b"}`},
+		{responsePath, `{"prompt":{"id":"p"}}`, "b", responsePath, `{"prompt":{"id":"p"}}`},
 		{"/model/a%3A0/invoke", `{"prompt":"a:0"}`, "b b", "/model/b%20b/invoke", `{"prompt":"a:0"}`},
 	} {
 		path, query, body := parse(t, c.path, c.body).For(c.model)
@@ -142,5 +147,19 @@ func checkFor(t *testing.T, r *Request, model string, known bool) {
 	}
 	if _, _, back := q.For(r.Model); r.from == r.to && bytes.Equal(appendString(nil, r.Model), r.doc.raw(r.doc.member(0, "model"))) && !bytes.Equal(back, r.Body()) {
 		t.Fatalf("there %q and back %q", body, back)
+	}
+}
+
+// A server that has but one model is told none, and one may take another prompt than its neighbour:
+// neither is refused, and both prompts are counted.
+func TestWhatServersOfOneModelAreAsked(t *testing.T) {
+	for body, want := range map[string]int64{
+		`{"messages":[{"role":"user","content":"12345"}]}`: 5, `{"model":null,"prompt":"12345"}`: 5, `{"model":"","input":"12345"}`: 5, `{"prompt":"12345","input":"678"}`: 8,
+		`{"messages":[{"role":"user","content":"12345"}],"prompt":"678","input":["90"]}`: 10,
+	} {
+		r := parse(t, chatPath, body)
+		if got := r.Prompt().Text; got != want || !r.Nameless() {
+			t.Errorf("%s: %d bytes, nameless %v; want %d", body, got, r.Nameless(), want)
+		}
 	}
 }

@@ -177,7 +177,7 @@ func readPrices(file string) (price.Table, error) {
 // dialect reads all that the dialect of an upstream needs. What it returns puts it in force.
 func (f *fitting) dialect(u *config.Upstream, c config.LLM) (put func() error, err error) {
 	o := llmdialect.Options{
-		Name: u.Name, Family: c.Family, Inner: u.Dialect, Origin: f.origin, Tokens: &f.tokens, Prices: f.prices, Ledger: f.ledger,
+		Name: u.Name, Family: c.Family, Model: c.DefaultModel, Inner: u.Dialect, Origin: f.origin, Tokens: &f.tokens, Prices: f.prices, Ledger: f.ledger,
 		FirstContent: c.FirstContent, Idle: c.Idle, Total: c.Total, Hold: c.HoldFor, Patience: c.Patience, MaxBody: u.MaxBody, Pass: u.Full == proxy.FullPass, Keys: u.Keys, Veil: f.veil,
 		Events: llmdialect.Events{Answered: f.answered},
 	}

@@ -40,6 +40,12 @@ func (x *exchange) read(r *http.Request) *proxy.Failure {
 	if x.request, err = x.route.Parse(body); err != nil {
 		return &proxy.Failure{Status: http.StatusBadRequest, Code: proxy.ValidationError, Message: err.Error(), Final: true}
 	}
+	if x.d.o.Model != "" && x.request.Nameless() {
+		_, _, body = x.request.For(x.d.o.Model)
+		if x.request, err = x.route.Parse(body); err != nil {
+			return &proxy.Failure{Status: http.StatusBadRequest, Code: proxy.ValidationError, Message: err.Error(), Final: true}
+		}
+	}
 	x.route = x.request.Route
 	if b := billOf(r.Context()); b != nil && b.of.request != nil && b.of.request.AddedUsage {
 		x.request.AddedUsage = true // it asks already, but not for its caller

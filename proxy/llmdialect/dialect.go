@@ -35,6 +35,7 @@ type Options struct {
 	Family llm.Family // of requests whose path does not say
 
 	Inner  proxy.Dialect                        // signs what is sent, for Bedrock
+	Model  string                               // of requests that name none; "" leaves that to the server
 	Key    string                               // with which requests are sent on, in place of the caller's
 	Origin func(upstream string) (string, bool) // of an upstream, and whether it has a key of its own
 

@@ -418,7 +418,7 @@ func TestCallersHaveTheirShare(t *testing.T) {
 func TestBadRequestsAreToldSo(t *testing.T) {
 	c, all := tiers(t, llmdialect.Tier{Message: "We are sorry."})
 	b := start(t, setup{policy: quick(), options: llmdialect.Options{Cascade: c, Tiers: all}, sim: llmsim.Config{Models: map[string]llmsim.Model{"gpt-4o": {}}}})
-	for _, body := range []string{``, `{`, `[]`, `"x"`, `{"messages":[]}`, `{"model":7}`, "\xff", `{"model":"gpt-4o"} x`} {
+	for _, body := range []string{``, `{`, `[]`, `"x"`, `{"model":[]}`, `{"model":7}`, "\xff", `{"model":"gpt-4o"} x`} {
 		a := b.post(completions, body)
 		if a.StatusCode != 400 || !json.Valid([]byte(a.body)) || !strings.Contains(a.body, `"error":{`) {
 			t.Errorf("%q: %d %s", body, a.StatusCode, a.body)
@@ -474,6 +474,32 @@ func TestACallerWhoLeavesIsToldUpstream(t *testing.T) {
 		case <-deadline:
 			t.Fatal("the provider goes on writing")
 		case <-time.After(time.Millisecond):
+		}
+	}
+}
+
+// Who names no model gets what the server has, or the model that the configuration puts in its place; either is
+// counted.
+func TestRequestsThatNameNoModel(t *testing.T) {
+	for _, model := range []string{"", "llama"} {
+		p := provider(t, func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = io.WriteString(w, `{"object":"chat.completion","choices":[{"index":0,"message":{"role":"assistant","content":"hi"},"finish_reason":"stop"}],"usage":{"prompt_tokens":50,"completion_tokens":50,"total_tokens":100}}`)
+		})
+		policy := quick()
+		policy.MaxWait = -1
+		policy.Limits = []limit.Limit{{Name: "one", Scope: llmdialect.Model, Rate: bucket.Rate{Amount: 2, Per: time.Hour, Burst: 2}}}
+		b := before(t, llmdialect.Options{Model: model}, policy, p.url())
+		for i, body := range []string{`{"messages":[{"role":"user","content":"hi"}]}`, `{"prompt":"a","input":"b","stream":false,"model":null}`, `{"messages":[]}`} {
+			if a, want := b.post(completions, body), []int{200, 200, 429}[i]; a.StatusCode != want {
+				t.Errorf("%q, %s: answered %s, want %d: %s", model, body, a.Status, want, a.body)
+			}
+		}
+		_, sent := p.requests()
+		for i, body := range sent {
+			if strings.Contains(body, `"model":"llama"`) != (model != "") || i == 0 && model == "" && body != `{"messages":[{"role":"user","content":"hi"}]}` {
+				t.Errorf("%q: sent %s", model, body)
+			}
 		}
 	}
 }
