@@ -133,8 +133,23 @@ func (w *canonical) value(b []byte, n uint32) []byte {
 	return b
 }
 
+// room makes room for the names of a large object at once: what grows bit by bit is held twice while it does.
+func (w *canonical) room(n uint32) {
+	if int(w.d.nodes[n].next-n) <= measured/int(NodeSize) {
+		return
+	}
+	names := 0
+	for k := n + 1; k < w.d.nodes[n].next; k = w.d.nodes[k+1].next {
+		names++
+	}
+	if need := len(w.names) + names; need > cap(w.names) {
+		w.names = append(make([]named, 0, need), w.names...)
+	}
+}
+
 func (w *canonical) object(b []byte, n uint32) []byte {
 	from := len(w.names)
+	w.room(n)
 	for k := n + 1; k < w.d.nodes[n].next; k = w.d.nodes[k+1].next {
 		name := w.d.text(k, nil)
 		if n == 0 && slices.Contains(w.skip, string(name)) {

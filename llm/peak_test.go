@@ -1,0 +1,54 @@
+package llm
+
+import (
+	"bytes"
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+// What is held of the worst bodies while they are read is what their values say, and no more is held besides for the key under
+// which answers are kept: by that callers are let in.
+func TestABodyCostsWhatItsValuesSay(t *testing.T) {
+	const size, head, tail = 2 << 20, `{"model":"gpt-4o","messages":[{"role":"user","content":`, `}]}`
+	var names bytes.Buffer
+	names.WriteString(head + `"hi","x":{"a":0`)
+	for i := 0; names.Len() < size; i++ {
+		fmt.Fprintf(&names, `,"%d":0`, i)
+	}
+	names.WriteString(`}` + tail)
+	for kind, c := range map[string]struct {
+		body []byte
+		most float64 // bytes held for each of the body
+	}{
+		"text":     {[]byte(head + `"` + strings.Repeat("word ", size/5) + `"` + tail), 0},
+		"numbers":  {[]byte(head + `"hi","x":[0` + strings.Repeat(",0", size/2) + `]` + tail), 8},
+		"nested":   {[]byte(head + `"hi","x":` + strings.Repeat("[", 500) + strings.Repeat("[],", size/3) + "0" + strings.Repeat("]", 500) + tail), 5.4},
+		"names":    {names.Bytes(), 3.2},
+		"messages": {[]byte(`{"model":"gpt-4o","messages":[{"role":"user","content":"hi"}` + strings.Repeat(`,{"role":"user","content":"hi"}`, size/31) + `]}`), 2.7},
+		"objects":  {[]byte(head + `"hi","x":[{}` + strings.Repeat(`,{"":0}`, size/7) + `]` + tail), 7},
+	} {
+		said := int64(Values(c.body)) * NodeSize
+		read := allocated(func() {
+			r, err := Route{Family: OpenAI, Operation: "chat"}.Parse(c.body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if keyed := allocated(func() { r.Key() }); keyed > said+said/8+256<<10 {
+				t.Errorf("%s: %d bytes for the key, want %d at most", kind, keyed, said)
+			}
+		})
+		if read > 2*said+512<<10 || float64(said) > c.most*float64(len(c.body))+4096 {
+			t.Errorf("%s of %d bytes: %d are allocated, %d said, want %.1f for each", kind, len(c.body), read, said, c.most)
+		}
+	}
+}
+
+func allocated(f func()) int64 {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	f()
+	runtime.ReadMemStats(&after)
+	return int64(after.TotalAlloc - before.TotalAlloc)
+}
