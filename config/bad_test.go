@@ -127,7 +127,7 @@ hosts: ["*.example"]
 upstreams: {a: {url: https://h}}
 `, `
 weir.yaml:2:13: tokens.a: has no env
-weir.yaml:2:26: tokens.b.env: env "A-B": want the name of the environment variable that holds the secret
+weir.yaml:2:26: tokens.b.env: env: is not the name of an environment variable; write the name of the one that holds the secret
 weir.yaml:3:28: admin_tokens.c.upstreams: there is no field "upstreams"; want one of env
 weir.yaml:4:12: client_ca: certificates of callers are only seen with tls; add tls: {cert: ..., key: ...}
 weir.yaml:5:18: admin_client_ca: certificates of callers are only seen with tls; add tls: {cert: ..., key: ...}

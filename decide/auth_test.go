@@ -289,7 +289,7 @@ func TestConfig(t *testing.T) {
 		{Config{Listen: ":8082", Tokens: []TokenConfig{{Name: "a", Env: "WEIR_TOKEN"}}}, nil},
 		{Config{Listen: "8082"}, []string{`listen "8082": want host:port`}},
 		{Config{Listen: ":8082", GRPC: "10.0.0.7:8083"}, []string{`listen ":8082": would let whoever reaches it use up the limits`, `grpc "10.0.0.7:8083": would let`}},
-		{Config{Tokens: []TokenConfig{{Name: "a b", Env: "A-B"}}}, []string{"tokens[0]", "name: want letters", `env "A-B": want the name`}},
+		{Config{Tokens: []TokenConfig{{Name: "a b", Env: "A-B"}}}, []string{"tokens[0]", "name: want letters", `env: is not the name of an environment variable`}},
 		{Config{MaxWait: -1, MaxPermits: -1}, []string{"max_wait", "max_permits"}},
 		{Config{MaxWait: time.Hour}, []string{"max_wait 1h0m0s: want 0s to 10m0s"}},
 	} {

@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"net/netip"
 	"regexp"
-	"strconv"
 	"strings"
 )
 
@@ -25,14 +24,14 @@ var (
 	goodEnv  = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 )
 
-// Validate reports every mistake at once.
+// Validate reports every mistake at once. What is no name of a variable may be the secret itself, and is not repeated.
 func (t TokenConfig) Validate() error {
 	var errs []error
 	if !goodName.MatchString(t.Name) {
 		errs = append(errs, errors.New("name: want letters, digits, -, _ and ., 63 of them at most"))
 	}
 	if !goodEnv.MatchString(t.Env) {
-		errs = append(errs, fmt.Errorf("env %s: want the name of the environment variable that holds the secret", strconv.QuoteToASCII(t.Env)))
+		errs = append(errs, errors.New("env: is not the name of an environment variable; write the name of the one that holds the secret"))
 	}
 	return errors.Join(errs...)
 }
