@@ -98,14 +98,14 @@ type gone struct {
 	by int
 }
 
-// overBucket says by how much units pass a bucket, at worst.
+// overBucket says by how much units pass a bucket, at worst. A store counts in microseconds.
 func overBucket(all []gone, l limit.Limit) (worst float64) {
 	slices.SortStableFunc(all, func(a, b gone) int { return int(a.at - b.at) })
 	level, last := 0.0, time.Duration(0)
 	for _, g := range all {
 		level = max(0, level-l.PerSecond()*(g.at-last).Seconds()) + 1
 		last = g.at
-		worst = max(worst, level-float64(l.Full()))
+		worst = max(worst, level-float64(l.Full())-2e-6*l.PerSecond())
 	}
 	return worst
 }
