@@ -305,6 +305,7 @@ const debtsAtOnce = 500
 // further beat is sent.
 func (g *Group) tellDebts(ctx context.Context) error {
 	f := g.fleet
+	now := f.clock.Now()
 	g.own.Lock()
 	b := &g.beating
 	if b.told == 0 {
@@ -312,13 +313,13 @@ func (g *Group) tellDebts(ctx context.Context) error {
 	}
 	a := Ask{Group: g.name, ID: b.told, Lane: g.debtLane, Again: true}
 	for i := range b.debts[:b.first] {
-		a.Settle = append(a.Settle, b.debts[i].settlement(f.clock.Now()))
+		a.Settle = append(a.Settle, b.debts[i].settlement(now))
 	}
 	ctx, cancel := f.clock.WithTimeout(ctx, g.timeout(), context.DeadlineExceeded)
 	g.own.Unlock()
 	defer cancel()
 	err := f.store.Take(ctx, &a)
-	now := f.clock.Now()
+	now = f.clock.Now()
 	g.own.Lock()
 	defer g.own.Unlock()
 	b.busy = false
