@@ -106,16 +106,20 @@ func (f *wild) Do(r *http.Request) (*http.Response, error) {
 }
 
 // late executes a request when its caller has perhaps gone.
-func (f *wild) late(r *http.Request) (resp *http.Response, err error) {
-	done := make(chan struct{})
+func (f *wild) late(r *http.Request) (*http.Response, error) {
+	type answer struct {
+		resp *http.Response
+		err  error
+	}
+	done := make(chan answer, 1)
 	go func() {
-		defer close(done)
 		time.Sleep(time.Duration(f.roll() * float64(time.Second)))
-		resp, err = f.fake.Do(r.WithContext(context.WithoutCancel(r.Context())))
+		resp, err := f.fake.Do(r.WithContext(context.WithoutCancel(r.Context())))
+		done <- answer{resp, err}
 	}()
 	select {
-	case <-done:
-		return resp, err
+	case a := <-done:
+		return a.resp, a.err
 	case <-r.Context().Done():
 		return nil, r.Context().Err()
 	}
