@@ -15,30 +15,22 @@ func (p *Permit) waits(ctx context.Context, d Decision, now, until, slot time.Du
 		case d.RetryAfter == elsewhere, d.RetryAfter != 0 && p.moved():
 			d = p.moves(now, max(0, until-now), c)
 		case d.RetryAfter == inLine:
-			p.queued = true
 			d, now, err = p.stand(ctx, now, until, c)
 		case d.RetryAfter == askStore:
-			begun := now
 			d, now, err = p.fetch(ctx, now, max(0, until-now), c.Priority)
-			p.queued = p.queued || now-begun >= longFetch
 		case d.RetryAfter > 0:
-			p.queued = true
 			d, now, err = p.doze(ctx, until, d.RetryAfter)
 		case now > asked:
 			d, asked = p.hears(now), now
 		case !p.enter(now):
 			d, now, err = p.board(ctx, now, slot, c)
-			until = min(slot, max(until, later(now, p.longest(now))))
+			until = min(slot, max(until, later(now, p.longest())))
 		default:
 			return d, now, nil
 		}
 	}
 	return d, now, err
 }
-
-// longFetch is how long the store of a fleet is asked where the call has waited for its turn
-// meanwhile: an answer alone takes less, as a rule.
-const longFetch = 50 * time.Millisecond
 
 // doze waits for a turn that has been booked, or for the end of a pause, and asks again.
 func (p *Permit) doze(ctx context.Context, until, d time.Duration) (Decision, time.Duration, error) {

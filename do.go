@@ -97,7 +97,6 @@ func (r *run) admit() error {
 	}
 	p := &r.permit
 	p.begin(r.u, r.plan, &r.call, int32(r.attempts+1))
-	p.whole = true
 	r.refusal = p.admit(r.ctx, r.now, r.deadline-max(0, r.call.Takes), &r.call)
 	r.waited += p.waited
 	if r.refusal != nil {

@@ -172,9 +172,6 @@ func (f *flight) dissolve() { f.line.Fail(errUnbound, func(line.Asker) bool { re
 // stream, and no longer counts as in flight; the report is still to come, too. Where an
 // attempt is reported when its answer begins, there is no need of it.
 func (p *Permit) Answered() {
-	if p.u != nil && p.queued {
-		p.stayed(p.u.clock.Now(), false)
-	}
 	if p.u != nil && p.slot != 0 {
 		p.lands(p.u.clock.Now(), &outcome.Outcome{Class: outcome.OK})
 	}

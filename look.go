@@ -19,7 +19,6 @@ type View struct {
 	Pauses      []PauseView // those that last longest first
 	Paused      int         // how many pauses there are
 	Flights     []FlightView
-	Patience    time.Duration // longest wait for a turn, as callers leave who waited longer; 0 if that is the policy's
 }
 
 // A LimitView is one limiter: a limit and a key.
@@ -56,7 +55,7 @@ func (v *PauseView) Subject() pause.Subject {
 // each breaker, and at most so many pauses. It changes nothing.
 func (u *Upstream) Look(keys int) View {
 	now, v := u.clock.Now(), u.live.Load()
-	view := View{Name: u.name, RetriesLeft: v.left(now), Patience: u.patience(now)}
+	view := View{Name: u.name, RetriesLeft: v.left(now)}
 	view.Pauses, view.Paused = u.lookPauses(now, max(keys, fewestPauses))
 	for _, r := range v.registries {
 		view.Limits = append(view.Limits, u.lookLimit(now, r, keys)...)

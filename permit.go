@@ -37,9 +37,6 @@ type Permit struct {
 	reports []func(outcome.Outcome) // of the other gates
 	sent    time.Duration
 	waited  time.Duration
-	asked   time.Duration // when it was asked for, to wait if need be
-	queued  bool          // it has waited for a turn
-	whole   bool          // its caller waits for the answer, and not for the turn alone
 	held    time.Duration // until when everyone is paused that its answer concerns; 0: nobody
 	metered bool          // limits and gates are left to the answer's body; see Meter
 	guessed bool          // what it costs is a guess
@@ -139,8 +136,7 @@ func (p *Permit) begin(u *Upstream, plan *plan, c *Call, attempt int32) {
 	}
 	p.reports, p.metered, p.told, p.heard, p.broken, p.guessed = p.reports[:0], false, false, false, false, c.Estimated
 	p.limits.Reset()
-	p.whole = false
-	p.place, p.waiting, p.slot, p.drop, p.lack, p.held, p.queued = 0, 0, 0, nil, limit.LacksNothing, 0, false
+	p.place, p.waiting, p.slot, p.drop, p.lack, p.held = 0, 0, 0, nil, limit.LacksNothing, 0
 }
 
 // ask asks the breaker and then all limits together. If the answer is yes with a
@@ -292,7 +288,6 @@ const (
 // admit passes every gate, waiting for its turn until the instant at most.
 func (p *Permit) admit(ctx context.Context, now, until time.Duration, c *Call) error {
 	start := now
-	p.asked = now
 	if p.attempt > 1 && p.u.drains.Load() {
 		return p.decided(now, Decision{Reason: ShuttingDown, RetryAfter: soon})
 	}
@@ -322,11 +317,8 @@ func (p *Permit) admit(ctx context.Context, now, until time.Duration, c *Call) e
 		}
 		d = p.ask(now, p.patience(now, until), c)
 	}
-	d, now, err := p.waits(ctx, d, now, min(until, later(start, p.longest(now))), min(until, later(start, p.plan.live.slotWait)), c)
+	d, now, err := p.waits(ctx, d, now, min(until, later(start, p.longest())), min(until, later(start, p.plan.live.slotWait)), c)
 	if p.waited = now - start; err != nil {
-		if ctx.Err() != nil {
-			p.left(now)
-		}
 		if !tooLate(ctx, now, until) {
 			p.undo(now)
 			return err
@@ -409,16 +401,9 @@ func (p *Permit) askGates(ctx context.Context, now time.Duration, c Call) (d Dec
 	return d, nil
 }
 
-// longest is how long the call may wait for a turn, whatever its caller says.
-func (p *Permit) longest(now time.Duration) time.Duration {
-	d := max(0, p.plan.live.policy.MaxWait)
-	if p.whole && p.plan.live.open {
-		d = p.u.leavers.within(now, d)
-	}
-	return d
-}
+func (p *Permit) longest() time.Duration { return max(0, p.plan.live.policy.MaxWait) }
 
 // patience is how long the call may wait for a turn.
 func (p *Permit) patience(now, until time.Duration) time.Duration {
-	return max(0, min(p.longest(now), until-now))
+	return max(0, min(p.longest(), until-now))
 }

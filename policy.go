@@ -44,7 +44,7 @@ type Policy struct {
 	Quota  *retry.QuotaConfig // the retry quota of the AWS SDKs, in place of Budget; nil means Budget
 
 	Timeouts Timeouts
-	MaxWait  time.Duration // longest wait for a turn; 0 means 10s, less while most who wait leave, and up to a minute for a slot (see docs/recovery.md); below 0 means none
+	MaxWait  time.Duration // longest wait for a turn; 0 means 10s, and up to a minute for a slot (see Concurrency); below 0 means none
 	Fair     Fair          // who goes first of those that wait for a limit
 	MaxPause time.Duration // longest pause that a hint can cause, quotas apart; 0 means 15m
 	Classify classify.Rules

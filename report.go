@@ -51,9 +51,6 @@ func (p *Permit) report(now time.Duration, o *outcome.Outcome) {
 			p.violated(u, now, o)
 		}
 	}
-	if p.queued {
-		p.stayed(now, o.Class == outcome.Canceled && !p.heard)
-	}
 	if p.slot != 0 {
 		p.lands(now, o)
 	}

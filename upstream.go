@@ -40,7 +40,6 @@ type Upstream struct {
 	latest  atomic.Int64          // the instant of a recent decision; see soon
 	lately  lately                // kept only if somebody listens for violations
 	queues  *fair.Queues[lineKey] // of those who wait, where the policy is Fair
-	leavers leavers               // of those who waited
 	bell    bell
 	pauses  pause.Book
 	records *records.Pauses // shares them; nil if there is no fleet
@@ -61,7 +60,6 @@ type live struct {
 	flight     *flight       // of all operations together; nil if each has its own, or none
 	bounded    bool          // there is a bound of what is in flight
 	slotWait   time.Duration // how long a call may wait for a slot of it
-	open       bool          // the policy does not say how long a call may wait for a turn
 	registries []*limit.Registry
 	breaker    *breaker.Breaker // nil if there is one per key
 	breakers   *breaker.Group   // by operation, or by the values of a scope
@@ -117,7 +115,7 @@ func (u *Upstream) Set(p Policy) error {
 	if old == nil {
 		old = &live{}
 	}
-	next := &live{u: u, policy: p.WithDefaults(), slotWait: p.slotWait(), open: p.MaxWait == 0}
+	next := &live{u: u, policy: p.WithDefaults(), slotWait: p.slotWait()}
 	if err := u.build(next, old); err != nil {
 		return fmt.Errorf("upstream %s: %w", u.name, err)
 	}

@@ -58,7 +58,7 @@ var upstreamFields = []field[site]{
 	{"concurrency", "auto, a number, fields, or off", "`auto`; `off` for language models, and in a file with `decide`", "How many calls may be in flight; see docs/recovery.md. `auto` or `NUMBER` is short for `{limit: ...}`.", readConcurrency},
 	{"timeouts", "fields", "see there", "How long the parts of a call may take.", readTimeouts},
 	one("max_wait", orOff(duration, -1), func(u *site) *time.Duration { return &u.Policy.MaxWait }, "10s",
-		"Longest wait for a turn. Where it is not set, it is half of what callers have patience once most who wait leave, and few calls wait up to a minute for a slot while the upstream stands still; see docs/recovery.md. `off` refuses at once."),
+		"Longest wait for a turn. Where it is not set, few calls wait up to a minute for a slot while the upstream stands still; see docs/recovery.md. `off` refuses at once."),
 	{"fair", "fields, or a scope", "for language models `caller`: the user, else the name of the token, else the API key; else those who wait go in the order in which they came", "Has those who wait for a limit go in turn, flow by flow. `SCOPE` is short for `{by: SCOPE}`.", readFair},
 	one("max_pause", duration, func(u *site) *time.Duration { return &u.Policy.MaxPause }, "15m",
 		"Longest time that a hint of the upstream can stop everyone, quotas apart."),

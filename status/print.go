@@ -29,9 +29,6 @@ func Print(w io.Writer, r Report) error {
 		printLimits(t, u.Limits)
 		printBreakers(t, u.Breakers)
 		printFlights(t, u.Flights)
-		if u.PatienceMS > 0 {
-			fmt.Fprintf(t, "  no call waits for a turn longer than %v: most callers who waited longer have left\n", time.Duration(u.PatienceMS)*time.Millisecond)
-		}
 		if u.Model != nil {
 			u.Model.print(t)
 		}

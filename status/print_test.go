@@ -32,7 +32,7 @@ var sample = Report{
 			Tiers: []Tier{{Name: "primary", State: "open", Why: "quota spent", ForMS: 90_000, TakesMS: 1200, Answered: 120, Failed: 3, Skipped: 17}, {Name: "message", State: "closed", Answered: 17}},
 			Cache: &Cache{Entries: 12, Bytes: 3 << 19, Hits: 5, Stale: 1, Misses: 12},
 		}, Pauses: []Pause{{Of: "pool", Pool: "sha256:12/gpt", Reason: "quota", LeftMS: 90_000, ResetAt: time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)}}},
-		{Name: "drs", PatienceMS: 500, Flights: []Flight{
+		{Name: "drs", Flights: []Flight{
 			{State: "fixed", InFlight: 3, Bound: 20},
 			{Operation: "put", State: "calm", InFlight: 31, Held: 2, Bound: 118, Waiting: 1, BaseMS: 83.25, Rate: 281.5, Refused: 17, Drains: 4, Probes: 2},
 		}},
@@ -74,7 +74,6 @@ drs          retries left 0
   IN FLIGHT  STATE  NOW     HELD  WAITING  REFUSED  DRAINS  BASE    ANSWERS
   (all)      fixed  3/20    0     0        0        0       -       -
   put        calm   31/118  2     1        17       4       83.2ms  281.5/s
-  no call waits for a turn longer than 500ms: most callers who waited longer have left
 `
 
 func TestPrint(t *testing.T) {

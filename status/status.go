@@ -43,7 +43,6 @@ type Upstream struct {
 	Limits      []Limit   `json:"limits"`
 	Breakers    []Breaker `json:"breakers"`
 	RetriesLeft int64     `json:"retries_left"`
-	PatienceMS  int64     `json:"patience_ms,omitempty"`  // longest wait for a turn, as most callers who waited longer have left; 0 if that is the policy's
 	Pauses      []Pause   `json:"pauses,omitempty"`       // those that last longest first
 	PausesInAll int       `json:"pauses_known,omitempty"` // how many there are
 	Flights     []Flight  `json:"in_flight,omitempty"`
@@ -85,7 +84,7 @@ const endless = 10 * 366 * 24 * time.Hour
 // Of is the state of an upstream now.
 func Of(u *weir.Upstream) Upstream {
 	v := u.Look(keysShown)
-	s := Upstream{Name: v.Name, RetriesLeft: v.RetriesLeft, PatienceMS: v.Patience.Milliseconds(), Limits: []Limit{}, Breakers: []Breaker{}}
+	s := Upstream{Name: v.Name, RetriesLeft: v.RetriesLeft, Limits: []Limit{}, Breakers: []Breaker{}}
 	for _, l := range v.Limits {
 		s.Limits = append(s.Limits, Limit{
 			Name: l.Limit.Name, Key: l.Key, Unit: l.Limit.UnitName(), Shape: l.Limit.Shape.String(), Rule: l.Limit.String(),

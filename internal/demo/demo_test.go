@@ -26,28 +26,6 @@ func TestTheStories(t *testing.T) {
 	}
 }
 
-// Nor does it need a wait that is said: what ships learns how long callers wait.
-func TestTheStoriesWithoutAWaitThatIsSaid(t *testing.T) {
-	for _, by := range []string{"tenant", ""} {
-		for _, s := range stories {
-			for seed := range uint64(campaign.Of(1, 5)) {
-				p, err := policy()
-				if err != nil {
-					t.Fatal(err)
-				}
-				p.MaxWait, p.Fair.By = 0, by
-				l, err := s.play(seed, p)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if w := l.score(); w.RecoveredMS == nil || *w.RecoveredMS > 10_000 {
-					t.Errorf("%s, fair by %q, seed %d: %+v", s.name, by, seed, *w)
-				}
-			}
-		}
-	}
-}
-
 func claims(t *testing.T, name string, direct, weir *Score) {
 	t.Helper()
 	wasted := func(s *Score) float64 { return ratio(s.Wasted, s.Useful+s.Wasted) }

@@ -20,7 +20,7 @@ const looked = 1000
 type collector struct{ *Metrics }
 
 var gauges = struct {
-	configured, current, left, most, keys, pause, paused, breakers, retries, patience *prometheus.Desc
+	configured, current, left, most, keys, pause, paused, breakers, retries *prometheus.Desc
 }{
 	configured: gauge("weir_limit_configured_rate", "Units a second that the policy allows a key.", "upstream", "limit"),
 	current:    gauge("weir_limit_current_rate", "Units a second in force, for the key that has the lowest rate.", "upstream", "limit"),
@@ -31,7 +31,6 @@ var gauges = struct {
 	paused:     gauge("weir_pauses_in_force", "Pauses in force, whatever they hold.", "upstream"),
 	breakers:   gauge("weir_breakers", "Breakers in the state: one in all, unless the policy keeps them by key.", "upstream", "state"),
 	retries:    gauge("weir_retries_left", "Retries that the budget would pay for now.", "upstream"),
-	patience:   gauge("weir_patience_seconds", "Longest wait for a turn, as most callers who waited longer have left; 0 if that is the policy's.", "upstream"),
 }
 
 func gauge(name, help string, labels ...string) *prometheus.Desc {
@@ -43,7 +42,7 @@ func (c collector) Describe(to chan<- *prometheus.Desc) {
 		v.Describe(to)
 	}
 	g := &gauges
-	for _, d := range []*prometheus.Desc{g.configured, g.current, g.left, g.most, g.keys, g.pause, g.paused, g.breakers, g.retries, g.patience} {
+	for _, d := range []*prometheus.Desc{g.configured, g.current, g.left, g.most, g.keys, g.pause, g.paused, g.breakers, g.retries} {
 		to <- d
 	}
 	describeFlights(to)
@@ -125,7 +124,6 @@ func (s sight) collect(to emit) {
 	to(gauges.paused, float64(s.view.Paused))
 	s.collectBreakers(to)
 	to(gauges.retries, unbounded(s.view.RetriesLeft))
-	to(gauges.patience, s.view.Patience.Seconds())
 }
 
 func (s sight) collectBreakers(to emit) {
