@@ -87,7 +87,7 @@ func (p *Permit) turn(now, patience time.Duration) Decision {
 	if p.moved() {
 		return Decision{Allowed: true, RetryAfter: elsewhere}
 	}
-	if patience > 0 && p.plan.live.policy.Fair.By != "" {
+	if patience > 0 && p.by.fair {
 		return p.askInTurn(now, patience)
 	}
 	return p.askLimits(now, patience)
@@ -193,7 +193,7 @@ func (p *Permit) standIn(ctx context.Context, now, until time.Duration, c *Call)
 	}
 	s.at = int(p.why)
 	call := fair.Call{
-		Flow: tame(cmp.Or(c.Flow, c.Keys[p.plan.live.policy.Fair.By])), Lane: int(limit.High) - int(c.Priority), Weight: c.Weight, Until: until,
+		Flow: tame(cmp.Or(c.Flow, c.Keys[p.by.live.policy.Fair.By])), Lane: int(limit.High) - int(c.Priority), Weight: c.Weight, Until: until,
 	}
 	w, place, ok := p.u.queues.Enter(s.now, call, p.spot(s.now, s.at))
 	if !ok {

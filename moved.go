@@ -14,7 +14,7 @@ const elsewhere time.Duration = -3
 // those of its successor, and both together twice as fast.
 func (p *Permit) moved() bool {
 	v := p.u.live.Load()
-	return v != p.by && !slices.Equal(v.registries, p.by.registries)
+	return v != p.by.live && !slices.Equal(v.registries, p.by.live.registries)
 }
 
 // moves charges a call that waits to the limits in force, and asks them.
@@ -22,15 +22,15 @@ func (p *Permit) moves(now, patience time.Duration, c *Call) Decision {
 	p.limits.Drop(now)
 	p.limits.Reset()
 	p.why = -1
-	p.charge(now, p.u.live.Load().plan(c), c)
+	p.by = p.u.live.Load().plan(c)
+	p.charge(now, c)
 	return p.turn(now, patience)
 }
 
-// charge charges a call to the limits of a plan, and takes nothing yet.
-func (p *Permit) charge(now time.Duration, of *plan, c *Call) {
-	p.by = of.live
-	for i := range of.limits {
-		if l := &of.limits[i]; l.only == nil || l.picks(c) {
+// charge charges a call to the limits that it goes by, and takes nothing yet.
+func (p *Permit) charge(now time.Duration, c *Call) {
+	for i := range p.by.limits {
+		if l := &p.by.limits[i]; l.only == nil || l.picks(c) {
 			p.limits.Add(l.charge(now, c))
 		}
 	}

@@ -21,7 +21,7 @@ import (
 type Permit struct {
 	u       *Upstream // nil once it has been reported
 	plan    *plan
-	by      *live  // whose limits it is charged to
+	by      *plan  // whose limits it is charged to: the one in force, that is, when it asked for them
 	id      string // Call.ID
 	keys    map[string]string
 	pool    string // Call.Pool
@@ -116,7 +116,7 @@ func (p *Permit) Allowed() time.Duration { return p.sent }
 
 // starts notes that the attempt is made now.
 func (p *Permit) starts(now time.Duration) {
-	if p.plan.told {
+	if p.by.told {
 		p.limits.Sent()
 	}
 	if p.u.options.Events.Violated != nil {
@@ -126,7 +126,7 @@ func (p *Permit) starts(now time.Duration) {
 
 // begin makes p that of an attempt. The ticket of a call goes on to its next attempt.
 func (p *Permit) begin(u *Upstream, plan *plan, c *Call, attempt int32) {
-	p.u, p.plan, p.id, p.keys, p.attempt, p.why, p.waited = u, plan, c.ID, c.Keys, attempt, -1, 0
+	p.u, p.plan, p.by, p.id, p.keys, p.attempt, p.why, p.waited = u, plan, plan, c.ID, c.Keys, attempt, -1, 0
 	p.flight = plan.flight
 	if attempt == 1 {
 		p.breaker, p.used, p.counted = nil, false, false
@@ -148,8 +148,11 @@ func (p *Permit) ask(now, patience time.Duration, c *Call) Decision {
 	if d, ok := p.askBreaker(now); !ok {
 		return d
 	}
-	p.charge(now, p.plan, c)
-	if !p.plan.fair {
+	if v := p.u.live.Load(); v != p.by.live { // since the call began, or while it waited
+		p.by = v.plan(c)
+	}
+	p.charge(now, c)
+	if !p.by.fair {
 		return p.askLimits(now, patience)
 	}
 	return p.turn(now, patience)

@@ -30,7 +30,7 @@ func (p *Permit) ReportAgain(o outcome.Outcome) {
 // ended is the instant of an outcome, to be told to the gates. Usage is owed from
 // the very instant on: a bucket that filled meanwhile would have paid for it.
 func (p *Permit) ended(o *outcome.Outcome) time.Duration {
-	if o.Class == outcome.OK && o.Usage == nil && !p.plan.hears && p.slot == 0 && p.u.options.Events.Ended == nil && p.u.options.Events.Done == nil {
+	if o.Class == outcome.OK && o.Usage == nil && !p.by.hears && p.slot == 0 && p.u.options.Events.Ended == nil && p.u.options.Events.Done == nil {
 		return p.u.soon(p.sent)
 	}
 	return p.u.clock.Now()
@@ -58,13 +58,13 @@ func (p *Permit) report(now time.Duration, o *outcome.Outcome) {
 	if !o.Own {
 		p.plan.hold.Heard(now, o)
 	}
-	if p.plan.hears && !o.Own {
+	if p.by.hears && !o.Own {
 		p.learn(u, now, o)
 	}
 	if p.metered {
 		return
 	}
-	if o.Class != outcome.OK || o.Usage != nil || p.plan.joined {
+	if o.Class != outcome.OK || o.Usage != nil || p.by.joined {
 		p.settle(u, now, o)
 	}
 	for _, report := range p.reports {
@@ -75,10 +75,10 @@ func (p *Permit) report(now time.Duration, o *outcome.Outcome) {
 // learn tells the rates that learn how the attempt ended, and those that are told what
 // the upstream says of them.
 func (p *Permit) learn(u *Upstream, now time.Duration, o *outcome.Outcome) {
-	if p.plan.learns && !o.Hint.Quota { // that an amount is used up says nothing of the rate
+	if p.by.learns && !o.Hint.Quota { // that an amount is used up says nothing of the rate
 		p.limits.Learn(now, p.sent, o.Class, p.paced(u, o.Class))
 	}
-	if p.plan.told && !p.told {
+	if p.by.told && !p.told {
 		p.told = true
 		p.limits.Tell(now, p.sent, o.Hint.Limits, !o.Undone, p.paced(u, o.Class))
 	}
