@@ -114,7 +114,7 @@ func (c *Cell) leaves(i int, r *Rule) int64 {
 	s := &c.Slots[i]
 	at := r.Ring.Leaves(s.Number, s.Grain)
 	if s.Grain != r.Ring.Grain {
-		at += c.Hold - r.Hold
+		at += max(0, c.Hold-r.Hold)
 	}
 	return at
 }
@@ -179,9 +179,7 @@ func (c *Cell) add(at *Supply, r *Rule, n int64) {
 	case r.Shape == Bucket:
 		c.Fill = c.filled(at, r)
 		c.Fill.At = max(c.Fill.At, at.Z)
-		if c.Hold == r.Hold {
-			c.HeldAt = at.Z
-		}
+		c.holds(at, r)
 		if room := longestDebt*r.Meter.Cap - c.Fill.Weight; room > 0 {
 			c.Fill.Weight += min(room, min(n, room/r.Meter.Unit+1)*r.Meter.Unit)
 		}
@@ -191,6 +189,7 @@ func (c *Cell) add(at *Supply, r *Rule, n int64) {
 	switch c.Count += n; {
 	case n == 0:
 	case r.Shape == Rolling:
+		c.holds(at, r)
 		c.note(r.Ring.Slot(at.Now), r.Ring.Grain, n)
 	default:
 		c.Last = max(c.Last, c.Start, at.Now)

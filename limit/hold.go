@@ -1,6 +1,10 @@
 package limit
 
-import "github.com/seed1158cd35/weir/bucket"
+import (
+	"time"
+
+	"github.com/seed1158cd35/weir/bucket"
+)
 
 // What follows keeps a limit whose processes differ in for how long they hold what they
 // were granted: by their lease or guard, or as some of them have read a new file and others
@@ -12,27 +16,31 @@ import "github.com/seed1158cd35/weir/bucket"
 // B - R*h at most. What is left grows with time only, at R, and never by a change of the hold.
 // So B - R*h + R*(t + h) at most go.
 
-// holdMemory is for how many microseconds the longest hold is kept after it was used last. A
-// shorter one comes at a price, which who come and go must not pay all the time.
-var holdMemory = longestLease.Microseconds()
+// holdMemory is for how many microseconds the longest hold is kept after it was used last. To hold
+// shorter again costs rate x difference, longestLease at most: a thirtieth of what comes meanwhile.
+var holdMemory = time.Minute.Microseconds()
 
-// holdTokens lets a bucket that has been drained allow for the hold of who asks. If that is
-// shorter than the cell's, nothing may be left that was not before: the difference is
+// holdTokens lets a bucket that has been drained hold for no longer than who asks, if the longest hold
+// was not used of late. Nothing may be left then that was not before: the difference is
 // taken. So it is at once if with the longer hold not a unit would ever be left.
 func (c *Cell) holdTokens(at *Supply, r *Rule) {
-	less := c.Hold - r.Hold
-	if less == 0 {
+	if c.Hold <= r.Hold {
 		return
 	}
-	if less > 0 {
-		w := r.Meter.Drains(less)
-		if isRecent(at.Z, c.HeldAt) && w <= r.Meter.Cap-r.Meter.Unit {
-			return
-		}
-		c.Fill = c.filled(at, r)
-		c.Fill.Weight += max(0, min(w, longestDebt*r.Meter.Cap-c.Fill.Weight))
+	w := r.Meter.Drains(c.Hold - r.Hold)
+	if isRecent(at.Z, c.HeldAt) && w <= r.Meter.Cap-r.Meter.Unit {
+		return
 	}
+	c.Fill = c.filled(at, r)
+	c.Fill.Weight += max(0, min(w, longestDebt*r.Meter.Cap-c.Fill.Weight))
 	c.Hold, c.HeldAt = r.Hold, at.Z
+}
+
+// holds notes for how long what is granted may be held. Who is refused holds nothing.
+func (c *Cell) holds(at *Supply, r *Rule) {
+	if c.Hold <= r.Hold {
+		c.Hold, c.HeldAt = r.Hold, at.Z
+	}
 }
 
 // isRecent reports whether a hold is to be remembered. One of the future was noted by a clock that was wrong.
@@ -46,15 +54,16 @@ func (c *Cell) withheld(f bucket.Fill, r *Rule) bucket.Fill {
 	return f
 }
 
-// holdSlots lets a rolling limit allow for the hold of who asks. Slots of another window than
+// holdSlots lets a rolling limit hold for no longer than who asks. Slots of another window than
 // the asker's may be of who holds longest, and count for so much longer, until the last of them
 // has left.
 func (c *Cell) holdSlots(r *Rule) {
-	if c.Hold > r.Hold {
-		for i := range c.Slots {
-			if c.Slots[i].Grain != r.Ring.Grain {
-				return
-			}
+	if c.Hold <= r.Hold {
+		return
+	}
+	for i := range c.Slots {
+		if c.Slots[i].Grain != r.Ring.Grain {
+			return
 		}
 	}
 	c.Hold = r.Hold

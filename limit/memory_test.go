@@ -24,6 +24,13 @@ func TestMemoryDriven(t *testing.T) {
 	limittest.TestStore(t, func(testing.TB) limit.Store { return m }, limittest.Driven(c.advance))
 }
 
+// Processes that hold what they were granted for different times use the limit, and are never over it.
+func TestMemoryHolds(t *testing.T) {
+	c := newHand()
+	m := limit.NewMemory(c.now)
+	limittest.TestHolds(t, func(testing.TB) limit.Store { return m }, limittest.Driven(c.advance))
+}
+
 // A hand is a clock that a test moves.
 type hand struct {
 	mu sync.Mutex

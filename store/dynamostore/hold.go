@@ -18,7 +18,7 @@ type hold struct {
 }
 
 // holdMemory is for how long a bucket allows for the longest hold after it was used last.
-const holdMemory = 2_000_000
+const holdMemory = 60_000_000
 
 func (v *view) hold(memory int64) hold {
 	mine := v.rule.Hold

@@ -103,6 +103,14 @@ func TestNothingIsLostWithTheKeysThatExpire(t *testing.T) {
 	}
 }
 
+// For how long units are held is forgotten no sooner than they have gone.
+func TestHoldsThatExpire(t *testing.T) {
+	t.Parallel()
+	s, _, advance := aging(t)
+	f := startFull(s)
+	limittest.TestHolds(t, func(testing.TB) limit.Store { return f }, limittest.Driven(advance))
+}
+
 // What went in the window that a limit had counts in the longer one that it gets, also if
 // nothing more is granted of it.
 func TestWhatWentCountsInALongerWindow(t *testing.T) {

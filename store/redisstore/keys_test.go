@@ -51,6 +51,26 @@ func TestKeysExpireNoSoonerThanTheyAreFull(t *testing.T) {
 	}
 }
 
+// A look at a rolling limit of which nothing has gone leaves nothing behind, nor does who is refused.
+func TestALookLeavesNoKeyBehind(t *testing.T) {
+	srv := servers.Redis(t)
+	s := open(t, srv.URL())
+	if err := s.Init(t.Context(), group); err != nil {
+		t.Fatal(err)
+	}
+	r := rollingOf("r", 100, time.Minute)
+	r.Hold = 100_000
+	left(t, s, claim(r, 1))
+	take(t, s, ask(claim(r, 101)))
+	if n, err := srv.Do("EXISTS", "{weir:api}k:k"); err != nil || n != "0" {
+		t.Errorf("%s keys after a look, want none (%v)", n, err)
+	}
+	take(t, s, ask(claim(r, 1)))
+	if n, err := srv.Do("EXISTS", "{weir:api}k:k"); err != nil || n != "1" {
+		t.Errorf("%s keys after a grant, want one (%v)", n, err)
+	}
+}
+
 func TestEveryKeyButTheMarkExpires(t *testing.T) {
 	srv := servers.Redis(t)
 	s := open(t, srv.URL())

@@ -193,7 +193,7 @@ if not answer then
   local EXACT = 2 ^ 53      -- mostWeight of package bucket
   local RETURNED = 2 ^ 51   -- mostReturned of package limit
   local MIXED = -1          -- the grain of slots that have not all the same
-  local HOLDS = 2000000     -- holdMemory of package limit
+  local HOLDS = 60000000    -- holdMemory of package limit
 
   -- Settlements: 1 to 6 as of claims, 7 back, 8 to 10 mark, 11 owe, 12 pause.
   local settle = {}
@@ -224,7 +224,7 @@ if not answer then
       if since ~= 0 and z < since + o[5] / o[4] then
         guess = math.max(0, o[5] - math.max(0, z - since) * o[4] - weight)
       end
-      return {BUCKET, 0, z, 0, weight + guess, o[3], o[4], 0, z, since == 0, '', 1, 0, guess, o[6], z}
+      return {BUCKET, 0, z, 0, weight + guess, o[3], o[4], 0, z, since == 0, '', 1, 0, guess, 0, 0}
     elseif o[2] == ROLLING then
       if since == 0 or o[5] == 1 then -- a tally
         return {ROLLING, 0, now, 0, 0, 0, 0, 0, 0, false, '', 1, 0, 0, 0, 0}
@@ -275,15 +275,20 @@ if not answer then
     end
   end
 
+  -- holds notes for how long what is granted may be held. Who is refused holds nothing.
+  local function holds(c, o)
+    if c[15] <= o[6] then
+      c[15], c[16] = o[6], z
+    end
+  end
+
   -- charge takes units, whatever is left, but no more debt than some bursts.
   local function charge(c, o, n)
     c[10] = true
     if o[2] == BUCKET then
       c[5] = math.max(c[5], lift(o[5], o[4]))
       local weight, most = c[5] + n * o[3], DEBT * o[5]
-      if c[15] == o[6] then
-        c[16] = z
-      end
+      holds(c, o)
       if c[5] < most then
         c[5] = weight < most and weight or most
       end
@@ -298,6 +303,7 @@ if not answer then
     if o[2] == FIXED then
       c[8] = c[8] > now and c[8] or now
     else
+      holds(c, o)
       local slots, slot, off = c[11], now / o[4], #c[11] - 23
       slot = slot - slot % 1
       if off >= c[12] then
@@ -345,7 +351,7 @@ if not answer then
       m[2], m[4] = c[2], c[4]
       return m, gone, 0
     elseif o[2] == BUCKET then
-      return {BUCKET, c[2], z, c[4], 0, o[3], o[4], 0, z, true, '', 1, 0, 0, o[6], z}, gone, guess
+      return {BUCKET, c[2], z, c[4], 0, o[3], o[4], 0, z, true, '', 1, 0, 0, 0, 0}, gone, guess
     end
     return {o[2], c[2], now, c[4], 0, 0, 0, 0, 0, true, '', 1, 0, 0, 0, 0}, gone, guess
   end
@@ -363,31 +369,30 @@ if not answer then
     return all or 0
   end
 
-  -- hold lets a cell allow for the hold of a rule.
-  local function hold(c, o)
+  -- shorten lets a cell hold for no longer than the asker does, if what others hold longer is over.
+  local function shorten(c, o)
     local less = c[15] - o[6]
-    if less == 0 then
+    if less <= 0 then
+      return
+    elseif c[1] == ROLLING then
+      if c[12] >= #c[11] or (c[6] == MIXED and grain(c) or c[6]) == o[4] then
+        c[15] = o[6] -- which is so whenever it is looked at
+      end
       return
     end
-    if c[1] == ROLLING then
-      if less > 0 and c[12] < #c[11] and (c[6] == MIXED and grain(c) or c[6]) ~= o[4] then
-        return
-      end
-    elseif less > 0 then
-      local weight, most = less * o[4], DEBT * o[5]
-      if z - c[16] < HOLDS and c[16] - z < HOLDS and weight <= o[5] - o[3] then
-        return
-      end
-      c[5] = math.max(c[5], lift(o[5], o[4]))
-      c[5] = c[5] + math.max(0, math.min(weight, most - c[5]))
+    local weight, most = less * o[4], DEBT * o[5]
+    if z - c[16] < HOLDS and c[16] - z < HOLDS and weight <= o[5] - o[3] then
+      return
     end
+    c[5] = math.max(c[5], lift(o[5], o[4]))
+    c[5] = c[5] + math.max(0, math.min(weight, most - c[5]))
     c[10], c[15], c[16] = true, o[6], z
   end
 
   -- leaves is when a slot of a rolling limit counts no more.
   local function leaves(c, o, number, grain)
     local at = (number + 1) * grain + SLOTS * o[4]
-    return grain == o[4] and at or at + c[15] - o[6]
+    return (grain == o[4] or c[15] < o[6]) and at or at + c[15] - o[6]
   end
 
   -- turn brings a cell to the present and to the rule of an operation.
@@ -455,9 +460,9 @@ if not answer then
         end
         c[6], c[7], c[8], c[9], c[10] = o[3], o[4], 0, c[3] + 1, true
       end
-      hold(c, o)
+      shorten(c, o)
     elseif shape == ROLLING then
-      hold(c, o)
+      shorten(c, o)
       local slots, off = c[11], c[12]
       while off < #slots do
         local number, count, grain = u('<ddd', slots, off)
@@ -561,7 +566,7 @@ if not answer then
   -- left is how many units the store may grant.
   local function left(c, o)
     if o[2] == BUCKET then
-      return (o[5] - math.max(c[5], lift(o[5], o[4])) - (c[15] - o[6]) * o[4]) / o[3]
+      return (o[5] - math.max(c[5], lift(o[5], o[4])) - math.max(0, c[15] - o[6]) * o[4]) / o[3]
     elseif o[2] == ROLLING then
       return o[3] - c[13] - c[5]
     end
