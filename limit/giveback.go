@@ -13,6 +13,7 @@ import (
 func (f *Fleet) giveBack(ctx context.Context, all bool) error {
 	var errs []error
 	for _, g := range f.all() {
+		g.forget(f.clock.Now())
 		if all || !g.failing.Load() {
 			errs = append(errs, g.giveBack(ctx, all))
 		}
@@ -34,7 +35,6 @@ const idleAfter = time.Second
 func (g *Group) giveBack(ctx context.Context, all bool) error {
 	now := g.fleet.clock.Now()
 	idle := g.idle(now, all)
-	g.forget(now)
 	for len(idle) > 0 {
 		told, err := g.tell(ctx, now, idle, all)
 		idle = idle[told:]
@@ -137,5 +137,10 @@ func (p *pool) idle(now time.Duration) bool {
 func (q *queue) unused(now time.Duration) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.n == 0 && !q.asking && now > q.used+idleQueue
+	return q.n == 0 && !q.asking && (now > q.used+idleQueue || q.evicted())
+}
+
+// evicted reports whether the queue is of a key that was forgotten.
+func (q *queue) evicted() bool {
+	return slices.ContainsFunc(q.pools, func(p *pool) bool { return p.evicted.Load() })
 }

@@ -13,7 +13,7 @@ type Lack uint8
 
 const (
 	LacksNothing Lack = iota
-	LacksStore        // the process holds no part of the limit, or must not use one
+	LacksStore        // the process holds no part of the limit, or must not use one, or has no room for the key
 	LacksPart         // its part never holds what the call costs
 	LacksQuota        // what stood by of the quota is used up
 	LacksTurn         // of its part there is not enough yet
@@ -33,9 +33,10 @@ type Want struct {
 	State State
 	Part  float64       // of the limit, which this process uses without the store
 	Wait  time.Duration // until it is worth asking again, as far as that is known
+	Keys  bool          // there are too many keys for which the process has no room; see Limit.MaxKeys
 }
 
-// Away reports whether it was because the store does not answer, or too late.
+// Away reports whether it was because the store does not answer, or too late, or was not asked.
 func (w Want) Away() bool { return w.Lack != LacksNothing && w.Lack != LacksMemory }
 
 var storeIs = [...]string{
@@ -48,6 +49,9 @@ var storeIs = [...]string{
 
 // String says what a person has to know of it.
 func (w Want) String() string {
+	if w.Keys && w.Lack == LacksStore {
+		return "this process knows as many keys as it has room for, and more beyond that than it asks the store for at once: give max_keys room for all that are in use"
+	}
 	is := storeIs[min(int(w.State), len(storeIs)-1)]
 	switch w.Lack {
 	case LacksNothing:
@@ -80,6 +84,10 @@ func (p *pool) lacks(now time.Duration, cost int64) Want {
 	defer g.own.Unlock()
 	u := g.standing.use(now)
 	w := Want{State: g.standing.state(now)}
+	if p.crowdedOut {
+		w.Lack, w.Wait, w.Keys = LacksStore, passingKept, true
+		return w
+	}
 	if u.mode.uses() {
 		a := p.allows(now, u, 0, cost)
 		w.Lack, w.Part, w.Wait = a.lack, float64(u.part)/Whole, a.wait

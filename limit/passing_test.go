@@ -3,6 +3,8 @@ package limit
 import (
 	"context"
 	"fmt"
+	"runtime"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -115,11 +117,86 @@ func TestKeysForWhichThereIsNoRoomAreForgotten(t *testing.T) {
 		for i := range 3 * mostPassing {
 			goOne(context.Background(), now, Charge{regs[1], fmt.Sprint("another", i), 1})
 		}
-		if n := len(regs[1].passing); n > mostPassing {
-			t.Errorf("%d keys are known, want %d at most", n, mostPassing)
+		if n := len(regs[1].passing.byKey); n != mostPassing || regs[1].passing.used.Len() != n {
+			t.Errorf("%d keys are known, want %d", n, mostPassing)
 		}
 		if n := regs[1].Len(); n > stretch {
 			t.Errorf("%d keys have room, want %d at most", n, stretch)
+		}
+	})
+}
+
+// Five thousand new keys a second cost a process, and the store, no more than a thousand do, also while the store
+// is away. Those beyond that are refused.
+func TestKeysForWhichThereIsNoRoomCostNoMoreThanSome(t *testing.T) {
+	for _, down := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			var asks atomic.Int64
+			s := &faulty{Store: &hooked{Store: NewMemory(nil), do: func(*Ask) { asks.Add(1) }}}
+			regs := crowded(t, s, tenAMinute()[0], FleetOptions{})
+			g := regs[1].group
+			time.Sleep(10 * sec)
+			s.down.Store(down)
+			before, asked := heapInUse(), asks.Load()
+			const seconds = 3
+			var most, refused, went int
+			for i := range seconds * 100 {
+				for k := range 50 {
+					ok, v, _ := goOne(context.Background(), clock.System.Now(), Charge{regs[1], fmt.Sprint("spray", i, "/", k), 1})
+					switch {
+					case ok:
+						went++
+					case v.Lack == LacksStore && v.Wait > 0:
+						refused++
+					}
+				}
+				g.mu.Lock()
+				most = max(most, len(g.queues))
+				g.mu.Unlock()
+				time.Sleep(10 * time.Millisecond)
+			}
+			if refused+went < seconds*4900 || down == (went >= seconds*mostPassing*9/10) {
+				t.Errorf("down %v: %d went, and %d were refused", down, went, refused)
+			}
+			if n := asks.Load() - asked; n > (seconds+1)*mostPassing+200 {
+				t.Errorf("down %v: %d asks of the store for %d keys, want %d a second at most", down, n, seconds*5000, mostPassing)
+			}
+			if most > 5*mostPassing/2 {
+				t.Errorf("down %v: %d queues, want %d at most", down, most, 5*mostPassing/2)
+			}
+			if more := heapInUse() - before; more > 16<<20 {
+				t.Errorf("down %v: %d KB more are in use", down, more>>10)
+			}
+			s.down.Store(false)
+		})
+	}
+}
+
+func heapInUse() int64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
+// A call that is refused for its key says so, and that key's limiter keeps nothing.
+func TestAKeyThatIsOneTooManyIsRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		regs := crowded(t, NewMemory(nil), tenAMinute()[0], FleetOptions{})
+		now := clock.System.Now()
+		for i := range mostPassing {
+			regs[1].Get(now, fmt.Sprint("another", i))
+		}
+		var p Permit
+		p.Add(Charge{regs[1], "x", 1})
+		p.Take(now, sec)
+		v, err := p.Fetch(context.Background(), now, now+sec, Normal)
+		if w := p.Lacks(now, 0); v.OK || err != nil || v.Lack != LacksStore || v.Wait != passingKept || !w.Keys || w.Lack != LacksStore || w.Wait != passingKept {
+			t.Errorf("verdict %+v, %v; lacks %+v", v, err, w)
+		}
+		time.Sleep(passingKept)
+		if ok, v, err := goOne(context.Background(), clock.System.Now()+sec, Charge{regs[1], "x", 1}); !ok {
+			t.Errorf("it is refused when others are not used any more: %+v, %v", v, err)
 		}
 	})
 }

@@ -17,7 +17,9 @@ type pool struct {
 	spec  *atomic.Pointer[spec] // the registry's
 	key   string
 
-	passing bool // it may be forgotten at any time, and has no part of its own
+	passing    bool        // it may be forgotten at any time, and has no part of its own
+	crowdedOut bool        // it is not kept at all, and the store is not asked for it
+	evicted    atomic.Bool // it was forgotten, as its queues must be
 
 	blocks [blocksHeld]atomic.Pointer[granted]
 	paused atomic.Int64 // nothing goes before this instant

@@ -34,8 +34,8 @@ type Registry struct {
 	fresh *Limiter                      // what a new key begins as; nobody takes from it
 	keys  []string                      // every key in byKey
 
-	passing map[string]*Limiter // of keys for which there is no room, if a fleet shares the limit
-	hand    int                 // where the search for a full limiter goes on
+	passing passing // if a fleet shares the limit
+	hand    int     // where the search for a full limiter goes on
 }
 
 // An Option changes how a registry is made.
@@ -171,14 +171,14 @@ func (r *Registry) add(now time.Duration, key string) *Limiter {
 	r.sweep(now, most)
 	if len(r.keys)/stretch >= most {
 		if r.group != nil {
-			return r.passes(key)
+			return r.passes(now, key)
 		}
 		return r.sharing()
 	}
 	var m *Limiter
 	if r.group != nil {
 		m = r.pooled(key)
-		delete(r.passing, key)
+		r.passing.forget(key)
 	} else {
 		m = r.fresh.twin()
 		r.part(now, m)

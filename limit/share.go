@@ -14,34 +14,6 @@ func (r *Registry) sharing() *Limiter {
 	return r.other.Load()
 }
 
-// mostPassing is how many keys for which there is no room are known nevertheless, so that those who
-// wait for one of them wait together.
-const mostPassing = 256
-
-// passes is a limiter of a key for which there is no room, of a limit that a fleet shares. Under another
-// name the key could have as much again, as another process has room for it. So only the store knows of
-// the key: the limiter may be forgotten at any time, and takes nothing of this process's part, as what was taken of
-// that would be forgotten, too.
-func (r *Registry) passes(key string) *Limiter {
-	m := r.passing[key]
-	if m != nil {
-		return m
-	}
-	if r.passing == nil {
-		r.passing = make(map[string]*Limiter)
-	}
-	for old := range r.passing {
-		if len(r.passing) < mostPassing {
-			break
-		}
-		delete(r.passing, old) // any one
-	}
-	m = r.pooled(key)
-	m.pool().passing = true
-	r.passing[key] = m
-	return m
-}
-
 // part keeps a new limiter from giving again what its key may have taken while it
 // shared one: unless that is full, the new one is empty, and owes what those who
 // wait are still to use. Whoever still holds the shared one is refused.

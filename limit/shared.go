@@ -26,6 +26,9 @@ func (p *Permit) Fetch(ctx context.Context, now, until time.Duration, prio Prior
 		}
 		e.find(now)
 		pools[n], costs[n], at[n] = e.limiter.pool(), e.Cost, i
+		if pools[n].crowdedOut {
+			return p.crowdedOut(now, i), nil
+		}
 		n++
 	}
 	if n == 0 {
