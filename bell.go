@@ -27,9 +27,9 @@ type sleeper struct {
 	breaker *breaker.Breaker
 	n       uint64 // in the order in which they came
 	wake    func()
-	looks   bool        // woken, it looks again what it has to wait for
-	moves   atomic.Bool // woken, it looks for which limits it waits
-	opened  atomic.Bool // it was woken because the breaker opened, or nobody is to wait
+	looks   bool                    // woken, it looks again what it has to wait for
+	charged atomic.Pointer[charged] // for which limits it waits; nil if it does not look for that, woken
+	opened  atomic.Bool             // it was woken because the breaker opened, or nobody is to wait
 }
 
 func (b *bell) add(s *sleeper) {
@@ -65,9 +65,12 @@ func (b *bell) toll() {
 	}
 }
 
-// move wakes those that wait for limits of which some are not in force any more.
-func (b *bell) move() {
-	for _, s := range b.those(func(s *sleeper) bool { return s.moves.Load() }) {
+// goesBy says for which limits it waits.
+func (s *sleeper) goesBy(c charged) { s.charged.Store(&c) }
+
+// move wakes those that wait for other limits than those by a policy.
+func (b *bell) move(v *live) {
+	for _, s := range b.those(func(s *sleeper) bool { c := s.charged.Load(); return c != nil && c.moved(v) }) {
 		s.opened.Store(true)
 		s.wake()
 	}

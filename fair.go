@@ -171,7 +171,7 @@ type stander struct {
 func (p *Permit) stand(ctx context.Context, now, until time.Duration, c *Call) (Decision, time.Duration, error) {
 	inner, opens, done := p.u.hearing(ctx, p.breaker)
 	defer done()
-	if opens.moves.Store(true); p.moved() {
+	if opens.goesBy(p.charged()); p.moved() {
 		return Decision{Allowed: true, RetryAfter: elsewhere}, now, nil
 	}
 	d, now, err := p.standIn(inner, now, until, c)

@@ -1,6 +1,7 @@
 package weir
 
 import (
+	"cmp"
 	"slices"
 	"time"
 )
@@ -8,13 +9,40 @@ import (
 // elsewhere, as what a decision asks to wait for, means that other limits are in force: see moves.
 const elsewhere time.Duration = -3
 
-// moved reports whether other limits are in force than those that the call is charged to: a reload
+// moved reports whether the limits in force for the call are others than those that it is charged to: a reload
 // took one away, added one, or gave one another name, scope or unit, or it is shared where it was not. What comes new
 // begins empty, as nobody knows what was used. Whoever went on to wait for what was replaced would go beside
-// those of its successor, and both together twice as fast.
+// those of its successor, and both together twice as fast. Limits of other calls are not looked at: who is charged
+// anew goes to the end of its line.
 func (p *Permit) moved() bool {
 	v := p.u.live.Load()
-	return v != p.by.live && !slices.Equal(v.registries, p.by.live.registries)
+	return v != p.by.live && p.charged().moved(v)
+}
+
+func (p *Permit) charged() charged { return charged{p.by, p.op, p.keys} }
+
+// charged says which limits a call is charged to.
+type charged struct {
+	by   *plan
+	op   string // Call.Operation
+	keys map[string]string
+}
+
+// moved reports whether they are others by a policy.
+func (c charged) moved(v *live) bool {
+	now := cmp.Or(v.plans[c.op], v.other)
+	return !c.by.within(now, c.keys) || !now.within(c.by, c.keys)
+}
+
+// within reports whether a call with these keys is charged by another plan to all that it is charged to by p.
+func (p *plan) within(other *plan, keys map[string]string) bool {
+	for i := range p.limits {
+		r := p.limits[i].registry
+		if p.limits[i].picks(keys) && !slices.ContainsFunc(other.limits, func(l counted) bool { return l.registry == r && l.picks(keys) }) {
+			return false
+		}
+	}
+	return true
 }
 
 // moves charges a call that waits to the limits in force, and asks them.
@@ -30,7 +58,7 @@ func (p *Permit) moves(now, patience time.Duration, c *Call) Decision {
 // charge charges a call to the limits that it goes by, and takes nothing yet.
 func (p *Permit) charge(now time.Duration, c *Call) {
 	for i := range p.by.limits {
-		if l := &p.by.limits[i]; l.only == nil || l.picks(c) {
+		if l := &p.by.limits[i]; l.only == nil || l.picks(c.Keys) {
 			p.limits.Add(l.charge(now, c))
 		}
 	}

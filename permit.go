@@ -23,6 +23,7 @@ type Permit struct {
 	plan    *plan
 	by      *plan  // whose limits it is charged to: the one in force, that is, when it asked for them
 	id      string // Call.ID
+	op      string // Call.Operation
 	keys    map[string]string
 	pool    string // Call.Pool
 	breaker *breaker.Breaker
@@ -126,7 +127,7 @@ func (p *Permit) starts(now time.Duration) {
 
 // begin makes p that of an attempt. The ticket of a call goes on to its next attempt.
 func (p *Permit) begin(u *Upstream, plan *plan, c *Call, attempt int32) {
-	p.u, p.plan, p.by, p.id, p.keys, p.attempt, p.why, p.waited = u, plan, plan, c.ID, c.Keys, attempt, -1, 0
+	p.u, p.plan, p.by, p.id, p.op, p.keys, p.attempt, p.why, p.waited = u, plan, plan, c.ID, c.Operation, c.Keys, attempt, -1, 0
 	p.flight = plan.flight
 	if attempt == 1 {
 		p.breaker, p.used, p.counted = nil, false, false
@@ -241,7 +242,7 @@ func (p *Permit) fetch(ctx context.Context, now, patience time.Duration, prio li
 func (p *Permit) fetchLimits(ctx context.Context, now, until time.Duration, prio limit.Priority) (v limit.Verdict, opened bool, err error) {
 	inner, s, done := p.u.hearing(ctx, p.breaker)
 	defer done()
-	if s.moves.Store(true); p.moved() {
+	if s.goesBy(p.charged()); p.moved() {
 		return v, true, nil
 	}
 	if v, err = p.limits.Fetch(inner, now, until, prio); err != nil && ctx.Err() == nil && s.opened.Load() {

@@ -120,6 +120,7 @@ func (l *counted) charge(now time.Duration, c *Call) limit.Charge {
 	return charge
 }
 
-// picks reports whether a call is one of those that a limit counts which does not
-// count every call.
-func (l *counted) picks(c *Call) bool { return l.only.Picks(c.Keys[l.only.Scope]) }
+// picks reports whether a call with these keys is one of those that the limit counts.
+func (l *counted) picks(keys map[string]string) bool {
+	return l.only == nil || l.only.Picks(keys[l.only.Scope])
+}

@@ -3,6 +3,7 @@ package weir_test
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -121,4 +122,117 @@ func TestTheAnswerIsHeardByTheLimitThatTookItsPlace(t *testing.T) {
 			})
 		}
 	}
+}
+
+// A reload that changes nothing of the limits of a call leaves those who wait in their order: whoever has waited
+// longest goes first, and all are served that are served without it.
+func TestAReloadOfOtherLimitsLeavesTheLinesAlone(t *testing.T) {
+	a, b, some, more := rate("a", 5, sec, 1), rate("b", 5, sec, 1), rate("some", 1, time.Hour, 1), rate("more", 1000, sec, 1000)
+	a.Operations, b.Operations, more.Operations = []string{"a"}, []string{"b"}, []string{"a"}
+	some.If = limit.Match{Scope: "plan", In: []string{"free"}}
+	for name, c := range map[string]struct{ from, to []limit.Limit }{
+		"nothing":               {[]limit.Limit{a}, []limit.Limit{a}},
+		"one more operation":    {[]limit.Limit{a}, []limit.Limit{a, b}},
+		"one operation less":    {[]limit.Limit{b, a}, []limit.Limit{a}},
+		"one of some callers":   {[]limit.Limit{a}, []limit.Limit{some, a}},
+		"none of some callers":  {[]limit.Limit{a, some}, []limit.Limit{a}},
+		"the order of the file": {[]limit.Limit{a, more, b}, []limit.Limit{b, more, a}},
+	} {
+		for i := range 4 {
+			fair, shared := i&1 > 0, i&2 > 0
+			synctest.Test(t, func(t *testing.T) {
+				policy := func(l []limit.Limit) weir.Policy {
+					p := weir.Policy{Operations: []weir.Operation{{Name: "a"}, {Name: "b"}}, Limits: l}
+					if fair {
+						p.Fair.By = "tenant"
+					}
+					return p
+				}
+				u := fleetOf(t, policy(c.from), shared)
+				pass(3 * sec)
+				first := acquires(u, 45)
+				pass(5 * sec)
+				later := acquires(u, 24)
+				pass(100 * ms)
+				set(t, u, policy(c.to))
+				pass(20 * sec)
+				if n := first.Load(); n != 45 {
+					t.Errorf("%s, fair %v, shared %v: %d of the first 45 went, and %d of those who came later", name, fair, shared, n, later.Load())
+				}
+			})
+		}
+	}
+}
+
+// Who waits for a limit hears at once that another has taken its place, however late its turn would have been.
+func TestWhoWaitsHearsAtOnceOfTheLimitThatTookItsPlace(t *testing.T) {
+	slow, quick := rate("q", 1, time.Minute, 1), rate("r", 1000, sec, 1000)
+	for i := range 4 {
+		fair, shared := i&1 > 0, i&2 > 0
+		synctest.Test(t, func(t *testing.T) {
+			policy := func(l limit.Limit) weir.Policy {
+				p := weir.Policy{Limits: []limit.Limit{l}, MaxWait: time.Hour}
+				if fair {
+					p.Fair.By = "tenant"
+				}
+				return p
+			}
+			u := fleetOf(t, policy(slow), shared)
+			pass(3 * sec)
+			went := acquires(u, 10)
+			pass(10*sec + 500*ms)
+			set(t, u, policy(quick))
+			pass(200 * ms)
+			if n := went.Load(); n != 10 {
+				t.Errorf("fair %v, shared %v: %d of 10 went", fair, shared, n)
+			}
+			pass(20 * time.Minute)
+		})
+	}
+}
+
+// Who waits is charged to a limit that comes, too, and no more to one that goes.
+func TestWhoWaitsIsChargedToALimitThatComes(t *testing.T) {
+	a, b := rate("a", 5, sec, 1), rate("b", 1, sec, 1)
+	for i := range 4 {
+		fair, shared := i&1 > 0, i&2 > 0
+		synctest.Test(t, func(t *testing.T) {
+			policy := func(l ...limit.Limit) weir.Policy {
+				p := weir.Policy{Limits: l, MaxWait: time.Minute}
+				if fair {
+					p.Fair.By = "tenant"
+				}
+				return p
+			}
+			u := fleetOf(t, policy(a), shared)
+			pass(3 * sec)
+			went := acquires(u, 60)
+			for _, of := range []struct {
+				limits []limit.Limit
+				want   int64
+			}{{[]limit.Limit{a}, 25}, {[]limit.Limit{a, b}, 5}, {[]limit.Limit{a}, 25}} {
+				set(t, u, policy(of.limits...))
+				before := went.Load()
+				pass(5 * sec)
+				if n := went.Load() - before; n < of.want-1 || n > of.want+1 {
+					t.Errorf("fair %v, shared %v: with %d limits %d went in 5s, want %d", fair, shared, len(of.limits), n, of.want)
+				}
+			}
+			pass(time.Minute)
+		})
+	}
+}
+
+// acquires makes so many calls of a, and counts those that go.
+func acquires(u *weir.Upstream, n int) *atomic.Int64 {
+	went := new(atomic.Int64)
+	for range n {
+		go func() {
+			if p, err := u.Acquire(background, weir.Call{Operation: "a"}); err == nil {
+				went.Add(1)
+				p.Report(outcome.Outcome{Class: outcome.OK})
+			}
+		}()
+	}
+	return went
 }

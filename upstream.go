@@ -120,9 +120,7 @@ func (u *Upstream) Set(p Policy) error {
 		return fmt.Errorf("upstream %s: %w", u.name, err)
 	}
 	u.live.Store(next)
-	if !slices.Equal(old.registries, next.registries) {
-		u.bell.move()
-	}
+	u.bell.move(next)
 	u.queues.Set(next.policy.Fair.queues())
 	u.queues.Kick()
 	u.bell.lift()
