@@ -41,16 +41,16 @@ func TestWhoLeavesChangesNothingForOthers(t *testing.T) {
 				pass(3 * sec)
 				leaves := c.leaves
 				leaves.Keys = map[string]string{"tenant": "leaves"}
-				go impatient(u, leaves, 60*sec)
+				go impatient(u, leaves, 20*sec)
 				pass(4 * sec)
 				stays := weir.Call{Operation: "put", Safe: true, Keys: map[string]string{"tenant": "stays"}}
-				for range 10 {
+				for range 3 {
 					if n := crowded(u, stays, 10); n != 10 {
 						t.Errorf("%s, fair %v, shared %v: %d of 10 calls were served", name, fair, shared, n)
 					}
 					pass(4 * sec)
 				}
-				pass(30 * sec)
+				pass(15 * sec)
 			})
 		}
 	}
