@@ -153,7 +153,7 @@ func (c *Cache) Resize(n int64) {
 	o := c.o
 	o.MaxBytes, o.QueueBytes = n, queued(n)
 	if c.shared != nil {
-		c.shared.queue.resize(o.QueueBytes)
+		c.shared.queue.Resize(o.QueueBytes)
 	}
 	c.memory.cache.SetMaximum(uint64(o.kept()))
 	c.memory.cache.CleanUp()

@@ -2,25 +2,14 @@ package cache
 
 import (
 	"context"
-	"sync"
 	"time"
+
+	"github.com/seed1158cd35/weir/internal/outbox"
 )
 
 // writers write to the store. Two are enough: they pack what they write, and one packs
 // while the other waits.
 const writers = 2
-
-// A queue holds writes until a writer has time.
-type queue struct {
-	mu     sync.Mutex
-	ch     chan write
-	closed bool
-	bytes  int64
-	most   int64
-
-	ctx    context.Context // of writes, until Close has waited long enough
-	cancel context.CancelCauseFunc
-}
 
 type write struct {
 	key  Key
@@ -29,94 +18,46 @@ type write struct {
 	size int64
 }
 
-func (q *queue) begin(o Options) {
-	q.ch, q.most = make(chan write, o.Queue), o.QueueBytes
-	q.ctx, q.cancel = context.WithCancelCause(context.Background())
-}
-
-// add reports whether there was room.
-func (q *queue) add(w write) bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.closed || q.bytes+w.size > q.most {
-		return false
-	}
-	select {
-	case q.ch <- w:
-		q.bytes += w.size
-		return true
-	default:
-		return false
-	}
-}
-
-func (q *queue) done(w write) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.bytes -= w.size
-}
-
-// resize changes how many bytes may wait.
-func (q *queue) resize(most int64) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.most = most
-}
-
-func (q *queue) close() {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if !q.closed {
-		q.closed = true
-		close(q.ch)
-	}
+func (s *shared) newQueue(o Options) *outbox.Outbox[write] {
+	return outbox.New(outbox.Config[write]{
+		Most: o.Queue + writers, Bytes: o.QueueBytes, Workers: writers, Send: s.put,
+		Size:    func(w *write) int64 { return w.size },
+		Dropped: func(*write) { s.n.dropped.Add(1) },
+	})
 }
 
 // write has an entry written, soon, unless there is no room.
 func (s *shared) write(k Key, e Entry, keep time.Duration) {
-	if !s.queue.add(write{key: k, keep: keep, Entry: e, size: int64(e.size())}) {
-		s.n.dropped.Add(1)
-	}
+	s.queue.Put(write{key: k, keep: keep, Entry: e, size: int64(e.size())})
 }
 
-// drain writes until the queue is closed and empty.
-func (s *shared) drain() {
-	for w := range s.queue.ch {
-		s.put(w)
-		s.queue.done(w)
-	}
-}
-
-func (s *shared) put(w write) {
-	if s.queue.ctx.Err() != nil {
-		s.n.dropped.Add(1)
-		return
-	}
+func (s *shared) put(ctx context.Context, w *write) (again time.Duration) {
 	sum := w.key.Sum()
 	value := encode(sum, &w.Entry)
 	if len(value) > s.blobs.Most() {
-		return // memory has it
+		return 0 // memory has it
 	}
 	u, ok := s.use("put")
 	if !ok {
-		return
+		return 0
 	}
-	ctx, cancel := context.WithTimeoutCause(s.queue.ctx, s.o.WriteTimeout, errSlow)
+	ctx, cancel := context.WithTimeoutCause(ctx, s.o.WriteTimeout, errSlow)
 	defer cancel()
 	late := context.AfterFunc(ctx, func() { u.end(context.Cause(ctx)) })
 	err := s.blobs.Put(ctx, sum[:], value, w.keep)
 	late()
 	u.end(why(ctx, err))
+	return 0
 }
 
 // close gives the writes that wait a while, and waits for them and for the reads.
 func (s *shared) close() {
-	s.queue.close()
 	s.mu.Lock()
 	s.closed = true
 	s.mu.Unlock()
-	stop := time.AfterFunc(s.o.WriteTimeout, func() { s.queue.cancel(errLeft) })
-	defer stop.Stop()
+	ctx, cancel := context.WithTimeout(context.Background(), s.o.WriteTimeout)
+	defer cancel()
+	s.queue.Close(ctx)
+	s.queue.Close(context.Background()) // what is under way has been told to end
 	s.wg.Wait()
-	s.queue.cancel(errLeft)
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir/breaker"
+	"github.com/seed1158cd35/weir/internal/outbox"
 	"github.com/seed1158cd35/weir/outcome"
 )
 
@@ -19,7 +20,7 @@ type shared struct {
 	n       *counters
 	breaker *breaker.Breaker
 	start   time.Time
-	queue   queue
+	queue   *outbox.Outbox[write]
 
 	mu      sync.Mutex
 	reading int // reads under way
@@ -37,10 +38,7 @@ func newShared(o Options, n *counters) *shared {
 	s.breaker = breaker.New("cache", breaker.Config{
 		Consecutive: 3, FirstOpen: time.Second, Open: 30 * time.Second, Successes: 1, ProbeTimeout: 5 * time.Second,
 	}, nil)
-	s.queue.begin(o)
-	for range writers {
-		s.wg.Go(s.drain)
-	}
+	s.queue = s.newQueue(o)
 	return s
 }
 

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/seed1158cd35/weir/internal/outbox"
 	"github.com/seed1158cd35/weir/observe"
 )
 
@@ -17,249 +18,118 @@ type sink interface {
 	send(ctx context.Context, b *batch) (left []*row, lost int64, err error)
 }
 
-// A courier carries batches to a sink, on a goroutine of its own and one after the other.
+// A courier carries batches to a sink, one after the other. If there is no room for one, the
+// oldest is dropped that is not under way.
 type courier struct {
-	to   sink
-	most int
-	log  *slog.Logger
-	ctx  context.Context // of the sink's calls; ends when Close may wait no longer
-	end  context.CancelFunc
-	done chan struct{}
+	to  sink
+	log *slog.Logger
+	box *outbox.Outbox[parcel]
 
 	mu      sync.Mutex
-	wake    chan struct{} // closed, and made anew, when there is something to do
-	settled chan struct{} // closed, and made anew, when a batch has left
-	waiting []batch       // the first is under way if busy
-	busy    bool
-	urgent  bool // no backoff before the next attempt
-	closed  bool
-	leaving int // attempts since closed
 	failing bool
 	count   Stats
 }
 
+// A parcel is what is left of a batch, and how often it could not be sent.
+type parcel struct {
+	batch
+	failures int
+	leaving  int // of those, since the exporter is closed
+}
+
 func newCourier(to sink, most int, log *slog.Logger) *courier {
-	c := &courier{to: to, most: most, log: log, done: make(chan struct{}), wake: make(chan struct{}), settled: make(chan struct{})}
-	c.ctx, c.end = context.WithCancel(context.Background())
-	go c.run()
+	c := &courier{to: to, log: log}
+	c.box = outbox.New(outbox.Config[parcel]{
+		Most: most, Newest: true, Hurry: true, Send: c.deliver,
+		Dropped: func(p *parcel) { c.settle(p.points(), 0, p.points()) },
+	})
 	return c
 }
 
-// take takes a batch. If there is no room the oldest is dropped that is not under way.
 func (c *courier) take(b batch) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.closed {
-		c.count.Dropped += b.points()
-		return
-	}
-	c.waiting = append(c.waiting, b)
-	if len(c.waiting) > c.most {
-		oldest := 0
-		if c.busy && len(c.waiting) > 1 {
-			oldest = 1
-		}
-		c.count.Dropped += c.waiting[oldest].points()
-		c.waiting = append(c.waiting[:oldest:oldest], c.waiting[oldest+1:]...)
-	}
-	signal(&c.wake)
-}
-
-// signal wakes everybody who waits on the channel.
-func signal(ch *chan struct{}) {
-	close(*ch)
-	*ch = make(chan struct{})
-}
-
-func (c *courier) run() {
-	defer close(c.done)
-	failures := 0
-	for c.next() {
-		if c.deliver() {
-			failures = 0
-			continue
-		}
-		failures++
-		c.rest(c.backoff(failures))
-	}
-}
-
-// next waits for a batch, and reports false when none will come.
-func (c *courier) next() bool {
-	for {
-		c.mu.Lock()
-		if len(c.waiting) > 0 {
-			c.busy, c.urgent = true, false
-			c.mu.Unlock()
-			return true
-		}
-		wake, closed := c.wake, c.closed
-		c.mu.Unlock()
-		if closed {
-			return false
-		}
-		<-wake
-	}
-}
-
-// deliver makes one attempt with the first batch, and reports whether that has left.
-func (c *courier) deliver() bool {
-	c.mu.Lock()
-	b := c.waiting[0]
+	c.count.Waiting += b.points()
 	c.mu.Unlock()
-	before := b.points()
-	left, lost, err := c.send(&b)
+	c.box.Put(parcel{batch: b})
+}
+
+// settle counts data points that wait no longer.
+func (c *courier) settle(points, published, dropped int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	b.rows = left
-	c.count.Dropped += lost
-	c.count.Published += before - lost - b.points()
-	c.heard(err)
-	c.busy = false
-	if c.leaving++; !c.closed {
-		c.leaving = 0
-	}
-	gone := len(left) == 0
-	if !gone && c.closed && (c.leaving >= attemptsAtEnd || c.ctx.Err() != nil) {
-		c.count.Dropped += b.points()
-		gone = true
-	}
-	if gone {
-		c.waiting = c.waiting[1:]
-		c.leaving = 0
-		signal(&c.settled)
-	} else {
-		c.waiting[0] = b
-	}
-	return gone
+	c.count.Waiting -= points
+	c.count.Published += published
+	c.count.Dropped += dropped
 }
 
 // attemptsAtEnd is how often a batch is tried when the exporter is closed.
 const attemptsAtEnd = 3
 
+// deliver makes one attempt with a batch, and says when to make another with what is left.
+func (c *courier) deliver(ctx context.Context, p *parcel) time.Duration {
+	before := p.points()
+	left, lost, err := c.send(ctx, &p.batch)
+	p.rows = left
+	gone := before - p.points()
+	c.settle(gone, gone-lost, lost)
+	c.heard(err)
+	if len(left) == 0 {
+		return 0
+	}
+	p.failures++
+	if c.box.Closing() {
+		if p.leaving++; p.leaving >= attemptsAtEnd {
+			c.settle(p.points(), 0, p.points())
+			return 0
+		}
+		return backoff(p.leaving) // somebody waits
+	}
+	return backoff(p.failures)
+}
+
 // send survives a sink that panics.
-func (c *courier) send(b *batch) (left []*row, lost int64, err error) {
+func (c *courier) send(ctx context.Context, b *batch) (left []*row, lost int64, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			left, lost, err = nil, b.points(), fmt.Errorf("it panicked: %v", r)
 		}
 	}()
-	return c.to.send(c.ctx, b)
+	return c.to.send(ctx, b)
 }
 
 // heard notes how an attempt went, and logs when that changes.
 func (c *courier) heard(err error) {
-	was := c.failing
-	if c.failing = err != nil; c.failing {
-		c.count.Failures++
+	c.mu.Lock()
+	was, count := c.failing, &c.count
+	if c.failing = err != nil; err != nil {
+		count.Failures++
 	}
-	if c.log == nil || was == c.failing {
-		return
-	}
-	if c.failing {
-		c.log.Warn("metrics not published to cloudwatch", "error", observe.Error(err), "waiting", len(c.waiting), "dropped", c.count.Dropped)
-	} else {
-		c.log.Info("metrics published to cloudwatch again", "waiting", len(c.waiting)-1, "dropped", c.count.Dropped)
+	dropped := count.Dropped
+	c.mu.Unlock()
+	if waiting, _ := c.box.Waiting(); c.log != nil && err != nil && !was {
+		c.log.Warn("metrics not published to cloudwatch", "error", observe.Error(err), "waiting", waiting+1, "dropped", dropped)
+	} else if c.log != nil && err == nil && was {
+		c.log.Info("metrics published to cloudwatch again", "waiting", waiting, "dropped", dropped)
 	}
 }
 
 // backoff is how long to wait after so many failures: half of it is left to chance, so that
 // the members of a fleet do not come back together.
-func (c *courier) backoff(failures int) time.Duration {
-	c.mu.Lock()
-	if c.closed {
-		failures = c.leaving // somebody waits
-	}
-	c.mu.Unlock()
+func backoff(failures int) time.Duration {
 	d := min(time.Second<<min(max(failures-1, 0), 6), time.Minute)
 	return d/2 + rand.N(d/2)
 }
 
-// rest waits for the next attempt, unless somebody is in a hurry.
-func (c *courier) rest(d time.Duration) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	for {
-		c.mu.Lock()
-		wake, urgent := c.wake, c.urgent
-		c.mu.Unlock()
-		if urgent {
-			return
-		}
-		select {
-		case <-timer.C:
-			return
-		case <-c.ctx.Done():
-			return
-		case <-wake:
-		}
-	}
-}
-
-// flush waits until what waits now has left, or ctx ends, and says how much is left then.
-func (c *courier) flush(ctx context.Context) (left int64) {
-	c.mu.Lock()
-	c.urgent = true
-	signal(&c.wake)
-	var until time.Time
-	if n := len(c.waiting); n > 0 {
-		until = c.waiting[n-1].at
-	}
-	c.mu.Unlock()
-	for {
-		c.mu.Lock()
-		left, settled := c.pointsUntil(until), c.settled
-		c.mu.Unlock()
-		if left == 0 {
-			return 0
-		}
-		select {
-		case <-settled:
-		case <-ctx.Done():
-			return left
-		}
-	}
-}
-
-// pointsUntil is how many data points wait that are not younger. The caller holds mu.
-func (c *courier) pointsUntil(at time.Time) (n int64) {
-	for i := range c.waiting {
-		if !c.waiting[i].at.After(at) {
-			n += c.waiting[i].points()
-		}
-	}
-	return n
-}
-
 // close delivers what waits until ctx ends, and says how much was dropped since it was asked.
 func (c *courier) close(ctx context.Context) (lost int64) {
-	c.mu.Lock()
-	before := c.count.Dropped
-	c.closed, c.urgent = true, true
-	signal(&c.wake)
-	c.mu.Unlock()
-	select {
-	case <-c.done:
-	case <-ctx.Done():
-	}
-	c.end()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.count.Dropped - before + c.points()
-}
-
-// points is how many data points wait. The caller holds mu.
-func (c *courier) points() (n int64) {
-	for i := range c.waiting {
-		n += c.waiting[i].points()
-	}
-	return n
+	before := c.stats().Dropped
+	c.box.Close(ctx)
+	now := c.stats()
+	return now.Dropped - before + now.Waiting
 }
 
 func (c *courier) stats() Stats {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	s := c.count
-	s.Waiting = c.points()
-	return s
+	return c.count
 }

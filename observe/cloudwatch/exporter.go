@@ -135,8 +135,8 @@ func (e *Exporter) upstreams() map[string]*weir.Upstream {
 // between two. The error says how much was still waiting; it is not lost.
 func (e *Exporter) Flush(ctx context.Context) error {
 	e.publish()
-	if left := e.courier.flush(ctx); left > 0 {
-		return fmt.Errorf("flush to cloudwatch: %w; %d data points still wait", context.Cause(ctx), left)
+	if !e.courier.box.Flush(ctx) {
+		return fmt.Errorf("flush to cloudwatch: %w; %d data points still wait", context.Cause(ctx), e.Stats().Waiting)
 	}
 	return nil
 }

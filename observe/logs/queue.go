@@ -7,6 +7,9 @@ import (
 	"io"
 	"log/slog"
 	"sync"
+	"time"
+
+	"github.com/seed1158cd35/weir/internal/outbox"
 )
 
 // A Queue stands between a logger and a writer that may block: a pipe that
@@ -18,16 +21,12 @@ import (
 //
 // Make one with NewQueue. It is safe for concurrent use.
 type Queue struct {
-	to     io.Writer
-	most   int
-	notice *slog.Logger  // writes into waiting
-	done   chan struct{} // closed when all is written after Close
+	to   io.Writer
+	most int64
+	box  *outbox.Outbox[[]byte] // each is one or more whole lines
 
 	mu      sync.Mutex
-	more    *sync.Cond
-	waiting bytes.Buffer // whole lines
-	dropped int          // since the last notice
-	closed  bool
+	dropped int // since the last notice
 }
 
 // QueueSize is how many bytes of lines wait at most.
@@ -37,10 +36,11 @@ const QueueSize = 1 << 20
 func NewQueue(to io.Writer) *Queue { return newQueue(to, QueueSize) }
 
 func newQueue(to io.Writer, most int) *Queue {
-	q := &Queue{to: to, most: most, done: make(chan struct{})}
-	q.more = sync.NewCond(&q.mu)
-	q.notice = slog.New(slog.NewJSONHandler(&q.waiting, nil))
-	go q.run()
+	q := &Queue{to: to, most: int64(most)}
+	q.box = outbox.New(outbox.Config[[]byte]{
+		Send: q.write,
+		Size: func(lines *[]byte) int64 { return int64(len(*lines)) },
+	})
 	return q
 }
 
@@ -48,74 +48,71 @@ func newQueue(to io.Writer, most int) *Queue {
 func (q *Queue) Write(lines []byte) (int, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if !q.room(len(lines)) {
-		q.dropped++
-	} else {
-		q.tell()
-		q.waiting.Write(lines)
+	waiting, bytes := q.box.Waiting()
+	if !q.room(bytes, int64(len(lines))) {
+		if q.dropped++; waiting == 0 {
+			q.tell() // no line follows that it could stand before
+		}
+		return len(lines), nil
 	}
-	q.more.Signal()
+	q.tell()
+	if !q.box.Put(append([]byte(nil), lines...)) {
+		q.dropped++
+	}
 	return len(lines), nil
 }
 
 // room reports whether so many bytes may wait too. Once it was full nothing is
 // taken until half of it is free, or else every other line would be a notice.
-func (q *Queue) room(n int) bool {
-	if q.closed || q.dropped > 0 && q.waiting.Len() > q.most/2 {
+func (q *Queue) room(waiting, n int64) bool {
+	if q.dropped > 0 && waiting > q.most/2 {
 		return false
 	}
-	return q.waiting.Len()+n <= q.most
+	return waiting+n <= q.most
 }
 
-// tell adds the notice of what was dropped where it would have stood.
+// tell adds the notice of what was dropped where it would have stood; mu is held.
 func (q *Queue) tell() {
-	if q.dropped > 0 {
-		q.notice.Warn("log lines dropped", "dropped", q.dropped)
+	if q.dropped > 0 && q.box.Put(notice(q.dropped)) {
 		q.dropped = 0
 	}
+}
+
+func notice(dropped int) []byte {
+	var line bytes.Buffer
+	slog.New(slog.NewJSONHandler(&line, nil)).Warn("log lines dropped", "dropped", dropped)
+	return line.Bytes()
+}
+
+// write writes line by line, so that those of several processes do not mix.
+func (q *Queue) write(_ context.Context, lines *[]byte) time.Duration {
+	for line := range bytes.Lines(*lines) {
+		_, _ = q.to.Write(line) // there is nobody to tell
+	}
+	if n := q.untold(); n > 0 {
+		_, _ = q.to.Write(notice(n))
+	}
+	return 0
+}
+
+// untold is how many lines were dropped since the last notice, if no line waits before which
+// the next would stand.
+func (q *Queue) untold() (n int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if waiting, _ := q.box.Waiting(); waiting == 0 {
+		n, q.dropped = q.dropped, 0
+	}
+	return n
 }
 
 // Close writes what waits, and ends the queue: lines that come later are
 // dropped. If ctx ends first, the rest is lost, and the error says why and how
 // much that is.
 func (q *Queue) Close(ctx context.Context) error {
-	q.mu.Lock()
-	q.closed = true
-	q.more.Signal()
-	q.mu.Unlock()
-	select {
-	case <-q.done:
+	if q.box.Close(ctx) == 0 {
 		return nil
-	case <-ctx.Done():
 	}
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return fmt.Errorf("write the log: %w; %d bytes are lost", context.Cause(ctx), q.waiting.Len())
-}
-
-// run writes until the queue is closed and empty.
-func (q *Queue) run() {
-	defer close(q.done)
-	for line, ok := q.next(nil); ok; line, ok = q.next(line[:0]) {
-		_, _ = q.to.Write(line) // there is nobody to tell
-	}
-}
-
-// next appends the first line that waits to line. If there is none it waits for
-// one, and reports false when none will come.
-func (q *Queue) next(line []byte) (_ []byte, ok bool) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	for q.waiting.Len() == 0 && q.dropped == 0 && !q.closed {
-		q.more.Wait()
-	}
-	if q.waiting.Len() == 0 {
-		q.tell()
-	}
-	first, _, cut := bytes.Cut(q.waiting.Bytes(), []byte{'\n'})
-	n := len(first)
-	if cut {
-		n++
-	}
-	return append(line, q.waiting.Next(n)...), n > 0
+	_, bytes := q.box.Waiting()
+	return fmt.Errorf("write the log: %w; %d bytes are lost", context.Cause(ctx), bytes)
 }

@@ -220,8 +220,8 @@ func (n *Notifier) send(now time.Time, told notice) {
 // Flush waits until every message has been sent or given up, or ctx ends.
 func (n *Notifier) Flush(ctx context.Context) error {
 	for _, w := range n.workers {
-		if left := w.flush(ctx); left > 0 {
-			return fmt.Errorf("flush messages: %w; %d still wait for %s", context.Cause(ctx), left, w.target.Name())
+		if !w.box.Flush(ctx) {
+			return fmt.Errorf("flush messages: %w; %d still wait for %s", context.Cause(ctx), w.stats().Waiting, w.target.Name())
 		}
 	}
 	return nil
@@ -237,12 +237,9 @@ func (n *Notifier) Close(ctx context.Context) error {
 	}
 	n.mu.Unlock()
 	n.ticking.Wait()
-	for _, w := range n.workers {
-		w.end() // all of them before one is waited for
-	}
 	var errs []error
 	for _, w := range n.workers {
-		if lost := w.wait(ctx); lost > 0 {
+		if lost := w.box.Close(ctx); lost > 0 {
 			errs = append(errs, fmt.Errorf("close notifier: %d messages to %s were dropped", lost, w.target.Name()))
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/seed1158cd35/weir/internal/outbox"
 	"github.com/seed1158cd35/weir/observe"
 )
 
@@ -38,102 +39,88 @@ func (e *SendError) Error() string {
 
 func (e *SendError) Unwrap() error { return e.Err }
 
-// A worker sends messages to one target, one after the other and on a goroutine of its own.
+// A worker sends messages to one target, one after the other.
 type worker struct {
 	target Target
 	config *Config
-	queue  chan Message
-	ctx    context.Context // ends when Close may wait no longer
-	cancel context.CancelFunc
-	done   chan struct{}
+	box    *outbox.Outbox[letter]
 
-	mu      sync.Mutex
-	changed chan struct{} // closed, and made anew, when a message has left
-	ended   bool
-	count   Stats
+	mu    sync.Mutex
+	count Stats
+}
+
+// A letter is a message and how often it was tried to send it.
+type letter struct {
+	Message
+	attempts int
 }
 
 func newWorker(t Target, c *Config) *worker {
-	w := &worker{target: t, config: c, queue: make(chan Message, c.Queue), done: make(chan struct{}), changed: make(chan struct{})}
-	w.ctx, w.cancel = context.WithCancel(context.Background())
+	w := &worker{target: t, config: c}
 	w.count.Target = t.Name()
-	go w.run()
+	w.box = outbox.New(outbox.Config[letter]{Most: c.Queue + 1, Send: w.deliver, Dropped: func(*letter) {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.count.Waiting--
+		w.count.Dropped++
+	}})
 	return w
 }
 
 // take takes a message, or drops it if there is no room.
 func (w *worker) take(m Message) {
 	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.ended {
-		w.count.Dropped++
-		return
-	}
-	select {
-	case w.queue <- m:
-		w.count.Waiting++
-	default:
-		w.count.Dropped++
-	}
-}
-
-func (w *worker) run() {
-	defer close(w.done)
-	for m := range w.queue {
-		err := w.deliver(m)
-		w.note(m, err)
-	}
-}
-
-func (w *worker) note(m Message, err error) {
-	w.mu.Lock()
-	w.count.Waiting--
-	switch {
-	case err == nil:
-		w.count.Sent++
-	case w.ctx.Err() != nil:
-		w.count.Dropped++
-	default:
-		w.count.Failed++
-	}
-	close(w.changed)
-	w.changed = make(chan struct{})
+	w.count.Waiting++
 	w.mu.Unlock()
-	if err != nil && w.config.Log != nil {
-		w.config.Log.Warn("message not sent", "target", w.target.Name(), "kind", string(m.Kind), "resolved", m.Resolved,
-			"upstream", m.Upstream, "error", observe.Error(err))
-	}
+	w.box.Put(letter{Message: m})
 }
 
 // longestHint is how long a target may have a message wait: others wait behind it.
 const longestHint = 5 * time.Minute
 
-// deliver sends a message, in several attempts if need be.
-func (w *worker) deliver(m Message) (err error) {
-	for attempt := 1; ; attempt++ {
-		if w.ctx.Err() != nil {
-			return context.Cause(w.ctx)
-		}
-		if err = w.send(m); err == nil {
-			return nil
-		}
-		wait := time.Second << min(attempt-1, 5)
-		wait = wait/2 + rand.N(wait/2)
-		if e, ok := errors.AsType[*SendError](err); ok {
-			if e.Final || e.After > longestHint {
-				return err
-			}
-			wait = max(wait, e.After)
-		}
-		if attempt >= w.config.Attempts || !w.sleep(wait) {
-			return err
-		}
+// deliver makes one attempt to send a message, and says when to make another.
+func (w *worker) deliver(ctx context.Context, l *letter) time.Duration {
+	err := w.send(ctx, l.Message)
+	if err == nil {
+		w.sent(func(s *Stats) { s.Sent++ })
+		return 0
 	}
+	l.attempts++
+	if wait, ok := w.again(l, err); ok {
+		return wait
+	}
+	w.sent(func(s *Stats) { s.Failed++ })
+	if w.config.Log != nil {
+		w.config.Log.Warn("message not sent", "target", w.target.Name(), "kind", string(l.Kind), "resolved", l.Resolved,
+			"upstream", l.Upstream, "error", observe.Error(err))
+	}
+	return 0
+}
+
+// again is how long to wait before the next attempt, if there is one.
+func (w *worker) again(l *letter, err error) (wait time.Duration, ok bool) {
+	wait = time.Second << min(l.attempts-1, 5)
+	wait = wait/2 + rand.N(wait/2)
+	if e, ok := errors.AsType[*SendError](err); ok {
+		if e.Final || e.After > longestHint {
+			return 0, false
+		}
+		wait = max(wait, e.After)
+	}
+	return wait, l.attempts < w.config.Attempts
+}
+
+// sent counts a message that is done with.
+func (w *worker) sent(count func(*Stats)) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.count.Waiting--
+	count(&w.count)
 }
 
 // send survives a target that panics.
-func (w *worker) send(m Message) (err error) {
-	ctx, cancel := context.WithTimeout(w.ctx, w.config.Timeout)
+func (w *worker) send(ctx context.Context, m Message) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, w.config.Timeout)
 	defer cancel()
 	defer func() {
 		if r := recover(); r != nil {
@@ -141,57 +128,6 @@ func (w *worker) send(m Message) (err error) {
 		}
 	}()
 	return w.target.Send(ctx, m)
-}
-
-func (w *worker) sleep(d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-w.ctx.Done():
-		return false
-	}
-}
-
-// flush waits until no message waits, or ctx ends, and says how many do then.
-func (w *worker) flush(ctx context.Context) int64 {
-	for {
-		w.mu.Lock()
-		left, changed := w.count.Waiting, w.changed
-		w.mu.Unlock()
-		if left == 0 {
-			return 0
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return left
-		}
-	}
-}
-
-// end lets no more messages in.
-func (w *worker) end() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if !w.ended {
-		w.ended = true
-		close(w.queue)
-	}
-}
-
-// wait waits until all messages are sent or given up, or ctx ends, and says how many
-// were dropped.
-func (w *worker) wait(ctx context.Context) (lost int64) {
-	select {
-	case <-w.done:
-	case <-ctx.Done():
-	}
-	w.cancel()
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.count.Waiting
 }
 
 func (w *worker) stats() Stats {
