@@ -1,10 +1,10 @@
 package answers
 
-import "github.com/seed1158cd35/weir/internal/complain"
+import "github.com/seed1158cd35/weir/internal/doc"
 
 // A Complaint is one mistake in a file of answers, and Errors are all of a file, in its
 // order.
 type (
-	Complaint = complain.Complaint
-	Errors    = complain.Errors
+	Complaint = doc.Complaint
+	Errors    = doc.Errors
 )

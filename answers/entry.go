@@ -8,7 +8,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/seed1158cd35/weir/internal/complain"
+	"github.com/seed1158cd35/weir/internal/doc"
 )
 
 // A raw title is one whose language has not been decided.
@@ -69,7 +69,7 @@ func (d *decoder) id(n *yaml.Node, path string) string {
 		return ""
 	}
 	if first, had := d.ids[id]; had {
-		d.bad(n, path, "", "%s is the id of the entry in line %d, too", complain.Quote(id), first.Line)
+		d.bad(n, path, "", "%s is the id of the entry in line %d, too", doc.Quote(id), first.Line)
 	}
 	d.ids[id] = n
 	return id
@@ -135,7 +135,7 @@ func (d *decoder) language(n *yaml.Node, path string) (string, bool) {
 	if _, ok := lookup(code); ok && n.Kind == yaml.ScalarNode {
 		return code, true
 	}
-	d.bad(n, path, complain.Suggest(n.Value, Languages()), "there is no language %s here", complain.Quote(n.Value))
+	d.bad(n, path, doc.Suggest(n.Value, Languages()), "there is no language %s here", doc.Quote(n.Value))
 	return "", false
 }
 
@@ -216,7 +216,7 @@ func (d *decoder) unique(t raw, language string) {
 	key := language + " " + plainText(t.text)
 	first, had := d.asked[key]
 	if had && first.entry != len(d.entries) {
-		d.bad(t.node, t.path, "leave it to one of them", "%s stands in the entry of line %d, too", complain.Quote(t.text), first.line)
+		d.bad(t.node, t.path, "leave it to one of them", "%s stands in the entry of line %d, too", doc.Quote(t.text), first.line)
 	}
 	if !had {
 		d.asked[key] = place{len(d.entries), t.node.Line}

@@ -11,7 +11,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/seed1158cd35/weir/internal/complain"
+	"github.com/seed1158cd35/weir/internal/doc"
 )
 
 // What a file may have: far more than anyone writes by hand, and little enough
@@ -176,7 +176,7 @@ func (d *decoder) fields(n *yaml.Node, path string, known map[string]func(*yaml.
 		case seen[key.Value]:
 			d.bad(key, at, "", "stands there twice")
 		case !ok:
-			d.bad(key, at, complain.Suggest(key.Value, sortedKeys(known)), "there is no field %s", complain.Quote(key.Value))
+			d.bad(key, at, doc.Suggest(key.Value, sortedKeys(known)), "there is no field %s", doc.Quote(key.Value))
 		default:
 			read(value, at)
 		}
@@ -199,7 +199,7 @@ const longestName = 60
 // show is a name as it stands in a path.
 func show(name string) string {
 	if name == "" || len(name) > longestName || strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r == '.' || r > '~' }) {
-		return complain.Quote(name)
+		return doc.Quote(name)
 	}
 	return name
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/seed1158cd35/weir/internal/complain"
+	"github.com/seed1158cd35/weir/internal/doc"
 )
 
 // A Match is an answer found.
@@ -73,7 +73,7 @@ func (f found) why() string {
 	if t.field == everything {
 		return fmt.Sprintf("%s have %s", t.field, by)
 	}
-	return fmt.Sprintf("%s %s has %s", t.field, complain.Quote(t.text), by)
+	return fmt.Sprintf("%s %s has %s", t.field, doc.Quote(t.text), by)
 }
 
 // matched is the terms that question and title share.

@@ -6,14 +6,14 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"github.com/seed1158cd35/weir/internal/complain"
+	"github.com/seed1158cd35/weir/internal/doc"
 )
 
 // Print writes an explanation as a table for people. For programs, marshal it as
 // JSON.
 func (e Explanation) Print(w io.Writer) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(t, "question\t%s\n", complain.Quote(e.Question))
+	fmt.Fprintf(t, "question\t%s\n", doc.Quote(e.Question))
 	fmt.Fprintf(t, "threshold\t%.2f\n", e.Threshold)
 	for _, s := range e.Searches {
 		fmt.Fprintf(t, "looked up, %s\t%s\n", s.Language, dash(strings.Join(s.Terms, " ")))
@@ -56,7 +56,7 @@ func (c Candidate) shown() string {
 	if c.Field == everything {
 		return "-"
 	}
-	return complain.Quote(c.Text)
+	return doc.Quote(c.Text)
 }
 
 func dash(s string) string {

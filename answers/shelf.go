@@ -11,7 +11,7 @@ import (
 	"github.com/blevesearch/bleve/v2/search"
 	"github.com/blevesearch/bleve/v2/search/searcher"
 
-	"github.com/seed1158cd35/weir/internal/complain"
+	"github.com/seed1158cd35/weir/internal/doc"
 )
 
 // A title is one text under which an entry is found: a question, a keyword, or
@@ -204,7 +204,7 @@ func (s *shelf) correct(term string) string {
 	for n := of.letters - slips; n <= of.letters+slips; n++ {
 		like = append(like, s.words[shape{of.first, n}]...)
 	}
-	return complain.Closest(term, like, slips+1)
+	return doc.Closest(term, like, slips+1)
 }
 
 // A hit is a title that shares a term with the question.

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/seed1158cd35/weir/internal/auth"
-	"github.com/seed1158cd35/weir/internal/complain"
+	"github.com/seed1158cd35/weir/internal/doc"
 )
 
 // Access is who may use a listener. Secrets are in environment variables.
@@ -57,7 +57,7 @@ var adminTokenFields = []field[holder]{
 func readAdminTokens(d *decoder, n *node, f *document) {
 	for _, e := range d.named(n) {
 		var t holder
-		if object(d, e.value, adminTokenFields, &t) {
+		if object(d, e.Value, adminTokenFields, &t) {
 			f.AdminAccess.Tokens = append(f.AdminAccess.Tokens, d.tokens(e, t)...)
 		}
 	}
@@ -67,7 +67,7 @@ func readAdminTokens(d *decoder, n *node, f *document) {
 func tokensOf(d *decoder, n *node) (all []auth.TokenConfig) {
 	for _, e := range d.named(n) {
 		var t holder
-		if object(d, e.value, tokenFields, &t) {
+		if object(d, e.Value, tokenFields, &t) {
 			all = append(all, d.tokens(e, t)...)
 		}
 	}
@@ -76,16 +76,16 @@ func tokensOf(d *decoder, n *node) (all []auth.TokenConfig) {
 
 // tokens are those of a holder, one for each secret. It complains of those that nobody could show.
 func (d *decoder) tokens(e entry, h holder) (all []auth.TokenConfig) {
-	at := e.value.get("env")
+	at := e.Value.Get("env")
 	if at == nil {
-		d.bad(e.value, "", "has no env")
-	} else if len(h.Envs) == 0 && at.kind == list && len(at.items) == 0 {
-		d.bad(at, "", "names no variable")
+		d.Bad(e.Value, "", "has no env")
+	} else if len(h.Envs) == 0 && at.Kind == doc.List && len(at.Items) == 0 {
+		d.Bad(at, "", "names no variable")
 	}
 	for _, env := range h.Envs {
-		t := auth.TokenConfig{Name: e.name, Env: env, Upstreams: h.Upstreams}
+		t := auth.TokenConfig{Name: e.Name, Env: env, Upstreams: h.Upstreams}
 		if err := t.Validate(); err != nil {
-			d.bad(at, "", "%v", err)
+			d.Bad(at, "", "%v", err)
 		}
 		all = append(all, t)
 	}
@@ -100,8 +100,8 @@ func (d *decoder) checkAccess(root *node, f *document) {
 		u.Identifies = f.identifies(u.Name)
 	}
 	d.checkCAs(root, f)
-	d.checkTokens(root.get("tokens"), f)
-	d.checkTokens(root.get("decide").get("tokens"), f)
+	d.checkTokens(root.Get("tokens"), f)
+	d.checkTokens(root.Get("decide").Get("tokens"), f)
 	if loopback(f.Listen) || f.Open || !f.Callable.none() {
 		return
 	}
@@ -114,13 +114,13 @@ func (d *decoder) checkAccess(root *node, f *document) {
 	if len(bare) == 0 {
 		return
 	}
-	at := root.get("listen")
+	at := root.Get("listen")
 	if at == nil {
 		at = root
 	}
 	slices.Sort(bare)
-	d.bad(at, "add tokens, client_ca with tls, or callers with claims; or listen on 127.0.0.1; or say open: true",
-		"%s: whoever reaches it could call %s with weir's credentials", complain.Quote(f.Listen), strings.Join(bare, ", "))
+	d.Bad(at, "add tokens, client_ca with tls, or callers with claims; or listen on 127.0.0.1; or say open: true",
+		"%s: whoever reaches it could call %s with weir's credentials", doc.Quote(f.Listen), strings.Join(bare, ", "))
 }
 
 // checkTokens complains of upstreams that are not there: a token for them alone opens nothing.
@@ -129,24 +129,24 @@ func (d *decoder) checkTokens(tokens *node, f *document) {
 	for i := range f.Upstreams {
 		known = append(known, f.Upstreams[i].Name)
 	}
-	for _, e := range tokens.all() {
-		for _, at := range e.value.get("upstreams").texts() {
-			if !slices.Contains(known, at.text) {
-				d.unknown(at, "upstream", at.text, known)
+	for _, e := range tokens.All() {
+		for _, at := range texts(e.Value.Get("upstreams")) {
+			if !slices.Contains(known, at.Text) {
+				d.Unknown(at, "upstream", at.Text, known)
 			}
 		}
 	}
 }
 
 // texts are the items of a list, or n itself if it is one.
-func (n *node) texts() []*node {
+func texts(n *node) []*node {
 	switch {
 	case n == nil:
 		return nil
-	case n.kind == scalar:
+	case n.Kind == doc.Scalar:
 		return []*node{n}
 	}
-	return n.items
+	return n.Items
 }
 
 // addsCredentials reports whether requests for an upstream get credentials of weir's own,
@@ -184,14 +184,14 @@ func (c *Callers) claimed() bool {
 func (d *decoder) checkCAs(root *node, f *document) {
 	for _, c := range []struct{ field, file string }{{"client_ca", f.Callable.ClientCA}, {"admin_client_ca", f.AdminAccess.ClientCA}} {
 		if c.file != "" && f.TLS == nil {
-			d.bad(root.get(c.field), "add tls: {cert: ..., key: ...}", "certificates of callers are only seen with tls")
+			d.Bad(root.Get(c.field), "add tls: {cert: ..., key: ...}", "certificates of callers are only seen with tls")
 		}
 	}
 	if f.AdminTLS && f.TLS == nil {
-		d.bad(root.get("admin_tls"), "add tls: {cert: ..., key: ...}", "there is no certificate to show")
+		d.Bad(root.Get("admin_tls"), "add tls: {cert: ..., key: ...}", "there is no certificate to show")
 	}
 	if f.Decide != nil && f.Decide.ClientCA != "" && f.TLS == nil {
-		d.bad(root.get("decide").get("client_ca"), "add tls: {cert: ..., key: ...}", "certificates of callers are only seen with tls")
+		d.Bad(root.Get("decide").Get("client_ca"), "add tls: {cert: ..., key: ...}", "certificates of callers are only seen with tls")
 	}
 }
 

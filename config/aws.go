@@ -3,6 +3,7 @@ package config
 import (
 	"strings"
 
+	"github.com/seed1158cd35/weir/internal/doc"
 	"github.com/seed1158cd35/weir/proxy/awsdialect"
 )
 
@@ -49,15 +50,15 @@ var roleARN = text("the ARN of a role", func(s string) (string, string, string) 
 })
 
 func readAWS(d *decoder, n *node, u *site) {
-	if n.isOff() {
+	if isOff(n) {
 		return
 	}
 	var a AWS
-	if object(d, n, awsFields, &a); n.kind != mapping && n.kind != empty {
+	if object(d, n, awsFields, &a); n.Kind != doc.Mapping && n.Kind != doc.Empty {
 		return
 	}
-	if n.get("external_id") != nil && n.get("role") == nil {
-		d.bad(n.get("external_id"), "add role: arn:aws:iam::123456789012:role/name", "there is no role to ask with it")
+	if n.Get("external_id") != nil && n.Get("role") == nil {
+		d.Bad(n.Get("external_id"), "add role: arn:aws:iam::123456789012:role/name", "there is no role to ask with it")
 	}
 	u.aws = &a
 	u.Policy.Undeclared = true

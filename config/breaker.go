@@ -30,7 +30,7 @@ var breakerFields = []field[guard]{
 }
 
 func readBreaker(d *decoder, n *node, u *site) {
-	if n.isOff() {
+	if isOff(n) {
 		u.Policy.Breaker.Off = true
 		return
 	}
@@ -38,7 +38,7 @@ func readBreaker(d *decoder, n *node, u *site) {
 	if object(d, n, breakerFields, &b) {
 		checkRules(d, n, &b)
 	}
-	if b.FirstOpen > b.Open && b.Open > 0 && inherited(n.get("first_open")) && !inherited(n.get("open")) {
+	if b.FirstOpen > b.Open && b.Open > 0 && inherited(n.Get("first_open")) && !inherited(n.Get("open")) {
 		b.FirstOpen = b.Open
 	}
 	u.Policy.Breaker, u.Policy.BreakerScope = b.Config, b.scope
@@ -48,15 +48,15 @@ func readBreaker(d *decoder, n *node, u *site) {
 // belongs to a rule that is not there.
 func checkRules(d *decoder, n *node, b *guard) {
 	if b.Share > 0 || b.Failures > 0 || b.Consecutive > 0 {
-		if at := n.get("consecutive_for"); at != nil && !inherited(at) && b.ConsecutiveFor > 0 && b.Consecutive == 0 {
-			d.bad(at, "give consecutive, too", "there is no rule that it belongs to")
+		if at := n.Get("consecutive_for"); at != nil && !inherited(at) && b.ConsecutiveFor > 0 && b.Consecutive == 0 {
+			d.Bad(at, "give consecutive, too", "there is no rule that it belongs to")
 		}
 		return
 	}
-	for _, e := range n.fields {
-		switch e.name {
+	for _, e := range n.Fields {
+		switch e.Name {
 		case "share", "failures", "consecutive":
-			d.bad(e.value, "give share, consecutive or failures, or write breaker: off", "no rule is left that opens the breaker")
+			d.Bad(e.Value, "give share, consecutive or failures, or write breaker: off", "no rule is left that opens the breaker")
 			return
 		}
 	}

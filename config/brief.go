@@ -9,14 +9,14 @@ const brief = "retry: {attempts: 2, base: 200ms, cap: 20s, jitter: full}"
 func tiers(upstreams []entry) map[string]bool {
 	all := make(map[string]bool)
 	for _, e := range upstreams {
-		below := e.value.get("llm").get("cascade").get("tiers")
-		if below == nil || len(below.items) == 0 {
+		below := e.Value.Get("llm").Get("cascade").Get("tiers")
+		if below == nil || len(below.Items) == 0 {
 			continue
 		}
-		all[e.name] = true
-		for _, t := range below.items {
-			if named := t.get("upstream"); named != nil {
-				all[named.text] = true
+		all[e.Name] = true
+		for _, t := range below.Items {
+			if named := t.Get("upstream"); named != nil {
+				all[named.Text] = true
 			}
 		}
 	}
@@ -25,9 +25,9 @@ func tiers(upstreams []entry) map[string]bool {
 
 // makeBrief takes the patience from a preset that has some.
 func (d *decoder) makeBrief(base *node) {
-	if base.get("quota") == nil {
+	if base.Get("quota") == nil {
 		return
 	}
-	base.drop("retry", "quota")
-	base.fields = append(base.fields, d.tree([]byte(brief)).fields...)
+	drop(base, "retry", "quota")
+	base.Fields = append(base.Fields, d.Read([]byte(brief)).Fields...)
 }

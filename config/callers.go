@@ -45,9 +45,9 @@ var claimsFields = []field[Claims]{
 }
 
 func readCallerKeys(d *decoder, n *node, c *Callers) {
-	c.Keys = make(map[string]Source, len(n.fields))
+	c.Keys = make(map[string]Source, len(n.Fields))
 	for _, e := range d.named(n) {
-		c.Keys[e.name], _ = callerSource.read(d, e.value)
+		c.Keys[e.Name], _ = callerSource.read(d, e.Value)
 	}
 }
 
@@ -55,19 +55,19 @@ func readClaims(d *decoder, n *node, c *Callers) {
 	var l Claims
 	object(d, n, claimsFields, &l)
 	if (l.SecretEnv == "") == (l.KeyFile == "") {
-		d.bad(n, "write secret_env: NAME", "wants one of secret_env and key, so that nobody can forge a claim")
+		d.Bad(n, "write secret_env: NAME", "wants one of secret_env and key, so that nobody can forge a claim")
 	}
 	l.KeyFile = d.beside(l.KeyFile)
 	c.Claims = &l
 }
 
 func readCallerLimits(d *decoder, n *node, c *Callers) {
-	if n.isOff() {
+	if isOff(n) {
 		return
 	}
 	for _, e := range d.named(n) {
-		if !e.value.isOff() {
-			c.Policy.Limits = append(c.Policy.Limits, d.limit(e.name, e.value)...)
+		if !isOff(e.Value) {
+			c.Policy.Limits = append(c.Policy.Limits, d.limit(e.Name, e.Value)...)
 		}
 	}
 }
@@ -82,14 +82,14 @@ limits:
 `
 
 func readCallers(d *decoder, n *node, f *document) {
-	if n.isOff() {
+	if isOff(n) {
 		return
 	}
-	inner := decoder{file: "callers"}
-	base := inner.tree([]byte(allowances))
+	inner := newDecoder("callers")
+	base := inner.Read([]byte(allowances))
 	expand(base)
-	base.mark("callers", n, n.path)
-	if n.isOn() {
+	mark(base, "callers", n, n.Path)
+	if isOn(n) {
 		n = base
 	}
 	expand(n)
@@ -107,12 +107,12 @@ func readCallers(d *decoder, n *node, f *document) {
 
 // scopesOf are the scopes that a section of callers gives calls, before it is read.
 func scopesOf(n *node) []string {
-	if n == nil || n.isOff() {
+	if n == nil || isOff(n) {
 		return nil
 	}
 	all := []string{"user", "tenant", planScope}
-	for _, e := range n.get("keys").all() {
-		all = append(all, e.name)
+	for _, e := range n.Get("keys").All() {
+		all = append(all, e.Name)
 	}
 	return all
 }
@@ -123,18 +123,18 @@ func (d *decoder) checkCallers(n *node, c *Callers) {
 	for name, s := range c.Keys {
 		known = append(known, name)
 		if s.Kind == Claim && c.Claims == nil {
-			d.bad(n.get("keys").get(name), "add claims: {secret_env: NAME}", "there is nothing to check the token with")
+			d.Bad(n.Get("keys").Get(name), "add claims: {secret_env: NAME}", "there is nothing to check the token with")
 		}
 	}
 	if c.Claims != nil && !c.claimed() {
-		d.bad(n.get("claims"), "add keys: {user: \"claim:sub\"}", "no token would be looked at: no key is a claim")
+		d.Bad(n.Get("claims"), "add keys: {user: \"claim:sub\"}", "no token would be looked at: no key is a claim")
 	}
 	for _, l := range c.Policy.Limits {
-		at := n.get("limits").get(l.Name)
-		d.knownScope(at.get("scope"), l.Scope, known)
-		d.knownScope(at.get("plans"), l.If.Scope, known)
+		at := n.Get("limits").Get(l.Name)
+		d.knownScope(at.Get("scope"), l.Scope, known)
+		d.knownScope(at.Get("plans"), l.If.Scope, known)
 	}
 	if err := c.Policy.Validate(); err != nil {
-		d.bad(n, "", "%v", err)
+		d.Bad(n, "", "%v", err)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed1158cd35/weir/internal/doc"
 	"github.com/seed1158cd35/weir/llm"
 )
 
@@ -56,31 +57,31 @@ var sentence = text("a text", func(s string) (string, string, string) {
 
 // zeroShare is a share that may be nothing.
 var zeroShare = form[float64]{share.words, func(d *decoder, n *node) (float64, bool) {
-	if n.kind == scalar && (n.text == "0" || n.text == "0%") {
+	if n.Kind == doc.Scalar && (n.Text == "0" || n.Text == "0%") {
 		return 0, true
 	}
 	return share.read(d, n)
 }}
 
 func readCascade(d *decoder, n *node, l *LLM) {
-	if n.isOff() {
+	if isOff(n) {
 		return
 	}
 	l.Cascade = new(Cascade)
 	object(d, n, cascadeFields, l.Cascade)
-	if len(l.Cascade.Tiers) == 0 && n.get("tiers") == nil {
-		d.bad(n, "write tiers: [{message: ...}]", "has no tiers")
+	if len(l.Cascade.Tiers) == 0 && n.Get("tiers") == nil {
+		d.Bad(n, "write tiers: [{message: ...}]", "has no tiers")
 	}
 }
 
 const mostTiers = 20
 
 func readTiers(d *decoder, n *node, c *Cascade) {
-	if n.kind != list || len(n.items) == 0 || len(n.items) > mostTiers {
-		d.bad(n, "write tiers: [{model: ...}, {cached: true}, {message: ...}]", "%s: want a list of 1 to %d tiers", n.show(), mostTiers)
+	if n.Kind != doc.List || len(n.Items) == 0 || len(n.Items) > mostTiers {
+		d.Bad(n, "write tiers: [{model: ...}, {cached: true}, {message: ...}]", "%s: want a list of 1 to %d tiers", n.Show(), mostTiers)
 		return
 	}
-	for _, item := range n.items {
+	for _, item := range n.Items {
 		t := Tier{Confidence: -1}
 		if object(d, item, tierFields, &t) && d.tier(item, &t, c) {
 			c.Tiers = append(c.Tiers, t)
@@ -111,7 +112,7 @@ func (d *decoder) tier(n *node, t *Tier, c *Cascade) bool {
 		}
 	}
 	if found != 1 {
-		d.bad(n, "", "want exactly one of upstream or model, cached, answers, and message")
+		d.Bad(n, "", "want exactly one of upstream or model, cached, answers, and message")
 		return false
 	}
 	if !d.checkName(n, t.Name) {
@@ -119,12 +120,12 @@ func (d *decoder) tier(n *node, t *Tier, c *Cascade) bool {
 	}
 	for _, before := range c.Tiers {
 		if before.Name == t.Name || t.Name == primary {
-			d.bad(n, "give it another name", "the tier %s is there already", t.Name)
+			d.Bad(n, "give it another name", "the tier %s is there already", t.Name)
 			return false
 		}
 	}
 	if t.Threshold != 0 && t.Answers == "" {
-		d.bad(n.get("threshold"), "", "is for static answers only")
+		d.Bad(n.Get("threshold"), "", "is for static answers only")
 	}
 	t.Answers = d.beside(t.Answers)
 	return true
@@ -145,23 +146,23 @@ func (d *decoder) checkTiers(n *node, f *File) {
 		if l.Cascade == nil {
 			continue
 		}
-		at := n.get(name).get("llm").get("cascade").get("tiers")
+		at := n.Get(name).Get("llm").Get("cascade").Get("tiers")
 		for _, t := range l.Cascade.Tiers {
 			switch _, ok := urls[t.Upstream]; {
 			case t.Upstream == "":
 			case !ok:
-				d.unknown(at, "upstream", t.Upstream, known)
+				d.Unknown(at, "upstream", t.Upstream, known)
 			case t.Upstream == name && t.Model == "":
-				d.bad(at, "name another upstream, or a model", "tier %s would ask the very same again", t.Name)
+				d.Bad(at, "name another upstream, or a model", "tier %s would ask the very same again", t.Name)
 			case f.speaks(t.Upstream) && !alike(l.Family, f.LLM[t.Upstream].Family):
-				d.bad(at, "name one that speaks the same", "upstream %s speaks %s, and this one %s: a cascade does not translate", t.Upstream, f.LLM[t.Upstream].Family, l.Family)
+				d.Bad(at, "name one that speaks the same", "upstream %s speaks %s, and this one %s: a cascade does not translate", t.Upstream, f.LLM[t.Upstream].Family, l.Family)
 			case !f.speaks(t.Upstream):
-				d.bad(at, "add llm: {} to it", "upstream %s is no language model", t.Upstream)
+				d.Bad(at, "add llm: {} to it", "upstream %s is no language model", t.Upstream)
 			case f.unsigned(t.Upstream) && !sameOrigin(urls[name], urls[t.Upstream]):
-				d.bad(at, "add aws: {region: us-east-1} to "+t.Upstream, "the caller's signature is not shown to upstream %s, and it does not say its region itself", t.Upstream)
+				d.Bad(at, "add aws: {region: us-east-1} to "+t.Upstream, "the caller's signature is not shown to upstream %s, and it does not say its region itself", t.Upstream)
 			}
 			if t.Cached && l.Cache == nil {
-				d.bad(at, "add cache: true beside cascade", "there is no cache for tier %s", t.Name)
+				d.Bad(at, "add cache: true beside cascade", "there is no cache for tier %s", t.Name)
 			}
 		}
 	}

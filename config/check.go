@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/seed1158cd35/weir/internal/complain"
+	"github.com/seed1158cd35/weir/internal/doc"
 	"github.com/seed1158cd35/weir/internal/private"
 )
 
@@ -19,10 +19,10 @@ func (d *decoder) check(root *node, f *document) {
 	d.checkRoutes(f.places)
 	d.checkAdmin(root, f)
 	d.checkAccess(root, f)
-	d.checkLoops(root.get("upstreams"), &f.File)
-	d.checkTiers(root.get("upstreams"), &f.File)
-	if at := root.get("upstreams").get(CallersName); f.Callers != nil && at != nil {
-		d.bad(at, "give it another name", "the limits of callers have this name in metrics and in the store")
+	d.checkLoops(root.Get("upstreams"), &f.File)
+	d.checkTiers(root.Get("upstreams"), &f.File)
+	if at := root.Get("upstreams").Get(CallersName); f.Callers != nil && at != nil {
+		d.Bad(at, "give it another name", "the limits of callers have this name in metrics and in the store")
 	}
 }
 
@@ -49,7 +49,7 @@ func (d *decoder) checkRoutes(places []place) {
 		if p.unsaid {
 			what = "has no routes, so its own would be " + showRoute(p.Route) + ", but that is the route of " + before.upstream + " in line"
 		}
-		d.bad(p.at, "give one of them another host or path", "%s %d already", what, before.at.line)
+		d.Bad(p.at, "give one of them another host or path", "%s %d already", what, before.at.Line)
 	}
 }
 
@@ -66,19 +66,19 @@ func showRoute(r Route) string {
 
 // checkAdmin keeps what operators see from everybody else.
 func (d *decoder) checkAdmin(root *node, f *document) {
-	at := root.get("admin")
+	at := root.Get("admin")
 	if at == nil {
-		at = root.get("listen")
+		at = root.Get("listen")
 	}
 	if f.Admin == "" || at == nil {
 		return
 	}
 	if !f.adminOpen && !loopback(f.Admin) {
-		d.bad(at, "use 127.0.0.1, or say admin_open: true",
-			"%s: would show upstreams, limits and keys to whoever reaches it", complain.Quote(f.Admin))
+		d.Bad(at, "use 127.0.0.1, or say admin_open: true",
+			"%s: would show upstreams, limits and keys to whoever reaches it", doc.Quote(f.Admin))
 	}
 	if same(f.Admin, f.Listen) {
-		d.bad(at, "give admin and listen different ports", "admin %s and listen %s are the same", f.Admin, f.Listen)
+		d.Bad(at, "give admin and listen different ports", "admin %s and listen %s are the same", f.Admin, f.Listen)
 	}
 }
 
@@ -110,7 +110,7 @@ func (d *decoder) checkLoops(n *node, f *File) {
 		to := net.JoinHostPort(u.URL.Hostname(), port(u.URL))
 		for _, own := range f.listeners() {
 			if own != "" && same(to, own) && (loopback(to) || !everyAddress(own)) {
-				d.bad(n.get(u.Name).get("url"), "", "%s: is where weir itself listens", complain.Quote(u.URL.String()))
+				d.Bad(n.Get(u.Name).Get("url"), "", "%s: is where weir itself listens", doc.Quote(u.URL.String()))
 				break
 			}
 		}
@@ -154,19 +154,19 @@ func (d *decoder) checkScopes(n *node, u *site) {
 		}
 	}
 	for _, l := range u.Policy.Limits {
-		at := n.get("limits").get(l.Name)
-		d.knownScope(at.get("scope"), l.Scope, known)
-		d.knownScope(at.get("plans"), l.If.Scope, known)
+		at := n.Get("limits").Get(l.Name)
+		d.knownScope(at.Get("scope"), l.Scope, known)
+		d.knownScope(at.Get("plans"), l.If.Scope, known)
 	}
-	d.knownScope(n.get("breaker").get("scope"), u.Policy.BreakerScope, append(known, "upstream"))
-	if by := n.get("fair").get("by"); !inherited(by) { // without the key that a preset names all calls are one flow
+	d.knownScope(n.Get("breaker").Get("scope"), u.Policy.BreakerScope, append(known, "upstream"))
+	if by := n.Get("fair").Get("by"); !inherited(by) { // without the key that a preset names all calls are one flow
 		d.knownScope(by, u.Policy.Fair.By, known)
 	}
 }
 
 func (d *decoder) knownScope(at *node, scope string, known []string) {
 	if scope != "" && at != nil && !slices.Contains(known, scope) {
-		d.bad(at, "add keys: {"+scope+": \"header:X-Name\"}", "%s: there is no such scope", complain.Quote(scope))
+		d.Bad(at, "add keys: {"+scope+": \"header:X-Name\"}", "%s: there is no such scope", doc.Quote(scope))
 	}
 }
 
@@ -178,7 +178,7 @@ func (d *decoder) checkCertificate(t *TLS, root *node) {
 	missing := false
 	for _, f := range []struct{ field, path string }{{"cert", t.Cert}, {"key", t.Key}} {
 		if _, err := os.Stat(f.path); err != nil {
-			d.bad(root.get("tls").get(f.field), "paths are relative to the directory of the file", "%s", strings.TrimPrefix(err.Error(), "stat "))
+			d.Bad(root.Get("tls").Get(f.field), "paths are relative to the directory of the file", "%s", strings.TrimPrefix(err.Error(), "stat "))
 			missing = true
 		}
 	}
@@ -186,9 +186,9 @@ func (d *decoder) checkCertificate(t *TLS, root *node) {
 		return
 	}
 	if err := private.Check(t.Key); err != nil {
-		d.bad(root.get("tls").get("key"), "", "%v", err)
+		d.Bad(root.Get("tls").Get("key"), "", "%v", err)
 	}
 	if _, err := tls.LoadX509KeyPair(t.Cert, t.Key); err != nil {
-		d.bad(root.get("tls"), "", "%s", strings.TrimPrefix(err.Error(), "tls: "))
+		d.Bad(root.Get("tls"), "", "%s", strings.TrimPrefix(err.Error(), "tls: "))
 	}
 }

@@ -37,14 +37,14 @@ func readInFlight(d *decoder, n *node, c *weir.Concurrency) {
 }
 
 func (d *decoder) concurrency(n *node) weir.Concurrency {
-	if n.isOff() {
+	if isOff(n) {
 		return weir.Concurrency{}
 	}
 	c := weir.Concurrency{Auto: true}
 	good := object(d, n, concurrencyFields, &c)
 	for _, name := range []string{"min", "max"} {
-		if at := n.get(name); good && c.Limit > 0 && at != nil {
-			d.bad(at, "leave it out, or write limit: auto", "%s belongs to a bound that is learnt, and limit is a number", name)
+		if at := n.Get(name); good && c.Limit > 0 && at != nil {
+			d.Bad(at, "leave it out, or write limit: auto", "%s belongs to a bound that is learnt, and limit is a number", name)
 			return weir.Concurrency{Limit: c.Limit}
 		}
 	}

@@ -69,7 +69,7 @@ func Load(path string, env func(string) (string, bool)) (*File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("configuration: %w", err)
 	}
-	d := &decoder{file: path}
+	d := newDecoder(path)
 	root, f := d.parse(data, env)
 	d.checkCertificate(f.TLS, root)
 	return d.result(f)
@@ -78,7 +78,7 @@ func Load(path string, env func(string) (string, bool)) (*File, error) {
 // Parse is Load for what has been read already. name is the file's path, for
 // complaints and for paths relative to it; certificates are not looked at.
 func Parse(name string, data []byte, env func(string) (string, bool)) (*File, error) {
-	d := &decoder{file: name}
+	d := newDecoder(name)
 	_, f := d.parse(data, env)
 	return d.result(f)
 }
@@ -95,8 +95,8 @@ func read(path string) ([]byte, error) {
 // parse makes of the data what can be made of it; result says whether that is
 // worth anything.
 func (d *decoder) parse(data []byte, env func(string) (string, bool)) (*node, *File) {
-	root := d.tree(data)
-	if len(d.errs) > 0 { // what cannot be read has no fields to complain of
+	root := d.Read(data)
+	if len(d.Errs) > 0 { // what cannot be read has no fields to complain of
 		return root, &File{}
 	}
 	d.environment(root, env)
@@ -108,8 +108,8 @@ func (d *decoder) parse(data []byte, env func(string) (string, bool)) (*node, *F
 }
 
 func (d *decoder) result(f *File) (*File, error) {
-	if len(d.errs) > 0 {
-		return nil, d.errs.Sorted()
+	if len(d.Errs) > 0 {
+		return nil, d.Errs.Sorted()
 	}
 	return f, nil
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/seed1158cd35/weir/decide"
 	"github.com/seed1158cd35/weir/decide/envoy"
+	"github.com/seed1158cd35/weir/internal/doc"
 	"github.com/seed1158cd35/weir/proxy"
 )
 
@@ -59,9 +60,9 @@ var askerFields = []field[asker]{
 func readAskerKeys(d *decoder, n *node, t *asker) {
 	t.Rights.Keys = make(map[string][]string)
 	for _, e := range d.named(n) {
-		if values, ok := listOf(form[string]{"values", word.read}).read(d, e.value); ok {
-			if t.Rights.Keys[e.name] = values; len(values) == 0 {
-				d.bad(e.value, "leave it out for any", "no value would be good")
+		if values, ok := listOf(form[string]{"values", word.read}).read(d, e.Value); ok {
+			if t.Rights.Keys[e.Name] = values; len(values) == 0 {
+				d.Bad(e.Value, "leave it out for any", "no value would be good")
 			}
 		}
 	}
@@ -71,20 +72,20 @@ func readAskers(d *decoder, n *node, c *Decide) {
 	c.Rights = make(map[string]decide.Rights)
 	for _, e := range d.named(n) {
 		var t asker
-		if object(d, e.value, askerFields, &t) {
-			c.Tokens, c.Rights[e.name] = append(c.Tokens, d.tokens(e, t.holder)...), t.Rights
+		if object(d, e.Value, askerFields, &t) {
+			c.Tokens, c.Rights[e.Name] = append(c.Tokens, d.tokens(e, t.holder)...), t.Rights
 		}
 	}
 }
 
 func readDecide(d *decoder, n *node, f *document) {
 	c := Decide{Reload: 5 * time.Second}
-	before := len(d.errs)
-	if object(d, n, decideFields, &c); n.kind != mapping {
+	before := len(d.Errs)
+	if object(d, n, decideFields, &c); n.Kind != doc.Mapping {
 		return
 	}
-	if (n.get("grpc") == nil) != (n.get("rules") == nil) {
-		d.bad(n, "", "grpc and rules go together: where Envoy asks, and by which rules it is answered")
+	if (n.Get("grpc") == nil) != (n.Get("rules") == nil) {
+		d.Bad(n, "", "grpc and rules go together: where Envoy asks, and by which rules it is answered")
 	}
 	if c.Envoy.Rules != "" {
 		c.Envoy.Rules = d.beside(c.Envoy.Rules)
@@ -92,12 +93,12 @@ func readDecide(d *decoder, n *node, f *document) {
 	if c.ClientCA != "" {
 		c.ClientCA = d.beside(c.ClientCA)
 	}
-	if len(d.errs) == before {
+	if len(d.Errs) == before {
 		if err := c.Config.Validate(); err != nil {
-			d.bad(n, "", "%v", err)
+			d.Bad(n, "", "%v", err)
 		}
 		if err := c.Envoy.Validate(); err != nil {
-			d.bad(n, "", "%v", err)
+			d.Bad(n, "", "%v", err)
 		}
 	}
 	f.Decide = &c

@@ -6,6 +6,7 @@ import (
 
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/bucket"
+	"github.com/seed1158cd35/weir/internal/doc"
 	"github.com/seed1158cd35/weir/limit"
 )
 
@@ -52,16 +53,16 @@ type knobbed struct {
 // override puts a variable in the place of a field of the file.
 func override(field string) func(d *decoder, n, root *node) {
 	return func(_ *decoder, n, root *node) {
-		if root.kind != mapping {
+		if root.Kind != doc.Mapping {
 			return
 		}
-		for i := range root.fields {
-			if root.fields[i].name == field {
-				root.fields[i].value = n
+		for i := range root.Fields {
+			if root.Fields[i].Name == field {
+				root.Fields[i].Value = n
 				return
 			}
 		}
-		root.fields = append(root.fields, entry{field, n, n})
+		root.Fields = append(root.Fields, entry{Name: field, Key: n, Value: n})
 	}
 }
 
@@ -101,7 +102,7 @@ func (d *decoder) environment(root *node, env func(string) (string, bool)) {
 	}
 	for _, v := range variables {
 		if s, ok := env(v.Name); ok && s != "" {
-			v.set(d, &node{kind: scalar, text: strings.TrimSpace(s), path: v.Name, file: "environment"}, root)
+			v.set(d, &node{Kind: doc.Scalar, Text: strings.TrimSpace(s), Path: v.Name, File: "environment"}, root)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed1158cd35/weir/internal/doc"
 	"github.com/seed1158cd35/weir/observe/cloudwatch"
 	"github.com/seed1158cd35/weir/observe/notify"
 )
@@ -36,10 +37,10 @@ var cloudWatchFields = []field[CloudWatch]{
 
 // texts are named texts.
 func (d *decoder) texts(n *node) map[string]string {
-	all := make(map[string]string, len(n.fields))
+	all := make(map[string]string, len(n.Fields))
 	for _, e := range d.named(n) {
-		if s, ok := word.read(d, e.value); ok {
-			all[e.name] = s
+		if s, ok := word.read(d, e.Value); ok {
+			all[e.Name] = s
 		}
 	}
 	return all
@@ -52,12 +53,12 @@ func readMetricNames(d *decoder, n *node, c *CloudWatch) {
 		known = append(known, string(m))
 	}
 	for _, e := range d.named(n) {
-		if !slices.Contains(known, e.name) {
-			d.unknown(e.key, "metric", e.name, known)
-		} else if e.value.isOff() {
-			c.Metrics[weircw.Metric(e.name)] = weircw.Naming{Off: true}
-		} else if s, ok := word.read(d, e.value); ok {
-			c.Metrics[weircw.Metric(e.name)] = weircw.Naming{Name: s}
+		if !slices.Contains(known, e.Name) {
+			d.Unknown(e.Key, "metric", e.Name, known)
+		} else if isOff(e.Value) {
+			c.Metrics[weircw.Metric(e.Name)] = weircw.Naming{Off: true}
+		} else if s, ok := word.read(d, e.Value); ok {
+			c.Metrics[weircw.Metric(e.Name)] = weircw.Naming{Name: s}
 		}
 	}
 }
@@ -69,25 +70,25 @@ func readDimensionNames(d *decoder, n *node, c *CloudWatch) {
 		known = append(known, string(m))
 	}
 	for _, e := range d.named(n) {
-		if !slices.Contains(known, e.name) {
-			d.unknown(e.key, "dimension", e.name, known)
-		} else if s, ok := word.read(d, e.value); ok {
-			c.Names[weircw.Dimension(e.name)] = s
+		if !slices.Contains(known, e.Name) {
+			d.Unknown(e.Key, "dimension", e.Name, known)
+		} else if s, ok := word.read(d, e.Value); ok {
+			c.Names[weircw.Dimension(e.Name)] = s
 		}
 	}
 }
 
 func readCloudWatch(d *decoder, n *node, f *document) {
-	if n.isOff() {
+	if isOff(n) {
 		return
 	}
 	var c CloudWatch
-	if object(d, n, cloudWatchFields, &c); n.kind != mapping && n.kind != empty {
+	if object(d, n, cloudWatchFields, &c); n.Kind != doc.Mapping && n.Kind != doc.Empty {
 		return
 	}
 	check := weircw.Config{Namespace: c.Namespace, Region: c.Region, Interval: c.Interval, Series: c.Series, Static: c.Static, Metrics: c.Metrics, Names: c.Names}
 	if err := check.Validate(); err != nil {
-		d.bad(n, "", "%s", strings.ReplaceAll(err.Error(), "\n", "; "))
+		d.Bad(n, "", "%s", strings.ReplaceAll(err.Error(), "\n", "; "))
 	}
 	f.CloudWatch = &c
 }
@@ -124,21 +125,21 @@ func kinds() map[string]notify.Kind {
 }
 
 func readNotify(d *decoder, n *node, f *document) {
-	if n.isOff() {
+	if isOff(n) {
 		return
 	}
 	var c Notify
-	if object(d, n, notifyFields, &c); n.kind != mapping {
+	if object(d, n, notifyFields, &c); n.Kind != doc.Mapping {
 		return
 	}
 	if c.WebhookEnv == "" && c.NtfyTopicEnv == "" && c.SNS == "" {
-		d.bad(n, "write notify: {sns: arn:aws:sns:...}", "wants webhook_env, ntfy_topic_env or sns")
+		d.Bad(n, "write notify: {sns: arn:aws:sns:...}", "wants webhook_env, ntfy_topic_env or sns")
 	}
 	if (c.WebhookEnv == "") != (c.WebhookSecretEnv == "") {
-		d.bad(n, "", "wants webhook_env and webhook_secret_env together")
+		d.Bad(n, "", "wants webhook_env and webhook_secret_env together")
 	}
 	if u, err := url.Parse(c.Runbook); c.Runbook != "" && (err != nil || u.Host == "") {
-		d.bad(n.get("runbook"), "write it as https://wiki.example.com/weir#{kind}", "is not the URL of a page")
+		d.Bad(n.Get("runbook"), "write it as https://wiki.example.com/weir#{kind}", "is not the URL of a page")
 	}
 	f.Notify = &c
 }

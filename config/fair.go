@@ -12,11 +12,11 @@ var fairFields = []field[weir.Fair]{
 }
 
 func readFair(d *decoder, n *node, u *site) {
-	if n.isOff() {
+	if isOff(n) {
 		return
 	}
-	if object(d, n, fairFields, &u.Policy.Fair) && n.get("by") == nil {
-		d.bad(n, "write fair: user", "has no scope")
+	if object(d, n, fairFields, &u.Policy.Fair) && n.Get("by") == nil {
+		d.Bad(n, "write fair: user", "has no scope")
 		u.Policy.Fair = weir.Fair{}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/internal/doc"
 )
 
 // checkPolicy has the policy judge itself, and finds the line of each mistake.
@@ -18,7 +19,7 @@ func (d *decoder) checkPolicy(n *node, u *Upstream) {
 		}
 		if at, why := nodeOf(n, u, err.Field), err.Err.Error(); !known[why] {
 			at, why = locate(at, why)
-			d.bad(at, "", "%s", why)
+			d.Bad(at, "", "%s", why)
 		}
 	}
 }
@@ -41,13 +42,13 @@ func faults(err error) (all []*weir.FieldError) {
 // upstream if there is none.
 func nodeOf(n *node, u *Upstream, field string) *node {
 	name, rest, _ := strings.Cut(field, "[")
-	at := n.get(name)
+	at := n.Get(name)
 	if i, err := strconv.Atoi(strings.TrimSuffix(rest, "]")); err == nil {
 		switch {
 		case name == "limits" && i < len(u.Policy.Limits):
-			at = at.get(u.Policy.Limits[i].Name)
+			at = at.Get(u.Policy.Limits[i].Name)
 		case name == "operations" && i < len(u.Policy.Operations):
-			at = at.get(u.Policy.Operations[i].Name)
+			at = at.Get(u.Policy.Operations[i].Name)
 		}
 	}
 	if at == nil {
@@ -69,18 +70,18 @@ func locate(n *node, why string) (*node, string) {
 }
 
 func mentioned(n *node, why string) (child *node, rest string) {
-	for i, item := range n.items {
+	for i, item := range n.Items {
 		if rest, ok := strings.CutPrefix(why, fmt.Sprintf("[%d] ", i)); ok {
 			return item, rest
 		}
-		if item.kind == scalar && strings.HasPrefix(why, strconv.Quote(item.text)) {
+		if item.Kind == doc.Scalar && strings.HasPrefix(why, strconv.Quote(item.Text)) {
 			return item, why
 		}
 	}
-	for _, e := range n.fields {
-		for _, name := range calledInErrors(e.name) {
+	for _, e := range n.Fields {
+		for _, name := range calledInErrors(e.Name) {
 			if after, ok := strings.CutPrefix(why, name); ok && strings.IndexAny(after, ": [") == 0 {
-				return e.value, strings.TrimLeft(after, ": ")
+				return e.Value, strings.TrimLeft(after, ": ")
 			}
 		}
 	}

@@ -6,7 +6,7 @@ import (
 	"regexp"
 	"time"
 
-	"github.com/seed1158cd35/weir/internal/complain"
+	"github.com/seed1158cd35/weir/internal/doc"
 )
 
 const (
@@ -69,13 +69,13 @@ var documentFields = []field[document]{
 // read makes a document of a tree.
 func (d *decoder) read(root *node) *document {
 	f := document{File: File{Listen: defaultListen, Admin: defaultAdmin, Drain: defaultDrain, MaxHeader: defaultHeader}}
-	d.callerScopes = scopesOf(root.get("callers"))
+	d.callerScopes = scopesOf(root.Get("callers"))
 	object(d, root, documentFields, &f)
 	f.Prices = d.beside(f.Prices)
 	f.Callable.ClientCA, f.AdminAccess.ClientCA = d.beside(f.Callable.ClientCA), d.beside(f.AdminAccess.ClientCA)
-	f.AdminTLS = f.AdminTLS || f.AdminAccess.ClientCA != "" && root.get("admin_tls") == nil
-	if root.get("upstreams") == nil && (root.kind == mapping || root.kind == empty) {
-		d.bad(root, firstUpstream, "has no upstreams")
+	f.AdminTLS = f.AdminTLS || f.AdminAccess.ClientCA != "" && root.Get("admin_tls") == nil
+	if root.Get("upstreams") == nil && (root.Kind == doc.Mapping || root.Kind == doc.Empty) {
+		d.Bad(root, firstUpstream, "has no upstreams")
 	}
 	return &f
 }
@@ -91,8 +91,8 @@ func readTLS(d *decoder, n *node, f *document) {
 		return
 	}
 	for _, name := range []string{"cert", "key"} {
-		if n.get(name) == nil {
-			d.bad(n, "", "has no %s", name)
+		if n.Get(name) == nil {
+			d.Bad(n, "", "has no %s", name)
 		}
 	}
 	f.TLS = &TLS{d.beside(t.Cert), d.beside(t.Key)}
@@ -103,7 +103,7 @@ func (d *decoder) beside(path string) string {
 	if path == "" || filepath.IsAbs(path) {
 		return path
 	}
-	return filepath.Join(filepath.Dir(d.file), path)
+	return filepath.Join(filepath.Dir(d.File), path)
 }
 
 var goodName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
@@ -113,6 +113,6 @@ func (d *decoder) checkName(n *node, name string) bool {
 	if goodName.MatchString(name) {
 		return true
 	}
-	d.bad(n, "", "%s cannot be a name: want letters, digits, -, _ and ., at most 63", complain.Quote(name))
+	d.Bad(n, "", "%s cannot be a name: want letters, digits, -, _ and ., at most 63", doc.Quote(name))
 	return false
 }

@@ -1,6 +1,10 @@
 package config
 
-import "time"
+import (
+	"time"
+
+	"github.com/seed1158cd35/weir/internal/doc"
+)
 
 // Jobs bounds the long-running jobs that DRS runs for an account; see docs/aws.md. What is
 // 0 has the default of package jobs.
@@ -18,11 +22,11 @@ var jobsFields = []field[Jobs]{
 }
 
 func readJobs(d *decoder, n *node, u *site) {
-	if n.isOff() {
+	if isOff(n) {
 		return
 	}
 	var j Jobs
-	if object(d, n, jobsFields, &j); n.kind != mapping && n.kind != empty {
+	if object(d, n, jobsFields, &j); n.Kind != doc.Mapping && n.Kind != doc.Empty {
 		return
 	}
 	u.jobs = &j
@@ -34,9 +38,9 @@ func (d *decoder) checkJobs(n *node, u *site) {
 		return
 	}
 	if u.aws == nil || u.aws.Service != "drs" || u.aws.Region == "" {
-		d.bad(n.get("jobs"), "write aws: {service: drs, region: eu-west-1}", "is for DRS, of a region that is known")
+		d.Bad(n.Get("jobs"), "write aws: {service: drs, region: eu-west-1}", "is for DRS, of a region that is known")
 	}
 	if u.jobs.Max > 0 && u.jobs.Threshold > u.jobs.Max {
-		d.bad(n.get("jobs"), "", "threshold %d is above max %d", u.jobs.Threshold, u.jobs.Max)
+		d.Bad(n.Get("jobs"), "", "threshold %d is above max %d", u.jobs.Threshold, u.jobs.Max)
 	}
 }

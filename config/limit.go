@@ -40,11 +40,11 @@ func readOwnRetry(d *decoder, n *node, o *class) {
 
 func readOperations(d *decoder, n *node, u *site) {
 	for _, e := range d.named(n) {
-		if e.value.isOff() {
+		if isOff(e.Value) {
 			continue
 		}
-		o := class{weir.Operation{Name: e.name}, u.retries}
-		object(d, e.value, operationFields, &o)
+		o := class{weir.Operation{Name: e.Name}, u.retries}
+		object(d, e.Value, operationFields, &o)
 		u.Policy.Operations = append(u.Policy.Operations, o.Operation)
 	}
 }
@@ -87,15 +87,15 @@ var unit = choice("requests, bytes, tokens, input_tokens or output_tokens", map[
 var operationName = form[string]{"operations", word.read}
 
 func readLimits(d *decoder, n *node, u *site) {
-	if n.isOff() {
+	if isOff(n) {
 		u.off = true
 		return
 	}
 	for _, e := range d.named(n) {
-		if e.value.isOff() {
+		if isOff(e.Value) {
 			continue
 		}
-		u.Policy.Limits = append(u.Policy.Limits, d.limit(e.name, e.value)...)
+		u.Policy.Limits = append(u.Policy.Limits, d.limit(e.Name, e.Value)...)
 	}
 }
 
@@ -107,11 +107,11 @@ func (d *decoder) limit(name string, n *node) []limit.Limit {
 		d.fixed(n, &l, good)
 		return l.all()
 	}
-	if good && n.get("rate") == nil {
-		d.bad(n, "write rate: 100/s", "has no rate")
+	if good && n.Get("rate") == nil {
+		d.Bad(n, "write rate: 100/s", "has no rate")
 	}
-	if at := n.get("zone"); good && at != nil {
-		d.bad(at, "write amount: 25 and every: day in place of rate", "only a limit by the calendar has a zone")
+	if at := n.Get("zone"); good && at != nil {
+		d.Bad(at, "write amount: 25 and every: day in place of rate", "only a limit by the calendar has a zone")
 	}
 	l.Amount, l.Per, l.Every, l.Zone = l.spoken.Amount, l.spoken.Per, bucket.NoPeriod, ""
 	if l.Amount <= 0 || l.Per <= 0 { // there was a complaint; one is enough
@@ -123,10 +123,10 @@ func (d *decoder) limit(name string, n *node) []limit.Limit {
 
 // burst settles what the burst is if both rate and burst say something of it.
 func (d *decoder) burst(n *node, l *pace) {
-	rate, burst := n.get("rate"), n.get("burst")
+	rate, burst := n.Get("rate"), n.Get("burst")
 	switch {
 	case l.spoken.Burst > 0 && burst != nil && inherited(burst) == inherited(rate):
-		d.bad(burst, "leave one of them out", "rate says a burst, too")
+		d.Bad(burst, "leave one of them out", "rate says a burst, too")
 	case l.spoken.Burst > 0 && (burst == nil || inherited(burst)):
 		l.Burst = l.spoken.Burst
 	case inherited(burst) && !inherited(rate):
@@ -142,7 +142,7 @@ func burstFor(burst int64, r bucket.Rate) int64 {
 }
 
 // inherited reports whether a node comes from a preset.
-func inherited(n *node) bool { return n != nil && n.preset != "" }
+func inherited(n *node) bool { return n != nil && n.Preset != "" }
 
 var adaptiveFields = []field[adaptive.Config]{
 	one("rule", named[adaptive.Rule]("cubic, multiply or add"), func(c *adaptive.Config) *adaptive.Rule { return &c.Rule }, "cubic",
@@ -160,11 +160,11 @@ var adaptiveFields = []field[adaptive.Config]{
 }
 
 func readAdaptive(d *decoder, n *node, l *pace) {
-	if n.isOff() {
+	if isOff(n) {
 		return
 	}
 	l.Adaptive.On = true
-	if !n.isOn() {
+	if !isOn(n) {
 		object(d, n, adaptiveFields, &l.Adaptive)
 	}
 }
@@ -176,9 +176,9 @@ func (d *decoder) checkOperations(n *node, u *Upstream) {
 		return
 	}
 	for _, l := range u.Policy.Limits {
-		at := n.get("limits").get(l.Name).get("operations")
+		at := n.Get("limits").Get(l.Name).Get("operations")
 		if slices.ContainsFunc(l.Operations, func(o string) bool { return o != weir.DefaultOperation }) {
-			d.bad(at, "declare it under operations", "the upstream has no operations")
+			d.Bad(at, "declare it under operations", "the upstream has no operations")
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed1158cd35/weir/internal/doc"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/llm"
 	"github.com/seed1158cd35/weir/proxy"
@@ -56,9 +57,9 @@ var llmFields = []field[LLM]{
 // variable is the name of an environment variable. What is none may be the key itself, so
 // it is not repeated.
 var variable = form[string]{"the name of an environment variable", func(d *decoder, n *node) (string, bool) {
-	s, ok := d.scalar(n, "the name of an environment variable")
+	s, ok := d.Str(n, "the name of an environment variable")
 	if ok && !variableName.MatchString(s) {
-		d.bad(n, "write the name of the variable that holds the key: OPENAI_API_KEY", "is not the name of an environment variable")
+		d.Bad(n, "write the name of the variable that holds the key: OPENAI_API_KEY", "is not the name of an environment variable")
 		ok = false
 	}
 	return s, ok
@@ -89,21 +90,21 @@ var cacheFields = []field[Cache]{
 }
 
 func readCache(d *decoder, n *node, l *LLM) {
-	if n.isOff() {
+	if isOff(n) {
 		return
 	}
 	l.Cache = new(Cache)
-	if !n.isOn() {
+	if !isOn(n) {
 		object(d, n, cacheFields, l.Cache)
 	}
 }
 
 func readLLM(d *decoder, n *node, u *site) {
-	if n.isOff() {
+	if isOff(n) {
 		return
 	}
 	l := LLM{Callers: true}
-	if object(d, n, llmFields, &l); n.kind != mapping && n.kind != empty {
+	if object(d, n, llmFields, &l); n.Kind != doc.Mapping && n.Kind != doc.Empty {
 		return
 	}
 	u.llm = &l
@@ -122,7 +123,7 @@ func settleLLM(n *node, u *site) {
 	if u.llm == nil {
 		return
 	}
-	if n.get("fair") == nil {
+	if n.Get("fair") == nil {
 		u.Policy.Fair.By = "caller"
 	}
 	if u.llm.Patience == 0 && u.llm.Cascade != nil {
@@ -153,7 +154,7 @@ func (d *decoder) checkLLM(n *node, u *site) {
 	}
 	for _, l := range u.Policy.Limits {
 		if l.Told != "" && slices.Contains(llmUnits, l.UnitName()) {
-			d.bad(n.get("limits").get(l.Name).get("told"), "add llm: {}", "only calls of language models are known to cost tokens")
+			d.Bad(n.Get("limits").Get(l.Name).Get("told"), "add llm: {}", "only calls of language models are known to cost tokens")
 		}
 	}
 }
@@ -194,8 +195,8 @@ type multiple struct {
 
 func readPlans(d *decoder, n *node, l *pace) {
 	for _, e := range d.named(n) {
-		if times, ok := times.read(d, e.value); ok {
-			l.plans = append(l.plans, multiple{e.name, times})
+		if times, ok := times.read(d, e.Value); ok {
+			l.plans = append(l.plans, multiple{e.Name, times})
 		}
 	}
 }

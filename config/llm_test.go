@@ -122,9 +122,9 @@ func TestMistakesInACascade(t *testing.T) {
 		if strings.HasPrefix(c.change, "{upstream") {
 			text = chat
 		}
-		d := &decoder{file: "weir.yaml"}
+		d := newDecoder("weir.yaml")
 		d.parse([]byte(strings.Replace(text, c.change, c.to, 1)), nil)
-		if got := d.errs.Error(); !strings.Contains(got, c.want) {
+		if got := d.Errs.Error(); !strings.Contains(got, c.want) {
 			t.Errorf("%s: got %q, want %q", c.to, got, c.want)
 		}
 	}

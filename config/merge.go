@@ -3,61 +3,63 @@ package config
 import (
 	"slices"
 	"strings"
+
+	"github.com/seed1158cd35/weir/internal/doc"
 )
 
 // expand writes out the short forms of an upstream, so that what is written
 // short in one place and in full in another can be merged.
 func expand(n *node) {
-	for i := range n.fields {
-		f := &n.fields[i]
-		switch f.name {
+	for i := range n.Fields {
+		f := &n.Fields[i]
+		switch f.Name {
 		case "retry", "quota", "breaker":
-			f.value = inFull(f.value, "schedule")
+			f.Value = inFull(f.Value, "schedule")
 		case "fair":
-			f.value = inFull(f.value, "by")
+			f.Value = inFull(f.Value, "by")
 		case "concurrency":
-			f.value = inFull(f.value, "limit")
+			f.Value = inFull(f.Value, "limit")
 		case "operations":
-			for j := range f.value.fields {
-				expandOperation(f.value.fields[j].value)
+			for j := range f.Value.Fields {
+				expandOperation(f.Value.Fields[j].Value)
 			}
 		case "limits":
-			for j := range f.value.fields {
-				l := &f.value.fields[j]
-				l.value = inFull(l.value, "rate")
-				expandAdaptive(l.value)
+			for j := range f.Value.Fields {
+				l := &f.Value.Fields[j]
+				l.Value = inFull(l.Value, "rate")
+				expandAdaptive(l.Value)
 			}
 		}
 	}
 }
 
 func expandOperation(n *node) {
-	for i := range n.fields {
-		switch f := &n.fields[i]; f.name {
+	for i := range n.Fields {
+		switch f := &n.Fields[i]; f.Name {
 		case "retry":
-			f.value = inFull(f.value, "schedule")
+			f.Value = inFull(f.Value, "schedule")
 		case "concurrency":
-			f.value = inFull(f.value, "limit")
+			f.Value = inFull(f.Value, "limit")
 		}
 	}
 }
 
 // expandAdaptive makes a mapping of "adaptive: true".
 func expandAdaptive(n *node) {
-	for i := range n.fields {
-		if f := &n.fields[i]; f.name == "adaptive" && f.value.isOn() {
-			f.value.kind = mapping
+	for i := range n.Fields {
+		if f := &n.Fields[i]; f.Name == "adaptive" && isOn(f.Value) {
+			f.Value.Kind = doc.Mapping
 		}
 	}
 }
 
 // inFull is a mapping with one field for a plain value.
 func inFull(n *node, name string) *node {
-	if n.kind != scalar || n.isOff() {
+	if n.Kind != doc.Scalar || isOff(n) {
 		return n
 	}
 	full := *n
-	full.kind, full.fields = mapping, []entry{{name, n, n}}
+	full.Kind, full.Fields = doc.Mapping, []entry{{Name: name, Key: n, Value: n}}
 	return &full
 }
 
@@ -65,42 +67,42 @@ func inFull(n *node, name string) *node {
 // value is replaced, and so is a schedule with all that was changed of it.
 func merge(base, own *node) *node {
 	switch {
-	case own == nil || own.kind == empty && base != nil:
+	case own == nil || own.Kind == doc.Empty && base != nil:
 		return base
-	case base == nil, base.kind != mapping, own.kind != mapping:
+	case base == nil, base.Kind != doc.Mapping, own.Kind != doc.Mapping:
 		return own
-	case own.get("schedule") != nil && (strings.HasSuffix(own.path, ".retry") || strings.HasSuffix(own.path, ".quota")):
+	case own.Get("schedule") != nil && (strings.HasSuffix(own.Path, ".retry") || strings.HasSuffix(own.Path, ".quota")):
 		return own
-	case own.get("schedule") != nil && strings.HasSuffix(own.path, ".breaker"):
-		return base.only("scope").under(own)
+	case own.Get("schedule") != nil && strings.HasSuffix(own.Path, ".breaker"):
+		return under(only(base, "scope"), own)
 	}
-	return base.under(own)
+	return under(base, own)
 }
 
 // only is the mapping with no more than the fields of the names.
-func (n *node) only(names ...string) *node {
+func only(n *node, names ...string) *node {
 	some := *n
-	some.fields = slices.DeleteFunc(slices.Clone(n.fields), func(e entry) bool { return !slices.Contains(names, e.name) })
+	some.Fields = slices.DeleteFunc(slices.Clone(n.Fields), func(e entry) bool { return !slices.Contains(names, e.Name) })
 	return &some
 }
 
 // under is the mapping with another laid over it.
-func (base *node) under(own *node) *node {
+func under(base *node, own *node) *node {
 	both := *own
-	both.fields = nil
-	for _, e := range base.fields {
-		if v := own.get(e.name); v != nil {
-			e.value = merge(e.value, v)
+	both.Fields = nil
+	for _, e := range base.Fields {
+		if v := own.Get(e.Name); v != nil {
+			e.Value = merge(e.Value, v)
 		}
-		both.fields = append(both.fields, e)
+		both.Fields = append(both.Fields, e)
 	}
-	added := slices.DeleteFunc(slices.Clone(own.fields), func(e entry) bool { return base.get(e.name) != nil })
-	if strings.HasSuffix(own.path, ".operations") {
+	added := slices.DeleteFunc(slices.Clone(own.Fields), func(e entry) bool { return base.Get(e.Name) != nil })
+	if strings.HasSuffix(own.Path, ".operations") {
 		// The first that matches is taken, and what somebody added to a preset
 		// is the more special.
-		both.fields = append(added, both.fields...)
+		both.Fields = append(added, both.Fields...)
 	} else {
-		both.fields = append(both.fields, added...)
+		both.Fields = append(both.Fields, added...)
 	}
 	return &both
 }

@@ -33,23 +33,23 @@ func Preset(name string) (string, bool) {
 // of a cascade is brief.
 func (d *decoder) overlay(n *node, tier bool) *node {
 	expand(n)
-	at := n.get("preset")
+	at := n.Get("preset")
 	if at == nil {
 		return n
 	}
-	name, ok := d.scalar(at, "the name of a preset")
+	name, ok := d.Str(at, "the name of a preset")
 	if ok && !slices.Contains(Presets(), name) {
-		d.unknown(at, "preset", name, Presets())
+		d.Unknown(at, "preset", name, Presets())
 		ok = false
 	}
 	if !ok {
 		return n
 	}
 	base := d.preset(name, at, n, tier)
-	if n.get("budget") != nil { // one stands in place of the other
-		base.drop("quota")
-	} else if q := n.get("quota"); q != nil && !q.isOff() {
-		base.drop("budget")
+	if n.Get("budget") != nil { // one stands in place of the other
+		drop(base, "quota")
+	} else if q := n.Get("quota"); q != nil && !isOff(q) {
+		drop(base, "budget")
 	}
 	oneShape(base, n)
 	return merge(base, n)
@@ -59,32 +59,32 @@ func (d *decoder) overlay(n *node, tier bool) *node {
 // wrong with it is wrong where the file names it.
 func (d *decoder) preset(name string, at, n *node, tier bool) *node {
 	text, _ := Preset(name)
-	inner := decoder{file: name}
-	base := inner.tree([]byte(text))
+	inner := newDecoder(name)
+	base := inner.Read([]byte(text))
 	if tier {
 		inner.makeBrief(base)
 	}
 	expand(base)
-	base.mark(name, at, n.path)
+	mark(base, name, at, n.Path)
 	return base
 }
 
-func (n *node) mark(preset string, at *node, path string) {
-	n.preset, n.file, n.line, n.column = preset, at.file, at.line, at.column
-	if n.path == "" {
-		n.path = path
+func mark(n *node, preset string, at *node, path string) {
+	n.Preset, n.File, n.Line, n.Column = preset, at.File, at.Line, at.Column
+	if n.Path == "" {
+		n.Path = path
 	} else {
-		n.path = path + "." + n.path
+		n.Path = path + "." + n.Path
 	}
-	for _, item := range n.items {
-		item.mark(preset, at, path)
+	for _, item := range n.Items {
+		mark(item, preset, at, path)
 	}
-	for _, e := range n.fields {
-		e.value.mark(preset, at, path)
+	for _, e := range n.Fields {
+		mark(e.Value, preset, at, path)
 	}
 }
 
 // drop removes fields.
-func (n *node) drop(names ...string) {
-	n.fields = slices.DeleteFunc(n.fields, func(e entry) bool { return slices.Contains(names, e.name) })
+func drop(n *node, names ...string) {
+	n.Fields = slices.DeleteFunc(n.Fields, func(e entry) bool { return slices.Contains(names, e.Name) })
 }

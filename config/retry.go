@@ -33,7 +33,7 @@ var outcomeClass = form[outcome.Class]{"classes", named[outcome.Class]("throttle
 func readRetry(d *decoder, n *node, u *site) { u.Policy.Retry = d.retry(n) }
 
 func (d *decoder) retry(n *node) retry.Config {
-	if n.isOff() {
+	if isOff(n) {
 		return retry.Config{Attempts: 1}
 	}
 	c := schedule(d, n, retry.Schedule, retry.Schedules())
@@ -44,16 +44,16 @@ func (d *decoder) retry(n *node) retry.Config {
 // schedule is what the field schedule names, and the zero value if it is not
 // there.
 func schedule[C any](d *decoder, n *node, named func(string) (C, bool), names []string) (c C) {
-	at := n.get("schedule")
+	at := n.Get("schedule")
 	if at == nil {
 		return c
 	}
-	s, ok := d.scalar(at, "the name of a schedule")
+	s, ok := d.Str(at, "the name of a schedule")
 	if !ok {
 		return c
 	}
 	if c, ok = named(s); !ok {
-		d.unknown(at, "schedule", s, names)
+		d.Unknown(at, "schedule", s, names)
 	}
 	return c
 }
@@ -66,7 +66,7 @@ var budgetFields = []field[retry.BudgetConfig]{
 }
 
 func readBudget(d *decoder, n *node, u *site) {
-	if n.isOff() {
+	if isOff(n) {
 		u.Policy.Budget.Off = true
 		return
 	}
@@ -84,7 +84,7 @@ var quotaFields = []field[retry.QuotaConfig]{
 }
 
 func readQuota(d *decoder, n *node, u *site) {
-	if n.isOff() {
+	if isOff(n) {
 		return
 	}
 	c := schedule(d, n, retry.QuotaSchedule, retry.QuotaSchedules())

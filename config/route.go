@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/seed1158cd35/weir/internal/doc"
 	"github.com/seed1158cd35/weir/proxy"
 )
 
@@ -19,27 +20,27 @@ var routeFields = []field[Route]{
 }
 
 func readRoutes(d *decoder, n *node, u *site) {
-	if n.kind != list {
-		d.bad(n, "write routes: [{path: /s3/}]", "%s: want a list of routes", n.show())
+	if n.Kind != doc.List {
+		d.Bad(n, "write routes: [{path: /s3/}]", "%s: want a list of routes", n.Show())
 		return
 	}
-	if len(n.items) == 0 {
-		d.bad(n, "leave routes out for the default", "no request would find the upstream")
+	if len(n.Items) == 0 {
+		d.Bad(n, "leave routes out for the default", "no request would find the upstream")
 	}
-	if len(n.items) > mostNamed {
-		d.bad(n, "", "has %d routes, and may have %d", len(n.items), mostNamed)
+	if len(n.Items) > mostNamed {
+		d.Bad(n, "", "has %d routes, and may have %d", len(n.Items), mostNamed)
 		return
 	}
-	for _, item := range n.items {
+	for _, item := range n.Items {
 		var r Route
 		if !object(d, item, routeFields, &r) {
 			continue
 		}
 		switch {
-		case item.get("host") == nil && item.get("path") == nil:
-			d.bad(item, "write path: / for every request", "has neither host nor path")
-		case r.Strip && item.get("path") == nil:
-			d.bad(item.get("strip"), "", "there is no path to strip")
+		case item.Get("host") == nil && item.Get("path") == nil:
+			d.Bad(item, "write path: / for every request", "has neither host nor path")
+		case r.Strip && item.Get("path") == nil:
+			d.Bad(item.Get("strip"), "", "there is no path to strip")
 		default:
 			u.Routes = append(u.Routes, r)
 			u.routes = append(u.routes, item)
@@ -154,9 +155,9 @@ var headerName = text("header names", func(s string) (string, string, string) {
 var token = regexp.MustCompile("^[!#$%&'*+.^_`|~0-9A-Za-z-]+$") // RFC 9110 5.6.2
 
 func readKeys(d *decoder, n *node, u *site) {
-	u.Keys = make(map[string]Source, len(n.fields))
+	u.Keys = make(map[string]Source, len(n.Fields))
 	for _, e := range d.named(n) {
-		s, _ := source.read(d, e.value)
-		u.Keys[e.name] = s // even a bad one, so that what uses it is not said to lack it
+		s, _ := source.read(d, e.Value)
+		u.Keys[e.Name] = s // even a bad one, so that what uses it is not said to lack it
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/seed1158cd35/weir/internal/auth"
-	"github.com/seed1158cd35/weir/internal/complain"
+	"github.com/seed1158cd35/weir/internal/doc"
 )
 
 // A Secret is a variable of the environment that the file names, and where.
@@ -40,13 +40,13 @@ var secretPlace = regexp.MustCompile(`^(hash_env|(decide\.|admin_)?tokens\..+\.e
 
 // findSecrets lists what the file wants of the environment.
 func findSecrets(n *node) (all []Secret) {
-	for _, e := range n.all() {
-		for _, v := range e.value.texts() {
-			if v.kind == scalar && v.text != "" && secretPlace.MatchString(v.path) {
-				all = append(all, Secret{v.text, Complaint{File: v.file, Line: v.line, Column: v.column, Field: v.path}, strengthOf(v.path)})
+	for _, e := range n.All() {
+		for _, v := range texts(e.Value) {
+			if v.Kind == doc.Scalar && v.Text != "" && secretPlace.MatchString(v.Path) {
+				all = append(all, Secret{v.Text, Complaint{File: v.File, Line: v.Line, Column: v.Column, Field: v.Path}, strengthOf(v.Path)})
 			}
 		}
-		all = append(all, findSecrets(e.value)...)
+		all = append(all, findSecrets(e.Value)...)
 	}
 	return all
 }
@@ -54,7 +54,7 @@ func findSecrets(n *node) (all []Secret) {
 // CheckEnv complains of every variable that the file names and that is not there, or is too short for
 // a secret. The values are not repeated.
 func (f *File) CheckEnv(env func(string) (string, bool)) error {
-	var errs complain.Errors
+	var errs doc.Errors
 	for _, s := range f.Secrets {
 		value, ok := env(s.Variable)
 		c := s.At

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed1158cd35/weir/internal/doc"
 	"github.com/seed1158cd35/weir/limit"
 )
 
@@ -86,26 +87,26 @@ var storeFields = []field[shelf]{
 func readStore(d *decoder, n *node, f *document) {
 	var s shelf
 	d.retired(n, storeRetired)
-	if object(d, n, storeFields, &s); n.kind != mapping {
+	if object(d, n, storeFields, &s); n.Kind != doc.Mapping {
 		return
 	}
 	kinds := 0
 	for _, name := range []string{"redis", "dynamodb", "file", "memory"} {
-		if at := n.get(name); at != nil && !at.isOff() {
+		if at := n.Get(name); at != nil && !isOff(at) {
 			kinds++
 		}
 	}
 	if kinds != 1 {
-		d.bad(n, "write store: {redis: redis://localhost:6379}", "wants one of redis, dynamodb, file and memory")
+		d.Bad(n, "write store: {redis: redis://localhost:6379}", "wants one of redis, dynamodb, file and memory")
 	}
-	if at := n.get("password_env"); at != nil && n.get("redis") == nil {
-		d.bad(at, "", "only redis takes a password")
+	if at := n.Get("password_env"); at != nil && n.Get("redis") == nil {
+		d.Bad(at, "", "only redis takes a password")
 	}
 	if s.File != "" {
 		s.File = d.beside(filepath.FromSlash(s.File))
 	}
-	if at := n.get("outage"); at != nil && s.Outage > 0 && s.Outage < leastOutage {
-		d.bad(at, "", "must be at least %v: a process notices after a second that the store is away", leastOutage)
+	if at := n.Get("outage"); at != nil && s.Outage > 0 && s.Outage < leastOutage {
+		d.Bad(at, "", "must be at least %v: a process notices after a second that the store is away", leastOutage)
 	}
 	f.Store = &s.Store
 }
@@ -134,26 +135,26 @@ var without = text("part, refuse or a share (10%, 0.1)", func(s string) (w limit
 
 // readRedis never repeats what could be a password.
 func readRedis(d *decoder, n *node, s *shelf) {
-	if n.isOff() {
+	if isOff(n) {
 		return
 	}
-	text, ok := d.scalar(n, "a URL")
+	text, ok := d.Str(n, "a URL")
 	if !ok {
 		return
 	}
 	u, err := url.Parse(text)
 	if err != nil {
-		d.bad(n, "write it as redis://host:6379", "is not a URL")
+		d.Bad(n, "write it as redis://host:6379", "is not a URL")
 		return
 	}
 	_, secret := u.User.Password()
 	switch {
 	case secret:
-		d.bad(n, "name the environment variable that holds it in password_env", "must hold no password")
+		d.Bad(n, "name the environment variable that holds it in password_env", "must hold no password")
 	case u.Scheme != "redis" && u.Scheme != "rediss" && u.Scheme != "valkey" && u.Scheme != "valkeys":
-		d.bad(n, "write it as redis://host:6379", "must begin with redis:// or rediss://")
+		d.Bad(n, "write it as redis://host:6379", "must begin with redis:// or rediss://")
 	case u.Hostname() == "":
-		d.bad(n, "write it as redis://host:6379", "has no host")
+		d.Bad(n, "write it as redis://host:6379", "has no host")
 	default:
 		s.Redis = text
 	}
@@ -166,18 +167,18 @@ var dynamoFields = []field[DynamoDB]{
 }
 
 func readDynamoDB(d *decoder, n *node, s *shelf) {
-	if n.isOff() {
+	if isOff(n) {
 		return
 	}
 	var t DynamoDB
-	if object(d, n, dynamoFields, &t); n.kind != mapping {
+	if object(d, n, dynamoFields, &t); n.Kind != doc.Mapping {
 		return
 	}
-	if n.get("table") == nil {
-		d.bad(n, "", "has no table")
+	if n.Get("table") == nil {
+		d.Bad(n, "", "has no table")
 	}
 	if u, err := url.Parse(t.Endpoint); t.Endpoint != "" && (err != nil || !strings.HasPrefix(u.Scheme, "http") || u.Host == "" || u.User != nil) {
-		d.bad(n.get("endpoint"), "write it as http://localhost:8000", "is not the URL of a server")
+		d.Bad(n.Get("endpoint"), "write it as http://localhost:8000", "is not the URL of a server")
 	}
 	s.DynamoDB = &t
 }

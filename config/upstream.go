@@ -8,7 +8,7 @@ import (
 
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/classify"
-	"github.com/seed1158cd35/weir/internal/complain"
+	"github.com/seed1158cd35/weir/internal/doc"
 	"github.com/seed1158cd35/weir/proxy"
 )
 
@@ -84,7 +84,7 @@ func readUpstreams(d *decoder, n *node, f *document) {
 	named := d.named(n)
 	d.tiers = tiers(named)
 	for _, e := range named {
-		u := d.readUpstream(e.name, e.value)
+		u := d.readUpstream(e.Name, e.Value)
 		f.Upstreams = append(f.Upstreams, u.Upstream)
 		f.learns = append(f.learns, u.learns)
 		if u.jobs != nil {
@@ -106,32 +106,32 @@ func readUpstreams(d *decoder, n *node, f *document) {
 			f.AWS[u.Name] = *u.aws
 		}
 		for i, r := range u.Routes {
-			f.places = append(f.places, u.place(i, r, e.key))
+			f.places = append(f.places, u.place(i, r, e.Key))
 		}
 	}
-	if len(n.fields) == 0 && n.kind != scalar && n.kind != list {
-		d.bad(n, firstUpstream, "has no upstreams")
+	if len(n.Fields) == 0 && n.Kind != doc.Scalar && n.Kind != doc.List {
+		d.Bad(n, firstUpstream, "has no upstreams")
 	}
 }
 
 // readUpstream reads one upstream: what its preset says, and itself over it.
 func (d *decoder) readUpstream(name string, n *node) *site {
 	u := &site{Upstream: Upstream{Name: name, Replay: weir.DefaultReplay}}
-	if !d.isMapping(n) {
+	if !d.IsMapping(n) {
 		return u
 	}
 	n = d.overlay(n, d.tiers[name])
-	u.retries = n.get("retry")
+	u.retries = n.Get("retry")
 	object(d, n, upstreamFields, u)
-	u.learns = n.get("concurrency") == nil && u.llm == nil
-	if n.get("url") == nil {
-		d.bad(n, "", "has no url")
+	u.learns = n.Get("concurrency") == nil && u.llm == nil
+	if n.Get("url") == nil {
+		d.Bad(n, "", "has no url")
 	}
-	if n.get("routes") == nil {
+	if n.Get("routes") == nil {
 		u.Routes = []Route{{Path: "/" + name + "/", Strip: true}}
 	}
-	if b, q := n.get("budget"), n.get("quota"); b != nil && q != nil && !q.isOff() {
-		d.bad(b, "remove one of them", "quota stands in place of budget")
+	if b, q := n.Get("budget"), n.Get("quota"); b != nil && q != nil && !isOff(q) {
+		d.Bad(b, "remove one of them", "quota stands in place of budget")
 	}
 	settleLLM(n, u)
 	d.env.apply(&u.Policy)
@@ -150,24 +150,24 @@ func (d *decoder) readUpstream(name string, n *node) *site {
 
 // readURL never repeats what could be a password.
 func readURL(d *decoder, n *node, u *site) {
-	s, ok := d.scalar(n, "a URL")
+	s, ok := d.Str(n, "a URL")
 	if !ok {
 		return
 	}
 	at, err := url.Parse(s)
 	switch {
 	case strings.Contains(s, "@"):
-		d.bad(n, "have the caller send the credentials", "must hold no user name or password")
+		d.Bad(n, "have the caller send the credentials", "must hold no user name or password")
 	case err != nil:
-		d.bad(n, "write it as https://host/path", "%s: is not a URL", complain.Quote(s))
+		d.Bad(n, "write it as https://host/path", "%s: is not a URL", doc.Quote(s))
 	case at.Scheme != "http" && at.Scheme != "https":
-		d.bad(n, "write it as https://host/path", "%s: must begin with http:// or https://", complain.Quote(s))
+		d.Bad(n, "write it as https://host/path", "%s: must begin with http:// or https://", doc.Quote(s))
 	case !goodHost(at.Hostname()) || !goodPort(at):
-		d.bad(n, "write it as https://host/path", "%s: has no host", complain.Quote(s))
+		d.Bad(n, "write it as https://host/path", "%s: has no host", doc.Quote(s))
 	case at.RawQuery != "" || at.ForceQuery || strings.Contains(s, "#"):
-		d.bad(n, "", "%s: must have no query and no fragment", complain.Quote(s))
+		d.Bad(n, "", "%s: must have no query and no fragment", doc.Quote(s))
 	case dotted(at.Path):
-		d.bad(n, "", "%s: must have no . or .. in its path", complain.Quote(s))
+		d.Bad(n, "", "%s: must have no . or .. in its path", doc.Quote(s))
 	default:
 		u.URL = at
 	}

@@ -9,20 +9,20 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir/bucket"
-	"github.com/seed1158cd35/weir/internal/complain"
+	"github.com/seed1158cd35/weir/internal/doc"
 )
 
 // text is a form that is read from a plain value. parse returns what is wrong
 // with it, and a hint.
 func text[V any](words string, parse func(s string) (v V, wrong, hint string)) form[V] {
 	return form[V]{words, func(d *decoder, n *node) (v V, ok bool) {
-		s, ok := d.scalar(n, words)
+		s, ok := d.Str(n, words)
 		if !ok {
 			return v, false
 		}
 		v, wrong, hint := parse(s)
 		if wrong != "" {
-			d.bad(n, hint, "%s: %s", complain.Quote(s), wrong)
+			d.Bad(n, hint, "%s: %s", doc.Quote(s), wrong)
 		}
 		return v, wrong == ""
 	}}
@@ -31,7 +31,7 @@ func text[V any](words string, parse func(s string) (v V, wrong, hint string)) f
 // orOff is a form that can also be "off", which means v.
 func orOff[V any](f form[V], v V) form[V] {
 	return form[V]{f.words + ", or off", func(d *decoder, n *node) (V, bool) {
-		if n.isOff() {
+		if isOff(n) {
 			return v, true
 		}
 		return f.read(d, n)
@@ -39,19 +39,19 @@ func orOff[V any](f form[V], v V) form[V] {
 }
 
 // isOff reports whether a node says no. YAML's own words for it are all taken.
-func (n *node) isOff() bool {
-	if n == nil || n.kind != scalar {
+func isOff(n *node) bool {
+	if n == nil || n.Kind != doc.Scalar {
 		return false
 	}
-	on, ok := parseBool(n.text)
+	on, ok := parseBool(n.Text)
 	return ok && !on
 }
 
-func (n *node) isOn() bool {
-	if n == nil || n.kind != scalar {
+func isOn(n *node) bool {
+	if n == nil || n.Kind != doc.Scalar {
 		return false
 	}
-	on, ok := parseBool(n.text)
+	on, ok := parseBool(n.Text)
 	return ok && on
 }
 
@@ -230,13 +230,13 @@ var perSecond = text("a rate (3000/s, 5/min)", func(s string) (float64, string, 
 // listOf is a list of plain values. A single one may stand for a list of one.
 func listOf[V any](f form[V]) form[[]V] {
 	return form[[]V]{"a list of " + f.words, func(d *decoder, n *node) (all []V, ok bool) {
-		items := n.items
-		switch n.kind {
-		case scalar:
+		items := n.Items
+		switch n.Kind {
+		case doc.Scalar:
 			items = []*node{n}
-		case list:
+		case doc.List:
 		default:
-			d.bad(n, "", "%s: want a list, such as [a, b]", n.show())
+			d.Bad(n, "", "%s: want a list, such as [a, b]", n.Show())
 			return nil, false
 		}
 		for _, item := range items {

@@ -4,14 +4,16 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/seed1158cd35/weir/internal/doc"
 )
 
 func TestValues(t *testing.T) {
 	read := func(s string, parse func(*decoder, *node) (any, bool)) any {
-		d := &decoder{}
-		v, ok := parse(d, &node{kind: scalar, text: s})
-		if ok != (len(d.errs) == 0) {
-			t.Errorf("%s: ok %v with %v", s, ok, d.errs)
+		d := newDecoder("")
+		v, ok := parse(d, &node{Kind: doc.Scalar, Text: s})
+		if ok != (len(d.Errs) == 0) {
+			t.Errorf("%s: ok %v with %v", s, ok, d.Errs)
 		}
 		if !ok {
 			return nil

@@ -4,7 +4,7 @@ import (
 	"strings"
 
 	"github.com/seed1158cd35/weir/bucket"
-	"github.com/seed1158cd35/weir/internal/complain"
+	"github.com/seed1158cd35/weir/internal/doc"
 )
 
 var period = text("second, minute, hour, day, week or month", func(s string) (p bucket.Period, wrong, hint string) {
@@ -60,7 +60,7 @@ func closestZone(s string) string {
 			return z
 		}
 	}
-	best := complain.Likely(s, lower)
+	best := doc.Likely(s, lower)
 	for i := range lower {
 		if lower[i] == best {
 			return zones[i]

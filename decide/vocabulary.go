@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/seed1158cd35/weir"
-	"github.com/seed1158cd35/weir/internal/complain"
+	"github.com/seed1158cd35/weir/internal/doc"
 	"github.com/seed1158cd35/weir/limit"
 )
 
@@ -119,7 +119,7 @@ func misspelt(wrong *mistakes, field string, names, known []string, what string)
 		if slices.Contains(known, name) {
 			continue
 		}
-		hint := complain.Suggest(name, known)
+		hint := doc.Suggest(name, known)
 		switch {
 		case hint != "":
 		case len(known) == 0:

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir/internal/auth"
-	"github.com/seed1158cd35/weir/internal/complain"
+	"github.com/seed1158cd35/weir/internal/doc"
 	"github.com/seed1158cd35/weir/internal/crowd"
 	"github.com/seed1158cd35/weir/internal/hosts"
 )
@@ -180,7 +180,7 @@ func (d *Door) admit(r *http.Request, g guest, to *target) (Why, *Failure) {
 	}
 	if hosts.Foreign(r, d.Origins) {
 		return WrongOrigin, &Failure{Status: http.StatusForbidden, Code: Forbidden, Final: true,
-			Message: fmt.Sprintf("a browser sent this for a page of another site (Origin %s), and weir would add its own credentials; name the page's origin under origins if that is meant", complain.Quote(r.Header.Get("Origin")))}
+			Message: fmt.Sprintf("a browser sent this for a page of another site (Origin %s), and weir would add its own credentials; name the page's origin under origins if that is meant", doc.Quote(r.Header.Get("Origin")))}
 	}
 	if d.Auth.Open() && !d.Open && !to.Identifies && auth.Remote(r) {
 		return Elsewhere, &Failure{Status: http.StatusForbidden, Code: Forbidden, Final: true,

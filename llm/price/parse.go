@@ -9,7 +9,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"github.com/seed1158cd35/weir/internal/complain"
+	"github.com/seed1158cd35/weir/internal/doc"
 )
 
 const (
@@ -106,7 +106,7 @@ func (p *parser) root(n *yaml.Node) {
 		case "models":
 			models = value
 		default:
-			p.bad(key, show(key), complain.Suggest(key.Value, fields), "there is no such field")
+			p.bad(key, show(key), doc.Suggest(key.Value, fields), "there is no such field")
 		}
 	}
 	switch {
@@ -217,7 +217,7 @@ func (p *parser) prices(n *yaml.Node, field string, also func(key, value *yaml.N
 		case key.Value == "input" || key.Value == "output" || key.Value == "cache_read" || key.Value == "cache_write":
 			found[key.Value] = p.price(value, at)
 		case !also(key, value):
-			p.bad(key, at, complain.Suggest(key.Value, append(more, priceFields...)), "there is no such field")
+			p.bad(key, at, doc.Suggest(key.Value, append(more, priceFields...)), "there is no such field")
 			whole = false // it may be the one that is missing
 		}
 	}

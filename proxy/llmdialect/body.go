@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir/internal/buffers"
-	"github.com/seed1158cd35/weir/internal/complain"
+	"github.com/seed1158cd35/weir/internal/doc"
 	"github.com/seed1158cd35/weir/llm/tokens"
 	"github.com/seed1158cd35/weir/proxy"
 )
@@ -21,7 +21,7 @@ func (x *exchange) read(r *http.Request) *proxy.Failure {
 	codings := codingsOf(r.Header)
 	if !readable(codings) {
 		return &proxy.Failure{Status: http.StatusUnsupportedMediaType, Code: proxy.ValidationError, Final: true,
-			Message: "nobody could count what the body asks for: its Content-Encoding is " + complain.Quote(strings.Join(codings, ", ")) + "; send it as it is, or once packed with gzip"}
+			Message: "nobody could count what the body asks for: its Content-Encoding is " + doc.Quote(strings.Join(codings, ", ")) + "; send it as it is, or once packed with gzip"}
 	}
 	if len(codings) > 0 {
 		if err := unpack(r); err != nil {

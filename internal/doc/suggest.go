@@ -1,6 +1,10 @@
-package complain
+package doc
 
-import "strings"
+import (
+	"maps"
+	"slices"
+	"strings"
+)
 
 // few is how many names a hint lists.
 const few = 16
@@ -74,3 +78,5 @@ func step(rows [3][]int, a, b []rune, i, j int) int {
 	}
 	return n
 }
+
+func sorted[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -1,4 +1,4 @@
-package complain
+package doc
 
 import (
 	"errors"

@@ -1,6 +1,6 @@
-// Package complain says what is wrong with a file that people have written: every
+// Package doc reads files that people have written, and says what is wrong with them: every
 // mistake at once, each with its line, its field and what to write instead.
-package complain
+package doc
 
 import (
 	"cmp"

@@ -1,0 +1,170 @@
+package doc
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"regexp"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Read reads YAML. What it returns is worth nothing if there were complaints; of an empty file it
+// is a node of kind Empty.
+func (r *Reader) Read(data []byte) *Node {
+	whole := &Node{File: r.File}
+	if len(data) > r.Bounds.Bytes {
+		r.Bad(whole, "", "is larger than %d MiB", r.Bounds.Bytes>>20)
+		return whole
+	}
+	first, second, err := parseYAML(data)
+	if err != nil {
+		r.Complain(r.broken(err, data))
+		return whole
+	}
+	if second != nil {
+		r.Bad(&Node{File: r.File, Line: second.Line, Column: second.Column}, "", "a second document begins; %s is one, without ---", r.What)
+		return whole
+	}
+	if first == nil || len(first.Content) == 0 {
+		return &Node{File: r.File, Line: 1, Column: 1}
+	}
+	g := grower{r: r, open: make(map[*yaml.Node]bool)}
+	return g.grow(first.Content[0], "", 0)
+}
+
+// parseYAML is the first document, nil if there is none, and the second, which
+// should not be there. The parser reports its errors by panics of its own; should
+// another one escape, it is an error like them and not the end of the program.
+func parseYAML(data []byte) (doc, second *yaml.Node, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%v", p)
+		}
+	}()
+	decoder := yaml.NewDecoder(bytes.NewReader(data))
+	for _, n := range []**yaml.Node{&doc, &second} {
+		var next yaml.Node
+		if err := decoder.Decode(&next); err == io.EOF {
+			return doc, second, nil
+		} else if err != nil {
+			return nil, nil, err
+		}
+		*n = &next
+	}
+	return doc, second, nil
+}
+
+var yamlLine = regexp.MustCompile(`^line (\d+): `)
+
+// brokenLine is the line after the longest beginning that is whole, 0 if it
+// takes too long to find. The parser itself names the line where the mapping
+// began that it could not finish, which may be the first of the file.
+func brokenLine(data []byte) int {
+	const most = 16 << 20 // bytes to parse
+	parsed := 0
+	for len(data) > 0 {
+		data = data[:bytes.LastIndexByte(data[:len(data)-1], '\n')+1]
+		if parsed += len(data); parsed > most {
+			return 0
+		}
+		if _, _, err := parseYAML(data); err == nil {
+			break
+		}
+	}
+	return bytes.Count(data, []byte("\n")) + 1
+}
+
+// A grower makes a tree of what the YAML parser found.
+type grower struct {
+	r     *Reader
+	open  map[*yaml.Node]bool // aliases being followed
+	nodes int
+}
+
+func (g *grower) grow(y *yaml.Node, path string, depth int) *Node {
+	n := &Node{Path: path, File: g.r.File, Line: y.Line, Column: y.Column}
+	g.nodes++
+	switch {
+	case g.nodes == g.r.Bounds.Nodes:
+		g.r.Bad(n, "", "has more than %d values, aliases written out", g.r.Bounds.Nodes)
+		fallthrough
+	case g.nodes > g.r.Bounds.Nodes:
+		return n
+	case depth > g.r.Bounds.Depth:
+		g.r.Bad(n, "", "is nested too deeply")
+		return n
+	}
+	switch y.Kind {
+	case yaml.AliasNode:
+		return g.follow(n, y, depth)
+	case yaml.ScalarNode:
+		if y.ShortTag() != "!!null" {
+			n.Kind, n.Text, n.tag = Scalar, y.Value, y.Tag
+		}
+	case yaml.SequenceNode:
+		n.Kind = List
+		for i, item := range y.Content {
+			n.Items = append(n.Items, g.grow(item, fmt.Sprintf("%s[%d]", path, i), depth+1))
+		}
+	case yaml.MappingNode:
+		n.Kind = Mapping
+		g.fields(n, y, depth)
+	}
+	return n
+}
+
+// follow grows what an alias stands for, which keeps its own line.
+func (g *grower) follow(n *Node, y *yaml.Node, depth int) *Node {
+	if y.Alias == nil || g.open[y.Alias] {
+		g.r.Bad(n, "", "alias %s refers to what it is part of", Quote("*"+y.Value))
+		return n
+	}
+	g.open[y.Alias] = true
+	defer delete(g.open, y.Alias)
+	return g.grow(y.Alias, n.Path, depth+1)
+}
+
+func (g *grower) fields(n *Node, y *yaml.Node, depth int) {
+	var merged []*yaml.Node
+	seen := make(map[string]*Node)
+	for i := 0; i+1 < len(y.Content); i += 2 {
+		k, v := y.Content[i], y.Content[i+1]
+		key := &Node{Path: n.Child(k.Value), File: g.r.File, Line: k.Line, Column: k.Column}
+		switch {
+		case k.Kind == yaml.ScalarNode && k.ShortTag() == "!!merge":
+			merged = append(merged, v)
+		case k.Kind != yaml.ScalarNode:
+			key.Path = n.Path
+			g.r.Bad(key, "", "want a plain word before the colon")
+		case seen[k.Value] != nil:
+			g.r.Bad(key, "", "stands here twice, first in line %d", seen[k.Value].Line)
+		default:
+			seen[k.Value] = key
+			n.Fields = append(n.Fields, Entry{k.Value, key, g.grow(v, key.Path, depth+1)})
+		}
+	}
+	for _, v := range merged {
+		if v.Kind != yaml.SequenceNode {
+			g.merge(n, v, seen, depth)
+			continue
+		}
+		for _, one := range v.Content {
+			g.merge(n, one, seen, depth)
+		}
+	}
+}
+
+// merge adds the fields of "<<: *alias" that the mapping does not have itself.
+func (g *grower) merge(n *Node, y *yaml.Node, seen map[string]*Node, depth int) {
+	from := g.grow(y, n.Path, depth+1)
+	if from.Kind != Mapping && g.nodes < g.r.Bounds.Nodes {
+		g.r.Bad(from, "", "<< wants a mapping")
+	}
+	for _, e := range from.Fields {
+		if seen[e.Name] == nil {
+			seen[e.Name] = e.Key
+			n.Fields = append(n.Fields, e)
+		}
+	}
+}
