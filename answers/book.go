@@ -76,7 +76,7 @@ func (b *Book) load(file string) error {
 		return fmt.Errorf("static answers: %w", err)
 	}
 	b.seen = stamp{file, info.ModTime(), info.Size()} // even if it is bad: it need not be read again
-	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	data, err := io.ReadAll(io.LimitReader(f, int64(bounds.Bytes)+1))
 	if err != nil {
 		return fmt.Errorf("static answers: %w", err)
 	}

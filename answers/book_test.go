@@ -61,7 +61,7 @@ func TestMistakes(t *testing.T) {
 		"answer language": {"answers:\n- questions: [a]\n  answer: {english: b}\n", []string{`there is no language "english" here`}},
 		"left out":        {"answers:\n- questions: [a]\n  languages: [en, ja]\n  answer: {en: b}\n", []string{"answers[0].answer.ja: is missing; write it, or take ja out of languages"}},
 		"not a list":      {"answers:\n- questions: why\n  answer: b\n", []string{"f.yaml:2:14: answers[0].questions: want a list of texts"}},
-		"twice":           {"answers:\n- questions: [a]\n  answer: b\n  answer: c\n", []string{"f.yaml:4:3: answers[0].answer: stands there twice"}},
+		"twice":           {"answers:\n- questions: [a]\n  answer: b\n  answer: c\n", []string{"f.yaml:4:3: answers[0].answer: stands here twice, first in line 3"}},
 		"empty":           {"", []string{"is empty; begin it with answers:"}},
 		"no entries":      {"answers: []", []string{"has no entries"}},
 		"a list":          {"- questions: [a]", []string{"want fields: answers"}},
@@ -69,7 +69,7 @@ func TestMistakes(t *testing.T) {
 		"broken":          {"answers:\n\t- a", []string{"f.yaml:2:1: broken YAML", "indented by spaces"}},
 		"flow":            {"answers:\n- questions: [Where are you?]\n  answer: b\n", []string{"broken YAML", "in quotes, or on a line of its own"}},
 		"long question":   {"answers: [{questions: [" + strings.Repeat("a", 2000) + "], answer: b}]", []string{"has 2000 bytes, and may have 1024"}},
-		"itself":          {"answers: &a [*a]", []string{"want fields"}},
+		"itself":          {"answers: &a [*a]", []string{"refers to what it is part of"}},
 		"all at once":     {"answers:\n- {id: [], questions: {xx: [a]}, answer: }\n- {keywords: [], answer: [b]}\n- 3\n", []string{"answers[0].id", "answers[0].questions.xx", "answers[0].answer", "answers[1].keywords", "answers[1].answer", "answers[2]: want fields"}},
 	} {
 		b := parsed(t, "answers: [{questions: [still here], answer: yes}]")
@@ -91,7 +91,7 @@ func TestMistakes(t *testing.T) {
 
 func TestFilesAreBounded(t *testing.T) {
 	b := new(Book)
-	if err := b.Parse("f", make([]byte, maxFile+1)); err == nil || !strings.Contains(err.Error(), "larger than 8 MiB") {
+	if err := b.Parse("f", make([]byte, bounds.Bytes+1)); err == nil || !strings.Contains(err.Error(), "larger than 8 MiB") {
 		t.Errorf("got %v", err)
 	}
 	many := "answers:\n" + strings.Repeat("- {questions: [a], answer: b}\n", maxEntries+1)
@@ -99,7 +99,7 @@ func TestFilesAreBounded(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	err := b.Parse("f", []byte("answers:\n"+strings.Repeat("- {x: 1}\n", 5000)))
-	if n := strings.Count(fmt.Sprint(err), "\n"); n > maxErrors {
+	if n := strings.Count(fmt.Sprint(err), "\n"); n > bounds.Complaints {
 		t.Errorf("got %d complaints", n)
 	}
 }

@@ -6,15 +6,12 @@ import (
 	"strconv"
 	"strings"
 
-	"go.yaml.in/yaml/v3"
-
 	"github.com/seed1158cd35/weir/internal/doc"
 )
 
 // A raw title is one whose language has not been decided.
 type raw struct {
-	node     *yaml.Node
-	path     string
+	node     *doc.Node
 	field    string
 	language string // "" if it stands in a plain list
 	text     string
@@ -22,39 +19,39 @@ type raw struct {
 
 // entry reads one entry. Everything is read before any of it is judged, because
 // the language of a question depends on what follows it.
-func (d *decoder) entry(n *yaml.Node, path string) {
-	e := entry{node: n, path: path, answers: make(map[string]string), titles: make(map[string][]title)}
+func (d *decoder) entry(n *doc.Node) {
+	e := entry{node: n, answers: make(map[string]string), titles: make(map[string][]title)}
 	var titles []raw
-	var plain *yaml.Node // an answer in one language, not yet known which
+	var plain *doc.Node // an answer in one language, not yet known which
 	var declared []string
-	before := len(d.errs)
+	before := len(d.Errs)
 	has := make(map[string]bool)
-	mark := func(name string, read func(*yaml.Node, string)) func(*yaml.Node, string) {
-		return func(n *yaml.Node, path string) { has[name] = true; read(n, path) }
+	mark := func(name string, read func(*doc.Node)) func(*doc.Node) {
+		return func(n *doc.Node) { has[name] = true; read(n) }
 	}
-	d.fields(n, path, map[string]func(*yaml.Node, string){
-		"id": func(n *yaml.Node, path string) { e.id = d.id(n, path) },
-		"questions": mark("title", func(n *yaml.Node, path string) {
-			titles = append(titles, d.titles(n, path, "questions")...)
+	d.fields(n, map[string]func(*doc.Node){
+		"id": func(n *doc.Node) { e.id = d.id(n) },
+		"questions": mark("title", func(n *doc.Node) {
+			titles = append(titles, d.titles(n, "questions")...)
 		}),
-		"keywords": mark("title", func(n *yaml.Node, path string) {
-			titles = append(titles, d.titles(n, path, "keywords")...)
+		"keywords": mark("title", func(n *doc.Node) {
+			titles = append(titles, d.titles(n, "keywords")...)
 		}),
-		"answer":    mark("answer", func(n *yaml.Node, path string) { plain = d.answer(n, path, &e) }),
-		"languages": func(n *yaml.Node, path string) { declared = d.languages(n, path) },
+		"answer":    mark("answer", func(n *doc.Node) { plain = d.answer(n, &e) }),
+		"languages": func(n *doc.Node) { declared = d.languages(n) },
 	})
-	if d.follow(n, path).Kind == yaml.MappingNode {
+	if n.Kind == doc.Mapping {
 		if !has["answer"] {
-			d.bad(n, path+".answer", "", "is missing")
+			d.Missing(n, "answer", "", "is missing")
 		}
 		if !has["title"] {
-			d.bad(n, path, "", "has neither questions nor keywords, so that nothing finds it")
+			d.Bad(n, "", "has neither questions nor keywords, so that nothing finds it")
 		}
 	}
 	if len(titles) > maxTitles {
-		d.bad(n, path, "split it into several entries", "has %d questions and keywords, and may have %d", len(titles), maxTitles)
+		d.Bad(n, "split it into several entries", "has %d questions and keywords, and may have %d", len(titles), maxTitles)
 	}
-	if len(d.errs) == before {
+	if len(d.Errs) == before {
 		d.settle(&e, titles, plain, declared)
 	}
 	if e.id == "" {
@@ -63,93 +60,88 @@ func (d *decoder) entry(n *yaml.Node, path string) {
 	d.entries = append(d.entries, e)
 }
 
-func (d *decoder) id(n *yaml.Node, path string) string {
-	id, ok := d.text(n, path, "a name", 100)
+func (d *decoder) id(n *doc.Node) string {
+	id, ok := d.text(n, "a name", 100)
 	if !ok {
 		return ""
 	}
 	if first, had := d.ids[id]; had {
-		d.bad(n, path, "", "%s is the id of the entry in line %d, too", doc.Quote(id), first.Line)
+		d.Bad(n, "", "%s is the id of the entry in line %d, too", doc.Quote(id), first.Line)
 	}
 	d.ids[id] = n
 	return id
 }
 
 // titles reads a list, or lists by language.
-func (d *decoder) titles(n *yaml.Node, path, field string) (all []raw) {
-	n = d.follow(n, path)
+func (d *decoder) titles(n *doc.Node, field string) (all []raw) {
 	switch n.Kind {
-	case yaml.SequenceNode:
-		return d.titleList(n, path, field, "")
-	case yaml.MappingNode:
-		d.byLanguage(n, path, func(v *yaml.Node, at, code string) {
-			if v = d.follow(v, at); v.Kind != yaml.SequenceNode {
-				d.bad(v, at, "begin each with a dash", "want a list of texts")
+	case doc.List:
+		return d.titleList(n, field, "")
+	case doc.Mapping:
+		d.byLanguage(n, func(v *doc.Node, code string) {
+			if v.Kind != doc.List {
+				d.Bad(v, "begin each with a dash", "want a list of texts")
 				return
 			}
-			all = append(all, d.titleList(v, at, field+"."+code, code)...)
+			all = append(all, d.titleList(v, field+"."+code, code)...)
 		})
 		return all
 	}
-	d.bad(n, path, "begin each with a dash", "want a list of texts, or lists by language")
+	d.Bad(n, "begin each with a dash", "want a list of texts, or lists by language")
 	return nil
 }
 
-func (d *decoder) titleList(n *yaml.Node, path, field, language string) (all []raw) {
-	if len(n.Content) == 0 {
-		d.bad(n, path, "write one, or leave the field out", "is empty")
+func (d *decoder) titleList(n *doc.Node, field, language string) (all []raw) {
+	if len(n.Items) == 0 {
+		d.Bad(n, "write one, or leave the field out", "is empty")
 	}
-	for i, item := range n.Content[:min(len(n.Content), maxTitles+1)] {
-		at := fmt.Sprintf("%s[%d]", path, i)
-		if s, ok := d.text(item, at, "a text", maxTitle); ok {
-			all = append(all, raw{item, at, fmt.Sprintf("%s[%d]", field, i), language, s})
+	for i, item := range n.Items[:min(len(n.Items), maxTitles+1)] {
+		if s, ok := d.text(item, "a text", maxTitle); ok {
+			all = append(all, raw{item, fmt.Sprintf("%s[%d]", field, i), language, s})
 		}
 	}
 	return all
 }
 
 // byLanguage reads a mapping whose fields are languages.
-func (d *decoder) byLanguage(n *yaml.Node, path string, read func(n *yaml.Node, path, code string)) {
+func (d *decoder) byLanguage(n *doc.Node, read func(n *doc.Node, code string)) {
 	seen := make(map[string]bool)
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		key, value := n.Content[i], n.Content[i+1]
-		at := path + "." + show(key.Value)
-		code, ok := d.language(key, at)
+	for _, e := range n.Fields {
+		code, ok := d.language(e.Key, e.Name)
 		switch {
 		case !ok:
 		case seen[code]:
-			d.bad(key, at, "", "stands there twice")
+			d.Bad(e.Key, "", "stands there twice")
 		default:
 			seen[code] = true
-			read(value, at, code)
+			read(e.Value, code)
 		}
 	}
-	if len(n.Content) == 0 {
-		d.bad(n, path, "", "is empty")
+	if len(n.Fields) == 0 {
+		d.Bad(n, "", "is empty")
 	}
 }
 
 // language is the code of a language that is known.
-func (d *decoder) language(n *yaml.Node, path string) (string, bool) {
-	code := plainCode(n.Value)
-	if _, ok := lookup(code); ok && n.Kind == yaml.ScalarNode {
+func (d *decoder) language(n *doc.Node, name string) (string, bool) {
+	code := plainCode(name)
+	if _, ok := lookup(code); ok {
 		return code, true
 	}
-	d.bad(n, path, doc.Suggest(n.Value, Languages()), "there is no language %s here", doc.Quote(n.Value))
+	d.Bad(n, doc.Suggest(name, Languages()), "there is no language %s here", doc.Quote(name))
 	return "", false
 }
 
 // answer reads a text, which it returns the node of, or texts by language.
-func (d *decoder) answer(n *yaml.Node, path string, e *entry) *yaml.Node {
-	n = d.follow(n, path)
-	if n.Kind != yaml.MappingNode {
-		if _, ok := d.text(n, path, "an answer", maxAnswer); ok {
+func (d *decoder) answer(n *doc.Node, e *entry) *doc.Node {
+	if n.Kind != doc.Mapping {
+		if _, ok := d.text(n, "an answer", maxAnswer); ok {
 			return n
 		}
 		return nil
 	}
-	d.byLanguage(n, path, func(v *yaml.Node, at, code string) {
-		if s, ok := d.text(v, at, "an answer", maxAnswer); ok {
+	d.byLanguage(n, func(v *doc.Node, code string) {
+		if s, ok := d.text(v, "an answer", maxAnswer); ok {
 			e.answers[code] = s
 			e.languages = append(e.languages, code)
 		}
@@ -157,14 +149,13 @@ func (d *decoder) answer(n *yaml.Node, path string, e *entry) *yaml.Node {
 	return nil
 }
 
-func (d *decoder) languages(n *yaml.Node, path string) (codes []string) {
-	n = d.follow(n, path)
-	if n.Kind != yaml.SequenceNode || len(n.Content) == 0 {
-		d.bad(n, path, "write [en, ja]", "want a list of languages")
+func (d *decoder) languages(n *doc.Node) (codes []string) {
+	if n.Kind != doc.List || len(n.Items) == 0 {
+		d.Bad(n, "write [en, ja]", "want a list of languages")
 		return nil
 	}
-	for i, item := range n.Content {
-		if code, ok := d.language(item, fmt.Sprintf("%s[%d]", path, i)); ok && !slices.Contains(codes, code) {
+	for _, item := range n.Items {
+		if code, ok := d.language(item, item.Text); ok && !slices.Contains(codes, code) {
 			codes = append(codes, code)
 		}
 	}
@@ -172,15 +163,15 @@ func (d *decoder) languages(n *yaml.Node, path string) (codes []string) {
 }
 
 // settle decides on the languages of an entry.
-func (d *decoder) settle(e *entry, titles []raw, plain *yaml.Node, declared []string) {
+func (d *decoder) settle(e *entry, titles []raw, plain *doc.Node, declared []string) {
 	if plain != nil {
-		language := languageOf(plain.Value, declared)
-		e.answers[language], e.languages = strings.TrimSpace(plain.Value), []string{language}
+		language := languageOf(plain.Text, declared)
+		e.answers[language], e.languages = strings.TrimSpace(plain.Text), []string{language}
 	}
 	known := append(slices.Clone(declared), e.languages...)
 	for _, code := range declared {
 		if plain == nil && e.answers[code] == "" {
-			d.bad(e.node, e.path+".answer."+code, "write it, or take "+code+" out of languages", "is missing")
+			d.Missing(e.node, "answer."+code, "write it, or take "+code+" out of languages", "is missing")
 		}
 	}
 	for _, t := range titles {
@@ -216,7 +207,7 @@ func (d *decoder) unique(t raw, language string) {
 	key := language + " " + plainText(t.text)
 	first, had := d.asked[key]
 	if had && first.entry != len(d.entries) {
-		d.bad(t.node, t.path, "leave it to one of them", "%s stands in the entry of line %d, too", doc.Quote(t.text), first.line)
+		d.Bad(t.node, "leave it to one of them", "%s stands in the entry of line %d, too", doc.Quote(t.text), first.line)
 	}
 	if !had {
 		d.asked[key] = place{len(d.entries), t.node.Line}

@@ -89,7 +89,7 @@ func (n *Node) Show() string {
 // Name is a name as it stands in a path: plain, or quoted if it is odd.
 func Name(name string) string {
 	odd := func(r rune) bool {
-		return !(r == '_' || r == '-' || r == '.' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z')
+		return !(r == '_' || r == '-' || r == '.' || r == '*' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z')
 	}
 	if name == "" || len(name) > longestShown || strings.ContainsFunc(name, odd) {
 		return Quote(name)

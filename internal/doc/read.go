@@ -9,22 +9,23 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Read reads YAML. What it returns is worth nothing if there were complaints; of an empty file it
-// is a node of kind Empty.
+// Read reads YAML. Of an empty file it returns a node of kind Empty, and nil, after a complaint,
+// of what cannot be read at all. After other complaints what it returns can be read on, so that
+// all mistakes are told at once.
 func (r *Reader) Read(data []byte) *Node {
 	whole := &Node{File: r.File}
 	if len(data) > r.Bounds.Bytes {
 		r.Bad(whole, "", "is larger than %d MiB", r.Bounds.Bytes>>20)
-		return whole
+		return nil
 	}
 	first, second, err := parseYAML(data)
 	if err != nil {
 		r.Complain(r.broken(err, data))
-		return whole
+		return nil
 	}
 	if second != nil {
 		r.Bad(&Node{File: r.File, Line: second.Line, Column: second.Column}, "", "a second document begins; %s is one, without ---", r.What)
-		return whole
+		return nil
 	}
 	if first == nil || len(first.Content) == 0 {
 		return &Node{File: r.File, Line: 1, Column: 1}

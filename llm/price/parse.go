@@ -1,25 +1,22 @@
 package price
 
 import (
-	"bytes"
-	"fmt"
-	"io"
+	"slices"
 	"strconv"
 	"strings"
-
-	"go.yaml.in/yaml/v3"
 
 	"github.com/seed1158cd35/weir/internal/doc"
 )
 
 const (
-	maxFile = 1 << 20 // bytes
 	maxRows = 10_000
 
 	// Dearest is the highest price that is believed, in dollars for a million tokens;
 	// what is above was most likely meant for one token or a thousand.
 	Dearest = 10_000
 )
+
+var bounds = doc.Bounds{Bytes: 1 << 20, Nodes: 100_000, Depth: 10}
 
 // Parse reads a table in YAML or JSON; the file's name is for complaints. The error is
 // Errors, with every mistake of the file:
@@ -33,170 +30,74 @@ const (
 // cache_write are what input costs if they are missing. A model may have other prices
 // for long prompts: "long: {above: 200000, input: 2.5, output: 15}".
 func Parse(file string, data []byte) (Table, error) {
-	p := parser{file: file, table: Table{exact: map[string]Row{}}}
-	p.document(data)
-	if len(p.errs) > 0 {
-		return Table{}, p.errs
+	p := parser{table: Table{exact: map[string]Row{}}}
+	p.Reader = doc.Reader{File: file, What: "a table", Bounds: bounds}
+	if root := p.Read(data); root != nil {
+		p.root(root)
+	}
+	if len(p.Errs) > 0 {
+		return Table{}, p.Errs.Sorted()
 	}
 	p.table.sort()
 	return p.table, nil
 }
 
 type parser struct {
-	file  string
-	errs  Errors
+	doc.Reader
 	table Table
 }
 
-func (p *parser) bad(n *yaml.Node, field, hint, format string, args ...any) {
-	c := Complaint{File: p.file, Field: field, Problem: fmt.Sprintf(format, args...), Hint: hint}
-	if n != nil {
-		c.Line, c.Column = n.Line, n.Column
-	}
-	p.errs = append(p.errs, c)
-}
-
-func (p *parser) document(data []byte) {
-	if len(data) > maxFile {
-		p.bad(nil, "", "", "is larger than %d MiB", maxFile>>20)
-		return
-	}
-	root, err := decode(data)
-	switch {
-	case err != nil:
-		p.bad(nil, "", "", "broken YAML: %s", strings.TrimPrefix(err.Error(), "yaml: "))
-	case root == nil:
-		p.bad(nil, "models", "write a model with its prices below it", "there are no prices")
-	default:
-		p.root(root)
-	}
-}
-
-// decode is the only document, nil if there is none. The YAML library panics at some
-// broken input; that is an error like others.
-func decode(data []byte) (root *yaml.Node, err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			err = fmt.Errorf("%v", r)
-		}
-	}()
-	var doc yaml.Node
-	d := yaml.NewDecoder(bytes.NewReader(data))
-	if err := d.Decode(&doc); err == io.EOF || err == nil && len(doc.Content) == 0 {
-		return nil, nil
-	} else if err != nil {
-		return nil, err
-	}
-	if err := d.Decode(new(yaml.Node)); err == nil {
-		return nil, fmt.Errorf("a second document begins; a table is one, without ---")
-	}
-	return doc.Content[0], nil
-}
-
-func (p *parser) root(n *yaml.Node) {
-	fields := []string{"currency", "models"}
-	before := len(p.errs)
-	var models *yaml.Node
-	for key, value := range p.mapping(n, "") {
-		switch key.Value {
-		case "currency":
-			if value.Value != "USD" {
-				p.bad(value, "currency", "want USD: amounts in several currencies cannot be added up", "%s cannot be had", show(value))
+func (p *parser) root(n *doc.Node) {
+	before := len(p.Errs)
+	p.Fields(n, map[string]func(*doc.Node){
+		"currency": func(n *doc.Node) {
+			if n.Text != "USD" {
+				p.Bad(n, "want USD: amounts in several currencies cannot be added up", "%s cannot be had", show(n))
 			}
-		case "models":
-			models = value
-		default:
-			p.bad(key, show(key), doc.Suggest(key.Value, fields), "there is no such field")
-		}
-	}
-	switch {
-	case models != nil:
-		p.models(models)
-	case len(p.errs) == before:
-		p.bad(n, "models", "write a model with its prices below it", "there are no prices")
+		},
+		"models": p.models,
+	})
+	if n.Get("models") == nil && len(p.Errs) == before {
+		p.Missing(n, "models", "write a model with its prices below it", "there are no prices")
 	}
 }
 
-func (p *parser) models(n *yaml.Node) {
-	if len(n.Content) > 2*maxRows {
-		p.bad(n, "models", "", "has %d rows, and may have %d", len(n.Content)/2, maxRows)
+func (p *parser) models(n *doc.Node) {
+	if !p.IsMapping(n) {
 		return
 	}
-	seen := map[string]*yaml.Node{}
-	for key, value := range p.mapping(n, "models") {
-		field := "models." + show(key)
-		name := strings.ToLower(strings.TrimSpace(key.Value))
+	if len(n.Fields) > maxRows {
+		p.Bad(n, "", "has %d rows, and may have %d", len(n.Fields), maxRows)
+		return
+	}
+	seen := map[string]*doc.Node{}
+	for _, e := range n.Fields {
+		name := strings.ToLower(strings.TrimSpace(e.Name))
 		star := strings.IndexByte(name, '*')
 		switch first := seen[name]; {
 		case name == "":
-			p.bad(key, "models", "", "a model has no name")
+			p.Bad(e.Key, "", "a model has no name")
 		case star >= 0 && star < len(name)-1:
-			p.bad(key, field, "a star may stand at the end", "has a star within the name")
+			p.Bad(e.Key, "a star may stand at the end", "has a star within the name")
 		case first != nil:
-			p.bad(key, field, "", "stands here twice, first in line %d, in other letters", first.Line)
+			p.Bad(e.Key, "", "stands here twice, first in line %d, in other letters", first.Line)
 		default:
-			seen[name] = key
-			p.row(name, field, value)
+			seen[name] = e.Key
+			p.row(name, e.Value)
 		}
 	}
-}
-
-// mapping is the fields of a node; it complains of what is none and of what is there
-// twice.
-func (p *parser) mapping(n *yaml.Node, field string) func(func(key, value *yaml.Node) bool) {
-	return func(yield func(key, value *yaml.Node) bool) {
-		if n.Kind != yaml.MappingNode {
-			p.bad(n, field, "", "%s: want fields of its own, indented below it", show(n))
-			return
-		}
-		seen := map[string]int{}
-		for i := 0; i+1 < len(n.Content); i += 2 {
-			key, value := n.Content[i], n.Content[i+1]
-			switch {
-			case key.Kind != yaml.ScalarNode || key.ShortTag() == "!!merge":
-				p.bad(key, field, "", "want a plain word before the colon")
-			case value.Kind == yaml.AliasNode:
-				p.bad(value, join(field, show(key)), "write it out", "refers to another place of the file")
-			case seen[key.Value] > 0:
-				p.bad(key, join(field, show(key)), "", "stands here twice, first in line %d", seen[key.Value])
-			default:
-				seen[key.Value] = key.Line
-				if !yield(key, value) {
-					return
-				}
-			}
-		}
-	}
-}
-
-func join(field, name string) string {
-	if field == "" {
-		return name
-	}
-	return field + "." + name
 }
 
 var priceFields = []string{"input", "output", "cache_read", "cache_write"}
 
-func (p *parser) row(name, field string, n *yaml.Node) {
+func (p *parser) row(name string, n *doc.Node) {
 	row := Row{Model: name}
-	var long *yaml.Node
-	row.Prices = p.prices(n, field, func(key, value *yaml.Node) bool {
-		if key.Value == "long" {
-			long = value
-		}
-		return key.Value == "long"
-	}, "long")
+	var long *doc.Node
+	row.Prices = p.prices(n, map[string]func(*doc.Node){"long": func(n *doc.Node) { long = n }})
 	if long != nil {
-		above := false
-		row.Long = p.prices(long, field+".long", func(key, value *yaml.Node) bool {
-			if key.Value == "above" {
-				row.Above, above = p.tokens(value, field+".long.above"), true
-			}
-			return key.Value == "above"
-		}, "above")
-		if !above && long.Kind == yaml.MappingNode {
-			p.bad(long, field+".long.above", "write the number of tokens above which a prompt is long", "is missing")
+		row.Long = p.prices(long, map[string]func(*doc.Node){"above": func(n *doc.Node) { row.Above = p.tokens(n) }})
+		if long.Kind == doc.Mapping && long.Get("above") == nil {
+			p.Missing(long, "above", "write the number of tokens above which a prompt is long", "is missing")
 		}
 	}
 	if strings.HasSuffix(name, "*") {
@@ -206,24 +107,19 @@ func (p *parser) row(name, field string, n *yaml.Node) {
 	}
 }
 
-// prices reads the fields that all sorts of prices have; others are for also, which
-// says whether it knows them.
-func (p *parser) prices(n *yaml.Node, field string, also func(key, value *yaml.Node) bool, more ...string) Prices {
+// prices reads the fields that all sorts of prices have, and those that this one has, too.
+func (p *parser) prices(n *doc.Node, fields map[string]func(*doc.Node)) Prices {
 	found := map[string]Amount{}
-	whole := n.Kind == yaml.MappingNode
-	for key, value := range p.mapping(n, field) {
-		at := join(field, show(key))
-		switch {
-		case key.Value == "input" || key.Value == "output" || key.Value == "cache_read" || key.Value == "cache_write":
-			found[key.Value] = p.price(value, at)
-		case !also(key, value):
-			p.bad(key, at, doc.Suggest(key.Value, append(more, priceFields...)), "there is no such field")
-			whole = false // it may be the one that is missing
-		}
+	for _, name := range priceFields {
+		fields[name] = func(n *doc.Node) { found[name] = p.price(n) }
 	}
+	p.Fields(n, fields)
+	whole := n.Kind == doc.Mapping && !slices.ContainsFunc(n.Fields, func(e doc.Entry) bool {
+		return fields[e.Name] == nil // it may be the one that is missing
+	})
 	for _, name := range priceFields[:2] {
-		if _, ok := found[name]; !ok && whole {
-			p.bad(n, join(field, name), "", "is missing")
+		if n.Get(name) == nil && whole {
+			p.Missing(n, name, "", "is missing")
 		}
 	}
 	prices := Prices{Input: found["input"], Output: found["output"], CacheRead: found["input"], CacheWrite: found["input"]}
@@ -237,17 +133,17 @@ func (p *parser) prices(n *yaml.Node, field string, also func(key, value *yaml.N
 }
 
 // price reads dollars for a million tokens.
-func (p *parser) price(n *yaml.Node, field string) Amount {
-	text := strings.TrimSpace(n.Value)
+func (p *parser) price(n *doc.Node) Amount {
+	text := strings.TrimSpace(n.Text)
 	const hint = "write dollars for a million tokens, as 0.25"
 	whole, part, _ := strings.Cut(strings.TrimPrefix(text, "-"), ".")
 	switch {
-	case n.Kind != yaml.ScalarNode || n.ShortTag() == "!!null" || !plain(whole) || !plain(part) || whole+part == "":
-		p.bad(n, field, hint, "%s is not a price", show(n))
+	case n.Kind != doc.Scalar || !plain(whole) || !plain(part) || whole+part == "":
+		p.Bad(n, hint, "%s is not a price", show(n))
 	case strings.HasPrefix(text, "-"):
-		p.bad(n, field, "write 0 for what costs nothing", "%s is negative", text)
+		p.Bad(n, "write 0 for what costs nothing", "%s is negative", text)
 	case len(part) > 6 && strings.Trim(part[6:], "0") != "":
-		p.bad(n, field, "", "%s has more than six decimals", show(n))
+		p.Bad(n, "", "%s has more than six decimals", show(n))
 	default:
 		dollars, err := strconv.ParseInt("0"+whole, 10, 64)
 		micros, _ := strconv.ParseInt((part + "000000")[:6], 10, 64)
@@ -255,15 +151,15 @@ func (p *parser) price(n *yaml.Node, field string) Amount {
 			// A millionth of a dollar for a million tokens is a millionth of that for one.
 			return Amount(dollars*1_000_000 + micros)
 		}
-		p.bad(n, field, hint, "%s is more than %d dollars for a million tokens", show(n), Dearest)
+		p.Bad(n, hint, "%s is more than %d dollars for a million tokens", show(n), Dearest)
 	}
 	return 0
 }
 
-func (p *parser) tokens(n *yaml.Node, field string) int64 {
-	v, err := strconv.ParseInt(strings.ReplaceAll(n.Value, "_", ""), 10, 64)
-	if n.Kind != yaml.ScalarNode || err != nil || v <= 0 || v > 1e9 {
-		p.bad(n, field, "write a number of tokens, as 200000", "%s is not a number of tokens", show(n))
+func (p *parser) tokens(n *doc.Node) int64 {
+	v, err := strconv.ParseInt(strings.ReplaceAll(n.Text, "_", ""), 10, 64)
+	if n.Kind != doc.Scalar || err != nil || v <= 0 || v > 1e9 {
+		p.Bad(n, "write a number of tokens, as 200000", "%s is not a number of tokens", show(n))
 		return 0
 	}
 	return v
@@ -273,20 +169,20 @@ func (p *parser) tokens(n *yaml.Node, field string) int64 {
 func plain(s string) bool { return s == "" || len(s) < 100 && digits(s) }
 
 // show is a node as a complaint shows it: on one line and not too long.
-func show(n *yaml.Node) string {
+func show(n *doc.Node) string {
 	switch {
-	case n.Kind == yaml.MappingNode:
+	case n.Kind == doc.Mapping:
 		return "fields"
-	case n.Kind == yaml.SequenceNode:
+	case n.Kind == doc.List:
 		return "a list"
-	case n.Kind != yaml.ScalarNode || n.Value == "":
+	case n.Kind != doc.Scalar || n.Text == "":
 		return "nothing"
-	case len(n.Value) > 60:
-		return strconv.Quote(n.Value[:57] + "...")
-	case strings.ContainsFunc(n.Value, func(r rune) bool {
+	case len(n.Text) > 60:
+		return strconv.Quote(n.Text[:57] + "...")
+	case strings.ContainsFunc(n.Text, func(r rune) bool {
 		return r <= ' ' || r == '"' || r == 0x7f || r > 0x7e && r < 0xa1 || r > 0x2000 && r < 0x2070
 	}):
-		return strconv.Quote(n.Value)
+		return strconv.Quote(n.Text)
 	}
-	return n.Value
+	return n.Text
 }

@@ -156,13 +156,13 @@ models:
   l: {input: [1], output: 1e3}
 `))
 	want := `my.yaml:1:11: currency: EUR cannot be had; want USD: amounts in several currencies cannot be added up
-my.yaml:2:1: modells: there is no such field; did you mean models?
-my.yaml:4:7: models.a.inputt: there is no such field; did you mean input?
+my.yaml:2:1: modells: there is no field "modells"; did you mean models?
+my.yaml:4:7: models.a.inputt: there is no field "inputt"; did you mean input?
 my.yaml:5:14: models.b.input: -1 is negative; write 0 for what costs nothing
 my.yaml:6:14: models.c.input: 10001 is more than 10000 dollars for a million tokens; write dollars for a million tokens, as 0.25
 my.yaml:7:14: models.d.input: cheap is not a price; write dollars for a million tokens, as 0.25
 my.yaml:8:6: models.e.output: is missing
-my.yaml:9:6: models.f: 7: want fields of its own, indented below it
+my.yaml:9:6: models.f: "7": want fields of its own, indented below it
 my.yaml:10:14: models.g.input: 0.0000001 has more than six decimals
 my.yaml:11:3: models.g: stands here twice, first in line 10
 my.yaml:12:3: models.G: stands here twice, first in line 10, in other letters
@@ -186,12 +186,12 @@ func TestFilesWithoutPricesAreComplainedOf(t *testing.T) {
 		"currency: USD":                       "there are no prices",
 		"[1, 2]":                              "a list: want fields",
 		"models: {a: {input: 1":               "broken YAML",
-		"a: &x {b: *x}":                       "there is no such field",
-		"models: &m {a: *m}":                  "refers to another place",
-		"models: {a: {<<: {input: 1}}}":       "want a plain word",
+		"a: &x {b: *x}":                       `there is no field "a"`,
+		"models: &m {a: *m}":                  "refers to what it is part of",
+		"models: {a: {<<: {input: 1}}}":       "models.a.output: is missing",
 		"models: {}\n---\nmodels: {}":         "a second document begins",
 		"models:\n\ta: {input: 1}":            "broken YAML",
-		strings.Repeat(" ", maxFile+1):        "is larger than",
+		strings.Repeat(" ", bounds.Bytes+1):   "is larger than",
 		"models: {'': {input: 1, output: 1}}": "a model has no name",
 	} {
 		if _, err := Parse("t", []byte(text)); err == nil || !strings.Contains(err.Error(), want) {
