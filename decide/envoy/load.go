@@ -1,7 +1,6 @@
 package envoy
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"fmt"
 	"io"
@@ -9,8 +8,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-
-	"go.yaml.in/yaml/v3"
 )
 
 // maxFile is the size of the largest file that is read.
@@ -109,33 +106,12 @@ func parse(files []file) (*Rules, error) {
 	rules := &Rules{domains: make(map[string]*rule)}
 	var all Mistakes
 	for _, f := range files {
-		r := reader{file: f.name, rules: rules, open: make(map[*yaml.Node]bool)}
+		r := newReader(f.name, rules)
 		r.read(f.data)
-		all = append(all, r.mistakes...)
+		all = append(all, r.Errs.Sorted()...)
 	}
-	if err := all.err(); err != nil {
-		return nil, err
+	if len(all) > 0 {
+		return nil, all
 	}
 	return rules, nil
-}
-
-// documents are the first two of a file. The parser reports its errors by panics
-// of its own; should another one escape, it is an error like them.
-func documents(data []byte) (docs []*yaml.Node, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("%v", p)
-		}
-	}()
-	d := yaml.NewDecoder(bytes.NewReader(data))
-	for len(docs) < 2 {
-		var n yaml.Node
-		if err := d.Decode(&n); err == io.EOF {
-			break
-		} else if err != nil {
-			return nil, err
-		}
-		docs = append(docs, &n)
-	}
-	return docs, nil
 }

@@ -40,22 +40,22 @@ descriptors:
     key: l
     shadow_mode: sometimes
 `))
-	want := `rules.yaml:2:1: unknown field "limits" in a file of rules; it has descriptors, domain
-rules.yaml:6:7: unit "fortnight" is none; it is second, minute, hour, day, week, month or year
-rules.yaml:8:5: the descriptor has no key
-rules.yaml:10:5: unknown field "colour" in a descriptor; it has after_use, descriptors, detailed_metric, key, quota_mode, rate_limit, shadow_mode, share_threshold, value, value_to_metric
-rules.yaml:11:49: requests_per_unit must be a whole number from 0 to 4294967295
-rules.yaml:13:17: the limit has no requests_per_unit; 0 refuses everything
-rules.yaml:14:5: descriptor d.c stands already on line 12
-rules.yaml:15:5: share_threshold is for descriptors with a wildcard; give it a value that ends in *
-rules.yaml:19:17: an unlimited descriptor has no unit; leave one of them out
-rules.yaml:21:17: limit "n" replaces itself
-rules.yaml:23:17: zone "Mars/Olympus": is not in the time zone database; write it as America/Los_Angeles, or UTC
-rules.yaml:26:21: unit_multiplier must be from 1 to 1000000
-rules.yaml:26:21: a zone says nothing for the unit minute; use day, week, month or year
-rules.yaml:27:5: a descriptor must be a mapping, with the fields after_use, descriptors, detailed_metric, key, quota_mode, rate_limit, shadow_mode, share_threshold, value, value_to_metric
-rules.yaml:29:5: field "key" stands already on line 28
-rules.yaml:30:18: shadow_mode must be true or false`
+	want := `rules.yaml:2:1: limits: there is no field "limits"; want one of descriptors, domain
+rules.yaml:6:7: descriptors[0].rate_limit: unit "fortnight" is none; it is second, minute, hour, day, week, month or year
+rules.yaml:8:5: descriptors[1]: the descriptor has no key
+rules.yaml:10:5: descriptors[2].colour: there is no field "colour"; want one of after_use, descriptors, detailed_metric, key, quota_mode, rate_limit, shadow_mode, share_threshold, value, value_to_metric
+rules.yaml:11:49: descriptors[2].rate_limit.requests_per_unit: "-1": want a whole number from 0 to 4294967295
+rules.yaml:13:17: descriptors[3].rate_limit: the limit has no requests_per_unit; 0 refuses everything
+rules.yaml:14:5: descriptors[4]: descriptor d.c stands already on line 12
+rules.yaml:15:5: descriptors[5]: share_threshold is for descriptors with a wildcard; give it a value that ends in *
+rules.yaml:19:17: descriptors[6].rate_limit: an unlimited descriptor has no unit; leave one of them out
+rules.yaml:21:17: descriptors[7].rate_limit: limit "n" replaces itself
+rules.yaml:23:17: descriptors[8].rate_limit: zone "Mars/Olympus": is not in the time zone database; write it as America/Los_Angeles, or UTC
+rules.yaml:26:21: descriptors[8].descriptors[0].rate_limit: unit_multiplier must be from 1 to 1000000
+rules.yaml:26:21: descriptors[8].descriptors[0].rate_limit: a zone says nothing for the unit minute; use day, week, month or year
+rules.yaml:27:5: descriptors[9]: "just text": want fields of its own, indented below it
+rules.yaml:29:5: descriptors[10].key: stands here twice, first in line 28
+rules.yaml:30:18: descriptors[10].shadow_mode: "sometimes": want true or false`
 	if err == nil {
 		t.Fatal("no mistakes")
 	}
@@ -72,17 +72,17 @@ rules.yaml:30:18: shadow_mode must be true or false`
 
 func TestFilesThatAreNoRules(t *testing.T) {
 	for text, want := range map[string]string{
-		"":                            "r.yaml: is empty",
-		"# nothing":                   "r.yaml: is empty",
-		"[]":                          "r.yaml:1:1: a file of rules must be a mapping",
-		"domain: [d]":                 "r.yaml:1:9: domain must be text",
+		"":                            "r.yaml:1:1: is empty",
+		"# nothing":                   "r.yaml:1:1: is empty",
+		"[]":                          "r.yaml:1:1: a list: want fields of its own",
+		"domain: [d]":                 "r.yaml:1:9: domain: a list: want a text",
 		"descriptors: []":             "r.yaml:1:1: the file has no domain",
 		"domain: d\n---\ndomain: e\n": "a second document begins",
-		"domain: d\n  x: [":           "is not YAML",
-		"domain: d\ndescriptors: 7":   "r.yaml:2:14: descriptors must be a list",
-		"domain: d\ndescriptors: &a\n- key: k\n  descriptors: *a": "nested deeper",
-		"domain: d\ndescriptors:\n- <<: 7\n  key: k":              "only mappings can be merged",
-		"? [a]\n: b": "unknown field",
+		"domain: d\n  x: [":           "r.yaml:2:1: broken YAML",
+		"domain: d\ndescriptors: 7":   "r.yaml:2:14: descriptors: \"7\": want a list",
+		"domain: d\ndescriptors: &a\n- key: k\n  descriptors: *a": "refers to what it is part of",
+		"domain: d\ndescriptors:\n- <<: 7\n  key: k":              "<< wants a mapping",
+		"? [a]\n: b": "want a plain word before the colon",
 		"domain: d\ndescriptors: [{key: k, rate_limit: {unit: day, requests_per_unit: 1, replaces: [{}]}}]": "the entry of replaces has no name",
 	} {
 		if _, err := Parse("r.yaml", []byte(text)); err == nil || !strings.Contains(err.Error(), want) {
@@ -141,7 +141,7 @@ func TestLoadDirectory(t *testing.T) {
 	}
 	write(t, filepath.Join(dir, "c.yaml"), "domain: a\nx: 1\n")
 	_, err = Load(dir)
-	if err == nil || !strings.Contains(err.Error(), `c.yaml:1:1: domain "a" stands in another file already`) || !strings.Contains(err.Error(), `c.yaml:2:1: unknown field "x"`) {
+	if err == nil || !strings.Contains(err.Error(), `c.yaml:1:1: domain "a" stands in another file already`) || !strings.Contains(err.Error(), `c.yaml:2:1: x: there is no field "x"`) {
 		t.Errorf("got %v", err)
 	}
 }
