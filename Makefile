@@ -63,7 +63,7 @@ build: ## build bin/weir
 
 race: deps ## test with the race detector
 	@scripts/deps gcc
-	@for m in $(SOURCES); do (cd $$m && CGO_ENABLED=1 go test -race -skip '$(RACETESTS)' $$(go list ./... | grep -vE '$(RACELESS)')); done
+	@for m in $(SOURCES); do (cd $$m && CGO_ENABLED=1 go test -race -timeout 20m -skip '$(RACETESTS)' $$(go list ./... | grep -vE '$(RACELESS)')); done
 
 fuzz: deps ## fuzz every target, each for FUZZTIME
 	@scripts/fuzz $(FUZZTIME)

@@ -1,7 +1,6 @@
 package weir
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
@@ -10,39 +9,32 @@ import (
 	"github.com/seed1158cd35/weir/pause"
 )
 
-// gateRefused tells of a refusal by a gate of the program's own.
-func (p *Permit) gateRefused(err error) {
-	if refusal, ok := errors.AsType[*Refusal](err); ok && p.u.options.Events.Decided != nil {
-		tell(p.u.options.Events.Decided, Decided{Subject: p.subject(), Refusal: refusal, Limit: refusal.Limit, Waited: p.waited, Late: p.limits.Late()})
-	}
-}
-
 // decided tells of a decision, and makes the error that goes with a no.
-func (p *Permit) decided(now time.Duration, d Decision) error {
+func (p *Permit) decided(now time.Duration, d step) error {
 	e := Decided{Subject: p.subject(), Waited: p.waited, Late: p.limits.Late()}
 	var r limit.Charge
 	if p.why >= 0 {
 		r = p.limits.Charge(int(p.why))
 		e.Limit = r.Registry.Limit().Name
 	}
-	if !d.Allowed {
+	if d.refused() {
 		e.Refusal = p.refusal(now, d, r)
 	}
 	tell(p.u.options.Events.Decided, e)
 	switch {
-	case d.Allowed:
+	case !d.refused():
 		return nil
-	case d.RetryAfter == bucket.Never && d.Reason == RateLimited && p.why >= 0:
+	case d.wait == bucket.Never && d.why == RateLimited && p.why >= 0:
 		return fmt.Errorf("%s %s: %w: it costs %d %s and limit %s holds %d", p.u.name, p.plan.name, ErrTooMuch,
 			r.Cost, e.Refusal.Rule.UnitName(), e.Limit, e.Refusal.Level.Full)
 	}
 	return e.Refusal
 }
 
-func (p *Permit) refusal(now time.Duration, d Decision, c limit.Charge) *Refusal {
-	r := &Refusal{Upstream: p.u.name, Operation: p.plan.name, Reason: d.Reason, RetryAfter: d.RetryAfter, Place: int(p.place), Waiting: int(p.waiting)}
+func (p *Permit) refusal(now time.Duration, d step, c limit.Charge) *Refusal {
+	r := &Refusal{Upstream: p.u.name, Operation: p.plan.name, Reason: d.why, RetryAfter: d.wait, Place: int(p.place), Waiting: int(p.waiting)}
 	if c.Registry != nil {
-		if d.Reason == RateLimited || d.Reason == QuotaExhausted {
+		if d.why == RateLimited || d.why == QuotaExhausted {
 			r.Want = p.wants(now)
 		}
 		r.Levels = p.levels(now)
@@ -50,7 +42,7 @@ func (p *Permit) refusal(now time.Duration, d Decision, c limit.Charge) *Refusal
 		r.Limit, r.Key, r.Rule, r.Level = why.Rule.Name, why.Key, why.Rule, why.Level
 	}
 	p.explain(now, r, c)
-	if d.Reason == ConcurrencyLimited {
+	if d.why == ConcurrencyLimited {
 		look := p.flight.bound.Look(now)
 		r.InFlight, r.Bound = look.InFlight, look.Bound
 	}

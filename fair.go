@@ -65,10 +65,6 @@ type lineKey struct {
 }
 
 const (
-	// inLine, as what a decision asks to wait for, means that the call has to stand
-	// in line: see stand.
-	inLine time.Duration = -2
-
 	// mostMoves is how often a call that has come to the head of one line goes to the
 	// end of its flow in another. After that it books its turns as they come: two
 	// limits that run out in turn must not send it to and fro.
@@ -83,9 +79,9 @@ const (
 )
 
 // turn is askLimits for who may have to stand in line.
-func (p *Permit) turn(now, patience time.Duration) Decision {
+func (p *Permit) turn(now, patience time.Duration) step {
 	if p.moved() {
-		return Decision{Allowed: true, RetryAfter: elsewhere}
+		return step{kind: stepMove}
 	}
 	if patience > 0 && p.by.fair {
 		return p.askInTurn(now, patience)
@@ -94,7 +90,7 @@ func (p *Permit) turn(now, patience time.Duration) Decision {
 }
 
 // askInTurn takes what is there, unless somebody waits for it already.
-func (p *Permit) askInTurn(now, patience time.Duration) Decision {
+func (p *Permit) askInTurn(now, patience time.Duration) step {
 	if s := p.stopped(now); s.wait > 0 {
 		return p.askPause(now, s, patience)
 	}
@@ -102,7 +98,7 @@ func (p *Permit) askInTurn(now, patience time.Duration) Decision {
 		v := p.take(now, 0)
 		switch {
 		case v.OK:
-			return Decision{Allowed: true}
+			return goOn
 		case v.Ask:
 			p.why = -1
 		case v.Wait > patience:
@@ -111,7 +107,7 @@ func (p *Permit) askInTurn(now, patience time.Duration) Decision {
 			p.why = int32(v.Why)
 		}
 	}
-	return Decision{Allowed: true, RetryAfter: inLine}
+	return step{kind: stepLine}
 }
 
 // behind reports whether somebody waits for what the call is charged to, and notes
@@ -168,27 +164,29 @@ type stander struct {
 
 // stand waits in line and then for the call's turn, until the instant at most. It
 // says what time it is then. What it was told to wait for may be a pause.
-func (p *Permit) stand(ctx context.Context, now, until time.Duration, c *Call) (Decision, time.Duration, error) {
+func (p *Permit) stand(ctx context.Context, now, until time.Duration, c *Call) (step, time.Duration, error) {
 	inner, opens, done := p.u.hearing(ctx, p.breaker)
 	defer done()
 	if opens.goesBy(p.charged()); p.moved() {
-		return Decision{Allowed: true, RetryAfter: elsewhere}, now, nil
+		return step{kind: stepMove}, now, nil
 	}
 	d, now, err := p.standIn(inner, now, until, c)
 	if err != nil && opens.opened.Load() && ctx.Err() == nil {
-		if d = p.hears(now); d.Allowed { // it may be the probe, and has to stand again
-			d.RetryAfter = inLine
+		if d = p.hears(now); !d.refused() { // it may be the probe, and has to stand again
+			d = step{kind: stepLine}
 		}
 		return d, now, nil
 	}
 	return d, now, err
 }
 
-func (p *Permit) standIn(ctx context.Context, now, until time.Duration, c *Call) (Decision, time.Duration, error) {
+func (p *Permit) standIn(ctx context.Context, now, until time.Duration, c *Call) (step, time.Duration, error) {
 	s := stander{now: now, until: until, priority: c.Priority, guess: c.Estimated}
 	if p.why < 0 {
-		if got, err := p.askStoreFirst(ctx, &s); got || err != nil {
-			return Decision{Allowed: got}, s.now, err
+		if got, err := p.askStoreFirst(ctx, &s); err != nil {
+			return step{}, s.now, err
+		} else if got {
+			return goOn, s.now, nil
 		}
 	}
 	s.at = int(p.why)
@@ -201,7 +199,7 @@ func (p *Permit) standIn(ctx context.Context, now, until time.Duration, c *Call)
 	}
 	s.w = w
 	d, err := p.waitInLine(ctx, &s)
-	p.u.queues.Leave(w, err == nil && d.Allowed && d.RetryAfter == 0)
+	p.u.queues.Leave(w, err == nil && d.kind == stepGo)
 	return d, s.now, err
 }
 
@@ -232,7 +230,7 @@ func (p *Permit) shared() int32 {
 }
 
 // waitInLine waits to become the head of a line, and then asks.
-func (p *Permit) waitInLine(ctx context.Context, s *stander) (Decision, error) {
+func (p *Permit) waitInLine(ctx context.Context, s *stander) (step, error) {
 	for {
 		place, err := s.w.Wait(ctx)
 		s.now = p.u.clock.Now()
@@ -240,7 +238,7 @@ func (p *Permit) waitInLine(ctx context.Context, s *stander) (Decision, error) {
 		case errors.Is(err, fair.ErrLate):
 			return p.tooLate(s, place), nil
 		case err != nil:
-			return Decision{}, err
+			return step{}, err
 		case ctx.Err() != nil:
 			return p.leaves(ctx, s)
 		}
@@ -252,37 +250,37 @@ func (p *Permit) waitInLine(ctx context.Context, s *stander) (Decision, error) {
 
 // leaves ends the wait of a head whose context has ended: if that was its deadline, it
 // is told where it stood.
-func (p *Permit) leaves(ctx context.Context, s *stander) (Decision, error) {
+func (p *Permit) leaves(ctx context.Context, s *stander) (step, error) {
 	if s.now < s.until {
-		return Decision{}, context.Cause(ctx)
+		return step{}, context.Cause(ctx)
 	}
 	return p.tooLate(s, s.w.Here()), nil
 }
 
 // lead asks as the head of a line until it has what the call costs. What it waits
 // for then may be another limit, whose line it has to stand in.
-func (p *Permit) lead(ctx context.Context, s *stander) (d Decision, moved bool, err error) {
+func (p *Permit) lead(ctx context.Context, s *stander) (d step, moved bool, err error) {
 	for {
-		if d = p.mayAsk(s); !d.Allowed {
+		if d = p.mayAsk(s); d.refused() {
 			return d, false, nil
 		}
 		if p.moved() {
-			return Decision{Allowed: true, RetryAfter: elsewhere}, false, nil
+			return step{kind: stepMove}, false, nil
 		}
-		if d.RetryAfter > 0 { // a pause, which may not be that of those behind
+		if d.kind == stepWait { // a pause, which may not be that of those behind
 			p.limits.Drop(s.now)
 			return d, false, nil
 		}
 		v, err := p.askAtHead(ctx, s)
 		switch {
 		case err != nil:
-			return Decision{}, false, err
+			return step{}, false, err
 		case !v.OK && v.Ask:
 			continue
 		case !v.OK:
 			return p.refused(s, v), false, nil
 		case v.Wait == 0:
-			return Decision{Allowed: true}, false, nil
+			return goOn, false, nil
 		case v.Why != s.at && !p.move(s, v.Why):
 			return d, true, nil
 		}
@@ -305,9 +303,9 @@ func (p *Permit) lead(ctx context.Context, s *stander) (d Decision, moved bool, 
 
 // mayAsk asks what may have changed while the call stood in line: the breaker, and
 // whether the operation or the pool is paused.
-func (p *Permit) mayAsk(s *stander) Decision {
+func (p *Permit) mayAsk(s *stander) step {
 	d := p.reconsider(s.now)
-	if !d.Allowed {
+	if d.refused() {
 		return d
 	}
 	if held := p.stopped(s.now); held.wait > 0 {
@@ -348,15 +346,15 @@ func (p *Permit) move(s *stander, to int) bool {
 	return false
 }
 
-// refused is the decision that the limits' no to a head is.
-func (p *Permit) refused(s *stander, v limit.Verdict) Decision {
+// refused is the step of the limits' no to a head.
+func (p *Permit) refused(s *stander, v limit.Verdict) step {
 	p.place, p.waiting = 1, int32(s.w.Here().Waiting)
 	return p.judge(s.now, v)
 }
 
 // tooLate refuses a call whose turn did not come in time, or cannot. It would have
 // come when all before it had gone, at the rate of the limit.
-func (p *Permit) tooLate(s *stander, at fair.Place) Decision {
+func (p *Permit) tooLate(s *stander, at fair.Place) step {
 	p.place, p.waiting = int32(at.Place), int32(at.Waiting)
 	if p.guessed {
 		p.limits.Fit(s.now) // to what the limit has become meanwhile

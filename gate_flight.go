@@ -66,7 +66,7 @@ func (b *boarder) Ask(now time.Duration) line.Step {
 
 // board waits for a slot, until the instant at most, and then asks the limits again:
 // what they had given went back, as others can use it meanwhile.
-func (p *Permit) board(ctx context.Context, now, until time.Duration, c *Call) (Decision, time.Duration, error) {
+func (p *Permit) board(ctx context.Context, now, until time.Duration, c *Call) (step, time.Duration, error) {
 	f := p.flight
 	p.limits.Drop(now)
 	b := &boarder{bound: f.bound, breaker: p.breaker}
@@ -87,43 +87,43 @@ func (p *Permit) board(ctx context.Context, now, until time.Duration, c *Call) (
 	case errors.Is(err, line.ErrLate), errors.Is(err, line.ErrFull), ctx.Err() != nil && now >= until:
 		return p.crowded(now, place), now, nil
 	}
-	return Decision{}, now, err
+	return step{}, now, err
 }
 
 // boarded takes the limits once there is a slot. Where they make the call wait, somebody
 // else has the slot meanwhile.
-func (p *Permit) boarded(now, until time.Duration) (Decision, time.Duration, error) {
+func (p *Permit) boarded(now, until time.Duration) (step, time.Duration, error) {
 	d := p.hears(now)
-	if !d.Allowed {
+	if d.refused() {
 		return d, now, nil
 	}
 	d = p.turn(now, max(0, until-now))
-	if !d.Allowed || d.RetryAfter != 0 {
+	if d.kind != stepGo {
 		p.exit()
 	}
 	return d, now, nil
 }
 
 // crowded refuses a call for which there was no slot.
-func (p *Permit) crowded(now time.Duration, at line.Place) Decision {
+func (p *Permit) crowded(now time.Duration, at line.Place) step {
 	p.place, p.waiting = int32(at.Place), int32(at.Waiting)
 	return p.full(now)
 }
 
 // full refuses a call for which there is no slot.
-func (p *Permit) full(now time.Duration) Decision {
+func (p *Permit) full(now time.Duration) step {
 	f := p.flight
 	f.refused.Add(1)
 	p.why = -1
 	wait := f.bound.After(now, f.line.Waiting()+1)
 	p.undo(now)
-	return Decision{Reason: ConcurrencyLimited, RetryAfter: wait}
+	return no(ConcurrencyLimited, wait)
 }
 
 // hears asks the breaker again, after a wait. If it says no, nothing is held any more.
-func (p *Permit) hears(now time.Duration) Decision {
+func (p *Permit) hears(now time.Duration) step {
 	d := p.reconsider(now)
-	if !d.Allowed {
+	if d.refused() {
 		p.exit()
 	}
 	return d

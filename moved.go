@@ -6,9 +6,6 @@ import (
 	"time"
 )
 
-// elsewhere, as what a decision asks to wait for, means that other limits are in force: see moves.
-const elsewhere time.Duration = -3
-
 // moved reports whether the limits in force for the call are others than those that it is charged to: a reload
 // took one away, added one, or gave one another name, scope or unit, or it is shared where it was not. What comes new
 // begins empty, as nobody knows what was used. Whoever went on to wait for what was replaced would go beside
@@ -46,7 +43,7 @@ func (p *plan) within(other *plan, keys map[string]string) bool {
 }
 
 // moves charges a call that waits to the limits in force, and asks them.
-func (p *Permit) moves(now, patience time.Duration, c *Call) Decision {
+func (p *Permit) moves(now, patience time.Duration, c *Call) step {
 	p.limits.Drop(now)
 	p.limits.Reset()
 	p.why = -1

@@ -2,7 +2,6 @@ package weir
 
 import (
 	"context"
-	"errors"
 	"runtime"
 	"time"
 
@@ -70,25 +69,25 @@ func (u *Upstream) Try(c Call, p *Permit) Decision {
 	now := u.clock.Now()
 	p.begin(u, u.live.Load().plan(&c), &c, 1)
 	d := p.ask(now, 0, &c)
-	for d.Allowed && d.RetryAfter != 0 {
-		if d.RetryAfter == askStore {
+	for !d.refused() && d.kind != stepGo {
+		if d.kind == stepStore {
 			d, now, _ = p.fetch(context.Background(), now, 0, c.Priority) // a context that does not end
 		} else {
 			d = p.moves(now, 0, &c)
 		}
 	}
-	if d.Allowed && !p.enter(now) {
+	if !d.refused() && !p.enter(now) {
 		d = p.full(now)
 	}
 	if u.options.Events.Decided != nil {
 		_ = p.decided(now, d)
 	}
-	if !d.Allowed {
+	if d.refused() {
 		p.u = nil
-		return d
+		return Decision{Reason: d.why, RetryAfter: d.wait}
 	}
 	p.starts(now)
-	return d
+	return Decision{Allowed: true}
 }
 
 // Acquire asks for one attempt and waits for its turn, as long as ctx and the
@@ -138,276 +137,4 @@ func (p *Permit) begin(u *Upstream, plan *plan, c *Call, attempt int32) {
 	p.reports, p.metered, p.told, p.heard, p.broken, p.guessed = p.reports[:0], false, false, false, false, c.Estimated
 	p.limits.Reset()
 	p.place, p.waiting, p.slot, p.drop, p.lack, p.held = 0, 0, 0, nil, limit.LacksNothing, 0
-}
-
-// ask asks the breaker and then all limits together. If the answer is yes with a
-// wait, it has to be asked again after that.
-func (p *Permit) ask(now, patience time.Duration, c *Call) Decision {
-	p.sent = now
-	p.u.decides(now)
-	p.breakBy(p.plan.breakerFor(now, c))
-	if d, ok := p.askBreaker(now); !ok {
-		return d
-	}
-	if v := p.u.live.Load(); v != p.by.live { // since the call began, or while it waited
-		p.by = v.plan(c)
-	}
-	p.charge(now, c)
-	if !p.by.fair {
-		return p.askLimits(now, patience)
-	}
-	return p.turn(now, patience)
-}
-
-func (p *Permit) askLimits(now, patience time.Duration) Decision {
-	if p.u.pauses.Any(now) {
-		if s := p.stopped(now); s.wait > 0 {
-			return p.askPause(now, s, patience)
-		}
-	}
-	if p.limits.Len() == 0 {
-		return Decision{Allowed: true}
-	}
-	v := p.take(now, patience)
-	switch {
-	case v.OK && v.Wait == 0:
-		return Decision{Allowed: true}
-	case v.Ask:
-		return Decision{Allowed: true, RetryAfter: askStore}
-	}
-	return p.judge(now, v)
-}
-
-// take takes the charges.
-func (p *Permit) take(now, patience time.Duration) limit.Verdict {
-	v := p.limits.Take(now, patience)
-	if !v.OK && v.Wait == bucket.Never {
-		v = p.refit(now, patience, v)
-	}
-	return v
-}
-
-// refit cuts a guess down that has become too much while it waited, and takes that.
-func (p *Permit) refit(now, patience time.Duration, v limit.Verdict) limit.Verdict {
-	if p.guessed && p.limits.Fit(now) {
-		return p.limits.Take(now, patience)
-	}
-	return v
-}
-
-// judge is the decision that a verdict of the limits other than yes is.
-func (p *Permit) judge(now time.Duration, v limit.Verdict) Decision {
-	p.why = int32(v.Why)
-	if v.OK {
-		return Decision{Allowed: true, RetryAfter: v.Wait}
-	}
-	d := p.no(now, v)
-	p.undo(now)
-	return d
-}
-
-// askStore, as what a decision asks to wait for, means that nothing said no but that
-// the store has to be asked: see fetch.
-const askStore time.Duration = -1
-
-// fetch asks the store for what is shared with a fleet, waiting for its turn as long
-// as patience allows. It says what time it is then.
-func (p *Permit) fetch(ctx context.Context, now, patience time.Duration, prio limit.Priority) (Decision, time.Duration, error) {
-	until := later(now, patience)
-	for {
-		p.u.asks(now)
-		v, opened, err := p.fetchLimits(ctx, now, until, prio)
-		now = p.u.clock.Now()
-		switch {
-		case err != nil:
-			return Decision{}, now, err
-		case opened:
-			if d := p.hears(now); !d.Allowed {
-				return d, now, nil
-			}
-		case !v.OK:
-			return p.judge(now, v), now, nil
-		}
-		if p.moved() {
-			return Decision{Allowed: true, RetryAfter: elsewhere}, now, nil
-		}
-		d := p.askLimits(now, max(0, until-now))
-		if d.RetryAfter != askStore {
-			return d, now, nil
-		}
-	}
-}
-
-// fetchLimits asks the store, unless the breaker opens meanwhile.
-func (p *Permit) fetchLimits(ctx context.Context, now, until time.Duration, prio limit.Priority) (v limit.Verdict, opened bool, err error) {
-	inner, s, done := p.u.hearing(ctx, p.breaker)
-	defer done()
-	if s.goesBy(p.charged()); p.moved() {
-		return v, true, nil
-	}
-	if v, err = p.limits.Fetch(inner, now, until, prio); err != nil && ctx.Err() == nil && s.opened.Load() {
-		return v, true, nil
-	}
-	return v, false, err
-}
-
-// no is the decision that a verdict is which says no.
-func (p *Permit) no(now time.Duration, v limit.Verdict) Decision {
-	c, level := p.limits.Charge(v.Why), p.limits.Look(now, v.Why)
-	p.lack = v.Lack
-	d := Decision{Reason: RateLimited, RetryAfter: v.Wait}
-	switch {
-	case v.Wait == bucket.Never: // the cost is at fault
-	case c.Registry.Limit().IsQuota() && level.Left < c.Cost && !p.limits.Lacks(now, v.Why).Away():
-		d.Reason = QuotaExhausted
-	case level.Paused > 0:
-		e := p.u.pauses.In(now, whose(c))
-		return refusedBy(now, &e, v.Wait)
-	}
-	return d
-}
-
-// undo hands back what the gates gave: the attempt is not made.
-func (p *Permit) undo(now time.Duration) {
-	p.limits.Drop(now)
-	p.exit()
-	p.giveBack(now)
-	for _, report := range p.reports {
-		report(outcome.Outcome{Class: outcome.Canceled})
-	}
-	p.reports = nil
-}
-
-// nap is how long a call that waits for a turn sleeps at most before it looks whether it may
-// go sooner: something may have come back, or a rate have learnt, of which nobody is told.
-const nap = time.Second
-
-// Who comes when the open time of a fleet's breaker is over waits a little for the
-// lease of the one probe, in place of being told to come again so soon.
-const (
-	leaseWait = 100 * time.Millisecond
-	leaseAsks = 3
-)
-
-// admit passes every gate, waiting for its turn until the instant at most.
-func (p *Permit) admit(ctx context.Context, now, until time.Duration, c *Call) error {
-	start := now
-	if p.attempt > 1 && p.u.drains.Load() {
-		return p.decided(now, Decision{Reason: ShuttingDown, RetryAfter: soon})
-	}
-	if p.u.pauses.Unmet() {
-		err := p.u.meet(ctx, p.patience(now, until))
-		now = p.u.clock.Now()
-		if p.waited = now - start; err != nil {
-			if !tooLate(ctx, now, until) {
-				return err
-			}
-			p.lack = limit.LacksStore
-			return p.decided(now, Decision{Reason: RateLimited, RetryAfter: soon})
-		}
-	}
-	d := p.ask(now, p.patience(now, until), c)
-	for range leaseAsks {
-		if d.Allowed || d.Reason != CircuitOpen || p.u.options.Fleet == nil || d.RetryAfter > leaseWait || d.RetryAfter > p.patience(now, until) {
-			break
-		}
-		err := p.u.clock.Sleep(ctx, d.RetryAfter)
-		now = p.u.clock.Now()
-		if p.waited = now - start; err != nil && !tooLate(ctx, now, until) {
-			return err
-		}
-		if err != nil {
-			break
-		}
-		d = p.ask(now, p.patience(now, until), c)
-	}
-	d, now, err := p.waits(ctx, d, now, min(until, later(start, p.longest())), min(until, later(start, p.plan.live.slotWait)), c)
-	if p.waited = now - start; err != nil {
-		if !tooLate(ctx, now, until) {
-			p.undo(now)
-			return err
-		}
-		d = p.tooSlow(now)
-	}
-	p.sent = now
-	if d.Allowed && len(p.u.options.Gates) > 0 {
-		var err error
-		if d, err = p.askGates(ctx, now, *c); err != nil {
-			return err
-		}
-	}
-	if d.Allowed {
-		p.starts(p.sent)
-	}
-	if d.Allowed && p.u.options.Events.Decided == nil {
-		return nil
-	}
-	return p.decided(now, d)
-}
-
-// tooLate reports whether a wait has ended because the call's own deadline has passed.
-func tooLate(ctx context.Context, now, until time.Duration) bool {
-	return now >= until && errors.Is(context.Cause(ctx), context.DeadlineExceeded)
-}
-
-// reconsider asks the breaker again after a wait: what opened meanwhile must not
-// be called, and a ticket of an older generation would count for nothing. Nor is a call made
-// that has waited while the upstream drains.
-func (p *Permit) reconsider(now time.Duration) Decision {
-	d, ok := p.askBreaker(now)
-	if ok && p.u.drains.Load() {
-		p.giveBack(now)
-		d, ok = Decision{Reason: ShuttingDown, RetryAfter: soon}, false
-	}
-	if !ok {
-		p.limits.Drop(now)
-		p.why = -1
-		return d
-	}
-	return Decision{Allowed: true}
-}
-
-func (p *Permit) askGates(ctx context.Context, now time.Duration, c Call) (d Decision, err error) {
-	admitted := false
-	defer func() { // also if a gate panics
-		if !admitted {
-			p.undo(now)
-		}
-	}()
-	inner, opens, done := p.u.hearing(ctx, p.breaker)
-	defer done()
-	for _, g := range p.u.options.Gates {
-		report, err := g.Admit(inner, c)
-		if err != nil && opens.opened.Load() && ctx.Err() == nil {
-			if d = p.reconsider(p.u.clock.Now()); !d.Allowed {
-				return d, nil
-			}
-		}
-		if err != nil {
-			p.gateRefused(err)
-			return d, err
-		}
-		if report != nil {
-			p.reports = append(p.reports, report)
-		}
-	}
-	admitted = true
-	if p.sent = p.u.clock.Now(); p.sent == now {
-		return Decision{Allowed: true}, nil
-	}
-	if d = p.reconsider(p.sent); !d.Allowed {
-		admitted = false
-		return d, nil
-	}
-	if s := p.stoppedBy(p.sent, true); s.wait > 0 { // it began while the gates waited
-		return p.askPause(p.sent, s, 0), nil
-	}
-	return d, nil
-}
-
-func (p *Permit) longest() time.Duration { return max(0, p.plan.live.policy.MaxWait) }
-
-// patience is how long the call may wait for a turn.
-func (p *Permit) patience(now, until time.Duration) time.Duration {
-	return max(0, min(p.longest(), until-now))
 }

@@ -20,16 +20,16 @@ func (p *Permit) breakBy(b *breaker.Breaker) {
 
 // askBreaker asks for a ticket. That of a probe is kept while the breaker waits for it:
 // a call that probes may take as many attempts as any other, unless nothing succeeds.
-func (p *Permit) askBreaker(now time.Duration) (Decision, bool) {
+func (p *Permit) askBreaker(now time.Duration) step {
 	if p.ticket.Probe && p.breaker.Waits(now, p.ticket) {
-		return Decision{}, true
+		return goOn
 	}
 	t, wait, ok := p.breaker.Admit(now)
 	p.used = p.used && t == p.ticket
 	if p.ticket = t; !ok {
-		return Decision{Reason: CircuitOpen, RetryAfter: wait}, false
+		return no(CircuitOpen, wait)
 	}
-	return Decision{}, true
+	return goOn
 }
 
 // giveBack hands a ticket back under which no attempt was made, nor will be.

@@ -61,24 +61,24 @@ func (s *stop) longer(u *Upstream, now time.Duration, of pause.Subject, charge i
 
 // askPause waits for the end of such a pause, or refuses. Turns come again after it:
 // those that come before its end would all be used at its end.
-func (p *Permit) askPause(now time.Duration, s stop, patience time.Duration) Decision {
+func (p *Permit) askPause(now time.Duration, s stop, patience time.Duration) step {
 	p.why = int32(s.charge)
 	if s.wait <= patience {
 		p.limits.Drop(now)
-		return Decision{Allowed: true, RetryAfter: s.wait}
+		return step{kind: stepWait, wait: s.wait}
 	}
 	p.undo(now)
 	return refusedBy(now, &s.Entry, s.wait)
 }
 
 // refusedBy is the decision that a pause is for who cannot wait so long.
-func refusedBy(now time.Duration, e *pause.Entry, wait time.Duration) Decision {
-	d := Decision{Reason: Paused, RetryAfter: wait}
+func refusedBy(now time.Duration, e *pause.Entry, wait time.Duration) step {
+	d := no(Paused, wait)
 	if e.Until() > now && e.Reason(now) == pause.Quota {
-		d.Reason = QuotaExhausted
+		d.why = QuotaExhausted
 	}
 	if e.Open() {
-		d.RetryAfter = Never
+		d.wait = Never
 	}
 	return d
 }

@@ -1,0 +1,53 @@
+package weir
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// askGates asks the gates of the program's own, each of which may wait.
+func (p *Permit) askGates(ctx context.Context, now time.Duration, c Call) (d step, err error) {
+	admitted := false
+	defer func() { // also if a gate panics
+		if !admitted {
+			p.undo(now)
+		}
+	}()
+	inner, opens, done := p.u.hearing(ctx, p.breaker)
+	defer done()
+	for _, g := range p.u.options.Gates {
+		report, err := g.Admit(inner, c)
+		if err != nil && opens.opened.Load() && ctx.Err() == nil {
+			if d = p.reconsider(p.u.clock.Now()); d.refused() {
+				return d, nil
+			}
+		}
+		if err != nil {
+			p.gateRefused(err)
+			return d, err
+		}
+		if report != nil {
+			p.reports = append(p.reports, report)
+		}
+	}
+	admitted = true
+	if p.sent = p.u.clock.Now(); p.sent == now {
+		return goOn, nil
+	}
+	if d = p.reconsider(p.sent); d.refused() {
+		admitted = false
+		return d, nil
+	}
+	if s := p.stoppedBy(p.sent, true); s.wait > 0 { // it began while the gates waited
+		return p.askPause(p.sent, s, 0), nil
+	}
+	return d, nil
+}
+
+// gateRefused tells of a refusal by a gate of the program's own.
+func (p *Permit) gateRefused(err error) {
+	if refusal, ok := errors.AsType[*Refusal](err); ok && p.u.options.Events.Decided != nil {
+		tell(p.u.options.Events.Decided, Decided{Subject: p.subject(), Refusal: refusal, Limit: refusal.Limit, Waited: p.waited, Late: p.limits.Late()})
+	}
+}
