@@ -28,7 +28,8 @@ var order = [...][]string{
 	{"cascade", "idempotency", "fair"},
 	{"limit"},
 	{"breaker/shared", "pause/records", "jobs"},
-	{"."}, // the root: what is above may import anything from elsewhere
+	{"."},            // the root: what is above may import anything from elsewhere
+	{"internal/doc"}, // reads YAML
 	{"store", "classify/grpcclass", "awswire"},
 	{"sim"},
 	{"awsx/resign"},
