@@ -52,6 +52,11 @@ func answers(c net.Conn) error {
 func (d *dialer) hand(raw net.Conn, addr string, nd *net.Dialer, config *tls.Config) (net.Conn, error) {
 	c := &conn{dialer: d}
 	c.asideConn = asideConn{Conn: raw, made: time.Now(), replies: d.replies, heard: c.hear}
+	c.refuses = func(why error) { // who asks before there is another connection is told
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.node(addr).err = why
+	}
 	c.lost = func() {
 		d.mu.Lock()
 		defer d.mu.Unlock()

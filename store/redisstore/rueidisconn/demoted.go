@@ -15,11 +15,17 @@ var errDemoted = errors.New("the server is no primary any more: a new connection
 // longEnough is how long a connection lasts at least to a server that refuses: it may be the one that is meant.
 const longEnough = 500 * time.Millisecond
 
+// mostTold is how much of what a server says is kept for people.
+const mostTold = 200
+
 // refused ends a connection after an error line of a server that was demoted.
 func (c *asideConn) refused(line []byte) {
 	for _, prefix := range demoted {
 		if bytes.HasPrefix(line, []byte(prefix)) && time.Since(c.made) > longEnough {
 			c.failed = errDemoted
+			if c.refuses != nil {
+				c.refuses(errors.New(string(line[1:min(len(line), mostTold)])))
+			}
 		}
 	}
 }
