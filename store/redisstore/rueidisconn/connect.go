@@ -55,7 +55,8 @@ func (d *dialer) hand(raw net.Conn, addr string, nd *net.Dialer, config *tls.Con
 	c.refuses = func(why error) { // who asks before there is another connection is told
 		d.mu.Lock()
 		defer d.mu.Unlock()
-		d.node(addr).err = why
+		n := d.node(addr)
+		n.said, n.saidAt = why, time.Now()
 	}
 	c.lost = func() {
 		d.mu.Lock()

@@ -21,11 +21,14 @@ const mostTold = 200
 // refused ends a connection after an error line of a server that was demoted.
 func (c *asideConn) refused(line []byte) {
 	for _, prefix := range demoted {
-		if bytes.HasPrefix(line, []byte(prefix)) && time.Since(c.made) > longEnough {
+		if !bytes.HasPrefix(line, []byte(prefix)) {
+			continue
+		}
+		if c.refuses != nil {
+			c.refuses(errors.New(string(line[1:min(len(line), mostTold)])))
+		}
+		if time.Since(c.made) > longEnough {
 			c.failed = errDemoted
-			if c.refuses != nil {
-				c.refuses(errors.New(string(line[1:min(len(line), mostTold)])))
-			}
 		}
 	}
 }

@@ -22,7 +22,7 @@ func TestWhyAServerThatWasDemotedIsLeftIsTold(t *testing.T) {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	down := &errDown{"a:1", d.node("a:1").err}
+	down := &errDown{"a:1", d.node("a:1").why()}
 	if down.err == nil || !strings.HasPrefix(down.err.Error(), "READONLY You can't") || !strings.Contains(down.Error(), "READONLY") {
 		t.Errorf("ended by %v, and told: %v", err, down)
 	}

@@ -36,6 +36,8 @@ type node struct {
 	trying bool
 	asked  time.Time // when a caller asked for it last
 	err    error     // of the latest try
+	said   error     // by the server, when it was demoted
+	saidAt time.Time
 }
 
 const (
@@ -143,7 +145,7 @@ func (d *dialer) ready(ctx context.Context, addr string, nd *net.Dialer, config 
 		n.ready = nil
 		return c, nil
 	}
-	return nil, &errDown{addr, n.err}
+	return nil, &errDown{addr, n.why()}
 }
 
 func (d *dialer) node(addr string) *node {
@@ -187,6 +189,14 @@ func (d *dialer) keepTrying(n *node, addr string, nd *net.Dialer, config *tls.Co
 		case <-time.After(pauseAfter(time.Since(begin))):
 		}
 	}
+}
+
+// why is what is known of why there is no connection. The dialer's lock is held.
+func (n *node) why() error {
+	if n.err == nil && time.Since(n.saidAt) < interest {
+		return n.said
+	}
+	return n.err
 }
 
 // known says that the node was tried. The dialer's lock is held.

@@ -84,7 +84,7 @@ type asideConn struct {
 	made    time.Time
 	replies *replies
 	heard   func()          // called when something was read
-	refuses func(why error) // called before the connection ends as the server was demoted; nil means nobody asks
+	refuses func(why error) // called when the server says that it was demoted; nil means nobody asks
 
 	in     []byte // read and not looked at yet
 	out    []byte // looked at and not handed over yet
