@@ -202,7 +202,9 @@ func TestCertificatesAreRenewedUnderLoad(t *testing.T) {
 		}
 	}
 	for begin := r.good.Load(); r.good.Load() < begin+100 && r.wrong.Load() == 0; {
-		time.Sleep(time.Millisecond)
+		if got := r.shown(next); got != 3 {
+			t.Fatalf("under load %d is shown, want 3", got)
+		}
 	}
 	stop()
 	t.Logf("%d calls", r.good.Load())
