@@ -106,8 +106,9 @@ func (m *Meter) Back(mark Fill, n, now int64) int64 {
 	return n * m.Unit
 }
 
-// mostWeight is the largest number up to which a double holds all whole ones.
-const mostWeight = 1 << 53
+// mostWeight is half the largest number up to which a double holds all whole ones: what
+// a store adds to a weight stays whole in it.
+const mostWeight = 1 << 52
 
 // Convert is the weight of a fill of a meter with another unit, rounded up, and at
 // most 2^53, which are 32 bursts at least. It is computed in doubles as scripts do.

@@ -190,7 +190,8 @@ end
 
 if not answer then
   local SLOTS = 200         -- bucket.Slots
-  local EXACT = 2 ^ 53      -- mostWeight of package bucket
+  local EXACT = 2 ^ 53      -- up to which a double holds all whole numbers
+  local WEIGHT = 2 ^ 52     -- mostWeight of package bucket
   local RETURNED = 2 ^ 51   -- mostReturned of package limit
   local MIXED = -1          -- the grain of slots that have not all the same
   local HOLDS = 60000000    -- holdMemory of package limit
@@ -376,7 +377,7 @@ if not answer then
       return
     elseif c[1] == ROLLING then
       if c[12] >= #c[11] or (c[6] == MIXED and grain(c) or c[6]) == o[4] then
-        c[15] = o[6] -- which is so whenever it is looked at
+        c[10], c[15] = true, o[6]
       end
       return
     end
@@ -455,7 +456,7 @@ if not answer then
         if c[5] > 0 and c[6] ~= o[3] then
           local known = math.ceil((c[5] - c[14]) / c[6] * o[3]) + 2
           local weight = math.ceil(c[5] / c[6] * o[3]) + 2
-          c[5] = weight < EXACT and weight or EXACT
+          c[5] = weight < WEIGHT and weight or WEIGHT
           c[14] = c[14] > 0 and math.max(0, c[5] - known) or 0
         end
         c[6], c[7], c[8], c[9], c[10] = o[3], o[4], 0, c[3] + 1, true
