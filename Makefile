@@ -33,15 +33,15 @@ demo: build ## what weir does for callers when an upstream stands still, and whe
 
 # Packages whose tests run in real time: one at a time, after the others, whose load would
 # disturb them.
-TIMED := ./internal/e2e ./internal/fleettest ./internal/attack
-UNTIMED = $$(go list ./... | grep -v '/internal/e2e$$' | grep -v '/internal/fleettest$$' | grep -v '/internal/attack$$')
+TIMED := ./internal/test/e2e ./internal/test/fleettest ./internal/test/attack
+UNTIMED = $$(go list ./... | grep -v '/internal/test/e2e$$' | grep -v '/internal/test/fleettest$$' | grep -v '/internal/test/attack$$')
 
 # Packages with campaigns, which are longer where WEIR_LONG is set.
 CAMPAIGNS = $$(grep -rlE --include='*_test.go' 'campaign\.(Of|Long|Histories)' . | xargs -n 1 dirname | sort -u)
 
 # Packages that have no goroutines of weir's in the test's own process, and simulations that
 # have one thread: the race detector finds nothing there, and takes long.
-RACELESS := /internal/(e2e|fleettest|attack|mutants|layers|demo|supply)$$
+RACELESS := /internal/(test/(e2e|fleettest|attack|layers|supply)|mutants|demo)$$
 RACETESTS := ^(TestWorlds|TestAFleetInEverySituation|TestNothingIsOverInRandomHistories|TestStandstill|TestHundredRunsOfOneSeedGiveOneTrace|TestSimulation|TestABranchThatNamesAnotherKeyIsDamage|TestDamageIsAnErrorAndNoPanic|$(ONETHREAD))$$
 ONETHREAD := TestARollingLimitIsUsed|TestCellsNeitherHideNorMultiplyUnits|TestSharingExceedsNoKeysLimit|TestSharingExceedsNoKeysQuota|TestAPermitIsAllOrNone|TestWhatIsInUseIsOut|TestBelievingTheResetIsSafe
 
@@ -56,7 +56,7 @@ soak: deps ## what takes hours, by hand: campaigns that judge use, fuzzing, a fl
 	@scripts/soak
 
 attack: deps ## attack weir serve as it ships, with calm traffic beside each attack
-	@go test ./internal/attack -count=1 -v -run '^TestAttack' | grep -E '^(---|ok|FAIL|panic)|^ '
+	@go test ./internal/test/attack -count=1 -v -run '^TestAttack' | grep -E '^(---|ok|FAIL|panic)|^ '
 
 build: ## build bin/weir
 	go build -trimpath -buildvcs=$(VCS) -o bin/weir ./cmd/weir
@@ -75,7 +75,7 @@ bench: ## measure weir beside its peers: COUNT rounds of BENCHTIME; BENCH choose
 	@scripts/bench '$(BENCH)' $(COUNT) $(BENCHTIME)
 
 bench-llm: ## measure the sidecar in front of language models, beside a bare reverse proxy
-	go test ./proxy/llmdialect -run '^$$' -bench 'PassThrough|CacheHit|Degraded|FirstContent' -benchtime 4000x -count 3
+	go test ./llm/gateway -run '^$$' -bench 'PassThrough|CacheHit|Degraded|FirstContent' -benchtime 4000x -count 3
 
 bench-fleet: deps ## measure limits that a fleet shares, on servers that it starts itself
 	@scripts/bench Fleet $(COUNT) 500ms
@@ -106,7 +106,7 @@ cross:
 	done
 
 layers:
-	go test -count=1 ./internal/layers
+	go test -count=1 ./internal/test/layers
 
 vuln: ## look for known vulnerabilities in what is used (asks the vulnerability database; says so where it cannot be reached)
 	@scripts/vuln $(SOURCES)

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir/breaker"
-	"github.com/seed1158cd35/weir/breaker/shared"
+	"github.com/seed1158cd35/weir/fleet/breakers"
 )
 
 const (
@@ -143,13 +143,13 @@ func (u *Upstream) breakerChanged(c breaker.Change) {
 }
 
 // join makes breakers those of the fleet, in place of what was joined before.
-func (u *Upstream) join(local shared.Local, scope string) {
+func (u *Upstream) join(local breakers.Local, scope string) {
 	f := u.options.Fleet
 	if f == nil {
 		return
 	}
 	u.quit()
-	b := shared.New(shared.Config{Store: f.Store(), Group: u.name, Scope: scope, Clock: u.options.Clock}, local)
+	b := breakers.New(breakers.Config{Store: f.Store(), Group: u.name, Scope: scope, Clock: u.options.Clock}, local)
 	u.leave = f.Attend(func(ctx context.Context) { _ = b.Run(ctx) }) // it returns why ctx ended
 }
 

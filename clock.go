@@ -3,8 +3,8 @@ package weir
 import (
 	"time"
 
-	"github.com/seed1158cd35/weir/bucket"
 	"github.com/seed1158cd35/weir/clock"
+	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
 // A Clock is the time that an upstream lives in; see package clock.

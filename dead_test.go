@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir"
-	"github.com/seed1158cd35/weir/internal/memnet"
+	"github.com/seed1158cd35/weir/internal/test/memnet"
 )
 
 // A mute connection can fall silent, as when a machine or a gateway between is gone: nothing

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/seed1158cd35/weir/bucket"
 	"github.com/seed1158cd35/weir/limit"
-	"github.com/seed1158cd35/weir/pause"
+	"github.com/seed1158cd35/weir/limit/bucket"
+	"github.com/seed1158cd35/weir/limit/pause"
 )
 
 // decided tells of a decision, and makes the error that goes with a no.

@@ -8,8 +8,8 @@ import (
 	"testing/synctest"
 
 	"github.com/seed1158cd35/weir"
-	"github.com/seed1158cd35/weir/adaptive"
 	"github.com/seed1158cd35/weir/breaker"
+	"github.com/seed1158cd35/weir/limit/adaptive"
 )
 
 // diary notes events as short lines.

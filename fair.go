@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/seed1158cd35/weir/fair"
 	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/limit/fair"
 )
 
 // Fair has calls that must wait for a limit go in turn, flow by flow: one who sends

@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
-	"github.com/seed1158cd35/weir/bucket"
 	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
 // askLimits takes what the call costs of all limits, or of none.

@@ -4,8 +4,8 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/limit/pause"
 	"github.com/seed1158cd35/weir/outcome"
-	"github.com/seed1158cd35/weir/pause"
 )
 
 // whose is whom a pause of a charge's limit and key holds.

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir/limit"
-	"github.com/seed1158cd35/weir/pause"
+	"github.com/seed1158cd35/weir/limit/pause"
 )
 
 // Pause stops all calls of a subject by hand, for so long or, if that is 0, until Resume;

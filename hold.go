@@ -4,9 +4,9 @@ import (
 	"context"
 	"time"
 
+	"github.com/seed1158cd35/weir/fleet/pauses"
 	"github.com/seed1158cd35/weir/limit"
-	"github.com/seed1158cd35/weir/pause"
-	"github.com/seed1158cd35/weir/pause/records"
+	"github.com/seed1158cd35/weir/limit/pause"
 )
 
 // hold notes a pause, has the limiter of its key stand still, and lets the fleet know.
@@ -102,7 +102,7 @@ func (u *Upstream) tellPause(to func(PauseEvent), now time.Duration, of pause.Su
 // joinPauses makes the pauses those of the fleet.
 func (u *Upstream) joinPauses() (leave func()) {
 	f := u.options.Fleet
-	u.records = records.New(records.Config{
+	u.records = pauses.New(pauses.Config{
 		Store: f.Store(), Group: u.name, Client: f.Client(), Book: &u.pauses, Clock: u.options.Clock, Rand: u.options.Rand,
 		Longest: u.longestPause, Heard: u.heard, Damaged: u.damaged,
 	})

@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir/breaker"
-	"github.com/seed1158cd35/weir/classify"
 	"github.com/seed1158cd35/weir/limit/inflight"
 	"github.com/seed1158cd35/weir/outcome"
+	"github.com/seed1158cd35/weir/outcome/classify"
 )
 
 // An errand is an attempt that may go on when its caller has left, so that its answer is

@@ -5,9 +5,9 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir/breaker"
-	"github.com/seed1158cd35/weir/bucket"
 	"github.com/seed1158cd35/weir/limit"
-	"github.com/seed1158cd35/weir/pause"
+	"github.com/seed1158cd35/weir/limit/bucket"
+	"github.com/seed1158cd35/weir/limit/pause"
 )
 
 // A View is what an upstream looks like at an instant, for people and metrics.

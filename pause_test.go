@@ -11,8 +11,8 @@ import (
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/clock"
 	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/limit/pause"
 	"github.com/seed1158cd35/weir/outcome"
-	"github.com/seed1158cd35/weir/pause"
 )
 
 // from is a call of a pool.

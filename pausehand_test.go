@@ -8,11 +8,11 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir"
-	"github.com/seed1158cd35/weir/bucket"
 	"github.com/seed1158cd35/weir/clock"
 	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/limit/bucket"
+	"github.com/seed1158cd35/weir/limit/pause"
 	"github.com/seed1158cd35/weir/outcome"
-	"github.com/seed1158cd35/weir/pause"
 )
 
 // handled is a policy with something of every kind, and calls of which a pause of each kind

@@ -9,8 +9,8 @@ import (
 
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/breaker"
-	"github.com/seed1158cd35/weir/classify"
 	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/outcome/classify"
 	"github.com/seed1158cd35/weir/retry"
 )
 

@@ -13,9 +13,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/seed1158cd35/weir/classify"
 	"github.com/seed1158cd35/weir/internal/paths"
 	"github.com/seed1158cd35/weir/outcome"
+	"github.com/seed1158cd35/weir/outcome/classify"
 	"github.com/seed1158cd35/weir/retry"
 )
 

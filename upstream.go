@@ -11,12 +11,12 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir/breaker"
-	"github.com/seed1158cd35/weir/bucket"
 	"github.com/seed1158cd35/weir/clock"
-	"github.com/seed1158cd35/weir/fair"
+	"github.com/seed1158cd35/weir/fleet/pauses"
 	"github.com/seed1158cd35/weir/limit"
-	"github.com/seed1158cd35/weir/pause"
-	"github.com/seed1158cd35/weir/pause/records"
+	"github.com/seed1158cd35/weir/limit/bucket"
+	"github.com/seed1158cd35/weir/limit/fair"
+	"github.com/seed1158cd35/weir/limit/pause"
 	"github.com/seed1158cd35/weir/retry"
 )
 
@@ -42,12 +42,12 @@ type Upstream struct {
 	queues  *fair.Queues[lineKey] // of those who wait, where the policy is Fair
 	bell    bell
 	pauses  pause.Book
-	records *records.Pauses // shares them; nil if there is no fleet
-	obeying sync.Mutex      // see obey
-	setting sync.Mutex      // one Set at a time
-	drains  atomic.Bool     // nobody is to wait any more
-	leave   func()          // takes the breakers out of the fleet; nil if they are in none
-	part    func()          // takes the pauses out of the fleet; nil likewise
+	records *pauses.Pauses // shares them; nil if there is no fleet
+	obeying sync.Mutex     // see obey
+	setting sync.Mutex     // one Set at a time
+	drains  atomic.Bool    // nobody is to wait any more
+	leave   func()         // takes the breakers out of the fleet; nil if they are in none
+	part    func()         // takes the pauses out of the fleet; nil likewise
 }
 
 // live is a policy in force, with the state that belongs to it.

@@ -15,7 +15,7 @@
 // What a service refused for its rate was not done, and is tried again. What broke, or
 // whose answer was lost, is tried again where that does no harm: where it only reads,
 // where the request has a token (the SDK fills in many by itself), or where doing it
-// twice leaves what doing it once does, see package awswire. Of DynamoDB that is PutItem
+// twice leaves what doing it once does, see package wire. Of DynamoDB that is PutItem
 // and DeleteItem but not UpdateItem, which may count; the SDK repeats all three. A body
 // that is no io.Seeker is sent once.
 //

@@ -25,10 +25,10 @@ import (
 
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/awsx"
-	"github.com/seed1158cd35/weir/bucket"
-	"github.com/seed1158cd35/weir/internal/memnet"
-	"github.com/seed1158cd35/weir/internal/servers"
+	"github.com/seed1158cd35/weir/internal/test/memnet"
+	"github.com/seed1158cd35/weir/internal/test/servers"
 	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/limit/bucket"
 	"github.com/seed1158cd35/weir/outcome"
 	weirretry "github.com/seed1158cd35/weir/retry"
 )

@@ -15,8 +15,8 @@ import (
 
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/awsx"
-	"github.com/seed1158cd35/weir/bucket"
 	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
 // echo is a service that answers at once.

@@ -2,7 +2,7 @@ package awsx
 
 import (
 	"github.com/seed1158cd35/weir"
-	"github.com/seed1158cd35/weir/awswire"
+	"github.com/seed1158cd35/weir/awsx/wire"
 )
 
 // Scopes by which limits may be counted, besides those that a program sets up itself.
@@ -32,7 +32,7 @@ const (
 // callOf is what the policy needs to know of a call.
 func (u *upstream) callOf(operation string, input any) weir.Call {
 	f := fieldsOf(input)
-	op := awswire.Named(u.target.Service, operation, f.hasToken(input))
+	op := wire.Named(u.target.Service, operation, f.hasToken(input))
 	c := weir.Call{Operation: operation, Safe: op.Safe}
 	if u.counted {
 		c.Cost = map[string]int64{Items: f.size(input), units[op.Write]: 1}
@@ -45,7 +45,7 @@ func (u *upstream) callOf(operation string, input any) weir.Call {
 
 // keys are the values of the scopes that the policy has. Others are left out: they would
 // stand in events and logs, and cost.
-func (u *upstream) keys(op *awswire.Op, f *fields, input any) map[string]string {
+func (u *upstream) keys(op *wire.Op, f *fields, input any) map[string]string {
 	keys := make(map[string]string, len(u.scopes))
 	for _, scope := range u.scopes {
 		if v, ok := u.value(scope, op, f, input); ok {
@@ -55,7 +55,7 @@ func (u *upstream) keys(op *awswire.Op, f *fields, input any) map[string]string 
 	return keys
 }
 
-func (u *upstream) value(scope string, op *awswire.Op, f *fields, input any) (v string, ok bool) {
+func (u *upstream) value(scope string, op *wire.Op, f *fields, input any) (v string, ok bool) {
 	switch scope {
 	case Operation:
 		return op.Name, true
@@ -66,7 +66,7 @@ func (u *upstream) value(scope string, op *awswire.Op, f *fields, input any) (v 
 	case Key:
 		return text(input, f.key), f.bucket != nil
 	case Prefix:
-		return text(input, f.bucket) + "/" + awswire.Prefix(text(input, f.key), u.depth), f.bucket != nil
+		return text(input, f.bucket) + "/" + wire.Prefix(text(input, f.key), u.depth), f.bucket != nil
 	case Table:
 		if f.tables != nil {
 			return f.table(input), true

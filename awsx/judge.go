@@ -10,8 +10,8 @@ import (
 	"github.com/aws/smithy-go"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
-	"github.com/seed1158cd35/weir/classify"
 	"github.com/seed1158cd35/weir/outcome"
+	"github.com/seed1158cd35/weir/outcome/classify"
 	"github.com/seed1158cd35/weir/retry"
 )
 

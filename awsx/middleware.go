@@ -11,7 +11,7 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
 	"github.com/seed1158cd35/weir"
-	"github.com/seed1158cd35/weir/awswire"
+	"github.com/seed1158cd35/weir/awsx/wire"
 )
 
 type inputKey struct{}
@@ -29,7 +29,7 @@ func (*attached) ID() string { return "weir:Guard" }
 
 // HandleFinalize makes a call under a policy.
 func (a *attached) HandleFinalize(ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler) (middleware.FinalizeOutput, middleware.Metadata, error) {
-	service := awswire.ServiceOf(awsmiddleware.GetServiceID(ctx))
+	service := wire.ServiceOf(awsmiddleware.GetServiceID(ctx))
 	u, err := a.upstream(ctx, service)
 	if err != nil {
 		return middleware.FinalizeOutput{}, middleware.Metadata{}, err

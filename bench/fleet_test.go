@@ -15,12 +15,12 @@ import (
 	"github.com/throttled/throttled/v2"
 	"github.com/throttled/throttled/v2/store/goredisstore.v9"
 
-	"github.com/seed1158cd35/weir/bucket"
 	"github.com/seed1158cd35/weir/clock"
-	"github.com/seed1158cd35/weir/internal/servers"
+	"github.com/seed1158cd35/weir/fleet/redisstore"
+	"github.com/seed1158cd35/weir/fleet/redisstore/rueidisconn"
+	"github.com/seed1158cd35/weir/internal/test/servers"
 	"github.com/seed1158cd35/weir/limit"
-	"github.com/seed1158cd35/weir/store/redisstore"
-	"github.com/seed1158cd35/weir/store/redisstore/rueidisconn"
+	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
 // Every call is allowed: what is measured is the way to the store and back. One hot

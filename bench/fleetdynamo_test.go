@@ -13,10 +13,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"github.com/seed1158cd35/weir/bucket"
-	"github.com/seed1158cd35/weir/internal/servers"
+	"github.com/seed1158cd35/weir/fleet/dynamostore"
+	"github.com/seed1158cd35/weir/internal/test/servers"
 	"github.com/seed1158cd35/weir/limit"
-	"github.com/seed1158cd35/weir/store/dynamostore"
+	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
 // dynamoCallers is how many ask at once.

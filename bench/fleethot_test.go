@@ -13,13 +13,13 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/seed1158cd35/weir"
-	"github.com/seed1158cd35/weir/bucket"
-	"github.com/seed1158cd35/weir/internal/servers"
+	"github.com/seed1158cd35/weir/fleet/dynamostore"
+	"github.com/seed1158cd35/weir/fleet/redisstore"
+	"github.com/seed1158cd35/weir/fleet/redisstore/rueidisconn"
+	"github.com/seed1158cd35/weir/internal/test/servers"
 	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/limit/bucket"
 	"github.com/seed1158cd35/weir/outcome"
-	"github.com/seed1158cd35/weir/store/dynamostore"
-	"github.com/seed1158cd35/weir/store/redisstore"
-	"github.com/seed1158cd35/weir/store/redisstore/rueidisconn"
 )
 
 // Calls of 30 tenants, alone and beside another tenant who is called 5,000 times a second: their p99 is the row.

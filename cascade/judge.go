@@ -5,8 +5,8 @@ import (
 	"errors"
 	"time"
 
-	"github.com/seed1158cd35/weir/classify"
 	"github.com/seed1158cd35/weir/outcome"
+	"github.com/seed1158cd35/weir/outcome/classify"
 	"github.com/seed1158cd35/weir/retry"
 )
 

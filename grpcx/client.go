@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc/metadata"
 
 	"github.com/seed1158cd35/weir"
-	"github.com/seed1158cd35/weir/classify/grpcclass"
+	"github.com/seed1158cd35/weir/grpcx/grpcclass"
 	"github.com/seed1158cd35/weir/outcome"
 )
 

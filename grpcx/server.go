@@ -7,7 +7,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/seed1158cd35/weir"
-	"github.com/seed1158cd35/weir/classify/grpcclass"
+	"github.com/seed1158cd35/weir/grpcx/grpcclass"
 	"github.com/seed1158cd35/weir/outcome"
 )
 

@@ -3,7 +3,7 @@ package limit
 import (
 	"time"
 
-	"github.com/seed1158cd35/weir/adaptive"
+	"github.com/seed1158cd35/weir/limit/adaptive"
 	"github.com/seed1158cd35/weir/outcome"
 )
 

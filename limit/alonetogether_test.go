@@ -6,8 +6,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/seed1158cd35/weir/bucket"
 	"github.com/seed1158cd35/weir/clock"
+	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
 // A call that one limit refuses while the store is away takes nothing of the others, and

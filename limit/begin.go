@@ -3,7 +3,7 @@ package limit
 import (
 	"time"
 
-	"github.com/seed1158cd35/weir/bucket"
+	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
 // A beginning is how a pool begins whose limit takes the place of another, under which nobody knows

@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed1158cd35/weir/bucket"
 	"github.com/seed1158cd35/weir/clock"
+	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
 func benchLimiter(b *testing.B, r bucket.Rate) *Limiter {

@@ -4,7 +4,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/seed1158cd35/weir/bucket"
+	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
 // A Cell is the state of one limit for one key, as a store keeps it. The zero Cell

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed1158cd35/weir/bucket"
+	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
 // A level is the token bucket of the textbook in exact arithmetic, with a rate

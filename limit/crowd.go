@@ -5,8 +5,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/seed1158cd35/weir/bucket"
 	"github.com/seed1158cd35/weir/internal/shard"
+	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
 // A crowd is what a limiter grows when several cores take from it at once. Each

@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed1158cd35/weir/bucket"
 	"github.com/seed1158cd35/weir/clock"
 	"github.com/seed1158cd35/weir/internal/shard"
+	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
 // crowdOf gives a limiter its crowd, with so many cells, on for ever.

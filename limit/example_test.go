@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/seed1158cd35/weir/bucket"
 	"github.com/seed1158cd35/weir/clock"
 	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
 var twoASecond = limit.Limit{Name: "put", Rate: bucket.Rate{Amount: 2, Per: time.Second, Burst: 2}}

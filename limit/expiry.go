@@ -3,8 +3,8 @@ package limit
 import (
 	"time"
 
-	"github.com/seed1158cd35/weir/bucket"
 	"github.com/seed1158cd35/weir/clock"
+	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
 // An expiry is before when something that a store has granted must be used. A process

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/seed1158cd35/weir/bucket"
 	"github.com/seed1158cd35/weir/clock"
+	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
 const (

@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/seed1158cd35/weir/bucket"
+	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
 // A fixed is the home of a calendar limit: what has gone in the present window is one

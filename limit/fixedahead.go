@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/seed1158cd35/weir/bucket"
+	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
 // A slot is a window to come and the units that are booked in it. Those who come

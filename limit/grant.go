@@ -4,7 +4,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/seed1158cd35/weir/bucket"
+	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
 // lastInstant is the last microsecond that stores count with.

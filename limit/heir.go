@@ -5,7 +5,7 @@ import (
 	"math/bits"
 	"time"
 
-	"github.com/seed1158cd35/weir/bucket"
+	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
 // An heir is the bucket that has taken the place of another whose axis could not hold the

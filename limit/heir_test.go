@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed1158cd35/weir/bucket"
+	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
 // A change that the axis of a bucket cannot hold reaches those who wait at once: they go at the new rate, in

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed1158cd35/weir/bucket"
+	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
 // A holder is who was given a turn: n units, less what he gave back.

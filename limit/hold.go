@@ -3,7 +3,7 @@ package limit
 import (
 	"time"
 
-	"github.com/seed1158cd35/weir/bucket"
+	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
 // What follows keeps a limit whose processes differ in for how long they hold what they

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed1158cd35/weir/bucket"
-	"github.com/seed1158cd35/weir/internal/campaign"
+	"github.com/seed1158cd35/weir/internal/test/campaign"
+	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
 // Processes with leases and guards of all kinds, which let go what they were granted as late as they may or

@@ -3,7 +3,7 @@ package limit
 import (
 	"testing"
 
-	"github.com/seed1158cd35/weir/bucket"
+	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
 // What a refused caller is told that it lacks is what is said of the limit at the same instant: else a refusal

@@ -13,8 +13,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/seed1158cd35/weir/adaptive"
-	"github.com/seed1158cd35/weir/bucket"
+	"github.com/seed1158cd35/weir/limit/adaptive"
+	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
 // A Shape says how an upstream counts, which decides what never exceeding it

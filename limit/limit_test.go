@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed1158cd35/weir/adaptive"
-	"github.com/seed1158cd35/weir/bucket"
+	"github.com/seed1158cd35/weir/limit/adaptive"
+	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
 func TestValidateNamesEveryField(t *testing.T) {

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed1158cd35/weir/bucket"
 	"github.com/seed1158cd35/weir/clock"
+	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
 // Calls that go on without the store, and what tells the store what came back, take the

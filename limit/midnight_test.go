@@ -6,8 +6,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/seed1158cd35/weir/bucket"
 	"github.com/seed1158cd35/weir/clock"
+	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
 // TestWhatAShareGaveYesterdayDoesNotComeBackToday is that units of a share of a quota come back in the

@@ -4,8 +4,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/seed1158cd35/weir/adaptive"
-	"github.com/seed1158cd35/weir/bucket"
+	"github.com/seed1158cd35/weir/limit/adaptive"
+	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
 // more is what most limiters never have. It stands apart so that an idle key is

@@ -4,7 +4,7 @@ import (
 	"math/bits"
 	"time"
 
-	"github.com/seed1158cd35/weir/bucket"
+	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
 // own is what a pool has of the part that this process uses without the store, or of a

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/seed1158cd35/weir/bucket"
+	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
 // A counts is numbers of units and when each counts no more: not before low, not after

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed1158cd35/weir/bucket"
+	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
 // A world is a few limits, what went on each, and who waits.

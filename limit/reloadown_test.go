@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed1158cd35/weir/bucket"
+	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
 // cutPool is a pool of a process that is cut off with half of all, long since.

@@ -3,7 +3,7 @@ package limit
 import (
 	"time"
 
-	"github.com/seed1158cd35/weir/bucket"
+	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
 // A ripening is which parts a process has held, so that it can use, of a limit that counts

@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/seed1158cd35/weir/bucket"
+	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
 // A roll is the home of a rolling limit: a log behind a lock that is held for as long as

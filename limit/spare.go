@@ -3,7 +3,7 @@ package limit
 import (
 	"time"
 
-	"github.com/seed1158cd35/weir/bucket"
+	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
 // putSpare keeps places that came back for whoever comes next.

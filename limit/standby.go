@@ -4,8 +4,8 @@ import (
 	"math"
 	"time"
 
-	"github.com/seed1158cd35/weir/bucket"
 	"github.com/seed1158cd35/weir/clock"
+	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
 // standby is a block of a calendar window that is kept for when the store is away: units

@@ -3,7 +3,7 @@ package limit
 import (
 	"time"
 
-	"github.com/seed1158cd35/weir/bucket"
+	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
 // A standing is what a process knows of its place in a group: which part of the limits it

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/seed1158cd35/weir/bucket"
+	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
 // A Store keeps the state of limits that several processes share. What is taken

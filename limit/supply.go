@@ -4,7 +4,7 @@ import (
 	"math/bits"
 	"time"
 
-	"github.com/seed1158cd35/weir/bucket"
+	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
 // A Supply is what a store can grant of a group at an instant: the time by which buckets

@@ -9,8 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/seed1158cd35/weir/bucket"
 	"github.com/seed1158cd35/weir/clock"
+	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
 // distant is a store of which half of the answers are on their way for long.

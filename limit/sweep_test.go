@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed1158cd35/weir/bucket"
+	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
 // TestMemoryIsBounded: keys, lanes, records and clients without end are forgotten

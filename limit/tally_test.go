@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed1158cd35/weir/bucket"
+	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
 // A tally counts what it is told, whoever holds a part of the limits beside it.

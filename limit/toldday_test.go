@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed1158cd35/weir/bucket"
 	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/limit/bucket"
 	"github.com/seed1158cd35/weir/outcome"
 )
 

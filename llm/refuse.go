@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/seed1158cd35/weir/awswire"
+	"github.com/seed1158cd35/weir/awsx/wire"
 )
 
 // Refuse answers with an error in the shape and with the codes of the family, so that
@@ -16,7 +16,7 @@ import (
 // that is used up, unless it is back within a minute.
 //
 // Bedrock's clients know no such header: for them the code decides, and the status with
-// it (see awswire.Error). In the other families Status is kept; 0 means the one that
+// it (see wire.Error). In the other families Status is kept; 0 means the one that
 // belongs to Kind.
 func (r Route) Refuse(w http.ResponseWriter, f Failure) {
 	f.Status = cmp.Or(f.Status, words[f.Kind].status, http.StatusInternalServerError)
@@ -144,17 +144,17 @@ func (f Failure) refuseAWS(w http.ResponseWriter) {
 		f.modelTimeout(w)
 		return
 	}
-	kinds := map[Kind]awswire.Kind{Invalid: awswire.Invalid, Stranger: awswire.Invalid, TooLarge: awswire.TooLarge, Limited: awswire.Throttled,
-		Exhausted: awswire.Exhausted, Unavailable: awswire.Unavailable}
+	kinds := map[Kind]wire.Kind{Invalid: wire.Invalid, Stranger: wire.Invalid, TooLarge: wire.TooLarge, Limited: wire.Throttled,
+		Exhausted: wire.Exhausted, Unavailable: wire.Unavailable}
 	kind, ok := kinds[f.Kind]
 	if !ok {
-		kind = awswire.GaveUp
+		kind = wire.GaveUp
 	}
 	if f.Kind == Exhausted && !f.final() {
-		kind = awswire.Throttled
+		kind = wire.Throttled
 	}
-	e := awswire.Error{Kind: kind, Message: f.Message, ID: f.ID, RetryAfter: f.RetryAfter, Final: f.final()}
-	e.Write(w, awswire.Op{Service: "bedrock", Protocol: awswire.RestJSON}, http.MethodPost)
+	e := wire.Error{Kind: kind, Message: f.Message, ID: f.ID, RetryAfter: f.RetryAfter, Final: f.final()}
+	e.Write(w, wire.Op{Service: "bedrock", Protocol: wire.RestJSON}, http.MethodPost)
 }
 
 func (f Failure) modelTimeout(w http.ResponseWriter) {

@@ -11,8 +11,8 @@ import (
 	"github.com/aws/smithy-go/middleware"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
-	"github.com/seed1158cd35/weir/classify"
 	"github.com/seed1158cd35/weir/outcome"
+	"github.com/seed1158cd35/weir/outcome/classify"
 )
 
 // attempts watches those of one call, within whatever repeats them, so that what it knows

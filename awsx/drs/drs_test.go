@@ -14,8 +14,8 @@ import (
 	sdk "github.com/aws/aws-sdk-go-v2/service/drs"
 
 	"github.com/seed1158cd35/weir/awsx/drs"
-	"github.com/seed1158cd35/weir/awsx/drs/drstest"
-	"github.com/seed1158cd35/weir/jobs"
+	"github.com/seed1158cd35/weir/fleet/jobs"
+	"github.com/seed1158cd35/weir/internal/test/drstest"
 	"github.com/seed1158cd35/weir/limit"
 )
 

@@ -11,7 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/drs/types"
 
 	"github.com/seed1158cd35/weir/awsx/drs"
-	"github.com/seed1158cd35/weir/awsx/drs/drstest"
+	"github.com/seed1158cd35/weir/internal/test/drstest"
 )
 
 // The answer to the first request is lost, and its job found.

@@ -10,7 +10,7 @@ import (
 	sdk "github.com/aws/aws-sdk-go-v2/service/drs"
 	"github.com/aws/aws-sdk-go-v2/service/drs/types"
 
-	"github.com/seed1158cd35/weir/internal/memnet"
+	"github.com/seed1158cd35/weir/internal/test/memnet"
 )
 
 func config(url string) aws.Config {

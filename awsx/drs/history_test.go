@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir/awsx/drs"
-	"github.com/seed1158cd35/weir/awsx/drs/drstest"
+	"github.com/seed1158cd35/weir/internal/test/drstest"
 )
 
 // A tally is how calls of StartRecovery ended.

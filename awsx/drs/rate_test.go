@@ -14,10 +14,10 @@ import (
 
 	"github.com/seed1158cd35/weir/awsx"
 	"github.com/seed1158cd35/weir/awsx/drs"
-	"github.com/seed1158cd35/weir/awsx/drs/drstest"
-	"github.com/seed1158cd35/weir/awsx/resign/sigtest"
-	"github.com/seed1158cd35/weir/bucket"
+	"github.com/seed1158cd35/weir/internal/test/drstest"
+	"github.com/seed1158cd35/weir/internal/test/sigtest"
 	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
 // work makes calls with workers, each of them as many, and says how long that took and

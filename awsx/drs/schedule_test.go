@@ -14,8 +14,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/seed1158cd35/weir/awsx/drs"
-	"github.com/seed1158cd35/weir/awsx/drs/drstest"
-	"github.com/seed1158cd35/weir/awsx/resign/sigtest"
+	"github.com/seed1158cd35/weir/internal/test/drstest"
+	"github.com/seed1158cd35/weir/internal/test/sigtest"
 	"github.com/seed1158cd35/weir/retry"
 )
 

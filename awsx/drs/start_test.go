@@ -16,10 +16,10 @@ import (
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/awsx"
 	"github.com/seed1158cd35/weir/awsx/drs"
-	"github.com/seed1158cd35/weir/awsx/drs/drstest"
-	"github.com/seed1158cd35/weir/classify"
 	"github.com/seed1158cd35/weir/clock"
-	"github.com/seed1158cd35/weir/jobs"
+	"github.com/seed1158cd35/weir/fleet/jobs"
+	"github.com/seed1158cd35/weir/internal/test/drstest"
+	"github.com/seed1158cd35/weir/outcome/classify"
 	"github.com/seed1158cd35/weir/retry"
 )
 

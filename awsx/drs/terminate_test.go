@@ -13,7 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/drs/types"
 
 	"github.com/seed1158cd35/weir/awsx/drs"
-	"github.com/seed1158cd35/weir/awsx/drs/drstest"
+	"github.com/seed1158cd35/weir/internal/test/drstest"
 )
 
 // launched is an instance of a recovery that is over.

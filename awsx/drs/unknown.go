@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/seed1158cd35/weir/jobs"
+	"github.com/seed1158cd35/weir/fleet/jobs"
 	"github.com/seed1158cd35/weir/outcome"
 )
 

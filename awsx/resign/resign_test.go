@@ -21,7 +21,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 
 	"github.com/seed1158cd35/weir/awsx/resign"
-	"github.com/seed1158cd35/weir/awsx/resign/sigtest"
+	"github.com/seed1158cd35/weir/internal/test/sigtest"
 )
 
 const (

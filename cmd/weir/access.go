@@ -9,13 +9,13 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/seed1158cd35/weir/config"
-	"github.com/seed1158cd35/weir/decide"
 	"github.com/seed1158cd35/weir/internal/auth"
 	"github.com/seed1158cd35/weir/internal/front"
 	"github.com/seed1158cd35/weir/internal/veil"
 	weirprom "github.com/seed1158cd35/weir/observe/prometheus"
-	"github.com/seed1158cd35/weir/proxy"
+	"github.com/seed1158cd35/weir/sidecar/config"
+	"github.com/seed1158cd35/weir/sidecar/decide"
+	"github.com/seed1158cd35/weir/sidecar/proxy"
 )
 
 // access is who may use the listener of calls and that of the admin.

@@ -13,9 +13,9 @@ import (
 	"github.com/aws/smithy-go/logging"
 
 	"github.com/seed1158cd35/weir/awsx/resign"
-	"github.com/seed1158cd35/weir/config"
-	"github.com/seed1158cd35/weir/proxy"
-	"github.com/seed1158cd35/weir/proxy/awsdialect"
+	"github.com/seed1158cd35/weir/sidecar/awsdialect"
+	"github.com/seed1158cd35/weir/sidecar/config"
+	"github.com/seed1158cd35/weir/sidecar/proxy"
 )
 
 // dialects are those of the upstreams in force. One whose configuration stays the same

@@ -3,9 +3,9 @@ package main
 import (
 	"cmp"
 
-	"github.com/seed1158cd35/weir/cache"
-	"github.com/seed1158cd35/weir/config"
+	"github.com/seed1158cd35/weir/cascade/cache"
 	"github.com/seed1158cd35/weir/internal/buffers"
+	"github.com/seed1158cd35/weir/sidecar/config"
 )
 
 // shareCaches is how much memory the cache of each upstream has, by what the file gives them. Together they have

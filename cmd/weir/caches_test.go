@@ -5,8 +5,8 @@ import (
 	"log/slog"
 	"testing"
 
-	"github.com/seed1158cd35/weir/config"
 	"github.com/seed1158cd35/weir/internal/buffers"
+	"github.com/seed1158cd35/weir/sidecar/config"
 )
 
 // However much the file gives to caches, together they have a quarter of what the process may hold, each in its

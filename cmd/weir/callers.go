@@ -8,15 +8,15 @@ import (
 	"strings"
 
 	"github.com/seed1158cd35/weir"
-	"github.com/seed1158cd35/weir/config"
 	"github.com/seed1158cd35/weir/internal/auth"
 	"github.com/seed1158cd35/weir/internal/veil"
-	"github.com/seed1158cd35/weir/proxy"
-	"github.com/seed1158cd35/weir/proxy/llmdialect"
+	"github.com/seed1158cd35/weir/llm/gateway"
+	"github.com/seed1158cd35/weir/sidecar/config"
+	"github.com/seed1158cd35/weir/sidecar/proxy"
 )
 
 // count puts in force what callers may have. What they have used stays used.
-func (m *models) count(callers *llmdialect.Callers, c *config.Callers) (err error) {
+func (m *models) count(callers *gateway.Callers, c *config.Callers) (err error) {
 	if c == nil {
 		m.uncount()
 		return nil
@@ -38,15 +38,15 @@ func (m *models) uncount() {
 	}
 }
 
-func callerKeys(c *config.Callers, env func(string) (string, bool), v *veil.Veil) (map[string]llmdialect.Key, error) {
-	var claims *llmdialect.Claims
+func callerKeys(c *config.Callers, env func(string) (string, bool), v *veil.Veil) (map[string]gateway.Key, error) {
+	var claims *gateway.Claims
 	if c.Claims != nil {
 		var err error
 		if claims, err = newClaims(c.Claims, env); err != nil {
 			return nil, fmt.Errorf("claims: %w", err)
 		}
 	}
-	keys := make(map[string]llmdialect.Key, len(c.Keys))
+	keys := make(map[string]gateway.Key, len(c.Keys))
 	for scope, s := range c.Keys {
 		if s.Kind == config.Claim {
 			read := claims.Key(s.Name)
@@ -69,15 +69,15 @@ func consumed(c *config.Callers) (all []string) {
 		all = append(all, http.CanonicalHeaderKey(cmp.Or(c.Claims.Header, "Authorization")))
 	}
 	for _, s := range c.Keys {
-		if s.Kind == proxy.Header && !llmdialect.IsCredential(s.Name) {
+		if s.Kind == proxy.Header && !gateway.IsCredential(s.Name) {
 			all = append(all, s.Name)
 		}
 	}
 	return all
 }
 
-func newClaims(c *config.Claims, env func(string) (string, bool)) (*llmdialect.Claims, error) {
-	o := llmdialect.ClaimOptions{Header: c.Header, Optional: c.Optional, Issuer: c.Issuer, Audience: c.Audience}
+func newClaims(c *config.Claims, env func(string) (string, bool)) (*gateway.Claims, error) {
+	o := gateway.ClaimOptions{Header: c.Header, Optional: c.Optional, Issuer: c.Issuer, Audience: c.Audience}
 	if c.SecretEnv != "" {
 		secret, err := secretOf(c.SecretEnv, env)
 		if err == nil {
@@ -89,14 +89,14 @@ func newClaims(c *config.Claims, env func(string) (string, bool)) (*llmdialect.C
 			return nil, err
 		}
 		o.Secret = []byte(secret)
-		return llmdialect.NewClaims(o)
+		return gateway.NewClaims(o)
 	}
 	pem, err := os.ReadFile(c.KeyFile)
 	if err != nil {
 		return nil, err
 	}
 	o.PublicKey = pem
-	return llmdialect.NewClaims(o)
+	return gateway.NewClaims(o)
 }
 
 // secretOf is what a variable holds that must be there.

@@ -15,11 +15,11 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir"
-	"github.com/seed1158cd35/weir/internal/campaign"
-	"github.com/seed1158cd35/weir/internal/memnet"
-	"github.com/seed1158cd35/weir/llm/llmsim"
-	"github.com/seed1158cd35/weir/pause"
-	"github.com/seed1158cd35/weir/proxy/llmdialect"
+	"github.com/seed1158cd35/weir/internal/test/campaign"
+	"github.com/seed1158cd35/weir/internal/test/llmsim"
+	"github.com/seed1158cd35/weir/internal/test/memnet"
+	"github.com/seed1158cd35/weir/limit/pause"
+	"github.com/seed1158cd35/weir/llm/gateway"
 )
 
 // A tongue is how callers of a preset speak.
@@ -196,7 +196,7 @@ func (r *rig) ask(text string, stream bool, leave int64, header ...string) (a re
 	}
 	_ = resp.Body.Close()
 	cancel()
-	return reply{resp.StatusCode, resp.Header.Get(llmdialect.TierHeader), int64(strings.Count(string(b), r.word)), leave == 0 && err == nil, string(b)}
+	return reply{resp.StatusCode, resp.Header.Get(gateway.TierHeader), int64(strings.Count(string(b), r.word)), leave == 0 && err == nil, string(b)}
 }
 
 var spoilers = []llmsim.Fault{

@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed1158cd35/weir/config"
 	shop "github.com/seed1158cd35/weir/examples/chat"
 	"github.com/seed1158cd35/weir/internal/demo/chat"
+	"github.com/seed1158cd35/weir/sidecar/config"
 )
 
 // playActs plays acts before a real sidecar, and gives back what came of each.

@@ -7,11 +7,11 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/seed1158cd35/weir/answers"
-	"github.com/seed1158cd35/weir/config"
-	"github.com/seed1158cd35/weir/decide/envoy"
+	"github.com/seed1158cd35/weir/cascade/answers"
 	"github.com/seed1158cd35/weir/internal/crowd"
 	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/sidecar/config"
+	"github.com/seed1158cd35/weir/sidecar/envoy"
 )
 
 // check says everything that is wrong with a configuration file, and with the files of prices

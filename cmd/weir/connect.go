@@ -15,8 +15,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/seed1158cd35/weir/config"
 	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/sidecar/config"
 )
 
 // A trial is something that a file names, and how to try it. What comes back is what is worth

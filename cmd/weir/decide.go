@@ -12,12 +12,12 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/seed1158cd35/weir/config"
-	"github.com/seed1158cd35/weir/decide"
-	"github.com/seed1158cd35/weir/decide/envoy"
 	"github.com/seed1158cd35/weir/internal/auth"
 	"github.com/seed1158cd35/weir/internal/crowd"
 	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/sidecar/config"
+	"github.com/seed1158cd35/weir/sidecar/decide"
+	"github.com/seed1158cd35/weir/sidecar/envoy"
 )
 
 // A decider answers other programs: over HTTP, and Envoy over gRPC. What the file

@@ -11,10 +11,10 @@ import (
 	awsconfig "github.com/aws/aws-sdk-go-v2/config"
 
 	"github.com/seed1158cd35/weir"
-	"github.com/seed1158cd35/weir/config"
 	"github.com/seed1158cd35/weir/limit"
 	weircw "github.com/seed1158cd35/weir/observe/cloudwatch"
 	"github.com/seed1158cd35/weir/observe/notify"
+	"github.com/seed1158cd35/weir/sidecar/config"
 )
 
 // An escalation tells CloudWatch and people what happens. Each part is nil if the file

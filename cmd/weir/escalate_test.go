@@ -13,9 +13,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed1158cd35/weir/config"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/observe/notify"
+	"github.com/seed1158cd35/weir/sidecar/config"
 )
 
 // What a file names is made, and secrets come from the environment alone.

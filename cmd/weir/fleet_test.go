@@ -20,10 +20,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed1158cd35/weir/bucket"
-	"github.com/seed1158cd35/weir/internal/practice"
-	"github.com/seed1158cd35/weir/internal/servers"
-	"github.com/seed1158cd35/weir/status"
+	"github.com/seed1158cd35/weir/internal/test/practice"
+	"github.com/seed1158cd35/weir/internal/test/servers"
+	"github.com/seed1158cd35/weir/limit/bucket"
+	"github.com/seed1158cd35/weir/sidecar/status"
 )
 
 // A member is a weir process of a fleet.

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir"
-	"github.com/seed1158cd35/weir/internal/memnet"
+	"github.com/seed1158cd35/weir/internal/test/memnet"
 )
 
 // A visitor is a request as the upstream has it.

@@ -12,7 +12,7 @@ import (
 	"github.com/seed1158cd35/weir/clock"
 	"github.com/seed1158cd35/weir/limit"
 	weirprom "github.com/seed1158cd35/weir/observe/prometheus"
-	"github.com/seed1158cd35/weir/status"
+	"github.com/seed1158cd35/weir/sidecar/status"
 )
 
 // A finder looks what there is to say of the store: whether it answers and if not why, and of

@@ -15,9 +15,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed1158cd35/weir/config"
-	"github.com/seed1158cd35/weir/internal/servers"
+	"github.com/seed1158cd35/weir/internal/test/servers"
 	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/sidecar/config"
 )
 
 // adminHas asks the admin listener, and reports whether the answer has a text.

@@ -13,9 +13,9 @@ import (
 
 	sdk "github.com/aws/aws-sdk-go-v2/service/drs"
 	"github.com/seed1158cd35/weir/awsx/drs"
-	"github.com/seed1158cd35/weir/config"
-	"github.com/seed1158cd35/weir/jobs"
+	"github.com/seed1158cd35/weir/fleet/jobs"
 	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/sidecar/config"
 )
 
 // newJobs makes the throttles of jobs that a file names. They ask DRS through the sidecar

@@ -16,20 +16,20 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/seed1158cd35/weir"
-	"github.com/seed1158cd35/weir/answers"
-	"github.com/seed1158cd35/weir/cache"
-	"github.com/seed1158cd35/weir/cache/recordblob"
 	"github.com/seed1158cd35/weir/cascade"
-	"github.com/seed1158cd35/weir/config"
+	"github.com/seed1158cd35/weir/cascade/answers"
+	"github.com/seed1158cd35/weir/cascade/cache"
+	"github.com/seed1158cd35/weir/cascade/cache/recordblob"
 	"github.com/seed1158cd35/weir/internal/veil"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/llm"
+	"github.com/seed1158cd35/weir/llm/gateway"
 	"github.com/seed1158cd35/weir/llm/price"
 	"github.com/seed1158cd35/weir/llm/tokens"
 	weirprom "github.com/seed1158cd35/weir/observe/prometheus"
-	"github.com/seed1158cd35/weir/proxy"
-	"github.com/seed1158cd35/weir/proxy/llmdialect"
-	"github.com/seed1158cd35/weir/status"
+	"github.com/seed1158cd35/weir/sidecar/config"
+	"github.com/seed1158cd35/weir/sidecar/proxy"
+	"github.com/seed1158cd35/weir/sidecar/status"
 )
 
 // models is what the upstreams that are language models share, and what they keep when
@@ -74,7 +74,7 @@ func (m *models) used() iter.Seq[weirprom.ModelUse] {
 	}
 }
 
-func (m *models) answered(a llmdialect.Answered) {
+func (m *models) answered(a gateway.Answered) {
 	m.metrics.Answered(a.Upstream, a.Tier, a.Degraded, a.Cache, a.Took)
 }
 
@@ -135,8 +135,8 @@ type fitting struct {
 	file    *config.File
 	env     func(string) (string, bool)
 	prices  price.Table
-	callers *llmdialect.Callers // nil if callers may have what there is
-	share   map[string]int64    // the memory of caches, by upstream
+	callers *gateway.Callers // nil if callers may have what there is
+	share   map[string]int64 // the memory of caches, by upstream
 }
 
 func (m *models) prepare(file *config.File, env func(string) (string, bool)) (*fitting, error) {
@@ -153,7 +153,7 @@ func (m *models) prepare(file *config.File, env func(string) (string, bool)) (*f
 		if err != nil {
 			return nil, fmt.Errorf("callers: %w", err)
 		}
-		f.callers = &llmdialect.Callers{Keys: keys, Consumed: consumed(file.Callers)}
+		f.callers = &gateway.Callers{Keys: keys, Consumed: consumed(file.Callers)}
 	}
 	if m.caches == nil {
 		m.caches, m.cascades = make(map[string]kept), make(map[string]*cascade.Cascade)
@@ -176,10 +176,10 @@ func readPrices(file string) (price.Table, error) {
 
 // dialect reads all that the dialect of an upstream needs. What it returns puts it in force.
 func (f *fitting) dialect(u *config.Upstream, c config.LLM) (put func() error, err error) {
-	o := llmdialect.Options{
+	o := gateway.Options{
 		Name: u.Name, Family: c.Family, Model: c.DefaultModel, Inner: u.Dialect, Origin: f.origin, Tokens: &f.tokens, Prices: f.prices, Ledger: f.ledger,
 		FirstContent: c.FirstContent, Idle: c.Idle, Total: c.Total, Hold: c.HoldFor, Patience: c.Patience, MaxBody: u.MaxBody, Pass: u.Full == proxy.FullPass, Keys: u.Keys, Veil: f.veil,
-		Events: llmdialect.Events{Answered: f.answered},
+		Events: gateway.Events{Answered: f.answered},
 	}
 	if c.Family == llm.OpenAI || c.Family == llm.Responses {
 		f.tokens.Load(c.Family, "gpt-5") // or the first call would wait for it
@@ -213,7 +213,7 @@ func (f *fitting) dialect(u *config.Upstream, c config.LLM) (put func() error, e
 				return err
 			}
 		}
-		d, err := llmdialect.New(o)
+		d, err := gateway.New(o)
 		if err == nil {
 			u.Dialect = d
 		}
@@ -268,11 +268,11 @@ func (f *fitting) cache(upstream string, c config.Cache) (*cache.Cache, error) {
 }
 
 // tiersOf reads what the tiers of a cascade need.
-func tiersOf(c *config.Cascade) (cascade.Config, []llmdialect.Tier, error) {
+func tiersOf(c *config.Cascade) (cascade.Config, []gateway.Tier, error) {
 	plan := cascade.Config{Deadline: cmp.Or(c.Deadline, defaultDeadline), Tiers: []cascade.TierConfig{{Name: "primary", Confidence: 1}}}
-	tiers := make([]llmdialect.Tier, 1, len(c.Tiers)+1)
+	tiers := make([]gateway.Tier, 1, len(c.Tiers)+1)
 	for _, t := range c.Tiers {
-		own := llmdialect.Tier{Upstream: t.Upstream, Model: t.Model, Cached: t.Cached, Message: t.Message}
+		own := gateway.Tier{Upstream: t.Upstream, Model: t.Model, Cached: t.Cached, Message: t.Message}
 		if t.Answers != "" {
 			var err error
 			if own.Answers, err = book(t); err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/seed1158cd35/weir"
-	"github.com/seed1158cd35/weir/config"
+	"github.com/seed1158cd35/weir/sidecar/config"
 )
 
 const twoModels = `

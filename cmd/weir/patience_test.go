@@ -11,9 +11,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/seed1158cd35/weir/internal/memnet"
-	"github.com/seed1158cd35/weir/llm/llmsim"
-	"github.com/seed1158cd35/weir/proxy/llmdialect"
+	"github.com/seed1158cd35/weir/internal/test/llmsim"
+	"github.com/seed1158cd35/weir/internal/test/memnet"
+	"github.com/seed1158cd35/weir/llm/gateway"
 )
 
 // chatter is a sidecar with the preset of OpenAI before a simulated provider. Its callers ask as
@@ -57,8 +57,8 @@ func TestAHangingModelThroughTheSidecar(t *testing.T) {
 						}
 						sim.Fault(llmsim.Fault{Kind: llmsim.Hang, Where: where, Model: "gpt-4o", Times: -1})
 						status, header, took := ask("hi", stream)
-						if status != http.StatusOK || header.Get(llmdialect.TierHeader) != "second" || took > 21*time.Second {
-							t.Errorf("%d by %q after %v", status, header.Get(llmdialect.TierHeader), took)
+						if status != http.StatusOK || header.Get(gateway.TierHeader) != "second" || took > 21*time.Second {
+							t.Errorf("%d by %q after %v", status, header.Get(gateway.TierHeader), took)
 						}
 						sim.Clear()
 					})

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/seed1158cd35/weir/status"
+	"github.com/seed1158cd35/weir/sidecar/status"
 )
 
 // runPause runs weir pause and weir resume: it asks a running weir.

@@ -11,8 +11,8 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/seed1158cd35/weir/internal/servers"
-	"github.com/seed1158cd35/weir/status"
+	"github.com/seed1158cd35/weir/internal/test/servers"
+	"github.com/seed1158cd35/weir/sidecar/status"
 )
 
 // order runs a command against the sidecar's admin address.

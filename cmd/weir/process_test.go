@@ -14,7 +14,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/seed1158cd35/weir/internal/watchdog"
+	"github.com/seed1158cd35/weir/internal/test/watchdog"
 )
 
 // asWeir makes a test binary be the program.

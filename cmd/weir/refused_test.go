@@ -16,7 +16,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/seed1158cd35/weir/internal/memnet"
+	"github.com/seed1158cd35/weir/internal/test/memnet"
 	"github.com/seed1158cd35/weir/limit"
 )
 

@@ -6,9 +6,9 @@ import (
 	"reflect"
 	"slices"
 
-	"github.com/seed1158cd35/weir/config"
 	"github.com/seed1158cd35/weir/internal/crowd"
-	"github.com/seed1158cd35/weir/proxy"
+	"github.com/seed1158cd35/weir/sidecar/config"
+	"github.com/seed1158cd35/weir/sidecar/proxy"
 )
 
 // reload reads the file again. A file with mistakes changes nothing and is told

@@ -19,15 +19,15 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/seed1158cd35/weir"
-	"github.com/seed1158cd35/weir/config"
+	"github.com/seed1158cd35/weir/fleet/dynamostore"
 	"github.com/seed1158cd35/weir/internal/buffers"
 	"github.com/seed1158cd35/weir/internal/veil"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/observe/logs"
 	weirprom "github.com/seed1158cd35/weir/observe/prometheus"
-	"github.com/seed1158cd35/weir/proxy"
-	"github.com/seed1158cd35/weir/status"
-	"github.com/seed1158cd35/weir/store/dynamostore"
+	"github.com/seed1158cd35/weir/sidecar/config"
+	"github.com/seed1158cd35/weir/sidecar/proxy"
+	"github.com/seed1158cd35/weir/sidecar/status"
 )
 
 // flushing bounds how long a log that is not read keeps an ended program.

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/seed1158cd35/weir/fleet/redisstore"
 	"github.com/seed1158cd35/weir/limit"
-	"github.com/seed1158cd35/weir/store/redisstore"
 )
 
 // A warning is what a trial that went well has found all the same.

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/seed1158cd35/weir/internal/servers"
+	"github.com/seed1158cd35/weir/internal/test/servers"
 )
 
 // weir check -connect warns of servers that lose what they were given: it does not fail.

@@ -12,8 +12,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/seed1158cd35/weir/answers"
-	"github.com/seed1158cd35/weir/config"
+	"github.com/seed1158cd35/weir/cascade/answers"
+	"github.com/seed1158cd35/weir/sidecar/config"
 )
 
 const staticUsage = `usage: weir static test [flags] "question"

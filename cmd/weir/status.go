@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"net/http"
 
-	"github.com/seed1158cd35/weir/status"
+	"github.com/seed1158cd35/weir/sidecar/status"
 )
 
 // showStatus prints what a running weir says of itself.

@@ -11,12 +11,12 @@ import (
 	awsconfig "github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
-	"github.com/seed1158cd35/weir/config"
+	"github.com/seed1158cd35/weir/fleet/dynamostore"
+	"github.com/seed1158cd35/weir/fleet/filestore"
+	"github.com/seed1158cd35/weir/fleet/redisstore"
+	"github.com/seed1158cd35/weir/fleet/redisstore/rueidisconn"
 	"github.com/seed1158cd35/weir/limit"
-	"github.com/seed1158cd35/weir/store/dynamostore"
-	"github.com/seed1158cd35/weir/store/filestore"
-	"github.com/seed1158cd35/weir/store/redisstore"
-	"github.com/seed1158cd35/weir/store/redisstore/rueidisconn"
+	"github.com/seed1158cd35/weir/sidecar/config"
 )
 
 // openStore opens the store that the file names. heard, unless nil, hears of calls that can

@@ -16,7 +16,7 @@ import (
 
 	"github.com/seed1158cd35/weir/clock"
 	"github.com/seed1158cd35/weir/observe"
-	"github.com/seed1158cd35/weir/status"
+	"github.com/seed1158cd35/weir/sidecar/status"
 )
 
 // troubles are what keeps weir from doing what its file says, and that it can live with. They are told in the

@@ -10,7 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/seed1158cd35/weir/internal/memnet"
+	"github.com/seed1158cd35/weir/internal/test/memnet"
 )
 
 // Programs that ask for decisions about a language model and name nothing but the user wait in

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/seed1158cd35/weir/internal/servers"
+	"github.com/seed1158cd35/weir/internal/test/servers"
 )
 
 // weir store init says which store could not be made ready, and what to look at, and no secret.

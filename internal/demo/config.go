@@ -4,7 +4,7 @@ import (
 	_ "embed"
 
 	"github.com/seed1158cd35/weir"
-	"github.com/seed1158cd35/weir/config"
+	"github.com/seed1158cd35/weir/sidecar/config"
 )
 
 // file is what weir is told, as an operator would write it.

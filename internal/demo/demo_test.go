@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed1158cd35/weir/internal/campaign"
+	"github.com/seed1158cd35/weir/internal/test/campaign"
 )
 
 // What the demo shows is so with any seed.

@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir"
-	"github.com/seed1158cd35/weir/config"
-	"github.com/seed1158cd35/weir/proxy"
-	"github.com/seed1158cd35/weir/status"
+	"github.com/seed1158cd35/weir/sidecar/config"
+	"github.com/seed1158cd35/weir/sidecar/proxy"
+	"github.com/seed1158cd35/weir/sidecar/status"
 )
 
 // A stage is all that the live part needs: two upstreams, a sidecar before one of them,

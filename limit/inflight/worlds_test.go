@@ -9,7 +9,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/seed1158cd35/weir/internal/campaign"
+	"github.com/seed1158cd35/weir/internal/test/campaign"
 )
 
 var (

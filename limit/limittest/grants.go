@@ -4,8 +4,8 @@ import (
 	"math"
 	"time"
 
-	"github.com/seed1158cd35/weir/bucket"
 	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
 // three are claims of one call to three limits: 10, 3 and 14 copies are there.

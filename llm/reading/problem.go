@@ -7,10 +7,10 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/seed1158cd35/weir/classify"
 	"github.com/seed1158cd35/weir/llm"
 	"github.com/seed1158cd35/weir/llm/frame"
 	"github.com/seed1158cd35/weir/outcome"
+	"github.com/seed1158cd35/weir/outcome/classify"
 )
 
 // A Problem is an error that the provider reports inside of an answer.

@@ -4,10 +4,10 @@ import (
 	"strings"
 
 	"github.com/seed1158cd35/weir"
-	"github.com/seed1158cd35/weir/classify"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/observe"
 	"github.com/seed1158cd35/weir/outcome"
+	"github.com/seed1158cd35/weir/outcome/classify"
 )
 
 // Events is what to give to an upstream, so that its calls are counted. An event costs a

@@ -3,7 +3,7 @@ package weircw
 import (
 	"testing"
 
-	"github.com/seed1158cd35/weir/internal/watchdog"
+	"github.com/seed1158cd35/weir/internal/test/watchdog"
 )
 
 func TestMain(m *testing.M) { watchdog.Run(m) }

@@ -8,10 +8,10 @@ import (
 
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/breaker"
-	"github.com/seed1158cd35/weir/classify"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/observe"
 	"github.com/seed1158cd35/weir/outcome"
+	"github.com/seed1158cd35/weir/outcome/classify"
 )
 
 // Events is what to give to an upstream, so that people are told of it.

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/seed1158cd35/weir/llm/llmsim"
+	"github.com/seed1158cd35/weir/internal/test/llmsim"
 )
 
 // The models that are asked, and how many requests the primary takes.

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed1158cd35/weir/llm/llmsim"
+	"github.com/seed1158cd35/weir/internal/test/llmsim"
 )
 
 // direct is no sidecar at all: the primary itself, which answers in its place.

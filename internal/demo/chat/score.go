@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/seed1158cd35/weir/llm/llmsim"
+	"github.com/seed1158cd35/weir/internal/test/llmsim"
 )
 
 // An Act is what came of one.

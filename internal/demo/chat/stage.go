@@ -10,7 +10,7 @@ import (
 	"unicode"
 
 	"github.com/seed1158cd35/weir/clock"
-	"github.com/seed1158cd35/weir/llm/llmsim"
+	"github.com/seed1158cd35/weir/internal/test/llmsim"
 )
 
 // The keys that the providers know: nobody else's.

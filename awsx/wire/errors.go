@@ -1,0 +1,220 @@
+package wire
+
+import (
+	"encoding/json"
+	"encoding/xml"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// A Kind is what an error of weir's own means to a client.
+type Kind uint8
+
+const (
+	Throttled   Kind = iota // come back later
+	Unavailable             // the service is not there, or gave no answer
+	Exhausted               // a quota is used up
+	Invalid                 // the request cannot be sent
+	TooLarge                // its body cannot be taken
+	GaveUp                  // it was tried often enough
+)
+
+// An Error is one that a client of a service is to understand.
+type Error struct {
+	Kind       Kind
+	Message    string
+	ID         string        // of the request
+	RetryAfter time.Duration // 0 if it is not known
+
+	// Final says that the client should not try again. The SDKs repeat what is
+	// throttled, what is not available, and every status 500, 502, 503 and 504; some
+	// repeat 429. So a final error is a 400 with a code that none of them repeats.
+	Final bool
+}
+
+// A word is a code with its status.
+type word struct {
+	status int
+	code   string
+}
+
+// throttle is how a service says that it was asked too often, in the way that its own
+// clients repeat. Codes are from the API references and the retry lists of the SDKs
+// (November 2026).
+var throttle = map[string]word{
+	"s3": {503, "SlowDown"}, "s3express": {503, "SlowDown"}, "ec2": {503, "RequestLimitExceeded"},
+	"lambda": {429, "TooManyRequestsException"}, "sqs": {403, "RequestThrottled"},
+	"dynamodb": {400, "ThrottlingException"}, "kinesis": {400, "ProvisionedThroughputExceededException"},
+}
+
+func (e *Error) word(service string, p Protocol) word {
+	final := e.Final && (e.Kind == Throttled || e.Kind == Unavailable)
+	suffix := "Exception"
+	if p == S3 || p == Query || p == EC2 || p == RestXML {
+		suffix = ""
+	}
+	switch {
+	case e.Kind == Exhausted:
+		return word{400, "ServiceQuotaExceeded" + suffix}
+	case e.Kind == GaveUp || final:
+		return word{400, "WeirGaveUp" + suffix}
+	case e.Kind == Throttled:
+		if w, ok := throttle[service]; ok {
+			return w
+		}
+		return e.throttled(p)
+	case e.Kind == Unavailable:
+		return word{503, "ServiceUnavailable" + suffix}
+	case e.Kind == TooLarge:
+		return tooLarge(p)
+	}
+	return invalid(p)
+}
+
+func (e *Error) throttled(p Protocol) word {
+	switch p {
+	case S3:
+		return word{503, "SlowDown"}
+	case EC2:
+		return word{503, "RequestLimitExceeded"}
+	case Query, RestXML:
+		return word{400, "Throttling"}
+	case RestJSON:
+		return word{429, "ThrottlingException"}
+	}
+	return word{400, "ThrottlingException"}
+}
+
+func tooLarge(p Protocol) word {
+	switch p {
+	case S3:
+		return word{400, "EntityTooLarge"}
+	case Query, EC2, RestXML:
+		return word{400, "RequestEntityTooLarge"}
+	}
+	return word{413, "RequestEntityTooLargeException"}
+}
+
+func invalid(p Protocol) word {
+	switch p {
+	case S3:
+		return word{400, "InvalidRequest"}
+	case Query, RestXML:
+		return word{400, "ValidationError"}
+	case EC2:
+		return word{400, "InvalidRequest"}
+	}
+	return word{400, "ValidationException"}
+}
+
+// Write answers a request for an operation with an error in the form that its clients
+// parse. It says in two headers when to come back: in seconds, rounded up, and in the
+// milliseconds of x-amz-retry-after.
+func (e *Error) Write(w http.ResponseWriter, o Op, method string) {
+	said := e.word(o.Service, o.Protocol)
+	h := w.Header()
+	if e.RetryAfter > 0 && !e.Final {
+		h.Set("X-Amz-Retry-After", strconv.FormatInt(int64((e.RetryAfter+time.Millisecond-1)/time.Millisecond), 10))
+	}
+	name := "X-Amzn-Requestid"
+	if o.Protocol == S3 {
+		name = "X-Amz-Request-Id"
+	}
+	h.Set(name, e.ID)
+	body := e.body(h, o.Protocol, said)
+	h.Set("Content-Length", strconv.Itoa(len(body)))
+	if method == http.MethodHead {
+		body = nil
+	}
+	w.WriteHeader(said.status)
+	_, _ = w.Write(body)
+}
+
+func (e *Error) body(h http.Header, p Protocol, said word) []byte {
+	switch p {
+	case JSON10, JSON11:
+		h.Set("Content-Type", "application/x-amz-json-1."+strconv.Itoa(int(p-JSON10)))
+		h.Set("X-Amzn-Errortype", said.code)
+		return object("__type", said.code, e.Message)
+	case CBOR:
+		h.Set("Content-Type", "application/cbor")
+		h.Set("Smithy-Protocol", "rpc-v2-cbor")
+		return cborMap("__type", said.code, "message", e.Message)
+	case S3:
+		h.Set("Content-Type", "application/xml")
+		return document(&s3Error{Code: said.code, Message: e.Message, RequestID: e.ID})
+	case EC2:
+		h.Set("Content-Type", "text/xml;charset=UTF-8")
+		return document(&ec2Error{Code: said.code, Message: e.Message, RequestID: e.ID})
+	case Query, RestXML:
+		h.Set("Content-Type", "text/xml")
+		return document(&queryError{Type: sender(said.status), Code: said.code, Message: e.Message, RequestID: e.ID})
+	}
+	h.Set("Content-Type", "application/json")
+	h.Set("X-Amzn-Errortype", said.code)
+	return object("code", said.code, e.Message)
+}
+
+func object(field, code, message string) []byte {
+	b, _ := json.Marshal(map[string]string{field: code, "message": clean(message)})
+	return b
+}
+
+type s3Error struct {
+	XMLName   xml.Name `xml:"Error"`
+	Code      string
+	Message   string
+	RequestID string `xml:"RequestId"`
+}
+
+type queryError struct {
+	XMLName   xml.Name `xml:"ErrorResponse"`
+	Type      string   `xml:"Error>Type"`
+	Code      string   `xml:"Error>Code"`
+	Message   string   `xml:"Error>Message"`
+	RequestID string   `xml:"RequestId"`
+}
+
+type ec2Error struct {
+	XMLName   xml.Name `xml:"Response"`
+	Code      string   `xml:"Errors>Error>Code"`
+	Message   string   `xml:"Errors>Error>Message"`
+	RequestID string   `xml:"RequestID"`
+}
+
+func document(v any) []byte {
+	b, _ := xml.Marshal(v)
+	return append([]byte(xml.Header), b...)
+}
+
+func sender(status int) string {
+	if status < 500 {
+		return "Sender"
+	}
+	return "Receiver"
+}
+
+func clean(s string) string { return strings.ToValidUTF8(s, "?") }
+
+// cborMap is a map of texts (RFC 8949 3.1).
+func cborMap(pairs ...string) []byte {
+	b := []byte{0xa0 | byte(len(pairs)/2)}
+	for _, s := range pairs {
+		s = clean(s)
+		if len(s) > 0xffff {
+			s = strings.ToValidUTF8(s[:0xffff], "")
+		}
+		switch {
+		case len(s) < 24:
+			b = append(b, 0x60|byte(len(s)))
+		case len(s) < 0x100:
+			b = append(b, 0x78, byte(len(s)))
+		default:
+			b = append(b, 0x79, byte(len(s)>>8), byte(len(s)))
+		}
+		b = append(b, s...)
+	}
+	return b
+}

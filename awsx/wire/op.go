@@ -1,0 +1,194 @@
+// Package wire is what AWS services speak on the wire: how the operation of a
+// request is told, whether it may be repeated, and in which words a client of the
+// service understands an error. It knows protocols and names, not the SDK.
+package wire
+
+import (
+	"iter"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/seed1158cd35/weir/internal/paths"
+)
+
+// An Op is the operation of a request.
+type Op struct {
+	Service  string   // as requests for it are signed: s3, dynamodb, drs, bedrock, ...
+	Name     string   // as the SDKs call it: GetObject; "" if it is not known
+	Protocol Protocol // in which its errors are written
+
+	// Safe says that repeating it does no harm even if it was done already. What
+	// costs twice, as an answer of a model does, harms nobody else.
+	Safe bool
+	// Write says that it changes something; S3 counts reads and writes apart.
+	Write bool
+
+	Bucket string // of S3, "" if there is none
+	Key    string // of S3, decoded
+}
+
+// A Request is what of a request tells its operation.
+type Request struct {
+	Service string // as it is signed, or configured; "" means to be told by the request
+	Method  string
+	Host    string // as the client wrote it
+	Path    string // raw: as it stands in the request line
+	Query   string // raw
+	Header  http.Header
+	Form    []byte // the beginning of a body with Action=, for services that are asked by forms
+}
+
+// Recognize tells the operation of a request.
+func Recognize(r Request) Op {
+	target := get(r.Header, "X-Amz-Target")
+	service := r.Service
+	if service == "" {
+		service = serviceOf(target)
+	}
+	if deaf(service) {
+		target = ""
+	}
+	o := Op{Service: service, Protocol: protocolOf(service, r.Header, target)}
+	switch {
+	case target != "":
+		o.Name = target[strings.LastIndexByte(target, '.')+1:]
+	case o.Protocol == CBOR:
+		o.Name = lastOf(paths.Widest(r.Path), "/operation/")
+	case o.Protocol == S3:
+		recognizeS3(&o, r)
+		return o
+	case o.Protocol == Query || o.Protocol == EC2:
+		o.Name = action(r)
+	default:
+		if o.Name = match(service, r.Method, r.Path); o.Name == "" || !plain(o.Name) { // however it is written
+			o.Name = match(service, r.Method, paths.Widest(r.Path))
+		}
+	}
+	if !plain(o.Name) {
+		o.Name = ""
+	}
+	o.Safe, o.Write = safe(service, o.Name, r), !reads(o.Name)
+	return o
+}
+
+// get reads a field whose name is in canonical form.
+func get(h http.Header, name string) string {
+	if v := h[name]; len(v) > 0 {
+		return v[0]
+	}
+	return ""
+}
+
+func lastOf(path, after string) string {
+	if i := strings.LastIndex(path, after); i >= 0 {
+		return path[i+len(after):]
+	}
+	return ""
+}
+
+// plain reports whether a name can be one of an operation. What is not must not come
+// into metrics.
+func plain(name string) bool {
+	if len(name) > 100 {
+		return false
+	}
+	for i := range len(name) {
+		c := name[i] | 0x20
+		if (c < 'a' || c > 'z') && (name[i] < '0' || name[i] > '9') {
+			return false
+		}
+	}
+	return true
+}
+
+// action is the parameter Action of a query or a form.
+func action(r Request) string {
+	for name := range actions(r) {
+		return name
+	}
+	return ""
+}
+
+// actions yields every parameter Action of the query and the form.
+func actions(r Request) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for _, s := range []string{r.Query, string(r.Form)} {
+			for s != "" {
+				var pair string
+				pair, s, _ = strings.Cut(s, "&")
+				if name, value, _ := strings.Cut(pair, "="); named(name, "Action") && !yield(unescape(value)) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// param reports whether a raw query has a parameter, and its value.
+func param(query, name string) (value string, ok bool) {
+	for query != "" {
+		var pair string
+		pair, query, _ = strings.Cut(query, "&")
+		k, v, _ := strings.Cut(pair, "=")
+		if named(k, name) {
+			return v, true
+		}
+	}
+	return "", false
+}
+
+// named reports whether the raw name of a parameter is this one, however it is written.
+func named(raw, name string) bool {
+	return raw == name || strings.Contains(raw, "%") && unescape(raw) == name
+}
+
+// unescape is a raw value of a query as a person would write it.
+func unescape(s string) string {
+	if d, err := url.QueryUnescape(s); err == nil {
+		return d
+	}
+	return s
+}
+
+// decoded is a raw path segment as a person would write it.
+func decoded(s string) string {
+	if d, err := url.PathUnescape(s); err == nil {
+		return d
+	}
+	return s
+}
+
+// Named is an operation whose name is known already. token says that the request says by
+// itself that it is one and the same when it is repeated.
+func Named(service, name string, token bool) Op {
+	o := Op{Service: service, Name: name, Protocol: protocolOf(service, nil, "")}
+	o.Write = !reads(name)
+	switch {
+	case o.Protocol == S3:
+		o.Safe = !unsafeOnS3[name]
+	default:
+		o.Safe = token || safe(service, name, Request{})
+	}
+	return o
+}
+
+// unsafeOnS3 leave something more behind each time: an upload that nobody completes, a
+// job.
+var unsafeOnS3 = map[string]bool{"CreateMultipartUpload": true, "CreateJob": true, "PostObject": true, "WriteGetObjectResponse": true}
+
+// ServiceOf is the name under which requests of a service are signed, by the id that the
+// SDKs have for it: "Bedrock Runtime" is signed as bedrock.
+func ServiceOf(id string) string {
+	if s, ok := signedAs[id]; ok {
+		return s
+	}
+	return strings.ReplaceAll(strings.ToLower(id), " ", "-")
+}
+
+var signedAs = map[string]string{
+	"S3": "s3", "DynamoDB": "dynamodb", "SQS": "sqs", "SNS": "sns", "STS": "sts", "EC2": "ec2", "Lambda": "lambda", "drs": "drs",
+	"Bedrock Runtime": "bedrock", "Bedrock": "bedrock", "CloudWatch": "monitoring", "CloudWatch Logs": "logs", "SFN": "states",
+	"EventBridge": "events", "Secrets Manager": "secretsmanager", "SES": "ses", "SESv2": "ses", "Auto Scaling": "autoscaling",
+	"CloudFormation": "cloudformation", "Elastic Load Balancing v2": "elasticloadbalancing", "API Gateway": "apigateway", "DynamoDB Streams": "dynamodb",
+}

@@ -1,0 +1,12 @@
+package wire_test
+
+import (
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
+)
+
+// quick makes one attempt.
+type quick struct{ aws.NopRetryer }
+
+// repeats reports whether the SDK would repeat a call that ended so.
+func repeats(err error) bool { return retry.NewStandard().IsErrorRetryable(err) }

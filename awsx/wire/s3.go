@@ -1,0 +1,193 @@
+package wire
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/seed1158cd35/weir/internal/paths"
+)
+
+// recognizeS3 tells operations of S3 by verb, by whether a bucket or a key is named,
+// and by the parameters that stand for what belongs to them.
+func recognizeS3(o *Op, r Request) {
+	o.Bucket, o.Key = place(r)
+	switch {
+	case o.Bucket == "":
+		o.Name = byMethod(r.Method, map[string]string{http.MethodGet: "ListBuckets"})
+	case o.Key == "":
+		o.Name = bucketOp(r)
+		if prefix, ok := param(r.Query, "prefix"); ok { // a list is one of its prefix
+			o.Key = unescape(prefix)
+		}
+	default:
+		o.Name = objectOp(r)
+	}
+	o.Write = r.Method != http.MethodGet && r.Method != http.MethodHead
+	o.Safe = r.Method != http.MethodPost || safePosts[o.Name]
+}
+
+// safePosts change nothing, or do the same when they are done again. What was
+// completed once is answered again for a while (CompleteMultipartUpload).
+var safePosts = map[string]bool{
+	"SelectObjectContent": true, "DeleteObjects": true, "CompleteMultipartUpload": true, "RestoreObject": true,
+}
+
+// place is the bucket and the key of a request, with the bucket in the host or first in
+// the path.
+func place(r Request) (bucket, key string) {
+	path := strings.TrimPrefix(r.Path, "/")
+	host, _, _ := strings.Cut(r.Host, ":")
+	for _, mark := range []string{".s3.", ".s3-"} {
+		if i := strings.Index(host, mark); i > 0 {
+			return host[:i], decoded(path)
+		}
+	}
+	bucket, key, _ = strings.Cut(strings.TrimLeft(path, "/"), "/")
+	if bucket, key = decoded(bucket), decoded(key); strings.Contains(bucket, "/") { // it was written as %2F
+		var more string
+		bucket, more, _ = strings.Cut(strings.TrimLeft(bucket, "/"), "/")
+		key = strings.TrimSuffix(more+"/"+key, "/")
+	}
+	return bucket, key
+}
+
+// Doubtful reports whether a store could take the path of a request to S3 for one of another
+// bucket: some resolve dot segments, which to S3 are a part of the key.
+func (o *Op) Doubtful(rawPath string) bool {
+	if o.Protocol != S3 || !paths.Dotted(rawPath) {
+		return false
+	}
+	written, _, _ := strings.Cut(strings.TrimLeft(rawPath, "/"), "/")
+	read, _, _ := strings.Cut(strings.TrimPrefix(paths.Widest(rawPath), "/"), "/")
+	return decoded(written) == o.Bucket && read != o.Bucket // else the bucket is in the host
+}
+
+func byMethod(method string, names map[string]string) string { return names[method] }
+
+// A sub is a parameter that makes another operation of a request, with the name that
+// each verb has then.
+type sub struct {
+	param string
+	names map[string]string
+}
+
+// bucketSubs and objectSubs are from the API reference of Amazon S3 (November 2026).
+var bucketSubs = []sub{
+	{"uploads", verbs("ListMultipartUploads", "", "", "")},
+	{"versions", verbs("ListObjectVersions", "", "", "")},
+	{"delete", verbs("", "", "DeleteObjects", "")},
+	{"session", verbs("CreateSession", "", "", "")},
+	{"location", verbs("GetBucketLocation", "", "", "")},
+	{"acl", verbs("GetBucketAcl", "PutBucketAcl", "", "")},
+	{"policy", verbs("GetBucketPolicy", "PutBucketPolicy", "", "DeleteBucketPolicy")},
+	{"policyStatus", verbs("GetBucketPolicyStatus", "", "", "")},
+	{"tagging", verbs("GetBucketTagging", "PutBucketTagging", "", "DeleteBucketTagging")},
+	{"versioning", verbs("GetBucketVersioning", "PutBucketVersioning", "", "")},
+	{"lifecycle", verbs("GetBucketLifecycleConfiguration", "PutBucketLifecycleConfiguration", "", "DeleteBucketLifecycle")},
+	{"cors", verbs("GetBucketCors", "PutBucketCors", "", "DeleteBucketCors")},
+	{"encryption", verbs("GetBucketEncryption", "PutBucketEncryption", "", "DeleteBucketEncryption")},
+	{"notification", verbs("GetBucketNotificationConfiguration", "PutBucketNotificationConfiguration", "", "")},
+	{"website", verbs("GetBucketWebsite", "PutBucketWebsite", "", "DeleteBucketWebsite")},
+	{"replication", verbs("GetBucketReplication", "PutBucketReplication", "", "DeleteBucketReplication")},
+	{"logging", verbs("GetBucketLogging", "PutBucketLogging", "", "")},
+	{"publicAccessBlock", verbs("GetPublicAccessBlock", "PutPublicAccessBlock", "", "DeletePublicAccessBlock")},
+	{"object-lock", verbs("GetObjectLockConfiguration", "PutObjectLockConfiguration", "", "")},
+	{"ownershipControls", verbs("GetBucketOwnershipControls", "PutBucketOwnershipControls", "", "DeleteBucketOwnershipControls")},
+	{"accelerate", verbs("GetBucketAccelerateConfiguration", "PutBucketAccelerateConfiguration", "", "")},
+	{"requestPayment", verbs("GetBucketRequestPayment", "PutBucketRequestPayment", "", "")},
+}
+
+var objectSubs = []sub{
+	{"uploads", verbs("", "", "CreateMultipartUpload", "")},
+	{"uploadId", verbs("ListParts", "UploadPart", "CompleteMultipartUpload", "AbortMultipartUpload")},
+	{"tagging", verbs("GetObjectTagging", "PutObjectTagging", "", "DeleteObjectTagging")},
+	{"acl", verbs("GetObjectAcl", "PutObjectAcl", "", "")},
+	{"attributes", verbs("GetObjectAttributes", "", "", "")},
+	{"retention", verbs("GetObjectRetention", "PutObjectRetention", "", "")},
+	{"legal-hold", verbs("GetObjectLegalHold", "PutObjectLegalHold", "", "")},
+	{"torrent", verbs("GetObjectTorrent", "", "", "")},
+	{"restore", verbs("", "", "RestoreObject", "")},
+	{"select", verbs("", "", "SelectObjectContent", "")},
+	{"renameObject", verbs("", "RenameObject", "", "")},
+}
+
+func verbs(get, put, post, del string) map[string]string {
+	return map[string]string{http.MethodGet: get, http.MethodPut: put, http.MethodPost: post, http.MethodDelete: del}
+}
+
+func subOp(all []sub, r Request) string {
+	if r.Query == "" {
+		return ""
+	}
+	for i := range all {
+		if _, ok := param(r.Query, all[i].param); ok {
+			if name := all[i].names[r.Method]; name != "" {
+				return name
+			}
+		}
+	}
+	return ""
+}
+
+func bucketOp(r Request) string {
+	if name := subOp(bucketSubs, r); name != "" {
+		return name
+	}
+	switch r.Method {
+	case http.MethodGet:
+		if v, _ := param(r.Query, "list-type"); v == "2" {
+			return "ListObjectsV2"
+		}
+		return "ListObjects"
+	case http.MethodHead:
+		return "HeadBucket"
+	case http.MethodPut:
+		return "CreateBucket"
+	case http.MethodDelete:
+		return "DeleteBucket"
+	case http.MethodPost:
+		return "PostObject"
+	}
+	return ""
+}
+
+func objectOp(r Request) string {
+	name := subOp(objectSubs, r)
+	copied := get(r.Header, "X-Amz-Copy-Source") != ""
+	switch {
+	case name == "UploadPart" && copied:
+		return "UploadPartCopy"
+	case name != "":
+		return name
+	}
+	switch r.Method {
+	case http.MethodGet:
+		return "GetObject"
+	case http.MethodHead:
+		return "HeadObject"
+	case http.MethodPut:
+		if copied {
+			return "CopyObject"
+		}
+		return "PutObject"
+	case http.MethodDelete:
+		return "DeleteObject"
+	}
+	return ""
+}
+
+// Prefix is the part of a key by which S3 counts requests, as far as a client can know:
+// its first segments, at most depth of them, without the last, which is the object's own.
+// It is bounded in length.
+func Prefix(key string, depth int) string {
+	const longest = 256
+	end := 0
+	for range depth {
+		i := strings.IndexByte(key[end:], '/')
+		if i < 0 || end+i+1 > longest {
+			break
+		}
+		end += i + 1
+	}
+	return key[:end]
+}

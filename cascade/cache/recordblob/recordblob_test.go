@@ -1,0 +1,213 @@
+package recordblob_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/seed1158cd35/weir/cascade/cache"
+	"github.com/seed1158cd35/weir/cascade/cache/recordblob"
+	"github.com/seed1158cd35/weir/fleet/dynamostore"
+	"github.com/seed1158cd35/weir/fleet/filestore"
+	"github.com/seed1158cd35/weir/fleet/redisstore"
+	"github.com/seed1158cd35/weir/fleet/redisstore/rueidisconn"
+	"github.com/seed1158cd35/weir/internal/test/servers"
+	"github.com/seed1158cd35/weir/limit"
+)
+
+func TestRedis(t *testing.T)  { conform(t, openRedis(t, servers.Redis(t).URL())) }
+func TestDynamo(t *testing.T) { conform(t, openDynamo(t)) }
+func TestMemory(t *testing.T) { conform(t, limit.NewMemory(nil)) }
+func TestFile(t *testing.T)   { conform(t, openFile(t)) }
+
+func openRedis(t testing.TB, url string) limit.Store {
+	t.Helper()
+	conn, err := rueidisconn.Open(url, rueidisconn.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := redisstore.New(conn, redisstore.Options{})
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+func openDynamo(t testing.TB) limit.Store {
+	t.Helper()
+	client := dynamodb.New(dynamodb.Options{
+		Region: "local", BaseEndpoint: aws.String(servers.Dynalite(t).Endpoint()),
+		Credentials: credentials.NewStaticCredentialsProvider("id", "secret", ""),
+	})
+	s := dynamostore.New(client, "weir", dynamostore.Options{Margin: 2 * time.Millisecond})
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if err := s.Create(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := s.Load(ctx, "", nil); err != nil { // it learns the time
+		t.Fatal(err)
+	}
+	return s
+}
+
+func openFile(t testing.TB) limit.Store {
+	t.Helper()
+	s, err := filestore.Open(filepath.Join(t.TempDir(), "weir.db"), filestore.Options{NoSync: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+func key(n int) []byte { return binary.BigEndian.AppendUint64(nil, uint64(n)) }
+
+// conform holds a store to what a cache needs of it.
+func conform(t *testing.T, s limit.Store) {
+	b := recordblob.New(s, recordblob.Options{Places: 100})
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	want := func(n int, want []byte) {
+		t.Helper()
+		if got, err := b.Get(ctx, key(n)); err != nil || !bytes.Equal(got, want) {
+			t.Errorf("key %d: %d bytes, %v; want %d", n, len(got), err, len(want))
+		}
+	}
+	put := func(n int, v []byte, keep time.Duration) {
+		t.Helper()
+		if err := b.Put(ctx, key(n), v, keep); err != nil {
+			t.Error(err)
+		}
+	}
+	want(1, nil)
+	large := make([]byte, b.Most())
+	for i := range large {
+		large[i] = byte(rand.Uint32())
+	}
+	put(1, []byte("one"), time.Hour)
+	put(2, large, time.Hour)
+	want(1, []byte("one"))
+	want(2, large)
+	put(1, large, time.Hour) // again
+	want(1, large)
+	put(101, []byte("in the place of 1"), time.Hour)
+	want(1, []byte("in the place of 1"))
+	for n, first := range []bool{true, false} {
+		if got, err := b.Lock(ctx, key(7), time.Hour); err != nil || got != first {
+			t.Errorf("lock %d: %v, %v", n, got, err)
+		}
+	}
+	if got, err := b.Lock(ctx, key(107), time.Hour); err != nil || !got {
+		t.Errorf("lock of another key of the place: %v, %v", got, err)
+	}
+	wantFleet(t, ctx, s)
+}
+
+// wantFleet: what one process puts, another finds, and what stands in the place of
+// another's is nobody's.
+func wantFleet(t *testing.T, ctx context.Context, s limit.Store) {
+	open := func() *cache.Cache {
+		c, err := cache.New(cache.Options{Shared: recordblob.New(s, recordblob.Options{Places: 16, Group: "small"}), SharedTimeout: 5 * time.Second, WriteTimeout: 5 * time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	a, b := open(), open()
+	defer b.Close()
+	keys := make([]cache.Key, 60)
+	for i := range keys {
+		keys[i] = cache.Key{Tenant: fmt.Sprint(i), Model: "m"}
+		a.Put(time.Now(), keys[i], cache.Entry{Status: 200, Body: []byte(strings.Repeat(fmt.Sprint(i, " "), 1000))})
+	}
+	if err := a.Close(); err != nil { // once all is written
+		t.Error(err)
+	}
+	found := 0
+	for i, k := range keys {
+		e, state, _ := b.Get(ctx, time.Now(), k)
+		if state == cache.Hit {
+			found++
+		}
+		if want := strings.Repeat(fmt.Sprint(i, " "), 1000); state != cache.Miss && string(e.Body) != want {
+			t.Errorf("key %d: %v, %.20q", i, state, e.Body)
+		}
+	}
+	if n := b.Stats(); found < 8 || found > 16 || n.SharedErrors != 0 || n.SharedHits != int64(found) || n.SharedDamaged != int64(60-found) {
+		t.Errorf("%d found in 16 places, %+v", found, n)
+	}
+}
+
+func TestRedisThatGoesAwayAndComesBack(t *testing.T) {
+	srv := servers.Redis(t)
+	c, err := cache.New(cache.Options{Shared: recordblob.New(openRedis(t, srv.URL()), recordblob.Options{}), SharedTimeout: 100 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	k := cache.Key{Tenant: "t"}
+	get := func() (cache.State, time.Duration) {
+		start := time.Now()
+		_, s, _ := c.Get(t.Context(), start, k)
+		return s, time.Since(start)
+	}
+	c.Put(time.Now(), k, cache.Entry{Status: 200})
+	for deadline := time.Now().Add(10 * time.Second); c.Stats().SharedHits == 0; c.Forget(k) {
+		if get(); time.Now().After(deadline) {
+			t.Fatal("the answer is not in the store")
+		}
+	}
+	srv.Stop() // it hangs
+	c.Forget(k)
+	var slow int
+	for range 200 {
+		s, took := get()
+		if s != cache.Miss || took > 400*time.Millisecond {
+			t.Errorf("%v after %v", s, took)
+		}
+		if took > 50*time.Millisecond {
+			slow++
+		}
+	}
+	if slow > 4 {
+		t.Errorf("%d calls have waited for a server that hangs", slow)
+	}
+	srv.Cont()
+	for deadline := time.Now().Add(10 * time.Second); ; c.Forget(k) {
+		if s, _ := get(); s == cache.Hit {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the store is back and not used")
+		}
+	}
+}
+
+// BenchmarkRedis is a Get that memory misses, and a write.
+func BenchmarkRedis(b *testing.B) {
+	blobs := recordblob.New(openRedis(b, servers.Redis(b).URL()), recordblob.Options{})
+	value := bytes.Repeat([]byte("x"), 4096)
+	b.Run("put", func(b *testing.B) {
+		for i := 0; b.Loop(); i++ {
+			if err := blobs.Put(b.Context(), key(i), value, time.Hour); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("get", func(b *testing.B) {
+		for i := 0; b.Loop(); i++ {
+			if _, err := blobs.Get(b.Context(), key(i)); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}

@@ -1,0 +1,130 @@
+package breakers
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/seed1158cd35/weir/limit"
+)
+
+// A change is a new entry that this process proposes for a seat.
+type change struct {
+	seat  *seat
+	entry entry
+	own   uint32 // the generation of the breaker that says so
+	adopt bool   // the breaker follows once it is agreed
+}
+
+// swaps is how often one is repeated when others were faster, in one round.
+const swaps = 5
+
+// pull looks at what the store has.
+func (b *Breakers) pull(ctx context.Context) error {
+	before := b.conf.Clock.Now()
+	calling, cancel := b.calling(ctx)
+	defer cancel()
+	b.counts.loads.Add(1)
+	records, present, err := b.conf.Store.Load(calling, b.conf.Group, b.names)
+	if err != nil {
+		return fmt.Errorf("look at breakers: %w", err)
+	}
+	after := b.conf.Clock.Now()
+	// The store read its clock at some instant between the two.
+	at := time.Duration(present.UnixMicro()) * time.Microsecond
+	b.lo, b.hi = at-after, at+time.Microsecond-before
+	b.looked, b.pullAt = after, after+poll/2+b.upTo(poll)
+	return b.read(records, at)
+}
+
+func (b *Breakers) read(records []limit.Record, at time.Duration) (err error) {
+	for _, r := range records {
+		for _, p := range b.pages {
+			if p.name == r.Name {
+				if e := p.read(r, at); e != nil {
+					err = e
+				}
+			}
+		}
+	}
+	return err
+}
+
+// agree has every breaker follow what the fleet has decided, and proposes to the
+// fleet what was decided here.
+func (b *Breakers) agree(ctx context.Context) error {
+	for _, p := range b.pages {
+		if err := b.agreeOn(ctx, p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *Breakers) agreeOn(ctx context.Context, p *page) error {
+	for range swaps {
+		changes := b.changes(p)
+		if len(changes) == 0 && !p.lost {
+			return nil
+		}
+		if b.conf.Clock.Now()-b.looked > gap { // most likely another has said the same
+			if err := b.pull(ctx); err != nil {
+				return err
+			}
+			continue
+		}
+		done, err := b.swap(ctx, p, changes)
+		if done || err != nil {
+			return err
+		}
+	}
+	return nil // the next round goes on
+}
+
+func (b *Breakers) changes(p *page) (all []change) {
+	now := b.conf.Clock.Now()
+	for _, t := range b.seats {
+		if t.page != p {
+			continue
+		}
+		if c, ok := b.settle(now, t); ok {
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+func (b *Breakers) swap(ctx context.Context, p *page, changes []change) (done bool, err error) {
+	at := b.conf.Clock.Now() + b.lo
+	next, raw, err := p.with(changes, at)
+	if err != nil {
+		return false, err
+	}
+	calling, cancel := b.calling(ctx)
+	defer cancel()
+	b.counts.swaps.Add(1)
+	r, ok, err := b.conf.Store.Swap(calling, b.conf.Group, limit.Record{Name: p.name, Version: p.version, Value: raw, Keep: keep})
+	switch {
+	case err != nil:
+		return false, fmt.Errorf("change breakers: %w", err)
+	case !ok:
+		b.counts.conflicts.Add(1)
+		return false, p.read(r, at)
+	}
+	p.content, p.version, p.raw, p.lost = next, r.Version, raw, false
+	now := b.conf.Clock.Now()
+	for i := range changes {
+		b.agreed(now, &changes[i])
+	}
+	return true, nil
+}
+
+// agreed is what follows from a change that the fleet has taken over.
+func (b *Breakers) agreed(now time.Duration, c *change) {
+	t := c.seat
+	if c.adopt {
+		b.follow(now, t, &c.entry, c.own)
+		return
+	}
+	t.followed(now, c.own, &c.entry, b)
+}

@@ -1,0 +1,64 @@
+package breakers_test
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/seed1158cd35/weir/breaker"
+	"github.com/seed1158cd35/weir/clock"
+	"github.com/seed1158cd35/weir/fleet/breakers"
+	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/outcome"
+)
+
+// Two processes that share a store see one failure each, which is too many for both
+// together. A program leaves the rounds to Run.
+func Example() {
+	ctx, store := context.Background(), limit.NewMemory(nil)
+	process := func(name string) (*breaker.Breaker, *breakers.Breakers) {
+		b := breaker.New("", breaker.Config{Failures: 2}, func(c breaker.Change) {
+			fmt.Printf("%s: %v, %v\n", name, c.To, c.Why)
+		})
+		return b, breakers.New(breakers.Config{Store: store, Group: "billing"}, b)
+	}
+	call := func(b *breaker.Breaker) {
+		now := clock.System.Now()
+		if permit, _, ok := b.Admit(now); ok {
+			b.Report(now, permit, outcome.Outcome{Class: outcome.Failed})
+		}
+	}
+	a, as := process("a")
+	b, bs := process("b")
+
+	call(a)
+	as.Sync(ctx) // tells of one failure
+	call(b)
+	bs.Sync(ctx) // and of the second, and that it is too many
+
+	next := as.Sync(ctx) // nothing new here; a looks at the store in its own time
+	_ = clock.System.Sleep(ctx, next-clock.System.Now())
+	as.Sync(ctx)
+	// Output:
+	// b: open, fleet tripped
+	// a: open, fleet tripped
+}
+
+func ExampleBreakers_Run() {
+	g := breaker.NewGroup(0, breaker.Config{}, nil)
+	s := breakers.New(breakers.Config{Store: limit.NewMemory(nil), Group: "billing", Scope: "tenant"}, g)
+	ctx, stop := context.WithCancel(context.Background())
+	over := make(chan error)
+	go func() { over <- s.Run(ctx) }()
+	// ... calls ask g.For(now, tenant) ...
+	stop()
+	fmt.Println(<-over)
+	// Output: context canceled
+}
+
+func ExampleBreakers_Stats() {
+	b := breaker.New("", breaker.Config{}, nil)
+	s := breakers.New(breakers.Config{Store: limit.NewMemory(nil), Group: "billing"}, b)
+	s.Sync(context.Background())
+	fmt.Printf("%+v\n", s.Stats())
+	// Output: {Loads:1 Takes:0 Swaps:0 Conflicts:0 Failed:0}
+}

@@ -1,0 +1,173 @@
+package breakers
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/seed1158cd35/weir/breaker"
+	"github.com/seed1158cd35/weir/limit"
+)
+
+// keep is how long the state of a breaker is kept that nobody touches.
+const keep = 7 * 24 * time.Hour
+
+// An entry is what the fleet has agreed on about one breaker. Instants are those of
+// the store's clock, since 1970. The zero entry is closed, and always was.
+type entry struct {
+	// Gen is the generation: it grows with every change, whatever the store
+	// forgets meanwhile, because it is also the instant of the change, about.
+	Gen    int64         `json:"gen"`
+	Phase  breaker.Phase `json:"phase"` // 0 closed, 1 open, 2 half-open: the holder probes, until the deadline
+	Why    breaker.Cause `json:"why,omitempty"`
+	Held   bool          `json:"held,omitempty"`
+	Since  time.Duration `json:"since,omitempty"`
+	Until  time.Duration `json:"until,omitempty"`
+	Spell  time.Duration `json:"spell,omitempty"`
+	Good   int           `json:"good,omitempty"`
+	Holder string        `json:"holder,omitempty"`
+	At     time.Duration `json:"at"` // when it was written
+}
+
+// matters reports whether something would be lost without the entry.
+func (e *entry) matters() bool { return e.Phase != breaker.Closed || e.Held }
+
+// A content is what a record holds: the breakers that are not closed, or were not
+// lately. All others are closed. It is not changed once it is on a page.
+type content struct {
+	Gen  int64            `json:"gen"` // the highest that was ever written here
+	Keys map[string]entry `json:"keys,omitempty"`
+}
+
+// A page is a record as this process knows it.
+type page struct {
+	content
+	name    string
+	version int64
+	raw     []byte
+	lost    bool // the store has forgotten what this process knows
+	garbled int  // times in a row that the record could not be read
+}
+
+// mostKeys bounds a record. Beyond it processes decide for themselves.
+const mostKeys = 1024
+
+// of is what the page says about a key at the store's instant.
+func (p *page) of(name string, at time.Duration) entry {
+	e := p.Keys[name]
+	if e.expired(at) {
+		return entry{}
+	}
+	return e
+}
+
+func (e *entry) expired(at time.Duration) bool { return at-e.At > keep }
+
+// read takes over what the store has. A store that has older things than this
+// process knows of was emptied, or has lost its latest writes: then what is known
+// here stands, and is to be written again.
+func (p *page) read(r limit.Record, at time.Duration) error {
+	p.version = r.Version
+	if r.Version > 0 && p.raw != nil && bytes.Equal(r.Value, p.raw) {
+		p.lost = false
+		return nil
+	}
+	stored, err := decode(r)
+	if err != nil {
+		if p.garbled++; p.garbled < mostLost {
+			return err
+		}
+		stored = content{} // it will not become better; whoever has news writes over it
+	}
+	p.garbled = 0
+	if stored.Gen < p.Gen && p.knows(at) {
+		p.lost = true
+		return nil
+	}
+	p.content, p.raw, p.lost = stored, bytes.Clone(r.Value), false
+	return nil
+}
+
+func (p *page) knows(at time.Duration) bool {
+	for _, e := range p.Keys {
+		if e.matters() && !e.expired(at) {
+			return true
+		}
+	}
+	return false
+}
+
+func decode(r limit.Record) (c content, err error) {
+	if r.Version == 0 {
+		return c, nil
+	}
+	if err = json.Unmarshal(r.Value, &c); err == nil {
+		err = c.check()
+	}
+	if err != nil {
+		return content{}, fmt.Errorf("record %s of the store: %w; breakers decide for themselves until it is written anew", r.Name, err)
+	}
+	return c, nil
+}
+
+func (c *content) check() error {
+	for name, e := range c.Keys {
+		if e.Phase > breaker.HalfOpen || e.Gen < 0 || e.Gen > c.Gen || e.Good < 0 || e.Spell < 0 || e.Until < 0 || e.Since < 0 {
+			return fmt.Errorf("key %q: phase %d, generation %d of %d: no state of a breaker", name, e.Phase, e.Gen, c.Gen)
+		}
+	}
+	return nil
+}
+
+// with is the content after the changes, without what has expired.
+func (c *content) with(changes []change, at time.Duration) (next content, raw []byte, err error) {
+	next = content{Gen: c.Gen, Keys: maps.Clone(c.Keys)}
+	if next.Keys == nil {
+		next.Keys = make(map[string]entry)
+	}
+	for _, ch := range changes {
+		next.Keys[ch.seat.name] = ch.entry
+		next.Gen = max(next.Gen, ch.entry.Gen)
+	}
+	next.prune(at)
+	if len(next.Keys) > mostKeys {
+		return next, nil, fmt.Errorf("%d breakers are open at once; the fleet agrees on %d at most", len(next.Keys), mostKeys)
+	}
+	raw, err = json.Marshal(next)
+	return next, raw, err
+}
+
+// prune forgets what has expired, and what is closed if there is too much.
+func (c *content) prune(at time.Duration) {
+	maps.DeleteFunc(c.Keys, func(_ string, e entry) bool { return e.expired(at) })
+	if len(c.Keys) > mostKeys {
+		maps.DeleteFunc(c.Keys, func(_ string, e entry) bool { return !e.matters() })
+	}
+}
+
+// longestLabel leaves room in the 256 bytes of a store's key for what is added.
+const longestLabel = 200
+
+// label is a key as it stands in the store: itself, or its hash if it is long or
+// no proper text.
+func label(key string) string {
+	if len(key) <= longestLabel && utf8.ValidString(key) && !strings.HasPrefix(key, "#") {
+		return key
+	}
+	sum := sha256.Sum256([]byte(key))
+	return "#" + hex.EncodeToString(sum[:])
+}
+
+// pageOf is the page that a key stands on.
+func (b *Breakers) pageOf(name string) *page {
+	h := fnv.New32a()
+	h.Write([]byte(name))
+	return b.pages[h.Sum32()%uint32(len(b.pages))]
+}

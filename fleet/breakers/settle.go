@@ -1,0 +1,89 @@
+package breakers
+
+import (
+	"time"
+
+	"github.com/seed1158cd35/weir/breaker"
+)
+
+// settle compares a breaker with what the fleet says of it. Either the breaker
+// follows, or there is something to propose.
+func (b *Breakers) settle(now time.Duration, t *seat) (c change, ok bool) {
+	e := t.page.of(t.name, now+b.lo)
+	if t.full && e.Gen <= t.gen && !e.matters() {
+		t.b.Trip(now, t.hint, breaker.FleetTripped)
+	}
+	t.full = false
+	s := t.b.State()
+	moved := s.Gen != t.own
+	switch {
+	case t.b.Config().Off && !s.Held && !e.Held: // it has no part in it
+		t.own, t.gen, t.failed, t.full = s.Gen, 0, 0, false
+		return c, false
+	case moved && byHand(&s):
+		return b.says(now, t, &s), true
+	case e.Gen > t.gen && t.gen == 0 && !moved && !e.matters(): // nobody knows of anything
+		t.followed(now, s.Gen, &e, b)
+	case e.Gen > t.gen && !(moved && b.newer(&s, &e)):
+		b.follow(now, t, &e, s.Gen)
+		return c, false
+	case moved && !b.underWay(&e, &s):
+		return b.decided(now, t, &e, &s)
+	case !moved && (s.Phase != e.Phase || s.Held != e.Held):
+		b.follow(now, t, &e, s.Gen)
+		return c, false
+	}
+	return b.offer(now, t, &e, &s)
+}
+
+// byHand reports whether a person brought the breaker into its phase.
+func byHand(s *breaker.State) bool { return s.Why == breaker.Forced || s.Why == breaker.WasReset }
+
+func (b *Breakers) mine(e *entry) bool { return e.Phase == breaker.HalfOpen && e.Holder == b.id }
+
+// underWay reports whether the breaker has moved as it was to: by probing.
+func (b *Breakers) underWay(e *entry, s *breaker.State) bool {
+	return s.Phase == breaker.HalfOpen && b.mine(e)
+}
+
+// newer reports whether a breaker that had to decide for itself did so after the
+// fleet last decided.
+func (b *Breakers) newer(s *breaker.State, e *entry) bool {
+	return b.returns && (s.Since+b.lo).Microseconds() > e.Gen
+}
+
+// decided is what becomes of a breaker that changed its phase by itself, in the
+// generation that the fleet is in.
+func (b *Breakers) decided(now time.Duration, t *seat, e *entry, s *breaker.State) (c change, ok bool) {
+	switch {
+	case s.Phase == breaker.Closed && !e.matters():
+		t.own = s.Gen
+		return c, false
+	case e.Phase == breaker.HalfOpen && !b.mine(e) && now < b.over(now, e): // another has the probe, and will know better
+		b.follow(now, t, e, s.Gen)
+		return c, false
+	}
+	return b.says(now, t, s), true
+}
+
+// says is the state of a breaker as a proposal.
+func (b *Breakers) says(now time.Duration, t *seat, s *breaker.State) change {
+	e := b.entry(now, t.page, s)
+	switch {
+	case s.Phase != breaker.HalfOpen:
+	case s.Probing: // by itself, until now; from now on for the fleet
+		e.Holder, e.Until = b.id, s.Until+b.hi
+	default:
+		e.Until = e.At
+	}
+	return change{t, e, s.Gen, s.Phase == breaker.HalfOpen && !s.Probing}
+}
+
+// entry is a state in the next generation of a page.
+func (b *Breakers) entry(now time.Duration, p *page, s *breaker.State) entry {
+	at := now + b.lo
+	return entry{
+		Gen: max(p.Gen+1, at.Microseconds()), Phase: s.Phase, Why: s.Why, Held: s.Held,
+		Since: max(0, s.Since+b.lo), Until: b.stored(s.Until), Spell: s.Spell, Good: s.Successes, At: at,
+	}
+}

@@ -1,0 +1,211 @@
+package dynamostore
+
+import (
+	"cmp"
+	"context"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/limit/bucket"
+)
+
+// A fleet is some processes with clocks of their own, far from a server whose time is
+// the true one. It knows when each ask was executed.
+type fleet struct {
+	*fake
+	stores []*Store
+
+	mu   sync.Mutex
+	done map[uint64]time.Time
+}
+
+// newFleet has processes of which half of the wall clocks are half a second off, with
+// quartzes that run wrong by up to 100 parts in a million. The server's clock is cut to seconds,
+// and the front ends that tell it are up to 5ms apart.
+func newFleet(n int, rng *rand.Rand) *fleet {
+	f := &fleet{fake: newFake(nil), done: make(map[uint64]time.Time)}
+	var mu sync.Mutex
+	random := func(most time.Duration) time.Duration {
+		mu.Lock()
+		defer mu.Unlock()
+		return time.Duration(rng.Int64N(int64(most)))
+	}
+	f.now = func() time.Time { return time.Now().Add(random(10*time.Millisecond) - 5*time.Millisecond) }
+	f.wait = func() { time.Sleep(500*time.Microsecond + random(3*time.Millisecond)) }
+	f.took = f.executed
+	for i := range n {
+		begin, off, wrong := time.Now(), time.Duration(i%2)*500*time.Millisecond, 1+random(200)-100
+		now := func() time.Time {
+			d := time.Since(begin)
+			return begin.Add(off + d + d/1_000_000*wrong)
+		}
+		f.stores = append(f.stores, New(clientOf(f.fake), "weir", Options{Margin: 6 * time.Millisecond, now: now}))
+	}
+	return f
+}
+
+func (f *fleet) executed(it map[string]av) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for name, v := range it {
+		if text, ok := v["S"].(string); ok && name[0] == 'l' {
+			if id := parseAnswer(text).id; f.done[id].IsZero() {
+				f.done[id] = time.Now()
+			}
+		}
+	}
+}
+
+// A spent is units that were granted.
+type spent struct {
+	at time.Time
+	n  int64
+}
+
+// hammer lets goroutines of all processes take what they get until the time is over.
+func (f *fleet) hammer(t *testing.T, d time.Duration, claim func(now time.Time) limit.Claim) (all []spent) {
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	end := time.Now().Add(d)
+	for i, s := range f.stores {
+		for g := range 2 {
+			lane := uint64(i)<<8 | uint64(g)
+			wg.Go(func() {
+				for time.Now().Before(end) {
+					a := &limit.Ask{Group: "g", ID: rand.Uint64() | 1, Lane: lane, Copies: 1 + rand.Int64N(3), Claims: []limit.Claim{claim(s.clock.read().time())}}
+					if err := s.Take(context.Background(), a); err != nil {
+						if err == limit.ErrWindow {
+							continue
+						}
+						t.Error(err)
+						return
+					}
+					if a.Granted > 0 {
+						f.mu.Lock()
+						at := f.done[a.ID]
+						f.mu.Unlock()
+						mu.Lock()
+						all = append(all, spent{at, a.Granted})
+						mu.Unlock()
+						continue
+					}
+					time.Sleep(max(time.Millisecond, min(a.Grants[0].Wait, 20*time.Millisecond)))
+				}
+			})
+		}
+	}
+	wg.Wait()
+	slices.SortFunc(all, func(a, b spent) int { return cmp.Compare(a.at.UnixNano(), b.at.UnixNano()) })
+	return all
+}
+
+const hammerFor = 10 * time.Second
+
+func sum(all []spent) (n int64) {
+	for _, s := range all {
+		n += s.n
+	}
+	return n
+}
+
+func wantUsed(t *testing.T, f *fleet, all []spent, could int64) {
+	t.Helper()
+	n := sum(all)
+	t.Logf("%d of %d used", n, could)
+	for _, s := range f.stores {
+		t.Logf("%+v", s.Stats())
+	}
+	if float64(n) < 0.98*float64(could) {
+		t.Errorf("%d of %d used, want 98%%", n, could)
+	}
+}
+
+func TestFleetKeepsBucket(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		seed := rand.Uint64()
+		f := newFleet(4, rand.New(rand.NewPCG(seed, 1)))
+		r := &limit.Rule{Name: "a", Shape: limit.Bucket, Meter: bucket.MeterOf(bucket.Rate{Amount: 100, Per: time.Second, Burst: 100})}
+		begin := f.calibrated(t)
+		all := f.hammer(t, hammerFor, func(time.Time) limit.Claim { return limit.Claim{Rule: r, Key: "k", Cost: 1} })
+		level, at := time.Duration(0), begin // in time: a unit takes 10ms
+		for _, s := range all {
+			level = max(0, level-s.at.Sub(at)) + time.Duration(s.n)*10*time.Millisecond
+			at = s.at
+			if level > time.Second+time.Microsecond {
+				t.Fatalf("seed %#x: %v over the limit %v after the start", seed, level-time.Second, s.at.Sub(begin))
+			}
+		}
+		wantUsed(t, f, all, 100+100*int64(hammerFor/time.Second))
+	})
+}
+
+// calibrated waits until all processes know the time.
+func (f *fleet) calibrated(t *testing.T) time.Time {
+	begin := time.Now()
+	for _, s := range f.stores {
+		if _, _, err := s.Load(context.Background(), "", nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if d := time.Since(begin); d > time.Duration(len(f.stores))*10*time.Second { // a second each, on a machine that is not busy
+		t.Errorf("it took %v to learn the time", d)
+	}
+	return time.Now()
+}
+
+func TestFleetKeepsRolling(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		seed := rand.Uint64()
+		f := newFleet(4, rand.New(rand.NewPCG(seed, 1)))
+		f.calibrated(t)
+		r := &limit.Rule{Name: "a", Shape: limit.Rolling, Amount: 100, Ring: bucket.RingOf(bucket.Window{Amount: 100, Per: time.Second})}
+		all := f.hammer(t, hammerFor, func(time.Time) limit.Claim { return limit.Claim{Rule: r, Key: "k", Cost: 1} })
+		var inside int64
+		first := 0
+		for _, s := range all {
+			for inside += s.n; s.at.Sub(all[first].at) >= time.Second; first++ {
+				inside -= all[first].n
+			}
+			if inside > 100 {
+				t.Fatalf("seed %#x: %d units in a second, want 100 at most", seed, inside)
+			}
+		}
+		wantUsed(t, f, all, 100*int64(hammerFor/time.Second))
+	})
+}
+
+func TestFleetKeepsFixed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		seed := rand.Uint64()
+		f := newFleet(4, rand.New(rand.NewPCG(seed, 1)))
+		f.calibrated(t)
+		begin := time.Now().Truncate(time.Second)
+		r := &limit.Rule{Name: "a", Shape: limit.Fixed, Amount: 100}
+		all := f.hammer(t, hammerFor, func(now time.Time) limit.Claim {
+			start := begin.Add(now.Sub(begin) / time.Second * time.Second)
+			return limit.Claim{Rule: r, Key: "k", Cost: 1, Windows: limit.Windows{Start: start, End: start.Add(time.Second), Next: start.Add(2 * time.Second)}}
+		})
+		windows := make(map[time.Duration]int64)
+		for _, s := range all {
+			windows[s.at.Sub(begin)/time.Second] += s.n
+		}
+		for w, n := range windows {
+			if n > 100 {
+				t.Errorf("seed %#x: %d units in window %d, want 100 at most", seed, n, w)
+			}
+		}
+		whole := make([]spent, 0, len(all)) // of windows that were there from begin to end; the first may count in two
+		first, last := all[0].at.Sub(begin)/time.Second, all[len(all)-1].at.Sub(begin)/time.Second
+		for _, s := range all {
+			if w := s.at.Sub(begin) / time.Second; w > first+1 && w < last {
+				whole = append(whole, s)
+			}
+		}
+		wantUsed(t, f, whole, 100*int64(last-first-2))
+	})
+}

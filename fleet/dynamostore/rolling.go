@@ -1,0 +1,268 @@
+package dynamostore
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/limit/bucket"
+)
+
+// A rollingCell is a limit of any window of a length. Attribute r is the number of
+// units that count; slots, named by the instant at which they end, have how many went
+// in a two-hundredth of the window. Taking units adds to r and to the present slot, which
+// all may do at once. When r is used up, or many slots have had their time, the next
+// who takes something drops those: a condition says that they are as they were seen.
+//
+// Attribute z is what was said to be the present, at least, when the latest slots were
+// dropped. Nobody may take units of an earlier present any more: then they would count
+// together.
+//
+// A slot has had its time when the window has passed since its end. Who has seen it
+// knows, by his own clock, how long it has not changed, and that is exact however
+// unsure the store's time is.
+type rollingCell struct {
+	*view
+	total int64
+	slots []slot // by when they have had their time
+	hold  hold
+	free  int64 // units in those that have had it, and are dropped
+	more  bool  // there are more of them than are dropped at once
+
+	returns               []slot // n of each comes back
+	returned, owed, taken int64
+	dropped               []slot
+}
+
+// A slot is a number of units, less those that came back, and the microseconds until
+// it counts no more.
+type slot struct {
+	name  string
+	value string
+	n     int64
+	in    int64
+}
+
+// A slot's number is what went in times 10^13 and what came back, so that it grows with
+// every change and no value of it comes twice.
+const backDigits = 13
+
+func slotValue(in, back int64) string {
+	b := strconv.FormatInt(back, 10)
+	if in == 0 {
+		return b
+	}
+	return strconv.FormatInt(in, 10) + strings.Repeat("0", backDigits-len(b)) + b
+}
+
+func slotUnits(value string) int64 {
+	if len(value) <= backDigits {
+		return 0
+	}
+	in, _ := strconv.ParseInt(value[:len(value)-backDigits], 10, 64)
+	back, _ := strconv.ParseInt(value[len(value)-backDigits:], 10, 64)
+	return max(0, in-back)
+}
+
+func (c *rollingCell) name(letter string) string { return letter + c.view.at }
+
+func (c *rollingCell) slotName(end int64) string {
+	return c.name("s") + "_" + strconv.FormatInt(end, 36)
+}
+
+// manyFree is how many slots of all limits are dropped at once at most, and manyBack how many get
+// units back: an expression has 4 KB.
+const (
+	manyFree = 50
+	manyBack = 36
+)
+
+// fewFree is how many wait to be dropped until it is done without need.
+const fewFree = 32
+
+func openRolling(v *view) cell {
+	c := &rollingCell{view: v}
+	c.hold = v.hold(2 * bucket.Slots * v.rule.Ring.Grain)
+	c.total, _ = v.item.number(c.name("r"))
+	prefix := c.name("s") + "_"
+	for name, value := range v.item {
+		if rest, ok := strings.CutPrefix(name, prefix); ok {
+			end, _ := strconv.ParseInt(rest, 36, 64)
+			c.slots = append(c.slots, slot{name, value, slotUnits(value), c.leaves(name, value, end)})
+		}
+	}
+	slices.SortFunc(c.slots, func(a, b slot) int { return cmp.Or(cmp.Compare(a.in, b.in), cmp.Compare(a.name, b.name)) })
+	for _, s := range c.slots {
+		if s.in > 0 {
+			break
+		}
+		if c.more = len(c.dropped) >= v.most; c.more {
+			break
+		}
+		c.free += s.n
+		c.dropped = append(c.dropped, s)
+	}
+	return c
+}
+
+// window is for how long a slot counts: those of others who hold longer than the asker count longer.
+func (c *rollingCell) window() int64 { return bucket.Slots*c.rule.Ring.Grain + c.hold.still() }
+
+// leaves is how many microseconds until a slot counts no more: by what is said to be
+// now, and truly.
+func (c *rollingCell) leaves(name, value string, end int64) int64 {
+	truly := end + c.window() - c.now.lo
+	if s, ok := c.seen[name]; ok && s.value == value {
+		truly = min(truly, c.window()-c.atLeast(s.late))
+	}
+	return max(truly, end+c.window()-c.now.label)
+}
+
+func (c *rollingCell) back(m limit.Mark, n int64) {
+	name := c.slotName(m.At)
+	for _, s := range c.slots {
+		if s.name != name || s.in <= 0 || m.Level != 1 {
+			continue
+		}
+		for _, r := range c.returns {
+			if r.name == name {
+				s.n -= r.n
+			}
+		}
+		if s.n = min(s.n, n); s.n > 0 {
+			c.returns = append(c.returns, s)
+			c.returned += s.n
+		}
+	}
+}
+
+func (c *rollingCell) owe(n int64) {
+	c.owed += min(n, max(0, times(longestDebt, c.rule.Amount)-c.used()))
+}
+
+// used is how many units count.
+func (c *rollingCell) used() int64 {
+	return c.total - c.free - c.returned + c.owed + c.taken
+}
+
+func (c *rollingCell) left() int64 {
+	if z, _ := c.item.number(c.name("z")); z > c.now.label {
+		return 0 // our clock is far behind
+	}
+	return max(0, c.rule.Amount-c.used()-c.ahead)
+}
+
+func (c *rollingCell) take(n int64) { c.taken += n }
+
+func (c *rollingCell) write(u *update) int64 {
+	more := c.taken + c.owed
+	if more == 0 && c.returned == 0 {
+		return 0
+	}
+	tight := c.taken > 0 && c.total+more+c.ahead-c.returned > c.rule.Amount
+	if !tight && len(c.dropped) < min(fewFree, c.most) {
+		c.dropped, c.free = nil, 0
+	}
+	if more > 0 {
+		c.hold.write(u)
+	}
+	c.drop(u)
+	c.bear(u, more)
+	if net := more - c.returned - c.free; net != 0 {
+		u.addNumber(c.name("r"), strconv.FormatInt(net, 10))
+	}
+	c.note(u, more)
+	return more
+}
+
+// drop drops the slots that have had their time.
+func (c *rollingCell) drop(u *update) {
+	z := c.name("z")
+	for _, s := range c.dropped {
+		u.same(c.item, s.name)
+		u.drop(s.name)
+	}
+	last, ok := c.item.number(z)
+	switch {
+	case len(c.dropped) > 0:
+		u.strict = true
+		u.same(c.item, z)
+		u.setNumber(z, strconv.FormatInt(max(last, c.now.label), 10))
+	case c.taken == 0:
+	case ok:
+		u.needs(z, "<=", u.number(strconv.FormatInt(c.now.label, 10)))
+	default:
+		u.absent(z)
+	}
+}
+
+// bear is the condition that everything fits.
+func (c *rollingCell) bear(u *update, more int64) {
+	r := c.name("r")
+	if _, ok := c.item[r]; !ok {
+		u.absent(r)
+	} else if c.taken > 0 {
+		u.needs(r, "<=", u.number(strconv.FormatInt(c.rule.Amount-more+c.returned+c.free, 10)))
+	}
+}
+
+// note adds to the slots.
+func (c *rollingCell) note(u *update, more int64) {
+	grain := c.rule.Ring.Grain
+	present := c.slotName((c.now.label/grain + 1) * grain)
+	backs := make(map[string]int64)
+	for _, s := range c.returns {
+		if backs[s.name] == 0 {
+			u.needs(s.name, ">=", u.number(s.value))
+		}
+		backs[s.name] += s.n
+	}
+	for name, n := range backs {
+		if name != present || more == 0 {
+			u.addNumber(name, slotValue(0, n))
+		}
+	}
+	if more > 0 {
+		u.addNumber(present, slotValue(more, backs[present]))
+	}
+}
+
+func (c *rollingCell) heard(it item, lag int64) {
+	next := openRolling(&view{c.rule, c.at, it, c.seen, c.now, 0, c.most}).(*rollingCell)
+	*c = *next
+}
+
+func (c *rollingCell) wait(cost int64) int64 {
+	switch {
+	case cost > c.rule.Amount:
+		return never
+	case c.left() >= cost:
+		return 0
+	}
+	need := cost + c.used() + c.free - c.rule.Amount
+	for _, s := range c.slots {
+		if need -= s.n; need <= 0 {
+			return c.sure(max(1, s.in))
+		}
+	}
+	return c.sure(c.window())
+}
+
+func (c *rollingCell) reset() int64 {
+	if c.taken+c.owed > 0 {
+		return c.sure(c.window() + c.rule.Ring.Grain)
+	}
+	for _, s := range slices.Backward(c.slots) {
+		if s.n > 0 {
+			return c.sure(max(0, s.in))
+		}
+	}
+	return 0
+}
+
+func (c *rollingCell) mark() limit.Mark {
+	grain := c.rule.Ring.Grain
+	return limit.Mark{At: (c.now.label/grain + 1) * grain, Level: 1}
+}

@@ -1,0 +1,125 @@
+package dynamostore
+
+import (
+	"context"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/seed1158cd35/weir/internal/test/campaign"
+	"github.com/seed1158cd35/weir/internal/test/servers"
+	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/limit/limittest"
+)
+
+// client is a client of an emulator. No region and no credentials are needed there.
+func client(endpoint string, transport http.RoundTripper) *dynamodb.Client {
+	return clientAt(endpoint, &http.Client{Transport: transport})
+}
+
+func clientOf(f *fake) *dynamodb.Client { return clientAt("http://fake", f) }
+
+func clientAt(endpoint string, c dynamodb.HTTPClient) *dynamodb.Client {
+	return dynamodb.New(dynamodb.Options{
+		Region: "local", BaseEndpoint: aws.String(endpoint), HTTPClient: c,
+		Credentials: credentials.NewStaticCredentialsProvider("id", "secret", ""),
+	})
+}
+
+func transport(t testing.TB) *http.Transport {
+	tr := &http.Transport{MaxIdleConns: 256, MaxIdleConnsPerHost: 256}
+	t.Cleanup(tr.CloseIdleConnections)
+	return tr
+}
+
+// near is for an emulator, whose clock is one, and a test that does not want to wait.
+var near = Options{Margin: 2 * time.Millisecond}
+
+// open is a store on an emulator, with its table.
+func open(t testing.TB, server *servers.Server, o Options) *Store {
+	t.Helper()
+	s := New(client(server.Endpoint(), transport(t)), "weir", o)
+	create(t, s)
+	if _, _, err := s.Load(context.Background(), "", nil); err != nil { // it learns the time
+		t.Fatal(err)
+	}
+	return s
+}
+
+func create(t testing.TB, s *Store) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	if err := s.Create(ctx); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestContract(t *testing.T) {
+	t.Parallel()
+	server, hand := servers.Dynalite(t), newHand()
+	var stores [3]*Store
+	for i := range stores {
+		stores[i] = open(t, server, Options{exact: hand.now})
+	}
+	var n atomic.Int64
+	open := func(testing.TB) limit.Store { return stores[n.Add(1)%3] }
+	limittest.TestStore(t, open, limittest.Driven(hand.advance), limittest.Hammer(time.Duration(campaign.Of(150, 350))*time.Millisecond))
+	for _, s := range stores {
+		t.Logf("%+v", s.Stats())
+	}
+}
+
+// A hand is a clock that a test moves.
+type hand struct {
+	mu sync.Mutex
+	t  time.Time
+}
+
+func newHand() *hand { return &hand{t: time.Date(2026, 3, 8, 9, 59, 59, 999_999_000, time.UTC)} }
+
+func (h *hand) now() time.Time {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.t
+}
+
+func (h *hand) advance(d time.Duration) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.t = h.t.Add(d)
+}
+
+// What DynamoDB may forget must be full again by then, and a week old.
+func TestItemsOutliveTheirLimits(t *testing.T) {
+	hand := newHand()
+	f := newFake(hand.now)
+	s := New(clientOf(f), "weir", Options{exact: hand.now})
+	now := hand.now()
+	a := ask(1, "k")
+	month := &limit.Rule{Name: "month", Shape: limit.Fixed, Amount: 10}
+	wants := func(least time.Duration) {
+		t.Helper()
+		if err := take(t, s, a); err != nil || a.Granted != a.Copies {
+			t.Fatalf("granted %d, %v", a.Granted, err)
+		}
+		ttl := number(f.items[name("t", "g", "k")]["ttl"]).Int64()
+		if kept := time.Unix(ttl, 0).Sub(now); kept < least || kept > least+24*time.Hour {
+			t.Errorf("kept for %v, want %v", kept, least)
+		}
+	}
+	wants(7 * 24 * time.Hour)
+	a = ask(1, "k")
+	a.Claims[0] = limit.Claim{Rule: month, Key: "k", Cost: 1, Windows: limit.Windows{Start: now.Add(-time.Hour), End: now.Add(700 * time.Hour), Next: now.Add(1400 * time.Hour)}}
+	wants(700 * time.Hour)
+	a = ask(1, "k")
+	wants(700 * time.Hour) // another limit of the item does not make it shorter
+	a = ask(50, "k")
+	wants(5200 * time.Hour) // until the bucket is full
+}

@@ -1,0 +1,158 @@
+package dynamostore
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/limit/bucket"
+)
+
+// mostExpression is how long an expression may be for DynamoDB.
+const mostExpression = 4096
+
+func rolling(name string, amount int64, per time.Duration) *limit.Rule {
+	return &limit.Rule{Name: name, Shape: limit.Rolling, Amount: amount, Ring: bucket.RingOf(bucket.Window{Amount: amount, Per: per})}
+}
+
+// scattered is a store of which all slots of some rolling limits of one key have units.
+func scattered(t *testing.T, rules ...*limit.Rule) (s *Store, h *hand, f *fake) {
+	h = newHand()
+	f = newFake(h.now)
+	s = New(clientOf(f), "weir", Options{exact: h.now})
+	for range 200 {
+		a := ask(1, "k")
+		a.Claims = nil
+		for _, r := range rules {
+			a.Claims = append(a.Claims, limit.Claim{Rule: r, Key: "k", Cost: 1})
+		}
+		if err := take(t, s, a); err != nil || a.Granted != 1 {
+			t.Fatalf("granted %d, %v", a.Granted, err)
+		}
+		h.advance(time.Duration(rules[0].Ring.Grain) * time.Microsecond)
+	}
+	return s, h, f
+}
+
+// A call that costs most of a rolling limit is granted when the window has let go what was there, in
+// however many slots that went.
+func TestADearCallAfterManySmallOnes(t *testing.T) {
+	r := rolling("r", 200, time.Minute)
+	s, h, _ := scattered(t, r)
+	h.advance(2 * time.Minute)
+	a := ask(1, "k")
+	a.Claims = []limit.Claim{{Rule: r, Key: "k", Cost: 180}}
+	if err := take(t, s, a); err != nil || a.Granted != 1 || a.Grants[0].Left != 20 {
+		t.Errorf("granted %d, %+v, %v; want it, and 20 left", a.Granted, a.Grants, err)
+	}
+}
+
+// Several rolling limits of one key are let go together by expressions that are not too long.
+func TestManySlotsOfSeveralLimits(t *testing.T) {
+	rules := []*limit.Rule{rolling("a", 200, time.Minute), rolling("b", 200, time.Minute), rolling("c", 200, time.Minute)}
+	s, h, _ := scattered(t, rules...)
+	h.advance(2 * time.Minute)
+	a := ask(1, "k")
+	a.Claims = nil
+	for _, r := range rules {
+		a.Claims = append(a.Claims, limit.Claim{Rule: r, Key: "k", Cost: 150})
+	}
+	if err := take(t, s, a); err != nil || a.Granted != 1 {
+		t.Errorf("granted %d, %+v, %v", a.Granted, a.Grants, err)
+	}
+}
+
+// A rolling limit becomes one of another kind however many slots it has, and what has gone has.
+func TestManySlotsOfALimitOfAnotherKind(t *testing.T) {
+	for _, past := range []time.Duration{0, 30 * time.Second, 2 * time.Minute} {
+		r := rolling("r", 200, time.Minute)
+		s, h, f := scattered(t, r)
+		h.advance(past)
+		rule := &limit.Rule{Name: "r", Meter: bucket.MeterOf(bucket.Rate{Amount: 1, Per: time.Hour, Burst: 1000})}
+		a := ask(1, "k")
+		a.Claims = []limit.Claim{{Rule: rule, Key: "k", Cost: 1}}
+		if err := take(t, s, a); err != nil || a.Granted != 1 {
+			t.Fatalf("after %v: granted %d, %+v, %v", past, a.Granted, a.Grants, err)
+		}
+		if left := a.Grants[0].Left; left > 999-int64(200*max(0, time.Minute-past)/time.Minute)+3 || left < 799 {
+			t.Errorf("after %v: %d left of 1000", past, left)
+		}
+		for name := range f.items[nameOf("k")] {
+			if name[0] == 's' {
+				t.Fatalf("after %v slots are left behind: %s", past, name)
+			}
+		}
+	}
+}
+
+// Units of many slots come back at once, and once: also if answers are lost, and the call is repeated.
+func TestUnitsOfManySlotsComeBack(t *testing.T) {
+	h := newHand()
+	m := &meddler{next: tripper{newFake(h.now)}, do: lose}
+	s := New(client("http://fake", m), "weir", Options{exact: h.now, sleep: func(context.Context, time.Duration) error { return nil }})
+	m.with(0)
+	r := rolling("r", 1000, time.Minute)
+	back := ask(0, "k")
+	back.Claims = nil
+	for range 190 {
+		a := ask(1, "k")
+		a.Claims = []limit.Claim{{Rule: r, Key: "k", Cost: 2}}
+		if err := take(t, s, a); err != nil || a.Granted != 1 {
+			t.Fatalf("granted %d, %v", a.Granted, err)
+		}
+		back.Settle = append(back.Settle, limit.Settlement{Rule: r, Key: "k", Back: 1, Mark: a.Grants[0].Mark})
+		h.advance(time.Duration(r.Ring.Grain) * time.Microsecond)
+	}
+	m.with(2 + 1 + retries)
+	for range 3 {
+		_ = take(t, s, back) // at first no answer comes
+		back.Again = true
+		m.with(1)
+	}
+	if err := take(t, s, back); err != nil {
+		t.Fatal(err)
+	}
+	look := ask(0, "k")
+	look.Claims = []limit.Claim{{Rule: r, Key: "k", Cost: 1}}
+	if err := take(t, s, look); err != nil || look.Grants[0].Left != 1000-190 {
+		t.Errorf("%+v, %v: want 810 left", look.Grants, err)
+	}
+}
+
+func nameOf(key string) string { return name("t", "g", key) }
+
+// Whoever still has a limit as rolling while its slots are merged counts all that went, until it is past.
+func TestMergedSlotsCount(t *testing.T) {
+	r := rolling("r", 200, time.Minute)
+	s, h, f := scattered(t, r)
+	l := &plan{now: s.clock.read()}
+	e, w := s.entry(nameOf("k")), &work{}
+	if err := s.read(t.Context(), w, e); err != nil {
+		t.Fatal(err)
+	}
+	bucket := &share{rule: &limit.Rule{Name: "r"}, at: suffix("r")}
+	if !l.merge(e, &part{entry: e, limits: []*share{bucket}}) {
+		t.Fatal("nothing to merge")
+	}
+	if err := s.tidy(t.Context(), w, &part{entry: e}, l); err != nil {
+		t.Fatal(err)
+	}
+	left := func() int64 {
+		look := ask(0, "k")
+		look.Claims = []limit.Claim{{Rule: r, Key: "k", Cost: 1}}
+		if err := take(t, New(clientOf(f), "weir", Options{exact: h.now}), look); err != nil {
+			t.Fatal(err)
+		}
+		return look.Grants[0].Left
+	}
+	if got := left(); got > 1 {
+		t.Errorf("%d of 200 left just after they went", got)
+	}
+	h.advance(2 * time.Minute)
+	a := ask(200, "k")
+	a.Claims = []limit.Claim{{Rule: r, Key: "k", Cost: 1}}
+	if err := take(t, s, a); err != nil || a.Granted != 200 {
+		t.Errorf("granted %d, %v, of 200 that are past", a.Granted, err)
+	}
+}

@@ -1,0 +1,359 @@
+package filestore_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/seed1158cd35/weir/fleet/filestore"
+	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/limit/bucket"
+	"github.com/seed1158cd35/weir/limit/limittest"
+)
+
+// quick leaves out what only a power cut would show.
+var quick = filestore.Options{NoSync: true, Wait: 50 * time.Millisecond}
+
+func open(t testing.TB, path string, o filestore.Options) *filestore.Store {
+	t.Helper()
+	s, err := filestore.Open(path, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { closed(t, s) })
+	return s
+}
+
+func closed(t testing.TB, s *filestore.Store) {
+	t.Helper()
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func file(t testing.TB) string { return filepath.Join(t.TempDir(), "weir.db") }
+
+func TestStore(t *testing.T) {
+	s := open(t, file(t), quick)
+	limittest.TestStore(t, func(testing.TB) limit.Store { return s }, limittest.Hammer(300*time.Millisecond))
+}
+
+func TestStoreDriven(t *testing.T) {
+	c := newHand()
+	s := c.open(t, file(t))
+	limittest.TestStore(t, func(testing.TB) limit.Store { return s }, limittest.Driven(c.advance), limittest.Hammer(500*time.Millisecond))
+}
+
+func TestStoreComputesAsMemoryDoes(t *testing.T) {
+	for range 5 {
+		c := newHand()
+		s := c.open(t, file(t))
+		s.KeepAll()
+		limittest.Compare(t, limit.NewMemory(c.now), s, c.advance, rand.Uint64(), 400)
+	}
+}
+
+// TestStoreComputesAsMemoryDoesAcrossRestarts closes and opens the file now and then.
+func TestStoreComputesAsMemoryDoesAcrossRestarts(t *testing.T) {
+	for range 5 {
+		c := newHand()
+		s := &restarted{t: t, clock: c, path: file(t)}
+		limittest.Compare(t, &persistent{limit.NewMemory(c.now)}, s, c.advance, rand.Uint64(), 300)
+		closed(t, s.Store)
+	}
+}
+
+// persistent is a Memory of which clients are forgotten as at a restart: they are
+// not compared.
+type persistent struct{ *limit.Memory }
+
+func (persistent) Beat(context.Context, *limit.Beat) (limit.Standing, error) {
+	return limit.Standing{}, nil
+}
+
+// restarted is a store that is opened anew every few calls.
+type restarted struct {
+	*filestore.Store
+	t     *testing.T
+	clock *hand
+	path  string
+	calls int
+}
+
+func (r *restarted) Take(ctx context.Context, a *limit.Ask) error {
+	r.again()
+	return r.Store.Take(ctx, a)
+}
+
+func (r *restarted) Swap(ctx context.Context, group string, x limit.Record) (limit.Record, bool, error) {
+	r.again()
+	return r.Store.Swap(ctx, group, x)
+}
+
+func (r *restarted) Beat(context.Context, *limit.Beat) (limit.Standing, error) {
+	return limit.Standing{}, nil
+}
+
+func (r *restarted) again() {
+	r.t.Helper()
+	if r.calls++; r.calls%7 != 1 {
+		return
+	}
+	if r.Store != nil {
+		closed(r.t, r.Store)
+	}
+	var err error
+	if r.Store, err = filestore.OpenAt(r.path, quick, r.clock.now); err != nil {
+		r.t.Fatal(err)
+	}
+	r.KeepAll()
+}
+
+// A hand is a clock that a test moves.
+type hand struct {
+	mu sync.Mutex
+	t  time.Time
+}
+
+func newHand() *hand { return &hand{t: time.Date(2026, 3, 8, 9, 59, 59, 999_999_000, time.UTC)} }
+
+func (h *hand) now() time.Time {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.t
+}
+
+func (h *hand) advance(d time.Duration) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.t = h.t.Add(d)
+}
+
+func (h *hand) open(t testing.TB, path string) *filestore.Store {
+	t.Helper()
+	s, err := filestore.OpenAt(path, quick, h.now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { closed(t, s) })
+	return s
+}
+
+var (
+	slow = &limit.Rule{Name: "slow", Meter: bucket.MeterOf(bucket.Rate{Amount: 1, Per: 100 * time.Hour, Burst: 1_000_000})}
+	fast = &limit.Rule{Name: "fast", Meter: bucket.MeterOf(bucket.Rate{Amount: 10, Per: time.Second, Burst: 10})}
+	roll = &limit.Rule{Name: "roll", Shape: limit.Rolling, Amount: 10, Ring: bucket.RingOf(bucket.Window{Amount: 10, Per: time.Second})}
+	day  = &limit.Rule{Name: "day", Shape: limit.Fixed, Amount: 10}
+)
+
+func claim(now time.Time, r *limit.Rule, cost int64) limit.Claim {
+	long := 24 * time.Hour
+	if r == quota {
+		long = 100 * 365 * 24 * time.Hour
+	}
+	start := now.Truncate(long)
+	return limit.Claim{Rule: r, Key: "k", Cost: cost, Windows: limit.Windows{Start: start, End: start.Add(long), Next: start.Add(2 * long)}}
+}
+
+func take(t testing.TB, s limit.Store, copies int64, claims ...limit.Claim) *limit.Ask {
+	t.Helper()
+	a := &limit.Ask{Group: "g", ID: rand.Uint64() | 1, Lane: 1, Copies: copies, Claims: claims}
+	if err := s.Take(context.Background(), a); err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+func left(t testing.TB, s limit.Store, r *limit.Rule) int64 {
+	t.Helper()
+	_, now, err := s.Load(context.Background(), "g", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return take(t, s, 0, claim(now, r, 1)).Grants[0].Left
+}
+
+func TestTwoStoresDoNotShareAFile(t *testing.T) {
+	path := file(t)
+	open(t, path, quick)
+	_, err := filestore.Open(path, quick)
+	if !errors.Is(err, filestore.ErrHeld) || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "Redis") {
+		t.Errorf("got %v, want ErrHeld with the file and what to do", err)
+	}
+}
+
+func TestAClosedStoreSaysSo(t *testing.T) {
+	s := open(t, file(t), quick)
+	closed(t, s)
+	ctx := context.Background()
+	a := &limit.Ask{Group: "g", ID: 1}
+	_, errBeat := s.Beat(ctx, &limit.Beat{Group: "g", Client: "c", Seq: 1, Silence: 1e6, Life: 1e6})
+	_, _, errLoad := s.Load(ctx, "g", nil)
+	_, _, errSwap := s.Swap(ctx, "g", limit.Record{Name: "r"})
+	for _, err := range []error{s.Take(ctx, a), errBeat, errLoad, errSwap} {
+		if !errors.Is(err, filestore.ErrClosed) {
+			t.Errorf("got %v, want ErrClosed", err)
+		}
+	}
+	closed(t, s)
+}
+
+// TestClosingAnswersEveryone: whoever asked gets an answer or is told.
+func TestClosingAnswersEveryone(t *testing.T) {
+	path := file(t)
+	s := open(t, path, quick)
+	var mu sync.Mutex
+	var granted int64
+	var wg sync.WaitGroup
+	for i := range 16 {
+		wg.Go(func() {
+			for {
+				a := &limit.Ask{Group: "g", ID: rand.Uint64() | 1, Lane: uint64(i), Copies: 1, Claims: []limit.Claim{{Rule: slow, Key: "k", Cost: 1}}}
+				if err := s.Take(context.Background(), a); err != nil {
+					if !errors.Is(err, filestore.ErrClosed) {
+						t.Error(err)
+					}
+					return
+				}
+				mu.Lock()
+				if granted += a.Granted; granted == 300 {
+					go s.Close()
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	closed(t, s)
+	if got := 1_000_000 - left(t, open(t, path, quick), slow); got != granted {
+		t.Errorf("the file counts %d, %d were granted", got, granted)
+	}
+}
+
+// TestAFileIsFreeWhenCloseReturns: whoever closes it, and however often.
+func TestAFileIsFreeWhenCloseReturns(t *testing.T) {
+	path := file(t)
+	for range 50 {
+		s := open(t, path, quick)
+		returned := make(chan error, 2)
+		for range 2 {
+			go func() { returned <- s.Close() }()
+		}
+		if err := <-returned; err != nil {
+			t.Fatal(err)
+		}
+		closed(t, open(t, path, quick))
+		<-returned
+	}
+}
+
+func TestRecordsAreBounded(t *testing.T) {
+	s := open(t, file(t), quick)
+	_, _, err := s.Swap(context.Background(), "g", limit.Record{Name: "r", Value: make([]byte, 1<<20+1), Keep: time.Hour})
+	if err == nil {
+		t.Error("a record of more than a megabyte was kept")
+	}
+	if _, ok, err := s.Swap(context.Background(), "g", limit.Record{Name: "r", Value: make([]byte, 1<<20), Keep: time.Hour}); !ok || err != nil {
+		t.Errorf("a record of a megabyte: %v, %v", ok, err)
+	}
+	a := &limit.Ask{Group: "g", ID: 1, Claims: []limit.Claim{{Rule: slow, Key: strings.Repeat("k", 40_000), Cost: 1}}}
+	if err := s.Take(context.Background(), a); !errors.Is(err, limit.ErrAsk) {
+		t.Errorf("a key of 40,000 bytes: %v, want ErrAsk", err)
+	}
+}
+
+// TestGarbageIsRemoved: the file does not grow with what has had its time.
+func TestGarbageIsRemoved(t *testing.T) {
+	c := newHand()
+	path := file(t)
+	s := c.open(t, path)
+	most, size := 0, int64(0)
+	for i := range 6000 {
+		c.advance(20 * time.Millisecond)
+		k := claim(c.now(), fast, 3)
+		k.Key = fmt.Sprint(i)
+		a := &limit.Ask{Group: "g", ID: uint64(i + 1), Lane: uint64(i), Copies: 1, Claims: []limit.Claim{k}}
+		if err := s.Take(context.Background(), a); err != nil {
+			t.Fatal(err)
+		}
+		if i%3 == 0 {
+			if _, _, err := s.Swap(context.Background(), "g", limit.Record{Name: fmt.Sprint(i), Value: []byte("x"), Keep: time.Second}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if i%500 == 0 {
+			most = max(most, s.Entries())
+		}
+		if i == 4000 {
+			size = sizeOf(t, path)
+		}
+	}
+	// In a minute, for which lanes are remembered, there are 3,000 asks.
+	if most > 7000 {
+		t.Errorf("%d entries at once", most)
+	}
+	if grown := sizeOf(t, path); grown > 2*size {
+		t.Errorf("the file has grown from %d to %d bytes", size, grown)
+	}
+}
+
+func sizeOf(t testing.TB, path string) int64 {
+	t.Helper()
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return info.Size()
+}
+
+// TestContextsAreKept: who cannot wait for the disk leaves, and what it asked may
+// have been done or not.
+func TestContextsAreKept(t *testing.T) {
+	s := open(t, file(t), quick)
+	var granted int64
+	asked := int64(0)
+	for range 300 {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Duration(rand.Int64N(int64(300*time.Microsecond))))
+		a := &limit.Ask{Group: "g", ID: rand.Uint64() | 1, Lane: 1, Copies: 1, Claims: []limit.Claim{{Rule: slow, Key: "k", Cost: 1}}}
+		if err := s.Take(ctx, a); err == nil {
+			granted += a.Granted
+		} else if !errors.Is(err, context.DeadlineExceeded) {
+			t.Error(err)
+		}
+		asked++
+		cancel()
+	}
+	if gone := 1_000_000 - left(t, s, slow); gone < granted || gone > asked {
+		t.Errorf("the file counts %d; %d of %d were granted", gone, granted, asked)
+	}
+}
+
+func BenchmarkTake(b *testing.B) {
+	for _, o := range []filestore.Options{{}, {NoSync: true}} {
+		for _, callers := range []int{1, 64} {
+			b.Run(fmt.Sprintf("nosync=%v/callers=%d", o.NoSync, callers), func(b *testing.B) {
+				s := open(b, file(b), o)
+				var wg sync.WaitGroup
+				for i := range callers {
+					wg.Go(func() {
+						for range b.N / callers {
+							a := &limit.Ask{Group: "g", ID: rand.Uint64() | 1, Lane: uint64(i), Copies: 1, Claims: []limit.Claim{{Rule: slow, Key: "k", Cost: 1}}}
+							if err := s.Take(context.Background(), a); err != nil {
+								b.Error(err)
+								return
+							}
+						}
+					})
+				}
+				wg.Wait()
+			})
+		}
+	}
+}

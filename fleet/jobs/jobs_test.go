@@ -1,0 +1,343 @@
+package jobs_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed1158cd35/weir/fleet/jobs"
+	"github.com/seed1158cd35/weir/limit"
+)
+
+// An upstream runs jobs, lists them late, and knows how many there were at most.
+type upstream struct {
+	mu     sync.Mutex
+	lag    time.Duration // until a job is listed
+	jobs   map[string]time.Time
+	next   int
+	most   int
+	broken bool
+}
+
+func newUpstream(busy int) *upstream {
+	u := &upstream{jobs: map[string]time.Time{}}
+	for range busy {
+		u.jobs[u.name()] = time.Now().Add(-time.Hour)
+	}
+	return u
+}
+
+func (u *upstream) name() string { u.next++; return fmt.Sprint("job-", u.next) }
+
+func (u *upstream) active(context.Context) (ids []string, err error) {
+	time.Sleep(rand.N(50 * time.Millisecond))
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if u.broken {
+		return nil, errors.New("the upstream is broken")
+	}
+	for id, at := range u.jobs {
+		if time.Since(at) >= u.lag {
+			ids = append(ids, id)
+		}
+	}
+	return ids, nil
+}
+
+func (u *upstream) start(context.Context) (string, error) {
+	time.Sleep(rand.N(100 * time.Millisecond))
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	id := u.name()
+	u.jobs[id] = time.Now()
+	u.most = max(u.most, len(u.jobs))
+	return id, nil
+}
+
+func (u *upstream) end(n int) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for id := range u.jobs {
+		if n--; n < 0 {
+			return
+		}
+		delete(u.jobs, id)
+	}
+}
+
+func newThrottle(t *testing.T, o jobs.Options) *jobs.Throttle {
+	t.Helper()
+	th, err := jobs.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return th
+}
+
+// Twenty processes race for two places, a hundred times: never more than the threshold
+// are started, and the two are.
+func TestProcessesThatRaceTakeNoMoreThanThereIs(t *testing.T) {
+	for round := range 100 {
+		synctest.Test(t, func(t *testing.T) {
+			u, store := newUpstream(16), limit.NewMemory(nil)
+			u.lag = rand.N(20 * time.Second)
+			var wg sync.WaitGroup
+			started := 0
+			for range 20 {
+				th := newThrottle(t, jobs.Options{Active: u.active, Store: store, Timeout: 3 * time.Minute})
+				wg.Go(func() {
+					_, err := th.Start(t.Context(), u.start)
+					var full *jobs.CapacityError
+					u.mu.Lock()
+					defer u.mu.Unlock()
+					if err == nil {
+						started++
+					} else if !errors.As(err, &full) || full.Current < 18 {
+						t.Error(err)
+					}
+				})
+			}
+			wg.Wait()
+			if u.most > 18 || started != 2 {
+				t.Fatalf("round %d: %d at once, %d started, want 18 and 2", round, u.most, started)
+			}
+		})
+	}
+}
+
+// Histories in which jobs end, starts fail, processes die with a slot, and the store's
+// answers get lost: never above the threshold, and what ends makes room again.
+func TestRandomHistories(t *testing.T) {
+	for range 300 {
+		seed := rand.Uint64()
+		synctest.Test(t, func(t *testing.T) {
+			rng := rand.New(rand.NewPCG(seed, 1))
+			threshold := 1 + rng.IntN(5)
+			u := newUpstream(rng.IntN(threshold + 1))
+			store := &faulty{Store: limit.NewMemory(nil), rng: rand.New(rand.NewPCG(seed, 2))}
+			u.lag = time.Duration(rng.Int64N(int64(30 * time.Second)))
+			var wg sync.WaitGroup
+			for i := range 6 {
+				th := newThrottle(t, jobs.Options{Active: u.active, Store: store, Threshold: threshold, Max: threshold + 2, Timeout: time.Hour, Hold: time.Minute})
+				fails, dies := rng.IntN(3), rng.IntN(6) == 0
+				wg.Go(func() {
+					for k := range 3 {
+						_, err := th.Start(t.Context(), func(ctx context.Context) (string, error) {
+							if k < fails {
+								return "", errors.New("the start failed")
+							}
+							id, err := u.start(ctx)
+							if dies { // it says nothing any more
+								return "", fmt.Errorf("%w: %w", jobs.ErrUnknown, err)
+							}
+							return id, err
+						})
+						if full := (*jobs.CapacityError)(nil); errors.As(err, &full) {
+							t.Errorf("seed %#x: process %d: %v", seed, i, err)
+						}
+					}
+				})
+			}
+			done := make(chan struct{})
+			go func() {
+				for {
+					select {
+					case <-done:
+						return
+					case <-time.After(45 * time.Second):
+						u.end(1)
+					}
+				}
+			}()
+			wg.Wait()
+			close(done)
+			if u.most > threshold {
+				t.Fatalf("seed %#x: %d at once, want %d at most", seed, u.most, threshold)
+			}
+		})
+	}
+}
+
+// faulty loses the answers of writes now and then.
+type faulty struct {
+	limit.Store
+	mu  sync.Mutex
+	rng *rand.Rand
+}
+
+func (f *faulty) Swap(ctx context.Context, group string, r limit.Record) (limit.Record, bool, error) {
+	now, ok, err := f.Store.Swap(ctx, group, r)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.rng.IntN(20) == 0 { // a conflict that was none
+		return f.Store.Swap(ctx, group, r)
+	}
+	return now, ok, err
+}
+
+func TestTheUpstreamCannotBeAsked(t *testing.T) {
+	u := newUpstream(20)
+	u.broken = true
+	unasked := 0
+	th := newThrottle(t, jobs.Options{Active: u.active, Events: jobs.Events{Unasked: func(error) { unasked++ }}})
+	if id, err := th.Start(t.Context(), u.start); err != nil || id == "" || unasked != 1 {
+		t.Errorf("%q, %d unasked: %v", id, unasked, err)
+	}
+	if _, err := th.Look(t.Context()); err == nil {
+		t.Error("looked although the upstream is broken")
+	}
+}
+
+// gone is a store that is away.
+type gone struct{ limit.Store }
+
+func (gone) Load(context.Context, string, []string) ([]limit.Record, time.Time, error) {
+	return nil, time.Time{}, errors.New("no answer")
+}
+
+func TestTheStoreIsAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		u, alone := newUpstream(16), 0
+		u.lag = time.Hour
+		th := newThrottle(t, jobs.Options{Active: u.active, Store: gone{}, Timeout: time.Minute, Events: jobs.Events{Alone: func(error) { alone++ }}})
+		var wg sync.WaitGroup
+		u.jobs = map[string]time.Time{}
+		for i := range 16 {
+			u.jobs[fmt.Sprint(i)] = time.Now().Add(-2 * time.Hour)
+		}
+		for range 5 {
+			wg.Go(func() { _, _ = th.Start(t.Context(), u.start) })
+		}
+		wg.Wait()
+		if u.most != 18 || alone != 2 {
+			t.Errorf("%d at once, %d counted alone, want 18 and 2", u.most, alone)
+		}
+	})
+}
+
+func TestWaitingEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		u := newUpstream(18)
+		var waiting jobs.State
+		th := newThrottle(t, jobs.Options{Active: u.active, Events: jobs.Events{Waiting: func(s jobs.State) { waiting = s }}})
+		begin := time.Now()
+		_, err := th.Start(t.Context(), u.start)
+		var full *jobs.CapacityError
+		if !errors.As(err, &full) || full.Current != 18 || full.Max != 20 || full.Waited < 600*time.Second || time.Since(begin) > 601*time.Second {
+			t.Errorf("after %v: %v", time.Since(begin), err)
+		}
+		if waiting.Current != 18 || !waiting.Throttling || waiting.AtCapacity || waiting.Available != 0 {
+			t.Errorf("%+v", waiting)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		if _, err := th.Start(ctx, u.start); !errors.Is(err, context.DeadlineExceeded) {
+			t.Error(err)
+		}
+		go func() { time.Sleep(45 * time.Second); u.end(1) }()
+		begin = time.Now()
+		if _, err := th.Start(t.Context(), u.start); err != nil || time.Since(begin) > 90*time.Second {
+			t.Errorf("after %v: %v", time.Since(begin), err)
+		}
+	})
+}
+
+func TestFromEnv(t *testing.T) {
+	env := func(m map[string]string) func(string) (string, bool) {
+		return func(k string) (string, bool) { v, ok := m[k]; return v, ok }
+	}
+	o, err := jobs.FromEnv(jobs.Options{}, env(map[string]string{jobs.ThresholdEnv: "5", jobs.PollEnv: "7", jobs.TimeoutEnv: "2m"}))
+	if err != nil || o.Threshold != 5 || o.Poll != 7*time.Second || o.Timeout != 2*time.Minute {
+		t.Errorf("%+v, %v", o, err)
+	}
+	_, err = jobs.FromEnv(jobs.Options{}, env(map[string]string{jobs.ThresholdEnv: "0", jobs.PollEnv: "-1", jobs.TimeoutEnv: "soon"}))
+	for _, name := range []string{jobs.ThresholdEnv, jobs.PollEnv, jobs.TimeoutEnv} {
+		if err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("%v does not name %s", err, name)
+		}
+	}
+	for _, o := range []jobs.Options{{}, {Active: newUpstream(0).active, Threshold: 21}, {Active: newUpstream(0).active, Poll: -1}} {
+		if _, err := jobs.New(o); err == nil {
+			t.Errorf("%+v: no error", o)
+		}
+	}
+}
+
+// A caller does not wait for longer than the throttle has it, whatever it asks for: the listener would cut it off.
+func TestNobodyWaitsForLongerThanIsConfigured(t *testing.T) {
+	th := newThrottle(t, jobs.Options{Active: newUpstream(20).active, Timeout: -1, Store: limit.NewMemory(nil)})
+	r, w := httptest.NewRequest("POST", "/", strings.NewReader(`{"waitMs":86400000}`)), httptest.NewRecorder()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	th.Handler().ServeHTTP(w, r.WithContext(ctx))
+	if w.Code != http.StatusTooManyRequests || ctx.Err() != nil {
+		t.Errorf("%d %s, %v", w.Code, w.Body, ctx.Err())
+	}
+}
+
+func TestOverHTTP(t *testing.T) {
+	u := newUpstream(17)
+	u.lag = time.Hour
+	th := newThrottle(t, jobs.Options{Active: func(context.Context) ([]string, error) {
+		ids := make([]string, 17)
+		for i := range ids {
+			ids[i] = fmt.Sprint(i)
+		}
+		return ids, nil
+	}, Store: limit.NewMemory(nil)})
+	s := httptest.NewServer(th.Handler())
+	defer s.Close()
+	do := func(method, path, body string) (int, map[string]any) {
+		r, _ := http.NewRequest(method, s.URL+path, strings.NewReader(body))
+		resp, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		b, _ := io.ReadAll(resp.Body)
+		var v map[string]any
+		_ = json.Unmarshal(b, &v)
+		return resp.StatusCode, v
+	}
+	if status, v := do("GET", "/", ""); status != 200 || v["currentJobs"] != 17.0 || v["availableSlots"] != 1.0 {
+		t.Errorf("%d %v", status, v)
+	}
+	status, v := do("POST", "/", `{"waitMs":0}`)
+	slot, _ := v["slot"].(string)
+	if status != 201 || slot == "" {
+		t.Fatalf("%d %v", status, v)
+	}
+	status, v = do("POST", "/", `{"waitMs":10}`)
+	e, _ := v["error"].(map[string]any)
+	details, _ := e["details"].(map[string]any)
+	if status != 429 || e["code"] != jobs.Code || details["currentJobs"] != 18.0 {
+		t.Errorf("%d %v", status, v)
+	}
+	if status, v = do("PUT", "/"+slot, `{"job":"3"}`); status != 204 { // which is listed
+		t.Errorf("%d %v", status, v)
+	}
+	if status, v = do("POST", "/", `{"waitMs":0}`); status != 201 {
+		t.Errorf("%d %v", status, v)
+	}
+	other, _ := v["slot"].(string)
+	if status, v = do("DELETE", "/"+other, ""); status != 204 {
+		t.Errorf("%d %v", status, v)
+	}
+	for _, c := range []struct{ method, path, body string }{
+		{"DELETE", "/" + other, ""}, {"PUT", "/nothing", `{"job":"x"}`}, {"PUT", "/" + slot, `{}`}, {"POST", "/", `{"waitMs":-1}`}, {"POST", "/", "nonsense"}, {"POST", "/", strings.Repeat(" ", 5000)},
+	} {
+		if status, v := do(c.method, c.path, c.body); status != 400 && status != 404 || v["error"] == nil {
+			t.Errorf("%s %s %.20s: %d %v", c.method, c.path, c.body, status, v)
+		}
+	}
+}

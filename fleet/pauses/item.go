@@ -1,0 +1,155 @@
+package pauses
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/seed1158cd35/weir/limit/pause"
+)
+
+// An item is an entry as it stands in the record. Instants are microseconds of the
+// store's clock.
+type item struct {
+	What   string `json:"what"` // the kind of the subject
+	Name   string `json:"name,omitempty"`
+	Scope  string `json:"scope,omitempty"`
+	Key    string `json:"key,omitempty"`
+	Rate   *span  `json:"rate,omitempty"`
+	Quota  *span  `json:"quota,omitempty"`
+	Hand   *span  `json:"hand,omitempty"`
+	Lifted int64  `json:"lifted,omitempty"`
+}
+
+type span struct {
+	Until int64  `json:"until"`
+	At    int64  `json:"at"`
+	By    string `json:"by,omitempty"`
+	Known bool   `json:"known,omitempty"`
+}
+
+type content struct {
+	Pauses []item `json:"pauses"`
+}
+
+const (
+	// The record is bounded, for every process reads it every second. What does not fit
+	// holds the process that was told and no other.
+	mostItems = 1000
+	mostBytes = 200 << 10
+	mostRead  = 4 * mostBytes
+
+	// ahead is how far in the future a stamp may lie: no clock of a store is set so far.
+	ahead = time.Hour
+
+	longestText = 300 // a key has 256 bytes at most
+)
+
+// decode reads a record as it is at the store's instant. Nothing in it ends later than
+// the longest pause after it was given, or after now: otherwise one that cannot be
+// believed would stand in the way of those that can. What cannot be in it at all is left
+// out: damaged is how many such items there are.
+func decode(raw []byte, at time.Duration, longest func(pause.Reason) time.Duration) (said pause.Set, damaged int, err error) {
+	said = make(pause.Set)
+	if len(raw) == 0 {
+		return said, 0, nil
+	}
+	var c content
+	if len(raw) > mostRead {
+		return said, 1, fmt.Errorf("the store's record of pauses has %d bytes, and none has more than %d; it holds nobody, and is written anew with the next pause", len(raw), mostRead)
+	}
+	if err := json.Unmarshal(raw, &c); err != nil {
+		return said, 1, fmt.Errorf("the store's record of pauses cannot be read: %w; it is written anew with the next pause", err)
+	}
+	for i := range c.Pauses {
+		of, e, ok := c.Pauses[i].read(at, longest)
+		if !ok {
+			damaged++
+			continue
+		}
+		if old, twice := said[of]; twice {
+			e.Merge(&old)
+		}
+		said[of] = e
+	}
+	if damaged > 0 {
+		err = fmt.Errorf("the store's record of pauses has %d that cannot be; they hold nobody, and are left out when it is written next", damaged)
+	}
+	said.Settle(at, oldest(at))
+	return said, damaged, err
+}
+
+func (it *item) read(at time.Duration, longest func(pause.Reason) time.Duration) (of pause.Subject, e pause.Entry, ok bool) {
+	of = pause.Subject{Kind: pause.KindOf(it.What), Name: it.Name, Scope: it.Scope, Key: it.Key}
+	latest := int64((at + ahead) / time.Microsecond)
+	ok = of.Kind != pause.Unknown && max(len(it.Name), len(it.Scope), len(it.Key)) <= longestText && it.Lifted >= 0 && it.Lifted <= latest
+	for why, s := range map[pause.Reason]*span{pause.Rate: it.Rate, pause.Quota: it.Quota, pause.Hand: it.Hand} {
+		if s == nil {
+			continue
+		}
+		ok = ok && s.At > 0 && s.At <= latest && s.Until > 0 && len(s.By) <= longestText
+		given := max(0, min(instant(s.At), at))
+		most := min(longest(why), math.MaxInt64/2-given) // a sum that can be counted
+		e.Spans[why] = pause.Span{Until: min(instant(s.Until), (given + most).Truncate(time.Microsecond)), At: s.At, By: s.By, Known: s.Known}
+	}
+	e.Lifted = it.Lifted
+	return of, e, ok
+}
+
+// instant is a number of microseconds, as long as it can be counted.
+func instant(micros int64) time.Duration {
+	return time.Duration(min(micros, int64(time.Duration(1<<62)/time.Microsecond))) * time.Microsecond
+}
+
+// oldest is the stamp of a lift that has nothing left to lift at the store's instant.
+func oldest(at time.Duration) int64 { return int64((at - pause.Longest) / time.Microsecond) }
+
+// encode writes a record, and returns what found room in it: what people have said, and
+// of the rest what lasts longest.
+func encode(said pause.Set) (pause.Set, []byte, error) {
+	all := slices.SortedFunc(maps.Keys(said), func(a, b pause.Subject) int {
+		return cmp.Or(compare(said[a], said[b]), cmp.Compare(a.String(), b.String()))
+	})
+	all = all[:min(len(all), mostItems)]
+	for {
+		c := content{Pauses: make([]item, 0, len(all))}
+		for _, of := range all {
+			c.Pauses = append(c.Pauses, write(of, said[of]))
+		}
+		raw, err := json.Marshal(c)
+		if err != nil || len(raw) <= mostBytes {
+			return pick(said, all), raw, err
+		}
+		all = all[:len(all)*9/10]
+	}
+}
+
+func compare(a, b pause.Entry) int {
+	byHand := func(e *pause.Entry) int64 { return max(e.Lifted, int64(e.Spans[pause.Hand].Until)) }
+	return cmp.Or(cmp.Compare(min(1, byHand(&b)), min(1, byHand(&a))), cmp.Compare(b.Until(), a.Until()), cmp.Compare(b.Lifted, a.Lifted))
+}
+
+func pick(said pause.Set, subjects []pause.Subject) pause.Set {
+	if len(subjects) == len(said) {
+		return said
+	}
+	some := make(pause.Set, len(subjects))
+	for _, of := range subjects {
+		some[of] = said[of]
+	}
+	return some
+}
+
+func write(of pause.Subject, e pause.Entry) item {
+	it := item{What: of.Kind.String(), Name: of.Name, Scope: of.Scope, Key: of.Key, Lifted: e.Lifted}
+	for why, to := range map[pause.Reason]**span{pause.Rate: &it.Rate, pause.Quota: &it.Quota, pause.Hand: &it.Hand} {
+		if s := e.Spans[why]; s.Until > 0 {
+			*to = &span{int64(s.Until / time.Microsecond), s.At, s.By, s.Known}
+		}
+	}
+	return it
+}

@@ -1,0 +1,48 @@
+package redisstore_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed1158cd35/weir/internal/test/servers"
+)
+
+// A primary is made a replica and goes on running, and the name that the store was given leads to the one that took
+// over: whoever stayed with the old one would hear READONLY for ever.
+func TestAServerThatIsNoPrimaryAnyMoreIsLeft(t *testing.T) {
+	for client, open := range map[string]func(testing.TB, string) full{
+		"rueidis":  func(t testing.TB, url string) full { return startFull(open(t, url)) },
+		"go-redis": func(t testing.TB, url string) full { return startFull(openGoRedis(t, url)) },
+	} {
+		t.Run(client, func(t *testing.T) {
+			t.Parallel()
+			old := servers.Redis(t)
+			next := servers.Replica(t, old)
+			n := servers.Named(t, old)
+			s := open(t, n.URL())
+			b := claim(bucketOf("b", 1, time.Hour, 100), 1)
+			a := ask(b)
+			a.Copies = 60
+			take(t, s, a)
+			next.CaughtUp(old)
+			next.Promote()
+			old.Follow(next)
+			try := func() error {
+				_, err := within(time.Second, func(ctx context.Context) error { return s.Take(ctx, ask(b)) })
+				return err
+			}
+			eventually(t, "the operator hears what is wrong", func() bool {
+				err := try()
+				return err != nil && strings.Contains(err.Error(), "READONLY") && strings.Contains(err.Error(), "name the primary")
+			})
+			n.Lead(next)
+			took := eventually(t, "an answer of the new primary", func() bool { return try() == nil })
+			t.Logf("the new primary answered after %v and %d connections", took, n.Made())
+			if got := left(t, s, b); got != 39 {
+				t.Errorf("%d left at the new primary, want 39", got)
+			}
+		})
+	}
+}

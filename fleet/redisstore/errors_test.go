@@ -1,0 +1,122 @@
+package redisstore_test
+
+import (
+	"context"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed1158cd35/weir/fleet/redisstore/rueidisconn"
+	"github.com/seed1158cd35/weir/internal/test/servers"
+	"github.com/seed1158cd35/weir/limit"
+)
+
+const secret = "s3cr:t/p@ss w%rd"
+
+func TestErrorsSayWhatToDo(t *testing.T) {
+	locked, small, primary := servers.Redis(t, "--requirepass", secret), servers.Redis(t, "--maxmemory", "1"), servers.Redis(t)
+	replica := servers.Replica(t, primary)
+	half := servers.Redis(t, "--cluster-enabled", "yes")
+	for _, c := range []struct{ url, want string }{
+		{locked.URL(), "password"},
+		{"redis://:wrong@" + locked.Addr(), "password"},
+		{small.URL(), "maxmemory"},
+		{replica.URL(), "primary"},
+		{half.URL(), "CLUSTER INFO"},
+		{"redis://127.0.0.1:1", "not connected"},
+	} {
+		conn, err := rueidisconn.Open(c.url, rueidisconn.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := storeOf(t, conn)
+		_, err = within(time.Second, func(ctx context.Context) error { return s.Take(ctx, ask(claim(bucketOf("b", 1, time.Hour, 9), 1))) })
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("got %v, want something of %q", err, c.want)
+		}
+		if err != nil && strings.Contains(err.Error(), "wrong@") {
+			t.Errorf("an error shows a password: %v", err)
+		}
+	}
+}
+
+// A server that is not heard is an error that says where to look, whatever keeps it from being heard.
+func TestSilenceSaysWhereToLook(t *testing.T) {
+	halted := servers.Redis(t)
+	halted.Stop()
+	defer halted.Cont()
+	rude, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rude.Close()
+	go func() {
+		for c, err := rude.Accept(); err == nil; c, err = rude.Accept() {
+			_ = c.Close()
+		}
+	}()
+	for url, want := range map[string]string{
+		halted.URL():                      "behind a firewall",
+		"redis://" + rude.Addr().String(): "ended the connection without a word",
+		"redis://127.0.0.1:1":             "nothing listens there",
+		"redis://nowhere.invalid":         "there is no such name",
+	} {
+		s := open(t, url)
+		eventually(t, want+" for "+url, func() bool {
+			_, err := within(time.Second, func(ctx context.Context) error { return s.Take(ctx, ask(claim(bucketOf("b", 1, time.Hour, 9), 1))) })
+			return err != nil && strings.Contains(err.Error(), want)
+		})
+	}
+}
+
+func TestPasswordOpens(t *testing.T) {
+	srv := servers.Redis(t, "--requirepass", secret)
+	conn, err := rueidisconn.Open(srv.URL(), rueidisconn.Options{Password: secret})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := storeOf(t, conn).Init(t.Context(), group); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestUserWithNoMoreThanItNeeds: what the documentation lists is enough.
+func TestUserWithNoMoreThanItNeeds(t *testing.T) {
+	srv := servers.Redis(t)
+	rights := "+evalsha +eval +time +get +set +setrange +pexpire +hmget +hset +hgetall +hdel +del +hello +ping +client +cluster"
+	if _, err := srv.Do(append([]string{"ACL", "SETUSER", "fleet", "on", ">" + secret, "~{weir:*"}, strings.Fields(rights)...)...); err != nil {
+		t.Fatal(err)
+	}
+	conn, err := rueidisconn.Open(srv.URL(), rueidisconn.Options{Username: "fleet", Password: secret})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := storeOf(t, conn)
+	take(t, s, ask(claim(bucketOf("b", 1, time.Hour, 9), 1), claim(rollingOf("r", 1, time.Hour), 1)))
+	if err := s.Init(t.Context(), group); err != nil {
+		t.Error(err)
+	}
+	take(t, s, ask(claim(bucketOf("c", 1, time.Hour, 9), 1)))
+	take(t, s, ask(claim(bucketOf("c", 1, time.Hour, 9), 1)))
+	if _, err := s.Beat(t.Context(), &limit.Beat{Group: group, Client: "me", Seq: 1, Silence: 1e6, Life: 6e7}); err != nil {
+		t.Error(err)
+	}
+	if _, ok, err := s.Swap(t.Context(), group, limit.Record{Name: "r", Keep: time.Hour}); err != nil || !ok {
+		t.Error(ok, err)
+	}
+	if _, _, err := s.Load(t.Context(), group, []string{"r"}); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAskThatCannotBeMeantIsRefusedHere(t *testing.T) {
+	conn, err := rueidisconn.Open("redis://127.0.0.1:1", rueidisconn.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := ask(claim(bucketOf("b", 1, time.Hour, 9), -1))
+	if err := storeOf(t, conn).Take(t.Context(), a); err == nil || !strings.Contains(err.Error(), limit.ErrAsk.Error()) {
+		t.Errorf("got %v, want %v", err, limit.ErrAsk)
+	}
+}

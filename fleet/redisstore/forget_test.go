@@ -1,0 +1,152 @@
+package redisstore_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/seed1158cd35/weir/fleet/redisstore"
+	"github.com/seed1158cd35/weir/internal/test/campaign"
+	"github.com/seed1158cd35/weir/internal/test/servers"
+	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/limit/limittest"
+)
+
+// ages lets the keys of a server get older as a driven clock goes on, all but the answers
+// that lanes remember. ARGV: by how many milliseconds.
+const ages = `
+for _, key in ipairs(redis.call('KEYS', '*')) do
+  local left = redis.call('PTTL', key)
+  if left > 0 and not string.find(key, '}a:', 1, true) then
+    redis.call('PEXPIRE', key, string.format('%.0f', left - ARGV[1]))
+  end
+end
+return 'done'`
+
+// aging is a store whose keys expire by the clock of the test, too.
+func aging(t testing.TB) (s *redisstore.Store, clock *atomic.Int64, advance func(d time.Duration)) {
+	srv := servers.Redis(t)
+	s, clock = open(t, srv.URL()), new(atomic.Int64)
+	clock.Store(time.Date(2026, 3, 8, 9, 59, 59, 999_999_000, time.UTC).UnixMicro())
+	redisstore.Drive(s, clock)
+	begin, driven := time.Now(), time.Duration(0)
+	var aged time.Duration
+	return s, clock, func(d time.Duration) {
+		clock.Add(d.Microseconds())
+		driven += d
+		older := (driven - time.Since(begin) - aged).Truncate(time.Millisecond) // they get older by themselves, too
+		if aged += older; older == 0 {
+			return
+		}
+		if _, err := srv.Do("EVAL", ages, "0", fmt.Sprint(older.Milliseconds())); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// lonely is a store of a group of which nobody holds a part, and of which each limit has its
+// keys to itself. What a window has left is forgotten before the window gets longer.
+type lonely struct {
+	limit.Store
+	was map[string]*limit.Rule
+}
+
+func (l lonely) Take(ctx context.Context, a *limit.Ask) error {
+	own := *a
+	own.Claims, own.Settle = slices.Clone(a.Claims), slices.Clone(a.Settle)
+	for i := range own.Claims {
+		k := &own.Claims[i]
+		k.Key += k.Rule.Name
+		l.forget(ctx, a.Group, k.Key, k.Rule)
+	}
+	for i := range own.Settle {
+		k := &own.Settle[i]
+		k.Key += k.Rule.Name
+		l.forget(ctx, a.Group, k.Key, k.Rule)
+		if k.Rule.Shape == limit.Bucket { // a mark outlives a change only of what was forgotten
+			k.Back = 0
+		}
+	}
+	err := l.Store.Take(ctx, &own)
+	a.Now, a.Granted, a.Grants = own.Now, own.Granted, own.Grants
+	return err
+}
+
+func (l lonely) forget(ctx context.Context, group, key string, r *limit.Rule) {
+	if r.Shape != limit.Rolling {
+		return
+	}
+	if old := l.was[key]; old != nil && old != r {
+		look := &limit.Ask{Group: group, ID: 1, Lane: rand.Uint64(), Claims: []limit.Claim{{Rule: old, Key: key}}}
+		if err := l.Store.Take(ctx, look); err != nil {
+			panic(err)
+		}
+	}
+	l.was[key] = r
+}
+
+func (lonely) Beat(context.Context, *limit.Beat) (limit.Standing, error) {
+	return limit.Standing{}, nil
+}
+
+// TestNothingIsLostWithTheKeysThatExpire: what a server forgets was of no more use.
+func TestNothingIsLostWithTheKeysThatExpire(t *testing.T) {
+	t.Parallel()
+	s, clock, advance := aging(t)
+	for seed := range uint64(campaign.Histories(20, 100)) {
+		m := limit.NewMemory(func() time.Time { return time.UnixMicro(clock.Load()) })
+		limittest.Compare(t, lonely{m, make(map[string]*limit.Rule)}, lonely{startFull(s), make(map[string]*limit.Rule)}, advance, seed, 300)
+	}
+}
+
+// For how long units are held is forgotten no sooner than they have gone.
+func TestHoldsThatExpire(t *testing.T) {
+	t.Parallel()
+	s, _, advance := aging(t)
+	f := startFull(s)
+	limittest.TestHolds(t, func(testing.TB) limit.Store { return f }, limittest.Driven(advance))
+}
+
+// What went in the window that a limit had counts in the longer one that it gets, also if
+// nothing more is granted of it.
+func TestWhatWentCountsInALongerWindow(t *testing.T) {
+	s, _, advance := aging(t)
+	f := startFull(s)
+	a := ask(claim(rollingOf("r", 5, time.Minute), 1))
+	if a.Copies = 5; take(t, f, a).Granted != 5 {
+		t.Fatal("a new limit is not full")
+	}
+	longer := claim(rollingOf("r", 5, time.Hour), 1)
+	for past := time.Duration(0); past < 59*time.Minute; past += 5 * time.Minute {
+		if got := left(t, f, longer); got != 0 {
+			t.Fatalf("%v later %d are left of 5 an hour, want none", past, got)
+		}
+		advance(5 * time.Minute)
+	}
+}
+
+// A quota that gets another zone, or period, counts what went since the window began in
+// which it then is.
+func TestWhatWentCountsInWindowsThatOverlap(t *testing.T) {
+	s, clock, advance := aging(t)
+	f := startFull(s)
+	begin := time.UnixMicro(clock.Load())
+	at := func(from time.Duration) limit.Claim {
+		k := claim(fixedOf("q", 5), 1)
+		k.Windows = limit.Windows{Start: begin.Add(from), End: begin.Add(from + 24*time.Hour), Next: begin.Add(from + 48*time.Hour)}
+		return k
+	}
+	advance(20 * time.Hour)
+	a := ask(at(0))
+	if a.Copies = 5; take(t, f, a).Granted != 5 {
+		t.Fatal("a new limit is not full")
+	}
+	advance(8 * time.Hour) // the window is over, and what was kept of it
+	if got := left(t, f, at(8*time.Hour)); got != 0 {
+		t.Errorf("%d left of 5 in a window in which 5 went, want none", got)
+	}
+}

@@ -1,0 +1,84 @@
+package redisstore_test
+
+import (
+	"context"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/limit/bucket"
+)
+
+const group = "api"
+
+func bucketOf(name string, amount int64, per time.Duration, burst int64) *limit.Rule {
+	return &limit.Rule{Name: name, Meter: bucket.MeterOf(bucket.Rate{Amount: amount, Per: per, Burst: burst})}
+}
+
+func rollingOf(name string, amount int64, per time.Duration) *limit.Rule {
+	return &limit.Rule{Name: name, Shape: limit.Rolling, Amount: amount, Ring: bucket.RingOf(bucket.Window{Amount: amount, Per: per})}
+}
+
+func fixedOf(name string, amount int64) *limit.Rule {
+	return &limit.Rule{Name: name, Shape: limit.Fixed, Amount: amount}
+}
+
+// windows are those of a period around an instant.
+func windows(now time.Time, per time.Duration) limit.Windows {
+	start := now.Truncate(per)
+	return limit.Windows{Start: start, End: start.Add(per), Next: start.Add(2 * per)}
+}
+
+func claim(r *limit.Rule, cost int64) limit.Claim { return limit.Claim{Rule: r, Key: "k", Cost: cost} }
+
+func quota(r *limit.Rule, cost int64, now time.Time, per time.Duration) limit.Claim {
+	return limit.Claim{Rule: r, Key: "k", Cost: cost, Windows: windows(now, per)}
+}
+
+// ask is an ask for one copy of a call.
+func ask(claims ...limit.Claim) *limit.Ask {
+	return &limit.Ask{Group: group, ID: rand.Uint64() | 1, Lane: 1, Copies: 1, Claims: claims}
+}
+
+// take makes an ask that must be answered.
+func take(t testing.TB, s limit.Store, a *limit.Ask) *limit.Ask {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if err := s.Take(ctx, a); err != nil {
+		t.Fatalf("take: %v", err)
+	}
+	return a
+}
+
+// left looks how much there is.
+func left(t testing.TB, s limit.Store, c limit.Claim) int64 {
+	t.Helper()
+	a := ask(c)
+	a.Copies = 0
+	return take(t, s, a).Grants[0].Left
+}
+
+// within calls f with a context that ends after d.
+func within(d time.Duration, f func(ctx context.Context) error) (took time.Duration, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), d)
+	defer cancel()
+	begin := time.Now()
+	err = f(ctx)
+	return time.Since(begin), err
+}
+
+// eventually waits for something of a real server to become true.
+func eventually(t testing.TB, what string, ok func() bool) time.Duration {
+	t.Helper()
+	begin := time.Now()
+	for deadline := begin.Add(10 * time.Second); time.Now().Before(deadline); {
+		if ok() {
+			return time.Since(begin)
+		}
+		<-time.After(time.Millisecond)
+	}
+	t.Fatalf("%s: not within 10 seconds", what)
+	return 0
+}

@@ -1,0 +1,79 @@
+package redisstore_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/seed1158cd35/weir/fleet/redisstore"
+	"github.com/seed1158cd35/weir/internal/test/servers"
+	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/limit/limittest"
+)
+
+// An outsider is a store outside of the bubble of a test: the bubble's time stands still until it has answered. Before
+// each call its server's clock is set.
+type outsider struct {
+	limit.Store
+	now   func() time.Time
+	clock *atomic.Int64
+	work  chan func()
+	done  chan chan struct{}
+}
+
+func outside(t *testing.T, s limit.Store, clock *atomic.Int64) *outsider {
+	o := &outsider{Store: s, clock: clock, work: make(chan func()), done: make(chan chan struct{}, 64)}
+	for range cap(o.done) {
+		o.done <- make(chan struct{}, 1)
+	}
+	go func() {
+		for f := range o.work {
+			f()
+		}
+	}()
+	t.Cleanup(func() { close(o.work) })
+	return o
+}
+
+func (o *outsider) call(do func(ctx context.Context)) {
+	now := o.now().UnixMicro()
+	done := <-o.done
+	o.work <- func() {
+		o.clock.Store(now)
+		do(context.Background())
+		done <- struct{}{}
+	}
+	<-done
+	o.done <- done
+}
+
+func (o *outsider) Take(_ context.Context, a *limit.Ask) (err error) {
+	o.call(func(ctx context.Context) { err = o.Store.Take(ctx, a) })
+	return err
+}
+
+func (o *outsider) Beat(_ context.Context, b *limit.Beat) (s limit.Standing, err error) {
+	o.call(func(ctx context.Context) { s, err = o.Store.Beat(ctx, b) })
+	return s, err
+}
+
+func (o *outsider) Close() error { return nil }
+
+// What TIME says jumps when the clock of the server's machine is set, or when another server takes over.
+func TestTheServersClockJumps(t *testing.T) {
+	srv := servers.Redis(t)
+	s, clock := open(t, srv.URL()), new(atomic.Int64)
+	redisstore.Drive(s, clock)
+	o := outside(t, s, clock)
+	limittest.TestJumps(t, 10*time.Second, func(t *testing.T, now func() time.Time) limit.Store {
+		srv.FlushAll()
+		o.now = now
+		o.call(func(ctx context.Context) {
+			if err := s.Init(ctx, "up"); err != nil {
+				t.Error(err)
+			}
+		})
+		return o
+	})
+}

@@ -1,0 +1,16 @@
+package redisstore_test
+
+import (
+	"flag"
+	"testing"
+
+	"github.com/seed1158cd35/weir/internal/test/watchdog"
+)
+
+// TestMain lets more tests run at once than there are cores: most of the time they wait for
+// a server's clock.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	flag.Set("test.parallel", "8")
+	watchdog.Run(m)
+}

@@ -1,0 +1,137 @@
+package redisstore
+
+import (
+	"encoding/binary"
+	"math"
+	"time"
+
+	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/limit/bucket"
+)
+
+// What take.lua answers first. No text begins with such a byte.
+const (
+	answered = 248 + iota
+	otherWindow
+	repeated // the answer that a lane had before
+)
+
+// size is how long the answer to an ask is.
+func size(a *limit.Ask) int {
+	n := 40
+	for i := range a.Claims {
+		switch a.Claims[i].Rule.Shape {
+		case limit.Rolling:
+			n += 72
+		default:
+			n += 48
+		}
+	}
+	return n
+}
+
+// decode reads what take.lua answers into the ask.
+func decode(a *limit.Ask, reply []byte) error {
+	r := reader{reply}
+	status := r.byte()
+	now := r.number()
+	a.Now = time.UnixMicro(now)
+	if status == otherWindow && len(r.rest) == 0 {
+		return limit.ErrWindow
+	}
+	if status < answered || status > repeated || len(r.rest) != size(a) {
+		return errReply
+	}
+	a.Granted = r.number()
+	at := limit.Supply{Now: now, Z: r.number(), Out: r.number(), Next: r.number(), Cold: r.number() >= limit.Whole}
+	a.Grants = a.Grants[:0]
+	for i := range a.Claims {
+		k := &a.Claims[i]
+		g := r.grant(&at, k)
+		if status == repeated || a.Granted*k.Cost+g.Extra == 0 {
+			g.Mark = limit.Mark{} // of no unit that may come back
+		}
+		a.Grants = append(a.Grants, g)
+	}
+	return nil
+}
+
+// grant reads the state that a limit is in after it was charged, and says what
+// follows from it.
+func (r *reader) grant(at *limit.Supply, k *limit.Claim) (g limit.Grant) {
+	g.Extra, g.Paused = r.number(), micros(r.number())
+	switch k.Rule.Shape {
+	case limit.Bucket:
+		r.bucket(at, k, &g)
+	case limit.Fixed:
+		r.fixed(at.Now, k, &g)
+	default:
+		r.rolling(k, &g)
+	}
+	if k.Cost > k.Rule.Most() {
+		g.Wait = bucket.Never
+	}
+	g.Wait = max(g.Wait, g.Paused)
+	return g
+}
+
+func (r *reader) bucket(at *limit.Supply, k *limit.Claim, g *limit.Grant) {
+	m := &k.Rule.Meter
+	f := bucket.Fill{Weight: r.number(), At: r.number()}
+	g.Mark = limit.Mark{At: f.At, Level: f.Weight + r.number(), Step: m.Unit}
+	f, g.Cold = m.Drained(f, at.Z), at.Cold
+	g.Reset = micros(at.Reset(m, f))
+	f.Weight = max(f.Weight, r.number())
+	g.Left = m.Free(f)
+	if k.Cost > g.Left && k.Cost <= m.Most() {
+		g.Wait = micros(at.Wait(m, f, k.Cost))
+	}
+}
+
+func (r *reader) fixed(now int64, k *limit.Claim, g *limit.Grant) {
+	g.Left = max(0, k.Rule.Amount-r.number())
+	g.Mark.At = r.number()
+	g.Reset = micros(max(0, r.number()-now))
+	if g.Back = r.number(); g.Back < 0 {
+		g.Back, g.Cold = 0, true
+	}
+	if k.Cost > g.Left {
+		g.Wait = g.Reset
+	}
+}
+
+func (r *reader) rolling(k *limit.Claim, g *limit.Grant) {
+	g.Left = max(0, k.Rule.Amount-r.number()-r.number())
+	g.Mark = limit.Mark{At: r.number(), Level: r.number()}
+	g.Wait, g.Reset = micros(r.number()), micros(r.number())
+	g.Cold = r.number() != 0
+}
+
+// micros is a time of so many microseconds.
+func micros(n int64) time.Duration {
+	if n > math.MaxInt64/1000 {
+		return bucket.Never
+	}
+	return time.Duration(n) * time.Microsecond
+}
+
+// A reader reads what scripts write. What is not there reads as 0.
+type reader struct{ rest []byte }
+
+func (r *reader) byte() byte {
+	if len(r.rest) < 1 {
+		return 0xff
+	}
+	b := r.rest[0]
+	r.rest = r.rest[1:]
+	return b
+}
+
+func (r *reader) number() int64 {
+	if len(r.rest) < 8 {
+		return 0
+	}
+	n := int64(math.Float64frombits(binary.LittleEndian.Uint64(r.rest)))
+	r.rest = r.rest[8:]
+	return n
+}

@@ -1,0 +1,135 @@
+package redisstore_test
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/seed1158cd35/weir/fleet/redisstore"
+	"github.com/seed1158cd35/weir/fleet/redisstore/goredisconn"
+	"github.com/seed1158cd35/weir/fleet/redisstore/rueidisconn"
+	"github.com/seed1158cd35/weir/internal/test/campaign"
+	"github.com/seed1158cd35/weir/internal/test/servers"
+	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/limit/limittest"
+)
+
+// open is a store of a server, or of the cluster that it is part of.
+func open(t testing.TB, url string) *redisstore.Store {
+	t.Helper()
+	c, err := rueidisconn.Open(url, rueidisconn.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return storeOf(t, c)
+}
+
+func openGoRedis(t testing.TB, url string) *redisstore.Store {
+	t.Helper()
+	c, err := goredisconn.Open(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return storeOf(t, c)
+}
+
+func storeOf(t testing.TB, c redisstore.Conn) *redisstore.Store {
+	s := redisstore.New(c, redisstore.Options{})
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+// full is a store that is told of every group that it is new, so that limits start full.
+type full struct {
+	*redisstore.Store
+	known *sync.Map
+}
+
+func startFull(s *redisstore.Store) full { return full{s, new(sync.Map)} }
+
+func (f full) Take(ctx context.Context, a *limit.Ask) error {
+	f.know(ctx, a.Group)
+	return f.Store.Take(ctx, a)
+}
+
+func (f full) Beat(ctx context.Context, b *limit.Beat) (limit.Standing, error) {
+	f.know(ctx, b.Group)
+	return f.Store.Beat(ctx, b)
+}
+
+func (f full) know(ctx context.Context, group string) {
+	once, _ := f.known.LoadOrStore(group, new(sync.Once))
+	once.(*sync.Once).Do(func() {
+		if err := f.Init(context.WithoutCancel(ctx), group); err != nil {
+			panic(err)
+		}
+	})
+}
+
+// driven is a store whose scripts tell time by a clock of the test.
+func driven(t testing.TB) (s *redisstore.Store, clock *atomic.Int64, advance func(d time.Duration)) {
+	return drivenOn(t, servers.Redis(t))
+}
+
+func drivenOn(t testing.TB, server *servers.Server) (s *redisstore.Store, clock *atomic.Int64, advance func(d time.Duration)) {
+	s, clock = open(t, server.URL()), new(atomic.Int64)
+	clock.Store(time.Date(2026, 3, 8, 9, 59, 59, 999_999_000, time.UTC).UnixMicro())
+	redisstore.Drive(s, clock)
+	return s, clock, func(d time.Duration) { clock.Add(d.Microseconds()) }
+}
+
+// conform holds a store in real time to the contract.
+func conform(t *testing.T, s *redisstore.Store) {
+	f := startFull(s)
+	limittest.TestStore(t, func(testing.TB) limit.Store { return f }, limittest.Hammer(1500*time.Millisecond))
+}
+
+func TestStore(t *testing.T) {
+	conform(t, open(t, servers.Redis(t).URL()))
+}
+
+func TestStoreByGoRedis(t *testing.T) {
+	conform(t, openGoRedis(t, servers.Redis(t).URL()))
+}
+
+func TestStoreDriven(t *testing.T) {
+	server := servers.Redis(t)
+	s, _, advance := drivenOn(t, server)
+	f := startFull(s)
+	limittest.TestStore(t, func(testing.TB) limit.Store { return f }, limittest.Driven(advance), limittest.Emptied(emptying(server)))
+}
+
+// emptying makes the server lose all that it knows.
+func emptying(server *servers.Server) func(t testing.TB, group string) {
+	return func(t testing.TB, _ string) {
+		if _, err := server.Do("FLUSHALL"); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A server that loses its memory takes for out what nobody shows, to the part.
+func TestAnEmptiedServerCountsAsMembersDo(t *testing.T) {
+	t.Parallel()
+	server := servers.Redis(t)
+	s, _, advance := drivenOn(t, server)
+	shown := 0
+	for seed := range uint64(campaign.Histories(20, 500)) {
+		shown += limittest.CompareEmptied(t, s, emptying(server), advance, seed, 300)
+	}
+	if t.Logf("%d parts were shown", shown); shown < 20 {
+		t.Errorf("%d parts were shown", shown)
+	}
+}
+
+// TestScriptCountsAsMemory: each of 40 histories has 300 steps; of 800 where WEIR_LONG is set.
+func TestScriptCountsAsMemory(t *testing.T) {
+	t.Parallel()
+	s, clock, advance := driven(t)
+	for seed := range uint64(campaign.Histories(40, 800)) {
+		m := limit.NewMemory(func() time.Time { return time.UnixMicro(clock.Load()) })
+		limittest.Compare(t, m, startFull(s), advance, seed, 300)
+	}
+}

@@ -1,0 +1,141 @@
+//go:build unix
+
+package attack
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/seed1158cd35/weir/internal/test/served"
+	"github.com/seed1158cd35/weir/internal/test/watchdog"
+)
+
+func TestMain(m *testing.M) {
+	for _, v := range os.Environ() { // the machine's own settings have no part in these tests
+		if name, _, _ := strings.Cut(v, "="); strings.HasPrefix(name, "AWS_") || strings.HasPrefix(name, "WEIR_") {
+			_ = os.Unsetenv(name)
+		}
+	}
+	if pairs := os.Getenv(bareProxy); pairs != "" {
+		fmt.Fprintln(os.Stderr, serveBare(pairs))
+		os.Exit(1)
+	}
+	if os.Getenv(calmTraffic) != "" {
+		callCalmly(os.Stdin, os.Stdout)
+		os.Exit(0)
+	}
+	watchdog.Start()
+	code := m.Run()
+	served.Clean()
+	os.Exit(code)
+}
+
+// patience bounds every wait.
+const patience = served.Patience
+
+// A calm is a process of its own, so that its calls do not wait for the attackers' goroutines: calm traffic that
+// goes through a weir beside an attack, and the upstream that it is for.
+type calm struct {
+	upstream string
+	in       *json.Encoder
+	out      *bufio.Reader
+}
+
+var (
+	calmMu sync.Mutex
+	calms  = make(map[testing.TB]*calm)
+)
+
+// calmOf is the process of a test.
+func calmOf(t testing.TB) *calm {
+	t.Helper()
+	calmMu.Lock()
+	defer calmMu.Unlock()
+	if c := calms[t]; c != nil {
+		return c
+	}
+	p := exec.Command(os.Args[0])
+	p.Env, p.Stderr = append(os.Environ(), calmTraffic+"=1"), os.Stderr
+	in, err := p.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := p.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = p.Process.Kill()
+		_ = p.Wait()
+		calmMu.Lock()
+		defer calmMu.Unlock()
+		delete(calms, t)
+	})
+	c := &calm{in: json.NewEncoder(in), out: bufio.NewReader(out)}
+	c.hear(t, &c.upstream)
+	calms[t] = c
+	return c
+}
+
+func (c *calm) hear(t testing.TB, to any) {
+	t.Helper()
+	line, err := c.out.ReadBytes('\n')
+	if err == nil {
+		err = json.Unmarshal(line, to)
+	}
+	if err != nil {
+		t.Fatalf("calm traffic: %v: %q", err, line)
+	}
+}
+
+func (c *calm) say(t testing.TB, what any) {
+	t.Helper()
+	if err := c.in.Encode(what); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// bystander is an upstream for calm traffic: the line of weir.yaml that names it.
+func bystander(t testing.TB) (line string) {
+	return fmt.Sprintf("  calm: {url: %q}\n", calmOf(t).upstream)
+}
+
+// beside runs an attack with calm traffic beside it, whose requests have the fields. None of
+// it may be lost; how long it took before and during the attack is reported.
+func beside(t *testing.T, listen string, attack func(), fields ...string) {
+	t.Helper()
+	besides(t, "calm", listen, attack, fields...)
+}
+
+// besides is beside with a name for the report.
+func besides(t *testing.T, name, listen string, attack func(), fields ...string) {
+	t.Helper()
+	c := calmOf(t)
+	c.say(t, errand{URL: "http://" + listen + "/calm/x", Fields: fields})
+	var got report
+	c.hear(t, &got) // before
+	c.say(t, "the attack begins")
+	attack()
+	c.say(t, "it is over")
+	c.hear(t, &got)
+	if got.Lost > 0 {
+		t.Errorf("%s: %d calls were lost, the first with: %s", name, got.Lost, got.First)
+	}
+	verdict := "within"
+	if got.During > 2*got.Before+50*time.Millisecond {
+		verdict = "ABOVE"
+	}
+	t.Logf("%s: %4d calls, %d lost; p99 %6.1f ms before, %6.1f ms during: %s 2x + 50 ms", name, got.Calls, got.Lost, ms(got.Before), ms(got.During), verdict)
+}
+
+func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

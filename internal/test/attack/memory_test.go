@@ -1,0 +1,193 @@
+//go:build linux
+
+package attack
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/seed1158cd35/weir/internal/test/served"
+)
+
+// worst are bodies that are hard on those who read them, of about so many bytes.
+func worst(kind string, size int) []byte {
+	const head, tail = `{"model":"gpt-4o","messages":[{"role":"user","content":`, `}]}`
+	switch kind {
+	case "text":
+		return []byte(head + `"` + strings.Repeat("word ", size/5) + `"` + tail)
+	case "numbers":
+		return []byte(head + `"hi","x":[0` + strings.Repeat(",0", size/2) + `]` + tail)
+	case "names":
+		var b bytes.Buffer
+		b.WriteString(head + `"hi","x":{"a":0`)
+		for i := 0; b.Len() < size; i++ {
+			fmt.Fprintf(&b, `,"%d":0`, i)
+		}
+		b.WriteString(`}` + tail)
+		return b.Bytes()
+	}
+	return []byte(head + `"hi","x":` + strings.Repeat("[", 500) + strings.Repeat("[],", size/3) + "0" + strings.Repeat("]", 500) + tail)
+}
+
+// worsts are all kinds of bad bodies, each of 1 MiB and of 26.
+func worsts() (kinds []string, bodies map[string][]byte) {
+	bodies = make(map[string][]byte)
+	for _, kind := range []string{"text", "numbers", "names", "nested"} {
+		for _, size := range []int{1 << 20, 26 << 20} {
+			name := fmt.Sprintf("%s of %d MiB", kind, size>>20)
+			bodies[name] = worst(kind, size-2000)
+			kinds = append(kinds, name)
+		}
+	}
+	return kinds, bodies
+}
+
+// A siege is callers who send the worst bodies at once, and how they fared.
+type siege struct {
+	kinds  []string
+	bodies map[string][]byte
+
+	mu   sync.Mutex
+	ends map[string]map[int]int
+	good int // served
+	late int // bodies of 1 MiB that were not served at once
+}
+
+func (s *siege) lay(at string) {
+	s.ends = make(map[string]map[int]int)
+	var wg sync.WaitGroup
+	for i := range 64 {
+		wg.Go(func() {
+			target := "/gpt/v1/chat/completions"
+			if i%16 == 15 {
+				target = "/plain/x"
+			}
+			s.call(at, target, s.kinds[i%len(s.kinds)])
+		})
+	}
+	wg.Wait()
+}
+
+// call asks until it is served, as a client does that reads Retry-After.
+func (s *siege) call(at, target, kind string) {
+	client := &http.Client{Transport: &http.Transport{}}
+	defer client.CloseIdleConnections()
+	status, late := 0, 0
+	for try := 0; try < 40 && status != 200 && status != 413; try++ {
+		if try > 0 {
+			time.Sleep(500 * time.Millisecond) // Retry-After says 1 s
+		}
+		status = 0
+		if resp, err := client.Post("http://"+at+target, "application/json", bytes.NewReader(s.bodies[kind])); err == nil {
+			status = resp.StatusCode
+			text(resp)
+		}
+		if try == 0 && status != 200 && strings.HasSuffix(kind, "of 1 MiB") {
+			late = 1
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ends[kind] == nil {
+		s.ends[kind] = make(map[int]int)
+	}
+	s.late += late
+	if s.ends[kind][status]++; status == 200 {
+		s.good++
+	}
+}
+
+// 64 callers send the worst bodies at once to a weir of 256 MiB, while others announce large bodies of which
+// nothing comes: it stays within its memory, answers at once all bodies of up to 1 MiB, and in the end at least
+// half of all.
+func TestAttackMemory(t *testing.T) {
+	m := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"object":"chat.completion","choices":[{"index":0,"message":{"role":"assistant","content":"hi"},"finish_reason":"stop"}]}`)
+	}))
+	defer m.Close()
+	calm := calmOf(t).upstream
+	w := served.Start(t, local+fmt.Sprintf(`
+upstreams:
+  gpt: {url: %q, llm: {family: openai, cache: true}}
+  plain: {url: %q, replay: 1GiB}
+  calm: {url: %q}
+`, m.URL, m.URL, calm), "GOMEMLIMIT=256MiB")
+	at := w.Serve.Listen
+	s := &siege{}
+	s.kinds, s.bodies = worsts()
+	for range 8 {
+		announce(t, at, "/gpt/v1/chat/completions", 26<<20)
+	}
+	peak := watchMemory(w.Cmd.Process.Pid)
+	begin := time.Now()
+	beside(t, at, func() { s.lay(at) })
+	took, most := time.Since(begin), peak()
+	t.Logf("at most %d MiB of RSS; %d of 64 served in %v: %v", most>>20, s.good, took.Round(time.Millisecond), s.ends)
+	if most > 256<<20 {
+		t.Errorf("%d MiB were held, of 256", most>>20)
+	}
+	if s.good < 32 || s.late > 0 {
+		t.Errorf("%d of 64 were served, and %d bodies of 1 MiB not at once", s.good, s.late)
+	}
+	w.Signal(syscall.SIGKILL) // the machine is the other's now
+	at = bare(t, map[string]string{"/gpt/": m.URL, "/plain/": m.URL, "/calm/": calm})
+	besides(t, bareCalm, at, func() { s.lay(at) })
+}
+
+// announce says that a body will come, and sends nothing of it until the test ends.
+func announce(t testing.TB, at, path string, size int) {
+	t.Helper()
+	c, err := net.Dial("tcp", at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n", path, at, size)
+}
+
+// watchMemory watches how much memory a process has, until it is asked for the most.
+func watchMemory(pid int) (most func() int64) {
+	var peak int64
+	stop := make(chan struct{})
+	var watch sync.WaitGroup
+	watch.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			case <-time.After(5 * time.Millisecond):
+				peak = max(peak, resident(pid))
+			}
+		}
+	})
+	return func() int64 {
+		close(stop)
+		watch.Wait()
+		return peak
+	}
+}
+
+// resident is how much memory a process has.
+func resident(pid int) int64 {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0
+	}
+	_, rest, _ := strings.Cut(string(b), "VmRSS:")
+	kb, _, _ := strings.Cut(strings.TrimSpace(rest), " ")
+	n, _ := strconv.ParseInt(kb, 10, 64)
+	return n << 10
+}

@@ -1,0 +1,108 @@
+//go:build linux
+
+package attack
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/seed1158cd35/weir/internal/test/served"
+)
+
+// Callers send their bodies at 2 bytes a second, to the upstream that calm traffic uses: its breaker
+// stays closed, nobody else waits, and they are cut when half a minute has shown what they are.
+func TestAttackTrickledUploads(t *testing.T) {
+	const uploads = 300
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		_, _ = io.WriteString(w, "calm")
+	}))
+	defer s.Close()
+	model := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"object":"chat.completion","choices":[{"index":0,"message":{"role":"assistant","content":"hi"},"finish_reason":"stop"}]}`)
+	}))
+	defer model.Close()
+	w := served.Start(t, local+fmt.Sprintf("upstreams:\n  calm: {url: %q}\n  gpt: {url: %q, llm: {family: openai}}\n", s.URL, model.URL), "GOMEMLIMIT=256MiB")
+	at := w.Serve.Listen
+	beside(t, at, func() {
+		var wg sync.WaitGroup
+		var mu sync.Mutex
+		ends := make(map[string]int)
+		begin := time.Now()
+		for i := range uploads {
+			wg.Go(func() {
+				path := "/calm/x"
+				if i%2 == 1 {
+					path = "/gpt/v1/chat/completions"
+				}
+				end := trickle(t, at, path, i%3)
+				mu.Lock()
+				defer mu.Unlock()
+				ends[end]++
+			})
+		}
+		for time.Since(begin) < 25*time.Second { // uploads of a hundred to the model say that a megabyte will come
+			resp := say(t, at, request("POST", "/gpt/v1/chat/completions", at, string(worst("text", 100_000)), "Content-Type: application/json"))
+			if resp.StatusCode != 200 { // one that waited for the uploads would be 503
+				t.Errorf("a call of a model beside the uploads: %s", resp.Status)
+				break
+			}
+			time.Sleep(time.Second)
+		}
+		wg.Wait()
+		took := time.Since(begin)
+		t.Logf("%d uploads ended after %v: %v", uploads, took.Round(time.Second), ends)
+		if ends["408"] != uploads || took < 25*time.Second { // later is the machine's affair: they do not end by themselves
+			t.Errorf("%d uploads of 2 B/s ended after %v: %v", uploads, took, ends)
+		}
+	})
+	metrics := text(get(t, "http://"+w.Serve.Admin+"/metrics"))
+	if !strings.Contains(metrics, `weir_breakers{state="closed",upstream="calm"} 1`) || !strings.Contains(metrics, `{from="closed",to="open",upstream="calm"} 0`) {
+		t.Errorf("the breaker is not closed: %s", grep(metrics, "breaker"))
+	}
+}
+
+// trickle sends a body at 2 bytes a second, of a known length, in chunks or of no end, and says what it
+// was answered.
+func trickle(t testing.TB, at, path string, kind int) string {
+	c, err := net.Dial("tcp", at)
+	if err != nil {
+		return err.Error()
+	}
+	defer c.Close()
+	_ = c.SetDeadline(time.Now().Add(2 * patience))
+	head := []string{"Content-Length: 1000000\r\n\r\n", "Transfer-Encoding: chunked\r\n\r\n", "Content-Length: 1000001\r\n\r\n"}[kind]
+	fmt.Fprintf(c, "POST %s HTTP/1.1\r\nHost: %s\r\n%s", path, at, head)
+	done := make(chan struct{})
+	defer close(done)
+	go func() {
+		tick := time.NewTicker(time.Second)
+		defer tick.Stop()
+		for piece := []string{"ab", "2\r\nab\r\n", "ab"}[kind]; ; {
+			select {
+			case <-done:
+				return
+			case <-tick.C:
+			}
+			if _, err := io.WriteString(c, piece); err != nil {
+				return
+			}
+		}
+	}()
+	resp, err := http.ReadResponse(bufio.NewReader(c), nil)
+	if err != nil {
+		return err.Error()
+	}
+	defer resp.Body.Close()
+	return fmt.Sprint(resp.StatusCode)
+}

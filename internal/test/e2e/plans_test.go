@@ -1,0 +1,102 @@
+//go:build unix
+
+package e2e
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/seed1158cd35/weir/internal/test/llmsim"
+	"github.com/seed1158cd35/weir/internal/test/served"
+	"github.com/seed1158cd35/weir/internal/test/servers"
+)
+
+// A user who has used up a quota that is three times as much with the plan, at two processes that
+// share a Redis, has none left with the plan or without it: at neither of them, nor at one that
+// begins after they have ended.
+func TestAQuotaOfPlansIsOneAtEveryProcess(t *testing.T) {
+	_, sim := provider(t, llmsim.Config{})
+	yaml := head + fmt.Sprintf("store: {redis: %q}\ncallers: {limits: {global: off, user: off, user-day: {amount: 20, every: month, scope: user, plans: {premium: 3x}}}}\n"+
+		"upstreams: {chat: {preset: openai, url: %q}}\n", servers.Redis(t).URL(), sim)
+	first := served.Launch(t, yaml)
+	if out, code := say(t, "store", "init", "-config", first.File); code != 0 {
+		t.Fatal(out)
+	}
+	first.Serve = first.WaitFor("serving")
+	second := start(t, yaml)
+	n := answered(t, first, "premium", 25)
+	for late := time.Now().Add(patience); n < 60 && time.Now().Before(late); { // what a process keeps for an outage comes back
+		n += answered(t, second, "premium", 100) + answered(t, first, "premium", 100)
+	}
+	if n != 60 {
+		t.Errorf("%d calls went with the plan, want 60", n)
+	}
+	for _, w := range []*process{first, second} {
+		usedUp(t, w, "")
+		usedUp(t, w, "premium")
+	}
+	for _, w := range []*process{first, second} {
+		w.Signal(syscall.SIGTERM)
+		if err := w.Exited(); err != nil {
+			t.Error(err)
+		}
+	}
+	third := start(t, yaml)
+	for _, plan := range []string{"", "premium", "other"} {
+		if n := answered(t, third, plan, 3); n != 0 {
+			t.Errorf("%d calls went with plan %q at a process that is new", n, plan)
+		}
+	}
+}
+
+// answered is how many of so many calls with a plan are answered until one is refused.
+func answered(t *testing.T, w *process, plan string, most int) (n int) {
+	t.Helper()
+	for ; n < most; n++ {
+		switch status := chat(t, w, plan); status {
+		case http.StatusOK:
+		case http.StatusTooManyRequests:
+			return n
+		default:
+			t.Fatalf("call %d with plan %q: %d", n, plan, status)
+		}
+	}
+	return n
+}
+
+// usedUp waits until a process refuses calls with a plan.
+func usedUp(t *testing.T, w *process, plan string) {
+	t.Helper()
+	for late := time.Now().Add(patience); chat(t, w, plan) != http.StatusTooManyRequests; {
+		if time.Now().After(late) {
+			t.Errorf("calls with plan %q go on", plan)
+			return
+		}
+	}
+}
+
+// chat asks a model as a user with a plan.
+func chat(t *testing.T, w *process, plan string) (status int) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+w.Serve.Listen+"/chat/v1/chat/completions",
+		strings.NewReader(`{"model":"gpt-4o","messages":[{"role":"user","content":"hi"}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Authorization", "Bearer sk-test")
+	r.Header.Set("X-User", "ann")
+	if plan != "" {
+		r.Header.Set("X-Plan", plan)
+	}
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = resp.Body.Close()
+	return resp.StatusCode
+}

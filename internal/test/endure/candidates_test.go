@@ -1,0 +1,145 @@
+package endure
+
+import (
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
+
+	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/awsx"
+	"github.com/seed1158cd35/weir/sidecar/config"
+)
+
+// A candidate is a preset, and the clients that it has to outlast.
+type candidate struct {
+	name   string
+	policy func(testing.TB) weir.Policy
+	call   weir.Call
+	words  words
+	bare   []bare
+	loads  []load
+	waits  bool // its throttles say when to come back
+	once   bool // the program itself tries once, so that only the preset's budget bounds attempts
+}
+
+// A bare client is what a program has without weir.
+type bare struct {
+	name   string
+	of2026 bool // the AWS SDK with AWS_NEW_RETRIES_2026=true
+	make   func(p *provider, seed uint64) client
+}
+
+// A load is so many calls, one every so often.
+type load struct {
+	calls int
+	every time.Duration
+}
+
+var (
+	atOnce = load{40, 0}
+	often  = []load{atOnce, {300, 100 * time.Millisecond}}
+	seldom = []load{atOnce, {90, time.Second}}
+)
+
+// ofAWS has both settings of the SDK. DynamoDB's client makes an attempt more with those of
+// 2026, and comes sooner.
+func ofAWS(dynamodb bool) []bare {
+	made := func(of2026 bool) func(*provider, uint64) client {
+		return func(p *provider, _ uint64) client {
+			return (&sdk{p, retry.NewStandard(func(o *retry.StandardOptions) {
+				if dynamodb && of2026 {
+					o.MaxAttempts, o.BaseDelay = 4, 25*time.Millisecond
+				}
+			}), of2026}).call
+		}
+	}
+	return []bare{{"SDK", false, made(false)}, {"SDK 2026", true, made(true)}}
+}
+
+func candidates() []candidate {
+	var (
+		xml  = func(code string) string { return "<Error><Code>" + code + "</Code><Message>no</Message></Error>" }
+		form = func(code string) string { return "<ErrorResponse>" + xml(code) + "</ErrorResponse>" }
+		away = answer{status: 503}
+		json = func(code string) words {
+			return words{throttle: answer{status: 400, header: "X-Amzn-Errortype", code: code, body: "{}"}, down: away}
+		}
+		inBody = func(status int, code, body string) words {
+			return words{throttle: answer{status: status, code: code, body: body}, down: away}
+		}
+		openai = words{
+			throttle: answer{status: 429, body: `{"error":{"message":"slow down","type":"requests","code":"rate_limit_exceeded"}}`}, down: away,
+			always: map[string]string{"X-Ratelimit-Limit-Requests": "10000", "X-Ratelimit-Remaining-Requests": "9999", "X-Ratelimit-Reset-Requests": "6ms",
+				"X-Ratelimit-Limit-Tokens": "10000000", "X-Ratelimit-Remaining-Tokens": "9999999", "X-Ratelimit-Reset-Tokens": "1ms"},
+		}
+		anthropic = words{
+			throttle: answer{status: 429, body: `{"type":"error","error":{"type":"rate_limit_error","message":"slow down"}}`},
+			down:     answer{status: 529, body: `{"type":"error","error":{"type":"overloaded_error","message":"overloaded"}}`},
+			always: map[string]string{"Anthropic-Ratelimit-Requests-Limit": "4000", "Anthropic-Ratelimit-Requests-Remaining": "3999",
+				"Anthropic-Ratelimit-Input-Tokens-Limit": "4000000", "Anthropic-Ratelimit-Input-Tokens-Remaining": "4000000",
+				"Anthropic-Ratelimit-Output-Tokens-Limit": "800000", "Anthropic-Ratelimit-Output-Tokens-Remaining": "800000"},
+		}
+		gemini = words{
+			throttle: answer{status: 429, body: `{"error":{"code":429,"message":"slow down","status":"RESOURCE_EXHAUSTED"}}`},
+			down:     answer{status: 503, body: `{"error":{"code":503,"message":"overloaded","status":"UNAVAILABLE"}}`},
+		}
+		operation = func(name string) weir.Call {
+			return weir.Call{Operation: name, Safe: true, Keys: map[string]string{"operation": name, "table": "t", "model": "m", "prefix": "b/p"}}
+		}
+		model = weir.Call{Operation: "chat", Safe: true, Estimated: true, Pool: "key/m",
+			Keys: map[string]string{"model": "m", "pool": "key/m"}, Cost: map[string]int64{"tokens": 50, "input_tokens": 30, "output_tokens": 20}}
+		sdks   = []bare{{"SDK", false, stainless}}
+		google = []bare{{"SDK", false, once}, {"SDK with retries", false, genai}}
+	)
+	s3, dynamodb := inBody(503, "SlowDown", xml("SlowDown")), json("ProvisionedThroughputExceededException")
+	ec2, sts := inBody(503, "RequestLimitExceeded", "<Response><Errors>"+xml("RequestLimitExceeded")+"</Errors></Response>"), inBody(400, "Throttling", form("Throttling"))
+	return []candidate{
+		{"s3", preset("s3"), operation("put"), s3, ofAWS(false), often, false, false},
+		{"s3 (awsx)", ofAWSX("s3"), operation("PutObject"), s3, ofAWS(false), often, false, false},
+		{"dynamodb", preset("dynamodb"), operation("GetItem"), dynamodb, ofAWS(true), often, false, false},
+		{"dynamodb (awsx)", ofAWSX("dynamodb"), operation("GetItem"), dynamodb, ofAWS(true), often, false, false},
+		{"drs", preset("drs"), operation("DescribeJobs"), json("ThrottlingException"), ofAWS(false), []load{atOnce, {100, 250 * time.Millisecond}}, false, false},
+		{"drs (awsx)", ofAWSX("drs"), operation("DescribeJobs"), json("ThrottlingException"), ofAWS(false), []load{atOnce, {100, 250 * time.Millisecond}}, false, false},
+		{"sts", preset("sts"), operation("GetCallerIdentity"), sts, ofAWS(false), often, false, false},
+		{"sts (awsx)", ofAWSX("sts"), operation("GetCallerIdentity"), sts, ofAWS(false), often, false, false},
+		{"lambda", preset("lambda"), operation("GetFunction"), json("TooManyRequestsException"), ofAWS(false), often, false, false},
+		{"lambda (awsx)", ofAWSX("lambda"), operation("GetFunction"), json("TooManyRequestsException"), ofAWS(false), often, false, false},
+		{"ec2", preset("ec2"), operation("DescribeInstances"), ec2, ofAWS(false), often, false, false},
+		{"ec2 (awsx)", ofAWSX("ec2"), operation("DescribeInstances"), ec2, ofAWS(false), often, false, false},
+		{"cloudwatch", preset("cloudwatch"), operation("GetMetricData"), sts, ofAWS(false), often, false, false},
+		{"cloudwatch (awsx)", ofAWSX("monitoring"), operation("GetMetricData"), sts, ofAWS(false), often, false, false},
+		{"bedrock", preset("bedrock"), model, json("ThrottlingException"), ofAWS(false), seldom, false, false},
+		{"bedrock (awsx)", ofAWSX("bedrock"), operation("Converse"), json("ThrottlingException"), ofAWS(false), seldom, false, false},
+		{"openai", preset("openai"), model, openai, sdks, seldom, true, false},
+		{"openai-compatible", preset("openai-compatible"), model, openai, sdks, seldom, true, false},
+		{"anthropic", preset("anthropic"), model, anthropic, sdks, []load{{30, 0}, seldom[1]}, true, false},
+		{"gemini", preset("gemini"), model, gemini, google, seldom, false, true},
+		{"gemini-free", preset("gemini-free"), model, gemini, google[:1], []load{{4, 0}, {20, 15 * time.Second}}, false, true},
+		{"http", preset("http"), weir.Call{Safe: true}, words{throttle: answer{status: 429}, down: away}, []bare{{"one attempt", false, once}}, often, true, true},
+	}
+}
+
+func preset(name string) func(testing.TB) weir.Policy {
+	return func(t testing.TB) weir.Policy {
+		f, err := config.Parse("weir.yaml", []byte("upstreams: {a: {url: http://provider.example, preset: "+name+"}}"), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f.Upstreams[0].Policy
+	}
+}
+
+func ofAWSX(service string) func(testing.TB) weir.Policy {
+	return func(testing.TB) weir.Policy {
+		p := awsx.Preset(service)
+		p.Undeclared = true // as the guard says
+		return p
+	}
+}
+
+// behind is a program behind a preset.
+func (c *candidate) behind(t testing.TB, p *provider) client {
+	_, call := c.open(t, p)
+	return call
+}

@@ -1,0 +1,140 @@
+//go:build unix
+
+package fleettest
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/fleet/filestore"
+	"github.com/seed1158cd35/weir/fleet/redisstore"
+	"github.com/seed1158cd35/weir/fleet/redisstore/rueidisconn"
+	"github.com/seed1158cd35/weir/internal/test/servers"
+	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/limit/bucket"
+	"github.com/seed1158cd35/weir/outcome"
+)
+
+// Calls reserve three times of what they use, and say so 2ms later. On every store nearly
+// all of the limit is used, and never more.
+func TestWhatCallsDoNotUseIsUsedByOthers(t *testing.T) {
+	group := fmt.Sprintf("tokens %d", time.Now().UnixNano())
+	for _, c := range []struct {
+		name string
+		open func(t *testing.T) (s limit.Store, guard, timeout time.Duration)
+	}{
+		{"redis", func(t *testing.T) (limit.Store, time.Duration, time.Duration) {
+			url := servers.Redis(t).URL()
+			known(t, url, group)
+			conn, err := rueidisconn.Open(url, rueidisconn.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return redisstore.New(conn, redisstore.Options{}), 0, 0
+		}},
+		{"dynamodb", func(t *testing.T) (limit.Store, time.Duration, time.Duration) {
+			s, err := dynamo(dynalite(t).Endpoint())
+			if err != nil {
+				t.Fatal(err)
+			}
+			return s, 100 * time.Millisecond, time.Second
+		}},
+		{"file", func(t *testing.T) (limit.Store, time.Duration, time.Duration) {
+			s, err := filestore.Open(filepath.Join(t.TempDir(), "weir.db"), filestore.Options{NoSync: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return s, guards["file"], 0
+		}},
+		{"memory", func(*testing.T) (limit.Store, time.Duration, time.Duration) { return limit.NewMemory(nil), 0, 0 }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			beside(t)
+			s, guard, timeout := c.open(t)
+			defer func() {
+				if err := s.Close(); err != nil {
+					t.Error(err)
+				}
+			}()
+			usesReturns(t, group, s, guard, timeout)
+		})
+	}
+}
+
+// usesReturns judges what one process uses of a store's limit.
+func usesReturns(t *testing.T, group string, s limit.Store, guard, timeout time.Duration) {
+	const rate, reserved, used = 5000, 300, 100
+	f := limit.NewFleet(s, limit.FleetOptions{Guard: guard, Timeout: timeout})
+	f.Start()
+	l := limit.Limit{Name: "tokens", Unit: "tokens", Rate: bucket.Rate{Amount: rate, Per: time.Second}}
+	u, err := weir.New(group, weir.Policy{Limits: []limit.Limit{l}, MaxWait: time.Second}, weir.Options{Fleet: f})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var mu sync.Mutex
+	var at []time.Duration
+	call := func(ctx context.Context) (went bool) {
+		p, err := u.Acquire(ctx, weir.Call{Cost: map[string]int64{"tokens": reserved}})
+		if err != nil {
+			return false
+		}
+		mu.Lock()
+		at = append(at, monotonic())
+		mu.Unlock()
+		<-time.After(2 * time.Millisecond)
+		p.Report(outcome.Outcome{Class: outcome.OK, Usage: map[string]int64{"tokens": used}})
+		return true
+	}
+	first, stop := context.WithTimeout(t.Context(), time.Minute)
+	defer stop()
+	for !call(first) && first.Err() == nil { // a machine that does other things, too, takes its time to start a store
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second+lasts())
+	defer cancel()
+	var wg sync.WaitGroup
+	for range 32 {
+		wg.Go(func() {
+			for ctx.Err() == nil {
+				call(ctx)
+			}
+		})
+	}
+	wg.Wait()
+	u.Close()
+	if err := f.Close(context.Background()); err != nil {
+		t.Error(err)
+	}
+	slices.Sort(at)
+	judgeUse(t, l, at, used)
+}
+
+// judgeUse judges calls that used so much each.
+func judgeUse(t *testing.T, l limit.Limit, at []time.Duration, each int64) {
+	t.Helper()
+	if len(at) == 0 {
+		t.Fatal("nothing was let go")
+	}
+	calls := l
+	calls.Amount, calls.Burst = l.Amount/each, l.Full()/each
+	worst, where := overBucket(calls, at)
+	if worst > 0 {
+		t.Errorf("%d calls over: %s", worst, where)
+	}
+	n := int64(0)
+	for _, x := range at {
+		if x > at[len(at)-1]-lasts() {
+			n++
+		}
+	}
+	share := float64(n*each) / (l.PerSecond() * lasts().Seconds())
+	t.Logf("%d let go, %.1f%% of the rate in the last %v, %d over", len(at), 100*share, lasts(), worst)
+	if share < usedShare() {
+		t.Errorf("%.1f%% used, want 98%%", 100*share)
+	}
+}

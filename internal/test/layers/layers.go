@@ -1,0 +1,161 @@
+// Package layers keeps the arrows between weir's packages pointing down. A
+// program that imports the core must not download an AWS SDK, a Redis client,
+// gRPC, OpenTelemetry or Prometheus; it does as soon as one package of the core,
+// or one test of it, imports something that does.
+package layers
+
+import (
+	"fmt"
+	"path"
+	"strings"
+)
+
+const module = "github.com/seed1158cd35/weir"
+
+// order lists the layers from the bottom up, each with its packages as paths in
+// the module; a path stands for all beneath it that is not listed itself. A
+// package imports from the layers below its own, and from its own layer only
+// what lies directly above or beneath it in the tree: limit/limittest imports
+// limit, and the tests of limit import limit/limittest.
+var order = [...][]string{
+	{"outcome", "clock", "internal/shard", "internal/test/campaign", "internal/test/watchdog", "internal/test/layers"},
+	{"internal", "internal/test/memnet", "internal/test/servers", "internal/test/served"},
+	{"limit/bucket", "limit/pause"},
+	{"outcome/classify"},
+	{"limit/adaptive"},
+	{"breaker"},
+	{"retry"},
+	{"cascade", "limit/fair"},
+	{"limit"},
+	{"fleet/breakers", "fleet/pauses", "fleet/jobs"},
+	{"."},            // the root: what is above may import anything from elsewhere
+	{"internal/doc"}, // reads YAML
+	{"fleet", "grpcx/grpcclass", "awsx/wire"},
+	{"sim"},
+	{"internal/test/sigtest"},
+	{"awsx/resign"},
+	{"internal/test/drstest"},
+	{"awsx", "grpcx"},
+	{"cascade/cache", "cascade/answers"},
+	{"observe"},
+	{"llm/frame"},
+	{"llm"},
+	{"llm/reading", "llm/tokens", "llm/price", "internal/test/llmsim"},
+	{"delivery"},
+	{"sidecar/status"},
+	{"sidecar/decide", "sidecar/envoy"},
+	{"sidecar/proxy"},
+	{"sidecar/awsdialect"},
+	{"sidecar/config"},
+	{"llm/gateway"}, // whose tests read presets
+	{"internal/test/practice"},
+	{"internal/demo"},
+	{"examples"},
+	{"cmd", "internal/test"},
+}
+
+// A Package is what go list says of one package.
+type Package struct {
+	ImportPath string
+	Standard   bool
+
+	Imports      []string
+	TestImports  []string
+	XTestImports []string
+}
+
+// Violations says of every import that breaks the order which package makes it
+// and what to do. Packages that are neither of this module nor known to be
+// standard count as foreign.
+func Violations(packages []Package) []string {
+	standard := map[string]bool{"C": true, "unsafe": true}
+	for _, p := range packages {
+		standard[p.ImportPath] = standard[p.ImportPath] || p.Standard
+	}
+	var found []string
+	for _, p := range packages {
+		from, ok := inModule(p.ImportPath)
+		switch {
+		case !ok || p.ImportPath != plain(p.ImportPath): // the package itself lists what its tests import
+		case layer(from) < 0:
+			found = append(found, fmt.Sprintf("%s stands in no layer: give it a place in internal/test/layers", from))
+		default:
+			found = append(found, broken(from, from, p.Imports, standard)...)
+			found = append(found, broken(from, from+"'s tests", p.TestImports, standard)...)
+			found = append(found, broken(from, from+"'s external tests", p.XTestImports, standard)...)
+		}
+	}
+	return found
+}
+
+func broken(from, who string, imports []string, standard map[string]bool) (found []string) {
+	for _, i := range imports {
+		if why := forbidden(from, i, standard[i]); why != "" {
+			found = append(found, fmt.Sprintf("%s must not import %s: %s", who, i, why))
+		}
+	}
+	return found
+}
+
+// forbidden says why one package must not import another and what to do about
+// it, or nothing if it may.
+func forbidden(from, imported string, standard bool) string {
+	to, own := inModule(imported)
+	switch {
+	case standard:
+		return ""
+	case !own && core(from):
+		return "the core imports the standard library and itself only; put what needs it in a package above the root"
+	case !own, from == to, kin(from, to) && layer(from) == layer(to):
+		return ""
+	case layer(to) < 0:
+		return "it stands in no layer; give it a place in internal/test/layers"
+	case layer(to) == layer(from):
+		return "they stand side by side; move what they share into a layer below"
+	case layer(to) > layer(from):
+		return "it stands above; have it passed in, behind an interface of yours, or move what you need below"
+	}
+	return ""
+}
+
+// core packages are the root and what lies below it.
+func core(pkg string) bool { return layer(pkg) >= 0 && layer(pkg) <= layer(".") }
+
+// layer is -1 for a package that has none. The longest path that holds the
+// package decides; the root holds itself only.
+func layer(pkg string) int {
+	for p := pkg; ; p = path.Dir(p) {
+		for i, paths := range order {
+			for _, listed := range paths {
+				if p == listed && (p != "." || pkg == ".") {
+					return i
+				}
+			}
+		}
+		if p == "." {
+			return -1
+		}
+	}
+}
+
+// kin are packages of which one lies beneath the other.
+func kin(a, b string) bool {
+	return strings.HasPrefix(a, b+"/") || strings.HasPrefix(b, a+"/")
+}
+
+// inModule is a package's path in this module.
+func inModule(importPath string) (string, bool) {
+	p := plain(importPath)
+	if p == module {
+		return ".", true
+	}
+	return strings.CutPrefix(p, module+"/")
+}
+
+// plain takes away what go list adds to the name of what it builds for a test:
+// "weir/limit [weir/limit.test]", "weir/limit_test [weir/limit.test]",
+// "weir/limit.test".
+func plain(importPath string) string {
+	p, _, _ := strings.Cut(importPath, " ")
+	return strings.TrimSuffix(strings.TrimSuffix(p, ".test"), "_test")
+}

@@ -1,0 +1,186 @@
+package supply
+
+import (
+	"bytes"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/seed1158cd35/weir/internal/test/watchdog"
+)
+
+func TestMain(m *testing.M) { watchdog.Run(m) }
+
+const root = "../../.."
+
+// licences are those under which a part of the binary may be: by words that each has.
+var licences = map[string][]string{
+	"Apache-2.0": {"Apache License", "Version 2.0"},
+	"MIT":        {"Permission is hereby granted, free of charge", "without restriction"},
+	"BSD":        {"Redistribution and use in source and binary forms", "must retain the above copyright notice"},
+}
+
+// licence is what a text is, "" if it is none of those.
+func licence(text string) string {
+	text = strings.Join(strings.Fields(text), " ")
+	for name, words := range licences {
+		all := true
+		for _, w := range words {
+			all = all && strings.Contains(text, w)
+		}
+		if all {
+			return name
+		}
+	}
+	return ""
+}
+
+// Every module of which something is in the binary has a licence that lets weir be given to others.
+func TestLicences(t *testing.T) {
+	c := exec.Command("go", "list", "-deps", "-f", "{{with .Module}}{{.Path}}\t{{.Dir}}{{end}}", "./cmd/weir")
+	c.Dir = root
+	out, err := c.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := make(map[string]bool)
+	for line := range strings.Lines(string(out)) {
+		path, dir, ok := strings.Cut(strings.TrimSpace(line), "\t")
+		if !ok || seen[path] {
+			continue
+		}
+		seen[path] = true
+		if kind := licenceOf(t, dir); kind == "" {
+			t.Errorf("%s: its licence is none of those that are known to be fit; look at it and at its file in %s", path, filepath.Base(dir))
+		}
+	}
+	if len(seen) < 20 {
+		t.Errorf("go list names %d modules", len(seen))
+	}
+}
+
+func licenceOf(t *testing.T, dir string) string {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		name := strings.ToLower(e.Name())
+		if !strings.HasPrefix(name, "licen") && !strings.HasPrefix(name, "copying") {
+			continue
+		}
+		text, err := os.ReadFile(filepath.Join(dir, e.Name()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if kind := licence(string(text)); kind != "" {
+			return kind
+		}
+	}
+	return ""
+}
+
+func TestALicenceThatIsNotFitIsNotTakenForAnother(t *testing.T) {
+	for _, text := range []string{"", "GNU AFFERO GENERAL PUBLIC LICENSE Version 3", "Business Source License 1.1", "Server Side Public License"} {
+		if kind := licence(text); kind != "" {
+			t.Errorf("%q is taken for %s", text, kind)
+		}
+	}
+}
+
+// floating is a version that may be another one tomorrow.
+var floating = regexp.MustCompile(`@(latest|master|main|HEAD)\b`)
+
+// Whatever scripts and the Makefile fetch has a version that stands in the tree; modules have one by go.mod and a sum
+// by go.sum, programs for tests by scripts/npm/package-lock.json.
+func TestVersionsArePinned(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join(root, "scripts", "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range append(files, filepath.Join(root, "Makefile"), filepath.Join(root, ".ci", "run")) {
+		if info, err := os.Stat(f); err != nil || info.IsDir() {
+			continue
+		}
+		text, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if at := floating.Find(text); at != nil {
+			t.Errorf("%s fetches %s", f, at)
+		}
+	}
+	for _, dir := range []string{".", "bench", "tools"} {
+		text, err := os.ReadFile(filepath.Join(root, dir, "go.mod"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if regexp.MustCompile(`(?m)^replace .*=> [^.]`).Match(text) {
+			t.Errorf("%s/go.mod puts something else in a module's place", dir)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(root, "scripts", "npm", "package-lock.json")); err != nil {
+		t.Error(err)
+	}
+}
+
+// The same sources make the same bytes, in whatever directory.
+func TestTheBuildIsReproducible(t *testing.T) {
+	var built [2][]byte
+	for i, name := range []string{"here", "elsewhere/and/deeper"} {
+		dir := filepath.Join(t.TempDir(), name)
+		copyTree(t, root, dir)
+		c := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-o", "weir", "./cmd/weir")
+		c.Dir = dir
+		if out, err := c.CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		b, err := os.ReadFile(filepath.Join(dir, "weir"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		built[i] = b
+		if bytes.Contains(b, []byte(dir)) {
+			t.Errorf("the binary names the directory in which it was built")
+		}
+	}
+	if !bytes.Equal(built[0], built[1]) {
+		t.Errorf("two builds of the same sources differ: %d and %d bytes", len(built[0]), len(built[1]))
+	}
+}
+
+// copyTree copies what a build may need.
+func copyTree(t *testing.T, from, to string) {
+	t.Helper()
+	err := filepath.WalkDir(from, func(path string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel, err := filepath.Rel(from, path)
+		if err != nil {
+			return err
+		}
+		if e.IsDir() {
+			if name := e.Name(); path != from && (strings.HasPrefix(name, ".") || name == "bin" || name == "node_modules" || name == "testdata") {
+				return fs.SkipDir
+			}
+			return os.MkdirAll(filepath.Join(to, rel), 0o755)
+		}
+		if !e.Type().IsRegular() || strings.HasSuffix(path, "_test.go") {
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(filepath.Join(to, rel), text, 0o644)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,165 @@
+package bucket
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/seed1158cd35/weir/internal/test/campaign"
+)
+
+// A field is the axis with every place by itself: who holds it. It is what a
+// Spare must never promise more than.
+type field struct {
+	rng   *rand.Rand
+	spare Spare
+	line  Line
+	at    int64
+	held  []Turn         // given away
+	back  map[int64]bool // the places that came back and are free
+	depth int64
+}
+
+// claim takes the places of a turn out of those that are free, and reports false
+// if there are not enough. Which ones is open for a turn with gaps: the highest
+// there are serve all others worst, but those under low are of no use.
+func (f *field) claim(t Turn, low int64) bool {
+	left := t.Cost
+	for p := t.Place; p > max(t.Low, low) && left > 0; p-- {
+		if f.back[p] {
+			delete(f.back, p)
+			left--
+		}
+	}
+	return left == 0
+}
+
+func (f *field) free(low, high int64) (n int64) {
+	for p := range f.back {
+		if p > low && p <= high {
+			n++
+		}
+	}
+	return n
+}
+
+// Whole turns only, as long as nothing is taken together: then every place is
+// known, and what the list gives can be compared place by place.
+func TestSpareGivesOnlyWhatCameBack(t *testing.T) {
+	cases(t, campaign.Of(300, 3000), func(rng *rand.Rand) error {
+		f := &field{rng: rng, back: map[int64]bool{}, depth: 1 + rng.Int64N(60)}
+		f.line = Line{depth: f.depth, unit: 1, most: f.depth}
+		for i := int64(-100); i < 400; {
+			n := 1 + rng.Int64N(12)
+			f.held = append(f.held, Turn{i + n, i, n})
+			i += n
+		}
+		for step := range 100 {
+			f.at += rng.Int64N(4)
+			if err := f.step(); err != nil {
+				return fmt.Errorf("step %d, at %d, depth %d: %w: %v", step, f.at, f.depth, err, f.spare)
+			}
+		}
+		return nil
+	})
+}
+
+func (f *field) step() error {
+	low := f.at - f.depth
+	f.line.place = f.at
+	want := 1 + f.rng.Int64N(20)
+	switch f.rng.IntN(4) {
+	case 0, 1:
+		f.giveBack()
+	case 2:
+		left := f.spare.Left(f.at, low)
+		if there := f.free(low, f.at); left > there {
+			return fmt.Errorf("promises %d, of which %d are free", left, there)
+		}
+		rest, got := f.spare.Take(f.at, low, want)
+		if got.Cost != min(want, left) || got.Cost > 0 && (got.Place > f.at || got.Low < low) || !f.claim(got, low) {
+			return fmt.Errorf("gives %+v when asked for %d of %d", got, want, left)
+		}
+		f.spare = rest
+	case 3:
+		place := f.at + f.rng.Int64N(100)
+		got, entry, ok := f.spare.Ahead(&f.line, f.at, want, place)
+		if !ok {
+			break
+		}
+		if got.Cost != want || got.Place >= place || got.Low < max(f.at, got.Place)-f.depth || !f.claim(got, -1<<40) {
+			return fmt.Errorf("gives %+v ahead of %d when asked for %d", got, place, want)
+		}
+		f.spare = f.spare.Cut(got, entry)
+	}
+	return f.sane()
+}
+
+func (f *field) giveBack() {
+	if len(f.held) == 0 {
+		return
+	}
+	i := f.rng.IntN(len(f.held))
+	t := f.held[i]
+	f.held = append(f.held[:i], f.held[i+1:]...)
+	f.spare = f.spare.Add(t)
+	for p := t.Low + 1; p <= t.Place; p++ {
+		f.back[p] = true
+	}
+}
+
+func (f *field) sane() error {
+	if len(f.spare) > kept {
+		return fmt.Errorf("keeps %d entries", len(f.spare))
+	}
+	for i, t := range f.spare {
+		if t.Cost <= 0 || t.Cost > t.Place-t.Low {
+			return fmt.Errorf("entry %+v cannot be", t)
+		}
+		if i > 0 && f.spare[i-1].Place > t.Place {
+			return fmt.Errorf("entry %d out of order", i)
+		}
+		if f.free(t.Low, t.Place) < t.Cost {
+			return fmt.Errorf("entry %+v promises more than is free", t)
+		}
+	}
+	return nil
+}
+
+func TestWhatComesBackInAnyOrderIsOneStretchAgain(t *testing.T) {
+	cases(t, 1000, func(rng *rand.Rand) error {
+		var s Spare
+		const turns = 300
+		for _, i := range rng.Perm(turns) {
+			s = s.Add(Turn{int64(i+1) * 10, int64(i) * 10, 10})
+		}
+		if len(s) != 1 || s[0] != (Turn{turns * 10, 0, turns * 10}) {
+			return fmt.Errorf("got %v", s)
+		}
+		return nil
+	})
+}
+
+func TestASpareIsNotChangedByWhatIsMadeOfIt(t *testing.T) {
+	cases(t, 1000, func(rng *rand.Rand) error {
+		var s Spare
+		for range rng.IntN(100) {
+			low := rng.Int64N(100) * 20
+			s = s.Add(Turn{low + 10, low, 10})
+		}
+		before := fmt.Sprint(s)
+		s.Add(Turn{95, 90, 5})
+		s.Take(500, 100, 45)
+		l := Line{depth: 200, unit: 1, most: 200}
+		if got, entry, ok := s.Ahead(&l, 100, 3, 1500); ok {
+			s.Cut(got, entry)
+		}
+		if len(s) > 0 {
+			s.Touching(s[len(s)/2].Place)
+		}
+		if after := fmt.Sprint(s); after != before {
+			return fmt.Errorf("%v became %v", before, after)
+		}
+		return nil
+	})
+}

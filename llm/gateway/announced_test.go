@@ -1,0 +1,120 @@
+package gateway_test
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/internal/buffers"
+	"github.com/seed1158cd35/weir/llm/gateway"
+	"github.com/seed1158cd35/weir/llm/tokens"
+	"github.com/seed1158cd35/weir/sidecar/proxy"
+)
+
+// watched is a body that is asked for its pieces: before each it looks at what the process holds.
+type watched struct {
+	t      *testing.T
+	whole  *bytes.Reader
+	before int64
+	came   int64
+}
+
+func (w *watched) Read(p []byte) (int, error) {
+	used, _, _ := buffers.Bodies.Use()
+	if held := used - w.before; held > 4<<10+33*w.came {
+		w.t.Errorf("%d bytes are held of a body of which %d have come", held, w.came)
+	}
+	n, err := w.whole.Read(p[:min(len(p), 10_000)])
+	w.came += int64(n)
+	return n, err
+}
+
+func (*watched) Close() error { return nil }
+
+// Of a body that is announced no more is held than what has come justifies, whether it says its length or not.
+func TestMemoryOfAnnouncedBodies(t *testing.T) {
+	d, err := gateway.New(gateway.Options{Name: "chat", Tokens: new(tokens.Estimator)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, size := range []int{10, 5000, 70_000, 1 << 20, 20 << 20} {
+		for _, announced := range []bool{true, false} {
+			body := fmt.Sprintf(`{"model":"gpt-4o","messages":[{"role":"user","content":%q}]}`, strings.Repeat("w", size))
+			before, _, _ := buffers.Bodies.Use()
+			r, _ := http.NewRequest(http.MethodPost, "http://weir"+completions, nil)
+			r.Body, r.ContentLength = &watched{t: t, whole: bytes.NewReader([]byte(body)), before: before}, -1
+			if announced {
+				r.ContentLength = int64(len(body))
+			} else if size > 1<<20 {
+				continue // it doubles: see the budget's own tests
+			}
+			x, f := d.Hear(r, completions)
+			if f != nil {
+				t.Fatalf("%d bytes: %+v", size, f)
+			}
+			if got, err := io.ReadAll(r.Body); err != nil || string(got) != body {
+				t.Errorf("%d bytes, announced %v: %d bytes are sent on, %v", size, announced, len(got), err)
+			}
+			x.(proxy.Ender).End()
+			if after, _, _ := buffers.Bodies.Use(); after != before {
+				t.Errorf("%d bytes, announced %v: %d stay held", size, announced, after-before)
+			}
+		}
+	}
+}
+
+// A body for which there is no room is refused, or passes as it came if the configuration says so, and is charged
+// by its size, or by the most that it may have.
+func TestABodyForWhichThereIsNoRoom(t *testing.T) {
+	const size = 3 << 20
+	body := fmt.Sprintf(`{"model":"gpt-4o","messages":[{"role":"user","content":%q}]}`, strings.Repeat("w", size))
+	full := buffers.Bodies.Total()/2 - buffers.Small // of large ones
+	if !buffers.Bodies.Take(full) {
+		t.Fatal("the budget is in use")
+	}
+	defer buffers.Bodies.Give(full)
+	for free := buffers.Bodies.Total() / 4; free > 0; free -= buffers.Small { // one without a length may go on into this
+		if !buffers.Bodies.Take(buffers.Small) {
+			t.Fatal("the budget is in use")
+		}
+		defer buffers.Bodies.Give(buffers.Small)
+	}
+	for _, tt := range []struct {
+		pass, announced bool
+		least           int64 // tokens that it is charged
+	}{{false, true, 0}, {false, false, 0}, {true, true, size / 8}, {true, false, 32 << 20 / 8}} {
+		synctest.Test(t, func(t *testing.T) {
+			d, err := gateway.New(gateway.Options{Name: "chat", Tokens: new(tokens.Estimator), Pass: tt.pass})
+			if err != nil {
+				t.Fatal(err)
+			}
+			r, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://weir"+completions, io.MultiReader(strings.NewReader(body)))
+			if r.ContentLength = -1; tt.announced {
+				r.ContentLength = int64(len(body))
+			}
+			x, f := d.Hear(r, completions)
+			defer x.(proxy.Ender).End()
+			if !tt.pass {
+				if f == nil || f.Status != http.StatusServiceUnavailable || f.RetryAfter == 0 {
+					t.Errorf("%+v: %+v", tt, f)
+				}
+				return
+			}
+			if f != nil {
+				t.Fatalf("%+v: %+v", tt, f)
+			}
+			var c weir.Call
+			if x.Describe(&c); c.Cost["tokens"] < tt.least {
+				t.Errorf("%+v: charged %v", tt, c.Cost)
+			}
+			if got, err := io.ReadAll(r.Body); err != nil || string(got) != body {
+				t.Errorf("%+v: %d bytes are sent on, %v", tt, len(got), err)
+			}
+		})
+	}
+}

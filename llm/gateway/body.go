@@ -1,0 +1,190 @@
+package gateway
+
+import (
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/seed1158cd35/weir/internal/buffers"
+	"github.com/seed1158cd35/weir/internal/doc"
+	"github.com/seed1158cd35/weir/llm/tokens"
+	"github.com/seed1158cd35/weir/sidecar/proxy"
+)
+
+// read reads and parses the body, and puts it back. One that is packed is sent on unpacked,
+// or nobody would count what it asks for.
+func (x *exchange) read(r *http.Request) *proxy.Failure {
+	codings := codingsOf(r.Header)
+	if !readable(codings) {
+		return &proxy.Failure{Status: http.StatusUnsupportedMediaType, Code: proxy.ValidationError, Final: true,
+			Message: "nobody could count what the body asks for: its Content-Encoding is " + doc.Quote(strings.Join(codings, ", ")) + "; send it as it is, or once packed with gzip"}
+	}
+	if len(codings) > 0 {
+		if err := unpack(r); err != nil {
+			return unread(err, x.d.o.MaxBody)
+		}
+	}
+	body, err := x.readAll(r)
+	if err != nil {
+		return x.noRoom(r, body, false, err)
+	}
+	done, err := x.table(r, body)
+	if err != nil {
+		return x.noRoom(r, body, true, err)
+	}
+	defer done()
+	if x.request, err = x.route.Parse(body); err != nil {
+		return &proxy.Failure{Status: http.StatusBadRequest, Code: proxy.ValidationError, Message: err.Error(), Final: true}
+	}
+	if x.d.o.Model != "" && x.request.Nameless() {
+		_, _, body = x.request.For(x.d.o.Model)
+		if x.request, err = x.route.Parse(body); err != nil {
+			return &proxy.Failure{Status: http.StatusBadRequest, Code: proxy.ValidationError, Message: err.Error(), Final: true}
+		}
+	}
+	x.route = x.request.Route
+	if b := billOf(r.Context()); b != nil && b.of.request != nil && b.of.request.AddedUsage {
+		x.request.AddedUsage = true // it asks already, but not for its caller
+	}
+	x.putBack(r, x.request.Asking())
+	if len(body) > weighed {
+		x.rest()
+	}
+	return nil
+}
+
+// putBack puts a body that was read where it came from.
+func (x *exchange) putBack(r *http.Request, parts [][]byte) {
+	b := newReadBody(parts, r.Body)
+	r.Body, r.ContentLength, r.TransferEncoding = b, b.size, nil
+}
+
+// bySize estimates what a body that is not looked into will cost.
+func (x *exchange) bySize(n int64) {
+	x.estimate = x.d.o.Tokens.Estimate(x.route.Family, x.route.Model, tokens.Prompt{Bytes: n}, 0)
+	x.guessed = true
+}
+
+// noRoom is what becomes of a body that was read so far, or whole, and no further. If it may pass, it does so
+// unread.
+func (x *exchange) noRoom(r *http.Request, came []byte, whole bool, err error) *proxy.Failure {
+	if !x.d.o.Pass || !errors.Is(err, buffers.ErrTooLarge) && !errors.Is(err, buffers.ErrFull) {
+		return unread(err, x.d.o.MaxBody)
+	}
+	if whole {
+		x.putBack(r, [][]byte{came})
+		x.bySize(r.ContentLength)
+		return nil
+	}
+	r.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.MultiReader(bytes.NewReader(came), r.Body), r.Body}
+	if x.bySize(r.ContentLength); r.ContentLength < 0 {
+		x.bySize(x.d.o.MaxBody) // at most
+	}
+	return nil
+}
+
+// rest keeps of a large body what will be asked of it, and gives up the table that was made of
+// it.
+func (x *exchange) rest() {
+	x.name()
+	x.expected()
+	if x.keeps() {
+		x.hash = new(x.request.Key())
+	}
+	x.request.Rest()
+}
+
+// codingsOf are the codings that a body has, in their order. Identity is none.
+func codingsOf(h http.Header) (all []string) {
+	for _, line := range h["Content-Encoding"] {
+		for name := range strings.SplitSeq(line, ",") {
+			if name = strings.ToLower(strings.TrimSpace(name)); name != "" && name != "identity" {
+				all = append(all, name)
+			}
+		}
+	}
+	return all
+}
+
+// readable reports whether a body of the codings is read.
+func readable(codings []string) bool {
+	return len(codings) == 0 || len(codings) == 1 && (codings[0] == "gzip" || codings[0] == "x-gzip")
+}
+
+// unpack puts what a body holds that is packed with gzip in its place.
+func unpack(r *http.Request) error {
+	plain, err := gzip.NewReader(r.Body)
+	if err != nil {
+		return err
+	}
+	r.Body = struct {
+		io.Reader
+		io.Closer
+	}{plain, r.Body}
+	r.ContentLength = -1
+	r.Header.Del("Content-Encoding")
+	r.Header.Del("X-Amz-Content-Sha256") // of what was packed
+	return nil
+}
+
+// A readBody is a body that has been read: parts that follow each other.
+type readBody struct {
+	parts [][]byte
+	size  int64
+	at    int64
+	io.Closer
+}
+
+func newReadBody(parts [][]byte, body io.Closer) *readBody {
+	b := &readBody{parts: parts, Closer: body}
+	for _, p := range parts {
+		b.size += int64(len(p))
+	}
+	return b
+}
+
+func (b *readBody) Read(to []byte) (n int, err error) {
+	from := b.at
+	for _, p := range b.parts {
+		if from < int64(len(p)) {
+			n = copy(to, p[from:])
+			b.at += int64(n)
+			return n, nil
+		}
+		from -= int64(len(p))
+	}
+	return 0, io.EOF
+}
+
+// Len is how much is left.
+func (b *readBody) Len() int { return int(b.size - b.at) }
+
+// Seek goes back to the beginning.
+func (b *readBody) Seek(offset int64, whence int) (int64, error) {
+	if offset != 0 || whence != io.SeekStart {
+		return b.at, errors.New("only the beginning can be gone back to")
+	}
+	b.at = 0
+	return 0, nil
+}
+
+func unread(err error, most int64) *proxy.Failure {
+	switch {
+	case errors.Is(err, buffers.ErrTooLarge):
+		return &proxy.Failure{Status: http.StatusRequestEntityTooLarge, Code: proxy.ValidationError, Final: true, Message: "the body, or what must be known of it: " + err.Error()}
+	case errors.Is(err, buffers.ErrFull):
+		return &proxy.Failure{Status: http.StatusServiceUnavailable, Code: proxy.ServiceUnavailable, RetryAfter: time.Second, Message: "the body was not read: " + err.Error()}
+	}
+	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return &proxy.Failure{Status: http.StatusRequestEntityTooLarge, Code: proxy.ValidationError, Final: true,
+			Message: "the body is larger than the " + size(most) + " that are taken here"}
+	}
+	return proxy.BrokenBody(err)
+}

@@ -1,0 +1,79 @@
+package gateway
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+
+	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/llm/tokens"
+	"github.com/seed1158cd35/weir/outcome"
+)
+
+// Callers is who may call how much, over all upstreams: limits that the callers have here,
+// not those of any provider. A call is charged to all of them at once or to none,
+// once, however many attempts and tiers it takes.
+type Callers struct {
+	Limits *weir.Upstream
+	Keys   map[string]Key
+
+	// Consumed are the headers that say who calls, and are not sent on: API keys of
+	// providers apart.
+	Consumed []string
+}
+
+// A Key reads the value of a scope from a request. An error is the caller's fault: a
+// token that was forged or is too old.
+type Key func(*http.Request) (string, error)
+
+// identify reads the keys.
+func (c *Callers) identify(r *http.Request, into map[string]string) error {
+	for _, scope := range slices.Sorted(maps.Keys(c.Keys)) {
+		v, err := c.Keys[scope](r)
+		if err != nil {
+			return fmt.Errorf("the caller's %s: %w", scope, err)
+		}
+		into[scope] = v
+	}
+	return nil
+}
+
+// A grant is what a call was charged to its caller, until it is over.
+type grant struct{ permit *weir.Permit }
+
+// charge asks for all that the caller is charged to, or says who refused.
+func (x *exchange) charge(ctx context.Context) (*grant, error) {
+	c := x.d.o.Callers
+	if c == nil {
+		return nil, nil
+	}
+	call := weir.Call{Operation: x.route.Operation, Keys: x.keys, Priority: x.priority}
+	if x.route.Operation != other {
+		call.Cost, call.Estimated = units(tokens.Plain.Reserve(x.expected())), true // not as a provider counts
+	}
+	p, err := c.Limits.Acquire(ctx, call)
+	if err != nil {
+		return nil, err
+	}
+	return &grant{p}, nil
+}
+
+// back gives everything back: there was no answer.
+func (g *grant) back() {
+	if g != nil {
+		g.permit.Report(outcome.Outcome{Class: outcome.Canceled, Undone: true, Unsent: true})
+	}
+}
+
+// spend settles what the call has used. An answer that no model gave has used no tokens,
+// but counts as a request.
+func (g *grant) spend(usage map[string]int64) {
+	if g != nil {
+		g.permit.Report(outcome.Outcome{Class: outcome.OK, Usage: usage})
+	}
+}
+
+// nothing is the usage of an answer that no model gave.
+var nothing = map[string]int64{"tokens": 0, "input_tokens": 0, "output_tokens": 0}

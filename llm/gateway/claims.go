@@ -1,0 +1,122 @@
+package gateway
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/golang-jwt/jwt/v5"
+)
+
+// Claims checks the tokens whose claims are keys. A claim that nobody has checked could be
+// forged.
+type Claims struct {
+	header   string
+	optional bool
+	parser   *jwt.Parser
+	key      any
+}
+
+// ClaimOptions say which tokens are believed. Exactly one of Secret and PublicKey is set.
+type ClaimOptions struct {
+	Secret    []byte // of HS256, HS384 and HS512
+	PublicKey []byte // in PEM, of RS256, PS256, ES256 and EdDSA and their like
+	Header    string // where the token is; "" means Authorization
+	Optional  bool   // a request without a token is one of nobody; else it is refused
+	Issuer    string // "" means any
+	Audience  string // "" means any
+}
+
+// NewClaims makes a checker. It takes only the algorithms that belong to the key, so that
+// a public key cannot be taken for a secret.
+func NewClaims(o ClaimOptions) (*Claims, error) {
+	c := &Claims{header: o.Header, optional: o.Optional}
+	if c.header == "" {
+		c.header = "Authorization"
+	}
+	methods, err := []string{"HS256", "HS384", "HS512"}, error(nil)
+	if len(o.Secret) > 0 {
+		c.key = o.Secret
+	} else if c.key, methods, err = publicKey(o.PublicKey); err != nil {
+		return nil, err
+	}
+	options := []jwt.ParserOption{jwt.WithValidMethods(methods), jwt.WithExpirationRequired(), jwt.WithJSONNumber(), jwt.WithLeeway(leeway)}
+	if o.Issuer != "" {
+		options = append(options, jwt.WithIssuer(o.Issuer))
+	}
+	if o.Audience != "" {
+		options = append(options, jwt.WithAudience(o.Audience))
+	}
+	c.parser = jwt.NewParser(options...)
+	return c, nil
+}
+
+func publicKey(pem []byte) (key any, methods []string, err error) {
+	if k, err := jwt.ParseRSAPublicKeyFromPEM(pem); err == nil {
+		return k, []string{"RS256", "RS384", "RS512", "PS256", "PS384", "PS512"}, nil
+	}
+	if k, err := jwt.ParseECPublicKeyFromPEM(pem); err == nil {
+		return k, []string{"ES256", "ES384", "ES512"}, nil
+	}
+	if k, err := jwt.ParseEdPublicKeyFromPEM(pem); err == nil {
+		return k, []string{"EdDSA"}, nil
+	}
+	return nil, nil, errors.New("no public key in PEM: want one of RSA, ECDSA or Ed25519")
+}
+
+// leeway is by how much the clock of who issues tokens may be wrong.
+const leeway = 30 * time.Second
+
+// mostToken is the longest token that is looked at.
+const mostToken = 16 << 10
+
+// Key reads a claim.
+func (c *Claims) Key(claim string) Key {
+	return func(r *http.Request) (string, error) {
+		raw := r.Header.Get(c.header)
+		if scheme, rest, ok := strings.Cut(raw, " "); ok && strings.EqualFold(scheme, "Bearer") {
+			raw = strings.TrimSpace(rest)
+		}
+		if raw == "" && c.optional {
+			return "", nil
+		}
+		if raw == "" {
+			return "", fmt.Errorf("there is no token in %s", c.header)
+		}
+		if len(raw) > mostToken {
+			return "", errors.New("the token is too long")
+		}
+		claims := jwt.MapClaims{}
+		if _, err := c.parser.ParseWithClaims(raw, claims, func(*jwt.Token) (any, error) { return c.key, nil }); err != nil {
+			return "", fmt.Errorf("the token in %s is not valid: %w", c.header, cause(err))
+		}
+		switch v := claims[claim].(type) {
+		case nil:
+			return "", nil
+		case string:
+			return v, nil
+		case json.Number:
+			return v.String(), nil // as it stands there: large ones must not become the same
+		case bool:
+			return strconv.FormatBool(v), nil
+		}
+		return "", fmt.Errorf("the claim %s is no plain value", claim)
+	}
+}
+
+// cause is what is wrong with a token, without what stands in it.
+func cause(err error) error {
+	for _, known := range []error{
+		jwt.ErrTokenExpired, jwt.ErrTokenNotValidYet, jwt.ErrTokenSignatureInvalid, jwt.ErrTokenInvalidIssuer,
+		jwt.ErrTokenInvalidAudience, jwt.ErrTokenRequiredClaimMissing, jwt.ErrTokenMalformed,
+	} {
+		if errors.Is(err, known) {
+			return known
+		}
+	}
+	return jwt.ErrTokenUnverifiable
+}

@@ -1,0 +1,180 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/cascade"
+	"github.com/seed1158cd35/weir/cascade/cache"
+	"github.com/seed1158cd35/weir/llm/tokens"
+	"github.com/seed1158cd35/weir/sidecar/proxy"
+)
+
+// A conduct is the way of one request to its answer.
+type conduct struct {
+	x     *exchange
+	r     *http.Request
+	send  proxy.Send
+	start time.Time
+	haste time.Duration // how long the caller says that it waits; 0 if it does not
+	bill  *bill
+
+	state cache.State
+	age   time.Duration
+	held  cache.Entry // what the cache has
+
+	replayed bool // and it is the answer
+
+	first *http.Response // of the upstream itself, although it is no success
+	probe bool           // the tier that is asked may be down: it is tried once
+}
+
+// Conduct is proxy.Conductor's: the caller is charged, then the cache is asked, then
+// the tiers.
+func (x *exchange) Conduct(r *http.Request, send proxy.Send) (*http.Response, error) {
+	c := &conduct{x: x, r: r, send: send, start: time.Now(), bill: &bill{of: x}}
+	x.bill = c.bill
+	if d, said := x.patience(r.Header); d > 0 {
+		c.r = r.WithContext(&until{r.Context(), c.start.Add(d)})
+		c.bill.given, c.bill.last = d, true
+		if said {
+			c.haste = d
+		}
+	}
+	grant, err := x.charge(c.r.Context())
+	if err != nil {
+		return nil, err
+	}
+	resp, err := (*http.Response)(nil), error(nil)
+	defer func() { // also after a panic
+		switch {
+		case resp != nil:
+		case c.left():
+			grant.spend(nil)
+		default:
+			grant.back()
+		}
+	}()
+	if resp, err = c.answer(); err != nil {
+		resp = nil
+		return nil, err
+	}
+	own := resp.Request == nil && !c.left()
+	if grant != nil {
+		resp.Body = outside(&charged{ReadCloser: resp.Body, grant: grant, bill: c.bill, status: resp.StatusCode, own: own}, resp.Body)
+	}
+	return resp, nil
+}
+
+// answer is the best answer that can be had.
+func (c *conduct) answer() (*http.Response, error) {
+	if resp := c.recall(); resp != nil {
+		return resp, nil
+	}
+	if c.x.d.o.Cascade == nil || !c.x.route.Generates || c.x.request == nil {
+		ctx := c.r.Context()
+		if at, ok := ctx.Deadline(); ok {
+			var done context.CancelFunc
+			ctx, done = context.WithDeadline(ctx, at) // until it has begun
+			defer done()
+		}
+		resp, err := c.primary(ctx)
+		var bad *badAnswer
+		if errors.As(err, &bad) {
+			return bad.resp, nil
+		}
+		if err == nil {
+			c.announce(resp, cascade.Result[*http.Response]{Tier: primary, Confidence: 1})
+		}
+		return resp, err
+	}
+	return c.fall()
+}
+
+// primary is the name of the tier that the upstream itself is.
+const primary = "primary"
+
+// A bill is what the answers of a request say they have used. It comes with the
+// context of what is sent.
+type bill struct {
+	usage atomic.Pointer[map[string]int64]
+	entry atomic.Pointer[cache.Entry] // the answer, if it may be kept and keep is set
+	keep  bool
+
+	of        *exchange     // of the caller
+	tier      string        // that is asked; "" if there is but one
+	attempts  int           // of that tier
+	given     time.Duration // its time; 0 if nobody knows
+	last      bool          // no other model can answer
+	worthless error         // how the latest answer ended that was no error and had no content
+
+	by   atomic.Pointer[exchange] // the latest attempt; nil if there was none, or none of a model
+	open atomic.Pointer[exchange] // the attempt that a provider has had, and neither answered nor broken off
+}
+
+// charge is what the caller is charged for an answer. What it comes to is reserved already if it
+// is as much as was expected of the request; a limit that holds less has given all of it.
+func (b *bill) charge(a tokens.Amounts) map[string]int64 {
+	used := units(a)
+	for unit, reserved := range units(tokens.Plain.Reserve(b.of.expected())) {
+		if used[unit] == reserved {
+			delete(used, unit)
+		}
+	}
+	return used
+}
+
+type billKey struct{}
+
+func (b *bill) in(ctx context.Context) context.Context { return context.WithValue(ctx, billKey{}, b) }
+
+// again counts an attempt. It is refused if the tier has been found to be down since the
+// first: the next one is asked at once.
+func (b *bill) again() error {
+	if b.attempts++; b.attempts == 1 || b.tier == "" {
+		return nil
+	}
+	if wait, open := b.of.d.o.Cascade.Open(b.tier); open {
+		return &weir.Refusal{Upstream: b.of.d.o.Name, Operation: b.of.route.Operation, Reason: weir.CircuitOpen, RetryAfter: wait}
+	}
+	return nil
+}
+
+func billOf(ctx context.Context) *bill {
+	b, _ := ctx.Value(billKey{}).(*bill)
+	return b
+}
+
+// charged is the body of an answer at whose end the caller's account is settled.
+type charged struct {
+	io.ReadCloser
+	grant *grant
+	bill  *bill
+
+	status int
+	own    bool // no model gave it
+	done   atomic.Bool
+}
+
+func (b *charged) Close() error {
+	err := b.ReadCloser.Close()
+	if b.done.Swap(true) {
+		return err
+	}
+	switch used := b.bill.usage.Load(); {
+	case b.status >= http.StatusInternalServerError || b.status == http.StatusTooManyRequests:
+		b.grant.back()
+	case b.own, b.status >= http.StatusBadRequest:
+		b.grant.spend(nothing)
+	case used != nil:
+		b.grant.spend(*used)
+	default:
+		b.grant.spend(nil)
+	}
+	return err
+}

@@ -1,0 +1,127 @@
+package gateway
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/llm"
+	"github.com/seed1158cd35/weir/outcome"
+	"github.com/seed1158cd35/weir/sidecar/proxy"
+)
+
+// A stopper ends an attempt, and says why.
+type stopper context.CancelCauseFunc
+
+// Attempt is proxy.Exchange's: the request gets weir's key, and asks for an answer that
+// can be read.
+func (x *exchange) Attempt(r *http.Request) error {
+	ctx, stop := context.WithCancelCause(r.Context())
+	x.stop, x.sent = stopper(stop), time.Now()
+	b := billOf(ctx)
+	if b != nil {
+		b.worthless = nil
+		if err := b.again(); err != nil {
+			return err
+		}
+	}
+	*r = *r.WithContext(ctx)
+	if x.d.o.Key != "" {
+		at := *r.URL
+		r.URL = &at
+		x.d.authorize(r, cmp.Or(x.d.o.Family, x.route.Family), x.azure)
+	}
+	x.d.anonymous(r.Header)
+	for name := range r.Header { // said to weir, and to nobody behind it
+		if strings.HasPrefix(name, "X-Weir-") {
+			delete(r.Header, name)
+		}
+	}
+	if x.request != nil {
+		r.Header.Del("Accept-Encoding")
+	}
+	if x.inner != nil {
+		if err := x.inner.Attempt(r); err != nil {
+			return err
+		}
+	}
+	if b != nil {
+		b.by.Store(x)
+		b.open.Store(x)
+	}
+	return nil
+}
+
+// Answered is proxy.Exchange's.
+func (x *exchange) Answered(resp *http.Response, o outcome.Outcome) outcome.Outcome {
+	b := billOf(resp.Request.Context())
+	if b != nil {
+		b.open.Store(nil)
+	}
+	if x.inner != nil {
+		o = x.inner.Answered(resp, o)
+	}
+	if x.request == nil {
+		return o
+	}
+	if o.Class == outcome.Rejected || o.Class == outcome.Throttled {
+		o.Usage = nothing // what was refused has used no tokens
+		return o
+	}
+	if o.Class == outcome.OK && resp.StatusCode != http.StatusOK && x.route.Generates {
+		bad := notAnswer
+		bad.Hint.Limits = o.Hint.Limits
+		return bad
+	}
+	if o.Class != outcome.OK || resp.StatusCode != http.StatusOK {
+		return o
+	}
+	m := newMeter(x, resp)
+	resp.Body = m
+	bad, ok := m.begin()
+	if ok {
+		x.d.began.of(x).Add(time.Since(x.sent))
+		return o
+	}
+	if b != nil && m.reader.Failed() == nil {
+		if b.worthless = m.err; !broken(m.err) {
+			b.open.Store(x)
+		}
+	}
+	bad.Hint.Limits = o.Hint.Limits
+	return bad
+}
+
+// Refuse is proxy.Exchange's.
+func (x *exchange) Refuse(w http.ResponseWriter, f *proxy.Failure) {
+	if x.inner != nil && x.route.Operation == other {
+		x.inner.Refuse(w, f)
+		return
+	}
+	x.route.Refuse(w, llm.Failure{Status: f.Status, Kind: kindOf(f), Message: f.Message, Final: f.Final, RetryAfter: f.RetryAfter, ID: w.Header().Get(proxy.CorrelationHeader)})
+}
+
+func kindOf(f *proxy.Failure) llm.Kind {
+	switch {
+	case f.Reason == weir.QuotaExhausted:
+		return llm.Exhausted
+	case f.Reason.Unavailable():
+		return llm.Unavailable
+	case f.Reason != "":
+		return llm.Limited
+	case f.Status == http.StatusRequestEntityTooLarge:
+		return llm.TooLarge
+	case f.Status == http.StatusGatewayTimeout:
+		return llm.Timeout
+	case f.Status == http.StatusUnauthorized:
+		return llm.Stranger
+	case f.Status < http.StatusInternalServerError:
+		return llm.Invalid
+	case f.Status == http.StatusServiceUnavailable:
+		return llm.Unavailable
+	}
+	return llm.GaveUp
+}

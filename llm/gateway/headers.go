@@ -1,0 +1,46 @@
+package gateway
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/seed1158cd35/weir/cascade"
+	"github.com/seed1158cd35/weir/cascade/cache"
+)
+
+// The headers of every answer of a model, or in its place.
+const (
+	TierHeader       = "X-Weir-Tier"       // who answered: primary, or the name of a tier
+	ConfidenceHeader = "X-Weir-Confidence" // from 0 to 1
+	DegradedHeader   = "X-Weir-Degraded"   // true if a better tier would have answered on a better day
+	CacheHeader      = "X-Weir-Cache"      // hit, stale, old or miss
+	LatencyHeader    = "X-Weir-Latency-Ms" // until the answer began
+	EstimateHeader   = "X-Weir-Tokens-Estimated"
+	CostHeader       = "X-Weir-Cost" // in the currency of the price table; of a stream in its trailer
+	AgeHeader        = "Age"
+)
+
+// announce says on an answer where it comes from.
+func (c *conduct) announce(resp *http.Response, from cascade.Result[*http.Response]) {
+	h := resp.Header
+	h.Set(TierHeader, from.Tier)
+	h.Set(ConfidenceHeader, percent(from.Confidence))
+	h.Set(DegradedHeader, strconv.FormatBool(from.Degraded))
+	took := time.Since(c.start)
+	h.Set(LatencyHeader, strconv.FormatInt(took.Milliseconds(), 10))
+	state := ""
+	if c.x.key != nil {
+		state = c.state.String()
+		if !c.replayed {
+			state = cache.Miss.String()
+		}
+		h.Set(CacheHeader, state)
+	}
+	if c.x.d.o.Events.Answered != nil {
+		c.x.d.o.Events.Answered(Answered{Upstream: c.x.d.o.Name, Tier: from.Tier, Degraded: from.Degraded, Cache: state, Took: took})
+	}
+}
+
+// percent is a share as a number from 0 to 1.
+func percent(share float64) string { return strconv.FormatFloat(share, 'f', -1, 64) }

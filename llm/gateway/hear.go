@@ -1,0 +1,132 @@
+package gateway
+
+import (
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/cascade/cache"
+	"github.com/seed1158cd35/weir/internal/buffers"
+	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/llm"
+	"github.com/seed1158cd35/weir/llm/tokens"
+	"github.com/seed1158cd35/weir/sidecar/proxy"
+)
+
+// An exchange is one request.
+type exchange struct {
+	d     *Dialect
+	inner proxy.Exchange // nil if there is no dialect below
+
+	route    llm.Route
+	path     string       // that is sent
+	request  *llm.Request // nil if the body was not read
+	azure    bool         // keys are in the header api-key
+	language string       // what the caller reads, as Accept-Language has it
+
+	keys     map[string]string // what the caller is counted by
+	fresh    bool              // the caller takes an answer that was kept
+	estimate tokens.Estimate   // see expected
+	guessed  bool              // there is an estimate
+	key      *cache.Key        // see keyed; nil if the answer is not kept
+	whose    string            // the answers that are kept, as far as what callers are counted by says: see owner
+	known    bool              // it says so
+	unsure   bool              // it is signed for AWS, which only AWS can check
+	trailed  bool              // something may follow its body
+	held     *buffers.Claim    // of the process's memory, for the body
+	hash     *[32]byte         // of the question, if it is known already
+	letter   bool              // it is sent in the place of another request
+	array    bool              // a stream of Gemini's is to be an array
+	priority limit.Priority
+	stop     stopper     // of the present attempt
+	sent     time.Time   // when it began
+	bill     *bill       // of the request that this is, or is sent in the place of
+	taken    http.Header // what the dialect below has taken out of the request
+}
+
+var _ proxy.Conductor = (*exchange)(nil)
+
+// Hear is proxy.Dialect's. It reads the bodies of calls of models, which say what they
+// will cost; all others pass as they come.
+func (d *Dialect) Hear(r *http.Request, path string) (proxy.Exchange, *proxy.Failure) {
+	x := &exchange{d: d, path: path, language: r.Header.Get("Accept-Language"), fresh: cache.Usable(r.Header), trailed: len(r.Trailer) > 0}
+	known := false
+	if x.route, known = llm.RecognizeBelow(d.base, path, r.URL.RawQuery); !known {
+		x.route = llm.Default(d.o.Family)
+	} else {
+		x.path = x.route.Path()
+	}
+	x.azure = r.Header.Get("Api-Key") != "" || strings.Contains(d.base+path, "/deployments/") // the header may have held weir's token, which does not go on
+	x.unsure = d.o.Key == "" && d.o.Inner == nil && proxy.CallerOf(r.Context()) == "" && strings.HasPrefix(r.Header.Get("Authorization"), "AWS4-")
+	x.array = x.route.Family == llm.Gemini && x.route.Stream && !strings.Contains(r.URL.RawQuery, "alt=sse")
+	if d.o.Priority != nil {
+		x.priority = d.o.Priority(r)
+	}
+	if f := x.identify(r); f != nil {
+		return x, f
+	}
+	switch {
+	case known && r.Header.Get("Upgrade") != "":
+		return x, &proxy.Failure{Status: http.StatusBadRequest, Code: proxy.ValidationError, Final: true,
+			Message: "nobody could count what a connection that changes its protocol uses of a model: ask without Upgrade"}
+	case known && asks(r):
+		if f := x.read(r); f != nil {
+			return x, f
+		}
+	}
+	x.name()
+	if d.o.Inner == nil {
+		return x, nil
+	}
+	before := r.Header.Clone()
+	var f *proxy.Failure
+	x.inner, f = d.o.Inner.Hear(r, x.path)
+	for name := range r.Header {
+		delete(before, name)
+	}
+	x.taken = before
+	return x, f
+}
+
+// asks reports whether a request on the path of a model's call asks it something: by POST,
+// or by any method with a body. One without a body counts as a request, and costs no tokens.
+func asks(r *http.Request) bool {
+	return r.Method == http.MethodPost || r.ContentLength != 0 && r.Body != nil && r.Body != http.NoBody
+}
+
+// Path is what is sent in the place of the path that came; see llm.RecognizeAny.
+func (x *exchange) Path() string { return x.path }
+
+// Declared reports whether the request is a call of a model.
+func (x *exchange) Declared() bool { return x.route.Operation != other }
+
+// Describe is proxy.Exchange's.
+func (x *exchange) Describe(c *weir.Call) {
+	if x.inner != nil {
+		x.inner.Describe(c)
+	}
+	if c.Operation == "" || x.inner == nil {
+		c.Operation = x.route.Operation
+	}
+	if c.Keys == nil {
+		c.Keys = make(map[string]string, len(x.keys))
+	}
+	for scope, value := range x.keys {
+		if _, ok := c.Keys[scope]; !ok { // what the upstream's own configuration reads elsewhere stays
+			c.Keys[scope] = value
+		}
+	}
+	c.Pool = x.keys[Pool]
+	c.Priority = x.priority
+	if x.route.Operation != other {
+		// Repeating has no effect but on the bill, where nothing else is asked for: retries
+		// are counted, and paid for from the budget.
+		c.Safe = x.request == nil || !x.request.Acts
+		c.Cost, c.Estimated = x.reserved(), true
+		c.Takes, c.Another = x.d.began.of(x).Median(), x.another()
+	}
+}
+
+// other is the operation of requests that are no calls of models.
+const other = "other"

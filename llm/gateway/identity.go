@@ -1,0 +1,79 @@
+package gateway
+
+import (
+	"maps"
+	"net"
+	"net/http"
+	"slices"
+
+	"github.com/seed1158cd35/weir/internal/veil"
+	"github.com/seed1158cd35/weir/sidecar/proxy"
+)
+
+// identify finds out who calls.
+func (x *exchange) identify(r *http.Request) *proxy.Failure {
+	x.keys = make(map[string]string, 8)
+	if b := billOf(r.Context()); b != nil { // it is sent in the place of another, and its caller is known
+		for scope, value := range b.of.keys {
+			x.keys[scope] = value
+		}
+		x.letter, x.bill = true, b
+	} else if c := x.d.o.Callers; c != nil {
+		if err := c.identify(r, x.keys); err != nil {
+			return &proxy.Failure{Status: http.StatusUnauthorized, Code: proxy.ValidationError, Message: err.Error(), Final: true}
+		}
+	}
+	for scope, read := range x.d.scopes {
+		if _, ok := x.keys[scope]; !ok {
+			x.keys[scope] = read(r)
+		}
+	}
+	x.whose, x.known = x.owner()
+	if _, ok := x.keys[Caller]; !ok {
+		x.keys[Caller] = x.caller(r)
+	}
+	x.keys[Route], x.keys[Credential] = x.d.o.Name, x.d.o.Veil.Hide(x.d.credential(r))
+	return nil
+}
+
+// owner is whose answers are kept for whom: the tenant's, or without one those of all that the
+// callers are counted by. It is not known if there is nothing by which they are.
+func (x *exchange) owner() (string, bool) {
+	if tenant := x.keys[Tenant]; tenant != "" {
+		return tenant, true
+	}
+	whose, known := x.keys[User], false
+	if c := x.d.o.Callers; c != nil {
+		for _, scope := range slices.Sorted(maps.Keys(c.Keys)) {
+			whose += "\n" + x.keys[scope]
+			known = known || x.keys[scope] != ""
+		}
+	}
+	return whose, known
+}
+
+// caller is who waits in turn with the others: the user, if it is known who that is.
+func (x *exchange) caller(r *http.Request) string {
+	if user := x.keys[User]; user != "" {
+		return user
+	}
+	if name := proxy.CallerOf(r.Context()); name != "" {
+		return name
+	}
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		host = r.RemoteAddr
+	}
+	return x.d.o.Veil.Hide(x.d.presented(r) + "\n" + host)
+}
+
+// name fills in what is known once the body has been read.
+func (x *exchange) name() {
+	model := x.route.Model
+	if x.request != nil {
+		model = x.request.Model
+	}
+	model = veil.Model(model)
+	x.keys[Model] = model
+	x.keys[Pool] = x.keys[Credential] + "/" + model
+}

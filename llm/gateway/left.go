@@ -1,0 +1,39 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/seed1158cd35/weir/llm"
+	"github.com/seed1158cd35/weir/retry"
+)
+
+// left reports whether the caller has given up what a provider was at: it has gone, or the time
+// that it said is up. The provider goes on writing for a while, or has written already, so the
+// call has used what was expected of it. It is told once.
+func (c *conduct) left() bool {
+	gone := errors.Is(c.r.Context().Err(), context.Canceled)
+	late := c.haste > 0 && time.Since(c.start) >= c.haste/2 // a tier has a part of it
+	if !gone && !late {
+		return false
+	}
+	x := c.bill.open.Swap(nil)
+	if x == nil {
+		return false
+	}
+	if e := x.expected(); x.request != nil {
+		x.tell(llm.Usage{Said: true, Input: e.Input, Output: e.Output})
+	}
+	return true
+}
+
+// broken reports whether an attempt ended by itself, without an answer, and not because its time
+// was up or its caller had gone.
+func broken(err error) bool {
+	if g, ok := errors.AsType[*retry.GaveUpError](err); ok {
+		err = g.Last // nil if there was an answer
+	}
+	_, own := err.(silence)
+	return own || err != nil && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded)
+}

@@ -1,0 +1,133 @@
+package gateway_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/llm/gateway"
+	"github.com/seed1158cd35/weir/llm/price"
+)
+
+// leave posts a question and leaves when the provider has it, or when weir says that the time is
+// up.
+func (b *bench) leave(has <-chan struct{}, body string, header ...string) {
+	b.Helper()
+	ctx, leave := context.WithCancel(context.Background())
+	defer leave()
+	r, _ := http.NewRequestWithContext(ctx, http.MethodPost, b.weir.URL+"/chat"+completions, strings.NewReader(body))
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("X-User", "ann")
+	for i := 0; i < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		if resp, err := http.DefaultClient.Do(r); err == nil {
+			_, _ = io.Copy(io.Discard, resp.Body)
+			_ = resp.Body.Close()
+		}
+	}()
+	if len(header) == 0 {
+		select {
+		case <-has:
+		case <-over: // it was refused
+		}
+		leave()
+	}
+	<-over
+	b.calls.Wait()
+}
+
+// Who leaves before the answer has begun, or says a time in which none can begin, has used what
+// was expected: the provider is at work, and is paid.
+func TestWhoLeavesBeforeTheAnswerPays(t *testing.T) {
+	const whole = `{"model":"gpt-4o","max_tokens":500,"messages":[{"role":"user","content":"hi"}]}`
+	stream := strings.Replace(whole, "{", `{"stream":true,`, 1)
+	role := `data: {"id":"x","object":"chat.completion.chunk","choices":[{"index":0,"delta":{"role":"assistant","content":""}}]}` + "\n\n"
+	inTime := []string{gateway.TimeoutHeader, "100ms"}
+	for _, c := range []struct {
+		name, body, begins string
+		header             []string
+		message            bool
+	}{
+		{name: "whole", body: whole}, {name: "stream", body: stream}, {name: "thinking", body: stream, begins: role},
+		{name: "whole of tiers", body: whole, message: true}, {name: "thinking of tiers", body: stream, begins: role, message: true},
+		{name: "in a hurry", body: whole, header: inTime}, {name: "in a hurry, thinking", body: stream, begins: role, header: inTime},
+		{name: "in a hurry, tiers", body: whole, header: inTime, message: true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			has := make(chan struct{}, 100)
+			p := provider(t, func(w http.ResponseWriter, r *http.Request) {
+				if c.begins != "" {
+					w.Header().Set("Content-Type", "text/event-stream")
+					_, _ = io.WriteString(w, c.begins)
+					_ = http.NewResponseController(w).Flush()
+				}
+				has <- struct{}{}
+				<-r.Context().Done()
+			})
+			mine, often := plenty("tokens"), perUser(4, "")
+			mine.Scope = "user"
+			o := gateway.Options{Callers: callers(t, mine, often), Prices: price.BuiltIn(), Ledger: price.NewLedger(100)}
+			if c.message {
+				o.Cascade, o.Tiers = tiers(t, gateway.Tier{Message: "Sorry."})
+			}
+			b := before(t, o, counting(), p.url())
+			for range 10 {
+				b.leave(has, c.body, c.header...)
+			}
+			came, _ := p.requests()
+			if n := len(came); n == 0 || n > 4 {
+				t.Errorf("%d calls of ann came to the provider, who may make 4", n)
+			}
+			least := int64(len(came)) * 500
+			for _, l := range o.Callers.Limits.Look(2).Limits {
+				if got := l.Level.Full - l.Level.Left; l.Limit.Unit == "tokens" && l.Key == "ann" && got < least {
+					t.Errorf("ann's quota has paid %d tokens, want %d or more", got, least)
+				}
+			}
+			calls, tokens := int64(0), int64(0)
+			for _, sum := range o.Ledger.All() {
+				calls, tokens = calls+sum.Calls, tokens+sum.Output
+			}
+			if calls != int64(len(came)) || tokens < least {
+				t.Errorf("the ledger has %d calls and %d tokens, want %d and %d", calls, tokens, len(came), least)
+			}
+			p.CloseClientConnections()
+		})
+	}
+}
+
+// What the provider has refused, or broken off, is nobody's to pay, although its caller leaves
+// before the next attempt.
+func TestWhoLeavesAFailureDoesNotPay(t *testing.T) {
+	for _, way := range []func(http.ResponseWriter){
+		func(w http.ResponseWriter) { w.WriteHeader(http.StatusServiceUnavailable) },
+		func(http.ResponseWriter) { panic(http.ErrAbortHandler) },
+	} {
+		has := make(chan struct{}, 100)
+		p := provider(t, func(w http.ResponseWriter, r *http.Request) { way(w) })
+		policy := counting()
+		policy.Retry.Attempts, policy.Retry.Base, policy.Retry.Cap = 3, 30*time.Second, 30*time.Second
+		mine := plenty("tokens")
+		mine.Scope = "user"
+		o := gateway.Options{Callers: callers(t, mine), Ledger: price.NewLedger(100)}
+		b := start(t, setup{policy: policy, options: o, at: p.URL, weir: weir.Options{Events: weir.Events{Retried: func(weir.Retried) { has <- struct{}{} }}}})
+		b.leave(has, `{"model":"gpt-4o","max_tokens":500,"messages":[{"role":"user","content":"hi"}]}`)
+		for _, l := range o.Callers.Limits.Look(2).Limits {
+			if got := l.Level.Full - l.Level.Left; got != 0 {
+				t.Errorf("ann has paid %d tokens for a failure", got)
+			}
+		}
+		for who, sum := range o.Ledger.All() {
+			t.Error(fmt.Sprint("the ledger has ", who, sum))
+		}
+	}
+}

@@ -1,0 +1,219 @@
+package gateway
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/internal/buffers"
+	"github.com/seed1158cd35/weir/llm/reading"
+	"github.com/seed1158cd35/weir/llm/tokens"
+	"github.com/seed1158cd35/weir/outcome"
+)
+
+// A meter is the body of a model's answer. It reads what the answer says as it passes
+// by: whole frames only, so that an error can be written behind any of them.
+type meter struct {
+	x      *exchange
+	resp   *http.Response
+	ctx    context.Context // of the attempt
+	src    io.ReadCloser
+	reader *reading.Reader
+	count  tokens.Count // of what the model has written
+	stop   stopper
+
+	buffer  *[bufferSize]byte // lent until Close
+	late    chan chunk        // a read that was begun and not waited for
+	ready   []byte            // what may be passed on
+	err     error             // what follows it; nil if there may be more
+	end     outcome.Outcome
+	good    bool        // the attempt was taken for a success
+	first   *time.Timer // until there is content
+	begun   bool        // the stream has had content
+	idle    *time.Timer // until more comes
+	silence time.Duration
+	total   *time.Timer
+
+	copy   []byte // for the cache, of what was passed on
+	keep   bool
+	taken  int64 // of what the process may hold, for copy and ready
+	closed atomic.Bool
+}
+
+var _ weir.Meter = (*meter)(nil)
+
+const (
+	bufferSize = 32 << 10
+	mostHeld   = 256 << 10 // of the beginning of an answer
+)
+
+var pool = sync.Pool{New: func() any { return new([bufferSize]byte) }}
+
+// A chunk is what a read brought.
+type chunk struct {
+	n   int
+	err error
+}
+
+func newMeter(x *exchange, resp *http.Response) *meter {
+	m := &meter{x: x, resp: resp, ctx: resp.Request.Context(), src: resp.Body, stop: x.stop, buffer: pool.Get().(*[bufferSize]byte)}
+	m.patient()
+	m.reader = reading.New(x.route, x.route.Stream, resp.StatusCode, resp.Header)
+	if x.request.AddedUsage {
+		m.reader.WithoutUsage()
+	}
+	m.reader.Written(m.count.Add)
+	m.keep = x.keeps()
+	if b := billOf(m.ctx); m.keep || b != nil && b.keep {
+		m.keep = true
+		m.reader.Collect()
+	}
+	if m.reader.Streamed() { // it may get longer, or shorter
+		resp.ContentLength = -1
+		resp.Header.Del("Content-Length")
+		if _, priced := x.d.o.Prices.Find(x.request.Model); priced {
+			resp.Trailer = http.Header{CostHeader: nil}
+		}
+	}
+	return m
+}
+
+// patient has the body of the answer be as silent as the dialect lets it be: a stream has
+// times of its own.
+func (m *meter) patient() {
+	if b, ok := m.src.(interface{ SetIdle(time.Duration) }); ok {
+		b.SetIdle(-1)
+	}
+}
+
+// Read is io.Reader's.
+func (m *meter) Read(p []byte) (int, error) {
+	for len(m.ready) == 0 {
+		if m.err != nil {
+			return 0, m.err
+		}
+		m.take(m.next())
+	}
+	n := copy(p, m.ready)
+	m.ready = m.ready[n:]
+	return n, nil
+}
+
+// next waits for more of the answer, no longer than it may be silent.
+func (m *meter) next() chunk {
+	if m.idle != nil {
+		m.idle.Reset(m.silence)
+		defer m.idle.Stop()
+	}
+	if m.late != nil {
+		c := <-m.late
+		m.late = nil
+		return c
+	}
+	n, err := m.src.Read(m.buffer[:])
+	return chunk{n, err}
+}
+
+// take reads what has come.
+func (m *meter) take(c chunk) {
+	if c.n > 0 {
+		m.pass(m.reader.Feed(m.buffer[:c.n]))
+	}
+	if !m.begun && m.reader.Streamed() && m.reader.Committed() {
+		if m.begun = true; m.first != nil {
+			m.first.Stop()
+		}
+		m.silent(m.x.d.o.Idle)
+	}
+	switch {
+	case c.err == io.EOF:
+		if m.reader.Streamed() {
+			m.ready = slices.Clone(m.ready) // its memory is the reader's
+		}
+		m.pass(m.reader.End())
+		if m.finish(); m.good {
+			m.remember()
+		}
+	case c.err != nil:
+		m.fail(c.err)
+	}
+}
+
+// pass adds to what may be passed on.
+func (m *meter) pass(whole []byte) {
+	if len(whole) == 0 {
+		return
+	}
+	if m.keep {
+		if m.copy = append(m.copy, whole...); len(m.copy) > mostKept || !m.room(0) {
+			m.keep, m.copy = false, nil
+		}
+	}
+	if len(m.ready) == 0 {
+		m.ready = whole
+		return
+	}
+	m.ready = append(m.ready[:len(m.ready):len(m.ready)], whole...)
+}
+
+// room takes what is held of the answer, and n bytes more, of what the process may hold. A little of it is
+// in no need of that.
+func (m *meter) room(n int) bool {
+	more := int64(len(m.copy)+len(m.ready)+n) - m.taken
+	if more <= roomStep {
+		return true
+	}
+	more = (more + roomStep - 1) / roomStep * roomStep
+	if more > buffers.Small || !buffers.Bodies.Take(more) {
+		return false
+	}
+	m.taken += more
+	return true
+}
+
+// leaveRoom gives it back: in the pieces in which it was taken, which are small.
+func (m *meter) leaveRoom() {
+	for ; m.taken > 0; m.taken -= roomStep {
+		buffers.Bodies.Give(roomStep)
+	}
+}
+
+// roomStep is what is taken at once.
+const roomStep = 64 << 10
+
+// mostKept is the largest answer that is kept.
+const mostKept = 1 << 20
+
+// Close is io.Closer's. The caller may have left before the end.
+func (m *meter) Close() error {
+	if m.closed.Swap(true) {
+		return nil
+	}
+	for _, t := range []*time.Timer{m.first, m.idle, m.total} {
+		if t != nil {
+			t.Stop()
+		}
+	}
+	if m.err == nil {
+		m.err, m.end = http.ErrBodyReadAfterClose, outcome.Outcome{Class: outcome.Canceled}
+	}
+	err := m.src.Close()
+	m.leaveRoom()
+	if m.ready = nil; m.late == nil { // nobody reads into it any more
+		pool.Put(m.buffer)
+		m.buffer = nil
+	}
+	m.stop(context.Canceled)
+	if m.good {
+		m.account()
+	}
+	return err
+}
+
+// Outcome is weir.Meter's.
+func (m *meter) Outcome() outcome.Outcome { return m.end }

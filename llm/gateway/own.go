@@ -1,0 +1,60 @@
+package gateway
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"strconv"
+
+	"github.com/seed1158cd35/weir/cascade"
+	"github.com/seed1158cd35/weir/cascade/answers"
+	"github.com/seed1158cd35/weir/cascade/cache"
+	"github.com/seed1158cd35/weir/llm"
+	"github.com/seed1158cd35/weir/llm/price"
+)
+
+// old is what the cache has, however old.
+func (c *conduct) old() (*http.Response, error) {
+	if c.x.key == nil || c.state == cache.Miss {
+		return nil, cascade.ErrNothing
+	}
+	resp := c.replay(c.held)
+	if resp == nil {
+		return nil, cascade.ErrNothing
+	}
+	c.replayed = true
+	return resp, nil
+}
+
+// static is a static answer to the question.
+func (c *conduct) static(t *Tier, turn cascade.Turn) (*http.Response, error) {
+	m, ok := t.Answers.Find(c.x.request.Question(), answers.Accepted(c.x.language)...)
+	if !ok {
+		return nil, cascade.ErrNothing
+	}
+	return c.say(m.Answer, turn, map[string]string{"answer": m.ID, "language": m.Language})
+}
+
+// say is an answer that no model gave, in the caller's format. There is none where it is
+// not known how the model would have put it.
+func (c *conduct) say(text string, turn cascade.Turn, meta map[string]string) (*http.Response, error) {
+	all := map[string]string{"weir_tier": turn.Tier, "weir_confidence": percent(turn.Confidence), "weir_degraded": "true"}
+	for k, v := range meta {
+		all["weir_"+k] = v
+	}
+	header, body := c.x.request.Answer(llm.Answer{Text: text, Model: c.x.request.Model, Meta: all})
+	if header == nil {
+		return nil, cascade.ErrNothing
+	}
+	return made(header, body), nil
+}
+
+// made is an answer of weir's own making.
+func made(header http.Header, body []byte) *http.Response {
+	header.Set("Content-Length", strconv.Itoa(len(body)))
+	header.Set(CostHeader, price.Amount(0).String())
+	return &http.Response{
+		Status: "200 OK", StatusCode: http.StatusOK, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: header, Body: io.NopCloser(bytes.NewReader(body)), ContentLength: int64(len(body)),
+	}
+}

@@ -1,0 +1,136 @@
+package gateway
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/seed1158cd35/weir/cascade"
+	"github.com/seed1158cd35/weir/cascade/cache"
+	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/llm"
+	"github.com/seed1158cd35/weir/sidecar/proxy"
+)
+
+// keyed is the key under which the answer is kept, nil if it is not.
+func (c *conduct) keyed() *cache.Key {
+	x := c.x
+	if !x.keeps() {
+		return nil
+	}
+	return &cache.Key{Tenant: x.whose + "\n" + x.keys[Credential], Route: x.d.o.Name + "\n" + x.apart(c.r, c.header()), Model: x.request.Model, Hash: x.question()}
+}
+
+// question is the hash of what is asked.
+func (x *exchange) question() [32]byte {
+	if x.hash != nil {
+		return *x.hash
+	}
+	return x.request.Key()
+}
+
+// keeps reports whether the answer may be kept. What is said in the place of another answer
+// is not: nobody else would ask for it in the same way. Trailers come too late to be told apart,
+// what a provider keeps may have changed, and who signs for AWS is known to AWS alone: an access
+// key id is no secret.
+func (x *exchange) keeps() bool {
+	q := x.request
+	if x.d.o.Cache == nil || q == nil || !x.route.Generates || x.letter || x.trailed || x.unsure || q.Stateful {
+		return false
+	}
+	return q.Temperature == nil || *q.Temperature <= 0 || x.d.o.Any
+}
+
+// recall is the answer that the cache has, nil if it has none that may be used now.
+func (c *conduct) recall() *http.Response {
+	if c.x.key = c.keyed(); c.x.key == nil || !c.x.fresh {
+		return nil
+	}
+	c.held, c.state, c.age = c.x.d.o.Cache.Get(c.r.Context(), c.start, *c.x.key)
+	if c.state != cache.Hit && c.state != cache.Stale {
+		return nil
+	}
+	resp := c.replay(c.held)
+	if resp == nil {
+		c.state = cache.Miss
+		return nil
+	}
+	if c.state == cache.Stale {
+		c.x.d.o.Cache.Refresh(*c.x.key, c.refresh)
+	}
+	c.replayed = true
+	c.announce(resp, cascade.Result[*http.Response]{Tier: cached, Confidence: 1})
+	return resp
+}
+
+// cached is the name of the tier that the cache is.
+const cached = "cached"
+
+// What an entry knows of its answer.
+const (
+	form  = "form" // see exchange.form
+	text  = "text" // what it says, if that is all there is to it
+	model = "model"
+)
+
+// form is the form of the answer that the request asks for; streamed is whether the answer
+// is a stream. An answer in another form than that asked for is not given as it is.
+func (x *exchange) form(streamed bool) string {
+	f := "whole"
+	if streamed {
+		f = "stream"
+		if x.request.ReportsUsage && !x.request.AddedUsage {
+			f += " with usage"
+		}
+		if x.array {
+			f = "array"
+		}
+	}
+	return f
+}
+
+// replay is an answer that was kept, in the form that the caller asked for; nil if it cannot
+// have that form.
+func (c *conduct) replay(e cache.Entry) *http.Response {
+	q := c.x.request
+	var resp *http.Response
+	if e.Meta[form] == c.x.form(q.Stream) {
+		resp = made(http.Header(e.Header).Clone(), e.Body)
+		if resp.Header == nil {
+			resp.Header = make(http.Header)
+		}
+	} else {
+		said, ok := e.Meta[text]
+		if !ok {
+			return nil
+		}
+		header, body := q.Answer(llm.Answer{Text: said, Model: e.Meta[model]})
+		if header == nil {
+			return nil
+		}
+		resp = made(header, body)
+	}
+	resp.Header.Set(AgeHeader, strconv.FormatInt(int64(c.age/time.Second), 10))
+	return resp
+}
+
+// refresh asks the model anew, after all those who wait for an answer.
+func (c *conduct) refresh(ctx context.Context) (cache.Entry, error) {
+	bill := &bill{keep: true, of: c.x}
+	path, query, body := c.x.request.For("")
+	resp, _, err := c.send(bill.in(ctx), proxy.Letter{Path: path, Query: query, Header: c.header(), Body: body, Priority: limit.Low})
+	if err != nil {
+		return cache.Entry{}, err
+	}
+	_, err = io.Copy(io.Discard, resp.Body)
+	_ = resp.Body.Close()
+	if e := bill.entry.Load(); e != nil {
+		return *e, nil
+	}
+	if err == nil {
+		err = errNotKept
+	}
+	return cache.Entry{}, err
+}

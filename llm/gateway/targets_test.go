@@ -1,0 +1,448 @@
+package gateway_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/breaker"
+	"github.com/seed1158cd35/weir/cascade"
+	"github.com/seed1158cd35/weir/internal/test/llmsim"
+	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/limit/bucket"
+	"github.com/seed1158cd35/weir/llm/gateway"
+	"github.com/seed1158cd35/weir/llm/tokens"
+	"github.com/seed1158cd35/weir/outcome"
+	"github.com/seed1158cd35/weir/sidecar/config"
+	"github.com/seed1158cd35/weir/sidecar/proxy"
+)
+
+// A channel is the way of a call through a sidecar, without the connections at its ends,
+// so that it takes virtual time: the dialect, the policy, and a simulated provider.
+type channel struct {
+	testing.TB
+	sim       *llmsim.Provider
+	upstream  *weir.Upstream
+	dialect   *gateway.Dialect
+	transport *weir.Transport
+}
+
+// exchangeKey is where the context of an attempt has its exchange.
+type exchangeKey struct{}
+
+func exchangeOf(r *http.Request) proxy.Exchange {
+	return r.Context().Value(exchangeKey{}).(proxy.Exchange)
+}
+
+func dig(t testing.TB, sim llmsim.Config, p weir.Policy, o gateway.Options) *channel {
+	t.Helper()
+	c := &channel{TB: t, sim: llmsim.New(sim)}
+	var err error
+	if c.upstream, err = weir.New("chat", p, weir.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	o.Name, o.Tokens = "chat", new(tokens.Estimator)
+	if c.dialect, err = gateway.New(o); err != nil {
+		t.Fatal(err)
+	}
+	c.transport = &weir.Transport{
+		Upstream: c.upstream, Base: provided(func(r *http.Request) (*http.Response, error) {
+			out := r.Clone(r.Context())
+			if err := exchangeOf(r).Attempt(out); err != nil {
+				return nil, err
+			}
+			return c.meet(out)
+		}),
+		Call: func(r *http.Request) (call weir.Call) {
+			exchangeOf(r).Describe(&call)
+			return call
+		},
+		Judge: func(resp *http.Response, o outcome.Outcome) outcome.Outcome {
+			return exchangeOf(resp.Request).Answered(resp, o)
+		},
+	}
+	return c
+}
+
+type provided func(*http.Request) (*http.Response, error)
+
+func (f provided) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// meet has the provider answer a request.
+func (c *channel) meet(r *http.Request) (resp *http.Response, err error) {
+	defer func() {
+		if recover() == http.ErrAbortHandler {
+			resp, err = nil, io.ErrUnexpectedEOF
+		}
+	}()
+	w := httptest.NewRecorder()
+	if c.sim.ServeHTTP(w, r); r.Context().Err() != nil {
+		return nil, context.Cause(r.Context())
+	}
+	resp = w.Result()
+	resp.Request = r
+	return resp, nil
+}
+
+// ask sends a request as the sidecar does, and reads its answer.
+func (c *channel) ask(ctx context.Context, body string, header ...string) (answer, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://model"+completions, strings.NewReader(body))
+	if err != nil {
+		c.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Authorization", "Bearer sk-test")
+	for i := 0; i < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	x, f := c.dialect.Hear(r, r.URL.Path)
+	if f != nil {
+		return answer{}, f
+	}
+	resp, err := x.(proxy.Conductor).Conduct(r, func(ctx context.Context, to proxy.Letter) (*http.Response, weir.Story, error) {
+		out, x := r, x
+		if to.Path != "" {
+			out, _ = http.NewRequest(http.MethodPost, "http://model"+to.Path+"?"+to.Query, bytes.NewReader(to.Body))
+			out.Header = to.Header
+			if x, f = c.dialect.Hear(out, to.Path); f != nil {
+				return nil, weir.Story{}, f
+			}
+		}
+		var story weir.Story
+		ctx = context.WithValue(weir.WithStory(ctx, &story), exchangeKey{}, x)
+		resp, err := c.transport.RoundTrip(out.WithContext(ctx))
+		return resp, story, err
+	})
+	if err != nil {
+		return answer{}, err
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	return answer{Response: resp, body: string(text), err: err}, err
+}
+
+func prompt(model, text string) string {
+	return fmt.Sprintf(`{"model":%q,"messages":[{"role":"user","content":%q}]}`, model, text)
+}
+
+// preset is the policy of an upstream as a file has it.
+func preset(t testing.TB, lines string) weir.Policy {
+	t.Helper()
+	file, err := config.Parse("weir.yaml", []byte("upstreams:\n  chat:\n    url: http://127.0.0.1:1\n    "+strings.ReplaceAll(lines, "\n", "\n    ")), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return file.Upstreams[0].Policy
+}
+
+// Sixty callers come at once, each with one attempt of its SDK and 30 s: all are
+// answered, and the provider, which allows 20/s and bursts of 5, refuses none.
+func TestSixtyCallersAreAllAnswered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		model := llmsim.Model{FirstToken: 300 * time.Millisecond, Limits: llmsim.Limits{Requests: llmsim.Rate{N: 20, Per: time.Second, Burst: 5}}}
+		p := preset(t, "preset: openai\nlimits: {rpm: {rate: 20/s, burst: 5}}")
+		c := dig(t, llmsim.Config{Default: model}, p, gateway.Options{})
+		begun := time.Now()
+		var wg sync.WaitGroup
+		for i := range 60 {
+			wg.Go(func() {
+				ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+				defer cancel()
+				if a, err := c.ask(ctx, prompt("gpt-4o", fmt.Sprint("caller ", i))); err != nil || a.StatusCode != http.StatusOK {
+					t.Errorf("caller %d: %v %v", i, a.Response, err)
+				}
+			})
+		}
+		wg.Wait()
+		if n := c.sim.Refused(); n != 0 {
+			t.Errorf("the provider refused %d", n)
+		}
+		if took := time.Since(begun); took > 4*time.Second {
+			t.Errorf("it took %v, want the 2.75s that the limit asks for and an answer's 0.3s", took)
+		}
+	})
+}
+
+// A call of the token test: how large it is and how wrong its estimate.
+type parcel struct {
+	tokens int
+	factor float64 // what is used for each token estimated
+}
+
+// Calls of 500 to 8,000 tokens, whose estimates are wrong by up to twice and half, keep
+// to 100,000 tokens a minute: no window has more than the limit and what calls in flight
+// used beyond their reservations. They are counted as Plain has it: what is read and
+// written. A bucket with the burst of the presets, half a minute's, and a rolling minute are
+// both used to 90 % at least. A bucket makes up for debts afterwards; a rolling minute
+// counts them in the minute in which they were used, so each of several has its own.
+func TestTokensStayInTheirLimit(t *testing.T) {
+	bucketed := limit.Limit{Name: "tpm", Unit: "tokens", Scope: gateway.Pool, Rate: bucket.Rate{Amount: 100_000, Per: time.Minute, Burst: 50_000}}
+	rolling := bucketed
+	rolling.Shape, rolling.Burst = limit.Rolling, 0
+	t.Run("bucket", func(t *testing.T) { parcels(t, bucketed, 0.9) })
+	t.Run("rolling", func(t *testing.T) { parcels(t, rolling, 0.9) })
+}
+
+// parcels sends more than a limit lets through, and checks what goes; least is how much of
+// it must be used.
+func parcels(t *testing.T, l limit.Limit, least float64) {
+	const minutes = 8
+	synctest.Test(t, func(t *testing.T) {
+		seed := rand.Uint64()
+		random := rand.New(rand.NewPCG(seed, 0))
+		sim := llmsim.Config{
+			Default: llmsim.Model{FirstToken: 4 * time.Second},
+			Answer: func(q llmsim.Question) llmsim.Reply {
+				var input int64
+				_, _ = fmt.Sscan(q.Text, &input)
+				return llmsim.Reply{Text: "yes", Input: input, Output: 5}
+			},
+		}
+		p := preset(t, "preset: openai-compatible\nmax_wait: 10m")
+		p.Fair.By = gateway.Credential
+		p.Limits = []limit.Limit{l}
+		c := dig(t, sim, p, gateway.Options{})
+		begun := time.Now()
+		var mu sync.Mutex
+		debts := make(map[int64]int64) // beyond the estimate, by the tokens that were used
+		next := func() parcel {
+			mu.Lock()
+			defer mu.Unlock()
+			return parcel{500 + random.IntN(7501), math.Exp2(2*random.Float64() - 1)}
+		}
+		var wg sync.WaitGroup
+		for range 24 { // more than the limit lets through at any time
+			wg.Go(func() {
+				for time.Since(begun) < minutes*time.Minute {
+					n := next()
+					used := int64(float64(n.tokens)*n.factor) + 5
+					text := fmt.Sprint(used-5, strings.Repeat(" w", max(0, n.tokens-20)))
+					a, err := c.ask(t.Context(), fmt.Sprintf(`{"model":"house","max_tokens":5,"messages":[{"role":"user","content":%q}]}`, text))
+					if err != nil {
+						t.Errorf("seed %d: a call of %d tokens: %v", seed, n.tokens, err)
+						return
+					}
+					estimate, _ := strconv.ParseInt(a.Header.Get(gateway.EstimateHeader), 10, 64)
+					mu.Lock()
+					debts[used] = max(debts[used], used-estimate)
+					mu.Unlock()
+				}
+			})
+		}
+		wg.Wait()
+		var all []llmsim.Attempt
+		var total, off int64
+		for _, a := range c.sim.Log() {
+			if a.Granted && a.Outcome == llmsim.Answered {
+				all = append(all, a)
+				if off = max(off, debts[a.Input+a.Output]); a.GrantedAt >= time.Minute && a.GrantedAt < minutes*time.Minute {
+					total += a.Input + a.Output
+				}
+			}
+		}
+		debt := inFlight(all, debts)
+		for _, w := range []time.Duration{10 * time.Second, time.Minute, 4 * time.Minute} {
+			allowed := l.Burst + int64(w/time.Second)*l.Amount/60
+			debt := debt
+			if l.Shape == limit.Rolling {
+				minutes := int64((w + time.Minute - 1) / time.Minute)
+				allowed, debt = minutes*l.Amount, minutes*debt
+			}
+			most := c.sim.Busiest(w, nil).Used
+			t.Logf("%v: %d tokens at most, of %d and a debt of %d", w, most, allowed, debt)
+			if most > allowed+debt {
+				t.Errorf("seed %d: %d tokens in %v, want at most %d and a debt of %d", seed, most, w, allowed, debt)
+			}
+		}
+		used := float64(total) / float64(l.Amount*(minutes-1))
+		t.Logf("%d calls, off by up to %d tokens; %.1f%% used", len(all), off, 100*used)
+		if used < least {
+			t.Errorf("seed %d: %.1f%% of the limit was used, want %.0f%% at least", seed, 100*used, 100*least)
+		}
+	})
+}
+
+// inFlight is the most that calls under way at the same time use beyond their estimates.
+func inFlight(all []llmsim.Attempt, debts map[int64]int64) (most int64) {
+	for _, now := range all {
+		var sum int64
+		for _, a := range all {
+			if a.GrantedAt <= now.GrantedAt && now.GrantedAt <= a.End {
+				sum += max(0, debts[a.Input+a.Output])
+			}
+		}
+		most = max(most, sum)
+	}
+	return most
+}
+
+// fallback is a cascade of a second model and a message, with the defaults of a file.
+func fallback(t testing.TB) gateway.Options {
+	t.Helper()
+	made, err := cascade.New(cascade.Config{Deadline: 30 * time.Second, Tiers: []cascade.TierConfig{
+		{Name: "primary", Confidence: 1}, {Name: "secondary", Confidence: 0.9}, {Name: "message", Confidence: 0.1, Instant: true},
+	}}, cascade.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return gateway.Options{Cascade: made, Tiers: []gateway.Tier{{}, {Model: "gpt-4o-mini"}, {Message: "We are sorry."}}}
+}
+
+// cascading makes a cascade of a preset.
+const cascading = "\nllm: {cascade: {tiers: [{model: gpt-4o-mini}, {message: We are sorry.}]}}"
+
+// The primary is down and its breaker open: the next tier answers at once. In virtual time
+// what is computed takes none, so that this is what is waited for; BenchmarkDegraded has
+// the rest.
+func TestADegradedAnswerWaitsForNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := dig(t, llmsim.Config{}, preset(t, "preset: openai"), fallback(t))
+		c.sim.Fault(llmsim.Fault{Kind: llmsim.Error, Model: "gpt-4o", Status: 503, Times: -1})
+		open := func(b breaker.View) bool { return b.Phase == breaker.Open }
+		for range 20 { // past the cascade, which keeps all but the first few away from what is down
+			_, _ = weir.Do(t.Context(), c.upstream, weir.Call{Keys: map[string]string{"model": "gpt-4o"}}, func(context.Context) (int, error) {
+				return 0, errors.New("down")
+			})
+		}
+		if !slices.ContainsFunc(c.upstream.Look(10).Breakers, open) {
+			t.Fatalf("no breaker is open: %+v", c.upstream.Look(10).Breakers)
+		}
+		before := len(c.sim.Log())
+		begun := time.Now()
+		a, err := c.ask(t.Context(), prompt("gpt-4o", "hi"))
+		if err != nil || a.Header.Get(gateway.TierHeader) != "secondary" || a.Header.Get(gateway.DegradedHeader) != "true" {
+			t.Fatalf("%v %v", a.Response, err)
+		}
+		if took := time.Since(begun); took > 50*time.Millisecond {
+			t.Errorf("the first degraded answer took %v, want at most 50ms", took)
+		}
+		if n := len(c.sim.Log()) - before; n != 1 {
+			t.Errorf("%d attempts were made, want the secondary's only", n)
+		}
+	})
+}
+
+// With everything down, 100 calls in 10 s are all answered, and few of them are sent.
+func TestWithEverythingDownFewAttemptsAreMade(t *testing.T) {
+	const fewer = "preset: openai\nretry: {attempts: 2, base: 200ms, cap: 2s}" // as examples/chat has it
+	for _, p := range []string{"preset: openai", "preset: openai-compatible", "preset: anthropic", fewer} {
+		for _, f := range []llmsim.Fault{
+			{Kind: llmsim.Error, Status: 500}, {Kind: llmsim.Error, Status: 503}, {Kind: llmsim.Error, Status: 529},
+			{Kind: llmsim.Drop}, {Kind: llmsim.EmptyBody}, {Kind: llmsim.Throttle, NoHint: true},
+			{Kind: llmsim.Throttle, Hint: 2 * time.Second}, {Kind: llmsim.Broke},
+		} {
+			t.Run(fmt.Sprint(p, " ", f.Kind, " ", f.Status, " ", f.Hint), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					c := dig(t, llmsim.Config{}, preset(t, p+cascading), fallback(t))
+					f.Times = -1
+					c.sim.Fault(f)
+					var wg sync.WaitGroup
+					for range 100 {
+						wg.Go(func() {
+							a, err := c.ask(t.Context(), prompt("gpt-4o", "hi"))
+							if err != nil || a.StatusCode != http.StatusOK || a.Header.Get(gateway.TierHeader) != "message" || !json.Valid([]byte(a.body)) {
+								t.Errorf("%v %q %v", a.Response, a.body, err)
+							}
+						})
+						<-time.After(100 * time.Millisecond)
+					}
+					n := c.sim.Count(func(a llmsim.Attempt) bool { return a.At < 10*time.Second })
+					wg.Wait()
+					t.Logf("%d attempts in 10s", n)
+					most := 30
+					if f.NoHint && p != fewer {
+						// It is not down, but says no without a word of when to come back. A call
+						// whose attempts wait long for the next keeps its failure to itself until then.
+						most = 40
+					}
+					if n > most {
+						t.Errorf("%d attempts were made in 10s, want at most %d", n, most)
+					}
+				})
+			})
+		}
+	}
+}
+
+// Two users share a limit; one sends 50 times as much as the other. The other's answers take
+// at most twice as long as they do when it is alone.
+func TestAFloodSlowsNobodyElse(t *testing.T) {
+	for _, limits := range []string{
+		"rpm: {rate: 20/s, burst: 5, scope: pool}",
+		"tpm: {rate: 60000/min, burst: 2000, unit: tokens, scope: pool}",
+	} {
+		alone, beside := quiet(t, limits, 0), quiet(t, limits, 50)
+		t.Logf("%s: p99 %v alone, %v beside a flood", limits, alone, beside)
+		if beside > 2*alone {
+			t.Errorf("%s: the p99 of one user is %v beside a flood of another, want at most twice the %v of it alone", limits, beside, alone)
+		}
+	}
+}
+
+// quiet is the p99 of a user who sends two calls a second while another sends so many
+// times as much.
+func quiet(t *testing.T, limits string, times int) (p99 time.Duration) {
+	synctest.Test(t, func(t *testing.T) {
+		p := preset(t, "preset: openai-compatible\nkeys: {user: \"header:X-User\"}\nlimits: {"+limits+"}\nfair: user")
+		callers, err := weir.New("callers", weir.Policy{Limits: []limit.Limit{{Name: "all", Rate: bucket.Rate{Amount: 1e6, Per: time.Second}}}}, weir.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := gateway.Options{Callers: &gateway.Callers{Limits: callers, Keys: map[string]gateway.Key{
+			"user": func(r *http.Request) (string, error) { return r.Header.Get("X-User"), nil },
+		}}}
+		c := dig(t, llmsim.Config{Default: llmsim.Model{FirstToken: 300 * time.Millisecond, OutputTokens: 40}}, p, o)
+		body := `{"model":"house","max_tokens":40,"messages":[{"role":"user","content":"hi"}]}`
+		var mu sync.Mutex
+		var took []time.Duration
+		var wg sync.WaitGroup
+		ctx, cancel := context.WithCancel(t.Context())
+		send := func(user string, n int, every time.Duration, done func(time.Duration, error)) {
+			for range n {
+				wg.Go(func() {
+					begun := time.Now()
+					_, err := c.ask(ctx, body, "X-User", user)
+					done(time.Since(begun), err)
+				})
+				<-time.After(every)
+			}
+		}
+		if times > 0 {
+			wg.Go(func() {
+				send("flood", 30*2*times, 500*time.Millisecond/time.Duration(times), func(time.Duration, error) {})
+			})
+		}
+		send("quiet", 60, 500*time.Millisecond, func(d time.Duration, err error) {
+			mu.Lock()
+			defer mu.Unlock()
+			if took = append(took, d); err != nil {
+				t.Errorf("the quiet user: %v", err)
+			}
+		})
+		<-time.After(5 * time.Second)
+		mu.Lock()
+		slices.Sort(took)
+		if p99 = took[len(took)*99/100]; len(took) < 60 {
+			t.Errorf("%d of the quiet user's calls were answered", len(took))
+		}
+		mu.Unlock()
+		cancel()
+		wg.Wait()
+	})
+	return p99
+}

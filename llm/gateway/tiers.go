@@ -1,0 +1,130 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/cascade"
+	"github.com/seed1158cd35/weir/internal/veil"
+	"github.com/seed1158cd35/weir/outcome"
+	"github.com/seed1158cd35/weir/sidecar/proxy"
+)
+
+// fall asks the tiers of the cascade, one after the other.
+func (c *conduct) fall() (*http.Response, error) {
+	res, err := cascade.Run(c.r.Context(), c.x.d.o.Cascade, c.tier)
+	if err == nil {
+		c.forget(res.Value)
+		c.announce(res.Value, res)
+		return res.Value, nil
+	}
+	return c.giveUp(err) // also of what is the caller's own fault
+}
+
+// giveUp is what the upstream itself said, as no tier has an answer.
+func (c *conduct) giveUp(err error) (*http.Response, error) {
+	if c.first != nil {
+		return c.first, nil
+	}
+	if none, ok := errors.AsType[*cascade.NoAnswerError](err); ok {
+		for _, a := range none.Attempts {
+			if a.Err != nil {
+				return nil, a.Err
+			}
+		}
+		return nil, &weir.Refusal{Upstream: c.x.d.o.Name, Operation: c.x.route.Operation, Reason: weir.CircuitOpen, RetryAfter: max(none.Wait, time.Second)}
+	}
+	return nil, err
+}
+
+// forget closes the upstream's own answer if another one is given.
+func (c *conduct) forget(instead *http.Response) {
+	if c.first != nil && c.first != instead {
+		_ = c.first.Body.Close()
+	}
+}
+
+// tier asks one tier.
+func (c *conduct) tier(ctx context.Context, turn cascade.Turn) (*http.Response, error) {
+	if turn.Time > 0 {
+		ctx = &until{ctx, time.Now().Add(turn.Time)}
+	}
+	c.probe, c.bill.tier, c.bill.attempts = turn.Probe, turn.Tier, 0
+	c.bill.given, c.bill.last = turn.Time, !c.x.d.hasModelAfter(turn.Index)
+	if turn.Index == 0 {
+		resp, err := c.primary(ctx)
+		return resp, c.hurried(turn.Tier, err)
+	}
+	t, ok := c.x.d.tiers[turn.Tier]
+	if !ok {
+		return nil, cascade.ErrPass // the cascade has been changed since this request came
+	}
+	switch {
+	case t.Upstream != "" || t.Model != "":
+		resp, err := c.secondary(ctx, t)
+		return resp, c.hurried(turn.Tier, err)
+	case t.Cached:
+		return c.old()
+	case t.Answers != nil:
+		return c.static(t, turn)
+	default:
+		return c.say(t.Message, turn, nil)
+	}
+}
+
+// hasModelAfter reports whether a tier below asks a model.
+func (d *Dialect) hasModelAfter(i int) bool {
+	for _, t := range d.o.Tiers[min(i+1, len(d.o.Tiers)):] {
+		if t.Upstream != "" || t.Model != "" {
+			return true
+		}
+	}
+	return false
+}
+
+// primary sends the request to the upstream itself.
+func (c *conduct) primary(ctx context.Context) (*http.Response, error) {
+	resp, err := c.ask(ctx, proxy.Letter{})
+	if bad, ok := errors.AsType[*badAnswer](err); ok && c.first == nil {
+		c.first = bad.resp
+	}
+	return resp, err
+}
+
+// secondary sends it to another model. What is wrong with it there may be fine elsewhere.
+func (c *conduct) secondary(ctx context.Context, t *Tier) (*http.Response, error) {
+	path, query, body := c.x.request.For(t.Model)
+	header := c.header()
+	if t.Upstream != "" {
+		c.x.d.anonymous(header)
+		if !c.x.d.trusts(t.Upstream) {
+			disown(header)
+			query = without(query, func(name, _ string) bool { return veil.Secret(name) })
+		}
+	}
+	resp, err := c.ask(ctx, proxy.Letter{Upstream: t.Upstream, Path: path, Query: query, Header: header, Body: body, Priority: c.x.priority})
+	if err == nil {
+		return resp, nil
+	}
+	if bad, ok := errors.AsType[*badAnswer](err); ok {
+		_ = bad.resp.Body.Close()
+		err = &tierError{bad.Error(), bad.outcome, nil}
+	}
+	if cascade.Classify(c.r.Context(), err).Class == outcome.Rejected {
+		return nil, fmt.Errorf("%w: %v", cascade.ErrNothing, err)
+	}
+	return nil, err
+}
+
+// header is that of the request, with what a dialect below has taken out of it.
+func (c *conduct) header() http.Header {
+	h := c.r.Header.Clone()
+	for name, values := range c.x.taken {
+		h[name] = values
+	}
+	return h
+}

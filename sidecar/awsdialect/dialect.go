@@ -1,0 +1,271 @@
+// Package awsdialect lets the sidecar speak AWS: it tells operations apart, signs each
+// attempt anew with weir's own credentials, and words weir's errors as the SDKs of AWS
+// understand them.
+package awsdialect
+
+import (
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/awsx/resign"
+	"github.com/seed1158cd35/weir/awsx/wire"
+	"github.com/seed1158cd35/weir/outcome"
+	"github.com/seed1158cd35/weir/sidecar/proxy"
+)
+
+// Options are what is known of an upstream.
+type Options struct {
+	resign.Options
+
+	// PrefixDepth is how many segments of a key of S3 are the value of the scope prefix,
+	// by which its limits may be counted; 0 means 1.
+	PrefixDepth int
+}
+
+// A Dialect is that of one upstream.
+type Dialect struct {
+	o        Options
+	signer   *resign.Signer
+	at, base string // the host of the upstream, and the path of its URL
+}
+
+var _ proxy.Placed = (*Dialect)(nil)
+
+// New makes a dialect.
+func New(o Options) (*Dialect, error) {
+	s, err := resign.New(o.Options)
+	if err != nil {
+		return nil, err
+	}
+	if o.PrefixDepth <= 0 {
+		o.PrefixDepth = 1
+	}
+	return &Dialect{o: o, signer: s}, nil
+}
+
+// Scopes of limits that AWS's operations have by themselves.
+const (
+	Operation = "operation" // each for itself
+	Region    = "region"
+	Bucket    = "bucket" // of S3
+	Prefix    = "prefix" // of S3: the bucket, and the beginning of the key
+	Access    = "access" // read or write
+)
+
+// mostPeeked is how much of a body is read before a request is admitted: that of a form,
+// to see what it asks for, and of what may be repeated only if it carries a token.
+const mostPeeked = 64 << 10
+
+// Hear is proxy.Dialect's.
+func (d *Dialect) Hear(r *http.Request, path string) (proxy.Exchange, *proxy.Failure) {
+	x := &exchange{d: d, method: r.Method}
+	dropToken(r)
+	plan, err := d.signer.Plan(r)
+	ask := wire.Request{
+		Service: d.o.Service, Method: r.Method, Host: d.host(r), Path: d.base + path, Query: r.URL.RawQuery, Header: r.Header,
+	}
+	if err == nil && plan.Service() != "" {
+		ask.Service = plan.Service()
+	}
+	x.plan, x.op = plan, wire.Recognize(ask)
+	whole := true
+	if err == nil && (x.op.ByForm() && r.Body != nil && r.Body != http.NoBody || small(r) && x.op.Name != "" && !x.op.Safe) {
+		ask.Form, whole, err = peek(r)
+		x.op = wire.Recognize(ask)
+	}
+	if err == nil && x.op.Doubtful(ask.Path) && x.op.Bucket != "" {
+		err = &resign.RequestError{What: "the path has dot segments, and could be read as that of another bucket"}
+	}
+	if what := x.op.Contradiction(ask, whole); err == nil && what != "" {
+		err = &resign.RequestError{What: what}
+	}
+	if err != nil {
+		return x, failed(err)
+	}
+	return x, nil
+}
+
+// At is proxy.Placed's.
+func (d *Dialect) At(u *url.URL) proxy.Dialect {
+	there := *d
+	there.at, there.base = u.Host, strings.TrimSuffix(u.EscapedPath(), "/")
+	return &there
+}
+
+// host is that which the request is sent to: a bucket may stand in it.
+func (d *Dialect) host(r *http.Request) string {
+	if d.at == "" {
+		return r.Host
+	}
+	return d.at
+}
+
+// dropToken takes out a token of weir's that would be taken for a key of Bedrock's, with which a request is
+// sent as it came. One that is an access key id stays: what stands behind it is signed for.
+func dropToken(r *http.Request) {
+	const field, signature = "Authorization", "AWS4-HMAC-SHA256"
+	if proxy.HidesToken(r, field) && !strings.HasPrefix(r.Header.Get(field), signature) {
+		r.Header.Del(field)
+	}
+}
+
+// small reports whether a body may be read before the request is admitted. A client that
+// waits to be asked for it is not asked yet.
+func small(r *http.Request) bool {
+	return r.ContentLength > 0 && r.ContentLength <= mostPeeked && r.Header.Get("Expect") == ""
+}
+
+// peek reads the beginning of a body and puts it back. whole is whether it is all of it. What is packed is
+// given unpacked.
+func peek(r *http.Request) (form []byte, whole bool, err error) {
+	b, err := io.ReadAll(io.LimitReader(r.Body, mostPeeked+1))
+	if err != nil {
+		return nil, false, proxy.BrokenBody(err)
+	}
+	r.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.MultiReader(bytes.NewReader(b), r.Body), r.Body}
+	whole = len(b) <= mostPeeked
+	if r.Header.Get("Content-Encoding") == "gzip" {
+		if plain, err := gzip.NewReader(bytes.NewReader(b)); err == nil {
+			b, _ = io.ReadAll(io.LimitReader(plain, mostPeeked)) // as far as it goes
+			whole = false
+		}
+	}
+	return b, whole, nil
+}
+
+// failed is what a caller is told when his request could not be signed.
+func failed(err error) *proxy.Failure {
+	var own *proxy.Failure
+	var credentials *resign.CredentialsError
+	var request *resign.RequestError
+	var framing *resign.FramingError
+	switch {
+	case errors.As(err, &own):
+		return own
+	case errors.As(err, &credentials):
+		return &proxy.Failure{Status: http.StatusInternalServerError, Code: proxy.InternalError, Message: err.Error(), Final: true}
+	case errors.As(err, &request), errors.As(err, &framing):
+		return &proxy.Failure{Status: http.StatusBadRequest, Code: proxy.ValidationError, Message: err.Error(), Final: true}
+	}
+	return nil
+}
+
+// An exchange is one request.
+type exchange struct {
+	d      *Dialect
+	plan   *resign.Plan
+	op     wire.Op
+	method string
+}
+
+// Describe is proxy.Exchange's.
+func (x *exchange) Describe(c *weir.Call) {
+	c.Operation, c.Safe = x.op.Name, x.op.Safe
+	if x.op.Name == "" {
+		c.Operation = weir.DefaultOperation
+	}
+	if c.Keys == nil {
+		c.Keys = make(map[string]string, 3)
+	}
+	set(c.Keys, Operation, c.Operation)
+	if region := x.plan.Region(); region != "" {
+		set(c.Keys, Region, region)
+	}
+	set(c.Keys, Access, access(x.op.Write))
+	if x.op.Bucket != "" {
+		set(c.Keys, Bucket, x.op.Bucket)
+		set(c.Keys, Prefix, x.op.Bucket+"/"+wire.Prefix(x.op.Key, x.d.o.PrefixDepth))
+	}
+}
+
+func access(write bool) string {
+	if write {
+		return "write"
+	}
+	return "read"
+}
+
+// set leaves what the configuration reads elsewhere.
+func set(keys map[string]string, scope, value string) {
+	if _, ok := keys[scope]; !ok {
+		keys[scope] = value
+	}
+}
+
+// Declared reports whether the operation is known.
+func (x *exchange) Declared() bool { return x.op.Name != "" }
+
+// AsIs reports whether the request is sent as it came, and not with weir's credentials.
+func (x *exchange) AsIs() bool { return x.plan != nil && x.plan.AsIs() }
+
+// Attempt is proxy.Exchange's.
+func (x *exchange) Attempt(r *http.Request) error {
+	if err := x.plan.Sign(r.Context(), r); err != nil {
+		if f := failed(err); f != nil {
+			return f
+		}
+		return err
+	}
+	if r.Body != nil && r.Body != http.NoBody {
+		r.Body = &telling{r.Body}
+	}
+	return nil
+}
+
+// telling is a body whose failures to be read as it should are the caller's.
+type telling struct{ io.ReadCloser }
+
+func (t *telling) Read(p []byte) (int, error) {
+	n, err := t.ReadCloser.Read(p)
+	if err != nil && err != io.EOF {
+		if f := failed(err); f != nil {
+			err = f
+		}
+	}
+	return n, err
+}
+
+// Answered is proxy.Exchange's.
+func (x *exchange) Answered(resp *http.Response, o outcome.Outcome) outcome.Outcome {
+	x.plan.Heard(resp)
+	return o
+}
+
+// longestBackoff is the longest that the SDKs wait between attempts (20 s in all of
+// them, November 2026). Who has to wait longer is not to try before.
+const longestBackoff = 20 * time.Second
+
+// Refuse is proxy.Exchange's.
+func (x *exchange) Refuse(w http.ResponseWriter, f *proxy.Failure) {
+	e := wire.Error{
+		Kind: kindOf(f), Message: f.Message, ID: w.Header().Get(proxy.CorrelationHeader),
+		RetryAfter: f.RetryAfter, Final: f.Final || f.RetryAfter > longestBackoff,
+	}
+	e.Write(w, x.op, x.method)
+}
+
+func kindOf(f *proxy.Failure) wire.Kind {
+	switch {
+	case f.Reason == weir.QuotaExhausted:
+		return wire.Exhausted
+	case f.Reason.Unavailable():
+		return wire.Unavailable
+	case f.Reason != "":
+		return wire.Throttled
+	case f.Status == http.StatusRequestEntityTooLarge:
+		return wire.TooLarge
+	case f.Status < http.StatusInternalServerError:
+		return wire.Invalid
+	}
+	return wire.GaveUp
+}

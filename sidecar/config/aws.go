@@ -1,0 +1,68 @@
+package config
+
+import (
+	"strings"
+
+	"github.com/seed1158cd35/weir/internal/doc"
+	"github.com/seed1158cd35/weir/sidecar/awsdialect"
+)
+
+// AWS is what an upstream that is a service of AWS needs: requests are signed anew, and
+// errors worded as the SDKs understand them. Credentials are found as the SDKs find them.
+type AWS struct {
+	Service string // as requests for it are signed; "" means what the client signed for
+	Region  string // "" means what the client signed for
+
+	Role       string // the ARN of a role to take; "" means the credentials as they are
+	ExternalID string // that the role asks for
+
+	RefusePresigned bool
+	PrefixDepth     int
+}
+
+var awsFields = []field[AWS]{
+	one("service", word, func(a *AWS) *string { return &a.Service }, "what the client signed for", "The service as requests for it are signed: `s3`, `dynamodb`, `drs`, `bedrock`."),
+	one("region", awsRegion, func(a *AWS) *string { return &a.Region }, "what the client signed for", "Its region."),
+	one("role", roleARN, func(a *AWS) *string { return &a.Role }, "none", "A role to take with the credentials that there are: `arn:aws:iam::123456789012:role/name`."),
+	one("external_id", word, func(a *AWS) *string { return &a.ExternalID }, "none", "The external id that the role asks for."),
+	one("presigned", choice("pass or refuse", map[string]bool{"pass": false, "refuse": true}), func(a *AWS) *bool { return &a.RefusePresigned }, "pass",
+		"What becomes of URLs that carry a signature: it cannot be made anew."),
+	one("prefix_depth", count[int](1), func(a *AWS) *int { return &a.PrefixDepth }, "1",
+		"How many segments of a key of S3 are the value of the scope `prefix`."),
+}
+
+// awsRegion is a name that a region may have; whether there is one, its address tells.
+var awsRegion = text("a region (eu-west-1)", func(s string) (string, string, string) {
+	part := strings.Split(s, "-")
+	if len(part) < 3 || len(part[0]) != 2 || strings.Trim(s, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" || strings.Trim(part[len(part)-1], "0123456789") != "" {
+		return "", "is not the name of a region", "write it as eu-west-1"
+	}
+	return s, "", ""
+})
+
+var roleARN = text("the ARN of a role", func(s string) (string, string, string) {
+	part := strings.SplitN(s, ":", 6)
+	if len(part) != 6 || part[0] != "arn" || part[2] != "iam" || len(part[4]) != 12 || strings.Trim(part[4], "0123456789") != "" ||
+		!strings.HasPrefix(part[5], "role/") || len(part[5]) == len("role/") {
+		return "", "is not the ARN of a role", "write it as arn:aws:iam::123456789012:role/name"
+	}
+	return s, "", ""
+})
+
+func readAWS(d *decoder, n *node, u *site) {
+	if isOff(n) {
+		return
+	}
+	var a AWS
+	if object(d, n, awsFields, &a); n.Kind != doc.Mapping && n.Kind != doc.Empty {
+		return
+	}
+	if n.Get("external_id") != nil && n.Get("role") == nil {
+		d.Bad(n.Get("external_id"), "add role: arn:aws:iam::123456789012:role/name", "there is no role to ask with it")
+	}
+	u.aws = &a
+	u.Policy.Undeclared = true
+}
+
+// awsScopes are those that requests for AWS have by themselves.
+var awsScopes = []string{awsdialect.Operation, awsdialect.Region, awsdialect.Bucket, awsdialect.Prefix, awsdialect.Access}

@@ -1,0 +1,58 @@
+package config
+
+import (
+	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/limit/bucket"
+)
+
+// isFixed reports whether a limit is one by the calendar. It is if it says so, by
+// shape or by a field that no other has.
+func isFixed(n *node, l *pace) bool {
+	return n.Get("every") != nil || n.Get("amount") != nil || n.Get("shape") != nil && l.Shape == limit.Fixed
+}
+
+// fixed is what a limit by the calendar must say and must not; good says that its
+// fields are fine by themselves.
+func (d *decoder) fixed(n *node, l *pace, good bool) {
+	rate, shape, every, amount := n.Get("rate"), n.Get("shape"), n.Get("every"), n.Get("amount")
+	switch {
+	case rate != nil && !inherited(rate) && (inherited(every) || inherited(amount)):
+		d.Bad(rate, "write amount: 50, or say shape: bucket as well", "the preset counts by the calendar, which has an amount and no rate")
+	case inherited(rate) && amount != nil && every == nil:
+		d.Bad(amount, "write every: day as well", "the preset has a rate; an amount is for a limit by the calendar")
+	case rate != nil:
+		d.Bad(rate, "write amount: 25 and every: day in its place", "a limit by the calendar has no rate")
+	case !good: // one complaint is enough
+	case l.Shape != limit.Fixed && shape != nil:
+		d.Bad(shape, "leave it out", "windows of the calendar are of shape fixed")
+	case every == nil:
+		d.Bad(n, "write every: day", "has an amount, but not for which time")
+	case amount == nil:
+		d.Bad(n, "write amount: 25", "has no amount")
+	}
+	l.Shape, l.Rate.Per = limit.Fixed, 0
+	if l.Amount <= 0 || !l.Every.Valid() {
+		l.Amount, l.Every = 1, bucket.Day
+	}
+}
+
+// oneShape keeps the limits of an upstream from having a rate and a calendar, one of
+// them from the preset: what the upstream says itself counts. Who says a rate where
+// the preset has a calendar must say its shape, too: who writes 50/day to have more
+// than the preset's quota would get a bucket that no midnight fills. And who says a rate
+// is not told one.
+func oneShape(base, own *node) {
+	for _, o := range own.Get("limits").All() {
+		b := base.Get("limits").Get(o.Name)
+		if b != nil && (o.Value.Get("rate") != nil || o.Value.Get("every") != nil) {
+			drop(b, "told")
+		}
+		switch {
+		case b == nil:
+		case o.Value.Get("every") != nil:
+			drop(b, "rate", "burst", "shape", "adaptive")
+		case o.Value.Get("rate") != nil && o.Value.Get("shape") != nil:
+			drop(b, "amount", "every", "zone", "shape")
+		}
+	}
+}

@@ -1,0 +1,128 @@
+package config
+
+import (
+	"time"
+
+	"github.com/seed1158cd35/weir/internal/doc"
+	"github.com/seed1158cd35/weir/sidecar/decide"
+	"github.com/seed1158cd35/weir/sidecar/envoy"
+	"github.com/seed1158cd35/weir/sidecar/proxy"
+)
+
+// Decide is what is decided for other programs.
+type Decide struct {
+	decide.Config
+	Envoy  envoy.Config
+	Rights map[string]decide.Rights // of the tokens, by name
+	Reload time.Duration            // how often the rules for Envoy are looked at for changes
+}
+
+var decideFields = []field[Decide]{
+	one("listen", address, func(c *Decide) *string { return &c.Listen }, "off", "Where `POST /v1/acquire` and `/v1/report` are answered; HTTPS with `tls`."),
+	one("grpc", address, func(c *Decide) *string { return &c.GRPC }, "off", "Where Envoy's rate limit service is served."),
+	one("rules", word, func(c *Decide) *string { return &c.Envoy.Rules }, "required with `grpc`", "The file, or the directory of files, with the rules for Envoy; relative to the directory of weir.yaml."),
+	one("on_store_error", choice("error, allow or deny", map[string]envoy.OnStoreError{"error": envoy.Fail, "allow": envoy.Allow, "deny": envoy.Deny}),
+		func(c *Decide) *envoy.OnStoreError { return &c.Envoy.OnStoreError }, "error", "What Envoy is told when the store does not answer: an error, for its `failure_mode_deny` to decide, or this."),
+	one("store_timeout", duration, func(c *Decide) *time.Duration { return &c.Envoy.Timeout }, "20ms", "How long the store may take to decide for Envoy."),
+	one("rate_limit_headers", choice("off, ratelimit or policy", map[string]envoy.Headers{"off": envoy.NoHeaders, "false": envoy.NoHeaders, "no": envoy.NoHeaders, "ratelimit": envoy.ThreeHeaders, "policy": envoy.PolicyHeaders}),
+		func(c *Decide) *envoy.Headers { return &c.Envoy.Headers }, "off", "Headers that Envoy adds to answers: `ratelimit` for three of them, `policy` for those of the newest draft."),
+	one("open", boolean, func(c *Decide) *bool { return &c.Open }, "false", "Lets addresses that other machines reach go without tokens and certificates."),
+	{"tokens", "tokens by name", "none", "Who may ask, each by `Authorization: Bearer`.", readAskers},
+	one("client_ca", word, func(c *Decide) *string { return &c.ClientCA }, "none", "A file of certificates, in PEM; callers must have one that they sign. It needs `tls`."),
+	one("hosts", listOf(form[string]{"names", word.read}), func(c *Decide) *[]string { return &c.Hosts }, "none", "Names under which callers know a loopback address, besides localhost."),
+	one("max_wait", duration, func(c *Decide) *time.Duration { return &c.MaxWait }, "30s", "The longest wait that a caller can ask for."),
+	one("max_permits", count[int](1), func(c *Decide) *int { return &c.MaxPermits }, "65536", "Permits that are out at once."),
+}
+
+var tokenFields = []field[holder]{
+	one("env", variablesOf, func(t *holder) *[]string { return &t.Envs }, "required", secretMeaning),
+	one("upstreams", listOf(form[string]{"upstreams", word.read}), func(t *holder) *[]string { return &t.Upstreams }, "all", "The upstreams it may ask for."),
+}
+
+// An asker is a token of those who ask for decisions.
+type asker struct {
+	holder
+	decide.Rights
+}
+
+var askerFields = []field[asker]{
+	one("env", variablesOf, func(t *asker) *[]string { return &t.Envs }, "required", secretMeaning),
+	one("upstreams", listOf(form[string]{"upstreams", word.read}), func(t *asker) *[]string { return &t.Upstreams }, "all", "The upstreams it may ask for."),
+	{"keys", "scopes, each with its values", "any", "The values that it may name for a scope: `{tenant: [acme]}`. One that stands alone is meant if a call names none.", readAskerKeys},
+	one("reports", choice("own or everyone", map[string]bool{"own": false, "everyone": true}), func(t *asker) *bool { return &t.Everyone }, "own",
+		"For whom its reports count. `own`: hints, failures and throttles hold back its own calls alone. `everyone`: they pause limits, open the breaker and slow rates for all."),
+	one("max_permits", count[int](1), func(t *asker) *int { return &t.MaxPermits }, "8192", "Permits of its that are out or waited for at once."),
+	one("max_waiting", count[int](1), func(t *asker) *int { return &t.MaxWaiting }, "1024", "Acquires of its that are under way at once."),
+	one("max_keys", count[int](1), func(t *asker) *int { return &t.MaxKeys }, "10000", "Different values of scopes that it names in ten minutes."),
+	one("max_pauses", count[int](1), func(t *asker) *int { return &t.MaxPauses }, "1000", "Pauses of its own at once."),
+}
+
+func readAskerKeys(d *decoder, n *node, t *asker) {
+	t.Rights.Keys = make(map[string][]string)
+	for _, e := range d.named(n) {
+		if values, ok := listOf(form[string]{"values", word.read}).read(d, e.Value); ok {
+			if t.Rights.Keys[e.Name] = values; len(values) == 0 {
+				d.Bad(e.Value, "leave it out for any", "no value would be good")
+			}
+		}
+	}
+}
+
+func readAskers(d *decoder, n *node, c *Decide) {
+	c.Rights = make(map[string]decide.Rights)
+	for _, e := range d.named(n) {
+		var t asker
+		if object(d, e.Value, askerFields, &t) {
+			c.Tokens, c.Rights[e.Name] = append(c.Tokens, d.tokens(e, t.holder)...), t.Rights
+		}
+	}
+}
+
+func readDecide(d *decoder, n *node, f *document) {
+	c := Decide{Reload: 5 * time.Second}
+	before := len(d.Errs)
+	if object(d, n, decideFields, &c); n.Kind != doc.Mapping {
+		return
+	}
+	if (n.Get("grpc") == nil) != (n.Get("rules") == nil) {
+		d.Bad(n, "", "grpc and rules go together: where Envoy asks, and by which rules it is answered")
+	}
+	if c.Envoy.Rules != "" {
+		c.Envoy.Rules = d.beside(c.Envoy.Rules)
+	}
+	if c.ClientCA != "" {
+		c.ClientCA = d.beside(c.ClientCA)
+	}
+	if len(d.Errs) == before {
+		if err := c.Config.Validate(); err != nil {
+			d.Bad(n, "", "%v", err)
+		}
+		if err := c.Envoy.Validate(); err != nil {
+			d.Bad(n, "", "%v", err)
+		}
+	}
+	f.Decide = &c
+}
+
+// Scopes are what those who ask for decisions may name besides the scopes of limits.
+func (f *File) Scopes() map[string]decide.Scopes {
+	all := make(map[string]decide.Scopes, len(f.Upstreams))
+	for _, u := range f.Upstreams {
+		var s decide.Scopes
+		for name, source := range u.Keys {
+			if source.Kind == proxy.Caller {
+				s.Caller = append(s.Caller, name)
+			} else {
+				s.Declared = append(s.Declared, name)
+			}
+		}
+		if _, ok := f.AWS[u.Name]; ok {
+			s.Declared = append(s.Declared, awsScopes...)
+		}
+		if _, ok := f.LLM[u.Name]; ok {
+			s.Declared, s.Model = append(s.Declared, llmScopes...), true
+		}
+		all[u.Name] = s
+	}
+	return all
+}

@@ -1,0 +1,208 @@
+package config
+
+import (
+	"flag"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	gotoken "go/token"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/seed1158cd35/weir/retry"
+)
+
+var update = flag.Bool("update", false, "write the reference into docs/configuration.md")
+
+const (
+	page  = "../../docs/configuration.md"
+	begin = "<!-- reference: begin; go test ./sidecar/config -update writes it -->\n"
+	end   = "<!-- reference: end -->\n"
+)
+
+// A table of the reference is one of the code.
+type table struct {
+	variable, title string
+	rows            []row
+}
+
+type row struct{ name, words, missing, meaning string }
+
+func rows[T any](fields []field[T]) (all []row) {
+	for _, f := range fields {
+		all = append(all, row{f.name, f.words, f.missing, f.meaning})
+	}
+	return all
+}
+
+var sections = []table{
+	{"documentFields", "The file", rows(documentFields)},
+	{"tlsFields", "`tls`", rows(tlsFields)},
+	{"boundFields", "`bounds`", rows(boundFields)},
+	{"storeFields", "`store`", rows(storeFields)},
+	{"dynamoFields", "`store.dynamodb`", rows(dynamoFields)},
+	{"decideFields", "`decide`", rows(decideFields)},
+	{"tokenFields", "`tokens.NAME`", rows(tokenFields)},
+	{"askerFields", "`decide.tokens.NAME`", rows(askerFields)},
+	{"adminTokenFields", "`admin_tokens.NAME`", rows(adminTokenFields)},
+	{"cloudWatchFields", "`cloudwatch`", rows(cloudWatchFields)},
+	{"notifyFields", "`notify`", rows(notifyFields)},
+	{"callersFields", "`callers`", rows(callersFields)},
+	{"claimsFields", "`callers.claims`", rows(claimsFields)},
+	{"upstreamFields", "`upstreams.NAME`", rows(upstreamFields)},
+	{"routeFields", "`upstreams.NAME.routes[]`", rows(routeFields)},
+	{"operationFields", "`upstreams.NAME.operations.NAME`", rows(operationFields)},
+	{"limitFields", "`upstreams.NAME.limits.NAME`", rows(limitFields)},
+	{"adaptiveFields", "`upstreams.NAME.limits.NAME.adaptive`", rows(adaptiveFields)},
+	{"fairFields", "`upstreams.NAME.fair`", rows(fairFields)},
+	{"retryFields", "`upstreams.NAME.retry`", rows(retryFields)},
+	{"budgetFields", "`upstreams.NAME.budget`", rows(budgetFields)},
+	{"quotaFields", "`upstreams.NAME.quota`", rows(quotaFields)},
+	{"breakerFields", "`upstreams.NAME.breaker`", rows(breakerFields)},
+	{"concurrencyFields", "`upstreams.NAME.concurrency`", rows(concurrencyFields)},
+	{"timeoutFields", "`upstreams.NAME.timeouts`", rows(timeoutFields)},
+	{"llmFields", "`upstreams.NAME.llm`", rows(llmFields)},
+	{"cacheFields", "`upstreams.NAME.llm.cache`", rows(cacheFields)},
+	{"cascadeFields", "`upstreams.NAME.llm.cascade`", rows(cascadeFields)},
+	{"tierFields", "`upstreams.NAME.llm.cascade.tiers[]`", rows(tierFields)},
+	{"jobsFields", "`upstreams.NAME.jobs`", rows(jobsFields)},
+	{"awsFields", "`upstreams.NAME.aws`", rows(awsFields)},
+	{"classifyFields", "`upstreams.NAME.classify`", rows(classifyFields)},
+}
+
+// reference is the part of the page that follows from the code.
+func reference() string {
+	var b strings.Builder
+	for _, s := range sections {
+		fmt.Fprintf(&b, "\n### %s\n\n| field | value | if it is not there | meaning |\n| --- | --- | --- | --- |\n", s.title)
+		for _, r := range s.rows {
+			fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", r.name, r.words, r.missing, r.meaning)
+		}
+	}
+	b.WriteString("\n### Environment variables\n\n| variable | value | meaning |\n| --- | --- | --- |\n")
+	for _, v := range variables {
+		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", v.Name, v.Words, v.Meaning)
+	}
+	return b.String() + "\n"
+}
+
+func TestThePageHasEveryField(t *testing.T) {
+	data, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	head, rest, ok := strings.Cut(string(data), begin)
+	if !ok {
+		t.Fatalf("%s has no %q", page, begin)
+	}
+	got, tail, ok := strings.Cut(rest, end)
+	if !ok {
+		t.Fatalf("%s has no %q", page, end)
+	}
+	want := reference()
+	if got == want {
+		return
+	}
+	if *update {
+		if err := os.WriteFile(page, []byte(head+begin+want+end+tail), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	t.Errorf("%s does not say what the code does; go test ./sidecar/config -update", page)
+}
+
+// A table of fields that the reference does not know would be missing unseen.
+func TestEveryTableIsInTheReference(t *testing.T) {
+	files, err := os.ReadDir(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for _, file := range files {
+		if !strings.HasSuffix(file.Name(), ".go") || strings.HasSuffix(file.Name(), "_test.go") {
+			continue
+		}
+		f, err := parser.ParseFile(gotoken.NewFileSet(), file.Name(), nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(f, func(n ast.Node) bool {
+			spec, ok := n.(*ast.ValueSpec)
+			if !ok || len(spec.Values) != 1 || !isTable(spec.Values[0]) {
+				return true
+			}
+			found++
+			if name := spec.Names[0].Name; !slices.ContainsFunc(sections, func(s table) bool { return s.variable == name }) {
+				t.Errorf("%s is not in the reference", name)
+			}
+			return true
+		})
+	}
+	if found != len(sections) {
+		t.Errorf("%d tables in the code, %d in the reference", found, len(sections))
+	}
+}
+
+// isTable reports whether an expression is []field[T]{...}.
+func isTable(e ast.Expr) bool {
+	lit, ok := e.(*ast.CompositeLit)
+	if !ok {
+		return false
+	}
+	array, ok := lit.Type.(*ast.ArrayType)
+	if !ok {
+		return false
+	}
+	index, ok := array.Elt.(*ast.IndexExpr)
+	if !ok {
+		return false
+	}
+	name, ok := index.X.(*ast.Ident)
+	return ok && name.Name == "field"
+}
+
+// Every field is taken where the page says that it stands.
+func TestEveryFieldIsTaken(t *testing.T) {
+	accepted(t, parse(t, everyField))
+	for _, s := range sections {
+		for _, r := range s.rows {
+			if !strings.Contains(everyField, r.name+":") {
+				t.Errorf("%s: no test has %s", s.title, r.name)
+			}
+		}
+	}
+}
+
+func TestThePageNamesPresetsAndSchedules(t *testing.T) {
+	data, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range slices.Concat(Presets(), retry.Schedules(), retry.QuotaSchedules()) {
+		if !strings.Contains(string(data), "`"+name+"`") {
+			t.Errorf("%s does not mention %s", page, name)
+		}
+	}
+}
+
+// What the page shows as YAML works.
+func TestThePagesExamplesLoad(t *testing.T) {
+	data, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parts := strings.Split(string(data), "```")
+	shown := 0
+	for i := 1; i < len(parts); i += 2 {
+		if text, ok := strings.CutPrefix(parts[i], "yaml\n"); ok {
+			accepted(t, parse(t, text))
+			shown++
+		}
+	}
+	if shown == 0 {
+		t.Error("the page shows no YAML")
+	}
+}

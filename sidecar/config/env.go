@@ -1,0 +1,141 @@
+package config
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/internal/doc"
+	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/limit/bucket"
+)
+
+// A Variable is an environment variable that is stronger than the file.
+type Variable struct {
+	Name    string
+	Words   string // how its value is written
+	Meaning string
+
+	set func(d *decoder, n, root *node)
+}
+
+// Variables lists the variables. One that is empty counts as not set.
+func Variables() []Variable { return append([]Variable(nil), variables...) }
+
+var variables = []Variable{
+	{"WEIR_LISTEN", address.words, "`listen`", override("listen")},
+	{"WEIR_ADMIN", address.words + ", or off", "`admin`", override("admin")},
+	{"WEIR_LOG", level.words, "`log`", override("log")},
+	{"THROTTLE_ENABLED", toggle.words, "`false` turns all limits off, those of `callers`, too. Calls still pass, are retried, and breakers still open.",
+		func(d *decoder, n, _ *node) {
+			on, ok := toggle.read(d, n)
+			d.env.off = ok && !on
+		}},
+	{"THROTTLE_PUT_RATE", knobRate.words, "The rate of every limit with the name `put` that has one; one that learns starts there and never goes above.", knob("put")},
+	{"THROTTLE_GET_RATE", knobRate.words, "The same for `get`.", knob("get")},
+	{"THROTTLE_DELETE_RATE", knobRate.words, "The same for `delete`.", knob("delete")},
+	{"THROTTLE_CIRCUIT_THRESHOLD", "a whole number", "So many failed calls open the breaker of every upstream that has one: `consecutive` where that is used, as it is by default, and `failures` where that is.",
+		func(d *decoder, n, _ *node) { d.env.threshold, _ = count[int](1).read(d, n) }},
+}
+
+// knobs are the variables that change policies.
+type knobs struct {
+	off       bool
+	rates     []knobbed
+	threshold int // 0 means not set
+}
+
+type knobbed struct {
+	limit string
+	rate  bucket.Rate
+}
+
+// override puts a variable in the place of a field of the file.
+func override(field string) func(d *decoder, n, root *node) {
+	return func(_ *decoder, n, root *node) {
+		if root.Kind != doc.Mapping {
+			return
+		}
+		for i := range root.Fields {
+			if root.Fields[i].Name == field {
+				root.Fields[i].Value = n
+				return
+			}
+		}
+		root.Fields = append(root.Fields, entry{Name: field, Key: n, Value: n})
+	}
+}
+
+// toggle is a boolean as variables are often written.
+var toggle = text("true or false", func(s string) (bool, string, string) {
+	on, ok := parseBool(s)
+	if !ok && s != "0" && s != "1" {
+		return false, "want true or false", ""
+	}
+	return on || s == "1", "", ""
+})
+
+func knob(name string) func(d *decoder, n, root *node) {
+	return func(d *decoder, n, _ *node) {
+		if r, ok := knobRate.read(d, n); ok {
+			d.env.rates = append(d.env.rates, knobbed{name, r})
+		}
+	}
+}
+
+// knobRate is a rate, or a whole number for one per second.
+var knobRate = text("a number per second, or a rate (3000, 3000/s, 5/min)", func(s string) (bucket.Rate, string, string) {
+	if _, err := strconv.ParseInt(s, 10, 64); err == nil {
+		r, wrong, hint := parseRate(s + "/s")
+		return r, wrong, hint
+	}
+	if !strings.Contains(s, "/") {
+		return bucket.Rate{}, "want a whole number per second, or a rate such as 30/min", ""
+	}
+	return parseRate(s)
+})
+
+// environment reads the variables.
+func (d *decoder) environment(root *node, env func(string) (string, bool)) {
+	if env == nil {
+		return
+	}
+	for _, v := range variables {
+		if s, ok := env(v.Name); ok && s != "" {
+			v.set(d, &node{Kind: doc.Scalar, Text: strings.TrimSpace(s), Path: v.Name, File: "environment"}, root)
+		}
+	}
+}
+
+// apply changes a policy as the variables say.
+func (k *knobs) apply(p *weir.Policy) {
+	for _, r := range k.rates {
+		for i := range p.Limits {
+			if l := &p.Limits[i]; l.Name == r.limit && l.Shape != limit.Fixed {
+				setRate(l, r.rate)
+			}
+		}
+	}
+	if b := &p.Breaker; k.threshold > 0 && !b.Off {
+		*b = b.WithDefaults()
+		if b.Consecutive > 0 {
+			b.Consecutive = k.threshold
+		}
+		if b.Failures > 0 || b.Consecutive == 0 {
+			b.Failures = k.threshold
+		}
+	}
+}
+
+// setRate gives a limit another rate that it is never above, not even by a burst
+// that was chosen for the old one.
+func setRate(l *limit.Limit, r bucket.Rate) {
+	if r.Burst == 0 && l.Burst > 0 {
+		r.Burst = burstFor(l.Burst, r)
+	}
+	l.Rate = r
+	if a := &l.Adaptive; a.On {
+		a.Start, a.Max = r.PerSecond(), 0
+		a.Min = min(a.Min, a.Start)
+	}
+}

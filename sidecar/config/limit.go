@@ -1,0 +1,184 @@
+package config
+
+import (
+	"slices"
+	"time"
+
+	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/limit/adaptive"
+	"github.com/seed1158cd35/weir/limit/bucket"
+)
+
+// A class is an operation while it is read.
+type class struct {
+	weir.Operation
+	retries *node // of the upstream
+}
+
+var operationFields = []field[class]{
+	one("methods", listOf(method), func(o *class) *[]string { return &o.Methods }, "any", "HTTP methods, in capitals."),
+	one("path", rawPath, func(o *class) *string { return &o.Path }, "any", "A prefix of the path as it is sent on, with that of `url` before it, letter by letter."),
+	one("safe", safety, func(o *class) *weir.Safety { return &o.Safe }, "by-method",
+		"Whether a call may be repeated even if it may have been done. `by-method`: GET, HEAD, OPTIONS, TRACE, PUT and DELETE may, and whatever has an `Idempotency-Key`."),
+	{"retry", "as that of the upstream", "that of the upstream", "What is different for this operation; what it does not say is as the upstream has it.", readOwnRetry},
+	{"concurrency", "as that of the upstream", "that of the upstream", "A bound of its own for this operation, or none.", readOwnConcurrency},
+}
+
+var (
+	method  = form[string]{"methods", word.read}
+	rawPath = form[string]{"a path", word.read}
+	safety  = choice("yes, no or by-method", map[string]weir.Safety{
+		"yes": weir.Yes, "true": weir.Yes, "no": weir.No, "false": weir.No, "by-method": weir.ByMethod,
+	})
+)
+
+func readOwnRetry(d *decoder, n *node, o *class) {
+	c := d.retry(merge(o.retries, n))
+	o.Retry = &c
+}
+
+func readOperations(d *decoder, n *node, u *site) {
+	for _, e := range d.named(n) {
+		if isOff(e.Value) {
+			continue
+		}
+		o := class{weir.Operation{Name: e.Name}, u.retries}
+		object(d, e.Value, operationFields, &o)
+		u.Policy.Operations = append(u.Policy.Operations, o.Operation)
+	}
+}
+
+// A pace is a limit while it is read.
+type pace struct {
+	limit.Limit
+	spoken bucket.Rate // as rate says it, maybe with a burst of its own
+	plans  []multiple  // plans that have more or less
+}
+
+var limitFields = []field[pace]{
+	one("rate", rate, func(l *pace) *bucket.Rate { return &l.spoken }, "required, unless there is `every`",
+		"How much in how much time. Periods are `s`, `min`, `h`, `day` or a duration."),
+	one("burst", orOff(count[int64](1), 0), func(l *pace) *int64 { return &l.Burst }, "one second's worth",
+		"How much may go at one instant after a rest. `off` is the default, too."),
+	one("amount", count[int64](1), func(l *pace) *int64 { return &l.Amount }, "required with `every`",
+		"How much may go in a window of the calendar, in place of `rate`."),
+	one("every", period, func(l *pace) *bucket.Period { return &l.Every }, "no calendar",
+		"Which windows: second, minute, hour, day, week (from Monday) or month, as clocks in `zone` show them."),
+	one("zone", zone, func(l *pace) *string { return &l.Zone }, "UTC",
+		"The time zone of `every` by its IANA name, such as `America/Los_Angeles`: when the day is over, and how long it is when clocks are changed."),
+	one("operations", listOf(operationName), func(l *pace) *[]string { return &l.Operations }, "all", "The operations it counts. `default` is whatever belongs to none."),
+	one("unit", unit, func(l *pace) *string { return &l.Unit }, limit.Requests,
+		"What it counts: `requests`, `bytes` of the bodies of requests that say their length, or what calls of language models cost (`llm`): `tokens`, and of these `input_tokens` and `output_tokens`. Callers who ask for decisions say themselves what a call costs."),
+	one("scope", word, func(l *pace) *string { return &l.Scope }, "one for all", "The scope it is counted by, one of `keys`: `tenant` gives each tenant the whole rate."),
+	one("shape", named[limit.Shape]("bucket, rolling or fixed"), func(l *pace) *limit.Shape { return &l.Shape }, "bucket, or fixed with `every`",
+		"How the upstream counts. `bucket`: burst + rate x t in any time t. `rolling`: never more than the amount in any window of the period. `fixed`: never more than `amount` in a window of the calendar."),
+	one("max_keys", count[int](1), func(l *pace) *int { return &l.MaxKeys }, "100000", "Values of the scope that are remembered at once."),
+	one("local", boolean, func(l *pace) *bool { return &l.Local }, "false", "Keeps the limit to this process although there is a `store`."),
+	{"plans", "plans, each with a factor", "none", "How many times as much callers have whose `plan` is one of these: `{premium: 3x}`. Wants a key `plan`.", readPlans},
+	one("told", word, func(l *pace) *string { return &l.Told }, "no", "What the upstream calls the limit in the rate limit headers of its answers (`requests`, `tokens`, `input-tokens`, `output-tokens`): they say the rate then, and `rate` is only where it begins."),
+	{"adaptive", "fields, true, or off", "off", "Lets the rate learn from how calls end, never above `rate`. A rate that learns is each process's own, also where there is a `store`.", readAdaptive},
+}
+
+var unit = choice("requests, bytes, tokens, input_tokens or output_tokens", map[string]string{
+	limit.Requests: limit.Requests, "bytes": "bytes", "tokens": "tokens", "input_tokens": "input_tokens", "output_tokens": "output_tokens",
+})
+
+var operationName = form[string]{"operations", word.read}
+
+func readLimits(d *decoder, n *node, u *site) {
+	if isOff(n) {
+		u.off = true
+		return
+	}
+	for _, e := range d.named(n) {
+		if isOff(e.Value) {
+			continue
+		}
+		u.Policy.Limits = append(u.Policy.Limits, d.limit(e.Name, e.Value)...)
+	}
+}
+
+// limit reads a limit, and those of the plans that have more or less.
+func (d *decoder) limit(name string, n *node) []limit.Limit {
+	l := pace{Limit: limit.Limit{Name: name}}
+	good := object(d, n, limitFields, &l)
+	if isFixed(n, &l) {
+		d.fixed(n, &l, good)
+		return l.all()
+	}
+	if good && n.Get("rate") == nil {
+		d.Bad(n, "write rate: 100/s", "has no rate")
+	}
+	if at := n.Get("zone"); good && at != nil {
+		d.Bad(at, "write amount: 25 and every: day in place of rate", "only a limit by the calendar has a zone")
+	}
+	l.Amount, l.Per, l.Every, l.Zone = l.spoken.Amount, l.spoken.Per, bucket.NoPeriod, ""
+	if l.Amount <= 0 || l.Per <= 0 { // there was a complaint; one is enough
+		l.Amount, l.Per = 1, time.Second
+	}
+	d.burst(n, &l)
+	return l.all()
+}
+
+// burst settles what the burst is if both rate and burst say something of it.
+func (d *decoder) burst(n *node, l *pace) {
+	rate, burst := n.Get("rate"), n.Get("burst")
+	switch {
+	case l.spoken.Burst > 0 && burst != nil && inherited(burst) == inherited(rate):
+		d.Bad(burst, "leave one of them out", "rate says a burst, too")
+	case l.spoken.Burst > 0 && (burst == nil || inherited(burst)):
+		l.Burst = l.spoken.Burst
+	case inherited(burst) && !inherited(rate):
+		l.Burst = burstFor(l.Burst, l.Rate)
+	}
+}
+
+// burstFor keeps a burst that was chosen for another rate from being more than
+// one second's worth of this one.
+func burstFor(burst int64, r bucket.Rate) int64 {
+	r.Burst = 0
+	return min(burst, r.Full())
+}
+
+// inherited reports whether a node comes from a preset.
+func inherited(n *node) bool { return n != nil && n.Preset != "" }
+
+var adaptiveFields = []field[adaptive.Config]{
+	one("rule", named[adaptive.Rule]("cubic, multiply or add"), func(c *adaptive.Config) *adaptive.Rule { return &c.Rule }, "cubic",
+		"How the rate grows back after a cut: `cubic` quickly to where it was and slowly beyond, `multiply` by a factor, `add` by a step, which lets processes that share an upstream come to equal shares."),
+	one("start", perSecond, func(c *adaptive.Config) *float64 { return &c.Start }, "`max`", "The first rate."),
+	one("min", perSecond, func(c *adaptive.Config) *float64 { return &c.Min }, "1% of `max`", "Never below."),
+	one("max", perSecond, func(c *adaptive.Config) *float64 { return &c.Max }, "the limit's `rate`", "Never above."),
+	one("cut", share, func(c *adaptive.Config) *float64 { return &c.Cut }, "50%, for cubic 70%", "What a throttle leaves of the rate."),
+	one("grow", number, func(c *adaptive.Config) *float64 { return &c.Grow }, "1.05", "Factor per interval, for multiply."),
+	one("step", share, func(c *adaptive.Config) *float64 { return &c.Step }, "1%", "Part of `max` per interval, for add."),
+	one("recovery", duration, func(c *adaptive.Config) *time.Duration { return &c.Recovery }, "20s", "How long cubic takes back to the rate of the last cut."),
+	one("interval", duration, func(c *adaptive.Config) *time.Duration { return &c.Interval }, "1s, for cubic 250ms", "At most one step of growth in it."),
+	one("cut_interval", duration, func(c *adaptive.Config) *time.Duration { return &c.CutInterval }, "1s", "At most one cut in it, or in two round trips if that is longer."),
+	one("used_share", share, func(c *adaptive.Config) *float64 { return &c.UsedShare }, "50%", "The rate grows only while at least this much of it is used."),
+}
+
+func readAdaptive(d *decoder, n *node, l *pace) {
+	if isOff(n) {
+		return
+	}
+	l.Adaptive.On = true
+	if !isOn(n) {
+		object(d, n, adaptiveFields, &l.Adaptive)
+	}
+}
+
+// checkOperations complains of limits that count operations when there are none;
+// where there are some, the policy knows which are missing.
+func (d *decoder) checkOperations(n *node, u *Upstream) {
+	if len(u.Policy.Operations) > 0 {
+		return
+	}
+	for _, l := range u.Policy.Limits {
+		at := n.Get("limits").Get(l.Name).Get("operations")
+		if slices.ContainsFunc(l.Operations, func(o string) bool { return o != weir.DefaultOperation }) {
+			d.Bad(at, "declare it under operations", "the upstream has no operations")
+		}
+	}
+}

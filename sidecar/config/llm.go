@@ -1,0 +1,211 @@
+package config
+
+import (
+	"cmp"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/seed1158cd35/weir/internal/doc"
+	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/llm"
+	"github.com/seed1158cd35/weir/sidecar/proxy"
+)
+
+// LLM is what an upstream that is a language model needs; see docs/llm.md. What is 0 has
+// the default of package gateway.
+type LLM struct {
+	Family       llm.Family
+	DefaultModel string // of requests that name none
+	KeyEnv       string // the environment variable that holds the key, in place of the caller's
+	FirstContent time.Duration
+	Idle         time.Duration
+	Total        time.Duration
+	HoldFor      time.Duration
+	Patience     time.Duration
+	Callers      bool // calls are charged to what callers may have, too
+	Priority     *proxy.Source
+	Language     string
+	Cache        *Cache
+	Cascade      *Cascade
+}
+
+// Cache is which answers are kept, and for how long.
+type Cache struct {
+	TTL, Revalidate, IfError time.Duration
+	Memory                   int64 // bytes
+	AnyTemperature           bool
+}
+
+var llmFields = []field[LLM]{
+	one("family", choice("openai, openai-responses, anthropic, gemini, bedrock-converse or bedrock-invoke", families()), func(l *LLM) *llm.Family { return &l.Family }, "what the path says",
+		"The wire format where the path of a request does not tell it."),
+	one("default_model", word, func(l *LLM) *string { return &l.DefaultModel }, "left to the server", "The model of requests that name none: it is put into them. Without it they are sent as they came, as a server may have but one model."),
+	one("key_env", variable, func(l *LLM) *string { return &l.KeyEnv }, "what the caller sends", "The environment variable that holds the API key with which requests are sent on, in place of the caller's."),
+	one("first_content", orOff(duration, -1), func(l *LLM) *time.Duration { return &l.FirstContent }, "60s", "From the headers of a stream to the first word of its answer, and longest silence of an answer that is none."),
+	one("idle", orOff(duration, -1), func(l *LLM) *time.Duration { return &l.Idle }, "`timeouts.idle`, 30s", "Longest silence within a stream. Models that think may be silent for minutes."),
+	one("total", orOff(duration, -1), func(l *LLM) *time.Duration { return &l.Total }, "10m", "Longest time that an answer may take from its headers to its end."),
+	one("hold", duration, func(l *LLM) *time.Duration { return &l.HoldFor }, "what a tier has of `patience`; 15s without a cascade", "How long the beginning of a stream is held back while it has no content: so long it can still be another model's. Then the caller gets what there is."),
+	one("patience", orOff(duration, -1), func(l *LLM) *time.Duration { return &l.Patience }, "with a cascade its `deadline`, or 20s", "How long callers wait for the first word of an answer, or for the end of one that is no stream, who do not say so: a tier is given up so early that another can answer. See docs/llm.md."),
+	one("callers", boolean, func(l *LLM) *bool { return &l.Callers }, "true if the file has `callers`", "Whether calls are charged to what callers may have."),
+	{"priority", source.words, "normal", "Where the caller says whether a call is `high`, `normal` or `low`: who waits goes in this order.", readPriority},
+	{"cache", "fields, true, or off", "off", "Keeps answers, for the same request of the same tenant.", readCache},
+	{"cascade", "fields", "off", "Who answers when the model does not.", readCascade},
+}
+
+// variable is the name of an environment variable. What is none may be the key itself, so
+// it is not repeated.
+var variable = form[string]{"the name of an environment variable", func(d *decoder, n *node) (string, bool) {
+	s, ok := d.Str(n, "the name of an environment variable")
+	if ok && !variableName.MatchString(s) {
+		d.Bad(n, "write the name of the variable that holds the key: OPENAI_API_KEY", "is not the name of an environment variable")
+		ok = false
+	}
+	return s, ok
+}}
+
+var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+func families() map[string]llm.Family {
+	all := make(map[string]llm.Family)
+	for _, f := range []llm.Family{llm.OpenAI, llm.Responses, llm.Anthropic, llm.Gemini, llm.Converse, llm.Invoke} {
+		all[string(f)] = f
+	}
+	return all
+}
+
+func readPriority(d *decoder, n *node, l *LLM) {
+	if s, ok := source.read(d, n); ok {
+		l.Priority = &s
+	}
+}
+
+var cacheFields = []field[Cache]{
+	one("ttl", duration, func(c *Cache) *time.Duration { return &c.TTL }, "1h", "How long an answer is given as it is."),
+	one("stale_while_revalidate", orOff(duration, -1), func(c *Cache) *time.Duration { return &c.Revalidate }, "10m", "How long after that it is given while a new one is fetched, at low priority."),
+	one("stale_if_error", orOff(duration, -1), func(c *Cache) *time.Duration { return &c.IfError }, "24h", "How long after `ttl` the tier `cached` may give it when the model does not answer."),
+	one("memory", size(1<<20, 1<<40), func(c *Cache) *int64 { return &c.Memory }, "64MiB", "How much memory the answers take, those among them that wait to be written to the store. All caches together have a quarter at most of what weir may hold of bodies; see docs/security.md."),
+	one("any_temperature", boolean, func(c *Cache) *bool { return &c.AnyTemperature }, "false", "Keeps answers to requests with a temperature above 0, too: then everybody gets the same."),
+}
+
+func readCache(d *decoder, n *node, l *LLM) {
+	if isOff(n) {
+		return
+	}
+	l.Cache = new(Cache)
+	if !isOn(n) {
+		object(d, n, cacheFields, l.Cache)
+	}
+}
+
+func readLLM(d *decoder, n *node, u *site) {
+	if isOff(n) {
+		return
+	}
+	l := LLM{Callers: true}
+	if object(d, n, llmFields, &l); n.Kind != doc.Mapping && n.Kind != doc.Empty {
+		return
+	}
+	u.llm = &l
+	u.Policy.Undeclared = true // its operations have the names of their API
+}
+
+// settleLLM is what holds for a language model unless the file says otherwise.
+//
+// Those who wait go in turn: a call that books its turn long ahead does not hear of what
+// others have used beyond their estimates meanwhile.
+//
+// A breaker that has opened looks each second whether the model is back, however long it
+// was away and whether or not the calls that looked before were answered: a second of
+// apologies is dear, and a call a second is nothing to a provider.
+func settleLLM(n *node, u *site) {
+	if u.llm == nil {
+		return
+	}
+	if n.Get("fair") == nil {
+		u.Policy.Fair.By = "caller"
+	}
+	if u.llm.Patience == 0 && u.llm.Cascade != nil {
+		u.llm.Patience = u.llm.Cascade.Deadline
+	}
+	u.llm.Idle = cmp.Or(u.llm.Idle, u.Policy.Timeouts.Idle)
+	b := &u.Policy.Breaker
+	if b.Open == 0 && b.FirstOpen == 0 {
+		b.Open = modelsOpen
+	}
+	b.ProbeTimeout = cmp.Or(b.ProbeTimeout, modelsOpen)
+}
+
+// modelsOpen is how long the breaker of a language model stays open, and how long one
+// probe keeps the next from going.
+const modelsOpen = time.Second
+
+// llmScopes are those that calls of language models have by themselves.
+var llmScopes = []string{"model", "credential", "pool", "caller"}
+
+// llmUnits are what they cost.
+var llmUnits = []string{"tokens", "input_tokens", "output_tokens"}
+
+// checkLLM: tokens are known of calls to language models only.
+func (d *decoder) checkLLM(n *node, u *site) {
+	if u.llm != nil {
+		return
+	}
+	for _, l := range u.Policy.Limits {
+		if l.Told != "" && slices.Contains(llmUnits, l.UnitName()) {
+			d.Bad(n.Get("limits").Get(l.Name).Get("told"), "add llm: {}", "only calls of language models are known to cost tokens")
+		}
+	}
+}
+
+// scaled is a limit for a plan that has so many times as much.
+func scaled(l limit.Limit, plan string, times float64) limit.Limit {
+	l.Name += "-" + plan
+	l.Amount = max(1, int64(float64(l.Amount)*times))
+	if l.Burst > 0 {
+		l.Burst = max(1, int64(float64(l.Burst)*times))
+	}
+	l.If = limit.Match{Scope: planScope, In: []string{plan}}
+	return l
+}
+
+// planScope is the scope whose value is the plan of a caller.
+const planScope = "plan"
+
+// plans are a limit for each plan that has more or less than others, and that of all
+// others.
+func (l *pace) all() []limit.Limit {
+	var all []limit.Limit
+	if l.IsQuota() && len(l.plans) > 0 {
+		l.Of = l.Name
+	}
+	for _, p := range l.plans {
+		l.If.Scope, l.If.NotIn = planScope, append(l.If.NotIn, p.name)
+		all = append(all, scaled(l.Limit, p.name, p.times))
+	}
+	return append([]limit.Limit{l.Limit}, all...)
+}
+
+// A multiple is how many times as much a plan has.
+type multiple struct {
+	name  string
+	times float64
+}
+
+func readPlans(d *decoder, n *node, l *pace) {
+	for _, e := range d.named(n) {
+		if times, ok := times.read(d, e.Value); ok {
+			l.plans = append(l.plans, multiple{e.Name, times})
+		}
+	}
+}
+
+// times is a factor, written as 3 or 3x.
+var times = text("a factor (3x, 0.5)", func(s string) (float64, string, string) {
+	v, wrong, hint := parseNumber(strings.TrimSuffix(s, "x"))
+	if wrong == "" && v > 1000 {
+		wrong = "must be at most 1000"
+	}
+	return v, wrong, hint
+})

@@ -1,0 +1,115 @@
+package config
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/limit/pause"
+	"github.com/seed1158cd35/weir/outcome"
+)
+
+// shared is a process whose upstream is as a preset ships it, in a fleet.
+func shared(t *testing.T, store limit.Store, p weir.Policy) *weir.Upstream {
+	t.Helper()
+	f := limit.NewFleet(store, limit.FleetOptions{})
+	f.Start()
+	u, err := weir.New("a", p, weir.Options{Fleet: f})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		u.Close()
+		if err := f.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	return u
+}
+
+// typical is a call as the sidecar makes it of a request: of an operation, with a value
+// for each scope, and, of a language model, with the pool of its key and model.
+func typical(f *File, operation, who string) weir.Call {
+	c := weir.Call{Operation: operation, Keys: map[string]string{"pool": "key/" + who, "model": who}}
+	if _, model := f.LLM["a"]; model {
+		c.Pool = c.Keys["pool"]
+	}
+	return c
+}
+
+func goes(u *weir.Upstream, c weir.Call, o outcome.Outcome) bool {
+	var p weir.Permit
+	if d := u.Try(c, &p); !d.Allowed {
+		return false
+	}
+	p.Report(o)
+	return true
+}
+
+// With every preset as it ships: what the upstream asks one process to wait, the other waits,
+// too, from two seconds later to the end, for each operation; and whom it does not concern
+// goes on. A person can lift it for both.
+func TestPausesOfPresetsAreFleetWide(t *testing.T) {
+	fine := outcome.Outcome{Class: outcome.OK}
+	for _, preset := range Presets() {
+		f := parse(t, "upstreams: {a: {url: https://h, preset: "+preset+"}}")
+		u := f.Upstreams[0]
+		operations := []string{weir.DefaultOperation}
+		for _, o := range u.Policy.Operations {
+			operations = append(operations, o.Name)
+		}
+		for _, operation := range operations {
+			for _, quota := range []bool{false, true} {
+				for _, lift := range []bool{false, true} {
+					t.Run(preset+" "+operation, func(t *testing.T) {
+						synctest.Test(t, func(t *testing.T) {
+							store := limit.NewMemory(nil)
+							a, b := shared(t, store, u.Policy), shared(t, store, u.Policy)
+							c := typical(f, operation, "one")
+							time.Sleep(3 * time.Second)
+							told := outcome.Outcome{Class: outcome.Throttled, Undone: true, Hint: outcome.Hint{Said: true, After: 90 * time.Second, Quota: quota}}
+							begin := time.Now()
+							if !goes(a, c, told) {
+								t.Fatal("the first call does not go")
+							}
+							time.Sleep(2 * time.Second)
+							for time.Since(begin) < 89*time.Second {
+								for i, x := range []*weir.Upstream{a, b} {
+									if goes(x, c, fine) {
+										t.Fatalf("process %d calls %v into a pause of 90 s", i, time.Since(begin))
+									}
+								}
+								if lift && time.Since(begin) > 30*time.Second {
+									break
+								}
+								time.Sleep(time.Second)
+							}
+							_, model := f.LLM["a"]
+							if other := typical(f, operation, "another"); model && !goes(b, other, fine) && preset != "gemini-free" {
+								t.Error("another key or model is held, too")
+							}
+							if v := b.Look(0).Pauses; len(v) == 0 || (v[0].Reason == pause.Quota) != quota {
+								t.Errorf("it looks like %+v", v)
+							}
+							if lift {
+								if n, err := b.Resume(pause.All(), false); n == 0 || err != nil {
+									t.Errorf("lifted %d: %v", n, err)
+								}
+							}
+							time.Sleep(2 * time.Second)
+							for i, x := range []*weir.Upstream{a, b} {
+								if !slices.ContainsFunc(make([]int, 30), func(int) bool { time.Sleep(time.Second); return goes(x, c, fine) }) {
+									t.Errorf("process %d does not go after the pause", i)
+								}
+							}
+						})
+					})
+				}
+			}
+		}
+	}
+}

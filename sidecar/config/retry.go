@@ -1,0 +1,94 @@
+package config
+
+import (
+	"slices"
+	"time"
+
+	"github.com/seed1158cd35/weir/limit/bucket"
+	"github.com/seed1158cd35/weir/outcome"
+	"github.com/seed1158cd35/weir/retry"
+)
+
+var retryFields = []field[retry.Config]{
+	{"schedule", "a name", "none", "The schedule that the other fields change.", func(*decoder, *node, *retry.Config) {}},
+	one("attempts", count[int](1), func(c *retry.Config) *int { return &c.Attempts }, "3", "Attempts in all, the first included. 1 turns retries off."),
+	one("base", duration, func(c *retry.Config) *time.Duration { return &c.Base }, "100ms", "Ceiling of the first delay; it doubles with each attempt."),
+	one("throttle_base", duration, func(c *retry.Config) *time.Duration { return &c.ThrottleBase }, "`base`", "The same after a throttled attempt."),
+	one("cap", duration, func(c *retry.Config) *time.Duration { return &c.Cap }, "20s", "Longest delay before chance is added."),
+	one("jitter", named[retry.Jitter](jitters), func(c *retry.Config) *retry.Jitter { return &c.Jitter }, "full", "How chance enters a delay."),
+	one("low", number, func(c *retry.Config) *float64 { return &c.Low }, "0.5", "Least factor, for jitter range."),
+	one("high", number, func(c *retry.Config) *float64 { return &c.High }, "1.5", "Greatest factor, for jitter range."),
+	one("added", duration, func(c *retry.Config) *time.Duration { return &c.Added }, "500ms", "Most that is added, for jitter added."),
+	one("max_hint", duration, func(c *retry.Config) *time.Duration { return &c.MaxHint }, "60s", "Longest hint of the upstream that is worth waiting for; a longer one ends the call at once."),
+	one("hint_slack", orOff(duration, 0), func(c *retry.Config) *time.Duration { return &c.HintSlack }, "off", "How far a hint may raise a delay. `off` obeys hints in full."),
+	one("retry_on", listOf(outcomeClass), func(c *retry.Config) *[]outcome.Class { return &c.RetryOn }, "throttled, failed, unknown", "Classes worth repeating."),
+	one("codes", listOf(code), func(c *retry.Config) *[]string { return &c.Codes }, "none", "Codes worth repeating whatever their class."),
+	one("not_codes", listOf(code), func(c *retry.Config) *[]string { return &c.NotCodes }, "none", "Codes never repeated."),
+}
+
+const jitters = "full, none, equal, decorrelated, range or added"
+
+var outcomeClass = form[outcome.Class]{"classes", named[outcome.Class]("throttled, failed, unknown or rejected").read}
+
+func readRetry(d *decoder, n *node, u *site) { u.Policy.Retry = d.retry(n) }
+
+func (d *decoder) retry(n *node) retry.Config {
+	if isOff(n) {
+		return retry.Config{Attempts: 1}
+	}
+	c := schedule(d, n, retry.Schedule, retry.Schedules())
+	object(d, n, retryFields, &c)
+	return c
+}
+
+// schedule is what the field schedule names, and the zero value if it is not
+// there.
+func schedule[C any](d *decoder, n *node, named func(string) (C, bool), names []string) (c C) {
+	at := n.Get("schedule")
+	if at == nil {
+		return c
+	}
+	s, ok := d.Str(at, "the name of a schedule")
+	if !ok {
+		return c
+	}
+	if c, ok = named(s); !ok {
+		d.Unknown(at, "schedule", s, names)
+	}
+	return c
+}
+
+var budgetFields = []field[retry.BudgetConfig]{
+	one("share", share, func(c *retry.BudgetConfig) *float64 { return &c.Share }, "10%", "Retries per first attempt."),
+	one("floor", perSecond, func(c *retry.BudgetConfig) *float64 { return &c.Floor }, "1/s", "Retries allowed besides, for upstreams that are called seldom."),
+	one("window", duration, func(c *retry.BudgetConfig) *time.Duration { return &c.Window }, "10s", "How long a first attempt counts."),
+	one("all", rate, func(c *retry.BudgetConfig) *bucket.Rate { return &c.All }, "no bound", "Retries of all processes together where there is a `store`, besides: `100/min` is never more in any minute, whenever they come; `100/min burst 20` lets 20 come at once and the rest at that rate."),
+}
+
+func readBudget(d *decoder, n *node, u *site) {
+	if isOff(n) {
+		u.Policy.Budget.Off = true
+		return
+	}
+	object(d, n, budgetFields, &u.Policy.Budget)
+}
+
+var quotaFields = []field[retry.QuotaConfig]{
+	{"schedule", "a name", "none", "The schedule whose quota the other fields change.", func(*decoder, *node, *retry.QuotaConfig) {}},
+	one("capacity", count[int64](1), func(c *retry.QuotaConfig) *int64 { return &c.Capacity }, "500", "Tokens at the start, and at most."),
+	one("retry", count[int64](1), func(c *retry.QuotaConfig) *int64 { return &c.Retry }, "14", "Price of a retry."),
+	one("throttle", count[int64](1), func(c *retry.QuotaConfig) *int64 { return &c.Throttle }, "5", "Price after a throttled attempt."),
+	one("timeout", count[int64](1), func(c *retry.QuotaConfig) *int64 { return &c.Timeout }, "as any other", "Price after an attempt with one of `timeout_codes`."),
+	one("success", count[int64](1), func(c *retry.QuotaConfig) *int64 { return &c.Success }, "1", "Earned by a first attempt that succeeds."),
+	one("timeout_codes", listOf(code), func(c *retry.QuotaConfig) *[]string { return &c.TimeoutCodes }, "RequestTimeout, RequestTimeoutException, timeout", "Codes of attempts that timed out."),
+}
+
+func readQuota(d *decoder, n *node, u *site) {
+	if isOff(n) {
+		return
+	}
+	c := schedule(d, n, retry.QuotaSchedule, retry.QuotaSchedules())
+	object(d, n, quotaFields, &c)
+	c.TimeoutCodes = slices.Clone(c.TimeoutCodes)
+	u.Policy.Quota = &c
+}

@@ -1,0 +1,163 @@
+package config
+
+import (
+	"net/http"
+	"net/netip"
+	"net/url"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/seed1158cd35/weir/internal/doc"
+	"github.com/seed1158cd35/weir/sidecar/proxy"
+)
+
+var routeFields = []field[Route]{
+	one("host", host, func(r *Route) *string { return &r.Host }, "any", "The host that the request names, without its port; capitals do not matter."),
+	one("path", prefix, func(r *Route) *string { return &r.Path }, "any", "A prefix of the path, by whole segments: `/s3/` is for `/s3` and `/s3/key`, not for `/s3x`."),
+	one("strip", boolean, func(r *Route) *bool { return &r.Strip }, "false", "Takes `path` off before the request is sent on."),
+	one("stream", boolean, func(r *Route) *bool { return &r.Stream }, "false", "Bodies of requests are streams here: they may be silent, and as slow as they like. Those of gRPC may be anyhow."),
+}
+
+func readRoutes(d *decoder, n *node, u *site) {
+	if n.Kind != doc.List {
+		d.Bad(n, "write routes: [{path: /s3/}]", "%s: want a list of routes", n.Show())
+		return
+	}
+	if len(n.Items) == 0 {
+		d.Bad(n, "leave routes out for the default", "no request would find the upstream")
+	}
+	if len(n.Items) > mostNamed {
+		d.Bad(n, "", "has %d routes, and may have %d", len(n.Items), mostNamed)
+		return
+	}
+	for _, item := range n.Items {
+		var r Route
+		if !object(d, item, routeFields, &r) {
+			continue
+		}
+		switch {
+		case item.Get("host") == nil && item.Get("path") == nil:
+			d.Bad(item, "write path: / for every request", "has neither host nor path")
+		case r.Strip && item.Get("path") == nil:
+			d.Bad(item.Get("strip"), "", "there is no path to strip")
+		default:
+			u.Routes = append(u.Routes, r)
+			u.routes = append(u.routes, item)
+		}
+	}
+}
+
+var hostName = regexp.MustCompile(`^[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?(\.[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?)*\.?$`)
+
+// goodHost takes names and addresses, an IPv6 address without its brackets.
+func goodHost(s string) bool {
+	if _, err := netip.ParseAddr(s); err == nil {
+		return true
+	}
+	return len(s) <= 253 && hostName.MatchString(s)
+}
+
+func goodPort(u *url.URL) bool {
+	if u.Port() == "" {
+		return !strings.HasSuffix(u.Host, ":")
+	}
+	n, err := strconv.ParseUint(u.Port(), 10, 16)
+	return err == nil && n > 0
+}
+
+var host = text("a host", func(s string) (string, string, string) {
+	bare := strings.TrimSuffix(strings.ToLower(strings.TrimSuffix(strings.TrimPrefix(s, "["), "]")), ".")
+	switch {
+	case goodHost(bare):
+		return bare, "", ""
+	case strings.Contains(s, "*"):
+		return "", "is not a host: there are no wildcards", "name each host; a route without one takes every host"
+	case strings.Contains(s, ":"):
+		return "", "is not a host", "write it without scheme and port"
+	}
+	return "", "is not a host", ""
+})
+
+// prefix is a path in the form of Route.Path.
+var prefix = text("a path", func(s string) (string, string, string) {
+	switch {
+	case !strings.HasPrefix(s, "/"):
+		return "", "must begin with a slash", "write /" + s
+	case strings.ContainsAny(s, "?#* \t\r\n"):
+		return "", "must be a plain prefix, without query, fragment, space or wildcard", ""
+	case strings.Contains(s, "//") || dotted(s):
+		return "", "must have no empty segment and no . or ..", ""
+	case s == "/":
+		return "", "", ""
+	}
+	return strings.TrimSuffix(s, "/") + "/", "", ""
+})
+
+// address is a host and port to listen on.
+var address = text("host:port", func(s string) (string, string, string) {
+	at := strings.LastIndexByte(s, ':')
+	if at < 0 {
+		return "", "want host:port", "write 127.0.0.1:8080, or :8080 for every address"
+	}
+	name := s[:at]
+	if len(name) > 2 && name[0] == '[' && name[len(name)-1] == ']' {
+		name = name[1 : len(name)-1]
+	} else if strings.Contains(name, ":") {
+		return "", "want host:port", "write an IPv6 address in brackets: [::1]:8080"
+	}
+	if name != "" && !goodHost(name) {
+		return "", "is not a host and a port", ""
+	}
+	if _, err := strconv.ParseUint(s[at+1:], 10, 16); err != nil {
+		return "", "want a port from 0 to 65535 after the colon", ""
+	}
+	return s, "", ""
+})
+
+var source = text("header:NAME, query:NAME, caller or remote", parseSource)
+
+func parseSource(s string) (Source, string, string) {
+	kind, name, _ := strings.Cut(s, ":")
+	switch {
+	case s == proxy.Remote || s == proxy.Caller:
+		return Source{Kind: s}, "", ""
+	case kind != proxy.Header && kind != proxy.Query:
+		return Source{}, "want header:NAME, query:NAME, caller or remote", ""
+	case kind == proxy.Query && name != "" && name == strings.TrimSpace(name):
+		return Source{Kind: proxy.Query, Name: name}, "", ""
+	case !token.MatchString(name):
+		return Source{}, "is not the name of a header or parameter", ""
+	}
+	return Source{Kind: proxy.Header, Name: http.CanonicalHeaderKey(name)}, "", ""
+}
+
+// Claim is the kind of a key that a caller's token says.
+const Claim = "claim"
+
+// callerSource is a source, or a claim.
+var callerSource = text("header:NAME, query:NAME, claim:NAME, caller or remote", func(s string) (Source, string, string) {
+	if name, ok := strings.CutPrefix(s, Claim+":"); ok && name != "" && name == strings.TrimSpace(name) {
+		return Source{Kind: Claim, Name: name}, "", ""
+	}
+	v, wrong, hint := parseSource(s)
+	return v, strings.Replace(wrong, "query:NAME,", "query:NAME, claim:NAME,", 1), hint
+})
+
+// headerName is the name of a header, in canonical form.
+var headerName = text("header names", func(s string) (string, string, string) {
+	if !token.MatchString(s) {
+		return "", "is not the name of a header", ""
+	}
+	return http.CanonicalHeaderKey(s), "", ""
+})
+
+var token = regexp.MustCompile("^[!#$%&'*+.^_`|~0-9A-Za-z-]+$") // RFC 9110 5.6.2
+
+func readKeys(d *decoder, n *node, u *site) {
+	u.Keys = make(map[string]Source, len(n.Fields))
+	for _, e := range d.named(n) {
+		s, _ := source.read(d, e.Value)
+		u.Keys[e.Name] = s // even a bad one, so that what uses it is not said to lack it
+	}
+}

@@ -1,0 +1,203 @@
+package config
+
+import (
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/internal/doc"
+	"github.com/seed1158cd35/weir/outcome/classify"
+	"github.com/seed1158cd35/weir/sidecar/proxy"
+)
+
+const mostReplay = 1 << 30
+
+// A site is an upstream while it is read.
+type site struct {
+	Upstream
+	off     bool    // its limits are turned off
+	retries *node   // of the upstream, for operations to build on
+	routes  []*node // where Routes stand; none if the file says no routes
+	aws     *AWS    // nil unless it is a service of AWS
+	jobs    *Jobs   // nil unless its jobs are bounded
+	llm     *LLM    // nil unless it is a language model
+	learns  bool    // the file says nothing of concurrency, and it may be learnt
+}
+
+// place is where a route stands; key is where the upstream does.
+func (u *site) place(i int, r Route, key *node) place {
+	if i < len(u.routes) {
+		return place{r, u.Name, u.routes[i], false}
+	}
+	return place{r, u.Name, key, true}
+}
+
+var upstreamFields = []field[site]{
+	{"url", "a URL", "required", "`http` or `https`, a host, and maybe a path that is put before that of requests.", readURL},
+	{"preset", "the name of a preset", "none", "Where everything comes from that the upstream does not say itself; see [Presets](#presets).", nothing},
+	{"routes", "a list of routes", "`{path: /NAME/, strip: true}`", "How requests find the upstream.", readRoutes},
+	one("replay", orOff(replay, -1), func(u *site) *int64 { return &u.Replay }, "1MiB",
+		"How much of a request's body is kept to send it again. A larger body is sent, but once."),
+	one("max_body", orOff(size(1, 1<<50), 0), func(u *site) *int64 { return &u.MaxBody }, "any",
+		"The largest body of a request that is taken."),
+	one("full", choice("pass or refuse", map[string]proxy.Full{"pass": proxy.FullPass, "refuse": proxy.FullRefuse}), func(u *site) *proxy.Full { return &u.Full }, "pass, for language models refuse",
+		"What becomes of a body that was to be held when what weir may hold in memory is full: it is sent on, but once, and what it asks of a model is estimated by its size; or it is refused with 503 and `Retry-After`, or with 413 if it could never be held."),
+	one("pass_headers", listOf(headerName), func(u *site) *[]string { return &u.Pass }, "none",
+		"Headers of callers that are sent on although anybody could forge them: `X-Real-Ip`, `X-Forwarded-For`; see docs/sidecar.md."),
+	{"keys", "scopes, each with its source", "none", "Where the values of scopes come from: `header:NAME`, `query:NAME`, `caller` for the name of the token or certificate, or `remote` for the client's address.", readKeys},
+	{"operations", "operations by name", "none", "How requests are told apart: the first that matches.", readOperations},
+	one("undeclared", choice("pass or refuse", map[string]bool{"pass": false, "refuse": true}), func(u *site) *bool { return &u.Closed }, "pass",
+		"What becomes of requests that are of no operation that is declared or, with `llm` and `aws`, known: they pass as `default`, under the limits that count everything, or are refused."),
+	{"limits", "limits by name, or off", "none", "How much may go in how much time. `NAME: 100/s` is short for `NAME: {rate: 100/s}`; `NAME: off` removes one of a preset.", readLimits},
+	{"retry", "fields, the name of a schedule, or off", "3 attempts", "When to try again. `NAME` is short for `{schedule: NAME}`.", readRetry},
+	{"budget", "fields, or off", "10% and 1/s", "How many retries may be added to first attempts.", readBudget},
+	{"quota", "fields, the name of a schedule, or off", "off", "The retry quota of the AWS SDKs, in place of `budget`.", readQuota},
+	{"breaker", "fields, the name of a schedule, or off", "half of 20 calls or more in 10s, or 10 in a row", "When to stop calling the upstream. A call counts once, however many attempts it takes. `NAME` is short for `{schedule: NAME}`.", readBreaker},
+	{"concurrency", "auto, a number, fields, or off", "`auto`; `off` for language models, and in a file with `decide`", "How many calls may be in flight; see docs/recovery.md. `auto` or `NUMBER` is short for `{limit: ...}`.", readConcurrency},
+	{"timeouts", "fields", "see there", "How long the parts of a call may take.", readTimeouts},
+	one("max_wait", orOff(duration, -1), func(u *site) *time.Duration { return &u.Policy.MaxWait }, "10s",
+		"Longest wait for a turn. Where it is not set, few calls wait up to a minute for a slot while the upstream stands still; see docs/recovery.md. `off` refuses at once."),
+	{"fair", "fields, or a scope", "for language models `caller`: the user, else the name of the token, else the API key; else those who wait go in the order in which they came", "Has those who wait for a limit go in turn, flow by flow. `SCOPE` is short for `{by: SCOPE}`.", readFair},
+	one("max_pause", duration, func(u *site) *time.Duration { return &u.Policy.MaxPause }, "15m",
+		"Longest time that a hint of the upstream can stop everyone, quotas apart."),
+	{"aws", "fields", "off", "That it is a service of AWS, whose requests are signed anew; see docs/aws.md. `{}` takes service and region from the client's signature.", readAWS},
+	{"llm", "fields", "off", "That it is a language model: tokens, streams, and who answers when it does not; see docs/llm.md.", readLLM},
+	{"jobs", "fields", "off", "Bounds the jobs that DRS runs at once, for programs that ask `decide` before they start one; see docs/aws.md.", readJobs},
+	{"classify", "fields", "none", "What statuses and codes mean, if this upstream means something else than most.", readClassify},
+}
+
+func nothing(*decoder, *node, *site) {}
+
+const firstUpstream = "write upstreams: {NAME: {url: https://...}}"
+
+var replay = form[int64]{"a size (64KiB, 1MiB)", func(d *decoder, n *node) (int64, bool) {
+	v, ok := size(0, mostReplay).read(d, n)
+	if v == 0 {
+		v = -1
+	}
+	return v, ok
+}}
+
+func readUpstreams(d *decoder, n *node, f *document) {
+	named := d.named(n)
+	d.tiers = tiers(named)
+	for _, e := range named {
+		u := d.readUpstream(e.Name, e.Value)
+		f.Upstreams = append(f.Upstreams, u.Upstream)
+		f.learns = append(f.learns, u.learns)
+		if u.jobs != nil {
+			if f.Jobs == nil {
+				f.Jobs = make(map[string]Jobs)
+			}
+			f.Jobs[u.Name] = *u.jobs
+		}
+		if u.llm != nil {
+			if f.LLM == nil {
+				f.LLM = make(map[string]LLM)
+			}
+			f.LLM[u.Name] = *u.llm
+		}
+		if u.aws != nil {
+			if f.AWS == nil {
+				f.AWS = make(map[string]AWS)
+			}
+			f.AWS[u.Name] = *u.aws
+		}
+		for i, r := range u.Routes {
+			f.places = append(f.places, u.place(i, r, e.Key))
+		}
+	}
+	if len(n.Fields) == 0 && n.Kind != doc.Scalar && n.Kind != doc.List {
+		d.Bad(n, firstUpstream, "has no upstreams")
+	}
+}
+
+// readUpstream reads one upstream: what its preset says, and itself over it.
+func (d *decoder) readUpstream(name string, n *node) *site {
+	u := &site{Upstream: Upstream{Name: name, Replay: weir.DefaultReplay}}
+	if !d.IsMapping(n) {
+		return u
+	}
+	n = d.overlay(n, d.tiers[name])
+	u.retries = n.Get("retry")
+	object(d, n, upstreamFields, u)
+	u.learns = n.Get("concurrency") == nil && u.llm == nil
+	if n.Get("url") == nil {
+		d.Bad(n, "", "has no url")
+	}
+	if n.Get("routes") == nil {
+		u.Routes = []Route{{Path: "/" + name + "/", Strip: true}}
+	}
+	if b, q := n.Get("budget"), n.Get("quota"); b != nil && q != nil && !isOff(q) {
+		d.Bad(b, "remove one of them", "quota stands in place of budget")
+	}
+	settleLLM(n, u)
+	d.env.apply(&u.Policy)
+	d.checkScopes(n, u)
+	d.checkJobs(n, u)
+	d.checkLLM(n, u)
+	if u.aws == nil && u.llm == nil { // its operations have names already
+		d.checkOperations(n, &u.Upstream)
+	}
+	d.checkPolicy(n, &u.Upstream)
+	if u.off || d.env.off {
+		u.Policy.Limits = nil
+	}
+	return u
+}
+
+// readURL never repeats what could be a password.
+func readURL(d *decoder, n *node, u *site) {
+	s, ok := d.Str(n, "a URL")
+	if !ok {
+		return
+	}
+	at, err := url.Parse(s)
+	switch {
+	case strings.Contains(s, "@"):
+		d.Bad(n, "have the caller send the credentials", "must hold no user name or password")
+	case err != nil:
+		d.Bad(n, "write it as https://host/path", "%s: is not a URL", doc.Quote(s))
+	case at.Scheme != "http" && at.Scheme != "https":
+		d.Bad(n, "write it as https://host/path", "%s: must begin with http:// or https://", doc.Quote(s))
+	case !goodHost(at.Hostname()) || !goodPort(at):
+		d.Bad(n, "write it as https://host/path", "%s: has no host", doc.Quote(s))
+	case at.RawQuery != "" || at.ForceQuery || strings.Contains(s, "#"):
+		d.Bad(n, "", "%s: must have no query and no fragment", doc.Quote(s))
+	case dotted(at.Path):
+		d.Bad(n, "", "%s: must have no . or .. in its path", doc.Quote(s))
+	default:
+		u.URL = at
+	}
+}
+
+func dotted(path string) bool {
+	return slices.ContainsFunc(strings.Split(path, "/"), func(s string) bool { return s == "." || s == ".." })
+}
+
+var timeoutFields = []field[weir.Timeouts]{
+	one("connect", orOff(duration, -1), func(t *weir.Timeouts) *time.Duration { return &t.Connect }, "5s", "To make a connection."),
+	one("tls", orOff(duration, -1), func(t *weir.Timeouts) *time.Duration { return &t.TLS }, "5s", "To agree on encryption."),
+	one("headers", orOff(duration, -1), func(t *weir.Timeouts) *time.Duration { return &t.Headers }, "5s", "From the end of the request to the headers of the answer."),
+	one("attempt", orOff(duration, -1), func(t *weir.Timeouts) *time.Duration { return &t.Attempt }, "10s", "One attempt, until the headers of its answer; sending the body is part of it."),
+	one("call", orOff(duration, -1), func(t *weir.Timeouts) *time.Duration { return &t.Call }, "60s", "All attempts, and the waits between them, until the headers of the answer."),
+	one("idle", orOff(duration, -1), func(t *weir.Timeouts) *time.Duration { return &t.Idle }, "30s", "How long the body of an answer may bring nothing: then it is cut. Time in which nobody waits for it does not count; gRPC and connections that have changed their protocol have no such bound."),
+	one("body", orOff(duration, -1), func(t *weir.Timeouts) *time.Duration { return &t.Body }, "off", "How long a whole body may take, of a request or of an answer."),
+	one("upload_idle", orOff(duration, -1), func(t *weir.Timeouts) *time.Duration { return &t.UploadIdle }, "`idle` if that is given, else 60s", "How long the body of a request may bring nothing: then it is cut, and the upstream is not to blame. For gRPC, connections that change their protocol and routes with `stream: true` there is no such bound, and none of the next two."),
+	one("upload_rate", orOff(size(1, 1<<40), -1), func(t *weir.Timeouts) *int64 { return &t.UploadRate }, "100B", "How much of the body of a request must come in a second, on the average of `upload_over`; what came sooner counts for later, for `upload_idle` at most."),
+	one("upload_over", duration, func(t *weir.Timeouts) *time.Duration { return &t.UploadOver }, "30s", "See there."),
+}
+
+func readTimeouts(d *decoder, n *node, u *site) { object(d, n, timeoutFields, &u.Policy.Timeouts) }
+
+var classifyFields = []field[classify.Rules]{
+	one("throttled", listOf(code), func(r *classify.Rules) *[]string { return &r.Throttled }, "none", "Refused for rate and not done: safe to repeat."),
+	one("failed", listOf(code), func(r *classify.Rules) *[]string { return &r.Failed }, "none", "Worth repeating where the operation may be repeated."),
+	one("rejected", listOf(code), func(r *classify.Rules) *[]string { return &r.Rejected }, "none", "Never worth repeating."),
+}
+
+var code = form[string]{"codes and statuses", word.read}
+
+func readClassify(d *decoder, n *node, u *site) { object(d, n, classifyFields, &u.Policy.Classify) }

@@ -1,0 +1,121 @@
+package envoy
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	rls "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
+	"github.com/redis/rueidis"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/seed1158cd35/weir/fleet/redisstore"
+	"github.com/seed1158cd35/weir/fleet/redisstore/rueidisconn"
+	"github.com/seed1158cd35/weir/internal/test/servers"
+	"github.com/seed1158cd35/weir/limit"
+)
+
+func redis(t testing.TB) (*servers.Server, limit.Store) {
+	server := servers.Redis(t)
+	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{server.Addr()}, DisableCache: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	store := redisstore.New(rueidisconn.New(client), redisstore.Options{})
+	t.Cleanup(func() { store.Close() })
+	return server, store
+}
+
+// insideAMinute waits until no minute ends in the next three seconds: the cases count
+// within one.
+func insideAMinute() {
+	if left := time.Until(time.Now().Truncate(time.Minute).Add(time.Minute)); left < 3*time.Second {
+		<-time.After(left)
+	}
+}
+
+func TestCasesOnRedis(t *testing.T) {
+	_, store := redis(t)
+	insideAMinute()
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			c.run(start(t, store, Config{}, Options{}))
+		})
+	}
+}
+
+func TestServersShareALimitThroughRedis(t *testing.T) {
+	_, store := redis(t)
+	insideAMinute()
+	holds(t, start(t, store, Config{}, Options{}), start(t, store, Config{}, Options{}))
+}
+
+// Where to look first is the server's guess; what holds is the store's clock.
+func TestAClockThatIsWrongIsCorrected(t *testing.T) {
+	_, store := redis(t)
+	insideAMinute()
+	for _, off := range []time.Duration{-40 * time.Hour, -time.Second, time.Second, 40 * time.Hour} {
+		w := start(t, store, Config{}, Options{Clock: func() time.Time { return time.Now().Add(off) }})
+		v := fresh()
+		w.want("ok: ok 19/20 minute, ok 9/10 hour, ok 19/20 day", request("another", "key2="+v, "key3="+v, "key4="+v))
+		w.want("ok: ok 49/50 second", request("basic", "key1="+v))
+	}
+}
+
+func TestRedisKilled(t *testing.T) {
+	server, store := redis(t)
+	insideAMinute()
+	w := start(t, store, Config{Timeout: 100 * time.Millisecond}, Options{})
+	cold := start(t, store, Config{Timeout: 100 * time.Millisecond, Cold: true}, Options{})
+	w.want("ok: ok 9/10 hour", request("another", "key3=v"))
+	server.Stop()
+	w.unanswered("halted")
+	server.Cont()
+	server.Kill()
+	w.unanswered("killed")
+	server.Restart()
+	if got := cold.answered(request("another", "key3=v")); brief(got) != "over: over 0/10 hour" {
+		t.Errorf("what was lost counts as used up: got %s", brief(got))
+	}
+	if got := cold.answered(request("another", "shadow=v", "key9=v")); brief(got) != "ok: ok 0/3 hour, ok 0" {
+		t.Errorf("a rule in shadow mode refuses nobody even so: got %s", brief(got))
+	}
+	server.FlushAll()
+	if got := w.answered(request("another", "key3=v")); brief(got) != "ok: ok 9/10 hour" {
+		t.Errorf("what was lost counts as not used: got %s", brief(got))
+	}
+}
+
+func (w *world) unanswered(why string) {
+	begin := time.Now()
+	_, err := w.client.ShouldRateLimit(w.Context(), request("another", "key3=v"))
+	if took := time.Since(begin); took > 20*time.Second || status.Code(err) != codes.DeadlineExceeded && status.Code(err) != codes.Unavailable {
+		w.Errorf("%s: %v after %v", why, err, took)
+	}
+}
+
+// answered asks until there is an answer: each server has a connection to bring back.
+func (w *world) answered(req *rls.RateLimitRequest) *rls.RateLimitResponse {
+	ctx, cancel := context.WithTimeout(w.Context(), 10*time.Second)
+	defer cancel()
+	for {
+		resp, err := w.client.ShouldRateLimit(ctx, req)
+		if err == nil {
+			return resp
+		}
+		if ctx.Err() != nil {
+			w.Fatalf("no answer after the restart: %v", err)
+		}
+	}
+}
+
+// A decision over a connection and on Redis, all on the same cores.
+func BenchmarkRedis(b *testing.B) {
+	_, store := redis(b)
+	client := dialed(b, benched(b, store))
+	for _, callers := range []int{1, 64} {
+		b.Run(fmt.Sprint("callers=", callers), func(b *testing.B) { hammer(b, client, callers) })
+	}
+}

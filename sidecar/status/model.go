@@ -1,0 +1,77 @@
+package status
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/seed1158cd35/weir/breaker"
+	"github.com/seed1158cd35/weir/cascade"
+	"github.com/seed1158cd35/weir/cascade/cache"
+)
+
+// A Model is what an upstream has that is a language model. Times are in milliseconds.
+type Model struct {
+	Tiers []Tier `json:"tiers,omitempty"`
+	Cache *Cache `json:"cache,omitempty"` // nil if nothing is kept
+}
+
+// A Tier is one step of its cascade.
+type Tier struct {
+	Name       string  `json:"name"`
+	Confidence float64 `json:"confidence"`
+	State      string  `json:"state"` // of its breaker: closed, open or half-open
+	Why        string  `json:"why,omitempty"`
+	ForMS      int64   `json:"for_ms"`   // how long it stays open
+	TakesMS    int64   `json:"takes_ms"` // the median of what its answers took lately
+	Answered   int64   `json:"answered"`
+	Failed     int64   `json:"failed"`
+	Skipped    int64   `json:"skipped"` // calls that did not ask it: its breaker was open, or there was no time
+}
+
+// A Cache is what is kept, and how often it served.
+type Cache struct {
+	Entries int64 `json:"entries"`
+	Bytes   int64 `json:"bytes"`
+	Hits    int64 `json:"hits"`
+	Stale   int64 `json:"stale"`
+	Old     int64 `json:"old"`
+	Misses  int64 `json:"misses"`
+}
+
+// ModelOf is the state of a cascade and a cache now; either may be nil.
+func ModelOf(tiers *cascade.Cascade, kept *cache.Cache) *Model {
+	m := &Model{}
+	if tiers != nil {
+		for _, v := range tiers.View() {
+			m.Tiers = append(m.Tiers, Tier{
+				Name: v.Tier, Confidence: v.Confidence, State: v.Phase.String(), Why: why(v.Why), ForMS: v.For.Milliseconds(), TakesMS: v.Takes.Milliseconds(),
+				Answered: v.Answered, Failed: v.Failed, Skipped: v.Skipped,
+			})
+		}
+	}
+	if kept != nil {
+		s := kept.Stats()
+		m.Cache = &Cache{Entries: s.Entries, Bytes: s.Bytes, Hits: s.Hits, Stale: s.Stale, Old: s.Old, Misses: s.Misses}
+	}
+	return m
+}
+
+func (m *Model) print(w io.Writer) {
+	if len(m.Tiers) > 0 {
+		fmt.Fprintln(w, "  TIER\tSTATE\tWHY\tANSWERED\tFAILED\tSKIPPED\tTAKES\tTRIES AGAIN IN")
+	}
+	for _, t := range m.Tiers {
+		fmt.Fprintf(w, "  %s\t%s\t%s\t%d\t%d\t%d\t%s\t%s\n", t.Name, t.State, dash(t.Why), t.Answered, t.Failed, t.Skipped, zero(t.TakesMS, "-"), zero(t.ForMS, "-"))
+	}
+	if c := m.Cache; c != nil {
+		fmt.Fprintf(w, "  cache: %d answers in %.1f MiB; hits %d, stale %d, old %d, misses %d\n", c.Entries, float64(c.Bytes)/(1<<20), c.Hits, c.Stale, c.Old, c.Misses)
+	}
+}
+
+// why is the cause of a breaker's phase; "" of one that has always been in it.
+func why(c breaker.Cause) string {
+	if c == breaker.Unset {
+		return ""
+	}
+	return c.String()
+}

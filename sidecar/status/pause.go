@@ -1,0 +1,150 @@
+package status
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/limit/pause"
+)
+
+// A Pause is whom nobody may call for, for now: those who are charged to a limit, under
+// one key if there is one, those of a pool, or of an operation; or all.
+type Pause struct {
+	Of        string    `json:"of"` // upstream, limit, key, pool or operation
+	Limit     string    `json:"limit,omitempty"`
+	Scope     string    `json:"scope,omitempty"` // what the key is
+	Key       string    `json:"key,omitempty"`
+	Pool      string    `json:"pool,omitempty"`
+	Operation string    `json:"operation,omitempty"`
+	Reason    string    `json:"reason"`            // rate, quota, hand, or hand here: for this process alone
+	LeftMS    int64     `json:"left_ms"`           // -1 if until it is resumed
+	ResetAt   time.Time `json:"reset_at,omitzero"` // of a quota, if the upstream said when it is there again
+	By        string    `json:"by,omitempty"`      // the process that was told first
+}
+
+func pauseOf(v *weir.PauseView) Pause {
+	p := Pause{
+		Of: v.Kind.String(), Limit: v.Limit, Scope: v.Scope, Key: v.Key, Pool: v.Pool, Operation: v.Operation,
+		Reason: v.Reason.String(), LeftMS: max(1, v.Left.Milliseconds()), ResetAt: v.ResetAt, By: v.By,
+	}
+	if v.Open {
+		p.LeftMS = -1
+	}
+	return p
+}
+
+// whom names it for people.
+func (p *Pause) whom() string {
+	of := pause.Subject{Kind: pause.KindOf(p.Of), Name: cmp.Or(p.Limit, p.Pool, p.Operation), Scope: p.Scope, Key: p.Key}
+	return of.String()
+}
+
+// A pausing is an order to pause calls, or to go on with them.
+type pausing struct {
+	Upstream  string  `json:"upstream"`
+	Do        string  `json:"do"` // pause or resume
+	Limit     string  `json:"limit"`
+	Key       *string `json:"key"` // of the limit; without it all of them are meant
+	Pool      *string `json:"pool"`
+	Operation string  `json:"operation"`
+	For       string  `json:"for"`  // how long; "" means until resumed
+	Here      bool    `json:"here"` // in this process alone
+}
+
+// Resumed is the answer to an order to resume: the upstream as it is then, and how many
+// pauses were lifted.
+type Resumed struct {
+	Upstream
+	Lifted int `json:"lifted"`
+}
+
+func (p *Page) pause(w http.ResponseWriter, r *http.Request) {
+	var o pausing
+	if !read(w, r, &o, `{"upstream":"s3","do":"pause","limit":"put","for":"5m"}`) {
+		return
+	}
+	u := p.named(w, o.Upstream)
+	if u == nil {
+		return
+	}
+	lifted, err := o.carryOut(u, p.name)
+	switch {
+	case err != nil:
+		problem(w, http.StatusBadRequest, err.Error())
+	case o.Do == "resume":
+		answer(w, Resumed{Of(u), lifted})
+	default:
+		answer(w, Of(u))
+	}
+}
+
+func (o *pausing) carryOut(u *weir.Upstream, name namer) (lifted int, err error) {
+	length, err := time.ParseDuration(o.For)
+	if o.For != "" && (err != nil || length <= 0) {
+		return 0, fmt.Errorf("for %q: want a duration such as 5m", o.For)
+	}
+	if o.For != "" && o.Do != "pause" {
+		return 0, fmt.Errorf("for %q: only do \"pause\" takes a time", o.For)
+	}
+	of, err := o.subject(u, name)
+	if err != nil {
+		return 0, err
+	}
+	switch o.Do {
+	case "pause":
+		return 0, u.Pause(of, length, o.Here)
+	case "resume":
+		return u.Resume(of, o.Here)
+	}
+	return 0, fmt.Errorf("do %q: want pause or resume", o.Do)
+}
+
+// subject is whom an order is about: all, if it names nobody.
+func (o *pausing) subject(u *weir.Upstream, name namer) (of pause.Subject, err error) {
+	n := 0
+	for _, named := range []bool{o.Limit != "", o.Pool != nil, o.Operation != ""} {
+		if named {
+			n++
+		}
+	}
+	switch {
+	case n > 1:
+		return of, errors.New("limit, pool, operation: name one of them, or none if all calls are meant")
+	case o.Key != nil && o.Limit == "":
+		return of, fmt.Errorf("key %q: name the limit that it is a key of", *o.Key)
+	case o.Key != nil:
+		scope := scopeOf(u, o.Limit)
+		return pause.OfKey(o.Limit, scope, name(scope, *o.Key)), nil
+	case o.Limit != "":
+		return pause.OfLimits(o.Limit), nil
+	case o.Pool != nil:
+		return pause.OfPool(*o.Pool), nil
+	case o.Operation != "":
+		return pause.OfOperation(o.Operation), nil
+	}
+	return pause.All(), nil
+}
+
+// A namer is how the keys that people name are kept.
+type namer = func(scope, key string) string
+
+func (p *Page) name(scope, key string) string {
+	if p.Name == nil {
+		return key
+	}
+	return p.Name(scope, key)
+}
+
+// scopeOf is what the keys of a limit are.
+func scopeOf(u *weir.Upstream, name string) string {
+	for _, l := range u.Policy().Limits {
+		if l.Name == name {
+			return l.Scope
+		}
+	}
+	return ""
+}
