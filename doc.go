@@ -8,7 +8,7 @@
 //
 //	s3, err := weir.New("s3", weir.Policy{
 //		Limits: []limit.Limit{{Name: "put", Rate: bucket.Rate{Amount: 3000, Per: time.Second}}},
-//	})
+//	}, weir.Options{})
 //	...
 //	out, err := weir.Do(ctx, s3, weir.Call{Operation: "put", Safe: true}, func(ctx context.Context) (*Output, error) {
 //		return client.Put(ctx, in)

@@ -1,0 +1,120 @@
+//go:build unix
+
+package docs
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/seed1158cd35/weir/internal/test/served"
+)
+
+// elsewhere are commands that need what a test has not; where they are tried instead.
+var elsewhere = []string{
+	"make demo", "make test", // what runs this test
+	"weir serve",         // runs while the other commands do
+	"your-program",       // a reader's
+	"aws cloudformation", // observe/cloudwatch holds the template against the resource schemas
+	"weir store init",    // cmd/weir and internal/test/e2e, with a store
+}
+
+// file is what a reader of the pages has in weir.yaml, but for where things are.
+const file = `
+listen: 127.0.0.1:0
+admin: 127.0.0.1:0
+decide: {listen: 127.0.0.1:0}
+upstreams:
+  s3:
+    url: %[1]s
+    preset: s3
+    keys: {tenant: "header:X-Tenant"}
+    operations: {list: {methods: [GET], path: /list}}
+    limits: {tenant: {rate: 50/s, scope: tenant}}
+  openai: {url: "%[1]s", preset: openai}
+  gemini: {url: "%[1]s", preset: gemini, keys: {tenant: "header:X-Tenant"}}
+`
+
+// commands are the lines of a sample that are to be run; a line that ends with a backslash goes on.
+func commands(s *Sample) (all []string) {
+	for line := range strings.Lines(strings.ReplaceAll(s.Text, "\\\n", " ")) {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
+			all = append(all, line)
+		}
+	}
+	return all
+}
+
+func isElsewhere(command string) bool {
+	for _, e := range elsewhere {
+		if strings.Contains(command, e) {
+			return true
+		}
+	}
+	return false
+}
+
+var permit = regexp.MustCompile(`"permit": ?"([A-Z2-7]{26})"`)
+
+// TestCommandsInPagesWork runs what pages tell readers to type, in their order, beside a weir
+// whose addresses take the place of those that the pages name.
+func TestCommandsInPagesWork(t *testing.T) {
+	t.Cleanup(served.Clean)
+	all, err := Pages(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	upstream := httptest.NewServer(http.NotFoundHandler())
+	t.Cleanup(upstream.Close)
+	w := served.Start(t, fmt.Sprintf(file, upstream.URL), "OPENAI_API_KEY=none", "GEMINI_API_KEY=none")
+	here := strings.NewReplacer("127.0.0.1:8080", w.Serve.Listen, "127.0.0.1:8081", w.Serve.Admin, "127.0.0.1:8082", w.Serve.Decide, "curl ", "curl -f ")
+	n, last := 0, ""
+	for _, s := range all {
+		if s.Kind != "sh" {
+			continue
+		}
+		for _, c := range commands(&s) {
+			if isElsewhere(c) {
+				continue
+			}
+			n++
+			line := here.Replace(permit.ReplaceAllString(c, `"permit": "`+last+`"`))
+			if command, _, _ := strings.Cut(line, "#"); regexp.MustCompile(`^weir (pause|resume|status)\b`).MatchString(line) {
+				line = command + " -admin " + w.Serve.Admin
+			}
+			cmd := exec.Command("sh", "-c", line)
+			cmd.Dir = filepath.Dir(w.File)
+			cmd.Env = append(cmd.Environ(), "PATH="+filepath.Dir(served.Binary(t))+":/usr/bin:/bin")
+			out, err := cmd.CombinedOutput()
+			if err != nil {
+				t.Errorf("%s:%d: %s\n%v\n%s", s.File, s.Line, c, err, out)
+			}
+			if m := permit.FindSubmatch(out); m != nil {
+				last = string(m[1])
+			}
+		}
+	}
+	if n < 15 {
+		t.Errorf("only %d commands were found", n)
+	}
+	t.Logf("%d commands work", n)
+}
+
+// A command that no fence calls one is run by nobody.
+func TestCommandsAreMarkedAsSuch(t *testing.T) {
+	all, err := Pages(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	command := regexp.MustCompile(`(?m)^\s*\$?\s*(weir|curl|make|go|aws|docker|kubectl|npm) [a-z./-]`)
+	for _, s := range all {
+		if found := command.FindString(s.Text); s.Kind == "text" && found != "" {
+			t.Errorf("%s:%d: %q stands in a block that is not marked as sh", s.File, s.Line, strings.TrimSpace(found))
+		}
+	}
+}

@@ -1,0 +1,145 @@
+// Package docs finds what stands in weir's pages and comments for readers to copy: programs,
+// files and commands. Its tests try each of them.
+package docs
+
+import (
+	"go/ast"
+	"go/doc/comment"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// A Sample is a block of code.
+type Sample struct {
+	File string // relative to the root of the module
+	Line int    // of its first line
+	Kind string // "go", "yaml", "sh" and so on; what says nothing is "text"
+	Text string
+}
+
+// Pages are the blocks of all pages.
+func Pages(root string) ([]Sample, error) {
+	files, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
+	if err != nil {
+		return nil, err
+	}
+	adrs, err := filepath.Glob(filepath.Join(root, "docs", "adr", "*.md"))
+	if err != nil {
+		return nil, err
+	}
+	var all []Sample
+	for _, f := range append(append(files, adrs...), filepath.Join(root, "README.md"), filepath.Join(root, "CONTRIBUTING.md")) {
+		data, err := os.ReadFile(f)
+		if err != nil {
+			return nil, err
+		}
+		name, err := filepath.Rel(root, f)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, blocks(name, string(data))...)
+	}
+	return all, nil
+}
+
+// blocks are what stands between fences.
+func blocks(file, text string) (all []Sample) {
+	var open *Sample
+	for i, line := range strings.Split(text, "\n") {
+		kind, fence := strings.CutPrefix(strings.TrimSpace(line), "```")
+		switch {
+		case fence && open == nil:
+			if kind == "" {
+				kind = "text"
+			}
+			open = &Sample{File: file, Line: i + 2, Kind: kind}
+		case fence:
+			all, open = append(all, *open), nil
+		case open != nil:
+			open.Text += line + "\n"
+		}
+	}
+	return all
+}
+
+// Comments are the programs that stand in comments of a package's source: blocks that can be
+// read as Go. Tests have examples of their own, which the compiler sees.
+func Comments(root, dir string) ([]Sample, error) {
+	files, err := filepath.Glob(filepath.Join(root, dir, "*.go"))
+	if err != nil {
+		return nil, err
+	}
+	var all []Sample
+	for _, f := range files {
+		if strings.HasSuffix(f, "_test.go") {
+			continue
+		}
+		fset := token.NewFileSet()
+		parsed, err := parser.ParseFile(fset, f, nil, parser.ParseComments)
+		if err != nil {
+			return nil, err
+		}
+		for _, group := range parsed.Comments {
+			all = append(all, programs(filepath.Join(dir, filepath.Base(f)), fset.Position(group.Pos()).Line, group)...)
+		}
+	}
+	return all, nil
+}
+
+func programs(file string, line int, group *ast.CommentGroup) (all []Sample) {
+	for _, b := range new(comment.Parser).Parse(group.Text()).Content {
+		code, ok := b.(*comment.Code)
+		if !ok {
+			continue
+		}
+		s := Sample{File: file, Line: line, Kind: "go", Text: code.Text}
+		if f, err := parser.ParseFile(token.NewFileSet(), "", s.Program("p", nil, ""), 0); err == nil && calls(f) {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+// calls reports whether anything is called: an address such as redis://host parses as a label.
+func calls(f *ast.File) (found bool) {
+	ast.Inspect(f, func(n ast.Node) bool {
+		_, ok := n.(*ast.CallExpr)
+		found = found || ok
+		return true
+	})
+	return found
+}
+
+// Program is a sample as a file of Go: as it is if it begins with its imports, else inside of a
+// function. What is left out of it (...) is nothing.
+func (s *Sample) Program(name string, imports []string, declared string) string {
+	text := elided(s.Text)
+	var b strings.Builder
+	b.WriteString("package " + name + "\n")
+	if head, rest, ok := strings.Cut(text, "\n)\n"); ok && strings.HasPrefix(text, "import (") {
+		b.WriteString(head + "\n")
+		text = rest
+	} else {
+		b.WriteString("import (\n")
+	}
+	for _, i := range imports {
+		b.WriteString("\t" + i + "\n")
+	}
+	b.WriteString(")\n" + declared + "\nfunc _() {\n" + text + "}\n")
+	return b.String()
+}
+
+func elided(text string) string {
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		if strings.TrimSpace(line) == "..." {
+			continue
+		}
+		line = strings.ReplaceAll(line, "{ ... }", "{ panic(0) }")
+		b.WriteString(strings.ReplaceAll(line, ", ...)", ")"))
+	}
+	return b.String() + "\n"
+}

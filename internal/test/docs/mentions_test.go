@@ -1,0 +1,146 @@
+package docs
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// files are the pages.
+func files(t *testing.T) []string {
+	t.Helper()
+	all, err := filepath.Glob(filepath.Join(root, "*.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range []string{"docs", "docs/adr"} {
+		more, err := filepath.Glob(filepath.Join(root, dir, "*.md"))
+		if err != nil || len(more) == 0 {
+			t.Fatalf("%s: %v, %v", dir, more, err)
+		}
+		all = append(all, more...)
+	}
+	return all
+}
+
+func text(t *testing.T, file string) string {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+var (
+	link     = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	heading  = regexp.MustCompile(`(?m)^#+ +(.*)$`)
+	noAnchor = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
+)
+
+// anchors are what the headings of a page can be reached by.
+func anchors(page string) map[string]bool {
+	all := make(map[string]bool)
+	for _, h := range heading.FindAllStringSubmatch(page, -1) {
+		all[strings.ReplaceAll(noAnchor.ReplaceAllString(strings.ToLower(h[1]), ""), " ", "-")] = true
+	}
+	return all
+}
+
+func TestLinksLeadSomewhere(t *testing.T) {
+	n := 0
+	for _, f := range files(t) {
+		for _, m := range link.FindAllStringSubmatch(text(t, f), -1) {
+			target, anchor, _ := strings.Cut(m[1], "#")
+			if strings.Contains(target, "://") {
+				continue
+			}
+			n++
+			to := filepath.Join(filepath.Dir(f), target)
+			if target == "" {
+				to = f
+			}
+			if _, err := os.Stat(to); err != nil {
+				t.Errorf("%s: (%s) leads nowhere", f, m[1])
+			} else if anchor != "" && !anchors(text(t, to))[anchor] {
+				t.Errorf("%s: (%s): %s has no such heading", f, m[1], to)
+			}
+		}
+	}
+	if n < 50 {
+		t.Errorf("only %d links were found", n)
+	}
+}
+
+var (
+	verb   = regexp.MustCompile("`make ([a-z-]+)")
+	target = regexp.MustCompile(`(?m)^([a-z-]+):`)
+	goTest = regexp.MustCompile("`(?:[A-Z_]+=\\S+ )*go test ([^`]+)`")
+	flagOf = regexp.MustCompile(`-(?:run|bench) '?([\w|^$]+)'?`)
+	folder = regexp.MustCompile(`\./[\w/]*`)
+	tested = regexp.MustCompile(`(?m)^func ((?:Test|Benchmark|Fuzz|Example)\w*)\(`)
+)
+
+func TestVerbsAreInTheMakefile(t *testing.T) {
+	known := make(map[string]bool)
+	for _, m := range target.FindAllStringSubmatch(text(t, filepath.Join(root, "Makefile")), -1) {
+		known[m[1]] = true
+	}
+	for _, f := range files(t) {
+		for _, m := range verb.FindAllStringSubmatch(text(t, f), -1) {
+			if !known[m[1]] {
+				t.Errorf("%s: there is no make %s", f, m[1])
+			}
+		}
+	}
+}
+
+// functions are the tests and benchmarks of a package.
+func functions(t *testing.T, dir string) string {
+	t.Helper()
+	all, err := filepath.Glob(filepath.Join(root, dir, "*_test.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	for _, f := range all {
+		for _, m := range tested.FindAllStringSubmatch(text(t, f), -1) {
+			b.WriteString(m[1] + "\n")
+		}
+	}
+	return b.String()
+}
+
+// A figure of which the page says how it was measured can be measured so.
+func TestMeasurementsOfPagesExist(t *testing.T) {
+	n := 0
+	for _, f := range files(t) {
+		if filepath.Base(f) == "CHANGELOG.md" { // tells of what was
+			continue
+		}
+		for _, m := range goTest.FindAllStringSubmatch(text(t, f), -1) {
+			dir := folder.FindString(m[1])
+			if dir == "" || dir == "./" {
+				continue
+			}
+			n++
+			has := functions(t, dir)
+			if has == "" {
+				t.Errorf("%s: go test %s: there are no tests in %s", f, m[1], dir)
+				continue
+			}
+			matched := false
+			for _, p := range flagOf.FindAllStringSubmatch(m[1], -1) {
+				matched = matched || regexp.MustCompile(p[1]).MatchString(has)
+			}
+			if !matched && flagOf.MatchString(m[1]) {
+				t.Errorf("%s: go test %s: nothing in %s has such a name", f, m[1], dir)
+			}
+		}
+	}
+	if n < 5 {
+		t.Errorf("only %d measurements were found", n)
+	}
+}
