@@ -17,8 +17,9 @@ import (
 
 // elsewhere are commands that need what a test has not; where they are tried instead.
 var elsewhere = []string{
-	"make demo", "make test", // what runs this test
+	"make demo", "make test", "make build", // what runs this test
 	"weir serve",         // runs while the other commands do
+	"go install",         // needs the network
 	"your-program",       // a reader's
 	"aws cloudformation", // observe/cloudwatch holds the template against the resource schemas
 	"weir store init",    // cmd/weir and internal/test/e2e, with a store
