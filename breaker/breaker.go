@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/seed1158cd35/weir/internal/window"
+	"github.com/seed1158cd35/weir/internal/counter"
 	"github.com/seed1158cd35/weir/outcome"
 )
 
@@ -33,7 +33,7 @@ type Breaker struct {
 type box struct {
 	State
 	cfg  *Config         // in force
-	good *window.Counter // successes while closed; nil unless the Share rule needs them
+	good *counter.Window // successes while closed; nil unless the Share rule needs them
 }
 
 // goodBuckets divides Config.Window for counting successes.
@@ -171,11 +171,11 @@ var byDefault = Config{}.WithDefaults()
 // counts reports whether a rule needs to know of successes.
 func (c *Config) counts() bool { return c.Share > 0 && !c.Off }
 
-func (c *Config) counter() *window.Counter {
+func (c *Config) counter() *counter.Window {
 	if !c.counts() {
 		return nil
 	}
-	return window.New(c.Window, goodBuckets)
+	return counter.NewWindow(c.Window, goodBuckets)
 }
 
 // swap puts next in place of old unless another goroutine was first. Changes of

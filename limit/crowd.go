@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/seed1158cd35/weir/internal/shard"
+	"github.com/seed1158cd35/weir/internal/counter"
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
@@ -17,15 +17,15 @@ import (
 type crowd struct {
 	until atomic.Int64 // the crowd is on until this instant
 	cells []cell
-	_     shard.Line
+	_     counter.Pad
 	last  atomic.Int64 // the highest place that was ever in a cell
-	_     shard.Line
+	_     counter.Pad
 }
 
 type cell struct {
 	low  atomic.Int64 // the cell holds (low, high]; filling while it is being filled
 	high atomic.Int64
-	_    shard.Line
+	_    counter.Pad
 }
 
 const (
@@ -37,16 +37,16 @@ const (
 // plenty is the units that the line must hold for blocks to be taken: several of
 // them for every core. Near the limit each unit is taken singly, so that none is
 // left where nobody looks.
-var plenty = int64(2*shard.Cells+1) * block
+var plenty = int64(2*counter.Cells+1) * block
 
 // crowded notes that two cores met at the shared word.
 func (m *Limiter) crowded(line *bucket.Line, now time.Duration, n int64) {
-	if n != 1 || shard.Cells < 2 || line.Full() < plenty {
+	if n != 1 || counter.Cells < 2 || line.Full() < plenty {
 		return
 	}
 	c := m.crowd()
 	if c == nil {
-		c = &crowd{cells: make([]cell, shard.Cells)}
+		c = &crowd{cells: make([]cell, counter.Cells)}
 		if !m.grow().crowd.CompareAndSwap(nil, c) {
 			c = m.crowd()
 		}
@@ -61,7 +61,7 @@ func (c *crowd) busy(now time.Duration) bool { return int64(now) < c.until.Load(
 // take takes one unit from this core's cell, filling it first if it is empty and
 // there is plenty.
 func (c *crowd) take(m *Limiter, line *bucket.Line, at, unit int64) (Turn, bool) {
-	own := &c.cells[shard.Pick()]
+	own := &c.cells[counter.Pick()]
 	if t, ok := own.take(line, at, unit); ok {
 		return t, true
 	}

@@ -9,13 +9,13 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir/clock"
-	"github.com/seed1158cd35/weir/internal/shard"
+	"github.com/seed1158cd35/weir/internal/counter"
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
 // crowdOf gives a limiter its crowd, with so many cells, on for ever.
 func crowdOf(m *Limiter, cells int) *crowd {
-	c := &crowd{cells: make([]cell, max(cells, shard.Cells))}
+	c := &crowd{cells: make([]cell, max(cells, counter.Cells))}
 	c.until.Store(int64(bucket.Never))
 	m.grow().crowd.Store(c)
 	return c

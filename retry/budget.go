@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/seed1158cd35/weir/internal/window"
+	"github.com/seed1158cd35/weir/internal/counter"
 	"github.com/seed1158cd35/weir/limit/bucket"
 	"github.com/seed1158cd35/weir/outcome"
 )
@@ -64,12 +64,12 @@ func (c BudgetConfig) Validate() error {
 type Budget struct {
 	off      bool
 	window   time.Duration
-	calls    *window.Counter
+	calls    *counter.Window
 	perCall  int64 // millionths of a retry earned by one call
 	unearned int64 // millionths of a retry in every window
 	mu       sync.Mutex
 	now      time.Duration // the latest instant at which a retry was asked for
-	granted  *window.Counter
+	granted  *counter.Window
 }
 
 // budgetSteps is how finely the window is divided.
@@ -90,10 +90,10 @@ func NewBudget(c BudgetConfig) (*Budget, error) {
 	}
 	return &Budget{
 		window:   c.Window,
-		calls:    window.New(c.Window, budgetSteps),
+		calls:    counter.NewWindow(c.Window, budgetSteps),
 		perCall:  int64(math.Round(c.Share * million)),
 		unearned: int64(math.Round(c.Floor * c.Window.Seconds() * million)),
-		granted:  window.Single(c.Window, budgetSteps),
+		granted:  counter.SingleWindow(c.Window, budgetSteps),
 	}, nil
 }
 

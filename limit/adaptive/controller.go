@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/seed1158cd35/weir/internal/window"
+	"github.com/seed1158cd35/weir/internal/counter"
 	"github.com/seed1158cd35/weir/outcome"
 )
 
@@ -18,7 +18,7 @@ type Controller struct {
 	due   atomic.Int64 // the instant of the next step
 	last  atomic.Int64 // the instant of a recent success
 	since atomic.Int64 // when successes began to come without a gap
-	used  *window.Counter
+	used  *counter.Window
 	trips trips
 }
 
@@ -29,7 +29,7 @@ const look = time.Second
 // valid.
 func NewController(now time.Duration, c Config, limit float64) *Controller {
 	c = c.WithDefaults(limit)
-	k := &Controller{c: c, used: window.New(look, 8)}
+	k := &Controller{c: c, used: counter.NewWindow(look, 8)}
 	s := c.Begin(now)
 	k.state.Store(&s)
 	k.due.Store(int64(now + c.Interval))

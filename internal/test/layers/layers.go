@@ -18,7 +18,7 @@ const module = "github.com/seed1158cd35/weir"
 // what lies directly above or beneath it in the tree: limit/limittest imports
 // limit, and the tests of limit import limit/limittest.
 var order = [...][]string{
-	{"outcome", "clock", "internal/shard", "internal/test/campaign", "internal/test/watchdog", "internal/test/layers"},
+	{"outcome", "clock", "internal/test/campaign", "internal/test/watchdog", "internal/test/layers"},
 	{"internal", "internal/test/memnet", "internal/test/servers", "internal/test/served"},
 	{"limit/bucket", "limit/pause"},
 	{"outcome/classify"},

@@ -44,7 +44,7 @@ func TestForbidden(t *testing.T) {
 		ok             bool
 	}{
 		{"down", "breaker", own("outcome"), true},
-		{"down to a helper", "limit", own("internal/window"), true},
+		{"down to a helper", "limit", own("internal/counter"), true},
 		{"down from the root", ".", own("limit"), true},
 		{"down from above", "fleet/redisstore", own("limit"), true},
 		{"down from an adapter to the root", "awsx", module, true},
@@ -57,7 +57,7 @@ func TestForbidden(t *testing.T) {
 		{"up", "outcome", own("breaker"), false},
 		{"up to the root", "limit", module, false},
 		{"up from the root", ".", own("sidecar/config"), false},
-		{"up out of a helper", "internal/window", own("retry"), false},
+		{"up out of a helper", "internal/counter", own("retry"), false},
 		{"side by side", "cascade", own("limit/fair"), false},
 		{"side by side under one roof", "fleet/redisstore", own("fleet/dynamostore"), false},
 		{"a child above its parent", "outcome/classify", own("grpcx/grpcclass"), false},

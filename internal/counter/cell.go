@@ -1,7 +1,7 @@
-// Package shard spreads writes that many cores make at once. A counter that
-// every call writes costs a cache line's journey between cores each time;
+// Package counter counts what many cores do at once. A counter that
+// all of them write costs a cache line's journey between cores each time;
 // one cell per core costs none.
-package shard
+package counter
 
 import (
 	"runtime"
@@ -19,9 +19,9 @@ var Cells = func() int {
 	return n
 }()
 
-// A Line is padding that keeps what stands before and after it on cache lines
+// A Pad is padding that keeps what stands before and after it on cache lines
 // of their own.
-type Line [128]byte
+type Pad [128]byte
 
 var (
 	next atomic.Uint32

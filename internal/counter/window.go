@@ -1,21 +1,17 @@
-// Package window counts events over a sliding window of time, at the price of
-// one uncontended atomic write an event.
-package window
+package counter
 
 import (
 	"sync/atomic"
 	"time"
-
-	"github.com/seed1158cd35/weir/internal/shard"
 )
 
 // minShift makes a bucket at least 2^20 ns, about a millisecond, long.
 const minShift = 20
 
-// A Counter counts events in buckets of time, in a ring that reaches a little
+// A Window counts events in buckets of time, in a ring that reaches a little
 // further back than its width. Instants are durations since a fixed moment, as
 // clock.Clock tells them; those before that moment count as the moment itself.
-// It is safe for concurrent use. Most callers want New; Single is for counts
+// It is safe for concurrent use. Most callers want NewWindow; SingleWindow is for counts
 // that change seldom or behind a lock.
 //
 // Every bucket is one word that holds both its epoch (which bucket of all time
@@ -24,27 +20,27 @@ const minShift = 20
 // was held up, and none is lost while its bucket can still be asked for: an
 // Add is dropped only if an event at least a whole width later has taken over
 // its place in the ring.
-type Counter struct {
+type Window struct {
 	shift uint   // a bucket is 1<<shift ns long
 	ring  uint64 // buckets in a ring, a power of two
 	cells int    // rings
 	words []atomic.Uint64
 }
 
-// New returns a Counter of the last width, which must be positive, with one
+// NewWindow returns a Window of the last width, which must be positive, with one
 // ring per core. The width is divided into at least so many buckets, but none
 // shorter than a millisecond. It takes at most 32 bytes per bucket and core.
-func New(width time.Duration, buckets int) *Counter {
-	return build(width, buckets, shard.Cells)
+func NewWindow(width time.Duration, buckets int) *Window {
+	return build(width, buckets, Cells)
 }
 
-// Single is New with one ring for all cores.
-func Single(width time.Duration, buckets int) *Counter {
+// SingleWindow is NewWindow with one ring for all cores.
+func SingleWindow(width time.Duration, buckets int) *Window {
 	return build(width, buckets, 1)
 }
 
-func build(width time.Duration, buckets, cells int) *Counter {
-	c := &Counter{shift: minShift, ring: 1, cells: cells}
+func build(width time.Duration, buckets, cells int) *Window {
+	c := &Window{shift: minShift, ring: 1, cells: cells}
 	for width>>(c.shift+1) >= time.Duration(max(buckets, 1)) {
 		c.shift++
 	}
@@ -58,16 +54,16 @@ func build(width time.Duration, buckets, cells int) *Counter {
 }
 
 // Bucket is how long a bucket is: how far Within and Covering may be off.
-func (c *Counter) Bucket() time.Duration { return 1 << c.shift }
+func (c *Window) Bucket() time.Duration { return 1 << c.shift }
 
 // Add counts n events at the instant at. A count stops at the largest that fits
 // its bucket (twice the nanoseconds of Bucket), which single events cannot
 // reach in real time. A negative n takes back what was counted at the same
-// instant; that is exact only in a Single.
-func (c *Counter) Add(at time.Duration, n int64) {
+// instant; that is exact only in a SingleWindow.
+func (c *Window) Add(at time.Duration, n int64) {
 	cell := 0
 	if c.cells > 1 {
-		cell = shard.Pick()
+		cell = Pick()
 	}
 	epoch := c.epoch(at)
 	word := &c.words[uint64(cell)*c.ring+epoch&(c.ring-1)]
@@ -90,25 +86,25 @@ func (c *Counter) Add(at time.Duration, n int64) {
 // Within counts the events of the buckets that lie wholly in the last w before
 // now, the present bucket included: never an older event, though it may miss
 // those of up to one Bucket at the far end. w is at most the width.
-func (c *Counter) Within(now, w time.Duration) int64 {
+func (c *Window) Within(now, w time.Duration) int64 {
 	return c.sum((max(now, 0)-w)>>c.shift+1, now)
 }
 
 // Covering counts every event of the last w before now, and perhaps some that
 // are older by up to one Bucket. w is at most the width.
-func (c *Counter) Covering(now, w time.Duration) int64 {
+func (c *Window) Covering(now, w time.Duration) int64 {
 	return c.sum((max(now, 0)-w)>>c.shift, now)
 }
 
 // Reset forgets everything. What is added at the same time may or may not stay.
-func (c *Counter) Reset() {
+func (c *Window) Reset() {
 	for i := range c.words {
 		c.words[i].Store(0)
 	}
 }
 
 // sum adds up the buckets from the epoch first to that of now.
-func (c *Counter) sum(first, now time.Duration) int64 {
+func (c *Window) sum(first, now time.Duration) int64 {
 	from, to := uint64(max(first, 0)), c.epoch(now)
 	total := int64(0)
 	for i := range c.words {
@@ -120,13 +116,13 @@ func (c *Counter) sum(first, now time.Duration) int64 {
 	return total
 }
 
-func (c *Counter) epoch(at time.Duration) uint64 { return uint64(max(at, 0)) >> c.shift }
+func (c *Window) epoch(at time.Duration) uint64 { return uint64(max(at, 0)) >> c.shift }
 
 // most is the largest count. An epoch takes 63-shift bits, so that none ever
 // comes round again; the rest is the count's.
-func (c *Counter) most() uint64 { return 2<<c.shift - 1 }
+func (c *Window) most() uint64 { return 2<<c.shift - 1 }
 
-func (c *Counter) clamp(count, n int64) uint64 {
+func (c *Window) clamp(count, n int64) uint64 {
 	if n > int64(c.most())-count {
 		return c.most()
 	}

@@ -1,4 +1,4 @@
-package window
+package counter
 
 import (
 	"math"
@@ -13,19 +13,19 @@ func TestBucketsDivideTheWidth(t *testing.T) {
 		width   time.Duration
 		buckets int
 	}{{10 * time.Second, 1}, {10 * time.Second, 10}, {10 * time.Second, 32}, {time.Second, 20}, {time.Hour, 60}, {100 * time.Millisecond, 10}, {1000 * time.Hour, 1000}} {
-		c := Single(tt.width, tt.buckets)
+		c := SingleWindow(tt.width, tt.buckets)
 		if got := int(tt.width / c.Bucket()); got < tt.buckets || got >= 2*tt.buckets {
-			t.Errorf("Single(%v, %d): %d buckets of %v", tt.width, tt.buckets, got, c.Bucket())
+			t.Errorf("SingleWindow(%v, %d): %d buckets of %v", tt.width, tt.buckets, got, c.Bucket())
 		}
 		if got := 8 * len(c.words); got > 32*tt.buckets {
-			t.Errorf("Single(%v, %d): %d bytes, want at most %d", tt.width, tt.buckets, got, 32*tt.buckets)
+			t.Errorf("SingleWindow(%v, %d): %d bytes, want at most %d", tt.width, tt.buckets, got, 32*tt.buckets)
 		}
 	}
 }
 
 func TestShortWidthsStillCount(t *testing.T) {
 	for _, width := range []time.Duration{1, 1000, time.Millisecond, 3 * time.Millisecond} {
-		c := New(width, 100)
+		c := NewWindow(width, 100)
 		c.Add(time.Second, 3)
 		if got := c.Within(time.Second, width+c.Bucket()); got != 3 {
 			t.Errorf("width %v: counted %d, want 3", width, got)
@@ -34,7 +34,7 @@ func TestShortWidthsStillCount(t *testing.T) {
 }
 
 func TestEdges(t *testing.T) {
-	c := Single(time.Second, 4)
+	c := SingleWindow(time.Second, 4)
 	b := c.Bucket()
 	c.Add(-time.Hour, 1) // before the moment counts as the moment
 	c.Add(0, 1)
@@ -74,7 +74,7 @@ func TestAgainstList(t *testing.T) {
 	r := rand.New(rand.NewPCG(seed, 1))
 	for run := range 1000 {
 		width := time.Duration(r.Int64N(int64(20*time.Second))) + 10*time.Millisecond
-		c := New(width, 1+r.IntN(40))
+		c := NewWindow(width, 1+r.IntN(40))
 		var events []time.Duration
 		now := time.Duration(r.Int64N(int64(time.Hour)))
 		between := func(from, to time.Duration) (n int64) { // (from, to]
@@ -111,9 +111,9 @@ func TestAgainstList(t *testing.T) {
 func TestNothingLostOrMiscredited(t *testing.T) {
 	seed := rand.Uint64()
 	for run := range 20 {
-		c := New(time.Second, 8)
+		c := NewWindow(time.Second, 8)
 		if run%2 == 0 {
-			c = Single(time.Second, 8)
+			c = SingleWindow(time.Second, 8)
 		}
 		const writers, events = 8, 4000
 		end := 4 * time.Duration(c.ring) * c.Bucket()
@@ -151,7 +151,7 @@ func TestNothingLostOrMiscredited(t *testing.T) {
 }
 
 func TestContendedAddsAreAllCounted(t *testing.T) {
-	c := Single(time.Second, 8)
+	c := SingleWindow(time.Second, 8)
 	const writers, each = 4, 400_000 // long enough to meet on a busy machine
 	start := make(chan struct{})
 	var wg sync.WaitGroup
@@ -171,7 +171,7 @@ func TestContendedAddsAreAllCounted(t *testing.T) {
 }
 
 func TestAddAllocatesNothing(t *testing.T) {
-	c := New(10*time.Second, 32)
+	c := NewWindow(10*time.Second, 32)
 	now := time.Duration(0)
 	if n := testing.AllocsPerRun(1000, func() { now += time.Millisecond; c.Add(now, 1) }); n >= 1 {
 		t.Errorf("%v allocations an Add, want 0", n)
@@ -180,7 +180,7 @@ func TestAddAllocatesNothing(t *testing.T) {
 
 func BenchmarkAdd(b *testing.B) {
 	b.Run("one", func(b *testing.B) {
-		c, now := New(10*time.Second, 32), time.Duration(0)
+		c, now := NewWindow(10*time.Second, 32), time.Duration(0)
 		b.ReportAllocs()
 		for b.Loop() {
 			now += 100
@@ -188,7 +188,7 @@ func BenchmarkAdd(b *testing.B) {
 		}
 	})
 	b.Run("single", func(b *testing.B) {
-		c, now := Single(10*time.Second, 32), time.Duration(0)
+		c, now := SingleWindow(10*time.Second, 32), time.Duration(0)
 		b.ReportAllocs()
 		for b.Loop() {
 			now += 100
@@ -196,7 +196,7 @@ func BenchmarkAdd(b *testing.B) {
 		}
 	})
 	b.Run("parallel", func(b *testing.B) {
-		c := New(10*time.Second, 32)
+		c := NewWindow(10*time.Second, 32)
 		b.ReportAllocs()
 		b.RunParallel(func(pb *testing.PB) {
 			now := time.Duration(0)
@@ -209,7 +209,7 @@ func BenchmarkAdd(b *testing.B) {
 }
 
 func BenchmarkWithin(b *testing.B) {
-	c := New(10*time.Second, 32)
+	c := NewWindow(10*time.Second, 32)
 	for b.Loop() {
 		c.Within(time.Minute, 10*time.Second)
 	}
