@@ -22,7 +22,7 @@ VCS := $(if $(shell git rev-parse -q --verify HEAD 2>/dev/null),true,false)
 
 tool = go tool -modfile=$(CURDIR)/tools/go.mod
 
-.PHONY: help demo test test-long soak attack build race fuzz fuzz-seeds bench bench-llm bench-fleet mutants locks cover lint check cross layers vuln tidy deps clean
+.PHONY: help demo test test-long soak attack build race fuzz fuzz-seeds bench bench-llm bench-fleet mutants locks cover lint check cross layers house vuln tidy deps clean
 .DEFAULT_GOAL := help
 
 help: ## list the verbs
@@ -104,6 +104,9 @@ cross:
 		GOOS=$${p%/*} GOARCH=$${p#*/} CGO_ENABLED=0 go vet ./...; \
 		GOOS=$${p%/*} GOARCH=$${p#*/} CGO_ENABLED=0 go build ./...; \
 	done
+
+house: ## measure how the tree is built: lines, comments, functions with too many ways, exported names that nobody uses
+	@cd tools && go run ./house
 
 layers:
 	go test -count=1 ./internal/test/layers

@@ -1,0 +1,19 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/fzipp/gocyclo"
+)
+
+// ways are the functions of the tree, tests apart, with more than so many ways through them.
+func ways(tree string, most int) gocyclo.Stats {
+	all := gocyclo.Analyze([]string{tree}, nil)
+	var found gocyclo.Stats
+	for _, s := range all.SortAndFilter(-1, most) {
+		if !strings.HasSuffix(s.Pos.Filename, "_test.go") && !strings.Contains(s.Pos.Filename, "/.deps/") {
+			found = append(found, s)
+		}
+	}
+	return found
+}
