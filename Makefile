@@ -22,7 +22,7 @@ VCS := $(if $(shell git rev-parse -q --verify HEAD 2>/dev/null),true,false)
 
 tool = go tool -modfile=$(CURDIR)/tools/go.mod
 
-.PHONY: help demo test test-long soak attack build race fuzz fuzz-seeds bench bench-llm bench-fleet mutants locks cover lint check cross layers house vuln tidy deps clean
+.PHONY: help demo test test-long soak attack build race fuzz fuzz-seeds bench bench-compare bench-llm bench-fleet mutants locks cover lint check cross layers house vuln tidy deps clean
 .DEFAULT_GOAL := help
 
 help: ## list the verbs
@@ -73,6 +73,9 @@ fuzz-seeds: deps ## run the fuzz targets on their seeds only
 
 bench: ## measure weir beside its peers: COUNT rounds of BENCHTIME; BENCH chooses groups
 	@scripts/bench '$(BENCH)' $(COUNT) $(BENCHTIME)
+
+bench-compare: ## measure two revisions beside each other: OLD=v0.3.0 NEW=. (BENCH, COUNT, BENCHTIME, PACKAGES)
+	@BENCH='$(BENCH)' COUNT=$(COUNT) BENCHTIME=$(BENCHTIME) scripts/bench-compare $(OLD) $(NEW)
 
 bench-llm: ## measure the sidecar in front of language models, beside a bare reverse proxy
 	go test ./llm/gateway -run '^$$' -bench 'PassThrough|CacheHit|Degraded|FirstContent' -benchtime 4000x -count 3
