@@ -88,6 +88,10 @@ func (r *Refusal) ResetAt() time.Time { return r.Level.ResetAt }
 // by hand does, and a pause by hand whose end nobody knows.
 const longestWait = 367 * 24 * time.Hour
 
+// Endless reports whether nobody knows how long to wait, as a person ends it: RetryAfter is then
+// longer than any limit or hint asks for.
+func (r *Refusal) Endless() bool { return r.RetryAfter > longestWait }
+
 // Error reads "s3 put: rate_limited by limit put (3000/s): retry after 1.2s". That of
 // a quota says when it resets: "resets at 2026-11-21T00:00:00-08:00, retry after 3h".
 func (r *Refusal) Error() string {
@@ -121,9 +125,9 @@ func (r *Refusal) Error() string {
 		fmt.Fprintf(&b, "resets at %s, ", r.Level.ResetAt.Format(time.RFC3339))
 	}
 	switch {
-	case r.RetryAfter > longestWait && r.ByHand:
+	case r.Endless() && r.ByHand:
 		b.WriteString("until it is resumed by hand")
-	case r.RetryAfter > longestWait:
+	case r.Endless():
 		b.WriteString("until it is closed by hand")
 	default:
 		fmt.Fprintf(&b, "retry after %v", r.RetryAfter.Round(time.Millisecond))

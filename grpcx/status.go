@@ -2,7 +2,9 @@ package grpcx
 
 import (
 	"errors"
+	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
@@ -12,58 +14,65 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/internal/refuse"
 	"github.com/seed1158cd35/weir/retry"
 )
 
-// longestHint is what a refusal that nobody knows the end of says.
-const longestHint = 24 * time.Hour
+// longestPush is the longest wait that a client is to spend within a call before it tries again
+// by itself; what takes longer is for the program to decide.
+const longestPush = 24 * time.Hour
 
 // Status is what a client is to be told of an error: of a *weir.Refusal why and when to
 // come back, of a call that weir gave up that it is of no use to try again. ok is false
 // for all others, which are left as they are.
 func Status(err error) (s *status.Status, ok bool) {
+	s, _, ok = rendered(err)
+	return s, ok
+}
+
+// rendered is Status, and the trailer that goes with it for clients that know nothing of
+// RetryInfo: in how many milliseconds to come back, or below 0 not to.
+func rendered(err error) (s *status.Status, trailer metadata.MD, ok bool) {
+	never := metadata.Pairs(pushback, "-1")
 	if r, is := errors.AsType[*weir.Refusal](err); is {
-		return refused(r), true
+		f := refuse.Of(r, time.Now())
+		if r.RetryAfter > longestPush {
+			return refused(f, r), never, true
+		}
+		return refused(f, r), metadata.Pairs(pushback, strconv.FormatInt(refuse.Ceil(f.Wait, time.Millisecond), 10)), true
 	}
 	if g, is := errors.AsType[*retry.GaveUpError](err); is {
 		if inner, has := status.FromError(g.Last); has && g.Last != nil {
-			return inner, true
+			return inner, never, true
 		}
-		return status.New(codes.Unavailable, "an upstream gave no answer: it was tried often enough"), true
+		return status.New(codes.Unavailable, "an upstream gave no answer: it was tried often enough"), never, true
 	}
-	return nil, false
+	return nil, nil, false
 }
 
-func refused(r *weir.Refusal) *status.Status {
+// refused is the status of a refusal. Messages of gRPC must be UTF-8, and keys need not be.
+func refused(f *refuse.Facts, r *weir.Refusal) *status.Status {
 	code := codes.ResourceExhausted
-	if r.Reason.Unavailable() {
+	if f.Status == http.StatusServiceUnavailable {
 		code = codes.Unavailable
 	}
-	s := status.New(code, r.Error())
-	info := &errdetails.RetryInfo{RetryDelay: durationpb.New(min(r.RetryAfter, longestHint))}
-	reason := &errdetails.ErrorInfo{Reason: string(r.Reason), Domain: "weir", Metadata: map[string]string{"upstream": r.Upstream, "operation": r.Operation, "limit": r.Limit}}
+	clean := func(s string) string { return strings.ToValidUTF8(s, "?") }
+	s := status.New(code, clean(f.Message))
+	info := &errdetails.RetryInfo{RetryDelay: durationpb.New(f.Wait)}
+	reason := &errdetails.ErrorInfo{Reason: string(f.Reason), Domain: "weir", Metadata: map[string]string{
+		"upstream": clean(r.Upstream), "operation": clean(r.Operation), "limit": clean(r.Limit),
+	}}
 	if full, err := s.WithDetails(info, reason); err == nil {
 		return full
 	}
 	return s
 }
 
-// trailerOf tells clients that know nothing of RetryInfo when to come back; below 0 says
-// not to.
-func trailerOf(err error) metadata.MD {
-	if r, ok := errors.AsType[*weir.Refusal](err); ok && r.RetryAfter <= longestHint {
-		return metadata.Pairs(pushback, strconv.FormatInt(int64((r.RetryAfter+time.Millisecond-1)/time.Millisecond), 10))
-	}
-	return metadata.Pairs(pushback, "-1")
-}
-
 // told is an error as a client is to see it, and the trailer that goes with it.
 func told(err error) (metadata.MD, error) {
-	if err == nil {
-		return nil, nil
+	s, trailer, ok := rendered(err)
+	if !ok {
+		return nil, err
 	}
-	if s, ok := Status(err); ok {
-		return trailerOf(err), s.Err()
-	}
-	return nil, err
+	return trailer, s.Err()
 }

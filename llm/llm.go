@@ -3,7 +3,11 @@
 // and how an answer is written that no model has given.
 package llm
 
-import "time"
+import (
+	"time"
+
+	"github.com/seed1158cd35/weir/internal/refuse"
+)
 
 // A Family is a wire format. Requests of one family can be answered by any model of
 // it, whatever provider or region it runs at.
@@ -66,16 +70,21 @@ type Failure struct {
 	ID         string        // of the request, for families that say it in an error; may be ""
 }
 
+// FailureOf is an error of weir's own, for the request of that id.
+func FailureOf(f *refuse.Facts, id string) Failure {
+	return Failure{Status: f.Status, Kind: f.Kind(), Message: f.Message, Final: f.Final, RetryAfter: f.Wait, ID: id}
+}
+
 // A Kind says what is wrong, apart from how a family calls it.
-type Kind string
+type Kind = refuse.Kind
 
 const (
-	Invalid     Kind = "invalid"     // the request
-	Stranger    Kind = "stranger"    // nobody knows who calls
-	TooLarge    Kind = "too_large"   // its body
-	Limited     Kind = "limited"     // a rate; later it may go
-	Exhausted   Kind = "exhausted"   // a quota, for the day or longer
-	Unavailable Kind = "unavailable" // the upstream is not called at present
-	GaveUp      Kind = "gave_up"     // it was tried often enough
-	Timeout     Kind = "timeout"
+	Invalid     = refuse.Invalid     // the request
+	Stranger    = refuse.Stranger    // nobody knows who calls
+	TooLarge    = refuse.TooLarge    // its body
+	Limited     = refuse.Limited     // a rate; later it may go
+	Exhausted   = refuse.Exhausted   // a quota, for the day or longer
+	Unavailable = refuse.Unavailable // the upstream is not called at present
+	GaveUp      = refuse.GaveUp      // it was tried often enough
+	Timeout     = refuse.Timeout
 )

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir/awsx/wire"
+	"github.com/seed1158cd35/weir/internal/refuse"
 )
 
 // Refuse answers with an error in the shape and with the codes of the family, so that
@@ -126,10 +127,7 @@ func (f Failure) google() object {
 // seconds writes a duration as JSON of protocol buffers does, rounded up to
 // milliseconds.
 func seconds(d time.Duration) string {
-	ms := int64(d / time.Millisecond)
-	if d%time.Millisecond > 0 {
-		ms++
-	}
+	ms := refuse.Ceil(d, time.Millisecond)
 	s := strconv.FormatInt(ms/1000, 10)
 	if ms %= 1000; ms > 0 {
 		s += "." + strconv.FormatInt(1000+ms, 10)[1:]
@@ -144,12 +142,7 @@ func (f Failure) refuseAWS(w http.ResponseWriter) {
 		f.modelTimeout(w)
 		return
 	}
-	kinds := map[Kind]wire.Kind{Invalid: wire.Invalid, Stranger: wire.Invalid, TooLarge: wire.TooLarge, Limited: wire.Throttled,
-		Exhausted: wire.Exhausted, Unavailable: wire.Unavailable}
-	kind, ok := kinds[f.Kind]
-	if !ok {
-		kind = wire.GaveUp
-	}
+	kind := wire.KindOf(f.Kind)
 	if f.Kind == Exhausted && !f.final() {
 		kind = wire.Throttled
 	}

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/seed1158cd35/weir/internal/refuse"
 )
 
 // A Kind is what an error of weir's own means to a client.
@@ -21,6 +23,23 @@ const (
 	GaveUp                  // it was tried often enough
 )
 
+// KindOf is how AWS calls a kind of error of weir's own.
+func KindOf(k refuse.Kind) Kind {
+	switch k {
+	case refuse.Limited:
+		return Throttled
+	case refuse.Unavailable:
+		return Unavailable
+	case refuse.Exhausted:
+		return Exhausted
+	case refuse.Invalid, refuse.Stranger:
+		return Invalid
+	case refuse.TooLarge:
+		return TooLarge
+	}
+	return GaveUp
+}
+
 // An Error is one that a client of a service is to understand.
 type Error struct {
 	Kind       Kind
@@ -32,6 +51,15 @@ type Error struct {
 	// throttled, what is not available, and every status 500, 502, 503 and 504; some
 	// repeat 429. So a final error is a 400 with a code that none of them repeats.
 	Final bool
+}
+
+// longestBackoff is the longest that the SDKs wait between attempts (20 s in all of
+// them, November 2026). Who has to wait longer is not to try before.
+const longestBackoff = 20 * time.Second
+
+// ErrorOf is an error of weir's own, for the request of that id.
+func ErrorOf(f *refuse.Facts, id string) Error {
+	return Error{Kind: KindOf(f.Kind()), Message: f.Message, ID: id, RetryAfter: f.Wait, Final: f.Final || f.Wait > longestBackoff}
 }
 
 // A word is a code with its status.
@@ -116,7 +144,7 @@ func (e *Error) Write(w http.ResponseWriter, o Op, method string) {
 	said := e.word(o.Service, o.Protocol)
 	h := w.Header()
 	if e.RetryAfter > 0 && !e.Final {
-		h.Set("X-Amz-Retry-After", strconv.FormatInt(int64((e.RetryAfter+time.Millisecond-1)/time.Millisecond), 10))
+		h.Set("X-Amz-Retry-After", strconv.FormatInt(refuse.Ceil(e.RetryAfter, time.Millisecond), 10))
 	}
 	name := "X-Amzn-Requestid"
 	if o.Protocol == S3 {

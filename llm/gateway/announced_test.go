@@ -100,7 +100,7 @@ func TestABodyForWhichThereIsNoRoom(t *testing.T) {
 			x, f := d.Hear(r, completions)
 			defer x.(proxy.Ender).End()
 			if !tt.pass {
-				if f == nil || f.Status != http.StatusServiceUnavailable || f.RetryAfter == 0 {
+				if f == nil || f.Status != http.StatusServiceUnavailable || f.Wait == 0 {
 					t.Errorf("%+v: %+v", tt, f)
 				}
 				return

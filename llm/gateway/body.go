@@ -11,16 +11,17 @@ import (
 
 	"github.com/seed1158cd35/weir/internal/buffers"
 	"github.com/seed1158cd35/weir/internal/doc"
+	"github.com/seed1158cd35/weir/internal/refuse"
 	"github.com/seed1158cd35/weir/llm/tokens"
 	"github.com/seed1158cd35/weir/sidecar/proxy"
 )
 
 // read reads and parses the body, and puts it back. One that is packed is sent on unpacked,
 // or nobody would count what it asks for.
-func (x *exchange) read(r *http.Request) *proxy.Failure {
+func (x *exchange) read(r *http.Request) *refuse.Facts {
 	codings := codingsOf(r.Header)
 	if !readable(codings) {
-		return &proxy.Failure{Status: http.StatusUnsupportedMediaType, Code: proxy.ValidationError, Final: true,
+		return &refuse.Facts{Status: http.StatusUnsupportedMediaType, Code: refuse.ValidationError, Final: true,
 			Message: "nobody could count what the body asks for: its Content-Encoding is " + doc.Quote(strings.Join(codings, ", ")) + "; send it as it is, or once packed with gzip"}
 	}
 	if len(codings) > 0 {
@@ -38,12 +39,12 @@ func (x *exchange) read(r *http.Request) *proxy.Failure {
 	}
 	defer done()
 	if x.request, err = x.route.Parse(body); err != nil {
-		return &proxy.Failure{Status: http.StatusBadRequest, Code: proxy.ValidationError, Message: err.Error(), Final: true}
+		return &refuse.Facts{Status: http.StatusBadRequest, Code: refuse.ValidationError, Message: err.Error(), Final: true}
 	}
 	if x.d.o.Model != "" && x.request.Nameless() {
 		_, _, body = x.request.For(x.d.o.Model)
 		if x.request, err = x.route.Parse(body); err != nil {
-			return &proxy.Failure{Status: http.StatusBadRequest, Code: proxy.ValidationError, Message: err.Error(), Final: true}
+			return &refuse.Facts{Status: http.StatusBadRequest, Code: refuse.ValidationError, Message: err.Error(), Final: true}
 		}
 	}
 	x.route = x.request.Route
@@ -71,7 +72,7 @@ func (x *exchange) bySize(n int64) {
 
 // noRoom is what becomes of a body that was read so far, or whole, and no further. If it may pass, it does so
 // unread.
-func (x *exchange) noRoom(r *http.Request, came []byte, whole bool, err error) *proxy.Failure {
+func (x *exchange) noRoom(r *http.Request, came []byte, whole bool, err error) *refuse.Facts {
 	if !x.d.o.Pass || !errors.Is(err, buffers.ErrTooLarge) && !errors.Is(err, buffers.ErrFull) {
 		return unread(err, x.d.o.MaxBody)
 	}
@@ -175,15 +176,15 @@ func (b *readBody) Seek(offset int64, whence int) (int64, error) {
 	return 0, nil
 }
 
-func unread(err error, most int64) *proxy.Failure {
+func unread(err error, most int64) *refuse.Facts {
 	switch {
 	case errors.Is(err, buffers.ErrTooLarge):
-		return &proxy.Failure{Status: http.StatusRequestEntityTooLarge, Code: proxy.ValidationError, Final: true, Message: "the body, or what must be known of it: " + err.Error()}
+		return &refuse.Facts{Status: http.StatusRequestEntityTooLarge, Code: refuse.ValidationError, Final: true, Message: "the body, or what must be known of it: " + err.Error()}
 	case errors.Is(err, buffers.ErrFull):
-		return &proxy.Failure{Status: http.StatusServiceUnavailable, Code: proxy.ServiceUnavailable, RetryAfter: time.Second, Message: "the body was not read: " + err.Error()}
+		return &refuse.Facts{Status: http.StatusServiceUnavailable, Code: refuse.ServiceUnavailable, Wait: time.Second, Message: "the body was not read: " + err.Error()}
 	}
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return &proxy.Failure{Status: http.StatusRequestEntityTooLarge, Code: proxy.ValidationError, Final: true,
+		return &refuse.Facts{Status: http.StatusRequestEntityTooLarge, Code: refuse.ValidationError, Final: true,
 			Message: "the body is larger than the " + size(most) + " that are taken here"}
 	}
 	return proxy.BrokenBody(err)

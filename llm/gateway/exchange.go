@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/internal/refuse"
 	"github.com/seed1158cd35/weir/llm"
 	"github.com/seed1158cd35/weir/outcome"
 	"github.com/seed1158cd35/weir/sidecar/proxy"
@@ -96,32 +96,10 @@ func (x *exchange) Answered(resp *http.Response, o outcome.Outcome) outcome.Outc
 }
 
 // Refuse is proxy.Exchange's.
-func (x *exchange) Refuse(w http.ResponseWriter, f *proxy.Failure) {
+func (x *exchange) Refuse(w http.ResponseWriter, f *refuse.Facts) {
 	if x.inner != nil && x.route.Operation == other {
 		x.inner.Refuse(w, f)
 		return
 	}
-	x.route.Refuse(w, llm.Failure{Status: f.Status, Kind: kindOf(f), Message: f.Message, Final: f.Final, RetryAfter: f.RetryAfter, ID: w.Header().Get(proxy.CorrelationHeader)})
-}
-
-func kindOf(f *proxy.Failure) llm.Kind {
-	switch {
-	case f.Reason == weir.QuotaExhausted:
-		return llm.Exhausted
-	case f.Reason.Unavailable():
-		return llm.Unavailable
-	case f.Reason != "":
-		return llm.Limited
-	case f.Status == http.StatusRequestEntityTooLarge:
-		return llm.TooLarge
-	case f.Status == http.StatusGatewayTimeout:
-		return llm.Timeout
-	case f.Status == http.StatusUnauthorized:
-		return llm.Stranger
-	case f.Status < http.StatusInternalServerError:
-		return llm.Invalid
-	case f.Status == http.StatusServiceUnavailable:
-		return llm.Unavailable
-	}
-	return llm.GaveUp
+	x.route.Refuse(w, llm.FailureOf(f, w.Header().Get(proxy.CorrelationHeader)))
 }

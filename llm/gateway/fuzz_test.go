@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/internal/buffers"
+	"github.com/seed1158cd35/weir/internal/refuse"
 	"github.com/seed1158cd35/weir/llm/gateway"
 	"github.com/seed1158cd35/weir/llm/tokens"
 	"github.com/seed1158cd35/weir/outcome"
@@ -19,7 +20,7 @@ import (
 var estimator tokens.Estimator
 
 // fuzzed is a request that a dialect hears.
-func fuzzed(t *testing.T, path, query, name, value string, body []byte, announced bool) (*http.Request, proxy.Exchange, *proxy.Failure) {
+func fuzzed(t *testing.T, path, query, name, value string, body []byte, announced bool) (*http.Request, proxy.Exchange, *refuse.Facts) {
 	t.Helper()
 	d, err := gateway.New(gateway.Options{Name: "chat", Tokens: &estimator, Pass: announced, MaxBody: 1 << 20})
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/cascade/cache"
 	"github.com/seed1158cd35/weir/internal/buffers"
+	"github.com/seed1158cd35/weir/internal/refuse"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/llm"
 	"github.com/seed1158cd35/weir/llm/tokens"
@@ -49,7 +50,7 @@ var _ proxy.Conductor = (*exchange)(nil)
 
 // Hear is proxy.Dialect's. It reads the bodies of calls of models, which say what they
 // will cost; all others pass as they come.
-func (d *Dialect) Hear(r *http.Request, path string) (proxy.Exchange, *proxy.Failure) {
+func (d *Dialect) Hear(r *http.Request, path string) (proxy.Exchange, *refuse.Facts) {
 	x := &exchange{d: d, path: path, language: r.Header.Get("Accept-Language"), fresh: cache.Usable(r.Header), trailed: len(r.Trailer) > 0}
 	known := false
 	if x.route, known = llm.RecognizeBelow(d.base, path, r.URL.RawQuery); !known {
@@ -68,7 +69,7 @@ func (d *Dialect) Hear(r *http.Request, path string) (proxy.Exchange, *proxy.Fai
 	}
 	switch {
 	case known && r.Header.Get("Upgrade") != "":
-		return x, &proxy.Failure{Status: http.StatusBadRequest, Code: proxy.ValidationError, Final: true,
+		return x, &refuse.Facts{Status: http.StatusBadRequest, Code: refuse.ValidationError, Final: true,
 			Message: "nobody could count what a connection that changes its protocol uses of a model: ask without Upgrade"}
 	case known && asks(r):
 		if f := x.read(r); f != nil {
@@ -80,7 +81,7 @@ func (d *Dialect) Hear(r *http.Request, path string) (proxy.Exchange, *proxy.Fai
 		return x, nil
 	}
 	before := r.Header.Clone()
-	var f *proxy.Failure
+	var f *refuse.Facts
 	x.inner, f = d.o.Inner.Hear(r, x.path)
 	for name := range r.Header {
 		delete(before, name)

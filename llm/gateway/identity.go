@@ -6,12 +6,13 @@ import (
 	"net/http"
 	"slices"
 
+	"github.com/seed1158cd35/weir/internal/refuse"
 	"github.com/seed1158cd35/weir/internal/veil"
 	"github.com/seed1158cd35/weir/sidecar/proxy"
 )
 
 // identify finds out who calls.
-func (x *exchange) identify(r *http.Request) *proxy.Failure {
+func (x *exchange) identify(r *http.Request) *refuse.Facts {
 	x.keys = make(map[string]string, 8)
 	if b := billOf(r.Context()); b != nil { // it is sent in the place of another, and its caller is known
 		for scope, value := range b.of.keys {
@@ -20,7 +21,7 @@ func (x *exchange) identify(r *http.Request) *proxy.Failure {
 		x.letter, x.bill = true, b
 	} else if c := x.d.o.Callers; c != nil {
 		if err := c.identify(r, x.keys); err != nil {
-			return &proxy.Failure{Status: http.StatusUnauthorized, Code: proxy.ValidationError, Message: err.Error(), Final: true}
+			return &refuse.Facts{Status: http.StatusUnauthorized, Code: refuse.ValidationError, Message: err.Error(), Final: true}
 		}
 	}
 	for scope, read := range x.d.scopes {

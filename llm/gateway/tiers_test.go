@@ -20,6 +20,7 @@ import (
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/cascade"
 	"github.com/seed1158cd35/weir/cascade/cache"
+	"github.com/seed1158cd35/weir/internal/refuse"
 	"github.com/seed1158cd35/weir/internal/test/llmsim"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/limit/bucket"
@@ -354,9 +355,9 @@ func TestTheSecondUpstreamsRefusalLeadsToTheNextTier(t *testing.T) {
 // picky is a dialect that takes credentials out of requests, and refuses those without.
 type picky struct{}
 
-func (picky) Hear(r *http.Request, _ string) (proxy.Exchange, *proxy.Failure) {
+func (picky) Hear(r *http.Request, _ string) (proxy.Exchange, *refuse.Facts) {
 	if r.Header.Get("X-Signature") == "" {
-		return nil, &proxy.Failure{Status: http.StatusBadRequest, Code: proxy.ValidationError, Message: "not signed"}
+		return nil, &refuse.Facts{Status: http.StatusBadRequest, Code: refuse.ValidationError, Message: "not signed"}
 	}
 	r.Header.Del("X-Signature")
 	return signing{}, nil

@@ -11,11 +11,11 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"time"
 
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/awsx/resign"
 	"github.com/seed1158cd35/weir/awsx/wire"
+	"github.com/seed1158cd35/weir/internal/refuse"
 	"github.com/seed1158cd35/weir/outcome"
 	"github.com/seed1158cd35/weir/sidecar/proxy"
 )
@@ -64,7 +64,7 @@ const (
 const mostPeeked = 64 << 10
 
 // Hear is proxy.Dialect's.
-func (d *Dialect) Hear(r *http.Request, path string) (proxy.Exchange, *proxy.Failure) {
+func (d *Dialect) Hear(r *http.Request, path string) (proxy.Exchange, *refuse.Facts) {
 	x := &exchange{d: d, method: r.Method}
 	dropToken(r)
 	plan, err := d.signer.Plan(r)
@@ -144,8 +144,8 @@ func peek(r *http.Request) (form []byte, whole bool, err error) {
 }
 
 // failed is what a caller is told when his request could not be signed.
-func failed(err error) *proxy.Failure {
-	var own *proxy.Failure
+func failed(err error) *refuse.Facts {
+	var own *refuse.Facts
 	var credentials *resign.CredentialsError
 	var request *resign.RequestError
 	var framing *resign.FramingError
@@ -153,9 +153,9 @@ func failed(err error) *proxy.Failure {
 	case errors.As(err, &own):
 		return own
 	case errors.As(err, &credentials):
-		return &proxy.Failure{Status: http.StatusInternalServerError, Code: proxy.InternalError, Message: err.Error(), Final: true}
+		return &refuse.Facts{Status: http.StatusInternalServerError, Code: refuse.InternalError, Message: err.Error(), Final: true}
 	case errors.As(err, &request), errors.As(err, &framing):
-		return &proxy.Failure{Status: http.StatusBadRequest, Code: proxy.ValidationError, Message: err.Error(), Final: true}
+		return &refuse.Facts{Status: http.StatusBadRequest, Code: refuse.ValidationError, Message: err.Error(), Final: true}
 	}
 	return nil
 }
@@ -241,31 +241,8 @@ func (x *exchange) Answered(resp *http.Response, o outcome.Outcome) outcome.Outc
 	return o
 }
 
-// longestBackoff is the longest that the SDKs wait between attempts (20 s in all of
-// them, November 2026). Who has to wait longer is not to try before.
-const longestBackoff = 20 * time.Second
-
 // Refuse is proxy.Exchange's.
-func (x *exchange) Refuse(w http.ResponseWriter, f *proxy.Failure) {
-	e := wire.Error{
-		Kind: kindOf(f), Message: f.Message, ID: w.Header().Get(proxy.CorrelationHeader),
-		RetryAfter: f.RetryAfter, Final: f.Final || f.RetryAfter > longestBackoff,
-	}
+func (x *exchange) Refuse(w http.ResponseWriter, f *refuse.Facts) {
+	e := wire.ErrorOf(f, w.Header().Get(proxy.CorrelationHeader))
 	e.Write(w, x.op, x.method)
-}
-
-func kindOf(f *proxy.Failure) wire.Kind {
-	switch {
-	case f.Reason == weir.QuotaExhausted:
-		return wire.Exhausted
-	case f.Reason.Unavailable():
-		return wire.Unavailable
-	case f.Reason != "":
-		return wire.Throttled
-	case f.Status == http.StatusRequestEntityTooLarge:
-		return wire.TooLarge
-	case f.Status < http.StatusInternalServerError:
-		return wire.Invalid
-	}
-	return wire.GaveUp
 }

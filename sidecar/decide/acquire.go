@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/internal/refuse"
 	"github.com/seed1158cd35/weir/outcome"
 )
 
@@ -19,7 +20,7 @@ type acquireAnswer struct {
 	Limits    []limitView `json:"limits"`
 }
 
-func (s *Server) acquire(r *http.Request, caller string) (any, *failure) {
+func (s *Server) acquire(r *http.Request, caller string) (any, *refuse.Facts) {
 	body, f := read(r)
 	if f != nil {
 		return nil, f
@@ -51,7 +52,7 @@ func (a *asker) answer(h *held) acquireAnswer {
 }
 
 // asker is who asks, if it may ask that.
-func (s *Server) asker(caller string, q *acquireRequest, from time.Time) (*asker, *failure) {
+func (s *Server) asker(caller string, q *acquireRequest, from time.Time) (*asker, *refuse.Facts) {
 	u, f := s.upstream(caller, q.Upstream)
 	if f != nil {
 		return nil, f
@@ -73,14 +74,14 @@ func (s *Server) asker(caller string, q *acquireRequest, from time.Time) (*asker
 
 // upstream is the upstream of that name, if the caller may use it. Who may not is
 // not told whether there is one.
-func (s *Server) upstream(caller, name string) (*weir.Upstream, *failure) {
+func (s *Server) upstream(caller, name string) (*weir.Upstream, *refuse.Facts) {
 	if err := s.auth().May(caller, name); err != nil {
-		return nil, failed(http.StatusForbidden, Forbidden, "%v", err)
+		return nil, failed(http.StatusForbidden, refuse.Forbidden, "%v", err)
 	}
 	if u := s.Upstreams()[name]; u != nil {
 		return u, nil
 	}
-	return nil, failed(http.StatusNotFound, NotFound, "upstream %s: there is no such upstream", quoted(name))
+	return nil, failed(http.StatusNotFound, refuse.NotFound, "upstream %s: there is no such upstream", quoted(name))
 }
 
 // An asker is an acquire under way.
@@ -100,7 +101,7 @@ func (a *asker) about() Subject {
 
 // permit claims a place and asks for a permit, or gets the one that another
 // acquire of the same call has got or is waiting for.
-func (s *Server) permit(ctx context.Context, a *asker) (*held, *failure) {
+func (s *Server) permit(ctx context.Context, a *asker) (*held, *refuse.Facts) {
 	if err := s.permits().begin(a.caller, a.rights, a.q.marks()); err != nil {
 		return nil, a.unclaimed(err)
 	}
@@ -123,7 +124,7 @@ func (s *Server) permit(ctx context.Context, a *asker) (*held, *failure) {
 }
 
 // unclaimed is the answer to an acquire for which there is no place.
-func (a *asker) unclaimed(err error) *failure {
+func (a *asker) unclaimed(err error) *refuse.Facts {
 	switch {
 	case errors.Is(err, errAnother):
 		var wrong mistakes
@@ -143,17 +144,17 @@ func (a *asker) unclaimed(err error) *failure {
 }
 
 // excess is the answer to a caller who has as much as it may.
-func (a *asker) excess(reason weir.Reason, why string, after time.Duration, err error) *failure {
+func (a *asker) excess(reason weir.Reason, why string, after time.Duration, err error) *refuse.Facts {
 	a.s.turned(why)
 	f := a.unavailable(reason, "%v", err)
-	f.status, f.code, f.after = http.StatusTooManyRequests, RateLimitExceeded, after
-	f.details["retry_after_ms"] = after.Milliseconds()
+	f.Status, f.Code, f.Wait = http.StatusTooManyRequests, refuse.RateLimitExceeded, after
+	f.Details["retry_after_ms"] = after.Milliseconds()
 	return f
 }
 
 // join waits for the end of another acquire, as long as the caller would wait for
 // one of his own.
-func (a *asker) join(ctx context.Context, at *claim) *failure {
+func (a *asker) join(ctx context.Context, at *claim) *refuse.Facts {
 	t := time.NewTimer(a.patience() + slack)
 	defer t.Stop()
 	select {
@@ -164,12 +165,12 @@ func (a *asker) join(ctx context.Context, at *claim) *failure {
 	case <-t.C:
 	}
 	f := a.unavailable(Waiting, "id %s: another acquire of the call is still waiting for its turn", quoted(a.q.ID))
-	f.status, f.code = http.StatusTooManyRequests, RateLimitExceeded
+	f.Status, f.Code = http.StatusTooManyRequests, refuse.RateLimitExceeded
 	return f
 }
 
 // acquire asks the upstream's gates, and puts the permit in its place.
-func (a *asker) acquire(ctx context.Context, at *claim) (_ *held, f *failure) {
+func (a *asker) acquire(ctx context.Context, at *claim) (_ *held, f *refuse.Facts) {
 	kept := false
 	defer func() { // also if a gate panics
 		if !kept {
@@ -247,7 +248,7 @@ type patience struct {
 func (p patience) Deadline() (time.Time, bool) { return p.until, true }
 
 // refused is the answer to an acquire that brought no permit.
-func (a *asker) refused(ctx context.Context, err error) *failure {
+func (a *asker) refused(ctx context.Context, err error) *refuse.Facts {
 	refusal, ok := errors.AsType[*weir.Refusal](err)
 	switch {
 	case ctx.Err() != nil:
@@ -255,7 +256,7 @@ func (a *asker) refused(ctx context.Context, err error) *failure {
 	case ok:
 		return a.refusal(refusal)
 	case errors.Is(err, weir.ErrTooMuch):
-		return failed(http.StatusBadRequest, ValidationError, "cost: %v", err)
+		return failed(http.StatusBadRequest, refuse.ValidationError, "cost: %v", err)
 	case errors.Is(err, context.DeadlineExceeded):
 		return a.refusal(&weir.Refusal{Upstream: a.u.Name(), Operation: a.about().Operation, Reason: weir.RateLimited, RetryAfter: time.Second})
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/internal/refuse"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/limit/bucket"
 	"github.com/seed1158cd35/weir/outcome"
@@ -57,7 +58,7 @@ func TestRefusalsSayWhichLimitAndWhen(t *testing.T) {
 		a := acquire(t, h, body)
 		now := time.Now().UTC()
 		d := a.Error.Details
-		if a.Code != 429 || !a.says(RateLimitExceeded, `api put: rate_limited by limit per-tenant (2/h`) || !strings.Contains(a.Error.Message, `for tenant "acme"`) {
+		if a.Code != 429 || !a.says(refuse.RateLimitExceeded, `api put: rate_limited by limit per-tenant (2/h`) || !strings.Contains(a.Error.Message, `for tenant "acme"`) {
 			t.Errorf("got %d %s", a.Code, a.Body)
 		}
 		if d.Reason != "rate_limited" || d.Limit != "per-tenant" || d.Key != "acme" || d.Upstream != "api" || d.Operation != "put" || !d.ResetAt.Equal(now.Add(time.Hour)) {
@@ -197,7 +198,7 @@ func TestOpenBreakerIsUnavailable(t *testing.T) {
 			report(t, h, `{"permit":"`+id+`","outcome":"failed"}`)
 		}
 		a := acquire(t, h, `{"upstream":"api","wait":"30s"}`)
-		if d := a.Error.Details; a.Code != 503 || a.Error.Code != ServiceUnavailable || d.Reason != "circuit_open" || d.RetryAfterMS < 10_000 || d.RetryAfterMS > 11_000 || a.Header().Get("Retry-After") == "" {
+		if d := a.Error.Details; a.Code != 503 || a.Error.Code != refuse.ServiceUnavailable || d.Reason != "circuit_open" || d.RetryAfterMS < 10_000 || d.RetryAfterMS > 11_000 || a.Header().Get("Retry-After") == "" {
 			t.Errorf("got %d %s", a.Code, a.Body)
 		}
 		if n := left(t, u, "calls", ""); n != 2 {
@@ -265,7 +266,7 @@ func TestSameIDSamePermit(t *testing.T) {
 			`{"upstream":"api","cost":{"tokens":10},"keys":{"tenant":"b"},"id":"one"}`,
 			`{"upstream":"api","cost":{"tokens":10},"keys":{"tenant":"a"},"operation":"put","id":"one"}`,
 		} {
-			if a := acquire(t, h, other); a.Code != 400 || !a.says(ValidationError, `id "one": was used for another call`) {
+			if a := acquire(t, h, other); a.Code != 400 || !a.says(refuse.ValidationError, `id "one": was used for another call`) {
 				t.Errorf("%s: got %d %s, want 400", other, a.Code, a.Body)
 			}
 		}

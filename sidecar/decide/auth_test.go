@@ -24,6 +24,7 @@ import (
 	"time"
 
 	who "github.com/seed1158cd35/weir/internal/auth"
+	"github.com/seed1158cd35/weir/internal/refuse"
 )
 
 func withLocal(ctx context.Context, addr net.Addr) context.Context {
@@ -124,13 +125,13 @@ func TestTokensOverHTTP(t *testing.T) {
 		status           int
 		code, says       string
 	}{
-		{"api", "", 401, Unauthorized, "there is no token"},
-		{"api", "Authorization: Bearer wrong", 401, Unauthorized, "matches none"},
+		{"api", "", 401, refuse.Unauthorized, "there is no token"},
+		{"api", "Authorization: Bearer wrong", 401, refuse.Unauthorized, "matches none"},
 		{"api", a, 200, "", ""},
-		{"other", a, 403, Forbidden, `the token of "team-a" may not use upstream "other"`},
-		{"absent", a, 403, Forbidden, `may not use upstream "absent"`},
+		{"other", a, 403, refuse.Forbidden, `the token of "team-a" may not use upstream "other"`},
+		{"absent", a, 403, refuse.Forbidden, `may not use upstream "absent"`},
 		{"other", b, 200, "", ""},
-		{"absent", b, 404, NotFound, "there is no such upstream"},
+		{"absent", b, 404, refuse.NotFound, "there is no such upstream"},
 	} {
 		got := acquire(t, h, `{"upstream":"`+c.upstream+`"}`, c.header)
 		if got.Code != c.status || !got.says(c.code, c.says) {
@@ -152,7 +153,7 @@ func TestPermitsBelongToTheirCaller(t *testing.T) {
 	a, a2, b := "Authorization: Bearer "+secretA, "Authorization: Bearer "+secretA2, "Authorization: Bearer "+secretB
 	id := permit(t, h, `{"upstream":"api","id":"same"}`, a)
 	done := `{"permit":"` + id + `","outcome":"failed"}`
-	if got := report(t, h, done, b); got.Code != 404 || !got.says(NotFound, "is not known here") {
+	if got := report(t, h, done, b); got.Code != 404 || !got.says(refuse.NotFound, "is not known here") {
 		t.Errorf("another's permit: got %d %s, want 404", got.Code, got.Body)
 	}
 	if other := permit(t, h, `{"upstream":"api","id":"same"}`, b); other == id {
@@ -164,7 +165,7 @@ func TestPermitsBelongToTheirCaller(t *testing.T) {
 	if got := report(t, h, done, a2); got.Code != 200 {
 		t.Errorf("with the next secret: got %d %s, want 200", got.Code, got.Body)
 	}
-	if got := report(t, h, done, b); !got.says(NotFound, "is not known here") {
+	if got := report(t, h, done, b); !got.says(refuse.NotFound, "is not known here") {
 		t.Errorf("another's permit that was reported: got %d %s", got.Code, got.Body)
 	}
 }

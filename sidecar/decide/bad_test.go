@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/internal/refuse"
 )
 
 // Every mistake in a request is answered with its name and value, and nothing is
@@ -92,9 +93,9 @@ func TestBadAcquires(t *testing.T) {
 		{field(`"wait":"x","cost":{"a":-1},"safe":3`), 400, `cost.a -1: must not be negative; wait "x": want a duration in a string, such as "1.5s"; safe 3: want true or false`},
 	} {
 		a := acquire(t, h, c.body)
-		code := ValidationError
+		code := refuse.ValidationError
 		if c.status == 404 {
-			code = NotFound
+			code = refuse.NotFound
 		}
 		if a.Code != c.status || !a.says(code, c.says) {
 			t.Errorf("%.100s:\n got %d %s\nwant %d %s %s", c.body, a.Code, a.Body, c.status, code, c.says)
@@ -162,9 +163,9 @@ func TestBadReports(t *testing.T) {
 		{field(`"outcome":"ok","when":"now"`), 400, `when: there is no such field; there are permit, outcome`},
 	} {
 		a := report(t, h, c.body)
-		code := ValidationError
+		code := refuse.ValidationError
 		if c.status == 404 {
-			code = NotFound
+			code = refuse.NotFound
 		}
 		if a.Code != c.status || !a.says(code, c.says) || strings.Contains(a.Error.Message, "a secret") {
 			t.Errorf("%.100s:\n got %d %s\nwant %d %s %s", c.body, a.Code, a.Body, c.status, code, c.says)
@@ -183,27 +184,27 @@ func TestBadRequests(t *testing.T) {
 		status               int
 		code, says           string
 	}{
-		{"GET", "/v1/acquire", "", "", 405, ValidationError, `method "GET": want POST`},
-		{"PUT", "/v1/report", body, "", 405, ValidationError, `method "PUT": want POST`},
-		{"POST", "/v1/limits", body, "", 405, ValidationError, `method "POST": want GET`},
-		{"DELETE", "/healthz", "", "", 405, ValidationError, `method "DELETE": want GET`},
-		{"GET", "/", "", "", 404, NotFound, `path "/": there is nothing; see /openapi.yaml`},
-		{"POST", "/v1/acquire/", body, "", 404, NotFound, `path "/v1/acquire/"`},
-		{"POST", "/v1//acquire", body, "", 404, NotFound, `path "/v1//acquire"`},
-		{"GET", "/%0a%1b", "", "", 404, NotFound, `path "/\n\x1b"`},
-		{"POST", "/v1/acquire", body, "Content-Type: text/plain", 415, ValidationError, `content type "text/plain": want application/json`},
-		{"POST", "/v1/acquire", body, "Content-Type: application/x-www-form-urlencoded", 415, ValidationError, "want application/json"},
+		{"GET", "/v1/acquire", "", "", 405, refuse.ValidationError, `method "GET": want POST`},
+		{"PUT", "/v1/report", body, "", 405, refuse.ValidationError, `method "PUT": want POST`},
+		{"POST", "/v1/limits", body, "", 405, refuse.ValidationError, `method "POST": want GET`},
+		{"DELETE", "/healthz", "", "", 405, refuse.ValidationError, `method "DELETE": want GET`},
+		{"GET", "/", "", "", 404, refuse.NotFound, `path "/": there is nothing; see /openapi.yaml`},
+		{"POST", "/v1/acquire/", body, "", 404, refuse.NotFound, `path "/v1/acquire/"`},
+		{"POST", "/v1//acquire", body, "", 404, refuse.NotFound, `path "/v1//acquire"`},
+		{"GET", "/%0a%1b", "", "", 404, refuse.NotFound, `path "/\n\x1b"`},
+		{"POST", "/v1/acquire", body, "Content-Type: text/plain", 415, refuse.ValidationError, `content type "text/plain": want application/json`},
+		{"POST", "/v1/acquire", body, "Content-Type: application/x-www-form-urlencoded", 415, refuse.ValidationError, "want application/json"},
 		{"POST", "/v1/acquire", body, "Content-Type: application/json; charset=utf-8", 200, "", ""},
-		{"POST", "/v1/acquire", body, "Host: rebound.example", 421, ValidationError, `host "rebound.example": is not this listener's`},
-		{"GET", "/healthz", "", "Host: rebound.example", 421, ValidationError, `host "rebound.example"`},
+		{"POST", "/v1/acquire", body, "Host: rebound.example", 421, refuse.ValidationError, `host "rebound.example": is not this listener's`},
+		{"GET", "/healthz", "", "Host: rebound.example", 421, refuse.ValidationError, `host "rebound.example"`},
 		{"GET", "/healthz", "", "Host: 127.0.0.1:8082", 200, "", ""},
 		{"GET", "/healthz", "", "Host: [::1]:8082", 200, "", ""},
 		{"GET", "/healthz", "", "Host: decide.internal", 200, "", ""},
 		{"HEAD", "/healthz", "", "", 200, "", ""},
-		{"GET", "/v1/limits?upstream=api&key=x", "", "", 400, ValidationError, "key: there is no such parameter"},
-		{"GET", "/v1/limits?upstream=api&upstream=b", "", "", 400, ValidationError, `upstream "b": is there twice`},
-		{"GET", "/v1/limits?upstream=%zz", "", "", 400, ValidationError, `the query "upstream=%zz" cannot be read`},
-		{"GET", "/v1/limits?upstream=nope", "", "", 404, NotFound, `upstream "nope": there is no such upstream`},
+		{"GET", "/v1/limits?upstream=api&key=x", "", "", 400, refuse.ValidationError, "key: there is no such parameter"},
+		{"GET", "/v1/limits?upstream=api&upstream=b", "", "", 400, refuse.ValidationError, `upstream "b": is there twice`},
+		{"GET", "/v1/limits?upstream=%zz", "", "", 400, refuse.ValidationError, `the query "upstream=%zz" cannot be read`},
+		{"GET", "/v1/limits?upstream=nope", "", "", 404, refuse.NotFound, `upstream "nope": there is no such upstream`},
 	} {
 		s := server(t, upstream(t, "api", policy()))
 		s.Hosts = func() []string { return []string{"Decide.internal:8082"} }
@@ -228,8 +229,8 @@ func TestPanicsAndErrorsKeepTheirSecrets(t *testing.T) {
 		status     int
 		code, logs string
 	}{
-		{"panic", 500, InternalError, "a gate with a secret"},
-		{"broken", 503, ServiceUnavailable, "a store at 10.0.0.7 is away"},
+		{"panic", 500, refuse.InternalError, "a gate with a secret"},
+		{"broken", 503, refuse.ServiceUnavailable, "a store at 10.0.0.7 is away"},
 	} {
 		log.Reset()
 		a := acquire(t, h, `{"upstream":"moody","operation":"`+c.operation+`"}`)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/seed1158cd35/weir/internal/refuse"
 )
 
 // mostCalls is how many calls an acquire can be for.
@@ -17,7 +19,7 @@ type acquireAllAnswer struct {
 // acquireAll takes permits in the order in which they are asked for, and gives all back if
 // one is refused. Others see them taken meanwhile: it is not one step. Each wait counts from
 // the beginning, each life from the end.
-func (s *Server) acquireAll(ctx context.Context, o map[string]any, caller string) (any, *failure) {
+func (s *Server) acquireAll(ctx context.Context, o map[string]any, caller string) (any, *refuse.Facts) {
 	askers, f := s.askers(o, caller)
 	if f != nil {
 		return nil, f
@@ -34,7 +36,7 @@ func (s *Server) acquireAll(ctx context.Context, o map[string]any, caller string
 		a.q.Life += s.maxWait() // it must not end before all are there
 		h, f := s.permit(ctx, a)
 		if f != nil {
-			return nil, f.of(i)
+			return nil, ofCall(f, i)
 		}
 		got, lives = append(got, h), append(lives, life)
 	}
@@ -48,7 +50,7 @@ func (s *Server) acquireAll(ctx context.Context, o map[string]any, caller string
 }
 
 // askers reads what is asked for, and finds what is wrong with it before anything is taken.
-func (s *Server) askers(o map[string]any, caller string) ([]*asker, *failure) {
+func (s *Server) askers(o map[string]any, caller string) ([]*asker, *refuse.Facts) {
 	var wrong mistakes
 	in := fields{values: o, wrong: &wrong}
 	v, _ := in.take("calls")
@@ -79,20 +81,20 @@ func (s *Server) askers(o map[string]any, caller string) ([]*asker, *failure) {
 		}
 		a, f := s.asker(caller, q, from)
 		if f != nil {
-			return nil, f.of(i)
+			return nil, ofCall(f, i)
 		}
 		all = append(all, a)
 	}
 	return all, nil
 }
 
-// of says of which of several calls a failure is, unless it names fields.
-func (f *failure) of(i int) *failure {
-	switch _, reason := f.details["reason"]; {
+// ofCall says of which of several calls a failure is, unless it names fields.
+func ofCall(f *refuse.Facts, i int) *refuse.Facts {
+	switch _, reason := f.Details["reason"]; {
 	case reason:
-		f.details["call"] = i
-	case f.details == nil:
-		f.message = fmt.Sprintf("calls[%d]: %s", i, f.message)
+		f.Details["call"] = i
+	case f.Details == nil:
+		f.Message = fmt.Sprintf("calls[%d]: %s", i, f.Message)
 	}
 	return f
 }

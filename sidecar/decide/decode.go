@@ -10,26 +10,28 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/seed1158cd35/weir/internal/refuse"
 )
 
 // parse reads the one JSON object that a body must be. Unlike encoding/json alone
 // it takes no field twice, none in other letters, and no broken text.
-func parse(body []byte) (map[string]any, *failure) {
+func parse(body []byte) (map[string]any, *refuse.Facts) {
 	if !utf8.Valid(body) {
-		return nil, failed(http.StatusBadRequest, ValidationError, "the body is not UTF-8")
+		return nil, failed(http.StatusBadRequest, refuse.ValidationError, "the body is not UTF-8")
 	}
 	if !json.Valid(body) {
-		return nil, failed(http.StatusBadRequest, ValidationError, "the body is not one JSON value: %v", syntax(body))
+		return nil, failed(http.StatusBadRequest, refuse.ValidationError, "the body is not one JSON value: %v", syntax(body))
 	}
 	d := json.NewDecoder(bytes.NewReader(body))
 	d.UseNumber()
 	v, err := value(d)
 	if err != nil {
-		return nil, failed(http.StatusBadRequest, ValidationError, "the body: %v", err)
+		return nil, failed(http.StatusBadRequest, refuse.ValidationError, "the body: %v", err)
 	}
 	o, ok := v.(map[string]any)
 	if !ok {
-		return nil, failed(http.StatusBadRequest, ValidationError, "the body %s: want an object, {...}", shown(v))
+		return nil, failed(http.StatusBadRequest, refuse.ValidationError, "the body %s: want an object, {...}", shown(v))
 	}
 	return o, nil
 }
@@ -112,7 +114,7 @@ func (m *mistakes) add(field string, v any, format string, args ...any) {
 }
 
 // failure is the answer to a request with mistakes; nil if there are none.
-func (m mistakes) failure() *failure {
+func (m mistakes) failure() *refuse.Facts {
 	if len(m.all) == 0 {
 		return nil
 	}
@@ -127,8 +129,8 @@ func (m mistakes) failure() *failure {
 		}
 		b.WriteString(": " + e.Problem)
 	}
-	f := failed(http.StatusBadRequest, ValidationError, "%s", b.String())
-	f.details = map[string]any{"fields": m.all}
+	f := failed(http.StatusBadRequest, refuse.ValidationError, "%s", b.String())
+	f.Details = map[string]any{"fields": m.all}
 	return f
 }
 

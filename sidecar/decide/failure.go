@@ -5,20 +5,9 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
-	"time"
 
 	"github.com/seed1158cd35/weir"
-)
-
-// The codes of errors.
-const (
-	ValidationError    = "VALIDATION_ERROR"
-	Unauthorized       = "UNAUTHORIZED"
-	Forbidden          = "FORBIDDEN"
-	NotFound           = "NOT_FOUND"
-	RateLimitExceeded  = "RATE_LIMIT_EXCEEDED"
-	InternalError      = "INTERNAL_SERVER_ERROR"
-	ServiceUnavailable = "SERVICE_UNAVAILABLE"
+	"github.com/seed1158cd35/weir/internal/refuse"
 )
 
 // Reasons of this API for which there is no permit, beside those of the gates.
@@ -31,36 +20,22 @@ const (
 	TooManyKeys    weir.Reason = "too_many_keys"
 )
 
-// A failure is an answer that is none of what was asked for.
-type failure struct {
-	status  int
-	code    string
-	message string
-	details map[string]any
-	after   time.Duration // when to come back; 0 means that it is not said
-}
-
-func failed(status int, code, format string, args ...any) *failure {
-	return &failure{status: status, code: code, message: fmt.Sprintf(format, args...)}
+// failed is an answer that is none of what was asked for.
+func failed(status int, code, format string, args ...any) *refuse.Facts {
+	return &refuse.Facts{Status: status, Code: code, Message: fmt.Sprintf(format, args...)}
 }
 
 // write sends {"error":{"code","message","details"}}.
-func (f *failure) write(w http.ResponseWriter) {
-	type body struct {
-		Code    string         `json:"code"`
-		Message string         `json:"message"`
-		Details map[string]any `json:"details"`
+func write(w http.ResponseWriter, f *refuse.Facts) {
+	h := w.Header()
+	if f.Wait > 0 {
+		h.Set("Retry-After", f.Seconds())
 	}
-	if f.details == nil {
-		f.details = map[string]any{}
+	if f.Status == http.StatusUnauthorized {
+		h.Set("WWW-Authenticate", "Bearer")
 	}
-	if f.after > 0 {
-		w.Header().Set("Retry-After", strconv.FormatInt(ceil(f.after, time.Second), 10))
-	}
-	if f.status == http.StatusUnauthorized {
-		w.Header().Set("WWW-Authenticate", "Bearer")
-	}
-	send(w, f.status, map[string]body{"error": {f.code, f.message, f.details}})
+	h.Set("Cache-Control", "no-store")
+	f.Write(w)
 }
 
 // send writes a body of JSON.
@@ -75,13 +50,4 @@ func send(w http.ResponseWriter, status int, body any) {
 	h.Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
 	_, _ = w.Write(append(b, '\n'))
-}
-
-// ceil is d in units, rounded up. A wait must not be told as shorter than it is.
-func ceil(d, unit time.Duration) int64 {
-	n := int64(d / unit)
-	if d%unit > 0 {
-		n++
-	}
-	return n
 }

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/seed1158cd35/weir/internal/refuse"
 )
 
 // FuzzDecode: whatever the body, the answer is a request within its bounds or a
@@ -46,11 +48,11 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-func tellable(t *testing.T, body []byte, f *failure) {
+func tellable(t *testing.T, body []byte, f *refuse.Facts) {
 	if f == nil {
 		return
 	}
-	if f.code != ValidationError || f.message == "" || len(f.message) > 4000 || strings.ContainsFunc(f.message, func(r rune) bool { return r < ' ' }) {
-		t.Errorf("%q: %s %q", body, f.code, f.message)
+	if f.Code != refuse.ValidationError || f.Message == "" || len(f.Message) > 4000 || strings.ContainsFunc(f.Message, func(r rune) bool { return r < ' ' }) {
+		t.Errorf("%q: %s %q", body, f.Code, f.Message)
 	}
 }

@@ -3,15 +3,17 @@ package decide
 import (
 	"net/http"
 	"strings"
+
+	"github.com/seed1158cd35/weir/internal/refuse"
 )
 
 const jobsPath = "/v1/jobs/"
 
 // jobs lets a caller who may ask for an upstream start jobs there.
-func (s *Server) jobs(w http.ResponseWriter, r *http.Request) *failure {
+func (s *Server) jobs(w http.ResponseWriter, r *http.Request) *refuse.Facts {
 	caller, err := s.who(r)
 	if err != nil {
-		return failed(http.StatusUnauthorized, Unauthorized, "%v", err)
+		return failed(http.StatusUnauthorized, refuse.Unauthorized, "%v", err)
 	}
 	name, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, jobsPath), "/")
 	if _, f := s.upstream(caller, name); f != nil {
@@ -19,7 +21,7 @@ func (s *Server) jobs(w http.ResponseWriter, r *http.Request) *failure {
 	}
 	h, ok := s.Jobs[name]
 	if !ok {
-		return failed(http.StatusNotFound, NotFound, "jobs of upstream %s: nothing bounds them here; see jobs in docs/aws.md", quoted(name))
+		return failed(http.StatusNotFound, refuse.NotFound, "jobs of upstream %s: nothing bounds them here; see jobs in docs/aws.md", quoted(name))
 	}
 	if r.URL.Path == jobsPath+name {
 		r = r.Clone(r.Context())

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/seed1158cd35/weir/internal/refuse"
 	"github.com/seed1158cd35/weir/limit"
 )
 
@@ -18,10 +19,10 @@ type limitsAnswer struct {
 
 // limits shows what is left of the limits that all callers share. Those with keys
 // are the business of others, too.
-func (s *Server) limits(r *http.Request, caller string) (any, *failure) {
+func (s *Server) limits(r *http.Request, caller string) (any, *refuse.Facts) {
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
-		return nil, failed(http.StatusBadRequest, ValidationError, "the query %s cannot be read", quoted(r.URL.RawQuery))
+		return nil, failed(http.StatusBadRequest, refuse.ValidationError, "the query %s cannot be read", quoted(r.URL.RawQuery))
 	}
 	if f := checkQuery(query); f != nil {
 		return nil, f
@@ -38,7 +39,7 @@ func (s *Server) limits(r *http.Request, caller string) (any, *failure) {
 	return limitsAnswer{u.Name(), look(u, time.Now(), wanted)}, nil
 }
 
-func checkQuery(query url.Values) *failure {
+func checkQuery(query url.Values) *refuse.Facts {
 	var wrong mistakes
 	for _, name := range slices.Sorted(maps.Keys(query)) {
 		switch values := query[name]; {

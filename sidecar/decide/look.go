@@ -5,10 +5,11 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/internal/refuse"
 	"github.com/seed1158cd35/weir/limit"
 )
 
-// A limitView is one limit and what is left of it.
+// A limitView is a refuse.Level of which the key is told, too, if there is none.
 type limitView struct {
 	Limit   string    `json:"limit"`
 	Key     string    `json:"key"`
@@ -19,24 +20,8 @@ type limitView struct {
 	ResetAt time.Time `json:"reset_at"`
 }
 
-// view is a limit as callers see it. During a pause nothing is left, however much
-// the limit itself has.
 func view(l limit.Limit, key string, at limit.Level, now time.Time) limitView {
-	left, reset := max(0, at.Left), at.Reset
-	if at.Paused > 0 {
-		left, reset = 0, max(reset, at.Paused)
-	}
-	when := at.ResetAt // of a calendar window, exact
-	if when.IsZero() || at.Paused > at.Reset {
-		when = now.Add(reset)
-	}
-	return limitView{l.Name, key, l.UnitName(), left, at.Full, ceil(reset, time.Millisecond), instant(when)}
-}
-
-// instant is a time as it stands in answers: in UTC, to the millisecond, and never
-// earlier than it is.
-func instant(t time.Time) time.Time {
-	return t.Add(time.Millisecond - 1).Truncate(time.Millisecond).UTC()
+	return limitView(refuse.Look(l, key, at, now))
 }
 
 // look is what is left of those limits of an upstream that all callers share.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/breaker"
+	"github.com/seed1158cd35/weir/internal/refuse"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/limit/adaptive"
 	"github.com/seed1158cd35/weir/limit/bucket"
@@ -376,7 +377,7 @@ func TestMisspeltKeysAndUnitsAreErrors(t *testing.T) {
 		`"cost":{"Tokens":1}`:                       "did you mean tokens?",
 		`"cost":{"zzz":1},"keys":{"tenant":"acme"}`: "want one of bytes, input_tokens, output_tokens, requests, tokens",
 	} {
-		if a := acquire(t, h, `{"upstream":"api",`+body+`}`); a.Code != 400 || !a.says(ValidationError, says) {
+		if a := acquire(t, h, `{"upstream":"api",`+body+`}`); a.Code != 400 || !a.says(refuse.ValidationError, says) {
 			t.Errorf("%s: got %d %s, want %s", body, a.Code, a.Body, says)
 		}
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/getkin/kin-openapi/routers/legacy"
 
 	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/internal/refuse"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/outcome"
 )
@@ -144,7 +145,7 @@ func TestEverythingInTheFileIsProduced(t *testing.T) {
 	const full = `{"upstream":"api","operation":"put","keys":{"tenant":"acme"},"cost":{"tokens":10},"wait":"0s","priority":"high","safe":true,"id":"x1","expires":"30s"}`
 	got := do(exchange{"POST", "/v1/acquire", full, 200, "", nil})
 	do(exchange{"POST", "/v1/report", `{"permit":"` + got.Permit + `","outcome":"ok","status":200,"headers":{"Retry-After":"1"},"code":"Fine","retry_after":"1.5s","usage":{"tokens":7},"unsent":false,"again":false}`, 200, "", nil})
-	do(exchange{"POST", "/v1/report", `{"permit":"` + got.Permit + `","outcome":"ok"}`, 404, NotFound, nil})
+	do(exchange{"POST", "/v1/report", `{"permit":"` + got.Permit + `","outcome":"ok"}`, 404, refuse.NotFound, nil})
 	for _, p := range []string{"high", "normal", "low"} {
 		do(exchange{"POST", "/v1/acquire", `{"upstream":"moody","priority":"` + p + `"}`, 200, "", nil})
 	}
@@ -153,52 +154,52 @@ func TestEverythingInTheFileIsProduced(t *testing.T) {
 		do(exchange{"POST", "/v1/report", fmt.Sprintf(`{"permit":%q,"outcome":%q}`, id, o), 200, "", nil})
 	}
 	late := do(exchange{"POST", "/v1/acquire", `{"upstream":"moody","operation":"late"}`, 200, "", nil}).Permit
-	do(exchange{"POST", "/v1/report", `{"permit":"` + late + `","outcome":"ok"}`, 500, InternalError, nil})
+	do(exchange{"POST", "/v1/report", `{"permit":"` + late + `","outcome":"ok"}`, 500, refuse.InternalError, nil})
 	long := `{"upstream":"` + strings.Repeat("x", longestBody) + `"}`
 	do(exchange{"POST", "/v1/acquire", `{"upstream":"api","operation":"put","keys":{"tenant":"acme"}}`, 200, "", nil})
 	for _, e := range []exchange{
-		{"POST", "/v1/acquire", `{"upstream":"api","operation":"put","keys":{"tenant":"acme"}}`, 429, RateLimitExceeded, nil},
-		{"POST", "/v1/acquire", `{"upstream":"api","cost":{"tokens":-1}}`, 400, ValidationError, nil},
-		{"POST", "/v1/acquire", `{"upstream":"absent"}`, 404, NotFound, nil},
-		{"POST", "/v1/acquire", `{"upstream":"other"}`, 403, Forbidden, nil},
-		{"POST", "/v1/acquire", `{"upstream":"api"}`, 401, Unauthorized, []string{"Authorization: Bearer no"}},
-		{"POST", "/v1/acquire", `{"upstream":"api"}`, 421, ValidationError, []string{"Host: evil.example"}},
-		{"POST", "/v1/acquire", `{"upstream":"api"}`, 415, ValidationError, []string{"Content-Type: text/plain"}},
-		{"POST", "/v1/acquire", long, 413, ValidationError, nil},
-		{"POST", "/v1/acquire", `{"upstream":"open"}`, 503, ServiceUnavailable, nil},
-		{"POST", "/v1/acquire", `{"upstream":"moody","operation":"broken"}`, 503, ServiceUnavailable, nil},
-		{"POST", "/v1/acquire", `{"upstream":"moody","operation":"panic"}`, 500, InternalError, nil},
-		{"POST", "/v1/report", `{"permit":"x","status":7}`, 400, ValidationError, nil},
-		{"POST", "/v1/report", `{"permit":"x","outcome":"ok"}`, 404, NotFound, nil},
-		{"POST", "/v1/report", `{"permit":"x","outcome":"ok"}`, 401, Unauthorized, []string{"Authorization: Bearer no"}},
-		{"POST", "/v1/report", `{"permit":"x","outcome":"ok"}`, 421, ValidationError, []string{"Host: evil.example"}},
-		{"POST", "/v1/report", `{"permit":"x","outcome":"ok"}`, 415, ValidationError, []string{"Content-Type: text/plain"}},
-		{"POST", "/v1/report", long, 413, ValidationError, nil},
+		{"POST", "/v1/acquire", `{"upstream":"api","operation":"put","keys":{"tenant":"acme"}}`, 429, refuse.RateLimitExceeded, nil},
+		{"POST", "/v1/acquire", `{"upstream":"api","cost":{"tokens":-1}}`, 400, refuse.ValidationError, nil},
+		{"POST", "/v1/acquire", `{"upstream":"absent"}`, 404, refuse.NotFound, nil},
+		{"POST", "/v1/acquire", `{"upstream":"other"}`, 403, refuse.Forbidden, nil},
+		{"POST", "/v1/acquire", `{"upstream":"api"}`, 401, refuse.Unauthorized, []string{"Authorization: Bearer no"}},
+		{"POST", "/v1/acquire", `{"upstream":"api"}`, 421, refuse.ValidationError, []string{"Host: evil.example"}},
+		{"POST", "/v1/acquire", `{"upstream":"api"}`, 415, refuse.ValidationError, []string{"Content-Type: text/plain"}},
+		{"POST", "/v1/acquire", long, 413, refuse.ValidationError, nil},
+		{"POST", "/v1/acquire", `{"upstream":"open"}`, 503, refuse.ServiceUnavailable, nil},
+		{"POST", "/v1/acquire", `{"upstream":"moody","operation":"broken"}`, 503, refuse.ServiceUnavailable, nil},
+		{"POST", "/v1/acquire", `{"upstream":"moody","operation":"panic"}`, 500, refuse.InternalError, nil},
+		{"POST", "/v1/report", `{"permit":"x","status":7}`, 400, refuse.ValidationError, nil},
+		{"POST", "/v1/report", `{"permit":"x","outcome":"ok"}`, 404, refuse.NotFound, nil},
+		{"POST", "/v1/report", `{"permit":"x","outcome":"ok"}`, 401, refuse.Unauthorized, []string{"Authorization: Bearer no"}},
+		{"POST", "/v1/report", `{"permit":"x","outcome":"ok"}`, 421, refuse.ValidationError, []string{"Host: evil.example"}},
+		{"POST", "/v1/report", `{"permit":"x","outcome":"ok"}`, 415, refuse.ValidationError, []string{"Content-Type: text/plain"}},
+		{"POST", "/v1/report", long, 413, refuse.ValidationError, nil},
 		{"GET", "/v1/limits?upstream=api&operation=put", "", 200, "", nil},
-		{"GET", "/v1/limits?upstream=api&upstream=b", "", 400, ValidationError, nil},
-		{"GET", "/v1/limits?upstream=absent", "", 404, NotFound, nil},
-		{"GET", "/v1/limits?upstream=other", "", 403, Forbidden, nil},
-		{"GET", "/v1/limits?upstream=api", "", 401, Unauthorized, []string{"Authorization: Bearer no"}},
-		{"GET", "/v1/limits?upstream=api", "", 421, ValidationError, []string{"Host: evil.example"}},
+		{"GET", "/v1/limits?upstream=api&upstream=b", "", 400, refuse.ValidationError, nil},
+		{"GET", "/v1/limits?upstream=absent", "", 404, refuse.NotFound, nil},
+		{"GET", "/v1/limits?upstream=other", "", 403, refuse.Forbidden, nil},
+		{"GET", "/v1/limits?upstream=api", "", 401, refuse.Unauthorized, []string{"Authorization: Bearer no"}},
+		{"GET", "/v1/limits?upstream=api", "", 421, refuse.ValidationError, []string{"Host: evil.example"}},
 		{"GET", "/healthz", "", 200, "", nil},
-		{"GET", "/healthz", "", 421, ValidationError, []string{"Host: evil.example"}},
+		{"GET", "/healthz", "", 421, refuse.ValidationError, []string{"Host: evil.example"}},
 		{"GET", "/openapi.yaml", "", 200, "", nil},
-		{"GET", "/openapi.yaml", "", 421, ValidationError, []string{"Host: evil.example"}},
+		{"GET", "/openapi.yaml", "", 421, refuse.ValidationError, []string{"Host: evil.example"}},
 	} {
 		do(e)
 	}
 	for _, r := range weir.Reasons {
-		e := exchange{"POST", "/v1/acquire", `{"upstream":"moody","operation":"refuse-` + string(r) + `"}`, 429, RateLimitExceeded, nil}
+		e := exchange{"POST", "/v1/acquire", `{"upstream":"moody","operation":"refuse-` + string(r) + `"}`, 429, refuse.RateLimitExceeded, nil}
 		if r.Unavailable() {
-			e.status, e.code = 503, ServiceUnavailable
+			e.status, e.code = 503, refuse.ServiceUnavailable
 		}
 		do(e)
 	}
 	for i, state := range limit.States {
-		do(exchange{"POST", "/v1/acquire", fmt.Sprintf(`{"upstream":"moody","operation":"lack-%d%d"}`, i+1, state), 429, RateLimitExceeded, nil})
+		do(exchange{"POST", "/v1/acquire", fmt.Sprintf(`{"upstream":"moody","operation":"lack-%d%d"}`, i+1, state), 429, refuse.RateLimitExceeded, nil})
 	}
 	s.Upstreams = func() map[string]*weir.Upstream { panic("with a secret") }
-	do(exchange{"GET", "/v1/limits?upstream=api", "", 500, InternalError, nil})
+	do(exchange{"GET", "/v1/limits?upstream=api", "", 500, refuse.InternalError, nil})
 	s.Upstreams = func() map[string]*weir.Upstream { return all }
 
 	several := func(upstreams ...string) string {
@@ -209,13 +210,13 @@ func TestEverythingInTheFileIsProduced(t *testing.T) {
 		return `{"calls":[` + strings.Join(calls, ",") + `]}`
 	}
 	do(exchange{"POST", "/v1/acquire", several("moody", "moody"), 200, "", nil})
-	do(exchange{"POST", "/v1/acquire", several("moody", "open"), 503, ServiceUnavailable, nil})
-	do(exchange{"POST", "/v1/acquire", several("moody", "absent"), 404, NotFound, nil})
-	do(exchange{"POST", "/v1/acquire", several(), 400, ValidationError, nil})
-	do(exchange{"POST", "/v1/acquire", `{"calls":[{"upstream":"moody"},{"upstream":"moody","operation":"refuse-paused"}]}`, 429, RateLimitExceeded, nil})
+	do(exchange{"POST", "/v1/acquire", several("moody", "open"), 503, refuse.ServiceUnavailable, nil})
+	do(exchange{"POST", "/v1/acquire", several("moody", "absent"), 404, refuse.NotFound, nil})
+	do(exchange{"POST", "/v1/acquire", several(), 400, refuse.ValidationError, nil})
+	do(exchange{"POST", "/v1/acquire", `{"calls":[{"upstream":"moody"},{"upstream":"moody","operation":"refuse-paused"}]}`, 429, refuse.RateLimitExceeded, nil})
 	for i, r := range []Rights{{MaxPermits: 1}, {MaxWaiting: -1}, {MaxKeys: -1}} {
 		s.Rights = func(string) Rights { return r }
-		do(exchange{"POST", "/v1/acquire", fmt.Sprintf(`{"upstream":"api","keys":{"tenant":"other%d"}}`, i), 429, RateLimitExceeded, nil})
+		do(exchange{"POST", "/v1/acquire", fmt.Sprintf(`{"upstream":"api","keys":{"tenant":"other%d"}}`, i), 429, refuse.RateLimitExceeded, nil})
 	}
 	s.Rights = nil
 
@@ -223,12 +224,12 @@ func TestEverythingInTheFileIsProduced(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	do(exchange{"POST", "/v1/acquire", `{"upstream":"api","id":"waits"}`, 429, RateLimitExceeded, nil})
+	do(exchange{"POST", "/v1/acquire", `{"upstream":"api","id":"waits"}`, 429, refuse.RateLimitExceeded, nil})
 	s.permits().give(at)
 	s.permits().most = 0
-	do(exchange{"POST", "/v1/acquire", `{"upstream":"api"}`, 503, ServiceUnavailable, nil})
+	do(exchange{"POST", "/v1/acquire", `{"upstream":"api"}`, 503, refuse.ServiceUnavailable, nil})
 	s.Close()
-	do(exchange{"POST", "/v1/acquire", `{"upstream":"api"}`, 503, ServiceUnavailable, nil})
+	do(exchange{"POST", "/v1/acquire", `{"upstream":"api"}`, 503, refuse.ServiceUnavailable, nil})
 	seen.complete(t)
 }
 
@@ -286,7 +287,7 @@ func decoded(t testing.TB, body string) any {
 	t.Helper()
 	o, f := parse([]byte(body))
 	if f != nil {
-		t.Fatalf("%s: %s", body, f.message)
+		t.Fatalf("%s: %s", body, f.Message)
 	}
 	return any(o)
 }

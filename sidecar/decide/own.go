@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/breaker"
+	"github.com/seed1158cd35/weir/internal/refuse"
 	"github.com/seed1158cd35/weir/outcome"
 )
 
@@ -52,7 +53,7 @@ type ticket struct {
 }
 
 // admit asks the caller's own breaker.
-func (a *asker) admit() (ticket, *failure) {
+func (a *asker) admit() (ticket, *refuse.Facts) {
 	if a.rights.believed() {
 		return ticket{}, nil
 	}

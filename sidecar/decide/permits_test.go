@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/internal/refuse"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
@@ -116,7 +117,7 @@ func TestCloseEndsWhatIsOut(t *testing.T) {
 		if a := acquire(t, h, `{"upstream":"api"}`); a.Code != 503 || a.Error.Details.Reason != "shutting_down" || a.Header().Get("Retry-After") != "1" {
 			t.Errorf("after Close: got %d %s, want 503", a.Code, a.Body)
 		}
-		if a := report(t, h, `{"permit":"`+id+`","outcome":"ok"}`); !a.says(NotFound, "has expired") {
+		if a := report(t, h, `{"permit":"`+id+`","outcome":"ok"}`); !a.says(refuse.NotFound, "has expired") {
 			t.Errorf("a report after Close: got %d %s", a.Code, a.Body)
 		}
 		s.Close()

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed1158cd35/weir/internal/refuse"
 	"github.com/seed1158cd35/weir/outcome"
 	"github.com/seed1158cd35/weir/outcome/classify"
 )
@@ -37,7 +38,7 @@ type reportRequest struct {
 	Again      bool // another attempt of the same call follows
 }
 
-func decodeReport(body []byte) (*reportRequest, *failure) {
+func decodeReport(body []byte) (*reportRequest, *refuse.Facts) {
 	o, f := parse(body)
 	if f != nil {
 		return nil, f
@@ -119,7 +120,7 @@ func (q *reportRequest) answer(now time.Time) outcome.Outcome {
 	return classify.HTTP(classify.Response{Method: http.MethodGet, Status: q.Status, Header: q.Headers, Now: now})
 }
 
-func (s *Server) report(r *http.Request, caller string) (any, *failure) {
+func (s *Server) report(r *http.Request, caller string) (any, *refuse.Facts) {
 	body, f := read(r)
 	if f != nil {
 		return nil, f
@@ -153,7 +154,7 @@ func (s *Server) report(r *http.Request, caller string) (any, *failure) {
 }
 
 // ended is the answer to a report of a permit that is not out.
-func ended(id string, how ending) *failure {
+func ended(id string, how ending) *refuse.Facts {
 	why := "is not known here; it was given by another weir, or long ago, or to another caller"
 	switch how {
 	case reported:
@@ -161,5 +162,5 @@ func ended(id string, how ending) *failure {
 	case expired:
 		why = "has expired, and what it was charged stays charged; ask for a longer life with expires"
 	}
-	return failed(http.StatusNotFound, NotFound, "permit %s: %s", quoted(id), why)
+	return failed(http.StatusNotFound, refuse.NotFound, "permit %s: %s", quoted(id), why)
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir/breaker"
+	"github.com/seed1158cd35/weir/internal/refuse"
 	"github.com/seed1158cd35/weir/outcome"
 	"github.com/seed1158cd35/weir/outcome/classify"
 )
@@ -42,7 +43,7 @@ func TestReportedOutcome(t *testing.T) {
 	} {
 		q, f := decodeReport([]byte(`{"permit":"x",` + c.body + `}`))
 		if f != nil {
-			t.Errorf("%s: %s", c.body, f.message)
+			t.Errorf("%s: %s", c.body, f.Message)
 			continue
 		}
 		got := q.outcome(rules, now)
@@ -123,7 +124,7 @@ func TestEndedPermitsSayHow(t *testing.T) {
 		time.Sleep(time.Second)
 		for id, says := range map[string]string{done: "was reported already", late: "has expired", "nobody": "is not known here"} {
 			for range 2 {
-				if a := report(t, h, `{"permit":"`+id+`","outcome":"ok"}`); a.Code != 404 || !a.says(NotFound, `permit "`+id+`": `+says) {
+				if a := report(t, h, `{"permit":"`+id+`","outcome":"ok"}`); a.Code != 404 || !a.says(refuse.NotFound, `permit "`+id+`": `+says) {
 					t.Errorf("%s: got %d %s, want 404 %s", id, a.Code, a.Body, says)
 				}
 			}
@@ -194,7 +195,7 @@ func TestAttemptsOfOneCallCountOnce(t *testing.T) {
 			t.Errorf("a probe that failed left it %v", state(u))
 		}
 		id := "whatever"
-		if a := report(t, h, `{"permit":"`+id+`","outcome":"ok","again":true}`); a.Code != 400 || !a.says(ValidationError, "again") {
+		if a := report(t, h, `{"permit":"`+id+`","outcome":"ok","again":true}`); a.Code != 400 || !a.says(refuse.ValidationError, "again") {
 			t.Errorf("ok, and again: %d %s", a.Code, a.Body)
 		}
 	})

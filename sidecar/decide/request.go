@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/internal/refuse"
 	"github.com/seed1158cd35/weir/limit"
 )
 
@@ -34,7 +35,7 @@ type acquireRequest struct {
 }
 
 // decodeAcquire reads an acquire, which stands at a path of the body: "", or one of several.
-func decodeAcquire(o map[string]any, path string, longest time.Duration) (*acquireRequest, *failure) {
+func decodeAcquire(o map[string]any, path string, longest time.Duration) (*acquireRequest, *refuse.Facts) {
 	wrong := mistakes{path: path}
 	in := fields{values: o, wrong: &wrong}
 	q := &acquireRequest{

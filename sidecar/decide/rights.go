@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+
+	"github.com/seed1158cd35/weir/internal/refuse"
 )
 
 // Rights are what a caller may say, and how much it may hold, so that it cannot take
@@ -61,7 +63,7 @@ func (s *Server) rights(caller string) *Rights {
 func (r *Rights) believed() bool { return r == nil || r.Everyone }
 
 // fit holds the keys of a call to what the caller may name, and fills in what it need not.
-func (r *Rights) fit(keys map[string]string) (map[string]string, *failure) {
+func (r *Rights) fit(keys map[string]string) (map[string]string, *refuse.Facts) {
 	if r == nil || len(r.Keys) == 0 {
 		return keys, nil
 	}
@@ -70,7 +72,7 @@ func (r *Rights) fit(keys map[string]string) (map[string]string, *failure) {
 		value, said := keys[scope]
 		switch {
 		case said && !slices.Contains(may, value):
-			return nil, failed(http.StatusForbidden, Forbidden, "keys.%s: %s is not one that this caller may name; it may name %s", shorten(scope), quoted(value), listed(may))
+			return nil, failed(http.StatusForbidden, refuse.Forbidden, "keys.%s: %s is not one that this caller may name; it may name %s", shorten(scope), quoted(value), listed(may))
 		case !said && len(may) == 1:
 			keys = maps.Clone(keys)
 			if keys == nil {
@@ -78,7 +80,7 @@ func (r *Rights) fit(keys map[string]string) (map[string]string, *failure) {
 			}
 			keys[scope] = may[0]
 		case !said:
-			return nil, failed(http.StatusForbidden, Forbidden, "keys.%s: is missing; this caller may name %s", shorten(scope), listed(may))
+			return nil, failed(http.StatusForbidden, refuse.Forbidden, "keys.%s: is missing; this caller may name %s", shorten(scope), listed(may))
 		}
 	}
 	return keys, nil

@@ -18,6 +18,7 @@ import (
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/internal/auth"
 	"github.com/seed1158cd35/weir/internal/hosts"
+	"github.com/seed1158cd35/weir/internal/refuse"
 	"github.com/seed1158cd35/weir/internal/veil"
 )
 
@@ -122,7 +123,7 @@ func (s *Server) lose(h *held) {
 // A route is what is served under a path.
 type route struct {
 	method string
-	serve  func(w http.ResponseWriter, r *http.Request) *failure
+	serve  func(w http.ResponseWriter, r *http.Request) *refuse.Facts
 }
 
 // Handler is the API.
@@ -137,31 +138,31 @@ func (s *Server) Handler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer s.rescue(w, r)
 		if f := s.serve(routes, w, r); f != nil {
-			f.write(w)
+			write(w, f)
 		}
 	})
 }
 
-func (s *Server) serve(routes map[string]route, w http.ResponseWriter, r *http.Request) *failure {
+func (s *Server) serve(routes map[string]route, w http.ResponseWriter, r *http.Request) *refuse.Facts {
 	if !hosts.Ours(r, s.names()) {
 		s.turned("host")
-		return failed(http.StatusMisdirectedRequest, ValidationError,
+		return failed(http.StatusMisdirectedRequest, refuse.ValidationError,
 			"host %s: is not this listener's; ask for localhost, its address, or one of hosts in decide", quoted(r.Host))
 	}
 	if hosts.Foreign(r, nil) {
 		s.turned("origin")
-		return failed(http.StatusForbidden, Forbidden, "a browser sent this for a page of another site (Origin %s); decisions are for programs", quoted(r.Header.Get("Origin")))
+		return failed(http.StatusForbidden, refuse.Forbidden, "a browser sent this for a page of another site (Origin %s); decisions are for programs", quoted(r.Header.Get("Origin")))
 	}
 	at, ok := routes[r.URL.Path]
 	if !ok && strings.HasPrefix(r.URL.Path, jobsPath) {
 		return s.jobs(w, r)
 	}
 	if !ok {
-		return failed(http.StatusNotFound, NotFound, "path %s: there is nothing; see /openapi.yaml", quoted(r.URL.Path))
+		return failed(http.StatusNotFound, refuse.NotFound, "path %s: there is nothing; see /openapi.yaml", quoted(r.URL.Path))
 	}
 	if r.Method != at.method && !(r.Method == http.MethodHead && at.method == http.MethodGet) {
 		w.Header().Set("Allow", at.method)
-		return failed(http.StatusMethodNotAllowed, ValidationError, "method %s: want %s", quoted(r.Method), at.method)
+		return failed(http.StatusMethodNotAllowed, refuse.ValidationError, "method %s: want %s", quoted(r.Method), at.method)
 	}
 	return at.serve(w, r)
 }
@@ -187,15 +188,15 @@ func (s *Server) rescue(w http.ResponseWriter, r *http.Request) {
 		panic(v)
 	}
 	s.log().LogAttrs(r.Context(), slog.LevelError, "panic", slog.String("path", r.URL.Path), slog.Any("value", v), slog.String("stack", string(debug.Stack())))
-	failed(http.StatusInternalServerError, InternalError, "something is wrong with this weir; its log says what").write(w)
+	write(w, failed(http.StatusInternalServerError, refuse.InternalError, "something is wrong with this weir; its log says what"))
 }
 
 // known lets in callers who are known.
-func (s *Server) known(answer func(r *http.Request, caller string) (any, *failure)) func(http.ResponseWriter, *http.Request) *failure {
-	return func(w http.ResponseWriter, r *http.Request) *failure {
+func (s *Server) known(answer func(r *http.Request, caller string) (any, *refuse.Facts)) func(http.ResponseWriter, *http.Request) *refuse.Facts {
+	return func(w http.ResponseWriter, r *http.Request) *refuse.Facts {
 		caller, err := s.who(r)
 		if err != nil {
-			return failed(http.StatusUnauthorized, Unauthorized, "%v", err)
+			return failed(http.StatusUnauthorized, refuse.Unauthorized, "%v", err)
 		}
 		body, f := answer(r, caller)
 		if f == nil {
@@ -227,27 +228,27 @@ func (s *Server) turned(why string) {
 }
 
 // read reads a body of JSON.
-func read(r *http.Request) ([]byte, *failure) {
+func read(r *http.Request) ([]byte, *refuse.Facts) {
 	kind := r.Header.Get("Content-Type")
 	if media, _, err := mime.ParseMediaType(kind); err != nil || media != "application/json" {
-		return nil, failed(http.StatusUnsupportedMediaType, ValidationError, "content type %s: want application/json", quoted(kind))
+		return nil, failed(http.StatusUnsupportedMediaType, refuse.ValidationError, "content type %s: want application/json", quoted(kind))
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, longestBody))
 	if _, large := errors.AsType[*http.MaxBytesError](err); large {
-		return nil, failed(http.StatusRequestEntityTooLarge, ValidationError, "the body is larger than %d bytes", longestBody)
+		return nil, failed(http.StatusRequestEntityTooLarge, refuse.ValidationError, "the body is larger than %d bytes", longestBody)
 	}
 	if err != nil {
-		return nil, failed(http.StatusBadRequest, ValidationError, "the body could not be read to its end")
+		return nil, failed(http.StatusBadRequest, refuse.ValidationError, "the body could not be read to its end")
 	}
 	return body, nil
 }
 
-func health(w http.ResponseWriter, _ *http.Request) *failure {
+func health(w http.ResponseWriter, _ *http.Request) *refuse.Facts {
 	send(w, http.StatusOK, map[string]string{"status": "ok"})
 	return nil
 }
 
-func openAPI(w http.ResponseWriter, _ *http.Request) *failure {
+func openAPI(w http.ResponseWriter, _ *http.Request) *refuse.Facts {
 	w.Header().Set("Content-Type", "application/yaml")
 	w.Header().Set("Content-Length", strconv.Itoa(len(OpenAPI)))
 	_, _ = io.Copy(w, strings.NewReader(string(OpenAPI)))

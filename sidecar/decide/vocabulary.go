@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/internal/doc"
+	"github.com/seed1158cd35/weir/internal/refuse"
 	"github.com/seed1158cd35/weir/limit"
 )
 
@@ -71,7 +72,7 @@ func (s Scopes) name(keys map[string]string, caller string) map[string]string {
 
 // check finds units and keys that nothing counts by. They are most likely misspelt, and a
 // call would pass that nobody counts.
-func (q *acquireRequest) check(p *weir.Policy, known Scopes, caller string) *failure {
+func (q *acquireRequest) check(p *weir.Policy, known Scopes, caller string) *refuse.Facts {
 	scopes := slices.Clone(known.Declared)
 	for _, l := range p.Limits {
 		scopes = append(scopes, l.Scope, l.If.Scope)
@@ -105,7 +106,7 @@ func unitsOf(p *weir.Policy) []string {
 }
 
 // checkUnits finds units of a report that nothing counts by, as those of an acquire.
-func (q *reportRequest) checkUnits(p *weir.Policy) *failure {
+func (q *reportRequest) checkUnits(p *weir.Policy) *refuse.Facts {
 	var wrong mistakes
 	misspelt(&wrong, "usage", keysOf(q.Usage), unitsOf(p), "unit")
 	return wrong.failure()

@@ -1,13 +1,13 @@
 package envoy
 
 import (
-	"fmt"
 	"strconv"
-	"strings"
 	"time"
 
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	rls "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
+
+	"github.com/seed1158cd35/weir/internal/refuse"
 )
 
 // Headers says which headers Envoy is told to add to the answers to its clients.
@@ -38,16 +38,16 @@ func (s *Server) headers(resp *rls.RateLimitResponse, p *plan, verdicts []verdic
 	add := func(key, value string) {
 		resp.ResponseHeadersToAdd = append(resp.ResponseHeadersToAdd, &core.HeaderValue{Key: key, Value: value})
 	}
-	at, left, reset := &p.places[first], verdicts[first].left, seconds(p.places[first].counter.grant.Reset)
+	at, left, reset := &p.places[first], verdicts[first].left, p.places[first].counter.grant.Reset
 	if s.config.Headers == ThreeHeaders {
 		add("RateLimit-Limit", strconv.FormatInt(int64(at.amount), 10))
 		add("RateLimit-Remaining", strconv.FormatInt(left, 10))
-		add("RateLimit-Reset", strconv.FormatInt(reset, 10))
+		add("RateLimit-Reset", strconv.FormatInt(refuse.Ceil(reset, time.Second), 10))
 		return
 	}
-	policy, w := quoted(at.policy()), at.counter.windows
-	add("RateLimit", fmt.Sprintf("%s;r=%d;t=%d", policy, left, reset))
-	add("RateLimit-Policy", fmt.Sprintf("%s;q=%d;w=%d", policy, at.amount, seconds(w.End.Sub(w.Start))))
+	w := at.counter.windows
+	add("RateLimit", refuse.LevelItem(at.policy(), left, reset))
+	add("RateLimit-Policy", refuse.PolicyItem(at.policy(), int64(at.amount), w.End.Sub(w.Start)))
 }
 
 // before reports whether a client meets v earlier than w.
@@ -65,26 +65,4 @@ func (at *place) policy() string {
 		return at.name
 	}
 	return at.span.String()
-}
-
-// quoted is a string of structured fields (RFC 9651).
-func quoted(text string) string {
-	var b strings.Builder
-	b.WriteByte('"')
-	for _, c := range []byte(text) {
-		switch {
-		case c < ' ' || c > '~':
-			c = '_'
-		case c == '"' || c == '\\':
-			b.WriteByte('\\')
-		}
-		b.WriteByte(c)
-	}
-	b.WriteByte('"')
-	return b.String()
-}
-
-// seconds are whole ones, and no fewer than it takes.
-func seconds(d time.Duration) int64 {
-	return int64((d + time.Second - 1) / time.Second)
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed1158cd35/weir/internal/refuse"
 	"github.com/seed1158cd35/weir/limit/pause"
 )
 
@@ -33,7 +34,7 @@ func (t *trip) bound(h http.Header) {
 				most = max(most, pause.Longest)
 			}
 			if d > most {
-				h[f.name][i] = strconv.FormatInt(ceil(most, f.unit), 10)
+				h[f.name][i] = strconv.FormatInt(refuse.Ceil(most, f.unit), 10)
 			}
 		}
 	}

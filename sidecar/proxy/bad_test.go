@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/internal/refuse"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
@@ -160,7 +161,7 @@ func TestNoRouteSaysSo(t *testing.T) {
 	u.Routes = nil
 	resp := say(t, listen(t, newProxy(t, u)), get("/nowhere"))
 	e := failureOf(t, resp)
-	if resp.StatusCode != http.StatusNotFound || e.Code != ValidationError || e.Details["path"] != "/nowhere" {
+	if resp.StatusCode != http.StatusNotFound || e.Code != refuse.ValidationError || e.Details["path"] != "/nowhere" {
 		t.Errorf("answered %s: %+v", resp.Status, e)
 	}
 }
@@ -232,7 +233,7 @@ func TestBodyAboveTheLimit(t *testing.T) {
 		if c.status == 200 {
 			continue
 		}
-		if e := failureOf(t, resp); e.Code != ValidationError || !strings.Contains(e.Message, "1000") {
+		if e := failureOf(t, resp); e.Code != refuse.ValidationError || !strings.Contains(e.Message, "1000") {
 			t.Errorf("%s: %+v", name, e)
 		}
 		if resp.Header.Get(AttemptsHeader) != "" {
@@ -287,7 +288,7 @@ func TestCostBeyondTheLimitIsRejected(t *testing.T) {
 	policy.Limits = []limit.Limit{{Name: "volume", Unit: "bytes", Rate: bucket.Rate{Amount: 100, Per: time.Second}}}
 	resp := say(t, listen(t, newProxy(t, up(w.url, policy))), "PUT / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 101\r\n\r\n"+strings.Repeat("a", 101))
 	e := failureOf(t, resp)
-	if resp.StatusCode != http.StatusBadRequest || e.Code != ValidationError || !strings.Contains(e.Message, "volume") {
+	if resp.StatusCode != http.StatusBadRequest || e.Code != refuse.ValidationError || !strings.Contains(e.Message, "volume") {
 		t.Errorf("answered %s: %+v", resp.Status, e)
 	}
 	if len(w.heads()) > 0 {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/internal/refuse"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/outcome"
 )
@@ -19,8 +20,8 @@ type Dialect interface {
 	// Hear looks at a request that has come for an upstream, before it is admitted. Path
 	// is its raw path there, behind that of the upstream's URL. It may take fields out of the header, and put another
 	// reader in the place of the body, with the same bytes. The Exchange serves the
-	// request even if a Failure refuses it.
-	Hear(r *http.Request, path string) (Exchange, *Failure)
+	// request even if it is refused here.
+	Hear(r *http.Request, path string) (Exchange, *refuse.Facts)
 }
 
 // A Placed is a Dialect that wants to know where its upstream is: what a request asks for is told
@@ -46,7 +47,7 @@ type Exchange interface {
 
 	// Refuse answers with an error of weir's own. The headers that weir sets stand in
 	// w already.
-	Refuse(w http.ResponseWriter, f *Failure)
+	Refuse(w http.ResponseWriter, f *refuse.Facts)
 }
 
 // hearing bounds how long a caller may take to send what a dialect wants to see of a body
@@ -54,7 +55,7 @@ type Exchange interface {
 const hearing = time.Minute
 
 // hear has the dialect look at the request.
-func (t *trip) hear(d Dialect) (f *Failure) {
+func (t *trip) hear(d Dialect) (f *refuse.Facts) {
 	if u, ok := t.came.Body.(*upload); ok {
 		until, spare := u.until, u.spare
 		if at := time.Now().Add(hearing); until.IsZero() || at.Before(until) {
@@ -99,7 +100,7 @@ type Declarer interface {
 }
 
 // undeclared refuses what is of no declared operation where the upstream is closed to it.
-func (t *trip) undeclared() *Failure {
+func (t *trip) undeclared() *refuse.Facts {
 	if !t.to.Closed {
 		return nil
 	}
@@ -110,7 +111,7 @@ func (t *trip) undeclared() *Failure {
 	if policy.Declares(t.came.Method, strings.TrimSuffix(t.to.URL.EscapedPath(), "/")+t.path) {
 		return nil
 	}
-	return &Failure{Status: http.StatusForbidden, Code: Forbidden, Final: true,
+	return &refuse.Facts{Status: http.StatusForbidden, Code: refuse.Forbidden, Final: true,
 		Message: "this upstream takes only operations that are known or declared (undeclared: refuse), and this is none"}
 }
 
@@ -138,24 +139,4 @@ type Letter struct {
 	Body     []byte
 
 	Priority limit.Priority // in place of that of the request
-}
-
-// A Failure is an error of weir's own: that nothing was sent, or nothing came back.
-type Failure struct {
-	Status  int            // of HTTP
-	Code    string         // one of weir's: VALIDATION_ERROR, RATE_LIMIT_EXCEEDED, ...
-	Message string         // without secrets and addresses
-	Details map[string]any // for those who read JSON
-
-	Reason     weir.Reason   // why it was not sent, if a limit or the breaker said no
-	RetryAfter time.Duration // when to come back; 0 if that is not known
-	Final      bool          // it was tried often enough: the caller should not repeat it
-}
-
-// Error makes a failure what an attempt may return.
-func (f *Failure) Error() string { return f.Message }
-
-// Outcome: it says nothing about the upstream.
-func (f *Failure) Outcome() outcome.Outcome {
-	return outcome.Outcome{Class: outcome.Rejected, Code: f.Code, Unsent: true}
 }

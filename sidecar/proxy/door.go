@@ -13,6 +13,7 @@ import (
 	"github.com/seed1158cd35/weir/internal/crowd"
 	"github.com/seed1158cd35/weir/internal/doc"
 	"github.com/seed1158cd35/weir/internal/hosts"
+	"github.com/seed1158cd35/weir/internal/refuse"
 )
 
 // A Door says who may come in, and which pages may use what weir adds to requests. The
@@ -46,12 +47,6 @@ const (
 // Whys are all of them.
 var Whys = []Why{WrongForm, WrongHost, NoCaller, NotTheirs, WrongOrigin, Elsewhere, Undeclared}
 
-// The codes of what is refused at the door.
-const (
-	Unauthorized = "UNAUTHORIZED"
-	Forbidden    = "FORBIDDEN"
-)
-
 // A guest is who came in.
 type guest struct {
 	name  string   // of the token or the certificate; "" if nobody is asked for one
@@ -65,14 +60,14 @@ type guestKey struct{}
 const TokenHeader = "X-Weir-Token"
 
 // enter says who calls, or why nobody knows.
-func (d *Door) enter(r *http.Request) (g guest, f *Failure) {
+func (d *Door) enter(r *http.Request) (g guest, f *refuse.Facts) {
 	if d.Auth.Open() {
 		return g, nil
 	}
 	if d.Auth.ClientCAs != nil {
 		name, err := d.Auth.Certified(r.TLS)
 		if err != nil {
-			return g, &Failure{Status: http.StatusUnauthorized, Code: Unauthorized, Message: err.Error(), Final: true}
+			return g, &refuse.Facts{Status: http.StatusUnauthorized, Code: refuse.Unauthorized, Message: err.Error(), Final: true}
 		}
 		g.name = name
 	}
@@ -92,7 +87,7 @@ func (d *Door) enter(r *http.Request) (g guest, f *Failure) {
 	if len(g.shown) > 0 {
 		return g, nil
 	}
-	return g, &Failure{Status: http.StatusUnauthorized, Code: Unauthorized, Final: true,
+	return g, &refuse.Facts{Status: http.StatusUnauthorized, Code: refuse.Unauthorized, Final: true,
 		Message: "there is no token that is configured here; show it as the API key, as the access key id of AWS, or in " + TokenHeader}
 }
 
@@ -167,30 +162,30 @@ func withoutKey(raw string) string {
 }
 
 // admit says why a guest may not use an upstream, nil if it may.
-func (d *Door) admit(r *http.Request, g guest, to *target) (Why, *Failure) {
+func (d *Door) admit(r *http.Request, g guest, to *target) (Why, *refuse.Facts) {
 	if err := d.Auth.May(g.name, to.Name); err != nil && len(d.Auth.Tokens) > 0 {
-		return NotTheirs, &Failure{Status: http.StatusForbidden, Code: Forbidden, Message: err.Error(), Final: true}
+		return NotTheirs, &refuse.Facts{Status: http.StatusForbidden, Code: refuse.Forbidden, Message: err.Error(), Final: true}
 	}
 	if !to.Credentials {
 		return "", nil
 	}
 	if echoes(r.Method) {
-		return WrongForm, &Failure{Status: http.StatusMethodNotAllowed, Code: ValidationError, Final: true,
+		return WrongForm, &refuse.Facts{Status: http.StatusMethodNotAllowed, Code: refuse.ValidationError, Final: true,
 			Message: r.Method + " has a server show the request that it got, and weir would add its own credentials"}
 	}
 	if hosts.Foreign(r, d.Origins) {
-		return WrongOrigin, &Failure{Status: http.StatusForbidden, Code: Forbidden, Final: true,
+		return WrongOrigin, &refuse.Facts{Status: http.StatusForbidden, Code: refuse.Forbidden, Final: true,
 			Message: fmt.Sprintf("a browser sent this for a page of another site (Origin %s), and weir would add its own credentials; name the page's origin under origins if that is meant", doc.Quote(r.Header.Get("Origin")))}
 	}
 	if d.Auth.Open() && !d.Open && !to.Identifies && auth.Remote(r) {
-		return Elsewhere, &Failure{Status: http.StatusForbidden, Code: Forbidden, Final: true,
+		return Elsewhere, &refuse.Facts{Status: http.StatusForbidden, Code: refuse.Forbidden, Final: true,
 			Message: "weir adds its own credentials to these requests, and lets in nobody from elsewhere whom it does not know: give it tokens, client_ca or callers with claims, or say open: true"}
 	}
 	return "", nil
 }
 
 // take takes a place for the request of a guest, or says that there is none. leave gives it back.
-func (d *Door) take(r *http.Request, g guest) *Failure {
+func (d *Door) take(r *http.Request, g guest) *refuse.Facts {
 	if d.Crowd == nil {
 		return nil
 	}
@@ -198,7 +193,7 @@ func (d *Door) take(r *http.Request, g guest) *Failure {
 	if why == "" {
 		return nil
 	}
-	return &Failure{Status: http.StatusServiceUnavailable, Code: ServiceUnavailable, RetryAfter: time.Second,
+	return &refuse.Facts{Status: http.StatusServiceUnavailable, Code: refuse.ServiceUnavailable, Wait: time.Second,
 		Message: "weir has as many requests in flight as it may have (" + crowd.Field(why) + ")"}
 }
 
@@ -217,9 +212,9 @@ func (g guest) caller(r *http.Request) string {
 }
 
 // refuse tells of a request that is turned away.
-func (d *Door) refuse(w http.ResponseWriter, why Why, f *Failure) {
+func (d *Door) refuse(w http.ResponseWriter, why Why, f *refuse.Facts) {
 	d.tell(why)
-	f.WriteJSON(w)
+	f.Write(w)
 }
 
 func (d *Door) tell(why Why) {

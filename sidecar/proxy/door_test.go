@@ -14,6 +14,7 @@ import (
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/internal/auth"
 	"github.com/seed1158cd35/weir/internal/crowd"
+	"github.com/seed1158cd35/weir/internal/refuse"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
@@ -70,7 +71,7 @@ func TestPagesOfOtherSitesDoNotGetCredentials(t *testing.T) {
 				t.Errorf("%s, %s: answered %s", c.name, method, got.Status)
 			}
 			if !c.let && method == "GET" {
-				if e := failureOf(t, got); e.Code != Forbidden || !strings.Contains(e.Message, "origins") {
+				if e := failureOf(t, got); e.Code != refuse.Forbidden || !strings.Contains(e.Message, "origins") {
 					t.Errorf("%s: %+v", c.name, e)
 				}
 			}

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/net/http2/hpack"
 
 	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/internal/refuse"
 )
 
 // What a caller writes ends at the place that its route leads to, whatever the server behind
@@ -30,7 +31,7 @@ func TestPathsStayWhereTheirRouteLeads(t *testing.T) {
 	} {
 		for _, route := range []string{"/up", "/kept"} {
 			resp := say(t, address, get(route+rest))
-			if e := failureOf(t, resp); resp.StatusCode != 400 || e.Code != ValidationError || !strings.Contains(e.Message, "above") {
+			if e := failureOf(t, resp); resp.StatusCode != 400 || e.Code != refuse.ValidationError || !strings.Contains(e.Message, "above") {
 				t.Errorf("%s%s: answered %s: %+v", route, rest, resp.Status, e)
 			}
 		}
@@ -169,7 +170,7 @@ func TestBrokenChunksAreTheCallersMistake(t *testing.T) {
 		"no number": "zz\r\n", "a number too large": "fffffffffffffffff\r\nx", "no line end": "5\r\nhelloX\r\n0\r\n\r\n", "a bad trailer": "0\r\nbad line\r\n\r\n", "negative": "-1\r\n\r\n",
 	} {
 		resp := say(t, address, "PUT / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n"+chunks)
-		if e := failureOf(t, resp); resp.StatusCode != 400 || e.Code != ValidationError || !strings.Contains(e.Message, "body") || !resp.Close {
+		if e := failureOf(t, resp); resp.StatusCode != 400 || e.Code != refuse.ValidationError || !strings.Contains(e.Message, "body") || !resp.Close {
 			t.Errorf("%s: answered %s, closes %v: %+v", name, resp.Status, resp.Close, e)
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"net/netip"
 	"sync/atomic"
+
+	"github.com/seed1158cd35/weir/internal/refuse"
 )
 
 // own is where the program itself listens. No upstream may be there, by whatever name it is
@@ -34,7 +36,7 @@ func (o *own) elsewhere(next dial) dial {
 		c, err := next(ctx, network, address)
 		if err == nil && o.reached(c) {
 			_ = c.Close()
-			return nil, &Failure{Status: http.StatusLoopDetected, Code: ValidationError, Final: true,
+			return nil, &refuse.Facts{Status: http.StatusLoopDetected, Code: refuse.ValidationError, Final: true,
 				Message: "the upstream's address is one that weir itself listens on; give the upstream another url"}
 		}
 		return c, err

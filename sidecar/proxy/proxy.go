@@ -15,6 +15,7 @@ import (
 	"sync/atomic"
 
 	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/internal/refuse"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/retry"
 )
@@ -94,8 +95,8 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if f := t.door.take(r, who); f != nil {
-		retryAfter(w.Header(), f.RetryAfter)
-		f.WriteJSON(w)
+		f.RetryAfter(w.Header())
+		f.Write(w)
 		return
 	}
 	defer t.door.leave(r, who)
@@ -113,7 +114,7 @@ func (p *Proxy) Serve(upstream string, w http.ResponseWriter, r *http.Request) e
 	id := correlationOf(r)
 	w.Header()[CorrelationHeader] = []string{id}
 	if _, f := t.problem(r); f != nil {
-		f.WriteJSON(w)
+		f.Write(w)
 		return nil
 	}
 	p.send(w, r, &trip{to: to, path: rawPath(r), id: id, table: t})
@@ -138,7 +139,7 @@ func (p *Proxy) send(w http.ResponseWriter, r *http.Request, trip *trip) {
 	}
 	trip.came, trip.answer, trip.body = r, w, r.Body
 	defer trip.end()
-	var f *Failure
+	var f *refuse.Facts
 	if to.Dialect != nil {
 		f = trip.hear(to.Dialect)
 	}
@@ -149,7 +150,7 @@ func (p *Proxy) send(w http.ResponseWriter, r *http.Request, trip *trip) {
 	}
 	if f != nil {
 		w.Header()[CorrelationHeader] = []string{trip.id}
-		f.write(w, r.WithContext(trip.in(r.Context())))
+		respond(w, r.WithContext(trip.in(r.Context())), f)
 		return
 	}
 	out := r.WithContext(trip.in(r.Context()))
@@ -177,8 +178,8 @@ func (t *table) enter(w http.ResponseWriter, r *http.Request) (to *target, path 
 	}
 	to, path, rest, stream, ok := t.find(r)
 	if !ok {
-		(&Failure{Status: http.StatusNotFound, Code: ValidationError, Message: "no route leads from here to an upstream",
-			Details: map[string]any{"host": r.Host, "path": rawPath(r)}}).WriteJSON(w)
+		(&refuse.Facts{Status: http.StatusNotFound, Code: refuse.ValidationError, Message: "no route leads from here to an upstream",
+			Details: map[string]any{"host": r.Host, "path": rawPath(r)}}).Write(w)
 		return nil, "", false, g, false
 	}
 	why, f := t.door.admit(r, g, to)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/internal/refuse"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/limit/bucket"
 	"github.com/seed1158cd35/weir/outcome"
@@ -44,33 +45,33 @@ func TestRefusals(t *testing.T) {
 		rate    string
 	}{
 		{"rate", weir.Refusal{Reason: weir.RateLimited, Limit: "put", Rule: rate(3000, time.Second), Level: limit.Level{Left: 2}, RetryAfter: 1200 * time.Millisecond},
-			429, RateLimitExceeded, 2, `"put";q=3000;w=1`, `"put";r=2;t=2`},
+			429, refuse.RateLimitExceeded, 2, `"put";q=3000;w=1`, `"put";r=2;t=2`},
 		{"a moment", weir.Refusal{Reason: weir.RateLimited, Limit: "put", Rule: rate(10, time.Minute), RetryAfter: 1},
-			429, RateLimitExceeded, 1, `"put";q=10;w=60`, `"put";r=0;t=1`},
+			429, refuse.RateLimitExceeded, 1, `"put";q=10;w=60`, `"put";r=0;t=1`},
 		{"now", weir.Refusal{Reason: weir.RateLimited, Limit: "put", Rule: rate(10, time.Minute)},
-			429, RateLimitExceeded, 0, `"put";q=10;w=60`, `"put";r=0;t=0`},
+			429, refuse.RateLimitExceeded, 0, `"put";q=10;w=60`, `"put";r=0;t=0`},
 		{"less than a second", weir.Refusal{Reason: weir.RateLimited, Limit: "put", Rule: rate(20, 100*time.Millisecond), RetryAfter: time.Second},
-			429, RateLimitExceeded, 1, `"put";q=200;w=1`, `"put";r=0;t=1`},
+			429, refuse.RateLimitExceeded, 1, `"put";q=200;w=1`, `"put";r=0;t=1`},
 		{"odd period", weir.Refusal{Reason: weir.RateLimited, Limit: "put", Rule: rate(3, 1500*time.Millisecond), RetryAfter: time.Second},
-			429, RateLimitExceeded, 1, `"put";q=3;w=2`, `"put";r=0;t=1`},
+			429, refuse.RateLimitExceeded, 1, `"put";q=3;w=2`, `"put";r=0;t=1`},
 		{"odd name", weir.Refusal{Reason: weir.RateLimited, Limit: "a\"b\\c\r\nü", Rule: rate(1, time.Second), RetryAfter: time.Second},
-			429, RateLimitExceeded, 1, `"a\"b\\c____";q=1;w=1`, `"a\"b\\c____";r=0;t=1`},
+			429, refuse.RateLimitExceeded, 1, `"a\"b\\c____";q=1;w=1`, `"a\"b\\c____";r=0;t=1`},
 		{"paused", weir.Refusal{Reason: weir.Paused, Limit: "put", Rule: rate(1, time.Second), Level: limit.Level{Left: 1}, RetryAfter: 7 * time.Second},
-			429, RateLimitExceeded, 7, `"put";q=1;w=1`, `"put";r=0;t=7`},
-		{"paused without a limit", weir.Refusal{Reason: weir.Paused, RetryAfter: 7 * time.Second}, 429, RateLimitExceeded, 7, "", ""},
+			429, refuse.RateLimitExceeded, 7, `"put";q=1;w=1`, `"put";r=0;t=7`},
+		{"paused without a limit", weir.Refusal{Reason: weir.Paused, RetryAfter: 7 * time.Second}, 429, refuse.RateLimitExceeded, 7, "", ""},
 		{"quota", weir.Refusal{Reason: weir.QuotaExhausted, Limit: "day", Rule: rate(5, 24*time.Hour), RetryAfter: 10 * time.Hour},
-			429, RateLimitExceeded, 36000, `"day";q=5;w=86400`, `"day";r=0;t=36000`},
-		{"concurrency", weir.Refusal{Reason: weir.ConcurrencyLimited, RetryAfter: time.Second}, 429, RateLimitExceeded, 1, "", ""},
-		{"open", weir.Refusal{Reason: weir.CircuitOpen, RetryAfter: 29*time.Second + 1}, 503, ServiceUnavailable, 30, "", ""},
-		{"held open for ever", weir.Refusal{Reason: weir.CircuitOpen, RetryAfter: math.MaxInt64}, 503, ServiceUnavailable, 60, "", ""},
-		{"held open for almost ever", weir.Refusal{Reason: weir.CircuitOpen, RetryAfter: math.MaxInt64 - 1e9}, 503, ServiceUnavailable, 60, "", ""},
-		{"budget", weir.Refusal{Reason: weir.BudgetExhausted, RetryAfter: time.Second}, 503, ServiceUnavailable, 1, "", ""},
+			429, refuse.RateLimitExceeded, 36000, `"day";q=5;w=86400`, `"day";r=0;t=36000`},
+		{"concurrency", weir.Refusal{Reason: weir.ConcurrencyLimited, RetryAfter: time.Second}, 429, refuse.RateLimitExceeded, 1, "", ""},
+		{"open", weir.Refusal{Reason: weir.CircuitOpen, RetryAfter: 29*time.Second + 1}, 503, refuse.ServiceUnavailable, 30, "", ""},
+		{"held open for ever", weir.Refusal{Reason: weir.CircuitOpen, RetryAfter: math.MaxInt64}, 503, refuse.ServiceUnavailable, 60, "", ""},
+		{"held open for almost ever", weir.Refusal{Reason: weir.CircuitOpen, RetryAfter: math.MaxInt64 - 1e9}, 503, refuse.ServiceUnavailable, 60, "", ""},
+		{"budget", weir.Refusal{Reason: weir.BudgetExhausted, RetryAfter: time.Second}, 503, refuse.ServiceUnavailable, 1, "", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.refusal.Upstream, c.refusal.Operation = "s3", "put"
 			w := httptest.NewRecorder()
 			w.Header()[CorrelationHeader] = []string{"it"}
-			refuse(w, httptest.NewRequest("GET", "/", nil), &c.refusal)
+			respond(w, httptest.NewRequest("GET", "/", nil), refuse.Of(&c.refusal, time.Now()))
 			resp := w.Result()
 			e, h := failureOf(t, resp), resp.Header
 			if resp.StatusCode != c.status || e.Code != c.code || e.Message == "" || h.Get(RefusedHeader) != string(c.refusal.Reason) {
@@ -103,19 +104,22 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// Callers told the same wait must not come back together, nor early.
-func TestRetryAfterIsJitteredUpwards(t *testing.T) {
-	seen := make(map[time.Duration]bool)
-	for range 1000 {
-		d := jittered(10 * time.Second)
-		if d < 10*time.Second || d > 11*time.Second {
-			t.Fatalf("%v, want 10s to 11s", d)
-		}
-		seen[d] = true
+// What a dialect finds while it looks at a request says when to come back, too.
+func TestErrorsThatAreNoRefusalsSayWhenToComeBack(t *testing.T) {
+	w := newWire(t)
+	u := up(w.url, brisk())
+	u.Dialect = full{}
+	resp := do(t, "GET", "http://"+listen(t, newProxy(t, u)), "")
+	if resp.StatusCode != 503 || resp.Header.Get("Retry-After") != "1" || resp.Header.Get("Retry-After-Ms") != "1000" || resp.Header.Get(RefusedHeader) != "" {
+		t.Errorf("answered %s %v", resp.Status, resp.Header)
 	}
-	if len(seen) < 900 {
-		t.Errorf("only %d different waits of 1000", len(seen))
-	}
+}
+
+// full is a dialect that has no room for the body.
+type full struct{}
+
+func (full) Hear(*http.Request, string) (Exchange, *refuse.Facts) {
+	return heard{}, &refuse.Facts{Status: http.StatusServiceUnavailable, Code: refuse.ServiceUnavailable, Wait: time.Second, Message: "full"}
 }
 
 func TestRefusedByALimitEndToEnd(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/internal/refuse"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
@@ -28,10 +29,10 @@ func TestRefusalsTellOfEveryLimit(t *testing.T) {
 	}
 	w := httptest.NewRecorder()
 	w.Header()[CorrelationHeader] = []string{"it"}
-	refuse(w, httptest.NewRequest("GET", "/", nil), &weir.Refusal{
+	respond(w, httptest.NewRequest("GET", "/", nil), refuse.Of(&weir.Refusal{
 		Upstream: "gemini", Operation: "default", Reason: weir.QuotaExhausted, RetryAfter: 2 * time.Hour,
 		Limit: "rpd", Key: "acme", Rule: rpd, Level: levels[2].Level, Levels: levels,
-	})
+	}, time.Now()))
 	resp := w.Result()
 	e, h := failureOf(t, resp), resp.Header
 	if resp.StatusCode != 429 || h.Get(RefusedHeader) != "quota_exhausted" {

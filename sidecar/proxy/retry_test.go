@@ -18,6 +18,7 @@ import (
 
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/breaker"
+	"github.com/seed1158cd35/weir/internal/refuse"
 )
 
 // turns counts from 1.
@@ -141,7 +142,7 @@ func TestRefusedConnectionIsTriedAgain(t *testing.T) {
 	address := listen(t, newProxy(t, up("http://"+dead, brisk())))
 	resp := do(t, "POST", "http://"+address+"/", "x")
 	e := failureOf(t, resp)
-	if resp.StatusCode != http.StatusBadGateway || e.Code != ServiceUnavailable || resp.Header.Get(AttemptsHeader) != "3" ||
+	if resp.StatusCode != http.StatusBadGateway || e.Code != refuse.ServiceUnavailable || resp.Header.Get(AttemptsHeader) != "3" ||
 		e.Details["cause"] != "connection refused" || resp.Header.Get("X-Should-Retry") != "false" || resp.Header.Get(ErrorHeader) == "" {
 		t.Errorf("answered %s %v: %+v", resp.Status, resp.Header, e)
 	}
@@ -328,7 +329,7 @@ func TestBreakerOpensAndSaysSo(t *testing.T) {
 	}
 	resp := do(t, "GET", "http://"+address+"/", "")
 	e := failureOf(t, resp)
-	if resp.StatusCode != http.StatusServiceUnavailable || e.Code != ServiceUnavailable || resp.Header.Get(RefusedHeader) != string(weir.CircuitOpen) ||
+	if resp.StatusCode != http.StatusServiceUnavailable || e.Code != refuse.ServiceUnavailable || resp.Header.Get(RefusedHeader) != string(weir.CircuitOpen) ||
 		e.Details["reason"] != string(weir.CircuitOpen) || resp.Header.Get("RateLimit") != "" || len(a.bodies) != 6 {
 		t.Errorf("answered %s %v after %d tries: %+v", resp.Status, resp.Header, len(a.bodies), e)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/internal/hosts"
 	"github.com/seed1158cd35/weir/internal/paths"
+	"github.com/seed1158cd35/weir/internal/refuse"
 )
 
 // A table is everything that is in force at a moment. A request keeps the one it
@@ -77,7 +78,7 @@ func (t *table) find(r *http.Request) (to *target, path, rest string, stream, ok
 // stray says why a path is not sent on that could lead elsewhere than its route does. Where
 // the path says what is asked for, no dot segments are taken at all: servers differ in
 // whether they resolve them, and so would what is asked.
-func (t *target) stray(rest string) (Why, *Failure) {
+func (t *target) stray(rest string) (Why, *refuse.Facts) {
 	message := ""
 	switch {
 	case paths.Climbs(rest):
@@ -87,7 +88,7 @@ func (t *target) stray(rest string) (Why, *Failure) {
 	default:
 		return "", nil
 	}
-	return WrongForm, &Failure{Status: http.StatusBadRequest, Code: ValidationError, Message: message, Final: true}
+	return WrongForm, &refuse.Facts{Status: http.StatusBadRequest, Code: refuse.ValidationError, Message: message, Final: true}
 }
 
 // saysWhat reports whether the path of a request says what is asked for.
@@ -108,9 +109,9 @@ func rawPath(r *http.Request) string {
 func (t *table) ours(r *http.Request) bool { return hosts.Ours(r, t.hosts) }
 
 // problem says what is wrong with a request before it is sent anywhere.
-func (t *table) problem(r *http.Request) (Why, *Failure) {
-	bad := func(why Why, status int, message string) (Why, *Failure) {
-		return why, &Failure{Status: status, Code: ValidationError, Message: message}
+func (t *table) problem(r *http.Request) (Why, *refuse.Facts) {
+	bad := func(why Why, status int, message string) (Why, *refuse.Facts) {
+		return why, &refuse.Facts{Status: status, Code: refuse.ValidationError, Message: message}
 	}
 	switch {
 	case r.URL.IsAbs() || r.Method == http.MethodConnect:

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/internal/refuse"
 	"github.com/seed1158cd35/weir/outcome"
 )
 
@@ -280,7 +281,7 @@ func TestAConnectionGoesOnAfterSlowBodies(t *testing.T) {
 // greedy is a dialect that reads all of a body before it is admitted.
 type greedy struct{}
 
-func (greedy) Hear(r *http.Request, _ string) (Exchange, *Failure) {
+func (greedy) Hear(r *http.Request, _ string) (Exchange, *refuse.Facts) {
 	if _, err := io.ReadAll(r.Body); err != nil {
 		return heard{}, BrokenBody(err)
 	}
@@ -295,7 +296,7 @@ func (heard) Attempt(*http.Request) error { return nil }
 func (heard) Answered(_ *http.Response, o outcome.Outcome) outcome.Outcome {
 	return o
 }
-func (heard) Refuse(w http.ResponseWriter, f *Failure) { f.WriteJSON(w) }
+func (heard) Refuse(w http.ResponseWriter, f *refuse.Facts) { f.Write(w) }
 
 // A body that a dialect wants to see must come, too, and all of it within a minute.
 func TestABodyThatADialectReadsMustCome(t *testing.T) {

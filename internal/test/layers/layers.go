@@ -28,8 +28,9 @@ var order = [...][]string{
 	{"cascade", "limit/fair"},
 	{"limit"},
 	{"fleet/breakers", "fleet/pauses", "fleet/jobs"},
-	{"."},            // the root: what is above may import anything from elsewhere
-	{"internal/doc"}, // reads YAML
+	{"."}, // the root: what is above may import anything from elsewhere
+	{"internal/test/refusals"},
+	{"internal/doc", "internal/refuse"}, // read YAML; write refusals
 	{"fleet", "grpcx/grpcclass", "awsx/wire"},
 	{"sim"},
 	{"internal/test/sigtest"},

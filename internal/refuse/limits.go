@@ -1,0 +1,123 @@
+package refuse
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/limit"
+)
+
+// A Level is a limit and what is left of it, as callers see it.
+type Level struct {
+	Limit   string    `json:"limit"`
+	Key     string    `json:"key,omitempty"`
+	Unit    string    `json:"unit"`
+	Left    int64     `json:"left"`
+	Full    int64     `json:"full"`
+	ResetMS int64     `json:"reset_ms"`
+	ResetAt time.Time `json:"reset_at"`
+}
+
+// Look is a limit as callers see it: during a pause nothing is left, however much the limit
+// itself has.
+func Look(l limit.Limit, key string, at limit.Level, now time.Time) Level {
+	return look(l, key, at, now).Level
+}
+
+// A Limit is a Level with what structured fields say of it.
+type Limit struct {
+	Level
+	rule  limit.Limit
+	reset time.Duration
+}
+
+func look(l limit.Limit, key string, at limit.Level, now time.Time) Limit {
+	left, reset, when := max(0, at.Left), at.Reset, at.ResetAt // that of a calendar window is exact
+	if at.Paused > 0 {
+		left, reset = 0, max(reset, at.Paused)
+	}
+	if when.IsZero() || at.Paused > at.Reset {
+		when = now.Add(reset)
+	}
+	// Never earlier than it is: a window is not over before it ends.
+	when = when.Add(time.Millisecond - 1).Truncate(time.Millisecond).UTC()
+	return Limit{Level{l.Name, key, l.UnitName(), left, at.Full, Ceil(reset, time.Millisecond), when}, l, reset}
+}
+
+// limits is what is left of every limit that the call was charged to, that which said no before
+// the others; nothing if it was no limit.
+func limits(r *weir.Refusal, wait time.Duration, now time.Time) []Limit {
+	if r.Limit == "" {
+		return nil
+	}
+	first := look(r.Rule, r.Key, r.Level, now)
+	first.Limit = r.Limit
+	first.reset = min(r.RetryAfter, wait) // when the call can be met, which may be sooner or later
+	if r.Reason == weir.Paused {
+		first.Left = 0
+	}
+	all := []Limit{first}
+	for _, l := range r.Levels {
+		if l.Rule.Name != r.Limit || l.Key != r.Key {
+			all = append(all, look(l.Rule, l.Key, l.Level, now))
+		}
+	}
+	return all
+}
+
+// Fields are RateLimit-Policy and RateLimit of draft-ietf-httpapi-ratelimit-headers-10, with an
+// item for each limit; "" for none. A hint that holds a pool has a level, and no policy.
+func (f *Facts) Fields() (policy, level string) {
+	if len(f.Limits) == 0 && f.Pool != "" {
+		return "", LevelItem("upstream", 0, f.Wait)
+	}
+	policies, levels := make([]string, len(f.Limits)), make([]string, len(f.Limits))
+	for i, l := range f.Limits {
+		amount, window := l.policy()
+		policies[i] = PolicyItem(l.Level.Limit, amount, window)
+		levels[i] = LevelItem(l.Level.Limit, l.Left, l.reset)
+	}
+	return strings.Join(policies, ", "), strings.Join(levels, ", ")
+}
+
+// policy is an amount per window, in whole seconds: an amount per less is told per second. That
+// of a calendar is as long as the present one.
+func (l *Limit) policy() (amount int64, window time.Duration) {
+	amount, window = l.rule.Amount, l.rule.Per
+	switch {
+	case l.rule.Shape == limit.Fixed:
+		w := l.rule.Windows(l.ResetAt.Add(-time.Millisecond))
+		window = w.End.Sub(w.Start)
+	case window > 0 && window < time.Second:
+		amount = int64(l.rule.PerSecond())
+	}
+	return amount, window
+}
+
+// PolicyItem is a limit's item in RateLimit-Policy.
+func PolicyItem(name string, amount int64, window time.Duration) string {
+	return fmt.Sprintf("%s;q=%d;w=%d", quoted(name), amount, max(Ceil(window, time.Second), 1))
+}
+
+// LevelItem is a limit's item in RateLimit.
+func LevelItem(name string, left int64, reset time.Duration) string {
+	return fmt.Sprintf("%s;r=%d;t=%d", quoted(name), left, Ceil(reset, time.Second))
+}
+
+// quoted is a string of structured fields (RFC 9651 3.3.3).
+func quoted(s string) string {
+	b := []byte{'"'}
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c == '"' || c == '\\':
+			b = append(b, '\\', c)
+		case c < ' ' || c > '~':
+			b = append(b, '_')
+		default:
+			b = append(b, c)
+		}
+	}
+	return string(append(b, '"'))
+}

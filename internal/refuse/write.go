@@ -1,0 +1,102 @@
+package refuse
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/limit"
+)
+
+// The headers of refusals, besides those that HTTP has.
+const (
+	RefusedHeader = "X-Weir-Refused" // why weir did not send the request: a weir.Reason
+	PlaceHeader   = "X-Weir-Place"   // where a call stood in line that waited in vain: "3 of 40"
+)
+
+// Header says of an answer why it is one of weir's own, what is left, and when to come back.
+func (f *Facts) Header(h http.Header) {
+	if f.Reason != "" {
+		h.Set(RefusedHeader, string(f.Reason))
+	}
+	policy, level := f.Fields()
+	if policy != "" {
+		h.Set("RateLimit-Policy", policy)
+	}
+	if level != "" {
+		h.Set("RateLimit", level)
+	}
+	if f.Place > 0 {
+		h.Set(PlaceHeader, fmt.Sprintf("%d of %d", f.Place, f.Waiting))
+	}
+	f.RetryAfter(h)
+}
+
+// RetryAfter says when to come back, if that is known: in seconds, rounded up as RFC 9110 10.2.3
+// has no fractions, and in milliseconds for those who read them.
+func (f *Facts) RetryAfter(h http.Header) {
+	if f.Wait > 0 {
+		h.Set("Retry-After", f.Seconds())
+		h.Set("Retry-After-Ms", strconv.FormatInt(Ceil(f.Wait, time.Millisecond), 10))
+	}
+}
+
+// Seconds are those of Retry-After.
+func (f *Facts) Seconds() string { return strconv.FormatInt(Ceil(f.Wait, time.Second), 10) }
+
+// Write answers with JSON. The headers of Header are for the caller to set before.
+func (f *Facts) Write(w http.ResponseWriter) {
+	b := append(f.JSON(), '\n')
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Length", strconv.Itoa(len(b)))
+	w.WriteHeader(f.Status)
+	_, _ = w.Write(b)
+}
+
+// JSON is {"error":{"code","message","details"}}.
+func (f *Facts) JSON() []byte {
+	type body struct {
+		Code    string         `json:"code"`
+		Message string         `json:"message"`
+		Details map[string]any `json:"details"`
+	}
+	e := body{f.Code, f.Message, f.Details}
+	if e.Details == nil {
+		e.Details = map[string]any{}
+	}
+	b, err := json.Marshal(map[string]body{"error": e})
+	if err != nil {
+		panic(fmt.Errorf("facts that are no JSON: %w", err))
+	}
+	return b
+}
+
+// details are those of a refusal.
+func (f *Facts) details(r *weir.Refusal) map[string]any {
+	d := map[string]any{"upstream": r.Upstream, "operation": r.Operation, "reason": r.Reason, "retry_after_ms": Ceil(f.Wait, time.Millisecond)}
+	if len(f.Limits) > 0 {
+		d["limit"], d["remaining"], d["reset_at"] = r.Limit, f.Limits[0].Left, f.Limits[0].ResetAt
+		d["limits"] = f.Limits
+	} else if r.Reason == weir.Paused || r.Reason == weir.QuotaExhausted { // by a hint, of nobody knows which limit
+		d["remaining"] = 0
+		if r.Pool != "" {
+			d["pool"] = r.Pool
+		}
+		if at := r.ResetAt(); !at.IsZero() {
+			d["reset_at"] = at.UTC()
+		}
+	}
+	if r.Want.Lack != limit.LacksNothing {
+		d["store"], d["lack"] = r.Want.State.String(), r.Want.Lack.Word()
+	}
+	if r.Bound > 0 {
+		d["in_flight"], d["bound"] = r.InFlight, r.Bound
+	}
+	if r.Place > 0 {
+		d["place"], d["waiting"] = r.Place, r.Waiting
+	}
+	return d
+}
