@@ -37,7 +37,7 @@ func shared(b *testing.B, url string, dimensions int, lease time.Duration) op {
 	if err := s.Init(context.Background(), name); err != nil {
 		b.Fatal(err)
 	}
-	f := limit.NewFleet(s, limit.FleetOptions{Lease: lease, Timeout: time.Second, Guard: 100 * time.Millisecond})
+	f := limit.NewFleet(s, limit.FleetOptions{Lease: lease})
 	f.Start()
 	b.Cleanup(func() {
 		_ = f.Close(context.Background())
@@ -60,9 +60,9 @@ func permits(g *limit.Group, dimensions int) op {
 			p.Add(c)
 		}
 		now := clock.System.Now()
-		v := p.Take(now, time.Second)
+		v := p.Take(now, 5*time.Second)
 		for v.Ask {
-			v, _ = p.Fetch(ctx, now, now+time.Second, limit.Normal)
+			v, _ = p.Fetch(ctx, now, now+5*time.Second, limit.Normal)
 			if v.OK {
 				v = p.Take(clock.System.Now(), time.Second)
 			}
@@ -86,7 +86,7 @@ func bare(b *testing.B, url string) op {
 	for i := range 64 {
 		free <- &limit.Ask{Group: name, Lane: uint64(i + 1), Copies: 1, Claims: []limit.Claim{{Rule: rule, Cost: 1}}}
 	}
-	ctx := context.Background()
+	ctx := soon{context.Background()}
 	return func() bool {
 		a := <-free
 		a.ID = ids.Add(1)
@@ -96,6 +96,11 @@ func bare(b *testing.B, url string) op {
 		return ok
 	}
 }
+
+// A soon is a context that says it ends soon, as that of every ask of a fleet does.
+type soon struct{ context.Context }
+
+func (s soon) Deadline() (time.Time, bool) { return time.Now().Add(100 * time.Millisecond), true }
 
 func redisRate(addr string) op {
 	l := redis_rate.NewLimiter(redis.NewClient(&redis.Options{Addr: addr}))

@@ -9,7 +9,6 @@ import (
 
 	"github.com/seed1158cd35/weir/fleet/redisstore/rueidisconn"
 	"github.com/seed1158cd35/weir/internal/test/servers"
-	"github.com/seed1158cd35/weir/limit"
 )
 
 func TestDeadServerIsNoticedAtOnceAndSoIsItsReturn(t *testing.T) {
@@ -42,7 +41,8 @@ func TestDeadServerIsNoticedAtOnceAndSoIsItsReturn(t *testing.T) {
 
 func TestHaltedServerCostsNoMoreThanTheDeadline(t *testing.T) {
 	srv := servers.Redis(t)
-	for name, s := range map[string]limit.Store{"rueidis": startFull(open(t, srv.URL())), "go-redis": startFull(openGoRedis(t, srv.URL()))} {
+	for name, by := range ways {
+		s := by(startFull(open(t, srv.URL())))
 		b := claim(bucketOf("b", 1, time.Hour, 1000), 1)
 		before := left(t, s, b)
 		srv.Stop()
@@ -176,6 +176,19 @@ func TestClosedStoreSaysSo(t *testing.T) {
 	}
 	if err := c.Close(); err != nil { // nothing was ever connected
 		t.Error(err)
+	}
+}
+
+// A call that is alone has a second at most over its own connection: one with more patience takes the shared one.
+func TestAnAnswerThatComesLateIsWaitedFor(t *testing.T) {
+	srv := servers.Redis(t)
+	s := startFull(open(t, srv.URL()))
+	b := claim(bucketOf("b", 1, time.Hour, 100), 1)
+	take(t, s, ask(b))
+	srv.Stop()
+	time.AfterFunc(1500*time.Millisecond, srv.Cont)
+	if d, err := within(30*time.Second, func(ctx context.Context) error { return s.Take(ctx, ask(b)) }); err != nil {
+		t.Errorf("%v after %v, want the answer of a server that stood still for 1.5s", err, d)
 	}
 }
 

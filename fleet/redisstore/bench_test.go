@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed1158cd35/weir/fleet/redisstore"
 	"github.com/seed1158cd35/weir/internal/test/servers"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/limit/bucket"
@@ -18,20 +17,16 @@ import (
 // caller has a key of its own.
 func BenchmarkTake(b *testing.B) {
 	srv := servers.Redis(b)
-	for _, c := range []struct {
-		name  string
-		store *redisstore.Store
-	}{{"rueidis", open(b, srv.URL())}, {"goredis", openGoRedis(b, srv.URL())}} {
-		for _, claims := range []int{1, 3} {
-			for _, callers := range []int{1, 64} {
-				name := fmt.Sprintf("%s/claims=%d/callers=%d/keys=", c.name, claims, callers)
-				b.Run(name+"one", func(b *testing.B) {
-					benchTake(b, startFull(c.store), claims, callers, func(int, int) string { return "hot" })
-				})
-				b.Run(name+"own", func(b *testing.B) {
-					benchTake(b, startFull(c.store), claims, callers, func(i, k int) string { return fmt.Sprint(i, " ", k) })
-				})
-			}
+	s := open(b, srv.URL())
+	for _, claims := range []int{1, 3} {
+		for _, callers := range []int{1, 64} {
+			name := fmt.Sprintf("claims=%d/callers=%d/keys=", claims, callers)
+			b.Run(name+"one", func(b *testing.B) {
+				benchTake(b, startFull(s), claims, callers, func(int, int) string { return "hot" })
+			})
+			b.Run(name+"own", func(b *testing.B) {
+				benchTake(b, startFull(s), claims, callers, func(i, k int) string { return fmt.Sprint(i, " ", k) })
+			})
 		}
 	}
 }
@@ -42,7 +37,7 @@ func benchTake(b *testing.B, f full, claims, callers int, key func(caller, claim
 	var left atomic.Int64
 	left.Store(int64(b.N))
 	asks := make([]*limit.Ask, callers)
-	ctx := context.Background()
+	ctx := soon{context.Background()}
 	for i := range asks {
 		a := &limit.Ask{Group: "bench", Lane: uint64(i), Copies: 1}
 		for k := range claims {

@@ -6,8 +6,7 @@ import (
 	"encoding/hex"
 )
 
-// A Conn runs scripts on a server. It is all that a Redis client is asked for; rueidisconn
-// and goredisconn are two, and a third is a dozen lines.
+// A Conn runs scripts on a server. It is all that a Redis client is asked for; rueidisconn is one.
 //
 // Run runs the script s with the keys, which share a hash tag, and the arguments, and appends
 // the answer, which is always a string, to reply. It asks by the script's hash and

@@ -12,16 +12,13 @@ import (
 // A primary is made a replica and goes on running, and the name that the store was given leads to the one that took
 // over: whoever stayed with the old one would hear READONLY for ever.
 func TestAServerThatIsNoPrimaryAnyMoreIsLeft(t *testing.T) {
-	for client, open := range map[string]func(testing.TB, string) full{
-		"rueidis":  func(t testing.TB, url string) full { return startFull(open(t, url)) },
-		"go-redis": func(t testing.TB, url string) full { return startFull(openGoRedis(t, url)) },
-	} {
-		t.Run(client, func(t *testing.T) {
+	for name, by := range ways {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			old := servers.Redis(t)
 			next := servers.Replica(t, old)
 			n := servers.Named(t, old)
-			s := open(t, n.URL())
+			s := by(startFull(open(t, n.URL())))
 			b := claim(bucketOf("b", 1, time.Hour, 100), 1)
 			a := ask(b)
 			a.Copies = 60

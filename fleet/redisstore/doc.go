@@ -4,8 +4,7 @@
 //	c, err := rueidisconn.Open("redis://10.0.0.7:6379", rueidisconn.Options{Password: password})
 //	s := redisstore.New(c, redisstore.Options{})
 //
-// The package imports no Redis client. It talks through a Conn, which has one method;
-// rueidisconn is the one to take, goredisconn is for programs that have that client already.
+// The package imports no Redis client. It talks through a Conn, which has one method and which rueidisconn makes.
 //
 // It needs Redis 7.0 or later, or Valkey 7.2 or later, and nothing of either that the other
 // lacks. The tests run against Redis; Valkey speaks the same protocol.

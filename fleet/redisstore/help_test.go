@@ -82,3 +82,42 @@ func eventually(t testing.TB, what string, ok func() bool) time.Duration {
 	t.Fatalf("%s: not within 10 seconds", what)
 	return 0
 }
+
+// ways are the two in which a call reaches the server: by a connection to itself, as one that is alone and
+// ends soon, and by the one that all share.
+var ways = map[string]func(limit.Store) limit.Store{
+	"alone": func(s limit.Store) limit.Store {
+		return way{s, func(ctx context.Context) context.Context { return soon{ctx} }}
+	},
+	"shared": func(s limit.Store) limit.Store {
+		return way{s, func(ctx context.Context) context.Context { return whenever{ctx} }}
+	},
+}
+
+// A way changes the context of each call.
+type way struct {
+	limit.Store
+	context func(context.Context) context.Context
+}
+
+func (w way) Take(ctx context.Context, a *limit.Ask) error { return w.Store.Take(w.context(ctx), a) }
+
+func (w way) Beat(ctx context.Context, b *limit.Beat) (limit.Standing, error) {
+	return w.Store.Beat(w.context(ctx), b)
+}
+
+// A soon is a context that ends within a second, or says so.
+type soon struct{ context.Context }
+
+func (s soon) Deadline() (time.Time, bool) {
+	at := time.Now().Add(900 * time.Millisecond)
+	if first, ok := s.Context.Deadline(); ok && first.Before(at) {
+		at = first
+	}
+	return at, true
+}
+
+// A whenever is a context that does not say when it ends.
+type whenever struct{ context.Context }
+
+func (whenever) Deadline() (time.Time, bool) { return time.Time{}, false }

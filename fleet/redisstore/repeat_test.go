@@ -68,7 +68,8 @@ func (p *proxy) carry(c net.Conn) {
 func TestLostAnswerIsNotSpentTwice(t *testing.T) {
 	srv := servers.Redis(t)
 	p := before(t, srv)
-	for _, s := range []limit.Store{startFull(open(t, p.URL())), startFull(openGoRedis(t, p.URL()))} {
+	for _, by := range ways {
+		s := by(startFull(open(t, p.URL())))
 		b := claim(bucketOf("b", 1, time.Hour, 1000), 10)
 		before := left(t, s, b)
 		a := ask(b)
@@ -96,8 +97,8 @@ func TestLostAnswerIsNotSpentTwice(t *testing.T) {
 
 func TestScriptsThatWereFlushedAreSentAgain(t *testing.T) {
 	srv := servers.Redis(t)
-	for _, s := range []limit.Store{startFull(open(t, srv.URL())), startFull(openGoRedis(t, srv.URL()))} {
-		wantFlushed(t, s, srv.FlushScripts)
+	for _, by := range ways {
+		wantFlushed(t, by(startFull(open(t, srv.URL()))), srv.FlushScripts)
 	}
 }
 

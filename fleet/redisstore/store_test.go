@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir/fleet/redisstore"
-	"github.com/seed1158cd35/weir/fleet/redisstore/goredisconn"
 	"github.com/seed1158cd35/weir/fleet/redisstore/rueidisconn"
 	"github.com/seed1158cd35/weir/internal/test/campaign"
 	"github.com/seed1158cd35/weir/internal/test/servers"
@@ -20,15 +19,6 @@ import (
 func open(t testing.TB, url string) *redisstore.Store {
 	t.Helper()
 	c, err := rueidisconn.Open(url, rueidisconn.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return storeOf(t, c)
-}
-
-func openGoRedis(t testing.TB, url string) *redisstore.Store {
-	t.Helper()
-	c, err := goredisconn.Open(url)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,8 +80,11 @@ func TestStore(t *testing.T) {
 	conform(t, open(t, servers.Redis(t).URL()))
 }
 
-func TestStoreByGoRedis(t *testing.T) {
-	conform(t, openGoRedis(t, servers.Redis(t).URL()))
+// Calls that are alone and end soon have a connection to themselves.
+func TestStoreOfCallsThatEndSoon(t *testing.T) {
+	s := open(t, servers.Redis(t).URL())
+	f := startFull(s)
+	limittest.TestStore(t, func(testing.TB) limit.Store { return ways["alone"](f) }, limittest.Hammer(500*time.Millisecond))
 }
 
 func TestStoreDriven(t *testing.T) {

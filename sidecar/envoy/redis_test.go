@@ -7,7 +7,6 @@ import (
 	"time"
 
 	rls "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
-	"github.com/redis/rueidis"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -19,11 +18,11 @@ import (
 
 func redis(t testing.TB) (*servers.Server, limit.Store) {
 	server := servers.Redis(t)
-	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{server.Addr()}, DisableCache: true})
+	conn, err := rueidisconn.Open(server.URL(), rueidisconn.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	store := redisstore.New(rueidisconn.New(client), redisstore.Options{})
+	store := redisstore.New(conn, redisstore.Options{})
 	t.Cleanup(func() { store.Close() })
 	return server, store
 }

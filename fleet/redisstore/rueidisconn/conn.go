@@ -1,10 +1,10 @@
-// Package rueidisconn lets a redisstore talk through rueidis, which sends the commands
-// of all callers over one connection for each node, and as many at once as there are.
-//
-// Most callers want Open, which makes a client that suits a limiter: it is told
+// Package rueidisconn lets a redisstore talk through rueidis. Open makes a client that suits a limiter: it is told
 // at once when the server has gone, never makes a caller wait for a connection, has a new
-// one before the next call when the server is back, and allocates nothing for a decision. New is
-// for a client that is there already; its timeouts and its patience are then its own.
+// one before the next call when the server is back, and allocates nothing for a decision.
+//
+// A call that is alone has a connection to itself, which its own goroutine writes and reads. Calls of
+// several callers go over one connection for each node, as many at once as there are; two goroutines of the client
+// write and read it, which costs a caller that is alone more than the decision itself.
 package rueidisconn
 
 import (
@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/redis/rueidis"
 
@@ -22,20 +23,11 @@ import (
 type Conn struct {
 	client func(ctx context.Context) (rueidis.Client, error)
 	close  func()
-
-	// Of a client that Open has made; otherwise nil.
 	dialer *dialer
-
-	calls sync.Pool
+	calls  sync.Pool
 }
 
 var _ redisstore.Conn = (*Conn)(nil)
-
-// New makes a Conn of a client, which Close closes. Give the client DisableRetry, since a
-// repeat is the business of who asks, and AlwaysPipelining.
-func New(c rueidis.Client) *Conn {
-	return newConn(func(context.Context) (rueidis.Client, error) { return c, nil }, c.Close, nil)
-}
 
 func newConn(client func(context.Context) (rueidis.Client, error), close func(), d *dialer) *Conn {
 	return &Conn{client: client, close: close, dialer: d, calls: sync.Pool{New: func() any { return new(call) }}}
@@ -57,10 +49,11 @@ func (c *Conn) Run(ctx context.Context, s *redisstore.Script, keys, args [][]byt
 		return reply, err
 	}
 	k := c.calls.Get().(*call)
-	k.Context = ctx
-	r := client.Do(k, evalsha(client, s, keys, args))
-	if e, ok := rueidis.IsRedisErr(r.Error()); ok && e.IsNoScript() {
-		r = client.Do(k, eval(client, s, keys, args))
+	k.Context, k.alone = ctx, c.dialer.alone() && soonOver(ctx)
+	r := k.run(client, s, keys, args)
+	if _, down := errors.AsType[*errDown](r.NonRedisError()); down && k.alone {
+		k.alone = false
+		r = k.run(client, s, keys, args)
 	}
 	c.dialer.leave(ctx, r.NonRedisError())
 	if r.NonRedisError() == nil { // else the client may hold on to it
@@ -79,7 +72,7 @@ func (c *Conn) read(r rueidis.RedisResult, reply []byte) ([]byte, error) {
 	if err != nil {
 		return reply, err
 	}
-	if m.IsInt64() && c.dialer != nil {
+	if m.IsInt64() {
 		n, _ := m.AsInt64()
 		return c.dialer.replies.take(n, reply)
 	}
@@ -114,7 +107,55 @@ func eval(c rueidis.Client, s *redisstore.Script, keys, args [][]byte) rueidis.C
 }
 
 // A call is the context of a caller, who must not wait for a connection.
-type call struct{ context.Context }
+type call struct {
+	context.Context
+	alone bool // it has a connection to itself
+}
+
+// mostAlone is how long a call may last that is alone: nothing but its deadline ends it, and
+// the client gives it no longer.
+const mostAlone = time.Second
+
+func soonOver(ctx context.Context) bool {
+	at, ok := ctx.Deadline()
+	return ok && time.Until(at) <= mostAlone
+}
+
+// run asks by the script's hash, and with its text if the server does not know it.
+func (c *call) run(client rueidis.Client, s *redisstore.Script, keys, args [][]byte) rueidis.RedisResult {
+	r := client.Do(c, c.by(evalsha(client, s, keys, args)))
+	if e, ok := rueidis.IsRedisErr(r.Error()); ok && e.IsNoScript() {
+		r = client.Do(c, c.by(eval(client, s, keys, args)))
+	}
+	return r
+}
+
+// by is the command, sent over the connection that the call is to have.
+func (c *call) by(cmd rueidis.Completed) rueidis.Completed {
+	if c.alone {
+		return cmd
+	}
+	return cmd.ToPipe()
+}
+
+// Deadline is that of a call that is alone. Without one the client shares the connection, and a
+// caller who leaves is heard at once.
+func (c *call) Deadline() (time.Time, bool) {
+	if c.alone {
+		return c.Context.Deadline()
+	}
+	return time.Time{}, false
+}
+
+// Done is never nil, for the same reason.
+func (c *call) Done() <-chan struct{} {
+	if done := c.Context.Done(); done != nil {
+		return done
+	}
+	return never
+}
+
+var never = make(chan struct{})
 
 type callKey struct{}
 

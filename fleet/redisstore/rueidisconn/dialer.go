@@ -76,21 +76,21 @@ func newDialer(timeout time.Duration) *dialer {
 	return d
 }
 
-// enter begins a call, leave ends it. A nil dialer lets everything pass.
+// enter begins a call, leave ends it.
 func (d *dialer) enter() error {
-	if d != nil && d.calls.Add(1) > mostCalls {
+	if d.calls.Add(1) > mostCalls {
 		d.calls.Add(-1)
 		return errBusy
 	}
 	return nil
 }
 
+// alone reports whether one call is under way, or none.
+func (d *dialer) alone() bool { return d.calls.Load() <= 1 }
+
 // leave gives up connections on which nothing has been heard for some time, though
 // somebody waits: what waits in the client for the server would only become more.
 func (d *dialer) leave(ctx context.Context, err error) {
-	if d == nil {
-		return
-	}
 	d.calls.Add(-1)
 	if err == nil || ctx.Err() == nil {
 		return

@@ -91,10 +91,10 @@ func (o *Options) apply(opt *rueidis.ClientOption, d *dialer) {
 	opt.DialCtxFn = d.dial
 	opt.Dialer.Timeout = o.timeout()
 	opt.Dialer.KeepAlive = 2 * time.Second // a PING is sent as often to a server that says nothing
-	opt.ConnWriteTimeout = time.Second     // and may take so long
+	opt.ConnWriteTimeout = mostAlone       // and may take so long
 	opt.DisableRetry = true                // who repeats an ask says so
 	opt.DisableCache = true
-	opt.AlwaysPipelining = true // a caller who leaves is heard at once, and costs no connection
+	opt.DisableAutoPipelining = true // each call says how it goes: see call
 	opt.PipelineMultiplex = -1
 	opt.RingScaleEachConn = ringScale
 	opt.ClusterOption.MaxMovedRedirections = 3

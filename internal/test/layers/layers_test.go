@@ -37,7 +37,7 @@ func TestCoreIsBuiltFromTheStandardLibrary(t *testing.T) {
 }
 
 func TestForbidden(t *testing.T) {
-	const redis = "github.com/redis/go-redis/v9"
+	const redis = "github.com/redis/rueidis"
 	own := func(p string) string { return module + "/" + p }
 	tests := []struct {
 		name, from, to string
@@ -77,7 +77,7 @@ func TestForbidden(t *testing.T) {
 }
 
 func TestViolationsNamePackageAndImport(t *testing.T) {
-	const redis = "github.com/redis/go-redis/v9"
+	const redis = "github.com/redis/rueidis"
 	got := Violations([]Package{
 		{ImportPath: "time", Standard: true},
 		{ImportPath: redis, Imports: []string{"time"}},
