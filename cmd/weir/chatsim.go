@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -15,6 +14,7 @@ import (
 
 	shop "github.com/seed1158cd35/weir/examples/chat"
 	"github.com/seed1158cd35/weir/internal/demo/chat"
+	"github.com/seed1158cd35/weir/sidecar/serve"
 )
 
 // runChatSim shows examples/chat at work: a real sidecar on loopback, before providers
@@ -67,26 +67,18 @@ func chatSidecar(primary, elsewhere string) (*chat.Sidecar, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := newChatServer(dir, primary, elsewhere)
+	s, err := startChat(dir, primary, elsewhere)
 	if err != nil {
 		_ = os.RemoveAll(dir)
 		return nil, fmt.Errorf("examples/chat: %w", err)
 	}
-	ctx, stop := context.WithCancel(context.Background())
-	hurry, ended := make(chan os.Signal, 1), make(chan struct{})
-	go func() {
-		defer close(ended)
-		_ = s.run(ctx, nil, hurry) // the calls are over, or nobody waits for them
-	}()
-	return &chat.Sidecar{URL: "http://" + s.main.Addr().String(), Close: func() {
-		stop()
-		hurry <- os.Interrupt
-		<-ended
+	return &chat.Sidecar{URL: "http://" + s.Addr(), Close: func() {
+		_ = s.Close() // the calls are over, or nobody waits for them
 		_ = os.RemoveAll(dir)
 	}}, nil
 }
 
-func newChatServer(dir, primary, elsewhere string) (*server, error) {
+func startChat(dir, primary, elsewhere string) (*serve.Running, error) {
 	for _, name := range []string{"weir.yaml", "answers.yaml", "prices.yaml"} {
 		data, err := shop.Files.ReadFile(name)
 		if err == nil && name == "weir.yaml" {
@@ -99,7 +91,7 @@ func newChatServer(dir, primary, elsewhere string) (*server, error) {
 			return nil, err
 		}
 	}
-	return newServer(filepath.Join(dir, "weir.yaml"), world{out: io.Discard, err: io.Discard, env: practiceKeys})
+	return serve.Start(filepath.Join(dir, "weir.yaml"), serve.Options{Env: practiceKeys, Version: version()})
 }
 
 // practiceKeys is all of the environment that the sidecar sees.

@@ -3,15 +3,12 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"os"
 
-	"github.com/seed1158cd35/weir/cascade/answers"
 	"github.com/seed1158cd35/weir/internal/crowd"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/sidecar/config"
-	"github.com/seed1158cd35/weir/sidecar/envoy"
+	"github.com/seed1158cd35/weir/sidecar/serve"
 )
 
 // check says everything that is wrong with a configuration file, and with the files of prices
@@ -31,7 +28,7 @@ func check(ctx context.Context, w world) error {
 	}
 	file, err := config.Load(*path, w.env)
 	if err == nil {
-		err = checkFiles(file)
+		err = serve.Check(file)
 	}
 	if err != nil {
 		fmt.Fprintln(w.err, err)
@@ -50,7 +47,7 @@ func check(ctx context.Context, w world) error {
 			b.Connections, b.CallerConnections, b.Requests, b.CallerRequests, b.Streams)
 	}
 	if *try {
-		return connect(ctx, w, file)
+		return w.tell(serve.Try(ctx, file, serve.Options{Env: w.env}))
 	}
 	return nil
 }
@@ -87,48 +84,23 @@ func withoutParts(w limit.Without) string {
 	return "each process uses what it has leased, and refuses calls then; DynamoDB grants no parts"
 }
 
-// checkFiles reads the files that a configuration names, as serve does.
-func checkFiles(file *config.File) error {
-	_, err := readPrices(file.Prices)
-	errs := []error{err, checkCAs(file)}
-	if c := file.Callers; c != nil && c.Claims != nil && c.Claims.KeyFile != "" {
-		if _, err := newClaims(c.Claims, nil); err != nil {
-			errs = append(errs, fmt.Errorf("callers: claims: %w", err))
-		}
-	}
-	if d := file.Decide; d != nil && d.Envoy.Rules != "" {
-		if _, err := envoy.Load(d.Envoy.Rules); err != nil {
-			errs = append(errs, fmt.Errorf("decide: rules: %w", err))
-		}
-	}
-	for _, u := range file.Upstreams {
-		c := file.LLM[u.Name].Cascade
-		if c == nil {
+// tell says of everything that was tried how it is.
+func (w world) tell(all []serve.Trial) error {
+	bad := 0
+	for _, t := range all {
+		if t.Err != nil {
+			fmt.Fprintf(w.err, "bad   %s: %v\n", t.Name, t.Err)
+			bad++
 			continue
 		}
-		for _, t := range c.Tiers {
-			if t.Answers == "" {
-				continue
-			}
-			if err := new(answers.Book).Load(t.Answers); err != nil {
-				errs = append(errs, fmt.Errorf("upstream %s: llm: cascade: %w", u.Name, err))
-			}
+		fmt.Fprintf(w.out, "good  %s: %s\n", t.Name, t.Said)
+		for _, text := range t.Warnings {
+			fmt.Fprintf(w.out, "warn  %s: %s\n", t.Name, text)
 		}
 	}
-	return errors.Join(errs...)
-}
-
-// checkCAs reads the certificates of those who sign callers' ones.
-func checkCAs(file *config.File) error {
-	read := func(name, ca string) error {
-		if _, err := (config.Access{ClientCA: ca}).Auth(nil, os.ReadFile); err != nil {
-			return fmt.Errorf("%s: %w", name, err)
-		}
-		return nil
+	if bad > 0 {
+		fmt.Fprintf(w.err, "%d of %d things that the file names cannot be used\n", bad, len(all))
+		return errFound
 	}
-	errs := []error{read("listen", file.Callable.ClientCA), read("admin", file.AdminAccess.ClientCA)}
-	if file.Decide != nil {
-		errs = append(errs, read("decide", file.Decide.ClientCA))
-	}
-	return errors.Join(errs...)
+	return nil
 }

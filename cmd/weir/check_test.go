@@ -2,7 +2,10 @@ package main
 
 import (
 	"bytes"
+	"crypto/x509"
+	"encoding/pem"
 	"fmt"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -54,9 +57,16 @@ func TestCheckSaysThatDynamoDBGrantsNoParts(t *testing.T) {
 // What serve would not start with for the files that are named is said by check.
 func TestCheckReadsTheFilesThatAreNamed(t *testing.T) {
 	dir := t.TempDir()
-	keyPair(t, dir, 1)
+	secure := httptest.NewTLSServer(nil)
+	defer secure.Close()
+	private, err := x509.MarshalPKCS8PrivateKey(secure.TLS.Certificates[0].PrivateKey)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for name, text := range map[string]string{
-		"bad.pem": "nothing of the kind", "bad.yaml": "domain: edge\ndescriptors: [{key: tenant, rate_limit: {unit: hour, requests_per_unit: many}}]\n",
+		"cert.pem": string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: secure.Certificate().Raw})),
+		"key.pem":  string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private})),
+		"bad.pem":  "nothing of the kind", "bad.yaml": "domain: edge\ndescriptors: [{key: tenant, rate_limit: {unit: hour, requests_per_unit: many}}]\n",
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)

@@ -228,32 +228,6 @@ func TestCallsGoOnWhateverEnds(t *testing.T) {
 	a.ended <- nil
 }
 
-// eventually waits for a condition of real processes.
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	for end := time.Now().Add(patience); !ok(); {
-		if time.Now().After(end) {
-			t.Fatalf("%s: not within %v", what, patience)
-		}
-		<-time.After(5 * time.Millisecond)
-	}
-}
-
-// newStore has a store know that it is new, and not emptied, and returns what weir says.
-func newStore(t *testing.T, url string) string {
-	t.Helper()
-	file := filepath.Join(t.TempDir(), "weir.yaml")
-	text := fmt.Sprintf("store: {redis: %q}\nupstreams: {up: {url: \"http://localhost\"}}\n", url)
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	var out bytes.Buffer
-	if err := run(t.Context(), world{args: []string{"store", "init", "-config", file}, out: &out, err: io.Discard, env: noEnv}); err != nil {
-		t.Fatal(err)
-	}
-	return out.String()
-}
-
 func TestStoreInitMakesLimitsStartFull(t *testing.T) {
 	t.Parallel()
 	redis := servers.Redis(t)

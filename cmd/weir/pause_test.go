@@ -11,20 +11,30 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/seed1158cd35/weir/internal/test/served"
 	"github.com/seed1158cd35/weir/internal/test/servers"
 	"github.com/seed1158cd35/weir/sidecar/status"
 )
 
+// A sidecar runs in the process of the test.
+type sidecar struct{ *served.Inside }
+
+// start runs a sidecar in front of an upstream named up.
+func start(t testing.TB, url, more string) sidecar {
+	t.Helper()
+	return sidecar{served.Begin(t, yamlOf(url, more))}
+}
+
 // order runs a command against the sidecar's admin address.
-func (s *sidecar) order(t testing.TB, args ...string) (out, complaint string, err error) {
+func (s sidecar) order(t testing.TB, args ...string) (out, complaint string, err error) {
 	t.Helper()
 	var o, c bytes.Buffer
-	err = run(t.Context(), world{args: append(args, "-admin", s.admin.Addr().String()), out: &o, err: &c, env: noEnv})
+	err = run(t.Context(), world{args: append(args, "-admin", s.Serve.Admin), out: &o, err: &c, env: noEnv})
 	return o.String(), c.String(), err
 }
 
 // code is the status with which a request is answered.
-func (s *sidecar) code(t testing.TB) int {
+func (s sidecar) code(t testing.TB) int {
 	t.Helper()
 	code, _ := s.answer(t)
 	return code
@@ -32,9 +42,9 @@ func (s *sidecar) code(t testing.TB) int {
 
 // answer is that, and why weir refused the request, if it did: a limit of a fleet refuses, too,
 // while its store is slow.
-func (s *sidecar) answer(t testing.TB) (code int, refused string) {
+func (s sidecar) answer(t testing.TB) (code int, refused string) {
 	t.Helper()
-	resp, err := http.Get("http://" + s.address() + "/up/")
+	resp, err := http.Get("http://" + s.Serve.Listen + "/up/")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +95,7 @@ func TestPausesAreSharedSeenAndLifted(t *testing.T) {
 	if came.Load() != before {
 		t.Errorf("%d requests came in the pause", came.Load()-before)
 	}
-	if p := r.Upstreams[0].Pauses; len(p) != 1 || p[0].Limit != "calls" || p[0].LeftMS <= 0 || p[0].LeftMS > 900_000 || p[0].By != a.fleet.Client() {
+	if p := r.Upstreams[0].Pauses; len(p) != 1 || p[0].Limit != "calls" || p[0].LeftMS <= 0 || p[0].LeftMS > 900_000 || p[0].By != a.Serve.Client {
 		t.Errorf("it does not show the pause of a quarter of an hour, and who was told: %+v", p)
 	}
 
@@ -106,21 +116,21 @@ func TestPausesAreSharedSeenAndLifted(t *testing.T) {
 		t.Error(err)
 	}
 	var u status.Upstream
-	if err := json.Unmarshal([]byte(out), &u); err != nil || len(u.Pauses) != 2 || u.Pauses[0].Reason != "hand here" || u.Pauses[1].By != a.fleet.Client() {
+	if err := json.Unmarshal([]byte(out), &u); err != nil || len(u.Pauses) != 2 || u.Pauses[0].Reason != "hand here" || u.Pauses[1].By != a.Serve.Client {
 		t.Errorf("%v: %s", err, out)
 	}
 	if out, _, err = b.order(t, "resume", "up"); err != nil || out != "2 lifted\nup has no pauses\n" {
 		t.Errorf("%v: it says\n%s", err, out)
 	}
 	eventually(t, "all resume", func() bool { return a.code(t) == 200 && b.code(t) == 200 })
-	if a.log.waitFor(t, "resumed")["by"] != "fleet" || b.log.waitFor(t, "paused")["by"] != "fleet" {
+	if a.WaitFor("resumed").By != "fleet" || b.WaitFor("paused").By != "fleet" {
 		t.Error("the log does not say who said so")
 	}
 }
 
 func TestOrdersThatCannotBe(t *testing.T) {
 	t.Parallel()
-	s := start(t, echo(t), "")
+	s := start(t, "http://127.0.0.1:1", "")
 	for args, says := range map[string]string{
 		"pause":                          "name the upstream",
 		"pause up down":                  `unexpected argument "down"`,

@@ -24,9 +24,6 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asWeir) != "" {
 		main()
 	}
-	if err := serveNames(); err != nil {
-		panic(err)
-	}
 	watchdog.Run(m)
 }
 

@@ -6,11 +6,8 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"net"
 	"runtime/debug"
 	"time"
-
-	"github.com/seed1158cd35/weir/limit"
 )
 
 // A world is what a command may touch, so that tests can give it another.
@@ -19,22 +16,6 @@ type world struct {
 	out  io.Writer
 	err  io.Writer
 	env  func(string) (string, bool)
-	net  network
-}
-
-// A network is where a sidecar listens and how it reaches upstreams. The zero network is
-// the system's.
-type network struct {
-	listening func(address string) (net.Listener, error)
-	dial      func(ctx context.Context, network, address string) (net.Conn, error)
-	store     func(limit.Store) limit.Store // what stands between weir serve and its store
-}
-
-func (n *network) listen(address string) (net.Listener, error) {
-	if n.listening != nil {
-		return n.listening(address)
-	}
-	return net.Listen("tcp", address)
 }
 
 const usage = `weir keeps programs inside the limits of the APIs they call.
@@ -68,7 +49,7 @@ func run(ctx context.Context, w world) error {
 	}
 	switch name {
 	case "serve":
-		return serve(ctx, w)
+		return runServe(ctx, w)
 	case "check":
 		return check(ctx, w)
 	case "status":

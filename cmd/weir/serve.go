@@ -2,39 +2,20 @@ package main
 
 import (
 	"context"
-	"crypto/tls"
-	"errors"
-	"fmt"
-	"log/slog"
-	"net"
 	"os"
 	"os/signal"
-	"strings"
-	"sync/atomic"
 	"syscall"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
-
-	"github.com/seed1158cd35/weir"
-	"github.com/seed1158cd35/weir/fleet/dynamostore"
-	"github.com/seed1158cd35/weir/internal/buffers"
-	"github.com/seed1158cd35/weir/internal/veil"
-	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/observe/logs"
-	weirprom "github.com/seed1158cd35/weir/observe/prometheus"
-	"github.com/seed1158cd35/weir/sidecar/config"
-	"github.com/seed1158cd35/weir/sidecar/proxy"
-	"github.com/seed1158cd35/weir/sidecar/status"
+	"github.com/seed1158cd35/weir/sidecar/serve"
 )
 
 // flushing bounds how long a log that is not read keeps an ended program.
 const flushing = 2 * time.Second
 
-// serve runs the sidecar until it is told to stop.
-func serve(ctx context.Context, w world) error {
+// runServe runs the sidecar until it is told to stop.
+func runServe(ctx context.Context, w world) error {
 	f := w.flags("serve", "")
 	path := f.String("config", "weir.yaml", "the configuration file; SIGHUP reads it again")
 	if err := w.parse(f, 0); err != nil {
@@ -47,316 +28,15 @@ func serve(ctx context.Context, w world) error {
 		defer cancel()
 		_ = queue.Close(ctx) // there is no other place to tell
 	}()
-	w.err = queue
 	reload, stop := make(chan os.Signal, 1), make(chan os.Signal, 2)
 	signal.Notify(reload, syscall.SIGHUP)
 	defer signal.Stop(reload)
 	signal.Notify(stop, os.Interrupt, syscall.SIGTERM)
 	defer signal.Stop(stop)
 
-	s, err := newServer(*path, w)
+	s, err := serve.New(*path, serve.Options{Log: queue, Env: w.env, Version: version()})
 	if err != nil {
 		return err
 	}
-	return s.run(ctx, reload, stop)
-}
-
-// A server is a running sidecar.
-type server struct {
-	path     string
-	env      func(string) (string, bool)
-	net      network
-	level    *slog.LevelVar
-	log      *slog.Logger
-	file     *config.File
-	proxy    *proxy.Proxy
-	metrics  *weirprom.Metrics
-	doors    *weirprom.Doors
-	crowds   crowds
-	page     *status.Page
-	cert     atomic.Pointer[tls.Certificate]
-	main     net.Listener
-	admin    net.Listener // nil if there is none
-	calls    *tally
-	store    limit.Store  // nil if the file names none
-	fleet    *limit.Fleet // nil if there is no store
-	veil     *veil.Veil   // hides the values by which callers are counted
-	shared   *weirprom.Fleet
-	finder   *finder  // of what there is to say of the store; nil if there is none
-	decider  *decider // nil if nothing is decided for others
-	speaks   dialects
-	troubles troubles
-	access   access
-	models   models
-	tells    escalation
-}
-
-// newServer reads the file, and listens.
-func newServer(path string, w world) (*server, error) {
-	file, err := config.Load(path, w.env)
-	if err == nil {
-		err = file.CheckEnv(w.env)
-	}
-	if err != nil {
-		return nil, err
-	}
-	s := &server{path: path, env: w.env, net: w.net, file: file, level: new(slog.LevelVar), calls: newTally()}
-	s.level.Set(file.Log)
-	buffers.Heed()
-	s.log = slog.New(slog.NewJSONHandler(w.err, &slog.HandlerOptions{Level: s.level}))
-	slog.SetDefault(s.log) // of libraries that have something to say
-	s.troubles.log, s.speaks.log = s.log, sdkLog(s.log)
-
-	if s.veil, err = veilOf(file, w.env); err != nil {
-		return nil, err
-	}
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	s.metrics = weirprom.New(registry)
-	s.doors = newDoors(registry)
-	s.crowds = newCrowds(file, s.doors, registry)
-	weirprom.Buffers(registry)
-	if s.tells, err = newEscalation(file, w.env, s.log); err != nil {
-		return nil, err
-	}
-	events := s.tells.events(s.metrics.Events(), logs.Events(s.log))
-	if err = s.join(events, registry); err != nil {
-		return nil, err
-	}
-	s.watch()
-	s.page = &status.Page{
-		Version: version(), Started: time.Now(), Upstreams: s.upstreams, Called: s.proxy.Upstreams,
-		Hosts: s.access.hosts, Auth: s.access.admin.Load, AuthAll: file.AdminAll, Name: s.veil.Named, Refused: func(why string) { s.doors.Refused("admin", why) },
-		Models: s.models.look, Troubles: s.troubled, Metrics: promhttp.HandlerFor(registry, promhttp.HandlerOpts{}),
-	}
-	if s.fleet != nil {
-		kind := file.Store.Kind()
-		s.page.Fleet = func() *status.Fleet {
-			f := status.FleetOf(s.fleet, kind)
-			f.Found = s.finder.status()
-			return f
-		}
-	}
-	return s, s.listen()
-}
-
-// join makes the upstreams, whose limits a fleet shares if the file names a store.
-func (s *server) join(events weir.Events, registry prometheus.Registerer) (err error) {
-	if c := s.file.Store; c != nil {
-		full := c.WithDefaults()
-		ctx, cancel := context.WithTimeout(context.Background(), opening)
-		defer cancel()
-		s.shared = weirprom.NewFleet(registry)
-		if full.Kind() == "file" && hollow(full.File) {
-			s.troubles.note("store "+full.File, "", "if nobody emptied it on purpose, look what did; limits begin as if nothing of them was used",
-				errors.New("the file was there when weir started, and empty: what was used of limits is not known"))
-		}
-		if s.store, err = openStore(ctx, full, s.env, s.requested); err != nil {
-			return err
-		}
-		if s.net.store != nil {
-			s.store = s.net.store(s.store)
-		}
-		s.fleet = newFleet(s.store, full, s.tells.fleet(s.shared.Events(), logs.Fleet(s.log)))
-		s.shared.Watch(s.fleet)
-		s.finder = &finder{kind: full.Kind(), store: s.store, fleet: s.fleet, upstreams: s.upstreams, metrics: s.shared, log: s.log}
-	}
-	s.models.begin(s, events, registry)
-	if err = s.dress(s.file); err != nil {
-		return err
-	}
-	e, err := s.readEntry(s.file)
-	if err != nil {
-		return err
-	}
-	s.access.put(e)
-	if s.proxy, err = proxy.New(nil, weir.Options{Events: events, Fleet: s.fleet}); err == nil {
-		err = s.proxy.SetAll(e.door, s.file.Upstreams)
-	}
-	return err
-}
-
-// dress gives the upstreams of a file what they need besides HTTP. If something is wrong, what is in force
-// stays as it was.
-func (s *server) dress(file *config.File) error {
-	for i := range file.Upstreams {
-		file.Upstreams[i].Dial, file.Upstreams[i].Veil = s.net.dial, s.veil
-	}
-	put, err := s.speaks.dress(file)
-	if err == nil {
-		err = s.models.dress(file, s.env)
-	}
-	if err == nil {
-		put()
-	}
-	return err
-}
-
-// upstreams are those that are called, and what stands for their callers.
-func (s *server) upstreams() map[string]*weir.Upstream {
-	all := s.proxy.Upstreams()
-	if u := s.models.counted(); u != nil {
-		all[u.Name()] = u
-	}
-	return all
-}
-
-// requested counts the requests of a call to the store.
-func (s *server) requested(c dynamostore.Call) {
-	if m := s.tells.metrics; m != nil {
-		m.StoreThrottled(c.Throttled)
-	}
-	if s.shared != nil && c.Group != "" && !strings.HasPrefix(c.Group, "cache/") {
-		s.shared.Requested(c.Group, weirprom.Requests{Sent: c.Requests, Failed: c.Failed, Throttled: c.Throttled})
-	}
-}
-
-// opening bounds how long it takes to open a store; nothing is asked of it then.
-const opening = 10 * time.Second
-
-// leave gives back what is leased and closes the store.
-func (s *server) leave() {
-	if s.store == nil {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), leaving)
-	defer cancel()
-	if err := s.fleet.Close(ctx); err != nil {
-		s.log.Warn("what was leased could not be given back", "error", err.Error())
-	}
-	if err := s.store.Close(); err != nil {
-		s.log.Warn("closing the store", "error", err.Error())
-	}
-}
-
-// leaving bounds how long a store that is away keeps an ended program.
-const leaving = 2 * time.Second
-
-// watch lets the metrics know which upstreams there are.
-func (s *server) watch() {
-	for _, u := range s.upstreams() {
-		s.metrics.Watch(u)
-		s.tells.watch(u)
-	}
-}
-
-func (s *server) listen() (err error) {
-	cert, err := readCert(s.file)
-	if err != nil {
-		return err
-	}
-	s.cert.Store(cert)
-	if s.main, err = s.net.listen(s.file.Listen); err != nil {
-		return fmt.Errorf("listen: %w; is another weir running? set listen to a free address", err)
-	}
-	store := s.store
-	if store == nil {
-		store = limit.NewMemory(nil)
-	}
-	if err = s.newDecider(store); err != nil {
-		return err
-	}
-	if s.file.Admin != "" {
-		if s.admin, err = s.net.listen(s.file.Admin); err != nil {
-			_ = s.main.Close()
-			return fmt.Errorf("listen for admin: %w; set admin to a free address, or to off", err)
-		}
-	}
-	s.proxy.Own(s.listeners()...)
-	return nil
-}
-
-// listeners are where this weir listens.
-func (s *server) listeners() (all []net.Addr) {
-	for _, l := range append(s.decider.listeners(), s.main, s.admin) {
-		if l != nil {
-			all = append(all, l.Addr())
-		}
-	}
-	return all
-}
-
-// readCert is nil if the file names none.
-func readCert(f *config.File) (*tls.Certificate, error) {
-	if f.TLS == nil {
-		return nil, nil
-	}
-	cert, err := tls.LoadX509KeyPair(f.TLS.Cert, f.TLS.Key)
-	if err != nil {
-		return nil, fmt.Errorf("tls: %w", err)
-	}
-	return &cert, nil
-}
-
-// run serves until ctx ends or it is told to stop, and calls under way have ended
-// too, or taken too long.
-func (s *server) run(ctx context.Context, reload, stop <-chan os.Signal) error {
-	calls, cut := context.WithCancel(context.Background())
-	defer cut()
-	defer s.tells.close(s.log)
-	defer s.leave()
-	defer s.models.close()
-	if s.fleet != nil {
-		s.fleet.Start()
-	}
-	calling, back := s.front(calls), s.back()
-	failed := make(chan error, 4)
-	s.decider.start(calls, s, failed)
-	main, admin := s.secured(s.crowds[atCalls].Listen(s.main)), s.admin // here, as a reload changes the file
-	go func() { failed <- calling.Serve(main) }()
-	if s.admin != nil {
-		admin = s.securedAdmin(s.crowds[atAdmin].Listen(admin))
-		go func() { failed <- back.Serve(admin) }()
-		defer back.Close()
-	}
-	s.announce()
-	if s.finder != nil {
-		s.fleet.Attend(s.finder.run)
-	}
-	defer s.stopDeciding()
-	go s.watchKeys(calls)
-	rechecks := time.NewTicker(rechecking)
-	defer rechecks.Stop()
-	for {
-		select {
-		case <-reload:
-			s.reload()
-		case <-rechecks.C:
-			s.tells.recheck(s.names(), s.upstreams())
-		case err := <-failed:
-			return err
-		case <-ctx.Done():
-			return s.drain(calling, stop)
-		case <-stop:
-			return s.drain(calling, stop)
-		}
-	}
-}
-
-// rechecking is how often it is looked whether breakers that people were told of are still there: one that a
-// reload has replaced may be opened by the calls that it still had.
-const rechecking = time.Minute
-
-// stopDeciding lets what is being decided end.
-func (s *server) stopDeciding() {
-	ctx, cancel := context.WithTimeout(context.Background(), leaving)
-	defer cancel()
-	s.decider.stop(ctx)
-}
-
-func (s *server) announce() {
-	attrs := []any{"listen", s.main.Addr().String(), "tls", s.file.TLS != nil, "upstreams", len(s.file.Upstreams), "version", version()}
-	if s.admin != nil {
-		attrs = append(attrs, "admin", s.admin.Addr().String())
-	}
-	if s.store != nil {
-		attrs = append(attrs, "store", s.file.Store.Kind(), "client", s.fleet.Client())
-	}
-	if d := s.decider; d != nil && d.front != nil {
-		attrs = append(attrs, "decide", d.front.Addr().String())
-	}
-	if d := s.decider; d != nil && d.grpc != nil {
-		attrs = append(attrs, "decide.grpc", d.grpc.Addr().String())
-	}
-	s.log.Info("serving", attrs...)
+	return s.Run(ctx, reload, stop)
 }

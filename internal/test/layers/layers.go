@@ -19,7 +19,7 @@ const module = "github.com/seed1158cd35/weir"
 // limit, and the tests of limit import limit/limittest.
 var order = [...][]string{
 	{"outcome", "clock", "internal/test/campaign", "internal/test/watchdog", "internal/test/layers"},
-	{"internal", "internal/test/memnet", "internal/test/servers", "internal/test/served"},
+	{"internal", "internal/test/memnet", "internal/test/servers"},
 	{"limit/bucket", "limit/pause"},
 	{"outcome/classify"},
 	{"limit/adaptive"},
@@ -50,6 +50,8 @@ var order = [...][]string{
 	{"sidecar/config"},
 	{"llm/gateway"}, // whose tests read presets
 	{"internal/test/practice"},
+	{"sidecar/serve"},
+	{"internal/test/served"},
 	{"internal/demo"},
 	{"examples"},
 	{"cmd", "internal/test"},

@@ -4,7 +4,6 @@ package served
 import (
 	"bufio"
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -58,33 +57,8 @@ type Process struct {
 	Cmd   *exec.Cmd
 	Serve Line // what it said when it began to serve
 
-	t     testing.TB
-	lines chan Line // of its log
-	done  chan error
-	log   log
-}
-
-// A Line is one line of the log.
-type Line struct{ Msg, Level, Error, Listen, Admin, Decide string }
-
-// log is all that a process wrote.
-type log struct {
-	mu  sync.Mutex
-	all bytes.Buffer
-}
-
-func (l *log) add(b []byte) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.all.Write(b)
-	l.all.WriteByte('\n')
-}
-
-// Log is all that the process wrote so far.
-func (p *Process) Log() string {
-	p.log.mu.Lock()
-	defer p.log.mu.Unlock()
-	return p.log.all.String()
+	*log
+	done chan error
 }
 
 // Start runs weir serve with a configuration, in the environment of the test and NAME=VALUE
@@ -99,7 +73,7 @@ func Start(t testing.TB, yaml string, env ...string) *Process {
 // Launch is Start without the wait, for what may not begin to serve.
 func Launch(t testing.TB, yaml string, env ...string) *Process {
 	t.Helper()
-	p := &Process{t: t, File: filepath.Join(t.TempDir(), "weir.yaml"), lines: make(chan Line, 10_000), done: make(chan error, 1)}
+	p := &Process{log: newLog(t), File: filepath.Join(t.TempDir(), "weir.yaml"), done: make(chan error, 1)}
 	p.Write(yaml)
 	p.Cmd = exec.Command(Binary(t), "serve", "-config", p.File)
 	p.Cmd.Env = append(os.Environ(), env...)
@@ -122,15 +96,7 @@ func (p *Process) listen(out io.Reader) {
 	s := bufio.NewScanner(out)
 	s.Buffer(nil, 1<<20)
 	for s.Scan() {
-		p.log.add(s.Bytes())
-		var l Line
-		if json.Unmarshal(s.Bytes(), &l) != nil {
-			l.Msg = s.Text()
-		}
-		select {
-		case p.lines <- l:
-		default: // nobody waits for so many
-		}
+		_, _ = p.log.Write(s.Bytes())
 	}
 	p.done <- p.Cmd.Wait()
 	close(p.done)
@@ -149,22 +115,6 @@ func (p *Process) Signal(s os.Signal) {
 	p.t.Helper()
 	if err := p.Cmd.Process.Signal(s); err != nil {
 		p.t.Fatal(err)
-	}
-}
-
-// WaitFor waits for a line of the log.
-func (p *Process) WaitFor(msg string) Line {
-	p.t.Helper()
-	late := time.After(Patience)
-	for {
-		select {
-		case l := <-p.lines:
-			if l.Msg == msg {
-				return l
-			}
-		case <-late:
-			p.t.Fatalf("weir did not say %q within %v, but:\n%s", msg, Patience, p.Log())
-		}
 	}
 }
 

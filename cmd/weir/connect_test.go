@@ -1,0 +1,98 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/seed1158cd35/weir/fleet/redisstore"
+	"github.com/seed1158cd35/weir/fleet/redisstore/rueidisconn"
+	"github.com/seed1158cd35/weir/internal/test/servers"
+	"github.com/seed1158cd35/weir/limit"
+)
+
+// begin lets a process use a store that is new.
+func begin(t *testing.T, url string) {
+	t.Helper()
+	conn, err := rueidisconn.Open(url, rueidisconn.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := redisstore.New(conn, redisstore.Options{})
+	defer s.Close()
+	eventually(t, "an answer", func() bool {
+		_, err := s.Beat(t.Context(), &limit.Beat{Group: "up", Client: "c", Seq: 1, Silence: 1, Life: 1})
+		return err == nil
+	})
+}
+
+// weir check -connect tries the store, the upstreams and the secrets, says in plain words what is
+// wrong with each, and fails if anything is.
+func TestCheckConnectTriesWhatTheFileNames(t *testing.T) {
+	good := httptest.NewServer(http.NotFoundHandler())
+	defer good.Close()
+	untrusted := httptest.NewTLSServer(http.NotFoundHandler())
+	defer untrusted.Close()
+	known, locked := servers.Redis(t), servers.Redis(t, "--requirepass", "correct")
+	begun := servers.Redis(t)
+	begin(t, begun.URL())
+	ups := func(url string) string {
+		return "upstreams: {up: {url: " + url + ", limits: {all: 5/s}}}"
+	}
+	for _, c := range []struct {
+		name, yaml string
+		init       bool
+		bad        bool
+		says       []string
+	}{
+		{"all well", "store: {redis: " + known.URL() + "}\n" + ups(good.URL), true, false, []string{"good  store redis: answers in", "it knows what was used of the limits of up", "good  upstream up: 127.0.0.1"}},
+		{"a new store", "store: {redis: " + servers.Redis(t).URL() + "}\n" + ups(good.URL), false, false, []string{"good  store redis", "its clock, which counts, is", "it is new, or was emptied, and knows nothing of the limits of up", "it is cold", "(up's all) until 20", "weir store init"}},
+		{"a cold store", "store: {redis: " + begun.URL() + "}\n" + ups(good.URL), false, false, []string{"good  store redis", "it is cold", "up (all until 20", "weir store init"}},
+		{"a password", "store: {redis: " + locked.URL() + "}\n" + ups(good.URL), false, true, []string{"bad   store redis", "wants a password", "1 of 2 things"}},
+		{"a wrong password", "store: {redis: " + locked.URL() + ", password_env: PASSWORD}\n" + ups(good.URL), false, true, []string{"bad   store redis", "does not accept the user or the password"}},
+		{"no store", "store: {redis: redis://127.0.0.1:1}\n" + ups(good.URL), false, true, []string{"bad   store redis", "refused"}},
+		{"nobody there", ups("http://127.0.0.1:1"), false, true, []string{"bad   upstream up: 127.0.0.1:1: ", "connection refused"}},
+		{"no such name", ups("http://nowhere.invalid"), false, true, []string{"bad   upstream up: nowhere.invalid:80: "}},
+		{"no trust", ups(untrusted.URL), false, true, []string{"bad   upstream up: ", "does not trust who signed it"}},
+		{"no TLS", ups(strings.Replace(good.URL, "http:", "https:", 1)), false, true, []string{"that is no TLS: is it http?"}},
+		{"a secret", "notify: {webhook_env: HOOK, webhook_secret_env: SECRET}\n" + ups(good.URL), false, true, []string{"notify.webhook_env: the environment has no HOOK", "good  environment SECRET"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "weir.yaml")
+			if err := os.WriteFile(file, []byte(c.yaml), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			env := func(name string) (string, bool) {
+				v, ok := map[string]string{"PASSWORD": "wrong", "SECRET": "0123456789abcdef0123456789abcdef"}[name]
+				return v, ok
+			}
+			var out bytes.Buffer
+			if c.init {
+				if err := runStore(t.Context(), world{args: []string{"init", "-config", file}, out: &out, err: &out, env: env}); err != nil {
+					t.Fatal(err)
+				}
+				out.Reset()
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
+			err := run(ctx, world{args: []string{"check", "-connect", file}, out: &out, err: &out, env: env})
+			if (exit(err, io.Discard) != 0) != c.bad {
+				t.Errorf("it ends with %v", err)
+			}
+			for _, text := range c.says {
+				if !strings.Contains(out.String(), text) {
+					t.Errorf("it does not say %q:\n%s", text, out.String())
+				}
+			}
+			if strings.Contains(out.String(), "it is cold") && c.init {
+				t.Errorf("a store that is known to be new is said to be cold:\n%s", out.String())
+			}
+		})
+	}
+}

@@ -1,0 +1,64 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// patience bounds every wait of these tests.
+const patience = 30 * time.Second
+
+// yamlOf is a configuration with an upstream named up.
+func yamlOf(url, more string) string {
+	return fmt.Sprintf("listen: 127.0.0.1:0\nadmin: 127.0.0.1:0\n%s\nupstreams: {up: {url: %q, max_wait: off, limits: {calls: 1000/s}}}\n", more, url)
+}
+
+func write(t testing.TB, file, url, more string) {
+	t.Helper()
+	if err := os.WriteFile(file, []byte(yamlOf(url, more)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func noEnv(string) (string, bool) { return "", false }
+
+// eventually waits for a condition of real processes.
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(patience); !ok(); {
+		if time.Now().After(end) {
+			t.Fatalf("%s: not within %v", what, patience)
+		}
+		<-time.After(5 * time.Millisecond)
+	}
+}
+
+// newStore has a store know that it is new, and not emptied, and returns what weir says.
+func newStore(t *testing.T, url string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "weir.yaml")
+	text := fmt.Sprintf("store: {redis: %q}\nupstreams: {up: {url: \"http://localhost\"}}\n", url)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var out bytes.Buffer
+	if err := run(t.Context(), world{args: []string{"store", "init", "-config", file}, out: &out, err: io.Discard, env: noEnv}); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
+// A journal takes what is written, a piece at a time.
+type journal chan string
+
+func newJournal() journal { return make(journal, 10_000) }
+
+func (j journal) Write(b []byte) (int, error) {
+	j <- string(b)
+	return len(b), nil
+}

@@ -1,0 +1,106 @@
+package serve
+
+import (
+	"crypto/tls"
+	"fmt"
+	"net"
+	"os"
+	"sync/atomic"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/seed1158cd35/weir/internal/auth"
+	"github.com/seed1158cd35/weir/internal/front"
+	"github.com/seed1158cd35/weir/internal/veil"
+	weirprom "github.com/seed1158cd35/weir/observe/prometheus"
+	"github.com/seed1158cd35/weir/sidecar/config"
+	"github.com/seed1158cd35/weir/sidecar/decide"
+	"github.com/seed1158cd35/weir/sidecar/proxy"
+)
+
+// access is who may use the listener of calls and that of the admin.
+type access struct {
+	callers, admin atomic.Pointer[auth.Auth]
+	names          atomic.Pointer[[]string] // of the admin listener
+}
+
+// An entry is what a file says of that, its secrets read.
+type entry struct {
+	door  proxy.Door
+	admin *auth.Auth
+	names []string
+}
+
+// readEntry reads the secrets and the certificates that a file names.
+func (s *Server) readEntry(file *config.File) (e entry, err error) {
+	e.door = proxy.Door{Hosts: file.Hosts, Origins: file.Origins, Open: file.Open, Crowd: s.crowds[atCalls], Refused: s.turned}
+	if e.door.Auth, err = file.Callable.Auth(s.with.Env, os.ReadFile); err != nil {
+		return e, fmt.Errorf("listen: %w", err)
+	}
+	if e.admin, err = file.AdminAccess.Auth(s.with.Env, os.ReadFile); err != nil {
+		return e, fmt.Errorf("admin: %w", err)
+	}
+	e.names = append(e.names, file.Hosts...)
+	if host, _, err := net.SplitHostPort(s.file.Admin); err == nil && host != "" {
+		e.names = append(e.names, host)
+	}
+	return e, nil
+}
+
+// veilOf is what hides the values by which callers are counted.
+func veilOf(file *config.File, env func(string) (string, bool)) (*veil.Veil, error) {
+	if file.HashEnv == "" {
+		return veil.New("", file.Harmless), nil
+	}
+	secret, _ := env(file.HashEnv)
+	if err := auth.CheckSecret(secret); err != nil {
+		return nil, fmt.Errorf("hash_env: environment variable %s: %w", file.HashEnv, err)
+	}
+	return veil.New(secret, file.Harmless), nil
+}
+
+// newDoors are the metrics of listeners, every reason shown from the start.
+func newDoors(registry prometheus.Registerer) *weirprom.Doors {
+	d := weirprom.NewDoors(registry)
+	for _, why := range proxy.Whys {
+		d.Begin("listen", string(why))
+	}
+	d.Begin("admin", "host", "caller", "origin")
+	d.Begin("decide", decide.Whys...)
+	return d
+}
+
+// turned counts what was turned away at the listener of calls.
+func (s *Server) turned(why proxy.Why) { s.doors.Refused("listen", string(why)) }
+
+// put puts an entry into force.
+func (a *access) put(e entry) {
+	a.callers.Store(e.door.Auth)
+	a.admin.Store(e.admin)
+	a.names.Store(&e.names)
+}
+
+// hosts are the names of the admin listener.
+func (a *access) hosts() []string { return *a.names.Load() }
+
+// secured is the listener of calls, with TLS if there is a certificate.
+func (s *Server) secured(l net.Listener) net.Listener {
+	var config *tls.Config
+	if s.file.TLS != nil {
+		config = auth.TLS(s.tls(), s.access.callers.Load, false)
+	}
+	return front.Listen(l, config, s.unshaken)
+}
+
+// unshaken tells of a client with which there is no agreement on encryption.
+func (s *Server) unshaken(from net.Addr, err error) {
+	s.log.Debug("TLS handshake", "from", from.String(), "error", err.Error())
+}
+
+// securedAdmin is that of the admin.
+func (s *Server) securedAdmin(l net.Listener) net.Listener {
+	if !s.file.AdminTLS {
+		return l
+	}
+	return tls.NewListener(l, auth.TLS(s.tls(), s.access.admin.Load, !s.file.AdminAll))
+}

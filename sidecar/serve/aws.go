@@ -1,0 +1,102 @@
+package serve
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awsconfig "github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/credentials/stscreds"
+	"github.com/aws/aws-sdk-go-v2/service/sts"
+	"github.com/aws/smithy-go/logging"
+
+	"github.com/seed1158cd35/weir/awsx/resign"
+	"github.com/seed1158cd35/weir/sidecar/awsdialect"
+	"github.com/seed1158cd35/weir/sidecar/config"
+	"github.com/seed1158cd35/weir/sidecar/proxy"
+)
+
+// dialects are those of the upstreams in force. One whose configuration stays the same
+// is kept, with the credentials that it has.
+type dialects struct {
+	log logging.Logger // of the SDK
+
+	mu    sync.Mutex
+	known map[config.AWS]signer
+	names map[string]signer // by upstream
+}
+
+// A signer is a dialect and the credentials that it signs with.
+type signer struct {
+	dialect *awsdialect.Dialect
+	keys    aws.CredentialsProvider
+}
+
+// keys are the credentials of the upstreams in force.
+func (d *dialects) keys() map[string]aws.CredentialsProvider {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	all := make(map[string]aws.CredentialsProvider)
+	for name, s := range d.names {
+		if s.keys != nil {
+			all[name] = s.keys
+		}
+	}
+	return all
+}
+
+// dress gives the upstreams of a file their dialects. put says that they are those in force.
+func (d *dialects) dress(file *config.File) (put func(), err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	next, names := make(map[config.AWS]signer), make(map[string]signer)
+	for i := range file.Upstreams {
+		u := &file.Upstreams[i]
+		c, ok := file.AWS[u.Name]
+		if !ok {
+			continue
+		}
+		if next[c] = d.known[c]; next[c].dialect == nil {
+			made, err := newSigner(c, d.log)
+			if err != nil {
+				return nil, fmt.Errorf("upstream %s: aws: %w", u.Name, err)
+			}
+			next[c] = made
+		}
+		u.Dialect, names[u.Name] = proxy.Dialect(next[c].dialect), next[c]
+	}
+	return func() {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.known, d.names = next, names
+	}, nil
+}
+
+// newSigner finds credentials as the SDKs do. It asks nobody for them yet: that they
+// are missing is told to who needs them, and seen by watchKeys.
+func newSigner(c config.AWS, log logging.Logger) (signer, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), opening)
+	defer cancel()
+	cfg, err := awsconfig.LoadDefaultConfig(ctx, func(o *awsconfig.LoadOptions) error { o.Region, o.Logger = c.Region, log; return nil })
+	if err != nil {
+		return signer{}, err
+	}
+	keys := cfg.Credentials
+	if c.Role != "" {
+		if cfg.Region == "" {
+			cfg.Region = "us-east-1" // where roles can be asked for whatever the region of the service
+		}
+		keys = aws.NewCredentialsCache(stscreds.NewAssumeRoleProvider(sts.NewFromConfig(cfg), c.Role, func(o *stscreds.AssumeRoleOptions) {
+			o.RoleSessionName = "weir"
+			if c.ExternalID != "" {
+				o.ExternalID = &c.ExternalID
+			}
+		}), func(o *aws.CredentialsCacheOptions) { o.ExpiryWindow, o.ExpiryWindowJitterFrac = 5*time.Minute, 0.5 })
+	}
+	made, err := awsdialect.New(awsdialect.Options{
+		Options: resign.Options{Service: c.Service, Region: c.Region, Credentials: keys, RefusePresigned: c.RefusePresigned}, PrefixDepth: c.PrefixDepth,
+	})
+	return signer{made, keys}, err
+}

@@ -1,0 +1,116 @@
+package serve
+
+import (
+	"cmp"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+
+	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/internal/auth"
+	"github.com/seed1158cd35/weir/internal/veil"
+	"github.com/seed1158cd35/weir/llm/gateway"
+	"github.com/seed1158cd35/weir/sidecar/config"
+	"github.com/seed1158cd35/weir/sidecar/proxy"
+)
+
+// count puts in force what callers may have. What they have used stays used.
+func (m *models) count(callers *gateway.Callers, c *config.Callers) (err error) {
+	if c == nil {
+		m.uncount()
+		return nil
+	}
+	if m.callers == nil {
+		m.callers, err = weir.New(config.CallersName, c.Policy, m.options)
+	} else {
+		err = m.callers.Set(c.Policy)
+	}
+	callers.Limits = m.callers
+	return err
+}
+
+// uncount lets callers have what there is.
+func (m *models) uncount() {
+	if m.callers != nil {
+		m.callers.Close()
+		m.callers = nil
+	}
+}
+
+func callerKeys(c *config.Callers, env func(string) (string, bool), v *veil.Veil) (map[string]gateway.Key, error) {
+	var claims *gateway.Claims
+	if c.Claims != nil {
+		var err error
+		if claims, err = newClaims(c.Claims, env); err != nil {
+			return nil, fmt.Errorf("claims: %w", err)
+		}
+	}
+	keys := make(map[string]gateway.Key, len(c.Keys))
+	for scope, s := range c.Keys {
+		if s.Kind == config.Claim {
+			read := claims.Key(s.Name)
+			keys[scope] = func(r *http.Request) (string, error) {
+				value, err := read(r)
+				return v.Key(scope, value), err
+			}
+			continue
+		}
+		read := s.Veiled(v, scope)
+		keys[scope] = func(r *http.Request) (string, error) { return read(r), nil }
+	}
+	return keys, nil
+}
+
+// consumed are the headers that are read to know who calls, and that nobody behind weir
+// need see.
+func consumed(c *config.Callers) (all []string) {
+	if c.Claims != nil {
+		all = append(all, http.CanonicalHeaderKey(cmp.Or(c.Claims.Header, "Authorization")))
+	}
+	for _, s := range c.Keys {
+		if s.Kind == proxy.Header && !gateway.IsCredential(s.Name) {
+			all = append(all, s.Name)
+		}
+	}
+	return all
+}
+
+func newClaims(c *config.Claims, env func(string) (string, bool)) (*gateway.Claims, error) {
+	o := gateway.ClaimOptions{Header: c.Header, Optional: c.Optional, Issuer: c.Issuer, Audience: c.Audience}
+	if c.SecretEnv != "" {
+		secret, err := secretOf(c.SecretEnv, env)
+		if err == nil {
+			if err = auth.CheckKey(secret); err != nil {
+				err = fmt.Errorf("environment variable %s: %w", c.SecretEnv, err)
+			}
+		}
+		if err != nil {
+			return nil, err
+		}
+		o.Secret = []byte(secret)
+		return gateway.NewClaims(o)
+	}
+	pem, err := os.ReadFile(c.KeyFile)
+	if err != nil {
+		return nil, err
+	}
+	o.PublicKey = pem
+	return gateway.NewClaims(o)
+}
+
+// secretOf is what a variable holds that must be there.
+func secretOf(name string, env func(string) (string, bool)) (string, error) {
+	if v, ok := env(name); ok && strings.TrimSpace(v) != "" {
+		return strings.TrimSpace(v), nil
+	}
+	return "", fmt.Errorf("the environment has no %s; set it before weir starts", name)
+}
+
+// counted is the upstream that stands for what callers may have, nil if they may have what
+// there is.
+func (m *models) counted() *weir.Upstream {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.callers
+}

@@ -1,0 +1,138 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/internal/test/campaign"
+	"github.com/seed1158cd35/weir/limit"
+)
+
+// A fickle store is away at times.
+type fickle struct {
+	limit.Store
+	away atomic.Bool
+}
+
+func (f *fickle) before(s limit.Store) limit.Store { f.Store = s; return f }
+
+var errAway = errors.New("the store is away")
+
+func (f *fickle) Take(ctx context.Context, a *limit.Ask) error {
+	if f.away.Load() {
+		return errAway
+	}
+	return f.Store.Take(ctx, a)
+}
+
+func (f *fickle) Beat(ctx context.Context, b *limit.Beat) (limit.Standing, error) {
+	if f.away.Load() {
+		return limit.Standing{}, errAway
+	}
+	return f.Store.Beat(ctx, b)
+}
+
+func (f *fickle) Load(ctx context.Context, group string, names []string) ([]limit.Record, time.Time, error) {
+	if f.away.Load() {
+		return nil, time.Time{}, errAway
+	}
+	return f.Store.Load(ctx, group, names)
+}
+
+func (f *fickle) Swap(ctx context.Context, group string, r limit.Record) (limit.Record, bool, error) {
+	if f.away.Load() {
+		return limit.Record{}, false, errAway
+	}
+	return f.Store.Swap(ctx, group, r)
+}
+
+// What the ledger has in the end is what the store has of the callers' quotas. Through a store that
+// goes away and comes back in the middle of answers the quotas have no less: what was reserved of
+// them, not used, and on its way back when the store went away stays charged.
+func TestWhatCallsCostIsOneNumberThroughAStore(t *testing.T) {
+	seed := rand.Uint64()
+	for i, way := range tongues {
+		t.Run(fmt.Sprint(way.preset, " ", i), func(t *testing.T) {
+			random := rand.New(rand.NewPCG(seed, uint64(i)))
+			for range campaign.Histories(3, 15) {
+				synctest.Test(t, func(t *testing.T) { playStore(t, way, random) })
+			}
+			if t.Failed() {
+				t.Logf("seed %d", seed)
+			}
+		})
+	}
+}
+
+func playStore(t *testing.T, way tongue, random *rand.Rand) {
+	r := newRig(t, way, "store: {memory: true}\n")
+	time.Sleep(10 * time.Second)
+	story, sent, gone := "", 0, random.IntN(2) == 0
+	for i := range 12 {
+		if random.IntN(2) == 0 {
+			f := spoilers[random.IntN(len(spoilers))]
+			f.Times = 1 + random.IntN(3)
+			r.sim.Fault(f)
+			story += fmt.Sprintf(" %s %s %d", f.Kind, f.Where, f.Events)
+		}
+		if gone && random.IntN(3) == 0 {
+			after, length := time.Duration(random.IntN(3000))*time.Millisecond, time.Duration(1+random.IntN(40))*time.Second
+			story += fmt.Sprintf(" away %v %v", after, length)
+			time.AfterFunc(after, func() { r.store.away.Store(true) })
+			time.AfterFunc(after+length, func() { r.store.away.Store(false) })
+		}
+		leave := int64(0)
+		if random.IntN(3) == 0 {
+			leave = 1 + random.Int64N(12_000)
+		}
+		a := r.ask(fmt.Sprint("question ", random.IntN(100_000), i), random.IntN(3) > 0, leave)
+		if a.tier == "primary" || a.tier == "second" {
+			sent++
+		}
+		story += fmt.Sprintf(" -> %d %s %d\n", a.status, a.tier, a.words)
+		time.Sleep(time.Duration(random.IntN(20_000)) * time.Millisecond)
+	}
+	time.Sleep(10 * time.Minute)
+	ledger, booked := r.bill().ledger, r.bill().booked
+	policy, store := r.s.models.counted().Policy(), r.store.Store
+	r.stop()
+	tokens, calls := left(t, store, policy)
+	if got := 1_000_000_000 - tokens; got < ledger || !gone && got != ledger || 1_000_000-calls < booked || booked != int64(sent) {
+		t.Errorf("the store has %d tokens of %d calls, the ledger %d of %d; %d were answered:\n%s", got, 1_000_000-calls, ledger, booked, sent, story)
+	}
+}
+
+// left is what a process that is new finds left of the callers' quotas.
+func left(t *testing.T, store limit.Store, p weir.Policy) (tokens, calls int64) {
+	fleet := limit.NewFleet(store, limit.FleetOptions{})
+	fleet.Start()
+	u, err := weir.New("callers", p, weir.Options{Fleet: fleet})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		u.Close()
+		_ = fleet.Close(context.Background())
+	}()
+	time.Sleep(10 * time.Second)
+	permit, err := u.Acquire(t.Context(), weir.Call{Keys: map[string]string{"user": "ann"}, Cost: map[string]int64{"tokens": 1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range permit.Levels() {
+		switch l.Rule.Name {
+		case "user-tokens":
+			tokens = l.Level.Left + 1
+		case "user-day":
+			calls = l.Level.Left + 1
+		}
+	}
+	return tokens, calls
+}

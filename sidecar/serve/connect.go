@@ -1,0 +1,328 @@
+package serve
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/sidecar/config"
+)
+
+// A Trial is how something was that a file names.
+type Trial struct {
+	Name     string
+	Said     string   // what is worth saying of it if it is good
+	Warnings []string // of what is good
+	Err      error    // why it cannot be used
+}
+
+// trial is something that a file names, and how to try it. What comes back is what is worth
+// saying of it; it is bad if there is an error.
+type trial struct {
+	name string
+	try  func(context.Context) (string, error)
+}
+
+// trying bounds one trial. They go on at the same time.
+const trying = 10 * time.Second
+
+// Try tries everything that a file names, at the same time.
+func Try(ctx context.Context, file *config.File, o Options) []Trial {
+	o = o.withDefaults()
+	all := tryStore(file, o)
+	for i := range file.Upstreams {
+		u := &file.Upstreams[i]
+		all = append(all, trial{"upstream " + u.Name, func(ctx context.Context) (string, error) { return reach(ctx, o, u.URL) }})
+	}
+	all = append(all, trySecrets(file, o)...)
+	all = append(all, tryAWS(file)...)
+	all = append(all, tryNotify(file, o)...)
+	results := make([]Trial, len(all))
+	var wg sync.WaitGroup
+	for i, t := range all {
+		wg.Go(func() { results[i] = t.result(ctx) })
+	}
+	wg.Wait()
+	return results
+}
+
+func (t trial) result(ctx context.Context) Trial {
+	ctx, cancel := context.WithTimeout(ctx, trying)
+	defer cancel()
+	r := Trial{Name: t.name}
+	r.Said, r.Err = t.try(ctx)
+	if e, ok := errors.AsType[*warning](r.Err); ok {
+		r.Said, r.Warnings, r.Err = e.said, e.warns, nil
+	}
+	return r
+}
+
+// tryStore reads from the store and writes a record that it forgets soon.
+func tryStore(file *config.File, o Options) []trial {
+	if file.Store == nil {
+		return nil
+	}
+	c := file.Store.WithDefaults()
+	return []trial{{"store " + c.Kind(), func(ctx context.Context) (string, error) {
+		if c.Kind() == "file" {
+			return tryFile(c.File)
+		}
+		s, err := openStore(ctx, c, o.Env, nil)
+		if err != nil {
+			return "", err
+		}
+		defer s.Close()
+		return useStore(ctx, s, file)
+	}}}
+}
+
+const (
+	triedGroup  = "weir check"
+	triedRecord = "tried"
+)
+
+func useStore(ctx context.Context, s limit.Store, file *config.File) (string, error) {
+	begin := time.Now()
+	records, now, err := s.Load(ctx, triedGroup, []string{triedRecord})
+	if err != nil {
+		return "", err
+	}
+	took := time.Since(begin).Round(100 * time.Microsecond)
+	r := limit.Record{Name: triedRecord, Value: []byte("1"), Keep: time.Minute}
+	if len(records) > 0 {
+		r.Version = records[0].Version
+	}
+	if _, _, err := s.Swap(ctx, triedGroup, r); err != nil {
+		return "", err
+	}
+	said := fmt.Sprintf("answers in %v, can be read and written; its clock, which counts, is %s", took, apart(now, begin.Add(took/2)))
+	m, err := memoryOf(ctx, s, file, now)
+	if err != nil {
+		return "", err
+	}
+	return warned(ctx, s, said+m.String())
+}
+
+// apart says how far the store's clock is from this machine's.
+func apart(its, ours time.Time) string {
+	switch d := its.Sub(ours).Round(time.Millisecond); {
+	case d > 0:
+		return fmt.Sprintf("%v ahead of this machine's", d)
+	case d < 0:
+		return fmt.Sprintf("%v behind this machine's", -d)
+	}
+	return "the same as this machine's"
+}
+
+// A memory is what a store knows of the upstreams of a file.
+type memory struct {
+	unknown []string // of which it knows nothing
+	cold    []string // of which it knows not for long enough, and of which limits until when
+	known   []string
+	until   time.Time // when the last limit of those unknown can be used, if weir begins now
+	limit   string    // and which that is
+}
+
+// memoryOf asks a store what it knows.
+func memoryOf(ctx context.Context, s limit.Store, file *config.File, now time.Time) (m memory, err error) {
+	k, ok := s.(interface {
+		Known(ctx context.Context, group string) (since time.Time, ok bool, err error)
+	})
+	if !ok {
+		return m, nil // one that forgets nothing
+	}
+	for i := range file.Upstreams {
+		u := &file.Upstreams[i]
+		since, known, err := k.Known(ctx, u.Name)
+		if err != nil {
+			return m, err
+		}
+		m.add(u.Name, u.Policy.Limits, since, now, known)
+	}
+	return m, nil
+}
+
+// add adds an upstream, if it shares any limits.
+func (m *memory) add(name string, limits []limit.Limit, since, now time.Time, known bool) {
+	if !slices.ContainsFunc(limits, func(l limit.Limit) bool { return l.Shares() }) {
+		return
+	}
+	if !known {
+		since = now
+	}
+	c, cold := coldOf(limits, func(l *limit.Limit) time.Duration {
+		if since.IsZero() || !l.Shares() {
+			return 0
+		}
+		return l.Warm(since).Sub(now)
+	})
+	until := now.Add(time.Duration(c.LastsMS) * time.Millisecond).Round(time.Second).UTC()
+	switch {
+	case !known:
+		if m.unknown = append(m.unknown, name); until.After(m.until) {
+			m.until, m.limit = until, name+"'s "+c.Limit
+		}
+	case cold:
+		m.cold = append(m.cold, fmt.Sprintf("%s (%s until %s at most)", name, c.Limit, until.Format(time.RFC3339)))
+	default:
+		m.known = append(m.known, name)
+	}
+}
+
+func (m memory) String() string {
+	var b strings.Builder
+	const run = "if nobody used them, run weir store init"
+	if len(m.unknown) > 0 {
+		fmt.Fprintf(&b, "; it is new, or was emptied, and knows nothing of the limits of %s: from the start of weir on it is cold, and they count as used up, the longest (%s) until %s; %s",
+			strings.Join(m.unknown, ", "), m.limit, m.until.Format(time.RFC3339), run)
+	}
+	if len(m.cold) > 0 {
+		fmt.Fprintf(&b, "; it is cold: it does not know what was used of the limits of %s, and counts them as used up; %s", strings.Join(m.cold, ", "), run)
+	}
+	if len(m.known) > 0 {
+		fmt.Fprintf(&b, "; it knows what was used of the limits of %s", strings.Join(m.known, ", "))
+	}
+	return b.String()
+}
+
+// tryFile looks whether a file can be opened for writing. It may be in use by a weir that runs.
+func tryFile(name string) (string, error) {
+	_, err := os.Stat(name)
+	fresh := errors.Is(err, os.ErrNotExist)
+	f, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return "", fmt.Errorf("%w: weir must be able to read and write it", err)
+	}
+	if err := f.Close(); err != nil || !fresh {
+		return name + " can be read and written", err
+	}
+	return name + " can be made", os.Remove(name)
+}
+
+// reach connects with a server, and for https looks at its certificate, too.
+func reach(ctx context.Context, o Options, u *url.URL) (string, error) {
+	port := cmp.Or(u.Port(), map[string]string{"http": "80", "https": "443"}[u.Scheme])
+	address := net.JoinHostPort(u.Hostname(), port)
+	dial := o.Dial
+	if dial == nil {
+		dial = new(net.Dialer).DialContext
+	}
+	begin := time.Now()
+	c, err := dial(ctx, "tcp", address)
+	if err != nil {
+		return "", fmt.Errorf("%s: %w%s", address, err, dialAdvice(err))
+	}
+	defer c.Close()
+	if u.Scheme != "https" {
+		return fmt.Sprintf("%s accepts connections after %v", address, time.Since(begin).Round(100*time.Microsecond)), nil
+	}
+	t := tls.Client(c, &tls.Config{ServerName: u.Hostname(), MinVersion: tls.VersionTLS12})
+	if err := t.HandshakeContext(ctx); err != nil {
+		return "", fmt.Errorf("%s: TLS: %w%s", address, err, tlsAdvice(err))
+	}
+	until := t.ConnectionState().PeerCertificates[0].NotAfter
+	return fmt.Sprintf("%s accepts connections, and TLS with a certificate that is good until %s, after %v",
+		address, until.Format(time.DateOnly), time.Since(begin).Round(100*time.Microsecond)), nil
+}
+
+func dialAdvice(err error) string {
+	if e, ok := errors.AsType[*net.DNSError](err); ok && e.IsNotFound {
+		return " (there is no such name: is it spelt rightly, and does this machine ask the right name server?)"
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		return " (nobody answers: is there a firewall between?)"
+	}
+	return ""
+}
+
+func tlsAdvice(err error) string {
+	if _, ok := errors.AsType[x509.UnknownAuthorityError](err); ok {
+		return " (this machine does not trust who signed it: add the authority to the system's, or name its file in SSL_CERT_FILE)"
+	}
+	if _, ok := errors.AsType[tls.RecordHeaderError](err); ok {
+		return " (that is no TLS: is it http?)"
+	}
+	return ""
+}
+
+// trySecrets looks whether the environment has what the file wants of it.
+func trySecrets(file *config.File, o Options) (all []trial) {
+	known := make(map[string]bool)
+	for _, secret := range file.Secrets {
+		if known[secret.Variable] {
+			continue
+		}
+		known[secret.Variable] = true
+		one := config.File{Secrets: []config.Secret{secret}}
+		all = append(all, trial{"environment " + secret.Variable, func(context.Context) (string, error) { return "is set", one.CheckEnv(o.Env) }})
+	}
+	return all
+}
+
+// tryAWS looks whether there are credentials for what is AWS's.
+func tryAWS(file *config.File) (all []trial) {
+	add := func(name, region string) {
+		all = append(all, trial{name, func(ctx context.Context) (string, error) {
+			cfg, err := awsDefaults(region)
+			if err != nil {
+				return "", err
+			}
+			c, err := cfg.Credentials.Retrieve(ctx)
+			if err != nil {
+				return "", fmt.Errorf("there are no credentials: %w (set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, a profile, or a role)", err)
+			}
+			return "credentials from " + c.Source, nil
+		}})
+	}
+	for _, u := range file.Upstreams {
+		if c, ok := file.AWS[u.Name]; ok {
+			add("aws of upstream "+u.Name, c.Region)
+		}
+	}
+	if c := file.CloudWatch; c != nil && c.API {
+		add("cloudwatch", c.Region)
+	}
+	if n := file.Notify; n != nil && n.SNS != "" {
+		region := ""
+		if parts := strings.Split(n.SNS, ":"); len(parts) > 3 {
+			region = parts[3]
+		}
+		add("notify sns", region)
+	}
+	return all
+}
+
+// tryNotify reaches those who are told, and tells them nothing.
+func tryNotify(file *config.File, o Options) (all []trial) {
+	n := file.Notify
+	if n == nil {
+		return nil
+	}
+	add := func(name, raw string) {
+		all = append(all, trial{name, func(ctx context.Context) (string, error) {
+			u, err := url.Parse(raw)
+			if err != nil || u.Host == "" {
+				return "", errors.New("is no URL") // which may hold a secret
+			}
+			return reach(ctx, o, u)
+		}})
+	}
+	if hook, ok := o.Env(n.WebhookEnv); ok && n.WebhookEnv != "" {
+		add("notify webhook", hook)
+	}
+	if n.NtfyTopicEnv != "" {
+		add("notify ntfy", cmp.Or(n.NtfyURL, "https://ntfy.sh"))
+	}
+	return all
+}

@@ -1,0 +1,182 @@
+package serve
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"log"
+	"net"
+	"net/http"
+	"os"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed1158cd35/weir/internal/auth"
+	"github.com/seed1158cd35/weir/internal/crowd"
+	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/sidecar/config"
+	"github.com/seed1158cd35/weir/sidecar/decide"
+	"github.com/seed1158cd35/weir/sidecar/envoy"
+)
+
+// A decider answers other programs: over HTTP, and Envoy over gRPC. What the file
+// does not ask for is nil.
+type decider struct {
+	auth  atomic.Pointer[decide.Auth]
+	about atomic.Pointer[about]
+	api   *decide.Server
+	http  *http.Server
+	front net.Listener
+	envoy *envoy.Server
+	grpc  net.Listener
+}
+
+// An about is what a file says of callers and of what they may name.
+type about struct {
+	rights map[string]decide.Rights
+	scopes map[string]decide.Scopes
+	hosts  []string
+}
+
+// aboutOf is that of a file, with the names of the listener that is in force.
+func aboutOf(file *config.File, inForce *config.Decide) *about {
+	return &about{file.Decide.Rights, file.Scopes(), slices.Concat(inForce.Hosts, file.Hosts)}
+}
+
+// newDecider makes what the file asks for and listens. store is what Envoy's limits
+// are kept in.
+func (s *Server) newDecider(store limit.Store) (err error) {
+	c := s.file.Decide
+	if c == nil {
+		return nil
+	}
+	d := &decider{}
+	who, err := c.Auth(s.with.Env, os.ReadFile)
+	if err != nil {
+		return fmt.Errorf("decide: %w", err)
+	}
+	d.auth.Store(who)
+	d.about.Store(aboutOf(s.file, c))
+	if c.Listen != "" {
+		throttles, err := s.newJobs(store)
+		if err != nil {
+			return err
+		}
+		d.api = &decide.Server{
+			Jobs:      throttles,
+			Upstreams: s.proxy.Upstreams, Auth: d.auth.Load, Open: c.Open, Hosts: func() []string { return d.about.Load().hosts },
+			Rights: func(caller string) decide.Rights { return d.about.Load().rights[caller] },
+			Scopes: func(upstream string) decide.Scopes { return d.about.Load().scopes[upstream] },
+			Veil:   s.veil,
+			Log:    s.log, MaxWait: c.MaxWait, MaxPermits: c.MaxPermits, Turned: func(why string) { s.doors.Refused("decide", why) },
+		}
+		if d.front, err = s.with.Listen(c.Listen); err != nil {
+			return fmt.Errorf("decide: listen: %w; set it to a free address", err)
+		}
+	}
+	if c.GRPC != "" {
+		if err = d.newEnvoy(s, c, store); err != nil {
+			return err
+		}
+	}
+	s.decider = d
+	return nil
+}
+
+func (d *decider) newEnvoy(s *Server, c *config.Decide, store limit.Store) (err error) {
+	o := envoy.Options{Auth: d.check, Streams: uint32(s.crowds[atGRPC].Bounds().Streams), Veil: s.veil, Events: envoy.Events{Reloaded: func(e envoy.Reload) {
+		if e.Err != nil {
+			s.log.Error("rules for envoy: the old ones stay", "error", e.Err.Error())
+		} else {
+			s.log.Info("rules for envoy were read")
+		}
+	}}}
+	if s.file.TLS != nil {
+		o.TLS = auth.TLS(s.tls(), d.auth.Load, false)
+	}
+	if d.envoy, err = envoy.New(c.Envoy, store, o); err != nil {
+		return fmt.Errorf("decide: rules: %w", err)
+	}
+	if d.grpc, err = s.with.Listen(c.GRPC); err != nil {
+		return fmt.Errorf("decide: grpc: %w; set it to a free address", err)
+	}
+	return nil
+}
+
+func (d *decider) check(authorization string, t *tls.ConnectionState) (string, error) {
+	return d.auth.Load().Check(authorization, t)
+}
+
+// listeners are where it listens, nil for what the file does not ask for.
+func (d *decider) listeners() []net.Listener {
+	if d == nil {
+		return nil
+	}
+	return []net.Listener{d.front, d.grpc}
+}
+
+// start serves; what fails goes to failed.
+func (d *decider) start(ctx context.Context, s *Server, failed chan<- error) {
+	if d == nil {
+		return
+	}
+	if d.front != nil {
+		d.http = &http.Server{
+			Handler: s.crowds[atDecide].Handler(d.api.Handler()), ConnContext: crowd.Context, HTTP2: s.crowds.streams(atDecide), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second,
+			WriteTimeout: max(s.file.Decide.MaxWait, s.longestJobWait()) + time.Minute, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10,
+			ErrorLog: log.New(complaints{s.log}, "", 0),
+		}
+		l := s.crowds[atDecide].Listen(d.front)
+		if s.file.TLS != nil {
+			l = tls.NewListener(l, auth.TLS(s.tls(), d.auth.Load, false))
+		}
+		go func() { failed <- d.http.Serve(l) }()
+	}
+	if d.envoy != nil {
+		l := s.crowds[atGRPC].Hold(d.grpc)
+		go func() { failed <- d.envoy.Serve(l) }()
+		go d.envoy.Watch(ctx, s.file.Decide.Reload)
+	}
+}
+
+// prepare reads what can change while weir runs: who may ask, and the rules. put puts it into force.
+func (d *decider) prepare(s *Server, next *config.File) (put func(), err error) {
+	if d == nil || next.Decide == nil {
+		return func() {}, nil
+	}
+	inForce := s.file.Decide.Config // its addresses: those of the next file need a new start
+	inForce.Tokens, inForce.ClientCA = next.Decide.Tokens, next.Decide.ClientCA
+	if err := inForce.Validate(); err != nil {
+		return nil, fmt.Errorf("decide: at the addresses in force: %w", err)
+	}
+	who, err := next.Decide.Auth(s.with.Env, os.ReadFile)
+	if err != nil {
+		return nil, fmt.Errorf("decide: %w", err)
+	}
+	rules := func() {}
+	if d.envoy != nil {
+		if rules, err = d.envoy.Prepare(); err != nil {
+			return nil, fmt.Errorf("decide: rules: %w", err)
+		}
+	}
+	return func() {
+		d.auth.Store(who)
+		d.about.Store(aboutOf(next, s.file.Decide))
+		rules()
+	}, nil
+}
+
+// stop ends it: what is under way has until ctx ends.
+func (d *decider) stop(ctx context.Context) {
+	if d == nil {
+		return
+	}
+	if d.http != nil {
+		_ = d.http.Shutdown(ctx) // it ends with ctx, whatever is left
+		d.api.Close()
+	}
+	if d.envoy != nil {
+		d.envoy.Shutdown(ctx)
+	}
+}

@@ -1,0 +1,160 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awsconfig "github.com/aws/aws-sdk-go-v2/config"
+
+	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/limit"
+	weircw "github.com/seed1158cd35/weir/observe/cloudwatch"
+	"github.com/seed1158cd35/weir/observe/notify"
+	"github.com/seed1158cd35/weir/sidecar/config"
+)
+
+// An escalation tells CloudWatch and people what happens. Each part is nil if the file
+// names none.
+type escalation struct {
+	metrics  *weircw.Exporter
+	notifier *notify.Notifier
+}
+
+func newEscalation(file *config.File, env func(string) (string, bool), log *slog.Logger) (e escalation, err error) {
+	if c := file.CloudWatch; c != nil {
+		if e.metrics, err = newCloudWatch(c, log); err != nil {
+			return e, fmt.Errorf("cloudwatch: %w", err)
+		}
+	}
+	if c := file.Notify; c != nil {
+		if e.notifier, err = newNotifier(c, env, log); err != nil {
+			return e, fmt.Errorf("notify: %w", err)
+		}
+	}
+	return e, nil
+}
+
+func newCloudWatch(c *config.CloudWatch, log *slog.Logger) (*weircw.Exporter, error) {
+	full := weircw.Config{
+		Namespace: c.Namespace, Region: c.Region, Interval: c.Interval, Series: c.Series,
+		Static: c.Static, Metrics: c.Metrics, Names: c.Names, Log: log,
+	}
+	if c.API {
+		cfg, err := awsDefaults(c.Region)
+		if err != nil {
+			return nil, err
+		}
+		full.API = weircw.Client(cfg)
+	}
+	return weircw.New(full)
+}
+
+// awsDefaults is what the SDK finds.
+func awsDefaults(region string) (aws.Config, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), opening)
+	defer cancel()
+	cfg, err := awsconfig.LoadDefaultConfig(ctx, func(o *awsconfig.LoadOptions) error { o.Region, o.Logger = region, sdkLog(slog.Default()); return nil })
+	if err == nil && cfg.Region == "" {
+		err = errors.New("there is no region; say it in the file or in AWS_REGION")
+	}
+	return cfg, err
+}
+
+func newNotifier(c *config.Notify, env func(string) (string, bool), log *slog.Logger) (*notify.Notifier, error) {
+	full := notify.Config{Kinds: c.Kinds, Interval: c.Interval, Runbook: c.Runbook, Log: log}
+	var errs []error
+	secret := func(name string) notify.Secret {
+		v, ok := env(name)
+		if !ok && name != "" {
+			errs = append(errs, fmt.Errorf("the environment has no %s", name))
+		}
+		return notify.Secret(v)
+	}
+	add := func(t notify.Target, err error) {
+		full.Targets, errs = append(full.Targets, t), append(errs, err)
+	}
+	if c.WebhookEnv != "" {
+		add(notify.NewWebhook(notify.Webhook{URL: secret(c.WebhookEnv), Secret: secret(c.WebhookSecretEnv)}))
+	}
+	if c.NtfyTopicEnv != "" {
+		add(notify.NewNtfy(notify.Ntfy{URL: notify.Secret(c.NtfyURL), Topic: secret(c.NtfyTopicEnv), Token: secret(c.TokenEnv)}))
+	}
+	if c.SNS != "" {
+		region := ""
+		if parts := strings.Split(c.SNS, ":"); len(parts) > 3 {
+			region = parts[3]
+		}
+		cfg, err := awsDefaults(region)
+		if err != nil {
+			return nil, err
+		}
+		add(notify.NewSNS(notify.SNS{API: notify.SNSClient(cfg), Topic: c.SNS}))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	return notify.New(full)
+}
+
+// events are what hears, with the listeners that there are already.
+func (e *escalation) events(all ...weir.Events) weir.Events {
+	if e.metrics != nil {
+		all = append(all, e.metrics.Events())
+	}
+	if e.notifier != nil {
+		all = append(all, e.notifier.Events())
+	}
+	return weir.Tee(all...)
+}
+
+func (e *escalation) fleet(all ...limit.FleetEvents) limit.FleetEvents {
+	if e.metrics != nil {
+		all = append(all, e.metrics.Fleet())
+	}
+	if e.notifier != nil {
+		all = append(all, e.notifier.Fleet())
+	}
+	return limit.TeeFleet(all...)
+}
+
+func (e *escalation) watch(u *weir.Upstream) {
+	if e.metrics != nil {
+		e.metrics.Watch(u)
+	}
+}
+
+// recheck looks whether breakers that people were told of are still there, at the upstreams of those names.
+func (e *escalation) recheck(names []string, now map[string]*weir.Upstream) {
+	if e.notifier == nil {
+		return
+	}
+	for _, name := range names {
+		e.notifier.Recheck(name, now[name])
+	}
+}
+
+func (e *escalation) forget(name string) {
+	if e.metrics != nil {
+		e.metrics.Forget(name)
+	}
+}
+
+// close sends what still waits.
+func (e *escalation) close(log *slog.Logger) {
+	ctx, cancel := context.WithTimeout(context.Background(), leaving)
+	defer cancel()
+	if e.metrics != nil {
+		if err := e.metrics.Close(ctx); err != nil {
+			log.Warn("the last metrics did not reach CloudWatch", "error", err.Error())
+		}
+	}
+	if e.notifier != nil {
+		if err := e.notifier.Close(ctx); err != nil {
+			log.Warn("the last messages did not reach those who should be notified", "error", err.Error())
+		}
+	}
+}

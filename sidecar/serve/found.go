@@ -1,0 +1,157 @@
+package serve
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/clock"
+	"github.com/seed1158cd35/weir/limit"
+	weirprom "github.com/seed1158cd35/weir/observe/prometheus"
+	"github.com/seed1158cd35/weir/sidecar/status"
+)
+
+// A finder looks what there is to say of the store: whether it answers and if not why, and of
+// which upstreams it does not know what was used. It says so in the log when that changes.
+type finder struct {
+	kind      string
+	store     limit.Store
+	fleet     *limit.Fleet
+	upstreams func() map[string]*weir.Upstream
+	metrics   *weirprom.Fleet
+	log       *slog.Logger
+	away      bool // the fleet went on without the store when it was looked last
+
+	mu      sync.Mutex
+	found   status.Found  // but for what is cold
+	told    string        // the error that was logged last
+	wasCold []status.Cold // as was told last
+}
+
+const (
+	lookTime  = 5 * time.Second
+	firstLook = 500 * time.Millisecond // between looks at a store that was not reached
+	lastLook  = 30 * time.Second
+	everyLook = time.Minute
+	everyCold = time.Second
+)
+
+// run looks until ctx ends.
+func (f *finder) run(ctx context.Context) {
+	next, wait := clock.System.Now(), firstLook
+	for {
+		if now := clock.System.Now(); now >= next || f.away != (f.fleet.Why() != nil) {
+			d := everyLook
+			if !f.look(ctx) {
+				d, wait = wait, min(2*wait, lastLook)
+			} else {
+				wait = firstLook
+			}
+			next = clock.System.Now() + d
+		}
+		f.tellCold(f.cold())
+		if clock.System.Sleep(ctx, min(everyCold, max(1, next-clock.System.Now()))) != nil {
+			return
+		}
+	}
+}
+
+// look looks once, and reports whether the store answered.
+func (f *finder) look(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, lookTime)
+	defer cancel()
+	_, _, err := f.store.Load(ctx, "", nil)
+	why := f.fleet.Why() // one that is demoted lets itself be read, and not be written to
+	f.away = why != nil
+	f.note(cmp.Or(err, why))
+	return err == nil
+}
+
+// cold is of which upstreams the store does not know what was used, as it has answered the fleet's
+// beats: nothing is asked.
+func (f *finder) cold() (all []status.Cold) {
+	ups := f.upstreams()
+	for _, p := range f.fleet.Places() {
+		if u := ups[p.Group]; u != nil {
+			if c, ok := coldOf(u.Policy().Limits, p.Warm); ok {
+				c.Upstream = p.Group
+				all = append(all, c)
+			}
+		}
+	}
+	return all
+}
+
+// coldOf is the limit for which it lasts longest until the store can grant all of it.
+func coldOf(limits []limit.Limit, warm func(*limit.Limit) time.Duration) (c status.Cold, ok bool) {
+	for i := range limits {
+		l := &limits[i]
+		if lasts := warm(l).Milliseconds(); lasts > c.LastsMS {
+			c.Limit, c.Quota, c.LastsMS = cmp.Or(l.Name, l.Unit), l.Shape == limit.Fixed, lasts
+		}
+	}
+	return c, c.LastsMS > 0
+}
+
+// note keeps what was found, and tells of what is new.
+func (f *finder) note(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	was := f.found
+	if !was.Reached {
+		f.found.Looks++
+	}
+	if err != nil {
+		f.found.Error = err.Error()
+		if f.told != f.found.Error {
+			f.told = f.found.Error
+			f.log.Warn("store not reached", "store", f.kind, "error", f.told, "looks", f.found.Looks)
+		}
+		return
+	}
+	f.found.Reached, f.found.Error, f.told = true, "", ""
+	f.metrics.Reached()
+	if !was.Reached || was.Error != "" {
+		f.log.Info("store reached", "store", f.kind, "looks", f.found.Looks)
+	}
+}
+
+// tellCold tells of which upstreams the store is cold now, where that is new, and of which it is not any more.
+func (f *finder) tellCold(is []status.Cold) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	was := f.wasCold
+	f.wasCold = is
+	for _, c := range was {
+		if !among(is, c.Upstream) && f.upstreams()[c.Upstream] != nil {
+			f.metrics.Cold(c.Upstream, false)
+			f.log.Info("store knows limits", "store", f.kind, "upstream", c.Upstream)
+		}
+	}
+	for _, c := range is {
+		f.metrics.Cold(c.Upstream, true)
+		if !among(was, c.Upstream) {
+			f.log.Warn("store is cold", "store", f.kind, "upstream", c.Upstream, "limit", c.Limit, "quota", c.Quota,
+				"at_most", (time.Duration(c.LastsMS) * time.Millisecond).String(),
+				"help", "the store does not know what was used of the limits, and counts all as used up; if nobody used them, run weir store init")
+		}
+	}
+}
+
+func among(all []status.Cold, upstream string) bool {
+	return slices.ContainsFunc(all, func(c status.Cold) bool { return c.Upstream == upstream })
+}
+
+// status is what is known now.
+func (f *finder) status() *status.Found {
+	cold := f.cold()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	found := f.found
+	found.Cold = cold
+	return &found
+}

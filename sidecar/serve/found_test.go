@@ -1,0 +1,209 @@
+package serve
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed1158cd35/weir/internal/test/servers"
+	"github.com/seed1158cd35/weir/sidecar/config"
+)
+
+// adminHas asks the admin listener, and reports whether the answer has a text.
+func (s *sidecar) adminHas(t *testing.T, path, text string) bool {
+	t.Helper()
+	resp, err := http.Get("http://" + s.admin.Addr().String() + path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var flat bytes.Buffer
+	if json.Compact(&flat, b) == nil {
+		b = flat.Bytes()
+	}
+	return strings.Contains(string(b), text)
+}
+
+// A store whose password is wrong when weir starts is looked for until it answers; the log, the
+// status and the metrics say why it does not and that it does.
+func TestTheStartSaysWhatIsWrongWithTheStore(t *testing.T) {
+	srv := servers.Redis(t, "--requirepass", "correct")
+	s := start(t, "http://127.0.0.1:1", fmt.Sprintf("store: {redis: %q}", srv.URL()))
+	line := s.log.waitFor(t, "store not reached")
+	if text := fmt.Sprint(line["error"]); !strings.Contains(text, "NOAUTH") || !strings.Contains(text, "wants a password") {
+		t.Errorf("the log says %q, want what is wrong and what to do", text)
+	}
+	if !s.adminHas(t, "/v1/status", `"reached":false,`) || !s.adminHas(t, "/v1/status", "wants a password") || !s.adminHas(t, "/metrics", "weir_store_reached 0") {
+		t.Error("the status or the metrics do not say that the store was not reached")
+	}
+	conn, err := net.Dial("tcp", strings.TrimPrefix(srv.URL(), "redis://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := fmt.Fprint(conn, "AUTH correct\r\nCONFIG SET requirepass \"\"\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	s.log.waitFor(t, "store reached")
+	if !s.adminHas(t, "/v1/status", `"reached":true,`) || !s.adminHas(t, "/metrics", "weir_store_reached 1") {
+		t.Error("the status or the metrics do not say that the store was reached")
+	}
+}
+
+// initialise has the store of a file know that it is new.
+func initialise(t *testing.T, file string) {
+	t.Helper()
+	f, err := config.Load(file, noEnv)
+	if err == nil {
+		err = Init(t.Context(), io.Discard, f, Options{Env: noEnv})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// eventually waits for a condition.
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(patience); !ok(); {
+		if time.Now().After(end) {
+			t.Fatalf("%s: not within %v", what, patience)
+		}
+		<-time.After(5 * time.Millisecond)
+	}
+}
+
+// A quota in a store that is new counts as used up until its window ends; that is said, and that it is
+// over when somebody says that the store is new.
+func TestAColdQuotaIsNotSilent(t *testing.T) {
+	srv := servers.Redis(t)
+	file := filepath.Join(t.TempDir(), "weir.yaml")
+	text := fmt.Sprintf("listen: 127.0.0.1:0\nadmin: 127.0.0.1:0\nstore: {redis: %q}\n"+
+		"upstreams: {up: {url: \"http://127.0.0.1:1\", limits: {day: {amount: 25, every: day}, fast: 100/s}}}\n", srv.URL())
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := startFile(t, file)
+	line := s.log.waitFor(t, "store is cold")
+	if line["upstream"] != "up" || line["limit"] != "day" || line["quota"] != true || !strings.Contains(fmt.Sprint(line["help"]), "weir store init") {
+		t.Errorf("the log says %v", line)
+	}
+	if !s.adminHas(t, "/v1/status", `"upstream":"up","limit":"day","quota":true`) || !s.adminHas(t, "/metrics", `weir_store_cold{upstream="up"} 1`) {
+		t.Error("the status or the metrics do not say that the store is cold")
+	}
+	initialise(t, file)
+	s.log.waitFor(t, "store knows limits")
+	if !s.adminHas(t, "/metrics", `weir_store_cold{upstream="up"} 0`) || s.adminHas(t, "/v1/status", `"cold"`) {
+		t.Error("the status or the metrics still say that the store is cold")
+	}
+}
+
+// cold is what is refused while the store is cold.
+func cold(t *testing.T, s *sidecar, path string) told {
+	t.Helper()
+	resp, err := http.Get("http://" + s.address() + path)
+	r := hear(t, resp, err)
+	line := s.log.waitFor(t, "refused")
+	b, err := json.Marshal(line)
+	if err == nil {
+		err = json.Unmarshal(b, &r.line)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.agrees(t, 1)
+	if r.details.Lack != "cold" || r.details.Store != "heard" || !strings.Contains(r.message, "run weir store init") {
+		t.Errorf("%s: the refusal does not say that the store is cold: %s %+v", path, r.message, r.details)
+	}
+	return r
+}
+
+// What is refused before somebody says that the store is new takes nothing of a quota, and is no knowledge of
+// it: afterwards it is all there, at once and for every process. The refusals say why and when
+// there will be something, and status and metrics count down.
+func TestARefusalBeforeInitTakesNothing(t *testing.T) {
+	srv := servers.Redis(t)
+	up := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	defer up.Close()
+	file := filepath.Join(t.TempDir(), "weir.yaml")
+	text := fmt.Sprintf("listen: 127.0.0.1:0\nadmin: 127.0.0.1:0\nstore: {redis: %q}\nupstreams:\n"+
+		"  day: {url: %[2]q, max_wait: off, limits: {all: {amount: 25, every: month}}}\n"+
+		"  bucket: {url: %[2]q, max_wait: off, limits: {all: 10/s}}\n"+
+		"  rolling: {url: %[2]q, max_wait: off, limits: {all: {rate: 25/min, shape: rolling}}}\n", srv.URL(), up.URL)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s := startFile(t, file)
+	for range 3 {
+		s.log.waitFor(t, "store is cold")
+	}
+	for path, least := range map[string]int64{"/day/": 0, "/bucket/": 250_000, "/rolling/": 310_000} {
+		for range 3 {
+			if r := cold(t, s, path); r.details.RetryAfterMS < least {
+				t.Errorf("%s: told to come again in %d ms, when nothing is there yet", path, r.details.RetryAfterMS)
+			}
+		}
+	}
+	lasts := func() (all []int64) {
+		for _, c := range s.finder.status().Cold {
+			all = append(all, c.LastsMS)
+		}
+		return all
+	}
+	if before := lasts(); len(before) != 3 {
+		t.Errorf("of %d upstreams the store is said to be cold, want 3", len(before))
+	} else {
+		eventually(t, "a countdown", func() bool {
+			after := lasts()
+			return len(after) == 3 && after[0] < before[0] && after[1] < before[1] && after[2] < before[2]
+		})
+	}
+	initialise(t, file)
+	begin := time.Now()
+	for range 3 {
+		s.log.waitFor(t, "store knows limits")
+	}
+	if d := time.Since(begin); d > 10*time.Second {
+		t.Errorf("it took %v until the store was said to know the limits", d)
+	}
+	for _, u := range s.upstreams() {
+		if l := u.Look(1).Limits[0]; l.Level.Left != l.Level.Full {
+			t.Errorf("%d of %d are shown to be left of %s", l.Level.Left, l.Level.Full, u.Name())
+		}
+	}
+	for path, most := range map[string]int{"/day/": 25, "/rolling/": 25} {
+		for n := range most {
+			if resp, err := http.Get("http://" + s.address() + path); err != nil || resp.StatusCode != http.StatusOK {
+				t.Fatalf("%s: call %d of %d: %v, %v", path, n+1, most, resp, err)
+			}
+		}
+		resp, err := http.Get("http://" + s.address() + path)
+		if r := hear(t, resp, err); r.status != http.StatusTooManyRequests || r.details.Lack != "" {
+			t.Errorf("%s: one more is answered %d, %s", path, r.status, r.message)
+		}
+	}
+}
+
+// The start does not wait for the store.
+func TestTheStartDoesNotWaitForTheStore(t *testing.T) {
+	begin := time.Now()
+	s := start(t, "http://127.0.0.1:1", "store: {redis: \"redis://127.0.0.1:1\"}")
+	s.log.waitFor(t, "serving")
+	if d := time.Since(begin); d > opening {
+		t.Errorf("it took %v", d)
+	}
+	s.log.waitFor(t, "store not reached")
+}

@@ -1,0 +1,64 @@
+package serve
+
+import (
+	"context"
+	"crypto/tls"
+	"log"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/seed1158cd35/weir/internal/crowd"
+	"github.com/seed1158cd35/weir/internal/front"
+)
+
+// front is the server for calls. It has no timeout for whole requests or
+// answers: they may be streams. All calls end with ctx.
+func (s *Server) front(ctx context.Context) *http.Server {
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(true)
+	protocols.SetHTTP2(true)
+	protocols.SetUnencryptedHTTP2(true) // some SDKs speak it to any http:// address
+	return &http.Server{
+		Handler:           http.HandlerFunc(s.serveCall),
+		BaseContext:       func(net.Listener) context.Context { return ctx },
+		ConnContext:       known,
+		HTTP2:             s.crowds.streams(atCalls),
+		Protocols:         protocols,
+		ReadHeaderTimeout: 10 * time.Second,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    int(s.file.MaxHeader),
+		ErrorLog:          log.New(complaints{s.log}, "", 0),
+
+		DisableGeneralOptionsHandler: true, // OPTIONS * would be answered as if by the upstream
+	}
+}
+
+// serveCall counts calls: those whose connection was upgraded are not known to the
+// http.Server any more.
+func (s *Server) serveCall(w http.ResponseWriter, r *http.Request) {
+	s.calls.begin()
+	defer s.calls.end()
+	defer crowd.Serving(r)()
+	if front.Doubtful(r.Context()) {
+		w.Header().Set("Connection", "close")
+	}
+	s.proxy.ServeHTTP(w, r)
+}
+
+func (s *Server) back() *http.Server {
+	return &http.Server{
+		Handler: s.crowds[atAdmin].Handler(s.page.Handler()), ConnContext: crowd.Context, HTTP2: s.crowds.streams(atAdmin), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second,
+		WriteTimeout: time.Minute, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10,
+		ErrorLog: log.New(complaints{s.log}, "", 0),
+	}
+}
+
+// tls has the certificate looked up for each connection, so that it can be renewed.
+func (s *Server) tls() *tls.Config {
+	return &tls.Config{
+		MinVersion:     tls.VersionTLS12,
+		NextProtos:     []string{"h2", "http/1.1"},
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return s.cert.Load(), nil },
+	}
+}

@@ -1,0 +1,67 @@
+package serve
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/sidecar/config"
+)
+
+const twoModels = `
+callers: {limits: {user: {rate: 7/s, scope: user}, user-day: off, global: off}}
+upstreams:
+  a:
+    url: "https://a.example"
+    keys: {tenant: "header:X-Tenant"}
+    llm:
+      cache: true
+      cascade: {tiers: [{message: "Sorry."}]}
+  b: {url: "https://b.example", llm: {}}
+`
+
+// What is wrong with the second of two upstreams changes nothing of the first.
+func TestABadFileOfModelsChangesNothing(t *testing.T) {
+	env := func(string) (string, bool) { return "", false }
+	load := func(text string) *config.File {
+		t.Helper()
+		path := filepath.Join(t.TempDir(), "weir.yaml")
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		f, err := config.Load(path, env)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f
+	}
+	var m models
+	m.begin(new(Server), weir.Events{}, prometheus.NewRegistry())
+	t.Cleanup(m.close)
+	if err := m.dress(load(twoModels), env); err != nil {
+		t.Fatal(err)
+	}
+	had := m.caches["a"].cache
+	bad := strings.NewReplacer("7/s", "9/s", "cache: true", "cache: {ttl: 1m}", `{message: "Sorry."}`, `{name: x, message: "x"}, {message: "Sorry."}`,
+		`b: {url: "https://b.example", llm: {}}`, `b: {url: "https://b.example", llm: {key_env: NOT_SET}}`).Replace(twoModels)
+	err := m.dress(load(bad), env)
+	if err == nil || !strings.Contains(err.Error(), "upstream b: llm: key_env: the environment has no NOT_SET") {
+		t.Fatalf("the error is %v", err)
+	}
+	if n := len(m.cascades["a"].Config().Tiers); n != 2 {
+		t.Errorf("the cascade has %d tiers, want those of before", n)
+	}
+	if m.caches["a"].cache != had {
+		t.Error("there is another cache")
+	}
+	if got := m.callers.Policy().Limits[0].Amount; got != 7 {
+		t.Errorf("callers have %d", got)
+	}
+	if err := m.dress(load(`upstreams: {c: {url: "https://c.example"}}`), env); err != nil || m.callers != nil || len(m.caches)+len(m.cascades) > 0 {
+		t.Errorf("%v, and %v, %v, %v are left", err, m.callers, m.caches, m.cascades)
+	}
+}

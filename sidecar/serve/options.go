@@ -1,0 +1,38 @@
+// Package serve is the server of weir serve, wired from its configuration: calls, decisions for
+// others, the admin listener, the store that a fleet shares, and who is told what. Start runs one
+// in this process.
+package serve
+
+import (
+	"context"
+	"io"
+	"net"
+	"os"
+
+	"github.com/seed1158cd35/weir/limit"
+)
+
+// Options are what a server lives with besides its file. The zero Options are the system's
+// network and environment, and no log.
+type Options struct {
+	Log     io.Writer                                 // takes a line of JSON at a time, and must not block; nil for none
+	Env     func(name string) (value string, ok bool) // nil for that of the process
+	Version string                                    // of the program, which the status and the log name
+
+	Listen func(address string) (net.Listener, error)                           // nil for the system's network
+	Dial   func(ctx context.Context, network, address string) (net.Conn, error) // to upstreams; nil for the system's network
+	Store  func(limit.Store) limit.Store                                        // what stands before the store; nil for nothing
+}
+
+func (o Options) withDefaults() Options {
+	if o.Log == nil {
+		o.Log = io.Discard
+	}
+	if o.Env == nil {
+		o.Env = os.LookupEnv
+	}
+	if o.Listen == nil {
+		o.Listen = func(address string) (net.Listener, error) { return net.Listen("tcp", address) }
+	}
+	return o
+}

@@ -1,0 +1,150 @@
+package serve
+
+import (
+	"crypto/tls"
+	"fmt"
+	"reflect"
+	"slices"
+
+	"github.com/seed1158cd35/weir/internal/crowd"
+	"github.com/seed1158cd35/weir/sidecar/config"
+	"github.com/seed1158cd35/weir/sidecar/proxy"
+)
+
+// reload reads the file again. A file with mistakes changes nothing and is told
+// of; so are changes that need a new start.
+func (s *Server) reload() {
+	next, err := config.Load(s.path, s.with.Env)
+	if err == nil {
+		err = next.CheckEnv(s.with.Env)
+	}
+	var cert *tls.Certificate
+	if err == nil {
+		cert, err = readCert(next)
+	}
+	if err == nil {
+		err = s.unseen(next)
+	}
+	var e entry
+	if err == nil {
+		e, err = s.readEntry(next)
+	}
+	if err == nil {
+		err = proxy.Check(next.Upstreams)
+	}
+	var decides func()
+	if err == nil {
+		decides, err = s.decider.prepare(s, next)
+	}
+	if err == nil { // the first that changes anything, and the last that something can be wrong with
+		err = s.dress(next)
+	}
+	if err == nil {
+		err = s.proxy.SetAll(e.door, next.Upstreams)
+	}
+	if err != nil {
+		s.log.Error("reload: nothing was changed", "error", err.Error())
+		return
+	}
+	decides()
+	s.access.put(e)
+	s.keep(next)
+	if cert != nil {
+		s.cert.Store(cert)
+	}
+	s.forget(next)
+	s.tells.recheck(s.names(), s.upstreams())
+	s.crowds.set(next)
+	s.file = next
+	s.level.Set(next.Log)
+	s.watch()
+	s.log.Info("reloaded", "upstreams", len(next.Upstreams))
+}
+
+// unseen says which certificates of callers nobody could see: whether a listener has TLS is decided at a start.
+func (s *Server) unseen(next *config.File) error {
+	const wants = "%s: certificates of callers are only seen with %s, which needs a new start"
+	switch tls := s.file.TLS != nil; {
+	case next.Callable.ClientCA != "" && !tls:
+		return fmt.Errorf(wants, "client_ca", "tls")
+	case next.AdminAccess.ClientCA != "" && !s.file.AdminTLS:
+		return fmt.Errorf(wants, "admin_client_ca", "admin_tls")
+	case next.Decide != nil && next.Decide.ClientCA != "" && !tls:
+		return fmt.Errorf(wants, "decide.client_ca", "tls")
+	}
+	return nil
+}
+
+// names are those of the file's upstreams, and of what stands for their callers.
+func (s *Server) names() []string {
+	names := []string{config.CallersName}
+	for _, u := range s.file.Upstreams {
+		names = append(names, u.Name)
+	}
+	return names
+}
+
+// forget drops the metrics of what the next file does not have any more.
+func (s *Server) forget(next *config.File) {
+	var gone []string
+	for _, u := range s.file.Upstreams {
+		if s.proxy.Upstreams()[u.Name] == nil {
+			gone = append(gone, u.Name)
+		}
+	}
+	if s.file.Callers != nil && next.Callers == nil {
+		gone = append(gone, config.CallersName)
+	}
+	for _, name := range gone {
+		s.metrics.Forget(name)
+		s.models.metrics.Forget(name)
+		s.tells.forget(name)
+		if s.shared != nil {
+			s.shared.Forget(name)
+		}
+	}
+}
+
+// keep puts what cannot change while weir runs back into the next file, and says
+// what that is.
+func (s *Server) keep(next *config.File) {
+	var kept []string
+	for name, changed := range map[string]bool{
+		"listen": next.Listen != s.file.Listen, "admin": next.Admin != s.file.Admin || next.AdminTLS != s.file.AdminTLS || next.AdminAll != s.file.AdminAll,
+		"tls": (next.TLS == nil) != (s.file.TLS == nil), "max_header": next.MaxHeader != s.file.MaxHeader,
+		"store": !reflect.DeepEqual(next.Store, s.file.Store), "cloudwatch": !reflect.DeepEqual(next.CloudWatch, s.file.CloudWatch),
+		"notify": !reflect.DeepEqual(next.Notify, s.file.Notify), "decide": !sameDecide(next.Decide, s.file.Decide),
+		"hash_env": next.HashEnv != s.file.HashEnv, "harmless": !slices.Equal(next.Harmless, s.file.Harmless),
+		"bounds.streams": streamsOf(next) != streamsOf(s.file), "jobs": !reflect.DeepEqual(next.Jobs, s.file.Jobs),
+	} {
+		if changed {
+			kept = append(kept, name)
+		}
+	}
+	if len(kept) > 0 {
+		slices.Sort(kept)
+		s.log.Warn("reload: these changes need a new start; the rest is taken over", "changed", kept)
+	}
+	next.Listen, next.Admin, next.MaxHeader = s.file.Listen, s.file.Admin, s.file.MaxHeader
+	next.AdminTLS, next.AdminAll = s.file.AdminTLS, s.file.AdminAll
+	next.HashEnv, next.Harmless = s.file.HashEnv, s.file.Harmless
+	next.Store, next.Decide = s.file.Store, s.file.Decide
+	next.CloudWatch, next.Notify = s.file.CloudWatch, s.file.Notify
+	next.Bounds.Streams, next.Jobs = s.file.Bounds.Streams, s.file.Jobs
+	if (next.TLS == nil) != (s.file.TLS == nil) {
+		next.TLS = s.file.TLS
+	}
+}
+
+// streamsOf is how many streams a connection may have, of which its server is told once.
+func streamsOf(f *config.File) int { return f.Bounds.WithDefaults(crowd.Files()).Streams }
+
+// sameDecide reports whether two files say the same of decisions but for who may ask.
+func sameDecide(a, b *config.Decide) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	x, y := *a, *b
+	x.Tokens, y.Tokens, x.Rights, y.Rights, x.ClientCA, y.ClientCA = nil, nil, nil, nil, "", ""
+	return reflect.DeepEqual(x, y)
+}

@@ -1,0 +1,62 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/seed1158cd35/weir/fleet/redisstore"
+	"github.com/seed1158cd35/weir/limit"
+)
+
+// A warning is what a trial that went well has found all the same.
+type warning struct {
+	said  string // of what is good
+	warns []string
+}
+
+func (w *warning) Error() string { return strings.Join(w.warns, "; ") }
+
+// warned adds to what is said of a store what its servers are set to, where that can lose what weir
+// keeps there.
+func warned(ctx context.Context, s limit.Store, said string) (string, error) {
+	c, ok := s.(interface {
+		Settings(ctx context.Context) ([]redisstore.Settings, error)
+	})
+	if !ok {
+		return said, nil
+	}
+	all, err := c.Settings(ctx)
+	if errors.Is(err, errors.ErrUnsupported) {
+		return said, nil
+	}
+	if err != nil {
+		return "", err
+	}
+	w := &warning{said: said}
+	for i := range all {
+		w.warns = append(w.warns, warningsOf(&all[i])...)
+	}
+	if len(w.warns) > 0 {
+		return "", w
+	}
+	return said, nil
+}
+
+func warningsOf(s *redisstore.Settings) (all []string) {
+	add := func(text string) { all = append(all, s.Server+": "+text) }
+	if s.Evicts() {
+		add("maxmemory-policy is " + s.Eviction + ": when its memory is full the server drops keys, those of weir among them, and a limit whose key is gone counts as unused: " +
+			"more calls go than the limit allows; set maxmemory-policy noeviction, and give weir a server of its own if others need the policy")
+	}
+	if s.Forgets() {
+		add("neither appendonly nor save is on: a server that is started anew has forgotten what was used of the limits, and weir counts them as used up, " +
+			"limits by the second for 5 minutes, quotas until their window ends; set appendonly yes")
+	}
+	if hidden := s.Hidden(); len(hidden) > 0 {
+		add(fmt.Sprintf("the server does not tell its %s (CONFIG is refused, as most managed services do); it must be seen there: with a maxmemory-policy other than noeviction limits can be passed, "+
+			"and without appendonly or snapshots they count as used up after a restart", strings.Join(hidden, ", ")))
+	}
+	return all
+}

@@ -1,0 +1,124 @@
+package serve
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/smithy-go/logging"
+
+	"github.com/seed1158cd35/weir/clock"
+	"github.com/seed1158cd35/weir/observe"
+	"github.com/seed1158cd35/weir/sidecar/status"
+)
+
+// troubles are what keeps weir from doing what its file says, and that it can live with. They are told in the
+// log when they begin and end, and shown until then.
+type troubles struct {
+	log *slog.Logger
+
+	mu  sync.Mutex
+	all map[string]status.Trouble // by what it is with
+}
+
+// note takes note of how something is: err is nil if all is well.
+func (t *troubles) note(what, upstream, help string, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	was, bad := t.all[what]
+	switch {
+	case err == nil && bad:
+		delete(t.all, what)
+		t.log.Info("trouble is over", "with", what)
+	case err != nil:
+		text := observe.Redact(err.Error(), longestTrouble)
+		if t.all == nil {
+			t.all = make(map[string]status.Trouble)
+		}
+		t.all[what] = status.Trouble{With: what, Upstream: upstream, Error: text, Help: help}
+		if !bad || was.Error != text {
+			t.log.Error("trouble", "with", what, "error", text, "help", help)
+		}
+	}
+}
+
+const longestTrouble = 500
+
+// list is all there are, in order.
+func (t *troubles) list() []status.Trouble {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.SortedFunc(maps.Values(t.all), func(a, b status.Trouble) int { return cmp.Compare(a.With, b.With) })
+}
+
+// troubled is all there are, the store among them.
+func (s *Server) troubled() []status.Trouble {
+	all := s.troubles.list()
+	if s.finder != nil {
+		if f := s.finder.status(); f.Error != "" {
+			all = append(all, status.Trouble{With: "store " + s.finder.kind, Error: f.Error, Help: "calls go on as docs/fleet.md says; weir check -connect tries the store"})
+		}
+	}
+	return all
+}
+
+// keep forgets those of upstreams that are not there any more.
+func (t *troubles) keep(with map[string]bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	maps.DeleteFunc(t.all, func(what string, s status.Trouble) bool { return s.Upstream != "" && !with[what] })
+}
+
+// sdkLog takes what the SDK of AWS has to say into the log.
+func sdkLog(log *slog.Logger) logging.Logger {
+	return logging.LoggerFunc(func(c logging.Classification, format string, args ...any) {
+		level := slog.LevelDebug
+		if c == logging.Warn {
+			level = slog.LevelWarn
+		}
+		log.Log(context.Background(), level, "AWS SDK", "said", observe.Redact(fmt.Sprintf(format, args...), longestTrouble))
+	})
+}
+
+// checkKeys is how often credentials are looked at, which costs nothing while they are good.
+const checkKeys = 10 * time.Second
+
+const keysHelp = "weir has no credentials for AWS: give it some as the AWS SDKs take them (AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, a profile, a role)"
+
+// watchKeys looks whether upstreams that are signed for have credentials, until ctx ends.
+func (s *Server) watchKeys(ctx context.Context) {
+	for {
+		with := make(map[string]bool)
+		for upstream, keys := range s.speaks.keys() {
+			what := "credentials of upstream " + upstream
+			with[what] = true
+			s.lookAtKeys(ctx, what, upstream, keys)
+		}
+		s.troubles.keep(with)
+		if clock.System.Sleep(ctx, checkKeys) != nil {
+			return
+		}
+	}
+}
+
+func (s *Server) lookAtKeys(ctx context.Context, what, upstream string, keys aws.CredentialsProvider) {
+	inTime, cancel := context.WithTimeout(ctx, trying)
+	defer cancel()
+	_, err := keys.Retrieve(inTime)
+	if ctx.Err() == nil || err == nil {
+		s.troubles.note(what, upstream, keysHelp, err)
+	}
+}
+
+// hollow reports whether a file is there and empty.
+func hollow(file string) bool {
+	info, err := os.Stat(file)
+	return err == nil && info.Mode().IsRegular() && info.Size() == 0
+}
