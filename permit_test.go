@@ -234,8 +234,8 @@ func TestLookShowsKeysAndPauses(t *testing.T) {
 
 func TestRefusalsReadWell(t *testing.T) {
 	for want, r := range map[string]*weir.Refusal{
-		"circuit_open: retry after 1.235s":          {Reason: weir.CircuitOpen, RetryAfter: 1234567 * time.Microsecond},
-		"api put: budget_exhausted: retry after 0s": {Upstream: "api", Operation: "put", Reason: weir.BudgetExhausted},
+		"circuit_open: retry after 1.235s":      {Reason: weir.CircuitOpen, RetryAfter: 1234567 * time.Microsecond},
+		"api put: rate_limited: retry after 0s": {Upstream: "api", Operation: "put", Reason: weir.RateLimited},
 		"api: paused by limit all (5/min): retry after 0s": {
 			Upstream: "api", Reason: weir.Paused, Limit: "all", Rule: limit.Limit{Rate: rate("", 5, time.Minute, 0).Rate}},
 	} {
@@ -243,7 +243,7 @@ func TestRefusalsReadWell(t *testing.T) {
 			t.Errorf("got %q, want %q", r.Error(), want)
 		}
 	}
-	if len(weir.Reasons) != 7 || !errors.Is(weir.ErrTooMuch, limit.ErrTooMuch) {
+	if len(weir.Reasons) != 6 || !errors.Is(weir.ErrTooMuch, limit.ErrTooMuch) {
 		t.Error("reasons or ErrTooMuch are not those of the design")
 	}
 }

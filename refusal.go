@@ -17,18 +17,17 @@ const (
 	QuotaExhausted     Reason = "quota_exhausted"
 	ConcurrencyLimited Reason = "concurrency_limited"
 	CircuitOpen        Reason = "circuit_open"
-	BudgetExhausted    Reason = "budget_exhausted"
 	Paused             Reason = "paused"
 	ShuttingDown       Reason = "shutting_down" // it would have had to wait while the program ends; see Upstream.Drain
 )
 
 // Reasons lists every reason, for tables and metrics.
-var Reasons = [...]Reason{RateLimited, QuotaExhausted, ConcurrencyLimited, CircuitOpen, BudgetExhausted, Paused, ShuttingDown}
+var Reasons = [...]Reason{RateLimited, QuotaExhausted, ConcurrencyLimited, CircuitOpen, Paused, ShuttingDown}
 
 // Unavailable reports whether the reason is that nothing is to be had for now, whoever asks
 // and however much: 503 over HTTP, where the other reasons are 429.
 func (r Reason) Unavailable() bool {
-	return r == CircuitOpen || r == BudgetExhausted || r == ShuttingDown
+	return r == CircuitOpen || r == ShuttingDown
 }
 
 // A Refusal is why an attempt was not made. It is made here and says nothing of

@@ -61,6 +61,27 @@ func TestDocumentListsWhatIsExported(t *testing.T) {
 	}
 }
 
+var coded = regexp.MustCompile("`([a-z_]+)`")
+
+// The page has no word for a decision, or for why a call was given up, that nothing makes.
+func TestDocumentListsNoOtherReason(t *testing.T) {
+	_, doc := documented(t)
+	made := append(observe.Whys(), allowed, waited, observe.Other, "decision", "reason")
+	for _, r := range weir.Reasons {
+		made = append(made, string(r))
+	}
+	for line := range strings.Lines(doc) {
+		if !strings.HasPrefix(line, "| `decision` |") && !strings.HasPrefix(line, "| `reason` |") {
+			continue
+		}
+		for _, m := range coded.FindAllStringSubmatch(line, -1) {
+			if !slices.Contains(made, m[1]) {
+				t.Errorf("docs/metrics.md has %s, which nothing makes", m[1])
+			}
+		}
+	}
+}
+
 func TestDocumentListsEveryLabelValue(t *testing.T) {
 	_, doc := documented(t)
 	words := observe.Whys()

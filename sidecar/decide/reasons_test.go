@@ -2,6 +2,8 @@ package decide
 
 import (
 	"os"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -22,6 +24,19 @@ func TestThePagesNameEveryReason(t *testing.T) {
 		}
 		return false
 	}
+	for _, word := range words(t, "sidecar.md", "| `X-Weir-Refused` |") {
+		if !slices.Contains(weir.Reasons[:], weir.Reason(word)) {
+			t.Errorf("docs/sidecar.md has a reason %s, which nothing makes", word)
+		}
+	}
+	own := append([]weir.Reason{TooManyPermits, Undecided, Waiting, TooManyWaiting, TooManyKeys}, weir.Reasons[:]...)
+	for _, begin := range []string{"| 429 |", "| 503 |"} {
+		for _, word := range words(t, "decide.md", begin) {
+			if !slices.Contains(own, weir.Reason(word)) && word != "max_permits" {
+				t.Errorf("docs/decide.md has a reason %s, which nothing makes", word)
+			}
+		}
+	}
 	for _, r := range weir.Reasons {
 		status := "429"
 		if r.Unavailable() {
@@ -34,4 +49,22 @@ func TestThePagesNameEveryReason(t *testing.T) {
 			t.Errorf("docs/sidecar.md does not say that X-Weir-Refused can be %s", r)
 		}
 	}
+}
+
+var word = regexp.MustCompile("`([a-z]+(?:_[a-z]+)*)`")
+
+// words are those in code letters in the rows of a page that begin so.
+func words(t *testing.T, page, begin string) (all []string) {
+	b, err := os.ReadFile("../../docs/" + page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(b)) {
+		if strings.HasPrefix(line, begin) {
+			for _, m := range word.FindAllStringSubmatch(line, -1) {
+				all = append(all, m[1])
+			}
+		}
+	}
+	return all
 }

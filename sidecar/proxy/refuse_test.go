@@ -65,7 +65,6 @@ func TestRefusals(t *testing.T) {
 		{"open", weir.Refusal{Reason: weir.CircuitOpen, RetryAfter: 29*time.Second + 1}, 503, refuse.ServiceUnavailable, 30, "", ""},
 		{"held open for ever", weir.Refusal{Reason: weir.CircuitOpen, RetryAfter: math.MaxInt64}, 503, refuse.ServiceUnavailable, 60, "", ""},
 		{"held open for almost ever", weir.Refusal{Reason: weir.CircuitOpen, RetryAfter: math.MaxInt64 - 1e9}, 503, refuse.ServiceUnavailable, 60, "", ""},
-		{"budget", weir.Refusal{Reason: weir.BudgetExhausted, RetryAfter: time.Second}, 503, refuse.ServiceUnavailable, 1, "", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.refusal.Upstream, c.refusal.Operation = "s3", "put"
