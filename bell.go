@@ -116,7 +116,7 @@ func (u *Upstream) sleep(ctx context.Context, b *breaker.Breaker, d time.Duratio
 // rest is the wait for the next attempt. It goes on while the breaker is open if that may be
 // over before: then the call may be the probe. When the pause is lifted that the upstream
 // has asked for, what is left of it is the retry's own delay.
-func (r *run) rest(d retry.Decision) error {
+func (r *Run) rest(d retry.Decision) error {
 	b, now := r.permit.breaker, r.u.clock.Now()
 	until, own := later(now, d.After), later(now, d.Delay)
 	for now < until && !outlasts(b, now, until) && !r.u.drains.Load() {

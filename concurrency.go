@@ -80,7 +80,6 @@ func (v *live) newBound(name string, c Concurrency, old *flight) *flight {
 // newFlight makes the bound of all operations together, if it is a number. A bound that
 // is learnt has each operation for itself: they take different times.
 func (v *live) newFlight(old *live) {
-	v.bounded = v.policy.bounded()
 	if c := v.policy.Concurrency; c.Limit > 0 {
 		v.flight = v.newBound("", c, old.flight)
 	}

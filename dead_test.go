@@ -80,7 +80,7 @@ func TestASilentConnectionOfHTTP2IsReplaced(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer u.Close()
-		client := &http.Client{Transport: u.Transport(base)}
+		client := &http.Client{Transport: weir.NewTransport(u, base)}
 		get := func() error {
 			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second) // callers are patient for so long
 			defer cancel()

@@ -15,7 +15,7 @@ import (
 type Events struct {
 	Decided  func(Decided)      // a gate's answer to one attempt
 	Ended    func(Ended)        // an attempt and its outcome
-	Metered  func(Ended)        // the end of an answer that was counted as a success when it began; see Meter
+	Metered  func(Ended)        // the end of an answer that was counted as a success when it began; see Run.Detach
 	Retried  func(Retried)      // another attempt will be made
 	HeldBack func(HeldBack)     // it is not made yet, because nothing succeeds
 	GaveUp   func(GaveUp)       // none will, although the call has failed

@@ -8,23 +8,23 @@ import (
 // futile reports whether a retry whose time has come would most likely fail, as
 // everything does; see retry.Holdoff. It is sent all the same if the upstream has said
 // itself when to come, or if the breaker will have its say.
-func (r *run) futile() bool {
+func (r *Run) futile() bool {
 	return !r.told() && !r.plan.hold.Allows(r.now) && r.permit.breaker.Look(r.now).Phase == breaker.Closed
 }
 
 // told reports whether the upstream has said itself when to come.
-func (r *run) told() bool { return r.outcome.Hint.Said && r.outcome.Hint.After > 0 }
+func (r *Run) told() bool { return r.outcome.Hint.Said && r.outcome.Hint.After > 0 }
 
 // foundOut reports whether the call is a probe that has seen the upstream fail as
 // everything did before. Its other attempts are not made: they would tell no more, and
 // the next probe waits for its end.
-func (r *run) foundOut() bool {
+func (r *Run) foundOut() bool {
 	return r.permit.ticket.Probe && r.plan.hold.Holds() && !r.told()
 }
 
 // holdBack is what follows an attempt that is not made: as though it had been, and had
 // failed as the last one did. It stays paid for until there is another.
-func (r *run) holdBack() retry.Decision {
+func (r *Run) holdBack() retry.Decision {
 	r.held++
 	d := r.another()
 	if r.u.options.Events.HeldBack != nil {

@@ -21,7 +21,7 @@ func phase(u *weir.Upstream) breaker.View { return u.Look(0).Breakers[0] }
 func TestTwoCallsOfABrokenThingStopNobodyElse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := open(t, weir.Policy{}, weir.Options{})
-		client := http.Client{Transport: u.Transport(trip(func(r *http.Request) (*http.Response, error) {
+		client := http.Client{Transport: weir.NewTransport(u, trip(func(r *http.Request) (*http.Response, error) {
 			if r.URL.Path == "/broken" {
 				return response(500, http.NoBody), nil
 			}

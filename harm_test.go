@@ -68,7 +68,7 @@ func TestWhatReachedTheUpstreamStaysCharged(t *testing.T) {
 	p.MaxWait, p.Retry.Attempts = -1, 1
 	u := open(t, p, weir.Options{})
 	got := 0
-	client := http.Client{Transport: u.Transport(trip(func(*http.Request) (*http.Response, error) {
+	client := http.Client{Transport: weir.NewTransport(u, trip(func(*http.Request) (*http.Response, error) {
 		got++
 		return response(http.StatusTooEarly, http.NoBody), nil // proves that nothing was done, but it was asked
 	}))}
@@ -127,7 +127,7 @@ func TestBrokenBodyClosesNoBreaker(t *testing.T) {
 	u := open(t, weir.Policy{}, weir.Options{Clock: c})
 	u.Breaker("").ForceOpen(u.Now(), 1)
 	c.now += sec
-	client := http.Client{Transport: u.Transport(trip(func(r *http.Request) (*http.Response, error) {
+	client := http.Client{Transport: weir.NewTransport(u, trip(func(r *http.Request) (*http.Response, error) {
 		_, err := io.ReadAll(r.Body)
 		return nil, err
 	}))}
@@ -153,7 +153,7 @@ func TestLastAnswerIsKeptIfTheBodyCannotBeSentAgain(t *testing.T) {
 	body := strings.NewReader(strings.Repeat("x", 2<<20))
 	clock := &waitsFor{leap{now: 1000 * sec}, read}
 	u := open(t, steady(), weir.Options{Clock: clock})
-	resp, err := u.Transport(base).RoundTrip(request(t, background, http.MethodPut, io.NopCloser(body)))
+	resp, err := weir.NewTransport(u, base).RoundTrip(request(t, background, http.MethodPut, io.NopCloser(body)))
 	if err != nil || resp.StatusCode != http.StatusServiceUnavailable || n != 1 {
 		t.Errorf("got %v after %d attempts, want the 503", err, n)
 	}
@@ -251,7 +251,7 @@ func TestEmptyIdempotencyKeyIsNone(t *testing.T) {
 	u := open(t, steady(), weir.Options{})
 	r := request(t, background, http.MethodPost, nil)
 	r.Header.Set("Idempotency-Key", "")
-	_, _ = u.Transport(trip(func(*http.Request) (*http.Response, error) {
+	_, _ = weir.NewTransport(u, trip(func(*http.Request) (*http.Response, error) {
 		n++
 		return response(http.StatusInternalServerError, http.NoBody), nil
 	})).RoundTrip(r)
@@ -270,10 +270,10 @@ func TestOddPathKeepsItsOperation(t *testing.T) {
 	} {
 		r := request(t, background, http.MethodPut, nil)
 		r.URL = target
-		var story weir.Story
-		_, _ = u.Transport(trip(func(*http.Request) (*http.Response, error) {
+		var story weir.Trace
+		_, _ = weir.NewTransport(u, trip(func(*http.Request) (*http.Response, error) {
 			return response(http.StatusInternalServerError, http.NoBody), nil
-		})).RoundTrip(r.WithContext(weir.WithStory(background, &story)))
+		})).RoundTrip(r.WithContext(weir.WithTrace(background, &story)))
 		if story.Operation != "start" || story.Attempts != 1 {
 			t.Errorf("%v is operation %q and was sent %d times", target, story.Operation, story.Attempts)
 		}
@@ -321,7 +321,7 @@ func TestDeclaredDefaultOperationIsThatOfAllOthers(t *testing.T) {
 	p.Operations = []weir.Operation{{Name: "read", Methods: []string{"GET"}}, {Name: weir.DefaultOperation, Methods: []string{"POST"}, Safe: weir.No}}
 	n := 0
 	u := open(t, p, weir.Options{})
-	_, _ = u.Transport(trip(func(*http.Request) (*http.Response, error) {
+	_, _ = weir.NewTransport(u, trip(func(*http.Request) (*http.Response, error) {
 		n++
 		return response(http.StatusInternalServerError, http.NoBody), nil
 	})).RoundTrip(request(t, background, http.MethodPut, nil))

@@ -9,31 +9,17 @@ import (
 
 // ErrHeaderTimeout is why an attempt ends whose answer did not begin in time, counted
 // from the end of its request. It is a deadline error to whoever asks.
-var ErrHeaderTimeout error = headerTimeout{}
+var ErrHeaderTimeout error = stalled("timed out waiting for the answer's headers")
 
-type headerTimeout struct{ attemptTimeout }
-
-func (headerTimeout) Error() string { return "timed out waiting for the answer's headers" }
-
-// BaseTimeouts are those that a base transport for the policy keeps; see NewBase. With a
+// BaseTimeouts are those that a base transport for a policy keeps; see NewBase. With a
 // bound of what is in flight Headers is not among them: Transport keeps that itself, as
 // an attempt may go on when its caller has been told that it took too long.
-func (p Policy) BaseTimeouts() Timeouts {
+func BaseTimeouts(p Policy) Timeouts {
 	t := p.WithDefaults().Timeouts
-	if p.bounded() {
+	if p.Bounded() {
 		t.Headers = -1
 	}
 	return t
-}
-
-// bounded reports whether anything is bounded that is in flight.
-func (p *Policy) bounded() bool {
-	on := p.Concurrency.on()
-	for i := range p.Operations {
-		c := p.Operations[i].Concurrency
-		on = on || c != nil && c.on()
-	}
-	return on
 }
 
 // A headerTimer ends an attempt whose answer does not begin in time.

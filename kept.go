@@ -6,7 +6,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/seed1158cd35/weir/breaker"
 	"github.com/seed1158cd35/weir/limit/inflight"
 	"github.com/seed1158cd35/weir/outcome"
 	"github.com/seed1158cd35/weir/outcome/classify"
@@ -20,16 +19,11 @@ import (
 // Calls that are not safe, and those with a body, end when their caller leaves: the body
 // is the caller's.
 type errand struct {
-	flight  *flight
-	slot    inflight.Slot
-	sent    time.Duration
-	breaker *breaker.Breaker
-	clock   Clock
-	judge   func(*http.Response) outcome.Class
+	slot  *Slot
+	judge func(*http.Response) outcome.Class
 
-	claimed atomic.Bool   // by the answer, or by the caller who leaves
-	done    chan brought  // what came before the caller left
-	held    chan struct{} // closed when the slot is held
+	claimed atomic.Bool  // by the answer, or by the caller who leaves
+	done    chan brought // what came before the caller left
 	ended   context.Context
 	end     context.CancelFunc
 }
@@ -44,13 +38,12 @@ type brought struct {
 // roundTrip sends one attempt. With a bound of what is in flight one that is safe may
 // become an errand.
 func (s *sender) roundTrip(ctx context.Context, cancel context.CancelCauseFunc, req *http.Request) (*http.Response, error) {
-	r := &s.run
-	if d := r.live.policy.Timeouts.Headers; d > 0 && r.live.bounded {
+	if p := s.run.Policy(); p.Timeouts.Headers > 0 && p.Bounded() {
 		var h *headerTimer
-		ctx, h = awaitHeaders(ctx, d, func() { cancel(ErrHeaderTimeout) })
+		ctx, h = awaitHeaders(ctx, p.Timeouts.Headers, func() { cancel(ErrHeaderTimeout) })
 		defer h.stop()
 	}
-	if r.permit.slot == 0 || !r.call.Safe || s.replay != nil || r.ctx.Done() == nil {
+	if !s.safe || s.replay != nil || s.req.Context().Done() == nil || s.run.Slot() == nil {
 		return s.t.roundTripper().RoundTrip(req.WithContext(ctx))
 	}
 	e := s.newErrand(ctx)
@@ -65,16 +58,14 @@ func (s *sender) roundTrip(ctx context.Context, cancel context.CancelCauseFunc, 
 	if !e.claimed.CompareAndSwap(false, true) {
 		return e.brings(ctx, <-e.done)
 	}
-	s.leaves(e)
+	e.leaves()
 	return nil, ctx.Err()
 }
 
 func (s *sender) newErrand(ctx context.Context) *errand {
-	p := &s.run.permit
-	rules, method := &s.run.live.policy.Classify, s.req.Method
+	rules, method := &s.run.Policy().Classify, s.req.Method
 	e := &errand{
-		flight: p.flight, slot: p.slot, sent: p.sent, breaker: p.breaker, clock: s.run.u.clock,
-		done: make(chan brought, 1), held: make(chan struct{}),
+		slot: s.run.Slot(), done: make(chan brought, 1),
 		judge: func(resp *http.Response) outcome.Class {
 			return rules.HTTP(classify.Response{Method: method, Status: resp.StatusCode, Reason: reason(resp), Header: resp.Header, Now: time.Now()}).Class
 		},
@@ -111,46 +102,26 @@ func (e *errand) brings(ctx context.Context, b brought) (*http.Response, error) 
 }
 
 // leaves lets the attempt go on without its caller, if there is anything to hear of it.
-func (s *sender) leaves(e *errand) {
-	s.errand = e
-	if e.flight.bound.Later(e.slot) {
+func (e *errand) leaves() {
+	if !e.slot.Leave(e.end) {
 		e.end()
 		return
 	}
 	timer := time.AfterFunc(inflight.Held, e.end)
 	context.AfterFunc(e.ended, func() { timer.Stop() })
-	s.run.permit.drop = e.end
-}
-
-// handOver lets the errand know that its slot is held by now.
-func (s *sender) handOver() {
-	if s.errand != nil {
-		close(s.errand.held)
-		s.errand = nil
-	}
 }
 
 // late hears what an attempt brought whose caller has left.
 func (e *errand) late(b brought) {
-	<-e.held
-	if e.ended.Err() == nil && b.panicked == nil { // nothing was answered that was sent later
-		now, class := e.clock.Now(), outcome.Failed
-		if b.resp != nil {
-			class = e.judge(b.resp)
-		}
-		e.flight.bound.Heard(now, e.slot, e.flight.answer(now, e.sent, class))
-		e.flight.line.Kick()
-		e.wakes(now, class)
+	class := outcome.Failed
+	if b.resp != nil {
+		class = e.judge(b.resp)
+	}
+	if b.panicked == nil {
+		e.slot.Heard(e.ended, class)
 	}
 	e.end()
 	if b.resp != nil {
 		_ = b.resp.Body.Close()
-	}
-}
-
-// wakes ends the open time of the breaker: the upstream answers again.
-func (e *errand) wakes(now time.Duration, class outcome.Class) {
-	if class == outcome.OK || class == outcome.Rejected {
-		e.breaker.Wake(now)
 	}
 }

@@ -77,7 +77,7 @@ func leaver(t *testing.T, tr *weir.Transport, method string, body io.Reader) {
 func wired2(t *testing.T, p weir.Policy) (*weir.Upstream, *weir.Transport, *wire) {
 	t.Helper()
 	u, w := open(t, p, weir.Options{}), newWire()
-	return u, u.Transport(w), w
+	return u, weir.NewTransport(u, w), w
 }
 
 func patientPolicy() weir.Policy {
@@ -270,7 +270,7 @@ func TestAPanicOfTheBaseIsTheCallers(t *testing.T) {
 			t.Errorf("it looks like %+v", f)
 		}
 	}()
-	_, _ = u.Transport(roundTrip(func(*http.Request) (*http.Response, error) { panic("broken") })).RoundTrip(req)
+	_, _ = weir.NewTransport(u, roundTrip(func(*http.Request) (*http.Response, error) { panic("broken") })).RoundTrip(req)
 }
 
 type roundTrip func(*http.Request) (*http.Response, error)
@@ -279,11 +279,11 @@ func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f
 
 // What Transport keeps of the time to the headers is no business of its base.
 func TestBaseTimeouts(t *testing.T) {
-	if d := (weir.Policy{}).BaseTimeouts().Headers; d != 5*sec {
+	if d := weir.BaseTimeouts(weir.Policy{}).Headers; d != 5*sec {
 		t.Errorf("without a bound the base waits %v", d)
 	}
 	for _, p := range []weir.Policy{bounded(1), {Operations: []weir.Operation{{Name: "x", Concurrency: &weir.Concurrency{Auto: true}}}}} {
-		if d := p.BaseTimeouts().Headers; d >= 0 {
+		if d := weir.BaseTimeouts(p).Headers; d >= 0 {
 			t.Errorf("with a bound the base waits %v", d)
 		}
 	}

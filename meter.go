@@ -26,11 +26,10 @@ type metered struct {
 	closed atomic.Bool
 }
 
-// meter leaves what the attempt's permit holds to the body of the answer.
-func (r *run) meter(m Meter) io.ReadCloser {
-	b := &metered{Meter: m, permit: r.permit}
-	b.permit.told = true // by r.permit
-	r.permit.metered = true
+// meter leaves what the attempt holds to the body of the answer.
+func meter(r *Run, m Meter) io.ReadCloser {
+	b := &metered{Meter: m}
+	r.Detach(&b.permit)
 	return b
 }
 
@@ -44,25 +43,6 @@ func (b *metered) Close() error {
 
 func (b *metered) settle() {
 	o := outcome.Outcome{Class: outcome.Canceled} // what a panic reports
-	defer func() { b.permit.settled(o) }()
+	defer func() { b.permit.Report(o) }()
 	o = b.Outcome()
-}
-
-// settled ends a permit whose attempt has been reported: what is left of it are the
-// limits and the gates of the program's own.
-func (p *Permit) settled(o outcome.Outcome) {
-	u := p.u
-	now := u.clock.Now()
-	if u.options.Events.Metered != nil {
-		tell(u.options.Events.Metered, Ended{Subject: p.subject(), Attempt: int(p.attempt), Outcome: o, Took: now - p.sent})
-	}
-	p.u = nil
-	if o.Class == outcome.Failed || o.Class == outcome.Throttled {
-		p.breaker.Report(now, p.ticket, o)
-		p.learn(u, now, &o)
-	}
-	p.settle(u, now, &o)
-	for _, report := range p.reports {
-		report(o)
-	}
 }

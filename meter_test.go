@@ -110,14 +110,14 @@ func TestAnAnswerThatIsCutCountsAgainstTheUpstream(t *testing.T) {
 func TestWhatIsJudgedToBeAFailureIsOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := open(t, steady(tokens(1, time.Hour, 1000)), weir.Options{})
-		story := new(weir.Story)
+		story := new(weir.Trace)
 		tr := &weir.Transport{Upstream: u,
 			Base: trip(func(*http.Request) (*http.Response, error) { return response(200, body("error inside")), nil }),
 			Judge: func(r *http.Response, o outcome.Outcome) outcome.Outcome {
 				r.Body = &metering{r.Body, outcome.Outcome{}}
 				return outcome.Outcome{Class: outcome.Throttled, Code: "overloaded", Undone: true}
 			}}
-		resp, err := tr.RoundTrip(request(t, weir.WithStory(background, story), "POST", nil))
+		resp, err := tr.RoundTrip(request(t, weir.WithTrace(background, story), "POST", nil))
 		if err != nil {
 			t.Fatal(err)
 		}

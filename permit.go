@@ -18,36 +18,37 @@ import (
 // the permit (for one of Acquire; of Try it does not look for any). It is for one goroutine at a time, and must
 // not be copied after its first use.
 type Permit struct {
-	u       *Upstream // nil once it has been reported
-	plan    *plan
-	by      *plan  // whose limits it is charged to: the one in force, that is, when it asked for them
-	id      string // Call.ID
-	op      string // Call.Operation
-	keys    map[string]string
-	pool    string // Call.Pool
-	breaker *breaker.Breaker
-	ticket  breaker.Permit // for the call that this is an attempt of
-	used    bool           // an attempt was made under the ticket
-	counted bool           // the breaker has heard how the call ended
-	limits  limit.Permit
-	flight  *flight                 // what is in flight; nil if it has no bound
-	slot    inflight.Slot           // among that; 0 if it has none
-	leashed runtime.Cleanup         // finds the slot of a permit that is dropped; see leash
-	drop    func()                  // ends an attempt that goes on without its caller
-	reports []func(outcome.Outcome) // of the other gates
-	sent    time.Duration
-	waited  time.Duration
-	held    time.Duration // until when everyone is paused that its answer concerns; 0: nobody
-	metered bool          // limits and gates are left to the answer's body; see Meter
-	guessed bool          // what it costs is a guess
-	told    bool          // the limits have heard what the upstream says of them
-	heard   bool          // it was answered, whatever the upstream calls its error
-	broken  bool          // its caller's own body kept it from its end
-	attempt int32
-	why     int32 // the limit that made it wait or said no, or -1
-	place   int32 // in line, when it was refused; 0 if it stood in none
-	waiting int32 // and how many did
-	lack    limit.Lack
+	u        *Upstream // nil once it has been reported
+	plan     *plan
+	by       *plan  // whose limits it is charged to: the one in force, that is, when it asked for them
+	id       string // Call.ID
+	op       string // Call.Operation
+	keys     map[string]string
+	pool     string // Call.Pool
+	breaker  *breaker.Breaker
+	ticket   breaker.Permit // for the call that this is an attempt of
+	used     bool           // an attempt was made under the ticket
+	counted  bool           // the breaker has heard how the call ended
+	limits   limit.Permit
+	flight   *flight                 // what is in flight; nil if it has no bound
+	slot     inflight.Slot           // among that; 0 if it has none
+	leashed  runtime.Cleanup         // finds the slot of a permit that is dropped; see leash
+	drop     func()                  // ends an attempt that goes on without its caller
+	reports  []func(outcome.Outcome) // of the other gates
+	sent     time.Duration
+	waited   time.Duration
+	held     time.Duration // until when everyone is paused that its answer concerns; 0: nobody
+	metered  bool          // limits and gates are left to another permit; see Detach
+	detached bool          // this is the other
+	guessed  bool          // what it costs is a guess
+	told     bool          // the limits have heard what the upstream says of them
+	heard    bool          // it was answered, whatever the upstream calls its error
+	broken   bool          // its caller's own body kept it from its end
+	attempt  int32
+	why      int32 // the limit that made it wait or said no, or -1
+	place    int32 // in line, when it was refused; 0 if it stood in none
+	waiting  int32 // and how many did
+	lack     limit.Lack
 }
 
 // A Decision is the answer to whether an attempt may be made now.
@@ -134,7 +135,7 @@ func (p *Permit) begin(u *Upstream, plan *plan, c *Call, attempt int32) {
 	if p.pool = c.Pool; len(p.pool) > longestKey {
 		p.pool = tame(p.pool)
 	}
-	p.reports, p.metered, p.told, p.heard, p.broken, p.guessed = p.reports[:0], false, false, false, false, c.Estimated
+	p.reports, p.metered, p.detached, p.told, p.heard, p.broken, p.guessed = p.reports[:0], false, false, false, false, false, c.Estimated
 	p.limits.Reset()
 	p.place, p.waiting, p.slot, p.drop, p.lack, p.held = 0, 0, 0, nil, limit.LacksNothing, 0
 }

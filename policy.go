@@ -4,13 +4,10 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/seed1158cd35/weir/breaker"
-	"github.com/seed1158cd35/weir/internal/paths"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/outcome/classify"
 	"github.com/seed1158cd35/weir/retry"
@@ -70,33 +67,6 @@ type Timeouts struct {
 
 // DefaultUploadOver is the time over which the rate of a body is judged.
 const DefaultUploadOver = 30 * time.Second
-
-// An Operation is a class of calls with limits, safety and retries of its own.
-type Operation struct {
-	Name    string
-	Methods []string // HTTP methods; none means any
-	Path    string   // a prefix of the path, however that is written; "" means any
-
-	// Safe says whether a call may be repeated even if it may have been done
-	// already. "" means by method: GET, HEAD, OPTIONS, TRACE, PUT and DELETE are
-	// safe, and so is whatever has an Idempotency-Key.
-	Safe Safety
-
-	Retry       *retry.Config // in place of the policy's
-	Concurrency *Concurrency  // in place of the policy's: then the operation has a bound of its own, or none
-}
-
-// A Safety says whether repeating does harm.
-type Safety string
-
-const (
-	ByMethod Safety = ""
-	Yes      Safety = "yes"
-	No       Safety = "no"
-)
-
-// DefaultOperation is the name of calls that belong to no declared operation.
-const DefaultOperation = "default"
 
 const (
 	defaultWait  = 10 * time.Second
@@ -172,38 +142,6 @@ func parts(err error) []error {
 	return []error{err}
 }
 
-func (o Operation) validate(before []Operation) error {
-	var errs []error
-	if o.Name == "" {
-		errs = append(errs, errors.New("name: must not be empty; limits and metrics refer to it"))
-	}
-	if slices.ContainsFunc(before, func(b Operation) bool { return b.Name == o.Name }) {
-		errs = append(errs, fmt.Errorf("name %q: is used twice", o.Name))
-	}
-	for _, m := range o.Methods {
-		if m == "" || strings.ToUpper(m) != m || strings.ContainsAny(m, " \t\r\n") {
-			errs = append(errs, fmt.Errorf("methods %q: want an HTTP method in capitals", m))
-		}
-	}
-	if o.Path != "" && !strings.HasPrefix(o.Path, "/") {
-		errs = append(errs, fmt.Errorf("path %q: must begin with a slash", o.Path))
-	}
-	if o.Safe != ByMethod && o.Safe != Yes && o.Safe != No {
-		errs = append(errs, fmt.Errorf("safe %q: want yes or no, or nothing for by method", o.Safe))
-	}
-	if o.Concurrency != nil {
-		for _, err := range parts(o.Concurrency.validate()) {
-			errs = append(errs, fmt.Errorf("concurrency: %w", err))
-		}
-	}
-	if o.Retry != nil {
-		for _, err := range parts(o.Retry.Validate()) {
-			errs = append(errs, fmt.Errorf("retry: %w", err))
-		}
-	}
-	return errors.Join(errs...)
-}
-
 func (p Policy) validateLimit(i int, l limit.Limit) error {
 	errs := parts(l.Validate())
 	if slices.ContainsFunc(p.Limits[:i], func(b limit.Limit) bool { return b.Name == l.Name }) {
@@ -223,30 +161,12 @@ func (p *Policy) declares(name string) bool {
 	return slices.ContainsFunc(p.Operations, func(o Operation) bool { return o.Name == name })
 }
 
-// Declares reports whether a request, by its method and raw path, belongs to an operation
-// that the policy declares.
-func (p *Policy) Declares(method, rawPath string) bool {
-	path := paths.Read(rawPath)
-	return slices.ContainsFunc(p.Operations, func(o Operation) bool { return o.matches(method, &path) })
-}
-
-// matches reports whether a request belongs to the operation, however its path is written.
-func (o *Operation) matches(method string, path *paths.Path) bool {
-	return (len(o.Methods) == 0 || slices.Contains(o.Methods, strings.ToUpper(method))) && path.Begins(o.Path)
-}
-
-// safe reports whether the request may be repeated even if it may have been
-// done. Of the methods RFC 9110 9.2.2 calls these idempotent.
-func (o *Operation) safe(method string, h http.Header) bool {
-	switch o.Safe {
-	case Yes:
-		return true
-	case No:
-		return false
+// Bounded reports whether anything is bounded that is in flight.
+func (p *Policy) Bounded() bool {
+	on := p.Concurrency.on()
+	for i := range p.Operations {
+		c := p.Operations[i].Concurrency
+		on = on || c != nil && c.on()
 	}
-	switch method {
-	case http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace, http.MethodPut, http.MethodDelete, "":
-		return true
-	}
-	return h.Get("Idempotency-Key") != "" || h.Get("X-Idempotency-Key") != ""
+	return on
 }

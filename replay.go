@@ -46,6 +46,7 @@ type replay struct {
 	limit int64
 	want  bool // it is not sent if there is no room to keep it
 	last  atomic.Pointer[replayReader]
+	ahead *replayReader // of the attempt that waits for its turn; nil if there is none
 
 	mu      sync.Mutex
 	read    sync.Cond // the body was read, or the reader's attempt is over
@@ -122,9 +123,22 @@ const beginning = DefaultReplay / 4
 
 var beginnings = sync.Pool{New: func() any { return new(make([]byte, 0, beginning)) }}
 
+// ready makes the body for the next attempt, before that waits for its turn.
+func (p *replay) ready() (err error) {
+	p.ahead, err = p.next()
+	return err
+}
+
+// take is the body that was made ready.
+func (p *replay) take() io.ReadCloser {
+	r := p.ahead
+	p.ahead = nil
+	return r
+}
+
 // next is the body for the next attempt. The reader of the one before is cut
 // off, even if a transport still holds it.
-func (p *replay) next() (io.ReadCloser, error) {
+func (p *replay) next() (*replayReader, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.over {
@@ -180,6 +194,9 @@ func (p *replay) end() {
 		return
 	}
 	p.ended.Store(true)
+	if p.ahead != nil {
+		p.ahead.closed.Store(true) // it was not sent
+	}
 	p.mu.Lock()
 	buffers.Bodies.Give(p.taken)
 	p.taken = 0
@@ -291,7 +308,7 @@ var pieces = sync.Pool{New: func() any { return new([pieceSize]byte) }}
 func (p *replay) keep(b []byte, err error) {
 	p.total += int64(len(b))
 	if p.err = err; err == io.EOF {
-		p.wait.berth.whole()
+		p.wait.whole()
 	}
 	switch {
 	case p.over || len(b) == 0 || p.rewind != nil:

@@ -16,8 +16,8 @@ import (
 
 // exchange sends a body through attempts that fail, the last of which succeeds,
 // and each of which is a function of the body it gets.
-func exchange(t *testing.T, replay int64, req *http.Request, attempts ...func(io.ReadCloser)) (n int, story weir.Story, err error) {
-	tr := open(t, steady(), weir.Options{}).Transport(trip(func(r *http.Request) (*http.Response, error) {
+func exchange(t *testing.T, replay int64, req *http.Request, attempts ...func(io.ReadCloser)) (n int, story weir.Trace, err error) {
+	tr := weir.NewTransport(open(t, steady(), weir.Options{}), trip(func(r *http.Request) (*http.Response, error) {
 		if r.GetBody != nil {
 			t.Error("the base could repeat by itself")
 		}
@@ -28,7 +28,7 @@ func exchange(t *testing.T, replay int64, req *http.Request, attempts ...func(io
 		return response(200, body("")), nil
 	}))
 	tr.Replay = replay
-	_, err = tr.RoundTrip(req.WithContext(weir.WithStory(req.Context(), &story)))
+	_, err = tr.RoundTrip(req.WithContext(weir.WithTrace(req.Context(), &story)))
 	return n, story, err
 }
 
@@ -207,12 +207,12 @@ func TestBrokenBodyIsTheCallersFault(t *testing.T) {
 	p.Breaker.Failures = 1
 	u := open(t, p, weir.Options{})
 	n := 0
-	var story weir.Story
-	_, err := u.Transport(trip(func(r *http.Request) (*http.Response, error) {
+	var story weir.Trace
+	_, err := weir.NewTransport(u, trip(func(r *http.Request) (*http.Response, error) {
 		n++
 		_, err := io.ReadAll(r.Body)
 		return nil, err
-	})).RoundTrip(request(t, weir.WithStory(background, &story), "PUT", io.NopCloser(io.MultiReader(strings.NewReader("x"), failing{broken}))))
+	})).RoundTrip(request(t, weir.WithTrace(background, &story), "PUT", io.NopCloser(io.MultiReader(strings.NewReader("x"), failing{broken}))))
 	if !errors.Is(err, broken) || errors.Is(err, retry.ErrAttempts) || n != 1 || story.Outcome.Code != "request body" {
 		t.Errorf("got %v after %d attempts, class %v", err, n, story.Outcome.Class)
 	}

@@ -10,7 +10,11 @@ import (
 // Report ends the permit: every gate hears how the attempt ended. Only the first
 // report counts. To the breaker it is the end of a call; see ReportAgain.
 func (p *Permit) Report(o outcome.Outcome) {
-	if p.u != nil {
+	switch {
+	case p.u == nil:
+	case p.detached:
+		p.settled(o)
+	default:
 		now := p.ended(&o)
 		p.report(now, &o)
 		p.count(now, &o)

@@ -51,7 +51,7 @@ type watched struct {
 // watch puts bounds around an answer's body, before anybody reads of it. A connection that
 // has changed its protocol has none, and one of gRPC may be silent for as long as it
 // likes: both have signs of life of their own.
-func (t Timeouts) watch(resp *http.Response, cancel context.CancelCauseFunc) {
+func watch(resp *http.Response, t Timeouts, cancel context.CancelCauseFunc) {
 	if t.Idle <= 0 && t.Body <= 0 || resp.Body == http.NoBody || resp.StatusCode == http.StatusSwitchingProtocols || isGRPC(resp.Header) {
 		return
 	}

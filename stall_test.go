@@ -90,7 +90,7 @@ func TestARequestThatStallsEndsTheCall(t *testing.T) {
 				body := newTrickle(tt.pieces, tt.every)
 				r, _ := http.NewRequest(http.MethodPut, "http://upstream.test/x", body)
 				begun := time.Now()
-				_, err := u.Transport(reads(&took)).RoundTrip(r)
+				_, err := weir.NewTransport(u, reads(&took)).RoundTrip(r)
 				if !errors.Is(err, tt.want) || !errors.Is(err, weir.ErrRequestBody) {
 					t.Errorf("%v, want %v", err, tt.want)
 				}
@@ -122,7 +122,7 @@ func TestARequestThatComesSlowlyGoesThrough(t *testing.T) {
 			io.Reader
 			io.Closer
 		}{body, io.NopCloser(nil)}})
-		resp, err := u.Transport(reads(&took)).RoundTrip(r)
+		resp, err := weir.NewTransport(u, reads(&took)).RoundTrip(r)
 		if err != nil || resp.StatusCode != 200 || took != 20 {
 			t.Errorf("%v, %v after %d bytes", resp, err, took)
 		}
@@ -142,7 +142,7 @@ func TestAnAnswerThatStallsEndsWithAnError(t *testing.T) {
 				return answered(200, attempts{body, r.Context()}), nil
 			})
 			r, _ := http.NewRequest(http.MethodGet, "http://upstream.test/x", nil)
-			resp, err := u.Transport(base).RoundTrip(r)
+			resp, err := weir.NewTransport(u, base).RoundTrip(r)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -198,7 +198,7 @@ func TestBodiesInMemoryGoThrough(t *testing.T) {
 	for _, body := range []io.Reader{bytes.NewReader([]byte("in memory")), strings.NewReader("in memory"), bytes.NewBufferString("in memory")} {
 		var took int64
 		r, _ := http.NewRequest(http.MethodPost, "http://upstream.test/x", body)
-		if resp, err := u.Transport(reads(&took)).RoundTrip(r); err != nil || resp.StatusCode != 200 || took != 9 {
+		if resp, err := weir.NewTransport(u, reads(&took)).RoundTrip(r); err != nil || resp.StatusCode != 200 || took != 9 {
 			t.Errorf("%v %v after %d bytes", resp, err, took)
 		}
 	}
@@ -229,7 +229,7 @@ func TestASlowUploadHoldsNoSlot(t *testing.T) {
 		send := func(body io.ReadCloser) {
 			done.Go(func() {
 				r, _ := http.NewRequest(http.MethodPost, "http://upstream.test/x", body)
-				_, _ = u.Transport(base).RoundTrip(r)
+				_, _ = weir.NewTransport(u, base).RoundTrip(r)
 			})
 			synctest.Wait()
 		}
@@ -265,7 +265,7 @@ func TestASlowUploadHoldsNoSlot(t *testing.T) {
 func TestSlowUploadsKeepNobodyOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := open(t, bounded(10), weir.Options{})
-		tr := u.Transport(tripper(func(r *http.Request) (*http.Response, error) {
+		tr := weir.NewTransport(u, tripper(func(r *http.Request) (*http.Response, error) {
 			if r.Body == nil {
 				return answered(200, http.NoBody), nil
 			}
@@ -301,7 +301,7 @@ func TestASlowUploadHoldsNoSlotOfAnotherBound(t *testing.T) {
 		p.Operations = []weir.Operation{{Name: "put", Concurrency: &weir.Concurrency{Limit: 1}}}
 		u := open(t, p, weir.Options{})
 		first, _ := try(u, weir.Call{Operation: "put"})
-		tr := u.Transport(tripper(func(r *http.Request) (*http.Response, error) {
+		tr := weir.NewTransport(u, tripper(func(r *http.Request) (*http.Response, error) {
 			_, _ = io.Copy(io.Discard, r.Body)
 			return answered(200, http.NoBody), r.Body.Close()
 		}))
@@ -340,7 +340,7 @@ func TestASecondAttemptGivesItsSlotUp(t *testing.T) {
 			p := bounded(1)
 			u := open(t, p, weir.Options{})
 			n := 0
-			tr := u.Transport(tripper(func(r *http.Request) (*http.Response, error) {
+			tr := weir.NewTransport(u, tripper(func(r *http.Request) (*http.Response, error) {
 				if n++; n == 1 { // answered early, while the body is waited for
 					go func() { _, _ = io.Copy(io.Discard, r.Body); _ = r.Body.Close() }()
 					time.Sleep(2 * time.Second)

@@ -8,22 +8,18 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/url"
-	"strings"
 	"sync"
 	"time"
 
-	"github.com/seed1158cd35/weir/internal/paths"
 	"github.com/seed1158cd35/weir/outcome"
 	"github.com/seed1158cd35/weir/outcome/classify"
-	"github.com/seed1158cd35/weir/retry"
 )
 
 // A Transport sends HTTP requests under an upstream's policy. Give it to an
 // http.Client, which then waits for its turn and retries by itself.
 //
 // If the last attempt brought an answer, the caller gets it as it came, however
-// it ended; a Story in the request's context tells what happened on the way. If
+// it ended; a Trace in the request's context tells what happened on the way. If
 // it brought none, the error is that of Do. Timeouts run in real time, whatever
 // the upstream's clock: net/http knows no other.
 type Transport struct {
@@ -53,8 +49,8 @@ type Transport struct {
 	base http.RoundTripper
 }
 
-// Transport is a Transport for the upstream with the defaults.
-func (u *Upstream) Transport(base http.RoundTripper) *Transport {
+// NewTransport is a Transport for the upstream with the defaults; base may be nil.
+func NewTransport(u *Upstream, base http.RoundTripper) *Transport {
 	return &Transport{Upstream: u, Base: base}
 }
 
@@ -85,44 +81,30 @@ func (t *Transport) roundTripper() http.RoundTripper {
 	if t.Base != nil {
 		return t.Base
 	}
-	t.once.Do(func() { t.base = NewBase(t.Upstream.Policy().BaseTimeouts(), 0) })
+	t.once.Do(func() { t.base = NewBase(BaseTimeouts(t.Upstream.Policy()), 0) })
 	return t.base
-}
-
-// A Story is what became of a call. Put one into a request's context with
-// WithStory before sending it.
-type Story struct {
-	Operation string
-	Attempts  int
-	Waited    time.Duration // for turns and between attempts
-	Outcome   outcome.Outcome
-	GaveUp    error // why there was no other attempt, if one was worth it
-}
-
-type storyKey struct{}
-
-// WithStory is ctx with a story to be filled in by Transport.
-func WithStory(ctx context.Context, s *Story) context.Context {
-	return context.WithValue(ctx, storyKey{}, s)
 }
 
 // RoundTrip sends a request under the policy.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
-	s := sender{t: t, req: req}
-	s.run = run{u: t.Upstream, call: t.call(req)}
-	s.run.begin(req.Context())
-	s.replay = newReplay(req, t.replayLimit())
-	s.replay.await(s.run.live.policy.Timeouts, req.Header, s.run.call.Streams)
+	call := t.call(req)
+	s := sender{t: t, req: req, safe: call.Safe, run: t.Upstream.Begin(req.Context(), call), replay: newReplay(req, t.replayLimit())}
 	defer s.replay.end()
+	defer s.run.End()
+	s.replay.await(s.run.Policy().Timeouts, req.Header, call.Streams)
 	if t.Strict {
 		if err := s.replay.strict(req.ContentLength); err != nil {
 			return nil, err
 		}
 	}
-	for !s.send() {
+	if s.replay != nil {
+		s.run.Ready = s.replay.ready
 	}
-	if story, ok := req.Context().Value(storyKey{}).(*Story); ok {
-		*story = Story{s.run.plan.name, s.run.attempts, s.run.waited, s.run.outcome, s.run.why()}
+	for s.run.Next() {
+		s.send()
+	}
+	if trace, ok := req.Context().Value(traceKey{}).(*Trace); ok {
+		*trace = s.run.Trace()
 	}
 	return s.result()
 }
@@ -134,149 +116,89 @@ func (t *Transport) replayLimit() int64 {
 	return cmp.Or(t.Replay, DefaultReplay)
 }
 
-// call is what the policy needs to know of a request.
-func (t *Transport) call(req *http.Request) Call {
-	var c Call
-	if t.Call != nil {
-		c = t.Call(req)
-	}
-	v := t.Upstream.live.Load()
-	policy, o := &v.policy, v.other.op
-	if policy.Undeclared && c.Operation != "" && v.plans[c.Operation] == nil {
-		c.API, c.Operation = cmp.Or(c.API, c.Operation), "" // the API's own name for one of a class
-	}
-	path := paths.Read(rawPath(req.URL))
-	for i := range policy.Operations {
-		if p := &policy.Operations[i]; p.Name == c.Operation || c.Operation == "" && p.matches(req.Method, &path) {
-			o = p
-			break
-		}
-	}
-	c.Operation = cmp.Or(c.Operation, o.Name)
-	c.Safe = c.Safe || o.safe(req.Method, req.Header)
-	return c
-}
-
-// rawPath is the path as it will be sent. A URL that holds it in Opaque does so
-// because Go would write it differently; if it begins with two slashes, the host
-// is written before it.
-func rawPath(u *url.URL) string {
-	if u.Opaque == "" {
-		return u.EscapedPath()
-	}
-	return strings.TrimPrefix(u.Opaque, "//"+u.Host)
-}
-
-// why is the reason for giving up, if weir did.
-func (r *run) why() error {
-	if g, ok := r.err.(*retry.GaveUpError); ok {
-		return g.Why
-	}
-	return nil
-}
-
 // A sender is one request on its way.
 type sender struct {
 	t      *Transport
 	req    *http.Request
-	run    run
-	replay *replay
+	safe   bool
+	run    *Run
+	replay *replay        // nil if there is no body
 	resp   *http.Response // of the last attempt; nil if it brought none
-	errand *errand        // an attempt that goes on without its caller
 }
 
 // result is what the caller gets: no answer if it has left, as it could not read one.
 func (s *sender) result() (*http.Response, error) {
+	err := s.run.Err()
 	if s.resp == nil {
-		return nil, s.run.err
+		return nil, err
 	}
 	if s.req.Context().Err() == nil {
 		return s.resp, nil
 	}
 	discard(s.resp)
-	if s.run.err == nil { // the call came to an end just as its caller left
-		return nil, context.Cause(s.req.Context())
+	if err == nil { // the call came to an end just as its caller left
+		err = context.Cause(s.req.Context())
 	}
-	return nil, s.run.err
+	return nil, err
 }
 
-// send makes one attempt and reports whether the call is over.
-func (s *sender) send() (over bool) {
-	req, err := s.request()
-	if err != nil {
-		s.run.refusal = err // before anything is taken for it, or the last answer given away
-	} else if err = s.run.admit(); err == nil {
-		discard(s.resp)
-		s.resp, err = s.attempt(req)
-	} else if req.Body != nil {
-		_ = req.Body.Close()
-	}
-	return !s.run.again(err)
-}
-
-// attempt sends the request once, and hears how it ended.
-func (s *sender) attempt(req *http.Request) (resp *http.Response, err error) {
-	r := &s.run
-	defer s.handOver()
-	defer r.report(nil)
-	ctx, cancel := context.WithCancelCause(r.ctx)
-	s.replay.attempt(ctx, cancel)
+// send makes one attempt, and reports how it ended.
+func (s *sender) send() {
+	r := s.run
+	discard(s.resp)
+	ctx, cancel := context.WithCancelCause(s.req.Context())
+	s.replay.attempt(ctx, cancel, r)
 	timer := s.times(cancel)
-	berth := s.newBerth()
-	resp, err = s.roundTrip(Once(ctx), cancel, req)
-	s.landing(berth)
+	resp, err := s.roundTrip(Once(ctx), cancel, s.request())
+	s.replay.answered()
+	var o outcome.Outcome
 	if err == nil {
-		r.live.policy.Timeouts.watch(resp, cancel)
-		r.outcome = s.judge(resp, timer)
+		watch(resp, r.Policy().Timeouts, cancel)
+		o = s.judge(resp, timer)
 	} else {
-		err = s.failed(ctx, err)
+		o, err = s.failed(ctx, err)
 	}
 	if !s.replay.repeatable() {
-		r.obstacle = ErrBodyTooLarge
+		r.NoMore(ErrBodyTooLarge)
 	}
-	if timer.Stop(); resp == nil {
+	timer.Stop()
+	if s.resp = resp; resp == nil {
 		cancel(context.Canceled)
-		return nil, err
+	} else {
+		if m, ok := resp.Body.(Meter); ok && o.Class == outcome.OK {
+			resp.Body = meter(r, m)
+		}
+		resp.Body = releasing(resp.Body, cancel)
 	}
-	if m, ok := resp.Body.(Meter); ok && r.outcome.Class == outcome.OK {
-		resp.Body = r.meter(m)
-	}
-	resp.Body = releasing(resp.Body, cancel)
-	return resp, nil
+	r.Report(o, err)
 }
 
 // failed classifies an attempt without an answer, and says why there is none.
-func (s *sender) failed(ctx context.Context, err error) error {
-	r := &s.run
-	if cause := context.Cause(ctx); cause == ErrAttemptTimeout || cause == ErrCallTimeout || cause == ErrHeaderTimeout {
+func (s *sender) failed(ctx context.Context, err error) (outcome.Outcome, error) {
+	cause := context.Cause(ctx)
+	if cause == ErrAttemptTimeout || cause == ErrCallTimeout || cause == ErrHeaderTimeout {
 		err = cause
 	}
-	r.classify(err)
-	own := s.replay.failure(context.Cause(ctx))
+	own := s.replay.failure(cause)
 	if own == nil && s.replay.broken() {
 		own = fmt.Errorf("%w: %w", ErrRequestBody, cmp.Or(s.replay.full(), err))
 	}
 	if own != nil { // the caller's own body failed: that says nothing of the upstream
-		r.permit.broken = true
-		r.outcome = outcome.Outcome{Class: outcome.Canceled, Code: brokenBody}
-		return own
+		s.run.Spoiled()
+		return outcome.Outcome{Class: outcome.Canceled, Code: brokenBody}, own
 	}
-	return err
+	return s.run.Classify(err), err
 }
 
-// request is the request of the next attempt, without its context.
-func (s *sender) request() (*http.Request, error) {
+// request is the request of an attempt, without its context.
+func (s *sender) request() *http.Request {
 	if s.replay == nil {
-		return s.req, nil
-	}
-	body, err := s.replay.next()
-	if err != nil {
-		return nil, err
+		return s.req
 	}
 	req := new(http.Request)
 	*req = *s.req
-	req.Body, req.GetBody = body, nil // retries are made here, and nowhere below
-	return req, nil
+	req.Body, req.GetBody = s.replay.take(), nil // retries are made here, and nowhere below
+	return req
 }
 
 // judge classifies an answer, with a look at the body if that can matter. A
@@ -289,16 +211,18 @@ func (s *sender) judge(resp *http.Response, timer *time.Timer) outcome.Outcome {
 	}
 	if classify.NeedsBody(r.Method, r.Status, r.Header) {
 		if resp.StatusCode < http.StatusMultipleChoices {
-			timer.Reset(s.run.deadline - s.run.u.clock.Now())
+			timer.Reset(s.run.Left())
 		}
 		r.Body = peek(resp)
 	}
-	o := s.run.live.policy.Classify.HTTP(r)
+	o := s.run.Policy().Classify.HTTP(r)
 	judged := o
 	if s.t.Judge != nil {
 		judged = s.t.Judge(resp, o)
 	}
-	s.run.permit.heard = judged.Code == o.Code // and it is not that the rest did not come
+	if judged.Code == o.Code { // and it is not that the rest did not come
+		s.run.Answered()
+	}
 	return judged
 }
 
@@ -371,13 +295,4 @@ func discard(resp *http.Response) {
 	}
 	_, _ = io.CopyN(io.Discard, resp.Body, 16<<10)
 	_ = resp.Body.Close()
-}
-
-// StoryFor answers the Value method of a context that keeps a story itself,
-// instead of by WithStory: it is s if that is what the key asks for.
-func StoryFor(key any, s *Story) (*Story, bool) {
-	if key == (storyKey{}) {
-		return s, true
-	}
-	return nil, false
 }

@@ -86,8 +86,8 @@ func TestLastAnswerComesAsItCame(t *testing.T) {
 					n++
 					return response(c.statuses[n-1], bodies[n-1]), nil
 				})
-				var story weir.Story
-				resp, err := open(t, steady(), weir.Options{}).Transport(base).RoundTrip(request(t, weir.WithStory(background, &story), "GET", nil))
+				var story weir.Trace
+				resp, err := weir.NewTransport(open(t, steady(), weir.Options{}), base).RoundTrip(request(t, weir.WithTrace(background, &story), "GET", nil))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -117,13 +117,13 @@ func TestErrorWithoutAnAnswerIsThatOfDo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reset := errors.New("no route")
 		u := open(t, steady(), weir.Options{})
-		_, err := u.Transport(trip(func(*http.Request) (*http.Response, error) { return nil, reset })).RoundTrip(request(t, background, "GET", nil))
+		_, err := weir.NewTransport(u, trip(func(*http.Request) (*http.Response, error) { return nil, reset })).RoundTrip(request(t, background, "GET", nil))
 		if g := gaveUp(t, err); g.Attempts != 3 || !errors.Is(err, reset) {
 			t.Errorf("got %v", err)
 		}
 		u.Breaker("").ForceOpen(u.Now(), time.Hour)
 		b := body("x")
-		_, err = u.Transport(nil).RoundTrip(request(t, background, "PUT", b))
+		_, err = weir.NewTransport(u, nil).RoundTrip(request(t, background, "PUT", b))
 		if r := refusal(t, err); r.Reason != weir.CircuitOpen || b.closed.Load() != 1 {
 			t.Errorf("got %v; request body closed %d times, want once", r, b.closed.Load())
 		}
@@ -133,12 +133,12 @@ func TestErrorWithoutAnAnswerIsThatOfDo(t *testing.T) {
 // An answer before a refusal is still the last answer.
 func TestAnswerBeforeARefusedRetry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var story weir.Story
+		var story weir.Trace
 		u := open(t, steady(), weir.Options{})
-		resp, err := u.Transport(trip(func(*http.Request) (*http.Response, error) {
+		resp, err := weir.NewTransport(u, trip(func(*http.Request) (*http.Response, error) {
 			u.Breaker("").ForceOpen(u.Now(), 0)
 			return response(503, body("down")), nil
-		})).RoundTrip(request(t, weir.WithStory(background, &story), "GET", nil))
+		})).RoundTrip(request(t, weir.WithTrace(background, &story), "GET", nil))
 		if err != nil || resp.StatusCode != 503 {
 			t.Fatalf("got %v, %v", resp, err)
 		}
@@ -180,12 +180,12 @@ func TestMethodsAndOperations(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			n := 0
-			tr := open(t, p, weir.Options{}).Transport(trip(func(*http.Request) (*http.Response, error) {
+			tr := weir.NewTransport(open(t, p, weir.Options{}), trip(func(*http.Request) (*http.Response, error) {
 				n++
 				return response(500, body("")), nil
 			}))
-			var story weir.Story
-			r, _ := http.NewRequestWithContext(weir.WithStory(background, &story), c.method, "http://u"+c.path, nil)
+			var story weir.Trace
+			r, _ := http.NewRequestWithContext(weir.WithTrace(background, &story), c.method, "http://u"+c.path, nil)
 			if c.header != "" {
 				r.Header.Set(c.header, "1")
 			}
@@ -201,7 +201,7 @@ func TestMethodsAndOperations(t *testing.T) {
 
 func TestCallOfATransport(t *testing.T) {
 	u := open(t, steady(scoped(rate("tenant", 1, time.Hour, 5), "tenant")), weir.Options{})
-	tr := u.Transport(trip(func(*http.Request) (*http.Response, error) { return response(200, body("")), nil }))
+	tr := weir.NewTransport(u, trip(func(*http.Request) (*http.Response, error) { return response(200, body("")), nil }))
 	tr.Call = func(r *http.Request) weir.Call {
 		return weir.Call{Keys: map[string]string{"tenant": r.Header.Get("Tenant")}, Cost: map[string]int64{"requests": 2}}
 	}
@@ -219,7 +219,7 @@ func TestErrorInsideASuccess(t *testing.T) {
 		slow := `<?xml version="1.0"?>` + "\n" + `<Error><Code>SlowDown</Code><Message>x</Message></Error>`
 		good := `<CopyObjectResult/>`
 		n := 0
-		tr := open(t, steady(), weir.Options{}).Transport(trip(func(*http.Request) (*http.Response, error) {
+		tr := weir.NewTransport(open(t, steady(), weir.Options{}), trip(func(*http.Request) (*http.Response, error) {
 			if n++; n == 1 {
 				return response(200, body(slow), "Content-Type", "application/xml"), nil
 			}
@@ -237,7 +237,7 @@ func TestErrorInsideASuccess(t *testing.T) {
 
 func TestHeadIsNotReadFor(t *testing.T) {
 	n := 0
-	tr := open(t, quick(), weir.Options{}).Transport(trip(func(*http.Request) (*http.Response, error) {
+	tr := weir.NewTransport(open(t, quick(), weir.Options{}), trip(func(*http.Request) (*http.Response, error) {
 		if n++; n == 1 {
 			return response(503, http.NoBody), nil
 		}
@@ -251,7 +251,7 @@ func TestHeadIsNotReadFor(t *testing.T) {
 func TestHintOfAnAnswerIsWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n, start := 0, clock.System.Now()
-		tr := open(t, steady(), weir.Options{}).Transport(trip(func(*http.Request) (*http.Response, error) {
+		tr := weir.NewTransport(open(t, steady(), weir.Options{}), trip(func(*http.Request) (*http.Response, error) {
 			if n++; n == 1 {
 				return response(429, body(""), "Retry-After", "7"), nil
 			}
@@ -270,7 +270,7 @@ func TestCallerWhoLeavesWithTheAnswer(t *testing.T) {
 	for _, status := range []int{200, 404, 503} {
 		ctx, cancel := context.WithCancelCause(background)
 		b := body("x")
-		resp, err := open(t, quick(), weir.Options{}).Transport(trip(func(*http.Request) (*http.Response, error) {
+		resp, err := weir.NewTransport(open(t, quick(), weir.Options{}), trip(func(*http.Request) (*http.Response, error) {
 			cancel(errLeft)
 			return response(status, b), nil
 		})).RoundTrip(request(t, ctx, "GET", nil))
@@ -285,7 +285,7 @@ func TestAttemptTimeoutIsForHeadersOnly(t *testing.T) {
 		p := steady()
 		p.Timeouts.Attempt = sec
 		hang, n := true, 0
-		tr := open(t, p, weir.Options{}).Transport(trip(func(r *http.Request) (*http.Response, error) {
+		tr := weir.NewTransport(open(t, p, weir.Options{}), trip(func(r *http.Request) (*http.Response, error) {
 			if n++; hang && n < 3 {
 				<-r.Context().Done()
 				return nil, r.Context().Err()
@@ -337,7 +337,7 @@ func TestCancelWhileReadingReachesTheUpstream(t *testing.T) {
 		} {
 			var upstream context.Context
 			ctx, cancel := context.WithCancel(background)
-			resp, err := open(t, steady(), weir.Options{}).Transport(trip(func(r *http.Request) (*http.Response, error) {
+			resp, err := weir.NewTransport(open(t, steady(), weir.Options{}), trip(func(r *http.Request) (*http.Response, error) {
 				upstream = r.Context()
 				return response(200, &slow{ctx: r.Context(), left: 5}), nil
 			})).RoundTrip(request(t, ctx, "GET", nil))
@@ -360,7 +360,7 @@ func TestCancelWhileReadingReachesTheUpstream(t *testing.T) {
 func TestEndlessBodyOfARetriedAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n, start := 0, clock.System.Now()
-		resp, err := open(t, steady(), weir.Options{}).Transport(trip(func(r *http.Request) (*http.Response, error) {
+		resp, err := weir.NewTransport(open(t, steady(), weir.Options{}), trip(func(r *http.Request) (*http.Response, error) {
 			if n++; n == 1 {
 				return response(503, &slow{ctx: r.Context(), left: 1 << 30}, "Content-Type", "text/event-stream", "Content-Encoding", "br"), nil
 			}
@@ -377,7 +377,7 @@ func TestPanicInTheBaseIsReported(t *testing.T) {
 	u := open(t, quick(), weir.Options{Gates: []weir.Gate{book}})
 	func() {
 		defer func() { _ = recover() }()
-		_, _ = u.Transport(trip(func(*http.Request) (*http.Response, error) { panic(1) })).RoundTrip(request(t, background, "GET", nil))
+		_, _ = weir.NewTransport(u, trip(func(*http.Request) (*http.Response, error) { panic(1) })).RoundTrip(request(t, background, "GET", nil))
 	}()
 	if err := book.check(); err != nil || book.last != outcome.Canceled {
 		t.Errorf("%v, reported %v", err, book.last)
@@ -387,11 +387,11 @@ func TestPanicInTheBaseIsReported(t *testing.T) {
 func TestNestedTransportsDoNotMultiply(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := 0
-		inner := open(t, steady(), weir.Options{}).Transport(trip(func(*http.Request) (*http.Response, error) {
+		inner := weir.NewTransport(open(t, steady(), weir.Options{}), trip(func(*http.Request) (*http.Response, error) {
 			n++
 			return response(503, body("")), nil
 		}))
-		resp, err := open(t, steady(), weir.Options{}).Transport(inner).RoundTrip(request(t, background, "GET", nil))
+		resp, err := weir.NewTransport(open(t, steady(), weir.Options{}), inner).RoundTrip(request(t, background, "GET", nil))
 		if err != nil || resp.StatusCode != 503 || n != 3 {
 			t.Errorf("got %v, %v after %d calls, want 3", resp, err, n)
 		}
@@ -406,7 +406,7 @@ func serve(t *testing.T, p weir.Policy, h http.HandlerFunc) (*http.Client, *weir
 	u := open(t, p, weir.Options{})
 	base := weir.NewBase(p.WithDefaults().Timeouts, 0)
 	t.Cleanup(base.CloseIdleConnections)
-	return &http.Client{Transport: u.Transport(base)}, u, s.URL
+	return &http.Client{Transport: weir.NewTransport(u, base)}, u, s.URL
 }
 
 func TestConnectionsAreUsedAgain(t *testing.T) {
@@ -425,7 +425,7 @@ func TestConnectionsAreUsedAgain(t *testing.T) {
 	}
 	s.Start()
 	defer s.Close()
-	client := http.Client{Transport: open(t, quick(), weir.Options{}).Transport(nil)}
+	client := http.Client{Transport: weir.NewTransport(open(t, quick(), weir.Options{}), nil)}
 	for range 5 {
 		resp, err := client.Get(s.URL)
 		if err != nil {

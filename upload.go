@@ -8,7 +8,6 @@ import (
 
 	"github.com/seed1158cd35/weir/internal/pace"
 	"github.com/seed1158cd35/weir/limit/bucket"
-	"github.com/seed1158cd35/weir/limit/inflight"
 )
 
 // patience is how long the caller's body is waited for, of one that may be sent more than
@@ -19,7 +18,8 @@ type patience struct {
 
 	// Under replay.mu.
 	pace  pace.Pace               // at which it must come
-	berth *berth                  // of the present attempt; nil if it has no slot
+	slot  *Slot                   // of the present attempt; nil if it has none, or is answered
+	left  bool                    // the slot is given up while the body is waited for
 	end   context.CancelCauseFunc // of the present attempt
 	until time.Time               // when all of it must be there; zero until it is read
 	since time.Time               // when the read that is under way began
@@ -39,14 +39,19 @@ func (p *replay) await(t Timeouts, h http.Header, stream bool) {
 	}
 }
 
-// attempt gives the body to an attempt, until its context ends.
-func (p *replay) attempt(ctx context.Context, end context.CancelCauseFunc) {
+// attempt gives the body to an attempt, until its context ends. While the body has been waited for
+// for long the attempt's slot is somebody else's: the upstream has nothing to work on yet. When all
+// of the body is there it is in flight again, whether there is a slot or not.
+func (p *replay) attempt(ctx context.Context, end context.CancelCauseFunc, run *Run) {
 	if p == nil || p.direct {
 		return
 	}
-	r := p.last.Load()
+	r, slot := p.last.Load(), run.Slot()
 	p.mu.Lock()
-	p.wait.end = end
+	p.wait.end, p.wait.slot, p.wait.left = end, slot, false
+	if slot != nil && !p.wait.since.IsZero() { // a read of the attempt before goes on
+		p.alarm(time.Now())
+	}
 	p.mu.Unlock()
 	context.AfterFunc(ctx, func() {
 		p.mu.Lock()
@@ -54,6 +59,26 @@ func (p *replay) attempt(ctx context.Context, end context.CancelCauseFunc) {
 		r.over = true
 		p.read.Broadcast()
 	})
+}
+
+// answered says that the attempt has its answer, or none will come: its slot is what it is.
+func (p *replay) answered() {
+	if p == nil {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.wait.slot = nil
+}
+
+// holds reports whether there is a slot to give up. The lock is held.
+func (w *patience) holds() bool { return w.slot != nil && !w.left }
+
+// whole puts the attempt in flight again: the upstream has all of the body now. The lock is held.
+func (w *patience) whole() {
+	if w.slot != nil && w.left {
+		w.slot.Retake()
+	}
 }
 
 // begins starts the time for a read of the caller's body. The lock is held.
@@ -80,7 +105,7 @@ func (p *replay) begins() {
 func (p *replay) alarm(now time.Time) {
 	w := &p.wait
 	at := w.due
-	if lay := w.since.Add(mostBerthed - w.spent); w.berth.held() && (at.IsZero() || lay.Before(at)) {
+	if lay := w.since.Add(mostBerthed - w.spent); w.holds() && (at.IsZero() || lay.Before(at)) {
 		at = lay
 	}
 	switch d := max(1, at.Sub(now)); {
@@ -104,14 +129,13 @@ func (p *replay) rings() {
 		p.tooLate(now)
 		return
 	}
-	var slot inflight.Slot
-	if w.spent+now.Sub(w.since) >= mostBerthed {
-		slot = w.berth.leave()
+	free := func() {}
+	if w.holds() && w.spent+now.Sub(w.since) >= mostBerthed {
+		free, w.left = w.slot.Yield(), true
 	}
-	b := w.berth
 	p.alarm(now)
 	p.mu.Unlock()
-	b.free(slot)
+	free()
 }
 
 // ends stops it, as so many bytes have come. The lock is held.
@@ -141,13 +165,13 @@ func (p *replay) waited() time.Duration {
 // times ends an attempt at its timeout. The time in which the caller's body is waited for is
 // not the attempt's, but it is the call's.
 func (s *sender) times(cancel context.CancelCauseFunc) (timer *time.Timer) {
-	r := &s.run
-	why, end := r.timeout(), r.deadline
-	before := s.replay.waited()
+	r, p := s.run, s.replay
+	d, why := r.Timeout()
+	before := p.waited()
 	timer = time.AfterFunc(bucket.Never, func() {
-		more := s.replay.waited() - before
+		more := p.waited() - before
 		before += more
-		left := end - r.u.clock.Now()
+		left := r.Left()
 		if why == ErrCallTimeout || more <= 0 || left <= 0 {
 			cancel(why)
 			return
@@ -157,7 +181,7 @@ func (s *sender) times(cancel context.CancelCauseFunc) (timer *time.Timer) {
 		}
 		timer.Reset(more)
 	})
-	timer.Reset(r.until - r.permit.sent)
+	timer.Reset(d)
 	return timer
 }
 

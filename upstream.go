@@ -58,7 +58,6 @@ type live struct {
 	other      *plan         // for operations that nobody declared
 	named      named         // theirs, by name
 	flight     *flight       // of all operations together; nil if each has its own, or none
-	bounded    bool          // there is a bound of what is in flight
 	slotWait   time.Duration // how long a call may wait for a slot of it
 	registries []*limit.Registry
 	breaker    *breaker.Breaker // nil if there is one per key
@@ -239,7 +238,7 @@ func (u *Upstream) newRetries(now time.Duration, v, old *live) error {
 
 // mayRetry takes a retry from what all processes may make together. Nobody waits
 // for one.
-func (r *run) mayRetry() bool {
+func (r *Run) mayRetry() bool {
 	all := r.live.retries
 	if all == nil {
 		return true

@@ -32,7 +32,7 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	client := &http.Client{Transport: api.Transport(nil)}
+	client := &http.Client{Transport: weir.NewTransport(api, nil)}
 
 	start := time.Now()
 	var workers sync.WaitGroup

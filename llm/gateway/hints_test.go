@@ -502,7 +502,7 @@ func TestTwoWeirsShareAKey(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				tr := u.Transport(inside{sim})
+				tr := weir.NewTransport(u, inside{sim})
 				tr.Call = func(*http.Request) weir.Call { return weir.Call{Keys: map[string]string{"pool": "a"}} }
 				tr.Judge = func(_ *http.Response, o outcome.Outcome) outcome.Outcome {
 					o.Hint.Said = false // no pauses: what is looked at is the rate alone

@@ -114,17 +114,17 @@ func (c *channel) ask(ctx context.Context, body string, header ...string) (answe
 	if f != nil {
 		return answer{}, f
 	}
-	resp, err := x.(proxy.Conductor).Conduct(r, func(ctx context.Context, to proxy.Letter) (*http.Response, weir.Story, error) {
+	resp, err := x.(proxy.Conductor).Conduct(r, func(ctx context.Context, to proxy.Letter) (*http.Response, weir.Trace, error) {
 		out, x := r, x
 		if to.Path != "" {
 			out, _ = http.NewRequest(http.MethodPost, "http://model"+to.Path+"?"+to.Query, bytes.NewReader(to.Body))
 			out.Header = to.Header
 			if x, f = c.dialect.Hear(out, to.Path); f != nil {
-				return nil, weir.Story{}, f
+				return nil, weir.Trace{}, f
 			}
 		}
-		var story weir.Story
-		ctx = context.WithValue(weir.WithStory(ctx, &story), exchangeKey{}, x)
+		var story weir.Trace
+		ctx = context.WithValue(weir.WithTrace(ctx, &story), exchangeKey{}, x)
 		resp, err := c.transport.RoundTrip(out.WithContext(ctx))
 		return resp, story, err
 	})

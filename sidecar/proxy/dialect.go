@@ -108,7 +108,7 @@ func (t *trip) undeclared() *refuse.Facts {
 		return nil
 	}
 	policy := t.to.weir.Policy()
-	if policy.Declares(t.came.Method, strings.TrimSuffix(t.to.URL.EscapedPath(), "/")+t.path) {
+	if weir.Declares(&policy, t.came.Method, strings.TrimSuffix(t.to.URL.EscapedPath(), "/")+t.path) {
 		return nil
 	}
 	return &refuse.Facts{Status: http.StatusForbidden, Code: refuse.Forbidden, Final: true,
@@ -127,7 +127,7 @@ type Conductor interface {
 
 // A Send sends a request on, under the policy of the upstream. The request that a
 // Conductor was given is sent with a zero Letter.
-type Send func(ctx context.Context, to Letter) (*http.Response, weir.Story, error)
+type Send func(ctx context.Context, to Letter) (*http.Response, weir.Trace, error)
 
 // A Letter is a request that is sent to another upstream, or to the same one in other
 // words. Method, correlation id and whose request it is are those of the original.

@@ -203,7 +203,7 @@ type trip struct {
 	id    string
 	came  *http.Request // as it came, with the headers that are not sent on
 	who   guest
-	story weir.Story
+	story weir.Trace
 
 	exchange Exchange        // nil if the upstream has no dialect
 	table    *table          // that it began with
@@ -234,7 +234,7 @@ func (c *tripContext) Value(key any) any {
 	case guestKey{}:
 		return c.trip.who
 	}
-	if s, ok := weir.StoryFor(key, &c.trip.story); ok {
+	if s, ok := weir.TraceFor(key, &c.trip.story); ok {
 		return s
 	}
 	return c.Context.Value(key)

@@ -20,7 +20,7 @@ func (sending) RoundTrip(r *http.Request) (*http.Response, error) {
 	if !ok {
 		return t.send(r)
 	}
-	resp, err := c.Conduct(r, func(ctx context.Context, to Letter) (*http.Response, weir.Story, error) { return t.post(ctx, r, to) })
+	resp, err := c.Conduct(r, func(ctx context.Context, to Letter) (*http.Response, weir.Trace, error) { return t.post(ctx, r, to) })
 	if err == nil && resp.Request == nil {
 		resp.Header[CorrelationHeader] = []string{t.id}
 	}
@@ -37,14 +37,14 @@ func (t *trip) conducted() bool {
 func (t *trip) send(r *http.Request) (*http.Response, error) { return t.to.transport.RoundTrip(r) }
 
 // post sends the request of the trip, or a letter in its place.
-func (t *trip) post(ctx context.Context, r *http.Request, to Letter) (*http.Response, weir.Story, error) {
+func (t *trip) post(ctx context.Context, r *http.Request, to Letter) (*http.Response, weir.Trace, error) {
 	if to.Path == "" {
 		resp, err := t.send(r.WithContext(t.in(ctx)))
 		return resp, t.story, err
 	}
 	next, out, err := t.reroute(ctx, r, to)
 	if err != nil {
-		return nil, weir.Story{}, err
+		return nil, weir.Trace{}, err
 	}
 	resp, err := next.send(out)
 	return resp, next.story, err

@@ -96,7 +96,7 @@ func newTarget(c Upstream, old *target, o weir.Options, own *own) (*target, erro
 		}
 		t.weir = u
 	}
-	timeouts := t.weir.Policy().BaseTimeouts()
+	timeouts := weir.BaseTimeouts(t.weir.Policy())
 	t.base = withTimeouts{weir.NewBase(timeouts, 0), timeouts}
 	if c.Dial != nil {
 		t.base.DialContext = c.Dial

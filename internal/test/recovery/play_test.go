@@ -141,7 +141,7 @@ func (p play) fronts(t testing.TB, n *memnet.Network, m *machine) (sides []http.
 		if err != nil {
 			t.Fatal(err)
 		}
-		sides, all = append(sides, u.Transport(m)), append(all, u)
+		sides, all = append(sides, weir.NewTransport(u, m)), append(all, u)
 	}
 	return sides, all
 }

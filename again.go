@@ -1,0 +1,146 @@
+package weir
+
+import (
+	"errors"
+	"time"
+
+	"github.com/seed1158cd35/weir/limit/bucket"
+	"github.com/seed1158cd35/weir/outcome"
+	"github.com/seed1158cd35/weir/retry"
+)
+
+// decide decides what follows an attempt: another one, or the end of the call.
+func (r *Run) decide() {
+	if r.outcome.Class == outcome.OK {
+		r.live.purse.Success(r.now, r.paid)
+		r.done(r.last)
+		return
+	}
+	r.next = r.afford()
+	switch {
+	case !r.next.Again:
+		r.giveUp(r.next)
+	case r.u.options.Events.Retried != nil:
+		tell(r.u.options.Events.Retried, Retried{r.subject(), r.attempts, r.outcome, r.last, r.next.After})
+	}
+}
+
+// another asks retry whether there is another attempt, and when.
+func (r *Run) another() retry.Decision {
+	c := r.plan.retry
+	if r.nested {
+		c.Attempts = 1
+	}
+	return c.Decide(retry.Attempt{
+		Number: r.attempts + r.held, Outcome: r.outcome, Safe: r.call.Safe, Prev: r.prev,
+		Bounded: r.deadline != bucket.Never, Left: r.deadline - r.now,
+	}, r.u.options.Rand)
+}
+
+// afford asks retry, and then the purse that pays for it.
+func (r *Run) afford() retry.Decision {
+	d := r.another()
+	if !d.Again {
+		return d
+	}
+	if r.foundOut() {
+		return retry.Decision{Why: retry.ErrProbe}
+	}
+	if r.obstacle != nil {
+		return retry.Decision{Why: r.obstacle}
+	}
+	o := r.outcome // a copy, so that r need not be on the heap
+	paid, ok := r.live.purse.Retry(r.now, &o)
+	if !ok {
+		return retry.Decision{Why: retry.ErrBudget}
+	}
+	if !r.mayRetry() {
+		r.live.purse.Unspent(r.now, paid)
+		return retry.Decision{Why: retry.ErrBudget}
+	}
+	r.paid = paid
+	return d
+}
+
+// pauseBefore waits for the next attempt, and once more whenever that would be futile.
+func (r *Run) pauseBefore() bool {
+	for d := r.next; r.pause(d); {
+		if !r.futile() {
+			return true
+		}
+		if d = r.holdBack(); !d.Again {
+			r.live.purse.Unspent(r.now, r.paid)
+			r.giveUp(d)
+			break
+		}
+	}
+	return false
+}
+
+// pause waits, or ends the call if its caller leaves meanwhile.
+func (r *Run) pause(d retry.Decision) bool {
+	before := r.now
+	err := r.rest(d)
+	r.now, r.prev = r.u.clock.Now(), d.After
+	r.waited += r.now - before
+	if err == nil {
+		return true
+	}
+	r.live.purse.Unspent(r.now, r.paid)
+	r.outcome.Class, r.word.Class = outcome.Canceled, outcome.Canceled
+	r.done(r.gaveUp(err, 0))
+	return false
+}
+
+// refused ends a call for which there was no permit: before its first attempt
+// with the refusal itself, later with the last attempt's error and the refusal
+// as the reason why there is no other.
+func (r *Run) refused(err error) {
+	if r.attempts == 0 {
+		if r.ctx.Err() != nil {
+			r.outcome.Class = outcome.Canceled
+		}
+		r.finish(err, true)
+		return
+	}
+	r.live.purse.Unspent(r.u.clock.Now(), r.paid)
+	r.tellGaveUp(err)
+	r.finish(r.gaveUp(err, 0), true)
+}
+
+func (r *Run) giveUp(d retry.Decision) {
+	plain := r.outcome.Class == outcome.Canceled ||
+		r.attempts == 1 && (errors.Is(d.Why, retry.ErrNotRetryable) || r.nested)
+	if plain {
+		r.done(r.last)
+		return
+	}
+	r.tellGaveUp(d.Why)
+	r.done(r.gaveUp(d.Why, d.After))
+}
+
+func (r *Run) tellGaveUp(why error) {
+	if r.u.options.Events.GaveUp != nil {
+		tell(r.u.options.Events.GaveUp, GaveUp{r.subject(), r.attempts, r.outcome, why, r.last})
+	}
+}
+
+func (r *Run) gaveUp(why error, wait time.Duration) error {
+	return &retry.GaveUpError{
+		Upstream: r.u.name, Operation: r.plan.name, Attempts: r.attempts, HeldBack: r.held, Elapsed: r.now - r.start,
+		Wait: wait, Why: why, Last: r.last, Outcome: r.outcome,
+	}
+}
+
+func (r *Run) done(err error) { r.finish(err, false) }
+
+func (r *Run) finish(err error, refused bool) {
+	r.err, r.over = err, true
+	if r.attempts > 0 {
+		r.permit.count(r.now, &r.word) // unless it has heard
+	}
+	if r.u.options.Events.Done != nil {
+		now := max(r.now, r.start+r.waited)
+		tell(r.u.options.Events.Done, Done{r.subject(), r.attempts, r.outcome.Class, r.outcome.Class == outcome.Rejected && r.outcome.Unsent, refused, now - r.start, r.waited})
+	}
+}

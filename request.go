@@ -1,0 +1,65 @@
+package weir
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/seed1158cd35/weir/internal/paths"
+)
+
+// call is what the policy needs to know of a request.
+func (t *Transport) call(req *http.Request) Call {
+	var c Call
+	if t.Call != nil {
+		c = t.Call(req)
+	}
+	path := paths.Read(rawPath(req.URL))
+	o := t.Upstream.Assign(&c, func(o *Operation) bool { return matches(o, req.Method, &path) })
+	c.Safe = c.Safe || safe(o, req.Method, req.Header)
+	return c
+}
+
+// rawPath is the path as it will be sent. A URL that holds it in Opaque does so
+// because Go would write it differently; if it begins with two slashes, the host
+// is written before it.
+func rawPath(u *url.URL) string {
+	if u.Opaque == "" {
+		return u.EscapedPath()
+	}
+	return strings.TrimPrefix(u.Opaque, "//"+u.Host)
+}
+
+// Declares reports whether a request, by its method and raw path, belongs to an operation
+// that the policy declares.
+func Declares(p *Policy, method, rawPath string) bool {
+	path := paths.Read(rawPath)
+	for i := range p.Operations {
+		if matches(&p.Operations[i], method, &path) {
+			return true
+		}
+	}
+	return false
+}
+
+// matches reports whether a request belongs to the operation, however its path is written.
+func matches(o *Operation, method string, path *paths.Path) bool {
+	return (len(o.Methods) == 0 || slices.Contains(o.Methods, strings.ToUpper(method))) && path.Begins(o.Path)
+}
+
+// safe reports whether the request may be repeated even if it may have been
+// done. Of the methods RFC 9110 9.2.2 calls these idempotent.
+func safe(o *Operation, method string, h http.Header) bool {
+	switch o.Safe {
+	case Yes:
+		return true
+	case No:
+		return false
+	}
+	switch method {
+	case http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace, http.MethodPut, http.MethodDelete, "":
+		return true
+	}
+	return h.Get("Idempotency-Key") != "" || h.Get("X-Idempotency-Key") != ""
+}

@@ -1,0 +1,265 @@
+package weir
+
+import (
+	"context"
+	"time"
+
+	"github.com/seed1158cd35/weir/limit/bucket"
+	"github.com/seed1158cd35/weir/outcome"
+	"github.com/seed1158cd35/weir/retry"
+)
+
+// A Run is a call on its way, for programs that send its attempts in a loop of their own.
+// Most want Do, which is this loop:
+//
+//	r := u.Begin(ctx, call)
+//	defer r.End()
+//	for r.Next() {
+//		err := send(r.Context())
+//		r.Report(r.Classify(err), err)
+//	}
+//	return r.Err()
+//
+// Next waits, for the time of the attempt and for its turn; each attempt is reported once.
+// A Run is for one goroutine.
+type Run struct {
+	// Ready is asked when the time of an attempt has come, before it waits for its turn. An
+	// error ends the call as a refusal would. nil means that the attempt can be made.
+	Ready func() error
+
+	u      *Upstream
+	live   *live
+	plan   *plan
+	call   Call
+	ctx    context.Context
+	nested bool // an attempt of a weir further out
+
+	permit   Permit   // for the present attempt
+	attempt  *attempt // its context; nil until somebody asks for it
+	slot     *Slot    // likewise
+	made     bool     // the present attempt has not been reported
+	over     bool     // there is no other attempt
+	next     retry.Decision
+	start    time.Duration
+	deadline time.Duration // for the whole call
+	own      time.Duration // the caller's deadline
+	until    time.Duration // for the present attempt, if that is before the caller's own deadline
+	now      time.Duration // the latest instant that was looked at
+	attempts int
+	held     int           // attempts that were not made because nothing succeeds
+	prev     time.Duration // the wait before the present attempt
+	paid     retry.Receipt // for the present attempt
+	waited   time.Duration
+	outcome  outcome.Outcome
+	word     outcome.Outcome // of the last attempt that says something of the upstream; the breaker's if the call fails
+	obstacle error           // why there can be no other attempt, whatever the outcome
+	last     error           // of the last attempt
+	err      error           // what the caller gets
+}
+
+// Begin begins a call.
+func (u *Upstream) Begin(ctx context.Context, c Call) *Run {
+	r := &Run{u: u, call: c, ctx: ctx}
+	r.begin()
+	return r
+}
+
+func (r *Run) begin() {
+	u := r.u
+	r.live = u.live.Load()
+	r.plan = r.live.plan(&r.call)
+	r.nested = within(r.ctx)
+	r.word.Class = outcome.Canceled
+	r.start = u.clock.Now()
+	r.now, r.deadline = r.start, bucket.Never
+	if at, ok := u.clock.Deadline(r.ctx); ok {
+		r.deadline = at
+	}
+	r.own = r.deadline
+	if t := r.live.policy.Timeouts.Call; t > 0 {
+		r.deadline = min(r.deadline, later(r.start, t))
+	}
+}
+
+// Next waits until the next attempt may be made. If there is none it reports false: the call is
+// over, and Err says how it ended.
+func (r *Run) Next() bool {
+	if r.over || r.next.Again && !r.pauseBefore() {
+		return false
+	}
+	err := r.ready()
+	if err == nil {
+		err = r.admit()
+	}
+	if err != nil {
+		r.refused(err)
+	}
+	return err == nil
+}
+
+func (r *Run) ready() error {
+	if r.Ready == nil {
+		return nil
+	}
+	return r.Ready()
+}
+
+// admit passes the gates for one attempt.
+func (r *Run) admit() error {
+	if r.ctx.Err() != nil {
+		return context.Cause(r.ctx)
+	}
+	p := &r.permit
+	p.begin(r.u, r.plan, &r.call, int32(r.attempts+1))
+	err := p.admit(r.ctx, r.now, r.deadline-max(0, r.call.Takes), &r.call)
+	r.waited += p.waited
+	if err != nil {
+		return err
+	}
+	p.used = true
+	if r.attempts++; r.attempts == 1 {
+		r.live.purse.Call(p.sent) // a call that the gates refuse earns no retries
+	}
+	r.made, r.attempt, r.slot = true, nil, nil
+	r.until = r.ends()
+	return nil
+}
+
+// ends is when the present attempt ends.
+func (r *Run) ends() time.Duration {
+	until := r.deadline
+	if t := r.live.policy.Timeouts.Attempt; t > 0 {
+		until = min(r.deadline, later(r.permit.sent, t))
+	}
+	if r.call.Another > 0 {
+		until = min(until, r.leaving())
+	}
+	if until >= r.own {
+		return bucket.Never // the caller's context ends by itself; a timer here might blame the upstream
+	}
+	return until
+}
+
+// leaving is when the present attempt ends so that another has its time. An attempt is
+// given twice as much as that at least: what ends before has not had its time, and says
+// nothing of the upstream.
+func (r *Run) leaving() time.Duration {
+	a, sent := r.call.Another, r.permit.sent
+	if r.deadline == bucket.Never || r.nested || r.obstacle != nil || r.attempts >= r.plan.retry.Attempts || (r.deadline-sent)/3 < a {
+		return bucket.Never
+	}
+	return r.deadline - a
+}
+
+// Context is the context of the present attempt: it ends with the attempt's timeout, and
+// with its report. A call within it is not repeated.
+func (r *Run) Context() context.Context {
+	if r.attempt == nil {
+		r.attempt = &attempt{clock: r.u.clock, parent: r.ctx, deadline: r.until, cause: r.why()}
+	}
+	return r.attempt
+}
+
+// Timeout is how long the present attempt may take, from its turn on, and the error that
+// says so, for those who keep that time themselves, without Context.
+func (r *Run) Timeout() (time.Duration, error) { return r.until - r.permit.sent, r.why() }
+
+// Left is how much of the call's time is left.
+func (r *Run) Left() time.Duration { return r.deadline - r.u.clock.Now() }
+
+// why is why the present attempt ends at r.until.
+func (r *Run) why() error {
+	t := r.live.policy.Timeouts.Attempt
+	if r.until == r.deadline && (t <= 0 || r.until < later(r.permit.sent, t)) {
+		return ErrCallTimeout
+	}
+	return ErrAttemptTimeout
+}
+
+// Policy is the policy that was in force when the call began. It must not be changed.
+func (r *Run) Policy() *Policy { return &r.live.policy }
+
+// Classify is what an attempt's error means by the policy; no error is a success.
+func (r *Run) Classify(err error) outcome.Outcome {
+	if err == nil {
+		return outcome.Outcome{Class: outcome.OK}
+	}
+	if r.attempt != nil {
+		err = r.attempt.why(err)
+	}
+	return r.live.policy.Classify.Error(r.ctx, err)
+}
+
+// NoMore says of the present attempt, before its report, that there can be no other one,
+// whatever its outcome: why is the reason for giving up.
+func (r *Run) NoMore(why error) { r.obstacle = why }
+
+// Answered says of the present attempt that it was answered, although its outcome may be that of
+// one that was not: what is in flight learns from the time that it took.
+func (r *Run) Answered() { r.permit.heard = true }
+
+// Spoiled says of the present attempt that its caller's own fault kept it from its end: what is
+// in flight learns nothing of it.
+func (r *Run) Spoiled() { r.permit.broken = true }
+
+// Report ends the present attempt: every gate hears how it ended, and it is decided whether
+// there is another. err is what the caller gets if there is none; nil means an answer, which the
+// caller has already, whatever its outcome. Only the first report of an attempt counts.
+func (r *Run) Report(o outcome.Outcome, err error) {
+	if r.made {
+		r.outcome, r.last = o, err
+		r.report()
+		r.decide()
+	}
+}
+
+// End ends an attempt that has no report, as after a panic: it is reported as canceled.
+func (r *Run) End() {
+	if r.made {
+		r.over, r.outcome = true, outcome.Outcome{Class: outcome.Canceled}
+		r.report()
+	}
+}
+
+// report tells every gate how the attempt ended, the breaker if nothing can follow.
+func (r *Run) report() {
+	r.made = false
+	if r.attempt != nil {
+		r.attempt.end()
+	}
+	r.slot.land(&r.permit)
+	o := &r.outcome
+	r.now = r.permit.ended(o)
+	r.permit.report(r.now, o)
+	r.slot.reported()
+	switch {
+	case o.Class == outcome.OK, o.Class == outcome.Canceled && o.Code != callTimedOut:
+		r.permit.count(r.now, o)
+	case o.Class != outcome.Canceled:
+		r.word = *o
+	}
+}
+
+// Err is how the call ended, as of Do: nil for a success, and for a last answer that is
+// the caller's already and not worth another attempt.
+func (r *Run) Err() error { return r.err }
+
+// A Trace is what became of a call.
+type Trace struct {
+	Operation string
+	Attempts  int
+	Waited    time.Duration // for turns and between attempts
+	Outcome   outcome.Outcome
+	GaveUp    error // why there was no other attempt, if one was worth it
+}
+
+// Trace is what became of the call so far.
+func (r *Run) Trace() Trace {
+	t := Trace{Operation: r.plan.name, Attempts: r.attempts, Waited: r.waited, Outcome: r.outcome}
+	if g, ok := r.err.(*retry.GaveUpError); ok {
+		t.GaveUp = g.Why
+	}
+	return t
+}
+
+func (r *Run) subject() Subject { return subject(r.u, r.plan, r.call.ID, r.call.Keys) }
