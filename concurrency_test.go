@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"net/http"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -222,36 +221,6 @@ func TestAnAttemptThatWasNotSentGivesItsSlotBack(t *testing.T) {
 			t.Errorf("it looks like %+v", f)
 		}
 	})
-}
-
-// Whatever an upstream calls its errors, they are answers: no word of it is taken for one of weir's own.
-func TestAnErrorIsAnAnswerWhateverItsCode(t *testing.T) {
-	play := func(status int, code string) (v weir.FlightView) {
-		synctest.Test(t, func(t *testing.T) {
-			u := open(t, weir.Policy{Concurrency: weir.Concurrency{Auto: true}}, weir.Options{})
-			tr := &weir.Transport{Upstream: u, Base: trip(func(*http.Request) (*http.Response, error) {
-				time.Sleep(30 * time.Millisecond)
-				return response(status, body(`{"error":{"code":"`+code+`"}}`), "Content-Type", "application/json"), nil
-			})}
-			for range 4 {
-				resp, err := tr.RoundTrip(request(t, background, "POST", nil))
-				if err != nil {
-					t.Fatal(err)
-				}
-				_ = resp.Body.Close()
-			}
-			v = flights(t, u)
-		})
-		return v
-	}
-	for _, status := range []int{400, 409, 500, 504} {
-		want := play(status, "whatever")
-		for _, code := range []string{"request body", "timeout", "DEADLINE_EXCEEDED", "call timeout"} {
-			if got := play(status, code); got != want || got.InFlight > 0 {
-				t.Errorf("%d %q: %+v, want %+v", status, code, got, want)
-			}
-		}
-	}
 }
 
 // Nor is a word of a program's own that reports what it has seen.

@@ -3,8 +3,8 @@
 //
 // A Policy says what is allowed, as plain data. New makes an Upstream of it,
 // which is shared by everyone who calls that API. Do makes a call under it, for
-// any function; Upstream.Transport does the same for an http.Client; Acquire and
-// Try are for callers who make the call themselves and report how it ended.
+// any function; httpx.NewTransport does the same for an http.Client; Begin is
+// for loops of one's own, Acquire and Try for single attempts, each of which is reported.
 //
 //	s3, err := weir.New("s3", weir.Policy{
 //		Limits: []limit.Limit{{Name: "put", Rate: bucket.Rate{Amount: 3000, Per: time.Second}}},

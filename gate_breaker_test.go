@@ -3,7 +3,6 @@ package weir_test
 import (
 	"context"
 	"errors"
-	"net/http"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,33 +16,6 @@ import (
 // The breaker of these tests is the one that ships.
 
 func phase(u *weir.Upstream) breaker.View { return u.Look(0).Breakers[0] }
-
-func TestTwoCallsOfABrokenThingStopNobodyElse(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		u := open(t, weir.Policy{}, weir.Options{})
-		client := http.Client{Transport: weir.NewTransport(u, trip(func(r *http.Request) (*http.Response, error) {
-			if r.URL.Path == "/broken" {
-				return response(500, http.NoBody), nil
-			}
-			return response(200, http.NoBody), nil
-		}))}
-		get := func(path string) int {
-			resp, err := client.Get("http://up.example" + path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			_ = resp.Body.Close()
-			return resp.StatusCode
-		}
-		for range 9 {
-			get("/broken")
-			pass(10 * sec)
-		}
-		if got := get("/"); got != 200 {
-			t.Errorf("another caller got %d", got)
-		}
-	})
-}
 
 // A hundred calls a second of which one in a hundred fails twice in a row: none is lost.
 func TestAnUpstreamThatErrsALittleIsNotShutOut(t *testing.T) {

@@ -3,9 +3,6 @@ package weir_test
 import (
 	"context"
 	"fmt"
-	"io"
-	"net/http"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -37,44 +34,6 @@ func TestGuessesAreCutToWhatAFleetCanGrant(t *testing.T) {
 			}
 		}
 	})
-}
-
-// failingMeter does not know how its answer ended.
-type failingMeter struct{ io.ReadCloser }
-
-func (failingMeter) Outcome() outcome.Outcome { panic("no outcome") }
-
-type countingGate struct{ admitted, reported int }
-
-func (g *countingGate) Admit(context.Context, weir.Call) (func(outcome.Outcome), error) {
-	g.admitted++
-	return func(outcome.Outcome) { g.reported++ }, nil
-}
-
-func TestAPermitIsSettledEvenIfItsMeterPanics(t *testing.T) {
-	g := new(countingGate)
-	u := open(t, steady(tokens(1, time.Hour, 100)), weir.Options{Gates: []weir.Gate{g}})
-	tr := &weir.Transport{
-		Upstream: u,
-		Base: trip(func(*http.Request) (*http.Response, error) {
-			r := response(200, body("hello"))
-			r.Body = failingMeter{r.Body}
-			return r, nil
-		}),
-	}
-	resp, err := tr.RoundTrip(request(t, background, "POST", strings.NewReader("{}")))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for range 2 { // the second has nothing to do
-		func() {
-			defer func() { _ = recover() }()
-			_ = resp.Body.Close()
-		}()
-	}
-	if g.admitted != 1 || g.reported != 1 {
-		t.Errorf("the gate admitted %d and heard of %d", g.admitted, g.reported)
-	}
 }
 
 // However long most pauses last, one that is over makes room for another.

@@ -51,6 +51,12 @@ func rate(name string, amount int64, per time.Duration, burst int64) limit.Limit
 	return limit.Limit{Name: name, Rate: bucket.Rate{Amount: amount, Per: per, Burst: burst}}
 }
 
+func tokens(amount int64, per time.Duration, burst int64) limit.Limit {
+	l := rate("tokens", amount, per, burst)
+	l.Unit = "tokens"
+	return l
+}
+
 func scoped(l limit.Limit, scope string) limit.Limit {
 	l.Scope = scope
 	return l

@@ -30,10 +30,6 @@ func TestNegativeMeansNoneOrNoBound(t *testing.T) {
 	if got := p.WithDefaults(); got.Timeouts != p.Timeouts || got.MaxWait != -1 || got.Validate() != nil {
 		t.Errorf("got %+v, %v", got.Timeouts, got.MaxWait)
 	}
-	base := weir.NewBase(p.Timeouts, 0)
-	if base.TLSHandshakeTimeout != 0 || base.ResponseHeaderTimeout != 0 || base.MaxIdleConns != 256 {
-		t.Errorf("transport %+v", base)
-	}
 }
 
 func TestValidateReportsEveryMistake(t *testing.T) {

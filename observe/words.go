@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/httpx"
 	"github.com/seed1158cd35/weir/retry"
 )
 
@@ -36,7 +37,7 @@ var reasons = [...]struct {
 	{retry.ErrAdvice, "advice"},
 	{retry.ErrQuota, "quota"},
 	{retry.ErrNotRetryable, "not_retryable"},
-	{weir.ErrBodyTooLarge, "body_too_large"},
+	{httpx.ErrBodyTooLarge, "body_too_large"},
 	{weir.ErrTooMuch, "too_much"},
 	{context.Canceled, "canceled"},
 	{context.DeadlineExceeded, "deadline"},

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/httpx"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
@@ -32,7 +33,7 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	client := &http.Client{Transport: weir.NewTransport(api, nil)}
+	client := &http.Client{Transport: httpx.NewTransport(api, nil)}
 
 	start := time.Now()
 	var workers sync.WaitGroup

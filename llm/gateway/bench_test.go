@@ -22,6 +22,7 @@ import (
 
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/cascade/cache"
+	"github.com/seed1158cd35/weir/httpx"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/limit/bucket"
 	"github.com/seed1158cd35/weir/llm/gateway"
@@ -133,7 +134,7 @@ func bare(b testing.TB, upstream string) string {
 func reverse(at *url.URL) *httputil.ReverseProxy {
 	return &httputil.ReverseProxy{
 		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(at) },
-		Transport:     weir.NewBase(weir.Timeouts{}, 256),
+		Transport:     httpx.NewBase(weir.Timeouts{}, 256),
 		FlushInterval: -1,
 		BufferPool:    new(lender),
 		ErrorLog:      log.New(io.Discard, "", 0),

@@ -19,6 +19,7 @@ import (
 
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/breaker"
+	"github.com/seed1158cd35/weir/httpx"
 	"github.com/seed1158cd35/weir/internal/test/llmsim"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/limit/bucket"
@@ -502,7 +503,7 @@ func TestTwoWeirsShareAKey(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				tr := weir.NewTransport(u, inside{sim})
+				tr := httpx.NewTransport(u, inside{sim})
 				tr.Call = func(*http.Request) weir.Call { return weir.Call{Keys: map[string]string{"pool": "a"}} }
 				tr.Judge = func(_ *http.Response, o outcome.Outcome) outcome.Outcome {
 					o.Hint.Said = false // no pauses: what is looked at is the rate alone

@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/httpx"
 	"github.com/seed1158cd35/weir/internal/buffers"
 	"github.com/seed1158cd35/weir/llm/reading"
 	"github.com/seed1158cd35/weir/llm/tokens"
@@ -45,7 +45,7 @@ type meter struct {
 	closed atomic.Bool
 }
 
-var _ weir.Meter = (*meter)(nil)
+var _ httpx.Meter = (*meter)(nil)
 
 const (
 	bufferSize = 32 << 10
@@ -215,5 +215,5 @@ func (m *meter) Close() error {
 	return err
 }
 
-// Outcome is weir.Meter's.
+// Outcome is httpx.Meter's.
 func (m *meter) Outcome() outcome.Outcome { return m.end }

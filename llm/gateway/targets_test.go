@@ -22,6 +22,7 @@ import (
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/breaker"
 	"github.com/seed1158cd35/weir/cascade"
+	"github.com/seed1158cd35/weir/httpx"
 	"github.com/seed1158cd35/weir/internal/test/llmsim"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/limit/bucket"
@@ -39,7 +40,7 @@ type channel struct {
 	sim       *llmsim.Provider
 	upstream  *weir.Upstream
 	dialect   *gateway.Dialect
-	transport *weir.Transport
+	transport *httpx.Transport
 }
 
 // exchangeKey is where the context of an attempt has its exchange.
@@ -60,7 +61,7 @@ func dig(t testing.TB, sim llmsim.Config, p weir.Policy, o gateway.Options) *cha
 	if c.dialect, err = gateway.New(o); err != nil {
 		t.Fatal(err)
 	}
-	c.transport = &weir.Transport{
+	c.transport = &httpx.Transport{
 		Upstream: c.upstream, Base: provided(func(r *http.Request) (*http.Response, error) {
 			out := r.Clone(r.Context())
 			if err := exchangeOf(r).Attempt(out); err != nil {
@@ -124,7 +125,7 @@ func (c *channel) ask(ctx context.Context, body string, header ...string) (answe
 			}
 		}
 		var story weir.Trace
-		ctx = context.WithValue(weir.WithTrace(ctx, &story), exchangeKey{}, x)
+		ctx = context.WithValue(httpx.WithTrace(ctx, &story), exchangeKey{}, x)
 		resp, err := c.transport.RoundTrip(out.WithContext(ctx))
 		return resp, story, err
 	})

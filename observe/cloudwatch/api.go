@@ -11,7 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch/types"
 
-	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/httpx"
 )
 
 // API is what an exporter asks of CloudWatch; a *cloudwatch.Client is one. See Client.
@@ -38,7 +38,7 @@ func past(client aws.HTTPClient) aws.HTTPClient {
 	if !ok {
 		return client
 	}
-	t, ok := h.Transport.(*weir.Transport)
+	t, ok := h.Transport.(*httpx.Transport)
 	if !ok {
 		return client
 	}

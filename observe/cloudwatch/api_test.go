@@ -20,6 +20,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
 
 	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/httpx"
 )
 
 // A fake is CloudWatch as far as an exporter sees it. errs are what its calls return, one
@@ -328,7 +329,7 @@ func TestPutMetricDataThroughTheSDK(t *testing.T) {
 		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
 			return aws.Credentials{AccessKeyID: "id", SecretAccessKey: "secret"}, nil
 		}),
-		HTTPClient: &http.Client{Transport: &weir.Transport{Call: func(*http.Request) weir.Call { touched++; return weir.Call{} }}},
+		HTTPClient: &http.Client{Transport: &httpx.Transport{Call: func(*http.Request) weir.Call { touched++; return weir.Call{} }}},
 	}
 	config.APIOptions = append(config.APIOptions, nil) // would panic if it was called
 	m := start(t, Config{API: Client(config), Series: 5000})

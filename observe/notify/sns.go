@@ -13,7 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sns"
 	"github.com/aws/aws-sdk-go-v2/service/sns/types"
 
-	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/httpx"
 	"github.com/seed1158cd35/weir/observe"
 )
 
@@ -32,7 +32,7 @@ func SNSClient(c aws.Config) *sns.Client {
 	c.APIOptions = nil
 	c.Interceptors = aws.Config{}.Interceptors
 	if h, ok := c.HTTPClient.(*http.Client); ok {
-		if t, ok := h.Transport.(*weir.Transport); ok {
+		if t, ok := h.Transport.(*httpx.Transport); ok {
 			plain := *h
 			plain.Transport = t.Base
 			c.HTTPClient = &plain

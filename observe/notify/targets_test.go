@@ -15,7 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sns"
 
-	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/httpx"
 )
 
 var example = Message{
@@ -267,7 +267,7 @@ func TestSNSThroughTheSDK(t *testing.T) {
 	})
 	config := aws.Config{Region: "eu-west-1", BaseEndpoint: aws.String(string(url)), Credentials: aws.AnonymousCredentials{}}
 	config.APIOptions = append(config.APIOptions, nil) // would panic if it was called
-	config.HTTPClient = &http.Client{Transport: &weir.Transport{}}
+	config.HTTPClient = &http.Client{Transport: &httpx.Transport{}}
 	client := SNSClient(config)
 	target, err := NewSNS(SNS{API: client, Topic: "arn:aws:sns:eu-west-1:123456789012:alerts"})
 	if err != nil {

@@ -8,7 +8,6 @@ import (
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"errors"
-	"github.com/seed1158cd35/weir/sidecar/proxy"
 	"io/fs"
 	"log/slog"
 	"math/big"
@@ -20,6 +19,8 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/httpx"
+	"github.com/seed1158cd35/weir/sidecar/proxy"
 )
 
 // parse reads what must have no mistakes.
@@ -53,7 +54,7 @@ func TestDefaults(t *testing.T) {
 	got.Upstreams[0].URL = nil
 	want := &File{
 		Listen: "127.0.0.1:8080", Admin: "127.0.0.1:8081", Drain: 30 * time.Second, MaxHeader: 64 << 10, Log: slog.LevelInfo,
-		Upstreams: []Upstream{{Name: "a", Routes: []Route{{Path: "/a/", Strip: true}}, Replay: weir.DefaultReplay, Policy: weir.Policy{Concurrency: weir.Concurrency{Auto: true}}}},
+		Upstreams: []Upstream{{Name: "a", Routes: []Route{{Path: "/a/", Strip: true}}, Replay: httpx.DefaultReplay, Policy: weir.Policy{Concurrency: weir.Concurrency{Auto: true}}}},
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)

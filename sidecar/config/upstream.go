@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/httpx"
 	"github.com/seed1158cd35/weir/internal/doc"
 	"github.com/seed1158cd35/weir/outcome/classify"
 	"github.com/seed1158cd35/weir/sidecar/proxy"
@@ -116,7 +117,7 @@ func readUpstreams(d *decoder, n *node, f *document) {
 
 // readUpstream reads one upstream: what its preset says, and itself over it.
 func (d *decoder) readUpstream(name string, n *node) *site {
-	u := &site{Upstream: Upstream{Name: name, Replay: weir.DefaultReplay}}
+	u := &site{Upstream: Upstream{Name: name, Replay: httpx.DefaultReplay}}
 	if !d.IsMapping(n) {
 		return u
 	}

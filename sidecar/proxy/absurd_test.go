@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/httpx"
 )
 
 // An upstream that asks to wait for years does not send callers away for years: they are told to wait no longer than
@@ -68,8 +69,8 @@ func TestAQuotasWaitIsPassedOn(t *testing.T) {
 // What kept a body from coming is named.
 func TestABrokenBodyNamesItsTimeout(t *testing.T) {
 	for want, err := range map[string]error{
-		"timeouts.upload_idle": caused(weir.ErrRequestStalled), "timeouts.upload_rate": caused(weir.ErrRequestSlow), "timeouts.body": caused(weir.ErrBodyTimeout),
-		"timeouts.call": caused(weir.ErrRequestStalled, weir.ErrCallTimeout), "timeouts.attempt": caused(weir.ErrRequestStalled, weir.ErrAttemptTimeout),
+		"timeouts.upload_idle": caused(httpx.ErrRequestStalled), "timeouts.upload_rate": caused(httpx.ErrRequestSlow), "timeouts.body": caused(httpx.ErrBodyTimeout),
+		"timeouts.call": caused(httpx.ErrRequestStalled, weir.ErrCallTimeout), "timeouts.attempt": caused(httpx.ErrRequestStalled, weir.ErrAttemptTimeout),
 	} {
 		if f := BrokenBody(err); f.Status != http.StatusRequestTimeout || !strings.HasSuffix(f.Message, "("+want+")") {
 			t.Errorf("%v: %d %s, want %s", err, f.Status, f.Message, want)
@@ -77,4 +78,4 @@ func TestABrokenBodyNamesItsTimeout(t *testing.T) {
 	}
 }
 
-func caused(errs ...error) error { return errors.Join(append(errs, weir.ErrRequestBody)...) }
+func caused(errs ...error) error { return errors.Join(append(errs, httpx.ErrRequestBody)...) }

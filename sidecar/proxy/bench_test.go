@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/httpx"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
@@ -62,7 +63,7 @@ func start(b *testing.B, h http.Handler) string {
 func bareProxy(target *url.URL) http.Handler {
 	return &httputil.ReverseProxy{
 		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(target) },
-		Transport:     weir.NewBase(weir.Timeouts{}, 256),
+		Transport:     httpx.NewBase(weir.Timeouts{}, 256),
 		FlushInterval: -1,
 		BufferPool:    buffers{},
 		ErrorLog:      log.New(io.Discard, "", 0),

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/httpx"
 	"github.com/seed1158cd35/weir/internal/refuse"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/outcome"
@@ -42,7 +43,7 @@ type Exchange interface {
 	Attempt(r *http.Request) error
 
 	// Answered looks at the answer to an attempt, of which status and header say o. What
-	// it returns is believed. It may do with the body what weir.Transport.Judge may.
+	// it returns is believed. It may do with the body what httpx.Transport.Judge may.
 	Answered(resp *http.Response, o outcome.Outcome) outcome.Outcome
 
 	// Refuse answers with an error of weir's own. The headers that weir sets stand in
@@ -108,7 +109,7 @@ func (t *trip) undeclared() *refuse.Facts {
 		return nil
 	}
 	policy := t.to.weir.Policy()
-	if weir.Declares(&policy, t.came.Method, strings.TrimSuffix(t.to.URL.EscapedPath(), "/")+t.path) {
+	if httpx.Declares(&policy, t.came.Method, strings.TrimSuffix(t.to.URL.EscapedPath(), "/")+t.path) {
 		return nil
 	}
 	return &refuse.Facts{Status: http.StatusForbidden, Code: refuse.Forbidden, Final: true,

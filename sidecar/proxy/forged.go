@@ -100,7 +100,7 @@ func seal(resp *http.Response) {
 	}
 }
 
-// SetIdle is that of the body that weir.Transport gives.
+// SetIdle is that of the body that httpx.Transport gives.
 func (s *sealed) SetIdle(d time.Duration) {
 	if b, ok := s.body.(interface{ SetIdle(time.Duration) }); ok {
 		b.SetIdle(d)

@@ -15,6 +15,7 @@ import (
 	"sync/atomic"
 
 	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/httpx"
 	"github.com/seed1158cd35/weir/internal/refuse"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/retry"
@@ -234,7 +235,7 @@ func (c *tripContext) Value(key any) any {
 	case guestKey{}:
 		return c.trip.who
 	}
-	if s, ok := weir.TraceFor(key, &c.trip.story); ok {
+	if s, ok := httpx.TraceFor(key, &c.trip.story); ok {
 		return s
 	}
 	return c.Context.Value(key)

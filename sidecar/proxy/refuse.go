@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/httpx"
 	"github.com/seed1158cd35/weir/internal/refuse"
 	"github.com/seed1158cd35/weir/outcome"
 	"github.com/seed1158cd35/weir/retry"
@@ -81,11 +82,11 @@ func fail(w http.ResponseWriter, r *http.Request, err error) {
 	case errors.As(err, &tooLarge):
 		respond(w, r, &refuse.Facts{Status: http.StatusRequestEntityTooLarge, Code: refuse.ValidationError, Final: true,
 			Message: fmt.Sprintf("the body is larger than %d bytes, the most that is taken here (max_body)", tooLarge.Limit)})
-	case errors.Is(err, weir.ErrNoRoom):
+	case errors.Is(err, httpx.ErrNoRoom):
 		h.Del(AttemptsHeader)
 		h.Set("Connection", "close") // the rest of the body is not read
 		respond(w, r, noRoom(err))
-	case errors.Is(err, weir.ErrRequestBody):
+	case errors.Is(err, httpx.ErrRequestBody):
 		h.Del(AttemptsHeader)
 		if r.ProtoMajor == 1 {
 			h.Set("Connection", "close") // nobody knows where the next request begins
@@ -101,7 +102,7 @@ func fail(w http.ResponseWriter, r *http.Request, err error) {
 // BrokenBody is the failure of a request whose body could not be read to its end.
 func BrokenBody(err error) *refuse.Facts {
 	f := &refuse.Facts{Status: http.StatusBadRequest, Code: refuse.ValidationError, Final: true, Message: "the body could not be read to its end: it is cut off, or its chunks are not as HTTP has them"}
-	if errors.Is(err, weir.ErrRequestStalled) || errors.Is(err, weir.ErrRequestSlow) || errors.Is(err, weir.ErrBodyTimeout) {
+	if errors.Is(err, httpx.ErrRequestStalled) || errors.Is(err, httpx.ErrRequestSlow) || errors.Is(err, httpx.ErrBodyTimeout) {
 		f.Status, f.Message = http.StatusRequestTimeout, "the body could not be read to its end: it did not come in time ("+bodyTimeout(err)+")"
 	}
 	return f
@@ -109,7 +110,7 @@ func BrokenBody(err error) *refuse.Facts {
 
 // noRoom is the failure of a request whose body could not be kept.
 func noRoom(err error) *refuse.Facts {
-	if errors.Is(err, weir.ErrNeverRoom) {
+	if errors.Is(err, httpx.ErrNeverRoom) {
 		return &refuse.Facts{Status: http.StatusRequestEntityTooLarge, Code: refuse.ValidationError, Final: true, Message: "the body is larger than what weir may hold in memory, and the upstream takes only what can be sent again (full: refuse)"}
 	}
 	return &refuse.Facts{Status: http.StatusServiceUnavailable, Code: refuse.ServiceUnavailable, Wait: time.Second, Message: "the body was not sent: what weir may hold in memory is full (full: refuse)"}
@@ -122,7 +123,7 @@ func bodyTimeout(err error) string {
 		name  string
 	}{
 		{weir.ErrCallTimeout, "timeouts.call"}, {weir.ErrAttemptTimeout, "timeouts.attempt"},
-		{weir.ErrBodyTimeout, "timeouts.body"}, {weir.ErrRequestSlow, "timeouts.upload_rate"},
+		{httpx.ErrBodyTimeout, "timeouts.body"}, {httpx.ErrRequestSlow, "timeouts.upload_rate"},
 	} {
 		if errors.Is(err, t.cause) {
 			return t.name

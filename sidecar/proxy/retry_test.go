@@ -18,6 +18,7 @@ import (
 
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/breaker"
+	"github.com/seed1158cd35/weir/httpx"
 	"github.com/seed1158cd35/weir/internal/refuse"
 )
 
@@ -194,7 +195,7 @@ func TestNoAnswerInTime(t *testing.T) {
 func TestBodiesAreSentAgainByteForByte(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	r := rand.New(rand.NewPCG(seed, 0))
-	for _, size := range []int{1, 4095, 4096, 4097, 32 << 10, 100_000, weir.DefaultReplay} {
+	for _, size := range []int{1, 4095, 4096, 4097, 32 << 10, 100_000, httpx.DefaultReplay} {
 		body := make([]byte, size)
 		for i := range body {
 			body[i] = byte(r.Uint32())
@@ -232,7 +233,7 @@ func TestBodyAboveReplayIsSentOnce(t *testing.T) {
 		replay int64
 		size   int
 		tries  int
-	}{{100, 100, 3}, {100, 101, 1}, {-1, 1, 1}, {-1, 0, 3}, {0, weir.DefaultReplay + 1, 1}} {
+	}{{100, 100, 3}, {100, 101, 1}, {-1, 1, 1}, {-1, 0, 3}, {0, httpx.DefaultReplay + 1, 1}} {
 		a.bodies = nil
 		u := up(s.URL, brisk())
 		u.Replay = c.replay
@@ -240,7 +241,7 @@ func TestBodyAboveReplayIsSentOnce(t *testing.T) {
 		if got := text(t, resp); got != "down" || len(a.bodies) != c.tries {
 			t.Errorf("%+v: %d tries, answer %q", c, len(a.bodies), got)
 		}
-		if c.tries == 1 && resp.Header.Get(GaveUpHeader) != weir.ErrBodyTooLarge.Error() {
+		if c.tries == 1 && resp.Header.Get(GaveUpHeader) != httpx.ErrBodyTooLarge.Error() {
 			t.Errorf("%+v: gave up %q", c, resp.Header.Get(GaveUpHeader))
 		}
 		if len(a.bodies[0]) != c.size {

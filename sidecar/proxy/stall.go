@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/httpx"
 	"github.com/seed1158cd35/weir/internal/pace"
 )
 
@@ -196,11 +197,11 @@ func (u *upload) Read(p []byte) (int, error) {
 		u.whole = err == io.EOF
 		u.goOn(time.Time{})
 	case !u.until.IsZero() && !time.Now().Before(u.until):
-		err = weir.ErrBodyTimeout
+		err = httpx.ErrBodyTimeout
 	case u.idle <= 0 || took < u.idle:
-		err = weir.ErrRequestSlow
+		err = httpx.ErrRequestSlow
 	default:
-		err = weir.ErrRequestStalled
+		err = httpx.ErrRequestStalled
 	}
 	return n, err
 }

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/httpx"
 	"github.com/seed1158cd35/weir/internal/veil"
 )
 
@@ -27,7 +28,7 @@ type Upstream struct {
 	URL     *url.URL // scheme and host, and perhaps a path that is put before the request's
 	Routes  []Route  // how requests find it; none means the path /NAME/, stripped
 	Policy  weir.Policy
-	Replay  int64             // how much of a body is kept to send it again; 0 means weir.DefaultReplay, below 0 nothing
+	Replay  int64             // how much of a body is kept to send it again; 0 means httpx.DefaultReplay, below 0 nothing
 	MaxBody int64             // the largest body that is taken; 0 means any
 	Full    Full              // what becomes of bodies for which there is no room in memory
 	Keys    map[string]Source // where the values of scopes come from
@@ -69,7 +70,7 @@ type Route struct {
 type target struct {
 	Upstream
 	weir      *weir.Upstream
-	transport *weir.Transport
+	transport *httpx.Transport
 	base      withTimeouts
 	keys      []key
 	byPath    bool // the path of a request says what is asked for
@@ -96,8 +97,8 @@ func newTarget(c Upstream, old *target, o weir.Options, own *own) (*target, erro
 		}
 		t.weir = u
 	}
-	timeouts := weir.BaseTimeouts(t.weir.Policy())
-	t.base = withTimeouts{weir.NewBase(timeouts, 0), timeouts}
+	timeouts := httpx.BaseTimeouts(t.weir.Policy())
+	t.base = withTimeouts{httpx.NewBase(timeouts, 0), timeouts}
 	if c.Dial != nil {
 		t.base.DialContext = c.Dial
 	}
@@ -105,7 +106,7 @@ func newTarget(c Upstream, old *target, o weir.Options, own *own) (*target, erro
 	if old != nil && old.weir == t.weir && reflect.DeepEqual(old.base.Timeouts, timeouts) {
 		t.base = old.base
 	}
-	t.transport = &weir.Transport{Upstream: t.weir, Base: attempts{t.base}, Call: t.call, Judge: judge, Replay: c.Replay, Strict: c.Full == FullRefuse}
+	t.transport = &httpx.Transport{Upstream: t.weir, Base: attempts{t.base}, Call: t.call, Judge: judge, Replay: c.Replay, Strict: c.Full == FullRefuse}
 	return t, nil
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/breaker"
+	"github.com/seed1158cd35/weir/httpx"
 	weirprom "github.com/seed1158cd35/weir/observe/prometheus"
 )
 
@@ -23,7 +24,7 @@ func (c *candidate) open(t testing.TB, p *provider) (*weir.Upstream, client) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	by := &weir.Transport{Upstream: u, Base: p, Call: func(*http.Request) weir.Call { return c.call }}
+	by := &httpx.Transport{Upstream: u, Base: p, Call: func(*http.Request) weir.Call { return c.call }}
 	return u, func(ctx context.Context) error { return fine(post(ctx, by)) }
 }
 

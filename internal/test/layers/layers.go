@@ -31,6 +31,7 @@ var order = [...][]string{
 	{"."}, // the root: what is above may import anything from elsewhere
 	{"internal/test/refusals"},
 	{"internal/doc", "internal/refuse"}, // read YAML; write refusals
+	{"httpx"},
 	{"fleet", "grpcx/grpcclass", "awsx/wire"},
 	{"sim"},
 	{"internal/test/sigtest"},

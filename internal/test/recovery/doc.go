@@ -1,6 +1,6 @@
 // Package recovery plays upstreams that stand still, lose half of their workers or are
 // merely slow, with callers who leave, on weir as it ships: in virtual time through
-// weir.Transport and through the sidecar that weir serve makes of a file, and in real time
+// httpx.Transport and through the sidecar that weir serve makes of a file, and in real time
 // through weir serve. docs/recovery.md says what came out.
 //
 // Its tests alone do anything. -full plays all with 20 seeds, -seeds N with N, WEIR_LONG=1

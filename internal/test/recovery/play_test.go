@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/httpx"
 	"github.com/seed1158cd35/weir/internal/test/memnet"
 )
 
@@ -141,7 +142,7 @@ func (p play) fronts(t testing.TB, n *memnet.Network, m *machine) (sides []http.
 		if err != nil {
 			t.Fatal(err)
 		}
-		sides, all = append(sides, weir.NewTransport(u, m)), append(all, u)
+		sides, all = append(sides, httpx.NewTransport(u, m)), append(all, u)
 	}
 	return sides, all
 }

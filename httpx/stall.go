@@ -1,4 +1,4 @@
-package weir
+package httpx
 
 import (
 	"context"
@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"github.com/seed1158cd35/weir"
 )
 
 // Why a body ends before its end. They are deadline errors to whoever asks.
@@ -51,7 +53,7 @@ type watched struct {
 // watch puts bounds around an answer's body, before anybody reads of it. A connection that
 // has changed its protocol has none, and one of gRPC may be silent for as long as it
 // likes: both have signs of life of their own.
-func watch(resp *http.Response, t Timeouts, cancel context.CancelCauseFunc) {
+func watch(resp *http.Response, t weir.Timeouts, cancel context.CancelCauseFunc) {
 	if t.Idle <= 0 && t.Body <= 0 || resp.Body == http.NoBody || resp.StatusCode == http.StatusSwitchingProtocols || isGRPC(resp.Header) {
 		return
 	}

@@ -1,17 +1,21 @@
-package weir
+package httpx
 
-import "context"
+import (
+	"context"
+
+	"github.com/seed1158cd35/weir"
+)
 
 type traceKey struct{}
 
 // WithTrace is ctx with a trace that Transport fills in when the call is over.
-func WithTrace(ctx context.Context, t *Trace) context.Context {
+func WithTrace(ctx context.Context, t *weir.Trace) context.Context {
 	return context.WithValue(ctx, traceKey{}, t)
 }
 
 // TraceFor answers the Value method of a context that keeps a trace itself,
 // instead of by WithTrace: it is t if that is what the key asks for.
-func TraceFor(key any, t *Trace) (*Trace, bool) {
+func TraceFor(key any, t *weir.Trace) (*weir.Trace, bool) {
 	if key == (traceKey{}) {
 		return t, true
 	}

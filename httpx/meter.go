@@ -1,9 +1,10 @@
-package weir
+package httpx
 
 import (
 	"io"
 	"sync/atomic"
 
+	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/outcome"
 )
 
@@ -22,12 +23,12 @@ type Meter interface {
 // metered is a Meter with the permit that it settles.
 type metered struct {
 	Meter
-	permit Permit
+	permit weir.Permit
 	closed atomic.Bool
 }
 
 // meter leaves what the attempt holds to the body of the answer.
-func meter(r *Run, m Meter) io.ReadCloser {
+func meter(r *weir.Run, m Meter) io.ReadCloser {
 	b := &metered{Meter: m}
 	r.Detach(&b.permit)
 	return b

@@ -1,4 +1,4 @@
-package weir_test
+package httpx_test
 
 import (
 	"context"
@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/httpx"
 	"github.com/seed1158cd35/weir/internal/test/memnet"
 )
 
@@ -63,7 +64,7 @@ func TestASilentConnectionOfHTTP2IsReplaced(t *testing.T) {
 		roots.AddCert(s.Certificate())
 
 		var conns []*mute
-		base := weir.NewBase(weir.Policy{}.WithDefaults().Timeouts, 0)
+		base := httpx.NewBase(weir.Policy{}.WithDefaults().Timeouts, 0)
 		base.TLSClientConfig = &tls.Config{RootCAs: roots, ServerName: "example.com"}
 		base.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
 			c, err := n.Dial(ctx, network, address)
@@ -80,7 +81,7 @@ func TestASilentConnectionOfHTTP2IsReplaced(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer u.Close()
-		client := &http.Client{Transport: weir.NewTransport(u, base)}
+		client := &http.Client{Transport: httpx.NewTransport(u, base)}
 		get := func() error {
 			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second) // callers are patient for so long
 			defer cancel()

@@ -1,4 +1,4 @@
-package weir
+package httpx
 
 import (
 	"bytes"
@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/outcome"
 	"github.com/seed1158cd35/weir/outcome/classify"
 )
@@ -23,13 +24,13 @@ import (
 // it brought none, the error is that of Do. Timeouts run in real time, whatever
 // the upstream's clock: net/http knows no other.
 type Transport struct {
-	Upstream *Upstream
+	Upstream *weir.Upstream
 	Base     http.RoundTripper // nil means one made by the policy's timeouts
 
 	// Call says what a request costs and whose it is; nil means one request of
 	// the operation that the policy finds. Operation and Safe are filled in if
 	// they are empty.
-	Call func(*http.Request) Call
+	Call func(*http.Request) weir.Call
 
 	// Replay is how much of a body is kept to send it again; 0 means
 	// DefaultReplay, below 0 means nothing. A larger body is sent, but once.
@@ -50,7 +51,7 @@ type Transport struct {
 }
 
 // NewTransport is a Transport for the upstream with the defaults; base may be nil.
-func NewTransport(u *Upstream, base http.RoundTripper) *Transport {
+func NewTransport(u *weir.Upstream, base http.RoundTripper) *Transport {
 	return &Transport{Upstream: u, Base: base}
 }
 
@@ -60,7 +61,7 @@ func NewTransport(u *Upstream, base http.RoundTripper) *Transport {
 // connections are kept; 0 means 256. A connection that has fallen silent, as when the
 // machine behind it is gone, is found out within half a minute: of HTTP/2, over which calls
 // would go on to be made, by a ping, and an idle one of HTTP/1.1 by the system.
-func NewBase(t Timeouts, keepIdle int) *http.Transport {
+func NewBase(t weir.Timeouts, keepIdle int) *http.Transport {
 	keepIdle = cmp.Or(keepIdle, 256)
 	dialer := &net.Dialer{Timeout: max(0, t.Connect), KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 3}}
 	return &http.Transport{
@@ -103,7 +104,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	for s.run.Next() {
 		s.send()
 	}
-	if trace, ok := req.Context().Value(traceKey{}).(*Trace); ok {
+	if trace, ok := req.Context().Value(traceKey{}).(*weir.Trace); ok {
 		*trace = s.run.Trace()
 	}
 	return s.result()
@@ -121,7 +122,7 @@ type sender struct {
 	t      *Transport
 	req    *http.Request
 	safe   bool
-	run    *Run
+	run    *weir.Run
 	replay *replay        // nil if there is no body
 	resp   *http.Response // of the last attempt; nil if it brought none
 }
@@ -149,7 +150,7 @@ func (s *sender) send() {
 	ctx, cancel := context.WithCancelCause(s.req.Context())
 	s.replay.attempt(ctx, cancel, r)
 	timer := s.times(cancel)
-	resp, err := s.roundTrip(Once(ctx), cancel, s.request())
+	resp, err := s.roundTrip(weir.Once(ctx), cancel, s.request())
 	s.replay.answered()
 	var o outcome.Outcome
 	if err == nil {
@@ -176,7 +177,7 @@ func (s *sender) send() {
 // failed classifies an attempt without an answer, and says why there is none.
 func (s *sender) failed(ctx context.Context, err error) (outcome.Outcome, error) {
 	cause := context.Cause(ctx)
-	if cause == ErrAttemptTimeout || cause == ErrCallTimeout || cause == ErrHeaderTimeout {
+	if cause == weir.ErrAttemptTimeout || cause == weir.ErrCallTimeout || cause == ErrHeaderTimeout {
 		err = cause
 	}
 	own := s.replay.failure(cause)

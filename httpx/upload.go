@@ -1,4 +1,4 @@
-package weir
+package httpx
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/internal/pace"
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
@@ -18,7 +19,7 @@ type patience struct {
 
 	// Under replay.mu.
 	pace  pace.Pace               // at which it must come
-	slot  *Slot                   // of the present attempt; nil if it has none, or is answered
+	slot  *weir.Slot              // of the present attempt; nil if it has none, or is answered
 	left  bool                    // the slot is given up while the body is waited for
 	end   context.CancelCauseFunc // of the present attempt
 	until time.Time               // when all of it must be there; zero until it is read
@@ -30,7 +31,7 @@ type patience struct {
 }
 
 // await bounds how long the body of a request is waited for. One that is a stream may come as it likes.
-func (p *replay) await(t Timeouts, h http.Header, stream bool) {
+func (p *replay) await(t weir.Timeouts, h http.Header, stream bool) {
 	if p == nil || isGRPC(h) {
 		return
 	}
@@ -42,7 +43,7 @@ func (p *replay) await(t Timeouts, h http.Header, stream bool) {
 // attempt gives the body to an attempt, until its context ends. While the body has been waited for
 // for long the attempt's slot is somebody else's: the upstream has nothing to work on yet. When all
 // of the body is there it is in flight again, whether there is a slot or not.
-func (p *replay) attempt(ctx context.Context, end context.CancelCauseFunc, run *Run) {
+func (p *replay) attempt(ctx context.Context, end context.CancelCauseFunc, run *weir.Run) {
 	if p == nil || p.direct {
 		return
 	}
@@ -172,12 +173,12 @@ func (s *sender) times(cancel context.CancelCauseFunc) (timer *time.Timer) {
 		more := p.waited() - before
 		before += more
 		left := r.Left()
-		if why == ErrCallTimeout || more <= 0 || left <= 0 {
+		if why == weir.ErrCallTimeout || more <= 0 || left <= 0 {
 			cancel(why)
 			return
 		}
 		if more >= left {
-			why, more = ErrCallTimeout, left
+			why, more = weir.ErrCallTimeout, left
 		}
 		timer.Reset(more)
 	})

@@ -1,4 +1,4 @@
-package weir
+package httpx
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/limit/inflight"
 	"github.com/seed1158cd35/weir/outcome"
 	"github.com/seed1158cd35/weir/outcome/classify"
@@ -19,7 +20,7 @@ import (
 // Calls that are not safe, and those with a body, end when their caller leaves: the body
 // is the caller's.
 type errand struct {
-	slot  *Slot
+	slot  *weir.Slot
 	judge func(*http.Response) outcome.Class
 
 	claimed atomic.Bool  // by the answer, or by the caller who leaves

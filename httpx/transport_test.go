@@ -1,4 +1,4 @@
-package weir_test
+package httpx_test
 
 import (
 	"bufio"
@@ -19,6 +19,7 @@ import (
 
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/clock"
+	"github.com/seed1158cd35/weir/httpx"
 	"github.com/seed1158cd35/weir/outcome"
 	"github.com/seed1158cd35/weir/retry"
 )
@@ -87,7 +88,7 @@ func TestLastAnswerComesAsItCame(t *testing.T) {
 					return response(c.statuses[n-1], bodies[n-1]), nil
 				})
 				var story weir.Trace
-				resp, err := weir.NewTransport(open(t, steady(), weir.Options{}), base).RoundTrip(request(t, weir.WithTrace(background, &story), "GET", nil))
+				resp, err := httpx.NewTransport(open(t, steady(), weir.Options{}), base).RoundTrip(request(t, httpx.WithTrace(background, &story), "GET", nil))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -117,13 +118,13 @@ func TestErrorWithoutAnAnswerIsThatOfDo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reset := errors.New("no route")
 		u := open(t, steady(), weir.Options{})
-		_, err := weir.NewTransport(u, trip(func(*http.Request) (*http.Response, error) { return nil, reset })).RoundTrip(request(t, background, "GET", nil))
+		_, err := httpx.NewTransport(u, trip(func(*http.Request) (*http.Response, error) { return nil, reset })).RoundTrip(request(t, background, "GET", nil))
 		if g := gaveUp(t, err); g.Attempts != 3 || !errors.Is(err, reset) {
 			t.Errorf("got %v", err)
 		}
 		u.Breaker("").ForceOpen(u.Now(), time.Hour)
 		b := body("x")
-		_, err = weir.NewTransport(u, nil).RoundTrip(request(t, background, "PUT", b))
+		_, err = httpx.NewTransport(u, nil).RoundTrip(request(t, background, "PUT", b))
 		if r := refusal(t, err); r.Reason != weir.CircuitOpen || b.closed.Load() != 1 {
 			t.Errorf("got %v; request body closed %d times, want once", r, b.closed.Load())
 		}
@@ -135,10 +136,10 @@ func TestAnswerBeforeARefusedRetry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var story weir.Trace
 		u := open(t, steady(), weir.Options{})
-		resp, err := weir.NewTransport(u, trip(func(*http.Request) (*http.Response, error) {
+		resp, err := httpx.NewTransport(u, trip(func(*http.Request) (*http.Response, error) {
 			u.Breaker("").ForceOpen(u.Now(), 0)
 			return response(503, body("down")), nil
-		})).RoundTrip(request(t, weir.WithTrace(background, &story), "GET", nil))
+		})).RoundTrip(request(t, httpx.WithTrace(background, &story), "GET", nil))
 		if err != nil || resp.StatusCode != 503 {
 			t.Fatalf("got %v, %v", resp, err)
 		}
@@ -180,12 +181,12 @@ func TestMethodsAndOperations(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			n := 0
-			tr := weir.NewTransport(open(t, p, weir.Options{}), trip(func(*http.Request) (*http.Response, error) {
+			tr := httpx.NewTransport(open(t, p, weir.Options{}), trip(func(*http.Request) (*http.Response, error) {
 				n++
 				return response(500, body("")), nil
 			}))
 			var story weir.Trace
-			r, _ := http.NewRequestWithContext(weir.WithTrace(background, &story), c.method, "http://u"+c.path, nil)
+			r, _ := http.NewRequestWithContext(httpx.WithTrace(background, &story), c.method, "http://u"+c.path, nil)
 			if c.header != "" {
 				r.Header.Set(c.header, "1")
 			}
@@ -201,7 +202,7 @@ func TestMethodsAndOperations(t *testing.T) {
 
 func TestCallOfATransport(t *testing.T) {
 	u := open(t, steady(scoped(rate("tenant", 1, time.Hour, 5), "tenant")), weir.Options{})
-	tr := weir.NewTransport(u, trip(func(*http.Request) (*http.Response, error) { return response(200, body("")), nil }))
+	tr := httpx.NewTransport(u, trip(func(*http.Request) (*http.Response, error) { return response(200, body("")), nil }))
 	tr.Call = func(r *http.Request) weir.Call {
 		return weir.Call{Keys: map[string]string{"tenant": r.Header.Get("Tenant")}, Cost: map[string]int64{"requests": 2}}
 	}
@@ -219,7 +220,7 @@ func TestErrorInsideASuccess(t *testing.T) {
 		slow := `<?xml version="1.0"?>` + "\n" + `<Error><Code>SlowDown</Code><Message>x</Message></Error>`
 		good := `<CopyObjectResult/>`
 		n := 0
-		tr := weir.NewTransport(open(t, steady(), weir.Options{}), trip(func(*http.Request) (*http.Response, error) {
+		tr := httpx.NewTransport(open(t, steady(), weir.Options{}), trip(func(*http.Request) (*http.Response, error) {
 			if n++; n == 1 {
 				return response(200, body(slow), "Content-Type", "application/xml"), nil
 			}
@@ -237,7 +238,7 @@ func TestErrorInsideASuccess(t *testing.T) {
 
 func TestHeadIsNotReadFor(t *testing.T) {
 	n := 0
-	tr := weir.NewTransport(open(t, quick(), weir.Options{}), trip(func(*http.Request) (*http.Response, error) {
+	tr := httpx.NewTransport(open(t, quick(), weir.Options{}), trip(func(*http.Request) (*http.Response, error) {
 		if n++; n == 1 {
 			return response(503, http.NoBody), nil
 		}
@@ -251,7 +252,7 @@ func TestHeadIsNotReadFor(t *testing.T) {
 func TestHintOfAnAnswerIsWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n, start := 0, clock.System.Now()
-		tr := weir.NewTransport(open(t, steady(), weir.Options{}), trip(func(*http.Request) (*http.Response, error) {
+		tr := httpx.NewTransport(open(t, steady(), weir.Options{}), trip(func(*http.Request) (*http.Response, error) {
 			if n++; n == 1 {
 				return response(429, body(""), "Retry-After", "7"), nil
 			}
@@ -270,7 +271,7 @@ func TestCallerWhoLeavesWithTheAnswer(t *testing.T) {
 	for _, status := range []int{200, 404, 503} {
 		ctx, cancel := context.WithCancelCause(background)
 		b := body("x")
-		resp, err := weir.NewTransport(open(t, quick(), weir.Options{}), trip(func(*http.Request) (*http.Response, error) {
+		resp, err := httpx.NewTransport(open(t, quick(), weir.Options{}), trip(func(*http.Request) (*http.Response, error) {
 			cancel(errLeft)
 			return response(status, b), nil
 		})).RoundTrip(request(t, ctx, "GET", nil))
@@ -285,7 +286,7 @@ func TestAttemptTimeoutIsForHeadersOnly(t *testing.T) {
 		p := steady()
 		p.Timeouts.Attempt = sec
 		hang, n := true, 0
-		tr := weir.NewTransport(open(t, p, weir.Options{}), trip(func(r *http.Request) (*http.Response, error) {
+		tr := httpx.NewTransport(open(t, p, weir.Options{}), trip(func(r *http.Request) (*http.Response, error) {
 			if n++; hang && n < 3 {
 				<-r.Context().Done()
 				return nil, r.Context().Err()
@@ -337,7 +338,7 @@ func TestCancelWhileReadingReachesTheUpstream(t *testing.T) {
 		} {
 			var upstream context.Context
 			ctx, cancel := context.WithCancel(background)
-			resp, err := weir.NewTransport(open(t, steady(), weir.Options{}), trip(func(r *http.Request) (*http.Response, error) {
+			resp, err := httpx.NewTransport(open(t, steady(), weir.Options{}), trip(func(r *http.Request) (*http.Response, error) {
 				upstream = r.Context()
 				return response(200, &slow{ctx: r.Context(), left: 5}), nil
 			})).RoundTrip(request(t, ctx, "GET", nil))
@@ -360,7 +361,7 @@ func TestCancelWhileReadingReachesTheUpstream(t *testing.T) {
 func TestEndlessBodyOfARetriedAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n, start := 0, clock.System.Now()
-		resp, err := weir.NewTransport(open(t, steady(), weir.Options{}), trip(func(r *http.Request) (*http.Response, error) {
+		resp, err := httpx.NewTransport(open(t, steady(), weir.Options{}), trip(func(r *http.Request) (*http.Response, error) {
 			if n++; n == 1 {
 				return response(503, &slow{ctx: r.Context(), left: 1 << 30}, "Content-Type", "text/event-stream", "Content-Encoding", "br"), nil
 			}
@@ -377,7 +378,7 @@ func TestPanicInTheBaseIsReported(t *testing.T) {
 	u := open(t, quick(), weir.Options{Gates: []weir.Gate{book}})
 	func() {
 		defer func() { _ = recover() }()
-		_, _ = weir.NewTransport(u, trip(func(*http.Request) (*http.Response, error) { panic(1) })).RoundTrip(request(t, background, "GET", nil))
+		_, _ = httpx.NewTransport(u, trip(func(*http.Request) (*http.Response, error) { panic(1) })).RoundTrip(request(t, background, "GET", nil))
 	}()
 	if err := book.check(); err != nil || book.last != outcome.Canceled {
 		t.Errorf("%v, reported %v", err, book.last)
@@ -387,11 +388,11 @@ func TestPanicInTheBaseIsReported(t *testing.T) {
 func TestNestedTransportsDoNotMultiply(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := 0
-		inner := weir.NewTransport(open(t, steady(), weir.Options{}), trip(func(*http.Request) (*http.Response, error) {
+		inner := httpx.NewTransport(open(t, steady(), weir.Options{}), trip(func(*http.Request) (*http.Response, error) {
 			n++
 			return response(503, body("")), nil
 		}))
-		resp, err := weir.NewTransport(open(t, steady(), weir.Options{}), inner).RoundTrip(request(t, background, "GET", nil))
+		resp, err := httpx.NewTransport(open(t, steady(), weir.Options{}), inner).RoundTrip(request(t, background, "GET", nil))
 		if err != nil || resp.StatusCode != 503 || n != 3 {
 			t.Errorf("got %v, %v after %d calls, want 3", resp, err, n)
 		}
@@ -404,9 +405,9 @@ func serve(t *testing.T, p weir.Policy, h http.HandlerFunc) (*http.Client, *weir
 	s := httptest.NewServer(h)
 	t.Cleanup(s.Close)
 	u := open(t, p, weir.Options{})
-	base := weir.NewBase(p.WithDefaults().Timeouts, 0)
+	base := httpx.NewBase(p.WithDefaults().Timeouts, 0)
 	t.Cleanup(base.CloseIdleConnections)
-	return &http.Client{Transport: weir.NewTransport(u, base)}, u, s.URL
+	return &http.Client{Transport: httpx.NewTransport(u, base)}, u, s.URL
 }
 
 func TestConnectionsAreUsedAgain(t *testing.T) {
@@ -425,7 +426,7 @@ func TestConnectionsAreUsedAgain(t *testing.T) {
 	}
 	s.Start()
 	defer s.Close()
-	client := http.Client{Transport: weir.NewTransport(open(t, quick(), weir.Options{}), nil)}
+	client := http.Client{Transport: httpx.NewTransport(open(t, quick(), weir.Options{}), nil)}
 	for range 5 {
 		resp, err := client.Get(s.URL)
 		if err != nil {
@@ -540,5 +541,69 @@ func TestManyCallersOfOneTransport(t *testing.T) {
 	wg.Wait()
 	if good.Load() < 8*20*2/3 { // what the budget does not repeat is answered as it came
 		t.Errorf("%d of 160 calls are good, where a third of the attempts fails", good.Load())
+	}
+}
+
+func TestTwoCallsOfABrokenThingStopNobodyElse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		u := open(t, weir.Policy{}, weir.Options{})
+		client := http.Client{Transport: httpx.NewTransport(u, trip(func(r *http.Request) (*http.Response, error) {
+			if r.URL.Path == "/broken" {
+				return response(500, http.NoBody), nil
+			}
+			return response(200, http.NoBody), nil
+		}))}
+		get := func(path string) int {
+			resp, err := client.Get("http://up.example" + path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = resp.Body.Close()
+			return resp.StatusCode
+		}
+		for range 9 {
+			get("/broken")
+			pass(10 * sec)
+		}
+		if got := get("/"); got != 200 {
+			t.Errorf("another caller got %d", got)
+		}
+	})
+}
+
+// Whatever an upstream calls its errors, they are answers: no word of it is taken for one of weir's own.
+func TestAnErrorIsAnAnswerWhateverItsCode(t *testing.T) {
+	play := func(status int, code string) (v weir.FlightView) {
+		synctest.Test(t, func(t *testing.T) {
+			u := open(t, weir.Policy{Concurrency: weir.Concurrency{Auto: true}}, weir.Options{})
+			tr := &httpx.Transport{Upstream: u, Base: trip(func(*http.Request) (*http.Response, error) {
+				time.Sleep(30 * time.Millisecond)
+				return response(status, body(`{"error":{"code":"`+code+`"}}`), "Content-Type", "application/json"), nil
+			})}
+			for range 4 {
+				resp, err := tr.RoundTrip(request(t, background, "POST", nil))
+				if err != nil {
+					t.Fatal(err)
+				}
+				_ = resp.Body.Close()
+			}
+			v = flights(t, u)
+		})
+		return v
+	}
+	for _, status := range []int{400, 409, 500, 504} {
+		want := play(status, "whatever")
+		for _, code := range []string{"request body", "timeout", "DEADLINE_EXCEEDED", "call timeout"} {
+			if got := play(status, code); got != want || got.InFlight > 0 {
+				t.Errorf("%d %q: %+v, want %+v", status, code, got, want)
+			}
+		}
+	}
+}
+
+func TestNegativeTimeoutsBoundNothing(t *testing.T) {
+	base := httpx.NewBase(weir.Timeouts{Connect: -1, TLS: -1, Headers: -1}, 0)
+	if base.TLSHandshakeTimeout != 0 || base.ResponseHeaderTimeout != 0 || base.MaxIdleConns != 256 {
+		t.Errorf("transport %+v", base)
 	}
 }

@@ -1,4 +1,4 @@
-package weir_test
+package httpx_test
 
 import (
 	"context"
@@ -15,6 +15,7 @@ import (
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/breaker"
 	"github.com/seed1158cd35/weir/clock"
+	"github.com/seed1158cd35/weir/httpx"
 )
 
 // A wire is a base transport whose answers the test gives.
@@ -62,7 +63,7 @@ func (a *wired) give(status int) *watchedBody {
 }
 
 // leaver sends a request whose caller leaves after a second.
-func leaver(t *testing.T, tr *weir.Transport, method string, body io.Reader) {
+func leaver(t *testing.T, tr *httpx.Transport, method string, body io.Reader) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(background, sec)
 	defer cancel()
@@ -74,10 +75,10 @@ func leaver(t *testing.T, tr *weir.Transport, method string, body io.Reader) {
 	synctest.Wait()
 }
 
-func wired2(t *testing.T, p weir.Policy) (*weir.Upstream, *weir.Transport, *wire) {
+func wired2(t *testing.T, p weir.Policy) (*weir.Upstream, *httpx.Transport, *wire) {
 	t.Helper()
 	u, w := open(t, p, weir.Options{}), newWire()
-	return u, weir.NewTransport(u, w), w
+	return u, httpx.NewTransport(u, w), w
 }
 
 func patientPolicy() weir.Policy {
@@ -270,7 +271,7 @@ func TestAPanicOfTheBaseIsTheCallers(t *testing.T) {
 			t.Errorf("it looks like %+v", f)
 		}
 	}()
-	_, _ = weir.NewTransport(u, roundTrip(func(*http.Request) (*http.Response, error) { panic("broken") })).RoundTrip(req)
+	_, _ = httpx.NewTransport(u, roundTrip(func(*http.Request) (*http.Response, error) { panic("broken") })).RoundTrip(req)
 }
 
 type roundTrip func(*http.Request) (*http.Response, error)
@@ -279,11 +280,11 @@ func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f
 
 // What Transport keeps of the time to the headers is no business of its base.
 func TestBaseTimeouts(t *testing.T) {
-	if d := weir.BaseTimeouts(weir.Policy{}).Headers; d != 5*sec {
+	if d := httpx.BaseTimeouts(weir.Policy{}).Headers; d != 5*sec {
 		t.Errorf("without a bound the base waits %v", d)
 	}
 	for _, p := range []weir.Policy{bounded(1), {Operations: []weir.Operation{{Name: "x", Concurrency: &weir.Concurrency{Auto: true}}}}} {
-		if d := weir.BaseTimeouts(p).Headers; d >= 0 {
+		if d := httpx.BaseTimeouts(p).Headers; d >= 0 {
 			t.Errorf("with a bound the base waits %v", d)
 		}
 	}

@@ -1,4 +1,4 @@
-package weir
+package httpx
 
 import (
 	"net/http"
@@ -6,17 +6,18 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/internal/paths"
 )
 
 // call is what the policy needs to know of a request.
-func (t *Transport) call(req *http.Request) Call {
-	var c Call
+func (t *Transport) call(req *http.Request) weir.Call {
+	var c weir.Call
 	if t.Call != nil {
 		c = t.Call(req)
 	}
 	path := paths.Read(rawPath(req.URL))
-	o := t.Upstream.Assign(&c, func(o *Operation) bool { return matches(o, req.Method, &path) })
+	o := t.Upstream.Assign(&c, func(o *weir.Operation) bool { return matches(o, req.Method, &path) })
 	c.Safe = c.Safe || safe(o, req.Method, req.Header)
 	return c
 }
@@ -33,7 +34,7 @@ func rawPath(u *url.URL) string {
 
 // Declares reports whether a request, by its method and raw path, belongs to an operation
 // that the policy declares.
-func Declares(p *Policy, method, rawPath string) bool {
+func Declares(p *weir.Policy, method, rawPath string) bool {
 	path := paths.Read(rawPath)
 	for i := range p.Operations {
 		if matches(&p.Operations[i], method, &path) {
@@ -44,17 +45,17 @@ func Declares(p *Policy, method, rawPath string) bool {
 }
 
 // matches reports whether a request belongs to the operation, however its path is written.
-func matches(o *Operation, method string, path *paths.Path) bool {
+func matches(o *weir.Operation, method string, path *paths.Path) bool {
 	return (len(o.Methods) == 0 || slices.Contains(o.Methods, strings.ToUpper(method))) && path.Begins(o.Path)
 }
 
 // safe reports whether the request may be repeated even if it may have been
 // done. Of the methods RFC 9110 9.2.2 calls these idempotent.
-func safe(o *Operation, method string, h http.Header) bool {
+func safe(o *weir.Operation, method string, h http.Header) bool {
 	switch o.Safe {
-	case Yes:
+	case weir.Yes:
 		return true
-	case No:
+	case weir.No:
 		return false
 	}
 	switch method {

@@ -1,10 +1,12 @@
-package weir
+package httpx
 
 import (
 	"context"
 	"net/http/httptrace"
 	"sync"
 	"time"
+
+	"github.com/seed1158cd35/weir"
 )
 
 // ErrHeaderTimeout is why an attempt ends whose answer did not begin in time, counted
@@ -14,7 +16,7 @@ var ErrHeaderTimeout error = stalled("timed out waiting for the answer's headers
 // BaseTimeouts are those that a base transport for a policy keeps; see NewBase. With a
 // bound of what is in flight Headers is not among them: Transport keeps that itself, as
 // an attempt may go on when its caller has been told that it took too long.
-func BaseTimeouts(p Policy) Timeouts {
+func BaseTimeouts(p weir.Policy) weir.Timeouts {
 	t := p.WithDefaults().Timeouts
 	if p.Bounded() {
 		t.Headers = -1

@@ -1,4 +1,4 @@
-package weir_test
+package httpx_test
 
 import (
 	"bytes"
@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/httpx"
 )
 
 // reads is an upstream that reads a request's body to its end before it answers, as
@@ -75,11 +76,11 @@ func TestARequestThatStallsEndsTheCall(t *testing.T) {
 		want     error
 		after    time.Duration
 	}{
-		{"by default", weir.Timeouts{}, 2, time.Second, weir.ErrRequestStalled, 32 * sec},
-		{"longer than an attempt", weir.Timeouts{}, 3, 9 * sec, weir.ErrRequestStalled, 57 * sec},
-		{"longer than the call", weir.Timeouts{}, 9, 9 * sec, weir.ErrRequestStalled, time.Minute},
-		{"longer than a body may take", weir.Timeouts{Body: 20 * sec, Call: -1}, 9, 3 * sec, weir.ErrBodyTimeout, 20 * sec},
-		{"without a bound", weir.Timeouts{Idle: -1, Call: time.Hour}, 1, sec, weir.ErrRequestStalled, time.Hour},
+		{"by default", weir.Timeouts{}, 2, time.Second, httpx.ErrRequestStalled, 32 * sec},
+		{"longer than an attempt", weir.Timeouts{}, 3, 9 * sec, httpx.ErrRequestStalled, 57 * sec},
+		{"longer than the call", weir.Timeouts{}, 9, 9 * sec, httpx.ErrRequestStalled, time.Minute},
+		{"longer than a body may take", weir.Timeouts{Body: 20 * sec, Call: -1}, 9, 3 * sec, httpx.ErrBodyTimeout, 20 * sec},
+		{"without a bound", weir.Timeouts{Idle: -1, Call: time.Hour}, 1, sec, httpx.ErrRequestStalled, time.Hour},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -90,8 +91,8 @@ func TestARequestThatStallsEndsTheCall(t *testing.T) {
 				body := newTrickle(tt.pieces, tt.every)
 				r, _ := http.NewRequest(http.MethodPut, "http://upstream.test/x", body)
 				begun := time.Now()
-				_, err := weir.NewTransport(u, reads(&took)).RoundTrip(r)
-				if !errors.Is(err, tt.want) || !errors.Is(err, weir.ErrRequestBody) {
+				_, err := httpx.NewTransport(u, reads(&took)).RoundTrip(r)
+				if !errors.Is(err, tt.want) || !errors.Is(err, httpx.ErrRequestBody) {
 					t.Errorf("%v, want %v", err, tt.want)
 				}
 				if got := time.Since(begun); got != tt.after {
@@ -122,7 +123,7 @@ func TestARequestThatComesSlowlyGoesThrough(t *testing.T) {
 			io.Reader
 			io.Closer
 		}{body, io.NopCloser(nil)}})
-		resp, err := weir.NewTransport(u, reads(&took)).RoundTrip(r)
+		resp, err := httpx.NewTransport(u, reads(&took)).RoundTrip(r)
 		if err != nil || resp.StatusCode != 200 || took != 20 {
 			t.Errorf("%v, %v after %d bytes", resp, err, took)
 		}
@@ -142,7 +143,7 @@ func TestAnAnswerThatStallsEndsWithAnError(t *testing.T) {
 				return answered(200, attempts{body, r.Context()}), nil
 			})
 			r, _ := http.NewRequest(http.MethodGet, "http://upstream.test/x", nil)
-			resp, err := weir.NewTransport(u, base).RoundTrip(r)
+			resp, err := httpx.NewTransport(u, base).RoundTrip(r)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -164,7 +165,7 @@ func TestAnAnswerThatStallsEndsWithAnError(t *testing.T) {
 
 		resp = send(nil)
 		begun := time.Now()
-		if _, err := resp.Body.Read(p); err != weir.ErrBodyStalled || time.Since(begun) != 30*sec {
+		if _, err := resp.Body.Read(p); err != httpx.ErrBodyStalled || time.Since(begun) != 30*sec {
 			t.Errorf("%v after %v", err, time.Since(begun))
 		}
 	})
@@ -198,7 +199,7 @@ func TestBodiesInMemoryGoThrough(t *testing.T) {
 	for _, body := range []io.Reader{bytes.NewReader([]byte("in memory")), strings.NewReader("in memory"), bytes.NewBufferString("in memory")} {
 		var took int64
 		r, _ := http.NewRequest(http.MethodPost, "http://upstream.test/x", body)
-		if resp, err := weir.NewTransport(u, reads(&took)).RoundTrip(r); err != nil || resp.StatusCode != 200 || took != 9 {
+		if resp, err := httpx.NewTransport(u, reads(&took)).RoundTrip(r); err != nil || resp.StatusCode != 200 || took != 9 {
 			t.Errorf("%v %v after %d bytes", resp, err, took)
 		}
 	}
@@ -229,7 +230,7 @@ func TestASlowUploadHoldsNoSlot(t *testing.T) {
 		send := func(body io.ReadCloser) {
 			done.Go(func() {
 				r, _ := http.NewRequest(http.MethodPost, "http://upstream.test/x", body)
-				_, _ = weir.NewTransport(u, base).RoundTrip(r)
+				_, _ = httpx.NewTransport(u, base).RoundTrip(r)
 			})
 			synctest.Wait()
 		}
@@ -265,7 +266,7 @@ func TestASlowUploadHoldsNoSlot(t *testing.T) {
 func TestSlowUploadsKeepNobodyOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := open(t, bounded(10), weir.Options{})
-		tr := weir.NewTransport(u, tripper(func(r *http.Request) (*http.Response, error) {
+		tr := httpx.NewTransport(u, tripper(func(r *http.Request) (*http.Response, error) {
 			if r.Body == nil {
 				return answered(200, http.NoBody), nil
 			}
@@ -301,7 +302,7 @@ func TestASlowUploadHoldsNoSlotOfAnotherBound(t *testing.T) {
 		p.Operations = []weir.Operation{{Name: "put", Concurrency: &weir.Concurrency{Limit: 1}}}
 		u := open(t, p, weir.Options{})
 		first, _ := try(u, weir.Call{Operation: "put"})
-		tr := weir.NewTransport(u, tripper(func(r *http.Request) (*http.Response, error) {
+		tr := httpx.NewTransport(u, tripper(func(r *http.Request) (*http.Response, error) {
 			_, _ = io.Copy(io.Discard, r.Body)
 			return answered(200, http.NoBody), r.Body.Close()
 		}))
@@ -340,7 +341,7 @@ func TestASecondAttemptGivesItsSlotUp(t *testing.T) {
 			p := bounded(1)
 			u := open(t, p, weir.Options{})
 			n := 0
-			tr := weir.NewTransport(u, tripper(func(r *http.Request) (*http.Response, error) {
+			tr := httpx.NewTransport(u, tripper(func(r *http.Request) (*http.Response, error) {
 				if n++; n == 1 { // answered early, while the body is waited for
 					go func() { _, _ = io.Copy(io.Discard, r.Body); _ = r.Body.Close() }()
 					time.Sleep(2 * time.Second)

@@ -1,4 +1,4 @@
-package weir_test
+package httpx_test
 
 import (
 	"io"
@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/httpx"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/outcome"
 )
@@ -29,7 +30,7 @@ func tokens(amount int64, per time.Duration, burst int64) limit.Limit {
 
 // metered sends one request that costs 60 tokens and whose answer ends so.
 func metered(t *testing.T, u *weir.Upstream, judge, end outcome.Outcome) (*http.Response, error) {
-	tr := &weir.Transport{
+	tr := &httpx.Transport{
 		Upstream: u,
 		Base: trip(func(*http.Request) (*http.Response, error) {
 			return response(200, body("hello")), nil
@@ -111,13 +112,13 @@ func TestWhatIsJudgedToBeAFailureIsOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := open(t, steady(tokens(1, time.Hour, 1000)), weir.Options{})
 		story := new(weir.Trace)
-		tr := &weir.Transport{Upstream: u,
+		tr := &httpx.Transport{Upstream: u,
 			Base: trip(func(*http.Request) (*http.Response, error) { return response(200, body("error inside")), nil }),
 			Judge: func(r *http.Response, o outcome.Outcome) outcome.Outcome {
 				r.Body = &metering{r.Body, outcome.Outcome{}}
 				return outcome.Outcome{Class: outcome.Throttled, Code: "overloaded", Undone: true}
 			}}
-		resp, err := tr.RoundTrip(request(t, weir.WithTrace(background, story), "POST", nil))
+		resp, err := tr.RoundTrip(request(t, httpx.WithTrace(background, story), "POST", nil))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -211,3 +212,34 @@ func TestPlansHaveLimitsOfTheirOwn(t *testing.T) {
 		}
 	})
 }
+
+func TestAPermitIsSettledEvenIfItsMeterPanics(t *testing.T) {
+	g := new(countingGate)
+	u := open(t, steady(tokens(1, time.Hour, 100)), weir.Options{Gates: []weir.Gate{g}})
+	tr := &httpx.Transport{
+		Upstream: u,
+		Base: trip(func(*http.Request) (*http.Response, error) {
+			r := response(200, body("hello"))
+			r.Body = failingMeter{r.Body}
+			return r, nil
+		}),
+	}
+	resp, err := tr.RoundTrip(request(t, background, "POST", strings.NewReader("{}")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // the second has nothing to do
+		func() {
+			defer func() { _ = recover() }()
+			_ = resp.Body.Close()
+		}()
+	}
+	if g.admitted != 1 || g.reported != 1 {
+		t.Errorf("the gate admitted %d and heard of %d", g.admitted, g.reported)
+	}
+}
+
+// failingMeter does not know how its answer ended.
+type failingMeter struct{ io.ReadCloser }
+
+func (failingMeter) Outcome() outcome.Outcome { panic("no outcome") }

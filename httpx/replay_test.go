@@ -1,4 +1,4 @@
-package weir_test
+package httpx_test
 
 import (
 	"bytes"
@@ -11,13 +11,14 @@ import (
 	"testing/synctest"
 
 	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/httpx"
 	"github.com/seed1158cd35/weir/retry"
 )
 
 // exchange sends a body through attempts that fail, the last of which succeeds,
 // and each of which is a function of the body it gets.
 func exchange(t *testing.T, replay int64, req *http.Request, attempts ...func(io.ReadCloser)) (n int, story weir.Trace, err error) {
-	tr := weir.NewTransport(open(t, steady(), weir.Options{}), trip(func(r *http.Request) (*http.Response, error) {
+	tr := httpx.NewTransport(open(t, steady(), weir.Options{}), trip(func(r *http.Request) (*http.Response, error) {
 		if r.GetBody != nil {
 			t.Error("the base could repeat by itself")
 		}
@@ -28,7 +29,7 @@ func exchange(t *testing.T, replay int64, req *http.Request, attempts ...func(io
 		return response(200, body("")), nil
 	}))
 	tr.Replay = replay
-	_, err = tr.RoundTrip(req.WithContext(weir.WithTrace(req.Context(), &story)))
+	_, err = tr.RoundTrip(req.WithContext(httpx.WithTrace(req.Context(), &story)))
 	return n, story, err
 }
 
@@ -86,7 +87,7 @@ func TestLargeBodyIsSentOnce(t *testing.T) {
 		replay int64
 		n      int
 	}{
-		{weir.DefaultReplay, 0, 2}, {weir.DefaultReplay + 1, 0, 1}, {10, 10, 2}, {11, 10, 1}, {1, -1, 1}, {0, -1, 2},
+		{httpx.DefaultReplay, 0, 2}, {httpx.DefaultReplay + 1, 0, 1}, {10, 10, 2}, {11, 10, 1}, {1, -1, 1}, {0, -1, 2},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			source := &watched{Reader: strings.NewReader(strings.Repeat("x", c.size))}
@@ -94,7 +95,7 @@ func TestLargeBodyIsSentOnce(t *testing.T) {
 			if n != c.n || err != nil || source.closed.Load() != 1 {
 				t.Errorf("%+v: %d attempts, %v; closed %d times", c, n, err, source.closed.Load())
 			}
-			if (story.GaveUp == weir.ErrBodyTooLarge) != (c.n == 1) {
+			if (story.GaveUp == httpx.ErrBodyTooLarge) != (c.n == 1) {
 				t.Errorf("%+v: gave up because of %v", c, story.GaveUp)
 			}
 		})
@@ -208,11 +209,11 @@ func TestBrokenBodyIsTheCallersFault(t *testing.T) {
 	u := open(t, p, weir.Options{})
 	n := 0
 	var story weir.Trace
-	_, err := weir.NewTransport(u, trip(func(r *http.Request) (*http.Response, error) {
+	_, err := httpx.NewTransport(u, trip(func(r *http.Request) (*http.Response, error) {
 		n++
 		_, err := io.ReadAll(r.Body)
 		return nil, err
-	})).RoundTrip(request(t, weir.WithTrace(background, &story), "PUT", io.NopCloser(io.MultiReader(strings.NewReader("x"), failing{broken}))))
+	})).RoundTrip(request(t, httpx.WithTrace(background, &story), "PUT", io.NopCloser(io.MultiReader(strings.NewReader("x"), failing{broken}))))
 	if !errors.Is(err, broken) || errors.Is(err, retry.ErrAttempts) || n != 1 || story.Outcome.Code != "request body" {
 		t.Errorf("got %v after %d attempts, class %v", err, n, story.Outcome.Class)
 	}
