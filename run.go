@@ -18,7 +18,7 @@ import (
 //		err := send(r.Context())
 //		r.Report(r.Classify(err), err)
 //	}
-//	return r.Err()
+//	err = r.Err()
 //
 // Next waits, for the time of the attempt and for its turn; each attempt is reported once.
 // A Run is for one goroutine.

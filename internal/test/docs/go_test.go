@@ -44,6 +44,8 @@ var (
 var given = map[string]string{
 	"README.md":                     "type User struct{}\nvar client interface{ User(context.Context, int) (*User, error) }\nvar id int\n",
 	"doc.go":                        "type Output struct{}\nvar client interface{ Put(context.Context, int) (*Output, error) }\nvar in int\n",
+	"run.go":                        "var u *weir.Upstream\nvar call weir.Call\nvar send func(context.Context) error\n",
+	"httpx/doc.go":                  "var api *weir.Upstream\n",
 	"docs/notify.md":                "var url, secret, token, secretTopic notify.Secret\n",
 	"observe/notify/notify.go":      "var url, secret notify.Secret\n",
 	"awsx/drs/drs.go":               "var in *awsdrs.StartRecoveryInput\n",
