@@ -56,7 +56,7 @@ type boarder struct {
 }
 
 // Ask is the line's: it is on another goroutine's stack at times.
-func (b *boarder) Ask(now time.Duration) line.Step {
+func (b *boarder) Ask(now, _ time.Duration) line.Step {
 	var ok bool
 	if b.slot, ok = b.bound.Take(now); ok {
 		return line.Step{Kind: line.Go}

@@ -1,24 +1,26 @@
-// Package line is the place where calls wait: for a slot among those in flight, and one
-// day for every limit.
+// Package line is the place where calls wait: for a limit, and for a slot among those in
+// flight.
 //
 // Who goes next is decided when there is something to give, never before. So no call
-// holds a turn while it waits, and one that leaves has nothing to hand back. Whoever
-// gives something back calls Kick, which lets those go for whom there is enough; what
-// comes with time alone is asked for by one of those who wait, the driver.
+// holds a turn while it waits, one that leaves has nothing to hand back, and one that comes
+// late with a higher priority overtakes without anybody yielding. One of those who wait in a
+// line, the driver, lends its goroutine: it asks for whoever is first, until somebody has to
+// wait, sleeps until that call could go, and hands the drive on when its own turn has come.
+// Whoever gives something back calls Kick.
+//
+// The order is first come, first served; or start-time fair queueing by flow and priority,
+// see order; or newest first, where rules say so.
 package line
 
 import (
-	"context"
 	"errors"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/seed1158cd35/weir/clock"
 )
 
 var (
-	// ErrLate is why a wait ends whose time is up.
+	// ErrLate is why a wait ends whose time is up, or whose turn cannot come before that.
 	ErrLate = errors.New("the turn did not come in time")
 	// ErrFull is why there is none: too many wait already.
 	ErrFull = errors.New("too many wait")
@@ -26,8 +28,12 @@ var (
 	ErrRefused = errors.New("refused")
 )
 
-// Most is how many can wait in a line.
+// Most is how many can wait in a line with rules of its own.
 const Most = 10_000
+
+// Grace is how late a driver may wake and lose nothing, however small a burst is: what came
+// since the first could go counts. By so much may calls go later than they could, never sooner.
+const Grace = 100 * time.Millisecond
 
 // A Kind is what happens to a call that asks.
 type Kind uint8
@@ -35,19 +41,25 @@ type Kind uint8
 const (
 	Go     Kind = iota // it has what it asked for
 	Wait               // it has to wait, until For is over or somebody kicks
-	Refuse             // it need not wait
+	Refuse             // it need not wait here
+	Move               // it has to wait at Spot
+	Away               // it gets what it asks for elsewhere, as one of Room at once; it must come Back
 )
 
 // A Step is what a call is told that asks.
 type Step struct {
-	Kind Kind
-	For  time.Duration
+	Kind  Kind
+	For   time.Duration // of Wait: it cannot go before
+	Again time.Duration // of Wait: ask again so soon, as more may come than was known; 0 means after For
+	Spot  Spot          // of Move
+	Room  int           // of Away
 }
 
 // An Asker is a call that waits. It is asked on any goroutine, while its own sleeps and
-// the line is locked: it must not block, and must not call the line.
+// the line is locked: it must not block, and must not call the line. The call has been
+// entitled to ask since an instant: what came since then counts, even beyond a burst.
 type Asker interface {
-	Ask(now time.Duration) Step
+	Ask(now, since time.Duration) Step
 }
 
 // Rules say who goes next and how long calls wait. They are asked while the line is
@@ -65,9 +77,34 @@ type Rules interface {
 	Longer(now, came time.Duration, waiting int) time.Duration
 }
 
-// A Place is where a call stood when its wait ended.
+// A Spot is a line and what a call costs there.
+type Spot struct {
+	Key  any           // comparable
+	Cost time.Duration // how long it takes until as much comes as the call costs; an hour counts as much as more
+
+	// Steady says that what is waited for comes evenly: a call that has much before it
+	// that costs too long cannot go in time, and need not wait to learn that.
+	Steady bool
+}
+
+// A Call is one that waits. It keeps its place in its flow if it waits again, or elsewhere.
+type Call struct {
+	Asker
+	Flow   string
+	Lane   int // from 0 to Lanes-1; 0 goes before 1
+	Weight int // of the flow; 0 means 1
+	Until  time.Duration
+
+	came uint64  // in the order in which calls came; 0 if it has not waited yet
+	away *waiter // nil unless it is away
+}
+
+// A Place is where a call stood that did not go.
 type Place struct {
-	Place, Waiting int // 1 is next; 0 if it went
+	Place   int           // in the order in which calls would have gone; 1 means next. It is an estimate if costs differ
+	Waiting int           // how many waited, this one included
+	Due     time.Duration // the instant at which the first goes, as far as is known
+	Ahead   time.Duration // at least so much is the cost of those who would have gone before it, the first apart
 }
 
 // A Line is some calls that wait for the same. It is safe for concurrent use.
@@ -75,107 +112,46 @@ type Place struct {
 // The line's lock may be held while that of what is asked for is taken, never the other
 // way round.
 type Line struct {
-	clock   clock.Clock
-	rules   Rules
-	waiting atomic.Int64
+	all   *Lines // its lock guards what follows
+	key   any
+	made  uint64
+	rules Rules // nil for those of the order
 
-	mu          sync.Mutex
-	first, last *waiter
-	since       time.Duration // somebody has waited since then without a break
-	driver      *waiter       // nil if nobody waits
-	due         time.Duration // when the driver asks again
-	over        error         // why nobody is to wait any more; nil while calls may
+	order  order
+	since  time.Duration // somebody has waited since then without a break
+	driver *waiter       // nil if nobody waits
+	due    time.Duration // since when the first is entitled to ask, or when it will be
+	again  time.Duration // when the driver asks again
+	sent   time.Duration // those were sent away who cannot wait until then
+	away   int           // calls that get elsewhere what they ask for
 }
 
-// New makes a line.
-func New(c clock.Clock, r Rules) *Line { return &Line{clock: c, rules: r} }
+// New makes a line that goes by rules, and stands alone.
+func New(c clock.Clock, r Rules) *Line {
+	return &Line{all: NewLines(c, Config{Longest: Most, PerFlow: Most}), rules: r}
+}
 
 // Empty reports whether nobody waits: one atomic load.
-func (l *Line) Empty() bool { return l.waiting.Load() == 0 }
+func (l *Line) Empty() bool { return l.all.Empty() }
 
 // Waiting is how many wait.
-func (l *Line) Waiting() int { return int(l.waiting.Load()) }
+func (l *Line) Waiting() int { return int(l.all.waiting.Load()) }
 
 // Waited is how long calls have waited without a break; 0 if nobody waits.
 func (l *Line) Waited(now time.Duration) time.Duration {
 	if l.Empty() {
 		return 0
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	l.all.mu.Lock()
+	defer l.all.mu.Unlock()
 	return l.waited(now)
 }
 
 func (l *Line) waited(now time.Duration) time.Duration {
-	if l.first == nil {
+	if l.order.n == 0 {
 		return 0
 	}
 	return max(0, now-l.since)
-}
-
-// Wait has a call wait for its turn, until the instant at most. The error is nil if it
-// went, ErrLate, ErrFull, ErrRefused, what Fail was given, or the cause of ctx's end.
-func (l *Line) Wait(ctx context.Context, now, until time.Duration, c Asker) (Place, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.over != nil {
-		return Place{}, l.over
-	}
-	if n := l.Waiting(); n >= Most {
-		return Place{n + 1, n + 1}, ErrFull
-	}
-	w := &waiter{ask: c, came: now, last: until, wakes: clock.NewWaker(l.clock)}
-	w.until = min(until, now+l.rules.Wait(l.waited(now)))
-	l.push(w)
-	if l.serve(now); !w.done && l.driver == nil {
-		l.driver = w
-	}
-	for !w.done {
-		if l.late(w, now) {
-			l.leave(w, ErrLate)
-			break
-		}
-		now = l.sleep(ctx, w, now)
-	}
-	return w.place, w.err
-}
-
-// sleep sleeps until something may have changed for the waiter, and says what time it
-// is then. The lock is held before and after.
-func (l *Line) sleep(ctx context.Context, w *waiter, now time.Duration) time.Duration {
-	until := w.until
-	if l.driver == w {
-		until = min(until, l.due)
-	}
-	l.mu.Unlock()
-	err := w.wakes.Sleep(ctx, until-now)
-	now = l.clock.Now()
-	l.mu.Lock()
-	if err != nil && !w.done {
-		l.leave(w, err)
-	}
-	if !w.done && l.driver == w {
-		l.serve(now)
-	}
-	return now
-}
-
-// serve lets everyone go for whom there is enough, in turn.
-func (l *Line) serve(now time.Duration) {
-	for w := l.next(now); w != nil; w = l.next(now) {
-		switch s := w.ask.Ask(now); s.Kind {
-		case Go:
-			l.end(w, nil)
-		case Refuse:
-			l.leave(w, ErrRefused)
-		default:
-			sooner := now+s.For < l.due
-			if l.due = now + s.For; sooner && l.driver != nil {
-				l.driver.wakes.Wake()
-			}
-			return
-		}
-	}
 }
 
 // Kick lets those go for whom there is enough now: something was given back.
@@ -183,32 +159,8 @@ func (l *Line) Kick() {
 	if l.Empty() {
 		return
 	}
-	now := l.clock.Now()
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	now := l.all.clock.Now()
+	l.all.mu.Lock()
+	defer l.all.mu.Unlock()
 	l.serve(now)
-}
-
-// End ends every wait, and those that would begin later.
-func (l *Line) End(err error) {
-	l.mu.Lock()
-	l.over = err
-	l.mu.Unlock()
-	l.Fail(err, func(Asker) bool { return true })
-}
-
-// Fail ends the wait of all whom pick picks: their breaker has opened, say.
-func (l *Line) Fail(err error, pick func(Asker) bool) {
-	if l.Empty() {
-		return
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for w := l.first; w != nil; {
-		next := w.next
-		if pick(w.ask) {
-			l.leave(w, err)
-		}
-		w = next
-	}
 }

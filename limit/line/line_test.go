@@ -43,7 +43,7 @@ type buyer struct {
 	refuse bool
 }
 
-func (b *buyer) Ask(now time.Duration) Step {
+func (b *buyer) Ask(now, _ time.Duration) Step {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	switch {
@@ -54,9 +54,9 @@ func (b *buyer) Ask(now time.Duration) Step {
 	case b.opens > 0 && now >= b.opens:
 		b.opens = 0
 	case b.opens > 0:
-		return Step{Wait, b.opens - now}
+		return Step{Kind: Wait, For: b.opens - now}
 	default:
-		return Step{Wait, time.Hour}
+		return Step{Kind: Wait, For: time.Hour}
 	}
 	b.served = append(b.served, b.name)
 	return Step{Kind: Go}
@@ -76,7 +76,7 @@ func (s *shop) buys(ctx context.Context, name string, patience time.Duration) (P
 
 func (s *shop) empty(t *testing.T) {
 	t.Helper()
-	if s.Waiting() != 0 || s.first != nil || s.last != nil || s.driver != nil {
+	if s.Waiting() != 0 || s.order.n != 0 || s.driver != nil || len(s.all.flows) != 0 {
 		t.Errorf("%d wait, driver %v", s.Waiting(), s.driver)
 	}
 }
@@ -140,7 +140,7 @@ func TestWaitsEndInTime(t *testing.T) {
 				s := newShop(c.rules)
 				begin := time.Now()
 				p, err := s.buys(t.Context(), "a", c.patience)
-				if took := time.Since(begin); !errors.Is(err, ErrLate) || took != c.want || p != (Place{1, 1}) {
+				if took := time.Since(begin); !errors.Is(err, ErrLate) || took != c.want || p.Place != 1 || p.Waiting != 1 {
 					t.Errorf("%v, %+v after %v, want %v", err, p, took, c.want)
 				}
 				s.empty(t)

@@ -1,78 +1,165 @@
 package line
 
 import (
+	"context"
 	"time"
 
 	"github.com/seed1158cd35/weir/clock"
 )
 
-// A waiter is a call in a line. Its fields are behind the line's lock.
+// A waiter is a call in a line. Its fields are behind the lock of the lines.
 type waiter struct {
-	ask         Asker
-	came, until time.Duration
-	last        time.Duration // however long it would wait by the rules
-	prev, next  *waiter
-	done        bool
-	err         error
-	place       Place
-	wakes       *clock.Waker
+	call  *Call
+	line  *Line
+	cost  time.Duration // there
+	came  time.Duration
+	until time.Duration // so long it waits by the rules
+	done  bool
+	err   error
+	place Place
+	wakes *clock.Waker
+
+	flow           *flow
+	prev, next     *waiter
+	paid, lanePaid int64 // by its flow and its lane, when it went
 }
 
-func (l *Line) push(w *waiter) {
-	if w.prev = l.last; w.prev == nil {
-		l.first, l.since = w, w.came
-	} else {
-		w.prev.next = w
+// Wait has a call wait for its turn, until the instant at most. The error is nil if it
+// went, ErrLate, ErrFull, ErrRefused, what Fail was given, or the cause of ctx's end.
+func (l *Line) Wait(ctx context.Context, now, until time.Duration, a Asker) (Place, error) {
+	l.all.mu.Lock()
+	defer l.all.mu.Unlock()
+	return l.wait(ctx, now, &Call{Asker: a, Weight: 1, Until: until}, Spot{Cost: 1})
+}
+
+func (l *Line) wait(ctx context.Context, now time.Duration, c *Call, at Spot) (Place, error) {
+	s := l.all
+	if s.over != nil {
+		return Place{}, s.over
 	}
-	l.last = w
-	l.waiting.Add(1)
+	w := &waiter{call: c, line: l, cost: within(at.Cost), came: now, until: c.Until, wakes: clock.NewWaker(s.clock)}
+	if l.rules != nil {
+		w.until = min(c.Until, now+l.rules.Wait(l.waited(now)))
+	}
+	if c.came == 0 { // one that comes again has its place
+		if p, err := l.refuses(w, at.Steady); err != nil {
+			return p, err
+		}
+		s.came++
+		c.came = s.came
+	}
+	s.comes(w)
+	if l.push(now, w); l.next(now) == w {
+		l.serve(now)
+	}
+	w.line.drives(w)
+	for !w.done {
+		if w.late(now) {
+			w.line.leave(w, ErrLate, allFlows)
+			break
+		}
+		now = s.sleep(ctx, w, now)
+	}
+	return w.place, w.err
+}
+
+// refuses says whether a call need not wait, and where it would have stood.
+func (l *Line) refuses(w *waiter, steady bool) (Place, error) {
+	s := l.all
+	full := int(s.waiting.Load()) >= s.config.Longest || s.flows[w.call.Flow] >= s.config.PerFlow
+	if !full && (!steady || l.order.n == 0) {
+		return Place{}, nil
+	}
+	p := l.place(w, l.order.lanes[w.call.Lane].flows[w.call.Flow], lookedAt)
+	switch {
+	case full:
+		return p, ErrFull
+	case p.Due+p.Ahead+w.cost > w.call.Until:
+		return p, ErrLate
+	}
+	return p, nil
+}
+
+// sleep sleeps until something may have changed for the waiter, and says what time it
+// is then. The lock is held before and after.
+func (s *Lines) sleep(ctx context.Context, w *waiter, now time.Duration) time.Duration {
+	until := w.until
+	if w.line.driver == w {
+		until = min(until, w.line.again)
+	}
+	s.mu.Unlock()
+	err := w.wakes.Sleep(ctx, until-now)
+	now = s.clock.Now()
+	s.mu.Lock()
+	if err != nil && !w.done {
+		w.line.leave(w, err, allFlows)
+	}
+	if !w.done && w.line.driver == w {
+		w.line.serve(now)
+	}
+	return now
+}
+
+// late reports whether a waiter's time is up.
+func (w *waiter) late(now time.Duration) bool {
+	if now < w.until {
+		return false
+	}
+	if l := w.line; l.rules != nil {
+		w.until = min(w.call.Until, l.rules.Longer(now, w.came, l.Waiting()))
+	}
+	return now >= w.until
+}
+
+// push puts a waiter where it would stand had it been here since it came.
+func (l *Line) push(now time.Duration, w *waiter) {
+	if l.order.n == 0 {
+		l.since, l.due, l.again, l.sent = now, now, now, 0
+	}
+	w.line = l
+	l.order.push(w)
 }
 
 // next is whose turn it is.
 func (l *Line) next(now time.Duration) *waiter {
-	if l.first != nil && l.first != l.last && l.rules.Stands(l.waited(now)) {
-		return l.last
+	w := l.order.first()
+	if l.rules != nil && w != nil && w.next != nil && l.rules.Stands(l.waited(now)) {
+		return w.flow.calls.last
 	}
-	return l.first
+	return w
 }
 
-// late reports whether a waiter's time is up.
-func (l *Line) late(w *waiter, now time.Duration) bool {
-	if now < w.until {
-		return false
+// leave ends the wait of a call that does not go. If it was first the driver slept for it.
+func (l *Line) leave(w *waiter, err error, flows int) {
+	w.place = l.place(w, w.flow, flows)
+	first := l.order.first() == w
+	l.order.remove(w)
+	l.all.leaves(w)
+	if l.end(w, err); first && l.driver != nil {
+		l.driver.wakes.Wake()
 	}
-	w.until = min(w.last, l.rules.Longer(now, w.came, l.Waiting()))
-	return now >= w.until
 }
 
-// leave ends the wait of one who does not go.
-func (l *Line) leave(w *waiter, err error) {
-	w.place = Place{1, l.Waiting()}
-	for v := w.prev; v != nil; v = v.prev {
-		w.place.Place++
-	}
-	l.end(w, err)
-}
-
-// end takes a waiter out. If it was the driver, another one is.
+// end ends the wait of a call that is in the order no more.
 func (l *Line) end(w *waiter, err error) {
-	if w.prev == nil {
-		l.first = w.next
-	} else {
-		w.prev.next = w.next
-	}
-	if w.next == nil {
-		l.last = w.prev
-	} else {
-		w.next.prev = w.prev
-	}
-	l.waiting.Add(-1)
 	w.done, w.err = true, err
 	w.wakes.Wake()
-	if l.driver != w {
-		return
+	l.handOn(w)
+}
+
+// handOn has another one drive if the waiter did.
+func (l *Line) handOn(w *waiter) {
+	if l.driver == w {
+		if l.driver = l.order.first(); l.driver != nil {
+			l.driver.wakes.Wake()
+		}
 	}
-	if l.driver = l.first; l.driver != nil {
-		l.driver.wakes.Wake()
+	l.all.tidy(l)
+}
+
+// drives has a waiter drive if nobody does.
+func (l *Line) drives(w *waiter) {
+	if l.driver == nil && !w.done {
+		l.driver = w
 	}
 }

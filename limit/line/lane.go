@@ -1,4 +1,4 @@
-package fair
+package line
 
 import (
 	"container/heap"
@@ -6,21 +6,33 @@ import (
 )
 
 // A lane is the flows of one priority.
-type lane[K comparable] struct {
+type lane struct {
 	item
 	virtual int64
-	flows   map[string]*flow[K]
-	waiting flows[K]
+	flows   map[string]*flow
+	waiting flows
 	weights int // of those that wait
 	tidyAt  int // known flows
 	seq     uint64
 }
 
-// flows is a heap of those that have somebody waiting, by tag.
-type flows[K comparable] []*flow[K]
+// A flow is the calls of one name in one lane, in the order in which they came.
+type flow struct {
+	item
+	name   string
+	weight int    // of the last call that entered
+	last   int64  // what its last call was charged: so much it may save up
+	saved  int64  // what it had saved up when it came back, until its next call goes
+	seq    uint64 // of the call with which it came, or came back
+	slot   int    // in the heap of its lane; -1 if nobody waits
+	calls  list
+}
 
-func (h flows[K]) Len() int { return len(h) }
-func (h flows[K]) Less(i, j int) bool {
+// flows is a heap of those that have somebody waiting, by tag.
+type flows []*flow
+
+func (h flows) Len() int { return len(h) }
+func (h flows) Less(i, j int) bool {
 	if c := h[i].before(&h[j].item); c != 0 {
 		return c < 0
 	}
@@ -29,18 +41,18 @@ func (h flows[K]) Less(i, j int) bool {
 	return (h[i].seq < h[j].seq) == (h[i].served == 0)
 }
 
-func (h flows[K]) Swap(i, j int) {
+func (h flows) Swap(i, j int) {
 	h[i], h[j] = h[j], h[i]
 	h[i].slot, h[j].slot = i, j
 }
 
-func (h *flows[K]) Push(x any) {
-	f := x.(*flow[K])
+func (h *flows) Push(x any) {
+	f := x.(*flow)
 	f.slot = len(*h)
 	*h = append(*h, f)
 }
 
-func (h *flows[K]) Pop() any {
+func (h *flows) Pop() any {
 	last := len(*h) - 1
 	f := (*h)[last]
 	(*h)[last] = nil
@@ -50,11 +62,11 @@ func (h *flows[K]) Pop() any {
 }
 
 // flow is the flow of the name, which is made if it is not known.
-func (l *lane[K]) flow(name string) *flow[K] {
+func (l *lane) flow(name string) *flow {
 	f := l.flows[name]
 	if f == nil {
 		l.tidy()
-		f = &flow[K]{item: item{start: math.MinInt64 / 2}, name: name, slot: -1, weight: 1}
+		f = &flow{item: item{start: math.MinInt64 / 2}, name: name, slot: -1, weight: 1}
 		l.flows[name] = f
 	}
 	return f
@@ -62,9 +74,9 @@ func (l *lane[K]) flow(name string) *flow[K] {
 
 // tidy forgets flows that virtual time has caught up with: they would begin anew in
 // any case. It looks at all of them each time that they have doubled.
-func (l *lane[K]) tidy() {
+func (l *lane) tidy() {
 	if l.flows == nil {
-		l.flows = make(map[string]*flow[K])
+		l.flows = make(map[string]*flow)
 	}
 	if len(l.flows) < max(l.tidyAt, 64) {
 		return
@@ -77,38 +89,22 @@ func (l *lane[K]) tidy() {
 	l.tidyAt = 2 * len(l.flows)
 }
 
-func (l *lane[K]) push(w *Waiter[K]) {
-	f := w.flow
+// push puts a call into its flow, which may begin to wait.
+func (l *lane) push(w *waiter) {
+	f := l.flow(w.call.Flow)
+	w.flow = f
 	f.calls.push(w)
 	if f.n > 0 {
 		l.weights -= f.weight
 	}
 	f.weight = w.call.Weight
 	l.weights += f.weight
-	l.enters(w)
-}
-
-// pushFront puts a call before all others of its flow, from where it was taken.
-func (l *lane[K]) pushFront(w *Waiter[K]) {
-	f := w.flow
-	f.calls.pushFront(w)
-	if f.n == 0 {
-		l.weights += f.weight
-	}
-	l.enters(w)
-}
-
-// enters counts a call that has been put into its flow, which may begin to wait.
-func (l *lane[K]) enters(w *Waiter[K]) {
-	f := w.flow
-	f.n++
-	f.cost += int64(w.call.Cost)
-	l.n++
-	l.cost += int64(w.call.Cost)
+	f.add(1, w.cost)
+	l.add(1, w.cost)
 	if f.slot >= 0 {
 		return
 	}
-	if p := price(w.call.Cost, w.call.Weight); f.wakes(l.virtual - p) {
+	if p := price(w.cost, w.call.Weight); f.wakes(l.virtual - p) {
 		l.seq++
 		f.seq, f.saved = l.seq, p
 	}
@@ -116,13 +112,11 @@ func (l *lane[K]) enters(w *Waiter[K]) {
 }
 
 // remove takes a call out of its flow, wherever it stands.
-func (l *lane[K]) remove(w *Waiter[K]) {
+func (l *lane) remove(w *waiter) {
 	f := w.flow
 	f.calls.remove(w)
-	f.n--
-	f.cost -= int64(w.call.Cost)
-	l.n--
-	l.cost -= int64(w.call.Cost)
+	f.add(-1, w.cost)
+	l.add(-1, w.cost)
 	if f.n == 0 {
 		l.weights -= f.weight
 		heap.Remove(&l.waiting, f.slot)
@@ -134,18 +128,53 @@ func (l *lane[K]) remove(w *Waiter[K]) {
 // and the second call of a flow would never go. It does not pass the tag that the
 // flow has now, what it had saved up apart: a flow that is alone would run ahead of who
 // joins it.
-func (l *lane[K]) went(w *Waiter[K]) {
+func (l *lane) went(w *waiter, tag int64) {
 	weights := l.weights
 	if w.flow.n == 0 {
 		weights += w.call.Weight
 	}
-	l.virtual = max(l.virtual, min(l.virtual+price(w.call.Cost, weights), w.tag+w.paid+w.saved))
+	l.virtual = max(l.virtual, min(l.virtual+price(w.cost, weights), tag))
 }
 
 // charge moves the tag of a flow.
-func (l *lane[K]) charge(f *flow[K], by int64) {
+func (l *lane) charge(f *flow, by int64) {
 	f.serves(by)
 	if f.slot >= 0 {
 		heap.Fix(&l.waiting, f.slot)
 	}
+}
+
+// A list is some waiters.
+type list struct{ first, last *waiter }
+
+// push puts a waiter behind those who came before it.
+func (l *list) push(w *waiter) {
+	w.prev, w.next = l.last, nil
+	for w.prev != nil && w.prev.call.came > w.call.came {
+		w.prev, w.next = w.prev.prev, w.prev
+	}
+	if w.prev == nil {
+		l.first = w
+	} else {
+		w.prev.next = w
+	}
+	if w.next == nil {
+		l.last = w
+	} else {
+		w.next.prev = w
+	}
+}
+
+func (l *list) remove(w *waiter) {
+	if w.prev == nil {
+		l.first = w.next
+	} else {
+		w.prev.next = w.next
+	}
+	if w.next == nil {
+		l.last = w.prev
+	} else {
+		w.next.prev = w.prev
+	}
+	w.prev, w.next = nil, nil
 }

@@ -1,4 +1,4 @@
-package fair
+package line
 
 import (
 	"cmp"
@@ -6,11 +6,8 @@ import (
 	"fmt"
 )
 
-// Lanes is how many lanes there are: lane 0 goes before lane 1, lane 1 before
-// lane 2, each by its weight.
-const Lanes = 3
-
-// A Config says how much may wait, and how lanes share what comes.
+// A Config says how much may wait, and how lanes share what comes. Flows of a lane share by
+// the weights of their calls.
 type Config struct {
 	// Weights are those of the lanes, the highest first. While all of them have
 	// somebody waiting, each gets its share of what comes; 0 means 16, 4 and 1: a

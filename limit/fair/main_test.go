@@ -1,9 +1,0 @@
-package fair
-
-import (
-	"testing"
-
-	"github.com/seed1158cd35/weir/internal/test/watchdog"
-)
-
-func TestMain(m *testing.M) { watchdog.Run(m) }

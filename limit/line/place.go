@@ -1,0 +1,176 @@
+package line
+
+import (
+	"math"
+	"time"
+)
+
+// How many flows are looked at, so that a place costs some microseconds at most. It
+// is taken that those beyond are like them.
+const (
+	lookedAt = 256  // for a call that enters
+	allFlows = 1024 // for one whose time is over
+	someOf   = 32   // for each of many that are sent away
+)
+
+// place is where a call stands, or would stand if it came now, in a flow that may be nil. So
+// many flows are looked at. The first of the line is counted apart, as if it had gone: it
+// goes before all others, unless the call goes before it.
+func (l *Line) place(w *waiter, f *flow, flows int) Place {
+	v := l.seen()
+	before, cost, waiting := w.before(f)
+	p := Place{Waiting: l.order.n, Due: l.due}
+	if !waiting {
+		p.Waiting++
+	}
+	if v.head == nil || v.head == w {
+		p.Place = 1
+		return p
+	}
+	if v.head.flow == f {
+		before, cost = before-1, cost-int64(v.head.cost)
+	}
+	at, served := v.tag(w, f)
+	n, sum := v.others(w, f, float64(at)+float64(cost)*scale/float64(w.call.Weight), served, flows)
+	n, sum = n+before, sum+cost
+	own := v.lane(w.call.Lane)
+	start := max(own.start, v.virtual)
+	then := float64(start) + float64(sum)*scale/float64(v.weights[w.call.Lane])
+	for i := range l.order.lanes {
+		if o := v.lane(i); i != w.call.Lane && o.n > 0 {
+			a, b := o.ahead(then, v.weights[i], i < w.call.Lane)
+			n, sum = n+a, sum+b
+		}
+	}
+	if p.Place = n + 2; n == 0 && v.precedes(w, start, at, served) {
+		p.Place, p.Due = 1, max(0, p.Due-v.head.cost)
+	}
+	p.Ahead, p.Place = time.Duration(sum), min(p.Place, p.Waiting)
+	return p
+}
+
+// mostBefore is how many calls are counted one by one. Where more stand before a call, it is taken that
+// they left and went evenly: ten thousand whose time is over at once must not count one another.
+const mostBefore = 1024
+
+// before is what stands before a call in its own flow, and whether it stands there itself.
+func (w *waiter) before(f *flow) (n int, cost int64, waiting bool) {
+	if f == nil {
+		return 0, 0, false
+	}
+	if w.flow == nil {
+		return f.n, f.cost, false
+	}
+	for o := w.prev; o != nil; o = o.prev {
+		if n, cost = n+1, cost+int64(o.cost); n == mostBefore {
+			share := float64(w.call.came-f.calls.first.call.came) / float64(f.calls.last.call.came-f.calls.first.call.came)
+			return max(n, int(share*float64(f.n-1))), max(cost, int64(share*float64(f.cost))), true
+		}
+	}
+	return n, cost, true
+}
+
+// seen is an order as it will be when its first has gone.
+type seen struct {
+	*order
+	head           *waiter
+	weights        *[Lanes]int
+	paid, lanePaid int64 // by the head
+	virtual        int64
+	laneVirtual    int64 // of the head's lane
+}
+
+func (l *Line) seen() seen {
+	o := &l.order
+	v := seen{order: o, head: o.first(), weights: &l.all.config.Weights, virtual: o.virtual}
+	if w := v.head; w != nil {
+		own := &o.lanes[w.call.Lane]
+		v.paid, v.lanePaid = price(w.cost, w.call.Weight), price(w.cost, v.weights[w.call.Lane])
+		v.virtual, v.laneVirtual = max(o.virtual, own.start), max(own.virtual, w.flow.start)
+	}
+	return v
+}
+
+// lane is one of the lanes.
+func (v *seen) lane(i int) item {
+	o := v.lanes[i].item
+	if v.head.call.Lane == i {
+		o.add(-1, v.head.cost)
+		o.serves(v.lanePaid)
+	}
+	return o
+}
+
+// flow is one of the flows.
+func (v *seen) flow(f *flow) item {
+	o := f.item
+	if v.head.flow == f {
+		o.add(-1, v.head.cost)
+		o.serves(v.paid)
+	}
+	return o
+}
+
+// tag is where the next call of a flow starts, which may be nil, and what it had
+// before. If it was away it has saved something up.
+func (v *seen) tag(w *waiter, f *flow) (at, served int64) {
+	virtual := v.lanes[w.call.Lane].virtual
+	if v.head.call.Lane == w.call.Lane {
+		virtual = v.laneVirtual
+	}
+	saved := price(w.cost, w.call.Weight)
+	if f == nil {
+		return virtual - saved, 0
+	}
+	if o := v.flow(f); o.n > 0 || o.start >= virtual-saved {
+		return o.start, o.served
+	}
+	return virtual - saved, 0
+}
+
+// others is what goes of other flows of its lane before a call that starts at the tag.
+func (v *seen) others(w *waiter, own *flow, at float64, served int64, most int) (n int, sum int64) {
+	waiting := v.lanes[w.call.Lane].waiting
+	for i, f := range waiting {
+		if i >= most {
+			break
+		}
+		o := v.flow(f)
+		if f == own || o.n == 0 {
+			continue
+		}
+		a, c := o.ahead(at, f.weight, o.served <= served)
+		n, sum = n+a, sum+c
+	}
+	if all := len(waiting); all > most {
+		n = n * all / most
+	}
+	return n, sum
+}
+
+// ahead is what starts before the tag, or at it if equals go first.
+func (i *item) ahead(at float64, weight int, equals bool) (n int, sum int64) {
+	room := (at - float64(i.start)) * float64(weight) / scale
+	if room < 0 || room == 0 && !equals {
+		return 0, 0
+	}
+	if room >= float64(i.cost) {
+		return i.n, i.cost
+	}
+	each := float64(i.cost) / float64(i.n)
+	n = int(math.Ceil(room / each))
+	if equals && float64(n)*each <= room {
+		n++
+	}
+	return min(n, i.n), int64(room)
+}
+
+// precedes reports whether a call that starts so, in its lane and among its flows, goes before the head.
+func (v *seen) precedes(w *waiter, laneStart, start, served int64) bool {
+	h := v.head
+	if lane, own := w.call.Lane, h.call.Lane; lane != own {
+		at := v.lanes[own].start
+		return laneStart < at || laneStart == at && lane < own
+	}
+	return start < h.flow.start || start == h.flow.start && served < h.flow.served
+}

@@ -1,0 +1,80 @@
+package line
+
+import "time"
+
+// A line whose first has to wait so long has those give up that cannot wait as long.
+const far = time.Second
+
+// serve lets everyone go for whom there is enough, in turn.
+func (l *Line) serve(now time.Duration) {
+	for w := l.next(now); w != nil; w = l.next(now) {
+		s := w.call.Ask(now, min(now, max(l.due, now-Grace)))
+		if s.Kind == Away && l.away >= max(s.Room, 1) {
+			l.again = now + never // until one comes back
+			return
+		}
+		switch s.Kind {
+		case Go:
+			l.goes(w)
+			l.all.leaves(w)
+			l.end(w, nil)
+		case Away:
+			l.away++
+			w.call.away = w
+			l.goes(w)
+			l.end(w, nil)
+		case Refuse:
+			l.leave(w, ErrRefused, allFlows)
+		case Move:
+			l.moves(now, w, s.Spot)
+		default:
+			l.waits(now, s)
+			return
+		}
+	}
+}
+
+// never is longer than anybody waits.
+const never = time.Duration(1) << 60
+
+// goes takes out a call whose turn it is, and whose flow pays for it.
+func (l *Line) goes(w *waiter) { l.order.pop(w, &l.all.config.Weights) }
+
+// waits notes when the first can go at the earliest.
+func (l *Line) waits(now time.Duration, s Step) {
+	due := now + s.For
+	again := due
+	if s.Again > 0 {
+		again = min(due, now+s.Again)
+	}
+	sooner := again < l.again
+	if l.due, l.again = due, again; sooner && l.driver != nil {
+		l.driver.wakes.Wake()
+	}
+	if due-now > far && l.rules == nil && due != l.sent {
+		l.sent = due
+		l.sendAway(due)
+	}
+}
+
+// sendAway ends the wait of those who cannot wait until the first goes.
+func (l *Line) sendAway(due time.Duration) {
+	for _, w := range l.order.all() {
+		if w.call.Until < due {
+			l.leave(w, ErrLate, someOf)
+		}
+	}
+}
+
+// moves has a call wait in another line. It sleeps still, or asks at the moment.
+func (l *Line) moves(now time.Duration, w *waiter, to Spot) {
+	t := l.all.line(to.Key)
+	l.order.remove(w)
+	w.cost = within(to.Cost)
+	t.push(now, w)
+	l.handOn(w)
+	t.drives(w)
+	if t.next(now) == w {
+		t.driver.wakes.Wake()
+	}
+}
