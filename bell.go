@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed1158cd35/weir/breaker"
 	"github.com/seed1158cd35/weir/clock"
+	"github.com/seed1158cd35/weir/limit/line"
 	"github.com/seed1158cd35/weir/retry"
 )
 
@@ -153,6 +154,7 @@ func (u *Upstream) hearing(ctx context.Context, b *breaker.Breaker) (inner conte
 func (u *Upstream) opened() {
 	now := u.clock.Now()
 	u.bell.ring(now)
+	u.lines.Fail(errOpened, func(a line.Asker) bool { return isOpen(now, a.(*stander).breaker) })
 	if v := u.live.Load(); v != nil {
 		for _, f := range v.flights() {
 			f.fail(now)

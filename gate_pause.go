@@ -22,31 +22,43 @@ type stop struct {
 	wait   time.Duration
 }
 
+// A concern is whom pauses concern: a call by its operation and pool, and by its limits.
+type concern struct {
+	u        *Upstream
+	op, pool string
+}
+
+func (p *Permit) concern() concern { return concern{p.plan.live.u, p.plan.op.Name, p.pool} }
+
 // stopped is the one of them that lasts longest.
-func (p *Permit) stopped(now time.Duration) stop { return p.stoppedBy(now, false) }
+func (p *Permit) stopped(now time.Duration) stop { return p.concern().stopped(now, &p.limits, false) }
 
 // stoppedBy is stopped, or what lasts longest of all pauses: those, too, for which a
 // limiter makes the call wait in its place.
 func (p *Permit) stoppedBy(now time.Duration, all bool) stop {
-	s, u := stop{charge: -1}, p.plan.live.u
+	return p.concern().stopped(now, &p.limits, all)
+}
+
+func (c concern) stopped(now time.Duration, limits *limit.Permit, all bool) stop {
+	s, u := stop{charge: -1}, c.u
 	if !u.pauses.Any(now) {
 		return s
 	}
 	s.longer(u, now, pause.All(), -1)
-	s.longer(u, now, pause.OfOperation(p.plan.op.Name), -1)
-	if p.pool != "" {
-		s.longer(u, now, pause.OfPool(p.pool), -1)
+	s.longer(u, now, pause.OfOperation(c.op), -1)
+	if c.pool != "" {
+		s.longer(u, now, pause.OfPool(c.pool), -1)
 	}
-	for i := range p.limits.Len() {
-		c := p.limits.Charge(i)
-		if c.Cost == 0 { // a limit that it costs nothing is none of its business
+	for i := range limits.Len() {
+		charge := limits.Charge(i)
+		if charge.Cost == 0 { // a limit that it costs nothing is none of its business
 			continue
 		}
-		of := whose(c)
+		of := whose(charge)
 		if of.Kind == pause.Key {
 			s.longer(u, now, pause.OfLimits(of.Name), i)
 		}
-		if all || p.limits.Look(now, i).Paused == 0 {
+		if all || limits.Look(now, i).Paused == 0 {
 			s.longer(u, now, of, i)
 		}
 	}

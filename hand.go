@@ -30,7 +30,7 @@ func (u *Upstream) Pause(of pause.Subject, length time.Duration, here bool) erro
 		why = pause.Here
 	}
 	u.hold(now, of, of.Key, why, pause.Span{Until: later(now, length), Known: said})
-	u.queues.Kick()
+	u.lines.Kick()
 	e := u.pauses.In(now, of)
 	u.tellPause(u.options.Events.Paused, now, of, &e, ByHand)
 	return nil

@@ -83,7 +83,7 @@ func (u *Upstream) resumed(now time.Duration, lifted []pause.Subject, by string)
 		u.obeyPlain(now, of)
 	}
 	if len(lifted) > 0 {
-		u.queues.Kick()
+		u.lines.Kick()
 		u.bell.lift()
 	}
 	for _, of := range lifted {

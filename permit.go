@@ -41,6 +41,7 @@ type Permit struct {
 	metered  bool          // limits and gates are left to another permit; see Detach
 	detached bool          // this is the other
 	guessed  bool          // what it costs is a guess
+	books    bool          // it waits for its turns as they come, and stands in no line
 	told     bool          // the limits have heard what the upstream says of them
 	heard    bool          // it was answered, whatever the upstream calls its error
 	broken   bool          // its caller's own body kept it from its end
@@ -135,7 +136,7 @@ func (p *Permit) begin(u *Upstream, plan *plan, c *Call, attempt int32) {
 	if p.pool = c.Pool; len(p.pool) > longestKey {
 		p.pool = tame(p.pool)
 	}
-	p.reports, p.metered, p.detached, p.told, p.heard, p.broken, p.guessed = p.reports[:0], false, false, false, false, false, c.Estimated
+	p.reports, p.metered, p.detached, p.told, p.heard, p.broken, p.books, p.guessed = p.reports[:0], false, false, false, false, false, false, c.Estimated
 	p.limits.Reset()
 	p.place, p.waiting, p.slot, p.drop, p.lack, p.held = 0, 0, 0, nil, limit.LacksNothing, 0
 }

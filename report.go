@@ -79,6 +79,7 @@ func (p *Permit) report(now time.Duration, o *outcome.Outcome) {
 // learn tells the rates that learn how the attempt ended, and those that are told what
 // the upstream says of them.
 func (p *Permit) learn(u *Upstream, now time.Duration, o *outcome.Outcome) {
+	defer p.kick(u, now)
 	if p.by.learns && !o.Hint.Quota { // that an amount is used up says nothing of the rate
 		p.limits.Learn(now, p.sent, o.Class, p.paced(u, o.Class))
 	}
@@ -95,9 +96,10 @@ func (p *Permit) settle(u *Upstream, now time.Duration, o *outcome.Outcome) {
 	}
 	if o.Unsent {
 		p.limits.Drop(now)
-		return
+	} else {
+		p.limits.Settle(now, o.Usage)
 	}
-	p.limits.Settle(now, o.Usage)
+	p.kick(u, now)
 }
 
 func (p *Permit) paced(u *Upstream, class outcome.Class) func(limit.Charge, float64) {

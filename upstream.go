@@ -15,7 +15,7 @@ import (
 	"github.com/seed1158cd35/weir/fleet/pauses"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/limit/bucket"
-	"github.com/seed1158cd35/weir/limit/fair"
+	"github.com/seed1158cd35/weir/limit/line"
 	"github.com/seed1158cd35/weir/limit/pause"
 	"github.com/seed1158cd35/weir/retry"
 )
@@ -37,9 +37,9 @@ type Upstream struct {
 	options Options
 	clock   clock.Clock
 	live    atomic.Pointer[live]
-	latest  atomic.Int64          // the instant of a recent decision; see soon
-	lately  lately                // kept only if somebody listens for violations
-	queues  *fair.Queues[lineKey] // of those who wait, where the policy is Fair
+	latest  atomic.Int64 // the instant of a recent decision; see soon
+	lately  lately       // kept only if somebody listens for violations
+	lines   *line.Lines  // of those who wait, where the policy is Fair
 	bell    bell
 	pauses  pause.Book
 	records *pauses.Pauses // shares them; nil if there is no fleet
@@ -72,7 +72,7 @@ func New(name string, p Policy, o Options) (*Upstream, error) {
 	if u.clock == nil {
 		u.clock = clock.System
 	}
-	u.queues = fair.New[lineKey](u.clock, fair.Config{})
+	u.lines = line.NewLines(u.clock, line.Config{})
 	if err := u.Set(p); err != nil {
 		return nil, err
 	}
@@ -91,6 +91,7 @@ func (u *Upstream) Name() string { return u.name }
 func (u *Upstream) Drain() {
 	u.drains.Store(true)
 	u.bell.toll()
+	u.lines.End(errOpened)
 	for _, f := range u.live.Load().flights() {
 		f.line.End(errOpened)
 	}
@@ -120,8 +121,9 @@ func (u *Upstream) Set(p Policy) error {
 	}
 	u.live.Store(next)
 	u.bell.move(next)
-	u.queues.Set(next.policy.Fair.queues())
-	u.queues.Kick()
+	u.lines.Fail(errMoved, func(a line.Asker) bool { return a.(*stander).charged.moved(next) })
+	u.lines.Set(next.policy.Fair.lines())
+	u.lines.Kick()
 	u.bell.lift()
 	flights := next.flights()
 	for _, f := range flights {

@@ -92,6 +92,19 @@ func (m *Limiter) take(now time.Duration, n int64) (Turn, bool) {
 	return m.takeMore(now, n)
 }
 
+// takeSince is take for who could have gone since an instant: the burst is counted from then on. Places
+// that came back are worth no more for that.
+func (m *Limiter) takeSince(now, since time.Duration, n int64) (Turn, bool) {
+	line := m.line.Load()
+	if since < now && m.shaped() == nil && m.spare() == nil && uint64(n-1) < uint64(line.Full()) && !line.Paused(now) {
+		booked := m.booked.Load()
+		if t := line.Next(booked, line.At(since), line.Cost(n)); t.Place <= line.At(now) && m.booked.CompareAndSwap(booked, t.Place) {
+			return Turn{t}, true
+		}
+	}
+	return m.take(now, n)
+}
+
 // takeMore is take for a limiter that has, or may have, more.
 func (m *Limiter) takeMore(now time.Duration, n int64) (Turn, bool) {
 	if r := m.shaped(); r != nil {

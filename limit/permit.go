@@ -107,7 +107,27 @@ func (p *Permit) Take(now, patience time.Duration) Verdict {
 	if p.n == 1 && !p.first[0].held {
 		return p.tell(now, p.first[0].take(now, patience))
 	}
-	return p.takeAll(now, patience)
+	return p.takeAll(now, patience, head{})
+}
+
+// A head is the charge in whose line a call is first, and since when it has been entitled to go.
+type head struct {
+	at    int
+	since time.Duration
+}
+
+// TakeSince is Take without patience for a call that is the first of those who wait for one of its
+// charges, and has been entitled to go since an instant: what has come of that limit since then counts
+// even if its burst is smaller, so that it does not stand still while nobody got round to asking.
+func (p *Permit) TakeSince(now, since time.Duration, at int) Verdict {
+	if since >= now {
+		return p.Take(now, 0)
+	}
+	v := p.takeAll(now, 0, head{at, since})
+	if v.OK {
+		p.late = max(p.late, now-since)
+	}
+	return v
 }
 
 // take is takeAll for a call that has one charge and asks for the first time,
@@ -143,7 +163,7 @@ func (p *Permit) tell(now time.Duration, v Verdict) Verdict {
 	return v
 }
 
-func (p *Permit) takeAll(now, patience time.Duration) Verdict {
+func (p *Permit) takeAll(now, patience time.Duration, first head) Verdict {
 	p.dropPassed(now)
 	for {
 		why, wait := p.latest(now)
@@ -152,7 +172,7 @@ func (p *Permit) takeAll(now, patience time.Duration) Verdict {
 			p.Drop(now)
 			return Verdict{Wait: wait, Cause: Cause{Why: why}}
 		case wait == 0:
-			got, ask := p.takeRest(now)
+			got, ask := p.takeRest(now, first)
 			if got || ask {
 				return Verdict{OK: got, Ask: ask}
 			}
@@ -232,13 +252,17 @@ func (e *entry) due(now time.Duration) time.Duration {
 // all else is held, and the store has to be asked for the shared ones: for all of them,
 // since units of one that are held while the call waits for another would go later than
 // they may.
-func (p *Permit) takeRest(now time.Duration) (got, ask bool) {
+func (p *Permit) takeRest(now time.Duration, first head) (got, ask bool) {
 	for i := range p.n {
 		e := p.at(i)
 		if e.fresh = !e.held; !e.fresh {
 			continue
 		}
-		if e.turn, e.held = e.limiter.take(now, e.Cost); e.held {
+		since := now
+		if i == first.at && first.since > 0 {
+			since = first.since
+		}
+		if e.turn, e.held = e.limiter.takeSince(now, since, e.Cost); e.held {
 			continue
 		}
 		if e.Registry.group != nil && !e.limiter.Retired() {

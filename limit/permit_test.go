@@ -408,7 +408,7 @@ func TestARoundThatFailsGivesBackWhatItTook(t *testing.T) {
 	p.at(1).drop(now)
 	before := fast.Look(now)
 	third.Get(now, "").Try(now, 1)
-	if got, _ := p.takeRest(now); got {
+	if got, _ := p.takeRest(now, head{}); got {
 		t.Fatal("takes from an empty limit")
 	}
 	if after := fast.Look(now); after != before || p.at(1).held {

@@ -25,7 +25,7 @@ var order = [...][]string{
 	{"limit/adaptive"},
 	{"breaker"},
 	{"retry"},
-	{"cascade", "limit/fair"},
+	{"cascade", "limit/line"},
 	{"limit"},
 	{"fleet/breakers", "fleet/pauses", "fleet/jobs"},
 	{"."}, // the root: what is above may import anything from elsewhere

@@ -58,7 +58,7 @@ func TestForbidden(t *testing.T) {
 		{"up to the root", "limit", module, false},
 		{"up from the root", ".", own("sidecar/config"), false},
 		{"up out of a helper", "internal/counter", own("retry"), false},
-		{"side by side", "cascade", own("limit/fair"), false},
+		{"side by side", "cascade", own("limit/line"), false},
 		{"side by side under one roof", "fleet/redisstore", own("fleet/dynamostore"), false},
 		{"a child above its parent", "outcome/classify", own("grpcx/grpcclass"), false},
 		{"foreign in the core", "limit", redis, false},

@@ -1,0 +1,81 @@
+package limit
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/seed1158cd35/weir/limit/bucket"
+)
+
+// The first of a line that comes late takes what came of the limit that it waited for, and no more
+// of the others than anybody else.
+func TestALateFirst(t *testing.T) {
+	const late = 50 * time.Millisecond
+	a := mustRegistry(t, limitOf(bucket.Rate{Amount: 100, Per: time.Second, Burst: 1}))
+	b := mustRegistry(t, limitOf(bucket.Rate{Amount: 100, Per: time.Second, Burst: 1}))
+	now := time.Duration(1) << 50
+	takes := func(since time.Duration, charges ...Charge) (n int, lateness time.Duration) {
+		for {
+			var p Permit
+			for _, c := range charges {
+				p.Add(c)
+			}
+			if !p.TakeSince(now, since, 0).OK {
+				return n, lateness
+			}
+			n, lateness = n+1, p.Late()
+		}
+	}
+	if n, _ := takes(now, Charge{a, "", 1}); n != 1 {
+		t.Errorf("%d went at once of a burst of 1", n)
+	}
+	now += 10*time.Millisecond + late
+	if n, lateness := takes(now-late, Charge{a, "", 1}); n != 6 || lateness != late {
+		t.Errorf("%d went, and the last was %v late; want what came in 60 ms", n, lateness)
+	}
+	if n, _ := takes(now-late, Charge{a, "", 1}); n != 0 {
+		t.Errorf("%d more went", n)
+	}
+	now += 10*time.Millisecond + late
+	if n, _ := takes(now-late, Charge{a, "", 1}, Charge{b, "", 1}); n != 1 {
+		t.Errorf("%d went, want one: nobody has waited for the other limit", n)
+	}
+}
+
+// However late the first of a line comes, again and again: more than the limit goes by what came
+// in the lateness at most, and all of it is used.
+func TestPropertyOfLateFirsts(t *testing.T) {
+	for seed := range uint64(300) {
+		r := rand.New(rand.NewPCG(seed, 9))
+		unit := time.Duration(1+r.IntN(1000)) * time.Microsecond
+		burst := 1 + r.Int64N(20)
+		reg := mustRegistry(t, limitOf(bucket.Rate{Amount: int64(time.Second / unit), Per: time.Duration(time.Second/unit) * unit, Burst: burst}))
+		now, most := time.Duration(1)<<50, time.Duration(0)
+		begin, gone := now, int64(0)
+		level, last, worst := 0.0, now, 0.0
+		due := now
+		for range 300 {
+			late := time.Duration(r.Int64N(int64(5 * time.Millisecond)))
+			most = max(most, late)
+			for now = max(now, due) + late; ; {
+				var p Permit
+				cost := 1 + r.Int64N(burst)
+				p.Add(Charge{reg, "", cost})
+				if v := p.TakeSince(now, due, 0); !v.OK {
+					due = now + v.Wait
+					break
+				}
+				gone += cost
+				level = max(0, level-float64(now-last)/float64(unit)) + float64(cost)
+				last, worst = now, max(worst, level-float64(burst))
+			}
+		}
+		if over := float64(most)/float64(unit) + 1e-3; worst > over {
+			t.Fatalf("seed %d: %v units over, want %v at most", seed, worst, over)
+		}
+		if came := int64((now-begin)/unit) + burst; gone < came-2*burst-int64(most/unit)-1 {
+			t.Fatalf("seed %d: %d went of %d", seed, gone, came)
+		}
+	}
+}
