@@ -44,18 +44,23 @@ func (g *Guard) Assume(cfg aws.Config, r Role) (aws.Config, error) {
 
 // check knows what IAM and STS allow (their API references, 2026-11).
 func (r Role) check() error {
-	name := r.Name[strings.LastIndexByte(r.Name, '/')+1:]
 	switch {
-	case len(r.Account) != 12 || !only(r.Account, digits):
+	case !only(r.Account, 12, 12, digits):
 		return fmt.Errorf("awsx: role: account %q: want twelve digits", r.Account)
-	case name == "" || len(name) > 64 || len(r.Name) > 512 || !only(r.Name, nameBytes+"/") || strings.HasPrefix(r.Name, "/") || strings.Contains(r.Name, "//"):
+	case !isRoleName(r.Name):
 		return fmt.Errorf("awsx: role: name %q: want at most 64 letters, digits and _+=,.@-, with a path before it if it has one (team/reader), and no ARN", r.Name)
-	case r.Session != "" && (len(r.Session) < 2 || len(r.Session) > 64 || !only(r.Session, nameBytes)):
+	case r.Session != "" && !only(r.Session, 2, 64, nameBytes):
 		return fmt.Errorf("awsx: role: session %q: want 2 to 64 letters, digits and _+=,.@-", r.Session)
-	case r.ExternalID != "" && (len(r.ExternalID) < 2 || len(r.ExternalID) > 1224 || !only(r.ExternalID, nameBytes+":/")):
+	case r.ExternalID != "" && !only(r.ExternalID, 2, 1224, nameBytes+":/"):
 		return errors.New("awsx: role: external id: want 2 to 1224 letters, digits and _+=,.@:/-") // it may be a secret
 	}
 	return nil
+}
+
+// isRoleName reports whether a name, with its path, is one that a role can have.
+func isRoleName(name string) bool {
+	last := name[strings.LastIndexByte(name, '/')+1:]
+	return only(last, 1, 64, nameBytes) && only(name, 1, 512, nameBytes+"/") && name[0] != '/' && !strings.Contains(name, "//")
 }
 
 const (
@@ -63,7 +68,10 @@ const (
 	nameBytes = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ" + digits + "_+=,.@-"
 )
 
-func only(s, bytes string) bool { return strings.Trim(s, bytes) == "" }
+// only reports whether s is of these bytes and has so many of them.
+func only(s string, least, most int, bytes string) bool {
+	return least <= len(s) && len(s) <= most && strings.Trim(s, bytes) == ""
+}
 
 // arn is the role's in the partition of the region.
 func (r Role) arn(region string) string {

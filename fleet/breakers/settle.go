@@ -15,25 +15,40 @@ func (b *Breakers) settle(now time.Duration, t *seat) (c change, ok bool) {
 	}
 	t.full = false
 	s := t.b.State()
-	moved := s.Gen != t.own
-	switch {
-	case t.b.Config().Off && !s.Held && !e.Held: // it has no part in it
-		t.own, t.gen, t.failed, t.full = s.Gen, 0, 0, false
-		return c, false
-	case moved && byHand(&s):
-		return b.says(now, t, &s), true
-	case e.Gen > t.gen && t.gen == 0 && !moved && !e.matters(): // nobody knows of anything
-		t.followed(now, s.Gen, &e, b)
-	case e.Gen > t.gen && !(moved && b.newer(&s, &e)):
-		b.follow(now, t, &e, s.Gen)
-		return c, false
-	case moved && !b.underWay(&e, &s):
-		return b.decided(now, t, &e, &s)
-	case !moved && (s.Phase != e.Phase || s.Held != e.Held):
-		b.follow(now, t, &e, s.Gen)
+	if t.b.Config().Off && !s.Held && !e.Held { // it has no part in it
+		t.own, t.gen, t.failed = s.Gen, 0, 0
 		return c, false
 	}
-	return b.offer(now, t, &e, &s)
+	if s.Gen != t.own {
+		return b.moved(now, t, &e, &s)
+	}
+	return b.still(now, t, &e, &s)
+}
+
+// moved is settle for a breaker that has changed its phase since it last followed.
+func (b *Breakers) moved(now time.Duration, t *seat, e *entry, s *breaker.State) (c change, ok bool) {
+	switch {
+	case byHand(s):
+		return b.says(now, t, s), true
+	case e.Gen > t.gen && !b.newer(s, e):
+		b.follow(now, t, e, s.Gen)
+		return c, false
+	case !b.underWay(e, s):
+		return b.decided(now, t, e, s)
+	}
+	return b.offer(now, t, e, s)
+}
+
+// still is settle for a breaker that has not.
+func (b *Breakers) still(now time.Duration, t *seat, e *entry, s *breaker.State) (c change, ok bool) {
+	switch {
+	case e.Gen > t.gen && t.gen == 0 && !e.matters(): // nobody knows of anything
+		t.followed(now, s.Gen, e, b)
+	case e.Gen > t.gen, s.Phase != e.Phase, s.Held != e.Held:
+		b.follow(now, t, e, s.Gen)
+		return c, false
+	}
+	return b.offer(now, t, e, s)
 }
 
 // byHand reports whether a person brought the breaker into its phase.

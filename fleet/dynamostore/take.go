@@ -180,38 +180,54 @@ func (s *Store) round(ctx context.Context, w *work, a *limit.Ask, p *part, want 
 		return false, s.read(ctx, w, e)
 	}
 	l := s.plan(a, p, want)
-	if l.tidy {
-		e.mu.Unlock()
-		return false, s.tidy(ctx, w, p, l)
-	}
-	done = l.told != nil || l.u.empty()
-	stale := e.asOf < w.arrived && (done || l.copies < want)
-	var turn time.Duration
-	if !stale {
-		turn = s.turn(ctx, p, l)
-	}
-	switch {
-	case stale || turn > 0:
-	case done:
-		l.finish(a, p, e.item, 0)
-	default:
-		l.leaves(e)
-	}
+	next, turn := s.next(ctx, w, a, p, l, want)
 	e.mu.Unlock()
-	switch {
-	case stale:
+	switch next {
+	case toTidy:
+		return false, s.tidy(ctx, w, p, l)
+	case toRead:
 		return false, s.read(ctx, w, e)
-	case turn > 0:
+	case toTurn:
 		held = false
 		e.unlock()
 		return false, s.o.sleep(ctx, turn)
-	case done:
+	case isDone:
 		return true, nil
-	case !l.u.strict:
+	}
+	if !l.u.strict {
 		held = false
 		e.unlock()
 	}
 	return s.send(ctx, w, a, p, l)
+}
+
+// What a round does with its plan.
+const (
+	toSend = iota
+	toTidy
+	toRead // what is known is too old to refuse by
+	toTurn // calendar windows are turning
+	isDone // there is nothing to write
+)
+
+// next says what is to be done with a plan, and does what is done under the entry's mu, which is held.
+func (s *Store) next(ctx context.Context, w *work, a *limit.Ask, p *part, l *plan, want int64) (next int, turn time.Duration) {
+	if l.tidy {
+		return toTidy, 0
+	}
+	e, done := p.entry, l.told != nil || l.u.empty()
+	if e.asOf < w.arrived && (done || l.copies < want) {
+		return toRead, 0
+	}
+	if turn = s.turn(ctx, p, l); turn > 0 {
+		return toTurn, turn
+	}
+	if done {
+		l.finish(a, p, e.item, 0)
+		return isDone, 0
+	}
+	l.leaves(e)
+	return toSend, 0
 }
 
 // turn is how long to wait until calendar windows have turned for certain, which is done

@@ -145,28 +145,25 @@ func (t *Throttle) acquire(ctx context.Context, timeout time.Duration) (*Slot, e
 	}
 	defer cancel()
 	var last State
-	for first := true; ; first = false {
-		bound := timer
-		if first {
-			bound = ctx
-		}
-		s, state, err := t.ask(timer, bound)
-		if s != nil || err != nil && context.Cause(timer) == nil {
-			if s != nil && t.o.Events.Started != nil {
-				t.o.Events.Started(t.clock.Now() - begin)
-			}
-			return s, err
-		}
-		if err == nil {
-			last = state
-		}
-		if first && err == nil && t.o.Events.Waiting != nil {
-			t.o.Events.Waiting(last)
-		}
+	s, state, err := t.ask(timer, ctx)
+	if err == nil {
+		last = state
+	}
+	if s == nil && err == nil && t.o.Events.Waiting != nil {
+		t.o.Events.Waiting(last)
+	}
+	for s == nil && (err == nil || context.Cause(timer) != nil) {
 		if timeout <= 0 || context.Cause(timer) != nil || t.clock.Sleep(timer, t.pause()) != nil {
 			return nil, t.late(ctx, last, t.clock.Now()-begin)
 		}
+		if s, state, err = t.ask(timer, timer); err == nil {
+			last = state
+		}
 	}
+	if s != nil && t.o.Events.Started != nil {
+		t.o.Events.Started(t.clock.Now() - begin)
+	}
+	return s, err
 }
 
 var errTimeout = errors.New("the time to wait for a place is up")
