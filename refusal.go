@@ -105,36 +105,46 @@ func (r *Refusal) Error() string {
 	if r.Key != "" {
 		fmt.Fprintf(&b, " for %s %q", r.Rule.Scope, r.Key)
 	}
-	switch {
-	case r.Pool != "" && !r.ByHand:
-		fmt.Fprintf(&b, " by the upstream for pool %q", r.Pool)
-	case r.Pool != "":
-		fmt.Fprintf(&b, " by hand for pool %q", r.Pool)
-	case r.ByHand:
-		b.WriteString(" by hand")
-	}
+	b.WriteString(r.by())
 	if r.Bound > 0 {
 		fmt.Fprintf(&b, " with %d of %d in flight", r.InFlight, r.Bound)
 	}
 	if r.Want.Lack != limit.LacksNothing {
 		fmt.Fprintf(&b, " (%v)", r.Want)
 	}
-	b.WriteString(": ")
-	if r.Reason == QuotaExhausted && !r.Level.ResetAt.IsZero() {
-		fmt.Fprintf(&b, "resets at %s, ", r.Level.ResetAt.Format(time.RFC3339))
-	}
-	switch {
-	case r.Endless() && r.ByHand:
-		b.WriteString("until it is resumed by hand")
-	case r.Endless():
-		b.WriteString("until it is closed by hand")
-	default:
-		fmt.Fprintf(&b, "retry after %v", r.RetryAfter.Round(time.Millisecond))
-	}
+	b.WriteString(": " + r.until())
 	if r.Place > 0 {
 		fmt.Fprintf(&b, ", place %d of %d in line", r.Place, r.Waiting)
 	}
 	return b.String()
+}
+
+// by is who has ordered a pause, and for whom.
+func (r *Refusal) by() string {
+	switch {
+	case r.Pool != "" && !r.ByHand:
+		return fmt.Sprintf(" by the upstream for pool %q", r.Pool)
+	case r.Pool != "":
+		return fmt.Sprintf(" by hand for pool %q", r.Pool)
+	case r.ByHand:
+		return " by hand"
+	}
+	return ""
+}
+
+// until is when to come back.
+func (r *Refusal) until() string {
+	resets := ""
+	if r.Reason == QuotaExhausted && !r.Level.ResetAt.IsZero() {
+		resets = fmt.Sprintf("resets at %s, ", r.Level.ResetAt.Format(time.RFC3339))
+	}
+	switch {
+	case r.Endless() && r.ByHand:
+		return resets + "until it is resumed by hand"
+	case r.Endless():
+		return resets + "until it is closed by hand"
+	}
+	return fmt.Sprintf("%sretry after %v", resets, r.RetryAfter.Round(time.Millisecond))
 }
 
 // Outcome is that of a call within which weir refused another: it says nothing of

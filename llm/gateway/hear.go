@@ -58,36 +58,54 @@ func (d *Dialect) Hear(r *http.Request, path string) (proxy.Exchange, *refuse.Fa
 	} else {
 		x.path = x.route.Path()
 	}
+	x.look(r, path)
+	if f := x.identify(r); f != nil {
+		return x, f
+	}
+	if known {
+		if f := x.ask(r); f != nil {
+			return x, f
+		}
+	}
+	x.name()
+	return x, x.below(r)
+}
+
+// look is what the request's line and headers say of it.
+func (x *exchange) look(r *http.Request, path string) {
+	d := x.d
 	x.azure = r.Header.Get("Api-Key") != "" || strings.Contains(d.base+path, "/deployments/") // the header may have held weir's token, which does not go on
 	x.unsure = d.o.Key == "" && d.o.Inner == nil && proxy.CallerOf(r.Context()) == "" && strings.HasPrefix(r.Header.Get("Authorization"), "AWS4-")
 	x.array = x.route.Family == llm.Gemini && x.route.Stream && !strings.Contains(r.URL.RawQuery, "alt=sse")
 	if d.o.Priority != nil {
 		x.priority = d.o.Priority(r)
 	}
-	if f := x.identify(r); f != nil {
-		return x, f
-	}
-	switch {
-	case known && r.Header.Get("Upgrade") != "":
-		return x, &refuse.Facts{Status: http.StatusBadRequest, Code: refuse.ValidationError, Final: true,
+}
+
+// ask reads what a request on the path of a model's call asks of it.
+func (x *exchange) ask(r *http.Request) *refuse.Facts {
+	if r.Header.Get("Upgrade") != "" {
+		return &refuse.Facts{Status: http.StatusBadRequest, Code: refuse.ValidationError, Final: true,
 			Message: "nobody could count what a connection that changes its protocol uses of a model: ask without Upgrade"}
-	case known && asks(r):
-		if f := x.read(r); f != nil {
-			return x, f
-		}
 	}
-	x.name()
-	if d.o.Inner == nil {
-		return x, nil
+	if asks(r) {
+		return x.read(r)
+	}
+	return nil
+}
+
+// below has the dialect below hear the request, too, if there is one.
+func (x *exchange) below(r *http.Request) (f *refuse.Facts) {
+	if x.d.o.Inner == nil {
+		return nil
 	}
 	before := r.Header.Clone()
-	var f *refuse.Facts
-	x.inner, f = d.o.Inner.Hear(r, x.path)
+	x.inner, f = x.d.o.Inner.Hear(r, x.path)
 	for name := range r.Header {
 		delete(before, name)
 	}
 	x.taken = before
-	return x, f
+	return f
 }
 
 // asks reports whether a request on the path of a model's call asks it something: by POST,

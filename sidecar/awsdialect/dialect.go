@@ -67,29 +67,41 @@ const mostPeeked = 64 << 10
 func (d *Dialect) Hear(r *http.Request, path string) (proxy.Exchange, *refuse.Facts) {
 	x := &exchange{d: d, method: r.Method}
 	dropToken(r)
-	plan, err := d.signer.Plan(r)
-	ask := wire.Request{
-		Service: d.o.Service, Method: r.Method, Host: d.host(r), Path: d.base + path, Query: r.URL.RawQuery, Header: r.Header,
-	}
-	if err == nil && plan.Service() != "" {
-		ask.Service = plan.Service()
-	}
-	x.plan, x.op = plan, wire.Recognize(ask)
-	whole := true
-	if err == nil && (x.op.ByForm() && r.Body != nil && r.Body != http.NoBody || small(r) && x.op.Name != "" && !x.op.Safe) {
-		ask.Form, whole, err = peek(r)
-		x.op = wire.Recognize(ask)
-	}
-	if err == nil && x.op.Doubtful(ask.Path) && x.op.Bucket != "" {
-		err = &resign.RequestError{What: "the path has dot segments, and could be read as that of another bucket"}
-	}
-	if what := x.op.Contradiction(ask, whole); err == nil && what != "" {
-		err = &resign.RequestError{What: what}
-	}
-	if err != nil {
+	if err := x.recognize(r, path); err != nil {
 		return x, failed(err)
 	}
 	return x, nil
+}
+
+// recognize says how a request is signed and of what operation it is, or why it cannot be sent on.
+func (x *exchange) recognize(r *http.Request, path string) (err error) {
+	d := x.d
+	x.plan, err = d.signer.Plan(r)
+	ask := wire.Request{
+		Service: d.o.Service, Method: r.Method, Host: d.host(r), Path: d.base + path, Query: r.URL.RawQuery, Header: r.Header,
+	}
+	if err == nil && x.plan.Service() != "" {
+		ask.Service = x.plan.Service()
+	}
+	x.op = wire.Recognize(ask)
+	if err != nil {
+		return err
+	}
+	whole := true
+	if x.op.ByForm() && r.Body != nil && r.Body != http.NoBody || small(r) && x.op.Name != "" && !x.op.Safe {
+		ask.Form, whole, err = peek(r)
+		x.op = wire.Recognize(ask)
+	}
+	if err != nil {
+		return err
+	}
+	if x.op.Doubtful(ask.Path) && x.op.Bucket != "" {
+		return &resign.RequestError{What: "the path has dot segments, and could be read as that of another bucket"}
+	}
+	if what := x.op.Contradiction(ask, whole); what != "" {
+		return &resign.RequestError{What: what}
+	}
+	return nil
 }
 
 // At is proxy.Placed's.

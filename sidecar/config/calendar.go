@@ -16,12 +16,8 @@ func isFixed(n *node, l *pace) bool {
 func (d *decoder) fixed(n *node, l *pace, good bool) {
 	rate, shape, every, amount := n.Get("rate"), n.Get("shape"), n.Get("every"), n.Get("amount")
 	switch {
-	case rate != nil && !inherited(rate) && (inherited(every) || inherited(amount)):
-		d.Bad(rate, "write amount: 50, or say shape: bucket as well", "the preset counts by the calendar, which has an amount and no rate")
-	case inherited(rate) && amount != nil && every == nil:
-		d.Bad(amount, "write every: day as well", "the preset has a rate; an amount is for a limit by the calendar")
 	case rate != nil:
-		d.Bad(rate, "write amount: 25 and every: day in its place", "a limit by the calendar has no rate")
+		d.rated(rate, every, amount)
 	case !good: // one complaint is enough
 	case l.Shape != limit.Fixed && shape != nil:
 		d.Bad(shape, "leave it out", "windows of the calendar are of shape fixed")
@@ -33,6 +29,18 @@ func (d *decoder) fixed(n *node, l *pace, good bool) {
 	l.Shape, l.Rate.Per = limit.Fixed, 0
 	if l.Amount <= 0 || !l.Every.Valid() {
 		l.Amount, l.Every = 1, bucket.Day
+	}
+}
+
+// rated is said of a limit by the calendar that has a rate.
+func (d *decoder) rated(rate, every, amount *node) {
+	switch {
+	case !inherited(rate) && (inherited(every) || inherited(amount)):
+		d.Bad(rate, "write amount: 50, or say shape: bucket as well", "the preset counts by the calendar, which has an amount and no rate")
+	case inherited(rate) && amount != nil && every == nil:
+		d.Bad(amount, "write every: day as well", "the preset has a rate; an amount is for a limit by the calendar")
+	default:
+		d.Bad(rate, "write amount: 25 and every: day in its place", "a limit by the calendar has no rate")
 	}
 }
 

@@ -136,35 +136,42 @@ const primary = "primary"
 
 // checkTiers looks for the upstreams that tiers name.
 func (d *decoder) checkTiers(n *node, f *File) {
-	urls := make(map[string]*url.URL)
-	var known []string
-	for i := range f.Upstreams {
-		urls[f.Upstreams[i].Name] = f.Upstreams[i].URL
-		known = append(known, f.Upstreams[i].Name)
-	}
 	for name, l := range f.LLM {
 		if l.Cascade == nil {
 			continue
 		}
 		at := n.Get(name).Get("llm").Get("cascade").Get("tiers")
 		for _, t := range l.Cascade.Tiers {
-			switch _, ok := urls[t.Upstream]; {
-			case t.Upstream == "":
-			case !ok:
-				d.Unknown(at, "upstream", t.Upstream, known)
-			case t.Upstream == name && t.Model == "":
-				d.Bad(at, "name another upstream, or a model", "tier %s would ask the very same again", t.Name)
-			case f.speaks(t.Upstream) && !alike(l.Family, f.LLM[t.Upstream].Family):
-				d.Bad(at, "name one that speaks the same", "upstream %s speaks %s, and this one %s: a cascade does not translate", t.Upstream, f.LLM[t.Upstream].Family, l.Family)
-			case !f.speaks(t.Upstream):
-				d.Bad(at, "add llm: {} to it", "upstream %s is no language model", t.Upstream)
-			case f.unsigned(t.Upstream) && !sameOrigin(urls[name], urls[t.Upstream]):
-				d.Bad(at, "add aws: {region: us-east-1} to "+t.Upstream, "the caller's signature is not shown to upstream %s, and it does not say its region itself", t.Upstream)
+			if t.Upstream != "" {
+				d.checkTier(at, f, name, &t)
 			}
 			if t.Cached && l.Cache == nil {
 				d.Bad(at, "add cache: true beside cascade", "there is no cache for tier %s", t.Name)
 			}
 		}
+	}
+}
+
+// checkTier looks whether what an upstream is asked can be asked of that of one of its tiers.
+func (d *decoder) checkTier(at *node, f *File, name string, t *Tier) {
+	family, other := f.LLM[name].Family, f.LLM[t.Upstream].Family
+	urls := make(map[string]*url.URL)
+	var known []string
+	for i := range f.Upstreams {
+		urls[f.Upstreams[i].Name] = f.Upstreams[i].URL
+		known = append(known, f.Upstreams[i].Name)
+	}
+	switch there, ok := urls[t.Upstream]; {
+	case !ok:
+		d.Unknown(at, "upstream", t.Upstream, known)
+	case t.Upstream == name && t.Model == "":
+		d.Bad(at, "name another upstream, or a model", "tier %s would ask the very same again", t.Name)
+	case !f.speaks(t.Upstream):
+		d.Bad(at, "add llm: {} to it", "upstream %s is no language model", t.Upstream)
+	case !alike(family, other):
+		d.Bad(at, "name one that speaks the same", "upstream %s speaks %s, and this one %s: a cascade does not translate", t.Upstream, other, family)
+	case f.unsigned(t.Upstream) && !sameOrigin(urls[name], there):
+		d.Bad(at, "add aws: {region: us-east-1} to "+t.Upstream, "the caller's signature is not shown to upstream %s, and it does not say its region itself", t.Upstream)
 	}
 }
 

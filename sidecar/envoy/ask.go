@@ -27,27 +27,42 @@ func (s *Server) decide(ctx context.Context, p *plan) error {
 	if err := s.welcome(ctx, s.group(p.domain)); err != nil {
 		return err
 	}
-	changes := p.charges || p.returns
-	if p.closed || p.checks || !changes {
-		if err := s.ask(ctx, p, look); err != nil {
+	for _, ask := range [...]func(context.Context, *plan) error{s.peek, s.take, s.refund} {
+		if err := ask(ctx, p); err != nil || p.refused {
 			return err
 		}
-		p.refused = p.closed || p.exhausted()
-	}
-	if p.charges && !p.refused {
-		if err := s.ask(ctx, p, charge); err != nil {
-			return err
-		}
-		if p.refused && p.excuse() {
-			if err := s.ask(ctx, p, charge); err != nil {
-				return err
-			}
-		}
-	}
-	if p.returns && !p.refused {
-		return s.ask(ctx, p, giveBack)
 	}
 	return nil
+}
+
+// peek looks at the counters if the request checks some, or changes none.
+func (s *Server) peek(ctx context.Context, p *plan) error {
+	if !p.closed && !p.checks && (p.charges || p.returns) {
+		return nil
+	}
+	err := s.ask(ctx, p, look)
+	p.refused = err == nil && (p.closed || p.exhausted())
+	return err
+}
+
+// take charges the counters, those left out that refuse nobody if they have refused.
+func (s *Server) take(ctx context.Context, p *plan) error {
+	if !p.charges {
+		return nil
+	}
+	err := s.ask(ctx, p, charge)
+	if err == nil && p.refused && p.excuse() {
+		err = s.ask(ctx, p, charge)
+	}
+	return err
+}
+
+// refund gives hits back.
+func (s *Server) refund(ctx context.Context, p *plan) error {
+	if !p.returns {
+		return nil
+	}
+	return s.ask(ctx, p, giveBack)
 }
 
 func (p *plan) exhausted() bool {
