@@ -28,8 +28,9 @@ tool = go tool -modfile=$(CURDIR)/tools/go.mod
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
-demo: build ## what weir does for callers when an upstream stands still, and when a tenant floods it
-	bin/weir demo
+demo: ## what weir does for callers when an upstream stands still, and when a tenant floods it
+	go build -trimpath -buildvcs=$(VCS) -o bin/weir-demo ./cmd/weir-demo
+	bin/weir-demo
 
 # Packages whose tests run in real time: one at a time, after the others, whose load would
 # disturb them.
@@ -41,7 +42,7 @@ CAMPAIGNS = $$(grep -rlE --include='*_test.go' 'campaign\.(Of|Long|Histories)' .
 
 # Packages that have no goroutines of weir's in the test's own process, and simulations that
 # have one thread: the race detector finds nothing there, and takes long.
-RACELESS := /internal/(test/(e2e|fleettest|attack|docs|layers|supply)|mutants|demo)$$
+RACELESS := (/internal/(test/(e2e|fleettest|attack|docs|layers|supply)|mutants)|/cmd/weir-demo/demo)$$
 RACETESTS := ^(TestWorlds|TestAFleetInEverySituation|TestNothingIsOverInRandomHistories|TestStandstill|TestHundredRunsOfOneSeedGiveOneTrace|TestSimulation|TestABranchThatNamesAnotherKeyIsDamage|TestDamageIsAnErrorAndNoPanic|$(ONETHREAD))$$
 ONETHREAD := TestARollingLimitIsUsed|TestCellsNeitherHideNorMultiplyUnits|TestSharingExceedsNoKeysLimit|TestSharingExceedsNoKeysQuota|TestAPermitIsAllOrNone|TestWhatIsInUseIsOut|TestBelievingTheResetIsSafe
 

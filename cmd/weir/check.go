@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/seed1158cd35/weir/internal/cli"
 	"github.com/seed1158cd35/weir/internal/crowd"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/sidecar/config"
@@ -32,7 +33,7 @@ func check(ctx context.Context, w world) error {
 	}
 	if err != nil {
 		fmt.Fprintln(w.err, err)
-		return errFound
+		return cli.ErrFound
 	}
 	fmt.Fprintf(w.out, "%s: good: %s, listening on %s\n", *path, counted(len(file.Upstreams), "upstream"), file.Listen)
 	if bad := file.CheckEnv(w.env); bad != nil && !*try {
@@ -100,7 +101,7 @@ func (w world) tell(all []serve.Trial) error {
 	}
 	if bad > 0 {
 		fmt.Fprintf(w.err, "%d of %d things that the file names cannot be used\n", bad, len(all))
-		return errFound
+		return cli.ErrFound
 	}
 	return nil
 }

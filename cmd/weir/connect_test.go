@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed1158cd35/weir/fleet/redisstore"
 	"github.com/seed1158cd35/weir/fleet/redisstore/rueidisconn"
+	"github.com/seed1158cd35/weir/internal/cli"
 	"github.com/seed1158cd35/weir/internal/test/servers"
 	"github.com/seed1158cd35/weir/limit"
 )
@@ -82,7 +83,7 @@ func TestCheckConnectTriesWhatTheFileNames(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
 			err := run(ctx, world{args: []string{"check", "-connect", file}, out: &out, err: &out, env: env})
-			if (exit(err, io.Discard) != 0) != c.bad {
+			if (cli.Exit("weir", err, io.Discard) != 0) != c.bad {
 				t.Errorf("it ends with %v", err)
 			}
 			for _, text := range c.says {

@@ -52,13 +52,3 @@ func newStore(t *testing.T, url string) string {
 	}
 	return out.String()
 }
-
-// A journal takes what is written, a piece at a time.
-type journal chan string
-
-func newJournal() journal { return make(journal, 10_000) }
-
-func (j journal) Write(b []byte) (int, error) {
-	j <- string(b)
-	return len(b), nil
-}

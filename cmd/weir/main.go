@@ -4,8 +4,10 @@ package main
 import (
 	"context"
 	"os"
+
+	"github.com/seed1158cd35/weir/internal/cli"
 )
 
 func main() {
-	os.Exit(exit(run(context.Background(), world{args: os.Args[1:], out: os.Stdout, err: os.Stderr, env: os.LookupEnv}), os.Stderr))
+	os.Exit(cli.Exit("weir", run(context.Background(), world{args: os.Args[1:], out: os.Stdout, err: os.Stderr, env: os.LookupEnv}), os.Stderr))
 }

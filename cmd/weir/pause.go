@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed1158cd35/weir/internal/cli"
 	"github.com/seed1158cd35/weir/sidecar/status"
 )
 
@@ -24,7 +25,7 @@ func runPause(ctx context.Context, w world, do string) error {
 	asJSON := f.Bool("json", false, "print JSON")
 	length := new(time.Duration)
 	if do == "pause" {
-		durationFlag(f, length, "for", "how `long`, such as 5m; without it until weir resume")
+		cli.Duration(f, length, "for", "how `long`, such as 5m; without it until weir resume")
 	}
 	upstream, err := w.named(f)
 	if err != nil {
@@ -75,9 +76,9 @@ func (w world) named(f *flag.FlagSet) (name string, err error) {
 		return "", err
 	}
 	if f.NArg() == 0 {
-		fmt.Fprintf(w.err, "weir %s: name the upstream\n", f.Name())
+		fmt.Fprintf(w.err, "%s: name the upstream\n", f.Name())
 		f.Usage()
-		return "", errUsage
+		return "", cli.ErrUsage
 	}
 	name, w.args = f.Arg(0), f.Args()[1:]
 	return name, w.parse(f, 0)

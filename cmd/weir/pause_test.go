@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/seed1158cd35/weir/internal/cli"
 	"github.com/seed1158cd35/weir/internal/test/served"
 	"github.com/seed1158cd35/weir/internal/test/servers"
 	"github.com/seed1158cd35/weir/sidecar/status"
@@ -150,7 +151,7 @@ func TestOrdersThatCannotBe(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "is weir serve running") {
 		t.Errorf("nobody there: %v", err)
 	}
-	if _, _, err := s.order(t, "pause", "-h"); err == nil || errors.Is(err, errUsage) {
+	if _, _, err := s.order(t, "pause", "-h"); err == nil || errors.Is(err, cli.ErrUsage) {
 		t.Errorf("help: %v", err)
 	}
 }

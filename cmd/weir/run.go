@@ -2,12 +2,11 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
-	"runtime/debug"
-	"time"
+
+	"github.com/seed1158cd35/weir/internal/cli"
 )
 
 // A world is what a command may touch, so that tests can give it another.
@@ -28,18 +27,10 @@ const usage = `weir keeps programs inside the limits of the APIs they call.
   weir resume UPSTREAM           lift its pauses, whoever asked for them
   weir store init                make the store ready that a fleet shares
   weir static test "question"    which static answer a question finds, and why
-  weir demo                      what callers suffer, directly and through weir
-  weir chat-sim                  see a chat assistant that always answers
   weir version
 
 weir COMMAND -h tells more.
 `
-
-// errUsage is an error that has been explained already.
-var errUsage = errors.New("usage")
-
-// errFound means that a command did its work, and what it found is bad.
-var errFound = errors.New("found mistakes")
 
 // run runs one command.
 func run(ctx context.Context, w world) error {
@@ -61,11 +52,11 @@ func run(ctx context.Context, w world) error {
 	case "static":
 		return runStatic(w)
 	case "demo":
-		return runDemo(ctx, w)
+		return moved(w, name, "weir-demo")
 	case "chat-sim":
-		return runChatSim(ctx, w)
+		return moved(w, name, "weir-demo chat")
 	case "version", "-version", "--version":
-		_, err := fmt.Fprintln(w.out, "weir", version())
+		_, err := fmt.Fprintln(w.out, "weir", cli.Version())
 		return err
 	case "help", "-h", "-help", "--help":
 		_, err := io.WriteString(w.out, usage)
@@ -75,71 +66,17 @@ func run(ctx context.Context, w world) error {
 		fmt.Fprintf(w.err, "weir: there is no command %q\n\n", name)
 	}
 	_, _ = io.WriteString(w.err, usage)
-	return errUsage
-}
-
-// exit is the status that a command ends with: 0 is well, 1 is not, 2 means that
-// it was called wrongly.
-func exit(err error, out io.Writer) int {
-	switch {
-	case err == nil, errors.Is(err, flag.ErrHelp):
-		return 0
-	case errors.Is(err, errUsage):
-		return 2
-	case errors.Is(err, errFound):
-		return 1
-	}
-	fmt.Fprintln(out, "weir:", err)
-	return 1
+	return cli.ErrUsage
 }
 
 // flags makes the flags of a command. Parse prints what is wrong by itself.
-func (w world) flags(name, args string) *flag.FlagSet {
-	f := flag.NewFlagSet(name, flag.ContinueOnError)
-	f.SetOutput(w.err)
-	f.Usage = func() {
-		fmt.Fprintf(w.err, "usage: weir %s [flags] %s\n", name, args)
-		f.PrintDefaults()
-	}
-	return f
-}
-
-// durationFlag is a flag for a length of time, which is what it is set to already by default.
-func durationFlag(f *flag.FlagSet, to *time.Duration, name, usage string) {
-	if *to != 0 {
-		usage += fmt.Sprintf(" (default %v)", *to)
-	}
-	f.Func(name, usage, func(text string) error {
-		d, err := time.ParseDuration(text)
-		if err != nil {
-			return errors.New("want a number with a unit, such as 30s, 5m or 1h30m")
-		}
-		*to = d
-		return nil
-	})
-}
+func (w world) flags(name, args string) *flag.FlagSet { return cli.Flags("weir "+name, args, w.err) }
 
 // parse parses flags and bounds the arguments that may follow them.
-func (w world) parse(f *flag.FlagSet, most int) error {
-	if err := f.Parse(w.args); err != nil {
-		if errors.Is(err, flag.ErrHelp) {
-			return err
-		}
-		return errUsage
-	}
-	if f.NArg() > most {
-		fmt.Fprintf(w.err, "weir %s: unexpected argument %q\n", f.Name(), f.Arg(most))
-		f.Usage()
-		return errUsage
-	}
-	return nil
-}
+func (w world) parse(f *flag.FlagSet, most int) error { return cli.Parse(f, w.args, most) }
 
-// version is the version that the program was built from.
-func version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok || info.Main.Version == "" {
-		return "(devel)"
-	}
-	return info.Main.Version
+// moved says where a command is that has left this program.
+func moved(w world, name, now string) error {
+	fmt.Fprintf(w.err, "weir: %s is a program of its own: %s\n(make demo builds and runs it, go install github.com/seed1158cd35/weir/cmd/weir-demo@latest installs it)\n", name, now)
+	return cli.ErrUsage
 }

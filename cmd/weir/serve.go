@@ -7,6 +7,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/seed1158cd35/weir/internal/cli"
 	"github.com/seed1158cd35/weir/observe/logs"
 	"github.com/seed1158cd35/weir/sidecar/serve"
 )
@@ -34,7 +35,7 @@ func runServe(ctx context.Context, w world) error {
 	signal.Notify(stop, os.Interrupt, syscall.SIGTERM)
 	defer signal.Stop(stop)
 
-	s, err := serve.New(*path, serve.Options{Log: queue, Env: w.env, Version: version()})
+	s, err := serve.New(*path, serve.Options{Log: queue, Env: w.env, Version: cli.Version()})
 	if err != nil {
 		return err
 	}

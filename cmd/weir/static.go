@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/seed1158cd35/weir/cascade/answers"
+	"github.com/seed1158cd35/weir/internal/cli"
 	"github.com/seed1158cd35/weir/sidecar/config"
 )
 
@@ -36,7 +37,7 @@ func runStatic(w world) error {
 		fmt.Fprintf(w.err, "weir static: there is no command %q\n\n", w.args[0])
 	}
 	_, _ = io.WriteString(w.err, staticUsage)
-	return errUsage
+	return cli.ErrUsage
 }
 
 // A bookshelf is a file of answers and where it is used.
@@ -55,7 +56,7 @@ type finding struct {
 	answers.Explanation
 }
 
-// testStatic shows what a question finds. That nothing would answer is errFound.
+// testStatic shows what a question finds. That nothing would answer is cli.ErrFound.
 func testStatic(w world) error {
 	f := w.flags("static test", `"question"`)
 	file := f.String("answers", "", "the file of answers; those of -config if there is none")
@@ -69,7 +70,7 @@ func testStatic(w world) error {
 	accepted := answers.Accepted(*languages)
 	if *languages != "" && len(accepted) == 0 {
 		fmt.Fprintf(w.err, "weir static test: -language %s: want one of %s\n", *languages, strings.Join(answers.Languages(), ", "))
-		return errUsage
+		return cli.ErrUsage
 	}
 	shelves := []bookshelf{{File: *file}}
 	if *file == "" {
@@ -99,7 +100,7 @@ func (w world) look(shelves []bookshelf, question string, languages []string, as
 		}
 	}
 	if bad || !found {
-		return errFound
+		return cli.ErrFound
 	}
 	return nil
 }
@@ -144,7 +145,7 @@ func (w world) question(f *flag.FlagSet) (string, error) {
 		fmt.Fprintln(w.err, "weir static test: there is no question")
 	}
 	f.Usage()
-	return "", errUsage
+	return "", cli.ErrUsage
 }
 
 // shelvesOf is the files of answers that a configuration names, each once for every
@@ -156,7 +157,7 @@ func shelvesOf(path string, w world) ([]bookshelf, error) {
 	}
 	if err != nil {
 		fmt.Fprintln(w.err, err)
-		return nil, errFound
+		return nil, cli.ErrFound
 	}
 	var all []bookshelf
 	for _, upstream := range slices.Sorted(maps.Keys(file.LLM)) {

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/seed1158cd35/weir/internal/cli"
 )
 
 const shopConfig = "../../examples/chat/weir.yaml"
@@ -43,7 +45,7 @@ func TestStaticTestShowsWhatAnswersAndWhy(t *testing.T) {
 
 func TestStaticTestFindsNothing(t *testing.T) {
 	out, _, err := static(t, "test", "what is the capital of France", "-config", shopConfig)
-	if !errors.Is(err, errFound) || !strings.Contains(out, "no answer") {
+	if !errors.Is(err, cli.ErrFound) || !strings.Contains(out, "no answer") {
 		t.Errorf("got %v and %s", err, out)
 	}
 }
@@ -84,16 +86,16 @@ func TestStaticTestSaysWhatIsWrong(t *testing.T) {
 		err  error // nil means any other
 		want []string
 	}{
-		{"every mistake of a file", []string{"test", "hi", "-answers", bad}, errFound, []string{"bad.yaml:3", "anwser", "bad.yaml:4"}},
-		{"no such file", []string{"test", "hi", "-answers", filepath.Join(dir, "none")}, errFound, []string{"none"}},
+		{"every mistake of a file", []string{"test", "hi", "-answers", bad}, cli.ErrFound, []string{"bad.yaml:3", "anwser", "bad.yaml:4"}},
+		{"no such file", []string{"test", "hi", "-answers", filepath.Join(dir, "none")}, cli.ErrFound, []string{"none"}},
 		{"a configuration without answers", []string{"test", "hi", "-config", plain}, nil, []string{"no cascade has static answers", "-answers"}},
-		{"a bad configuration", []string{"test", "hi", "-config", broken}, errFound, []string{"ulr"}},
-		{"no question", []string{"test"}, errUsage, []string{"there is no question", "usage: weir static test"}},
-		{"an empty question", []string{"test", " "}, errUsage, []string{"there is no question"}},
-		{"no quotes", []string{"test", "where", "is", "it"}, errUsage, []string{`"where is it"`}},
-		{"no such language", []string{"test", "hi", "-language", "tlh"}, errUsage, []string{"-language tlh", "ja"}},
-		{"no command", nil, errUsage, []string{"usage: weir static test"}},
-		{"another command", []string{"tset"}, errUsage, []string{`"tset"`}},
+		{"a bad configuration", []string{"test", "hi", "-config", broken}, cli.ErrFound, []string{"ulr"}},
+		{"no question", []string{"test"}, cli.ErrUsage, []string{"there is no question", "usage: weir static test"}},
+		{"an empty question", []string{"test", " "}, cli.ErrUsage, []string{"there is no question"}},
+		{"no quotes", []string{"test", "where", "is", "it"}, cli.ErrUsage, []string{`"where is it"`}},
+		{"no such language", []string{"test", "hi", "-language", "tlh"}, cli.ErrUsage, []string{"-language tlh", "ja"}},
+		{"no command", nil, cli.ErrUsage, []string{"usage: weir static test"}},
+		{"another command", []string{"tset"}, cli.ErrUsage, []string{`"tset"`}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, said, err := static(t, c.args...)

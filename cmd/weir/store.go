@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/seed1158cd35/weir/internal/cli"
 	"github.com/seed1158cd35/weir/sidecar/config"
 	"github.com/seed1158cd35/weir/sidecar/serve"
 )
@@ -12,7 +13,7 @@ import (
 func runStore(ctx context.Context, w world) error {
 	if len(w.args) == 0 || w.args[0] != "init" {
 		fmt.Fprintln(w.err, "usage: weir store init [-config weir.yaml]")
-		return errUsage
+		return cli.ErrUsage
 	}
 	w.args = w.args[1:]
 	f := w.flags("store init", "")

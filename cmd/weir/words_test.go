@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seed1158cd35/weir/internal/cli"
 	"github.com/seed1158cd35/weir/internal/test/servers"
 )
 
@@ -29,7 +30,7 @@ func TestStoreInitSaysWhatIsWrong(t *testing.T) {
 			t.Fatal(err)
 		}
 		var out bytes.Buffer
-		status := exit(run(t.Context(), world{args: []string{"store", "init", "-config", file}, out: &out, err: &out, env: func(name string) (string, bool) { return "secret", name == "PASSWORD" }}), &out)
+		status := cli.Exit("weir", run(t.Context(), world{args: []string{"store", "init", "-config", file}, out: &out, err: &out, env: func(name string) (string, bool) { return "secret", name == "PASSWORD" }}), &out)
 		for _, want := range c.wants {
 			if status == 0 || !strings.Contains(out.String(), want) {
 				t.Errorf("ends with %d and says %q, want %q", status, out.String(), want)
@@ -43,10 +44,10 @@ func TestStoreInitSaysWhatIsWrong(t *testing.T) {
 
 // A length of time that cannot be read says what one looks like.
 func TestLengthsSayWhatTheyLookLike(t *testing.T) {
-	for _, args := range []string{"pause up -for 5", "demo -live 5", "chat-sim -act 5"} {
+	for _, args := range []string{"pause up -for 5"} {
 		var out bytes.Buffer
 		err := run(t.Context(), world{args: strings.Fields(args), out: io.Discard, err: &out, env: noEnv})
-		if exit(err, io.Discard) != 2 || !strings.Contains(out.String(), `invalid value "5"`) || !strings.Contains(out.String(), "want a number with a unit, such as 30s, 5m or 1h30m") {
+		if cli.Exit("weir", err, io.Discard) != 2 || !strings.Contains(out.String(), `invalid value "5"`) || !strings.Contains(out.String(), "want a number with a unit, such as 30s, 5m or 1h30m") {
 			t.Errorf("%s: %v, %s", args, err, out.String())
 		}
 	}

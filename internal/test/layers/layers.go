@@ -53,7 +53,6 @@ var order = [...][]string{
 	{"internal/test/practice"},
 	{"sidecar/serve"},
 	{"internal/test/served"},
-	{"internal/demo"},
 	{"examples"},
 	{"cmd", "internal/test"},
 }

@@ -63,6 +63,29 @@ func TestLicences(t *testing.T) {
 	}
 }
 
+// Users get nothing in bin/weir that only tests and demonstrations need: the simulated providers least of all.
+func TestNothingOfTestsShips(t *testing.T) {
+	c := exec.Command("go", "list", "-deps", "./cmd/weir")
+	c.Dir = root
+	out, err := c.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := 0
+	for line := range strings.Lines(string(out)) {
+		name, ours := strings.CutPrefix(strings.TrimSpace(line), "github.com/seed1158cd35/weir/")
+		if ours {
+			own++
+		}
+		if name == "testing" || ours && (strings.HasPrefix(name, "internal/test/") || strings.HasPrefix(name, "cmd/weir-demo") || strings.HasPrefix(name, "examples")) {
+			t.Errorf("%s is a part of bin/weir", name)
+		}
+	}
+	if own < 40 {
+		t.Errorf("go list names %d packages of weir", own)
+	}
+}
+
 func licenceOf(t *testing.T, dir string) string {
 	t.Helper()
 	entries, err := os.ReadDir(dir)

@@ -11,13 +11,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed1158cd35/weir/internal/demo"
+	"github.com/seed1158cd35/weir/cmd/weir-demo/demo"
+	"github.com/seed1158cd35/weir/internal/cli"
 )
 
 func TestDemoPrintsOneObjectAndEnds(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
-	if err := run(t.Context(), world{args: []string{"demo", "-live", "0", "-json"}, out: &out, err: io.Discard}); err != nil {
+	if err := run(t.Context(), world{args: []string{"-live", "0", "-json"}, out: &out, err: io.Discard}); err != nil {
 		t.Fatal(err)
 	}
 	var got demo.Result
@@ -41,7 +42,7 @@ func TestDemoEndsWhereNobodyLooks(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer file.Close()
-	if err := run(t.Context(), world{args: []string{"demo", "-live", "6s"}, out: file, err: io.Discard}); err != nil {
+	if err := run(t.Context(), world{args: []string{"-live", "6s"}, out: file, err: io.Discard}); err != nil {
 		t.Fatal(err)
 	}
 	text, err := os.ReadFile(file.Name())
@@ -53,8 +54,8 @@ func TestDemoEndsWhereNobodyLooks(t *testing.T) {
 func TestDemoRefusesFlagsThatMakeNoSense(t *testing.T) {
 	for _, args := range []string{"-live 1s", "-live -1s", "-for 9s", "-seed x", "-nope", "more"} {
 		var said bytes.Buffer
-		err := run(t.Context(), world{args: append([]string{"demo"}, strings.Fields(args)...), out: io.Discard, err: &said})
-		if !errors.Is(err, errUsage) || !strings.Contains(said.String(), "usage: weir demo") {
+		err := run(t.Context(), world{args: strings.Fields(args), out: io.Discard, err: &said})
+		if !errors.Is(err, cli.ErrUsage) || !strings.Contains(said.String(), "usage: weir-demo") {
 			t.Errorf("%s: got %v and %q, want the usage", args, err, said.String())
 		}
 	}
@@ -81,7 +82,7 @@ func TestNoTerminal(t *testing.T) {
 
 func TestDemoDefaults(t *testing.T) {
 	env := func(string) (string, bool) { return "", false }
-	c, err := demoConfig(world{out: io.Discard, err: io.Discard, env: env})
+	c, err := storiesConfig(world{out: io.Discard, err: io.Discard, env: env})
 	if err != nil || c.Live != 20*time.Second || c.Stay || c.Colour || c.Metrics == nil || c.Watch == nil {
 		t.Errorf("got %+v, %v", c, err)
 	}

@@ -10,8 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed1158cd35/weir/cmd/weir-demo/chat"
 	shop "github.com/seed1158cd35/weir/examples/chat"
-	"github.com/seed1158cd35/weir/internal/demo/chat"
+	"github.com/seed1158cd35/weir/internal/cli"
 	"github.com/seed1158cd35/weir/sidecar/config"
 )
 
@@ -38,7 +39,7 @@ func playActs(t *testing.T, c chat.Config) map[string]chat.Act {
 }
 
 // Whatever the models do, everybody is answered, by the tier whose turn it is.
-func TestChatSimAlwaysAnswers(t *testing.T) {
+func TestChatAlwaysAnswers(t *testing.T) {
 	t.Parallel()
 	acts := playActs(t, chat.Config{Act: time.Second, Rate: 20})
 	if len(acts) != 5 {
@@ -82,7 +83,7 @@ func TestChatSimAlwaysAnswers(t *testing.T) {
 // Calls while everything is down are all answered, and few of them are sent. How few a
 // test of the dialect says, in virtual time; here those count, too, that a slow machine
 // sends before it hears of the first failure.
-func TestChatSimLeavesAloneWhatIsDown(t *testing.T) {
+func TestChatLeavesAloneWhatIsDown(t *testing.T) {
 	t.Parallel()
 	a := playActs(t, chat.Config{Act: 5 * time.Second, Rate: 20, Acts: []string{"dark"}})["dark"]
 	if n := a.Primary.All + a.Elsewhere.All; a.Calls != 100 || n >= 100 || n == 0 {
@@ -91,12 +92,12 @@ func TestChatSimLeavesAloneWhatIsDown(t *testing.T) {
 	t.Logf("%d calls, %d attempts, first words p50 %v ms, p99 %v ms", a.Calls, a.Primary.All+a.Elsewhere.All, a.P50, a.P99)
 }
 
-func TestChatSimEndsWhenTold(t *testing.T) {
+func TestChatEndsWhenTold(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	out := newJournal()
 	done := make(chan error, 1)
-	go func() { done <- run(ctx, world{args: []string{"chat-sim", "-act", "30s"}, out: out, err: io.Discard}) }()
+	go func() { done <- run(ctx, world{args: []string{"chat", "-act", "30s"}, out: out, err: io.Discard}) }()
 	late := time.After(patience)
 	for text := ""; !strings.Contains(text, "All is well"); {
 		select {
@@ -117,18 +118,18 @@ func TestChatSimEndsWhenTold(t *testing.T) {
 	}
 }
 
-func TestChatSimRefusesFlagsThatMakeNoSense(t *testing.T) {
+func TestChatRefusesFlagsThatMakeNoSense(t *testing.T) {
 	for _, args := range []string{"-act 1ms", "-act 1h", "-rate 0x", "-rate 1", "-rate 1000", "-nope", "more"} {
 		var said bytes.Buffer
-		err := run(t.Context(), world{args: append([]string{"chat-sim"}, strings.Fields(args)...), out: io.Discard, err: &said})
-		if !errors.Is(err, errUsage) || !strings.Contains(said.String(), "usage: weir chat-sim") {
+		err := run(t.Context(), world{args: append([]string{"chat"}, strings.Fields(args)...), out: io.Discard, err: &said})
+		if !errors.Is(err, cli.ErrUsage) || !strings.Contains(said.String(), "usage: weir-demo chat") {
 			t.Errorf("%s: got %v and %q, want the usage", args, err, said.String())
 		}
 	}
 }
 
 // What is played is what the example says, but for the addresses.
-func TestChatSimPlaysTheExample(t *testing.T) {
+func TestChatPlaysTheExample(t *testing.T) {
 	data, err := shop.Files.ReadFile("weir.yaml")
 	if err != nil {
 		t.Fatal(err)

@@ -12,15 +12,16 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/seed1158cd35/weir/cmd/weir-demo/chat"
 	shop "github.com/seed1158cd35/weir/examples/chat"
-	"github.com/seed1158cd35/weir/internal/demo/chat"
+	"github.com/seed1158cd35/weir/internal/cli"
 	"github.com/seed1158cd35/weir/sidecar/serve"
 )
 
-// runChatSim shows examples/chat at work: a real sidecar on loopback, before providers
+// runChat shows examples/chat at work: a real sidecar on loopback, before providers
 // that are simulated. Nothing of the environment is used, least of all keys.
-func runChatSim(ctx context.Context, w world) error {
-	c, err := chatSimConfig(w)
+func runChat(ctx context.Context, w world) error {
+	c, err := chatConfig(w)
 	if err != nil {
 		return err
 	}
@@ -34,36 +35,36 @@ func runChatSim(ctx context.Context, w world) error {
 	case errors.Is(err, context.Canceled):
 		return errors.New("stopped before the end")
 	case errors.Is(err, chat.ErrUnanswered):
-		return errFound
+		return cli.ErrFound
 	}
 	return err
 }
 
-// chatSimConfig reads the flags.
-func chatSimConfig(w world) (chat.Config, error) {
+// chatConfig reads the flags.
+func chatConfig(w world) (chat.Config, error) {
 	c := chat.Config{Out: w.out, Sidecar: chatSidecar}
-	f := w.flags("chat-sim", "")
+	f := cli.Flags("weir-demo chat", "", w.err)
 	c.Act = 5 * time.Second
-	durationFlag(f, &c.Act, "act", "how `long` each of the five acts is, from 1s to 1m; the last takes up to three times as long")
+	cli.Duration(f, &c.Act, "act", "how `long` each of the five acts is, from 1s to 1m; the last takes up to three times as long")
 	f.IntVar(&c.Rate, "rate", 12, "calls a second, from 2 to 20")
 	f.BoolVar(&c.JSON, "json", false, "print a JSON object for each act")
 	once := f.Bool("once", false, "end after the last act, on a terminal too")
-	if err := w.parse(f, 0); err != nil {
+	if err := cli.Parse(f, w.args, 0); err != nil {
 		return c, err
 	}
 	if err := c.Validate(); err != nil {
 		fmt.Fprintln(w.err, err)
 		f.Usage()
-		return c, errUsage
+		return c, cli.ErrUsage
 	}
 	c.Stay = terminal(w.out) && !*once
-	c.Colour = terminal(w.out) && w.drawable() && w.get("NO_COLOR") == ""
+	c.Colour = w.coloured()
 	return c, nil
 }
 
 // chatSidecar runs weir with examples/chat, whose providers are at these URLs.
 func chatSidecar(primary, elsewhere string) (*chat.Sidecar, error) {
-	dir, err := os.MkdirTemp("", "weir-chat-sim-")
+	dir, err := os.MkdirTemp("", "weir-demo-chat-")
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +92,7 @@ func startChat(dir, primary, elsewhere string) (*serve.Running, error) {
 			return nil, err
 		}
 	}
-	return serve.Start(filepath.Join(dir, "weir.yaml"), serve.Options{Env: practiceKeys, Version: version()})
+	return serve.Start(filepath.Join(dir, "weir.yaml"), serve.Options{Env: practiceKeys, Version: cli.Version()})
 }
 
 // practiceKeys is all of the environment that the sidecar sees.

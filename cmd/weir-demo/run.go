@@ -1,0 +1,77 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+
+	"github.com/seed1158cd35/weir/internal/cli"
+)
+
+// A world is what a command may touch, so that tests can give it another.
+type world struct {
+	args []string
+	out  io.Writer
+	err  io.Writer
+	env  func(string) (string, bool)
+}
+
+const usage = `weir-demo shows what weir does.
+
+  weir-demo          what callers suffer, directly and through weir
+  weir-demo chat     a chat assistant that always answers
+  weir-demo version
+
+weir-demo -h and weir-demo chat -h tell more.
+`
+
+// run runs one command.
+func run(ctx context.Context, w world) error {
+	name := ""
+	if len(w.args) > 0 {
+		name = w.args[0]
+	}
+	switch name {
+	case "chat":
+		w.args = w.args[1:]
+		return runChat(ctx, w)
+	case "version":
+		_, err := fmt.Fprintln(w.out, "weir-demo", cli.Version())
+		return err
+	case "help":
+		_, err := io.WriteString(w.out, usage)
+		return err
+	}
+	return runStories(ctx, w)
+}
+
+func (w world) get(name string) string {
+	if w.env == nil {
+		return ""
+	}
+	v, _ := w.env(name)
+	return v
+}
+
+// coloured reports whether colours can be drawn on out, and are wanted there. The consoles of
+// Windows must be told first about ANSI sequences.
+func (w world) coloured() bool {
+	return terminal(w.out) && runtime.GOOS != "windows" && w.get("TERM") != "dumb" && w.get("NO_COLOR") == ""
+}
+
+// terminal reports whether somebody is looking. The null device is a character
+// device too, but nobody looks at it.
+func terminal(out io.Writer) bool {
+	file, ok := out.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := file.Stat()
+	if err != nil || info.Mode()&os.ModeCharDevice == 0 {
+		return false
+	}
+	null, err := os.Stat(os.DevNull)
+	return err != nil || !os.SameFile(info, null)
+}

@@ -1,0 +1,61 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/seed1158cd35/weir/cmd/weir-demo/demo"
+	"github.com/seed1158cd35/weir/internal/cli"
+	weirprom "github.com/seed1158cd35/weir/observe/prometheus"
+)
+
+// runStories shows what weir does for callers, beside what the retries of SDKs do. On a
+// terminal it goes on serving afterwards, so that it can be tried by hand;
+// elsewhere it ends, so that scripts do.
+func runStories(ctx context.Context, w world) error {
+	c, err := storiesConfig(w)
+	if err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	err = demo.Run(ctx, c)
+	if ctx.Err() != nil && !c.JSON {
+		_, err = fmt.Fprintln(w.out)
+	}
+	return err
+}
+
+// storiesConfig reads the flags.
+func storiesConfig(w world) (demo.Config, error) {
+	c := demo.Config{Out: w.out, Version: cli.Version()}
+	f := cli.Flags("weir-demo", "", w.err)
+	c.Live = 20 * time.Second
+	cli.Duration(f, &c.Live, "live", "how `long` real calls are made in the end, from 6s to 10m; 0 for none")
+	f.BoolVar(&c.JSON, "json", false, "print one JSON object and end")
+	f.Uint64Var(&c.Seed, "seed", 1, "decides when calls come")
+	once := f.Bool("once", false, "end when all is played, on a terminal too")
+	if err := cli.Parse(f, w.args, 0); err != nil {
+		return c, err
+	}
+	if err := c.Validate(); err != nil {
+		fmt.Fprintln(w.err, err)
+		f.Usage()
+		return c, cli.ErrUsage
+	}
+	c.Stay = terminal(w.out) && !*once
+	c.Colour = w.coloured()
+
+	registry := prometheus.NewRegistry()
+	metrics := weirprom.New(registry)
+	c.Events, c.Watch = metrics.Events(), metrics.Watch
+	c.Metrics = promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
+	return c, nil
+}
