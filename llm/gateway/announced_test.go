@@ -10,10 +10,10 @@ import (
 	"testing/synctest"
 
 	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/httpx"
 	"github.com/seed1158cd35/weir/internal/buffers"
 	"github.com/seed1158cd35/weir/llm/gateway"
 	"github.com/seed1158cd35/weir/llm/tokens"
-	"github.com/seed1158cd35/weir/sidecar/proxy"
 )
 
 // watched is a body that is asked for its pieces: before each it looks at what the process holds.
@@ -60,7 +60,7 @@ func TestMemoryOfAnnouncedBodies(t *testing.T) {
 			if got, err := io.ReadAll(r.Body); err != nil || string(got) != body {
 				t.Errorf("%d bytes, announced %v: %d bytes are sent on, %v", size, announced, len(got), err)
 			}
-			x.(proxy.Ender).End()
+			x.(httpx.Ender).End()
 			if after, _, _ := buffers.Bodies.Use(); after != before {
 				t.Errorf("%d bytes, announced %v: %d stay held", size, announced, after-before)
 			}
@@ -98,7 +98,7 @@ func TestABodyForWhichThereIsNoRoom(t *testing.T) {
 				r.ContentLength = int64(len(body))
 			}
 			x, f := d.Hear(r, completions)
-			defer x.(proxy.Ender).End()
+			defer x.(httpx.Ender).End()
 			if !tt.pass {
 				if f == nil || f.Status != http.StatusServiceUnavailable || f.Wait == 0 {
 					t.Errorf("%+v: %+v", tt, f)

@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/seed1158cd35/weir/sidecar/proxy"
+	"github.com/seed1158cd35/weir/httpx"
 )
 
 // Harmless are the headers that make no other request of one: they are about its way
@@ -42,7 +42,7 @@ func harmless(name string, values []string) bool {
 func (x *exchange) apart(r *http.Request, h http.Header) string {
 	sum := sha256.New()
 	at := x.path[:strings.LastIndexByte(x.path, '/')+1] // what follows is the operation, or the model
-	for _, s := range []string{r.Method, at, without(r.URL.RawQuery, alt), proxy.CallerOf(r.Context())} {
+	for _, s := range []string{r.Method, at, without(r.URL.RawQuery, alt), httpx.CallerOf(r.Context())} {
 		add(sum, s)
 	}
 	for _, name := range slices.Sorted(maps.Keys(h)) {

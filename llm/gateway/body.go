@@ -9,11 +9,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed1158cd35/weir/httpx"
 	"github.com/seed1158cd35/weir/internal/buffers"
 	"github.com/seed1158cd35/weir/internal/doc"
 	"github.com/seed1158cd35/weir/internal/refuse"
 	"github.com/seed1158cd35/weir/llm/tokens"
-	"github.com/seed1158cd35/weir/sidecar/proxy"
 )
 
 // read reads and parses the body, and puts it back. One that is packed is sent on unpacked,
@@ -187,5 +187,5 @@ func unread(err error, most int64) *refuse.Facts {
 		return &refuse.Facts{Status: http.StatusRequestEntityTooLarge, Code: refuse.ValidationError, Final: true,
 			Message: "the body is larger than the " + size(most) + " that are taken here"}
 	}
-	return proxy.BrokenBody(err)
+	return httpx.BrokenBody(err)
 }

@@ -11,15 +11,15 @@ import (
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/cascade"
 	"github.com/seed1158cd35/weir/cascade/cache"
+	"github.com/seed1158cd35/weir/httpx"
 	"github.com/seed1158cd35/weir/llm/tokens"
-	"github.com/seed1158cd35/weir/sidecar/proxy"
 )
 
 // A conduct is the way of one request to its answer.
 type conduct struct {
 	x     *exchange
 	r     *http.Request
-	send  proxy.Send
+	send  httpx.Send
 	start time.Time
 	haste time.Duration // how long the caller says that it waits; 0 if it does not
 	bill  *bill
@@ -34,9 +34,9 @@ type conduct struct {
 	probe bool           // the tier that is asked may be down: it is tried once
 }
 
-// Conduct is proxy.Conductor's: the caller is charged, then the cache is asked, then
+// Conduct is httpx.Conductor's: the caller is charged, then the cache is asked, then
 // the tiers.
-func (x *exchange) Conduct(r *http.Request, send proxy.Send) (*http.Response, error) {
+func (x *exchange) Conduct(r *http.Request, send httpx.Send) (*http.Response, error) {
 	c := &conduct{x: x, r: r, send: send, start: time.Now(), bill: &bill{of: x}}
 	x.bill = c.bill
 	if d, said := x.patience(r.Header); d > 0 {

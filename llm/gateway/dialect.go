@@ -20,12 +20,12 @@ import (
 	"github.com/seed1158cd35/weir/cascade"
 	"github.com/seed1158cd35/weir/cascade/answers"
 	"github.com/seed1158cd35/weir/cascade/cache"
+	"github.com/seed1158cd35/weir/httpx"
 	"github.com/seed1158cd35/weir/internal/veil"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/llm"
 	"github.com/seed1158cd35/weir/llm/price"
 	"github.com/seed1158cd35/weir/llm/tokens"
-	"github.com/seed1158cd35/weir/sidecar/proxy"
 )
 
 // Options are what is known of an upstream. What is nil is not there, durations of 0
@@ -34,7 +34,7 @@ type Options struct {
 	Name   string     // of the upstream, for the scope route and for keys of the cache
 	Family llm.Family // of requests whose path does not say
 
-	Inner  proxy.Dialect                        // signs what is sent, for Bedrock
+	Inner  httpx.Dialect                        // signs what is sent, for Bedrock
 	Model  string                               // of requests that name none; "" leaves that to the server
 	Key    string                               // with which requests are sent on, in place of the caller's
 	Origin func(upstream string) (string, bool) // of an upstream, and whether it has a key of its own
@@ -65,7 +65,7 @@ type Options struct {
 	MaxBody int64 // the largest request that is read; 0 means 32 MiB
 	Pass    bool  // one for which there is no room in memory passes unread, and costs what its size suggests
 
-	Keys map[string]proxy.Source // where the scopes of the upstream's own limits come from
+	Keys map[string]httpx.Source // where the scopes of the upstream's own limits come from
 	Veil *veil.Veil              // hides their values
 
 	Events Events
@@ -112,12 +112,12 @@ type Dialect struct {
 	rushed rushed
 }
 
-var _ proxy.Placed = (*Dialect)(nil)
+var _ httpx.Placed = (*Dialect)(nil)
 
-// At is proxy.Placed's.
-func (d *Dialect) At(u *url.URL) proxy.Dialect {
+// At is httpx.Placed's.
+func (d *Dialect) At(u *url.URL) httpx.Dialect {
 	d.base = strings.TrimSuffix(u.EscapedPath(), "/")
-	if inner, ok := d.o.Inner.(proxy.Placed); ok {
+	if inner, ok := d.o.Inner.(httpx.Placed); ok {
 		d.o.Inner = inner.At(u)
 	}
 	return d

@@ -17,6 +17,7 @@ import (
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/cascade"
 	"github.com/seed1158cd35/weir/cascade/cache"
+	"github.com/seed1158cd35/weir/httpx"
 	"github.com/seed1158cd35/weir/internal/test/llmsim"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/limit/bucket"
@@ -46,7 +47,7 @@ type setup struct {
 	more    []proxy.Upstream // beside chat, each with the simulator's URL if it has none
 	weir    weir.Options
 	at      string // instead of the simulator's URL
-	keys    map[string]proxy.Source
+	keys    map[string]httpx.Source
 }
 
 // quick is a policy with short waits and no breaker.

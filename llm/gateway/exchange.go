@@ -7,16 +7,16 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed1158cd35/weir/httpx"
 	"github.com/seed1158cd35/weir/internal/refuse"
 	"github.com/seed1158cd35/weir/llm"
 	"github.com/seed1158cd35/weir/outcome"
-	"github.com/seed1158cd35/weir/sidecar/proxy"
 )
 
 // A stopper ends an attempt, and says why.
 type stopper context.CancelCauseFunc
 
-// Attempt is proxy.Exchange's: the request gets weir's key, and asks for an answer that
+// Attempt is httpx.Exchange's: the request gets weir's key, and asks for an answer that
 // can be read.
 func (x *exchange) Attempt(r *http.Request) error {
 	ctx, stop := context.WithCancelCause(r.Context())
@@ -55,7 +55,7 @@ func (x *exchange) Attempt(r *http.Request) error {
 	return nil
 }
 
-// Answered is proxy.Exchange's.
+// Answered is httpx.Exchange's.
 func (x *exchange) Answered(resp *http.Response, o outcome.Outcome) outcome.Outcome {
 	b := billOf(resp.Request.Context())
 	if b != nil {
@@ -95,11 +95,11 @@ func (x *exchange) Answered(resp *http.Response, o outcome.Outcome) outcome.Outc
 	return bad
 }
 
-// Refuse is proxy.Exchange's.
+// Refuse is httpx.Exchange's.
 func (x *exchange) Refuse(w http.ResponseWriter, f *refuse.Facts) {
 	if x.inner != nil && x.route.Operation == other {
 		x.inner.Refuse(w, f)
 		return
 	}
-	x.route.Refuse(w, llm.FailureOf(f, w.Header().Get(proxy.CorrelationHeader)))
+	x.route.Refuse(w, llm.FailureOf(f, w.Header().Get(httpx.CorrelationHeader)))
 }

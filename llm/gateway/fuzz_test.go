@@ -9,18 +9,18 @@ import (
 	"testing"
 
 	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/httpx"
 	"github.com/seed1158cd35/weir/internal/buffers"
 	"github.com/seed1158cd35/weir/internal/refuse"
 	"github.com/seed1158cd35/weir/llm/gateway"
 	"github.com/seed1158cd35/weir/llm/tokens"
 	"github.com/seed1158cd35/weir/outcome"
-	"github.com/seed1158cd35/weir/sidecar/proxy"
 )
 
 var estimator tokens.Estimator
 
 // fuzzed is a request that a dialect hears.
-func fuzzed(t *testing.T, path, query, name, value string, body []byte, announced bool) (*http.Request, proxy.Exchange, *refuse.Facts) {
+func fuzzed(t *testing.T, path, query, name, value string, body []byte, announced bool) (*http.Request, httpx.Exchange, *refuse.Facts) {
 	t.Helper()
 	d, err := gateway.New(gateway.Options{Name: "chat", Tokens: &estimator, Pass: announced, MaxBody: 1 << 20})
 	if err != nil {
@@ -68,7 +68,7 @@ func FuzzHear(f *testing.F) {
 				t.Errorf("%d bytes are sent on as %d", len(sent), r.ContentLength)
 			}
 		}
-		if e, ok := x.(proxy.Ender); ok {
+		if e, ok := x.(httpx.Ender); ok {
 			e.End()
 		}
 		if after, _, _ := buffers.Bodies.Use(); after != before {
@@ -106,7 +106,7 @@ func FuzzAnswered(f *testing.F) {
 			t.Errorf("%d bytes are passed on, of %d", len(passed), len(body))
 		}
 		_ = resp.Body.Close()
-		x.(proxy.Ender).End()
+		x.(httpx.Ender).End()
 		if after, _, _ := buffers.Bodies.Use(); after != before {
 			t.Errorf("%d bytes stay taken", after-before)
 		}

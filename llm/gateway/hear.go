@@ -7,18 +7,18 @@ import (
 
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/cascade/cache"
+	"github.com/seed1158cd35/weir/httpx"
 	"github.com/seed1158cd35/weir/internal/buffers"
 	"github.com/seed1158cd35/weir/internal/refuse"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/llm"
 	"github.com/seed1158cd35/weir/llm/tokens"
-	"github.com/seed1158cd35/weir/sidecar/proxy"
 )
 
 // An exchange is one request.
 type exchange struct {
 	d     *Dialect
-	inner proxy.Exchange // nil if there is no dialect below
+	inner httpx.Exchange // nil if there is no dialect below
 
 	route    llm.Route
 	path     string       // that is sent
@@ -46,11 +46,11 @@ type exchange struct {
 	taken    http.Header // what the dialect below has taken out of the request
 }
 
-var _ proxy.Conductor = (*exchange)(nil)
+var _ httpx.Conductor = (*exchange)(nil)
 
-// Hear is proxy.Dialect's. It reads the bodies of calls of models, which say what they
+// Hear is httpx.Dialect's. It reads the bodies of calls of models, which say what they
 // will cost; all others pass as they come.
-func (d *Dialect) Hear(r *http.Request, path string) (proxy.Exchange, *refuse.Facts) {
+func (d *Dialect) Hear(r *http.Request, path string) (httpx.Exchange, *refuse.Facts) {
 	x := &exchange{d: d, path: path, language: r.Header.Get("Accept-Language"), fresh: cache.Usable(r.Header), trailed: len(r.Trailer) > 0}
 	known := false
 	if x.route, known = llm.RecognizeBelow(d.base, path, r.URL.RawQuery); !known {
@@ -75,7 +75,7 @@ func (d *Dialect) Hear(r *http.Request, path string) (proxy.Exchange, *refuse.Fa
 func (x *exchange) look(r *http.Request, path string) {
 	d := x.d
 	x.azure = r.Header.Get("Api-Key") != "" || strings.Contains(d.base+path, "/deployments/") // the header may have held weir's token, which does not go on
-	x.unsure = d.o.Key == "" && d.o.Inner == nil && proxy.CallerOf(r.Context()) == "" && strings.HasPrefix(r.Header.Get("Authorization"), "AWS4-")
+	x.unsure = d.o.Key == "" && d.o.Inner == nil && httpx.CallerOf(r.Context()) == "" && strings.HasPrefix(r.Header.Get("Authorization"), "AWS4-")
 	x.array = x.route.Family == llm.Gemini && x.route.Stream && !strings.Contains(r.URL.RawQuery, "alt=sse")
 	if d.o.Priority != nil {
 		x.priority = d.o.Priority(r)
@@ -120,7 +120,7 @@ func (x *exchange) Path() string { return x.path }
 // Declared reports whether the request is a call of a model.
 func (x *exchange) Declared() bool { return x.route.Operation != other }
 
-// Describe is proxy.Exchange's.
+// Describe is httpx.Exchange's.
 func (x *exchange) Describe(c *weir.Call) {
 	if x.inner != nil {
 		x.inner.Describe(c)

@@ -6,9 +6,9 @@ import (
 	"net/http"
 	"slices"
 
+	"github.com/seed1158cd35/weir/httpx"
 	"github.com/seed1158cd35/weir/internal/refuse"
 	"github.com/seed1158cd35/weir/internal/veil"
-	"github.com/seed1158cd35/weir/sidecar/proxy"
 )
 
 // identify finds out who calls.
@@ -58,7 +58,7 @@ func (x *exchange) caller(r *http.Request) string {
 	if user := x.keys[User]; user != "" {
 		return user
 	}
-	if name := proxy.CallerOf(r.Context()); name != "" {
+	if name := httpx.CallerOf(r.Context()); name != "" {
 		return name
 	}
 	host, _, err := net.SplitHostPort(r.RemoteAddr)

@@ -9,9 +9,9 @@ import (
 
 	"github.com/seed1158cd35/weir/cascade"
 	"github.com/seed1158cd35/weir/cascade/cache"
+	"github.com/seed1158cd35/weir/httpx"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/llm"
-	"github.com/seed1158cd35/weir/sidecar/proxy"
 )
 
 // keyed is the key under which the answer is kept, nil if it is not.
@@ -120,7 +120,7 @@ func (c *conduct) replay(e cache.Entry) *http.Response {
 func (c *conduct) refresh(ctx context.Context) (cache.Entry, error) {
 	bill := &bill{keep: true, of: c.x}
 	path, query, body := c.x.request.For("")
-	resp, _, err := c.send(bill.in(ctx), proxy.Letter{Path: path, Query: query, Header: c.header(), Body: body, Priority: limit.Low})
+	resp, _, err := c.send(bill.in(ctx), httpx.Letter{Path: path, Query: query, Header: c.header(), Body: body, Priority: limit.Low})
 	if err != nil {
 		return cache.Entry{}, err
 	}

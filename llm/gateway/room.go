@@ -42,7 +42,7 @@ func (x *exchange) swap(r *http.Request, b []byte, next int64) ([]byte, error) {
 	return append(make([]byte, 0, next), b...), nil
 }
 
-// End is proxy.Ender's.
+// End is httpx.Ender's.
 func (x *exchange) End() {
 	if x.held != nil {
 		x.held.Give(x.held.Has())

@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed1158cd35/weir/awsx/resign"
 	"github.com/seed1158cd35/weir/breaker"
+	"github.com/seed1158cd35/weir/httpx"
 	"github.com/seed1158cd35/weir/internal/auth"
 	"github.com/seed1158cd35/weir/internal/refuse"
 	"github.com/seed1158cd35/weir/llm"
@@ -137,7 +138,7 @@ func TestATierWhoseSignatureIsRefusedIsClosed(t *testing.T) {
 // unsure is a signer whose signature is good for nothing.
 type unsure struct{}
 
-func (unsure) Hear(*http.Request, string) (proxy.Exchange, *refuse.Facts) { return signing{}, nil }
+func (unsure) Hear(*http.Request, string) (httpx.Exchange, *refuse.Facts) { return signing{}, nil }
 
 // weir's token may stand in the header of Azure's key, and does not go on; its own key does.
 func TestAzureHasItsKeyWhereItsTokenWas(t *testing.T) {

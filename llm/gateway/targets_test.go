@@ -30,7 +30,6 @@ import (
 	"github.com/seed1158cd35/weir/llm/tokens"
 	"github.com/seed1158cd35/weir/outcome"
 	"github.com/seed1158cd35/weir/sidecar/config"
-	"github.com/seed1158cd35/weir/sidecar/proxy"
 )
 
 // A channel is the way of a call through a sidecar, without the connections at its ends,
@@ -46,8 +45,8 @@ type channel struct {
 // exchangeKey is where the context of an attempt has its exchange.
 type exchangeKey struct{}
 
-func exchangeOf(r *http.Request) proxy.Exchange {
-	return r.Context().Value(exchangeKey{}).(proxy.Exchange)
+func exchangeOf(r *http.Request) httpx.Exchange {
+	return r.Context().Value(exchangeKey{}).(httpx.Exchange)
 }
 
 func dig(t testing.TB, sim llmsim.Config, p weir.Policy, o gateway.Options) *channel {
@@ -115,7 +114,7 @@ func (c *channel) ask(ctx context.Context, body string, header ...string) (answe
 	if f != nil {
 		return answer{}, f
 	}
-	resp, err := x.(proxy.Conductor).Conduct(r, func(ctx context.Context, to proxy.Letter) (*http.Response, weir.Trace, error) {
+	resp, err := x.(httpx.Conductor).Conduct(r, func(ctx context.Context, to httpx.Letter) (*http.Response, weir.Trace, error) {
 		out, x := r, x
 		if to.Path != "" {
 			out, _ = http.NewRequest(http.MethodPost, "http://model"+to.Path+"?"+to.Query, bytes.NewReader(to.Body))

@@ -9,9 +9,9 @@ import (
 
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/cascade"
+	"github.com/seed1158cd35/weir/httpx"
 	"github.com/seed1158cd35/weir/internal/veil"
 	"github.com/seed1158cd35/weir/outcome"
-	"github.com/seed1158cd35/weir/sidecar/proxy"
 )
 
 // fall asks the tiers of the cascade, one after the other.
@@ -88,7 +88,7 @@ func (d *Dialect) hasModelAfter(i int) bool {
 
 // primary sends the request to the upstream itself.
 func (c *conduct) primary(ctx context.Context) (*http.Response, error) {
-	resp, err := c.ask(ctx, proxy.Letter{})
+	resp, err := c.ask(ctx, httpx.Letter{})
 	if bad, ok := errors.AsType[*badAnswer](err); ok && c.first == nil {
 		c.first = bad.resp
 	}
@@ -106,7 +106,7 @@ func (c *conduct) secondary(ctx context.Context, t *Tier) (*http.Response, error
 			query = without(query, func(name, _ string) bool { return veil.Secret(name) })
 		}
 	}
-	resp, err := c.ask(ctx, proxy.Letter{Upstream: t.Upstream, Path: path, Query: query, Header: header, Body: body, Priority: c.x.priority})
+	resp, err := c.ask(ctx, httpx.Letter{Upstream: t.Upstream, Path: path, Query: query, Header: header, Body: body, Priority: c.x.priority})
 	if err == nil {
 		return resp, nil
 	}

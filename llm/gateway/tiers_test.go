@@ -20,6 +20,7 @@ import (
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/cascade"
 	"github.com/seed1158cd35/weir/cascade/cache"
+	"github.com/seed1158cd35/weir/httpx"
 	"github.com/seed1158cd35/weir/internal/refuse"
 	"github.com/seed1158cd35/weir/internal/test/llmsim"
 	"github.com/seed1158cd35/weir/limit"
@@ -224,7 +225,7 @@ func TestAnArrayIsNoEventStream(t *testing.T) {
 // different keys are different people although weir sends its own.
 func TestNothingCrossesTenants(t *testing.T) {
 	b := start(t, setup{policy: quick(), options: gateway.Options{
-		Cache: newCache(t, cache.Options{}), Key: "of-weir", Keys: map[string]proxy.Source{"tenant": {Kind: proxy.Header, Name: "X-Tenant"}},
+		Cache: newCache(t, cache.Options{}), Key: "of-weir", Keys: map[string]httpx.Source{"tenant": {Kind: httpx.FromHeader, Name: "X-Tenant"}},
 	}})
 	for i, header := range [][]string{{"X-Tenant", "a"}, {"X-Tenant", "b"}, {"Authorization", "Bearer one"}, {"Authorization", "Bearer two"}} {
 		b.wants(b.chat("hi", header...), gateway.CacheHeader, "miss")
@@ -355,7 +356,7 @@ func TestTheSecondUpstreamsRefusalLeadsToTheNextTier(t *testing.T) {
 // picky is a dialect that takes credentials out of requests, and refuses those without.
 type picky struct{}
 
-func (picky) Hear(r *http.Request, _ string) (proxy.Exchange, *refuse.Facts) {
+func (picky) Hear(r *http.Request, _ string) (httpx.Exchange, *refuse.Facts) {
 	if r.Header.Get("X-Signature") == "" {
 		return nil, &refuse.Facts{Status: http.StatusBadRequest, Code: refuse.ValidationError, Message: "not signed"}
 	}
@@ -363,7 +364,7 @@ func (picky) Hear(r *http.Request, _ string) (proxy.Exchange, *refuse.Facts) {
 	return signing{}, nil
 }
 
-type signing struct{ proxy.Exchange }
+type signing struct{ httpx.Exchange }
 
 func (signing) Describe(*weir.Call)           {}
 func (signing) Attempt(r *http.Request) error { r.Header.Set("X-Signature", "of-weir"); return nil }

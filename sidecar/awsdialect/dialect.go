@@ -15,9 +15,9 @@ import (
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/awsx/resign"
 	"github.com/seed1158cd35/weir/awsx/wire"
+	"github.com/seed1158cd35/weir/httpx"
 	"github.com/seed1158cd35/weir/internal/refuse"
 	"github.com/seed1158cd35/weir/outcome"
-	"github.com/seed1158cd35/weir/sidecar/proxy"
 )
 
 // Options are what is known of an upstream.
@@ -36,7 +36,7 @@ type Dialect struct {
 	at, base string // the host of the upstream, and the path of its URL
 }
 
-var _ proxy.Placed = (*Dialect)(nil)
+var _ httpx.Placed = (*Dialect)(nil)
 
 // New makes a dialect.
 func New(o Options) (*Dialect, error) {
@@ -63,8 +63,8 @@ const (
 // to see what it asks for, and of what may be repeated only if it carries a token.
 const mostPeeked = 64 << 10
 
-// Hear is proxy.Dialect's.
-func (d *Dialect) Hear(r *http.Request, path string) (proxy.Exchange, *refuse.Facts) {
+// Hear is httpx.Dialect's.
+func (d *Dialect) Hear(r *http.Request, path string) (httpx.Exchange, *refuse.Facts) {
 	x := &exchange{d: d, method: r.Method}
 	dropToken(r)
 	if err := x.recognize(r, path); err != nil {
@@ -104,8 +104,8 @@ func (x *exchange) recognize(r *http.Request, path string) (err error) {
 	return nil
 }
 
-// At is proxy.Placed's.
-func (d *Dialect) At(u *url.URL) proxy.Dialect {
+// At is httpx.Placed's.
+func (d *Dialect) At(u *url.URL) httpx.Dialect {
 	there := *d
 	there.at, there.base = u.Host, strings.TrimSuffix(u.EscapedPath(), "/")
 	return &there
@@ -123,7 +123,7 @@ func (d *Dialect) host(r *http.Request) string {
 // sent as it came. One that is an access key id stays: what stands behind it is signed for.
 func dropToken(r *http.Request) {
 	const field, signature = "Authorization", "AWS4-HMAC-SHA256"
-	if proxy.HidesToken(r, field) && !strings.HasPrefix(r.Header.Get(field), signature) {
+	if httpx.HidesToken(r, field) && !strings.HasPrefix(r.Header.Get(field), signature) {
 		r.Header.Del(field)
 	}
 }
@@ -139,7 +139,7 @@ func small(r *http.Request) bool {
 func peek(r *http.Request) (form []byte, whole bool, err error) {
 	b, err := io.ReadAll(io.LimitReader(r.Body, mostPeeked+1))
 	if err != nil {
-		return nil, false, proxy.BrokenBody(err)
+		return nil, false, httpx.BrokenBody(err)
 	}
 	r.Body = struct {
 		io.Reader
@@ -180,7 +180,7 @@ type exchange struct {
 	method string
 }
 
-// Describe is proxy.Exchange's.
+// Describe is httpx.Exchange's.
 func (x *exchange) Describe(c *weir.Call) {
 	c.Operation, c.Safe = x.op.Name, x.op.Safe
 	if x.op.Name == "" {
@@ -220,7 +220,7 @@ func (x *exchange) Declared() bool { return x.op.Name != "" }
 // AsIs reports whether the request is sent as it came, and not with weir's credentials.
 func (x *exchange) AsIs() bool { return x.plan != nil && x.plan.AsIs() }
 
-// Attempt is proxy.Exchange's.
+// Attempt is httpx.Exchange's.
 func (x *exchange) Attempt(r *http.Request) error {
 	if err := x.plan.Sign(r.Context(), r); err != nil {
 		if f := failed(err); f != nil {
@@ -247,14 +247,14 @@ func (t *telling) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Answered is proxy.Exchange's.
+// Answered is httpx.Exchange's.
 func (x *exchange) Answered(resp *http.Response, o outcome.Outcome) outcome.Outcome {
 	x.plan.Heard(resp)
 	return o
 }
 
-// Refuse is proxy.Exchange's.
+// Refuse is httpx.Exchange's.
 func (x *exchange) Refuse(w http.ResponseWriter, f *refuse.Facts) {
-	e := wire.ErrorOf(f, w.Header().Get(proxy.CorrelationHeader))
+	e := wire.ErrorOf(f, w.Header().Get(httpx.CorrelationHeader))
 	e.Write(w, x.op, x.method)
 }

@@ -12,6 +12,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/seed1158cd35/weir/httpx"
 	"github.com/seed1158cd35/weir/sidecar/proxy"
 )
 
@@ -56,7 +57,7 @@ type TLS struct{ Cert, Key string }
 type (
 	Upstream = proxy.Upstream
 	Route    = proxy.Route
-	Source   = proxy.Source
+	Source   = httpx.Source
 )
 
 // maxFile is far more than anyone writes by hand.

@@ -20,7 +20,6 @@ import (
 
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/httpx"
-	"github.com/seed1158cd35/weir/sidecar/proxy"
 )
 
 // parse reads what must have no mistakes.
@@ -89,7 +88,7 @@ upstreams:
 		{"replay", u.Replay, int64(-1)},
 		{"max_wait", u.Policy.MaxWait, time.Duration(-1)},
 		{"off", len(u.Policy.Limits), 0},
-		{"keys", u.Keys, map[string]Source{"tenant": {Kind: proxy.Header, Name: "X-Tenant"}, "user": {Kind: proxy.Query, Name: "u"}, "from": {Kind: proxy.Remote, Name: ""}}},
+		{"keys", u.Keys, map[string]Source{"tenant": {Kind: httpx.FromHeader, Name: "X-Tenant"}, "user": {Kind: httpx.FromQuery, Name: "u"}, "from": {Kind: httpx.FromRemote, Name: ""}}},
 		{"routes", u.Routes, []Route{{Host: "a.example", Path: "/x/", Strip: true}, {}}},
 	} {
 		if !reflect.DeepEqual(c.got, c.want) {

@@ -3,10 +3,10 @@ package config
 import (
 	"time"
 
+	"github.com/seed1158cd35/weir/httpx"
 	"github.com/seed1158cd35/weir/internal/doc"
 	"github.com/seed1158cd35/weir/sidecar/decide"
 	"github.com/seed1158cd35/weir/sidecar/envoy"
-	"github.com/seed1158cd35/weir/sidecar/proxy"
 )
 
 // Decide is what is decided for other programs.
@@ -110,7 +110,7 @@ func (f *File) Scopes() map[string]decide.Scopes {
 	for _, u := range f.Upstreams {
 		var s decide.Scopes
 		for name, source := range u.Keys {
-			if source.Kind == proxy.Caller {
+			if source.Kind == httpx.FromCaller {
 				s.Caller = append(s.Caller, name)
 			} else {
 				s.Declared = append(s.Declared, name)

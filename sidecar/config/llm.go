@@ -7,10 +7,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed1158cd35/weir/httpx"
 	"github.com/seed1158cd35/weir/internal/doc"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/llm"
-	"github.com/seed1158cd35/weir/sidecar/proxy"
 )
 
 // LLM is what an upstream that is a language model needs; see docs/llm.md. What is 0 has
@@ -25,7 +25,7 @@ type LLM struct {
 	HoldFor      time.Duration
 	Patience     time.Duration
 	Callers      bool // calls are charged to what callers may have, too
-	Priority     *proxy.Source
+	Priority     *httpx.Source
 	Language     string
 	Cache        *Cache
 	Cascade      *Cascade

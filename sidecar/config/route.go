@@ -8,8 +8,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/seed1158cd35/weir/httpx"
 	"github.com/seed1158cd35/weir/internal/doc"
-	"github.com/seed1158cd35/weir/sidecar/proxy"
 )
 
 var routeFields = []field[Route]{
@@ -120,16 +120,16 @@ var source = text("header:NAME, query:NAME, caller or remote", parseSource)
 func parseSource(s string) (Source, string, string) {
 	kind, name, _ := strings.Cut(s, ":")
 	switch {
-	case s == proxy.Remote || s == proxy.Caller:
+	case s == httpx.FromRemote || s == httpx.FromCaller:
 		return Source{Kind: s}, "", ""
-	case kind != proxy.Header && kind != proxy.Query:
+	case kind != httpx.FromHeader && kind != httpx.FromQuery:
 		return Source{}, "want header:NAME, query:NAME, caller or remote", ""
-	case kind == proxy.Query && name != "" && name == strings.TrimSpace(name):
-		return Source{Kind: proxy.Query, Name: name}, "", ""
+	case kind == httpx.FromQuery && name != "" && name == strings.TrimSpace(name):
+		return Source{Kind: httpx.FromQuery, Name: name}, "", ""
 	case !token.MatchString(name):
 		return Source{}, "is not the name of a header or parameter", ""
 	}
-	return Source{Kind: proxy.Header, Name: http.CanonicalHeaderKey(name)}, "", ""
+	return Source{Kind: httpx.FromHeader, Name: http.CanonicalHeaderKey(name)}, "", ""
 }
 
 // Claim is the kind of a key that a caller's token says.

@@ -72,7 +72,7 @@ func TestABrokenBodyNamesItsTimeout(t *testing.T) {
 		"timeouts.upload_idle": caused(httpx.ErrRequestStalled), "timeouts.upload_rate": caused(httpx.ErrRequestSlow), "timeouts.body": caused(httpx.ErrBodyTimeout),
 		"timeouts.call": caused(httpx.ErrRequestStalled, weir.ErrCallTimeout), "timeouts.attempt": caused(httpx.ErrRequestStalled, weir.ErrAttemptTimeout),
 	} {
-		if f := BrokenBody(err); f.Status != http.StatusRequestTimeout || !strings.HasSuffix(f.Message, "("+want+")") {
+		if f := httpx.BrokenBody(err); f.Status != http.StatusRequestTimeout || !strings.HasSuffix(f.Message, "("+want+")") {
 			t.Errorf("%v: %d %s, want %s", err, f.Status, f.Message, want)
 		}
 	}

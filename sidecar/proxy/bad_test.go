@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/httpx"
 	"github.com/seed1158cd35/weir/internal/refuse"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/limit/bucket"
@@ -314,8 +315,8 @@ func failureOf(t testing.TB, resp *http.Response) wrong {
 	if got := resp.Header.Get("Content-Type"); got != "application/json" {
 		t.Errorf("%s: content type %q", resp.Status, got)
 	}
-	if len(resp.Header[CorrelationHeader]) != 1 {
-		t.Errorf("%s: correlation ids %q, want one", resp.Status, resp.Header[CorrelationHeader])
+	if len(resp.Header[httpx.CorrelationHeader]) != 1 {
+		t.Errorf("%s: correlation ids %q, want one", resp.Status, resp.Header[httpx.CorrelationHeader])
 	}
 	return body.Error
 }

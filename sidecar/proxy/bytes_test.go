@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/httpx"
 )
 
 // targets are paths and queries that a careless proxy would tidy.
@@ -158,7 +159,7 @@ func TestFieldsReachUpstreamUntouched(t *testing.T) {
 	// Beside what came, the upstream sees its own Host and the correlation id.
 	for _, line := range lines(head, "") {
 		name, _, _ := strings.Cut(line, ":")
-		own := name == "Host" || name == CorrelationHeader
+		own := name == "Host" || name == httpx.CorrelationHeader
 		if !own && !slices.ContainsFunc(fields, func(f string) bool { return strings.EqualFold(f, line) }) {
 			t.Errorf("weir added %q", line)
 		}
@@ -211,7 +212,7 @@ func TestConnectionCannotNameWhatWeirSends(t *testing.T) {
 	address := listen(t, newProxy(t, up(w.url, brisk())))
 	say(t, address, "GET / HTTP/1.1\r\nHost: localhost\r\nConnection: Host, X-Correlation-Id, Content-Length\r\nX-Correlation-Id: mine\r\nContent-Length: 0\r\n\r\n")
 	head := w.heads()[0]
-	if len(lines(head, "Host")) != 1 || !slices.Equal(lines(head, CorrelationHeader), []string{CorrelationHeader + ": mine"}) {
+	if len(lines(head, "Host")) != 1 || !slices.Equal(lines(head, httpx.CorrelationHeader), []string{httpx.CorrelationHeader + ": mine"}) {
 		t.Errorf("sent %q", head)
 	}
 }
@@ -231,8 +232,8 @@ func TestAnswerComesBackUntouched(t *testing.T) {
 			t.Errorf("%s: %q, want %q", name, got, want)
 		}
 	}
-	if got := resp.Header[CorrelationHeader]; len(got) != 1 {
-		t.Errorf("%s: %q, want one", CorrelationHeader, got)
+	if got := resp.Header[httpx.CorrelationHeader]; len(got) != 1 {
+		t.Errorf("%s: %q, want one", httpx.CorrelationHeader, got)
 	}
 }
 
@@ -251,7 +252,7 @@ func TestCorrelationID(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got := resp.Header[CorrelationHeader]
+		got := resp.Header[httpx.CorrelationHeader]
 		if resp.StatusCode == http.StatusBadRequest && len(w.heads()) == before {
 			continue // the server refused the field before it came to us
 		}
@@ -259,7 +260,7 @@ func TestCorrelationID(t *testing.T) {
 			t.Errorf("%q: got back %q, want one id", c.sent, got)
 			continue
 		}
-		if sent := lines(w.heads()[before], CorrelationHeader); !slices.Equal(sent, []string{CorrelationHeader + ": " + got[0]}) {
+		if sent := lines(w.heads()[before], httpx.CorrelationHeader); !slices.Equal(sent, []string{httpx.CorrelationHeader + ": " + got[0]}) {
 			t.Errorf("%q: sent %q on, and %q back", c.sent, sent, got)
 		}
 		if (got[0] == c.sent) != c.kept || !harmless(got[0]) {

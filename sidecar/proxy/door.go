@@ -1,7 +1,6 @@
 package proxy
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -9,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed1158cd35/weir/httpx"
 	"github.com/seed1158cd35/weir/internal/auth"
 	"github.com/seed1158cd35/weir/internal/crowd"
 	"github.com/seed1158cd35/weir/internal/doc"
@@ -47,13 +47,8 @@ const (
 // Whys are all of them.
 var Whys = []Why{WrongForm, WrongHost, NoCaller, NotTheirs, WrongOrigin, Elsewhere, Undeclared}
 
-// A guest is who came in.
-type guest struct {
-	name  string   // of the token or the certificate; "" if nobody is asked for one
-	shown []string // the headers and the parameter that hold tokens of weir's
-}
-
-type guestKey struct{}
+// A guest is the caller of a request that was let in. What it has shown may be in the query, too: inQuery.
+type guest httpx.Caller
 
 // TokenHeader is where a caller shows its token that has another use for the headers of
 // API keys.
@@ -69,7 +64,7 @@ func (d *Door) enter(r *http.Request) (g guest, f *refuse.Facts) {
 		if err != nil {
 			return g, &refuse.Facts{Status: http.StatusUnauthorized, Code: refuse.Unauthorized, Message: err.Error(), Final: true}
 		}
-		g.name = name
+		g.Name = name
 	}
 	if len(d.Auth.Tokens) == 0 {
 		return g, nil
@@ -79,12 +74,12 @@ func (d *Door) enter(r *http.Request) (g guest, f *refuse.Facts) {
 		if !ok {
 			continue
 		}
-		if len(g.shown) == 0 {
-			g.name = name
+		if len(g.Shown) == 0 {
+			g.Name = name
 		}
-		g.shown = append(g.shown, place)
+		g.Shown = append(g.Shown, place)
 	}
-	if len(g.shown) > 0 {
+	if len(g.Shown) > 0 {
 		return g, nil
 	}
 	return g, &refuse.Facts{Status: http.StatusUnauthorized, Code: refuse.Unauthorized, Final: true,
@@ -135,20 +130,13 @@ func bare(v string) string {
 
 // hide takes every token of weir's out of what is sent on.
 func (g guest) hide(h http.Header, at *url.URL) {
-	for _, place := range g.shown {
+	for _, place := range g.Shown {
 		if place == inQuery {
 			at.RawQuery = withoutKey(at.RawQuery)
 		} else {
 			h.Del(place)
 		}
 	}
-}
-
-// HidesToken reports whether a header of the request shows a token of weir's, which is not sent on: to a
-// dialect it is no credential.
-func HidesToken(r *http.Request, header string) bool {
-	g, _ := r.Context().Value(guestKey{}).(guest)
-	return slices.Contains(g.shown, header)
 }
 
 // withoutKey is a raw query without the parameter key; the others stay as they are.
@@ -163,7 +151,7 @@ func withoutKey(raw string) string {
 
 // admit says why a guest may not use an upstream, nil if it may.
 func (d *Door) admit(r *http.Request, g guest, to *target) (Why, *refuse.Facts) {
-	if err := d.Auth.May(g.name, to.Name); err != nil && len(d.Auth.Tokens) > 0 {
+	if err := d.Auth.May(g.Name, to.Name); err != nil && len(d.Auth.Tokens) > 0 {
 		return NotTheirs, &refuse.Facts{Status: http.StatusForbidden, Code: refuse.Forbidden, Message: err.Error(), Final: true}
 	}
 	if !to.Credentials {
@@ -205,8 +193,8 @@ func (d *Door) leave(r *http.Request, g guest) {
 
 // caller is whose request it is: by its name, or its address if it has none.
 func (g guest) caller(r *http.Request) string {
-	if g.name != "" {
-		return g.name
+	if g.Name != "" {
+		return g.Name
 	}
 	return crowd.Address(r.RemoteAddr)
 }
@@ -221,11 +209,4 @@ func (d *Door) tell(why Why) {
 	if d.Refused != nil {
 		d.Refused(why)
 	}
-}
-
-// CallerOf is the name of the token or the certificate that a request came in with; "" if
-// nobody was asked for one.
-func CallerOf(ctx context.Context) string {
-	g, _ := ctx.Value(guestKey{}).(guest)
-	return g.name
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/httpx"
 	"github.com/seed1158cd35/weir/internal/auth"
 	"github.com/seed1158cd35/weir/internal/crowd"
 	"github.com/seed1158cd35/weir/internal/refuse"
@@ -129,7 +130,7 @@ func TestTokensComeInAndGoNoFurther(t *testing.T) {
 		u.Routes = []Route{{Path: "/x"}}
 		other := up(w.url, brisk())
 		other.Name, other.Routes = "other", []Route{{Path: "/other/"}}
-		u.Keys = map[string]Source{"who": {Kind: Caller}}
+		u.Keys = map[string]httpx.Source{"who": {Kind: httpx.FromCaller}}
 		u.Policy.Limits = []limit.Limit{{Name: "each", Scope: "who", Rate: bucket.Rate{Amount: 100, Per: time.Second}}}
 		p := withDoor(t, Door{Auth: known("up")}, u, other)
 		resp := say(t, listen(t, p), get(c.target, c.fields...))

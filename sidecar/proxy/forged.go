@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/net/http/httpguts"
 
+	"github.com/seed1158cd35/weir/httpx"
 	"github.com/seed1158cd35/weir/internal/veil"
 )
 
@@ -52,7 +53,7 @@ func (u *Upstream) harms(name string) bool {
 		name = http.CanonicalHeaderKey(strings.ReplaceAll(name, "_", "-"))
 	}
 	return dashed && strings.HasPrefix(name, "X-Weir-") || strings.HasPrefix(name, "X-Forwarded-") || slices.Contains(forged, name) ||
-		dashed && (slices.Contains(framing, name) || name == CorrelationHeader || u.Credentials && veil.Secret(name))
+		dashed && (slices.Contains(framing, name) || name == httpx.CorrelationHeader || u.Credentials && veil.Secret(name))
 }
 
 // trailing is the body of a request that is followed by trailers. At its end it takes over
@@ -67,7 +68,7 @@ type trailing struct {
 func (u *Upstream) newTrailing(r *http.Request) *trailing {
 	t := &trailing{body: r.Body, from: r.Trailer, to: make(http.Header)}
 	for name := range r.Trailer {
-		if httpguts.ValidTrailerHeader(name) && !veil.Secret(name) && !u.harms(name) && !strings.HasPrefix(name, "X-Weir-") && name != CorrelationHeader && !slices.Contains(framing, name) {
+		if httpguts.ValidTrailerHeader(name) && !veil.Secret(name) && !u.harms(name) && !strings.HasPrefix(name, "X-Weir-") && name != httpx.CorrelationHeader && !slices.Contains(framing, name) {
 			t.to[name] = nil
 		}
 	}

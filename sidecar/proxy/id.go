@@ -5,11 +5,9 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"strconv"
-)
 
-// CorrelationHeader carries the id under which one request is found in all logs.
-// It is taken from the request or made, passed on, and returned.
-const CorrelationHeader = "X-Correlation-Id"
+	"github.com/seed1158cd35/weir/httpx"
+)
 
 type correlationKey struct{}
 
@@ -21,7 +19,7 @@ func correlation(ctx context.Context) string {
 // correlationOf is the id of a request: its own if it has one that may stand in
 // a log.
 func correlationOf(r *http.Request) string {
-	if v := r.Header[CorrelationHeader]; len(v) > 0 && harmless(v[0]) {
+	if v := r.Header[httpx.CorrelationHeader]; len(v) > 0 && harmless(v[0]) {
 		return v[0]
 	}
 	return strconv.FormatUint(rand.Uint64()|1<<63, 36)

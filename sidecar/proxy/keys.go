@@ -1,25 +1,10 @@
 package proxy
 
 import (
-	"net"
 	"net/http"
 
+	"github.com/seed1158cd35/weir/httpx"
 	"github.com/seed1158cd35/weir/internal/veil"
-)
-
-// A Source says where the value of a scope comes from: the request as it came in,
-// with what is not sent on.
-type Source struct {
-	Kind string // Header, Query, Remote or Caller
-	Name string // of the header or the parameter
-}
-
-// The kinds of a Source.
-const (
-	Header = "header"
-	Query  = "query"
-	Remote = "remote" // the caller's address
-	Caller = "caller" // the name of its token or certificate
 )
 
 // A key is a scope, and how its value is read from a request.
@@ -28,47 +13,10 @@ type key struct {
 	read  func(*http.Request) string
 }
 
-func keysOf(sources map[string]Source, v *veil.Veil) []key {
+func keysOf(sources map[string]httpx.Source, v *veil.Veil) []key {
 	var keys []key
 	for scope, s := range sources {
 		keys = append(keys, key{scope, s.Veiled(v, scope)})
 	}
 	return keys
-}
-
-// Veiled reads the source as the value of a scope. A secret is never read as it is, so that it
-// stands in no log and on no page; the names of callers are the configuration's own.
-func (s Source) Veiled(v *veil.Veil, scope string) func(*http.Request) string {
-	read := s.Reader()
-	switch {
-	case s.Kind == Caller:
-		return read
-	case s.Kind != Remote && veil.Secret(s.Name):
-		return func(r *http.Request) string { return v.Hide(read(r)) }
-	}
-	return func(r *http.Request) string { return v.Key(scope, read(r)) }
-}
-
-// Reader reads the source as it is.
-func (s Source) Reader() func(*http.Request) string {
-	name := http.CanonicalHeaderKey(s.Name)
-	switch {
-	case s.Kind == Remote:
-		return remote
-	case s.Kind == Caller:
-		return func(r *http.Request) string { return CallerOf(r.Context()) }
-	case s.Kind == Query:
-		return func(r *http.Request) string { return r.URL.Query().Get(s.Name) }
-	case name == "Host": // the server takes it out of the headers
-		return func(r *http.Request) string { return r.Host }
-	}
-	return func(r *http.Request) string { return r.Header.Get(name) }
-}
-
-func remote(r *http.Request) string {
-	host, _, err := net.SplitHostPort(r.RemoteAddr)
-	if err != nil {
-		return r.RemoteAddr
-	}
-	return host
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed1158cd35/weir/httpx"
 	"github.com/seed1158cd35/weir/internal/veil"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/limit/bucket"
@@ -16,7 +17,7 @@ import (
 
 func TestRemoteAddressIsAKey(t *testing.T) {
 	for in, want := range map[string]string{"10.0.0.1:5": "10.0.0.1", "[::1]:5": "::1", "@": "@"} {
-		if got := (Source{Kind: "remote"}).Reader()(&http.Request{RemoteAddr: in}); got != want {
+		if got := (httpx.Source{Kind: "remote"}).Reader()(&http.Request{RemoteAddr: in}); got != want {
 			t.Errorf("%s: %q, want %q", in, got, want)
 		}
 	}
@@ -25,9 +26,9 @@ func TestRemoteAddressIsAKey(t *testing.T) {
 func TestSecretsAreKeysByTheirHash(t *testing.T) {
 	r := &http.Request{URL: &url.URL{RawQuery: "key=secret&tenant=acme&API_KEY=secret"}, Header: http.Header{"X-Api-Key": {"secret"}, "X-Tenant": {"acme"}}}
 	const hash = "sha256:2bb80d537b1da3e3"
-	for s, want := range map[Source]string{
-		{Query, "key"}: hash, {Query, "API_KEY"}: hash, {Header, "x-api-key"}: hash,
-		{Query, "tenant"}: "acme", {Header, "x-tenant"}: "acme", {Query, "none"}: "", {Header, "Authorization"}: "",
+	for s, want := range map[httpx.Source]string{
+		{Kind: httpx.FromQuery, Name: "key"}: hash, {Kind: httpx.FromQuery, Name: "API_KEY"}: hash, {Kind: httpx.FromHeader, Name: "x-api-key"}: hash,
+		{Kind: httpx.FromQuery, Name: "tenant"}: "acme", {Kind: httpx.FromHeader, Name: "x-tenant"}: "acme", {Kind: httpx.FromQuery, Name: "none"}: "", {Kind: httpx.FromHeader, Name: "Authorization"}: "",
 	} {
 		if got := s.Veiled(nil, "who")(r); got != want {
 			t.Errorf("%+v: %q, want %q", s, got, want)
@@ -68,7 +69,7 @@ func TestKeysAreReadBeforeHeadersAreDropped(t *testing.T) {
 	} {
 		u := up(w.url, brisk())
 		u.Policy.Limits = []limit.Limit{{Name: "l", Scope: "k", Rate: bucket.Rate{Amount: 1, Per: time.Hour, Burst: 5}}}
-		u.Keys = map[string]Source{"k": {Header, name}}
+		u.Keys = map[string]httpx.Source{"k": {Kind: httpx.FromHeader, Name: name}}
 		p := newProxy(t, u)
 		address := listen(t, p)
 		var want []string
@@ -78,7 +79,7 @@ func TestKeysAreReadBeforeHeadersAreDropped(t *testing.T) {
 			if resp := say(t, address, get("/", fields...)); resp.StatusCode != http.StatusOK {
 				t.Fatal(resp.Status)
 			}
-			want = append(want, Source{Header, name}.Veiled(nil, "k")(&http.Request{Header: http.Header{name: {value}}}))
+			want = append(want, httpx.Source{Kind: httpx.FromHeader, Name: name}.Veiled(nil, "k")(&http.Request{Header: http.Header{name: {value}}}))
 		}
 		var got []string
 		for _, v := range p.Upstreams()["up"].Look(10).Limits {
@@ -100,7 +101,7 @@ func TestKeysAreReadBeforeHeadersAreDropped(t *testing.T) {
 }
 
 func TestTheHostIsAKey(t *testing.T) {
-	if got := (Source{Header, "host"}).Reader()(&http.Request{Host: "a.example.com", Header: http.Header{}}); got != "a.example.com" {
+	if got := (httpx.Source{Kind: httpx.FromHeader, Name: "host"}).Reader()(&http.Request{Host: "a.example.com", Header: http.Header{}}); got != "a.example.com" {
 		t.Errorf("the host is %q", got)
 	}
 }

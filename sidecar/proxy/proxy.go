@@ -90,7 +90,7 @@ func (p *Proxy) Upstreams() map[string]*weir.Upstream {
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	t := p.table.Load()
 	id := correlationOf(r)
-	w.Header()[CorrelationHeader] = []string{id}
+	w.Header()[httpx.CorrelationHeader] = []string{id}
 	to, path, stream, who, ok := t.enter(w, r)
 	if !ok {
 		return
@@ -113,7 +113,7 @@ func (p *Proxy) Serve(upstream string, w http.ResponseWriter, r *http.Request) e
 		return fmt.Errorf("proxy: there is no upstream %q", upstream)
 	}
 	id := correlationOf(r)
-	w.Header()[CorrelationHeader] = []string{id}
+	w.Header()[httpx.CorrelationHeader] = []string{id}
 	if _, f := t.problem(r); f != nil {
 		f.Write(w)
 		return nil
@@ -125,8 +125,8 @@ func (p *Proxy) Serve(upstream string, w http.ResponseWriter, r *http.Request) e
 // send sends a request on that was let in.
 func (p *Proxy) send(w http.ResponseWriter, r *http.Request, trip *trip) {
 	to, who := trip.to, trip.who
-	if who.name != "" {
-		r = r.WithContext(context.WithValue(r.Context(), guestKey{}, who))
+	if who.Name != "" {
+		r = r.WithContext(httpx.WithCaller(r.Context(), (*httpx.Caller)(&trip.who)))
 	}
 	if to.MaxBody > 0 && r.ContentLength > to.MaxBody {
 		w.Header().Set("Connection", "close")
@@ -134,7 +134,7 @@ func (p *Proxy) send(w http.ResponseWriter, r *http.Request, trip *trip) {
 		return
 	}
 	stay(r.Header)
-	delete(w.Header(), CorrelationHeader) // or it would stand there twice; see mark and fail
+	delete(w.Header(), httpx.CorrelationHeader) // or it would stand there twice; see mark and fail
 	if l := to.link(w, r); l != nil {
 		w, r = l, l.request(r, to.base.Timeouts, trip.stream)
 	}
@@ -150,7 +150,7 @@ func (p *Proxy) send(w http.ResponseWriter, r *http.Request, trip *trip) {
 		}
 	}
 	if f != nil {
-		w.Header()[CorrelationHeader] = []string{trip.id}
+		w.Header()[httpx.CorrelationHeader] = []string{trip.id}
 		respond(w, r.WithContext(trip.in(r.Context())), f)
 		return
 	}
@@ -206,7 +206,7 @@ type trip struct {
 	who   guest
 	story weir.Trace
 
-	exchange Exchange        // nil if the upstream has no dialect
+	exchange httpx.Exchange  // nil if the upstream has no dialect
 	table    *table          // that it began with
 	priority *limit.Priority // nil means what the exchange says
 
@@ -232,8 +232,9 @@ func (c *tripContext) Value(key any) any {
 		return c.trip
 	case correlationKey{}:
 		return c.trip.id
-	case guestKey{}:
-		return c.trip.who
+	}
+	if who, ok := httpx.CallerFor(key, (*httpx.Caller)(&c.trip.who)); ok {
+		return who
 	}
 	if s, ok := httpx.TraceFor(key, &c.trip.story); ok {
 		return s
@@ -259,7 +260,7 @@ func rewrite(r *httputil.ProxyRequest) {
 		t.to.dropOwn(out.Header)
 	}
 	t.who.hide(out.Header, out.URL)
-	out.Header[CorrelationHeader] = []string{t.id}
+	out.Header[httpx.CorrelationHeader] = []string{t.id}
 }
 
 // drop takes out the fields whose names begin so.
@@ -298,7 +299,7 @@ func mark(resp *http.Response) error {
 	}
 	t := tripOf(resp.Request.Context())
 	t.bound(resp.Header)
-	resp.Header[CorrelationHeader] = []string{t.id}
+	resp.Header[httpx.CorrelationHeader] = []string{t.id}
 	if t.story.Attempts != 1 {
 		resp.Header.Set(AttemptsHeader, strconv.Itoa(t.story.Attempts))
 	}

@@ -66,7 +66,7 @@ func fail(w http.ResponseWriter, r *http.Request, err error) {
 	gaveUp, sent := errors.AsType[*retry.GaveUpError](err)
 	h := w.Header()
 	if id := correlation(r.Context()); id != "" {
-		h[CorrelationHeader] = []string{id}
+		h[httpx.CorrelationHeader] = []string{id}
 	}
 	if sent {
 		h.Set(AttemptsHeader, strconv.Itoa(gaveUp.Attempts))
@@ -91,21 +91,12 @@ func fail(w http.ResponseWriter, r *http.Request, err error) {
 		if r.ProtoMajor == 1 {
 			h.Set("Connection", "close") // nobody knows where the next request begins
 		}
-		respond(w, r, BrokenBody(err))
+		respond(w, r, httpx.BrokenBody(err))
 	case errors.Is(err, weir.ErrTooMuch):
 		respond(w, r, &refuse.Facts{Status: http.StatusBadRequest, Code: refuse.ValidationError, Final: true, Message: err.Error()})
 	default:
 		unreachable(w, r, err, gaveUp)
 	}
-}
-
-// BrokenBody is the failure of a request whose body could not be read to its end.
-func BrokenBody(err error) *refuse.Facts {
-	f := &refuse.Facts{Status: http.StatusBadRequest, Code: refuse.ValidationError, Final: true, Message: "the body could not be read to its end: it is cut off, or its chunks are not as HTTP has them"}
-	if errors.Is(err, httpx.ErrRequestStalled) || errors.Is(err, httpx.ErrRequestSlow) || errors.Is(err, httpx.ErrBodyTimeout) {
-		f.Status, f.Message = http.StatusRequestTimeout, "the body could not be read to its end: it did not come in time ("+bodyTimeout(err)+")"
-	}
-	return f
 }
 
 // noRoom is the failure of a request whose body could not be kept.
@@ -114,22 +105,6 @@ func noRoom(err error) *refuse.Facts {
 		return &refuse.Facts{Status: http.StatusRequestEntityTooLarge, Code: refuse.ValidationError, Final: true, Message: "the body is larger than what weir may hold in memory, and the upstream takes only what can be sent again (full: refuse)"}
 	}
 	return &refuse.Facts{Status: http.StatusServiceUnavailable, Code: refuse.ServiceUnavailable, Wait: time.Second, Message: "the body was not sent: what weir may hold in memory is full (full: refuse)"}
-}
-
-// bodyTimeout is the setting by which a body came too late.
-func bodyTimeout(err error) string {
-	for _, t := range [...]struct {
-		cause error
-		name  string
-	}{
-		{weir.ErrCallTimeout, "timeouts.call"}, {weir.ErrAttemptTimeout, "timeouts.attempt"},
-		{httpx.ErrBodyTimeout, "timeouts.body"}, {httpx.ErrRequestSlow, "timeouts.upload_rate"},
-	} {
-		if errors.Is(err, t.cause) {
-			return t.name
-		}
-	}
-	return "timeouts.upload_idle"
 }
 
 // unreachable says that the upstream gave no answer. The error's text may hold

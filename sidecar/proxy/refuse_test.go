@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/httpx"
 	"github.com/seed1158cd35/weir/internal/refuse"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/limit/bucket"
@@ -69,7 +70,7 @@ func TestRefusals(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			c.refusal.Upstream, c.refusal.Operation = "s3", "put"
 			w := httptest.NewRecorder()
-			w.Header()[CorrelationHeader] = []string{"it"}
+			w.Header()[httpx.CorrelationHeader] = []string{"it"}
 			respond(w, httptest.NewRequest("GET", "/", nil), refuse.Of(&c.refusal, time.Now()))
 			resp := w.Result()
 			e, h := failureOf(t, resp), resp.Header
@@ -117,7 +118,7 @@ func TestErrorsThatAreNoRefusalsSayWhenToComeBack(t *testing.T) {
 // full is a dialect that has no room for the body.
 type full struct{}
 
-func (full) Hear(*http.Request, string) (Exchange, *refuse.Facts) {
+func (full) Hear(*http.Request, string) (httpx.Exchange, *refuse.Facts) {
 	return heard{}, &refuse.Facts{Status: http.StatusServiceUnavailable, Code: refuse.ServiceUnavailable, Wait: time.Second, Message: "full"}
 }
 
@@ -132,7 +133,7 @@ func TestRefusedByALimitEndToEnd(t *testing.T) {
 	}
 	resp := do(t, "GET", address, "", "X-Correlation-Id: it")
 	e := failureOf(t, resp)
-	if resp.StatusCode != 429 || e.Details["limit"] != "calls" || e.Details["remaining"] != 0.0 || resp.Header.Get(CorrelationHeader) != "it" ||
+	if resp.StatusCode != 429 || e.Details["limit"] != "calls" || e.Details["remaining"] != 0.0 || resp.Header.Get(httpx.CorrelationHeader) != "it" ||
 		resp.Header.Get("RateLimit-Policy") != `"calls";q=1;w=3600` {
 		t.Errorf("answered %s %v: %+v", resp.Status, resp.Header, e)
 	}
@@ -150,7 +151,7 @@ func TestKeysComeFromTheRequest(t *testing.T) {
 	policy.Limits = []limit.Limit{{Name: "tenant", Scope: "tenant", Rate: bucket.Rate{Amount: 1, Per: time.Hour, Burst: 1}}}
 	policy.MaxWait = -1
 	u := up(w.url, policy)
-	u.Keys = map[string]Source{"tenant": {Kind: "header", Name: "authorization"}}
+	u.Keys = map[string]httpx.Source{"tenant": {Kind: "header", Name: "authorization"}}
 	p := newProxy(t, u)
 	address := "http://" + listen(t, p)
 	for _, c := range []struct {

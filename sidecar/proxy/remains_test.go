@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/httpx"
 	"github.com/seed1158cd35/weir/internal/refuse"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/limit/bucket"
@@ -28,7 +29,7 @@ func TestRefusalsTellOfEveryLimit(t *testing.T) {
 		{Rule: rpd, Key: "acme", Cost: 1, Level: limit.Level{Full: 25, Reset: 2 * time.Hour, ResetAt: resets}},
 	}
 	w := httptest.NewRecorder()
-	w.Header()[CorrelationHeader] = []string{"it"}
+	w.Header()[httpx.CorrelationHeader] = []string{"it"}
 	respond(w, httptest.NewRequest("GET", "/", nil), refuse.Of(&weir.Refusal{
 		Upstream: "gemini", Operation: "default", Reason: weir.QuotaExhausted, RetryAfter: 2 * time.Hour,
 		Limit: "rpd", Key: "acme", Rule: rpd, Level: levels[2].Level, Levels: levels,

@@ -47,7 +47,7 @@ func (a *answerer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a.mu.Lock()
 	now := a.answers[min(len(a.bodies), len(a.answers)-1)]
 	a.bodies = append(a.bodies, string(b))
-	a.ids = append(a.ids, r.Header.Get(CorrelationHeader))
+	a.ids = append(a.ids, r.Header.Get(httpx.CorrelationHeader))
 	a.mu.Unlock()
 	if name, value, ok := strings.Cut(now.fields, ": "); ok {
 		w.Header().Set(name, value)

@@ -8,6 +8,7 @@ import (
 	"net/http"
 
 	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/httpx"
 )
 
 // sending sends each request through the transport of its upstream, or has its exchange
@@ -16,20 +17,22 @@ type sending struct{}
 
 func (sending) RoundTrip(r *http.Request) (*http.Response, error) {
 	t := tripOf(r.Context())
-	c, ok := t.exchange.(Conductor)
+	c, ok := t.exchange.(httpx.Conductor)
 	if !ok {
 		return t.send(r)
 	}
-	resp, err := c.Conduct(r, func(ctx context.Context, to Letter) (*http.Response, weir.Trace, error) { return t.post(ctx, r, to) })
+	resp, err := c.Conduct(r, func(ctx context.Context, to httpx.Letter) (*http.Response, weir.Trace, error) {
+		return t.post(ctx, r, to)
+	})
 	if err == nil && resp.Request == nil {
-		resp.Header[CorrelationHeader] = []string{t.id}
+		resp.Header[httpx.CorrelationHeader] = []string{t.id}
 	}
 	return resp, err
 }
 
 // conducted reports whether a conductor decides what answers the request.
 func (t *trip) conducted() bool {
-	_, ok := t.exchange.(Conductor)
+	_, ok := t.exchange.(httpx.Conductor)
 	return ok
 }
 
@@ -37,7 +40,7 @@ func (t *trip) conducted() bool {
 func (t *trip) send(r *http.Request) (*http.Response, error) { return t.to.transport.RoundTrip(r) }
 
 // post sends the request of the trip, or a letter in its place.
-func (t *trip) post(ctx context.Context, r *http.Request, to Letter) (*http.Response, weir.Trace, error) {
+func (t *trip) post(ctx context.Context, r *http.Request, to httpx.Letter) (*http.Response, weir.Trace, error) {
 	if to.Path == "" {
 		resp, err := t.send(r.WithContext(t.in(ctx)))
 		return resp, t.story, err
@@ -51,7 +54,7 @@ func (t *trip) post(ctx context.Context, r *http.Request, to Letter) (*http.Resp
 }
 
 // reroute is the trip of a letter, and its request.
-func (t *trip) reroute(ctx context.Context, r *http.Request, to Letter) (*trip, *http.Request, error) {
+func (t *trip) reroute(ctx context.Context, r *http.Request, to httpx.Letter) (*trip, *http.Request, error) {
 	target := t.to
 	if to.Upstream != "" {
 		if target = t.table.targets[to.Upstream]; target == nil {
@@ -61,7 +64,7 @@ func (t *trip) reroute(ctx context.Context, r *http.Request, to Letter) (*trip, 
 	next := &trip{to: target, path: to.Path, id: t.id, who: t.who, table: t.table, answer: t.answer, priority: &to.Priority, duplex: true}
 	out := r.Clone(next.in(ctx))
 	out.Header = to.Header.Clone()
-	out.Header[CorrelationHeader] = []string{t.id}
+	out.Header[httpx.CorrelationHeader] = []string{t.id}
 	out.Body, out.GetBody, out.ContentLength = io.NopCloser(bytes.NewReader(to.Body)), nil, int64(len(to.Body))
 	out.Host, out.Trailer = target.URL.Host, nil
 	in := *r.URL

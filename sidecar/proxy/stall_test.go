@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/httpx"
 	"github.com/seed1158cd35/weir/internal/refuse"
 	"github.com/seed1158cd35/weir/outcome"
 )
@@ -281,9 +282,9 @@ func TestAConnectionGoesOnAfterSlowBodies(t *testing.T) {
 // greedy is a dialect that reads all of a body before it is admitted.
 type greedy struct{}
 
-func (greedy) Hear(r *http.Request, _ string) (Exchange, *refuse.Facts) {
+func (greedy) Hear(r *http.Request, _ string) (httpx.Exchange, *refuse.Facts) {
 	if _, err := io.ReadAll(r.Body); err != nil {
-		return heard{}, BrokenBody(err)
+		return heard{}, httpx.BrokenBody(err)
 	}
 	r.Body = http.NoBody
 	return heard{}, nil

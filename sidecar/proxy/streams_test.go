@@ -20,6 +20,7 @@ import (
 
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/breaker"
+	"github.com/seed1158cd35/weir/httpx"
 )
 
 // h2c is a client that speaks HTTP/2 without encryption and without asking.
@@ -234,7 +235,7 @@ func TestUpgrade(t *testing.T) {
 	if err != nil || resp.StatusCode != http.StatusSwitchingProtocols {
 		t.Fatalf("answered %v, %v", resp, err)
 	}
-	if got := resp.Header[CorrelationHeader]; len(got) != 1 {
+	if got := resp.Header[httpx.CorrelationHeader]; len(got) != 1 {
 		t.Errorf("correlation ids %q, want one", got)
 	}
 	fmt.Fprintln(c, "hello")
@@ -326,7 +327,7 @@ func TestEarlyHintsPass(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := text(t, resp); got != "ok" || len(resp.Header[CorrelationHeader]) != 1 || resp.Header.Get("Link") != "" {
+	if got := text(t, resp); got != "ok" || len(resp.Header[httpx.CorrelationHeader]) != 1 || resp.Header.Get("Link") != "" {
 		t.Errorf("answered %q with %v", got, resp.Header)
 	}
 }

@@ -28,11 +28,11 @@ type Upstream struct {
 	URL     *url.URL // scheme and host, and perhaps a path that is put before the request's
 	Routes  []Route  // how requests find it; none means the path /NAME/, stripped
 	Policy  weir.Policy
-	Replay  int64             // how much of a body is kept to send it again; 0 means httpx.DefaultReplay, below 0 nothing
-	MaxBody int64             // the largest body that is taken; 0 means any
-	Full    Full              // what becomes of bodies for which there is no room in memory
-	Keys    map[string]Source // where the values of scopes come from
-	Dialect Dialect           // what the API speaks beyond HTTP; nil means nothing
+	Replay  int64                   // how much of a body is kept to send it again; 0 means httpx.DefaultReplay, below 0 nothing
+	MaxBody int64                   // the largest body that is taken; 0 means any
+	Full    Full                    // what becomes of bodies for which there is no room in memory
+	Keys    map[string]httpx.Source // where the values of scopes come from
+	Dialect httpx.Dialect           // what the API speaks beyond HTTP; nil means nothing
 
 	Pass []string // fields that anybody could forge, in canonical form, and that are sent on nevertheless
 
@@ -81,7 +81,7 @@ type target struct {
 // they may be.
 func newTarget(c Upstream, old *target, o weir.Options, own *own) (*target, error) {
 	c.Policy.Timeouts = uploads(c.Policy.Timeouts)
-	if d, ok := c.Dialect.(Placed); ok {
+	if d, ok := c.Dialect.(httpx.Placed); ok {
 		c.Dialect = d.At(c.URL)
 	}
 	t := &target{Upstream: c, keys: keysOf(c.Keys, c.Veil), byPath: c.saysWhat()}

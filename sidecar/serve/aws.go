@@ -13,9 +13,9 @@ import (
 	"github.com/aws/smithy-go/logging"
 
 	"github.com/seed1158cd35/weir/awsx/resign"
+	"github.com/seed1158cd35/weir/httpx"
 	"github.com/seed1158cd35/weir/sidecar/awsdialect"
 	"github.com/seed1158cd35/weir/sidecar/config"
-	"github.com/seed1158cd35/weir/sidecar/proxy"
 )
 
 // dialects are those of the upstreams in force. One whose configuration stays the same
@@ -65,7 +65,7 @@ func (d *dialects) dress(file *config.File) (put func(), err error) {
 			}
 			next[c] = made
 		}
-		u.Dialect, names[u.Name] = proxy.Dialect(next[c].dialect), next[c]
+		u.Dialect, names[u.Name] = httpx.Dialect(next[c].dialect), next[c]
 	}
 	return func() {
 		d.mu.Lock()

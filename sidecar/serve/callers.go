@@ -8,11 +8,11 @@ import (
 	"strings"
 
 	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/httpx"
 	"github.com/seed1158cd35/weir/internal/auth"
 	"github.com/seed1158cd35/weir/internal/veil"
 	"github.com/seed1158cd35/weir/llm/gateway"
 	"github.com/seed1158cd35/weir/sidecar/config"
-	"github.com/seed1158cd35/weir/sidecar/proxy"
 )
 
 // count puts in force what callers may have. What they have used stays used.
@@ -69,7 +69,7 @@ func consumed(c *config.Callers) (all []string) {
 		all = append(all, http.CanonicalHeaderKey(cmp.Or(c.Claims.Header, "Authorization")))
 	}
 	for _, s := range c.Keys {
-		if s.Kind == proxy.Header && !gateway.IsCredential(s.Name) {
+		if s.Kind == httpx.FromHeader && !gateway.IsCredential(s.Name) {
 			all = append(all, s.Name)
 		}
 	}

@@ -1,14 +1,11 @@
-package proxy
+package httpx
 
 import (
 	"context"
 	"net/http"
 	"net/url"
-	"strings"
-	"time"
 
 	"github.com/seed1158cd35/weir"
-	"github.com/seed1158cd35/weir/httpx"
 	"github.com/seed1158cd35/weir/internal/refuse"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/outcome"
@@ -43,35 +40,12 @@ type Exchange interface {
 	Attempt(r *http.Request) error
 
 	// Answered looks at the answer to an attempt, of which status and header say o. What
-	// it returns is believed. It may do with the body what httpx.Transport.Judge may.
+	// it returns is believed. It may do with the body what Transport.Judge may.
 	Answered(resp *http.Response, o outcome.Outcome) outcome.Outcome
 
 	// Refuse answers with an error of weir's own. The headers that weir sets stand in
 	// w already.
 	Refuse(w http.ResponseWriter, f *refuse.Facts)
-}
-
-// hearing bounds how long a caller may take to send what a dialect wants to see of a body
-// before the request is admitted.
-const hearing = time.Minute
-
-// hear has the dialect look at the request.
-func (t *trip) hear(d Dialect) (f *refuse.Facts) {
-	if u, ok := t.came.Body.(*upload); ok {
-		until, spare := u.until, u.spare
-		if at := time.Now().Add(hearing); until.IsZero() || at.Before(until) {
-			u.until = at
-		}
-		u.spare = 0 // nobody else bounds it
-		defer func() { u.until, u.spare = until, spare }()
-	}
-	if t.exchange, f = d.Hear(t.came, t.path); f != nil {
-		return f
-	}
-	if x, ok := t.exchange.(Pather); ok {
-		t.path = x.Path()
-	}
-	return nil
 }
 
 // A Pather is an Exchange that decides on the raw path that is sent: it may write in another
@@ -87,33 +61,10 @@ type Ender interface {
 	End()
 }
 
-// end lets the dialect give up what it holds.
-func (t *trip) end() {
-	if x, ok := t.exchange.(Ender); ok {
-		x.End()
-	}
-}
-
 // A Declarer is an Exchange that knows whether its request is one of an operation of the API.
 type Declarer interface {
 	Exchange
 	Declared() bool
-}
-
-// undeclared refuses what is of no declared operation where the upstream is closed to it.
-func (t *trip) undeclared() *refuse.Facts {
-	if !t.to.Closed {
-		return nil
-	}
-	if x, ok := t.exchange.(Declarer); ok && x.Declared() {
-		return nil
-	}
-	policy := t.to.weir.Policy()
-	if httpx.Declares(&policy, t.came.Method, strings.TrimSuffix(t.to.URL.EscapedPath(), "/")+t.path) {
-		return nil
-	}
-	return &refuse.Facts{Status: http.StatusForbidden, Code: refuse.Forbidden, Final: true,
-		Message: "this upstream takes only operations that are known or declared (undeclared: refuse), and this is none"}
 }
 
 // A Conductor is an Exchange that decides itself what answers a request: the upstream that

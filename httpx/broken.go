@@ -1,0 +1,34 @@
+package httpx
+
+import (
+	"errors"
+	"net/http"
+
+	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/internal/refuse"
+)
+
+// BrokenBody is the failure of a request whose body could not be read to its end.
+func BrokenBody(err error) *refuse.Facts {
+	f := &refuse.Facts{Status: http.StatusBadRequest, Code: refuse.ValidationError, Final: true, Message: "the body could not be read to its end: it is cut off, or its chunks are not as HTTP has them"}
+	if errors.Is(err, ErrRequestStalled) || errors.Is(err, ErrRequestSlow) || errors.Is(err, ErrBodyTimeout) {
+		f.Status, f.Message = http.StatusRequestTimeout, "the body could not be read to its end: it did not come in time ("+bodyTimeout(err)+")"
+	}
+	return f
+}
+
+// bodyTimeout is the setting by which a body came too late.
+func bodyTimeout(err error) string {
+	for _, t := range [...]struct {
+		cause error
+		name  string
+	}{
+		{weir.ErrCallTimeout, "timeouts.call"}, {weir.ErrAttemptTimeout, "timeouts.attempt"},
+		{ErrBodyTimeout, "timeouts.body"}, {ErrRequestSlow, "timeouts.upload_rate"},
+	} {
+		if errors.Is(err, t.cause) {
+			return t.name
+		}
+	}
+	return "timeouts.upload_idle"
+}
