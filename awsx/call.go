@@ -5,7 +5,8 @@ import (
 	"github.com/seed1158cd35/weir/awsx/wire"
 )
 
-// Scopes by which limits may be counted, besides those that a program sets up itself.
+// Scopes by which limits may be counted, besides those that a program sets up itself: the
+// limits of a Policy of its own name them.
 const (
 	Operation = "operation" // each operation for itself, made on first use
 	Access    = "access"    // read or write

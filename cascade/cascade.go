@@ -100,39 +100,18 @@ func (c *Cascade) keep(now time.Duration, old *plan, cfg *TierConfig) *tier {
 	return newTier(c, cfg)
 }
 
-// Open reports whether the breaker of a tier keeps calls away, and for how long. A tier
-// that repeats what failed should ask before it does: there may be a better one below.
-func (c *Cascade) Open(name string) (wait time.Duration, open bool) {
-	for _, t := range c.plan.Load().tiers {
-		if t.name == name {
-			s := t.breaker.State()
-			return max(0, s.Until-c.clock.Now()), s.Phase == breaker.Open
-		}
-	}
-	return 0, false
-}
+// Now is the present of the cascade's clock, as methods of a tier's breaker want it.
+func (c *Cascade) Now() time.Duration { return c.clock.Now() }
 
-// Cool takes a tier away from all callers for d; 0 or less means until Reset. It
-// is for operators, and for what was learnt outside a call: an error within a
-// stream that had begun well. Afterwards the tier is probed as usual.
-// It reports whether there is such a tier; an instant one is always up.
-func (c *Cascade) Cool(name string, d time.Duration) bool {
-	return c.force(name, func(b *breaker.Breaker, now time.Duration) { b.ForceOpen(now, d) })
-}
-
-// Reset has a tier be up at once, whatever was known of it. It reports whether
-// there is such a tier.
-func (c *Cascade) Reset(name string) bool {
-	return c.force(name, func(b *breaker.Breaker, now time.Duration) { b.Reset(now) })
-}
-
-func (c *Cascade) force(name string, do func(*breaker.Breaker, time.Duration)) bool {
+// Breaker is that of a tier, for operators, and for what was learnt outside a call: an error within a
+// stream that had begun well. Who repeats what failed should look at it before: there may be a
+// better tier below. It is nil if there is no such tier, or an instant one, which is always up.
+func (c *Cascade) Breaker(tier string) *breaker.Breaker {
 	p := c.plan.Load()
 	for i, t := range p.tiers {
-		if t.name == name && !p.cfg.Tiers[i].Instant {
-			do(t.breaker, c.clock.Now())
-			return true
+		if t.name == tier && !p.cfg.Tiers[i].Instant {
+			return t.breaker
 		}
 	}
-	return false
+	return nil
 }

@@ -391,16 +391,16 @@ func TestSetChangesTheHealth(t *testing.T) {
 
 func TestByHand(t *testing.T) {
 	w := newWorld(t, cascade.Config{Tiers: five()})
-	if !w.c.Cool("primary", 0) || w.c.Cool("nobody", 1) || w.c.Cool("message", 1) || w.c.Reset("static") {
-		t.Fatal("wrong tiers")
+	if w.c.Breaker("nobody") != nil || w.c.Breaker("message") != nil {
+		t.Fatal("a breaker of what has none")
 	}
+	primary := w.c.Breaker("primary")
+	primary.ForceOpen(w.c.Now(), 0)
 	w.clock.pass(300 * 24 * time.Hour)
 	w.answeredBy("secondary")
-	if !w.c.Reset("primary") {
-		t.Fatal("no primary")
-	}
+	primary.Reset(w.c.Now())
 	w.answeredBy("primary")
-	w.c.Cool("primary", time.Hour)
+	primary.ForceOpen(w.c.Now(), time.Hour)
 	for i, want := range []string{"primary: closed to open: forced ", "primary: open to closed: reset 0s", "primary: closed to open: forced 1h0m0s"} {
 		if !strings.HasPrefix(w.heard[i], want) {
 			t.Errorf("got %q, want %q", w.heard[i], want)
@@ -414,7 +414,7 @@ func TestListenerMayUseTheCascadeAndPanic(t *testing.T) {
 	c, err := cascade.New(cascade.Config{Tiers: five()}, cascade.Options{Changed: func(e cascade.Change) {
 		told++
 		if e.To == breaker.Open {
-			c.Reset(e.Tier)
+			c.Breaker(e.Tier).Reset(c.Now())
 			_ = c.View()
 		}
 		panic("no")
@@ -422,7 +422,7 @@ func TestListenerMayUseTheCascadeAndPanic(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.Cool("primary", time.Hour)
+	c.Breaker("primary").ForceOpen(c.Now(), time.Hour)
 	if v := c.View()[0]; v.Phase != breaker.Closed || told != 2 {
 		t.Errorf("got %+v after %d changes", v, told)
 	}

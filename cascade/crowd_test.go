@@ -202,7 +202,7 @@ func TestManyCallersAtOnce(t *testing.T) {
 				case 1:
 					_ = c.Set(c.Config())
 				case 2:
-					c.Reset("secondary")
+					c.Breaker("secondary").Reset(c.Now())
 				}
 			}
 		})

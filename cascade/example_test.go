@@ -63,7 +63,7 @@ func ExampleCascade_View() {
 		cascade.Options{Changed: func(e cascade.Change) {
 			fmt.Printf("%s: %v to %v for %v: %s\n", e.Tier, e.From, e.To, e.For, e.Why)
 		}})
-	c.Cool("primary", time.Hour)
+	c.Breaker("primary").ForceOpen(c.Now(), time.Hour)
 	for _, v := range c.View() {
 		fmt.Printf("%s: %v\n", v.Tier, v.Phase)
 	}
@@ -75,7 +75,7 @@ func ExampleCascade_View() {
 
 func ExampleNoAnswerError() {
 	c, _ := cascade.New(cascade.Config{Tiers: []cascade.TierConfig{{Name: "primary"}, {Name: "cached"}}}, cascade.Options{})
-	c.Cool("primary", time.Hour)
+	c.Breaker("primary").ForceOpen(c.Now(), time.Hour)
 	_, err := cascade.Run(context.Background(), c, func(context.Context, cascade.Turn) (string, error) {
 		return "", cascade.ErrNothing
 	})

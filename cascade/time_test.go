@@ -154,8 +154,8 @@ func TestWhoIsSlowForATierCountsByWhatItUsuallyTakes(t *testing.T) {
 func TestTiersThatAreOpenLeaveTheirTimeToTheOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCascade(t, cascade.Config{Tiers: five()[:3], Deadline: 30 * time.Second})
-		c.Cool("secondary", time.Hour)
-		c.Cool("cached", 20*time.Second) // it will be back
+		c.Breaker("secondary").ForceOpen(c.Now(), time.Hour)
+		c.Breaker("cached").ForceOpen(c.Now(), 20*time.Second) // it will be back
 		took := map[string]time.Duration{}
 		_, err := cascade.Run(t.Context(), c, hang(took))
 		if took["primary"] != 15*time.Second || errors.Is(err, cascade.ErrTimeout) != true {

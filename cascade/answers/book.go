@@ -11,11 +11,11 @@ import (
 	"time"
 )
 
-// Threshold is the least confidence at which a Book answers unless it is told
+// usual is the least confidence at which a Book answers unless it is told
 // another. On the questions of testdata it is where precision is at least 95% and
 // recall at least 80%: a little more than half of what is asked, and of the
 // question that is matched, must agree.
-const Threshold = 0.55
+const usual = 0.55
 
 // maxQuestion is how many bytes of a question are considered.
 const maxQuestion = 4 << 10
@@ -23,9 +23,8 @@ const maxQuestion = 4 << 10
 // A Book is answers written beforehand. The zero Book is empty, and finds
 // nothing. It is safe for concurrent use, and Load takes effect at once.
 type Book struct {
-	// Threshold is the least confidence that is a match; 0 means the constant
-	// Threshold, and above 1 nothing matches. It must not change once the book is
-	// in use.
+	// Threshold is the least confidence that is a match; 0 means 0.55, and above 1
+	// nothing matches. It must not change once the book is in use.
 	Threshold float64
 
 	library atomic.Pointer[library]
@@ -187,7 +186,7 @@ func (l *library) where(question string, languages []string) []*shelf {
 
 func (b *Book) threshold() float64 {
 	if b.Threshold == 0 {
-		return Threshold
+		return usual
 	}
 	return b.Threshold
 }

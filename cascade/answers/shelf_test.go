@@ -75,7 +75,7 @@ func TestLongerQuestionsAroundAKeywordAreLessSure(t *testing.T) {
 		if m.ID != "refunds" || m.Confidence >= last {
 			t.Fatalf("%q: got %q at %v, want less than %v", q, m.ID, m.Confidence, last)
 		}
-		if i >= 2 && m.Confidence >= Threshold {
+		if i >= 2 && m.Confidence >= usual {
 			t.Errorf("%q: confidence %v is a match", q, m.Confidence)
 		}
 		last, q = m.Confidence, q+fmt.Sprintf(" xyzzy%c", 'a'+rune(i))

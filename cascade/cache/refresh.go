@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// ErrTooLarge means that an answer is larger than one entry may be.
-var ErrTooLarge = errors.New("the answer is larger than an entry of the cache may be")
+// errTooLarge means that an answer is larger than one entry may be.
+var errTooLarge = errors.New("the answer is larger than an entry of the cache may be")
 
 // Refresh has fn renew the answer to a key, in the background, and reports whether
 // it was started. It is not if one is under way for the key, or has failed just now (a second
@@ -47,7 +47,7 @@ func (c *Cache) renew(k Key, fn func(context.Context) (Entry, error)) error {
 	c.counters.refreshes.Add(1)
 	e, err := safely(ctx, fn)
 	if err == nil && !c.Put(c.o.Now(), k, e) {
-		err = ErrTooLarge // without the pause of a failure, every stale hit would ask for it again
+		err = errTooLarge // without the pause of a failure, every stale hit would ask for it again
 	}
 	return err
 }

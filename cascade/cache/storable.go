@@ -7,10 +7,10 @@ import (
 
 // Why an answer is not kept.
 var (
-	ErrStatus  = errors.New("its status is not 200")
-	ErrCut     = errors.New("it did not come to its end")
-	ErrError   = errors.New("it holds an error")
-	ErrNoStore = errors.New("cache-control says no-store")
+	errStatus  = errors.New("its status is not 200")
+	errCut     = errors.New("it did not come to its end")
+	errError   = errors.New("it holds an error")
+	errNoStore = errors.New("cache-control says no-store")
 )
 
 // An Answer is what Storable judges. Names of headers are in the form of net/http
@@ -36,13 +36,13 @@ type Answer struct {
 func Storable(a Answer) error {
 	switch {
 	case a.Status != 200:
-		return ErrStatus
+		return errStatus
 	case a.Failed:
-		return ErrError
+		return errError
 	case !a.Complete:
-		return ErrCut
+		return errCut
 	case says(a.Request, "no-store"), says(a.Header, "no-store"):
-		return ErrNoStore
+		return errNoStore
 	}
 	return nil
 }

@@ -57,7 +57,6 @@ type Pauses struct {
 	conf   Config
 	looked atomic.Int64 // when the store was last looked at
 	soon   atomic.Bool  // it is to be looked at now
-	stats  counts
 
 	wake struct {
 		sync.Mutex
@@ -142,7 +141,6 @@ func (p *Pauses) contact(ctx context.Context, err error) {
 		p.fails = 0
 		return
 	}
-	p.stats.failed.Add(1)
 	p.fails++
 	p.pullAt = now + again + p.upTo(again)
 	if p.fails >= mostLost {
@@ -186,19 +184,4 @@ func (p *Pauses) upTo(d time.Duration) time.Duration {
 		return time.Duration(p.conf.Rand.Int64N(int64(d)))
 	}
 	return rand.N(d)
-}
-
-// Stats count what became of the calls of the store.
-type Stats struct {
-	Loads, Swaps int64
-	Conflicts    int64 // swaps that another process was faster with
-	Failed       int64 // rounds that were broken off
-}
-
-type counts struct{ loads, swaps, conflicts, failed atomic.Int64 }
-
-// Stats are the figures since New.
-func (p *Pauses) Stats() Stats {
-	s := &p.stats
-	return Stats{s.loads.Load(), s.swaps.Load(), s.conflicts.Load(), s.failed.Load()}
 }

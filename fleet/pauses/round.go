@@ -28,7 +28,6 @@ func (p *Pauses) pull(ctx context.Context) error {
 	before := p.conf.Clock.Now()
 	calling, cancel := p.conf.Clock.WithTimeout(ctx, p.conf.Timeout, errSlow)
 	defer cancel()
-	p.stats.loads.Add(1)
 	all, present, err := p.conf.Store.Load(calling, p.conf.Group, []string{name})
 	if err == nil && len(all) != 1 {
 		err = fmt.Errorf("the store answered with %d records", len(all))
@@ -149,13 +148,11 @@ func (p *Pauses) outward(s pause.Span) pause.Span {
 func (p *Pauses) swap(ctx context.Context, next pause.Set, raw []byte) error {
 	calling, cancel := p.conf.Clock.WithTimeout(ctx, p.conf.Timeout, errSlow)
 	defer cancel()
-	p.stats.swaps.Add(1)
 	r, ok, err := p.conf.Store.Swap(calling, p.conf.Group, limit.Record{Name: name, Version: p.version, Value: raw, Keep: keep})
 	switch {
 	case err != nil:
 		return fmt.Errorf("write pauses: %w", err)
 	case !ok:
-		p.stats.conflicts.Add(1)
 		p.read(r)
 	default:
 		p.page, p.version = next, r.Version

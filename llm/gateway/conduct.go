@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/breaker"
 	"github.com/seed1158cd35/weir/cascade"
 	"github.com/seed1158cd35/weir/cascade/cache"
 	"github.com/seed1158cd35/weir/httpx"
@@ -139,8 +140,13 @@ func (b *bill) again() error {
 	if b.attempts++; b.attempts == 1 || b.tier == "" {
 		return nil
 	}
-	if wait, open := b.of.d.o.Cascade.Open(b.tier); open {
-		return &weir.Refusal{Upstream: b.of.d.o.Name, Operation: b.of.route.Operation, Reason: weir.CircuitOpen, RetryAfter: wait}
+	all := b.of.d.o.Cascade
+	tier := all.Breaker(b.tier)
+	if tier == nil {
+		return nil
+	}
+	if v := tier.Look(all.Now()); v.Phase == breaker.Open {
+		return &weir.Refusal{Upstream: b.of.d.o.Name, Operation: b.of.route.Operation, Reason: weir.CircuitOpen, RetryAfter: v.Wait}
 	}
 	return nil
 }
