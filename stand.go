@@ -142,8 +142,10 @@ func (p *Permit) turn(now, patience time.Duration) step {
 
 // askInTurn takes what is there, unless somebody waits for it already.
 func (p *Permit) askInTurn(now, patience time.Duration) step {
-	if s := p.stopped(now); s.wait > 0 {
-		return p.askPause(now, s, patience)
+	if p.u.pauses.Any(now) {
+		if s := p.stopped(now); s.wait > 0 {
+			return p.askPause(now, s, patience)
+		}
 	}
 	if p.u.lines.Empty() || !p.behind(now) {
 		v := p.take(now, 0)
