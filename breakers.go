@@ -86,7 +86,7 @@ func (p *plan) breakerFor(now time.Duration, c *Call) *breaker.Breaker {
 	if p.breaker != nil {
 		return p.breaker
 	}
-	return p.live.breakers.For(now, tame(c.Keys[p.live.policy.BreakerScope]))
+	return p.live.breakers.For(now, boundedKey(c.Keys[p.live.policy.BreakerScope]))
 }
 
 // allBreakers are those there are, by key.
@@ -112,7 +112,7 @@ func (u *Upstream) Breaker(key string) *breaker.Breaker {
 	case v.policy.breakersDeclared():
 		return v.breakerOf(now, &Operation{Name: key})
 	}
-	return v.breakers.For(now, tame(key))
+	return v.breakers.For(now, boundedKey(key))
 }
 
 // Breakers are all that there are now, by key.

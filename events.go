@@ -199,7 +199,7 @@ func subject(u *Upstream, p *plan, id string, keys map[string]string) Subject {
 		if s.Key != "" {
 			s.Key += ","
 		}
-		s.Key += scope + "=" + tame(keys[scope])
+		s.Key += scope + "=" + boundedKey(keys[scope])
 	}
 	return s
 }

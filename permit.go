@@ -134,7 +134,7 @@ func (p *Permit) begin(u *Upstream, plan *plan, c *Call, attempt int32) {
 		p.breaker, p.used, p.counted = nil, false, false
 	}
 	if p.pool = c.Pool; len(p.pool) > longestKey {
-		p.pool = tame(p.pool)
+		p.pool = boundedKey(p.pool)
 	}
 	p.reports, p.metered, p.detached, p.told, p.heard, p.broken, p.books, p.guessed = p.reports[:0], false, false, false, false, false, false, c.Estimated
 	p.limits.Reset()

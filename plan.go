@@ -107,7 +107,7 @@ func (l *counted) charge(now time.Duration, c *Call) limit.Charge {
 		charge.Cost = 1
 	}
 	if l.scope != "" {
-		charge.Key = tame(c.Keys[l.scope])
+		charge.Key = boundedKey(c.Keys[l.scope])
 	}
 	if c.Cost != nil {
 		if n, ok := c.Cost[l.unit]; ok {

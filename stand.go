@@ -58,7 +58,7 @@ func (p *Permit) newStander(until time.Duration, c *Call) *stander {
 		concern: p.concern(), breaker: p.breaker, charged: p.charged(), limits: p.limits, guessed: p.guessed, guess: c.Estimated, at: int(p.why),
 	}
 	s.call = line.Call{
-		Asker: s, Flow: tame(cmp.Or(c.Flow, c.Keys[p.by.live.policy.Fair.By])),
+		Asker: s, Flow: boundedKey(cmp.Or(c.Flow, c.Keys[p.by.live.policy.Fair.By])),
 		Lane: int(limit.High) - int(c.Priority), Weight: c.Weight, Until: until,
 	}
 	return s

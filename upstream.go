@@ -278,5 +278,5 @@ func (u *Upstream) soon(sent time.Duration) time.Duration {
 // longestKey is the longest key that is kept as it is.
 const longestKey = 256
 
-// tame keeps keys that a caller chose from taking up memory without bound.
-func tame(key string) string { return pause.Bounded(key) }
+// boundedKey keeps keys that a caller chose from taking up memory without bound.
+func boundedKey(key string) string { return pause.Bounded(key) }

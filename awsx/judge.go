@@ -153,10 +153,12 @@ func plain(err error) error {
 	if e, ok := err.(*judgedError); ok {
 		return e.error
 	}
+	return err
+}
+
+// unseekable says of a call that gave up because its body cannot be read again that this is why.
+func unseekable(err error) error {
 	if g, ok := err.(*retry.GaveUpError); ok {
-		if e, ok := g.Last.(*judgedError); ok {
-			g.Last = e.error
-		}
 		if e, ok := g.Last.(*onceError); ok {
 			g.Last, g.Why = e.error, ErrNotSeekable
 		}

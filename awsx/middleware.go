@@ -10,7 +10,6 @@ import (
 	"github.com/aws/smithy-go/middleware"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
-	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/awsx/wire"
 )
 
@@ -36,9 +35,14 @@ func (a *attached) HandleFinalize(ctx context.Context, in middleware.FinalizeInp
 	}
 	c := u.callOf(awsmiddleware.GetOperationName(ctx), ctx.Value(inputKey{}))
 	p := &passage{ctx: ctx, in: in, next: next, u: u}
-	_, err = weir.Do(core(ctx), u.Upstream, c, p.attempt)
+	r := u.Begin(core(ctx), c)
+	defer r.End()
+	for r.Next() {
+		err := p.attempt(r.Context())
+		r.Report(r.Classify(err), plain(err))
+	}
 	p.remember()
-	return p.out, p.metadata, plain(err)
+	return p.out, p.metadata, unseekable(r.Err())
 }
 
 // A passage is one call on its way.
@@ -53,20 +57,20 @@ type passage struct {
 	before   []retry.AttemptResult // of attempts that are over, but for the last
 }
 
-func (p *passage) attempt(ctx context.Context) (_ struct{}, err error) {
+func (p *passage) attempt(ctx context.Context) (err error) {
 	if p.attempts++; p.attempts > 1 {
 		p.before = append(p.before, resultsOf(p.metadata)...)
 		if err = p.rewind(); err != nil {
-			return struct{}{}, err
+			return err
 		}
 	}
 	l := begin(p.ctx, ctx, p.attempts, p.u)
 	p.out, p.metadata, err = p.next.HandleFinalize(l, p.in)
 	l.end(err)
 	if cause := context.Cause(ctx); err != nil && cause != nil && p.ctx.Err() == nil {
-		return struct{}{}, fmt.Errorf("%w: %w", cause, err)
+		return fmt.Errorf("%w: %w", cause, err)
 	}
-	return struct{}{}, p.judged(err)
+	return p.judged(err)
 }
 
 // ErrNotSeekable means that there is no other attempt because the body of the request

@@ -20,14 +20,14 @@ import (
 // attempt's, a *retry.GaveUpError around it, or a *weir.Refusal.
 func UnaryClient(u *weir.Upstream, o Options) grpc.UnaryClientInterceptor {
 	return func(ctx context.Context, method string, request, reply any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
-		before := 0
-		_, err := weir.Do(ctx, u, o.call(ctx, method, request), func(attempt context.Context) (struct{}, error) {
+		r := u.Begin(ctx, o.call(ctx, method, request))
+		defer r.End()
+		for before := 0; r.Next(); before++ {
 			var header, trailer metadata.MD
-			err := invoke(numbered(attempt, before), method, request, reply, conn, append(options[:len(options):len(options)], grpc.Header(&header), grpc.Trailer(&trailer))...)
-			before++
-			return struct{}{}, judged(ctx, err, header, trailer)
-		})
-		return plain(err)
+			err := invoke(numbered(r.Context(), before), method, request, reply, conn, append(options[:len(options):len(options)], grpc.Header(&header), grpc.Trailer(&trailer))...)
+			r.Report(r.Classify(judged(ctx, err, header, trailer)), err)
+		}
+		return r.Err()
 	}
 }
 
@@ -52,13 +52,6 @@ func judged(ctx context.Context, err error, header, trailer metadata.MD) error {
 		o.Hint.Advice = outcome.NotAgain
 	}
 	return &judgedError{err, o}
-}
-
-func plain(err error) error {
-	if e, ok := err.(*judgedError); ok {
-		return e.error
-	}
-	return err
 }
 
 // StreamClient admits every stream of a connection under the upstream's policy, and tells

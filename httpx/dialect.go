@@ -78,12 +78,12 @@ type Conductor interface {
 }
 
 // A Send sends a request on, under the policy of the upstream. The request that a
-// Conductor was given is sent with a zero Letter.
-type Send func(ctx context.Context, to Letter) (*http.Response, weir.Trace, error)
+// Conductor was given is sent with a zero Request.
+type Send func(ctx context.Context, to Request) (*http.Response, weir.Trace, error)
 
-// A Letter is a request that is sent to another upstream, or to the same one in other
+// A Request is one that a Conductor sends to another upstream, or to the same one in other
 // words. Method, correlation id and whose request it is are those of the original.
-type Letter struct {
+type Request struct {
 	Upstream string // "" means the one that the request came for
 	Path     string // raw, at the upstream
 	Query    string // raw

@@ -41,7 +41,7 @@ type brought struct {
 func (s *sender) roundTrip(ctx context.Context, cancel context.CancelCauseFunc, req *http.Request) (*http.Response, error) {
 	if p := s.run.Policy(); p.Timeouts.Headers > 0 && p.Bounded() {
 		var h *headerTimer
-		ctx, h = awaitHeaders(ctx, p.Timeouts.Headers, func() { cancel(ErrHeaderTimeout) })
+		ctx, h = awaitHeaders(ctx, p.Timeouts.Headers, func() { cancel(errHeaderTimeout) })
 		defer h.stop()
 	}
 	if !s.safe || s.replay != nil || s.req.Context().Done() == nil || s.run.Slot() == nil {

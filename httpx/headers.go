@@ -9,9 +9,9 @@ import (
 	"github.com/seed1158cd35/weir"
 )
 
-// ErrHeaderTimeout is why an attempt ends whose answer did not begin in time, counted
+// errHeaderTimeout is why an attempt ends whose answer did not begin in time, counted
 // from the end of its request. It is a deadline error to whoever asks.
-var ErrHeaderTimeout error = stalled("timed out waiting for the answer's headers")
+var errHeaderTimeout error = stalled("timed out waiting for the answer's headers")
 
 // BaseTimeouts are those that a base transport for a policy keeps; see NewBase. With a
 // bound of what is in flight Headers is not among them: Transport keeps that itself, as

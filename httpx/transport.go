@@ -177,7 +177,7 @@ func (s *sender) send() {
 // failed classifies an attempt without an answer, and says why there is none.
 func (s *sender) failed(ctx context.Context, err error) (outcome.Outcome, error) {
 	cause := context.Cause(ctx)
-	if cause == weir.ErrAttemptTimeout || cause == weir.ErrCallTimeout || cause == ErrHeaderTimeout {
+	if cause == weir.ErrAttemptTimeout || cause == weir.ErrCallTimeout || cause == errHeaderTimeout {
 		err = cause
 	}
 	own := s.replay.failure(cause)

@@ -76,7 +76,7 @@ func (d *Dialect) trusts(upstream string) bool {
 
 // ask sends a request. The time of the tier, and then its end, hold until it is answered:
 // what has begun goes on, and what is no success may be all there is in the end.
-func (c *conduct) ask(ctx context.Context, to httpx.Letter) (*http.Response, error) {
+func (c *conduct) ask(ctx context.Context, to httpx.Request) (*http.Response, error) {
 	own, end := context.WithCancelCause(c.r.Context())
 	stop := context.AfterFunc(ctx, func() { end(context.Cause(ctx)) })
 	kept := own

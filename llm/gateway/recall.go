@@ -120,7 +120,7 @@ func (c *conduct) replay(e cache.Entry) *http.Response {
 func (c *conduct) refresh(ctx context.Context) (cache.Entry, error) {
 	bill := &bill{keep: true, of: c.x}
 	path, query, body := c.x.request.For("")
-	resp, _, err := c.send(bill.in(ctx), httpx.Letter{Path: path, Query: query, Header: c.header(), Body: body, Priority: limit.Low})
+	resp, _, err := c.send(bill.in(ctx), httpx.Request{Path: path, Query: query, Header: c.header(), Body: body, Priority: limit.Low})
 	if err != nil {
 		return cache.Entry{}, err
 	}

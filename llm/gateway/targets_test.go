@@ -114,7 +114,7 @@ func (c *channel) ask(ctx context.Context, body string, header ...string) (answe
 	if f != nil {
 		return answer{}, f
 	}
-	resp, err := x.(httpx.Conductor).Conduct(r, func(ctx context.Context, to httpx.Letter) (*http.Response, weir.Trace, error) {
+	resp, err := x.(httpx.Conductor).Conduct(r, func(ctx context.Context, to httpx.Request) (*http.Response, weir.Trace, error) {
 		out, x := r, x
 		if to.Path != "" {
 			out, _ = http.NewRequest(http.MethodPost, "http://model"+to.Path+"?"+to.Query, bytes.NewReader(to.Body))

@@ -88,7 +88,7 @@ func (d *Dialect) hasModelAfter(i int) bool {
 
 // primary sends the request to the upstream itself.
 func (c *conduct) primary(ctx context.Context) (*http.Response, error) {
-	resp, err := c.ask(ctx, httpx.Letter{})
+	resp, err := c.ask(ctx, httpx.Request{})
 	if bad, ok := errors.AsType[*badAnswer](err); ok && c.first == nil {
 		c.first = bad.resp
 	}
@@ -106,7 +106,7 @@ func (c *conduct) secondary(ctx context.Context, t *Tier) (*http.Response, error
 			query = without(query, func(name, _ string) bool { return veil.Secret(name) })
 		}
 	}
-	resp, err := c.ask(ctx, httpx.Letter{Upstream: t.Upstream, Path: path, Query: query, Header: header, Body: body, Priority: c.x.priority})
+	resp, err := c.ask(ctx, httpx.Request{Upstream: t.Upstream, Path: path, Query: query, Header: header, Body: body, Priority: c.x.priority})
 	if err == nil {
 		return resp, nil
 	}

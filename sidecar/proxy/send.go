@@ -21,7 +21,7 @@ func (sending) RoundTrip(r *http.Request) (*http.Response, error) {
 	if !ok {
 		return t.send(r)
 	}
-	resp, err := c.Conduct(r, func(ctx context.Context, to httpx.Letter) (*http.Response, weir.Trace, error) {
+	resp, err := c.Conduct(r, func(ctx context.Context, to httpx.Request) (*http.Response, weir.Trace, error) {
 		return t.post(ctx, r, to)
 	})
 	if err == nil && resp.Request == nil {
@@ -40,7 +40,7 @@ func (t *trip) conducted() bool {
 func (t *trip) send(r *http.Request) (*http.Response, error) { return t.to.transport.RoundTrip(r) }
 
 // post sends the request of the trip, or a letter in its place.
-func (t *trip) post(ctx context.Context, r *http.Request, to httpx.Letter) (*http.Response, weir.Trace, error) {
+func (t *trip) post(ctx context.Context, r *http.Request, to httpx.Request) (*http.Response, weir.Trace, error) {
 	if to.Path == "" {
 		resp, err := t.send(r.WithContext(t.in(ctx)))
 		return resp, t.story, err
@@ -54,7 +54,7 @@ func (t *trip) post(ctx context.Context, r *http.Request, to httpx.Letter) (*htt
 }
 
 // reroute is the trip of a letter, and its request.
-func (t *trip) reroute(ctx context.Context, r *http.Request, to httpx.Letter) (*trip, *http.Request, error) {
+func (t *trip) reroute(ctx context.Context, r *http.Request, to httpx.Request) (*trip, *http.Request, error) {
 	target := t.to
 	if to.Upstream != "" {
 		if target = t.table.targets[to.Upstream]; target == nil {
