@@ -17,7 +17,6 @@ import (
 
 	"github.com/seed1158cd35/weir/clock"
 	"github.com/seed1158cd35/weir/fleet/redisstore"
-	"github.com/seed1158cd35/weir/fleet/redisstore/rueidisconn"
 	"github.com/seed1158cd35/weir/internal/test/servers"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/limit/bucket"
@@ -31,8 +30,7 @@ var groups atomic.Int64
 
 // shared is weir's limits on a Redis, as the upstream of a program has them.
 func shared(b *testing.B, url string, dimensions int, lease time.Duration) op {
-	conn := must(rueidisconn.Open(url, rueidisconn.Options{}))
-	s := redisstore.New(conn, redisstore.Options{})
+	s := must(redisstore.Open(url, redisstore.Options{}))
 	name := fmt.Sprint("bench", groups.Add(1))
 	if err := s.Init(context.Background(), name); err != nil {
 		b.Fatal(err)
@@ -73,8 +71,7 @@ func permits(g *limit.Group, dimensions int) op {
 
 // bare is one call of the store for every decision, without the fleet around it.
 func bare(b *testing.B, url string) op {
-	conn := must(rueidisconn.Open(url, rueidisconn.Options{}))
-	s := redisstore.New(conn, redisstore.Options{})
+	s := must(redisstore.Open(url, redisstore.Options{}))
 	name := fmt.Sprint("bench", groups.Add(1))
 	if err := s.Init(context.Background(), name); err != nil {
 		b.Fatal(err)

@@ -15,7 +15,6 @@ import (
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/fleet/dynamostore"
 	"github.com/seed1158cd35/weir/fleet/redisstore"
-	"github.com/seed1158cd35/weir/fleet/redisstore/rueidisconn"
 	"github.com/seed1158cd35/weir/internal/test/servers"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/limit/bucket"
@@ -29,7 +28,7 @@ func BenchmarkFleetHotKey(b *testing.B) {
 		open func(*testing.B) limit.Store
 	}{
 		{"redis", func(b *testing.B) limit.Store {
-			s := redisstore.New(must(rueidisconn.Open(servers.Redis(b).URL(), rueidisconn.Options{})), redisstore.Options{})
+			s := must(redisstore.Open(servers.Redis(b).URL(), redisstore.Options{}))
 			b.Cleanup(func() { _ = s.Close() })
 			if err := s.Init(b.Context(), "api"); err != nil {
 				b.Fatal(err)

@@ -12,7 +12,6 @@ import (
 	"testing"
 
 	"github.com/seed1158cd35/weir/fleet/redisstore"
-	"github.com/seed1158cd35/weir/fleet/redisstore/rueidisconn"
 	"github.com/seed1158cd35/weir/internal/cli"
 	"github.com/seed1158cd35/weir/internal/test/servers"
 	"github.com/seed1158cd35/weir/limit"
@@ -21,11 +20,10 @@ import (
 // begin lets a process use a store that is new.
 func begin(t *testing.T, url string) {
 	t.Helper()
-	conn, err := rueidisconn.Open(url, rueidisconn.Options{})
+	s, err := redisstore.Open(url, redisstore.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := redisstore.New(conn, redisstore.Options{})
 	defer s.Close()
 	eventually(t, "an answer", func() bool {
 		_, err := s.Beat(t.Context(), &limit.Beat{Group: "up", Client: "c", Seq: 1, Silence: 1, Life: 1})

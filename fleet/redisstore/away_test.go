@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed1158cd35/weir/fleet/redisstore/rueidisconn"
+	"github.com/seed1158cd35/weir/fleet/redisstore"
 	"github.com/seed1158cd35/weir/internal/test/servers"
 )
 
@@ -170,7 +170,7 @@ func TestClosedStoreSaysSo(t *testing.T) {
 	if err := s.Take(t.Context(), ask(claim(bucketOf("b", 1, time.Hour, 100), 1))); err == nil {
 		t.Error("a closed store grants")
 	}
-	c, err := rueidisconn.Open("redis://127.0.0.1:1", rueidisconn.Options{})
+	c, err := redisstore.Open("redis://127.0.0.1:1", redisstore.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

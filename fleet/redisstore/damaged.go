@@ -30,9 +30,9 @@ func damaged(err error) bool {
 // more. For the group it is as though the server had been emptied: what is not known counts as
 // used, and parts that processes show are honoured. Otherwise one damaged key would keep the whole
 // fleet cut off until somebody finds it.
-func (s *Store) again(ctx context.Context, c *call, script *Script) ([]byte, error) {
-	if _, err := s.conn.Run(ctx, drop, c.keys, [][]byte{{}}, nil); err != nil {
+func (s *Store) again(ctx context.Context, c *call, script *script) ([]byte, error) {
+	if _, err := s.client.run(ctx, drop, c.keys, [][]byte{{}}, nil); err != nil {
 		return nil, err
 	}
-	return s.conn.Run(ctx, script, c.keys, c.args, c.reply)
+	return s.client.run(ctx, script, c.keys, c.args, c.reply)
 }

@@ -1,10 +1,7 @@
 // Package redisstore keeps the limits of a fleet in Redis: one server, a primary with replicas and
 // sentinels, or a cluster.
 //
-//	c, err := rueidisconn.Open("redis://10.0.0.7:6379", rueidisconn.Options{Password: password})
-//	s := redisstore.New(c, redisstore.Options{})
-//
-// The package imports no Redis client. It talks through a Conn, which has one method and which rueidisconn makes.
+//	s, err := redisstore.Open("redis://10.0.0.7:6379", redisstore.Options{Password: password})
 //
 // It needs Redis 7.0 or later, or Valkey 7.2 or later, and nothing of either that the other
 // lacks. The tests run against Redis; Valkey speaks the same protocol.
@@ -56,7 +53,7 @@
 //
 // # When the server is away
 //
-// Every call ends by its context's deadline. With rueidisconn.Open a call while there is no connection
+// Every call ends by its context's deadline. A call while there is no connection
 // fails at once, and a server that has returned is used within some milliseconds. Nothing that
 // failed is sent later. An ask whose answer was lost may be repeated with Again set: whichever of
 // the two arrives first is executed, the other gets its answer. Answers are remembered for a minute

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed1158cd35/weir/fleet/redisstore/rueidisconn"
+	"github.com/seed1158cd35/weir/fleet/redisstore"
 	"github.com/seed1158cd35/weir/internal/test/servers"
 	"github.com/seed1158cd35/weir/limit"
 )
@@ -26,11 +26,11 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		{half.URL(), "CLUSTER INFO"},
 		{"redis://127.0.0.1:1", "not connected"},
 	} {
-		conn, err := rueidisconn.Open(c.url, rueidisconn.Options{})
+		conn, err := redisstore.Open(c.url, redisstore.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := storeOf(t, conn)
+		s := closing(t, conn)
 		_, err = within(time.Second, func(ctx context.Context) error { return s.Take(ctx, ask(claim(bucketOf("b", 1, time.Hour, 9), 1))) })
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("got %v, want something of %q", err, c.want)
@@ -72,11 +72,11 @@ func TestSilenceSaysWhereToLook(t *testing.T) {
 
 func TestPasswordOpens(t *testing.T) {
 	srv := servers.Redis(t, "--requirepass", secret)
-	conn, err := rueidisconn.Open(srv.URL(), rueidisconn.Options{Password: secret})
+	conn, err := redisstore.Open(srv.URL(), redisstore.Options{Password: secret})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := storeOf(t, conn).Init(t.Context(), group); err != nil {
+	if err := closing(t, conn).Init(t.Context(), group); err != nil {
 		t.Error(err)
 	}
 }
@@ -88,11 +88,11 @@ func TestUserWithNoMoreThanItNeeds(t *testing.T) {
 	if _, err := srv.Do(append([]string{"ACL", "SETUSER", "fleet", "on", ">" + secret, "~{weir:*"}, strings.Fields(rights)...)...); err != nil {
 		t.Fatal(err)
 	}
-	conn, err := rueidisconn.Open(srv.URL(), rueidisconn.Options{Username: "fleet", Password: secret})
+	conn, err := redisstore.Open(srv.URL(), redisstore.Options{Username: "fleet", Password: secret})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := storeOf(t, conn)
+	s := closing(t, conn)
 	take(t, s, ask(claim(bucketOf("b", 1, time.Hour, 9), 1), claim(rollingOf("r", 1, time.Hour), 1)))
 	if err := s.Init(t.Context(), group); err != nil {
 		t.Error(err)
@@ -111,12 +111,12 @@ func TestUserWithNoMoreThanItNeeds(t *testing.T) {
 }
 
 func TestAskThatCannotBeMeantIsRefusedHere(t *testing.T) {
-	conn, err := rueidisconn.Open("redis://127.0.0.1:1", rueidisconn.Options{})
+	conn, err := redisstore.Open("redis://127.0.0.1:1", redisstore.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	a := ask(claim(bucketOf("b", 1, time.Hour, 9), -1))
-	if err := storeOf(t, conn).Take(t.Context(), a); err == nil || !strings.Contains(err.Error(), limit.ErrAsk.Error()) {
+	if err := closing(t, conn).Take(t.Context(), a); err == nil || !strings.Contains(err.Error(), limit.ErrAsk.Error()) {
 		t.Errorf("got %v, want %v", err, limit.ErrAsk)
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir/fleet/redisstore"
-	"github.com/seed1158cd35/weir/fleet/redisstore/rueidisconn"
 	"github.com/seed1158cd35/weir/internal/test/servers"
 	"github.com/seed1158cd35/weir/limit"
 )
@@ -101,11 +100,10 @@ func TestPrefixesAreApart(t *testing.T) {
 	srv := servers.Redis(t)
 	b := claim(bucketOf("b", 1, time.Hour, 100), 1)
 	for i, prefix := range []string{"", "one", "two", "o}ne", "{", "one:api"} {
-		c, err := rueidisconn.Open(srv.URL(), rueidisconn.Options{})
+		s, err := redisstore.Open(srv.URL(), redisstore.Options{Prefix: prefix})
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := redisstore.New(c, redisstore.Options{Prefix: prefix})
 		defer s.Close()
 		if err := s.Init(t.Context(), group); err != nil {
 			t.Fatal(err)

@@ -65,7 +65,7 @@ func (s *Store) Known(ctx context.Context, group string) (since time.Time, ok bo
 }
 
 // do runs a script and gives the call back once its answer was read.
-func (s *Store) do(ctx context.Context, c *call, script *Script, read func(reader) error) error {
+func (s *Store) do(ctx context.Context, c *call, script *script, read func(reader) error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}

@@ -5,22 +5,15 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
-	"io"
 	"sync"
 
 	"github.com/seed1158cd35/weir/limit"
 )
 
-// Options are settings of a Store. The zero Options are good.
-type Options struct {
-	// Prefix begins every key, so that fleets can share a server. Empty means "weir".
-	Prefix string
-}
-
-// A Store keeps the state of limits in Redis. Make it with New. It is safe for
+// A Store keeps the state of limits in Redis. Make it with Open. It is safe for
 // concurrent use.
 type Store struct {
-	conn   Conn
+	client *client
 	prefix string
 	calls  sync.Pool
 
@@ -30,14 +23,6 @@ type Store struct {
 }
 
 var _ limit.Store = (*Store)(nil)
-
-// New makes a Store that talks through a Conn.
-func New(c Conn, o Options) *Store {
-	if o.Prefix == "" {
-		o.Prefix = "weir"
-	}
-	return &Store{conn: c, prefix: string(appendSafe(nil, o.Prefix)), calls: sync.Pool{New: func() any { return new(call) }}}
-}
 
 var (
 	//go:embed take.lua
@@ -79,11 +64,9 @@ func (s *Store) now() int64 {
 	return s.clock()
 }
 
-// Close ends the connections, if the Conn is an io.Closer.
+// Close ends all connections.
 func (s *Store) Close() error {
-	if c, ok := s.conn.(io.Closer); ok {
-		return c.Close()
-	}
+	s.client.close()
 	return nil
 }
 
@@ -109,7 +92,7 @@ func (s *Store) call() *call {
 }
 
 // run runs a script. The caller gives the call back.
-func (s *Store) run(ctx context.Context, c *call, script *Script) error {
+func (s *Store) run(ctx context.Context, c *call, script *script) error {
 	begin := 0
 	cut := func(to [][]byte, ends []int) [][]byte {
 		for _, end := range ends {
@@ -120,7 +103,7 @@ func (s *Store) run(ctx context.Context, c *call, script *Script) error {
 	}
 	c.keys = cut(c.keys[:0], c.ends[:c.nkeys])
 	c.args = cut(append(c.args[:0], c.arg), c.ends[c.nkeys:])
-	reply, err := s.conn.Run(ctx, script, c.keys, c.args, c.reply)
+	reply, err := s.client.run(ctx, script, c.keys, c.args, c.reply)
 	if damaged(err) {
 		reply, err = s.again(ctx, c, script)
 	}

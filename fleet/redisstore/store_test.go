@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir/fleet/redisstore"
-	"github.com/seed1158cd35/weir/fleet/redisstore/rueidisconn"
 	"github.com/seed1158cd35/weir/internal/test/campaign"
 	"github.com/seed1158cd35/weir/internal/test/servers"
 	"github.com/seed1158cd35/weir/limit"
@@ -18,15 +17,14 @@ import (
 // open is a store of a server, or of the cluster that it is part of.
 func open(t testing.TB, url string) *redisstore.Store {
 	t.Helper()
-	c, err := rueidisconn.Open(url, rueidisconn.Options{})
+	s, err := redisstore.Open(url, redisstore.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return storeOf(t, c)
+	return closing(t, s)
 }
 
-func storeOf(t testing.TB, c redisstore.Conn) *redisstore.Store {
-	s := redisstore.New(c, redisstore.Options{})
+func closing(t testing.TB, s *redisstore.Store) *redisstore.Store {
 	t.Cleanup(func() { s.Close() })
 	return s
 }

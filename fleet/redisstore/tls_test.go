@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed1158cd35/weir/fleet/redisstore/rueidisconn"
+	"github.com/seed1158cd35/weir/fleet/redisstore"
 	"github.com/seed1158cd35/weir/internal/test/servers"
 )
 
@@ -59,18 +59,18 @@ func TestStoreOverTLS(t *testing.T) {
 	l.Close()
 	servers.Redis(t, "--tls-port", port, "--tls-cert-file", cert, "--tls-key-file", key, "--tls-ca-cert-file", cert, "--tls-auth-clients", "no")
 	b := claim(bucketOf("b", 1, time.Hour, 9), 1)
-	c, err := rueidisconn.Open("rediss://"+addr, rueidisconn.Options{TLS: &tls.Config{RootCAs: roots}})
+	c, err := redisstore.Open("rediss://"+addr, redisstore.Options{TLS: &tls.Config{RootCAs: roots}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if a := take(t, startFull(storeOf(t, c)), ask(b)); a.Granted != 1 {
+	if a := take(t, startFull(closing(t, c)), ask(b)); a.Granted != 1 {
 		t.Errorf("granted %d", a.Granted)
 	}
-	c, err = rueidisconn.Open("rediss://"+addr, rueidisconn.Options{})
+	c, err = redisstore.Open("rediss://"+addr, redisstore.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := storeOf(t, c).Take(t.Context(), ask(b)); err == nil {
+	if err := closing(t, c).Take(t.Context(), ask(b)); err == nil {
 		t.Error("a certificate that nobody vouches for was accepted")
 	}
 }

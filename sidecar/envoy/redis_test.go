@@ -11,18 +11,16 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/seed1158cd35/weir/fleet/redisstore"
-	"github.com/seed1158cd35/weir/fleet/redisstore/rueidisconn"
 	"github.com/seed1158cd35/weir/internal/test/servers"
 	"github.com/seed1158cd35/weir/limit"
 )
 
 func redis(t testing.TB) (*servers.Server, limit.Store) {
 	server := servers.Redis(t)
-	conn, err := rueidisconn.Open(server.URL(), rueidisconn.Options{})
+	store, err := redisstore.Open(server.URL(), redisstore.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	store := redisstore.New(conn, redisstore.Options{})
 	t.Cleanup(func() { store.Close() })
 	return server, store
 }

@@ -2,7 +2,6 @@ package serve
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -28,9 +27,6 @@ func warned(ctx context.Context, s limit.Store, said string) (string, error) {
 		return said, nil
 	}
 	all, err := c.Settings(ctx)
-	if errors.Is(err, errors.ErrUnsupported) {
-		return said, nil
-	}
 	if err != nil {
 		return "", err
 	}

@@ -15,7 +15,6 @@ import (
 	"github.com/seed1158cd35/weir/fleet/dynamostore"
 	"github.com/seed1158cd35/weir/fleet/filestore"
 	"github.com/seed1158cd35/weir/fleet/redisstore"
-	"github.com/seed1158cd35/weir/fleet/redisstore/rueidisconn"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/sidecar/config"
 )
@@ -46,11 +45,11 @@ func openRedis(c config.Store, env func(string) (string, bool)) (limit.Store, er
 			return nil, fmt.Errorf("store: password_env: the environment has no %s; set it before weir starts", c.PasswordEnv)
 		}
 	}
-	conn, err := rueidisconn.Open(c.Redis, rueidisconn.Options{Password: password})
+	s, err := redisstore.Open(c.Redis, redisstore.Options{Prefix: c.Prefix, Password: password})
 	if err != nil {
 		return nil, fmt.Errorf("store: %w", err)
 	}
-	return redisstore.New(conn, redisstore.Options{Prefix: c.Prefix}), nil
+	return s, nil
 }
 
 func openDynamoDB(ctx context.Context, c config.Store, heard func(dynamostore.Call)) (*dynamostore.Store, error) {

@@ -20,7 +20,6 @@ import (
 	"github.com/seed1158cd35/weir/fleet/dynamostore"
 	"github.com/seed1158cd35/weir/fleet/filestore"
 	"github.com/seed1158cd35/weir/fleet/redisstore"
-	"github.com/seed1158cd35/weir/fleet/redisstore/rueidisconn"
 	"github.com/seed1158cd35/weir/internal/test/servers"
 	"github.com/seed1158cd35/weir/limit"
 )
@@ -32,11 +31,10 @@ func TestFile(t *testing.T)   { conform(t, openFile(t)) }
 
 func openRedis(t testing.TB, url string) limit.Store {
 	t.Helper()
-	conn, err := rueidisconn.Open(url, rueidisconn.Options{})
+	s, err := redisstore.Open(url, redisstore.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := redisstore.New(conn, redisstore.Options{})
 	t.Cleanup(func() { s.Close() })
 	return s
 }

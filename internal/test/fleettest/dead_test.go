@@ -13,7 +13,6 @@ import (
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/clock"
 	"github.com/seed1158cd35/weir/fleet/redisstore"
-	"github.com/seed1158cd35/weir/fleet/redisstore/rueidisconn"
 	"github.com/seed1158cd35/weir/internal/test/servers"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/limit/bucket"
@@ -25,11 +24,10 @@ import (
 func TestDecisionsGoOnWhileTheStoreIsDead(t *testing.T) {
 	server := servers.Redis(t)
 	known(t, server.URL(), "up")
-	conn, err := rueidisconn.Open(server.URL(), rueidisconn.Options{})
+	store, err := redisstore.Open(server.URL(), redisstore.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	store := redisstore.New(conn, redisstore.Options{})
 	var mu sync.Mutex
 	var away bool
 	var spent int64 // while it was away; a slow machine may take it for away at other times, too

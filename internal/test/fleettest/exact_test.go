@@ -16,7 +16,6 @@ import (
 	"github.com/seed1158cd35/weir/clock"
 	"github.com/seed1158cd35/weir/fleet/filestore"
 	"github.com/seed1158cd35/weir/fleet/redisstore"
-	"github.com/seed1158cd35/weir/fleet/redisstore/rueidisconn"
 	"github.com/seed1158cd35/weir/internal/test/campaign"
 	"github.com/seed1158cd35/weir/internal/test/servers"
 	"github.com/seed1158cd35/weir/limit"
@@ -164,11 +163,10 @@ func TestEightProcessesOnRedis(t *testing.T) {
 // known tells the store that a group is new.
 func known(t *testing.T, url, group string) {
 	t.Helper()
-	conn, err := rueidisconn.Open(url, rueidisconn.Options{})
+	s, err := redisstore.Open(url, redisstore.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := redisstore.New(conn, redisstore.Options{})
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	if err := s.Init(ctx, group); err != nil {

@@ -14,7 +14,6 @@ import (
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/fleet/filestore"
 	"github.com/seed1158cd35/weir/fleet/redisstore"
-	"github.com/seed1158cd35/weir/fleet/redisstore/rueidisconn"
 	"github.com/seed1158cd35/weir/internal/test/servers"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/limit/bucket"
@@ -32,11 +31,11 @@ func TestWhatCallsDoNotUseIsUsedByOthers(t *testing.T) {
 		{"redis", func(t *testing.T) (limit.Store, time.Duration, time.Duration) {
 			url := servers.Redis(t).URL()
 			known(t, url, group)
-			conn, err := rueidisconn.Open(url, rueidisconn.Options{})
+			s, err := redisstore.Open(url, redisstore.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
-			return redisstore.New(conn, redisstore.Options{}), 0, 0
+			return s, 0, 0
 		}},
 		{"dynamodb", func(t *testing.T) (limit.Store, time.Duration, time.Duration) {
 			s, err := dynamo(dynalite(t).Endpoint())

@@ -26,7 +26,6 @@ import (
 	"github.com/seed1158cd35/weir/clock"
 	"github.com/seed1158cd35/weir/fleet/dynamostore"
 	"github.com/seed1158cd35/weir/fleet/redisstore"
-	"github.com/seed1158cd35/weir/fleet/redisstore/rueidisconn"
 	"github.com/seed1158cd35/weir/internal/test/watchdog"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/outcome"
@@ -107,11 +106,11 @@ func work(text string, out io.Writer) error {
 
 func (o *order) store() (s limit.Store, guard, timeout time.Duration, err error) {
 	if o.Redis != "" {
-		conn, err := rueidisconn.Open(o.Redis, rueidisconn.Options{})
+		s, err := redisstore.Open(o.Redis, redisstore.Options{})
 		if err != nil {
 			return nil, 0, 0, err
 		}
-		return redisstore.New(conn, redisstore.Options{}), 0, 0, nil
+		return s, 0, 0, nil
 	}
 	s, err = dynamo(o.Dynamo)
 	return s, o.Guard, time.Second, err

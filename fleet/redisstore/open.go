@@ -1,6 +1,7 @@
-package rueidisconn
+package redisstore
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -13,8 +14,10 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// Options are what a URL does not say, or should not.
+// Options are what a URL does not say, or should not. The zero Options are good.
 type Options struct {
+	Prefix string // begins every key, so that fleets can share a server; "" means "weir"
+
 	Username string // over that of the URL
 	Password string // over that of the URL; it is never shown
 
@@ -26,7 +29,7 @@ type Options struct {
 	Timeout time.Duration // of one try to connect, which no caller waits for; 0 means 500ms
 }
 
-// Open makes a client. The URL is
+// Open makes a Store of a server, of what sentinels call the primary, or of a cluster. The URL is
 //
 //	redis://user:password@host:6379/0          one server, or any node of a cluster
 //	rediss://...                               the same over TLS
@@ -35,7 +38,7 @@ type Options struct {
 //
 // It returns at once and connects in the background. The first call waits for that, until its context
 // ends; later ones fail at once while there is no connection.
-func Open(rawURL string, o Options) (*Conn, error) {
+func Open(rawURL string, o Options) (*Store, error) {
 	opt, err := parse(rawURL)
 	if err != nil {
 		return nil, err
@@ -48,7 +51,9 @@ func Open(rawURL string, o Options) (*Conn, error) {
 	b := &opening{first: make(chan struct{}), dialer: d}
 	ctx, cancel := context.WithCancel(context.Background())
 	b.wg.Go(func() { b.run(ctx, opt) })
-	return newConn(b.client, sync.OnceFunc(func() { b.close(cancel) }), d), nil
+	c := newClient(b.client, sync.OnceFunc(func() { b.close(cancel) }), d)
+	prefix := string(appendSafe(nil, cmp.Or(o.Prefix, "weir")))
+	return &Store{client: c, prefix: prefix, calls: sync.Pool{New: func() any { return new(call) }}}, nil
 }
 
 // parse reads a URL. Errors show nothing of it: it may hold a password anywhere.

@@ -1,4 +1,4 @@
-package rueidisconn
+package redisstore
 
 import (
 	"bytes"

@@ -1,0 +1,165 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/redis/rueidis"
+)
+
+// A client runs scripts on a server, through rueidis. It is safe for concurrent use.
+//
+// A call that is alone has a connection to itself, which its own goroutine writes and reads. Calls of
+// several callers go over one connection for each node, as many at once as there are; two goroutines of the client
+// write and read it, which costs a caller that is alone more than the decision itself.
+type client struct {
+	rueidis func(ctx context.Context) (rueidis.Client, error)
+	close   func()
+	dialer  *dialer
+	sends   sync.Pool
+}
+
+func newClient(made func(context.Context) (rueidis.Client, error), close func(), d *dialer) *client {
+	return &client{rueidis: made, close: close, dialer: d, sends: sync.Pool{New: func() any { return new(sending) }}}
+}
+
+// run runs a script with the keys, which share a hash tag, and the arguments, and appends
+// the answer, which is always a string, to reply. It asks by the script's hash and
+// sends the text when the server does not know it. It never sends a command again
+// after an error of the connection: the first may have been carried out. It returns
+// by ctx's deadline.
+//
+// Keys and args are not used once run has returned without an error; after an error the
+// store leaves them alone, since they may still be on their way.
+func (c *client) run(ctx context.Context, s *script, keys, args [][]byte, reply []byte) ([]byte, error) {
+	made, err := c.rueidis(ctx)
+	if err != nil {
+		return reply, err
+	}
+	if err := c.dialer.enter(); err != nil {
+		return reply, err
+	}
+	k := c.sends.Get().(*sending)
+	k.Context, k.alone = ctx, c.dialer.alone() && soonOver(ctx)
+	r := k.run(made, s, keys, args)
+	if _, down := errors.AsType[*errDown](r.NonRedisError()); down && k.alone {
+		k.alone = false
+		r = k.run(made, s, keys, args)
+	}
+	c.dialer.leave(ctx, r.NonRedisError())
+	if r.NonRedisError() == nil { // else the client may hold on to it
+		k.Context = nil
+		c.sends.Put(k)
+	}
+	return c.read(r, reply)
+}
+
+// read appends an answer to reply.
+func (c *client) read(r rueidis.RedisResult, reply []byte) ([]byte, error) {
+	m, err := r.ToMessage()
+	if errors.Is(err, rueidis.ErrNoSlot) {
+		err = fmt.Errorf("%w: a part of the cluster is missing: see CLUSTER INFO on its nodes", err)
+	}
+	if err != nil {
+		return reply, err
+	}
+	if m.IsInt64() {
+		n, _ := m.AsInt64()
+		return c.dialer.replies.take(n, reply)
+	}
+	text, err := m.ToString()
+	return append(reply, text...), err
+}
+
+// evalsha and eval are commands without a copy of what they are made of: it is not
+// used again before there is an answer.
+func evalsha(c rueidis.Client, s *script, keys, args [][]byte) rueidis.Completed {
+	k := c.B().Evalsha().Sha1(s.sha).Numkeys(int64(len(keys))).Key(rueidis.BinaryString(keys[0]))
+	for _, key := range keys[1:] {
+		k = k.Key(rueidis.BinaryString(key))
+	}
+	a := k.Arg(rueidis.BinaryString(args[0]))
+	for _, arg := range args[1:] {
+		a = a.Arg(rueidis.BinaryString(arg))
+	}
+	return a.Build()
+}
+
+func eval(c rueidis.Client, s *script, keys, args [][]byte) rueidis.Completed {
+	k := c.B().Eval().Script(s.text).Numkeys(int64(len(keys))).Key(rueidis.BinaryString(keys[0]))
+	for _, key := range keys[1:] {
+		k = k.Key(rueidis.BinaryString(key))
+	}
+	a := k.Arg(rueidis.BinaryString(args[0]))
+	for _, arg := range args[1:] {
+		a = a.Arg(rueidis.BinaryString(arg))
+	}
+	return a.Build()
+}
+
+// A sending is the context of a caller, who must not wait for a connection.
+type sending struct {
+	context.Context
+	alone bool // it has a connection to itself
+}
+
+// mostAlone is how long a call may last that is alone: nothing but its deadline ends it, and
+// the client gives it no longer.
+const mostAlone = time.Second
+
+func soonOver(ctx context.Context) bool {
+	at, ok := ctx.Deadline()
+	return ok && time.Until(at) <= mostAlone
+}
+
+// run asks by the script's hash, and with its text if the server does not know it.
+func (c *sending) run(to rueidis.Client, s *script, keys, args [][]byte) rueidis.RedisResult {
+	r := to.Do(c, c.by(evalsha(to, s, keys, args)))
+	if e, ok := rueidis.IsRedisErr(r.Error()); ok && e.IsNoScript() {
+		r = to.Do(c, c.by(eval(to, s, keys, args)))
+	}
+	return r
+}
+
+// by is the command, sent over the connection that the call is to have.
+func (c *sending) by(cmd rueidis.Completed) rueidis.Completed {
+	if c.alone {
+		return cmd
+	}
+	return cmd.ToPipe()
+}
+
+// Deadline is that of a call that is alone. Without one the client shares the connection, and a
+// caller who leaves is heard at once.
+func (c *sending) Deadline() (time.Time, bool) {
+	if c.alone {
+		return c.Context.Deadline()
+	}
+	return time.Time{}, false
+}
+
+// Done is never nil, for the same reason.
+func (c *sending) Done() <-chan struct{} {
+	if done := c.Context.Done(); done != nil {
+		return done
+	}
+	return never
+}
+
+var never = make(chan struct{})
+
+type sendingKey struct{}
+
+func (c *sending) Value(key any) any {
+	if key == (sendingKey{}) {
+		return c
+	}
+	return c.Context.Value(key)
+}
+
+// mustNotWait reports whether a dial is made on behalf of a caller, and not of the
+// client itself.
+func mustNotWait(ctx context.Context) bool { return ctx.Value(sendingKey{}) != nil }
