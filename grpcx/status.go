@@ -24,7 +24,8 @@ const longestPush = 24 * time.Hour
 
 // Status is what a client is to be told of an error: of a *weir.Refusal why and when to
 // come back, of a call that weir gave up that it is of no use to try again. ok is false
-// for all others, which are left as they are.
+// for all others, which are left as they are. It is for handlers and interceptors of a program's
+// own; UnaryServer and StreamServer do as much.
 func Status(err error) (s *status.Status, ok bool) {
 	s, _, ok = rendered(err)
 	return s, ok

@@ -75,7 +75,8 @@ func FailureOf(f *refuse.Facts, id string) Failure {
 	return Failure{Status: f.Status, Kind: f.Kind(), Message: f.Message, Final: f.Final, RetryAfter: f.Wait, ID: id}
 }
 
-// A Kind says what is wrong, apart from how a family calls it.
+// A Kind says what is wrong, apart from how a family calls it: for programs that have errors of
+// their own to write with Route.Refuse.
 type Kind = refuse.Kind
 
 const (

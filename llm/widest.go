@@ -8,11 +8,11 @@ import (
 	"github.com/seed1158cd35/weir/internal/paths"
 )
 
-// RecognizeAny is Recognize for a path in any way of writing it, and for any method: escapes
+// recognizeAny is Recognize for a path in any way of writing it, and for any method: escapes
 // that need not be, slashes at the end, parameters, capitals. A server may take such a path
 // for a call of a model though no SDK writes it. Path is what to send in its place, so that
 // what is sent is what was recognised; it is as it came if it came as SDKs write it.
-func RecognizeAny(rawPath, rawQuery string) (Route, bool) {
+func recognizeAny(rawPath, rawQuery string) (Route, bool) {
 	plain, known := Recognize(http.MethodPost, rawPath, rawQuery)
 	wide := usual(paths.Widest(rawPath))
 	if wide == rawPath {
@@ -33,10 +33,10 @@ func RecognizeAny(rawPath, rawQuery string) (Route, bool) {
 // have a part of what tells the call: /v1, or the model. The route's path is what follows it.
 func RecognizeBelow(base, rawPath, rawQuery string) (Route, bool) {
 	if base == "" {
-		return RecognizeAny(rawPath, rawQuery)
+		return recognizeAny(rawPath, rawQuery)
 	}
 	for _, base := range []string{base, usual(paths.Widest(base))} {
-		if r, ok := RecognizeAny(base+rawPath, rawQuery); ok && strings.HasPrefix(r.path, base+"/") {
+		if r, ok := recognizeAny(base+rawPath, rawQuery); ok && strings.HasPrefix(r.path, base+"/") {
 			r.path = r.path[len(base):]
 			if r.from, r.to = r.from-len(base), r.to-len(base); r.from < 0 {
 				r.above, r.from, r.to = r.Model != "", 0, 0
@@ -44,7 +44,7 @@ func RecognizeBelow(base, rawPath, rawQuery string) (Route, bool) {
 			return r, true
 		}
 	}
-	return RecognizeAny(rawPath, rawQuery)
+	return recognizeAny(rawPath, rawQuery)
 }
 
 // Path is the raw path of the route.

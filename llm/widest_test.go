@@ -26,19 +26,19 @@ func TestPathsThatNoSDKWrites(t *testing.T) {
 		"/model/arn%3Aaws%3Ax%2Fus.y/converse":            {"/model/arn%3Aaws%3Ax%2Fus.y/%63onverse", "/model/arn:aws:x/us.y/converse/"},
 		"/openai/deployments/Chat%20one/chat/completions": {"/openai/deployments/Chat%20one/chat/completions/", "/openai/Deployments/Chat%20one/%63hat/completions"},
 	} {
-		want, ok := RecognizeAny(usual, "")
+		want, ok := recognizeAny(usual, "")
 		if !ok || want.Path() != usual {
 			t.Errorf("%s: %+v %v", usual, want, ok)
 		}
 		for _, other := range others {
-			got, ok := RecognizeAny(other, "")
+			got, ok := recognizeAny(other, "")
 			if !ok || got != want {
 				t.Errorf("%s:\n got %+v %v\nwant %+v", other, got, ok, want)
 			}
 		}
 	}
 	for _, path := range []string{"/v1/models", "/v1/models/", "/v1/chat/completions/id", "/v1/chat", "/", "", "/completionsx", "/v1/files/completion%73x"} {
-		if r, ok := RecognizeAny(path, ""); ok {
+		if r, ok := recognizeAny(path, ""); ok {
 			t.Errorf("%s is recognised as %+v", path, r)
 		}
 	}
@@ -51,7 +51,7 @@ func TestPathsThatSDKsWriteStay(t *testing.T) {
 		"/v1beta/models/gemini-x%3AgenerateContent", "/openai/deployments/my%20gpt/chat/completions", "/v1/projects/p/locations/l/publishers/anthropic/models/claude-x@20250101:streamRawPredict",
 	} {
 		want, _ := Recognize("POST", path, "")
-		if got, ok := RecognizeAny(path, ""); !ok || got != want || got.Path() != path {
+		if got, ok := recognizeAny(path, ""); !ok || got != want || got.Path() != path {
 			t.Errorf("%s: got %+v, want %+v", path, got, want)
 		}
 	}
@@ -67,7 +67,7 @@ func TestNoWayOfWritingHidesACall(t *testing.T) {
 		call := calls[r.IntN(len(calls))]
 		path := disguised(r, call)
 		want, _ := Recognize("POST", call, "")
-		got, ok := RecognizeAny(path, "")
+		got, ok := recognizeAny(path, "")
 		if !ok || got.Family != want.Family || got.Operation != want.Operation || got.Generates != want.Generates || !strings.EqualFold(paths.Widest(got.Path()), call) {
 			t.Fatalf("seed %d: %q for %s: got %+v %v", seed, path, call, got, ok)
 		}
@@ -147,8 +147,8 @@ func TestModelsThatAreReadInTwoWays(t *testing.T) {
 		"/model/claude;a=1/converse": "claude", "/model/cl%2561ude/converse": "claude", "/v1beta/models/gemini%252D2:generateContent": "gemini-2",
 		"/model/arn%3Aaws%3Abedrock%3Aeu%3A1%3Ainference-profile%2Fx/converse": "arn:aws:bedrock:eu:1:inference-profile/x",
 	} {
-		r, ok := RecognizeAny(path, "")
-		if again, _ := RecognizeAny(r.Path(), ""); !ok || r.Model != want || again.Model != want {
+		r, ok := recognizeAny(path, "")
+		if again, _ := recognizeAny(r.Path(), ""); !ok || r.Model != want || again.Model != want {
 			t.Errorf("%s: model %q, sent as %s", path, r.Model, r.Path())
 		}
 	}

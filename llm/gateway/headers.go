@@ -15,10 +15,10 @@ const (
 	ConfidenceHeader = "X-Weir-Confidence" // from 0 to 1
 	DegradedHeader   = "X-Weir-Degraded"   // true if a better tier would have answered on a better day
 	CacheHeader      = "X-Weir-Cache"      // hit, stale, old or miss
-	LatencyHeader    = "X-Weir-Latency-Ms" // until the answer began
+	latencyHeader    = "X-Weir-Latency-Ms" // until the answer began
 	EstimateHeader   = "X-Weir-Tokens-Estimated"
 	CostHeader       = "X-Weir-Cost" // in the currency of the price table; of a stream in its trailer
-	AgeHeader        = "Age"
+	ageHeader        = "Age"
 )
 
 // announce says on an answer where it comes from.
@@ -28,7 +28,7 @@ func (c *conduct) announce(resp *http.Response, from cascade.Result[*http.Respon
 	h.Set(ConfidenceHeader, percent(from.Confidence))
 	h.Set(DegradedHeader, strconv.FormatBool(from.Degraded))
 	took := time.Since(c.start)
-	h.Set(LatencyHeader, strconv.FormatInt(took.Milliseconds(), 10))
+	h.Set(latencyHeader, strconv.FormatInt(took.Milliseconds(), 10))
 	state := ""
 	if c.x.key != nil {
 		state = c.state.String()

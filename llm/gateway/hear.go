@@ -114,7 +114,7 @@ func asks(r *http.Request) bool {
 	return r.Method == http.MethodPost || r.ContentLength != 0 && r.Body != nil && r.Body != http.NoBody
 }
 
-// Path is what is sent in the place of the path that came; see llm.RecognizeAny.
+// Path is what is sent in the place of the path that came; see llm.RecognizeBelow.
 func (x *exchange) Path() string { return x.path }
 
 // Declared reports whether the request is a call of a model.

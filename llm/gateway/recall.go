@@ -112,7 +112,7 @@ func (c *conduct) replay(e cache.Entry) *http.Response {
 		}
 		resp = made(header, body)
 	}
-	resp.Header.Set(AgeHeader, strconv.FormatInt(int64(c.age/time.Second), 10))
+	resp.Header.Set(ageHeader, strconv.FormatInt(int64(c.age/time.Second), 10))
 	return resp
 }
 

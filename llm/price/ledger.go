@@ -10,8 +10,8 @@ import (
 	"github.com/seed1158cd35/weir/llm"
 )
 
-// Others is the name that stands for all for which a Ledger has no place.
-const Others = "(other)"
+// others is the name that stands for all for which a Ledger has no place.
+const others = "(other)"
 
 const longest = 200 // bytes of a name
 
@@ -89,8 +89,8 @@ func (l *Ledger) open(a Account) *entry {
 		room    int
 	}{
 		{a, l.limit * 9 / 10},
-		{Account{a.Tenant, Others, a.Model}, l.limit - 1},
-		{Account{Others, Others, Others}, l.limit},
+		{Account{a.Tenant, others, a.Model}, l.limit - 1},
+		{Account{others, others, others}, l.limit},
 	} {
 		if e := l.accounts[try.account]; e != nil {
 			return e
@@ -101,7 +101,7 @@ func (l *Ledger) open(a Account) *entry {
 			return e
 		}
 	}
-	return l.accounts[Account{Others, Others, Others}] // the last place is kept for it
+	return l.accounts[Account{others, others, others}] // the last place is kept for it
 }
 
 // short is an account with names of bounded length, which keep nothing else alive.

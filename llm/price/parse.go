@@ -11,9 +11,9 @@ import (
 const (
 	maxRows = 10_000
 
-	// Dearest is the highest price that is believed, in dollars for a million tokens;
+	// dearest is the highest price that is believed, in dollars for a million tokens;
 	// what is above was most likely meant for one token or a thousand.
-	Dearest = 10_000
+	dearest = 10_000
 )
 
 var bounds = doc.Bounds{Bytes: 1 << 20, Nodes: 100_000, Depth: 10}
@@ -147,11 +147,11 @@ func (p *parser) price(n *doc.Node) Amount {
 	default:
 		dollars, err := strconv.ParseInt("0"+whole, 10, 64)
 		micros, _ := strconv.ParseInt((part + "000000")[:6], 10, 64)
-		if err == nil && dollars*1_000_000+micros <= Dearest*1_000_000 && dollars <= Dearest {
+		if err == nil && dollars*1_000_000+micros <= dearest*1_000_000 && dollars <= dearest {
 			// A millionth of a dollar for a million tokens is a millionth of that for one.
 			return Amount(dollars*1_000_000 + micros)
 		}
-		p.Bad(n, hint, "%s is more than %d dollars for a million tokens", show(n), Dearest)
+		p.Bad(n, hint, "%s is more than %d dollars for a million tokens", show(n), dearest)
 	}
 	return 0
 }

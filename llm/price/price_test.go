@@ -105,7 +105,7 @@ func TestCostsAreExact(t *testing.T) {
 	seed := rand.Uint64()
 	r := rand.New(rand.NewPCG(seed, 0))
 	for range 2000 {
-		micros := r.Int64N(Dearest * 1_000_000)
+		micros := r.Int64N(dearest * 1_000_000)
 		table := parse(t, fmt.Sprintf("models: {m: {input: %d.%06d, output: 0}}", micros/1_000_000, micros%1_000_000))
 		a, b := r.Int64N(1_000_000), r.Int64N(1_000_000)
 		cost := func(n int64) Amount {
@@ -283,7 +283,7 @@ func TestLedgerKeepsTenantsApartWhenUsersAreTooMany(t *testing.T) {
 		l.Add("shop", fmt.Sprint(i), "m", 1, llm.Usage{})
 	}
 	for a, totals := range l.All() {
-		if a == (Account{"shop", Others, "m"}) && totals.Calls == 82 {
+		if a == (Account{"shop", others, "m"}) && totals.Calls == 82 {
 			return
 		}
 	}
@@ -312,7 +312,7 @@ func FuzzParse(f *testing.F) {
 		}
 		for row := range table.All() {
 			for _, a := range []Amount{row.Input, row.Output, row.CacheRead, row.CacheWrite, row.Long.Input, row.Long.Output} {
-				if a < 0 || a > Dearest*1_000_000 {
+				if a < 0 || a > dearest*1_000_000 {
 					t.Fatalf("%+v", row)
 				}
 			}

@@ -99,7 +99,7 @@ func (r *Reader) pend(raw []byte) {
 	r.ev.piece = r.ev.piece || len(raw) > 0
 	switch {
 	case !r.text.on || r.text.rich:
-	case len(r.ev.pending)+len(raw) > MaxText:
+	case len(r.ev.pending)+len(raw) > maxText:
 		r.text.rich, r.text.b, r.ev.pending = true, nil, nil
 	default:
 		r.ev.pending = append(r.ev.pending, raw...)
@@ -173,11 +173,11 @@ func (r *Reader) most(f field) int {
 	switch f {
 	case text, delta, partText:
 		if r.text.on {
-			return MaxText + 1 // so that more than MaxText is seen to be
+			return maxText + 1 // so that more than maxText is seen to be
 		}
 		return 1
 	case encoded:
-		return MaxText
+		return maxText
 	case thought, tool, media, refusal:
 		return 1
 	case errMessage, looseMessage:

@@ -258,7 +258,7 @@ func TestTextIsBounded(t *testing.T) {
 	r := reader(llm.OpenAI)
 	r.Collect()
 	event := frame.AppendEvent(nil, "", []byte(`{"choices":[{"index":0,"delta":{"content":"`+strings.Repeat("x", 64<<10)+`"}}]}`))
-	for range MaxText/(64<<10) + 2 {
+	for range maxText/(64<<10) + 2 {
 		r.Feed(event)
 	}
 	if text := r.Text(); text.Plain || text.Text != "" {

@@ -1,7 +1,7 @@
 package reading
 
-// MaxText is how much text of an answer is collected, in bytes.
-const MaxText = 4 << 20
+// maxText is how much text of an answer is collected, in bytes.
+const maxText = 4 << 20
 
 // A Text is what an answer says, apart from how.
 type Text struct {
@@ -32,7 +32,7 @@ func (c *collected) add(raw []byte) {
 	if !c.on || c.rich {
 		return
 	}
-	if len(c.b)+len(raw) > MaxText {
+	if len(c.b)+len(raw) > maxText {
 		c.rich, c.b = true, nil
 		return
 	}

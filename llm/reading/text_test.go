@@ -23,14 +23,14 @@ func TestTooMuchTextIsNotPlain(t *testing.T) {
 			for _, chunk := range []int{64 << 10, 8 << 20} {
 				r := New(llm.Route{Family: c.family}, false, 200, plainJSON)
 				r.Collect()
-				body := []byte(c.begin + strings.Repeat("x", MaxText+more) + c.stop)
+				body := []byte(c.begin + strings.Repeat("x", maxText+more) + c.stop)
 				for len(body) > 0 {
 					n := min(chunk, len(body))
 					r.Feed(body[:n])
 					body = body[n:]
 				}
 				got := r.Text()
-				if !r.Complete() || got.Plain != (more == 0) || got.Plain && len(got.Text) != MaxText {
+				if !r.Complete() || got.Plain != (more == 0) || got.Plain && len(got.Text) != maxText {
 					t.Errorf("family %v, %d bytes more than fit, in chunks of %d: plain %v, %d bytes, complete %v", c.family, more, chunk, got.Plain, len(got.Text), r.Complete())
 				}
 			}
@@ -46,7 +46,7 @@ func TestTextsOfOnePartAreBoundedTogether(t *testing.T) {
 	piece := []byte(`"text":"` + strings.Repeat("x", 1<<20) + `",`)
 	for range 20 {
 		r.Feed(piece)
-		if n := cap(r.ev.pending); n > 2*MaxText {
+		if n := cap(r.ev.pending); n > 2*maxText {
 			t.Fatalf("%d bytes are held", n)
 		}
 	}

@@ -124,7 +124,7 @@ func TestModelsAreBounded(t *testing.T) {
 	if len(views) > maxModels+1 {
 		t.Errorf("%d models are kept, want at most %d", len(views), maxModels+1)
 	}
-	if i := slices.IndexFunc(views, func(v View) bool { return v.Model == Others }); i < 0 || views[i].Calls != 2*maxModels {
+	if i := slices.IndexFunc(views, func(v View) bool { return v.Model == others }); i < 0 || views[i].Calls != 2*maxModels {
 		t.Errorf("no place for the others, or not %d calls there", 2*maxModels)
 	}
 	if got := e.Estimate(llm.OpenAI, "made-up-2999", bytesOf(100), 0); got.Input < 250 {

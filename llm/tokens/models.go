@@ -16,8 +16,8 @@ const (
 	maxModels = 1000
 	maxName   = 200 // bytes
 
-	// Others is the name of the place that models share for which there is no other.
-	Others = "(other)"
+	// others is the name of the place that models share for which there is no other.
+	others = "(other)"
 )
 
 type key struct {
@@ -41,7 +41,7 @@ func (ms *models) find(family llm.Family, name string) *model {
 	if m := (*known)[key{family, name}]; m != nil || len(*known) < maxModels {
 		return m
 	}
-	return (*known)[key{family, Others}]
+	return (*known)[key{family, others}]
 }
 
 // place is where to keep what is learnt of a model. A name gets a place only when an
@@ -61,13 +61,13 @@ func (ms *models) place(family llm.Family, name string) *model {
 	}
 	k := key{family, strings.Clone(name)}
 	if len(old) >= maxModels || len(name) > maxName {
-		k.model = Others
+		k.model = others
 	}
 	if m := old[k]; m != nil {
 		return m
 	}
 	next := maps.Clone(old)
-	next[k] = &model{kind: nameOf(family, name), shared: k.model == Others}
+	next[k] = &model{kind: nameOf(family, name), shared: k.model == others}
 	ms.known.Store(&next)
 	return next[k]
 }

@@ -10,7 +10,7 @@ import (
 
 func TestBreakerInEveryForm(t *testing.T) {
 	five, _ := breaker.Schedule("five-a-minute")
-	http, _ := Preset("http")
+	http, _ := presetText("http")
 	if http == "" {
 		t.Fatal("no preset http")
 	}

@@ -63,7 +63,7 @@ type (
 // maxFile is far more than anyone writes by hand.
 const maxFile = 1 << 20
 
-// Load reads a file. Mistakes in it are Errors; that it cannot be read is the
+// Load reads a file. Mistakes in it are doc.Errors; that it cannot be read is the
 // error of package os. env is os.LookupEnv, or nil for no variables.
 func Load(path string, env func(string) (string, bool)) (*File, error) {
 	data, err := read(path)

@@ -20,6 +20,7 @@ import (
 
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/httpx"
+	"github.com/seed1158cd35/weir/internal/doc"
 )
 
 // parse reads what must have no mistakes.
@@ -173,11 +174,11 @@ func TestLargeInputIsRefused(t *testing.T) {
 
 func TestComplaintsAreErrors(t *testing.T) {
 	_, err := Parse("weir.yaml", []byte("upstreams:\n  a: {url: 5, max_wait: 1}\n"), nil)
-	all, ok := errors.AsType[Errors](err)
+	all, ok := errors.AsType[doc.Errors](err)
 	if !ok || len(all) != 2 {
 		t.Fatalf("got %v, want two complaints", err)
 	}
-	first, ok := errors.AsType[Complaint](err)
+	first, ok := errors.AsType[doc.Complaint](err)
 	if !ok || first.Line != 2 || first.Column != 12 || first.Field != "upstreams.a.url" || first.Hint == "" {
 		t.Errorf("got %+v", first)
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// A Variable is an environment variable that is stronger than the file.
-type Variable struct {
+// An envVar is an environment variable that is stronger than the file.
+type envVar struct {
 	Name    string
 	Words   string // how its value is written
 	Meaning string
@@ -19,10 +19,8 @@ type Variable struct {
 	set func(d *decoder, n, root *node)
 }
 
-// Variables lists the variables. One that is empty counts as not set.
-func Variables() []Variable { return append([]Variable(nil), variables...) }
-
-var variables = []Variable{
+// variables are all of them. One that is empty counts as not set.
+var variables = []envVar{
 	{"WEIR_LISTEN", address.words, "`listen`", override("listen")},
 	{"WEIR_ADMIN", address.words + ", or off", "`admin`", override("admin")},
 	{"WEIR_LOG", level.words, "`log`", override("log")},

@@ -99,7 +99,7 @@ func TestBadVariablesAreNamed(t *testing.T) {
 
 func TestEveryVariableIsListed(t *testing.T) {
 	var names []string
-	for _, v := range Variables() {
+	for _, v := range variables {
 		names = append(names, v.Name)
 	}
 	const want = "WEIR_LISTEN WEIR_ADMIN WEIR_LOG THROTTLE_ENABLED THROTTLE_PUT_RATE THROTTLE_GET_RATE THROTTLE_DELETE_RATE THROTTLE_CIRCUIT_THRESHOLD"

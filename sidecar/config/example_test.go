@@ -33,7 +33,7 @@ upstreams:
 	// <nil>
 }
 
-func ExampleErrors() {
+func ExampleParse_mistakes() {
 	_, err := config.Parse("weir.yaml", []byte(`
 listen: 8080
 upstreams:

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/internal/doc"
 )
 
 // FuzzParse looks for files that crash weir, and for files that are said to be
@@ -45,10 +46,10 @@ func tryParse(t *testing.T, data []byte, rate, threshold string) (good bool) {
 	env := setting([]string{"THROTTLE_PUT_RATE", rate, "THROTTLE_CIRCUIT_THRESHOLD", threshold})
 	file, err := Parse("weir.yaml", data, env)
 	if err != nil {
-		if all, ok := err.(Errors); !ok || len(all) == 0 || file != nil {
+		if all, ok := err.(doc.Errors); !ok || len(all) == 0 || file != nil {
 			t.Fatalf("got %+v and %T %v", file, err, err)
 		}
-		for _, c := range err.(Errors) {
+		for _, c := range err.(doc.Errors) {
 			if c.Problem == "" || strings.Contains(c.Error(), "\n") {
 				t.Fatalf("got %+v, want a problem on one line", c)
 			}

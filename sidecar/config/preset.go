@@ -22,9 +22,9 @@ func Presets() []string {
 	return all
 }
 
-// Preset is the text of a preset, comments and all, and false if there is none
+// presetText is the text of a preset, comments and all, and false if there is none
 // by that name.
-func Preset(name string) (string, bool) {
+func presetText(name string) (string, bool) {
 	data, err := presets.ReadFile("presets/" + name + ".yaml")
 	return string(data), err == nil
 }
@@ -58,7 +58,7 @@ func (d *decoder) overlay(n *node, tier bool) *node {
 // preset is the tree of a preset, told apart from the file's own: whatever is
 // wrong with it is wrong where the file names it.
 func (d *decoder) preset(name string, at, n *node, tier bool) *node {
-	text, _ := Preset(name)
+	text, _ := presetText(name)
 	inner := newDecoder(name)
 	base := inner.Read([]byte(text))
 	if tier {

@@ -34,11 +34,11 @@ func TestEveryPresetIsAccepted(t *testing.T) {
 	}
 	for _, name := range Presets() {
 		accepted(t, parse(t, "upstreams: {a: {url: https://h, preset: "+name+"}}"))
-		if text, ok := Preset(name); !ok || text == "" {
+		if text, ok := presetText(name); !ok || text == "" {
 			t.Errorf("%s has no text", name)
 		}
 	}
-	if _, ok := Preset("../config"); ok {
+	if _, ok := presetText("../config"); ok {
 		t.Error("a preset that is none")
 	}
 }

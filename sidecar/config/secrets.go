@@ -11,7 +11,7 @@ import (
 // A Secret is a variable of the environment that the file names, and where.
 type Secret struct {
 	Variable string
-	At       Complaint // its place, without a problem
+	At       doc.Complaint // its place, without a problem
 	check    strength
 }
 
@@ -43,7 +43,7 @@ func findSecrets(n *node) (all []Secret) {
 	for _, e := range n.All() {
 		for _, v := range texts(e.Value) {
 			if v.Kind == doc.Scalar && v.Text != "" && secretPlace.MatchString(v.Path) {
-				all = append(all, Secret{v.Text, Complaint{File: v.File, Line: v.Line, Column: v.Column, Field: v.Path}, strengthOf(v.Path)})
+				all = append(all, Secret{v.Text, doc.Complaint{File: v.File, Line: v.Line, Column: v.Column, Field: v.Path}, strengthOf(v.Path)})
 			}
 		}
 		all = append(all, findSecrets(e.Value)...)

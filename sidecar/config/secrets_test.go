@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seed1158cd35/weir/internal/auth"
 	"github.com/seed1158cd35/weir/sidecar/config"
-	"github.com/seed1158cd35/weir/sidecar/decide"
 )
 
 // Every variable that a file names is looked for, and what is wrong is said with its place.
@@ -64,10 +64,10 @@ upstreams: {a: {url: http://h}, b: {url: http://i}}
 	}
 	values := map[string]string{"OLD": "the-old-secret-of-weir", "NEW": "the-new-secret-of-weir"}
 	env := func(name string) (string, bool) { v, ok := values[name]; return v, ok }
-	for place, read := range map[string]func() (*decide.Auth, error){
-		"tokens":        func() (*decide.Auth, error) { return f.Callable.Auth(env, nil) },
-		"admin_tokens":  func() (*decide.Auth, error) { return f.AdminAccess.Auth(env, nil) },
-		"decide.tokens": func() (*decide.Auth, error) { return f.Decide.Auth(env, nil) },
+	for place, read := range map[string]func() (*auth.Auth, error){
+		"tokens":        func() (*auth.Auth, error) { return f.Callable.Auth(env, nil) },
+		"admin_tokens":  func() (*auth.Auth, error) { return f.AdminAccess.Auth(env, nil) },
+		"decide.tokens": func() (*auth.Auth, error) { return f.Decide.Auth(env, nil) },
 	} {
 		a, err := read()
 		if err != nil {

@@ -131,16 +131,16 @@ func (a *asker) unclaimed(err error) *refuse.Facts {
 		wrong.add("id", a.q.ID, "%v", err)
 		return wrong.failure()
 	case errors.Is(err, errClosed):
-		return a.unavailable(ShuttingDown, "%v", err)
+		return a.unavailable(weir.ShuttingDown, "%v", err)
 	case errors.Is(err, errPermits):
-		return a.excess(TooManyPermits, "permits", time.Second, err)
+		return a.excess(tooManyPermits, "permits", time.Second, err)
 	case errors.Is(err, errWaiting):
-		return a.excess(TooManyWaiting, "waiting", time.Second, err)
+		return a.excess(tooManyWaiting, "waiting", time.Second, err)
 	case errors.Is(err, errKeys):
-		return a.excess(TooManyKeys, "keys", time.Minute, err)
+		return a.excess(tooManyKeys, "keys", time.Minute, err)
 	}
 	a.s.turned("full")
-	return a.unavailable(TooManyPermits, "%v", err)
+	return a.unavailable(tooManyPermits, "%v", err)
 }
 
 // excess is the answer to a caller who has as much as it may.
@@ -164,7 +164,7 @@ func (a *asker) join(ctx context.Context, at *claim) *refuse.Facts {
 		panic(http.ErrAbortHandler) // the caller has left
 	case <-t.C:
 	}
-	f := a.unavailable(Waiting, "id %s: another acquire of the call is still waiting for its turn", quoted(a.q.ID))
+	f := a.unavailable(stillWaiting, "id %s: another acquire of the call is still waiting for its turn", quoted(a.q.ID))
 	f.Status, f.Code = http.StatusTooManyRequests, refuse.RateLimitExceeded
 	return f
 }
@@ -261,5 +261,5 @@ func (a *asker) refused(ctx context.Context, err error) *refuse.Facts {
 		return a.refusal(&weir.Refusal{Upstream: a.u.Name(), Operation: a.about().Operation, Reason: weir.RateLimited, RetryAfter: time.Second})
 	}
 	a.s.log().LogAttrs(ctx, slog.LevelWarn, "no decision", slog.String("upstream", a.u.Name()), slog.String("error", err.Error()))
-	return a.unavailable(Undecided, "upstream %s: no decision could be made; ask again", a.u.Name())
+	return a.unavailable(undecided, "upstream %s: no decision could be made; ask again", a.u.Name())
 }

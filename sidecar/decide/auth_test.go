@@ -23,7 +23,7 @@ import (
 	"testing"
 	"time"
 
-	who "github.com/seed1158cd35/weir/internal/auth"
+	"github.com/seed1158cd35/weir/internal/auth"
 	"github.com/seed1158cd35/weir/internal/refuse"
 )
 
@@ -37,11 +37,11 @@ const (
 	secretB  = "the-secret-of-team-b"
 )
 
-func twoTeams() *Auth {
-	return &Auth{Tokens: []Token{
-		{Name: "team-a", SHA256: Hash(secretA), Upstreams: []string{"api"}},
-		{Name: "team-a", SHA256: Hash(secretA2), Upstreams: []string{"api"}},
-		{Name: "team-b", SHA256: Hash(secretB)},
+func twoTeams() *auth.Auth {
+	return &auth.Auth{Tokens: []auth.Token{
+		{Name: "team-a", SHA256: auth.Hash(secretA), Upstreams: []string{"api"}},
+		{Name: "team-a", SHA256: auth.Hash(secretA2), Upstreams: []string{"api"}},
+		{Name: "team-b", SHA256: auth.Hash(secretB)},
 	}}
 }
 
@@ -65,13 +65,13 @@ func TestCheck(t *testing.T) {
 		switch {
 		case c.says == "" && (err != nil || caller != c.caller):
 			t.Errorf("%q: got %q, %v, want %q", c.header, caller, err, c.caller)
-		case c.says != "" && (!errors.Is(err, ErrUnauthorized) || !strings.Contains(err.Error(), c.says) || caller != ""):
+		case c.says != "" && (!errors.Is(err, auth.ErrUnauthorized) || !strings.Contains(err.Error(), c.says) || caller != ""):
 			t.Errorf("%q: got %q, %v, want %s", c.header, caller, err, c.says)
 		case err != nil && strings.Contains(err.Error(), "secret-of"):
 			t.Errorf("%q: the error holds the secret: %v", c.header, err)
 		}
 	}
-	for _, a := range []*Auth{nil, {}} {
+	for _, a := range []*auth.Auth{nil, {}} {
 		if caller, err := a.Check("", nil); caller != "" || err != nil {
 			t.Errorf("without tokens: got %q, %v, want everyone let in", caller, err)
 		}
@@ -84,19 +84,19 @@ func TestMay(t *testing.T) {
 		caller, upstream string
 		may              bool
 	}{{"team-a", "api", true}, {"team-a", "other", false}, {"team-b", "other", true}, {"nobody", "api", false}, {"", "api", false}} {
-		if err := a.May(c.caller, c.upstream); (err == nil) != c.may || err != nil && !errors.Is(err, ErrForbidden) {
+		if err := a.May(c.caller, c.upstream); (err == nil) != c.may || err != nil && !errors.Is(err, auth.ErrForbidden) {
 			t.Errorf("May(%q, %q): got %v, want allowed %v", c.caller, c.upstream, err, c.may)
 		}
 	}
-	if err := (*Auth)(nil).May("", "api"); err != nil {
+	if err := (*auth.Auth)(nil).May("", "api"); err != nil {
 		t.Errorf("without auth: got %v", err)
 	}
 }
 
 // However a token is printed, what comes out is its name.
 func TestTokensPrintAsTheirNames(t *testing.T) {
-	token := Token{Name: "team-a", SHA256: Hash(secretA)}
-	hash := fmt.Sprint(Hash(secretA)[0], " ", Hash(secretA)[1])
+	token := auth.Token{Name: "team-a", SHA256: auth.Hash(secretA)}
+	hash := fmt.Sprint(auth.Hash(secretA)[0], " ", auth.Hash(secretA)[1])
 	var log bytes.Buffer
 	slog.New(slog.NewJSONHandler(&log, nil)).Info("x", "token", token)
 	asJSON, err := json.Marshal(token)
@@ -104,8 +104,8 @@ func TestTokensPrintAsTheirNames(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, s := range []string{
-		fmt.Sprint(token), fmt.Sprintf("%v %+v %#v %s", token, token, token, token), fmt.Sprintf("%v", []Token{token}),
-		fmt.Sprintf("%+v", &Auth{Tokens: []Token{token}}), log.String(), string(asJSON),
+		fmt.Sprint(token), fmt.Sprintf("%v %+v %#v %s", token, token, token, token), fmt.Sprintf("%v", []auth.Token{token}),
+		fmt.Sprintf("%+v", &auth.Auth{Tokens: []auth.Token{token}}), log.String(), string(asJSON),
 	} {
 		if !strings.Contains(s, "team-a") || strings.Contains(s, hash) || strings.Contains(strings.ToLower(s), "sha256") {
 			t.Errorf("a token printed as %s", s)
@@ -219,18 +219,18 @@ func (a *authority) server(t testing.TB) tls.Certificate {
 
 func TestCertificatesOverTLS(t *testing.T) {
 	ours, theirs := newAuthority(t), newAuthority(t)
-	for _, tokens := range [][]Token{nil, twoTeams().Tokens} {
+	for _, tokens := range [][]auth.Token{nil, twoTeams().Tokens} {
 		s := server(t, upstream(t, "api", policy()))
 		var callers tally
 		s.Events.Acquired = func(e Acquired) { callers.add(e.Caller) }
-		auth, err := Config{ClientCA: "ca.pem"}.Auth(nil, func(string) ([]byte, error) { return ours.pem, nil })
+		access, err := Config{ClientCA: "ca.pem"}.Auth(nil, func(string) ([]byte, error) { return ours.pem, nil })
 		if err != nil {
 			t.Fatal(err)
 		}
-		auth.Tokens = tokens
-		s.Auth = func() *Auth { return auth }
+		access.Tokens = tokens
+		s.Auth = func() *auth.Auth { return access }
 		l := httptest.NewUnstartedServer(s.Handler())
-		l.TLS = who.TLS(&tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{ours.server(t)}}, func() *Auth { return auth }, false)
+		l.TLS = auth.TLS(&tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{ours.server(t)}}, func() *auth.Auth { return access }, false)
 		l.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, 0)
 		l.StartTLS()
 		get := func(header string, certs ...tls.Certificate) int {
@@ -268,10 +268,10 @@ func TestCertificatesOverTLS(t *testing.T) {
 		}
 		l.Close()
 		callers.want(t, want)
-		if _, err := auth.Check("Bearer "+secretA, &tls.ConnectionState{}); !errors.Is(err, ErrUnauthorized) {
+		if _, err := access.Check("Bearer "+secretA, &tls.ConnectionState{}); !errors.Is(err, auth.ErrUnauthorized) {
 			t.Errorf("a connection without a verified certificate: got %v", err)
 		}
-		if _, err := auth.Check("Bearer "+secretA, nil); !errors.Is(err, ErrUnauthorized) {
+		if _, err := access.Check("Bearer "+secretA, nil); !errors.Is(err, auth.ErrUnauthorized) {
 			t.Errorf("a connection without TLS: got %v", err)
 		}
 	}
@@ -287,10 +287,10 @@ func TestConfig(t *testing.T) {
 		{Config{Listen: "localhost:0"}, nil},
 		{Config{Listen: ":8082", Open: true}, nil},
 		{Config{Listen: ":8082", ClientCA: "ca.pem"}, nil},
-		{Config{Listen: ":8082", Tokens: []TokenConfig{{Name: "a", Env: "WEIR_TOKEN"}}}, nil},
+		{Config{Listen: ":8082", Tokens: []auth.TokenConfig{{Name: "a", Env: "WEIR_TOKEN"}}}, nil},
 		{Config{Listen: "8082"}, []string{`listen "8082": want host:port`}},
 		{Config{Listen: ":8082", GRPC: "10.0.0.7:8083"}, []string{`listen ":8082": would let whoever reaches it use up the limits`, `grpc "10.0.0.7:8083": would let`}},
-		{Config{Tokens: []TokenConfig{{Name: "a b", Env: "A-B"}}}, []string{"tokens[0]", "name: want letters", `env: is not the name of an environment variable`}},
+		{Config{Tokens: []auth.TokenConfig{{Name: "a b", Env: "A-B"}}}, []string{"tokens[0]", "name: want letters", `env: is not the name of an environment variable`}},
 		{Config{MaxWait: -1, MaxPermits: -1}, []string{"max_wait", "max_permits"}},
 		{Config{MaxWait: time.Hour}, []string{"max_wait 1h0m0s: want 0s to 10m0s"}},
 	} {
@@ -310,12 +310,12 @@ func TestConfigAuth(t *testing.T) {
 	env := func(values map[string]string) func(string) (string, bool) {
 		return func(name string) (string, bool) { v, ok := values[name]; return v, ok }
 	}
-	one := Config{Tokens: []TokenConfig{{Name: "a", Env: "TOKEN", Upstreams: []string{"api"}}}}
-	auth, err := one.Auth(env(map[string]string{"TOKEN": secretA}), nil)
+	one := Config{Tokens: []auth.TokenConfig{{Name: "a", Env: "TOKEN", Upstreams: []string{"api"}}}}
+	access, err := one.Auth(env(map[string]string{"TOKEN": secretA}), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if caller, err := auth.Check("Bearer "+secretA, nil); caller != "a" || err != nil || auth.May("a", "other") == nil {
+	if caller, err := access.Check("Bearer "+secretA, nil); caller != "a" || err != nil || access.May("a", "other") == nil {
 		t.Errorf("got %q, %v", caller, err)
 	}
 	for value, says := range map[string]string{"": "is not set", "short-secret": "is shorter than 16", secretA + "\n": "has a character", "päßwörter-aller-art": "has a character"} {
@@ -340,8 +340,8 @@ func TestConfigAuth(t *testing.T) {
 // Who may not use an upstream hears nothing of whether its jobs are bounded.
 func TestJobsAreNotToldToWhoMayNotUseTheUpstream(t *testing.T) {
 	s := server(t, upstream(t, "drs", policy()), upstream(t, "other", policy()))
-	s.Auth = func() *Auth {
-		return &Auth{Tokens: []Token{{Name: "app", SHA256: Hash("a-secret-of-the-app"), Upstreams: []string{"api"}}}}
+	s.Auth = func() *auth.Auth {
+		return &auth.Auth{Tokens: []auth.Token{{Name: "app", SHA256: auth.Hash("a-secret-of-the-app"), Upstreams: []string{"api"}}}}
 	}
 	s.Jobs = map[string]http.Handler{"drs": http.NotFoundHandler()}
 	for _, name := range []string{"drs", "other", "nothing"} {

@@ -1,7 +1,6 @@
 package decide
 
 import (
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"net"
@@ -10,23 +9,6 @@ import (
 	"github.com/seed1158cd35/weir/internal/auth"
 )
 
-// Who may ask; see package auth, which the other listeners have as well.
-type (
-	Auth        = auth.Auth
-	Token       = auth.Token
-	TokenConfig = auth.TokenConfig
-)
-
-// ErrUnauthorized means that nobody knows who is asking, ErrForbidden that the one who asks
-// may not.
-var (
-	ErrUnauthorized = auth.ErrUnauthorized
-	ErrForbidden    = auth.ErrForbidden
-)
-
-// Hash is what a Token keeps of its secret.
-func Hash(secret string) [sha256.Size]byte { return auth.Hash(secret) }
-
 // A Config is the part of a configuration file that is about decisions. The zero
 // Config listens nowhere.
 type Config struct {
@@ -34,7 +16,7 @@ type Config struct {
 	GRPC   string // host:port of Envoy's rate limit service; "" means off
 	Open   bool   // lets addresses that other machines reach go without tokens and certificates
 
-	Tokens   []TokenConfig
+	Tokens   []auth.TokenConfig
 	ClientCA string   // a file of certificates, in PEM, that sign those of callers; "" means that none are asked for
 	Hosts    []string // names under which callers know a loopback address, besides localhost
 
@@ -84,6 +66,6 @@ func (c Config) checkAddress(addr string) error {
 
 // Auth reads the secrets and the certificates, and reports every mistake at once.
 // The errors hold no secret.
-func (c Config) Auth(env func(string) (string, bool), read func(file string) ([]byte, error)) (*Auth, error) {
+func (c Config) Auth(env func(string) (string, bool), read func(file string) ([]byte, error)) (*auth.Auth, error) {
 	return auth.New(c.Tokens, c.ClientCA, env, read)
 }

@@ -12,12 +12,11 @@ import (
 
 // Reasons of this API for which there is no permit, beside those of the gates.
 const (
-	TooManyPermits weir.Reason = "too_many_permits"
-	ShuttingDown               = weir.ShuttingDown // also of an acquire that had not begun to wait
-	Undecided      weir.Reason = "undecided"       // a gate could not say
-	Waiting        weir.Reason = "waiting"         // another acquire with the same id is
-	TooManyWaiting weir.Reason = "too_many_waiting"
-	TooManyKeys    weir.Reason = "too_many_keys"
+	tooManyPermits weir.Reason = "too_many_permits"
+	undecided      weir.Reason = "undecided" // a gate could not say
+	stillWaiting   weir.Reason = "waiting"   // another acquire with the same id is
+	tooManyWaiting weir.Reason = "too_many_waiting"
+	tooManyKeys    weir.Reason = "too_many_keys"
 )
 
 // failed is an answer that is none of what was asked for.

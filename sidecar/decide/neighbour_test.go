@@ -14,6 +14,7 @@ import (
 
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/breaker"
+	"github.com/seed1158cd35/weir/internal/auth"
 	"github.com/seed1158cd35/weir/internal/refuse"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/limit/adaptive"
@@ -47,8 +48,8 @@ func slow() weir.Policy {
 // neighbours is a server with two callers, the first of whom has the rights.
 func neighbours(t testing.TB, r Rights, us ...*weir.Upstream) *Server {
 	s := server(t, us...)
-	s.Auth = func() *Auth {
-		return &Auth{Tokens: []Token{{Name: "a", SHA256: Hash(secretA)}, {Name: "b", SHA256: Hash(secretB)}}}
+	s.Auth = func() *auth.Auth {
+		return &auth.Auth{Tokens: []auth.Token{{Name: "a", SHA256: auth.Hash(secretA)}, {Name: "b", SHA256: auth.Hash(secretB)}}}
 	}
 	s.Rights = func(caller string) Rights {
 		if caller == "a" {

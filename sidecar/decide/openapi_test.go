@@ -21,6 +21,7 @@ import (
 	"github.com/getkin/kin-openapi/routers/legacy"
 
 	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/internal/auth"
 	"github.com/seed1158cd35/weir/internal/refuse"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/outcome"
@@ -28,7 +29,7 @@ import (
 
 // described is the OpenAPI file, and who finds what it says of a request.
 var described = sync.OnceValues(func() (*openapi3.T, routers.Router) {
-	doc, err := openapi3.NewLoader().LoadFromData(OpenAPI)
+	doc, err := openapi3.NewLoader().LoadFromData(openAPIText)
 	if err == nil {
 		err = doc.Validate(context.Background(), openapi3.EnableExamplesValidation())
 	}
@@ -124,8 +125,8 @@ func TestEverythingInTheFileIsProduced(t *testing.T) {
 	s := server(t, upstream(t, "api", policy()), upstream(t, "open", policy()), upstream(t, "moody", weir.Policy{}, moody{}))
 	s.MaxPermits = 50
 	all := s.Upstreams()
-	secret := Token{Name: "a", SHA256: Hash("a-secret-of-the-test"), Upstreams: []string{"api", "open", "moody", "absent"}}
-	s.Auth = func() *Auth { return &Auth{Tokens: []Token{secret}} }
+	secret := auth.Token{Name: "a", SHA256: auth.Hash("a-secret-of-the-test"), Upstreams: []string{"api", "open", "moody", "absent"}}
+	s.Auth = func() *auth.Auth { return &auth.Auth{Tokens: []auth.Token{secret}} }
 	all["open"].Breaker("").ForceOpen(all["open"].Now(), time.Minute)
 	h := s.Handler()
 	bearer := "Authorization: Bearer a-secret-of-the-test"

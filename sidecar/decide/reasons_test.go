@@ -29,7 +29,7 @@ func TestThePagesNameEveryReason(t *testing.T) {
 			t.Errorf("docs/sidecar.md has a reason %s, which nothing makes", word)
 		}
 	}
-	own := append([]weir.Reason{TooManyPermits, Undecided, Waiting, TooManyWaiting, TooManyKeys}, weir.Reasons[:]...)
+	own := append([]weir.Reason{tooManyPermits, undecided, stillWaiting, tooManyWaiting, tooManyKeys}, weir.Reasons[:]...)
 	for _, begin := range []string{"| 429 |", "| 503 |"} {
 		for _, word := range words(t, "decide.md", begin) {
 			if !slices.Contains(own, weir.Reason(word)) && word != "max_permits" {

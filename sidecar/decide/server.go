@@ -22,10 +22,10 @@ import (
 	"github.com/seed1158cd35/weir/internal/veil"
 )
 
-// OpenAPI describes the API, in OpenAPI 3.1.
+// openAPIText describes the API, in OpenAPI 3.1.
 //
 //go:embed openapi.yaml
-var OpenAPI []byte
+var openAPIText []byte
 
 const (
 	defaultWait    = 30 * time.Second
@@ -37,10 +37,10 @@ const (
 // used; it is then safe for concurrent use. Whoever made it closes it.
 type Server struct {
 	Upstreams func() map[string]*weir.Upstream
-	Auth      func() *Auth    // who may ask, now; nil means everyone on this machine, and nobody else
-	Open      bool            // without Auth, lets callers in who come from elsewhere
-	Hosts     func() []string // names under which callers know a loopback address, besides localhost; nil means none
-	Log       *slog.Logger    // nil means no log
+	Auth      func() *auth.Auth // who may ask, now; nil means everyone on this machine, and nobody else
+	Open      bool              // without Auth, lets callers in who come from elsewhere
+	Hosts     func() []string   // names under which callers know a loopback address, besides localhost; nil means none
+	Log       *slog.Logger      // nil means no log
 	Events    Events
 
 	// Rights are those of a caller; nil means the zero Rights for everyone.
@@ -76,7 +76,7 @@ func (s *Server) permits() *permits {
 
 func (s *Server) maxWait() time.Duration { return cmp.Or(s.MaxWait, defaultWait) }
 
-func (s *Server) auth() *Auth {
+func (s *Server) auth() *auth.Auth {
 	if s.Auth == nil {
 		return nil
 	}
@@ -250,7 +250,7 @@ func health(w http.ResponseWriter, _ *http.Request) *refuse.Facts {
 
 func openAPI(w http.ResponseWriter, _ *http.Request) *refuse.Facts {
 	w.Header().Set("Content-Type", "application/yaml")
-	w.Header().Set("Content-Length", strconv.Itoa(len(OpenAPI)))
-	_, _ = io.Copy(w, strings.NewReader(string(OpenAPI)))
+	w.Header().Set("Content-Length", strconv.Itoa(len(openAPIText)))
+	_, _ = io.Copy(w, strings.NewReader(string(openAPIText)))
 	return nil
 }

@@ -8,13 +8,15 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/seed1158cd35/weir/internal/doc"
 )
 
 // maxFile is the size of the largest file that is read.
 const maxFile = 16 << 20
 
 // Load reads rules from a file, or from all *.yaml and *.yml files in a directory.
-// Its error is Mistakes, all there are, unless a file cannot be read.
+// Its error is doc.Errors, every mistake there is, unless a file cannot be read.
 func Load(path string) (*Rules, error) {
 	files, err := read(path)
 	if err != nil {
@@ -104,7 +106,7 @@ func fingerprint(path string) string {
 
 func parse(files []file) (*Rules, error) {
 	rules := &Rules{domains: make(map[string]*rule)}
-	var all Mistakes
+	var all doc.Errors
 	for _, f := range files {
 		r := newReader(f.name, rules)
 		r.read(f.data)

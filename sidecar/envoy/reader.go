@@ -2,13 +2,6 @@ package envoy
 
 import "github.com/seed1158cd35/weir/internal/doc"
 
-// A Mistake is one thing that is wrong with a file of rules, and Mistakes are all that was found,
-// in the order of the files.
-type (
-	Mistake  = doc.Complaint
-	Mistakes = doc.Errors
-)
-
 // A reader reads one file of rules, and collects what is wrong with it.
 type reader struct {
 	doc.Reader

@@ -35,17 +35,17 @@ type Door struct {
 type Why string
 
 const (
-	WrongForm   Why = "form"      // it is none that can be sent on
-	WrongHost   Why = "host"      // it is meant for somebody else
-	NoCaller    Why = "caller"    // it does not say who calls
-	NotTheirs   Why = "upstream"  // the caller may not use the upstream
-	WrongOrigin Why = "origin"    // a browser sent it for a page of another site
-	Elsewhere   Why = "remote"    // it came from another machine, and weir would add its credentials
-	Undeclared  Why = "operation" // it is of no operation that is declared, and the upstream is closed to others
+	wrongForm   Why = "form"      // it is none that can be sent on
+	wrongHost   Why = "host"      // it is meant for somebody else
+	noCaller    Why = "caller"    // it does not say who calls
+	notTheirs   Why = "upstream"  // the caller may not use the upstream
+	wrongOrigin Why = "origin"    // a browser sent it for a page of another site
+	elsewhere   Why = "remote"    // it came from another machine, and weir would add its credentials
+	undeclared  Why = "operation" // it is of no operation that is declared, and the upstream is closed to others
 )
 
 // Whys are all of them.
-var Whys = []Why{WrongForm, WrongHost, NoCaller, NotTheirs, WrongOrigin, Elsewhere, Undeclared}
+var Whys = []Why{wrongForm, wrongHost, noCaller, notTheirs, wrongOrigin, elsewhere, undeclared}
 
 // A guest is the caller of a request that was let in. What it has shown may be in the query, too: inQuery.
 type guest httpx.Caller
@@ -152,21 +152,21 @@ func withoutKey(raw string) string {
 // admit says why a guest may not use an upstream, nil if it may.
 func (d *Door) admit(r *http.Request, g guest, to *target) (Why, *refuse.Facts) {
 	if err := d.Auth.May(g.Name, to.Name); err != nil && len(d.Auth.Tokens) > 0 {
-		return NotTheirs, &refuse.Facts{Status: http.StatusForbidden, Code: refuse.Forbidden, Message: err.Error(), Final: true}
+		return notTheirs, &refuse.Facts{Status: http.StatusForbidden, Code: refuse.Forbidden, Message: err.Error(), Final: true}
 	}
 	if !to.Credentials {
 		return "", nil
 	}
 	if echoes(r.Method) {
-		return WrongForm, &refuse.Facts{Status: http.StatusMethodNotAllowed, Code: refuse.ValidationError, Final: true,
+		return wrongForm, &refuse.Facts{Status: http.StatusMethodNotAllowed, Code: refuse.ValidationError, Final: true,
 			Message: r.Method + " has a server show the request that it got, and weir would add its own credentials"}
 	}
 	if hosts.Foreign(r, d.Origins) {
-		return WrongOrigin, &refuse.Facts{Status: http.StatusForbidden, Code: refuse.Forbidden, Final: true,
+		return wrongOrigin, &refuse.Facts{Status: http.StatusForbidden, Code: refuse.Forbidden, Final: true,
 			Message: fmt.Sprintf("a browser sent this for a page of another site (Origin %s), and weir would add its own credentials; name the page's origin under origins if that is meant", doc.Quote(r.Header.Get("Origin")))}
 	}
 	if d.Auth.Open() && !d.Open && !to.Identifies && auth.Remote(r) {
-		return Elsewhere, &refuse.Facts{Status: http.StatusForbidden, Code: refuse.Forbidden, Final: true,
+		return elsewhere, &refuse.Facts{Status: http.StatusForbidden, Code: refuse.Forbidden, Final: true,
 			Message: "weir adds its own credentials to these requests, and lets in nobody from elsewhere whom it does not know: give it tokens, client_ca or callers with claims, or say open: true"}
 	}
 	return "", nil

@@ -83,7 +83,7 @@ func TestPagesOfOtherSitesDoNotGetCredentials(t *testing.T) {
 		if want := map[bool]int{true: 8, false: 4}[c.let]; len(w.heads()) != want {
 			t.Errorf("%s: %d requests reached the upstream, want %d", c.name, len(w.heads()), want)
 		}
-		if !c.let && (len(whys) != 4 || whys[0] != WrongOrigin) {
+		if !c.let && (len(whys) != 4 || whys[0] != wrongOrigin) {
 			t.Errorf("%s: told of %v", c.name, whys)
 		}
 	}

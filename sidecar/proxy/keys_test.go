@@ -110,7 +110,7 @@ func TestTheHostIsAKey(t *testing.T) {
 // take an upstream's word for weir's.
 func TestAnUpstreamCannotSpeakForWeir(t *testing.T) {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		for _, name := range []string{RefusedHeader, ErrorHeader, GaveUpHeader, AttemptsHeader, "X-Weir-Whatever"} {
+		for _, name := range []string{RefusedHeader, errorHeader, GaveUpHeader, AttemptsHeader, "X-Weir-Whatever"} {
 			w.Header().Set(name, "forged")
 		}
 		w.Header().Set("X-Weirdo", "kept")

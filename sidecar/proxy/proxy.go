@@ -146,7 +146,7 @@ func (p *Proxy) send(w http.ResponseWriter, r *http.Request, trip *trip) {
 	}
 	if f == nil {
 		if f = trip.undeclared(); f != nil {
-			trip.table.door.tell(Undeclared)
+			trip.table.door.tell(undeclared)
 		}
 	}
 	if f != nil {
@@ -174,7 +174,7 @@ func (t *table) enter(w http.ResponseWriter, r *http.Request) (to *target, path 
 		if t.door.Auth.ClientCAs != nil {
 			w.Header().Set("Connection", "close") // a new connection may show another certificate
 		}
-		t.door.refuse(w, NoCaller, f)
+		t.door.refuse(w, noCaller, f)
 		return nil, "", false, g, false
 	}
 	to, path, rest, stream, ok := t.find(r)

@@ -18,7 +18,7 @@ import (
 // The headers with which weir says that an answer is its own, or what it did.
 const (
 	RefusedHeader  = refuse.RefusedHeader // why weir did not send the request: a weir.Reason
-	ErrorHeader    = "X-Weir-Error"       // what else kept weir from bringing an answer
+	errorHeader    = "X-Weir-Error"       // what else kept weir from bringing an answer
 	GaveUpHeader   = "X-Weir-Gave-Up"     // why there was no other attempt
 	AttemptsHeader = "X-Weir-Attempts"    // how many were made, if not one
 )
@@ -121,7 +121,7 @@ func unreachable(w http.ResponseWriter, r *http.Request, err error, gaveUp *retr
 	if errors.Is(err, context.DeadlineExceeded) || errors.As(err, &timeout) && timeout.Timeout() {
 		f.Status, f.Message = http.StatusGatewayTimeout, "the upstream did not answer in time"
 	}
-	w.Header().Set(ErrorHeader, "no answer")
+	w.Header().Set(errorHeader, "no answer")
 	w.Header().Set("X-Should-Retry", "false")
 	respond(w, r, f)
 }

@@ -144,7 +144,7 @@ func TestRefusedConnectionIsTriedAgain(t *testing.T) {
 	resp := do(t, "POST", "http://"+address+"/", "x")
 	e := failureOf(t, resp)
 	if resp.StatusCode != http.StatusBadGateway || e.Code != refuse.ServiceUnavailable || resp.Header.Get(AttemptsHeader) != "3" ||
-		e.Details["cause"] != "connection refused" || resp.Header.Get("X-Should-Retry") != "false" || resp.Header.Get(ErrorHeader) == "" {
+		e.Details["cause"] != "connection refused" || resp.Header.Get("X-Should-Retry") != "false" || resp.Header.Get(errorHeader) == "" {
 		t.Errorf("answered %s %v: %+v", resp.Status, resp.Header, e)
 	}
 	if strings.Contains(e.Message+fmt.Sprint(e.Details), dead) {

@@ -88,7 +88,7 @@ func (t *target) stray(rest string) (Why, *refuse.Facts) {
 	default:
 		return "", nil
 	}
-	return WrongForm, &refuse.Facts{Status: http.StatusBadRequest, Code: refuse.ValidationError, Message: message, Final: true}
+	return wrongForm, &refuse.Facts{Status: http.StatusBadRequest, Code: refuse.ValidationError, Message: message, Final: true}
 }
 
 // saysWhat reports whether the path of a request says what is asked for.
@@ -115,17 +115,17 @@ func (t *table) problem(r *http.Request) (Why, *refuse.Facts) {
 	}
 	switch {
 	case r.URL.IsAbs() || r.Method == http.MethodConnect:
-		return bad(WrongForm, http.StatusBadRequest, "weir is not a forward proxy: ask for a path, not for a whole URL")
+		return bad(wrongForm, http.StatusBadRequest, "weir is not a forward proxy: ask for a path, not for a whole URL")
 	case r.RequestURI == "*":
-		return bad(WrongForm, http.StatusBadRequest, "OPTIONS * has no upstream")
+		return bad(wrongForm, http.StatusBadRequest, "OPTIONS * has no upstream")
 	case method(r) != "":
-		return bad(WrongForm, http.StatusBadRequest, method(r))
+		return bad(wrongForm, http.StatusBadRequest, method(r))
 	case strings.ContainsFunc(r.RequestURI, func(c rune) bool { return c <= ' ' || c == 0x7f }):
-		return bad(WrongForm, http.StatusBadRequest, "the path or the query has a space or a control character in it: write %20 and the like")
+		return bad(wrongForm, http.StatusBadRequest, "the path or the query has a space or a control character in it: write %20 and the like")
 	case r.Host == "" && r.ProtoAtLeast(1, 1):
-		return bad(WrongForm, http.StatusBadRequest, "the request has no Host")
+		return bad(wrongForm, http.StatusBadRequest, "the request has no Host")
 	case !t.ours(r):
-		return bad(WrongHost, http.StatusMisdirectedRequest, fmt.Sprintf("the host %q is not one that weir was configured for; add it to a route, or to hosts", r.Host))
+		return bad(wrongHost, http.StatusMisdirectedRequest, fmt.Sprintf("the host %q is not one that weir was configured for; add it to a route, or to hosts", r.Host))
 	}
 	return "", nil
 }

@@ -23,7 +23,7 @@ import (
 // A decider answers other programs: over HTTP, and Envoy over gRPC. What the file
 // does not ask for is nil.
 type decider struct {
-	auth  atomic.Pointer[decide.Auth]
+	auth  atomic.Pointer[auth.Auth]
 	about atomic.Pointer[about]
 	api   *decide.Server
 	http  *http.Server

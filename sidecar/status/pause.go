@@ -76,9 +76,9 @@ func (p *Page) pause(w http.ResponseWriter, r *http.Request) {
 	case err != nil:
 		problem(w, http.StatusBadRequest, err.Error())
 	case o.Do == "resume":
-		answer(w, Resumed{Of(u), lifted})
+		answer(w, Resumed{stateOf(u), lifted})
 	default:
-		answer(w, Of(u))
+		answer(w, stateOf(u))
 	}
 }
 

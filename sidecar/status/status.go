@@ -81,8 +81,8 @@ const keysShown = 20
 // endless is longer than any breaker stays open by itself.
 const endless = 10 * 366 * 24 * time.Hour
 
-// Of is the state of an upstream now.
-func Of(u *weir.Upstream) Upstream {
+// stateOf is the state of an upstream now.
+func stateOf(u *weir.Upstream) Upstream {
 	v := u.Look(keysShown)
 	s := Upstream{Name: v.Name, RetriesLeft: v.RetriesLeft, Limits: []Limit{}, Breakers: []Breaker{}}
 	for _, l := range v.Limits {
@@ -202,7 +202,7 @@ func (p *Page) Report() Report {
 		r.Fleet = p.Fleet()
 	}
 	for _, u := range p.Upstreams() {
-		s := Of(u)
+		s := stateOf(u)
 		if p.Models != nil {
 			s.Model = p.Models(s.Name)
 		}
@@ -262,7 +262,7 @@ func (p *Page) breaker(w http.ResponseWriter, r *http.Request) {
 	for _, b := range named {
 		work(b)
 	}
-	answer(w, Of(u))
+	answer(w, stateOf(u))
 }
 
 // read reads an order, or says what is wrong with it and what one looks like.

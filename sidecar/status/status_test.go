@@ -248,7 +248,7 @@ func TestBreakersOfOperationsAreWorkedByHand(t *testing.T) {
 	if want := "want one of default, get, put, or leave key out for all"; w.Code != 400 || !strings.Contains(w.Body.String(), want) {
 		t.Errorf("answered %d %s, want %q", w.Code, w.Body, want)
 	}
-	got := Of(u)
+	got := stateOf(u)
 	if len(got.Breakers) != 3 || got.Breakers[0].Key != "default" || got.Breakers[2].Key != "put" {
 		t.Errorf("breakers %+v, want them in order", got.Breakers)
 	}

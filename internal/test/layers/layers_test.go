@@ -158,3 +158,16 @@ func corePackages(t *testing.T) (found []string) {
 	}
 	return found
 }
+
+// Files that people write are read by internal/doc alone, so that all are told their mistakes
+// with line and field. The demo writes YAML, and reads none of a person's.
+func TestOneReaderOfYAML(t *testing.T) {
+	watch(t)
+	for _, p := range list(t, "linux") {
+		for _, i := range p.Imports {
+			if from, ok := inModule(p.ImportPath); ok && p.ImportPath == plain(p.ImportPath) && strings.Contains(i, "yaml") && from != "internal/doc" && from != "cmd/weir-demo" {
+				t.Errorf("%s imports %s: read the file by internal/doc", from, i)
+			}
+		}
+	}
+}

@@ -126,7 +126,7 @@ func New(c Config) *Provider {
 		p.c.Keep = 100_000
 	}
 	if p.c.Answer == nil {
-		p.c.Answer = Echo
+		p.c.Answer = echo
 	}
 	p.Reset()
 	return p

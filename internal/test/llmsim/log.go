@@ -61,8 +61,8 @@ func (a Attempt) MarshalJSON() ([]byte, error) {
 	})
 }
 
-// KeyName is how a key is called that has no name: by a few digits of its hash.
-func KeyName(key string) string {
+// keyName is how a key is called that has no name: by a few digits of its hash.
+func keyName(key string) string {
 	if key == "" {
 		return ""
 	}
@@ -71,7 +71,7 @@ func KeyName(key string) string {
 }
 
 func (p *Provider) keyName(key string) string {
-	return cmp.Or(p.c.Keys[key].Name, KeyName(key))
+	return cmp.Or(p.c.Keys[key].Name, keyName(key))
 }
 
 // enter adds the call to the record.

@@ -68,7 +68,7 @@ func TestSecretsStayOut(t *testing.T) {
 		if err != nil || strings.Contains(string(state), "very-secret") || strings.Contains(string(state), "the question") != keep {
 			t.Errorf("%v %s", err, state)
 		}
-		if got := p.Log()[0]; got.Key != KeyName("sk-very-secret") || (string(got.Body) == a.body) != keep {
+		if got := p.Log()[0]; got.Key != keyName("sk-very-secret") || (string(got.Body) == a.body) != keep {
 			t.Errorf("%+v", got)
 		}
 	}

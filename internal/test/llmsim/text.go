@@ -9,9 +9,9 @@ import (
 	"unicode/utf8"
 )
 
-// Echo answers with the model's name and the last message of the user. If a tool must
+// echo answers with the model's name and the last message of the user. If a tool must
 // be called, it calls it, with no arguments.
-func Echo(q Question) Reply {
+func echo(q Question) Reply {
 	if q.MustCall != "" {
 		return Reply{Tool: &ToolCall{Name: q.MustCall, Arguments: "{}"}}
 	}
