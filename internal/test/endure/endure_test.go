@@ -39,7 +39,7 @@ func TestNoPresetDoesWorseThanTheClientItReplaces(t *testing.T) {
 
 // No preset that ships is left out.
 func TestEveryPresetIsPlayed(t *testing.T) {
-	files, err := filepath.Glob("../../config/presets/*.yaml")
+	files, err := filepath.Glob("../../../sidecar/config/presets/*.yaml")
 	if err != nil || len(files) == 0 {
 		t.Fatal(files, err)
 	}
