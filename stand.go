@@ -292,7 +292,7 @@ func (p *Permit) ends(ctx context.Context, now time.Duration, s *stander, at lin
 		if d := p.askPause(now, s.stop, left); d.refused() {
 			return d, now, nil
 		}
-		return p.rests(ctx, now, s.stop.wait)
+		return p.rests(ctx, s.stop.wait)
 	case s.over(now):
 		return p.roused(now), now, nil
 	case v.Wait > left:
@@ -305,9 +305,9 @@ func (p *Permit) ends(ctx context.Context, now time.Duration, s *stander, at lin
 
 // rests waits for the end of a pause, or until it is lifted, out of the way of those whom it
 // does not concern.
-func (p *Permit) rests(ctx context.Context, now, d time.Duration) (step, time.Duration, error) {
+func (p *Permit) rests(ctx context.Context, d time.Duration) (step, time.Duration, error) {
 	opened, err := p.u.sleep(ctx, p.breaker, min(d, nap))
-	now = p.u.clock.Now()
+	now := p.u.clock.Now()
 	if opened && err == nil {
 		return p.roused(now), now, nil
 	}
