@@ -44,18 +44,26 @@ func emptied(w *world) {
 	if s := late.beat(); s.Unknown != unknown || s.Part != 0 {
 		w.Errorf("a part whose time is over: %+v; want %d unknown, and none", s, unknown)
 	}
-	stranger := w.joins("stranger")
+	staysUnknown(w, unknown, a, b, late, w.joins("stranger"))
+	if s := silent.beat(); s.Unknown != unknown-silent.shown {
+		w.Errorf("who was silent showed its part of %d: %d are unknown, want %d", silent.shown, s.Unknown, unknown-silent.shown)
+	}
+}
+
+// staysUnknown: what nobody shows is given to none of those who beat.
+func staysUnknown(w *world, unknown int64, members ...*believer) {
 	for range 30 {
-		for _, m := range []*believer{a, b, late, stranger} {
+		for _, m := range members {
 			s := m.beat()
-			if all := a.Part + b.Part + late.Part + stranger.Part + s.Unknown; s.Unknown != unknown || all > limit.Whole {
-				w.Fatalf("%s: parts of %d, %d, %d and %d, and %d unknown, want %d", m.Client, a.Part, b.Part, late.Part, stranger.Part, s.Unknown, unknown)
+			all := s.Unknown
+			for _, o := range members {
+				all += o.Part
+			}
+			if s.Unknown != unknown || all > limit.Whole {
+				w.Fatalf("%s: parts and what is unknown are %d; %d are unknown, want %d", m.Client, all, s.Unknown, unknown)
 			}
 		}
 		w.pass(300 * time.Millisecond)
-	}
-	if s := silent.beat(); s.Unknown != unknown-silent.shown {
-		w.Errorf("who was silent showed its part of %d: %d are unknown, want %d", silent.shown, s.Unknown, unknown-silent.shown)
 	}
 }
 

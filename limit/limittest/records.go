@@ -63,13 +63,11 @@ func recordVersions(w *world) {
 	}
 	first := w.made(limit.Record{Name: "a", Value: []byte("one"), Keep: time.Hour})
 	other := w.another()
-	if r, ok := other.swap(limit.Record{Name: "a", Value: []byte("mine"), Keep: time.Hour}); ok || r.Version != first.Version || string(r.Value) != "one" {
-		w.Errorf("created twice: %v, %+v", ok, r)
-	}
+	r, ok := other.swap(limit.Record{Name: "a", Value: []byte("mine"), Keep: time.Hour})
+	w.loses("created twice", r, ok, first.Version, "one")
 	second := other.made(limit.Record{Name: "a", Version: first.Version, Value: []byte("two"), Keep: time.Hour})
-	if r, ok := w.swap(limit.Record{Name: "a", Version: first.Version, Value: []byte("late"), Keep: time.Hour}); ok || r.Version != second.Version || string(r.Value) != "two" {
-		w.Errorf("swapped a version that is gone: %v, %+v", ok, r)
-	}
+	r, ok = w.swap(limit.Record{Name: "a", Version: first.Version, Value: []byte("late"), Keep: time.Hour})
+	w.loses("swapped a version that is gone", r, ok, second.Version, "two")
 	w.made(limit.Record{Name: "b", Value: []byte("b"), Keep: time.Hour})
 	all := w.load("b", "none", "a")
 	if string(all[0].Value) != "b" || all[1].Version != 0 || string(all[2].Value) != "two" || all[2].Version != second.Version {
@@ -77,6 +75,14 @@ func recordVersions(w *world) {
 	}
 	if r := newWorld(w.T, w.suite).load("a")[0]; r.Version != 0 {
 		w.Errorf("another group has %+v", r)
+	}
+}
+
+// loses checks what a swap says that came too late: the record as it is.
+func (w *world) loses(what string, r limit.Record, ok bool, version int64, value string) {
+	w.Helper()
+	if ok || r.Version != version || string(r.Value) != value {
+		w.Errorf("%s: %v, %+v; want version %d, %q", what, ok, r, version, value)
 	}
 }
 

@@ -33,18 +33,9 @@ type Signed struct {
 
 // Verify reads all of a request as a server got it.
 func (v *Verifier) Verify(r *http.Request) (s Signed, err error) {
-	auth, ok := strings.CutPrefix(r.Header.Get("Authorization"), "AWS4-HMAC-SHA256 ")
-	if !ok {
-		return s, errors.New("not signed")
-	}
-	part := map[string]string{}
-	for _, p := range strings.Split(auth, ",") {
-		k, val, _ := strings.Cut(strings.TrimSpace(p), "=")
-		part[k] = val
-	}
-	scope := strings.Split(part["Credential"], "/")
-	if len(scope) != 5 || scope[4] != "aws4_request" {
-		return s, fmt.Errorf("scope %q", part["Credential"])
+	part, scope, err := authorization(r)
+	if err != nil {
+		return s, err
 	}
 	s.Key, s.Region, s.Service, s.Token = scope[0], scope[2], scope[3], r.Header.Get("X-Amz-Security-Token")
 	secret, ok := v.Secrets[s.Key]
@@ -79,19 +70,42 @@ func (v *Verifier) Verify(r *http.Request) (s Signed, err error) {
 	if want := hex.EncodeToString(mac(key, "AWS4-HMAC-SHA256\n"+head+sum([]byte(canonical)))); want != part["Signature"] {
 		return s, fmt.Errorf("the signature does not match; canonical request:\n%s", canonical)
 	}
-	s.Body = raw
-	switch {
-	case strings.HasPrefix(said, "STREAMING-AWS4-HMAC-SHA256-PAYLOAD"):
-		s.Body, err = chunks(raw, key, head, part["Signature"], strings.HasSuffix(said, "-TRAILER"))
-	case said == "STREAMING-UNSIGNED-PAYLOAD-TRAILER":
-		s.Body, err = unsigned(raw)
-	case said != "UNSIGNED-PAYLOAD" && said != sum(raw):
-		return s, fmt.Errorf("the body is not the one whose hash is signed: %s", said)
-	}
+	s.Body, err = payload(raw, said, key, head, part["Signature"])
 	if n := r.Header.Get("X-Amz-Decoded-Content-Length"); err == nil && n != "" && n != strconv.Itoa(len(s.Body)) {
 		return s, fmt.Errorf("%d bytes, said were %s", len(s.Body), n)
 	}
 	return s, err
+}
+
+// payload is a body without the framing of chunks, as X-Amz-Content-Sha256 says that it is signed.
+func payload(raw []byte, said string, key []byte, head, signature string) ([]byte, error) {
+	switch {
+	case strings.HasPrefix(said, "STREAMING-AWS4-HMAC-SHA256-PAYLOAD"):
+		return chunks(raw, key, head, signature, strings.HasSuffix(said, "-TRAILER"))
+	case said == "STREAMING-UNSIGNED-PAYLOAD-TRAILER":
+		return unsigned(raw)
+	case said != "UNSIGNED-PAYLOAD" && said != sum(raw):
+		return raw, fmt.Errorf("the body is not the one whose hash is signed: %s", said)
+	}
+	return raw, nil
+}
+
+// authorization is the header of that name, in its parts, and the scope of its credential.
+func authorization(r *http.Request) (part map[string]string, scope []string, err error) {
+	auth, ok := strings.CutPrefix(r.Header.Get("Authorization"), "AWS4-HMAC-SHA256 ")
+	if !ok {
+		return nil, nil, errors.New("not signed")
+	}
+	part = map[string]string{}
+	for _, p := range strings.Split(auth, ",") {
+		k, val, _ := strings.Cut(strings.TrimSpace(p), "=")
+		part[k] = val
+	}
+	scope = strings.Split(part["Credential"], "/")
+	if len(scope) != 5 || scope[4] != "aws4_request" {
+		return nil, nil, fmt.Errorf("scope %q", part["Credential"])
+	}
+	return part, scope, nil
 }
 
 func (v *Verifier) fresh(date, day string) error {
