@@ -5,24 +5,11 @@ import (
 	"net/http/httptrace"
 	"sync"
 	"time"
-
-	"github.com/seed1158cd35/weir"
 )
 
 // errHeaderTimeout is why an attempt ends whose answer did not begin in time, counted
 // from the end of its request. It is a deadline error to whoever asks.
 var errHeaderTimeout error = stalled("timed out waiting for the answer's headers")
-
-// BaseTimeouts are those that a base transport for a policy keeps; see NewBase. With a
-// bound of what is in flight Headers is not among them: Transport keeps that itself, as
-// an attempt may go on when its caller has been told that it took too long.
-func BaseTimeouts(p weir.Policy) weir.Timeouts {
-	t := p.WithDefaults().Timeouts
-	if p.Bounded() {
-		t.Headers = -1
-	}
-	return t
-}
 
 // A headerTimer ends an attempt whose answer does not begin in time.
 type headerTimer struct {

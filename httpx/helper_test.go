@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir"
-	"github.com/seed1158cd35/weir/breaker"
 	"github.com/seed1158cd35/weir/clock"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/limit/bucket"
@@ -37,14 +36,6 @@ func steady(limits ...limit.Limit) weir.Policy {
 		Limits: limits,
 		Retry:  retry.Config{Jitter: retry.NoJitter, Base: 100 * ms},
 	}
-}
-
-// unbounded is steady without what would end many failures of one upstream: for tests of what
-// is left then, each of which says why.
-func unbounded(limits ...limit.Limit) weir.Policy {
-	p := steady(limits...)
-	p.Breaker, p.Budget = breaker.Config{Off: true}, retry.BudgetConfig{Off: true}
-	return p
 }
 
 func open(t testing.TB, p weir.Policy, o weir.Options) *weir.Upstream {

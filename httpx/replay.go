@@ -1,12 +1,10 @@
 package httpx
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
-	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -84,44 +82,6 @@ func newReplay(req *http.Request, limit int64) *replay {
 	}
 	return p
 }
-
-// borrow keeps the beginning of a body that is too large to be sent twice, unless it is refused there.
-func (p *replay) borrow() {
-	if p.limit = 0; buffers.Bodies.Take(beginning) {
-		p.limit, p.taken = beginning, beginning
-		p.lent = beginnings.Get().(*[]byte)
-		p.kept = (*p.lent)[:0]
-	}
-}
-
-// strict refuses the body unless there is room for all of it that is to be kept.
-func (p *replay) strict(length int64) error {
-	if p == nil || p.rewind != nil || length > p.limit {
-		return nil
-	}
-	p.want = true
-	return noRoom(buffers.Bodies.Fits(max(length, 0)))
-}
-
-// noRoom is why a body is not kept, in words of this package.
-func noRoom(err error) error {
-	switch err {
-	case nil:
-		return nil
-	case buffers.ErrTooLarge:
-		return ErrNeverRoom
-	}
-	return ErrNoRoom
-}
-
-// firstKept is what is held of a body before anything of it has come: who says that much will come, and
-// sends little, holds little.
-const firstKept = 64 << 10
-
-// beginning is how much is kept of a body that is too large to be kept whole.
-const beginning = DefaultReplay / 4
-
-var beginnings = sync.Pool{New: func() any { return new(make([]byte, 0, beginning)) }}
 
 // ready makes the body for the next attempt, before that waits for its turn.
 func (p *replay) ready() (err error) {
@@ -220,142 +180,4 @@ func (p *replay) close() error {
 		return nil
 	}
 	return p.body.Close()
-}
-
-type replayReader struct {
-	p      *replay
-	at     int64
-	over   bool // the attempt is; under the lock
-	closed atomic.Bool
-}
-
-func (r *replayReader) Read(b []byte) (int, error) {
-	p := r.p
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for {
-		switch {
-		case r.over || p.last.Load() != r:
-			return 0, errOldAttempt
-		case r.at < int64(len(p.kept)):
-			n := copy(b, p.kept[r.at:])
-			r.at += int64(n)
-			return n, nil
-		case r.at < p.total-int64(len(p.fresh)):
-			return 0, ErrBodyTooLarge // an older attempt has read what comes next
-		case len(p.fresh) > 0:
-			return r.take(b), nil
-		case p.err != nil:
-			return 0, p.err
-		case !p.reading && p.direct:
-			return r.more(b)
-		case !p.reading:
-			p.begins()
-			go p.fetch(len(b))
-		}
-		p.read.Wait()
-	}
-}
-
-// take passes on what was read and is not kept.
-func (r *replayReader) take(b []byte) int {
-	p := r.p
-	n := copy(b, p.fresh)
-	r.at += int64(n)
-	if p.fresh = p.fresh[n:]; len(p.fresh) == 0 {
-		p.giveBack()
-	}
-	return n
-}
-
-// more reads a body that is in memory. The lock is held.
-func (r *replayReader) more(b []byte) (int, error) {
-	p := r.p
-	n, err := p.body.Read(b)
-	p.keep(b[:n], err)
-	r.at += int64(n)
-	return n, err
-}
-
-// fetch reads a piece of the caller's body, no more than is wanted, for whoever wants it
-// then.
-func (p *replay) fetch(most int) {
-	piece := pieces.Get().(*[pieceSize]byte)
-	n, err := p.body.Read(piece[:min(most, pieceSize)])
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.ends(n)
-	p.piece = piece
-	if p.keep(piece[:n], err); p.over {
-		p.fresh = piece[:n]
-	}
-	if len(p.fresh) == 0 {
-		p.giveBack()
-	}
-}
-
-// giveBack gives back what a piece was read into. The lock is held.
-func (p *replay) giveBack() {
-	pieces.Put(p.piece)
-	p.piece = nil
-}
-
-const pieceSize = 32 << 10
-
-var pieces = sync.Pool{New: func() any { return new([pieceSize]byte) }}
-
-// keep takes note of what was read.
-func (p *replay) keep(b []byte, err error) {
-	p.total += int64(len(b))
-	if p.err = err; err == io.EOF {
-		p.wait.whole()
-	}
-	switch {
-	case p.over || len(b) == 0 || p.rewind != nil:
-	case p.total > p.limit || !p.grow(len(b)):
-		if p.want && p.total <= p.limit {
-			p.err = noRoom(cmp.Or(buffers.Bodies.Fits(p.total), buffers.ErrFull))
-		}
-		if p.over, p.kept = true, nil; p.lent != nil { // nobody reads it but under the lock
-			beginnings.Put(p.lent)
-			p.lent = nil
-		}
-		buffers.Bodies.Give(p.taken)
-		p.taken = 0
-	default:
-		p.kept = append(p.kept, b...)
-	}
-	p.read.Broadcast()
-}
-
-// grow makes room for so many bytes more, if the process may hold them. Without it the body
-// passes, and cannot be sent again.
-func (p *replay) grow(n int) bool {
-	need := len(p.kept) + n
-	if need <= cap(p.kept) {
-		return true
-	}
-	if cap(p.kept) > 0 {
-		need = min(max(need, 2*cap(p.kept)), max(need, int(p.limit)))
-	}
-	if p.ended.Load() { // it is over soon, and what was taken for it has been given back
-		p.kept = slices.Grow(p.kept, n)
-		return true
-	}
-	if !buffers.Bodies.Take(int64(need)) {
-		return false
-	}
-	p.kept = append(make([]byte, 0, need), p.kept...)
-	buffers.Bodies.Give(p.taken)
-	p.taken = int64(need)
-	return true
-}
-
-// Close leaves the request's own body open unless this is the last attempt:
-// another may need it. It must not wait for a Read that hangs.
-func (r *replayReader) Close() error {
-	if r.closed.Store(true); r.p.ended.Load() && r.p.last.Load() == r {
-		return r.p.close()
-	}
-	return nil
 }

@@ -1,0 +1,95 @@
+package httpx
+
+import (
+	"cmp"
+	"io"
+	"slices"
+	"sync"
+
+	"github.com/seed1158cd35/weir/internal/buffers"
+)
+
+// borrow keeps the beginning of a body that is too large to be sent twice, unless it is refused there.
+func (p *replay) borrow() {
+	if p.limit = 0; buffers.Bodies.Take(beginning) {
+		p.limit, p.taken = beginning, beginning
+		p.lent = beginnings.Get().(*[]byte)
+		p.kept = (*p.lent)[:0]
+	}
+}
+
+// strict refuses the body unless there is room for all of it that is to be kept.
+func (p *replay) strict(length int64) error {
+	if p == nil || p.rewind != nil || length > p.limit {
+		return nil
+	}
+	p.want = true
+	return noRoom(buffers.Bodies.Fits(max(length, 0)))
+}
+
+// noRoom is why a body is not kept, in words of this package.
+func noRoom(err error) error {
+	switch err {
+	case nil:
+		return nil
+	case buffers.ErrTooLarge:
+		return ErrNeverRoom
+	}
+	return ErrNoRoom
+}
+
+// firstKept is what is held of a body before anything of it has come: who says that much will come, and
+// sends little, holds little.
+const firstKept = 64 << 10
+
+// beginning is how much is kept of a body that is too large to be kept whole.
+const beginning = DefaultReplay / 4
+
+var beginnings = sync.Pool{New: func() any { return new(make([]byte, 0, beginning)) }}
+
+// keep takes note of what was read.
+func (p *replay) keep(b []byte, err error) {
+	p.total += int64(len(b))
+	if p.err = err; err == io.EOF {
+		p.wait.whole()
+	}
+	switch {
+	case p.over || len(b) == 0 || p.rewind != nil:
+	case p.total > p.limit || !p.grow(len(b)):
+		if p.want && p.total <= p.limit {
+			p.err = noRoom(cmp.Or(buffers.Bodies.Fits(p.total), buffers.ErrFull))
+		}
+		if p.over, p.kept = true, nil; p.lent != nil { // nobody reads it but under the lock
+			beginnings.Put(p.lent)
+			p.lent = nil
+		}
+		buffers.Bodies.Give(p.taken)
+		p.taken = 0
+	default:
+		p.kept = append(p.kept, b...)
+	}
+	p.read.Broadcast()
+}
+
+// grow makes room for so many bytes more, if the process may hold them. Without it the body
+// passes, and cannot be sent again.
+func (p *replay) grow(n int) bool {
+	need := len(p.kept) + n
+	if need <= cap(p.kept) {
+		return true
+	}
+	if cap(p.kept) > 0 {
+		need = min(max(need, 2*cap(p.kept)), max(need, int(p.limit)))
+	}
+	if p.ended.Load() { // it is over soon, and what was taken for it has been given back
+		p.kept = slices.Grow(p.kept, n)
+		return true
+	}
+	if !buffers.Bodies.Take(int64(need)) {
+		return false
+	}
+	p.kept = append(make([]byte, 0, need), p.kept...)
+	buffers.Bodies.Give(p.taken)
+	p.taken = int64(need)
+	return true
+}

@@ -1,0 +1,97 @@
+package httpx
+
+import (
+	"sync"
+	"sync/atomic"
+)
+
+type replayReader struct {
+	p      *replay
+	at     int64
+	over   bool // the attempt is; under the lock
+	closed atomic.Bool
+}
+
+func (r *replayReader) Read(b []byte) (int, error) {
+	p := r.p
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for {
+		switch {
+		case r.over || p.last.Load() != r:
+			return 0, errOldAttempt
+		case r.at < int64(len(p.kept)):
+			n := copy(b, p.kept[r.at:])
+			r.at += int64(n)
+			return n, nil
+		case r.at < p.total-int64(len(p.fresh)):
+			return 0, ErrBodyTooLarge // an older attempt has read what comes next
+		case len(p.fresh) > 0:
+			return r.take(b), nil
+		case p.err != nil:
+			return 0, p.err
+		case !p.reading && p.direct:
+			return r.more(b)
+		case !p.reading:
+			p.begins()
+			go p.fetch(len(b))
+		}
+		p.read.Wait()
+	}
+}
+
+// take passes on what was read and is not kept.
+func (r *replayReader) take(b []byte) int {
+	p := r.p
+	n := copy(b, p.fresh)
+	r.at += int64(n)
+	if p.fresh = p.fresh[n:]; len(p.fresh) == 0 {
+		p.giveBack()
+	}
+	return n
+}
+
+// more reads a body that is in memory. The lock is held.
+func (r *replayReader) more(b []byte) (int, error) {
+	p := r.p
+	n, err := p.body.Read(b)
+	p.keep(b[:n], err)
+	r.at += int64(n)
+	return n, err
+}
+
+// fetch reads a piece of the caller's body, no more than is wanted, for whoever wants it
+// then.
+func (p *replay) fetch(most int) {
+	piece := pieces.Get().(*[pieceSize]byte)
+	n, err := p.body.Read(piece[:min(most, pieceSize)])
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.ends(n)
+	p.piece = piece
+	if p.keep(piece[:n], err); p.over {
+		p.fresh = piece[:n]
+	}
+	if len(p.fresh) == 0 {
+		p.giveBack()
+	}
+}
+
+// giveBack gives back what a piece was read into. The lock is held.
+func (p *replay) giveBack() {
+	pieces.Put(p.piece)
+	p.piece = nil
+}
+
+const pieceSize = 32 << 10
+
+var pieces = sync.Pool{New: func() any { return new([pieceSize]byte) }}
+
+// Close leaves the request's own body open unless this is the last attempt:
+// another may need it. It must not wait for a Read that hangs.
+func (r *replayReader) Close() error {
+	if r.closed.Store(true); r.p.ended.Load() && r.p.last.Load() == r {
+		return r.p.close()
+	}
+	return nil
+}
