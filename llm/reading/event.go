@@ -142,12 +142,19 @@ func (r *Reader) saidOther(f field, raw []byte) {
 		r.ev.code = append(r.ev.code[:0], clip(raw, maxWord)...)
 	case looseMessage:
 		r.ev.loose = append(r.ev.loose[:0], clip(raw, maxMessage)...)
-	case model:
-		r.text.model = first(r.text.model, raw)
-	case id:
-		r.text.id = first(r.text.id, raw)
+	case model, id:
+		r.named(f, raw)
 	case encoded:
 		r.readEncoded(raw)
+	}
+}
+
+// named hears the model or the id of an answer; the first one counts.
+func (r *Reader) named(f field, raw []byte) {
+	if f == model {
+		r.text.model = first(r.text.model, raw)
+	} else {
+		r.text.id = first(r.text.id, raw)
 	}
 }
 

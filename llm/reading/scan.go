@@ -347,25 +347,34 @@ func (s *scanner) digit(p []byte, from, i int) int {
 	return i
 }
 
+// number is the state after another character of a number.
 func (st state) number(c byte) state {
-	digit := c >= '0' && c <= '9'
 	switch {
-	case digit && (st == numInt || st == numFrac || st == numExp):
-		return st
-	case digit && st == numMinus && c == '0':
-		return numZero
-	case digit && st == numMinus:
-		return numInt
-	case digit && st == numDot:
-		return numFrac
-	case digit && (st == numE || st == numSign):
-		return numExp
+	case c >= '0' && c <= '9':
+		return st.digit(c)
 	case c == '.' && (st == numZero || st == numInt):
 		return numDot
 	case (c == 'e' || c == 'E') && (st == numZero || st == numInt || st == numFrac):
 		return numE
 	case (c == '+' || c == '-') && st == numE:
 		return numSign
+	}
+	return bad
+}
+
+func (st state) digit(c byte) state {
+	switch st {
+	case numInt, numFrac, numExp:
+		return st
+	case numMinus:
+		if c == '0' {
+			return numZero
+		}
+		return numInt
+	case numDot:
+		return numFrac
+	case numE, numSign:
+		return numExp
 	}
 	return bad
 }

@@ -147,31 +147,56 @@ func (p *profile) rune(s string, i int) int {
 // classOf goes by blocks of Unicode: a table of letters would be more exact than
 // the weights are.
 func classOf(r rune) int {
+	if r < 0x2070 {
+		return alphabet(r)
+	}
+	return eastern(r)
+}
+
+// alphabet is the class of a letter of the blocks below U+2070.
+func alphabet(r rune) int {
 	switch {
-	case r == utf8.RuneError:
-		return bytes
 	case r < 0x370:
 		return wide
 	case r < 0x590:
 		return greek
 	case r < 0x900:
 		return semitic
-	case r < 0x1100 || r >= 0x1780 && r < 0x1800:
+	case r < 0x1100:
 		return indic
-	case r >= 0x1e00 && r < 0x1f00:
+	case r < 0x1200:
+		return hangul
+	case r < 0x1780:
+		return bytes
+	case r < 0x1800:
+		return indic
+	case r < 0x1e00:
+		return bytes
+	case r < 0x1f00:
 		return accents
-	case r >= 0x1f00 && r < 0x2000:
+	case r < 0x2000:
 		return greek
-	case r >= 0x2000 && r < 0x2070 || r >= 0x3000 && r < 0x3040 || r >= 0xff00 && r < 0xff66:
-		return wide
+	}
+	return wide
+}
+
+// eastern is the class of a letter of the blocks from U+2070 on, utf8.RuneError among them.
+func eastern(r rune) int {
+	switch {
+	case isHan(r):
+		return han
 	case r >= 0x3040 && r < 0x3100 || r >= 0xff66 && r < 0xffa0:
 		return kana
-	case r >= 0x3400 && r < 0xa000 || r >= 0xf900 && r < 0xfb00 || r >= 0x20000 && r < 0x32000:
-		return han
-	case r >= 0xac00 && r < 0xd7b0 || r >= 0x1100 && r < 0x1200:
+	case r >= 0xac00 && r < 0xd7b0:
 		return hangul
+	case r >= 0x3000 && r < 0x3040 || r >= 0xff00 && r < 0xff66:
+		return wide
 	}
 	return bytes
+}
+
+func isHan(r rune) bool {
+	return r >= 0x3400 && r < 0xa000 || r >= 0xf900 && r < 0xfb00 || r >= 0x20000 && r < 0x32000
 }
 
 // weights are thousandths of a token, one for each class.
