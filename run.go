@@ -82,8 +82,11 @@ func (r *Run) begin() {
 }
 
 // Next waits until the next attempt may be made. If there is none it reports false: the call is
-// over, and Err says how it ended.
+// over, and Err says how it ended. An attempt that was not reported ends it, too.
 func (r *Run) Next() bool {
+	if r.made {
+		r.End()
+	}
 	if r.over || r.next.Again && !r.pauseBefore() {
 		return false
 	}
@@ -213,11 +216,18 @@ func (r *Run) Report(o outcome.Outcome, err error) {
 	}
 }
 
-// End ends an attempt that has no report, as after a panic: it is reported as canceled.
+// End ends a call that Next has not ended: an attempt that has no report, as after a panic, is
+// reported as canceled; one that could have followed another is not made.
 func (r *Run) End() {
-	if r.made {
-		r.over, r.outcome = true, outcome.Outcome{Class: outcome.Canceled}
+	switch {
+	case r.over:
+	case r.made:
+		r.outcome, r.last = outcome.Outcome{Class: outcome.Canceled}, context.Canceled
 		r.report()
+		r.done(context.Canceled)
+	case r.next.Again:
+		r.live.purse.Unspent(r.u.clock.Now(), r.paid)
+		r.done(r.gaveUp(context.Canceled, 0))
 	}
 }
 

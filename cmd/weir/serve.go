@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"log/slog"
 	"os"
 	"os/signal"
 	"syscall"
@@ -39,5 +40,6 @@ func runServe(ctx context.Context, w world) error {
 	if err != nil {
 		return err
 	}
+	slog.SetDefault(s.Log()) // of libraries that have something to say
 	return s.Run(ctx, reload, stop)
 }

@@ -43,6 +43,7 @@ type Server struct {
 	cert     atomic.Pointer[tls.Certificate]
 	main     net.Listener
 	admin    net.Listener // nil if there is none
+	opened   []net.Listener
 	calls    *tally
 	store    limit.Store  // nil if the file names none
 	fleet    *limit.Fleet // nil if there is no store
@@ -57,7 +58,7 @@ type Server struct {
 	tells    escalation
 }
 
-// New reads the file at path, and listens.
+// New reads the file at path, and listens. If that fails nothing is left open.
 func New(path string, o Options) (*Server, error) {
 	o = o.withDefaults()
 	file, err := config.Load(path, o.Env)
@@ -68,14 +69,42 @@ func New(path string, o Options) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{path: path, with: o, file: file, level: new(slog.LevelVar), calls: newTally()}
+	s.with.Listen = func(address string) (net.Listener, error) {
+		l, err := o.Listen(address)
+		if err == nil {
+			s.opened = append(s.opened, l)
+		}
+		return l, err
+	}
+	if err = s.prepare(); err != nil {
+		s.abandon()
+		return nil, err
+	}
+	return s, nil
+}
+
+// abandon closes what a server has opened that is not to be.
+func (s *Server) abandon() {
+	for _, l := range s.opened {
+		_ = l.Close()
+	}
+	s.models.close()
+	s.leave()
+	s.tells.close(s.log)
+}
+
+// Log is where the server tells what it does.
+func (s *Server) Log() *slog.Logger { return s.log }
+
+func (s *Server) prepare() (err error) {
+	o, file := s.with, s.file
 	s.level.Set(file.Log)
 	buffers.Heed()
 	s.log = slog.New(slog.NewJSONHandler(o.Log, &slog.HandlerOptions{Level: s.level}))
-	slog.SetDefault(s.log) // of libraries that have something to say
 	s.troubles.log, s.speaks.log = s.log, sdkLog(s.log)
 
 	if s.veil, err = veilOf(file, o.Env); err != nil {
-		return nil, err
+		return err
 	}
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -84,11 +113,11 @@ func New(path string, o Options) (*Server, error) {
 	s.crowds = newCrowds(file, s.doors, registry)
 	weirprom.Buffers(registry)
 	if s.tells, err = newEscalation(file, o.Env, s.log); err != nil {
-		return nil, err
+		return err
 	}
 	events := s.tells.events(s.metrics.Events(), logs.Events(s.log))
 	if err = s.join(events, registry); err != nil {
-		return nil, err
+		return err
 	}
 	s.watch()
 	s.page = &status.Page{
@@ -104,7 +133,7 @@ func New(path string, o Options) (*Server, error) {
 			return f
 		}
 	}
-	return s, s.listen()
+	return s.listen()
 }
 
 // join makes the upstreams, whose limits a fleet shares if the file names a store.
@@ -225,7 +254,6 @@ func (s *Server) listen() (err error) {
 	}
 	if s.file.Admin != "" {
 		if s.admin, err = s.with.Listen(s.file.Admin); err != nil {
-			_ = s.main.Close()
 			return fmt.Errorf("listen for admin: %w; set admin to a free address, or to off", err)
 		}
 	}

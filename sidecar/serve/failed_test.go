@@ -1,0 +1,57 @@
+package serve
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// free is an address where nobody listens.
+func free(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// A start that fails leaves nothing open, so that its program can try again.
+func TestAStartThatFailsLeavesNothingOpen(t *testing.T) {
+	busy, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer busy.Close()
+	for name, admin := range map[string]bool{"admin is busy": true, "decide is busy": false} {
+		t.Run(name, func(t *testing.T) {
+			calls, other := free(t), free(t)
+			dir := t.TempDir()
+			path := filepath.Join(dir, "weir.yaml")
+			write := func(admin, decide string) {
+				yaml := "listen: " + calls + "\nadmin: " + admin + "\ndecide: {listen: " + decide + ", open: true}\nstore: {file: " + filepath.Join(dir, "store") + "}\nupstreams:\n  u: {url: \"http://127.0.0.1:1\"}\n"
+				if err := os.WriteFile(path, []byte(yaml), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if admin {
+				write(busy.Addr().String(), other)
+			} else {
+				write("off", busy.Addr().String())
+			}
+			if _, err := Start(path, Options{}); err == nil {
+				t.Fatal("it started where somebody else listens")
+			}
+			write("off", other)
+			r, err := Start(path, Options{})
+			if err != nil {
+				t.Fatalf("the next start: %v", err)
+			}
+			if err := r.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
