@@ -147,17 +147,19 @@ func TestALineThatWakesLateHoldsTheLimit(t *testing.T) {
 func TestLatenessIsHeard(t *testing.T) {
 	l := limit.Limit{Name: "l", Rate: bucket.Rate{Amount: 10, Per: time.Second, Burst: 1}}
 	for _, shared := range []bool{false, true} {
-		for _, still := range []time.Duration{0, 3050 * time.Millisecond} {
-			synctest.Test(t, func(t *testing.T) {
-				_, late := stoodStill(t, l, weir.Fair{}, still, shared)
-				worst := slices.Max(late)
-				if want := still; !shared && worst != want || worst < want/2 || worst > want {
-					t.Errorf("stood still for %v, shared %v: %v late, want %v", still, shared, worst, want)
-				}
-				if least := slices.Min(late); least != 0 {
-					t.Errorf("stood still for %v, shared %v: all were late, by %v at least", still, shared, least)
-				}
-			})
+		for _, fair := range []weir.Fair{{}, {By: "tenant"}} {
+			for _, still := range []time.Duration{0, 3050 * time.Millisecond} {
+				synctest.Test(t, func(t *testing.T) {
+					_, late := stoodStill(t, l, fair, still, shared)
+					worst := slices.Max(late)
+					if want := still; !shared && worst != want || worst < want/2 || worst > want {
+						t.Errorf("stood still for %v, shared %v, %+v: %v late, want %v", still, shared, fair, worst, want)
+					}
+					if least := slices.Min(late); least != 0 {
+						t.Errorf("stood still for %v, shared %v, %+v: all were late, by %v at least", still, shared, fair, least)
+					}
+				})
+			}
 		}
 	}
 }

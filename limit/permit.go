@@ -117,13 +117,14 @@ type head struct {
 }
 
 // TakeSince is Take without patience for a call that is the first of those who wait for one of its
-// charges, and has been entitled to go since an instant: what has come of that limit since then counts
-// even if its burst is smaller, so that it does not stand still while nobody got round to asking.
+// charges, and has been entitled to go since an instant: what has come of that limit since then, and within
+// mostLate, counts even if its burst is smaller, so that it does not stand still while nobody got round to
+// asking.
 func (p *Permit) TakeSince(now, since time.Duration, at int) Verdict {
 	if since >= now {
 		return p.Take(now, 0)
 	}
-	v := p.takeAll(now, 0, head{at, since})
+	v := p.takeAll(now, 0, head{at, max(since, now-mostLate)})
 	if v.OK {
 		p.late = max(p.late, now-since)
 	}

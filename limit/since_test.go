@@ -37,6 +37,10 @@ func TestALateFirst(t *testing.T) {
 	if n, _ := takes(now-late, Charge{a, "", 1}); n != 0 {
 		t.Errorf("%d more went", n)
 	}
+	now += time.Second
+	if n, lateness := takes(now-time.Second, Charge{a, "", 1}); n != 11 || lateness != time.Second {
+		t.Errorf("%d went, and the last was %v late; want what came in 100 ms, and the burst", n, lateness)
+	}
 	now += 10*time.Millisecond + late
 	if n, _ := takes(now-late, Charge{a, "", 1}, Charge{b, "", 1}); n != 1 {
 		t.Errorf("%d went, want one: nobody has waited for the other limit", n)

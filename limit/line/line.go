@@ -31,10 +31,6 @@ var (
 // Most is how many can wait in a line with rules of its own.
 const Most = 10_000
 
-// Grace is how late a driver may wake and lose nothing, however small a burst is: what came
-// since the first could go counts. By so much may calls go later than they could, never sooner.
-const Grace = 100 * time.Millisecond
-
 // A Kind is what happens to a call that asks.
 type Kind uint8
 
@@ -56,8 +52,9 @@ type Step struct {
 }
 
 // An Asker is a call that waits. It is asked on any goroutine, while its own sleeps and
-// the line is locked: it must not block, and must not call the line. The call has been
-// entitled to ask since an instant: what came since then counts, even beyond a burst.
+// the line is locked: it must not block, and must not call the line. Somebody has been
+// entitled to go since an instant, which is before now where the driver woke late: what came
+// since then may count, even beyond a burst.
 type Asker interface {
 	Ask(now, since time.Duration) Step
 }

@@ -8,7 +8,7 @@ const far = time.Second
 // serve lets everyone go for whom there is enough, in turn.
 func (l *Line) serve(now time.Duration) {
 	for w := l.next(now); w != nil; w = l.next(now) {
-		s := w.call.Ask(now, min(now, max(l.due, now-Grace)))
+		s := w.call.Ask(now, min(now, l.due))
 		if s.Kind == Away && l.away >= max(s.Room, 1) {
 			l.again = now + never // until one comes back
 			return

@@ -47,7 +47,7 @@ func (s *source) take(now, since time.Duration, name string, cost time.Duration)
 	if wait = max(s.booked, now-depth) + cost - now; wait > 0 {
 		return wait
 	}
-	s.booked = max(s.booked, since-depth) + cost
+	s.booked = max(s.booked, max(since, now-100*ms)-depth) + cost
 	s.at, s.cost = append(s.at, now-s.begin), append(s.cost, cost)
 	s.order = append(s.order, name)
 	s.spent[name] += cost
