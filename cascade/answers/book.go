@@ -127,7 +127,7 @@ func newLibrary(entries []entry) (*library, error) {
 	l := &library{entries: entries}
 	for _, t := range tongues {
 		var titles []title
-		borrows := t.analyzer == "" || slices.ContainsFunc(entries, func(e entry) bool { return len(e.titles[t.code]) > 0 })
+		borrows := t.stem == nil || slices.ContainsFunc(entries, func(e entry) bool { return len(e.titles[t.code]) > 0 })
 		for i := range entries {
 			titles = append(titles, entries[i].titles[t.code]...)
 			if borrows {
@@ -137,11 +137,7 @@ func newLibrary(entries []entry) (*library, error) {
 		if len(titles) == 0 {
 			continue
 		}
-		s, err := newShelf(t, titles)
-		if err != nil {
-			return nil, err
-		}
-		l.shelves = append(l.shelves, s)
+		l.shelves = append(l.shelves, newShelf(t, titles))
 	}
 	for i := range entries {
 		entries[i].titles, entries[i].node = nil, nil

@@ -1,6 +1,6 @@
 // Package answers is a book of answers written beforehand: the tier of a cascade
 // that answers when no model can. A question finds its answer through a text
-// index (bleve: stemming for each language, pairs of characters for Japanese,
+// index (stems of words for each language, pairs of characters for Japanese,
 // Chinese and Korean), or finds none.
 //
 // # The file
@@ -21,14 +21,14 @@
 //
 // # Confidence
 //
-// What bleve scores has no upper end and depends on the length of both texts, so
+// A score by tf-idf has no upper end and depends on the length of both texts, so
 // that no threshold could be compared with it. Confidence sets it in proportion to
 // what could have been scored, and is 1 for an entry's own question, word for word.
 // It is the better of two measures:
 //
 //   - How near the question is to one question or keyword of the entry: the root of
 //     its score divided by the score which that text gets when it is asked itself.
-//     With bleve's weights (rare words weigh more, and words that the book does not
+//     With its weights (rare words weigh more, and words that the book does not
 //     know weigh most) that is the geometric mean of the cosine between the two and
 //     of the share of the question's words that were found.
 //   - How much of the question the entry has in all its questions and keywords

@@ -34,7 +34,7 @@ func (b *Book) Find(question string, languages ...string) (Match, bool) {
 	var best found
 	for _, s := range l.where(question, languages) {
 		wants := s.wants(question)
-		_ = s.search(wants, func(h hit) { // in memory, where nothing fails
+		s.search(wants, func(h hit) {
 			if h.confidence > best.confidence {
 				best = found{h, s, wants}
 			}
@@ -123,7 +123,7 @@ type Search struct {
 type Candidate struct {
 	ID         string   `json:"id"`
 	Confidence float64  `json:"confidence"`
-	Score      float64  `json:"score"`    // bleve's own, not comparable between questions
+	Score      float64  `json:"score"`    // by tf-idf, not comparable between questions
 	Language   string   `json:"language"` // of the index
 	Field      string   `json:"field"`    // "questions[2]", "keywords.ja[0]"
 	Text       string   `json:"text"`     // what stands there
@@ -145,7 +145,7 @@ func (b *Book) Explain(question string, languages ...string) Explanation {
 	for _, s := range l.where(e.Question, languages) {
 		wants := s.wants(e.Question)
 		e.Searches = append(e.Searches, Search{s.tongue.code, texts(wants)})
-		_ = s.search(wants, func(h hit) {
+		s.search(wants, func(h hit) {
 			if n := s.titles[h.title].entry; h.confidence > best[n].confidence {
 				best[n] = found{h, s, wants}
 			}

@@ -7,19 +7,20 @@ import (
 	"strings"
 	"unicode"
 
-	"github.com/blevesearch/bleve/v2/analysis/lang/da"
-	"github.com/blevesearch/bleve/v2/analysis/lang/de"
-	"github.com/blevesearch/bleve/v2/analysis/lang/en"
-	"github.com/blevesearch/bleve/v2/analysis/lang/es"
-	"github.com/blevesearch/bleve/v2/analysis/lang/fi"
-	"github.com/blevesearch/bleve/v2/analysis/lang/fr"
-	"github.com/blevesearch/bleve/v2/analysis/lang/it"
-	"github.com/blevesearch/bleve/v2/analysis/lang/nl"
-	"github.com/blevesearch/bleve/v2/analysis/lang/no"
-	"github.com/blevesearch/bleve/v2/analysis/lang/pt"
-	"github.com/blevesearch/bleve/v2/analysis/lang/ru"
-	"github.com/blevesearch/bleve/v2/analysis/lang/sv"
-	"github.com/blevesearch/bleve/v2/analysis/lang/tr"
+	"github.com/blevesearch/snowballstem"
+	"github.com/blevesearch/snowballstem/danish"
+	"github.com/blevesearch/snowballstem/dutch"
+	"github.com/blevesearch/snowballstem/finnish"
+	"github.com/blevesearch/snowballstem/french"
+	"github.com/blevesearch/snowballstem/german"
+	"github.com/blevesearch/snowballstem/italian"
+	"github.com/blevesearch/snowballstem/norwegian"
+	"github.com/blevesearch/snowballstem/porter"
+	"github.com/blevesearch/snowballstem/portuguese"
+	"github.com/blevesearch/snowballstem/russian"
+	"github.com/blevesearch/snowballstem/spanish"
+	"github.com/blevesearch/snowballstem/swedish"
+	"github.com/blevesearch/snowballstem/turkish"
 )
 
 // A script is a way of writing. A language has one; Japanese and Chinese share
@@ -37,31 +38,32 @@ const (
 
 // A tongue is a language that questions can be asked in.
 type tongue struct {
-	code     string
-	script   script
-	analyzer string // bleve's; "" for pairs of characters
-	filler   string // words that questions have and no answer depends on; phrases where words are not apart
+	code   string
+	script script
+	stem   func(*snowballstem.Env) bool // nil for pairs of characters
+	elided string                       // articles that are written on to the next word with an apostrophe
+	filler string                       // words that questions have and no answer depends on; phrases where words are not apart
 }
 
 // tongues are all languages known. The order decides for texts that could belong
 // to several.
 var tongues = []tongue{
-	{"en", latin, en.AnalyzerName, "please pls plz thanks thank thx hello hi hey dear tell know want wanna would like could can may might shall will help need explain wonder wondering find get got give let make possible able way just also really actually question information info us me im i'm i'd i've it's ok okay sorry sir madam today now something anything someone guys"},
-	{"de", latin, de.AnalyzerName, "bitte danke hallo guten tag möchte möchten kann können könnte könnten würde gerne gern sagen wissen hilfe helfen brauche frage wie was wo wann ich mir gibt geht mal man"},
-	{"fr", latin, fr.AnalyzerName, "bonjour merci svp plaît plait voudrais veux peux puis peut pouvez dire savoir aide aider besoin question comment est-ce faire faut combien quand où"},
-	{"es", latin, es.AnalyzerName, "hola gracias favor quiero quisiera puedo puede pueden podría decir saber ayuda necesito pregunta cómo qué hacer hay"},
-	{"it", latin, it.AnalyzerName, "ciao grazie favore voglio vorrei posso può potete dire sapere aiuto domanda come fare"},
-	{"pt", latin, pt.AnalyzerName, "olá obrigado obrigada favor quero queria posso pode podem dizer saber ajuda preciso pergunta como fazer"},
-	{"nl", latin, nl.AnalyzerName, "hallo dank bedankt alstublieft graag wil kan kunt kunnen zeggen weten hulp vraag hoe"},
-	{"sv", latin, sv.AnalyzerName, "hej tack snälla vill kan kunde säga veta hjälp fråga hur"},
-	{"da", latin, da.AnalyzerName, "hej tak venligst vil kan kunne sige vide hjælp spørgsmål hvordan"},
-	{"no", latin, no.AnalyzerName, "hei takk vennligst vil kan kunne si vite hjelp spørsmål hvordan"},
-	{"fi", latin, fi.AnalyzerName, "hei moi kiitos haluan voin voinko voiko sanoa tietää apua kysymys miten"},
-	{"tr", latin, tr.AnalyzerName, "merhaba teşekkürler lütfen istiyorum misiniz mısınız söyle yardım soru nasıl"},
-	{"ru", cyrillic, ru.AnalyzerName, "здравствуйте привет спасибо пожалуйста хочу могу можно можете скажите подскажите помощь нужно вопрос как"},
-	{"ja", kana, "", "教 願 出来 場合 可能 方法 欲 下 知 思 何 質問 致 頂 御座 今日 私 時"},
-	{"zh", han, "", "请问 我想知道 我想 想知道 我要 我 你们 你 您 可以 怎么样 怎么办 怎么 怎样 什么 如何 能不能 不能 能否 告诉 谢谢 你好 您好 一下 吗 呢 吧 的"},
-	{"ko", hangul, "", "하고 싶습니다 싶어요 싶은데요 싶은데 합니다 합니까 하나요 할까요 하려면 해야 해요 하세요 되나요 됩니까 되요 돼요 있나요 있습니까 있어요 있을까요 알려주세요 알려 주세요 어떻게 인가요 입니까 이에요 예요 안녕하세요"},
+	{"en", latin, porter.Stem, "", "please pls plz thanks thank thx hello hi hey dear tell know want wanna would like could can may might shall will help need explain wonder wondering find get got give let make possible able way just also really actually question information info us me im i'm i'd i've it's ok okay sorry sir madam today now something anything someone guys"},
+	{"de", latin, german.Stem, "", "bitte danke hallo guten tag möchte möchten kann können könnte könnten würde gerne gern sagen wissen hilfe helfen brauche frage wie was wo wann ich mir gibt geht mal man"},
+	{"fr", latin, french.Stem, "l m t qu n s j d c jusqu quoiqu lorsqu puisqu", "bonjour merci svp plaît plait voudrais veux peux puis peut pouvez dire savoir aide aider besoin question comment est-ce faire faut combien quand où"},
+	{"es", latin, spanish.Stem, "", "hola gracias favor quiero quisiera puedo puede pueden podría decir saber ayuda necesito pregunta cómo qué hacer hay"},
+	{"it", latin, italian.Stem, "c l all dall dell nell sull coll pell gl agl dagl degl negl sugl un m t s v d", "ciao grazie favore voglio vorrei posso può potete dire sapere aiuto domanda come fare"},
+	{"pt", latin, portuguese.Stem, "", "olá obrigado obrigada favor quero queria posso pode podem dizer saber ajuda preciso pergunta como fazer"},
+	{"nl", latin, dutch.Stem, "", "hallo dank bedankt alstublieft graag wil kan kunt kunnen zeggen weten hulp vraag hoe"},
+	{"sv", latin, swedish.Stem, "", "hej tack snälla vill kan kunde säga veta hjälp fråga hur"},
+	{"da", latin, danish.Stem, "", "hej tak venligst vil kan kunne sige vide hjælp spørgsmål hvordan"},
+	{"no", latin, norwegian.Stem, "", "hei takk vennligst vil kan kunne si vite hjelp spørsmål hvordan"},
+	{"fi", latin, finnish.Stem, "", "hei moi kiitos haluan voin voinko voiko sanoa tietää apua kysymys miten"},
+	{"tr", latin, turkish.Stem, "", "merhaba teşekkürler lütfen istiyorum misiniz mısınız söyle yardım soru nasıl"},
+	{"ru", cyrillic, russian.Stem, "", "здравствуйте привет спасибо пожалуйста хочу могу можно можете скажите подскажите помощь нужно вопрос как"},
+	{"ja", kana, nil, "", "教 願 出来 場合 可能 方法 欲 下 知 思 何 質問 致 頂 御座 今日 私 時"},
+	{"zh", han, nil, "", "请问 我想知道 我想 想知道 我要 我 你们 你 您 可以 怎么样 怎么办 怎么 怎样 什么 如何 能不能 不能 能否 告诉 谢谢 你好 您好 一下 吗 呢 吧 的"},
+	{"ko", hangul, nil, "", "하고 싶습니다 싶어요 싶은데요 싶은데 합니다 합니까 하나요 할까요 하려면 해야 해요 하세요 되나요 됩니까 되요 돼요 있나요 있습니까 있어요 있을까요 알려주세요 알려 주세요 어떻게 인가요 입니까 이에요 예요 안녕하세요"},
 }
 
 // Languages are the codes of all languages known, in ISO 639-1.

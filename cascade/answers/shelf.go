@@ -1,15 +1,9 @@
 package answers
 
 import (
-	"context"
-	"errors"
-	"fmt"
 	"math"
 	"strings"
 	"unicode/utf8"
-
-	"github.com/blevesearch/bleve/v2/search"
-	"github.com/blevesearch/bleve/v2/search/searcher"
 
 	"github.com/seed1158cd35/weir/internal/doc"
 )
@@ -69,17 +63,11 @@ func (t title) indexed() string {
 }
 
 // newShelf builds the index of some titles, those of an entry in a row.
-func newShelf(t tongue, titles []title) (*shelf, error) {
-	splitter, err := newSplitter(t)
-	if err != nil {
-		return nil, err
-	}
-	s := &shelf{tongue: t, splitter: splitter, titles: append(titles, together(titles)...), words: make(map[shape][]string)}
+func newShelf(t tongue, titles []title) *shelf {
+	s := &shelf{tongue: t, splitter: newSplitter(t), titles: append(titles, together(titles)...), words: make(map[shape][]string)}
 	s.fill()
-	if err := s.measure(); err != nil {
-		return nil, fmt.Errorf("index of %s: %w", t.code, err)
-	}
-	return s, nil
+	s.measure()
+	return s
 }
 
 // together is a title for each entry that has all the words of its titles.
@@ -96,7 +84,7 @@ func together(titles []title) (all []title) {
 }
 
 func (s *shelf) fill() {
-	s.reader.docs = uint64(max(len(s.titles), fewest))
+	s.reader.docs = max(len(s.titles), fewest)
 	for i := range s.titles {
 		t := &s.titles[i]
 		t.terms = s.splitter.split(t.text)
@@ -104,10 +92,9 @@ func (s *shelf) fill() {
 	}
 }
 
-// measure finds out what each title scores when it is asked itself. By bleve's
-// formula that is sqrt(sum of weights / number of terms), since each term stands in
-// it once. It is not asked, as a book has thousands; a test asks.
-func (s *shelf) measure() error {
+// measure finds out what each title scores when it is asked itself: sqrt(sum of weights / number
+// of terms), since each term stands in it once. It is not asked, as a book has thousands; a test asks.
+func (s *shelf) measure() {
 	weights := make(map[string]float64)
 	for i := range s.titles {
 		t := &s.titles[i]
@@ -117,31 +104,14 @@ func (s *shelf) measure() error {
 		sum := 0.0
 		for _, term := range t.terms {
 			if _, ok := weights[term]; !ok {
-				w, err := s.weight(term)
-				if err != nil {
-					return err
-				}
-				weights[term] = w
+				r := s.reader.rarity(single, term)
+				weights[term] = r * r
 				s.words[shapeOf(term)] = append(s.words[shapeOf(term)], term)
 			}
 			sum += weights[term]
 		}
 		t.self = math.Sqrt(sum / float64(max(1, len(t.terms))))
 	}
-	return nil
-}
-
-func (s *shelf) weight(term string) (float64, error) {
-	ts, err := s.termSearcher(single, wanted{term: term, boost: 1})
-	if err != nil {
-		return 0, err
-	}
-	defer ts.Close()
-	return ts.Weight(), nil
-}
-
-func (s *shelf) termSearcher(field string, w wanted) (search.Searcher, error) {
-	return searcher.NewTermSearcher(context.Background(), &s.reader, w.term, field, w.boost, search.SearcherOptions{})
 }
 
 // A wanted term is one of a question.
@@ -193,7 +163,7 @@ func (s *shelf) wants(question string) []wanted {
 // for eight. Pairs of characters are not corrected, one for the other would always do.
 func (s *shelf) correct(term string) string {
 	of := shapeOf(term)
-	if of.letters < 4 || s.tongue.analyzer == "" {
+	if of.letters < 4 || s.tongue.stem == nil {
 		return ""
 	}
 	slips := 1
@@ -210,58 +180,21 @@ func (s *shelf) correct(term string) string {
 // A hit is a title that shares a term with the question.
 type hit struct {
 	title      int
-	score      float64 // bleve's
+	score      float64 // by tf-idf
 	confidence float64
 }
 
 // search gives each title that shares a term with the question to yield.
-func (s *shelf) search(wants []wanted, yield func(hit)) error {
+func (s *shelf) search(wants []wanted, yield func(hit)) {
 	if len(wants) == 0 {
-		return nil
+		return
 	}
 	for _, field := range []string{single, whole} {
-		if err := s.searchField(field, wants, yield); err != nil {
-			return fmt.Errorf("index of %s: %w", s.tongue.code, err)
-		}
+		most := s.reader.most(field, wants)
+		s.reader.search(field, wants, func(title int, score float64) {
+			yield(hit{title, score, s.confidence(score, title, most)})
+		})
 	}
-	return nil
-}
-
-func (s *shelf) searchField(field string, wants []wanted, yield func(hit)) error {
-	any, most, err := s.disjunction(field, wants)
-	if err != nil {
-		return err
-	}
-	defer any.Close()
-	ctx := &search.SearchContext{DocumentMatchPool: search.NewDocumentMatchPool(any.DocumentMatchPoolSize()+1, 0)}
-	for {
-		match, err := any.Next(ctx)
-		if err != nil || match == nil {
-			return err
-		}
-		i := int(number(match.IndexInternalID))
-		yield(hit{i, match.Score, s.confidence(match.Score, i, most)})
-		ctx.DocumentMatchPool.Put(match)
-	}
-}
-
-// disjunction is a search for any of the terms. Most is what a text of one term
-// would score if that could be all that is wanted.
-func (s *shelf) disjunction(field string, wants []wanted) (any search.Searcher, most float64, err error) {
-	var each []search.Searcher
-	for _, w := range wants {
-		ts, err := s.termSearcher(field, w)
-		if err != nil {
-			for _, s := range each {
-				err = errors.Join(err, s.Close())
-			}
-			return nil, 0, err
-		}
-		each = append(each, ts)
-		most += ts.Weight()
-	}
-	any, err = searcher.NewDisjunctionSearcher(context.Background(), &s.reader, each, 1, search.SearcherOptions{})
-	return any, math.Sqrt(most), err
 }
 
 // covered is the confidence in an entry that has all the words of a question, but

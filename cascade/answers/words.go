@@ -1,49 +1,40 @@
 package answers
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/blevesearch/bleve/v2/analysis"
-	"github.com/blevesearch/bleve/v2/analysis/lang/cjk"
-	"github.com/blevesearch/bleve/v2/analysis/token/lowercase"
-	unicodewords "github.com/blevesearch/bleve/v2/analysis/tokenizer/unicode"
-	"github.com/blevesearch/bleve/v2/registry"
+	"github.com/blevesearch/segment"
+	"golang.org/x/text/unicode/norm"
 )
 
 // A splitter makes of a text what the index keeps of it: the stems of its words,
 // or the pairs of its characters, each once and without those that every
 // question has.
 type splitter struct {
-	base   analysis.Analyzer
-	plain  analysis.Analyzer // words as they are, for texts that have none but common ones: "Who are you?"
+	base   func(text string) []string
 	kana   bool              // leave hiragana out where something else is left
 	filler map[string]bool   // stems
 	blank  *strings.Replacer // where words are not written apart: takes fillers out of a text; or nil
 }
 
-func newSplitter(t tongue) (*splitter, error) {
-	s := &splitter{kana: t.script == kana, filler: make(map[string]bool)}
-	var err error
-	if s.base, err = baseOf(t); err != nil {
-		return nil, fmt.Errorf("language %s: %w", t.code, err)
-	}
-	if s.plain, err = pipeline(lowercase.Name); err != nil {
-		return nil, err
+func newSplitter(t tongue) *splitter {
+	s := &splitter{base: pairs, kana: t.script == kana, filler: make(map[string]bool)}
+	if t.stem != nil {
+		s.base = stemmer{stem: t.stem, stop: stopWords[t.code], elided: t.elided, suffixed: t.code == "tr"}.stems
 	}
 	if t.script == han || t.script == hangul {
 		s.blank = blanks(t.filler)
-		return s, nil
+		return s
 	}
 	for word := range strings.FieldsSeq(t.filler) {
-		for _, token := range s.base.Analyze([]byte(word)) {
-			s.filler[string(token.Term)] = true
+		for _, term := range s.base(word) {
+			s.filler[term] = true
 		}
 	}
-	return s, nil
+	return s
 }
 
 // blanks puts a blank in the place of each phrase, the longest that fits.
@@ -57,77 +48,91 @@ func blanks(phrases string) *strings.Replacer {
 	return strings.NewReplacer(pairs...)
 }
 
-func baseOf(t tongue) (analysis.Analyzer, error) {
-	if t.analyzer != "" {
-		return registry.NewCache().AnalyzerNamed(t.analyzer)
-	}
-	pairs, err := pipeline(cjk.WidthName, lowercase.Name, cjk.BigramName)
-	if err != nil {
-		return nil, err
-	}
-	pairs.TokenFilters = slices.Insert(pairs.TokenFilters, 2, analysis.TokenFilter(syllables{}))
-	return pairs, nil
+// A word is one of a text, where words end as UAX #29 has it.
+type word struct {
+	text       string
+	start, end int
+	ideograph  bool // or kana: a character, or a run of them
 }
 
-// pipeline is words, filtered one after the other.
-func pipeline(filters ...string) (*analysis.DefaultAnalyzer, error) {
-	cache := registry.NewCache()
-	words, err := cache.TokenizerNamed(unicodewords.Name)
-	if err != nil {
-		return nil, err
-	}
-	p := &analysis.DefaultAnalyzer{Tokenizer: words}
-	for _, name := range filters {
-		filter, err := cache.TokenFilterNamed(name)
-		if err != nil {
-			return nil, err
+func words(text string) (all []word) {
+	start := 0
+	for s := segment.NewWordSegmenterDirect([]byte(text)); s.Segment(); {
+		end := start + len(s.Bytes())
+		if s.Type() != segment.None {
+			all = append(all, word{string(s.Bytes()), start, end, s.Type() == segment.Ideo || s.Type() == segment.Kana})
 		}
-		p.TokenFilters = append(p.TokenFilters, filter)
+		start = end
 	}
-	return p, nil
+	return all
 }
 
-// syllables has words of Hangul cut into pairs, too. Bleve's filter takes them
-// for words of an alphabet; but endings and particles are written on to them.
-type syllables struct{}
+// plain is the words of a text as they are, for texts that have none but common ones: "Who are you?"
+func plain(text string) (all []string) {
+	for _, w := range words(text) {
+		all = append(all, strings.ToLower(w.text))
+	}
+	return all
+}
 
-func (syllables) Filter(tokens analysis.TokenStream) analysis.TokenStream {
-	for _, t := range tokens {
-		if r, _ := utf8.DecodeRune(t.Term); unicode.Is(unicode.Hangul, r) {
-			t.Type = analysis.Ideographic
+// pairs is the characters of a text in overlapping pairs, and words of alphabets whole. Half and
+// full width are one. Words of Hangul are cut, too: endings and particles are written on to them.
+func pairs(text string) (all []string) {
+	var run []rune // characters that follow one another
+	flush := func() {
+		if len(run) == 1 {
+			all = append(all, string(run))
 		}
+		for i := 1; i < len(run); i++ {
+			all = append(all, string(run[i-1:i+1]))
+		}
+		run = run[:0]
 	}
-	return tokens
+	end := 0
+	for _, w := range words(text) {
+		wide := strings.ToLower(norm.NFKC.String(w.text))
+		first, _ := utf8.DecodeRuneInString(wide)
+		if w.start != end {
+			flush()
+		}
+		end = w.end
+		if w.ideograph || unicode.Is(unicode.Hangul, first) {
+			run = append(run, []rune(wide)...)
+			continue
+		}
+		flush()
+		all = append(all, wide)
+	}
+	flush()
+	return all
 }
 
-// analyze is the tokens of a text: of the ways to split it the first that leaves
-// something of it.
-func (s *splitter) analyze(text []byte) analysis.TokenStream {
+// split is the terms of a text: of the ways to split it the first that leaves something of it.
+func (s *splitter) split(text string) []string {
 	if s.kana {
-		if tokens := s.content(s.base.Analyze(withoutHiragana(text))); len(tokens) > 0 {
-			return tokens
+		if terms := s.content(s.base(withoutHiragana(text))); len(terms) > 0 {
+			return terms
 		}
 	}
 	if s.blank != nil {
-		if tokens := once(s.base.Analyze([]byte(s.blank.Replace(string(text))))); len(tokens) > 0 {
-			return tokens
+		if terms := once(s.base(s.blank.Replace(text))); len(terms) > 0 {
+			return terms
 		}
 	}
-	tokens := s.base.Analyze(slices.Clone(text)) // some filters write into it
-	if kept := s.content(tokens); len(kept) > 0 {
+	terms := s.base(text)
+	if kept := s.content(terms); len(kept) > 0 {
 		return kept
 	}
-	if len(tokens) == 0 {
-		tokens = s.plain.Analyze(slices.Clone(text))
+	if len(terms) == 0 {
+		terms = plain(text)
 	}
-	return once(tokens)
+	return once(terms)
 }
 
-// content is the tokens without fillers.
-func (s *splitter) content(tokens analysis.TokenStream) analysis.TokenStream {
-	var kept analysis.TokenStream
-	for _, t := range tokens {
-		if !s.filler[string(t.Term)] {
+// content is the terms without fillers.
+func (s *splitter) content(terms []string) (kept []string) {
+	for _, t := range terms {
+		if !s.filler[t] {
 			kept = append(kept, t)
 		}
 	}
@@ -135,11 +140,11 @@ func (s *splitter) content(tokens analysis.TokenStream) analysis.TokenStream {
 }
 
 // once leaves repetitions out, so that saying a thing twice makes it no surer.
-func once(tokens analysis.TokenStream) analysis.TokenStream {
-	seen := make(map[string]bool, len(tokens))
-	return slices.DeleteFunc(tokens, func(t *analysis.Token) bool {
-		had := seen[string(t.Term)]
-		seen[string(t.Term)] = true
+func once(terms []string) []string {
+	seen := make(map[string]bool, len(terms))
+	return slices.DeleteFunc(terms, func(t string) bool {
+		had := seen[t]
+		seen[t] = true
 		return had
 	})
 }
@@ -147,22 +152,11 @@ func once(tokens analysis.TokenStream) analysis.TokenStream {
 // withoutHiragana has blanks in its place. In Japanese it writes endings and
 // particles, which a question has many of and which say little; what is asked
 // for stands in kanji and katakana.
-func withoutHiragana(text []byte) []byte {
-	out := make([]byte, 0, len(text))
-	for _, r := range string(text) {
+func withoutHiragana(text string) string {
+	return strings.Map(func(r rune) rune {
 		if unicode.Is(unicode.Hiragana, r) {
-			r = ' '
+			return ' '
 		}
-		out = utf8.AppendRune(out, r)
-	}
-	return out
-}
-
-// split is the terms of a text.
-func (s *splitter) split(text string) []string {
-	var terms []string
-	for _, t := range s.analyze([]byte(text)) {
-		terms = append(terms, string(t.Term))
-	}
-	return terms
+		return r
+	}, text)
 }
