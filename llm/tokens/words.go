@@ -5,7 +5,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/tiktoken-go/tokenizer"
+	"github.com/tiktoken-go/tokenizer/codec"
 )
 
 type encoding uint8
@@ -27,17 +27,17 @@ const (
 // a token whatever follows, so the count of a text is the sum over its words.
 type vocabulary struct {
 	once  sync.Once
-	codec tokenizer.Codec
+	codec *codec.Codec
 	seen  []atomic.Uint64 // pairs by hash, the newer first: 48 bits of it, and the number of tokens plus 1
 }
 
 func (v *vocabulary) load(enc encoding) {
 	v.once.Do(func() {
-		name := tokenizer.Cl100kBase
-		if enc == o200k {
-			name = tokenizer.O200kBase
+		if enc == o200k { // by name all vocabularies there are would be linked, those of GPT-3 among them
+			v.codec = codec.NewO200kBase()
+		} else {
+			v.codec = codec.NewCl100kBase()
 		}
-		v.codec, _ = tokenizer.Get(name) // both names are known to it
 		v.seen = make([]atomic.Uint64, slots)
 	})
 }
