@@ -59,8 +59,12 @@ soak: deps ## what takes hours, by hand: campaigns that judge use, fuzzing, a fl
 attack: deps ## attack weir serve as it ships, with calm traffic beside each attack
 	@go test ./internal/test/attack -count=1 -v -run '^TestAttack' | grep -E '^(---|ok|FAIL|panic)|^ '
 
-build: ## build bin/weir
-	go build -trimpath -buildvcs=$(VCS) -o bin/weir ./cmd/weir
+# What is given to users has no symbols for a debugger (stacks of panics are as they were), and none of the traces of
+# gRPC, whose templates would keep every method of every type in the binary (docs/adr/0012-what-ships.md).
+RELEASE := -tags grpcnotrace -trimpath -ldflags '-s -w'
+
+build: ## build bin/weir, as it is released
+	go build $(RELEASE) -buildvcs=$(VCS) -o bin/weir ./cmd/weir
 
 race: deps ## test with the race detector
 	@scripts/deps gcc

@@ -152,13 +152,58 @@ func TestVersionsArePinned(t *testing.T) {
 	}
 }
 
+// release is how the Makefile builds what is given to users.
+func release(t *testing.T) (flags []string) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(root, "Makefile"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := regexp.MustCompile(`(?m)^RELEASE := (-tags \w+) (-trimpath) (-ldflags) '([^']+)'$`).FindSubmatch(text)
+	if m == nil {
+		t.Fatal("the Makefile says nothing of a release")
+	}
+	tags, tag, _ := strings.Cut(string(m[1]), " ")
+	return []string{tags, tag, string(m[2]), string(m[3]), string(m[4])}
+}
+
+// A package that looks methods up by their names at run time, as templates do, keeps all methods of all types in the
+// binary: half as much again.
+func TestTheReleaseIsSmall(t *testing.T) {
+	c := exec.Command("go", append(append([]string{"list", "-deps"}, release(t)[:2]...), "./cmd/weir")...)
+	c.Dir = root
+	out, err := c.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name := range strings.FieldsSeq(string(out)) {
+		if name == "text/template" || name == "html/template" || strings.HasSuffix(name, "/reflect2") {
+			t.Errorf("bin/weir is built from %s", name)
+		}
+	}
+	file := filepath.Join(t.TempDir(), "weir")
+	c = exec.Command("go", append([]string{"build", "-buildvcs=false", "-o", file}, append(release(t), "./cmd/weir")...)...)
+	c.Dir, c.Env = root, append(os.Environ(), "GOOS=linux", "GOARCH=amd64")
+	if out, err := c.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	info, err := os.Stat(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%.1f MB", float64(info.Size())/1e6)
+	if info.Size() > 45e6 {
+		t.Errorf("it is %.1f MB, want 45 at most: docs/adr/0012-what-ships.md says what weighs what", float64(info.Size())/1e6)
+	}
+}
+
 // The same sources make the same bytes, in whatever directory.
 func TestTheBuildIsReproducible(t *testing.T) {
 	var built [2][]byte
 	for i, name := range []string{"here", "elsewhere/and/deeper"} {
 		dir := filepath.Join(t.TempDir(), name)
 		copyTree(t, root, dir)
-		c := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-o", "weir", "./cmd/weir")
+		c := exec.Command("go", append([]string{"build", "-buildvcs=false", "-o", "weir"}, append(release(t), "./cmd/weir")...)...)
 		c.Dir = dir
 		if out, err := c.CombinedOutput(); err != nil {
 			t.Fatalf("%v: %s", err, out)
