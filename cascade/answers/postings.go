@@ -7,8 +7,8 @@ import "math"
 // function of TFIDFSimilarity), where each term stands in a title once.
 type postings struct {
 	lists map[string]map[string][]posting // by field and term
-	docs  int // counted to say how rare a term is
-	last  int // that was added
+	docs  int                             // counted to say how rare a term is
+	last  int                             // that was added
 }
 
 // A posting is one title that has a term.
