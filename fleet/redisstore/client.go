@@ -43,14 +43,14 @@ func (c *client) run(ctx context.Context, s *script, keys, args [][]byte, reply 
 		return reply, err
 	}
 	k := c.sends.Get().(*sending)
-	k.Context, k.alone = ctx, c.dialer.alone() && soonOver(ctx)
+	k.Context, k.alone, k.dialed = ctx, c.dialer.alone() && soonOver(ctx), false
 	r := k.run(made, s, keys, args)
 	if _, down := errors.AsType[*errDown](r.NonRedisError()); down && k.alone {
 		k.alone = false
 		r = k.run(made, s, keys, args)
 	}
 	c.dialer.leave(ctx, r.NonRedisError())
-	if r.NonRedisError() == nil { // else the client may hold on to it
+	if r.NonRedisError() == nil && !k.dialed { // else the client may hold on to it
 		k.Context = nil
 		c.sends.Put(k)
 	}
@@ -103,7 +103,8 @@ func eval(c rueidis.Client, s *script, keys, args [][]byte) rueidis.Completed {
 // A sending is the context of a caller, who must not wait for a connection.
 type sending struct {
 	context.Context
-	alone bool // it has a connection to itself
+	alone  bool // it has a connection to itself
+	dialed bool // a connection was made for it: a context that the client made of it may outlast it
 }
 
 // mostAlone is how long a call may last that is alone: nothing but its deadline ends it, and
@@ -160,6 +161,8 @@ func (c *sending) Value(key any) any {
 	return c.Context.Value(key)
 }
 
-// mustNotWait reports whether a dial is made on behalf of a caller, and not of the
-// client itself.
-func mustNotWait(ctx context.Context) bool { return ctx.Value(sendingKey{}) != nil }
+// sendingOf is the call on whose behalf a dial is made, nil if it is made for the client itself.
+func sendingOf(ctx context.Context) *sending {
+	k, _ := ctx.Value(sendingKey{}).(*sending)
+	return k
+}

@@ -16,7 +16,7 @@ func (d *dialer) connect(ctx context.Context, addr string, nd *net.Dialer, confi
 	ctx, cancel := context.WithTimeout(ctx, d.timeout)
 	defer cancel()
 	defer context.AfterFunc(d.ctx, cancel)()
-	c, err := dialTCP(ctx, addr, nd, config)
+	c, err := d.reach(ctx, addr, nd, config)
 	if err != nil {
 		return nil, err
 	}
@@ -48,15 +48,19 @@ func answers(c net.Conn) error {
 	return err
 }
 
-// hand makes a connection one that the client may have.
-func (d *dialer) hand(raw net.Conn, addr string, nd *net.Dialer, config *tls.Config) (net.Conn, error) {
-	c := &conn{dialer: d}
+// hand makes a connection one that the client may have: for calls that are alone, one that can be looked at.
+func (d *dialer) hand(raw net.Conn, own *peek, addr string, nd *net.Dialer, config *tls.Config) (net.Conn, error) {
+	c := &conn{dialer: d, addr: addr, own: own}
 	c.asideConn = asideConn{Conn: raw, made: time.Now(), replies: d.replies, heard: c.hear}
 	c.refuses = func(why error) { // who asks before there is another connection is told
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		n := d.node(addr)
 		n.said, n.saidAt = why, time.Now()
+		if n.spare != nil && time.Since(n.spare.made) > longEnough { // it leads where the name led then
+			n.spare.Close()
+			n.spare = nil
+		}
 	}
 	c.lost = func() {
 		d.mu.Lock()
@@ -71,14 +75,24 @@ func (d *dialer) hand(raw net.Conn, addr string, nd *net.Dialer, config *tls.Con
 		return nil, errClosed
 	}
 	d.open[c] = struct{}{}
-	d.node(addr).known()
+	n := d.node(addr)
+	n.known()
+	if d.openTo(addr) < mostOpen {
+		d.try(n, addr, nd, config)
+	}
 	return c, nil
 }
+
+// mostOpen is how many connections to a node there are: the one that all calls share, and one for calls that are alone.
+const mostOpen = 2
 
 // A conn knows whether somebody waits for an answer, and when it is lost.
 type conn struct {
 	asideConn
 	dialer  *dialer
+	addr    string
+	own     *peek        // of one that calls that are alone have, one after the other; nobody reads it between them
+	read    atomic.Bool  // the client reads it all the time
 	waiting atomic.Int64 // since when nothing was heard though something was sent, in ns; 0 if not
 	once    sync.Once
 	lost    func()
@@ -86,9 +100,27 @@ type conn struct {
 
 func (c *conn) Write(b []byte) (int, error) {
 	if c.waiting.Load() == 0 {
+		if c.own != nil && (c.failed != nil || c.own.ended()) {
+			return 0, c.down()
+		}
 		c.waiting.CompareAndSwap(0, time.Now().UnixNano())
 	}
 	return c.asideConn.Write(b)
+}
+
+// down is an error after which a call goes over another connection: nothing was sent over this one.
+func (c *conn) down() error {
+	c.dialer.mu.Lock()
+	defer c.dialer.mu.Unlock()
+	return &errDown{c.addr, c.dialer.node(c.addr).why()}
+}
+
+// SetDeadline is called without one when the client begins to read the connection all the time.
+func (c *conn) SetDeadline(t time.Time) error {
+	if t.IsZero() {
+		c.read.Store(true)
+	}
+	return c.asideConn.SetDeadline(t)
 }
 
 func (c *conn) hear() {

@@ -16,6 +16,7 @@ import (
 type dialer struct {
 	timeout time.Duration
 	replies *replies
+	reach   func(ctx context.Context, addr string, nd *net.Dialer, config *tls.Config) (net.Conn, error)
 
 	calls     atomic.Int64 // under way
 	abandoned atomic.Int64 // that ended before their answer, since something was read
@@ -31,7 +32,7 @@ type dialer struct {
 
 // A node is a server as the dialer knows it.
 type node struct {
-	ready  net.Conn      // a connection that nobody uses yet
+	spare  *spare
 	tried  chan struct{} // closed when it was tried for the first time
 	trying bool
 	asked  time.Time // when a caller asked for it last
@@ -71,7 +72,7 @@ func (e *errDown) Error() string {
 }
 
 func newDialer(timeout time.Duration) *dialer {
-	d := &dialer{timeout: timeout, replies: newReplies(), nodes: make(map[string]*node), open: make(map[*conn]struct{})}
+	d := &dialer{timeout: timeout, replies: newReplies(), reach: dialTCP, nodes: make(map[string]*node), open: make(map[*conn]struct{})}
 	d.ctx, d.cancel = context.WithCancel(context.Background())
 	return d
 }
@@ -92,7 +93,7 @@ func (d *dialer) alone() bool { return d.calls.Load() <= 1 }
 // somebody waits: what waits in the client for the server would only become more.
 func (d *dialer) leave(ctx context.Context, err error) {
 	d.calls.Add(-1)
-	if err == nil || ctx.Err() == nil {
+	if err == nil || ctx.Err() == nil && err != context.DeadlineExceeded { // a connection of its own is told first
 		return
 	}
 	many := d.abandoned.Add(1) >= mostAbandoned
@@ -112,40 +113,60 @@ func (d *dialer) leave(ctx context.Context, err error) {
 
 // dial is what the client calls.
 func (d *dialer) dial(ctx context.Context, addr string, nd *net.Dialer, config *tls.Config) (net.Conn, error) {
-	var c net.Conn
-	var err error
-	if mustNotWait(ctx) {
-		c, err = d.ready(ctx, addr, nd, config)
-	} else {
-		c, err = d.connect(ctx, addr, nd, config)
+	k := sendingOf(ctx)
+	if k == nil {
+		c, err := d.connect(ctx, addr, nd, config)
+		if err != nil {
+			return nil, err
+		}
+		return d.hand(c, nil, addr, nd, config)
 	}
+	k.dialed = true
+	s, err := d.ready(k, addr, nd, config)
 	if err != nil {
 		return nil, err
 	}
-	return d.hand(c, addr, nd, config)
+	if !k.alone {
+		return d.hand(s.Conn, nil, addr, nd, config)
+	}
+	return d.hand(s.Conn, s.peek, addr, nd, config)
 }
 
-// ready is a connection that is there, or an error and one that will be. A caller waits for the first
-// try to reach a node, which a cluster has just named; it may wait as long as its context lasts.
-func (d *dialer) ready(ctx context.Context, addr string, nd *net.Dialer, config *tls.Config) (net.Conn, error) {
+// ready is a connection that is there, or an error and one that will be.
+func (d *dialer) ready(k *sending, addr string, nd *net.Dialer, config *tls.Config) (*spare, error) {
+	if s := d.reserve(k, addr, nd, config); s != nil && s.free() {
+		return s, nil
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	n := d.node(addr)
+	d.try(n, addr, nd, config)
+	return nil, &errDown{addr, n.why()}
+}
+
+// reserve takes the spare connection, if there is one. A call that is alone has it only beside one that is shared,
+// over which it goes otherwise. Another call waits for the first try to reach a node, which a cluster has just named;
+// it may wait as long as its context lasts.
+func (d *dialer) reserve(k *sending, addr string, nd *net.Dialer, config *tls.Config) *spare {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	n := d.node(addr)
 	n.asked = time.Now()
-	if n.ready == nil {
+	if k.alone && (n.spare == nil || n.spare.peek == nil || !d.shared(addr)) {
+		return nil
+	}
+	if n.spare == nil {
 		d.try(n, addr, nd, config)
 		d.mu.Unlock()
 		select {
 		case <-n.tried:
-		case <-ctx.Done():
+		case <-k.Done():
 		}
 		d.mu.Lock()
 	}
-	if c := n.ready; c != nil {
-		n.ready = nil
-		return c, nil
-	}
-	return nil, &errDown{addr, n.why()}
+	s := n.spare
+	n.spare = nil
+	return s
 }
 
 func (d *dialer) node(addr string) *node {
@@ -159,7 +180,7 @@ func (d *dialer) node(addr string) *node {
 
 // try starts to connect to a node, unless that is going on. The lock is held.
 func (d *dialer) try(n *node, addr string, nd *net.Dialer, config *tls.Config) {
-	if n.trying || n.ready != nil || d.closed {
+	if n.trying || n.spare != nil || d.closed {
 		return
 	}
 	n.trying = true
@@ -177,8 +198,11 @@ func (d *dialer) keepTrying(n *node, addr string, nd *net.Dialer, config *tls.Co
 		idle := time.Since(n.asked) > interest && time.Since(begin) > interest
 		if err == nil || idle || d.closed || d.ctx.Err() != nil {
 			n.trying = false
-			if n.ready = c; d.closed && c != nil {
+			switch {
+			case d.closed && c != nil:
 				c.Close()
+			case c != nil:
+				d.keep(n, c, addr, nd, config)
 			}
 			d.mu.Unlock()
 			return
@@ -216,8 +240,8 @@ func (d *dialer) close() {
 	d.mu.Lock()
 	d.closed = true
 	for _, n := range d.nodes {
-		if n.ready != nil {
-			n.ready.Close()
+		if n.spare != nil {
+			n.spare.Close()
 		}
 	}
 	d.mu.Unlock()

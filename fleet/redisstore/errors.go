@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,7 +37,11 @@ const silence = "the server is slow, stands still, or is behind a firewall that 
 
 // explain adds what to do to an error of a Conn.
 func explain(ctx context.Context, err error) error {
-	if cause := context.Cause(ctx); cause != nil {
+	cause := context.Cause(ctx)
+	if errors.Is(err, context.DeadlineExceeded) { // a connection may hear of the deadline before ctx ends
+		cause = cmp.Or(cause, err)
+	}
+	if cause != nil {
 		return fmt.Errorf("redisstore: no answer in time: %w (%s)", cause, silence)
 	}
 	for e := err; e != nil; e = errors.Unwrap(e) {

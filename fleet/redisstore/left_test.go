@@ -1,6 +1,8 @@
 package redisstore
 
 import (
+	"context"
+	"crypto/tls"
 	"net"
 	"strings"
 	"testing"
@@ -10,8 +12,10 @@ import (
 // Between two connections to a server that was demoted, those who ask hear what it said.
 func TestWhyAServerThatWasDemotedIsLeftIsTold(t *testing.T) {
 	d := newDialer(time.Second)
+	d.reach = nowhere
+	defer func() { d.cancel(); d.close() }()
 	raw, server := net.Pipe()
-	c, err := d.hand(raw, "a:1", nil, nil)
+	c, err := d.hand(raw, nil, "a:1", nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -26,4 +30,10 @@ func TestWhyAServerThatWasDemotedIsLeftIsTold(t *testing.T) {
 	if down.err == nil || !strings.HasPrefix(down.err.Error(), "READONLY You can't") || !strings.Contains(down.Error(), "READONLY") {
 		t.Errorf("ended by %v, and told: %v", err, down)
 	}
+}
+
+// nowhere is reached by no try.
+func nowhere(ctx context.Context, _ string, _ *net.Dialer, _ *tls.Config) (net.Conn, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
 }

@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"net"
 	"net/url"
 	"sync"
 	"sync/atomic"
@@ -97,6 +98,7 @@ func (o *Options) apply(opt *rueidis.ClientOption, d *dialer) {
 	opt.Dialer.Timeout = o.timeout()
 	opt.Dialer.KeepAlive = 2 * time.Second // a PING is sent as often to a server that says nothing
 	opt.ConnWriteTimeout = mostAlone       // and may take so long
+	opt.Dialer.KeepAliveConfig = asks      // where no PING is sent
 	opt.DisableRetry = true                // who repeats an ask says so
 	opt.DisableCache = true
 	opt.DisableAutoPipelining = true // each call says how it goes: see call
@@ -109,6 +111,9 @@ func (o *Options) apply(opt *rueidis.ClientOption, d *dialer) {
 		opt.Sentinel.TopologyRefreshInterval = time.Second
 	}
 }
+
+// asks is how the kernel finds that nobody is there any more: within 3 seconds, as a PING does.
+var asks = net.KeepAliveConfig{Enable: true, Idle: time.Second, Interval: time.Second, Count: 2}
 
 // An opening is a client that is made in the background, for as long as that takes.
 type opening struct {
