@@ -144,7 +144,8 @@ func TestARudeServerIsLeftAloneForAWhile(t *testing.T) {
 		defer w.end()
 		w.rude = true
 		_, err := w.get(t, false)
-		time.Sleep(10 * time.Second)
+		time.Sleep(10*time.Second + latest/2) // between two tries
+		synctest.Wait()
 		if n := len(w.ends()); n < 10 || n > 25 {
 			t.Errorf("%d connections within 10s (%v)", n, err)
 		}
