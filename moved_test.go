@@ -92,6 +92,33 @@ func TestWhoWaitsGoesByTheLimitThatTookItsPlace(t *testing.T) {
 	}
 }
 
+// A limit in another's place begins with what has come since, part by part of a unit: a store that holds it as
+// full has 1.76 of a burst of 2 at 24/s to give, of which one has come after 42 ms and no more.
+func TestALimitThatBeginsHasPartsOfUnitsOnlyAsTheyCome(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := limit.Limit{Name: "q", Rate: bucket.Rate{Amount: 24, Per: time.Second, Burst: 2}}
+		all := fleet(t, 2, steady(l))
+		pass(time.Second)
+		l.Scope = "tenant"
+		for _, u := range all {
+			set(t, u, steady(l))
+		}
+		pass(55 * time.Millisecond)
+		went := 0
+		for i := range 3 {
+			var p weir.Permit
+			if d := all[i%2].Try(weir.Call{Keys: map[string]string{"tenant": "x"}}, &p); d.Allowed {
+				p.Report(outcome.Outcome{Class: outcome.OK})
+				went++
+			}
+			pass(6 * time.Millisecond)
+		}
+		if went != 1 {
+			t.Errorf("%d went in 67ms at 24/s from nothing, want 1", went)
+		}
+	})
+}
+
 // gone is a unit that a process of a fleet let go.
 type gone struct {
 	at time.Duration

@@ -51,7 +51,7 @@ func (p *pool) begins(now time.Duration, s *spec) beginStep {
 	defer p.mu.Unlock()
 	switch b := &p.begin; {
 	case b.over:
-	case s.rule.Shape == Fixed || p.comeSince(now, s) >= s.most():
+	case s.rule.Shape == Fixed || p.allHasCome(now, s):
 		b.over = true
 	case s.rule.Shape == Rolling:
 		return beginTells
@@ -130,6 +130,15 @@ func (p *pool) ownEmpty() {
 func (p *pool) comes(now time.Duration) time.Duration {
 	d := now - p.begin.from
 	return max(0, d-slack(d))
+}
+
+// allHasCome reports whether as much has come since the pool began as the store can hold: of a bucket
+// parts of units, too.
+func (p *pool) allHasCome(now time.Duration, s *spec) bool {
+	if s.rule.Shape == Bucket {
+		return s.rule.Meter.Drains(p.comes(now).Microseconds()) >= s.rule.Meter.Cap
+	}
+	return p.comeSince(now, s) >= s.most()
 }
 
 // comeSince is how many units may have come since the pool began.
