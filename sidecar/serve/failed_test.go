@@ -55,3 +55,34 @@ func TestAStartThatFailsLeavesNothingOpen(t *testing.T) {
 		})
 	}
 }
+
+// Whatever keeps a server from starting, it says so.
+func TestAServerThatCannotStartSaysWhy(t *testing.T) {
+	dir := t.TempDir()
+	open := filepath.Join(dir, "store")
+	if err := os.WriteFile(open, nil, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(open, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	for name, yaml := range map[string]string{
+		"a store that others read": "store: {file: " + open + "}\n",
+		"a store that is none":     "store: {file: " + dir + "}\n",
+		"no certificate":           "tls: {cert: " + dir + "/none.pem, key: " + dir + "/none.key}\n",
+		"no rules":                 "decide: {grpc: \"127.0.0.1:0\", rules: " + dir + "/none.yaml, open: true}\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "weir.yaml")
+			if err := os.WriteFile(path, []byte("listen: 127.0.0.1:0\nadmin: off\n"+yaml+"upstreams:\n  u: {url: \"http://127.0.0.1:1\"}\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			r, err := Start(path, Options{})
+			if err == nil {
+				_ = r.Close()
+				t.Fatal("it started")
+			}
+			t.Log(err)
+		})
+	}
+}

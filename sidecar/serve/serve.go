@@ -212,7 +212,7 @@ const opening = 10 * time.Second
 
 // leave gives back what is leased and closes the store.
 func (s *Server) leave() {
-	if s.store == nil {
+	if s.fleet == nil { // no store, or one that could not be opened
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), leaving)
