@@ -59,7 +59,8 @@ type Decision struct {
 	RetryAfter time.Duration // how long to wait before asking again; bucket.Never if the cost can never be met
 }
 
-// Try asks for one attempt without waiting. If it is allowed, p is the permit:
+// Try asks for one attempt and waits for no turn; where a fleet shares limits it may wait for an
+// answer of the store, for fractions of a second. If the attempt is allowed, p is the permit:
 // the caller makes the attempt and reports how it ended. p may be the zero
 // Permit or one that has been reported; it is the caller's, so that a decision
 // allocates nothing. Gates besides breaker and limits are not asked: they may

@@ -14,8 +14,8 @@ import (
 
 // A Limiter holds all callers of one key to one limit. Most callers want Wait;
 // Try is for work that may be dropped; Take and Due are for those who wait in
-// their own way. It is safe for concurrent use, takes no lock and allocates
-// nothing on the way to a yes or a no.
+// their own way. It is safe for concurrent use and allocates nothing on the
+// way to a yes or a no; of a bucket it takes no lock for that.
 //
 // The timetable (line) changes seldom and is read by all; booked is the last
 // place given away and is the only word that a decision writes.

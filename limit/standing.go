@@ -74,7 +74,7 @@ type mode uint8
 
 const (
 	asking   mode = iota // the store is asked, and there is nothing else
-	waiting              // as asking, but the store has never answered: calls wait
+	waiting              // as asking, but the store has never answered, or granted no part before it went away: calls wait
 	parted               // from the part that the store has granted
 	past                 // from the same, for longer than the store keeps it
 	sharing              // from a share that somebody has configured

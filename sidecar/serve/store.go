@@ -101,7 +101,7 @@ func newFleet(s limit.Store, c config.Store, events limit.FleetEvents) *limit.Fl
 	})
 }
 
-// slowSilence is after how long without an answer of DynamoDB a process uses its part: each
+// slowSilence is after how long without an answer of DynamoDB a process takes it for away: each
 // beat is paid for.
 const slowSilence = 10 * time.Second
 
