@@ -35,36 +35,44 @@ func (p *Permit) Sent() {
 // each process of a fleet that uses the same key finds the others by what is left.
 func (p *Permit) Tell(now, sent time.Duration, levels []outcome.Level, counted bool, changed func(c Charge, perSecond float64)) {
 	for i := range p.n {
-		e := p.at(i)
-		l := e.Registry.Limit()
-		if e.limiter == nil || !e.sent && l.Told == "" {
-			continue
+		if e := p.at(i); e.limiter != nil && (e.sent || e.Registry.Limit().Told != "") {
+			e.tell(now, sent, levels, counted, changed)
 		}
-		b := e.limiter.belief()
-		said := named(levels, l.Told)
-		owed, latest, day := b.hear(now, sent, e, said, counted)
-		if said == nil || l.Told == "" {
-			continue
-		}
-		rate, ok := toldRate(said, day)
-		hurry, spent := ok && sooner(said, rate), gone(said)
-		if hurry {
-			rate = until(said, rate, max(0, now-sent))
-			spent = min(spent, rate.Full()) // what is beyond is back when the rest is
-		}
-		if ok && e.Registry.tell(now, e, rate, said.Name, spent) && changed != nil && !hurry {
-			changed(e.Charge, rate.PerSecond())
-		}
-		if !ok || latest < 0 || said.Remaining >= rate.Full() {
-			continue
-		}
-		m := e.Registry.Get(now, e.Key)
-		if hurry && said.Remaining == 0 {
-			m.Pause(now, now+min(said.Reset, mostHeld))
-		}
-		if owed = max(owed, m.Look(now).Left-latest); owed > 0 { // nor is there more than the upstream has
-			m.Owe(now, min(owed, rate.Full()))
-		}
+	}
+}
+
+func (e *entry) tell(now, sent time.Duration, levels []outcome.Level, counted bool, changed func(c Charge, perSecond float64)) {
+	name := e.Registry.Limit().Told
+	said := named(levels, name)
+	owed, latest, day := e.limiter.belief().hear(now, sent, e, said, counted)
+	if said == nil || name == "" {
+		return
+	}
+	rate, ok := toldRate(said, day)
+	if !ok {
+		return
+	}
+	hurry, spent := sooner(said, rate), gone(said)
+	if hurry {
+		rate = until(said, rate, max(0, now-sent))
+		spent = min(spent, rate.Full()) // what is beyond is back when the rest is
+	}
+	if e.Registry.tell(now, e, rate, said.Name, spent) && changed != nil && !hurry {
+		changed(e.Charge, rate.PerSecond())
+	}
+	if latest >= 0 && said.Remaining < rate.Full() {
+		e.obey(now, said, rate.Full(), owed, latest, hurry)
+	}
+}
+
+// obey charges what is owed; nor is there more than the upstream had at the latest.
+func (e *entry) obey(now time.Duration, said *outcome.Level, full, owed, latest int64, hurry bool) {
+	m := e.Registry.Get(now, e.Key)
+	if hurry && said.Remaining == 0 {
+		m.Pause(now, now+min(said.Reset, mostHeld))
+	}
+	if owed = max(owed, m.Look(now).Left-latest); owed > 0 {
+		m.Owe(now, min(owed, full))
 	}
 }
 
