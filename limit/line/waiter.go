@@ -49,7 +49,8 @@ func (l *Line) wait(ctx context.Context, now time.Duration, c *Call, at Spot) (P
 		c.came = s.came
 	}
 	s.comes(w)
-	if l.push(now, w); l.next(now) == w {
+	l.push(now, w)
+	if l.rules != nil || l.next(now) == w { // rules: more may go than when the first asked, though nobody gave anything back
 		l.serve(now)
 	}
 	w.line.drives(w)

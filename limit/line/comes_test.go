@@ -1,0 +1,49 @@
+package line
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed1158cd35/weir/clock"
+)
+
+// A grown asker gets what it asks for at the second time, as of a bound that has grown meanwhile.
+type grown struct{ asked int }
+
+func (g *grown) Ask(time.Duration, time.Duration) Step {
+	if g.asked++; g.asked < 2 {
+		return Step{Kind: Wait, For: time.Hour}
+	}
+	return Step{Kind: Go}
+}
+
+type anHour struct{}
+
+func (anHour) Wait(time.Duration) time.Duration                               { return time.Hour }
+func (anHour) Stands(time.Duration) bool                                      { return false }
+func (anHour) Longer(time.Duration, time.Duration, int) (until time.Duration) { return 0 }
+
+// More may go than when the first asked, though nobody gave anything back and no time has passed.
+func TestWhoComesHasTheFirstAsk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, begin := New(clock.System, anHour{}), time.Now()
+		first := make(chan time.Duration, 1)
+		go func() {
+			_, err := l.Wait(t.Context(), clock.System.Now(), clock.System.Now()+time.Hour, &grown{})
+			if err != nil {
+				t.Error(err)
+			}
+			first <- time.Since(begin)
+		}()
+		synctest.Wait()
+		ctx, leave := context.WithCancel(t.Context())
+		go func() { _, _ = l.Wait(ctx, clock.System.Now(), clock.System.Now()+time.Hour, &grown{}) }()
+		if waited := <-first; waited > time.Minute {
+			t.Errorf("the first went after %v, want at once", waited)
+		}
+		leave()
+		synctest.Wait()
+	})
+}
