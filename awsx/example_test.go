@@ -44,6 +44,30 @@ func Example() {
 	// aws/dynamodb/eu-west-1/123456789012 ListTables rate_limited mine
 }
 
+// Limits of the buckets of a program, of each function of Lambda and each queue of SQS: what
+// is counted apart is named by the limit's scope.
+func ExamplePreset() {
+	perSecond := func(name, scope string, n int64) limit.Limit {
+		return limit.Limit{Name: name, Scope: scope, Rate: bucket.Rate{Amount: n, Per: time.Second, Burst: n}}
+	}
+	own := map[string][]limit.Limit{
+		"s3": {
+			perSecond("bucket", awsx.Bucket, 1000),
+			perSecond("reads and writes", awsx.Access, 4000),
+			perSecond("prefix", awsx.Prefix, 300),
+			perSecond("same object", awsx.Key, 1), // one write a second is all that S3 promises
+		},
+		"dynamodb": {perSecond("table", awsx.Table, 500)},
+		"bedrock":  {perSecond("model", awsx.Model, 2)},
+		"lambda":   {perSecond("function", awsx.Function, 10)},
+		"sqs":      {perSecond("queue", awsx.Queue, 300)},
+	}
+	p := awsx.Preset("sqs")
+	p.Limits = append(p.Limits, own["sqs"]...)
+	fmt.Println(p.Limits[len(p.Limits)-1].Name, p.Validate())
+	// Output: queue <nil>
+}
+
 func ExampleShards() {
 	s, _ := awsx.NewShards(16)
 	kept := s.Key("logs/2026/11/21.gz")

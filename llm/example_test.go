@@ -1,6 +1,8 @@
 package llm_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -30,10 +32,11 @@ func ExampleRoute_Parse() {
 	r, _ := route.Parse([]byte(`{"model":"gpt-5","max_completion_tokens":100,"n":2,"messages":[{"role":"user","content":"Where is it?"}]}`))
 	fmt.Println(r.Model, r.MaxOutput, r.Stream, r.Question())
 	_, err := route.Parse([]byte(`{"model":["gpt-5"]}`))
-	fmt.Println(err)
+	wrong, _ := errors.AsType[*llm.RequestError](err)
+	fmt.Println(wrong.Field, wrong)
 	// Output:
 	// gpt-5 200 false Where is it?
-	// the body's model is not a string
+	// model the body's model is not a string
 }
 
 func ExampleRequest_Prompt() {
@@ -85,8 +88,15 @@ func ExampleRequest_Answer() {
 }
 
 func ExampleRoute_Refuse() {
+	kindOf := func(err error) llm.Kind { // what an error of the program means to a client
+		if errors.Is(err, context.DeadlineExceeded) {
+			return llm.Timeout
+		}
+		return llm.Exhausted
+	}
 	w := httptest.NewRecorder()
-	llm.Default(llm.OpenAI).Refuse(w, llm.Failure{Kind: llm.Exhausted, Message: "the quota of the day is used up", RetryAfter: 5 * time.Hour})
+	err := errors.New("the quota of the day is used up")
+	llm.Default(llm.OpenAI).Refuse(w, llm.Failure{Kind: kindOf(err), Message: err.Error(), RetryAfter: 5 * time.Hour})
 	fmt.Println(w.Code == http.StatusTooManyRequests, w.Header().Get("X-Should-Retry"))
 	fmt.Print(w.Body)
 	// Output:

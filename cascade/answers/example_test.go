@@ -1,6 +1,7 @@
 package answers_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
 
@@ -16,6 +17,19 @@ answers:
       en: Within 30 days, with the label from "My orders".
       ja: 30日以内に、「注文履歴」の返送ラベルをお使いください。
 `
+
+func ExampleBook_Parse() {
+	var book answers.Book
+	err := book.Parse("answers.yaml", []byte("answers:\n  - id: returns\n    question: [\"How do I return an item?\"]\n"))
+	mistakes, _ := errors.AsType[answers.Errors](err)
+	for _, m := range mistakes {
+		fmt.Println(m.Line, m)
+	}
+	// Output:
+	// 2 answers.yaml:2:5: answers[0].answer: is missing
+	// 2 answers.yaml:2:5: answers[0]: has neither questions nor keywords, so that nothing finds it
+	// 3 answers.yaml:3:5: answers[0].question: there is no field "question"; did you mean questions?
+}
 
 func ExampleBook_Find() {
 	var book answers.Book

@@ -14,18 +14,18 @@ type Settings struct {
 	Server   string // its address
 	Eviction string // maxmemory-policy
 	AppendTo string // appendonly: yes or no
-	SaveAt   string // save: when it takes snapshots; Off if never
+	SaveAt   string // save: when it takes snapshots; "off" if never
 }
 
-// Off is a setting that is known to be empty.
-const Off = "off"
+// off is a setting that is known to be empty.
+const off = "off"
 
 // Evicts reports whether the server drops keys when its memory is full: a limit whose key was
 // dropped counts as one that nobody has used.
 func (s *Settings) Evicts() bool { return s.Eviction != "" && s.Eviction != "noeviction" }
 
 // Forgets reports whether the server is known to begin empty when it is started anew.
-func (s *Settings) Forgets() bool { return s.AppendTo == "no" && s.SaveAt == Off }
+func (s *Settings) Forgets() bool { return s.AppendTo == "no" && s.SaveAt == off }
 
 // Hidden is what the server does not say, of what decides whether it evicts or forgets.
 func (s *Settings) Hidden() (all []string) {
@@ -87,7 +87,7 @@ func (n *asked) config(name string) string {
 	n.err = cmp.Or(n.err, r.NonRedisError())
 	all, err := r.AsStrMap()
 	if value, ok := all[name]; err == nil && ok {
-		return cmp.Or(value, Off)
+		return cmp.Or(value, off)
 	}
 	return ""
 }

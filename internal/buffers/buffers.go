@@ -35,8 +35,8 @@ type Budget struct {
 	turned int64  // those for whom there was no room in time
 }
 
-// New makes a budget, of which those that are not small may have half together.
-func New(total int64) *Budget { return &Budget{total: total, share: total / 2} }
+// newBudget makes a budget, of which those that are not small may have half together.
+func newBudget(total int64) *Budget { return &Budget{total: total, share: total / 2} }
 
 // Total is what may be held.
 func (b *Budget) Total() int64 { return b.total }

@@ -17,7 +17,7 @@ func TestNoMoreIsHeldThanMayBe(t *testing.T) {
 	seed := rand.Uint64()
 	synctest.Test(t, func(t *testing.T) {
 		const total = 64 << 20
-		b := New(total)
+		b := newBudget(total)
 		var held, served atomic.Int64
 		var wg sync.WaitGroup
 		for i := range 300 {
@@ -54,7 +54,7 @@ func TestNoMoreIsHeldThanMayBe(t *testing.T) {
 
 func TestSmallOnesWaitForNoLargeOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := New(64 << 20)
+		b := newBudget(64 << 20)
 		if err := b.Wait(t.Context(), 32<<20, time.Second); err != nil {
 			t.Fatal(err)
 		}
@@ -80,7 +80,7 @@ func TestSmallOnesWaitForNoLargeOne(t *testing.T) {
 // does not fit came before it.
 func TestASmallOneInLinePassesALargeOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := New(8 << 20)
+		b := newBudget(8 << 20)
 		if !b.Take(4 << 20) {
 			t.Fatal("no room for a large one")
 		}
@@ -109,7 +109,7 @@ func TestASmallOneInLinePassesALargeOne(t *testing.T) {
 // Who leaves in the moment in which its turn comes has it, or gives it back.
 func TestWhoLeavesInItsTurnLosesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := New(Small)
+		b := newBudget(Small)
 		for range 200 {
 			b.Take(Small)
 			ctx, leave := context.WithCancel(t.Context())
@@ -129,7 +129,7 @@ func TestWhoLeavesInItsTurnLosesNothing(t *testing.T) {
 }
 
 func TestTheLimitIsHeeded(t *testing.T) {
-	if Limit() <= 0 || Bodies.Total() <= 0 || Tables.Total() != Bodies.Total()/2 {
-		t.Errorf("limit %d, bodies %d, tables %d", Limit(), Bodies.Total(), Tables.Total())
+	if memory() <= 0 || Bodies.Total() <= 0 || Tables.Total() != Bodies.Total()/2 {
+		t.Errorf("limit %d, bodies %d, tables %d", memory(), Bodies.Total(), Tables.Total())
 	}
 }

@@ -33,7 +33,7 @@ func TestNoClaimsWaitForEachOther(t *testing.T) {
 	seed := rand.Uint64()
 	synctest.Test(t, func(t *testing.T) {
 		const total = 64 << 20
-		b := New(total)
+		b := newBudget(total)
 		b.Store(total)
 		var wg sync.WaitGroup
 		for i := range 400 {
@@ -61,7 +61,7 @@ func TestNoClaimsWaitForEachOther(t *testing.T) {
 // A thousand who announce the largest bodies, and send nothing, are in nobody's way.
 func TestWhatIsAnnouncedIsThereForOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := New(64 << 20)
+		b := newBudget(64 << 20)
 		for range 100 {
 			if err := b.Claim(26<<20, 1<<20).Grow(t.Context(), 4<<10, time.Second); err != nil {
 				t.Fatal(err)
@@ -76,7 +76,7 @@ func TestWhatIsAnnouncedIsThereForOthers(t *testing.T) {
 
 // One that does not say how large it will be becomes a large one when it is.
 func TestABodyThatTurnsOutToBeLarge(t *testing.T) {
-	b := New(64 << 20)
+	b := newBudget(64 << 20)
 	c := b.Claim(0, 0)
 	var has int64
 	for _, next := range []int64{64 << 10, Small, 4 << 20, 16 << 20} {
@@ -101,7 +101,7 @@ func TestABodyThatTurnsOutToBeLarge(t *testing.T) {
 
 // What is stored has a quarter at most, and what has it nobody else has.
 func TestWhatIsStoredIsOfTheBudget(t *testing.T) {
-	b := New(64 << 20)
+	b := newBudget(64 << 20)
 	if n := b.Store(1 << 40); n != 16<<20 {
 		t.Errorf("%d bytes are stored", n)
 	}
@@ -123,7 +123,7 @@ func TestWhatIsStoredIsOfTheBudget(t *testing.T) {
 func TestBodiesThatGrowDoNotWaitForEachOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const mib = 1 << 20
-		b := New(64 * mib)
+		b := newBudget(64 * mib)
 		begin := time.Now()
 		var all, half sync.WaitGroup
 		half.Add(15)

@@ -14,8 +14,8 @@ const none = 256 << 20
 // Bodies is the budget of this process for what it holds of bodies: a quarter of its memory. Tables is that for
 // what is made of them while they are read, an eighth.
 var (
-	limit  = Limit()
-	Bodies = New(part(4))
+	limit  = memory()
+	Bodies = newBudget(part(4))
 	Tables = &Budget{total: part(8), share: part(8)}
 )
 
@@ -26,9 +26,9 @@ func part(of int64) int64 {
 	return limit / of
 }
 
-// Limit is the memory that this process may use: GOMEMLIMIT, or that of its cgroup; the
+// memory is the memory that this process may use: GOMEMLIMIT, or that of its cgroup; the
 // largest number if there is none.
-func Limit() int64 {
+func memory() int64 {
 	most := debug.SetMemoryLimit(-1)
 	for _, path := range []string{"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"} {
 		b, err := os.ReadFile(path)

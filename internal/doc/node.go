@@ -62,9 +62,9 @@ func (n *Node) All() []Entry {
 // Child is the path of a field of n.
 func (n *Node) Child(name string) string {
 	if n.Path == "" {
-		return Name(name)
+		return quoted(name)
 	}
-	return n.Path + "." + Name(name)
+	return n.Path + "." + quoted(name)
 }
 
 // Decode reads a scalar as YAML does: a number, a bool, a text.
@@ -86,8 +86,8 @@ func (n *Node) Show() string {
 	return "nothing"
 }
 
-// Name is a name as it stands in a path: plain, or quoted if it is odd.
-func Name(name string) string {
+// quoted is a name as it stands in a path: plain, or quoted if it is odd.
+func quoted(name string) string {
 	odd := func(r rune) bool {
 		return !(r == '_' || r == '-' || r == '.' || r == '*' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z')
 	}

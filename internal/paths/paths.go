@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// Same is a raw path as RFC 3986 6.2.2 has it, but for dot segments: letters that need no
+// canonical is a raw path as RFC 3986 6.2.2 has it, but for dot segments: letters that need no
 // escape are written without one, and the digits of those that do are capitals. Every server
 // takes it for the same path.
-func Same(raw string) string {
+func canonical(raw string) string {
 	i := strings.IndexByte(raw, '%')
 	if i < 0 {
 		return raw
@@ -62,7 +62,7 @@ func Read(raw string) Path {
 	if !odd(raw) {
 		return Path{raw, raw, raw}
 	}
-	return Path{raw, Same(raw), Widest(raw)}
+	return Path{raw, canonical(raw), Widest(raw)}
 }
 
 // Begins reports whether the path begins so in any way of reading it.
@@ -127,7 +127,7 @@ func Rest(prefix, raw string) (rest string, ok bool) {
 	raw, ok = strings.CutPrefix(raw, "/")
 	for want := range strings.SplitSeq(prefix, "/") {
 		have, after, more := strings.Cut(raw, "/")
-		if !ok || have != want && Same(have) != Same(want) {
+		if !ok || have != want && canonical(have) != canonical(want) {
 			return "", false
 		}
 		raw, ok = after, more

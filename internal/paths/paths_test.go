@@ -28,7 +28,7 @@ func TestSamePath(t *testing.T) {
 	for raw, want := range map[string]string{
 		"/a": "/a", "/%61%2f%7E": "/a%2F~", "/%2e%2E": "/..", "/%zz%6": "/%zz%6", "/%C3%bc": "/%C3%BC", "//a/": "//a/", "/%2541": "/%2541",
 	} {
-		if got := Same(raw); got != want {
+		if got := canonical(raw); got != want {
 			t.Errorf("%q: got %q, want %q", raw, got, want)
 		}
 	}
@@ -79,13 +79,13 @@ func FuzzPaths(f *testing.F) {
 		if !strings.HasPrefix(w, "/") || len(w) > 1 && strings.HasSuffix(w, "/") || strings.Contains(w, "//") || strings.Contains(w+"/", "/../") || strings.Contains(w+"/", "/./") {
 			t.Errorf("%q: the widest reading is %q", raw, w)
 		}
-		if _, err := url.PathUnescape(raw); err == nil && Same(Same(raw)) != Same(raw) { // others no server takes
-			t.Errorf("%q: %q is written again as %q", raw, Same(raw), Same(Same(raw)))
+		if _, err := url.PathUnescape(raw); err == nil && canonical(canonical(raw)) != canonical(raw) { // others no server takes
+			t.Errorf("%q: %q is written again as %q", raw, canonical(raw), canonical(canonical(raw)))
 		}
 		if Climbs(raw) || !strings.HasPrefix(raw, "/") {
 			return
 		}
-		for _, read := range []string{raw, Same(raw), decoded(raw)} {
+		for _, read := range []string{raw, canonical(raw), decoded(raw)} {
 			if c := path.Clean("root/in" + read); c != "root/in" && !strings.HasPrefix(c, "root/in/") {
 				t.Errorf("%q does not climb, and leads to %q", raw, c)
 			}

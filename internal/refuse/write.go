@@ -14,7 +14,7 @@ import (
 // The headers of refusals, besides those that HTTP has.
 const (
 	RefusedHeader = "X-Weir-Refused" // why weir did not send the request: a weir.Reason
-	PlaceHeader   = "X-Weir-Place"   // where a call stood in line that waited in vain: "3 of 40"
+	placeHeader   = "X-Weir-Place"   // where a call stood in line that waited in vain: "3 of 40"
 )
 
 // Header says of an answer why it is one of weir's own, what is left, and when to come back.
@@ -30,7 +30,7 @@ func (f *Facts) Header(h http.Header) {
 		h.Set("RateLimit", level)
 	}
 	if f.Place > 0 {
-		h.Set(PlaceHeader, fmt.Sprintf("%d of %d", f.Place, f.Waiting))
+		h.Set(placeHeader, fmt.Sprintf("%d of %d", f.Place, f.Waiting))
 	}
 	f.RetryAfter(h)
 }

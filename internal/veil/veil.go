@@ -17,13 +17,13 @@ type Veil struct {
 	harmless []string
 }
 
-// Harmless are the scopes whose values are names that configurations give, not callers.
-var Harmless = []string{"global", "route", "model", "operation", "region", "plan"}
+// plain are the scopes whose values are names that configurations give, not callers.
+var plain = []string{"global", "route", "model", "operation", "region", "plan"}
 
 // New makes a veil. Without a secret, which is "", harmless scopes are those whose values metrics
 // may show.
 func New(secret string, harmless []string) *Veil {
-	return &Veil{[]byte(secret), append(slices.Clone(Harmless), harmless...)}
+	return &Veil{[]byte(secret), append(slices.Clone(plain), harmless...)}
 }
 
 const prefix = "hmac:"

@@ -10,7 +10,7 @@ import "bytes"
 //
 // It looks for where elements end, and does not say whether they are valid.
 type Array struct {
-	Max int // bytes; 0 means DefaultMax
+	Max int // bytes; 0 means 1 MiB
 
 	w      window
 	depth  int

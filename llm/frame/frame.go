@@ -7,9 +7,9 @@
 // and then Rest are what it was fed, however that was chunked.
 package frame
 
-// DefaultMax is the size in bytes up to which a frame is held until it is whole,
+// defaultMax is the size in bytes up to which a frame is held until it is whole,
 // unless the splitter says otherwise.
-const DefaultMax = 1 << 20
+const defaultMax = 1 << 20
 
 // A Frame is a run of bytes as they came.
 type Frame struct {

@@ -24,8 +24,8 @@ type Message struct {
 // What ParseMessage finds wrong.
 var (
 	ErrChecksum = errors.New("event stream message: a checksum does not match")
-	ErrLength   = errors.New("event stream message: its lengths do not fit")
-	ErrHeader   = errors.New("event stream message: a header cannot be read")
+	errLength   = errors.New("event stream message: its lengths do not fit")
+	errHeader   = errors.New("event stream message: a header cannot be read")
 )
 
 // ParseMessage reads a whole message and checks its checksums. It does not
@@ -33,14 +33,14 @@ var (
 func ParseMessage(raw []byte) (Message, error) {
 	var m Message
 	if len(raw) < preludeLen+trailerLen {
-		return m, ErrLength
+		return m, errLength
 	}
 	total, headers, ok := prelude(raw)
 	switch end := len(raw) - trailerLen; {
 	case !ok:
 		return m, ErrChecksum
 	case total != len(raw):
-		return m, ErrLength
+		return m, errLength
 	case crc32.ChecksumIEEE(raw[:end]) != binary.BigEndian.Uint32(raw[end:]):
 		return m, ErrChecksum
 	default:
@@ -53,7 +53,7 @@ func (m *Message) readHeaders(b []byte) error {
 	for len(b) > 0 {
 		name, value, rest, ok := cutHeader(b)
 		if !ok {
-			return ErrHeader
+			return errHeader
 		}
 		b = rest
 		switch string(name) {

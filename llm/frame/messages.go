@@ -11,7 +11,7 @@ import (
 // A prelude whose checksum is wrong, or whose lengths cannot be, means that it is
 // not known where messages begin: from there on everything is one opaque frame.
 type Messages struct {
-	Max int // bytes; 0 means DefaultMax
+	Max int // bytes; 0 means 1 MiB
 
 	w    window
 	left int  // bytes to come of a message that is too large to be held

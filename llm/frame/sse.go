@@ -10,7 +10,7 @@ import "bytes"
 // not follow a CRLF, the frame ends at once, since nothing more might come; should
 // an LF follow all the same, it leads the next frame.
 type SSE struct {
-	Max int // bytes; 0 means DefaultMax
+	Max int // bytes; 0 means 1 MiB
 
 	w     window
 	begun bool // past where a byte order mark may be

@@ -57,7 +57,7 @@ func (w *window) Rest() []byte { return w.in[w.at:] }
 
 func orDefault(max int) int {
 	if max <= 0 {
-		return DefaultMax
+		return defaultMax
 	}
 	return max
 }

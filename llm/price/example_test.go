@@ -1,6 +1,7 @@
 package price_test
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/seed1158cd35/weir/llm"
@@ -16,7 +17,10 @@ func ExampleTable_Cost() {
 
 func ExampleParse() {
 	_, err := price.Parse("prices.yaml", []byte("models:\n  my-llama*: {inputt: 0.1, output: 0.2}\n"))
-	fmt.Println(err)
+	mistakes, _ := errors.AsType[price.Errors](err)
+	for _, m := range mistakes {
+		fmt.Println(m)
+	}
 
 	own, _ := price.Parse("prices.yaml", []byte("models:\n  my-llama*: {input: 0.1, output: 0.2}\n"))
 	table := own.Over(price.BuiltIn())

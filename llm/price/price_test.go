@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/seed1158cd35/weir/internal/doc"
 	"github.com/seed1158cd35/weir/llm"
 )
 
@@ -174,7 +175,7 @@ my.yaml:16:27: models.l.output: 1e3 is not a price; write dollars for a million 
 	if err == nil || err.Error() != want {
 		t.Errorf("got\n%v\nwant\n%s", err, want)
 	}
-	if c, ok := errors.AsType[Complaint](err); !ok || c.Line != 1 {
+	if c, ok := errors.AsType[doc.Complaint](err); !ok || c.Line != 1 {
 		t.Errorf("the first complaint is %+v", c)
 	}
 }

@@ -109,7 +109,7 @@ func (r *Reader) Streamed() bool { return r.cut != nil }
 // that are too large to be held, are passed on as they come. The slice is valid
 // until the next Feed or End, and may be p itself or a part of it.
 //
-// A frame of a stream is held in memory until it is whole, up to frame.DefaultMax.
+// A frame of a stream is held in memory until it is whole, up to 1 MiB.
 func (r *Reader) Feed(p []byte) (whole []byte) {
 	if r.cut == nil {
 		r.passed += int64(len(p))

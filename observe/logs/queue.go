@@ -29,11 +29,11 @@ type Queue struct {
 	dropped int // since the last notice
 }
 
-// QueueSize is how many bytes of lines wait at most.
-const QueueSize = 1 << 20
+// queueSize is how many bytes of lines wait at most.
+const queueSize = 1 << 20
 
 // NewQueue makes a queue in front of a writer, and starts it. Close ends it.
-func NewQueue(to io.Writer) *Queue { return newQueue(to, QueueSize) }
+func NewQueue(to io.Writer) *Queue { return newQueue(to, queueSize) }
 
 func newQueue(to io.Writer, most int) *Queue {
 	q := &Queue{to: to, most: int64(most)}

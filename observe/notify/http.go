@@ -11,18 +11,18 @@ import (
 	"net/url"
 	"strconv"
 	"time"
+
+	"github.com/seed1158cd35/weir/observe"
 )
 
 // A Secret is text that is never shown: a token, a key, a URL that holds one.
 type Secret string
 
-const mask = "***"
-
-func (s Secret) String() string   { return mask }
-func (s Secret) GoString() string { return mask }
+func (s Secret) String() string   { return observe.Mask }
+func (s Secret) GoString() string { return observe.Mask }
 
 // MarshalText shows nothing either, on a status page for instance.
-func (s Secret) MarshalText() ([]byte, error) { return []byte(mask), nil }
+func (s Secret) MarshalText() ([]byte, error) { return []byte(observe.Mask), nil }
 
 // newClient is an HTTP client that follows no redirect: where messages go is configured,
 // and a signature or a token is meant for nobody else.

@@ -4,12 +4,14 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/httpx"
+	"github.com/seed1158cd35/weir/llm/gateway"
 )
 
 // Callers is who may call how much, over all upstreams that are language models; see
 // docs/llm.md.
 type Callers struct {
-	Keys   map[string]Source
+	Keys   map[string]httpx.Source
 	Policy weir.Policy // its limits and longest wait
 	Claims *Claims     // nil if no key is a claim
 }
@@ -45,7 +47,7 @@ var claimsFields = []field[Claims]{
 }
 
 func readCallerKeys(d *decoder, n *node, c *Callers) {
-	c.Keys = make(map[string]Source, len(n.Fields))
+	c.Keys = make(map[string]httpx.Source, len(n.Fields))
 	for _, e := range d.named(n) {
 		c.Keys[e.Name], _ = callerSource.read(d, e.Value)
 	}
@@ -110,7 +112,7 @@ func scopesOf(n *node) []string {
 	if n == nil || isOff(n) {
 		return nil
 	}
-	all := []string{"user", "tenant", planScope}
+	all := []string{gateway.User, gateway.Tenant, planScope}
 	for _, e := range n.Get("keys").All() {
 		all = append(all, e.Name)
 	}
@@ -119,7 +121,7 @@ func scopesOf(n *node) []string {
 
 // checkCallers looks for scopes that have no value.
 func (d *decoder) checkCallers(n *node, c *Callers) {
-	known := append([]string{"route"}, llmScopes...)
+	known := append([]string{gateway.Route}, llmScopes...)
 	for name, s := range c.Keys {
 		known = append(known, name)
 		if s.Kind == Claim && c.Claims == nil {

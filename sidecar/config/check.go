@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed1158cd35/weir/internal/doc"
 	"github.com/seed1158cd35/weir/internal/private"
+	"github.com/seed1158cd35/weir/sidecar/proxy"
 )
 
 // check looks for fields that are fine by themselves and wrong together.
@@ -28,7 +29,7 @@ func (d *decoder) check(root *node, f *document) {
 
 // A place is where a route stands in the file.
 type place struct {
-	Route
+	proxy.Route
 	upstream string
 	at       *node
 	unsaid   bool // it is the route of an upstream that says none
@@ -53,7 +54,7 @@ func (d *decoder) checkRoutes(places []place) {
 	}
 }
 
-func showRoute(r Route) string {
+func showRoute(r proxy.Route) string {
 	host, path := r.Host, r.Path
 	if host == "" {
 		host = "*"

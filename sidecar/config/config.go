@@ -12,7 +12,6 @@ import (
 	"os"
 	"time"
 
-	"github.com/seed1158cd35/weir/httpx"
 	"github.com/seed1158cd35/weir/sidecar/proxy"
 )
 
@@ -51,14 +50,10 @@ type File struct {
 // to its own directory; these can be opened as they are.
 type TLS struct{ Cert, Key string }
 
-// The parts of a file that the sidecar takes as they are. Every upstream has at
+// Upstream is a part of a file that the sidecar takes as it is. Every upstream has at
 // least one route, in small letters and with a slash at either end of its path;
 // no two routes of a file are the same.
-type (
-	Upstream = proxy.Upstream
-	Route    = proxy.Route
-	Source   = httpx.Source
-)
+type Upstream = proxy.Upstream
 
 // maxFile is far more than anyone writes by hand.
 const maxFile = 1 << 20

@@ -21,6 +21,7 @@ import (
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/httpx"
 	"github.com/seed1158cd35/weir/internal/doc"
+	"github.com/seed1158cd35/weir/sidecar/proxy"
 )
 
 // parse reads what must have no mistakes.
@@ -54,7 +55,7 @@ func TestDefaults(t *testing.T) {
 	got.Upstreams[0].URL = nil
 	want := &File{
 		Listen: "127.0.0.1:8080", Admin: "127.0.0.1:8081", Drain: 30 * time.Second, MaxHeader: 64 << 10, Log: slog.LevelInfo,
-		Upstreams: []Upstream{{Name: "a", Routes: []Route{{Path: "/a/", Strip: true}}, Replay: httpx.DefaultReplay, Policy: weir.Policy{Concurrency: weir.Concurrency{Auto: true}}}},
+		Upstreams: []Upstream{{Name: "a", Routes: []proxy.Route{{Path: "/a/", Strip: true}}, Replay: httpx.DefaultReplay, Policy: weir.Policy{Concurrency: weir.Concurrency{Auto: true}}}},
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
@@ -89,8 +90,8 @@ upstreams:
 		{"replay", u.Replay, int64(-1)},
 		{"max_wait", u.Policy.MaxWait, time.Duration(-1)},
 		{"off", len(u.Policy.Limits), 0},
-		{"keys", u.Keys, map[string]Source{"tenant": {Kind: httpx.FromHeader, Name: "X-Tenant"}, "user": {Kind: httpx.FromQuery, Name: "u"}, "from": {Kind: httpx.FromRemote, Name: ""}}},
-		{"routes", u.Routes, []Route{{Host: "a.example", Path: "/x/", Strip: true}, {}}},
+		{"keys", u.Keys, map[string]httpx.Source{"tenant": {Kind: httpx.FromHeader, Name: "X-Tenant"}, "user": {Kind: httpx.FromQuery, Name: "u"}, "from": {Kind: httpx.FromRemote, Name: ""}}},
+		{"routes", u.Routes, []proxy.Route{{Host: "a.example", Path: "/x/", Strip: true}, {}}},
 	} {
 		if !reflect.DeepEqual(c.got, c.want) {
 			t.Errorf("%s: got %+v, want %+v", c.name, c.got, c.want)

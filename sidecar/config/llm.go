@@ -11,6 +11,7 @@ import (
 	"github.com/seed1158cd35/weir/internal/doc"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/llm"
+	"github.com/seed1158cd35/weir/llm/gateway"
 )
 
 // LLM is what an upstream that is a language model needs; see docs/llm.md. What is 0 has
@@ -124,7 +125,7 @@ func settleLLM(n *node, u *site) {
 		return
 	}
 	if n.Get("fair") == nil {
-		u.Policy.Fair.By = "caller"
+		u.Policy.Fair.By = gateway.Caller
 	}
 	if u.llm.Patience == 0 && u.llm.Cascade != nil {
 		u.llm.Patience = u.llm.Cascade.Deadline
@@ -142,7 +143,7 @@ func settleLLM(n *node, u *site) {
 const modelsOpen = time.Second
 
 // llmScopes are those that calls of language models have by themselves.
-var llmScopes = []string{"model", "credential", "pool", "caller"}
+var llmScopes = []string{gateway.Model, gateway.Credential, gateway.Pool, gateway.Caller}
 
 // llmUnits are what they cost.
 var llmUnits = []string{"tokens", "input_tokens", "output_tokens"}

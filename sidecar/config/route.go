@@ -10,13 +10,14 @@ import (
 
 	"github.com/seed1158cd35/weir/httpx"
 	"github.com/seed1158cd35/weir/internal/doc"
+	"github.com/seed1158cd35/weir/sidecar/proxy"
 )
 
-var routeFields = []field[Route]{
-	one("host", host, func(r *Route) *string { return &r.Host }, "any", "The host that the request names, without its port; capitals do not matter."),
-	one("path", prefix, func(r *Route) *string { return &r.Path }, "any", "A prefix of the path, by whole segments: `/s3/` is for `/s3` and `/s3/key`, not for `/s3x`."),
-	one("strip", boolean, func(r *Route) *bool { return &r.Strip }, "false", "Takes `path` off before the request is sent on."),
-	one("stream", boolean, func(r *Route) *bool { return &r.Stream }, "false", "Bodies of requests are streams here: they may be silent, and as slow as they like. Those of gRPC may be anyhow."),
+var routeFields = []field[proxy.Route]{
+	one("host", host, func(r *proxy.Route) *string { return &r.Host }, "any", "The host that the request names, without its port; capitals do not matter."),
+	one("path", prefix, func(r *proxy.Route) *string { return &r.Path }, "any", "A prefix of the path, by whole segments: `/s3/` is for `/s3` and `/s3/key`, not for `/s3x`."),
+	one("strip", boolean, func(r *proxy.Route) *bool { return &r.Strip }, "false", "Takes `path` off before the request is sent on."),
+	one("stream", boolean, func(r *proxy.Route) *bool { return &r.Stream }, "false", "Bodies of requests are streams here: they may be silent, and as slow as they like. Those of gRPC may be anyhow."),
 }
 
 func readRoutes(d *decoder, n *node, u *site) {
@@ -32,7 +33,7 @@ func readRoutes(d *decoder, n *node, u *site) {
 		return
 	}
 	for _, item := range n.Items {
-		var r Route
+		var r proxy.Route
 		if !object(d, item, routeFields, &r) {
 			continue
 		}
@@ -79,7 +80,7 @@ var host = text("a host", func(s string) (string, string, string) {
 	return "", "is not a host", ""
 })
 
-// prefix is a path in the form of Route.Path.
+// prefix is a path in the form of proxy.Route.Path.
 var prefix = text("a path", func(s string) (string, string, string) {
 	switch {
 	case !strings.HasPrefix(s, "/"):
@@ -117,28 +118,28 @@ var address = text("host:port", func(s string) (string, string, string) {
 
 var source = text("header:NAME, query:NAME, caller or remote", parseSource)
 
-func parseSource(s string) (Source, string, string) {
+func parseSource(s string) (httpx.Source, string, string) {
 	kind, name, _ := strings.Cut(s, ":")
 	switch {
 	case s == httpx.FromRemote || s == httpx.FromCaller:
-		return Source{Kind: s}, "", ""
+		return httpx.Source{Kind: s}, "", ""
 	case kind != httpx.FromHeader && kind != httpx.FromQuery:
-		return Source{}, "want header:NAME, query:NAME, caller or remote", ""
+		return httpx.Source{}, "want header:NAME, query:NAME, caller or remote", ""
 	case kind == httpx.FromQuery && name != "" && name == strings.TrimSpace(name):
-		return Source{Kind: httpx.FromQuery, Name: name}, "", ""
+		return httpx.Source{Kind: httpx.FromQuery, Name: name}, "", ""
 	case !token.MatchString(name):
-		return Source{}, "is not the name of a header or parameter", ""
+		return httpx.Source{}, "is not the name of a header or parameter", ""
 	}
-	return Source{Kind: httpx.FromHeader, Name: http.CanonicalHeaderKey(name)}, "", ""
+	return httpx.Source{Kind: httpx.FromHeader, Name: http.CanonicalHeaderKey(name)}, "", ""
 }
 
 // Claim is the kind of a key that a caller's token says.
 const Claim = "claim"
 
 // callerSource is a source, or a claim.
-var callerSource = text("header:NAME, query:NAME, claim:NAME, caller or remote", func(s string) (Source, string, string) {
+var callerSource = text("header:NAME, query:NAME, claim:NAME, caller or remote", func(s string) (httpx.Source, string, string) {
 	if name, ok := strings.CutPrefix(s, Claim+":"); ok && name != "" && name == strings.TrimSpace(name) {
-		return Source{Kind: Claim, Name: name}, "", ""
+		return httpx.Source{Kind: Claim, Name: name}, "", ""
 	}
 	v, wrong, hint := parseSource(s)
 	return v, strings.Replace(wrong, "query:NAME,", "query:NAME, claim:NAME,", 1), hint
@@ -155,7 +156,7 @@ var headerName = text("header names", func(s string) (string, string, string) {
 var token = regexp.MustCompile("^[!#$%&'*+.^_`|~0-9A-Za-z-]+$") // RFC 9110 5.6.2
 
 func readKeys(d *decoder, n *node, u *site) {
-	u.Keys = make(map[string]Source, len(n.Fields))
+	u.Keys = make(map[string]httpx.Source, len(n.Fields))
 	for _, e := range d.named(n) {
 		s, _ := source.read(d, e.Value)
 		u.Keys[e.Name] = s // even a bad one, so that what uses it is not said to lack it

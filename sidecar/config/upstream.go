@@ -28,7 +28,7 @@ type site struct {
 }
 
 // place is where a route stands; key is where the upstream does.
-func (u *site) place(i int, r Route, key *node) place {
+func (u *site) place(i int, r proxy.Route, key *node) place {
 	if i < len(u.routes) {
 		return place{r, u.Name, u.routes[i], false}
 	}
@@ -129,7 +129,7 @@ func (d *decoder) readUpstream(name string, n *node) *site {
 		d.Bad(n, "", "has no url")
 	}
 	if n.Get("routes") == nil {
-		u.Routes = []Route{{Path: "/" + name + "/", Strip: true}}
+		u.Routes = []proxy.Route{{Path: "/" + name + "/", Strip: true}}
 	}
 	if b, q := n.Get("budget"), n.Get("quota"); b != nil && q != nil && !isOff(q) {
 		d.Bad(b, "remove one of them", "quota stands in place of budget")

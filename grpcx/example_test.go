@@ -1,0 +1,18 @@
+package grpcx_test
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/grpcx"
+)
+
+// An interceptor of a program's own tells its clients of a refusal as UnaryServer does.
+func ExampleStatus() {
+	err := &weir.Refusal{Upstream: "models", Operation: "embed", Reason: weir.RateLimited, Limit: "embeddings", RetryAfter: 2 * time.Second}
+	if s, ok := grpcx.Status(err); ok {
+		fmt.Println(s.Code(), len(s.Details()))
+	}
+	// Output: ResourceExhausted 2
+}
