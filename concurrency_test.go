@@ -15,24 +15,8 @@ import (
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/breaker"
 	"github.com/seed1158cd35/weir/clock"
-	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/outcome"
 )
-
-// bounded is a policy with so many in flight.
-func bounded(n int, limits ...limit.Limit) weir.Policy {
-	return with(steady(limits...), func(p *weir.Policy) { p.Concurrency.Limit = n })
-}
-
-// flights is the only bound there is.
-func flights(t testing.TB, u *weir.Upstream) weir.FlightView {
-	t.Helper()
-	all := u.Look(0).Flights
-	if len(all) != 1 {
-		t.Fatalf("%d bounds, want one", len(all))
-	}
-	return all[0]
-}
 
 func TestABoundRefusesWithoutWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

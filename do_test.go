@@ -432,8 +432,8 @@ func TestGatesHearOfEachAttemptOnce(t *testing.T) {
 		book := &ledger{}
 		u := open(t, steady(), weir.Options{Gates: []weir.Gate{book, book}})
 		_, _ = do(background, u, answers(errFailed, errThrottled, nil))
-		if err := book.check(); err != nil || book.admitted != 6 {
-			t.Errorf("%v; %d permits, want 6", err, book.admitted)
+		if err := book.Check(); err != nil || book.Admitted != 6 {
+			t.Errorf("%v; %d permits, want 6", err, book.Admitted)
 		}
 	})
 }
@@ -453,8 +453,8 @@ func TestPanicReportsThePermit(t *testing.T) {
 					_, _ = weir.Do(background, u, weir.Call{}, func(context.Context) (int, error) { end(); return 0, nil })
 				})
 				wg.Wait()
-				if err := book.check(); err != nil || book.admitted != 1 || book.last != outcome.Canceled {
-					t.Errorf("%v; last reported as %v", err, book.last)
+				if err := book.Check(); err != nil || book.Admitted != 1 || book.Last != outcome.Canceled {
+					t.Errorf("%v; last reported as %v", err, book.Last)
 				}
 				if v := u.Look(0).Breakers[0]; v.Phase != breaker.HalfOpen || v.Probe {
 					t.Errorf("the probe's place is not free: %+v", v)

@@ -104,7 +104,7 @@ func TestPanickingListenerHarmsNothing(t *testing.T) {
 			book, quiet := &ledger{}, &ledger{}
 			_, want := do(background, open(t, p, weir.Options{Gates: []weir.Gate{quiet}}), answers(c.answers...))
 			_, got := do(background, open(t, p, weir.Options{Events: weir.Tee(panics, d.events()), Gates: []weir.Gate{book}}), answers(c.answers...))
-			if fmt.Sprint(got) != fmt.Sprint(want) || *book != *quiet || book.check() != nil {
+			if fmt.Sprint(got) != fmt.Sprint(want) || *book != *quiet || book.Check() != nil {
 				t.Errorf("%s: got %v and %+v, want %v and %+v", c.name, got, book, want, quiet)
 			}
 			if !slices.Equal(d, c.want) {

@@ -25,15 +25,15 @@ type gate func() error
 func (g gate) Admit(context.Context, weir.Call) (func(outcome.Outcome), error) { return nil, g() }
 
 func TestGateThatPanicsHandsAllBack(t *testing.T) {
-	l, c := &ledger{}, &leap{now: 1000 * sec}
+	l, c := &ledger{}, &leap{At: 1000 * sec}
 	u := open(t, weir.Policy{}, weir.Options{Clock: c, Gates: []weir.Gate{l, gate(func() error { panic("gate") })}})
 	u.Breaker("").ForceOpen(u.Now(), 1)
-	c.now += sec
+	c.At += sec
 	func() {
 		defer func() { _ = recover() }()
 		_, _ = do(background, u, answers(nil))
 	}()
-	if err := l.check(); err != nil {
+	if err := l.Check(); err != nil {
 		t.Error(err)
 	}
 	if u.Breaker("").Look(u.Now()).Probe {
@@ -43,7 +43,7 @@ func TestGateThatPanicsHandsAllBack(t *testing.T) {
 
 func TestRefusedCallsEarnNoRetries(t *testing.T) {
 	u := open(t, weir.Policy{Retry: retry.Config{Jitter: retry.NoJitter, Base: ms}},
-		weir.Options{Clock: &leap{now: 1000 * sec}})
+		weir.Options{Clock: &leap{At: 1000 * sec}})
 	u.Breaker("").ForceOpen(u.Now(), 0)
 	for range 10_000 {
 		_, _ = do(background, u, answers(nil))
@@ -87,10 +87,10 @@ func TestProbeThatWaitedTooLongIsNotSent(t *testing.T) {
 }
 
 func TestBreakerThatOpensDuringAGateIsObeyed(t *testing.T) {
-	c := &leap{now: 1000 * sec}
+	c := &leap{At: 1000 * sec}
 	var u *weir.Upstream
 	u = open(t, weir.Policy{}, weir.Options{Clock: c, Gates: []weir.Gate{gate(func() error {
-		c.now += sec
+		c.At += sec
 		u.Breaker("").ForceOpen(u.Now(), 0)
 		return nil
 	})}})
@@ -105,7 +105,7 @@ func TestLimitThatACallCostsNothingIsLeftAlone(t *testing.T) {
 	b.Unit, b.Adaptive = "bytes", adaptive.Config{On: true}
 	p := steady(rate("requests", 1000, sec, 1000), b)
 	p.Retry.Attempts = 1
-	u := open(t, p, weir.Options{Clock: &leap{now: 1000 * sec}})
+	u := open(t, p, weir.Options{Clock: &leap{At: 1000 * sec}})
 	_, _ = do(background, u, answers(hinted(30*sec)))
 	for _, v := range u.Look(0).Limits {
 		if v.Limit.Name == "bytes" && (v.Level.Paused > 0 || v.Level.PerSecond < 999) {
@@ -141,7 +141,7 @@ func TestHugeTimesAreNoTimesInThePast(t *testing.T) {
 
 func TestBreakerHeldOpenSaysSo(t *testing.T) {
 	for _, now := range []time.Duration{0, 1000 * sec} {
-		u := open(t, weir.Policy{}, weir.Options{Clock: &leap{now: now}})
+		u := open(t, weir.Policy{}, weir.Options{Clock: &leap{At: now}})
 		u.Breaker("").ForceOpen(u.Now(), 0)
 		_, err := do(background, u, answers(nil))
 		if errors.Is(err, weir.ErrTooMuch) || !strings.Contains(err.Error(), "until it is closed by hand") {

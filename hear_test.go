@@ -77,8 +77,6 @@ func waysOfWaiting() []way {
 	}
 }
 
-func with(p weir.Policy, f func(*weir.Policy)) weir.Policy { f(&p); return p }
-
 // Whoever waits for a turn hears at once that its breaker has opened, and is told how
 // long it will be.
 func TestEveryWaitHearsOfAnOpenBreaker(t *testing.T) {

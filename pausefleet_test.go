@@ -611,7 +611,7 @@ func TestAPauseThatBeginsWhileAGateWaits(t *testing.T) {
 			pass(sec)
 			first.Report(hinted(30 * sec).o)
 			wg.Wait()
-			if err := gate.check(); err != nil {
+			if err := gate.Check(); err != nil {
 				t.Errorf("%s: %v", name, err)
 			}
 		})

@@ -87,8 +87,8 @@ func TestOnlyTheFirstReportCounts(t *testing.T) {
 	for range 3 {
 		permit.Report(errFailed.o)
 	}
-	if v := u.Look(0).Breakers[0]; v.Failed != 1 || book.check() != nil {
-		t.Errorf("the breaker counts %d failures; %v", v.Failed, book.check())
+	if v := u.Look(0).Breakers[0]; v.Failed != 1 || book.Check() != nil {
+		t.Errorf("the breaker counts %d failures; %v", v.Failed, book.Check())
 	}
 }
 
@@ -123,7 +123,7 @@ func TestPermitMayBeUsedAgain(t *testing.T) {
 			p.Report(ok)
 			pass(500 * ms)
 		}
-		if err := book.check(); err != nil {
+		if err := book.Check(); err != nil {
 			t.Error(err)
 		}
 	})
@@ -132,8 +132,8 @@ func TestPermitMayBeUsedAgain(t *testing.T) {
 func TestTryAsksNoOtherGates(t *testing.T) {
 	book := &ledger{}
 	p, _ := try(open(t, weir.Policy{}, weir.Options{Gates: []weir.Gate{book}}), weir.Call{})
-	if p.Report(ok); book.admitted != 0 {
-		t.Errorf("%d permits of the gate", book.admitted)
+	if p.Report(ok); book.Admitted != 0 {
+		t.Errorf("%d permits of the gate", book.Admitted)
 	}
 }
 
@@ -154,8 +154,8 @@ func TestGateThatRefusesHandsAllBack(t *testing.T) {
 	if _, err := do(background, u, a); err != why || a.n != 0 {
 		t.Errorf("got %v after %d calls", err, a.n)
 	}
-	if err := book.check(); err != nil || book.last != outcome.Canceled || left(t, u, "all", "") != 5 {
-		t.Errorf("%v, reported %v; %d left", err, book.last, left(t, u, "all", ""))
+	if err := book.Check(); err != nil || book.Last != outcome.Canceled || left(t, u, "all", "") != 5 {
+		t.Errorf("%v, reported %v; %d left", err, book.Last, left(t, u, "all", ""))
 	}
 }
 

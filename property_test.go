@@ -66,10 +66,10 @@ func (s scenario) run(t testing.TB) *record {
 		},
 	})
 	_, rec.err = weir.Do(background, u, s.call, func(context.Context) (int, error) {
-		rec.sent = append(rec.sent, c.now)
-		c.now += 7 * ms
+		rec.sent = append(rec.sent, c.At)
+		c.At += 7 * ms
 		o := s.outcomes[min(len(rec.sent), len(s.outcomes))-1]
-		rec.ended = append(rec.ended, c.now)
+		rec.ended = append(rec.ended, c.At)
 		if o.Class == outcome.OK {
 			return 1, nil
 		}
@@ -170,8 +170,8 @@ func (s scenario) check(r *record) error {
 	if r.decided != n || r.left != int64(plenty-n+unsent) {
 		return fmt.Errorf("(g) %d decisions and %d tokens left after %d attempts, %d unsent", r.decided, r.left, n, unsent)
 	}
-	if err := r.book.check(); err != nil || r.book.admitted != n || r.reported != n {
-		return fmt.Errorf("(j) %d attempts, %d admitted, %d reports, %v", n, r.book.admitted, r.reported, err)
+	if err := r.book.Check(); err != nil || r.book.Admitted != n || r.reported != n {
+		return fmt.Errorf("(j) %d attempts, %d admitted, %d reports, %v", n, r.book.Admitted, r.reported, err)
 	}
 	return nil
 }
@@ -370,7 +370,7 @@ func reportedOnce(t *testing.T, seed uint64) {
 		cancel()
 		pass(time.Duration(r.Int64N(int64(sec))))
 	}
-	if err := errors.Join(first.check(), second.check()); err != nil {
+	if err := errors.Join(first.Check(), second.Check()); err != nil {
 		t.Fatalf("seed %d: %v", seed, err)
 	}
 	pass(time.Hour)
@@ -419,7 +419,7 @@ func TestPropertyTokensStayWithinTheBurst(t *testing.T) {
 					out = out[:n-1]
 				}
 			case 3:
-				c.now += time.Duration(r.Int64N(int64(sec)))
+				c.At += time.Duration(r.Int64N(int64(sec)))
 			case 4:
 				if r.IntN(5) == 0 {
 					p.Limits[0] = l()
@@ -515,7 +515,7 @@ func TestPropertyKeysAreIndependent(t *testing.T) {
 			apart[k] = open(t, p, weir.Options{Clock: c})
 		}
 		for step := range 150 {
-			c.now += time.Duration(r.Int64N(int64(100 * ms)))
+			c.At += time.Duration(r.Int64N(int64(100 * ms)))
 			k := keys[r.IntN(len(keys))]
 			call := weir.Call{Keys: map[string]string{"tenant": k}}
 			p1, d1 := try(together, call)
@@ -549,12 +549,12 @@ func TestPropertyRetriesAreWithinTheBudget(t *testing.T) {
 				}
 				return 1, nil
 			})
-			c.now += time.Duration(r.ExpFloat64() * float64(200*ms))
+			c.At += time.Duration(r.ExpFloat64() * float64(200*ms))
 		}
 		b := p.Budget
-		most := float64(calls)*(1+b.Share) + b.Floor*(c.now+b.Window).Seconds()
+		most := float64(calls)*(1+b.Share) + b.Floor*(c.At+b.Window).Seconds()
 		if float64(attempts) > most+1e-9 {
-			t.Fatalf("seed %d: %d attempts of %d calls in %v, want at most %.1f by %+v", seed, attempts, calls, c.now, most, b)
+			t.Fatalf("seed %d: %d attempts of %d calls in %v, want at most %.1f by %+v", seed, attempts, calls, c.At, most, b)
 		}
 	}
 }

@@ -61,7 +61,7 @@ func TestALoopOfOnesOwnIsDo(t *testing.T) {
 }
 
 func TestWhoIsNotReadyTakesNothing(t *testing.T) {
-	u := open(t, steady(rate("l", 1, time.Hour, 2)), weir.Options{Clock: &leap{now: 1000 * sec}})
+	u := open(t, steady(rate("l", 1, time.Hour, 2)), weir.Options{Clock: &leap{At: 1000 * sec}})
 	r := u.Begin(background, weir.Call{Safe: true})
 	defer r.End()
 	r.Ready = func() error { return errPlain }
@@ -74,7 +74,7 @@ func TestWhoIsNotReadyTakesNothing(t *testing.T) {
 }
 
 func TestWhoIsNotReadyAgainHasTheLastError(t *testing.T) {
-	u := open(t, steady(), weir.Options{Clock: &leap{now: 1000 * sec}})
+	u := open(t, steady(), weir.Options{Clock: &leap{At: 1000 * sec}})
 	r := u.Begin(background, weir.Call{Safe: true})
 	defer r.End()
 	n := 0
@@ -96,7 +96,7 @@ func TestWhoIsNotReadyAgainHasTheLastError(t *testing.T) {
 }
 
 func TestAnAttemptThatCannotBeRepeatedIsTheLast(t *testing.T) {
-	u := open(t, steady(), weir.Options{Clock: &leap{now: 1000 * sec}})
+	u := open(t, steady(), weir.Options{Clock: &leap{At: 1000 * sec}})
 	r := u.Begin(background, weir.Call{Safe: true})
 	defer r.End()
 	n := 0
@@ -112,7 +112,7 @@ func TestAnAttemptThatCannotBeRepeatedIsTheLast(t *testing.T) {
 
 // What is not worth repeating has its own reason.
 func TestWhatIsNotWorthRepeatingSaysSo(t *testing.T) {
-	u := open(t, steady(), weir.Options{Clock: &leap{now: 1000 * sec}})
+	u := open(t, steady(), weir.Options{Clock: &leap{At: 1000 * sec}})
 	r := u.Begin(background, weir.Call{Safe: true})
 	defer r.End()
 	for r.Next() {
@@ -126,21 +126,21 @@ func TestWhatIsNotWorthRepeatingSaysSo(t *testing.T) {
 
 func TestAnAttemptIsReportedOnce(t *testing.T) {
 	l := &ledger{}
-	u := open(t, steady(), weir.Options{Clock: &leap{now: 1000 * sec}, Gates: []weir.Gate{l}})
+	u := open(t, steady(), weir.Options{Clock: &leap{At: 1000 * sec}, Gates: []weir.Gate{l}})
 	r := u.Begin(background, weir.Call{Safe: true})
 	for r.Next() {
 		r.Report(r.Classify(nil), nil)
 		r.Report(r.Classify(errFailed), errFailed)
 	}
 	r.End()
-	if err := l.check(); err != nil || r.Err() != nil || l.last != outcome.OK {
-		t.Errorf("%v, %v, %v", err, r.Err(), l.last)
+	if err := l.Check(); err != nil || r.Err() != nil || l.Last != outcome.OK {
+		t.Errorf("%v, %v, %v", err, r.Err(), l.Last)
 	}
 }
 
 func TestAnAttemptWithoutAReportIsCanceled(t *testing.T) {
 	l := &ledger{}
-	u := open(t, steady(), weir.Options{Clock: &leap{now: 1000 * sec}, Gates: []weir.Gate{l}})
+	u := open(t, steady(), weir.Options{Clock: &leap{At: 1000 * sec}, Gates: []weir.Gate{l}})
 	var ctx context.Context
 	func() {
 		r := u.Begin(background, weir.Call{Safe: true})
@@ -149,15 +149,15 @@ func TestAnAttemptWithoutAReportIsCanceled(t *testing.T) {
 			ctx = r.Context()
 		}
 	}()
-	if err := l.check(); err != nil || l.last != outcome.Canceled || ctx.Err() == nil {
-		t.Errorf("%v, %v, its context: %v", err, l.last, ctx.Err())
+	if err := l.Check(); err != nil || l.Last != outcome.Canceled || ctx.Err() == nil {
+		t.Errorf("%v, %v, its context: %v", err, l.Last, ctx.Err())
 	}
 }
 
 func TestTheTimeOfAnAttempt(t *testing.T) {
 	p := steady()
 	p.Timeouts.Attempt, p.Timeouts.Call = 2*sec, 3*sec
-	c := &leap{now: 1000 * sec}
+	c := &leap{At: 1000 * sec}
 	u := open(t, p, weir.Options{Clock: c})
 	r := u.Begin(background, weir.Call{Safe: true})
 	defer r.End()
@@ -166,7 +166,7 @@ func TestTheTimeOfAnAttempt(t *testing.T) {
 	for r.Next() {
 		d, err := r.Timeout()
 		took, why = append(took, d), append(why, err)
-		c.now += d
+		c.At += d
 		r.Report(r.Classify(err), err)
 	}
 	want := []time.Duration{2 * sec, 900 * ms} // 100 ms between them

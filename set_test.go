@@ -87,7 +87,7 @@ func TestSetKeepsTheLearntRate(t *testing.T) {
 	l.Adaptive.On = true
 	p := steady(l)
 	p.Retry.Attempts = 1
-	u := open(t, p, weir.Options{Clock: &leap{now: 1000 * sec}})
+	u := open(t, p, weir.Options{Clock: &leap{At: 1000 * sec}})
 	_, _ = do(background, u, answers(errThrottled))
 	before := u.Look(0).Limits[0].Level.PerSecond
 	p.Limits = []limit.Limit{l}

@@ -36,10 +36,10 @@ func TestWhatReachedTheUpstreamStaysCharged(t *testing.T) {
 }
 
 func TestBrokenBodyClosesNoBreaker(t *testing.T) {
-	c := &leap{now: 1000 * sec}
+	c := &leap{At: 1000 * sec}
 	u := open(t, weir.Policy{}, weir.Options{Clock: c})
 	u.Breaker("").ForceOpen(u.Now(), 1)
-	c.now += sec
+	c.At += sec
 	client := http.Client{Transport: httpx.NewTransport(u, trip(func(r *http.Request) (*http.Response, error) {
 		_, err := io.ReadAll(r.Body)
 		return nil, err
@@ -64,7 +64,7 @@ func TestLastAnswerIsKeptIfTheBodyCannotBeSentAgain(t *testing.T) {
 		return response(http.StatusServiceUnavailable, io.NopCloser(strings.NewReader("slow down"))), nil
 	})
 	body := strings.NewReader(strings.Repeat("x", 2<<20))
-	clock := &waitsFor{leap{now: 1000 * sec}, read}
+	clock := &waitsFor{leap{At: 1000 * sec}, read}
 	u := open(t, steady(), weir.Options{Clock: clock})
 	resp, err := httpx.NewTransport(u, base).RoundTrip(request(t, background, http.MethodPut, io.NopCloser(body)))
 	if err != nil || resp.StatusCode != http.StatusServiceUnavailable || n != 1 {

@@ -214,7 +214,7 @@ func TestPlansHaveLimitsOfTheirOwn(t *testing.T) {
 }
 
 func TestAPermitIsSettledEvenIfItsMeterPanics(t *testing.T) {
-	g := new(countingGate)
+	g := new(ledger)
 	u := open(t, steady(tokens(1, time.Hour, 100)), weir.Options{Gates: []weir.Gate{g}})
 	tr := &httpx.Transport{
 		Upstream: u,
@@ -234,8 +234,8 @@ func TestAPermitIsSettledEvenIfItsMeterPanics(t *testing.T) {
 			_ = resp.Body.Close()
 		}()
 	}
-	if g.admitted != 1 || g.reported != 1 {
-		t.Errorf("the gate admitted %d and heard of %d", g.admitted, g.reported)
+	if g.Admitted != 1 || g.Reported != 1 {
+		t.Errorf("the gate admitted %d and heard of %d", g.Admitted, g.Reported)
 	}
 }
 

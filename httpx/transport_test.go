@@ -380,8 +380,8 @@ func TestPanicInTheBaseIsReported(t *testing.T) {
 		defer func() { _ = recover() }()
 		_, _ = httpx.NewTransport(u, trip(func(*http.Request) (*http.Response, error) { panic(1) })).RoundTrip(request(t, background, "GET", nil))
 	}()
-	if err := book.check(); err != nil || book.last != outcome.Canceled {
-		t.Errorf("%v, reported %v", err, book.last)
+	if err := book.Check(); err != nil || book.Last != outcome.Canceled {
+		t.Errorf("%v, reported %v", err, book.Last)
 	}
 }
 
