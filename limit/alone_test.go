@@ -110,7 +110,7 @@ func TestWaitersGoOnAloneFarAway(t *testing.T) {
 			time.Sleep(300 * time.Millisecond)
 		}
 		h.down.Store(true)
-		g := regs[0].group
+		g := sourceOf(regs[0]).group
 		time.Sleep(1100 * time.Millisecond)
 		begin := clock.System.Now()
 		ok, v, _ := goOne(context.Background(), begin+20*time.Second, Charge{regs[0], "", 1})

@@ -54,7 +54,7 @@ type debt struct {
 
 // settlement tells of a debt by the rule that is in force when it is sent.
 func (d *debt) settlement(now time.Duration) Settlement {
-	s := d.pool.spec.Load()
+	s := d.pool.spec()
 	return Settlement{Rule: &s.rule, Key: d.pool.key, Windows: s.windows(d.pool.group.fleet.storeTime(now)), Owe: d.units}
 }
 
@@ -284,7 +284,7 @@ func (g *Group) hears(now, sent time.Duration, beat *Beat, a *Standing) {
 func (g *Group) owed(now time.Duration, lost bool) {
 	for p := range g.spenders {
 		o := &p.own
-		p.turnOwn(now, p.spec.Load(), g.standing.use(now))
+		p.turnOwn(now, p.spec(), g.standing.use(now))
 		o.spent.drop(now)
 		if lost {
 			o.debt = o.spent.sum

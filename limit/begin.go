@@ -35,7 +35,7 @@ func (q *queue) begins(now time.Duration) {
 		if !p.begin.empty {
 			continue
 		}
-		s := p.spec.Load()
+		s := p.spec()
 		switch step := p.begins(now, s); {
 		case step == beginTells:
 			q.ask.Settle = append(q.ask.Settle, Settlement{Rule: &s.rule, Key: p.key, Owe: s.rule.Amount})
@@ -85,7 +85,7 @@ func (p *pool) began(sent, now time.Duration, step beginStep, granted int64, g *
 // givesBack gives back what has come of a bucket since the pool began. What is there still, less than
 // a unit, may be more than that.
 func (p *pool) givesBack(sent, now time.Duration, granted int64, g *Grant) {
-	m := &p.spec.Load().rule.Meter
+	m := &p.spec().rule.Meter
 	us := max(0, p.comes(sent)+min(g.Reset, bucket.Never/2)-time.Microsecond).Microseconds()
 	switch weight := m.Drains(us) - m.Cap; {
 	case weight < 0:
@@ -119,8 +119,8 @@ func (p *pool) beginning() bool {
 
 // ownEmpty lets nothing have come of what the process uses without the store.
 func (p *pool) ownEmpty() {
-	if s := p.spec.Load(); s.rule.Shape == Rolling {
-		per := s.limit.window().Per
+	if s := p.spec(); s.rule.Shape == Rolling {
+		per := windowOf(&s.limit).Per
 		at := p.begin.from + per
 		p.own.spent.add(at, at+slack(per), s.rule.Amount, s.grain())
 	}

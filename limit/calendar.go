@@ -12,6 +12,9 @@ import (
 // longer, so that nobody waits for them.
 func (l Limit) IsQuota() bool { return l.Shape == Fixed && l.Every >= bucket.Day }
 
+// Windows are two windows of a fixed limit: the one that holds an instant, and the one that follows.
+type Windows struct{ Start, End, Next time.Time }
+
 // Windows are the calendar window that holds the instant and the one that
 // follows. Only limits of shape Fixed have them.
 func (l Limit) Windows(now time.Time) Windows {

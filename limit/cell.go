@@ -180,12 +180,12 @@ func (c *Cell) add(at *Supply, r *Rule, n int64) {
 		c.Fill = c.filled(at, r)
 		c.Fill.At = max(c.Fill.At, at.Z)
 		c.holds(at, r)
-		if room := longestDebt*r.Meter.Cap - c.Fill.Weight; room > 0 {
+		if room := bucket.LongestDebt*r.Meter.Cap - c.Fill.Weight; room > 0 {
 			c.Fill.Weight += min(room, min(n, room/r.Meter.Unit+1)*r.Meter.Unit)
 		}
 		return
 	}
-	n = min(n, max(0, longestDebt*r.Amount-c.Count))
+	n = min(n, max(0, bucket.LongestDebt*r.Amount-c.Count))
 	switch c.Count += n; {
 	case n == 0:
 	case r.Shape == Rolling:

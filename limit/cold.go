@@ -56,9 +56,8 @@ func fills(n, perSecond float64) time.Duration {
 	return time.Duration(min(n/perSecond*float64(time.Second), float64(bucket.Never/4)))
 }
 
-// Warm is when a store that knows nothing of a group's limits before an instant can grant all
-// of this one.
-func (l *Limit) Warm(since time.Time) time.Time {
+// Warm is when a store that knows nothing of a group's limits before an instant can grant all of this one.
+func Warm(l *Limit, since time.Time) time.Time {
 	at := since.UnixMicro()
 	return (&cold{since: at, until: at + UnknownFor.Microseconds()}).warm(l)
 }

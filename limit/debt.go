@@ -6,9 +6,7 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// longestDebt is how many full bursts of debt there can be: broken answers must
-// not stop the limit for years.
-const longestDebt = 16
+const longestDebt = bucket.LongestDebt
 
 // Owe charges n units beyond what was taken: they are used already, so nobody is
 // asked, and those who come next wait until they are made up for. Places that came back

@@ -55,7 +55,7 @@ func (q *queue) open(now time.Duration) bool {
 		return true
 	}
 	for _, p := range q.pools {
-		if p.spec.Load().rule.Shape == Fixed {
+		if p.spec().rule.Shape == Fixed {
 			return true
 		}
 	}
@@ -106,7 +106,7 @@ func (q *queue) again(now time.Duration) bool {
 	}
 	q.unsure = false
 	for i, p := range q.pools {
-		if s := p.spec.Load(); q.steps[i] != beginDone || q.passed(q.first, now, s.hold) {
+		if s := p.spec(); q.steps[i] != beginDone || q.passed(q.first, now, s.hold) {
 			return false
 		}
 	}
@@ -131,7 +131,7 @@ func (q *queue) prepare(now time.Duration) {
 	a.Settle, a.Claims = a.Settle[:0], a.Claims[:0]
 	q.begins(now)
 	for i, p := range q.pools {
-		s := p.spec.Load()
+		s := p.spec()
 		c := Claim{Rule: &s.rule, Key: p.key}
 		if len(q.batch) > 0 {
 			c.Cost = q.batch[0].w.costs[i]
@@ -221,7 +221,7 @@ func (p *pool) block(now time.Duration, s *spec) int64 {
 func (p *pool) takePending(now time.Duration, to []Settlement, failing bool) []Settlement {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s := p.spec.Load()
+	s := p.spec()
 	kept := p.pending[:0]
 	for i := range p.pending {
 		next := p.pending[i]
@@ -254,7 +254,7 @@ func (q *queue) call(sent time.Duration) error {
 		sent = f.clock.Now()
 		f.heard(sent, q.ask.Now)
 		for i, p := range q.pools {
-			p.calendar(sent, p.spec.Load(), &q.ask.Claims[i])
+			p.calendar(sent, p.spec(), &q.ask.Claims[i])
 		}
 		err = q.try()
 	}
@@ -300,7 +300,7 @@ func (q *queue) tell(took time.Duration, err error) {
 	q.limits = q.limits[:0]
 	e := StoreCall{Group: q.group.name, Calls: len(q.batch), Took: took, Again: q.ask.Again, Err: err}
 	for _, p := range q.pools {
-		q.limits = append(q.limits, LimitCall{Limit: &p.spec.Load().limit})
+		q.limits = append(q.limits, LimitCall{Limit: &p.spec().limit})
 	}
 	if err == nil {
 		e.Granted = q.ask.Granted

@@ -21,7 +21,7 @@ func BenchmarkLeased(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	shared.Get(now, "").pool().put(now, 1<<60, noExpiry, Mark{At: 1, Step: 1})
+	poolOf(shared.Get(now, "")).put(now, 1<<60, noExpiry, Mark{At: 1, Step: 1})
 	for name, r := range map[string]*Registry{"local": local, "leased": shared} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()

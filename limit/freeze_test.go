@@ -49,7 +49,7 @@ func TestALeaseIsDeadWhenEitherClockSaysSo(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			c := &thawing{Clock: clock.System}
 			_, regs := fleetOf(t, 1, NewMemory(nil), l, FleetOptions{Clock: c, Freezes: true})
-			p := regs[0].Get(0, "").pool()
+			p := poolOf(regs[0].Get(0, ""))
 			for range 300 { // until it leases
 				if _, _, err := goOne(context.Background(), clock.System.Now(), Charge{regs[0], "", 1}); err != nil {
 					t.Fatal(err)
@@ -64,7 +64,7 @@ func TestALeaseIsDeadWhenEitherClockSaysSo(t *testing.T) {
 				t.Fatalf("%v: nothing is leased", l)
 			}
 			c.frozen.Store(int64(10 * time.Minute))
-			if _, _, ok := p.take(now, 1, 0); ok || p.held(now) > 0 {
+			if _, _, ok := p.Take(now, 1); ok || p.held(now) > 0 {
 				t.Errorf("%v: a lease of ten minutes ago is spent", l)
 			}
 		})

@@ -94,7 +94,7 @@ func (g *Group) tell(ctx context.Context, now time.Duration, pools []*pool, all 
 		p := pools[told]
 		told++
 		p.expire(now, all)
-		if s, ok := p.release(now, p.spec.Load(), all); ok {
+		if s, ok := p.release(now, p.spec(), all); ok {
 			p.settle(now, s)
 		}
 		a.Settle = p.takePending(now, a.Settle, false)

@@ -42,7 +42,7 @@ func (q *queue) share(sent sending, now time.Duration, err error) {
 	}
 	q.quick.note(now, now-sent.at)
 	for i, p := range q.pools {
-		q.group.warms(now, p.spec.Load(), q.ask.Claims[i].Cost, &q.ask.Grants[i])
+		q.group.warms(now, p.spec(), q.ask.Claims[i].Cost, &q.ask.Grants[i])
 		p.hears(now, &q.ask.Claims[i], q.ask.Grants[i], q.ask.Now, q.ask.Again)
 	}
 	q.by = q.lasts(sent)
@@ -79,7 +79,7 @@ func (q *queue) failed(now time.Duration) {
 // was granted. Of a calendar limit it never does.
 func (q *queue) late(sent sending, now time.Duration) bool {
 	for i, p := range q.pools {
-		if d, late := q.holds(i, p.spec.Load()); late && q.granted(i) > 0 && q.passed(sent, now, d) {
+		if d, late := q.holds(i, p.spec()); late && q.granted(i) > 0 && q.passed(sent, now, d) {
 			return true
 		}
 	}
@@ -96,7 +96,7 @@ func (q *queue) granted(i int) int64 {
 func (q *queue) turning(sent sending, now time.Duration) (end time.Duration, why int, ok bool) {
 	for i, p := range q.pools {
 		g := &q.ask.Grants[i]
-		s := p.spec.Load()
+		s := p.spec()
 		if s.rule.Shape == Fixed && q.ask.Granted > 0 && g.Paused == 0 && q.passed(sent, now, s.untilReset(g)) {
 			end, why, ok = max(end, sent.at+g.Reset), i, true
 		}
@@ -119,10 +119,10 @@ func keepDebts(now time.Duration, settle []Settlement, pools []*pool) {
 	for i := range settle {
 		s := &settle[i]
 		for _, p := range pools {
-			if p.key != s.Key || p.spec.Load().rule.Name != s.Rule.Name || p.beginning() {
+			if p.key != s.Key || p.spec().rule.Name != s.Rule.Name || p.beginning() {
 				continue
 			}
-			p.owe(now, s.Owe)
+			p.Owe(now, s.Owe)
 		}
 	}
 }
@@ -155,7 +155,7 @@ func (q *queue) settleBatch(now time.Duration, granted int64) (spare int64) {
 func (q *queue) lasts(sent sending) expiry {
 	by := noExpiry
 	for i, p := range q.pools {
-		s := p.spec.Load()
+		s := p.spec()
 		if s.rule.Shape == Fixed {
 			by = by.first(sent.expiry(s.untilReset(&q.ask.Grants[i])))
 		} else if d, late := q.holds(i, s); late {
@@ -183,7 +183,7 @@ func (q *queue) passed(sent sending, now, d time.Duration) bool {
 // keep keeps what was granted of one limit besides: copies that nobody waits for any more,
 // a block to be spent soon, and what is to stand by.
 func (q *queue) keep(i int, p *pool, spare int64, sent sending, now time.Duration) {
-	c, g, s := &q.ask.Claims[i], &q.ask.Grants[i], p.spec.Load()
+	c, g, s := &q.ask.Claims[i], &q.ask.Grants[i], p.spec()
 	block := min(g.Extra, q.block[i])
 	all := q.ask.Granted*c.Cost + g.Extra
 	p.mu.Lock()
@@ -226,7 +226,7 @@ func (q *queue) short(now time.Duration) {
 		if g := &q.ask.Grants[i]; g.Wait > wait {
 			wait, why = g.Wait, i
 		}
-		if s := p.spec.Load(); s.leases {
+		if s := p.spec(); s.leases {
 			space = max(space, scarceLeast, s.hold/4)
 		}
 	}

@@ -32,7 +32,7 @@ func (c *Cell) holdTokens(at *Supply, r *Rule) {
 		return
 	}
 	c.Fill = c.filled(at, r)
-	c.Fill.Weight += max(0, min(w, longestDebt*r.Meter.Cap-c.Fill.Weight))
+	c.Fill.Weight += max(0, min(w, bucket.LongestDebt*r.Meter.Cap-c.Fill.Weight))
 	c.Hold, c.HeldAt = r.Hold, at.Z
 }
 

@@ -118,8 +118,8 @@ func TestAGrantIsHeldNoLongerThanItWasAskedFor(t *testing.T) {
 		longer.Burst = 10_000
 		s := &hooked{Store: NewMemory(nil)}
 		_, regs := fleetOf(t, 1, s, l, FleetOptions{})
-		p := regs[0].Get(0, "").pool()
-		was := p.spec.Load().hold
+		p := poolOf(regs[0].Get(0, ""))
+		was := p.spec().hold
 		for range 500 {
 			goOne(context.Background(), clock.System.Now()+sec, Charge{regs[0], "", 1})
 			time.Sleep(2 * time.Millisecond)
@@ -136,7 +136,7 @@ func TestAGrantIsHeldNoLongerThanItWasAskedFor(t *testing.T) {
 		for asked == 0 {
 			goOne(context.Background(), clock.System.Now()+sec, Charge{regs[0], "", 1})
 		}
-		if is := p.spec.Load().hold; is < 5*was {
+		if is := p.spec().hold; is < 5*was {
 			t.Fatalf("grants hold for %v after the reload, and %v before", is, was)
 		}
 		if n := p.held(asked + was - time.Millisecond); n == 0 {

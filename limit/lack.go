@@ -3,8 +3,6 @@ package limit
 import (
 	"fmt"
 	"time"
-
-	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
 // A Lack is why a call was refused of a limit that a fleet shares, where it was not for what the
@@ -68,52 +66,20 @@ func (w Want) String() string {
 	return is + ", and this process has no part of the limit to use"
 }
 
-// Lacks is what a charge of the permit lacks beside what the store says of its limit.
-func (p *Permit) Lacks(now time.Duration, i int) Want {
-	e := p.at(i)
-	if e.Registry.group == nil || e.Cost == 0 {
-		return Want{}
-	}
-	e.find(now)
-	return e.limiter.pool().lacks(now, e.Cost)
-}
+// A State is how a process stands to its store in one group.
+type State uint8
 
-func (p *pool) lacks(now time.Duration, cost int64) Want {
-	g := p.group
-	g.own.Lock()
-	defer g.own.Unlock()
-	u := g.standing.use(now)
-	w := Want{State: g.standing.state(now)}
-	if p.crowdedOut {
-		w.Lack, w.Wait, w.Keys = LacksStore, passingKept, true
-		return w
-	}
-	if u.mode.uses() {
-		a := p.allows(now, u, 0, cost)
-		w.Lack, w.Part, w.Wait = a.lack, float64(u.part)/Whole, a.wait
-		if a.lack == LacksNothing {
-			w.Lack = LacksTurn
-		}
-	} else if at := p.sight(); u.mode != asking && (!at.known || g.failing.Load()) {
-		w.Lack = LacksStore
-	} else if at.known && at.grant.Cold && !g.warm.Load() {
-		w.Lack, w.Wait = LacksMemory, max(0, at.grant.Wait-(now-at.at))
-	}
-	if w.Wait == bucket.Never || w.Lack == LacksStore {
-		w.Wait = g.again(now)
-	}
-	return w
-}
+const (
+	StateNew    State = iota // the store has never answered
+	StateHeard               // it answers
+	StateCutOff              // it has not for a while: the process uses its part
+	StateSlow                // it answers too late for what it grants to be used: the process uses its part
+	StateOut                 // it has not for longer than FleetOptions.Outage
+)
 
-// again is when to ask again of who needs the store, which is away: nobody knows when that is back. It
-// is as long as it has been away, from 1s to 30s; own is held.
-func (g *Group) again(now time.Duration) time.Duration {
-	s := &g.standing
-	since := s.began
-	if s.met {
-		since = s.recv
-	}
-	return min(max(retryStore, now-since), longestRetry)
-}
+// States lists every state, for tables and metrics.
+var States = [...]State{StateNew, StateHeard, StateCutOff, StateSlow, StateOut}
 
-const longestRetry = 30 * time.Second
+var states = [...]string{"new", "heard", "cut_off", "slow", "out"}
+
+func (s State) String() string { return states[min(int(s), len(states)-1)] }

@@ -71,7 +71,7 @@ func TestWhatStoodByIsUsedInItsWindow(t *testing.T) {
 		s.down.Store(true)
 		time.Sleep(3 * time.Second)
 		now := clock.System.Now()
-		p := regs[0].Get(now, "").pool()
+		p := poolOf(regs[0].Get(now, ""))
 		q := f.Group("up").queue([]*pool{p})
 		w := &waiter{}
 		w.costs[0] = 1
@@ -102,7 +102,7 @@ func TestWhatIsPutBackWasNotWanted(t *testing.T) {
 		s.down.Store(true)
 		time.Sleep(15 * time.Second)
 		g, now := f.Group("up"), clock.System.Now()
-		at := func(i int) *pool { return regs[i].Get(now, "").pool() }
+		at := func(i int) *pool { return poolOf(regs[i].Get(now, "")) }
 		q := g.queue([]*pool{at(0), at(1), at(2)})
 		before := g.beating.wishes(now)
 		for _, costs := range [][3]int64{{1, 1_000_000, 0}, {1, 1, 1_000_000}} {

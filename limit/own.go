@@ -60,7 +60,7 @@ func (p *pool) allows(now time.Duration, u ownUse, ahead, n int64) allowance {
 	if p.passing {
 		return allowance{bucket.Never, LacksStore}
 	}
-	s := p.spec.Load()
+	s := p.spec()
 	p.turnOwn(now, s, u)
 	switch s.rule.Shape {
 	case Bucket:
@@ -79,7 +79,7 @@ func (p *pool) takeOwn(now time.Duration, u ownUse, n int64) Turn {
 	if n == 0 {
 		return Turn{}
 	}
-	f, s := p.group.fleet, p.spec.Load()
+	f, s := p.group.fleet, p.spec()
 	f.spent.Add(n)
 	switch s.rule.Shape {
 	case Bucket:
@@ -106,13 +106,13 @@ func (p *pool) drawOwn(now time.Duration, n int64) (Turn, expiry, bool) {
 	g.own.Lock()
 	defer g.own.Unlock()
 	u := g.standing.use(now)
-	if !u.mode.uses() && (p.spec.Load().rule.Shape != Fixed || !g.failing.Load()) {
+	if !u.mode.uses() && (p.spec().rule.Shape != Fixed || !g.failing.Load()) {
 		return Turn{}, noExpiry, false
 	}
 	if a := p.allows(now, u, 0, n); a.wait > 0 || a.lack != LacksNothing {
 		return Turn{}, noExpiry, false
 	}
-	g.wants(now, p.spec.Load(), n)
+	g.wants(now, p.spec(), n)
 	t := p.takeOwn(now, u, n)
 	return t, p.ends(now, t), true
 }
@@ -140,7 +140,7 @@ func (p *pool) backOwn(now time.Duration, t Turn, n int64) {
 	p.group.own.Lock()
 	defer p.group.own.Unlock()
 	u := p.group.standing.use(now)
-	s := p.spec.Load()
+	s := p.spec()
 	if b := &p.own.standby; s.rule.Shape == Fixed && b.lent == int(-t.Low) && b.win == -t.Place {
 		b.share += n
 		p.group.fleet.spent.Add(-n)
@@ -157,7 +157,7 @@ func (p *pool) backOwn(now time.Duration, t Turn, n int64) {
 		top := p.tokens(s, u)
 		p.own.level = min(top, p.own.level+timesMost(n, p.own.unit))
 	case Rolling:
-		p.unspend(time.Duration(t.Place)+s.limit.window().Per, n)
+		p.unspend(time.Duration(t.Place)+windowOf(&s.limit).Per, n)
 	}
 }
 
@@ -173,12 +173,12 @@ func (p *pool) oweOwn(now time.Duration, n int64) bool {
 	if !u.mode.uses() {
 		return false
 	}
-	s := p.spec.Load()
+	s := p.spec()
 	p.turnOwn(now, s, u)
 	switch s.rule.Shape {
 	case Bucket:
 		top := p.tokens(s, u)
-		p.own.level = max(p.own.level-timesMost(n, p.own.unit), -longestDebt*max(top, p.own.unit))
+		p.own.level = max(p.own.level-timesMost(n, p.own.unit), -bucket.LongestDebt*max(top, p.own.unit))
 	case Rolling:
 		p.spend(now, s, n)
 	default:
@@ -192,7 +192,7 @@ func (p *pool) keepsOwn(now time.Duration) bool {
 	p.group.own.Lock()
 	defer p.group.own.Unlock()
 	o, u := &p.own, p.group.standing.use(now)
-	p.turnOwn(now, p.spec.Load(), u)
+	p.turnOwn(now, p.spec(), u)
 	o.spent.drop(now)
 	o.had.drop(now)
 	return o.key != 0 && o.key == u.key || o.spent.sum+o.had.sum+o.debt > 0 ||

@@ -127,7 +127,7 @@ func (p *pool) turnOwn(now time.Duration, s *spec, u ownUse) {
 			o.key, o.z, o.level, o.unit = u.key, u.z, 0, s.rule.Meter.Unit
 		case Rolling:
 			o.spent, o.window = counts{}, window{}
-			per := s.limit.window().Per
+			per := windowOf(&s.limit).Per
 			o.spent.add(now+per, now+per+slack(per), partDown(s.rule.Amount, u.part), s.grain())
 		}
 	}
@@ -145,7 +145,7 @@ type window struct{ per, ring, least, most time.Duration }
 // widen lets units count for longer, or less long, than they did. Of what the store may not count any
 // more it is not known when it left.
 func (o *own) widen(s *spec) {
-	w, old := window{per: s.limit.window().Per, ring: time.Duration(s.rule.Ring.Window()) * time.Microsecond}, o.window
+	w, old := window{per: windowOf(&s.limit).Per, ring: time.Duration(s.rule.Ring.Window()) * time.Microsecond}, o.window
 	w.least, w.most = s.stay()
 	if o.window = w; old == w || old.per == 0 {
 		return
@@ -176,7 +176,7 @@ func (p *pool) hasHad(sent, now time.Duration, s *spec, n int64) {
 // gaveBack notes that units came back which the store had granted: they do not leave its
 // window later.
 func (p *pool) gaveBack(now time.Duration, m Mark, n int64) {
-	s := p.spec.Load()
+	s := p.spec()
 	if s.rule.Shape != Rolling || m.Level <= 0 {
 		return
 	}
@@ -226,7 +226,7 @@ func (p *pool) allowsRolling(now time.Duration, s *spec, u ownUse, ahead, n int6
 
 // spend notes units that were spent on the part: they count in the window, and are owed.
 func (p *pool) spend(now time.Duration, s *spec, n int64) {
-	per := s.limit.window().Per
+	per := windowOf(&s.limit).Per
 	p.own.spent.add(now+per, now+per+slack(per), n, s.grain())
 	p.own.since += n
 	p.own.debt += n

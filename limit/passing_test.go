@@ -117,7 +117,7 @@ func TestKeysForWhichThereIsNoRoomAreForgotten(t *testing.T) {
 		for i := range 3 * mostPassing {
 			goOne(context.Background(), now, Charge{regs[1], fmt.Sprint("another", i), 1})
 		}
-		if n := len(regs[1].passing.byKey); n != mostPassing || regs[1].passing.used.Len() != n {
+		if n := len(sourceOf(regs[1]).passing.byKey); n != mostPassing || sourceOf(regs[1]).passing.used.Len() != n {
 			t.Errorf("%d keys are known, want %d", n, mostPassing)
 		}
 		if n := regs[1].Len(); n > stretch {
@@ -134,7 +134,7 @@ func TestKeysForWhichThereIsNoRoomCostNoMoreThanSome(t *testing.T) {
 			var asks atomic.Int64
 			s := &faulty{Store: &hooked{Store: NewMemory(nil), do: func(*Ask) { asks.Add(1) }}}
 			regs := crowded(t, s, tenAMinute()[0], FleetOptions{})
-			g := regs[1].group
+			g := sourceOf(regs[1]).group
 			time.Sleep(10 * sec)
 			s.down.Store(down)
 			before, asked := heapInUse(), asks.Load()

@@ -142,7 +142,7 @@ func (e *entry) take(now, patience time.Duration) Verdict {
 		}
 		if ok {
 			e.turn, e.held = t, true
-		} else if e.Registry.group != nil {
+		} else if e.Registry.home != nil {
 			return e.unmet(now, patience)
 		}
 		return Verdict{OK: ok, Wait: wait}
@@ -180,7 +180,7 @@ func (p *Permit) takeAll(now, patience time.Duration, first head) Verdict {
 			continue // somebody was faster; look again
 		}
 		e := p.at(why)
-		if e.Registry.group != nil {
+		if e.Registry.home != nil {
 			e.drop(now) // a pause came: what the store has granted does not keep so long
 		}
 		if !e.held {
@@ -266,7 +266,7 @@ func (p *Permit) takeRest(now time.Duration, first head) (got, ask bool) {
 		if e.turn, e.held = e.limiter.takeSince(now, since, e.Cost); e.held {
 			continue
 		}
-		if e.Registry.group != nil && !e.limiter.Retired() {
+		if e.Registry.home != nil && !e.limiter.Retired() {
 			ask = true
 			continue
 		}
@@ -281,7 +281,7 @@ func (p *Permit) takeRest(now time.Duration, first head) (got, ask bool) {
 
 func (p *Permit) dropShared(now time.Duration) {
 	for i := range p.n {
-		if e := p.at(i); e.Registry.group != nil {
+		if e := p.at(i); e.Registry.home != nil {
 			e.drop(now)
 		}
 	}
@@ -307,7 +307,7 @@ func (p *Permit) dropStale(now, then time.Duration, why int) {
 		}
 		// What the store has granted must be used soon: it is not held while another
 		// limit makes the call wait.
-		if e.Registry.group != nil && then > now || !e.limiter.Usable(then, e.turn) {
+		if e.Registry.home != nil && then > now || !e.limiter.Usable(then, e.turn) {
 			e.drop(now)
 		}
 	}

@@ -2,24 +2,6 @@ package limit
 
 import "time"
 
-// A State is how a process stands to its store in one group.
-type State uint8
-
-const (
-	StateNew    State = iota // the store has never answered
-	StateHeard               // it answers
-	StateCutOff              // it has not for a while: the process uses its part
-	StateSlow                // it answers too late for what it grants to be used: the process uses its part
-	StateOut                 // it has not for longer than FleetOptions.Outage
-)
-
-// States lists every state, for tables and metrics.
-var States = [...]State{StateNew, StateHeard, StateCutOff, StateSlow, StateOut}
-
-var states = [...]string{"new", "heard", "cut_off", "slow", "out"}
-
-func (s State) String() string { return states[min(int(s), len(states)-1)] }
-
 // A Place is how a process stands in a group.
 type Place struct {
 	Group   string

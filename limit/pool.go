@@ -13,9 +13,9 @@ import (
 // that the store has granted and that are not spent yet. Taking from it is local;
 // when it has not enough, the group asks the store.
 type pool struct {
-	group *Group
-	spec  *atomic.Pointer[spec] // the registry's
-	key   string
+	group  *Group
+	source *source
+	key    string
 
 	passing    bool        // it may be forgotten at any time, and has no part of its own
 	crowdedOut bool        // it is not kept at all, and the store is not asked for it
@@ -39,7 +39,10 @@ type pool struct {
 	own   own
 }
 
-const blocksHeld = 4
+const (
+	blocksHeld = 4
+	unpaused   = time.Duration(math.MinInt64 / 2) // the end of no pause
+)
 
 // granted is a block of units. The lowest places are given out first: what is left
 // then comes back whole.
@@ -59,18 +62,24 @@ type sight struct {
 	count int64 // units gone in the window; Grant.Back of them have come back
 }
 
-var _ shaped = (*pool)(nil)
+var _ Leased = (*pool)(nil)
 
-func newPool(g *Group, s *atomic.Pointer[spec], key string) *pool {
-	p := &pool{group: g, spec: s, key: key}
-	p.paused.Store(int64(never))
+func newPool(s *source, key string) *pool {
+	p := &pool{group: s.group, source: s, key: key}
+	p.paused.Store(int64(unpaused))
 	return p
 }
 
-// take takes n units from the blocks that are held, or without the store from what this
+// spec is how the limit is shared now.
+func (p *pool) spec() *spec { return p.source.spec.Load() }
+
+// Kept reports whether the registry keeps the pool.
+func (p *pool) Kept() bool { return !p.passing }
+
+// Take takes n units from the blocks that are held, or without the store from what this
 // process has itself unless others wait for that. That there are not enough says
 // nothing of the limit: the group has to be asked.
-func (p *pool) take(now time.Duration, n int64, _ time.Duration) (Turn, time.Duration, bool) {
+func (p *pool) Take(now time.Duration, n int64) (Turn, time.Duration, bool) {
 	if now < time.Duration(p.paused.Load()) {
 		return Turn{}, time.Duration(p.paused.Load()) - now, false
 	}
@@ -81,7 +90,7 @@ func (p *pool) take(now time.Duration, n int64, _ time.Duration) (Turn, time.Dur
 	return t, 0, ok
 }
 
-// draw is take for who waits at the front, and says before when the units must be used. Only what they
+// draw is Take for who waits at the front, and says before when the units must be used. Only what they
 // are taken from knows that: another block may be there a moment later.
 func (p *pool) draw(now time.Duration, n int64) (Turn, expiry, bool) {
 	if now < time.Duration(p.paused.Load()) {
@@ -187,28 +196,29 @@ func (p *pool) held(now time.Duration) (n int64) {
 	return n
 }
 
-func (p *pool) ask(now time.Duration, n int64) time.Duration {
-	if n < 0 || n > p.spec.Load().most() {
+// Ask is 0 unless there is a pause: how long a call has to wait is not known before the store was asked.
+func (p *pool) Ask(now time.Duration, n int64) time.Duration {
+	if n < 0 || n > p.spec().most() {
 		return bucket.Never
 	}
-	return max(0, time.Duration(p.paused.Load())-now)
+	return p.Paused(now)
 }
 
-func (p *pool) owe(now time.Duration, n int64) {
+// Owe has units charged that were used without being granted: of what the process uses by itself if the store
+// is away.
+func (p *pool) Owe(now time.Duration, n int64) {
 	if n > 0 && !p.oweOwn(now, n) {
 		p.settle(now, Settlement{Owe: n})
 	}
 }
 
-// due: what the store has granted may go at once.
-func (p *pool) due(now time.Duration, _ Turn) time.Duration {
+// Paused is how long a pause of this process still lasts.
+func (p *pool) Paused(now time.Duration) time.Duration {
 	return max(0, time.Duration(p.paused.Load())-now)
 }
 
-// usable: a Permit holds units of the store while it waits for nothing else.
-func (p *pool) usable(time.Duration, Turn) bool { return true }
-
-func (p *pool) back(now time.Duration, t Turn, n int64) {
+// Back has units come back, to this process's part or to the store.
+func (p *pool) Back(now time.Duration, t Turn, n int64) {
 	switch n = min(n, t.Cost); {
 	case n <= 0:
 	case isOwn(t):
@@ -221,16 +231,17 @@ func (p *pool) back(now time.Duration, t Turn, n int64) {
 	}
 }
 
-// pause stops this process alone: that others hear of it is not the limit's business.
-func (p *pool) pause(now, until time.Duration) {
+// Pause stops this process alone: that others hear of it is not the limit's business.
+func (p *pool) Pause(now, until time.Duration) {
 	if until > now {
 		raiseInstant(&p.paused, int64(until))
 	}
 }
 
-func (p *pool) lift(now time.Duration) {
+// Resume ends a pause of this process.
+func (p *pool) Resume(now time.Duration) {
 	if old := p.paused.Load(); old > int64(now) {
-		p.paused.CompareAndSwap(old, int64(never))
+		p.paused.CompareAndSwap(old, int64(unpaused))
 	}
 }
 
@@ -268,8 +279,9 @@ func (p *pool) hears(now time.Duration, c *Claim, g Grant, at time.Time, again b
 	p.seen = next
 }
 
-func (p *pool) look(now time.Duration) Level {
-	s := p.spec.Load()
+// Look is what the store said last, or what there is while it is away.
+func (p *pool) Look(now time.Duration) Level {
+	s := p.spec()
 	v := Level{Left: p.comeSince(now, s), Full: s.most(), PerSecond: s.perSecond(p.group.fleet.storeTime(now))}
 	if at := p.sight(); at.known && !(at.grant.Cold && p.group.warm.Load()) {
 		v.Left = min(v.Full, at.grant.Left+p.held(now))
@@ -280,7 +292,7 @@ func (p *pool) look(now time.Duration) Level {
 		}
 	}
 	p.lookOwn(now, s, &v)
-	v.Paused = max(0, time.Duration(p.paused.Load())-now)
+	v.Paused = p.Paused(now)
 	return v
 }
 
@@ -313,12 +325,8 @@ func (p *pool) sight() sight {
 	return p.seen
 }
 
-func (p *pool) set(time.Duration, *Limit) bool { return true } // the registry has
-
-func (p *pool) untouched(time.Duration) bool { return true }
-
-// retire: a pool that holds nothing is forgotten when room is needed.
-func (p *pool) retire(now time.Duration) bool {
+// Retire: a pool that holds nothing is forgotten when room is needed.
+func (p *pool) Retire(now time.Duration) bool {
 	if p.held(now) > 0 || p.paused.Load() > int64(now) || p.waits.Load() > 0 || p.keepsOwn(now) {
 		return false
 	}
@@ -330,17 +338,8 @@ func (p *pool) retire(now time.Duration) bool {
 	return p.gone.CompareAndSwap(false, true)
 }
 
-func (p *pool) retired() bool { return p.gone.Load() }
-
-func (p *pool) close(now time.Duration) (*Limiter, int64) {
-	p.expire(now, true)
-	p.gone.Store(true)
-	return &Limiter{}, 0
-}
-
-func (p *pool) twin() shaped { return newPool(p.group, p.spec, p.key) }
-
-func (p *pool) drain(time.Duration) {}
+// Retired reports whether Retire has taken it out of use.
+func (p *pool) Retired() bool { return p.gone.Load() }
 
 // demand is how fast units are used: how many are worth taking at once.
 type demand struct {

@@ -11,16 +11,6 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// A Priority says who of those that wait in this process goes first. Within one
-// they go in the order in which they came.
-type Priority int8
-
-const (
-	Low    Priority = -1
-	Normal Priority = 0
-	High   Priority = 1
-)
-
 const priorities = 3
 
 // mostShared is how many shared limits a call may have whose callers are combined.
@@ -139,7 +129,7 @@ func (q *queue) wait(ctx context.Context, now, until time.Duration, prio Priorit
 			return v, late, nil
 		}
 		for i, p := range q.pools {
-			p.back(now, turns[i], turns[i].Cost)
+			p.Back(now, turns[i], turns[i].Cost)
 		}
 		if now >= until {
 			return Verdict{Wait: askAgain}, late, nil
@@ -193,7 +183,7 @@ func (q *queue) grace(now time.Duration, costs []int64) time.Duration {
 	g.own.Lock()
 	defer g.own.Unlock()
 	for i, p := range q.pools {
-		g.needs(now, p.spec.Load(), costs[i])
+		g.needs(now, p.spec(), costs[i])
 	}
 	if m, _ := g.standing.mode(now); m == asking || m == waiting && now < g.standing.patient() {
 		return g.fleet.o.Timeout

@@ -150,7 +150,7 @@ func TestNothingLeaksFromAQueue(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			sp := regs[0].spec.Load()
+			sp := sourceOf(regs[0]).spec.Load()
 			a := Ask{Group: "up", ID: 1, Lane: 1, Claims: []Claim{{Rule: &sp.rule}}}
 			if err := s.Store.Take(context.Background(), &a); err != nil {
 				t.Fatal(err)

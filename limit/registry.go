@@ -24,9 +24,8 @@ type Registry struct {
 	byKey  sync.Map                // string -> *Limiter
 	single atomic.Pointer[Limiter] // the limiter of the key "", which needs no lookup
 	other  atomic.Pointer[Limiter] // nil unless keys share it
-	group  *Group                  // nil unless a fleet shares the limit
-	spec   atomic.Pointer[spec]    // how it does
-	begin  beginning               // of each of its pools
+	home   Home                    // nil unless other processes share the limit
+	source Source                  // of the limiters, if there is a home
 	kin    atomic.Pointer[[]*Registry]
 
 	mu    sync.Mutex
@@ -34,8 +33,7 @@ type Registry struct {
 	fresh *Limiter                      // what a new key begins as; nobody takes from it
 	keys  []string                      // every key in byKey
 
-	passing passing // if a fleet shares the limit
-	hand    int     // where the search for a full limiter goes on
+	hand int // where the search for a full limiter goes on
 }
 
 // An Option changes how a registry is made.
@@ -72,26 +70,24 @@ func NewEmpty(now time.Duration, l Limit, options ...Option) (*Registry, error) 
 	return r, err
 }
 
-// NewShared makes a registry of a limit that a fleet shares: its limiters hold what
-// the store has granted to this process.
-func NewShared(now time.Duration, l Limit, g *Group) (*Registry, error) {
-	return newShared(now, l, g, beginning{})
+// NewShared makes a registry of a limit that several processes share: its limiters hold what
+// was granted to this one.
+func NewShared(now time.Duration, l Limit, h Home) (*Registry, error) {
+	return newShared(now, l, h, false)
 }
 
-// NewSharedEmpty is NewEmpty of a limit that a fleet shares.
-func NewSharedEmpty(now time.Duration, l Limit, g *Group) (*Registry, error) {
-	return newShared(now, l, g, beginning{empty: true, from: now})
+// NewSharedEmpty is NewEmpty of a limit that several processes share.
+func NewSharedEmpty(now time.Duration, l Limit, h Home) (*Registry, error) {
+	return newShared(now, l, h, true)
 }
 
-func newShared(now time.Duration, l Limit, g *Group, b beginning) (*Registry, error) {
+func newShared(now time.Duration, l Limit, h Home, empty bool) (*Registry, error) {
 	if err := validShared(l); err != nil {
 		return nil, fmt.Errorf("limit %s: %w", l.Name, err)
 	}
-	r := &Registry{group: g, begin: b}
+	r := &Registry{home: h, source: h.Source(now, l, empty)}
 	r.limit.Store(&l)
-	r.spec.Store(newSpec(l, g.fleet.o.Lease, g.fleet.o.Guard))
-	r.fresh = r.pooled("")
-	r.single.Store(r.pooled(""))
+	r.single.Store(r.source.New(""))
 	return r, nil
 }
 
@@ -104,24 +100,8 @@ func validShared(l Limit) error {
 	return err
 }
 
-// pooled is a limiter of a limit that a fleet shares.
-func (r *Registry) pooled(key string) *Limiter {
-	m, p := &Limiter{}, newPool(r.group, &r.spec, key)
-	if p.begin = r.begin; p.begin.empty {
-		p.ownEmpty()
-	}
-	m.grow().shape = p
-	return m
-}
-
-// pool is nil unless a fleet shares the limiter.
-func (m *Limiter) pool() *pool {
-	p, _ := m.shaped().(*pool)
-	return p
-}
-
 // Shared reports whether a fleet shares the limit.
-func (r *Registry) Shared() bool { return r.group != nil }
+func (r *Registry) Shared() bool { return r.home != nil }
 
 // Limit is the limit in force.
 func (r *Registry) Limit() *Limit { return r.limit.Load() }
@@ -130,8 +110,8 @@ func (r *Registry) Limit() *Limit { return r.limit.Load() }
 func (r *Registry) Most(now time.Duration, key string) int64 {
 	l := r.limit.Load()
 	switch {
-	case r.group != nil: // the store keeps something back
-		return r.spec.Load().most()
+	case r.home != nil:
+		return r.source.Most()
 	case l.Told == "":
 		return l.Most()
 	}
@@ -155,8 +135,8 @@ func (r *Registry) Get(now time.Duration, key string) *Limiter {
 // Own is the limiter of a key, and whether nobody else takes from it.
 func (r *Registry) Own(now time.Duration, key string) (m *Limiter, own bool) {
 	m = r.Get(now, key)
-	if p := m.pool(); p != nil {
-		return m, !p.passing
+	if x := m.Leased(); x != nil {
+		return m, x.Kept()
 	}
 	return m, r.other.Load() != m
 }
@@ -170,15 +150,15 @@ func (r *Registry) add(now time.Duration, key string) *Limiter {
 	most := r.limit.Load().keys()
 	r.sweep(now, most)
 	if len(r.keys)/stretch >= most {
-		if r.group != nil {
-			return r.passes(now, key)
+		if r.home != nil {
+			return r.source.Passing(now, key)
 		}
 		return r.sharing()
 	}
 	var m *Limiter
-	if r.group != nil {
-		m = r.pooled(key)
-		r.passing.forget(key)
+	if r.home != nil {
+		m = r.source.New(key)
+		r.source.Forget(key)
 	} else {
 		m = r.fresh.twin()
 		r.part(now, m)
@@ -239,7 +219,7 @@ func (r *Registry) All() iter.Seq2[string, *Limiter] {
 // is beyond what their limiter can bear start anew, and empty.
 func (r *Registry) Set(now time.Duration, l Limit) error {
 	err := l.Validate()
-	if r.group != nil {
+	if r.home != nil {
 		err = validShared(l)
 	}
 	if err != nil {
@@ -250,10 +230,8 @@ func (r *Registry) Set(now time.Duration, l Limit) error {
 	if old := r.limit.Swap(&l); old.alike(&l) {
 		return nil
 	}
-	if r.group != nil {
-		next := newSpec(l, r.group.fleet.o.Lease, r.group.fleet.o.Guard)
-		next.since = now
-		r.spec.Store(next)
+	if r.home != nil {
+		r.source.Set(now, l)
 		return nil
 	}
 	line := l.line(now)

@@ -16,7 +16,7 @@ func cutPool(t *testing.T, l Limit) (*Registry, *pool) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := r.Get(0, "").pool()
+	p := poolOf(r.Get(0, ""))
 	s := &g.standing
 	s.met, s.part, s.recv, s.sent, s.silence, s.rules.life = true, Whole/2, sec, sec, sec, time.Hour
 	s.epoch++
@@ -51,7 +51,7 @@ func TestALookBeforeALongerWindowForgetsNothing(t *testing.T) {
 		setAt(t, r, at+5*sec, l)
 		switch look {
 		case "look":
-			p.look(at + 11*sec)
+			p.Look(at + 11*sec)
 		case "keeps":
 			p.keepsOwn(at + 11*sec)
 		case "twice":
@@ -75,7 +75,7 @@ func TestAShareOfAQuotaIsNoTokenOfABucket(t *testing.T) {
 	turn, _, _ := p.draw(at, 50)
 	setAt(t, r, at+sec, Limit{Name: "l", Rate: bucket.Rate{Amount: 1, Per: sec, Burst: 100}})
 	before := drawAll(p, at+sec)
-	p.back(at+sec, turn, 50)
+	p.Back(at+sec, turn, 50)
 	if n := drawAll(p, at+sec); n > 0 || before > 0 {
 		t.Errorf("%d at once of a bucket that begins empty, and %d when the call came back", before, n)
 	}
@@ -90,10 +90,10 @@ func TestABlockThatGoesBackAfterAReloadDoesNotComeAgain(t *testing.T) {
 		s.recv, s.sent, s.rules.life = 1000*sec, 1000*sec, 10*time.Hour // heard at 1000 s
 		s.kept.note(0, Whole/2)
 		at := 1000 * sec
-		rule := p.spec.Load().rule
+		rule := p.spec().rule
 		grain := rule.Ring.Grain
 		m := Mark{At: at.Microseconds() / grain, Level: grain}
-		p.took(at, at, p.spec.Load(), 40, 40)
+		p.took(at, at, p.spec(), 40, 40)
 		p.put(at, 40, expiry{at: at + sec}, m)
 		if reload {
 			l.Per = 120 * sec
@@ -122,7 +122,7 @@ func TestALateGrantIsNoNewBeginning(t *testing.T) {
 		next := rollingLimit(200, 10*sec)
 		setAt(t, r, at+sec, next)
 		if late {
-			p.took(at+sec/2, at+sec, p.spec.Load(), 1, 1)
+			p.took(at+sec/2, at+sec, p.spec(), 1, 1)
 		}
 		second := drawAll(p, at+sec)
 		if second > 0 {

@@ -11,7 +11,7 @@ import (
 
 // renamedIn puts a limit in the place of one with another name, as a reload does.
 func renamedIn(t *testing.T, r *Registry, l Limit) *Registry {
-	next, err := NewSharedEmpty(clock.System.Now(), l, r.group)
+	next, err := NewSharedEmpty(clock.System.Now(), l, sourceOf(r).group)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,7 +21,7 @@ const (
 
 // settle notes something to be told to the store.
 func (p *pool) settle(now time.Duration, s Settlement) {
-	s.Rule, s.Key = &p.spec.Load().rule, p.key
+	s.Rule, s.Key = &p.spec().rule, p.key
 	p.mu.Lock()
 	if len(p.pending) >= mostPending {
 		p.fold()
@@ -74,7 +74,7 @@ func (p *pool) enough() (all []*queue) {
 // plenty reports whether the store had half of the limit left a moment ago: then nobody
 // is short. The lock is held.
 func (p *pool) plenty(now time.Duration) bool {
-	return p.seen.known && p.seen.grant.Left > p.spec.Load().most()/2 && now < p.seen.at+time.Second
+	return p.seen.known && p.seen.grant.Left > p.spec().most()/2 && now < p.seen.at+time.Second
 }
 
 // notShort is where came never gets.
@@ -139,7 +139,7 @@ func (q *queue) due() (next, there time.Duration) {
 // spacing is how long at least lies between two asks for what came back.
 func (q *queue) spacing() time.Duration {
 	for _, p := range q.pools {
-		if p.spec.Load().leases {
+		if p.spec().leases {
 			return leasedAgain
 		}
 	}
@@ -175,7 +175,7 @@ func (q *queue) forget() {
 // two by two, as if both stood where the lower does: there they may count for less, and
 // never for more. If that is not enough the older half is let go.
 func (p *pool) fold() {
-	sum := Settlement{Rule: &p.spec.Load().rule, Key: p.key}
+	sum := Settlement{Rule: &p.spec().rule, Key: p.key}
 	var backs []Settlement
 	for _, s := range p.pending {
 		sum.Owe += s.Owe

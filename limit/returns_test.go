@@ -237,9 +237,9 @@ func TestFoldedReturnsMakeNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p := reg.Get(0, "k").pool()
-		rule, now := &p.spec.Load().rule, time.Now().UnixMicro()
-		w := p.spec.Load().windows(time.UnixMicro(now))
+		p := poolOf(reg.Get(0, "k"))
+		rule, now := &p.spec().rule, time.Now().UnixMicro()
+		w := p.spec().windows(time.UnixMicro(now))
 		folded, apart := new(Cell), new(Cell)
 		below := r.Int64N(2) * 3000 // units that stay, below all others
 		for _, c := range []*Cell{folded, apart} {
@@ -287,13 +287,13 @@ func TestPuttingBackTakesNoQueue(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := r.Get(0, "k").pool()
+	p := poolOf(r.Get(0, "k"))
 	q := f.Group("g").queue([]*pool{p})
 	p.isShort(q, 5)
 	q.mu.Lock()
 	done := make(chan struct{})
 	go func() {
-		p.back(0, Turn{bucket.Turn{Place: 10, Low: 10, Cost: 5}}, 5)
+		p.Back(0, Turn{bucket.Turn{Place: 10, Low: 10, Cost: 5}}, 5)
 		close(done)
 	}()
 	<-done

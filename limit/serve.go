@@ -82,7 +82,7 @@ func (g *Group) refused(now time.Duration, pools []*pool, costs *[mostShared]int
 	g.own.Lock()
 	defer g.own.Unlock()
 	for i, p := range pools {
-		g.wants(now, p.spec.Load(), costs[i])
+		g.wants(now, p.spec(), costs[i])
 	}
 }
 
@@ -118,7 +118,7 @@ func (p *pool) again(now time.Duration, t Turn) {
 			return
 		}
 	}
-	p.back(now, t, t.Cost)
+	p.Back(now, t, t.Cost)
 }
 
 // refuse ends the wait of everyone who cannot wait as long as the limit why asks for, of those
@@ -147,7 +147,7 @@ func (q *queue) refuse(now, wait time.Duration, why int, cost int64) (unknown bo
 
 // after is how long it takes at least until n units have come.
 func (p *pool) after(n int64) time.Duration {
-	s := p.spec.Load()
+	s := p.spec()
 	if s.limit.Shape == Fixed || n <= 0 {
 		return 0
 	}

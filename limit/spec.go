@@ -86,7 +86,7 @@ func (s *spec) bucket(lease, guard time.Duration) {
 // rolling counts what was granted for as long as the window and hold: it may be
 // used so much later.
 func (s *spec) rolling(_, guard time.Duration) {
-	w := s.limit.window()
+	w := windowOf(&s.limit)
 	s.hold = min(longestLease, w.Per/rollingShare)
 	if s.hold < guard {
 		s.hold, s.leases = min(guard, w.Per/10), false
@@ -95,6 +95,9 @@ func (s *spec) rolling(_, guard time.Duration) {
 	w.Per += s.hold
 	s.rule.Ring = bucket.RingOf(w)
 }
+
+// windowOf is the window of a rolling limit.
+func windowOf(l *Limit) bucket.Window { return bucket.Window{Amount: l.Amount, Per: l.Per} }
 
 // untilReset is how long after a store was asked what it granted of a calendar window
 // may be used: what goes then still arrives in it.

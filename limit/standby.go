@@ -118,13 +118,16 @@ func (b *standby) isLoose(now time.Duration, t Turn, c clock.Clock) bool {
 	return t.Low == 0 && t.Place == b.looseTurn() && !b.looseUntil.passed(now, c)
 }
 
+// ownLate is how late a call may wake for units that are this process's own, and use them.
+const ownLate = 100 * time.Millisecond
+
 // ends is before when units must be used that are this process's own: what stood by, or is a share, in
 // the calendar window that it is of.
 func (p *pool) ends(now time.Duration, t Turn) expiry {
-	s, f := p.spec.Load(), p.group.fleet
+	s, f := p.spec(), p.group.fleet
 	by := noExpiry
 	if isOwn(t) {
-		by.at = now + mostLate
+		by.at = now + ownLate
 	}
 	switch {
 	case s.rule.Shape != Fixed || t.Cost == 0:
@@ -142,7 +145,7 @@ func (p *pool) ends(now time.Duration, t Turn) expiry {
 // standsAgain puts units of the window back to those that stand by, if they are needed
 // there: the store does not answer. It reports whether they were.
 func (p *pool) standsAgain(now time.Duration, t Turn, n int64) bool {
-	if p.spec.Load().rule.Shape != Fixed || !p.alone(now) {
+	if p.spec().rule.Shape != Fixed || !p.alone(now) {
 		return false
 	}
 	p.group.own.Lock()
@@ -158,7 +161,7 @@ func (p *pool) standsAgain(now time.Duration, t Turn, n int64) bool {
 	}
 	b.used = max(0, b.used-n)
 	p.group.fleet.spent.Add(-n)
-	p.group.wants(now, p.spec.Load(), -n)
+	p.group.wants(now, p.spec(), -n)
 	return true
 }
 
@@ -199,7 +202,7 @@ func (p *pool) keepBy(now time.Duration, n int64, until expiry, m Mark) {
 	p.group.own.Lock()
 	defer p.group.own.Unlock()
 	b := &p.own.standby
-	p.turnOwn(now, p.spec.Load(), p.group.standing.use(now))
+	p.turnOwn(now, p.spec(), p.group.standing.use(now))
 	if m == (Mark{}) {
 		b.keepLoose(now, n, until, p.group.fleet.clock)
 		return

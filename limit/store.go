@@ -86,10 +86,6 @@ type Claim struct {
 	Seen, SeenBack int64
 }
 
-// Windows are two windows of a fixed limit: the one that holds the present, as
-// far as the process knows, and the one that follows.
-type Windows struct{ Start, End, Next time.Time }
-
 // A Rule is a limit as a store is to hold it.
 type Rule struct {
 	Name   string

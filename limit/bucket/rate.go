@@ -21,6 +21,10 @@ import (
 	"time"
 )
 
+// LongestDebt is how many full bursts of debt a limit takes on: broken answers must not stop it
+// for years.
+const LongestDebt = 16
+
 // A Rate is an amount per period, and how much of it may come at once.
 type Rate struct {
 	Amount int64         // units per period

@@ -165,7 +165,7 @@ func (m *memory) add(name string, limits []limit.Limit, since, now time.Time, kn
 		if since.IsZero() || !l.Shares() {
 			return 0
 		}
-		return l.Warm(since).Sub(now)
+		return limit.Warm(l, since).Sub(now)
 	})
 	until := now.Add(time.Duration(c.LastsMS) * time.Millisecond).Round(time.Second).UTC()
 	switch {
