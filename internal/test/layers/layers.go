@@ -46,6 +46,8 @@ var order = [...][]string{
 	{"llm/reading", "llm/tokens", "llm/price", "internal/test/llmsim"},
 	{"llm/gateway"},
 	{"delivery"},
+	{"delivery/deliverytest"},
+	{"delivery/sqlite"},
 	{"sidecar/status"},
 	{"sidecar/decide", "sidecar/envoy"},
 	{"sidecar/proxy"},
@@ -60,7 +62,8 @@ var order = [...][]string{
 
 // tested are packages whose external tests use what stands above them: these stand with the package
 // that is named. Those of a dialect go through the proxy that serves it, by the presets that ship.
-var tested = map[string]string{"llm/gateway": "sidecar/config"}
+// A worker of deliveries is tried with a queue that ships.
+var tested = map[string]string{"llm/gateway": "sidecar/config", "delivery": "delivery/sqlite"}
 
 // A Package is what go list says of one package.
 type Package struct {

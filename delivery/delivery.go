@@ -1,0 +1,113 @@
+package delivery
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"encoding/hex"
+	"net/http"
+	"time"
+
+	"github.com/seed1158cd35/weir/outcome"
+)
+
+// A Status is where a delivery stands.
+type Status string
+
+const (
+	Created    Status = "created"    // behind another one of its order key
+	Queued     Status = "queued"     // sent once it is due
+	Processing Status = "processing" // claimed by a worker
+	Completed  Status = "completed"  // the upstream did the work
+	Failed     Status = "failed"     // a dead letter
+)
+
+// Statuses lists every status, in order, for tables and metrics.
+var Statuses = [...]Status{Created, Queued, Processing, Completed, Failed}
+
+// A Reason says why a delivery is a dead letter.
+type Reason string
+
+const (
+	Rejected Reason = "rejected"      // the upstream will not take it, however often
+	Spent    Reason = "attempts"      // every attempt of its schedule failed
+	Expired  Reason = "expired"       // its time was over before it could be delivered
+	Dropped  Reason = "dropped"       // by a person
+	Gone     Reason = "upstream_gone" // the configuration has no such upstream any more
+	Poison   Reason = "ended_worker"  // its attempts began and never ended: it may end whoever sends it
+)
+
+// Reasons lists every reason, for tables and metrics.
+var Reasons = [...]Reason{Rejected, Spent, Expired, Dropped, Gone, Poison}
+
+// A Request is what is to be sent. It holds no credentials: those are added when it is sent.
+type Request struct {
+	ID       string // of the delivery; "" has the queue make one
+	Tenant   string // whose Key and OrderKey these are; "" where callers have no names
+	Owner    string // who may look at it; "" for whoever knows its ID
+	Upstream string
+
+	Method string
+	Path   string // raw, as at the upstream
+	Query  string // raw
+	Header http.Header
+	Body   []byte
+
+	Key         string // the caller's idempotency key; "" if there is none
+	OrderKey    string // deliveries of one key, tenant and upstream go one after the other; "" for none
+	Correlation string // id of the call that handed it in
+
+	NotBefore time.Time // zero: at once
+	Expires   time.Time // zero: never
+}
+
+// MaxBody is the largest body of a request that is kept.
+const MaxBody = 256 << 10
+
+// A Delivery is a request that was accepted, and what became of it so far.
+type Delivery struct {
+	Request
+	Seq      int64 // of the queue that keeps it
+	Status   Status
+	Due      time.Time // when it may be sent, if it waits
+	Attempts int       // that were begun in the present series and not given back
+	Starts   int       // attempts that were ever begun
+	Series   int       // 1, and one more with each redrive
+	Accepted time.Time
+	Changed  time.Time // when it came to its status
+	Reason   Reason    // why it failed; "" otherwise
+	Detail   string    // the same in words
+	Fence    int64     // of the latest claim
+	Lease    time.Time // until when the claim holds, while it is processing
+}
+
+// Waits reports whether the delivery is neither delivered nor dead.
+func (d *Delivery) Waits() bool { return d.Status != Completed && d.Status != Failed }
+
+// An Attempt is one that ended, or was found not to have.
+type Attempt struct {
+	N       int // counts from 1 over all series
+	Series  int
+	Began   time.Time
+	Took    time.Duration
+	Status  int // of the answer; 0 if there was none
+	Class   outcome.Class
+	Code    string // the upstream's word for it, or what went wrong
+	Answer  []byte // the beginning of the answer's body, at most MaxAnswer
+	Counted bool   // it is one of the schedule's; false if it was given back
+}
+
+// MaxAnswer is how much of an answer's body is kept.
+const MaxAnswer = 4 << 10
+
+// NewID makes the ID of a delivery: a UUID of version 7, so that IDs sort by time.
+func NewID(now time.Time) string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // it never fails
+	ms := uint64(max(0, now.UnixMilli()))
+	binary.BigEndian.PutUint16(b[0:], uint16(ms>>32))
+	binary.BigEndian.PutUint32(b[2:], uint32(ms))
+	b[6] = b[6]&0x0f | 0x70
+	b[8] = b[8]&0x3f | 0x80
+	s := hex.EncodeToString(b[:])
+	return s[:8] + "-" + s[8:12] + "-" + s[12:16] + "-" + s[16:20] + "-" + s[20:]
+}

@@ -1,0 +1,159 @@
+package deliverytest
+
+import (
+	"bytes"
+	"errors"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/seed1158cd35/weir/delivery"
+)
+
+// The same key and request get the same delivery, at any time and whatever became of it;
+// another request under the key is refused and stores nothing.
+func acceptedOnce(b *bench) {
+	r := to("a")
+	r.Key = "k"
+	first := b.accept(r)
+	again := func(when string) {
+		b.Helper()
+		d, fresh, err := b.q.Accept(b.ctx, r)
+		b.must(err)
+		if fresh || d.ID != first.ID {
+			b.Fatalf("%s: got %s (fresh: %v), want %s", when, d.ID, fresh, first.ID)
+		}
+	}
+	again("at once")
+	other := to("a")
+	other.Key, other.Body = "k", []byte("goodbye")
+	_, _, err := b.q.Accept(b.ctx, other)
+	b.wants(err, delivery.ErrKeyReused)
+	d := b.one("a", first.ID)
+	again("under way")
+	b.completes(&d)
+	again("delivered")
+	b.none("a")
+	b.counted()
+}
+
+// A key belongs to a tenant and an upstream; without one, equal requests are two.
+func keysOfOthers(b *bench) {
+	seen := make(map[string]bool)
+	for _, r := range []delivery.Request{{Upstream: "a", Key: "k"}, {Upstream: "b", Key: "k"}, {Upstream: "a", Tenant: "t", Key: "k"}, {Upstream: "a"}, {Upstream: "a"}} {
+		r.Method, r.Path = "POST", "/"
+		seen[b.accept(&r).ID] = true
+	}
+	if len(seen) != 5 {
+		b.Errorf("5 requests got %d deliveries", len(seen))
+	}
+}
+
+func requestIsKept(b *bench) {
+	r := to("a")
+	r.Tenant, r.Owner, r.Query, r.Correlation, r.OrderKey, r.Key = "t", "o", "a=%20&b", "c-1", "line", "key"
+	r.Header.Add("X-Two", "1")
+	r.Header.Add("X-Two", "2")
+	r.Body = bytes.Repeat([]byte{0, 1, 0xff, '\n'}, delivery.MaxBody/4)
+	r.Expires = time.Now().Add(time.Hour).Truncate(time.Second).UTC()
+	want := *r
+	want.ID = b.accept(r).ID
+	if got := b.get(want.ID).Request; !reflect.DeepEqual(got, want) {
+		b.Errorf("kept    %.300v\ngave in %.300v", got, want)
+	}
+	if got := b.one("a", want.ID).Request; !reflect.DeepEqual(got, want) {
+		b.Errorf("claimed %.300v\ngave in %.300v", got, want)
+	}
+}
+
+func badRequests(b *bench) {
+	long := strings.Repeat("k", delivery.MaxKey+1)
+	for name, spoil := range map[string]func(*delivery.Request){
+		"a body over the bound": func(r *delivery.Request) { r.Body = make([]byte, delivery.MaxBody+1) },
+		"no upstream":           func(r *delivery.Request) { r.Upstream = "" },
+		"no path":               func(r *delivery.Request) { r.Path = "" },
+		"a long key":            func(r *delivery.Request) { r.Key = long },
+		"a long order key":      func(r *delivery.Request) { r.OrderKey = long },
+		"expired":               func(r *delivery.Request) { r.Expires = time.Now().Add(-time.Second) },
+		"over before it begins": func(r *delivery.Request) {
+			r.NotBefore, r.Expires = time.Now().Add(time.Hour), time.Now().Add(time.Minute)
+		},
+	} {
+		r := to("a")
+		spoil(r)
+		if _, _, err := b.q.Accept(b.ctx, r); err == nil {
+			b.Errorf("%s: accepted", name)
+		}
+	}
+	b.none("a")
+	b.counted()
+}
+
+// Delay and expiry.
+
+func notBefore(b *bench) {
+	r := to("a")
+	r.NotBefore = time.Now().Add(time.Minute)
+	d := b.accept(r)
+	b.none("a")
+	at, ok, err := b.q.Next(b.ctx, "a")
+	b.must(err)
+	if wait := time.Until(at); !ok || wait > time.Minute+time.Second || wait < 59*time.Second {
+		b.Errorf("next in %v, %v; want a minute", wait, ok)
+	}
+	b.sleep(59 * time.Second)
+	b.none("a")
+	b.sleep(2 * time.Second)
+	b.one("a", d.ID)
+}
+
+func expiry(b *bench) {
+	r := to("a")
+	r.Expires = time.Now().Add(time.Minute)
+	d, behind := b.accept(r), to("a")
+	behind.NotBefore, behind.Expires = time.Now().Add(30*time.Second), time.Now().Add(time.Minute)
+	b.accept(behind)
+	b.sleep(2 * time.Minute)
+	b.none("a") // before any sweep
+	if due, err := b.q.Due(b.ctx, "a", 10); err != nil || len(due) > 0 {
+		b.Errorf("due: %v, %v", ids(due), err)
+	}
+	if w := b.sweep(); w.Dead["a"][delivery.Expired] != 2 {
+		b.Errorf("swept %+v, want two expired", w)
+	}
+	if got := b.is(d.ID, delivery.Failed, 0); got.Reason != delivery.Expired || got.Detail == "" {
+		b.Errorf("the reason is %q: %q", got.Reason, got.Detail)
+	}
+	if w := b.sweep(); len(w.Dead) > 0 {
+		b.Errorf("swept %+v once more", w)
+	}
+}
+
+func expiryPromotes(b *bench) {
+	head, next := to("a"), to("a")
+	head.OrderKey, next.OrderKey = "line", "line"
+	head.Expires, head.NotBefore = time.Now().Add(time.Minute), time.Now().Add(50*time.Second)
+	b.accept(head)
+	second := b.accept(next)
+	b.none("a")
+	b.sleep(2 * time.Minute)
+	b.sweep()
+	b.one("a", second.ID)
+}
+
+func cursorOfAnother(b *bench) {
+	for range 3 {
+		b.accept(to("a"))
+	}
+	_, cursor, err := b.q.List(b.ctx, delivery.Filter{Upstream: "a"}, "", 1)
+	b.must(err)
+	for _, wrong := range []string{"x", "AAAA", strings.Repeat("A", 10_000)} {
+		_, _, err = b.q.List(b.ctx, delivery.Filter{}, wrong, 1)
+		b.wants(err, delivery.ErrCursor)
+	}
+	_, _, err = b.q.List(b.ctx, delivery.Filter{Upstream: "b"}, cursor, 1)
+	b.wants(err, delivery.ErrCursor)
+	if _, err := b.q.Get(b.ctx, "nobody"); !errors.Is(err, delivery.ErrNotFound) {
+		b.Errorf("get: %v", err)
+	}
+}

@@ -1,0 +1,78 @@
+package delivery
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// Fingerprint tells requests under one idempotency key apart: by what is sent where. Dates,
+// traces and correlation ids, which differ between two tries of one caller, do not count.
+func (r *Request) Fingerprint() []byte {
+	h := sha256.New()
+	for _, part := range []string{r.Upstream, r.Method, r.Path, r.Query, r.Header.Get("Content-Type"), r.OrderKey, string(r.Body)} {
+		var n [8]byte
+		binary.BigEndian.PutUint64(n[:], uint64(len(part)))
+		h.Write(n[:])
+		h.Write([]byte(part))
+	}
+	return h.Sum(nil)
+}
+
+// MaxKey is the longest idempotency key and the longest order key, in bytes.
+const MaxKey = 255
+
+// A FieldError says what is wrong with a request.
+type FieldError struct{ Field, Reason string }
+
+func (e *FieldError) Error() string { return e.Field + ": " + e.Reason }
+
+// ErrBody means that the body is larger than what is kept.
+var ErrBody = fmt.Errorf("the body is larger than the %d KiB that are kept of a request to be delivered later", MaxBody>>10)
+
+// Check says what is wrong with a request at an instant.
+func (r *Request) Check(now time.Time) error {
+	switch {
+	case len(r.Body) > MaxBody:
+		return ErrBody
+	case r.Upstream == "":
+		return &FieldError{"upstream", "is missing"}
+	case r.Method == "" || !strings.HasPrefix(r.Path, "/"):
+		return &FieldError{"path", "want a method and a path that begins with a slash"}
+	case len(r.Key) > MaxKey:
+		return &FieldError{"Idempotency-Key", fmt.Sprintf("is longer than %d bytes", MaxKey)}
+	case len(r.OrderKey) > MaxKey:
+		return &FieldError{"Weir-Order-Key", fmt.Sprintf("is longer than %d bytes", MaxKey)}
+	case !r.Expires.IsZero() && !r.Expires.After(now):
+		return &FieldError{"Weir-Deliver-Before", "has passed"}
+	case !r.Expires.IsZero() && r.NotBefore.After(r.Expires):
+		return &FieldError{"Weir-Not-Before", "is after Weir-Deliver-Before"}
+	}
+	return nil
+}
+
+// ParseKey reads an Idempotency-Key, which is a quoted string by the draft of the IETF and
+// bare with most clients: "abc" in quotes and abc are the same key.
+func ParseKey(h http.Header) (string, error) {
+	values := h.Values("Idempotency-Key")
+	if len(values) == 0 {
+		return "", nil
+	}
+	key := strings.TrimSpace(values[0])
+	if n := len(key); n >= 2 && key[0] == '"' && key[n-1] == '"' {
+		key = strings.NewReplacer(`\"`, `"`, `\\`, `\`).Replace(key[1 : n-1])
+	}
+	switch {
+	case len(values) > 1:
+		return "", errors.New("stands in the request more than once")
+	case key == "":
+		return "", errors.New("is empty")
+	case len(key) > MaxKey:
+		return "", fmt.Errorf("is longer than %d bytes", MaxKey)
+	}
+	return key, nil
+}

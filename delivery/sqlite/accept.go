@@ -1,0 +1,138 @@
+package sqlite
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/seed1158cd35/weir/delivery"
+)
+
+// Accept stores a request.
+func (s *Store) Accept(ctx context.Context, r *delivery.Request) (delivery.Delivery, bool, error) {
+	if err := r.Check(s.o.Wall()); err != nil {
+		return delivery.Delivery{}, false, err
+	}
+	kept := *r
+	if kept.ID == "" {
+		kept.ID = delivery.NewID(s.o.Wall())
+	}
+	header, err := json.Marshal(kept.Header)
+	if err != nil {
+		return delivery.Delivery{}, false, err
+	}
+	a := &acceptance{s: s, r: &kept, header: header, print: kept.Fingerprint()}
+	if err := s.write.do(ctx, true, a.do); err != nil {
+		return delivery.Delivery{Request: kept}, false, fmt.Errorf("accept: %w", err)
+	}
+	if a.is == nil {
+		d, err := s.Get(ctx, a.was)
+		return d, false, err
+	}
+	return *a.is, true, nil
+}
+
+// An acceptance is a request that is being stored.
+type acceptance struct {
+	s      *Store
+	r      *delivery.Request
+	header []byte
+	print  []byte
+	is     *delivery.Delivery // that was stored
+	was    string             // the ID of the one that was there
+}
+
+func (a *acceptance) do(c *change) error {
+	if a.r.Key != "" {
+		var id string
+		var print []byte
+		found, err := c.row("SELECT id, fingerprint FROM delivery WHERE upstream = ? AND tenant = ? AND idem_key = ? AND idem_key IS NOT NULL",
+			[]any{a.r.Upstream, a.r.Tenant, a.r.Key}, &id, &print)
+		switch {
+		case err != nil:
+			return err
+		case found && !bytes.Equal(print, a.print):
+			return delivery.ErrKeyReused
+		case found:
+			a.was = id
+			return nil
+		}
+	}
+	place, err := a.place(c)
+	if err != nil {
+		return err
+	}
+	return a.insert(c, place)
+}
+
+// place is that in the line of the order key; 0 if there is no key, 1 for the first.
+func (a *acceptance) place(c *change) (place int64, err error) {
+	if a.r.OrderKey == "" {
+		return 0, nil
+	}
+	return c.lastPlace(a.r.Upstream, a.r.Tenant, a.r.OrderKey)
+}
+
+// lastPlace is the one after all that live under an order key; 1 if none does.
+func (c *change) lastPlace(upstream, tenant, key string) (place int64, err error) {
+	_, err = c.row(`SELECT coalesce(max(place), 0) + 1 FROM delivery
+		WHERE upstream = ? AND tenant = ? AND order_key = ? AND order_key IS NOT NULL AND status IN ('created', 'queued', 'processing')`,
+		[]any{upstream, tenant, key}, &place)
+	return place, err
+}
+
+func (a *acceptance) insert(c *change, place int64) error {
+	now := a.s.wall()
+	due := max(now, milli(a.r.NotBefore))
+	d := delivery.Delivery{Request: *a.r, Status: delivery.Queued, Due: at(due), Series: 1, Accepted: at(now), Changed: at(now)}
+	if place > 1 {
+		d.Status = delivery.Created
+	}
+	found, err := c.row(`INSERT INTO delivery(id, tenant, holder, upstream, status, due, order_key, place, idem_key, fingerprint, correlation, accepted, changed, expires)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING seq`,
+		[]any{d.ID, d.Tenant, d.Owner, d.Upstream, string(d.Status), due, orNull(d.OrderKey), place, orNull(d.Key), a.print, d.Correlation, now, now, instant(d.Expires)}, &d.Seq)
+	if err == nil && !found {
+		err = sql.ErrNoRows
+	}
+	if err == nil {
+		body := d.Body
+		if body == nil {
+			body = []byte{}
+		}
+		err = c.w.exec("INSERT INTO request(seq, method, path, query, header, body) VALUES (?, ?, ?, ?, ?, ?)", d.Seq, d.Method, d.Path, d.Query, string(a.header), body)
+	}
+	if err == nil {
+		c.moved(d.Upstream, "", d.Status)
+		a.is = &d
+	}
+	return err
+}
+
+// milli is an instant in milliseconds; 0 for the zero one. Instants are rounded up: nothing is
+// early.
+func milli(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.Add(time.Millisecond - 1).UnixMilli()
+}
+
+// instant is milli, or NULL for the zero one.
+func instant(t time.Time) any {
+	if t.IsZero() {
+		return nil
+	}
+	return milli(t)
+}
+
+func at(ms int64) time.Time { return time.UnixMilli(ms).UTC() }
+
+func orNull(s string) any {
+	if s == "" {
+		return nil
+	}
+	return s
+}

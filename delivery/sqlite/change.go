@@ -1,0 +1,90 @@
+package sqlite
+
+import (
+	"database/sql"
+	"errors"
+
+	"github.com/seed1158cd35/weir/delivery"
+)
+
+// A change is a job's view of the transaction.
+type change struct {
+	w      *writer
+	counts counts
+}
+
+// counts are differences of how many deliveries there are.
+type counts map[countKey]int64
+
+type countKey struct {
+	upstream string
+	status   delivery.Status
+}
+
+func (c counts) add(more counts) {
+	for k, n := range more {
+		c[k] += n
+	}
+}
+
+// moved counts a delivery that went from one status to another; "" is none.
+func (c *change) moved(upstream string, from, to delivery.Status) {
+	if from != "" {
+		c.counts[countKey{upstream, from}]--
+	}
+	if to != "" {
+		c.counts[countKey{upstream, to}]++
+	}
+}
+
+// row reads the one row that a statement returns; false if there is none.
+func (c *change) row(query string, args []any, to ...any) (bool, error) {
+	s, err := c.w.prepared(query)
+	if err != nil {
+		return false, err
+	}
+	err = s.QueryRow(args...).Scan(to...)
+	if errors.Is(err, sql.ErrNoRows) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// seqs are the numbers that a statement returns.
+func (c *change) seqs(query string, args ...any) (all []int64, err error) {
+	s, err := c.w.prepared(query)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := s.Query(args...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var n int64
+		if err := rows.Scan(&n); err != nil {
+			return nil, err
+		}
+		all = append(all, n)
+	}
+	return all, rows.Err()
+}
+
+// promote queues the next delivery of an order key, if nothing of the key is under way. Nothing
+// is done for those without one.
+func (c *change) promote(upstream, tenant string, key sql.NullString, now int64) error {
+	if !key.Valid {
+		return nil
+	}
+	var seq int64
+	var status delivery.Status
+	found, err := c.row(`SELECT seq, status FROM delivery
+		WHERE upstream = ? AND tenant = ? AND order_key = ? AND order_key IS NOT NULL AND status IN ('created', 'queued', 'processing')
+		ORDER BY place LIMIT 1`, []any{upstream, tenant, key.String}, &seq, &status)
+	if err != nil || !found || status != delivery.Created {
+		return err
+	}
+	c.moved(upstream, delivery.Created, delivery.Queued)
+	return c.w.exec("UPDATE delivery SET status = 'queued', due = max(due, ?), changed = ? WHERE seq = ? AND status = 'created'", now, now, seq)
+}

@@ -1,0 +1,100 @@
+package sqlite
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/seed1158cd35/weir/delivery"
+)
+
+// Claim begins attempts.
+func (s *Store) Claim(ctx context.Context, a delivery.Ask) (all []delivery.Delivery, err error) {
+	if len(a.Only) == 0 {
+		a.Most = max(1, a.Most)
+	}
+	err = s.write.do(ctx, false, func(c *change) error {
+		now, lease := s.wall(), s.steady()+a.Lease.Milliseconds()
+		seqs := a.Only
+		if len(seqs) == 0 {
+			var err error
+			if seqs, err = c.seqs(`SELECT seq FROM delivery WHERE upstream = ? AND status = 'queued' AND due <= ? AND (expires IS NULL OR expires > ?)
+				ORDER BY due, seq LIMIT ?`, a.Upstream, now, now, a.Most); err != nil {
+				return err
+			}
+		}
+		claimed := make([]delivery.Delivery, 0, len(seqs))
+		for _, seq := range seqs[:min(len(seqs), cmp.Or(a.Most, len(seqs)))] {
+			d, ok, err := c.claim(seq, &a, now, lease)
+			if err != nil {
+				return err
+			}
+			if ok {
+				claimed = append(claimed, d)
+			}
+		}
+		all = claimed
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("claim: %w", err)
+	}
+	return all, nil
+}
+
+func (c *change) claim(seq int64, a *delivery.Ask, now, lease int64) (delivery.Delivery, bool, error) {
+	var r record
+	ok, err := c.row(`UPDATE delivery AS d SET status = 'processing', fence = fence + 1, worker = ?, lease = ?, began = ?, changed = ?,
+			attempts = attempts + 1, starts = starts + 1
+		WHERE seq = ? AND status = 'queued' AND upstream = ? AND due <= ? AND (expires IS NULL OR expires > ?)
+		RETURNING `+returned, []any{a.Owner, lease, now, now, seq, a.Upstream, now, now}, r.fields()...)
+	if err != nil || !ok {
+		return delivery.Delivery{}, false, err
+	}
+	c.moved(a.Upstream, delivery.Queued, delivery.Processing)
+	var header string
+	if _, err := c.row("SELECT method, path, query, header, body FROM request WHERE seq = ?", []any{seq}, &r.Method, &r.Path, &r.Query, &header, &r.Body); err != nil {
+		return delivery.Delivery{}, false, err
+	}
+	if r.Header, err = readHeader(header); err != nil {
+		return delivery.Delivery{}, false, err
+	}
+	return r.delivery(), true, nil
+}
+
+// Defer puts off what is queued.
+func (s *Store) Defer(ctx context.Context, until time.Time, seqs ...int64) error {
+	return s.write.do(ctx, false, func(c *change) error {
+		for _, seq := range seqs {
+			if err := c.w.exec("UPDATE delivery SET due = max(due, ?) WHERE seq = ? AND status = 'queued'", milli(until), seq); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// Renew lengthens leases.
+func (s *Store) Renew(ctx context.Context, lease time.Duration, claims ...delivery.Claim) (lost []delivery.Claim, err error) {
+	err = s.write.do(ctx, false, func(c *change) error {
+		gone := []delivery.Claim(nil)
+		until := s.steady() + lease.Milliseconds()
+		for _, k := range claims {
+			var seq int64
+			ok, err := c.row("UPDATE delivery SET lease = ? WHERE seq = ? AND status = 'processing' AND fence = ? RETURNING seq", []any{until, k.Seq, k.Fence}, &seq)
+			if err != nil {
+				return err
+			}
+			if !ok {
+				gone = append(gone, k)
+			}
+		}
+		lost = gone
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("renew: %w", err)
+	}
+	return lost, nil
+}

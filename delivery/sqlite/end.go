@@ -1,0 +1,112 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+
+	"github.com/seed1158cd35/weir/delivery"
+	"github.com/seed1158cd35/weir/outcome"
+)
+
+// End records how attempts ended.
+func (s *Store) End(ctx context.Context, ends ...delivery.End) (lost []delivery.Claim, err error) {
+	err = s.write.do(ctx, false, func(c *change) error {
+		gone := []delivery.Claim(nil)
+		for i := range ends {
+			kept, err := c.end(&ends[i], s.wall())
+			if err != nil {
+				return err
+			}
+			if !kept {
+				gone = append(gone, ends[i].Claim)
+			}
+		}
+		lost = gone
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("record: %w", err)
+	}
+	return lost, nil
+}
+
+// A ended is what the row of an attempt that ended says.
+type ended struct {
+	upstream, tenant string
+	orderKey         sql.NullString
+	starts, series   int
+	began            int64
+}
+
+func (e *ended) fields() []any {
+	return []any{&e.upstream, &e.tenant, &e.orderKey, &e.starts, &e.series, &e.began}
+}
+
+const endedColumns = " RETURNING upstream, tenant, order_key, starts, series, began"
+
+// end records one; false if the claim was lost.
+func (c *change) end(e *delivery.End, now int64) (bool, error) {
+	if e.To != delivery.Completed && e.To != delivery.Failed && e.To != delivery.Queued {
+		return false, fmt.Errorf("an attempt cannot end as %q", e.To)
+	}
+	back := 0
+	if e.GiveBack && e.To == delivery.Queued {
+		back = 1
+	}
+	due := max(now, milli(e.Due))
+	var was ended
+	ok, err := c.row(`UPDATE delivery SET status = ?, lease = NULL, worker = '', stalls = 0, changed = ?, due = ?, attempts = attempts - ?, reason = ?, detail = ?
+		WHERE seq = ? AND status = 'processing' AND fence = ?`+endedColumns,
+		[]any{string(e.To), now, due, back, string(e.Reason), e.Detail, e.Seq, e.Fence}, was.fields()...)
+	if err != nil || !ok {
+		return false, err
+	}
+	c.moved(was.upstream, delivery.Processing, e.To)
+	if e.Attempt != nil {
+		if err := c.attempt(e.Seq, &was, e.Attempt, back == 0); err != nil {
+			return false, err
+		}
+	}
+	if e.To == delivery.Queued {
+		return true, nil
+	}
+	return true, c.promote(was.upstream, was.tenant, was.orderKey, now)
+}
+
+func (c *change) attempt(seq int64, was *ended, a *delivery.Attempt, counted bool) error {
+	answer := a.Answer[:min(len(a.Answer), delivery.MaxAnswer)]
+	if answer == nil {
+		answer = []byte{}
+	}
+	return c.w.exec("INSERT INTO attempt(seq, n, series, began, took, status, class, code, answer, counted) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+		seq, was.starts, was.series, was.began, a.Took.Milliseconds(), a.Status, a.Class.String(), a.Code, answer, counted)
+}
+
+// stall ends a claim that nobody holds any more: the delivery goes back to the queue, or is a
+// dead letter if that happened too often. until guards it against a lease that was renewed.
+func (c *change) stall(seq, until, now int64) (to delivery.Status, upstream string, err error) {
+	var was ended
+	var stalls int
+	ok, err := c.row(`UPDATE delivery SET status = CASE WHEN stalls + 1 >= ? THEN 'failed' ELSE 'queued' END,
+			reason = CASE WHEN stalls + 1 >= ? THEN 'ended_worker' ELSE '' END,
+			detail = CASE WHEN stalls + 1 >= ? THEN 'its attempts began and never ended, one after the other: it may end the process that sends it' ELSE '' END,
+			stalls = stalls + 1, lease = NULL, worker = '', changed = ?, due = ?
+		WHERE seq = ? AND status = 'processing' AND lease <= ?`+endedColumns+", stalls",
+		[]any{delivery.MaxStalls, delivery.MaxStalls, delivery.MaxStalls, now, now, seq, until}, append(was.fields(), &stalls)...)
+	if err != nil || !ok {
+		return "", "", err
+	}
+	to = delivery.Queued
+	if stalls >= delivery.MaxStalls {
+		to = delivery.Failed
+	}
+	c.moved(was.upstream, delivery.Processing, to)
+	if err := c.attempt(seq, &was, &delivery.Attempt{Class: outcome.Unknown, Code: "its worker left it"}, true); err != nil {
+		return "", "", err
+	}
+	if to == delivery.Failed {
+		err = c.promote(was.upstream, was.tenant, was.orderKey, now)
+	}
+	return to, was.upstream, err
+}

@@ -1,0 +1,29 @@
+//go:build unix
+
+package sqlite
+
+import (
+	"errors"
+	"os"
+	"syscall"
+)
+
+// errHeld means that another process has the file.
+var errHeld = errors.New("another weir has the file open: give each its own, or stop the other")
+
+// lockFile holds the file at path for this process, until it is closed or the process ends. It
+// is not the database itself: to close any descriptor of that would drop SQLite's own locks.
+func lockFile(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err == nil {
+		return f, nil
+	}
+	_ = f.Close()
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		return nil, errHeld
+	}
+	return nil, err
+}

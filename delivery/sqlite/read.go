@@ -1,0 +1,176 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/seed1158cd35/weir/delivery"
+	"github.com/seed1158cd35/weir/outcome"
+)
+
+// columns are what a record is read from.
+const columns = `d.seq, d.id, d.tenant, d.holder, d.upstream, d.status, d.due, d.order_key, d.idem_key, d.correlation,
+	d.attempts, d.starts, d.series, d.fence, d.lease, d.accepted, d.changed, d.expires, d.reason, d.detail`
+
+// A record is a row of delivery.
+type record struct {
+	delivery.Delivery
+	due, accepted, changed int64
+	lease, expires         sql.NullInt64
+	orderKey, key          sql.NullString
+}
+
+func (r *record) fields() []any {
+	d := &r.Delivery
+	return []any{&d.Seq, &d.ID, &d.Tenant, &d.Owner, &d.Upstream, &d.Status, &r.due, &r.orderKey, &r.key, &d.Correlation,
+		&d.Attempts, &d.Starts, &d.Series, &d.Fence, &r.lease, &r.accepted, &r.changed, &r.expires, &d.Reason, &d.Detail}
+}
+
+func (r *record) delivery() delivery.Delivery {
+	d := r.Delivery
+	d.Due, d.Accepted, d.Changed = at(r.due), at(r.accepted), at(r.changed)
+	d.OrderKey, d.Key = r.orderKey.String, r.key.String
+	if r.lease.Valid {
+		d.Lease = at(r.lease.Int64)
+	}
+	if r.expires.Valid {
+		d.Expires = at(r.expires.Int64)
+	}
+	return d
+}
+
+// withRequest reads rows of both tables.
+func withRequest(rows *sql.Rows) (all []delivery.Delivery, err error) {
+	defer rows.Close()
+	for rows.Next() {
+		var r record
+		var header string
+		if err := rows.Scan(append(r.fields(), &r.Method, &r.Path, &r.Query, &header, &r.Body)...); err != nil {
+			return nil, err
+		}
+		if err := json.Unmarshal([]byte(header), &r.Header); err != nil {
+			return nil, err
+		}
+		all = append(all, r.delivery())
+	}
+	return all, rows.Err()
+}
+
+const withRequests = "SELECT " + columns + ", q.method, q.path, q.query, q.header, q.body FROM delivery d JOIN request q ON q.seq = d.seq "
+
+// Due lists what is due of an upstream, with what is to be sent.
+func (s *Store) Due(ctx context.Context, upstream string, most int) ([]delivery.Delivery, error) {
+	now := s.wall()
+	rows, err := s.read.QueryContext(ctx, withRequests+`WHERE d.upstream = ? AND d.status = 'queued' AND d.due <= ? AND (d.expires IS NULL OR d.expires > ?)
+		ORDER BY d.due, d.seq LIMIT ?`, upstream, now, now, most)
+	if err != nil {
+		return nil, err
+	}
+	return withRequest(rows)
+}
+
+// Next is when the next queued delivery of an upstream is due.
+func (s *Store) Next(ctx context.Context, upstream string) (time.Time, bool, error) {
+	var due int64
+	err := s.read.QueryRowContext(ctx, "SELECT due FROM delivery WHERE upstream = ? AND status = 'queued' ORDER BY due LIMIT 1", upstream).Scan(&due)
+	if errors.Is(err, sql.ErrNoRows) {
+		return time.Time{}, false, nil
+	}
+	return at(due), err == nil, err
+}
+
+// Get finds a delivery by its ID.
+func (s *Store) Get(ctx context.Context, id string) (delivery.Delivery, error) {
+	rows, err := s.read.QueryContext(ctx, withRequests+"WHERE d.id = ?", id)
+	if err != nil {
+		return delivery.Delivery{}, err
+	}
+	all, err := withRequest(rows)
+	if err == nil && len(all) == 0 {
+		err = delivery.ErrNotFound
+	}
+	if err != nil {
+		return delivery.Delivery{}, err
+	}
+	return all[0], nil
+}
+
+// Attempts are those of a delivery, the first one first.
+func (s *Store) Attempts(ctx context.Context, id string) (all []delivery.Attempt, err error) {
+	rows, err := s.read.QueryContext(ctx, `SELECT a.n, a.series, a.began, a.took, a.status, a.class, a.code, a.answer, a.counted
+		FROM attempt a JOIN delivery d ON d.seq = a.seq WHERE d.id = ? ORDER BY a.n`, id)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var a delivery.Attempt
+		var began, took int64
+		var class string
+		if err := rows.Scan(&a.N, &a.Series, &began, &took, &a.Status, &class, &a.Code, &a.Answer, &a.Counted); err != nil {
+			return nil, err
+		}
+		a.Began, a.Took, a.Class = at(began), time.Duration(took)*time.Millisecond, classOf(class)
+		all = append(all, a)
+	}
+	return all, rows.Err()
+}
+
+func classOf(name string) (c outcome.Class) {
+	_ = c.UnmarshalText([]byte(name)) // what is not known stays unknown
+	return c
+}
+
+// Counts is how many deliveries there are, as kept; the oldest dead letter is the first of an index.
+func (s *Store) Counts(ctx context.Context) (all []delivery.Count, err error) {
+	rows, err := s.read.QueryContext(ctx, `SELECT upstream, status, n, CASE status WHEN 'failed' THEN
+		(SELECT min(changed) FROM delivery d WHERE d.upstream = counts.upstream AND d.status = 'failed') END
+		FROM counts WHERE n > 0 ORDER BY upstream, status`)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var c delivery.Count
+		var oldest sql.NullInt64
+		if err := rows.Scan(&c.Upstream, &c.Status, &c.N, &oldest); err != nil {
+			return nil, err
+		}
+		if oldest.Valid {
+			c.Oldest = at(oldest.Int64)
+		}
+		all = append(all, c)
+	}
+	return all, rows.Err()
+}
+
+// where is the condition of a filter. It holds constants for statuses, so that the partial
+// indexes serve it.
+func where(f delivery.Filter) (string, []any) {
+	conditions, args := []string{"1"}, []any(nil)
+	and := func(condition string, values ...any) {
+		conditions, args = append(conditions, condition), append(args, values...)
+	}
+	if len(f.IDs) > 0 {
+		ids, _ := json.Marshal(f.IDs) // strings: it cannot fail
+		and("d.id IN (SELECT value FROM json_each(?))", string(ids))
+	}
+	for _, status := range delivery.Statuses {
+		if f.Status == status {
+			and("d.status = '" + string(status) + "'")
+		}
+	}
+	for _, by := range [...][2]string{{"upstream", f.Upstream}, {"reason", string(f.Reason)}, {"tenant", f.Tenant}, {"holder", f.Owner}} {
+		if by[1] != "" {
+			and("d."+by[0]+" = ?", by[1])
+		}
+	}
+	if !f.Before.IsZero() {
+		and("d.changed < ?", milli(f.Before))
+	}
+	return strings.Join(conditions, " AND "), args
+}

@@ -1,0 +1,125 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/seed1158cd35/weir/delivery"
+)
+
+// returned are the columns of a record where a statement returns what it changed.
+var returned = strings.ReplaceAll(columns, "d.", "")
+
+func readHeader(text string) (h http.Header, err error) {
+	err = json.Unmarshal([]byte(text), &h)
+	return h, err
+}
+
+// chosen are the numbers of what a filter finds.
+func (c *change) chosen(f delivery.Filter, more string, most int) ([]int64, error) {
+	condition, args := where(f)
+	return c.seqs("SELECT d.seq FROM delivery d WHERE "+condition+more+" ORDER BY d.seq LIMIT ?", append(args, max(1, most))...)
+}
+
+// Redrive queues dead letters again.
+func (s *Store) Redrive(ctx context.Context, f delivery.Filter, most int) (n int, err error) {
+	if f.Status != "" && f.Status != delivery.Failed {
+		return 0, nil
+	}
+	f.Status = delivery.Failed
+	err = s.write.do(ctx, false, func(c *change) error {
+		seqs, err := c.chosen(f, "", most)
+		if err != nil {
+			return err
+		}
+		done := 0
+		for _, seq := range seqs {
+			ok, err := c.redrive(seq, s.wall())
+			if err != nil {
+				return err
+			}
+			if ok {
+				done++
+			}
+		}
+		n = done
+		return nil
+	})
+	if err != nil {
+		return 0, fmt.Errorf("redrive: %w", err)
+	}
+	return n, nil
+}
+
+// redrive begins a new series, at the end of the order key. What had expired does not expire again.
+func (c *change) redrive(seq, now int64) (bool, error) {
+	var upstream, tenant string
+	var key sql.NullString
+	ok, err := c.row("SELECT upstream, tenant, order_key FROM delivery WHERE seq = ? AND status = 'failed'", []any{seq}, &upstream, &tenant, &key)
+	if err != nil || !ok {
+		return false, err
+	}
+	place, to := int64(0), delivery.Queued
+	if key.Valid {
+		if place, err = c.lastPlace(upstream, tenant, key.String); err != nil {
+			return false, err
+		}
+		if place > 1 {
+			to = delivery.Created
+		}
+	}
+	c.moved(upstream, delivery.Failed, to)
+	return true, c.w.exec(`UPDATE delivery SET status = ?, place = ?, series = series + 1, attempts = 0, stalls = 0, due = ?, changed = ?, reason = '', detail = '',
+			expires = CASE WHEN expires <= ? THEN NULL ELSE expires END
+		WHERE seq = ? AND status = 'failed'`, string(to), place, now, now, now, seq)
+}
+
+// Drop deletes dead letters, and makes dead letters of what waits.
+func (s *Store) Drop(ctx context.Context, f delivery.Filter, most int) (n int, err error) {
+	err = s.write.do(ctx, false, func(c *change) error {
+		seqs, err := c.chosen(f, " AND d.status IN ('created', 'queued', 'failed')", most)
+		if err != nil {
+			return err
+		}
+		for _, seq := range seqs {
+			upstream, err := c.kill(seq, delivery.Dropped, "dropped by hand", s.wall())
+			if err == nil && upstream == "" {
+				err = c.erase(seq)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		n = len(seqs)
+		return nil
+	})
+	if err != nil {
+		return 0, fmt.Errorf("drop: %w", err)
+	}
+	return n, nil
+}
+
+// Abandon makes dead letters of what waits for an upstream that is gone.
+func (s *Store) Abandon(ctx context.Context, upstream string) (n int, err error) {
+	err = s.write.do(ctx, false, func(c *change) error {
+		seqs, err := c.chosen(delivery.Filter{Upstream: upstream}, " AND d.status IN ('created', 'queued')", mostSwept)
+		if err != nil {
+			return err
+		}
+		for _, seq := range seqs {
+			if _, err := c.kill(seq, delivery.Gone, "the configuration has no upstream "+upstream+" any more", s.wall()); err != nil {
+				return err
+			}
+		}
+		n = len(seqs)
+		return nil
+	})
+	if err != nil {
+		return 0, fmt.Errorf("abandon: %w", err)
+	}
+	return n, nil
+}

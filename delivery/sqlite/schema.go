@@ -1,0 +1,78 @@
+package sqlite
+
+// version is that of the schema. A file of a newer one is refused.
+const version = 1
+
+// applicationID marks a file as weir's deliveries ("weir" in ASCII).
+const applicationID = 0x77656972
+
+// Instants are milliseconds since 1970. place orders deliveries of one order key; it is above
+// that of all that live when a delivery comes or is redriven. counts is kept in the
+// transactions that change delivery, so that nothing is ever counted.
+//
+// The partial indexes hold what waits and what has a lease: what is over costs a claim nothing.
+const schema = `
+CREATE TABLE delivery (
+	seq INTEGER PRIMARY KEY AUTOINCREMENT,
+	id TEXT NOT NULL UNIQUE,
+	tenant TEXT NOT NULL,
+	holder TEXT NOT NULL,
+	upstream TEXT NOT NULL,
+	status TEXT NOT NULL,
+	due INTEGER NOT NULL,
+	order_key TEXT,
+	place INTEGER NOT NULL,
+	idem_key TEXT,
+	fingerprint BLOB NOT NULL,
+	correlation TEXT NOT NULL,
+	attempts INTEGER NOT NULL DEFAULT 0,
+	starts INTEGER NOT NULL DEFAULT 0,
+	stalls INTEGER NOT NULL DEFAULT 0,
+	series INTEGER NOT NULL DEFAULT 1,
+	fence INTEGER NOT NULL DEFAULT 0,
+	worker TEXT NOT NULL DEFAULT '',
+	lease INTEGER,
+	began INTEGER,
+	accepted INTEGER NOT NULL,
+	changed INTEGER NOT NULL,
+	expires INTEGER,
+	reason TEXT NOT NULL DEFAULT '',
+	detail TEXT NOT NULL DEFAULT ''
+);
+CREATE TABLE request (
+	seq INTEGER PRIMARY KEY,
+	method TEXT NOT NULL,
+	path TEXT NOT NULL,
+	query TEXT NOT NULL,
+	header TEXT NOT NULL,
+	body BLOB NOT NULL
+);
+CREATE TABLE attempt (
+	seq INTEGER NOT NULL,
+	n INTEGER NOT NULL,
+	series INTEGER NOT NULL,
+	began INTEGER NOT NULL,
+	took INTEGER NOT NULL,
+	status INTEGER NOT NULL,
+	class TEXT NOT NULL,
+	code TEXT NOT NULL,
+	answer BLOB NOT NULL,
+	counted INTEGER NOT NULL,
+	PRIMARY KEY (seq, n)
+) WITHOUT ROWID;
+CREATE TABLE counts (
+	upstream TEXT NOT NULL,
+	status TEXT NOT NULL,
+	n INTEGER NOT NULL,
+	PRIMARY KEY (upstream, status)
+) WITHOUT ROWID;
+CREATE INDEX due ON delivery(upstream, due, seq) WHERE status = 'queued';
+CREATE INDEX lease ON delivery(lease) WHERE lease IS NOT NULL;
+CREATE INDEX keyed ON delivery(upstream, tenant, order_key, place)
+	WHERE order_key IS NOT NULL AND status IN ('created', 'queued', 'processing');
+CREATE UNIQUE INDEX idem ON delivery(upstream, tenant, idem_key) WHERE idem_key IS NOT NULL;
+CREATE INDEX expiry ON delivery(expires) WHERE expires IS NOT NULL AND status IN ('created', 'queued');
+CREATE INDEX ended ON delivery(changed) WHERE status = 'completed';
+CREATE INDEX died ON delivery(upstream, changed) WHERE status = 'failed';
+CREATE INDEX dead ON delivery(seq) WHERE status = 'failed';
+`

@@ -1,0 +1,155 @@
+// Package sqlite keeps deliveries in a file of SQLite, for one weir on one machine. One process
+// at a time may have the file open. People may look into it while weir runs, with sqlite3
+// -readonly and no transaction left open: one that is makes the log beside the file grow, and
+// beyond Options.MaxLog nothing is accepted.
+package sqlite
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"time"
+
+	_ "modernc.org/sqlite" // the driver
+
+	"github.com/seed1158cd35/weir/delivery"
+	"github.com/seed1158cd35/weir/internal/private"
+)
+
+// Options say how a file is kept. The zero Options are good for most.
+type Options struct {
+	Keep     time.Duration // how long what was delivered is kept; 0 means 7 days
+	KeepDead time.Duration // how long dead letters are kept; 0 means 30 days
+	MaxLog   int64         // largest write-ahead log with which deliveries are accepted, in bytes; 0 means 512 MiB
+	Readers  int           // connections that read; 0 means 4
+
+	// Wall is the clock on the wall, by which deliveries are due and expire; nil for the
+	// system's. Leases go by the monotonic clock.
+	Wall func() time.Time
+}
+
+// A Store keeps deliveries in a file. Writes of all callers go through one goroutine, which
+// commits as many at once as have come meanwhile.
+type Store struct {
+	path  string
+	o     Options
+	lock  *os.File
+	read  *sql.DB
+	write *writer
+	begin time.Time // with a monotonic reading
+}
+
+var _ delivery.Queue = (*Store)(nil)
+
+// Open opens the file at path, and makes it if there is none. Claims of a former process, which
+// has ended, as the lock on the file proves, go back to the queue.
+func Open(ctx context.Context, path string, o Options) (*Store, error) {
+	o.Keep, o.KeepDead = cmp.Or(o.Keep, 7*24*time.Hour), cmp.Or(o.KeepDead, 30*24*time.Hour)
+	o.MaxLog, o.Readers = cmp.Or(o.MaxLog, 512<<20), cmp.Or(o.Readers, 4)
+	if o.Wall == nil {
+		o.Wall = time.Now
+	}
+	s := &Store{path: path, o: o, begin: time.Now()}
+	if err := s.open(ctx); err != nil {
+		return nil, fmt.Errorf("deliveries in %s: %w", path, errors.Join(err, s.Close()))
+	}
+	return s, nil
+}
+
+func (s *Store) open(ctx context.Context) (err error) {
+	if err = private.Check(s.path); err != nil {
+		return err
+	}
+	if s.lock, err = lockFile(s.path + ".lock"); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(s.path, os.O_RDWR|os.O_CREATE, 0o600) // SQLite would make it readable for everyone
+	if err != nil {
+		return err
+	}
+	if err = f.Close(); err != nil {
+		return err
+	}
+	if s.write, err = newWriter(ctx, s.source(
+		"_txlock=immediate", "_pragma=busy_timeout(5000)", "_pragma=journal_mode(wal)", "_pragma=synchronous(full)",
+		"_pragma=journal_size_limit(16777216)", "_pragma=foreign_keys(0)"), s.logSize); err != nil {
+		return err
+	}
+	if err = syncDir(filepath.Dir(s.path)); err != nil {
+		return err
+	}
+	if s.read, err = sql.Open("sqlite", s.source("_pragma=busy_timeout(5000)", "_pragma=query_only(1)")); err != nil {
+		return err
+	}
+	s.read.SetMaxOpenConns(s.o.Readers)
+	s.read.SetMaxIdleConns(s.o.Readers)
+	s.read.SetConnMaxIdleTime(0)
+	return s.void()
+}
+
+// source names the file for the driver. busy_timeout stands first, or a busy file fails the
+// pragmas that follow.
+func (s *Store) source(settings ...string) string {
+	u := url.URL{Scheme: "file", Opaque: (&url.URL{Path: filepath.ToSlash(s.path)}).EscapedPath()}
+	for _, v := range settings {
+		if u.RawQuery != "" {
+			u.RawQuery += "&"
+		}
+		u.RawQuery += v
+	}
+	return u.String()
+}
+
+// Close waits for what is being written, and lets go of the file.
+func (s *Store) Close() error {
+	var errs []error
+	if s.read != nil {
+		errs = append(errs, s.read.Close())
+	}
+	if s.write != nil {
+		errs = append(errs, s.write.close())
+	}
+	if s.lock != nil {
+		errs = append(errs, s.lock.Close())
+		s.lock = nil
+	}
+	return errors.Join(errs...)
+}
+
+// wall is what the clock on the wall shows, steady the same without its jumps since the file
+// was opened; both in milliseconds since 1970.
+func (s *Store) wall() int64   { return s.o.Wall().UnixMilli() }
+func (s *Store) steady() int64 { return s.begin.UnixMilli() + time.Since(s.begin).Milliseconds() }
+
+// logSize is the size of the write-ahead log; an error if nothing more may be accepted for it.
+func (s *Store) logSize() error {
+	if n := s.LogSize(); n > s.o.MaxLog {
+		return fmt.Errorf("%w: the log beside %s has %d MiB, as somebody holds the file open for reading; end that", delivery.ErrFull, s.path, n>>20)
+	}
+	return nil
+}
+
+// LogSize is the size of the write-ahead log in bytes.
+func (s *Store) LogSize() int64 {
+	info, err := os.Stat(s.path + "-wal")
+	if err != nil {
+		return 0
+	}
+	return info.Size()
+}
+
+// syncDir makes the name of a new file last.
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return nil // some systems open no directories, and need not
+	}
+	defer d.Close()
+	_ = d.Sync()
+	return nil
+}

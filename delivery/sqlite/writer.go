@@ -1,0 +1,260 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"modernc.org/sqlite"
+	lib "modernc.org/sqlite/lib"
+
+	"github.com/seed1158cd35/weir/delivery"
+)
+
+// mostJobs is how many writes are committed at once.
+const mostJobs = 64
+
+// A writer has the one connection that writes. Its goroutine takes what has come, runs it in
+// one transaction, each job in a savepoint of its own so that one that fails undoes itself
+// alone, and answers once the transaction is on disk.
+type writer struct {
+	db    *sql.DB
+	conn  *sql.Conn
+	room  func() error
+	jobs  chan *job
+	stop  chan struct{}
+	ended chan struct{}
+	once  sync.Once
+
+	trimmed    time.Time            // when the log was last tried to be cut
+	statements map[string]*sql.Stmt // of the writer's goroutine, by their text
+}
+
+// A job is one caller's change.
+type job struct {
+	do     func(*change) error
+	grows  bool // it stores something new, for which there must be room
+	change change
+	err    error
+	done   chan struct{}
+}
+
+func newWriter(ctx context.Context, source string, room func() error) (*writer, error) {
+	db, err := sql.Open("sqlite", source)
+	if err != nil {
+		return nil, err
+	}
+	db.SetMaxOpenConns(1)
+	w := &writer{db: db, room: room, jobs: make(chan *job), stop: make(chan struct{}), ended: make(chan struct{}), statements: make(map[string]*sql.Stmt)}
+	if w.conn, err = db.Conn(ctx); err == nil {
+		err = w.migrate(ctx)
+	}
+	if err != nil {
+		if w.conn != nil {
+			_ = w.conn.Close()
+		}
+		return nil, errors.Join(err, db.Close())
+	}
+	go w.run()
+	return w, nil
+}
+
+// migrate makes the tables, or refuses a file that is not one of deliveries.
+func (w *writer) migrate(ctx context.Context) error {
+	var is, id, tables int
+	for query, to := range map[string]*int{"PRAGMA user_version": &is, "PRAGMA application_id": &id, "SELECT count(*) FROM sqlite_schema": &tables} {
+		if err := w.conn.QueryRowContext(ctx, query).Scan(to); err != nil {
+			return err
+		}
+	}
+	switch {
+	case id == 0 && tables == 0:
+		_, err := w.conn.ExecContext(ctx, fmt.Sprintf("BEGIN IMMEDIATE; %s PRAGMA user_version = %d; PRAGMA application_id = %d; COMMIT", schema, version, applicationID))
+		return err
+	case id != applicationID:
+		return errors.New("it is a database of something else: give deliveries a file of their own")
+	case is != version:
+		return fmt.Errorf("its schema has version %d, this weir knows %d: use the weir that wrote it, or a newer one", is, version)
+	}
+	return nil
+}
+
+// do runs a change and returns when it is on disk. If ctx ends before, the change may still be
+// made: the error is ErrUncertain.
+func (w *writer) do(ctx context.Context, grows bool, do func(*change) error) error {
+	j := &job{do: do, grows: grows, done: make(chan struct{})}
+	select {
+	case w.jobs <- j:
+	case <-w.ended:
+		return delivery.ErrClosed
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	select {
+	case <-j.done:
+		return j.err
+	case <-ctx.Done():
+		return fmt.Errorf("%w: %w", delivery.ErrUncertain, context.Cause(ctx))
+	}
+}
+
+func (w *writer) run() {
+	defer close(w.ended)
+	for {
+		select {
+		case j := <-w.jobs:
+			w.commit(w.more(j))
+		case <-w.stop:
+			return
+		}
+	}
+}
+
+// more are the jobs that have come, j first.
+func (w *writer) more(j *job) []*job {
+	group := []*job{j}
+	for len(group) < mostJobs {
+		select {
+		case j := <-w.jobs:
+			group = append(group, j)
+		default:
+			return group
+		}
+	}
+	return group
+}
+
+// commit runs a group of jobs in one transaction.
+func (w *writer) commit(group []*job) {
+	if w.room() != nil {
+		w.trim()
+	}
+	err := w.transact(group)
+	for _, j := range group {
+		if err != nil && j.err == nil {
+			j.err = err
+		}
+		close(j.done)
+	}
+}
+
+func (w *writer) transact(group []*job) error {
+	if err := w.exec("BEGIN IMMEDIATE"); err != nil {
+		return wrapped(err)
+	}
+	total := make(counts)
+	for _, j := range group {
+		if j.err = w.one(j); j.err == nil {
+			total.add(j.change.counts)
+		}
+	}
+	err := w.flush(total)
+	if err == nil {
+		if err = w.exec("COMMIT"); err != nil && !errors.Is(wrapped(err), delivery.ErrFull) {
+			err = fmt.Errorf("%w: %w", delivery.ErrUncertain, err)
+		}
+	}
+	if err != nil {
+		_ = w.exec("ROLLBACK") // after some errors SQLite has done so itself
+	}
+	return wrapped(err)
+}
+
+// trim cuts the log, if what is in it has been written to the database. That can be done where
+// nobody reads what it replaces; a reader is not waited for, as all that is written would wait.
+func (w *writer) trim() {
+	if now := time.Now(); now.Sub(w.trimmed) >= trimming {
+		w.trimmed = now
+		var busy, pages, done int
+		c := change{w: w}
+		if ok, err := c.row("PRAGMA wal_checkpoint(PASSIVE)", nil, &busy, &pages, &done); err != nil || !ok || busy != 0 || done < pages {
+			return
+		}
+		_ = w.exec("PRAGMA busy_timeout = 20")
+		_, _ = c.row("PRAGMA wal_checkpoint(TRUNCATE)", nil, &busy, &pages, &done)
+		_ = w.exec("PRAGMA busy_timeout = 5000")
+	}
+}
+
+// trimming is how often the log is tried to be cut.
+const trimming = 100 * time.Millisecond
+
+func (w *writer) one(j *job) error {
+	if j.grows {
+		if err := w.room(); err != nil {
+			return err
+		}
+	}
+	if err := w.exec("SAVEPOINT job"); err != nil {
+		return wrapped(err)
+	}
+	j.change = change{w: w, counts: make(counts)}
+	err := j.do(&j.change)
+	if err != nil {
+		_ = w.exec("ROLLBACK TO job")
+	}
+	if release := w.exec("RELEASE job"); err == nil {
+		err = release
+	}
+	return wrapped(err)
+}
+
+// flush stores what has changed of the counts.
+func (w *writer) flush(total counts) error {
+	for k, n := range total {
+		if n == 0 {
+			continue
+		}
+		if err := w.exec("INSERT INTO counts(upstream, status, n) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET n = n + excluded.n", k.upstream, string(k.status), n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// prepared is the statement of a text, which stays prepared. Texts are constants, or made of few.
+func (w *writer) prepared(query string) (*sql.Stmt, error) {
+	if s := w.statements[query]; s != nil {
+		return s, nil
+	}
+	s, err := w.conn.PrepareContext(context.Background(), query)
+	if err == nil {
+		w.statements[query] = s
+	}
+	return s, err
+}
+
+func (w *writer) exec(query string, args ...any) error {
+	s, err := w.prepared(query)
+	if err == nil {
+		_, err = s.Exec(args...)
+	}
+	return err
+}
+
+// close ends the goroutine after what it is writing.
+func (w *writer) close() error {
+	w.once.Do(func() { close(w.stop) })
+	<-w.ended
+	for _, s := range w.statements {
+		_ = s.Close()
+	}
+	clear(w.statements)
+	_ = w.conn.Close()
+	return w.db.Close()
+}
+
+// wrapped says in the words of package delivery what an error of SQLite means.
+func wrapped(err error) error {
+	var e *sqlite.Error
+	if !errors.As(err, &e) {
+		return err
+	}
+	if e.Code()&0xff == lib.SQLITE_FULL {
+		return fmt.Errorf("%w: %w", delivery.ErrFull, err)
+	}
+	return err
+}
