@@ -98,7 +98,7 @@ func (r *Request) findNested() *RequestError {
 		if r.doc.kind(n) != kindObject {
 			return &RequestError{Field: name, Problem: "is not an object"}
 		}
-		if bad := r.find(n, name+".", func(b []byte) field { return configField(r.Family, b) }); bad != nil {
+		if bad := r.find(n, name+".", r.inConfig); bad != nil {
 			return bad
 		}
 	}

@@ -142,9 +142,9 @@ func (f Failure) refuseAWS(w http.ResponseWriter) {
 		f.modelTimeout(w)
 		return
 	}
-	kind := wire.KindOf(f.Kind)
+	kind := f.Kind
 	if f.Kind == Exhausted && !f.final() {
-		kind = wire.Throttled
+		kind = Limited
 	}
 	e := wire.Error{Kind: kind, Message: f.Message, ID: f.ID, RetryAfter: f.RetryAfter, Final: f.final()}
 	e.Write(w, wire.Op{Service: "bedrock", Protocol: wire.RestJSON}, http.MethodPost)

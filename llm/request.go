@@ -1,5 +1,7 @@
 package llm
 
+import "strings"
+
 // A Request is what a body asks for. It keeps the body, which must not be changed any
 // more. Its methods may be called at the same time, all but AskUsage.
 type Request struct {
@@ -69,182 +71,67 @@ const (
 )
 
 // field tells what a member of the body is for.
-func (r *Request) field(name []byte) field {
-	switch r.Family {
-	case OpenAI:
-		return openAIField(name)
-	case Responses:
-		return responsesField(name)
-	case Anthropic:
-		return anthropicField(name)
-	case Gemini:
-		return geminiField(name)
-	case Converse:
-		return converseField(name)
-	case Invoke:
-		return invokeField(name)
-	}
-	return unread
+func (r *Request) field(name []byte) field { return members[r.Family][string(name)] }
+
+// inConfig tells what a member of a configuration within the body is for.
+func (r *Request) inConfig(name []byte) field { return configured[r.Family][string(name)] }
+
+// members are the names by which a family calls what is read of a body.
+var members = map[Family]map[string]field{
+	OpenAI: called([fields]string{
+		fModel: "model", fStream: "stream", fStreamOptions: "stream_options", fMaxOutput: "max_tokens",
+		fMaxCompletion: "max_completion_tokens", fChoices: "n", fBestOf: "best_of", fTemperature: "temperature",
+		fTools: "tools", fFunctions: "functions", fSchema: "response_format", fMessages: "messages prompt input",
+	}),
+	Responses: called([fields]string{
+		fModel: "model", fStream: "stream", fMaxOutput: "max_output_tokens", fTemperature: "temperature",
+		fTools: "tools", fSchema: "text", fSystem: "instructions", fMessages: "input", fTemplate: "prompt",
+	}),
+	Anthropic: called([fields]string{
+		fModel: "model", fStream: "stream", fMaxOutput: "max_tokens", fTemperature: "temperature",
+		fTools: "tools", fSchema: "output_format", fSystem: "system", fMessages: "messages",
+	}),
+	// Each in both spellings, as JSON of protocol buffers has them.
+	Gemini: called([fields]string{
+		fConfig: "generationConfig generation_config", fTools: "tools",
+		fSystem: "systemInstruction system_instruction", fMessages: "contents content requests",
+	}),
+	Converse: called([fields]string{fConfig: "inferenceConfig", fTools: "toolConfig", fSystem: "system", fMessages: "messages"}),
+	// The words of the vendors whose models Bedrock runs.
+	Invoke: called([fields]string{
+		fMaxOutput:     "max_tokens",                                 // Anthropic, Mistral, Cohere, AI21, DeepSeek, OpenAI
+		fMaxLegacy:     "max_gen_len max_tokens_to_sample maxTokens", // Meta, Anthropic's older, AI21's older
+		fMaxCompletion: "max_completion_tokens",                      // OpenAI
+		fChoices:       "n num_generations",                          // AI21 and OpenAI, Cohere
+		fConfig:        "inferenceConfig textGenerationConfig",       // Nova, Titan
+		fTemperature:   "temperature", fTools: "tools toolConfig", fSchema: "response_format output_format",
+		fSystem: "system preamble", fMessages: "messages prompt inputText message texts",
+	}),
 }
 
-func openAIField(name []byte) field {
-	switch string(name) {
-	case "model":
-		return fModel
-	case "stream":
-		return fStream
-	case "stream_options":
-		return fStreamOptions
-	case "max_tokens":
-		return fMaxOutput
-	case "max_completion_tokens":
-		return fMaxCompletion
-	case "n":
-		return fChoices
-	case "best_of":
-		return fBestOf
-	case "temperature":
-		return fTemperature
-	case "tools":
-		return fTools
-	case "functions":
-		return fFunctions
-	case "response_format":
-		return fSchema
-	case "messages", "prompt", "input":
-		return fMessages
-	}
-	return unread
+// configured are the names within a family's configuration.
+var configured = map[Family]map[string]field{
+	Gemini: called([fields]string{
+		fMaxOutput: "maxOutputTokens max_output_tokens", fChoices: "candidateCount candidate_count", fTemperature: "temperature",
+		fSchema: "responseSchema response_schema responseJsonSchema response_json_schema",
+	}),
+	Converse: limited,
+	Invoke:   limited,
 }
 
-func responsesField(name []byte) field {
-	switch string(name) {
-	case "model":
-		return fModel
-	case "stream":
-		return fStream
-	case "max_output_tokens":
-		return fMaxOutput
-	case "temperature":
-		return fTemperature
-	case "tools":
-		return fTools
-	case "text":
-		return fSchema
-	case "instructions":
-		return fSystem
-	case "input":
-		return fMessages
-	case "prompt":
-		return fTemplate
-	}
-	return unread
-}
+var limited = called([fields]string{
+	fMaxOutput:   "maxTokens maxTokenCount", // Converse and Nova, Titan
+	fMaxLegacy:   "max_new_tokens",          // Nova's older
+	fTemperature: "temperature",
+})
 
-func anthropicField(name []byte) field {
-	switch string(name) {
-	case "model":
-		return fModel
-	case "stream":
-		return fStream
-	case "max_tokens":
-		return fMaxOutput
-	case "temperature":
-		return fTemperature
-	case "tools":
-		return fTools
-	case "output_format":
-		return fSchema
-	case "system":
-		return fSystem
-	case "messages":
-		return fMessages
+// called is a table of the names of fields, which stand with spaces between them.
+func called(names [fields]string) map[string]field {
+	t := make(map[string]field)
+	for f, all := range names {
+		for _, name := range strings.Fields(all) {
+			t[name] = field(f)
+		}
 	}
-	return unread
-}
-
-// geminiField knows each name in both spellings, as JSON of protocol buffers does.
-func geminiField(name []byte) field {
-	switch string(name) {
-	case "generationConfig", "generation_config":
-		return fConfig
-	case "tools":
-		return fTools
-	case "systemInstruction", "system_instruction":
-		return fSystem
-	case "contents", "content", "requests":
-		return fMessages
-	}
-	return unread
-}
-
-func converseField(name []byte) field {
-	switch string(name) {
-	case "inferenceConfig":
-		return fConfig
-	case "toolConfig":
-		return fTools
-	case "system":
-		return fSystem
-	case "messages":
-		return fMessages
-	}
-	return unread
-}
-
-// invokeField knows the words of the vendors whose models Bedrock runs.
-func invokeField(name []byte) field {
-	switch string(name) {
-	case "max_tokens": // Anthropic, Mistral, Cohere, AI21, DeepSeek, OpenAI
-		return fMaxOutput
-	case "max_gen_len", "max_tokens_to_sample", "maxTokens": // Meta, Anthropic's older, AI21's older
-		return fMaxLegacy
-	case "max_completion_tokens": // OpenAI
-		return fMaxCompletion
-	case "n", "num_generations": // AI21 and OpenAI, Cohere
-		return fChoices
-	case "temperature":
-		return fTemperature
-	case "inferenceConfig", "textGenerationConfig": // Nova, Titan
-		return fConfig
-	case "tools", "toolConfig":
-		return fTools
-	case "response_format", "output_format":
-		return fSchema
-	case "system", "preamble":
-		return fSystem
-	case "messages", "prompt", "inputText", "message", "texts":
-		return fMessages
-	}
-	return unread
-}
-
-// configField tells what a member of a configuration within the body is for.
-func configField(f Family, name []byte) field {
-	if f == Gemini {
-		return generationField(name)
-	}
-	switch string(name) {
-	case "maxTokens", "maxTokenCount": // Converse and Nova, Titan
-		return fMaxOutput
-	case "max_new_tokens": // Nova's older
-		return fMaxLegacy
-	case "temperature":
-		return fTemperature
-	}
-	return unread
-}
-
-func generationField(name []byte) field {
-	switch string(name) {
-	case "maxOutputTokens", "max_output_tokens":
-		return fMaxOutput
-	case "candidateCount", "candidate_count":
-		return fChoices
-	case "temperature":
-		return fTemperature
-	case "responseSchema", "response_schema", "responseJsonSchema", "response_json_schema":
-		return fSchema
-	}
-	return unread
+	return t
 }

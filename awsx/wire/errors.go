@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"cmp"
 	"encoding/json"
 	"encoding/xml"
 	"net/http"
@@ -11,38 +12,9 @@ import (
 	"github.com/seed1158cd35/weir/internal/refuse"
 )
 
-// A Kind is what an error of weir's own means to a client.
-type Kind uint8
-
-const (
-	Throttled   Kind = iota // come back later
-	Unavailable             // the service is not there, or gave no answer
-	Exhausted               // a quota is used up
-	Invalid                 // the request cannot be sent
-	TooLarge                // its body cannot be taken
-	GaveUp                  // it was tried often enough
-)
-
-// KindOf is how AWS calls a kind of error of weir's own.
-func KindOf(k refuse.Kind) Kind {
-	switch k {
-	case refuse.Limited:
-		return Throttled
-	case refuse.Unavailable:
-		return Unavailable
-	case refuse.Exhausted:
-		return Exhausted
-	case refuse.Invalid, refuse.Stranger:
-		return Invalid
-	case refuse.TooLarge:
-		return TooLarge
-	}
-	return GaveUp
-}
-
 // An Error is one that a client of a service is to understand.
 type Error struct {
-	Kind       Kind
+	Kind       refuse.Kind
 	Message    string
 	ID         string        // of the request
 	RetryAfter time.Duration // 0 if it is not known
@@ -59,7 +31,7 @@ const longestBackoff = 20 * time.Second
 
 // ErrorOf is an error of weir's own, for the request of that id.
 func ErrorOf(f *refuse.Facts, id string) Error {
-	return Error{Kind: KindOf(f.Kind()), Message: f.Message, ID: id, RetryAfter: f.Wait, Final: f.Final || f.Wait > longestBackoff}
+	return Error{Kind: f.Kind(), Message: f.Message, ID: id, RetryAfter: f.Wait, Final: f.Final || f.Wait > longestBackoff}
 }
 
 // A word is a code with its status.
@@ -77,64 +49,46 @@ var throttle = map[string]word{
 	"dynamodb": {400, "ThrottlingException"}, "kinesis": {400, "ProvisionedThroughputExceededException"},
 }
 
+// words are the codes of a protocol.
+type words struct{ throttled, tooLarge, invalid word }
+
+var byJSON = words{word{400, "ThrottlingException"}, word{413, "RequestEntityTooLargeException"}, word{400, "ValidationException"}}
+
+// byProtocol are the words of those that do not speak as byJSON does.
+var byProtocol = map[Protocol]words{
+	S3:       {word{503, "SlowDown"}, word{400, "EntityTooLarge"}, word{400, "InvalidRequest"}},
+	EC2:      {word{503, "RequestLimitExceeded"}, word{400, "RequestEntityTooLarge"}, word{400, "InvalidRequest"}},
+	Query:    {word{400, "Throttling"}, word{400, "RequestEntityTooLarge"}, word{400, "ValidationError"}},
+	RestXML:  {word{400, "Throttling"}, word{400, "RequestEntityTooLarge"}, word{400, "ValidationError"}},
+	RestJSON: {word{429, "ThrottlingException"}, byJSON.tooLarge, byJSON.invalid},
+}
+
 func (e *Error) word(service string, p Protocol) word {
-	final := e.Final && (e.Kind == Throttled || e.Kind == Unavailable)
-	suffix := "Exception"
-	if p == S3 || p == Query || p == EC2 || p == RestXML {
-		suffix = ""
+	own, ok := byProtocol[p]
+	suffix := ""
+	if !ok || p == RestJSON {
+		suffix = "Exception"
 	}
-	switch {
-	case e.Kind == Exhausted:
+	if !ok {
+		own = byJSON
+	}
+	switch e.Kind {
+	case refuse.Exhausted:
 		return word{400, "ServiceQuotaExceeded" + suffix}
-	case e.Kind == GaveUp || final:
-		return word{400, "WeirGaveUp" + suffix}
-	case e.Kind == Throttled:
-		if w, ok := throttle[service]; ok {
-			return w
+	case refuse.Limited:
+		if !e.Final {
+			return cmp.Or(throttle[service], own.throttled)
 		}
-		return e.throttled(p)
-	case e.Kind == Unavailable:
-		return word{503, "ServiceUnavailable" + suffix}
-	case e.Kind == TooLarge:
-		return tooLarge(p)
+	case refuse.Unavailable:
+		if !e.Final {
+			return word{503, "ServiceUnavailable" + suffix}
+		}
+	case refuse.TooLarge:
+		return own.tooLarge
+	case refuse.Invalid, refuse.Stranger:
+		return own.invalid
 	}
-	return invalid(p)
-}
-
-func (e *Error) throttled(p Protocol) word {
-	switch p {
-	case S3:
-		return word{503, "SlowDown"}
-	case EC2:
-		return word{503, "RequestLimitExceeded"}
-	case Query, RestXML:
-		return word{400, "Throttling"}
-	case RestJSON:
-		return word{429, "ThrottlingException"}
-	}
-	return word{400, "ThrottlingException"}
-}
-
-func tooLarge(p Protocol) word {
-	switch p {
-	case S3:
-		return word{400, "EntityTooLarge"}
-	case Query, EC2, RestXML:
-		return word{400, "RequestEntityTooLarge"}
-	}
-	return word{413, "RequestEntityTooLargeException"}
-}
-
-func invalid(p Protocol) word {
-	switch p {
-	case S3:
-		return word{400, "InvalidRequest"}
-	case Query, RestXML:
-		return word{400, "ValidationError"}
-	case EC2:
-		return word{400, "InvalidRequest"}
-	}
-	return word{400, "ValidationException"}
+	return word{400, "WeirGaveUp" + suffix}
 }
 
 // Write answers a request for an operation with an error in the form that its clients

@@ -7,7 +7,10 @@ import (
 	"testing"
 
 	"github.com/seed1158cd35/weir/awsx/wire"
+	"github.com/seed1158cd35/weir/internal/refuse"
 )
+
+var kinds = []refuse.Kind{refuse.Limited, refuse.Unavailable, refuse.Exhausted, refuse.Invalid, refuse.TooLarge, refuse.GaveUp}
 
 // Whatever comes, a name is one that may stand in a metric, and errors can be written.
 func FuzzRecognize(f *testing.F) {
@@ -25,7 +28,7 @@ func FuzzRecognize(f *testing.F) {
 			t.Errorf("name %q", o.Name)
 		}
 		w := httptest.NewRecorder()
-		e := wire.Error{Kind: wire.Kind(len(path) % 6), Message: path, ID: "1", Final: len(query)%2 == 0}
+		e := wire.Error{Kind: kinds[len(path)%len(kinds)], Message: path, ID: "1", Final: len(query)%2 == 0}
 		e.Write(w, o, method)
 		if w.Code < 400 {
 			t.Errorf("status %d", w.Code)

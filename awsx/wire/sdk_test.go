@@ -28,6 +28,7 @@ import (
 	"github.com/aws/smithy-go"
 
 	"github.com/seed1158cd35/weir/awsx/wire"
+	"github.com/seed1158cd35/weir/internal/refuse"
 )
 
 // An endpoint answers every request by itself, and keeps what it recognized.
@@ -240,10 +241,10 @@ func TestErrorsAreUnderstoodByTheSDK(t *testing.T) {
 			continue // it has no body
 		}
 		for _, e := range []wire.Error{
-			{Kind: wire.Throttled, RetryAfter: time.Millisecond},
-			{Kind: wire.Throttled, Final: true}, {Kind: wire.Unavailable}, {Kind: wire.Unavailable, Final: true},
-			{Kind: wire.Exhausted, Final: true}, {Kind: wire.Invalid, Final: true},
-			{Kind: wire.TooLarge, Final: true}, {Kind: wire.GaveUp, Final: true},
+			{Kind: refuse.Limited, RetryAfter: time.Millisecond},
+			{Kind: refuse.Limited, Final: true}, {Kind: refuse.Unavailable}, {Kind: refuse.Unavailable, Final: true},
+			{Kind: refuse.Exhausted, Final: true}, {Kind: refuse.Invalid, Final: true},
+			{Kind: refuse.TooLarge, Final: true}, {Kind: refuse.GaveUp, Final: true},
 		} {
 			e.Message, e.ID = "weir: limit <l> & more", "id-1"
 			w := &endpoint{answer: func(w http.ResponseWriter, o wire.Op, method string) { e.Write(w, o, method) }}
