@@ -48,18 +48,9 @@ func chatConfig(w world) (chat.Config, error) {
 	cli.Duration(f, &c.Act, "act", "how `long` each of the five acts is, from 1s to 1m; the last takes up to three times as long")
 	f.IntVar(&c.Rate, "rate", 12, "calls a second, from 2 to 20")
 	f.BoolVar(&c.JSON, "json", false, "print a JSON object for each act")
-	once := f.Bool("once", false, "end after the last act, on a terminal too")
-	if err := cli.Parse(f, w.args, 0); err != nil {
-		return c, err
-	}
-	if err := c.Validate(); err != nil {
-		fmt.Fprintln(w.err, err)
-		f.Usage()
-		return c, cli.ErrUsage
-	}
-	c.Stay = terminal(w.out) && !*once
-	c.Colour = w.coloured()
-	return c, nil
+	var err error
+	c.Stay, c.Colour, err = w.parse(f, func() error { return c.Validate() })
+	return c, err
 }
 
 // chatSidecar runs weir with examples/chat, whose providers are at these URLs.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"io"
 	"os"
@@ -45,6 +46,21 @@ func run(ctx context.Context, w world) error {
 		return err
 	}
 	return runStories(ctx, w)
+}
+
+// parse reads the flags of a show, and looks with check at what they ask for. stay says that the
+// show is to go on when all is played, as somebody is looking.
+func (w world) parse(f *flag.FlagSet, check func() error) (stay, colour bool, err error) {
+	once := f.Bool("once", false, "end when all is played, on a terminal too")
+	if err := cli.Parse(f, w.args, 0); err != nil {
+		return false, false, err
+	}
+	if err := check(); err != nil {
+		fmt.Fprintln(w.err, err)
+		f.Usage()
+		return false, false, cli.ErrUsage
+	}
+	return terminal(w.out) && !*once, w.coloured(), nil
 }
 
 func (w world) get(name string) string {

@@ -41,17 +41,10 @@ func storiesConfig(w world) (demo.Config, error) {
 	cli.Duration(f, &c.Live, "live", "how `long` real calls are made in the end, from 6s to 10m; 0 for none")
 	f.BoolVar(&c.JSON, "json", false, "print one JSON object and end")
 	f.Uint64Var(&c.Seed, "seed", 1, "decides when calls come")
-	once := f.Bool("once", false, "end when all is played, on a terminal too")
-	if err := cli.Parse(f, w.args, 0); err != nil {
+	var err error
+	if c.Stay, c.Colour, err = w.parse(f, func() error { return c.Validate() }); err != nil {
 		return c, err
 	}
-	if err := c.Validate(); err != nil {
-		fmt.Fprintln(w.err, err)
-		f.Usage()
-		return c, cli.ErrUsage
-	}
-	c.Stay = terminal(w.out) && !*once
-	c.Colour = w.coloured()
 
 	registry := prometheus.NewRegistry()
 	metrics := weirprom.New(registry)

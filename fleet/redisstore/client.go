@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"sync"
 	"time"
 
@@ -74,28 +75,15 @@ func (c *client) read(r rueidis.RedisResult, reply []byte) ([]byte, error) {
 	return append(reply, text...), err
 }
 
-// evalsha and eval are commands without a copy of what they are made of: it is not
+// command runs a script, by EVALSHA or EVAL, without a copy of what it is made of: that is not
 // used again before there is an answer.
-func evalsha(c rueidis.Client, s *script, keys, args [][]byte) rueidis.Completed {
-	k := c.B().Evalsha().Sha1(s.sha).Numkeys(int64(len(keys))).Key(rueidis.BinaryString(keys[0]))
-	for _, key := range keys[1:] {
-		k = k.Key(rueidis.BinaryString(key))
+func command(c rueidis.Client, verb, script string, keys, args [][]byte) rueidis.Completed {
+	a := c.B().Arbitrary(verb, script, strconv.Itoa(len(keys)))
+	for _, key := range keys {
+		a = a.Keys(rueidis.BinaryString(key))
 	}
-	a := k.Arg(rueidis.BinaryString(args[0]))
-	for _, arg := range args[1:] {
-		a = a.Arg(rueidis.BinaryString(arg))
-	}
-	return a.Build()
-}
-
-func eval(c rueidis.Client, s *script, keys, args [][]byte) rueidis.Completed {
-	k := c.B().Eval().Script(s.text).Numkeys(int64(len(keys))).Key(rueidis.BinaryString(keys[0]))
-	for _, key := range keys[1:] {
-		k = k.Key(rueidis.BinaryString(key))
-	}
-	a := k.Arg(rueidis.BinaryString(args[0]))
-	for _, arg := range args[1:] {
-		a = a.Arg(rueidis.BinaryString(arg))
+	for _, arg := range args {
+		a = a.Args(rueidis.BinaryString(arg))
 	}
 	return a.Build()
 }
@@ -118,9 +106,9 @@ func soonOver(ctx context.Context) bool {
 
 // run asks by the script's hash, and with its text if the server does not know it.
 func (c *sending) run(to rueidis.Client, s *script, keys, args [][]byte) rueidis.RedisResult {
-	r := to.Do(c, c.by(evalsha(to, s, keys, args)))
+	r := to.Do(c, c.by(command(to, "EVALSHA", s.sha, keys, args)))
 	if e, ok := rueidis.IsRedisErr(r.Error()); ok && e.IsNoScript() {
-		r = to.Do(c, c.by(eval(to, s, keys, args)))
+		r = to.Do(c, c.by(command(to, "EVAL", s.text, keys, args)))
 	}
 	return r
 }
