@@ -40,7 +40,7 @@ type box struct {
 const goodBuckets = 10
 
 // New returns a closed breaker. The key names it in changes. onChange, unless
-// nil, hears of every change of phase, one at a time and in order, outside all
+// nil, is called with every change of phase, one at a time and in order, outside all
 // locks: it may call the Breaker. It runs on the goroutine of a caller, so it
 // should return soon.
 func New(key string, c Config, onChange func(Change)) *Breaker {
@@ -98,7 +98,7 @@ func (b *Breaker) Good(now time.Duration, p Permit) {
 func (b *Breaker) report(now time.Duration, p Permit, o outcome.Outcome) {
 	for {
 		old := b.load()
-		if !old.hears(p) {
+		if !old.observes(p) {
 			return
 		}
 		next := old.Report(now, *old.cfg, p, o, old.succeeded(now, o.Class))

@@ -94,7 +94,7 @@ func (s State) Admit(now time.Duration, c Config) (next State, p Permit, wait ti
 // good is how many calls succeeded within c.Window in this generation; only
 // the Share rule asks, and only when a failure is reported.
 func (s State) Report(now time.Duration, c Config, p Permit, o outcome.Outcome, good int64) (next State) {
-	if !s.hears(p) || s.Held || c.Off {
+	if !s.observes(p) || s.Held || c.Off {
 		return s
 	}
 	c = c.WithDefaults()
@@ -192,8 +192,8 @@ func (s State) probe(now time.Duration, c Config) State {
 	return s
 }
 
-// hears reports whether what becomes of p can matter.
-func (s *State) hears(p Permit) bool { return p.Gen == s.Gen || s.lost(p) }
+// observes reports whether what becomes of p can matter.
+func (s *State) observes(p Permit) bool { return p.Gen == s.Gen || s.lost(p) }
 
 // lost reports whether another probe has taken the place of the one that p was given
 // for, in the same half-open phase.

@@ -29,7 +29,7 @@ type Options struct {
 	// calls rejected ends the cascade. ctx is the caller's.
 	Classify func(ctx context.Context, err error) outcome.Outcome
 
-	// Changed hears of every tier whose breaker changes its phase; nil means that
+	// Changed is called with every tier whose breaker changes its phase; nil means that
 	// nobody does. The changes of a tier come in order and one at a time, outside
 	// all locks, on the goroutine of a call: it should return soon. If it panics,
 	// that is ignored.
@@ -104,8 +104,8 @@ func (c *Cascade) keep(now time.Duration, old *plan, cfg *TierConfig) *tier {
 func (c *Cascade) Now() time.Duration { return c.clock.Now() }
 
 // Breaker is that of a tier, for operators, and for what was learnt outside a call: an error within a
-// stream that had begun well. Who repeats what failed should look at it before: there may be a
-// better tier below. It is nil if there is no such tier, or an instant one, which is always up.
+// stream that had begun well. A caller that repeats what failed should look at it before: there
+// may be a better tier below. It is nil if there is no such tier, or an instant one, which is always up.
 func (c *Cascade) Breaker(tier string) *breaker.Breaker {
 	p := c.plan.Load()
 	for i, t := range p.tiers {

@@ -79,7 +79,7 @@ func Run[T any](ctx context.Context, c *Cascade, ask func(context.Context, Turn)
 	return Result[T]{Degraded: r.degraded, Above: r.above}, noAnswer(r.above)
 }
 
-// once asks the present tier. It hears of the outcome on every path: one that
+// once asks the present tier. The tier observes the outcome on every path: one that
 // panics gives its place back.
 func once[T any](r *run, ask func(context.Context, Turn) (T, error)) (v T, err error) {
 	ctx := r.enter()

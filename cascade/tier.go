@@ -46,7 +46,7 @@ func (t *tier) tell(c *Cascade, e breaker.Change) {
 	c.options.Changed(change)
 }
 
-// hear tells the tier what became of a call, and how long it took.
+// hear has the tier observe what became of a call, and how long it took.
 func (t *tier) hear(now, took time.Duration, p breaker.Permit, v verdict, code string) {
 	if v.Class == outcome.OK {
 		t.took.Add(took)

@@ -49,7 +49,7 @@ type Outcome struct {
 
 	// Own means that it was told by somebody who is believed for its own calls
 	// alone. Limits settle what was used, and a hint pauses the pool of the call;
-	// breakers, and what learns from outcomes or is told, hear nothing of it.
+	// breakers, and what learns from outcomes, observe nothing of it.
 	Own bool
 
 	Hint Hint

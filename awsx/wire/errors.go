@@ -26,7 +26,7 @@ type Error struct {
 }
 
 // longestBackoff is the longest that the SDKs wait between attempts (20 s in all of
-// them, November 2026). Who has to wait longer is not to try before.
+// them, November 2026). A client that has to wait longer should not try before.
 const longestBackoff = 20 * time.Second
 
 // ErrorOf is an error of weir's own, for the request of that id.

@@ -29,10 +29,10 @@ type Answer struct {
 //
 // Of Cache-Control, no-store counts, in the request and in the answer. That an answer is
 // private forbids caches that serve several users (RFC 9111, 5.2.2.7); here every tenant
-// has keys of his own. no-cache in an answer asks to be checked with the origin, for which the
+// has keys of its own. no-cache in an answer asks to be checked with the origin, for which the
 // APIs of language models have no way. Gemini sends private (seen October 2024) and servers
-// of event streams customarily no-cache with every answer, so neither is taken as a refusal by who
-// has chosen to cache. The same goes for the age that an answer names.
+// of event streams customarily no-cache with every answer, so neither is taken as a refusal
+// where the cache is on. The same goes for the age that an answer names.
 func Storable(a Answer) error {
 	switch {
 	case a.Status != 200:

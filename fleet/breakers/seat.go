@@ -16,8 +16,8 @@ const (
 	// thousand of them do not come at once.
 	spread = 250 * time.Millisecond
 
-	// fresh is how long a call that was refused stands for more to come. Who had
-	// none for longer lets others go first.
+	// fresh is how long a call that was refused stands for more to come. A process
+	// that had none for longer lets others go first.
 	fresh     = 2 * time.Second
 	letOthers = 1500 * time.Millisecond
 

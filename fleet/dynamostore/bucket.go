@@ -15,14 +15,14 @@ import (
 // taking units adds to it, whoever else does so at the same time, and time empties the
 // bucket without a write.
 //
-// When the bucket runs empty the next who takes from it sets t anew, ahead of the
-// present by as much as he is unsure of it, and notes in attribute b what he took for
+// When the bucket runs empty the next process that takes from it sets t anew, ahead of the
+// present by as much as the process is unsure of it, and notes in attribute b what it took for
 // the present: the base. From there on the bucket's time is the store's time plus an error
-// that stays the same until the next base. Who has seen when the base was written knows
-// that time better than the store's, by his own clock.
+// that stays the same until the next base. A process that has seen when the base was
+// written knows that time better than the store's, by its own clock.
 //
-// Who takes something when there is little left also leaves, in attribute j, the bucket's time as far as he was
-// sure of it. Who reads that knows as much: so all see a unit at about the same instant, and
+// A process that takes something when there is little left also leaves, in attribute j, the bucket's time as
+// far as it was sure of that. Readers then know as much: so all see a unit at about the same instant, and
 // none of them always has it first.
 //
 // Attribute g is the weight that has come back since the base: so much lower stands

@@ -10,7 +10,7 @@ import (
 )
 
 // A cell is the state of one limit in an item, as an ask finds it and changes it.
-// It is settled first, then taken from, then written, and then it hears what came of it.
+// It is settled first, then taken from, then written, and then it observes the answer.
 type cell interface {
 	// back returns units that stand where the mark says, owe charges units whatever
 	// is left.

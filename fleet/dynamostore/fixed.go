@@ -101,8 +101,8 @@ func (c *fixedCell) left() int64 {
 	return max(0, left)
 }
 
-// remains is what the window has left, though near the turn it cannot be granted yet. Who is told less takes the rest
-// for gone, and says so in its next ask.
+// remains is what the window has left, though near the turn it cannot be granted yet. A process that is told
+// less takes the rest for gone, and says so in its next ask.
 func (c *fixedCell) remains() int64 { return max(0, c.rule.Amount-c.gone()-c.taken-c.ahead) }
 
 func (c *fixedCell) take(n int64) { c.taken += n }

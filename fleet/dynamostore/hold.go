@@ -5,11 +5,11 @@ import (
 	"strconv"
 )
 
-// A hold is for how many microseconds those may use what they were granted who hold it longest, as
+// A hold is for how many microseconds the process that holds its grants longest may use them, as
 // attribute o has it. What package limit has in hold.go this does with as few writes as there
-// can be: as long as all hold alike it is written once. Who holds for less than that notes since
-// when, and for how long; whoever holds for longer than noted corrects it. What has stood there for
-// long enough becomes the hold.
+// can be: as long as all hold alike it is written once. A process that holds for less than that notes
+// since when, and for how long; one that holds for longer than noted corrects it. What has stood
+// there for long enough becomes the hold.
 type hold struct {
 	*view
 	longest int64 // what the item has, and what it is to have

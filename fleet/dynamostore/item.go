@@ -76,9 +76,9 @@ func (i item) learn(attributes map[string]types.AttributeValue) {
 	}
 }
 
-// An entry is what a process remembers of an item. Who plans an update of it holds
-// it. Who reads it, or updates it in a way that bears nobody else beside it, holds it until
-// that is answered, and then everyone who waited knows the answer.
+// An entry is what a process remembers of an item. A call that plans an update of it
+// holds the entry. A read, or an update that bears no other beside it, holds the entry until it is
+// answered, and then all calls that waited know the answer.
 type entry struct {
 	name string
 	hold chan struct{}

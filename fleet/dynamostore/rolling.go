@@ -20,9 +20,9 @@ import (
 // dropped. Nobody may take units of an earlier present any more: then they would count
 // together.
 //
-// A slot has had its time when the window has passed since its end. Who has seen it
-// knows, by his own clock, how long it has not changed, and that is exact however
-// unsure the store's time is.
+// A slot has had its time when the window has passed since its end. A process that
+// has seen the slot knows, by its own clock, how long it has not changed, and that is exact
+// however unsure the store's time is.
 type rollingCell struct {
 	*view
 	total int64

@@ -89,7 +89,7 @@ type Throttle struct {
 	o     Options
 	clock clock.Clock
 	slots *slots
-	turn  chan struct{} // held by the caller who asks for a place: the others wait behind him
+	turn  chan struct{} // held by the call that asks for a place: the others wait for it
 }
 
 // New makes a throttle.

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// A dialer makes the connections of a client. It dials for callers in the background: who calls
-// while there is no connection hears so at once.
+// A dialer makes the connections of a client. It dials for callers in the background: a call
+// that comes while there is no connection fails at once.
 type dialer struct {
 	timeout time.Duration
 	replies *replies
@@ -57,7 +57,7 @@ var (
 	errClosed = errors.New("the store is closed")
 )
 
-// errDown is what a caller hears for whom there is no connection.
+// errDown is the error of a call for which there is no connection.
 type errDown struct {
 	addr string
 	err  error

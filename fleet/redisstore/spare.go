@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// A spare is a connection that nobody uses yet. A goroutine of the dialer reads it, to hear of its end.
+// A spare is a connection that nobody uses yet. A goroutine of the dialer reads it, to notice its end.
 type spare struct {
 	net.Conn
 	peek *peek // nil means that it cannot be had for calls that are alone

@@ -48,7 +48,7 @@ type home struct {
 	idle list.List // as Crowd.idle
 }
 
-// New makes a crowd. turned hears why somebody was turned away, and may be nil.
+// New makes a crowd. turned is called with why somebody was turned away; it may be nil.
 func New(b Bounds, turned func(why string)) *Crowd {
 	if turned == nil {
 		turned = func(string) {}
@@ -56,7 +56,7 @@ func New(b Bounds, turned func(why string)) *Crowd {
 	return &Crowd{turned: turned, bounds: b, conns: make(map[string]*home), callers: make(map[string]int)}
 }
 
-// Set changes the bounds. Who is there stays.
+// Set changes the bounds. Those who are there stay.
 func (c *Crowd) Set(b Bounds) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -26,7 +26,7 @@ type Listener struct {
 	once   sync.Once
 }
 
-// Listen stands before a listener. config is nil without TLS; failed hears of handshakes
+// Listen stands before a listener. config is nil without TLS; failed is called for handshakes
 // that came to nothing, and may be nil.
 func Listen(l net.Listener, config *tls.Config, failed func(net.Addr, error)) *Listener {
 	if failed == nil {

@@ -1,4 +1,4 @@
-// Package outbox sends things behind the backs of those who have them to send: log lines,
+// Package outbox sends things in the background, so that their producers do not wait: log lines,
 // messages, metrics, writes to a store. Nobody waits for where they go.
 package outbox
 

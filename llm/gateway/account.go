@@ -17,7 +17,7 @@ import (
 func (m *meter) account() {
 	x := m.x
 	m.end.Usage = x.used(x.rule(), m.usage(), m.whole())
-	if b := billOf(m.ctx); b != nil {
+	if b := progressOf(m.ctx); b != nil {
 		b.usage.Store(new(b.charge(tokens.Plain.Settle(x.expected(), m.usage()))))
 	}
 	if m.whole() {
@@ -80,7 +80,7 @@ func (m *meter) cost() (price.Amount, bool) {
 	return m.x.d.o.Prices.Cost(m.x.request.Model, m.usage())
 }
 
-// tell adds to the bill of the caller.
+// tell tells the listener, and the ledger of the caller, what a request has used.
 func (x *exchange) tell(used llm.Usage) {
 	o, keys := &x.d.o, x.keys
 	u := Used{Upstream: o.Name, Model: x.request.Model, Tenant: o.Veil.Label(Tenant, keys[Tenant]), User: o.Veil.Label(User, keys[User]), Usage: used}
@@ -111,7 +111,7 @@ func (m *meter) remember() {
 	if t := r.Text(); t.Plain && !t.Thoughts {
 		e.Meta[text], e.Meta[model] = t.Text, t.Model
 	}
-	if b := billOf(m.ctx); b != nil && b.keep {
+	if b := progressOf(m.ctx); b != nil && b.keep {
 		b.entry.Store(&e)
 		return
 	}

@@ -15,7 +15,7 @@ func TestNothingIsRepeatedAtATierThatIsDown(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &bill{of: &exchange{d: &Dialect{o: Options{Name: "chat", Cascade: c}}}, tier: "primary"}
+	b := &progress{of: &exchange{d: &Dialect{o: Options{Name: "chat", Cascade: c}}}, tier: "primary"}
 	for range 2 {
 		if err := b.again(); err != nil {
 			t.Fatalf("an attempt at a tier that is up: %v", err)

@@ -86,26 +86,26 @@ func (c *conduct) ask(ctx context.Context, to httpx.Request) (*http.Response, er
 	if at, ok := ctx.Deadline(); ok {
 		kept = &until{kept, at}
 	}
-	c.bill.by.Store(nil)
-	resp, story, err := c.send(c.bill.in(kept), to)
+	c.progress.by.Store(nil)
+	resp, trace, err := c.send(c.progress.in(kept), to)
 	if stopped := stop(); err == nil && !stopped {
 		_ = resp.Body.Close()
 		err = context.Cause(ctx)
 	}
 	if err != nil {
 		if end(nil); broken(err) {
-			c.bill.open.Store(nil)
+			c.progress.open.Store(nil)
 		}
 		return nil, err
 	}
 	resp.Body = outside(&released{resp.Body, end}, resp.Body)
 	keyed := c.keyedBy(to.Upstream)
-	switch o := seen(resp, story.Outcome, keyed); {
+	switch o := seen(resp, trace.Outcome, keyed); {
 	case o.Class == outcome.OK:
 		return resp, nil
-	case c.bill.worthless != nil:
+	case c.progress.worthless != nil:
 		_ = resp.Body.Close()
-		return nil, &tierError{"answered with 200 and nothing to read: " + o.Code, o, c.bill.worthless}
+		return nil, &tierError{"answered with 200 and nothing to read: " + o.Code, o, c.progress.worthless}
 	default:
 		return resp, &badAnswer{resp, o, keyed}
 	}
@@ -113,7 +113,7 @@ func (c *conduct) ask(ctx context.Context, to httpx.Request) (*http.Response, er
 
 // keyedBy reports whether what was answered last was asked for with a key of weir's own.
 func (c *conduct) keyedBy(upstream string) bool {
-	if x := c.bill.by.Load(); x != nil {
+	if x := c.progress.by.Load(); x != nil {
 		return x.lends()
 	}
 	return c.x.d.keyed(upstream)

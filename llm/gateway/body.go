@@ -48,7 +48,7 @@ func (x *exchange) read(r *http.Request) *refuse.Facts {
 		}
 	}
 	x.route = x.request.Route
-	if b := billOf(r.Context()); b != nil && b.of.request != nil && b.of.request.AddedUsage {
+	if b := progressOf(r.Context()); b != nil && b.of.request != nil && b.of.request.AddedUsage {
 		x.request.AddedUsage = true // it asks already, but not for its caller
 	}
 	x.putBack(r, x.request.Asking())

@@ -18,12 +18,12 @@ import (
 
 // A conduct is the way of one request to its answer.
 type conduct struct {
-	x     *exchange
-	r     *http.Request
-	send  httpx.Send
-	start time.Time
-	haste time.Duration // how long the caller says that it waits; 0 if it does not
-	bill  *bill
+	x        *exchange
+	r        *http.Request
+	send     httpx.Send
+	start    time.Time
+	haste    time.Duration // how long the caller says that it waits; 0 if it does not
+	progress *progress
 
 	state cache.State
 	age   time.Duration
@@ -38,11 +38,11 @@ type conduct struct {
 // Conduct is httpx.Conductor's: the caller is charged, then the cache is asked, then
 // the tiers.
 func (x *exchange) Conduct(r *http.Request, send httpx.Send) (*http.Response, error) {
-	c := &conduct{x: x, r: r, send: send, start: time.Now(), bill: &bill{of: x}}
-	x.bill = c.bill
+	c := &conduct{x: x, r: r, send: send, start: time.Now(), progress: &progress{of: x}}
+	x.progress = c.progress
 	if d, said := x.patience(r.Header); d > 0 {
 		c.r = r.WithContext(&until{r.Context(), c.start.Add(d)})
-		c.bill.given, c.bill.last = d, true
+		c.progress.given, c.progress.last = d, true
 		if said {
 			c.haste = d
 		}
@@ -67,7 +67,7 @@ func (x *exchange) Conduct(r *http.Request, send httpx.Send) (*http.Response, er
 	}
 	own := resp.Request == nil && !c.left()
 	if grant != nil {
-		resp.Body = outside(&charged{ReadCloser: resp.Body, grant: grant, bill: c.bill, status: resp.StatusCode, own: own}, resp.Body)
+		resp.Body = outside(&charged{ReadCloser: resp.Body, grant: grant, progress: c.progress, status: resp.StatusCode, own: own}, resp.Body)
 	}
 	return resp, nil
 }
@@ -100,9 +100,9 @@ func (c *conduct) answer() (*http.Response, error) {
 // primary is the name of the tier that the upstream itself is.
 const primary = "primary"
 
-// A bill is what the answers of a request say they have used. It comes with the
-// context of what is sent.
-type bill struct {
+// A progress is how far a caller's request is: the tier that is asked, its attempts, and what its
+// answers say they have used. It comes with the context of what is sent.
+type progress struct {
 	usage atomic.Pointer[map[string]int64]
 	entry atomic.Pointer[cache.Entry] // the answer, if it may be kept and keep is set
 	keep  bool
@@ -120,7 +120,7 @@ type bill struct {
 
 // charge is what the caller is charged for an answer. What it comes to is reserved already if it
 // is as much as was expected of the request; a limit that holds less has given all of it.
-func (b *bill) charge(a tokens.Amounts) map[string]int64 {
+func (b *progress) charge(a tokens.Amounts) map[string]int64 {
 	used := units(a)
 	for unit, reserved := range units(tokens.Plain.Reserve(b.of.expected())) {
 		if used[unit] == reserved {
@@ -130,13 +130,15 @@ func (b *bill) charge(a tokens.Amounts) map[string]int64 {
 	return used
 }
 
-type billKey struct{}
+type progressKey struct{}
 
-func (b *bill) in(ctx context.Context) context.Context { return context.WithValue(ctx, billKey{}, b) }
+func (b *progress) in(ctx context.Context) context.Context {
+	return context.WithValue(ctx, progressKey{}, b)
+}
 
 // again counts an attempt. It is refused if the tier has been found to be down since the
 // first: the next one is asked at once.
-func (b *bill) again() error {
+func (b *progress) again() error {
 	if b.attempts++; b.attempts == 1 || b.tier == "" {
 		return nil
 	}
@@ -151,16 +153,16 @@ func (b *bill) again() error {
 	return nil
 }
 
-func billOf(ctx context.Context) *bill {
-	b, _ := ctx.Value(billKey{}).(*bill)
+func progressOf(ctx context.Context) *progress {
+	b, _ := ctx.Value(progressKey{}).(*progress)
 	return b
 }
 
 // charged is the body of an answer at whose end the caller's account is settled.
 type charged struct {
 	io.ReadCloser
-	grant *grant
-	bill  *bill
+	grant    *grant
+	progress *progress
 
 	status int
 	own    bool // no model gave it
@@ -172,7 +174,7 @@ func (b *charged) Close() error {
 	if b.done.Swap(true) {
 		return err
 	}
-	switch used := b.bill.usage.Load(); {
+	switch used := b.progress.usage.Load(); {
 	case b.status >= http.StatusInternalServerError || b.status == http.StatusTooManyRequests:
 		b.grant.back()
 	case b.own, b.status >= http.StatusBadRequest:

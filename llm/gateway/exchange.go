@@ -21,7 +21,7 @@ type stopper context.CancelCauseFunc
 func (x *exchange) Attempt(r *http.Request) error {
 	ctx, stop := context.WithCancelCause(r.Context())
 	x.stop, x.sent = stopper(stop), time.Now()
-	b := billOf(ctx)
+	b := progressOf(ctx)
 	if b != nil {
 		b.worthless = nil
 		if err := b.again(); err != nil {
@@ -57,7 +57,7 @@ func (x *exchange) Attempt(r *http.Request) error {
 
 // Answered is httpx.Exchange's.
 func (x *exchange) Answered(resp *http.Response, o outcome.Outcome) outcome.Outcome {
-	b := billOf(resp.Request.Context())
+	b := progressOf(resp.Request.Context())
 	if b != nil {
 		b.open.Store(nil)
 	}

@@ -37,12 +37,12 @@ type exchange struct {
 	trailed  bool              // something may follow its body
 	held     *buffers.Claim    // of the process's memory, for the body
 	hash     *[32]byte         // of the question, if it is known already
-	letter   bool              // it is sent in the place of another request
+	nested   bool              // it is sent in the place of another request
 	array    bool              // a stream of Gemini's is to be an array
 	priority limit.Priority
 	stop     stopper     // of the present attempt
 	sent     time.Time   // when it began
-	bill     *bill       // of the request that this is, or is sent in the place of
+	progress *progress   // of the request that this is, or is sent in the place of
 	taken    http.Header // what the dialect below has taken out of the request
 }
 
@@ -139,7 +139,7 @@ func (x *exchange) Describe(c *weir.Call) {
 	c.Pool = x.keys[Pool]
 	c.Priority = x.priority
 	if x.route.Operation != other {
-		// Repeating has no effect but on the bill, where nothing else is asked for: retries
+		// Repeating has no effect but on what is paid, where nothing else is asked for: retries
 		// are counted, and paid for from the budget.
 		c.Safe = x.request == nil || !x.request.Acts
 		c.Cost, c.Estimated = x.reserved(), true

@@ -50,7 +50,7 @@ func (m *meter) holds() time.Duration {
 	if m.x.d.o.Hold > 0 {
 		return m.x.d.o.Hold
 	}
-	if b := m.x.bill; b != nil && b.tier != "" {
+	if b := m.x.progress; b != nil && b.tier != "" {
 		if at, ok := m.ctx.Deadline(); ok {
 			return time.Until(at) + defaultHold // the attempt ends before
 		}

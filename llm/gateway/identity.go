@@ -14,11 +14,11 @@ import (
 // identify finds out who calls.
 func (x *exchange) identify(r *http.Request) *refuse.Facts {
 	x.keys = make(map[string]string, 8)
-	if b := billOf(r.Context()); b != nil { // it is sent in the place of another, and its caller is known
+	if b := progressOf(r.Context()); b != nil { // it is sent in the place of another, and its caller is known
 		for scope, value := range b.of.keys {
 			x.keys[scope] = value
 		}
-		x.letter, x.bill = true, b
+		x.nested, x.progress = true, b
 	} else if c := x.d.o.Callers; c != nil {
 		if err := c.identify(r, x.keys); err != nil {
 			return &refuse.Facts{Status: http.StatusUnauthorized, Code: refuse.ValidationError, Message: err.Error(), Final: true}

@@ -18,7 +18,7 @@ func (c *conduct) left() bool {
 	if !gone && !late {
 		return false
 	}
-	x := c.bill.open.Swap(nil)
+	x := c.progress.open.Swap(nil)
 	if x == nil {
 		return false
 	}

@@ -69,7 +69,7 @@ func newMeter(x *exchange, resp *http.Response) *meter {
 	}
 	m.reader.Written(m.count.Add)
 	m.keep = x.keeps()
-	if b := billOf(m.ctx); m.keep || b != nil && b.keep {
+	if b := progressOf(m.ctx); m.keep || b != nil && b.keep {
 		m.keep = true
 		m.reader.Collect()
 	}

@@ -80,7 +80,7 @@ func (b *beginnings) of(x *exchange) *recent.Durations {
 // an attempt leaves of the time that is given. 0 if nothing is to be left, as nobody knows
 // how long it takes and there is another tier that has its part.
 func (x *exchange) another() time.Duration {
-	b := x.bill
+	b := x.progress
 	if b == nil {
 		return 0
 	}

@@ -37,7 +37,7 @@ func (x *exchange) question() [32]byte {
 // key id is no secret.
 func (x *exchange) keeps() bool {
 	q := x.request
-	if x.d.o.Cache == nil || q == nil || !x.route.Generates || x.letter || x.trailed || x.unsure || q.Stateful {
+	if x.d.o.Cache == nil || q == nil || !x.route.Generates || x.nested || x.trailed || x.unsure || q.Stateful {
 		return false
 	}
 	return q.Temperature == nil || *q.Temperature <= 0 || x.d.o.Any
@@ -118,15 +118,15 @@ func (c *conduct) replay(e cache.Entry) *http.Response {
 
 // refresh asks the model anew, after all those who wait for an answer.
 func (c *conduct) refresh(ctx context.Context) (cache.Entry, error) {
-	bill := &bill{keep: true, of: c.x}
+	progress := &progress{keep: true, of: c.x}
 	path, query, body := c.x.request.For("")
-	resp, _, err := c.send(bill.in(ctx), httpx.Request{Path: path, Query: query, Header: c.header(), Body: body, Priority: limit.Low})
+	resp, _, err := c.send(progress.in(ctx), httpx.Request{Path: path, Query: query, Header: c.header(), Body: body, Priority: limit.Low})
 	if err != nil {
 		return cache.Entry{}, err
 	}
 	_, err = io.Copy(io.Discard, resp.Body)
 	_ = resp.Body.Close()
-	if e := bill.entry.Load(); e != nil {
+	if e := progress.entry.Load(); e != nil {
 		return *e, nil
 	}
 	if err == nil {

@@ -19,7 +19,7 @@ const weighed = 64 << 10
 
 // claim says how large a body will be. What is sent in the place of another request is held with that.
 func (x *exchange) claim(n, besides int64) {
-	if !x.letter {
+	if !x.nested {
 		x.held = buffers.Bodies.Claim(n, besides)
 	}
 }

@@ -123,10 +123,10 @@ func (c *channel) ask(ctx context.Context, body string, header ...string) (answe
 				return nil, weir.Trace{}, f
 			}
 		}
-		var story weir.Trace
-		ctx = context.WithValue(httpx.WithTrace(ctx, &story), exchangeKey{}, x)
+		var trace weir.Trace
+		ctx = context.WithValue(httpx.WithTrace(ctx, &trace), exchangeKey{}, x)
 		resp, err := c.transport.RoundTrip(out.WithContext(ctx))
-		return resp, story, err
+		return resp, trace, err
 	})
 	if err != nil {
 		return answer{}, err

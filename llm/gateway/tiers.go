@@ -53,8 +53,8 @@ func (c *conduct) tier(ctx context.Context, turn cascade.Turn) (*http.Response, 
 	if turn.Time > 0 {
 		ctx = &until{ctx, time.Now().Add(turn.Time)}
 	}
-	c.probe, c.bill.tier, c.bill.attempts = turn.Probe, turn.Tier, 0
-	c.bill.given, c.bill.last = turn.Time, !c.x.d.hasModelAfter(turn.Index)
+	c.probe, c.progress.tier, c.progress.attempts = turn.Probe, turn.Tier, 0
+	c.progress.given, c.progress.last = turn.Time, !c.x.d.hasModelAfter(turn.Index)
 	if turn.Index == 0 {
 		resp, err := c.primary(ctx)
 		return resp, c.hurried(turn.Tier, err)

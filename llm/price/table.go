@@ -55,7 +55,7 @@ var builtInTable = sync.OnceValue(func() Table {
 })
 
 // BuiltIn is the table that comes with weir: list prices of prices.yaml, each with its
-// source and date. Who pays other prices lays a table of their own over it.
+// source and date. Other prices go into a table that is laid over it: see Table.Over.
 func BuiltIn() Table { return builtInTable() }
 
 // Over is t laid over below: rows of t go before those of below with the same model.

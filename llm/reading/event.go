@@ -34,7 +34,7 @@ func (e *event) name(b []byte) {
 // maxWord is the longest code, kind or reason that is kept of an answer.
 const maxWord = 128
 
-// said hears the values of an answer.
+// said takes in the values of an answer.
 func (r *Reader) said(f field, raw []byte) {
 	switch {
 	case f >= text && f <= partEnd:
@@ -149,7 +149,7 @@ func (r *Reader) saidOther(f field, raw []byte) {
 	}
 }
 
-// named hears the model or the id of an answer; the first one counts.
+// named takes in the model or the id of an answer; the first one counts.
 func (r *Reader) named(f field, raw []byte) {
 	if f == model {
 		r.text.model = first(r.text.model, raw)

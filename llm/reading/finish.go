@@ -2,7 +2,7 @@ package reading
 
 import "bytes"
 
-// finished hears why the model stopped. Some servers say it in every event, as an
+// finished takes in why the model stopped. Some servers say it in every event, as an
 // empty string until it is so.
 func (r *Reader) finished(f field, raw []byte) {
 	if len(raw) == 0 {
@@ -27,7 +27,7 @@ func wellFinished(reason []byte) bool {
 	return false
 }
 
-// ended hears how a Response stands.
+// ended takes in how a Response stands.
 func (r *Reader) ended(status string) {
 	r.pending = r.cut == nil && (status == "queued" || status == "in_progress")
 	switch status {

@@ -45,7 +45,7 @@ type Reader struct {
 	sequence  int64 // of the next event, where they are numbered
 	elements  int   // of an array, that have been read
 
-	written func([]byte) // hears what the model has written
+	written func([]byte) // called with what the model has written
 	plain   []byte       // that without escapes
 	passed  int64        // bytes, of what is not read as it comes
 
@@ -75,11 +75,11 @@ func New(route llm.Route, stream bool, status int, header http.Header) *Reader {
 // must not reach a caller that did not ask for it. It is to be called before Feed.
 func (r *Reader) WithoutUsage() { r.dropUsage = r.family == llm.OpenAI }
 
-// Written has f hear what the model writes as it passes by: words, thoughts, calls of
+// Written has f called with what the model writes as it passes by: words, thoughts, calls of
 // tools, a piece at a time. f must not keep it. It is to be called before Feed.
 func (r *Reader) Written(f func(piece []byte)) { r.written = f }
 
-// Passed is how many bytes of the answer have passed that were not heard in pieces: of
+// Passed is how many bytes of the answer have passed that were not given to f: of
 // one that is no stream, and of events that are too large to be held.
 func (r *Reader) Passed() int64 { return r.passed }
 

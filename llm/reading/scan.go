@@ -6,7 +6,7 @@ package reading
 type scanner struct {
 	tree *node
 	to   interface {
-		// said hears a value: the inside of a string, still escaped, or a number or
+		// said takes in a value: the inside of a string, still escaped, or a number or
 		// boolean, or nothing for the end of an object. It must not keep raw.
 		said(f field, raw []byte)
 

@@ -54,7 +54,7 @@ type Config struct {
 	// sample count is not that of the attempts. It does not concern API.
 	Weighted bool
 
-	Log *slog.Logger // hears when metrics cannot be published, and when they can again; nil means nobody does
+	Log *slog.Logger // is told when metrics cannot be published, and when they can again; nil means no log
 }
 
 // A Naming says how a metric is called and told apart.

@@ -40,8 +40,8 @@ type value struct {
 	spread *spread
 }
 
-// A sheet brings what was counted into rows.
-type sheet struct {
+// A table brings what was counted into rows.
+type table struct {
 	config *Config
 	static []pair
 	rows   map[string]*row
@@ -49,7 +49,7 @@ type sheet struct {
 
 // add adds a value to the row of each set of the metric. at are the values of dimensions,
 // by their index; what is empty is not known.
-func (s *sheet) add(m Metric, at *[len(Dimensions)]string, v value) {
+func (s *table) add(m Metric, at *[len(Dimensions)]string, v value) {
 	n := s.config.Metrics[m]
 	if n.Off {
 		return
@@ -60,7 +60,7 @@ func (s *sheet) add(m Metric, at *[len(Dimensions)]string, v value) {
 	}
 }
 
-func (s *sheet) row(set Set, at *[len(Dimensions)]string) *row {
+func (s *table) row(set Set, at *[len(Dimensions)]string) *row {
 	pairs := slices.Clone(s.static)
 	var id strings.Builder
 	for _, d := range set {
@@ -104,7 +104,7 @@ func (w *value) merge(v value) {
 }
 
 // list is the rows in an order that stays the same.
-func (s *sheet) list() []*row {
+func (s *table) list() []*row {
 	rows := make([]*row, 0, len(s.rows))
 	for _, r := range s.rows {
 		slices.SortFunc(r.values, func(a, b value) int { return cmp.Compare(a.metric.index(), b.metric.index()) })
@@ -122,7 +122,7 @@ func (m Metric) index() int { return slices.Index(Metrics[:], m) }
 
 // collect takes what was counted since it was last asked.
 func (e *Exporter) collect() batch {
-	s := &sheet{config: &e.config, static: e.static, rows: make(map[string]*row)}
+	s := &table{config: &e.config, static: e.static, rows: make(map[string]*row)}
 	for _, l := range e.book.leaves() {
 		e.collectLeaf(s, l)
 	}
@@ -133,7 +133,7 @@ func (e *Exporter) collect() batch {
 	return batch{at: time.Now(), rows: s.list()}
 }
 
-func (e *Exporter) collectLeaf(s *sheet, l *leaf) {
+func (e *Exporter) collectLeaf(s *table, l *leaf) {
 	at := e.at(&l.key)
 	if l.waits == nil {
 		if n := l.n.Swap(0); n > 0 {
@@ -176,7 +176,7 @@ func attempts(n uint8) string {
 
 // collectFallback tells of each interval in which the store was away at some time, or refused
 // requests for rate.
-func (e *Exporter) collectFallback(s *sheet) {
+func (e *Exporter) collectFallback(s *table) {
 	away := e.away.Load()
 	n := e.activated.Swap(0)
 	if n == 0 && (away || e.wasAway) {
@@ -194,7 +194,7 @@ func (e *Exporter) collectFallback(s *sheet) {
 // looked is how many keys of a limit are looked at: it can have 100,000.
 const looked = 1000
 
-func (e *Exporter) collectLimits(s *sheet, u *weir.Upstream) {
+func (e *Exporter) collectLimits(s *table, u *weir.Upstream) {
 	for _, l := range u.Look(looked).Limits {
 		if l.Limit.Scope != "" && l.Key == "" {
 			continue // calls without a key, of a limit that is kept by one

@@ -155,7 +155,7 @@ func peek(r *http.Request) (form []byte, whole bool, err error) {
 	return b, whole, nil
 }
 
-// failed is what a caller is told when his request could not be signed.
+// failed is what a caller is told whose request could not be signed.
 func failed(err error) *refuse.Facts {
 	var own *refuse.Facts
 	var credentials *resign.CredentialsError

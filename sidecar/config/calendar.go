@@ -45,10 +45,10 @@ func (d *decoder) rated(rate, every, amount *node) {
 }
 
 // oneShape keeps the limits of an upstream from having a rate and a calendar, one of
-// them from the preset: what the upstream says itself counts. Who says a rate where
-// the preset has a calendar must say its shape, too: who writes 50/day to have more
-// than the preset's quota would get a bucket that no midnight fills. And who says a rate
-// is not told one.
+// them from the preset: what the upstream says itself counts. A file that says a
+// rate where the preset has a calendar must say its shape, too: 50/day, written to have more than
+// the preset's quota, would be a bucket that no midnight fills. And where the file says a rate,
+// the upstream is not asked for one.
 func oneShape(base, own *node) {
 	for _, o := range own.Get("limits").All() {
 		b := base.Get("limits").Get(o.Name)

@@ -47,8 +47,8 @@ func (d *dialects) keys() map[string]aws.CredentialsProvider {
 	return all
 }
 
-// dress gives the upstreams of a file their dialects. put says that they are those in force.
-func (d *dialects) dress(file *config.File) (put func(), err error) {
+// apply gives the upstreams of a file their dialects. put says that they are those in force.
+func (d *dialects) apply(file *config.File) (put func(), err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	next, names := make(map[config.AWS]signer), make(map[string]signer)

@@ -100,7 +100,7 @@ func newNotifier(c *config.Notify, env func(string) (string, bool), log *slog.Lo
 	return notify.New(full)
 }
 
-// events are what hears, with the listeners that there are already.
+// events are its listeners, with those that there are already.
 func (e *escalation) events(all ...weir.Events) weir.Events {
 	if e.metrics != nil {
 		all = append(all, e.metrics.Events())

@@ -90,9 +90,9 @@ type kept struct {
 	cache  *cache.Cache
 }
 
-// dress gives the upstreams of a file that are language models their dialects, over those
+// apply gives the upstreams of a file that are language models their dialects, over those
 // that they have. If something is wrong, all stays as it was.
-func (m *models) dress(file *config.File, env func(string) (string, bool)) error {
+func (m *models) apply(file *config.File, env func(string) (string, bool)) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if len(file.LLM) == 0 {

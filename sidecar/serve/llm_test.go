@@ -42,13 +42,13 @@ func TestABadFileOfModelsChangesNothing(t *testing.T) {
 	var m models
 	m.begin(new(Server), weir.Events{}, prometheus.NewRegistry())
 	t.Cleanup(m.close)
-	if err := m.dress(load(twoModels), env); err != nil {
+	if err := m.apply(load(twoModels), env); err != nil {
 		t.Fatal(err)
 	}
 	had := m.caches["a"].cache
 	bad := strings.NewReplacer("7/s", "9/s", "cache: true", "cache: {ttl: 1m}", `{message: "Sorry."}`, `{name: x, message: "x"}, {message: "Sorry."}`,
 		`b: {url: "https://b.example", llm: {}}`, `b: {url: "https://b.example", llm: {key_env: NOT_SET}}`).Replace(twoModels)
-	err := m.dress(load(bad), env)
+	err := m.apply(load(bad), env)
 	if err == nil || !strings.Contains(err.Error(), "upstream b: llm: key_env: the environment has no NOT_SET") {
 		t.Fatalf("the error is %v", err)
 	}
@@ -61,7 +61,7 @@ func TestABadFileOfModelsChangesNothing(t *testing.T) {
 	if got := m.callers.Policy().Limits[0].Amount; got != 7 {
 		t.Errorf("callers have %d", got)
 	}
-	if err := m.dress(load(`upstreams: {c: {url: "https://c.example"}}`), env); err != nil || m.callers != nil || len(m.caches)+len(m.cascades) > 0 {
+	if err := m.apply(load(`upstreams: {c: {url: "https://c.example"}}`), env); err != nil || m.callers != nil || len(m.caches)+len(m.cascades) > 0 {
 		t.Errorf("%v, and %v, %v, %v are left", err, m.callers, m.caches, m.cascades)
 	}
 }

@@ -37,7 +37,7 @@ func (s *Server) reload() {
 		decides, err = s.decider.prepare(s, next)
 	}
 	if err == nil { // the first that changes anything, and the last that something can be wrong with
-		err = s.dress(next)
+		err = s.apply(next)
 	}
 	if err == nil {
 		err = s.proxy.SetAll(e.door, next.Upstreams)

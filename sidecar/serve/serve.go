@@ -158,7 +158,7 @@ func (s *Server) join(events weir.Events, registry prometheus.Registerer) (err e
 		s.finder = &finder{kind: full.Kind(), store: s.store, fleet: s.fleet, upstreams: s.upstreams, metrics: s.shared, log: s.log}
 	}
 	s.models.begin(s, events, registry)
-	if err = s.dress(s.file); err != nil {
+	if err = s.apply(s.file); err != nil {
 		return err
 	}
 	e, err := s.readEntry(s.file)
@@ -172,15 +172,15 @@ func (s *Server) join(events weir.Events, registry prometheus.Registerer) (err e
 	return err
 }
 
-// dress gives the upstreams of a file what they need besides HTTP. If something is wrong, what is in force
+// apply gives the upstreams of a file what they need besides HTTP. If something is wrong, what is in force
 // stays as it was.
-func (s *Server) dress(file *config.File) error {
+func (s *Server) apply(file *config.File) error {
 	for i := range file.Upstreams {
 		file.Upstreams[i].Dial, file.Upstreams[i].Veil = s.with.Dial, s.veil
 	}
-	put, err := s.speaks.dress(file)
+	put, err := s.speaks.apply(file)
 	if err == nil {
-		err = s.models.dress(file, s.with.Env)
+		err = s.models.apply(file, s.with.Env)
 	}
 	if err == nil {
 		put()

@@ -19,7 +19,7 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/config"
 )
 
-// openStore opens the store that the file names. heard, unless nil, hears of calls that can
+// openStore opens the store that the file names. heard, unless nil, is called for calls that can
 // take several requests.
 func openStore(ctx context.Context, c config.Store, env func(string) (string, bool), heard func(dynamostore.Call)) (limit.Store, error) {
 	switch c.Kind() {

@@ -134,7 +134,7 @@ type Page struct {
 
 	Auth    func() *auth.Auth // who may ask; nil means everyone on this machine
 	AuthAll bool              // for metrics and health, too
-	Refused func(why string)  // hears why a request was turned away; nil means unheard
+	Refused func(why string)  // is called with why a request was turned away; may be nil
 }
 
 // Handler is the admin API: /livez (and /healthz), /readyz, /metrics, /v1/status,

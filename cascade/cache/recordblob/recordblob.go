@@ -1,8 +1,8 @@
 // Package recordblob keeps the answers of a cache as records of the store that has the
 // limits: in Redis, DynamoDB or a file, whichever it is.
 //
-// There is a fixed number of places, and a key has one of them. Who comes later takes it,
-// whosever it was; a Cache knows its own values by their checksum. So the answers in the
+// There is a fixed number of places, and a key has one of them. A later key takes it,
+// whatever stood there; a Cache knows its own values by their checksum. So the answers in the
 // store can never be more than Options.Places times Options.Most bytes, and cannot crowd out
 // the limits beside them: those must not be evicted, so a server that holds them has to be set
 // up such that it evicts nothing.
