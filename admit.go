@@ -31,12 +31,13 @@ func (p *Permit) admit(ctx context.Context, now, until time.Duration, c *Call) e
 	if err != nil {
 		return err
 	}
-	if !d.refused() {
-		p.starts(p.sent)
+	if p.decides(p.sent, d); !d.refused() {
+		p.starts()
 		if p.u.options.Events.Decided == nil {
 			return nil
 		}
 	}
+	p.tellRefused(now, d)
 	return p.decided(now, d)
 }
 

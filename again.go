@@ -139,8 +139,14 @@ func (r *Run) finish(err error, refused bool) {
 	if r.attempts > 0 {
 		r.permit.count(r.now, &r.word) // unless it has heard
 	}
+	if r.plan.tallies == nil && r.u.options.Events.Done == nil {
+		return
+	}
+	took, unsent := max(r.now-r.start, r.waited), r.outcome.Class == outcome.Rejected && r.outcome.Unsent
+	d := Done{Attempts: r.attempts, Class: r.outcome.Class, Unsent: unsent, Refused: refused, Took: took, Waited: r.waited}
+	r.plan.done(r.permit.tally, &d)
 	if r.u.options.Events.Done != nil {
-		now := max(r.now, r.start+r.waited)
-		tell(r.u.options.Events.Done, Done{r.subject(), r.attempts, r.outcome.Class, r.outcome.Class == outcome.Rejected && r.outcome.Unsent, refused, now - r.start, r.waited})
+		d.Subject = r.subject()
+		tell(r.u.options.Events.Done, d)
 	}
 }

@@ -11,24 +11,57 @@ import (
 
 // decided tells of a decision, and makes the error that goes with a no.
 func (p *Permit) decided(now time.Duration, d step) error {
-	e := Decided{Subject: p.subject(), Waited: p.waited, Late: p.limits.Late()}
-	var r limit.Charge
-	if p.why >= 0 {
-		r = p.limits.Charge(int(p.why))
-		e.Limit = r.Registry.Limit().Name
+	e, c := Decided{Waited: p.waited, Late: p.limits.Late()}, p.cause()
+	if c.Registry != nil {
+		e.Limit = c.Registry.Limit().Name
 	}
 	if d.refused() {
-		e.Refusal = p.refusal(now, d, r)
+		e.Refusal = p.refusal(now, d, c)
 	}
-	tell(p.u.options.Events.Decided, e)
+	if p.u.options.Events.Decided != nil {
+		e.Subject = p.subject()
+		tell(p.u.options.Events.Decided, e)
+	}
 	switch {
 	case !d.refused():
 		return nil
 	case d.wait == bucket.Never && d.why == RateLimited && p.why >= 0:
 		return fmt.Errorf("%s %s: %w: it costs %d %s and limit %s holds %d", p.u.name, p.plan.name, ErrTooMuch,
-			r.Cost, e.Refusal.Rule.UnitName(), e.Limit, e.Refusal.Level.Full)
+			c.Cost, e.Refusal.Rule.UnitName(), e.Limit, e.Refusal.Level.Full)
 	}
 	return e.Refusal
+}
+
+// cause is the charge to the limit that made the attempt wait, or said no; the zero Charge if none did.
+func (p *Permit) cause() limit.Charge {
+	if p.why < 0 {
+		return limit.Charge{}
+	}
+	return p.limits.Charge(int(p.why))
+}
+
+// tellRefused tells of a refusal, and makes nothing for it.
+func (p *Permit) tellRefused(now time.Duration, d step) {
+	if !d.refused() || p.u.options.Events.Refused == nil {
+		return
+	}
+	e, c := p.refusedFor(d.why), p.cause()
+	e.RetryAfter = d.wait
+	if c.Registry != nil {
+		e.Limit, e.Key = c.Registry.Limit().Name, c.Key
+		if d.why == RateLimited || d.why == QuotaExhausted {
+			e.Want = p.wants(now)
+		}
+	}
+	if d.why == QuotaExhausted {
+		e.ResetAt = p.refusal(now, d, c).ResetAt()
+	}
+	tell(p.u.options.Events.Refused, e)
+}
+
+// refusedFor is what there is to say of every refusal.
+func (p *Permit) refusedFor(why Reason) Refused {
+	return Refused{Upstream: p.u.name, Operation: p.plan.name, ID: p.id, Keys: p.keys, Reason: why, Waited: p.waited}
 }
 
 func (p *Permit) refusal(now time.Duration, d step, c limit.Charge) *Refusal {

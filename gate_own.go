@@ -47,7 +47,21 @@ func (p *Permit) askGates(ctx context.Context, now time.Duration, c Call) (d ste
 
 // gateRefused tells of a refusal by a gate of the program's own.
 func (p *Permit) gateRefused(err error) {
-	if refusal, ok := errors.AsType[*Refusal](err); ok && p.u.options.Events.Decided != nil {
-		tell(p.u.options.Events.Decided, Decided{Subject: p.subject(), Refusal: refusal, Limit: refusal.Limit, Waited: p.waited, Late: p.limits.Late()})
+	refusal, ok := errors.AsType[*Refusal](err)
+	if !ok {
+		return
+	}
+	if l := p.plan.tallies.of(refusal.Limit); l != nil {
+		l.waitedFor(p.waited, p.limits.Late())
+		l.refuses(refusal.Reason)
+	}
+	e := &p.u.options.Events
+	if e.Decided != nil {
+		tell(e.Decided, Decided{Subject: p.subject(), Refusal: refusal, Limit: refusal.Limit, Waited: p.waited, Late: p.limits.Late()})
+	}
+	if e.Refused != nil {
+		told := p.refusedFor(refusal.Reason)
+		told.Limit, told.Key, told.Want, told.RetryAfter, told.ResetAt = refusal.Limit, refusal.Key, refusal.Want, refusal.RetryAfter, refusal.ResetAt()
+		tell(e.Refused, told)
 	}
 }

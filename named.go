@@ -2,6 +2,7 @@ package weir
 
 import (
 	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 )
@@ -45,7 +46,8 @@ func (d *named) add(key name) *plan {
 	}
 	p := new(plan)
 	*p = *key.plan
-	p.name = key.name
+	p.name, p.limits = key.name, slices.Clone(p.limits)
+	p.bind(p.live.u.counts)
 	more[key] = p
 	d.plans.Store(&more)
 	return p

@@ -50,6 +50,7 @@ type Permit struct {
 	place    int32 // in line, when it was refused; 0 if it stood in none
 	waiting  int32 // and how many did
 	lack     limit.Lack
+	tally    *tally // where it is counted; nil if it is not
 }
 
 // A Decision is the answer to whether an attempt may be made now.
@@ -82,14 +83,16 @@ func (u *Upstream) Try(c Call, p *Permit) Decision {
 	if !d.refused() && !p.enter(now) {
 		d = p.full(now)
 	}
+	p.decides(now, d)
 	if u.options.Events.Decided != nil {
 		_ = p.decided(now, d)
 	}
+	p.tellRefused(now, d)
 	if d.refused() {
 		p.u = nil
 		return Decision{Reason: d.why, RetryAfter: d.wait}
 	}
-	p.starts(now)
+	p.starts()
 	return Decision{Allowed: true}
 }
 
@@ -117,20 +120,17 @@ func (u *Upstream) Acquire(ctx context.Context, c Call) (*Permit, error) {
 // limits hold by these instants, however much later the caller goes on.
 func (p *Permit) Allowed() time.Duration { return p.sent }
 
-// starts notes that the attempt is made now.
-func (p *Permit) starts(now time.Duration) {
+// starts tells the limits that the attempt is made.
+func (p *Permit) starts() {
 	if p.by.told {
 		p.limits.Sent()
-	}
-	if p.u.options.Events.Violated != nil {
-		p.u.lately.starts(now)
 	}
 }
 
 // begin makes p that of an attempt. The ticket of a call goes on to its next attempt.
 func (p *Permit) begin(u *Upstream, plan *plan, c *Call, attempt int32) {
 	p.u, p.plan, p.by, p.id, p.op, p.keys, p.attempt, p.why, p.waited = u, plan, plan, c.ID, c.Operation, c.Keys, attempt, -1, 0
-	p.flight = plan.flight
+	p.flight, p.tally = plan.flight, plan.tally()
 	if attempt == 1 {
 		p.breaker, p.used, p.counted = nil, false, false
 	}

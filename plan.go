@@ -24,6 +24,8 @@ type plan struct {
 	hold    *retry.Holdoff
 	breaker *breaker.Breaker // nil if it depends on the call's keys
 	flight  *flight          // what is in flight; nil if it has no bound
+	tallies *tallies         // what is counted of it; nil if nothing is
+	none    *limitTally      // of that what is by no limit
 }
 
 // counted is a limit as calls of an operation are counted by it.
@@ -33,6 +35,7 @@ type counted struct {
 	unit     string
 	requests bool         // the unit is requests
 	only     *limit.Match // nil if it counts every call
+	tally    *limitTally  // nil if nothing is counted
 }
 
 // newPlans makes a plan for every operation that is declared or that a limit
@@ -69,7 +72,7 @@ func (v *live) newPlan(now time.Duration, o *Operation, old *live) *plan {
 	for _, r := range v.registries {
 		if r.Limit().Counts(o.Name) {
 			l := r.Limit()
-			c := counted{r, l.Scope, l.UnitName(), l.UnitName() == limit.Requests, nil}
+			c := counted{registry: r, scope: l.Scope, unit: l.UnitName(), requests: l.UnitName() == limit.Requests}
 			if l.If.Scope != "" {
 				c.only = &l.If
 			}
@@ -80,7 +83,18 @@ func (v *live) newPlan(now time.Duration, o *Operation, old *live) *plan {
 			p.joined = p.joined || r.Joined()
 		}
 	}
+	p.bind(v.u.counts)
 	return p
+}
+
+// bind has calls of the plan counted as those of its operation.
+func (p *plan) bind(c *Counts) {
+	p.tallies = c.of(p.name)
+	p.none = p.tallies.of("")
+	for i := range p.limits {
+		l := &p.limits[i]
+		l.tally = p.tallies.of(l.registry.Limit().Name)
+	}
 }
 
 // plan is that of an operation. One that nobody declared has that of all others, and

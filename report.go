@@ -34,7 +34,7 @@ func (p *Permit) ReportAgain(o outcome.Outcome) {
 // ended is the instant of an outcome, to be told to the gates. Usage is owed from
 // the very instant on: a bucket that filled meanwhile would have paid for it.
 func (p *Permit) ended(o *outcome.Outcome) time.Duration {
-	if o.Class == outcome.OK && o.Usage == nil && !p.by.hears && p.slot == 0 && p.u.options.Events.Ended == nil && p.u.options.Events.Done == nil {
+	if o.Class == outcome.OK && o.Usage == nil && !p.by.hears && p.slot == 0 && p.tally == nil && p.u.options.Events.Ended == nil && p.u.options.Events.Done == nil {
 		return p.u.soon(p.sent)
 	}
 	return p.u.clock.Now()
@@ -46,15 +46,10 @@ func (p *Permit) report(now time.Duration, o *outcome.Outcome) {
 	if u == nil {
 		return
 	}
-	if u.options.Events.Ended != nil {
-		tell(u.options.Events.Ended, Ended{Subject: p.subject(), Attempt: int(p.attempt), Outcome: *o, Took: now - p.sent})
+	if p.tally != nil {
+		p.tally.ends(o, now-p.sent)
 	}
-	if u.options.Events.Violated != nil {
-		u.lately.inFlight.Add(-1)
-		if !o.Own {
-			p.violated(u, now, o)
-		}
-	}
+	p.tellEnded(now, o)
 	if p.slot != 0 {
 		p.lands(now, o)
 	}
@@ -73,6 +68,21 @@ func (p *Permit) report(now time.Duration, o *outcome.Outcome) {
 	}
 	for _, report := range p.reports {
 		report(*o)
+	}
+}
+
+// tellEnded tells of an attempt's end.
+func (p *Permit) tellEnded(now time.Duration, o *outcome.Outcome) {
+	e, throttled := &p.u.options.Events, o.Class == outcome.Throttled
+	if e.Ended != nil || throttled && e.Throttled != nil {
+		about := Ended{Subject: p.subject(), Attempt: int(p.attempt), Outcome: *o, Took: now - p.sent}
+		tell(e.Ended, about)
+		if throttled {
+			tell(e.Throttled, about)
+		}
+	}
+	if throttled && e.Violated != nil && !o.Own && !o.Unsent && p.limits.Len() > 0 {
+		p.violated(now, o)
 	}
 }
 

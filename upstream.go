@@ -38,7 +38,7 @@ type Upstream struct {
 	clock   clock.Clock
 	live    atomic.Pointer[live]
 	latest  atomic.Int64 // the instant of a recent decision; see soon
-	lately  lately       // kept only if somebody listens for violations
+	counts  *Counts      // nil if nobody reads them
 	lines   *line.Lines  // of those who wait, where the policy is Fair
 	bell    bell
 	pauses  pause.Book
@@ -73,9 +73,13 @@ func New(name string, p Policy, o Options) (*Upstream, error) {
 		u.clock = clock.System
 	}
 	u.lines = line.NewLines(u.clock, line.Config{})
+	if o.Events.Counts != nil || o.Events.Violated != nil {
+		u.counts = &Counts{upstream: name, known: make(map[string]*tallies)}
+	}
 	if err := u.Set(p); err != nil {
 		return nil, err
 	}
+	tell(o.Events.Counts, u.counts)
 	if o.Fleet != nil {
 		u.part = u.joinPauses()
 	}

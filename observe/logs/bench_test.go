@@ -15,7 +15,7 @@ import (
 // BenchmarkEvent measures what an event costs the call that it is about.
 func BenchmarkEvent(b *testing.B) {
 	log := slog.New(slog.NewJSONHandler(io.Discard, nil))
-	refused := weir.Decided{Subject: subject, Limit: "put", Refusal: &weir.Refusal{Reason: weir.RateLimited, Key: "acme", RetryAfter: time.Second}}
+	refused := weir.Refused{Upstream: subject.Upstream, Operation: subject.Operation, ID: subject.ID, Limit: "put", Reason: weir.RateLimited, Key: "acme", RetryAfter: time.Second}
 	retried := weir.Retried{
 		Subject: subject, Attempt: 1, Outcome: outcome.Outcome{Class: outcome.Failed, Code: "500"},
 		Err: errors.New(`Get "https://api.example.com/v1/things?key=k": EOF`),
@@ -25,9 +25,8 @@ func BenchmarkEvent(b *testing.B) {
 		e    weir.Events
 		tell func(weir.Events)
 	}{
-		{"allowed", Events(log), func(e weir.Events) { e.Decided(weir.Decided{Subject: subject}) }},
-		{"refused", Events(log), func(e weir.Events) { e.Decided(refused) }},
-		{"refused, suppressed", Options{EachSecond: 1}.Events(log), func(e weir.Events) { e.Decided(refused) }},
+		{"refused", Events(log), func(e weir.Events) { e.Refused(refused) }},
+		{"refused, suppressed", Options{EachSecond: 1}.Events(log), func(e weir.Events) { e.Refused(refused) }},
 		{"retried", Events(log), func(e weir.Events) { e.Retried(retried) }},
 		{"unwanted", Events(slog.New(slog.DiscardHandler)), func(e weir.Events) { e.Retried(retried) }},
 	} {

@@ -42,8 +42,9 @@ func Events(l *slog.Logger) weir.Events { return Options{}.Events(l) }
 func (o Options) Events(l *slog.Logger) weir.Events {
 	w := &writer{log: l, sieve: sieve{most: o.EachSecond}}
 	return weir.Events{
-		Decided:  w.decided,
-		Ended:    w.ended,
+		Refused:   w.refused,
+		Throttled: w.throttled,
+
 		Retried:  w.retried,
 		HeldBack: w.heldBack,
 		GaveUp:   w.gaveUp,
@@ -78,28 +79,22 @@ const (
 	storeBack  = "fallback resumed"
 )
 
-func (w *writer) decided(e weir.Decided) {
-	r := e.Refusal
-	if r == nil {
-		return
-	}
-	l, ok := w.begin(slog.LevelInfo, kind{refused, e.Upstream, e.Limit, observe.Reason(r.Reason)})
+func (w *writer) refused(e weir.Refused) {
+	reason := observe.Reason(e.Reason)
+	l, ok := w.begin(slog.LevelInfo, kind{refused, e.Upstream, e.Limit, reason})
 	if !ok {
 		return
 	}
-	l.subject(e.Subject)
-	l.word("reason", observe.Reason(r.Reason))
-	l.limit(e.Limit, r.Key)
-	l.want(r.Want)
-	l.wait("after", r.RetryAfter)
+	l.subject(e.Subject())
+	l.word("reason", reason)
+	l.limit(e.Limit, e.Key)
+	l.want(e.Want)
+	l.wait("after", e.RetryAfter)
 	l.wait("waited", e.Waited)
 	w.end(l)
 }
 
-func (w *writer) ended(e weir.Ended) {
-	if e.Outcome.Class != outcome.Throttled {
-		return
-	}
+func (w *writer) throttled(e weir.Ended) {
 	l, ok := w.begin(slog.LevelInfo, kind{throttled, e.Upstream, e.Operation, ""})
 	if !ok {
 		return

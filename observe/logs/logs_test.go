@@ -55,8 +55,8 @@ func tellAll(e weir.Events, secret string) {
 	throttle := outcome.Outcome{Class: outcome.Throttled, Code: secret, Hint: outcome.Hint{After: time.Second}}
 	refusal := &weir.Refusal{Reason: weir.RateLimited, Limit: "put", Key: secret, RetryAfter: 1500 * time.Millisecond, Want: limit.Want{Lack: limit.LacksTurn, State: limit.StateCutOff}}
 	err := errors.New(secret)
-	e.Decided(weir.Decided{Subject: s, Limit: "put", Waited: 2 * time.Second, Refusal: refusal})
-	e.Ended(weir.Ended{Subject: s, Attempt: 1, Outcome: throttle})
+	e.Refused(refusedOf(s, "put", 2*time.Second, refusal))
+	e.Throttled(weir.Ended{Subject: s, Attempt: 1, Outcome: throttle})
 	e.Retried(weir.Retried{Subject: s, Attempt: 1, Outcome: failure, Err: err, After: 250 * time.Millisecond})
 	e.HeldBack(weir.HeldBack{Subject: s, Attempts: 2, Held: 1, After: 750 * time.Millisecond})
 	e.GaveUp(weir.GaveUp{Subject: s, Attempts: 3, Outcome: failure, Why: refusal, Err: err})
@@ -181,7 +181,7 @@ func TestGoodCallsLeaveNoLine(t *testing.T) {
 func TestAWaitWithoutEndIsLeftOut(t *testing.T) {
 	for _, never := range []time.Duration{weir.Never, weir.Never - time.Hour} {
 		log, b := logger(slog.LevelInfo)
-		Events(log).Decided(weir.Decided{Subject: subject, Refusal: &weir.Refusal{RetryAfter: never}})
+		Events(log).Refused(refusedOf(subject, "", 0, &weir.Refusal{RetryAfter: never}))
 		if l := lines(t, b)[0]; l["after"] != nil {
 			t.Errorf("after %v, want nothing", l["after"])
 		}
@@ -245,7 +245,7 @@ func TestSuppressionTellsHowManyWereLeftOut(t *testing.T) {
 		log, b := logger(slog.LevelInfo)
 		e := Options{EachSecond: 2}.Events(log)
 		refuse := func(limit string, r weir.Reason) {
-			e.Decided(weir.Decided{Subject: subject, Limit: limit, Refusal: &weir.Refusal{Reason: r}})
+			e.Refused(refusedOf(subject, limit, 0, &weir.Refusal{Reason: r}))
 		}
 		for range 10 {
 			refuse("put", weir.RateLimited)
@@ -336,7 +336,19 @@ func ExampleOptions_Events() {
 	}))
 	events := Options{EachSecond: 1}.Events(log)
 	for range 1000 {
-		events.Decided(weir.Decided{Subject: subject, Refusal: &weir.Refusal{Reason: weir.CircuitOpen}})
+		events.Refused(refusedOf(subject, "", 0, &weir.Refusal{Reason: weir.CircuitOpen}))
 	}
 	// Output: level=INFO msg=refused upstream=s3 operation=put reason=circuit_open key="tenant=acme" id=4711
+}
+
+// refusedOf is the event of a refusal.
+func refusedOf(s weir.Subject, limit string, waited time.Duration, r *weir.Refusal) weir.Refused {
+	keys := make(map[string]string)
+	if scope, key, ok := strings.Cut(s.Key, "="); ok {
+		keys[scope] = key
+	}
+	return weir.Refused{
+		Keys:     keys,
+		Upstream: s.Upstream, Operation: s.Operation, ID: s.ID, Reason: r.Reason, Limit: limit, Key: r.Key, Want: r.Want, RetryAfter: r.RetryAfter, Waited: waited,
+	}
 }

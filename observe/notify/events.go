@@ -16,28 +16,29 @@ import (
 
 // Events is what to give to an upstream, so that people are told of it.
 func (n *Notifier) Events() weir.Events {
-	return weir.Events{Decided: n.decided, GaveUp: n.gaveUp, Violated: n.violated, Breaker: n.breaker}
+	return weir.Events{Refused: n.refused, GaveUp: n.gaveUp, Violated: n.violated, Breaker: n.breaker}
 }
 
 // Fleet is what to give to limit.NewFleet, so that people are told when its store is away.
 func (n *Notifier) Fleet() limit.FleetEvents { return limit.FleetEvents{Fallback: n.fallback} }
 
-func (n *Notifier) decided(e weir.Decided) {
-	if r := e.Refusal; r != nil && r.Reason == weir.QuotaExhausted {
-		n.happened(subject{Quota, e.Upstream, e.Operation, e.Limit}, func() string {
-			if r.ResetAt().IsZero() {
-				return ""
-			}
-			return "it resets at " + r.ResetAt().Format(time.RFC3339)
-		})
+func (n *Notifier) refused(e weir.Refused) {
+	if e.Reason != weir.QuotaExhausted {
+		return
 	}
+	n.happened(subject{Quota, e.Upstream, e.Operation, e.Limit}, func() string {
+		if e.ResetAt.IsZero() {
+			return ""
+		}
+		return "it resets at " + e.ResetAt.Format(time.RFC3339)
+	})
 }
 
 func (n *Notifier) gaveUp(e weir.GaveUp) {
 	s := subject{kind: Exhausted, upstream: e.Upstream, operation: e.Operation}
 	why := observe.Why(e.Why)
 	switch why {
-	case "canceled", string(weir.QuotaExhausted): // the caller left; Decided has told
+	case "canceled", string(weir.QuotaExhausted): // the caller left; Refused has told
 		return
 	case "quota":
 		s.kind = Quota // the upstream's own

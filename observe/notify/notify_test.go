@@ -174,9 +174,8 @@ func TestEveryKind(t *testing.T) {
 		n := start(t, Config{Targets: []Target{b}, Host: "web-1", Runbook: "https://wiki.example.com/weir#{kind}"})
 		e := n.Events()
 		reset := time.Date(2026, 12, 1, 0, 0, 0, 0, time.UTC)
-		e.Decided(weir.Decided{Subject: put})
-		e.Decided(weir.Decided{Subject: put, Limit: "all", Refusal: &weir.Refusal{Reason: weir.RateLimited}})
-		e.Decided(weir.Decided{Subject: put, Limit: "day", Refusal: &weir.Refusal{Reason: weir.QuotaExhausted, Level: limit.Level{ResetAt: reset}}})
+		e.Refused(weir.Refused{Upstream: put.Upstream, Operation: put.Operation, Limit: "all", Reason: weir.RateLimited})
+		e.Refused(weir.Refused{Upstream: put.Upstream, Operation: put.Operation, Limit: "day", Reason: weir.QuotaExhausted, ResetAt: reset})
 		e.GaveUp(exhausted(put))
 		e.GaveUp(weir.GaveUp{Subject: put, Why: context.Canceled})
 		e.GaveUp(weir.GaveUp{Subject: put, Why: retry.ErrQuota, Attempts: 1, Outcome: outcome.Outcome{Class: outcome.Throttled, Code: "sk-secret0123456789"}})
@@ -445,10 +444,9 @@ func BenchmarkEvent(b *testing.B) {
 	n := start(b, Config{Targets: []Target{new(box)}})
 	e := n.Events()
 	gaveUp := exhausted(put)
-	refused := weir.Decided{Subject: put, Refusal: &weir.Refusal{Reason: weir.RateLimited}}
+	refused := weir.Refused{Upstream: put.Upstream, Operation: put.Operation, Reason: weir.RateLimited}
 	for name, tell := range map[string]func(){
-		"allowed": func() { e.Decided(weir.Decided{Subject: put}) },
-		"refused": func() { e.Decided(refused) },
+		"refused": func() { e.Refused(refused) },
 		"gave up": func() { e.GaveUp(gaveUp) },
 	} {
 		b.Run(name, func(b *testing.B) {

@@ -2,7 +2,6 @@ package weirprom
 
 import (
 	"testing"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -15,19 +14,11 @@ var subject = weir.Subject{Upstream: "s3", Operation: "put", ID: "4711"}
 // BenchmarkEvent measures what an event costs the call that it is about.
 func BenchmarkEvent(b *testing.B) {
 	e := New(prometheus.NewRegistry()).Events()
-	refusal := &weir.Refusal{Reason: weir.RateLimited}
 	events := []struct {
 		name string
 		tell func()
 	}{
-		{"allowed", func() { e.Decided(weir.Decided{Subject: subject}) }},
-		{"waited", func() { e.Decided(weir.Decided{Subject: subject, Limit: "put", Waited: time.Second}) }},
-		{"refused", func() { e.Decided(weir.Decided{Subject: subject, Limit: "put", Refusal: refusal}) }},
-		{"ended", func() {
-			e.Ended(weir.Ended{Subject: subject, Outcome: outcome.Outcome{Class: outcome.OK}, Took: 30 * time.Millisecond})
-		}},
 		{"retried", func() { e.Retried(weir.Retried{Subject: subject, Outcome: outcome.Outcome{Class: outcome.Failed}}) }},
-		{"done", func() { e.Done(weir.Done{Subject: subject, Class: outcome.OK, Took: 30 * time.Millisecond}) }},
 	}
 	for _, event := range events {
 		b.Run(event.name, func(b *testing.B) {

@@ -16,7 +16,7 @@ import (
 // 100,000 keys, and a scrape must stay cheap.
 const looked = 1000
 
-// collector is what is registered: the vectors, and a look at what is watched.
+// collector is what is registered: the vectors, what upstreams count, and a look at what is watched.
 type collector struct{ *Metrics }
 
 var gauges = struct {
@@ -41,6 +41,7 @@ func (c collector) Describe(to chan<- *prometheus.Desc) {
 	for _, v := range c.vectors.all() {
 		v.Describe(to)
 	}
+	describeCounts(to)
 	g := &gauges
 	for _, d := range []*prometheus.Desc{g.configured, g.current, g.left, g.most, g.keys, g.pause, g.paused, g.breakers, g.retries} {
 		to <- d
@@ -55,6 +56,7 @@ func (c collector) Collect(to chan<- prometheus.Metric) {
 	c.mu.Lock()
 	watched := maps.Clone(c.watched)
 	c.mu.Unlock()
+	c.collectCounts(to)
 	for name, u := range watched {
 		seen := look(u)
 		collectFlights(to, name, seen.view.Flights)

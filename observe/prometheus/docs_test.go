@@ -66,7 +66,7 @@ var coded = regexp.MustCompile("`([a-z_]+)`")
 // The page has no word for a decision, or for why a call was given up, that nothing makes.
 func TestDocumentListsNoOtherReason(t *testing.T) {
 	_, doc := documented(t)
-	made := append(observe.Whys(), allowed, waited, observe.Other, "decision", "reason")
+	made := append(observe.Whys(), weir.DecidedAllowed, weir.DecidedWaited, weir.DecidedOther, "decision", "reason")
 	for _, r := range weir.Reasons {
 		made = append(made, string(r))
 	}
@@ -88,7 +88,7 @@ func TestDocumentListsEveryLabelValue(t *testing.T) {
 	for _, r := range weir.Reasons {
 		words = append(words, string(r))
 	}
-	for _, w := range append(words, allowed, waited, refused, "closed", "open", "half-open", "up", "down", weir.ByHint, weir.ByFleet, weir.ByHand) {
+	for _, w := range append(words, weir.DecidedAllowed, weir.DecidedWaited, weir.DecidedOther, weir.EndedUnsent, weir.CallRefused, "closed", "open", "half-open", "up", "down", weir.ByHint, weir.ByFleet, weir.ByHand) {
 		if !strings.Contains(doc, "`"+w+"`") {
 			t.Errorf("%s is not in docs/metrics.md", w)
 		}

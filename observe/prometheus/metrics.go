@@ -1,7 +1,7 @@
 // Package weirprom counts what happens to calls, for Prometheus.
 //
-// Metrics hears the events of any number of upstreams and looks at those it
-// watches when it is scraped:
+// Metrics hears the events of any number of upstreams, reads what they count when it
+// is scraped, and looks at those it watches:
 //
 //	metrics := weirprom.New(registry)
 //	s3, err := weir.New("s3", policy, weir.Options{Events: metrics.Events()})
@@ -30,12 +30,13 @@ type Metrics struct {
 
 	mu      sync.Mutex // series are made and forgotten one at a time
 	watched map[string]*weir.Upstream
+	counted map[string][]counted // by upstream: each that was made by the name
 }
 
 // New makes metrics and registers them. Like MustRegister it panics if reg has
 // them already. A nil reg registers nothing.
 func New(reg prometheus.Registerer) *Metrics {
-	m := &Metrics{vectors: newVectors(), watched: make(map[string]*weir.Upstream)}
+	m := &Metrics{vectors: newVectors(), watched: make(map[string]*weir.Upstream), counted: make(map[string][]counted)}
 	m.series.begin(m)
 	if reg != nil {
 		reg.MustRegister(collector{m})
@@ -55,12 +56,13 @@ func (m *Metrics) Watch(u *weir.Upstream) {
 	}
 }
 
-// Forget drops every series of the upstream, which is no longer watched. An event
-// of a call that is still under way begins its series anew.
+// Forget drops every series of the upstream, which is no longer watched, and whose counts
+// are no longer read. An event of a call that is still under way begins its series anew.
 func (m *Metrics) Forget(upstream string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.watched, label(upstream))
+	delete(m.counted, label(upstream))
 	m.series.clear()
 	of := prometheus.Labels{"upstream": label(upstream)}
 	for _, v := range m.vectors.all() {

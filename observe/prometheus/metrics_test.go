@@ -19,6 +19,7 @@ import (
 
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/breaker"
+	"github.com/seed1158cd35/weir/clock"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/limit/adaptive"
 	"github.com/seed1158cd35/weir/limit/bucket"
@@ -54,24 +55,30 @@ func try(u *weir.Upstream, c weir.Call) (*weir.Permit, weir.Decision) {
 	return p, u.Try(c, p)
 }
 
-// everything is metrics that have heard every kind of event.
+// everything is metrics that have heard every kind of event, and read every kind of count.
 func everything(t testing.TB) (*Metrics, *prometheus.Registry) {
 	reg := prometheus.NewPedanticRegistry()
 	m := New(reg)
-	m.Watch(newUpstream(t, "s3", weir.Policy{Limits: []limit.Limit{perSecond("put", "", 10)}, Concurrency: weir.Concurrency{Limit: 7}}, weir.Options{}))
+	one := perSecond("put", "", 1)
+	one.Burst, one.Operations = 1, []string{"put"}
+	u := newUpstream(t, "s3", weir.Policy{
+		Limits: []limit.Limit{one}, Concurrency: weir.Concurrency{Limit: 7},
+	}, weir.Options{Events: m.Events(), Clock: &still{Clock: clock.System, now: time.Hour}})
+	m.Watch(u)
+	for _, c := range outcome.Classes {
+		p, err := u.Acquire(t.Context(), weir.Call{Operation: "put"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		try(u, weir.Call{Operation: "put"})
+		p.Report(outcome.Outcome{Class: c})
+	}
+	_, _ = weir.Do(t.Context(), u, weir.Call{Operation: "put", Cost: map[string]int64{limit.Requests: 2}}, func(context.Context) (int, error) { return 0, nil })
 	s, e := weir.Subject{Upstream: "s3", Operation: "put"}, m.Events()
 	e.Violated(weir.Violation{Subject: s, Levels: []weir.LimitLevel{{Rule: perSecond("put", "", 10)}}})
-	e.Decided(weir.Decided{Subject: s})
-	e.Decided(weir.Decided{Subject: s, Limit: "put", Waited: time.Second})
-	for _, r := range weir.Reasons {
-		e.Decided(weir.Decided{Subject: s, Limit: "put", Refusal: &weir.Refusal{Reason: r}})
-	}
 	for _, c := range outcome.Classes {
-		e.Ended(weir.Ended{Subject: s, Outcome: outcome.Outcome{Class: c}})
 		e.Retried(weir.Retried{Subject: s, Outcome: outcome.Outcome{Class: c}})
-		e.Done(weir.Done{Subject: s, Class: c})
 	}
-	e.Done(weir.Done{Subject: s, Refused: true})
 	e.HeldBack(weir.HeldBack{Subject: s})
 	e.GaveUp(weir.GaveUp{Subject: s, Why: retry.ErrAttempts})
 	e.Breaker(weir.BreakerEvent{Upstream: "s3", Change: breaker.Change{To: breaker.Open}})
@@ -99,11 +106,12 @@ func TestMetricsAreServed(t *testing.T) {
 	w := httptest.NewRecorder()
 	promhttp.HandlerFor(reg, promhttp.HandlerOpts{}).ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
 	for _, want := range []string{
-		`weir_decisions_total{decision="rate_limited",limit="put",operation="put",upstream="s3"} 1`,
+		`weir_decisions_total{decision="rate_limited",limit="put",operation="put",upstream="s3"} 7`,
+		`weir_decisions_total{decision="waited",limit="put",operation="put",upstream="s3"} 5`,
 		`weir_decisions_total{decision="allowed",limit="",operation="put",upstream="s3"} 1`,
 		`weir_attempt_duration_seconds_bucket{class="throttled",upstream="s3",le="0.001"} 1`,
 		`weir_calls_total{operation="put",result="refused",upstream="s3"} 1`,
-		`weir_limit_configured_rate{limit="put",upstream="s3"} 10`,
+		`weir_limit_configured_rate{limit="put",upstream="s3"} 1`,
 		`weir_breakers{state="closed",upstream="s3"} 1`,
 		`weir_in_flight_bound{operation="",upstream="s3"} 7`,
 	} {
@@ -243,12 +251,6 @@ func TestWhatNobodyUsesIsNotTheWorst(t *testing.T) {
 	}
 }
 
-func TestALimitThatDoesNotStandInTheWayIsNotNamed(t *testing.T) {
-	reg := prometheus.NewPedanticRegistry()
-	New(reg).Events().Decided(weir.Decided{Subject: subject, Limit: "put"})
-	check(t, reg, 1, "weir_decisions_total", "allowed", "", "put", "s3")
-}
-
 func TestBreakersAreCountedByState(t *testing.T) {
 	c := &still{now: time.Hour}
 	reg := prometheus.NewPedanticRegistry()
@@ -315,8 +317,10 @@ func TestForgetDropsEverySeriesOfAnUpstreamAndNoOther(t *testing.T) {
 	m.Forget("nobody")
 
 	// Its series begin anew, and those of the other go on.
+	again := newUpstream(t, "s3", weir.Policy{Operations: []weir.Operation{{Name: "put"}}}, weir.Options{Events: m.Events()})
 	for range 2 {
-		m.Events().Ended(weir.Ended{Subject: weir.Subject{Upstream: "s3", Operation: "put"}})
+		p, _ := try(again, weir.Call{Operation: "put"})
+		p.Report(outcome.Outcome{})
 	}
 	p, _ = try(other, weir.Call{})
 	p.Report(outcome.Outcome{Class: outcome.OK})
@@ -443,13 +447,9 @@ func TestNothingIsLostUnderConcurrency(t *testing.T) {
 
 func TestEventsAllocateNothing(t *testing.T) {
 	e := New(prometheus.NewRegistry()).Events()
-	refusal := &weir.Refusal{Reason: weir.RateLimited}
 	n := testing.AllocsPerRun(100, func() {
-		e.Decided(weir.Decided{Subject: subject, Limit: "put", Waited: time.Second})
-		e.Decided(weir.Decided{Subject: subject, Limit: "put", Refusal: refusal})
-		e.Ended(weir.Ended{Subject: subject, Took: time.Second})
 		e.Retried(weir.Retried{Subject: subject})
-		e.Done(weir.Done{Subject: subject, Took: time.Second})
+		e.Paused(weir.PauseEvent{Subject: subject})
 	})
 	if n != 0 {
 		t.Errorf("%v allocations, want none", n)

@@ -7,14 +7,10 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// series are the books of all events. The key of each is what its labels are
+// series are the books of all events that are told. The key of each is what its labels are
 // made of, its entry the series to which the event belongs.
 type series struct {
-	decided  *book[decidedKey, prometheus.Counter]
-	waited   *book[waitedKey, waits]
-	ended    *book[endedKey, timed]
-	done     *book[doneKey, timed]
-	retried  *book[endedKey, prometheus.Counter]
+	retried  *book[retriedKey, prometheus.Counter]
 	heldBack *book[heldBackKey, prometheus.Counter]
 	gaveUp   *book[gaveUpKey, prometheus.Counter]
 	breaker  *book[breakerKey, prometheus.Counter]
@@ -26,13 +22,10 @@ type series struct {
 }
 
 type (
-	decidedKey struct{ upstream, operation, limit, decision string }
-	waitedKey  struct{ upstream, limit string }
-	endedKey   struct {
+	retriedKey struct {
 		upstream, operation string
 		class               outcome.Class
 	}
-	doneKey     struct{ upstream, operation, result string }
 	heldBackKey struct{ upstream, operation string }
 	gaveUpKey   struct{ upstream, operation, reason string }
 	breakerKey  struct {
@@ -45,43 +38,9 @@ type (
 	pacedKey  struct{ upstream, limit, direction string }
 )
 
-// timed counts things and how long they took.
-type timed struct {
-	count prometheus.Counter
-	took  prometheus.Observer
-}
-
-// waits are how long attempts waited, and how late they woke.
-type waits struct{ took, late prometheus.Observer }
-
 func (s *series) begin(m *Metrics) {
 	v := &m.vectors
-	s.decided = newBook(&m.mu, func(k decidedKey) prometheus.Counter {
-		return v.decisions.WithLabelValues(label(k.upstream), label(k.operation), label(k.limit), k.decision)
-	})
-	s.waited = newBook(&m.mu, func(k waitedKey) waits {
-		return waits{v.wait.WithLabelValues(label(k.upstream), label(k.limit)), v.late.WithLabelValues(label(k.upstream), label(k.limit))}
-	})
-	s.ended = newBook(&m.mu, func(k endedKey) timed {
-		class := word(k.class)
-		return timed{
-			v.attempts.WithLabelValues(label(k.upstream), label(k.operation), class),
-			v.attempt.WithLabelValues(label(k.upstream), class),
-		}
-	})
-	s.done = newBook(&m.mu, func(k doneKey) timed {
-		return timed{
-			v.calls.WithLabelValues(label(k.upstream), label(k.operation), k.result),
-			v.call.WithLabelValues(label(k.upstream), k.result),
-		}
-	})
-	s.beginSeldom(m)
-}
-
-// beginSeldom is begin for what happens less often than calls do.
-func (s *series) beginSeldom(m *Metrics) {
-	v := &m.vectors
-	s.retried = newBook(&m.mu, func(k endedKey) prometheus.Counter {
+	s.retried = newBook(&m.mu, func(k retriedKey) prometheus.Counter {
 		return v.retries.WithLabelValues(label(k.upstream), label(k.operation), k.class.String())
 	})
 	s.heldBack = newBook(&m.mu, func(k heldBackKey) prometheus.Counter {
@@ -111,10 +70,6 @@ func (s *series) beginSeldom(m *Metrics) {
 }
 
 func (s *series) clear() {
-	s.decided.clear()
-	s.waited.clear()
-	s.ended.clear()
-	s.done.clear()
 	s.retried.clear()
 	s.heldBack.clear()
 	s.gaveUp.clear()

@@ -1,22 +1,18 @@
 package weirprom
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	sharded "github.com/seed1158cd35/weir/internal/counter"
+)
 
 // vectors are the metrics that events feed.
 type vectors struct {
-	decisions, attempts, calls, retries, heldBack, gaveUp, breaker, pauses, lifted, damaged, paces, violations *prometheus.CounterVec
-
-	wait, late, attempt, call *prometheus.HistogramVec
+	retries, heldBack, gaveUp, breaker, pauses, lifted, damaged, paces, violations *prometheus.CounterVec
 }
 
 func newVectors() vectors {
 	return vectors{
-		decisions: counter("weir_decisions_total", "Attempts decided on, by what was decided and the limit that did.",
-			"upstream", "operation", "limit", "decision"),
-		attempts: counter("weir_attempts_total", "Attempts that ended, by class of outcome.",
-			"upstream", "operation", "class"),
-		calls: counter("weir_calls_total", "Calls that ended, all attempts of a call taken together.",
-			"upstream", "operation", "result"),
 		retries: counter("weir_retries_total", "Attempts that failed and are to be repeated, by class of outcome.",
 			"upstream", "operation", "class"),
 		heldBack: counter("weir_retries_held_back_total", "Retries that were not sent when their time had come, because nothing succeeded.",
@@ -35,14 +31,6 @@ func newVectors() vectors {
 			"upstream", "limit", "direction"),
 		violations: counter("weir_violations_total", "Attempts that the upstream throttled although its limits had allowed them.",
 			"upstream", "operation", "limit"),
-		wait: histogram("weir_wait_seconds", "Time that attempts waited for their turn, those left out that did not wait.",
-			"upstream", "limit"),
-		late: histogram("weir_wait_late_seconds", "How much later than their turns attempts woke, those left out that did not wait.",
-			"upstream", "limit"),
-		attempt: histogram("weir_attempt_duration_seconds", "Time from an attempt's permit to its outcome.",
-			"upstream", "class"),
-		call: histogram("weir_call_duration_seconds", "Time that callers waited for their calls, waits and retries included.",
-			"upstream", "result"),
 	}
 }
 
@@ -50,15 +38,20 @@ func counter(name, help string, labels ...string) *prometheus.CounterVec {
 	return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
 }
 
-// buckets tell apart what people wait for: 1 ms to a minute.
-var buckets = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60}
+// buckets are counter.Bounds, in seconds. They tell apart what people wait for: 1 ms to a minute.
+var buckets = func() (all []float64) {
+	for _, bound := range sharded.Bounds {
+		all = append(all, bound.Seconds())
+	}
+	return all
+}()
 
-// A histogram is native, too, for servers that ask for that: it costs 15 ns more
-// and tells durations apart that differ by a tenth.
+// A histogram is native, too, for servers that ask for that, and tells durations apart
+// that differ by a tenth.
 func histogram(name, help string, labels ...string) *prometheus.HistogramVec {
 	return prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name: name, Help: help, Buckets: buckets,
-		NativeHistogramBucketFactor: 1.1, NativeHistogramMaxBucketNumber: 160,
+		NativeHistogramBucketFactor: 1.1, NativeHistogramMaxBucketNumber: mostBuckets,
 	}, labels)
 }
 
@@ -77,7 +70,6 @@ type vector interface {
 
 func (v *vectors) all() []vector {
 	return []vector{
-		v.decisions, v.attempts, v.calls, v.retries, v.heldBack, v.gaveUp, v.breaker, v.pauses, v.lifted, v.damaged, v.paces, v.violations,
-		v.wait, v.late, v.attempt, v.call,
+		v.retries, v.heldBack, v.gaveUp, v.breaker, v.pauses, v.lifted, v.damaged, v.paces, v.violations,
 	}
 }

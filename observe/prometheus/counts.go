@@ -1,0 +1,155 @@
+package weirprom
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+
+	"github.com/seed1158cd35/weir"
+	sharded "github.com/seed1158cd35/weir/internal/counter"
+)
+
+// counted are the counts of an upstream, and since when it counts.
+type counted struct {
+	counts *weir.Counts
+	since  time.Time
+}
+
+// counts notes that an upstream was made. One that had its name before is still read, so that no
+// series goes back.
+func (m *Metrics) counts(c *weir.Counts) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	name := label(c.Upstream())
+	m.counted[name] = append(m.counted[name], counted{c, time.Now()})
+}
+
+var counters = struct {
+	decisions, attempts, calls, wait, late, attempt, call *prometheus.Desc
+}{
+	decisions: gauge("weir_decisions_total", "Attempts decided on, by what was decided and the limit that did.", "upstream", "operation", "limit", "decision"),
+	attempts:  gauge("weir_attempts_total", "Attempts that ended, by class of outcome.", "upstream", "operation", "class"),
+	calls:     gauge("weir_calls_total", "Calls that ended, all attempts of a call taken together.", "upstream", "operation", "result"),
+	wait:      gauge("weir_wait_seconds", "Time that attempts waited for their turn, those left out that did not wait.", "upstream", "limit"),
+	late:      gauge("weir_wait_late_seconds", "How much later than their turns attempts woke, those left out that did not wait.", "upstream", "limit"),
+	attempt:   gauge("weir_attempt_duration_seconds", "Time from an attempt's permit to its outcome.", "upstream", "class"),
+	call:      gauge("weir_call_duration_seconds", "Time that callers waited for their calls, waits and retries included.", "upstream", "result"),
+}
+
+func describeCounts(to chan<- *prometheus.Desc) {
+	c := &counters
+	for _, d := range []*prometheus.Desc{c.decisions, c.attempts, c.calls, c.wait, c.late, c.attempt, c.call} {
+		to <- d
+	}
+}
+
+// A sum is a series of one upstream: its labels, the upstream apart.
+type sum struct {
+	d      *prometheus.Desc
+	labels [3]string
+}
+
+// sums are series on their way to a scrape. Names that are not UTF-8 may become the same.
+type sums struct {
+	counts map[sum]uint64
+	spread map[sum]*sharded.Spread
+}
+
+// collectCounts is what upstreams have counted.
+func (m *Metrics) collectCounts(to chan<- prometheus.Metric) {
+	m.mu.Lock()
+	all := make(map[string][]counted, len(m.counted))
+	for name, c := range m.counted {
+		all[name] = c[:len(c):len(c)]
+	}
+	m.mu.Unlock()
+	for name, each := range all {
+		s := sums{make(map[sum]uint64), make(map[sum]*sharded.Spread)}
+		for _, c := range each {
+			for n := range c.counts.All() {
+				s.add(&n)
+			}
+		}
+		s.send(to, name, each[0].since)
+	}
+}
+
+func (s *sums) add(n *weir.Count) {
+	operation, limit, c := label(n.Operation), label(n.Limit), &counters
+	switch n.What {
+	case weir.Decisions:
+		s.counts[sum{c.decisions, [3]string{operation, limit, n.Word}}] += n.N
+	case weir.Waits:
+		s.time(sum{c.wait, [3]string{limit}}, n)
+	case weir.Lates:
+		s.time(sum{c.late, [3]string{limit}}, n)
+	case weir.Attempts:
+		s.counts[sum{c.attempts, [3]string{operation, n.Word}}] += n.N
+		s.time(sum{c.attempt, [3]string{n.Word}}, n)
+	case weir.Calls:
+		s.counts[sum{c.calls, [3]string{operation, n.Word}}] += n.N
+		s.time(sum{c.call, [3]string{n.Word}}, n)
+	}
+}
+
+func (s *sums) time(k sum, n *weir.Count) {
+	if s.spread[k] == nil {
+		s.spread[k] = new(sharded.Spread)
+	}
+	s.spread[k].Join(n.Took)
+}
+
+// labels of each description, the upstream's included.
+var labelled = map[*prometheus.Desc]int{
+	counters.decisions: 4, counters.attempts: 3, counters.calls: 3, counters.wait: 2, counters.late: 2, counters.attempt: 2, counters.call: 2,
+}
+
+func (s *sums) send(to chan<- prometheus.Metric, upstream string, since time.Time) {
+	values := func(k sum) []string { return append([]string{upstream}, k.labels[:labelled[k.d]-1]...) }
+	for k, n := range s.counts {
+		to <- prometheus.MustNewConstMetricWithCreatedTimestamp(k.d, prometheus.CounterValue, float64(n), since, values(k)...)
+	}
+	for k, spread := range s.spread {
+		to <- newRead(k.d, spread, since, values(k)...)
+	}
+}
+
+// A read is a histogram that was read: classic, with the bounds of buckets, and native for servers that ask for that.
+type read struct {
+	prometheus.Metric
+	classic []*dto.Bucket
+}
+
+// mostBuckets is how many native buckets a series may have. One that has more gets wider ones.
+const mostBuckets = 160
+
+// smallest is what counts as 0, in seconds: nothing but 0.
+const smallest = prometheus.DefNativeHistogramZeroThreshold
+
+func newRead(d *prometheus.Desc, s *sharded.Spread, since time.Time, labels ...string) prometheus.Metric {
+	var h read
+	atMost := s.AtMost()
+	for i, bound := range sharded.Bounds {
+		h.classic = append(h.classic, &dto.Bucket{CumulativeCount: new(atMost[i]), UpperBound: new(bound.Seconds())})
+	}
+	schema, native := int32(sharded.Schema), make(map[int]int64)
+	for i, n := range s.Buckets {
+		native[i] += int64(n)
+	}
+	for ; len(native) > mostBuckets; schema-- {
+		wider := make(map[int]int64)
+		for i, n := range native {
+			wider[(i+1)>>1] += n
+		}
+		native = wider
+	}
+	h.Metric = prometheus.MustNewConstNativeHistogram(d, s.Count, s.Seconds(), native, nil, s.Zero, schema, smallest, since, labels...)
+	return h
+}
+
+func (h read) Write(to *dto.Metric) error {
+	err := h.Metric.Write(to)
+	to.Histogram.Bucket = h.classic
+	return err
+}

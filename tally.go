@@ -1,0 +1,223 @@
+package weir
+
+import (
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed1158cd35/weir/internal/counter"
+	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/outcome"
+)
+
+// A tallies is what is counted of an operation. It stays when plans are made anew.
+type tallies struct {
+	operation string
+	cells     counter.Each[tally]
+	mu        sync.Mutex
+	limits    map[string]*limitTally // by the limit that made attempts wait, or said no; "" if none did
+}
+
+// A tally is what one core has counted of an operation.
+type tally struct {
+	allowed atomic.Uint64   // at once
+	waited  atomic.Uint64   // allowed, after a wait
+	began   [8]atomic.Int64 // instants of the latest attempts, a ring
+	classes [unsentPlace + 1]atomic.Pointer[counter.Histogram]
+	results [refusedPlace + 1]atomic.Pointer[counter.Histogram]
+	_       counter.Pad
+}
+
+// A limitTally is what is counted of an operation by a limit. Attempts that waited are in no
+// hurry: they share a cell.
+type limitTally struct {
+	waited       atomic.Uint64
+	refused      counter.Each[refusals]
+	waits, lates counter.Histogram
+}
+
+// refusals are how many attempts one core has refused, in the order of Reasons, and for others.
+type refusals struct {
+	by [len(Reasons) + 1]atomic.Uint64
+	_  counter.Pad
+}
+
+// of is what is counted of an operation; nil if nothing is.
+func (c *Counts) of(operation string) *tallies {
+	if c == nil {
+		return nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	t := c.known[operation]
+	if t == nil {
+		t = &tallies{operation: operation, cells: counter.NewEach[tally](), limits: make(map[string]*limitTally)}
+		c.known[operation] = t
+	}
+	return t
+}
+
+// of is what is counted by a limit.
+func (t *tallies) of(limit string) *limitTally {
+	if t == nil {
+		return nil
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	l := t.limits[limit]
+	if l == nil {
+		l = &limitTally{refused: counter.NewEach[refusals]()}
+		t.limits[limit] = l
+	}
+	return l
+}
+
+// decides counts a decision.
+func (p *Permit) decides(now time.Duration, d step) {
+	if p.tally == nil {
+		return
+	}
+	if !d.refused() {
+		p.tally.begins(now, p.waited)
+		if p.waited == 0 {
+			return
+		}
+	}
+	l := p.limitTally()
+	l.waitedFor(p.waited, p.limits.Late())
+	if d.refused() {
+		l.refuses(d.why)
+	} else {
+		l.waited.Add(1)
+	}
+}
+
+// limitTally is that of the limit that made the attempt wait, or said no.
+func (p *Permit) limitTally() *limitTally {
+	r := p.cause().Registry
+	if r == nil {
+		return p.plan.none
+	}
+	if l := p.plan.tallyOf(r); l != nil {
+		return l
+	}
+	return p.plan.tallies.of(r.Limit().Name) // the policy is not that any more under which the call began
+}
+
+func (p *plan) tallyOf(r *limit.Registry) *limitTally {
+	for i := range p.limits {
+		if p.limits[i].registry == r {
+			return p.limits[i].tally
+		}
+	}
+	return nil
+}
+
+// tally is the cell of this core; nil if nothing is counted.
+func (p *plan) tally() *tally {
+	if p.tallies == nil {
+		return nil
+	}
+	return p.tallies.cells.Mine()
+}
+
+// begins counts an attempt that begins now.
+func (t *tally) begins(now, waited time.Duration) {
+	var n uint64
+	if waited == 0 {
+		n = t.allowed.Add(1) + t.waited.Load()
+	} else {
+		n = t.waited.Add(1) + t.allowed.Load()
+	}
+	t.began[n%uint64(len(t.began))].Store(int64(now))
+}
+
+// refuses counts a refusal.
+func (l *limitTally) refuses(why Reason) {
+	i := slices.Index(Reasons[:], why)
+	if i < 0 {
+		i = len(Reasons)
+	}
+	l.refused.Mine().by[i].Add(1)
+}
+
+// waitedFor counts a wait, if there was one.
+func (l *limitTally) waitedFor(waited, late time.Duration) {
+	if waited > 0 {
+		l.waits.Observe(waited)
+		l.lates.Observe(late)
+	}
+}
+
+// ends counts the end of an attempt.
+func (t *tally) ends(o *outcome.Outcome, took time.Duration) {
+	i := place(o.Class)
+	if o.Class == outcome.Rejected && o.Unsent {
+		i = unsentPlace
+	}
+	counter.Made(&t.classes[i]).Observe(took)
+}
+
+// done counts the end of a call in t, or in another cell if it is nil: the call has asked for no permit.
+func (p *plan) done(t *tally, d *Done) {
+	if t == nil {
+		t = p.tally()
+	}
+	if t == nil {
+		return
+	}
+	i := place(d.Class)
+	switch {
+	case d.Refused && d.Attempts == 0 && d.Class != outcome.Canceled:
+		i = refusedPlace
+	case d.Unsent:
+		i = unsentPlace
+	}
+	counter.Made(&t.results[i]).Observe(d.Took)
+}
+
+// place is where a class is counted.
+func place(c outcome.Class) int {
+	if int(c) < len(outcome.Classes) {
+		return int(c)
+	}
+	return int(outcome.Unknown)
+}
+
+// underWay is how many attempts have begun and not ended.
+func (c *Counts) underWay() (n int64) {
+	for t := range c.cells {
+		n += int64(t.allowed.Load() + t.waited.Load())
+		for i := range t.classes {
+			if h := t.classes[i].Load(); h != nil {
+				n -= int64(h.Count())
+			}
+		}
+	}
+	return max(0, n)
+}
+
+// ago is how long ago the latest attempts began, the latest first.
+func (c *Counts) ago(now time.Duration) (all []time.Duration) {
+	for t := range c.cells {
+		for i := range min(t.allowed.Load()+t.waited.Load(), uint64(len(t.began))) {
+			all = append(all, max(0, now-time.Duration(t.began[(i+1)%uint64(len(t.began))].Load())))
+		}
+	}
+	slices.Sort(all)
+	return all[:min(len(all), len(tally{}.began))]
+}
+
+// cells are those of all operations.
+func (c *Counts) cells(yield func(*tally) bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, t := range c.known {
+		for cell := range t.cells.All() {
+			if !yield(cell) {
+				return
+			}
+		}
+	}
+}
