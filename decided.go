@@ -45,7 +45,7 @@ func (p *Permit) tellRefused(now time.Duration, d step) {
 	if !d.refused() || p.u.options.Events.Refused == nil {
 		return
 	}
-	e, c := p.refusedFor(d.why), p.cause()
+	e, c := p.refusedFor(now, d.why), p.cause()
 	e.RetryAfter = d.wait
 	if c.Registry != nil {
 		e.Limit, e.Key = c.Registry.Limit().Name, c.Key
@@ -60,8 +60,8 @@ func (p *Permit) tellRefused(now time.Duration, d step) {
 }
 
 // refusedFor is what there is to say of every refusal.
-func (p *Permit) refusedFor(why Reason) Refused {
-	return Refused{Upstream: p.u.name, Operation: p.plan.name, ID: p.id, Keys: p.keys, Reason: why, Waited: p.waited}
+func (p *Permit) refusedFor(now time.Duration, why Reason) Refused {
+	return Refused{Upstream: p.u.name, Operation: p.plan.name, ID: p.id, At: now, Keys: p.keys, Reason: why, Waited: p.waited}
 }
 
 func (p *Permit) refusal(now time.Duration, d step, c limit.Charge) *Refusal {

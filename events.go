@@ -51,6 +51,7 @@ type Refused struct {
 	Upstream   string
 	Operation  string
 	ID         string            // Call.ID
+	At         time.Duration     // the instant, of the upstream's clock
 	Keys       map[string]string // Call.Keys
 	Reason     Reason
 	Limit, Key string        // that said no; "" if it was no limit
@@ -213,8 +214,11 @@ func tee[E any](all []Events, pick func(Events) func(E)) func(E) {
 			fs = append(fs, f)
 		}
 	}
-	if len(fs) == 0 {
+	switch len(fs) {
+	case 0:
 		return nil
+	case 1:
+		return fs[0]
 	}
 	return func(e E) {
 		for _, f := range fs {

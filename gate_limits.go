@@ -99,14 +99,14 @@ func (p *Permit) fetchLimits(ctx context.Context, now, until time.Duration, prio
 
 // deny is the step of a verdict that says no.
 func (p *Permit) deny(now time.Duration, v limit.Verdict) step {
-	c, level := p.limits.Charge(v.Why), p.limits.Look(now, v.Why)
+	c := p.limits.Charge(v.Why)
 	p.lack = v.Lack
 	d := no(RateLimited, v.Wait)
 	switch {
 	case v.Wait == bucket.Never: // the cost is at fault
-	case c.Registry.Limit().IsQuota() && level.Left < c.Cost && !p.limits.Lacks(now, v.Why).Away():
+	case c.Registry.Limit().IsQuota() && p.limits.Look(now, v.Why).Left < c.Cost && !p.limits.Lacks(now, v.Why).Away():
 		d.why = QuotaExhausted
-	case level.Paused > 0:
+	case p.limits.Paused(now, v.Why):
 		e := p.u.pauses.In(now, whose(c))
 		return refusedBy(now, &e, v.Wait)
 	}

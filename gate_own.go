@@ -60,7 +60,7 @@ func (p *Permit) gateRefused(err error) {
 		tell(e.Decided, Decided{Subject: p.subject(), Refusal: refusal, Limit: refusal.Limit, Waited: p.waited, Late: p.limits.Late()})
 	}
 	if e.Refused != nil {
-		told := p.refusedFor(refusal.Reason)
+		told := p.refusedFor(p.u.clock.Now(), refusal.Reason)
 		told.Limit, told.Key, told.Want, told.RetryAfter, told.ResetAt = refusal.Limit, refusal.Key, refusal.Want, refusal.RetryAfter, refusal.ResetAt()
 		tell(e.Refused, told)
 	}

@@ -75,11 +75,12 @@ func (b *Breaker) admit(now time.Duration) (Permit, time.Duration, bool) {
 
 // Report counts how the call ended that p was given for. See State.Report.
 func (b *Breaker) Report(now time.Duration, p Permit, o outcome.Outcome) {
-	if o.Class == outcome.OK {
+	switch {
+	case o.Class == outcome.OK:
 		b.Good(now, p)
-		return
+	case o.Class != outcome.Canceled || p.Probe: // nobody waits for another, and it counts neither way
+		b.report(now, p, o)
 	}
-	b.report(now, p, o)
 }
 
 // Good is Report of a call that succeeded, as nearly every one does.

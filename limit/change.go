@@ -120,6 +120,14 @@ func (m *Limiter) Look(now time.Duration) Level {
 	return v
 }
 
+// paused reports whether there is a pause, without a look at the rest.
+func (m *Limiter) paused(now time.Duration) bool {
+	if r := m.shaped(); r != nil {
+		return r.look(now).Paused > 0
+	}
+	return m.line.Load().Paused(now)
+}
+
 // retire takes a limiter out of use if it is full, so that forgetting it forgets
 // nothing but a rate that was learnt long ago. Whoever still holds it is refused
 // and must look the key up again; see Retired.

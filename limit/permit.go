@@ -374,6 +374,12 @@ func (p *Permit) Look(now time.Duration, i int) Level {
 	return e.Registry.Get(now, e.Key).Look(now)
 }
 
+// Paused reports whether everyone has been stopped who is charged to the limiter of a charge.
+func (p *Permit) Paused(now time.Duration, i int) bool {
+	e := p.at(i)
+	return e.Registry.Get(now, e.Key).paused(now)
+}
+
 // Pause stops everyone who is charged to the limiter of a charge.
 func (p *Permit) Pause(now time.Duration, i int, until time.Duration) {
 	e := p.at(i)

@@ -14,7 +14,7 @@ import (
 )
 
 // canary is a secret; a text that shows any part of it is not redacted.
-const canary = "CaNaRy0123456789abcdef"
+const canary = "CaNaRy0a12b34c56d78e9f"
 
 var secretTexts = []string{
 	`Get "https://api.example.com/v1/x?api_key=` + canary + `": EOF`,

@@ -15,16 +15,22 @@ import (
 // A writer writes lines. It is safe for concurrent use.
 type writer struct {
 	log   *slog.Logger
-	sieve sieve
+	begun time.Time
+	sieve *sieve
 }
 
 // begin begins a line, unless the logger does not want it or there were enough
 // of its kind: then no work is done for it.
 func (w *writer) begin(level slog.Level, k kind) (*line, bool) {
+	return w.beginAt(time.Since(w.begun), level, k)
+}
+
+// beginAt is begin at an instant of the clock that tells of all lines of the kind.
+func (w *writer) beginAt(now time.Duration, level slog.Level, k kind) (*line, bool) {
 	if !w.log.Enabled(context.Background(), level) {
 		return nil, false
 	}
-	suppressed, ok := w.sieve.pass(k)
+	suppressed, ok := w.sieve.pass(now, k)
 	if !ok {
 		return nil, false
 	}

@@ -18,6 +18,7 @@ package logs
 
 import (
 	"log/slog"
+	"time"
 
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/breaker"
@@ -40,7 +41,7 @@ func Events(l *slog.Logger) weir.Events { return Options{}.Events(l) }
 
 // Events is the function Events under these options.
 func (o Options) Events(l *slog.Logger) weir.Events {
-	w := &writer{log: l, sieve: sieve{most: o.EachSecond}}
+	w := &writer{log: l, begun: time.Now(), sieve: newSieve(o.EachSecond)}
 	return weir.Events{
 		Refused:   w.refused,
 		Throttled: w.throttled,
@@ -81,7 +82,7 @@ const (
 
 func (w *writer) refused(e weir.Refused) {
 	reason := observe.Reason(e.Reason)
-	l, ok := w.begin(slog.LevelInfo, kind{refused, e.Upstream, e.Limit, reason})
+	l, ok := w.beginAt(e.At, slog.LevelInfo, kind{refused, e.Upstream, e.Limit, reason})
 	if !ok {
 		return
 	}

@@ -341,6 +341,8 @@ func ExampleOptions_Events() {
 	// Output: level=INFO msg=refused upstream=s3 operation=put reason=circuit_open key="tenant=acme" id=4711
 }
 
+var began = time.Now()
+
 // refusedOf is the event of a refusal.
 func refusedOf(s weir.Subject, limit string, waited time.Duration, r *weir.Refusal) weir.Refused {
 	keys := make(map[string]string)
@@ -348,7 +350,7 @@ func refusedOf(s weir.Subject, limit string, waited time.Duration, r *weir.Refus
 		keys[scope] = key
 	}
 	return weir.Refused{
-		Keys:     keys,
+		At: time.Since(began), Keys: keys,
 		Upstream: s.Upstream, Operation: s.Operation, ID: s.ID, Reason: r.Reason, Limit: limit, Key: r.Key, Want: r.Want, RetryAfter: r.RetryAfter, Waited: waited,
 	}
 }

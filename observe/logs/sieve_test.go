@@ -2,6 +2,8 @@ package logs
 
 import (
 	"math/rand/v2"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -12,13 +14,13 @@ func TestSieveLosesNoCount(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	r := rand.New(rand.NewPCG(seed, 2))
 	for range 2000 {
-		s := sieve{most: 1 + r.IntN(4)}
-		now := time.Unix(0, 0)
+		s := newSieve(1 + r.IntN(4))
+		now := time.Duration(0)
 		var came, passed, told [3]int
 		for range r.IntN(200) {
-			now = now.Add(time.Duration(r.IntN(400)) * time.Millisecond)
+			now += time.Duration(r.IntN(400)) * time.Millisecond
 			i := r.IntN(3)
-			n, ok := s.passAt(now, kind{message: "abc"[i : i+1]})
+			n, ok := s.pass(now, kind{message: "abc"[i : i+1]})
 			came[i]++
 			if ok {
 				passed[i]++
@@ -27,9 +29,9 @@ func TestSieveLosesNoCount(t *testing.T) {
 				t.Fatalf("seed %d: a suppressed line tells of %d", seed, n)
 			}
 		}
-		now = now.Add(time.Second)
+		now += time.Second
 		for i := range came {
-			if n, ok := s.passAt(now, kind{message: "abc"[i : i+1]}); !ok || passed[i]+told[i]+n != came[i] {
+			if n, ok := s.pass(now, kind{message: "abc"[i : i+1]}); !ok || passed[i]+told[i]+n != came[i] {
 				t.Fatalf("seed %d: %d came, %d passed, %d were told, and %d at last", seed, came[i], passed[i], told[i], n)
 			}
 		}
@@ -37,23 +39,60 @@ func TestSieveLosesNoCount(t *testing.T) {
 }
 
 func TestZeroSieveLetsAllThrough(t *testing.T) {
-	var s sieve
+	s := newSieve(0)
 	for range 1000 {
-		if n, ok := s.pass(kind{}); !ok || n != 0 {
+		if n, ok := s.pass(0, kind{}); !ok || n != 0 {
 			t.Fatalf("suppressed %d, passed %v", n, ok)
 		}
 	}
 }
 
 func TestSieveHoldsItsBound(t *testing.T) {
-	s := sieve{most: 3}
-	start, passed := time.Unix(0, 0), 0
+	s, passed := newSieve(3), 0
 	for ms := range 10_000 {
-		if _, ok := s.passAt(start.Add(time.Duration(ms)*time.Millisecond), kind{}); ok {
+		if _, ok := s.pass(time.Duration(ms)*time.Millisecond, kind{}); ok {
 			passed++
 		}
 	}
 	if passed != 30 {
 		t.Errorf("%d lines in 10 s, want 30", passed)
+	}
+}
+
+// Many at once are as one: no more lines pass, and none is lost.
+func TestSieveHoldsItsBoundForManyAtOnce(t *testing.T) {
+	const callers, each = 4, 10
+	for second := range 200 {
+		s, passed, told := newSieve(3), atomic.Int64{}, atomic.Int64{}
+		var wg sync.WaitGroup
+		begin := make(chan struct{})
+		for range callers {
+			wg.Go(func() {
+				<-begin
+				for range each {
+					if n, ok := s.pass(time.Duration(second), kind{}); ok {
+						passed.Add(1)
+						told.Add(int64(n))
+					}
+				}
+			})
+		}
+		close(begin)
+		wg.Wait()
+		n, ok := s.pass(time.Duration(second)+time.Second, kind{})
+		if came := passed.Load() + told.Load() + int64(n); !ok || passed.Load() != 3 || came != callers*each {
+			t.Fatalf("%d lines, want 3; %d of %d are known of", passed.Load(), came, callers*each)
+		}
+	}
+}
+
+// Whoever has looked before the bound was met, and comes after, writes nothing.
+func TestSieveHoldsItsBoundForWhoHasLooked(t *testing.T) {
+	s := newSieve(3)
+	at := s.kinds.Get(kind{})
+	for i := range 6 {
+		if at.enter(0, 3) != (i < 3) {
+			t.Errorf("line %d", i+1)
+		}
 	}
 }

@@ -28,15 +28,15 @@ func (m *Metrics) Events() weir.Events {
 }
 
 func (m *Metrics) retried(e weir.Retried) {
-	m.series.retried.get(retriedKey{e.Upstream, e.Operation, e.Outcome.Class}).Inc()
+	m.series.retried.Get(retriedKey{e.Upstream, e.Operation, e.Outcome.Class}).Inc()
 }
 
 func (m *Metrics) heldBack(e weir.HeldBack) {
-	m.series.heldBack.get(heldBackKey{e.Upstream, e.Operation}).Inc()
+	m.series.heldBack.Get(heldBackKey{e.Upstream, e.Operation}).Inc()
 }
 
 func (m *Metrics) gaveUp(e weir.GaveUp) {
-	m.series.gaveUp.get(gaveUpKey{e.Upstream, e.Operation, observe.Why(e.Why)}).Inc()
+	m.series.gaveUp.Get(gaveUpKey{e.Upstream, e.Operation, observe.Why(e.Why)}).Inc()
 }
 
 // ordinaryChanges are the changes of a breaker that nobody forces.
@@ -48,31 +48,31 @@ var ordinaryChanges = [...]struct{ from, to breaker.Phase }{
 }
 
 func (m *Metrics) breakerChanged(e weir.BreakerEvent) {
-	m.series.breaker.get(breakerKey{e.Upstream, e.From, e.To}).Inc()
+	m.series.breaker.Get(breakerKey{e.Upstream, e.From, e.To}).Inc()
 }
 
 func (m *Metrics) paused(e weir.PauseEvent) {
-	m.series.paused.get(pauseKey{e.Upstream, e.Operation, e.Limit, e.By}).Inc()
+	m.series.paused.Get(pauseKey{e.Upstream, e.Operation, e.Limit, e.By}).Inc()
 }
 
 func (m *Metrics) resumed(e weir.PauseEvent) {
-	m.series.lifted.get(liftedKey{e.Upstream, e.By}).Inc()
+	m.series.lifted.Get(liftedKey{e.Upstream, e.By}).Inc()
 }
 
-func (m *Metrics) damaged(e weir.DamageEvent) { m.series.damaged.get(e.Upstream).Inc() }
+func (m *Metrics) damaged(e weir.DamageEvent) { m.series.damaged.Get(e.Upstream).Inc() }
 
 func (m *Metrics) paced(e weir.PaceEvent) {
 	direction := "up"
 	if e.Class == outcome.Throttled {
 		direction = "down"
 	}
-	m.series.paced.get(pacedKey{e.Upstream, e.Limit, direction}).Inc()
+	m.series.paced.Get(pacedKey{e.Upstream, e.Limit, direction}).Inc()
 }
 
 // violated counts for each limit that the call was charged to: nobody knows which of
 // them is not the upstream's.
 func (m *Metrics) violated(e weir.Violation) {
 	for i := range e.Levels {
-		m.series.broken.get(brokenKey{e.Upstream, e.Operation, e.Levels[i].Rule.Name}).Inc()
+		m.series.broken.Get(brokenKey{e.Upstream, e.Operation, e.Levels[i].Rule.Name}).Inc()
 	}
 }

@@ -52,7 +52,7 @@ func (m *Metrics) Watch(u *weir.Upstream) {
 	m.mu.Unlock()
 	// What would first be seen at 1 shows no increase: an alert would miss it.
 	for _, c := range ordinaryChanges {
-		m.series.breaker.get(breakerKey{u.Name(), c.from, c.to})
+		m.series.breaker.Get(breakerKey{u.Name(), c.from, c.to})
 	}
 }
 

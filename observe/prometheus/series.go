@@ -4,21 +4,22 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/seed1158cd35/weir/breaker"
+	sharded "github.com/seed1158cd35/weir/internal/counter"
 	"github.com/seed1158cd35/weir/outcome"
 )
 
 // series are the books of all events that are told. The key of each is what its labels are
 // made of, its entry the series to which the event belongs.
 type series struct {
-	retried  *book[retriedKey, prometheus.Counter]
-	heldBack *book[heldBackKey, prometheus.Counter]
-	gaveUp   *book[gaveUpKey, prometheus.Counter]
-	breaker  *book[breakerKey, prometheus.Counter]
-	paused   *book[pauseKey, prometheus.Counter]
-	lifted   *book[liftedKey, prometheus.Counter]
-	damaged  *book[string, prometheus.Counter]
-	paced    *book[pacedKey, prometheus.Counter]
-	broken   *book[brokenKey, prometheus.Counter] // violations
+	retried  *sharded.Book[retriedKey, prometheus.Counter]
+	heldBack *sharded.Book[heldBackKey, prometheus.Counter]
+	gaveUp   *sharded.Book[gaveUpKey, prometheus.Counter]
+	breaker  *sharded.Book[breakerKey, prometheus.Counter]
+	paused   *sharded.Book[pauseKey, prometheus.Counter]
+	lifted   *sharded.Book[liftedKey, prometheus.Counter]
+	damaged  *sharded.Book[string, prometheus.Counter]
+	paced    *sharded.Book[pacedKey, prometheus.Counter]
+	broken   *sharded.Book[brokenKey, prometheus.Counter] // violations
 }
 
 type (
@@ -40,43 +41,43 @@ type (
 
 func (s *series) begin(m *Metrics) {
 	v := &m.vectors
-	s.retried = newBook(&m.mu, func(k retriedKey) prometheus.Counter {
+	s.retried = sharded.NewBook(&m.mu, func(k retriedKey) prometheus.Counter {
 		return v.retries.WithLabelValues(label(k.upstream), label(k.operation), k.class.String())
 	})
-	s.heldBack = newBook(&m.mu, func(k heldBackKey) prometheus.Counter {
+	s.heldBack = sharded.NewBook(&m.mu, func(k heldBackKey) prometheus.Counter {
 		return v.heldBack.WithLabelValues(label(k.upstream), label(k.operation))
 	})
-	s.gaveUp = newBook(&m.mu, func(k gaveUpKey) prometheus.Counter {
+	s.gaveUp = sharded.NewBook(&m.mu, func(k gaveUpKey) prometheus.Counter {
 		return v.gaveUp.WithLabelValues(label(k.upstream), label(k.operation), k.reason)
 	})
-	s.breaker = newBook(&m.mu, func(k breakerKey) prometheus.Counter {
+	s.breaker = sharded.NewBook(&m.mu, func(k breakerKey) prometheus.Counter {
 		return v.breaker.WithLabelValues(label(k.upstream), k.from.String(), k.to.String())
 	})
-	s.paused = newBook(&m.mu, func(k pauseKey) prometheus.Counter {
+	s.paused = sharded.NewBook(&m.mu, func(k pauseKey) prometheus.Counter {
 		return v.pauses.WithLabelValues(label(k.upstream), label(k.operation), label(k.limit), k.by)
 	})
-	s.lifted = newBook(&m.mu, func(k liftedKey) prometheus.Counter {
+	s.lifted = sharded.NewBook(&m.mu, func(k liftedKey) prometheus.Counter {
 		return v.lifted.WithLabelValues(label(k.upstream), k.by)
 	})
-	s.damaged = newBook(&m.mu, func(upstream string) prometheus.Counter {
+	s.damaged = sharded.NewBook(&m.mu, func(upstream string) prometheus.Counter {
 		return v.damaged.WithLabelValues(label(upstream))
 	})
-	s.paced = newBook(&m.mu, func(k pacedKey) prometheus.Counter {
+	s.paced = sharded.NewBook(&m.mu, func(k pacedKey) prometheus.Counter {
 		return v.paces.WithLabelValues(label(k.upstream), label(k.limit), k.direction)
 	})
-	s.broken = newBook(&m.mu, func(k brokenKey) prometheus.Counter {
+	s.broken = sharded.NewBook(&m.mu, func(k brokenKey) prometheus.Counter {
 		return v.violations.WithLabelValues(label(k.upstream), label(k.operation), label(k.limit))
 	})
 }
 
 func (s *series) clear() {
-	s.retried.clear()
-	s.heldBack.clear()
-	s.gaveUp.clear()
-	s.breaker.clear()
-	s.paused.clear()
-	s.lifted.clear()
-	s.damaged.clear()
-	s.paced.clear()
-	s.broken.clear()
+	s.retried.Clear()
+	s.heldBack.Clear()
+	s.gaveUp.Clear()
+	s.breaker.Clear()
+	s.paused.Clear()
+	s.lifted.Clear()
+	s.damaged.Clear()
+	s.paced.Clear()
+	s.broken.Clear()
 }

@@ -227,6 +227,7 @@ upstreams:
     budget: {share: 10, floor: -1}
     breaker: {share: 150%, failures: -1, count_throttled: perhaps}
     retry: {attempts: 0, jitter: wild, retry_on: [ok, late]}
+log_each_second: 0
 `, `
 weir.yaml:2:9: listen: "8080": want host:port; write 127.0.0.1:8080, or :8080 for every address
 weir.yaml:3:8: admin: "127.0.0.1:99999": want a port from 0 to 65535 after the colon
@@ -257,6 +258,7 @@ weir.yaml:23:23: upstreams.a.retry.attempts: "0": must be at least 1
 weir.yaml:23:34: upstreams.a.retry.jitter: "wild": want full, none, equal, decorrelated, range or added
 weir.yaml:23:50: upstreams.a.retry.retry_on: ok: must be throttled, failed, unknown or rejected
 weir.yaml:23:55: upstreams.a.retry.retry_on[1]: "late": want throttled, failed, unknown or rejected
+weir.yaml:24:18: log_each_second: "0": must be at least 1
 `},
 	{"names", `
 upstreams:

@@ -34,6 +34,7 @@ type File struct {
 	Bounds      Bounds // of each listener
 	MaxHeader   int64
 	Log         slog.Level
+	LogEach     int              // lines a second that say the same; 0 means all
 	Upstreams   []proxy.Upstream // in the order of the file
 	AWS         map[string]AWS   // of the upstreams that are services of AWS, by name
 	Jobs        map[string]Jobs  // of the upstreams whose jobs are bounded, by name

@@ -54,7 +54,7 @@ func TestDefaults(t *testing.T) {
 	}
 	got.Upstreams[0].URL = nil
 	want := &File{
-		Listen: "127.0.0.1:8080", Admin: "127.0.0.1:8081", Drain: 30 * time.Second, MaxHeader: 64 << 10, Log: slog.LevelInfo,
+		Listen: "127.0.0.1:8080", Admin: "127.0.0.1:8081", Drain: 30 * time.Second, MaxHeader: 64 << 10, Log: slog.LevelInfo, LogEach: 10,
 		Upstreams: []Upstream{{Name: "a", Routes: []proxy.Route{{Path: "/a/", Strip: true}}, Replay: httpx.DefaultReplay, Policy: weir.Policy{Concurrency: weir.Concurrency{Auto: true}}}},
 	}
 	if !reflect.DeepEqual(got, want) {
@@ -69,6 +69,7 @@ admin: off
 drain: off
 max_header: 1MiB
 log: debug
+log_each_second: off
 tls: {cert: c.pem, key: /k.pem}
 upstreams:
   a:
@@ -86,6 +87,7 @@ upstreams:
 		{"drain", f.Drain, time.Duration(0)},
 		{"max_header", f.MaxHeader, int64(1 << 20)},
 		{"log", f.Log, slog.LevelDebug},
+		{"log_each_second", f.LogEach, 0},
 		{"tls", *f.TLS, TLS{"c.pem", "/k.pem"}},
 		{"replay", u.Replay, int64(-1)},
 		{"max_wait", u.Policy.MaxWait, time.Duration(-1)},

@@ -14,6 +14,7 @@ const (
 	defaultAdmin  = "127.0.0.1:8081"
 	defaultDrain  = 30 * time.Second
 	defaultHeader = 64 << 10
+	defaultLines  = 10
 )
 
 // A document is a file while it is read.
@@ -57,6 +58,8 @@ var documentFields = []field[document]{
 	one("max_header", size(1<<10, 16<<20), func(f *document) *int64 { return &f.MaxHeader }, "64KiB",
 		"Largest header of a request."),
 	one("log", level, func(f *document) *slog.Level { return &f.Log }, "info", "What is logged."),
+	one("log_each_second", orOff(count[int](1), 0), func(f *document) *int { return &f.LogEach }, "10",
+		"How many lines a second are written that say the same: the same message, upstream, limit (or operation) and reason. The next one tells how many were left out, as `suppressed`. `off` writes all of them."),
 	{"store", "fields", "limits are this process's own", "Where limits, pauses and breakers are kept that several processes share; see docs/fleet.md.", readStore},
 	{"decide", "fields", "off", "Decisions for programs that make their calls themselves; see docs/decide.md and docs/envoy.md.", readDecide},
 	{"cloudwatch", "fields", "off", "Metrics for CloudWatch, as lines or through its API; see docs/cloudwatch.md.", readCloudWatch},
@@ -68,7 +71,7 @@ var documentFields = []field[document]{
 
 // read makes a document of a tree.
 func (d *decoder) read(root *node) *document {
-	f := document{File: File{Listen: defaultListen, Admin: defaultAdmin, Drain: defaultDrain, MaxHeader: defaultHeader}}
+	f := document{File: File{Listen: defaultListen, Admin: defaultAdmin, Drain: defaultDrain, MaxHeader: defaultHeader, LogEach: defaultLines}}
 	d.callerScopes = scopesOf(root.Get("callers"))
 	object(d, root, documentFields, &f)
 	f.Prices = d.beside(f.Prices)

@@ -154,6 +154,7 @@ drain: 30s
 max_header: 64KiB
 bounds: {connections: 1000, caller_connections: 100, streams: 100, requests: 1000, caller_requests: 100}
 log: info
+log_each_second: 10
 cloudwatch:
   to: api
   namespace: Team

@@ -18,11 +18,17 @@ import (
 // localhost, and reaches the hosts of the network.
 func serveInside(t *testing.T, n *memnet.Network, yaml string) (stop func()) {
 	t.Helper()
+	return serveTelling(t, n, yaml, io.Discard)
+}
+
+// serveTelling is serveInside with a log.
+func serveTelling(t *testing.T, n *memnet.Network, yaml string, log io.Writer) (stop func()) {
+	t.Helper()
 	file := filepath.Join(t.TempDir(), "weir.yaml")
 	if err := os.WriteFile(file, []byte("listen: localhost:80\nadmin: off\n"+yaml), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s, err := New(file, Options{Log: io.Discard, Env: noEnv, Listen: n.Hear, Dial: n.Dial})
+	s, err := New(file, Options{Log: log, Env: noEnv, Listen: n.Hear, Dial: n.Dial})
 	if err != nil {
 		t.Fatal(err)
 	}

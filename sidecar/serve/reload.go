@@ -112,7 +112,8 @@ func (s *Server) keep(next *config.File) {
 	for name, changed := range map[string]bool{
 		"listen": next.Listen != s.file.Listen, "admin": next.Admin != s.file.Admin || next.AdminTLS != s.file.AdminTLS || next.AdminAll != s.file.AdminAll,
 		"tls": (next.TLS == nil) != (s.file.TLS == nil), "max_header": next.MaxHeader != s.file.MaxHeader,
-		"store": !reflect.DeepEqual(next.Store, s.file.Store), "cloudwatch": !reflect.DeepEqual(next.CloudWatch, s.file.CloudWatch),
+		"log_each_second": next.LogEach != s.file.LogEach,
+		"store":           !reflect.DeepEqual(next.Store, s.file.Store), "cloudwatch": !reflect.DeepEqual(next.CloudWatch, s.file.CloudWatch),
 		"notify": !reflect.DeepEqual(next.Notify, s.file.Notify), "decide": !sameDecide(next.Decide, s.file.Decide),
 		"hash_env": next.HashEnv != s.file.HashEnv, "harmless": !slices.Equal(next.Harmless, s.file.Harmless),
 		"bounds.streams": streamsOf(next) != streamsOf(s.file), "jobs": !reflect.DeepEqual(next.Jobs, s.file.Jobs),
@@ -125,7 +126,7 @@ func (s *Server) keep(next *config.File) {
 		slices.Sort(kept)
 		s.log.Warn("reload: these changes need a new start; the rest is taken over", "changed", kept)
 	}
-	next.Listen, next.Admin, next.MaxHeader = s.file.Listen, s.file.Admin, s.file.MaxHeader
+	next.Listen, next.Admin, next.MaxHeader, next.LogEach = s.file.Listen, s.file.Admin, s.file.MaxHeader, s.file.LogEach
 	next.AdminTLS, next.AdminAll = s.file.AdminTLS, s.file.AdminAll
 	next.HashEnv, next.Harmless = s.file.HashEnv, s.file.Harmless
 	next.Store, next.Decide = s.file.Store, s.file.Decide

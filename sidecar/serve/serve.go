@@ -115,7 +115,7 @@ func (s *Server) prepare() (err error) {
 	if s.tells, err = newEscalation(file, o.Env, s.log); err != nil {
 		return err
 	}
-	events := s.tells.events(s.metrics.Events(), logs.Events(s.log))
+	events := s.tells.events(s.metrics.Events(), logs.Options{EachSecond: file.LogEach}.Events(s.log))
 	if err = s.join(events, registry); err != nil {
 		return err
 	}

@@ -269,10 +269,10 @@ func TestReloadNamesWhatNeedsANewStart(t *testing.T) {
 	t.Parallel()
 	url := echo(t)
 	s := start(t, url, "max_header: 1KiB")
-	write(t, s.file, url, "max_header: 1MiB\nlog: debug")
+	write(t, s.file, url, "max_header: 1MiB\nlog_each_second: 3\nlog: debug")
 	s.reload <- syscall.SIGHUP
 	line := s.log.waitFor(t, "reload: these changes need a new start; the rest is taken over")
-	if got := fmt.Sprint(line["changed"]); got != "[max_header]" {
+	if got := fmt.Sprint(line["changed"]); got != "[log_each_second max_header]" {
 		t.Errorf("changed is %s", got)
 	}
 	s.log.waitFor(t, "reloaded")
