@@ -22,7 +22,7 @@ VCS := $(if $(shell git rev-parse -q --verify HEAD 2>/dev/null),true,false)
 
 tool = go tool -modfile=$(CURDIR)/tools/go.mod
 
-.PHONY: help demo test test-long soak attack build race fuzz fuzz-seeds bench bench-compare bench-llm bench-fleet mutants locks cover lint check cross layers house vuln tidy deps clean
+.PHONY: help demo test test-long soak attack build race fuzz fuzz-seeds bench bench-compare bench-llm bench-sidecar bench-fleet mutants locks cover lint check cross layers house vuln tidy deps clean
 .DEFAULT_GOAL := help
 
 help: ## list the verbs
@@ -84,6 +84,9 @@ bench-compare: ## measure two revisions beside each other: OLD=v0.3.0 NEW=. (BEN
 
 bench-llm: ## measure the sidecar in front of language models, beside a bare reverse proxy
 	go test ./llm/gateway -run '^$$' -bench 'PassThrough|CacheHit|Degraded|FirstContent' -benchtime 4000x -count 3
+
+bench-sidecar: build ## measure weir serve as it ships, in a process of its own, beside a bare reverse proxy in another
+	cd bench && go build -o ../bin/bench.sidecar ./cmd/sidecar && ../bin/bench.sidecar -rounds $(COUNT) ../bin/weir
 
 bench-fleet: deps ## measure limits that a fleet shares, on servers that it starts itself
 	@scripts/bench Fleet $(COUNT) 500ms

@@ -16,10 +16,18 @@ import (
 // forged are the fields by which proxies and frameworks are told where a request came from,
 // or that it is for another path or method than it says. Anybody can write them, so they
 // are not sent on unless the upstream asks for them (Upstream.Pass).
-var forged = []string{
+var forged = set(
 	"Forwarded", "X-Forwarded", "X-Real-Ip", "X-Client-Ip", "Client-Ip", "X-Cluster-Client-Ip", "True-Client-Ip", "Cf-Connecting-Ip", "Cf-Connecting-Ipv6", "Fastly-Client-Ip", "Fly-Client-Ip", "X-Azure-Clientip",
 	"X-Proxyuser-Ip", "X-Remote-Ip", "X-Remote-Addr", "X-Originating-Ip", "X-Original-Forwarded-For", "X-Envoy-External-Address",
 	"X-Original-Url", "X-Rewrite-Url", "X-Envoy-Original-Path", "X-Http-Method", "X-Http-Method-Override", "X-Method-Override", "X-Original-Method",
+)
+
+func set(names ...string) map[string]bool {
+	all := make(map[string]bool, len(names))
+	for _, name := range names {
+		all[name] = true
+	}
+	return all
 }
 
 // framing are the fields that say where a request ends and what belongs to its connection.
@@ -52,7 +60,7 @@ func (u *Upstream) harms(name string) bool {
 	if dashed {
 		name = http.CanonicalHeaderKey(strings.ReplaceAll(name, "_", "-"))
 	}
-	return dashed && strings.HasPrefix(name, "X-Weir-") || strings.HasPrefix(name, "X-Forwarded-") || slices.Contains(forged, name) ||
+	return dashed && strings.HasPrefix(name, "X-Weir-") || strings.HasPrefix(name, "X-Forwarded-") || forged[name] ||
 		dashed && (slices.Contains(framing, name) || name == httpx.CorrelationHeader || u.Credentials && veil.Secret(name))
 }
 

@@ -28,7 +28,7 @@ type Proxy struct {
 	table   atomic.Pointer[table]
 	own     own
 	setting sync.Mutex
-	reverse *httputil.ReverseProxy
+	reverse *httputil.ReverseProxy // of what leaves HTTP
 }
 
 // New makes a proxy with the zero Door. Every upstream has the options.
@@ -37,7 +37,7 @@ func New(upstreams []Upstream, o weir.Options) (*Proxy, error) {
 	p.reverse = &httputil.ReverseProxy{
 		Rewrite:        rewrite,
 		Transport:      sending{},
-		FlushInterval:  -1, // streams are passed on as they come
+		FlushInterval:  -1,
 		ModifyResponse: mark,
 		ErrorHandler:   fail,
 		BufferPool:     buffers{},
@@ -158,7 +158,7 @@ func (p *Proxy) send(w http.ResponseWriter, r *http.Request, trip *trip) {
 	if to.MaxBody > 0 { // not in r: the server must know its own body when it decides about the connection
 		out.Body = http.MaxBytesReader(w, r.Body, to.MaxBody)
 	}
-	p.reverse.ServeHTTP(w, out)
+	p.pass(w, out, trip)
 	trip.finish()
 }
 
@@ -207,6 +207,7 @@ type trip struct {
 	story weir.Trace
 
 	exchange httpx.Exchange  // nil if the upstream has no dialect
+	news     *news           // nil where httputil passes them on
 	table    *table          // that it began with
 	priority *limit.Priority // nil means what the exchange says
 

@@ -1,0 +1,61 @@
+// Sidecar measures weir serve as it ships, in a process of its own with limits, breaker, metrics and
+// logs, beside a bare httputil.ReverseProxy in another and beside the upstream itself: requests a
+// second and the processor time that the process in the middle takes for each.
+//
+//	go build -o bin/weir ./cmd/weir && cd bench && go run ./cmd/sidecar ../bin/weir
+//	go run ./cmd/sidecar old=../bin/weir.old new=../bin/weir
+//
+// The ways take turns within each round, so that what else the machine does falls on all alike.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+)
+
+func main() {
+	if err := run(os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "sidecar:", err)
+		os.Exit(1)
+	}
+}
+
+func run(args []string) error {
+	f := flag.NewFlagSet("sidecar", flag.ContinueOnError)
+	rounds := f.Int("rounds", 5, "how often each way is measured")
+	each := f.Duration("each", 2*time.Second, "how long a measurement takes")
+	only := f.String("only", "", "the first letters of the rows that are measured; all if empty")
+	role := f.String("role", "", "for its own processes: upstream, bare or answer")
+	to := f.String("to", "", "the upstream of a bare proxy")
+	if err := f.Parse(args); err != nil {
+		return err
+	}
+	if *role != "" {
+		return play(*role, *to)
+	}
+	if f.NArg() == 0 {
+		return fmt.Errorf("name the binaries of weir to measure: [NAME=]PATH")
+	}
+	stage, err := begin(f.Args())
+	if err != nil {
+		return err
+	}
+	defer stage.end()
+	rows, err := stage.measure(*rounds, *each, *only)
+	if err != nil {
+		return err
+	}
+	print(os.Stdout, rows)
+	return nil
+}
+
+// named is a binary and what it is called in the table.
+func named(arg string) (name, path string) {
+	if name, path, ok := strings.Cut(arg, "="); ok {
+		return name, path
+	}
+	return "weir", arg
+}

@@ -1,0 +1,111 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"sync"
+	"time"
+)
+
+// play serves as one of the processes of a measurement, on a port of its own that it prints.
+func play(role, to string) error {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	fmt.Println(l.Addr())
+	switch role {
+	case "upstream":
+		return upstream(l)
+	case "bare":
+		return bare(l, to)
+	case "answer":
+		return http.Serve(l, http.HandlerFunc(same))
+	}
+	return fmt.Errorf("no role %q", role)
+}
+
+// upstream answers every request with 1 KiB, at next to no cost. Requests have no bodies.
+func upstream(l net.Listener) error {
+	body := bytes.Repeat([]byte("0123456789abcdef"), 64)
+	answer := fmt.Appendf(nil, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
+	for {
+		c, err := l.Accept()
+		if err != nil {
+			return err
+		}
+		go func() {
+			defer c.Close()
+			in := bufio.NewReader(c)
+			for {
+				line, err := in.ReadSlice('\n')
+				if err != nil {
+					return
+				}
+				if len(line) > 2 {
+					continue
+				}
+				if _, err := c.Write(answer); err != nil {
+					return
+				}
+			}
+		}()
+	}
+}
+
+// bare is the least that a proxy of net/http does, tuned: it keeps its connections, lends its
+// buffers, and leaves bodies as they are.
+func bare(l net.Listener, to string) error {
+	at, err := url.Parse("http://" + to)
+	if err != nil {
+		return err
+	}
+	return http.Serve(l, &httputil.ReverseProxy{
+		Rewrite:    func(r *httputil.ProxyRequest) { r.SetURL(at) },
+		Transport:  &http.Transport{MaxIdleConns: 256, MaxIdleConnsPerHost: 256, IdleConnTimeout: 90 * time.Second, DisableCompression: true},
+		BufferPool: &buffers{},
+	})
+}
+
+type buffers struct{ pool sync.Pool }
+
+func (b *buffers) Get() []byte {
+	if p, ok := b.pool.Get().(*[32 << 10]byte); ok {
+		return p[:]
+	}
+	return make([]byte, 32<<10)
+}
+
+func (b *buffers) Put(p []byte) { b.pool.Put((*[32 << 10]byte)(p)) }
+
+// same reads a request and answers as many bytes as weir does to such a one: the floor of what weir
+// answers by itself.
+func same(w http.ResponseWriter, r *http.Request) {
+	if _, err := io.Copy(io.Discard, r.Body); err != nil {
+		return
+	}
+	h := w.Header()
+	h["Content-Type"] = []string{"application/json"}
+	switch r.URL.Path {
+	case "/v1/acquire":
+		_, _ = w.Write(granted)
+	case "/v1/report":
+		_, _ = w.Write(reported)
+	default:
+		h["Retry-After"], h["Retry-After-Ms"], h["X-Weir-Refused"] = second, second, second
+		_, _ = w.Write(refused)
+	}
+}
+
+var (
+	granted  = []byte(`{"permit":"OAMRQUKEFPP43AZYDG3IA4YRBP","expires_at":"2026-11-21T08:01:00Z","waited_ms":0,"limits":[{"limit":"all","unit":"requests","left":999999,"full":1000000,"reset_ms":1,"reset_at":"2026-11-21T08:00:00.001Z"}]}` + "\n")
+	reported = []byte("{}\n")
+	refused  = []byte(`{"error":{"code":"RATE_LIMIT_EXCEEDED","message":"tight: rate_limited by limit all, come back in 59m59s","details":{"limit":"all","limits":[{"limit":"all","unit":"requests","left":0,"full":1,"reset_ms":3599000,"reset_at":"2026-11-21T08:00:00.001Z"}],"operation":"default","reason":"rate_limited","remaining":0,"reset_at":"2026-11-21T08:00:00.001Z","retry_after_ms":3599000,"upstream":"tight"}}}` + "\n")
+	second   = []string{"1"}
+)

@@ -1,0 +1,171 @@
+package proxy
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/textproto"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"golang.org/x/net/http/httpguts"
+
+	"github.com/seed1158cd35/weir/httpx"
+)
+
+// pass sends a request on and brings its answer. It does what httputil.ReverseProxy does and no more,
+// which still does it for requests that want to leave HTTP (docs/adr/0005-reverse-proxy.md).
+func (p *Proxy) pass(w http.ResponseWriter, in *http.Request, t *trip) {
+	if in.Header["Upgrade"] != nil && httpguts.HeaderValuesContainsToken(in.Header["Connection"], "Upgrade") {
+		p.reverse.ServeHTTP(w, in)
+		return
+	}
+	t.news = &news{w: w}
+	out := t.outgoing(in)
+	if out.Body != nil {
+		defer out.Body.Close()
+	}
+	resp, err := sending{}.RoundTrip(out)
+	t.news.end()
+	if err == nil && resp.StatusCode == http.StatusSwitchingProtocols {
+		_ = resp.Body.Close()
+		err = fmt.Errorf("the upstream went over to %q, which nobody wanted", resp.Header.Get("Upgrade"))
+	}
+	if err != nil {
+		fail(w, out, err)
+		return
+	}
+	dropHops(resp.Header)
+	_ = mark(resp) // never an error
+	bring(w, in, resp)
+}
+
+// outgoing is a request as it is sent on. Path and query are as they came, byte for byte, and Host is
+// the upstream's, never the caller's.
+func (t *trip) outgoing(in *http.Request) *http.Request {
+	out := new(http.Request)
+	*out = *in
+	out.Header = t.fields(in.Header)
+	out.URL, out.Host = address(t.to.URL, t.path, in.URL), t.to.URL.Host
+	out.Close, out.TransferEncoding, out.Trailer = false, slices.Clone(in.TransferEncoding), nil
+	switch {
+	case in.ContentLength == 0:
+		out.Body = nil
+	case in.Body == nil:
+	case len(in.Trailer) > 0:
+		body := t.to.newTrailing(in)
+		out.Trailer, body.body = body.to, &lent{body: in.Body}
+		out.Body = body
+	default:
+		out.Body = &lent{body: in.Body}
+	}
+	t.who.hide(out.Header, out.URL)
+	return out
+}
+
+// noAgent keeps net/http from naming itself where the caller names nothing.
+var noAgent = []string{""}
+
+// fields are those that are sent on of what came. Their values are shared, and must not be written to.
+func (t *trip) fields(came http.Header) http.Header {
+	h := make(http.Header, len(came)+2)
+	for name, values := range came {
+		if !hops[name] && !t.drops(name) {
+			h[name] = values
+		}
+	}
+	dropNamed(h, came["Connection"])
+	if httpguts.HeaderValuesContainsToken(came["Te"], "trailers") {
+		h["Te"] = []string{"trailers"}
+	}
+	if h["User-Agent"] == nil {
+		h["User-Agent"] = noAgent
+	}
+	h[httpx.CorrelationHeader] = []string{t.id}
+	return h
+}
+
+// drops reports whether a field is not sent on although it is of no one connection.
+func (t *trip) drops(name string) bool {
+	mine := t.exchange == nil && strings.HasPrefix(name, "X-Weir-")
+	return (mine || t.to.harms(name)) && !slices.Contains(t.to.Pass, name)
+}
+
+// hops are the fields of one connection (RFC 9110 7.6.1, and those of RFC 2616).
+var hops = map[string]bool{
+	"Connection": true, "Proxy-Connection": true, "Keep-Alive": true, "Proxy-Authenticate": true, "Proxy-Authorization": true,
+	"Te": true, "Trailer": true, "Transfer-Encoding": true, "Upgrade": true,
+}
+
+// dropHops takes out the fields of one connection.
+func dropHops(h http.Header) {
+	dropNamed(h, h["Connection"])
+	for name := range h {
+		if hops[name] {
+			delete(h, name)
+		}
+	}
+}
+
+// dropNamed takes out the fields that Connection names.
+func dropNamed(h http.Header, connection []string) {
+	for _, v := range connection {
+		for name := range strings.SplitSeq(v, ",") {
+			if name = textproto.TrimString(name); name != "" {
+				h.Del(name)
+			}
+		}
+	}
+}
+
+// A lent body is the caller's, which nobody reads any more once it has been closed, and which is not
+// closed by those it is lent to: that could wait for what has not come.
+type lent struct {
+	body   io.Reader
+	closed atomic.Bool
+}
+
+var errGivenBack = errors.New("the request's body is read after its end")
+
+func (l *lent) Read(p []byte) (int, error) {
+	if l.closed.Load() {
+		return 0, errGivenBack
+	}
+	return l.body.Read(p)
+}
+
+func (l *lent) Close() error {
+	l.closed.Store(true)
+	return nil
+}
+
+// News are the answers that come before the answer (1xx), passed on while there is none.
+type news struct {
+	mu   sync.Mutex
+	w    http.ResponseWriter
+	over bool
+}
+
+func (n *news) pass(status int, header textproto.MIMEHeader) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.over {
+		return nil
+	}
+	h := n.w.Header()
+	for name, values := range header {
+		h[name] = append(h[name], values...)
+	}
+	n.w.WriteHeader(status)
+	clear(h)
+	return nil
+}
+
+func (n *news) end() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.over = true
+}
