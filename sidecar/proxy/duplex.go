@@ -2,7 +2,6 @@ package proxy
 
 import (
 	"net/http"
-	"net/http/httptrace"
 
 	"github.com/seed1158cd35/weir/outcome"
 )
@@ -24,10 +23,10 @@ func (a attempts) RoundTrip(r *http.Request) (*http.Response, error) {
 	t := tripOf(r.Context())
 	if t.exchange == nil {
 		t.enableDuplex()
-		return a.next.RoundTrip(t.hearing(r))
+		return a.next.RoundTrip(r)
 	}
 	out := new(http.Request)
-	*out = *t.hearing(r)
+	*out = *r
 	out.Header = r.Header.Clone()
 	if err := t.exchange.Attempt(out); err != nil {
 		if r.Body != nil {
@@ -42,14 +41,6 @@ func (a attempts) RoundTrip(r *http.Request) (*http.Response, error) {
 		resp = untrailed(resp)
 	}
 	return resp, err
-}
-
-// hearing is the request of an attempt whose news are passed on.
-func (t *trip) hearing(r *http.Request) *http.Request {
-	if t.news == nil {
-		return r
-	}
-	return r.WithContext(httptrace.WithClientTrace(r.Context(), &httptrace.ClientTrace{Got1xxResponse: t.news.pass}))
 }
 
 // untrailed is an answer without trailers. The transport writes them when it comes to the body's

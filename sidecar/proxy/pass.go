@@ -1,10 +1,12 @@
 package proxy
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptrace"
 	"net/textproto"
 	"slices"
 	"strings"
@@ -140,6 +142,24 @@ func (l *lent) Read(p []byte) (int, error) {
 func (l *lent) Close() error {
 	l.closed.Store(true)
 	return nil
+}
+
+// newsOf is what hears of answers before the answer to a request; nil if that is httputil.
+func newsOf(ctx context.Context) func(int, textproto.MIMEHeader) error {
+	if n := tripOf(ctx).news; n != nil {
+		return n.pass
+	}
+	return nil
+}
+
+// withNews has net/http tell of answers before the answer.
+type withNews struct{ next http.RoundTripper }
+
+func (n withNews) RoundTrip(r *http.Request) (*http.Response, error) {
+	if hear := newsOf(r.Context()); hear != nil {
+		r = r.WithContext(httptrace.WithClientTrace(r.Context(), &httptrace.ClientTrace{Got1xxResponse: hear}))
+	}
+	return n.next.RoundTrip(r)
 }
 
 // News are the answers that come before the answer (1xx), passed on while there is none.

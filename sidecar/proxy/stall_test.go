@@ -19,6 +19,7 @@ import (
 	"github.com/seed1158cd35/weir/httpx"
 	"github.com/seed1158cd35/weir/internal/refuse"
 	"github.com/seed1158cd35/weir/outcome"
+	"github.com/seed1158cd35/weir/sidecar/direct"
 )
 
 // A pipes is a network without a network, for virtual time: who dials is handed one end of
@@ -70,7 +71,7 @@ func dig(t *testing.T, p weir.Policy, upstream http.HandlerFunc, change ...func(
 	}
 	proxy := newProxy(t, u)
 	base := proxy.table.Load().targets["up"].base
-	base.DialContext = c.up.dial
+	base.DialContext, base.sends.(*direct.Transport).Dial = c.up.dial, c.up.dial
 	servers := []*http.Server{{Handler: proxy}, {Handler: upstream}}
 	var wg sync.WaitGroup
 	wg.Go(func() { _ = servers[0].Serve(c.in) })

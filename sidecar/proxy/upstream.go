@@ -20,6 +20,7 @@ import (
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/httpx"
 	"github.com/seed1158cd35/weir/internal/veil"
+	"github.com/seed1158cd35/weir/sidecar/direct"
 )
 
 // An Upstream is an API that requests are sent on to.
@@ -71,7 +72,7 @@ type target struct {
 	Upstream
 	weir      *weir.Upstream
 	transport *httpx.Transport
-	base      withTimeouts
+	base      base
 	keys      []key
 	byPath    bool // the path of a request says what is asked for
 }
@@ -98,15 +99,11 @@ func newTarget(c Upstream, old *target, o weir.Options, own *own) (*target, erro
 		t.weir = u
 	}
 	timeouts := httpx.BaseTimeouts(t.weir.Policy())
-	t.base = withTimeouts{httpx.NewBase(timeouts, 0), timeouts}
-	if c.Dial != nil {
-		t.base.DialContext = c.Dial
-	}
-	t.base.DialContext = own.elsewhere(t.base.DialContext)
+	t.base = newBase(timeouts, c.Dial, own)
 	if old != nil && old.weir == t.weir && reflect.DeepEqual(old.base.Timeouts, timeouts) {
 		t.base = old.base
 	}
-	t.transport = &httpx.Transport{Upstream: t.weir, Base: attempts{t.base}, Call: t.call, Judge: judge, Replay: c.Replay, Strict: c.Full == FullRefuse}
+	t.transport = &httpx.Transport{Upstream: t.weir, Base: attempts{t.base.sends}, Call: t.call, Judge: judge, Replay: c.Replay, Strict: c.Full == FullRefuse}
 	return t, nil
 }
 
@@ -122,10 +119,26 @@ func uploads(t weir.Timeouts) weir.Timeouts {
 	return t
 }
 
-// withTimeouts is a base transport that knows what it was made for.
-type withTimeouts struct {
+// A base is the transport of single attempts, and what it was made for.
+type base struct {
 	*http.Transport
+	sends    http.RoundTripper
 	Timeouts weir.Timeouts
+}
+
+// newBase makes the transport of an upstream: net/http's, and before it one of ours for plain requests without a
+// body, unless somebody else makes the connections.
+func newBase(timeouts weir.Timeouts, connect dial, own *own) base {
+	whole := httpx.NewBase(timeouts, 0)
+	if connect != nil {
+		whole.DialContext = own.elsewhere(connect)
+		return base{whole, withNews{whole}, timeouts}
+	}
+	whole.DialContext = own.elsewhere(whole.DialContext)
+	return base{whole, &direct.Transport{
+		Dial: whole.DialContext, Next: withNews{whole}, News: newsOf,
+		Most: whole.MaxIdleConnsPerHost, IdleTime: whole.IdleConnTimeout, Headers: whole.ResponseHeaderTimeout,
+	}, timeouts}
 }
 
 // origin is what tells one API from another: a path, or a slash at its end, makes

@@ -50,6 +50,7 @@ var order = [...][]string{
 	{"delivery/sqlite"},
 	{"sidecar/status"},
 	{"sidecar/decide", "sidecar/envoy"},
+	{"sidecar/direct"},
 	{"sidecar/proxy"},
 	{"sidecar/awsdialect"},
 	{"sidecar/config"},

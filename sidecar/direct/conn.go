@@ -1,0 +1,172 @@
+package direct
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"net/textproto"
+	"sync/atomic"
+	"time"
+)
+
+// mostHead is the longest head of an answer, as net/http has it.
+const mostHead = 10 << 20
+
+var errLongHead = fmt.Errorf("the head of the answer has more than %d bytes", mostHead)
+
+// A conn is a connection, which belongs to one request at a time or is idle.
+type conn struct {
+	net     net.Conn
+	address string
+	in      *bufio.Reader
+	out     *bufio.Writer
+	left    int64     // that may still be read
+	heard   bool      // something of the answer has come
+	since   time.Time // when it became idle
+	probe   probe
+}
+
+func newConn(c net.Conn, address string) *conn {
+	n := &conn{net: c, address: address}
+	n.in, n.out = bufio.NewReader(n), bufio.NewWriter(c)
+	n.probe.of(c)
+	return n
+}
+
+// Read is io.Reader's, for in.
+func (c *conn) Read(p []byte) (int, error) {
+	if c.left <= 0 {
+		return 0, errLongHead
+	}
+	if int64(len(p)) > c.left {
+		p = p[:c.left]
+	}
+	n, err := c.net.Read(p)
+	c.left -= int64(n)
+	c.heard = c.heard || n > 0
+	return n, err
+}
+
+// ask sends a request and reads the head of its answer. When it fails the connection is closed.
+func (c *conn) ask(t *Transport, r *http.Request) (*http.Response, error) {
+	ctx := r.Context()
+	stop := context.AfterFunc(ctx, func() { _ = c.net.Close() })
+	resp, err := c.exchange(t, r)
+	if err != nil {
+		stop()
+		_ = c.net.Close()
+		if cause := context.Cause(ctx); cause != nil {
+			err = cause
+		}
+		return nil, err
+	}
+	b := &body{t: t, c: c, ctx: ctx, stop: stop, whole: resp.Body, again: !resp.Close && resp.StatusCode > 199}
+	c.left = math.MaxInt64
+	if r.Method == http.MethodHead || resp.ContentLength == 0 || resp.StatusCode == http.StatusSwitchingProtocols {
+		b.end(true)
+		resp.Body = http.NoBody
+	} else {
+		resp.Body = b
+	}
+	return resp, nil
+}
+
+func (c *conn) exchange(t *Transport, r *http.Request) (*http.Response, error) {
+	news, wrote := t.wants(r.Context())
+	c.left, c.heard = mostHead, false
+	err := r.Write(c.out)
+	if err == nil {
+		err = c.out.Flush()
+	}
+	if wrote != nil {
+		wrote(httptrace.WroteRequestInfo{Err: err})
+	}
+	if err != nil {
+		return nil, fmt.Errorf("sending the request: %w", err)
+	}
+	if t.Headers > 0 {
+		_ = c.net.SetReadDeadline(time.Now().Add(t.Headers))
+		defer c.net.SetReadDeadline(time.Time{})
+	}
+	for {
+		resp, err := http.ReadResponse(c.in, r)
+		if err != nil {
+			return nil, fmt.Errorf("reading the answer: %w", err)
+		}
+		if resp.StatusCode > 199 || resp.StatusCode < 100 || resp.StatusCode == http.StatusSwitchingProtocols {
+			return resp, nil
+		}
+		if news != nil { // and bounds how many there are
+			if err := news(resp.StatusCode, textproto.MIMEHeader(resp.Header)); err != nil {
+				return nil, err
+			}
+			c.left = mostHead
+		}
+	}
+}
+
+// A body is that of an answer. At its end the connection is idle again, if it can be used for another
+// request: nothing more has come on it, and nobody has closed it.
+type body struct {
+	t     *Transport
+	c     *conn
+	ctx   context.Context // of the request
+	stop  func() bool     // ends the wait for the end of ctx
+	whole io.Reader
+	again bool        // the upstream keeps the connection
+	over  atomic.Bool // the connection is somebody else's
+	eof   bool        // of who reads
+}
+
+// Read is io.Reader's.
+func (b *body) Read(p []byte) (int, error) {
+	if b.over.Load() {
+		if b.eof {
+			return 0, io.EOF
+		}
+		return 0, b.why(errClosedBody)
+	}
+	n, err := b.whole.Read(p)
+	if err == nil {
+		return n, nil
+	}
+	b.eof = err == io.EOF
+	if b.end(b.eof); !b.eof {
+		err = b.why(err)
+	}
+	return n, err
+}
+
+var errClosedBody = errors.New("read on a body that was closed")
+
+// why is the reason why a body ends early.
+func (b *body) why(err error) error {
+	if cause := context.Cause(b.ctx); cause != nil {
+		return cause
+	}
+	return err
+}
+
+// Close is io.Closer's. The rest of a body that was not read to its end is not waited for.
+func (b *body) Close() error {
+	b.end(false)
+	return nil
+}
+
+// end gives up the connection, which is whole if all of the body was read.
+func (b *body) end(whole bool) {
+	if b.over.Swap(true) {
+		return
+	}
+	// The order matters: once stop has said yes nobody closes the connection behind the next one's back.
+	if b.stop() && whole && b.again && b.c.in.Buffered() == 0 && b.t.idle.put(b.c, b.t.Most, b.t.IdleTime) {
+		return
+	}
+	_ = b.c.net.Close()
+}

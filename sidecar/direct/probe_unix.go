@@ -1,0 +1,44 @@
+//go:build unix
+
+package direct
+
+import (
+	"net"
+	"syscall"
+)
+
+// pooled is whether it can be seen here that nothing has happened on an idle connection.
+const pooled = true
+
+// A probe looks at an idle connection without waiting.
+type probe struct {
+	raw  syscall.RawConn // nil if the connection is none of the system's
+	look func(fd uintptr) bool
+	live bool
+}
+
+func (p *probe) of(c net.Conn) {
+	s, ok := c.(syscall.Conn)
+	if !ok {
+		return
+	}
+	raw, err := s.SyscallConn()
+	if err != nil {
+		return
+	}
+	p.raw = raw
+	p.look = func(fd uintptr) bool {
+		var b [1]byte
+		n, err := syscall.Read(int(fd), b[:])
+		p.live = n < 0 && (err == syscall.EAGAIN || err == syscall.EWOULDBLOCK)
+		return true // do not wait
+	}
+}
+
+func (p *probe) can() bool { return p.raw != nil }
+
+// silent reports whether the other side has neither said anything nor gone.
+func (p *probe) silent() bool {
+	p.live = false
+	return p.raw.Read(p.look) == nil && p.live
+}
