@@ -39,6 +39,9 @@ type brought struct {
 // roundTrip sends one attempt. With a bound of what is in flight one that is safe may
 // become an errand.
 func (s *sender) roundTrip(ctx context.Context, cancel context.CancelCauseFunc, req *http.Request) (*http.Response, error) {
+	if err := launch(ctx, cancel, req); err != nil {
+		return nil, err
+	}
 	if p := s.run.Policy(); p.Timeouts.Headers > 0 && p.Bounded() {
 		var h *headerTimer
 		ctx, h = awaitHeaders(ctx, p.Timeouts.Headers, func() { cancel(errHeaderTimeout) })

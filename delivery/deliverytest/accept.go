@@ -118,6 +118,9 @@ func expiry(b *bench) {
 	if due, err := b.q.Due(b.ctx, "a", 10); err != nil || len(due) > 0 {
 		b.Errorf("due: %v, %v", ids(due), err)
 	}
+	if all, err := b.q.Claim(b.ctx, delivery.Ask{Upstream: "a", Only: []int64{d.Seq}, Lease: lease}); err != nil || len(all) > 0 {
+		b.Errorf("claimed by name: %v, %v", ids(all), err)
+	}
 	if w := b.sweep(); w.Dead["a"][delivery.Expired] != 2 {
 		b.Errorf("swept %+v, want two expired", w)
 	}

@@ -1,0 +1,171 @@
+package delivery
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/outcome"
+)
+
+// A Sender makes attempts under the policy of an upstream.
+type Sender interface {
+	// Send makes one attempt, and no other. It calls launch when every gate has let the
+	// attempt through, right before it sends; if launch returns an error it sends nothing.
+	// cancel ends the attempt.
+	Send(ctx context.Context, d *Delivery, launch func(cancel context.CancelCauseFunc) error) Answer
+}
+
+// An Answer is how an attempt ended.
+type Answer struct {
+	Status  int    // 0 if there was none
+	Body    []byte // the beginning
+	Outcome outcome.Outcome
+	Err     error // why there is no answer, or why nothing was sent: a *weir.Refusal if a gate said no
+}
+
+// errNotSent is why an attempt that had its turn was not sent. It says nothing of the upstream.
+type errNotSent string
+
+func (e errNotSent) Error() string { return string(e) }
+
+func (e errNotSent) Outcome() outcome.Outcome {
+	return outcome.Outcome{Class: outcome.Canceled, Code: "not sent", Undone: true, Unsent: true}
+}
+
+const (
+	errTaken errNotSent = "another worker has it, or it is over"
+	errLate  errNotSent = "the claim took as long as it lasts"
+	errLeft  errNotSent = "the worker stops"
+)
+
+// errLease ends an attempt whose claim is lost, or about to be.
+var errLease = errors.New("the claim of the delivery runs out")
+
+// A flight is a delivery in hand.
+type flight struct {
+	p      *pump
+	d      Delivery
+	cancel context.CancelCauseFunc // ends the wait for a turn, and the attempt
+
+	mu    sync.Mutex
+	left  bool // the worker stops: it must not be claimed any more
+	going bool // it has its turn, and is claimed and sent whatever comes
+
+	// Of the goroutine that sends.
+	hold     *hold // of the claim; nil if there is none
+	launched bool  // it was claimed in time, and is sent
+	began    time.Time
+}
+
+// leave ends the wait for a turn.
+func (f *flight) leave() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.left = true; !f.going {
+		f.cancel(errStopping)
+	}
+}
+
+// goes reports whether it may still be sent.
+func (f *flight) goes() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.going = !f.left
+	return f.going
+}
+
+func (f *flight) run(ctx context.Context) {
+	sender := f.p.w.Sender(f.p.upstream)
+	if sender == nil {
+		f.p.w.abandon(ctx, f.p.upstream)
+		return
+	}
+	wait, cancel := ctx, context.CancelFunc(func() {})
+	if !f.d.Expires.IsZero() {
+		wait, cancel = context.WithDeadlineCause(ctx, f.d.Expires, errExpired)
+	}
+	a := sender.Send(wait, &f.d, func(end context.CancelCauseFunc) error { return f.launch(ctx, end) })
+	cancel()
+	switch {
+	case f.launched:
+		f.p.passes()
+		f.ended(ctx, a)
+	case f.hold != nil: // claimed, and not sent
+		f.record(ctx, End{To: Queued, GiveBack: true})
+	default:
+		f.notLaunched(ctx, a)
+	}
+}
+
+// errExpired ends a wait for a turn.
+var errExpired = errors.New("the time of the delivery is over")
+
+// launch claims the delivery. The lease is counted from before the claim was asked for, by the
+// clock of this process.
+func (f *flight) launch(ctx context.Context, cancel context.CancelCauseFunc) error {
+	if !f.goes() {
+		return errLeft
+	}
+	w, now := f.p.w, time.Now()
+	all, err := w.Queue.Claim(ctx, Ask{Upstream: f.p.upstream, Only: []int64{f.d.Seq}, Owner: w.Owner, Lease: w.Lease})
+	if err != nil {
+		w.failed(ctx, "claim", f.p.upstream, err)
+		f.p.holds(time.Second)
+		return errTaken
+	}
+	if len(all) == 0 {
+		return errTaken
+	}
+	f.d, f.began = all[0], now
+	f.hold = w.hold(f.d.Claim(), now, cancel)
+	if time.Since(now) >= w.Lease-w.Margin {
+		return errLate
+	}
+	f.launched = true
+	return nil
+}
+
+// notLaunched is what follows when nothing was claimed.
+func (f *flight) notLaunched(ctx context.Context, a Answer) {
+	var refusal *weir.Refusal
+	switch {
+	case ctx.Err() != nil, errors.Is(a.Err, errExpired), errors.Is(a.Err, errTaken), errors.Is(a.Err, errLeft):
+	case errors.As(a.Err, &refusal):
+		f.refused(ctx, refusal)
+	default: // it can never be sent, as far as is known: that is an attempt, or it would be tried for ever
+		f.charge(ctx, a)
+	}
+}
+
+const (
+	shortestHold = 20 * time.Millisecond
+	longestDefer = time.Hour
+)
+
+// refused waits as the gate says: all of the upstream, or the one that waits for a limit of its
+// own key.
+func (f *flight) refused(ctx context.Context, r *weir.Refusal) {
+	wait := max(shortestHold, r.RetryAfter)
+	if r.Key == "" && r.Pool == "" {
+		f.p.holds(wait)
+		return
+	}
+	if err := f.p.w.Queue.Defer(ctx, time.Now().Add(min(wait, longestDefer)), f.d.Seq); err != nil {
+		f.p.w.failed(ctx, "put off", f.p.upstream, err)
+		f.p.holds(time.Second)
+	}
+}
+
+// charge counts an attempt of what could not even be sent.
+func (f *flight) charge(ctx context.Context, a Answer) {
+	if err := f.launch(ctx, func(error) {}); err != nil {
+		return
+	}
+	if errors.Is(a.Err, weir.ErrTooMuch) {
+		a.Outcome.Class = outcome.Rejected
+	}
+	f.ended(ctx, a)
+}

@@ -1,0 +1,92 @@
+package delivery
+
+import (
+	"context"
+	"time"
+)
+
+// A hold is a claim that this worker has. Its attempt ends a margin before the lease does.
+type hold struct {
+	claim Claim
+	since time.Time
+	end   *time.Timer
+	lose  context.CancelCauseFunc
+	over  bool // the attempt has ended, and has yet to be recorded
+}
+
+func (w *Worker) hold(c Claim, since time.Time, lose context.CancelCauseFunc) *hold {
+	h := &hold{claim: c, since: since, lose: lose}
+	h.end = time.AfterFunc(time.Until(since.Add(w.Lease-w.Margin)), func() { lose(errLease) })
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.held[c] = h
+	return h
+}
+
+// outlives has the lease renewed until the end of its attempt is recorded, however long that takes.
+func (w *Worker) outlives(h *hold) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	h.over = true
+}
+
+func (w *Worker) release(h *hold) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.held, h.claim)
+	h.end.Stop()
+}
+
+// renews lengthens the leases of all that is held, while the worker runs and something is held.
+func (w *Worker) renews(ctx context.Context) {
+	for w.rest(ctx, w.Lease/3) {
+		w.renew()
+	}
+	for w.holding() && w.rest(w.hard, min(w.Lease/3, time.Second)) {
+		w.renew()
+	}
+}
+
+func (w *Worker) holding() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.held) > 0
+}
+
+// renew lengthens every lease by one statement. An attempt that takes too long is let run out.
+func (w *Worker) renew() {
+	now := time.Now()
+	w.mu.Lock()
+	var claims []Claim
+	for c, h := range w.held {
+		if h.over || now.Sub(h.since) < w.Longest {
+			claims = append(claims, c)
+		}
+	}
+	w.mu.Unlock()
+	if len(claims) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(w.hard, w.Lease/3)
+	defer cancel()
+	lost, err := w.Queue.Renew(ctx, w.Lease, claims...)
+	if err != nil { // the leases run out, unless the next renewal works
+		w.failed(ctx, "renew", "", err)
+		return
+	}
+	gone := make(map[Claim]bool, len(lost))
+	for _, c := range lost {
+		gone[c] = true
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, c := range claims {
+		switch h := w.held[c]; {
+		case h == nil: // it has ended meanwhile
+		case gone[c]:
+			h.lose(errLease)
+		default:
+			h.end.Reset(time.Until(now.Add(w.Lease - w.Margin)))
+		}
+	}
+}

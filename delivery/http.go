@@ -1,0 +1,84 @@
+package delivery
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/httpx"
+	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/outcome"
+)
+
+// HTTP sends deliveries to an HTTP API under its upstream's policy. Direct calls go before them
+// where callers wait by priority.
+type HTTP struct {
+	Upstream *weir.Upstream
+	URL      *url.URL          // scheme and host, and perhaps a path that is put before the request's
+	Base     http.RoundTripper // adds credentials, if the API wants any; nil means a plain one
+}
+
+var _ Sender = (*HTTP)(nil)
+
+// Send makes one attempt.
+func (s *HTTP) Send(ctx context.Context, d *Delivery, launch func(context.CancelCauseFunc) error) Answer {
+	u := *s.URL
+	u.RawQuery = d.Query
+	raw := strings.TrimSuffix(s.URL.EscapedPath(), "/") + d.Path
+	path, err := url.PathUnescape(raw)
+	if err != nil {
+		return Answer{Err: err, Outcome: outcome.Outcome{Class: outcome.Rejected, Code: "bad path"}}
+	}
+	u.Path, u.RawPath = path, raw
+	r := NewRequest(ctx, d, &u)
+	t := &httpx.Transport{Upstream: s.Upstream, Base: s.Base, Call: func(*http.Request) weir.Call {
+		return weir.Call{ID: d.Correlation, Priority: limit.Low}
+	}}
+	return Attempted(r, t.RoundTrip, launch)
+}
+
+// NewRequest is the request of a delivery, with the delivery's idempotency key: the caller's, or
+// the ID, the same for all attempts.
+func NewRequest(ctx context.Context, d *Delivery, u *url.URL) *http.Request {
+	r := &http.Request{Method: d.Method, URL: u, Host: u.Host, Header: d.Header.Clone(), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}
+	if r.Header == nil {
+		r.Header = make(http.Header)
+	}
+	if d.Key != "" {
+		r.Header.Set("Idempotency-Key", d.Key)
+	} else {
+		r.Header.Set("Idempotency-Key", d.ID)
+	}
+	if len(d.Body) > 0 {
+		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(d.Body)), int64(len(d.Body))
+		r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(d.Body)), nil }
+	}
+	return r.WithContext(ctx)
+}
+
+// Attempted makes one attempt by a round trip under a policy, and reads the beginning of its
+// answer.
+func Attempted(r *http.Request, roundTrip func(*http.Request) (*http.Response, error), launch func(context.CancelCauseFunc) error) Answer {
+	var trace weir.Trace
+	ctx := httpx.WithTrace(httpx.WithLaunch(weir.Once(r.Context()), launch), &trace)
+	resp, err := roundTrip(r.WithContext(ctx))
+	a := Answer{Outcome: trace.Outcome, Err: err}
+	if err != nil {
+		if cause := context.Cause(ctx); cause != nil && errors.Is(err, ctx.Err()) {
+			a.Err = cause
+		}
+		return a
+	}
+	defer resp.Body.Close()
+	a.Status = resp.StatusCode
+	a.Body, err = io.ReadAll(io.LimitReader(resp.Body, MaxAnswer))
+	if err == nil {
+		_, _ = io.CopyN(io.Discard, resp.Body, 64<<10) // so that the connection can be used again
+	}
+	return a
+}

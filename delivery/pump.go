@@ -1,0 +1,150 @@
+package delivery
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// A pump sends what is due for one upstream.
+type pump struct {
+	w        *Worker
+	upstream string
+	kicked   chan struct{}
+
+	mu     sync.Mutex
+	inHand map[int64]*flight // by Seq: those that wait for their turn, or are sent
+	until  time.Time         // nothing is tried before: a gate has said so
+	probes bool              // the gate had closed: one is tried before others
+	full   bool              // there was more to do than was asked for
+}
+
+func newPump(w *Worker, upstream string) *pump {
+	return &pump{w: w, upstream: upstream, kicked: make(chan struct{}, 1), inHand: make(map[int64]*flight)}
+}
+
+func (p *pump) kick() {
+	select {
+	case p.kicked <- struct{}{}:
+	default:
+	}
+}
+
+func (p *pump) run() {
+	ctx := p.w.pumpCtx
+	for ctx.Err() == nil {
+		t := time.NewTimer(p.round(ctx))
+		select {
+		case <-p.kicked:
+		case <-t.C:
+		case <-ctx.Done():
+		}
+		t.Stop()
+	}
+}
+
+// round sends what is due, as far as there is room, and says for how long nothing is to be done
+// unless the pump is kicked.
+func (p *pump) round(ctx context.Context) time.Duration {
+	room, taken, wait := p.room()
+	if room == 0 {
+		return wait
+	}
+	due, err := p.w.Queue.Due(ctx, p.upstream, room+taken)
+	if err != nil {
+		p.w.failed(ctx, "look for what is due", p.upstream, err)
+		return min(time.Second, p.w.Poll)
+	}
+	p.mu.Lock()
+	p.full = len(due) == room+taken
+	p.mu.Unlock()
+	for i := range due {
+		if room == 0 {
+			break
+		}
+		if p.begin(&due[i]) {
+			room--
+		}
+	}
+	return p.next(ctx)
+}
+
+// room is how many may begin. While there is more to do than there is room for, a half is filled
+// at once, as each look reads what is in hand again.
+func (p *pump) room() (room, taken int, wait time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if d := time.Until(p.until); d > 0 {
+		return 0, 0, min(d, p.w.Poll)
+	}
+	most := p.w.Parallel
+	if p.probes {
+		most = 1
+	}
+	taken = len(p.inHand)
+	if taken >= most || p.full && taken > most/2 {
+		return 0, taken, p.w.Poll
+	}
+	return most - taken, taken, 0
+}
+
+// next is how long nothing is due.
+func (p *pump) next(ctx context.Context) time.Duration {
+	at, ok, err := p.w.Queue.Next(ctx, p.upstream)
+	if err != nil || !ok {
+		return p.w.Poll
+	}
+	d := time.Until(at)
+	if p.mu.Lock(); d <= 0 && len(p.inHand) > 0 { // it is one of those, as far as is known
+		d = p.w.Poll
+	}
+	p.mu.Unlock()
+	return min(max(d, time.Millisecond), p.w.Poll)
+}
+
+// begin sends a delivery, unless that is under way.
+func (p *pump) begin(d *Delivery) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.inHand[d.Seq] != nil || p.w.pumpCtx.Err() != nil {
+		return false
+	}
+	ctx, cancel := context.WithCancelCause(p.w.hard)
+	f := &flight{p: p, d: *d, cancel: cancel}
+	p.inHand[d.Seq] = f
+	p.w.all.Go(func() {
+		defer cancel(nil)
+		f.run(ctx)
+		p.mu.Lock()
+		delete(p.inHand, f.d.Seq)
+		p.mu.Unlock()
+		p.kick()
+	})
+	return true
+}
+
+// holds has nothing tried for a time, and then one before others.
+func (p *pump) holds(d time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if until := time.Now().Add(d); until.After(p.until) {
+		p.until = until
+	}
+	p.probes = true
+}
+
+// passes notes that a gate let one through.
+func (p *pump) passes() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.probes = false
+}
+
+// leave ends the wait of those that have not had their turn.
+func (p *pump) leave() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, f := range p.inHand {
+		f.leave()
+	}
+}

@@ -1,0 +1,95 @@
+package delivery
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/seed1158cd35/weir/outcome"
+)
+
+// ended records how an attempt that was sent ended.
+func (f *flight) ended(ctx context.Context, a Answer) {
+	now := time.Now()
+	attempt := &Attempt{
+		N: f.d.Starts, Series: f.d.Series, Began: f.began, Took: now.Sub(f.began),
+		Status: a.Status, Class: a.Outcome.Class, Code: a.Outcome.Code, Answer: a.Body, Counted: true,
+	}
+	if attempt.Code == "" && a.Err != nil {
+		attempt.Code = a.Err.Error()
+	}
+	e := f.verdict(ctx, now, &a)
+	attempt.Counted = !e.GiveBack
+	e.Attempt = attempt
+	f.record(ctx, e)
+}
+
+// verdict is what becomes of the delivery after an attempt.
+func (f *flight) verdict(ctx context.Context, now time.Time, a *Answer) End {
+	o := &a.Outcome
+	switch {
+	case o.Class == outcome.OK:
+		return End{To: Completed}
+	case o.Class == outcome.Canceled && context.Cause(ctx) == errStopping:
+		return End{To: Queued, Due: now, GiveBack: true}
+	case o.Class == outcome.Rejected, o.Hint.Advice == outcome.NotAgain:
+		return End{To: Failed, Reason: Rejected, Detail: "the upstream rejects it: " + said(a)}
+	}
+	delay, again := f.p.w.Schedule(f.p.upstream).Delay(f.d.Attempts)
+	if !again {
+		return End{To: Failed, Reason: Spent, Detail: fmt.Sprintf("%d attempts failed, the last one with %s", f.d.Attempts, said(a))}
+	}
+	due := now.Add(max(delay, o.Hint.After))
+	if !f.d.Expires.IsZero() && !due.Before(f.d.Expires) {
+		return End{To: Failed, Reason: Expired, Detail: fmt.Sprintf("the next attempt would come after its time was over; attempt %d failed with %s", f.d.Attempts, said(a))}
+	}
+	return End{To: Queued, Due: due}
+}
+
+// said is how an attempt ended, in words.
+func said(a *Answer) string {
+	switch {
+	case a.Outcome.Code != "":
+		return a.Outcome.Code
+	case a.Status != 0:
+		return fmt.Sprint(a.Status)
+	case a.Err != nil:
+		return a.Err.Error()
+	}
+	return "no answer"
+}
+
+// record stores how an attempt ended. A queue that cannot store it now is asked again as long as
+// the worker has time: an end that is not recorded is an attempt that is repeated.
+func (f *flight) record(ctx context.Context, e End) {
+	defer f.p.w.release(f.hold)
+	w := f.p.w
+	w.outlives(f.hold)
+	e.Claim = f.d.Claim()
+	store := context.WithoutCancel(ctx)
+	for wait := 50 * time.Millisecond; ; wait = min(2*wait, 5*time.Second) {
+		lost, err := w.Queue.End(store, e)
+		if err == nil {
+			f.recorded(e, len(lost) > 0)
+			return
+		}
+		w.failed(store, "record", f.p.upstream, err)
+		if errors.Is(err, ErrClosed) || !w.rest(ctx, wait) {
+			return
+		}
+	}
+}
+
+func (f *flight) recorded(e End, lost bool) {
+	ev := &f.p.w.Events
+	switch {
+	case lost && ev.Lost != nil:
+		ev.Lost(&f.d)
+	case !lost && ev.Ended != nil && e.Attempt != nil:
+		ev.Ended(&f.d, e.Attempt)
+	}
+	if !lost && e.To == Failed {
+		f.p.w.dead(f.p.upstream, e.Reason, 1)
+	}
+}

@@ -1,0 +1,193 @@
+package delivery
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"sync"
+	"time"
+)
+
+// A Worker sends what is due. It asks the gates of an upstream first and claims a delivery only
+// once every gate has let it through: what waits for a limit, a pause or an open breaker is not
+// claimed, and burns no attempt. Exported fields are set before Run and not changed after.
+type Worker struct {
+	Queue Queue
+
+	// Sender sends for an upstream; nil means that there is no such upstream any more.
+	Sender func(upstream string) Sender
+
+	// Schedule is that of an upstream; nil means DefaultSchedule for all.
+	Schedule func(upstream string) Schedule
+
+	Owner    string        // names the worker in the queue, for people
+	Lease    time.Duration // of a claim; 0 means 60s
+	Margin   time.Duration // before its end a claim is not used any more; 0 means 5s
+	Longest  time.Duration // that an attempt takes; 0 means 5m
+	Parallel int           // attempts at once for an upstream; 0 means 64
+	Grace    time.Duration // for attempts under way when the worker is told to stop; 0 means 10s
+	Poll     time.Duration // the longest time without a look at the queue; 0 means 10s
+	Events   Events
+
+	mu       sync.Mutex
+	pumps    map[string]*pump
+	held     map[Claim]*hold
+	stopping bool
+	hard     context.Context // ends when the grace is over
+	all      sync.WaitGroup
+	pumpCtx  context.Context
+}
+
+// Events are told what a worker does; nil means unheard. They must not block.
+type Events struct {
+	Ended func(d *Delivery, a *Attempt) // an attempt ended and was recorded
+	Dead  func(upstream string, why Reason, n int)
+	Lost  func(d *Delivery)                         // a claim was lost: what became of the attempt was not recorded
+	Error func(doing, upstream string, cause error) // the queue failed; the worker tries again
+}
+
+// Run sends until ctx ends. Attempts under way then have the grace to end; what they would have
+// done later goes back to the queue. It returns when nothing of the worker runs any more.
+func (w *Worker) Run(ctx context.Context) {
+	hard, cut := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer cut(nil)
+	w.mu.Lock()
+	w.defaults()
+	w.pumps, w.held = make(map[string]*pump), make(map[Claim]*hold)
+	w.hard, w.pumpCtx = hard, ctx
+	w.mu.Unlock()
+	w.all.Go(func() { w.renews(ctx) })
+	w.look(ctx)
+	for w.rest(ctx, w.Poll) {
+		w.sweep(ctx)
+		w.look(ctx)
+	}
+	w.stop(cut)
+}
+
+func (w *Worker) defaults() {
+	w.Lease, w.Margin, w.Longest = cmp.Or(w.Lease, time.Minute), cmp.Or(w.Margin, 5*time.Second), cmp.Or(w.Longest, 5*time.Minute)
+	w.Parallel, w.Grace, w.Poll = cmp.Or(w.Parallel, 64), cmp.Or(w.Grace, 10*time.Second), cmp.Or(w.Poll, 10*time.Second)
+	if w.Schedule == nil {
+		usual, _ := ScheduleOf(DefaultSchedule)
+		w.Schedule = func(string) Schedule { return usual }
+	}
+}
+
+// errStopping is why an attempt ends when the worker does.
+var errStopping = errors.New("the worker stops")
+
+// stop lets attempts that are under way end, and no other begin.
+func (w *Worker) stop(cut context.CancelCauseFunc) {
+	w.mu.Lock()
+	w.stopping = true
+	for _, p := range w.pumps {
+		p.leave()
+	}
+	w.mu.Unlock()
+	over := time.AfterFunc(w.Grace, func() { cut(errStopping) })
+	defer over.Stop()
+	w.all.Wait()
+}
+
+// rest waits; false if ctx has ended.
+func (w *Worker) rest(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// look has a pump for every upstream for which something waits.
+func (w *Worker) look(ctx context.Context) {
+	counts, err := w.Queue.Counts(ctx)
+	if err != nil {
+		w.failed(ctx, "look for what waits", "", err)
+		return
+	}
+	for _, c := range counts {
+		if c.Status != Created && c.Status != Queued {
+			continue
+		}
+		if w.Sender(c.Upstream) != nil {
+			w.Kick(c.Upstream)
+		} else {
+			w.abandon(ctx, c.Upstream)
+		}
+	}
+}
+
+// abandon ends what waits for an upstream that is gone.
+func (w *Worker) abandon(ctx context.Context, upstream string) {
+	for {
+		n, err := w.Queue.Abandon(ctx, upstream)
+		if err != nil {
+			w.failed(ctx, "give up an upstream that is gone", upstream, err)
+			return
+		}
+		if n == 0 {
+			return
+		}
+		w.dead(upstream, Gone, n)
+	}
+}
+
+// sweep does what nobody asks for.
+func (w *Worker) sweep(ctx context.Context) {
+	for ctx.Err() == nil {
+		swept, err := w.Queue.Sweep(ctx)
+		if err != nil {
+			w.failed(ctx, "sweep", "", err)
+			return
+		}
+		for upstream, reasons := range swept.Dead {
+			for why, n := range reasons {
+				w.dead(upstream, why, n)
+			}
+		}
+		if !swept.More {
+			return
+		}
+	}
+}
+
+// Kick says that something has come for an upstream, or that what it waits for may have changed.
+func (w *Worker) Kick(upstream string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.pumps == nil || w.stopping {
+		return
+	}
+	p := w.pumps[upstream]
+	if p == nil {
+		p = newPump(w, upstream)
+		w.pumps[upstream] = p
+		w.all.Go(p.run)
+	}
+	p.kick()
+}
+
+// Accept stores a request and has it sent. See Queue.
+func (w *Worker) Accept(ctx context.Context, r *Request) (Delivery, bool, error) {
+	d, fresh, err := w.Queue.Accept(ctx, r)
+	if fresh {
+		w.Kick(r.Upstream)
+	}
+	return d, fresh, err
+}
+
+func (w *Worker) failed(ctx context.Context, doing, upstream string, err error) {
+	if ctx.Err() == nil && w.Events.Error != nil {
+		w.Events.Error(doing, upstream, err)
+	}
+}
+
+func (w *Worker) dead(upstream string, why Reason, n int) {
+	if n > 0 && w.Events.Dead != nil {
+		w.Events.Dead(upstream, why, n)
+	}
+}
