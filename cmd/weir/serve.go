@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/seed1158cd35/weir/internal/buffers"
 	"github.com/seed1158cd35/weir/internal/cli"
 	"github.com/seed1158cd35/weir/observe/logs"
 	"github.com/seed1158cd35/weir/sidecar/serve"
@@ -24,6 +25,7 @@ func runServe(ctx context.Context, w world) error {
 		return err
 	}
 	signal.Ignore(syscall.SIGPIPE) // whoever read the log has left: no reason to end
+	buffers.CollectLess()
 	queue := logs.NewQueue(w.err)
 	defer func() {
 		ctx, cancel := context.WithTimeout(context.Background(), flushing)

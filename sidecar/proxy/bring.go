@@ -3,7 +3,9 @@ package proxy
 import (
 	"io"
 	"net/http"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -15,7 +17,10 @@ const late = 5 * time.Millisecond
 func bring(w http.ResponseWriter, in *http.Request, resp *http.Response) {
 	h := w.Header()
 	for name, values := range resp.Header {
-		h[name] = append(h[name], values...)
+		if was := h[name]; was != nil {
+			values = append(slices.Clip(was), values...)
+		}
+		h[name] = values
 	}
 	announced := len(resp.Trailer)
 	if announced > 0 {
@@ -94,14 +99,15 @@ func isEvents(h http.Header) bool {
 // headLater passes the head of an answer on if its body is late. Nothing may be written before began has
 // returned.
 func headLater(w http.ResponseWriter) (began func()) {
-	done := make(chan struct{})
+	var passing sync.WaitGroup
+	passing.Add(1)
 	timer := time.AfterFunc(late, func() {
-		defer close(done)
+		defer passing.Done()
 		_ = flush(w)
 	})
 	return func() {
 		if !timer.Stop() {
-			<-done
+			passing.Wait()
 		}
 	}
 }

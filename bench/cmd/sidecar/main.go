@@ -28,7 +28,7 @@ func run(args []string) error {
 	rounds := f.Int("rounds", 5, "how often each way is measured")
 	each := f.Duration("each", 2*time.Second, "how long a measurement takes")
 	only := f.String("only", "", "the first letters of the rows that are measured; all if empty")
-	role := f.String("role", "", "for its own processes: upstream, bare or answer")
+	role := f.String("role", "", "for its own processes: upstream, bare, spared or answer")
 	to := f.String("to", "", "the upstream of a bare proxy")
 	if err := f.Parse(args); err != nil {
 		return err

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"net/url"
+	"runtime/debug"
 	"sync"
 	"time"
 )
@@ -24,6 +25,9 @@ func play(role, to string) error {
 	case "upstream":
 		return upstream(l)
 	case "bare":
+		return bare(l, to)
+	case "spared": // with memory that is collected as rarely as weir's is
+		debug.SetGCPercent(800)
 		return bare(l, to)
 	case "answer":
 		return http.Serve(l, http.HandlerFunc(same))

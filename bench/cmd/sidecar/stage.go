@@ -42,7 +42,8 @@ func (p *process) cpu() time.Duration {
 // A stage is all the processes of a measurement.
 type stage struct {
 	dir                    string
-	upstream, bare, answer *process
+	upstream, bare, spared *process
+	answer                 *process
 	weirs                  []*process
 }
 
@@ -80,6 +81,9 @@ func begin(weirs []string) (s *stage, err error) {
 	if s.bare, err = s.role("bare", "-to", s.upstream.address); err != nil {
 		return s, err
 	}
+	if s.spared, err = s.role("spared", "-to", s.upstream.address); err != nil {
+		return s, err
+	}
 	if s.answer, err = s.role("answer"); err != nil {
 		return s, err
 	}
@@ -99,7 +103,7 @@ func begin(weirs []string) (s *stage, err error) {
 }
 
 func (s *stage) end() {
-	for _, p := range append([]*process{s.upstream, s.bare, s.answer}, s.weirs...) {
+	for _, p := range append([]*process{s.upstream, s.bare, s.spared, s.answer}, s.weirs...) {
 		if p != nil {
 			_ = p.cmd.Process.Kill()
 			_ = p.cmd.Wait()

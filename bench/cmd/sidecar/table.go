@@ -28,6 +28,7 @@ func (s *stage) rows() (all []*row) {
 		}
 		add("pass", "direct", s.upstream.address, get("/a/b?c=d", "200"), nil, false)
 		add("pass", "bare", s.bare.address, get("/a/b?c=d", "200"), s.bare, true)
+		add("pass", "bare, GOGC=800", s.spared.address, get("/a/b?c=d", "200"), s.spared, false)
 		for _, w := range s.weirs {
 			add("pass", w.name, w.address, get("/api/a/b?c=d", "200"), w, false)
 		}
