@@ -6,12 +6,12 @@ import "github.com/seed1158cd35/weir/llm"
 // meet. Sources: the providers' API references as of November 2026, and what
 // compatible servers add to them.
 var (
-	openAITree    = tree(openAI, openAIUsage("usage"), openAIUsage("x_groq.usage"), plainError("error"), plainError("choices.error"), plainError("x_groq.error"))
+	openAITree    = tree(openAI, openAIMessage("choices.delta"), openAIMessage("choices.message"), openAIUsage("usage"), openAIUsage("x_groq.usage"), plainError("error"), plainError("choices.error"), plainError("x_groq.error"))
 	responsesTree = tree(responses, responsesUsage("usage"), responsesUsage("response.usage"), plainError("error"), plainError("response.error"))
 	anthropicTree = tree(anthropic, anthropicUsage("usage"), anthropicUsage("message.usage"), plainError("error"))
 	geminiTree    = tree(gemini, plainError("error"))
 	converseTree  = tree(converse, converseUsage("usage"), loose)
-	invokeTree    = tree(openAI, openAIUsage("usage"), anthropic, anthropicUsage("usage"), anthropicUsage("message.usage"), invoke, converseUsage("usage"), converseUsage("metadata.usage"), plainError("error"), loose)
+	invokeTree    = tree(openAI, openAIMessage("choices.delta"), openAIMessage("choices.message"), openAIUsage("usage"), anthropic, anthropicUsage("usage"), anthropicUsage("message.usage"), invoke, converseUsage("usage"), converseUsage("metadata.usage"), plainError("error"), loose)
 	chunkTree     = tree(map[string]field{"bytes": encoded}, loose)
 )
 
@@ -70,37 +70,28 @@ var openAI = map[string]field{
 	"choices.finish_reason": finish,
 	"choices.text":          text, // of the older completions
 
-	"choices.delta.content":                       text,
-	"choices.delta.reasoning_content":             thought, // DeepSeek and others
-	"choices.delta.reasoning":                     thought, // OpenRouter, vLLM, Groq
-	"choices.delta.refusal":                       refusal,
-	"choices.delta.tool_calls.function.arguments": tool,
-	"choices.delta.tool_calls.custom.input":       tool,
-	"choices.delta.tool_calls{}":                  rich,
-	"choices.delta.function_call.arguments":       tool,
-	"choices.delta.function_call{}":               rich,
-	"choices.delta.audio.data":                    media,
-	"choices.delta.audio.transcript":              media,
-	"choices.delta.annotations{}":                 rich,
-	"choices.delta.images.image_url.url":          media,
+	"choices.logprobs{}":                    rich,
+	"choices.delta.function_call.arguments": tool,
+	"choices.delta.audio.transcript":        media,
+}
 
-	"choices.delta.content.text":                    text, // Mistral
-	"choices.delta.content.thinking.text":           thought,
-	"choices.message.content.thinking.text":         thought,
-	"choices.message.content":                       text,
-	"choices.message.content.text":                  text,
-	"choices.message.reasoning_content":             thought,
-	"choices.message.reasoning":                     thought,
-	"choices.message.refusal":                       refusal,
-	"choices.message.tool_calls.function.arguments": tool,
-	"choices.message.tool_calls.custom.input":       tool,
-	"choices.message.tool_calls{}":                  rich,
-	"choices.message.function_call{}":               rich,
-	"choices.message.audio.data":                    media,
-	"choices.message.annotations{}":                 rich,
-	"choices.message.images.image_url.url":          media,
-
-	"choices.logprobs{}": rich,
+// openAIMessage is a choice's: whole, or in a stream what is new of it.
+func openAIMessage(prefix string) map[string]field {
+	return at(prefix, map[string]field{
+		".content":                       text,
+		".content.text":                  text, // Mistral
+		".content.thinking.text":         thought,
+		".reasoning_content":             thought, // DeepSeek and others
+		".reasoning":                     thought, // OpenRouter, vLLM, Groq
+		".refusal":                       refusal,
+		".tool_calls.function.arguments": tool,
+		".tool_calls.custom.input":       tool,
+		".tool_calls{}":                  rich,
+		".function_call{}":               rich,
+		".audio.data":                    media,
+		".annotations{}":                 rich,
+		".images.image_url.url":          media,
+	})
 }
 
 func openAIUsage(prefix string) map[string]field {

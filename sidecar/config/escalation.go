@@ -47,35 +47,34 @@ func (d *decoder) texts(n *node) map[string]string {
 }
 
 func readMetricNames(d *decoder, n *node, c *CloudWatch) {
-	c.Metrics = make(map[weircw.Metric]weircw.Naming)
-	var known []string
-	for _, m := range weircw.Metrics {
-		known = append(known, string(m))
-	}
-	for _, e := range d.named(n) {
-		if !slices.Contains(known, e.Name) {
-			d.Unknown(e.Key, "metric", e.Name, known)
-		} else if isOff(e.Value) {
-			c.Metrics[weircw.Metric(e.Name)] = weircw.Naming{Off: true}
-		} else if s, ok := word.read(d, e.Value); ok {
-			c.Metrics[weircw.Metric(e.Name)] = weircw.Naming{Name: s}
+	c.Metrics = renamed(d, n, "metric", weircw.Metrics[:], func(v *node) (weircw.Naming, bool) {
+		if isOff(v) {
+			return weircw.Naming{Off: true}, true
 		}
-	}
+		s, ok := word.read(d, v)
+		return weircw.Naming{Name: s}, ok
+	})
 }
 
 func readDimensionNames(d *decoder, n *node, c *CloudWatch) {
-	c.Names = make(map[weircw.Dimension]string)
-	var known []string
-	for _, m := range weircw.Dimensions {
-		known = append(known, string(m))
+	c.Names = renamed(d, n, "dimension", weircw.Dimensions[:], func(v *node) (string, bool) { return word.read(d, v) })
+}
+
+// renamed reads what things that have names, which are known, are called instead.
+func renamed[K ~string, V any](d *decoder, n *node, what string, known []K, read func(*node) (V, bool)) map[K]V {
+	all := make(map[K]V)
+	var words []string
+	for _, k := range known {
+		words = append(words, string(k))
 	}
 	for _, e := range d.named(n) {
-		if !slices.Contains(known, e.Name) {
-			d.Unknown(e.Key, "dimension", e.Name, known)
-		} else if s, ok := word.read(d, e.Value); ok {
-			c.Names[weircw.Dimension(e.Name)] = s
+		if !slices.Contains(known, K(e.Name)) {
+			d.Unknown(e.Key, what, e.Name, words)
+		} else if v, ok := read(e.Value); ok {
+			all[K(e.Name)] = v
 		}
 	}
+	return all
 }
 
 func readCloudWatch(d *decoder, n *node, f *document) {

@@ -39,20 +39,15 @@ func orOff[V any](f form[V], v V) form[V] {
 }
 
 // isOff reports whether a node says no. YAML's own words for it are all taken.
-func isOff(n *node) bool {
-	if n == nil || n.Kind != doc.Scalar {
-		return false
-	}
-	on, ok := parseBool(n.Text)
-	return ok && !on
-}
+func isOff(n *node) bool { return says(n, false) }
+func isOn(n *node) bool  { return says(n, true) }
 
-func isOn(n *node) bool {
+func says(n *node, want bool) bool {
 	if n == nil || n.Kind != doc.Scalar {
 		return false
 	}
 	on, ok := parseBool(n.Text)
-	return ok && on
+	return ok && on == want
 }
 
 func parseBool(s string) (on, ok bool) {
