@@ -45,8 +45,8 @@ func (p *Permit) admit(ctx context.Context, now, until time.Duration, c *Call) e
 func (p *Permit) ask(now, patience time.Duration, c *Call) step {
 	p.sent = now
 	p.u.decides(now)
-	p.breakBy(p.plan.breakerFor(now, c))
-	if d := p.askBreaker(now); d.refused() {
+	p.ticket.of(p.plan.breakerFor(now, c))
+	if d := p.ticket.ask(now); d.refused() {
 		return d
 	}
 	if v := p.u.live.Load(); v != p.by.live { // since the call began, or while it waited
@@ -122,7 +122,7 @@ func (p *Permit) waits(ctx context.Context, d step, now, until, slot time.Durati
 			d, now, err = p.doze(ctx, until, d.wait)
 		case now > asked:
 			d, asked = p.hears(now), now
-		case !p.enter(now):
+		case !p.enter(now, p.given.Probe):
 			d, now, err = p.board(ctx, now, slot, c)
 			until = min(slot, max(until, later(now, p.longest())))
 		default:
@@ -180,7 +180,7 @@ func tooLate(ctx context.Context, now, until time.Duration) bool {
 // be called, and a ticket of an older generation would count for nothing. Nor is a call made
 // that has waited while the upstream drains.
 func (p *Permit) reconsider(now time.Duration) step {
-	d := p.askBreaker(now)
+	d := p.ticket.ask(now)
 	if !d.refused() && p.u.drains.Load() {
 		p.giveBack(now)
 		d = no(ShuttingDown, soon)

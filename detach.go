@@ -23,7 +23,7 @@ func (p *Permit) settled(o outcome.Outcome) {
 	}
 	p.u = nil
 	if o.Class == outcome.Failed || o.Class == outcome.Throttled {
-		p.breaker.Report(now, p.ticket, o)
+		p.breaker.Report(now, p.given, o)
 		p.learn(u, now, &o)
 	}
 	p.settle(u, now, &o)

@@ -19,7 +19,7 @@ func (r *Run) told() bool { return r.outcome.Hint.Said && r.outcome.Hint.After >
 // everything did before. Its other attempts are not made: they would tell no more, and
 // the next probe waits for its end.
 func (r *Run) foundOut() bool {
-	return r.permit.ticket.Probe && r.plan.hold.Holds() && !r.told()
+	return r.permit.given.Probe && r.plan.hold.Holds() && !r.told()
 }
 
 // holdBack is what follows an attempt that is not made: as though it had been, and had

@@ -11,46 +11,54 @@ import (
 // them asks whether it still holds, and what the breaker hears is how the call ended.
 // An attempt whose caller does not say that it is one of several is a call.
 
-// breakBy makes b the breaker of the next attempt. A ticket of another says nothing to it.
-func (p *Permit) breakBy(b *breaker.Breaker) {
-	if p.breaker != b {
-		p.breaker, p.ticket, p.used = b, breaker.Permit{}, false
+// A ticket is what a call has of its breaker. The zero ticket is that of a call which has not asked yet.
+type ticket struct {
+	breaker *breaker.Breaker
+	given   breaker.Permit
+	used    bool // an attempt was made under it
+	counted bool // the breaker has heard how the call ended
+}
+
+// of makes b the breaker of the next attempt. What another has given says nothing to it.
+func (t *ticket) of(b *breaker.Breaker) {
+	if t.breaker != b {
+		t.breaker, t.given, t.used = b, breaker.Permit{}, false
 	}
 }
 
-// askBreaker asks for a ticket. That of a probe is kept while the breaker waits for it:
+// ask asks the breaker. That of a probe is kept while the breaker waits for it:
 // a call that probes may take as many attempts as any other, unless nothing succeeds.
-func (p *Permit) askBreaker(now time.Duration) step {
-	if p.ticket.Probe && p.breaker.Waits(now, p.ticket) {
+func (t *ticket) ask(now time.Duration) step {
+	if t.given.Probe && t.breaker.Waits(now, t.given) {
 		return goOn
 	}
-	t, wait, ok := p.breaker.Admit(now)
-	p.used = p.used && t == p.ticket
-	if p.ticket = t; !ok {
+	given, wait, ok := t.breaker.Admit(now)
+	t.used = t.used && given == t.given
+	if t.given = given; !ok {
 		return no(CircuitOpen, wait)
 	}
 	return goOn
 }
 
 // giveBack hands a ticket back under which no attempt was made, nor will be.
-func (p *Permit) giveBack(now time.Duration) {
-	if p.breaker != nil && !p.used {
-		p.count(now, &outcome.Outcome{Class: outcome.Canceled})
+func (t *ticket) giveBack(now time.Duration) {
+	if t.breaker != nil && !t.used {
+		t.count(now, &outcome.Outcome{Class: outcome.Canceled})
 	}
 }
 
 // count tells the breaker, once, how the call ended.
-func (p *Permit) count(now time.Duration, o *outcome.Outcome) {
-	if p.counted {
+func (t *ticket) count(now time.Duration, o *outcome.Outcome) {
+	if t.counted {
 		return
 	}
-	p.counted = true
+	t.counted = true
 	switch {
 	case o.Own:
-		p.breaker.Report(now, p.ticket, outcome.Outcome{Class: outcome.Canceled})
+		t.breaker.Report(now, t.given, outcome.Outcome{Class: outcome.Canceled})
 	case o.Class == outcome.OK:
-		p.breaker.Good(now, p.ticket)
+		t.breaker.Good(now, t.given)
 	default:
-		p.breaker.Report(now, p.ticket, *o)
+		t.breaker.Report(now, t.given, *o)
 	}
 }

@@ -3,6 +3,7 @@ package weir
 import (
 	"context"
 	"errors"
+	"runtime"
 	"time"
 
 	"github.com/seed1158cd35/weir/breaker"
@@ -19,18 +20,28 @@ var (
 	errUnbound = errors.New("the bound is gone")
 )
 
+// A berth is the place of an attempt among what is in flight. The zero berth is where that has no bound.
+type berth struct {
+	flight  *flight
+	slot    inflight.Slot   // 0 if it has none
+	leashed runtime.Cleanup // finds the slot of a permit that is dropped; see leash
+	drop    func()          // ends an attempt that goes on without its caller
+	heard   bool            // it was answered, whatever the upstream calls its error
+	broken  bool            // its caller's own body kept it from its end
+}
+
 // enter takes a slot for the attempt, if there is one and nobody waits for it. The probe
 // of a breaker needs none: waiting for one it would keep the breaker from closing.
-func (p *Permit) enter(now time.Duration) bool {
-	f := p.flight
-	if f == nil || p.slot != 0 {
+func (b *berth) enter(now time.Duration, probe bool) bool {
+	f := b.flight
+	if f == nil || b.slot != 0 {
 		return true
 	}
 	ok := true
-	if p.ticket.Probe {
-		p.slot = f.bound.Force(now)
+	if probe {
+		b.slot = f.bound.Force(now)
 	} else if ok = f.line.Empty(); ok {
-		p.slot, ok = f.bound.Take(now)
+		b.slot, ok = f.bound.Take(now)
 	}
 	if !ok {
 		f.recover(now)
@@ -39,11 +50,11 @@ func (p *Permit) enter(now time.Duration) bool {
 }
 
 // exit gives back a slot whose attempt is not made.
-func (p *Permit) exit() {
-	if p.slot != 0 {
-		p.flight.bound.Undo(p.slot)
-		p.slot = 0
-		p.flight.line.Kick()
+func (b *berth) exit() {
+	if b.slot != 0 {
+		b.flight.bound.Undo(b.slot)
+		b.slot = 0
+		b.flight.line.Kick()
 	}
 }
 
@@ -131,20 +142,20 @@ func (p *Permit) hears(now time.Duration) step {
 
 // lands gives the slot of an attempt back that was answered, and keeps that of one
 // whose answer nobody waited for.
-func (p *Permit) lands(now time.Duration, o *outcome.Outcome) {
-	f := p.flight
-	p.leashed.Stop()
+func (b *berth) lands(now, sent time.Duration, o *outcome.Outcome) {
+	f := b.flight
+	b.leashed.Stop()
 	switch {
-	case o.Unsent, o.Own, p.broken: // who is believed for its own calls alone teaches the bound nothing; of a part of a body nothing is made
-		f.bound.Undo(p.slot)
-	case !p.heard && unheard(o):
-		f.bound.Left(now, p.slot, p.drop)
-		p.slot, p.drop = 0, nil
+	case o.Unsent, o.Own, b.broken: // who is believed for its own calls alone teaches the bound nothing; of a part of a body nothing is made
+		f.bound.Undo(b.slot)
+	case !b.heard && unheard(o):
+		f.bound.Left(now, b.slot, b.drop)
+		b.slot, b.drop = 0, nil
 		return
 	default:
-		f.bound.Answered(now, p.slot, f.answer(now, p.sent, o.Class))
+		f.bound.Answered(now, b.slot, f.answer(now, sent, o.Class))
 	}
-	p.slot = 0
+	b.slot = 0
 	f.line.Kick()
 }
 
@@ -173,6 +184,6 @@ func (f *flight) dissolve() { f.line.Fail(errUnbound, func(line.Asker) bool { re
 // attempt is reported when its answer begins, there is no need of it.
 func (p *Permit) Answered() {
 	if p.u != nil && p.slot != 0 {
-		p.lands(p.u.clock.Now(), &outcome.Outcome{Class: outcome.OK})
+		p.lands(p.u.clock.Now(), p.sent, &outcome.Outcome{Class: outcome.OK})
 	}
 }

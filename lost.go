@@ -48,8 +48,8 @@ type stray struct {
 }
 
 // leash lets the slot of a permit on the heap be found should it be dropped.
-func (p *Permit) leash() {
-	if p.slot != 0 {
-		p.leashed = runtime.AddCleanup(p, func(s stray) { s.lost.add(s.slot) }, stray{&p.flight.lost, p.slot})
+func (b *berth) leash() {
+	if b.slot != 0 {
+		b.leashed = runtime.AddCleanup(b, func(s stray) { s.lost.add(s.slot) }, stray{&b.flight.lost, b.slot})
 	}
 }

@@ -2,13 +2,10 @@ package weir
 
 import (
 	"context"
-	"runtime"
 	"time"
 
-	"github.com/seed1158cd35/weir/breaker"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/limit/bucket"
-	"github.com/seed1158cd35/weir/limit/inflight"
 	"github.com/seed1158cd35/weir/outcome"
 )
 
@@ -25,15 +22,9 @@ type Permit struct {
 	op       string // Call.Operation
 	keys     map[string]string
 	pool     string // Call.Pool
-	breaker  *breaker.Breaker
-	ticket   breaker.Permit // for the call that this is an attempt of
-	used     bool           // an attempt was made under the ticket
-	counted  bool           // the breaker has heard how the call ended
+	ticket          // of the call that this is an attempt of
 	limits   limit.Permit
-	flight   *flight                 // what is in flight; nil if it has no bound
-	slot     inflight.Slot           // among that; 0 if it has none
-	leashed  runtime.Cleanup         // finds the slot of a permit that is dropped; see leash
-	drop     func()                  // ends an attempt that goes on without its caller
+	berth                            // among what is in flight
 	reports  []func(outcome.Outcome) // of the other gates
 	sent     time.Duration
 	waited   time.Duration
@@ -43,8 +34,6 @@ type Permit struct {
 	guessed  bool          // what it costs is a guess
 	books    bool          // it waits for its turns as they come, and stands in no line
 	told     bool          // the limits have heard what the upstream says of them
-	heard    bool          // it was answered, whatever the upstream calls its error
-	broken   bool          // its caller's own body kept it from its end
 	attempt  int32
 	why      int32 // the limit that made it wait or said no, or -1
 	place    int32 // in line, when it was refused; 0 if it stood in none
@@ -80,7 +69,7 @@ func (u *Upstream) Try(c Call, p *Permit) Decision {
 			d = p.moves(now, 0, &c)
 		}
 	}
-	if !d.refused() && !p.enter(now) {
+	if !d.refused() && !p.enter(now, p.given.Probe) {
 		d = p.full(now)
 	}
 	p.decides(now, d)

@@ -26,7 +26,7 @@ func (p *Permit) Report(o outcome.Outcome) {
 // them. Only a probe is judged at once: nobody else is let through meanwhile, and
 // whether the next attempt comes is not known.
 func (p *Permit) ReportAgain(o outcome.Outcome) {
-	if p.counted = p.counted || !p.ticket.Probe && o.Class != outcome.OK; p.u != nil {
+	if p.counted = p.counted || !p.given.Probe && o.Class != outcome.OK; p.u != nil {
 		p.Report(o)
 	}
 }
@@ -51,7 +51,7 @@ func (p *Permit) report(now time.Duration, o *outcome.Outcome) {
 	}
 	p.tellEnded(now, o)
 	if p.slot != 0 {
-		p.lands(now, o)
+		p.lands(now, p.sent, o)
 	}
 	p.u = nil
 	if !o.Own {
