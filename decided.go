@@ -19,7 +19,7 @@ func (p *Permit) decided(now time.Duration, d step) error {
 		e.Refusal = p.refusal(now, d, c)
 	}
 	if p.u.options.Events.Decided != nil {
-		e.Subject = p.subject()
+		e.Subject = p.subject(p.u, p.plan)
 		tell(p.u.options.Events.Decided, e)
 	}
 	switch {
@@ -30,14 +30,6 @@ func (p *Permit) decided(now time.Duration, d step) error {
 			c.Cost, e.Refusal.Rule.UnitName(), e.Limit, e.Refusal.Level.Full)
 	}
 	return e.Refusal
-}
-
-// cause is the charge to the limit that made the attempt wait, or said no; the zero Charge if none did.
-func (p *Permit) cause() limit.Charge {
-	if p.why < 0 {
-		return limit.Charge{}
-	}
-	return p.limits.Charge(int(p.why))
 }
 
 // tellRefused tells of a refusal, and makes nothing for it.
@@ -82,15 +74,6 @@ func (p *Permit) refusal(now time.Duration, d step, c limit.Charge) *Refusal {
 	return r
 }
 
-// wants is what the limit that said no wanted of the store.
-func (p *Permit) wants(now time.Duration) limit.Want {
-	w := p.limits.Lacks(now, int(p.why))
-	if p.lack != limit.LacksNothing {
-		w.Lack = p.lack
-	}
-	return w
-}
-
 // explain says of a refusal by a pause whom the pause holds, and until when if it is a
 // quota that says when it comes back.
 func (p *Permit) explain(now time.Duration, r *Refusal, c limit.Charge) {
@@ -121,19 +104,4 @@ func (p *Permit) Levels() []LimitLevel {
 		return nil
 	}
 	return p.levels(p.u.clock.Now())
-}
-
-// levels is what all limits look like that the call is charged to.
-func (p *Permit) levels(now time.Duration) []LimitLevel {
-	all := make([]LimitLevel, p.limits.Len())
-	for i := range all {
-		c := p.limits.Charge(i)
-		level := p.limits.Look(now, i)
-		all[i] = LimitLevel{Rule: c.Registry.Limit().InForce(level), Key: c.Key, Cost: c.Cost, Level: level}
-	}
-	return all
-}
-
-func (p *Permit) subject() Subject {
-	return subject(p.u, p.plan, p.id, p.keys)
 }

@@ -19,7 +19,7 @@ func (p *Permit) settled(o outcome.Outcome) {
 	u := p.u
 	now := u.clock.Now()
 	if u.options.Events.Metered != nil {
-		tell(u.options.Events.Metered, Ended{Subject: p.subject(), Attempt: int(p.attempt), Outcome: o, Took: now - p.sent})
+		tell(u.options.Events.Metered, Ended{Subject: p.subject(u, p.plan), Attempt: int(p.attempt), Outcome: o, Took: now - p.sent})
 	}
 	p.u = nil
 	if o.Class == outcome.Failed || o.Class == outcome.Throttled {
@@ -27,7 +27,5 @@ func (p *Permit) settled(o outcome.Outcome) {
 		p.learn(u, now, &o)
 	}
 	p.settle(u, now, &o)
-	for _, report := range p.reports {
-		report(o)
-	}
+	p.hear(o)
 }

@@ -4,7 +4,23 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/seed1158cd35/weir/outcome"
 )
+
+// hearers are the gates of the program's own that have let an attempt go on, and who reports to them.
+type hearers struct {
+	reports  []func(outcome.Outcome)
+	metered  bool // they and the limits are left to another permit; see Detach
+	detached bool // this is the other
+}
+
+// hear tells them how the attempt ended.
+func (h *hearers) hear(o outcome.Outcome) {
+	for _, report := range h.reports {
+		report(o)
+	}
+}
 
 // askGates asks the gates of the program's own, each of which may wait.
 func (p *Permit) askGates(ctx context.Context, now time.Duration, c Call) (d step, err error) {
@@ -57,7 +73,7 @@ func (p *Permit) gateRefused(err error) {
 	}
 	e := &p.u.options.Events
 	if e.Decided != nil {
-		tell(e.Decided, Decided{Subject: p.subject(), Refusal: refusal, Limit: refusal.Limit, Waited: p.waited, Late: p.limits.Late()})
+		tell(e.Decided, Decided{Subject: p.subject(p.u, p.plan), Refusal: refusal, Limit: refusal.Limit, Waited: p.waited, Late: p.limits.Late()})
 	}
 	if e.Refused != nil {
 		told := p.refusedFor(p.u.clock.Now(), refusal.Reason)

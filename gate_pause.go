@@ -101,17 +101,6 @@ func (p *Permit) lifted(now time.Duration) bool {
 	return now < p.held && p.stoppedBy(now, true).wait == 0
 }
 
-// pauses reports whether an answer asks for a pause. A quota that does not say when it
-// resets is asked again now and then; but not even that for what is not of a pool, of
-// which nobody knows what else the quota is for, nor where the upstream wants no more
-// attempts: what is missing then is no time but money.
-func (p *Permit) pauses(o *outcome.Outcome) bool {
-	if o.Class != outcome.Throttled {
-		return false
-	}
-	return o.Hint.Said && o.Hint.After > 0 || o.Hint.Quota && p.pool != "" && !o.Hint.Said && o.Hint.Advice != outcome.NotAgain
-}
-
 // pause stops everyone whom the hint concerns. That are all callers of the call's pool
 // if it has one, and of those of its limits that are kept by the pool; else all callers
 // of the limits that the call was charged to, under its keys. Limits that it cost
@@ -129,7 +118,7 @@ func (p *Permit) pause(u *Upstream, now time.Duration, o *outcome.Outcome) {
 	until := later(now, min(asked, longest))
 	p.held = until
 	s := pause.Span{Until: until, Known: o.Hint.Said}
-	e := PauseEvent{Subject: subject(u, p.plan, p.id, p.keys), Hint: o.Hint.After, For: until - now, Code: o.Code, By: ByHint}
+	e := PauseEvent{Subject: p.subject(u, p.plan), Hint: o.Hint.After, For: until - now, Code: o.Code, By: ByHint}
 	charged := p.pauseLimits(u, now, why, s, e)
 	if p.pool != "" {
 		u.hold(now, pause.OfPool(p.pool), p.pool, why, s)

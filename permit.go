@@ -6,7 +6,6 @@ import (
 
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/limit/bucket"
-	"github.com/seed1158cd35/weir/outcome"
 )
 
 // A Permit is the right to make one attempt. It must be reported exactly once,
@@ -15,31 +14,25 @@ import (
 // the permit (for one of Acquire; of Try it does not look for any). It is for one goroutine at a time, and must
 // not be copied after its first use.
 type Permit struct {
-	u        *Upstream // nil once it has been reported
-	plan     *plan
-	by       *plan  // whose limits it is charged to: the one in force, that is, when it asked for them
-	id       string // Call.ID
-	op       string // Call.Operation
-	keys     map[string]string
-	pool     string // Call.Pool
-	ticket          // of the call that this is an attempt of
-	limits   limit.Permit
-	berth                            // among what is in flight
-	reports  []func(outcome.Outcome) // of the other gates
-	sent     time.Duration
-	waited   time.Duration
-	held     time.Duration // until when everyone is paused that its answer concerns; 0: nobody
-	metered  bool          // limits and gates are left to another permit; see Detach
-	detached bool          // this is the other
-	guessed  bool          // what it costs is a guess
-	books    bool          // it waits for its turns as they come, and stands in no line
-	told     bool          // the limits have heard what the upstream says of them
-	attempt  int32
-	why      int32 // the limit that made it wait or said no, or -1
-	place    int32 // in line, when it was refused; 0 if it stood in none
-	waiting  int32 // and how many did
-	lack     limit.Lack
-	tally    *tally // where it is counted; nil if it is not
+	u     *Upstream // nil once it has been reported
+	plan  *plan
+	tally *tally        // where it is counted; nil if it is not
+	sent  time.Duration // the instant at which it was allowed
+
+	caller   // whose call it is
+	standing // what it waited for its turn
+	ticket   // of the breaker, for the call that this is an attempt of
+	account  // with the limits
+	berth    // among what is in flight
+	hearers  // of the outcome, beside those
+}
+
+// A standing is what an attempt waited for its turn, and where.
+type standing struct {
+	waited  time.Duration
+	books   bool  // it waits for its turns as they come, and stands in no line
+	place   int32 // in line, when it was refused; 0 if it stood in none
+	waiting int32 // and how many did
 }
 
 // A Decision is the answer to whether an attempt may be made now.
@@ -108,13 +101,6 @@ func (u *Upstream) Acquire(ctx context.Context, c Call) (*Permit, error) {
 // Allowed is the instant, of the upstream's clock, at which the attempt was allowed: the
 // limits hold by these instants, however much later the caller goes on.
 func (p *Permit) Allowed() time.Duration { return p.sent }
-
-// starts tells the limits that the attempt is made.
-func (p *Permit) starts() {
-	if p.by.told {
-		p.limits.Sent()
-	}
-}
 
 // begin makes p that of an attempt. The ticket of a call goes on to its next attempt.
 func (p *Permit) begin(u *Upstream, plan *plan, c *Call, attempt int32) {

@@ -66,16 +66,14 @@ func (p *Permit) report(now time.Duration, o *outcome.Outcome) {
 	if o.Class != outcome.OK || o.Usage != nil || p.by.joined {
 		p.settle(u, now, o)
 	}
-	for _, report := range p.reports {
-		report(*o)
-	}
+	p.hear(*o)
 }
 
 // tellEnded tells of an attempt's end.
 func (p *Permit) tellEnded(now time.Duration, o *outcome.Outcome) {
 	e, throttled := &p.u.options.Events, o.Class == outcome.Throttled
 	if e.Ended != nil || throttled && e.Throttled != nil {
-		about := Ended{Subject: p.subject(), Attempt: int(p.attempt), Outcome: *o, Took: now - p.sent}
+		about := Ended{Subject: p.subject(p.u, p.plan), Attempt: int(p.attempt), Outcome: *o, Took: now - p.sent}
 		tell(e.Ended, about)
 		if throttled {
 			tell(e.Throttled, about)
@@ -101,7 +99,7 @@ func (p *Permit) learn(u *Upstream, now time.Duration, o *outcome.Outcome) {
 
 // settle tells the limits what really happened.
 func (p *Permit) settle(u *Upstream, now time.Duration, o *outcome.Outcome) {
-	if p.pauses(o) {
+	if p.pausedBy(o) {
 		p.pause(u, now, o)
 	}
 	if o.Unsent {
@@ -116,7 +114,7 @@ func (p *Permit) paced(u *Upstream, class outcome.Class) func(limit.Charge, floa
 	if u.options.Events.Paced == nil {
 		return nil
 	}
-	about := subject(u, p.plan, p.id, p.keys)
+	about := p.subject(u, p.plan)
 	return func(c limit.Charge, rate float64) {
 		tell(u.options.Events.Paced, PaceEvent{about, c.Registry.Limit().Name, c.Key, rate, class})
 	}

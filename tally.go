@@ -84,7 +84,7 @@ func (p *Permit) decides(now time.Duration, d step) {
 			return
 		}
 	}
-	l := p.limitTally()
+	l := p.plan.tallyBy(p.cause())
 	l.waitedFor(p.waited, p.limits.Late())
 	if d.refused() {
 		l.refuses(d.why)
@@ -93,16 +93,15 @@ func (p *Permit) decides(now time.Duration, d step) {
 	}
 }
 
-// limitTally is that of the limit that made the attempt wait, or said no.
-func (p *Permit) limitTally() *limitTally {
-	r := p.cause().Registry
-	if r == nil {
-		return p.plan.none
+// tallyBy is that of the limit of a charge, of none for the zero Charge.
+func (p *plan) tallyBy(c limit.Charge) *limitTally {
+	if c.Registry == nil {
+		return p.none
 	}
-	if l := p.plan.tallyOf(r); l != nil {
+	if l := p.tallyOf(c.Registry); l != nil {
 		return l
 	}
-	return p.plan.tallies.of(r.Limit().Name) // the policy is not that any more under which the call began
+	return p.tallies.of(c.Registry.Limit().Name) // the policy is not that any more under which the call began
 }
 
 func (p *plan) tallyOf(r *limit.Registry) *limitTally {

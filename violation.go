@@ -10,6 +10,6 @@ import (
 func (p *Permit) violated(now time.Duration, o *outcome.Outcome) {
 	u := p.u
 	tell(u.options.Events.Violated, Violation{
-		Subject: p.subject(), Code: o.Code, Levels: p.levels(now), InFlight: u.counts.underWay(), Last: u.counts.ago(now),
+		Subject: p.subject(u, p.plan), Code: o.Code, Levels: p.levels(now), InFlight: u.counts.underWay(), Last: u.counts.ago(now),
 	})
 }
