@@ -1,7 +1,7 @@
 package refuse
 
 import (
-	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -98,17 +98,23 @@ func (l *Limit) policy() (amount int64, window time.Duration) {
 
 // PolicyItem is a limit's item in RateLimit-Policy.
 func PolicyItem(name string, amount int64, window time.Duration) string {
-	return fmt.Sprintf("%s;q=%d;w=%d", quoted(name), amount, max(Ceil(window, time.Second), 1))
+	return item(name, ";q=", amount, ";w=", max(Ceil(window, time.Second), 1))
 }
 
 // LevelItem is a limit's item in RateLimit.
 func LevelItem(name string, left int64, reset time.Duration) string {
-	return fmt.Sprintf("%s;r=%d;t=%d", quoted(name), left, Ceil(reset, time.Second))
+	return item(name, ";r=", left, ";t=", Ceil(reset, time.Second))
 }
 
-// quoted is a string of structured fields (RFC 9651 3.3.3).
-func quoted(s string) string {
-	b := []byte{'"'}
+func item(name, first string, a int64, second string, b int64) string {
+	out := appendQuoted(make([]byte, 0, 64), name)
+	out = strconv.AppendInt(append(out, first...), a, 10)
+	return string(strconv.AppendInt(append(out, second...), b, 10))
+}
+
+// appendQuoted writes a string of structured fields (RFC 9651 3.3.3).
+func appendQuoted(b []byte, s string) []byte {
+	b = append(b, '"')
 	for i := range len(s) {
 		switch c := s[i]; {
 		case c == '"' || c == '\\':
@@ -119,5 +125,5 @@ func quoted(s string) string {
 			b = append(b, c)
 		}
 	}
-	return string(append(b, '"'))
+	return append(b, '"')
 }

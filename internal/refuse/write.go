@@ -1,7 +1,6 @@
 package refuse
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -54,24 +53,6 @@ func (f *Facts) Write(w http.ResponseWriter) {
 	w.Header().Set("Content-Length", strconv.Itoa(len(b)))
 	w.WriteHeader(f.Status)
 	_, _ = w.Write(b)
-}
-
-// JSON is {"error":{"code","message","details"}}.
-func (f *Facts) JSON() []byte {
-	type body struct {
-		Code    string         `json:"code"`
-		Message string         `json:"message"`
-		Details map[string]any `json:"details"`
-	}
-	e := body{f.Code, f.Message, f.Details}
-	if e.Details == nil {
-		e.Details = map[string]any{}
-	}
-	b, err := json.Marshal(map[string]body{"error": e})
-	if err != nil {
-		panic(fmt.Errorf("facts that are no JSON: %w", err))
-	}
-	return b
 }
 
 // details are those of a refusal.
