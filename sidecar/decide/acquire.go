@@ -2,6 +2,7 @@ package decide
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -107,8 +108,12 @@ func (s *Server) permit(ctx context.Context, a *asker) (*held, *refuse.Facts) {
 	}
 	defer s.permits().answered(a.caller, a.rights)
 	key := call{a.caller, a.u.Name(), a.q.ID}
+	var print [sha256.Size]byte // tells apart what bears the same id
+	if key.id != "" {
+		print = a.q.print()
+	}
 	for {
-		at, h, mine, err := s.permits().claim(key, a.q.print(), a.rights)
+		at, h, mine, err := s.permits().claim(key, print, a.rights)
 		switch {
 		case err != nil:
 			return nil, a.unclaimed(err)

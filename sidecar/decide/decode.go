@@ -1,7 +1,6 @@
 package decide
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -23,9 +22,7 @@ func parse(body []byte) (map[string]any, *refuse.Facts) {
 	if !json.Valid(body) {
 		return nil, failed(http.StatusBadRequest, refuse.ValidationError, "the body is not one JSON value: %v", syntax(body))
 	}
-	d := json.NewDecoder(bytes.NewReader(body))
-	d.UseNumber()
-	v, err := value(d)
+	v, err := (&reader{rest: body}).value()
 	if err != nil {
 		return nil, failed(http.StatusBadRequest, refuse.ValidationError, "the body: %v", err)
 	}
@@ -43,52 +40,6 @@ func syntax(body []byte) error {
 		return err
 	}
 	return fmt.Errorf("%s", shown(string(body)))
-}
-
-func value(d *json.Decoder) (any, error) {
-	t, err := d.Token()
-	if err != nil {
-		return nil, err
-	}
-	switch t {
-	case json.Delim('{'):
-		return object(d)
-	case json.Delim('['):
-		return list(d)
-	}
-	return t, nil
-}
-
-func object(d *json.Decoder) (any, error) {
-	o := make(map[string]any)
-	for d.More() {
-		name, err := d.Token()
-		if err != nil {
-			return nil, err
-		}
-		field := name.(string)
-		if _, twice := o[field]; twice {
-			return nil, fmt.Errorf("field %s is there twice", quoted(field))
-		}
-		if o[field], err = value(d); err != nil {
-			return nil, err
-		}
-	}
-	_, err := d.Token()
-	return o, err
-}
-
-func list(d *json.Decoder) (any, error) {
-	var l []any
-	for d.More() {
-		v, err := value(d)
-		if err != nil {
-			return nil, err
-		}
-		l = append(l, v)
-	}
-	_, err := d.Token()
-	return l, err
 }
 
 // A mistake is one thing that is wrong with a request.

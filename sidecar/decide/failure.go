@@ -1,7 +1,6 @@
 package decide
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -39,14 +38,13 @@ func write(w http.ResponseWriter, f *refuse.Facts) {
 
 // send writes a body of JSON.
 func send(w http.ResponseWriter, status int, body any) {
-	b, err := json.Marshal(body)
-	if err != nil {
-		panic(fmt.Errorf("an answer that is no JSON: %w", err))
-	}
+	b := append(marshal(body), '\n')
 	h := w.Header()
-	h.Set("Content-Type", "application/json")
-	h.Set("Content-Length", strconv.Itoa(len(b)+1))
-	h.Set("Cache-Control", "no-store")
+	h["Content-Type"], h["Cache-Control"] = asJSON, notKept
+	h["Content-Length"] = []string{strconv.Itoa(len(b))}
 	w.WriteHeader(status)
-	_, _ = w.Write(append(b, '\n'))
+	_, _ = w.Write(b)
 }
+
+// What many answers share is made once, and nobody writes to it.
+var asJSON, notKept = []string{"application/json"}, []string{"no-store"}
