@@ -440,7 +440,7 @@ func TestAMarkNamesItsGrain(t *testing.T) {
 
 func TestAPauseIsRoundedUp(t *testing.T) {
 	for d, want := range map[time.Duration]int64{1: 1, 999: 1, 1000: 1, 1001: 2, math.MaxInt64: math.MaxInt64/1000 + 1} {
-		if got := ceilMicro(d); got != want {
+		if got := CeilMicros(d); got != want {
 			t.Errorf("%d ns: %d us, want %d", d, got, want)
 		}
 	}

@@ -6,10 +6,6 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// UnknownFor is how long a store that is new, or has lost its memory, keeps back what
-// processes may hold that it does not know; longer if they say that they keep their parts for longer.
-const UnknownFor = lifeUntil
-
 // cold is what is known of a store that does not know what was used of a group's limits.
 // Instants are microseconds of the store's clock.
 type cold struct {

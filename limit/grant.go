@@ -13,13 +13,13 @@ const lastInstant = 1 << 53
 // grant is the answer to a claim, after the cell has been charged.
 func (c *Cell) grant(at *Supply, k *Claim, extra int64) Grant {
 	c.keep(at, k.Rule)
-	g := Grant{Extra: extra, Left: c.left(at, k.Rule), Mark: c.mark(k.Rule), Reset: micro(c.reset(at, k.Rule))}
-	g.Paused = micro(max(0, c.Paused-at.Now))
+	g := Grant{Extra: extra, Left: c.left(at, k.Rule), Mark: c.mark(k.Rule), Reset: Micros(c.reset(at, k.Rule))}
+	g.Paused = Micros(max(0, c.Paused-at.Now))
 	if k.Rule.Shape == Fixed {
 		g.Back = c.Returned
 	}
 	g.Cold = at.Cold && k.Rule.Shape != Fixed && !k.Rule.Tally
-	g.Wait = max(g.Paused, micro(c.wait(at, k)))
+	g.Wait = max(g.Paused, Micros(c.wait(at, k)))
 	return g
 }
 
@@ -83,13 +83,13 @@ func (c *Cell) mark(r *Rule) Mark {
 	return Mark{}
 }
 
-// micro is a number of microseconds.
-func micro(n int64) time.Duration {
+// Micros is a number of microseconds.
+func Micros(n int64) time.Duration {
 	if n > math.MaxInt64/1000 {
 		return bucket.Never
 	}
 	return time.Duration(n) * time.Microsecond
 }
 
-// ceilMicro is a duration in microseconds, rounded up.
-func ceilMicro(d time.Duration) int64 { return int64((d-1)/time.Microsecond) + 1 }
+// CeilMicros is a duration in microseconds, rounded up.
+func CeilMicros(d time.Duration) int64 { return int64((d-1)/time.Microsecond) + 1 }

@@ -58,9 +58,12 @@ type Fall struct{ Part, At int64 }
 // Stale are parts that expired: what was spent of them may count in a rolling limit still.
 type Stale struct{ Part, At, Until int64 }
 
+// UnknownFor is how long a store that is new, or has lost its memory, keeps back what
+// processes may hold that it does not know; longer if they say that they keep their parts for longer.
+const UnknownFor = 5 * time.Minute
+
 const (
-	trial     = 5_000_000 // microseconds after which a process is given a part, so that a crash loop gets none
-	lifeUntil = 5 * time.Minute
+	trial     = 5_000_000  // microseconds after which a process is given a part, so that a crash loop gets none
 	graces    = 3          // silences in which a process that is alive has surely beaten
 	aheadMost = 10_000_000 // microseconds by which a clock may run back
 	mostFalls = 4
@@ -86,7 +89,7 @@ func (m *Members) Told() bool {
 // forget is the memory lost: all parts are out until those who hold them show them.
 func (m *Members) forget(now int64) {
 	m.Gen, m.Birth, m.Rows = max(now, m.Gen+1), now, make(map[string]*Member)
-	m.Unknown, m.Known = Whole, now+lifeUntil.Microseconds()
+	m.Unknown, m.Known = Whole, now+UnknownFor.Microseconds()
 	m.look(now)
 }
 

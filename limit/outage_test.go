@@ -254,13 +254,13 @@ func (p *process) go1(c clock.Clock, r *Registry, until time.Duration, n int64) 
 		now = c.Now()
 		v = permit.Take(now, max(0, until-now))
 	}
-	return v.OK && v.Wait == 0, isOwn(permit.first[0].turn), v, nil
+	return v.OK && v.Wait == 0, isOwn(permit.Turn(0)), v, nil
 }
 
 // crowd uses as many other keys as there is room for.
 func (p *process) crowd() {
 	key := func(i int) string { return fmt.Sprint("another", i) }
-	for i := range stretch {
+	for i := range room {
 		p.registry.Load().Get(p.fleet.clock.Now(), key(i))
 	}
 	for i := 0; ; i++ {
@@ -270,7 +270,7 @@ func (p *process) crowd() {
 		case <-time.After(100 * time.Millisecond):
 		}
 		var permit Permit
-		permit.Add(Charge{p.registry.Load(), key(i % stretch), 1})
+		permit.Add(Charge{p.registry.Load(), key(i % room), 1})
 		now := p.fleet.clock.Now()
 		if v := permit.Take(now, 0); v.Ask {
 			_, _ = permit.Fetch(context.Background(), now, now, Normal)

@@ -17,7 +17,7 @@ import (
 func crowded(t *testing.T, s Store, l Limit, o FleetOptions) []*Registry {
 	l.Scope, l.MaxKeys = "tenant", 1
 	_, regs := fleetOf(t, 2, s, l, o)
-	for i := range stretch {
+	for i := range room {
 		goOne(context.Background(), clock.System.Now()+sec, Charge{regs[1], fmt.Sprint("key", i), 1})
 	}
 	return regs
@@ -76,7 +76,7 @@ func TestAKeyForWhichThereIsNoRoomHasNoPart(t *testing.T) {
 			for range 200 {
 				call(0, "x")
 				call(1, "x")
-				for k := range stretch { // they need their room
+				for k := range room { // they need their room
 					call(1, fmt.Sprint("key", k))
 				}
 				time.Sleep(100 * time.Millisecond)
@@ -85,7 +85,7 @@ func TestAKeyForWhichThereIsNoRoomHasNoPart(t *testing.T) {
 			kept := 0
 			for i := range 200 {
 				time.Sleep(100 * time.Millisecond)
-				for k := range stretch {
+				for k := range room {
 					if ok, _ := call(1, fmt.Sprint("key", k)); ok {
 						kept++
 					}
@@ -120,8 +120,8 @@ func TestKeysForWhichThereIsNoRoomAreForgotten(t *testing.T) {
 		if n := len(sourceOf(regs[1]).passing.byKey); n != mostPassing || sourceOf(regs[1]).passing.used.Len() != n {
 			t.Errorf("%d keys are known, want %d", n, mostPassing)
 		}
-		if n := regs[1].Len(); n > stretch {
-			t.Errorf("%d keys have room, want %d at most", n, stretch)
+		if n := regs[1].Len(); n > room {
+			t.Errorf("%d keys have room, want %d at most", n, room)
 		}
 	})
 }

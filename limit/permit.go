@@ -66,6 +66,9 @@ func (p *Permit) Late() time.Duration { return p.late }
 func (p *Permit) Len() int            { return p.n }
 func (p *Permit) Charge(i int) Charge { return p.at(i).Charge }
 
+// Turn is what a charge holds, if it holds anything.
+func (p *Permit) Turn(i int) Turn { return p.at(i).turn }
+
 func (p *Permit) at(i int) *entry {
 	if i < len(p.first) {
 		return &p.first[i]

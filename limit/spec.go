@@ -46,7 +46,7 @@ func newSpec(l Limit, lease, guard time.Duration) *spec {
 		s.hold = max(guard, min(longestLease, lease))
 	}
 	if s.late {
-		s.rule.Hold = ceilMicro(s.hold)
+		s.rule.Hold = CeilMicros(s.hold)
 	}
 	return s
 }

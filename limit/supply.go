@@ -38,14 +38,15 @@ func (m *Members) Supply(now int64) *Supply {
 	return &Supply{now, m.Z(max(now, m.At)), min(m.Out, Whole), m.Next, m.Unknown >= Whole, m.Falls, m.Stale}
 }
 
-// partUp and partDown are a part of something, rounded.
-func partDown(n, part int64) int64 {
+// PartDown is a part, in millionths, of n, rounded down.
+func PartDown(n, part int64) int64 {
 	hi, lo := bits.Mul64(uint64(n), uint64(part))
 	q, _ := bits.Div64(hi, lo, Whole)
 	return int64(q)
 }
 
-func partUp(n, part int64) int64 { return n - partDown(n, Whole-part) }
+// partUp is a part of n, rounded up.
+func partUp(n, part int64) int64 { return n - PartDown(n, Whole-part) }
 
 // floor is the weight that a bucket has at least: the tokens that are saved up out
 // there, or may have been spent of late.
