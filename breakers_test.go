@@ -142,7 +142,7 @@ func TestAFleetHasABreakerForEachOperation(t *testing.T) {
 // probedByOne has a fleet's breaker opened by process 0, and called by all processes,
 // one of them before the others if first says so.
 func probedByOne(t *testing.T, first int) {
-	all := fleet(t, 3, twoOperations())
+	all := joined(t, 3, twoOperations())
 	pass(3 * sec)  // each has met the store
 	for range 10 { // half of twenty calls: where all fail, a probe would end with its first attempt
 		_, _ = weir.Do(background, all[0], weir.Call{Operation: "put"}, answers(nil).call)

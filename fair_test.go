@@ -780,7 +780,7 @@ func TestLinesInAFleet(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			p := inTurn(rate("all", c.rate, sec, c.rate/5))
 			p.MaxWait = 5 * sec
-			all := fleet(t, 3, p)
+			all := joined(t, 3, p)
 			ctx, cancel := context.WithCancel(t.Context())
 			begin := clock.System.Now()
 			m := &weigher{rate: float64(c.rate), burst: float64(c.rate / 5)}

@@ -17,8 +17,8 @@ import (
 	"github.com/seed1158cd35/weir/retry"
 )
 
-// fleet is several processes that call one upstream through one store.
-func fleet(t *testing.T, n int, p weir.Policy) (all []*weir.Upstream) {
+// joined is several processes that call one upstream through one store.
+func joined(t *testing.T, n int, p weir.Policy) (all []*weir.Upstream) {
 	t.Helper()
 	store := limit.NewMemory(nil)
 	for range n {
@@ -41,7 +41,7 @@ func fleet(t *testing.T, n int, p weir.Policy) (all []*weir.Upstream) {
 
 func TestAFleetSharesABudgetOfRetries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		all := fleet(t, 4, weir.Policy{
+		all := joined(t, 4, weir.Policy{
 			Budget: retry.BudgetConfig{All: bucket.Rate{Amount: 100, Per: time.Minute, Burst: 20}},
 			Retry:  retry.Config{Base: time.Millisecond},
 		})
@@ -80,7 +80,7 @@ func TestABudgetOfAllBearsASpell(t *testing.T) {
 			p.Retry, _ = retry.Schedule("aws-patient")
 			all := []*weir.Upstream{open(t, p, weir.Options{})}
 			if n > 0 {
-				all = fleet(t, n, p)
+				all = joined(t, n, p)
 			}
 			time.Sleep(3 * time.Second) // the fleet has met its store
 			var mu sync.Mutex
@@ -131,7 +131,7 @@ func TestABudgetOfAllBearsASpell(t *testing.T) {
 // A call is charged to all its limits or to none, shared and not.
 func TestSharedAndLocalLimitsAreTakenTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		all := fleet(t, 2, weir.Policy{
+		all := joined(t, 2, weir.Policy{
 			MaxWait: -1,
 			Limits: []limit.Limit{
 				{Name: "requests", Rate: bucket.Rate{Amount: 1, Per: time.Hour, Burst: 50}},
@@ -168,7 +168,7 @@ func TestSharedAndLocalLimitsAreTakenTogether(t *testing.T) {
 // beyond it is owed by all.
 func TestAFleetSettlesWhatWasUsed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		all := fleet(t, 2, weir.Policy{MaxWait: -1, Limits: []limit.Limit{
+		all := joined(t, 2, weir.Policy{MaxWait: -1, Limits: []limit.Limit{
 			{Name: "tokens", Unit: "tokens", Shape: limit.Rolling, Rate: bucket.Rate{Amount: 1000, Per: time.Hour}},
 		}})
 		take := func(u *weir.Upstream, n int64) (*weir.Permit, error) {
@@ -200,7 +200,7 @@ func TestAFleetSettlesWhatWasUsed(t *testing.T) {
 // A call that costs more than there can ever be is an error at once.
 func TestSharedCostAboveTheBurst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		all := fleet(t, 1, weir.Policy{Limits: []limit.Limit{{Name: "l", Rate: bucket.Rate{Amount: 100, Per: time.Second}}}})
+		all := joined(t, 1, weir.Policy{Limits: []limit.Limit{{Name: "l", Rate: bucket.Rate{Amount: 100, Per: time.Second}}}})
 		begin := time.Now()
 		_, err := all[0].Acquire(context.Background(), weir.Call{Cost: map[string]int64{limit.Requests: 101}})
 		if !errors.Is(err, weir.ErrTooMuch) || time.Since(begin) != 0 {

@@ -50,7 +50,7 @@ func TestSetOfAFleetHandsOutNothing(t *testing.T) {
 		for name, story := range stories {
 			for _, n := range []int{1, 3} {
 				synctest.Test(t, func(t *testing.T) {
-					all := fleet(t, n, steady(story[0]))
+					all := joined(t, n, steady(story[0]))
 					pass(3 * time.Second) // it has met its store
 					got := spendFleet(all)
 					for _, l := range story[1:] {

@@ -19,7 +19,7 @@ func TestGuessesAreCutToWhatAFleetCanGrant(t *testing.T) {
 		l := rate("tokens", 100_000, time.Minute, 100_000)
 		l.Unit = "tokens"
 		for name, fairly := range map[string]weir.Fair{"in turn": {By: "user"}, "not": {}} {
-			u := fleet(t, 1, weir.Policy{Limits: []limit.Limit{l}, MaxWait: 2 * time.Minute, Fair: fairly})[0]
+			u := joined(t, 1, weir.Policy{Limits: []limit.Limit{l}, MaxWait: 2 * time.Minute, Fair: fairly})[0]
 			for range 2 {
 				p, err := u.Acquire(context.Background(), weir.Call{Cost: map[string]int64{"tokens": 250_000}, Estimated: true})
 				if err != nil {

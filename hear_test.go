@@ -94,7 +94,7 @@ func (w way) hears(t *testing.T, scope string) {
 	p.Breaker, p.BreakerScope, p.MaxWait = breaker.Config{}, scope, time.Hour
 	var u *weir.Upstream
 	if w.fleet {
-		u = fleet(t, 1, p)[0]
+		u = joined(t, 1, p)[0]
 	} else {
 		u = open(t, p, w.o)
 	}
@@ -214,7 +214,7 @@ func (w way) lifted(t *testing.T, of pause.Subject, late time.Duration) {
 	p.MaxWait = 2 * time.Hour
 	var u *weir.Upstream
 	if w.fleet {
-		u = fleet(t, 1, p)[0]
+		u = joined(t, 1, p)[0]
 		pass(3 * sec)
 	} else {
 		u = open(t, p, weir.Options{})

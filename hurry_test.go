@@ -46,7 +46,7 @@ func (w *way) patient(t *testing.T) *weir.Upstream {
 	p.MaxWait = time.Hour
 	var u *weir.Upstream
 	if w.fleet {
-		u = fleet(t, 1, p)[0]
+		u = joined(t, 1, p)[0]
 	} else {
 		u = open(t, p, w.o)
 	}

@@ -59,7 +59,7 @@ func TestWhoLeavesChangesNothingForOthers(t *testing.T) {
 // fleetOf is an upstream whose limits are shared, if they are, with a fleet of its own.
 func fleetOf(t *testing.T, p weir.Policy, shared bool) *weir.Upstream {
 	if shared {
-		return fleet(t, 1, p)[0]
+		return joined(t, 1, p)[0]
 	}
 	return open(t, p, weir.Options{})
 }

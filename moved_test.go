@@ -61,7 +61,7 @@ func TestWhoWaitsGoesByTheLimitThatTookItsPlace(t *testing.T) {
 					p.Fair.By, p.MaxWait = by, 30*time.Second
 					return p
 				}
-				all := fleet(t, 2, policy(c.from))
+				all := joined(t, 2, policy(c.from))
 				pass(3 * time.Second)
 				ctx, end := context.WithTimeout(background, 30*time.Second)
 				w := crowdOf{ctx: ctx}
@@ -97,7 +97,7 @@ func TestWhoWaitsGoesByTheLimitThatTookItsPlace(t *testing.T) {
 func TestALimitThatBeginsHasPartsOfUnitsOnlyAsTheyCome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := limit.Limit{Name: "q", Rate: bucket.Rate{Amount: 24, Per: time.Second, Burst: 2}}
-		all := fleet(t, 2, steady(l))
+		all := joined(t, 2, steady(l))
 		pass(time.Second)
 		l.Scope = "tenant"
 		for _, u := range all {
@@ -158,7 +158,7 @@ func changesOfALimit(t *testing.T, r *rand.Rand, seed uint64) {
 		}
 		return p
 	}
-	all := fleet(t, 1+r.IntN(3), policy())
+	all := joined(t, 1+r.IntN(3), policy())
 	var mu sync.Mutex
 	var wg sync.WaitGroup
 	spans := [][]gone{nil} // while it is shared

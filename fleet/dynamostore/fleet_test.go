@@ -14,9 +14,9 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// A fleet is some processes with clocks of their own, far from a server whose time is
-// the true one. It knows when each ask was executed.
-type fleet struct {
+// Clients are some processes with clocks of their own, far from a server whose time is
+// the true one. They know when each ask was executed.
+type clients struct {
 	*fake
 	stores []*Store
 
@@ -27,8 +27,8 @@ type fleet struct {
 // newFleet has processes of which half of the wall clocks are half a second off, with
 // quartzes that run wrong by up to 100 parts in a million. The server's clock is cut to seconds,
 // and the front ends that tell it are up to 5ms apart.
-func newFleet(n int, rng *rand.Rand) *fleet {
-	f := &fleet{fake: newFake(nil), done: make(map[uint64]time.Time)}
+func newFleet(n int, rng *rand.Rand) *clients {
+	f := &clients{fake: newFake(nil), done: make(map[uint64]time.Time)}
 	var mu sync.Mutex
 	random := func(most time.Duration) time.Duration {
 		mu.Lock()
@@ -49,7 +49,7 @@ func newFleet(n int, rng *rand.Rand) *fleet {
 	return f
 }
 
-func (f *fleet) executed(it map[string]av) {
+func (f *clients) executed(it map[string]av) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for name, v := range it {
@@ -68,7 +68,7 @@ type spent struct {
 }
 
 // hammer lets goroutines of all processes take what they get until the time is over.
-func (f *fleet) hammer(t *testing.T, d time.Duration, claim func(now time.Time) limit.Claim) (all []spent) {
+func (f *clients) hammer(t *testing.T, d time.Duration, claim func(now time.Time) limit.Claim) (all []spent) {
 	var wg sync.WaitGroup
 	var mu sync.Mutex
 	end := time.Now().Add(d)
@@ -113,7 +113,7 @@ func sum(all []spent) (n int64) {
 	return n
 }
 
-func wantUsed(t *testing.T, f *fleet, all []spent, could int64) {
+func wantUsed(t *testing.T, f *clients, all []spent, could int64) {
 	t.Helper()
 	n := sum(all)
 	t.Logf("%d of %d used", n, could)
@@ -145,7 +145,7 @@ func TestFleetKeepsBucket(t *testing.T) {
 }
 
 // calibrated waits until all processes know the time.
-func (f *fleet) calibrated(t *testing.T) time.Time {
+func (f *clients) calibrated(t *testing.T) time.Time {
 	begin := time.Now()
 	for _, s := range f.stores {
 		if _, _, err := s.Load(context.Background(), "", nil); err != nil {

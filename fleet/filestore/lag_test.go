@@ -20,7 +20,7 @@ func TestALagThatWasNotWrittenIsWrittenAgain(t *testing.T) {
 	}
 	defer db.Close()
 	full := errors.New("full")
-	var f fleet
+	var f rosters
 	write := func(result error) error {
 		return db.Update(func(b *bolt.Tx) error {
 			meta, err := b.CreateBucketIfNotExists(bucketMeta)

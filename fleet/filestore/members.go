@@ -13,7 +13,7 @@ import (
 // Who shares a limit is kept in memory: all are of this process, or speak to it, and end
 // with it. Only by how much the supply of a group is behind the clock outlives it, as
 // buckets are drained by the supply.
-type fleet struct {
+type rosters struct {
 	groups  map[string]*limit.Members
 	written map[string]int64 // the lags that the file has
 	writing map[string]int64 // those that it has once the present write is on disk
@@ -22,8 +22,8 @@ type fleet struct {
 var lagPrefix = []byte("lag ")
 
 // openFleet reads the lags of a file.
-func openFleet(b *bolt.Tx) (fleet, error) {
-	f := fleet{make(map[string]*limit.Members), make(map[string]int64), make(map[string]int64)}
+func openFleet(b *bolt.Tx) (rosters, error) {
+	f := rosters{make(map[string]*limit.Members), make(map[string]int64), make(map[string]int64)}
 	meta := b.Bucket(bucketMeta)
 	c := meta.Cursor()
 	for k, _ := c.Seek(lagPrefix); len(k) > len(lagPrefix) && string(k[:len(lagPrefix)]) == string(lagPrefix); k, _ = c.Next() {
@@ -37,7 +37,7 @@ func openFleet(b *bolt.Tx) (fleet, error) {
 }
 
 // members are those of a group.
-func (f *fleet) members(group string, now int64) *limit.Members {
+func (f *rosters) members(group string, now int64) *limit.Members {
 	m := f.groups[group]
 	if m == nil {
 		m = limit.NewMembers(now, true)
@@ -48,7 +48,7 @@ func (f *fleet) members(group string, now int64) *limit.Members {
 }
 
 // finish writes the lags that have grown.
-func (f *fleet) finish(meta *bolt.Bucket) error {
+func (f *rosters) finish(meta *bolt.Bucket) error {
 	clear(f.writing)
 	for group, m := range f.groups {
 		lag := m.At - m.Z(m.At)
@@ -64,7 +64,7 @@ func (f *fleet) finish(meta *bolt.Bucket) error {
 }
 
 // wrote notes that the write has succeeded: one that a full disk refused is made again.
-func (f *fleet) wrote() { maps.Copy(f.written, f.writing) }
+func (f *rosters) wrote() { maps.Copy(f.written, f.writing) }
 
 // dropLags lets the supply of all groups begin anew, with the clock.
 func dropLags(b *bolt.Tx) error {

@@ -39,7 +39,7 @@ type Store struct {
 	path  string
 	db    *bolt.DB
 	clock *ticker
-	fleet fleet // the writer's
+	fleet rosters // the writer's
 
 	mu      sync.Mutex
 	arrived sync.Cond // something is in the queue, or the store is closed

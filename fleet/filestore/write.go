@@ -149,7 +149,7 @@ func (s *Store) each(t *txn, batch []*op) {
 type txn struct {
 	meta                  *bolt.Bucket
 	cells, lanes, records *part
-	fleet                 *fleet
+	fleet                 *rosters
 
 	now     time.Time
 	changed map[string]*limit.Cell

@@ -16,9 +16,9 @@ import (
 // fleetEverything lets a fleet have one of everything.
 func fleetEverything(reg prometheus.Registerer) *Fleet {
 	m := NewFleet(reg)
-	fleet := limit.NewFleet(limit.NewMemory(nil), limit.FleetOptions{Events: m.Events()})
-	fleet.Group("s3")
-	m.Watch(fleet)
+	members := limit.NewFleet(limit.NewMemory(nil), limit.FleetOptions{Events: m.Events()})
+	members.Group("s3")
+	m.Watch(members)
 	put := perSecond("put", "", 10)
 	e := m.Events()
 	e.Called(limit.StoreCall{Group: "s3", Calls: 3, Granted: 3, Back: 2, Took: time.Millisecond, Limits: []limit.LimitCall{{Limit: &put, Units: 3, Leased: 4}}})

@@ -82,7 +82,7 @@ func (s *scene) load(yaml string) []proxy.Upstream {
 	return file.Upstreams
 }
 
-func play(t *testing.T, yaml string, fleet bool, do func(*scene)) {
+func play(t *testing.T, yaml string, shared bool, do func(*scene)) {
 	synctest.Test(t, func(t *testing.T) {
 		n := memnet.New()
 		defer n.Close()
@@ -91,7 +91,7 @@ func play(t *testing.T, yaml string, fleet bool, do func(*scene)) {
 		upstreams := s.load(yaml)
 		upstreams[0].Dial = n.Dial
 		var o weir.Options
-		if fleet {
+		if shared {
 			s.fleet = limit.NewFleet(limit.NewMemory(nil), limit.FleetOptions{})
 			s.fleet.Start()
 			o.Fleet = s.fleet
@@ -102,11 +102,11 @@ func play(t *testing.T, yaml string, fleet bool, do func(*scene)) {
 		}
 		s.proxy, s.u = p, p.Upstreams()["api"]
 		n.Serve("weir.test", p)
-		if fleet {
+		if shared {
 			time.Sleep(3 * sec)
 		}
 		do(s)
-		if fleet {
+		if shared {
 			s.u.Close()
 			_ = s.fleet.Close(context.Background())
 		}
