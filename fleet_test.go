@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/fleet"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/limit/bucket"
 	"github.com/seed1158cd35/weir/outcome"
@@ -20,9 +21,9 @@ import (
 // joined is several processes that call one upstream through one store.
 func joined(t *testing.T, n int, p weir.Policy) (all []*weir.Upstream) {
 	t.Helper()
-	store := limit.NewMemory(nil)
+	store := fleet.NewMemory(nil)
 	for range n {
-		f := limit.NewFleet(store, limit.FleetOptions{})
+		f := fleet.New(store, fleet.Options{})
 		f.Start()
 		u, err := weir.New("up", p, weir.Options{Fleet: f})
 		if err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/breaker"
 	"github.com/seed1158cd35/weir/clock"
+	"github.com/seed1158cd35/weir/fleet"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/limit/bucket"
 	"github.com/seed1158cd35/weir/limit/pause"
@@ -275,7 +276,7 @@ func refusedInTime(t *testing.T, u *weir.Upstream, patience time.Duration) {
 // So it is for a process that has not heard yet what its fleet has paused, as the store is slow.
 func TestWhoWaitsForAStoreThatIsNewIsRefusedAtTheDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		u := join(t, &cut{Store: known(t), there: 5 * sec}, ofAll(), limit.FleetOptions{}).Upstream
+		u := join(t, &cut{Store: known(t), there: 5 * sec}, ofAll(), fleet.Options{}).Upstream
 		refusedInTime(t, u, 100*ms)
 	})
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/clock"
+	"github.com/seed1158cd35/weir/fleet"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/limit/bucket"
 	"github.com/seed1158cd35/weir/outcome"
@@ -69,7 +70,7 @@ func stoodStill(t *testing.T, l limit.Limit, fair weir.Fair, still time.Duration
 	c := standing{clock.System, start + time.Second, start + time.Second + still}
 	o := weir.Options{Clock: c}
 	if shared {
-		o.Fleet = limit.NewFleet(limit.NewMemory(nil), limit.FleetOptions{Clock: c, Lease: -1})
+		o.Fleet = fleet.New(fleet.NewMemory(nil), fleet.Options{Clock: c, Lease: -1})
 		o.Fleet.Start()
 		defer func() {
 			if err := o.Fleet.Close(t.Context()); err != nil {

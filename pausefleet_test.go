@@ -16,6 +16,7 @@ import (
 
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/clock"
+	"github.com/seed1158cd35/weir/fleet"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/limit/bucket"
 	"github.com/seed1158cd35/weir/limit/pause"
@@ -27,7 +28,7 @@ const heardBy = 2 * sec
 
 // A cut is a store that can be away from one process, and at a distance.
 type cut struct {
-	limit.Store
+	fleet.Store
 	away  atomic.Bool
 	there time.Duration
 }
@@ -44,30 +45,30 @@ func (c *cut) pass(ctx context.Context) error {
 	return nil
 }
 
-func (c *cut) Take(ctx context.Context, a *limit.Ask) error {
+func (c *cut) Take(ctx context.Context, a *fleet.Ask) error {
 	if err := c.pass(ctx); err != nil {
 		return err
 	}
 	return c.Store.Take(ctx, a)
 }
 
-func (c *cut) Beat(ctx context.Context, b *limit.Beat) (limit.Standing, error) {
+func (c *cut) Beat(ctx context.Context, b *fleet.Beat) (fleet.Standing, error) {
 	if err := c.pass(ctx); err != nil {
-		return limit.Standing{}, err
+		return fleet.Standing{}, err
 	}
 	return c.Store.Beat(ctx, b)
 }
 
-func (c *cut) Load(ctx context.Context, group string, names []string) ([]limit.Record, time.Time, error) {
+func (c *cut) Load(ctx context.Context, group string, names []string) ([]fleet.Record, time.Time, error) {
 	if err := c.pass(ctx); err != nil {
 		return nil, time.Time{}, err
 	}
 	return c.Store.Load(ctx, group, names)
 }
 
-func (c *cut) Swap(ctx context.Context, group string, r limit.Record) (limit.Record, bool, error) {
+func (c *cut) Swap(ctx context.Context, group string, r fleet.Record) (fleet.Record, bool, error) {
 	if err := c.pass(ctx); err != nil {
-		return limit.Record{}, false, err
+		return fleet.Record{}, false, err
 	}
 	return c.Store.Swap(ctx, group, r)
 }
@@ -77,7 +78,7 @@ type peer struct {
 	t *testing.T
 	*weir.Upstream
 	cut    *cut
-	fleet  *limit.Fleet
+	fleet  *fleet.Fleet
 	events eventsHeard
 }
 
@@ -88,10 +89,10 @@ type eventsHeard struct {
 }
 
 // join starts a process that shares a store.
-func join(t *testing.T, s limit.Store, p weir.Policy, o limit.FleetOptions) *peer {
+func join(t *testing.T, s fleet.Store, p weir.Policy, o fleet.Options) *peer {
 	t.Helper()
 	x := &peer{t: t, cut: &cut{Store: s, there: ms}}
-	x.fleet = limit.NewFleet(x.cut, o)
+	x.fleet = fleet.New(x.cut, o)
 	x.fleet.Start()
 	var err error
 	x.Upstream, err = weir.New("up", p, weir.Options{Fleet: x.fleet, Events: weir.Events{
@@ -159,9 +160,9 @@ func held(t *testing.T, long time.Duration, c weir.Call, all ...*peer) {
 	}
 }
 
-func known(t *testing.T) *limit.Memory {
+func known(t *testing.T) *fleet.Memory {
 	t.Helper()
-	return limit.NewMemory(nil)
+	return fleet.NewMemory(nil)
 }
 
 // ofAll is a policy in which nobody waits.
@@ -197,7 +198,7 @@ func TestAPauseReachesTheWholeFleet(t *testing.T) {
 			t.Run(name+" "+pool, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					store := known(t)
-					a, b, c := join(t, store, p, limit.FleetOptions{}), join(t, store, p, limit.FleetOptions{}), join(t, store, p, limit.FleetOptions{})
+					a, b, c := join(t, store, p, fleet.Options{}), join(t, store, p, fleet.Options{}), join(t, store, p, fleet.Options{})
 					call := weir.Call{Operation: "get", Pool: pool, Keys: map[string]string{"user": "u"}}
 					pass(3 * sec)
 					if !b.goes(call) || !c.goes(call) {
@@ -230,7 +231,7 @@ func TestWhoAsksTheStoreHearsAtOnce(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				store := known(t)
 				for range 50 {
-					o := limit.FleetOptions{Lease: -1}
+					o := fleet.Options{Lease: -1}
 					a, b := join(t, store, p, o), join(t, store, p, o)
 					call := weir.Call{Operation: "get", Pool: "key/model", Keys: map[string]string{"user": "key/model"}}
 					for begin := clock.System.Now(); since(begin) < 3*sec; pass(7 * ms) {
@@ -267,7 +268,7 @@ func TestThoseWhoWaitHearOfAPauseElsewhere(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					p.MaxWait = time.Hour
 					store := known(t)
-					a, b := join(t, store, p, limit.FleetOptions{}), join(t, store, p, limit.FleetOptions{})
+					a, b := join(t, store, p, fleet.Options{}), join(t, store, p, fleet.Options{})
 					pass(5 * sec)
 					call := weir.Call{Pool: pool, Keys: map[string]string{"user": "u"}}
 					begin := clock.System.Now()
@@ -313,16 +314,16 @@ func TestWhoStartsLearnsOfPausesFirst(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				store := known(t)
-				a := join(t, store, p, limit.FleetOptions{})
+				a := join(t, store, p, fleet.Options{})
 				call := weir.Call{Operation: "get", Keys: map[string]string{"user": "u"}}
 				pass(3 * sec)
 				a.told(call, hinted(30*sec).o)
 				pass(sec)
 				for range 3 {
-					b := join(t, store, p, limit.FleetOptions{})
+					b := join(t, store, p, fleet.Options{})
 					held(t, sec, call, b)
 				}
-				_, d := try(join(t, store, p, limit.FleetOptions{}).Upstream, call)
+				_, d := try(join(t, store, p, fleet.Options{}).Upstream, call)
 				if d.Allowed || d.Reason != weir.Paused {
 					t.Errorf("who tries at once: %+v", d)
 				}
@@ -335,12 +336,12 @@ func TestWhoStartsLearnsOfPausesFirst(t *testing.T) {
 func TestWhoStartsWithoutAStoreIsNotHeldUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &cut{Store: known(t), there: time.Hour}
-		b := join(t, store, steady(), limit.FleetOptions{})
+		b := join(t, store, steady(), fleet.Options{})
 		begin := clock.System.Now()
 		if !b.goes(weir.Call{}) || since(begin) > sec {
 			t.Errorf("it goes after %v", since(begin))
 		}
-		none := join(t, store, ofAll(), limit.FleetOptions{}) // whose calls do not wait for their turns
+		none := join(t, store, ofAll(), fleet.Options{}) // whose calls do not wait for their turns
 		if begin = clock.System.Now(); !none.goes(weir.Call{}) || since(begin) > 250*ms {
 			t.Errorf("it goes after %v", since(begin))
 		}
@@ -350,7 +351,7 @@ func TestWhoStartsWithoutAStoreIsNotHeldUp(t *testing.T) {
 		ctx, cancel := context.WithTimeout(background, 10*ms)
 		defer cancel()
 		begin = clock.System.Now()
-		if _, err := join(t, store, ofAll(), limit.FleetOptions{}).Acquire(ctx, weir.Call{}); err == nil || since(begin) != 10*ms {
+		if _, err := join(t, store, ofAll(), fleet.Options{}).Acquire(ctx, weir.Call{}); err == nil || since(begin) != 10*ms {
 			t.Errorf("who leaves waits %v: %v", since(begin), err)
 		}
 	})
@@ -362,7 +363,7 @@ func TestPausesWhileTheStoreIsAway(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				store := known(t)
-				a, b := join(t, store, p, limit.FleetOptions{}), join(t, store, p, limit.FleetOptions{})
+				a, b := join(t, store, p, fleet.Options{}), join(t, store, p, fleet.Options{})
 				call := weir.Call{Operation: "get", Keys: map[string]string{"user": "u"}}
 				for range 800 { // who is new, or has not used a limit lately has no part of it while the store is away
 					_, _ = a.goes(call), b.goes(call)
@@ -395,29 +396,29 @@ func TestAnEmptiedStoreIsToldAgain(t *testing.T) {
 		first, second := known(t), known(t)
 		store := &swapped{}
 		store.in.Store(first)
-		a := join(t, store, p, limit.FleetOptions{})
+		a := join(t, store, p, fleet.Options{})
 		pass(sec)
 		a.told(weir.Call{}, hinted(60*sec).o)
 		pass(sec)
 		store.in.Store(second)
 		pass(heardBy)
-		held(t, 50*sec, weir.Call{}, a, join(t, store, p, limit.FleetOptions{}))
+		held(t, 50*sec, weir.Call{}, a, join(t, store, p, fleet.Options{}))
 	})
 }
 
 type swapped struct {
-	limit.Store
-	in atomic.Pointer[limit.Memory]
+	fleet.Store
+	in atomic.Pointer[fleet.Memory]
 }
 
-func (s *swapped) Take(ctx context.Context, a *limit.Ask) error { return s.in.Load().Take(ctx, a) }
-func (s *swapped) Beat(ctx context.Context, b *limit.Beat) (limit.Standing, error) {
+func (s *swapped) Take(ctx context.Context, a *fleet.Ask) error { return s.in.Load().Take(ctx, a) }
+func (s *swapped) Beat(ctx context.Context, b *fleet.Beat) (fleet.Standing, error) {
 	return s.in.Load().Beat(ctx, b)
 }
-func (s *swapped) Load(ctx context.Context, g string, n []string) ([]limit.Record, time.Time, error) {
+func (s *swapped) Load(ctx context.Context, g string, n []string) ([]fleet.Record, time.Time, error) {
 	return s.in.Load().Load(ctx, g, n)
 }
-func (s *swapped) Swap(ctx context.Context, g string, r limit.Record) (limit.Record, bool, error) {
+func (s *swapped) Swap(ctx context.Context, g string, r fleet.Record) (fleet.Record, bool, error) {
 	return s.in.Load().Swap(ctx, g, r)
 }
 
@@ -429,7 +430,7 @@ func TestAPauseOfYearsIsBoundedEverywhere(t *testing.T) {
 		store := known(t)
 		long, short := ofAll(), ofAll()
 		long.MaxPause, short.MaxPause = time.Hour, time.Minute
-		a, b := join(t, store, long, limit.FleetOptions{}), join(t, store, short, limit.FleetOptions{})
+		a, b := join(t, store, long, fleet.Options{}), join(t, store, short, fleet.Options{})
 		pass(sec)
 		begin := clock.System.Now()
 		a.told(weir.Call{}, hinted(years).o)
@@ -473,10 +474,10 @@ func TestAPauseOfYearsIsBoundedEverywhere(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				store := known(t)
 				begin := clock.System.Now()
-				if _, ok, err := store.Swap(background, "up", limit.Record{Name: "pauses", Value: []byte(record()), Keep: years}); !ok || err != nil {
+				if _, ok, err := store.Swap(background, "up", fleet.Record{Name: "pauses", Value: []byte(record()), Keep: years}); !ok || err != nil {
 					t.Fatal(err)
 				}
-				a, b := join(t, store, ofAll(), limit.FleetOptions{}), join(t, store, ofAll(), limit.FleetOptions{})
+				a, b := join(t, store, ofAll(), fleet.Options{}), join(t, store, ofAll(), fleet.Options{})
 				pass(15*time.Minute - since(begin) + sec)
 				if !a.goes(weir.Call{}) || !b.goes(weir.Call{}) {
 					_, err := a.Acquire(background, weir.Call{})
@@ -504,7 +505,7 @@ func TestAPauseOfYearsIsBoundedEverywhere(t *testing.T) {
 func TestTheReasonIsHeardToo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := known(t)
-		a, b := join(t, store, ofAll(), limit.FleetOptions{}), join(t, store, ofAll(), limit.FleetOptions{})
+		a, b := join(t, store, ofAll(), fleet.Options{}), join(t, store, ofAll(), fleet.Options{})
 		pass(sec)
 		begin := time.Now()
 		a.told(from("a"), spent(4*time.Hour))
@@ -545,7 +546,7 @@ func TestAReloadKeepsPauses(t *testing.T) {
 			t.Run(name+" to "+next, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					store := known(t)
-					a, b := join(t, store, p, limit.FleetOptions{}), join(t, store, p, limit.FleetOptions{})
+					a, b := join(t, store, p, fleet.Options{}), join(t, store, p, fleet.Options{})
 					call := weir.Call{Operation: "get", Keys: map[string]string{"user": "u"}}
 					pass(sec)
 					a.told(call, hinted(30*sec).o)
@@ -567,7 +568,7 @@ func TestPausesBesideOtherReasons(t *testing.T) {
 		store := known(t)
 		p := ofAll(rate("all", 100, sec, 100))
 		p.Breaker.Off = false
-		a, b := join(t, store, p, limit.FleetOptions{}), join(t, store, p, limit.FleetOptions{})
+		a, b := join(t, store, p, fleet.Options{}), join(t, store, p, fleet.Options{})
 		pass(sec)
 		a.told(from("a"), hinted(40*sec).o)
 		a.told(from("b"), spent(20*sec))
@@ -630,7 +631,7 @@ func TestACallWithSeveralLimitsWaitsForThePause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := known(t)
 		p := steady(rate("a", 100, sec, 100), rate("b", 100, sec, 100), scoped(rate("user", 100, sec, 100), "user"))
-		a, b := join(t, store, p, limit.FleetOptions{}), join(t, store, p, limit.FleetOptions{})
+		a, b := join(t, store, p, fleet.Options{}), join(t, store, p, fleet.Options{})
 		pass(3 * sec)
 		call := weir.Call{Keys: map[string]string{"user": "u"}}
 		begin := clock.System.Now()

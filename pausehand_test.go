@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/clock"
+	"github.com/seed1158cd35/weir/fleet"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/limit/bucket"
 	"github.com/seed1158cd35/weir/limit/pause"
@@ -51,7 +52,7 @@ func TestPausesByHand(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				store := known(t)
-				all := []*peer{join(t, store, handled(), limit.FleetOptions{}), join(t, store, handled(), limit.FleetOptions{})}
+				all := []*peer{join(t, store, handled(), fleet.Options{}), join(t, store, handled(), fleet.Options{})}
 				pass(3 * sec)
 				wants := func(held bool) {
 					t.Helper()
@@ -121,7 +122,7 @@ func TestPausesByHand(t *testing.T) {
 func TestALiftHere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := known(t)
-		a, b := join(t, store, ofAll(), limit.FleetOptions{}), join(t, store, ofAll(), limit.FleetOptions{})
+		a, b := join(t, store, ofAll(), fleet.Options{}), join(t, store, ofAll(), fleet.Options{})
 		pass(sec)
 		a.told(weir.Call{}, hinted(10*time.Minute).o)
 		pass(heardBy)
@@ -187,7 +188,7 @@ func TestAHintCanBeLifted(t *testing.T) {
 			t.Run(name+" "+pool, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					store := known(t)
-					a, b := join(t, store, p, limit.FleetOptions{}), join(t, store, p, limit.FleetOptions{})
+					a, b := join(t, store, p, fleet.Options{}), join(t, store, p, fleet.Options{})
 					call := weir.Call{Operation: "get", Pool: pool, Keys: map[string]string{"user": "u"}}
 					pass(sec)
 					for _, o := range []outcome.Outcome{hinted(10 * time.Minute).o, spent(time.Hour)} {
@@ -223,7 +224,7 @@ func TestAHintCanBeLifted(t *testing.T) {
 func TestALiftOfALimitLiftsItsKeys(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := known(t)
-		a, b := join(t, store, handled(), limit.FleetOptions{}), join(t, store, handled(), limit.FleetOptions{})
+		a, b := join(t, store, handled(), fleet.Options{}), join(t, store, handled(), fleet.Options{})
 		pass(sec)
 		for _, user := range []string{"a", "b", "c"} {
 			a.told(asks("get", user, ""), hinted(time.Minute).o)
@@ -254,7 +255,7 @@ func TestALiftIsNotUndoneByWhoComesLate(t *testing.T) {
 		for _, own := range []bool{false, true} {
 			synctest.Test(t, func(t *testing.T) {
 				store := known(t)
-				a, b := join(t, store, ofAll(), limit.FleetOptions{}), join(t, store, ofAll(), limit.FleetOptions{})
+				a, b := join(t, store, ofAll(), fleet.Options{}), join(t, store, ofAll(), fleet.Options{})
 				pass(sec)
 				if !own {
 					a.told(weir.Call{}, hinted(10*time.Minute).o)
@@ -298,7 +299,7 @@ func TestALiftIsNotUndoneByWhoComesLate(t *testing.T) {
 func TestALiftWhileTheStoreIsAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := known(t)
-		a, b := join(t, store, ofAll(), limit.FleetOptions{}), join(t, store, ofAll(), limit.FleetOptions{})
+		a, b := join(t, store, ofAll(), fleet.Options{}), join(t, store, ofAll(), fleet.Options{})
 		pass(sec)
 		a.told(weir.Call{}, hinted(10*time.Minute).o)
 		pass(heardBy)
@@ -339,7 +340,7 @@ func TestThoseWhoWaitHearOfALift(t *testing.T) {
 							}
 							p.MaxWait = time.Hour
 							store := known(t)
-							a, b := join(t, store, p, limit.FleetOptions{}), join(t, store, p, limit.FleetOptions{})
+							a, b := join(t, store, p, fleet.Options{}), join(t, store, p, fleet.Options{})
 							pass(3 * sec)
 							if err := a.Pause(of, 30*time.Minute, false); err != nil {
 								t.Fatal(err)

@@ -10,27 +10,27 @@ import (
 
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/clock"
-	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/fleet"
 )
 
 // A jumpy store is one whose clock is set: what it keeps by it, and what it says that it is.
 type jumpy struct {
-	limit.Store
+	fleet.Store
 	by atomic.Int64
 }
 
-func (s *jumpy) Load(ctx context.Context, group string, names []string) ([]limit.Record, time.Time, error) {
+func (s *jumpy) Load(ctx context.Context, group string, names []string) ([]fleet.Record, time.Time, error) {
 	all, now, err := s.Store.Load(ctx, group, names)
 	return all, now.Add(time.Duration(s.by.Load())), err
 }
 
-func (s *jumpy) Beat(ctx context.Context, b *limit.Beat) (limit.Standing, error) {
+func (s *jumpy) Beat(ctx context.Context, b *fleet.Beat) (fleet.Standing, error) {
 	st, err := s.Store.Beat(ctx, b)
 	st.Now = st.Now.Add(time.Duration(s.by.Load()))
 	return st, err
 }
 
-func (s *jumpy) Take(ctx context.Context, a *limit.Ask) error {
+func (s *jumpy) Take(ctx context.Context, a *fleet.Ask) error {
 	err := s.Store.Take(ctx, a)
 	a.Now = a.Now.Add(time.Duration(s.by.Load()))
 	return err
@@ -46,7 +46,7 @@ func TestAPauseOutlastsAClockThatJumps(t *testing.T) {
 					s := &jumpy{Store: known(t)}
 					p := everyPolicy["one for all"]
 					call := weir.Call{Operation: "get"}
-					a, b := join(t, s, p, limit.FleetOptions{}), join(t, s, p, limit.FleetOptions{})
+					a, b := join(t, s, p, fleet.Options{}), join(t, s, p, fleet.Options{})
 					pass(3 * sec)
 					begin := clock.System.Now()
 					a.told(call, hinted(60*sec).o)
@@ -56,7 +56,7 @@ func TestAPauseOutlastsAClockThatJumps(t *testing.T) {
 					if right {
 						s.by.Store(0)
 					}
-					c := join(t, s, p, limit.FleetOptions{})
+					c := join(t, s, p, fleet.Options{})
 					pass(heardBy)
 					held(t, 60*sec-since(begin), call, a, b)
 					pass(2 * sec)

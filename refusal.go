@@ -50,7 +50,7 @@ type Refusal struct {
 	ByHand bool
 
 	// Want says that it was for the store of the fleet: it does not answer, and what this process
-	// lacks that has to go on without; or it does not know what was used. See limit.FleetOptions.
+	// lacks that has to go on without; or it does not know what was used. See fleet.Options.
 	Want limit.Want
 
 	// Levels is what is left of every limit that the call was charged to, that one

@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed1158cd35/weir/breaker"
 	"github.com/seed1158cd35/weir/clock"
+	"github.com/seed1158cd35/weir/fleet"
 	"github.com/seed1158cd35/weir/fleet/pauses"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/limit/bucket"
@@ -26,7 +27,7 @@ type Options struct {
 	Clock  Clock // nil means the system's
 	Events Events
 	Gates  []Gate       // asked after breaker and limits
-	Fleet  *limit.Fleet // shares the limits with other processes; nil means that they are this one's own
+	Fleet  *fleet.Fleet // shares the limits with other processes; nil means that they are this one's own
 	Rand   *rand.Rand   // for simulators, whose runs must repeat; nil means the runtime's
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/throttled/throttled/v2/store/goredisstore.v9"
 
 	"github.com/seed1158cd35/weir/clock"
+	"github.com/seed1158cd35/weir/fleet"
 	"github.com/seed1158cd35/weir/fleet/redisstore"
 	"github.com/seed1158cd35/weir/internal/test/servers"
 	"github.com/seed1158cd35/weir/limit"
@@ -35,7 +36,7 @@ func shared(b *testing.B, url string, dimensions int, lease time.Duration) op {
 	if err := s.Init(context.Background(), name); err != nil {
 		b.Fatal(err)
 	}
-	f := limit.NewFleet(s, limit.FleetOptions{Lease: lease})
+	f := fleet.New(s, fleet.Options{Lease: lease})
 	f.Start()
 	b.Cleanup(func() {
 		_ = f.Close(context.Background())
@@ -45,7 +46,7 @@ func shared(b *testing.B, url string, dimensions int, lease time.Duration) op {
 }
 
 // permits takes one unit of each limit.
-func permits(g *limit.Group, dimensions int) op {
+func permits(g *fleet.Group, dimensions int) op {
 	var charges []limit.Charge
 	for i := range dimensions {
 		l := limit.Limit{Name: fmt.Sprint("l", i), Rate: bucket.Rate{Amount: manyASecond, Per: time.Second}}
@@ -77,11 +78,11 @@ func bare(b *testing.B, url string) op {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { _ = s.Close() })
-	rule := &limit.Rule{Name: "l", Meter: bucket.MeterOf(bucket.Rate{Amount: manyASecond, Per: time.Second})}
+	rule := &fleet.Rule{Name: "l", Meter: bucket.MeterOf(bucket.Rate{Amount: manyASecond, Per: time.Second})}
 	var ids atomic.Uint64
-	free := make(chan *limit.Ask, 64)
+	free := make(chan *fleet.Ask, 64)
 	for i := range 64 {
-		free <- &limit.Ask{Group: name, Lane: uint64(i + 1), Copies: 1, Claims: []limit.Claim{{Rule: rule, Cost: 1}}}
+		free <- &fleet.Ask{Group: name, Lane: uint64(i + 1), Copies: 1, Claims: []fleet.Claim{{Rule: rule, Cost: 1}}}
 	}
 	ctx := soon{context.Background()}
 	return func() bool {

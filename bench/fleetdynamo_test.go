@@ -13,9 +13,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/seed1158cd35/weir/fleet"
 	"github.com/seed1158cd35/weir/fleet/dynamostore"
 	"github.com/seed1158cd35/weir/internal/test/servers"
-	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
@@ -68,8 +68,8 @@ func many(b *testing.B, do op) {
 	}
 }
 
-func dynamoShared(b *testing.B, s limit.Store) op {
-	f := limit.NewFleet(s, limit.FleetOptions{Lease: -1, Timeout: 5 * time.Second, Guard: time.Second})
+func dynamoShared(b *testing.B, s fleet.Store) op {
+	f := fleet.New(s, fleet.Options{Lease: -1, Timeout: 5 * time.Second, Guard: time.Second})
 	f.Start()
 	b.Cleanup(func() { _ = f.Close(context.Background()) })
 	return permits(f.Group(fmt.Sprint("bench", groups.Add(1))), 1)
@@ -77,12 +77,12 @@ func dynamoShared(b *testing.B, s limit.Store) op {
 
 func dynamoTake(s *dynamostore.Store) op {
 	// About as fast as the emulator answers, so that the bucket stays in use.
-	rule := &limit.Rule{Name: "l", Meter: bucket.MeterOf(bucket.Rate{Amount: 3000, Per: time.Second, Burst: 10_000_000})}
+	rule := &fleet.Rule{Name: "l", Meter: bucket.MeterOf(bucket.Rate{Amount: 3000, Per: time.Second, Burst: 10_000_000})}
 	var ids atomic.Uint64
 	name := fmt.Sprint("bench", groups.Add(1))
-	free := make(chan *limit.Ask, dynamoCallers)
+	free := make(chan *fleet.Ask, dynamoCallers)
 	for i := range dynamoCallers {
-		free <- &limit.Ask{Group: name, Lane: uint64(i + 1), Copies: 1, Claims: []limit.Claim{{Rule: rule, Cost: 1}}}
+		free <- &fleet.Ask{Group: name, Lane: uint64(i + 1), Copies: 1, Claims: []fleet.Claim{{Rule: rule, Cost: 1}}}
 	}
 	ctx := context.Background()
 	return func() bool {

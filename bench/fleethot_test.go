@@ -13,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/fleet"
 	"github.com/seed1158cd35/weir/fleet/dynamostore"
 	"github.com/seed1158cd35/weir/fleet/redisstore"
 	"github.com/seed1158cd35/weir/internal/test/servers"
@@ -25,9 +26,9 @@ import (
 func BenchmarkFleetHotKey(b *testing.B) {
 	stores := []struct {
 		name string
-		open func(*testing.B) limit.Store
+		open func(*testing.B) fleet.Store
 	}{
-		{"redis", func(b *testing.B) limit.Store {
+		{"redis", func(b *testing.B) fleet.Store {
 			s := must(redisstore.Open(servers.Redis(b).URL(), redisstore.Options{}))
 			b.Cleanup(func() { _ = s.Close() })
 			if err := s.Init(b.Context(), "api"); err != nil {
@@ -35,7 +36,7 @@ func BenchmarkFleetHotKey(b *testing.B) {
 			}
 			return s
 		}},
-		{"dynamodb", func(b *testing.B) limit.Store {
+		{"dynamodb", func(b *testing.B) fleet.Store {
 			s := dynamostore.New(dynamodb.New(dynamodb.Options{
 				Region: "eu-west-1", BaseEndpoint: aws.String(servers.Dynalite(b).Endpoint()),
 				Credentials: credentials.NewStaticCredentialsProvider("test", "test", ""),
@@ -53,8 +54,8 @@ func BenchmarkFleetHotKey(b *testing.B) {
 	}
 }
 
-func besideHot(b *testing.B, s limit.Store, hot int) {
-	f := limit.NewFleet(s, limit.FleetOptions{})
+func besideHot(b *testing.B, s fleet.Store, hot int) {
+	f := fleet.New(s, fleet.Options{})
 	f.Start()
 	b.Cleanup(func() { _ = f.Close(context.Background()) })
 	u := must(weir.New("api", weir.Policy{MaxWait: 5 * time.Second, Limits: []limit.Limit{

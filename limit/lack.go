@@ -74,7 +74,7 @@ const (
 	StateHeard               // it answers
 	StateCutOff              // it has not for a while: the process uses its part
 	StateSlow                // it answers too late for what it grants to be used: the process uses its part
-	StateOut                 // it has not for longer than FleetOptions.Outage
+	StateOut                 // it has not for longer than fleet.Options.Outage
 )
 
 // States lists every state, for tables and metrics.

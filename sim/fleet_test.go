@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/fleet"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/limit/bucket"
 	"github.com/seed1158cd35/weir/outcome"
@@ -36,7 +37,7 @@ func (f fleetRun) run(t testing.TB) (r fleetResult) {
 	defer w.Close()
 	clock := w.Clock()
 	begin := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	store := &distant{Store: limit.NewMemory(func() time.Time { return begin.Add(w.Now()) }), clock: clock, there: time.Millisecond}
+	store := &distant{Store: fleet.NewMemory(func() time.Time { return begin.Add(w.Now()) }), clock: clock, there: time.Millisecond}
 	var went []time.Duration
 	ctx := context.Background()
 	harmonic := 0.0
@@ -44,7 +45,7 @@ func (f fleetRun) run(t testing.TB) (r fleetResult) {
 		harmonic += 1 / float64(i+1)
 	}
 	for i := range f.instances {
-		fleet := limit.NewFleet(store, limit.FleetOptions{Clock: clock, Rand: w.Rand(), Lease: f.lease})
+		fleet := fleet.New(store, fleet.Options{Clock: clock, Rand: w.Rand(), Lease: f.lease})
 		u, err := weir.New("up", weir.Policy{
 			Limits:  []limit.Limit{{Name: "all", Rate: f.rate}},
 			MaxWait: 500 * time.Millisecond,
@@ -102,13 +103,13 @@ func overBucket(went []time.Duration, r bucket.Rate) (worst int64) {
 
 // distant is a store at a distance, which counts what it is asked.
 type distant struct {
-	limit.Store
+	fleet.Store
 	clock *sim.Clock
 	there time.Duration
 	asks  int
 }
 
-func (d *distant) Take(ctx context.Context, a *limit.Ask) error {
+func (d *distant) Take(ctx context.Context, a *fleet.Ask) error {
 	d.asks++
 	if err := d.clock.Sleep(ctx, d.there/2); err != nil {
 		return err

@@ -22,6 +22,7 @@ import (
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/awsx"
 	"github.com/seed1158cd35/weir/clock"
+	"github.com/seed1158cd35/weir/fleet"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
@@ -36,7 +37,7 @@ type Options struct {
 
 	// Fleet shares the limits with other processes; nil means that there are none. Say
 	// the Account then, unless the credentials tell it.
-	Fleet   *limit.Fleet
+	Fleet   *fleet.Fleet
 	Account string
 
 	// Rate is how much is sent to an account and region; zero means 10 requests a second

@@ -14,9 +14,9 @@ import (
 	sdk "github.com/aws/aws-sdk-go-v2/service/drs"
 
 	"github.com/seed1158cd35/weir/awsx/drs"
+	"github.com/seed1158cd35/weir/fleet"
 	"github.com/seed1158cd35/weir/fleet/jobs"
 	"github.com/seed1158cd35/weir/internal/test/drstest"
-	"github.com/seed1158cd35/weir/limit"
 )
 
 // client is all of the SDK's client that a program of disaster recovery needs.
@@ -112,7 +112,7 @@ func TestActiveJobs(t *testing.T) {
 func TestJobsOfDRSAreBounded(t *testing.T) {
 	server := &drstest.Server{MaxJobs: 5, PageSize: 2}
 	cfg := listening(t, server)
-	store := limit.NewMemory(nil)
+	store := fleet.NewMemory(nil)
 	var started atomic.Int64
 	var wg sync.WaitGroup
 	for range 8 {

@@ -14,9 +14,9 @@ import (
 
 	"github.com/seed1158cd35/weir/awsx"
 	"github.com/seed1158cd35/weir/awsx/drs"
+	"github.com/seed1158cd35/weir/fleet"
 	"github.com/seed1158cd35/weir/internal/test/drstest"
 	"github.com/seed1158cd35/weir/internal/test/sigtest"
-	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
@@ -120,10 +120,10 @@ func TestAFleetSharesTheRate(t *testing.T) {
 		server := drstest.AWS()
 		cfg, end := inside(server)
 		defer end()
-		store := limit.NewMemory(nil)
+		store := fleet.NewMemory(nil)
 		var clients []*drs.Client
 		for range 3 {
-			fleet := limit.NewFleet(store, limit.FleetOptions{})
+			fleet := fleet.New(store, fleet.Options{})
 			fleet.Start()
 			defer fleet.Close(context.Background())
 			c := drs.New(cfg, drs.Options{Fleet: fleet, Account: "123456789012"})

@@ -5,9 +5,9 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/seed1158cd35/weir/fleet"
 	"github.com/seed1158cd35/weir/internal/cli"
 	"github.com/seed1158cd35/weir/internal/crowd"
-	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/sidecar/config"
 	"github.com/seed1158cd35/weir/sidecar/serve"
 )
@@ -63,7 +63,7 @@ func counted(n int, thing string) string {
 
 // withoutStore says in a line what a process does without its store.
 func withoutStore(s config.Store) string {
-	outage := cmp.Or(s.Outage, limit.DefaultOutage)
+	outage := cmp.Or(s.Outage, fleet.DefaultOutage)
 	if s.DynamoDB != nil {
 		return withoutParts(s.Without)
 	}
@@ -78,7 +78,7 @@ func withoutStore(s config.Store) string {
 }
 
 // withoutParts is the same of a store that grants no parts.
-func withoutParts(w limit.Without) string {
+func withoutParts(w fleet.Without) string {
 	if w.Share > 0 {
 		return fmt.Sprintf("each process goes on with %.4g%% of each limit (%d processes and more exceed a limit); DynamoDB grants no parts", 100*w.Share, int(1/w.Share)+1)
 	}

@@ -11,10 +11,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seed1158cd35/weir/fleet"
 	"github.com/seed1158cd35/weir/fleet/redisstore"
 	"github.com/seed1158cd35/weir/internal/cli"
 	"github.com/seed1158cd35/weir/internal/test/servers"
-	"github.com/seed1158cd35/weir/limit"
 )
 
 // begin lets a process use a store that is new.
@@ -26,7 +26,7 @@ func begin(t *testing.T, url string) {
 	}
 	defer s.Close()
 	eventually(t, "an answer", func() bool {
-		_, err := s.Beat(t.Context(), &limit.Beat{Group: "up", Client: "c", Seq: 1, Silence: 1, Life: 1})
+		_, err := s.Beat(t.Context(), &fleet.Beat{Group: "up", Client: "c", Seq: 1, Silence: 1, Life: 1})
 		return err == nil
 	})
 }

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/fleet"
 )
 
 // A change is a new entry that this process proposes for a seat.
@@ -37,7 +37,7 @@ func (b *Breakers) pull(ctx context.Context) error {
 	return b.read(records, at)
 }
 
-func (b *Breakers) read(records []limit.Record, at time.Duration) (err error) {
+func (b *Breakers) read(records []fleet.Record, at time.Duration) (err error) {
 	for _, r := range records {
 		for _, p := range b.pages {
 			if p.name == r.Name {
@@ -103,7 +103,7 @@ func (b *Breakers) swap(ctx context.Context, p *page, changes []change) (done bo
 	calling, cancel := b.calling(ctx)
 	defer cancel()
 	b.counts.swaps.Add(1)
-	r, ok, err := b.conf.Store.Swap(calling, b.conf.Group, limit.Record{Name: p.name, Version: p.version, Value: raw, Keep: keep})
+	r, ok, err := b.conf.Store.Swap(calling, b.conf.Group, fleet.Record{Name: p.name, Version: p.version, Value: raw, Keep: keep})
 	switch {
 	case err != nil:
 		return false, fmt.Errorf("change breakers: %w", err)

@@ -12,13 +12,13 @@ import (
 
 	"github.com/seed1158cd35/weir/breaker"
 	"github.com/seed1158cd35/weir/clock"
-	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/fleet"
 )
 
 // A Config is what Breakers need. Store and Group must be given.
 type Config struct {
-	Store limit.Store
-	Group string // the upstream, as in limit.Ask
+	Store fleet.Store
+	Group string // the upstream, as in fleet.Ask
 	Scope string // what the keys of a breaker.Group are, Policy.BreakerScope; "" for a breaker.Breaker
 
 	Clock   clock.Clock   // nil means the system's

@@ -6,15 +6,15 @@ import (
 
 	"github.com/seed1158cd35/weir/breaker"
 	"github.com/seed1158cd35/weir/clock"
+	"github.com/seed1158cd35/weir/fleet"
 	"github.com/seed1158cd35/weir/fleet/breakers"
-	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/outcome"
 )
 
 // Two processes that share a store see one failure each, which is too many for both
 // together. A program leaves the rounds to Run.
 func Example() {
-	ctx, store := context.Background(), limit.NewMemory(nil)
+	ctx, store := context.Background(), fleet.NewMemory(nil)
 	process := func(name string) (*breaker.Breaker, *breakers.Breakers) {
 		b := breaker.New("", breaker.Config{Failures: 2}, func(c breaker.Change) {
 			fmt.Printf("%s: %v, %v\n", name, c.To, c.Why)
@@ -45,7 +45,7 @@ func Example() {
 
 func ExampleBreakers_Run() {
 	g := breaker.NewGroup(0, breaker.Config{}, nil)
-	s := breakers.New(breakers.Config{Store: limit.NewMemory(nil), Group: "billing", Scope: "tenant"}, g)
+	s := breakers.New(breakers.Config{Store: fleet.NewMemory(nil), Group: "billing", Scope: "tenant"}, g)
 	ctx, stop := context.WithCancel(context.Background())
 	over := make(chan error)
 	go func() { over <- s.Run(ctx) }()
@@ -57,7 +57,7 @@ func ExampleBreakers_Run() {
 
 func ExampleBreakers_Stats() {
 	b := breaker.New("", breaker.Config{}, nil)
-	s := breakers.New(breakers.Config{Store: limit.NewMemory(nil), Group: "billing"}, b)
+	s := breakers.New(breakers.Config{Store: fleet.NewMemory(nil), Group: "billing"}, b)
 	s.Sync(context.Background())
 	fmt.Printf("%+v\n", s.Stats())
 	// Output: {Loads:1 Takes:0 Swaps:0 Conflicts:0 Failed:0}

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir/breaker"
-	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/fleet"
 	"github.com/seed1158cd35/weir/outcome"
 )
 
@@ -261,7 +261,7 @@ func TestOldKnowledgeDoesNotReturn(t *testing.T) {
 	a.b.ForceClose(a.now())
 	w.pass(time.Second, nil)
 	a.still = true
-	w.store = limit.NewMemory(func() time.Time { return w.epoch.Add(w.now) })
+	w.store = fleet.NewMemory(func() time.Time { return w.epoch.Add(w.now) })
 	b := w.start()
 	w.pass(2*time.Second, nil)
 	w.trip(b)
@@ -456,7 +456,7 @@ func TestAFirstLookChangesNothingIfAllIsWell(t *testing.T) {
 		t.Errorf("%d failures counted, want 1; told %v", n, p.changes)
 	}
 	before := w.all[0].s.Stats().Swaps + w.all[1].s.Stats().Swaps
-	w.store = limit.NewMemory(func() time.Time { return w.epoch.Add(w.now) })
+	w.store = fleet.NewMemory(func() time.Time { return w.epoch.Add(w.now) })
 	w.pass(5*time.Second, nil)
 	if after := w.all[0].s.Stats().Swaps + w.all[1].s.Stats().Swaps; after != before {
 		t.Errorf("%d swaps to tell an emptied store that all is well", after-before)

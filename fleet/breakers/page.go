@@ -13,7 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/seed1158cd35/weir/breaker"
-	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/fleet"
 )
 
 // keep is how long the state of a breaker is kept that nobody touches.
@@ -73,7 +73,7 @@ func (e *entry) expired(at time.Duration) bool { return at-e.At > keep }
 // read takes over what the store has. A store that has older things than this
 // process knows of was emptied, or has lost its latest writes: then what is known
 // here stands, and is to be written again.
-func (p *page) read(r limit.Record, at time.Duration) error {
+func (p *page) read(r fleet.Record, at time.Duration) error {
 	p.version = r.Version
 	if r.Version > 0 && p.raw != nil && bytes.Equal(r.Value, p.raw) {
 		p.lost = false
@@ -104,7 +104,7 @@ func (p *page) knows(at time.Duration) bool {
 	return false
 }
 
-func decode(r limit.Record) (c content, err error) {
+func decode(r fleet.Record) (c content, err error) {
 	if r.Version == 0 {
 		return c, nil
 	}

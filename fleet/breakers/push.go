@@ -8,13 +8,14 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir/breaker"
+	"github.com/seed1158cd35/weir/fleet"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
 // A batch is failures on their way to the store.
 type batch struct {
-	limit.Ask
+	fleet.Ask
 	seats []*seat
 	gens  []int64 // of the seats
 	since time.Duration
@@ -63,7 +64,7 @@ func (b *Breakers) count(ctx context.Context, p *batch) error {
 
 // gather makes a batch of what the seats have.
 func (b *Breakers) gather(now time.Duration) *batch {
-	p := &batch{Ask: limit.Ask{Group: b.conf.Group, ID: b.random(), Lane: b.lane}, since: now}
+	p := &batch{Ask: fleet.Ask{Group: b.conf.Group, ID: b.random(), Lane: b.lane}, since: now}
 	for _, t := range b.seats {
 		if t.failed == 0 {
 			continue
@@ -86,15 +87,15 @@ func (b *Breakers) gather(now time.Duration) *batch {
 
 func (p *batch) add(t *seat, c *breaker.Config) {
 	r, key := rule(c), t.counter()
-	p.Settle = append(p.Settle, limit.Settlement{Rule: r, Key: key, Owe: t.failed})
-	p.Claims = append(p.Claims, limit.Claim{Rule: r, Key: key, Cost: 1})
+	p.Settle = append(p.Settle, fleet.Settlement{Rule: r, Key: key, Owe: t.failed})
+	p.Claims = append(p.Claims, fleet.Claim{Rule: r, Key: key, Cost: 1})
 	p.seats, p.gens, p.since = append(p.seats, t), append(p.gens, t.gen), min(p.since, t.since)
 }
 
 // rule counts failures as the store counts a rolling limit.
-func rule(c *breaker.Config) *limit.Rule {
+func rule(c *breaker.Config) *fleet.Rule {
 	n := int64(c.Failures)
-	return &limit.Rule{
+	return &fleet.Rule{
 		Name: "breaker", Shape: limit.Rolling, Amount: n, Tally: true,
 		Ring: bucket.RingOf(bucket.Window{Amount: n, Per: c.Window}),
 	}

@@ -12,14 +12,14 @@ import (
 
 	"github.com/seed1158cd35/weir/breaker"
 	"github.com/seed1158cd35/weir/clock"
-	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/fleet"
 	"github.com/seed1158cd35/weir/outcome"
 )
 
 // far is a store that takes its time; some calls are carried out long after their
 // caller has left.
 type far struct {
-	limit.Store
+	fleet.Store
 	rtt  time.Duration // 0 to twice as much in each direction
 	late float64       // the part of calls that are carried out late
 	away atomic.Bool
@@ -47,7 +47,7 @@ func (f *far) trip(ctx context.Context, do func() error) error {
 	return err
 }
 
-func (f *far) Take(ctx context.Context, a *limit.Ask) error {
+func (f *far) Take(ctx context.Context, a *fleet.Ask) error {
 	sent := *a
 	sent.Grants = nil
 	err := f.trip(ctx, func() error { return f.Store.Take(context.Background(), &sent) })
@@ -57,8 +57,8 @@ func (f *far) Take(ctx context.Context, a *limit.Ask) error {
 	return err
 }
 
-func (f *far) Load(ctx context.Context, group string, names []string) (r []limit.Record, now time.Time, err error) {
-	var records []limit.Record
+func (f *far) Load(ctx context.Context, group string, names []string) (r []fleet.Record, now time.Time, err error) {
+	var records []fleet.Record
 	var at time.Time
 	if err = f.trip(ctx, func() (err error) {
 		records, at, err = f.Store.Load(context.Background(), group, names)
@@ -69,14 +69,14 @@ func (f *far) Load(ctx context.Context, group string, names []string) (r []limit
 	return records, at, nil
 }
 
-func (f *far) Swap(ctx context.Context, group string, in limit.Record) (limit.Record, bool, error) {
-	var r limit.Record
+func (f *far) Swap(ctx context.Context, group string, in fleet.Record) (fleet.Record, bool, error) {
+	var r fleet.Record
 	var ok bool
 	if err := f.trip(ctx, func() (err error) {
 		r, ok, err = f.Store.Swap(context.Background(), group, in)
 		return err
 	}); err != nil {
-		return limit.Record{}, false, err
+		return fleet.Record{}, false, err
 	}
 	return r, ok, nil
 }
@@ -88,7 +88,7 @@ type member struct {
 	stop context.CancelFunc
 }
 
-func run(store limit.Store, c breaker.Config, n int, all *sync.WaitGroup) []member {
+func run(store fleet.Store, c breaker.Config, n int, all *sync.WaitGroup) []member {
 	var members []member
 	for range n {
 		ctx, stop := context.WithCancel(context.Background())
@@ -111,7 +111,7 @@ func count(members []member, phase breaker.Phase) (n int) {
 
 func TestRunningFleetTripsTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := &far{Store: limit.NewMemory(time.Now), rtt: 3 * time.Millisecond}
+		store := &far{Store: fleet.NewMemory(time.Now), rtt: 3 * time.Millisecond}
 		var all sync.WaitGroup
 		fleet := run(store, breaker.Config{Failures: 50, Open: 5 * time.Second}, 50, &all)
 		time.Sleep(3 * time.Second)
@@ -137,7 +137,7 @@ func TestRunningFleetTripsTogether(t *testing.T) {
 // it fails, each time that the breaker was open.
 func TestRunningFleetProbesOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := &far{Store: limit.NewMemory(time.Now), rtt: 5 * time.Millisecond}
+		store := &far{Store: fleet.NewMemory(time.Now), rtt: 5 * time.Millisecond}
 		var all sync.WaitGroup
 		fleet := run(store, breaker.Config{Failures: 5, Open: 5 * time.Second, Successes: 1}, 50, &all)
 		time.Sleep(2 * time.Second)
@@ -180,7 +180,7 @@ func TestRunningFleetProbesOnce(t *testing.T) {
 func TestLateCallsLendNoProbeTwice(t *testing.T) {
 	for range 10 {
 		synctest.Test(t, func(t *testing.T) {
-			store := &far{Store: limit.NewMemory(time.Now), rtt: 20 * time.Millisecond, late: 0.1}
+			store := &far{Store: fleet.NewMemory(time.Now), rtt: 20 * time.Millisecond, late: 0.1}
 			var all sync.WaitGroup
 			fleet := run(store, breaker.Config{Failures: 5, Open: 2 * time.Second, ProbeTimeout: time.Second}, 12, &all)
 			var led, probes atomic.Int64
@@ -223,7 +223,7 @@ func TestLateCallsLendNoProbeTwice(t *testing.T) {
 
 func TestRunTellsOfTheStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := &far{Store: limit.NewMemory(time.Now)}
+		store := &far{Store: fleet.NewMemory(time.Now)}
 		var lost, back atomic.Int64
 		b := breaker.New("", breaker.Config{}, nil)
 		s := New(Config{
@@ -265,7 +265,7 @@ func TestRunTellsOfTheStore(t *testing.T) {
 func TestWhoLeavesGivesTheProbeBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var all sync.WaitGroup
-		fleet := run(limit.NewMemory(time.Now), breaker.Config{Open: time.Second}, 2, &all)
+		fleet := run(fleet.NewMemory(time.Now), breaker.Config{Open: time.Second}, 2, &all)
 		time.Sleep(2 * time.Second)
 		a, b := fleet[0], fleet[1]
 		a.b.ForceOpen(clock.System.Now(), time.Second)
@@ -291,7 +291,7 @@ func TestWhoLeavesGivesTheProbeBack(t *testing.T) {
 func TestAQuietFleetAsksLittle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var all sync.WaitGroup
-		fleet := run(limit.NewMemory(time.Now), breaker.Config{}, 1, &all)
+		fleet := run(fleet.NewMemory(time.Now), breaker.Config{}, 1, &all)
 		time.Sleep(1000 * time.Second)
 		if s := fleet[0].s.Stats(); s.Loads < 900 || s.Loads > 1100 || s.Takes+s.Swaps+s.Failed > 0 {
 			t.Errorf("%+v in 1000s, want about 1000 looks", s)
@@ -305,7 +305,7 @@ func TestAQuietFleetAsksLittle(t *testing.T) {
 func TestManyFailuresAreFewCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var all sync.WaitGroup
-		fleet := run(limit.NewMemory(time.Now), breaker.Config{Failures: 1 << 30}, 1, &all) // one that opened would count no more
+		fleet := run(fleet.NewMemory(time.Now), breaker.Config{Failures: 1 << 30}, 1, &all) // one that opened would count no more
 		time.Sleep(2 * time.Second)
 		for range 10_000 {
 			now := clock.System.Now()

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir/breaker"
-	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/fleet"
 	"github.com/seed1158cd35/weir/outcome"
 )
 
@@ -19,7 +19,7 @@ func (w *world) counted(s *Breakers, key string) int64 {
 	w.t.Helper()
 	c := w.cfg
 	t := s.seats[key]
-	a := limit.Ask{Group: "up", ID: 1, Lane: 1, Claims: []limit.Claim{{Rule: rule(&c), Key: t.counter(), Cost: 1}}}
+	a := fleet.Ask{Group: "up", ID: 1, Lane: 1, Claims: []fleet.Claim{{Rule: rule(&c), Key: t.counter(), Cost: 1}}}
 	if err := w.store.Take(w.t.Context(), &a); err != nil {
 		w.t.Fatal(err)
 	}
@@ -169,7 +169,7 @@ func TestAnEmptiedStoreLearnsFromTheFleet(t *testing.T) {
 		w.all[0].call(outcome.Failed)
 	}
 	w.wait(breaker.Open, 2*time.Second, nil)
-	w.store = limit.NewMemory(func() time.Time { return w.epoch.Add(w.now) })
+	w.store = fleet.NewMemory(func() time.Time { return w.epoch.Add(w.now) })
 	w.pass(3*time.Second, w.calls)
 	p := w.start()
 	w.pass(2*time.Second, w.calls)

@@ -10,7 +10,7 @@ import (
 
 	"github.com/seed1158cd35/weir/breaker"
 	"github.com/seed1158cd35/weir/clock"
-	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/fleet"
 	"github.com/seed1158cd35/weir/outcome"
 )
 
@@ -22,7 +22,7 @@ type world struct {
 	r     *rand.Rand
 	now   time.Duration
 	cfg   breaker.Config
-	store *limit.Memory
+	store *fleet.Memory
 	epoch time.Time // of the store's clock
 	all   []*process
 
@@ -46,14 +46,14 @@ type process struct {
 	next    time.Duration // by its own clock
 	dead    bool
 	changes []breaker.Change
-	asks    []limit.Ask // that were made of the store
+	asks    []fleet.Ask // that were made of the store
 	still   bool        // its loop stands still
 }
 
 func newWorld(t *testing.T, seed uint64, c breaker.Config, n int) *world {
 	w := &world{t: t, seed: seed, r: rand.New(rand.NewPCG(seed, 1)), now: time.Hour, cfg: c.WithDefaults()}
 	w.epoch = time.Unix(1_900_000_000, 0)
-	w.store = limit.NewMemory(func() time.Time { return w.epoch.Add(w.now) })
+	w.store = fleet.NewMemory(func() time.Time { return w.epoch.Add(w.now) })
 	for range n {
 		w.start()
 	}
@@ -157,7 +157,7 @@ func (own) Deadline(context.Context) (time.Duration, bool) { return 0, false }
 // flaky is the store as a process reaches it.
 type flaky struct{ p *process }
 
-var _ limit.Store = flaky{}
+var _ fleet.Store = flaky{}
 
 var errAway = errors.New("store away")
 
@@ -181,7 +181,7 @@ func (f flaky) call(do func()) error {
 	return nil
 }
 
-func (f flaky) Take(ctx context.Context, a *limit.Ask) (err error) {
+func (f flaky) Take(ctx context.Context, a *fleet.Ask) (err error) {
 	f.p.asks = append(f.p.asks, *a)
 	if f.p.w.noTake {
 		return errAway
@@ -192,21 +192,21 @@ func (f flaky) Take(ctx context.Context, a *limit.Ask) (err error) {
 	return err
 }
 
-func (f flaky) Load(ctx context.Context, group string, names []string) (r []limit.Record, now time.Time, err error) {
+func (f flaky) Load(ctx context.Context, group string, names []string) (r []fleet.Record, now time.Time, err error) {
 	if e := f.call(func() { r, now, err = f.p.w.store.Load(ctx, group, names) }); e != nil {
 		return nil, time.Time{}, e
 	}
 	return r, now, err
 }
 
-func (f flaky) Swap(ctx context.Context, group string, in limit.Record) (r limit.Record, ok bool, err error) {
+func (f flaky) Swap(ctx context.Context, group string, in fleet.Record) (r fleet.Record, ok bool, err error) {
 	if e := f.call(func() { r, ok, err = f.p.w.store.Swap(ctx, group, in) }); e != nil {
-		return limit.Record{}, false, e
+		return fleet.Record{}, false, e
 	}
 	return r, ok, err
 }
 
-func (f flaky) Beat(ctx context.Context, b *limit.Beat) (limit.Standing, error) {
+func (f flaky) Beat(ctx context.Context, b *fleet.Beat) (fleet.Standing, error) {
 	return f.p.w.store.Beat(ctx, b)
 }
 

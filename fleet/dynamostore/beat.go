@@ -12,15 +12,15 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/fleet"
 )
 
 // Clients say that they are alive in attributes of some items for each group, so that
 // neither one item grows large nor many must be read.
 const beatItems = 8
 
-// Beat is limit.Store's. No process is given a part.
-func (s *Store) Beat(ctx context.Context, b *limit.Beat) (a limit.Standing, err error) {
+// Beat is fleet.Store's. No process is given a part.
+func (s *Store) Beat(ctx context.Context, b *fleet.Beat) (a fleet.Standing, err error) {
 	if err := b.Check(); err != nil {
 		return a, err
 	}
@@ -32,7 +32,7 @@ func (s *Store) Beat(ctx context.Context, b *limit.Beat) (a limit.Standing, err 
 	if err = s.end(w, err); err != nil {
 		return a, err
 	}
-	return limit.Standing{No: b.Seq, Gen: 1, Alive: int64(alive), Now: s.clock.read().time()}, nil
+	return fleet.Standing{No: b.Seq, Gen: 1, Alive: int64(alive), Now: s.clock.read().time()}, nil
 }
 
 func beatItem(group string, i int) string { return name("b", group, strconv.Itoa(i)) }

@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/seed1158cd35/weir/fleet"
 	"github.com/seed1158cd35/weir/internal/test/servers"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/limit/bucket"
@@ -26,7 +27,7 @@ func BenchmarkHotKey(b *testing.B) {
 	b.Run("bare", func(b *testing.B) { callers(b, bare(client(server.Endpoint(), transport(b)))) })
 	busy := bucket.MeterOf(bucket.Rate{Amount: 5000, Per: time.Second, Burst: 1_000_000})
 	idle := bucket.MeterOf(bucket.Rate{Amount: 1_000_000, Per: time.Second, Burst: 1_000_000})
-	for _, r := range []limit.Rule{
+	for _, r := range []fleet.Rule{
 		{Name: "busy", Shape: limit.Bucket, Meter: busy},
 		{Name: "idle", Shape: limit.Bucket, Meter: idle},
 		{Name: "rolling", Shape: limit.Rolling, Amount: 1 << 30, Ring: bucket.RingOf(bucket.Window{Amount: 1 << 30, Per: time.Minute})},
@@ -37,7 +38,7 @@ func BenchmarkHotKey(b *testing.B) {
 			now := time.Now()
 			w := limit.Windows{Start: now.Add(-time.Hour), End: now.Add(time.Hour), Next: now.Add(2 * time.Hour)}
 			callers(b, func(lane uint64) error {
-				a := limit.Ask{Group: "g", ID: rand.Uint64() | 1, Lane: lane, Copies: 1, Claims: []limit.Claim{{Rule: &r, Key: r.Name, Cost: 1, Windows: w}}}
+				a := fleet.Ask{Group: "g", ID: rand.Uint64() | 1, Lane: lane, Copies: 1, Claims: []fleet.Claim{{Rule: &r, Key: r.Name, Cost: 1, Windows: w}}}
 				return s.Take(context.Background(), &a)
 			})
 			after := s.Stats()

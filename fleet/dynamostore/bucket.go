@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/fleet"
 )
 
 // A bucketCell is a token bucket. It stands on an axis that the store's clock runs
@@ -107,7 +107,7 @@ func between(a, b *big.Int) int64 {
 	return int64(d.Sign()) * huge
 }
 
-func (c *bucketCell) back(m limit.Mark, n int64) {
+func (c *bucketCell) back(m fleet.Mark, n int64) {
 	if !c.have || !c.axis || m.At != c.at0 || m.Step != c.rule.Meter.Unit {
 		return
 	}
@@ -294,15 +294,15 @@ func (c *bucketCell) reset() int64 {
 }
 
 // mark stands on the base, as if nothing had come back since that.
-func (c *bucketCell) mark() limit.Mark {
+func (c *bucketCell) mark() fleet.Mark {
 	if !c.have {
-		return limit.Mark{}
+		return fleet.Mark{}
 	}
 	level := between(c.pos, place(c.at0, c.rule.Meter.Drain, 0)) + c.gone
 	if level >= huge {
-		return limit.Mark{}
+		return fleet.Mark{}
 	}
-	return limit.Mark{At: c.at0, Level: level, Step: c.rule.Meter.Unit}
+	return fleet.Mark{At: c.at0, Level: level, Step: c.rule.Meter.Unit}
 }
 
 func ceilDiv(a, b int64) int64 {

@@ -11,7 +11,7 @@ import (
 	"github.com/aws/smithy-go"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
-	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/fleet"
 )
 
 // work is one call to a Store, as it goes on.
@@ -42,7 +42,7 @@ func (s *Store) end(w *work, err error) error {
 	s.failed.Add(int64(w.Failed))
 	s.throttled.Add(int64(w.Throttled))
 	s.retried.Add(int64(w.Retried))
-	if err != nil && !errors.Is(err, limit.ErrWindow) {
+	if err != nil && !errors.Is(err, fleet.ErrWindow) {
 		err = fmt.Errorf("dynamodb table %q: %s: %w%s", s.table, w.Op, err, advice(err))
 	}
 	if s.o.Observe != nil {

@@ -5,6 +5,7 @@ import (
 	"math/bits"
 	"time"
 
+	"github.com/seed1158cd35/weir/fleet"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
@@ -14,7 +15,7 @@ import (
 type cell interface {
 	// back returns units that stand where the mark says, owe charges units whatever
 	// is left.
-	back(m limit.Mark, n int64)
+	back(m fleet.Mark, n int64)
 	owe(n int64)
 
 	// left is how many units there are, and take takes some of them.
@@ -31,12 +32,12 @@ type cell interface {
 	// The rest tells of the state, in microseconds from now.
 	wait(cost int64) int64
 	reset() int64
-	mark() limit.Mark
+	mark() fleet.Mark
 }
 
 // view is what a cell is made of.
 type view struct {
-	rule  *limit.Rule
+	rule  *fleet.Rule
 	at    string // the suffix of its attributes
 	item  item
 	seen  map[string]sight
@@ -45,7 +46,7 @@ type view struct {
 	most  int // slots that may be dropped
 }
 
-func (v *view) open(w *limit.Windows, k *limit.Claim) cell {
+func (v *view) open(w *limit.Windows, k *fleet.Claim) cell {
 	switch v.rule.Shape {
 	case limit.Bucket:
 		return openBucket(v)

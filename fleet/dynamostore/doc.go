@@ -1,5 +1,5 @@
 // Package dynamostore keeps the limits of a fleet in a DynamoDB table. A Store is a
-// limit.Store.
+// fleet.Store.
 //
 // # Items
 //

@@ -12,9 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed1158cd35/weir/fleet"
+	"github.com/seed1158cd35/weir/fleet/storetest"
 	"github.com/seed1158cd35/weir/internal/test/campaign"
-	"github.com/seed1158cd35/weir/limit"
-	"github.com/seed1158cd35/weir/limit/limittest"
 )
 
 // A fake is as much of DynamoDB as a Store uses, in this process, with a clock and a
@@ -249,13 +249,13 @@ func TestContractAsDocumented(t *testing.T) {
 	}
 	n := 0
 	var mu sync.Mutex
-	open := func(testing.TB) limit.Store {
+	open := func(testing.TB) fleet.Store {
 		mu.Lock()
 		defer mu.Unlock()
 		n++
 		return stores[n%3]
 	}
-	limittest.TestStore(t, open, limittest.Driven(hand.advance), limittest.Hammer(time.Duration(campaign.Of(150, 350))*time.Millisecond))
+	storetest.TestStore(t, open, storetest.Driven(hand.advance), storetest.Hammer(time.Duration(campaign.Of(150, 350))*time.Millisecond))
 	for _, s := range stores {
 		t.Logf("%+v", s.Stats())
 	}

@@ -13,21 +13,22 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/seed1158cd35/weir/fleet"
 	"github.com/seed1158cd35/weir/internal/test/servers"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
 // slow is a limit of 100 that gets nothing back while a test lasts.
-var slow = &limit.Rule{Name: "slow", Shape: limit.Bucket, Meter: bucket.MeterOf(bucket.Rate{Amount: 1, Per: 100 * time.Hour, Burst: 100})}
+var slow = &fleet.Rule{Name: "slow", Shape: limit.Bucket, Meter: bucket.MeterOf(bucket.Rate{Amount: 1, Per: 100 * time.Hour, Burst: 100})}
 
 var ids atomic.Uint64
 
-func ask(copies int64, key string) *limit.Ask {
-	return &limit.Ask{Group: "g", ID: ids.Add(1), Lane: 1, Copies: copies, Claims: []limit.Claim{{Rule: slow, Key: key, Cost: 1}}}
+func ask(copies int64, key string) *fleet.Ask {
+	return &fleet.Ask{Group: "g", ID: ids.Add(1), Lane: 1, Copies: copies, Claims: []fleet.Claim{{Rule: slow, Key: key, Cost: 1}}}
 }
 
-func take(t testing.TB, s *Store, a *limit.Ask) error {
+func take(t testing.TB, s *Store, a *fleet.Ask) error {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
 	defer cancel()
@@ -104,7 +105,7 @@ func TestALostAnswerSpendsOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	back.Claims = nil
-	back.Settle = []limit.Settlement{{Rule: slow, Key: "k", Back: 10, Mark: second.Grants[0].Mark}}
+	back.Settle = []fleet.Settlement{{Rule: slow, Key: "k", Back: 10, Mark: second.Grants[0].Mark}}
 	m.with(2)
 	if err := take(t, s, back); err != nil {
 		t.Fatal(err)
@@ -123,7 +124,7 @@ func TestARepeatAfterAFailureGivesBackOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	a := ask(5, "k")
-	a.Settle = []limit.Settlement{{Rule: slow, Key: "k", Back: 20, Mark: first.Grants[0].Mark}}
+	a.Settle = []fleet.Settlement{{Rule: slow, Key: "k", Back: 20, Mark: first.Grants[0].Mark}}
 	m.with(1 + retries)
 	if err := take(t, s, a); err == nil {
 		t.Fatal("no error although no answer came")

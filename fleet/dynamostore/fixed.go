@@ -3,6 +3,7 @@ package dynamostore
 import (
 	"strconv"
 
+	"github.com/seed1158cd35/weir/fleet"
 	"github.com/seed1158cd35/weir/limit"
 )
 
@@ -30,7 +31,7 @@ type fixedCell struct {
 
 func (c *fixedCell) name(letter string) string { return letter + c.view.at }
 
-func openFixed(v *view, w *limit.Windows, k *limit.Claim) cell {
+func openFixed(v *view, w *limit.Windows, k *fleet.Claim) cell {
 	c := &fixedCell{view: v}
 	c.start, c.have = v.item.number(c.name("w"))
 	c.end, _ = v.item.number(c.name("e"))
@@ -82,7 +83,7 @@ func (c *fixedCell) enter(w *limit.Windows) {
 	c.start, c.end = start, end
 }
 
-func (c *fixedCell) back(m limit.Mark, n int64) {
+func (c *fixedCell) back(m fleet.Mark, n int64) {
 	if c.have && !c.turned && m.At == c.start {
 		c.returned += min(n, c.count-c.returned)
 	}
@@ -194,4 +195,4 @@ func (c *fixedCell) turning(want int64) int64 {
 
 func (c *fixedCell) reset() int64 { return max(0, c.end-c.now.label) }
 
-func (c *fixedCell) mark() limit.Mark { return limit.Mark{At: c.start} }
+func (c *fixedCell) mark() fleet.Mark { return fleet.Mark{At: c.start} }

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/seed1158cd35/weir/fleet"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
@@ -68,7 +69,7 @@ type spent struct {
 }
 
 // hammer lets goroutines of all processes take what they get until the time is over.
-func (f *clients) hammer(t *testing.T, d time.Duration, claim func(now time.Time) limit.Claim) (all []spent) {
+func (f *clients) hammer(t *testing.T, d time.Duration, claim func(now time.Time) fleet.Claim) (all []spent) {
 	var wg sync.WaitGroup
 	var mu sync.Mutex
 	end := time.Now().Add(d)
@@ -77,9 +78,9 @@ func (f *clients) hammer(t *testing.T, d time.Duration, claim func(now time.Time
 			lane := uint64(i)<<8 | uint64(g)
 			wg.Go(func() {
 				for time.Now().Before(end) {
-					a := &limit.Ask{Group: "g", ID: rand.Uint64() | 1, Lane: lane, Copies: 1 + rand.Int64N(3), Claims: []limit.Claim{claim(s.clock.read().time())}}
+					a := &fleet.Ask{Group: "g", ID: rand.Uint64() | 1, Lane: lane, Copies: 1 + rand.Int64N(3), Claims: []fleet.Claim{claim(s.clock.read().time())}}
 					if err := s.Take(context.Background(), a); err != nil {
-						if err == limit.ErrWindow {
+						if err == fleet.ErrWindow {
 							continue
 						}
 						t.Error(err)
@@ -129,9 +130,9 @@ func TestFleetKeepsBucket(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		seed := rand.Uint64()
 		f := newFleet(4, rand.New(rand.NewPCG(seed, 1)))
-		r := &limit.Rule{Name: "a", Shape: limit.Bucket, Meter: bucket.MeterOf(bucket.Rate{Amount: 100, Per: time.Second, Burst: 100})}
+		r := &fleet.Rule{Name: "a", Shape: limit.Bucket, Meter: bucket.MeterOf(bucket.Rate{Amount: 100, Per: time.Second, Burst: 100})}
 		begin := f.calibrated(t)
-		all := f.hammer(t, hammerFor, func(time.Time) limit.Claim { return limit.Claim{Rule: r, Key: "k", Cost: 1} })
+		all := f.hammer(t, hammerFor, func(time.Time) fleet.Claim { return fleet.Claim{Rule: r, Key: "k", Cost: 1} })
 		level, at := time.Duration(0), begin // in time: a unit takes 10ms
 		for _, s := range all {
 			level = max(0, level-s.at.Sub(at)) + time.Duration(s.n)*10*time.Millisecond
@@ -163,8 +164,8 @@ func TestFleetKeepsRolling(t *testing.T) {
 		seed := rand.Uint64()
 		f := newFleet(4, rand.New(rand.NewPCG(seed, 1)))
 		f.calibrated(t)
-		r := &limit.Rule{Name: "a", Shape: limit.Rolling, Amount: 100, Ring: bucket.RingOf(bucket.Window{Amount: 100, Per: time.Second})}
-		all := f.hammer(t, hammerFor, func(time.Time) limit.Claim { return limit.Claim{Rule: r, Key: "k", Cost: 1} })
+		r := &fleet.Rule{Name: "a", Shape: limit.Rolling, Amount: 100, Ring: bucket.RingOf(bucket.Window{Amount: 100, Per: time.Second})}
+		all := f.hammer(t, hammerFor, func(time.Time) fleet.Claim { return fleet.Claim{Rule: r, Key: "k", Cost: 1} })
 		var inside int64
 		first := 0
 		for _, s := range all {
@@ -185,10 +186,10 @@ func TestFleetKeepsFixed(t *testing.T) {
 		f := newFleet(4, rand.New(rand.NewPCG(seed, 1)))
 		f.calibrated(t)
 		begin := time.Now().Truncate(time.Second)
-		r := &limit.Rule{Name: "a", Shape: limit.Fixed, Amount: 100}
-		all := f.hammer(t, hammerFor, func(now time.Time) limit.Claim {
+		r := &fleet.Rule{Name: "a", Shape: limit.Fixed, Amount: 100}
+		all := f.hammer(t, hammerFor, func(now time.Time) fleet.Claim {
 			start := begin.Add(now.Sub(begin) / time.Second * time.Second)
-			return limit.Claim{Rule: r, Key: "k", Cost: 1, Windows: limit.Windows{Start: start, End: start.Add(time.Second), Next: start.Add(2 * time.Second)}}
+			return fleet.Claim{Rule: r, Key: "k", Cost: 1, Windows: limit.Windows{Start: start, End: start.Add(time.Second), Next: start.Add(2 * time.Second)}}
 		})
 		windows := make(map[time.Duration]int64)
 		for _, s := range all {

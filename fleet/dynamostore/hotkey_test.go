@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/fleet"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/limit/bucket"
 	"github.com/seed1158cd35/weir/outcome"
@@ -54,7 +55,7 @@ func waitsBeside(t *testing.T, hot int) (waits []time.Duration) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(time.Now)
 		f.wait = func() { time.Sleep(2 * time.Millisecond) }
-		fleet := limit.NewFleet(New(clientOf(f), "weir", Options{}), limit.FleetOptions{})
+		fleet := fleet.New(New(clientOf(f), "weir", Options{}), fleet.Options{})
 		fleet.Start()
 		u, err := weir.New("api", weir.Policy{MaxWait: time.Second, Limits: []limit.Limit{
 			{Name: "tenant", Scope: "tenant", Rate: bucket.Rate{Amount: 4000, Per: time.Second, Burst: 100}},

@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/seed1158cd35/weir/fleet"
 	"github.com/seed1158cd35/weir/limit"
 )
 
@@ -17,7 +18,7 @@ func (l *plan) inherit(v *view) (n int64) {
 		n += l.inheritBucket(v)
 	}
 	if _, ok := v.item["r"+v.at]; ok {
-		c := openRolling(&view{&limit.Rule{}, v.at, v.item, nil, v.now, 0, 0}).(*rollingCell)
+		c := openRolling(&view{&fleet.Rule{}, v.at, v.item, nil, v.now, 0, 0}).(*rollingCell)
 		n += c.total
 		l.discard(v.item, "r"+v.at, "z"+v.at)
 		for _, s := range c.slots {
@@ -39,7 +40,7 @@ func (l *plan) inheritBucket(v *view) int64 {
 	if len(f) != 4 {
 		return 0
 	}
-	r := &limit.Rule{}
+	r := &fleet.Rule{}
 	r.Meter.Unit, _ = strconv.ParseInt(f[0], 10, 64)
 	r.Meter.Drain, _ = strconv.ParseInt(f[1], 10, 64)
 	c := openBucket(&view{r, v.at, v.item, v.seen, v.now, 0, 0}).(*bucketCell)

@@ -5,14 +5,14 @@ import (
 	"time"
 	"unsafe"
 
-	"github.com/seed1158cd35/weir/limit"
-	"github.com/seed1158cd35/weir/limit/limittest"
+	"github.com/seed1158cd35/weir/fleet"
+	"github.com/seed1158cd35/weir/fleet/storetest"
 )
 
 // What DynamoDB's answers say jumps: when it was set back by an hour, what was stamped before counts as used up for as long.
 func TestTheServersClockJumps(t *testing.T) {
 	t.Parallel()
-	limittest.TestJumps(t, time.Hour, func(_ *testing.T, now func() time.Time) limit.Store {
+	storetest.TestJumps(t, time.Hour, func(_ *testing.T, now func() time.Time) fleet.Store {
 		return farFrom(newFake(now), time.Now)
 	})
 }
@@ -20,7 +20,7 @@ func TestTheServersClockJumps(t *testing.T) {
 // The clock of the processes' machine is set. What the processes go by is DynamoDB's, and their own monotonic ones.
 func TestTheMachinesClockJumps(t *testing.T) {
 	t.Parallel()
-	limittest.TestJumps(t, 2*time.Second, func(_ *testing.T, now func() time.Time) limit.Store {
+	storetest.TestJumps(t, 2*time.Second, func(_ *testing.T, now func() time.Time) fleet.Store {
 		return farFrom(newFake(time.Now), func() time.Time { return onTheWall(time.Now(), now()) })
 	})
 }

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/fleet"
 )
 
 // What lanes were told last stands in attributes l0, l1, and so on: the lane, the ask,
@@ -83,7 +83,7 @@ func (s *Store) seat(it item, lane uint64, second int64) seat {
 			return seat{name: name, old: text, own: true, last: a}
 		}
 		if d := second - a.second; d > age {
-			age, oldest = d, seat{name: name, old: text, warm: d <= int64(limit.LaneKeep.Seconds())}
+			age, oldest = d, seat{name: name, old: text, warm: d <= int64(fleet.LaneKeep.Seconds())}
 		}
 	}
 	if free.name != "" {
@@ -179,7 +179,7 @@ func (t seat) write(u *update, a *answer, once bool) {
 type memory struct {
 	id      uint64
 	granted int64
-	grants  []limit.Grant
+	grants  []fleet.Grant
 }
 
 type laneKey struct {
@@ -188,7 +188,7 @@ type laneKey struct {
 }
 
 // again answers an ask that this process has had the answer to already, without marks.
-func (s *Store) again(a *limit.Ask) bool {
+func (s *Store) again(a *fleet.Ask) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	m, ok := s.heard[laneKey{a.Group, a.Lane}]
@@ -198,12 +198,12 @@ func (s *Store) again(a *limit.Ask) bool {
 	a.Now, a.Granted = s.clock.read().time(), m.granted
 	a.Grants = append(a.Grants[:0], m.grants...)
 	for i := range a.Grants {
-		a.Grants[i].Mark = limit.Mark{}
+		a.Grants[i].Mark = fleet.Mark{}
 	}
 	return true
 }
 
-func (s *Store) keep(a *limit.Ask) {
+func (s *Store) keep(a *fleet.Ask) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	k := laneKey{a.Group, a.Lane}

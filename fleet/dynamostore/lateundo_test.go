@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/fleet"
 )
 
 // lateOnes are requests that arrive when their callers have given up.
@@ -60,7 +60,7 @@ func TestALateUndoGivesBackWhatNobodyUses(t *testing.T) {
 	}}
 	s := New(client("http://fake", m), "weir", Options{exact: time.Now, sleep: func(context.Context, time.Duration) error { return nil }})
 	a := ask(5, "x")
-	a.Claims = append(a.Claims, limit.Claim{Rule: slow, Key: "y", Cost: 1})
+	a.Claims = append(a.Claims, fleet.Claim{Rule: slow, Key: "y", Cost: 1})
 	m.with(2 + 1 + retries)
 	if err := take(t, s, a); err == nil || len(late) == 0 {
 		t.Fatalf("%v after %d attempts to give back", err, len(late))
@@ -104,8 +104,8 @@ func TestARepeatThatIsGrantedNothingSettlesOnce(t *testing.T) {
 				t.Fatal(err)
 			}
 			a := ask(5, "x")
-			a.Claims = append(a.Claims, limit.Claim{Rule: slow, Key: "y", Cost: 1})
-			a.Settle = []limit.Settlement{{Rule: slow, Key: "x", Owe: 7}, {Rule: slow, Key: "y", Owe: 30, Back: 20, Mark: had.Grants[0].Mark}}
+			a.Claims = append(a.Claims, fleet.Claim{Rule: slow, Key: "y", Cost: 1})
+			a.Settle = []fleet.Settlement{{Rule: slow, Key: "x", Owe: 7}, {Rule: slow, Key: "y", Owe: 30, Back: 20, Mark: had.Grants[0].Mark}}
 			m.with(1 + 2*(1+retries))
 			if err := take(t, s, a); err == nil {
 				t.Fatal("no error although neither update was answered")

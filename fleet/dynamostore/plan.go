@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed1158cd35/weir/fleet"
 	"github.com/seed1158cd35/weir/limit"
 )
 
@@ -28,21 +29,21 @@ type part struct {
 
 // A share is what an ask has to do with one limit of an item.
 type share struct {
-	rule    *limit.Rule
+	rule    *fleet.Rule
 	at      string
-	claim   *limit.Claim
+	claim   *fleet.Claim
 	index   int // of the claim
-	settle  []*limit.Settlement
+	settle  []*fleet.Settlement
 	windows *limit.Windows
 
 	of *share // the one whose units are given back by an undo
 
 	extra int64
-	grant limit.Grant
+	grant fleet.Grant
 }
 
 // parts sorts an ask by items.
-func (s *Store) parts(a *limit.Ask) []*part {
+func (s *Store) parts(a *fleet.Ask) []*part {
 	var all []*part
 	of := func(key string) *part {
 		n := name("t", a.Group, key)
@@ -74,7 +75,7 @@ func (s *Store) parts(a *limit.Ask) []*part {
 	return all
 }
 
-func (p *part) share(r *limit.Rule) *share {
+func (p *part) share(r *fleet.Rule) *share {
 	for _, h := range p.limits {
 		if h.rule.Name == r.Name {
 			return h
@@ -121,7 +122,7 @@ type live struct {
 }
 
 // plan decides from what is known of an item. It is called with the entry's mu.
-func (s *Store) plan(a *limit.Ask, p *part, want int64) *plan {
+func (s *Store) plan(a *fleet.Ask, p *part, want int64) *plan {
 	e := p.entry
 	l := &plan{now: s.present(p)}
 	e.awake(l.now.epoch)
@@ -206,7 +207,7 @@ func (s *Store) open(l *plan, e *entry, h *share, keep bool, most int) *live {
 	x.paused, _ = e.item.number("p" + h.at)
 	x.cell.owe(l.inherit(v))
 	for _, t := range h.settle {
-		if t.Back > 0 && t.Mark != (limit.Mark{}) && !keep {
+		if t.Back > 0 && t.Mark != (fleet.Mark{}) && !keep {
 			x.cell.back(t.Mark, t.Back)
 		}
 		if l.told == nil {
@@ -228,7 +229,7 @@ func (x *live) pause(l *plan, d time.Duration) {
 }
 
 // decide finds out how many copies all limits bear, and takes them.
-func (l *plan) decide(a *limit.Ask, want int64) {
+func (l *plan) decide(a *fleet.Ask, want int64) {
 	l.copies = want
 	for _, x := range l.shares {
 		switch {
@@ -330,7 +331,7 @@ func (l *plan) writeLife(it item) {
 }
 
 // finish writes the answer of a part.
-func (l *plan) finish(a *limit.Ask, p *part, it item, lag int64) {
+func (l *plan) finish(a *fleet.Ask, p *part, it item, lag int64) {
 	p.granted = l.copies
 	a.Now = laterOf(a.Now, l.now.time())
 	if l.told != nil {
@@ -349,7 +350,7 @@ func (l *plan) finish(a *limit.Ask, p *part, it item, lag int64) {
 		x.share.extra = x.extra
 		x.share.grant = x.tell(l.now, x.claim.Cost)
 		if l.told != nil {
-			x.share.grant.Mark = limit.Mark{}
+			x.share.grant.Mark = fleet.Mark{}
 		}
 	}
 }
@@ -363,8 +364,8 @@ func (l *plan) retell() {
 	}
 }
 
-func (x *live) tell(now instant, cost int64) limit.Grant {
-	g := limit.Grant{Extra: x.extra, Left: x.cell.left(), Mark: x.cell.mark()}
+func (x *live) tell(now instant, cost int64) fleet.Grant {
+	g := fleet.Grant{Extra: x.extra, Left: x.cell.left(), Mark: x.cell.mark()}
 	if f, ok := x.cell.(*fixedCell); ok {
 		g.Left, g.Back = f.remains(), f.back0+f.returned
 	}

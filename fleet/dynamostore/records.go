@@ -11,13 +11,13 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/fleet"
 )
 
 // A record is an item: v its version, d its value, e when it is forgotten, n a number
 // that tells one attempt to write it from another.
 type record struct {
-	limit.Record
+	fleet.Record
 	until int64
 	nonce string
 }
@@ -42,19 +42,19 @@ func recordOf(name string, it map[string]types.AttributeValue) (r record) {
 
 // at is the record as of an instant. It may be kept longer than it was asked to be, by as
 // much as the store's clock is not known.
-func (r record) at(now instant) limit.Record {
+func (r record) at(now instant) fleet.Record {
 	if r.until < now.lo {
-		return limit.Record{Name: r.Name}
+		return fleet.Record{Name: r.Name}
 	}
 	return r.Record
 }
 
 const mostAtOnce = 100 // items that DynamoDB reads at once
 
-// Load is limit.Store's.
-func (s *Store) Load(ctx context.Context, group string, names []string) ([]limit.Record, time.Time, error) {
+// Load is fleet.Store's.
+func (s *Store) Load(ctx context.Context, group string, names []string) ([]fleet.Record, time.Time, error) {
 	w, err := s.start(ctx, "load", group)
-	var all []limit.Record
+	var all []fleet.Record
 	if err == nil {
 		all, err = s.load(ctx, w, group, names)
 	}
@@ -64,7 +64,7 @@ func (s *Store) Load(ctx context.Context, group string, names []string) ([]limit
 	return all, s.clock.read().least(), nil
 }
 
-func (s *Store) load(ctx context.Context, w *work, group string, names []string) ([]limit.Record, error) {
+func (s *Store) load(ctx context.Context, w *work, group string, names []string) ([]fleet.Record, error) {
 	var keys []string
 	for _, n := range names {
 		if k := name("r", group, n); !slices.Contains(keys, k) {
@@ -76,7 +76,7 @@ func (s *Store) load(ctx context.Context, w *work, group string, names []string)
 		return nil, err
 	}
 	now := s.clock.read()
-	all := make([]limit.Record, 0, len(names))
+	all := make([]fleet.Record, 0, len(names))
 	for _, n := range names {
 		r := recordOf(n, items[name("r", group, n)]).at(now)
 		r.Value = slices.Clone(r.Value)
@@ -121,22 +121,22 @@ func (s *Store) getAll(ctx context.Context, w *work, keys []string) (map[string]
 	return items, nil
 }
 
-// Swap is limit.Store's. Versions are instants of the store's clock, so that none
+// Swap is fleet.Store's. Versions are instants of the store's clock, so that none
 // comes twice, even if the record was forgotten meanwhile.
-func (s *Store) Swap(ctx context.Context, group string, r limit.Record) (limit.Record, bool, error) {
+func (s *Store) Swap(ctx context.Context, group string, r fleet.Record) (fleet.Record, bool, error) {
 	w, err := s.start(ctx, "swap", group)
-	var now limit.Record
+	var now fleet.Record
 	var ok bool
 	if err == nil {
 		now, ok, err = s.swap(ctx, w, group, r)
 	}
 	if err = s.end(w, err); err != nil {
-		return limit.Record{}, false, err
+		return fleet.Record{}, false, err
 	}
 	return now, ok, nil
 }
 
-func (s *Store) swap(ctx context.Context, w *work, group string, r limit.Record) (limit.Record, bool, error) {
+func (s *Store) swap(ctx context.Context, w *work, group string, r fleet.Record) (fleet.Record, bool, error) {
 	now := s.clock.read()
 	next := record{Record: r, until: now.label + int64(max(0, r.Keep)/time.Microsecond), nonce: s.nonce()}
 	next.Version = max(r.Version+1, now.label)
@@ -151,14 +151,14 @@ func (s *Store) swap(ctx context.Context, w *work, group string, r limit.Record)
 	}
 	failed := notAsExpected(err)
 	if failed == nil {
-		return limit.Record{}, false, err
+		return fleet.Record{}, false, err
 	}
 	w.Failed++
 	found := failed.Item
 	if len(found) == 0 { // emulators do not tell
 		items, err := s.getAll(ctx, w, []string{name("r", group, r.Name)})
 		if err != nil {
-			return limit.Record{}, false, err
+			return fleet.Record{}, false, err
 		}
 		found = items[name("r", group, r.Name)]
 	}

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/fleet"
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
@@ -120,7 +120,7 @@ func (c *rollingCell) leaves(name, value string, end int64) int64 {
 	return max(truly, end+c.window()-c.now.label)
 }
 
-func (c *rollingCell) back(m limit.Mark, n int64) {
+func (c *rollingCell) back(m fleet.Mark, n int64) {
 	name := c.slotName(m.At)
 	for _, s := range c.slots {
 		if s.name != name || s.in <= 0 || m.Level != 1 {
@@ -262,7 +262,7 @@ func (c *rollingCell) reset() int64 {
 	return 0
 }
 
-func (c *rollingCell) mark() limit.Mark {
+func (c *rollingCell) mark() fleet.Mark {
 	grain := c.rule.Ring.Grain
-	return limit.Mark{At: (c.now.label/grain + 1) * grain, Level: 1}
+	return fleet.Mark{At: (c.now.label/grain + 1) * grain, Level: 1}
 }

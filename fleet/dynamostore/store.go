@@ -11,7 +11,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
-	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/fleet"
 )
 
 // An API is what a Store needs of a client of DynamoDB. *dynamodb.Client is one.
@@ -89,7 +89,7 @@ type Store struct {
 	takes, requests, failed, throttled, retried atomic.Int64
 }
 
-var _ limit.Store = (*Store)(nil)
+var _ fleet.Store = (*Store)(nil)
 
 // New makes a Store of a table that Create has made. Whatever retries the client is
 // configured for are not used: the Store makes its own, at most five, and knows
@@ -118,7 +118,7 @@ func (s *Store) Stats() Stats {
 	return Stats{s.takes.Load(), s.requests.Load(), s.failed.Load(), s.throttled.Load(), s.retried.Load()}
 }
 
-// Close is limit.Store's. The client is the caller's.
+// Close is fleet.Store's. The client is the caller's.
 func (s *Store) Close() error { return nil }
 
 // nonce is a text that no other has.

@@ -12,10 +12,11 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
+	"github.com/seed1158cd35/weir/fleet"
+	"github.com/seed1158cd35/weir/fleet/storetest"
 	"github.com/seed1158cd35/weir/internal/test/campaign"
 	"github.com/seed1158cd35/weir/internal/test/servers"
 	"github.com/seed1158cd35/weir/limit"
-	"github.com/seed1158cd35/weir/limit/limittest"
 )
 
 // client is a client of an emulator. No region and no credentials are needed there.
@@ -69,8 +70,8 @@ func TestContract(t *testing.T) {
 		stores[i] = open(t, server, Options{exact: hand.now})
 	}
 	var n atomic.Int64
-	open := func(testing.TB) limit.Store { return stores[n.Add(1)%3] }
-	limittest.TestStore(t, open, limittest.Driven(hand.advance), limittest.Hammer(time.Duration(campaign.Of(150, 350))*time.Millisecond))
+	open := func(testing.TB) fleet.Store { return stores[n.Add(1)%3] }
+	storetest.TestStore(t, open, storetest.Driven(hand.advance), storetest.Hammer(time.Duration(campaign.Of(150, 350))*time.Millisecond))
 	for _, s := range stores {
 		t.Logf("%+v", s.Stats())
 	}
@@ -103,7 +104,7 @@ func TestItemsOutliveTheirLimits(t *testing.T) {
 	s := New(clientOf(f), "weir", Options{exact: hand.now})
 	now := hand.now()
 	a := ask(1, "k")
-	month := &limit.Rule{Name: "month", Shape: limit.Fixed, Amount: 10}
+	month := &fleet.Rule{Name: "month", Shape: limit.Fixed, Amount: 10}
 	wants := func(least time.Duration) {
 		t.Helper()
 		if err := take(t, s, a); err != nil || a.Granted != a.Copies {
@@ -116,7 +117,7 @@ func TestItemsOutliveTheirLimits(t *testing.T) {
 	}
 	wants(7 * 24 * time.Hour)
 	a = ask(1, "k")
-	a.Claims[0] = limit.Claim{Rule: month, Key: "k", Cost: 1, Windows: limit.Windows{Start: now.Add(-time.Hour), End: now.Add(700 * time.Hour), Next: now.Add(1400 * time.Hour)}}
+	a.Claims[0] = fleet.Claim{Rule: month, Key: "k", Cost: 1, Windows: limit.Windows{Start: now.Add(-time.Hour), End: now.Add(700 * time.Hour), Next: now.Add(1400 * time.Hour)}}
 	wants(700 * time.Hour)
 	a = ask(1, "k")
 	wants(700 * time.Hour) // another limit of the item does not make it shorter

@@ -11,11 +11,11 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/fleet"
 )
 
-// Take is limit.Store's.
-func (s *Store) Take(ctx context.Context, a *limit.Ask) error {
+// Take is fleet.Store's.
+func (s *Store) Take(ctx context.Context, a *fleet.Ask) error {
 	a.Granted, a.Grants = 0, a.Grants[:0]
 	if err := a.Check(); err != nil {
 		return err
@@ -36,7 +36,7 @@ func (s *Store) Take(ctx context.Context, a *limit.Ask) error {
 	return s.end(w, err)
 }
 
-func (s *Store) take(ctx context.Context, w *work, a *limit.Ask) error {
+func (s *Store) take(ctx context.Context, w *work, a *fleet.Ask) error {
 	parts := s.parts(a)
 	told, err := s.repeated(ctx, w, a, parts)
 	if err != nil {
@@ -48,7 +48,7 @@ func (s *Store) take(ctx context.Context, w *work, a *limit.Ask) error {
 		if a.Fits(now.lo) != nil {
 			a.Now = now.least()
 		}
-		return limit.ErrWindow
+		return fleet.ErrWindow
 	}
 	a.Now = time.Time{} // it is to be the present by which it is decided
 	if len(parts) > 1 && !told {
@@ -71,11 +71,11 @@ func (s *Store) take(ctx context.Context, w *work, a *limit.Ask) error {
 }
 
 // fits reports whether the present is in the windows that are named.
-func fits(a *limit.Ask, now instant) bool { return a.Fits(now.label) == nil }
+func fits(a *fleet.Ask, now instant) bool { return a.Fits(now.label) == nil }
 
 // repeated reports whether the ask was answered before, at least in part. Only an ask
 // that says that it is a repeat is worth a look.
-func (s *Store) repeated(ctx context.Context, w *work, a *limit.Ask, parts []*part) (told bool, err error) {
+func (s *Store) repeated(ctx context.Context, w *work, a *fleet.Ask, parts []*part) (told bool, err error) {
 	if !a.Again {
 		return false, nil
 	}
@@ -97,7 +97,7 @@ func (s *Store) repeated(ctx context.Context, w *work, a *limit.Ask, parts []*pa
 }
 
 // scarcestFirst lets the item refuse first that is likeliest to.
-func (s *Store) scarcestFirst(a *limit.Ask, parts []*part) {
+func (s *Store) scarcestFirst(a *fleet.Ask, parts []*part) {
 	bears := make(map[*part]int64)
 	for _, p := range parts {
 		p.entry.mu.Lock()
@@ -110,7 +110,7 @@ func (s *Store) scarcestFirst(a *limit.Ask, parts []*part) {
 
 // applyAll does one item after the other. When one grants less than those before, they
 // get the difference back, and what was granted besides.
-func (s *Store) applyAll(ctx context.Context, w *work, a *limit.Ask, parts []*part) (granted int64, err error) {
+func (s *Store) applyAll(ctx context.Context, w *work, a *fleet.Ask, parts []*part) (granted int64, err error) {
 	granted = a.Copies
 	for i, p := range parts {
 		if err = s.apply(ctx, w, a, p, granted); err != nil {
@@ -127,7 +127,7 @@ func (s *Store) applyAll(ctx context.Context, w *work, a *limit.Ask, parts []*pa
 
 // halfway ends an ask that has failed after some items: they get back what they granted. If
 // that fails, too, the ask is void.
-func (s *Store) halfway(ctx context.Context, w *work, a *limit.Ask, done []*part) {
+func (s *Store) halfway(ctx context.Context, w *work, a *fleet.Ask, done []*part) {
 	for _, p := range done {
 		if p.told != "" {
 			s.remembers(a.ID, p.seat.sent(p.entry.name))
@@ -147,7 +147,7 @@ var errBusy = errors.New("others changed the item each time; use leases, or spli
 
 // apply does what an ask wants of one item: it plans from what is known, and when a
 // condition shows that this is not so any more, it learns what is and plans again.
-func (s *Store) apply(ctx context.Context, w *work, a *limit.Ask, p *part, want int64) error {
+func (s *Store) apply(ctx context.Context, w *work, a *fleet.Ask, p *part, want int64) error {
 	for round := range rounds {
 		if round > calmAfter {
 			if err := s.o.sleep(ctx, s.o.jitter(2*w.took)); err != nil {
@@ -163,7 +163,7 @@ func (s *Store) apply(ctx context.Context, w *work, a *limit.Ask, p *part, want 
 
 // round tries once. It holds the entry while it plans; others wait for that, and for an
 // answer that they would have to ask for too.
-func (s *Store) round(ctx context.Context, w *work, a *limit.Ask, p *part, want int64) (done bool, err error) {
+func (s *Store) round(ctx context.Context, w *work, a *fleet.Ask, p *part, want int64) (done bool, err error) {
 	e := p.entry
 	if err := e.lock(ctx); err != nil {
 		return false, err
@@ -211,7 +211,7 @@ const (
 )
 
 // next says what is to be done with a plan, and does what is done under the entry's mu, which is held.
-func (s *Store) next(ctx context.Context, w *work, a *limit.Ask, p *part, l *plan, want int64) (next int, turn time.Duration) {
+func (s *Store) next(ctx context.Context, w *work, a *fleet.Ask, p *part, l *plan, want int64) (next int, turn time.Duration) {
 	if l.tidy {
 		return toTidy, 0
 	}
@@ -243,7 +243,7 @@ func (s *Store) turn(ctx context.Context, p *part, l *plan) time.Duration {
 }
 
 // send makes a planned update. It reports false if its conditions do not hold.
-func (s *Store) send(ctx context.Context, w *work, a *limit.Ask, p *part, l *plan) (ok bool, err error) {
+func (s *Store) send(ctx context.Context, w *work, a *fleet.Ask, p *part, l *plan) (ok bool, err error) {
 	e := p.entry
 	was := l.seat.sent(e.name)
 	var sentAt int64
@@ -358,7 +358,7 @@ func (s *Store) read(ctx context.Context, w *work, e *entry) error {
 
 // undo gives back what items granted beyond what all of them did. If that fails, as it reports, it is
 // lost until it runs out, or comes back later: a repeat of the ask must not be told of it.
-func (s *Store) undo(ctx context.Context, w *work, a *limit.Ask, parts []*part, granted int64) (ok bool) {
+func (s *Store) undo(ctx context.Context, w *work, a *fleet.Ask, parts []*part, granted int64) (ok bool) {
 	ok = true
 	for _, p := range parts {
 		if p.granted <= granted || p.told == "" {
@@ -371,7 +371,7 @@ func (s *Store) undo(ctx context.Context, w *work, a *limit.Ask, parts []*part, 
 			}
 			n := (p.granted-granted)*h.claim.Cost + h.extra
 			h.grant.Extra = 0
-			back.limits = append(back.limits, &share{rule: h.rule, at: h.at, windows: h.windows, of: h, settle: []*limit.Settlement{
+			back.limits = append(back.limits, &share{rule: h.rule, at: h.at, windows: h.windows, of: h, settle: []*fleet.Settlement{
 				{Rule: h.rule, Key: h.claim.Key, Back: n, Mark: h.grant.Mark},
 			}})
 		}

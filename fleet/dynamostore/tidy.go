@@ -9,6 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/seed1158cd35/weir/fleet"
 	"github.com/seed1158cd35/weir/limit"
 )
 
@@ -47,7 +48,7 @@ func (l *plan) merge(e *entry, p *part) bool {
 		if _, ok := e.item["r"+h.at]; !ok || h.rule.Shape == limit.Rolling {
 			continue
 		}
-		c := openRolling(&view{&limit.Rule{}, h.at, e.item, nil, l.now, 0, 0}).(*rollingCell)
+		c := openRolling(&view{&fleet.Rule{}, h.at, e.item, nil, l.now, 0, 0}).(*rollingCell)
 		if slots += len(c.slots); most == nil || len(c.slots) > len(most.slots) {
 			most = c
 		}
@@ -107,16 +108,16 @@ func (s *Store) tidy(ctx context.Context, w *work, p *part, l *plan) error {
 
 // apart takes out of what an ask settles what comes back in more slots than one update can name, for
 // asks of their own. What is repeated is repeated: their lanes and numbers follow from the ask's.
-func apart(a *limit.Ask) (before []*limit.Ask, rest []limit.Settlement) {
+func apart(a *fleet.Ask) (before []*fleet.Ask, rest []fleet.Settlement) {
 	if len(a.Settle) <= manyBack {
 		return nil, a.Settle
 	}
 	type place struct {
 		limit, key string
-		mark       limit.Mark
+		mark       fleet.Mark
 	}
-	of := func(t *limit.Settlement) place { return place{t.Rule.Name, t.Key, t.Mark} }
-	var backs []limit.Settlement
+	of := func(t *fleet.Settlement) place { return place{t.Rule.Name, t.Key, t.Mark} }
+	var backs []fleet.Settlement
 	var slots []place
 	for _, t := range a.Settle {
 		if t.Rule.Shape != limit.Rolling || t.Back == 0 || t.Owe > 0 || t.Pause > 0 {
@@ -132,7 +133,7 @@ func apart(a *limit.Ask) (before []*limit.Ask, rest []limit.Settlement) {
 	}
 	for some := range slices.Chunk(slots, manyBack) {
 		n := uint64(len(before)+1) * 0x9e3779b97f4a7c15
-		one := &limit.Ask{Group: a.Group, ID: max(1, a.ID^n), Lane: a.Lane ^ n, Again: a.Again}
+		one := &fleet.Ask{Group: a.Group, ID: max(1, a.ID^n), Lane: a.Lane ^ n, Again: a.Again}
 		for _, t := range backs {
 			if slices.Contains(some, of(&t)) {
 				one.Settle = append(one.Settle, t)

@@ -7,9 +7,10 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir/clock"
+	"github.com/seed1158cd35/weir/fleet"
+	"github.com/seed1158cd35/weir/fleet/storetest"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/limit/bucket"
-	"github.com/seed1158cd35/weir/limit/limittest"
 )
 
 // Those who wait for a window ask when it begins, when it is not sure yet that it has: they are not told that it is used up,
@@ -23,7 +24,7 @@ func TestTheTurnOfAWindowLosesNothingOfIt(t *testing.T) {
 		begin := time.Now()
 		done := make(chan int)
 		for range 2 {
-			fleet := limit.NewFleet(New(clientOf(f), "weir", Options{}), limit.FleetOptions{})
+			fleet := fleet.New(New(clientOf(f), "weir", Options{}), fleet.Options{})
 			fleet.Start()
 			defer fleet.Close(context.Background())
 			r, err := limit.NewShared(clock.System.Now(), l, fleet.Group("up"))
@@ -38,7 +39,7 @@ func TestTheTurnOfAWindowLosesNothingOfIt(t *testing.T) {
 							done <- -1
 							return
 						}
-						if limittest.Granted(t, r) {
+						if storetest.Granted(t, r) {
 							done <- int((time.Since(begin) + time.Second) / time.Minute) // a window may begin a little early
 						}
 						time.Sleep(100 * time.Millisecond)

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed1158cd35/weir/fleet"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
@@ -12,12 +13,12 @@ import (
 // mostExpression is how long an expression may be for DynamoDB.
 const mostExpression = 4096
 
-func rolling(name string, amount int64, per time.Duration) *limit.Rule {
-	return &limit.Rule{Name: name, Shape: limit.Rolling, Amount: amount, Ring: bucket.RingOf(bucket.Window{Amount: amount, Per: per})}
+func rolling(name string, amount int64, per time.Duration) *fleet.Rule {
+	return &fleet.Rule{Name: name, Shape: limit.Rolling, Amount: amount, Ring: bucket.RingOf(bucket.Window{Amount: amount, Per: per})}
 }
 
 // scattered is a store of which all slots of some rolling limits of one key have units.
-func scattered(t *testing.T, rules ...*limit.Rule) (s *Store, h *hand, f *fake) {
+func scattered(t *testing.T, rules ...*fleet.Rule) (s *Store, h *hand, f *fake) {
 	h = newHand()
 	f = newFake(h.now)
 	s = New(clientOf(f), "weir", Options{exact: h.now})
@@ -25,7 +26,7 @@ func scattered(t *testing.T, rules ...*limit.Rule) (s *Store, h *hand, f *fake) 
 		a := ask(1, "k")
 		a.Claims = nil
 		for _, r := range rules {
-			a.Claims = append(a.Claims, limit.Claim{Rule: r, Key: "k", Cost: 1})
+			a.Claims = append(a.Claims, fleet.Claim{Rule: r, Key: "k", Cost: 1})
 		}
 		if err := take(t, s, a); err != nil || a.Granted != 1 {
 			t.Fatalf("granted %d, %v", a.Granted, err)
@@ -42,7 +43,7 @@ func TestADearCallAfterManySmallOnes(t *testing.T) {
 	s, h, _ := scattered(t, r)
 	h.advance(2 * time.Minute)
 	a := ask(1, "k")
-	a.Claims = []limit.Claim{{Rule: r, Key: "k", Cost: 180}}
+	a.Claims = []fleet.Claim{{Rule: r, Key: "k", Cost: 180}}
 	if err := take(t, s, a); err != nil || a.Granted != 1 || a.Grants[0].Left != 20 {
 		t.Errorf("granted %d, %+v, %v; want it, and 20 left", a.Granted, a.Grants, err)
 	}
@@ -50,13 +51,13 @@ func TestADearCallAfterManySmallOnes(t *testing.T) {
 
 // Several rolling limits of one key are let go together by expressions that are not too long.
 func TestManySlotsOfSeveralLimits(t *testing.T) {
-	rules := []*limit.Rule{rolling("a", 200, time.Minute), rolling("b", 200, time.Minute), rolling("c", 200, time.Minute)}
+	rules := []*fleet.Rule{rolling("a", 200, time.Minute), rolling("b", 200, time.Minute), rolling("c", 200, time.Minute)}
 	s, h, _ := scattered(t, rules...)
 	h.advance(2 * time.Minute)
 	a := ask(1, "k")
 	a.Claims = nil
 	for _, r := range rules {
-		a.Claims = append(a.Claims, limit.Claim{Rule: r, Key: "k", Cost: 150})
+		a.Claims = append(a.Claims, fleet.Claim{Rule: r, Key: "k", Cost: 150})
 	}
 	if err := take(t, s, a); err != nil || a.Granted != 1 {
 		t.Errorf("granted %d, %+v, %v", a.Granted, a.Grants, err)
@@ -69,9 +70,9 @@ func TestManySlotsOfALimitOfAnotherKind(t *testing.T) {
 		r := rolling("r", 200, time.Minute)
 		s, h, f := scattered(t, r)
 		h.advance(past)
-		rule := &limit.Rule{Name: "r", Meter: bucket.MeterOf(bucket.Rate{Amount: 1, Per: time.Hour, Burst: 1000})}
+		rule := &fleet.Rule{Name: "r", Meter: bucket.MeterOf(bucket.Rate{Amount: 1, Per: time.Hour, Burst: 1000})}
 		a := ask(1, "k")
-		a.Claims = []limit.Claim{{Rule: rule, Key: "k", Cost: 1}}
+		a.Claims = []fleet.Claim{{Rule: rule, Key: "k", Cost: 1}}
 		if err := take(t, s, a); err != nil || a.Granted != 1 {
 			t.Fatalf("after %v: granted %d, %+v, %v", past, a.Granted, a.Grants, err)
 		}
@@ -97,11 +98,11 @@ func TestUnitsOfManySlotsComeBack(t *testing.T) {
 	back.Claims = nil
 	for range 190 {
 		a := ask(1, "k")
-		a.Claims = []limit.Claim{{Rule: r, Key: "k", Cost: 2}}
+		a.Claims = []fleet.Claim{{Rule: r, Key: "k", Cost: 2}}
 		if err := take(t, s, a); err != nil || a.Granted != 1 {
 			t.Fatalf("granted %d, %v", a.Granted, err)
 		}
-		back.Settle = append(back.Settle, limit.Settlement{Rule: r, Key: "k", Back: 1, Mark: a.Grants[0].Mark})
+		back.Settle = append(back.Settle, fleet.Settlement{Rule: r, Key: "k", Back: 1, Mark: a.Grants[0].Mark})
 		h.advance(time.Duration(r.Ring.Grain) * time.Microsecond)
 	}
 	m.with(2 + 1 + retries)
@@ -114,7 +115,7 @@ func TestUnitsOfManySlotsComeBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	look := ask(0, "k")
-	look.Claims = []limit.Claim{{Rule: r, Key: "k", Cost: 1}}
+	look.Claims = []fleet.Claim{{Rule: r, Key: "k", Cost: 1}}
 	if err := take(t, s, look); err != nil || look.Grants[0].Left != 1000-190 {
 		t.Errorf("%+v, %v: want 810 left", look.Grants, err)
 	}
@@ -131,7 +132,7 @@ func TestMergedSlotsCount(t *testing.T) {
 	if err := s.read(t.Context(), w, e); err != nil {
 		t.Fatal(err)
 	}
-	bucket := &share{rule: &limit.Rule{Name: "r"}, at: suffix("r")}
+	bucket := &share{rule: &fleet.Rule{Name: "r"}, at: suffix("r")}
 	if !l.merge(e, &part{entry: e, limits: []*share{bucket}}) {
 		t.Fatal("nothing to merge")
 	}
@@ -140,7 +141,7 @@ func TestMergedSlotsCount(t *testing.T) {
 	}
 	left := func() int64 {
 		look := ask(0, "k")
-		look.Claims = []limit.Claim{{Rule: r, Key: "k", Cost: 1}}
+		look.Claims = []fleet.Claim{{Rule: r, Key: "k", Cost: 1}}
 		if err := take(t, New(clientOf(f), "weir", Options{exact: h.now}), look); err != nil {
 			t.Fatal(err)
 		}
@@ -151,7 +152,7 @@ func TestMergedSlotsCount(t *testing.T) {
 	}
 	h.advance(2 * time.Minute)
 	a := ask(200, "k")
-	a.Claims = []limit.Claim{{Rule: r, Key: "k", Cost: 1}}
+	a.Claims = []fleet.Claim{{Rule: r, Key: "k", Cost: 1}}
 	if err := take(t, s, a); err != nil || a.Granted != 200 {
 		t.Errorf("granted %d, %v, of 200 that are past", a.Granted, err)
 	}

@@ -17,9 +17,10 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir/clock"
+	"github.com/seed1158cd35/weir/fleet"
+	"github.com/seed1158cd35/weir/fleet/storetest"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/limit/bucket"
-	"github.com/seed1158cd35/weir/limit/limittest"
 )
 
 // A wild table does all that DynamoDB may: a read that does not ask for consistency is answered from two seconds ago, an
@@ -156,7 +157,7 @@ func runWild(t *testing.T, l limit.Limit) {
 	var went []time.Time
 	var wg sync.WaitGroup
 	for range 3 {
-		fleet := limit.NewFleet(New(clientAt("http://fake", f), "weir", Options{}), limit.FleetOptions{})
+		fleet := fleet.New(New(clientAt("http://fake", f), "weir", Options{}), fleet.Options{})
 		fleet.Start()
 		defer fleet.Close(context.Background())
 		r, err := limit.NewShared(clock.System.Now(), l, fleet.Group("up"))
@@ -166,7 +167,7 @@ func runWild(t *testing.T, l limit.Limit) {
 		for range 3 {
 			wg.Go(func() {
 				for time.Since(begin) < 20*time.Second {
-					if limittest.Granted(t, r) {
+					if storetest.Granted(t, r) {
 						mu.Lock()
 						went = append(went, time.Now())
 						mu.Unlock()

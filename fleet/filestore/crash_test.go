@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed1158cd35/weir/fleet"
 	"github.com/seed1158cd35/weir/fleet/filestore"
 	"github.com/seed1158cd35/weir/internal/test/watchdog"
 	"github.com/seed1158cd35/weir/limit"
@@ -60,7 +61,7 @@ func child(path string) {
 func childTakes(s *filestore.Store, lane uint64) {
 	for {
 		n := 1 + rand.Int64N(5)
-		a := &limit.Ask{Group: "g", ID: rand.Uint64() | 1, Lane: lane, Copies: n, Claims: []limit.Claim{claim(time.Now(), slow, 1), claim(time.Now(), quota, 1)}}
+		a := &fleet.Ask{Group: "g", ID: rand.Uint64() | 1, Lane: lane, Copies: n, Claims: []fleet.Claim{claim(time.Now(), slow, 1), claim(time.Now(), quota, 1)}}
 		if err := s.Take(context.Background(), a); err != nil {
 			fmt.Println("error", err)
 			os.Exit(1)
@@ -69,9 +70,9 @@ func childTakes(s *filestore.Store, lane uint64) {
 		if rand.IntN(4) > 0 {
 			continue
 		}
-		back := &limit.Ask{Group: "g", ID: rand.Uint64() | 1, Lane: lane}
+		back := &fleet.Ask{Group: "g", ID: rand.Uint64() | 1, Lane: lane}
 		for i, k := range a.Claims {
-			back.Settle = append(back.Settle, limit.Settlement{Rule: k.Rule, Key: k.Key, Windows: k.Windows, Back: 1, Mark: a.Grants[i].Mark})
+			back.Settle = append(back.Settle, fleet.Settlement{Rule: k.Rule, Key: k.Key, Windows: k.Windows, Back: 1, Mark: a.Grants[i].Mark})
 		}
 		fmt.Println("returning 1") // told before: it may be done or not
 		if err := s.Take(context.Background(), back); err != nil {
@@ -101,7 +102,7 @@ func childSwaps(s *filestore.Store) {
 }
 
 // quota is a limit whose window does not end during a test.
-var quota = &limit.Rule{Name: "quota", Shape: limit.Fixed, Amount: 1_000_000}
+var quota = &fleet.Rule{Name: "quota", Shape: limit.Fixed, Amount: 1_000_000}
 
 // told is what a child said before it was killed.
 type told struct {

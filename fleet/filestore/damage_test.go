@@ -14,9 +14,9 @@ import (
 
 	bolt "go.etcd.io/bbolt"
 
+	"github.com/seed1158cd35/weir/fleet"
 	"github.com/seed1158cd35/weir/fleet/filestore"
 	"github.com/seed1158cd35/weir/internal/test/campaign"
-	"github.com/seed1158cd35/weir/limit"
 )
 
 // whole is a file with something in every part and pages of every kind.
@@ -26,7 +26,7 @@ func whole(t testing.TB) []byte {
 	s := open(t, path, quick)
 	useAll(t, s)
 	for i := range 100 {
-		r := limit.Record{Name: fmt.Sprint(i), Value: make([]byte, 1+i*i), Keep: time.Hour}
+		r := fleet.Record{Name: fmt.Sprint(i), Value: make([]byte, 1+i*i), Keep: time.Hour}
 		if _, _, err := s.Swap(context.Background(), "g", r); err != nil {
 			t.Fatal(err)
 		}
@@ -72,11 +72,11 @@ func tryFile(b []byte, path string) error {
 	}
 	ctx := context.Background()
 	for i := range 5 {
-		a := &limit.Ask{Group: "g", ID: uint64(i + 1), Lane: 7, Copies: 1, Claims: []limit.Claim{claim(time.Now(), slow, 1), claim(time.Now(), quota, 1)}}
+		a := &fleet.Ask{Group: "g", ID: uint64(i + 1), Lane: 7, Copies: 1, Claims: []fleet.Claim{claim(time.Now(), slow, 1), claim(time.Now(), quota, 1)}}
 		if err := s.Take(ctx, a); err == nil && a.Grants[0].Left > 1_000_000-401 {
 			return fmt.Errorf("%d left of what a whole file counts 400 of", a.Grants[0].Left)
 		}
-		_, _, _ = s.Swap(ctx, "g", limit.Record{Name: fmt.Sprint(i), Value: []byte("new"), Keep: time.Hour})
+		_, _, _ = s.Swap(ctx, "g", fleet.Record{Name: fmt.Sprint(i), Value: []byte("new"), Keep: time.Hour})
 		_, _, _ = s.Load(ctx, "g", []string{"1", "2", "99"})
 	}
 	return s.Close()

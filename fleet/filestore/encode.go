@@ -5,6 +5,7 @@ import (
 	"hash/crc32"
 	"time"
 
+	"github.com/seed1158cd35/weir/fleet"
 	"github.com/seed1158cd35/weir/limit"
 )
 
@@ -73,7 +74,7 @@ func appendInts(b []byte, all ...int64) []byte {
 	return b
 }
 
-func encodeCell(c *limit.Cell) []byte {
+func encodeCell(c *fleet.Cell) []byte {
 	b := appendInts(nil, int64(c.Shape), c.Paused, c.Full)
 	switch c.Shape {
 	case limit.Bucket:
@@ -90,13 +91,13 @@ func encodeCell(c *limit.Cell) []byte {
 	return seal(b)
 }
 
-func decodeCell(v []byte) (*limit.Cell, error) {
+func decodeCell(v []byte) (*fleet.Cell, error) {
 	v, err := unseal(v)
 	if err != nil {
 		return nil, err
 	}
 	r := &reader{b: v}
-	c := &limit.Cell{Shape: limit.Shape(r.int()), Paused: r.int(), Full: r.int()}
+	c := &fleet.Cell{Shape: limit.Shape(r.int()), Paused: r.int(), Full: r.int()}
 	switch c.Shape {
 	case limit.Bucket:
 		c.Fill.At, c.Fill.Weight = r.int(), r.int()
@@ -106,7 +107,7 @@ func decodeCell(v []byte) (*limit.Cell, error) {
 		c.Start, c.End, c.Last, c.Count, c.Returned = r.int(), r.int(), r.int(), r.int(), r.later()
 	case limit.Rolling:
 		for range min(r.int(), int64(len(v))) {
-			s := limit.Slot{Number: r.int(), Count: r.int(), Grain: r.int()}
+			s := fleet.Slot{Number: r.int(), Count: r.int(), Grain: r.int()}
 			c.Slots = append(c.Slots, s)
 			c.Count += s.Count
 		}
@@ -120,7 +121,7 @@ type answer struct {
 	id      uint64
 	at      int64
 	granted int64
-	grants  []limit.Grant
+	grants  []fleet.Grant
 }
 
 func encodeAnswer(a *answer) []byte {
@@ -139,7 +140,7 @@ func decodeAnswer(v []byte) (*answer, error) {
 	r := &reader{b: v}
 	a := &answer{id: uint64(r.int()), at: r.int(), granted: r.int()}
 	for range min(r.int(), int64(len(v))) {
-		a.grants = append(a.grants, limit.Grant{
+		a.grants = append(a.grants, fleet.Grant{
 			Extra: r.int(), Left: r.int(), Wait: time.Duration(r.int()), Reset: time.Duration(r.int()), Paused: time.Duration(r.int()), Back: r.int(),
 		})
 	}

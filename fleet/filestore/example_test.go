@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/seed1158cd35/weir/fleet"
 	"github.com/seed1158cd35/weir/fleet/filestore"
-	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
@@ -19,14 +19,14 @@ func Example() {
 		return
 	}
 	defer os.RemoveAll(dir)
-	rule := &limit.Rule{Name: "put", Meter: bucket.MeterOf(bucket.Rate{Amount: 10, Per: time.Hour, Burst: 10})}
+	rule := &fleet.Rule{Name: "put", Meter: bucket.MeterOf(bucket.Rate{Amount: 10, Per: time.Hour, Burst: 10})}
 	for id := range uint64(2) { // as if weir had been started twice
 		s, err := filestore.Open(filepath.Join(dir, "weir.db"), filestore.Options{})
 		if err != nil {
 			fmt.Println(err)
 			return
 		}
-		a := &limit.Ask{Group: "s3", ID: id + 1, Copies: 7, Claims: []limit.Claim{{Rule: rule, Key: "eu-west-1", Cost: 1}}}
+		a := &fleet.Ask{Group: "s3", ID: id + 1, Copies: 7, Claims: []fleet.Claim{{Rule: rule, Key: "eu-west-1", Cost: 1}}}
 		if err := s.Take(context.Background(), a); err != nil {
 			fmt.Println(err)
 		}

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed1158cd35/weir/fleet"
 	"github.com/seed1158cd35/weir/fleet/filestore"
-	"github.com/seed1158cd35/weir/limit"
 )
 
 // fill takes one unit each of slow and of ever other keys until an error comes.
@@ -17,7 +17,7 @@ func fill(s *filestore.Store, from, n int) (granted int64, err error) {
 	for i := range n {
 		k := claim(time.Now(), quota, 1)
 		k.Key = fmt.Sprint(from+i, strings.Repeat("k", 200))
-		a := &limit.Ask{Group: "g", ID: uint64(from + i + 1), Lane: uint64(from + i), Copies: 1, Claims: []limit.Claim{claim(time.Now(), slow, 1), k}}
+		a := &fleet.Ask{Group: "g", ID: uint64(from + i + 1), Lane: uint64(from + i), Copies: 1, Claims: []fleet.Claim{claim(time.Now(), slow, 1), k}}
 		if err := s.Take(context.Background(), a); err != nil {
 			return granted, err
 		}

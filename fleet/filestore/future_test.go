@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed1158cd35/weir/fleet"
 	"github.com/seed1158cd35/weir/fleet/filestore"
-	"github.com/seed1158cd35/weir/limit"
 )
 
 // used opens a file, takes 8 of 10 of every limit, pauses one key and closes it.
@@ -18,11 +18,11 @@ func used(t *testing.T, c *hand, path string) {
 	}
 	now := c.now()
 	take(t, s, 8, claim(now, fast, 1), claim(now, roll, 1), claim(now, day, 1))
-	a := &limit.Ask{Group: "g", ID: 5, Lane: 9, Settle: []limit.Settlement{{Rule: fast, Key: "paused", Pause: time.Minute}}}
+	a := &fleet.Ask{Group: "g", ID: 5, Lane: 9, Settle: []fleet.Settlement{{Rule: fast, Key: "paused", Pause: time.Minute}}}
 	if err := s.Take(context.Background(), a); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := s.Swap(context.Background(), "g", limit.Record{Name: "r", Value: []byte("v"), Keep: time.Minute}); err != nil {
+	if _, _, err := s.Swap(context.Background(), "g", fleet.Record{Name: "r", Value: []byte("v"), Keep: time.Minute}); err != nil {
 		t.Fatal(err)
 	}
 	closed(t, s)
@@ -38,7 +38,7 @@ func TestAClockBehindTheFileMintsNothing(t *testing.T) {
 		used(t, c, path)
 		c.advance(-ahead)
 		s := c.open(t, path)
-		for _, r := range []*limit.Rule{fast, roll, day} {
+		for _, r := range []*fleet.Rule{fast, roll, day} {
 			if got := left(t, s, r); got != 2 {
 				t.Errorf("%v ahead: %d left of %s, want 2", ahead, got, r.Name)
 			}
@@ -50,7 +50,7 @@ func TestAClockBehindTheFileMintsNothing(t *testing.T) {
 			t.Errorf("%v ahead: the record is %+v, %v", ahead, all, err)
 		}
 		c.advance(1100 * time.Millisecond) // the longest of the two limits, and a slot
-		for _, r := range []*limit.Rule{fast, roll} {
+		for _, r := range []*fleet.Rule{fast, roll} {
 			if got := left(t, s, r); got != 10 {
 				t.Errorf("%v ahead: %d left of %s after its time, want 10", ahead, got, r.Name)
 			}
@@ -69,9 +69,9 @@ func TestAClockBehindTheFileMintsNothing(t *testing.T) {
 	}
 }
 
-func paused(t *testing.T, s limit.Store) time.Duration {
+func paused(t *testing.T, s fleet.Store) time.Duration {
 	t.Helper()
-	return take(t, s, 0, limit.Claim{Rule: fast, Key: "paused", Cost: 1}).Grants[0].Paused
+	return take(t, s, 0, fleet.Claim{Rule: fast, Key: "paused", Cost: 1}).Grants[0].Paused
 }
 
 // TestTimeGoesOnWhileTheFileIsClosed: what fills up meanwhile is full.
@@ -117,13 +117,13 @@ func TestVersionsNeverReturnAcrossClocks(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r, ok, err := s.Swap(context.Background(), "g", limit.Record{Name: "r", Keep: time.Second})
+		r, ok, err := s.Swap(context.Background(), "g", fleet.Record{Name: "r", Keep: time.Second})
 		if err != nil || !ok || versions[r.Version] {
 			t.Fatalf("version %d, %v, %v", r.Version, ok, err)
 		}
 		versions[r.Version] = true
 		c.advance(2 * time.Second)
-		if _, _, err := s.Swap(context.Background(), "g", limit.Record{Name: "other", Keep: time.Hour}); err != nil {
+		if _, _, err := s.Swap(context.Background(), "g", fleet.Record{Name: "other", Keep: time.Hour}); err != nil {
 			t.Fatal(err)
 		}
 		closed(t, s)

@@ -3,6 +3,7 @@ package filestore
 import (
 	"testing"
 
+	"github.com/seed1158cd35/weir/fleet"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
@@ -22,9 +23,9 @@ func TestCellsWithoutAHoldAreRead(t *testing.T) {
 
 // What is written of a hold is read again.
 func TestAHoldIsKept(t *testing.T) {
-	for _, c := range []limit.Cell{
+	for _, c := range []fleet.Cell{
 		{Shape: limit.Bucket, Unit: 1, Drain: 1, Hold: 250_000, HeldAt: 1e15},
-		{Shape: limit.Rolling, Slots: []limit.Slot{{Number: 1, Count: 2, Grain: 3}}, Hold: 100_000},
+		{Shape: limit.Rolling, Slots: []fleet.Slot{{Number: 1, Count: 2, Grain: 3}}, Hold: 100_000},
 	} {
 		again, err := decodeCell(encodeCell(&c))
 		if err != nil || again.Hold != c.Hold || again.HeldAt != c.HeldAt {

@@ -8,7 +8,7 @@ import (
 
 	bolt "go.etcd.io/bbolt"
 
-	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/fleet"
 )
 
 // What a full disk has refused is written by the next write: by how much the supply is behind the
@@ -26,7 +26,7 @@ func TestALagThatWasNotWrittenIsWrittenAgain(t *testing.T) {
 			meta, err := b.CreateBucketIfNotExists(bucketMeta)
 			if err == nil && f.groups == nil {
 				f, err = openFleet(b)
-				m := limit.NewMembers(time.Hour.Microseconds(), true)
+				m := fleet.NewMembers(time.Hour.Microseconds(), true)
 				m.Lag = 5
 				f.groups["g"] = m
 			}

@@ -7,14 +7,14 @@ import (
 
 	bolt "go.etcd.io/bbolt"
 
-	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/fleet"
 )
 
 // Who shares a limit is kept in memory: all are of this process, or speak to it, and end
 // with it. Only by how much the supply of a group is behind the clock outlives it, as
 // buckets are drained by the supply.
 type rosters struct {
-	groups  map[string]*limit.Members
+	groups  map[string]*fleet.Members
 	written map[string]int64 // the lags that the file has
 	writing map[string]int64 // those that it has once the present write is on disk
 }
@@ -23,7 +23,7 @@ var lagPrefix = []byte("lag ")
 
 // openFleet reads the lags of a file.
 func openFleet(b *bolt.Tx) (rosters, error) {
-	f := rosters{make(map[string]*limit.Members), make(map[string]int64), make(map[string]int64)}
+	f := rosters{make(map[string]*fleet.Members), make(map[string]int64), make(map[string]int64)}
 	meta := b.Bucket(bucketMeta)
 	c := meta.Cursor()
 	for k, _ := c.Seek(lagPrefix); len(k) > len(lagPrefix) && string(k[:len(lagPrefix)]) == string(lagPrefix); k, _ = c.Next() {
@@ -37,10 +37,10 @@ func openFleet(b *bolt.Tx) (rosters, error) {
 }
 
 // members are those of a group.
-func (f *rosters) members(group string, now int64) *limit.Members {
+func (f *rosters) members(group string, now int64) *fleet.Members {
 	m := f.groups[group]
 	if m == nil {
-		m = limit.NewMembers(now, true)
+		m = fleet.NewMembers(now, true)
 		m.Lag = f.written[group]
 		f.groups[group] = m
 	}
@@ -78,7 +78,7 @@ func dropLags(b *bolt.Tx) error {
 }
 
 // supply is what can be granted of a group now.
-func (t *txn) supply(group string) *limit.Supply {
+func (t *txn) supply(group string) *fleet.Supply {
 	return t.fleet.members(group, t.now.UnixMicro()).Supply(t.now.UnixMicro())
 }
 
@@ -91,9 +91,9 @@ func groupOf(key []byte) string {
 	return string(key[w : w+int(n)])
 }
 
-// Beat is limit.Store's. It waits for what is being written, so that a disk which stands
+// Beat is fleet.Store's. It waits for what is being written, so that a disk which stands
 // still is noticed, but writes nothing.
-func (s *Store) Beat(ctx context.Context, b *limit.Beat) (a limit.Standing, err error) {
+func (s *Store) Beat(ctx context.Context, b *fleet.Beat) (a fleet.Standing, err error) {
 	if err := b.Check(); err != nil {
 		return a, err
 	}
@@ -101,7 +101,7 @@ func (s *Store) Beat(ctx context.Context, b *limit.Beat) (a limit.Standing, err 
 		return a, err
 	}
 	own := *b
-	var out limit.Standing
+	var out fleet.Standing
 	err = s.enqueue(ctx, &op{done: make(chan struct{}), looks: true, run: func(t *txn) error {
 		out = t.fleet.members(own.Group, t.now.UnixMicro()).Beat(t.now.UnixMicro(), &own)
 		return nil

@@ -7,19 +7,19 @@ import (
 
 	bolt "go.etcd.io/bbolt"
 
-	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/fleet"
 )
 
 // mostValue is how long the value of a record may be.
 const mostValue = 1 << 20
 
-// Load is limit.Store's.
-func (s *Store) Load(ctx context.Context, group string, names []string) (all []limit.Record, now time.Time, err error) {
+// Load is fleet.Store's.
+func (s *Store) Load(ctx context.Context, group string, names []string) (all []fleet.Record, now time.Time, err error) {
 	if err := s.usable(ctx); err != nil {
 		return nil, time.Time{}, err
 	}
 	now = s.clock.now()
-	all = make([]limit.Record, 0, len(names))
+	all = make([]fleet.Record, 0, len(names))
 	if len(names) == 0 {
 		return all, now, nil
 	}
@@ -43,8 +43,8 @@ func (s *Store) Load(ctx context.Context, group string, names []string) (all []l
 }
 
 // load reads a record, without a version if it is not there any more.
-func load(records *bolt.Bucket, now time.Time, group, name string) (limit.Record, error) {
-	none := limit.Record{Name: name}
+func load(records *bolt.Bucket, now time.Time, group, name string) (fleet.Record, error) {
+	none := fleet.Record{Name: name}
 	v := records.Get(key(group, name))
 	if v == nil {
 		return none, nil
@@ -53,19 +53,19 @@ func load(records *bolt.Bucket, now time.Time, group, name string) (limit.Record
 	if err != nil || now.UnixMicro() > k.until {
 		return none, err
 	}
-	return limit.Record{Name: name, Version: k.version, Value: k.value, Keep: time.Duration(k.until-now.UnixMicro()) * time.Microsecond}, nil
+	return fleet.Record{Name: name, Version: k.version, Value: k.value, Keep: time.Duration(k.until-now.UnixMicro()) * time.Microsecond}, nil
 }
 
-// Swap is limit.Store's.
-func (s *Store) Swap(ctx context.Context, group string, r limit.Record) (now limit.Record, ok bool, err error) {
+// Swap is fleet.Store's.
+func (s *Store) Swap(ctx context.Context, group string, r fleet.Record) (now fleet.Record, ok bool, err error) {
 	if err := checkNames(group, r.Name); err != nil {
-		return limit.Record{}, false, err
+		return fleet.Record{}, false, err
 	}
 	if len(r.Value) > mostValue {
-		return limit.Record{}, false, fmt.Errorf("record %.100q of %d bytes: %d at most", r.Name, len(r.Value), mostValue)
+		return fleet.Record{}, false, fmt.Errorf("record %.100q of %d bytes: %d at most", r.Name, len(r.Value), mostValue)
 	}
 	var out struct {
-		limit.Record
+		fleet.Record
 		ok bool
 	}
 	r.Value = append([]byte(nil), r.Value...)
@@ -74,12 +74,12 @@ func (s *Store) Swap(ctx context.Context, group string, r limit.Record) (now lim
 		return err
 	})
 	if err != nil {
-		return limit.Record{}, false, err
+		return fleet.Record{}, false, err
 	}
 	return out.Record, out.ok, nil
 }
 
-func (t *txn) swap(group string, r limit.Record) (limit.Record, bool, error) {
+func (t *txn) swap(group string, r fleet.Record) (fleet.Record, bool, error) {
 	old, err := load(t.records.Bucket, t.now, group, r.Name)
 	if err != nil || old.Version != r.Version {
 		return old, false, err
@@ -88,7 +88,7 @@ func (t *txn) swap(group string, r limit.Record) (limit.Record, bool, error) {
 	if err != nil {
 		return old, false, err
 	}
-	r.Version = limit.NextVersion(max(highest, r.Version), t.now)
+	r.Version = fleet.NextVersion(max(highest, r.Version), t.now)
 	t.put(t.records, key(group, r.Name), encodeRecord(&kept{r.Version, until(t.now, r.Keep), r.Value}))
 	if t.err == nil {
 		t.err = setNumber(t.meta, keyVersion, r.Version)

@@ -5,8 +5,8 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/seed1158cd35/weir/fleet"
 	"github.com/seed1158cd35/weir/fleet/filestore"
-	"github.com/seed1158cd35/weir/limit"
 )
 
 // asleep is what time.Now returns when the machine has slept: the clock on the wall went on, and the monotonic
@@ -37,7 +37,7 @@ func TestASleepIsNoTime(t *testing.T) {
 	}
 	take(t, s, 8, claim(begin, fast, 1), claim(begin, roll, 1), claim(begin, day, 1))
 	slept = 48 * time.Hour
-	for _, r := range []*limit.Rule{fast, roll, day} {
+	for _, r := range []*fleet.Rule{fast, roll, day} {
 		if got := left(t, s, r); got != 2 {
 			t.Errorf("%d left of %s after a sleep, want 2", got, r.Name)
 		}

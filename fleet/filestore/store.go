@@ -17,7 +17,7 @@ import (
 
 	bolt "go.etcd.io/bbolt"
 
-	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/fleet"
 )
 
 // Options say how a file is held. The zero Options are for production.
@@ -34,7 +34,7 @@ type Options struct {
 	MaxSize int
 }
 
-// Store is a limit.Store in a file. It is safe for concurrent use.
+// Store is a fleet.Store in a file. It is safe for concurrent use.
 type Store struct {
 	path  string
 	db    *bolt.DB
@@ -52,7 +52,7 @@ type Store struct {
 	once    sync.Once // the file is let go
 }
 
-var _ limit.Store = (*Store)(nil)
+var _ fleet.Store = (*Store)(nil)
 
 // Open opens the file or makes a new one. If it cannot, the error says what to do: it
 // is ErrHeld if another process has the file, ErrForeign if it is none of weir's,

@@ -12,10 +12,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed1158cd35/weir/fleet"
 	"github.com/seed1158cd35/weir/fleet/filestore"
+	"github.com/seed1158cd35/weir/fleet/storetest"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/limit/bucket"
-	"github.com/seed1158cd35/weir/limit/limittest"
 )
 
 // quick leaves out what only a power cut would show.
@@ -42,13 +43,13 @@ func file(t testing.TB) string { return filepath.Join(t.TempDir(), "weir.db") }
 
 func TestStore(t *testing.T) {
 	s := open(t, file(t), quick)
-	limittest.TestStore(t, func(testing.TB) limit.Store { return s }, limittest.Hammer(300*time.Millisecond))
+	storetest.TestStore(t, func(testing.TB) fleet.Store { return s }, storetest.Hammer(300*time.Millisecond))
 }
 
 func TestStoreDriven(t *testing.T) {
 	c := newHand()
 	s := c.open(t, file(t))
-	limittest.TestStore(t, func(testing.TB) limit.Store { return s }, limittest.Driven(c.advance), limittest.Hammer(500*time.Millisecond))
+	storetest.TestStore(t, func(testing.TB) fleet.Store { return s }, storetest.Driven(c.advance), storetest.Hammer(500*time.Millisecond))
 }
 
 func TestStoreComputesAsMemoryDoes(t *testing.T) {
@@ -56,7 +57,7 @@ func TestStoreComputesAsMemoryDoes(t *testing.T) {
 		c := newHand()
 		s := c.open(t, file(t))
 		s.KeepAll()
-		limittest.Compare(t, limit.NewMemory(c.now), s, c.advance, rand.Uint64(), 400)
+		storetest.Compare(t, fleet.NewMemory(c.now), s, c.advance, rand.Uint64(), 400)
 	}
 }
 
@@ -65,17 +66,17 @@ func TestStoreComputesAsMemoryDoesAcrossRestarts(t *testing.T) {
 	for range 5 {
 		c := newHand()
 		s := &restarted{t: t, clock: c, path: file(t)}
-		limittest.Compare(t, &persistent{limit.NewMemory(c.now)}, s, c.advance, rand.Uint64(), 300)
+		storetest.Compare(t, &persistent{fleet.NewMemory(c.now)}, s, c.advance, rand.Uint64(), 300)
 		closed(t, s.Store)
 	}
 }
 
 // persistent is a Memory of which clients are forgotten as at a restart: they are
 // not compared.
-type persistent struct{ *limit.Memory }
+type persistent struct{ *fleet.Memory }
 
-func (persistent) Beat(context.Context, *limit.Beat) (limit.Standing, error) {
-	return limit.Standing{}, nil
+func (persistent) Beat(context.Context, *fleet.Beat) (fleet.Standing, error) {
+	return fleet.Standing{}, nil
 }
 
 // restarted is a store that is opened anew every few calls.
@@ -87,18 +88,18 @@ type restarted struct {
 	calls int
 }
 
-func (r *restarted) Take(ctx context.Context, a *limit.Ask) error {
+func (r *restarted) Take(ctx context.Context, a *fleet.Ask) error {
 	r.again()
 	return r.Store.Take(ctx, a)
 }
 
-func (r *restarted) Swap(ctx context.Context, group string, x limit.Record) (limit.Record, bool, error) {
+func (r *restarted) Swap(ctx context.Context, group string, x fleet.Record) (fleet.Record, bool, error) {
 	r.again()
 	return r.Store.Swap(ctx, group, x)
 }
 
-func (r *restarted) Beat(context.Context, *limit.Beat) (limit.Standing, error) {
-	return limit.Standing{}, nil
+func (r *restarted) Beat(context.Context, *fleet.Beat) (fleet.Standing, error) {
+	return fleet.Standing{}, nil
 }
 
 func (r *restarted) again() {
@@ -147,31 +148,31 @@ func (h *hand) open(t testing.TB, path string) *filestore.Store {
 }
 
 var (
-	slow = &limit.Rule{Name: "slow", Meter: bucket.MeterOf(bucket.Rate{Amount: 1, Per: 100 * time.Hour, Burst: 1_000_000})}
-	fast = &limit.Rule{Name: "fast", Meter: bucket.MeterOf(bucket.Rate{Amount: 10, Per: time.Second, Burst: 10})}
-	roll = &limit.Rule{Name: "roll", Shape: limit.Rolling, Amount: 10, Ring: bucket.RingOf(bucket.Window{Amount: 10, Per: time.Second})}
-	day  = &limit.Rule{Name: "day", Shape: limit.Fixed, Amount: 10}
+	slow = &fleet.Rule{Name: "slow", Meter: bucket.MeterOf(bucket.Rate{Amount: 1, Per: 100 * time.Hour, Burst: 1_000_000})}
+	fast = &fleet.Rule{Name: "fast", Meter: bucket.MeterOf(bucket.Rate{Amount: 10, Per: time.Second, Burst: 10})}
+	roll = &fleet.Rule{Name: "roll", Shape: limit.Rolling, Amount: 10, Ring: bucket.RingOf(bucket.Window{Amount: 10, Per: time.Second})}
+	day  = &fleet.Rule{Name: "day", Shape: limit.Fixed, Amount: 10}
 )
 
-func claim(now time.Time, r *limit.Rule, cost int64) limit.Claim {
+func claim(now time.Time, r *fleet.Rule, cost int64) fleet.Claim {
 	long := 24 * time.Hour
 	if r == quota {
 		long = 100 * 365 * 24 * time.Hour
 	}
 	start := now.Truncate(long)
-	return limit.Claim{Rule: r, Key: "k", Cost: cost, Windows: limit.Windows{Start: start, End: start.Add(long), Next: start.Add(2 * long)}}
+	return fleet.Claim{Rule: r, Key: "k", Cost: cost, Windows: limit.Windows{Start: start, End: start.Add(long), Next: start.Add(2 * long)}}
 }
 
-func take(t testing.TB, s limit.Store, copies int64, claims ...limit.Claim) *limit.Ask {
+func take(t testing.TB, s fleet.Store, copies int64, claims ...fleet.Claim) *fleet.Ask {
 	t.Helper()
-	a := &limit.Ask{Group: "g", ID: rand.Uint64() | 1, Lane: 1, Copies: copies, Claims: claims}
+	a := &fleet.Ask{Group: "g", ID: rand.Uint64() | 1, Lane: 1, Copies: copies, Claims: claims}
 	if err := s.Take(context.Background(), a); err != nil {
 		t.Fatal(err)
 	}
 	return a
 }
 
-func left(t testing.TB, s limit.Store, r *limit.Rule) int64 {
+func left(t testing.TB, s fleet.Store, r *fleet.Rule) int64 {
 	t.Helper()
 	_, now, err := s.Load(context.Background(), "g", nil)
 	if err != nil {
@@ -193,10 +194,10 @@ func TestAClosedStoreSaysSo(t *testing.T) {
 	s := open(t, file(t), quick)
 	closed(t, s)
 	ctx := context.Background()
-	a := &limit.Ask{Group: "g", ID: 1}
-	_, errBeat := s.Beat(ctx, &limit.Beat{Group: "g", Client: "c", Seq: 1, Silence: 1e6, Life: 1e6})
+	a := &fleet.Ask{Group: "g", ID: 1}
+	_, errBeat := s.Beat(ctx, &fleet.Beat{Group: "g", Client: "c", Seq: 1, Silence: 1e6, Life: 1e6})
 	_, _, errLoad := s.Load(ctx, "g", nil)
-	_, _, errSwap := s.Swap(ctx, "g", limit.Record{Name: "r"})
+	_, _, errSwap := s.Swap(ctx, "g", fleet.Record{Name: "r"})
 	for _, err := range []error{s.Take(ctx, a), errBeat, errLoad, errSwap} {
 		if !errors.Is(err, filestore.ErrClosed) {
 			t.Errorf("got %v, want ErrClosed", err)
@@ -215,7 +216,7 @@ func TestClosingAnswersEveryone(t *testing.T) {
 	for i := range 16 {
 		wg.Go(func() {
 			for {
-				a := &limit.Ask{Group: "g", ID: rand.Uint64() | 1, Lane: uint64(i), Copies: 1, Claims: []limit.Claim{{Rule: slow, Key: "k", Cost: 1}}}
+				a := &fleet.Ask{Group: "g", ID: rand.Uint64() | 1, Lane: uint64(i), Copies: 1, Claims: []fleet.Claim{{Rule: slow, Key: "k", Cost: 1}}}
 				if err := s.Take(context.Background(), a); err != nil {
 					if !errors.Is(err, filestore.ErrClosed) {
 						t.Error(err)
@@ -256,15 +257,15 @@ func TestAFileIsFreeWhenCloseReturns(t *testing.T) {
 
 func TestRecordsAreBounded(t *testing.T) {
 	s := open(t, file(t), quick)
-	_, _, err := s.Swap(context.Background(), "g", limit.Record{Name: "r", Value: make([]byte, 1<<20+1), Keep: time.Hour})
+	_, _, err := s.Swap(context.Background(), "g", fleet.Record{Name: "r", Value: make([]byte, 1<<20+1), Keep: time.Hour})
 	if err == nil {
 		t.Error("a record of more than a megabyte was kept")
 	}
-	if _, ok, err := s.Swap(context.Background(), "g", limit.Record{Name: "r", Value: make([]byte, 1<<20), Keep: time.Hour}); !ok || err != nil {
+	if _, ok, err := s.Swap(context.Background(), "g", fleet.Record{Name: "r", Value: make([]byte, 1<<20), Keep: time.Hour}); !ok || err != nil {
 		t.Errorf("a record of a megabyte: %v, %v", ok, err)
 	}
-	a := &limit.Ask{Group: "g", ID: 1, Claims: []limit.Claim{{Rule: slow, Key: strings.Repeat("k", 40_000), Cost: 1}}}
-	if err := s.Take(context.Background(), a); !errors.Is(err, limit.ErrAsk) {
+	a := &fleet.Ask{Group: "g", ID: 1, Claims: []fleet.Claim{{Rule: slow, Key: strings.Repeat("k", 40_000), Cost: 1}}}
+	if err := s.Take(context.Background(), a); !errors.Is(err, fleet.ErrAsk) {
 		t.Errorf("a key of 40,000 bytes: %v, want ErrAsk", err)
 	}
 }
@@ -279,12 +280,12 @@ func TestGarbageIsRemoved(t *testing.T) {
 		c.advance(20 * time.Millisecond)
 		k := claim(c.now(), fast, 3)
 		k.Key = fmt.Sprint(i)
-		a := &limit.Ask{Group: "g", ID: uint64(i + 1), Lane: uint64(i), Copies: 1, Claims: []limit.Claim{k}}
+		a := &fleet.Ask{Group: "g", ID: uint64(i + 1), Lane: uint64(i), Copies: 1, Claims: []fleet.Claim{k}}
 		if err := s.Take(context.Background(), a); err != nil {
 			t.Fatal(err)
 		}
 		if i%3 == 0 {
-			if _, _, err := s.Swap(context.Background(), "g", limit.Record{Name: fmt.Sprint(i), Value: []byte("x"), Keep: time.Second}); err != nil {
+			if _, _, err := s.Swap(context.Background(), "g", fleet.Record{Name: fmt.Sprint(i), Value: []byte("x"), Keep: time.Second}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -321,7 +322,7 @@ func TestContextsAreKept(t *testing.T) {
 	asked := int64(0)
 	for range 300 {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Duration(rand.Int64N(int64(300*time.Microsecond))))
-		a := &limit.Ask{Group: "g", ID: rand.Uint64() | 1, Lane: 1, Copies: 1, Claims: []limit.Claim{{Rule: slow, Key: "k", Cost: 1}}}
+		a := &fleet.Ask{Group: "g", ID: rand.Uint64() | 1, Lane: 1, Copies: 1, Claims: []fleet.Claim{{Rule: slow, Key: "k", Cost: 1}}}
 		if err := s.Take(ctx, a); err == nil {
 			granted += a.Granted
 		} else if !errors.Is(err, context.DeadlineExceeded) {
@@ -344,7 +345,7 @@ func BenchmarkTake(b *testing.B) {
 				for i := range callers {
 					wg.Go(func() {
 						for range b.N / callers {
-							a := &limit.Ask{Group: "g", ID: rand.Uint64() | 1, Lane: uint64(i), Copies: 1, Claims: []limit.Claim{{Rule: slow, Key: "k", Cost: 1}}}
+							a := &fleet.Ask{Group: "g", ID: rand.Uint64() | 1, Lane: uint64(i), Copies: 1, Claims: []fleet.Claim{{Rule: slow, Key: "k", Cost: 1}}}
 							if err := s.Take(context.Background(), a); err != nil {
 								b.Error(err)
 								return

@@ -6,6 +6,7 @@ import (
 
 	bolt "go.etcd.io/bbolt"
 
+	"github.com/seed1158cd35/weir/fleet"
 	"github.com/seed1158cd35/weir/limit"
 )
 
@@ -26,7 +27,7 @@ func (t *txn) sweep() {
 	})
 	t.sweepPart("lanes", t.lanes, func(_, v []byte) (bool, error) {
 		a, err := decodeAnswer(v)
-		return err == nil && now-a.at > limit.LaneKeep.Microseconds(), err
+		return err == nil && now-a.at > fleet.LaneKeep.Microseconds(), err
 	})
 	t.sweepPart("records", t.records, func(_, v []byte) (bool, error) {
 		k, err := decodeRecord(v)
@@ -113,7 +114,7 @@ func rebase(b *bolt.Tx, now time.Time, ahead time.Duration) error {
 
 // rebaseCell: marks from before are worth nothing. A quota's window is not known any
 // more: what has gone of it counts in the present one.
-func rebaseCell(c *limit.Cell, now, ahead int64) {
+func rebaseCell(c *fleet.Cell, now, ahead int64) {
 	c.Paused = max(0, c.Paused-ahead)
 	switch c.Shape {
 	case limit.Bucket:

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/fleet"
 )
 
 // mostName is how long the names of an entry may be together. A key of bbolt has
@@ -20,13 +20,13 @@ func checkNames(names ...string) error {
 		n += len(s)
 	}
 	if n > mostName {
-		return fmt.Errorf("%w: names of %d bytes: %d at most", limit.ErrAsk, n, mostName)
+		return fmt.Errorf("%w: names of %d bytes: %d at most", fleet.ErrAsk, n, mostName)
 	}
 	return nil
 }
 
-// Take is limit.Store's.
-func (s *Store) Take(ctx context.Context, a *limit.Ask) error {
+// Take is fleet.Store's.
+func (s *Store) Take(ctx context.Context, a *fleet.Ask) error {
 	a.Granted, a.Grants = 0, a.Grants[:0]
 	k, err := checked(a)
 	if err != nil {
@@ -53,7 +53,7 @@ type names struct {
 	settle, claims []string
 }
 
-func checked(a *limit.Ask) (k names, err error) {
+func checked(a *fleet.Ask) (k names, err error) {
 	if err := a.Check(); err != nil {
 		return k, err
 	}
@@ -77,7 +77,7 @@ func firstOf(a, b error) error {
 }
 
 // take executes an ask. Everything that may fail is done first.
-func (t *txn) take(a *limit.Ask, k names) error {
+func (t *txn) take(a *fleet.Ask, k names) error {
 	a.Now = t.now
 	now := a.Now.UnixMicro()
 	last, err := t.lane(k.lane)
@@ -92,7 +92,7 @@ func (t *txn) take(a *limit.Ask, k names) error {
 	if err := a.Fits(now); err != nil {
 		return err
 	}
-	cells := make(map[string]*limit.Cell, len(k.settle)+len(k.claims))
+	cells := make(map[string]*fleet.Cell, len(k.settle)+len(k.claims))
 	for _, name := range slices.Concat(k.settle, k.claims) {
 		if cells[name], err = t.cell(name); err != nil {
 			return err
@@ -113,11 +113,11 @@ func (t *txn) lane(k []byte) (*answer, error) {
 	return decodeAnswer(v)
 }
 
-func (t *txn) decide(a *limit.Ask, at *limit.Supply, k names, cells map[string]*limit.Cell) {
+func (t *txn) decide(a *fleet.Ask, at *fleet.Supply, k names, cells map[string]*fleet.Cell) {
 	for i, name := range k.settle {
 		cells[name].Settle(at, &a.Settle[i])
 	}
-	asked := make([]*limit.Cell, 0, len(k.claims))
+	asked := make([]*fleet.Cell, 0, len(k.claims))
 	for _, name := range k.claims {
 		asked = append(asked, cells[name])
 	}

@@ -10,7 +10,7 @@ import (
 
 	bolt "go.etcd.io/bbolt"
 
-	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/fleet"
 )
 
 // An op is something to be done to the file on behalf of a caller. run must have
@@ -152,13 +152,13 @@ type txn struct {
 	fleet                 *rosters
 
 	now     time.Time
-	changed map[string]*limit.Cell
+	changed map[string]*fleet.Cell
 	err     error // of the file; nothing of the write counts
 	touched int   // entries
 }
 
 func newTxn(b *bolt.Tx) (t *txn, err error) {
-	t = &txn{meta: b.Bucket(bucketMeta), changed: make(map[string]*limit.Cell)}
+	t = &txn{meta: b.Bucket(bucketMeta), changed: make(map[string]*fleet.Cell)}
 	var errs [3]error
 	t.cells, errs[0] = partOf(b, bucketCells)
 	t.lanes, errs[1] = partOf(b, bucketLanes)
@@ -196,13 +196,13 @@ func (t *txn) put(p *part, key, value []byte) {
 
 // cell is that of a limit and key, as this write has left it so far. It is written
 // if it is noted in changed.
-func (t *txn) cell(k string) (*limit.Cell, error) {
+func (t *txn) cell(k string) (*fleet.Cell, error) {
 	if c := t.changed[k]; c != nil {
 		return c, nil
 	}
 	v := t.cells.Get([]byte(k))
 	if v == nil {
-		return &limit.Cell{}, nil
+		return &fleet.Cell{}, nil
 	}
 	return decodeCell(v)
 }

@@ -20,7 +20,7 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir/clock"
-	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/fleet"
 )
 
 // Options say what is bounded. Active is required.
@@ -39,7 +39,7 @@ type Options struct {
 
 	// Store holds the slots of starts in progress; nil means that this process is alone.
 	// Group and Name say where.
-	Store limit.Store
+	Store fleet.Store
 	Group string // "" means jobs
 	Name  string // "" means slots
 

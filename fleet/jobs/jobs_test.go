@@ -15,8 +15,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/seed1158cd35/weir/fleet"
 	"github.com/seed1158cd35/weir/fleet/jobs"
-	"github.com/seed1158cd35/weir/limit"
 )
 
 // An upstream runs jobs, lists them late, and knows how many there were at most.
@@ -89,7 +89,7 @@ func newThrottle(t *testing.T, o jobs.Options) *jobs.Throttle {
 func TestProcessesThatRaceTakeNoMoreThanThereIs(t *testing.T) {
 	for round := range 100 {
 		synctest.Test(t, func(t *testing.T) {
-			u, store := newUpstream(16), limit.NewMemory(nil)
+			u, store := newUpstream(16), fleet.NewMemory(nil)
 			u.lag = rand.N(20 * time.Second)
 			var wg sync.WaitGroup
 			started := 0
@@ -124,7 +124,7 @@ func TestRandomHistories(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, 1))
 			threshold := 1 + rng.IntN(5)
 			u := newUpstream(rng.IntN(threshold + 1))
-			store := &faulty{Store: limit.NewMemory(nil), rng: rand.New(rand.NewPCG(seed, 2))}
+			store := &faulty{Store: fleet.NewMemory(nil), rng: rand.New(rand.NewPCG(seed, 2))}
 			u.lag = time.Duration(rng.Int64N(int64(30 * time.Second)))
 			var wg sync.WaitGroup
 			for i := range 6 {
@@ -170,12 +170,12 @@ func TestRandomHistories(t *testing.T) {
 
 // faulty loses the answers of writes now and then.
 type faulty struct {
-	limit.Store
+	fleet.Store
 	mu  sync.Mutex
 	rng *rand.Rand
 }
 
-func (f *faulty) Swap(ctx context.Context, group string, r limit.Record) (limit.Record, bool, error) {
+func (f *faulty) Swap(ctx context.Context, group string, r fleet.Record) (fleet.Record, bool, error) {
 	now, ok, err := f.Store.Swap(ctx, group, r)
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -199,9 +199,9 @@ func TestTheUpstreamCannotBeAsked(t *testing.T) {
 }
 
 // gone is a store that is away.
-type gone struct{ limit.Store }
+type gone struct{ fleet.Store }
 
-func (gone) Load(context.Context, string, []string) ([]limit.Record, time.Time, error) {
+func (gone) Load(context.Context, string, []string) ([]fleet.Record, time.Time, error) {
 	return nil, time.Time{}, errors.New("no answer")
 }
 
@@ -275,7 +275,7 @@ func TestFromEnv(t *testing.T) {
 
 // A caller does not wait for longer than the throttle has it, whatever it asks for: the listener would cut it off.
 func TestNobodyWaitsForLongerThanIsConfigured(t *testing.T) {
-	th := newThrottle(t, jobs.Options{Active: newUpstream(20).active, Timeout: -1, Store: limit.NewMemory(nil)})
+	th := newThrottle(t, jobs.Options{Active: newUpstream(20).active, Timeout: -1, Store: fleet.NewMemory(nil)})
 	r, w := httptest.NewRequest("POST", "/", strings.NewReader(`{"waitMs":86400000}`)), httptest.NewRecorder()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
@@ -294,7 +294,7 @@ func TestOverHTTP(t *testing.T) {
 			ids[i] = fmt.Sprint(i)
 		}
 		return ids, nil
-	}, Store: limit.NewMemory(nil)})
+	}, Store: fleet.NewMemory(nil)})
 	s := httptest.NewServer(th.Handler())
 	defer s.Close()
 	do := func(method, path, body string) (int, map[string]any) {

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir/clock"
-	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/fleet"
 )
 
 // A claim is one start in progress, as the store keeps it.
@@ -136,7 +136,7 @@ func (s *slots) write(ctx context.Context, at place, claims []claim) (ok bool, e
 	}
 	ctx, cancel := s.clock.WithTimeout(context.WithoutCancel(ctx), storeTimeout, context.DeadlineExceeded)
 	defer cancel()
-	r := limit.Record{Name: s.o.Name, Version: at.version, Value: b, Keep: 2*s.o.Hold + time.Minute}
+	r := fleet.Record{Name: s.o.Name, Version: at.version, Value: b, Keep: 2*s.o.Hold + time.Minute}
 	now, ok, err := s.o.Store.Swap(ctx, s.o.Group, r)
 	if err == nil && !ok && string(now.Value) == string(b) {
 		return true, nil // ours, whose answer was lost

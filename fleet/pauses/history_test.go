@@ -12,15 +12,15 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir/clock"
+	"github.com/seed1158cd35/weir/fleet"
 	"github.com/seed1158cd35/weir/fleet/pauses"
 	"github.com/seed1158cd35/weir/internal/test/campaign"
-	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/limit/pause"
 )
 
 // A wire is the way to a store: it takes time, can be cut, and loses answers.
 type wire struct {
-	limit.Store
+	fleet.Store
 	rng *rand.Rand // of the goroutine of one process
 	cut atomic.Bool
 }
@@ -29,17 +29,17 @@ var errCut = errors.New("cut")
 
 // A server keeps what it is told in memory, and may lose it all.
 type server struct {
-	limit.Store // none: records are all that is asked of it
-	memory      atomic.Pointer[limit.Memory]
+	fleet.Store // none: records are all that is asked of it
+	memory      atomic.Pointer[fleet.Memory]
 }
 
-func (s *server) empty() { s.memory.Store(limit.NewMemory(nil)) }
+func (s *server) empty() { s.memory.Store(fleet.NewMemory(nil)) }
 
-func (s *server) Load(ctx context.Context, g string, names []string) ([]limit.Record, time.Time, error) {
+func (s *server) Load(ctx context.Context, g string, names []string) ([]fleet.Record, time.Time, error) {
 	return s.memory.Load().Load(ctx, g, names)
 }
 
-func (s *server) Swap(ctx context.Context, g string, r limit.Record) (limit.Record, bool, error) {
+func (s *server) Swap(ctx context.Context, g string, r fleet.Record) (fleet.Record, bool, error) {
 	return s.memory.Load().Swap(ctx, g, r)
 }
 
@@ -53,7 +53,7 @@ func (w *wire) way(ctx context.Context) error {
 	return nil
 }
 
-func (w *wire) Load(ctx context.Context, g string, names []string) ([]limit.Record, time.Time, error) {
+func (w *wire) Load(ctx context.Context, g string, names []string) ([]fleet.Record, time.Time, error) {
 	if err := w.way(ctx); err != nil {
 		return nil, time.Time{}, err
 	}
@@ -61,9 +61,9 @@ func (w *wire) Load(ctx context.Context, g string, names []string) ([]limit.Reco
 	return r, now, errors.Join(err, w.way(ctx))
 }
 
-func (w *wire) Swap(ctx context.Context, g string, r limit.Record) (limit.Record, bool, error) {
+func (w *wire) Swap(ctx context.Context, g string, r fleet.Record) (fleet.Record, bool, error) {
 	if err := w.way(ctx); err != nil {
-		return limit.Record{}, false, err
+		return fleet.Record{}, false, err
 	}
 	now, ok, err := w.Store.Swap(ctx, g, r)
 	return now, ok, errors.Join(err, w.way(ctx))
@@ -87,7 +87,7 @@ type event struct {
 	until time.Duration // 0 for a lift
 }
 
-func begin(rng *rand.Rand, s limit.Store, name string) *process {
+func begin(rng *rand.Rand, s fleet.Store, name string) *process {
 	p := &process{wire: &wire{Store: s, rng: rand.New(rand.NewPCG(rng.Uint64(), 2))}, book: &pause.Book{}, knows: make(map[*event]bool), done: make(chan struct{})}
 	p.fleet = pauses.New(pauses.Config{Store: p.wire, Group: "up", Client: name, Book: p.book, Rand: rand.New(rand.NewPCG(rng.Uint64(), 3))})
 	var ctx context.Context

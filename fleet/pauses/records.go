@@ -9,14 +9,14 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir/clock"
-	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/fleet"
 	"github.com/seed1158cd35/weir/limit/pause"
 )
 
 // A Config is what Pauses need. Store, Group, Client and Book must be given.
 type Config struct {
-	Store  limit.Store
-	Group  string // the upstream, as in limit.Ask
+	Store  fleet.Store
+	Group  string // the upstream, as in fleet.Ask
 	Client string // this process
 	Book   *pause.Book
 

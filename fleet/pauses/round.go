@@ -6,7 +6,7 @@ import (
 	"maps"
 	"time"
 
-	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/fleet"
 	"github.com/seed1158cd35/weir/limit/pause"
 )
 
@@ -47,7 +47,7 @@ func (p *Pauses) pull(ctx context.Context) error {
 }
 
 // read takes over what the store has.
-func (p *Pauses) read(r limit.Record) {
+func (p *Pauses) read(r fleet.Record) {
 	if r.Version == p.version && r.Version != 0 {
 		return
 	}
@@ -148,7 +148,7 @@ func (p *Pauses) outward(s pause.Span) pause.Span {
 func (p *Pauses) swap(ctx context.Context, next pause.Set, raw []byte) error {
 	calling, cancel := p.conf.Clock.WithTimeout(ctx, p.conf.Timeout, errSlow)
 	defer cancel()
-	r, ok, err := p.conf.Store.Swap(calling, p.conf.Group, limit.Record{Name: name, Version: p.version, Value: raw, Keep: keep})
+	r, ok, err := p.conf.Store.Swap(calling, p.conf.Group, fleet.Record{Name: name, Version: p.version, Value: raw, Keep: keep})
 	switch {
 	case err != nil:
 		return fmt.Errorf("write pauses: %w", err)

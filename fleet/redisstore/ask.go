@@ -5,6 +5,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/seed1158cd35/weir/fleet"
 	"github.com/seed1158cd35/weir/limit"
 )
 
@@ -29,7 +30,7 @@ type (
 )
 
 // encode writes an ask as take.lua reads it.
-func (s *Store) encode(c *call, a *limit.Ask) {
+func (s *Store) encode(c *call, a *fleet.Ask) {
 	c.place(a)
 	s.tag(c, a.Group)
 	c.end()
@@ -62,7 +63,7 @@ func (s *Store) encode(c *call, a *limit.Ask) {
 }
 
 // usual is 1 for what nearly all asks are, and the script does quickest.
-func usual(a *limit.Ask) byte {
+func usual(a *fleet.Ask) byte {
 	if len(a.Settle) > 0 {
 		return 0
 	}
@@ -75,7 +76,7 @@ func usual(a *limit.Ask) byte {
 }
 
 // place finds the keys of an ask and the limits of each.
-func (c *call) place(a *limit.Ask) {
+func (c *call) place(a *fleet.Ask) {
 	c.homes, c.cells = c.homes[:0], c.cells[:0]
 	for i := range a.Claims {
 		c.add(a.Claims[i].Key, a.Claims[i].Rule.Name)
@@ -121,7 +122,7 @@ func (c *call) cell(key, name string) int {
 	return -1
 }
 
-func (c *call) rule(r *limit.Rule, key string, w *limit.Windows) {
+func (c *call) rule(r *fleet.Rule, key string, w *limit.Windows) {
 	k := &c.cells[c.cell(key, r.Name)]
 	c.short(c.homes[k.home].first + k.nth)
 	c.arg = append(c.arg, byte(r.Shape))

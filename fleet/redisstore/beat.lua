@@ -1,4 +1,4 @@
--- A beat: what a process says of itself, and how it stands. What limit.Members.Beat computes. KEYS: the
+-- A beat: what a process says of itself, and how it stands. What fleet.Members.Beat computes. KEYS: the
 -- group's mark and the members. ARGV[1]: the clock of a test or 0, seq,
 -- ack, gen, part, until, silence, life, window, wish, need, flags, and the client. Flags: 1 alone, 2 goes on,
 -- 4 takes none, 8 leaves.

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed1158cd35/weir/fleet"
 	"github.com/seed1158cd35/weir/internal/test/servers"
-	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
@@ -36,12 +36,12 @@ func benchTake(b *testing.B, f full, claims, callers int, key func(caller, claim
 	var wg sync.WaitGroup
 	var left atomic.Int64
 	left.Store(int64(b.N))
-	asks := make([]*limit.Ask, callers)
+	asks := make([]*fleet.Ask, callers)
 	ctx := soon{context.Background()}
 	for i := range asks {
-		a := &limit.Ask{Group: "bench", Lane: uint64(i), Copies: 1}
+		a := &fleet.Ask{Group: "bench", Lane: uint64(i), Copies: 1}
 		for k := range claims {
-			a.Claims = append(a.Claims, limit.Claim{Key: key(i, k), Cost: 1, Rule: &limit.Rule{Name: fmt.Sprint("l", k), Meter: bucket.MeterOf(bucket.Rate{Amount: 1 << 20, Per: time.Second, Burst: 1 << 24})}})
+			a.Claims = append(a.Claims, fleet.Claim{Key: key(i, k), Cost: 1, Rule: &fleet.Rule{Name: fmt.Sprint("l", k), Meter: bucket.MeterOf(bucket.Rate{Amount: 1 << 20, Per: time.Second, Burst: 1 << 24})}})
 		}
 		a.ID = ids.Add(1)
 		if err := f.Take(ctx, a); err != nil {

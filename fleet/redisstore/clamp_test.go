@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed1158cd35/weir/fleet"
 	"github.com/seed1158cd35/weir/limit"
 )
 
@@ -17,7 +18,7 @@ func TestClockThatRunsBackwards(t *testing.T) {
 		}
 		now := time.UnixMicro(clock.Load())
 		day := limit.Windows{Start: now.Add(-2000 * time.Hour), End: now.Add(2000 * time.Hour), Next: now.Add(6000 * time.Hour)}
-		claims := []limit.Claim{claim(bucketOf("b", 10, time.Minute, 10), 1), claim(rollingOf("r", 10, time.Minute), 1), claim(fixedOf("q", 1000), 1)}
+		claims := []fleet.Claim{claim(bucketOf("b", 10, time.Minute, 10), 1), claim(rollingOf("r", 10, time.Minute), 1), claim(fixedOf("q", 1000), 1)}
 		claims[2].Windows = day
 		a := ask(claims...)
 		a.Copies = 10
@@ -47,7 +48,7 @@ func TestPauseOfAWrongClockEnds(t *testing.T) {
 	}
 	b := claim(bucketOf("b", 10, time.Second, 10), 1)
 	a := ask(b)
-	a.Settle = []limit.Settlement{{Rule: b.Rule, Key: "k", Pause: time.Minute}}
+	a.Settle = []fleet.Settlement{{Rule: b.Rule, Key: "k", Pause: time.Minute}}
 	take(t, s, a)
 	advance(-5 * time.Hour)
 	if g := take(t, s, ask(b)).Grants[0]; g.Paused <= 0 || g.Paused > time.Minute {
@@ -71,9 +72,9 @@ func TestMarkOfAWrongClockIsRenewed(t *testing.T) {
 }
 
 // beater beats for a client as it would: each time it says what it was answered.
-type beater struct{ limit.Beat }
+type beater struct{ fleet.Beat }
 
-func (b *beater) beat(t *testing.T, s limit.Store) limit.Standing {
+func (b *beater) beat(t *testing.T, s fleet.Store) fleet.Standing {
 	t.Helper()
 	b.Seq++
 	a, err := s.Beat(t.Context(), &b.Beat)
@@ -85,7 +86,7 @@ func (b *beater) beat(t *testing.T, s limit.Store) limit.Standing {
 }
 
 func client(name string) *beater {
-	return &beater{limit.Beat{Group: group, Client: name, Silence: 1e6, Life: 1e7, Window: 6e7, Wish: 1}}
+	return &beater{fleet.Beat{Group: group, Client: name, Silence: 1e6, Life: 1e7, Window: 6e7, Wish: 1}}
 }
 
 // What a process may have spent of a rolling limit before it died counts for a window, not until

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed1158cd35/weir/fleet"
 	"github.com/seed1158cd35/weir/internal/test/servers"
-	"github.com/seed1158cd35/weir/limit"
 )
 
 func TestCluster(t *testing.T) {
@@ -29,7 +29,7 @@ func wantOneSlot(t *testing.T, g *servers.Group) {
 	huge := strings.Repeat("{k}\n", 2500) // 10 KB
 	for i, name := range groups {
 		b := bucketOf("lim}it{\n", 1, time.Hour, 100)
-		a := ask(limit.Claim{Rule: b, Key: huge, Cost: int64(i)}, limit.Claim{Rule: b, Key: "}{", Cost: 1})
+		a := ask(fleet.Claim{Rule: b, Key: huge, Cost: int64(i)}, fleet.Claim{Rule: b, Key: "}{", Cost: 1})
 		a.Group = name
 		if take(t, s, a); a.Granted != 1 || a.Grants[0].Left != int64(100-i) {
 			t.Errorf("group %.20q: granted %d, %d left, want 1 and %d", name, a.Granted, a.Grants[0].Left, 100-i)

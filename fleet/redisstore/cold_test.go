@@ -6,6 +6,7 @@ import (
 
 	"github.com/seed1158cd35/weir/breaker"
 	"github.com/seed1158cd35/weir/clock"
+	"github.com/seed1158cd35/weir/fleet"
 	"github.com/seed1158cd35/weir/fleet/breakers"
 	"github.com/seed1158cd35/weir/internal/test/servers"
 	"github.com/seed1158cd35/weir/limit"
@@ -31,7 +32,7 @@ func TestUnknownBucketIsOutAndThenFills(t *testing.T) {
 	advance(500 * time.Millisecond)
 	other := b
 	other.Key = "another that may have been there before"
-	for _, k := range []limit.Claim{b, other} {
+	for _, k := range []fleet.Claim{b, other} {
 		if got := left(t, s, k); got != 5 {
 			t.Errorf("key %q half a second later: %d left, want 5", k.Key, got)
 		}
@@ -64,7 +65,7 @@ func TestWhoShowsAPartNeedNotWait(t *testing.T) {
 	s, clock, advance := driven(t)
 	b := claim(bucketOf("b", 10, time.Second, 20), 1)
 	left(t, s, b)
-	own := limit.Beat{Group: group, Client: "c", Silence: 1e6, Life: 3e8, Gen: 7, Part: limit.Whole, Until: clock.Load() + 1e8}
+	own := fleet.Beat{Group: group, Client: "c", Silence: 1e6, Life: 3e8, Gen: 7, Part: fleet.Whole, Until: clock.Load() + 1e8}
 	for range 3 {
 		own.Seq++
 		a, err := s.Beat(t.Context(), &own)
@@ -74,7 +75,7 @@ func TestWhoShowsAPartNeedNotWait(t *testing.T) {
 		own.Ack, own.Gen, own.Part, own.Until = a.No, a.Gen, a.Part, a.Until
 		advance(300 * time.Millisecond)
 	}
-	if own.Part != limit.Whole || left(t, s, b) < 2 {
+	if own.Part != fleet.Whole || left(t, s, b) < 2 {
 		t.Errorf("part %d, %d left; want all, and some of 20 after half a second", own.Part, left(t, s, b))
 	}
 }
@@ -87,7 +88,7 @@ func TestAnUnknownQuotaIsSpentWhateverWasSeen(t *testing.T) {
 	now := func() time.Time { return time.UnixMicro(clock.Load()) }
 	unseen, seen := quota(q, 1, now(), time.Hour), quota(q, 1, now(), time.Hour)
 	seen.Seen = 30
-	for _, k := range []limit.Claim{unseen, seen, unseen} {
+	for _, k := range []fleet.Claim{unseen, seen, unseen} {
 		if a := take(t, s, ask(k)); a.Granted != 0 || a.Grants[0].Left != 0 || !a.Grants[0].Cold || a.Grants[0].Wait != a.Grants[0].Reset {
 			t.Errorf("%d seen: granted %d of a quota of which nothing is known, %+v", k.Seen, a.Granted, a.Grants[0])
 		}
@@ -95,7 +96,7 @@ func TestAnUnknownQuotaIsSpentWhateverWasSeen(t *testing.T) {
 	advance(time.Hour)
 	another := quota(q, 1, now(), time.Hour)
 	another.Key = "another"
-	for _, k := range []limit.Claim{another, quota(q, 1, now(), time.Hour)} {
+	for _, k := range []fleet.Claim{another, quota(q, 1, now(), time.Hour)} {
 		if g := take(t, s, ask(k)).Grants[0]; g.Left != 99 || g.Cold {
 			t.Errorf("in the next window: %+v, want 99 left", g)
 		}
@@ -108,7 +109,7 @@ func TestAQuotaThatIsSaidToBeNewHasWhatWasSeen(t *testing.T) {
 	s, clock, _ := driven(t)
 	k := quota(fixedOf("q", 100), 1, time.UnixMicro(clock.Load()), time.Hour)
 	a := ask(k)
-	a.Settle = []limit.Settlement{{Rule: k.Rule, Key: k.Key, Windows: k.Windows, Owe: 20}}
+	a.Settle = []fleet.Settlement{{Rule: k.Rule, Key: k.Key, Windows: k.Windows, Owe: 20}}
 	if take(t, s, a); a.Granted != 0 {
 		t.Errorf("granted %d of a quota of which nothing is known", a.Granted)
 	}
@@ -128,9 +129,9 @@ func TestAnUnknownQuotaIsSpentAsALimitOfAnotherKind(t *testing.T) {
 	s, clock, advance := driven(t)
 	q := quota(fixedOf("q", 100), 1, time.UnixMicro(clock.Load()), 10*time.Hour)
 	a := ask(q)
-	a.Settle = []limit.Settlement{{Rule: q.Rule, Key: q.Key, Windows: q.Windows, Owe: 20}}
+	a.Settle = []fleet.Settlement{{Rule: q.Rule, Key: q.Key, Windows: q.Windows, Owe: 20}}
 	take(t, s, a)
-	own := limit.Beat{Group: group, Client: "c", Silence: 1e6, Life: 3e8, Part: limit.Whole, Until: clock.Load() + 1e8}
+	own := fleet.Beat{Group: group, Client: "c", Silence: 1e6, Life: 3e8, Part: fleet.Whole, Until: clock.Load() + 1e8}
 	for own.Seq < 3 { // nobody else holds a part
 		own.Seq++
 		answer, err := s.Beat(t.Context(), &own)
@@ -140,7 +141,7 @@ func TestAnUnknownQuotaIsSpentAsALimitOfAnotherKind(t *testing.T) {
 		own.Ack = answer.No
 		advance(300 * time.Millisecond)
 	}
-	for _, r := range []*limit.Rule{rollingOf("q", 100, time.Hour), bucketOf("q", 1, time.Hour, 100)} {
+	for _, r := range []*fleet.Rule{rollingOf("q", 100, time.Hour), bucketOf("q", 1, time.Hour, 100)} {
 		if got := left(t, s, claim(r, 1)); got != 0 {
 			t.Errorf("%v: %d left, want none", r.Shape, got)
 		}
@@ -152,7 +153,7 @@ func TestNewGroupIsFull(t *testing.T) {
 	if err := s.Init(t.Context(), group); err != nil {
 		t.Fatal(err)
 	}
-	claims := []limit.Claim{claim(bucketOf("b", 1, time.Hour, 7), 1), claim(rollingOf("r", 7, time.Hour), 1), quota(fixedOf("q", 7), 1, time.UnixMicro(clock.Load()), time.Hour)}
+	claims := []fleet.Claim{claim(bucketOf("b", 1, time.Hour, 7), 1), claim(rollingOf("r", 7, time.Hour), 1), quota(fixedOf("q", 7), 1, time.UnixMicro(clock.Load()), time.Hour)}
 	for _, k := range claims {
 		if got := left(t, s, k); got != 7 {
 			t.Errorf("%s: %d left, want 7", k.Rule.Name, got)
@@ -186,7 +187,7 @@ func TestATallyBeginsWithNone(t *testing.T) {
 	r := rollingOf("r", 5, time.Minute)
 	r.Tally = true
 	a := ask(claim(r, 1))
-	a.Copies, a.Settle = 0, []limit.Settlement{{Rule: r, Key: "k", Owe: 1}}
+	a.Copies, a.Settle = 0, []fleet.Settlement{{Rule: r, Key: "k", Owe: 1}}
 	if got := take(t, s, a).Grants[0].Left; got != 4 {
 		t.Errorf("%d left after one was counted, want 4", got)
 	}
@@ -218,18 +219,18 @@ func TestANewServerHasSeenNoFailures(t *testing.T) {
 func TestInitTakesBackWhatWasOnlyGuessed(t *testing.T) {
 	for _, c := range []struct {
 		name  string
-		claim func(now time.Time) limit.Claim
+		claim func(now time.Time) fleet.Claim
 	}{
-		{"bucket", func(time.Time) limit.Claim { return claim(bucketOf("b", 1, time.Hour, 100), 1) }},
-		{"rolling", func(time.Time) limit.Claim { return claim(rollingOf("r", 100, time.Hour), 1) }},
-		{"quota", func(now time.Time) limit.Claim { return quota(fixedOf("q", 100), 1, now, 24*time.Hour) }},
+		{"bucket", func(time.Time) fleet.Claim { return claim(bucketOf("b", 1, time.Hour, 100), 1) }},
+		{"rolling", func(time.Time) fleet.Claim { return claim(rollingOf("r", 100, time.Hour), 1) }},
+		{"quota", func(now time.Time) fleet.Claim { return quota(fixedOf("q", 100), 1, now, 24*time.Hour) }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s, clock, advance := driven(t)
 			advance(time.Second)
 			k := c.claim(time.UnixMicro(clock.Load()))
 			a := ask(k)
-			a.Settle = []limit.Settlement{{Rule: k.Rule, Key: k.Key, Windows: k.Windows, Owe: 3}}
+			a.Settle = []fleet.Settlement{{Rule: k.Rule, Key: k.Key, Windows: k.Windows, Owe: 3}}
 			if take(t, s, a); a.Granted != 0 || a.Grants[0].Left != 0 || !a.Grants[0].Cold {
 				t.Errorf("before: granted %d, %+v; want nothing, as nothing is known", a.Granted, a.Grants[0])
 			}
@@ -259,12 +260,12 @@ func TestInitLateIsInit(t *testing.T) {
 func initLate(t *testing.T, late time.Duration) {
 	s, clock, advance := driven(t)
 	advance(time.Second)
-	beat := limit.Beat{Group: group, Client: "c", Silence: 3e6, Life: 3e8}
-	claims := []limit.Claim{claim(bucketOf("b", 100, 24*time.Hour, 100), 1), claim(rollingOf("r", 100, time.Hour), 1), quota(fixedOf("q", 100), 1, time.UnixMicro(clock.Load()), 24*time.Hour)}
+	beat := fleet.Beat{Group: group, Client: "c", Silence: 3e6, Life: 3e8}
+	claims := []fleet.Claim{claim(bucketOf("b", 100, 24*time.Hour, 100), 1), claim(rollingOf("r", 100, time.Hour), 1), quota(fixedOf("q", 100), 1, time.UnixMicro(clock.Load()), 24*time.Hour)}
 	for d := time.Duration(0); d <= late; d += time.Second {
 		beat.Seq++
 		a, err := s.Beat(t.Context(), &beat)
-		if err != nil || a.Since == 0 || (a.Unknown == limit.Whole) != (d < unknownFor) {
+		if err != nil || a.Since == 0 || (a.Unknown == fleet.Whole) != (d < unknownFor) {
 			t.Fatalf("after %v: %+v, %v: want all unknown for %v", d, a, err, unknownFor)
 		}
 		beat.Ack, beat.Gen, beat.Part, beat.Until = a.No, a.Gen, a.Part, a.Until
@@ -318,7 +319,7 @@ func TestWhatWasGrantedIsNoGuess(t *testing.T) {
 func TestInitTakesBackWhatWasGuessedOfALimitThatWasChanged(t *testing.T) {
 	s, clock, advance := driven(t)
 	now := time.UnixMicro(clock.Load())
-	claims := map[string]limit.Claim{
+	claims := map[string]fleet.Claim{
 		"bucket":        claim(bucketOf("l", 1, time.Hour, 100), 1),
 		"other bucket":  claim(bucketOf("l", 7, time.Hour, 100), 1),
 		"third bucket":  claim(bucketOf("l", 3, 7*time.Minute, 100), 1),
@@ -331,7 +332,7 @@ func TestInitTakesBackWhatWasGuessedOfALimitThatWasChanged(t *testing.T) {
 			key := from + " to " + to
 			before.Key, after.Key = key, key
 			a := ask(before)
-			a.Settle = []limit.Settlement{{Rule: before.Rule, Key: key, Windows: before.Windows, Owe: 3}}
+			a.Settle = []fleet.Settlement{{Rule: before.Rule, Key: key, Windows: before.Windows, Owe: 3}}
 			if take(t, s, a); a.Granted != 0 {
 				t.Errorf("%s: granted %d, want nothing, as nothing is known", key, a.Granted)
 			}

@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed1158cd35/weir/fleet"
 	"github.com/seed1158cd35/weir/internal/test/servers"
-	"github.com/seed1158cd35/weir/limit"
 )
 
 // Whatever somebody else writes to one of weir's keys, the fleet is not cut off by it: it is as
@@ -17,8 +17,8 @@ func TestAKeyThatSomebodyElseWroteToCutsNobodyOff(t *testing.T) {
 	lines := func() []string { return strings.Fields(srv.Keys()) }
 	bucket := claim(bucketOf("b", 10, time.Hour, 10), 4)
 	window := claim(rollingOf("w", 10, time.Hour), 4)
-	beat := func() (limit.Standing, error) {
-		return s.Beat(t.Context(), &limit.Beat{Group: group, Client: "one", Seq: 1, Silence: 1e6, Life: 3e8, Window: 36e8, Wish: 1e6, Need: 1})
+	beat := func() (fleet.Standing, error) {
+		return s.Beat(t.Context(), &fleet.Beat{Group: group, Client: "one", Seq: 1, Silence: 1e6, Life: 3e8, Window: 36e8, Wish: 1e6, Need: 1})
 	}
 	use := func() { // everything that there is of a group
 		t.Helper()

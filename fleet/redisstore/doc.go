@@ -10,7 +10,7 @@
 //
 // Take is one script and one round trip, whatever the number of limits, keys and settlements. The time
 // is the server's. Numbers are whole, below 2^53, and kept as doubles in binary, so that none of their
-// digits is lost in Lua. The arithmetic is that of limit.Memory; a test drives both through
+// digits is lost in Lua. The arithmetic is that of fleet.Memory; a test drives both through
 // the same random histories.
 //
 // All keys of an upstream begin with {prefix:upstream} and so are in one slot of a cluster. Of

@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed1158cd35/weir/fleet"
 	"github.com/seed1158cd35/weir/fleet/redisstore"
 	"github.com/seed1158cd35/weir/internal/test/servers"
-	"github.com/seed1158cd35/weir/limit"
 )
 
 const secret = "s3cr:t/p@ss w%rd"
@@ -99,10 +99,10 @@ func TestUserWithNoMoreThanItNeeds(t *testing.T) {
 	}
 	take(t, s, ask(claim(bucketOf("c", 1, time.Hour, 9), 1)))
 	take(t, s, ask(claim(bucketOf("c", 1, time.Hour, 9), 1)))
-	if _, err := s.Beat(t.Context(), &limit.Beat{Group: group, Client: "me", Seq: 1, Silence: 1e6, Life: 6e7}); err != nil {
+	if _, err := s.Beat(t.Context(), &fleet.Beat{Group: group, Client: "me", Seq: 1, Silence: 1e6, Life: 6e7}); err != nil {
 		t.Error(err)
 	}
-	if _, ok, err := s.Swap(t.Context(), group, limit.Record{Name: "r", Keep: time.Hour}); err != nil || !ok {
+	if _, ok, err := s.Swap(t.Context(), group, fleet.Record{Name: "r", Keep: time.Hour}); err != nil || !ok {
 		t.Error(ok, err)
 	}
 	if _, _, err := s.Load(t.Context(), group, []string{"r"}); err != nil {
@@ -116,7 +116,7 @@ func TestAskThatCannotBeMeantIsRefusedHere(t *testing.T) {
 		t.Fatal(err)
 	}
 	a := ask(claim(bucketOf("b", 1, time.Hour, 9), -1))
-	if err := closing(t, conn).Take(t.Context(), a); err == nil || !strings.Contains(err.Error(), limit.ErrAsk.Error()) {
-		t.Errorf("got %v, want %v", err, limit.ErrAsk)
+	if err := closing(t, conn).Take(t.Context(), a); err == nil || !strings.Contains(err.Error(), fleet.ErrAsk.Error()) {
+		t.Errorf("got %v, want %v", err, fleet.ErrAsk)
 	}
 }

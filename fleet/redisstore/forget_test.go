@@ -9,11 +9,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed1158cd35/weir/fleet"
 	"github.com/seed1158cd35/weir/fleet/redisstore"
+	"github.com/seed1158cd35/weir/fleet/storetest"
 	"github.com/seed1158cd35/weir/internal/test/campaign"
 	"github.com/seed1158cd35/weir/internal/test/servers"
 	"github.com/seed1158cd35/weir/limit"
-	"github.com/seed1158cd35/weir/limit/limittest"
 )
 
 // ages lets the keys of a server get older as a driven clock goes on, all but the answers
@@ -51,11 +52,11 @@ func aging(t testing.TB) (s *redisstore.Store, clock *atomic.Int64, advance func
 // lonely is a store of a group of which nobody holds a part, and of which each limit has its
 // keys to itself. What a window has left is forgotten before the window gets longer.
 type lonely struct {
-	limit.Store
-	was map[string]*limit.Rule
+	fleet.Store
+	was map[string]*fleet.Rule
 }
 
-func (l lonely) Take(ctx context.Context, a *limit.Ask) error {
+func (l lonely) Take(ctx context.Context, a *fleet.Ask) error {
 	own := *a
 	own.Claims, own.Settle = slices.Clone(a.Claims), slices.Clone(a.Settle)
 	for i := range own.Claims {
@@ -76,12 +77,12 @@ func (l lonely) Take(ctx context.Context, a *limit.Ask) error {
 	return err
 }
 
-func (l lonely) forget(ctx context.Context, group, key string, r *limit.Rule) {
+func (l lonely) forget(ctx context.Context, group, key string, r *fleet.Rule) {
 	if r.Shape != limit.Rolling {
 		return
 	}
 	if old := l.was[key]; old != nil && old != r {
-		look := &limit.Ask{Group: group, ID: 1, Lane: rand.Uint64(), Claims: []limit.Claim{{Rule: old, Key: key}}}
+		look := &fleet.Ask{Group: group, ID: 1, Lane: rand.Uint64(), Claims: []fleet.Claim{{Rule: old, Key: key}}}
 		if err := l.Store.Take(ctx, look); err != nil {
 			panic(err)
 		}
@@ -89,8 +90,8 @@ func (l lonely) forget(ctx context.Context, group, key string, r *limit.Rule) {
 	l.was[key] = r
 }
 
-func (lonely) Beat(context.Context, *limit.Beat) (limit.Standing, error) {
-	return limit.Standing{}, nil
+func (lonely) Beat(context.Context, *fleet.Beat) (fleet.Standing, error) {
+	return fleet.Standing{}, nil
 }
 
 // TestNothingIsLostWithTheKeysThatExpire: what a server forgets was of no more use.
@@ -98,8 +99,8 @@ func TestNothingIsLostWithTheKeysThatExpire(t *testing.T) {
 	t.Parallel()
 	s, clock, advance := aging(t)
 	for seed := range uint64(campaign.Histories(20, 100)) {
-		m := limit.NewMemory(func() time.Time { return time.UnixMicro(clock.Load()) })
-		limittest.Compare(t, lonely{m, make(map[string]*limit.Rule)}, lonely{startFull(s), make(map[string]*limit.Rule)}, advance, seed, 300)
+		m := fleet.NewMemory(func() time.Time { return time.UnixMicro(clock.Load()) })
+		storetest.Compare(t, lonely{m, make(map[string]*fleet.Rule)}, lonely{startFull(s), make(map[string]*fleet.Rule)}, advance, seed, 300)
 	}
 }
 
@@ -108,7 +109,7 @@ func TestHoldsThatExpire(t *testing.T) {
 	t.Parallel()
 	s, _, advance := aging(t)
 	f := startFull(s)
-	limittest.TestHolds(t, func(testing.TB) limit.Store { return f }, limittest.Driven(advance))
+	storetest.TestHolds(t, func(testing.TB) fleet.Store { return f }, storetest.Driven(advance))
 }
 
 // What went in the window that a limit had counts in the longer one that it gets, also if
@@ -135,7 +136,7 @@ func TestWhatWentCountsInWindowsThatOverlap(t *testing.T) {
 	s, clock, advance := aging(t)
 	f := startFull(s)
 	begin := time.UnixMicro(clock.Load())
-	at := func(from time.Duration) limit.Claim {
+	at := func(from time.Duration) fleet.Claim {
 		k := claim(fixedOf("q", 5), 1)
 		k.Windows = limit.Windows{Start: begin.Add(from), End: begin.Add(from + 24*time.Hour), Next: begin.Add(from + 48*time.Hour)}
 		return k

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed1158cd35/weir/fleet"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
@@ -13,10 +14,10 @@ import (
 // FuzzReply: whatever stands in the place of a script's reply, it is an error or a grant for each claim, and no wait
 // is below 0.
 func FuzzReply(f *testing.F) {
-	b := &limit.Rule{Name: "b", Meter: bucket.MeterOf(bucket.Rate{Amount: 100, Per: time.Second, Burst: 10})}
-	r := &limit.Rule{Name: "r", Shape: limit.Rolling, Amount: 9, Ring: bucket.RingOf(bucket.Window{Amount: 9, Per: time.Minute})}
-	q := &limit.Rule{Name: "q", Shape: limit.Fixed, Amount: 9}
-	claims := []limit.Claim{{Rule: b, Key: "k", Cost: 1}, {Rule: r, Key: "k", Cost: 1}, {Rule: q, Key: "k", Cost: 1}}
+	b := &fleet.Rule{Name: "b", Meter: bucket.MeterOf(bucket.Rate{Amount: 100, Per: time.Second, Burst: 10})}
+	r := &fleet.Rule{Name: "r", Shape: limit.Rolling, Amount: 9, Ring: bucket.RingOf(bucket.Window{Amount: 9, Per: time.Minute})}
+	q := &fleet.Rule{Name: "q", Shape: limit.Fixed, Amount: 9}
+	claims := []fleet.Claim{{Rule: b, Key: "k", Cost: 1}, {Rule: r, Key: "k", Cost: 1}, {Rule: q, Key: "k", Cost: 1}}
 	reply := func(numbers ...float64) []byte {
 		text := []byte{answered}
 		for _, n := range numbers {
@@ -35,7 +36,7 @@ func FuzzReply(f *testing.F) {
 		f.Add(reply(all...))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		a := &limit.Ask{Group: "g", ID: 1, Lane: 1, Copies: 1, Claims: claims}
+		a := &fleet.Ask{Group: "g", ID: 1, Lane: 1, Copies: 1, Claims: claims}
 		if decode(a, text) != nil {
 			return
 		}

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed1158cd35/weir/fleet"
 	"github.com/seed1158cd35/weir/internal/test/servers"
-	"github.com/seed1158cd35/weir/limit"
 )
 
 // What stands in the place of a record and is none is as though there were nothing, and is
@@ -23,9 +23,9 @@ func TestWhatIsNoRecordIsWrittenOver(t *testing.T) {
 		}
 		return string(b)
 	}
-	swap := func(version int64) (limit.Record, bool) {
+	swap := func(version int64) (fleet.Record, bool) {
 		t.Helper()
-		r, ok, err := s.Swap(t.Context(), group, limit.Record{Name: "r", Version: version, Value: []byte("v"), Keep: time.Hour})
+		r, ok, err := s.Swap(t.Context(), group, fleet.Record{Name: "r", Version: version, Value: []byte("v"), Keep: time.Hour})
 		if err != nil {
 			t.Fatal(err)
 		}

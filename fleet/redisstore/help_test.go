@@ -6,22 +6,23 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed1158cd35/weir/fleet"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
 const group = "api"
 
-func bucketOf(name string, amount int64, per time.Duration, burst int64) *limit.Rule {
-	return &limit.Rule{Name: name, Meter: bucket.MeterOf(bucket.Rate{Amount: amount, Per: per, Burst: burst})}
+func bucketOf(name string, amount int64, per time.Duration, burst int64) *fleet.Rule {
+	return &fleet.Rule{Name: name, Meter: bucket.MeterOf(bucket.Rate{Amount: amount, Per: per, Burst: burst})}
 }
 
-func rollingOf(name string, amount int64, per time.Duration) *limit.Rule {
-	return &limit.Rule{Name: name, Shape: limit.Rolling, Amount: amount, Ring: bucket.RingOf(bucket.Window{Amount: amount, Per: per})}
+func rollingOf(name string, amount int64, per time.Duration) *fleet.Rule {
+	return &fleet.Rule{Name: name, Shape: limit.Rolling, Amount: amount, Ring: bucket.RingOf(bucket.Window{Amount: amount, Per: per})}
 }
 
-func fixedOf(name string, amount int64) *limit.Rule {
-	return &limit.Rule{Name: name, Shape: limit.Fixed, Amount: amount}
+func fixedOf(name string, amount int64) *fleet.Rule {
+	return &fleet.Rule{Name: name, Shape: limit.Fixed, Amount: amount}
 }
 
 // windows are those of a period around an instant.
@@ -30,19 +31,19 @@ func windows(now time.Time, per time.Duration) limit.Windows {
 	return limit.Windows{Start: start, End: start.Add(per), Next: start.Add(2 * per)}
 }
 
-func claim(r *limit.Rule, cost int64) limit.Claim { return limit.Claim{Rule: r, Key: "k", Cost: cost} }
+func claim(r *fleet.Rule, cost int64) fleet.Claim { return fleet.Claim{Rule: r, Key: "k", Cost: cost} }
 
-func quota(r *limit.Rule, cost int64, now time.Time, per time.Duration) limit.Claim {
-	return limit.Claim{Rule: r, Key: "k", Cost: cost, Windows: windows(now, per)}
+func quota(r *fleet.Rule, cost int64, now time.Time, per time.Duration) fleet.Claim {
+	return fleet.Claim{Rule: r, Key: "k", Cost: cost, Windows: windows(now, per)}
 }
 
 // ask is an ask for one copy of a call.
-func ask(claims ...limit.Claim) *limit.Ask {
-	return &limit.Ask{Group: group, ID: rand.Uint64() | 1, Lane: 1, Copies: 1, Claims: claims}
+func ask(claims ...fleet.Claim) *fleet.Ask {
+	return &fleet.Ask{Group: group, ID: rand.Uint64() | 1, Lane: 1, Copies: 1, Claims: claims}
 }
 
 // take makes an ask that must be answered.
-func take(t testing.TB, s limit.Store, a *limit.Ask) *limit.Ask {
+func take(t testing.TB, s fleet.Store, a *fleet.Ask) *fleet.Ask {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
@@ -53,7 +54,7 @@ func take(t testing.TB, s limit.Store, a *limit.Ask) *limit.Ask {
 }
 
 // left looks how much there is.
-func left(t testing.TB, s limit.Store, c limit.Claim) int64 {
+func left(t testing.TB, s fleet.Store, c fleet.Claim) int64 {
 	t.Helper()
 	a := ask(c)
 	a.Copies = 0
@@ -85,24 +86,24 @@ func eventually(t testing.TB, what string, ok func() bool) time.Duration {
 
 // ways are the two in which a call reaches the server: by a connection to itself, as one that is alone and
 // ends soon, and by the one that all share.
-var ways = map[string]func(limit.Store) limit.Store{
-	"alone": func(s limit.Store) limit.Store {
+var ways = map[string]func(fleet.Store) fleet.Store{
+	"alone": func(s fleet.Store) fleet.Store {
 		return way{s, func(ctx context.Context) context.Context { return soon{ctx} }}
 	},
-	"shared": func(s limit.Store) limit.Store {
+	"shared": func(s fleet.Store) fleet.Store {
 		return way{s, func(ctx context.Context) context.Context { return whenever{ctx} }}
 	},
 }
 
 // A way changes the context of each call.
 type way struct {
-	limit.Store
+	fleet.Store
 	context func(context.Context) context.Context
 }
 
-func (w way) Take(ctx context.Context, a *limit.Ask) error { return w.Store.Take(w.context(ctx), a) }
+func (w way) Take(ctx context.Context, a *fleet.Ask) error { return w.Store.Take(w.context(ctx), a) }
 
-func (w way) Beat(ctx context.Context, b *limit.Beat) (limit.Standing, error) {
+func (w way) Beat(ctx context.Context, b *fleet.Beat) (fleet.Standing, error) {
 	return w.Store.Beat(w.context(ctx), b)
 }
 

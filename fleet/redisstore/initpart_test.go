@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed1158cd35/weir/fleet"
 	"github.com/seed1158cd35/weir/fleet/redisstore"
-	"github.com/seed1158cd35/weir/limit"
 )
 
 // What a process spent on its own part of a cold store is spent, when somebody then says that the group is new.
@@ -55,7 +55,7 @@ func TestInitLateForgetsNoPartThatWasOut(t *testing.T) {
 			a.beat(t, s)
 			advance(step)
 		}
-		if a.Part != limit.Whole {
+		if a.Part != fleet.Whole {
 			t.Fatalf("a part of %d, want all", a.Part)
 		}
 		return s, a, advance

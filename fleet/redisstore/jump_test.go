@@ -6,23 +6,23 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed1158cd35/weir/fleet"
 	"github.com/seed1158cd35/weir/fleet/redisstore"
+	"github.com/seed1158cd35/weir/fleet/storetest"
 	"github.com/seed1158cd35/weir/internal/test/servers"
-	"github.com/seed1158cd35/weir/limit"
-	"github.com/seed1158cd35/weir/limit/limittest"
 )
 
 // An outsider is a store outside of the bubble of a test: the bubble's time stands still until it has answered. Before
 // each call its server's clock is set.
 type outsider struct {
-	limit.Store
+	fleet.Store
 	now   func() time.Time
 	clock *atomic.Int64
 	work  chan func()
 	done  chan chan struct{}
 }
 
-func outside(t *testing.T, s limit.Store, clock *atomic.Int64) *outsider {
+func outside(t *testing.T, s fleet.Store, clock *atomic.Int64) *outsider {
 	o := &outsider{Store: s, clock: clock, work: make(chan func()), done: make(chan chan struct{}, 64)}
 	for range cap(o.done) {
 		o.done <- make(chan struct{}, 1)
@@ -48,12 +48,12 @@ func (o *outsider) call(do func(ctx context.Context)) {
 	o.done <- done
 }
 
-func (o *outsider) Take(_ context.Context, a *limit.Ask) (err error) {
+func (o *outsider) Take(_ context.Context, a *fleet.Ask) (err error) {
 	o.call(func(ctx context.Context) { err = o.Store.Take(ctx, a) })
 	return err
 }
 
-func (o *outsider) Beat(_ context.Context, b *limit.Beat) (s limit.Standing, err error) {
+func (o *outsider) Beat(_ context.Context, b *fleet.Beat) (s fleet.Standing, err error) {
 	o.call(func(ctx context.Context) { s, err = o.Store.Beat(ctx, b) })
 	return s, err
 }
@@ -66,7 +66,7 @@ func TestTheServersClockJumps(t *testing.T) {
 	s, clock := open(t, srv.URL()), new(atomic.Int64)
 	redisstore.Drive(s, clock)
 	o := outside(t, s, clock)
-	limittest.TestJumps(t, 10*time.Second, func(t *testing.T, now func() time.Time) limit.Store {
+	storetest.TestJumps(t, 10*time.Second, func(t *testing.T, now func() time.Time) fleet.Store {
 		srv.FlushAll()
 		o.now = now
 		o.call(func(ctx context.Context) {

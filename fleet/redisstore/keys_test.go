@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed1158cd35/weir/fleet"
 	"github.com/seed1158cd35/weir/fleet/redisstore"
 	"github.com/seed1158cd35/weir/internal/test/servers"
-	"github.com/seed1158cd35/weir/limit"
 )
 
 func TestKeysExpireNoSoonerThanTheyAreFull(t *testing.T) {
@@ -25,7 +25,7 @@ func TestKeysExpireNoSoonerThanTheyAreFull(t *testing.T) {
 		b := bucketOf("b", 1+rand.Int64N(100), per, 1+rand.Int64N(1000))
 		r := rollingOf("r", 100, per)
 		q := quota(fixedOf("q", 100), 1+rand.Int64N(50), now, max(per, time.Hour))
-		claims := []limit.Claim{claim(b, 1), claim(r, 1), q}
+		claims := []fleet.Claim{claim(b, 1), claim(r, 1), q}
 		rand.Shuffle(3, func(i, j int) { claims[i], claims[j] = claims[j], claims[i] })
 		key := fmt.Sprint("k", i)
 		for j := range claims {
@@ -34,7 +34,7 @@ func TestKeysExpireNoSoonerThanTheyAreFull(t *testing.T) {
 		var longest time.Duration
 		for j := range claims {
 			a := ask(claims[j])
-			a.Settle = []limit.Settlement{{Rule: b, Key: key, Owe: rand.Int64N(100)}, {Rule: b, Key: key, Pause: time.Duration(rand.Int64N(int64(200 * time.Hour)))}}
+			a.Settle = []fleet.Settlement{{Rule: b, Key: key, Owe: rand.Int64N(100)}, {Rule: b, Key: key, Pause: time.Duration(rand.Int64N(int64(200 * time.Hour)))}}
 			take(t, s, a)
 			longest = max(longest, a.Grants[0].Reset, a.Settle[1].Pause)
 		}
@@ -78,10 +78,10 @@ func TestEveryKeyButTheMarkExpires(t *testing.T) {
 		t.Fatal(err)
 	}
 	take(t, s, ask(claim(bucketOf("c", 1, time.Hour, 10), 1)))
-	if _, _, err := s.Swap(t.Context(), group, limit.Record{Name: "r", Keep: time.Hour}); err != nil {
+	if _, _, err := s.Swap(t.Context(), group, fleet.Record{Name: "r", Keep: time.Hour}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Beat(t.Context(), &limit.Beat{Group: group, Client: "me", Seq: 1, Silence: 1e6, Life: 6e7}); err != nil {
+	if _, err := s.Beat(t.Context(), &fleet.Beat{Group: group, Client: "me", Seq: 1, Silence: 1e6, Life: 6e7}); err != nil {
 		t.Fatal(err)
 	}
 	all := strings.Split(srv.Keys(), "\n")
@@ -123,8 +123,8 @@ func TestManyClaimsAndSettlements(t *testing.T) {
 	for i := range 300 {
 		r := bucketOf(fmt.Sprint("b", i%60), 1, time.Hour, 1000)
 		key := fmt.Sprint("k", i/60)
-		a.Claims = append(a.Claims, limit.Claim{Rule: r, Key: key, Cost: int64(i)})
-		a.Settle = append(a.Settle, limit.Settlement{Rule: r, Key: key, Owe: 1})
+		a.Claims = append(a.Claims, fleet.Claim{Rule: r, Key: key, Cost: int64(i)})
+		a.Settle = append(a.Settle, fleet.Settlement{Rule: r, Key: key, Owe: 1})
 	}
 	take(t, s, a)
 	for i, g := range a.Grants {

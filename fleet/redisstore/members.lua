@@ -1,4 +1,4 @@
--- Who shares the limits of a group: what limit.Members computes, and take.lua and beat.lua begin
+-- Who shares the limits of a group: what fleet.Members computes, and take.lua and beat.lua begin
 -- with. A test compares the two.
 --
 -- A group's mark is "0" if it was said to be new and nobody has beaten since; otherwise a head, and

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/fleet"
 )
 
 // Lua prints 14 digits of a number unless it is told otherwise; an instant has 16.
@@ -14,16 +14,16 @@ func TestNumbersAreExact(t *testing.T) {
 	f := startFull(s)
 	clock.Store(1_772_964_000_123_457)
 	odd := bucketOf("b", 999_999_937, time.Hour, 999_999_937) // prime: its weights are large and odd
-	m := limit.NewMemory(func() time.Time { return time.UnixMicro(clock.Load()) })
+	m := fleet.NewMemory(func() time.Time { return time.UnixMicro(clock.Load()) })
 	for i := range 200 {
 		for _, cost := range []int64{1, 7, 123_456_789, 999_999_937, 1 << 40, math.MaxInt64} {
 			a, b := ask(claim(odd, cost)), ask(claim(odd, cost))
-			a.Settle = []limit.Settlement{{Rule: odd, Key: "k", Owe: cost / 7}}
+			a.Settle = []fleet.Settlement{{Rule: odd, Key: "k", Owe: cost / 7}}
 			b.Settle = a.Settle
 			take(t, f, a)
 			take(t, m, b)
 			x, y := a.Grants[0], b.Grants[0]
-			x.Mark, y.Mark = limit.Mark{}, limit.Mark{}
+			x.Mark, y.Mark = fleet.Mark{}, fleet.Mark{}
 			if a.Now != b.Now || a.Granted != b.Granted || x != y {
 				t.Fatalf("step %d, cost %d: granted %d and %d\n%+v\n%+v", i, cost, a.Granted, b.Granted, x, y)
 			}

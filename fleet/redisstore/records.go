@@ -6,7 +6,7 @@ import (
 	"encoding/binary"
 	"time"
 
-	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/fleet"
 )
 
 var (
@@ -78,8 +78,8 @@ func (s *Store) do(ctx context.Context, c *call, script *script, read func(reade
 	return err
 }
 
-// Beat is limit.Store's.
-func (s *Store) Beat(ctx context.Context, b *limit.Beat) (a limit.Standing, err error) {
+// Beat is fleet.Store's.
+func (s *Store) Beat(ctx context.Context, b *fleet.Beat) (a fleet.Standing, err error) {
 	if err := b.Check(); err != nil {
 		return a, err
 	}
@@ -93,7 +93,7 @@ func (s *Store) Beat(ctx context.Context, b *limit.Beat) (a limit.Standing, err 
 		if len(r.rest) != 10*8 {
 			return errReply
 		}
-		a = limit.Standing{No: r.number(), Gen: r.number(), Part: r.number(), Until: r.number(),
+		a = fleet.Standing{No: r.number(), Gen: r.number(), Part: r.number(), Until: r.number(),
 			Out: r.number(), Unknown: r.number(), Known: r.number(), Since: r.number(), Alive: r.number()}
 		a.Now = time.UnixMicro(r.number())
 		return nil
@@ -111,8 +111,8 @@ func flags(all ...bool) (b byte) {
 	return b
 }
 
-// Load is limit.Store's.
-func (s *Store) Load(ctx context.Context, group string, names []string) (records []limit.Record, now time.Time, err error) {
+// Load is fleet.Store's.
+func (s *Store) Load(ctx context.Context, group string, names []string) (records []fleet.Record, now time.Time, err error) {
 	c := s.call()
 	s.tag(c, group)
 	c.end()
@@ -139,13 +139,13 @@ func (s *Store) Load(ctx context.Context, group string, names []string) (records
 }
 
 // record reads what swap.lua writes.
-func record(name string, text []byte) limit.Record {
+func record(name string, text []byte) fleet.Record {
 	if len(text) < 24 {
-		return limit.Record{Name: name}
+		return fleet.Record{Name: name}
 	}
 	r := reader{text}
 	version, _ := r.number(), r.number()
-	return limit.Record{
+	return fleet.Record{
 		Name:    name,
 		Version: version,
 		Keep:    time.Duration(binary.LittleEndian.Uint64(r.rest)),
@@ -153,8 +153,8 @@ func record(name string, text []byte) limit.Record {
 	}
 }
 
-// Swap is limit.Store's.
-func (s *Store) Swap(ctx context.Context, group string, r limit.Record) (now limit.Record, ok bool, err error) {
+// Swap is fleet.Store's.
+func (s *Store) Swap(ctx context.Context, group string, r fleet.Record) (now fleet.Record, ok bool, err error) {
 	c := s.call()
 	s.key(c, group, 'r', r.Name)
 	c.number(s.now(), r.Version, whole(r.Keep))

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed1158cd35/weir/fleet"
 	"github.com/seed1158cd35/weir/internal/test/servers"
-	"github.com/seed1158cd35/weir/limit"
 )
 
 // A proxy stands before a server and can lose connections when the server answers.
@@ -73,7 +73,7 @@ func TestLostAnswerIsNotSpentTwice(t *testing.T) {
 		b := claim(bucketOf("b", 1, time.Hour, 1000), 10)
 		before := left(t, s, b)
 		a := ask(b)
-		a.Copies, a.Settle = 2, []limit.Settlement{{Rule: b.Rule, Key: "k", Owe: 3}}
+		a.Copies, a.Settle = 2, []fleet.Settlement{{Rule: b.Rule, Key: "k", Owe: 3}}
 		p.lose.Store(true)
 		if _, err := within(60*time.Millisecond, func(ctx context.Context) error { return s.Take(ctx, a) }); err == nil {
 			t.Fatal("an answer that was lost arrived")
@@ -102,7 +102,7 @@ func TestScriptsThatWereFlushedAreSentAgain(t *testing.T) {
 	}
 }
 
-func wantFlushed(t *testing.T, s limit.Store, flush func()) {
+func wantFlushed(t *testing.T, s fleet.Store, flush func()) {
 	t.Helper()
 	b := claim(bucketOf("b", 1, time.Hour, 1000), 1)
 	before := left(t, s, b)

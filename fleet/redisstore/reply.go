@@ -5,6 +5,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/seed1158cd35/weir/fleet"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
@@ -17,7 +18,7 @@ const (
 )
 
 // size is how long the answer to an ask is.
-func size(a *limit.Ask) int {
+func size(a *fleet.Ask) int {
 	n := 40
 	for i := range a.Claims {
 		switch a.Claims[i].Rule.Shape {
@@ -31,25 +32,25 @@ func size(a *limit.Ask) int {
 }
 
 // decode reads what take.lua answers into the ask.
-func decode(a *limit.Ask, reply []byte) error {
+func decode(a *fleet.Ask, reply []byte) error {
 	r := reader{reply}
 	status := r.byte()
 	now := r.number()
 	a.Now = time.UnixMicro(now)
 	if status == otherWindow && len(r.rest) == 0 {
-		return limit.ErrWindow
+		return fleet.ErrWindow
 	}
 	if status < answered || status > repeated || len(r.rest) != size(a) {
 		return errReply
 	}
 	a.Granted = r.number()
-	at := limit.Supply{Now: now, Z: r.number(), Out: r.number(), Next: r.number(), Cold: r.number() >= limit.Whole}
+	at := fleet.Supply{Now: now, Z: r.number(), Out: r.number(), Next: r.number(), Cold: r.number() >= fleet.Whole}
 	a.Grants = a.Grants[:0]
 	for i := range a.Claims {
 		k := &a.Claims[i]
 		g := r.grant(&at, k)
 		if status == repeated || a.Granted*k.Cost+g.Extra == 0 {
-			g.Mark = limit.Mark{} // of no unit that may come back
+			g.Mark = fleet.Mark{} // of no unit that may come back
 		}
 		a.Grants = append(a.Grants, g)
 	}
@@ -58,7 +59,7 @@ func decode(a *limit.Ask, reply []byte) error {
 
 // grant reads the state that a limit is in after it was charged, and says what
 // follows from it.
-func (r *reader) grant(at *limit.Supply, k *limit.Claim) (g limit.Grant) {
+func (r *reader) grant(at *fleet.Supply, k *fleet.Claim) (g fleet.Grant) {
 	g.Extra, g.Paused = r.number(), micros(r.number())
 	switch k.Rule.Shape {
 	case limit.Bucket:
@@ -75,10 +76,10 @@ func (r *reader) grant(at *limit.Supply, k *limit.Claim) (g limit.Grant) {
 	return g
 }
 
-func (r *reader) bucket(at *limit.Supply, k *limit.Claim, g *limit.Grant) {
+func (r *reader) bucket(at *fleet.Supply, k *fleet.Claim, g *fleet.Grant) {
 	m := &k.Rule.Meter
 	f := bucket.Fill{Weight: r.number(), At: r.number()}
-	g.Mark = limit.Mark{At: f.At, Level: f.Weight + r.number(), Step: m.Unit}
+	g.Mark = fleet.Mark{At: f.At, Level: f.Weight + r.number(), Step: m.Unit}
 	f, g.Cold = m.Drained(f, at.Z), at.Cold
 	g.Reset = micros(at.Reset(m, f))
 	f.Weight = max(f.Weight, r.number())
@@ -88,7 +89,7 @@ func (r *reader) bucket(at *limit.Supply, k *limit.Claim, g *limit.Grant) {
 	}
 }
 
-func (r *reader) fixed(now int64, k *limit.Claim, g *limit.Grant) {
+func (r *reader) fixed(now int64, k *fleet.Claim, g *fleet.Grant) {
 	g.Left = max(0, k.Rule.Amount-r.number())
 	g.Mark.At = r.number()
 	g.Reset = micros(max(0, r.number()-now))
@@ -100,9 +101,9 @@ func (r *reader) fixed(now int64, k *limit.Claim, g *limit.Grant) {
 	}
 }
 
-func (r *reader) rolling(k *limit.Claim, g *limit.Grant) {
+func (r *reader) rolling(k *fleet.Claim, g *fleet.Grant) {
 	g.Left = max(0, k.Rule.Amount-r.number()-r.number())
-	g.Mark = limit.Mark{At: r.number(), Level: r.number()}
+	g.Mark = fleet.Mark{At: r.number(), Level: r.number()}
 	g.Wait, g.Reset = micros(r.number()), micros(r.number())
 	g.Cold = r.number() != 0
 }

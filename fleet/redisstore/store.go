@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/fleet"
 )
 
 // A Store keeps the state of limits in Redis. Make it with Open. It is safe for
@@ -22,7 +22,7 @@ type Store struct {
 	clock func() int64
 }
 
-var _ limit.Store = (*Store)(nil)
+var _ fleet.Store = (*Store)(nil)
 
 var (
 	//go:embed take.lua
@@ -34,14 +34,14 @@ var (
 // mostOperations is what a script can pass on in one command.
 const mostOperations = 2000
 
-// Take is limit.Store's.
-func (s *Store) Take(ctx context.Context, a *limit.Ask) error {
+// Take is fleet.Store's.
+func (s *Store) Take(ctx context.Context, a *fleet.Ask) error {
 	a.Granted, a.Grants = 0, a.Grants[:0]
 	if err := a.Check(); err != nil {
 		return err
 	}
 	if n := len(a.Claims) + len(a.Settle); n > mostOperations {
-		return fmt.Errorf("%w: %d claims and settlements: at most %d go into one script; settle in several asks", limit.ErrAsk, n, mostOperations)
+		return fmt.Errorf("%w: %d claims and settlements: at most %d go into one script; settle in several asks", fleet.ErrAsk, n, mostOperations)
 	}
 	if ctx.Err() != nil {
 		return context.Cause(ctx)

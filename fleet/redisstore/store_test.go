@@ -7,11 +7,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed1158cd35/weir/fleet"
 	"github.com/seed1158cd35/weir/fleet/redisstore"
+	"github.com/seed1158cd35/weir/fleet/storetest"
 	"github.com/seed1158cd35/weir/internal/test/campaign"
 	"github.com/seed1158cd35/weir/internal/test/servers"
-	"github.com/seed1158cd35/weir/limit"
-	"github.com/seed1158cd35/weir/limit/limittest"
 )
 
 // open is a store of a server, or of the cluster that it is part of.
@@ -37,12 +37,12 @@ type full struct {
 
 func startFull(s *redisstore.Store) full { return full{s, new(sync.Map)} }
 
-func (f full) Take(ctx context.Context, a *limit.Ask) error {
+func (f full) Take(ctx context.Context, a *fleet.Ask) error {
 	f.know(ctx, a.Group)
 	return f.Store.Take(ctx, a)
 }
 
-func (f full) Beat(ctx context.Context, b *limit.Beat) (limit.Standing, error) {
+func (f full) Beat(ctx context.Context, b *fleet.Beat) (fleet.Standing, error) {
 	f.know(ctx, b.Group)
 	return f.Store.Beat(ctx, b)
 }
@@ -71,7 +71,7 @@ func drivenOn(t testing.TB, server *servers.Server) (s *redisstore.Store, clock 
 // conform holds a store in real time to the contract.
 func conform(t *testing.T, s *redisstore.Store) {
 	f := startFull(s)
-	limittest.TestStore(t, func(testing.TB) limit.Store { return f }, limittest.Hammer(1500*time.Millisecond))
+	storetest.TestStore(t, func(testing.TB) fleet.Store { return f }, storetest.Hammer(1500*time.Millisecond))
 }
 
 func TestStore(t *testing.T) {
@@ -82,14 +82,14 @@ func TestStore(t *testing.T) {
 func TestStoreOfCallsThatEndSoon(t *testing.T) {
 	s := open(t, servers.Redis(t).URL())
 	f := startFull(s)
-	limittest.TestStore(t, func(testing.TB) limit.Store { return ways["alone"](f) }, limittest.Hammer(500*time.Millisecond))
+	storetest.TestStore(t, func(testing.TB) fleet.Store { return ways["alone"](f) }, storetest.Hammer(500*time.Millisecond))
 }
 
 func TestStoreDriven(t *testing.T) {
 	server := servers.Redis(t)
 	s, _, advance := drivenOn(t, server)
 	f := startFull(s)
-	limittest.TestStore(t, func(testing.TB) limit.Store { return f }, limittest.Driven(advance), limittest.Emptied(emptying(server)))
+	storetest.TestStore(t, func(testing.TB) fleet.Store { return f }, storetest.Driven(advance), storetest.Emptied(emptying(server)))
 }
 
 // emptying makes the server lose all that it knows.
@@ -108,7 +108,7 @@ func TestAnEmptiedServerCountsAsMembersDo(t *testing.T) {
 	s, _, advance := drivenOn(t, server)
 	shown := 0
 	for seed := range uint64(campaign.Histories(20, 500)) {
-		shown += limittest.CompareEmptied(t, s, emptying(server), advance, seed, 300)
+		shown += storetest.CompareEmptied(t, s, emptying(server), advance, seed, 300)
 	}
 	if t.Logf("%d parts were shown", shown); shown < 20 {
 		t.Errorf("%d parts were shown", shown)
@@ -120,7 +120,7 @@ func TestScriptCountsAsMemory(t *testing.T) {
 	t.Parallel()
 	s, clock, advance := driven(t)
 	for seed := range uint64(campaign.Histories(40, 800)) {
-		m := limit.NewMemory(func() time.Time { return time.UnixMicro(clock.Load()) })
-		limittest.Compare(t, m, startFull(s), advance, seed, 300)
+		m := fleet.NewMemory(func() time.Time { return time.UnixMicro(clock.Load()) })
+		storetest.Compare(t, m, startFull(s), advance, seed, 300)
 	}
 }

@@ -3,7 +3,7 @@
 -- KEYS: the group's mark, the lane's answer, the members, then a hash for each key of the ask, in which each
 -- limit is a field. ARGV[1] is packed by ask.go and the answer is read by reply.go; the rest of
 -- ARGV are the names of the fields. Numbers are doubles that hold whole numbers, instants are
--- microseconds of the server's clock. The arithmetic is that of limit.Cell and limit.Ask; a test
+-- microseconds of the server's clock. The arithmetic is that of fleet.Cell and fleet.Ask; a test
 -- compares the two. x - x % 1 is x rounded down, at a third of what math.floor costs.
 local u, p, call = struct.unpack, struct.pack, redis.call
 local BUCKET, ROLLING, FIXED = 0, 1, 2

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/fleet"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/limit/bucket"
 	"github.com/seed1158cd35/weir/outcome"
@@ -55,7 +56,7 @@ func everything(t *testing.T, m *Exporter) {
 		var p weir.Permit
 		u.Try(call, &p)
 	}
-	m.Fleet().Fallback(limit.FallbackEvent{Away: true})
+	m.Fleet().Fallback(fleet.FallbackEvent{Away: true})
 	m.StoreThrottled(3)
 }
 
@@ -164,7 +165,7 @@ func TestFallbackIsSeenAsLongAsItLasts(t *testing.T) {
 		m := start(t, Config{Lines: &p})
 		f := m.Fleet()
 		time.Sleep(time.Second)
-		tell := func(away bool) { f.Fallback(limit.FallbackEvent{Away: away}) }
+		tell := func(away bool) { f.Fallback(fleet.FallbackEvent{Away: away}) }
 		minute := func() { time.Sleep(time.Minute); synctest.Wait() }
 		minute()
 		tell(true)

@@ -4,7 +4,7 @@ import (
 	"strings"
 
 	"github.com/seed1158cd35/weir"
-	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/fleet"
 	"github.com/seed1158cd35/weir/observe"
 	"github.com/seed1158cd35/weir/outcome"
 	"github.com/seed1158cd35/weir/outcome/classify"
@@ -16,10 +16,10 @@ func (e *Exporter) Events() weir.Events {
 	return weir.Events{Decided: e.decided, Ended: e.ended, Retried: e.retried, GaveUp: e.gaveUp}
 }
 
-// Fleet is what to give to limit.NewFleet, so that it is seen when its store is away. Give
+// Fleet is what to give to fleet.New, so that it is seen when its store is away. Give
 // several with limit.TeeFleet.
-func (e *Exporter) Fleet() limit.FleetEvents {
-	return limit.FleetEvents{Fallback: func(f limit.FallbackEvent) {
+func (e *Exporter) Fleet() fleet.Events {
+	return fleet.Events{Fallback: func(f fleet.FallbackEvent) {
 		if e.away.Store(f.Away); f.Away && f.For == 0 {
 			e.activated.Add(1)
 		}

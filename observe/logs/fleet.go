@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/seed1158cd35/weir"
-	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/fleet"
 	"github.com/seed1158cd35/weir/observe"
 )
 
@@ -32,11 +32,11 @@ func (w *writer) violated(e weir.Violation) {
 	w.end(l)
 }
 
-// Fleet is what to give to limit.NewFleet, so that it is logged when the store goes away
+// Fleet is what to give to fleet.New, so that it is logged when the store goes away
 // and when it comes back.
-func Fleet(l *slog.Logger) limit.FleetEvents {
+func Fleet(l *slog.Logger) fleet.Events {
 	w := &writer{log: l}
-	return limit.FleetEvents{Fallback: func(e limit.FallbackEvent) {
+	return fleet.Events{Fallback: func(e fleet.FallbackEvent) {
 		level, message := slog.LevelInfo, storeBack
 		switch {
 		case e.Away && e.Past && e.For > 0:

@@ -18,6 +18,7 @@ import (
 
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/breaker"
+	"github.com/seed1158cd35/weir/fleet"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/limit/bucket"
 	"github.com/seed1158cd35/weir/outcome"
@@ -98,9 +99,9 @@ func TestDocumentListsWhatIsWritten(t *testing.T) {
 		log, b := logger(slog.LevelDebug)
 		e := Options{EachSecond: 1}.Events(log)
 		f := Fleet(log).Fallback
-		f(limit.FallbackEvent{Away: true, Err: errors.New("gone")})
-		f(limit.FallbackEvent{Away: true, Past: true, Err: errors.New("gone"), For: time.Minute, Spent: 2})
-		f(limit.FallbackEvent{For: time.Second, Spent: 3})
+		f(fleet.FallbackEvent{Away: true, Err: errors.New("gone")})
+		f(fleet.FallbackEvent{Away: true, Past: true, Err: errors.New("gone"), For: time.Minute, Spent: 2})
+		f(fleet.FallbackEvent{For: time.Second, Spent: 3})
 		for range 3 { // the second round is suppressed, and the third says so
 			tellAll(e, "word")
 			<-time.After(time.Second / 2)

@@ -8,7 +8,7 @@ import (
 
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/breaker"
-	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/fleet"
 	"github.com/seed1158cd35/weir/observe"
 	"github.com/seed1158cd35/weir/outcome"
 	"github.com/seed1158cd35/weir/outcome/classify"
@@ -19,8 +19,8 @@ func (n *Notifier) Events() weir.Events {
 	return weir.Events{Refused: n.refused, GaveUp: n.gaveUp, Violated: n.violated, Breaker: n.breaker}
 }
 
-// Fleet is what to give to limit.NewFleet, so that people are told when its store is away.
-func (n *Notifier) Fleet() limit.FleetEvents { return limit.FleetEvents{Fallback: n.fallback} }
+// Fleet is what to give to fleet.New, so that people are told when its store is away.
+func (n *Notifier) Fleet() fleet.Events { return fleet.Events{Fallback: n.fallback} }
 
 func (n *Notifier) refused(e weir.Refused) {
 	if e.Reason != weir.QuotaExhausted {
@@ -91,7 +91,7 @@ func (n *Notifier) breaker(e weir.BreakerEvent) {
 	}
 }
 
-func (n *Notifier) fallback(e limit.FallbackEvent) {
+func (n *Notifier) fallback(e fleet.FallbackEvent) {
 	s := subject{kind: Fallback}
 	if e.Away {
 		n.happened(s, func() string {

@@ -10,7 +10,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/fleet"
 	"github.com/seed1158cd35/weir/observe/notify"
 )
 
@@ -28,9 +28,9 @@ func Example() {
 	if err != nil {
 		panic(err)
 	}
-	store := n.Fleet() // give it to limit.NewFleet
-	store.Fallback(limit.FallbackEvent{Away: true})
-	store.Fallback(limit.FallbackEvent{Away: false})
+	store := n.Fleet() // give it to fleet.New
+	store.Fallback(fleet.FallbackEvent{Away: true})
+	store.Fallback(fleet.FallbackEvent{Away: false})
 	if err := n.Close(context.Background()); err != nil {
 		fmt.Println(err)
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/breaker"
+	"github.com/seed1158cd35/weir/fleet"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/outcome"
 	"github.com/seed1158cd35/weir/retry"
@@ -181,8 +182,8 @@ func TestEveryKind(t *testing.T) {
 		e.GaveUp(weir.GaveUp{Subject: put, Why: retry.ErrQuota, Attempts: 1, Outcome: outcome.Outcome{Class: outcome.Throttled, Code: "sk-secret0123456789"}})
 		e.Violated(weir.Violation{Subject: put, InFlight: 7, Levels: []weir.LimitLevel{{Rule: limit.Limit{Name: "all"}}, {Rule: limit.Limit{Name: "day"}}}})
 		e.Breaker(weir.BreakerEvent{Upstream: "s3", Change: breaker.Change{To: breaker.Open}})
-		n.Fleet().Fallback(limit.FallbackEvent{Away: true, Err: errors.New("redis://:hunter2@store is away")})
-		n.Fleet().Fallback(limit.FallbackEvent{For: 90 * time.Second, Spent: 12})
+		n.Fleet().Fallback(fleet.FallbackEvent{Away: true, Err: errors.New("redis://:hunter2@store is away")})
+		n.Fleet().Fallback(fleet.FallbackEvent{For: 90 * time.Second, Spent: 12})
 		synctest.Wait()
 		want := []string{
 			"weir: s3 put, limit day: a quota is used up|it resets at 2026-12-01T00:00:00Z",
@@ -410,7 +411,7 @@ func TestKindsThatAreNotWantedAreNotTold(t *testing.T) {
 		n := start(t, Config{Targets: []Target{b}, Kinds: []Kind{Fallback}})
 		n.Events().GaveUp(exhausted(put))
 		n.Events().Breaker(weir.BreakerEvent{Upstream: "s3", Change: breaker.Change{To: breaker.Open}})
-		n.Fleet().Fallback(limit.FallbackEvent{Away: true})
+		n.Fleet().Fallback(fleet.FallbackEvent{Away: true})
 		if err := n.Close(t.Context()); err != nil {
 			t.Fatal(err)
 		}

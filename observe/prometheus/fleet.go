@@ -5,11 +5,12 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/seed1158cd35/weir/fleet"
 	"github.com/seed1158cd35/weir/limit"
 )
 
 // Fleet are the metrics of limits that are shared through a store. Make one with
-// NewFleet, give its Events to limit.NewFleet, and Watch what comes of it.
+// NewFleet, give its Events to fleet.New, and Watch what comes of it.
 type Fleet struct {
 	calls, served, units, leased, returned, repeats, conditions, throttled *prometheus.CounterVec
 
@@ -52,9 +53,9 @@ func NewFleet(reg prometheus.Registerer) *Fleet {
 	return f
 }
 
-// Events is what to give to limit.NewFleet, so that its calls to the store are counted.
-func (m *Fleet) Events() limit.FleetEvents {
-	return limit.FleetEvents{Called: m.called, Fallback: m.fallback}
+// Events is what to give to fleet.New, so that its calls to the store are counted.
+func (m *Fleet) Events() fleet.Events {
+	return fleet.Events{Called: m.called, Fallback: m.fallback}
 }
 
 // What can come of a call to the store.
@@ -64,11 +65,11 @@ const (
 	failing = "error"
 )
 
-func (m *Fleet) called(e limit.StoreCall) {
+func (m *Fleet) called(e fleet.StoreCall) {
 	up := label(e.Group)
 	result := granted
 	switch {
-	case e.Err != nil && !errors.Is(e.Err, limit.ErrWindow):
+	case e.Err != nil && !errors.Is(e.Err, fleet.ErrWindow):
 		result = failing
 	case e.Granted < int64(e.Calls):
 		result = short
@@ -88,7 +89,7 @@ func (m *Fleet) called(e limit.StoreCall) {
 	}
 }
 
-func (m *Fleet) fallback(e limit.FallbackEvent) {
+func (m *Fleet) fallback(e fleet.FallbackEvent) {
 	switch {
 	case e.Away && e.For > 0:
 		m.outlasted.Inc()
@@ -137,9 +138,9 @@ func (m *Fleet) Forget(upstream string) {
 }
 
 // Watch shows a fleet at each scrape.
-func (m *Fleet) Watch(f *limit.Fleet) { m.reg.MustRegister(fleetCollector{f}) }
+func (m *Fleet) Watch(f *fleet.Fleet) { m.reg.MustRegister(fleetCollector{f}) }
 
-type fleetCollector struct{ fleet *limit.Fleet }
+type fleetCollector struct{ fleet *fleet.Fleet }
 
 var fleetGauges = struct{ held, away, alive, part, state, silent, unknown *prometheus.Desc }{
 	held:  gauge("weir_lease_units_held", "Units that this process has leased and not spent.", "upstream"),

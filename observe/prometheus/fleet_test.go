@@ -10,23 +10,23 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
-	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/fleet"
 )
 
 // fleetEverything lets a fleet have one of everything.
 func fleetEverything(reg prometheus.Registerer) *Fleet {
 	m := NewFleet(reg)
-	members := limit.NewFleet(limit.NewMemory(nil), limit.FleetOptions{Events: m.Events()})
+	members := fleet.New(fleet.NewMemory(nil), fleet.Options{Events: m.Events()})
 	members.Group("s3")
 	m.Watch(members)
 	put := perSecond("put", "", 10)
 	e := m.Events()
-	e.Called(limit.StoreCall{Group: "s3", Calls: 3, Granted: 3, Back: 2, Took: time.Millisecond, Limits: []limit.LimitCall{{Limit: &put, Units: 3, Leased: 4}}})
-	e.Called(limit.StoreCall{Group: "s3", Calls: 3, Granted: 1, Took: time.Millisecond, Limits: []limit.LimitCall{{Limit: &put, Units: 1}}})
-	e.Called(limit.StoreCall{Group: "s3", Calls: 1, Again: true, Err: errors.New("away")})
-	e.Fallback(limit.FallbackEvent{Away: true})
-	e.Fallback(limit.FallbackEvent{Away: true, Past: true, For: time.Second})
-	e.Fallback(limit.FallbackEvent{For: time.Second, Spent: 7})
+	e.Called(fleet.StoreCall{Group: "s3", Calls: 3, Granted: 3, Back: 2, Took: time.Millisecond, Limits: []fleet.LimitCall{{Limit: &put, Units: 3, Leased: 4}}})
+	e.Called(fleet.StoreCall{Group: "s3", Calls: 3, Granted: 1, Took: time.Millisecond, Limits: []fleet.LimitCall{{Limit: &put, Units: 1}}})
+	e.Called(fleet.StoreCall{Group: "s3", Calls: 1, Again: true, Err: errors.New("away")})
+	e.Fallback(fleet.FallbackEvent{Away: true})
+	e.Fallback(fleet.FallbackEvent{Away: true, Past: true, For: time.Second})
+	e.Fallback(fleet.FallbackEvent{For: time.Second, Spent: 7})
 	m.Requested("s3", Requests{Sent: 4, Failed: 1, Throttled: 2})
 	m.Requested("s3", Requests{Sent: 1})
 	m.Reached()

@@ -11,26 +11,27 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/seed1158cd35/weir/clock"
+	"github.com/seed1158cd35/weir/fleet"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
 // goes is a store that goes away.
 type goes struct {
-	limit.Store
+	fleet.Store
 	down atomic.Bool
 }
 
-func (s *goes) Take(ctx context.Context, a *limit.Ask) error {
+func (s *goes) Take(ctx context.Context, a *fleet.Ask) error {
 	if s.down.Load() {
 		return errors.New("down")
 	}
 	return s.Store.Take(ctx, a)
 }
 
-func (s *goes) Beat(ctx context.Context, b *limit.Beat) (limit.Standing, error) {
+func (s *goes) Beat(ctx context.Context, b *fleet.Beat) (fleet.Standing, error) {
 	if s.down.Load() {
-		return limit.Standing{}, errors.New("down")
+		return fleet.Standing{}, errors.New("down")
 	}
 	return s.Store.Beat(ctx, b)
 }
@@ -39,8 +40,8 @@ func (s *goes) Beat(ctx context.Context, b *limit.Beat) (limit.Standing, error) 
 // the program: a counter does not go down.
 func TestSpentOfAnOutageAndWhatComesBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := &goes{Store: limit.NewMemory(nil)}
-		f := limit.NewFleet(s, limit.FleetOptions{Events: NewFleet(prometheus.NewRegistry()).Events()})
+		s := &goes{Store: fleet.NewMemory(nil)}
+		f := fleet.New(s, fleet.Options{Events: NewFleet(prometheus.NewRegistry()).Events()})
 		f.Start()
 		quota := limit.Limit{Name: "q", Shape: limit.Fixed, Unit: "tokens", Rate: bucket.Rate{Amount: 1_000_000}, Every: bucket.Day}
 		r, err := limit.NewShared(clock.System.Now(), quota, f.Group("up"))

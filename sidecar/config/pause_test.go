@@ -8,15 +8,15 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir"
-	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/fleet"
 	"github.com/seed1158cd35/weir/limit/pause"
 	"github.com/seed1158cd35/weir/outcome"
 )
 
 // shared is a process whose upstream is as a preset ships it, in a fleet.
-func shared(t *testing.T, store limit.Store, p weir.Policy) *weir.Upstream {
+func shared(t *testing.T, store fleet.Store, p weir.Policy) *weir.Upstream {
 	t.Helper()
-	f := limit.NewFleet(store, limit.FleetOptions{})
+	f := fleet.New(store, fleet.Options{})
 	f.Start()
 	u, err := weir.New("a", p, weir.Options{Fleet: f})
 	if err != nil {
@@ -67,7 +67,7 @@ func TestPausesOfPresetsAreFleetWide(t *testing.T) {
 				for _, lift := range []bool{false, true} {
 					t.Run(preset+" "+operation, func(t *testing.T) {
 						synctest.Test(t, func(t *testing.T) {
-							store := limit.NewMemory(nil)
+							store := fleet.NewMemory(nil)
 							a, b := shared(t, store, u.Policy), shared(t, store, u.Policy)
 							c := typical(f, operation, "one")
 							time.Sleep(3 * time.Second)

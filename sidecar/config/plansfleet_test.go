@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir"
-	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/fleet"
 	"github.com/seed1158cd35/weir/outcome"
 )
 
@@ -27,7 +27,7 @@ func fleetOfPlans(t *testing.T, unit string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := fleetOf(t, limit.NewMemory(nil), f.Callers.Policy, 3)
+	all := fleetOf(t, fleet.NewMemory(nil), f.Callers.Policy, 3)
 	goes := func(user, plan string, at []int, most, want int) {
 		t.Helper()
 		n := 0

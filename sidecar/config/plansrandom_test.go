@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir"
-	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/fleet"
 	"github.com/seed1158cd35/weir/outcome"
 )
 
@@ -33,7 +33,7 @@ func TestNoPlanGoesBeyondItsQuota(t *testing.T) {
 
 func playPlans(t *testing.T, r *rand.Rand, p weir.Policy) {
 	amounts, plans := map[string]int{"": 20, "premium": 60, "trial": 10}, []string{"", "premium", "trial"}
-	all := fleetOf(t, limit.NewMemory(nil), p, 3)
+	all := fleetOf(t, fleet.NewMemory(nil), p, 3)
 	used, story := 0, ""
 	for range 30 {
 		at, plan, n := r.IntN(len(all)), plans[r.IntN(len(plans))], 1+r.IntN(20)
@@ -56,9 +56,9 @@ func playPlans(t *testing.T, r *rand.Rand, p weir.Policy) {
 }
 
 // fleetOf is so many processes with one store, that have been in touch with it.
-func fleetOf(t *testing.T, store limit.Store, p weir.Policy, n int) (all []*weir.Upstream) {
+func fleetOf(t *testing.T, store fleet.Store, p weir.Policy, n int) (all []*weir.Upstream) {
 	for range n {
-		fleet := limit.NewFleet(store, limit.FleetOptions{})
+		fleet := fleet.New(store, fleet.Options{})
 		fleet.Start()
 		u, err := weir.New("callers", p, weir.Options{Fleet: fleet})
 		if err != nil {

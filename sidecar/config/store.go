@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed1158cd35/weir/fleet"
 	"github.com/seed1158cd35/weir/internal/doc"
-	"github.com/seed1158cd35/weir/limit"
 )
 
 // A Store is where the limits and breakers of a fleet are kept. One of Redis,
@@ -27,7 +27,7 @@ type Store struct {
 	Timeout time.Duration // 0 means the default of the kind
 	Queue   int
 	Outage  time.Duration // 0 means that of package limit
-	Without limit.Without
+	Without fleet.Without
 }
 
 // DynamoDB says which table.
@@ -80,7 +80,7 @@ var storeFields = []field[shelf]{
 	one("queue", count[int](1), func(s *shelf) *int { return &s.Queue }, "10000", "How many calls may wait for the same limits and keys."),
 	one("outage", duration, func(s *shelf) *time.Duration { return &s.Outage }, "5m",
 		"How long the store keeps a part of each limit for a process that is silent: for so long a fleet surely goes on without its store, and a process that was killed takes its part along. From 5s."),
-	one("without", without, func(s *shelf) *limit.Without { return &s.Without }, "part",
+	one("without", without, func(s *shelf) *fleet.Without { return &s.Without }, "part",
 		"What a process does that has not reached the store for longer than `outage`: it goes on with its last `part` of each limit, or it must `refuse` calls. A share (10%) of each limit is used then, and before the store was ever reached, whatever others do."),
 }
 
@@ -120,12 +120,12 @@ var storeRetired = map[string]string{
 }
 
 // without is what a process does without the store.
-var without = text("part, refuse or a share (10%, 0.1)", func(s string) (w limit.Without, wrong, hint string) {
+var without = text("part, refuse or a share (10%, 0.1)", func(s string) (w fleet.Without, wrong, hint string) {
 	switch strings.ToLower(s) {
 	case "part":
 		return w, "", ""
 	case "refuse":
-		return limit.Without{Refuse: true}, "", ""
+		return fleet.Without{Refuse: true}, "", ""
 	}
 	if w.Share, wrong, hint = parseShare(s); wrong == "want a share such as 10%" {
 		wrong = "want part, refuse, or a share such as 10%"

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/fleet"
 	"github.com/seed1158cd35/weir/internal/refuse"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/limit/bucket"
@@ -161,7 +162,7 @@ func (h hearing) Admit(_ context.Context, c weir.Call) (func(outcome.Outcome), e
 // wait for a turn.
 func TestLimitsOfAFleet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		fleet := limit.NewFleet(limit.NewMemory(nil), limit.FleetOptions{Lease: -1})
+		fleet := fleet.New(fleet.NewMemory(nil), fleet.Options{Lease: -1})
 		fleet.Start()
 		defer func() { _ = fleet.Close(context.Background()) }()
 		p := weir.Policy{Limits: []limit.Limit{{Name: "calls", Rate: bucket.Rate{Amount: 10, Per: time.Second, Burst: 10}}}}

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/fleet"
 )
 
 // A step is what one call of the store does.
@@ -117,7 +117,7 @@ func (s *Server) ask(ctx context.Context, p *plan, what step) error {
 		if !a.Now.IsZero() {
 			s.ahead.Store(int64(a.Now.Sub(s.clock())))
 		}
-		if errors.Is(err, limit.ErrWindow) && try < 3 {
+		if errors.Is(err, fleet.ErrWindow) && try < 3 {
 			continue
 		}
 		if err == nil {
@@ -130,8 +130,8 @@ func (s *Server) ask(ctx context.Context, p *plan, what step) error {
 // now is the store's present, as far as is known.
 func (s *Server) now() time.Time { return s.clock().Add(time.Duration(s.ahead.Load())) }
 
-func (s *Server) fill(p *plan, what step) *limit.Ask {
-	a := &limit.Ask{Group: s.group(p.domain), ID: s.id(), Lane: s.lane}
+func (s *Server) fill(p *plan, what step) *fleet.Ask {
+	a := &fleet.Ask{Group: s.group(p.domain), ID: s.id(), Lane: s.lane}
 	if what == charge {
 		a.Copies = 1
 	}
@@ -145,15 +145,15 @@ func (s *Server) fill(p *plan, what step) *limit.Ask {
 		if c.excused {
 			continue
 		}
-		claim := limit.Claim{Rule: &c.store, Key: c.key, Windows: c.windows}
+		claim := fleet.Claim{Rule: &c.store, Key: c.key, Windows: c.windows}
 		if what == charge {
 			claim.Cost = max(0, c.hits)
 		}
 		a.Claims = append(a.Claims, claim)
 		if what == giveBack && c.hits < 0 {
-			a.Settle = append(a.Settle, limit.Settlement{
+			a.Settle = append(a.Settle, fleet.Settlement{
 				Rule: &c.store, Key: c.key, Windows: c.windows,
-				Back: -c.hits, Mark: limit.Mark{At: c.windows.Start.UnixMicro()},
+				Back: -c.hits, Mark: fleet.Mark{At: c.windows.Start.UnixMicro()},
 			})
 		}
 	}
@@ -161,7 +161,7 @@ func (s *Server) fill(p *plan, what step) *limit.Ask {
 }
 
 // take reads the answer.
-func (p *plan) take(a *limit.Ask) {
+func (p *plan) take(a *fleet.Ask) {
 	p.refused = a.Granted < a.Copies
 	i := 0
 	for _, c := range p.counters {

@@ -11,10 +11,10 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
-	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/fleet"
 )
 
-func benched(b *testing.B, store limit.Store) *Server {
+func benched(b *testing.B, store fleet.Store) *Server {
 	s, err := New(Config{Timeout: time.Minute}, store, Options{})
 	if err != nil {
 		b.Fatal(err)
@@ -32,7 +32,7 @@ descriptors:
 func BenchmarkDecide(b *testing.B) {
 	for _, descriptors := range [][]string{{"a=1"}, {"a=1", "b=1", "c=1"}} {
 		b.Run(fmt.Sprint("descriptors=", len(descriptors)), func(b *testing.B) {
-			s, req := benched(b, limit.NewMemory(nil)), request("d", descriptors...)
+			s, req := benched(b, fleet.NewMemory(nil)), request("d", descriptors...)
 			b.ReportAllocs()
 			for b.Loop() {
 				if _, err := s.ShouldRateLimit(b.Context(), req); err != nil {
@@ -45,7 +45,7 @@ func BenchmarkDecide(b *testing.B) {
 
 // A decision over a connection on loopback, client and server on the same cores.
 func BenchmarkGRPC(b *testing.B) {
-	client := dialed(b, benched(b, limit.NewMemory(nil)))
+	client := dialed(b, benched(b, fleet.NewMemory(nil)))
 	for _, callers := range []int{1, 64} {
 		b.Run(fmt.Sprint("callers=", callers), func(b *testing.B) { hammer(b, client, callers) })
 	}

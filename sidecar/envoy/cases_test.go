@@ -17,7 +17,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
-	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/fleet"
 )
 
 // cases are what any server of the protocol is held to, on every store.
@@ -242,7 +242,7 @@ func TestSharedThreshold(t *testing.T) {
 func TestWhatCountsOnlyRefusesNobody(t *testing.T) {
 	w := onMemory(t, Config{}, Options{})
 	c := w.server.rules.Load().plan(request("another", "shadow=v"), nil).counters[0]
-	a := &limit.Ask{Group: w.server.group("another"), ID: 1, Settle: []limit.Settlement{
+	a := &fleet.Ask{Group: w.server.group("another"), ID: 1, Settle: []fleet.Settlement{
 		{Rule: &c.store, Key: c.key, Windows: c.span.windows(noon), Owe: uncounted},
 	}}
 	if err := w.store.Take(t.Context(), a); err != nil {
@@ -348,16 +348,16 @@ func TestWatchSeesAChange(t *testing.T) {
 }
 
 // A deadStore hangs until it is given up.
-type deadStore struct{ limit.Store }
+type deadStore struct{ fleet.Store }
 
-func (deadStore) Take(ctx context.Context, _ *limit.Ask) error {
+func (deadStore) Take(ctx context.Context, _ *fleet.Ask) error {
 	<-ctx.Done()
 	return ctx.Err()
 }
 
 // A leftStore is told of groups, and callers leave it while it thinks.
 type leftStore struct {
-	limit.Store
+	fleet.Store
 	told  int
 	leave func() // nil if nobody leaves
 }
@@ -367,7 +367,7 @@ func (l *leftStore) Init(context.Context, string) error {
 	return nil
 }
 
-func (l *leftStore) Take(ctx context.Context, a *limit.Ask) error {
+func (l *leftStore) Take(ctx context.Context, a *fleet.Ask) error {
 	if l.leave != nil {
 		l.leave()
 		return ctx.Err()
@@ -378,7 +378,7 @@ func (l *leftStore) Take(ctx context.Context, a *limit.Ask) error {
 // A caller who leaves says nothing of the store: the store is not told again that groups are new, which would
 // make one that had come back empty forget what was used.
 func TestWhoLeavesDoesNotMakeTheStoreNew(t *testing.T) {
-	store := &leftStore{Store: limit.NewMemory(frozen)}
+	store := &leftStore{Store: fleet.NewMemory(frozen)}
 	s, err := New(Config{Rules: "testdata/rules", Timeout: time.Minute}, store, Options{Clock: frozen})
 	if err != nil {
 		t.Fatal(err)

@@ -1,5 +1,5 @@
 // Package envoy answers Envoy's global rate limit service (v3, over gRPC) from a
-// limit.Store, with rules in the configuration format of envoyproxy/ratelimit.
+// fleet.Store, with rules in the configuration format of envoyproxy/ratelimit.
 //
 // A request is all or none: its descriptors are charged together, in one call of
 // the store, and one that is over its limit leaves the others as they were. What

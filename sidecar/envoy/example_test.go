@@ -9,13 +9,13 @@ import (
 	common "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
 	rls "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 
-	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/fleet"
 	"github.com/seed1158cd35/weir/sidecar/envoy"
 )
 
 // A server is asked over gRPC once Serve has a listener; here it is asked directly.
 func ExampleNew() {
-	server, err := envoy.New(envoy.Config{Timeout: time.Second}, limit.NewMemory(nil), envoy.Options{})
+	server, err := envoy.New(envoy.Config{Timeout: time.Second}, fleet.NewMemory(nil), envoy.Options{})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -16,7 +16,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
-	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/fleet"
 )
 
 // A world is a server on a store, with a client over a real connection.
@@ -25,7 +25,7 @@ type world struct {
 	server *Server
 	conn   *grpc.ClientConn
 	client rls.RateLimitServiceClient
-	store  limit.Store
+	store  fleet.Store
 	clock  func() time.Time // of the store
 }
 
@@ -37,10 +37,10 @@ func onMemory(t *testing.T, c Config, o Options) *world {
 	if o.Clock == nil {
 		o.Clock = frozen
 	}
-	return start(t, limit.NewMemory(o.Clock), c, o)
+	return start(t, fleet.NewMemory(o.Clock), c, o)
 }
 
-func start(t *testing.T, store limit.Store, c Config, o Options) *world {
+func start(t *testing.T, store fleet.Store, c Config, o Options) *world {
 	t.Helper()
 	if c.Rules == "" {
 		c.Rules = "testdata/rules"

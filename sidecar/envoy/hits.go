@@ -6,6 +6,7 @@ import (
 	common "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
 	rls "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 
+	"github.com/seed1158cd35/weir/fleet"
 	"github.com/seed1158cd35/weir/internal/veil"
 	"github.com/seed1158cd35/weir/limit"
 )
@@ -36,7 +37,7 @@ type counter struct {
 	excused bool // refuses nobody, and is not asked about any more
 
 	windows limit.Windows // it was last asked about
-	grant   limit.Grant   // and what was answered
+	grant   fleet.Grant   // and what was answered
 }
 
 // closed reports whether the limit is 0 of everything; no store is asked.

@@ -8,7 +8,7 @@ import (
 
 	rls "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 
-	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/fleet"
 )
 
 // A model is what the service promises, said as simply as can be: a count for each
@@ -99,7 +99,7 @@ func TestAnswersAreThoseOfTheModel(t *testing.T) {
 		now := noon
 		clock := func() time.Time { return now }
 		off := time.Duration(r.Int64N(int64(2*time.Hour))) - time.Hour
-		s, err := New(Config{Timeout: time.Minute}, limit.NewMemory(clock), Options{Clock: func() time.Time { return now.Add(off) }})
+		s, err := New(Config{Timeout: time.Minute}, fleet.NewMemory(clock), Options{Clock: func() time.Time { return now.Add(off) }})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -10,12 +10,12 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/seed1158cd35/weir/fleet"
 	"github.com/seed1158cd35/weir/fleet/redisstore"
 	"github.com/seed1158cd35/weir/internal/test/servers"
-	"github.com/seed1158cd35/weir/limit"
 )
 
-func redis(t testing.TB) (*servers.Server, limit.Store) {
+func redis(t testing.TB) (*servers.Server, fleet.Store) {
 	server := servers.Redis(t)
 	store, err := redisstore.Open(server.URL(), redisstore.Options{})
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 
 	common "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
 
+	"github.com/seed1158cd35/weir/fleet"
 	"github.com/seed1158cd35/weir/internal/veil"
 	"github.com/seed1158cd35/weir/limit"
 )
@@ -68,7 +69,7 @@ type quota struct {
 	soft     bool // quota_mode: refuses nobody, and the caller is told
 	afterUse bool // only a check is refused; what is charged has been used already
 
-	store limit.Rule
+	store fleet.Rule
 }
 
 // uncounted is the amount of limits that are charged whatever is left. It is more
@@ -80,7 +81,7 @@ func (q *quota) open() bool { return q.shadow || q.soft || q.afterUse }
 
 // ready makes the rule that goes with every ask.
 func (q *quota) ready(id string) {
-	q.store = limit.Rule{Name: short(id + " " + q.span.String()), Shape: limit.Fixed, Amount: int64(q.amount)}
+	q.store = fleet.Rule{Name: short(id + " " + q.span.String()), Shape: limit.Fixed, Amount: int64(q.amount)}
 	if q.open() {
 		q.store.Amount = uncounted
 	}

@@ -15,7 +15,7 @@ import (
 	"google.golang.org/grpc/health"
 	"google.golang.org/grpc/status"
 
-	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/fleet"
 )
 
 // A Server is Envoy's rate limit service. It is safe for concurrent use.
@@ -24,7 +24,7 @@ type Server struct {
 
 	config  Config
 	options Options
-	store   limit.Store
+	store   fleet.Store
 	clock   func() time.Time
 	grpc    *grpc.Server
 	health  *health.Server
@@ -43,7 +43,7 @@ type Server struct {
 
 // New makes a Server on a store, which it does not close. Its rules are those of
 // the configuration, which must be free of mistakes.
-func New(c Config, store limit.Store, o Options) (*Server, error) {
+func New(c Config, store fleet.Store, o Options) (*Server, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}

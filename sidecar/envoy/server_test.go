@@ -33,7 +33,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protojson"
 
-	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/fleet"
 )
 
 func TestTheLimitHoldsUnderLoad(t *testing.T) {
@@ -80,7 +80,7 @@ func must(r *Rules, err error) *Rules {
 }
 
 func TestHealthIsReadyWithRules(t *testing.T) {
-	s, err := New(Config{}, limit.NewMemory(frozen), Options{Clock: frozen})
+	s, err := New(Config{}, fleet.NewMemory(frozen), Options{Clock: frozen})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -198,7 +198,7 @@ func TestMutualTLSNamesTheCaller(t *testing.T) {
 		},
 		Events: Events{Decided: func(d Decision) { caller = d.Caller }},
 	}
-	s, err := New(Config{Rules: "testdata/rules", Timeout: time.Minute}, limit.NewMemory(frozen), o)
+	s, err := New(Config{Rules: "testdata/rules", Timeout: time.Minute}, fleet.NewMemory(frozen), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -359,7 +359,7 @@ func TestConfigMistakes(t *testing.T) {
 }
 
 func TestShutdownLetsRequestsFinish(t *testing.T) {
-	held := &heldStore{Store: limit.NewMemory(frozen), begun: make(chan bool), release: make(chan bool)}
+	held := &heldStore{Store: fleet.NewMemory(frozen), begun: make(chan bool), release: make(chan bool)}
 	s, err := New(Config{Rules: "testdata/rules", Timeout: time.Minute}, held, Options{Clock: frozen})
 	if err != nil {
 		t.Fatal(err)
@@ -398,11 +398,11 @@ func TestShutdownLetsRequestsFinish(t *testing.T) {
 
 // A heldStore answers when it is released.
 type heldStore struct {
-	limit.Store
+	fleet.Store
 	begun, release chan bool
 }
 
-func (h *heldStore) Take(ctx context.Context, a *limit.Ask) error {
+func (h *heldStore) Take(ctx context.Context, a *fleet.Ask) error {
 	h.begun <- true
 	<-h.release
 	return h.Store.Take(ctx, a)

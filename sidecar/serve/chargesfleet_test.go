@@ -11,44 +11,44 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/fleet"
 	"github.com/seed1158cd35/weir/internal/test/campaign"
-	"github.com/seed1158cd35/weir/limit"
 )
 
 // A fickle store is away at times.
 type fickle struct {
-	limit.Store
+	fleet.Store
 	away atomic.Bool
 }
 
-func (f *fickle) before(s limit.Store) limit.Store { f.Store = s; return f }
+func (f *fickle) before(s fleet.Store) fleet.Store { f.Store = s; return f }
 
 var errAway = errors.New("the store is away")
 
-func (f *fickle) Take(ctx context.Context, a *limit.Ask) error {
+func (f *fickle) Take(ctx context.Context, a *fleet.Ask) error {
 	if f.away.Load() {
 		return errAway
 	}
 	return f.Store.Take(ctx, a)
 }
 
-func (f *fickle) Beat(ctx context.Context, b *limit.Beat) (limit.Standing, error) {
+func (f *fickle) Beat(ctx context.Context, b *fleet.Beat) (fleet.Standing, error) {
 	if f.away.Load() {
-		return limit.Standing{}, errAway
+		return fleet.Standing{}, errAway
 	}
 	return f.Store.Beat(ctx, b)
 }
 
-func (f *fickle) Load(ctx context.Context, group string, names []string) ([]limit.Record, time.Time, error) {
+func (f *fickle) Load(ctx context.Context, group string, names []string) ([]fleet.Record, time.Time, error) {
 	if f.away.Load() {
 		return nil, time.Time{}, errAway
 	}
 	return f.Store.Load(ctx, group, names)
 }
 
-func (f *fickle) Swap(ctx context.Context, group string, r limit.Record) (limit.Record, bool, error) {
+func (f *fickle) Swap(ctx context.Context, group string, r fleet.Record) (fleet.Record, bool, error) {
 	if f.away.Load() {
-		return limit.Record{}, false, errAway
+		return fleet.Record{}, false, errAway
 	}
 	return f.Store.Swap(ctx, group, r)
 }
@@ -110,8 +110,8 @@ func playStore(t *testing.T, way tongue, random *rand.Rand) {
 }
 
 // left is what a process that is new finds left of the callers' quotas.
-func left(t *testing.T, store limit.Store, p weir.Policy) (tokens, calls int64) {
-	fleet := limit.NewFleet(store, limit.FleetOptions{})
+func left(t *testing.T, store fleet.Store, p weir.Policy) (tokens, calls int64) {
+	fleet := fleet.New(store, fleet.Options{})
 	fleet.Start()
 	u, err := weir.New("callers", p, weir.Options{Fleet: fleet})
 	if err != nil {

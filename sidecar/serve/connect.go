@@ -15,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/seed1158cd35/weir/fleet"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/sidecar/config"
 )
@@ -92,14 +93,14 @@ const (
 	triedRecord = "tried"
 )
 
-func useStore(ctx context.Context, s limit.Store, file *config.File) (string, error) {
+func useStore(ctx context.Context, s fleet.Store, file *config.File) (string, error) {
 	begin := time.Now()
 	records, now, err := s.Load(ctx, triedGroup, []string{triedRecord})
 	if err != nil {
 		return "", err
 	}
 	took := time.Since(begin).Round(100 * time.Microsecond)
-	r := limit.Record{Name: triedRecord, Value: []byte("1"), Keep: time.Minute}
+	r := fleet.Record{Name: triedRecord, Value: []byte("1"), Keep: time.Minute}
 	if len(records) > 0 {
 		r.Version = records[0].Version
 	}
@@ -135,7 +136,7 @@ type memory struct {
 }
 
 // memoryOf asks a store what it knows.
-func memoryOf(ctx context.Context, s limit.Store, file *config.File, now time.Time) (m memory, err error) {
+func memoryOf(ctx context.Context, s fleet.Store, file *config.File, now time.Time) (m memory, err error) {
 	k, ok := s.(interface {
 		Known(ctx context.Context, group string) (since time.Time, ok bool, err error)
 	})
@@ -165,7 +166,7 @@ func (m *memory) add(name string, limits []limit.Limit, since, now time.Time, kn
 		if since.IsZero() || !l.Shares() {
 			return 0
 		}
-		return limit.Warm(l, since).Sub(now)
+		return fleet.Warm(l, since).Sub(now)
 	})
 	until := now.Add(time.Duration(c.LastsMS) * time.Millisecond).Round(time.Second).UTC()
 	switch {

@@ -12,9 +12,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/seed1158cd35/weir/fleet"
 	"github.com/seed1158cd35/weir/internal/auth"
 	"github.com/seed1158cd35/weir/internal/crowd"
-	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/sidecar/config"
 	"github.com/seed1158cd35/weir/sidecar/decide"
 	"github.com/seed1158cd35/weir/sidecar/envoy"
@@ -46,7 +46,7 @@ func aboutOf(file *config.File, inForce *config.Decide) *about {
 
 // newDecider makes what the file asks for and listens. store is what Envoy's limits
 // are kept in.
-func (s *Server) newDecider(store limit.Store) (err error) {
+func (s *Server) newDecider(store fleet.Store) (err error) {
 	c := s.file.Decide
 	if c == nil {
 		return nil
@@ -84,7 +84,7 @@ func (s *Server) newDecider(store limit.Store) (err error) {
 	return nil
 }
 
-func (d *decider) newEnvoy(s *Server, c *config.Decide, store limit.Store) (err error) {
+func (d *decider) newEnvoy(s *Server, c *config.Decide, store fleet.Store) (err error) {
 	o := envoy.Options{Auth: d.check, Streams: uint32(s.crowds[atGRPC].Bounds().Streams), Veil: s.veil, Events: envoy.Events{Reloaded: func(e envoy.Reload) {
 		if e.Err != nil {
 			s.log.Error("rules for envoy: the old ones stay", "error", e.Err.Error())

@@ -11,7 +11,7 @@ import (
 	awsconfig "github.com/aws/aws-sdk-go-v2/config"
 
 	"github.com/seed1158cd35/weir"
-	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/fleet"
 	weircw "github.com/seed1158cd35/weir/observe/cloudwatch"
 	"github.com/seed1158cd35/weir/observe/notify"
 	"github.com/seed1158cd35/weir/sidecar/config"
@@ -111,14 +111,14 @@ func (e *escalation) events(all ...weir.Events) weir.Events {
 	return weir.Tee(all...)
 }
 
-func (e *escalation) fleet(all ...limit.FleetEvents) limit.FleetEvents {
+func (e *escalation) fleet(all ...fleet.Events) fleet.Events {
 	if e.metrics != nil {
 		all = append(all, e.metrics.Fleet())
 	}
 	if e.notifier != nil {
 		all = append(all, e.notifier.Fleet())
 	}
-	return limit.TeeFleet(all...)
+	return fleet.TeeFleet(all...)
 }
 
 func (e *escalation) watch(u *weir.Upstream) {

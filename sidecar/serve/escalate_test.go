@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/fleet"
 	"github.com/seed1158cd35/weir/observe/notify"
 	"github.com/seed1158cd35/weir/sidecar/config"
 )
@@ -94,6 +94,6 @@ func TestAReplacedUpstreamsBreakerIsOver(t *testing.T) {
 	hear(true)
 }
 
-var awayEvent = limit.FallbackEvent{Away: true, Err: errors.New("no answer")}
+var awayEvent = fleet.FallbackEvent{Away: true, Err: errors.New("no answer")}
 
 func discard() *slog.Logger { return slog.New(slog.DiscardHandler) }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/clock"
+	"github.com/seed1158cd35/weir/fleet"
 	"github.com/seed1158cd35/weir/limit"
 	weirprom "github.com/seed1158cd35/weir/observe/prometheus"
 	"github.com/seed1158cd35/weir/sidecar/status"
@@ -19,8 +20,8 @@ import (
 // which upstreams it does not know what was used. It says so in the log when that changes.
 type finder struct {
 	kind      string
-	store     limit.Store
-	fleet     *limit.Fleet
+	store     fleet.Store
+	fleet     *fleet.Fleet
 	upstreams func() map[string]*weir.Upstream
 	metrics   *weirprom.Fleet
 	log       *slog.Logger

@@ -13,14 +13,14 @@ import (
 
 	sdk "github.com/aws/aws-sdk-go-v2/service/drs"
 	"github.com/seed1158cd35/weir/awsx/drs"
+	"github.com/seed1158cd35/weir/fleet"
 	"github.com/seed1158cd35/weir/fleet/jobs"
-	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/sidecar/config"
 )
 
 // newJobs makes the throttles of jobs that a file names. They ask DRS through the sidecar
 // itself, so that their questions count against the same limits and are signed alike.
-func (s *Server) newJobs(store limit.Store) (map[string]http.Handler, error) {
+func (s *Server) newJobs(store fleet.Store) (map[string]http.Handler, error) {
 	all := make(map[string]http.Handler)
 	for name, c := range s.file.Jobs {
 		o, err := jobs.FromEnv(jobs.Options{

@@ -20,6 +20,7 @@ import (
 	"github.com/seed1158cd35/weir/cascade/answers"
 	"github.com/seed1158cd35/weir/cascade/cache"
 	"github.com/seed1158cd35/weir/cascade/cache/recordblob"
+	"github.com/seed1158cd35/weir/fleet"
 	"github.com/seed1158cd35/weir/internal/veil"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/llm"
@@ -36,7 +37,7 @@ import (
 // the file is read again: answers, what is known of tiers, what was learnt of tokens.
 type models struct {
 	options weir.Options
-	store   limit.Store // nil if the file names none
+	store   fleet.Store // nil if the file names none
 	veil    *veil.Veil
 	metrics *weirprom.Models
 	log     *slog.Logger

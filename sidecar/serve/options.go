@@ -9,7 +9,7 @@ import (
 	"net"
 	"os"
 
-	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/fleet"
 )
 
 // Options are what a server lives with besides its file. The zero Options are the system's
@@ -21,7 +21,7 @@ type Options struct {
 
 	Listen func(address string) (net.Listener, error)                           // nil for the system's network
 	Dial   func(ctx context.Context, network, address string) (net.Conn, error) // to upstreams; nil for the system's network
-	Store  func(limit.Store) limit.Store                                        // what stands before the store; nil for nothing
+	Store  func(fleet.Store) fleet.Store                                        // what stands before the store; nil for nothing
 }
 
 func (o Options) withDefaults() Options {

@@ -16,13 +16,13 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/seed1158cd35/weir/fleet"
 	"github.com/seed1158cd35/weir/internal/test/memnet"
-	"github.com/seed1158cd35/weir/limit"
 )
 
 // A remote is a store whose answers take a while, that refuses connections, or that is silent.
 type remote struct {
-	limit.Store
+	fleet.Store
 	mu     sync.Mutex
 	takes  time.Duration
 	refuse bool
@@ -57,30 +57,30 @@ func (r *remote) pass(ctx context.Context) error {
 	}
 }
 
-func (r *remote) Take(ctx context.Context, a *limit.Ask) error {
+func (r *remote) Take(ctx context.Context, a *fleet.Ask) error {
 	if err := r.pass(ctx); err != nil {
 		return err
 	}
 	return r.Store.Take(ctx, a)
 }
 
-func (r *remote) Beat(ctx context.Context, b *limit.Beat) (limit.Standing, error) {
+func (r *remote) Beat(ctx context.Context, b *fleet.Beat) (fleet.Standing, error) {
 	if err := r.pass(ctx); err != nil {
-		return limit.Standing{}, err
+		return fleet.Standing{}, err
 	}
 	return r.Store.Beat(ctx, b)
 }
 
-func (r *remote) Load(ctx context.Context, group string, names []string) ([]limit.Record, time.Time, error) {
+func (r *remote) Load(ctx context.Context, group string, names []string) ([]fleet.Record, time.Time, error) {
 	if err := r.pass(ctx); err != nil {
 		return nil, time.Time{}, err
 	}
 	return r.Store.Load(ctx, group, names)
 }
 
-func (r *remote) Swap(ctx context.Context, group string, rec limit.Record) (limit.Record, bool, error) {
+func (r *remote) Swap(ctx context.Context, group string, rec fleet.Record) (fleet.Record, bool, error) {
 	if err := r.pass(ctx); err != nil {
-		return limit.Record{}, false, err
+		return fleet.Record{}, false, err
 	}
 	return r.Store.Swap(ctx, group, rec)
 }
@@ -283,7 +283,7 @@ upstreams:
 		}
 		b := &board{t: t, client: &http.Client{Transport: n.Transport()}, log: newJournal()}
 		b.store = from
-		s, err := New(file, Options{Log: b.log, Env: noEnv, Listen: n.Hear, Dial: n.Dial, Store: func(s limit.Store) limit.Store {
+		s, err := New(file, Options{Log: b.log, Env: noEnv, Listen: n.Hear, Dial: n.Dial, Store: func(s fleet.Store) fleet.Store {
 			b.store.Store = s
 			return b.store
 		}})
@@ -291,7 +291,7 @@ upstreams:
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithCancel(context.Background())
-		other := limit.NewFleet(s.store.(*remote).Store, limit.FleetOptions{Silence: 5 * time.Second})
+		other := fleet.New(s.store.(*remote).Store, fleet.Options{Silence: 5 * time.Second})
 		for _, name := range []string{"up", "rolls", "day"} {
 			other.Group(name)
 		}

@@ -17,10 +17,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/fleet"
 	"github.com/seed1158cd35/weir/fleet/dynamostore"
 	"github.com/seed1158cd35/weir/internal/buffers"
 	"github.com/seed1158cd35/weir/internal/veil"
-	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/observe/logs"
 	weirprom "github.com/seed1158cd35/weir/observe/prometheus"
 	"github.com/seed1158cd35/weir/sidecar/config"
@@ -45,8 +45,8 @@ type Server struct {
 	admin    net.Listener // nil if there is none
 	opened   []net.Listener
 	calls    *tally
-	store    limit.Store  // nil if the file names none
-	fleet    *limit.Fleet // nil if there is no store
+	store    fleet.Store  // nil if the file names none
+	fleet    *fleet.Fleet // nil if there is no store
 	veil     *veil.Veil   // hides the values by which callers are counted
 	shared   *weirprom.Fleet
 	finder   *finder  // of what there is to say of the store; nil if there is none
@@ -247,7 +247,7 @@ func (s *Server) listen() (err error) {
 	}
 	store := s.store
 	if store == nil {
-		store = limit.NewMemory(nil)
+		store = fleet.NewMemory(nil)
 	}
 	if err = s.newDecider(store); err != nil {
 		return err

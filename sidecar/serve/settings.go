@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/seed1158cd35/weir/fleet"
 	"github.com/seed1158cd35/weir/fleet/redisstore"
-	"github.com/seed1158cd35/weir/limit"
 )
 
 // A warning is what a trial that went well has found all the same.
@@ -19,7 +19,7 @@ func (w *warning) Error() string { return strings.Join(w.warns, "; ") }
 
 // warned adds to what is said of a store what its servers are set to, where that can lose what weir
 // keeps there.
-func warned(ctx context.Context, s limit.Store, said string) (string, error) {
+func warned(ctx context.Context, s fleet.Store, said string) (string, error) {
 	c, ok := s.(interface {
 		Settings(ctx context.Context) ([]redisstore.Settings, error)
 	})

@@ -12,16 +12,16 @@ import (
 	awsconfig "github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
+	"github.com/seed1158cd35/weir/fleet"
 	"github.com/seed1158cd35/weir/fleet/dynamostore"
 	"github.com/seed1158cd35/weir/fleet/filestore"
 	"github.com/seed1158cd35/weir/fleet/redisstore"
-	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/sidecar/config"
 )
 
 // openStore opens the store that the file names. heard, unless nil, is called for calls that can
 // take several requests.
-func openStore(ctx context.Context, c config.Store, env func(string) (string, bool), heard func(dynamostore.Call)) (limit.Store, error) {
+func openStore(ctx context.Context, c config.Store, env func(string) (string, bool), heard func(dynamostore.Call)) (fleet.Store, error) {
 	switch c.Kind() {
 	case "redis":
 		return openRedis(c, env)
@@ -34,10 +34,10 @@ func openStore(ctx context.Context, c config.Store, env func(string) (string, bo
 	case "file":
 		return filestore.Open(c.File, filestore.Options{})
 	}
-	return limit.NewMemory(nil), nil
+	return fleet.NewMemory(nil), nil
 }
 
-func openRedis(c config.Store, env func(string) (string, bool)) (limit.Store, error) {
+func openRedis(c config.Store, env func(string) (string, bool)) (fleet.Store, error) {
 	var password string
 	if c.PasswordEnv != "" {
 		var ok bool
@@ -91,12 +91,12 @@ func nameOf(c config.Store) string {
 
 // newFleet makes this process a member of the fleet that shares the store. events
 // hear of it.
-func newFleet(s limit.Store, c config.Store, events limit.FleetEvents) *limit.Fleet {
+func newFleet(s fleet.Store, c config.Store, events fleet.Events) *fleet.Fleet {
 	var silence time.Duration // the usual one
 	if c.DynamoDB != nil {
 		silence = slowSilence
 	}
-	return limit.NewFleet(s, limit.FleetOptions{
+	return fleet.New(s, fleet.Options{
 		Lease: c.Lease, Guard: c.Guard, Timeout: c.Timeout, Queue: c.Queue, Outage: c.Outage, Without: c.Without, Silence: silence, Events: events,
 	})
 }

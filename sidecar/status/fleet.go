@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/fleet"
 )
 
 // A Fleet is how this process shares its limits with others.
@@ -35,7 +35,7 @@ type Part struct {
 }
 
 // FleetOf is the state of a fleet now; kind is that of its store.
-func FleetOf(f *limit.Fleet, kind string) *Fleet {
+func FleetOf(f *fleet.Fleet, kind string) *Fleet {
 	away, spent := f.Alone()
 	s := &Fleet{Store: kind, Client: f.Client(), Instances: f.Alive(), Leased: f.Held(), Spent: spent}
 	if away > 0 {

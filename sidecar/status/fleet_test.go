@@ -10,23 +10,24 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/fleet"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/limit/bucket"
 	"github.com/seed1158cd35/weir/outcome"
 )
 
 // gone is a store that does not answer.
-type gone struct{ limit.Store }
+type gone struct{ fleet.Store }
 
-func (gone) Take(context.Context, *limit.Ask) error { return errors.New("no answer") }
+func (gone) Take(context.Context, *fleet.Ask) error { return errors.New("no answer") }
 
-func (gone) Beat(context.Context, *limit.Beat) (limit.Standing, error) {
-	return limit.Standing{}, errors.New("no answer")
+func (gone) Beat(context.Context, *fleet.Beat) (fleet.Standing, error) {
+	return fleet.Standing{}, errors.New("no answer")
 }
 
 func TestTheStatusTellsOfTheFleet(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := limit.NewFleet(gone{limit.NewMemory(nil)}, limit.FleetOptions{Client: "a"})
+		f := fleet.New(gone{fleet.NewMemory(nil)}, fleet.Options{Client: "a"})
 		u, err := weir.New("up", weir.Policy{Limits: []limit.Limit{{Name: "l", Rate: bucket.Rate{Amount: 10, Per: time.Second}}}}, weir.Options{Fleet: f})
 		if err != nil {
 			t.Fatal(err)

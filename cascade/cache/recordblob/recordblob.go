@@ -22,16 +22,16 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir/cascade/cache"
-	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/fleet"
 )
 
-// A Store is as much of limit.Store as is needed here.
+// A Store is as much of fleet.Store as is needed here.
 type Store interface {
-	Load(ctx context.Context, group string, names []string) ([]limit.Record, time.Time, error)
-	Swap(ctx context.Context, group string, r limit.Record) (limit.Record, bool, error)
+	Load(ctx context.Context, group string, names []string) ([]fleet.Record, time.Time, error)
+	Swap(ctx context.Context, group string, r fleet.Record) (fleet.Record, bool, error)
 }
 
-var _ Store = limit.Store(nil)
+var _ Store = fleet.Store(nil)
 
 // Options say how much room there is. The zero Options have 256 MiB, which answers of
 // the usual few KB fill by a small part.
@@ -94,7 +94,7 @@ func (b *Blobs) Get(ctx context.Context, key []byte) ([]byte, error) {
 // Put is cache.Blobs's. If two write to one place at once, one of them is kept.
 func (b *Blobs) Put(ctx context.Context, key, value []byte, keep time.Duration) error {
 	group, name := b.place(key)
-	r := limit.Record{Name: name, Value: value, Keep: keep}
+	r := fleet.Record{Name: name, Value: value, Keep: keep}
 	for range 2 { // where there is nothing, or in place of what there is
 		now, ok, err := b.s.Swap(ctx, group, r)
 		if err != nil {
@@ -111,7 +111,7 @@ func (b *Blobs) Put(ctx context.Context, key, value []byte, keep time.Duration) 
 // Lock is cache.Locker's.
 func (b *Blobs) Lock(ctx context.Context, key []byte, keep time.Duration) (bool, error) {
 	group, _ := b.place(key)
-	_, ok, err := b.s.Swap(ctx, group, limit.Record{Name: "lock-" + hex.EncodeToString(key[:min(16, len(key))]), Value: []byte{1}, Keep: keep})
+	_, ok, err := b.s.Swap(ctx, group, fleet.Record{Name: "lock-" + hex.EncodeToString(key[:min(16, len(key))]), Value: []byte{1}, Keep: keep})
 	if err != nil {
 		return false, fmt.Errorf("lock an answer: %w", err)
 	}

@@ -17,19 +17,19 @@ import (
 
 	"github.com/seed1158cd35/weir/cascade/cache"
 	"github.com/seed1158cd35/weir/cascade/cache/recordblob"
+	"github.com/seed1158cd35/weir/fleet"
 	"github.com/seed1158cd35/weir/fleet/dynamostore"
 	"github.com/seed1158cd35/weir/fleet/filestore"
 	"github.com/seed1158cd35/weir/fleet/redisstore"
 	"github.com/seed1158cd35/weir/internal/test/servers"
-	"github.com/seed1158cd35/weir/limit"
 )
 
 func TestRedis(t *testing.T)  { conform(t, openRedis(t, servers.Redis(t).URL())) }
 func TestDynamo(t *testing.T) { conform(t, openDynamo(t)) }
-func TestMemory(t *testing.T) { conform(t, limit.NewMemory(nil)) }
+func TestMemory(t *testing.T) { conform(t, fleet.NewMemory(nil)) }
 func TestFile(t *testing.T)   { conform(t, openFile(t)) }
 
-func openRedis(t testing.TB, url string) limit.Store {
+func openRedis(t testing.TB, url string) fleet.Store {
 	t.Helper()
 	s, err := redisstore.Open(url, redisstore.Options{})
 	if err != nil {
@@ -39,7 +39,7 @@ func openRedis(t testing.TB, url string) limit.Store {
 	return s
 }
 
-func openDynamo(t testing.TB) limit.Store {
+func openDynamo(t testing.TB) fleet.Store {
 	t.Helper()
 	client := dynamodb.New(dynamodb.Options{
 		Region: "local", BaseEndpoint: aws.String(servers.Dynalite(t).Endpoint()),
@@ -57,7 +57,7 @@ func openDynamo(t testing.TB) limit.Store {
 	return s
 }
 
-func openFile(t testing.TB) limit.Store {
+func openFile(t testing.TB) fleet.Store {
 	t.Helper()
 	s, err := filestore.Open(filepath.Join(t.TempDir(), "weir.db"), filestore.Options{NoSync: true})
 	if err != nil {
@@ -70,7 +70,7 @@ func openFile(t testing.TB) limit.Store {
 func key(n int) []byte { return binary.BigEndian.AppendUint64(nil, uint64(n)) }
 
 // conform holds a store to what a cache needs of it.
-func conform(t *testing.T, s limit.Store) {
+func conform(t *testing.T, s fleet.Store) {
 	b := recordblob.New(s, recordblob.Options{Places: 100})
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
@@ -112,7 +112,7 @@ func conform(t *testing.T, s limit.Store) {
 
 // wantFleet: what one process puts, another finds, and what stands in the place of
 // another's is nobody's.
-func wantFleet(t *testing.T, ctx context.Context, s limit.Store) {
+func wantFleet(t *testing.T, ctx context.Context, s fleet.Store) {
 	open := func() *cache.Cache {
 		c, err := cache.New(cache.Options{Shared: recordblob.New(s, recordblob.Options{Places: 16, Group: "small"}), SharedTimeout: 5 * time.Second, WriteTimeout: 5 * time.Second})
 		if err != nil {

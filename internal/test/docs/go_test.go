@@ -37,7 +37,7 @@ var (
 	err            error
 	policy         weir.Policy
 	cfg, awsConfig aws.Config
-	store          limit.Store
+	store          fleet.Store
 )
 `
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/clock"
+	"github.com/seed1158cd35/weir/fleet"
 	"github.com/seed1158cd35/weir/fleet/redisstore"
 	"github.com/seed1158cd35/weir/internal/test/servers"
 	"github.com/seed1158cd35/weir/limit"
@@ -31,7 +32,7 @@ func TestDecisionsGoOnWhileTheStoreIsDead(t *testing.T) {
 	var mu sync.Mutex
 	var away bool
 	var spent int64 // while it was away; a slow machine may take it for away at other times, too
-	f := limit.NewFleet(store, limit.FleetOptions{Events: limit.FleetEvents{Fallback: func(e limit.FallbackEvent) {
+	f := fleet.New(store, fleet.Options{Events: fleet.Events{Fallback: func(e fleet.FallbackEvent) {
 		mu.Lock()
 		defer mu.Unlock()
 		away, spent = e.Away, spent+e.Spent

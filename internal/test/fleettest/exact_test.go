@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir/clock"
+	"github.com/seed1158cd35/weir/fleet"
 	"github.com/seed1158cd35/weir/fleet/filestore"
 	"github.com/seed1158cd35/weir/fleet/redisstore"
 	"github.com/seed1158cd35/weir/internal/test/campaign"
@@ -211,9 +212,9 @@ func (o *order) onDynamo(server *servers.Server) {
 
 // Stores that one process holds: eight fleets in one.
 func TestEightFleetsOnOneStore(t *testing.T) {
-	for name, open := range map[string]func(t *testing.T) limit.Store{
-		"memory": func(*testing.T) limit.Store { return limit.NewMemory(nil) },
-		"file": func(t *testing.T) limit.Store {
+	for name, open := range map[string]func(t *testing.T) fleet.Store{
+		"memory": func(*testing.T) fleet.Store { return fleet.NewMemory(nil) },
+		"file": func(t *testing.T) fleet.Store {
 			s, err := filestore.Open(filepath.Join(t.TempDir(), "weir.db"), filestore.Options{NoSync: true})
 			if err != nil {
 				t.Fatal(err)
@@ -251,7 +252,7 @@ func TestEightFleetsOnOneStore(t *testing.T) {
 var guards = map[string]time.Duration{"memory": 0, "file": 50 * time.Millisecond}
 
 // keepOpen is a store that others use too.
-type keepOpen struct{ limit.Store }
+type keepOpen struct{ fleet.Store }
 
 func (keepOpen) Close() error { return nil }
 

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir/clock"
+	"github.com/seed1158cd35/weir/fleet"
 	"github.com/seed1158cd35/weir/internal/test/campaign"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/limit/bucket"
@@ -24,13 +25,13 @@ import (
 
 // A shaky store is a process's way to one that all share: it breaks now and then.
 type shaky struct {
-	limit.Store
+	fleet.Store
 	down *atomic.Bool
 }
 
 var errShaky = errors.New("no answer")
 
-func (s shaky) Take(ctx context.Context, a *limit.Ask) error {
+func (s shaky) Take(ctx context.Context, a *fleet.Ask) error {
 	if s.down.Load() {
 		return errShaky
 	}
@@ -41,9 +42,9 @@ func (s shaky) Take(ctx context.Context, a *limit.Ask) error {
 	return err
 }
 
-func (s shaky) Beat(ctx context.Context, b *limit.Beat) (limit.Standing, error) {
+func (s shaky) Beat(ctx context.Context, b *fleet.Beat) (fleet.Standing, error) {
 	if s.down.Load() {
-		return limit.Standing{}, errShaky
+		return fleet.Standing{}, errShaky
 	}
 	return s.Store.Beat(ctx, b)
 }
@@ -133,16 +134,16 @@ func shake(t *testing.T, limits []limit.Limit, seed uint64) {
 	zone, _ := bucket.Zone(cmp.Or(limits[len(limits)-1].Zone, "UTC"))
 	today := time.Now().In(zone)
 	time.Sleep(time.Date(today.Year(), today.Month(), today.Day()+1, 0, 0, 0, 0, zone).Add(-4*time.Minute + time.Second/3).Sub(today))
-	store := limit.NewMemory(nil)
+	store := fleet.NewMemory(nil)
 	went := make([][]used, len(limits))
 	var mu sync.Mutex
 	var wg sync.WaitGroup
 	end := time.Now().Add(8 * time.Minute)
-	var fleets []*limit.Fleet
+	var fleets []*fleet.Fleet
 	var ways []*atomic.Bool
 	for range 4 {
 		down := new(atomic.Bool)
-		f := limit.NewFleet(shaky{store, down}, limit.FleetOptions{Outage: time.Minute, Without: limit.Without{Refuse: true}})
+		f := fleet.New(shaky{store, down}, fleet.Options{Outage: time.Minute, Without: fleet.Without{Refuse: true}})
 		f.Start()
 		fleets, ways = append(fleets, f), append(ways, down)
 		var regs []*limit.Registry

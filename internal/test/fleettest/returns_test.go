@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/fleet"
 	"github.com/seed1158cd35/weir/fleet/filestore"
 	"github.com/seed1158cd35/weir/fleet/redisstore"
 	"github.com/seed1158cd35/weir/internal/test/servers"
@@ -26,9 +27,9 @@ func TestWhatCallsDoNotUseIsUsedByOthers(t *testing.T) {
 	group := fmt.Sprintf("tokens %d", time.Now().UnixNano())
 	for _, c := range []struct {
 		name string
-		open func(t *testing.T) (s limit.Store, guard, timeout time.Duration)
+		open func(t *testing.T) (s fleet.Store, guard, timeout time.Duration)
 	}{
-		{"redis", func(t *testing.T) (limit.Store, time.Duration, time.Duration) {
+		{"redis", func(t *testing.T) (fleet.Store, time.Duration, time.Duration) {
 			url := servers.Redis(t).URL()
 			known(t, url, group)
 			s, err := redisstore.Open(url, redisstore.Options{})
@@ -37,21 +38,21 @@ func TestWhatCallsDoNotUseIsUsedByOthers(t *testing.T) {
 			}
 			return s, 0, 0
 		}},
-		{"dynamodb", func(t *testing.T) (limit.Store, time.Duration, time.Duration) {
+		{"dynamodb", func(t *testing.T) (fleet.Store, time.Duration, time.Duration) {
 			s, err := dynamo(dynalite(t).Endpoint())
 			if err != nil {
 				t.Fatal(err)
 			}
 			return s, 100 * time.Millisecond, time.Second
 		}},
-		{"file", func(t *testing.T) (limit.Store, time.Duration, time.Duration) {
+		{"file", func(t *testing.T) (fleet.Store, time.Duration, time.Duration) {
 			s, err := filestore.Open(filepath.Join(t.TempDir(), "weir.db"), filestore.Options{NoSync: true})
 			if err != nil {
 				t.Fatal(err)
 			}
 			return s, guards["file"], 0
 		}},
-		{"memory", func(*testing.T) (limit.Store, time.Duration, time.Duration) { return limit.NewMemory(nil), 0, 0 }},
+		{"memory", func(*testing.T) (fleet.Store, time.Duration, time.Duration) { return fleet.NewMemory(nil), 0, 0 }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			beside(t)
@@ -67,9 +68,9 @@ func TestWhatCallsDoNotUseIsUsedByOthers(t *testing.T) {
 }
 
 // usesReturns judges what one process uses of a store's limit.
-func usesReturns(t *testing.T, group string, s limit.Store, guard, timeout time.Duration) {
+func usesReturns(t *testing.T, group string, s fleet.Store, guard, timeout time.Duration) {
 	const rate, reserved, used = 5000, 300, 100
-	f := limit.NewFleet(s, limit.FleetOptions{Guard: guard, Timeout: timeout})
+	f := fleet.New(s, fleet.Options{Guard: guard, Timeout: timeout})
 	f.Start()
 	l := limit.Limit{Name: "tokens", Unit: "tokens", Rate: bucket.Rate{Amount: rate, Per: time.Second}}
 	u, err := weir.New(group, weir.Policy{Limits: []limit.Limit{l}, MaxWait: time.Second}, weir.Options{Fleet: f})

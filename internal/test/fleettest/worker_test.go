@@ -24,6 +24,7 @@ import (
 
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/clock"
+	"github.com/seed1158cd35/weir/fleet"
 	"github.com/seed1158cd35/weir/fleet/dynamostore"
 	"github.com/seed1158cd35/weir/fleet/redisstore"
 	"github.com/seed1158cd35/weir/internal/test/watchdog"
@@ -104,7 +105,7 @@ func work(text string, out io.Writer) error {
 	return o.run(s, guard, timeout, out)
 }
 
-func (o *order) store() (s limit.Store, guard, timeout time.Duration, err error) {
+func (o *order) store() (s fleet.Store, guard, timeout time.Duration, err error) {
 	if o.Redis != "" {
 		s, err := redisstore.Open(o.Redis, redisstore.Options{})
 		if err != nil {
@@ -126,7 +127,7 @@ func dynamo(endpoint string) (*dynamostore.Store, error) {
 	return dynamostore.New(client, "weir", dynamostore.Options{}), nil
 }
 
-func (o *order) run(s limit.Store, guard, timeout time.Duration, out io.Writer) error {
+func (o *order) run(s fleet.Store, guard, timeout time.Duration, out io.Writer) error {
 	c := clock.Clock(skewed{clock.System, o.Skew})
 	if o.Skew == 0 {
 		c = clock.System
@@ -139,8 +140,8 @@ func (o *order) run(s limit.Store, guard, timeout time.Duration, out io.Writer) 
 	if o.Dynamo != "" {
 		silence = 10 * time.Second // as weir serve has it
 	}
-	f := limit.NewFleet(s, limit.FleetOptions{Clock: c, Lease: o.Lease, Guard: guard, Timeout: timeout, Silence: silence, Events: limit.FleetEvents{
-		Fallback: func(limit.FallbackEvent) { turns.Add(1) },
+	f := fleet.New(s, fleet.Options{Clock: c, Lease: o.Lease, Guard: guard, Timeout: timeout, Silence: silence, Events: fleet.Events{
+		Fallback: func(fleet.FallbackEvent) { turns.Add(1) },
 	}})
 	f.Start()
 	u, err := weir.New(o.Group, weir.Policy{Limits: []limit.Limit{o.Limit}, MaxWait: o.Lasts}, weir.Options{Clock: c, Fleet: f})

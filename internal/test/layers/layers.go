@@ -16,8 +16,8 @@ const module = "github.com/seed1158cd35/weir"
 // order lists the layers from the bottom up, each with its packages as paths in
 // the module; a path stands for all beneath it that is not listed itself. A
 // package imports from the layers below its own, and from its own layer only
-// what lies directly above or beneath it in the tree: limit/limittest imports
-// limit, and the tests of limit import limit/limittest.
+// what lies directly above or beneath it in the tree: fleet/storetest imports
+// fleet, and the tests of fleet import fleet/storetest.
 var order = [...][]string{
 	{"outcome", "clock", "internal/test/campaign", "internal/test/watchdog", "internal/test/layers"},
 	{"internal", "internal/test/memnet", "internal/test/servers"},
@@ -28,12 +28,13 @@ var order = [...][]string{
 	{"retry"},
 	{"cascade", "limit/line"},
 	{"limit"},
+	{"fleet"},
 	{"fleet/breakers", "fleet/pauses", "fleet/jobs"},
 	{".", "internal/test/calls"}, // the root, and what its tests share: what is above may import anything from elsewhere
 	{"internal/test/refusals"},
 	{"internal/doc", "internal/refuse"}, // read YAML; write refusals
 	{"httpx"},
-	{"fleet", "grpcx/grpcclass", "awsx/wire"},
+	{"fleet/filestore", "fleet/redisstore", "fleet/dynamostore", "grpcx/grpcclass", "awsx/wire"},
 	{"sim"},
 	{"internal/test/sigtest"},
 	{"awsx/resign"},

@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/fleet"
 	"github.com/seed1158cd35/weir/internal/test/memnet"
-	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/limit/pause"
 	"github.com/seed1158cd35/weir/sidecar/config"
 	"github.com/seed1158cd35/weir/sidecar/proxy"
@@ -71,7 +71,7 @@ type scene struct {
 	u     *weir.Upstream
 	url   string
 	by    *http.Transport
-	fleet *limit.Fleet
+	fleet *fleet.Fleet
 }
 
 func (s *scene) load(yaml string) []proxy.Upstream {
@@ -92,7 +92,7 @@ func play(t *testing.T, yaml string, shared bool, do func(*scene)) {
 		upstreams[0].Dial = n.Dial
 		var o weir.Options
 		if shared {
-			s.fleet = limit.NewFleet(limit.NewMemory(nil), limit.FleetOptions{})
+			s.fleet = fleet.New(fleet.NewMemory(nil), fleet.Options{})
 			s.fleet.Start()
 			o.Fleet = s.fleet
 		}

@@ -1,0 +1,41 @@
+package fleet
+
+import (
+	"testing"
+	"time"
+
+	"github.com/seed1158cd35/weir/clock"
+	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/limit/bucket"
+)
+
+// A decision that a lease serves, beside one of a limit of this process alone.
+func BenchmarkLeased(b *testing.B) {
+	l := limit.Limit{Name: "l", Rate: bucket.Rate{Amount: 1 << 33, Per: time.Second}}
+	now := clock.System.Now()
+	local, err := limit.NewRegistry(now, l)
+	if err != nil {
+		b.Fatal(err)
+	}
+	f := New(NewMemory(nil), Options{})
+	shared, err := limit.NewShared(now, l, f.Group("up"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	poolOf(shared.Get(now, "")).put(now, 1<<60, noExpiry, Mark{At: 1, Step: 1})
+	for name, r := range map[string]*limit.Registry{"local": local, "leased": shared} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			var p limit.Permit
+			for b.Loop() {
+				now := clock.System.Now()
+				p.Reset()
+				p.Add(limit.Charge{Registry: r, Cost: 1})
+				if v := p.Take(now, 0); !v.OK {
+					b.Fatal(v)
+				}
+				p.Settle(now, nil)
+			}
+		})
+	}
+}

@@ -1,0 +1,67 @@
+package fleet
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed1158cd35/weir/clock"
+	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/limit/bucket"
+)
+
+// forgetful is a store that does not know for a while what has gone of a calendar window, and
+// then has been told that it is new. It notes what processes say to have seen.
+type forgetful struct {
+	Store
+	dark       bool
+	seen, back int64
+}
+
+func (s *forgetful) Take(ctx context.Context, a *Ask) error {
+	for i := range a.Claims {
+		s.seen, s.back = a.Claims[i].Seen, a.Claims[i].SeenBack
+	}
+	err := s.Store.Take(ctx, a)
+	for i := range a.Grants {
+		if s.dark {
+			a.Granted, a.Grants[i] = 0, Grant{Cold: true, Reset: a.Grants[i].Reset, Wait: a.Grants[i].Reset}
+		}
+	}
+	return err
+}
+
+// A store that has lost its memory grants nothing of a quota. That is not to have seen it used
+// up: who is told then that the store is new goes on from what was seen before.
+func TestAStoreThatKnowsNothingOfAQuotaHasNotSeenItUsedUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &forgetful{Store: NewMemory(nil)}
+		l := limit.Limit{Name: "q", Shape: limit.Fixed, Rate: bucket.Rate{Amount: 100}, Every: bucket.Day}
+		_, regs := fleetOf(t, 1, s, l, Options{Lease: -1})
+		take := func() bool {
+			ok, _, err := goOne(context.Background(), clock.System.Now(), limit.Charge{Registry: regs[0], Key: "", Cost: 1})
+			if err != nil {
+				t.Error(err)
+			}
+			return ok
+		}
+		for range 3 {
+			if !take() {
+				t.Fatal("a new quota is not there")
+			}
+		}
+		s.dark = true
+		for range 3 {
+			time.Sleep(2 * time.Second)
+			take()
+		}
+		s.dark = false
+		if time.Sleep(2 * time.Second); s.seen < 3 || s.seen > 10 {
+			t.Errorf("the process says that it has seen %d go, less %d, want what it saw before", s.seen, s.back)
+		}
+		if !take() {
+			t.Error("refused by a store that was told that it is new")
+		}
+	})
+}

@@ -1,0 +1,317 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/seed1158cd35/weir/clock"
+	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/limit/bucket"
+)
+
+const (
+	scarceLeast = 25 * time.Millisecond // between asks of a process that leases and got less than it asked for
+	askAgain    = time.Millisecond      // between others
+	askAtLeast  = time.Second           // while somebody wants something, and a quarter of it while somebody waits
+	askSoon     = 50 * time.Millisecond // after the first ask that brought nothing; then twice as long each time
+	mostCopies  = 1 << 20
+)
+
+// asks asks the store if it is time to, and returns when it will be. The leader asks by
+// itself if an answer will come soon; else somebody else does, while the leader looks after
+// the others.
+func (q *queue) asks(now time.Duration, leader *waiter) time.Duration {
+	q.mu.Lock()
+	switch next, _ := q.due(); {
+	case q.asking, !q.open(now):
+		q.mu.Unlock()
+		return bucket.Never // it is woken
+	case next > now:
+		q.mu.Unlock()
+		return next
+	}
+	wait, why := q.paused(now)
+	if wait == 0 {
+		q.asking, q.asked = true, now
+	}
+	q.mu.Unlock()
+	if wait > 0 {
+		q.postpone(now, wait, min(wait, askAgain), why, 0) // nothing is on its way: time must pass
+		return now
+	}
+	if q.soon(now, leader) {
+		q.fetch(now)
+		return now
+	}
+	q.group.fleet.spawn(func() { q.fetch(q.group.fleet.clock.Now()) })
+	return bucket.Never
+}
+
+// open reports whether asking makes sense: not while a slow store knows that this process
+// goes on without, but for calendar limits, which have no parts.
+func (q *queue) open(now time.Duration) bool {
+	if !q.alone(now) {
+		return true
+	}
+	for _, p := range q.pools {
+		if p.spec().rule.Shape == limit.Fixed {
+			return true
+		}
+	}
+	return false
+}
+
+// alone reports whether the store is known to answer too late, and knows it.
+func (q *queue) alone(now time.Duration) bool {
+	g := q.group
+	if now <= time.Duration(g.lone.Load()) {
+		return false
+	}
+	g.own.Lock()
+	defer g.own.Unlock()
+	return g.standing.solo != 0 && g.standing.use(now).mode == parted
+}
+
+// soonest is how fast a store must answer for the leader to wait for it.
+const soonest = 20 * time.Millisecond
+
+func (q *queue) soon(now time.Duration, leader *waiter) bool {
+	g := q.group
+	g.own.Lock()
+	defer g.own.Unlock()
+	m, _ := g.standing.mode(now)
+	return m <= waiting && !g.failing.Load() && g.standing.rtt < soonest && leader.end-now >= g.timeout() && g.standing.from()-now >= g.timeout()
+}
+
+// fetch asks the store for those who wait, and shares out what it grants.
+func (q *queue) fetch(now time.Duration) {
+	q.enough.Store(false)
+	if !q.again(now) {
+		q.prepare(now)
+	}
+	err := q.call(now)
+	q.share(q.first, q.group.fleet.clock.Now(), err)
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.asking = false
+	q.waker.Wake()
+}
+
+// again makes the same ask once more if it is not known what became of it, and what it
+// was granted may still be used.
+func (q *queue) again(now time.Duration) bool {
+	if !q.unsure {
+		return false
+	}
+	q.unsure = false
+	for i, p := range q.pools {
+		if s := p.spec(); q.steps[i] != beginDone || q.passed(q.first, now, s.hold) {
+			return false
+		}
+	}
+	q.ask.Again, q.ask.Settle = true, q.ask.Settle[:0]
+	var costs [mostShared]int64
+	for i := range q.ask.Claims {
+		costs[i] = q.ask.Claims[i].Cost
+	}
+	q.gather(&costs, q.ask.Copies)
+	return true
+}
+
+// prepare writes the ask: as many copies as there are callers at the front with the
+// same costs, and blocks besides.
+func (q *queue) prepare(now time.Duration) {
+	a, f := &q.ask, q.group.fleet
+	a.Group, a.ID, a.Lane, a.Again = q.group.name, f.nextID(), q.lane, false
+	q.first = f.sending(now)
+	alone := q.alone(now)
+	q.gather(nil, mostCopies)
+	a.Copies = int64(len(q.batch))
+	a.Settle, a.Claims = a.Settle[:0], a.Claims[:0]
+	q.begins(now)
+	for i, p := range q.pools {
+		s := p.spec()
+		c := Claim{Rule: &s.rule, Key: p.key}
+		if len(q.batch) > 0 {
+			c.Cost = q.batch[0].w.costs[i]
+		}
+		p.expire(now, q.lacks && p.splinters(c.Cost))
+		a.Settle = p.takePending(now, a.Settle, q.group.failing.Load())
+		q.came[i] = p.cameBack()
+		q.block[i] = p.block(now, s)
+		if c.Extra = q.block[i]; !p.passing {
+			c.Extra += max(0, p.wants(now, s))
+		}
+		if alone { // only for what has no parts, and to spend it by itself
+			a.Copies = 0
+			if c.Cost = 0; s.rule.Shape == limit.Fixed && !p.passing {
+				c.Extra = max(c.Extra, q.wanted(i))
+			} else {
+				c.Extra = 0
+			}
+		}
+		if q.takes {
+			q.takesAll(i, s, &c)
+		}
+		p.calendar(now, s, &c)
+		a.Claims = append(a.Claims, c)
+	}
+}
+
+// wanted is how many units those want who wait.
+func (q *queue) wanted(i int) (n int64) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, list := range q.waiting {
+		for _, w := range list {
+			n = addMost(n, w.costs[i])
+		}
+	}
+	return n
+}
+
+// gather puts those at the front whose costs are these, or alike, into the batch.
+func (q *queue) gather(costs *[mostShared]int64, most int64) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.batch = q.batch[:0]
+	for i := range q.waiting {
+		for _, w := range q.waiting[i] {
+			if costs == nil {
+				costs = &w.costs
+			}
+			if w.costs != *costs || int64(len(q.batch)) >= most {
+				return
+			}
+			w.state = granting
+			q.batch = append(q.batch, seat{w, w.life})
+		}
+	}
+}
+
+// calendar fills in the windows of a fixed limit.
+func (p *pool) calendar(now time.Duration, s *spec, c *Claim) {
+	if s.rule.Shape != limit.Fixed {
+		return
+	}
+	c.Windows = s.limit.Windows(p.group.fleet.storeTime(now))
+	if at := p.sight(); at.known && at.start.Equal(c.Start) {
+		c.Seen, c.SeenBack = at.count, at.grant.Back
+	}
+	if p.blank(c.Start) {
+		c.Seen, c.SeenBack = s.rule.Amount, seenBack
+	}
+}
+
+// block is how many units are worth taking besides: what will be used while they
+// last, and never more than a tenth of the limit.
+func (p *pool) block(now time.Duration, s *spec) int64 {
+	if !s.leases {
+		return 0
+	}
+	p.mu.Lock()
+	n := int64(p.demand.rate * s.hold.Seconds())
+	p.mu.Unlock()
+	return max(0, min(n, s.most()/10)-p.held(now))
+}
+
+// takePending moves what is to be told to the store into an ask. While the store fails only debts are told:
+// what comes back would be lost with the ask, of which it is not known whether the store has heard it.
+func (p *pool) takePending(now time.Duration, to []Settlement, failing bool) []Settlement {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s := p.spec()
+	kept := p.pending[:0]
+	for i := range p.pending {
+		next := p.pending[i]
+		if failing && next.Back > 0 {
+			kept = append(kept, next)
+			continue
+		}
+		next.Rule = &s.rule
+		next.Windows = s.windows(p.group.fleet.storeTime(now))
+		p.demand.asked -= next.Back
+		to = append(to, next)
+	}
+	p.pending = kept
+	p.urgent.Store(false)
+	return to
+}
+
+// call asks the store: once more if the calendar windows that it named are others by the
+// store's clock, and once more with the same ID if it cannot be known what became of the
+// first.
+func (q *queue) call(sent time.Duration) error {
+	f, g := q.group.fleet, q.group
+	err := q.try()
+	if err != nil && !errors.Is(err, ErrWindow) && !g.failing.Load() && f.clock.Now() < sent+soonest {
+		g.failing.Store(true)
+		q.ask.Again = true
+		err = q.try()
+	}
+	if errors.Is(err, ErrWindow) {
+		sent = f.clock.Now()
+		f.heard(sent, q.ask.Now)
+		for i, p := range q.pools {
+			p.calendar(sent, p.spec(), &q.ask.Claims[i])
+		}
+		err = q.try()
+	}
+	took := f.clock.Now() - sent
+	g.own.Lock()
+	defer g.own.Unlock()
+	if err != nil {
+		g.failed(err)
+		return err
+	}
+	g.failing.Store(false)
+	g.standing.took(took)
+	f.heard(sent, q.ask.Now)
+	return nil
+}
+
+func (q *queue) try() error {
+	f, g := q.group.fleet, q.group
+	begin := f.clock.Now()
+	g.own.Lock()
+	limit := g.timeout()
+	g.own.Unlock()
+	var err error
+	if f.clock == clock.System {
+		q.timer.begin(limit)
+		err = f.store.Take(&q.timer, &q.ask)
+		q.timer.end()
+	} else {
+		ctx, cancel := f.clock.WithTimeout(context.Background(), limit, context.DeadlineExceeded)
+		err = f.store.Take(ctx, &q.ask)
+		cancel()
+	}
+	if err == nil && len(q.ask.Grants) != len(q.ask.Claims) {
+		err = fmt.Errorf("the store answered %d of %d claims", len(q.ask.Grants), len(q.ask.Claims))
+	}
+	if f.o.Events.Called != nil {
+		q.tell(f.clock.Now()-begin, err)
+	}
+	return err
+}
+
+func (q *queue) tell(took time.Duration, err error) {
+	q.limits = q.limits[:0]
+	e := StoreCall{Group: q.group.name, Calls: len(q.batch), Took: took, Again: q.ask.Again, Err: err}
+	for _, p := range q.pools {
+		q.limits = append(q.limits, LimitCall{Limit: &p.spec().limit})
+	}
+	if err == nil {
+		e.Granted = q.ask.Granted
+		for i := range q.ask.Grants {
+			q.limits[i].Units, q.limits[i].Leased = e.Granted*q.ask.Claims[i].Cost, q.ask.Grants[i].Extra
+		}
+		for i := range q.ask.Settle {
+			e.Back += q.ask.Settle[i].Back
+		}
+	}
+	e.Limits = q.limits
+	q.group.fleet.o.Events.Called(e)
+}

@@ -1,0 +1,96 @@
+package fleet
+
+import (
+	"math"
+	"time"
+
+	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/limit/bucket"
+)
+
+// lastInstant is the last microsecond that stores count with.
+const lastInstant = 1 << 53
+
+// grant is the answer to a claim, after the cell has been charged.
+func (c *Cell) grant(at *Supply, k *Claim, extra int64) Grant {
+	c.keep(at, k.Rule)
+	g := Grant{Extra: extra, Left: c.left(at, k.Rule), Mark: c.mark(k.Rule), Reset: Micros(c.reset(at, k.Rule))}
+	g.Paused = Micros(max(0, c.Paused-at.Now))
+	if k.Rule.Shape == limit.Fixed {
+		g.Back = c.Returned
+	}
+	g.Cold = at.Cold && k.Rule.Shape != limit.Fixed && !k.Rule.Tally
+	g.Wait = max(g.Paused, Micros(c.wait(at, k)))
+	return g
+}
+
+// reset is how many microseconds until everything is there again.
+func (c *Cell) reset(at *Supply, r *Rule) int64 {
+	switch r.Shape {
+	case limit.Bucket:
+		return at.Reset(&r.Meter, c.Fill)
+	case limit.Fixed:
+		return max(0, c.End-at.Now)
+	}
+	return max(0, c.gap(len(c.Slots), at.Now, r))
+}
+
+// gap is how many microseconds until the first n slots count no more.
+func (c *Cell) gap(n int, now int64, r *Rule) int64 {
+	last := now
+	for i := range n {
+		last = max(last, c.leaves(i, r))
+	}
+	return last - now
+}
+
+// never is a wait that does not end.
+const never64 = math.MaxInt64
+
+// wait is how many microseconds until one copy more could be granted.
+func (c *Cell) wait(at *Supply, k *Claim) int64 {
+	switch {
+	case k.Cost > k.Rule.Most():
+		return never64
+	case k.Cost == 0 || c.left(at, k.Rule) >= k.Cost:
+		return 0
+	case k.Rule.Shape == limit.Bucket:
+		return at.Wait(&k.Rule.Meter, c.withheld(c.filled(at, k.Rule), k.Rule), k.Cost)
+	case k.Rule.Shape == limit.Fixed:
+		return max(0, c.End-at.Now)
+	}
+	need, n := k.Cost-(k.Rule.Amount-c.Count), 0
+	if need += at.away(k.Rule); need > c.Count {
+		return at.change()
+	}
+	for n < len(c.Slots) && need > 0 {
+		need -= c.Slots[n].Count
+		n++
+	}
+	return c.gap(n, at.Now, k.Rule)
+}
+
+// mark is where the unit stands that was taken last.
+func (c *Cell) mark(r *Rule) Mark {
+	switch r.Shape {
+	case limit.Bucket:
+		return Mark{c.Fill.At, c.Fill.Weight + c.Returned, c.Unit}
+	case limit.Fixed:
+		return Mark{At: c.Start}
+	}
+	if n := len(c.Slots); n > 0 {
+		return Mark{At: c.Slots[n-1].Number, Level: c.Slots[n-1].Grain}
+	}
+	return Mark{}
+}
+
+// Micros is a number of microseconds.
+func Micros(n int64) time.Duration {
+	if n > math.MaxInt64/1000 {
+		return bucket.Never
+	}
+	return time.Duration(n) * time.Microsecond
+}
+
+// CeilMicros is a duration in microseconds, rounded up.
+func CeilMicros(d time.Duration) int64 { return int64((d-1)/time.Microsecond) + 1 }

@@ -1,0 +1,258 @@
+package fleet
+
+import (
+	"github.com/seed1158cd35/weir/limit"
+	"time"
+)
+
+// share gives out what the store has granted.
+func (q *queue) share(sent sending, now time.Duration, err error) {
+	for i, p := range q.pools {
+		var g *Grant
+		if err == nil {
+			g = &q.ask.Grants[i]
+		}
+		p.began(sent.at, now, q.steps[i], q.ask.Granted, g)
+	}
+	if err == nil {
+		q.mu.Lock()
+		q.fails = 0
+		q.mu.Unlock()
+		if q.takes {
+			q.tookAll(now)
+			return
+		}
+		if end, why, ok := q.turning(sent, now); ok {
+			q.giveUp(now)
+			q.settleBatch(now, 0)
+			q.postpone(now, max(0, end-now), 0, why, 0)
+			return
+		}
+		if q.late(sent, now) {
+			q.giveUp(now)
+			q.settleBatch(now, 0)
+			q.mu.Lock()
+			q.next = now + askAgain
+			q.mu.Unlock()
+			return
+		}
+	}
+	if err != nil {
+		q.failed(now)
+		return
+	}
+	q.quick.note(now, now-sent.at)
+	for i, p := range q.pools {
+		q.group.warms(now, p.spec(), q.ask.Claims[i].Cost, &q.ask.Grants[i])
+		p.hears(now, &q.ask.Claims[i], q.ask.Grants[i], q.ask.Now, q.ask.Again)
+	}
+	q.by = q.lasts(sent)
+	spare := q.settleBatch(now, q.ask.Granted)
+	for i, p := range q.pools {
+		q.keep(i, p, spare, sent, now)
+	}
+	if q.lacks = q.ask.Granted < q.ask.Copies; q.ask.Granted > 0 {
+		q.askIn = 0
+	}
+	if q.lacks {
+		q.short(now)
+	}
+}
+
+const (
+	firstRetry = 40 * time.Millisecond // between asks that fail
+	lastRetry  = time.Second
+)
+
+// failed is what becomes of an ask that has failed: it may be made again.
+func (q *queue) failed(now time.Duration) {
+	keepDebts(now, q.ask.Settle, q.pools)
+	q.settleBatch(now, 0)
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.unsure = true
+	d := min(lastRetry, firstRetry<<min(q.fails, 10))
+	q.fails++
+	q.next = now + d/2 + q.group.fleet.within(d)
+}
+
+// late reports whether the answer came too late for one of the limits of which something
+// was granted. Of a calendar limit it never does.
+func (q *queue) late(sent sending, now time.Duration) bool {
+	for i, p := range q.pools {
+		if d, late := q.holds(i, p.spec()); late && q.granted(i) > 0 && q.passed(sent, now, d) {
+			return true
+		}
+	}
+	return false
+}
+
+// granted is how many units of a limit the store has granted.
+func (q *queue) granted(i int) int64 {
+	return q.ask.Granted*q.ask.Claims[i].Cost + q.ask.Grants[i].Extra
+}
+
+// turning reports whether a calendar window ends too soon for what was granted of it to
+// be used, and when that is.
+func (q *queue) turning(sent sending, now time.Duration) (end time.Duration, why int, ok bool) {
+	for i, p := range q.pools {
+		g := &q.ask.Grants[i]
+		s := p.spec()
+		if s.rule.Shape == limit.Fixed && q.ask.Granted > 0 && g.Paused == 0 && q.passed(sent, now, s.untilReset(g)) {
+			end, why, ok = max(end, sent.at+g.Reset), i, true
+		}
+	}
+	return end, why, ok
+}
+
+// giveUp gives back everything that was granted.
+func (q *queue) giveUp(now time.Duration) {
+	for i, p := range q.pools {
+		if n := q.granted(i); n > 0 {
+			p.settle(now, Settlement{Back: n, Mark: q.ask.Grants[i].Mark})
+		}
+	}
+}
+
+// keepDebts keeps what must not be lost when a call failed at the instant. What came
+// back is lost: given back twice it would be granted twice.
+func keepDebts(now time.Duration, settle []Settlement, pools []*pool) {
+	for i := range settle {
+		s := &settle[i]
+		for _, p := range pools {
+			if p.key != s.Key || p.spec().rule.Name != s.Rule.Name || p.beginning() {
+				continue
+			}
+			p.Owe(now, s.Owe)
+		}
+	}
+}
+
+// settleBatch ends the wait of as many as have been granted, in order, and returns for
+// how many copies nobody waits any more.
+func (q *queue) settleBatch(now time.Duration, granted int64) (spare int64) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for _, s := range q.batch {
+		w := s.w
+		if w.life != s.life || w.state == done {
+			continue
+		}
+		if w.state = waits; granted == 0 {
+			continue
+		}
+		granted--
+		for i := range q.pools {
+			w.turns[i] = q.turn(i, granted)
+		}
+		w.by, w.given = q.by, now
+		q.finish(w, limit.Verdict{OK: true})
+	}
+	q.batch = q.batch[:0]
+	return granted
+}
+
+// lasts is until when what was granted may be used.
+func (q *queue) lasts(sent sending) expiry {
+	by := noExpiry
+	for i, p := range q.pools {
+		s := p.spec()
+		if s.rule.Shape == limit.Fixed {
+			by = by.first(sent.expiry(s.untilReset(&q.ask.Grants[i])))
+		} else if d, late := q.holds(i, s); late {
+			by = by.first(sent.expiry(d))
+		}
+	}
+	return by
+}
+
+// holds is for how long what was granted may be used, and whether it must not be used later: no
+// longer than the store was told when it was asked, if the limit was changed since.
+func (q *queue) holds(i int, s *spec) (d time.Duration, late bool) {
+	r := q.ask.Claims[i].Rule
+	if r == &s.rule || r.Shape == limit.Fixed {
+		return s.hold, s.late
+	}
+	return min(s.hold, Micros(r.Hold)), s.late || r.Hold > 0
+}
+
+// passed reports whether so long has passed since the store was asked.
+func (q *queue) passed(sent sending, now, d time.Duration) bool {
+	return sent.expiry(d).passed(now, q.group.fleet.clock)
+}
+
+// keep keeps what was granted of one limit besides: copies that nobody waits for any more,
+// a block to be spent soon, and what is to stand by.
+func (q *queue) keep(i int, p *pool, spare int64, sent sending, now time.Duration) {
+	c, g, s := &q.ask.Claims[i], &q.ask.Grants[i], p.spec()
+	block := min(g.Extra, q.block[i])
+	all := q.ask.Granted*c.Cost + g.Extra
+	p.mu.Lock()
+	p.demand.used(now, all-(g.Extra-block))
+	p.mu.Unlock()
+	p.took(sent.at, now, s, all, all-(g.Extra-block))
+	mark := g.Mark
+	if n := g.Extra - block; n > 0 && c.Rule != &s.rule { // the limit was changed meanwhile
+		p.settle(now, Settlement{Back: n, Mark: mark})
+		mark.Level -= n * mark.Step
+	} else if n > 0 { // the last
+		p.keepBy(now, n, sent.expiry(s.untilReset(g)), mark)
+		mark.Level -= n * mark.Step
+	}
+	if n := block + spare*c.Cost; n > 0 {
+		d, _ := q.holds(i, s)
+		until := sent.expiry(d)
+		if s.rule.Shape == limit.Fixed { // what is leased dies at the reset
+			until = until.first(sent.expiry(s.untilReset(g)))
+		}
+		p.put(now, n, until, mark)
+	}
+}
+
+// turn is what a copy with so many behind it is given of pool i.
+func (q *queue) turn(i int, behind int64) limit.Turn {
+	c, g := &q.ask.Claims[i], &q.ask.Grants[i]
+	var t limit.Turn
+	t.Place = g.Mark.Level - (g.Extra+behind*c.Cost)*g.Mark.Step
+	t.Low, t.Cost = g.Mark.At, c.Cost
+	return t
+}
+
+// short says when to ask again after less than what was asked for, and refuses
+// those who cannot wait so long.
+func (q *queue) short(now time.Duration) {
+	var wait, space time.Duration
+	why := 0
+	for i, p := range q.pools {
+		if g := &q.ask.Grants[i]; g.Wait > wait {
+			wait, why = g.Wait, i
+		}
+		if s := p.spec(); s.leases {
+			space = max(space, scarceLeast, s.hold/4)
+		}
+	}
+	if q.missing(now) {
+		wait, space = 0, q.spacing()
+	}
+	q.postpone(now, wait, space, why, q.ask.Claims[why].Cost)
+}
+
+// postpone lets those who can wait for a limit wait, and refuses the others, of those who cost
+// it so much: of cheaper ones nothing is known.
+func (q *queue) postpone(now, wait, space time.Duration, why int, cost int64) {
+	wait = max(wait, askAgain)
+	cheap := q.refuse(now, wait, why, cost)
+	q.mu.Lock()
+	// A little later than told: all of the fleet was told the same. And not much
+	// later than now, as others may give something back.
+	q.askIn = min(max(askSoon, 2*q.askIn), askAtLeast)
+	soon := min(max(1, wait-q.quick.least()), q.askIn)
+	if q.n > 0 { // somebody waits
+		soon = min(soon, askAtLeast/4)
+	}
+	if cheap {
+		soon, space = 0, q.spacing()
+	}
+	q.next, q.there, q.why, q.dear = now+max(soon, space)+q.group.fleet.within(soon/64+1), later(now, wait), why, cost
+	q.mu.Unlock()
+}

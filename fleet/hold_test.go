@@ -1,0 +1,150 @@
+package fleet
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed1158cd35/weir/clock"
+	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/limit/bucket"
+)
+
+// holdersOf is a store of which the test moves the clock, and what its limit grants at once.
+type holdersOf struct {
+	t   *testing.T
+	m   *Memory
+	now time.Time
+	id  uint64
+}
+
+func newHolders(t *testing.T) *holdersOf {
+	h := &holdersOf{t: t, now: time.Unix(1_800_000_000, 0)}
+	h.m = NewMemory(func() time.Time { return h.now })
+	return h
+}
+
+func (h *holdersOf) take(n int64, s *spec) int64 {
+	h.id++
+	a := Ask{Group: "up", ID: h.id, Lane: 1, Copies: n, Claims: []Claim{{Rule: &s.rule, Key: "", Cost: 1}}}
+	if err := h.m.Take(context.Background(), &a); err != nil {
+		h.t.Fatal(err)
+	}
+	return a.Granted
+}
+
+// A process that leases and one that does not, and a limit before and after a reload that shortens
+// for how long grants hold: what the one still holds the other is not granted.
+func TestProcessesWithOtherLeasesShareALimit(t *testing.T) {
+	rate := func(amount int64, per time.Duration, burst int64) limit.Limit {
+		return limit.Limit{Name: "l", Rate: bucket.Rate{Amount: amount, Per: per, Burst: burst}}
+	}
+	for name, c := range map[string]struct {
+		leased, not *spec
+		take, most  int64
+	}{
+		"a lease and none":          {newSpec(rate(100, sec, 100), 250*time.Millisecond, 10*time.Millisecond), newSpec(rate(100, sec, 100), -1, 10*time.Millisecond), 25, 75},
+		"another guard":             {newSpec(rate(100, sec, 100), -1, 200*time.Millisecond), newSpec(rate(100, sec, 100), -1, 10*time.Millisecond), 20, 80},
+		"a limit by the second now": {newSpec(rate(6000, time.Minute, 6000), 0, 10*time.Millisecond), newSpec(rate(100, sec, 6000), 0, 10*time.Millisecond), 100, 5900},
+	} {
+		h := newHolders(t)
+		if n := h.take(c.take, c.leased); n != c.take {
+			t.Fatalf("%s: %d granted, want %d", name, n, c.take)
+		}
+		h.now = h.now.Add(c.leased.hold - time.Millisecond)
+		if n := h.take(1e6, c.not); n > c.most || n < c.most-10 {
+			t.Errorf("%s: %d go beside %d that are held, want %d at most", name, n, c.take, c.most)
+		}
+	}
+}
+
+// A cell that is full again is kept for as long as what it granted may go.
+func TestACellIsKeptWhileItsGrantsAreHeld(t *testing.T) {
+	l := limit.Limit{Name: "l", Rate: bucket.Rate{Amount: 100, Per: sec, Burst: 100}}
+	leased := newSpec(l, 250*time.Millisecond, 10*time.Millisecond)
+	var c Cell
+	at := AllIn(1e15)
+	c.Settle(at, &Settlement{Rule: &leased.rule, Owe: 10})
+	for _, x := range []struct {
+		after time.Duration
+		idle  bool
+	}{{101 * time.Millisecond, false}, {349 * time.Millisecond, false}, {351 * time.Millisecond, true}} {
+		if idle := c.Idle(AllIn(at.Now + x.after.Microseconds())); idle != x.idle {
+			t.Errorf("after %v: forgotten %v, want %v", x.after, idle, x.idle)
+		}
+	}
+}
+
+// What comes as often as it can by turns from processes that hold for different times is not starved:
+// all of the rate is used.
+func TestTurnsOfHoldersUseTheRate(t *testing.T) {
+	l := limit.Limit{Name: "l", Rate: bucket.Rate{Amount: 100, Per: sec, Burst: 100}}
+	leased, not := newSpec(l, 250*time.Millisecond, 10*time.Millisecond), newSpec(l, -1, 10*time.Millisecond)
+	h := newHolders(t)
+	var n int64
+	for i := range 1000 {
+		s := leased
+		if i%2 == 0 {
+			s = not
+		}
+		n += h.take(5, s)
+		h.now = h.now.Add(10 * time.Millisecond)
+	}
+	if n < 1000 {
+		t.Errorf("%d in 10s of 100/s, want 1000 at least", n)
+	}
+}
+
+// A hooked store does something while an ask is under way.
+type hooked struct {
+	Store
+	do func(a *Ask)
+}
+
+func (h *hooked) Take(ctx context.Context, a *Ask) error {
+	err := h.Store.Take(ctx, a)
+	if h.do != nil {
+		h.do(a)
+	}
+	return err
+}
+
+// A reload that lets grants hold longer, while an ask is under way, does not let what it brings be
+// held for longer than the store was told.
+func TestAGrantIsHeldNoLongerThanItWasAskedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := limit.Limit{Name: "l", Rate: bucket.Rate{Amount: 1000, Per: sec, Burst: 100}}
+		longer := l
+		longer.Burst = 10_000
+		s := &hooked{Store: NewMemory(nil)}
+		_, regs := fleetOf(t, 1, s, l, Options{})
+		p := poolOf(regs[0].Get(0, ""))
+		was := p.spec().hold
+		for range 500 {
+			goOne(context.Background(), clock.System.Now()+sec, limit.Charge{Registry: regs[0], Key: "", Cost: 1})
+			time.Sleep(2 * time.Millisecond)
+		}
+		var asked time.Duration
+		s.do = func(a *Ask) {
+			if len(a.Grants) > 0 && a.Grants[0].Extra > 4 && asked == 0 {
+				asked = clock.System.Now()
+				if err := regs[0].Set(asked, longer); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+		for asked == 0 {
+			goOne(context.Background(), clock.System.Now()+sec, limit.Charge{Registry: regs[0], Key: "", Cost: 1})
+		}
+		if is := p.spec().hold; is < 5*was {
+			t.Fatalf("grants hold for %v after the reload, and %v before", is, was)
+		}
+		if n := p.held(asked + was - time.Millisecond); n == 0 {
+			t.Fatal("nothing is held")
+		}
+		if n := p.held(asked + was + time.Millisecond); n > 0 {
+			t.Errorf("%d units are held for longer than the %v that they were asked for", n, was)
+		}
+	})
+}

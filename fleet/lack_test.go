@@ -1,0 +1,29 @@
+package fleet
+
+import (
+	"testing"
+
+	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/limit/bucket"
+)
+
+// What a refused caller is told that it lacks is what is said of the limit at the same instant: else a refusal
+// says both that a quota is used up and that nobody knows.
+func TestWhoWaitsInVainHearsWhatIsSaidOfTheLimit(t *testing.T) {
+	l := limit.Limit{Name: "l", Shape: limit.Fixed, Rate: bucket.Rate{Amount: 200}, Every: bucket.Day}
+	r, p := cutPool(t, l)
+	g := p.group
+	g.standing.part, g.standing.rules.without = 0, Without{} // it holds none, and its beat is not answered yet
+	now := 3 * sec
+	p.seen = sight{known: true, at: now - sec, grant: Grant{Left: 0, Reset: 1000 * sec, Wait: 1000 * sec}}
+	q := g.queue([]*pool{p})
+	q.mu.Lock()
+	v := q.inVain(now, now+1000*sec)
+	q.mu.Unlock()
+	var permit limit.Permit
+	permit.Add(limit.Charge{Registry: r, Key: "", Cost: 1})
+	w := permit.Lacks(now, 0)
+	if v.Lack != w.Lack {
+		t.Errorf("told %q, and the limit says %q", v.Lack.Word(), w.Lack.Word())
+	}
+}

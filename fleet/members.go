@@ -1,0 +1,266 @@
+package fleet
+
+import (
+	"cmp"
+	"github.com/seed1158cd35/weir/limit"
+	"slices"
+	"time"
+)
+
+// Members are the processes that share the limits of one group, as a store keeps them.
+//
+// Each holds a part of all limits of the group. It may use the part when it has heard
+// nothing for its Silence. The store counts it out from the Silence after the last answer
+// that is known to have arrived, which is never later, and grants to the others only what
+// is not out: the supply runs slower by what is out. So a limit is handed around and never
+// doubled, whoever is cut off, slow or dead. What is granted is a part of what nobody
+// holds, so all parts are 1 at most.
+//
+// Buckets are drained by the supply's clock, which is the store's less Lag. Fall
+// remembers what was out: the tokens that were saved up out there may have been spent.
+//
+// Instants are microseconds of the store's clock. All numbers are whole and small
+// enough for a double, so that a script in a store computes the same.
+type Members struct {
+	Since int64 // since when the group is known; 0 if it always was
+	Gen   int64 // of the memory; 0 if it is as new
+	Birth int64 // when the one before was lost, while parts of that may be held; otherwise 0
+
+	Unknown int64 // parts that may be held by processes which the store has forgotten
+	Known   int64 // until when they may be
+
+	At        int64 // up to when Lag is counted
+	Lag, Frac int64 // microseconds, and millionths of one, by which the supply is behind
+	Falls     []Fall
+	Stale     []Stale
+	Window    int64 // the longest that anyone has told
+
+	Heard int64 // when the last beat came; 0 if none did
+	Back  int64 // when the first came after a while in which none did
+	Out   int64 // parts out as of At
+	Next  int64 // until when it stays so
+	Rows  map[string]*Member
+}
+
+// A Member is one process. The largest part that it may believe to hold is Part.
+type Member struct {
+	Part, Until  int64
+	Seq, No      int64 // of the latest beat, and of the answer to it
+	Last, Ack    int64 // when that answer was given, and the latest that is known to have arrived
+	Silence      int64
+	Joined, Wish int64
+	Alone, Goes  bool
+	Answer       Standing
+}
+
+// A Fall is that so much was out before it became less, and when by the supply's clock.
+type Fall struct{ Part, At int64 }
+
+// Stale are parts that expired: what was spent of them may count in a rolling limit still.
+type Stale struct{ Part, At, Until int64 }
+
+// UnknownFor is how long a store that is new, or has lost its memory, keeps back what
+// processes may hold that it does not know; longer if they say that they keep their parts for longer.
+const UnknownFor = 5 * time.Minute
+
+const (
+	trial     = 5_000_000  // microseconds after which a process is given a part, so that a crash loop gets none
+	graces    = 3          // silences in which a process that is alive has surely beaten
+	aheadMost = 10_000_000 // microseconds by which a clock may run back
+	mostFalls = 4
+	mostStale = 16
+)
+
+// NewMembers are those of a group of which the store knows nothing at the instant. If
+// the group is new nobody holds a part; otherwise, somebody may.
+func NewMembers(now int64, isNew bool) *Members {
+	m := &Members{Gen: now, At: now, Next: never64, Rows: make(map[string]*Member)}
+	if !isNew {
+		m.Since = now
+		m.forget(now)
+	}
+	return m
+}
+
+// Told reports whether something would be lost by forgetting the members.
+func (m *Members) Told() bool {
+	return len(m.Rows) > 0 || m.Lag > 0 || m.Frac > 0 || m.Unknown > 0 || len(m.Falls) > 0 || len(m.Stale) > 0
+}
+
+// forget is the memory lost: all parts are out until those who hold them show them.
+func (m *Members) forget(now int64) {
+	m.Gen, m.Birth, m.Rows = max(now, m.Gen+1), now, make(map[string]*Member)
+	m.Unknown, m.Known = Whole, now+UnknownFor.Microseconds()
+	m.look(now)
+}
+
+// silent is when a member falls silent, if no more answers are known to arrive.
+func (r *Member) silent() int64 {
+	if r.Alone {
+		return 0
+	}
+	return r.Ack + r.Silence
+}
+
+// held is all parts together.
+func (m *Members) held() (n int64) {
+	for _, r := range m.Rows {
+		n += r.Part
+	}
+	return n + m.Unknown
+}
+
+// look counts what is out, and until when that stays so.
+func (m *Members) look(now int64) {
+	m.Out, m.Next = m.Unknown, never64
+	if m.Unknown > 0 {
+		m.Next = m.Known
+	}
+	for _, r := range m.Rows {
+		if at := r.silent(); now >= at {
+			m.Out += r.Part
+		} else if r.Part > 0 {
+			m.Next = min(m.Next, at)
+		}
+		m.Next = min(m.Next, r.Until)
+	}
+}
+
+// Turn brings the members to the instant: the lag grows by what was out, and parts
+// whose time is over are free.
+func (m *Members) Turn(now int64) {
+	if now <= m.At {
+		if d := m.At - now; d > aheadMost { // a clock that was wrong has stamped all this
+			m.Since, m.At, m.Heard, m.Back = min(m.Since, now), now, 0, 0
+			for i := range m.Stale {
+				m.Stale[i].At, m.Stale[i].Until = m.Stale[i].At-d, m.Stale[i].Until-d
+			}
+			m.forget(now)
+		}
+		return
+	}
+	if now < m.Next {
+		m.lags(m.Out*((now-m.At)/Whole), m.Out*((now-m.At)%Whole))
+		m.At = now
+		return
+	}
+	var whole, rest int64
+	count := func(part, d int64) { whole, rest = whole+part*(d/Whole), rest+part*(d%Whole) }
+	count(m.Unknown, now-m.At)
+	for _, r := range m.Rows {
+		count(r.Part, max(0, now-max(m.At, r.silent())))
+	}
+	m.lags(whole, rest)
+	m.At = now
+	m.change(now, func() { m.expire(now) })
+}
+
+// lags lets the lag grow by so many microseconds, and millionths of one.
+func (m *Members) lags(whole, rest int64) {
+	rest += m.Frac
+	whole, m.Frac = whole+rest/Whole, rest%Whole
+	m.Lag += whole
+}
+
+// change does something that may let less be out than before.
+func (m *Members) change(now int64, do func()) {
+	m.look(now)
+	before := m.Out
+	do()
+	if m.look(now); m.Out < before {
+		m.fell(before)
+	}
+}
+
+// fell notes that so much was out. Who was out with less, or as much and earlier,
+// needs no memory of its own.
+func (m *Members) fell(before int64) {
+	z := m.Z(m.At)
+	kept := m.Falls[:0]
+	for _, f := range m.Falls {
+		if f.Part > before {
+			kept = append(kept, f)
+		}
+	}
+	m.Falls = append(kept, Fall{before, z})
+	if n := len(m.Falls); n > mostFalls {
+		m.Falls[n-2].At = m.Falls[n-1].At
+		m.Falls = m.Falls[:n-1]
+	}
+}
+
+// expire frees the parts whose time is over. A part of a process that goes on for longer
+// may be in use: if nobody at all was heard meanwhile, the store was away for everyone, and
+// the part is kept until all that live have surely been heard.
+func (m *Members) expire(now int64) {
+	if m.Unknown > 0 && now >= m.Known {
+		window := m.Window
+		if m.Heard == 0 { // nobody has said which limits there are
+			window = longestLife
+		}
+		m.stale(m.Unknown, m.Known, window)
+		m.Unknown, m.Birth = 0, 0
+	}
+	for id, r := range m.Rows {
+		switch {
+		case now < r.Until:
+			continue
+		case r.Part > 0 && r.Goes && m.returns(now, r):
+			m.Unknown += r.Part
+			m.Known = max(m.Known, now+graces*r.Silence)
+		default:
+			m.stale(r.Part, r.Until, m.Window)
+		}
+		delete(m.Rows, id)
+	}
+	kept := m.Stale[:0]
+	for _, s := range m.Stale {
+		if now < s.Until {
+			kept = append(kept, s)
+		}
+	}
+	m.Stale = kept
+}
+
+// returns reports whether the store was away for all when a member was heard last, and it
+// may not have noticed yet that the store is back.
+func (m *Members) returns(now int64, r *Member) bool {
+	d := graces * r.Silence
+	return now-m.Heard > d || r.Last < m.Back && now < m.Back+d
+}
+
+// stale notes a part that expired. Of many the oldest become one.
+func (m *Members) stale(part, at, window int64) {
+	if part == 0 || window == 0 {
+		return
+	}
+	m.Stale = append(m.Stale, Stale{part, at, at + window})
+	slices.SortFunc(m.Stale, func(a, b Stale) int {
+		return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.Part, b.Part), cmp.Compare(a.Until, b.Until))
+	})
+	if len(m.Stale) > mostStale {
+		a, b := m.Stale[0], &m.Stale[1]
+		b.Part, b.Until = min(Whole, a.Part+b.Part), max(a.Until, b.Until)
+		m.Stale = m.Stale[1:]
+	}
+}
+
+// lengthen lets what still counts of expired parts count for a window that has become
+// longer: what was spent of them is in it for longer, too.
+func (m *Members) lengthen(now, window int64) {
+	for i := range m.Stale {
+		if s := &m.Stale[i]; now < s.Until {
+			s.Until = max(s.Until, s.At+window)
+		}
+	}
+}
+
+// Asked notes the windows of an ask. A process asks by a longer one before its next beat
+// says so.
+func (m *Members) Asked(now int64, a *Ask) {
+	for i := range a.Claims {
+		if r := a.Claims[i].Rule; r.Shape == limit.Rolling && !r.Tally {
+			m.lengthen(now, r.Ring.Window())
+		}
+	}
+}

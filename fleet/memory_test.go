@@ -1,0 +1,146 @@
+package fleet_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/seed1158cd35/weir/fleet"
+	"github.com/seed1158cd35/weir/fleet/storetest"
+)
+
+func TestMemory(t *testing.T) {
+	m := fleet.NewMemory(nil)
+	storetest.TestStore(t, func(testing.TB) fleet.Store { return m }, storetest.Hammer(400*time.Millisecond))
+}
+
+func TestMemoryDriven(t *testing.T) {
+	c := newHand()
+	m := fleet.NewMemory(c.now)
+	storetest.TestStore(t, func(testing.TB) fleet.Store { return m }, storetest.Driven(c.advance))
+}
+
+// Processes that hold what they were granted for different times use the limit, and are never over it.
+func TestMemoryHolds(t *testing.T) {
+	c := newHand()
+	m := fleet.NewMemory(c.now)
+	storetest.TestHolds(t, func(testing.TB) fleet.Store { return m }, storetest.Driven(c.advance))
+}
+
+// A hand is a clock that a test moves.
+type hand struct {
+	mu sync.Mutex
+	t  time.Time
+}
+
+func newHand() *hand { return &hand{t: time.Date(2026, 3, 8, 9, 59, 59, 999_999_000, time.UTC)} }
+
+func (h *hand) now() time.Time {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.t
+}
+
+func (h *hand) advance(d time.Duration) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.t = h.t.Add(d)
+}
+
+func TestCompareFindsNoDifferenceOfAStoreFromItself(t *testing.T) {
+	for range 20 {
+		c := newHand()
+		storetest.Compare(t, fleet.NewMemory(c.now), fleet.NewMemory(c.now), c.advance, rand.Uint64(), 500)
+	}
+}
+
+// A wrong is a store with a fault.
+type wrong struct {
+	*fleet.Memory
+	fault string
+}
+
+var faults = []string{"too much back", "no pause", "no debt", "extra", "wait", "left", "marks of repeats", "repeats", "seen", "keeps no records", "counts nobody"}
+
+func (w *wrong) Take(ctx context.Context, a *fleet.Ask) error {
+	b := *a
+	b.Settle, b.Claims = slices.Clone(a.Settle), slices.Clone(a.Claims)
+	for i := range b.Settle {
+		switch s := &b.Settle[i]; {
+		case w.fault == "too much back" && s.Back > 0:
+			s.Back++
+		case w.fault == "no pause":
+			s.Pause = 0
+		case w.fault == "no debt":
+			s.Owe = 0
+		}
+	}
+	for i := range b.Claims {
+		if w.fault == "seen" {
+			b.Claims[i].Seen = 0
+		}
+	}
+	if w.fault == "repeats" && b.Again {
+		b.ID++
+	}
+	err := w.Memory.Take(ctx, &b)
+	a.Now, a.Granted, a.Grants = b.Now, b.Granted, b.Grants
+	for i := range a.Grants {
+		switch g := &a.Grants[i]; {
+		case w.fault == "extra" && g.Extra > 1:
+			g.Extra--
+		case w.fault == "wait" && g.Wait > 0:
+			g.Wait += time.Microsecond
+		case w.fault == "left" && g.Left > 0:
+			g.Left--
+		case w.fault == "marks of repeats" && b.Again:
+			g.Mark.At = 1
+		}
+	}
+	return err
+}
+
+func (w *wrong) Swap(ctx context.Context, group string, r fleet.Record) (fleet.Record, bool, error) {
+	if w.fault == "keeps no records" {
+		r.Keep = 0
+	}
+	return w.Memory.Swap(ctx, group, r)
+}
+
+func (w *wrong) Beat(ctx context.Context, b *fleet.Beat) (fleet.Standing, error) {
+	s, err := w.Memory.Beat(ctx, b)
+	if w.fault == "counts nobody" {
+		s.Alive = 1
+	}
+	return s, err
+}
+
+// A listener hears that a test failed.
+type listener struct {
+	testing.TB
+	said string
+}
+
+func (l *listener) Helper() {}
+func (l *listener) Fatalf(format string, args ...any) {
+	l.said = fmt.Sprintf(format, args...)
+	panic(l)
+}
+
+func TestCompareFindsEveryDifference(t *testing.T) {
+	for _, fault := range faults {
+		c := newHand()
+		l := &listener{TB: t}
+		func() {
+			defer func() { _ = recover() }()
+			storetest.Compare(l, fleet.NewMemory(c.now), &wrong{fleet.NewMemory(c.now), fault}, c.advance, 7, 3000)
+		}()
+		if l.said == "" {
+			t.Errorf("%s: not found in 3,000 steps", fault)
+		}
+	}
+}

@@ -1,0 +1,242 @@
+package fleet
+
+import (
+	"slices"
+	"time"
+
+	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/limit/bucket"
+)
+
+// A counts is numbers of units and when each counts no more: not before low, not after
+// high. Of many the neighbours become one, which counts as long as any of them.
+type counts struct {
+	all []spell
+	sum int64
+}
+
+type spell struct {
+	low, high time.Duration
+	n         int64
+}
+
+const mostCounted = 64
+
+// add counts n units, where high is not before those of the units before. Two that are
+// nearer than the grain become one.
+func (t *counts) add(low, high time.Duration, n int64, grain time.Duration) {
+	t.sum += n
+	if last := len(t.all) - 1; last >= 0 && low-t.all[last].low < grain {
+		c := &t.all[last]
+		c.low, c.high, c.n = min(c.low, low), max(c.high, high), c.n+n
+		return
+	}
+	t.all = append(t.all, spell{low, high, n})
+	if len(t.all) > mostCounted {
+		a, b := t.all[0], &t.all[1]
+		b.low, b.high, b.n = min(a.low, b.low), max(a.high, b.high), a.n+b.n
+		t.all = t.all[1:]
+	}
+}
+
+// forget drops units that may count no more at the instant.
+func (t *counts) forget(at time.Duration) {
+	t.all = slices.DeleteFunc(t.all, func(c spell) bool {
+		if c.low <= at {
+			t.sum -= c.n
+		}
+		return c.low <= at
+	})
+}
+
+// shift lets units count longer, or less long.
+func (t *counts) shift(low, high time.Duration) {
+	for i := range t.all {
+		t.all[i].low, t.all[i].high = t.all[i].low+low, t.all[i].high+high
+	}
+}
+
+// drop forgets units that count no more at the instant.
+func (t *counts) drop(at time.Duration) {
+	n := 0
+	for n < len(t.all) && t.all[n].high <= at {
+		t.sum -= t.all[n].n
+		n++
+	}
+	t.all = t.all[:copy(t.all, t.all[n:])]
+}
+
+// left is how many units spell at an instant and count no more at another.
+func (t *counts) left(from, to time.Duration) (n int64) {
+	for _, c := range t.all {
+		if c.low > from && c.high <= to {
+			n += c.n
+		}
+	}
+	return n
+}
+
+// next is when some unit will count no more.
+func (t *counts) next(now time.Duration) time.Duration {
+	for _, c := range t.all {
+		if c.high > now {
+			return c.high
+		}
+	}
+	return bucket.Never
+}
+
+// removeAround takes n units out wherever they may be counted that left between two instants.
+func (t *counts) removeAround(from, to time.Duration, n int64) {
+	for i := range t.all {
+		if c := &t.all[i]; c.low <= to && c.high >= from {
+			k := min(n, c.n)
+			c.n -= k
+			t.sum -= k
+		}
+	}
+}
+
+// removeAt takes n units out that leave at an instant, from the oldest that may hold them.
+func (t *counts) removeAt(at time.Duration, n int64) {
+	for i := range t.all {
+		if c := &t.all[i]; c.low <= at && c.high >= at {
+			k := min(n, c.n)
+			c.n -= k
+			t.sum, n = t.sum-k, n-k
+		}
+	}
+}
+
+// stay is how long units that the store granted stay in its window, at least and at most,
+// by a clock that may drift.
+func (s *spec) stay() (least, most time.Duration) {
+	least = time.Duration(s.rule.Ring.Window()) * time.Microsecond
+	most = least + time.Duration(s.rule.Ring.Grain)*time.Microsecond
+	return least - slack(least), most + slack(most)
+}
+
+// turnOwn brings what a process has of its own to the limit's shape and window, if they were
+// changed. What was spent stays spent: as a limit of another shape, all that there is. The store
+// counts what it granted for as long as the window now is.
+func (p *pool) turnOwn(now time.Duration, s *spec, u ownUse) {
+	o := &p.own
+	if o.made && o.shape != s.rule.Shape {
+		o.turned = now
+		switch s.rule.Shape {
+		case limit.Bucket:
+			o.key, o.z, o.level, o.unit = u.key, u.z, 0, s.rule.Meter.Unit
+		case limit.Rolling:
+			o.spent, o.window = counts{}, window{}
+			per := windowOf(&s.limit).Per
+			o.spent.add(now+per, now+per+slack(per), PartDown(s.rule.Amount, u.part), s.grain())
+		}
+	}
+	switch o.made, o.shape = true, s.rule.Shape; o.shape {
+	case limit.Rolling:
+		o.widen(s)
+	case limit.Fixed:
+		p.turnQuota(now, s)
+	}
+}
+
+// A window is for how long units count: those that were spent, and those that the store granted.
+type window struct{ per, ring, least, most time.Duration }
+
+// widen lets units count for longer, or less long, than they did. Of what the store may not count any
+// more it is not known when it left.
+func (o *own) widen(s *spec) {
+	w, old := window{per: windowOf(&s.limit).Per, ring: time.Duration(s.rule.Ring.Window()) * time.Microsecond}, o.window
+	w.least, w.most = s.stay()
+	if o.window = w; old == w || old.per == 0 {
+		return
+	}
+	o.spent.shift(w.per-old.per, max(w.per-old.per, w.per+slack(w.per)-old.per-slack(old.per)))
+	o.had.forget(s.since)
+	o.had.shift(w.least-old.least, max(w.ring-old.ring, w.most-old.most)) // their slots are as fine as they were
+}
+
+// grain is how finely a process counts in a window.
+func (s *spec) grain() time.Duration {
+	_, most := s.stay()
+	return most / (mostCounted - 8)
+}
+
+// hasHad notes what a store has granted of a rolling limit, after it was asked at one
+// instant and had answered at another.
+func (p *pool) hasHad(sent, now time.Duration, s *spec, n int64) {
+	u := p.group.standing.use(now)
+	p.turnOwn(now, s, u)
+	if u.key == 0 {
+		p.own.had.drop(now - time.Second)
+	}
+	least, most := s.stay()
+	p.own.had.add(sent+least, now+most, n, s.grain())
+}
+
+// gaveBack notes that units came back which the store had granted: they do not leave its
+// window later.
+func (p *pool) gaveBack(now time.Duration, m Mark, n int64) {
+	s := p.spec()
+	if s.rule.Shape != limit.Rolling || m.Level <= 0 {
+		return
+	}
+	least, most := s.stay()
+	begin := time.Duration(m.At*m.Level*1000 - p.group.fleet.offset.Load())
+	p.group.own.Lock()
+	defer p.group.own.Unlock()
+	p.turnOwn(now, s, p.group.standing.use(now))
+	slop := p.group.standing.rtt + s.hold
+	p.own.had.removeAround(begin+least-slop, begin+most+slop, n)
+}
+
+// roomRolling is how many units may be spent now; below 0 if more were.
+func (p *pool) roomRolling(now time.Duration, s *spec, u ownUse) int64 {
+	o := &p.own
+	if o.key != u.key {
+		o.key, o.since = u.key, 0
+	}
+	o.spent.drop(now)
+	if u.mode == sharing {
+		return PartDown(s.rule.Amount, u.part) - o.spent.sum
+	}
+	_, stay := s.stay()
+	room := PartDown(s.rule.Amount, min(u.part, p.group.standing.kept.least(now-stay))) - o.spent.sum
+	if now < u.began+stay {
+		room = min(room, o.had.left(u.began, now)-o.since)
+	}
+	return room
+}
+
+func (p *pool) allowsRolling(now time.Duration, s *spec, u ownUse, ahead, n int64) allowance {
+	o := &p.own
+	room := p.roomRolling(now, s, u)
+	if n > PartDown(s.rule.Amount, u.part) {
+		return allowance{bucket.Never, limit.LacksPart}
+	}
+	if addMost(ahead, n) <= room {
+		return allowance{}
+	}
+	_, stay := s.stay()
+	at := min(o.spent.next(now), later(p.group.standing.kept.next(now-stay), stay))
+	if u.mode != sharing && now < u.began+stay {
+		at = min(at, o.had.next(now), u.began+stay)
+	}
+	return allowance{wait: max(time.Millisecond, at-now)}
+}
+
+// spend notes units that were spent on the part: they count in the window, and are owed.
+func (p *pool) spend(now time.Duration, s *spec, n int64) {
+	per := windowOf(&s.limit).Per
+	p.own.spent.add(now+per, now+per+slack(per), n, s.grain())
+	p.own.since += n
+	p.own.debt += n
+	p.group.spenders[p] = struct{}{}
+}
+
+// unspend takes back units that were not used after all.
+func (p *pool) unspend(leaves time.Duration, n int64) {
+	p.own.spent.removeAt(leaves, n)
+	p.own.since = max(0, p.own.since-n)
+	p.own.debt = max(0, p.own.debt-n)
+}

@@ -1,0 +1,369 @@
+package fleet
+
+import (
+	"math"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/limit/bucket"
+)
+
+// A pool is what this process holds of a limit that a fleet shares: blocks of units
+// that the store has granted and that are not spent yet. Taking from it is local;
+// when it has not enough, the group asks the store.
+type pool struct {
+	group  *Group
+	source *source
+	key    string
+
+	passing    bool        // it may be forgotten at any time, and has no part of its own
+	crowdedOut bool        // it is not kept at all, and the store is not asked for it
+	evicted    atomic.Bool // it was forgotten, as its queues must be
+
+	blocks [blocksHeld]atomic.Pointer[granted]
+	paused atomic.Int64 // nothing goes before this instant
+	urgent atomic.Bool  // what is pending must be told without waiting for an ask
+	waits  atomic.Int32 // how many calls wait for it in queues
+	gone   atomic.Bool
+	step   atomic.Int64 // of its marks
+
+	mu      sync.Mutex
+	seen    sight        // what the store said last
+	pending []Settlement // to be told to the store with the next ask
+	came    int64        // units that were ever pending to come back
+	short   []shortage   // who asks as soon as so much has come back
+	demand  demand
+
+	begin beginning
+	own   own
+}
+
+const (
+	blocksHeld = 4
+	unpaused   = time.Duration(math.MinInt64 / 2) // the end of no pause
+)
+
+// granted is a block of units. The lowest places are given out first: what is left
+// then comes back whole.
+type granted struct {
+	left  atomic.Int64
+	until expiry
+	mark  Mark // of the last
+}
+
+// sight is what the store said of a limit.
+type sight struct {
+	known bool // it has said something
+	at    time.Duration
+	grant Grant
+	start time.Time // of the calendar window
+	end   time.Time
+	count int64 // units gone in the window; Grant.Back of them have come back
+}
+
+var _ limit.Leased = (*pool)(nil)
+
+func newPool(s *source, key string) *pool {
+	p := &pool{group: s.group, source: s, key: key}
+	p.paused.Store(int64(unpaused))
+	return p
+}
+
+// spec is how the limit is shared now.
+func (p *pool) spec() *spec { return p.source.spec.Load() }
+
+// Kept reports whether the registry keeps the pool.
+func (p *pool) Kept() bool { return !p.passing }
+
+// Take takes n units from the blocks that are held, or without the store from what this
+// process has itself unless others wait for that. That there are not enough says
+// nothing of the limit: the group has to be asked.
+func (p *pool) Take(now time.Duration, n int64) (limit.Turn, time.Duration, bool) {
+	if now < time.Duration(p.paused.Load()) {
+		return limit.Turn{}, time.Duration(p.paused.Load()) - now, false
+	}
+	t, _, ok := p.fromBlocks(now, n)
+	if !ok && p.alone(now) && p.waits.Load() == 0 {
+		t, _, ok = p.drawOwn(now, n)
+	}
+	return t, 0, ok
+}
+
+// draw is Take for who waits at the front, and says before when the units must be used. Only what they
+// are taken from knows that: another block may be there a moment later.
+func (p *pool) draw(now time.Duration, n int64) (limit.Turn, expiry, bool) {
+	if now < time.Duration(p.paused.Load()) {
+		return limit.Turn{}, noExpiry, false
+	}
+	t, b, ok := p.fromBlocks(now, n)
+	switch {
+	case b != nil:
+		return t, b.until, true
+	case !ok && p.alone(now):
+		return p.drawOwn(now, n)
+	}
+	return t, noExpiry, ok
+}
+
+// alone reports whether there may be something to take without the store.
+func (p *pool) alone(now time.Duration) bool {
+	return now > time.Duration(p.group.lone.Load()) || p.group.failing.Load()
+}
+
+// fromBlocks takes n units from a block, and returns which that is.
+func (p *pool) fromBlocks(now time.Duration, n int64) (limit.Turn, *granted, bool) {
+	for i := range p.blocks {
+		b := p.blocks[i].Load()
+		if b == nil || b.until.passed(now, p.group.fleet.clock) {
+			continue
+		}
+		for left := b.left.Load(); left >= n && n > 0; left = b.left.Load() {
+			if b.left.CompareAndSwap(left, left-n) {
+				return limit.Turn{Turn: b.turn(left-n, n)}, b, true
+			}
+		}
+	}
+	return limit.Turn{Turn: bucket.Turn{Cost: n}}, nil, n == 0
+}
+
+// turn is the place of n units of a block of which left are left.
+func (b *granted) turn(left, n int64) bucket.Turn {
+	return bucket.Turn{Place: b.mark.Level - left*b.mark.Step, Low: b.mark.At, Cost: n}
+}
+
+// mark is where the last unit of a turn stands.
+func (p *pool) mark(t limit.Turn) Mark {
+	return Mark{At: t.Low, Level: t.Place, Step: p.step.Load()}
+}
+
+// put keeps units that the store has granted.
+func (p *pool) put(now time.Duration, n int64, until expiry, m Mark) {
+	b := &granted{until: until, mark: m}
+	b.left.Store(n)
+	worst, least := 0, int64(math.MaxInt64)
+	for i := range p.blocks {
+		var left int64
+		if old := p.blocks[i].Load(); old != nil && !old.until.passed(now, p.group.fleet.clock) {
+			left = old.left.Load()
+		}
+		if left < least {
+			worst, least = i, left
+		}
+	}
+	if old := p.blocks[worst].Swap(b); old != nil {
+		p.empty(now, old)
+	}
+	p.group.isActive(p)
+}
+
+// empty gives back what is left in a block that is not used any more.
+func (p *pool) empty(now time.Duration, b *granted) int64 {
+	n := b.left.Swap(0)
+	if n > 0 {
+		p.gaveBack(now, b.mark, n)
+		p.settle(now, Settlement{Back: n, Mark: b.mark})
+	}
+	return n
+}
+
+// expire empties blocks that must not be used any more, and all if all is set. It
+// reports how many units are still held.
+func (p *pool) expire(now time.Duration, all bool) (held int64) {
+	for i := range p.blocks {
+		b := p.blocks[i].Load()
+		if b == nil {
+			continue
+		}
+		if all || b.until.passed(now, p.group.fleet.clock) {
+			if p.blocks[i].CompareAndSwap(b, nil) {
+				p.empty(now, b)
+			}
+			continue
+		}
+		held += b.left.Load()
+	}
+	return held
+}
+
+// held is how many units may be spent locally.
+func (p *pool) held(now time.Duration) (n int64) {
+	for i := range p.blocks {
+		if b := p.blocks[i].Load(); b != nil && !b.until.passed(now, p.group.fleet.clock) {
+			n += b.left.Load()
+		}
+	}
+	return n
+}
+
+// Ask is 0 unless there is a pause: how long a call has to wait is not known before the store was asked.
+func (p *pool) Ask(now time.Duration, n int64) time.Duration {
+	if n < 0 || n > p.spec().most() {
+		return bucket.Never
+	}
+	return p.Paused(now)
+}
+
+// Owe has units charged that were used without being granted: of what the process uses by itself if the store
+// is away.
+func (p *pool) Owe(now time.Duration, n int64) {
+	if n > 0 && !p.oweOwn(now, n) {
+		p.settle(now, Settlement{Owe: n})
+	}
+}
+
+// Paused is how long a pause of this process still lasts.
+func (p *pool) Paused(now time.Duration) time.Duration {
+	return max(0, time.Duration(p.paused.Load())-now)
+}
+
+// Back has units come back, to this process's part or to the store.
+func (p *pool) Back(now time.Duration, t limit.Turn, n int64) {
+	switch n = min(n, t.Cost); {
+	case n <= 0:
+	case isOwn(t):
+		p.backOwn(now, t, n)
+	case p.standsAgain(now, t, n):
+	case t.Low == 0 && t.Place < 0: // they had no mark
+	case t.Low != 0 || t.Place != 0:
+		p.gaveBack(now, p.mark(t), n)
+		p.settle(now, Settlement{Back: n, Mark: p.mark(t)})
+	}
+}
+
+// Pause stops this process alone: that others hear of it is not the limit's business.
+func (p *pool) Pause(now, until time.Duration) {
+	if until > now {
+		raiseInstant(&p.paused, int64(until))
+	}
+}
+
+// Resume ends a pause of this process.
+func (p *pool) Resume(now time.Duration) {
+	if old := p.paused.Load(); old > int64(now) {
+		p.paused.CompareAndSwap(old, int64(unpaused))
+	}
+}
+
+// raiseInstant sets a word to at unless it is later already.
+func raiseInstant(word *atomic.Int64, at int64) {
+	for old := word.Load(); at > old && !word.CompareAndSwap(old, at); old = word.Load() {
+	}
+}
+
+// hears notes what the store said. The answer to a repeat may be as old as what it repeats: of which
+// calendar window it tells is not known.
+func (p *pool) hears(now time.Duration, c *Claim, g Grant, at time.Time, again bool) {
+	next := sight{known: true, at: now, grant: g}
+	if c.Rule.Shape == limit.Fixed { // the limit may have been changed since it was asked for
+		next.start, next.end = c.Start, c.End
+		if !at.Before(c.End) {
+			next.start, next.end = c.End, c.Next
+		}
+		next.count = max(0, c.Rule.Amount-g.Left)
+	}
+	if g.Mark.Step != 0 { // else it is no mark; those given before keep their step
+		p.step.Store(g.Mark.Step)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if again && c.Rule.Shape == limit.Fixed && p.seen.known {
+		return
+	}
+	if g.Cold || again { // that tells nothing of what has gone
+		next.count, next.grant.Back = 0, 0
+		if p.seen.start.Equal(next.start) {
+			next.count, next.grant.Back = p.seen.count, p.seen.grant.Back
+		}
+	}
+	p.seen = next
+}
+
+// Look is what the store said last, or what there is while it is away.
+func (p *pool) Look(now time.Duration) limit.Level {
+	s := p.spec()
+	v := limit.Level{Left: p.comeSince(now, s), Full: s.most(), PerSecond: s.perSecond(p.group.fleet.storeTime(now))}
+	if at := p.sight(); at.known && !(at.grant.Cold && p.group.warm.Load()) {
+		v.Left = min(v.Full, at.grant.Left+p.held(now))
+		v.Reset = max(0, at.grant.Reset-(now-at.at))
+		v.ResetAt = at.end
+		if v.Reset == 0 {
+			v.Left = v.Full
+		}
+	}
+	p.lookOwn(now, s, &v)
+	v.Paused = p.Paused(now)
+	return v
+}
+
+// lookOwn is what there is, and when all that can be is, while the store is away or was never there.
+func (p *pool) lookOwn(now time.Duration, s *spec, v *limit.Level) {
+	g := p.group
+	g.own.Lock()
+	defer g.own.Unlock()
+	u := g.standing.use(now)
+	p.turnOwn(now, s, u)
+	switch held := p.held(now); {
+	case u.mode.uses() && !p.passing:
+		left, reset := p.ownLeft(now, s, u)
+		v.Left = min(v.Full, left+held)
+		if s.rule.Shape != limit.Fixed {
+			v.Reset = reset
+		}
+	case u.mode != asking && (!p.sight().known || g.failing.Load()): // else it answers asks, and beats in a moment
+		if s.rule.Shape == limit.Fixed {
+			held += p.stands(now, s, u)
+		}
+		v.Left, v.Reset = min(v.Full, held), max(v.Reset, g.again(now))
+	}
+}
+
+// sight is what the store said last.
+func (p *pool) sight() sight {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.seen
+}
+
+// Retire: a pool that holds nothing is forgotten when room is needed.
+func (p *pool) Retire(now time.Duration) bool {
+	if p.held(now) > 0 || p.paused.Load() > int64(now) || p.waits.Load() > 0 || p.keepsOwn(now) {
+		return false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.pending) > 0 || now < p.demand.at+idleQueue {
+		return false
+	}
+	return p.gone.CompareAndSwap(false, true)
+}
+
+// Retired reports whether Retire has taken it out of use.
+func (p *pool) Retired() bool { return p.gone.Load() }
+
+// demand is how fast units are used: how many are worth taking at once.
+type demand struct {
+	at     time.Duration // of the last change
+	rate   float64       // units a second
+	asked  int64         // units taken from the store since
+	primed bool
+}
+
+const demandMemory = time.Second // how long rate looks back
+
+// used notes that n units were taken from the store and as good as used.
+func (d *demand) used(now time.Duration, n int64) {
+	d.asked += n
+	dt := (now - d.at).Seconds()
+	if !d.primed {
+		d.at, d.primed = now, true
+		return
+	}
+	if dt < 0.02 {
+		return
+	}
+	keep := math.Exp(-dt / demandMemory.Seconds())
+	d.rate = d.rate*keep + float64(d.asked)/dt*(1-keep)
+	d.at, d.asked = now, 0
+}

@@ -1,0 +1,156 @@
+package fleet
+
+import (
+	"time"
+
+	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/limit/bucket"
+)
+
+// serve serves those at the front from what is held, and refuses those for whom that
+// cannot be enough when the store is away. It returns when more can be served.
+func (q *queue) serve(now time.Duration) time.Duration {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for w := q.front(); w != nil && q.fromPools(now, w); w = q.front() {
+		w.given = now
+		q.finish(w, limit.Verdict{OK: true})
+	}
+	if q.n == 0 {
+		return bucket.Never
+	}
+	if lone := time.Duration(q.group.lone.Load()); now <= lone {
+		return later(lone, 1) // then it serves by itself
+	}
+	return q.refuseAlone(now)
+}
+
+// refuseAlone refuses those who would wait in vain for this process's own part, and returns
+// when the first of the others can be served.
+func (q *queue) refuseAlone(now time.Duration) (at time.Duration) {
+	g := q.group
+	g.own.Lock()
+	u := g.standing.use(now)
+	slow, again := g.standing.solo != 0 && u.mode == parted, g.again(now)
+	g.own.Unlock()
+	if !u.mode.uses() && u.mode != refusing {
+		return bucket.Never
+	}
+	at = bucket.Never
+	pause, _ := q.paused(now)
+	var ahead [mostShared]int64
+	for i := range q.waiting {
+		for _, w := range append([]*waiter(nil), q.waiting[i]...) {
+			v := limit.Verdict{Wait: again, Cause: limit.Cause{Lack: limit.LacksStore}}
+			if u.mode != refusing {
+				v = q.aloneFor(now, u, &ahead, w)
+			}
+			if slow && v.Lack == limit.LacksQuota && now < w.until { // the store is asked for more
+				continue
+			}
+			if v.Lack != limit.LacksNothing || later(now, v.Wait) > w.until {
+				g.refused(now, q.pools, &w.costs)
+				q.finish(w, v)
+				continue
+			}
+			at = min(at, later(now, max(v.Wait, pause, time.Millisecond)))
+			for k := range q.pools {
+				ahead[k] = addMost(ahead[k], w.costs[k])
+			}
+		}
+	}
+	return at
+}
+
+// aloneFor is how long a waiter has to wait for this process's own part, and for which limit.
+func (q *queue) aloneFor(now time.Duration, u ownUse, ahead *[mostShared]int64, w *waiter) (v limit.Verdict) {
+	q.group.own.Lock()
+	defer q.group.own.Unlock()
+	for i, p := range q.pools {
+		a := p.allows(now, u, ahead[i], w.costs[i])
+		if a.lack != limit.LacksNothing {
+			return limit.Verdict{Wait: q.group.again(now), Cause: limit.Cause{Why: i, Lack: a.lack}}
+		}
+		if a.wait > v.Wait {
+			v.Wait, v.Why = a.wait, i
+		}
+	}
+	return v
+}
+
+// refused notes what was wanted and refused.
+func (g *Group) refused(now time.Duration, pools []*pool, costs *[mostShared]int64) {
+	g.own.Lock()
+	defer g.own.Unlock()
+	for i, p := range pools {
+		g.wants(now, p.spec(), costs[i])
+	}
+}
+
+// fromPools takes the costs of a waiter from what is held, all or none.
+func (q *queue) fromPools(now time.Duration, w *waiter) bool {
+	w.by = noExpiry
+	for i, p := range q.pools {
+		t, by, ok := p.draw(now, w.costs[i])
+		w.by = w.by.first(by)
+		if !ok {
+			for k := range i {
+				q.pools[k].again(now, w.turns[k])
+			}
+			return false
+		}
+		w.turns[i] = t
+	}
+	return true
+}
+
+// again puts units that were taken a moment ago back where they were.
+func (p *pool) again(now time.Duration, t limit.Turn) {
+	if t.Cost > 0 && !isOwn(t) && p.standsAgain(now, t, t.Cost) { // it may not have come from a block
+		return
+	}
+	for i := range p.blocks {
+		b := p.blocks[i].Load()
+		if b == nil || t.Cost == 0 || isOwn(t) || b.mark.At != t.Low {
+			continue
+		}
+		left := b.left.Load()
+		if b.turn(left, t.Cost) == t.Turn && b.left.CompareAndSwap(left, left+t.Cost) {
+			return
+		}
+	}
+	p.Back(now, t, t.Cost)
+}
+
+// refuse ends the wait of everyone who cannot wait as long as the limit why asks for, of those
+// who cost it that much; ahead of each stand those before it. It reports whether one is left for
+// whom it is not known: a cheaper one may be served at once when the dear ones before it have gone.
+func (q *queue) refuse(now, wait time.Duration, why int, cost int64) (unknown bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	var ahead int64
+	dear := false // one who costs as much stands before
+	for i := range q.waiting {
+		list := append([]*waiter(nil), q.waiting[i]...)
+		for _, w := range list {
+			cheap, own := !dear && w.costs[why] < cost, later(wait, q.pools[why].after(ahead))
+			if !cheap && later(now, own) > w.until {
+				q.group.refused(now, q.pools, &w.costs)
+				q.finish(w, limit.Verdict{Wait: own, Cause: limit.Cause{Why: why}})
+				continue
+			}
+			dear, unknown = !cheap, unknown || cheap
+			ahead = addMost(ahead, w.costs[why])
+		}
+	}
+	return unknown
+}
+
+// after is how long it takes at least until n units have come.
+func (p *pool) after(n int64) time.Duration {
+	s := p.spec()
+	if s.limit.Shape == limit.Fixed || n <= 0 {
+		return 0
+	}
+	return time.Duration(min(float64(n)/s.limit.PerSecond()*float64(time.Second), float64(bucket.Never/4)))
+}

@@ -1,0 +1,115 @@
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed1158cd35/weir/clock"
+	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/limit/bucket"
+)
+
+// Without leases a store that answers in 15 ms, which is later than the guard, is slow and not
+// away: nearly all of the limit is used, and never more.
+func TestWithoutLeasesALateStoreIsNotAway(t *testing.T) {
+	for _, n := range []int{1, 4} {
+		t.Run(fmt.Sprintf("%d processes", n), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				away := 0
+				l := limit.Limit{Name: "l", Rate: bucket.Rate{Amount: 100, Per: time.Second}}
+				o := Options{Lease: -1, Events: Events{Fallback: func(e FallbackEvent) {
+					if e.Away {
+						away++
+					}
+				}}}
+				_, regs := fleetOf(t, n, farAway{NewMemory(nil), 15 * time.Millisecond}, l, o)
+				begin := clock.System.Now()
+				all := insisting(t, regs, 25*time.Second)
+				worst, used := overUsed(l, all, begin+5*time.Second)
+				if worst > 0 || used < 1960 || away > 0 {
+					t.Errorf("%d over, %d of 2000 used, %d fallbacks", worst, used, away)
+				}
+			})
+		})
+	}
+}
+
+// A limit whose burst holds one call loses little of it between the store and who asks, as long
+// as an answer does not take longer than it takes for the next call to be there.
+func TestABurstOfOneIsUsed(t *testing.T) {
+	for _, rtt := range []time.Duration{200 * time.Microsecond, time.Millisecond, 5 * time.Millisecond} {
+		for _, n := range []int{1, 8} {
+			t.Run(fmt.Sprintf("%v, %d processes", rtt, n), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					l := limit.Limit{Name: "l", Rate: bucket.Rate{Amount: 100, Per: time.Second, Burst: 1}}
+					_, regs := fleetOf(t, n, farAway{NewMemory(nil), rtt}, l, Options{})
+					begin := clock.System.Now()
+					all := insisting(t, regs, 25*time.Second)
+					_, used := overUsed(l, all, begin+5*time.Second)
+					if used < 1960 {
+						t.Errorf("%d of 2000 used", used)
+					}
+					for i := range all[1:] { // a store counts microseconds
+						if d := all[i+1].at - all[i].at; d < 10*time.Millisecond-2*time.Microsecond {
+							t.Fatalf("two went within %v", d)
+						}
+					}
+				})
+			})
+		}
+	}
+}
+
+// insisting has callers of each registry want more than there is for d, whatever they are told.
+func insisting(t *testing.T, regs []*limit.Registry, d time.Duration) (all []use) {
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	end := clock.System.Now() + d
+	for _, r := range regs {
+		for range 8 {
+			wg.Go(func() {
+				for clock.System.Now() < end {
+					_, ok, err := take(context.Background(), r, 1, min(end, clock.System.Now()+time.Second))
+					if err != nil {
+						t.Error(err)
+					}
+					if now := clock.System.Now(); ok && now < end {
+						mu.Lock()
+						all = append(all, use{now, 1})
+						mu.Unlock()
+					} else {
+						time.Sleep(20 * time.Millisecond)
+					}
+				}
+			})
+		}
+	}
+	wg.Wait()
+	slices.SortFunc(all, func(a, b use) int { return int(a.at - b.at) })
+	return all
+}
+
+// farAway is a store whose answers take so long, half of it on the way there.
+type farAway struct {
+	Store
+	rtt time.Duration
+}
+
+func (s farAway) Take(ctx context.Context, a *Ask) error {
+	time.Sleep(s.rtt / 2)
+	err := s.Store.Take(ctx, a)
+	time.Sleep(s.rtt - s.rtt/2)
+	return err
+}
+
+func (s farAway) Beat(ctx context.Context, b *Beat) (Standing, error) {
+	time.Sleep(s.rtt / 2)
+	a, err := s.Store.Beat(ctx, b)
+	time.Sleep(s.rtt - s.rtt/2)
+	return a, err
+}

@@ -1,0 +1,50 @@
+package fleet
+
+import (
+	"github.com/seed1158cd35/weir/limit"
+	"sync/atomic"
+	"time"
+)
+
+// A source makes the pools of one registry. It is guarded by the registry's lock, but for spec.
+type source struct {
+	group   *Group
+	spec    atomic.Pointer[spec] // how the limit is shared
+	begin   beginning            // of each of the pools
+	passing passing
+}
+
+var _ limit.Home = (*Group)(nil)
+
+// Source is Home's.
+func (g *Group) Source(now time.Duration, l limit.Limit, empty bool) limit.Source {
+	s := &source{group: g}
+	if empty {
+		s.begin = beginning{empty: true, from: now}
+	}
+	s.spec.Store(g.spec(l))
+	return s
+}
+
+func (g *Group) spec(l limit.Limit) *spec { return newSpec(l, g.fleet.o.Lease, g.fleet.o.Guard) }
+
+// New is Source's.
+func (s *source) New(key string) *limit.Limiter { return limit.NewLeased(s.pool(key)) }
+
+func (s *source) pool(key string) *pool {
+	p := newPool(s, key)
+	if p.begin = s.begin; p.begin.empty {
+		p.ownEmpty()
+	}
+	return p
+}
+
+// Most is Source's: the store keeps something back.
+func (s *source) Most() int64 { return s.spec.Load().most() }
+
+// Set is Source's.
+func (s *source) Set(now time.Duration, l limit.Limit) {
+	next := s.group.spec(l)
+	next.since = now
+	s.spec.Store(next)
+}

@@ -1,0 +1,130 @@
+package fleet
+
+import (
+	"time"
+
+	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/limit/bucket"
+)
+
+// A spec is a limit as a fleet shares it.
+type spec struct {
+	limit limit.Limit
+	rule  Rule
+	// hold is how long after a store was asked what it granted may be used. The rule
+	// allows for it: what is granted and not yet used never adds up to more than
+	// the limit.
+	hold time.Duration
+	// late says that what came later than hold must not be used at all. Limits too
+	// small to allow for a delay have no such rule: they are exact at the store, and
+	// what goes out is as even as the network is.
+	late   bool
+	leases bool
+	guard  time.Duration
+	since  time.Duration // when it took another's place
+}
+
+const (
+	defaultLease = 250 * time.Millisecond
+	defaultGuard = 10 * time.Millisecond
+	// longestLease keeps pauses and changes from being learnt late.
+	longestLease = 2 * time.Second
+	leaseShare   = 60 // of the window, for limits by the minute and longer
+	rollingShare = 100
+	worthLeasing = 4 // units that all of a fleet use in a lease; below it there is nothing to share out
+)
+
+// newSpec is how the limit is shared when leases last for lease, none if that is
+// below 0, and an answer of the store is expected within guard.
+func newSpec(l limit.Limit, lease, guard time.Duration) *spec {
+	s := &spec{limit: l, rule: Rule{Name: l.Name, Shape: l.Shape, Amount: l.Amount}, leases: lease >= 0, guard: guard}
+	switch l.Shape {
+	case limit.Bucket:
+		s.bucket(lease, guard)
+	case limit.Rolling:
+		s.rolling(lease, guard)
+	case limit.Fixed:
+		s.hold = max(guard, min(longestLease, lease))
+	}
+	if s.late {
+		s.rule.Hold = CeilMicros(s.hold)
+	}
+	return s
+}
+
+// bucket lets the store keep burst - rate*hold, so that blocks that are not spent
+// yet can never add up to more than the limit: with B and R of the limit, what goes
+// in a window W is at most B - R*hold + R*(W + hold).
+func (s *spec) bucket(lease, guard time.Duration) {
+	r := s.limit.Rate
+	s.rule.Meter = bucket.MeterOf(r)
+	fill := time.Duration(float64(r.Full()) / r.PerSecond() * float64(time.Second))
+	if block := max(guard, min(longestLease, max(lease, r.Per/leaseShare), fill/4)); r.PerSecond()*block.Seconds() < worthLeasing {
+		s.leases = false
+	} else if s.leases {
+		s.hold = block
+	}
+	if !s.leases {
+		s.hold = guard
+	}
+	m := &s.rule.Meter
+	reserve := (s.hold.Microseconds() + 1) * m.Drain
+	switch {
+	case reserve <= m.Unit/50:
+		// With less than a unit to hold back it is cheaper to let each come so much
+		// later: the unit after the burst of n comes at n*(interval + hold) - hold.
+		m.Unit += reserve
+		m.Cap = m.Unit * r.Full()
+		s.late = true
+	case s.hold > fill/2 || m.Cap-reserve < m.Unit:
+		s.leases = false
+	default:
+		m.Cap -= reserve
+		s.late = true
+	}
+}
+
+// rolling counts what was granted for as long as the window and hold: it may be
+// used so much later.
+func (s *spec) rolling(_, guard time.Duration) {
+	w := windowOf(&s.limit)
+	s.hold = min(longestLease, w.Per/rollingShare)
+	if s.hold < guard {
+		s.hold, s.leases = min(guard, w.Per/10), false
+	}
+	s.late = true
+	w.Per += s.hold
+	s.rule.Ring = bucket.RingOf(w)
+}
+
+// windowOf is the window of a rolling limit.
+func windowOf(l *limit.Limit) bucket.Window { return bucket.Window{Amount: l.Amount, Per: l.Per} }
+
+// untilReset is how long after a store was asked what it granted of a calendar window
+// may be used: what goes then still arrives in it.
+func (s *spec) untilReset(g *Grant) time.Duration { return g.Reset - s.guard }
+
+// windows are those of a fixed limit.
+func (s *spec) windows(at time.Time) limit.Windows {
+	if s.rule.Shape != limit.Fixed {
+		return limit.Windows{}
+	}
+	return s.limit.Windows(at)
+}
+
+// most is the largest cost that can ever be met.
+func (s *spec) most() int64 {
+	if s.rule.Shape == limit.Bucket {
+		return s.rule.Meter.Cap / s.rule.Meter.Unit
+	}
+	return s.rule.Amount
+}
+
+// perSecond is the limit's rate.
+func (s *spec) perSecond(now time.Time) float64 {
+	if s.limit.Shape == limit.Fixed {
+		w := s.limit.Windows(now)
+		return float64(s.limit.Amount) / max(1, w.End.Sub(w.Start).Seconds())
+	}
+	return s.limit.PerSecond()
+}

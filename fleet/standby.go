@@ -1,0 +1,268 @@
+package fleet
+
+import (
+	"math"
+	"time"
+
+	"github.com/seed1158cd35/weir/clock"
+	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/limit/bucket"
+)
+
+// standby is a block of a calendar window that is kept for when the store is away: units
+// that it has granted and charged, and that are good until the reset. It is what this
+// process uses while a part lives, but no more than it has used in the window already, so
+// that a crash loses no more than that.
+type standby struct {
+	left  int64
+	until expiry
+	mark  Mark
+
+	// Units that a repeat brought have no mark, and cannot be given back.
+	loose      int64
+	looseUntil expiry
+
+	win   int64   // the begin of the window that used counts in
+	used  int64   // units
+	rate  float64 // units a second, over the time that a part lives
+	at    time.Duration
+	begun time.Duration
+	share int64 // what is left of a share, where one is used
+	lent  int   // the use that it is for
+}
+
+// stands is how much there is now.
+func (p *pool) stands(now time.Duration, s *spec, u ownUse) int64 {
+	b := &p.own.standby
+	left := b.all(now, p.group.fleet.clock)
+	if u.mode != sharing {
+		return left
+	}
+	p.lend(now, s, u)
+	return left + b.share
+}
+
+// marked is how many units with a mark stand by, unmarked how many without, and all both.
+func (b *standby) marked(now time.Duration, c clock.Clock) int64 {
+	if b.left == 0 || b.until.passed(now, c) {
+		return 0
+	}
+	return b.left
+}
+
+func (b *standby) unmarked(now time.Duration, c clock.Clock) int64 {
+	if b.loose == 0 || b.looseUntil.passed(now, c) {
+		return 0
+	}
+	return b.loose
+}
+
+func (b *standby) all(now time.Duration, c clock.Clock) int64 {
+	return b.marked(now, c) + b.unmarked(now, c)
+}
+
+// lend sets what a share of the window's quota is, as far as it is known what is left.
+func (p *pool) lend(now time.Duration, s *spec, u ownUse) {
+	b := &p.own.standby
+	at := p.group.fleet.storeTime(now)
+	start := s.limit.Windows(at).Start.UnixMicro()
+	if b.lent == u.key && b.win == start {
+		return
+	}
+	left := s.rule.Amount
+	if seen := p.sight(); seen.known && at.Before(seen.end) {
+		left = seen.grant.Left
+	}
+	if p.blank(s.limit.Windows(at).Start) {
+		left = 0
+	}
+	p.turnStandby(start)
+	b.lent, b.share = u.key, PartDown(left, u.part)
+}
+
+// turnStandby begins another window.
+func (p *pool) turnStandby(start int64) {
+	if b := &p.own.standby; b.win != start {
+		b.win, b.used, b.share = start, 0, 0
+	}
+}
+
+func (p *pool) takeStandby(now time.Duration, u ownUse, n int64) limit.Turn {
+	b := &p.own.standby
+	b.used += n
+	if k := min(n, b.share); k > 0 && u.mode == sharing {
+		b.share -= k
+		b.draw(now, n-k, p.group.fleet.clock)
+		t := ownTurn(b.lent, n)
+		t.Place = -b.win // below 0: no instant of a use, should the limit get another shape
+		return t
+	}
+	t := limit.Turn{Turn: bucket.Turn{Low: b.mark.At, Place: b.mark.Level, Cost: n}}
+	if b.draw(now, n, p.group.fleet.clock) > 0 {
+		t.Low, t.Place = 0, b.looseTurn()
+	}
+	return t
+}
+
+// draw takes units, those with a mark first, and returns how many had none.
+func (b *standby) draw(now time.Duration, n int64, c clock.Clock) (loose int64) {
+	loose = n - min(n, b.marked(now, c))
+	b.left, b.loose = b.left-(n-loose), b.loose-loose
+	return loose
+}
+
+// looseTurn is the place of a turn of which units had no mark: no mark of a store is below 0.
+func (b *standby) looseTurn() int64 { return min(-1, -int64(b.looseUntil.at)) }
+
+// isLoose reports whether units of the turn had no mark, and are of the window of those that stand by.
+func (b *standby) isLoose(now time.Duration, t limit.Turn, c clock.Clock) bool {
+	return t.Low == 0 && t.Place == b.looseTurn() && !b.looseUntil.passed(now, c)
+}
+
+// ownLate is how late a call may wake for units that are this process's own, and use them.
+const ownLate = 100 * time.Millisecond
+
+// ends is before when units must be used that are this process's own: what stood by, or is a share, in
+// the calendar window that it is of.
+func (p *pool) ends(now time.Duration, t limit.Turn) expiry {
+	s, f := p.spec(), p.group.fleet
+	by := noExpiry
+	if isOwn(t) {
+		by.at = now + ownLate
+	}
+	switch {
+	case s.rule.Shape != limit.Fixed || t.Cost == 0:
+		return by
+	case isOwn(t):
+		at := f.storeTime(now)
+		return by.first(expiry{at: now + s.limit.Windows(at).End.Sub(at)})
+	}
+	if t.Low == 0 {
+		return p.own.standby.looseUntil
+	}
+	return p.own.standby.until
+}
+
+// standsAgain puts units of the window back to those that stand by, if they are needed
+// there: the store does not answer. It reports whether they were.
+func (p *pool) standsAgain(now time.Duration, t limit.Turn, n int64) bool {
+	if p.spec().rule.Shape != limit.Fixed || !p.alone(now) {
+		return false
+	}
+	p.group.own.Lock()
+	defer p.group.own.Unlock()
+	b := &p.own.standby
+	switch c := p.group.fleet.clock; {
+	case b.isLoose(now, t, c):
+		b.loose += n
+	case b.mark.At == t.Low && !b.until.passed(now, c):
+		b.left += n
+	default:
+		return false
+	}
+	b.used = max(0, b.used-n)
+	p.group.fleet.spent.Add(-n)
+	p.group.wants(now, p.spec(), -n)
+	return true
+}
+
+// uses notes that units of a calendar limit were as good as used.
+func (p *pool) uses(now time.Duration, start, n int64) {
+	p.turnStandby(start)
+	b := &p.own.standby
+	if b.begun == 0 {
+		b.begun = now
+	}
+	life := p.group.fleet.o.Outage.Seconds()
+	b.rate = b.rate*math.Exp(-(now-b.at).Seconds()/life) + float64(n)/life
+	b.at = now
+	b.used += n
+}
+
+// wants is how many units more should stand by.
+func (p *pool) wants(now time.Duration, s *spec) int64 {
+	if s.rule.Shape != limit.Fixed {
+		return 0
+	}
+	seen := p.sight()
+	p.group.own.Lock()
+	defer p.group.own.Unlock()
+	b := &p.own.standby
+	if !seen.known || b.win != seen.start.UnixMicro() || p.group.standing.part == 0 {
+		return 0
+	}
+	life := p.group.fleet.o.Outage.Seconds()
+	lately := b.rate * math.Exp(-(now-b.at).Seconds()/life) / max(1-math.Exp(-(now-b.begun).Seconds()/life), 1e-3)
+	n := int64(lately * life)
+	n = min(n, b.used, PartDown(seen.grant.Left, p.group.standing.part)/2)
+	return n - b.all(now, p.group.fleet.clock)
+}
+
+// keepBy lets units of a calendar window stand by.
+func (p *pool) keepBy(now time.Duration, n int64, until expiry, m Mark) {
+	p.group.own.Lock()
+	defer p.group.own.Unlock()
+	b := &p.own.standby
+	p.turnOwn(now, p.spec(), p.group.standing.use(now))
+	if m == (Mark{}) {
+		b.keepLoose(now, n, until, p.group.fleet.clock)
+		return
+	}
+	if b.mark.At != m.At || b.until.passed(now, p.group.fleet.clock) {
+		b.left = 0 // of another window
+	}
+	b.left, b.until, b.mark = b.left+n, until, m
+	p.group.isActive(p)
+}
+
+// keepLoose lets units stand by that have no mark, until the first of their windows ends.
+func (b *standby) keepLoose(now time.Duration, n int64, until expiry, c clock.Clock) {
+	switch {
+	case until.passed(now, c):
+	case b.unmarked(now, c) == 0:
+		b.loose, b.looseUntil = n, until
+	default:
+		b.loose += n
+	}
+}
+
+// standsBy reports whether something stands by.
+func (p *pool) standsBy(now time.Duration) bool {
+	p.group.own.Lock()
+	defer p.group.own.Unlock()
+	b := &p.own.standby
+	return b.left > 0 && !b.until.passed(now, p.group.fleet.clock)
+}
+
+// release gives back what need not stand by any more, and all of it if all is set.
+func (p *pool) release(now time.Duration, s *spec, all bool) (Settlement, bool) {
+	over := -p.wants(now, s)
+	p.group.own.Lock()
+	defer p.group.own.Unlock()
+	b := &p.own.standby
+	if b.left == 0 || b.until.passed(now, p.group.fleet.clock) {
+		return Settlement{}, false
+	}
+	if all {
+		over = b.left
+	} else if over*4 <= b.left {
+		return Settlement{}, false
+	}
+	over = min(over, b.left)
+	b.left -= over
+	return Settlement{Back: over, Mark: b.mark}, true
+}
+
+// turnQuota gives back what stands by of a limit that has got other windows, or a smaller amount: of
+// those it may be too much.
+func (p *pool) turnQuota(now time.Duration, s *spec) {
+	o, next := &p.own, amounts{s.rule.Amount, s.limit.Every, s.limit.Zone}
+	old := o.quota
+	if o.quota = next; old.amount == 0 || old.every == next.every && old.zone == next.zone && old.amount <= next.amount {
+		return
+	}
+	if b := &o.standby; b.left > 0 {
+		p.settle(now, Settlement{Back: b.left, Mark: b.mark})
+	}
+	o.standby.left, o.standby.loose, o.standby.mark = 0, 0, Mark{}
+}

@@ -1,0 +1,263 @@
+package fleet
+
+import (
+	"time"
+
+	"github.com/seed1158cd35/weir/limit/bucket"
+)
+
+// A standing is what a process knows of its place in a group: which part of the limits it
+// holds, and from when on it may use it. It decides only; beating.go talks.
+//
+// The process begins to use its part when it has heard nothing for the silence, counted
+// from when the latest answer arrived. The store counts it out from the silence after that
+// answer left, or an earlier one that is known to have arrived, which is never later. It
+// stops when an answer arrives; the store counts it in when the next beat says that it did.
+type standing struct {
+	rules parting
+
+	seq     int64 // of the latest beat
+	pending *Beat // not answered yet; it is sent again until it is
+	first   time.Duration
+
+	met         bool          // an answer has arrived
+	ack, gen    int64         // of the latest
+	part, until int64         //
+	recv, sent  time.Duration // when it arrived, and when its beat was sent first
+	said        time.Duration // the silence of that beat
+	silence     time.Duration // the one to say next
+	began       time.Duration // the process did
+
+	rtt  time.Duration // smoothed
+	slow bool          // the store answers too late for what it grants to be used
+	solo time.Duration // since when the store knows that; 0 if it does not
+
+	epoch int // goes up with each answer that ends the use of the part
+	kept  ripening
+	left  bool
+
+	// Of the use of a part: its own supply clock, in microseconds and millionths of one. It
+	// stands at 0 when the use begins and runs at the speed of the part.
+	key     int // which use that is; 0 is none
+	z, rest int64
+	at      time.Duration
+	speed   int64
+}
+
+// An ownUse is how a process uses a part, or a share, at an instant.
+type ownUse struct {
+	mode  mode
+	part  int64
+	key   int           // of one use; whatever was saved up in another is worth nothing
+	began time.Duration // the use
+	z     int64         // its supply clock
+}
+
+// parting is what is configured of parts.
+type parting struct {
+	silence time.Duration // S
+	life    time.Duration // T
+	without Without
+	none    bool // the process takes no part
+}
+
+// Without is what a process does when it has no part to go on with: it has never reached
+// the store, or has not for longer than Options.Outage. The zero Without goes on with the last
+// part, and refuses calls as long as there is none.
+type Without struct {
+	Refuse bool    // calls are refused
+	Share  float64 // or this share of each limit is used, whatever others do; 0 if not
+}
+
+// A mode is how calls are served of which the store has granted nothing yet.
+type mode uint8
+
+const (
+	asking   mode = iota // the store is asked, and there is nothing else
+	waiting              // as asking, but the store has never answered, or granted no part before it went away: calls wait
+	parted               // from the part that the store has granted
+	past                 // from the same, for longer than the store keeps it
+	sharing              // from a share that somebody has configured
+	refusing             // they are refused
+)
+
+var modes = [...]string{"heard", "new", "cut off", "past", "share", "refuse"}
+
+func (m mode) String() string { return modes[m] }
+
+// uses reports whether a mode serves calls without the store.
+func (m mode) uses() bool { return m == parted || m == past || m == sharing }
+
+// slack is by how much a clock may run wrong: a thousandth, and the time that it takes to
+// look.
+func slack(d time.Duration) time.Duration { return d/1000 + time.Millisecond }
+
+// quiet is how long nothing must be heard. A longer silence holds at once, a shorter one
+// when the store has answered to it.
+func (s *standing) quiet() time.Duration {
+	q := max(s.silence, s.said)
+	return q + slack(q)
+}
+
+// from is when this process may serve calls by itself, if no answer arrives before.
+func (s *standing) from() time.Duration {
+	switch {
+	case s.left:
+		return bucket.Never
+	case !s.met && s.rules.without.Share > 0:
+		return s.began + s.rules.silence
+	case !s.met:
+		return bucket.Never
+	case s.solo != 0:
+		return s.solo
+	}
+	return s.recv + s.quiet()
+}
+
+// over is when the part is over that the latest answer granted.
+func (s *standing) over() time.Duration { return s.sent + s.rules.life - slack(s.rules.life) }
+
+// mode is how calls are served now, and of which part, in millionths.
+func (s *standing) mode(now time.Duration) (mode, int64) {
+	w := s.rules.without
+	switch {
+	case s.left:
+		return asking, 0
+	case !s.met && now <= s.from():
+		return waiting, 0
+	case now <= s.from():
+		return asking, 0
+	case s.part > 0 && now < s.over():
+		return parted, s.part
+	case w.Share > 0:
+		return sharing, int64(w.Share * Whole)
+	case w.Refuse && now >= s.over():
+		return refusing, 0
+	case s.part > 0:
+		return past, s.part
+	}
+	return waiting, 0
+}
+
+// since is when the present mode began to serve calls: what it serves then begins empty.
+func (s *standing) since(m mode) time.Duration {
+	if m == parted || m == past || !s.met || s.part == 0 {
+		return s.from()
+	}
+	return max(s.from(), s.over())
+}
+
+// returns ends going on although the store answers, if that is quick enough again. The
+// process stops first, tells what it owes, and says so then.
+func (s *standing) returns() bool {
+	if s.solo == 0 || s.slow || s.pending != nil {
+		return false
+	}
+	s.solo = 0
+	s.epoch++
+	return true
+}
+
+// beat is the next beat, or the one that is not answered yet.
+func (s *standing) beat(now time.Duration, wish, need int64, window time.Duration) *Beat {
+	if s.pending != nil {
+		return s.pending
+	}
+	s.seq++
+	s.first = now
+	s.pending = &Beat{
+		Seq: s.seq, Ack: s.ack, Gen: s.gen, Part: s.part, Until: s.until,
+		Silence: s.silence.Microseconds(), Life: s.rules.life.Microseconds(), Window: window.Microseconds() + 1,
+		Wish: wish, Need: need, None: s.rules.none, Alone: s.slow && !s.rules.none,
+		Goes: !s.rules.without.Refuse && s.rules.without.Share == 0,
+	}
+	return s.pending
+}
+
+// hears takes an answer, of a copy of the beat that was sent at the instant. It reports
+// false for one to a beat that was answered already.
+func (s *standing) hears(now, copied time.Duration, b *Beat, a *Standing) bool {
+	if s.pending != b || a.No == 0 {
+		return false
+	}
+	s.pending = nil
+	s.use(now) // what has come of the part until now
+	lapsed := s.met && now >= s.over()
+	if lapsed {
+		s.kept.note(now, 0) // what it held has expired meanwhile
+	}
+	s.took(now - copied)
+	s.met, s.recv, s.sent = true, now, s.first
+	s.said = time.Duration(b.Silence) * time.Microsecond
+	had := s.part
+	s.ack, s.gen, s.part, s.until = a.No, a.Gen, a.Part, a.Until
+	s.kept.note(now, a.Part)
+	switch {
+	case !b.Alone || !s.slow:
+		s.solo = 0
+		s.epoch++
+	case s.solo == 0 || had == 0 || lapsed:
+		s.solo = now
+		s.epoch++
+	}
+	s.use(now)
+	return true
+}
+
+// took notes how long an answer took.
+func (s *standing) took(d time.Duration) {
+	if s.rtt == 0 {
+		s.rtt = d
+	}
+	s.rtt += (d - s.rtt) / 8
+}
+
+// missed notes that there was none in time.
+func (s *standing) missed() { s.rtt = min(mostRTT, s.rtt*3/2+10*time.Millisecond) }
+
+const mostRTT = 4 * time.Second
+
+// judge says whether the store is too slow for grants that hold for so long to be used,
+// and which silence suits it.
+func (s *standing) judge(hold time.Duration, took time.Duration, alive int64) {
+	switch {
+	case hold == 0 || s.rtt < hold*2/5:
+		s.slow = false
+	case s.rtt > hold*4/5:
+		s.slow = true
+	}
+	base := max(s.rules.silence, time.Duration(alive)*s.rules.silence/50)
+	s.silence = min(max(base, 4*took+base*3/4), s.rules.life/4)
+}
+
+// use is how calls are served now that the store has granted nothing for.
+func (s *standing) use(now time.Duration) ownUse {
+	m, part := s.mode(now)
+	if !m.uses() {
+		s.key = 0
+		return ownUse{mode: m}
+	}
+	began, key := s.since(m), 2*s.epoch+1
+	if m == sharing {
+		key++
+	}
+	if key != s.key {
+		s.key, s.z, s.rest, s.at, s.speed = key, 0, 0, began, part
+	}
+	if d := int64((now - s.at) / time.Microsecond); d > 0 {
+		s.rest += d % Whole * s.speed
+		s.z += d/Whole*s.speed + s.rest/Whole
+		s.rest %= Whole
+		s.at += time.Duration(d) * time.Microsecond
+	}
+	s.speed = part
+	return ownUse{m, part, key, began, s.z}
+}
+
+// patient is until when the store is expected to answer, if nothing was heard since.
+func (s *standing) patient() time.Duration {
+	if !s.met {
+		return s.began + s.rules.silence
+	}
+	return s.recv + s.quiet()
+}

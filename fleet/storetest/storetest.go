@@ -1,0 +1,127 @@
+// Package storetest holds stores to the contract of fleet.Store. TestStore tries
+// every sentence of it; Compare drives two stores through the same history.
+//
+// Time is that of the store: what is granted is judged by Ask.Now. A store that
+// runs in real time is waited for; one whose clock the test moves is faster and
+// tested to the microsecond.
+package storetest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/seed1158cd35/weir/fleet"
+)
+
+// An Option says what a store can do besides.
+type Option func(*suite)
+
+// Driven says that the clock of all stores that open returns stands still but for
+// advance.
+func Driven(advance func(d time.Duration)) Option {
+	return func(s *suite) { s.advance = advance }
+}
+
+// Hammer sets how long, by the store's clock, many goroutines take from one limit;
+// 2s if it is not given.
+func Hammer(d time.Duration) Option {
+	return func(s *suite) { s.hammer = d }
+}
+
+// Prepare is called for each group before it is used, for stores that have to be
+// told that a group is new: what is not known of one is taken for spent otherwise.
+func Prepare(prepare func(t testing.TB, group string)) Option {
+	return func(s *suite) { s.prepare = prepare }
+}
+
+type suite struct {
+	open    func(t testing.TB) fleet.Store
+	advance func(d time.Duration)
+	prepare func(t testing.TB, group string)
+	hammer  time.Duration
+	empty   func(t testing.TB, group string)
+}
+
+var tests = []struct {
+	name string
+	run  func(w *world)
+}{
+	{name: "copies are granted as the least of the claims bears", run: leastOfClaims},
+	{name: "a refusal consumes nothing of the other claims", run: allOrNone},
+	{name: "limits, keys and groups are apart", run: apart},
+	{name: "extra is at most a quarter of what is left", run: extraIsAQuarter},
+	{name: "no extra unless all copies were granted", run: extraAfterCopies},
+	{name: "no copies only looks", run: lookTakesNothing},
+	{name: "a claim that costs nothing takes nothing", run: costNothing},
+	{name: "a cost above the limit is never granted", run: costAbove},
+	{name: "what cannot be meant makes nothing", run: nonsense},
+	{name: "waiting as long as was said is enough", run: honestWait},
+	{name: "everything is there when it was said to be", run: honestReset},
+	{name: "a pause stops everyone", run: pauseStopsAll},
+	{name: "a pause is never made shorter", run: pauseOnlyGrows},
+	{name: "units come back by their mark", run: backByMark},
+	{name: "units come back by their mark after a refusal", run: backAfterRefusal},
+	{name: "nothing comes back without a mark", run: backWithoutMark},
+	{name: "what comes back twice makes no more than there was", run: backTwice},
+	{name: "what has run out does not come back", run: backTooLate},
+	{name: "what came back below does not come back again above", run: backShifted},
+	{name: "what was taken of a window does not come back in the next", run: backOfOldWindow},
+	{name: "what is owed is charged beyond what is left", run: owed},
+	{name: "a repeat gets the first answer and spends nothing", run: repeated},
+	{name: "a repeat settles nothing again", run: repeatedSettlement},
+	{name: "a repeat whose first call never arrived is executed", run: repeatOfNothing},
+	{name: "a call that arrives after its repeat is not executed again", run: lateOriginal},
+	{name: "lanes are apart", run: lanesApart},
+	{name: "a rate that changes keeps what was taken", run: changedRate},
+	{name: "a rolling limit that changes keeps what was taken", run: changedRolling},
+	{name: "a quota that changes keeps what was taken", run: changedFixed},
+	{name: "a mark from before a change makes nothing", run: backAfterChange},
+	{name: "a window begins with nothing gone", run: windowsRoll},
+	{name: "windows that do not hold the present are refused", run: windowsElsewhere},
+	{name: "a window that overlaps with the last begins with what was taken", run: windowsOverlap},
+	{name: "a settlement opens no window of the future", run: settlementAhead},
+	{name: "what is known to have gone counts in its window", run: seenCounts},
+	{name: "what came back in a window does not count again for having been known", run: seenAndBack},
+	{name: "records are made, changed and refused by version", run: recordVersions},
+	{name: "records are forgotten after their time", run: recordsExpire},
+	{name: "a version never comes again", run: versionsNeverReturn},
+	{name: "records of any content", run: recordContents},
+	{name: "64 swappers count exactly", run: swappersCount},
+	{name: "clients are counted and forgotten", run: beats},
+	{name: "calls whose context has ended fail", run: endedContext},
+	{name: "strange names", run: strangeNames},
+	{name: "many keys in one group", run: manyKeys},
+	{name: "bucket is never over under load", run: hammerBucket},
+	{name: "fast bucket is never over under load", run: hammerFast},
+	{name: "rolling is never over under load", run: hammerRolling},
+	{name: "fixed is never over under load", run: hammerFixed},
+	{name: "all or none under load", run: hammerSeveral},
+	{name: "returns and debts under load", run: hammerReturns},
+	{name: "a fleet uses what comes back after refusals", run: returnsAfterRefusals},
+}
+
+// TestStore holds a store to the contract. open is called several times for each
+// subtest: what it returns may be clients of one server, or one store that is
+// returned again, and must share their state. The suite closes nothing; open does by
+// t.Cleanup. Groups have names that are used in one subtest of one run only.
+func TestStore(t *testing.T, open func(t testing.TB) fleet.Store, options ...Option) {
+	s := &suite{open: open, hammer: 2 * time.Second}
+	for _, o := range options {
+		o(s)
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			if s.advance == nil {
+				t.Parallel() // most of the time they wait for the store's clock
+			}
+			test.run(newWorld(t, s))
+		})
+	}
+	if s.advance != nil {
+		t.Run("processes that hold for different times", func(t *testing.T) { holdsDiffer(newWorld(t, s)) })
+		t.Run("an expired part counts in a window that becomes longer", func(t *testing.T) { lengthened(newWorld(t, s)) })
+	}
+	if s.empty != nil && s.advance != nil {
+		t.Run("an emptied store honours the parts that are shown", func(t *testing.T) { emptied(newWorld(t, s)) })
+	}
+}
