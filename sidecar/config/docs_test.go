@@ -43,6 +43,7 @@ var sections = []table{
 	{"boundFields", "`bounds`", rows(boundFields)},
 	{"storeFields", "`store`", rows(storeFields)},
 	{"dynamoFields", "`store.dynamodb`", rows(dynamoFields)},
+	{"deliveriesFields", "`deliveries`", rows(deliveriesFields)},
 	{"decideFields", "`decide`", rows(decideFields)},
 	{"tokenFields", "`tokens.NAME`", rows(tokenFields)},
 	{"askerFields", "`decide.tokens.NAME`", rows(askerFields)},

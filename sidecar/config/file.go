@@ -61,6 +61,7 @@ var documentFields = []field[document]{
 	one("log_each_second", orOff(count[int](1), 0), func(f *document) *int { return &f.LogEach }, "10",
 		"How many lines a second are written that say the same: the same message, upstream, limit (or operation) and reason. The next one tells how many were left out, as `suppressed`. `off` writes all of them."),
 	{"store", "fields", "limits are this process's own", "Where limits, pauses and breakers are kept that several processes share; see docs/fleet.md.", readStore},
+	{"deliveries", "fields", "off", "Where requests are kept that are delivered later; see docs/deliveries.md.", readDeliveries},
 	{"decide", "fields", "off", "Decisions for programs that make their calls themselves; see docs/decide.md and docs/envoy.md.", readDecide},
 	{"cloudwatch", "fields", "off", "Metrics for CloudWatch, as lines or through its API; see docs/cloudwatch.md.", readCloudWatch},
 	{"notify", "fields", "off", "Messages to people when calls are given up, limits do not hold, a breaker opened, or the store is away; see docs/notify.md.", readNotify},

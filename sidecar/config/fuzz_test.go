@@ -109,6 +109,7 @@ func damage(r *rand.Rand, text string, words []string) string {
 
 // everyField has every field once, and no mistake.
 const everyField = `
+deliveries: {file: deliveries.db, keep: 24h, keep_dead: 48h}
 store:
   dynamodb: {table: weir, region: eu-west-1, endpoint: "http://localhost:8000"}
   redis: off
@@ -184,7 +185,9 @@ upstreams:
   a:
     url: https://h
     preset: http
-    routes: [{host: h, path: /p/, strip: true}]
+    deliver_schedule: messaging
+    deliver_headers: [X-Kept]
+    routes: [{host: h, path: /p/, strip: true, deliver: false}]
     replay: 1MiB
     pass_headers: [x-real-ip]
     undeclared: refuse

@@ -27,6 +27,7 @@ type Proxy struct {
 	options weir.Options
 	table   atomic.Pointer[table]
 	own     own
+	later   atomic.Pointer[Accepter]
 	setting sync.Mutex
 	reverse *httputil.ReverseProxy // of what leaves HTTP
 }
@@ -91,7 +92,11 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	t := p.table.Load()
 	id := correlationOf(r)
 	w.Header()[httpx.CorrelationHeader] = []string{id}
-	to, path, stream, who, ok := t.enter(w, r)
+	if strings.HasPrefix(r.URL.Path, DeliveriesPath) && p.later.Load() != nil {
+		p.look(w, r)
+		return
+	}
+	to, path, by, who, ok := t.enter(w, r)
 	if !ok {
 		return
 	}
@@ -101,7 +106,12 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer t.door.leave(r, who)
-	p.send(w, r, &trip{to: to, path: path, stream: stream, id: id, who: who, table: t})
+	trip := &trip{to: to, path: path, stream: by.Stream, id: id, who: who, table: t}
+	if by.later(r) {
+		p.deliver(w, r, trip)
+		return
+	}
+	p.send(w, r, trip)
 }
 
 // Serve sends a request on to an upstream by its name, whatever its routes: its path is
@@ -163,10 +173,10 @@ func (p *Proxy) send(w http.ResponseWriter, r *http.Request, trip *trip) {
 }
 
 // enter finds where a request goes, or answers it.
-func (t *table) enter(w http.ResponseWriter, r *http.Request) (to *target, path string, stream bool, g guest, ok bool) {
+func (t *table) enter(w http.ResponseWriter, r *http.Request) (to *target, path string, by *Route, g guest, ok bool) {
 	if why, f := t.problem(r); f != nil {
 		t.door.refuse(w, why, f)
-		return nil, "", false, g, false
+		return nil, "", nil, g, false
 	}
 	g, f := t.door.enter(r)
 	if f != nil {
@@ -175,13 +185,13 @@ func (t *table) enter(w http.ResponseWriter, r *http.Request) (to *target, path 
 			w.Header().Set("Connection", "close") // a new connection may show another certificate
 		}
 		t.door.refuse(w, noCaller, f)
-		return nil, "", false, g, false
+		return nil, "", nil, g, false
 	}
-	to, path, rest, stream, ok := t.find(r)
+	to, path, rest, by, ok := t.find(r)
 	if !ok {
 		(&refuse.Facts{Status: http.StatusNotFound, Code: refuse.ValidationError, Message: "no route leads from here to an upstream",
 			Details: map[string]any{"host": r.Host, "path": rawPath(r)}}).Write(w)
-		return nil, "", false, g, false
+		return nil, "", nil, g, false
 	}
 	why, f := t.door.admit(r, g, to)
 	if f == nil {
@@ -189,9 +199,9 @@ func (t *table) enter(w http.ResponseWriter, r *http.Request) (to *target, path 
 	}
 	if f != nil {
 		t.door.refuse(w, why, f)
-		return nil, "", false, g, false
+		return nil, "", nil, g, false
 	}
-	return to, path, stream, g, true
+	return to, path, by, g, true
 }
 
 // A trip is one request on its way through.

@@ -55,8 +55,8 @@ func newTable(d Door, upstreams []Upstream, old *table, o weir.Options, own *own
 }
 
 // find is the target of a request, the path to send it on with, what of it follows the
-// route's, and whether that is for streams.
-func (t *table) find(r *http.Request) (to *target, path, rest string, stream, ok bool) {
+// route's, and the route.
+func (t *table) find(r *http.Request) (to *target, path, rest string, by *Route, ok bool) {
 	host, raw := hosts.Name(r.Host), rawPath(r)
 	for i := range t.entries {
 		e := &t.entries[i]
@@ -70,9 +70,9 @@ func (t *table) find(r *http.Request) (to *target, path, rest string, stream, ok
 		if e.Strip {
 			raw = rest
 		}
-		return e.target, raw, rest, e.Stream, true
+		return e.target, raw, rest, &e.Route, true
 	}
-	return nil, "", "", false, false
+	return nil, "", "", nil, false
 }
 
 // stray says why a path is not sent on that could lead elsewhere than its route does. Where

@@ -35,6 +35,9 @@ type Upstream struct {
 	Keys    map[string]httpx.Source // where the values of scopes come from
 	Dialect httpx.Dialect           // what the API speaks beyond HTTP; nil means nothing
 
+	Schedule string   // of deliveries, by its name; "" means delivery.DefaultSchedule
+	Keep     []string // headers of requests that are delivered later, besides the usual ones
+
 	Pass []string // fields that anybody could forge, in canonical form, and that are sent on nevertheless
 
 	// Dial connects with the API; nil means as the system does.
@@ -65,6 +68,8 @@ type Route struct {
 
 	// Stream says that bodies of requests are streams here: they may be silent and slow.
 	Stream bool
+
+	Deliver Deliver
 }
 
 // A target is an upstream in use.

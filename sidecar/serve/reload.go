@@ -113,6 +113,7 @@ func (s *Server) keep(next *config.File) {
 		"listen": next.Listen != s.file.Listen, "admin": next.Admin != s.file.Admin || next.AdminTLS != s.file.AdminTLS || next.AdminAll != s.file.AdminAll,
 		"tls": (next.TLS == nil) != (s.file.TLS == nil), "max_header": next.MaxHeader != s.file.MaxHeader,
 		"log_each_second": next.LogEach != s.file.LogEach,
+		"deliveries":      !reflect.DeepEqual(next.Deliveries, s.file.Deliveries),
 		"store":           !reflect.DeepEqual(next.Store, s.file.Store), "cloudwatch": !reflect.DeepEqual(next.CloudWatch, s.file.CloudWatch),
 		"notify": !reflect.DeepEqual(next.Notify, s.file.Notify), "decide": !sameDecide(next.Decide, s.file.Decide),
 		"hash_env": next.HashEnv != s.file.HashEnv, "harmless": !slices.Equal(next.Harmless, s.file.Harmless),
@@ -129,6 +130,7 @@ func (s *Server) keep(next *config.File) {
 	next.Listen, next.Admin, next.MaxHeader, next.LogEach = s.file.Listen, s.file.Admin, s.file.MaxHeader, s.file.LogEach
 	next.AdminTLS, next.AdminAll = s.file.AdminTLS, s.file.AdminAll
 	next.HashEnv, next.Harmless = s.file.HashEnv, s.file.Harmless
+	next.Deliveries = s.file.Deliveries
 	next.Store, next.Decide = s.file.Store, s.file.Decide
 	next.CloudWatch, next.Notify = s.file.CloudWatch, s.file.Notify
 	next.Bounds.Streams, next.Jobs = s.file.Bounds.Streams, s.file.Jobs

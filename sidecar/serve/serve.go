@@ -56,6 +56,8 @@ type Server struct {
 	access   access
 	models   models
 	tells    escalation
+
+	deliveries *deliveries // nil if nothing is delivered later
 }
 
 // New reads the file at path, and listens. If that fails nothing is left open.
@@ -89,6 +91,7 @@ func (s *Server) abandon() {
 		_ = l.Close()
 	}
 	s.models.close()
+	_ = s.deliveries.stop()
 	s.leave()
 	s.tells.close(s.log)
 }
@@ -117,6 +120,9 @@ func (s *Server) prepare() (err error) {
 	}
 	events := s.tells.events(s.metrics.Events(), logs.Options{EachSecond: file.LogEach}.Events(s.log))
 	if err = s.join(events, registry); err != nil {
+		return err
+	}
+	if err = s.newDeliveries(file.Deliveries, registry); err != nil {
 		return err
 	}
 	s.watch()
@@ -294,6 +300,8 @@ func (s *Server) Run(ctx context.Context, reload, stop <-chan os.Signal) error {
 	if s.fleet != nil {
 		s.fleet.Start()
 	}
+	s.deliveries.start()
+	defer s.endDeliveries()
 	calling, back := s.front(calls), s.back()
 	failed := make(chan error, 4)
 	s.decider.start(calls, s, failed)

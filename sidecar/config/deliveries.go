@@ -1,0 +1,66 @@
+package config
+
+import (
+	"path/filepath"
+	"time"
+
+	"github.com/seed1158cd35/weir/delivery"
+	"github.com/seed1158cd35/weir/internal/doc"
+	"github.com/seed1158cd35/weir/sidecar/proxy"
+)
+
+// Deliveries is where requests are kept that are delivered later.
+type Deliveries struct {
+	File     string        // its path
+	Keep     time.Duration // what was delivered
+	KeepDead time.Duration // dead letters
+}
+
+var deliveriesFields = []field[Deliveries]{
+	one("file", word, func(v *Deliveries) *string { return &v.File }, "required", "A database of SQLite, for one weir on one machine. Relative to the directory of weir.yaml; not on a network file system."),
+	one("keep", duration, func(v *Deliveries) *time.Duration { return &v.Keep }, "168h", "How long what was delivered can be looked at, and its idempotency key is known."),
+	one("keep_dead", duration, func(v *Deliveries) *time.Duration { return &v.KeepDead }, "720h", "The same for dead letters."),
+}
+
+func readDeliveries(d *decoder, n *node, f *document) {
+	v := Deliveries{Keep: 7 * 24 * time.Hour, KeepDead: 30 * 24 * time.Hour}
+	if object(d, n, deliveriesFields, &v); n.Kind != doc.Mapping {
+		return
+	}
+	if n.Get("file") == nil {
+		d.Bad(n, "write deliveries: {file: deliveries.db}", "has no file")
+	}
+	v.File = d.beside(filepath.FromSlash(v.File))
+	f.Deliveries = &v
+}
+
+func deliverySchedule(s string) (string, string, string) {
+	if _, ok := delivery.ScheduleOf(s); !ok {
+		return "", "is no schedule of deliveries", "write webhook or messaging"
+	}
+	return s, "", ""
+}
+
+// checkDeliveries complains of routes that deliver what could not be stored or sent.
+func (d *decoder) checkDeliveries(root *node, f *document) {
+	for _, p := range f.places {
+		at := p.at.Get("deliver")
+		if p.Deliver == proxy.DeliverNever || at == nil {
+			continue
+		}
+		switch {
+		case f.Deliveries == nil:
+			d.Bad(at, "write deliveries: {file: deliveries.db}", "there is nowhere to keep what is delivered later")
+		case f.AWS[p.upstream].Service != "" || root.Get("upstreams").Get(p.upstream).Get("aws") != nil || root.Get("upstreams").Get(p.upstream).Get("llm") != nil:
+			d.Bad(at, "", "requests of an upstream with aws or llm cannot be delivered later yet")
+		}
+	}
+	for i := range f.Upstreams {
+		u := &f.Upstreams[i]
+		for _, name := range u.Keep {
+			if proxy.Secret(name) {
+				d.Bad(root.Get("upstreams").Get(u.Name).Get("deliver_headers"), "", "%s holds credentials, which are not stored", name)
+			}
+		}
+	}
+}

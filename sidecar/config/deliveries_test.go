@@ -1,0 +1,27 @@
+package config
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestMistakesInDeliveries(t *testing.T) {
+	for text, want := range map[string]string{
+		"upstreams: {a: {url: 'http://a.test', routes: [{path: /, deliver: true}]}}":                                                            "upstreams.a.routes[0].deliver: there is nowhere to keep what is delivered later; write deliveries: {file: deliveries.db}",
+		"deliveries: {}\nupstreams: {a: {url: 'http://a.test'}}":                                                                                "deliveries: has no file",
+		"deliveries: {file: d.db, keep: 5}\nupstreams: {a: {url: 'http://a.test'}}":                                                             "has no unit",
+		"upstreams: {a: {url: 'http://a.test', deliver_schedule: never}}":                                                                       "is no schedule of deliveries; write webhook or messaging",
+		"upstreams: {a: {url: 'http://a.test', deliver_headers: [X-Api-Key]}}":                                                                  "X-Api-Key holds credentials, which are not stored",
+		"deliveries: {file: d.db}\nupstreams: {a: {url: 'http://a.test', routes: [{path: /, deliver: maybe}]}}":                                 "want true, always or false",
+		"deliveries: {file: d.db}\nupstreams: {a: {url: 'https://s3.eu-central-1.amazonaws.com', aws: {}, routes: [{path: /, deliver: true}]}}": "cannot be delivered later yet",
+	} {
+		_, err := Parse("weir.yaml", []byte(text), nil)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s\ngot %v, want %s", text, err, want)
+		}
+	}
+	f, err := Parse("dir/weir.yaml", []byte("deliveries: {file: d.db}\nupstreams: {a: {url: 'http://a.test', deliver_schedule: messaging, routes: [{path: /, deliver: always}]}}"), nil)
+	if err != nil || f.Deliveries.File != "dir/d.db" || f.Upstreams[0].Schedule != "messaging" {
+		t.Errorf("%+v, %v", f, err)
+	}
+}

@@ -1,0 +1,288 @@
+package proxy
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/textproto"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/seed1158cd35/weir/delivery"
+	"github.com/seed1158cd35/weir/httpx"
+	"github.com/seed1158cd35/weir/internal/refuse"
+)
+
+// Deliver says which requests of a route are stored, and delivered later.
+type Deliver uint8
+
+const (
+	DeliverNever  Deliver = iota
+	DeliverAsked          // those with Prefer: respond-async
+	DeliverAlways         // all
+)
+
+// An Accepter stores requests; see delivery.Worker.
+type Accepter interface {
+	Accept(ctx context.Context, r *delivery.Request) (delivery.Delivery, bool, error)
+	Get(ctx context.Context, id string) (delivery.Delivery, error)
+}
+
+// Later has requests stored that are to be delivered later. Without it they are refused.
+func (p *Proxy) Later(a Accepter) { p.later.Store(&a) }
+
+// DeliveriesPath is where callers look at their deliveries.
+const DeliveriesPath = "/-/weir/v1/deliveries/"
+
+// later reports whether the request is to be stored.
+func (r *Route) later(q *http.Request) bool {
+	switch r.Deliver {
+	case DeliverAlways:
+		return true
+	case DeliverAsked:
+		_, asked := preference(q.Header, "respond-async")
+		return asked
+	}
+	return false
+}
+
+// preference reads one of Prefer (RFC 7240): a list over several lines, of which the first of
+// equal names counts.
+func preference(h http.Header, name string) (value string, ok bool) {
+	for _, line := range h.Values("Prefer") {
+		for item := range strings.SplitSeq(line, ",") {
+			item, _, _ = strings.Cut(item, ";")
+			key, value, _ := strings.Cut(item, "=")
+			if strings.EqualFold(strings.TrimSpace(key), name) {
+				return strings.Trim(strings.TrimSpace(value), `"`), true
+			}
+		}
+	}
+	return "", false
+}
+
+// accepting bounds how long a caller waits to hear that its request is stored.
+const accepting = time.Second
+
+// deliver stores a request, and gives its caller a receipt.
+func (p *Proxy) deliver(w http.ResponseWriter, r *http.Request, t *trip) {
+	to := p.later.Load()
+	if to == nil {
+		refusal(w, http.StatusServiceUnavailable, refuse.ServiceUnavailable, "weir has nowhere to keep what is delivered later (deliveries); a new start may be needed", nil)
+		return
+	}
+	t.came = r
+	f := t.undeclared()
+	var q *delivery.Request
+	if f == nil {
+		q, f = t.letter(r)
+	}
+	if f != nil {
+		f.Write(w)
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), accepting)
+	defer cancel()
+	d, fresh, err := (*to).Accept(ctx, q)
+	if err != nil {
+		notAccepted(w, d.ID, err)
+		return
+	}
+	applied := "respond-async"
+	if wait, ok := preference(r.Header, "wait"); ok {
+		if s, err := strconv.Atoi(wait); err == nil && s > 0 {
+			s = min(s, longestWait)
+			applied += ", wait=" + strconv.Itoa(s)
+			d = watch(r.Context(), *to, d, time.Duration(s)*time.Second)
+		}
+	}
+	h := w.Header()
+	if _, asked := preference(r.Header, "respond-async"); asked {
+		h.Set("Preference-Applied", applied)
+	}
+	h.Set("Location", DeliveriesPath+d.ID)
+	if !fresh {
+		h.Set("Idempotency-Replayed", "true")
+	}
+	status := http.StatusAccepted
+	if !d.Waits() {
+		status = http.StatusOK
+	}
+	h.Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(ReceiptOf(&d))
+}
+
+// longestWait is how many seconds a caller may wait for its delivery.
+const longestWait = 60
+
+// watch is the delivery once it is over, or after a time.
+func watch(ctx context.Context, a Accepter, d delivery.Delivery, long time.Duration) delivery.Delivery {
+	end := time.Now().Add(long)
+	for wait := 5 * time.Millisecond; d.Waits() && time.Now().Before(end) && ctx.Err() == nil; wait = min(2*wait, 250*time.Millisecond) {
+		select {
+		case <-time.After(min(wait, time.Until(end))):
+		case <-ctx.Done():
+		}
+		if now, err := a.Get(ctx, d.ID); err == nil {
+			d = now
+		}
+	}
+	return d
+}
+
+// A Receipt is what is told of a delivery to whoever handed it in.
+type Receipt struct {
+	ID       string          `json:"id"`
+	Status   delivery.Status `json:"status"`
+	Upstream string          `json:"upstream"`
+	Accepted time.Time       `json:"accepted"`
+	Attempts int             `json:"attempts"`
+	Due      time.Time       `json:"due,omitzero"` // while it waits
+	Reason   delivery.Reason `json:"reason,omitempty"`
+	Detail   string          `json:"detail,omitempty"`
+}
+
+// ReceiptOf is that of a delivery.
+func ReceiptOf(d *delivery.Delivery) Receipt {
+	r := Receipt{ID: d.ID, Status: d.Status, Upstream: d.Upstream, Accepted: d.Accepted, Attempts: d.Attempts, Reason: d.Reason, Detail: d.Detail}
+	if d.Status == delivery.Queued || d.Status == delivery.Created {
+		r.Due = d.Due
+	}
+	return r
+}
+
+// notAccepted says why a request is not known to be stored.
+func notAccepted(w http.ResponseWriter, id string, err error) {
+	var field *delivery.FieldError
+	switch {
+	case errors.As(err, &field):
+		refusal(w, http.StatusBadRequest, refuse.ValidationError, err.Error(), map[string]any{"field": field.Field, "reason": field.Reason})
+	case errors.Is(err, delivery.ErrKeyReused):
+		refusal(w, http.StatusUnprocessableEntity, "IDEMPOTENCY_KEY_REUSED", "the Idempotency-Key was used for another request", map[string]any{"field": "Idempotency-Key"})
+	default:
+		w.Header().Set("Retry-After", "1")
+		message := "the request was not stored: "
+		if errors.Is(err, delivery.ErrUncertain) || errors.Is(err, context.DeadlineExceeded) {
+			message = "whether the request was stored is not known; the same Idempotency-Key finds out: "
+		}
+		why := "the deliveries' file does not answer"
+		if errors.Is(err, delivery.ErrFull) {
+			why = "there is no room to store it"
+		}
+		refusal(w, http.StatusServiceUnavailable, refuse.ServiceUnavailable, message+why, map[string]any{"id": id})
+	}
+}
+
+func refusal(w http.ResponseWriter, status int, code, message string, details map[string]any) {
+	(&refuse.Facts{Status: status, Code: code, Message: message, Details: details}).Write(w)
+}
+
+// letter is what is kept of a request.
+func (t *trip) letter(r *http.Request) (*delivery.Request, *refuse.Facts) {
+	bad := func(field, reason string) (*delivery.Request, *refuse.Facts) {
+		return nil, &refuse.Facts{Status: http.StatusBadRequest, Code: refuse.ValidationError, Message: field + ": " + reason, Details: map[string]any{"field": field, "reason": reason}, Final: true}
+	}
+	for name := range r.Header {
+		if name != TokenHeader && Secret(name) && !slices.Contains(t.who.Shown, name) {
+			return bad(name, "credentials are not stored, and without them the request would be refused later: send it without Prefer: respond-async, or to an upstream that wants none")
+		}
+	}
+	at := *r.URL
+	t.who.hide(make(http.Header), &at)
+	for name := range at.Query() {
+		if name == "key" || Secret(name) {
+			return bad(name, "looks like a credential in the query; those are not stored: send it without Prefer: respond-async")
+		}
+	}
+	if r.Header.Get("Upgrade") != "" {
+		return bad("Upgrade", "a connection cannot be made later")
+	}
+	q := &delivery.Request{Tenant: t.who.Name, Owner: t.who.Name, Upstream: t.to.Name, Method: r.Method, Path: t.path, Query: at.RawQuery,
+		Header: t.kept(r.Header), OrderKey: r.Header.Get("Weir-Order-Key"), Correlation: t.id}
+	var err error
+	if q.Key, err = delivery.ParseKey(r.Header); err != nil {
+		return bad("Idempotency-Key", err.Error())
+	}
+	for name, at := range map[string]*time.Time{"Weir-Not-Before": &q.NotBefore, "Weir-Deliver-Before": &q.Expires} {
+		if v := r.Header.Get(name); v != "" {
+			if *at, err = instant(v); err != nil {
+				return bad(name, "want an instant such as 2027-01-31T12:00:00Z")
+			}
+		}
+	}
+	var f *refuse.Facts
+	q.Body, f = t.bodyOf(r)
+	return q, f
+}
+
+// bodyOf is the body of a request, if it is not larger than what is kept.
+func (t *trip) bodyOf(r *http.Request) ([]byte, *refuse.Facts) {
+	most := int64(delivery.MaxBody)
+	if t.to.MaxBody > 0 {
+		most = min(most, t.to.MaxBody)
+	}
+	body, err := io.ReadAll(io.LimitReader(r.Body, most+1))
+	if err != nil {
+		return nil, httpx.BrokenBody(err)
+	}
+	if int64(len(body)) > most {
+		return nil, &refuse.Facts{Status: http.StatusRequestEntityTooLarge, Code: refuse.ValidationError, Final: true,
+			Message: fmt.Sprintf("the body is larger than the %d bytes that are kept of a request to be delivered later", most),
+			Details: map[string]any{"field": "body", "reason": fmt.Sprintf("at most %d bytes", most)}}
+	}
+	return body, nil
+}
+
+// instant reads one of RFC 3339 or of HTTP.
+func instant(v string) (time.Time, error) {
+	if at, err := time.Parse(time.RFC3339, v); err == nil {
+		return at, nil
+	}
+	return http.ParseTime(v)
+}
+
+// Secret reports whether a header holds credentials.
+func Secret(name string) bool {
+	name = textproto.CanonicalMIMEHeaderKey(name)
+	if slices.Contains(secrets, name) {
+		return true
+	}
+	low := strings.ToLower(name)
+	for _, part := range []string{"api-key", "apikey", "token", "secret", "password", "signature"} {
+		if strings.Contains(low, part) {
+			return true
+		}
+	}
+	return false
+}
+
+var secrets = []string{"Authorization", "Proxy-Authorization", "Cookie", "X-Amz-Security-Token"}
+
+// usual are headers that say what a request is, and nothing of its caller.
+var usual = []string{"Accept", "Accept-Language", "Content-Encoding", "Content-Language", "Content-Type", "User-Agent",
+	"Title", "Priority", "Tags", "Click", "Markdown", "Icon", "Filename", "Actions", // ntfy's
+	"Webhook-Id", "Webhook-Timestamp", "Traceparent"}
+
+// kept are the headers of a request that are stored: the usual ones, those that the upstream's
+// configuration names, and those by which its limits tell callers apart.
+func (t *trip) kept(h http.Header) http.Header {
+	out := make(http.Header)
+	names := slices.Concat(usual, t.to.Keep)
+	for _, from := range t.to.Keys {
+		if from.Kind == httpx.FromHeader && !Secret(from.Name) {
+			names = append(names, from.Name)
+		}
+	}
+	for _, name := range names {
+		if v := h[name]; len(v) > 0 {
+			out[name] = slices.Clone(v)
+		}
+	}
+	return out
+}
