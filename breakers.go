@@ -2,7 +2,6 @@ package weir
 
 import (
 	"cmp"
-	"context"
 	"iter"
 	"math"
 	"time"
@@ -149,8 +148,7 @@ func (u *Upstream) join(local breakers.Local, scope string) {
 		return
 	}
 	u.quit()
-	b := breakers.New(breakers.Config{Store: f.Store(), Group: u.name, Scope: scope, Clock: u.options.Clock}, local)
-	u.leave = f.Attend(func(ctx context.Context) { _ = b.Run(ctx) }) // it returns why ctx ended
+	u.leave = breakers.Join(f, breakers.Config{Group: u.name, Scope: scope, Clock: u.options.Clock}, local)
 }
 
 // Close takes the upstream's breakers out of the fleet, for an upstream that is not

@@ -102,8 +102,8 @@ func (u *Upstream) tellPause(to func(PauseEvent), now time.Duration, of pause.Su
 // joinPauses makes the pauses those of the fleet.
 func (u *Upstream) joinPauses() (leave func()) {
 	f := u.options.Fleet
-	u.records = pauses.New(pauses.Config{
-		Store: f.Store(), Group: u.name, Client: f.Client(), Book: &u.pauses, Clock: u.options.Clock, Rand: u.options.Rand,
+	u.records = pauses.Of(f, pauses.Config{
+		Group: u.name, Book: &u.pauses, Clock: u.options.Clock, Rand: u.options.Rand,
 		Longest: u.longestPause, Heard: u.heard, Damaged: u.damaged,
 	})
 	return f.Attend(func(ctx context.Context) { _ = u.records.Run(ctx) }) // it returns why ctx ended

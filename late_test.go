@@ -70,10 +70,11 @@ func stoodStill(t *testing.T, l limit.Limit, fair weir.Fair, still time.Duration
 	c := standing{clock.System, start + time.Second, start + time.Second + still}
 	o := weir.Options{Clock: c}
 	if shared {
-		o.Fleet = fleet.New(fleet.NewMemory(nil), fleet.Options{Clock: c, Lease: -1})
-		o.Fleet.Start()
+		f := fleet.New(fleet.NewMemory(nil), fleet.Options{Clock: c, Lease: -1})
+		f.Start()
+		o.Fleet = f
 		defer func() {
-			if err := o.Fleet.Close(t.Context()); err != nil {
+			if err := f.Close(t.Context()); err != nil {
 				t.Error(err)
 			}
 		}()

@@ -12,7 +12,7 @@ import (
 
 	"github.com/seed1158cd35/weir/breaker"
 	"github.com/seed1158cd35/weir/clock"
-	"github.com/seed1158cd35/weir/fleet"
+	"github.com/seed1158cd35/weir/fleet/breakers"
 	"github.com/seed1158cd35/weir/fleet/pauses"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/limit/bucket"
@@ -26,9 +26,16 @@ import (
 type Options struct {
 	Clock  Clock // nil means the system's
 	Events Events
-	Gates  []Gate       // asked after breaker and limits
-	Fleet  *fleet.Fleet // shares the limits with other processes; nil means that they are this one's own
-	Rand   *rand.Rand   // for simulators, whose runs must repeat; nil means the runtime's
+	Gates  []Gate     // asked after breaker and limits
+	Fleet  Fleet      // shares the limits with other processes; nil means that they are this one's own
+	Rand   *rand.Rand // for simulators, whose runs must repeat; nil means the runtime's
+}
+
+// A Fleet is what processes share limits, breakers and pauses through: a *fleet.Fleet. A nil one is none.
+type Fleet interface {
+	breakers.Fleet
+	pauses.Fleet
+	Home(upstream string) limit.Home // where the limiters of its shared limits come from
 }
 
 // An Upstream is an API that is called, under a policy. It is safe for
@@ -69,6 +76,9 @@ type live struct {
 
 // New makes an upstream, or says everything that is wrong with its policy.
 func New(name string, p Policy, o Options) (*Upstream, error) {
+	if v := reflect.ValueOf(o.Fleet); v.Kind() == reflect.Pointer && v.IsNil() {
+		o.Fleet = nil // of a program whose limits are its own
+	}
 	u := &Upstream{name: name, options: o, clock: o.Clock}
 	if u.clock == nil {
 		u.clock = clock.System
@@ -180,9 +190,9 @@ func (u *Upstream) registry(now time.Duration, v *live, l limit.Limit, gone bool
 	}
 	switch {
 	case shares && gone:
-		return limit.NewSharedEmpty(now, l, u.options.Fleet.Group(u.name))
+		return limit.NewSharedEmpty(now, l, u.options.Fleet.Home(u.name))
 	case shares:
-		return limit.NewShared(now, l, u.options.Fleet.Group(u.name))
+		return limit.NewShared(now, l, u.options.Fleet.Home(u.name))
 	case gone:
 		return limit.NewEmpty(now, l, limit.WithWall(u.clock))
 	}

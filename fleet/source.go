@@ -16,6 +16,9 @@ type source struct {
 
 var _ limit.Home = (*Group)(nil)
 
+// Home is the group of an upstream: where the limiters of its shared limits come from.
+func (f *Fleet) Home(upstream string) limit.Home { return f.Group(upstream) }
+
 // Source is Home's.
 func (g *Group) Source(now time.Duration, l limit.Limit, empty bool) limit.Source {
 	s := &source{group: g}

@@ -81,6 +81,19 @@ type Breakers struct {
 // changes of different keys seldom meet.
 const groupPages = 8
 
+// A Fleet is where breakers are joined: a *fleet.Fleet.
+type Fleet interface {
+	Store() fleet.Store
+	Attend(run func(context.Context)) (leave func()) // runs while the fleet does, until leave
+}
+
+// Join is New and Run in a fleet, whose store takes the place of the Config's, until leave.
+func Join(f Fleet, c Config, local Local) (leave func()) {
+	c.Store = f.Store()
+	b := New(c, local)
+	return f.Attend(func(ctx context.Context) { _ = b.Run(ctx) }) // it returns why ctx ended
+}
+
 // New makes the breakers of a process members of the fleet. It is to be called
 // before they are used; until Run runs each decides for itself.
 func New(c Config, local Local) *Breakers {

@@ -75,6 +75,20 @@ type Pauses struct {
 	fails   int           // calls of the store in a row that failed
 }
 
+// A Fleet is where pauses are joined: a *fleet.Fleet.
+type Fleet interface {
+	Store() fleet.Store
+	Client() string                                  // tells this process from the others
+	Running() bool                                   // whether what attends runs
+	Attend(run func(context.Context)) (leave func()) // runs while the fleet does, until leave
+}
+
+// Of is New in a fleet, whose store and client take the place of the Config's.
+func Of(f Fleet, c Config) *Pauses {
+	c.Store, c.Client = f.Store(), f.Client()
+	return New(c)
+}
+
 // New makes the pauses of a book those of the fleet, once Run runs.
 func New(c Config) *Pauses {
 	if c.Clock == nil {

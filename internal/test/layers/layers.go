@@ -67,6 +67,11 @@ var order = [...][]string{
 // A worker of deliveries is tried with a queue that ships.
 var tested = map[string]string{"llm/gateway": "sidecar/config", "delivery": "delivery/sqlite"}
 
+// strangers know each other by small interfaces only, in what is not a test.
+var strangers = map[[2]string]string{
+	{".", "fleet"}: "it knows a fleet as weir.Fleet and limit.Home",
+}
+
 // A Package is what go list says of one package.
 type Package struct {
 	ImportPath string
@@ -94,6 +99,12 @@ func Violations(packages []Package) []string {
 			found = append(found, fmt.Sprintf("%s stands in no layer: give it a place in internal/test/layers", from))
 		default:
 			found = append(found, broken(from, from, p.Imports, standard)...)
+			for _, i := range p.Imports {
+				to, _ := inModule(i)
+				if why := strangers[[2]string{from, to}]; why != "" {
+					found = append(found, fmt.Sprintf("%s must not import %s: %s", from, i, why))
+				}
+			}
 			found = append(found, broken(from, from+"'s tests", p.TestImports, standard)...)
 			found = append(found, broken(cmp.Or(tested[from], from), from+"'s external tests", p.XTestImports, standard)...)
 		}

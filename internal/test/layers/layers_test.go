@@ -85,12 +85,14 @@ func TestViolationsNamePackageAndImport(t *testing.T) {
 		{ImportPath: module + "/retry", TestImports: []string{redis}},
 		{ImportPath: module + "/limit/bucket", XTestImports: []string{"time", redis}},
 		{ImportPath: module + "/newcomer"},
+		{ImportPath: module, Imports: []string{module + "/fleet"}, XTestImports: []string{module + "/fleet"}},
 	})
 	want := []string{
 		"limit must not import " + module + ": it stands above",
 		"retry's tests must not import " + redis + ": the core",
 		"limit/bucket's external tests must not import " + redis + ": the core",
 		"newcomer stands in no layer",
+		". must not import " + module + "/fleet: it knows a fleet as",
 	}
 	if len(got) != len(want) {
 		t.Fatalf("got %d violations, want %d:\n%s", len(got), len(want), strings.Join(got, "\n"))
