@@ -53,9 +53,6 @@ func (p *Permit) ask(now, patience time.Duration, c *Call) step {
 		p.by = v.plan(c)
 	}
 	p.charge(now, c)
-	if !p.by.fair {
-		return p.askLimits(now, patience)
-	}
 	return p.turn(now, patience)
 }
 
@@ -132,7 +129,7 @@ func (p *Permit) waits(ctx context.Context, d step, now, until, slot time.Durati
 	return d, now, err
 }
 
-// doze waits for a turn that has been booked, or for the end of a pause, and asks again.
+// doze waits for the end of a pause, and asks again.
 func (p *Permit) doze(ctx context.Context, until, d time.Duration) (step, time.Duration, error) {
 	opened, err := p.u.sleep(ctx, p.breaker, min(d, nap))
 	now := p.u.clock.Now()
@@ -167,8 +164,8 @@ func (p *Permit) tooSlow(now time.Duration) step {
 // soon is when to ask again where nobody knows better.
 const soon = time.Second
 
-// nap is how long a call that waits for a turn sleeps at most before it looks whether it may
-// go sooner: something may have come back, or a rate have learnt, of which nobody is told.
+// nap is how long a call that waits for its turn or for the end of a pause sleeps at most before it
+// looks whether it may go sooner.
 const nap = time.Second
 
 // tooLate reports whether a wait has ended because the call's own deadline has passed.
@@ -186,15 +183,22 @@ func (p *Permit) reconsider(now time.Duration) step {
 		d = no(ShuttingDown, soon)
 	}
 	if d.refused() {
-		p.limits.Drop(now)
+		p.handBack(now)
 		p.why = -1
 	}
 	return d
 }
 
+// handBack gives back what the limits gave, and lets those have it who wait.
+func (p *Permit) handBack(now time.Duration) {
+	if p.limits.Drop(now) {
+		p.kick(p.u, now)
+	}
+}
+
 // undo hands back what the gates gave: the attempt is not made.
 func (p *Permit) undo(now time.Duration) {
-	p.limits.Drop(now)
+	p.handBack(now)
 	p.exit()
 	p.giveBack(now)
 	for _, report := range p.reports {

@@ -3,6 +3,7 @@ package weir
 import (
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/seed1158cd35/weir/limit/line"
 )
@@ -31,6 +32,13 @@ type LaneWeights struct{ High, Normal, Low int }
 
 // lines is the part of it that the lines want to know.
 func (f Fair) lines() line.Config {
+	if f.By == "" {
+		return line.Config{Longest: math.MaxInt32, PerFlow: math.MaxInt32}
+	}
+	return f.config()
+}
+
+func (f Fair) config() line.Config {
 	w := f.Weights
 	return line.Config{Weights: [line.Lanes]int{w.High, w.Normal, w.Low}, Longest: f.Longest, PerFlow: f.PerFlow}
 }
@@ -39,7 +47,7 @@ func (f Fair) withDefaults() Fair {
 	if f.By == "" {
 		return f
 	}
-	c := f.lines().WithDefaults()
+	c := f.config().WithDefaults()
 	f.Weights = LaneWeights{c.Weights[0], c.Weights[1], c.Weights[2]}
 	f.Longest, f.PerFlow = c.Longest, c.PerFlow
 	return f
@@ -47,7 +55,7 @@ func (f Fair) withDefaults() Fair {
 
 func (f Fair) validate() error {
 	if f.By == "" && f != (Fair{}) {
-		return errors.Join(fmt.Errorf("by %q: name the scope whose values are to wait in turn, such as user", f.By), f.lines().Validate())
+		return errors.Join(fmt.Errorf("by %q: name the scope whose values are to wait in turn, such as user", f.By), f.config().Validate())
 	}
-	return f.lines().Validate()
+	return f.config().Validate()
 }

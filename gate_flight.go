@@ -79,7 +79,7 @@ func (b *boarder) Ask(now, _ time.Duration) line.Step {
 // what they had given went back, as others can use it meanwhile.
 func (p *Permit) board(ctx context.Context, now, until time.Duration, c *Call) (step, time.Duration, error) {
 	f := p.flight
-	p.limits.Drop(now)
+	p.handBack(now)
 	b := &boarder{bound: f.bound, breaker: p.breaker}
 	place, err := f.line.Wait(ctx, now, until, b)
 	now = p.u.clock.Now()

@@ -6,10 +6,14 @@ import (
 
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/limit/bucket"
+	"github.com/seed1158cd35/weir/limit/line"
 )
 
-// askLimits takes what the call costs of all limits, or of none.
-func (p *Permit) askLimits(now, patience time.Duration) step {
+// turn takes what the call costs of all limits, or of none, unless somebody waits for it already.
+func (p *Permit) turn(now, patience time.Duration) step {
+	if p.moved() {
+		return step{kind: stepMove}
+	}
 	if p.u.pauses.Any(now) {
 		if s := p.stopped(now); s.wait > 0 {
 			return p.askPause(now, s, patience)
@@ -18,39 +22,82 @@ func (p *Permit) askLimits(now, patience time.Duration) step {
 	if p.limits.Len() == 0 {
 		return goOn
 	}
-	v := p.take(now, patience)
-	switch {
-	case v.OK && v.Wait == 0:
+	waits := patience > 0
+	if !p.u.lines.Empty() && p.behind(now) {
+		if waits {
+			return step{kind: stepLine}
+		}
+		return p.askBehind(now)
+	}
+	v := p.take(now)
+	switch inTurn := waits && p.by.fair; {
+	case v.OK:
 		return goOn
-	case v.Ask:
+	case !inTurn && (v.Ask || v.Wait <= patience && p.limits.Charge(v.Why).Registry.Shared()):
 		return step{kind: stepStore}
+	case v.Wait > patience:
+		return p.judge(now, v)
+	case v.Ask:
+		p.why = -1
+	default:
+		p.why = int32(v.Why)
 	}
-	return p.judge(now, v)
+	return step{kind: stepLine}
 }
 
-// take takes the charges.
-func (p *Permit) take(now, patience time.Duration) limit.Verdict {
-	v := p.limits.Take(now, patience)
-	if !v.OK && v.Wait == bucket.Never {
-		v = p.refit(now, patience, v)
+// behind reports whether somebody waits for what the call is charged to, and notes
+// where most do. What can never be met is nobody's turn.
+func (p *Permit) behind(now time.Duration) bool {
+	found, most := false, time.Duration(-1)
+	for i := range p.limits.Len() {
+		c := p.limits.Charge(i)
+		switch {
+		case c.Cost == 0:
+			continue
+		case c.Cost < 0 || c.Cost > c.Registry.Most(now, c.Key):
+			return false
+		}
+		if cost, ok := p.u.lines.Busy(lineKey{c.Registry, c.Key}); ok && cost > most {
+			found, most, p.why = true, cost, int32(i)
+		}
+	}
+	return found
+}
+
+// askBehind takes what those who wait leave to others, for a call that does not wait.
+func (p *Permit) askBehind(now time.Duration) step {
+	s := p.newStander(now, &Call{})
+	s.at = -1
+	d, at := p.u.lines.Try(now, &s.call, func() line.Spot {
+		s.at = s.verdict.Why
+		return s.spot(now)
+	})
+	p.limits = s.limits
+	switch {
+	case d.Kind == line.Go:
+		return goOn
+	case s.stop.wait > 0:
+		return p.askPause(now, s.stop, 0)
+	case s.verdict.Ask:
+		return step{kind: stepStore}
+	case s.over(now):
+		return p.roused(now)
+	}
+	return p.tooLate(now, s, at)
+}
+
+// take takes the charges. A guess that has become too much while it waited is cut down.
+func (p *Permit) take(now time.Duration) limit.Verdict {
+	v := p.limits.Take(now, 0)
+	if !v.OK && v.Wait == bucket.Never && p.guessed && p.limits.Fit(now) {
+		return p.limits.Take(now, 0)
 	}
 	return v
 }
 
-// refit cuts a guess down that has become too much while it waited, and takes that.
-func (p *Permit) refit(now, patience time.Duration, v limit.Verdict) limit.Verdict {
-	if p.guessed && p.limits.Fit(now) {
-		return p.limits.Take(now, patience)
-	}
-	return v
-}
-
-// judge is the step of a verdict of the limits other than a plain yes.
+// judge is the step of limits that say no.
 func (p *Permit) judge(now time.Duration, v limit.Verdict) step {
 	p.why = int32(v.Why)
-	if v.OK {
-		return step{kind: stepWait, wait: v.Wait}
-	}
 	d := p.deny(now, v)
 	p.undo(now)
 	return d
@@ -77,7 +124,7 @@ func (p *Permit) fetch(ctx context.Context, now, patience time.Duration, prio li
 		if p.moved() {
 			return step{kind: stepMove}, now, nil
 		}
-		d := p.askLimits(now, max(0, until-now))
+		d := p.turn(now, max(0, until-now))
 		if d.kind != stepStore {
 			return d, now, nil
 		}

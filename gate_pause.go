@@ -76,7 +76,7 @@ func (s *stop) longer(u *Upstream, now time.Duration, of pause.Subject, charge i
 func (p *Permit) askPause(now time.Duration, s stop, patience time.Duration) step {
 	p.why = int32(s.charge)
 	if s.wait <= patience {
-		p.limits.Drop(now)
+		p.handBack(now)
 		return step{kind: stepWait, wait: s.wait}
 	}
 	p.undo(now)

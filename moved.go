@@ -44,7 +44,7 @@ func (p *plan) within(other *plan, keys map[string]string) bool {
 
 // moves charges a call that waits to the limits in force, and asks them.
 func (p *Permit) moves(now, patience time.Duration, c *Call) step {
-	p.limits.Drop(now)
+	p.handBack(now)
 	p.limits.Reset()
 	p.why = -1
 	p.by = p.u.live.Load().plan(c)

@@ -30,7 +30,6 @@ type Permit struct {
 // A standing is what an attempt waited for its turn, and where.
 type standing struct {
 	waited  time.Duration
-	books   bool  // it waits for its turns as they come, and stands in no line
 	place   int32 // in line, when it was refused; 0 if it stood in none
 	waiting int32 // and how many did
 }
@@ -112,7 +111,7 @@ func (p *Permit) begin(u *Upstream, plan *plan, c *Call, attempt int32) {
 	if p.pool = c.Pool; len(p.pool) > longestKey {
 		p.pool = boundedKey(p.pool)
 	}
-	p.reports, p.metered, p.detached, p.told, p.heard, p.broken, p.books, p.guessed = p.reports[:0], false, false, false, false, false, false, c.Estimated
+	p.reports, p.metered, p.detached, p.told, p.heard, p.broken, p.guessed = p.reports[:0], false, false, false, false, false, c.Estimated
 	p.limits.Reset()
 	p.place, p.waiting, p.slot, p.drop, p.lack, p.held = 0, 0, 0, nil, limit.LacksNothing, 0
 }

@@ -83,7 +83,7 @@ func New(name string, p Policy, o Options) (*Upstream, error) {
 	if u.clock == nil {
 		u.clock = clock.System
 	}
-	u.lines = line.NewLines(u.clock, line.Config{})
+	u.lines = line.NewLines(u.clock, Fair{}.lines())
 	if o.Events.Counts != nil || o.Events.Violated != nil {
 		u.counts = &Counts{upstream: name, known: make(map[string]*tallies)}
 	}

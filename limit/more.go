@@ -66,6 +66,8 @@ func (m *Limiter) shaped() shaped {
 type shaped interface {
 	take(now time.Duration, n int64, patience time.Duration) (t Turn, wait time.Duration, ok bool)
 	ask(now time.Duration, n int64) time.Duration
+	then(now time.Duration, ahead, n int64) time.Duration
+	room(now time.Duration, n int64, at time.Duration, c int64) bool
 	owe(now time.Duration, n int64)
 	due(now time.Duration, t Turn) time.Duration
 	usable(now time.Duration, t Turn) bool

@@ -170,7 +170,7 @@ func (p *Permit) tell(now time.Duration, v Verdict) Verdict {
 func (p *Permit) takeAll(now, patience time.Duration, first head) Verdict {
 	p.dropPassed(now)
 	for {
-		why, wait := p.latest(now)
+		why, wait := p.latest(now, first.at)
 		switch {
 		case wait > patience || wait == bucket.Never:
 			p.Drop(now)
@@ -201,16 +201,23 @@ func (p *Permit) takeAll(now, patience time.Duration, first head) Verdict {
 	}
 }
 
-// latest is the charge that has to wait longest, and how long. The limiters are
-// asked, not charged.
-func (p *Permit) latest(now time.Duration) (last int, longest time.Duration) {
+// Ask is how long the call would have to wait, and for which charge: the given one if no other
+// takes longer. It takes nothing.
+func (p *Permit) Ask(now time.Duration, at int) Verdict {
+	why, wait := p.latest(now, at)
+	return Verdict{OK: wait == 0, Wait: wait, Cause: Cause{Why: why}}
+}
+
+// latest is the charge that has to wait longest, the given one of equals, and how long. The
+// limiters are asked, not charged.
+func (p *Permit) latest(now time.Duration, at int) (last int, longest time.Duration) {
 	for i := range p.n {
 		e := p.at(i)
 		wait := e.wait(now)
 		if n := p.besides(i); n > 0 && wait == 0 {
 			wait = e.limiter.Ask(now, e.Cost+n)
 		}
-		if wait > longest {
+		if wait > longest || wait == longest && wait > 0 && i == at {
 			last, longest = i, wait
 		}
 	}
@@ -332,18 +339,21 @@ func (p *Permit) dropPassed(now time.Duration) {
 	p.awaited = 0
 }
 
-// Drop gives everything back that is held: the call is not made.
-func (p *Permit) Drop(now time.Duration) {
+// Drop gives everything back that is held, and reports whether there was anything: the call is
+// not made.
+func (p *Permit) Drop(now time.Duration) (held bool) {
 	for i := range p.n {
-		p.at(i).drop(now)
+		held = p.at(i).drop(now) || held
 	}
+	return held
 }
 
-func (e *entry) drop(now time.Duration) {
-	if e.held {
+func (e *entry) drop(now time.Duration) (held bool) {
+	if held = e.held; held {
 		e.limiter.Back(now, e.turn, bucket.All)
 		e.held = false
 	}
+	return held
 }
 
 // Settle ends a permit after its call. used says for each unit what was really

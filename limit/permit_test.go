@@ -303,7 +303,7 @@ func TestChargesToOneLimiterAreMetTogether(t *testing.T) {
 	var p Permit
 	p.Add(Charge{r, "one", 6})
 	p.Add(Charge{r, "another", 6})
-	if last, wait := p.latest(0); last != 1 || wait != bucket.Never {
+	if last, wait := p.latest(0, 0); last != 1 || wait != bucket.Never {
 		t.Fatalf("charge %d waits longest, %v; want the second, for ever", last, wait)
 	}
 	if v := p.Take(0, time.Hour); v.OK {

@@ -99,8 +99,8 @@ func (l *lane) push(w *waiter) {
 	}
 	f.weight = w.call.Weight
 	l.weights += f.weight
-	f.add(1, w.cost)
-	l.add(1, w.cost)
+	f.add(1, w)
+	l.add(1, w)
 	if f.slot >= 0 {
 		return
 	}
@@ -115,8 +115,8 @@ func (l *lane) push(w *waiter) {
 func (l *lane) remove(w *waiter) {
 	f := w.flow
 	f.calls.remove(w)
-	f.add(-1, w.cost)
-	l.add(-1, w.cost)
+	f.add(-1, w)
+	l.add(-1, w)
 	if f.n == 0 {
 		l.weights -= f.weight
 		heap.Remove(&l.waiting, f.slot)

@@ -45,7 +45,7 @@ const (
 // A Step is what a call is told that asks.
 type Step struct {
 	Kind  Kind
-	For   time.Duration // of Wait: it cannot go before
+	For   time.Duration // of Wait and Move: it cannot go before
 	Again time.Duration // of Wait: ask again so soon, as more may come than was known; 0 means after For
 	Spot  Spot          // of Move
 	Room  int           // of Away
@@ -76,12 +76,13 @@ type Rules interface {
 
 // A Spot is a line and what a call costs there.
 type Spot struct {
-	Key  any           // comparable
-	Cost time.Duration // how long it takes until as much comes as the call costs; an hour counts as much as more
+	Key   any           // comparable
+	Cost  time.Duration // how long it takes until as much comes as the call costs; an hour counts as much as more
+	Units int64         // the same in units of what is waited for
 
-	// Steady says that what is waited for comes evenly: a call that has much before it
-	// that costs too long cannot go in time, and need not wait to learn that.
-	Steady bool
+	// After is how long it takes at least until the call can go if so many units go before
+	// it. One whose time is up before that need not wait to learn it. nil means that nobody knows.
+	After func(now time.Duration, ahead int64) time.Duration
 }
 
 // A Call is one that waits. It keeps its place in its flow if it waits again, or elsewhere.
@@ -101,7 +102,7 @@ type Place struct {
 	Place   int           // in the order in which calls would have gone; 1 means next. It is an estimate if costs differ
 	Waiting int           // how many waited, this one included
 	Due     time.Duration // the instant at which the first goes, as far as is known
-	Ahead   time.Duration // at least so much is the cost of those who would have gone before it, the first apart
+	Units   int64         // of all who would have gone before it; an estimate like Place
 }
 
 // A Line is some calls that wait for the same. It is safe for concurrent use.
@@ -121,6 +122,7 @@ type Line struct {
 	again  time.Duration // when the driver asks again
 	sent   time.Duration // those were sent away who cannot wait until then
 	away   int           // calls that get elsewhere what they ask for
+	kept   []kept        // for those who went on to other lines
 }
 
 // New makes a line that goes by rules, and stands alone.

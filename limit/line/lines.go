@@ -28,6 +28,7 @@ type Lines struct {
 	flows  map[string]int // calls of each flow, in all lines
 	came   uint64         // calls so far
 	made   uint64         // lines so far
+	keeps  int            // what is kept, in all lines
 	over   error          // why nobody is to wait any more; nil while calls may
 }
 
@@ -46,7 +47,8 @@ func (s *Lines) Set(c Config) {
 // Empty reports whether nobody waits for anything: one atomic load.
 func (s *Lines) Empty() bool { return s.waiting.Load() == 0 }
 
-// Busy reports whether anybody waits for the thing, and the cost of those who do.
+// Busy reports whether anybody waits for the thing, or something of it is kept, and the cost of
+// those who wait.
 func (s *Lines) Busy(key any) (cost time.Duration, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -54,19 +56,44 @@ func (s *Lines) Busy(key any) (cost time.Duration, ok bool) {
 	if l == nil {
 		return 0, false
 	}
-	return l.order.cost(), true
+	cost, _ = l.order.cost()
+	return cost, true
+}
+
+// Try asks for a call that does not wait. If it cannot go, the place is that which it would
+// have had at the spot.
+func (s *Lines) Try(now time.Duration, c *Call, at func() Spot) (Step, Place) {
+	c.bound()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	step := c.Ask(now, now)
+	if step.Kind == Go || step.Kind == Away {
+		return step, Place{}
+	}
+	spot := at()
+	l := s.byKey[spot.Key]
+	if l == nil {
+		return step, Place{Place: 1, Waiting: 1}
+	}
+	w := &waiter{call: c, line: l}
+	w.at(spot)
+	return step, l.place(w, l.order.lanes[c.Lane].flows[c.Flow], lookedAt)
 }
 
 // Wait has a call wait for its turn at a spot. The error is nil if it went, or is Away; else
 // ErrLate, ErrFull, ErrRefused, what Fail was given, or the cause of ctx's end.
 func (s *Lines) Wait(ctx context.Context, now time.Duration, c *Call, at Spot) (Place, error) {
-	c.Lane = min(max(c.Lane, 0), Lanes-1)
-	c.Weight = min(max(c.Weight, 1), MostWeight)
+	c.bound()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l := s.line(at.Key)
 	defer s.tidy(l)
 	return l.wait(ctx, now, c, at)
+}
+
+func (c *Call) bound() {
+	c.Lane = min(max(c.Lane, 0), Lanes-1)
+	c.Weight = min(max(c.Weight, 1), MostWeight)
 }
 
 // Away reports whether a call that went has to come Back.
@@ -106,7 +133,7 @@ func (s *Lines) lines() []*Line {
 
 // tidy forgets a line in which nobody waits.
 func (s *Lines) tidy(l *Line) {
-	if l.order.n == 0 && l.away == 0 && s.byKey[l.key] == l {
+	if l.order.n == 0 && l.away == 0 && len(l.kept) == 0 && s.byKey[l.key] == l {
 		delete(s.byKey, l.key)
 	}
 }

@@ -145,7 +145,7 @@ func TestNoMoreAreAwayThanThereIsRoom(t *testing.T) {
 		for range 20 {
 			wg.Go(func() {
 				c := Call{Asker: &pair{away: true}, Until: never}
-				if _, err := lines.Wait(t.Context(), clock.System.Now(), &c, Spot{Key: "a", Cost: ms, Steady: true}); err != nil || !c.Away() {
+				if _, err := lines.Wait(t.Context(), clock.System.Now(), &c, Spot{Key: "a", Cost: ms}); err != nil || !c.Away() {
 					t.Errorf("%v, away %v", err, c.Away())
 				}
 				add(1)

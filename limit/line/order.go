@@ -35,6 +35,7 @@ type item struct {
 	served int64 // in the same measure, since it was away; who has had less goes first of equals
 	n      int   // calls that wait
 	cost   int64 // theirs, in nanoseconds
+	units  int64 // and in units of what they wait for
 }
 
 // scale is how finely virtual time is divided: calls of 1 ns can have weights of
@@ -71,9 +72,10 @@ func (i *item) before(o *item) int {
 }
 
 // add counts a call that begins to wait; n is -1 for one that waits no more.
-func (i *item) add(n int, cost time.Duration) {
+func (i *item) add(n int, w *waiter) {
 	i.n += n
-	i.cost += int64(n) * int64(cost)
+	i.cost += int64(n) * int64(w.cost)
+	i.units += int64(n) * w.units
 }
 
 // push puts a waiter into its flow.
@@ -131,12 +133,13 @@ func (o *order) refund(w *waiter) {
 	l.serves(-w.lanePaid)
 }
 
-// cost is that of all who wait.
-func (o *order) cost() (sum time.Duration) {
+// cost is that of all who wait, and units the same in units.
+func (o *order) cost() (sum time.Duration, units int64) {
 	for i := range o.lanes {
 		sum += time.Duration(o.lanes[i].cost)
+		units += o.lanes[i].units
 	}
-	return sum
+	return sum, units
 }
 
 // all are those who wait, in the order in which they came.

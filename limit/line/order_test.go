@@ -124,12 +124,12 @@ func TestPlaceOfWhoGivesUp(t *testing.T) {
 		s.flood(&wg, 1, Call{Flow: "b"}, 100*ms)
 		now := clock.System.Now()
 		p, err := s.call(t.Context(), Call{Flow: "a", Until: now + 250*ms}, 100*ms)
-		if want := (Place{Place: 12, Waiting: 12, Due: now + 100*ms, Ahead: 1000 * ms}); !errors.Is(err, ErrLate) || p != want {
+		if want := (Place{Place: 12, Waiting: 12, Due: now + 100*ms, Units: int64(1100 * ms)}); !errors.Is(err, ErrLate) || p != want {
 			t.Errorf("got %+v, %v, want %+v", p, err, want)
 		}
 		time.Sleep(250 * ms)
 		p, err = s.call(t.Context(), Call{Flow: "c", Until: clock.System.Now() + 10*ms}, 100*ms)
-		if !errors.Is(err, ErrLate) || p.Place != 1 || p.Waiting != 10 || p.Ahead > 0 || p.Due-clock.System.Now() > 50*ms {
+		if !errors.Is(err, ErrLate) || p.Place != 1 || p.Waiting != 10 || p.Units > 0 || p.Due-clock.System.Now() > 50*ms {
 			t.Errorf("another flow: got %+v, %v, want to be first of 10", p, err)
 		}
 		wg.Wait()
@@ -147,7 +147,7 @@ func TestTooManyAreRefusedAtOnce(t *testing.T) {
 		}
 		synctest.Wait()
 		begin := clock.System.Now()
-		if p, err := s.call(ctx, Call{Flow: "a", Until: never}, time.Second); !errors.Is(err, ErrFull) || p.Place != 6 || p.Waiting != 6 || p.Ahead != 4*time.Second {
+		if p, err := s.call(ctx, Call{Flow: "a", Until: never}, time.Second); !errors.Is(err, ErrFull) || p.Place != 6 || p.Waiting != 6 || p.Units != int64(5*time.Second) {
 			t.Errorf("the sixth of a flow: got %+v, %v", p, err)
 		}
 		for range 2 {

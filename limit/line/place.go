@@ -18,7 +18,7 @@ const (
 // goes before all others, unless the call goes before it.
 func (l *Line) place(w *waiter, f *flow, flows int) Place {
 	v := l.seen()
-	before, cost, waiting := w.before(f)
+	before, cost, units, waiting := w.before(f)
 	p := Place{Waiting: l.order.n, Due: l.due}
 	if !waiting {
 		p.Waiting++
@@ -29,11 +29,13 @@ func (l *Line) place(w *waiter, f *flow, flows int) Place {
 	}
 	if v.head.flow == f {
 		before, cost = before-1, cost-int64(v.head.cost)
+	} else {
+		units += v.head.units
 	}
 	at, served := v.tag(w, f)
 	n, sum := v.others(w, f, float64(at)+float64(cost)*scale/float64(w.call.Weight), served, flows)
 	n, sum = n+before, sum+cost
-	own := v.lane(w.call.Lane)
+	mine, own := cost, v.lane(w.call.Lane)
 	start := max(own.start, v.virtual)
 	then := float64(start) + float64(sum)*scale/float64(v.weights[w.call.Lane])
 	for i := range l.order.lanes {
@@ -42,11 +44,26 @@ func (l *Line) place(w *waiter, f *flow, flows int) Place {
 			n, sum = n+a, sum+b
 		}
 	}
-	if p.Place = n + 2; n == 0 && v.precedes(w, start, at, served) {
-		p.Place, p.Due = 1, max(0, p.Due-v.head.cost)
+	p.Units = units + v.unitsOf(sum-mine, f)
+	if p.Place = min(n+2, p.Waiting); n == 0 && v.precedes(w, start, at, served) {
+		p.Place, p.Due, p.Units = 1, max(0, p.Due-v.head.cost), 0
 	}
-	p.Ahead, p.Place = time.Duration(sum), min(p.Place, p.Waiting)
 	return p
+}
+
+// unitsOf is the units of calls of other flows than own that cost so much, the head's apart.
+func (v *seen) unitsOf(sum int64, own *flow) int64 {
+	cost, units := v.cost()
+	if own != nil {
+		cost, units = cost-time.Duration(own.cost), units-own.units
+	}
+	if v.head.flow != own {
+		cost, units = cost-v.head.cost, units-v.head.units
+	}
+	if sum >= int64(cost) {
+		return max(0, units)
+	}
+	return int64(float64(units) * float64(sum) / float64(cost))
 }
 
 // mostBefore is how many calls are counted one by one. Where more stand before a call, it is taken that
@@ -54,20 +71,21 @@ func (l *Line) place(w *waiter, f *flow, flows int) Place {
 const mostBefore = 1024
 
 // before is what stands before a call in its own flow, and whether it stands there itself.
-func (w *waiter) before(f *flow) (n int, cost int64, waiting bool) {
+func (w *waiter) before(f *flow) (n int, cost, units int64, waiting bool) {
 	if f == nil {
-		return 0, 0, false
+		return 0, 0, 0, false
 	}
 	if w.flow == nil {
-		return f.n, f.cost, false
+		return f.n, f.cost, f.units, false
 	}
 	for o := w.prev; o != nil; o = o.prev {
-		if n, cost = n+1, cost+int64(o.cost); n == mostBefore {
+		if n, cost, units = n+1, cost+int64(o.cost), units+o.units; n == mostBefore {
 			share := float64(w.call.came-f.calls.first.call.came) / float64(f.calls.last.call.came-f.calls.first.call.came)
-			return max(n, int(share*float64(f.n-1))), max(cost, int64(share*float64(f.cost))), true
+			of := func(all int64) int64 { return int64(share * float64(all)) }
+			return max(n, int(of(int64(f.n-1)))), max(cost, of(f.cost)), max(units, of(f.units)), true
 		}
 	}
-	return n, cost, true
+	return n, cost, units, true
 }
 
 // seen is an order as it will be when its first has gone.
@@ -95,7 +113,7 @@ func (l *Line) seen() seen {
 func (v *seen) lane(i int) item {
 	o := v.lanes[i].item
 	if v.head.call.Lane == i {
-		o.add(-1, v.head.cost)
+		o.add(-1, v.head)
 		o.serves(v.lanePaid)
 	}
 	return o
@@ -105,7 +123,7 @@ func (v *seen) lane(i int) item {
 func (v *seen) flow(f *flow) item {
 	o := f.item
 	if v.head.flow == f {
-		o.add(-1, v.head.cost)
+		o.add(-1, v.head)
 		o.serves(v.paid)
 	}
 	return o

@@ -26,8 +26,9 @@ func (l *Line) serve(now time.Duration) {
 		case Refuse:
 			l.leave(w, ErrRefused, allFlows)
 		case Move:
-			l.moves(now, w, s.Spot)
+			l.moves(now, w, s)
 		default:
+			w.drops(now + s.For)
 			l.waits(now, s)
 			return
 		}
@@ -67,11 +68,17 @@ func (l *Line) sendAway(due time.Duration) {
 }
 
 // moves has a call wait in another line. It sleeps still, or asks at the moment.
-func (l *Line) moves(now time.Duration, w *waiter, to Spot) {
-	t := l.all.line(to.Key)
+func (l *Line) moves(now time.Duration, w *waiter, s Step) {
+	t := l.all.line(s.Spot.Key)
 	l.order.remove(w)
-	w.cost = within(to.Cost)
+	w.at(s.Spot)
+	t.drop(w)
 	t.push(now, w)
+	if t.next(now) == w {
+		l.keep(w, now+s.For)
+	} else {
+		l.drop(w)
+	}
 	l.handOn(w)
 	t.drives(w)
 	if t.next(now) == w {

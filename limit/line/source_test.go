@@ -54,6 +54,19 @@ func (s *source) take(now, since time.Duration, name string, cost time.Duration)
 	return 0
 }
 
+// after is when so much can go if others go before.
+func (s *source) after(cost time.Duration) func(now time.Duration, ahead int64) time.Duration {
+	return func(now time.Duration, ahead int64) time.Duration {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		depth := s.depth
+		if depth == 0 {
+			depth = cost
+		}
+		return max(s.paused-now, max(s.booked, now-depth)+time.Duration(ahead)+cost-now)
+	}
+}
+
 // A taker is a call for some of a source.
 type taker struct {
 	*source
@@ -75,7 +88,7 @@ func (s *source) call(ctx context.Context, c Call, cost time.Duration) (Place, e
 
 func (s *source) callAs(ctx context.Context, name string, c Call, cost time.Duration) (Place, error) {
 	c.Asker = &taker{s, name, cost}
-	return s.Wait(ctx, s.clock.Now(), &c, Spot{Key: "api", Cost: cost, Steady: true})
+	return s.Wait(ctx, s.clock.Now(), &c, Spot{Key: "api", Cost: cost, Units: int64(cost), After: s.after(cost)})
 }
 
 // flood sends calls of a flow that all wait at once.

@@ -12,6 +12,9 @@ type waiter struct {
 	call  *Call
 	line  *Line
 	cost  time.Duration // there
+	units int64         // the same in units
+	after func(now time.Duration, ahead int64) time.Duration
+	keeps []*Line // those that keep something for it
 	came  time.Duration
 	until time.Duration // so long it waits by the rules
 	done  bool
@@ -37,12 +40,13 @@ func (l *Line) wait(ctx context.Context, now time.Duration, c *Call, at Spot) (P
 	if s.over != nil {
 		return Place{}, s.over
 	}
-	w := &waiter{call: c, line: l, cost: within(at.Cost), came: now, until: c.Until, wakes: clock.NewWaker(s.clock)}
+	w := &waiter{call: c, line: l, came: now, until: c.Until, wakes: clock.NewWaker(s.clock)}
+	w.at(at)
 	if l.rules != nil {
 		w.until = min(c.Until, now+l.rules.Wait(l.waited(now)))
 	}
 	if c.came == 0 { // one that comes again has its place
-		if p, err := l.refuses(w, at.Steady); err != nil {
+		if p, err := l.refuses(now, w); err != nil {
 			return p, err
 		}
 		s.came++
@@ -65,17 +69,17 @@ func (l *Line) wait(ctx context.Context, now time.Duration, c *Call, at Spot) (P
 }
 
 // refuses says whether a call need not wait, and where it would have stood.
-func (l *Line) refuses(w *waiter, steady bool) (Place, error) {
+func (l *Line) refuses(now time.Duration, w *waiter) (Place, error) {
 	s := l.all
 	full := int(s.waiting.Load()) >= s.config.Longest || s.flows[w.call.Flow] >= s.config.PerFlow
-	if !full && (!steady || l.order.n == 0) {
+	if !full && (w.after == nil || l.order.n == 0) {
 		return Place{}, nil
 	}
 	p := l.place(w, l.order.lanes[w.call.Lane].flows[w.call.Flow], lookedAt)
 	switch {
 	case full:
 		return p, ErrFull
-	case p.Due+p.Ahead+w.cost > w.call.Until:
+	case w.after != nil && w.after(now, p.Units) > w.call.Until-now:
 		return p, ErrLate
 	}
 	return p, nil
@@ -112,6 +116,9 @@ func (w *waiter) late(now time.Duration) bool {
 	return now >= w.until
 }
 
+// at has a waiter wait at a spot.
+func (w *waiter) at(s Spot) { w.cost, w.units, w.after = within(s.Cost), s.Units, s.After }
+
 // push puts a waiter where it would stand had it been here since it came.
 func (l *Line) push(now time.Duration, w *waiter) {
 	if l.order.n == 0 {
@@ -145,6 +152,7 @@ func (l *Line) leave(w *waiter, err error, flows int) {
 func (l *Line) end(w *waiter, err error) {
 	w.done, w.err = true, err
 	w.wakes.Wake()
+	w.drops(never)
 	l.handOn(w)
 }
 

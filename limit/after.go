@@ -1,0 +1,102 @@
+package limit
+
+import (
+	"math"
+	"time"
+
+	"github.com/seed1158cd35/weir/limit/bucket"
+)
+
+// After is how long it takes at least until n units can go, if so many others go before them. It
+// takes nothing. Of buckets, and of calls that cost one unit each, it takes just so long.
+func (m *Limiter) After(now time.Duration, ahead, n int64) time.Duration {
+	if ahead <= 0 {
+		return m.Ask(now, n)
+	}
+	if r := m.shaped(); r != nil {
+		return r.then(now, ahead, n)
+	}
+	line := m.line.Load()
+	if uint64(n-1) >= uint64(line.Full()) {
+		return unlessZero(n)
+	}
+	all := ahead + n
+	if all < 0 || all > math.MaxInt64/4/line.Unit() {
+		return bucket.Never - 1
+	}
+	at := line.At(now)
+	return line.Wait(now, m.next(line, at, line.Cost(all)))
+}
+
+// next is the place that is there when so many places can have been taken.
+func (m *Limiter) next(line *bucket.Line, at, cost int64) int64 {
+	low := line.Low(at)
+	if s := m.spare(); s != nil {
+		cost -= min(cost, s.Left(at, low))
+	}
+	return max(m.booked.Load(), low) + cost
+}
+
+// Room reports whether c units can go at an instant if n go now.
+func (m *Limiter) Room(now time.Duration, n int64, at time.Duration, c int64) bool {
+	if r := m.shaped(); r != nil {
+		return r.room(now, n, at, c)
+	}
+	line := m.line.Load()
+	if full := line.Full(); n > full || c > full {
+		return true // it never can
+	}
+	then := line.At(at)
+	return max(m.next(line, line.At(now), line.Cost(n)), line.Low(then))+line.Cost(c) <= then
+}
+
+func (r *roll) then(now time.Duration, ahead, n int64) time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.log.After(now, r.paused, ahead, n)
+}
+
+func (r *roll) room(now time.Duration, n int64, at time.Duration, c int64) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.log.Room(now, n, at, c)
+}
+
+// then fills the windows to come one behind the other.
+func (x *fixed) then(now time.Duration, ahead, n int64) time.Duration {
+	p, s := x.at(now)
+	if n <= 0 || n > s.amount {
+		return unlessZero(n)
+	}
+	used, _ := s.units()
+	if s.paused < p.until {
+		ahead -= max(0, s.amount-used)
+	}
+	if ahead+n <= 0 {
+		return s.held(p, now)
+	}
+	start := x.open(p, s)
+	for range min(mostSlots, (ahead+n-1)/s.amount) {
+		_, start = x.almanac.calendar.Window(start)
+	}
+	return s.wait(p, now, start)
+}
+
+func (x *fixed) room(now time.Duration, n int64, at time.Duration, c int64) bool {
+	p, s := x.at(now)
+	used, _ := s.units()
+	return at >= p.until || used+n+c <= s.amount
+}
+
+// then: what is granted next is known elsewhere.
+func (x *leased) then(now time.Duration, ahead, n int64) time.Duration {
+	wait := x.Ask(now, n)
+	if rate := x.Look(now).PerSecond; wait != bucket.Never && rate > 0 {
+		wait += time.Duration(min(float64(ahead)/rate*float64(time.Second), longestAhead))
+	}
+	return wait
+}
+
+const longestAhead = float64(10 * 365 * 24 * time.Hour)
+
+func (x *leased) room(time.Duration, int64, time.Duration, int64) bool { return true }

@@ -1,0 +1,86 @@
+package line
+
+import (
+	"slices"
+	"time"
+)
+
+// keptFor is for how long at most something is kept beyond the instant for which it is.
+const keptFor = 100 * time.Millisecond
+
+// A kept is what a line keeps for a call that has gone on to wait in another one.
+//
+// A call of several limits goes when all of them have enough. Whichever lets it go, others
+// may just have spent the next one, so that it would never go among calls of one limit each.
+// So the line that it leaves keeps what it needs at the instant at which the other lets it go,
+// if it is first there. Calls that came later go meanwhile as far as that is not touched.
+type kept struct {
+	w         *waiter
+	at, until time.Duration
+}
+
+// A Kept is what may not be touched, for a call that came before.
+type Kept struct {
+	Asker
+	At    time.Duration // when it is needed
+	Until time.Duration // when it is kept no more
+}
+
+// keep has the line keep what a waiter that leaves it needs at an instant.
+func (l *Line) keep(w *waiter, at time.Duration) {
+	l.drop(w)
+	l.kept = append(l.kept, kept{w, at, at + keptFor})
+	l.all.keeps++
+	w.keeps = append(w.keeps, l)
+}
+
+// drop ends that the line keeps something for a waiter.
+func (l *Line) drop(w *waiter) {
+	i := slices.IndexFunc(l.kept, func(k kept) bool { return k.w == w })
+	if i < 0 {
+		return
+	}
+	l.kept = slices.Delete(l.kept, i, i+1)
+	l.all.keeps--
+	w.keeps = slices.DeleteFunc(w.keeps, func(o *Line) bool { return o == l })
+	if l.driver != nil {
+		l.driver.wakes.Wake()
+	}
+	l.all.tidy(l)
+}
+
+// drops ends that lines keep for a waiter what it was to need before an instant.
+func (w *waiter) drops(before time.Duration) {
+	for _, l := range slices.Clone(w.keeps) {
+		if slices.ContainsFunc(l.kept, func(k kept) bool { return k.w == w && k.at < before }) {
+			l.drop(w)
+		}
+	}
+}
+
+// Keeps reports whether anything is kept. It is for Ask alone, as are Kept and Behind.
+func (s *Lines) Keeps() bool { return s.keeps > 0 }
+
+// Kept is what is kept in the line of a key for those who came before a call.
+func (s *Lines) Kept(now time.Duration, key any, c *Call) (all []Kept) {
+	l := s.byKey[key]
+	if l == nil {
+		return nil
+	}
+	for _, k := range l.kept {
+		if k.w.call != c && (c.came == 0 || k.w.call.came < c.came) && k.until > now {
+			all = append(all, Kept{k.w.call.Asker, k.at, k.until})
+		}
+	}
+	return all
+}
+
+// Behind reports whether a call would overtake the first who waits in the line of a key.
+func (s *Lines) Behind(key any, c *Call) bool {
+	l := s.byKey[key]
+	if l == nil {
+		return false
+	}
+	w := l.order.first()
+	return w != nil && w.call != c && (c.came == 0 || w.call.came < c.came)
+}

@@ -1,0 +1,202 @@
+package weir
+
+import (
+	"cmp"
+	"time"
+
+	"github.com/seed1158cd35/weir/breaker"
+	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/limit/bucket"
+	"github.com/seed1158cd35/weir/limit/line"
+)
+
+// lineKey names what a line is for.
+type lineKey struct {
+	registry *limit.Registry
+	key      string
+}
+
+const (
+	// So many at least and at most ask the store at once for a limit that a fleet
+	// shares. They are combined into one call; one alone would get a unit for each of
+	// them. But who is among them has come in turn and goes in no order any more, so
+	// that there are not many more than can go while a slow store answers.
+	fewestShared, mostShared = 2, 16
+	slowAnswer               = 10 * time.Millisecond
+)
+
+// A stander is a call that waits for its limits. It does not hold its permit: that would
+// move to the heap, that of calls that never wait too.
+type stander struct {
+	call line.Call
+	concern
+	breaker *breaker.Breaker
+	charged charged
+	limits  limit.Permit
+	guessed bool
+	guess   bool   // its cost is one
+	fair    bool   // its flow and its priority count
+	at      int    // the charge in whose line it stands
+	been    uint64 // the charges in whose lines it has been first
+
+	verdict limit.Verdict // what the limits said last
+	stop    stop          // what holds it, whatever they say
+}
+
+// newStander has p's limits, which hold nothing, until p takes them back.
+func (p *Permit) newStander(until time.Duration, c *Call) *stander {
+	s := &stander{
+		concern: p.concern(), breaker: p.breaker, charged: p.charged(), limits: p.limits, guessed: p.guessed, guess: c.Estimated, at: int(p.why),
+	}
+	s.call = line.Call{Asker: s, Until: until}
+	if s.fair = p.by.fair; s.fair {
+		s.call.Flow, s.call.Weight = boundedKey(cmp.Or(c.Flow, c.Keys[p.by.live.policy.Fair.By])), c.Weight
+		s.call.Lane = int(limit.High) - int(c.Priority)
+	}
+	return s
+}
+
+// Ask is the line's: it is on another goroutine's stack at times. It takes all that the call
+// costs, or nothing.
+func (s *stander) Ask(now, since time.Duration) line.Step {
+	if s.stop = s.concern.stopped(now, &s.limits, false); s.stop.wait > 0 || s.over(now) {
+		return line.Step{Kind: line.Refuse} // those behind it may have nothing to do with that
+	}
+	v := s.take(now, since)
+	s.verdict = v
+	shared := s.shared(v.Why)
+	switch left := s.call.Until - now; {
+	case v.OK:
+		return line.Step{Kind: line.Go}
+	case v.Ask, shared && v.Wait <= left:
+		return line.Step{Kind: line.Away, Room: s.room(now, v.Why)}
+	case v.Wait > left:
+		return line.Step{Kind: line.Refuse}
+	case v.Why != s.at:
+		s.at = v.Why
+		return line.Step{Kind: line.Move, For: v.Wait, Spot: s.spot(now)}
+	}
+	return line.Step{Kind: line.Wait, For: v.Wait, Again: nap}
+}
+
+// over reports whether the call need not wait here any more.
+func (s *stander) over(now time.Duration) bool {
+	v := s.u.live.Load()
+	return s.u.drains.Load() || isOpen(now, s.breaker) || v != s.charged.by.live && s.charged.moved(v)
+}
+
+// take takes what the call costs, unless it is for others to take some of it before.
+func (s *stander) take(now, since time.Duration) limit.Verdict {
+	if at, wait := s.yields(now); wait > 0 {
+		if v := s.limits.Ask(now, at); v.Wait >= wait {
+			return v
+		}
+		return limit.Verdict{Wait: wait, Cause: limit.Cause{Why: at}}
+	}
+	v := s.limits.TakeSince(now, since, s.at)
+	if !v.OK && v.Wait == bucket.Never && s.guessed && s.limits.Fit(now) {
+		v = s.limits.TakeSince(now, since, s.at)
+	}
+	return v
+}
+
+func (s *stander) shared(i int) bool { return s.limits.Charge(i).Registry.Shared() }
+
+// room is how many of the line may ask the store at once.
+func (s *stander) room(now time.Duration, at int) int {
+	switch {
+	case !s.fair:
+		return line.Most
+	case !s.shared(at):
+		return 1
+	}
+	return min(fewestShared+int(slowAnswer/max(takes(now, &s.limits, at), 1)), mostShared)
+}
+
+// yields is for which charge, and how long, the call has to leave to others what there is: to those who wait
+// in its line and came before, until it has been first there itself; and to those for whom it is kept.
+func (s *stander) yields(now time.Duration) (at int, longest time.Duration) {
+	if s.at >= 0 {
+		if s.been |= 1 << s.at; s.limits.Len() == 1 && !s.u.lines.Keeps() {
+			return s.at, 0
+		}
+	}
+	for i := range s.limits.Len() {
+		c := s.limits.Charge(i)
+		if c.Cost == 0 {
+			continue
+		}
+		key := lineKey{c.Registry, c.Key}
+		wait := s.kept(now, c, key)
+		if s.been&(1<<i) == 0 && s.u.lines.Behind(key, &s.call) {
+			wait = max(wait, 1)
+		}
+		if wait > longest || wait == longest && i == s.at {
+			at, longest = i, wait
+		}
+	}
+	return at, longest
+}
+
+// kept is how long a charge has to wait at least for what is kept for calls that came before: until the next
+// instant at which that can change.
+func (s *stander) kept(now time.Duration, c limit.Charge, key lineKey) time.Duration {
+	no, next := false, bucket.Never
+	all := s.u.lines.Kept(now, key, &s.call)
+	for _, k := range all {
+		sum, need := c.Cost, k.Asker.(*stander).cost(c)
+		for _, o := range all {
+			if o.Asker != k.Asker && o.At <= k.At {
+				sum += o.Asker.(*stander).cost(c)
+			}
+		}
+		m := c.Registry.Get(now, c.Key)
+		room := m.Room(now, sum, max(now, k.At), need)
+		no = no || !room
+		switch {
+		case k.At > now:
+			next = min(next, k.At-now)
+		case room:
+			next = min(next, k.Until-now)
+		default:
+			next = min(next, k.Until-now, max(1, m.After(now, sum, need)))
+		}
+	}
+	if no {
+		return next
+	}
+	return 0
+}
+
+// cost is what the call pays of the limit and key of another's charge.
+func (s *stander) cost(of limit.Charge) (n int64) {
+	for i := range s.limits.Len() {
+		if c := s.limits.Charge(i); c.Registry == of.Registry && c.Key == of.Key {
+			n += c.Cost
+		}
+	}
+	return n
+}
+
+// spot is the line of the charge for which the call waits.
+func (s *stander) spot(now time.Duration) line.Spot {
+	c := s.limits.Charge(s.at)
+	at := line.Spot{Key: lineKey{c.Registry, c.Key}, Cost: takes(now, &s.limits, s.at), Units: c.Cost}
+	if l := c.Registry.Limit(); l.Shape == limit.Bucket || !c.Registry.Shared() {
+		at.After = func(now time.Duration, ahead int64) time.Duration {
+			return c.Registry.Get(now, c.Key).After(now, ahead, c.Cost)
+		}
+	}
+	return at
+}
+
+// takes is how long it takes until as much comes of a limit as the call costs, an
+// hour at most.
+func takes(now time.Duration, p *limit.Permit, i int) time.Duration {
+	c := p.Charge(i)
+	rate := p.Look(now, i).PerSecond
+	if !(rate > 0) {
+		rate = c.Registry.Limit().PerSecond()
+	}
+	return time.Duration(min(float64(c.Cost)/rate*float64(time.Second), float64(time.Hour)))
+}
