@@ -65,6 +65,7 @@ func (s *server) hangUp() {
 
 func (s *server) talk(c net.Conn) {
 	defer func() { _ = c.Close(); s.gone <- true }()
+	_ = c.SetReadDeadline(time.Now().Add(patience))
 	in := bufio.NewReader(c)
 	for n := 1; ; n++ {
 		r, err := http.ReadRequest(in)
@@ -84,6 +85,16 @@ func (s *server) counts() (opened, asked int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.opened, s.asked
+}
+
+// lost waits until a connection has ended. It is to do so at once.
+func (s *server) lost(t *testing.T) {
+	t.Helper()
+	select {
+	case <-s.gone:
+	case <-time.After(patience / 2):
+		t.Fatal("the connection is kept")
+	}
 }
 
 // says answers every request so, and keeps the connection.
@@ -169,7 +180,7 @@ func TestAConnectionThatWasClosedIsNotUsed(t *testing.T) {
 		if got, err := read(d.RoundTrip(r)); got != "200 ok" || err != nil {
 			t.Fatalf("got %q, %v", got, err)
 		}
-		<-s.gone
+		s.lost(t)
 		for !idleGone(d) { // the end is on its way through the system
 			runtime.Gosched()
 		}
@@ -277,7 +288,7 @@ func TestWhoLeavesEndsTheRequest(t *testing.T) {
 		if !errors.Is(err, why) {
 			t.Errorf("begun %v: %v", begun, err)
 		}
-		<-s.gone
+		s.lost(t)
 	}
 }
 
@@ -294,7 +305,7 @@ func TestABodyThatIsGivenUpEndsItsConnection(t *testing.T) {
 	if n, err := resp.Body.Read(make([]byte, 1)); n != 0 || err == nil || err == io.EOF {
 		t.Errorf("read %d, %v after it was closed", n, err)
 	}
-	<-s.gone
+	s.lost(t)
 }
 
 func TestAnAnswerThatDoesNotBeginInTime(t *testing.T) {
@@ -399,7 +410,7 @@ func TestIdleConnectionsAreFewAndGrowOld(t *testing.T) {
 	close(hold)
 	wg.Wait()
 	for range n - d.Most {
-		<-s.gone
+		s.lost(t)
 	}
 	d.idle.sweep(time.Hour) // nothing is as old
 	if got := len(d.idle.conns); got != d.Most {
@@ -407,7 +418,7 @@ func TestIdleConnectionsAreFewAndGrowOld(t *testing.T) {
 	}
 	d.idle.sweep(0)
 	for range d.Most {
-		<-s.gone
+		s.lost(t)
 	}
 	if d.idle.timer != nil {
 		t.Error("the timer runs for nothing")
