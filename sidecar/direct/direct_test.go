@@ -275,6 +275,9 @@ func TestWhoLeavesEndsTheRequest(t *testing.T) {
 			}
 			asked <- true
 			_, err := c.Read(make([]byte, 1)) // until it is closed
+			if err != nil && isTimeout(err) {
+				t.Error("the request goes on")
+			}
 			return err == nil
 		})
 		d := open(t)
@@ -298,6 +301,9 @@ func TestABodyThatIsGivenUpEndsItsConnection(t *testing.T) {
 	d := open(t)
 	resp, err := d.RoundTrip(request(t, "GET", s.address))
 	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadFull(resp.Body, make([]byte, 2)); err != nil { // all that has come
 		t.Fatal(err)
 	}
 	_ = resp.Body.Close()
