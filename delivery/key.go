@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 )
@@ -53,6 +54,19 @@ func (r *Request) Check(now time.Time) error {
 		return &FieldError{"Weir-Not-Before", "is after Weir-Deliver-Before"}
 	}
 	return nil
+}
+
+// Check refuses a status that there is not: what it chooses must not be all.
+func (f *Filter) Check() error {
+	if f.Status == "" || slices.Contains(Statuses[:], f.Status) {
+		return nil
+	}
+	return &FieldError{"status", fmt.Sprintf("%q is none: want one of %q", f.Status, Statuses)}
+}
+
+// All reports whether the filter chooses all deliveries.
+func (f *Filter) All() bool {
+	return len(f.IDs) == 0 && f.Upstream == "" && f.Status == "" && f.Reason == "" && f.Tenant == "" && f.Owner == "" && f.Before.IsZero()
 }
 
 // ParseKey reads an Idempotency-Key, which is a quoted string by the draft of the IETF and

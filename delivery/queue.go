@@ -46,8 +46,9 @@ type Queue interface {
 	Sweep(ctx context.Context) (Swept, error)
 
 	// Redrive queues dead letters again, each in a new series and at the end of its order key.
-	// Drop deletes dead letters, and makes dead letters of what waits. Both handle at most a
-	// number of those that the filter finds, and return how many.
+	// Drop makes dead letters of what waits, and deletes dead letters only where the filter's
+	// Status is Failed; it refuses the zero Filter. Both handle at most a number of those that
+	// the filter finds, and return how many.
 	Redrive(ctx context.Context, f Filter, most int) (int, error)
 	Drop(ctx context.Context, f Filter, most int) (int, error)
 

@@ -1,6 +1,7 @@
 package deliverytest
 
 import (
+	"errors"
 	"time"
 
 	"github.com/seed1158cd35/weir/delivery"
@@ -129,13 +130,15 @@ func redriveOfTheDelivered(b *bench) {
 	}
 }
 
-// What waits becomes a dead letter, what is dead goes, what is sent or delivered stays.
+// What waits becomes a dead letter, what is dead goes if that is what was asked for, what is sent
+// or delivered stays.
 func drop(b *bench) {
 	head, behind := b.accept(line("a", "", "k")), b.accept(line("a", "", "k"))
 	under := b.accept(to("b"))
 	c := b.one("b", under.ID)
 	f := delivery.Filter{IDs: []string{head.ID, under.ID}}
-	for _, want := range []int{1, 1, 0} {
+	drops := func(f delivery.Filter, want int) {
+		b.Helper()
 		n, err := b.q.Drop(b.ctx, f, 10)
 		b.must(err)
 		if n != want {
@@ -143,11 +146,35 @@ func drop(b *bench) {
 		}
 		b.counted()
 	}
+	drops(f, 1)
+	drops(f, 0) // or what drops in pages would delete what it has just made dead letters
+	b.is(head.ID, delivery.Failed, 0)
+	f.Status = delivery.Failed
+	drops(f, 1)
+	drops(f, 0)
 	_, err := b.q.Get(b.ctx, head.ID)
 	b.wants(err, delivery.ErrNotFound)
 	b.completes(&c)
 	b.is(under.ID, delivery.Completed, 1)
 	b.one("a", behind.ID)
+}
+
+// What chooses wrongly chooses nothing.
+func filtersThatChooseNothing(b *bench) {
+	d := b.accept(to("a"))
+	var field *delivery.FieldError
+	for _, f := range []delivery.Filter{{}, {Status: "dead"}, {Status: "dead", Upstream: "a"}} {
+		if n, err := b.q.Drop(b.ctx, f, 10); n > 0 || !errors.As(err, &field) {
+			b.Errorf("dropped %d by %+v: %v", n, f, err)
+		}
+	}
+	if n, err := b.q.Redrive(b.ctx, delivery.Filter{Status: "dead"}, 10); n > 0 || !errors.As(err, &field) {
+		b.Errorf("redriven %d: %v", n, err)
+	}
+	if page, _, err := b.q.List(b.ctx, delivery.Filter{Status: "dead"}, "", 10); len(page) > 0 || !errors.As(err, &field) {
+		b.Errorf("listed %v: %v", ids(page), err)
+	}
+	b.is(d.ID, delivery.Queued, 0)
 }
 
 func abandon(b *bench) {

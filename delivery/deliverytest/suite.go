@@ -56,6 +56,7 @@ func Test(t *testing.T, e Engine) {
 		"RedriveGoesToTheEnd":   redriveGoesToTheEnd,
 		"RedriveOfTheDelivered": redriveOfTheDelivered,
 		"Drop":                  drop,
+		"FiltersChooseNothing":  filtersThatChooseNothing,
 		"Abandon":               abandon,
 		"Pages":                 pages,
 		"CursorOfAnother":       cursorOfAnother,

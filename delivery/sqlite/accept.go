@@ -17,6 +17,7 @@ func (s *Store) Accept(ctx context.Context, r *delivery.Request) (delivery.Deliv
 		return delivery.Delivery{}, false, err
 	}
 	kept := *r
+	kept.Body = bytes.Clone(r.Body) // the caller may go before it is stored, and change it
 	if kept.ID == "" {
 		kept.ID = delivery.NewID(s.o.Wall())
 	}

@@ -37,6 +37,14 @@ func (c *change) moved(upstream string, from, to delivery.Status) {
 	}
 }
 
+// recount makes the counts those of the deliveries that there are.
+func (c *change) recount() error {
+	if err := c.w.exec("DELETE FROM counts"); err != nil {
+		return err
+	}
+	return c.w.exec("INSERT INTO counts(upstream, status, n) SELECT upstream, status, count(*) FROM delivery GROUP BY upstream, status")
+}
+
 // row reads the one row that a statement returns; false if there is none.
 func (c *change) row(query string, args []any, to ...any) (bool, error) {
 	s, err := c.w.prepared(query)

@@ -4,17 +4,20 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/seed1158cd35/weir/delivery"
 )
 
 // Claim begins attempts.
-func (s *Store) Claim(ctx context.Context, a delivery.Ask) (all []delivery.Delivery, err error) {
+func (s *Store) Claim(ctx context.Context, a delivery.Ask) ([]delivery.Delivery, error) {
 	if len(a.Only) == 0 {
 		a.Most = max(1, a.Most)
 	}
-	err = s.write.do(ctx, false, func(c *change) error {
+	a.Only = slices.Clone(a.Only)
+	var all []delivery.Delivery
+	err := s.write.do(ctx, false, func(c *change) error {
 		now, lease := s.wall(), s.steady()+a.Lease.Milliseconds()
 		seqs := a.Only
 		if len(seqs) == 0 {
@@ -65,6 +68,7 @@ func (c *change) claim(seq int64, a *delivery.Ask, now, lease int64) (delivery.D
 
 // Defer puts off what is queued.
 func (s *Store) Defer(ctx context.Context, until time.Time, seqs ...int64) error {
+	seqs = slices.Clone(seqs)
 	return s.write.do(ctx, false, func(c *change) error {
 		for _, seq := range seqs {
 			if err := c.w.exec("UPDATE delivery SET due = max(due, ?) WHERE seq = ? AND status = 'queued'", milli(until), seq); err != nil {
@@ -76,8 +80,10 @@ func (s *Store) Defer(ctx context.Context, until time.Time, seqs ...int64) error
 }
 
 // Renew lengthens leases.
-func (s *Store) Renew(ctx context.Context, lease time.Duration, claims ...delivery.Claim) (lost []delivery.Claim, err error) {
-	err = s.write.do(ctx, false, func(c *change) error {
+func (s *Store) Renew(ctx context.Context, lease time.Duration, claims ...delivery.Claim) ([]delivery.Claim, error) {
+	claims = slices.Clone(claims)
+	var lost []delivery.Claim
+	err := s.write.do(ctx, false, func(c *change) error {
 		gone := []delivery.Claim(nil)
 		until := s.steady() + lease.Milliseconds()
 		for _, k := range claims {

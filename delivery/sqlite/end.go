@@ -1,17 +1,26 @@
 package sqlite
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"fmt"
+	"slices"
 
 	"github.com/seed1158cd35/weir/delivery"
 	"github.com/seed1158cd35/weir/outcome"
 )
 
 // End records how attempts ended.
-func (s *Store) End(ctx context.Context, ends ...delivery.End) (lost []delivery.Claim, err error) {
-	err = s.write.do(ctx, false, func(c *change) error {
+func (s *Store) End(ctx context.Context, ends ...delivery.End) ([]delivery.Claim, error) {
+	ends = slices.Clone(ends)
+	for i := range ends {
+		if err := taken(&ends[i]); err != nil {
+			return nil, fmt.Errorf("record: %w", err)
+		}
+	}
+	var lost []delivery.Claim
+	err := s.write.do(ctx, false, func(c *change) error {
 		gone := []delivery.Claim(nil)
 		for i := range ends {
 			kept, err := c.end(&ends[i], s.wall())
@@ -31,6 +40,19 @@ func (s *Store) End(ctx context.Context, ends ...delivery.End) (lost []delivery.
 	return lost, nil
 }
 
+// taken checks an end, and takes a copy of what the caller may change once it has gone.
+func taken(e *delivery.End) error {
+	if e.To != delivery.Completed && e.To != delivery.Failed && e.To != delivery.Queued {
+		return fmt.Errorf("an attempt cannot end as %q", e.To)
+	}
+	if e.Attempt != nil {
+		a := *e.Attempt
+		a.Answer = bytes.Clone(a.Answer[:min(len(a.Answer), delivery.MaxAnswer)])
+		e.Attempt = &a
+	}
+	return nil
+}
+
 // A ended is what the row of an attempt that ended says.
 type ended struct {
 	upstream, tenant string
@@ -47,9 +69,6 @@ const endedColumns = " RETURNING upstream, tenant, order_key, starts, series, be
 
 // end records one; false if the claim was lost.
 func (c *change) end(e *delivery.End, now int64) (bool, error) {
-	if e.To != delivery.Completed && e.To != delivery.Failed && e.To != delivery.Queued {
-		return false, fmt.Errorf("an attempt cannot end as %q", e.To)
-	}
 	back := 0
 	if e.GiveBack && e.To == delivery.Queued {
 		back = 1
@@ -75,7 +94,7 @@ func (c *change) end(e *delivery.End, now int64) (bool, error) {
 }
 
 func (c *change) attempt(seq int64, was *ended, a *delivery.Attempt, counted bool) error {
-	answer := a.Answer[:min(len(a.Answer), delivery.MaxAnswer)]
+	answer := a.Answer
 	if answer == nil {
 		answer = []byte{}
 	}

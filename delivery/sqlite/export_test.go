@@ -1,8 +1,11 @@
 package sqlite
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"testing"
+	"testing/synctest"
 )
 
 // Pragma is a setting of the connection that writes.
@@ -57,4 +60,79 @@ func countOf(query string) (n int) {
 		}
 	}
 	return n
+}
+
+// Together has callers' changes come to the writer as one group, in order. It runs in a bubble.
+func (s *Store) Together(callers ...func()) {
+	hold, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		_ = s.write.do(context.Background(), false, func(*change) error { <-hold; return nil })
+		done <- struct{}{}
+	}()
+	synctest.Wait()
+	for _, call := range callers {
+		go func() {
+			call()
+			done <- struct{}{}
+		}()
+		synctest.Wait()
+	}
+	close(hold)
+	for range len(callers) + 1 {
+		<-done
+	}
+}
+
+// Do runs statements in the writer's transaction.
+func (s *Store) Do(statements ...string) error {
+	return s.write.do(context.Background(), false, func(c *change) error {
+		for _, statement := range statements {
+			if err := c.w.exec(statement); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// Spoil has statements of the writer fail for as long as its connection lasts.
+func (s *Store) Spoil(statements ...string) error {
+	return s.write.do(context.Background(), false, func(c *change) error {
+		for _, statement := range statements {
+			spoilt, err := c.w.prepared(statement)
+			if err = errors.Join(err, spoilt.Close()); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// Run runs something in the writer.
+func (s *Store) Run(f func()) error {
+	return s.write.do(context.Background(), false, func(*change) error { f(); return nil })
+}
+
+// CountsAndRows are the counts as they are kept, and as they are.
+func (s *Store) CountsAndRows(t *testing.T) (kept, rows string) {
+	t.Helper()
+	for query, to := range map[string]*string{
+		"SELECT upstream, status, n FROM counts WHERE n <> 0 ORDER BY upstream, status":                       &kept,
+		"SELECT upstream, status, count(*) FROM delivery GROUP BY upstream, status ORDER BY upstream, status": &rows,
+	} {
+		found, err := s.read.Query(query)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer found.Close()
+		for found.Next() {
+			var upstream, status string
+			var n int
+			if err := found.Scan(&upstream, &status, &n); err != nil {
+				t.Fatal(err)
+			}
+			*to += fmt.Sprintf("%s/%s=%d ", upstream, status, n)
+		}
+	}
+	return kept, rows
 }

@@ -20,7 +20,10 @@ func (s *Store) List(ctx context.Context, f delivery.Filter, cursor string, most
 	if err != nil {
 		return nil, "", err
 	}
-	condition, args := where(f)
+	condition, args, err := where(f)
+	if err != nil {
+		return nil, "", err
+	}
 	rows, err := s.read.QueryContext(ctx, "SELECT "+columns+" FROM delivery d WHERE "+condition+" AND d.seq < ? ORDER BY d.seq DESC LIMIT ?", append(args, before, most+1)...)
 	if err != nil {
 		return nil, "", err

@@ -19,20 +19,35 @@ func readHeader(text string) (h http.Header, err error) {
 	return h, err
 }
 
-// chosen are the numbers of what a filter finds.
-func (c *change) chosen(f delivery.Filter, more string, most int) ([]int64, error) {
-	condition, args := where(f)
-	return c.seqs("SELECT d.seq FROM delivery d WHERE "+condition+more+" ORDER BY d.seq LIMIT ?", append(args, max(1, most))...)
+// A choice finds the numbers of deliveries by a filter.
+type choice struct {
+	query string
+	args  []any
 }
 
+func choose(f delivery.Filter, more string, most int) (choice, error) {
+	condition, args, err := where(f)
+	return choice{"SELECT d.seq FROM delivery d WHERE " + condition + more + " ORDER BY d.seq LIMIT ?", append(args, max(1, most))}, err
+}
+
+func (c *change) chosen(by choice) ([]int64, error) { return c.seqs(by.query, by.args...) }
+
 // Redrive queues dead letters again.
-func (s *Store) Redrive(ctx context.Context, f delivery.Filter, most int) (n int, err error) {
+func (s *Store) Redrive(ctx context.Context, f delivery.Filter, most int) (int, error) {
+	if err := f.Check(); err != nil {
+		return 0, fmt.Errorf("redrive: %w", err)
+	}
 	if f.Status != "" && f.Status != delivery.Failed {
 		return 0, nil
 	}
 	f.Status = delivery.Failed
+	by, err := choose(f, "", most)
+	if err != nil {
+		return 0, fmt.Errorf("redrive: %w", err)
+	}
+	n := 0
 	err = s.write.do(ctx, false, func(c *change) error {
-		seqs, err := c.chosen(f, "", most)
+		seqs, err := c.chosen(by)
 		if err != nil {
 			return err
 		}
@@ -78,17 +93,33 @@ func (c *change) redrive(seq, now int64) (bool, error) {
 		WHERE seq = ? AND status = 'failed'`, string(to), place, now, now, now, seq)
 }
 
-// Drop deletes dead letters, and makes dead letters of what waits.
-func (s *Store) Drop(ctx context.Context, f delivery.Filter, most int) (n int, err error) {
+// waiting finds what is neither under way nor over, with the index of it.
+const waiting = " AND d.status IN ('created', 'queued')"
+
+// Drop makes dead letters of what waits, or deletes dead letters.
+func (s *Store) Drop(ctx context.Context, f delivery.Filter, most int) (int, error) {
+	more := waiting
+	if f.Status == delivery.Failed {
+		more = ""
+	}
+	by, err := choose(f, more, most)
+	if err == nil && f.All() {
+		err = &delivery.FieldError{Field: "filter", Reason: "is empty: say which deliveries are to be dropped"}
+	}
+	if err != nil {
+		return 0, fmt.Errorf("drop: %w", err)
+	}
+	n := 0
 	err = s.write.do(ctx, false, func(c *change) error {
-		seqs, err := c.chosen(f, " AND d.status IN ('created', 'queued', 'failed')", most)
+		seqs, err := c.chosen(by)
 		if err != nil {
 			return err
 		}
 		for _, seq := range seqs {
-			upstream, err := c.kill(seq, delivery.Dropped, "dropped by hand", s.wall())
-			if err == nil && upstream == "" {
+			if f.Status == delivery.Failed {
 				err = c.erase(seq)
+			} else {
+				_, err = c.kill(seq, delivery.Dropped, "dropped by hand", s.wall())
 			}
 			if err != nil {
 				return err
@@ -104,9 +135,14 @@ func (s *Store) Drop(ctx context.Context, f delivery.Filter, most int) (n int, e
 }
 
 // Abandon makes dead letters of what waits for an upstream that is gone.
-func (s *Store) Abandon(ctx context.Context, upstream string) (n int, err error) {
+func (s *Store) Abandon(ctx context.Context, upstream string) (int, error) {
+	by, err := choose(delivery.Filter{Upstream: upstream}, waiting, mostSwept)
+	if err != nil {
+		return 0, err
+	}
+	n := 0
 	err = s.write.do(ctx, false, func(c *change) error {
-		seqs, err := c.chosen(delivery.Filter{Upstream: upstream}, " AND d.status IN ('created', 'queued')", mostSwept)
+		seqs, err := c.chosen(by)
 		if err != nil {
 			return err
 		}

@@ -10,6 +10,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -62,6 +63,9 @@ func Open(ctx context.Context, path string, o Options) (*Store, error) {
 }
 
 func (s *Store) open(ctx context.Context) (err error) {
+	if s.path, err = real(s.path); err != nil {
+		return err
+	}
 	if err = private.Check(s.path); err != nil {
 		return err
 	}
@@ -89,6 +93,9 @@ func (s *Store) open(ctx context.Context) (err error) {
 	s.read.SetMaxOpenConns(s.o.Readers)
 	s.read.SetMaxIdleConns(s.o.Readers)
 	s.read.SetConnMaxIdleTime(0)
+	if err = s.write.do(ctx, false, (*change).recount); err != nil {
+		return err
+	}
 	return s.void()
 }
 
@@ -141,6 +148,23 @@ func (s *Store) LogSize() int64 {
 		return 0
 	}
 	return info.Size()
+}
+
+// real is the path of a file without links, so that a file has one lock and one log by whatever
+// name it is opened. The file need not be there yet.
+func real(path string) (string, error) {
+	is, err := filepath.EvalSymlinks(path)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return is, err
+	}
+	if to, err := os.Readlink(path); err == nil { // a link to what is not there yet
+		if !filepath.IsAbs(to) {
+			to = filepath.Join(filepath.Dir(path), to)
+		}
+		return real(to)
+	}
+	dir, err := filepath.EvalSymlinks(filepath.Dir(path))
+	return filepath.Join(dir, filepath.Base(path)), err
 }
 
 // syncDir makes the name of a new file last.

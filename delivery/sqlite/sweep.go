@@ -11,8 +11,9 @@ import (
 const mostSwept = 200
 
 // Sweep does what nobody asks for.
-func (s *Store) Sweep(ctx context.Context) (swept delivery.Swept, err error) {
-	err = s.write.do(ctx, false, func(c *change) error {
+func (s *Store) Sweep(ctx context.Context) (delivery.Swept, error) {
+	var swept delivery.Swept
+	err := s.write.do(ctx, false, func(c *change) error {
 		w := delivery.Swept{Dead: make(map[string]map[delivery.Reason]int)}
 		for _, step := range []func(*change, *delivery.Swept) error{s.reap, s.expire, s.prune} {
 			if err := step(c, &w); err != nil {

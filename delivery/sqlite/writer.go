@@ -3,13 +3,11 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"sync"
 	"time"
-
-	"modernc.org/sqlite"
-	lib "modernc.org/sqlite/lib"
 
 	"github.com/seed1158cd35/weir/delivery"
 )
@@ -19,7 +17,8 @@ const mostJobs = 64
 
 // A writer has the one connection that writes. Its goroutine takes what has come, runs it in
 // one transaction, each job in a savepoint of its own so that one that fails undoes itself
-// alone, and answers once the transaction is on disk.
+// alone, and answers once the transaction is on disk. Where a failure takes the transaction
+// along, every job is run once more in a transaction of its own.
 type writer struct {
 	db    *sql.DB
 	conn  *sql.Conn
@@ -35,6 +34,8 @@ type writer struct {
 
 // A job is one caller's change.
 type job struct {
+	// do makes the change. It may be run twice, and after its caller went: it sets what it
+	// finds anew, in variables that the caller reads only once the job was done.
 	do     func(*change) error
 	grows  bool // it stores something new, for which there must be room
 	change change
@@ -53,9 +54,7 @@ func newWriter(ctx context.Context, source string, room func() error) (*writer, 
 		err = w.migrate(ctx)
 	}
 	if err != nil {
-		if w.conn != nil {
-			_ = w.conn.Close()
-		}
+		w.disconnect()
 		return nil, errors.Join(err, db.Close())
 	}
 	go w.run()
@@ -127,42 +126,6 @@ func (w *writer) more(j *job) []*job {
 	return group
 }
 
-// commit runs a group of jobs in one transaction.
-func (w *writer) commit(group []*job) {
-	if w.room() != nil {
-		w.trim()
-	}
-	err := w.transact(group)
-	for _, j := range group {
-		if err != nil && j.err == nil {
-			j.err = err
-		}
-		close(j.done)
-	}
-}
-
-func (w *writer) transact(group []*job) error {
-	if err := w.exec("BEGIN IMMEDIATE"); err != nil {
-		return wrapped(err)
-	}
-	total := make(counts)
-	for _, j := range group {
-		if j.err = w.one(j); j.err == nil {
-			total.add(j.change.counts)
-		}
-	}
-	err := w.flush(total)
-	if err == nil {
-		if err = w.exec("COMMIT"); err != nil && !errors.Is(wrapped(err), delivery.ErrFull) {
-			err = fmt.Errorf("%w: %w", delivery.ErrUncertain, err)
-		}
-	}
-	if err != nil {
-		_ = w.exec("ROLLBACK") // after some errors SQLite has done so itself
-	}
-	return wrapped(err)
-}
-
 // trim cuts the log, if what is in it has been written to the database. That can be done where
 // nobody reads what it replaces; a reader is not waited for, as all that is written would wait.
 func (w *writer) trim() {
@@ -182,43 +145,17 @@ func (w *writer) trim() {
 // trimming is how often the log is tried to be cut.
 const trimming = 100 * time.Millisecond
 
-func (w *writer) one(j *job) error {
-	if j.grows {
-		if err := w.room(); err != nil {
-			return err
-		}
-	}
-	if err := w.exec("SAVEPOINT job"); err != nil {
-		return wrapped(err)
-	}
-	j.change = change{w: w, counts: make(counts)}
-	err := j.do(&j.change)
-	if err != nil {
-		_ = w.exec("ROLLBACK TO job")
-	}
-	if release := w.exec("RELEASE job"); err == nil {
-		err = release
-	}
-	return wrapped(err)
-}
-
-// flush stores what has changed of the counts.
-func (w *writer) flush(total counts) error {
-	for k, n := range total {
-		if n == 0 {
-			continue
-		}
-		if err := w.exec("INSERT INTO counts(upstream, status, n) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET n = n + excluded.n", k.upstream, string(k.status), n); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // prepared is the statement of a text, which stays prepared. Texts are constants, or made of few.
 func (w *writer) prepared(query string) (*sql.Stmt, error) {
 	if s := w.statements[query]; s != nil {
 		return s, nil
+	}
+	if w.conn == nil {
+		conn, err := w.db.Conn(context.Background())
+		if err != nil {
+			return nil, err
+		}
+		w.conn = conn
 	}
 	s, err := w.conn.PrepareContext(context.Background(), query)
 	if err == nil {
@@ -239,22 +176,19 @@ func (w *writer) exec(query string, args ...any) error {
 func (w *writer) close() error {
 	w.once.Do(func() { close(w.stop) })
 	<-w.ended
+	w.disconnect()
+	return w.db.Close()
+}
+
+// disconnect ends the connection; the next statement opens another one.
+func (w *writer) disconnect() {
 	for _, s := range w.statements {
 		_ = s.Close()
 	}
 	clear(w.statements)
-	_ = w.conn.Close()
-	return w.db.Close()
-}
-
-// wrapped says in the words of package delivery what an error of SQLite means.
-func wrapped(err error) error {
-	var e *sqlite.Error
-	if !errors.As(err, &e) {
-		return err
+	if w.conn != nil {
+		_ = w.conn.Raw(func(any) error { return driver.ErrBadConn }) // or it would be used again
+		_ = w.conn.Close()
+		w.conn = nil
 	}
-	if e.Code()&0xff == lib.SQLITE_FULL {
-		return fmt.Errorf("%w: %w", delivery.ErrFull, err)
-	}
-	return err
 }

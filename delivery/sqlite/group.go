@@ -1,0 +1,135 @@
+package sqlite
+
+import (
+	"errors"
+	"fmt"
+
+	"modernc.org/sqlite"
+	lib "modernc.org/sqlite/lib"
+
+	"github.com/seed1158cd35/weir/delivery"
+)
+
+// commit runs a group of jobs, in one transaction if it can be.
+func (w *writer) commit(group []*job) {
+	if w.room() != nil {
+		w.trim()
+	}
+	if !w.settle(group) {
+		for i := range group {
+			w.settle(group[i : i+1])
+		}
+	}
+	for _, j := range group {
+		close(j.done)
+	}
+}
+
+// settle runs jobs in one transaction, and tells each what became of it. It is false if
+// nothing was stored and each may fare better alone. What a job found does not hold if the
+// transaction was not stored: it gets the transaction's error, except for lack of room.
+func (w *writer) settle(group []*job) bool {
+	lost, err := w.transact(group)
+	if err == nil {
+		return true
+	}
+	w.undo()
+	if len(group) > 1 && (lost || errors.Is(err, delivery.ErrFull)) {
+		return false
+	}
+	for _, j := range group {
+		if !errors.Is(j.err, delivery.ErrFull) {
+			j.err = err
+		}
+	}
+	return true
+}
+
+// transact runs jobs in one transaction; lost means that one of them ended it.
+func (w *writer) transact(group []*job) (lost bool, err error) {
+	for _, j := range group {
+		j.err = nil
+	}
+	if err := w.exec("BEGIN IMMEDIATE"); err != nil {
+		return false, wrapped(err)
+	}
+	total := make(counts)
+	for _, j := range group {
+		if w.one(j) {
+			return true, j.err
+		}
+		if j.err == nil {
+			total.add(j.change.counts)
+		}
+	}
+	if err := w.flush(total); err != nil {
+		return true, wrapped(err)
+	}
+	if err = wrapped(w.exec("COMMIT")); err != nil && !errors.Is(err, delivery.ErrFull) {
+		err = fmt.Errorf("%w: %w", delivery.ErrUncertain, err)
+	}
+	return false, err
+}
+
+// one runs a job in a savepoint, which undoes it if it fails. When there is no room, or no
+// memory, SQLite undoes the whole transaction instead: the savepoint is not there any more, and
+// the transaction is lost.
+func (w *writer) one(j *job) (lost bool) {
+	if j.grows {
+		if j.err = w.room(); j.err != nil {
+			return false
+		}
+	}
+	if j.err = wrapped(w.exec("SAVEPOINT job")); j.err != nil {
+		return true
+	}
+	j.change = change{w: w, counts: make(counts)}
+	j.err = wrapped(j.do(&j.change))
+	if j.err != nil && w.exec("ROLLBACK TO job") != nil {
+		return true
+	}
+	if err := w.exec("RELEASE job"); err != nil {
+		j.err = errors.Join(j.err, wrapped(err))
+		return true
+	}
+	return false
+}
+
+// flush stores what has changed of the counts.
+func (w *writer) flush(total counts) error {
+	for k, n := range total {
+		if n == 0 {
+			continue
+		}
+		if err := w.exec("INSERT INTO counts(upstream, status, n) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET n = n + excluded.n", k.upstream, string(k.status), n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// undo ends a transaction that failed. SQLite may have done so itself, which is the plain error
+// of ROLLBACK; after another one nobody knows, and the connection is given up, as all that
+// follows would be in that transaction.
+func (w *writer) undo() {
+	if err := w.exec("ROLLBACK"); err != nil && codeOf(err) != lib.SQLITE_ERROR {
+		w.disconnect()
+	}
+}
+
+// codeOf is the primary code of an error of SQLite; -1 for others.
+func codeOf(err error) int {
+	var e *sqlite.Error
+	if !errors.As(err, &e) {
+		return -1
+	}
+	return e.Code() & 0xff
+}
+
+// wrapped says in the words of package delivery what an error of SQLite means.
+func wrapped(err error) error {
+	if codeOf(err) == lib.SQLITE_FULL {
+		return fmt.Errorf("%w: %w", delivery.ErrFull, err)
+	}
+	return err
+}
