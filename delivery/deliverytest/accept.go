@@ -3,6 +3,7 @@ package deliverytest
 import (
 	"bytes"
 	"errors"
+	"net/http"
 	"reflect"
 	"strings"
 	"time"
@@ -63,6 +64,42 @@ func requestIsKept(b *bench) {
 	}
 	if got := b.one("a", want.ID).Request; !reflect.DeepEqual(got, want) {
 		b.Errorf("claimed %.300v\ngave in %.300v", got, want)
+	}
+}
+
+// After ErrUncertain the ID finds out: the same request gets the delivery there is.
+func theSameID(b *bench) {
+	r := to("a")
+	r.ID = delivery.NewID(time.Now())
+	b.accept(r)
+	if d, fresh, err := b.q.Accept(b.ctx, r); err != nil || fresh || d.ID != r.ID || d.Status != delivery.Queued {
+		b.Errorf("the same: %s %s (fresh: %v), %v", d.ID, d.Status, fresh, err)
+	}
+	for name, other := range map[string]delivery.Request{"body": {Body: []byte("other")}, "tenant": {Body: r.Body, Tenant: "t"}, "key": {Body: r.Body, Key: "k"}} {
+		q := *r
+		q.Body, q.Tenant, q.Key = other.Body, other.Tenant, other.Key
+		if _, _, err := b.q.Accept(b.ctx, &q); !errors.Is(err, delivery.ErrKeyReused) {
+			b.Errorf("another %s: %v", name, err)
+		}
+	}
+	b.counted()
+}
+
+// What is sent has the bytes that were handed in, whether or not they are UTF-8.
+func bytesOfHeaders(b *bench) {
+	r := to("a")
+	r.Header = http.Header{"Title": {"caf\xe9", " a: b ", ""}, "X-Other": {"\x00\xff"}}
+	r.Path, r.Query, r.Key, r.OrderKey = "/a\x00b\xff", "x=\xff", "k\x00\xff", "o\x001"
+	id := b.accept(r).ID
+	r.ID = id
+	if got := b.get(id).Request; !reflect.DeepEqual(got, *r) {
+		b.Errorf("kept    %q\ngave in %q", got, *r)
+	}
+	r = to("a")
+	r.Header.Set("X-Lines", "one\r\nInjected: two")
+	var field *delivery.FieldError
+	if _, _, err := b.q.Accept(b.ctx, r); !errors.As(err, &field) {
+		b.Errorf("a header of two lines: %v", err)
 	}
 }
 

@@ -33,6 +33,8 @@ func Test(t *testing.T, e Engine) {
 		"AcceptedOnce":          acceptedOnce,
 		"KeysOfOthers":          keysOfOthers,
 		"RequestIsKept":         requestIsKept,
+		"TheSameID":             theSameID,
+		"BytesOfHeaders":        bytesOfHeaders,
 		"BadRequests":           badRequests,
 		"ClaimsAreExclusive":    claimsAreExclusive,
 		"ClaimsGoByUpstream":    claimsGoByUpstream,

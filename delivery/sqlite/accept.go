@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"database/sql"
-	"encoding/json"
 	"fmt"
 	"time"
 
@@ -21,52 +20,62 @@ func (s *Store) Accept(ctx context.Context, r *delivery.Request) (delivery.Deliv
 	if kept.ID == "" {
 		kept.ID = delivery.NewID(s.o.Wall())
 	}
-	header, err := json.Marshal(kept.Header)
+	header, err := writeHeader(kept.Header)
 	if err != nil {
 		return delivery.Delivery{}, false, err
 	}
-	a := &acceptance{s: s, r: &kept, header: header, print: kept.Fingerprint()}
+	a := &acceptance{s: s, r: &kept, named: r.ID != "", header: header, print: kept.Fingerprint()}
 	if err := s.write.do(ctx, true, a.do); err != nil {
 		return delivery.Delivery{Request: kept}, false, fmt.Errorf("accept: %w", err)
 	}
-	if a.is == nil {
-		d, err := s.Get(ctx, a.was)
-		return d, false, err
-	}
-	return *a.is, true, nil
+	return a.is, a.fresh, nil
 }
 
 // An acceptance is a request that is being stored.
 type acceptance struct {
 	s      *Store
 	r      *delivery.Request
-	header []byte
+	named  bool // the caller made the ID
+	header string
 	print  []byte
-	is     *delivery.Delivery // that was stored
-	was    string             // the ID of the one that was there
+	is     delivery.Delivery // that was stored, or was there
+	fresh  bool
 }
 
 func (a *acceptance) do(c *change) error {
-	if a.r.Key != "" {
-		var id string
-		var print []byte
-		found, err := c.row("SELECT id, fingerprint FROM delivery WHERE upstream = ? AND tenant = ? AND idem_key = ? AND idem_key IS NOT NULL",
-			[]any{a.r.Upstream, a.r.Tenant, a.r.Key}, &id, &print)
-		switch {
-		case err != nil:
-			return err
-		case found && !bytes.Equal(print, a.print):
-			return delivery.ErrKeyReused
-		case found:
-			a.was = id
-			return nil
-		}
+	if found, err := a.known(c); found || err != nil {
+		return err
 	}
 	place, err := a.place(c)
 	if err != nil {
 		return err
 	}
 	return a.insert(c, place)
+}
+
+// known finds the delivery that was accepted under the same key, or the same ID.
+func (a *acceptance) known(c *change) (bool, error) {
+	var id, tenant, key string
+	var print []byte
+	find := func(condition string, args ...any) (bool, error) {
+		return c.row("SELECT id, tenant, coalesce(idem_key, ''), fingerprint FROM delivery WHERE "+condition, args, &id, &tenant, &key, &print)
+	}
+	found, err := false, error(nil)
+	if a.r.Key != "" {
+		found, err = find("upstream = ? AND tenant = ? AND idem_key = ? AND idem_key IS NOT NULL", a.r.Upstream, a.r.Tenant, a.r.Key)
+	}
+	if a.named && !found && err == nil {
+		found, err = find("id = ?", a.r.ID)
+	}
+	if err != nil || !found {
+		return false, err
+	}
+	if tenant != a.r.Tenant || key != a.r.Key || !bytes.Equal(print, a.print) {
+		return true, delivery.ErrKeyReused
+	}
+	a.is, err = c.get(id)
+	a.fresh = false
+	return true, err
 }
 
 // place is that in the line of the order key; 0 if there is no key, 1 for the first.
@@ -92,9 +101,9 @@ func (a *acceptance) insert(c *change, place int64) error {
 	if place > 1 {
 		d.Status = delivery.Created
 	}
-	found, err := c.row(`INSERT INTO delivery(id, tenant, holder, upstream, status, due, order_key, place, idem_key, fingerprint, correlation, accepted, changed, expires)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING seq`,
-		[]any{d.ID, d.Tenant, d.Owner, d.Upstream, string(d.Status), due, orNull(d.OrderKey), place, orNull(d.Key), a.print, d.Correlation, now, now, instant(d.Expires)}, &d.Seq)
+	found, err := c.row(`INSERT INTO delivery(id, tenant, holder, upstream, status, due, not_before, order_key, place, idem_key, fingerprint, correlation, accepted, changed, expires)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING seq`,
+		[]any{d.ID, d.Tenant, d.Owner, d.Upstream, string(d.Status), due, milli(d.NotBefore), orNull(d.OrderKey), place, orNull(d.Key), a.print, d.Correlation, now, now, instant(d.Expires)}, &d.Seq)
 	if err == nil && !found {
 		err = sql.ErrNoRows
 	}
@@ -103,11 +112,11 @@ func (a *acceptance) insert(c *change, place int64) error {
 		if body == nil {
 			body = []byte{}
 		}
-		err = c.w.exec("INSERT INTO request(seq, method, path, query, header, body) VALUES (?, ?, ?, ?, ?, ?)", d.Seq, d.Method, d.Path, d.Query, string(a.header), body)
+		err = c.w.exec("INSERT INTO request(seq, method, path, query, header, body) VALUES (?, ?, ?, ?, ?, ?)", d.Seq, d.Method, d.Path, d.Query, a.header, body)
 	}
 	if err == nil {
 		c.moved(d.Upstream, "", d.Status)
-		a.is = &d
+		a.is, a.fresh = d, true
 	}
 	return err
 }

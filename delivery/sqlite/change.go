@@ -3,6 +3,7 @@ package sqlite
 import (
 	"database/sql"
 	"errors"
+	"fmt"
 
 	"github.com/seed1158cd35/weir/delivery"
 )
@@ -11,6 +12,33 @@ import (
 type change struct {
 	w      *writer
 	counts counts
+	failed []error // of rows that were left as they are
+}
+
+// each does something with rows, every one in a savepoint of its own: one that fails is left as
+// it is, and the others go on. done is how many did not fail. The error is that the transaction
+// was lost.
+func (c *change) each(seqs []int64, do func(c *change, seq int64) error) (done int, err error) {
+	for _, seq := range seqs {
+		if err := c.w.exec("SAVEPOINT row"); err != nil {
+			return done, err
+		}
+		row := &change{w: c.w, counts: make(counts)}
+		failed := do(row, seq)
+		if failed != nil {
+			if c.w.exec("ROLLBACK TO row") != nil {
+				return done, failed
+			}
+			c.failed = append(c.failed, fmt.Errorf("delivery %d: %w", seq, failed))
+		} else {
+			c.counts.add(row.counts)
+			done++
+		}
+		if err := c.w.exec("RELEASE row"); err != nil {
+			return done, err
+		}
+	}
+	return done, nil
 }
 
 // counts are differences of how many deliveries there are.
@@ -58,6 +86,15 @@ func (c *change) row(query string, args []any, to ...any) (bool, error) {
 	return err == nil, err
 }
 
+// get reads a delivery by its ID.
+func (c *change) get(id string) (delivery.Delivery, error) {
+	s, err := c.w.prepared(withRequests + "WHERE d.id = ?")
+	if err != nil {
+		return delivery.Delivery{}, err
+	}
+	return theOne(s.Query(id))
+}
+
 // seqs are the numbers that a statement returns.
 func (c *change) seqs(query string, args ...any) (all []int64, err error) {
 	s, err := c.w.prepared(query)
@@ -94,5 +131,5 @@ func (c *change) promote(upstream, tenant string, key sql.NullString, now int64)
 		return err
 	}
 	c.moved(upstream, delivery.Created, delivery.Queued)
-	return c.w.exec("UPDATE delivery SET status = 'queued', due = max(due, ?), changed = ? WHERE seq = ? AND status = 'created'", now, now, seq)
+	return c.w.exec("UPDATE delivery SET status = 'queued', due = max(not_before, ?), changed = ? WHERE seq = ? AND status = 'created'", now, now, seq)
 }

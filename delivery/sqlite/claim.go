@@ -56,11 +56,12 @@ func (c *change) claim(seq int64, a *delivery.Ask, now, lease int64) (delivery.D
 		return delivery.Delivery{}, false, err
 	}
 	c.moved(a.Upstream, delivery.Queued, delivery.Processing)
-	var header string
-	if _, err := c.row("SELECT method, path, query, header, body FROM request WHERE seq = ?", []any{seq}, &r.Method, &r.Path, &r.Query, &header, &r.Body); err != nil {
+	var q request
+	if _, err := c.row("SELECT method, path, query, header, body FROM request WHERE seq = ?", []any{seq}, q.fields()...); err != nil {
 		return delivery.Delivery{}, false, err
 	}
-	if r.Header, err = readHeader(header); err != nil {
+	if bad := q.to(&r.Request); bad != nil {
+		_, err := c.end(&delivery.End{Claim: r.Claim(), To: delivery.Failed, Reason: delivery.Rejected, Detail: "it cannot be sent: " + bad.Error()}, now)
 		return delivery.Delivery{}, false, err
 	}
 	return r.delivery(), true, nil

@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"testing"
 	"testing/synctest"
+	"time"
+
+	"github.com/seed1158cd35/weir/delivery"
 )
 
 // Pragma is a setting of the connection that writes.
@@ -135,4 +138,13 @@ func (s *Store) CountsAndRows(t *testing.T) (kept, rows string) {
 		}
 	}
 	return kept, rows
+}
+
+// AcceptAndFail stores a request by a change that fails after it.
+func (s *Store) AcceptAndFail(r delivery.Request) error {
+	r.ID = delivery.NewID(time.Now())
+	a := &acceptance{s: s, r: &r, print: r.Fingerprint()}
+	return s.write.do(context.Background(), true, func(c *change) error {
+		return errors.Join(a.do(c), errors.New("it fails"))
+	})
 }

@@ -43,40 +43,81 @@ func (r *record) delivery() delivery.Delivery {
 	return d
 }
 
-// withRequest reads rows of both tables.
-func withRequest(rows *sql.Rows) (all []delivery.Delivery, err error) {
+// withRequest reads rows of both tables. bad are those whose request cannot be sent as it is
+// stored, or is not there.
+func withRequest(rows *sql.Rows) (all, bad []delivery.Delivery, err error) {
 	defer rows.Close()
 	for rows.Next() {
 		var r record
-		var header string
-		if err := rows.Scan(append(r.fields(), &r.Method, &r.Path, &r.Query, &header, &r.Body)...); err != nil {
-			return nil, err
+		var q request
+		if err := rows.Scan(append(r.fields(), q.fields()...)...); err != nil {
+			return nil, nil, err
 		}
-		if err := json.Unmarshal([]byte(header), &r.Header); err != nil {
-			return nil, err
+		if err := q.to(&r.Request); err != nil {
+			bad = append(bad, r.delivery())
+			continue
 		}
 		all = append(all, r.delivery())
 	}
-	return all, rows.Err()
+	return all, bad, rows.Err()
 }
 
-const withRequests = "SELECT " + columns + ", q.method, q.path, q.query, q.header, q.body FROM delivery d JOIN request q ON q.seq = d.seq "
+// A request is a row of request, which may not be there.
+type request struct {
+	method, path, query, header sql.NullString
+	body                        []byte
+}
 
-// Due lists what is due of an upstream, with what is to be sent.
+func (q *request) fields() []any {
+	return []any{&q.method, &q.path, &q.query, &q.header, &q.body}
+}
+
+var errNoRequest = errors.New("its request is not stored any more")
+
+func (q *request) to(r *delivery.Request) (err error) {
+	if !q.method.Valid {
+		return errNoRequest
+	}
+	r.Method, r.Path, r.Query, r.Body = q.method.String, q.path.String, q.query.String, q.body
+	r.Header, err = readHeader(q.header.String)
+	return err
+}
+
+const withRequests = "SELECT " + columns + ", q.method, q.path, q.query, q.header, q.body FROM delivery d LEFT JOIN request q ON q.seq = d.seq "
+
+// Due lists what is due of an upstream, with what is to be sent. What cannot be sent becomes a
+// dead letter, or it would be in the way of others for ever.
 func (s *Store) Due(ctx context.Context, upstream string, most int) ([]delivery.Delivery, error) {
+	for {
+		all, bad, err := s.due(ctx, upstream, most)
+		if err != nil || len(bad) == 0 {
+			return all, err
+		}
+		var only []int64
+		for _, d := range bad {
+			only = append(only, d.Seq)
+		}
+		if _, err = s.Claim(ctx, delivery.Ask{Upstream: upstream, Only: only, Lease: time.Minute}); err != nil {
+			return all, err
+		}
+	}
+}
+
+func (s *Store) due(ctx context.Context, upstream string, most int) (all, bad []delivery.Delivery, err error) {
 	now := s.wall()
 	rows, err := s.read.QueryContext(ctx, withRequests+`WHERE d.upstream = ? AND d.status = 'queued' AND d.due <= ? AND (d.expires IS NULL OR d.expires > ?)
 		ORDER BY d.due, d.seq LIMIT ?`, upstream, now, now, most)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	return withRequest(rows)
 }
 
-// Next is when the next queued delivery of an upstream is due.
+// Next is when the next queued delivery of an upstream is due. What has expired is not: until a
+// sweep has taken it away its worker would look again and again.
 func (s *Store) Next(ctx context.Context, upstream string) (time.Time, bool, error) {
 	var due int64
-	err := s.read.QueryRowContext(ctx, "SELECT due FROM delivery WHERE upstream = ? AND status = 'queued' ORDER BY due LIMIT 1", upstream).Scan(&due)
+	err := s.read.QueryRowContext(ctx, "SELECT due FROM delivery WHERE upstream = ? AND status = 'queued' AND (expires IS NULL OR expires > ?) ORDER BY due LIMIT 1", upstream, s.wall()).Scan(&due)
 	if errors.Is(err, sql.ErrNoRows) {
 		return time.Time{}, false, nil
 	}
@@ -85,11 +126,15 @@ func (s *Store) Next(ctx context.Context, upstream string) (time.Time, bool, err
 
 // Get finds a delivery by its ID.
 func (s *Store) Get(ctx context.Context, id string) (delivery.Delivery, error) {
-	rows, err := s.read.QueryContext(ctx, withRequests+"WHERE d.id = ?", id)
+	return theOne(s.read.QueryContext(ctx, withRequests+"WHERE d.id = ?", id))
+}
+
+func theOne(rows *sql.Rows, err error) (delivery.Delivery, error) {
 	if err != nil {
 		return delivery.Delivery{}, err
 	}
-	all, err := withRequest(rows)
+	all, bad, err := withRequest(rows)
+	all = append(all, bad...) // people look at it without its request
 	if err == nil && len(all) == 0 {
 		err = delivery.ErrNotFound
 	}

@@ -3,9 +3,8 @@ package sqlite
 import (
 	"context"
 	"database/sql"
-	"encoding/json"
+	"errors"
 	"fmt"
-	"net/http"
 	"strings"
 
 	"github.com/seed1158cd35/weir/delivery"
@@ -13,11 +12,6 @@ import (
 
 // returned are the columns of a record where a statement returns what it changed.
 var returned = strings.ReplaceAll(columns, "d.", "")
-
-func readHeader(text string) (h http.Header, err error) {
-	err = json.Unmarshal([]byte(text), &h)
-	return h, err
-}
 
 // A choice finds the numbers of deliveries by a filter.
 type choice struct {
@@ -45,50 +39,44 @@ func (s *Store) Redrive(ctx context.Context, f delivery.Filter, most int) (int, 
 	if err != nil {
 		return 0, fmt.Errorf("redrive: %w", err)
 	}
-	n := 0
+	n, failed := 0, []error(nil)
 	err = s.write.do(ctx, false, func(c *change) error {
 		seqs, err := c.chosen(by)
 		if err != nil {
 			return err
 		}
-		done := 0
-		for _, seq := range seqs {
-			ok, err := c.redrive(seq, s.wall())
-			if err != nil {
-				return err
-			}
-			if ok {
-				done++
-			}
-		}
-		n = done
-		return nil
+		n, err = c.each(seqs, func(c *change, seq int64) error { return c.redrive(seq, s.wall()) })
+		failed = c.failed
+		return err
 	})
-	if err != nil {
+	switch {
+	case err != nil:
 		return 0, fmt.Errorf("redrive: %w", err)
+	case len(failed) > 0:
+		return n, fmt.Errorf("redrive: %w", errors.Join(failed...))
 	}
 	return n, nil
 }
 
 // redrive begins a new series, at the end of the order key. What had expired does not expire again.
-func (c *change) redrive(seq, now int64) (bool, error) {
+func (c *change) redrive(seq, now int64) error {
 	var upstream, tenant string
 	var key sql.NullString
 	ok, err := c.row("SELECT upstream, tenant, order_key FROM delivery WHERE seq = ? AND status = 'failed'", []any{seq}, &upstream, &tenant, &key)
 	if err != nil || !ok {
-		return false, err
+		return err
 	}
 	place, to := int64(0), delivery.Queued
 	if key.Valid {
 		if place, err = c.lastPlace(upstream, tenant, key.String); err != nil {
-			return false, err
+			return err
 		}
 		if place > 1 {
 			to = delivery.Created
 		}
 	}
 	c.moved(upstream, delivery.Failed, to)
-	return true, c.w.exec(`UPDATE delivery SET status = ?, place = ?, series = series + 1, attempts = 0, stalls = 0, due = ?, changed = ?, reason = '', detail = '',
+	return c.w.exec(`UPDATE delivery SET status = ?, place = ?, series = series + 1, attempts = 0, stalls = 0, due = ?, not_before = 0, changed = ?, reason = '', detail = '',
 			expires = CASE WHEN expires <= ? THEN NULL ELSE expires END
 		WHERE seq = ? AND status = 'failed'`, string(to), place, now, now, now, seq)
 }

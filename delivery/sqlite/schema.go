@@ -20,6 +20,7 @@ CREATE TABLE delivery (
 	upstream TEXT NOT NULL,
 	status TEXT NOT NULL,
 	due INTEGER NOT NULL,
+	not_before INTEGER NOT NULL,
 	order_key TEXT,
 	place INTEGER NOT NULL,
 	idem_key TEXT,
@@ -74,5 +75,7 @@ CREATE UNIQUE INDEX idem ON delivery(upstream, tenant, idem_key) WHERE idem_key 
 CREATE INDEX expiry ON delivery(expires) WHERE expires IS NOT NULL AND status IN ('created', 'queued');
 CREATE INDEX ended ON delivery(changed) WHERE status = 'completed';
 CREATE INDEX died ON delivery(upstream, changed) WHERE status = 'failed';
+CREATE INDEX gone ON delivery(changed) WHERE status = 'failed';
+CREATE INDEX waits ON delivery(upstream, seq) WHERE status IN ('created', 'queued');
 CREATE INDEX dead ON delivery(seq) WHERE status = 'failed';
 `

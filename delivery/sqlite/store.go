@@ -43,6 +43,7 @@ type Store struct {
 	read  *sql.DB
 	write *writer
 	begin time.Time // with a monotonic reading
+	jumps jumps
 }
 
 var _ delivery.Queue = (*Store)(nil)
@@ -56,6 +57,7 @@ func Open(ctx context.Context, path string, o Options) (*Store, error) {
 		o.Wall = time.Now
 	}
 	s := &Store{path: path, o: o, begin: time.Now()}
+	s.jumps.start(o.Wall().UnixMilli() - s.steady())
 	if err := s.open(ctx); err != nil {
 		return nil, fmt.Errorf("deliveries in %s: %w", path, errors.Join(err, s.Close()))
 	}
@@ -130,7 +132,12 @@ func (s *Store) Close() error {
 
 // wall is what the clock on the wall shows, steady the same without its jumps since the file
 // was opened; both in milliseconds since 1970.
-func (s *Store) wall() int64   { return s.o.Wall().UnixMilli() }
+func (s *Store) wall() int64 {
+	wall := s.o.Wall().UnixMilli()
+	s.jumps.see(wall - s.steady())
+	return wall
+}
+
 func (s *Store) steady() int64 { return s.begin.UnixMilli() + time.Since(s.begin).Milliseconds() }
 
 // logSize is the size of the write-ahead log; an error if nothing more may be accepted for it.

@@ -189,6 +189,8 @@ func TestHotStatementsUseTheirIndexes(t *testing.T) {
 		"INDEX ended":  "SELECT seq FROM delivery WHERE status = 'completed' AND changed <= ? ORDER BY changed LIMIT ?",
 		"INDEX idem":   "SELECT id, fingerprint FROM delivery WHERE upstream = ? AND tenant = ? AND idem_key = ? AND idem_key IS NOT NULL",
 		"INDEX died":   "SELECT min(changed) FROM delivery d WHERE d.upstream = ? AND d.status = 'failed'",
+		"INDEX gone":   "SELECT seq FROM delivery WHERE status = 'failed' AND changed <= ? ORDER BY changed LIMIT ?",
+		"INDEX waits":  "SELECT d.seq FROM delivery d WHERE 1 AND d.upstream = ? AND d.status IN ('created', 'queued') ORDER BY d.seq LIMIT ?",
 		"INDEX dead":   "SELECT d.seq FROM delivery d WHERE 1 AND d.status = 'failed' AND d.reason = ? ORDER BY d.seq LIMIT ?",
 	} {
 		if plan := s.Plan(t, query); !strings.Contains(plan, index) || strings.Contains(plan, "TEMP B-TREE") {
@@ -200,17 +202,19 @@ func TestHotStatementsUseTheirIndexes(t *testing.T) {
 // A write that fails undoes itself, and nothing of its group.
 func TestAFailedJobUndoesItselfAlone(t *testing.T) {
 	s := open(t, made(t), sqlite.Options{})
-	taken := accept(t, s, post("a"))
+	accept(t, s, post("a"))
 	errs := make(chan error)
 	const callers = 40
 	for i := range callers {
 		go func() {
 			r := post("a")
 			r.Key = fmt.Sprint(i)
+			var err error
 			if i%2 == 0 {
-				r.ID = taken.ID
+				err = s.AcceptAndFail(*r)
+			} else {
+				_, _, err = s.Accept(t.Context(), r)
 			}
-			_, _, err := s.Accept(t.Context(), r)
 			if (err != nil) != (i%2 == 0) {
 				err = fmt.Errorf("caller %d: %w", i, err)
 			} else {

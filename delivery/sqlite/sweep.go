@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/seed1158cd35/weir/delivery"
@@ -10,23 +11,40 @@ import (
 // mostSwept bounds how much one transaction of a sweep changes, so that callers get between.
 const mostSwept = 200
 
-// Sweep does what nobody asks for.
+// Sweep does what nobody asks for. With an error it says what it did nevertheless: a row that
+// cannot be changed is left as it is.
 func (s *Store) Sweep(ctx context.Context) (delivery.Swept, error) {
 	var swept delivery.Swept
+	var failed []error
+	looked := func() {}
 	err := s.write.do(ctx, false, func(c *change) error {
 		w := delivery.Swept{Dead: make(map[string]map[delivery.Reason]int)}
-		for _, step := range []func(*change, *delivery.Swept) error{s.reap, s.expire, s.prune} {
+		steps := []func(*change, *delivery.Swept) error{s.reap}
+		if was, is, ok := s.jumps.back(s.wall() - s.steady()); ok {
+			steps = append(steps, s.forward)
+			looked = func() { s.jumps.ahead.CompareAndSwap(was, is) }
+		}
+		if s.jumps.trust(s.wall()-s.steady(), s.steady()) {
+			steps = append(steps, s.expire, s.prune)
+		}
+		for _, step := range steps {
 			if err := step(c, &w); err != nil {
 				return err
 			}
 		}
-		swept = w
+		swept, failed = w, c.failed
 		return nil
 	})
 	if err != nil {
 		return delivery.Swept{}, fmt.Errorf("sweep: %w", err)
 	}
-	return swept, nil
+	if !swept.More {
+		looked()
+	}
+	if err = errors.Join(failed...); err != nil {
+		err = fmt.Errorf("sweep: %w", err)
+	}
+	return swept, err
 }
 
 func (s *Store) reap(c *change, w *delivery.Swept) error {
@@ -39,20 +57,18 @@ func (c *change) reap(until, now int64, most int, w *delivery.Swept) error {
 	if err != nil {
 		return err
 	}
-	for _, seq := range seqs {
+	done, err := c.each(seqs, func(c *change, seq int64) error {
 		to, upstream, err := c.stall(seq, until, now)
-		if err != nil {
-			return err
-		}
-		if to != "" {
+		if err == nil && to != "" {
 			w.Reaped++
 		}
-		if to == delivery.Failed {
+		if err == nil && to == delivery.Failed {
 			dead(w, upstream, delivery.Poison)
 		}
-	}
-	w.More = w.More || len(seqs) == most
-	return nil
+		return err
+	})
+	w.More = w.More || done > 0 && len(seqs) == most
+	return err
 }
 
 func dead(w *delivery.Swept, upstream string, why delivery.Reason) {
@@ -62,21 +78,37 @@ func dead(w *delivery.Swept, upstream string, why delivery.Reason) {
 	w.Dead[upstream][why]++
 }
 
+// forward has what came to wait by a clock that was ahead, and was set back since, wait no
+// longer than it would have: what was due at once is, a pause is as long as it was, and what a
+// caller wanted not before an instant is due at that.
+func (s *Store) forward(c *change, w *delivery.Swept) error {
+	now := s.wall()
+	seqs, err := c.seqs("SELECT d.seq FROM delivery d WHERE d.changed > ?"+waiting+" LIMIT ?", now, mostSwept)
+	if err != nil {
+		return err
+	}
+	done, err := c.each(seqs, func(c *change, seq int64) error {
+		return c.w.exec("UPDATE delivery SET due = max(not_before, ? + max(0, due - changed)), changed = ? WHERE seq = ?", now, now, seq)
+	})
+	w.More = w.More || done > 0 && len(seqs) == mostSwept
+	return err
+}
+
 func (s *Store) expire(c *change, w *delivery.Swept) error {
 	now := s.wall()
 	seqs, err := c.seqs(`SELECT seq FROM delivery WHERE expires IS NOT NULL AND status IN ('created', 'queued') AND expires <= ? ORDER BY expires LIMIT ?`, now, mostSwept)
 	if err != nil {
 		return err
 	}
-	for _, seq := range seqs {
+	done, err := c.each(seqs, func(c *change, seq int64) error {
 		upstream, err := c.kill(seq, delivery.Expired, "its time was over before it could be delivered", now)
-		if err != nil {
-			return err
+		if err == nil {
+			dead(w, upstream, delivery.Expired)
 		}
-		dead(w, upstream, delivery.Expired)
-	}
-	w.More = w.More || len(seqs) == mostSwept
-	return nil
+		return err
+	})
+	w.More = w.More || done > 0 && len(seqs) == mostSwept
+	return err
 }
 
 // kill makes a dead letter of what waits; upstream is "" if it did not wait any more.
@@ -103,18 +135,14 @@ func (s *Store) prune(c *change, w *delivery.Swept) error {
 	if err != nil {
 		return err
 	}
-	dead, err := c.seqs("SELECT seq FROM delivery WHERE status = 'failed' AND changed <= ? LIMIT ?", now-s.o.KeepDead.Milliseconds(), mostSwept)
+	dead, err := c.seqs("SELECT seq FROM delivery WHERE status = 'failed' AND changed <= ? ORDER BY changed LIMIT ?", now-s.o.KeepDead.Milliseconds(), mostSwept)
 	if err != nil {
 		return err
 	}
-	for _, seq := range append(done, dead...) {
-		if err := c.erase(seq); err != nil {
-			return err
-		}
-		w.Pruned++
-	}
-	w.More = w.More || len(done) == mostSwept || len(dead) == mostSwept
-	return nil
+	n, err := c.each(append(done, dead...), (*change).erase)
+	w.Pruned += n
+	w.More = w.More || n > 0 && (len(done) == mostSwept || len(dead) == mostSwept)
+	return err
 }
 
 // erase deletes what is over.

@@ -1,0 +1,43 @@
+package sqlite
+
+import (
+	"errors"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/seed1158cd35/weir/delivery"
+)
+
+// writeHeader is how a header is stored: lines as on the wire, in the order of their names. The
+// bytes of values stay, which need be no UTF-8.
+func writeHeader(h http.Header) (string, error) {
+	var b strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(h)) {
+		for _, v := range h[name] {
+			if strings.ContainsAny(name, ":\r\n") || strings.ContainsAny(v, "\r\n") {
+				return "", &delivery.FieldError{Field: strings.ToValidUTF8(name, "?"), Reason: "is no header of one line"}
+			}
+			b.WriteString(name + ": " + v + "\n")
+		}
+	}
+	return b.String(), nil
+}
+
+var errHeader = errors.New("what is stored of its request has a header that cannot be read")
+
+func readHeader(text string) (http.Header, error) {
+	var h http.Header
+	for line := range strings.Lines(text) {
+		name, v, ok := strings.Cut(strings.TrimSuffix(line, "\n"), ": ")
+		if !ok || name == "" {
+			return nil, errHeader
+		}
+		if h == nil {
+			h = make(http.Header)
+		}
+		h[name] = append(h[name], v)
+	}
+	return h, nil
+}
