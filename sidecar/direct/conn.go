@@ -9,7 +9,6 @@ import (
 	"math"
 	"net"
 	"net/http"
-	"net/http/httptrace"
 	"net/textproto"
 	"sync/atomic"
 	"time"
@@ -78,14 +77,11 @@ func (c *conn) ask(t *Transport, r *http.Request) (*http.Response, error) {
 }
 
 func (c *conn) exchange(t *Transport, r *http.Request) (*http.Response, error) {
-	news, wrote := t.wants(r.Context())
+	news := t.wants(r.Context())
 	c.left, c.heard = mostHead, false
 	err := r.Write(c.out)
 	if err == nil {
 		err = c.out.Flush()
-	}
-	if wrote != nil {
-		wrote(httptrace.WroteRequestInfo{Err: err})
 	}
 	if err != nil {
 		return nil, fmt.Errorf("sending the request: %w", err)

@@ -14,6 +14,7 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"net/textproto"
+	"os"
 	"strings"
 	"time"
 
@@ -40,31 +41,31 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 		return t.Next.RoundTrip(r)
 	}
 	address := addressOf(r)
-	for {
-		c := t.idle.take(address)
-		again := c != nil
-		if c == nil {
-			var err error
-			if c, err = t.dial(r.Context(), address); err != nil {
-				return nil, err
-			}
+	for first := true; ; first = false {
+		if err := context.Cause(r.Context()); err != nil {
+			return nil, err
+		}
+		c, used, err := t.connection(r.Context(), address, first)
+		if err != nil {
+			return nil, err
 		}
 		resp, err := c.ask(t, r)
 		if err == nil {
 			return resp, nil
 		}
 		// An idle connection that the upstream was about to close: nothing came, so a request that may be
-		// repeated is sent over another. net/http does so, too.
-		if !again || c.heard || !repeatable(r) || r.Context().Err() != nil || isTimeout(err) {
+		// repeated is sent once more, over a new one. net/http goes on through all idle ones; but what the upstream
+		// hangs up on would be sent as often as there are.
+		if !used || c.heard || !repeatable(r) || r.Context().Err() != nil || isTimeout(err) {
 			return nil, err
 		}
 	}
 }
 
-func isTimeout(err error) bool {
-	var timeout net.Error
-	return errors.As(err, &timeout) && timeout.Timeout()
-}
+func isTimeout(err error) bool { return errors.Is(err, os.ErrDeadlineExceeded) }
+
+// longHead is a head that the upstream may answer before it has read all of it: nobody reads while it is written.
+const longHead = 64 << 10
 
 // takes reports whether a request is sent here: a plain one that net/http would send without a question.
 func takes(r *http.Request) bool {
@@ -77,15 +78,19 @@ func takes(r *http.Request) bool {
 			return false
 		}
 	}
+	size := len(r.URL.Path) + len(r.URL.RawQuery)
 	for name, values := range r.Header {
 		if name == "Upgrade" || name == "Expect" || name == "Connection" || name == "Transfer-Encoding" || !httpguts.ValidHeaderFieldName(name) {
 			return false
 		}
 		for _, v := range values {
-			if !httpguts.ValidHeaderFieldValue(v) {
+			if size += len(name) + len(v); !httpguts.ValidHeaderFieldValue(v) {
 				return false
 			}
 		}
+	}
+	if size > longHead {
+		return false
 	}
 	return httpguts.ValidHeaderFieldName(r.Method) // both are tokens
 }
@@ -107,28 +112,57 @@ func addressOf(r *http.Request) string {
 	return net.JoinHostPort(r.URL.Hostname(), "80")
 }
 
-func (t *Transport) dial(ctx context.Context, address string) (*conn, error) {
-	c, err := t.Dial(ctx, "tcp", address)
-	if err != nil {
-		if cause := context.Cause(ctx); cause != nil {
-			err = cause
+// connection is an idle connection, if those may be used, or the first one there is of a new one and of those that
+// become idle meanwhile; used says that it is not new.
+func (t *Transport) connection(ctx context.Context, address string, idle bool) (c *conn, used bool, err error) {
+	if idle {
+		if c := t.idle.take(address); c != nil {
+			return c, true, nil
 		}
-		return nil, err
 	}
-	return newConn(c, address), nil
+	w := &waiter{address: address, idle: idle, got: make(chan connected, 1)}
+	t.idle.wait(w)
+	go t.dial(context.WithoutCancel(ctx), w)
+	select {
+	case got := <-w.got:
+		return got.conn, got.used, got.err
+	case <-ctx.Done():
+		if got, ok := t.idle.leave(w); ok && got.err == nil {
+			t.keep(got.conn)
+		}
+		return nil, false, context.Cause(ctx)
+	}
+}
+
+// dial makes a connection for who waits. If that one has gone, or has another, it is kept: the next attempt need not
+// begin anew to connect.
+func (t *Transport) dial(ctx context.Context, w *waiter) {
+	n, err := t.Dial(ctx, "tcp", w.address)
+	if err != nil {
+		t.idle.give(w, connected{err: err})
+		return
+	}
+	if c := newConn(n, w.address); !t.idle.give(w, connected{conn: c}) {
+		t.keep(c)
+	}
+}
+
+// keep makes a connection idle, or closes it.
+func (t *Transport) keep(c *conn) {
+	if !t.idle.put(c, t.Most, t.IdleTime) {
+		_ = c.net.Close()
+	}
 }
 
 // wants is who wants to hear of answers before the answer.
-func (t *Transport) wants(ctx context.Context) (news func(int, textproto.MIMEHeader) error, wrote func(httptrace.WroteRequestInfo)) {
+func (t *Transport) wants(ctx context.Context) (news func(int, textproto.MIMEHeader) error) {
 	if t.News != nil {
 		news = t.News(ctx)
 	}
-	if trace := httptrace.ContextClientTrace(ctx); trace != nil {
-		if wrote = trace.WroteRequest; trace.Got1xxResponse != nil {
-			news = trace.Got1xxResponse
-		}
+	if trace := httptrace.ContextClientTrace(ctx); trace != nil && trace.Got1xxResponse != nil {
+		news = trace.Got1xxResponse
 	}
-	return news, wrote
+	return news
 }
 
 // CloseIdleConnections closes those that nobody uses, here and of the other transport.

@@ -6,12 +6,30 @@ import (
 	"time"
 )
 
-// A pool keeps idle connections. The last one that was used is the first to be used again, so that those
-// that are too many become old.
+// A pool keeps idle connections, and who waits for one. The last one that was used is the first to be used
+// again, so that those that are too many become old.
 type pool struct {
-	mu    sync.Mutex
-	conns []*conn     // the oldest first
-	timer *time.Timer // ends those that are too old; nil while there is none
+	mu      sync.Mutex
+	conns   []*conn     // the oldest first
+	waiting []*waiter   // the first first
+	timer   *time.Timer // looks after conns; nil while there is none
+}
+
+// lookAfter is how often idle connections are looked at: those that the upstream has closed are let go.
+const lookAfter = 5 * time.Second
+
+// A waiter is a request whose connection is being made.
+type waiter struct {
+	address string
+	idle    bool           // it takes one that becomes idle, too
+	got     chan connected // holds one
+}
+
+// connected is what a waiter gets.
+type connected struct {
+	conn *conn
+	used bool // it was idle
+	err  error
 }
 
 // take is a connection on which nothing has happened since it became idle; nil if there is none. One that
@@ -39,40 +57,79 @@ func (p *pool) last(address string) *conn {
 	return nil
 }
 
-// put keeps a connection, and reports whether it does.
+// wait has a request wait, for what give or put bring.
+func (p *pool) wait(w *waiter) {
+	p.mu.Lock()
+	p.waiting = append(p.waiting, w)
+	p.mu.Unlock()
+}
+
+// give ends a wait, and reports false if that had ended before.
+func (p *pool) give(w *waiter, c connected) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	i := slices.Index(p.waiting, w)
+	if i < 0 {
+		return false
+	}
+	p.waiting = slices.Delete(p.waiting, i, i+1)
+	w.got <- c
+	return true
+}
+
+// leave ends a wait of which nothing is wanted any more, and says what it got nevertheless.
+func (p *pool) leave(w *waiter) (got connected, ok bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if i := slices.Index(p.waiting, w); i >= 0 {
+		p.waiting = slices.Delete(p.waiting, i, i+1)
+		return connected{}, false
+	}
+	return <-w.got, true
+}
+
+// put keeps a connection for the next request, or gives it to the first that waits, and reports whether it does.
 func (p *pool) put(c *conn, most int, idle time.Duration) bool {
 	if !c.probe.can() {
 		return false
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if i := slices.IndexFunc(p.waiting, func(w *waiter) bool { return w.idle && w.address == c.address }); i >= 0 && c.probe.silent() {
+		p.waiting[i].got <- connected{conn: c, used: true}
+		p.waiting = slices.Delete(p.waiting, i, i+1)
+		return true
+	}
 	if len(p.conns) >= most {
 		return false
 	}
 	c.since = time.Now()
 	p.conns = append(p.conns, c)
 	if p.timer == nil {
-		p.timer = time.AfterFunc(idle, func() { p.sweep(idle) })
+		p.timer = time.AfterFunc(min(idle, lookAfter), func() { p.sweep(idle) })
 	}
 	return true
 }
 
-// sweep closes connections that have been idle for so long.
+// sweep closes connections that have been idle for so long, and those that the upstream has closed.
 func (p *pool) sweep(idle time.Duration) {
 	p.mu.Lock()
-	now, old := time.Now(), 0
-	for old < len(p.conns) && now.Sub(p.conns[old].since) >= idle {
-		old++
-	}
-	gone := slices.Clone(p.conns[:old])
-	p.conns = slices.Delete(p.conns, 0, old)
+	var gone []*conn
+	now := time.Now()
+	p.conns = slices.DeleteFunc(p.conns, func(c *conn) bool {
+		ends := now.Sub(c.since) >= idle || !c.probe.silent()
+		if ends {
+			gone = append(gone, c)
+		}
+		return ends
+	})
 	switch {
 	case p.timer == nil:
 	case len(p.conns) == 0:
 		p.timer.Stop()
 		p.timer = nil
 	default:
-		p.timer.Reset(p.conns[0].since.Add(idle).Sub(now))
+		p.timer.Reset(min(lookAfter, max(0, p.conns[0].since.Add(idle).Sub(now))))
 	}
 	p.mu.Unlock()
 	for _, c := range gone {

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"errors"
 	"io"
 	"net/http"
 	"slices"
@@ -13,8 +14,8 @@ import (
 // it has, and both are written at once.
 const late = 5 * time.Millisecond
 
-// bring gives the caller an answer. If it breaks off so does ours: panics are how net/http has it.
-func bring(w http.ResponseWriter, in *http.Request, resp *http.Response) {
+// bring gives the caller an answer. An error means that it broke off.
+func bring(w http.ResponseWriter, in *http.Request, resp *http.Response) error {
 	h := w.Header()
 	for name, values := range resp.Header {
 		if was := h[name]; was != nil {
@@ -30,17 +31,14 @@ func bring(w http.ResponseWriter, in *http.Request, resp *http.Response) {
 		}
 		h["Trailer"] = append(h["Trailer"], strings.Join(names, ", "))
 	}
+	if h["Content-Type"] == nil {
+		h["Content-Type"] = nil // or net/http would guess one, and make a page of what is none
+	}
 	w.WriteHeader(resp.StatusCode)
 	err := copyBody(w, in.Method, resp)
 	_ = resp.Body.Close() // so that its trailers are there
-	if err != nil {
-		if in.Context().Value(http.ServerContextKey) == nil {
-			return // nobody would recover
-		}
-		panic(http.ErrAbortHandler)
-	}
-	if len(resp.Trailer) == 0 {
-		return
+	if err != nil || len(resp.Trailer) == 0 {
+		return err
 	}
 	_ = flush(w) // or net/http could give a short answer a length, and no trailers
 	prefix := ""
@@ -50,16 +48,24 @@ func bring(w http.ResponseWriter, in *http.Request, resp *http.Response) {
 	for name, values := range resp.Trailer {
 		h[prefix+name] = append(h[prefix+name], values...)
 	}
+	return nil
 }
 
-func flush(w http.ResponseWriter) error { return http.NewResponseController(w).Flush() }
+// flush is for writers that cannot flush, too: what they have is not lost.
+func flush(w http.ResponseWriter) error {
+	if err := http.NewResponseController(w).Flush(); !errors.Is(err, http.ErrNotSupported) {
+		return err
+	}
+	return nil
+}
 
 // copyBody copies the body of an answer. What has come is passed on before more is waited for; what has
-// come whole is written once, with its head and what ends it.
+// come whole is written once, with its head and what ends it. In HTTP/1 the end of a body of known length comes
+// with its last byte; in HTTP/2 it is a frame of its own, which may be late.
 func copyBody(w http.ResponseWriter, method string, resp *http.Response) error {
 	began := func() {}
 	switch {
-	case method == http.MethodHead || resp.ContentLength == 0:
+	case method == http.MethodHead || resp.ContentLength == 0 && resp.ProtoMajor == 1:
 	case isEvents(resp.Header):
 		_ = flush(w)
 	default:
@@ -82,7 +88,7 @@ func copyBody(w http.ResponseWriter, method string, resp *http.Response) error {
 		case err != nil:
 			_ = flush(w) // the caller gets what there is
 			return err
-		case left != 0 && n > 0:
+		case n > 0 && (left != 0 || resp.ProtoMajor != 1):
 			if err := flush(w); err != nil {
 				return err
 			}

@@ -32,9 +32,9 @@ func (p *Proxy) pass(w http.ResponseWriter, in *http.Request, t *trip) {
 	}
 	resp, err := sending{}.RoundTrip(out)
 	t.news.end()
-	if err == nil && resp.StatusCode == http.StatusSwitchingProtocols {
+	if err == nil && resp.StatusCode < http.StatusOK {
 		_ = resp.Body.Close()
-		err = fmt.Errorf("the upstream went over to %q, which nobody wanted", resp.Header.Get("Upgrade"))
+		err = fmt.Errorf("the upstream answered %q, which is no end of a request and which nobody wanted", resp.Status)
 	}
 	if err != nil {
 		fail(w, out, err)
@@ -42,7 +42,9 @@ func (p *Proxy) pass(w http.ResponseWriter, in *http.Request, t *trip) {
 	}
 	dropHops(resp.Header)
 	_ = mark(resp) // never an error
-	bring(w, in, resp)
+	if t.cut = bring(w, in, resp); t.cut != nil && in.Context().Value(http.ServerContextKey) != nil {
+		panic(http.ErrAbortHandler) // so that the caller's answer breaks off, too
+	}
 }
 
 // outgoing is a request as it is sent on. Path and query are as they came, byte for byte, and Host is
@@ -176,8 +178,11 @@ func (n *news) pass(status int, header textproto.MIMEHeader) error {
 		return nil
 	}
 	h := n.w.Header()
+	dropNamed(http.Header(header), header["Connection"])
 	for name, values := range header {
-		h[name] = append(h[name], values...)
+		if !hops[name] && !strings.HasPrefix(name, "X-Weir-") {
+			h[name] = append(h[name], values...)
+		}
 	}
 	n.w.WriteHeader(status)
 	clear(h)

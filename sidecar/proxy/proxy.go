@@ -115,7 +115,8 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // Serve sends a request on to an upstream by its name, whatever its routes: its path is
-// that at the upstream. It is for a program's own requests, which do not come in at the door.
+// that at the upstream. It is for a program's own requests, which do not come in at the door. An error means that there is
+// no such upstream, or that the answer broke off.
 func (p *Proxy) Serve(upstream string, w http.ResponseWriter, r *http.Request) error {
 	t := p.table.Load()
 	to := t.targets[upstream]
@@ -128,8 +129,12 @@ func (p *Proxy) Serve(upstream string, w http.ResponseWriter, r *http.Request) e
 		f.Write(w)
 		return nil
 	}
-	p.send(w, r, &trip{to: to, path: rawPath(r), id: id, table: t})
-	return nil
+	trip := &trip{to: to, path: rawPath(r), id: id, table: t}
+	p.send(w, r, trip)
+	if r.Context().Err() != nil {
+		return context.Cause(r.Context())
+	}
+	return trip.cut
 }
 
 // send sends a request on that was let in.
@@ -224,6 +229,7 @@ type trip struct {
 	answer http.ResponseWriter
 	body   io.Reader // as the server gave it
 	duplex bool      // the body may be read while the answer is written
+	cut    error     // the answer broke off
 }
 
 type tripKey struct{}

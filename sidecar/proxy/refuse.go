@@ -73,8 +73,10 @@ func fail(w http.ResponseWriter, r *http.Request, err error) {
 		h.Set("X-Should-Retry", "false")
 	}
 	switch {
-	case r.Context().Err() != nil:
-		panic(http.ErrAbortHandler) // the caller has left
+	case r.Context().Err() != nil: // the caller has left
+		if r.Context().Value(http.ServerContextKey) != nil {
+			panic(http.ErrAbortHandler)
+		}
 	case errors.As(err, &refusal):
 		respond(w, r, refuse.Of(refusal, time.Now()))
 	case errors.As(err, &own):

@@ -1,0 +1,158 @@
+package proxy
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// plain is a writer that can do no more than it must: it cannot flush.
+type plain struct {
+	header http.Header
+	code   int
+	body   bytes.Buffer
+}
+
+func (p *plain) Header() http.Header         { return p.header }
+func (p *plain) WriteHeader(code int)        { p.code = code }
+func (p *plain) Write(b []byte) (int, error) { return p.body.Write(b) }
+
+func ask(t *testing.T, ctx context.Context, h http.HandlerFunc) (*plain, error) {
+	t.Helper()
+	s := httptest.NewServer(h)
+	t.Cleanup(s.Close)
+	w := &plain{header: make(http.Header)}
+	r := httptest.NewRequest("GET", "/", nil).WithContext(ctx)
+	r.Host = "localhost"
+	return w, newProxy(t, up(s.URL, brisk())).Serve("up", w, r)
+}
+
+// An answer is whole for a writer that cannot flush: the sidecar's own questions have such ones.
+func TestAnAnswerIsWholeForAWriterThatCannotFlush(t *testing.T) {
+	for name, h := range map[string]http.HandlerFunc{
+		"of known length": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Length", "40960")
+			_, _ = io.WriteString(w, strings.Repeat("x", 40960))
+		},
+		"in chunks": func(w http.ResponseWriter, _ *http.Request) {
+			for range 4 {
+				_, _ = io.WriteString(w, strings.Repeat("x", 10240))
+				_ = http.NewResponseController(w).Flush()
+			}
+		},
+	} {
+		w, err := ask(t, t.Context(), h)
+		if w.body.Len() != 40960 || err != nil {
+			t.Errorf("%s: %d bytes of 40960, %v", name, w.body.Len(), err)
+		}
+	}
+}
+
+// Whoever asks without a server hears that an answer broke off, or that nobody waits for it; nothing panics.
+func TestServeSaysThatAnAnswerBrokeOff(t *testing.T) {
+	w, err := ask(t, t.Context(), func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Length", "100")
+		_, _ = io.WriteString(w, strings.Repeat("x", 50))
+		_ = http.NewResponseController(w).Flush()
+		panic(http.ErrAbortHandler)
+	})
+	if err == nil {
+		t.Errorf("%d of 100 bytes, and no error", w.body.Len())
+	}
+	left, leave := context.WithCancel(t.Context())
+	leave()
+	if _, err := ask(t, left, func(http.ResponseWriter, *http.Request) {}); err == nil {
+		t.Error("nobody waits, and no error")
+	}
+}
+
+// An answer without a type stays without: what is no page must not become one.
+func TestAnAnswerWithoutATypeGetsNone(t *testing.T) {
+	w := newWireOf(t, "HTTP/1.1 200 OK\r\nContent-Length: 28\r\n\r\n<html><script>x()</script>\r\n")
+	resp, err := http.Get("http://" + listen(t, newProxy(t, up(w.url, brisk()))) + "/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = resp.Body.Close()
+	if v, ok := resp.Header["Content-Type"]; ok {
+		t.Errorf("got %q", v)
+	}
+}
+
+// Over HTTP/2 all of a body may have come while its stream goes on. It is passed on, and the stream is not given up for it.
+func TestAWholeBodyIsPassedOnBeforeItsStreamEnds(t *testing.T) {
+	hold := make(chan bool)
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Length", "4")
+		_, _ = io.WriteString(w, "ping")
+		_ = http.NewResponseController(w).Flush()
+		<-hold
+	}))
+	s.EnableHTTP2 = true
+	s.StartTLS()
+	t.Cleanup(s.Close)
+	end := sync.OnceFunc(func() { close(hold) })
+	t.Cleanup(end)
+	p := newProxy(t, up(s.URL, brisk()))
+	known := x509.NewCertPool()
+	known.AddCert(s.Certificate())
+	p.table.Load().targets["up"].base.Transport.TLSClientConfig = &tls.Config{RootCAs: known}
+	c, err := net.Dial("tcp", listen(t, p))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	for range 2 { // an answer that was given up would end the connection
+		fmt.Fprint(c, "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+		_ = c.SetReadDeadline(time.Now().Add(time.Minute)) // what hangs
+		var got []byte
+		for b := make([]byte, 4096); !bytes.HasSuffix(got, []byte("ping")); {
+			n, err := c.Read(b)
+			if got = append(got, b[:n]...); err != nil {
+				t.Fatalf("got %q, %v", got, err)
+			}
+		}
+		end()
+	}
+}
+
+// A status that is none is an error like others.
+func TestAStatusBelow200EndsNoRequest(t *testing.T) {
+	for _, status := range []string{"099 Low", "+20 Odd"} {
+		w := newWireOf(t, "HTTP/1.1 "+status+"\r\nContent-Length: 2\r\n\r\nok")
+		resp, err := http.Get("http://" + listen(t, newProxy(t, up(w.url, brisk()))) + "/")
+		if err != nil {
+			t.Errorf("%s: %v", status, err)
+			continue
+		}
+		_ = resp.Body.Close()
+		if resp.StatusCode != http.StatusBadGateway {
+			t.Errorf("%s: got %d", status, resp.StatusCode)
+		}
+	}
+}
+
+// What comes before an answer does not speak in weir's name either, nor of the upstream's connection.
+func TestNewsDoNotSpeakInWeirsName(t *testing.T) {
+	w := newWireOf(t, "HTTP/1.1 103 Early Hints\r\nX-Weir-Gave-Up: forged\r\nConnection: X-Of-It\r\nX-Of-It: forged\r\nLink: </a>\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+	c, err := net.Dial("tcp", listen(t, newProxy(t, up(w.url, brisk()))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	fmt.Fprint(c, "GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+	got, err := io.ReadAll(c)
+	if err != nil || strings.Contains(string(got), "forged") || !strings.Contains(string(got), "Link: </a>") {
+		t.Errorf("got %q, %v", got, err)
+	}
+}
