@@ -14,7 +14,7 @@ import (
 // A ticket is what a call has of its breaker. The zero ticket is that of a call which has not asked yet.
 type ticket struct {
 	breaker *breaker.Breaker
-	given   breaker.Permit
+	given   breaker.Ticket
 	used    bool // an attempt was made under it
 	counted bool // the breaker has heard how the call ended
 }
@@ -22,7 +22,7 @@ type ticket struct {
 // of makes b the breaker of the next attempt. What another has given says nothing to it.
 func (t *ticket) of(b *breaker.Breaker) {
 	if t.breaker != b {
-		t.breaker, t.given, t.used = b, breaker.Permit{}, false
+		t.breaker, t.given, t.used = b, breaker.Ticket{}, false
 	}
 }
 

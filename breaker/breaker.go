@@ -47,24 +47,24 @@ func New(key string, c Config, onChange func(Change)) *Breaker {
 	return &Breaker{key: key, first: new(c.WithDefaults()), onChange: onChange}
 }
 
-// Admit decides whether a call may go through at now. Every permit must be
+// Admit decides whether a call may go through at now. Every ticket must be
 // reported, whatever becomes of the call; one that is never used is reported
 // as canceled. On refusal it says how long to wait before asking again.
-func (b *Breaker) Admit(now time.Duration) (p Permit, wait time.Duration, ok bool) {
+func (b *Breaker) Admit(now time.Duration) (p Ticket, wait time.Duration, ok bool) {
 	if s := b.cur.Load(); s != nil && s.Phase == Closed {
-		return Permit{Gen: s.Gen}, 0, true
+		return Ticket{Gen: s.Gen}, 0, true
 	}
 	return b.admit(now)
 }
 
-func (b *Breaker) admit(now time.Duration) (Permit, time.Duration, bool) {
+func (b *Breaker) admit(now time.Duration) (Ticket, time.Duration, bool) {
 	for {
 		old := b.load()
 		if wait, refused := old.refuses(now); refused && old.Phase != Closed {
-			return Permit{}, wait, false
+			return Ticket{}, wait, false
 		}
 		if old.Phase != Closed && b.led(now, old) {
-			return Permit{}, askSoon, false
+			return Ticket{}, askSoon, false
 		}
 		next, p, wait, ok := old.Admit(now, *old.cfg)
 		if old.Phase == Closed || b.swap(now, old, next) {
@@ -74,7 +74,7 @@ func (b *Breaker) admit(now time.Duration) (Permit, time.Duration, bool) {
 }
 
 // Report counts how the call ended that p was given for. See State.Report.
-func (b *Breaker) Report(now time.Duration, p Permit, o outcome.Outcome) {
+func (b *Breaker) Report(now time.Duration, p Ticket, o outcome.Outcome) {
 	switch {
 	case o.Class == outcome.OK:
 		b.Good(now, p)
@@ -84,7 +84,7 @@ func (b *Breaker) Report(now time.Duration, p Permit, o outcome.Outcome) {
 }
 
 // Good is Report of a call that succeeded, as nearly every one does.
-func (b *Breaker) Good(now time.Duration, p Permit) {
+func (b *Breaker) Good(now time.Duration, p Ticket) {
 	if s := b.cur.Load(); s != nil {
 		if s.good != nil && s.Gen == p.Gen {
 			s.good.Add(now, 1)
@@ -96,7 +96,7 @@ func (b *Breaker) Good(now time.Duration, p Permit) {
 	b.report(now, p, outcome.Outcome{Class: outcome.OK})
 }
 
-func (b *Breaker) report(now time.Duration, p Permit, o outcome.Outcome) {
+func (b *Breaker) report(now time.Duration, p Ticket, o outcome.Outcome) {
 	for {
 		old := b.load()
 		if !old.observes(p) {
@@ -124,7 +124,7 @@ func (s *box) succeeded(now time.Duration, class outcome.Class) int64 {
 }
 
 // Waits reports whether the probe that p was given for is still waited for.
-func (b *Breaker) Waits(now time.Duration, p Permit) bool {
+func (b *Breaker) Waits(now time.Duration, p Ticket) bool {
 	s := b.load()
 	return s.Phase == HalfOpen && s.Probing && s.Gen == p.Gen && now < s.Until
 }

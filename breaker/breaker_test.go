@@ -62,7 +62,7 @@ func TestOneProbeAmongAThousand(t *testing.T) {
 	for period := range periods {
 		now := time.Duration(period+1) * 30 * time.Second
 		var probes atomic.Int32
-		var probe breaker.Permit
+		var probe breaker.Ticket
 		crowd(1000, func(int) {
 			if p, _, ok := br.Admit(now); ok {
 				probes.Add(1)

@@ -10,7 +10,7 @@ import (
 )
 
 // A Config says when a breaker opens and when it closes again. It counts what its
-// permits are reported for: the upstream's reports are of whole calls, which may have
+// tickets are reported for: the upstream's reports are of whole calls, which may have
 // been several attempts.
 //
 // There are three rules for opening, and any of them is enough: Share, Consecutive and

@@ -30,8 +30,8 @@ func FuzzState(f *testing.F) {
 type history struct {
 	s       breaker.State
 	now     time.Duration
-	permits []breaker.Permit
-	probe   breaker.Permit // the last one given
+	permits []breaker.Ticket
+	probe   breaker.Ticket // the last one given
 	settled bool           // and whether it was reported
 	since   time.Duration
 }
@@ -64,7 +64,7 @@ func (h *history) admit(t *testing.T, c breaker.Config) {
 	h.s = next
 	switch {
 	case !ok:
-		if wait <= 0 || next != before || p != (breaker.Permit{}) {
+		if wait <= 0 || next != before || p != (breaker.Ticket{}) {
 			t.Fatalf("refused with wait %v, permit %v", wait, p)
 		}
 		return

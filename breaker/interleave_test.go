@@ -30,14 +30,14 @@ func TestWhoLosesTheRaceForTheProbeIsRefused(t *testing.T) {
 	b.Join(m)
 	failing(b, 0, 1)
 
-	var first breaker.Permit
+	var first breaker.Ticket
 	m.then = func() {
 		var ok bool
 		if first, _, ok = b.Admit(time.Second); !ok || !first.Probe {
 			t.Errorf("the first one: admitted %v as %+v, want the probe", ok, first)
 		}
 	}
-	if p, wait, ok := b.Admit(time.Second); ok || p != (breaker.Permit{}) || wait <= 0 {
+	if p, wait, ok := b.Admit(time.Second); ok || p != (breaker.Ticket{}) || wait <= 0 {
 		t.Errorf("the second one: admitted %v as %+v, wait %v; want a refusal", ok, p, wait)
 	}
 	b.Report(time.Second, first, outcome.Outcome{Class: outcome.OK})

@@ -33,8 +33,8 @@ type ticket struct {
 	probe    bool
 	half     int            // the half-open phase in which it was given
 	heard    bool           // its outcome was taken for what it says
-	p        breaker.Permit // what the State gave for it
-	q        breaker.Permit // what the Breaker gave for it
+	p        breaker.Ticket // what the State gave for it
+	q        breaker.Ticket // what the Breaker gave for it
 }
 
 func newModel(c breaker.Config) *model { return &model{c: c.WithDefaults(), phase: "closed"} }

@@ -29,7 +29,7 @@ type story struct {
 	state   breaker.State
 	br      *breaker.Breaker
 	good    []time.Duration // successes since the phase began
-	permits map[string]breaker.Permit
+	permits map[string]breaker.Ticket
 }
 
 func tell(t *testing.T, cfg breaker.Config, script string) {
@@ -37,7 +37,7 @@ func tell(t *testing.T, cfg breaker.Config, script string) {
 	if err := cfg.Validate(); err != nil {
 		t.Fatal(err)
 	}
-	s := &story{t: t, cfg: cfg, br: breaker.New("up", cfg, nil), permits: map[string]breaker.Permit{}}
+	s := &story{t: t, cfg: cfg, br: breaker.New("up", cfg, nil), permits: map[string]breaker.Ticket{}}
 	for line := range strings.Lines(script) {
 		if f := strings.Fields(line); len(f) > 0 {
 			s.step(f)

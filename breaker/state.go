@@ -20,10 +20,10 @@ const Forever time.Duration = math.MaxInt64
 // will most likely be back long before its deadline.
 const askAgain = time.Second
 
-// A Permit is the right to make one call, which may take several attempts, to be
-// handed to Report with its outcome, exactly once. The zero Permit, which comes with a refusal, may be
+// A Ticket is the right to make one call, which may take several attempts, to be
+// handed to Report with its outcome, exactly once. The zero Ticket, which comes with a refusal, may be
 // reported too and counts for nothing.
-type Permit struct {
+type Ticket struct {
 	Gen   uint32
 	Probe bool          // a half-open breaker waits for this call's outcome
 	Since time.Duration // of a probe: when the breaker became half-open
@@ -40,7 +40,7 @@ type State struct {
 	Held bool
 	// Probing means that a probe is out.
 	Probing bool
-	// Gen grows whenever the phase changes and with every probe. A permit
+	// Gen grows whenever the phase changes and with every probe. A ticket
 	// counts only in the generation that it was given in.
 	Gen uint32
 
@@ -67,23 +67,23 @@ type State struct {
 //
 // When the open time is over the first to ask becomes the probe. The others are
 // refused until it is reported, or lost at its deadline.
-func (s State) Admit(now time.Duration, c Config) (next State, p Permit, wait time.Duration, ok bool) {
+func (s State) Admit(now time.Duration, c Config) (next State, p Ticket, wait time.Duration, ok bool) {
 	if s.Phase == Closed {
-		return s, Permit{Gen: s.Gen}, 0, true
+		return s, Ticket{Gen: s.Gen}, 0, true
 	}
 	if wait, refused := s.refuses(now); refused {
-		return s, Permit{}, wait, false
+		return s, Ticket{}, wait, false
 	}
 	if c.Off {
 		next = s.closed(now, OpenTimeOver)
-		return next, Permit{Gen: next.Gen}, 0, true
+		return next, Ticket{Gen: next.Gen}, 0, true
 	}
 	next = s.probe(now, c.WithDefaults())
-	return next, Permit{Gen: next.Gen, Probe: true, Since: next.Since}, 0, true
+	return next, Ticket{Gen: next.Gen, Probe: true, Since: next.Since}, 0, true
 }
 
 // Report counts how a call ended, as of now: the instant of the outcome,
-// not of the admission. Permits of an older generation count for nothing.
+// not of the admission. Tickets of an older generation count for nothing.
 //
 // Failed and unknown outcomes are failures, throttled ones only if c says so.
 // Canceled ones count neither way, and a canceled probe gives its place back at
@@ -93,7 +93,7 @@ func (s State) Admit(now time.Duration, c Config) (next State, p Permit, wait ti
 //
 // good is how many calls succeeded within c.Window in this generation; only
 // the Share rule asks, and only when a failure is reported.
-func (s State) Report(now time.Duration, c Config, p Permit, o outcome.Outcome, good int64) (next State) {
+func (s State) Report(now time.Duration, c Config, p Ticket, o outcome.Outcome, good int64) (next State) {
 	if !s.observes(p) || s.Held || c.Off {
 		return s
 	}
@@ -193,16 +193,16 @@ func (s State) probe(now time.Duration, c Config) State {
 }
 
 // observes reports whether what becomes of p can matter.
-func (s *State) observes(p Permit) bool { return p.Gen == s.Gen || s.lost(p) }
+func (s *State) observes(p Ticket) bool { return p.Gen == s.Gen || s.lost(p) }
 
 // lost reports whether another probe has taken the place of the one that p was given
 // for, in the same half-open phase.
-func (s *State) lost(p Permit) bool {
+func (s *State) lost(p Ticket) bool {
 	return s.Phase == HalfOpen && p.Probe && p.Gen != s.Gen && p.Since == s.Since
 }
 
 // late reports whether p was given for a probe that is past its deadline.
-func (s *State) late(now time.Duration, p Permit) bool {
+func (s *State) late(now time.Duration, p Ticket) bool {
 	return s.lost(p) || s.Phase == HalfOpen && p.Probe && s.Probing && now >= s.Until
 }
 

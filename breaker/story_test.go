@@ -332,7 +332,7 @@ func TestStories(t *testing.T) {
 
 // Of "if one fails a minute" for a day: a breaker that counts for ever opens.
 func TestOneFailureAMinuteNeverOpens(t *testing.T) {
-	s := &story{t: t, cfg: five, br: breaker.New("up", five, nil), permits: map[string]breaker.Permit{}}
+	s := &story{t: t, cfg: five, br: breaker.New("up", five, nil), permits: map[string]breaker.Ticket{}}
 	for minute := range 24 * 60 {
 		s.now = time.Duration(minute) * time.Minute
 		s.call([]string{"failed"})
@@ -344,7 +344,7 @@ func TestOneFailureAMinuteNeverOpens(t *testing.T) {
 
 func TestThirtySlowFailuresInARowOpen(t *testing.T) {
 	cfg := breaker.Config{Consecutive: 30, Window: time.Minute}
-	s := &story{t: t, cfg: cfg, br: breaker.New("up", cfg, nil), permits: map[string]breaker.Permit{}}
+	s := &story{t: t, cfg: cfg, br: breaker.New("up", cfg, nil), permits: map[string]breaker.Ticket{}}
 	for i := range 30 {
 		if s.state.Phase != breaker.Closed {
 			t.Fatalf("opened after %d failures", i)

@@ -120,7 +120,7 @@ type run struct {
 	// The present tier.
 	i      int
 	given  time.Duration // its time; 0 if there is no end to it
-	permit breaker.Permit
+	permit breaker.Ticket
 	in     context.Context // its context
 	scope  *scope          // that context, if it ends before the caller's
 	cancel context.CancelFunc
@@ -156,7 +156,7 @@ func (r *run) left() bool {
 // admit decides whether the present tier is asked.
 func (r *run) admit() bool {
 	t, cfg := r.p.tiers[r.i], r.config()
-	r.permit, r.given = breaker.Permit{}, 0
+	r.permit, r.given = breaker.Ticket{}, 0
 	if cfg.When != nil && !cfg.When(r.above) {
 		t.empty.Add(1)
 		r.pass(Attempt{Why: Passed})

@@ -47,7 +47,7 @@ func (t *tier) tell(c *Cascade, e breaker.Change) {
 }
 
 // hear has the tier observe what became of a call, and how long it took.
-func (t *tier) hear(now, took time.Duration, p breaker.Permit, v verdict, code string) {
+func (t *tier) hear(now, took time.Duration, p breaker.Ticket, v verdict, code string) {
 	if v.Class == outcome.OK {
 		t.took.Add(took)
 		t.breaker.Good(now, p)

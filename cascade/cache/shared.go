@@ -47,7 +47,7 @@ func newShared(o Options, n *counters) *shared {
 type use struct {
 	s      *shared
 	op     string
-	permit breaker.Permit
+	permit breaker.Ticket
 	told   atomic.Bool
 }
 

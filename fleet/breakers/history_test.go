@@ -11,7 +11,7 @@ import (
 // A flight is an attempt that is under way.
 type flight struct {
 	p      *process
-	permit breaker.Permit
+	permit breaker.Ticket
 	end    time.Duration
 	until  time.Duration // the deadline, if the fleet lets it probe
 }

@@ -49,7 +49,7 @@ func (o *own) breaker(u *weir.Upstream, caller string) *breaker.Breaker {
 // A ticket is the right of a call by its caller's own breaker; the zero ticket is none.
 type ticket struct {
 	of     *breaker.Breaker
-	permit breaker.Permit
+	permit breaker.Ticket
 }
 
 // admit asks the caller's own breaker.
