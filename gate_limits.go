@@ -22,17 +22,21 @@ func (p *Permit) turn(now, patience time.Duration) step {
 	if p.limits.Len() == 0 {
 		return goOn
 	}
-	waits := patience > 0
 	if !p.u.lines.Empty() && p.behind(now) {
-		if waits {
+		if patience > 0 {
 			return step{kind: stepLine}
 		}
 		return p.askBehind(now)
 	}
-	v := p.take(now)
-	switch inTurn := waits && p.by.fair; {
-	case v.OK:
-		return goOn
+	if v := p.take(now); !v.OK {
+		return p.lacks(now, patience, v)
+	}
+	return goOn
+}
+
+// lacks is where a call goes on for which there is not enough now: to the store, into a line, or nowhere.
+func (p *Permit) lacks(now, patience time.Duration, v limit.Verdict) step {
+	switch inTurn := patience > 0 && p.by.fair; {
 	case !inTurn && (v.Ask || v.Wait <= patience && p.limits.Charge(v.Why).Registry.Shared()):
 		return step{kind: stepStore}
 	case v.Wait > patience:

@@ -42,7 +42,7 @@ type Queue interface {
 
 	// Sweep does, in groups, what nobody asks for: claims whose lease ran out go back to the
 	// queue, or become dead letters after MaxStalls; what expired becomes a dead letter; what
-	// has been kept long enough is deleted.
+	// has been kept long enough is deleted. With an error it says what it did nevertheless.
 	Sweep(ctx context.Context) (Swept, error)
 
 	// Redrive queues dead letters again, each in a new series and at the end of its order key.

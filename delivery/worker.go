@@ -140,16 +140,15 @@ func (w *Worker) abandon(ctx context.Context, upstream string) {
 func (w *Worker) sweep(ctx context.Context) {
 	for ctx.Err() == nil {
 		swept, err := w.Queue.Sweep(ctx)
-		if err != nil {
+		if err != nil { // of some rows, at times: the others have been swept
 			w.failed(ctx, "sweep", "", err)
-			return
 		}
 		for upstream, reasons := range swept.Dead {
 			for why, n := range reasons {
 				w.dead(upstream, why, n)
 			}
 		}
-		if !swept.More {
+		if !swept.More || err != nil {
 			return
 		}
 	}

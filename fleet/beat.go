@@ -147,13 +147,13 @@ func (m *Members) hear(now int64, r *Member, b *Beat) {
 		m.stale(r.Part-b.Part, now, m.Window)
 	}
 	r.Seq, r.Silence = b.Seq, b.Silence
-	r.Wish, r.Alone, r.Goes = min(b.Wish, MostWish), b.Alone, b.Goes
+	r.Wish, r.Alone, r.Goes = min(b.Wish, mostWish), b.Alone, b.Goes
 	r.Part = min(r.Part, b.Part) // it counts from now on that it became smaller
 	r.Last, r.Until = now, now+b.Life
 }
 
-// MostWish is the most that a Beat can wish for.
-const MostWish = 1_000_000_000
+// mostWish is the most that a Beat can wish for.
+const mostWish = 1_000_000_000
 
 // grant gives a process a quarter of an equal part, and of the rest as much as it wishes
 // compared with the others: not less than it needs, or nothing.

@@ -104,7 +104,7 @@ func (b *beating) wishes(now time.Duration) float64 {
 
 // wished is the wish as a beat says it.
 func (b *beating) wished(now time.Duration) int64 {
-	return int64(min(b.wishes(now)*1e4, MostWish))
+	return int64(min(b.wishes(now)*1e4, mostWish))
 }
 
 // needs notes the part of a limit that a call needs, and for how long grants hold.

@@ -215,7 +215,7 @@ func (c *Cell) Settle(at *Supply, s *Settlement) {
 	}
 	c.add(at, s.Rule, s.Owe)
 	if s.Pause > 0 {
-		c.Paused = max(c.Paused, min(at.Now+CeilMicros(s.Pause), lastInstant))
+		c.Paused = max(c.Paused, min(at.Now+ceilMicros(s.Pause), lastInstant))
 	}
 	c.keep(at, s.Rule)
 }

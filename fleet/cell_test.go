@@ -90,7 +90,7 @@ func (s *story) step() {
 	case 4, 5:
 		s.giveBack()
 	case 6:
-		if s.cell.Idle(AllIn(s.now)) && s.now >= s.at {
+		if s.cell.Idle(allIn(s.now)) && s.now >= s.at {
 			s.cell, s.floor = &Cell{}, s.now // forgotten, and asked for again
 		}
 	default:
@@ -120,7 +120,7 @@ func (s *story) take() {
 		k.Extra = upTo(s.rng, max(1, r.Most()))
 	}
 	a := Ask{Copies: s.rng.Int64N(4), Claims: []Claim{k}}
-	a.Answer(AllIn(s.now), []*Cell{s.cell})
+	a.Answer(allIn(s.now), []*Cell{s.cell})
 	s.at = max(s.at, s.now)
 	p := &part{at: s.at, n: a.Granted*k.Cost + a.Grants[0].Extra, mark: a.Grants[0].Mark}
 	switch r.Shape {
@@ -150,7 +150,7 @@ func (s *story) giveBack() {
 	if s.rng.IntN(10) == 0 {
 		x.Pause = time.Duration(s.rng.Int64N(1e6))
 	}
-	s.cell.Settle(AllIn(s.now), &x)
+	s.cell.Settle(allIn(s.now), &x)
 	s.at = max(s.at, s.now)
 	s.rates()
 	p.n -= n
@@ -243,10 +243,10 @@ func TestWhatComesBackAtOnceWasNeverTaken(t *testing.T) {
 			}
 			v.drain(s.now)
 			a := Ask{Copies: 1, Claims: []Claim{{Rule: &r, Cost: upTo(rng, r.Most())}}}
-			a.Answer(AllIn(s.now), []*Cell{s.cell})
+			a.Answer(allIn(s.now), []*Cell{s.cell})
 			g := a.Grants[0]
 			if a.Granted == 1 && rng.IntN(2) == 0 {
-				s.cell.Settle(AllIn(s.now), &Settlement{Rule: &r, Back: a.Claims[0].Cost, Mark: g.Mark})
+				s.cell.Settle(allIn(s.now), &Settlement{Rule: &r, Back: a.Claims[0].Cost, Mark: g.Mark})
 				a.Copies, g.Left = 0, g.Left+a.Claims[0].Cost
 			} else if a.Granted == 1 {
 				v.level.Add(v.level, units(a.Claims[0].Cost))
@@ -309,7 +309,7 @@ func (s *story) count() error {
 		sum += p.n
 	}
 	look := Ask{Claims: []Claim{{Rule: r, Cost: 1, Windows: w}}}
-	look.Answer(AllIn(s.now), []*Cell{s.cell})
+	look.Answer(allIn(s.now), []*Cell{s.cell})
 	if r.Shape == limit.Fixed && s.now < s.at {
 		return nil // the clock ran back, and the window is the latest nevertheless
 	}
@@ -337,7 +337,7 @@ func TestWaitAndResetAreExact(t *testing.T) {
 		if r.Meter.Cap > 0 && r.Most() == 0 {
 			return nil
 		}
-		s.cell.Settle(AllIn(s.now), &Settlement{Rule: r, Windows: s.windows(), Owe: upTo(rng, 20*r.Most())})
+		s.cell.Settle(allIn(s.now), &Settlement{Rule: r, Windows: s.windows(), Owe: upTo(rng, 20*r.Most())})
 		k := Claim{Rule: r, Cost: upTo(rng, r.Most()), Windows: s.windows()}
 		return s.exactly(k)
 	})
@@ -351,7 +351,7 @@ func (s *story) look(at int64, k Claim) Grant {
 	k.Windows = s.windows()
 	s.now, at = at, s.now
 	a := Ask{Claims: []Claim{k}}
-	a.Answer(AllIn(at), []*Cell{&c})
+	a.Answer(allIn(at), []*Cell{&c})
 	return a.Grants[0]
 }
 
@@ -385,14 +385,14 @@ func TestACellKeepsWithinADouble(t *testing.T) {
 		for range 100 {
 			s.step()
 			k := Claim{Rule: s.rule(), Windows: s.windows(), Seen: 1 + rng.Int64N(math.MaxInt64)}
-			(&Ask{Claims: []Claim{k}}).Answer(AllIn(s.now), []*Cell{s.cell})
-			s.cell.Settle(AllIn(s.now), &Settlement{Rule: s.rule(), Windows: s.windows(), Owe: 1 + rng.Int64N(math.MaxInt64), Pause: time.Duration(rng.Int64N(math.MaxInt64))})
+			(&Ask{Claims: []Claim{k}}).Answer(allIn(s.now), []*Cell{s.cell})
+			s.cell.Settle(allIn(s.now), &Settlement{Rule: s.rule(), Windows: s.windows(), Owe: 1 + rng.Int64N(math.MaxInt64), Pause: time.Duration(rng.Int64N(math.MaxInt64))})
 			c := s.cell
 			for range 5 { // all of it comes back
 				if r := s.rule(); r.Shape == limit.Bucket {
 					mark := c.mark(r)
-					c.Settle(AllIn(s.now), &Settlement{Rule: r, Back: 40 * r.Most(), Mark: mark})
-					c.Settle(AllIn(s.now), &Settlement{Rule: r, Owe: 20 * r.Most()})
+					c.Settle(allIn(s.now), &Settlement{Rule: r, Back: 40 * r.Most(), Mark: mark})
+					c.Settle(allIn(s.now), &Settlement{Rule: r, Owe: 20 * r.Most()})
 				}
 			}
 			for _, n := range []int64{c.Fill.Weight, c.Fill.Weight + c.Returned, c.Count, c.Paused} {
@@ -421,7 +421,7 @@ func TestAnotherShapeKeepsWhatHasGone(t *testing.T) {
 			c := new(Cell)
 			for i, r := range []*Rule{&from, &to} {
 				a := Ask{Copies: 7, Claims: []Claim{{Rule: r, Cost: 1, Windows: w}}}
-				a.Answer(AllIn(now), []*Cell{c})
+				a.Answer(allIn(now), []*Cell{c})
 				if want := []int64{7, 3}[i]; a.Granted != want {
 					t.Errorf("%v, then %v: granted %d, want %d", from.Shape, to.Shape, a.Granted, want)
 				}
@@ -433,7 +433,7 @@ func TestAnotherShapeKeepsWhatHasGone(t *testing.T) {
 func TestAMarkNamesItsGrain(t *testing.T) {
 	r := Rule{Shape: limit.Rolling, Amount: 10, Ring: bucket.Ring{Amount: 10, Grain: 1000}}
 	c := Cell{Shape: limit.Rolling, Count: 7, Slots: []Slot{{1000, 4, 999}, {1000, 3, 1000}}}
-	c.Settle(AllIn(1_000_500), &Settlement{Rule: &r, Back: 5, Mark: Mark{At: 1000, Level: 1000}})
+	c.Settle(allIn(1_000_500), &Settlement{Rule: &r, Back: 5, Mark: Mark{At: 1000, Level: 1000}})
 	if len(c.Slots) != 1 || c.Count != 4 {
 		t.Errorf("%+v, want what went by the grain of 999 and nothing else", c)
 	}
@@ -441,7 +441,7 @@ func TestAMarkNamesItsGrain(t *testing.T) {
 
 func TestAPauseIsRoundedUp(t *testing.T) {
 	for d, want := range map[time.Duration]int64{1: 1, 999: 1, 1000: 1, 1001: 2, math.MaxInt64: math.MaxInt64/1000 + 1} {
-		if got := CeilMicros(d); got != want {
+		if got := ceilMicros(d); got != want {
 			t.Errorf("%d ns: %d us, want %d", d, got, want)
 		}
 	}
@@ -455,15 +455,15 @@ func TestAChangeVoidsMarksOfItsInstant(t *testing.T) {
 	c := new(Cell)
 	take := func(now int64, r *Rule, n int64) Mark {
 		a := Ask{Copies: 1, Claims: []Claim{{Rule: r, Cost: n}}}
-		a.Answer(AllIn(now), []*Cell{c})
+		a.Answer(allIn(now), []*Cell{c})
 		return a.Grants[0].Mark
 	}
 	const now = 1e15
 	first, second := take(now, &slow, 5), take(now, &slow, 5)
-	c.Settle(AllIn(now), &Settlement{Rule: &slow, Back: 5, Mark: first})
+	c.Settle(allIn(now), &Settlement{Rule: &slow, Back: 5, Mark: first})
 	take(now, &fast, 3)
-	c.Settle(AllIn(now+250), &Settlement{Rule: &fast, Back: 5, Mark: second})
-	if left := c.left(AllIn(now+250), &fast); left != 7 {
+	c.Settle(allIn(now+250), &Settlement{Rule: &fast, Back: 5, Mark: second})
+	if left := c.left(allIn(now+250), &fast); left != 7 {
 		t.Errorf("%d left when 3 of 10 have not run out, want 7", left)
 	}
 }

@@ -14,13 +14,13 @@ const lastInstant = 1 << 53
 // grant is the answer to a claim, after the cell has been charged.
 func (c *Cell) grant(at *Supply, k *Claim, extra int64) Grant {
 	c.keep(at, k.Rule)
-	g := Grant{Extra: extra, Left: c.left(at, k.Rule), Mark: c.mark(k.Rule), Reset: Micros(c.reset(at, k.Rule))}
-	g.Paused = Micros(max(0, c.Paused-at.Now))
+	g := Grant{Extra: extra, Left: c.left(at, k.Rule), Mark: c.mark(k.Rule), Reset: micros(c.reset(at, k.Rule))}
+	g.Paused = micros(max(0, c.Paused-at.Now))
 	if k.Rule.Shape == limit.Fixed {
 		g.Back = c.Returned
 	}
 	g.Cold = at.Cold && k.Rule.Shape != limit.Fixed && !k.Rule.Tally
-	g.Wait = max(g.Paused, Micros(c.wait(at, k)))
+	g.Wait = max(g.Paused, micros(c.wait(at, k)))
 	return g
 }
 
@@ -84,13 +84,13 @@ func (c *Cell) mark(r *Rule) Mark {
 	return Mark{}
 }
 
-// Micros is a number of microseconds.
-func Micros(n int64) time.Duration {
+// micros is a number of microseconds.
+func micros(n int64) time.Duration {
 	if n > math.MaxInt64/1000 {
 		return bucket.Never
 	}
 	return time.Duration(n) * time.Microsecond
 }
 
-// CeilMicros is a duration in microseconds, rounded up.
-func CeilMicros(d time.Duration) int64 { return int64((d-1)/time.Microsecond) + 1 }
+// ceilMicros is a duration in microseconds, rounded up.
+func ceilMicros(d time.Duration) int64 { return int64((d-1)/time.Microsecond) + 1 }

@@ -173,7 +173,7 @@ func (q *queue) holds(i int, s *spec) (d time.Duration, late bool) {
 	if r == &s.rule || r.Shape == limit.Fixed {
 		return s.hold, s.late
 	}
-	return min(s.hold, Micros(r.Hold)), s.late || r.Hold > 0
+	return min(s.hold, micros(r.Hold)), s.late || r.Hold > 0
 }
 
 // passed reports whether so long has passed since the store was asked.

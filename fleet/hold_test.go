@@ -64,13 +64,13 @@ func TestACellIsKeptWhileItsGrantsAreHeld(t *testing.T) {
 	l := limit.Limit{Name: "l", Rate: bucket.Rate{Amount: 100, Per: sec, Burst: 100}}
 	leased := newSpec(l, 250*time.Millisecond, 10*time.Millisecond)
 	var c Cell
-	at := AllIn(1e15)
+	at := allIn(1e15)
 	c.Settle(at, &Settlement{Rule: &leased.rule, Owe: 10})
 	for _, x := range []struct {
 		after time.Duration
 		idle  bool
 	}{{101 * time.Millisecond, false}, {349 * time.Millisecond, false}, {351 * time.Millisecond, true}} {
-		if idle := c.Idle(AllIn(at.Now + x.after.Microseconds())); idle != x.idle {
+		if idle := c.Idle(allIn(at.Now + x.after.Microseconds())); idle != x.idle {
 			t.Errorf("after %v: forgotten %v, want %v", x.after, idle, x.idle)
 		}
 	}

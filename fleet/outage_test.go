@@ -431,7 +431,7 @@ func (w *outage) spent(m *Memory, a *Ask) {
 		}
 		w.cold[k] = true
 		c := &Cell{Shape: r.Shape}
-		at := AllIn(w.born)
+		at := allIn(w.born)
 		c.turnTo(at, r, win)
 		switch r.Shape {
 		case limit.Bucket:

@@ -205,7 +205,7 @@ func (p *pool) keepsOwn(now time.Duration) bool {
 // tokens lets tokens come, and returns how much weight there can be.
 func (p *pool) tokens(s *spec, u ownUse) (top int64) {
 	m, o := &s.rule.Meter, &p.own
-	top = PartDown(m.Cap, u.part)
+	top = partDown(m.Cap, u.part)
 	switch {
 	case o.key != u.key || o.unit == 0:
 		o.key, o.z, o.level, o.unit = u.key, 0, 0, m.Unit
@@ -228,10 +228,10 @@ func (p *pool) ownLeft(now time.Duration, s *spec, u ownUse) (left int64, reset 
 	case limit.Bucket:
 		top := p.tokens(s, u)
 		lacks := max(0, top-p.own.level)
-		return max(0, p.own.level) / m.Unit, Micros(scaleUp((lacks+m.Drain-1)/m.Drain, Whole, max(1, u.part)))
+		return max(0, p.own.level) / m.Unit, micros(scaleUp((lacks+m.Drain-1)/m.Drain, Whole, max(1, u.part)))
 	case limit.Rolling:
 		left = max(0, p.roomRolling(now, s, u))
-		if left < PartDown(s.rule.Amount, u.part) {
+		if left < partDown(s.rule.Amount, u.part) {
 			_, reset = s.stay()
 		}
 		return left, reset
@@ -249,7 +249,7 @@ func (p *pool) allowsTokens(s *spec, u ownUse, ahead, n int64) allowance {
 		return allowance{}
 	}
 	us := (lacks-1)/m.Drain + 1 // of the use's supply clock
-	return allowance{wait: Micros(max(1, scaleUp(us, Whole, u.part)))}
+	return allowance{wait: micros(max(1, scaleUp(us, Whole, u.part)))}
 }
 
 // addMost, timesMost and scaleUp are a sum, a product, and a*b/c rounded up, which stay where they are

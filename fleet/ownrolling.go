@@ -129,7 +129,7 @@ func (p *pool) turnOwn(now time.Duration, s *spec, u ownUse) {
 		case limit.Rolling:
 			o.spent, o.window = counts{}, window{}
 			per := windowOf(&s.limit).Per
-			o.spent.add(now+per, now+per+slack(per), PartDown(s.rule.Amount, u.part), s.grain())
+			o.spent.add(now+per, now+per+slack(per), partDown(s.rule.Amount, u.part), s.grain())
 		}
 	}
 	switch o.made, o.shape = true, s.rule.Shape; o.shape {
@@ -198,10 +198,10 @@ func (p *pool) roomRolling(now time.Duration, s *spec, u ownUse) int64 {
 	}
 	o.spent.drop(now)
 	if u.mode == sharing {
-		return PartDown(s.rule.Amount, u.part) - o.spent.sum
+		return partDown(s.rule.Amount, u.part) - o.spent.sum
 	}
 	_, stay := s.stay()
-	room := PartDown(s.rule.Amount, min(u.part, p.group.standing.kept.least(now-stay))) - o.spent.sum
+	room := partDown(s.rule.Amount, min(u.part, p.group.standing.kept.least(now-stay))) - o.spent.sum
 	if now < u.began+stay {
 		room = min(room, o.had.left(u.began, now)-o.since)
 	}
@@ -211,7 +211,7 @@ func (p *pool) roomRolling(now time.Duration, s *spec, u ownUse) int64 {
 func (p *pool) allowsRolling(now time.Duration, s *spec, u ownUse, ahead, n int64) allowance {
 	o := &p.own
 	room := p.roomRolling(now, s, u)
-	if n > PartDown(s.rule.Amount, u.part) {
+	if n > partDown(s.rule.Amount, u.part) {
 		return allowance{bucket.Never, limit.LacksPart}
 	}
 	if addMost(ahead, n) <= room {

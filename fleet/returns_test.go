@@ -244,8 +244,8 @@ func TestFoldedReturnsMakeNothing(t *testing.T) {
 		folded, apart := new(Cell), new(Cell)
 		below := r.Int64N(2) * 3000 // units that stay, below all others
 		for _, c := range []*Cell{folded, apart} {
-			c.turnTo(AllIn(now), rule, &w)
-			c.add(AllIn(now), rule, below)
+			c.turnTo(allIn(now), rule, &w)
+			c.add(allIn(now), rule, below)
 		}
 		n := int64(0)
 		var all []Settlement
@@ -255,8 +255,8 @@ func TestFoldedReturnsMakeNothing(t *testing.T) {
 			}
 			cost := 1 + r.Int64N(5)
 			for _, c := range []*Cell{folded, apart} {
-				c.turnTo(AllIn(now), rule, &w)
-				c.add(AllIn(now), rule, cost)
+				c.turnTo(allIn(now), rule, &w)
+				c.add(allIn(now), rule, cost)
 			}
 			back := Settlement{Rule: rule, Key: "k", Windows: w, Back: r.Int64N(cost + 1), Mark: apart.mark(rule)}
 			n += back.Back
@@ -264,19 +264,19 @@ func TestFoldedReturnsMakeNothing(t *testing.T) {
 			p.settle(0, back)
 		}
 		for _, s := range all {
-			apart.Settle(AllIn(now), &s)
+			apart.Settle(allIn(now), &s)
 		}
 		for _, s := range p.pending {
 			s.Windows = w
-			folded.Settle(AllIn(now), &s)
+			folded.Settle(allIn(now), &s)
 		}
 		switch {
-		case folded.left(AllIn(now), rule) > apart.left(AllIn(now), rule):
-			t.Fatalf("seed %d, %d: %v: %d left, want %d at most", seed, i, l, folded.left(AllIn(now), rule), apart.left(AllIn(now), rule))
+		case folded.left(allIn(now), rule) > apart.left(allIn(now), rule):
+			t.Fatalf("seed %d, %d: %v: %d left, want %d at most", seed, i, l, folded.left(allIn(now), rule), apart.left(allIn(now), rule))
 		case len(p.pending) > mostPending:
 			t.Fatalf("seed %d, %d: %d are pending", seed, i, len(p.pending))
-		case below > n && folded.left(AllIn(now), rule) < apart.left(AllIn(now), rule):
-			t.Fatalf("seed %d, %d: %v: %d left, want %d", seed, i, l, folded.left(AllIn(now), rule), apart.left(AllIn(now), rule))
+		case below > n && folded.left(allIn(now), rule) < apart.left(allIn(now), rule):
+			t.Fatalf("seed %d, %d: %v: %d left, want %d", seed, i, l, folded.left(allIn(now), rule), apart.left(allIn(now), rule))
 		}
 	}
 }

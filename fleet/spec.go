@@ -47,7 +47,7 @@ func newSpec(l limit.Limit, lease, guard time.Duration) *spec {
 		s.hold = max(guard, min(longestLease, lease))
 	}
 	if s.late {
-		s.rule.Hold = CeilMicros(s.hold)
+		s.rule.Hold = ceilMicros(s.hold)
 	}
 	return s
 }

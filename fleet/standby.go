@@ -77,7 +77,7 @@ func (p *pool) lend(now time.Duration, s *spec, u ownUse) {
 		left = 0
 	}
 	p.turnStandby(start)
-	b.lent, b.share = u.key, PartDown(left, u.part)
+	b.lent, b.share = u.key, partDown(left, u.part)
 }
 
 // turnStandby begins another window.
@@ -194,7 +194,7 @@ func (p *pool) wants(now time.Duration, s *spec) int64 {
 	life := p.group.fleet.o.Outage.Seconds()
 	lately := b.rate * math.Exp(-(now-b.at).Seconds()/life) / max(1-math.Exp(-(now-b.begun).Seconds()/life), 1e-3)
 	n := int64(lately * life)
-	n = min(n, b.used, PartDown(seen.grant.Left, p.group.standing.part)/2)
+	n = min(n, b.used, partDown(seen.grant.Left, p.group.standing.part)/2)
 	return n - b.all(now, p.group.fleet.clock)
 }
 

@@ -20,8 +20,8 @@ type Supply struct {
 	Stale []Stale
 }
 
-// AllIn is the supply of a group of which nobody holds a part.
-func AllIn(now int64) *Supply { return &Supply{Now: now, Z: now} }
+// allIn is the supply of a group of which nobody holds a part.
+func allIn(now int64) *Supply { return &Supply{Now: now, Z: now} }
 
 // Z is the supply's clock at an instant up to which the lag is counted.
 func (m *Members) Z(now int64) int64 {
@@ -38,15 +38,15 @@ func (m *Members) Supply(now int64) *Supply {
 	return &Supply{now, m.Z(max(now, m.At)), min(m.Out, Whole), m.Next, m.Unknown >= Whole, m.Falls, m.Stale}
 }
 
-// PartDown is a part, in millionths, of n, rounded down.
-func PartDown(n, part int64) int64 {
+// partDown is a part, in millionths, of n, rounded down.
+func partDown(n, part int64) int64 {
 	hi, lo := bits.Mul64(uint64(n), uint64(part))
 	q, _ := bits.Div64(hi, lo, Whole)
 	return int64(q)
 }
 
 // partUp is a part of n, rounded up.
-func partUp(n, part int64) int64 { return n - PartDown(n, Whole-part) }
+func partUp(n, part int64) int64 { return n - partDown(n, Whole-part) }
 
 // floor is the weight that a bucket has at least: the tokens that are saved up out
 // there, or may have been spent of late.

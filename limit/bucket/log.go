@@ -16,12 +16,12 @@ type Window struct {
 }
 
 const (
-	// Remembered is how many calls of one window a Log tells apart. Windows of as many
+	// remembered is how many calls of one window a Log tells apart. Windows of as many
 	// units and more are divided into as many grains, less two: calls of one grain are
 	// remembered together, from the last of them, so for a grain too long at most.
-	Remembered = 1024
-	// Waiting is how many calls may be booked for later.
-	Waiting = 1024
+	remembered = 1024
+	// mostWaiting is how many calls may be booked for later.
+	mostWaiting = 1024
 )
 
 // A Log is what went and what is booked within the last window, oldest first. It takes
@@ -65,10 +65,10 @@ type Mark uint64
 func NewLog(w Window) Log { return Log{Window: w, grain: w.grain()} }
 
 func (w Window) grain() time.Duration {
-	if w.Amount < Remembered {
+	if w.Amount < remembered {
 		return 0
 	}
-	return (w.Per + Remembered - 3) / (Remembered - 2) // two grains can straddle the edges
+	return (w.Per + remembered - 3) / (remembered - 2) // two grains can straddle the edges
 }
 
 // latest leaves room to count with instants.
@@ -192,10 +192,10 @@ func (g *Log) add(at time.Duration, n int64) Mark {
 // book counts units that go later. Each call has an entry of its own until then.
 func (g *Log) book(at time.Duration, n int64) (m Mark, wait time.Duration, ok bool) {
 	wait = at - g.now
-	if g.next-g.first(g.now) >= Waiting && g.empty {
+	if g.next-g.first(g.now) >= mostWaiting && g.empty {
 		g.compact()
 	}
-	if g.next-g.first(g.now) >= Waiting || g.next-g.base == uint64(len(g.ring)) && !g.room() {
+	if g.next-g.first(g.now) >= mostWaiting || g.next-g.base == uint64(len(g.ring)) && !g.room() {
 		return 0, wait, false
 	}
 	g.seq++

@@ -96,7 +96,7 @@ func (r *logRun) take() error {
 	switch {
 	case wait != said:
 		return fmt.Errorf("told to wait %v and then %v", said, wait)
-	case !ok && wait <= patience && len(r.waiting) < Waiting:
+	case !ok && wait <= patience && len(r.waiting) < mostWaiting:
 		return fmt.Errorf("refused a wait of %v with a patience of %v", wait, patience)
 	case ok && wait == 0 && left < n:
 		return fmt.Errorf("%d went at once although %d were left", n, left)
@@ -203,7 +203,7 @@ func (r *logRun) sound() error {
 	if copied.used != r.log.used || copied.sum != r.log.sum {
 		return fmt.Errorf("%d of %d count, want %d of %d", r.log.used, r.log.sum, copied.used, copied.sum)
 	}
-	if len(r.log.ring) > Remembered+Waiting {
+	if len(r.log.ring) > remembered+mostWaiting {
 		return fmt.Errorf("%d entries", len(r.log.ring))
 	}
 	return nil
@@ -347,9 +347,9 @@ func TestWhatIsOwedCountsInItsWindow(t *testing.T) {
 func TestALogRefusesRatherThanForgetWhoWaits(t *testing.T) {
 	g := NewLog(Window{1, time.Second})
 	var marks []Mark
-	for i := range 2 * Waiting {
+	for i := range 2 * mostWaiting {
 		m, wait, ok := g.Take(0, 0, 1, Never-1)
-		if ok != (i <= Waiting) { // the first does not wait
+		if ok != (i <= mostWaiting) { // the first does not wait
 			t.Fatalf("caller %d: %v, wait %v", i, ok, wait)
 		}
 		if ok {
@@ -376,7 +376,7 @@ func TestUnitsAPeriodApartStandInDifferentWindows(t *testing.T) {
 
 // Calls that are remembered together count until the last of them leaves the window.
 func TestCallsOfOneGrainCountFromTheLastOfThem(t *testing.T) {
-	w := Window{2 * Remembered, time.Second}
+	w := Window{2 * remembered, time.Second}
 	g := NewLog(w)
 	first := 10 * w.grain()
 	last := first + w.grain() - 1
@@ -394,7 +394,7 @@ func TestCallsOfOneGrainCountFromTheLastOfThem(t *testing.T) {
 // that is hardly later.
 func TestWhoWaitsGoesWhenItWasTold(t *testing.T) {
 	const calls, waiters = 900, 300 // together more than a log tells apart
-	w := Window{2 * Remembered, time.Second}
+	w := Window{2 * remembered, time.Second}
 	g := NewLog(w)
 	grain := w.grain()
 	// Two neighbours of different grains, whose turns a window later are of one.

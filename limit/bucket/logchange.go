@@ -10,14 +10,14 @@ import (
 // is any.
 func (g *Log) room() bool {
 	size := len(g.ring)
-	if size < Remembered {
+	if size < remembered {
 		g.resize(max(4, 2*size))
 		return true
 	}
 	g.compact()
 	free := size - int(g.next-g.base)
-	if waiting := g.next > g.first(g.now); free < size/8 && waiting && size < Remembered+Waiting {
-		g.resize(Remembered + Waiting)
+	if waiting := g.next > g.first(g.now); free < size/8 && waiting && size < remembered+mostWaiting {
+		g.resize(remembered + mostWaiting)
 		return true
 	}
 	return free > 0

@@ -18,8 +18,8 @@ type Config struct {
 	PerFlow int // most of one flow that wait; 0 means 1,000
 }
 
-// MostWeight is the largest weight of a lane or of a flow.
-const MostWeight = 1000
+// mostWeight is the largest weight of a lane or of a flow.
+const mostWeight = 1000
 
 // WithDefaults is c with every field that is 0 replaced by its default.
 func (c Config) WithDefaults() Config {
@@ -35,8 +35,8 @@ func (c Config) WithDefaults() Config {
 func (c Config) Validate() error {
 	var errs []error
 	for i, name := range [Lanes]string{"high", "normal", "low"} {
-		if w := c.Weights[i]; w < 0 || w > MostWeight {
-			errs = append(errs, fmt.Errorf("weight %d of lane %s: want 1 to %d, or 0 for the default", w, name, MostWeight))
+		if w := c.Weights[i]; w < 0 || w > mostWeight {
+			errs = append(errs, fmt.Errorf("weight %d of lane %s: want 1 to %d, or 0 for the default", w, name, mostWeight))
 		}
 	}
 	if c.Longest < 0 {

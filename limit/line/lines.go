@@ -93,7 +93,7 @@ func (s *Lines) Wait(ctx context.Context, now time.Duration, c *Call, at Spot) (
 
 func (c *Call) bound() {
 	c.Lane = min(max(c.Lane, 0), Lanes-1)
-	c.Weight = min(max(c.Weight, 1), MostWeight)
+	c.Weight = min(max(c.Weight, 1), mostWeight)
 }
 
 // Away reports whether a call that went has to come Back.

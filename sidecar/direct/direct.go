@@ -14,6 +14,7 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"net/textproto"
+	"net/url"
 	"os"
 	"strings"
 	"time"
@@ -69,30 +70,39 @@ const longHead = 64 << 10
 
 // takes reports whether a request is sent here: a plain one that net/http would send without a question.
 func takes(r *http.Request) bool {
-	if !pooled || r.URL == nil || r.URL.Scheme != "http" || r.URL.Host == "" || r.Body != nil && r.Body != http.NoBody ||
-		r.ContentLength != 0 || len(r.TransferEncoding) > 0 || len(r.Trailer) > 0 || r.Close || r.Method == http.MethodConnect {
+	return pooled && bare(r) && plainURL(r.URL) && plainHeader(r.Header, longHead-len(r.URL.Path)-len(r.URL.RawQuery))
+}
+
+// bare reports whether a request has nothing but a head, and asks for nothing but an answer.
+func bare(r *http.Request) bool {
+	return (r.Body == nil || r.Body == http.NoBody) && r.ContentLength == 0 && len(r.TransferEncoding) == 0 && len(r.Trailer) == 0 &&
+		!r.Close && r.Method != http.MethodConnect && httpguts.ValidHeaderFieldName(r.Method) // both are tokens
+}
+
+func plainURL(u *url.URL) bool {
+	if u == nil || u.Scheme != "http" || u.Host == "" {
 		return false
 	}
-	for _, c := range []byte(r.URL.Host) {
-		if c >= 0x80 || c <= ' ' { // names of other alphabets are net/http's
+	return !strings.ContainsFunc(u.Host, func(c rune) bool { return c >= 0x80 || c <= ' ' }) // names of other alphabets are net/http's
+}
+
+// plainHeader reports whether a header has nothing but fields that are sent as they are, of so many bytes at most.
+func plainHeader(h http.Header, most int) bool {
+	for name, values := range h {
+		switch name {
+		case "Upgrade", "Expect", "Connection", "Transfer-Encoding":
 			return false
 		}
-	}
-	size := len(r.URL.Path) + len(r.URL.RawQuery)
-	for name, values := range r.Header {
-		if name == "Upgrade" || name == "Expect" || name == "Connection" || name == "Transfer-Encoding" || !httpguts.ValidHeaderFieldName(name) {
+		if !httpguts.ValidHeaderFieldName(name) {
 			return false
 		}
 		for _, v := range values {
-			if size += len(name) + len(v); !httpguts.ValidHeaderFieldValue(v) {
+			if most -= len(name) + len(v); most < 0 || !httpguts.ValidHeaderFieldValue(v) {
 				return false
 			}
 		}
 	}
-	if size > longHead {
-		return false
-	}
-	return httpguts.ValidHeaderFieldName(r.Method) // both are tokens
+	return most >= 0
 }
 
 // repeatable reports whether net/http would send a request again that may have been done.

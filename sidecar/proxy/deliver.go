@@ -115,7 +115,7 @@ func (p *Proxy) deliver(w http.ResponseWriter, r *http.Request, t *trip) {
 	}
 	h.Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(ReceiptOf(&d))
+	_ = json.NewEncoder(w).Encode(receiptOf(&d))
 }
 
 // longestWait is how many seconds a caller may wait for its delivery.
@@ -148,8 +148,8 @@ type Receipt struct {
 	Detail   string          `json:"detail,omitempty"`
 }
 
-// ReceiptOf is that of a delivery.
-func ReceiptOf(d *delivery.Delivery) Receipt {
+// receiptOf is that of a delivery.
+func receiptOf(d *delivery.Delivery) Receipt {
 	r := Receipt{ID: d.ID, Status: d.Status, Upstream: d.Upstream, Accepted: d.Accepted, Attempts: d.Attempts, Reason: d.Reason, Detail: d.Detail}
 	if d.Status == delivery.Queued || d.Status == delivery.Created {
 		r.Due = d.Due

@@ -38,7 +38,7 @@ func (p *Proxy) look(w http.ResponseWriter, r *http.Request) {
 		refusal(w, http.StatusServiceUnavailable, refuse.ServiceUnavailable, "the deliveries' file does not answer", nil)
 	default:
 		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(ReceiptOf(&d))
+		_ = json.NewEncoder(w).Encode(receiptOf(&d))
 	}
 }
 
