@@ -79,8 +79,8 @@ func (f *flight) goes() bool {
 
 func (f *flight) run(ctx context.Context) {
 	sender := f.p.w.Sender(f.p.upstream)
-	if sender == nil {
-		f.p.w.abandon(ctx, f.p.upstream)
+	if sender == nil { // a reload took the upstream away, perhaps for a moment
+		f.p.holds(f.p.w.Poll)
 		return
 	}
 	wait, cancel := ctx, context.CancelFunc(func() {})
@@ -162,6 +162,9 @@ func (f *flight) refused(ctx context.Context, r *weir.Refusal) {
 // charge counts an attempt of what could not even be sent.
 func (f *flight) charge(ctx context.Context, a Answer) {
 	if err := f.launch(ctx, func(error) {}); err != nil {
+		if f.hold != nil { // claimed, but too late
+			f.record(ctx, End{To: Queued, GiveBack: true})
+		}
 		return
 	}
 	if errors.Is(a.Err, weir.ErrTooMuch) {

@@ -3,6 +3,8 @@ package delivery
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"io"
 	"net/http"
@@ -42,23 +44,31 @@ func (s *HTTP) Send(ctx context.Context, d *Delivery, launch func(context.Cancel
 	return Attempted(r, t.RoundTrip, launch)
 }
 
-// NewRequest is the request of a delivery, with the delivery's idempotency key: the caller's, or
-// the ID, the same for all attempts.
+// NewRequest is the request of a delivery, with the delivery's idempotency key, which is the same for all attempts.
 func NewRequest(ctx context.Context, d *Delivery, u *url.URL) *http.Request {
 	r := &http.Request{Method: d.Method, URL: u, Host: u.Host, Header: d.Header.Clone(), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}
 	if r.Header == nil {
 		r.Header = make(http.Header)
 	}
-	if d.Key != "" {
-		r.Header.Set("Idempotency-Key", d.Key)
-	} else {
-		r.Header.Set("Idempotency-Key", d.ID)
-	}
+	r.Header.Set("Idempotency-Key", upstreamKey(d))
 	if len(d.Body) > 0 {
 		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(d.Body)), int64(len(d.Body))
 		r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(d.Body)), nil }
 	}
 	return r.WithContext(ctx)
+}
+
+// upstreamKey is the caller's key, or the ID. To the upstream all callers that have names here are one: the
+// keys of one are made different from those of another, or it would answer with what another one did.
+func upstreamKey(d *Delivery) string {
+	switch {
+	case d.Key == "":
+		return d.ID
+	case d.Tenant == "":
+		return d.Key
+	}
+	sum := sha256.Sum256([]byte(d.Tenant + "\x00" + d.Key))
+	return hex.EncodeToString(sum[:16])
 }
 
 // Attempted makes one attempt by a round trip under a policy, and reads the beginning of its

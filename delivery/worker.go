@@ -31,6 +31,7 @@ type Worker struct {
 
 	mu       sync.Mutex
 	pumps    map[string]*pump
+	gone     map[string]time.Time // upstreams that are missing, and since when; of Run alone
 	held     map[Claim]*hold
 	stopping bool
 	hard     context.Context // ends when the grace is over
@@ -54,7 +55,7 @@ func (w *Worker) Run(ctx context.Context) {
 	w.mu.Lock()
 	w.defaults()
 	w.pumps, w.held = make(map[string]*pump), make(map[Claim]*hold)
-	w.hard, w.pumpCtx = hard, ctx
+	w.gone, w.hard, w.pumpCtx = make(map[string]time.Time), hard, ctx
 	w.mu.Unlock()
 	w.all.Go(func() { w.renews(ctx) })
 	w.look(ctx)
@@ -113,13 +114,22 @@ func (w *Worker) look(ctx context.Context) {
 		if c.Status != Created && c.Status != Queued {
 			continue
 		}
-		if w.Sender(c.Upstream) != nil {
+		since, gone := w.gone[c.Upstream]
+		switch {
+		case w.Sender(c.Upstream) != nil:
+			delete(w.gone, c.Upstream)
 			w.Kick(c.Upstream)
-		} else {
+		case !gone:
+			w.gone[c.Upstream] = time.Now()
+		case time.Since(since) >= goneAfter:
 			w.abandon(ctx, c.Upstream)
 		}
 	}
 }
+
+// goneAfter is how long an upstream is missing before what waits for it becomes dead letters: a file that was
+// reloaded may name it wrongly for a moment.
+const goneAfter = 10 * time.Minute
 
 // abandon ends what waits for an upstream that is gone.
 func (w *Worker) abandon(ctx context.Context, upstream string) {

@@ -484,7 +484,9 @@ func TestUpstreamsThatAreGone(t *testing.T) {
 		r := message("x")
 		r.Upstream = "gone"
 		d := s.accept(r)
-		s.sleep(time.Minute)
+		s.sleep(9 * time.Minute) // a reload may have named it wrongly
+		s.is(d.ID, delivery.Queued, 0)
+		s.sleep(2 * time.Minute)
 		if got := s.is(d.ID, delivery.Failed, 0); got.Reason != delivery.Gone || s.dead[delivery.Gone] != 1 {
 			t.Errorf("%s, told %v", got.Reason, s.dead)
 		}

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/textproto"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,6 +17,7 @@ import (
 	"github.com/seed1158cd35/weir/delivery"
 	"github.com/seed1158cd35/weir/httpx"
 	"github.com/seed1158cd35/weir/internal/refuse"
+	"github.com/seed1158cd35/weir/internal/veil"
 )
 
 // Deliver says which requests of a route are stored, and delivered later.
@@ -195,8 +197,12 @@ func (t *trip) letter(r *http.Request) (*delivery.Request, *refuse.Facts) {
 	}
 	at := *r.URL
 	t.who.hide(make(http.Header), &at)
-	for name := range at.Query() {
-		if name == "key" || Secret(name) {
+	query, err := url.ParseQuery(at.RawQuery)
+	if err != nil {
+		return bad("query", "cannot be read, so nobody knows whether there are credentials in it: "+err.Error())
+	}
+	for name := range query {
+		if veil.Secret(name) {
 			return bad(name, "looks like a credential in the query; those are not stored: send it without Prefer: respond-async")
 		}
 	}
@@ -205,7 +211,6 @@ func (t *trip) letter(r *http.Request) (*delivery.Request, *refuse.Facts) {
 	}
 	q := &delivery.Request{Tenant: t.who.Name, Owner: t.who.Name, Upstream: t.to.Name, Method: r.Method, Path: t.path, Query: at.RawQuery,
 		Header: t.kept(r.Header), OrderKey: r.Header.Get("Weir-Order-Key"), Correlation: t.id}
-	var err error
 	if q.Key, err = delivery.ParseKey(r.Header); err != nil {
 		return bad("Idempotency-Key", err.Error())
 	}
@@ -253,8 +258,8 @@ func Secret(name string) bool {
 	if slices.Contains(secrets, name) {
 		return true
 	}
-	low := strings.ToLower(name)
-	for _, part := range []string{"api-key", "apikey", "token", "secret", "password", "signature"} {
+	low := strings.ReplaceAll(strings.ToLower(name), "_", "-")
+	for _, part := range []string{"api-key", "apikey", "access-key", "token", "secret", "password", "signature", "credential", "assertion", "x-auth"} {
 		if strings.Contains(low, part) {
 			return true
 		}
