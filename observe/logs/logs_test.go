@@ -18,6 +18,7 @@ import (
 
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/breaker"
+	"github.com/seed1158cd35/weir/delivery"
 	"github.com/seed1158cd35/weir/fleet"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/limit/bucket"
@@ -92,6 +93,13 @@ func documented(t *testing.T) map[string]string {
 	return rows
 }
 
+func tellDeliveries(log *slog.Logger) {
+	e := Deliveries(log)
+	e.Dead("ntfy", delivery.Rejected, 1)
+	e.Lost(&delivery.Delivery{Request: delivery.Request{ID: "1", Upstream: "ntfy", Correlation: "c"}})
+	e.Error("sweep", "ntfy", errors.New("full"))
+}
+
 func TestDocumentListsWhatIsWritten(t *testing.T) {
 	got := make(map[string]map[string]bool)
 	levels := make(map[string]string)
@@ -104,6 +112,7 @@ func TestDocumentListsWhatIsWritten(t *testing.T) {
 		f(fleet.FallbackEvent{For: time.Second, Spent: 3})
 		for range 3 { // the second round is suppressed, and the third says so
 			tellAll(e, "word")
+			tellDeliveries(log)
 			<-time.After(time.Second / 2)
 		}
 		for _, l := range lines(t, b) {

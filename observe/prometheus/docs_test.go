@@ -35,6 +35,7 @@ func TestDocumentListsWhatIsExported(t *testing.T) {
 	fleetEverything(reg)
 	modelsEverything(reg)
 	doorsEverything(reg)
+	deliveriesEverything(reg)
 	Buffers(reg)
 	Crowds(reg, map[string]*crowd.Crowd{"listen": crowd.New(crowd.Bounds{}, nil)})
 	families, err := reg.Gather()
