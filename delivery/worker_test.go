@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -274,9 +275,9 @@ func TestNothingIsBurntWhileTheBreakerIsOpen(t *testing.T) {
 	const all = 400
 	p := weir.Policy{Limits: []limit.Limit{{Name: "l", Rate: bucket.Rate{Amount: 20, Per: time.Second, Burst: 1}}}}
 	play(t, p, nil, func(s *site) {
-		down := true
+		var back atomic.Bool
 		s.answer = func(int, *http.Request) (int, http.Header) {
-			if down {
+			if !back.Load() {
 				return 503, nil
 			}
 			return 200, nil
@@ -304,7 +305,7 @@ func TestNothingIsBurntWhileTheBreakerIsOpen(t *testing.T) {
 		if tried > 120 {
 			t.Errorf("%d attempts were sent to an upstream that is down", tried)
 		}
-		down = false
+		back.Store(true)
 		s.sleep(3 * time.Hour)
 		if n := s.counts(delivery.Completed); n != all {
 			t.Errorf("%d of %d were delivered", n, all)
@@ -395,7 +396,7 @@ func TestAttemptsEndBeforeTheirLease(t *testing.T) {
 func TestALeaseThatCannotBeRenewed(t *testing.T) {
 	broken := &failing{}
 	play(t, patient(), func(s *site) { broken.Queue, s.w.Queue = s.q, broken }, func(s *site) {
-		broken.renew = errors.New("no")
+		broken.with(func() { broken.renew = errors.New("no") })
 		var ended time.Duration
 		s.answer = func(n int, r *http.Request) (int, http.Header) {
 			if n == 1 {
@@ -414,20 +415,35 @@ func TestALeaseThatCannotBeRenewed(t *testing.T) {
 
 type failing struct {
 	delivery.Queue
+	mu         sync.Mutex
 	renew, end error
 	ends       int
 }
 
+// with changes how it fails.
+func (f *failing) with(change func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	change()
+}
+
 func (f *failing) Renew(ctx context.Context, d time.Duration, c ...delivery.Claim) ([]delivery.Claim, error) {
-	if f.renew != nil {
-		return nil, f.renew
+	f.mu.Lock()
+	err := f.renew
+	f.mu.Unlock()
+	if err != nil {
+		return nil, err
 	}
 	return f.Queue.Renew(ctx, d, c...)
 }
 
 func (f *failing) End(ctx context.Context, e ...delivery.End) ([]delivery.Claim, error) {
-	if f.ends++; f.end != nil {
-		return nil, f.end
+	f.mu.Lock()
+	f.ends++
+	err := f.end
+	f.mu.Unlock()
+	if err != nil {
+		return nil, err
 	}
 	return f.Queue.End(ctx, e...)
 }
@@ -436,11 +452,11 @@ func (f *failing) End(ctx context.Context, e ...delivery.End) ([]delivery.Claim,
 func TestARecordIsTriedAgain(t *testing.T) {
 	broken := &failing{}
 	play(t, quiet(), func(s *site) { broken.Queue, s.w.Queue = s.q, broken }, func(s *site) {
-		broken.end = delivery.ErrFull
+		broken.with(func() { broken.end = delivery.ErrFull })
 		d := s.accept(message("x"))
 		s.sleep(10 * time.Minute)
 		s.is(d.ID, delivery.Processing, 1)
-		broken.end = nil
+		broken.with(func() { broken.end = nil })
 		s.sleep(time.Minute)
 		s.is(d.ID, delivery.Completed, 1)
 		if n := len(s.times()); n != 1 {
