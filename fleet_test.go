@@ -91,15 +91,15 @@ func TestABudgetOfAllBearsASpell(t *testing.T) {
 				var wg sync.WaitGroup
 				for i := range calls {
 					wg.Go(func() {
-						again := false
+						failed := time.Duration(-1) // when the retry was paid for: it is sent later, by chance together with others
 						_, err := weir.Do(background, all[i%len(all)], weir.Call{Safe: true}, func(context.Context) (int, error) {
 							mu.Lock()
 							defer mu.Unlock()
-							if again {
-								retries = append(retries, since(0))
+							if failed >= 0 {
+								retries = append(retries, failed)
 								return 1, nil
 							}
-							again = true
+							failed = since(0)
 							return 0, errThrottled
 						})
 						mu.Lock()
