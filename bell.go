@@ -15,8 +15,8 @@ import (
 	"github.com/seed1158cd35/weir/retry"
 )
 
-// A bell wakes calls that wait when their breaker opens, and those that wait for the end
-// of a pause when one is lifted.
+// A bell wakes calls that wait: when their breaker opens, when a reload has charged them to other
+// limits, and when a pause is lifted.
 type bell struct {
 	mu       sync.Mutex // nothing else is locked while it is held
 	sleepers map[*sleeper]struct{}
@@ -30,7 +30,7 @@ type sleeper struct {
 	wake    func()
 	looks   bool                    // woken, it looks again what it has to wait for
 	charged atomic.Pointer[charged] // for which limits it waits; nil if it does not look for that, woken
-	opened  atomic.Bool             // it was woken because the breaker opened, or nobody is to wait
+	opened  atomic.Bool             // it was woken because the breaker opened, its limits are others, or nobody is to wait
 }
 
 func (b *bell) add(s *sleeper) {

@@ -10,7 +10,8 @@ import (
 
 // Fair has calls that must wait for a limit go in turn, flow by flow: one who sends
 // a thousand calls at once makes nobody else wait for all of them. The zero Fair is
-// off: then those who wait go in the order in which they came.
+// off: then those who wait go in the order in which they came; for a limit that a fleet
+// shares, by priority first.
 //
 // There is one line for each limit and key that somebody waits for, so that a call that is
 // held by a limit of its own stands in nobody's way. Who goes next is decided when there is

@@ -18,7 +18,7 @@ type plan struct {
 	learns  bool // a limit's rate learns from outcomes
 	told    bool // or is told by answers
 	hears   bool // one of both
-	fair    bool // who waits for a limit stands in line
+	fair    bool // those who wait for a limit go flow by flow
 	joined  bool // what is used of a limit counts in others
 	retry   retry.Config
 	hold    *retry.Holdoff

@@ -55,7 +55,7 @@ type Timeouts struct {
 	Attempt time.Duration // one attempt, over HTTP until its headers; 0 means 10s
 	Call    time.Duration // all attempts and the waits between them, over HTTP until the headers; 0 means 60s
 
-	// Bodies over HTTP, of requests and of answers; see stall.go.
+	// Bodies over HTTP, of requests and of answers; see httpx.ErrBodyStalled.
 	Idle time.Duration // longest that one may bring nothing; 0 means 30s
 	Body time.Duration // longest that one may take; 0 means any time
 

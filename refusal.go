@@ -67,7 +67,7 @@ type Refusal struct {
 
 	// Place is where the call stood in line when it gave up, or would have stood: 1
 	// is next. Waiting is how many stood there, this one included. Both are 0 if it
-	// stood in none; see Policy.Fair.
+	// stood in none.
 	Place, Waiting int
 }
 

@@ -47,7 +47,7 @@ type Upstream struct {
 	live    atomic.Pointer[live]
 	latest  atomic.Int64 // the instant of a recent decision; see soon
 	counts  *Counts      // nil if nobody reads them
-	lines   *line.Lines  // of those who wait, where the policy is Fair
+	lines   *line.Lines  // of those who wait for limits
 	bell    bell
 	pauses  pause.Book
 	records *pauses.Pauses // shares them; nil if there is no fleet

@@ -21,7 +21,7 @@ var (
 	ErrBodyTimeout error = stalled("the body took too long")
 
 	// ErrRequestStalled means that the body of a request brought nothing for
-	// Timeouts.Idle. It says nothing of the upstream.
+	// Timeouts.UploadIdle. It says nothing of the upstream.
 	ErrRequestStalled error = stalled("the request's body stopped coming")
 
 	// ErrRequestSlow means that the body of a request came more slowly than

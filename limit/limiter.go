@@ -18,7 +18,7 @@ import (
 // way to a yes or a no; of a bucket it takes no lock for that.
 //
 // The timetable (line) changes seldom and is read by all; booked is the last
-// place given away and is the only word that a decision writes.
+// place given away and is the only word that a decision writes, but for those in crowd and spare.
 type Limiter struct {
 	line   atomic.Pointer[bucket.Line]
 	booked atomic.Int64

@@ -19,7 +19,7 @@ type Charge struct {
 //
 // While one limit makes the call wait, only that limit holds a turn for it; the
 // others are taken when the turn comes, so that no limit stands still for a call
-// that waits for another.
+// that waits for another. With no patience, as the root asks, none holds anything.
 type Permit struct {
 	n     int
 	first [2]entry // most calls have no more

@@ -64,7 +64,7 @@ var upstreamFields = []field[site]{
 	{"timeouts", "fields", "see there", "How long the parts of a call may take.", readTimeouts},
 	one("max_wait", orOff(duration, -1), func(u *site) *time.Duration { return &u.Policy.MaxWait }, "10s",
 		"Longest wait for a turn. Where it is not set, few calls wait up to a minute for a slot while the upstream stands still; see docs/recovery.md. `off` refuses at once."),
-	{"fair", "fields, or a scope", "for language models `caller`: the user, else the name of the token, else the API key; else those who wait go in the order in which they came", "Has those who wait for a limit go in turn, flow by flow. `SCOPE` is short for `{by: SCOPE}`.", readFair},
+	{"fair", "fields, or a scope", "for language models `caller`: the user, else the name of the token, else the API key; else those who wait go in the order in which they came, for a limit in a store by priority first", "Has those who wait for a limit go in turn, flow by flow. `SCOPE` is short for `{by: SCOPE}`.", readFair},
 	one("max_pause", duration, func(u *site) *time.Duration { return &u.Policy.MaxPause }, "15m",
 		"Longest time that a hint of the upstream can stop everyone, quotas apart."),
 	{"aws", "fields", "off", "That it is a service of AWS, whose requests are signed anew; see docs/aws.md. `{}` takes service and region from the client's signature.", readAWS},
