@@ -24,7 +24,7 @@ func (p *Permit) turn(now, patience time.Duration) step {
 	}
 	if !p.u.lines.Empty() && p.behind(now) {
 		if patience > 0 {
-			return step{kind: stepLine}
+			return p.standBehind(now, patience)
 		}
 		return p.askBehind(now)
 	}
@@ -32,6 +32,17 @@ func (p *Permit) turn(now, patience time.Duration) step {
 		return p.lacks(now, patience, v)
 	}
 	return goOn
+}
+
+// standBehind has a call stand in the line of the limit for which most wait, unless another one refuses it whatever
+// its turn there. What a store has granted does not keep so long as it may stand.
+func (p *Permit) standBehind(now, patience time.Duration) step {
+	p.handBack(now)
+	v := p.limits.Ask(now, int(p.why))
+	if v.Why != int(p.why) && v.Wait > patience && !(v.Wait == bucket.Never && p.guessed) {
+		return p.judge(now, v)
+	}
+	return step{kind: stepLine}
 }
 
 // lacks is where a call goes on for which there is not enough now: to the store, into a line, or nowhere.
@@ -56,7 +67,7 @@ func (p *Permit) behind(now time.Duration) bool {
 	for i := range p.limits.Len() {
 		c := p.limits.Charge(i)
 		switch {
-		case c.Cost == 0:
+		case c.Cost == 0, p.limits.Holds(i): // the latter since before it asked the store
 			continue
 		case c.Cost < 0 || c.Cost > c.Registry.Most(now, c.Key):
 			return false

@@ -2,6 +2,7 @@ package weir_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"sync"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/clock"
+	"github.com/seed1158cd35/weir/fleet"
 	"github.com/seed1158cd35/weir/internal/test/campaign"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/limit/bucket"
@@ -233,6 +235,71 @@ func TestWhatARefusedCallGivesBackIsHeard(t *testing.T) {
 		if took, err := acquire(t.Context(), u, weir.Call{}); err != nil || took != 500*ms {
 			t.Errorf("went after %v, %v", took, err)
 		}
+		wg.Wait()
+	})
+}
+
+// A call that stands behind others in the line of one limit is refused at once if another one refuses it anyway.
+func TestALimitRefusesBehindTheLineOfAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		quota := limit.Limit{Name: "quota", Scope: "user", Shape: limit.Rolling, Rate: bucket.Rate{Amount: 1, Per: time.Hour}}
+		p := steady(rate("all", 10, sec, 1), quota)
+		p.MaxWait = 10 * sec
+		u := open(t, p, weir.Options{})
+		user := func(name string) weir.Call { return weir.Call{Keys: map[string]string{"user": name}} }
+		if _, err := acquire(t.Context(), u, user("ann")); err != nil {
+			t.Fatal(err)
+		}
+		var wg sync.WaitGroup
+		for i := range 50 {
+			wg.Go(func() { _, _ = acquire(t.Context(), u, user(fmt.Sprint(i))) })
+		}
+		synctest.Wait()
+		took, err := acquire(t.Context(), u, user("ann"))
+		if r, ok := errors.AsType[*weir.Refusal](err); !ok || took > 0 || r.Limit != "quota" || r.RetryAfter < 59*time.Minute {
+			t.Errorf("after %v: %v", took, err)
+		}
+		wg.Wait()
+	})
+}
+
+// A far store answers after a while.
+type far struct {
+	fleet.Store
+	after time.Duration
+}
+
+func (f far) Take(ctx context.Context, a *fleet.Ask) error {
+	time.Sleep(f.after)
+	return f.Store.Take(ctx, a)
+}
+
+// A call that has all that it needs when a store has answered goes, whoever has come meanwhile.
+func TestWhoCameWhileTheStoreWasAskedGoesLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const most = 20
+		own := limit.Limit{Name: "own", Local: true, Shape: limit.Rolling, Rate: bucket.Rate{Amount: most, Per: 2 * sec}}
+		shared := limit.Limit{Name: "shared", Operations: []string{"both"}, Shape: limit.Rolling, Rate: bucket.Rate{Amount: most, Per: sec}}
+		p := steady(own, shared)
+		p.MaxWait = 10 * sec
+		f := fleet.New(far{fleet.NewMemory(nil), 2 * ms}, fleet.Options{})
+		f.Start()
+		u := open(t, p, weir.Options{Fleet: f})
+		t.Cleanup(func() { _ = f.Close(context.Background()) })
+		pass(3 * sec)
+		var wg sync.WaitGroup
+		calls := func(op string, most time.Duration) {
+			for range 20 {
+				wg.Go(func() {
+					if took, err := acquire(t.Context(), u, weir.Call{Operation: op}); err != nil || took > most {
+						t.Errorf("%s: after %v: %v", op, took, err)
+					}
+				})
+			}
+		}
+		calls("both", 10*ms) // two asks
+		pass(ms)
+		calls("own", 3*sec)
 		wg.Wait()
 	})
 }

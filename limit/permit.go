@@ -69,6 +69,9 @@ func (p *Permit) Charge(i int) Charge { return p.at(i).Charge }
 // Turn is what a charge holds, if it holds anything.
 func (p *Permit) Turn(i int) Turn { return p.at(i).turn }
 
+// Holds reports whether a charge is taken.
+func (p *Permit) Holds(i int) bool { return p.at(i).held }
+
 func (p *Permit) at(i int) *entry {
 	if i < len(p.first) {
 		return &p.first[i]

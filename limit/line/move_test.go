@@ -53,6 +53,42 @@ func (p *pair) Ask(now, since time.Duration) Step {
 	return Step{Kind: Go}
 }
 
+// A wanderer goes where its steps say, and stays where the last one says.
+type wanderer []Step
+
+func (w *wanderer) Ask(time.Duration, time.Duration) Step {
+	s := (*w)[0]
+	if len(*w) > 1 {
+		*w = (*w)[1:]
+	}
+	return s
+}
+
+// A call that comes back to a line that only kept something for it stands where others find it.
+func TestWhoComesBackToALineIsFound(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lines := NewLines(clock.System, Config{})
+		w := &wanderer{
+			{Kind: Move, For: time.Second, Spot: Spot{Key: "b", Cost: 1}},
+			{Kind: Wait, For: time.Second},
+			{Kind: Move, For: time.Second, Spot: Spot{Key: "a", Cost: 1}},
+			{Kind: Wait, For: time.Hour},
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		now := clock.System.Now()
+		wg.Go(func() {
+			_, _ = lines.Wait(ctx, now, &Call{Asker: w, Until: now + 2*time.Hour}, Spot{Key: "a", Cost: 1})
+		})
+		time.Sleep(2 * time.Second)
+		if _, ok := lines.Busy("a"); !ok {
+			t.Error("nobody stands there")
+		}
+		cancel()
+		wg.Wait()
+	})
+}
+
 // Whatever moves, leaves, goes away and fails: nothing goes over, every wait ends, no line stands
 // still, and nothing is left behind.
 func TestPropertyOfMoves(t *testing.T) {

@@ -72,8 +72,8 @@ func (l *Line) moves(now time.Duration, w *waiter, s Step) {
 	t := l.all.line(s.Spot.Key)
 	l.order.remove(w)
 	w.at(s.Spot)
-	t.drop(w)
 	t.push(now, w)
+	t.drop(w) // after that: a line that only kept for it would be forgotten
 	if t.next(now) == w {
 		l.keep(w, now+s.For)
 	} else {
