@@ -8,6 +8,15 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
+// A Gate is whatever else can refuse an attempt, beside the breaker and the
+// limits that every upstream has. It is asked after them, in order.
+type Gate interface {
+	// Admit asks for one attempt, and may wait for it while ctx lasts. It
+	// returns what is to hear of the outcome, exactly once (nil if nothing is),
+	// or why there is no permit: a *Refusal, as a rule.
+	Admit(ctx context.Context, c Call) (report func(outcome.Outcome), err error)
+}
+
 // hearers are the gates of the program's own that have let an attempt go on, and who reports to them.
 type hearers struct {
 	reports  []func(outcome.Outcome)

@@ -2,6 +2,10 @@ package weir
 
 import (
 	"cmp"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/seed1158cd35/weir/breaker"
@@ -114,6 +118,24 @@ func (v *live) plan(c *Call) *plan {
 	return p
 }
 
+// Assign gives a call its operation: the one that it names, or else the first declared one that
+// matches, or else the one of all others.
+func (u *Upstream) Assign(c *Call, matches func(*Operation) bool) *Operation {
+	v := u.live.Load()
+	if v.policy.Undeclared && c.Operation != "" && v.plans[c.Operation] == nil {
+		c.API, c.Operation = cmp.Or(c.API, c.Operation), "" // the API's own name for one of a class
+	}
+	o := v.other.op
+	for i := range v.policy.Operations {
+		if p := &v.policy.Operations[i]; p.Name == c.Operation || c.Operation == "" && matches(p) {
+			o = p
+			break
+		}
+	}
+	c.Operation = cmp.Or(c.Operation, o.Name)
+	return o
+}
+
 // charge is what a call is charged by a limit.
 func (l *counted) charge(now time.Duration, c *Call) limit.Charge {
 	charge := limit.Charge{Registry: l.registry}
@@ -137,4 +159,50 @@ func (l *counted) charge(now time.Duration, c *Call) limit.Charge {
 // picks reports whether a call with these keys is one of those that the limit counts.
 func (l *counted) picks(keys map[string]string) bool {
 	return l.only == nil || l.only.Picks(keys[l.only.Scope])
+}
+
+// named are operations that nobody declared. Beyond mostNamed they have no names of
+// their own.
+type named struct {
+	plans atomic.Pointer[map[name]*plan]
+	mu    sync.Mutex
+}
+
+type name struct {
+	plan *plan
+	name string
+}
+
+const mostNamed = 200
+
+func (d *named) plan(base *plan, as string) *plan {
+	key := name{base, as}
+	if all := d.plans.Load(); all != nil {
+		if p := (*all)[key]; p != nil {
+			return p
+		}
+	}
+	return d.add(key)
+}
+
+func (d *named) add(key name) *plan {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	more := map[name]*plan{}
+	if all := d.plans.Load(); all != nil {
+		if p := (*all)[key]; p != nil {
+			return p
+		}
+		maps.Copy(more, *all)
+	}
+	if len(key.name) > longestKey || len(more) >= mostNamed {
+		return key.plan
+	}
+	p := new(plan)
+	*p = *key.plan
+	p.name, p.limits = key.name, slices.Clone(p.limits)
+	p.bind(p.live.u.counts)
+	more[key] = p
+	d.plans.Store(&more)
+	return p
 }

@@ -4,11 +4,14 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/seed1158cd35/weir/breaker"
 	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/limit/line"
 	"github.com/seed1158cd35/weir/outcome/classify"
 	"github.com/seed1158cd35/weir/retry"
 )
@@ -169,4 +172,126 @@ func (p *Policy) Bounded() bool {
 		on = on || c != nil && c.on()
 	}
 	return on
+}
+
+// An Operation is a class of calls with limits, safety and retries of its own.
+type Operation struct {
+	Name    string
+	Methods []string // HTTP methods; none means any
+	Path    string   // a prefix of the path, however that is written; "" means any
+
+	// Safe says whether a call may be repeated even if it may have been done
+	// already. "" means by method: GET, HEAD, OPTIONS, TRACE, PUT and DELETE are
+	// safe, and so is whatever has an Idempotency-Key.
+	Safe Safety
+
+	Retry       *retry.Config // in place of the policy's
+	Concurrency *Concurrency  // in place of the policy's: then the operation has a bound of its own, or none
+}
+
+// A Safety says whether repeating does harm.
+type Safety string
+
+const (
+	ByMethod Safety = ""
+	Yes      Safety = "yes"
+	No       Safety = "no"
+)
+
+// DefaultOperation is the name of calls that belong to no declared operation.
+const DefaultOperation = "default"
+
+func (o Operation) validate(before []Operation) error {
+	var errs []error
+	if o.Name == "" {
+		errs = append(errs, errors.New("name: must not be empty; limits and metrics refer to it"))
+	}
+	if slices.ContainsFunc(before, func(b Operation) bool { return b.Name == o.Name }) {
+		errs = append(errs, fmt.Errorf("name %q: is used twice", o.Name))
+	}
+	errs = append(errs, o.validateHTTP()...)
+	if o.Concurrency != nil {
+		errs = append(errs, of("concurrency", o.Concurrency.validate())...)
+	}
+	if o.Retry != nil {
+		errs = append(errs, of("retry", o.Retry.Validate())...)
+	}
+	return errors.Join(errs...)
+}
+
+// validateHTTP validates what HTTP requests are told apart by.
+func (o Operation) validateHTTP() (errs []error) {
+	for _, m := range o.Methods {
+		if m == "" || strings.ToUpper(m) != m || strings.ContainsAny(m, " \t\r\n") {
+			errs = append(errs, fmt.Errorf("methods %q: want an HTTP method in capitals", m))
+		}
+	}
+	if o.Path != "" && !strings.HasPrefix(o.Path, "/") {
+		errs = append(errs, fmt.Errorf("path %q: must begin with a slash", o.Path))
+	}
+	if o.Safe != ByMethod && o.Safe != Yes && o.Safe != No {
+		errs = append(errs, fmt.Errorf("safe %q: want yes or no, or nothing for by method", o.Safe))
+	}
+	return errs
+}
+
+// of are the mistakes of a field, with its name.
+func of(field string, err error) (errs []error) {
+	for _, err := range parts(err) {
+		errs = append(errs, fmt.Errorf("%s: %w", field, err))
+	}
+	return errs
+}
+
+// Fair has calls that must wait for a limit go in turn, flow by flow: one who sends
+// a thousand calls at once makes nobody else wait for all of them. The zero Fair is
+// off: then those who wait go in the order in which they came; for a limit that a fleet
+// shares, by priority first.
+//
+// There is one line for each limit and key that somebody waits for, so that a call that is
+// held by a limit of its own stands in nobody's way. Who goes next is decided when there is
+// something to give. Within a line what counts is the cost in the limit's unit: a call of
+// 8,000 tokens takes as much of a flow's share of a token limit as sixteen of 500.
+type Fair struct {
+	By      string      // the scope whose values are the flows ("user"); "" turns it off
+	Weights LaneWeights // of the priorities
+
+	Longest int // most calls that wait, all together; the next are refused at once. 0 means 10,000
+	PerFlow int // most calls of one flow that wait; 0 means 1,000
+}
+
+// LaneWeights are how those of each priority share a limit while all have somebody
+// waiting: each gets its weight's part, however many flows it has. 0 means 16, 4 and
+// 1: four times what the next one gets, and a 21st for the lowest, which is slow but
+// never stands still.
+type LaneWeights struct{ High, Normal, Low int }
+
+// lines is the part of it that the lines want to know.
+func (f Fair) lines() line.Config {
+	if f.By == "" {
+		return line.Config{Longest: math.MaxInt32, PerFlow: math.MaxInt32}
+	}
+	return f.config()
+}
+
+func (f Fair) config() line.Config {
+	w := f.Weights
+	return line.Config{Weights: [line.Lanes]int{w.High, w.Normal, w.Low}, Longest: f.Longest, PerFlow: f.PerFlow}
+}
+
+func (f Fair) withDefaults() Fair {
+	if f.By == "" {
+		return f
+	}
+	c := f.config().WithDefaults()
+	f.Weights = LaneWeights{c.Weights[0], c.Weights[1], c.Weights[2]}
+	f.Longest, f.PerFlow = c.Longest, c.PerFlow
+	return f
+}
+
+func (f Fair) validate() error {
+	if f.By == "" && f != (Fair{}) {
+		return errors.Join(fmt.Errorf("by %q: name the scope whose values are to wait in turn, such as user", f.By), f.config().Validate())
+	}
+	return f.config().Validate()
 }

@@ -119,3 +119,39 @@ func (p *Permit) paced(u *Upstream, class outcome.Class) func(limit.Charge, floa
 		tell(u.options.Events.Paced, PaceEvent{about, c.Registry.Limit().Name, c.Key, rate, class})
 	}
 }
+
+// Detach leaves to p what the present attempt holds of limits and of gates of the program's own.
+// It is for answers that know only at their end what was used, as streams do: breaker and
+// rates that learn hear of the attempt by its report, and p is reported when the answer has
+// ended. A class of failed or throttled then counts against the upstream although the attempt
+// has been counted as a success already.
+func (r *Run) Detach(p *Permit) {
+	*p = r.permit
+	p.told, p.detached = true, true // by r.permit
+	r.permit.metered = true
+}
+
+// settled ends a permit whose attempt has been reported: what is left of it are the
+// limits and the gates of the program's own.
+func (p *Permit) settled(o outcome.Outcome) {
+	u := p.u
+	now := u.clock.Now()
+	if u.options.Events.Metered != nil {
+		tell(u.options.Events.Metered, Ended{Subject: p.subject(u, p.plan), Attempt: int(p.attempt), Outcome: o, Took: now - p.sent})
+	}
+	p.u = nil
+	if o.Class == outcome.Failed || o.Class == outcome.Throttled {
+		p.breaker.Report(now, p.given, o)
+		p.learn(u, now, &o)
+	}
+	p.settle(u, now, &o)
+	p.hear(o)
+}
+
+// violated tells of a throttle although limits had allowed the attempt.
+func (p *Permit) violated(now time.Duration, o *outcome.Outcome) {
+	u := p.u
+	tell(u.options.Events.Violated, Violation{
+		Subject: p.subject(u, p.plan), Code: o.Code, Levels: p.levels(now), InFlight: u.counts.underWay(), Last: u.counts.ago(now),
+	})
+}

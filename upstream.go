@@ -295,3 +295,14 @@ const longestKey = 256
 
 // boundedKey keeps keys that a caller chose from taking up memory without bound.
 func boundedKey(key string) string { return pause.Bounded(key) }
+
+// A Clock is the time that an upstream lives in; see package clock.
+type Clock = clock.Clock
+
+// later is now+d, or Never if there is no such instant.
+func later(now, d time.Duration) time.Duration {
+	if d > bucket.Never-now {
+		return bucket.Never
+	}
+	return now + d
+}

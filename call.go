@@ -1,21 +1,11 @@
 package weir
 
 import (
-	"context"
 	"time"
 
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/outcome"
 )
-
-// A Gate is whatever else can refuse an attempt, beside the breaker and the
-// limits that every upstream has. It is asked after them, in order.
-type Gate interface {
-	// Admit asks for one attempt, and may wait for it while ctx lasts. It
-	// returns what is to hear of the outcome, exactly once (nil if nothing is),
-	// or why there is no permit: a *Refusal, as a rule.
-	Admit(ctx context.Context, c Call) (report func(outcome.Outcome), err error)
-}
 
 // A Call is one call as its policy needs to know it. The zero Call costs one
 // request, belongs to the default operation and is not safe to repeat.
@@ -55,4 +45,27 @@ type Call struct {
 	// that is Fair: with 3, it gets three times what one of 1 gets while both wait. 0
 	// means 1; 1,000 is the most.
 	Weight int
+}
+
+// A caller is what a permit keeps of its Call, for events, pauses, and limits that come anew.
+type caller struct {
+	id      string // Call.ID
+	op      string // Call.Operation
+	pool    string // Call.Pool
+	keys    map[string]string
+	attempt int32 // of the call, from 1
+}
+
+// subject says whose an event is. It is made only where somebody listens.
+func (c *caller) subject(u *Upstream, p *plan) Subject { return subject(u, p, c.id, c.keys) }
+
+// pausedBy reports whether an answer asks for a pause. A quota that does not say when it
+// resets is asked again now and then; but not even that for what is not of a pool, of
+// which nobody knows what else the quota is for, nor where the upstream wants no more
+// attempts: what is missing then is no time but money.
+func (c *caller) pausedBy(o *outcome.Outcome) bool {
+	if o.Class != outcome.Throttled {
+		return false
+	}
+	return o.Hint.Said && o.Hint.After > 0 || o.Hint.Quota && c.pool != "" && !o.Hint.Said && o.Hint.Advice != outcome.NotAgain
 }
