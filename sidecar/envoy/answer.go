@@ -2,6 +2,7 @@ package envoy
 
 import (
 	"math"
+	"time"
 
 	rls "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -47,39 +48,48 @@ func (p *plan) judge(at *place) verdict {
 }
 
 // answer is the response to a request that was decided.
-func (s *Server) answer(req *rls.RateLimitRequest, p *plan) (*rls.RateLimitResponse, []verdict) {
-	resp := &rls.RateLimitResponse{OverallCode: okay}
-	verdicts := make([]verdict, len(p.places))
+func (s *Server) answer(req *rls.RateLimitRequest, p *plan) *rls.RateLimitResponse {
+	resp := &rls.RateLimitResponse{OverallCode: okay, Statuses: make([]*rls.RateLimitResponse_DescriptorStatus, len(p.places))}
+	said := make([]said, len(p.places))
 	for i := range p.places {
-		at := &p.places[i]
-		status := &rls.RateLimitResponse_DescriptorStatus{Code: okay}
+		at, to := &p.places[i], &said[i]
+		v := verdict{}
+		to.status.Code = okay
 		switch {
 		case at.counter != nil:
-			verdicts[i] = p.judge(at)
-			at.describe(status, verdicts[i])
+			v = p.judge(at)
+			at.describe(to, v)
 		case at.quota != nil: // unlimited
-			status.LimitRemaining = math.MaxUint32
+			to.status.LimitRemaining = math.MaxUint32
 		}
-		if status.Code == over {
+		if to.status.Code == over {
 			resp.OverallCode = over
 		}
-		resp.Statuses = append(resp.Statuses, status)
+		resp.Statuses[i] = &to.status
+		p.verdicts = append(p.verdicts, v)
 	}
-	s.headers(resp, p, verdicts)
-	resp.DynamicMetadata = p.metadata(req, verdicts)
-	return resp, verdicts
+	s.headers(resp, p)
+	resp.DynamicMetadata = p.metadata(req)
+	return resp
 }
 
-func (at *place) describe(status *rls.RateLimitResponse_DescriptorStatus, v verdict) {
+// said is what is said of a place, in one piece.
+type said struct {
+	status rls.RateLimitResponse_DescriptorStatus
+	limit  rls.RateLimitResponse_RateLimit
+	reset  durationpb.Duration
+}
+
+func (at *place) describe(to *said, v verdict) {
 	if v.deny {
-		status.Code = over
+		to.status.Code = over
 	}
-	status.CurrentLimit = &rls.RateLimitResponse_RateLimit{
-		Name: at.name, RequestsPerUnit: at.amount, Unit: at.span.unit,
-	}
+	to.limit.Name, to.limit.RequestsPerUnit, to.limit.Unit = at.name, at.amount, at.span.unit
 	if at.span.every > 1 {
-		status.CurrentLimit.UnitMultiplier = wrapperspb.UInt32(uint32(at.span.every))
+		to.limit.UnitMultiplier = wrapperspb.UInt32(uint32(at.span.every))
 	}
-	status.LimitRemaining = uint32(v.left)
-	status.DurationUntilReset = durationpb.New(at.counter.grant.Reset)
+	reset := at.counter.grant.Reset
+	to.reset.Seconds, to.reset.Nanos = int64(reset/time.Second), int32(reset%time.Second)
+	to.status.CurrentLimit, to.status.DurationUntilReset = &to.limit, &to.reset
+	to.status.LimitRemaining = uint32(v.left)
 }

@@ -24,7 +24,8 @@ func (s *Server) decide(ctx context.Context, p *plan) error {
 	if len(p.counters) == 0 {
 		return nil
 	}
-	if err := s.welcome(ctx, s.group(p.domain)); err != nil {
+	var err error
+	if p.home, err = s.home(ctx, p.domain); err != nil {
 		return err
 	}
 	for _, ask := range [...]func(context.Context, *plan) error{s.peek, s.take, s.refund} {
@@ -66,8 +67,8 @@ func (s *Server) refund(ctx context.Context, p *plan) error {
 }
 
 func (p *plan) exhausted() bool {
-	for _, c := range p.counters {
-		if c.exhausted() {
+	for i := range p.counters {
+		if p.counters[i].exhausted() {
 			return true
 		}
 	}
@@ -78,7 +79,8 @@ func (p *plan) exhausted() bool {
 // state may count everything as used up. It reports whether there were any.
 func (p *plan) excuse() bool {
 	any := false
-	for _, c := range p.counters {
+	for i := range p.counters {
+		c := &p.counters[i]
 		if c.open() && (c.grant.Left < c.hits || c.grant.Paused > 0) {
 			c.excused, any = true, true
 		}
@@ -92,17 +94,19 @@ type opener interface {
 	Init(ctx context.Context, group string) error
 }
 
-// welcome tells the store once of each group.
-func (s *Server) welcome(ctx context.Context, group string) error {
-	o, ok := s.store.(opener)
-	if _, known := s.known.Load(group); known || !ok || s.config.Cold {
-		return nil
+// home is the group of a domain's counters, of which the store has been told.
+func (s *Server) home(ctx context.Context, domain string) (group string, err error) {
+	if known, ok := s.known.Load(domain); ok {
+		return known.(string), nil
 	}
-	if err := o.Init(ctx, group); err != nil {
-		return err
+	group = s.group(domain)
+	if o, ok := s.store.(opener); ok && !s.config.Cold {
+		if err := o.Init(ctx, group); err != nil {
+			return "", err
+		}
 	}
-	s.known.Store(group, true)
-	return nil
+	s.known.Store(domain, group)
+	return group, nil
 }
 
 // ask makes one call of the store, and another if the store's clock is not where it
@@ -131,13 +135,15 @@ func (s *Server) ask(ctx context.Context, p *plan, what step) error {
 func (s *Server) now() time.Time { return s.clock().Add(time.Duration(s.ahead.Load())) }
 
 func (s *Server) fill(p *plan, what step) *fleet.Ask {
-	a := &fleet.Ask{Group: s.group(p.domain), ID: s.id(), Lane: s.lane}
+	a := &p.ask
+	*a = fleet.Ask{Group: p.home, ID: s.id(), Lane: s.lane, Claims: a.Claims[:0], Settle: a.Settle[:0], Grants: a.Grants}
 	if what == charge {
 		a.Copies = 1
 	}
 	now := s.now()
-	for _, c := range p.counters {
-		c.windows = c.span.windows(now)
+	for i := range p.counters {
+		c := &p.counters[i]
+		c.windows = c.quota.windows(now)
 		if c.closed() {
 			c.grant.Reset = c.windows.End.Sub(now)
 			continue
@@ -163,11 +169,11 @@ func (s *Server) fill(p *plan, what step) *fleet.Ask {
 // take reads the answer.
 func (p *plan) take(a *fleet.Ask) {
 	p.refused = a.Granted < a.Copies
-	i := 0
-	for _, c := range p.counters {
-		if !c.closed() && !c.excused && i < len(a.Grants) {
-			c.grant = a.Grants[i]
-			i++
+	n := 0
+	for i := range p.counters {
+		if c := &p.counters[i]; !c.closed() && !c.excused && n < len(a.Grants) {
+			c.grant = a.Grants[n]
+			n++
 		}
 	}
 }

@@ -1,9 +1,11 @@
 package envoy
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"runtime"
+	"syscall"
 	"testing"
 	"time"
 
@@ -43,35 +45,68 @@ func BenchmarkDecide(b *testing.B) {
 	}
 }
 
-// A decision over a connection on loopback, client and server on the same cores.
+// A decision over a connection on loopback, client and server on the same cores. The floor is a
+// service of the same server library that says the same and decides nothing.
 func BenchmarkGRPC(b *testing.B) {
-	client := dialed(b, benched(b, fleet.NewMemory(nil)))
+	s := benched(b, fleet.NewMemory(nil))
+	said, err := s.ShouldRateLimit(b.Context(), request("d", "a=1"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	bare := grpc.NewServer()
+	rls.RegisterRateLimitServiceServer(bare, &undecided{said: said})
+	clients := map[string]rls.RateLimitServiceClient{
+		"weir": dialed(b, s.Serve, s.grpc.Stop), "floor": dialed(b, bare.Serve, bare.Stop),
+	}
 	for _, callers := range []int{1, 64} {
-		b.Run(fmt.Sprint("callers=", callers), func(b *testing.B) { hammer(b, client, callers) })
+		for _, of := range []string{"weir", "floor"} {
+			b.Run(fmt.Sprintf("callers=%d/%s", callers, of), func(b *testing.B) { hammer(b, clients[of], callers) })
+		}
 	}
 }
 
-func dialed(b *testing.B, s *Server) rls.RateLimitServiceClient {
+// An undecided service says the same to every request.
+type undecided struct {
+	rls.UnimplementedRateLimitServiceServer
+	said *rls.RateLimitResponse
+}
+
+func (f *undecided) ShouldRateLimit(context.Context, *rls.RateLimitRequest) (*rls.RateLimitResponse, error) {
+	return f.said, nil
+}
+
+func dialed(b *testing.B, serve func(net.Listener) error, stop func()) rls.RateLimitServiceClient {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		b.Fatal(err)
 	}
 	done := make(chan error, 1)
-	go func() { done <- s.Serve(l) }()
+	go func() { done <- serve(l) }()
 	conn, err := grpc.NewClient(l.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() {
 		conn.Close()
-		s.grpc.Stop()
+		stop()
 		<-done
 	})
 	return rls.NewRateLimitServiceClient(conn)
 }
 
+// spent is the processor time that this process has had.
+func spent() time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		panic(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
 func hammer(b *testing.B, client rls.RateLimitServiceClient, callers int) {
 	req := request("d", "a=1")
+	began := spent()
+	defer func() { b.ReportMetric(float64(spent()-began)/float64(b.N)/1e3, "cpu-us/op") }()
 	one := func() bool {
 		_, err := client.ShouldRateLimit(b.Context(), req)
 		if err != nil {

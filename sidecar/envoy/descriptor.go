@@ -89,6 +89,7 @@ func (r *reader) descriptor(n *doc.Node, in *rule) *rule {
 		r.Bad(n, "give it a value that ends in *", "share_threshold is for descriptors with a wildcard")
 	}
 	d.id, d.label = in.below(d), in.label+"."+d.shown("", false)
+	d.valued = in.valued || d.valueToMetric
 	if limited != nil && limited.Kind != doc.Empty && r.limit(limited, q) {
 		r.rules.limits++
 		d.limit = q

@@ -49,7 +49,7 @@ type Stats struct {
 	Domains, Limits           int // of the rules that hold now
 }
 
-func (s *Server) decided(p *plan, resp *rls.RateLimitResponse, verdicts []verdict, caller string, begin time.Time, failed bool) {
+func (s *Server) decided(p *plan, resp *rls.RateLimitResponse, caller string, begin time.Time, failed bool) {
 	refused := resp.GetOverallCode() == over
 	if refused {
 		s.refused.Add(1)
@@ -58,14 +58,15 @@ func (s *Server) decided(p *plan, resp *rls.RateLimitResponse, verdicts []verdic
 		return
 	}
 	d := Decision{Domain: p.domain, Caller: caller, Refused: refused, Failed: failed, Took: time.Since(begin)}
+	d.Limits = make([]Limited, 0, len(p.counters))
 	for i := range p.places {
 		at := &p.places[i]
 		if at.counter == nil {
 			continue
 		}
 		l := Limited{Limit: at.label, Hits: at.hits, Shadow: at.shadow, Quota: at.soft}
-		if verdicts != nil {
-			l.Left, l.Over, l.Refuse = verdicts[i].left, verdicts[i].over, verdicts[i].deny
+		if len(p.verdicts) > 0 {
+			l.Left, l.Over, l.Refuse = p.verdicts[i].left, p.verdicts[i].over, p.verdicts[i].deny
 		}
 		d.Limits = append(d.Limits, l)
 	}

@@ -21,14 +21,14 @@ const (
 
 // headers tells a client of the limit that it will meet first. Limits that refuse
 // nobody are kept from it.
-func (s *Server) headers(resp *rls.RateLimitResponse, p *plan, verdicts []verdict) {
+func (s *Server) headers(resp *rls.RateLimitResponse, p *plan) {
 	if s.config.Headers == NoHeaders {
 		return
 	}
 	first := -1
 	for i := range p.places {
 		at := &p.places[i]
-		if at.counter != nil && !at.shadow && !at.soft && (first < 0 || verdicts[i].before(verdicts[first])) {
+		if at.counter != nil && !at.shadow && !at.soft && (first < 0 || p.verdicts[i].before(p.verdicts[first])) {
 			first = i
 		}
 	}
@@ -38,7 +38,7 @@ func (s *Server) headers(resp *rls.RateLimitResponse, p *plan, verdicts []verdic
 	add := func(key, value string) {
 		resp.ResponseHeadersToAdd = append(resp.ResponseHeadersToAdd, &core.HeaderValue{Key: key, Value: value})
 	}
-	at, left, reset := &p.places[first], verdicts[first].left, p.places[first].counter.grant.Reset
+	at, left, reset := &p.places[first], p.verdicts[first].left, p.places[first].counter.grant.Reset
 	if s.config.Headers == ThreeHeaders {
 		add("RateLimit-Limit", strconv.FormatInt(int64(at.amount), 10))
 		add("RateLimit-Remaining", strconv.FormatInt(left, 10))

@@ -2,6 +2,8 @@ package envoy
 
 import (
 	"math"
+	"slices"
+	"sync"
 
 	common "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
 	rls "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
@@ -72,20 +74,28 @@ type place struct {
 	counter *counter // nil if there is nothing to count
 }
 
-// A plan is what a request asks for.
+// A plan is what a request asks for. Plans are used again.
 type plan struct {
 	domain   string
-	places   []place // one for each descriptor
-	counters []*counter
+	home     string    // the group of its counters
+	places   []place   // one for each descriptor
+	counters []counter // never more than places
+	verdicts []verdict // one for each place, once the store has answered
+	ask      fleet.Ask
 
 	charges, returns, checks, closed bool // what there is among the counters
 	refused                          bool
 }
 
+var plans = sync.Pool{New: func() any { return new(plan) }}
+
+// plan says what a request asks for. Whoever is done with it, and with what the store was asked, frees it.
 func (r *Rules) plan(req *rls.RateLimitRequest, v *veil.Veil) *plan {
-	p := &plan{domain: req.GetDomain(), places: make([]place, len(req.GetDescriptors()))}
-	for i, d := range req.GetDescriptors() {
-		p.places[i] = place{match: r.match(p.domain, d, v), hits: hits(req, d)}
+	p, n := plans.Get().(*plan), len(req.GetDescriptors())
+	p.domain = req.GetDomain()
+	p.places, p.counters = slices.Grow(p.places, n), slices.Grow(p.counters, n) // places point to counters
+	for _, d := range req.GetDescriptors() {
+		p.places = append(p.places, place{match: r.match(p.domain, d, v), hits: hits(req, d)})
 	}
 	p.replace()
 	for i := range p.places {
@@ -93,13 +103,31 @@ func (r *Rules) plan(req *rls.RateLimitRequest, v *veil.Veil) *plan {
 			p.count(at)
 		}
 	}
-	for _, c := range p.counters {
+	for i := range p.counters {
+		c := &p.counters[i]
 		p.checks = p.checks || c.check
 		p.charges = p.charges || c.hits > 0
 		p.returns = p.returns || c.hits < 0
 		p.closed = p.closed || c.closed() && (c.hits > 0 || c.check)
 	}
 	return p
+}
+
+// few is how many descriptors a plan may have that is kept for another request.
+const few = 32
+
+// free gives the plan to another request.
+func (p *plan) free() {
+	if cap(p.places) > few {
+		return
+	}
+	clear(p.places)
+	clear(p.counters)
+	clear(p.ask.Claims[:cap(p.ask.Claims)])
+	clear(p.ask.Settle[:cap(p.ask.Settle)])
+	*p = plan{places: p.places[:0], counters: p.counters[:0], verdicts: p.verdicts[:0],
+		ask: fleet.Ask{Claims: p.ask.Claims[:0], Settle: p.ask.Settle[:0], Grants: p.ask.Grants[:0]}}
+	plans.Put(p)
 }
 
 // replace takes the limits away that others of the request replace.
@@ -136,12 +164,11 @@ func (p *plan) count(at *place) {
 }
 
 func (p *plan) counter(at *place) *counter {
-	for _, c := range p.counters {
-		if c.store.Name == at.store.Name && c.key == at.key {
+	for i := range p.counters {
+		if c := &p.counters[i]; c.store.Name == at.store.Name && c.key == at.key {
 			return c
 		}
 	}
-	c := &counter{quota: at.quota, key: at.key}
-	p.counters = append(p.counters, c)
-	return c
+	p.counters = append(p.counters, counter{quota: at.quota, key: at.key})
+	return &p.counters[len(p.counters)-1]
 }

@@ -8,12 +8,12 @@ import (
 
 // metadata tells Envoy's later filters which limits in quota_mode were exceeded, by
 // the places of their descriptors in the request. It is nil without such limits.
-func (p *plan) metadata(req *rls.RateLimitRequest, verdicts []verdict) *structpb.Struct {
+func (p *plan) metadata(req *rls.RateLimitRequest) *structpb.Struct {
 	soft, violations := false, []*structpb.Value(nil)
 	for i := range p.places {
 		if at := &p.places[i]; at.counter != nil && at.soft {
 			soft = true
-			if verdicts[i].over {
+			if p.verdicts[i].over {
 				violations = append(violations, structpb.NewNumberValue(float64(i)))
 			}
 		}

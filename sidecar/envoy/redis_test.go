@@ -111,7 +111,8 @@ func (w *world) answered(req *rls.RateLimitRequest) *rls.RateLimitResponse {
 // A decision over a connection and on Redis, all on the same cores.
 func BenchmarkRedis(b *testing.B) {
 	_, store := redis(b)
-	client := dialed(b, benched(b, store))
+	s := benched(b, store)
+	client := dialed(b, s.Serve, s.grpc.Stop)
 	for _, callers := range []int{1, 64} {
 		b.Run(fmt.Sprint("callers=", callers), func(b *testing.B) { hammer(b, client, callers) })
 	}

@@ -4,6 +4,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync/atomic"
+	"time"
 
 	common "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
 
@@ -33,6 +35,8 @@ type rule struct {
 	limit      *quota // nil if it only holds others
 
 	detailed, valueToMetric, share bool
+
+	valued bool // its label, or that of a rule around it, shows values of requests
 
 	exact map[pair]*rule
 	wild  []*rule // the longest first
@@ -69,7 +73,18 @@ type quota struct {
 	soft     bool // quota_mode: refuses nobody, and the caller is told
 	afterUse bool // only a check is refused; what is charged has been used already
 
-	store fleet.Rule
+	store  fleet.Rule
+	recent atomic.Pointer[limit.Windows]
+}
+
+// windows are the one that holds now and the one after. The latest are kept, as those of a calendar take long.
+func (q *quota) windows(now time.Time) limit.Windows {
+	if w := q.recent.Load(); w != nil && !now.Before(w.Start) && now.Before(w.End) {
+		return *w
+	}
+	w := q.span.windows(now)
+	q.recent.Store(&w)
+	return w
 }
 
 // uncounted is the amount of limits that are charged whatever is left. It is more
@@ -104,9 +119,8 @@ func (r *Rules) match(domain string, d *common.RateLimitDescriptor, v *veil.Veil
 	if d.GetLimit() != nil {
 		return override(domain, d, v)
 	}
-	var key, label, detail name
-	label.add(domain)
-	detail.add(domain)
+	var several [4]string
+	key := name(several[:0])
 	for _, e := range d.GetEntries() {
 		if at = at.next(e.GetKey(), e.GetValue()); at == nil {
 			return match{}
@@ -114,17 +128,26 @@ func (r *Rules) match(domain string, d *common.RateLimitDescriptor, v *veil.Veil
 		if at.value == "" || at.wildcard() && !at.share {
 			key.add(escape(v.Key(e.GetKey(), e.GetValue())))
 		}
-		shown := v.Key(e.GetKey(), e.GetValue())
-		label.add(at.shown(shown, at.valueToMetric))
-		detail.add(at.shown(shown, true))
 	}
 	if at.limit == nil {
 		return match{}
 	}
-	if at.detailed {
-		label = detail
+	label := at.label
+	if at.valued || at.detailed {
+		label = r.valued(domain, d, v, at.detailed)
 	}
-	return match{at.limit, short(key.text('&')), label.text('.')}
+	return match{at.limit, short(key.text('&')), label}
+}
+
+// valued is the label of a descriptor with the values of the request: all that may be shown, or those that
+// the rules ask for.
+func (r *Rules) valued(domain string, d *common.RateLimitDescriptor, v *veil.Veil, all bool) string {
+	at, label := r.domains[domain], name{domain}
+	for _, e := range d.GetEntries() {
+		at = at.next(e.GetKey(), e.GetValue())
+		label.add(at.shown(v.Key(e.GetKey(), e.GetValue()), all || at.valueToMetric))
+	}
+	return label.text('.')
 }
 
 // shown is how an entry stands in a label, with the value that it had or with that

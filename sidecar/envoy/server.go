@@ -31,7 +31,7 @@ type Server struct {
 
 	rules  atomic.Pointer[Rules]
 	ahead  atomic.Int64 // by how much the store's clock is ahead of ours
-	known  sync.Map     // groups that the store was told of
+	known  sync.Map     // the groups of domains, of which the store was told
 	lane   uint64
 	lastID atomic.Uint64
 
@@ -99,8 +99,9 @@ func (s *Server) ShouldRateLimit(ctx context.Context, req *rls.RateLimitRequest)
 	if err := s.decide(ctx, p); err != nil {
 		return s.away(p, err, callerOf(ctx), begin)
 	}
-	resp, verdicts := s.answer(req, p)
-	s.decided(p, resp, verdicts, callerOf(ctx), begin, false)
+	resp := s.answer(req, p)
+	s.decided(p, resp, callerOf(ctx), begin, false)
+	p.free()
 	return resp, nil
 }
 
@@ -154,7 +155,7 @@ func (s *Server) away(p *plan, err error, caller string, begin time.Time) (*rls.
 		}
 		resp.Statuses = append(resp.Statuses, st)
 	}
-	s.decided(p, resp, nil, caller, begin, true)
+	s.decided(p, resp, caller, begin, true)
 	return resp, nil
 }
 
