@@ -62,10 +62,11 @@ func (s *Server) asker(caller string, q *acquireRequest, from time.Time) (*asker
 	if s.Scopes != nil {
 		scopes = s.Scopes(q.Upstream)
 	}
-	if f := q.check(new(u.Policy()), scopes, caller); f != nil {
+	policy := u.Policy()
+	if f := q.check(&policy, scopes, caller); f != nil {
 		return nil, f
 	}
-	a := &asker{s: s, u: u, q: q, caller: caller, rights: s.rights(caller), scopes: scopes, from: from}
+	a := &asker{s: s, u: u, policy: &policy, q: q, caller: caller, rights: s.rights(caller), scopes: scopes, from: from}
 	if q.Keys, f = a.rights.fit(q.Keys); f != nil {
 		return nil, f
 	}
@@ -89,6 +90,7 @@ func (s *Server) upstream(caller, name string) (*weir.Upstream, *refuse.Facts) {
 type asker struct {
 	s      *Server
 	u      *weir.Upstream
+	policy *weir.Policy // the upstream's, when the request came
 	q      *acquireRequest
 	caller string
 	rights *Rights // nil for a caller whom nothing tells apart
@@ -97,7 +99,7 @@ type asker struct {
 }
 
 func (a *asker) about() Subject {
-	return Subject{Caller: a.caller, Upstream: a.u.Name(), Operation: operation(a.u.Policy(), a.q.Operation)}
+	return Subject{Caller: a.caller, Upstream: a.u.Name(), Operation: operation(a.policy, a.q.Operation)}
 }
 
 // permit claims a place and asks for a permit, or gets the one that another
@@ -229,7 +231,7 @@ func (a *asker) ask(ctx context.Context) (*weir.Permit, error) {
 // turn is whose turn a call waits for: its caller's, and not that of whatever name the caller writes, or
 // a thousand names would be a thousand turns. "" means that of the names which the configuration gives it.
 func (a *asker) turn() string {
-	by := a.u.Policy().Fair.By
+	by := a.policy.Fair.By
 	if a.scopes.Model && by == waiter {
 		by = user
 	}

@@ -3,7 +3,6 @@ package decide
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -148,6 +147,9 @@ type fields struct {
 
 // take is the value of a field, if it is there.
 func (f *fields) take(name string) (any, bool) {
+	if f.taken == nil {
+		f.taken = make([]string, 0, 12)
+	}
 	f.taken = append(f.taken, name)
 	v, ok := f.values[name]
 	return v, ok
@@ -162,9 +164,14 @@ func (f *fields) bad(name string, v any, format string, args ...any) {
 
 // rest notes the fields that nobody has taken.
 func (f *fields) rest() {
-	for _, name := range slices.Sorted(maps.Keys(f.values)) {
+	var unknown []string
+	for name := range f.values {
 		if !slices.Contains(f.taken, name) {
-			f.bad(name, missing{}, "there is no such field; there are %s", strings.Join(f.taken, ", "))
+			unknown = append(unknown, name)
 		}
+	}
+	slices.Sort(unknown)
+	for _, name := range unknown {
+		f.bad(name, missing{}, "there is no such field; there are %s", strings.Join(f.taken, ", "))
 	}
 }

@@ -18,7 +18,7 @@ func TestRefusalsAsAnswers(t *testing.T) {
 	seed := rand.Uint64()
 	r := rand.New(rand.NewPCG(seed, 0))
 	u := upstream(t, "up", policy())
-	a := &asker{s: server(t, u), u: u, q: &acquireRequest{}}
+	a := &asker{s: server(t, u), u: u, policy: new(u.Policy()), q: &acquireRequest{}}
 	for range 2000 {
 		refusal := refusals.Random(r)
 		f := a.refusal(refusal)

@@ -33,7 +33,7 @@ func (s *Server) limits(r *http.Request, caller string) (any, *refuse.Facts) {
 	}
 	wanted := func(limit.Limit) bool { return true }
 	if query.Has("operation") {
-		name := operation(u.Policy(), query.Get("operation"))
+		name := operation(new(u.Policy()), query.Get("operation"))
 		wanted = func(l limit.Limit) bool { return l.Counts(name) }
 	}
 	return limitsAnswer{u.Name(), look(u, time.Now(), wanted)}, nil

@@ -49,7 +49,7 @@ func charged(l limit.Limit, cost map[string]int64) bool {
 }
 
 // operation is the name under which the policy counts an operation.
-func operation(p weir.Policy, name string) string {
+func operation(p *weir.Policy, name string) string {
 	declared := slices.ContainsFunc(p.Operations, func(o weir.Operation) bool { return o.Name == name })
 	if declared || slices.ContainsFunc(p.Limits, func(l limit.Limit) bool { return slices.Contains(l.Operations, name) }) {
 		return name

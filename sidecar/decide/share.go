@@ -2,7 +2,6 @@ package decide
 
 import (
 	"errors"
-	"fmt"
 	"hash/maphash"
 	"time"
 )
@@ -115,7 +114,13 @@ var seed = maphash.MakeSeed()
 // marks are the keys of a call as a share counts them.
 func (q *acquireRequest) marks() (all []uint64) {
 	for scope, value := range q.Keys {
-		all = append(all, maphash.String(seed, fmt.Sprintf("%s\x00%s\x00%s", q.Upstream, scope, value)))
+		var h maphash.Hash
+		h.SetSeed(seed)
+		for _, part := range [...]string{q.Upstream, scope, value} {
+			_, _ = h.WriteString(part)
+			_ = h.WriteByte(0)
+		}
+		all = append(all, h.Sum64())
 	}
 	return all
 }

@@ -2,7 +2,6 @@ package decide
 
 import (
 	"encoding/json"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -153,7 +152,7 @@ func (in *fields) texts(longest int) map[string]string {
 		return nil
 	}
 	out := make(map[string]string, len(in.values))
-	for _, k := range slices.Sorted(maps.Keys(in.values)) {
+	for _, k := range keysOf(in.values) {
 		if in.checkName(k) {
 			out[k] = in.text(k, longest)
 		}
@@ -168,7 +167,7 @@ func (f *fields) counts(name string) map[string]int64 {
 		return nil
 	}
 	out := make(map[string]int64, len(in.values))
-	for _, k := range slices.Sorted(maps.Keys(in.values)) {
+	for _, k := range keysOf(in.values) {
 		if in.checkName(k) {
 			out[k] = in.count(k)
 		}

@@ -73,7 +73,8 @@ func (s Scopes) name(keys map[string]string, caller string) map[string]string {
 // check finds units and keys that nothing counts by. They are most likely misspelt, and a
 // call would pass that nobody counts.
 func (q *acquireRequest) check(p *weir.Policy, known Scopes, caller string) *refuse.Facts {
-	scopes := slices.Clone(known.Declared)
+	scopes := make([]string, 0, len(known.Declared)+2*len(p.Limits)+len(known.Caller)+3)
+	scopes = append(scopes, known.Declared...)
 	for _, l := range p.Limits {
 		scopes = append(scopes, l.Scope, l.If.Scope)
 	}
@@ -91,14 +92,14 @@ func (q *acquireRequest) check(p *weir.Policy, known Scopes, caller string) *ref
 			wrong.add("keys."+scope, value, "is the caller's own name, which weir knows: leave it out")
 		}
 	}
-	misspelt(&wrong, "keys", keysOf(q.Keys), scopes, "scope")
-	misspelt(&wrong, "cost", keysOf(q.Cost), unitsOf(p), "unit")
+	misspelt(&wrong, "keys", q.Keys, scopes, "scope")
+	misspelt(&wrong, "cost", q.Cost, unitsOf(p), "unit")
 	return wrong.failure()
 }
 
 // unitsOf are the units that calls under a policy can be counted in.
 func unitsOf(p *weir.Policy) []string {
-	all := slices.Clone(units)
+	all := append(make([]string, 0, len(units)+len(p.Limits)), units...)
 	for _, l := range p.Limits {
 		all = append(all, l.UnitName())
 	}
@@ -108,18 +109,26 @@ func unitsOf(p *weir.Policy) []string {
 // checkUnits finds units of a report that nothing counts by, as those of an acquire.
 func (q *reportRequest) checkUnits(p *weir.Policy) *refuse.Facts {
 	var wrong mistakes
-	misspelt(&wrong, "usage", keysOf(q.Usage), unitsOf(p), "unit")
+	misspelt(&wrong, "usage", q.Usage, unitsOf(p), "unit")
 	return wrong.failure()
 }
 
-func misspelt(wrong *mistakes, field string, names, known []string, what string) {
+// misspelt notes the names of a field that are none of those known.
+func misspelt[V any](wrong *mistakes, field string, values map[string]V, known []string, what string) {
+	var names []string
+	for name := range values {
+		if name == "" || !slices.Contains(known, name) {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 {
+		return
+	}
 	known = slices.DeleteFunc(known, func(s string) bool { return s == "" })
 	slices.Sort(known)
 	known = slices.Compact(known)
+	slices.Sort(names)
 	for _, name := range names {
-		if slices.Contains(known, name) {
-			continue
-		}
 		hint := doc.Suggest(name, known)
 		switch {
 		case hint != "":
