@@ -13,8 +13,8 @@ import (
 //
 //	breaker -> pauses -> limits -> in flight -> gates of one's own
 //
-// Each may let it go on, have it wait, or refuse it. Who has waited asks again, since what the
-// gates before had given may not be good any more. See Permit.ask and Permit.waits.
+// Each may let it go on, have it wait, or refuse it. A call that has waited asks again, since what
+// the gates before had given may not be good any more. The zero step refuses.
 type step struct {
 	kind kind
 	wait time.Duration // of stepWait for how long; of stepRefuse until it is worth asking again
@@ -40,75 +40,147 @@ func no(why Reason, wait time.Duration) step { return step{wait: wait, why: why}
 
 func (s step) refused() bool { return s.kind == stepRefuse }
 
-// admit passes every gate, waiting for its turn until the instant at most.
-func (p *Permit) admit(ctx context.Context, now, until time.Duration, c *Call) error {
-	start := now
-	d, now, err := p.meet(ctx, start, until)
+// A walk is the way of one attempt through the gates, up to its permit or its refusal. Whatever
+// waits notes in now what time it is afterwards.
+//
+// A walk lives on its caller's stack, and so does the permit as a rule. What outlasts a function
+// of the walk must not point to either: both would move to the heap, those of attempts that never
+// wait, too. For the same reason the context is passed beside the walk and not within.
+type walk struct {
+	*Permit
+	call     *Call
+	start    time.Duration // when the attempt came to the gates
+	now      time.Duration // the latest instant that was looked at
+	until    time.Duration // a limit makes it wait until then at most; not at all if that is not after now
+	slotTime time.Duration // the same of a place in flight
+	deadline time.Duration // the call's own; bucket.Never if it has none
+}
+
+// admit passes every gate, waiting for its turn until the deadline at most. The error is a
+// *Refusal, one that is ErrTooMuch, that of a program's own gate, or the cause of ctx's end.
+func (p *Permit) admit(ctx context.Context, now, deadline time.Duration, c *Call) error {
+	w := walk{Permit: p, call: c, start: now, now: now, deadline: deadline}
+	w.until = min(deadline, later(now, w.longest()))
+	w.slotTime = min(deadline, later(now, p.plan.live.slotWait))
+	d, err := w.meet(ctx)
 	if err == nil && !d.refused() {
-		d, now, err = p.askFirst(ctx, start, now, until, c)
+		d, err = w.askFirst(ctx)
 	}
 	if err == nil && !d.refused() {
-		d, now, err = p.waits(ctx, d, now, min(until, later(start, p.longest())), min(until, later(start, p.plan.live.slotWait)), c)
-		switch p.waited = now - start; {
-		case err != nil && tooLate(ctx, now, until):
-			d, err = p.tooSlow(now), nil
-		case err != nil:
-			p.undo(now)
-		}
+		d, err = w.pass(ctx, d)
 	}
-	if p.sent = now; err == nil && !d.refused() && len(p.u.options.Gates) > 0 {
-		d, err = p.askGates(ctx, now, *c)
+	p.waited, p.sent = w.now-w.start, w.now
+	if err == nil && !d.refused() && len(p.u.options.Gates) > 0 {
+		d, err = w.askGates(ctx)
 	}
 	if err != nil {
 		return err
 	}
-	if p.decides(p.sent, d); !d.refused() {
-		p.starts()
-		if p.u.options.Events.Decided == nil {
-			return nil
-		}
+	told := w.decided(d)
+	if !d.refused() {
+		return nil
 	}
-	p.tellRefused(now, d)
-	return p.decided(now, d)
+	return d.err(p, w.now, told)
 }
 
-// ask asks the gates in their order, but for a slot and those of the program's own.
-func (p *Permit) ask(now, patience time.Duration, c *Call) step {
-	p.sent = now
-	p.u.decides(now)
-	p.ticket.of(p.plan.breakerFor(now, c))
-	if d := p.ticket.ask(now); d.refused() {
+// try passes the gates that do not wait, but for an answer of the store.
+func (w *walk) try() step {
+	d := w.ask()
+	for !d.refused() && d.kind != stepGo {
+		if d.kind == stepStore {
+			d, _ = w.fetch(context.Background()) // a context that does not end
+		} else {
+			d = w.moves()
+		}
+	}
+	if !d.refused() && !w.enter(w.now, w.given.Probe) {
+		d = w.full()
+	}
+	w.sent = w.now
+	return d
+}
+
+// ask asks the gates in their order, up to the limits. A place in flight is taken last, since
+// others could use it while the limits make the call wait; gates of one's own may wait as long
+// as they like, and so are asked when all others have let the call go on.
+func (w *walk) ask() step {
+	w.u.latest.saw(w.now)
+	w.ticket.of(w.plan.breakerFor(w.now, w.call))
+	if d := w.ticket.ask(w.now); d.refused() {
 		return d
 	}
-	if v := p.u.live.Load(); v != p.by.live { // since the call began, or while it waited
-		p.by = v.plan(c)
+	if v := w.u.live.Load(); v != w.by.live { // since the call began, or while it waited
+		w.by = v.plan(w.call)
 	}
-	p.charge(now, c)
-	return p.turn(now, patience)
+	w.charge(w.now, w.call)
+	return w.turn()
+}
+
+// turn asks pauses and limits: at first, and again after each wait.
+func (w *walk) turn() step {
+	if w.moved() {
+		return step{kind: stepMove}
+	}
+	if w.u.pauses.Any(w.now) {
+		if s := w.stopped(w.now, false); s.wait > 0 {
+			return w.held(s)
+		}
+	}
+	return w.askLimits()
+}
+
+// pass waits where the gates say so, and passes them: each case is where a step leads.
+func (w *walk) pass(ctx context.Context, d step) (_ step, err error) {
+	for asked := w.now; err == nil && !d.refused(); {
+		switch {
+		case d.kind == stepMove, d.kind != stepGo && w.moved():
+			d = w.moves()
+		case d.kind == stepLine:
+			d, err = w.stand(ctx)
+		case d.kind == stepStore:
+			d, err = w.fetch(ctx)
+		case d.kind == stepWait:
+			d, err = w.doze(ctx, d.wait)
+		case w.now > asked: // it has waited since the breaker was asked
+			d, asked = w.hears(), w.now
+		case !w.enter(w.now, w.given.Probe):
+			d, err = w.board(ctx)
+		default:
+			return d, nil
+		}
+	}
+	switch {
+	case err == nil:
+		return d, nil
+	case tooLate(ctx, w.now, w.deadline):
+		return w.tooSlow(), nil
+	}
+	w.undo()
+	return d, err
 }
 
 // meet waits until this process has heard once which pauses there are. An attempt that
 // follows another is not made while the upstream drains.
-func (p *Permit) meet(ctx context.Context, now, until time.Duration) (step, time.Duration, error) {
-	if p.attempt > 1 && p.u.drains.Load() {
-		return no(ShuttingDown, soon), now, nil
+func (w *walk) meet(ctx context.Context) (step, error) {
+	if w.attempt > 1 && w.u.drains.Load() {
+		return no(ShuttingDown, soon), nil
 	}
-	if !p.u.pauses.Unmet() {
-		return goOn, now, nil
+	if !w.u.pauses.Unmet() {
+		return goOn, nil
 	}
-	start, err := now, p.u.meet(ctx, p.patience(now, until))
-	now = p.u.clock.Now()
-	if p.waited = now - start; err == nil {
-		return goOn, now, nil
+	err := w.u.meet(ctx, w.left())
+	w.now = w.u.clock.Now()
+	if err == nil {
+		return goOn, nil
 	}
-	if !tooLate(ctx, now, until) {
-		return step{}, now, err
+	if !tooLate(ctx, w.now, w.deadline) {
+		return step{}, err
 	}
-	p.lack = limit.LacksStore
-	return no(RateLimited, soon), now, nil
+	w.lack = limit.LacksStore
+	return no(RateLimited, soon), nil
 }
 
-// Who comes when the open time of a fleet's breaker is over waits a little for the
+// A call that comes when the open time of a fleet's breaker is over waits a little for the
 // lease of the one probe, in place of being told to come again so soon.
 const (
 	leaseWait = 100 * time.Millisecond
@@ -116,80 +188,23 @@ const (
 )
 
 // askFirst asks for the first time, or some times while the fleet makes out who probes.
-func (p *Permit) askFirst(ctx context.Context, start, now, until time.Duration, c *Call) (step, time.Duration, error) {
-	d := p.ask(now, p.patience(now, until), c)
+func (w *walk) askFirst(ctx context.Context) (step, error) {
+	d := w.ask()
 	for range leaseAsks {
-		if d.why != CircuitOpen || p.u.options.Fleet == nil || d.wait > leaseWait || d.wait > p.patience(now, until) {
+		if d.why != CircuitOpen || w.u.options.Fleet == nil || d.wait > min(leaseWait, w.left()) {
 			break
 		}
-		err := p.u.clock.Sleep(ctx, d.wait)
-		now = p.u.clock.Now()
-		if p.waited = now - start; err != nil && !tooLate(ctx, now, until) {
-			return step{}, now, err
+		err := w.u.clock.Sleep(ctx, d.wait)
+		w.now = w.u.clock.Now()
+		if err != nil && !tooLate(ctx, w.now, w.deadline) {
+			return step{}, err
 		}
 		if err != nil {
 			break
 		}
-		d = p.ask(now, p.patience(now, until), c)
+		d = w.ask()
 	}
-	return d, now, nil
-}
-
-// waits passes the gates that make the call wait, until the instant at most, or until the
-// other for a slot. Once it has waited for a slot, the limits' time begins anew.
-func (p *Permit) waits(ctx context.Context, d step, now, until, slot time.Duration, c *Call) (_ step, _ time.Duration, err error) {
-	for asked := now; !d.refused() && err == nil; {
-		switch {
-		case d.kind == stepMove, d.kind != stepGo && p.moved():
-			d = p.moves(now, max(0, until-now), c)
-		case d.kind == stepLine:
-			d, now, err = p.stand(ctx, now, until, c)
-		case d.kind == stepStore:
-			d, now, err = p.fetch(ctx, now, max(0, until-now), c.Priority)
-		case d.kind == stepWait:
-			d, now, err = p.doze(ctx, until, d.wait)
-		case now > asked:
-			d, asked = p.hears(now), now
-		case !p.enter(now, p.given.Probe):
-			d, now, err = p.board(ctx, now, slot, c)
-			until = min(slot, max(until, later(now, p.longest())))
-		default:
-			return d, now, nil
-		}
-	}
-	return d, now, err
-}
-
-// doze waits for the end of a pause, and asks again.
-func (p *Permit) doze(ctx context.Context, until, d time.Duration) (step, time.Duration, error) {
-	opened, err := p.u.sleep(ctx, p.breaker, min(d, nap))
-	now := p.u.clock.Now()
-	if opened && err == nil {
-		if d := p.hears(now); d.refused() {
-			return d, now, nil
-		}
-	}
-	if err != nil {
-		return step{}, now, err
-	}
-	return p.turn(now, max(0, until-now)), now, nil
-}
-
-// tooSlow is the step of a call whose own deadline has passed while it waited for its
-// turn. It was not sent: that is a refusal, and says nothing of the upstream.
-func (p *Permit) tooSlow(now time.Duration) step {
-	if i := p.shared(); p.why < 0 && int(i) < p.limits.Len() && p.limits.Charge(int(i)).Registry.Shared() {
-		p.why = i // it waited for the store
-	}
-	if p.why >= 0 {
-		c, w := p.limits.Charge(int(p.why)), p.limits.Lacks(now, int(p.why))
-		return p.judge(now, limit.Verdict{Wait: max(c.Registry.Get(now, c.Key).Ask(now, c.Cost), soon, w.Wait), Cause: limit.Cause{Why: int(p.why), Lack: w.Lack}})
-	}
-	if p.flight != nil && p.slot == 0 {
-		return p.full(now)
-	}
-	p.undo(now)
-	return no(RateLimited, soon)
+	return d, nil
 }
 
 // soon is when to ask again where nobody knows better.
@@ -199,48 +214,72 @@ const soon = time.Second
 // looks whether it may go sooner.
 const nap = time.Second
 
-// tooLate reports whether a wait has ended because the call's own deadline has passed.
-func tooLate(ctx context.Context, now, until time.Duration) bool {
-	return now >= until && errors.Is(context.Cause(ctx), context.DeadlineExceeded)
+// doze waits for the end of a pause, and asks again.
+func (w *walk) doze(ctx context.Context, d time.Duration) (step, error) {
+	opened, err := w.u.sleep(ctx, w.breaker, min(d, nap))
+	w.now = w.u.clock.Now()
+	if opened && err == nil {
+		if d := w.hears(); d.refused() {
+			return d, nil
+		}
+	}
+	if err != nil {
+		return step{}, err
+	}
+	return w.turn(), nil
 }
 
-// reconsider asks the breaker again after a wait: what opened meanwhile must not
-// be called, and a ticket of an older generation would count for nothing. Nor is a call made
-// that has waited while the upstream drains.
-func (p *Permit) reconsider(now time.Duration) step {
-	d := p.ticket.ask(now)
-	if !d.refused() && p.u.drains.Load() {
-		p.giveBack(now)
+// tooLate reports whether a wait has ended because the call's own deadline has passed.
+func tooLate(ctx context.Context, now, deadline time.Duration) bool {
+	return now >= deadline && errors.Is(context.Cause(ctx), context.DeadlineExceeded)
+}
+
+// tooSlow is the step of a call whose own deadline has passed while it waited for its
+// turn. It was not sent: that is a refusal, and says nothing of the upstream.
+func (w *walk) tooSlow() step {
+	if i := w.shared(); w.why < 0 && int(i) < w.limits.Len() && w.limits.Charge(int(i)).Registry.Shared() {
+		w.why = i // it waited for the store
+	}
+	switch {
+	case w.why >= 0:
+		c, lacks := w.limits.Charge(int(w.why)), w.limits.Lacks(w.now, int(w.why))
+		wait := max(c.Registry.Get(w.now, c.Key).Ask(w.now, c.Cost), soon, lacks.Wait)
+		return w.judge(limit.Verdict{Wait: wait, Cause: limit.Cause{Why: int(w.why), Lack: lacks.Lack}})
+	case w.flight != nil && w.berth.slot == 0:
+		return w.full()
+	}
+	w.undo()
+	return no(RateLimited, soon)
+}
+
+// hears asks the breaker again after a wait: what opened meanwhile must not be called, and a
+// ticket of an older generation would count for nothing. Nor is a call made that has waited while
+// the upstream drains. If it refuses, nothing is held any more.
+func (w *walk) hears() step {
+	d := w.ticket.ask(w.now)
+	if !d.refused() && w.u.drains.Load() {
+		w.giveBack(w.now)
 		d = no(ShuttingDown, soon)
 	}
 	if d.refused() {
-		p.handBack(now)
-		p.why = -1
+		w.handBack(w.now)
+		w.exit()
+		w.why = -1
 	}
 	return d
 }
 
-// handBack gives back what the limits gave, and lets those have it who wait.
-func (p *Permit) handBack(now time.Duration) {
-	if p.limits.Drop(now) {
-		p.kick(p.u, now)
-	}
-}
-
 // undo hands back what the gates gave: the attempt is not made.
-func (p *Permit) undo(now time.Duration) {
-	p.handBack(now)
-	p.exit()
-	p.giveBack(now)
-	for _, report := range p.reports {
-		report(outcome.Outcome{Class: outcome.Canceled})
-	}
-	p.reports = nil
+func (w *walk) undo() {
+	w.handBack(w.now)
+	w.exit()
+	w.giveBack(w.now)
+	w.hear(outcome.Outcome{Class: outcome.Canceled})
+	w.reports = nil
 }
 
-func (p *Permit) longest() time.Duration { return max(0, p.plan.live.policy.MaxWait) }
+// longest is how long the policy lets a call wait for a limit.
+func (w *walk) longest() time.Duration { return max(0, w.plan.live.policy.MaxWait) }
 
-// patience is how long the call may wait for a turn.
-func (p *Permit) patience(now, until time.Duration) time.Duration {
-	return max(0, min(p.longest(), until-now))
-}
+// left is how long the call may still wait for a limit; 0 if it waits for none.
+func (w *walk) left() time.Duration { return max(0, w.until-w.now) }

@@ -47,17 +47,12 @@ type Call struct {
 	Weight int
 }
 
-// A caller is what a permit keeps of its Call, for events, pauses, and limits that come anew.
+// A caller is what a permit keeps of its Call, for events and pauses.
 type caller struct {
 	id      string // Call.ID
-	op      string // Call.Operation
 	pool    string // Call.Pool
-	keys    map[string]string
-	attempt int32 // of the call, from 1
+	attempt int32  // of the call, from 1
 }
-
-// subject says whose an event is. It is made only where somebody listens.
-func (c *caller) subject(u *Upstream, p *plan) Subject { return subject(u, p, c.id, c.keys) }
 
 // pausedBy reports whether an answer asks for a pause. A quota that does not say when it
 // resets is asked again now and then; but not even that for what is not of a pool, of

@@ -76,69 +76,54 @@ func (b *boarder) Ask(now, _ time.Duration) line.Step {
 	return line.Step{Kind: line.Wait, For: b.bound.Next(now) - now}
 }
 
-// board waits for a slot, until the instant at most, and then asks the limits again:
-// what they had given went back, as others can use it meanwhile.
-func (p *Permit) board(ctx context.Context, now, until time.Duration, c *Call) (step, time.Duration, error) {
-	f := p.flight
-	p.handBack(now)
-	b := &boarder{bound: f.bound, breaker: p.breaker}
-	place, err := f.line.Wait(ctx, now, until, b)
-	now = p.u.clock.Now()
-	p.slot = b.slot
+// board waits for a slot, and then asks the limits again: what they had given went back, as
+// others can use it meanwhile. Their time begins anew.
+func (w *walk) board(ctx context.Context) (step, error) {
+	f := w.flight
+	w.handBack(w.now)
+	b := &boarder{bound: f.bound, breaker: w.breaker}
+	place, err := f.line.Wait(ctx, w.now, w.slotTime, b)
+	w.now, w.berth.slot = w.u.clock.Now(), b.slot
+	w.until = min(w.slotTime, max(w.until, later(w.now, w.longest())))
 	if err != nil && ctx.Err() != nil {
-		f.bound.GaveUp(now)
+		f.bound.GaveUp(w.now)
 	}
 	switch {
 	case err == nil:
-		return p.boarded(now, until)
+		return w.boarded(), nil
 	case errors.Is(err, errOpened):
-		return p.hears(now), now, nil
+		return w.hears(), nil
 	case errors.Is(err, errUnbound):
-		p.flight = p.plan.live.u.live.Load().plan(c).flight
-		return p.turn(now, max(0, until-now)), now, nil
-	case errors.Is(err, line.ErrLate), errors.Is(err, line.ErrFull), ctx.Err() != nil && now >= until:
-		return p.crowded(now, place), now, nil
+		w.flight = w.plan.live.u.live.Load().plan(w.call).flight
+		return w.turn(), nil
+	case errors.Is(err, line.ErrLate), errors.Is(err, line.ErrFull), ctx.Err() != nil && w.now >= w.slotTime:
+		w.place, w.waiting = int32(place.Place), int32(place.Waiting)
+		return w.full(), nil
 	}
-	return step{}, now, err
+	return step{}, err
 }
 
 // boarded takes the limits once there is a slot. Where they make the call wait, somebody
 // else has the slot meanwhile.
-func (p *Permit) boarded(now, until time.Duration) (step, time.Duration, error) {
-	d := p.hears(now)
+func (w *walk) boarded() step {
+	d := w.hears()
 	if d.refused() {
-		return d, now, nil
+		return d
 	}
-	d = p.turn(now, max(0, until-now))
-	if d.kind != stepGo {
-		p.exit()
+	if d = w.turn(); d.kind != stepGo {
+		w.exit()
 	}
-	return d, now, nil
-}
-
-// crowded refuses a call for which there was no slot.
-func (p *Permit) crowded(now time.Duration, at line.Place) step {
-	p.place, p.waiting = int32(at.Place), int32(at.Waiting)
-	return p.full(now)
+	return d
 }
 
 // full refuses a call for which there is no slot.
-func (p *Permit) full(now time.Duration) step {
-	f := p.flight
+func (w *walk) full() step {
+	f := w.flight
 	f.refused.Add(1)
-	p.why = -1
-	wait := f.bound.After(now, f.line.Waiting()+1)
-	p.undo(now)
+	w.why = -1
+	wait := f.bound.After(w.now, f.line.Waiting()+1)
+	w.undo()
 	return no(ConcurrencyLimited, wait)
-}
-
-// hears asks the breaker again, after a wait. If it says no, nothing is held any more.
-func (p *Permit) hears(now time.Duration) step {
-	d := p.reconsider(now)
-	if d.refused() {
-		p.exit()
-	}
-	return d
 }
 
 // lands gives the slot of an attempt back that was answered, and keeps that of one

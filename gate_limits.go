@@ -9,181 +9,157 @@ import (
 	"github.com/seed1158cd35/weir/limit/line"
 )
 
-// turn takes what the call costs of all limits, or of none, unless somebody waits for it already.
-func (p *Permit) turn(now, patience time.Duration) step {
-	if p.moved() {
-		return step{kind: stepMove}
-	}
-	if p.u.pauses.Any(now) {
-		if s := p.stopped(now); s.wait > 0 {
-			return p.askPause(now, s, patience)
-		}
-	}
-	if p.limits.Len() == 0 {
+// askLimits takes what the call costs of all limits, or of none, unless somebody waits for it already.
+func (w *walk) askLimits() step {
+	if w.limits.Len() == 0 {
 		return goOn
 	}
-	if !p.u.lines.Empty() && p.behind(now) {
-		if patience > 0 {
-			return p.standBehind(now, patience)
+	if !w.u.lines.Empty() && w.behind() {
+		if w.left() > 0 {
+			return w.standBehind()
 		}
-		return p.askBehind(now)
+		return w.askBehind()
 	}
-	if v := p.take(now); !v.OK {
-		return p.lacks(now, patience, v)
+	if v := w.take(w.now); !v.OK {
+		return w.lacks(v)
 	}
 	return goOn
 }
 
-// standBehind has a call stand in the line of the limit for which most wait, unless another one refuses it whatever
-// its turn there. What a store has granted does not keep so long as it may stand.
-func (p *Permit) standBehind(now, patience time.Duration) step {
-	p.handBack(now)
-	v := p.limits.Ask(now, int(p.why))
-	if v.Why != int(p.why) && v.Wait > patience && !(v.Wait == bucket.Never && p.guessed) {
-		return p.judge(now, v)
-	}
-	return step{kind: stepLine}
-}
-
-// lacks is where a call goes on for which there is not enough now: to the store, into a line, or nowhere.
-func (p *Permit) lacks(now, patience time.Duration, v limit.Verdict) step {
-	switch inTurn := patience > 0 && p.by.fair; {
-	case !inTurn && (v.Ask || v.Wait <= patience && p.limits.Charge(v.Why).Registry.Shared()):
-		return step{kind: stepStore}
-	case v.Wait > patience:
-		return p.judge(now, v)
-	case v.Ask:
-		p.why = -1
-	default:
-		p.why = int32(v.Why)
-	}
-	return step{kind: stepLine}
-}
-
 // behind reports whether somebody waits for what the call is charged to, and notes
 // where most do. What can never be met is nobody's turn.
-func (p *Permit) behind(now time.Duration) bool {
+func (w *walk) behind() bool {
 	found, most := false, time.Duration(-1)
-	for i := range p.limits.Len() {
-		c := p.limits.Charge(i)
+	for i := range w.limits.Len() {
+		c := w.limits.Charge(i)
 		switch {
-		case c.Cost == 0, p.limits.Holds(i): // the latter since before it asked the store
+		case c.Cost == 0, w.limits.Holds(i): // the latter since before it asked the store
 			continue
-		case c.Cost < 0 || c.Cost > c.Registry.Most(now, c.Key):
+		case c.Cost < 0 || c.Cost > c.Registry.Most(w.now, c.Key):
 			return false
 		}
-		if cost, ok := p.u.lines.Busy(lineKey{c.Registry, c.Key}); ok && cost > most {
-			found, most, p.why = true, cost, int32(i)
+		if cost, ok := w.u.lines.Busy(lineKey{c.Registry, c.Key}); ok && cost > most {
+			found, most, w.why = true, cost, int32(i)
 		}
 	}
 	return found
 }
 
+// standBehind has a call stand in the line of the limit for which most wait, unless another one refuses it whatever
+// its turn there. What a store has granted does not keep so long as it may stand.
+func (w *walk) standBehind() step {
+	w.handBack(w.now)
+	v := w.limits.Ask(w.now, int(w.why))
+	if v.Why != int(w.why) && v.Wait > w.left() && !(v.Wait == bucket.Never && w.guessed) {
+		return w.judge(v)
+	}
+	return step{kind: stepLine}
+}
+
 // askBehind takes what those who wait leave to others, for a call that does not wait.
-func (p *Permit) askBehind(now time.Duration) step {
-	s := p.newStander(now, &Call{})
+func (w *walk) askBehind() step {
+	s := w.newStander(&Call{})
 	s.at = -1
-	d, at := p.u.lines.Try(now, &s.call, func() line.Spot {
+	d, at := w.u.lines.Try(w.now, &s.call, func() line.Spot {
 		s.at = s.verdict.Why
-		return s.spot(now)
+		return s.spot(w.now)
 	})
-	p.limits = s.limits
+	w.limits = s.limits
 	switch {
 	case d.Kind == line.Go:
 		return goOn
 	case s.stop.wait > 0:
-		return p.askPause(now, s.stop, 0)
+		return w.held(s.stop)
 	case s.verdict.Ask:
 		return step{kind: stepStore}
-	case s.over(now):
-		return p.roused(now)
+	case s.over(w.now):
+		return w.roused()
 	}
-	return p.tooLate(now, s, at)
+	return w.tooLate(s, at)
 }
 
-// take takes the charges. A guess that has become too much while it waited is cut down.
-func (p *Permit) take(now time.Duration) limit.Verdict {
-	v := p.limits.Take(now, 0)
-	if !v.OK && v.Wait == bucket.Never && p.guessed && p.limits.Fit(now) {
-		return p.limits.Take(now, 0)
+// lacks is where a call goes on for which there is not enough now: to the store, into a line, or nowhere.
+func (w *walk) lacks(v limit.Verdict) step {
+	left := w.left()
+	switch inTurn := left > 0 && w.by.fair; {
+	case !inTurn && (v.Ask || v.Wait <= left && w.limits.Charge(v.Why).Registry.Shared()):
+		return step{kind: stepStore}
+	case v.Wait > left:
+		return w.judge(v)
+	case v.Ask:
+		w.why = -1
+	default:
+		w.why = int32(v.Why)
 	}
-	return v
+	return step{kind: stepLine}
 }
 
-// judge is the step of limits that say no.
-func (p *Permit) judge(now time.Duration, v limit.Verdict) step {
-	p.why = int32(v.Why)
-	d := p.deny(now, v)
-	p.undo(now)
-	return d
-}
-
-// fetch asks the store for what is shared with a fleet, waiting for its turn as long
-// as patience allows. It says what time it is then.
-func (p *Permit) fetch(ctx context.Context, now, patience time.Duration, prio limit.Priority) (step, time.Duration, error) {
-	until := later(now, patience)
+// fetch asks the store for what is shared with a fleet, waiting for the call's turn as long as it may.
+func (w *walk) fetch(ctx context.Context) (step, error) {
+	until := max(w.now, w.until)
 	for {
-		p.u.asks(now)
-		v, opened, err := p.fetchLimits(ctx, now, until, prio)
-		now = p.u.clock.Now()
+		v, opened, err := w.askStore(ctx, until)
 		switch {
 		case err != nil:
-			return step{}, now, err
+			return step{}, err
 		case opened:
-			if d := p.hears(now); d.refused() {
-				return d, now, nil
+			if d := w.hears(); d.refused() {
+				return d, nil
 			}
 		case !v.OK:
-			return p.judge(now, v), now, nil
+			return w.judge(v), nil
 		}
-		if p.moved() {
-			return step{kind: stepMove}, now, nil
+		if w.moved() {
+			return step{kind: stepMove}, nil
 		}
-		d := p.turn(now, max(0, until-now))
-		if d.kind != stepStore {
-			return d, now, nil
+		if d := w.turn(); d.kind != stepStore {
+			return d, nil
 		}
 	}
 }
 
-// fetchLimits asks the store, unless the breaker opens meanwhile.
-func (p *Permit) fetchLimits(ctx context.Context, now, until time.Duration, prio limit.Priority) (v limit.Verdict, opened bool, err error) {
-	inner, s, done := p.u.hearing(ctx, p.breaker)
+// askStore asks the store until the instant at most, and unless the breaker opens meanwhile or
+// other limits come in force, which it reports.
+func (w *walk) askStore(ctx context.Context, until time.Duration) (v limit.Verdict, opened bool, err error) {
+	w.u.asks(w.now)
+	inner, s, done := w.u.hearing(ctx, w.breaker)
 	defer done()
-	if s.goesBy(p.charged()); p.moved() {
+	if s.goesBy(w.charged); w.moved() {
 		return v, true, nil
 	}
-	if v, err = p.limits.Fetch(inner, now, until, prio); err != nil && ctx.Err() == nil && s.opened.Load() {
+	v, err = w.limits.Fetch(inner, w.now, until, w.call.Priority)
+	if w.now = w.u.clock.Now(); err != nil && ctx.Err() == nil && s.opened.Load() {
 		return v, true, nil
 	}
 	return v, false, err
 }
 
-// deny is the step of a verdict that says no.
-func (p *Permit) deny(now time.Duration, v limit.Verdict) step {
-	c := p.limits.Charge(v.Why)
-	p.lack = v.Lack
+// judge is the step of limits that say no.
+func (w *walk) judge(v limit.Verdict) step {
+	c := w.limits.Charge(v.Why)
+	w.why, w.lack = int32(v.Why), v.Lack
 	d := no(RateLimited, v.Wait)
 	switch {
 	case v.Wait == bucket.Never: // the cost is at fault
-	case c.Registry.Limit().IsQuota() && p.limits.Look(now, v.Why).Left < c.Cost && !p.limits.Lacks(now, v.Why).Away():
+	case c.Registry.Limit().IsQuota() && w.limits.Look(w.now, v.Why).Left < c.Cost && !w.limits.Lacks(w.now, v.Why).Away():
 		d.why = QuotaExhausted
-	case p.limits.Paused(now, v.Why):
-		e := p.u.pauses.In(now, whose(c))
-		return refusedBy(now, &e, v.Wait)
+	case w.limits.Paused(w.now, v.Why):
+		e := w.u.pauses.In(w.now, whose(c))
+		d = refusedBy(w.now, &e, v.Wait)
 	}
+	w.undo()
 	return d
 }
 
 // An account is what an attempt is charged to, and what its limits said.
 type account struct {
-	by      *plan        // whose limits those are: that in force when it asked for them
+	charged
 	limits  limit.Permit // what it holds of them
 	guessed bool         // what it costs is a guess
 	why     int32        // the limit that made it wait or said no, or -1
 	lack    limit.Lack
 	told    bool          // the limits have heard what the upstream says of them
-	held    time.Duration // until when everyone is paused that its answer concerns; 0: nobody
+	paused  time.Duration // until when everyone is paused that its answer concerns; 0: nobody
 }
 
 // starts tells the limits that the attempt is made.
@@ -191,6 +167,45 @@ func (a *account) starts() {
 	if a.by.told {
 		a.limits.Sent()
 	}
+}
+
+// take takes the charges. A guess that has become too much while it waited is cut down.
+func (a *account) take(now time.Duration) limit.Verdict {
+	v := a.limits.Take(now, 0)
+	if !v.OK && v.Wait == bucket.Never && a.guessed && a.limits.Fit(now) {
+		return a.limits.Take(now, 0)
+	}
+	return v
+}
+
+// handBack gives back what the limits gave, and lets those have it who wait.
+func (a *account) handBack(now time.Duration) {
+	if a.limits.Drop(now) {
+		a.kick(now)
+	}
+}
+
+// kick has those ask again who wait for what the call was charged to: some of it came back,
+// or its rate is another.
+func (a *account) kick(now time.Duration) {
+	lines := a.by.live.u.lines
+	if lines.Empty() {
+		return
+	}
+	for i := range a.limits.Len() {
+		c := a.limits.Charge(i)
+		lines.KickOne(now, lineKey{c.Registry, c.Key})
+	}
+}
+
+// shared is the first charge that has to do with the store; the first of all if none has.
+func (a *account) shared() int32 {
+	for i := range a.limits.Len() {
+		if a.limits.Charge(i).Registry.Shared() {
+			return int32(i)
+		}
+	}
+	return 0
 }
 
 // cause is the charge to the limit that made the attempt wait, or said no; the zero Charge if none did.

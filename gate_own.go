@@ -3,7 +3,6 @@ package weir
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/seed1158cd35/weir/outcome"
 )
@@ -32,61 +31,63 @@ func (h *hearers) hear(o outcome.Outcome) {
 }
 
 // askGates asks the gates of the program's own, each of which may wait.
-func (p *Permit) askGates(ctx context.Context, now time.Duration, c Call) (d step, err error) {
+func (w *walk) askGates(ctx context.Context) (d step, err error) {
 	admitted := false
 	defer func() { // also if a gate panics
 		if !admitted {
-			p.undo(now)
+			w.undo()
 		}
 	}()
-	inner, opens, done := p.u.hearing(ctx, p.breaker)
+	inner, opens, done := w.u.hearing(ctx, w.breaker)
 	defer done()
-	for _, g := range p.u.options.Gates {
-		report, err := g.Admit(inner, c)
+	for _, g := range w.u.options.Gates {
+		report, err := g.Admit(inner, *w.call)
 		if err != nil && opens.opened.Load() && ctx.Err() == nil {
-			if d = p.reconsider(p.u.clock.Now()); d.refused() {
+			w.now = w.u.clock.Now()
+			if d = w.hears(); d.refused() {
 				return d, nil
 			}
 		}
 		if err != nil {
-			p.gateRefused(err)
+			w.ownRefused(err)
 			return d, err
 		}
 		if report != nil {
-			p.reports = append(p.reports, report)
+			w.reports = append(w.reports, report)
 		}
 	}
 	admitted = true
-	if p.sent = p.u.clock.Now(); p.sent == now {
+	if w.sent = w.u.clock.Now(); w.sent == w.now {
 		return goOn, nil
 	}
-	if d = p.reconsider(p.sent); d.refused() {
+	w.now, w.until = w.sent, w.sent
+	if d = w.hears(); d.refused() {
 		admitted = false
 		return d, nil
 	}
-	if s := p.stoppedBy(p.sent, true); s.wait > 0 { // it began while the gates waited
-		return p.askPause(p.sent, s, 0), nil
+	if s := w.stopped(w.now, true); s.wait > 0 { // it began while the gates waited
+		return w.held(s), nil
 	}
 	return d, nil
 }
 
-// gateRefused tells of a refusal by a gate of the program's own.
-func (p *Permit) gateRefused(err error) {
-	refusal, ok := errors.AsType[*Refusal](err)
+// ownRefused tells of a refusal by a gate of the program's own.
+func (w *walk) ownRefused(err error) {
+	r, ok := errors.AsType[*Refusal](err)
 	if !ok {
 		return
 	}
-	if l := p.plan.tallies.of(refusal.Limit); l != nil {
-		l.waitedFor(p.waited, p.limits.Late())
-		l.refuses(refusal.Reason)
+	if l := w.plan.tallies.of(r.Limit); l != nil {
+		l.waitedFor(w.waited, w.limits.Late())
+		l.refuses(r.Reason)
 	}
-	e := &p.u.options.Events
+	e := &w.u.options.Events
 	if e.Decided != nil {
-		tell(e.Decided, Decided{Subject: p.subject(p.u, p.plan), Refusal: refusal, Limit: refusal.Limit, Waited: p.waited, Late: p.limits.Late()})
+		tell(e.Decided, Decided{Subject: w.subject(w.u), Refusal: r, Limit: r.Limit, Waited: w.waited, Late: w.limits.Late()})
 	}
 	if e.Refused != nil {
-		told := p.refusedFor(p.u.clock.Now(), refusal.Reason)
-		told.Limit, told.Key, told.Want, told.RetryAfter, told.ResetAt = refusal.Limit, refusal.Key, refusal.Want, refusal.RetryAfter, refusal.ResetAt()
+		told := refused(w.Permit, w.u.clock.Now(), r.Reason)
+		told.Limit, told.Key, told.Want, told.RetryAfter, told.ResetAt = r.Limit, r.Key, r.Want, r.RetryAfter, r.ResetAt()
 		tell(e.Refused, told)
 	}
 }

@@ -30,12 +30,10 @@ type concern struct {
 
 func (p *Permit) concern() concern { return concern{p.plan.live.u, p.plan.op.Name, p.pool} }
 
-// stopped is the one of them that lasts longest.
-func (p *Permit) stopped(now time.Duration) stop { return p.concern().stopped(now, &p.limits, false) }
-
-// stoppedBy is stopped, or what lasts longest of all pauses: those, too, for which a
-// limiter makes the call wait in its place.
-func (p *Permit) stoppedBy(now time.Duration, all bool) stop {
+// stopped is the pause that holds the attempt longest, whatever its limits say; or, if all is set,
+// that of all pauses: those, too, for which a limiter makes the call wait in its place. The permit
+// may have been reported.
+func (p *Permit) stopped(now time.Duration, all bool) stop {
 	return p.concern().stopped(now, &p.limits, all)
 }
 
@@ -71,16 +69,16 @@ func (s *stop) longer(u *Upstream, now time.Duration, of pause.Subject, charge i
 	}
 }
 
-// askPause waits for the end of such a pause, or refuses. Turns come again after it:
-// those that come before its end would all be used at its end.
-func (p *Permit) askPause(now time.Duration, s stop, patience time.Duration) step {
-	p.why = int32(s.charge)
-	if s.wait <= patience {
-		p.handBack(now)
+// held waits for the end of a pause, or refuses. What the limits gave goes back: turns that come
+// before the end of the pause would all be used at its end.
+func (w *walk) held(s stop) step {
+	w.why = int32(s.charge)
+	if s.wait <= w.left() {
+		w.handBack(w.now)
 		return step{kind: stepWait, wait: s.wait}
 	}
-	p.undo(now)
-	return refusedBy(now, &s.Entry, s.wait)
+	w.undo()
+	return refusedBy(w.now, &s.Entry, s.wait)
 }
 
 // refusedBy is the decision that a pause is for who cannot wait so long.
@@ -98,7 +96,7 @@ func refusedBy(now time.Duration, e *pause.Entry, wait time.Duration) step {
 // lifted reports whether the pause is over before its time that the attempt's own answer has
 // asked for, and no other holds the call. The permit may have been reported.
 func (p *Permit) lifted(now time.Duration) bool {
-	return now < p.held && p.stoppedBy(now, true).wait == 0
+	return now < p.paused && p.stopped(now, true).wait == 0
 }
 
 // pause stops everyone whom the hint concerns. That are all callers of the call's pool
@@ -116,9 +114,9 @@ func (p *Permit) pause(u *Upstream, now time.Duration, o *outcome.Outcome) {
 		longest = pause.Longest
 	}
 	until := later(now, min(asked, longest))
-	p.held = until
+	p.paused = until
 	s := pause.Span{Until: until, Known: o.Hint.Said}
-	e := PauseEvent{Subject: p.subject(u, p.plan), Hint: o.Hint.After, For: until - now, Code: o.Code, By: ByHint}
+	e := PauseEvent{Subject: p.subject(u), Hint: o.Hint.After, For: until - now, Code: o.Code, By: ByHint}
 	charged := p.pauseLimits(u, now, why, s, e)
 	if p.pool != "" {
 		u.hold(now, pause.OfPool(p.pool), p.pool, why, s)

@@ -11,22 +11,20 @@ import (
 // begins empty, as nobody knows what was used. Whoever went on to wait for what was replaced would go beside
 // those of its successor, and both together twice as fast. Limits of other calls are not looked at: who is charged
 // anew goes to the end of its line.
-func (p *Permit) moved() bool {
-	v := p.u.live.Load()
-	return v != p.by.live && p.charged().moved(v)
+func (w *walk) moved() bool {
+	v := w.u.live.Load()
+	return v != w.by.live && w.charged.moved(v)
 }
-
-func (p *Permit) charged() charged { return charged{p.by, p.op, p.keys} }
 
 // charged says which limits a call is charged to.
 type charged struct {
-	by   *plan
-	op   string // Call.Operation
-	keys map[string]string
+	by   *plan             // whose limits those are: that in force when it asked for them
+	op   string            // Call.Operation
+	keys map[string]string // Call.Keys
 }
 
 // moved reports whether they are others by a policy.
-func (c charged) moved(v *live) bool {
+func (c *charged) moved(v *live) bool {
 	now := cmp.Or(v.plans[c.op], v.other)
 	return !c.by.within(now, c.keys) || !now.within(c.by, c.keys)
 }
@@ -43,20 +41,20 @@ func (p *plan) within(other *plan, keys map[string]string) bool {
 }
 
 // moves charges a call that waits to the limits in force, and asks them.
-func (p *Permit) moves(now, patience time.Duration, c *Call) step {
-	p.handBack(now)
-	p.limits.Reset()
-	p.why = -1
-	p.by = p.u.live.Load().plan(c)
-	p.charge(now, c)
-	return p.turn(now, patience)
+func (w *walk) moves() step {
+	w.handBack(w.now)
+	w.limits.Reset()
+	w.why = -1
+	w.by = w.u.live.Load().plan(w.call)
+	w.charge(w.now, w.call)
+	return w.turn()
 }
 
 // charge charges a call to the limits that it goes by, and takes nothing yet.
-func (p *Permit) charge(now time.Duration, c *Call) {
-	for i := range p.by.limits {
-		if l := &p.by.limits[i]; l.only == nil || l.picks(c.Keys) {
-			p.limits.Add(l.charge(now, c))
+func (a *account) charge(now time.Duration, c *Call) {
+	for i := range a.by.limits {
+		if l := &a.by.limits[i]; l.only == nil || l.picks(c.Keys) {
+			a.limits.Add(l.charge(now, c))
 		}
 	}
 }

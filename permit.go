@@ -53,27 +53,13 @@ func (u *Upstream) Try(c Call, p *Permit) Decision {
 	}
 	now := u.clock.Now()
 	p.begin(u, u.live.Load().plan(&c), &c, 1)
-	d := p.ask(now, 0, &c)
-	for !d.refused() && d.kind != stepGo {
-		if d.kind == stepStore {
-			d, now, _ = p.fetch(context.Background(), now, 0, c.Priority) // a context that does not end
-		} else {
-			d = p.moves(now, 0, &c)
-		}
-	}
-	if !d.refused() && !p.enter(now, p.given.Probe) {
-		d = p.full(now)
-	}
-	p.decides(now, d)
-	if u.options.Events.Decided != nil {
-		_ = p.decided(now, d)
-	}
-	p.tellRefused(now, d)
+	w := walk{Permit: p, call: &c, now: now, until: now}
+	d := w.try()
+	_ = w.decided(d)
 	if d.refused() {
 		p.u = nil
 		return Decision{Reason: d.why, RetryAfter: d.wait}
 	}
-	p.starts()
 	return Decision{Allowed: true}
 }
 
@@ -101,6 +87,17 @@ func (u *Upstream) Acquire(ctx context.Context, c Call) (*Permit, error) {
 // limits hold by these instants, however much later the caller goes on.
 func (p *Permit) Allowed() time.Duration { return p.sent }
 
+// Levels is what all limits look like that the call is charged to; nil once the attempt has been reported.
+func (p *Permit) Levels() []LimitLevel {
+	if p.u == nil {
+		return nil
+	}
+	return p.levels(p.u.clock.Now())
+}
+
+// subject says whose an event of the attempt is. It is made only where somebody listens.
+func (p *Permit) subject(u *Upstream) Subject { return subject(u, p.plan, p.id, p.keys) }
+
 // begin makes p that of an attempt. The ticket of a call goes on to its next attempt.
 func (p *Permit) begin(u *Upstream, plan *plan, c *Call, attempt int32) {
 	p.u, p.plan, p.by, p.id, p.op, p.keys, p.attempt, p.why, p.waited = u, plan, plan, c.ID, c.Operation, c.Keys, attempt, -1, 0
@@ -113,5 +110,5 @@ func (p *Permit) begin(u *Upstream, plan *plan, c *Call, attempt int32) {
 	}
 	p.reports, p.metered, p.detached, p.told, p.heard, p.broken, p.guessed = p.reports[:0], false, false, false, false, false, c.Estimated
 	p.limits.Reset()
-	p.place, p.waiting, p.slot, p.drop, p.lack, p.held = 0, 0, 0, nil, limit.LacksNothing, 0
+	p.place, p.waiting, p.slot, p.drop, p.lack, p.paused = 0, 0, 0, nil, limit.LacksNothing, 0
 }

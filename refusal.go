@@ -164,65 +164,81 @@ var _ outcome.Classifier = (*Refusal)(nil)
 // full: waiting cannot help.
 var ErrTooMuch = limit.ErrTooMuch
 
-// decided tells of a decision, and makes the error that goes with a no.
-func (p *Permit) decided(now time.Duration, d step) error {
-	e, c := Decided{Waited: p.waited, Late: p.limits.Late()}, p.cause()
-	if c.Registry != nil {
+// decided counts what the gates have said of the attempt, and tells of it. It returns the refusal
+// that it has told of, nil if nobody listens.
+func (w *walk) decided(d step) (told *Refusal) {
+	events := &w.u.options.Events
+	w.decides(d)
+	switch {
+	case !d.refused():
+		w.starts()
+	case events.Refused != nil:
+		tell(events.Refused, d.event(w.Permit, w.now))
+	}
+	if events.Decided == nil {
+		return nil
+	}
+	e := Decided{Subject: w.subject(w.u), Waited: w.waited, Late: w.limits.Late()}
+	if c := w.cause(); c.Registry != nil {
 		e.Limit = c.Registry.Limit().Name
 	}
 	if d.refused() {
-		e.Refusal = p.refusal(now, d, c)
+		e.Refusal = d.refusal(w.Permit, w.now)
 	}
-	if p.u.options.Events.Decided != nil {
-		e.Subject = p.subject(p.u, p.plan)
-		tell(p.u.options.Events.Decided, e)
-	}
-	switch {
-	case !d.refused():
-		return nil
-	case d.wait == bucket.Never && d.why == RateLimited && p.why >= 0:
-		return fmt.Errorf("%s %s: %w: it costs %d %s and limit %s holds %d", p.u.name, p.plan.name, ErrTooMuch,
-			c.Cost, e.Refusal.Rule.UnitName(), e.Limit, e.Refusal.Level.Full)
-	}
+	tell(events.Decided, e)
 	return e.Refusal
 }
 
-// tellRefused tells of a refusal, and makes nothing for it.
-func (p *Permit) tellRefused(now time.Duration, d step) {
-	if !d.refused() || p.u.options.Events.Refused == nil {
-		return
+// err is the error of a step that refuses. told is its refusal, nil if nobody has made it yet.
+func (s step) err(p *Permit, now time.Duration, told *Refusal) error {
+	r := told
+	if r == nil {
+		r = s.refusal(p, now)
 	}
-	e, c := p.refusedFor(now, d.why), p.cause()
-	e.RetryAfter = d.wait
+	if s.wait == bucket.Never && s.why == RateLimited && p.why >= 0 {
+		return fmt.Errorf("%s %s: %w: it costs %d %s and limit %s holds %d", p.u.name, p.plan.name, ErrTooMuch,
+			p.cause().Cost, r.Rule.UnitName(), r.Limit, r.Level.Full)
+	}
+	return r
+}
+
+// event is what there is to tell of a step that refuses, without making anything for it.
+func (s step) event(p *Permit, now time.Duration) Refused {
+	e, c := refused(p, now, s.why), p.cause()
+	e.RetryAfter = s.wait
 	if c.Registry != nil {
 		e.Limit, e.Key = c.Registry.Limit().Name, c.Key
-		if d.why == RateLimited || d.why == QuotaExhausted {
+		if s.why == RateLimited || s.why == QuotaExhausted {
 			e.Want = p.wants(now)
 		}
 	}
-	if d.why == QuotaExhausted {
-		e.ResetAt = p.refusal(now, d, c).ResetAt()
+	if s.why == QuotaExhausted {
+		e.ResetAt = s.refusal(p, now).ResetAt()
 	}
-	tell(p.u.options.Events.Refused, e)
+	return e
 }
 
-// refusedFor is what there is to say of every refusal.
-func (p *Permit) refusedFor(now time.Duration, why Reason) Refused {
+// refused is what there is to tell of every refusal.
+func refused(p *Permit, now time.Duration, why Reason) Refused {
 	return Refused{Upstream: p.u.name, Operation: p.plan.name, ID: p.id, At: now, Keys: p.keys, Reason: why, Waited: p.waited}
 }
 
-func (p *Permit) refusal(now time.Duration, d step, c limit.Charge) *Refusal {
-	r := &Refusal{Upstream: p.u.name, Operation: p.plan.name, Reason: d.why, RetryAfter: d.wait, Place: int(p.place), Waiting: int(p.waiting)}
+// refusal is what a step that refuses means for the caller.
+func (s step) refusal(p *Permit, now time.Duration) *Refusal {
+	r := &Refusal{Upstream: p.u.name, Operation: p.plan.name, Reason: s.why, RetryAfter: s.wait, Place: int(p.place), Waiting: int(p.waiting)}
+	c := p.cause()
 	if c.Registry != nil {
-		if d.why == RateLimited || d.why == QuotaExhausted {
+		if s.why == RateLimited || s.why == QuotaExhausted {
 			r.Want = p.wants(now)
 		}
 		r.Levels = p.levels(now)
 		why := r.Levels[p.why]
 		r.Limit, r.Key, r.Rule, r.Level = why.Rule.Name, why.Key, why.Rule, why.Level
 	}
-	p.explain(now, r, c)
-	if d.why == ConcurrencyLimited {
+	if s.why == Paused || s.why == QuotaExhausted {
+		r.explain(p, now, c)
+	}
+	if s.why == ConcurrencyLimited {
 		look := p.flight.bound.Look(now)
 		r.InFlight, r.Bound = look.InFlight, look.Bound
 	}
@@ -231,14 +247,11 @@ func (p *Permit) refusal(now time.Duration, d step, c limit.Charge) *Refusal {
 
 // explain says of a refusal by a pause whom the pause holds, and until when if it is a
 // quota that says when it comes back.
-func (p *Permit) explain(now time.Duration, r *Refusal, c limit.Charge) {
-	if r.Reason != Paused && r.Reason != QuotaExhausted {
-		return
-	}
+func (r *Refusal) explain(p *Permit, now time.Duration, c limit.Charge) {
 	var e pause.Entry
 	if c.Registry != nil && r.Level.Paused > 0 {
 		e = p.u.pauses.In(now, whose(c))
-	} else if s := p.stopped(now); s.wait > 0 {
+	} else if s := p.stopped(now, false); s.wait > 0 {
 		e = s.Entry
 		if s.of.Kind == pause.Pool {
 			r.Pool = p.pool
@@ -251,12 +264,4 @@ func (p *Permit) explain(now time.Duration, r *Refusal, c limit.Charge) {
 	if s := &e.Spans[pause.Quota]; r.Level.ResetAt.IsZero() && s.Until > now && s.Known {
 		r.Level.ResetAt = p.u.clock.Wall(s.Until)
 	}
-}
-
-// Levels is what all limits look like that the call is charged to.
-func (p *Permit) Levels() []LimitLevel {
-	if p.u == nil {
-		return nil
-	}
-	return p.levels(p.u.clock.Now())
 }

@@ -35,7 +35,7 @@ func (p *Permit) ReportAgain(o outcome.Outcome) {
 // the very instant on: a bucket that filled meanwhile would have paid for it.
 func (p *Permit) ended(o *outcome.Outcome) time.Duration {
 	if o.Class == outcome.OK && o.Usage == nil && !p.by.hears && p.slot == 0 && p.tally == nil && p.u.options.Events.Ended == nil && p.u.options.Events.Done == nil {
-		return p.u.soon(p.sent)
+		return p.u.latest.since(p.sent)
 	}
 	return p.u.clock.Now()
 }
@@ -73,7 +73,7 @@ func (p *Permit) report(now time.Duration, o *outcome.Outcome) {
 func (p *Permit) tellEnded(now time.Duration, o *outcome.Outcome) {
 	e, throttled := &p.u.options.Events, o.Class == outcome.Throttled
 	if e.Ended != nil || throttled && e.Throttled != nil {
-		about := Ended{Subject: p.subject(p.u, p.plan), Attempt: int(p.attempt), Outcome: *o, Took: now - p.sent}
+		about := Ended{Subject: p.subject(p.u), Attempt: int(p.attempt), Outcome: *o, Took: now - p.sent}
 		tell(e.Ended, about)
 		if throttled {
 			tell(e.Throttled, about)
@@ -87,7 +87,7 @@ func (p *Permit) tellEnded(now time.Duration, o *outcome.Outcome) {
 // learn tells the rates that learn how the attempt ended, and those that are told what
 // the upstream says of them.
 func (p *Permit) learn(u *Upstream, now time.Duration, o *outcome.Outcome) {
-	defer p.kick(u, now)
+	defer p.kick(now)
 	if p.by.learns && !o.Hint.Quota { // that an amount is used up says nothing of the rate
 		p.limits.Learn(now, p.sent, o.Class, p.paced(u, o.Class))
 	}
@@ -107,14 +107,14 @@ func (p *Permit) settle(u *Upstream, now time.Duration, o *outcome.Outcome) {
 	} else {
 		p.limits.Settle(now, o.Usage)
 	}
-	p.kick(u, now)
+	p.kick(now)
 }
 
 func (p *Permit) paced(u *Upstream, class outcome.Class) func(limit.Charge, float64) {
 	if u.options.Events.Paced == nil {
 		return nil
 	}
-	about := p.subject(u, p.plan)
+	about := p.subject(u)
 	return func(c limit.Charge, rate float64) {
 		tell(u.options.Events.Paced, PaceEvent{about, c.Registry.Limit().Name, c.Key, rate, class})
 	}
@@ -137,7 +137,7 @@ func (p *Permit) settled(o outcome.Outcome) {
 	u := p.u
 	now := u.clock.Now()
 	if u.options.Events.Metered != nil {
-		tell(u.options.Events.Metered, Ended{Subject: p.subject(u, p.plan), Attempt: int(p.attempt), Outcome: o, Took: now - p.sent})
+		tell(u.options.Events.Metered, Ended{Subject: p.subject(u), Attempt: int(p.attempt), Outcome: o, Took: now - p.sent})
 	}
 	p.u = nil
 	if o.Class == outcome.Failed || o.Class == outcome.Throttled {
@@ -152,6 +152,6 @@ func (p *Permit) settled(o outcome.Outcome) {
 func (p *Permit) violated(now time.Duration, o *outcome.Outcome) {
 	u := p.u
 	tell(u.options.Events.Violated, Violation{
-		Subject: p.subject(u, p.plan), Code: o.Code, Levels: p.levels(now), InFlight: u.counts.underWay(), Last: u.counts.ago(now),
+		Subject: p.subject(u), Code: o.Code, Levels: p.levels(now), InFlight: u.counts.underWay(), Last: u.counts.ago(now),
 	})
 }

@@ -34,7 +34,6 @@ type stander struct {
 	charged charged
 	limits  limit.Permit
 	guessed bool
-	guess   bool   // its cost is one
 	fair    bool   // its flow and its priority count
 	at      int    // the charge in whose line it stands
 	been    uint64 // the charges in whose lines it has been first
@@ -43,14 +42,15 @@ type stander struct {
 	stop    stop          // what holds it, whatever they say
 }
 
-// newStander has p's limits, which hold nothing, until p takes them back.
-func (p *Permit) newStander(until time.Duration, c *Call) *stander {
+// newStander has the limits of the walk, which hold nothing, until the walk takes them back.
+// c says in whose turn it waits.
+func (w *walk) newStander(c *Call) *stander {
 	s := &stander{
-		concern: p.concern(), breaker: p.breaker, charged: p.charged(), limits: p.limits, guessed: p.guessed, guess: c.Estimated, at: int(p.why),
+		concern: w.concern(), breaker: w.breaker, charged: w.charged, limits: w.limits, guessed: w.guessed, at: int(w.why),
 	}
-	s.call = line.Call{Asker: s, Until: until}
-	if s.fair = p.by.fair; s.fair {
-		s.call.Flow, s.call.Weight = boundedKey(cmp.Or(c.Flow, c.Keys[p.by.live.policy.Fair.By])), c.Weight
+	s.call = line.Call{Asker: s, Until: max(w.now, w.until)}
+	if s.fair = w.by.fair; s.fair {
+		s.call.Flow, s.call.Weight = boundedKey(cmp.Or(c.Flow, c.Keys[w.by.live.policy.Fair.By])), c.Weight
 		s.call.Lane = int(limit.High) - int(c.Priority)
 	}
 	return s

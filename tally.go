@@ -74,18 +74,18 @@ func (t *tallies) of(limit string) *limitTally {
 }
 
 // decides counts a decision.
-func (p *Permit) decides(now time.Duration, d step) {
-	if p.tally == nil {
+func (w *walk) decides(d step) {
+	if w.tally == nil {
 		return
 	}
 	if !d.refused() {
-		p.tally.begins(now, p.waited)
-		if p.waited == 0 {
+		w.tally.begins(w.sent, w.waited)
+		if w.waited == 0 {
 			return
 		}
 	}
-	l := p.plan.tallyBy(p.cause())
-	l.waitedFor(p.waited, p.limits.Late())
+	l := w.plan.tallyBy(w.cause())
+	l.waitedFor(w.waited, w.limits.Late())
 	if d.refused() {
 		l.refuses(d.why)
 	} else {

@@ -45,9 +45,9 @@ type Upstream struct {
 	options Options
 	clock   clock.Clock
 	live    atomic.Pointer[live]
-	latest  atomic.Int64 // the instant of a recent decision; see soon
-	counts  *Counts      // nil if nobody reads them
-	lines   *line.Lines  // of those who wait for limits
+	latest  latest      // instant of a recent decision
+	counts  *Counts     // nil if nobody reads them
+	lines   *line.Lines // of those who wait for limits
 	bell    bell
 	pauses  pause.Book
 	records *pauses.Pauses // shares them; nil if there is no fleet
@@ -273,21 +273,24 @@ func (r *Run) mayRetry() bool {
 	return v.OK
 }
 
-// recent is how old the instant may be that soon takes for the present one.
+// A latest is the instant of a recent decision.
+type latest struct{ at atomic.Int64 }
+
+// recent is how old that instant may be and still pass for the present one.
 const recent = time.Millisecond
 
-// decides notes the instant of a decision.
-func (u *Upstream) decides(now time.Duration) {
-	if int64(now)-u.latest.Load() > int64(recent) {
-		u.latest.Store(int64(now))
+// saw notes the instant of a decision.
+func (l *latest) saw(now time.Duration) {
+	if int64(now)-l.at.Load() > int64(recent) {
+		l.at.Store(int64(now))
 	}
 }
 
-// soon is an instant not before sent and, while there is traffic, within a
+// since is an instant not before sent and, while there is traffic, within a
 // millisecond of the present one. It saves the clock read, a fifth of a whole
 // decision, for successes: all they do is to be counted in windows of seconds.
-func (u *Upstream) soon(sent time.Duration) time.Duration {
-	return max(sent, time.Duration(u.latest.Load()))
+func (l *latest) since(sent time.Duration) time.Duration {
+	return max(sent, time.Duration(l.at.Load()))
 }
 
 // longestKey is the longest key that is kept as it is.
