@@ -139,18 +139,12 @@ func (s *stander) yields(now time.Duration) (at int, longest time.Duration) {
 }
 
 // kept is how long a charge has to wait at least for what is kept for calls that came before: until the next
-// instant at which that can change.
+// instant at which that can change. What is needed earlier goes before what is needed later.
 func (s *stander) kept(now time.Duration, c limit.Charge, key lineKey) time.Duration {
-	no, next := false, bucket.Never
-	all := s.u.lines.Kept(now, key, &s.call)
-	for _, k := range all {
-		sum, need := c.Cost, k.Asker.(*stander).cost(c)
-		for _, o := range all {
-			if o.Asker != k.Asker && o.At <= k.At {
-				sum += o.Asker.(*stander).cost(c)
-			}
-		}
-		m := c.Registry.Get(now, c.Key)
+	no, next, sum := false, bucket.Never, c.Cost
+	m := c.Registry.Get(now, c.Key)
+	for k := range s.u.lines.Kept(now, key, &s.call) {
+		need := k.Asker.(*stander).cost(c)
 		room := m.Room(now, sum, max(now, k.At), need)
 		no = no || !room
 		switch {
@@ -161,6 +155,7 @@ func (s *stander) kept(now time.Duration, c limit.Charge, key lineKey) time.Dura
 		default:
 			next = min(next, k.Until-now, max(1, m.After(now, sum, need)))
 		}
+		sum += need
 	}
 	if no {
 		return next

@@ -50,6 +50,35 @@ func BenchmarkWaiting(b *testing.B) {
 	}
 }
 
+// BenchmarkOwnBesideShared is users that are all over a limit of their own, beside one that all of them
+// share, in real time: what part of the shared one they use, and the CPU of a grant.
+func BenchmarkOwnBesideShared(b *testing.B) {
+	for _, users := range []int{100, 1000, 10_000} {
+		b.Run(fmt.Sprint(users), func(b *testing.B) {
+			perSecond := float64(users) / 2
+			p := steady(rate("all", int64(users), 2*sec, 10), scoped(rate("own", 1, sec, 1), "user"))
+			p.MaxWait = time.Hour
+			u := open(b, p, weir.Options{})
+			ctx, cancel := context.WithCancel(background)
+			var got tally
+			var wg sync.WaitGroup
+			for i := range 2 * users {
+				c := weir.Call{Keys: map[string]string{"user": fmt.Sprint(i / 2)}}
+				wg.Go(func() { insists(ctx, u, c, func() { got.add("", 1) }) })
+			}
+			time.Sleep(sec + time.Duration(users)*50*time.Microsecond) // all of them wait
+			begin, used, before := time.Now(), cpu(), got.all()[""]
+			time.Sleep(3 * sec)
+			took, n := time.Since(begin), float64(got.all()[""]-before)
+			b.ReportMetric(float64(cpu()-used)/n/1000, "us/grant")
+			b.ReportMetric(n/perSecond/took.Seconds(), "used")
+			b.ReportMetric(0, "ns/op")
+			cancel()
+			wg.Wait()
+		})
+	}
+}
+
 func cpu() time.Duration {
 	var u syscall.Rusage
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)

@@ -1,12 +1,21 @@
 package line
 
 import (
+	"cmp"
+	"iter"
 	"slices"
 	"time"
 )
 
-// keptFor is for how long at most something is kept beyond the instant for which it is.
-const keptFor = 100 * time.Millisecond
+const (
+	// keptFor is for how long at most something is kept beyond the instant for which it is.
+	keptFor = 100 * time.Millisecond
+
+	// mostKept is for how many calls a line keeps something at most: for those that came first. All of
+	// it is gone through for each call that asks. Who is not among them takes its place in the line
+	// again when it comes back, and the first of them always gets what is kept for it.
+	mostKept = 16
+)
 
 // A kept is what a line keeps for a call that has gone on to wait in another one.
 //
@@ -29,7 +38,15 @@ type Kept struct {
 // keep has the line keep what a waiter that leaves it needs at an instant.
 func (l *Line) keep(w *waiter, at time.Duration) {
 	l.drop(w)
-	l.kept = append(l.kept, kept{w, at, at + keptFor})
+	if len(l.kept) == mostKept {
+		last := slices.MaxFunc(l.kept, func(a, b kept) int { return cmp.Compare(a.w.call.came, b.w.call.came) }).w
+		if last.call.came < w.call.came {
+			return
+		}
+		l.drop(last)
+	}
+	i, _ := slices.BinarySearchFunc(l.kept, at, func(k kept, at time.Duration) int { return cmp.Compare(k.at, at) })
+	l.kept = slices.Insert(l.kept, i, kept{w, at, at + keptFor})
 	l.all.keeps++
 	w.keeps = append(w.keeps, l)
 }
@@ -61,18 +78,20 @@ func (w *waiter) drops(before time.Duration) {
 // Keeps reports whether anything is kept. It is for Ask alone, as are Kept and Behind.
 func (s *Lines) Keeps() bool { return s.keeps > 0 }
 
-// Kept is what is kept in the line of a key for those who came before a call.
-func (s *Lines) Kept(now time.Duration, key any, c *Call) (all []Kept) {
-	l := s.byKey[key]
-	if l == nil {
-		return nil
-	}
-	for _, k := range l.kept {
-		if k.w.call != c && (c.came == 0 || k.w.call.came < c.came) && k.until > now {
-			all = append(all, Kept{k.w.call.Asker, k.at, k.until})
+// Kept is what is kept in the line of a key for those who came before a call, in the order in which
+// it is needed.
+func (s *Lines) Kept(now time.Duration, key any, c *Call) iter.Seq[Kept] {
+	return func(yield func(Kept) bool) {
+		l := s.byKey[key]
+		if l == nil {
+			return
+		}
+		for _, k := range l.kept {
+			if k.w.call != c && (c.came == 0 || k.w.call.came < c.came) && k.until > now && !yield(Kept{k.w.call.Asker, k.at, k.until}) {
+				return
+			}
 		}
 	}
-	return all
 }
 
 // Behind reports whether a call would overtake the first who waits in the line of a key.

@@ -1,0 +1,77 @@
+package line
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed1158cd35/weir/clock"
+)
+
+// A nomad waits for a limit of its own behind one that many share, and counts what is kept when it asks.
+type nomad struct {
+	lines *Lines
+	call  *Call
+	own   string
+	at    time.Duration // it can go there then
+	moved bool
+	seen  int // at most, in the line of all
+}
+
+func (n *nomad) Ask(now, _ time.Duration) Step {
+	kept := 0
+	for range n.lines.Kept(now, "all", &Call{}) {
+		kept++
+	}
+	n.seen = max(n.seen, kept)
+	switch {
+	case now < n.at && n.moved:
+		return Step{Kind: Wait, For: n.at - now}
+	case now < n.at:
+		n.moved = true
+		return Step{Kind: Move, For: n.at - now, Spot: Spot{Key: n.own, Cost: 1}}
+	}
+	return Step{Kind: Go}
+}
+
+// Each of a thousand users waits for a limit of its own beside one that all share: what is kept for them
+// there, and gone through by each that asks, does not grow with them, and is for those who came first.
+func TestNoMoreIsKeptThanIsGoneThrough(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lines, begin := NewLines(clock.System, Config{}), clock.System.Now()
+		all := make([]*nomad, 1000)
+		var wg sync.WaitGroup
+		for i := range all {
+			n := &nomad{lines: lines, own: fmt.Sprint(i), at: begin + time.Second + time.Duration(i*7%1000)*ms}
+			n.call = &Call{Asker: n, Until: never}
+			all[i] = n
+			wg.Go(func() {
+				if _, err := lines.Wait(context.Background(), begin, n.call, Spot{Key: "all", Cost: 1}); err != nil {
+					t.Error(err)
+				}
+			})
+			synctest.Wait()
+		}
+		lines.mu.Lock()
+		for k := range lines.Kept(begin, "all", &Call{}) {
+			if n := k.Asker.(*nomad); n.call.came > mostKept {
+				t.Errorf("something is kept for who came as the %dth", n.call.came)
+			}
+		}
+		lines.mu.Unlock()
+		wg.Wait()
+		most := 0
+		for _, n := range all {
+			most = max(most, n.seen)
+		}
+		if most != mostKept {
+			t.Errorf("one that asked found that something is kept for %d, want %d", most, mostKept)
+		}
+		if lines.keeps != 0 || len(lines.byKey) != 0 {
+			t.Errorf("%d are kept still, in %v", lines.keeps, lines.byKey)
+		}
+	})
+}
