@@ -181,7 +181,7 @@ func TestOneProcessAFileByAnyName(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "dir")
 	for link, to := range map[string]string{early: p, dir: filepath.Dir(p)} {
 		if err := os.Symlink(to, link); err != nil {
-			t.Skip("no links here:", err)
+			t.Fatal("no links here:", err)
 		}
 	}
 	open(t, early, sqlite.Options{}) // makes what the link names

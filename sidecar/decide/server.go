@@ -58,6 +58,10 @@ type Server struct {
 	// /v1/jobs/UPSTREAM; nil means none. See package jobs.
 	Jobs map[string]http.Handler
 
+	// Deliveries answers requests of a caller below /v1/deliveries; nil if nothing is delivered
+	// later. See package deliveries.
+	Deliveries func(w http.ResponseWriter, r *http.Request, rest, caller string)
+
 	MaxWait    time.Duration // longest wait that a caller can ask for; 0 means 30s
 	MaxPermits int           // permits out at once, those that are waited for included; 0 means 65,536
 
@@ -156,6 +160,9 @@ func (s *Server) serve(routes map[string]route, w http.ResponseWriter, r *http.R
 	at, ok := routes[r.URL.Path]
 	if !ok && strings.HasPrefix(r.URL.Path, jobsPath) {
 		return s.jobs(w, r)
+	}
+	if rest, is := strings.CutPrefix(r.URL.Path, deliveriesPath); is && (rest == "" || rest[0] == '/') {
+		return s.deliveries(w, r, rest)
 	}
 	if !ok {
 		return failed(http.StatusNotFound, refuse.NotFound, "path %s: there is nothing; see /openapi.yaml", quoted(r.URL.Path))

@@ -18,6 +18,7 @@ import (
 	"github.com/seed1158cd35/weir/httpx"
 	"github.com/seed1158cd35/weir/internal/refuse"
 	"github.com/seed1158cd35/weir/internal/veil"
+	"github.com/seed1158cd35/weir/sidecar/deliveries"
 )
 
 // Deliver says which requests of a route are stored, and delivered later.
@@ -32,14 +33,14 @@ const (
 // An Accepter stores requests; see delivery.Worker.
 type Accepter interface {
 	Accept(ctx context.Context, r *delivery.Request) (delivery.Delivery, bool, error)
-	Get(ctx context.Context, id string) (delivery.Delivery, error)
+	deliveries.Queue
 }
 
 // Later has requests stored that are to be delivered later. Without it they are refused.
 func (p *Proxy) Later(a Accepter) { p.later.Store(&a) }
 
 // DeliveriesPath is where callers look at their deliveries.
-const DeliveriesPath = "/-/weir/v1/deliveries/"
+const DeliveriesPath = "/-/weir" + deliveries.Path + "/"
 
 // later reports whether the request is to be stored.
 func (r *Route) later(q *http.Request) bool {
@@ -107,7 +108,7 @@ func (p *Proxy) deliver(w http.ResponseWriter, r *http.Request, t *trip) {
 	if _, asked := preference(r.Header, "respond-async"); asked {
 		h.Set("Preference-Applied", applied)
 	}
-	h.Set("Location", DeliveriesPath+d.ID)
+	h.Set("Location", location(r, d.ID))
 	if !fresh {
 		h.Set("Idempotency-Replayed", "true")
 	}
@@ -117,7 +118,19 @@ func (p *Proxy) deliver(w http.ResponseWriter, r *http.Request, t *trip) {
 	}
 	h.Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(receiptOf(&d))
+	_ = json.NewEncoder(w).Encode(deliveries.ReceiptOf(&d))
+}
+
+// location is where a caller finds its delivery: at the address that it has called, where its token counts.
+func location(r *http.Request, id string) string {
+	at := url.URL{Scheme: "http", Host: r.Host, Path: DeliveriesPath + id}
+	if r.TLS != nil {
+		at.Scheme = "https"
+	}
+	if r.Host == "" { // of HTTP/1.0
+		at.Scheme = ""
+	}
+	return at.String()
 }
 
 // longestWait is how many seconds a caller may wait for its delivery.
@@ -136,27 +149,6 @@ func watch(ctx context.Context, a Accepter, d delivery.Delivery, long time.Durat
 		}
 	}
 	return d
-}
-
-// A Receipt is what is told of a delivery to whoever handed it in.
-type Receipt struct {
-	ID       string          `json:"id"`
-	Status   delivery.Status `json:"status"`
-	Upstream string          `json:"upstream"`
-	Accepted time.Time       `json:"accepted"`
-	Attempts int             `json:"attempts"`
-	Due      time.Time       `json:"due,omitzero"` // while it waits
-	Reason   delivery.Reason `json:"reason,omitempty"`
-	Detail   string          `json:"detail,omitempty"`
-}
-
-// receiptOf is that of a delivery.
-func receiptOf(d *delivery.Delivery) Receipt {
-	r := Receipt{ID: d.ID, Status: d.Status, Upstream: d.Upstream, Accepted: d.Accepted, Attempts: d.Attempts, Reason: d.Reason, Detail: d.Detail}
-	if d.Status == delivery.Queued || d.Status == delivery.Created {
-		r.Due = d.Due
-	}
-	return r
 }
 
 // notAccepted says why a request is not known to be stored.

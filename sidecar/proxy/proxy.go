@@ -92,7 +92,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	t := p.table.Load()
 	id := correlationOf(r)
 	w.Header()[httpx.CorrelationHeader] = []string{id}
-	if strings.HasPrefix(r.URL.Path, DeliveriesPath) && p.later.Load() != nil {
+	if isLook(r) && p.later.Load() != nil {
 		p.look(w, r)
 		return
 	}

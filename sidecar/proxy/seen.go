@@ -1,17 +1,19 @@
 package proxy
 
 import (
-	"encoding/json"
-	"errors"
 	"net/http"
 	"strings"
 
-	"github.com/seed1158cd35/weir/delivery"
+	"github.com/seed1158cd35/weir/internal/hosts"
 	"github.com/seed1158cd35/weir/internal/refuse"
+	"github.com/seed1158cd35/weir/sidecar/deliveries"
 )
 
-// look shows a caller a delivery: to whoever handed it in, by its token or certificate, and
-// where callers have no names to whoever knows the ID, which nobody can guess.
+// isLook reports whether a request is about deliveries, and for no upstream.
+func isLook(r *http.Request) bool { return strings.HasPrefix(r.URL.Path+"/", DeliveriesPath) }
+
+// look answers what a caller asks of its deliveries: who handed them in is told by its token or
+// certificate, and where callers have no names whoever knows the ID.
 func (p *Proxy) look(w http.ResponseWriter, r *http.Request) {
 	t := p.table.Load()
 	if why, f := t.problem(r); f != nil {
@@ -24,24 +26,15 @@ func (p *Proxy) look(w http.ResponseWriter, r *http.Request) {
 		t.door.refuse(w, noCaller, f)
 		return
 	}
-	if r.Method != http.MethodGet && r.Method != http.MethodHead {
-		w.Header().Set("Allow", "GET, HEAD")
-		refusal(w, http.StatusMethodNotAllowed, refuse.ValidationError, "a delivery can be looked at with GET", nil)
+	if r.Method != http.MethodGet && r.Method != http.MethodHead && hosts.Foreign(r, t.door.Origins) {
+		t.door.refuse(w, wrongOrigin, &refuse.Facts{Status: http.StatusForbidden, Code: refuse.Forbidden, Final: true, Message: "a browser sent this for a page of another site; name the page's origin under origins if that is meant"})
 		return
 	}
-	d, err := (*p.later.Load()).Get(r.Context(), strings.TrimPrefix(rawPath(r), DeliveriesPath))
-	switch {
-	case errors.Is(err, delivery.ErrNotFound), err == nil && d.Owner != "" && d.Owner != who.Name:
-		missing(w)
-	case err != nil:
-		w.Header().Set("Retry-After", "1")
-		refusal(w, http.StatusServiceUnavailable, refuse.ServiceUnavailable, "the deliveries' file does not answer", nil)
-	default:
-		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(receiptOf(&d))
+	if f := t.door.take(r, who); f != nil {
+		f.RetryAfter(w.Header())
+		f.Write(w)
+		return
 	}
-}
-
-func missing(w http.ResponseWriter) {
-	refusal(w, http.StatusNotFound, "DELIVERY_NOT_FOUND", "there is no such delivery", nil)
+	defer t.door.leave(r, who)
+	deliveries.API{Queue: *p.later.Load()}.Serve(w, r, strings.TrimPrefix(r.URL.Path+"/", DeliveriesPath), deliveries.Caller{Name: who.Name})
 }

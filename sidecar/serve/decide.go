@@ -68,8 +68,8 @@ func (s *Server) newDecider(store fleet.Store) (err error) {
 			Upstreams: s.proxy.Upstreams, Auth: d.auth.Load, Open: c.Open, Hosts: func() []string { return d.about.Load().hosts },
 			Rights: func(caller string) decide.Rights { return d.about.Load().rights[caller] },
 			Scopes: func(upstream string) decide.Scopes { return d.about.Load().scopes[upstream] },
-			Veil:   s.veil,
-			Log:    s.log, MaxWait: c.MaxWait, MaxPermits: c.MaxPermits, Turned: func(why string) { s.doors.Refused("decide", why) },
+			Veil:   s.veil, Deliveries: s.deliveries.callers(),
+			Log: s.log, MaxWait: c.MaxWait, MaxPermits: c.MaxPermits, Turned: func(why string) { s.doors.Refused("decide", why) },
 		}
 		if d.front, err = s.with.Listen(c.Listen); err != nil {
 			return fmt.Errorf("decide: listen: %w; set it to a free address", err)

@@ -3,6 +3,8 @@ package serve
 import (
 	"context"
 	"fmt"
+	"net/http"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -12,10 +14,12 @@ import (
 	"github.com/seed1158cd35/weir/observe/logs"
 	weirprom "github.com/seed1158cd35/weir/observe/prometheus"
 	"github.com/seed1158cd35/weir/sidecar/config"
+	api "github.com/seed1158cd35/weir/sidecar/deliveries"
 )
 
 // deliveries are what is kept and sent later; nil if the file asks for none.
 type deliveries struct {
+	delivery.Queue
 	store   *sqlite.Store
 	worker  *delivery.Worker
 	metrics *weirprom.Deliveries
@@ -33,7 +37,7 @@ func (s *Server) newDeliveries(c *config.Deliveries, registry prometheus.Registe
 	if err != nil {
 		return err
 	}
-	d := &deliveries{store: store, metrics: weirprom.NewDeliveries(registry, store)}
+	d := &deliveries{Queue: store, store: store, metrics: weirprom.NewDeliveries(registry, store)}
 	d.worker = &delivery.Worker{Queue: store, Owner: "weir", Sender: s.proxy.Sender, Schedule: s.proxy.ScheduleOf, Events: s.deliveryEvents(d)}
 	s.deliveries = d
 	s.proxy.Later(d)
@@ -67,9 +71,34 @@ func (d *deliveries) Accept(ctx context.Context, r *delivery.Request) (delivery.
 	return got, fresh, err
 }
 
-// Get finds a delivery.
-func (d *deliveries) Get(ctx context.Context, id string) (delivery.Delivery, error) {
-	return d.store.Get(ctx, id)
+// Redrive has dead letters sent again.
+func (d *deliveries) Redrive(ctx context.Context, f delivery.Filter, most int) (int, error) {
+	return d.worker.Redrive(ctx, f, most)
+}
+
+// Drop ends what waits, or deletes dead letters.
+func (d *deliveries) Drop(ctx context.Context, f delivery.Filter, most int) (int, error) {
+	return d.worker.Drop(ctx, f, most)
+}
+
+// operators answers what operators ask of deliveries; nil if there are none.
+func (d *deliveries) operators() http.Handler {
+	if d == nil {
+		return nil
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		api.API{Queue: d}.Serve(w, r, strings.TrimPrefix(r.URL.Path, api.Path), api.Caller{Operator: true})
+	})
+}
+
+// callers answers what callers of decisions ask of theirs; nil if there are none.
+func (d *deliveries) callers() func(w http.ResponseWriter, r *http.Request, rest, caller string) {
+	if d == nil {
+		return nil
+	}
+	return func(w http.ResponseWriter, r *http.Request, rest, caller string) {
+		api.API{Queue: d}.Serve(w, r, rest, api.Caller{Name: caller})
+	}
 }
 
 // start sends what is due.

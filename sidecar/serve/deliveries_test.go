@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/seed1158cd35/weir/delivery"
+	api "github.com/seed1158cd35/weir/sidecar/deliveries"
 	"github.com/seed1158cd35/weir/sidecar/proxy"
 )
 
@@ -91,14 +92,19 @@ func (m *mailbox) stop() {
 }
 
 // post sends a request, with headers as "Name: value".
-func (m *mailbox) post(path, body string, headers ...string) (*http.Response, proxy.Receipt, string) {
+func (m *mailbox) post(path, body string, headers ...string) (*http.Response, api.Receipt, string) {
 	m.Helper()
 	return m.send("POST", path, body, headers...)
 }
 
-func (m *mailbox) send(method, path, body string, headers ...string) (*http.Response, proxy.Receipt, string) {
+func (m *mailbox) send(method, path, body string, headers ...string) (*http.Response, api.Receipt, string) {
 	m.Helper()
-	r, err := http.NewRequest(method, "http://"+m.run.Addr()+path, strings.NewReader(body))
+	return m.sendTo("http://"+m.run.Addr(), method, path, body, headers...)
+}
+
+func (m *mailbox) sendTo(base, method, path, body string, headers ...string) (*http.Response, api.Receipt, string) {
+	m.Helper()
+	r, err := http.NewRequest(method, base+path, strings.NewReader(body))
 	if err != nil {
 		m.Fatal(err)
 	}
@@ -115,7 +121,7 @@ func (m *mailbox) send(method, path, body string, headers ...string) (*http.Resp
 	if err != nil {
 		m.Fatal(err)
 	}
-	var receipt proxy.Receipt
+	var receipt api.Receipt
 	_ = json.Unmarshal(text, &receipt)
 	return resp, receipt, string(text)
 }
@@ -123,10 +129,16 @@ func (m *mailbox) send(method, path, body string, headers ...string) (*http.Resp
 const async = "Prefer: respond-async"
 
 // becomes waits until a delivery has a status.
-func (m *mailbox) becomes(id string, want delivery.Status) proxy.Receipt {
+func (m *mailbox) becomes(id string, want delivery.Status) api.Receipt {
+	m.Helper()
+	return m.endsAs(id, want)
+}
+
+// endsAs is becomes for a caller that shows who it is.
+func (m *mailbox) endsAs(id string, want delivery.Status, headers ...string) api.Receipt {
 	m.Helper()
 	for {
-		resp, r, text := m.send("GET", proxy.DeliveriesPath+id, "")
+		resp, r, text := m.send("GET", proxy.DeliveriesPath+id, "", headers...)
 		if r.Status == want {
 			return r
 		}
@@ -142,7 +154,7 @@ func (m *mailbox) becomes(id string, want delivery.Status) proxy.Receipt {
 func TestARequestIsDeliveredLater(t *testing.T) {
 	m := newMailbox(t, "true", "", "")
 	resp, r, text := m.post("/box/in%2Fbox?a=1", "hello", async, "Content-Type: text/plain", "X-Other: 1", "Idempotency-Key: \"k-1\"", "X-Correlation-Id: c-1")
-	if resp.StatusCode != 202 || resp.Header.Get("Preference-Applied") != "respond-async" || resp.Header.Get("Location") != proxy.DeliveriesPath+r.ID || r.Upstream != "box" {
+	if resp.StatusCode != 202 || resp.Header.Get("Preference-Applied") != "respond-async" || resp.Header.Get("Location") != "http://"+m.run.Addr()+proxy.DeliveriesPath+r.ID || r.Upstream != "box" {
 		t.Fatalf("%d %v %s", resp.StatusCode, resp.Header, text)
 	}
 	if got := m.becomes(r.ID, delivery.Completed); got.Attempts != 1 {

@@ -115,15 +115,16 @@ func stateOf(u *weir.Upstream) Upstream {
 
 // A Page serves the admin API.
 type Page struct {
-	Version   string
-	Started   time.Time
-	Upstreams func() map[string]*weir.Upstream
-	Called    func() map[string]*weir.Upstream // those of Upstreams that are called, and do not stand for callers; nil means all
-	Metrics   http.Handler
-	Fleet     func() *Fleet                // nil if nothing is shared
-	Models    func(upstream string) *Model // nil, or nil for an upstream that is none
-	Troubles  func() []Trouble             // nil if there are none
-	Draining  atomic.Bool                  // set when the program is about to end: not ready any more
+	Version    string
+	Started    time.Time
+	Upstreams  func() map[string]*weir.Upstream
+	Called     func() map[string]*weir.Upstream // those of Upstreams that are called, and do not stand for callers; nil means all
+	Deliveries http.Handler                     // what operators ask of deliveries; nil if nothing is delivered later
+	Metrics    http.Handler
+	Fleet      func() *Fleet                // nil if nothing is shared
+	Models     func(upstream string) *Model // nil, or nil for an upstream that is none
+	Troubles   func() []Trouble             // nil if there are none
+	Draining   atomic.Bool                  // set when the program is about to end: not ready any more
 
 	// Hosts are the names of a loopback address. There requests that name another host
 	// are refused, unless they name localhost or an address.
@@ -149,6 +150,10 @@ func (p *Page) Handler() http.Handler {
 	mux.HandleFunc("GET /v1/status", p.status)
 	mux.HandleFunc("POST /v1/breaker", p.breaker)
 	mux.HandleFunc("POST /v1/pause", p.pause)
+	if p.Deliveries != nil {
+		mux.Handle("/v1/deliveries", p.Deliveries)
+		mux.Handle("/v1/deliveries/", p.Deliveries)
+	}
 	if p.Metrics != nil {
 		mux.Handle("GET /metrics", p.Metrics)
 	}

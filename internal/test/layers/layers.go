@@ -49,6 +49,7 @@ var order = [...][]string{
 	{"llm/gateway"},
 	{"delivery/deliverytest"},
 	{"delivery/sqlite"},
+	{"sidecar/deliveries"},
 	{"sidecar/status"},
 	{"sidecar/decide", "sidecar/envoy"},
 	{"sidecar/direct"},

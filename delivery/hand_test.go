@@ -1,0 +1,61 @@
+package delivery_test
+
+import (
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/delivery"
+)
+
+// What is redriven by hand is sent at once, not at the worker's next look; what is dropped by hand is
+// counted, and lets what came after it under its order key go.
+func TestRedrivenByHandGoesAtOnce(t *testing.T) {
+	play(t, weir.Policy{}, nil, func(s *site) {
+		s.answer = func(int, *http.Request) (int, http.Header) { return 404, nil }
+		for _, body := range []string{"one", "two"} {
+			if _, _, err := s.w.Accept(s.Context(), message(body)); err != nil {
+				s.Fatal(err)
+			}
+		}
+		synctest.Wait()
+		s.answer = func(int, *http.Request) (int, http.Header) { return 200, nil }
+		time.Sleep(time.Second)
+		begin := time.Since(s.start)
+		if n, err := s.w.Redrive(s.Context(), delivery.Filter{Reason: delivery.Rejected}, 1); n != 1 || err != nil {
+			s.Fatalf("redriven %d: %v", n, err)
+		}
+		if n, err := s.w.Redrive(s.Context(), delivery.Filter{Reason: delivery.Rejected}, 10); n != 1 || err != nil {
+			s.Fatalf("redriven %d: %v", n, err)
+		}
+		synctest.Wait()
+		if s.mu.Lock(); len(s.sent) != 4 || s.sent[3] != begin {
+			s.Errorf("sent at %v, redriven at %v", s.sent, begin)
+		}
+		s.mu.Unlock()
+
+		first, second := message("first"), message("second")
+		first.OrderKey, second.OrderKey = "k", "k"
+		first.NotBefore = time.Now().Add(time.Hour)
+		d, _, err := s.w.Accept(s.Context(), first)
+		if err != nil {
+			s.Fatal(err)
+		}
+		if _, _, err := s.w.Accept(s.Context(), second); err != nil {
+			s.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		begin = time.Since(s.start)
+		if n, err := s.w.Drop(s.Context(), delivery.Filter{IDs: []string{d.ID}}, 1); n != 1 || err != nil {
+			s.Fatalf("dropped %d: %v", n, err)
+		}
+		synctest.Wait()
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if len(s.sent) != 5 || s.sent[4] != begin || s.bodies["second"] != 1 || s.dead[delivery.Dropped] != 1 {
+			s.Errorf("sent %v, %d dropped", s.sent, s.dead[delivery.Dropped])
+		}
+	})
+}

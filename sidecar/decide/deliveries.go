@@ -1,0 +1,22 @@
+package decide
+
+import (
+	"net/http"
+
+	"github.com/seed1158cd35/weir/internal/refuse"
+)
+
+const deliveriesPath = "/v1/deliveries"
+
+// deliveries shows a caller what it has handed in to be delivered later.
+func (s *Server) deliveries(w http.ResponseWriter, r *http.Request, rest string) *refuse.Facts {
+	caller, err := s.who(r)
+	switch {
+	case err != nil:
+		return failed(http.StatusUnauthorized, refuse.Unauthorized, "%v", err)
+	case s.Deliveries == nil:
+		return failed(http.StatusNotFound, refuse.NotFound, "deliveries: nothing is delivered later here; see docs/deliveries.md")
+	}
+	s.Deliveries(w, r, rest, caller)
+	return nil
+}

@@ -1,0 +1,166 @@
+// Package deliveries is /v1/deliveries: what became of the requests that were handed in to be
+// delivered later, for those who handed them in and for operators, who look through dead letters,
+// have them sent again and drop them.
+package deliveries
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/seed1158cd35/weir/delivery"
+	"github.com/seed1158cd35/weir/internal/doc"
+	"github.com/seed1158cd35/weir/internal/refuse"
+)
+
+// Path is where deliveries are found on the listeners of decisions and of operators.
+const Path = "/v1/deliveries"
+
+// A Queue is what the API needs of a delivery.Queue.
+type Queue interface {
+	Get(ctx context.Context, id string) (delivery.Delivery, error)
+	Attempts(ctx context.Context, id string) ([]delivery.Attempt, error)
+	List(ctx context.Context, f delivery.Filter, cursor string, most int) ([]delivery.Delivery, string, error)
+	Redrive(ctx context.Context, f delivery.Filter, most int) (int, error)
+	Drop(ctx context.Context, f delivery.Filter, most int) (int, error)
+}
+
+// A Caller is who asks. It sees what was handed in under its name, and by its ID, which nobody can
+// guess, what was handed in without one.
+type Caller struct {
+	Name     string
+	Operator bool // sees everything
+}
+
+// may reports whether the caller may see a delivery.
+func (c Caller) may(d *delivery.Delivery) bool {
+	return c.Operator || d.Owner == "" || d.Owner == c.Name
+}
+
+// An API serves the deliveries of a queue.
+type API struct{ Queue Queue }
+
+// patience bounds how long the queue is asked, as a list that is read holds up the cutting of its log.
+const patience = 5 * time.Second
+
+// A request is one that is being answered.
+type request struct {
+	*http.Request
+	queue Queue
+	who   Caller
+}
+
+// Serve answers a request of a caller. rest is what follows Path.
+func (a API) Serve(w http.ResponseWriter, r *http.Request, rest string, who Caller) {
+	ctx, cancel := context.WithTimeout(r.Context(), patience)
+	defer cancel()
+	q := request{r.WithContext(ctx), a.Queue, who}
+	body, f := q.answer(strings.Trim(rest, "/"))
+	h := w.Header()
+	h.Set("Cache-Control", "no-store")
+	if f != nil {
+		if f.Status == http.StatusMethodNotAllowed {
+			h.Set("Allow", f.Details["allow"].(string))
+		}
+		if f.Wait > 0 {
+			h.Set("Retry-After", f.Seconds())
+		}
+		f.Write(w)
+		return
+	}
+	h.Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(body)
+}
+
+func (q *request) answer(rest string) (any, *refuse.Facts) {
+	id, do, _ := strings.Cut(rest, "/")
+	change := id == redrive || id == drop
+	switch {
+	case rest == "":
+		return q.by(q.list, http.MethodGet, http.MethodHead)
+	case do == "" && change:
+		return q.by(func() (any, *refuse.Facts) { return q.changeAll(id) }, http.MethodPost)
+	case do == "":
+		return q.by(func() (any, *refuse.Facts) { return q.show(id) }, http.MethodGet, http.MethodHead)
+	case do == redrive || do == drop:
+		return q.by(func() (any, *refuse.Facts) { return q.changeOne(id, do) }, http.MethodPost)
+	}
+	return nil, refused(http.StatusNotFound, refuse.NotFound, "path: there is nothing here; want %s, %s/ID, %s/ID/redrive or %s/ID/drop", Path, Path, Path, Path)
+}
+
+// by answers requests of some methods.
+func (q *request) by(answer func() (any, *refuse.Facts), methods ...string) (any, *refuse.Facts) {
+	for _, m := range methods {
+		if q.Method == m {
+			return answer()
+		}
+	}
+	f := refused(http.StatusMethodNotAllowed, refuse.ValidationError, "method %s: want %s", doc.Quote(q.Method), methods[0])
+	f.Details = map[string]any{"allow": strings.Join(methods, ", ")}
+	return nil, f
+}
+
+// show is a delivery with every attempt.
+func (q *request) show(id string) (any, *refuse.Facts) {
+	d, f := q.get(id)
+	if f != nil {
+		return nil, f
+	}
+	attempts, err := q.queue.Attempts(q.Context(), id)
+	if err != nil {
+		return nil, q.failed(err)
+	}
+	return Whole{viewOf(&d), attemptsOf(attempts)}, nil
+}
+
+// get finds a delivery that the caller may see. What others handed in is not there for the caller.
+func (q *request) get(id string) (delivery.Delivery, *refuse.Facts) {
+	d, err := q.queue.Get(q.Context(), id)
+	if err == nil && !q.who.may(&d) {
+		err = delivery.ErrNotFound
+	}
+	if err != nil {
+		return d, q.failed(err)
+	}
+	return d, nil
+}
+
+// failed says why the queue has no answer.
+func (q *request) failed(err error) *refuse.Facts {
+	var field *delivery.FieldError
+	switch {
+	case errors.Is(err, delivery.ErrNotFound):
+		return refused(http.StatusNotFound, DeliveryNotFound, "there is no such delivery; what was delivered is forgotten after deliveries.keep, dead letters after keep_dead")
+	case errors.Is(err, delivery.ErrCursor):
+		return bad("cursor", "is not one of this list: give it with the filter of the list that it came with, or begin without one")
+	case errors.As(err, &field):
+		return bad(field.Field, field.Reason)
+	}
+	f := refused(http.StatusServiceUnavailable, refuse.ServiceUnavailable, "the deliveries' file does not answer")
+	if q.Context().Err() != nil {
+		f.Message = fmt.Sprintf("the deliveries' file did not answer within %v; a narrower filter takes less", patience)
+	}
+	f.Wait = time.Second
+	return f
+}
+
+// Codes of errors that only deliveries have.
+const (
+	DeliveryNotFound = "DELIVERY_NOT_FOUND"
+	Conflict         = "CONFLICT"
+)
+
+func refused(status int, code, format string, args ...any) *refuse.Facts {
+	return &refuse.Facts{Status: status, Code: code, Message: fmt.Sprintf(format, args...)}
+}
+
+// bad says what is wrong with a part of a request.
+func bad(field, reason string) *refuse.Facts {
+	f := refused(http.StatusBadRequest, refuse.ValidationError, "%s: %s", field, reason)
+	f.Details = map[string]any{"field": field, "reason": reason}
+	return f
+}

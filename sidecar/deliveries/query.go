@@ -1,0 +1,129 @@
+package deliveries
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/seed1158cd35/weir/delivery"
+	"github.com/seed1158cd35/weir/internal/doc"
+	"github.com/seed1158cd35/weir/internal/refuse"
+)
+
+// Bounds of lists and of changes.
+const (
+	usual      = 100
+	most       = 1000
+	mostIDs    = 1000
+	longestArg = 512 // in bytes
+)
+
+// parameters are what a list may be asked by.
+var parameters = []string{"id", "upstream", "status", "reason", "owner", "older", "before", "limit", "cursor"}
+
+// A Choice says which deliveries are meant.
+type Choice struct {
+	IDs      []string        `json:"ids,omitempty"`
+	Upstream string          `json:"upstream,omitempty"`
+	Status   delivery.Status `json:"status,omitempty"`
+	Reason   delivery.Reason `json:"reason,omitempty"`
+	Owner    string          `json:"owner,omitempty"`
+	Older    string          `json:"older,omitempty"` // came to its status so long ago, or longer
+	Before   time.Time       `json:"before,omitzero"` // came to its status before
+}
+
+// list pages through deliveries.
+func (q *request) list() (any, *refuse.Facts) {
+	values, f := q.parameters()
+	if f != nil {
+		return nil, f
+	}
+	c := Choice{IDs: values["id"], Upstream: values.Get("upstream"), Status: delivery.Status(values.Get("status")),
+		Reason: delivery.Reason(values.Get("reason")), Owner: values.Get("owner"), Older: values.Get("older")}
+	var err error
+	if v := values.Get("before"); v != "" {
+		if c.Before, err = time.Parse(time.RFC3339, v); err != nil {
+			return nil, bad("before", "want an instant such as 2027-01-31T12:00:00Z")
+		}
+	}
+	limit := usual
+	if v := values.Get("limit"); v != "" {
+		if limit, err = strconv.Atoi(v); err != nil || limit < 1 || limit > most {
+			return nil, bad("limit", fmt.Sprintf("want 1 to %d", most))
+		}
+	}
+	cursor := values.Get("cursor")
+	if cursor != "" && c.Older != "" {
+		return nil, bad("older", "with a cursor give before, as the answer that the cursor is from says it")
+	}
+	filter, f := q.filter(&c)
+	if f != nil {
+		return nil, f
+	}
+	page, next, err := q.queue.List(q.Context(), filter, cursor, limit)
+	if err != nil {
+		return nil, q.failed(err)
+	}
+	p := Page{Deliveries: make([]View, 0, len(page)), Next: next, Before: filter.Before}
+	for i := range page {
+		p.Deliveries = append(p.Deliveries, viewOf(&page[i]))
+	}
+	return p, nil
+}
+
+// parameters are those of the query, each of which is known, short and said once, but for id.
+func (q *request) parameters() (url.Values, *refuse.Facts) {
+	values, err := url.ParseQuery(q.URL.RawQuery)
+	if err != nil {
+		return nil, bad("query", "cannot be read: "+err.Error())
+	}
+	for name, all := range values {
+		switch {
+		case !slices.Contains(parameters, name):
+			return nil, bad(doc.Quote(name), "is no parameter here; want some of "+strings.Join(parameters, ", "))
+		case len(all) > 1 && name != "id":
+			return nil, bad(name, "stands in the query more than once")
+		}
+		for _, v := range all {
+			if len(v) > longestArg {
+				return nil, bad(name, fmt.Sprintf("is longer than %d bytes", longestArg))
+			}
+		}
+	}
+	return values, nil
+}
+
+// filter is what a choice means: of a caller's own deliveries, unless the caller is an operator.
+func (q *request) filter(c *Choice) (delivery.Filter, *refuse.Facts) {
+	f := delivery.Filter{IDs: c.IDs, Upstream: c.Upstream, Status: c.Status, Reason: c.Reason, Owner: c.Owner, Before: c.Before}
+	switch {
+	case !q.who.Operator && q.who.Name == "":
+		return f, refused(http.StatusForbidden, refuse.Forbidden, "callers without a name see deliveries one by one, by their IDs: %s/ID; lists are for callers with tokens or certificates, and for operators on the admin listener", Path)
+	case !q.who.Operator && c.Owner != "" && c.Owner != q.who.Name:
+		return f, refused(http.StatusForbidden, refuse.Forbidden, "owner: callers see what they handed in themselves")
+	case len(c.IDs) > mostIDs:
+		return f, bad("ids", fmt.Sprintf("are more than %d", mostIDs))
+	case c.Reason != "" && !slices.Contains(delivery.Reasons[:], c.Reason):
+		return f, bad("reason", fmt.Sprintf("%s is none: want one of %q", doc.Quote(string(c.Reason)), delivery.Reasons))
+	case c.Older != "" && !c.Before.IsZero():
+		return f, bad("older", "means the same as before: give one of them")
+	}
+	if !q.who.Operator {
+		f.Owner = q.who.Name
+	}
+	if c.Older != "" {
+		long, err := time.ParseDuration(c.Older)
+		if err != nil || long < 0 {
+			return f, bad("older", "want a time such as 90m or 24h")
+		}
+		f.Before = time.Now().Add(time.Millisecond - long).Truncate(time.Millisecond).UTC()
+	}
+	if err := f.Check(); err != nil {
+		return f, q.failed(err)
+	}
+	return f, nil
+}
