@@ -76,7 +76,7 @@ func TestSchedules(t *testing.T) {
 			Attempts: 8, Base: 100 * time.Millisecond, ThrottleBase: 2 * time.Second, Cap: 20 * time.Second, HintSlack: 5 * time.Second,
 		},
 		"drs":       {Attempts: 6, Base: time.Second, Cap: time.Minute, Jitter: retry.RangeJitter, Low: 0.5, High: 1.5},
-		"messaging": {Attempts: 3, Base: time.Second, Cap: 32 * time.Second, Jitter: retry.AddedJitter, Added: 500 * time.Millisecond},
+		"messaging": {Attempts: 4, Base: time.Second, Cap: 32 * time.Second, Jitter: retry.AddedJitter, Added: 500 * time.Millisecond},
 		"llm":       {Attempts: 6, Base: 100 * time.Millisecond, Cap: 10 * time.Second, Jitter: retry.DecorrelatedJitter},
 	}
 	if got := retry.Schedules(); len(got) != len(want) || !slices.IsSorted(got) {
@@ -110,7 +110,7 @@ func TestScheduleDelays(t *testing.T) {
 		{"drs", outcome.Throttled, []time.Duration{500 * ms, s, 2 * s, 4 * s, 8 * s}, []time.Duration{1500 * ms, 3 * s, 6 * s, 12 * s, 24 * s}},
 		{"aws-patient", outcome.Failed, []time.Duration{0, 0, 0}, []time.Duration{100 * ms, 200 * ms, 400 * ms}},
 		{"aws-patient", outcome.Throttled, []time.Duration{0, 0, 0, 0, 0}, []time.Duration{2 * s, 4 * s, 8 * s, 16 * s, 20 * s}},
-		{"messaging", outcome.Throttled, []time.Duration{s, 2 * s}, []time.Duration{1500 * ms, 2500 * ms}},
+		{"messaging", outcome.Throttled, []time.Duration{s, 2 * s, 4 * s}, []time.Duration{1500 * ms, 2500 * ms, 4500 * ms}},
 		{"llm", outcome.Throttled, []time.Duration{100 * ms, 100 * ms}, []time.Duration{300 * ms, 900 * ms}},
 	} {
 		c, _ := retry.Schedule(tt.name)

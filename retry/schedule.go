@@ -28,7 +28,8 @@ var schedules = map[string]Config{
 	// AWS Elastic Disaster Recovery, whose control plane throttles hard.
 	"drs": {Attempts: 6, Base: time.Second, Cap: time.Minute, Jitter: RangeJitter, Low: 0.5, High: 1.5},
 
-	"messaging": {Attempts: 3, Base: time.Second, Cap: 32 * time.Second, Jitter: AddedJitter, Added: 500 * time.Millisecond},
+	// The first attempt and 3 retries: after 1s, 2s and 4s, and up to 500ms more.
+	"messaging": {Attempts: 4, Base: time.Second, Cap: 32 * time.Second, Jitter: AddedJitter, Added: 500 * time.Millisecond},
 
 	// Language model providers: many short refusals, and callers who wait.
 	"llm": {Attempts: 6, Base: 100 * time.Millisecond, Cap: 10 * time.Second, Jitter: DecorrelatedJitter},
