@@ -25,6 +25,7 @@ const usage = `weir keeps programs inside the limits of the APIs they call.
   weir status                    what a running weir is doing
   weir pause UPSTREAM            stop its calls, or those of a limit, key, pool or operation
   weir resume UPSTREAM           lift its pauses, whoever asked for them
+  weir dead list | show | redrive | drop   what could not be delivered, and what becomes of it
   weir store init                make the store ready that a fleet shares
   weir static test "question"    which static answer a question finds, and why
   weir version
@@ -47,6 +48,8 @@ func run(ctx context.Context, w world) error {
 		return showStatus(ctx, w)
 	case "pause", "resume":
 		return runPause(ctx, w, name)
+	case "dead":
+		return runDead(ctx, w)
 	case "store":
 		return runStore(ctx, w)
 	case "static":

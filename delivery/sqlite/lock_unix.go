@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// errHeld means that another process has the file.
-var errHeld = errors.New("another weir has the file open: give each its own, or stop the other")
+// ErrHeld means that another process has the file open.
+var ErrHeld = errors.New("another weir has the file open: give each its own, or stop the other")
 
 // lockFile holds the file at path for this process, until it is closed or the process ends. It
 // is not the database itself: to close any descriptor of that would drop SQLite's own locks.
@@ -23,7 +23,7 @@ func lockFile(path string) (*os.File, error) {
 	}
 	_ = f.Close()
 	if errors.Is(err, syscall.EWOULDBLOCK) {
-		return nil, errHeld
+		return nil, ErrHeld
 	}
 	return nil, err
 }

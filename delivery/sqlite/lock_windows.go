@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// errHeld means that another process has the file.
-var errHeld = errors.New("another weir has the file open: give each its own, or stop the other")
+// ErrHeld means that another process has the file open.
+var ErrHeld = errors.New("another weir has the file open: give each its own, or stop the other")
 
 // lockFile holds the file at path for this process, until it is closed or the process ends.
 func lockFile(path string) (*os.File, error) {
@@ -22,7 +22,7 @@ func lockFile(path string) (*os.File, error) {
 	}
 	_ = f.Close()
 	if errors.Is(err, windows.ERROR_LOCK_VIOLATION) {
-		return nil, errHeld
+		return nil, ErrHeld
 	}
 	return nil, err
 }

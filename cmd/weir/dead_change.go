@@ -1,0 +1,171 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/seed1158cd35/weir/internal/cli"
+	"github.com/seed1158cd35/weir/sidecar/deliveries"
+)
+
+// A changing is a redrive or a drop of many, under way.
+type changing struct {
+	w    world
+	m    *mail
+	do   string
+	rate float64 // deliveries a second; 0 means as fast as it goes
+	done int
+	note string
+	told time.Time // when progress was told last
+}
+
+// deadChange redrives or drops dead letters, by ID or by choice.
+func deadChange(ctx context.Context, w world, do string) (err error) {
+	f := w.flags("dead "+do, "[ID ...]")
+	m, c := w.mailFlags(f), choiceFlags(f)
+	all := f.Bool("all", false, "all dead letters")
+	most := f.Int("most", 0, "how many at most; 0 for all that are chosen")
+	p := &changing{w: w, m: m, do: do, told: time.Now()}
+	f.Func("rate", "how many at most in a time, such as `10/s`, 300/m or 5000/h; without it as fast as they can be queued. The policy's limits hold in any case", func(v string) (err error) {
+		p.rate, err = perSecond(v)
+		return err
+	})
+	ids, err := w.ids(f)
+	if err != nil {
+		return err
+	}
+	chosen := c.Upstream != "" || c.Reason != "" || c.Owner != "" || c.Older != ""
+	wrong := ""
+	switch {
+	case len(ids) > 0 && (chosen || *all):
+		wrong = "give IDs, or flags that choose, not both"
+	case chosen && *all:
+		wrong = "-all is for all; leave it out, or the flags that choose"
+	case len(ids) == 0 && !chosen && !*all:
+		wrong = "name deliveries by their IDs, choose with -upstream, -reason, -owner or -older, or say -all"
+	case *most < 0:
+		wrong = "-most must not be negative"
+	}
+	if wrong != "" {
+		fmt.Fprintf(w.err, "weir dead %s: %s\n", do, wrong)
+		return cli.ErrUsage
+	}
+	if err := m.open(ctx, f); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, m.close()) }()
+	if len(ids) > 0 {
+		err = p.each(ctx, ids)
+	} else {
+		err = p.many(ctx, deliveries.Order{Choice: *c, All: *all}, *most)
+	}
+	fmt.Fprintf(w.out, "%d %s\n", p.done, p.past())
+	if p.note != "" {
+		fmt.Fprintln(w.out, p.note)
+	}
+	return err
+}
+
+func (p *changing) past() string {
+	if p.do == "drop" {
+		return "dropped"
+	}
+	return "redriven"
+}
+
+// each handles deliveries one by one, and says of each what is wrong with it.
+func (p *changing) each(ctx context.Context, ids []string) error {
+	bad := 0
+	for i, id := range ids {
+		done, err := p.m.post(ctx, "/"+url.PathEscape(id)+"/"+p.do, nil)
+		switch {
+		case err != nil && ctx.Err() != nil:
+			return err
+		case err != nil:
+			fmt.Fprintf(p.w.err, "%s: %v\n", plain(id), err)
+			bad++
+		default:
+			p.add(done)
+		}
+		if i < len(ids)-1 {
+			if err := p.rest(ctx, done.Changed); err != nil {
+				return err
+			}
+		}
+	}
+	if bad > 0 {
+		return cli.ErrFound
+	}
+	return nil
+}
+
+// largestStep is how many are changed at once.
+const largestStep = 200
+
+// many handles what an order chooses, step by step. What dies again meanwhile is not handled again: it
+// died after the instant that the first answer names.
+func (p *changing) many(ctx context.Context, o deliveries.Order, most int) error {
+	step := largestStep
+	if p.rate > 0 { // ten steps a second, so that there are no bursts
+		step = max(1, min(largestStep, int(p.rate/10)))
+	}
+	for {
+		o.Most = step
+		if most > 0 {
+			o.Most = min(step, most-p.done)
+		}
+		done, err := p.m.post(ctx, "/"+p.do, o)
+		if err != nil {
+			return err
+		}
+		p.add(done)
+		if done.Changed < o.Most || most > 0 && p.done >= most {
+			return nil
+		}
+		o.Older, o.Before = "", done.Before
+		if err := p.rest(ctx, done.Changed); err != nil {
+			return err
+		}
+	}
+}
+
+// add counts what was done, and tells of progress every second.
+func (p *changing) add(done deliveries.Done) {
+	p.done += done.Changed
+	if done.Note != "" {
+		p.note = done.Note
+	}
+	if now := time.Now(); now.Sub(p.told) >= time.Second {
+		p.told = now
+		fmt.Fprintf(p.w.err, "%d %s so far\n", p.done, p.past())
+	}
+}
+
+// rest waits as the rate says.
+func (p *changing) rest(ctx context.Context, n int) error {
+	if p.rate == 0 {
+		return ctx.Err()
+	}
+	select {
+	case <-time.After(time.Duration(float64(n) / p.rate * float64(time.Second))):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// perSecond reads a rate.
+func perSecond(text string) (float64, error) {
+	number, unit, _ := strings.Cut(text, "/")
+	n, err := strconv.ParseFloat(number, 64)
+	seconds, ok := map[string]float64{"": 1, "s": 1, "m": 60, "h": 3600}[unit]
+	if err != nil || !ok || !(n > 0) || n > 1e6 {
+		return 0, errors.New("want a number in a time, such as 10/s, 300/m or 5000/h")
+	}
+	return n / seconds, nil
+}
