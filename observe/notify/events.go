@@ -22,6 +22,12 @@ func (n *Notifier) Events() weir.Events {
 // Fleet is what to give to fleet.New, so that people are told when its store is away.
 func (n *Notifier) Fleet() fleet.Events { return fleet.Events{Fallback: n.fallback} }
 
+// Died is to be called when deliveries to an upstream have become dead letters, for one of the reasons of
+// package delivery.
+func (n *Notifier) Died(upstream, reason string, number int) {
+	n.happened(subject{kind: DeadLetter, upstream: upstream}, func() string { return fmt.Sprintf("%d, reason %s", number, reason) })
+}
+
 func (n *Notifier) refused(e weir.Refused) {
 	if e.Reason != weir.QuotaExhausted {
 		return

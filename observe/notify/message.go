@@ -15,10 +15,11 @@ const (
 	Violation   Kind = "violation"    // the upstream throttled what the limits had allowed
 	BreakerOpen Kind = "breaker_open" // an upstream is no longer called
 	Fallback    Kind = "fallback"     // the fleet's store is away, limits are held locally
+	DeadLetter  Kind = "dead_letter"  // a delivery could not be delivered
 )
 
 // Kinds lists every kind.
-var Kinds = [...]Kind{Exhausted, Quota, Violation, BreakerOpen, Fallback}
+var Kinds = [...]Kind{Exhausted, Quota, Violation, BreakerOpen, Fallback, DeadLetter}
 
 // What each kind means to whoever is called: in a few words, when it is over, and what to do.
 var words = map[Kind]struct{ title, over, action string }{
@@ -32,6 +33,8 @@ var words = map[Kind]struct{ title, over, action string }{
 		"Look at the upstream's own status; weir lets a probe through now and then, and closes the breaker by itself when one succeeds."},
 	Fallback: {"shared store is away", "the shared store is back",
 		"Restore the store (Redis or DynamoDB); until then every process keeps to its part of the limits, and one that has none refuses calls."},
+	DeadLetter: {"deliveries became dead letters", "no delivery became a dead letter any more; those that did are kept until somebody redrives or drops them",
+		"Look at them with weir dead list and weir dead show; mend what they died of, then weir dead redrive or weir dead drop."},
 }
 
 // A Message is what is sent: plain data, in which every name is from the configuration.

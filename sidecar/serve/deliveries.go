@@ -52,6 +52,9 @@ func (s *Server) deliveryEvents(d *deliveries) delivery.Events {
 		Dead: func(upstream string, why delivery.Reason, n int) {
 			counted.Dead(upstream, why, n)
 			written.Dead(upstream, why, n)
+			if why != delivery.Dropped { // somebody knows
+				s.tells.died(upstream, string(why), n)
+			}
 		},
 		Lost: func(of *delivery.Delivery) {
 			counted.Lost(of)

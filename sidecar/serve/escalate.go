@@ -121,6 +121,13 @@ func (e *escalation) fleet(all ...fleet.Events) fleet.Events {
 	return fleet.TeeFleet(all...)
 }
 
+// died tells people of dead letters.
+func (e *escalation) died(upstream, reason string, number int) {
+	if e.notifier != nil {
+		e.notifier.Died(upstream, reason, number)
+	}
+}
+
 func (e *escalation) watch(u *weir.Upstream) {
 	if e.metrics != nil {
 		e.metrics.Watch(u)

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir/delivery"
+	"github.com/seed1158cd35/weir/observe/notify"
 	api "github.com/seed1158cd35/weir/sidecar/deliveries"
 )
 
@@ -221,6 +223,36 @@ func TestCallersWithoutNames(t *testing.T) {
 			if code, text := m.at(base, "GET", list, "", nil); code != 403 || !strings.Contains(text, "one by one") {
 				t.Errorf("%s%s: %d %s", base, list, code, text)
 			}
+		}
+	}
+}
+
+// The first dead letter of an upstream is told to people at once, and the metrics say how many there are and
+// how old the oldest is.
+func TestPeopleAreToldOfDeadLetters(t *testing.T) {
+	got := make(chan notify.Message, 10)
+	hook := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		var m notify.Message
+		if err := json.NewDecoder(r.Body).Decode(&m); err == nil {
+			got <- m
+		}
+	}))
+	defer hook.Close()
+	t.Setenv("WEIR_TEST_HOOK", hook.URL)
+	t.Setenv("WEIR_TEST_HOOK_SECRET", "0123456789abcdef0123")
+	m := newMailbox(t, "always", "", "notify: {webhook_env: WEIR_TEST_HOOK, webhook_secret_env: WEIR_TEST_HOOK_SECRET, kinds: [dead_letter]}")
+	m.dead(3)
+	told := <-got
+	if told.Kind != notify.DeadLetter || told.Upstream != "box" || told.Resolved || told.Detail != "1, reason rejected" || !strings.Contains(told.Action, "weir dead list") {
+		t.Errorf("told %+v", told)
+	}
+	if len(got) > 0 {
+		t.Errorf("and %+v", <-got)
+	}
+	_, _, text := m.sendTo("http://"+m.run.admin.Addr().String(), "GET", "/metrics", "")
+	for _, want := range []string{`weir_deliveries{status="failed",upstream="box"} 3`, `weir_dead_letter_oldest_seconds{upstream="box"}`} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the metrics do not say %s", want)
 		}
 	}
 }
