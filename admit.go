@@ -39,6 +39,7 @@ var goOn = step{kind: stepGo}
 func no(why Reason, wait time.Duration) step { return step{wait: wait, why: why} }
 
 func (s step) refused() bool { return s.kind == stepRefuse }
+func (s step) waits() bool   { return s.kind > stepGo }
 
 // A walk is the way of one attempt through the gates, up to its permit or its refusal. Whatever
 // waits notes in now what time it is afterwards.
@@ -52,7 +53,6 @@ type walk struct {
 	start    time.Duration // when the attempt came to the gates
 	now      time.Duration // the latest instant that was looked at
 	until    time.Duration // a limit makes it wait until then at most; not at all if that is not after now
-	slotTime time.Duration // the same of a place in flight
 	deadline time.Duration // the call's own; bucket.Never if it has none
 }
 
@@ -61,7 +61,6 @@ type walk struct {
 func (p *Permit) admit(ctx context.Context, now, deadline time.Duration, c *Call) error {
 	w := walk{Permit: p, call: c, start: now, now: now, deadline: deadline}
 	w.until = min(deadline, later(now, w.longest()))
-	w.slotTime = min(deadline, later(now, p.plan.live.slotWait))
 	d, err := w.meet(ctx)
 	if err == nil && !d.refused() {
 		d, err = w.askFirst(ctx)
@@ -83,50 +82,45 @@ func (p *Permit) admit(ctx context.Context, now, deadline time.Duration, c *Call
 	return d.err(p, w.now, told)
 }
 
-// try passes the gates that do not wait, but for an answer of the store.
-func (w *walk) try() step {
-	d := w.ask()
-	for !d.refused() && d.kind != stepGo {
-		if d.kind == stepStore {
-			d, _ = w.fetch(context.Background()) // a context that does not end
-		} else {
-			d = w.moves()
-		}
-	}
-	if !d.refused() && !w.enter(w.now, w.given.Probe) {
-		d = w.full()
-	}
-	w.sent = w.now
-	return d
-}
-
 // ask asks the gates in their order, up to the limits. A place in flight is taken last, since
 // others could use it while the limits make the call wait; gates of one's own may wait as long
 // as they like, and so are asked when all others have let the call go on.
 func (w *walk) ask() step {
-	w.u.latest.saw(w.now)
-	w.ticket.of(w.plan.breakerFor(w.now, w.call))
-	if d := w.ticket.ask(w.now); d.refused() {
+	p, now := w.Permit, w.now
+	p.u.latest.saw(now)
+	p.ticket.of(p.plan.breakerFor(now, w.call))
+	if d := p.ticket.ask(now); d.refused() {
 		return d
 	}
-	if v := w.u.live.Load(); v != w.by.live { // since the call began, or while it waited
-		w.by = v.plan(w.call)
+	if v := p.u.live.Load(); v != p.by.live { // since the call began, or while it waited
+		p.by = v.plan(w.call)
 	}
-	w.charge(w.now, w.call)
+	p.charge(now, w.call)
 	return w.turn()
 }
 
-// turn asks pauses and limits: at first, and again after each wait.
+// turn asks pauses, and takes what the call costs of all limits, or of none, unless others wait for it
+// already: at first, and again after each wait.
 func (w *walk) turn() step {
-	if w.moved() {
+	p, now := w.Permit, w.now
+	switch {
+	case p.moved():
 		return step{kind: stepMove}
-	}
-	if w.u.pauses.Any(w.now) {
-		if s := w.stopped(w.now, false); s.wait > 0 {
+	case p.u.pauses.Any(now):
+		if s := p.stopped(now, false); s.wait > 0 {
 			return w.held(s)
 		}
 	}
-	return w.askLimits()
+	if p.limits.Len() == 0 {
+		return goOn
+	}
+	if !p.u.lines.Empty() && w.behind() {
+		return w.stepBehind()
+	}
+	if v := p.take(now); !v.OK {
+		return w.lacks(v)
+	}
+	return goOn
 }
 
 // pass waits where the gates say so, and passes them: each case is where a step leads.
@@ -162,13 +156,13 @@ func (w *walk) pass(ctx context.Context, d step) (_ step, err error) {
 // meet waits until this process has heard once which pauses there are. An attempt that
 // follows another is not made while the upstream drains.
 func (w *walk) meet(ctx context.Context) (step, error) {
-	if w.attempt > 1 && w.u.drains.Load() {
+	if w.attempt > 1 && w.u.bell.tolled.Load() {
 		return no(ShuttingDown, soon), nil
 	}
 	if !w.u.pauses.Unmet() {
 		return goOn, nil
 	}
-	err := w.u.meet(ctx, w.left())
+	err := w.u.pauses.meet(ctx, w.left())
 	w.now = w.u.clock.Now()
 	if err == nil {
 		return goOn, nil
@@ -216,7 +210,7 @@ const nap = time.Second
 
 // doze waits for the end of a pause, and asks again.
 func (w *walk) doze(ctx context.Context, d time.Duration) (step, error) {
-	opened, err := w.u.sleep(ctx, w.breaker, min(d, nap))
+	opened, err := w.u.bell.sleep(ctx, w.breaker, min(d, nap))
 	w.now = w.u.clock.Now()
 	if opened && err == nil {
 		if d := w.hears(); d.refused() {
@@ -245,7 +239,7 @@ func (w *walk) tooSlow() step {
 		c, lacks := w.limits.Charge(int(w.why)), w.limits.Lacks(w.now, int(w.why))
 		wait := max(c.Registry.Get(w.now, c.Key).Ask(w.now, c.Cost), soon, lacks.Wait)
 		return w.judge(limit.Verdict{Wait: wait, Cause: limit.Cause{Why: int(w.why), Lack: lacks.Lack}})
-	case w.flight != nil && w.berth.slot == 0:
+	case w.flight != nil && w.slot == 0:
 		return w.full()
 	}
 	w.undo()
@@ -257,7 +251,7 @@ func (w *walk) tooSlow() step {
 // the upstream drains. If it refuses, nothing is held any more.
 func (w *walk) hears() step {
 	d := w.ticket.ask(w.now)
-	if !d.refused() && w.u.drains.Load() {
+	if !d.refused() && w.u.bell.tolled.Load() {
 		w.giveBack(w.now)
 		d = no(ShuttingDown, soon)
 	}

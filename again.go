@@ -1,10 +1,12 @@
 package weir
 
 import (
+	"context"
 	"errors"
 	"time"
 
 	"github.com/seed1158cd35/weir/breaker"
+	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/limit/bucket"
 	"github.com/seed1158cd35/weir/outcome"
 	"github.com/seed1158cd35/weir/retry"
@@ -63,6 +65,26 @@ func (r *Run) afford() retry.Decision {
 	return d
 }
 
+// mayRetry takes a retry from what all processes may make together. Nobody waits
+// for one.
+func (r *Run) mayRetry() bool {
+	all := r.live.retries
+	if all == nil {
+		return true
+	}
+	var p limit.Permit
+	p.Add(limit.Charge{Registry: all, Cost: 1})
+	v := p.Take(r.now, 0)
+	for v.Ask {
+		v, _ = p.Fetch(context.Background(), r.now, r.now, r.call.Priority) // a context that does not end
+		if !v.OK {
+			return false
+		}
+		v = p.Take(r.now, 0)
+	}
+	return v.OK
+}
+
 // pauseBefore waits for the next attempt, and once more whenever that would be futile.
 func (r *Run) pauseBefore() bool {
 	for d := r.next; r.pause(d); {
@@ -91,6 +113,29 @@ func (r *Run) pause(d retry.Decision) bool {
 	r.outcome.Class, r.word.Class = outcome.Canceled, outcome.Canceled
 	r.done(r.gaveUp(err, 0))
 	return false
+}
+
+// rest is the wait for the next attempt. It goes on while the breaker is open if that may be
+// over before: then the call may be the probe. When the pause is lifted that the upstream
+// has asked for, what is left of it is the retry's own delay.
+func (r *Run) rest(d retry.Decision) error {
+	b, now := r.permit.breaker, r.u.clock.Now()
+	until, own := later(now, d.After), later(now, d.Delay)
+	for now < until && !outlasts(b, now, until) && !r.u.bell.tolled.Load() {
+		if _, err := r.u.bell.sleep(r.ctx, b, until-now); err != nil {
+			return err
+		}
+		if now = r.u.clock.Now(); r.permit.lifted(now) {
+			until = own
+		}
+	}
+	return nil
+}
+
+// outlasts reports whether a breaker is open until the instant or longer.
+func outlasts(b *breaker.Breaker, now, until time.Duration) bool {
+	v := b.Look(now)
+	return v.Phase == breaker.Open && v.Until >= until
 }
 
 // refused ends a call for which there was no permit: before its first attempt

@@ -11,14 +11,14 @@ import (
 
 	"github.com/seed1158cd35/weir/breaker"
 	"github.com/seed1158cd35/weir/clock"
-	"github.com/seed1158cd35/weir/limit/line"
-	"github.com/seed1158cd35/weir/retry"
 )
 
 // A bell wakes calls that wait: when their breaker opens, when a reload has charged them to other
 // limits, and when a pause is lifted.
 type bell struct {
-	mu       sync.Mutex // nothing else is locked while it is held
+	clock    clock.Clock
+	tolled   atomic.Bool // nobody is to wait any more
+	mu       sync.Mutex  // nothing else is locked while it is held
 	sleepers map[*sleeper]struct{}
 	n        uint64 // sleepers so far
 }
@@ -60,6 +60,7 @@ func (b *bell) ring(now time.Duration) {
 
 // toll wakes all, as nobody is to wait any more.
 func (b *bell) toll() {
+	b.tolled.Store(true)
 	for _, s := range b.those(func(*sleeper) bool { return true }) {
 		s.opened.Store(true)
 		s.wake()
@@ -102,62 +103,27 @@ func isOpen(now time.Duration, b *breaker.Breaker) bool {
 
 // sleep sleeps for d, or until the breaker opens, which it then reports, or until a pause
 // is lifted, or until ctx ends.
-func (u *Upstream) sleep(ctx context.Context, b *breaker.Breaker, d time.Duration) (opened bool, err error) {
-	w := clock.NewWaker(u.clock)
-	s := &sleeper{breaker: b, wake: w.Wake, looks: true}
-	u.bell.add(s)
-	defer u.bell.remove(s)
-	if u.drains.Load() { // which may have begun before it was heard
+func (b *bell) sleep(ctx context.Context, of *breaker.Breaker, d time.Duration) (opened bool, err error) {
+	w := clock.NewWaker(b.clock)
+	s := &sleeper{breaker: of, wake: w.Wake, looks: true}
+	b.add(s)
+	defer b.remove(s)
+	if b.tolled.Load() { // which may have begun before it was heard
 		return true, nil
 	}
 	err = w.Sleep(ctx, d)
 	return err == nil && s.opened.Load(), err
 }
 
-// rest is the wait for the next attempt. It goes on while the breaker is open if that may be
-// over before: then the call may be the probe. When the pause is lifted that the upstream
-// has asked for, what is left of it is the retry's own delay.
-func (r *Run) rest(d retry.Decision) error {
-	b, now := r.permit.breaker, r.u.clock.Now()
-	until, own := later(now, d.After), later(now, d.Delay)
-	for now < until && !outlasts(b, now, until) && !r.u.drains.Load() {
-		if _, err := r.u.sleep(r.ctx, b, until-now); err != nil {
-			return err
-		}
-		if now = r.u.clock.Now(); r.permit.lifted(now) {
-			until = own
-		}
-	}
-	return nil
-}
-
-// outlasts reports whether a breaker is open until the instant or longer.
-func outlasts(b *breaker.Breaker, now, until time.Duration) bool {
-	v := b.Look(now)
-	return v.Phase == breaker.Open && v.Until >= until
-}
-
 // hearing is a context that ends when the breaker opens, too. What waits with it waits
 // elsewhere than here.
-func (u *Upstream) hearing(ctx context.Context, b *breaker.Breaker) (inner context.Context, s *sleeper, done func()) {
-	inner, cancel := u.clock.WithTimeout(ctx, math.MaxInt64/4, nil)
-	s = &sleeper{breaker: b, wake: cancel}
-	u.bell.add(s)
-	if u.drains.Load() { // which may have begun before it was heard
+func (b *bell) hearing(ctx context.Context, of *breaker.Breaker) (inner context.Context, s *sleeper, done func()) {
+	inner, cancel := b.clock.WithTimeout(ctx, math.MaxInt64/4, nil)
+	s = &sleeper{breaker: of, wake: cancel}
+	b.add(s)
+	if b.tolled.Load() { // which may have begun before it was heard
 		s.opened.Store(true)
 		cancel()
 	}
-	return inner, s, func() { u.bell.remove(s); cancel() }
-}
-
-// opened tells all who wait for a breaker's calls that it is open.
-func (u *Upstream) opened() {
-	now := u.clock.Now()
-	u.bell.ring(now)
-	u.lines.Fail(errOpened, func(a line.Asker) bool { return isOpen(now, a.(*stander).breaker) })
-	if v := u.live.Load(); v != nil {
-		for _, f := range v.flights() {
-			f.fail(now)
-		}
-	}
+	return inner, s, func() { b.remove(s); cancel() }
 }

@@ -31,7 +31,9 @@ func (p *Policy) breakersBy() string {
 // breakersDeclared reports whether the policy has a breaker for each declared operation.
 func (p *Policy) breakersDeclared() bool { return p.BreakerScope == "" && len(p.Operations) > 0 }
 
-func (u *Upstream) newBreaker(now time.Duration, v, old *live) {
+// newBreakers makes the breakers, or goes on with those of before if they are kept by the same.
+func (v *live) newBreakers(now time.Duration, old *live) {
+	u := v.u
 	c, by := v.policy.Breaker, v.policy.breakersBy()
 	if old.plans != nil && by == old.policy.breakersBy() && v.policy.breakersDeclared() == old.policy.breakersDeclared() {
 		v.breaker, v.breakers = old.breaker, old.breakers
@@ -143,29 +145,23 @@ func (u *Upstream) breakerChanged(c breaker.Change) {
 
 // join makes breakers those of the fleet, in place of what was joined before.
 func (u *Upstream) join(local breakers.Local, scope string) {
-	f := u.options.Fleet
-	if f == nil {
-		return
+	if f := u.options.Fleet; f != nil {
+		if u.leave != nil {
+			u.leave()
+		}
+		u.leave = breakers.Join(f, breakers.Config{Group: u.name, Scope: scope, Clock: u.options.Clock}, local)
 	}
-	u.quit()
-	u.leave = breakers.Join(f, breakers.Config{Group: u.name, Scope: scope, Clock: u.options.Clock}, local)
 }
 
-// Close takes the upstream's breakers out of the fleet, for an upstream that is not
+// Close takes the upstream's breakers and pauses out of the fleet, for an upstream that is not
 // used any more. Without a fleet there is nothing to close.
 func (u *Upstream) Close() {
 	u.setting.Lock()
 	defer u.setting.Unlock()
-	u.quit()
-	if u.part != nil {
-		u.part()
-		u.part = nil
-	}
-}
-
-func (u *Upstream) quit() {
-	if u.leave != nil {
-		u.leave()
-		u.leave = nil
+	for _, leave := range []*func(){&u.leave, &u.pauses.leave} {
+		if *leave != nil {
+			(*leave)()
+			*leave = nil
+		}
 	}
 }

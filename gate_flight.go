@@ -79,12 +79,12 @@ func (b *boarder) Ask(now, _ time.Duration) line.Step {
 // board waits for a slot, and then asks the limits again: what they had given went back, as
 // others can use it meanwhile. Their time begins anew.
 func (w *walk) board(ctx context.Context) (step, error) {
-	f := w.flight
+	f, until := w.flight, min(w.deadline, later(w.start, w.plan.live.slotWait))
 	w.handBack(w.now)
 	b := &boarder{bound: f.bound, breaker: w.breaker}
-	place, err := f.line.Wait(ctx, w.now, w.slotTime, b)
-	w.now, w.berth.slot = w.u.clock.Now(), b.slot
-	w.until = min(w.slotTime, max(w.until, later(w.now, w.longest())))
+	place, err := f.line.Wait(ctx, w.now, until, b)
+	w.now, w.slot = w.u.clock.Now(), b.slot
+	w.until = min(until, max(w.until, later(w.now, w.longest())))
 	if err != nil && ctx.Err() != nil {
 		f.bound.GaveUp(w.now)
 	}
@@ -96,7 +96,7 @@ func (w *walk) board(ctx context.Context) (step, error) {
 	case errors.Is(err, errUnbound):
 		w.flight = w.plan.live.u.live.Load().plan(w.call).flight
 		return w.turn(), nil
-	case errors.Is(err, line.ErrLate), errors.Is(err, line.ErrFull), ctx.Err() != nil && w.now >= w.slotTime:
+	case errors.Is(err, line.ErrLate), errors.Is(err, line.ErrFull), ctx.Err() != nil && w.now >= until:
 		w.place, w.waiting = int32(place.Place), int32(place.Waiting)
 		return w.full(), nil
 	}

@@ -9,23 +9,6 @@ import (
 	"github.com/seed1158cd35/weir/limit/line"
 )
 
-// askLimits takes what the call costs of all limits, or of none, unless somebody waits for it already.
-func (w *walk) askLimits() step {
-	if w.limits.Len() == 0 {
-		return goOn
-	}
-	if !w.u.lines.Empty() && w.behind() {
-		if w.left() > 0 {
-			return w.standBehind()
-		}
-		return w.askBehind()
-	}
-	if v := w.take(w.now); !v.OK {
-		return w.lacks(v)
-	}
-	return goOn
-}
-
 // behind reports whether somebody waits for what the call is charged to, and notes
 // where most do. What can never be met is nobody's turn.
 func (w *walk) behind() bool {
@@ -45,9 +28,12 @@ func (w *walk) behind() bool {
 	return found
 }
 
-// standBehind has a call stand in the line of the limit for which most wait, unless another one refuses it whatever
+// stepBehind has a call stand in the line of the limit for which most wait, unless another one refuses it whatever
 // its turn there. What a store has granted does not keep so long as it may stand.
-func (w *walk) standBehind() step {
+func (w *walk) stepBehind() step {
+	if w.left() == 0 {
+		return w.askBehind()
+	}
 	w.handBack(w.now)
 	v := w.limits.Ask(w.now, int(w.why))
 	if v.Why != int(w.why) && v.Wait > w.left() && !(v.Wait == bucket.Never && w.guessed) {
@@ -121,8 +107,8 @@ func (w *walk) fetch(ctx context.Context) (step, error) {
 // askStore asks the store until the instant at most, and unless the breaker opens meanwhile or
 // other limits come in force, which it reports.
 func (w *walk) askStore(ctx context.Context, until time.Duration) (v limit.Verdict, opened bool, err error) {
-	w.u.asks(w.now)
-	inner, s, done := w.u.hearing(ctx, w.breaker)
+	w.u.pauses.asks(w.now)
+	inner, s, done := w.u.bell.hearing(ctx, w.breaker)
 	defer done()
 	if s.goesBy(w.charged); w.moved() {
 		return v, true, nil

@@ -56,9 +56,9 @@ func (v *PauseView) Subject() pause.Subject {
 func (u *Upstream) Look(keys int) View {
 	now, v := u.clock.Now(), u.live.Load()
 	view := View{Name: u.name, RetriesLeft: v.left(now)}
-	view.Pauses, view.Paused = u.lookPauses(now, max(keys, fewestPauses))
+	view.Pauses, view.Paused = u.pauses.look(now, max(keys, fewestPauses))
 	for _, r := range v.registries {
-		view.Limits = append(view.Limits, u.lookLimit(now, r, keys)...)
+		view.Limits = append(view.Limits, v.lookLimit(now, r, keys)...)
 	}
 	for _, b := range v.allBreakers() {
 		view.Breakers = append(view.Breakers, b.Look(now))
@@ -72,31 +72,6 @@ func (u *Upstream) Look(keys int) View {
 // fewestPauses is how many pauses are shown at least, however few keys are.
 const fewestPauses = 100
 
-func (u *Upstream) lookPauses(now time.Duration, most int) (all []PauseView, n int) {
-	held, n := u.pauses.All(now, most)
-	for i := range held {
-		all = append(all, u.pauseView(now, held[i].Subject, &held[i].Entry))
-	}
-	return all, n
-}
-
-func (u *Upstream) pauseView(now time.Duration, of pause.Subject, e *pause.Entry) PauseView {
-	v := PauseView{Kind: of.Kind, Scope: of.Scope, Key: of.Key, Left: max(0, e.Until()-now), Open: e.Open(), Reason: e.Reason(now)}
-	switch of.Kind {
-	case pause.Limit, pause.Key:
-		v.Limit = of.Name
-	case pause.Pool:
-		v.Pool = of.Name
-	case pause.Operation:
-		v.Operation = of.Name
-	}
-	s := &e.Spans[v.Reason]
-	if v.By = s.By; v.Reason == pause.Quota && s.Known {
-		v.ResetAt = u.clock.Wall(s.Until)
-	}
-	return v
-}
-
 func (v *live) left(now time.Duration) int64 {
 	if p, ok := v.purse.(interface{ Left(time.Duration) int64 }); ok {
 		return p.Left(now)
@@ -104,35 +79,36 @@ func (v *live) left(now time.Duration) int64 {
 	return 0
 }
 
-func (u *Upstream) lookLimit(now time.Duration, r *limit.Registry, keys int) []LimitView {
+// lookLimit shows a limit, with so many of its keys at most.
+func (v *live) lookLimit(now time.Duration, r *limit.Registry, keys int) []LimitView {
 	l := *r.Limit()
 	var out []LimitView
 	shown := 0
 	for key, m := range r.All() {
 		if key == "" {
 			if l.Scope == "" || keys == 0 || m.Look(now).Left < l.Most() {
-				out = append(out, LimitView{l, key, u.level(now, &l, key, m), r.Len()})
+				out = append(out, LimitView{l, key, v.level(now, &l, key, m), r.Len()})
 			}
 			continue
 		}
 		if shown++; shown > keys {
 			break
 		}
-		out = append(out, LimitView{Limit: l, Key: key, Level: u.level(now, &l, key, m)})
+		out = append(out, LimitView{Limit: l, Key: key, Level: v.level(now, &l, key, m)})
 	}
 	return out
 }
 
 // level is what the limiter of a key looks like, with what the limiter cannot know.
-func (u *Upstream) level(now time.Duration, l *limit.Limit, key string, m *limit.Limiter) limit.Level {
-	v := m.Look(now)
-	if u.pauses.Any(now) {
+func (v *live) level(now time.Duration, l *limit.Limit, key string, m *limit.Limiter) limit.Level {
+	level, pauses := m.Look(now), &v.u.pauses
+	if pauses.Any(now) {
 		for _, of := range [...]pause.Subject{pause.OfLimits(l.Name), pause.OfLimit(l.Name, l.Scope, key)} {
-			e := u.pauses.In(now, of)
-			v.Paused = max(v.Paused, e.Until()-now)
+			e := pauses.In(now, of)
+			level.Paused = max(level.Paused, e.Until()-now)
 		}
 	}
-	return v
+	return level
 }
 
 // Now is the present instant of the upstream's clock.

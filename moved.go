@@ -11,9 +11,9 @@ import (
 // begins empty, as nobody knows what was used. Whoever went on to wait for what was replaced would go beside
 // those of its successor, and both together twice as fast. Limits of other calls are not looked at: who is charged
 // anew goes to the end of its line.
-func (w *walk) moved() bool {
-	v := w.u.live.Load()
-	return v != w.by.live && w.charged.moved(v)
+func (p *Permit) moved() bool {
+	v := p.u.live.Load()
+	return v != p.by.live && p.charged.moved(v)
 }
 
 // charged says which limits a call is charged to.

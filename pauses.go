@@ -6,153 +6,13 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/seed1158cd35/weir/fleet/pauses"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/limit/pause"
 )
-
-// hold notes a pause, has the limiter of its key stand still, and lets the fleet know.
-func (u *Upstream) hold(now time.Duration, of pause.Subject, key string, why pause.Reason, s pause.Span) {
-	if !u.pauses.Add(now, of, why, s) {
-		u.limiters(now, of, key, func(m *limit.Limiter) { m.Pause(now, s.Until) })
-		return
-	}
-	u.obey(now, of, key)
-	u.share()
-}
-
-// share lets the fleet know that something has changed.
-func (u *Upstream) share() {
-	if u.records != nil {
-		u.records.Changed()
-	}
-}
-
-// obey has the limiter of a subject, if it is that of one key, stand still as long as
-// the book says. It keeps the places of those who wait, no more: who may go is the book's
-// to say, also where a limiter was made since and knows of no pause. u.obeying is held for
-// the two to agree: nothing that waits or calls out happens meanwhile.
-func (u *Upstream) obey(now time.Duration, of pause.Subject, key string) {
-	u.obeying.Lock()
-	defer u.obeying.Unlock()
-	e := u.pauses.In(now, of)
-	until := e.Until()
-	u.limiters(now, of, key, func(m *limit.Limiter) {
-		if left := m.Look(now).Paused; left > 0 && until < now+left {
-			m.Resume(now)
-		}
-		m.Pause(now, until)
-	})
-}
-
-// limiters are those that only calls of the subject take from. Keys for which there was
-// no room have one together.
-func (u *Upstream) limiters(now time.Duration, of pause.Subject, key string, do func(*limit.Limiter)) {
-	for _, r := range u.live.Load().registries {
-		l := r.Limit()
-		if l.Name != of.Name || of != pause.OfLimit(l.Name, l.Scope, key) {
-			continue
-		}
-		if m, own := r.Own(now, key); own {
-			do(m)
-		}
-	}
-}
-
-// obeyPlain is obey for a subject of which nobody here has said the key. One whose key is
-// a hash is held by the book alone.
-func (u *Upstream) obeyPlain(now time.Duration, of pause.Subject) {
-	if of.Plain() {
-		u.obey(now, of, of.Key)
-	}
-}
-
-// heard is told on a goroutine of the fleet what others say.
-func (u *Upstream) heard(now time.Duration, paused, lifted []pause.Subject) {
-	for _, of := range paused {
-		u.obeyPlain(now, of)
-		e := u.pauses.In(now, of)
-		if e.Spans[e.Last()].By != u.options.Fleet.Client() {
-			u.tellPause(u.options.Events.Paused, now, of, &e, ByFleet)
-		}
-	}
-	u.resumed(now, lifted, ByFleet)
-}
-
-// resumed lets those go whose pauses were lifted.
-func (u *Upstream) resumed(now time.Duration, lifted []pause.Subject, by string) {
-	for _, of := range lifted {
-		u.obeyPlain(now, of)
-	}
-	if len(lifted) > 0 {
-		u.lines.Kick()
-		u.bell.lift()
-	}
-	for _, of := range lifted {
-		u.tellPause(u.options.Events.Resumed, now, of, &pause.Entry{}, by)
-	}
-}
-
-// tellPause tells of a pause that no call was told of.
-func (u *Upstream) tellPause(to func(PauseEvent), now time.Duration, of pause.Subject, e *pause.Entry, by string) {
-	if to != nil {
-		v := u.pauseView(now, of, e)
-		tell(to, PauseEvent{Subject: Subject{Upstream: u.name, Operation: v.Operation}, Limit: v.Limit, Key: v.Key, Pool: v.Pool, For: v.Left, By: by})
-	}
-}
-
-// joinPauses makes the pauses those of the fleet.
-func (u *Upstream) joinPauses() (leave func()) {
-	f := u.options.Fleet
-	u.records = pauses.Of(f, pauses.Config{
-		Group: u.name, Book: &u.pauses, Clock: u.options.Clock, Rand: u.options.Rand,
-		Longest: u.longestPause, Heard: u.heard, Damaged: u.damaged,
-	})
-	return f.Attend(func(ctx context.Context) { _ = u.records.Run(ctx) }) // it returns why ctx ended
-}
-
-func (u *Upstream) damaged(err error) { tell(u.options.Events.Damaged, DamageEvent{u.name, err}) }
-
-// longestPause is the longest pause for a reason, whoever asks for it.
-func (u *Upstream) longestPause(why pause.Reason) time.Duration {
-	if why == pause.Rate {
-		return u.live.Load().policy.MaxPause
-	}
-	return pause.Longest
-}
-
-// asks tells the fleet that the store is asked for limits: then it is for pauses, too.
-func (u *Upstream) asks(now time.Duration) {
-	if u.records != nil {
-		u.records.Asks(now)
-	}
-}
-
-// A call of a process that has just begun waits so long to hear what the fleet has paused,
-// if the store answers no sooner: as long as it may wait for its turn, within these.
-const (
-	leastLook = 250 * time.Millisecond
-	mostLook  = time.Second
-)
-
-// meet waits until it is known what the fleet has paused, or the store did not say soon.
-func (u *Upstream) meet(ctx context.Context, patience time.Duration) error {
-	if !u.options.Fleet.Running() {
-		return nil
-	}
-	most := max(leastLook, min(mostLook, patience))
-	wait, cancel := u.clock.WithTimeout(ctx, most, nil)
-	defer cancel()
-	u.pauses.OnMet(cancel)
-	_ = u.clock.Sleep(wait, most)
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	u.pauses.Met()
-	return nil
-}
 
 // Pause stops all calls of a subject by hand, for so long or, if that is 0, until Resume;
 // for pause.Longest at most. It holds in the whole fleet, or in this process alone if here
@@ -165,17 +25,17 @@ func (u *Upstream) Pause(of pause.Subject, length time.Duration, here bool) erro
 	if !said {
 		length = pause.Longest
 	}
-	if err := u.knows(of); err != nil {
+	if err := u.live.Load().knows(of); err != nil {
 		return err
 	}
 	now, why := u.clock.Now(), pause.Hand
 	if here {
 		why = pause.Here
 	}
-	u.hold(now, of, of.Key, why, pause.Span{Until: later(now, length), Known: said})
+	u.pauses.hold(now, of, of.Key, why, pause.Span{Until: later(now, length), Known: said})
 	u.lines.Kick()
 	e := u.pauses.In(now, of)
-	u.tellPause(u.options.Events.Paused, now, of, &e, ByHand)
+	u.pauses.tell(u.options.Events.Paused, now, of, &e, ByHand)
 	return nil
 }
 
@@ -185,18 +45,17 @@ func (u *Upstream) Pause(of pause.Subject, length time.Duration, here bool) erro
 // then it is this process alone that goes on. The error says which subjects there are.
 func (u *Upstream) Resume(of pause.Subject, here bool) (lifted int, err error) {
 	now := u.clock.Now()
-	known, all := u.knows(of), u.pauses.Lift(now, of, here)
+	known, all := u.live.Load().knows(of), u.pauses.Lift(now, of, here)
 	if len(all) == 0 && known != nil {
 		return 0, known
 	}
-	u.resumed(now, all, ByHand)
-	u.share()
+	u.pauses.resumed(now, all, ByHand)
+	u.pauses.share()
 	return len(all), nil
 }
 
 // knows says what is wrong with a subject: a pause of what there is not would hold nobody.
-func (u *Upstream) knows(of pause.Subject) error {
-	v := u.live.Load()
+func (v *live) knows(of pause.Subject) error {
 	switch of.Kind {
 	case pause.Upstream:
 		return nil
@@ -211,7 +70,7 @@ func (u *Upstream) knows(of pause.Subject) error {
 		if v.plans[of.Name] != nil {
 			return nil
 		}
-		return fmt.Errorf("operation %q: %s has none of that name, but %s", of.Name, u.name, listed(slices.Sorted(maps.Keys(v.plans))))
+		return fmt.Errorf("operation %q: %s has none of that name, but %s", of.Name, v.u.name, listed(slices.Sorted(maps.Keys(v.plans))))
 	}
 	return fmt.Errorf("%v: nothing to pause", of)
 }
@@ -243,4 +102,182 @@ func listed(names []string) string {
 		return "none"
 	}
 	return strings.Join(names, ", ")
+}
+
+// pausing is what an upstream knows of its pauses: the book says whom they hold until when, whether
+// a hint has asked for them, a person or another process of the fleet.
+type pausing struct {
+	pause.Book
+	u       *Upstream
+	records *pauses.Pauses // shares them; nil if there is no fleet
+	leave   func()         // takes them out of the fleet; nil likewise
+	obeying sync.Mutex     // see obey
+}
+
+// hold notes a pause, has the limiter of its key stand still, and lets the fleet know.
+func (p *pausing) hold(now time.Duration, of pause.Subject, key string, why pause.Reason, s pause.Span) {
+	if !p.Add(now, of, why, s) {
+		p.limiters(now, of, key, func(m *limit.Limiter) { m.Pause(now, s.Until) })
+		return
+	}
+	p.obey(now, of, key)
+	p.share()
+}
+
+// share lets the fleet know that something has changed.
+func (p *pausing) share() {
+	if p.records != nil {
+		p.records.Changed()
+	}
+}
+
+// obey has the limiter of a subject, if it is that of one key, stand still as long as
+// the book says. It keeps the places of those who wait, no more: who may go is the book's
+// to say, also where a limiter was made since and knows of no pause. p.obeying is held for
+// the two to agree: nothing that waits or calls out happens meanwhile.
+func (p *pausing) obey(now time.Duration, of pause.Subject, key string) {
+	p.obeying.Lock()
+	defer p.obeying.Unlock()
+	e := p.In(now, of)
+	until := e.Until()
+	p.limiters(now, of, key, func(m *limit.Limiter) {
+		if left := m.Look(now).Paused; left > 0 && until < now+left {
+			m.Resume(now)
+		}
+		m.Pause(now, until)
+	})
+}
+
+// limiters are those that only calls of the subject take from. Keys for which there was
+// no room have one together.
+func (p *pausing) limiters(now time.Duration, of pause.Subject, key string, do func(*limit.Limiter)) {
+	for _, r := range p.u.live.Load().registries {
+		l := r.Limit()
+		if l.Name != of.Name || of != pause.OfLimit(l.Name, l.Scope, key) {
+			continue
+		}
+		if m, own := r.Own(now, key); own {
+			do(m)
+		}
+	}
+}
+
+// obeyPlain is obey for a subject of which nobody here has said the key. One whose key is
+// a hash is held by the book alone.
+func (p *pausing) obeyPlain(now time.Duration, of pause.Subject) {
+	if of.Plain() {
+		p.obey(now, of, of.Key)
+	}
+}
+
+// heard is told on a goroutine of the fleet what others say.
+func (p *pausing) heard(now time.Duration, paused, lifted []pause.Subject) {
+	for _, of := range paused {
+		p.obeyPlain(now, of)
+		e := p.In(now, of)
+		if e.Spans[e.Last()].By != p.u.options.Fleet.Client() {
+			p.tell(p.u.options.Events.Paused, now, of, &e, ByFleet)
+		}
+	}
+	p.resumed(now, lifted, ByFleet)
+}
+
+// resumed lets those go whose pauses were lifted.
+func (p *pausing) resumed(now time.Duration, lifted []pause.Subject, by string) {
+	for _, of := range lifted {
+		p.obeyPlain(now, of)
+	}
+	if len(lifted) > 0 {
+		p.u.lines.Kick()
+		p.u.bell.lift()
+	}
+	for _, of := range lifted {
+		p.tell(p.u.options.Events.Resumed, now, of, &pause.Entry{}, by)
+	}
+}
+
+// tell tells of a pause that no call was told of.
+func (p *pausing) tell(to func(PauseEvent), now time.Duration, of pause.Subject, e *pause.Entry, by string) {
+	if to != nil {
+		v := p.view(now, of, e)
+		tell(to, PauseEvent{Subject: Subject{Upstream: p.u.name, Operation: v.Operation}, Limit: v.Limit, Key: v.Key, Pool: v.Pool, For: v.Left, By: by})
+	}
+}
+
+// join makes the pauses those of the fleet.
+func (p *pausing) join() {
+	f := p.u.options.Fleet
+	p.records = pauses.Of(f, pauses.Config{
+		Group: p.u.name, Book: &p.Book, Clock: p.u.options.Clock, Rand: p.u.options.Rand,
+		Longest: p.longest, Heard: p.heard, Damaged: p.damaged,
+	})
+	p.leave = f.Attend(func(ctx context.Context) { _ = p.records.Run(ctx) }) // it returns why ctx ended
+}
+
+func (p *pausing) damaged(err error) { tell(p.u.options.Events.Damaged, DamageEvent{p.u.name, err}) }
+
+// longest is the longest pause for a reason, whoever asks for it.
+func (p *pausing) longest(why pause.Reason) time.Duration {
+	if why == pause.Rate {
+		return p.u.live.Load().policy.MaxPause
+	}
+	return pause.Longest
+}
+
+// asks tells the fleet that the store is asked for limits: then it is for pauses, too.
+func (p *pausing) asks(now time.Duration) {
+	if p.records != nil {
+		p.records.Asks(now)
+	}
+}
+
+// A call of a process that has just begun waits so long to hear what the fleet has paused,
+// if the store answers no sooner: as long as it may wait for its turn, within these.
+const (
+	leastLook = 250 * time.Millisecond
+	mostLook  = time.Second
+)
+
+// meet waits until it is known what the fleet has paused, or the store did not say soon.
+func (p *pausing) meet(ctx context.Context, patience time.Duration) error {
+	if !p.u.options.Fleet.Running() {
+		return nil
+	}
+	most := max(leastLook, min(mostLook, patience))
+	wait, cancel := p.u.clock.WithTimeout(ctx, most, nil)
+	defer cancel()
+	p.OnMet(cancel)
+	_ = p.u.clock.Sleep(wait, most)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	p.Met()
+	return nil
+}
+
+// look shows those that last longest, so many at most, and says how many there are.
+func (p *pausing) look(now time.Duration, most int) (all []PauseView, n int) {
+	held, n := p.All(now, most)
+	for i := range held {
+		all = append(all, p.view(now, held[i].Subject, &held[i].Entry))
+	}
+	return all, n
+}
+
+// view is what a pause looks like.
+func (p *pausing) view(now time.Duration, of pause.Subject, e *pause.Entry) PauseView {
+	v := PauseView{Kind: of.Kind, Scope: of.Scope, Key: of.Key, Left: max(0, e.Until()-now), Open: e.Open(), Reason: e.Reason(now)}
+	switch of.Kind {
+	case pause.Limit, pause.Key:
+		v.Limit = of.Name
+	case pause.Pool:
+		v.Pool = of.Name
+	case pause.Operation:
+		v.Operation = of.Name
+	}
+	s := &e.Spans[v.Reason]
+	if v.By = s.By; v.Reason == pause.Quota && s.Known {
+		v.ResetAt = p.u.clock.Wall(s.Until)
+	}
+	return v
 }

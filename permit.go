@@ -49,12 +49,23 @@ type Decision struct {
 // wait.
 func (u *Upstream) Try(c Call, p *Permit) Decision {
 	if u.pauses.Unmet() {
-		_ = u.meet(context.Background(), 0) // a context that does not end
+		_ = u.pauses.meet(context.Background(), 0) // a context that does not end
 	}
 	now := u.clock.Now()
 	p.begin(u, u.live.Load().plan(&c), &c, 1)
 	w := walk{Permit: p, call: &c, now: now, until: now}
-	d := w.try()
+	d := w.ask()
+	for d.waits() {
+		if d.kind == stepStore {
+			d, _ = w.fetch(context.Background()) // a context that does not end
+		} else {
+			d = w.moves()
+		}
+	}
+	if !d.refused() && !p.enter(w.now, p.given.Probe) {
+		d = w.full()
+	}
+	p.sent = w.now
 	_ = w.decided(d)
 	if d.refused() {
 		p.u = nil

@@ -167,11 +167,14 @@ var ErrTooMuch = limit.ErrTooMuch
 // decided counts what the gates have said of the attempt, and tells of it. It returns the refusal
 // that it has told of, nil if nobody listens.
 func (w *walk) decided(d step) (told *Refusal) {
-	events := &w.u.options.Events
-	w.decides(d)
+	p := w.Permit
+	events := &p.u.options.Events
+	if p.tally != nil {
+		w.decides(d)
+	}
 	switch {
 	case !d.refused():
-		w.starts()
+		p.starts()
 	case events.Refused != nil:
 		tell(events.Refused, d.event(w.Permit, w.now))
 	}

@@ -75,9 +75,6 @@ func (t *tallies) of(limit string) *limitTally {
 
 // decides counts a decision.
 func (w *walk) decides(d step) {
-	if w.tally == nil {
-		return
-	}
 	if !d.refused() {
 		w.tally.begins(w.sent, w.waited)
 		if w.waited == 0 {

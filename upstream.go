@@ -1,7 +1,6 @@
 package weir
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"reflect"
@@ -10,7 +9,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/seed1158cd35/weir/breaker"
 	"github.com/seed1158cd35/weir/clock"
 	"github.com/seed1158cd35/weir/fleet/breakers"
 	"github.com/seed1158cd35/weir/fleet/pauses"
@@ -18,7 +16,6 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 	"github.com/seed1158cd35/weir/limit/line"
 	"github.com/seed1158cd35/weir/limit/pause"
-	"github.com/seed1158cd35/weir/retry"
 )
 
 // Options are what an upstream needs besides its policy. The zero Options are
@@ -48,30 +45,10 @@ type Upstream struct {
 	latest  latest      // instant of a recent decision
 	counts  *Counts     // nil if nobody reads them
 	lines   *line.Lines // of those who wait for limits
-	bell    bell
-	pauses  pause.Book
-	records *pauses.Pauses // shares them; nil if there is no fleet
-	obeying sync.Mutex     // see obey
-	setting sync.Mutex     // one Set at a time
-	drains  atomic.Bool    // nobody is to wait any more
-	leave   func()         // takes the breakers out of the fleet; nil if they are in none
-	part    func()         // takes the pauses out of the fleet; nil likewise
-}
-
-// live is a policy in force, with the state that belongs to it.
-type live struct {
-	u          *Upstream
-	policy     Policy
-	plans      map[string]*plan
-	other      *plan         // for operations that nobody declared
-	named      named         // theirs, by name
-	flight     *flight       // of all operations together; nil if each has its own, or none
-	slotWait   time.Duration // how long a call may wait for a slot of it
-	registries []*limit.Registry
-	breaker    *breaker.Breaker // nil if there is one per key
-	breakers   *breaker.Group   // by operation, or by the values of a scope
-	purse      retry.Purse
-	retries    *limit.Registry // of all processes together; nil if they have no bound
+	bell    bell        // of those who sleep
+	pauses  pausing
+	setting sync.Mutex // one Set at a time
+	leave   func()     // takes the breakers out of the fleet; nil if they are in none
 }
 
 // New makes an upstream, or says everything that is wrong with its policy.
@@ -83,6 +60,7 @@ func New(name string, p Policy, o Options) (*Upstream, error) {
 	if u.clock == nil {
 		u.clock = clock.System
 	}
+	u.bell.clock, u.pauses.u = u.clock, u
 	u.lines = line.NewLines(u.clock, Fair{}.lines())
 	if o.Events.Counts != nil || o.Events.Violated != nil {
 		u.counts = &Counts{upstream: name, known: make(map[string]*tallies)}
@@ -92,7 +70,7 @@ func New(name string, p Policy, o Options) (*Upstream, error) {
 	}
 	tell(o.Events.Counts, u.counts)
 	if o.Fleet != nil {
-		u.part = u.joinPauses()
+		u.pauses.join()
 	}
 	return u, nil
 }
@@ -104,7 +82,6 @@ func (u *Upstream) Name() string { return u.name }
 // as ShuttingDown, those whose attempt failed get its answer in place of another one, and so
 // it is for all that come. Attempts that are under way, and calls that need not wait, go on.
 func (u *Upstream) Drain() {
-	u.drains.Store(true)
 	u.bell.toll()
 	u.lines.End(errOpened)
 	for _, f := range u.live.Load().flights() {
@@ -131,7 +108,7 @@ func (u *Upstream) Set(p Policy) error {
 		old = &live{}
 	}
 	next := &live{u: u, policy: p.WithDefaults(), slotWait: p.slotWait()}
-	if err := u.build(next, old); err != nil {
+	if err := next.build(old); err != nil {
 		return fmt.Errorf("upstream %s: %w", u.name, err)
 	}
 	u.live.Store(next)
@@ -152,126 +129,20 @@ func (u *Upstream) Set(p Policy) error {
 	return nil
 }
 
-func (u *Upstream) build(next, old *live) error {
+// opened tells all who wait for a breaker's calls that it is open.
+func (u *Upstream) opened() {
 	now := u.clock.Now()
-	gone := old.loses(next.policy.Limits, u.shares)
-	for _, l := range next.policy.Limits {
-		r, err := u.registry(now, old, l, gone)
-		if err != nil {
-			return err
+	u.bell.ring(now)
+	u.lines.Fail(errOpened, func(a line.Asker) bool { return isOpen(now, a.(*stander).breaker) })
+	if v := u.live.Load(); v != nil {
+		for _, f := range v.flights() {
+			f.fail(now)
 		}
-		next.registries = append(next.registries, r)
 	}
-	limit.Join(next.registries)
-	if err := next.newPurse(old); err != nil {
-		return err
-	}
-	if err := u.newRetries(now, next, old); err != nil {
-		return err
-	}
-	u.newBreaker(now, next, old)
-	next.newPlans(now, old)
-	return nil
-}
-
-// registry is the registry of a limit: the old one if there is one by the name,
-// and an empty one if it may be one of those that are gone.
-func (u *Upstream) registry(now time.Duration, v *live, l limit.Limit, gone bool) (*limit.Registry, error) {
-	shares := u.shares(&l)
-	for _, r := range v.registries {
-		old := r.Limit()
-		if !same(old, &l) || r.Shared() != shares {
-			continue
-		}
-		if reflect.DeepEqual(*old, l) {
-			return r, nil
-		}
-		return r, r.Set(now, l)
-	}
-	switch {
-	case shares && gone:
-		return limit.NewSharedEmpty(now, l, u.options.Fleet.Home(u.name))
-	case shares:
-		return limit.NewShared(now, l, u.options.Fleet.Home(u.name))
-	case gone:
-		return limit.NewEmpty(now, l, limit.WithWall(u.clock))
-	}
-	return limit.NewRegistry(now, l, limit.WithWall(u.clock))
 }
 
 // shares reports whether a fleet shares a limit.
 func (u *Upstream) shares(l *limit.Limit) bool { return u.options.Fleet != nil && l.Shares() }
-
-// same reports whether a limit of a new policy goes on with an old one's state.
-func same(old, l *limit.Limit) bool {
-	return old.Name == l.Name && old.Scope == l.Scope && old.UnitName() == l.UnitName()
-}
-
-// loses reports whether a limit in force has no place among the new ones. Then any
-// of those that are new may be the same limit under another name, scope or unit, or shared
-// where it was not.
-func (v *live) loses(limits []limit.Limit, shares func(*limit.Limit) bool) bool {
-	for _, r := range v.registries {
-		if !slices.ContainsFunc(limits, func(l limit.Limit) bool { return same(r.Limit(), &l) && r.Shared() == shares(&l) }) {
-			return true
-		}
-	}
-	return false
-}
-
-func (v *live) newPurse(old *live) (err error) {
-	p, q := &v.policy, &old.policy
-	if old.purse != nil && p.Budget == q.Budget && reflect.DeepEqual(p.Quota, q.Quota) {
-		v.purse = old.purse
-		return nil
-	}
-	if p.Quota != nil {
-		v.purse, err = retry.NewQuota(*p.Quota)
-	} else {
-		v.purse, err = retry.NewBudget(p.Budget)
-	}
-	return err
-}
-
-// newRetries makes the limit that the retries of all processes are charged to. They come
-// in spells, so without a burst of its own it lets the whole amount go at any time, and no
-// more in any period.
-func (u *Upstream) newRetries(now time.Duration, v, old *live) error {
-	all := v.policy.Budget.All
-	if all == (bucket.Rate{}) {
-		return nil
-	}
-	l := limit.Limit{Name: "retries", Unit: "retries", Rate: all}
-	if all.Burst == 0 {
-		l.Shape = limit.Rolling
-	}
-	if v.retries = old.retries; v.retries != nil {
-		return v.retries.Set(now, l)
-	}
-	r, err := u.registry(now, &live{}, l, false)
-	v.retries = r
-	return err
-}
-
-// mayRetry takes a retry from what all processes may make together. Nobody waits
-// for one.
-func (r *Run) mayRetry() bool {
-	all := r.live.retries
-	if all == nil {
-		return true
-	}
-	var p limit.Permit
-	p.Add(limit.Charge{Registry: all, Cost: 1})
-	v := p.Take(r.now, 0)
-	for v.Ask {
-		v, _ = p.Fetch(context.Background(), r.now, r.now, r.call.Priority) // a context that does not end
-		if !v.OK {
-			return false
-		}
-		v = p.Take(r.now, 0)
-	}
-	return v.OK
-}
 
 // A latest is the instant of a recent decision.
 type latest struct{ at atomic.Int64 }
