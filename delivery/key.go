@@ -15,7 +15,11 @@ import (
 // traces and correlation ids, which differ between two tries of one caller, do not count.
 func (r *Request) Fingerprint() []byte {
 	h := sha256.New()
-	for _, part := range []string{r.Upstream, r.Method, r.Path, r.Query, r.Header.Get("Content-Type"), r.OrderKey, string(r.Body)} {
+	parts := []string{r.Upstream, r.Method, r.Path, r.Query, r.Header.Get("Content-Type"), r.OrderKey, string(r.Body)}
+	if what := r.Header.Get("X-Amz-Target"); what != "" { // the operation, of some services of AWS
+		parts = append(parts, what)
+	}
+	for _, part := range parts {
 		var n [8]byte
 		binary.BigEndian.PutUint64(n[:], uint64(len(part)))
 		h.Write(n[:])
@@ -26,6 +30,21 @@ func (r *Request) Fingerprint() []byte {
 
 // MaxKey is the longest idempotency key and the longest order key, in bytes.
 const MaxKey = 255
+
+// Bounds of what is kept of a request besides its body, in bytes.
+const (
+	MaxPath   = 8 << 10  // path and query
+	MaxHeader = 16 << 10 // names and values
+)
+
+func (r *Request) headerSize() (n int) {
+	for name, values := range r.Header {
+		for _, v := range values {
+			n += len(name) + len(v)
+		}
+	}
+	return n
+}
 
 // A FieldError says what is wrong with a request.
 type FieldError struct{ Field, Reason string }
@@ -44,6 +63,10 @@ func (r *Request) Check(now time.Time) error {
 		return &FieldError{"upstream", "is missing"}
 	case r.Method == "" || !strings.HasPrefix(r.Path, "/"):
 		return &FieldError{"path", "want a method and a path that begins with a slash"}
+	case len(r.Path)+len(r.Query) > MaxPath:
+		return &FieldError{"path", fmt.Sprintf("is longer than %d bytes, with its query", MaxPath)}
+	case r.headerSize() > MaxHeader:
+		return &FieldError{"header", fmt.Sprintf("those that are kept have more than %d bytes", MaxHeader)}
 	case len(r.Key) > MaxKey:
 		return &FieldError{"Idempotency-Key", fmt.Sprintf("is longer than %d bytes", MaxKey)}
 	case len(r.OrderKey) > MaxKey:

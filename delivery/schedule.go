@@ -42,6 +42,14 @@ func ScheduleNames() []string {
 	return names
 }
 
+// Longest is how long it takes from the first attempt to the last, as far as the schedule says.
+func (s Schedule) Longest() (all time.Duration) {
+	for _, d := range s.Delays {
+		all += d + s.Added
+	}
+	return all
+}
+
 // Delay is how long to wait after an attempt, counted from 1, has failed. It is false after the
 // last one.
 func (s Schedule) Delay(attempt int) (time.Duration, bool) {

@@ -61,6 +61,17 @@ type Ender interface {
 	End()
 }
 
+// A Later is a Dialect whose requests may be stored and sent later, when they are heard again.
+type Later interface {
+	Dialect
+
+	// Keeps reports whether a header belongs to the request and holds nothing secret.
+	Keeps(header string) bool
+
+	// Renews reports whether a credential of the caller's is made anew for each attempt.
+	Renews(header, value string) bool
+}
+
 // A Declarer is an Exchange that knows whether its request is one of an operation of the API.
 type Declarer interface {
 	Exchange

@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -94,6 +95,9 @@ const (
 
 // old are fields that belong to the signature that is taken off.
 var old = []string{"Authorization", "X-Amz-Security-Token", "X-Amz-Date", "X-Amz-Region-Set", "X-Amz-S3session-Token"}
+
+// Renews reports whether a header belongs to a signature that is taken off, and made anew.
+func Renews(header string) bool { return slices.Contains(old, header) }
 
 // Plan finds out how a request is to be signed, and takes off the signature it has. It
 // reads nothing of the body. The error is a *RequestError.

@@ -154,7 +154,7 @@ func texts(n *node) []*node {
 func (f *document) addsCredentials(upstream string) bool {
 	own := func(name string) bool {
 		_, signed := f.AWS[name]
-		return signed || f.LLM[name].KeyEnv != ""
+		return signed || f.LLM[name].KeyEnv != "" || f.Sends[name] != nil
 	}
 	if own(upstream) {
 		return true

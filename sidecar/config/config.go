@@ -34,18 +34,19 @@ type File struct {
 	Bounds      Bounds // of each listener
 	MaxHeader   int64
 	Log         slog.Level
-	LogEach     int              // lines a second that say the same; 0 means all
-	Upstreams   []proxy.Upstream // in the order of the file
-	AWS         map[string]AWS   // of the upstreams that are services of AWS, by name
-	Jobs        map[string]Jobs  // of the upstreams whose jobs are bounded, by name
-	LLM         map[string]LLM   // of the upstreams that are language models, by name
-	Callers     *Callers         // nil means that callers may have what there is
-	Prices      string           // a file; "" means what weir knows
-	CloudWatch  *CloudWatch      // nil means that no metrics go there
-	Notify      *Notify          // nil means that nobody is told
-	Store       *Store           // nil means that limits are this process's own
-	Deliveries  *Deliveries      // nil means that nothing is delivered later
-	Decide      *Decide          // nil means that nothing is decided for others
+	LogEach     int                          // lines a second that say the same; 0 means all
+	Upstreams   []proxy.Upstream             // in the order of the file
+	Sends       map[string]map[string]string // of the upstreams to which weir adds credentials: headers, and the variables with their values
+	AWS         map[string]AWS               // of the upstreams that are services of AWS, by name
+	Jobs        map[string]Jobs              // of the upstreams whose jobs are bounded, by name
+	LLM         map[string]LLM               // of the upstreams that are language models, by name
+	Callers     *Callers                     // nil means that callers may have what there is
+	Prices      string                       // a file; "" means what weir knows
+	CloudWatch  *CloudWatch                  // nil means that no metrics go there
+	Notify      *Notify                      // nil means that nobody is told
+	Store       *Store                       // nil means that limits are this process's own
+	Deliveries  *Deliveries                  // nil means that nothing is delivered later
+	Decide      *Decide                      // nil means that nothing is decided for others
 }
 
 // TLS names the files of a certificate. Paths in the configuration are relative

@@ -51,8 +51,10 @@ func (d *decoder) checkDeliveries(root *node, f *document) {
 		switch {
 		case f.Deliveries == nil:
 			d.Bad(at, "write deliveries: {file: deliveries.db}", "there is nowhere to keep what is delivered later")
-		case f.AWS[p.upstream].Service != "" || root.Get("upstreams").Get(p.upstream).Get("aws") != nil || root.Get("upstreams").Get(p.upstream).Get("llm") != nil:
-			d.Bad(at, "", "requests of an upstream with aws or llm cannot be delivered later yet")
+		case f.isLLM(p.upstream):
+			d.Bad(at, "", "requests of an upstream with llm cannot be delivered later yet")
+		case f.unsigned(p.upstream):
+			d.Bad(at, "write aws: {service: sqs, region: eu-west-1}", "the signature of the client is not kept, so it must be said here what is signed for when the request is sent")
 		}
 	}
 	for i := range f.Upstreams {
@@ -63,4 +65,15 @@ func (d *decoder) checkDeliveries(root *node, f *document) {
 			}
 		}
 	}
+}
+
+func (f *document) isLLM(upstream string) bool {
+	_, ok := f.LLM[upstream]
+	return ok
+}
+
+// unsigned reports whether an upstream is a service of AWS of which only the client's signature says which.
+func (f *document) unsigned(upstream string) bool {
+	a, ok := f.AWS[upstream]
+	return ok && (a.Service == "" || a.Region == "")
 }

@@ -13,7 +13,10 @@ func TestMistakesInDeliveries(t *testing.T) {
 		"upstreams: {a: {url: 'http://a.test', deliver_schedule: never}}":                                                                       "is no schedule of deliveries; write webhook or messaging",
 		"upstreams: {a: {url: 'http://a.test', deliver_headers: [X-Api-Key]}}":                                                                  "X-Api-Key holds credentials, which are not stored",
 		"deliveries: {file: d.db}\nupstreams: {a: {url: 'http://a.test', routes: [{path: /, deliver: maybe}]}}":                                 "want true, always or false",
-		"deliveries: {file: d.db}\nupstreams: {a: {url: 'https://s3.eu-central-1.amazonaws.com', aws: {}, routes: [{path: /, deliver: true}]}}": "cannot be delivered later yet",
+		"deliveries: {file: d.db}\nupstreams: {a: {url: 'https://s3.eu-central-1.amazonaws.com', aws: {}, routes: [{path: /, deliver: true}]}}": "it must be said here what is signed for",
+		"upstreams: {a: {url: 'http://a.test', credentials: {Content-Type: A}}}":                                                                "Content-Type holds no credentials",
+		"upstreams: {a: {url: 'http://a.test', credentials: {Authorization: A}, aws: {}}}":                                                      "weir signs requests itself",
+		"deliveries: {file: d.db}\nupstreams: {a: {url: 'http://a.test', llm: {}, routes: [{path: /, deliver: true}]}}":                         "with llm cannot be delivered later yet",
 	} {
 		_, err := Parse("weir.yaml", []byte(text), nil)
 		if err == nil || !strings.Contains(err.Error(), want) {

@@ -249,6 +249,7 @@ upstreams:
     aws: {service: drs, region: eu-west-1, role: "arn:aws:iam::123456789012:role/weir", external_id: x, presigned: refuse, prefix_depth: 2}
   b:
     url: http://h
+    credentials: {Authorization: TOPIC}
     budget: {all: 100/min, share: 10%, floor: 1/s, window: 10s}
   c:
     url: http://h

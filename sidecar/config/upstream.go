@@ -18,13 +18,14 @@ const mostReplay = 1 << 30
 // A site is an upstream while it is read.
 type site struct {
 	Upstream
-	off     bool    // its limits are turned off
-	retries *node   // of the upstream, for operations to build on
-	routes  []*node // where Routes stand; none if the file says no routes
-	aws     *AWS    // nil unless it is a service of AWS
-	jobs    *Jobs   // nil unless its jobs are bounded
-	llm     *LLM    // nil unless it is a language model
-	learns  bool    // the file says nothing of concurrency, and it may be learnt
+	off     bool              // its limits are turned off
+	retries *node             // of the upstream, for operations to build on
+	routes  []*node           // where Routes stand; none if the file says no routes
+	sends   map[string]string // headers that weir adds, and the variables with their values
+	aws     *AWS              // nil unless it is a service of AWS
+	jobs    *Jobs             // nil unless its jobs are bounded
+	llm     *LLM              // nil unless it is a language model
+	learns  bool              // the file says nothing of concurrency, and it may be learnt
 }
 
 // place is where a route stands; key is where the upstream does.
@@ -47,6 +48,8 @@ var upstreamFields = []field[site]{
 		"What becomes of a body that was to be held when what weir may hold in memory is full: it is sent on, but once, and what it asks of a model is estimated by its size; or it is refused with 503 and `Retry-After`, or with 413 if it could never be held."),
 	one("pass_headers", listOf(headerName), func(u *site) *[]string { return &u.Pass }, "none",
 		"Headers of callers that are sent on although anybody could forge them: `X-Real-Ip`, `X-Forwarded-For`; see docs/sidecar.md."),
+	{"credentials", "headers, each with an environment variable", "none",
+		"Credentials that weir adds, in place of the caller's: `{Authorization: NTFY_AUTHORIZATION}`. The variable holds the whole value of the header (`Bearer ...`). Also for requests that are delivered later, with which no credentials are stored.", readSends},
 	one("deliver_schedule", text("webhook or messaging", deliverySchedule), func(u *site) *string { return &u.Schedule }, "webhook",
 		"When a delivery that failed is sent again: `webhook` after 5s, 5m, 30m, 2h, 5h and 10h; `messaging` after 1s, 2s and 4s, and up to 500ms more."),
 	one("deliver_headers", listOf(headerName), func(u *site) *[]string { return &u.Keep }, "none",
@@ -110,6 +113,12 @@ func readUpstreams(d *decoder, n *node, f *document) {
 			}
 			f.AWS[u.Name] = *u.aws
 		}
+		if u.sends != nil {
+			if f.Sends == nil {
+				f.Sends = make(map[string]map[string]string)
+			}
+			f.Sends[u.Name] = u.sends
+		}
 		for i, r := range u.Routes {
 			f.places = append(f.places, u.place(i, r, e.Key))
 		}
@@ -128,6 +137,9 @@ func (d *decoder) readUpstream(name string, n *node) *site {
 	n = d.overlay(n, d.tiers[name])
 	u.retries = n.Get("retry")
 	object(d, n, upstreamFields, u)
+	if u.sends != nil && (u.aws != nil || u.llm != nil) {
+		d.Bad(n.Get("credentials"), "remove it", "with aws weir signs requests itself, and with llm it has key_env")
+	}
 	u.learns = n.Get("concurrency") == nil && u.llm == nil
 	if n.Get("url") == nil {
 		d.Bad(n, "", "has no url")

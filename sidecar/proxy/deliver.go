@@ -80,7 +80,10 @@ func (p *Proxy) deliver(w http.ResponseWriter, r *http.Request, t *trip) {
 		return
 	}
 	t.came = r
-	f := t.undeclared()
+	f := t.hearLater(r)
+	if f == nil {
+		f = t.undeclared()
+	}
 	var q *delivery.Request
 	if f == nil {
 		q, f = t.letter(r)
@@ -182,9 +185,9 @@ func (t *trip) letter(r *http.Request) (*delivery.Request, *refuse.Facts) {
 	bad := func(field, reason string) (*delivery.Request, *refuse.Facts) {
 		return nil, &refuse.Facts{Status: http.StatusBadRequest, Code: refuse.ValidationError, Message: field + ": " + reason, Details: map[string]any{"field": field, "reason": reason}, Final: true}
 	}
-	for name := range r.Header {
-		if name != TokenHeader && Secret(name) && !slices.Contains(t.who.Shown, name) {
-			return bad(name, "credentials are not stored, and without them the request would be refused later: send it without Prefer: respond-async, or to an upstream that wants none")
+	for name, v := range r.Header {
+		if name != TokenHeader && Secret(name) && !slices.Contains(t.who.Shown, name) && !t.renewed(name, v[0]) {
+			return bad(name, "credentials are not stored, and without them the request would be refused later: send it without Prefer: respond-async, or have weir hold the credentials of the upstream (credentials, aws)")
 		}
 	}
 	at := *r.URL
@@ -212,6 +215,9 @@ func (t *trip) letter(r *http.Request) (*delivery.Request, *refuse.Facts) {
 				return bad(name, "want an instant such as 2027-01-31T12:00:00Z")
 			}
 		}
+	}
+	if wrong := t.lasts(r, q, time.Now()); wrong != nil {
+		return bad(wrong.Field, wrong.Reason)
 	}
 	var f *refuse.Facts
 	q.Body, f = t.bodyOf(r)
@@ -251,7 +257,7 @@ func Secret(name string) bool {
 		return true
 	}
 	low := strings.ReplaceAll(strings.ToLower(name), "_", "-")
-	for _, part := range []string{"api-key", "apikey", "access-key", "token", "secret", "password", "signature", "credential", "assertion", "x-auth"} {
+	for _, part := range []string{"api-key", "apikey", "access-key", "token", "secret", "password", "signature", "credential", "assertion", "x-auth", "customer-key"} {
 		if strings.Contains(low, part) {
 			return true
 		}
@@ -260,26 +266,3 @@ func Secret(name string) bool {
 }
 
 var secrets = []string{"Authorization", "Proxy-Authorization", "Cookie", "X-Amz-Security-Token"}
-
-// usual are headers that say what a request is, and nothing of its caller.
-var usual = []string{"Accept", "Accept-Language", "Content-Encoding", "Content-Language", "Content-Type", "User-Agent",
-	"Title", "Priority", "Tags", "Click", "Markdown", "Icon", "Filename", "Actions", // ntfy's
-	"Webhook-Id", "Webhook-Timestamp", "Traceparent"}
-
-// kept are the headers of a request that are stored: the usual ones, those that the upstream's
-// configuration names, and those by which its limits tell callers apart.
-func (t *trip) kept(h http.Header) http.Header {
-	out := make(http.Header)
-	names := slices.Concat(usual, t.to.Keep)
-	for _, from := range t.to.Keys {
-		if from.Kind == httpx.FromHeader && !Secret(from.Name) {
-			names = append(names, from.Name)
-		}
-	}
-	for _, name := range names {
-		if v := h[name]; len(v) > 0 {
-			out[name] = slices.Clone(v)
-		}
-	}
-	return out
-}

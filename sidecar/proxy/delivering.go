@@ -2,12 +2,15 @@ package proxy
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/url"
 
 	"github.com/seed1158cd35/weir/delivery"
 	"github.com/seed1158cd35/weir/httpx"
+	"github.com/seed1158cd35/weir/internal/refuse"
 	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/outcome"
 )
 
 // Sender sends deliveries for an upstream under the policy and on the way of its calls; nil if
@@ -35,7 +38,7 @@ type postman struct {
 	to    *target
 }
 
-// Send makes one attempt.
+// Send makes one attempt. Credentials and signatures are put in now, on the way of direct calls.
 func (s postman) Send(ctx context.Context, d *delivery.Delivery, launch func(context.CancelCauseFunc) error) delivery.Answer {
 	low := limit.Low
 	in := &url.URL{Path: d.Path, RawQuery: d.Query}
@@ -44,6 +47,30 @@ func (s postman) Send(ctx context.Context, d *delivery.Delivery, launch func(con
 	t := &trip{to: s.to, path: d.Path, id: d.Correlation, who: guest{Name: d.Owner}, came: came, table: s.table, priority: &low, duplex: true}
 	s.to.dropForged(out.Header)
 	s.to.dropOwn(out.Header)
+	if f := t.hearAgain(out, in); f != nil {
+		return delivery.Answer{Err: f, Outcome: f.Outcome()}
+	}
+	defer t.end()
+	s.to.adds(out.Header)
 	out.Header[httpx.CorrelationHeader] = []string{d.Correlation}
-	return delivery.Attempted(out.WithContext(t.in(ctx)), s.to.transport.RoundTrip, launch)
+	a := delivery.Attempted(out.WithContext(t.in(ctx)), s.to.transport.RoundTrip, launch)
+	if own, ok := errors.AsType[*refuse.Facts](a.Err); ok && own.Status >= http.StatusInternalServerError && a.Outcome.Class == outcome.Rejected {
+		a.Outcome.Class = outcome.Failed // weir lacks something, such as credentials: it may have it again later
+	}
+	return a
+}
+
+// hearAgain has the dialect look at a request that is sent later.
+func (t *trip) hearAgain(out *http.Request, in *url.URL) *refuse.Facts {
+	if t.to.Dialect == nil {
+		return nil
+	}
+	heard := out.Clone(t.in(out.Context()))
+	heard.URL, heard.RequestURI = in, ""
+	x, f := t.to.Dialect.Hear(heard, t.path)
+	if f != nil {
+		return f
+	}
+	t.exchange, out.Header, out.Body, out.GetBody = x, heard.Header, heard.Body, nil
+	return nil
 }

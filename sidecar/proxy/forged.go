@@ -55,6 +55,13 @@ func (u *Upstream) dropOwn(h http.Header) {
 	}
 }
 
+// adds puts weir's own credentials into a request.
+func (u *Upstream) adds(h http.Header) {
+	for name, values := range u.Sends {
+		h[name] = values
+	}
+}
+
 func (u *Upstream) harms(name string) bool {
 	dashed := strings.Contains(name, "_")
 	if dashed {

@@ -67,6 +67,7 @@ func (t *trip) outgoing(in *http.Request) *http.Request {
 		out.Body = &lent{body: in.Body}
 	}
 	t.who.hide(out.Header, out.URL)
+	t.to.adds(out.Header)
 	return out
 }
 

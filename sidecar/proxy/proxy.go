@@ -277,6 +277,7 @@ func rewrite(r *httputil.ProxyRequest) {
 		t.to.dropOwn(out.Header)
 	}
 	t.who.hide(out.Header, out.URL)
+	t.to.adds(out.Header)
 	out.Header[httpx.CorrelationHeader] = []string{t.id}
 }
 

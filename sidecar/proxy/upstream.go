@@ -35,6 +35,9 @@ type Upstream struct {
 	Keys    map[string]httpx.Source // where the values of scopes come from
 	Dialect httpx.Dialect           // what the API speaks beyond HTTP; nil means nothing
 
+	// Sends are headers that weir adds to requests in place of the caller's: credentials.
+	Sends http.Header
+
 	Schedule string   // of deliveries, by its name; "" means delivery.DefaultSchedule
 	Keep     []string // headers of requests that are delivered later, besides the usual ones
 

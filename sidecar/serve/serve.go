@@ -183,7 +183,12 @@ func (s *Server) join(events weir.Events, registry prometheus.Registerer) (err e
 // stays as it was.
 func (s *Server) apply(file *config.File) error {
 	for i := range file.Upstreams {
-		file.Upstreams[i].Dial, file.Upstreams[i].Veil = s.with.Dial, s.veil
+		u := &file.Upstreams[i]
+		u.Dial, u.Veil = s.with.Dial, s.veil
+		var err error
+		if u.Sends, err = file.SendsOf(u.Name, s.with.Env); err != nil {
+			return err
+		}
 	}
 	put, err := s.speaks.apply(file)
 	if err == nil {
