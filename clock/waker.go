@@ -11,6 +11,7 @@ import (
 type Waker struct {
 	clock Clock
 	ready chan struct{} // holds one signal
+	timer *time.Timer   // of who sleeps, to be used again
 
 	mu   sync.Mutex
 	wake func() // ends the present sleep in a clock that is not the system's
@@ -45,12 +46,16 @@ func (w *Waker) Sleep(ctx context.Context, d time.Duration) error {
 	if w.clock != System {
 		return w.sleepVirtual(ctx, d)
 	}
-	t := time.NewTimer(d)
-	defer t.Stop()
+	if w.timer == nil {
+		w.timer = time.NewTimer(d)
+	} else {
+		w.timer.Reset(d)
+	}
+	defer w.timer.Stop()
 	select {
 	case <-w.ready:
 		return nil
-	case <-t.C:
+	case <-w.timer.C:
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)

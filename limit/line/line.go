@@ -6,7 +6,8 @@
 // late with a higher priority overtakes without anybody yielding. One of those who wait in a
 // line, the driver, lends its goroutine: it asks for whoever is first, until somebody has to
 // wait, sleeps until that call could go, and hands the drive on when its own turn has come.
-// Whoever gives something back calls Kick.
+// Whoever gives something back calls Kick. Where what they wait for is kept elsewhere, in a store that many
+// processes share, the driver fetches it for all who wait, see Store.
 //
 // The order is first come, first served; or start-time fair queueing by flow and priority,
 // see order; or newest first, where rules say so.
@@ -14,6 +15,7 @@ package line
 
 import (
 	"errors"
+	"sync/atomic"
 	"time"
 
 	"github.com/seed1158cd35/weir/clock"
@@ -40,6 +42,7 @@ const (
 	Refuse             // it need not wait here
 	Move               // it has to wait at Spot
 	Away               // it gets what it asks for elsewhere, as one of Room at once; it must come Back
+	Store              // what it asks for is kept elsewhere: Fetch gets it for all who wait
 )
 
 // A Step is what a call is told that asks.
@@ -49,6 +52,10 @@ type Step struct {
 	Again time.Duration // of Wait: ask again so soon, as more may come than was known; 0 means after For
 	Spot  Spot          // of Move
 	Room  int           // of Away
+
+	// Fetch, of Store, is called by the driver, with no lock held; driver is its call. It gets what it can for those
+	// who wait, see Line.Each, and returns the instant at which the first is to ask again.
+	Fetch func(now time.Duration, driver *Call) (again time.Duration)
 }
 
 // An Asker is a call that waits. It is asked on any goroutine, while its own sleeps and
@@ -116,18 +123,29 @@ type Line struct {
 	rules Rules // nil for those of the order
 
 	order  order
-	since  time.Duration // somebody has waited since then without a break
-	driver *waiter       // nil if nobody waits
-	due    time.Duration // since when the first is entitled to ask, or when it will be
-	again  time.Duration // when the driver asks again
-	sent   time.Duration // those were sent away who cannot wait until then
-	away   int           // calls that get elsewhere what they ask for
-	kept   []kept        // for those who went on to other lines
+	since  time.Duration                                       // somebody has waited since then without a break
+	driver *waiter                                             // nil if nobody waits
+	due    time.Duration                                       // since when the first is entitled to ask, or when it will be
+	again  time.Duration                                       // when the driver asks again
+	sent   time.Duration                                       // those were sent away who cannot wait until then
+	away   int                                                 // calls that get elsewhere what they ask for
+	fetch  func(now time.Duration, driver *Call) time.Duration // what the driver has to do next; nil if nothing
+
+	waker atomic.Pointer[clock.Waker] // of the driver
+
+	kept  []kept    // for those who went on to other lines
+	asked []*waiter // of Each, to be used again
 }
 
 // New makes a line that goes by rules, and stands alone.
 func New(c clock.Clock, r Rules) *Line {
 	return &Line{all: NewLines(c, Config{Longest: Most, PerFlow: Most}), rules: r}
+}
+
+// ByPriority makes a line that stands alone, in which each lane goes before all that come after it, and each
+// is first come, first served. So many can wait at most. Flows, weights and Place mean nothing there.
+func ByPriority(c clock.Clock, longest int) *Line {
+	return &Line{all: NewLines(c, Config{Longest: longest, PerFlow: longest}), order: order{strict: true}}
 }
 
 // Empty reports whether nobody waits: one atomic load.
@@ -161,5 +179,31 @@ func (l *Line) Kick() {
 	now := l.all.clock.Now()
 	l.all.mu.Lock()
 	defer l.all.mu.Unlock()
-	l.serve(now)
+	l.kick(now)
+}
+
+// Nudge is Kick by the driver, in its own time. It takes no lock, so that it is for Ask, too.
+func (l *Line) Nudge() {
+	if w := l.waker.Load(); w != nil {
+		w.Wake()
+	}
+}
+
+// Each asks ask of all who wait, lane by lane, each in the order in which they came, with the line locked: of those to
+// whom it says Go or Refuse the wait ends so.
+func (l *Line) Each(ask func(Asker) Kind) {
+	l.all.mu.Lock()
+	defer l.all.mu.Unlock()
+	l.asked = l.order.inLanes(l.asked[:0])
+	for _, w := range l.asked {
+		switch ask(w.call.Asker) {
+		case Go:
+			l.goes(w)
+			l.all.leaves(w)
+			l.end(w, nil)
+		case Refuse:
+			l.leave(w, ErrRefused, someOf)
+		}
+	}
+	clear(l.asked)
 }

@@ -29,6 +29,7 @@ type Lines struct {
 	came   uint64         // calls so far
 	made   uint64         // lines so far
 	keeps  int            // what is kept, in all lines
+	unused []*waiter      // to be used again
 	over   error          // why nobody is to wait any more; nil while calls may
 }
 
@@ -111,7 +112,7 @@ func (s *Lines) Back(now time.Duration, c *Call, went bool) {
 	}
 	s.leaves(w)
 	l.due = max(l.due, now)
-	l.serve(now)
+	l.kick(now)
 	s.tidy(l)
 }
 
@@ -160,7 +161,7 @@ func (s *Lines) Kick() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, l := range s.lines() {
-		l.serve(now)
+		l.kick(now)
 	}
 }
 
@@ -169,7 +170,7 @@ func (s *Lines) KickOne(now time.Duration, key any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if l := s.byKey[key]; l != nil {
-		l.serve(now)
+		l.kick(now)
 		s.tidy(l)
 	}
 }

@@ -27,6 +27,7 @@ type order struct {
 	virtual int64
 	lanes   [Lanes]lane
 	n       int
+	strict  bool // a lane goes before all that come after it, whatever they have had
 }
 
 // An item is whatever shares something by weight: a lane, or a flow of a lane.
@@ -97,7 +98,7 @@ func (o *order) remove(w *waiter) {
 // lane is the lane whose turn it is, the higher one of equals; nil if nobody waits.
 func (o *order) lane() (best *lane) {
 	for i := range o.lanes {
-		if l := &o.lanes[i]; l.n > 0 && (best == nil || l.start < best.start) {
+		if l := &o.lanes[i]; l.n > 0 && (best == nil || !o.strict && l.start < best.start) {
 			best = l
 		}
 	}
@@ -142,15 +143,21 @@ func (o *order) cost() (sum time.Duration, units int64) {
 	return sum, units
 }
 
-// all are those who wait, in the order in which they came.
-func (o *order) all() (all []*waiter) {
+// inLanes adds those who wait, lane by lane.
+func (o *order) inLanes(to []*waiter) []*waiter {
 	for i := range o.lanes {
 		for _, f := range o.lanes[i].waiting {
 			for w := f.calls.first; w != nil; w = w.next {
-				all = append(all, w)
+				to = append(to, w)
 			}
 		}
 	}
+	return to
+}
+
+// all are those who wait, in the order in which they came.
+func (o *order) all() []*waiter {
+	all := o.inLanes(nil)
 	slices.SortFunc(all, func(a, b *waiter) int { return cmp.Compare(a.call.came, b.call.came) })
 	return all
 }

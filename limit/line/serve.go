@@ -27,12 +27,41 @@ func (l *Line) serve(now time.Duration) {
 			l.leave(w, ErrRefused, allFlows)
 		case Move:
 			l.moves(now, w, s)
+		case Store:
+			l.due, l.fetch = now, s.Fetch
+			return
 		default:
 			w.drops(now + s.For)
 			l.waits(now, s)
 			return
 		}
 	}
+}
+
+// kick is serve by others than the driver, which may have to fetch then.
+func (l *Line) kick(now time.Duration) {
+	l.serve(now)
+	if l.fetch != nil && l.driver != nil {
+		l.driver.wakes.Wake()
+	}
+}
+
+// fetches has the driver get what those in its line wait for. The lock is held before and after.
+func (l *Line) fetches(now time.Duration, w *waiter) time.Duration {
+	fetch, again, came := l.fetch, now, now
+	l.fetch = nil
+	l.all.unlocked(func() {
+		again = fetch(now, w.call)
+		now = l.all.clock.Now()
+	})
+	if l.driver != w {
+		return now
+	}
+	if l.due, l.again = again, again; again <= came {
+		l.due = now
+		l.serve(now)
+	}
+	return now
 }
 
 // never is longer than anybody waits.

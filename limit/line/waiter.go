@@ -35,12 +35,22 @@ func (l *Line) Wait(ctx context.Context, now, until time.Duration, a Asker) (Pla
 	return l.wait(ctx, now, &Call{Asker: a, Weight: 1, Until: until}, Spot{Cost: 1})
 }
 
+// Join is Wait for a call in its lane.
+func (l *Line) Join(ctx context.Context, now time.Duration, c *Call) (Place, error) {
+	c.bound()
+	l.all.mu.Lock()
+	defer l.all.mu.Unlock()
+	return l.wait(ctx, now, c, Spot{Cost: 1})
+}
+
 func (l *Line) wait(ctx context.Context, now time.Duration, c *Call, at Spot) (Place, error) {
 	s := l.all
 	if s.over != nil {
 		return Place{}, s.over
 	}
-	w := &waiter{call: c, line: l, came: now, until: c.Until, wakes: clock.NewWaker(s.clock)}
+	w := s.newWaiter()
+	defer s.free(w)
+	w.call, w.line, w.came, w.until = c, l, now, c.Until
 	w.at(at)
 	if l.rules != nil {
 		w.until = min(c.Until, now+l.rules.Wait(l.waited(now)))
@@ -55,17 +65,50 @@ func (l *Line) wait(ctx context.Context, now time.Duration, c *Call, at Spot) (P
 	s.comes(w)
 	l.push(now, w)
 	if l.rules != nil || l.next(now) == w { // rules: more may go than when the first asked, though nobody gave anything back
-		l.serve(now)
+		l.kick(now)
 	}
 	w.line.drives(w)
 	for !w.done {
-		if w.late(now) {
-			w.line.leave(w, ErrLate, allFlows)
-			break
+		if w.fetches() { // once even if its time is up: it may learn why
+			now = w.line.fetches(now, w)
 		}
-		now = s.sleep(ctx, w, now)
+		switch {
+		case w.done:
+		case w.late(now):
+			w.line.leave(w, ErrLate, allFlows)
+		case w.fetches():
+		default:
+			now = s.sleep(ctx, w, now)
+		}
 	}
 	return w.place, w.err
+}
+
+// fetches reports whether the waiter has to fetch for its line.
+func (w *waiter) fetches() bool { return w.line.driver == w && w.line.fetch != nil }
+
+// mostFree is how many waiters are kept to be used again, so that those who wait in turn allocate nothing.
+const mostFree = 64
+
+func (s *Lines) newWaiter() *waiter {
+	if last := len(s.unused) - 1; last >= 0 {
+		w := s.unused[last]
+		s.unused = s.unused[:last]
+		return w
+	}
+	return &waiter{wakes: clock.NewWaker(s.clock)}
+}
+
+// free keeps a waiter that has left, to be used again: a wake-up that it has not heard is one too many then.
+// One whose goroutine panics, in a clock or a store, leaves by this.
+func (s *Lines) free(w *waiter) {
+	if w.flow != nil && !w.done {
+		w.line.leave(w, ErrRefused, someOf)
+	}
+	if len(s.unused) < mostFree && w.call.away != w {
+		*w = waiter{wakes: w.wakes}
+		s.unused = append(s.unused, w)
+	}
 }
 
 // refuses says whether a call need not wait, and where it would have stood.
@@ -92,10 +135,11 @@ func (s *Lines) sleep(ctx context.Context, w *waiter, now time.Duration) time.Du
 	if w.line.driver == w {
 		until = min(until, w.line.again)
 	}
-	s.mu.Unlock()
-	err := w.wakes.Sleep(ctx, until-now)
-	now = s.clock.Now()
-	s.mu.Lock()
+	var err error
+	s.unlocked(func() {
+		err = w.wakes.Sleep(ctx, until-now)
+		now = s.clock.Now()
+	})
 	if err != nil && !w.done {
 		w.line.leave(w, err, allFlows)
 	}
@@ -103,6 +147,13 @@ func (s *Lines) sleep(ctx context.Context, w *waiter, now time.Duration) time.Du
 		w.line.serve(now)
 	}
 	return now
+}
+
+// unlocked does what must not be done under the lock, which is held before and after, even if do panics.
+func (s *Lines) unlocked(do func()) {
+	s.mu.Unlock()
+	defer s.mu.Lock()
+	do()
 }
 
 // late reports whether a waiter's time is up.
@@ -122,7 +173,7 @@ func (w *waiter) at(s Spot) { w.cost, w.units, w.after = within(s.Cost), s.Units
 // push puts a waiter where it would stand had it been here since it came.
 func (l *Line) push(now time.Duration, w *waiter) {
 	if l.order.n == 0 {
-		l.since, l.due, l.again, l.sent = now, now, now, 0
+		l.since, l.due, l.again, l.sent, l.fetch = now, now, now, 0, nil
 	}
 	w.line = l
 	l.order.push(w)
@@ -139,7 +190,9 @@ func (l *Line) next(now time.Duration) *waiter {
 
 // leave ends the wait of a call that does not go. If it was first the driver slept for it.
 func (l *Line) leave(w *waiter, err error, flows int) {
-	w.place = l.place(w, w.flow, flows)
+	if !l.order.strict {
+		w.place = l.place(w, w.flow, flows)
+	}
 	first := l.order.first() == w
 	l.order.remove(w)
 	l.all.leaves(w)
@@ -159,7 +212,8 @@ func (l *Line) end(w *waiter, err error) {
 // handOn has another one drive if the waiter did.
 func (l *Line) handOn(w *waiter) {
 	if l.driver == w {
-		if l.driver = l.order.first(); l.driver != nil {
+		l.setDriver(l.order.first())
+		if l.driver != nil {
 			l.driver.wakes.Wake()
 		}
 	}
@@ -169,6 +223,14 @@ func (l *Line) handOn(w *waiter) {
 // drives has a waiter drive if nobody does.
 func (l *Line) drives(w *waiter) {
 	if l.driver == nil && !w.done {
-		l.driver = w
+		l.setDriver(w)
 	}
+}
+
+func (l *Line) setDriver(w *waiter) {
+	if l.driver = w; w == nil {
+		l.waker.Store(nil)
+		return
+	}
+	l.waker.Store(w.wakes)
 }
