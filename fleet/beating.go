@@ -241,7 +241,7 @@ func (g *Group) kick(now time.Duration) {
 			q.fails, q.next = 0, now
 		}
 		q.mu.Unlock()
-		q.waker.Wake()
+		q.line.Nudge()
 	}
 }
 

@@ -98,7 +98,6 @@ func (p *pool) givesBack(sent, now time.Duration, granted int64, g *Grant) {
 
 // tookAll is after an ask that took all that was there of a bucket: what those who wait want is asked for next.
 func (q *queue) tookAll(now time.Duration) {
-	q.settleBatch(now, 0)
 	for i, p := range q.pools {
 		p.hears(now, &q.ask.Claims[i], q.ask.Grants[i], q.ask.Now, q.ask.Again)
 		if q.ask.Grants[i].Paused > 0 {

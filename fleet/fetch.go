@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"time"
 
 	"github.com/seed1158cd35/weir/clock"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/limit/bucket"
+	"github.com/seed1158cd35/weir/limit/line"
 )
 
 const (
@@ -19,10 +21,10 @@ const (
 	mostCopies  = 1 << 20
 )
 
-// asks asks the store if it is time to, and returns when it will be. The leader asks by
-// itself if an answer will come soon; else somebody else does, while the leader looks after
+// asks asks the store if it is time to, and returns when it will be. The driver, who waits until the
+// instant, asks by itself if an answer will come soon; else somebody else does, while the driver looks after
 // the others.
-func (q *queue) asks(now time.Duration, leader *waiter) time.Duration {
+func (q *queue) asks(now, until time.Duration) time.Duration {
 	q.mu.Lock()
 	switch next, _ := q.due(); {
 	case q.asking, !q.open(now):
@@ -41,7 +43,7 @@ func (q *queue) asks(now time.Duration, leader *waiter) time.Duration {
 		q.postpone(now, wait, min(wait, askAgain), why, 0) // nothing is on its way: time must pass
 		return now
 	}
-	if q.soon(now, leader) {
+	if q.soon(now, until) {
 		q.fetch(now)
 		return now
 	}
@@ -74,19 +76,20 @@ func (q *queue) alone(now time.Duration) bool {
 	return g.standing.solo != 0 && g.standing.use(now).mode == parted
 }
 
-// soonest is how fast a store must answer for the leader to wait for it.
+// soonest is how fast a store must answer for the driver to wait for it.
 const soonest = 20 * time.Millisecond
 
-func (q *queue) soon(now time.Duration, leader *waiter) bool {
+func (q *queue) soon(now, until time.Duration) bool {
 	g := q.group
 	g.own.Lock()
 	defer g.own.Unlock()
 	m, _ := g.standing.mode(now)
-	return m <= waiting && !g.failing.Load() && g.standing.rtt < soonest && leader.end-now >= g.timeout() && g.standing.from()-now >= g.timeout()
+	return m <= waiting && !g.failing.Load() && g.standing.rtt < soonest && until-now >= g.timeout() && g.standing.from()-now >= g.timeout()
 }
 
 // fetch asks the store for those who wait, and shares out what it grants.
 func (q *queue) fetch(now time.Duration) {
+	runtime.Gosched() // those who went with the last ask and come again at once go with this one
 	q.enough.Store(false)
 	if !q.again(now) {
 		q.prepare(now)
@@ -94,9 +97,9 @@ func (q *queue) fetch(now time.Duration) {
 	err := q.call(now)
 	q.share(q.first, q.group.fleet.clock.Now(), err)
 	q.mu.Lock()
-	defer q.mu.Unlock()
 	q.asking = false
-	q.waker.Wake()
+	q.mu.Unlock()
+	q.line.Nudge()
 }
 
 // again makes the same ask once more if it is not known what became of it, and what it
@@ -112,12 +115,15 @@ func (q *queue) again(now time.Duration) bool {
 		}
 	}
 	q.ask.Again, q.ask.Settle = true, q.ask.Settle[:0]
-	var costs [mostShared]int64
-	for i := range q.ask.Claims {
-		costs[i] = q.ask.Claims[i].Cost
-	}
-	q.gather(&costs, q.ask.Copies)
 	return true
+}
+
+// costs are those of each copy.
+func (q *queue) costs() (all [mostShared]int64) {
+	for i := range q.ask.Claims {
+		all[i] = q.ask.Claims[i].Cost
+	}
+	return all
 }
 
 // prepare writes the ask: as many copies as there are callers at the front with the
@@ -127,16 +133,13 @@ func (q *queue) prepare(now time.Duration) {
 	a.Group, a.ID, a.Lane, a.Again = q.group.name, f.nextID(), q.lane, false
 	q.first = f.sending(now)
 	alone := q.alone(now)
-	q.gather(nil, mostCopies)
-	a.Copies = int64(len(q.batch))
+	first, alike := q.front()
+	q.calls, a.Copies = alike, int64(alike)
 	a.Settle, a.Claims = a.Settle[:0], a.Claims[:0]
 	q.begins(now)
 	for i, p := range q.pools {
 		s := p.spec()
-		c := Claim{Rule: &s.rule, Key: p.key}
-		if len(q.batch) > 0 {
-			c.Cost = q.batch[0].w.costs[i]
-		}
+		c := Claim{Rule: &s.rule, Key: p.key, Cost: first[i]}
 		p.expire(now, q.lacks && p.splinters(c.Cost))
 		a.Settle = p.takePending(now, a.Settle, q.group.failing.Load())
 		q.came[i] = p.cameBack()
@@ -162,33 +165,27 @@ func (q *queue) prepare(now time.Duration) {
 
 // wanted is how many units those want who wait.
 func (q *queue) wanted(i int) (n int64) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	for _, list := range q.waiting {
-		for _, w := range list {
-			n = addMost(n, w.costs[i])
-		}
-	}
+	q.line.Each(func(a line.Asker) line.Kind {
+		n = addMost(n, a.(*waiter).costs[i])
+		return line.Wait
+	})
 	return n
 }
 
-// gather puts those at the front whose costs are these, or alike, into the batch.
-func (q *queue) gather(costs *[mostShared]int64, most int64) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.batch = q.batch[:0]
-	for i := range q.waiting {
-		for _, w := range q.waiting[i] {
-			if costs == nil {
-				costs = &w.costs
-			}
-			if w.costs != *costs || int64(len(q.batch)) >= most {
-				return
-			}
-			w.state = granting
-			q.batch = append(q.batch, seat{w, w.life})
+// front is what the first costs, and how many at the front cost the same.
+func (q *queue) front() (costs [mostShared]int64, alike int) {
+	others := false
+	q.line.Each(func(a line.Asker) line.Kind {
+		w := a.(*waiter)
+		if alike == 0 {
+			costs = w.costs
 		}
-	}
+		if others = others || w.costs != costs || alike >= mostCopies; !others {
+			alike++
+		}
+		return line.Wait
+	})
+	return costs, alike
 }
 
 // calendar fills in the windows of a fixed limit.
@@ -299,7 +296,7 @@ func (q *queue) try() error {
 
 func (q *queue) tell(took time.Duration, err error) {
 	q.limits = q.limits[:0]
-	e := StoreCall{Group: q.group.name, Calls: len(q.batch), Took: took, Again: q.ask.Again, Err: err}
+	e := StoreCall{Group: q.group.name, Calls: q.calls, Took: took, Again: q.ask.Again, Err: err}
 	for _, p := range q.pools {
 		q.limits = append(q.limits, LimitCall{Limit: &p.spec().limit})
 	}

@@ -191,7 +191,7 @@ func (f *Fleet) Group(name string) *Group {
 
 // A Group is the limits of one upstream as this process shares them.
 //
-// Locks are taken in the order queue.mu, Group.own, pool.mu, Group.mu, Fleet.mu. Group.mu
+// Locks are taken in the order of a queue's line, queue.mu, Group.own, pool.mu, Group.mu, Fleet.mu. Group.mu
 // and Fleet.mu are held for a look at their maps only: nothing is called meanwhile that
 // takes another lock, waits, or leaves the package.
 type Group struct {

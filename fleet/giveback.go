@@ -137,7 +137,7 @@ func (p *pool) idle(now time.Duration) bool {
 func (q *queue) unused(now time.Duration) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.n == 0 && !q.asking && (now > q.used+idleQueue || q.evicted())
+	return q.line.Waiting() == 0 && !q.asking && (now > q.used+idleQueue || q.evicted())
 }
 
 // evicted reports whether the queue is of a key that was forgotten.

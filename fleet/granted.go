@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/limit/line"
 	"time"
 )
 
@@ -24,13 +25,11 @@ func (q *queue) share(sent sending, now time.Duration, err error) {
 		}
 		if end, why, ok := q.turning(sent, now); ok {
 			q.giveUp(now)
-			q.settleBatch(now, 0)
 			q.postpone(now, max(0, end-now), 0, why, 0)
 			return
 		}
 		if q.late(sent, now) {
 			q.giveUp(now)
-			q.settleBatch(now, 0)
 			q.mu.Lock()
 			q.next = now + askAgain
 			q.mu.Unlock()
@@ -47,7 +46,7 @@ func (q *queue) share(sent sending, now time.Duration, err error) {
 		p.hears(now, &q.ask.Claims[i], q.ask.Grants[i], q.ask.Now, q.ask.Again)
 	}
 	q.by = q.lasts(sent)
-	spare := q.settleBatch(now, q.ask.Granted)
+	spare := q.grants(now, q.ask.Granted)
 	for i, p := range q.pools {
 		q.keep(i, p, spare, sent, now)
 	}
@@ -67,7 +66,6 @@ const (
 // failed is what becomes of an ask that has failed: it may be made again.
 func (q *queue) failed(now time.Duration) {
 	keepDebts(now, q.ask.Settle, q.pools)
-	q.settleBatch(now, 0)
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.unsure = true
@@ -128,28 +126,23 @@ func keepDebts(now time.Duration, settle []Settlement, pools []*pool) {
 	}
 }
 
-// settleBatch ends the wait of as many as have been granted, in order, and returns for
-// how many copies nobody waits any more.
-func (q *queue) settleBatch(now time.Duration, granted int64) (spare int64) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	for _, s := range q.batch {
-		w := s.w
-		if w.life != s.life || w.state == done {
-			continue
+// grants ends the wait of as many as have been granted, in order, and returns for how many copies
+// nobody waits any more.
+func (q *queue) grants(now time.Duration, n int64) (spare int64) {
+	costs := q.costs()
+	q.line.Each(func(a line.Asker) line.Kind {
+		w := a.(*waiter)
+		if n == 0 || w.costs != costs {
+			return line.Wait
 		}
-		if w.state = waits; granted == 0 {
-			continue
-		}
-		granted--
+		n--
 		for i := range q.pools {
-			w.turns[i] = q.turn(i, granted)
+			w.turns[i] = q.turn(i, n)
 		}
 		w.by, w.given = q.by, now
-		q.finish(w, limit.Verdict{OK: true})
-	}
-	q.batch = q.batch[:0]
-	return granted
+		return line.Go
+	})
+	return n
 }
 
 // lasts is until when what was granted may be used.
@@ -247,7 +240,7 @@ func (q *queue) postpone(now, wait, space time.Duration, why int, cost int64) {
 	// later than now, as others may give something back.
 	q.askIn = min(max(askSoon, 2*q.askIn), askAtLeast)
 	soon := min(max(1, wait-q.quick.least()), q.askIn)
-	if q.n > 0 { // somebody waits
+	if q.line.Waiting() > 0 {
 		soon = min(soon, askAtLeast/4)
 	}
 	if cheap {

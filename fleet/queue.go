@@ -2,17 +2,15 @@ package fleet
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/seed1158cd35/weir/clock"
 	"github.com/seed1158cd35/weir/limit"
-	"github.com/seed1158cd35/weir/limit/bucket"
+	"github.com/seed1158cd35/weir/limit/line"
 )
-
-const priorities = 3
 
 // mostShared is how many shared limits a call may have whose callers are combined.
 // More than that have a queue of their own each time.
@@ -20,28 +18,26 @@ const mostShared = 6
 
 type queueKey [mostShared]*pool
 
-// A queue is the callers of this process who wait for the same limits and keys. One of
-// them, the leader, looks after all: it serves those at the front from what is held, asks
-// the store for them, and tells those who wait in vain. Who has led hands on to the next.
+// A queue is the callers of this process who wait for the same limits and keys, in a line whose driver looks
+// after all: those go first that can from what is held, then it asks the store for the others, and tells those
+// who wait in vain.
 type queue struct {
 	group *Group
 	pools []*pool
 	lane  uint64
+	line  *line.Line
+	step  line.Step // of those for whom there is not enough
 
-	mu      sync.Mutex
-	free    []*waiter
-	waiting [priorities][]*waiter // in order
-	n       int
-	leader  *waiter       // nil if nobody waits
-	waker   *clock.Waker  // of the leader
-	asking  bool          // an ask is under way
-	next    time.Duration // the store is not asked before this instant
-	asked   time.Duration // when it was asked last
-	there   time.Duration // when there is something again, as the store said last
-	why     int           // which limit that is for
-	dear    int64         // and what was asked of it
-	fails   int           // asks in a row
-	used    time.Duration
+	mu     sync.Mutex
+	free   []*waiter
+	asking bool          // an ask is under way
+	next   time.Duration // the store is not asked before this instant
+	asked  time.Duration // when it was asked last
+	there  time.Duration // when there is something again, as the store said last
+	why    int           // which limit that is for
+	dear   int64         // and what was asked of it
+	fails  int           // asks in a row
+	used   time.Duration
 
 	enough atomic.Bool // as much has come back as the last ask was short of
 
@@ -50,9 +46,9 @@ type queue struct {
 	first  sending           // when the ask was sent first
 	block  [mostShared]int64 // of what it wants besides, to be spent soon
 	steps  [mostShared]beginStep
-	takes  bool // it takes all that is there of a bucket that begins
-	unsure bool // it is not known what became of it
-	batch  []seat
+	takes  bool          // it takes all that is there of a bucket that begins
+	unsure bool          // it is not known what became of it
+	calls  int           // whom it is for
 	by     expiry        // of what was granted
 	lacks  bool          // the last ask was not granted whole
 	askIn  time.Duration // how soon to ask again at the latest
@@ -62,37 +58,18 @@ type queue struct {
 	timer  timeout
 }
 
-// A waiter is one call on its way through a queue.
+// A waiter is one call on its way through a queue. Once it is in line, the line's lock guards it.
 type waiter struct {
-	costs    [mostShared]int64
-	until    time.Duration // it cannot wait longer than to this instant
-	end      time.Duration // nor, for an answer of the store, than to this
-	priority limit.Priority
-	state    waiterState
-	life     uint32 // goes up each time it is used again
-	turns    [mostShared]limit.Turn
-	by       expiry        // of the turns
-	given    time.Duration // when it got them
-	late     time.Duration // how late it woke, as the leader, to look after all
-	verdict  limit.Verdict
-	ready    chan struct{} // wakes it; holds one signal
-	wake     func()        // the same, in a clock that is not the system's
-	timer    *time.Timer
+	queue   *queue
+	call    line.Call
+	costs   [mostShared]int64
+	until   time.Duration // it cannot wait longer than to this instant
+	turns   [mostShared]limit.Turn
+	by      expiry        // of the turns
+	given   time.Duration // when it got them
+	late    time.Duration // how late the driver woke, to look after all
+	verdict limit.Verdict // why it was refused
 }
-
-// A seat is a waiter in a batch, as long as it is in the same life.
-type seat struct {
-	w    *waiter
-	life uint32
-}
-
-type waiterState uint8
-
-const (
-	waits    waiterState = iota
-	granting             // it is in a batch that the store is asked for
-	done
-)
 
 // queue is the queue of the pools.
 func (g *Group) queue(pools []*pool) *queue {
@@ -111,7 +88,12 @@ func (g *Group) queue(pools []*pool) *queue {
 }
 
 func (g *Group) newQueue(pools []*pool) *queue {
-	return &queue{group: g, pools: append([]*pool(nil), pools...), lane: g.fleet.nextID(), came: make([]int64, len(pools)), waker: clock.NewWaker(g.fleet.clock)}
+	q := &queue{
+		group: g, pools: append([]*pool(nil), pools...), lane: g.fleet.nextID(), came: make([]int64, len(pools)),
+		line: line.ByPriority(g.fleet.clock, g.fleet.o.Queue),
+	}
+	q.step = line.Step{Kind: line.Store, Fetch: q.looksAfter}
+	return q
 }
 
 // wait waits until the store has granted the costs, or there is no hope of it before
@@ -138,43 +120,44 @@ func (q *queue) wait(ctx context.Context, now, until time.Duration, prio limit.P
 	}
 }
 
-// given says when a waiter got its turns, before when they must be used, and how late it woke
-// as the leader.
+// given says when a waiter got its turns, before when they must be used, and how late the driver woke
+// to give them.
 type given struct {
 	at   time.Duration
 	by   expiry
 	late time.Duration
 }
 
-// stand stands in the queue once.
+// stand stands in line once.
 func (q *queue) stand(ctx context.Context, now, until time.Duration, prio limit.Priority, costs []int64, turns []limit.Turn) (v limit.Verdict, got given, err error) {
 	w := q.newWaiter()
-	w.until, w.end, w.priority = until, max(until, now+q.grace(now, costs)), min(max(prio, limit.Low), limit.High)
+	defer q.leaves(w)
+	w.until = until
 	copy(w.costs[:], costs)
-	err = q.pass(ctx, now, w)
-	v, got, served := q.leaves(w, turns)
-	if served { // even if ctx has ended: what was granted must not be lost
-		err = nil
+	w.call = line.Call{Asker: w, Lane: int(limit.High - min(max(prio, limit.Low), limit.High)), Until: max(until, now+q.grace(now, costs))}
+	if v, vain := q.knows(now, w); vain {
+		return v, got, nil
+	}
+	q.counts(1)
+	_, err = q.line.Join(ctx, now, &w.call)
+	q.counts(-1)
+	switch {
+	case err == nil:
+		copy(turns, w.turns[:len(turns)])
+		return limit.Verdict{OK: true}, given{w.given, w.by, w.late}, nil
+	case errors.Is(err, line.ErrRefused):
+		return w.verdict, got, nil
+	case errors.Is(err, line.ErrLate), errors.Is(err, line.ErrFull):
+		return q.tooLate(w), got, nil
 	}
 	return v, got, err
 }
 
-// leaves lets a waiter go with what it was told, and reports whether somebody else told it.
-// If it led, the next one does.
-func (q *queue) leaves(w *waiter, turns []limit.Turn) (v limit.Verdict, got given, served bool) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	v, got, served = w.verdict, given{w.given, w.by, w.late}, w.state == done
-	copy(turns, w.turns[:len(turns)])
-	q.remove(w)
-	w.state = done
-	if q.leader == w {
-		if q.leader = q.front(); q.leader != nil {
-			q.leader.signal()
-		}
+// counts counts a call that waits for each of the limits.
+func (q *queue) counts(n int32) {
+	for _, p := range q.pools {
+		p.waits.Add(n)
 	}
-	q.free = append(q.free, w)
-	return v, got, served
 }
 
 // grace is how long an answer of the store is waited for whatever the patience of the caller:
@@ -198,96 +181,62 @@ func (q *queue) newWaiter() *waiter {
 	defer q.mu.Unlock()
 	last := len(q.free) - 1
 	if last < 0 {
-		return &waiter{ready: make(chan struct{}, 1)}
+		return &waiter{queue: q}
 	}
 	w := q.free[last]
 	q.free = q.free[:last]
-	select {
-	case <-w.ready: // it left before it heard
-	default:
-	}
-	w.state, w.verdict, w.wake, w.by, w.late = waits, limit.Verdict{}, nil, noExpiry, 0
-	w.life++
 	return w
 }
 
-func (q *queue) pass(ctx context.Context, now time.Duration, w *waiter) error {
+func (q *queue) leaves(w *waiter) {
 	q.mu.Lock()
+	defer q.mu.Unlock()
+	*w = waiter{queue: q}
+	q.free = append(q.free, w)
+}
+
+// knows is what a call is told at once that would wait in vain: it has just been asked.
+func (q *queue) knows(now time.Duration, w *waiter) (v limit.Verdict, vain bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
 	q.used = now
 	next, there := q.due()
 	there = q.known(w, next, there)
-	if q.n >= q.group.fleet.o.Queue || now <= time.Duration(q.group.lone.Load()) && (next > w.end || next > now && there > w.until && q.fails == 0) { // it has just been asked
-		w.verdict = q.inVain(now, there)
-		q.mu.Unlock()
-		return nil
+	if now <= time.Duration(q.group.lone.Load()) && (next > w.call.Until || next > now && there > w.until && q.fails == 0) {
+		return q.inVain(now, there), true
 	}
-	q.push(w)
-	switch {
-	case q.leader == nil:
-		q.leader = w
-	case q.front() == w:
-		q.waker.Wake()
-	}
-	leads := q.leader == w
-	q.mu.Unlock()
-	if leads {
-		return q.lead(ctx, w)
-	}
-	return q.follow(ctx, w)
+	return v, false
 }
 
-func (q *queue) push(w *waiter) {
-	i := 1 - w.priority // High first
-	q.waiting[i] = append(q.waiting[i], w)
-	q.n++
-	for _, p := range q.pools {
-		p.waits.Add(1)
-	}
+// tooLate is what a call is told that has waited in vain, or for which there was no room.
+func (q *queue) tooLate(w *waiter) limit.Verdict {
+	now := q.group.fleet.clock.Now()
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.inVain(now, q.known(w, now, q.there))
 }
 
-func (q *queue) remove(w *waiter) {
-	list := q.waiting[1-w.priority]
-	for i := range list {
-		if list[i] == w {
-			q.waiting[1-w.priority] = append(list[:i], list[i+1:]...)
-			q.n--
-			for _, p := range q.pools {
-				p.waits.Add(-1)
-			}
-			return
-		}
+// Ask is the line's: who has to wait is looked after with all others.
+func (w *waiter) Ask(now, since time.Duration) line.Step {
+	w.late = max(w.late, now-since)
+	if !w.queue.fromPools(now, w) {
+		return w.queue.step
 	}
+	w.given = now
+	return line.Step{Kind: line.Go}
 }
 
-// follow waits for what the leader brings, or to become the leader.
-func (q *queue) follow(ctx context.Context, w *waiter) error {
-	for {
-		err := q.park(ctx, w, w.end)
-		now := q.group.fleet.clock.Now()
-		q.mu.Lock()
-		ended, leads := q.ended(now, w), q.leader == w
-		q.mu.Unlock()
-		switch {
-		case ended: // even if ctx has ended: what was granted must not be lost
-			return nil
-		case err != nil:
-			return err
-		case leads:
-			return q.lead(ctx, w)
-		}
+// looksAfter looks after those who wait and have not got what they asked for. It returns when it has to again.
+func (q *queue) looksAfter(now time.Duration, driver *line.Call) time.Duration {
+	lone := time.Duration(q.group.lone.Load())
+	at, over := later(lone, 1), false // then it serves by itself
+	if now > lone {
+		at, over = q.refuseAlone(now, driver.Asker)
 	}
-}
-
-// ended reports whether a waiter's wait is over; the lock is held.
-func (q *queue) ended(now time.Duration, w *waiter) bool {
-	if w.state == done {
-		return true
+	if over || now >= driver.Until { // the next one drives
+		return now
 	}
-	if now < w.end {
-		return false
-	}
-	w.verdict = q.inVain(now, q.known(w, now, q.there))
-	return true
+	return min(at, q.asks(now, driver.Until))
 }
 
 // known is there, but for a waiter who wants less than what that is for: nothing is known of it
@@ -320,44 +269,6 @@ func (q *queue) blind() bool {
 // may be there.
 const retryStore = time.Second
 
-// lead looks after everyone until the leader itself has its answer.
-func (q *queue) lead(ctx context.Context, w *waiter) error {
-	for due := bucket.Never; ; {
-		now := q.group.fleet.clock.Now()
-		w.late = max(w.late, now-due)
-		at := q.serve(now)
-		q.mu.Lock()
-		ended := q.ended(now, w)
-		q.mu.Unlock()
-		if ended {
-			return nil
-		}
-		if at = min(at, q.asks(now, w)); at <= now {
-			due = bucket.Never
-			continue
-		}
-		due = at
-		if err := q.waker.Sleep(ctx, min(at, w.end)-now); err != nil {
-			q.mu.Lock()
-			defer q.mu.Unlock()
-			if w.state == done {
-				return nil
-			}
-			return err
-		}
-	}
-}
-
-// finish ends a waiter's wait; the lock is held.
-func (q *queue) finish(w *waiter, v limit.Verdict) {
-	q.remove(w)
-	w.verdict, w.state = v, done
-	w.signal()
-	if w == q.leader {
-		q.waker.Wake()
-	}
-}
-
 // paused is how long a pause of one of the limits still lasts: the store, which knows of
 // none, is not asked meanwhile.
 func (q *queue) paused(now time.Duration) (wait time.Duration, why int) {
@@ -367,13 +278,4 @@ func (q *queue) paused(now time.Duration) (wait time.Duration, why int) {
 		}
 	}
 	return wait, why
-}
-
-func (q *queue) front() *waiter {
-	for i := range q.waiting {
-		if len(q.waiting[i]) > 0 {
-			return q.waiting[i][0]
-		}
-	}
-	return nil
 }

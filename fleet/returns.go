@@ -35,7 +35,7 @@ func (p *pool) settle(now time.Duration, s Settlement) {
 	p.group.isActive(p)
 	for _, q := range wake {
 		q.enough.Store(true)
-		q.waker.Wake()
+		q.line.Nudge()
 	}
 	if told {
 		p.soon(now)

@@ -281,7 +281,7 @@ func TestFoldedReturnsMakeNothing(t *testing.T) {
 	}
 }
 
-// What a leader that serves its line puts back may be what the line is short of.
+// What a driver that serves its line puts back may be what the line is short of.
 func TestPuttingBackTakesNoQueue(t *testing.T) {
 	f := New(NewMemory(nil), Options{})
 	r, err := limit.NewShared(0, tokensOf(5000)[0], f.Group("g"))

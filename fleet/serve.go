@@ -5,61 +5,50 @@ import (
 
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/limit/bucket"
+	"github.com/seed1158cd35/weir/limit/line"
 )
 
-// serve serves those at the front from what is held, and refuses those for whom that
-// cannot be enough when the store is away. It returns when more can be served.
-func (q *queue) serve(now time.Duration) time.Duration {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	for w := q.front(); w != nil && q.fromPools(now, w); w = q.front() {
-		w.given = now
-		q.finish(w, limit.Verdict{OK: true})
-	}
-	if q.n == 0 {
-		return bucket.Never
-	}
-	if lone := time.Duration(q.group.lone.Load()); now <= lone {
-		return later(lone, 1) // then it serves by itself
-	}
-	return q.refuseAlone(now)
-}
-
 // refuseAlone refuses those who would wait in vain for this process's own part, and returns
-// when the first of the others can be served.
-func (q *queue) refuseAlone(now time.Duration) (at time.Duration) {
+// when the first of the others can be served. over reports whether the driver's wait is.
+func (q *queue) refuseAlone(now time.Duration, driver line.Asker) (at time.Duration, over bool) {
 	g := q.group
 	g.own.Lock()
 	u := g.standing.use(now)
 	slow, again := g.standing.solo != 0 && u.mode == parted, g.again(now)
 	g.own.Unlock()
-	if !u.mode.uses() && u.mode != refusing {
-		return bucket.Never
-	}
 	at = bucket.Never
+	if !u.mode.uses() && u.mode != refusing {
+		return at, false
+	}
 	pause, _ := q.paused(now)
 	var ahead [mostShared]int64
-	for i := range q.waiting {
-		for _, w := range append([]*waiter(nil), q.waiting[i]...) {
-			v := limit.Verdict{Wait: again, Cause: limit.Cause{Lack: limit.LacksStore}}
-			if u.mode != refusing {
-				v = q.aloneFor(now, u, &ahead, w)
-			}
-			if slow && v.Lack == limit.LacksQuota && now < w.until { // the store is asked for more
-				continue
-			}
-			if v.Lack != limit.LacksNothing || later(now, v.Wait) > w.until {
-				g.refused(now, q.pools, &w.costs)
-				q.finish(w, v)
-				continue
-			}
-			at = min(at, later(now, max(v.Wait, pause, time.Millisecond)))
-			for k := range q.pools {
-				ahead[k] = addMost(ahead[k], w.costs[k])
-			}
+	q.line.Each(func(a line.Asker) line.Kind {
+		w := a.(*waiter)
+		v := limit.Verdict{Wait: again, Cause: limit.Cause{Lack: limit.LacksStore}}
+		if u.mode != refusing {
+			v = q.aloneFor(now, u, &ahead, w)
 		}
-	}
-	return at
+		if slow && v.Lack == limit.LacksQuota && now < w.until { // the store is asked for more
+			return line.Wait
+		}
+		if v.Lack != limit.LacksNothing || later(now, v.Wait) > w.until {
+			over = over || a == driver
+			return q.refuses(now, w, v)
+		}
+		at = min(at, later(now, max(v.Wait, pause, time.Millisecond)))
+		for k := range q.pools {
+			ahead[k] = addMost(ahead[k], w.costs[k])
+		}
+		return line.Wait
+	})
+	return at, over
+}
+
+// refuses ends a wait that is in vain.
+func (q *queue) refuses(now time.Duration, w *waiter, v limit.Verdict) line.Kind {
+	q.group.refused(now, q.pools, &w.costs)
+	w.verdict = v
+	return line.Refuse
 }
 
 // aloneFor is how long a waiter has to wait for this process's own part, and for which limit.
@@ -126,23 +115,18 @@ func (p *pool) again(now time.Duration, t limit.Turn) {
 // who cost it that much; ahead of each stand those before it. It reports whether one is left for
 // whom it is not known: a cheaper one may be served at once when the dear ones before it have gone.
 func (q *queue) refuse(now, wait time.Duration, why int, cost int64) (unknown bool) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
 	var ahead int64
 	dear := false // one who costs as much stands before
-	for i := range q.waiting {
-		list := append([]*waiter(nil), q.waiting[i]...)
-		for _, w := range list {
-			cheap, own := !dear && w.costs[why] < cost, later(wait, q.pools[why].after(ahead))
-			if !cheap && later(now, own) > w.until {
-				q.group.refused(now, q.pools, &w.costs)
-				q.finish(w, limit.Verdict{Wait: own, Cause: limit.Cause{Why: why}})
-				continue
-			}
-			dear, unknown = !cheap, unknown || cheap
-			ahead = addMost(ahead, w.costs[why])
+	q.line.Each(func(a line.Asker) line.Kind {
+		w := a.(*waiter)
+		cheap, own := !dear && w.costs[why] < cost, later(wait, q.pools[why].after(ahead))
+		if !cheap && later(now, own) > w.until {
+			return q.refuses(now, w, limit.Verdict{Wait: own, Cause: limit.Cause{Why: why}})
 		}
-	}
+		dear, unknown = !cheap, unknown || cheap
+		ahead = addMost(ahead, w.costs[why])
+		return line.Wait
+	})
 	return unknown
 }
 
