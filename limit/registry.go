@@ -93,11 +93,14 @@ func newShared(now time.Duration, l Limit, h Home, empty bool) (*Registry, error
 
 // validShared says what is wrong with a limit that is to be shared.
 func validShared(l Limit) error {
-	err := l.Validate()
+	errs := []error{l.Validate()}
 	if l.Adaptive.On {
-		return errors.Join(err, errors.New("adaptive: a limit that a fleet shares does not learn its rate; turn adaptive off, or do not share it"))
+		errs = append(errs, errors.New("adaptive: a limit that a fleet shares does not learn its rate; turn adaptive off, or do not share it"))
 	}
-	return err
+	if l.Told != "" {
+		errs = append(errs, fmt.Errorf("told %q: each process hears from the upstream what the limit is, so none is shared; leave told empty, or make the registry by NewRegistry", l.Told))
+	}
+	return errors.Join(errs...)
 }
 
 // Shared reports whether a fleet shares the limit.

@@ -1,0 +1,36 @@
+package fleet
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/limit/bucket"
+)
+
+// A limit of which the upstream says how large it is has no store to keep it: sharing it is refused when the registry is
+// made, or changed, and the first answer of the upstream finds no limiter that cannot hear it.
+func TestALimitThatTheUpstreamTellsIsNotShared(t *testing.T) {
+	g := New(NewMemory(nil), Options{}).Group("up")
+	l := limit.Limit{Name: "requests", Rate: bucket.Rate{Amount: 100, Per: time.Second}}
+	r, err := limit.NewShared(0, l, g)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Told = "requests"
+	for name, err := range map[string]error{
+		"NewShared":      second(limit.NewShared(0, l, g)),
+		"NewSharedEmpty": second(limit.NewSharedEmpty(0, l, g)),
+		"Set":            r.Set(0, l),
+	} {
+		if err == nil || !strings.Contains(err.Error(), `limit requests: told "requests"`) || !strings.Contains(err.Error(), "NewRegistry") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if r.Limit().Told != "" {
+		t.Error("the registry goes by what it has refused")
+	}
+}
+
+func second[T any](_ T, err error) error { return err }
