@@ -270,7 +270,7 @@ func (h *history) set() error {
 	if h.m.shaped() != nil || l.Validate() != nil {
 		return nil
 	}
-	before, holes := h.m.Look(h.now), h.m.spare() != nil || h.m.crowd() != nil
+	before, holes := h.m.Look(h.now), h.m.spare() != nil
 	if !h.m.Set(h.now, l) {
 		if after := h.m.Look(h.now); after != before {
 			return fmt.Errorf("a change that was declined changed %+v to %+v", before, after)
@@ -278,7 +278,7 @@ func (h *history) set() error {
 		return nil
 	}
 	after := h.m.Look(h.now)
-	// A smaller burst may pass places that came back or stand in cells, and in a
+	// A smaller burst may pass places that came back, and in a
 	// pause it makes up for those who wait for its end.
 	want := min(before.Left, l.Full())
 	if (holes || before.Paused > 0) && l.Full() < before.Full {

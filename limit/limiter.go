@@ -18,7 +18,7 @@ import (
 // way to a yes or a no; of a bucket it takes no lock for that.
 //
 // The timetable (line) changes seldom and is read by all; booked is the last
-// place given away and is the only word that a decision writes, but for those in crowd and spare.
+// place given away and is the only word that a decision writes, but for those in spare.
 type Limiter struct {
 	line   atomic.Pointer[bucket.Line]
 	booked atomic.Int64
@@ -88,7 +88,6 @@ func (m *Limiter) take(now time.Duration, n int64) (Turn, bool) {
 	if m.booked.CompareAndSwap(booked, t.Place) {
 		return Turn{t}, true
 	}
-	m.crowded(line, now, n)
 	return m.takeMore(now, n)
 }
 
@@ -116,26 +115,17 @@ func (m *Limiter) takeMore(now time.Duration, n int64) (Turn, bool) {
 		return Turn{}, n == 0
 	}
 	at, cost := line.At(now), line.Cost(n)
-	if c := m.crowd(); c != nil && n == 1 && c.busy(now) {
-		if t, ok := c.take(m, line, at, cost); ok {
-			return t, true
-		}
-	}
 	for m.spare() == nil {
 		booked := m.booked.Load()
 		t := line.Next(booked, at, cost)
 		if t.Place > at {
-			return m.fromCells(line, at, cost)
+			return Turn{}, false
 		}
 		if m.booked.CompareAndSwap(booked, t.Place) {
 			return Turn{t}, true
 		}
-		m.crowded(line, now, n)
 	}
-	if t, ok := m.gather(line, at, cost); ok {
-		return t, true
-	}
-	return m.fromCells(line, at, cost)
+	return m.gather(line, at, cost)
 }
 
 // there is how many places could be taken when the line has reached at.
@@ -144,9 +134,6 @@ func (m *Limiter) there(line *bucket.Line, at int64) int64 {
 	places := max(0, at-max(m.booked.Load(), low))
 	if s := m.spare(); s != nil {
 		places += s.Left(at, low)
-	}
-	if c := m.crowd(); c != nil && c.last.Load() > low {
-		places += c.held(line, at)
 	}
 	return places
 }

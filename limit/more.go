@@ -13,7 +13,6 @@ import (
 type more struct {
 	spare  atomic.Pointer[bucket.Spare]        // places that came back
 	debts  atomic.Pointer[bucket.Spare]        // places that stand for what was used beyond its reservation
-	crowd  atomic.Pointer[crowd]               // blocks that cores hold
 	rate   atomic.Pointer[adaptive.Controller] // nil until something was learnt
 	belief atomic.Pointer[belief]              // nil unless the upstream says what it allows
 	heir   atomic.Pointer[heir]                // nil unless another bucket has taken its place
@@ -35,13 +34,6 @@ func (m *Limiter) grow() *more {
 func (m *Limiter) spare() *bucket.Spare {
 	if x := m.more.Load(); x != nil {
 		return x.spare.Load()
-	}
-	return nil
-}
-
-func (m *Limiter) crowd() *crowd {
-	if x := m.more.Load(); x != nil {
-		return x.crowd.Load()
 	}
 	return nil
 }

@@ -324,7 +324,6 @@ func TestAChangeBeyondAllBoundsGivesNothingAway(t *testing.T) {
 	} {
 		r := mustRegistry(t, limitOf(bucket.Rate{Amount: 1, Per: time.Second, Burst: 5}))
 		old := r.Get(0, "key")
-		crowdOf(old, 1).cells[0].high.Store(5) // and a place in a cell
 		turn, _, _ := old.Take(0, 5, 0)
 		if _, wait, ok := old.Take(0, 4, time.Hour); !ok || wait != 4*time.Second {
 			t.Fatalf("%s: waits %v, %v", name, wait, ok)

@@ -1,9 +1,6 @@
 package bucket
 
-import (
-	"math/bits"
-	"time"
-)
+import "time"
 
 // A State is how far the supply is spoken for: the last place given away.
 type State struct{ Booked int64 }
@@ -20,16 +17,6 @@ const All = 1<<63 - 1
 // is booked, but not before the burst.
 func (l *Line) Next(booked, at, cost int64) Turn {
 	low := max(booked, l.Low(at))
-	return Turn{low + cost, low, cost}
-}
-
-// NextLasting is Next for places that are not used at once: those of a full
-// bucket that the burst would soon pass are left out, for as long as the line
-// runs in lasting but at most a sixteenth of the burst.
-func (l *Line) NextLasting(booked, at, cost int64, lasting time.Duration) Turn {
-	hi, lo := bits.Mul64(uint64(lasting), l.speed)
-	skip := min(int64(hi<<32|lo>>32), l.depth/16)
-	low := max(booked, l.Low(at)+skip)
 	return Turn{low + cost, low, cost}
 }
 
