@@ -74,13 +74,13 @@ func (r *Run) mayRetry() bool {
 	}
 	var p limit.Permit
 	p.Add(limit.Charge{Registry: all, Cost: 1})
-	v := p.Take(r.now, 0)
+	v := p.Take(r.now)
 	for v.Ask {
 		v, _ = p.Fetch(context.Background(), r.now, r.now, r.call.Priority) // a context that does not end
 		if !v.OK {
 			return false
 		}
-		v = p.Take(r.now, 0)
+		v = p.Take(r.now)
 	}
 	return v.OK
 }

@@ -68,7 +68,7 @@ func (w *walk) askBehind() step {
 func (w *walk) lacks(v limit.Verdict) step {
 	left := w.left()
 	switch inTurn := left > 0 && w.by.fair; {
-	case !inTurn && (v.Ask || v.Wait <= left && w.limits.Charge(v.Why).Registry.Shared()):
+	case !inTurn && w.limits.Asks(v, left):
 		return step{kind: stepStore}
 	case v.Wait > left:
 		return w.judge(v)
@@ -157,9 +157,9 @@ func (a *account) starts() {
 
 // take takes the charges. A guess that has become too much while it waited is cut down.
 func (a *account) take(now time.Duration) limit.Verdict {
-	v := a.limits.Take(now, 0)
+	v := a.limits.Take(now)
 	if !v.OK && v.Wait == bucket.Never && a.guessed && a.limits.Fit(now) {
-		return a.limits.Take(now, 0)
+		return a.limits.Take(now)
 	}
 	return v
 }

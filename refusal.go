@@ -1,6 +1,7 @@
 package weir
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -162,7 +163,7 @@ var _ outcome.Classifier = (*Refusal)(nil)
 
 // ErrTooMuch means that a call costs more than a limit holds even when it is
 // full: waiting cannot help.
-var ErrTooMuch = limit.ErrTooMuch
+var ErrTooMuch = errors.New("cost above the burst")
 
 // decided counts what the gates have said of the attempt, and tells of it. It returns the refusal
 // that it has told of, nil if nobody listens.

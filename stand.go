@@ -56,7 +56,7 @@ func (w *walk) askStoreFirst(ctx context.Context) (step, error) {
 			return d, nil
 		}
 	case v.OK:
-		if v = w.limits.Take(w.now, 0); v.OK {
+		if v = w.limits.Take(w.now); v.OK {
 			return goOn, nil
 		}
 	}

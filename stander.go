@@ -64,11 +64,10 @@ func (s *stander) Ask(now, since time.Duration) line.Step {
 	}
 	v := s.take(now, since)
 	s.verdict = v
-	shared := s.shared(v.Why)
 	switch left := s.call.Until - now; {
 	case v.OK:
 		return line.Step{Kind: line.Go}
-	case v.Ask, shared && v.Wait <= left:
+	case s.limits.Asks(v, left):
 		return line.Step{Kind: line.Away, Room: s.room(now, v.Why)}
 	case v.Wait > left:
 		return line.Step{Kind: line.Refuse}

@@ -59,11 +59,11 @@ func permits(g *fleet.Group, dimensions int) op {
 			p.Add(c)
 		}
 		now := clock.System.Now()
-		v := p.Take(now, 5*time.Second)
-		for v.Ask {
+		v := p.Take(now)
+		for p.Asks(v, 5*time.Second) {
 			v, _ = p.Fetch(ctx, now, now+5*time.Second, limit.Normal)
 			if v.OK {
-				v = p.Take(clock.System.Now(), time.Second)
+				v = p.Take(clock.System.Now())
 			}
 		}
 		return v.OK
@@ -186,7 +186,7 @@ func BenchmarkFleetLeased(b *testing.B) {
 			return func() bool {
 				var p limit.Permit
 				p.Add(limit.Charge{Registry: local, Cost: 1})
-				return p.Take(clock.System.Now(), 0).OK
+				return p.Take(clock.System.Now()).OK
 			}
 		}},
 	)

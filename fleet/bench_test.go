@@ -31,7 +31,7 @@ func BenchmarkLeased(b *testing.B) {
 				now := clock.System.Now()
 				p.Reset()
 				p.Add(limit.Charge{Registry: r, Cost: 1})
-				if v := p.Take(now, 0); !v.OK {
+				if v := p.Take(now); !v.OK {
 					b.Fatal(v)
 				}
 				p.Settle(now, nil)

@@ -83,14 +83,14 @@ func goOne(ctx context.Context, until time.Duration, charges ...limit.Charge) (b
 		p.Add(c)
 	}
 	now := clock.System.Now()
-	v := p.Take(now, until-now)
-	for v.Ask {
+	v := p.Take(now)
+	for p.Asks(v, until-now) {
 		var err error
 		if v, err = p.Fetch(ctx, now, until, limit.Normal); err != nil || !v.OK {
 			return false, v, err
 		}
 		now = clock.System.Now()
-		v = p.Take(now, max(0, until-now))
+		v = p.Take(now)
 	}
 	return v.OK, v, nil
 }

@@ -23,13 +23,13 @@ func TestWhatAShareGaveYesterdayDoesNotComeBackToday(t *testing.T) {
 			p = new(limit.Permit)
 			p.Add(limit.Charge{Registry: regs[0], Key: "", Cost: n})
 			now := clock.System.Now()
-			v := p.Take(now, 100*time.Millisecond)
-			for v.Ask {
+			v := p.Take(now)
+			for p.Asks(v, 100*time.Millisecond) {
 				var err error
 				if v, err = p.Fetch(context.Background(), now, now+100*time.Millisecond, limit.Normal); err != nil || !v.OK {
 					return p, false
 				}
-				v = p.Take(clock.System.Now(), 0)
+				v = p.Take(clock.System.Now())
 			}
 			return p, v.OK
 		}

@@ -247,15 +247,15 @@ func (p *process) go1(c clock.Clock, r *limit.Registry, until time.Duration, n i
 		permit.Add(limit.Charge{Registry: p.other, Key: "", Cost: 1})
 	}
 	now := c.Now()
-	v = permit.Take(now, until-now)
-	for v.Ask {
+	v = permit.Take(now)
+	for permit.Asks(v, until-now) {
 		if v, err = permit.Fetch(context.Background(), now, until, limit.Normal); err != nil || !v.OK {
 			return false, false, v, err
 		}
 		now = c.Now()
-		v = permit.Take(now, max(0, until-now))
+		v = permit.Take(now)
 	}
-	return v.OK && v.Wait == 0, isOwn(permit.Turn(0)), v, nil
+	return v.OK, isOwn(permit.Turn(0)), v, nil
 }
 
 // crowd uses as many other keys as there is room for.
@@ -273,7 +273,7 @@ func (p *process) crowd() {
 		var permit limit.Permit
 		permit.Add(limit.Charge{Registry: p.registry.Load(), Key: key(i % room), Cost: 1})
 		now := p.fleet.clock.Now()
-		if v := permit.Take(now, 0); v.Ask {
+		if v := permit.Take(now); v.Ask {
 			_, _ = permit.Fetch(context.Background(), now, now, limit.Normal)
 		}
 	}

@@ -106,7 +106,7 @@ func TestSpentIsNotNegative(t *testing.T) {
 		}
 		p.Add(limit.Charge{Registry: regs[0], Key: "", Cost: 1000})
 		now := clock.System.Now()
-		for v := p.Take(now, time.Second); v.Ask; v = p.Take(clock.System.Now(), 0) {
+		for v := p.Take(now); p.Asks(v, time.Second); v = p.Take(clock.System.Now()) {
 			if v, err := p.Fetch(context.Background(), now, now+time.Second, limit.Normal); err != nil || !v.OK {
 				t.Fatal(v, err)
 			}

@@ -190,7 +190,7 @@ func TestAKeyThatIsOneTooManyIsRefused(t *testing.T) {
 		}
 		var p limit.Permit
 		p.Add(limit.Charge{Registry: regs[1], Key: "x", Cost: 1})
-		p.Take(now, sec)
+		p.Take(now)
 		v, err := p.Fetch(context.Background(), now, now+sec, limit.Normal)
 		if w := p.Lacks(now, 0); v.OK || err != nil || v.Lack != limit.LacksStore || v.Wait != passingKept || !w.Keys || w.Lack != limit.LacksStore || w.Wait != passingKept {
 			t.Errorf("verdict %+v, %v; lacks %+v", v, err, w)

@@ -23,12 +23,12 @@ func TestPrioritiesThatAreNoneAreTakenForTheNearest(t *testing.T) {
 		for _, prio := range []limit.Priority{-128, -2, 2, 127} {
 			var p limit.Permit
 			p.Add(limit.Charge{Registry: r, Cost: 1})
-			v := p.Take(now, 0)
+			v := p.Take(now)
 			for v.Ask {
 				if v, err = p.Fetch(context.Background(), now, now+time.Second, prio); err != nil || !v.OK {
 					t.Fatalf("priority %d: %+v, %v", prio, v, err)
 				}
-				v = p.Take(now, 0)
+				v = p.Take(now)
 			}
 			p.Settle(now, nil)
 			time.Sleep(3 * time.Second) // what was granted is over

@@ -19,8 +19,8 @@ func goAs(ctx context.Context, until time.Duration, prio limit.Priority, r *limi
 	var p limit.Permit
 	p.Add(limit.Charge{Registry: r, Cost: n})
 	now := clock.System.Now()
-	v := p.Take(now, until-now)
-	if !v.Ask {
+	v := p.Take(now)
+	if !p.Asks(v, until-now) {
 		return v.OK, v, nil
 	}
 	v, err := p.Fetch(ctx, now, until, prio)
@@ -131,8 +131,8 @@ func TestNothingLeaksFromAQueue(t *testing.T) {
 					n := 1 + own.Int64N(5)
 					p.Add(limit.Charge{Registry: regs[own.IntN(3)], Cost: n})
 					now := clock.System.Now()
-					v := p.Take(now, time.Second)
-					if v.Ask {
+					v := p.Take(now)
+					if p.Asks(v, time.Second) {
 						v, _ = p.Fetch(ctx, now, now+time.Second, limit.Priority(own.IntN(3)-1))
 					}
 					if !v.OK {
@@ -175,14 +175,14 @@ func TestAGrantDoesNotOutliveAPause(t *testing.T) {
 		var p limit.Permit
 		p.Add(limit.Charge{Registry: regs[0], Key: "", Cost: 1})
 		now := clock.System.Now()
-		if v := p.Take(now, time.Minute); !v.Ask {
+		if v := p.Take(now); !v.Ask {
 			t.Fatalf("took %+v, want to ask", v)
 		}
 		if v, err := p.Fetch(t.Context(), now, now+time.Minute, limit.Normal); err != nil || !v.OK {
 			t.Fatalf("fetched %+v, %v", v, err)
 		}
 		regs[0].Get(now, "").Pause(now, now+30*time.Second)
-		if v := p.Take(clock.System.Now(), time.Minute); v.OK || !v.Ask {
+		if v := p.Take(clock.System.Now()); v.OK || !p.Asks(v, time.Minute) {
 			t.Errorf("in the pause it says %+v, want to ask again", v)
 		}
 		v, err := p.Fetch(t.Context(), clock.System.Now(), now+time.Minute, limit.Normal)

@@ -109,14 +109,14 @@ func take(ctx context.Context, r *limit.Registry, cost int64, until time.Duratio
 	p := &limit.Permit{}
 	p.Add(limit.Charge{Registry: r, Key: "", Cost: cost})
 	now := clock.System.Now()
-	v := p.Take(now, until-now)
-	for v.Ask {
+	v := p.Take(now)
+	for p.Asks(v, until-now) {
 		var err error
 		if v, err = p.Fetch(ctx, now, until, limit.Normal); err != nil || !v.OK {
 			return p, false, err
 		}
 		now = clock.System.Now()
-		v = p.Take(now, max(0, until-now))
+		v = p.Take(now)
 	}
 	return p, v.OK, nil
 }

@@ -76,10 +76,10 @@ func (x *fixed) then(now time.Duration, ahead, n int64) time.Duration {
 		return s.held(p, now)
 	}
 	start := x.open(p, s)
-	for range min(mostSlots, (ahead+n-1)/s.amount) {
+	for range min(mostWindows, (ahead+n-1)/s.amount) {
 		_, start = x.almanac.calendar.Window(start)
 	}
-	return s.wait(p, now, start)
+	return s.until(p, now, start)
 }
 
 func (x *fixed) room(now time.Duration, n int64, at time.Duration, c int64) bool {

@@ -60,11 +60,10 @@ func BenchmarkTryRolling(b *testing.B) {
 }
 
 func BenchmarkTakeAndBack(b *testing.B) {
-	m := benchLimiter(b, narrow)
-	m.Try(clock.System.Now(), 1)
+	m := benchLimiter(b, wide)
 	for b.Loop() {
 		now := clock.System.Now()
-		t, _, _ := m.Take(now, 1, bucket.Never-1)
+		t, _, _ := m.Take(now, 1)
 		m.Back(now, t, bucket.All)
 	}
 }
@@ -75,7 +74,7 @@ func BenchmarkPermitByKey(b *testing.B) {
 		var p Permit
 		p.Add(Charge{r, "tenant-000001", 1})
 		now := clock.System.Now()
-		p.Take(now, 0)
+		p.Take(now)
 		p.Settle(now, nil)
 	}
 }
@@ -88,7 +87,7 @@ func BenchmarkPermitOfThree(b *testing.B) {
 		p.Add(Charge{two, "tenant-000001", 1})
 		p.Add(Charge{three, "tenant-000001", 500})
 		now := clock.System.Now()
-		p.Take(now, 0)
+		p.Take(now)
 		p.Settle(now, nil)
 	}
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// Pause stops everyone who takes from the limiter, those who wait for their turn
-// included, until the instant. It never shortens a pause.
+// Pause stops everyone who takes from the limiter until the instant. It never shortens a
+// pause.
 func (m *Limiter) Pause(now, until time.Duration) {
 	if r := m.shaped(); r != nil {
 		r.pause(now, until)
@@ -16,9 +16,8 @@ func (m *Limiter) Pause(now, until time.Duration) {
 	m.redraw(func(l *bucket.Line) *bucket.Line { return new(l.Pause(now, until)) })
 }
 
-// Resume ends a pause before its time. Those who wait go sooner: they keep their turns of
-// a bucket, and have to ask anew for those of a rolling limit or of calendar windows, which
-// are not usable any more.
+// Resume ends a pause before its time. Nothing has come of a bucket meanwhile. Those who
+// wait do not hear of it: their line has to be kicked.
 func (m *Limiter) Resume(now time.Duration) {
 	if r := m.shaped(); r != nil {
 		r.lift(now)
@@ -37,8 +36,7 @@ func (m *Limiter) Pace(now time.Duration, perSecond float64) {
 
 // Set gives the limiter another rate and burst, or another amount and period if
 // it is rolling. What has been taken stays taken and what was left stays left,
-// up to the new burst; those who wait keep their turns, even if they cost more
-// than the new burst holds. What a rate has learnt is forgotten. It reports false
+// up to the new burst. What a rate has learnt is forgotten. It reports false
 // if the change is beyond what a limiter can bear (see bucket.Line.Change; or
 // another shape), and then nothing changed.
 func (m *Limiter) Set(now time.Duration, l Limit) bool {
@@ -120,12 +118,19 @@ func (m *Limiter) Look(now time.Duration) Level {
 	return v
 }
 
-// paused reports whether there is a pause, without a look at the rest.
-func (m *Limiter) paused(now time.Duration) bool {
-	if r := m.shaped(); r != nil {
-		return r.look(now).Paused > 0
+// paused is how long a pause still lasts, without a look at the rest.
+func (m *Limiter) paused(now time.Duration) time.Duration {
+	switch r := m.shaped().(type) {
+	case nil:
+		if until, ok := m.line.Load().PausedUntil(now); ok {
+			return until - now
+		}
+		return 0
+	case *leased:
+		return r.Paused(now)
+	default:
+		return r.look(now).Paused
 	}
-	return m.line.Load().Paused(now)
 }
 
 // retire takes a limiter out of use if it is full, so that forgetting it forgets
@@ -161,9 +166,8 @@ func (m *Limiter) Retired() bool {
 	return m.booked.Load() == retired || m.line.Load().Full() == 0 // or is about to be; see close
 }
 
-// close takes a limiter out of use whatever it holds. Those who wait keep their
-// turns: owed is how many units they are still to use. The heir is one for those
-// who come next, which stands where this one stood.
+// close takes a limiter out of use whatever it holds. The heir is one for those
+// who come next, which stands where this one stood; owed is how many units it is in debt.
 func (m *Limiter) close(now time.Duration) (heir *Limiter, owed int64) {
 	if r := m.shaped(); r != nil {
 		return r.close(now)

@@ -65,9 +65,8 @@ func (v *level) pace(now time.Duration, perSecond float64) {
 }
 
 // set changes rate and burst. The places of the axis stay as they were made,
-// which makes the slack at most one of them; most is the longest stretch that one
-// who waits has places in: for those the old burst still counts.
-func (v *level) set(now time.Duration, r bucket.Rate, place *big.Rat, most int64) {
+// which makes the slack at most one of them.
+func (v *level) set(now time.Duration, r bucket.Rate, place *big.Rat) {
 	v.advance(now)
 	v.rate = big.NewRat(r.Amount, int64(r.Per))
 	for _, s := range []*big.Rat{v.rate, place} {
@@ -75,7 +74,7 @@ func (v *level) set(now time.Duration, r bucket.Rate, place *big.Rat, most int64
 			v.slack.Set(s)
 		}
 	}
-	v.burst = units(max(r.Full(), most))
+	v.burst = units(r.Full())
 	v.advance(now)
 }
 

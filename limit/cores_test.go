@@ -50,7 +50,7 @@ func spin(m *Limiter, until time.Duration, i int) (kept int64) {
 		if k%64 == 0 {
 			n = 3
 		}
-		t, _, ok := m.Take(now, n, 0)
+		t, _, ok := m.Take(now, n)
 		switch {
 		case !ok:
 		case k%16 == 0:
@@ -72,7 +72,7 @@ func TestManyCoresShareWhatIsThere(t *testing.T) {
 		wg.Go(func() {
 			for k := i; ; k++ {
 				n := int64(1 + k%3)
-				turn, _, ok := m.Take(0, n, 0)
+				turn, _, ok := m.Take(0, n)
 				switch {
 				case !ok && n == 1:
 					return

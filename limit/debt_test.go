@@ -33,7 +33,7 @@ func TestWhatComesBackPaysDebts(t *testing.T) {
 		for range 1 + r.IntN(12) {
 			switch n := 1 + r.Int64N(300); {
 			case r.IntN(2) == 0 && n <= level:
-				got, wait, ok := m.Take(0, n, 0)
+				got, wait, ok := m.Take(0, n)
 				if !ok || wait != 0 {
 					t.Fatalf("seed %d: %d of %d were refused for %v", seed, n, level, wait)
 				}
@@ -52,7 +52,7 @@ func TestWhatComesBackPaysDebts(t *testing.T) {
 			if got := m.Look(0).Left; got != max(0, level) {
 				t.Fatalf("seed %d (%v): %d are left, want %d", seed, l.Shape, got, max(0, level))
 			}
-			if _, _, ok := m.Take(0, max(0, level)+1, 0); ok {
+			if _, _, ok := m.Take(0, max(0, level)+1); ok {
 				t.Fatalf("seed %d (%v): more than the %d that are left went", seed, l.Shape, level)
 			}
 		}

@@ -1,8 +1,6 @@
 package limit_test
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -28,30 +26,16 @@ func ExampleLimiter_Try() {
 
 func ExampleLimiter_Take() {
 	m, _ := limit.New(0, twoASecond)
-	m.Try(0, 2)
-	turn, wait, ok := m.Take(0, 1, time.Second)
+	turn, wait, ok := m.Take(0, 2)
 	fmt.Println(wait, ok)
-	_, wait, ok = m.Take(0, 2, time.Second)
+	_, wait, ok = m.Take(0, 1)
 	fmt.Println(wait, ok)
 	m.Back(0, turn, bucket.All)
-	fmt.Println(m.Ask(0, 1))
+	fmt.Println(m.Ask(0, 2))
 	// Output:
-	// 500ms true
-	// 1.5s false
-	// 500ms
-}
-
-func ExampleLimiter_Wait() {
-	m, _ := limit.New(clock.System.Now(), twoASecond)
-	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
-	defer cancel()
-	fmt.Println(m.Wait(ctx, clock.System, 2))
-	fmt.Println(errors.Is(m.Wait(ctx, clock.System, 1), limit.ErrTooLate))
-	fmt.Println(m.Wait(ctx, clock.System, 3))
-	// Output:
-	// <nil>
-	// true
-	// take 3: cost above the burst
+	// 0s true
+	// 500ms false
+	// 0s
 }
 
 func ExampleLimiter_Pause() {
@@ -96,14 +80,14 @@ func ExamplePermit() {
 	var p limit.Permit
 	p.Add(limit.Charge{Registry: requests, Cost: 1})
 	p.Add(limit.Charge{Registry: tokens, Cost: 800})
-	fmt.Println(p.Take(0, 0).OK)
+	fmt.Println(p.Take(0).OK)
 	p.Settle(0, map[string]int64{"tokens": 300})
 	fmt.Println(requests.Get(0, "").Look(0).Left, tokens.Get(0, "").Look(0).Left)
 
 	p = limit.Permit{}
 	p.Add(limit.Charge{Registry: requests, Cost: 1})
 	p.Add(limit.Charge{Registry: tokens, Cost: 800})
-	v := p.Take(0, 0)
+	v := p.Take(0)
 	fmt.Println(v.OK, v.Wait, v.Why) // the second charge says no, for a second
 	fmt.Println(requests.Get(0, "").Look(0).Left)
 	// Output:

@@ -1,7 +1,6 @@
 package limit
 
 import (
-	"slices"
 	"sync/atomic"
 	"time"
 
@@ -19,13 +18,10 @@ type fixed struct {
 
 var _ shaped = (*fixed)(nil)
 
-// A sheet is the limit in one window, and who waits for the windows to come.
+// A sheet is the limit in one window.
 type sheet struct {
 	amount int64
-	window int64 // the number of its page
-	id     int64 // of its window, in turns; 0 is no window's
-	last   int64 // the highest id that was given
-	ahead  []slot
+	window int64 // the number of its page, which names it in turns
 	paused time.Duration
 	gone   bool
 	used   atomic.Int64 // units in the window; ^units once the sheet has been replaced
@@ -33,14 +29,14 @@ type sheet struct {
 
 func newFixed(amount int64, a *almanac) *fixed {
 	x := &fixed{almanac: a}
-	x.sheet.Store(&sheet{amount: amount, id: 1, last: 1, paused: never})
+	x.sheet.Store(&sheet{amount: amount, paused: never})
 	return x
 }
 
 // copy is a sheet to be changed and put in the place of s, in which used units have
 // gone.
 func (s *sheet) copy(used int64) *sheet {
-	next := &sheet{amount: s.amount, window: s.window, id: s.id, last: s.last, ahead: s.ahead, paused: s.paused, gone: s.gone}
+	next := &sheet{amount: s.amount, window: s.window, paused: s.paused, gone: s.gone}
 	next.used.Store(used)
 	return next
 }
@@ -54,12 +50,12 @@ func (s *sheet) units() (n int64, shut bool) {
 }
 
 // change puts what f makes of a copy of the sheet in its place, unless f declines.
-func (x *fixed) change(now time.Duration, f func(p *page, next *sheet) bool) bool {
+func (x *fixed) change(now time.Duration, f func(next *sheet) bool) bool {
 	for {
-		p, s := x.at(now)
+		_, s := x.at(now)
 		used, shut := s.units()
 		next := s.copy(used)
-		if !f(p, next) {
+		if !f(next) {
 			return false
 		}
 		if x.replace(s, next, used, shut) {
@@ -97,79 +93,69 @@ func (x *fixed) at(now time.Duration) (*page, *sheet) {
 func (x *fixed) turned(p *page, s *sheet) *sheet {
 	next := s.copy(0)
 	next.window = p.number
-	if !p.closed && len(s.ahead) > 0 && !s.ahead[0].start.After(p.start) {
-		next.id, next.ahead = s.ahead[0].id, s.ahead[1:]
-		next.used.Store(s.ahead[0].units)
-	} else {
-		next.last++
-		next.id = next.last
-	}
 	if p.closed {
 		next.used.Store(mostUsed)
 	}
-	next.ahead = x.replan(p, next)
 	return next
 }
 
-func (x *fixed) take(now time.Duration, n int64, patience time.Duration) (t Turn, wait time.Duration, ok bool) {
+func (x *fixed) take(now time.Duration, n int64) (t Turn, wait time.Duration, ok bool) {
 	for {
 		p, s := x.at(now)
 		if s.gone {
 			return Turn{}, 0, false
 		}
-		if n <= 0 || n > s.amount {
-			return Turn{}, unlessZero(n), n == 0
-		}
 		used, shut := s.units()
-		if shut {
+		switch wait = x.wait(now, p, s, used, n); {
+		case n <= 0 || wait > 0:
+			return Turn{}, wait, n == 0
+		case shut:
 			x.replace(s, s.copy(used), used, shut)
-			continue
-		}
-		if s.holds(p, used, n) {
-			if wait = s.held(p, now); wait > patience {
-				return Turn{}, wait, false
-			}
-			if s.used.CompareAndSwap(used, used+n) {
-				return s.turn(s.id, n), wait, true
-			}
-			continue
-		}
-		i, start := x.next(p, s, n)
-		if wait = s.wait(p, now, start); wait > patience || i == mostSlots {
-			return Turn{}, wait, false
-		}
-		next := s.copy(used)
-		id := x.book(next, i, start, n)
-		if x.replace(s, next, used, false) {
-			return s.turn(id, n), wait, true
+		case s.used.CompareAndSwap(used, used+n):
+			return Turn{bucket.Turn{Place: s.window, Cost: n}}, 0, true
 		}
 	}
 }
 
-// holds reports whether n units may go in the present window, in which used have
-// gone.
-func (s *sheet) holds(p *page, used, n int64) bool {
-	return len(s.ahead) == 0 && used+n <= s.amount && s.paused < p.until
+func (x *fixed) ask(now time.Duration, n int64) time.Duration {
+	p, s := x.at(now)
+	used, _ := s.units()
+	return x.wait(now, p, s, used, n)
 }
 
-func (s *sheet) turn(id, n int64) Turn { return Turn{bucket.Turn{Place: id, Cost: n}} }
+// wait is how long n units have to wait when so many have gone in the present window.
+func (x *fixed) wait(now time.Duration, p *page, s *sheet, used, n int64) time.Duration {
+	switch {
+	case n <= 0 || n > s.amount:
+		return unlessZero(n)
+	case used+n <= s.amount && s.paused < p.until:
+		return s.held(p, now)
+	}
+	return s.until(p, now, x.open(p, s))
+}
 
 // held is how long nothing goes in the present window, whatever is left.
 func (s *sheet) held(p *page, now time.Duration) time.Duration {
 	return max(0, p.from-now, s.paused-now)
 }
 
-func (x *fixed) ask(now time.Duration, n int64) time.Duration {
-	p, s := x.at(now)
-	if n <= 0 || n > s.amount {
-		return unlessZero(n)
-	}
-	if used, _ := s.units(); s.holds(p, used, n) {
-		return s.held(p, now)
-	}
-	_, start := x.next(p, s, n)
-	return s.wait(p, now, start)
+// until is how long until something may go in the window that begins at start.
+func (s *sheet) until(p *page, now time.Duration, start time.Time) time.Duration {
+	return max(0, p.instant(start)-now, s.paused-now)
 }
+
+// open is the beginning of the first window to come in which something may go: that
+// which holds the end of the pause, if there is one.
+func (x *fixed) open(p *page, s *sheet) time.Time {
+	if s.paused < p.until {
+		return p.end
+	}
+	start, _ := x.almanac.calendar.Window(p.shown.Add(s.paused - p.read))
+	return start
+}
+
+// mostWindows is how many windows to come are told apart.
+const mostWindows = 1024
 
 // mostUsed is more than any amount. It keeps broken answers from overflowing the
 // count.
@@ -189,43 +175,13 @@ func (x *fixed) owe(now time.Duration, n int64) {
 	}
 }
 
-// due: what is neither of this window nor of one to come has come long ago, or costs
-// nothing.
-func (x *fixed) due(now time.Duration, t Turn) time.Duration {
-	p, s := x.at(now)
-	if i := s.find(t); i >= 0 {
-		return s.wait(p, now, s.ahead[i].start)
-	}
-	return s.held(p, now)
-}
-
-// usable: a turn may be used until its window ends. The instant may be one to come,
-// so no page is turned for it.
-func (x *fixed) usable(at time.Duration, t Turn) bool {
-	s := x.sheet.Load()
-	p := x.almanac.page.Load() // not older than the sheet
-	if i := s.find(t); i >= 0 {
-		return at < p.instant(s.ahead[i].end)
-	}
-	return t.Place == s.id && s.window == p.number && at < p.until
-}
-
-// lapsed reports whether the window of a turn is over, or its turn was taken away: a
-// smaller amount, or a clock that was set.
-func (x *fixed) lapsed(now time.Duration, t Turn) bool {
-	_, s := x.at(now)
-	return t.Cost > 0 && t.Place != s.id && s.find(t) < 0
-}
-
 // back: what comes back counts in the window from which it was taken and in no other.
 func (x *fixed) back(now time.Duration, t Turn, n int64) {
-	n = min(n, t.Cost)
-	for n > 0 {
+	for n = min(n, t.Cost); n > 0; {
 		_, s := x.at(now)
 		used, shut := s.units()
 		switch {
-		case t.Place != s.id:
-			x.unbook(now, t, n)
+		case t.Place != s.window:
 			return
 		case shut:
 			x.replace(s, s.copy(used), used, shut)
@@ -236,58 +192,51 @@ func (x *fixed) back(now time.Duration, t Turn, n int64) {
 }
 
 func (x *fixed) pause(now, until time.Duration) {
-	x.change(now, func(p *page, next *sheet) bool {
+	x.change(now, func(next *sheet) bool {
 		if until <= now || until <= next.paused {
 			return false
 		}
 		next.paused = until
-		next.ahead = x.replan(p, next)
 		return true
 	})
 }
 
 func (x *fixed) lift(now time.Duration) {
-	x.change(now, func(_ *page, next *sheet) bool {
+	x.change(now, func(next *sheet) bool {
 		if next.paused <= now {
 			return false
 		}
-		next.paused, next.ahead = never, nil
+		next.paused = never
 		return true
 	})
 }
 
-// set changes the amount. Another calendar is another limit. Those who wait for a
-// window in which more is booked than it now holds have to ask again, and all who wait
-// if there is more now: their turns may come sooner.
+// set changes the amount. Another calendar is another limit.
 func (x *fixed) set(now time.Duration, l *Limit) bool {
 	if l.Shape != Fixed || l.calendar() != x.almanac.calendar {
 		return false
 	}
-	return x.change(now, func(_ *page, next *sheet) bool {
-		more := l.Amount > next.amount
+	return x.change(now, func(next *sheet) bool {
 		next.amount = l.Amount
-		next.ahead = slices.DeleteFunc(slices.Clone(next.ahead), func(a slot) bool { return more || a.units > l.Amount })
 		return true
 	})
 }
 
 func (x *fixed) look(now time.Duration) Level {
 	p, s := x.at(now)
-	v := Level{
+	used, _ := s.units()
+	return Level{
+		Left:      max(0, s.amount-used),
 		Full:      s.amount,
 		PerSecond: float64(s.amount) / p.end.Sub(p.start).Seconds(),
 		Reset:     p.until - now,
 		ResetAt:   p.end,
 		Paused:    s.held(p, now),
 	}
-	if used, _ := s.units(); len(s.ahead) == 0 {
-		v.Left = max(0, s.amount-used)
-	}
-	return v
 }
 
 func (x *fixed) retire(now time.Duration) bool {
-	return x.change(now, func(_ *page, next *sheet) bool {
+	return x.change(now, func(next *sheet) bool {
 		full := next.full(now) && !next.gone
 		next.gone = true
 		return full
@@ -301,23 +250,22 @@ func (x *fixed) untouched(now time.Duration) bool {
 
 func (s *sheet) full(now time.Duration) bool {
 	used, _ := s.units()
-	return used == 0 && len(s.ahead) == 0 && s.paused <= now
+	return used == 0 && s.paused <= now
 }
 
 func (x *fixed) retired() bool { return x.sheet.Load().gone }
 
-// close leaves those who wait their turns here, and has the heir count them, too.
+// close: the heir counts what has gone here.
 func (x *fixed) close(now time.Duration) (heir *Limiter, owed int64) {
 	next := &fixed{almanac: x.almanac}
-	x.change(now, func(_ *page, s *sheet) bool {
+	x.change(now, func(s *sheet) bool {
 		next.sheet.Store(s.copy(s.used.Load()))
 		s.gone = true
-		owed = s.waiting()
 		return true
 	})
 	heir = &Limiter{}
 	heir.grow().shape = next
-	return heir, owed
+	return heir, 0
 }
 
 func (x *fixed) twin() shaped {
@@ -329,7 +277,7 @@ func (x *fixed) twin() shaped {
 }
 
 func (x *fixed) drain(now time.Duration) {
-	x.change(now, func(_ *page, next *sheet) bool {
+	x.change(now, func(next *sheet) bool {
 		next.used.Store(mostUsed) // a larger amount must not show some of it
 		return true
 	})

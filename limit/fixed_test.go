@@ -1,7 +1,6 @@
 package limit
 
 import (
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -93,47 +92,42 @@ func TestQuotaThroughDaysOfOtherLengths(t *testing.T) {
 func TestWaitForTheNextWindows(t *testing.T) {
 	m, _ := quota(t, fixedLimit(3, bucket.Minute, ""), "2026-01-01T00:00:50Z")
 	var got []time.Duration
-	for range 9 {
-		turn, wait, ok := m.Take(0, 1, 2*time.Minute)
+	for range 3 {
+		_, wait, ok := m.Take(0, 1)
 		if !ok {
-			break
+			t.Fatalf("waits %v", wait)
 		}
-		if due := m.Due(0, turn); due != wait {
-			t.Errorf("take said %v, due says %v", wait, due)
-		}
-		got = append(got, wait/time.Second)
+		got = append(got, wait)
 	}
-	if want := []time.Duration{0, 0, 0, 10, 10, 10, 70, 70, 70}; !slices.Equal(got, want) {
+	for ahead := range int64(7) {
+		got = append(got, m.After(0, ahead, 1)/time.Second)
+	}
+	if want := []time.Duration{0, 0, 0, 10, 10, 10, 70, 70, 70, 130}; !slices.Equal(got, want) {
 		t.Errorf("waits %v, want %v", got, want)
 	}
-	if _, wait, ok := m.Take(0, 1, 2*time.Minute); ok || wait != 130*time.Second {
-		t.Errorf("one more than two minutes hold waits %v, %v", wait, ok)
-	}
-	if v := m.Look(10 * time.Second); v.Left != 0 || v.Reset != time.Minute {
-		t.Errorf("in the window of the first who wait: %+v", v)
-	}
-	if v := m.Look(70 * time.Second); v.Left != 0 || v.Reset != time.Minute {
-		t.Errorf("in the window of the others: %+v", v)
+	for _, now := range []time.Duration{10 * time.Second, 70 * time.Second} { // so they go when they were told
+		for range 3 {
+			if m.Try(now-1, 1) || !m.Try(now, 1) {
+				t.Errorf("goes before %v, or not then", now)
+			}
+		}
+		if v := m.Look(now); v.Left != 0 || v.Reset != time.Minute {
+			t.Errorf("in their window: %+v", v)
+		}
 	}
 	if v := m.Look(130 * time.Second); v.Left != 3 {
 		t.Errorf("after them: %+v", v)
 	}
 }
 
-// Nobody overtakes who waits for a window to come, and his place is free again when
-// he leaves.
-func TestThoseWhoWaitForAWindowAreInOrder(t *testing.T) {
+// Who waits for a window to come holds nothing of the present one, nor of that.
+func TestWhoWaitsForAWindowHoldsNothing(t *testing.T) {
 	m, _ := quota(t, fixedLimit(10, bucket.Minute, ""), "2026-01-01T00:00:00Z")
 	m.Try(0, 5)
-	large, wait, ok := m.Take(0, 8, hour)
-	if !ok || wait != time.Minute {
+	if _, wait, ok := m.Take(0, 8); ok || wait != time.Minute {
 		t.Fatalf("waits %v, %v", wait, ok)
 	}
-	if m.Try(0, 1) || m.Ask(0, 2) != time.Minute || m.Ask(0, 3) != 2*time.Minute {
-		t.Error("somebody overtakes")
-	}
-	m.Back(0, large, bucket.All)
-	if !m.Try(0, 5) || m.Try(0, 1) {
+	if !m.Try(0, 5) || m.Try(0, 1) || m.Look(time.Minute).Left != 10 {
 		t.Error("what was left is not there")
 	}
 }
@@ -141,12 +135,13 @@ func TestThoseWhoWaitForAWindowAreInOrder(t *testing.T) {
 // What comes back after its window has ended is no part of the next one.
 func TestARefundCountsInItsWindowOnly(t *testing.T) {
 	m, _ := quota(t, fixedLimit(10, bucket.Minute, ""), "2026-01-01T00:00:00Z")
-	early, _, _ := m.Take(0, 6, 0)
-	late, wait, _ := m.Take(0, 6, hour)
-	if m.Back(0, early, 2); wait != time.Minute {
+	early, _, _ := m.Take(0, 6)
+	m.Back(0, early, 2)
+	late, wait, ok := m.Take(time.Minute, 6)
+	if !ok {
 		t.Fatalf("waits %v", wait)
 	}
-	m.Back(0, late, 1)
+	m.Back(time.Minute, late, 1)
 	if v := m.Look(time.Minute); v.Left != 5 {
 		t.Errorf("%d left, want 5", v.Left)
 	}
@@ -179,16 +174,12 @@ func TestDebtEndsWithItsWindow(t *testing.T) {
 func TestCostsThatNoWindowHolds(t *testing.T) {
 	m, _ := quota(t, fixedLimit(10, bucket.Day, ""), "2026-01-01T00:00:00Z")
 	for _, n := range []int64{11, -1, 1 << 62} {
-		if _, wait, ok := m.Take(0, n, bucket.Never); ok || wait != bucket.Never || m.Ask(0, n) != bucket.Never {
+		if _, wait, ok := m.Take(0, n); ok || wait != bucket.Never || m.Ask(0, n) != bucket.Never {
 			t.Errorf("%d: %v, %v", n, wait, ok)
 		}
 	}
-	if _, wait, ok := m.Take(0, 0, 0); !ok || wait != 0 || m.Look(0).Left != 10 {
+	if _, wait, ok := m.Take(0, 0); !ok || wait != 0 || m.Look(0).Left != 10 {
 		t.Error("nothing costs something")
-	}
-	w := &wall{Clock: clock.System, begin: when(t, "2026-01-01T00:00:00Z")}
-	if err := m.Wait(t.Context(), w, 11); !errors.Is(err, ErrTooMuch) {
-		t.Errorf("got %v", err)
 	}
 }
 
@@ -214,10 +205,10 @@ func TestAWallThatIsSetBackOverMidnight(t *testing.T) {
 	if v := m.Look(time.Minute); v.Left != 6 || v.Paused != 2*time.Minute || m.Try(time.Minute, 1) {
 		t.Errorf("the day before is open again: %+v", v)
 	}
-	if turn, wait, ok := m.Take(time.Minute, 2, hour); !ok || wait != 2*time.Minute || m.Due(time.Minute, turn) != wait {
+	if _, wait, ok := m.Take(time.Minute, 2); ok || wait != 2*time.Minute {
 		t.Errorf("waits %v, %v", wait, ok)
 	}
-	if v := m.Look(3 * time.Minute); v.Left != 4 || v.Paused != 0 || v.Reset != 24*hour {
+	if v := m.Look(3 * time.Minute); v.Left != 6 || v.Paused != 0 || v.Reset != 24*hour {
 		t.Errorf("at midnight: %+v", v)
 	}
 }
@@ -226,13 +217,12 @@ func TestAWallThatIsSetBackOverMidnight(t *testing.T) {
 func TestAWallThatWasWrongByYears(t *testing.T) {
 	m, w := quota(t, fixedLimit(10, bucket.Day, ""), "2030-06-01T12:00:00Z")
 	m.Try(0, 4)
-	waits, _, _ := m.Take(0, 9, 24*hour)
 	w.set(m, hour, when(t, "2026-01-01T18:00:00Z"))
-	if v := m.Look(hour); v.Left != 0 || v.Reset != 6*hour || m.Due(hour, waits) != 6*hour {
-		t.Errorf("%+v, who waits is due in %v", v, m.Due(hour, waits))
+	if v := m.Look(hour); v.Left != 0 || v.Reset != 6*hour || m.Ask(hour, 9) != 6*hour {
+		t.Errorf("%+v, who waits is due in %v", v, m.Ask(hour, 9))
 	}
-	if v := m.Look(7 * hour); v.Left != 1 || m.Due(7*hour, waits) != 0 || m.lapsed(7*hour, waits) {
-		t.Errorf("the next day: %+v", v)
+	if !m.Try(7*hour, 9) || m.Look(7*hour).Left != 1 {
+		t.Errorf("the next day: %+v", m.Look(7*hour))
 	}
 	if v := m.Look(31 * hour); v.Left != 10 {
 		t.Errorf("the day after: %+v", v)
@@ -252,32 +242,28 @@ func TestTheWallIsLookedAtOnceASecond(t *testing.T) {
 	}
 }
 
-// A pause moves those who wait to windows that are not over when it ends, and they
-// stay in order.
+// Who waits for the end of a pause goes in a window that is not over then, one behind the other.
 func TestAPauseBeyondTheWindow(t *testing.T) {
 	m, _ := quota(t, fixedLimit(10, bucket.Minute, ""), "2026-01-01T00:00:00Z")
 	m.Try(0, 10)
-	first, _, _ := m.Take(0, 7, hour)
-	second, _, _ := m.Take(0, 7, hour)
 	m.Pause(0, 90*time.Second)
-	third, wait, ok := m.Take(0, 3, hour)
-	if !ok || wait != 2*time.Minute || m.Due(0, first) != 90*time.Second || m.Due(0, second) != 2*time.Minute {
-		t.Errorf("they wait %v, %v and %v", m.Due(0, first), m.Due(0, second), wait)
+	if first, second, third := m.After(0, 0, 7), m.After(0, 7, 7), m.After(0, 14, 3); first != 90*time.Second || second != 2*time.Minute || third != 2*time.Minute {
+		t.Errorf("they wait %v, %v and %v", first, second, third)
 	}
-	for _, c := range []struct {
-		now  time.Duration
-		turn Turn
-	}{{90 * time.Second, first}, {2 * time.Minute, second}, {2 * time.Minute, third}} {
-		if m.Due(c.now, c.turn) != 0 || m.lapsed(c.now, c.turn) || !m.Usable(c.now, c.turn) {
-			t.Errorf("at %v: due in %v", c.now, m.Due(c.now, c.turn))
+	for _, now := range []time.Duration{90 * time.Second, 2 * time.Minute} {
+		if m.Try(now-1, 7) || !m.Try(now, 7) {
+			t.Errorf("goes before %v, or not then", now)
 		}
 	}
-	if v := m.Look(3 * time.Minute); v.Left != 10 || m.Usable(3*time.Minute, third) {
+	if !m.Try(2*time.Minute, 3) {
+		t.Error("the third does not go with the second")
+	}
+	if v := m.Look(3 * time.Minute); v.Left != 10 {
 		t.Errorf("after them: %+v", v)
 	}
 	m.Pause(3*time.Minute, 200*time.Second)
-	if _, wait, ok := m.Take(3*time.Minute, 4, hour); !ok || wait != 20*time.Second {
-		t.Errorf("in a pause within the window: %v, %v", wait, ok)
+	if wait := m.Ask(3*time.Minute, 4); wait != 20*time.Second {
+		t.Errorf("in a pause within the window: %v", wait)
 	}
 }
 
@@ -285,16 +271,10 @@ func TestSetOfAQuota(t *testing.T) {
 	l := fixedLimit(10, bucket.Minute, "")
 	m, _ := quota(t, l, "2026-01-01T00:00:00Z")
 	m.Try(0, 6)
-	small, _, _ := m.Take(0, 5, hour)
-	large, _, _ := m.Take(0, 9, hour)
 	l.Amount = 8
 	if !m.Set(0, l) || m.Look(0).Full != 8 {
 		t.Fatalf("the smaller amount: %+v", m.Look(0))
 	}
-	if m.lapsed(0, small) || !m.lapsed(0, large) || m.Due(0, small) != time.Minute {
-		t.Error("who fits must stay, who does not must ask again")
-	}
-	m.Back(0, small, bucket.All)
 	if v := m.Look(0); v.Left != 2 {
 		t.Errorf("%d left, want 2", v.Left)
 	}
@@ -321,39 +301,17 @@ func TestSetOfARegistryOfQuotas(t *testing.T) {
 	if a, b := r.Get(0, "a").Look(0).Left, r.Get(0, "b").Look(0).Left; a != 16 || b != 20 {
 		t.Errorf("%d and %d left, want 16 and 20", a, b)
 	}
-	waits, _, _ := r.Get(0, "a").Take(0, 17, 24*hour)
+	old := r.Get(0, "a")
 	l.Zone = "America/Los_Angeles"
 	if err := r.Set(0, l); err != nil {
 		t.Fatal(err)
 	}
 	a := r.Get(0, "a")
-	if v := a.Look(0); v.Left != 0 || v.Reset != 20*hour {
+	if v := a.Look(0); v.Left != 0 || v.Reset != 20*hour || !old.Retired() || old.Try(0, 1) {
 		t.Errorf("another zone: %+v", v)
 	}
-	// Midnight of UTC, for which somebody still waits, is in the present day.
-	if v := a.Look(20 * hour); v.Left != 20 || waits.Cost != 17 {
+	if v := a.Look(20 * hour); v.Left != 20 {
 		t.Errorf("the next day: %+v", v)
-	}
-}
-
-// Who waits when his limiter is replaced is counted by the one in its place.
-func TestReplacedQuotasCountThoseWhoWait(t *testing.T) {
-	w := &wall{Clock: clock.System, begin: when(t, "2026-01-01T00:00:30Z")}
-	l := fixedLimit(10, bucket.Minute, "")
-	r := must(NewRegistry(0, l, WithWall(w)))(t)
-	old := r.Get(0, "")
-	old.Try(0, 10)
-	turn, _, _ := old.Take(0, 4, hour)
-	l.Every = bucket.Second
-	if err := r.Set(0, l); err != nil {
-		t.Fatal(err)
-	}
-	now := 30 * time.Second
-	if old.Due(now, turn) != 0 || old.lapsed(now, turn) || !old.Retired() {
-		t.Error("who waits has lost his turn")
-	}
-	if v := r.Get(now, "").Look(now); v.Left != 6 {
-		t.Errorf("%d left in the second in which 4 go, want 6", v.Left)
 	}
 }
 
@@ -367,14 +325,12 @@ func TestQuotasThatShareOneLimiter(t *testing.T) {
 		r.Get(0, key).Try(0, 1)
 	}
 	shared := r.Get(0, "e")
-	shared.Try(0, 10)
-	waits, _, ok := shared.Take(0, 4, hour)
 	now := 30 * time.Second // the others are full again
-	if !ok || shared != r.Get(0, "f") {
+	if !shared.Try(0, 10) || shared != r.Get(0, "f") || !shared.Try(now, 4) {
 		t.Fatal("e and f do not share")
 	}
 	own := r.Get(now, "e")
-	if own == shared || own.Look(now).Left != 0 || shared.Due(now, waits) != 0 {
+	if own == shared || own.Look(now).Left != 0 || shared.Try(now, 1) {
 		t.Errorf("its own: %+v", own.Look(now))
 	}
 	if v := own.Look(now + time.Minute); v.Left != 10 {
@@ -418,7 +374,7 @@ func TestManyAskForAQuotaAtOnce(t *testing.T) {
 			for i := range 4000 {
 				now := time.Duration(i) * time.Second / 400
 				n := 1 + rng.Int64N(3)
-				turn, _, ok := m.Take(now, n, time.Duration(rng.IntN(3))*time.Second)
+				turn, _, ok := m.Take(now, n)
 				switch {
 				case !ok:
 					continue
@@ -448,14 +404,14 @@ func TestManyAskForAQuotaAtOnce(t *testing.T) {
 
 func TestDecisionsOfAQuotaDoNotAllocate(t *testing.T) {
 	m, _ := quota(t, fixedLimit(1e9, bucket.Day, "America/Los_Angeles"), "2026-01-01T00:00:00Z")
-	if n := testing.AllocsPerRun(1000, func() { m.Take(0, 1, 0) }); n != 0 {
+	if n := testing.AllocsPerRun(1000, func() { m.Take(0, 1) }); n != 0 {
 		t.Errorf("a yes allocates %v times", n)
 	}
 	if n := testing.AllocsPerRun(1000, func() { m.Owe(0, 1e6); m.Look(0) }); n != 0 {
 		t.Errorf("a debt allocates %v times", n)
 	}
 	m.Owe(0, 1e9)
-	if n := testing.AllocsPerRun(1000, func() { m.Take(0, 1, time.Second) }); n != 0 {
+	if n := testing.AllocsPerRun(1000, func() { m.Take(0, 1) }); n != 0 {
 		t.Errorf("a no allocates %v times", n)
 	}
 }

@@ -19,7 +19,6 @@ type yearbook struct {
 	w       *wall
 	now     time.Duration
 	paused  time.Duration
-	wasSet  bool                // the wall was set, or a pause lifted, while somebody waited
 	page    int64               // of the window
 	most    int64               // the largest amount since it began
 	used    map[time.Time]int64 // by the beginning of the window
@@ -74,33 +73,24 @@ func (h *yearbook) use(u *holder) error {
 	return nil
 }
 
-// advance lets those go who wait, when they were told, or when they happen to look.
+// advance lets those go who wait, in order: the first asks when it was told, or when it happens to look.
 func (h *yearbook) advance(to time.Duration) error {
-	for {
-		var next *holder
-		for _, u := range h.waiting {
-			if u.told <= to && (next == nil || u.told < next.told) {
-				next = u
+	for len(h.waiting) > 0 && h.waiting[0].told <= to {
+		u := h.waiting[0]
+		if at := max(h.now, u.told); at > h.now {
+			if h.m.Ask(h.now, u.n) == at-h.now { // nothing has happened since
+				if _, _, ok := h.m.Take(at-1, u.n); ok {
+					return fmt.Errorf("a turn has come before %v, as was said", at)
+				}
 			}
+			h.now = at
 		}
-		at := to
-		if next != nil {
-			at = max(h.now, next.told)
-		}
-		if next != nil && at > h.now && !h.wasSet {
-			h.now = at - 1
-			if h.m.Due(h.now, next.turn) == 0 && !h.m.lapsed(h.now, next.turn) {
-				return fmt.Errorf("a turn has come before %v, as was said", at)
-			}
-		}
-		h.now = at
-		if next == nil {
-			return nil
-		}
-		if err := h.come(next); err != nil {
+		if err := h.come(u); err != nil {
 			return err
 		}
 	}
+	h.now = to
+	return nil
 }
 
 // turn notes when the limiter has come to another window.
@@ -111,32 +101,23 @@ func (h *yearbook) turn() {
 	}
 }
 
-// come is somebody who asks whether his turn has come.
+// come is the first of the line, who asks whether its turn has come.
 func (h *yearbook) come(u *holder) error {
-	due := h.m.Due(h.now, u.turn)
-	if due > 0 {
-		u.told = h.now + due
+	t, wait, ok := h.m.Take(h.now, u.n)
+	if wait == bucket.Never { // the amount became smaller
+		h.waiting = h.waiting[1:]
 		return nil
 	}
-	h.leave(u)
-	if h.m.overtaken(u.told, u.turn) || h.m.lapsed(h.now, u.turn) {
-		h.m.Back(h.now, u.turn, bucket.All)
+	if !ok {
+		u.told = h.now + wait
 		return nil
 	}
+	h.waiting = h.waiting[1:]
+	u.turn = t
 	return h.use(u)
 }
 
-func (h *yearbook) leave(u *holder) {
-	for i, w := range h.waiting {
-		if w == u {
-			h.waiting = append(h.waiting[:i], h.waiting[i+1:]...)
-			return
-		}
-	}
-}
-
 func (h *yearbook) step() error {
-	h.wasSet = h.wasSet && len(h.waiting) > 0
 	gap := upTo(h.rng, int64(h.l.Every.Usual())/max(1, h.l.Amount)*8)
 	if err := h.advance(h.now + time.Duration(h.rng.IntN(2))*time.Duration(gap)); err != nil {
 		return err
@@ -146,7 +127,7 @@ func (h *yearbook) step() error {
 	case 0, 1, 2, 3, 4:
 		return h.try(n)
 	case 5, 6, 7, 8, 9:
-		return h.take(n, time.Duration(upTo(h.rng, int64(4*h.l.Every.Usual()))))
+		return h.take(n)
 	case 10, 11, 12, 13:
 		h.back()
 	case 14:
@@ -161,11 +142,10 @@ func (h *yearbook) step() error {
 		h.setWall()
 	case 19:
 		if len(h.waiting) > 0 {
-			return h.come(h.waiting[h.rng.IntN(len(h.waiting))])
+			return h.come(h.waiting[0])
 		}
 	case 20:
 		h.m.Resume(h.now)
-		h.wasSet = h.wasSet || h.paused > h.now && len(h.waiting) > 0
 		h.paused = min(h.paused, h.now)
 	}
 	return nil
@@ -189,42 +169,30 @@ func (h *yearbook) try(n int64) error {
 	return h.use(&holder{n: n, returned: true})
 }
 
-func (h *yearbook) take(n int64, patience time.Duration) error {
+// take takes, or stands in line.
+func (h *yearbook) take(n int64) error {
 	before, ask := h.m.Look(h.now), h.m.Ask(h.now, n)
-	t, wait, ok := h.m.Take(h.now, n, patience)
-	if wait != ask || ok != (wait <= patience) {
-		return fmt.Errorf("take %d with patience %v: wait %v, %v; Ask said %v", n, patience, wait, ok, ask)
+	t, wait, ok := h.m.Take(h.now, n)
+	if wait != ask || ok != (wait == 0) {
+		return fmt.Errorf("take %d: wait %v, %v; Ask said %v", n, wait, ok, ask)
 	}
-	if !ok {
-		if after := h.m.Look(h.now); after != before {
-			return fmt.Errorf("a refusal of %d changed %+v to %+v", n, before, after)
-		}
-		return nil
-	}
-	u := &holder{turn: t, n: n}
-	if wait == 0 {
+	u := &holder{turn: t, n: n, told: h.now + wait}
+	if ok {
 		return h.use(u)
 	}
-	if due := h.m.Due(h.now, t); due != wait {
-		return fmt.Errorf("take said %v, due says %v", wait, due)
+	if after := h.m.Look(h.now); after != before {
+		return fmt.Errorf("a refusal of %d changed %+v to %+v", n, before, after)
 	}
-	u.told = h.now + wait
 	h.waiting = append(h.waiting, u)
 	return nil
 }
 
-// back gives back all or a part of a turn that waits or has gone. In a later window
-// that must change nothing, so there what went has gone.
+// back gives back all or a part of what has gone. In a later window that must change nothing, so
+// there what went has gone. Who waits holds nothing, and just leaves.
 func (h *yearbook) back() {
 	i := h.rng.IntN(len(h.waiting) + len(h.went) + 1)
 	if i < len(h.waiting) {
-		u := h.waiting[i]
-		n := h.rng.Int64N(u.n + 1)
-		h.m.Back(h.now, u.turn, n)
-		if u.n -= n; u.n == 0 {
-			h.leave(u)
-		}
-		u.turn.Cost = u.n
+		h.waiting = append(h.waiting[:i:i], h.waiting[i+1:]...)
 		return
 	}
 	if i -= len(h.waiting); i >= len(h.went) || h.went[i].returned {
@@ -233,14 +201,14 @@ func (h *yearbook) back() {
 	u := h.went[i]
 	u.returned = true
 	n := h.rng.Int64N(u.n + 1)
-	if !h.m.lapsed(h.now, u.turn) {
+	h.turn()
+	if h.m.shaped().(*fixed).sheet.Load().window == u.turn.Place {
 		h.used[h.windows[u]] -= n
 	}
 	h.m.Back(h.now, u.turn, n)
 }
 
-// set changes the amount. Who was booked under a larger one keeps his turn in the
-// window that has begun.
+// set changes the amount.
 func (h *yearbook) set() {
 	h.turn()
 	h.l.Amount = 1 + h.rng.Int64N(20)
@@ -266,7 +234,6 @@ func (h *yearbook) setWall() {
 	if shown.Sub(h.w.Wall(h.now)).Abs() <= drift {
 		return
 	}
-	h.wasSet = true
 	h.w.set(h.m, h.now, shown)
 	h.m.Look(h.now)
 	after, _ := h.window()

@@ -11,17 +11,18 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// A holder is who was given a turn: n units, less what he gave back.
+// A holder is who was given n units, less what was given back, or who waits for them.
 type holder struct {
 	turn     Turn
 	n        int64
-	told     time.Duration // when to ask again, for a sleeper
-	at       time.Duration // when he went
+	told     time.Duration // when to ask again, for a sleeper who waits
+	at       time.Duration // when it went
 	returned bool
 }
 
 // A history is a limiter, what was done to it, and what really went, to be judged
-// at the end: a unit that was given back later was never used.
+// at the end: a unit that was given back later was never used. Those who wait stand in a
+// line, whose first asks, waits so long, and takes.
 type history struct {
 	rng     *rand.Rand
 	m       *Limiter
@@ -29,7 +30,7 @@ type history struct {
 	now     time.Duration
 	paused  time.Duration
 	place   *big.Rat // one place of the axis in units
-	sleeps  bool     // those who wait ask again when they were told, not when their turn comes
+	sleeps  bool     // the first of those who wait asks again when it was told, whatever happens meanwhile
 	waiting []*holder
 	went    []*holder
 	tape    []func(v *level) error
@@ -68,70 +69,43 @@ func (h *history) use(u *holder) error {
 	return nil
 }
 
-// wake lets those who sleep ask when they were told. Who was overtaken by a
-// faster rate leaves.
-func (h *history) wake(to time.Duration) error {
-	for {
-		next := -1
-		for i, u := range h.waiting {
-			if u.told <= to && (next < 0 || u.told < h.waiting[next].told) {
-				next = i
-			}
-		}
-		if next < 0 {
-			h.now = to
-			return nil
-		}
-		u := h.waiting[next]
-		h.now = u.told
-		if due := h.m.Due(h.now, u.turn); due > 0 {
-			u.told += due
-			continue
-		}
-		h.waiting = append(h.waiting[:next], h.waiting[next+1:]...)
-		if h.m.overtaken(h.now, u.turn) {
-			if !u.returned {
-				h.m.Back(h.now, u.turn, bucket.All)
-			}
-			continue
-		}
-		if err := h.use(u); err != nil {
-			return err
-		}
-	}
-}
-
-// advance lets those go who wait, each at the instant at which Due first says so.
+// advance lets those go who wait, in order, each at the instant that Ask says and not before.
 func (h *history) advance(to time.Duration) error {
-	if h.sleeps {
-		return h.wake(to)
-	}
-	for {
-		next, wait := -1, to-h.now
-		for i, u := range h.waiting {
-			if due := h.m.Due(h.now, u.turn); due <= wait && (next < 0 || due < wait) {
-				next, wait = i, due
-			}
-		}
-		if next < 0 {
-			h.now = to
-			return nil
-		}
-		u := h.waiting[next]
-		if wait > 0 && h.m.Due(h.now+wait-1, u.turn) == 0 {
-			return errors.New("a turn has come before Due said")
-		}
-		if h.now += wait; h.m.Due(h.now, u.turn) != 0 {
-			return errors.New("a turn has not come when Due said")
-		}
-		h.waiting = append(h.waiting[:next], h.waiting[next+1:]...)
-		if h.m.shaped() != nil && !h.m.Usable(h.now, u.turn) { // a pause was lifted
+	for len(h.waiting) > 0 {
+		u := h.waiting[0]
+		wait := h.m.Ask(h.now, u.n)
+		if wait == bucket.Never { // the burst became smaller
+			h.waiting = h.waiting[1:]
 			continue
 		}
+		if h.sleeps {
+			wait = max(0, u.told-h.now)
+		}
+		if wait > to-h.now {
+			break
+		}
+		if wait > 0 && !h.sleeps && h.m.spare() == nil {
+			if _, _, ok := h.m.Take(h.now+wait-1, u.n); ok {
+				return errors.New("a turn has come before Ask said")
+			}
+		}
+		h.now += wait
+		t, again, ok := h.m.Take(h.now, u.n)
+		if !ok && !h.sleeps {
+			return fmt.Errorf("a turn has not come when Ask said, but will in %v", again)
+		}
+		if !ok {
+			u.told = h.now + again
+			continue
+		}
+		h.waiting = h.waiting[1:]
+		u.turn = t
 		if err := h.use(u); err != nil {
 			return err
 		}
 	}
+	h.now = to
+	return nil
 }
 
 func (h *history) step() error {
@@ -146,7 +120,7 @@ func (h *history) step() error {
 	case 0, 1, 2, 3, 4:
 		err = h.try(n)
 	case 5, 6, 7, 8:
-		err = h.take(n, time.Duration(gap))
+		err = h.take(n)
 	case 9, 10, 11, 12:
 		h.back()
 	case 13:
@@ -175,7 +149,7 @@ func (h *history) spareIsBooked() error {
 func (h *history) try(n int64) error {
 	before := h.m.Look(h.now)
 	ok := h.m.Try(h.now, n)
-	if ok != (before.Left >= n && before.Paused == 0) && !(h.m.shaped() != nil && !ok && len(h.waiting)+len(h.went) > 0) {
+	if ok != (before.Left >= n && before.Paused == 0) {
 		return fmt.Errorf("try %d: %v, although %+v", n, ok, before)
 	}
 	if !ok {
@@ -187,57 +161,45 @@ func (h *history) try(n int64) error {
 	return h.use(&holder{n: n, returned: true})
 }
 
-func (h *history) take(n int64, patience time.Duration) error {
+// take takes, or stands in line.
+func (h *history) take(n int64) error {
 	before, ask := h.m.Look(h.now), h.m.Ask(h.now, n)
-	t, wait, ok := h.m.Take(h.now, n, patience)
-	if wait != ask || ok != (wait <= patience) {
-		return fmt.Errorf("take %d with patience %v: wait %v, %v; Ask said %v", n, patience, wait, ok, ask)
+	t, wait, ok := h.m.Take(h.now, n)
+	if wait != ask || ok != (wait == 0) {
+		return fmt.Errorf("take %d: wait %v, %v; Ask said %v", n, wait, ok, ask)
 	}
-	if !ok {
-		if after := h.m.Look(h.now); after != before {
-			return fmt.Errorf("a refusal of %d changed %+v to %+v", n, before, after)
-		}
-		return nil
-	}
-	u := &holder{turn: t, n: n}
-	if wait == 0 {
+	u := &holder{turn: t, n: n, told: h.now + wait}
+	if ok {
 		return h.use(u)
 	}
-	if due := h.m.Due(h.now, t); due != wait {
-		return fmt.Errorf("take said %v, due says %v", wait, due)
+	if after := h.m.Look(h.now); after != before {
+		return fmt.Errorf("a refusal of %d changed %+v to %+v", n, before, after)
 	}
-	u.told = h.now + wait
 	h.waiting = append(h.waiting, u)
 	return nil
 }
 
-// back gives back all or a part of a turn that waits or has gone.
+// back gives back all or a part of what has gone. Who waits holds nothing, and just leaves.
 func (h *history) back() {
 	i := h.rng.IntN(len(h.waiting) + len(h.went) + 1)
-	var u *holder
-	switch {
-	case i < len(h.waiting):
-		u = h.waiting[i]
-	case i-len(h.waiting) < len(h.went):
-		u = h.went[i-len(h.waiting)]
-	}
-	if u == nil || u.returned {
+	if i < len(h.waiting) {
+		h.waiting = append(h.waiting[:i:i], h.waiting[i+1:]...)
 		return
+	}
+	if i -= len(h.waiting); i == len(h.went) || h.went[i].returned {
+		return
+	}
+	u := h.went[i]
+	if h.m.shaped() != nil && u.at <= h.now-h.l.Per {
+		return // long out of the window
 	}
 	n := u.n
 	if h.rng.IntN(3) == 0 {
 		n = h.rng.Int64N(u.n + 1)
 	}
-	if h.m.shaped() != nil && n == u.n {
-		if _, ok := h.m.shaped().(*roll).log.When(bucket.Mark(u.turn.Place)); !ok {
-			return // long out of the window
-		}
-	}
 	h.m.Back(h.now, u.turn, n)
 	u.returned = true
-	if u.n -= n; u.n == 0 && i < len(h.waiting) {
-		h.waiting = append(h.waiting[:i], h.waiting[i+1:]...)
-	}
+	u.n -= n
 }
 
 func (h *history) pause(d time.Duration) {
@@ -278,23 +240,16 @@ func (h *history) set() error {
 		return nil
 	}
 	after := h.m.Look(h.now)
-	// A smaller burst may pass places that came back, and in a
-	// pause it makes up for those who wait for its end.
 	want := min(before.Left, l.Full())
-	if (holes || before.Paused > 0) && l.Full() < before.Full {
+	if holes && l.Full() < before.Full { // a smaller burst may pass places that came back
 		want = min(want, after.Left)
 	}
 	if after.Left != want || after.Full != l.Full() {
 		return fmt.Errorf("the change from %+v to burst %d left %+v, want %d left", before, l.Full(), after, want)
 	}
 	h.l = l
-	var most int64
-	for _, u := range h.waiting {
-		// Several who hold places of one stretch may go when its end comes.
-		most = max(most, (u.turn.Place-u.turn.Low)/h.m.line.Load().Unit()+1)
-	}
 	now := h.now
-	h.tape = append(h.tape, func(v *level) error { v.set(now, l.Rate, h.place, most); return nil })
+	h.tape = append(h.tape, func(v *level) error { v.set(now, l.Rate, h.place); return nil })
 	return nil
 }
 
@@ -316,15 +271,14 @@ func (h *history) judgeRolling(l Limit) error {
 
 // settle lets everybody go who waits, and then waits until the limiter is full.
 func (h *history) settle() error {
-	var last time.Duration
-	for _, u := range h.waiting {
-		last = max(last, h.m.Due(h.now, u.turn), u.told-h.now)
-	}
-	if last > 1<<58 {
-		return nil
-	}
-	if err := h.advance(h.now + last); err != nil {
-		return err
+	for len(h.waiting) > 0 {
+		wait := max(h.m.Ask(h.now, h.waiting[0].n), h.waiting[0].told-h.now)
+		if wait > 1<<58 {
+			return nil
+		}
+		if err := h.advance(h.now + wait); err != nil {
+			return err
+		}
 	}
 	reset := h.m.Look(h.now).Reset
 	if reset > 1<<60 {

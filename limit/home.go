@@ -72,9 +72,7 @@ type leased struct{ Leased }
 
 var _ shaped = (*leased)(nil)
 
-func (x *leased) take(now time.Duration, n int64, _ time.Duration) (Turn, time.Duration, bool) {
-	return x.Take(now, n)
-}
+func (x *leased) take(now time.Duration, n int64) (Turn, time.Duration, bool) { return x.Take(now, n) }
 
 func (x *leased) ask(now time.Duration, n int64) time.Duration { return x.Ask(now, n) }
 func (x *leased) owe(now time.Duration, n int64)               { x.Owe(now, n) }
@@ -84,12 +82,6 @@ func (x *leased) lift(now time.Duration)                       { x.Resume(now) }
 func (x *leased) look(now time.Duration) Level                 { return x.Look(now) }
 func (x *leased) retire(now time.Duration) bool                { return x.Retire(now) }
 func (x *leased) retired() bool                                { return x.Retired() }
-
-// due: what was granted may go at once.
-func (x *leased) due(now time.Duration, _ Turn) time.Duration { return x.Paused(now) }
-
-// usable: a Permit holds what was granted while it waits for nothing else.
-func (x *leased) usable(time.Duration, Turn) bool { return true }
 
 // The source changes what it has made, and keys keep the limiters that it made for them.
 func (x *leased) set(time.Duration, *Limit) bool        { return true }

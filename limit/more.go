@@ -15,7 +15,6 @@ type more struct {
 	debts  atomic.Pointer[bucket.Spare]        // places that stand for what was used beyond its reservation
 	rate   atomic.Pointer[adaptive.Controller] // nil until something was learnt
 	belief atomic.Pointer[belief]              // nil unless the upstream says what it allows
-	heir   atomic.Pointer[heir]                // nil unless another bucket has taken its place
 	shape  shaped                              // instead of all else, for limits that are no bucket of this process
 }
 
@@ -56,13 +55,11 @@ func (m *Limiter) shaped() shaped {
 // A shaped is a limiter that is no bucket of this process. Its methods are those
 // of Limiter.
 type shaped interface {
-	take(now time.Duration, n int64, patience time.Duration) (t Turn, wait time.Duration, ok bool)
+	take(now time.Duration, n int64) (t Turn, wait time.Duration, ok bool)
 	ask(now time.Duration, n int64) time.Duration
 	then(now time.Duration, ahead, n int64) time.Duration
 	room(now time.Duration, n int64, at time.Duration, c int64) bool
 	owe(now time.Duration, n int64)
-	due(now time.Duration, t Turn) time.Duration
-	usable(now time.Duration, t Turn) bool
 	back(now time.Duration, t Turn, n int64)
 	pause(now, until time.Duration)
 	lift(now time.Duration)

@@ -14,20 +14,18 @@ type Charge struct {
 }
 
 // A Permit takes the charges of one call, all or none. Add the charges, then
-// call Take until it says to go or not to. It is for one goroutine; the zero
-// Permit has no charges and is granted at once.
+// call Take. It is for one goroutine; the zero Permit has no charges and is
+// granted at once.
 //
-// While one limit makes the call wait, only that limit holds a turn for it; the
-// others are taken when the turn comes, so that no limit stands still for a call
-// that waits for another. With no patience, as the root asks, none holds anything.
+// A call that has to wait holds nothing, so that no limit stands still for a call
+// that waits for another. Only while Fetch asks for what is shared are the other
+// charges held; Take takes them anew when it has come.
 type Permit struct {
 	n     int
 	first [2]entry // most calls have no more
 	more  []entry
 
-	awaited int           // 1 + the charge that the call was last told to wait for
-	told    time.Duration // and until when
-	late    time.Duration // how late it came for a turn, at worst
+	late time.Duration // how late it came for a turn, at worst
 }
 
 type entry struct {
@@ -35,7 +33,6 @@ type entry struct {
 	limiter *Limiter
 	turn    Turn
 	held    bool
-	fresh   bool // taken in this round, without a wait
 	sent    bool // counted in the limiter's belief
 }
 
@@ -57,7 +54,7 @@ func (p *Permit) Add(c Charge) {
 }
 
 // Reset forgets the charges of a permit that holds nothing, for another call.
-func (p *Permit) Reset() { p.n, p.more, p.awaited, p.late = 0, p.more[:0], 0, 0 }
+func (p *Permit) Reset() { p.n, p.more, p.late = 0, p.more[:0], 0 }
 
 // Late is how much later than its turn the call woke; for several turns the most.
 func (p *Permit) Late() time.Duration { return p.late }
@@ -95,9 +92,9 @@ func (p *Permit) Fit(now time.Duration) (fitted bool) {
 // A Verdict is what Take says. It has four fields at most: the compiler keeps a struct of more
 // in memory, and a decision then takes half as long again.
 type Verdict struct {
-	OK   bool          // go now if Wait is 0; else wait and ask again
+	OK   bool          // go now: everything is held
 	Ask  bool          // nothing said no here, but the store has to be asked: call Fetch
-	Wait time.Duration // if not OK, how long it would have been; bucket.Never if the cost can never be met
+	Wait time.Duration // if not OK, how long it takes at least until it is there; bucket.Never if the cost can never be met
 	Cause
 }
 
@@ -107,13 +104,13 @@ type Cause struct {
 	Lack Lack // if not OK: what this process lacks that has to go on without the store
 }
 
-// Take takes the charges, or says how long to wait before asking again. If that
-// would be longer than patience it says no, and nothing is held any more.
-func (p *Permit) Take(now, patience time.Duration) Verdict {
+// Take takes the charges now, or says how long it takes until they are there. Then nothing is
+// held, unless the store has to be asked.
+func (p *Permit) Take(now time.Duration) Verdict {
 	if p.n == 1 && !p.first[0].held {
-		return p.tell(now, p.first[0].take(now, patience))
+		return p.first[0].take(now)
 	}
-	return p.takeAll(now, patience, head{})
+	return p.takeAll(now, head{})
 }
 
 // A head is the charge in whose line a call is first, and since when it has been entitled to go.
@@ -122,34 +119,32 @@ type head struct {
 	since time.Duration
 }
 
-// TakeSince is Take without patience for a call that is the first of those who wait for one of its
-// charges, and has been entitled to go since an instant: what has come of that limit since then, and within
+// TakeSince is Take for a call that is the first of those who wait for one of its charges, and has been entitled to go since an instant: what has come of that limit since then, and within
 // mostLate, counts even if its burst is smaller, so that it does not stand still while nobody got round to
 // asking.
 func (p *Permit) TakeSince(now, since time.Duration, at int) Verdict {
 	if since >= now {
-		return p.Take(now, 0)
+		return p.Take(now)
 	}
-	v := p.takeAll(now, 0, head{at, max(since, now-mostLate)})
+	v := p.takeAll(now, head{at, max(since, now-mostLate)})
 	if v.OK {
 		p.late = max(p.late, now-since)
 	}
 	return v
 }
 
-// take is takeAll for a call that has one charge and asks for the first time,
-// which is nearly every call.
-func (e *entry) take(now, patience time.Duration) Verdict {
+// take is takeAll for a call that has one charge, which is nearly every call.
+func (e *entry) take(now time.Duration) Verdict {
 	for {
 		e.find(now)
-		t, wait, ok := e.limiter.Take(now, e.Cost, patience)
+		t, wait, ok := e.limiter.Take(now, e.Cost)
 		if !ok && e.limiter.Retired() {
 			continue
 		}
 		if ok {
 			e.turn, e.held = t, true
 		} else if e.Registry.home != nil {
-			return e.unmet(now, patience)
+			return e.unmet(now)
 		}
 		return Verdict{OK: ok, Wait: wait}
 	}
@@ -157,51 +152,29 @@ func (e *entry) take(now, patience time.Duration) Verdict {
 
 // unmet is what becomes of a charge of a shared limit that this process holds not
 // enough for.
-func (e *entry) unmet(now, patience time.Duration) Verdict {
+func (e *entry) unmet(now time.Duration) Verdict {
 	wait := e.limiter.Ask(now, e.Cost)
-	return Verdict{Wait: wait, Ask: wait <= patience && wait != bucket.Never}
+	return Verdict{Wait: wait, Ask: wait == 0}
 }
 
-// tell notes what the call is told to wait for.
-func (p *Permit) tell(now time.Duration, v Verdict) Verdict {
-	if v.OK && v.Wait > 0 {
-		p.awaited, p.told = v.Why+1, now+v.Wait
-	}
-	return v
-}
-
-func (p *Permit) takeAll(now, patience time.Duration, first head) Verdict {
-	p.dropPassed(now)
+func (p *Permit) takeAll(now time.Duration, first head) Verdict {
+	p.dropLocal(now)
 	for {
 		why, wait := p.latest(now, first.at)
-		switch {
-		case wait > patience || wait == bucket.Never:
-			p.Drop(now)
+		if wait > 0 {
+			p.Drop(now) // what the store has granted does not keep so long
 			return Verdict{Wait: wait, Cause: Cause{Why: why}}
-		case wait == 0:
-			got, ask := p.takeRest(now, first)
-			if got || ask {
-				return Verdict{OK: got, Ask: ask}
-			}
-			continue // somebody was faster; look again
 		}
-		e := p.at(why)
-		if e.Registry.home != nil {
-			e.drop(now) // a pause came: what the store has granted does not keep so long
-		}
-		if !e.held {
-			v := e.take(now, patience)
-			if wait = v.Wait; !v.OK {
-				p.Drop(now)
-				return Verdict{Wait: wait, Ask: v.Ask, Cause: Cause{Why: why}}
-			}
-			if wait == 0 {
-				continue
-			}
-		}
-		p.dropStale(now, now+wait, why)
-		return p.tell(now, Verdict{OK: true, Wait: wait, Cause: Cause{Why: why}})
+		if got, ask := p.takeRest(now, first); got || ask {
+			return Verdict{OK: got, Ask: ask}
+		} // else somebody was faster; look again
 	}
+}
+
+// Asks reports whether the store is to be asked after a no, with Fetch, by a call that waits so long:
+// it may give more than this process knows of.
+func (p *Permit) Asks(v Verdict, patience time.Duration) bool {
+	return v.Ask || !v.OK && v.Wait <= patience && p.Charge(v.Why).Registry.Shared()
 }
 
 // Ask is how long the call would have to wait, and for which charge: the given one if no other
@@ -241,7 +214,7 @@ func (p *Permit) besides(i int) (n int64) {
 
 func (e *entry) wait(now time.Duration) time.Duration {
 	if e.held {
-		return e.due(now)
+		return e.paused(now)
 	}
 	for {
 		e.find(now)
@@ -251,25 +224,24 @@ func (e *entry) wait(now time.Duration) time.Duration {
 	}
 }
 
-// due is how long a turn still has to wait. A pause concerns the key: it stops one
-// whose limiter has been taken out of use meanwhile, too.
-func (e *entry) due(now time.Duration) time.Duration {
-	wait := e.limiter.Due(now, e.turn)
+// paused is how long a pause keeps what the store has granted from being used. It concerns
+// the key: also one whose limiter has been taken out of use meanwhile.
+func (e *entry) paused(now time.Duration) time.Duration {
+	wait := e.limiter.paused(now)
 	if e.limiter.Retired() {
-		wait = max(wait, e.Registry.Get(now, e.Key).Look(now).Paused)
+		wait = max(wait, e.Registry.Get(now, e.Key).paused(now))
 	}
 	return wait
 }
 
-// takeRest takes every charge that is not held yet, now. If one of them fails it
-// gives back what it took, but no turn that the call has waited for. ask says that
-// all else is held, and the store has to be asked for the shared ones: for all of them,
-// since units of one that are held while the call waits for another would go later than
-// they may.
+// takeRest takes every charge that is not held yet, now. If one of them fails it gives back what
+// it took. ask says that all else is held, and the store has to be asked for the shared ones: for
+// all of them, since units of one that are held while the call waits for another would go later
+// than they may.
 func (p *Permit) takeRest(now time.Duration, first head) (got, ask bool) {
 	for i := range p.n {
 		e := p.at(i)
-		if e.fresh = !e.held; !e.fresh {
+		if e.held {
 			continue
 		}
 		since := now
@@ -283,7 +255,7 @@ func (p *Permit) takeRest(now time.Duration, first head) (got, ask bool) {
 			ask = true
 			continue
 		}
-		p.dropFresh(now, i)
+		p.dropLocal(now)
 		return false, false
 	}
 	if ask {
@@ -300,47 +272,17 @@ func (p *Permit) dropShared(now time.Duration) {
 	}
 }
 
-func (p *Permit) dropFresh(now time.Duration, n int) {
-	for i := range n {
-		if e := p.at(i); e.fresh && e.held {
+// dropLocal gives back what is held of limits that are this process's own: held for longer it
+// would go on top of what came since.
+func (p *Permit) dropLocal(now time.Duration) {
+	for i := range p.n {
+		if e := p.at(i); e.Registry.home == nil {
 			e.drop(now)
 		}
 	}
 }
 
 func (e *entry) find(now time.Duration) { e.limiter = e.Registry.Get(now, e.Key) }
-
-// dropStale gives back turns that will be no good any more at the instant until
-// which the call has to wait for the charge why.
-func (p *Permit) dropStale(now, then time.Duration, why int) {
-	for i := range p.n {
-		e := p.at(i)
-		if i == why || !e.held {
-			continue
-		}
-		// What the store has granted must be used soon: it is not held while another
-		// limit makes the call wait.
-		if e.Registry.home != nil && then > now || !e.limiter.Usable(then, e.turn) {
-			e.drop(now)
-		}
-	}
-}
-
-// dropPassed gives back turns that the burst has passed while the call waited.
-// The turn that it waited for is good even if the call comes a little late for it, but not
-// if a faster rate brought it forward and the call, which could not know, comes late for
-// that: neither at the instant that it was told, nor if it looks before.
-func (p *Permit) dropPassed(now time.Duration) {
-	p.dropStale(now, now, p.awaited-1)
-	if p.awaited > 0 {
-		p.late = max(p.late, now-p.told)
-		e := p.at(p.awaited - 1)
-		if e.held && e.limiter.missed(now, min(p.told, now+1), e.turn) {
-			e.drop(now)
-		}
-	}
-	p.awaited = 0
-}
 
 // Drop gives everything back that is held, and reports whether there was anything: the call is
 // not made.
@@ -393,7 +335,7 @@ func (p *Permit) Look(now time.Duration, i int) Level {
 // Paused reports whether everyone has been stopped who is charged to the limiter of a charge.
 func (p *Permit) Paused(now time.Duration, i int) bool {
 	e := p.at(i)
-	return e.Registry.Get(now, e.Key).paused(now)
+	return e.Registry.Get(now, e.Key).paused(now) > 0
 }
 
 // Pause stops everyone who is charged to the limiter of a charge.

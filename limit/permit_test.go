@@ -18,9 +18,10 @@ type world struct {
 	waits []*caller
 }
 
+// A caller waits as long as it was told and asks again, holding nothing meanwhile.
 type caller struct {
 	p     *Permit
-	at    time.Duration // when he asks again
+	at    time.Duration // when it asks again
 	until time.Duration
 }
 
@@ -63,37 +64,30 @@ func (w *world) permit() *Permit {
 	return p
 }
 
-// ask lets a caller ask, and go if he may.
-func (w *world) ask(c *caller, first bool) error {
+// ask lets a caller ask, and go if it may.
+func (w *world) ask(c *caller) error {
 	before := w.looks()
-	v := c.p.Take(w.now, c.until-w.now)
-	switch {
-	case !v.OK:
-		if v.Wait <= c.until-w.now {
-			return fmt.Errorf("refused a wait of %v with %v to go", v.Wait, c.until-w.now)
+	v := c.p.Take(w.now)
+	if v.OK {
+		return w.gone(c.p)
+	}
+	if v.Wait <= 0 || v.Ask {
+		return fmt.Errorf("refused with %+v", v)
+	}
+	for i := range c.p.n {
+		if c.p.at(i).held {
+			return fmt.Errorf("refused, and holds charge %d", i)
 		}
-		for i := range c.p.n {
-			if c.p.at(i).held {
-				return fmt.Errorf("refused, and holds charge %d", i)
-			}
-		}
-		if after := w.looks(); first && fmt.Sprint(after) != fmt.Sprint(before) {
-			return fmt.Errorf("a refusal changed %+v to %+v", before, after)
-		}
-	case v.Wait > 0:
-		held := 0
-		for i := range c.p.n {
-			if e := c.p.at(i); e.held && e.Cost > 0 {
-				held++
-			}
-		}
-		if held == 0 {
-			return fmt.Errorf("waits %v and holds nothing", v.Wait)
-		}
+	}
+	if after := w.looks(); fmt.Sprint(after) != fmt.Sprint(before) {
+		return fmt.Errorf("a refusal changed %+v to %+v", before, after)
+	}
+	if again := c.p.Ask(w.now, v.Why); again.OK || again.Wait != v.Wait || again.Why != v.Why {
+		return fmt.Errorf("told %+v and then %+v", v, again)
+	}
+	if v.Wait <= c.until-w.now {
 		c.at = w.now + v.Wait
 		w.waits = append(w.waits, c)
-	default:
-		return w.gone(c.p)
 	}
 	return nil
 }
@@ -136,7 +130,7 @@ func (w *world) gone(p *Permit) error {
 	return nil
 }
 
-// advance lets those who wait ask again, each exactly when he was told to.
+// advance lets those who wait ask again, each exactly when it was told to.
 func (w *world) advance(to time.Duration) error {
 	for {
 		next := -1
@@ -152,7 +146,7 @@ func (w *world) advance(to time.Duration) error {
 		c := w.waits[next]
 		w.waits = append(w.waits[:next], w.waits[next+1:]...)
 		w.now = c.at
-		if err := w.ask(c, false); err != nil {
+		if err := w.ask(c); err != nil {
 			return err
 		}
 	}
@@ -183,7 +177,7 @@ func (w *world) step() error {
 		}
 	default:
 		patience := time.Duration(w.rng.IntN(3)) * time.Duration(upTo(w.rng, int64(5*time.Second)))
-		return w.ask(&caller{p: w.permit(), until: w.now + patience}, true)
+		return w.ask(&caller{p: w.permit(), until: w.now + patience})
 	}
 	return nil
 }
@@ -232,8 +226,8 @@ func TestWaitingForASlowLimitBlocksNoFastOne(t *testing.T) {
 	var p Permit
 	p.Add(Charge{slow, "", 1})
 	p.Add(Charge{fast, "", 10})
-	v := p.Take(0, time.Hour)
-	if !v.OK || v.Wait != time.Minute || v.Why != 0 {
+	v := p.Take(0)
+	if v.OK || v.Wait != time.Minute || v.Why != 0 {
 		t.Fatalf("got %+v, want to wait 1m0s for the slow limit", v)
 	}
 	got := 0
@@ -246,7 +240,7 @@ func TestWaitingForASlowLimitBlocksNoFastOne(t *testing.T) {
 		t.Errorf("the fast limit let %d go in a minute, want 6,000", got)
 	}
 	for now := time.Minute; ; now += v.Wait {
-		if v = p.Take(now, time.Hour); v.Wait == 0 {
+		if v = p.Take(now); v.OK {
 			break
 		}
 		if now > 2*time.Minute {
@@ -255,24 +249,32 @@ func TestWaitingForASlowLimitBlocksNoFastOne(t *testing.T) {
 	}
 }
 
-// Ask and Take must not differ in what a wait is, or a permit asks for ever.
+// Ask and Take must not differ in what a wait is, or a permit asks for ever: also where some
+// of what came back will have been passed by the burst when the rest is there.
 func TestAPermitEndsItsQuestions(t *testing.T) {
 	r := mustRegistry(t, limitOf(bucket.Rate{Amount: 10, Per: time.Second, Burst: 10}))
 	m := r.Get(0, "")
 	other := mustRegistry(t, limitOf(bucket.Rate{Amount: 10, Per: time.Second, Burst: 10}))
-	first, _, _ := m.Take(0, 3, 0)
-	m.Take(0, 7, 0)
-	m.Take(0, 10, time.Hour)
+	first, _, _ := m.Take(0, 3)
+	m.Take(0, 7)
 	m.Back(0, first, bucket.All)
-	var p Permit
-	p.Add(Charge{other, "", 1})
-	p.Add(Charge{r, "", 5})
-	// 3 came back, and 5 more would be there in 1.5 s, were they 5 from the tail.
-	if v := p.Take(0, 1300*time.Millisecond); v.OK || v.Wait != 1500*time.Millisecond {
-		t.Errorf("got %+v, want no, in 1.5s", v)
-	}
-	if left := other.Get(0, "").Look(0).Left; left != 10 {
-		t.Errorf("the other limit has %d left, want 10", left)
+	for cost, want := range map[int64]time.Duration{3: 0, 5: 500 * time.Millisecond, 9: 900 * time.Millisecond} {
+		var p Permit
+		p.Add(Charge{other, "", 1})
+		p.Add(Charge{r, "", cost})
+		v := p.Take(0)
+		if v.OK != (want == 0) || v.Wait != want || !v.OK && v.Why != 1 {
+			t.Errorf("%d: got %+v, want to wait %v", cost, v, want)
+		}
+		if want > 0 {
+			if early := m.Ask(want-1, cost); early != 1 || m.Ask(want, cost) != 0 {
+				t.Errorf("%d: is not there when it was told: %v and %v", cost, early, m.Ask(want, cost))
+			}
+		}
+		p.Drop(0)
+		if left := other.Get(0, "").Look(0).Left; left != 10 {
+			t.Errorf("the other limit has %d left, want 10", left)
+		}
 	}
 }
 
@@ -283,7 +285,7 @@ func TestChargesToOneKeyAreOne(t *testing.T) {
 		p.Add(Charge{r, "key", cost})
 		p.Add(Charge{r, "other", 1})
 		p.Add(Charge{r, "key", cost})
-		if got := p.Take(0, time.Hour); got != want || p.Len() != 2 {
+		if got := p.Take(0); got != want || p.Len() != 2 {
 			t.Errorf("twice %d: got %+v for %d charges, want %+v for 2", cost, got, p.Len(), want)
 		}
 		p.Drop(0)
@@ -306,116 +308,62 @@ func TestChargesToOneLimiterAreMetTogether(t *testing.T) {
 	if last, wait := p.latest(0, 0); last != 1 || wait != bucket.Never {
 		t.Fatalf("charge %d waits longest, %v; want the second, for ever", last, wait)
 	}
-	if v := p.Take(0, time.Hour); v.OK {
+	if v := p.Take(0); v.OK {
 		t.Errorf("12 of 10: %+v", v)
 	}
 }
 
-// A turn that has come is not lost because another limit is empty just then.
-func TestATurnThatCameIsKeptWhileItIsGood(t *testing.T) {
-	slow, fast := pair(t, bucket.Rate{Amount: 1, Per: time.Second, Burst: 5}, bucket.Rate{Amount: 100, Per: time.Second, Burst: 10})
-	slow.Get(0, "").Try(0, 5)
-	var p Permit
-	p.Add(Charge{slow, "", 1})
-	p.Add(Charge{fast, "", 10})
-	now := p.Take(0, time.Hour).Wait
-	fast.Get(now, "").Try(now, 10) // somebody was faster
-	v := p.Take(now, time.Hour)
-	if !v.OK || v.Wait != 100*time.Millisecond || v.Why != 1 || !p.at(0).held {
-		t.Fatalf("got %+v, holds the slow turn: %v", v, p.at(0).held)
-	}
-	if v = p.Take(now+v.Wait, 0); !v.OK || v.Wait != 0 {
-		t.Errorf("got %+v, want to go", v)
-	}
-}
-
-// heldWhileWaiting is a permit that holds a turn of the slow limit, which has come, and waits
-// 100ms for the fast one.
-func heldWhileWaiting(t *testing.T) (p *Permit, slow, fast *Limiter, now time.Duration) {
-	a, b := pair(t, bucket.Rate{Amount: 1, Per: time.Second, Burst: 5}, bucket.Rate{Amount: 100, Per: time.Second, Burst: 10})
-	slow, fast = a.Get(0, ""), b.Get(0, "")
-	slow.Try(0, 5)
-	p = &Permit{}
-	p.Add(Charge{a, "", 1})
-	p.Add(Charge{b, "", 10})
-	now = p.Take(0, time.Hour).Wait
-	fast.Try(now, 10)
-	if v := p.Take(now, time.Hour); v.Wait != 100*time.Millisecond || !p.at(0).held {
-		t.Fatalf("got %+v", v)
-	}
-	return p, slow, fast, now + 100*time.Millisecond
-}
-
-// A turn that the burst has passed while the call waited for another limit is no
-// good any more, however long it was.
-func TestATurnThatWasPassedIsNotUsed(t *testing.T) {
-	p, slow, _, now := heldWhileWaiting(t)
-	now += time.Minute // asks late
-	if v := p.Take(now, 0); !v.OK || v.Wait != 0 {
-		t.Fatalf("got %+v, want to go", v)
-	}
-	for i := range 5 {
-		if got := slow.Try(now, 1); got != (i < 4) {
-			t.Errorf("unit %d of a burst of 5, the permit's included: %v", i+2, got)
+// Who asks the store holds its other charges meanwhile, and takes them anew when it has come: what the burst
+// has passed by then would go on top of what came since.
+func TestWhatIsHeldForTheStoreIsTakenAnew(t *testing.T) {
+	local := mustRegistry(t, limitOf(bucket.Rate{Amount: 1, Per: time.Second, Burst: 5}))
+	m := local.Get(0, "")
+	now := time.Duration(0)
+	for _, pauses := range []bool{false, true} {
+		var p Permit
+		p.Add(Charge{local, "", 1})
+		now += time.Hour
+		if v := p.Take(now); !v.OK || m.Look(now).Left != 4 {
+			t.Fatalf("got %+v", v)
+		}
+		now += time.Minute
+		if pauses {
+			m.Pause(now, now+time.Second)
+			if v := p.TakeSince(now, now-1, 0); v.OK || v.Wait != time.Second || m.Look(now).Left != 5 {
+				t.Errorf("in a pause: %+v, %d left of 5", v, m.Look(now).Left)
+			}
+			continue
+		}
+		if v := p.TakeSince(now, now-1, 0); !v.OK {
+			t.Fatalf("got %+v, want to go", v)
+		}
+		for i := range 5 {
+			if got := m.Try(now, 1); got != (i < 4) {
+				t.Errorf("unit %d of a burst of 5, the permit's included: %v", i+2, got)
+			}
 		}
 	}
 }
 
-// A faster rate brings a turn forward, and its holder looks after the burst has passed
-// it but before he was told to: then others may have had what came since.
-func TestATurnThatAFasterRateHasPassedIsNotUsedEarly(t *testing.T) {
-	r := mustRegistry(t, limitOf(bucket.Rate{Amount: 10, Per: time.Second, Burst: 10}))
-	r.Get(0, "").Try(0, 10)
-	var p Permit
-	p.Add(Charge{r, "", 10})
-	if v := p.Take(0, time.Hour); !v.OK || v.Wait != time.Second {
-		t.Fatalf("got %+v, want to wait 1s", v)
-	}
-	if err := r.Set(0, limitOf(bucket.Rate{Amount: 100, Per: time.Second, Burst: 10})); err != nil {
-		t.Fatal(err)
-	}
-	const now = 500 * time.Millisecond // all came after 100ms
-	if v := p.Take(now, 0); !v.OK || v.Wait != 0 {
-		t.Fatalf("got %+v, want to go", v)
-	}
-	if r.Get(now, "").Try(now, 1) {
-		t.Error("11 went at once, the burst is 10")
-	}
-}
-
-// A turn that will be passed before the call can go serves others meanwhile.
-func TestATurnThatWillBePassedIsGivenBack(t *testing.T) {
-	p, slow, fast, now := heldWhileWaiting(t)
-	before := slow.Look(now).Left
-	fast.Pause(now, now+time.Minute)
-	if v := p.Take(now, time.Hour); v.Wait != time.Minute || v.Why != 1 {
-		t.Fatalf("got %+v, want to wait 1m0s for the fast limit", v)
-	}
-	if after := slow.Look(now).Left; after != before+1 {
-		t.Errorf("the slow limit has %d left, before it was %d", after, before)
-	}
-}
-
-// What was taken at once goes back if another charge of the same round fails;
-// a turn that was waited for stays.
+// What was taken goes back if another charge of the same round fails.
 func TestARoundThatFailsGivesBackWhatItTook(t *testing.T) {
-	p, slow, fast, now := heldWhileWaiting(t)
-	third := mustRegistry(t, limitOf(bucket.Rate{Amount: 1, Per: time.Hour, Burst: 1}))
+	const now = time.Hour
+	fast, third := pair(t, bucket.Rate{Amount: 100, Per: time.Second, Burst: 10}, bucket.Rate{Amount: 1, Per: time.Hour, Burst: 1})
+	var p Permit
+	p.Add(Charge{fast, "", 1})
 	p.Add(Charge{third, "", 1})
 	for i := range p.n {
-		p.at(i).wait(now)
+		if wait := p.at(i).wait(now); wait > 0 {
+			t.Fatalf("charge %d waits %v", i, wait)
+		}
 	}
-	p.at(1).drop(now)
-	before := fast.Look(now)
-	third.Get(now, "").Try(now, 1)
+	before := fast.Get(now, "").Look(now)
+	third.Get(now, "").Try(now, 1) // somebody was faster
 	if got, _ := p.takeRest(now, head{}); got {
 		t.Fatal("takes from an empty limit")
 	}
-	if after := fast.Look(now); after != before || p.at(1).held {
+	if after := fast.Get(now, "").Look(now); after != before || p.Holds(0) || p.Holds(1) {
 		t.Errorf("the fast limit was %+v and is %+v", before, after)
-	}
-	if !p.at(0).held || slow.Due(now, p.at(0).turn) != 0 {
-		t.Error("the turn that was waited for is gone")
 	}
 }
 
@@ -426,14 +374,14 @@ func TestSettleChargesWhatWasUsed(t *testing.T) {
 			r := mustRegistry(t, l)
 			var p Permit
 			p.Add(Charge{r, "key", 60})
-			if v := p.Take(0, 0); !v.OK {
+			if v := p.Take(0); !v.OK {
 				t.Fatal(v)
 			}
 			p.Settle(0, map[string]int64{"bytes": 1})
 			p = Permit{}
 			r = mustRegistry(t, l)
 			p.Add(Charge{r, "key", 60})
-			p.Take(0, 0)
+			p.Take(0)
 			for range 2 {
 				p.Settle(0, map[string]int64{"tokens": used})
 			}
@@ -450,7 +398,7 @@ func TestDebtAfterEvictionIsStillOwed(t *testing.T) {
 	r := mustRegistry(t, l)
 	var p Permit
 	p.Add(Charge{r, "key", 5})
-	p.Take(0, 0)
+	p.Take(0)
 	r.Get(time.Minute, "other") // the key is full again and leaves
 	p.Settle(time.Minute, map[string]int64{Requests: 12})
 	if left := r.Get(time.Minute, "key").Look(time.Minute).Left; left != 3 {
@@ -460,7 +408,7 @@ func TestDebtAfterEvictionIsStillOwed(t *testing.T) {
 
 func TestAPermitWithoutChargesIsGranted(t *testing.T) {
 	var p Permit
-	if v := p.Take(0, 0); v != (Verdict{OK: true}) {
+	if v := p.Take(0); v != (Verdict{OK: true}) {
 		t.Errorf("got %+v", v)
 	}
 	p.Settle(0, nil)
@@ -472,10 +420,10 @@ func TestAPermitTakesWithoutAllocating(t *testing.T) {
 	third := mustRegistry(t, limitOf(bucket.Rate{Amount: 1e9, Per: time.Second, Burst: 1e9}))
 	fast.Get(0, "key").Try(0, 1)
 	m := slow.Get(0, "")
-	turn, _, _ := m.Take(0, 3, 0)
-	m.Take(0, 1, 0)
+	turn, _, _ := m.Take(0, 3)
+	m.Take(0, 1)
 	m.Back(0, turn, bucket.All) // there is a list of places that came back
-	m.Take(0, 2, 0)
+	m.Take(0, 2)
 	for name, charges := range map[string][]Charge{
 		"yes": {{slow, "", 1}, {third, "key", 1}}, "no": {{slow, "", 1}, {fast, "key", 1}}, "one": {{slow, "", 1}},
 	} {
@@ -483,7 +431,7 @@ func TestAPermitTakesWithoutAllocating(t *testing.T) {
 		for _, c := range charges {
 			p.Add(c)
 		}
-		if n := testing.AllocsPerRun(100, func() { p.Take(0, 0); p.Settle(0, nil) }); n != 0 {
+		if n := testing.AllocsPerRun(100, func() { p.Take(0); p.Settle(0, nil) }); n != 0 {
 			t.Errorf("%s: %v allocations", name, n)
 		}
 	}

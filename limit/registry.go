@@ -261,34 +261,23 @@ func (r *Registry) replace(c *change, place *atomic.Pointer[Limiter]) {
 	}
 }
 
-// anew is an empty limiter in the place of one that is taken out of use; what
-// those who wait there are still to use is owed here.
+// anew is an empty limiter in the place of one that is taken out of use, with its debts.
 func (r *Registry) anew(now time.Duration, old *Limiter) *Limiter {
-	left, owed := old.close(now)
+	_, owed := old.close(now)
 	m := r.fresh.twin()
 	m.drain(now)
-	if old.shaped() == nil && m.shaped() == nil {
-		m.inherit(now, old, left)
-	} else {
-		m.assume(now, old, owed)
-	}
+	m.assume(now, old, owed)
 	return m
 }
 
-// assume charges a limiter that takes the place of another with what those who wait
-// there are still to use, at the instants at which they will if the shape knows them.
+// assume has a limiter that takes the place of another count what that still counts: a rolling
+// one what has gone in its window, a bucket what is owed.
 func (m *Limiter) assume(now time.Duration, old *Limiter, owed int64) {
-	switch x := m.shaped().(type) {
-	case *fixed:
-		if from, ok := old.shaped().(*fixed); ok {
-			x.assume(now, from.sheet.Load().ahead)
-			return
-		}
-	case *roll:
-		if from, ok := old.shaped().(*roll); ok {
-			x.assume(now, from)
-			return
-		}
+	x, rolls := m.shaped().(*roll)
+	from, rolled := old.shaped().(*roll)
+	if rolls && rolled {
+		x.assume(now, from)
+		return
 	}
 	m.Owe(now, owed)
 }

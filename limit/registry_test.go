@@ -141,7 +141,7 @@ func TestAHolderOfAnEvictedLimiterCannotTakeTwice(t *testing.T) {
 		r := mustRegistry(t, l)
 		held := r.Get(0, "key")
 		r.Get(0, "other")
-		if _, _, ok := held.Take(0, 1, bucket.Never); ok || held.Try(0, 1) || !held.Retired() {
+		if _, _, ok := held.Take(0, 1); ok || held.Try(0, 1) || !held.Retired() {
 			t.Errorf("%v: an evicted limiter gives, or is not retired", l)
 		}
 	}
@@ -186,7 +186,7 @@ func TestAPermitFindsTheLimiterThatIsInUse(t *testing.T) {
 				r.Get(0, fmt.Sprint("other", i, k))
 				var p Permit
 				p.Add(Charge{r, "key", 1})
-				if p.Take(0, 0).OK {
+				if p.Take(0).OK {
 					got.Add(1)
 				}
 			}
@@ -265,7 +265,7 @@ func TestSetKeepsWhatWasLearnt(t *testing.T) {
 	r := mustRegistry(t, l)
 	var p Permit
 	p.Add(Charge{r, "key", 1})
-	p.Take(0, 0)
+	p.Take(0)
 	p.Learn(time.Second, 0, outcome.Throttled, nil)
 	learnt, k := r.Get(0, "key").Look(0).PerSecond, r.Get(0, "key").learner()
 	if learnt > 99 || k == nil {
@@ -314,8 +314,8 @@ func TestAnEmptyRegistryGivesNothingAway(t *testing.T) {
 	}
 }
 
-// A change that a limiter cannot bear makes a new one, empty, and what those who
-// wait at the old one are still to use is owed at the new one.
+// A change that a limiter cannot bear makes a new one, empty, and what was owed at the old
+// one is owed at the new one.
 func TestAChangeBeyondAllBoundsGivesNothingAway(t *testing.T) {
 	for name, l := range map[string]Limit{
 		"faster":  limitOf(bucket.Rate{Amount: 1000, Per: time.Second, Burst: 10}),
@@ -324,10 +324,8 @@ func TestAChangeBeyondAllBoundsGivesNothingAway(t *testing.T) {
 	} {
 		r := mustRegistry(t, limitOf(bucket.Rate{Amount: 1, Per: time.Second, Burst: 5}))
 		old := r.Get(0, "key")
-		turn, _, _ := old.Take(0, 5, 0)
-		if _, wait, ok := old.Take(0, 4, time.Hour); !ok || wait != 4*time.Second {
-			t.Fatalf("%s: waits %v, %v", name, wait, ok)
-		}
+		turn, _, _ := old.Take(0, 5)
+		old.Owe(0, 4)
 		if err := r.Set(0, l); err != nil {
 			t.Fatal(err)
 		}
@@ -344,7 +342,7 @@ func TestAChangeBeyondAllBoundsGivesNothingAway(t *testing.T) {
 		}
 		per := time.Duration(float64(time.Second) / m.Look(0).PerSecond)
 		if wait := m.Ask(0, 1); name != "rolling" && wait < 4*per {
-			t.Errorf("%s: the next waits %v, want what 4 who wait take, %v", name, wait, 4*per)
+			t.Errorf("%s: the next waits %v, want what the 4 that are owed take, %v", name, wait, 4*per)
 		}
 	}
 }
@@ -377,7 +375,7 @@ func TestTheRegistryBearsEverythingAtOnce(t *testing.T) {
 				case 4:
 					m.Owe(now, 1)
 				default:
-					if turn, _, ok := m.Take(now, 1, time.Second); ok && rng.IntN(2) == 0 {
+					if turn, _, ok := m.Take(now, 1); ok && rng.IntN(2) == 0 {
 						m.Back(now, turn, 1)
 					}
 				}
@@ -404,7 +402,7 @@ func TestWhoFindsALimiterThatIsJustEvictedLooksAgain(t *testing.T) {
 	defer evicted.Stop()
 	var p Permit
 	p.Add(Charge{r, "a", 1})
-	if v := p.Take(0, 0); !v.OK {
+	if v := p.Take(0); !v.OK {
 		t.Errorf("refused: %+v", v)
 	}
 }

@@ -25,13 +25,13 @@ var _ shaped = (*roll)(nil)
 
 func newRoll(w bucket.Window) *roll { return &roll{log: bucket.NewLog(w), paused: never} }
 
-func (r *roll) take(now time.Duration, n int64, patience time.Duration) (t Turn, wait time.Duration, ok bool) {
+func (r *roll) take(now time.Duration, n int64) (t Turn, wait time.Duration, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.gone {
 		return Turn{}, 0, false
 	}
-	m, wait, ok := r.log.Take(now, r.paused, n, patience)
+	m, wait, ok := r.log.Take(now, r.paused, n)
 	if ok {
 		t = Turn{bucket.Turn{Place: int64(m), Cost: n}}
 	}
@@ -51,22 +51,6 @@ func (r *roll) owe(now time.Duration, n int64) {
 	r.log.Owe(now, n)
 }
 
-// due: what is not in the log any more has come long ago, or costs nothing.
-func (r *roll) due(now time.Duration, t Turn) time.Duration {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return max(r.log.Due(now, bucket.Mark(t.Place)), r.paused-now)
-}
-
-// usable: an entry counts from its own instant; used later it would be counted
-// too early, and leave the window too early.
-func (r *roll) usable(now time.Duration, t Turn) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	at, ok := r.log.When(bucket.Mark(t.Place))
-	return ok && at >= now
-}
-
 func (r *roll) back(_ time.Duration, t Turn, n int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -78,7 +62,6 @@ func (r *roll) pause(now, until time.Duration) {
 	defer r.mu.Unlock()
 	if until > now && until > r.paused {
 		r.paused = until
-		r.log.Replan(now, until)
 	}
 }
 
@@ -87,7 +70,6 @@ func (r *roll) lift(now time.Duration) {
 	defer r.mu.Unlock()
 	if r.paused > now {
 		r.paused = never
-		r.log.Here(now)
 	}
 }
 
@@ -97,11 +79,7 @@ func (r *roll) set(now time.Duration, l *Limit) bool {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	old, w := r.log.Window, l.window()
-	r.log.Set(now, r.paused, w)
-	if w.Amount >= old.Amount && w.Per <= old.Per {
-		r.log.Here(now) // they have to ask anew, as their turns may come sooner
-	}
+	r.log.Set(now, l.window())
 	return true
 }
 
@@ -136,14 +114,13 @@ func (r *roll) untouched(now time.Duration) bool {
 // full reports whether nothing is lost by forgetting the limiter. The lock is held.
 func (r *roll) full(now time.Duration) bool { return r.log.Reset(now) == 0 && r.paused <= now }
 
-func (r *roll) close(now time.Duration) (heir *Limiter, owed int64) {
+func (r *roll) close(time.Duration) (heir *Limiter, owed int64) {
 	r.mu.Lock()
-	next := r.copy()
-	r.gone = true
-	r.mu.Unlock()
+	defer r.mu.Unlock()
 	heir = &Limiter{}
-	heir.grow().shape = next
-	return heir, next.log.Ahead(now)
+	heir.grow().shape = r.copy()
+	r.gone = true
+	return heir, 0
 }
 
 // twin is one that counts the same.
@@ -163,14 +140,14 @@ func (r *roll) assume(now time.Duration, from *roll) {
 	defer r.mu.Unlock()
 	w := r.log.Window
 	r.log, r.paused = next.log, max(r.paused, next.paused)
-	r.log.Set(now, r.paused, w)
+	r.log.Set(now, w)
 }
 
 // drain takes what is left.
 func (r *roll) drain(now time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.log.Take(now, now, r.log.Left(now), 0)
+	r.log.Take(now, now, r.log.Left(now))
 }
 
 func (r *roll) retired() bool {

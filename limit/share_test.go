@@ -38,7 +38,7 @@ func newThrong(rng *rand.Rand) (*throng, error) {
 }
 
 func (v *throng) ask(c *keyed) error {
-	d := c.p.Take(v.now, c.until-v.now)
+	d := c.p.Take(v.now)
 	if v.r.Len() > 4*v.r.Limit().MaxKeys {
 		return fmt.Errorf("%d keys of %d", v.r.Len(), v.r.Limit().MaxKeys)
 	}
@@ -46,11 +46,11 @@ func (v *throng) ask(c *keyed) error {
 		v.shared++
 	}
 	switch {
-	case d.OK && d.Wait > 0:
-		c.at = v.now + d.Wait
-		v.waits = append(v.waits, c)
 	case d.OK:
 		return v.gone(c)
+	case d.Wait <= c.until-v.now:
+		c.at = v.now + d.Wait
+		v.waits = append(v.waits, c)
 	}
 	return nil
 }
@@ -83,7 +83,7 @@ func (v *throng) gone(c *keyed) error {
 	return nil
 }
 
-// advance lets those who wait ask again, each exactly when he was told to.
+// advance lets those who wait ask again, each exactly when it was told to.
 func (v *throng) advance(to time.Duration) error {
 	for {
 		next := -1
@@ -166,8 +166,7 @@ func TestSharingExceedsNoKeysLimit(t *testing.T) {
 	}
 }
 
-// Those who share are served again, as is a key that finds room, and who waits
-// keeps his turn meanwhile.
+// Those who share are served again, as is a key that finds room.
 func TestAKeyThatFindsRoomLeavesTheOthers(t *testing.T) {
 	for _, l := range []Limit{limitOf(bucket.Rate{Amount: 1, Per: time.Second, Burst: 5}), rolling(5, 5*time.Second)} {
 		l.MaxKeys = 1
@@ -178,21 +177,24 @@ func TestAKeyThatFindsRoomLeavesTheOthers(t *testing.T) {
 		var first, second Permit
 		first.Add(Charge{r, "a", 5})
 		second.Add(Charge{r, "b", 3})
-		if v := first.Take(time.Second, 0); !v.OK {
+		if v := first.Take(time.Second); !v.OK {
 			t.Fatalf("%v: %+v", l, v)
 		}
-		v := second.Take(time.Second, time.Minute)
-		if !v.OK || v.Wait == 0 {
+		v := second.Take(time.Second)
+		if v.OK || v.Wait == 0 {
 			t.Fatalf("%v: b does not wait behind a: %+v", l, v)
 		}
 		at := time.Second + v.Wait
 		now := at - 1 // the first keys are full again
 		room := r.Get(now, "a")
-		if room == r.other.Load() || room.Look(now).Left > 0 {
+		if room == r.other.Load() || l.Shape == Bucket && room.Look(now).Left > 0 {
 			t.Errorf("%v: a has %d left when it finds room", l, room.Look(now).Left)
 		}
-		if v = second.Take(at, 0); !v.OK || v.Wait > 0 {
-			t.Errorf("%v: b does not go when it was told to: %+v", l, v)
+		if v = second.Take(at); !v.OK { // it found room, too
+			at += v.Wait
+		}
+		if v = second.Take(at); !v.OK || at > 10*time.Second {
+			t.Errorf("%v: b does not go when it was told to, at %v: %+v", l, at, v)
 		}
 	}
 }
@@ -211,8 +213,8 @@ func TestAPauseKeepsApartThoseWhoWaitInALimiterOutOfUse(t *testing.T) {
 			w := &waits[i]
 			w.p = &Permit{}
 			w.p.Add(Charge{r, "key", 1})
-			v := w.p.Take(time.Second-1, time.Minute)
-			if w.at = time.Second - 1 + v.Wait; !v.OK {
+			v := w.p.Take(time.Second - 1)
+			if w.at = time.Second - 1 + v.Wait; v.OK != (i == 0) {
 				t.Fatalf("%v: %+v", l, v)
 			}
 		}
@@ -221,7 +223,7 @@ func TestAPauseKeepsApartThoseWhoWaitInALimiterOutOfUse(t *testing.T) {
 		var went []time.Duration
 		for i := range waits[1:] {
 			w := &waits[1+i]
-			for v := w.p.Take(w.at, time.Minute); v.Wait > 0; v = w.p.Take(w.at, time.Minute) {
+			for v := w.p.Take(w.at); !v.OK; v = w.p.Take(w.at) {
 				w.at += v.Wait
 			}
 			went = append(went, w.at)
@@ -248,7 +250,7 @@ func TestChargesThatShareALimiterAreMetTogether(t *testing.T) {
 		var p Permit
 		p.Add(Charge{r, "a", 3})
 		p.Add(Charge{r, "b", c.b})
-		if got := p.Take(0, 0); got != c.want {
+		if got := p.Take(0); got != c.want {
 			t.Errorf("3 and %d of 5: %+v, want %+v", c.b, got, c.want)
 		}
 	}
@@ -256,7 +258,7 @@ func TestChargesThatShareALimiterAreMetTogether(t *testing.T) {
 	p.Add(Charge{r, "a", 1})
 	p.Add(Charge{r, "b", 1})
 	now := time.Duration(0)
-	for v := p.Take(now, time.Minute); v.Wait > 0; v = p.Take(now, time.Minute) {
+	for v := p.Take(now); !v.OK; v = p.Take(now) {
 		if now += v.Wait; now > time.Minute {
 			t.Fatalf("still waits after %v", now)
 		}

@@ -75,7 +75,7 @@ func drive(t testing.TB, u *teller, latency, long time.Duration) {
 		for {
 			e := &echo{sent: now, at: now + latency}
 			e.p.Add(Charge{Registry: r, Key: "k", Cost: 1})
-			if v := e.p.Take(now, 0); !v.OK || v.Wait > 0 {
+			if v := e.p.Take(now); !v.OK {
 				break
 			}
 			e.p.Sent()

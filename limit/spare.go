@@ -1,8 +1,6 @@
 package limit
 
 import (
-	"time"
-
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
@@ -71,25 +69,7 @@ func (m *Limiter) fromSpare(at, low, cost int64) bucket.Turn {
 	}
 }
 
-// ahead takes places that came back and come before place, if that is within
-// patience; none says that there are no such places.
-func (m *Limiter) ahead(line *bucket.Line, now time.Duration, cost, place int64, patience time.Duration) (t Turn, wait time.Duration, none bool) {
-	for {
-		old := m.spare()
-		if old == nil {
-			return Turn{}, 0, true
-		}
-		got, entry, ok := old.Ahead(line, line.At(now), cost, place)
-		if !ok {
-			return Turn{}, 0, true
-		}
-		if wait = line.Wait(now, got.Place); wait > patience || m.swapSpare(old, old.Cut(got, entry)) {
-			return Turn{got}, wait, false
-		}
-	}
-}
-
-// absorb unbooks what came back and stands last.
+// absorb has the line give again what came back and stands last.
 func (m *Limiter) absorb() {
 	for {
 		booked := m.booked.Load()

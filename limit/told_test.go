@@ -26,7 +26,7 @@ func hearing(t testing.TB, r *Registry, now time.Duration, key string, said []ou
 	t.Helper()
 	var p Permit
 	p.Add(Charge{Registry: r, Key: key, Cost: 1})
-	if v := p.Take(now, 0); !v.OK || v.Wait > 0 {
+	if v := p.Take(now); !v.OK {
 		t.Fatalf("no call can be made: %+v", v)
 	}
 	p.Sent()
@@ -90,7 +90,7 @@ func FuzzWhatIsTold(f *testing.F) {
 		for range 3 {
 			var p Permit
 			p.Add(Charge{Registry: r, Key: "k", Cost: max(0, min(cost, r.Most(now, "k")))})
-			p.Take(now, 0)
+			p.Take(now)
 			p.Sent()
 			p.Tell(now, time.Duration(later), []outcome.Level{said}, cost%2 == 0, nil)
 			at := r.Get(now, "k").Look(now)
@@ -141,7 +141,7 @@ func TestKeysThatWereForgottenAreToldAgain(t *testing.T) {
 	r, _ := NewRegistry(0, l)
 	var p Permit
 	p.Add(Charge{Registry: r, Key: "a", Cost: 1})
-	p.Take(0, 0)
+	p.Take(0)
 	p.Sent()
 	late := time.Hour
 	for i := range 100 {
@@ -166,7 +166,7 @@ func TestWhatOneIsToldIsNotForThoseWhoShare(t *testing.T) {
 	for i := range 10 {
 		var p Permit
 		p.Add(Charge{Registry: r, Key: fmt.Sprint("first", i), Cost: 1})
-		p.Take(0, 0)
+		p.Take(0)
 	}
 	for i := range 10 {
 		hearing(t, r, 0, fmt.Sprint(i), levels(8, 7, 7500*time.Millisecond))
@@ -189,7 +189,7 @@ func TestToldWhileThePolicyChanges(t *testing.T) {
 				now := time.Duration(i) * time.Millisecond
 				var p Permit
 				p.Add(Charge{Registry: r, Key: fmt.Sprint("k", i%3), Cost: 1})
-				p.Take(now, 0)
+				p.Take(now)
 				p.Sent()
 				p.Tell(now, now, levels([]int64{600, 30, 5_000_000, 200}[(i+g)%4], int64(i%30), time.Duration(i%3)*40*time.Second), true, func(Charge, float64) {})
 				p.Settle(now, nil)
@@ -215,7 +215,7 @@ func TestToldWhileThePolicyChanges(t *testing.T) {
 	}
 	var p Permit
 	p.Add(Charge{Registry: r, Key: "k0", Cost: 0})
-	p.Take(time.Second, 0)
+	p.Take(time.Second)
 	p.Sent()
 	p.Tell(time.Second, time.Second, levels(5, 5, 0), true, nil)
 	if at := r.Get(time.Second, "k0").Look(time.Second); !near(at.PerSecond, 77./60) {
@@ -284,7 +284,7 @@ func (s *sidecar) send(now time.Duration, up *provider) {
 		p := new(Permit)
 		cost := min(s.cost(), s.r.Most(now, "k"))
 		p.Add(Charge{Registry: s.r, Key: "k", Cost: cost})
-		if v := p.Take(now, 0); !v.OK {
+		if v := p.Take(now); !v.OK {
 			s.next = now + min(v.Wait, time.Second)
 			return
 		}

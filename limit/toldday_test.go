@@ -20,7 +20,7 @@ func TestTheFirstWordOfADayLeavesWhatItSays(t *testing.T) {
 	for left := int64(199); left > 190; left-- {
 		var p limit.Permit
 		p.Add(limit.Charge{Registry: r, Key: "k", Cost: 1})
-		if v := p.Take(now, 0); !v.OK {
+		if v := p.Take(now); !v.OK {
 			t.Fatalf("with %d left at the upstream: %+v", left, v)
 		}
 		p.Sent()

@@ -13,12 +13,15 @@ import (
 
 	"github.com/seed1158cd35/weir/clock"
 	"github.com/seed1158cd35/weir/limit/bucket"
+	"github.com/seed1158cd35/weir/limit/line"
 )
 
-// A line is callers of Wait who came one after the other, and when each got
-// through.
-type line struct {
-	m      *Limiter
+// A queue is calls that came one after the other and wait in a line, as the product has them
+// wait, and when each got through.
+type queue struct {
+	r      *Registry
+	m      *Limiter // of the key ""
+	lines  *line.Lines
 	start  time.Duration
 	wg     sync.WaitGroup
 	mu     sync.Mutex
@@ -28,22 +31,58 @@ type line struct {
 }
 
 // emptied is a limiter with nothing left and no one in front of it.
-func emptied(t *testing.T, r bucket.Rate) *line {
+func emptied(t *testing.T, l Limit) *queue {
 	t.Helper()
 	now := clock.System.Now()
-	m, err := New(now, limitOf(r))
+	r, err := NewRegistry(now, l)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for m.Try(now, 1) {
+	q := &queue{r: r, m: r.Get(now, ""), lines: line.NewLines(clock.System, line.Config{}), start: now}
+	for q.m.Try(now, 1) {
 	}
-	return &line{m: m, start: now}
+	return q
 }
 
-// join lets the caller i wait, and returns once he does.
-func (q *line) join(ctx context.Context, i int, n int64) {
+// A standing is a call that waits: it asks for its charge when it is first.
+type standing struct {
+	p     Permit
+	until time.Duration
+}
+
+func (s *standing) Ask(now, since time.Duration) line.Step {
+	switch v := s.p.TakeSince(now, since, 0); {
+	case v.OK:
+		return line.Step{Kind: line.Go}
+	case v.Wait > s.until-now:
+		return line.Step{Kind: line.Refuse}
+	default:
+		return line.Step{Kind: line.Wait, For: v.Wait, Again: time.Second}
+	}
+}
+
+// wait takes n units, in line if they are not there.
+func (q *queue) wait(ctx context.Context, n int64) error {
+	now := clock.System.Now()
+	s := &standing{until: bucket.Never - 1}
+	if at, ok := clock.System.Deadline(ctx); ok {
+		s.until = at
+	}
+	s.p.Add(Charge{Registry: q.r, Cost: n})
+	if q.lines.Empty() && s.p.Take(now).OK {
+		return nil
+	}
+	_, err := q.lines.Wait(ctx, now, &line.Call{Asker: s, Until: s.until}, line.Spot{
+		Key: q.r, Cost: time.Second, Units: n,
+		After: func(now time.Duration, ahead int64) time.Duration { return q.m.After(now, ahead, n) },
+	})
+	return err
+}
+
+// join lets the caller i wait, and returns once it does.
+func (q *queue) join(ctx context.Context, i int, n int64) {
 	q.wg.Go(func() {
-		err := q.m.Wait(ctx, clock.System, n)
+		err := q.wait(ctx, n)
 		q.mu.Lock()
 		defer q.mu.Unlock()
 		if q.refuse = append(q.refuse, err); err == nil {
@@ -55,7 +94,7 @@ func (q *line) join(ctx context.Context, i int, n int64) {
 
 func TestWaitersAreServedInOrderExactlyAtTheirTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := emptied(t, bucket.Rate{Amount: 100, Per: time.Second, Burst: 5})
+		q := emptied(t, limitOf(bucket.Rate{Amount: 100, Per: time.Second, Burst: 5}))
 		for i := range 200 {
 			q.join(t.Context(), i, 1)
 		}
@@ -69,13 +108,13 @@ func TestWaitersAreServedInOrderExactlyAtTheirTurns(t *testing.T) {
 }
 
 // Half of those who wait leave, in any order. The others get through in time, and
-// what the leavers held serves those who come next.
+// so do those who come next.
 func TestWhoLeavesLosesNothingForOthers(t *testing.T) {
 	for range 20 {
 		seed := rand.Uint64()
 		rng := rand.New(rand.NewPCG(seed, 1))
 		synctest.Test(t, func(t *testing.T) {
-			q := emptied(t, bucket.Rate{Amount: 100, Per: time.Second, Burst: 5})
+			q := emptied(t, limitOf(bucket.Rate{Amount: 100, Per: time.Second, Burst: 5}))
 			var leave []context.CancelFunc
 			for i := range 200 {
 				ctx, cancel := context.WithCancel(t.Context())
@@ -108,24 +147,25 @@ func TestWhoLeavesLosesNothingForOthers(t *testing.T) {
 	}
 }
 
-// All leave at once, in any order: nobody waits any more, so nobody has to.
-func TestAQueueThatLeavesIsGone(t *testing.T) {
+// All that was taken at once comes back, in any order: then it is as if nobody had taken it.
+func TestAllThatComesBackIsAsIfItHadNotGone(t *testing.T) {
 	for range 50 {
 		seed := rand.Uint64()
 		rng := rand.New(rand.NewPCG(seed, 1))
-		m := mustNew(t, limitOf(bucket.Rate{Amount: 100, Per: time.Second, Burst: 5}))
-		for m.Try(0, 1) {
-		}
+		m := mustNew(t, limitOf(bucket.Rate{Amount: 100, Per: time.Second, Burst: 5000}))
 		var turns []Turn
 		for range 1000 {
-			turn, _, _ := m.Take(0, 1+rng.Int64N(5), time.Hour)
+			turn, _, ok := m.Take(0, 1+rng.Int64N(5))
+			if !ok {
+				t.Fatalf("seed %#x: refused with %d left", seed, m.Look(0).Left)
+			}
 			turns = append(turns, turn)
 		}
 		for _, i := range rng.Perm(len(turns)) {
 			m.Back(0, turns[i], bucket.All)
 		}
-		if wait := m.Ask(0, 1); wait != 10*time.Millisecond || m.spare() != nil {
-			t.Fatalf("seed %#x: the next waits %v, want 10ms; kept %v", seed, wait, m.spare())
+		if left := m.Look(0).Left; left != 5000 || m.spare() != nil {
+			t.Fatalf("seed %#x: %d left of 5,000; kept %v", seed, left, m.spare())
 		}
 	}
 }
@@ -134,16 +174,16 @@ func TestAQueueThatLeavesIsGone(t *testing.T) {
 // permit pushed twenty intervals away by that.
 func TestCancelledWaitsDoNotPushTheNextAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := emptied(t, bucket.Rate{Amount: 20, Per: time.Second, Burst: 1})
+		q := emptied(t, limitOf(bucket.Rate{Amount: 20, Per: time.Second, Burst: 1}))
 		for range 20 {
 			ctx, cancel := context.WithCancelCause(t.Context())
 			left := errors.New("left")
 			go func() { time.Sleep(time.Microsecond); cancel(left) }()
-			if err := q.m.Wait(ctx, clock.System, 1); !errors.Is(err, left) {
+			if err := q.wait(ctx, 1); !errors.Is(err, left) {
 				t.Fatalf("got %v, want the cause", err)
 			}
 		}
-		if err := q.m.Wait(t.Context(), clock.System, 1); err != nil {
+		if err := q.wait(t.Context(), 1); err != nil {
 			t.Fatal(err)
 		}
 		if took := clock.System.Now() - q.start; took > 50*time.Millisecond {
@@ -155,12 +195,12 @@ func TestCancelledWaitsDoNotPushTheNextAway(t *testing.T) {
 func TestAPauseDelaysAllWhoWait(t *testing.T) {
 	for _, rolls := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			q := emptied(t, bucket.Rate{Amount: 10, Per: time.Second, Burst: 1})
-			gap := 100 * time.Millisecond
+			const gap = 100 * time.Millisecond
+			l := limitOf(bucket.Rate{Amount: 10, Per: time.Second, Burst: 1})
 			if rolls {
-				q.m, _ = New(q.start, rolling(1, gap))
-				q.m.Try(q.start, 1)
+				l = rolling(1, gap)
 			}
+			q := emptied(t, l)
 			for i := range 20 {
 				q.join(t.Context(), i, 1)
 			}
@@ -185,17 +225,16 @@ func TestAPauseDelaysAllWhoWait(t *testing.T) {
 	}
 }
 
-// Who is late for his turn, and asks in a pause, waits for its end like all.
+// Who asks in a pause waits for its end, also for what was there before it.
 func TestWhoComesLateIntoAPauseWaits(t *testing.T) {
 	for _, m := range []*Limiter{mustNew(t, limitOf(bucket.Rate{Amount: 1, Per: time.Second, Burst: 1})), mustNew(t, rolling(1, time.Second))} {
 		m.Try(0, 1)
-		turn, _, _ := m.Take(0, 1, time.Minute)
 		m.Pause(2*time.Second, 10*time.Second)
-		if due := m.Due(3*time.Second, turn); due != 7*time.Second {
-			t.Errorf("due in %v, want 7s", due)
+		if wait := m.Ask(3*time.Second, 1); wait != 7*time.Second || m.Try(10*time.Second-1, 1) {
+			t.Errorf("waits %v, want 7s, or goes before", wait)
 		}
-		if due := m.Due(10*time.Second, turn); due != 0 {
-			t.Errorf("due in %v after the pause", due)
+		if !m.Try(10*time.Second, 1) {
+			t.Error("does not go after the pause")
 		}
 	}
 }
@@ -206,7 +245,7 @@ func TestAFasterRateIsNotUsedTwice(t *testing.T) {
 	for _, set := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			r := bucket.Rate{Amount: 100, Per: time.Second, Burst: 5}
-			q := emptied(t, r)
+			q := emptied(t, limitOf(r))
 			if set {
 				q.m.Set(q.start, limitOf(bucket.Rate{Amount: 50, Per: time.Second, Burst: 5}))
 			} else {
@@ -220,6 +259,7 @@ func TestAFasterRateIsNotUsedTwice(t *testing.T) {
 			} else {
 				q.m.Pace(q.start, 100)
 			}
+			q.lines.Kick()
 			for range 6000 {
 				time.Sleep(time.Millisecond)
 				if now := clock.System.Now(); q.m.Try(now, 1) {
@@ -243,49 +283,57 @@ func TestAFasterRateIsNotUsedTwice(t *testing.T) {
 	}
 }
 
-// Whose turn is a full burst has it for one instant only, and at odd rates that
-// lies between two nanoseconds.
-func TestATurnOfAFullBurstIsNotMistakenForPassed(t *testing.T) {
+// A full burst is there for the first time at one instant, and at odd rates that lies between
+// two nanoseconds.
+func TestAFullBurstIsThereWhenItWasTold(t *testing.T) {
 	cases(t, 1000, func(rng *rand.Rand) error {
 		r := bucket.Rate{Amount: 1 + upTo(rng, 1<<35), Per: time.Second, Burst: 1 + rng.Int64N(50)}
 		m := mustNew(t, limitOf(r))
 		m.Try(0, r.Burst)
-		turn, wait, ok := m.Take(0, r.Burst, time.Hour*24*365)
-		if !ok || m.overtaken(wait, turn) {
-			return fmt.Errorf("%v: waits %v, %v, and is thought to be overtaken", r, wait, ok)
+		_, wait, _ := m.Take(0, r.Burst)
+		if _, _, early := m.Take(wait-1, r.Burst); early {
+			return fmt.Errorf("%v: goes before the %v that it was told", r, wait)
+		}
+		if _, again, ok := m.Take(wait, r.Burst); !ok {
+			return fmt.Errorf("%v: was told %v and then %v", r, wait, again)
 		}
 		return nil
 	})
 }
 
 // A burst of one is over a nanosecond later. Who wakes late, as all do, must go
-// even so.
+// even so, and the next one at its own time.
 func TestWhoWakesLateKeepsHisTurn(t *testing.T) {
 	r := mustRegistry(t, limitOf(bucket.Rate{Amount: 10, Per: time.Second, Burst: 1}))
-	m := r.Get(0, "")
-	m.Try(0, 1)
-	var p Permit
-	p.Add(Charge{r, "", 1})
-	v := p.Take(0, time.Hour)
-	m.Take(0, 1, time.Hour) // somebody stands behind
-	if v = p.Take(v.Wait+time.Millisecond, time.Hour); !v.OK || v.Wait != 0 {
-		t.Errorf("got %+v, want to go", v)
+	r.Get(0, "").Try(0, 1)
+	due := r.Get(0, "").Ask(0, 1)
+	for range 10 {
+		var p Permit
+		p.Add(Charge{r, "", 1})
+		now := due + time.Millisecond
+		if v := p.TakeSince(now, due, 0); !v.OK || p.Late() != time.Millisecond {
+			t.Errorf("got %+v, %v late; want to go", v, p.Late())
+		}
+		if next := now + r.Get(now, "").Ask(now, 1); next != due+100*time.Millisecond {
+			t.Errorf("the next goes %v later, want 100ms", next-due)
+		}
+		due += 100 * time.Millisecond
 	}
 }
 
 func TestADeadlineTooNearIsRefusedAtOnce(t *testing.T) {
 	for _, rolls := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			q := emptied(t, bucket.Rate{Amount: 1, Per: time.Second, Burst: 1})
+			l := limitOf(bucket.Rate{Amount: 1, Per: time.Second, Burst: 1})
 			if rolls {
-				q.m, _ = New(q.start, rolling(1, time.Second))
-				q.m.Try(q.start, 1)
+				l = rolling(1, time.Second)
 			}
+			q := emptied(t, l)
 			before := q.m.Look(q.start)
 			ctx, cancel := context.WithTimeout(t.Context(), 900*time.Millisecond)
 			defer cancel()
-			err := q.m.Wait(ctx, clock.System, 1)
-			if !errors.Is(err, ErrTooLate) || err.Error() != "take 1: turn would come too late: in 1s" {
+			err := q.wait(ctx, 1)
+			if !errors.Is(err, line.ErrRefused) {
 				t.Errorf("rolling %v: got %v", rolls, err)
 			}
 			if took := clock.System.Now() - q.start; took != 0 {
@@ -300,17 +348,17 @@ func TestADeadlineTooNearIsRefusedAtOnce(t *testing.T) {
 
 func TestAPauseBeyondTheDeadlineEndsTheWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		q := emptied(t, bucket.Rate{Amount: 1, Per: time.Second, Burst: 1})
+		q := emptied(t, limitOf(bucket.Rate{Amount: 1, Per: time.Second, Burst: 1}))
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 		defer cancel()
 		q.join(ctx, 0, 1)
 		q.m.Pause(q.start, q.start+time.Minute)
 		q.wg.Wait()
-		if took := clock.System.Now() - q.start; took != time.Second || !errors.Is(q.refuse[0], ErrTooLate) {
-			t.Errorf("got %v after %v, want %v after 1s", q.refuse[0], took, ErrTooLate)
+		if took := clock.System.Now() - q.start; took != time.Second || !errors.Is(q.refuse[0], line.ErrRefused) {
+			t.Errorf("got %v after %v, want %v after 1s", q.refuse[0], took, line.ErrRefused)
 		}
 		if wait := q.m.Ask(clock.System.Now(), 1); wait != time.Minute {
-			t.Errorf("the next waits %v, want 1m0s: the turn did not come back", wait)
+			t.Errorf("the next waits %v, want 1m0s", wait)
 		}
 	})
 }
@@ -318,8 +366,8 @@ func TestAPauseBeyondTheDeadlineEndsTheWait(t *testing.T) {
 func TestWhatCanNeverBeIsRefusedAtOnce(t *testing.T) {
 	for _, m := range []*Limiter{mustNew(t, limitOf(bucket.Rate{Amount: 10, Per: time.Second, Burst: 5})), mustNew(t, rolling(5, time.Second))} {
 		for _, n := range []int64{6, -1, 1 << 62, -1 << 63} {
-			if err := m.Wait(t.Context(), clock.System, n); !errors.Is(err, ErrTooMuch) {
-				t.Errorf("wait for %d: got %v", n, err)
+			if _, wait, ok := m.Take(0, n); ok || wait != bucket.Never {
+				t.Errorf("take %d: wait %v, %v", n, wait, ok)
 			}
 			if m.Ask(0, n) != bucket.Never || m.Try(0, n) {
 				t.Errorf("%d: asked %v", n, m.Ask(0, n))
@@ -331,10 +379,9 @@ func TestWhatCanNeverBeIsRefusedAtOnce(t *testing.T) {
 func TestACostOfNothingIsAlwaysMet(t *testing.T) {
 	for _, m := range []*Limiter{mustNew(t, limitOf(bucket.Rate{Amount: 10, Per: time.Second, Burst: 5})), mustNew(t, rolling(5, time.Second))} {
 		m.Try(0, 5)
-		m.Take(0, 5, time.Hour)
 		m.Pause(0, time.Hour)
 		before := m.Look(0)
-		turn, wait, ok := m.Take(0, 0, 0)
+		turn, wait, ok := m.Take(0, 0)
 		if !ok || wait != 0 || m.Ask(0, 0) != 0 || !m.Try(0, 0) {
 			t.Errorf("take 0: %v, %v; ask %v", wait, ok, m.Ask(0, 0))
 		}
@@ -342,16 +389,6 @@ func TestACostOfNothingIsAlwaysMet(t *testing.T) {
 		if after := m.Look(0); after != before {
 			t.Errorf("%+v became %+v", before, after)
 		}
-	}
-}
-
-func TestAnEndedContextTakesNothing(t *testing.T) {
-	m := mustNew(t, limitOf(bucket.Rate{Amount: 10, Per: time.Second, Burst: 5}))
-	ctx, cancel := context.WithCancelCause(t.Context())
-	gone := errors.New("gone")
-	cancel(gone)
-	if err := m.Wait(ctx, clock.System, 1); err != gone || m.Look(0).Left != 5 {
-		t.Errorf("got %v, %d left", err, m.Look(0).Left)
 	}
 }
 

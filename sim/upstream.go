@@ -116,7 +116,7 @@ func (u *Upstream) admit() bool {
 	if u.b.Rate == (bucket.Rate{}) {
 		return true
 	}
-	next, _, _, ok := u.state.Take(&u.line, u.w.now, 1, 0)
+	next, _, ok := u.state.Take(&u.line, u.w.now, 1)
 	u.state = next
 	return ok
 }
@@ -124,7 +124,7 @@ func (u *Upstream) admit() bool {
 func (u *Upstream) throttle() outcome.Outcome {
 	o := outcome.Outcome{Class: outcome.Throttled, Code: "throttled", Undone: true}
 	if u.b.Hint {
-		_, _, wait, _ := u.state.Take(&u.line, u.w.now, 1, forever)
+		_, wait, _ := u.state.Take(&u.line, u.w.now, 1)
 		o.Hint = outcome.Hint{Said: true, After: wait}
 	}
 	return o

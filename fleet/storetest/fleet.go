@@ -46,7 +46,7 @@ func (m *member) try(r *limit.Registry, cost int64) (*limit.Permit, bool) {
 	p := new(limit.Permit)
 	p.Add(limit.Charge{Registry: r, Key: "k", Cost: cost})
 	now := clock.System.Now()
-	for v := p.Take(now, 0); ; v = p.Take(now, 0) {
+	for v := p.Take(now); ; v = p.Take(now) {
 		if !v.Ask {
 			return p, v.OK
 		}

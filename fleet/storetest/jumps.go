@@ -119,8 +119,8 @@ func Granted(t *testing.T, r *limit.Registry) bool {
 	until := now + 2*time.Second
 	var p limit.Permit
 	p.Add(limit.Charge{Registry: r, Cost: 1})
-	v := p.Take(now, until-now)
-	for v.Ask {
+	v := p.Take(now)
+	for p.Asks(v, until-now) {
 		var err error
 		if v, err = p.Fetch(context.Background(), now, until, limit.Normal); err != nil {
 			t.Error(err)
@@ -129,7 +129,7 @@ func Granted(t *testing.T, r *limit.Registry) bool {
 			return false
 		}
 		now = clock.System.Now()
-		v = p.Take(now, max(0, until-now))
+		v = p.Take(now)
 	}
 	if d := time.Since(asked); d > 3*time.Second {
 		t.Errorf("a call that may wait 2s waited %v", d)

@@ -22,24 +22,25 @@ func ExampleParseRate() {
 func ExampleState_Take() {
 	l := bucket.NewLine(0, bucket.Rate{Amount: 10, Per: time.Second, Burst: 2})
 	s := l.Fresh(0)
-	for range 4 {
-		next, _, wait, ok := s.Take(&l, 0, 1, 150*time.Millisecond)
+	for range 3 {
+		next, wait, ok := s.Take(&l, 0, 1)
 		fmt.Println(wait, ok)
 		s = next
 	}
 	// Output:
 	// 0s true
 	// 0s true
-	// 100ms true
-	// 200ms false
+	// 100ms false
 }
 
 func ExampleLine_Pause() {
 	l := bucket.NewLine(0, bucket.Rate{Amount: 10, Per: time.Second, Burst: 2})
-	_, turn, wait, _ := l.Empty(0).Take(&l, 0, 1, time.Second)
+	s := l.Empty(0)
+	_, wait, _ := s.Take(&l, 0, 1)
 	fmt.Println(wait)
 	l = l.Pause(0, 30*time.Second)
-	fmt.Println(l.Wait(0, turn.Place))
+	_, wait, _ = s.Take(&l, 0, 1)
+	fmt.Println(wait)
 	// Output:
 	// 100ms
 	// 30.1s
@@ -48,7 +49,7 @@ func ExampleLine_Pause() {
 func ExampleLine_Change() {
 	l := bucket.NewLine(0, bucket.Rate{Amount: 10, Per: time.Second, Burst: 10})
 	s := l.Fresh(0)
-	s, _, _, _ = s.Take(&l, 0, 6, 0)
+	s, _, _ = s.Take(&l, 0, 6)
 	l, _ = l.Change(0, bucket.Rate{Amount: 20, Per: time.Second, Burst: 20})
 	fmt.Println(s.Left(&l, 0), l.Full())
 	// Output: 4 20
@@ -57,13 +58,13 @@ func ExampleLine_Change() {
 func ExampleLog() {
 	g := bucket.NewLog(bucket.Window{Amount: 2, Per: time.Minute})
 	for i := range time.Duration(3) {
-		_, wait, ok := g.Take(i*time.Second, 0, 1, time.Minute)
+		_, wait, ok := g.Take(i*time.Second, 0, 1)
 		fmt.Println(wait, ok)
 	}
 	// Output:
 	// 0s true
 	// 0s true
-	// 58s true
+	// 58s false
 }
 
 func ExampleCalendar_Window() {

@@ -160,11 +160,10 @@ func (l *Line) Resume(now time.Duration) Line {
 	return next
 }
 
-// Shut is the line for a limiter that is out of use: turns that were given keep
-// their instants, and nobody is given another.
+// Shut is the line for a limiter that is out of use: nobody is given anything.
 func (l *Line) Shut() Line {
 	next := *l
-	next.most = 0 // the burst stays: it decides which turns have been passed
+	next.most = 0
 	return next
 }
 
@@ -198,11 +197,6 @@ func (l *Line) Change(now time.Duration, r Rate) (Line, bool) {
 	}
 	next := l.onward(now)
 	next.floor = l.Low(next.place)
-	if next.Paused(now) {
-		// Those who wait for the end of the pause hold places of the old burst,
-		// and must not all go at once if the new one is smaller.
-		next.place -= max(0, l.depth-int64(depth))
-	}
 	next.full, next.speed, next.depth, next.most = full, full, int64(depth), r.Full()
 	return next, true
 }

@@ -46,14 +46,13 @@ func anyLine(rng *rand.Rand, start time.Duration) error {
 		if err := checkLine(&l, now, upTo(rng, 1<<60)); err != nil {
 			return fmt.Errorf("%v, step %d, line %+v: %w", r, step, l, err)
 		}
-		before, stale := l, false // a stale change, or one in a pause, may set the line back
+		before, stale := l, false // a stale change may set the line back
 		switch rng.IntN(5) {
 		case 0:
 			l = l.Pause(now, now+time.Duration(upTo(rng, 1<<50)))
 		case 1:
 			l = l.Pace(now, r.PerSecond()*rng.Float64()*1.1)
 		case 2:
-			stale = l.Paused(now)
 			l, _ = l.Change(now, Rate{max(1, min(r.Amount, math.MaxInt64/8)*int64(1+rng.IntN(8))/int64(1+rng.IntN(8))), r.Per, upTo(rng, 1000)})
 		case 3: // a reading from before: another core was faster
 			stale = true
@@ -111,7 +110,7 @@ func TestAnAxisThatIsUsedUpGivesNothing(t *testing.T) {
 		t.Fatalf("at %d, want the last place %d", got, End-1)
 	}
 	s := State{l.At(now)}
-	if _, _, wait, ok := s.Take(&l, now, 1, Never-1); ok || wait != Never {
+	if _, wait, ok := s.Take(&l, now, 1); ok || wait != Never {
 		t.Errorf("took a unit beyond the axis: wait %v, ok %v", wait, ok)
 	}
 }

@@ -15,18 +15,13 @@ type Window struct {
 	Per    time.Duration
 }
 
-const (
-	// remembered is how many calls of one window a Log tells apart. Windows of as many
-	// units and more are divided into as many grains, less two: calls of one grain are
-	// remembered together, from the last of them, so for a grain too long at most.
-	remembered = 1024
-	// mostWaiting is how many calls may be booked for later.
-	mostWaiting = 1024
-)
+// remembered is how many calls of one window a Log tells apart. Windows of as many
+// units and more are divided into as many grains, less two: calls of one grain are
+// remembered together, from the last of them, so for a grain too long at most.
+const remembered = 1024
 
-// A Log is what went and what is booked within the last window, oldest first. It takes
-// no more than 24 KiB, and as much again while many wait; it begins with next to
-// nothing. It is for one goroutine at a time. Make it with NewLog.
+// A Log is what went within the last window, oldest first. It takes no more than 24 KiB;
+// it begins with next to nothing. It is for one goroutine at a time. Make it with NewLog.
 type Log struct {
 	Window
 	grain time.Duration // 0: every call is told apart
@@ -36,8 +31,6 @@ type Log struct {
 	seq        uint64  // the Mark of the latest entry
 	gone       uint64  // that of the latest that was forgotten
 	sum        int64   // units in all entries
-	empty      bool    // there may be entries of nothing
-	void       []span  // marks of those whom Here left out
 	now        time.Duration
 	until      time.Duration // to this instant calls go into the latest entry
 
@@ -55,9 +48,6 @@ type entry struct {
 	id uint64
 }
 
-// A span is marks, both ends included.
-type span struct{ first, last uint64 }
-
 // A Mark names what Take gave. The zero Mark is that of nothing.
 type Mark uint64
 
@@ -74,23 +64,14 @@ func (w Window) grain() time.Duration {
 // latest leaves room to count with instants.
 const latest = math.MaxInt64 / 2
 
-// Take books n units for the first instant at which they may go, which is not before
-// notBefore, and says how long that is away. If it is longer than patience, or n is above
-// the amount, or as many wait as may, it reports false and changes nothing. Callers go in
-// the order in which they asked; a cost of 0 is always met.
-func (g *Log) Take(now, notBefore time.Duration, n int64, patience time.Duration) (m Mark, wait time.Duration, ok bool) {
-	if n <= 0 || n > g.Amount {
-		return 0, unlessNothing(n), n == 0
+// Take takes n units if they may go now, and not before notBefore. If they may not it changes
+// nothing, and says how long it takes until they may: Never if n is above the amount. A cost of
+// 0 is always met.
+func (g *Log) Take(now, notBefore time.Duration, n int64) (m Mark, wait time.Duration, ok bool) {
+	if wait = g.Ask(now, notBefore, n); wait > 0 || n <= 0 {
+		return 0, wait, wait == 0
 	}
-	g.turn(now, notBefore)
-	at := g.earliest(g.ref, n)
-	if wait = at - g.now; wait > patience || at > latest {
-		return 0, wait, false
-	}
-	if at > g.now {
-		return g.book(at, n)
-	}
-	return g.add(at, n), 0, true
+	return g.add(g.now, n), 0, true
 }
 
 // Ask is how long n units would have to wait. It takes nothing.
@@ -112,11 +93,7 @@ func unlessNothing(n int64) time.Duration {
 // turn brings the log to the instant, and ref to the first at which who asks now may go.
 func (g *Log) turn(now, notBefore time.Duration) {
 	g.forget(now)
-	ref := max(g.now, notBefore)
-	if g.next > g.base {
-		ref = max(ref, g.entry(g.next-1).at)
-	}
-	g.refer(ref)
+	g.refer(max(g.now, notBefore))
 }
 
 // forget drops what has left the window, and what came back whole before that.
@@ -175,7 +152,7 @@ func (g *Log) entry(i uint64) *entry { return &g.ring[i&uint64(len(g.ring)-1)] }
 // add counts units that go now.
 func (g *Log) add(at time.Duration, n int64) Mark {
 	if g.next > g.base {
-		if e := g.entry(g.next - 1); e.id == g.seq && (at < g.until || at == e.at) {
+		if e := g.entry(g.next - 1); at < g.until || at == e.at {
 			e.at, e.n = at, e.n+n
 			g.used, g.sum = g.used+n, g.sum+n
 			return Mark(e.id)
@@ -189,48 +166,15 @@ func (g *Log) add(at time.Duration, n int64) Mark {
 	return Mark(g.seq)
 }
 
-// book counts units that go later. Each call has an entry of its own until then.
-func (g *Log) book(at time.Duration, n int64) (m Mark, wait time.Duration, ok bool) {
-	wait = at - g.now
-	if g.next-g.first(g.now) >= mostWaiting && g.empty {
-		g.compact()
-	}
-	if g.next-g.first(g.now) >= mostWaiting || g.next-g.base == uint64(len(g.ring)) && !g.room() {
-		return 0, wait, false
-	}
-	g.seq++
-	g.until = 0
-	g.append(entry{at, n, g.seq})
-	return Mark(g.seq), wait, true
-}
-
 func (g *Log) push(e entry) {
 	*g.entry(g.next) = e
 	g.next++
-}
-
-// first is the position of the first entry that goes after an instant.
-func (g *Log) first(at time.Duration) uint64 {
-	lo, hi := g.base, g.next
-	for lo < hi {
-		if i := lo + (hi-lo)/2; g.entry(i).at > at {
-			hi = i
-		} else {
-			lo = i + 1
-		}
-	}
-	return lo
 }
 
 // find is the entry of a mark, nil if it is forgotten.
 func (g *Log) find(m Mark) (i uint64, e *entry) {
 	if uint64(m) <= g.gone || uint64(m) > g.seq {
 		return 0, nil
-	}
-	for _, v := range g.void {
-		if v.first <= uint64(m) && uint64(m) <= v.last {
-			return 0, nil
-		}
 	}
 	lo, hi := g.base, g.next
 	for lo < hi {
@@ -244,21 +188,4 @@ func (g *Log) find(m Mark) (i uint64, e *entry) {
 		return 0, nil
 	}
 	return lo, g.entry(lo)
-}
-
-// When is the instant at which what has the mark may go.
-func (g *Log) When(m Mark) (time.Duration, bool) {
-	if _, e := g.find(m); e != nil {
-		return e.at, true
-	}
-	return 0, false
-}
-
-// Due is how long what has the mark still has to wait.
-func (g *Log) Due(now time.Duration, m Mark) time.Duration {
-	g.now = max(g.now, now)
-	if at, ok := g.When(m); ok && at > g.now {
-		return at - now
-	}
-	return 0
 }

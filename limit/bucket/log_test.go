@@ -4,11 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 )
 
-// A going is units that went, or will go when their turn comes.
+// A going is units that went, or that wait.
 type going struct {
 	mark Mark
 	n    int64
@@ -31,7 +32,8 @@ func overWindow(all []*going, w Window) error {
 	return nil
 }
 
-// A logRun is a random history of a log, and what really went.
+// A logRun is a random history of a log, and what really went. Calls that wait stand in a
+// line: the first asks how long it has to wait, and takes then.
 type logRun struct {
 	rng     *rand.Rand
 	log     Log
@@ -40,99 +42,102 @@ type logRun struct {
 	paused  time.Duration
 	waiting []*going
 	went    []*going
-	left    []*going // those who waited when a pause was lifted
 }
 
 func newLogRun(rng *rand.Rand, w Window) *logRun {
 	return &logRun{rng: rng, log: NewLog(w), dearest: w.Amount, now: time.Duration(rng.Int64N(1 << 40))}
 }
 
-// advance lets those go whose turn comes on the way to the instant, in order.
+// advance lets those go who wait, in order, each when it was told to and not earlier.
 func (r *logRun) advance(to time.Duration) error {
 	for len(r.waiting) > 0 {
 		g := r.waiting[0]
-		at, ok := r.log.When(g.mark)
-		if !ok {
-			return errors.New("one who waits is not in the log any more")
-		}
-		if at > to {
+		wait := r.log.Ask(r.now, r.paused, g.n)
+		if wait > to-r.now {
 			break
 		}
-		if len(r.waiting) > 1 {
-			if next, _ := r.log.When(r.waiting[1].mark); next < at {
-				return fmt.Errorf("one who asked later goes at %v, before %v", next, at)
+		if wait > 0 {
+			if _, left, ok := r.log.Take(r.now+wait-1, r.paused, g.n); ok || left != 1 {
+				return fmt.Errorf("goes before the %v that it was told, or still waits %v: %v", wait, left, ok)
 			}
 		}
-		if at < r.paused && r.now < r.paused {
-			return fmt.Errorf("goes at %v, in a pause until %v", at, r.paused)
+		r.now += wait
+		m, left, ok := r.log.Take(r.now, r.paused, g.n)
+		if !ok {
+			return fmt.Errorf("still has to wait %v when its turn has come", left)
 		}
-		if d := r.log.Due(at, g.mark); d != 0 {
-			return fmt.Errorf("still has to wait %v when its turn has come", d)
+		r.waiting = r.waiting[1:]
+		if err := r.goes(m, g.n); err != nil {
+			return err
 		}
-		g.at = at
-		r.went, r.waiting = append(r.went, g), r.waiting[1:]
 	}
 	r.now = to
 	return nil
 }
 
-// used is what went in a window of the length up to now, and what waits.
+func (r *logRun) goes(m Mark, n int64) error {
+	if r.now < r.paused {
+		return fmt.Errorf("goes at %v, in a pause until %v", r.now, r.paused)
+	}
+	r.went = append(r.went, &going{m, n, r.now})
+	return nil
+}
+
+// used is what went in a window of the length up to now.
 func (r *logRun) used(per time.Duration) (sum int64) {
 	for i := len(r.went) - 1; i >= 0 && r.went[i].at > r.now-per; i-- {
 		sum += r.went[i].n
-	}
-	for _, g := range r.waiting {
-		sum += g.n
 	}
 	return sum
 }
 
 func (r *logRun) take() error {
 	n := 1 + r.rng.Int64N(r.dearest)
-	patience := time.Duration(r.rng.IntN(2)) * time.Duration(r.rng.Int64N(int64(5*r.log.Per)))
 	left := r.log.Left(r.now)
 	said := r.log.Ask(r.now, r.paused, n)
-	m, wait, ok := r.log.Take(r.now, r.paused, n, patience)
+	m, wait, ok := r.log.Take(r.now, r.paused, n)
 	switch {
 	case wait != said:
 		return fmt.Errorf("told to wait %v and then %v", said, wait)
-	case !ok && wait <= patience && len(r.waiting) < mostWaiting:
-		return fmt.Errorf("refused a wait of %v with a patience of %v", wait, patience)
-	case ok && wait == 0 && left < n:
-		return fmt.Errorf("%d went at once although %d were left", n, left)
+	case ok != (wait == 0):
+		return fmt.Errorf("%v, with a wait of %v", ok, wait)
+	case ok && left < n:
+		return fmt.Errorf("%d went although %d were left", n, left)
 	case !ok && r.log.Left(r.now) != left:
 		return errors.New("a refusal changed what is left")
-	case wait > 0 && len(r.waiting) == 0 && r.now >= r.paused && r.used(r.log.Per+r.log.grain)+n <= r.log.Amount:
+	case !ok && r.now >= r.paused && r.used(r.log.Per+r.log.grain)+n <= r.log.Amount:
 		return fmt.Errorf("%d have to wait for %v although %d of %d went", n, wait, r.used(r.log.Per), r.log.Amount)
-	case !ok:
-		return nil
+	case ok:
+		return r.goes(m, n)
 	}
-	g := &going{mark: m, n: n, at: r.now + wait}
-	r.waiting = append(r.waiting, g)
-	return r.advance(r.now)
+	if r.rng.IntN(2) == 0 {
+		r.waiting = append(r.waiting, &going{n: n})
+	}
+	return nil
 }
 
 // back gives some of a going back. Those of which nothing is left are as if they had
-// never been.
+// never been. Who waits holds nothing, and just leaves.
 func (r *logRun) back() {
-	of := &r.went
-	if len(r.waiting) > 0 && r.rng.IntN(2) == 0 {
-		of = &r.waiting
-	}
-	if len(*of) == 0 {
+	if n := len(r.waiting); n > 0 && r.rng.IntN(2) == 0 {
+		i := r.rng.IntN(n)
+		r.waiting = append(r.waiting[:i:i], r.waiting[i+1:]...)
 		return
 	}
-	i := len(*of) - 1 - min(r.rng.IntN(len(*of)), r.rng.IntN(50))
-	g := (*of)[max(0, i)]
+	if len(r.went) == 0 {
+		return
+	}
+	i := len(r.went) - 1 - min(r.rng.IntN(len(r.went)), r.rng.IntN(50))
+	g := r.went[i]
 	n := g.n
 	if r.rng.IntN(2) == 0 {
 		n = r.rng.Int64N(g.n + 1)
 	}
-	if _, ok := r.log.When(g.mark); !ok && g.at > r.now-r.log.Per {
+	if _, e := r.log.find(g.mark); e == nil && g.at > r.now-r.log.Per {
 		panic("forgotten")
 	}
 	if g.n -= r.log.Back(g.mark, n); g.n == 0 {
-		*of = append((*of)[:max(0, i):max(0, i)], (*of)[max(0, i)+1:]...)
+		r.went = append(r.went[:i:i], r.went[i+1:]...)
 	}
 }
 
@@ -159,10 +164,9 @@ func (r *logRun) act() error {
 		r.back()
 	case 5:
 		r.paused = max(r.paused, r.now+time.Duration(r.rng.Int64N(int64(r.log.Per))))
-		r.log.Replan(r.now, r.paused)
 	case 6:
 		if r.rng.IntN(4) == 0 {
-			r.lift()
+			r.paused = r.now
 		}
 	default:
 		if err := r.take(); err != nil {
@@ -172,38 +176,23 @@ func (r *logRun) act() error {
 	return r.sound()
 }
 
-func (r *logRun) lift() {
-	r.log.Here(r.now)
-	r.left, r.waiting, r.paused = append(r.left, r.waiting...), nil, r.now
-}
-
 // sound looks at what a log says of itself.
 func (r *logRun) sound() error {
-	for i := 0; i < len(r.left); i += 1 + r.rng.IntN(20) {
-		g := r.left[i]
-		if at, ok := r.log.When(g.mark); ok || r.log.Back(g.mark, g.n) > 0 {
-			return fmt.Errorf("one who has to ask anew still goes at %v", at)
-		}
-	}
 	if left := r.log.Left(r.now); left != max(0, r.log.Amount-r.log.sum) || left > r.log.Amount {
 		return fmt.Errorf("%d left of %d", left, r.log.Amount)
 	}
-	var ahead int64
-	for _, g := range r.waiting {
-		ahead += g.n
-	}
-	if got := r.log.Ahead(r.now); got != ahead {
-		return fmt.Errorf("%d are booked, want %d", got, ahead)
-	}
 	if r.log.grain == 0 && r.log.sum != r.used(r.log.Per) {
 		return fmt.Errorf("counts %d, want %d", r.log.sum, r.used(r.log.Per))
+	}
+	if reset := r.log.Reset(r.now); r.log.grain == 0 && (reset == 0) != (r.log.sum == 0) {
+		return fmt.Errorf("%d count, and all is there again in %v", r.log.sum, reset)
 	}
 	copied := r.log.Clone()
 	copied.recount()
 	if copied.used != r.log.used || copied.sum != r.log.sum {
 		return fmt.Errorf("%d of %d count, want %d of %d", r.log.used, r.log.sum, copied.used, copied.sum)
 	}
-	if len(r.log.ring) > remembered+mostWaiting {
+	if len(r.log.ring) > remembered {
 		return fmt.Errorf("%d entries", len(r.log.ring))
 	}
 	return nil
@@ -214,7 +203,7 @@ func anyWindow(rng *rand.Rand) Window {
 	return Window{1 + rng.Int64N(amounts[rng.IntN(len(amounts))]), time.Duration(1 + upTo(rng, 1<<40))}
 }
 
-// Whatever is taken, booked and comes back, in whatever pauses: no window has more than
+// Whatever is taken, awaited and comes back, in whatever pauses: no window has more than
 // the amount; a small log is exact, and of a large one nobody waits longer than if calls
 // of one grain had been one call.
 func TestNoWindowSeesMoreThanItsAmount(t *testing.T) {
@@ -264,9 +253,7 @@ func TestAFullLogIsExactAndBounded(t *testing.T) {
 	})
 }
 
-// With another window those who wait keep their order and none goes earlier than
-// it was told; no window after the change sees more than the new amount, but for
-// a single one that costs more.
+// No window after a change sees more than the new amount.
 func TestAChangedWindowHoldsFromThenOn(t *testing.T) {
 	cases(t, 1000, func(rng *rand.Rand) error {
 		r := newLogRun(rng, Window{1 + rng.Int64N(20), time.Duration(1 + rng.Int64N(1e9))})
@@ -276,32 +263,27 @@ func TestAChangedWindowHoldsFromThenOn(t *testing.T) {
 			}
 		}
 		w := Window{1 + rng.Int64N(20), 1 + time.Duration(rng.Int64N(int64(r.log.Per)))}
-		told := map[*going]time.Duration{}
-		most := w.Amount
-		for _, g := range r.waiting {
-			told[g], _ = r.log.When(g.mark)
-			most = max(most, g.n)
-		}
-		r.log.Set(r.now, r.paused, w)
+		r.log.Set(r.now, w)
 		r.dearest = w.Amount
-		for g, before := range told {
-			if at, _ := r.log.When(g.mark); at < before {
-				return fmt.Errorf("one who was told %v goes at %v", before, at)
-			}
-		}
+		r.waiting = slices.DeleteFunc(r.waiting, func(g *going) bool { return g.n > w.Amount })
 		first := len(r.went)
 		for range 15 {
 			if err := r.advance(r.now + time.Duration(upTo(rng, int64(w.Per)))); err != nil {
 				return err
 			}
-			if _, _, ok := r.log.Take(r.now, r.paused, 1, 0); ok {
-				r.went = append(r.went, &going{n: 1, at: r.now})
+			if m, _, ok := r.log.Take(r.now, r.paused, 1); ok {
+				if err := r.goes(m, 1); err != nil {
+					return err
+				}
 			}
 		}
 		if err := r.advance(Never / 4); err != nil {
 			return err
 		}
-		return overWindow(r.went[min(first, len(r.went)):], Window{most, w.Per})
+		if len(r.waiting) > 0 {
+			return fmt.Errorf("%d still wait", len(r.waiting))
+		}
+		return overWindow(r.went[first:], w)
 	})
 }
 
@@ -316,17 +298,15 @@ func TestWhatIsOwedCountsInItsWindow(t *testing.T) {
 				return err
 			}
 		}
-		told := map[*going]time.Duration{}
-		for _, g := range r.waiting {
-			told[g], _ = r.log.When(g.mark)
+		before := time.Duration(0)
+		if len(r.waiting) > 0 {
+			before = r.log.Ask(r.now, r.paused, r.waiting[0].n)
 		}
 		owed := 1 + rng.Int64N(2*r.log.Amount)
 		r.log.Owe(r.now, owed)
 		debt := &going{n: owed, at: r.now}
-		for g, before := range told {
-			if at, ok := r.log.When(g.mark); at < before || !ok {
-				return fmt.Errorf("one who was told %v goes at %v, %v", before, at, ok)
-			}
+		if len(r.waiting) > 0 && r.log.Ask(r.now, r.paused, r.waiting[0].n) < before {
+			return errors.New("a debt lets those who wait go sooner")
 		}
 		if r.log.Left(r.now) > max(0, r.log.Amount-owed) {
 			return fmt.Errorf("%d left of %d after %d were owed", r.log.Left(r.now), r.log.Amount, owed)
@@ -334,42 +314,22 @@ func TestWhatIsOwedCountsInItsWindow(t *testing.T) {
 		if at := r.log.Ask(r.now, 0, r.log.Amount); at < r.log.Per {
 			return fmt.Errorf("all goes in %v although some are owed now", at)
 		}
-		before := len(r.went)
+		went := len(r.went)
 		if err := r.advance(Never / 4); err != nil {
 			return err
 		}
-		after := append([]*going{{n: min(debt.n, r.log.Amount), at: debt.at}}, r.went[before:]...)
+		after := append([]*going{{n: min(debt.n, r.log.Amount), at: debt.at}}, r.went[went:]...)
 		return overWindow(after, r.log.Window)
 	})
 }
 
-// What is not in the log any more has come: so nobody who waits may be forgotten.
-func TestALogRefusesRatherThanForgetWhoWaits(t *testing.T) {
-	g := NewLog(Window{1, time.Second})
-	var marks []Mark
-	for i := range 2 * mostWaiting {
-		m, wait, ok := g.Take(0, 0, 1, Never-1)
-		if ok != (i <= mostWaiting) { // the first does not wait
-			t.Fatalf("caller %d: %v, wait %v", i, ok, wait)
-		}
-		if ok {
-			marks = append(marks, m)
-		}
-	}
-	for i, m := range marks {
-		if at, ok := g.When(m); !ok || at != time.Duration(i)*time.Second {
-			t.Fatalf("caller %d goes at %v, %v", i, at, ok)
-		}
-	}
-}
-
 func TestUnitsAPeriodApartStandInDifferentWindows(t *testing.T) {
 	g := NewLog(Window{1, time.Minute})
-	g.Take(0, 0, 1, 0)
-	if _, wait, ok := g.Take(time.Minute-1, 0, 1, 0); ok || wait != 1 {
+	g.Take(0, 0, 1)
+	if _, wait, ok := g.Take(time.Minute-1, 0, 1); ok || wait != 1 {
 		t.Errorf("1 ns early: got %v, %v", wait, ok)
 	}
-	if _, wait, ok := g.Take(time.Minute, 0, 1, 0); !ok || wait != 0 {
+	if _, wait, ok := g.Take(time.Minute, 0, 1); !ok || wait != 0 {
 		t.Errorf("a minute later: got %v, %v", wait, ok)
 	}
 }
@@ -380,18 +340,18 @@ func TestCallsOfOneGrainCountFromTheLastOfThem(t *testing.T) {
 	g := NewLog(w)
 	first := 10 * w.grain()
 	last := first + w.grain() - 1
-	g.Take(first, 0, 1, 0)
-	g.Take(last, 0, w.Amount-1, 0)
-	if _, wait, ok := g.Take(first+w.Per, 0, 2, 0); ok || wait != last-first {
+	g.Take(first, 0, 1)
+	g.Take(last, 0, w.Amount-1)
+	if _, wait, ok := g.Take(first+w.Per, 0, 2); ok || wait != last-first {
 		t.Errorf("when the first has left: %v, %v; want a wait of %v", wait, ok, last-first)
 	}
-	if _, _, ok := g.Take(last+w.Per, 0, w.Amount, 0); !ok {
+	if _, _, ok := g.Take(last+w.Per, 0, w.Amount); !ok {
 		t.Error("when all have left nothing goes")
 	}
 }
 
-// Who was told an instant goes then, however many wait behind, and whoever waits for one
-// that is hardly later.
+// Who was told an instant goes then, also where what leaves the window is of one grain and
+// what comes is not.
 func TestWhoWaitsGoesWhenItWasTold(t *testing.T) {
 	const calls, waiters = 900, 300 // together more than a log tells apart
 	w := Window{2 * remembered, time.Second}
@@ -404,27 +364,17 @@ func TestWhoWaitsGoesWhenItWasTold(t *testing.T) {
 	if a >= b {
 		t.Fatal("no such neighbours")
 	}
-	g.Take(a, 0, 1, 0)
-	g.Take(b, 0, 1, 0)
+	g.Take(a, 0, 1)
+	g.Take(b, 0, 1)
 	for i := range int64(calls - 2) {
-		g.Take(b+grain*time.Duration(i+1), 0, 1, 0)
+		g.Take(b+grain*time.Duration(i+1), 0, 1)
 	}
 	now := b + calls*grain
-	g.Take(now, 0, w.Amount-calls, 0)
-	told := make(map[Mark]time.Duration)
-	for range waiters {
-		m, wait, ok := g.Take(now, 0, 1, time.Hour)
-		if !ok {
-			t.Fatal("refused")
-		}
-		told[m] = now + wait
-	}
-	if len(told) != waiters {
-		t.Errorf("%d waiters have %d marks", waiters, len(told))
-	}
-	for m, at := range told {
-		if got, ok := g.When(m); !ok || got != at {
-			t.Errorf("told %v, goes at %v, %v", at, got, ok)
+	g.Take(now, 0, w.Amount-calls)
+	for i := range waiters {
+		now += g.Ask(now, 0, 1)
+		if _, wait, ok := g.Take(now, 0, 1); !ok {
+			t.Fatalf("waiter %d still has to wait %v", i, wait)
 		}
 	}
 }
@@ -434,7 +384,7 @@ func TestWhoWaitsGoesWhenItWasTold(t *testing.T) {
 func TestAClockReadEarlierIsNotRefused(t *testing.T) {
 	g := NewLog(Window{10, time.Minute})
 	for _, now := range []time.Duration{100, 99, 50} {
-		if _, wait, ok := g.Take(now, 0, 1, 0); !ok || wait != 0 {
+		if _, wait, ok := g.Take(now, 0, 1); !ok || wait != 0 {
 			t.Errorf("at %v: %v, %v", now, wait, ok)
 		}
 	}
@@ -444,7 +394,7 @@ func TestALogThatIsFullAllocatesNothing(t *testing.T) {
 	for _, amount := range []int64{5, 1000, 5000} {
 		g, now := NewLog(Window{amount, time.Minute}), time.Duration(0)
 		step := time.Minute / time.Duration(amount) * 9 / 10
-		take := func() { g.Take(now, 0, 1, 0); now += step }
+		take := func() { g.Take(now, 0, 1); now += step }
 		for range 3 * amount {
 			take()
 		}
@@ -456,12 +406,12 @@ func TestALogThatIsFullAllocatesNothing(t *testing.T) {
 
 func TestALogMeetsACostOfNothing(t *testing.T) {
 	g := NewLog(Window{1, time.Minute})
-	g.Take(0, 0, 1, 0)
-	if _, wait, ok := g.Take(0, 0, 0, 0); !ok || wait != 0 {
+	g.Take(0, 0, 1)
+	if _, wait, ok := g.Take(0, 0, 0); !ok || wait != 0 {
 		t.Errorf("got %v, %v", wait, ok)
 	}
 	for _, n := range []int64{-1, 2} {
-		if _, wait, ok := g.Take(0, 0, n, Never); ok || wait != Never {
+		if _, wait, ok := g.Take(0, 0, n); ok || wait != Never {
 			t.Errorf("take %d: got %v, %v", n, wait, ok)
 		}
 	}
@@ -470,11 +420,9 @@ func TestALogMeetsACostOfNothing(t *testing.T) {
 // What was owed meanwhile is not what a call gives back that comes after.
 func TestADebtIsNobodysToGiveBack(t *testing.T) {
 	g := NewLog(Window{10, time.Second})
-	g.Take(0, 0, 5, 0)
-	later, _, _ := g.Take(0, 0, 10, time.Minute)
+	g.Take(0, 0, 5)
 	g.Owe(500*time.Millisecond, 2)
-	g.Back(later, 10)
-	m, _, ok := g.Take(500*time.Millisecond, 0, 3, 0)
+	m, _, ok := g.Take(500*time.Millisecond, 0, 3)
 	if back := g.Back(m, 3); !ok || back != 3 {
 		t.Fatalf("%v, %d came back", ok, back)
 	}

@@ -2,8 +2,8 @@ package bucket
 
 import "slices"
 
-// A Spare is places that were given away and came back while others already
-// stood behind them. Whoever comes next takes them before new ones. It is an
+// A Spare is places that were given away and came back while others after them
+// had been given away. Whoever comes next takes them before new ones. It is an
 // immutable list in the order of Place; nil is empty.
 type Spare []Turn
 
@@ -108,36 +108,6 @@ func (s Spare) Passed(low int64) bool {
 		}
 	}
 	return true
-}
-
-// Ahead finds cost places for somebody who has to wait in any case and would
-// otherwise wait for place: the first that come before that. Cut takes them out.
-func (s Spare) Ahead(l *Line, at, cost, place int64) (got Turn, entry int, ok bool) {
-	for i, t := range s {
-		if t = t.above(l.Low(at)); t.Cost < cost {
-			continue
-		}
-		if t.Whole() {
-			t, _ = t.split(cost)
-		}
-		// What is used when the line has reached Place must not be passed then.
-		t = t.above(l.Low(max(at, t.Place)))
-		if t.Place < place && t.Cost >= cost {
-			t.Cost, place = cost, t.Place
-			got, entry, ok = t, i, true
-		}
-	}
-	return got, entry, ok
-}
-
-// Cut is the list without a turn that Ahead found in the entry.
-func (s Spare) Cut(got Turn, entry int) Spare {
-	t := s[entry].above(got.Low)
-	_, t = t.split(got.Cost)
-	if t.Cost > 0 {
-		return slices.Replace(slices.Clone(s), entry, entry+1, t)
-	}
-	return slices.Delete(slices.Clone(s), entry, entry+1)
 }
 
 // Touching takes out the stretch that ends exactly at the place.

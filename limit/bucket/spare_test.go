@@ -13,7 +13,6 @@ import (
 type field struct {
 	rng   *rand.Rand
 	spare Spare
-	line  Line
 	at    int64
 	held  []Turn         // given away
 	back  map[int64]bool // the places that came back and are free
@@ -48,7 +47,6 @@ func (f *field) free(low, high int64) (n int64) {
 func TestSpareGivesOnlyWhatCameBack(t *testing.T) {
 	cases(t, campaign.Of(300, 3000), func(rng *rand.Rand) error {
 		f := &field{rng: rng, back: map[int64]bool{}, depth: 1 + rng.Int64N(60)}
-		f.line = Line{depth: f.depth, unit: 1, most: f.depth}
 		for i := int64(-100); i < 400; {
 			n := 1 + rng.Int64N(12)
 			f.held = append(f.held, Turn{i + n, i, n})
@@ -66,12 +64,11 @@ func TestSpareGivesOnlyWhatCameBack(t *testing.T) {
 
 func (f *field) step() error {
 	low := f.at - f.depth
-	f.line.place = f.at
 	want := 1 + f.rng.Int64N(20)
 	switch f.rng.IntN(4) {
 	case 0, 1:
 		f.giveBack()
-	case 2:
+	case 2, 3:
 		left := f.spare.Left(f.at, low)
 		if there := f.free(low, f.at); left > there {
 			return fmt.Errorf("promises %d, of which %d are free", left, there)
@@ -81,16 +78,6 @@ func (f *field) step() error {
 			return fmt.Errorf("gives %+v when asked for %d of %d", got, want, left)
 		}
 		f.spare = rest
-	case 3:
-		place := f.at + f.rng.Int64N(100)
-		got, entry, ok := f.spare.Ahead(&f.line, f.at, want, place)
-		if !ok {
-			break
-		}
-		if got.Cost != want || got.Place >= place || got.Low < max(f.at, got.Place)-f.depth || !f.claim(got, -1<<40) {
-			return fmt.Errorf("gives %+v ahead of %d when asked for %d", got, place, want)
-		}
-		f.spare = f.spare.Cut(got, entry)
 	}
 	return f.sane()
 }
@@ -150,10 +137,7 @@ func TestASpareIsNotChangedByWhatIsMadeOfIt(t *testing.T) {
 		before := fmt.Sprint(s)
 		s.Add(Turn{95, 90, 5})
 		s.Take(500, 100, 45)
-		l := Line{depth: 200, unit: 1, most: 200}
-		if got, entry, ok := s.Ahead(&l, 100, 3, 1500); ok {
-			s.Cut(got, entry)
-		}
+		s.Redeem(500, 45)
 		if len(s) > 0 {
 			s.Touching(s[len(s)/2].Place)
 		}

@@ -20,22 +20,20 @@ func (l *Line) Next(booked, at, cost int64) Turn {
 	return Turn{low + cost, low, cost}
 }
 
-// Take books n units as of now and returns how long to wait for them. If that is
-// longer than patience, or n is above the burst, it reports false and next is s. A
-// cost of 0 is always met.
-func (s State) Take(l *Line, now time.Duration, n int64, patience time.Duration) (next State, turn Turn, wait time.Duration, ok bool) {
+// Take takes n units if they are there now. If they are not, next is s, and it says how long
+// it takes until they are: Never if n is above the burst. A cost of 0 is always met.
+func (s State) Take(l *Line, now time.Duration, n int64) (next State, wait time.Duration, ok bool) {
 	if n < 0 || n > l.Full() {
-		return s, Turn{}, Never, false
+		return s, Never, false
 	}
 	if n == 0 {
-		return s, Turn{}, 0, true
+		return s, 0, true
 	}
-	turn = l.Next(s.Booked, l.At(now), l.Cost(n))
-	wait = l.Wait(now, turn.Place)
-	if wait > patience || turn.Place >= End {
-		return s, Turn{}, wait, false
+	turn := l.Next(s.Booked, l.At(now), l.Cost(n))
+	if wait = l.Wait(now, turn.Place); wait > 0 || turn.Place >= End {
+		return s, wait, false
 	}
-	return State{turn.Place}, turn, wait, true
+	return State{turn.Place}, 0, true
 }
 
 // Left is the units that are there and not spoken for. A pause does not change

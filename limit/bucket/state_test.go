@@ -16,19 +16,23 @@ func takeKeepsLimit(rng *rand.Rand) error {
 	gap := upTo(rng, 1<<50)
 	for range 60 {
 		n := min(upTo(rng, r.Full()), 1+rng.Int64N(l.Full()))
-		patience := time.Duration(rng.IntN(2)) * (Never - 1)
-		next, turn, wait, ok := s.Take(&l, now, n, patience)
-		if left := s.Left(&l, now); ok && wait == 0 != (left >= n) {
-			return fmt.Errorf("%v: %d units are left, and taking %d waits %v", r, left, n, wait)
+		next, wait, ok := s.Take(&l, now, n)
+		if left := s.Left(&l, now); ok != (left >= n) || ok != (wait == 0) {
+			return fmt.Errorf("%v: %d units are left, and taking %d waits %v, %v", r, left, n, wait, ok)
 		}
 		if !ok && next != s {
 			return fmt.Errorf("%v: a refusal changed the state", r)
 		}
-		if s = next; ok {
-			now += wait
-			if l.Wait(now, turn.Place) != 0 {
-				return fmt.Errorf("%v: the turn has not come when it should", r)
+		if !ok && rng.IntN(2) == 0 && wait < Never-now {
+			if _, _, early := s.Take(&l, now+wait-1, n); early {
+				return fmt.Errorf("%v: %d units are there before the wait of %v is over", r, n, wait)
 			}
+			now += wait
+			if next, _, ok = s.Take(&l, now, n); !ok {
+				return fmt.Errorf("%v: %d units are not there after the wait of %v", r, n, wait)
+			}
+		}
+		if s = next; ok {
 			if err := v.use(now, n); err != nil {
 				return fmt.Errorf("%v: %w", r, err)
 			}
@@ -64,7 +68,7 @@ func TestPollingLosesNothing(t *testing.T) {
 		span := 60 * time.Second
 		step := time.Duration(float64(time.Second) / r.PerSecond() / 10)
 		for now := time.Duration(0); now <= span; now += step {
-			next, _, _, ok := s.Take(&l, now, 1, 0)
+			next, _, ok := s.Take(&l, now, 1)
 			if s = next; ok {
 				got++
 			}
@@ -87,7 +91,7 @@ func TestTakingAllThatIsLeftLosesNothing(t *testing.T) {
 		step := max(time.Duration(r.Full()*int64(r.Per)/r.Amount/3), 1)
 		for k := range time.Duration(3000) {
 			n := s.Left(&l, k*step)
-			next, _, wait, ok := s.Take(&l, k*step, n, 0)
+			next, wait, ok := s.Take(&l, k*step, n)
 			if !ok {
 				t.Fatalf("%v: %d are left but taking them waits %v", r, n, wait)
 			}
@@ -105,30 +109,16 @@ func TestTakeRefusesWhatCannotBe(t *testing.T) {
 	l := NewLine(0, Rate{10, time.Second, 5})
 	s := l.Fresh(0)
 	for _, n := range []int64{-1, 6, 1 << 62, -1 << 63} {
-		if next, _, wait, ok := s.Take(&l, 0, n, Never); ok || wait != Never || next != s {
+		if next, wait, ok := s.Take(&l, 0, n); ok || wait != Never || next != s {
 			t.Errorf("take %d: got %v, %v", n, wait, ok)
 		}
 	}
 	empty := l.Empty(0)
-	if next, _, wait, ok := empty.Take(&l, 0, 0, 0); !ok || wait != 0 || next != empty {
+	if next, wait, ok := empty.Take(&l, 0, 0); !ok || wait != 0 || next != empty {
 		t.Errorf("take 0: got %v, %v, want yes", wait, ok)
 	}
-	if _, _, wait, ok := empty.Take(&l, 0, 1, 99*time.Millisecond); ok || wait != 100*time.Millisecond {
-		t.Errorf("take 1 with patience 99ms: got %v, %v; want no, in 100ms", wait, ok)
-	}
-}
-
-func TestTurnsThatHaveComeAreUsableUntilTheBurstPasses(t *testing.T) {
-	l := NewLine(0, Rate{10, time.Second, 5})
-	_, turn, _, _ := l.Fresh(0).Take(&l, 0, 2, 0)
-	for at, want := range map[time.Duration]bool{0: true, 1: false} {
-		if got := turn.Usable(&l, at); got != want {
-			t.Errorf("first turn usable at %v: %v, want %v", at, got, want)
-		}
-	}
-	_, turn, _, _ = l.Empty(0).Take(&l, 0, 2, time.Second)
-	if last := 500 * time.Millisecond; !turn.Usable(&l, last) || turn.Usable(&l, last+1) {
-		t.Errorf("a turn of an empty bucket is usable for %v exactly", last)
+	if _, wait, ok := empty.Take(&l, 0, 1); ok || wait != 100*time.Millisecond {
+		t.Errorf("take 1: got %v, %v; want no, in 100ms", wait, ok)
 	}
 }
 
@@ -138,6 +128,6 @@ func BenchmarkTake(b *testing.B) {
 	var now time.Duration
 	for b.Loop() {
 		now += 2
-		s, _, _, _ = s.Take(&l, now, 1, 0)
+		s, _, _ = s.Take(&l, now, 1)
 	}
 }

@@ -1,7 +1,5 @@
 package bucket
 
-import "time"
-
 // A Turn is the places given to one caller. They are there when the line has
 // reached Place; the lowest of them begins at Low. Most are one stretch,
 // (Low, Place]; a turn put together from places that others gave back may have
@@ -10,10 +8,6 @@ type Turn struct{ Place, Low, Cost int64 }
 
 // Whole reports whether the turn is one stretch without gaps.
 func (t Turn) Whole() bool { return t.Place-t.Low == t.Cost }
-
-// Usable reports whether a turn may still be used at the instant: the burst has
-// not moved past its first place.
-func (t Turn) Usable(l *Line, now time.Duration) bool { return t.Low >= l.Low(l.At(now)) }
 
 // Top is the part of a turn that is left when all but cost places were used: the
 // lowest are used first.

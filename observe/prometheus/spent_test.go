@@ -52,7 +52,7 @@ func TestSpentOfAnOutageAndWhatComesBack(t *testing.T) {
 			var p limit.Permit
 			p.Add(limit.Charge{Registry: r, Cost: n})
 			now := clock.System.Now()
-			for v := p.Take(now, time.Second); v.Ask; v = p.Take(clock.System.Now(), time.Second) {
+			for v := p.Take(now); p.Asks(v, time.Second); v = p.Take(clock.System.Now()) {
 				if v, err := p.Fetch(context.Background(), now, now+time.Second, limit.Normal); err != nil || !v.OK {
 					t.Fatal(v, err)
 				}

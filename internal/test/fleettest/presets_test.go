@@ -209,14 +209,14 @@ func shake(t *testing.T, limits []limit.Limit, seed uint64) {
 func goes(p *limit.Permit, patience time.Duration) bool {
 	now := clock.System.Now()
 	until := now + patience
-	v := p.Take(now, patience)
-	for v.Ask {
+	v := p.Take(now)
+	for p.Asks(v, until-now) {
 		var err error
 		if v, err = p.Fetch(context.Background(), now, until, limit.Normal); err != nil || !v.OK {
 			return false
 		}
 		now = clock.System.Now()
-		v = p.Take(now, 0)
+		v = p.Take(now)
 	}
-	return v.OK && v.Wait == 0
+	return v.OK
 }

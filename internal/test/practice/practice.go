@@ -82,7 +82,7 @@ func (u *Upstream) judge(now time.Duration) verdict {
 	if s := &u.settings; s.OutageFrom <= now && now < s.OutageTo {
 		return failed
 	}
-	next, _, _, ok := u.state.Take(&u.line, now, 1, 0)
+	next, _, ok := u.state.Take(&u.line, now, 1)
 	if !ok {
 		return refused
 	}

@@ -1,0 +1,62 @@
+package limit
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/seed1158cd35/weir/limit/bucket"
+)
+
+// A change that the axis of a bucket cannot hold reaches those who wait at once: they go at the new rate, in
+// their order, and together with those who come later never above it. Who leaves takes nothing away.
+func TestWhoWaitsFeelsAnyRate(t *testing.T) {
+	for seed := range uint64(500) {
+		random := rand.New(rand.NewPCG(seed, 64))
+		slow := bucket.Rate{Amount: 1 + random.Int64N(10), Per: time.Minute, Burst: 1 + random.Int64N(3)}
+		fast := bucket.Rate{Amount: slow.Amount * (65 + random.Int64N(10_000)), Per: time.Minute, Burst: 3 + random.Int64N(50)}
+		r := mustRegistry(t, limitOf(slow))
+		var waiting []*Permit // in line; the first asks
+		take := func(now time.Duration, p *Permit) (wait time.Duration) { return p.Take(now).Wait }
+		for range 5 + random.IntN(30) {
+			p := new(Permit)
+			p.Add(Charge{Registry: r, Cost: 1 + random.Int64N(min(3, slow.Burst))})
+			if len(waiting) > 0 || take(time.Duration(random.Int64N(int64(time.Second))), p) > 0 {
+				waiting = append(waiting, p)
+			}
+		}
+		set := time.Duration(1+random.IntN(20)) * time.Second
+		for len(waiting) > 0 && take(set, waiting[0]) == 0 {
+			waiting = waiting[1:]
+		}
+		if err := r.Set(set, limitOf(fast)); err != nil {
+			t.Fatal(err)
+		}
+		every := fast.Per / time.Duration(fast.Amount)
+		left, now, went, gone := random.IntN(3), set, int64(0), int64(0)
+		for len(waiting) > 0 {
+			if left > 0 && random.IntN(4) == 0 {
+				i := random.IntN(len(waiting))
+				gone += waiting[i].Charge(0).Cost // the line may have waited for it
+				waiting = append(waiting[:i], waiting[i+1:]...)
+				left--
+				continue
+			}
+			if wait := take(now, waiting[0]); wait > 0 {
+				now += wait
+				continue
+			}
+			went += waiting[0].Charge(0).Cost
+			waiting = waiting[1:]
+			// The new bucket begins empty, and nothing that comes is lost.
+			if took, want := now-set, time.Duration(went)*every; took < want-time.Microsecond || took > want+want/1e6+time.Duration(gone)*every+time.Duration(went)+time.Microsecond {
+				t.Fatalf("seed %d: %v to %v: %d units went within %v, want %v", seed, slow, fast, went, took, want)
+			}
+		}
+		late := new(Permit)
+		late.Add(Charge{Registry: r, Cost: fast.Burst})
+		if wait := take(now, late); wait > time.Duration(fast.Burst)*(every+1) {
+			t.Errorf("seed %d: a burst after all went is there in %v", seed, wait)
+		}
+	}
+}
