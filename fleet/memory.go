@@ -166,5 +166,13 @@ func (m *Memory) Take(ctx context.Context, a *Ask) error {
 	return nil
 }
 
+// Init is Store's. Memory takes every group that it does not know for new.
+func (m *Memory) Init(context.Context, string) error { return nil }
+
+// Known is Store's.
+func (m *Memory) Known(context.Context, string) (time.Time, bool, error) {
+	return time.Time{}, true, nil
+}
+
 // Close is Store's.
 func (m *Memory) Close() error { return nil }

@@ -542,6 +542,12 @@ func (l link) Swap(ctx context.Context, group string, r Record) (Record, bool, e
 	return l.p.w.memory.Swap(ctx, group, r)
 }
 
+func (l link) Init(ctx context.Context, group string) error { return l.p.w.memory.Init(ctx, group) }
+
+func (l link) Known(ctx context.Context, group string) (time.Time, bool, error) {
+	return l.p.w.memory.Known(ctx, group)
+}
+
 func (l link) Close() error { return nil }
 
 // A drifting clock runs a little wrong, and stands still with its process when that is

@@ -38,6 +38,16 @@ type Store interface {
 	// version, or as another has written it. It is kept for r.Keep.
 	Swap(ctx context.Context, group string, r Record) (now Record, ok bool, err error)
 
+	// Init says of a group that it is new: its limits start full. Without it those of a group that
+	// the store knows nothing of count as used up, if the store can forget. It is for an upstream that
+	// has not been called lately, and changes nothing that is known.
+	Init(ctx context.Context, group string) error
+
+	// Known is since when the store knows what became of a group's limits; what was used of them
+	// before counts as all. It is zero if the store always has: it forgets nothing, or somebody said by
+	// Init that the group is new. ok is false if the store knows nothing of the group yet.
+	Known(ctx context.Context, group string) (since time.Time, ok bool, err error)
+
 	// Close ends the store's connections. What it keeps stays.
 	Close() error
 }

@@ -210,6 +210,12 @@ func (f flaky) Beat(ctx context.Context, b *fleet.Beat) (fleet.Standing, error) 
 	return f.p.w.store.Beat(ctx, b)
 }
 
+func (f flaky) Init(ctx context.Context, group string) error { return f.p.w.store.Init(ctx, group) }
+
+func (f flaky) Known(ctx context.Context, group string) (time.Time, bool, error) {
+	return f.p.w.store.Known(ctx, group)
+}
+
 func (f flaky) Close() error { return nil }
 
 func (w *world) fatal(format string, args ...any) {

@@ -118,6 +118,14 @@ func (s *Store) Stats() Stats {
 	return Stats{s.takes.Load(), s.requests.Load(), s.failed.Load(), s.throttled.Load(), s.retried.Load()}
 }
 
+// Init is fleet.Store's. A table forgets nothing, so a group that it does not know is new.
+func (s *Store) Init(context.Context, string) error { return nil }
+
+// Known is fleet.Store's.
+func (s *Store) Known(context.Context, string) (time.Time, bool, error) {
+	return time.Time{}, true, nil
+}
+
 // Close is fleet.Store's. The client is the caller's.
 func (s *Store) Close() error { return nil }
 

@@ -99,6 +99,14 @@ func (s *Store) begin(source func() time.Time) error {
 // wrap says which file an error is about.
 func (s *Store) wrap(err error) error { return fmt.Errorf("store file %s: %w", s.path, err) }
 
+// Init is fleet.Store's. A file forgets nothing, so a group that it does not know is new.
+func (s *Store) Init(context.Context, string) error { return nil }
+
+// Known is fleet.Store's.
+func (s *Store) Known(context.Context, string) (time.Time, bool, error) {
+	return time.Time{}, true, nil
+}
+
 // Close waits for what was asked already, and lets go of the file. Closing again waits
 // for that, too.
 func (s *Store) Close() error {

@@ -30,9 +30,7 @@ var (
 	know = newScript(knownText)
 )
 
-// Init says of a group that it is new: its limits start full. Without it a group that
-// the server knows nothing of starts as if everything had just been used up. It is for
-// an upstream that has not been called lately, and changes nothing that is known.
+// Init is fleet.Store's.
 func (s *Store) Init(ctx context.Context, group string) error {
 	c := s.call()
 	s.tag(c, group)
@@ -42,9 +40,7 @@ func (s *Store) Init(ctx context.Context, group string) error {
 	return s.do(ctx, c, mark, func(reader) error { return nil })
 }
 
-// Known is since when the server knows what became of a group's limits; what was used of
-// them before counts as all. It is zero if it always has: somebody said by Init that
-// the group is new. ok is false if the server knows nothing of the group yet.
+// Known is fleet.Store's.
 func (s *Store) Known(ctx context.Context, group string) (since time.Time, ok bool, err error) {
 	c := s.call()
 	s.tag(c, group)

@@ -88,20 +88,14 @@ func (p *plan) excuse() bool {
 	return any
 }
 
-// An opener is a store that takes what it does not know for used up, unless it was
-// told that the group is new.
-type opener interface {
-	Init(ctx context.Context, group string) error
-}
-
 // home is the group of a domain's counters, of which the store has been told.
 func (s *Server) home(ctx context.Context, domain string) (group string, err error) {
 	if known, ok := s.known.Load(domain); ok {
 		return known.(string), nil
 	}
 	group = s.group(domain)
-	if o, ok := s.store.(opener); ok && !s.config.Cold {
-		if err := o.Init(ctx, group); err != nil {
+	if !s.config.Cold {
+		if err := s.store.Init(ctx, group); err != nil {
 			return "", err
 		}
 	}

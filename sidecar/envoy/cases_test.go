@@ -355,6 +355,11 @@ func (deadStore) Take(ctx context.Context, _ *fleet.Ask) error {
 	return ctx.Err()
 }
 
+func (deadStore) Init(ctx context.Context, _ string) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
 // A leftStore is told of groups, and callers leave it while it thinks.
 type leftStore struct {
 	fleet.Store

@@ -137,15 +137,9 @@ type memory struct {
 
 // memoryOf asks a store what it knows.
 func memoryOf(ctx context.Context, s fleet.Store, file *config.File, now time.Time) (m memory, err error) {
-	k, ok := s.(interface {
-		Known(ctx context.Context, group string) (since time.Time, ok bool, err error)
-	})
-	if !ok {
-		return m, nil // one that forgets nothing
-	}
 	for i := range file.Upstreams {
 		u := &file.Upstreams[i]
-		since, known, err := k.Known(ctx, u.Name)
+		since, known, err := s.Known(ctx, u.Name)
 		if err != nil {
 			return m, err
 		}

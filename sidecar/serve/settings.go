@@ -20,13 +20,11 @@ func (w *warning) Error() string { return strings.Join(w.warns, "; ") }
 // warned adds to what is said of a store what its servers are set to, where that can lose what weir
 // keeps there.
 func warned(ctx context.Context, s fleet.Store, said string) (string, error) {
-	c, ok := s.(interface {
-		Settings(ctx context.Context) ([]redisstore.Settings, error)
-	})
+	r, ok := s.(*redisstore.Store)
 	if !ok {
 		return said, nil
 	}
-	all, err := c.Settings(ctx)
+	all, err := r.Settings(ctx)
 	if err != nil {
 		return "", err
 	}

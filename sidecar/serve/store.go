@@ -117,7 +117,7 @@ func Init(ctx context.Context, out io.Writer, file *config.File, o Options) erro
 		return err
 	}
 	defer s.Close()
-	if t, ok := s.(interface{ Create(context.Context) error }); ok {
+	if t, ok := s.(*dynamostore.Store); ok {
 		fmt.Fprintf(out, "making the table %s, and waiting until it forgets old items (TTL), which may take some minutes\n", file.Store.DynamoDB.Table)
 		err := t.Create(ctx)
 		if late, ok := errors.AsType[*dynamostore.TTLError](err); ok {
@@ -126,17 +126,13 @@ func Init(ctx context.Context, out io.Writer, file *config.File, o Options) erro
 			return fmt.Errorf("%s cannot be made ready: %w", nameOf(*file.Store), err)
 		}
 	}
-	if n, ok := s.(interface {
-		Init(ctx context.Context, group string) error
-	}); ok {
-		groups := []string{config.CallersName}
-		for _, u := range file.Upstreams {
-			groups = append(groups, u.Name)
-		}
-		for _, group := range groups {
-			if err := n.Init(ctx, group); err != nil {
-				return fmt.Errorf("%s cannot be made ready: %w", nameOf(*file.Store), err)
-			}
+	groups := []string{config.CallersName}
+	for _, u := range file.Upstreams {
+		groups = append(groups, u.Name)
+	}
+	for _, group := range groups {
+		if err := s.Init(ctx, group); err != nil {
+			return fmt.Errorf("%s cannot be made ready: %w", nameOf(*file.Store), err)
 		}
 	}
 	fmt.Fprintf(out, "the store (%s) is ready: limits that it knows nothing of start full\n", file.Store.Kind())
