@@ -85,7 +85,7 @@ func TestWhatStandsByIsNoMoreThanWasUsed(t *testing.T) {
 			}
 			time.Sleep(500 * time.Millisecond)
 		}
-		if by := poolOf(r.Get(0, "")).own.standby.left; by == 0 || by > used {
+		if by := leaseOf(r.Get(0, "")).own.standby.left; by == 0 || by > used {
 			t.Errorf("%d stand by after %d were used", by, used)
 		}
 		if err := f.Close(context.Background()); err != nil {

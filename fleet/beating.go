@@ -47,16 +47,16 @@ type beating struct {
 	busy  bool   // they are being told
 }
 
-// A debt is what was spent of a pool without the store.
+// A debt is what was spent of a lease without the store.
 type debt struct {
-	pool  *pool
+	lease *lease
 	units int64
 }
 
 // settlement tells of a debt by the rule that is in force when it is sent.
 func (d *debt) settlement(now time.Duration) Settlement {
-	s := d.pool.spec()
-	return Settlement{Rule: &s.rule, Key: d.pool.key, Windows: s.windows(d.pool.group.fleet.storeTime(now)), Owe: d.units}
+	s := d.lease.spec()
+	return Settlement{Rule: &s.rule, Key: d.lease.key, Windows: s.windows(d.lease.group.fleet.storeTime(now)), Owe: d.units}
 }
 
 // lately is the largest value of the last minute or two.

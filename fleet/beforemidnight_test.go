@@ -25,7 +25,7 @@ func TestAShareTakenBeforeMidnightIsGood(t *testing.T) {
 		if ok, v, err := goOne(context.Background(), now+100*time.Microsecond, limit.Charge{Registry: regs[0], Key: "", Cost: 1}); !ok || err != nil {
 			t.Errorf("a call goes as %v %+v, %v", ok, v, err)
 		}
-		if _, by, ok := poolOf(regs[0].Get(now, "")).drawOwn(now, 1); !ok || by.passed(now, clock.System) || !by.passed(now+time.Millisecond, clock.System) {
+		if _, by, ok := leaseOf(regs[0].Get(now, "")).drawOwn(now, 1); !ok || by.passed(now, clock.System) || !by.passed(now+time.Millisecond, clock.System) {
 			t.Errorf("taken %v, good before %v at %v; want good until midnight", ok, by.at, now)
 		}
 		s.down.Store(false)

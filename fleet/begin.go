@@ -7,7 +7,7 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// A beginning is how a pool begins whose limit takes the place of another, under which nobody knows
+// A beginning is how a lease begins whose limit takes the place of another, under which nobody knows
 // how much has gone: with what has come since, and nothing else.
 //
 // The store may hold its cell as full. Of a bucket the process takes all that is there, and gives back what
@@ -16,10 +16,10 @@ import (
 type beginning struct {
 	empty bool          // there is one; it does not change
 	from  time.Duration // since when units count that came
-	over  bool          // the store knows; guarded by pool.mu
+	over  bool          // the store knows; guarded by lease.mu
 }
 
-// A beginStep is what an ask has to do for a pool that begins.
+// A beginStep is what an ask has to do for a lease that begins.
 type beginStep uint8
 
 const (
@@ -28,10 +28,10 @@ const (
 	beginTells                  // it charges all first
 )
 
-// begins notes what the next ask has to do for pools that begin: of buckets for one at a time.
+// begins notes what the next ask has to do for leases that begin: of buckets for one at a time.
 func (q *queue) begins(now time.Duration) {
 	q.takes = false
-	for i, p := range q.pools {
+	for i, p := range q.leases {
 		q.steps[i] = beginDone
 		if !p.begin.empty {
 			continue
@@ -47,7 +47,7 @@ func (q *queue) begins(now time.Duration) {
 	}
 }
 
-func (p *pool) begins(now time.Duration, s *spec) beginStep {
+func (p *lease) begins(now time.Duration, s *spec) beginStep {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch b := &p.begin; {
@@ -70,8 +70,8 @@ func (q *queue) takesAll(i int, s *spec, c *Claim) {
 	}
 }
 
-// began notes what became of the ask of a pool that begins: g is nil if that is not known.
-func (p *pool) began(sent, now time.Duration, step beginStep, granted int64, g *Grant) {
+// began notes what became of the ask of a lease that begins: g is nil if that is not known.
+func (p *lease) began(sent, now time.Duration, step beginStep, granted int64, g *Grant) {
 	if step == beginDone || g == nil || step == beginTakes && g.Left > 0 { // it is paused
 		return
 	}
@@ -83,9 +83,9 @@ func (p *pool) began(sent, now time.Duration, step beginStep, granted int64, g *
 	}
 }
 
-// givesBack gives back what has come of a bucket since the pool began. What is there still, less than
+// givesBack gives back what has come of a bucket since the lease began. What is there still, less than
 // a unit, may be more than that.
-func (p *pool) givesBack(sent, now time.Duration, granted int64, g *Grant) {
+func (p *lease) givesBack(sent, now time.Duration, granted int64, g *Grant) {
 	m := &p.spec().rule.Meter
 	us := max(0, p.comes(sent)+min(g.Reset, bucket.Never/2)-time.Microsecond).Microseconds()
 	switch weight := m.Drains(us) - m.Cap; {
@@ -98,7 +98,7 @@ func (p *pool) givesBack(sent, now time.Duration, granted int64, g *Grant) {
 
 // tookAll is after an ask that took all that was there of a bucket: what those who wait want is asked for next.
 func (q *queue) tookAll(now time.Duration) {
-	for i, p := range q.pools {
+	for i, p := range q.leases {
 		p.hears(now, &q.ask.Claims[i], q.ask.Grants[i], q.ask.Now, q.ask.Again)
 		if q.ask.Grants[i].Paused > 0 {
 			q.short(now)
@@ -110,15 +110,15 @@ func (q *queue) tookAll(now time.Duration) {
 	q.mu.Unlock()
 }
 
-// beginning reports whether the store has still to be told how the pool begins.
-func (p *pool) beginning() bool {
+// beginning reports whether the store has still to be told how the lease begins.
+func (p *lease) beginning() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.begin.empty && !p.begin.over
 }
 
 // ownEmpty lets nothing have come of what the process uses without the store.
-func (p *pool) ownEmpty() {
+func (p *lease) ownEmpty() {
 	if s := p.spec(); s.rule.Shape == limit.Rolling {
 		per := windowOf(&s.limit).Per
 		at := p.begin.from + per
@@ -126,23 +126,23 @@ func (p *pool) ownEmpty() {
 	}
 }
 
-// comes is for how long units have come since the pool began, by a clock that may drift.
-func (p *pool) comes(now time.Duration) time.Duration {
+// comes is for how long units have come since the lease began, by a clock that may drift.
+func (p *lease) comes(now time.Duration) time.Duration {
 	d := now - p.begin.from
 	return max(0, d-slack(d))
 }
 
-// allHasCome reports whether as much has come since the pool began as the store can hold: of a bucket
+// allHasCome reports whether as much has come since the lease began as the store can hold: of a bucket
 // parts of units, too.
-func (p *pool) allHasCome(now time.Duration, s *spec) bool {
+func (p *lease) allHasCome(now time.Duration, s *spec) bool {
 	if s.rule.Shape == limit.Bucket {
 		return s.rule.Meter.Drains(p.comes(now).Microseconds()) >= s.rule.Meter.Cap
 	}
 	return p.comeSince(now, s) >= s.most()
 }
 
-// comeSince is how many units may have come since the pool began.
-func (p *pool) comeSince(now time.Duration, s *spec) int64 {
+// comeSince is how many units may have come since the lease began.
+func (p *lease) comeSince(now time.Duration, s *spec) int64 {
 	if !p.begin.empty {
 		return s.most()
 	}
@@ -163,7 +163,7 @@ func (p *pool) comeSince(now time.Duration, s *spec) int64 {
 }
 
 // blank reports whether all of a calendar window counts as gone: in it the limit took another's place.
-func (p *pool) blank(start time.Time) bool {
+func (p *lease) blank(start time.Time) bool {
 	return p.begin.empty && !start.After(p.group.fleet.storeTime(p.begin.from))
 }
 

@@ -22,7 +22,7 @@ func BenchmarkLeased(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	poolOf(shared.Get(now, "")).put(now, 1<<60, noExpiry, Mark{At: 1, Step: 1})
+	leaseOf(shared.Get(now, "")).put(now, 1<<60, noExpiry, Mark{At: 1, Step: 1})
 	for name, r := range map[string]*limit.Registry{"local": local, "leased": shared} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()

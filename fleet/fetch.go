@@ -57,7 +57,7 @@ func (q *queue) open(now time.Duration) bool {
 	if !q.alone(now) {
 		return true
 	}
-	for _, p := range q.pools {
+	for _, p := range q.leases {
 		if p.spec().rule.Shape == limit.Fixed {
 			return true
 		}
@@ -109,7 +109,7 @@ func (q *queue) again(now time.Duration) bool {
 		return false
 	}
 	q.unsure = false
-	for i, p := range q.pools {
+	for i, p := range q.leases {
 		if s := p.spec(); q.steps[i] != beginDone || q.passed(q.first, now, s.hold) {
 			return false
 		}
@@ -137,7 +137,7 @@ func (q *queue) prepare(now time.Duration) {
 	q.calls, a.Copies = alike, int64(alike)
 	a.Settle, a.Claims = a.Settle[:0], a.Claims[:0]
 	q.begins(now)
-	for i, p := range q.pools {
+	for i, p := range q.leases {
 		s := p.spec()
 		c := Claim{Rule: &s.rule, Key: p.key, Cost: first[i]}
 		p.expire(now, q.lacks && p.splinters(c.Cost))
@@ -189,7 +189,7 @@ func (q *queue) front() (costs [mostShared]int64, alike int) {
 }
 
 // calendar fills in the windows of a fixed limit.
-func (p *pool) calendar(now time.Duration, s *spec, c *Claim) {
+func (p *lease) calendar(now time.Duration, s *spec, c *Claim) {
 	if s.rule.Shape != limit.Fixed {
 		return
 	}
@@ -204,8 +204,8 @@ func (p *pool) calendar(now time.Duration, s *spec, c *Claim) {
 
 // block is how many units are worth taking besides: what will be used while they
 // last, and never more than a tenth of the limit.
-func (p *pool) block(now time.Duration, s *spec) int64 {
-	if !s.leases {
+func (p *lease) block(now time.Duration, s *spec) int64 {
+	if !s.leased {
 		return 0
 	}
 	p.mu.Lock()
@@ -216,7 +216,7 @@ func (p *pool) block(now time.Duration, s *spec) int64 {
 
 // takePending moves what is to be told to the store into an ask. While the store fails only debts are told:
 // what comes back would be lost with the ask, of which it is not known whether the store has heard it.
-func (p *pool) takePending(now time.Duration, to []Settlement, failing bool) []Settlement {
+func (p *lease) takePending(now time.Duration, to []Settlement, failing bool) []Settlement {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s := p.spec()
@@ -251,7 +251,7 @@ func (q *queue) call(sent time.Duration) error {
 	if errors.Is(err, ErrWindow) {
 		sent = f.clock.Now()
 		f.heard(sent, q.ask.Now)
-		for i, p := range q.pools {
+		for i, p := range q.leases {
 			p.calendar(sent, p.spec(), &q.ask.Claims[i])
 		}
 		err = q.try()
@@ -297,7 +297,7 @@ func (q *queue) try() error {
 func (q *queue) tell(took time.Duration, err error) {
 	q.limits = q.limits[:0]
 	e := StoreCall{Group: q.group.name, Calls: q.calls, Took: took, Again: q.ask.Again, Err: err}
-	for _, p := range q.pools {
+	for _, p := range q.leases {
 		q.limits = append(q.limits, LimitCall{Limit: &p.spec().limit})
 	}
 	if err == nil {

@@ -191,7 +191,7 @@ func (f *Fleet) Group(name string) *Group {
 
 // A Group is the limits of one upstream as this process shares them.
 //
-// Locks are taken in the order of a queue's line, queue.mu, Group.own, pool.mu, Group.mu, Fleet.mu. Group.mu
+// Locks are taken in the order of a queue's line, queue.mu, Group.own, lease.mu, Group.mu, Fleet.mu. Group.mu
 // and Fleet.mu are held for a look at their maps only: nothing is called meanwhile that
 // takes another lock, waits, or leaves the package.
 type Group struct {
@@ -204,20 +204,20 @@ type Group struct {
 	failing atomic.Bool  // the latest exchange failed
 	warm    atomic.Bool  // the store has said with its latest answer that it knows what was used
 
-	own      sync.Mutex // of the part that this process uses: of all of its pools, too
+	own      sync.Mutex // of the part that this process uses: of all of its leases, too
 	standing standing
 	beating  beating
-	spenders map[*pool]struct{} // of rolling limits
+	spenders map[*lease]struct{} // of rolling limits
 
 	mu     sync.Mutex
 	queues map[queueKey]*queue
-	active map[*pool]struct{} // pools that may have something to give back
+	active map[*lease]struct{} // leases that may have something to give back
 }
 
 func (f *Fleet) newGroup(now time.Duration, name string) *Group {
 	g := &Group{
 		fleet: f, name: name, lane: f.nextID(), debtLane: f.nextID(),
-		queues: make(map[queueKey]*queue), active: make(map[*pool]struct{}), spenders: make(map[*pool]struct{}),
+		queues: make(map[queueKey]*queue), active: make(map[*lease]struct{}), spenders: make(map[*lease]struct{}),
 	}
 	g.standing = standing{
 		rules:   parting{silence: f.o.Silence, life: f.o.Outage, without: f.o.Without, none: f.o.Freezes},

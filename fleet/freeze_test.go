@@ -50,7 +50,7 @@ func TestALeaseIsDeadWhenEitherClockSaysSo(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			c := &thawing{Clock: clock.System}
 			_, regs := fleetOf(t, 1, NewMemory(nil), l, Options{Clock: c, Freezes: true})
-			p := poolOf(regs[0].Get(0, ""))
+			p := leaseOf(regs[0].Get(0, ""))
 			for range 300 { // until it leases
 				if _, _, err := goOne(context.Background(), clock.System.Now(), limit.Charge{Registry: regs[0], Key: "", Cost: 1}); err != nil {
 					t.Fatal(err)

@@ -21,8 +21,8 @@ func (f *Fleet) giveBack(ctx context.Context, all bool) error {
 	return errors.Join(errs...)
 }
 
-// isActive notes a pool that may have something to give back.
-func (g *Group) isActive(p *pool) {
+// isActive notes a lease that may have something to give back.
+func (g *Group) isActive(p *lease) {
 	g.mu.Lock()
 	g.active[p] = struct{}{}
 	g.mu.Unlock()
@@ -48,16 +48,16 @@ func (g *Group) giveBack(ctx context.Context, all bool) error {
 	return nil
 }
 
-// idle takes the pools that have something to tell and that nobody asks for from those
-// that are active. A pool that gets something to tell later is active again.
-func (g *Group) idle(now time.Duration, all bool) (idle []*pool) {
+// idle takes the leases that have something to tell and that nobody asks for from those
+// that are active. A lease that gets something to tell later is active again.
+func (g *Group) idle(now time.Duration, all bool) (idle []*lease) {
 	g.mu.Lock()
 	for p := range g.active {
 		idle = append(idle, p)
 	}
 	g.mu.Unlock()
 	if !all {
-		idle = slices.DeleteFunc(idle, func(p *pool) bool { return !p.idle(now) })
+		idle = slices.DeleteFunc(idle, func(p *lease) bool { return !p.idle(now) })
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -86,12 +86,12 @@ func (g *Group) forget(now time.Duration) {
 
 const backAtOnce = 64
 
-// tell tells the store what the first of the pools have to say, and returns how many
+// tell tells the store what the first of the leases have to say, and returns how many
 // those were.
-func (g *Group) tell(ctx context.Context, now time.Duration, pools []*pool, all bool) (told int, err error) {
+func (g *Group) tell(ctx context.Context, now time.Duration, leases []*lease, all bool) (told int, err error) {
 	a := Ask{Group: g.name, ID: g.fleet.nextID(), Lane: g.lane}
-	for told < min(len(pools), backAtOnce) && len(a.Settle) < mostSettling {
-		p := pools[told]
+	for told < min(len(leases), backAtOnce) && len(a.Settle) < mostSettling {
+		p := leases[told]
 		told++
 		p.expire(now, all)
 		if s, ok := p.release(now, p.spec(), all); ok {
@@ -118,7 +118,7 @@ func (g *Group) tell(ctx context.Context, now time.Duration, pools []*pool, all 
 	if err == nil {
 		return told, nil
 	}
-	keepDebts(now, a.Settle, pools[:told])
+	keepDebts(now, a.Settle, leases[:told])
 	g.own.Lock()
 	defer g.own.Unlock()
 	g.failed(err)
@@ -127,7 +127,7 @@ func (g *Group) tell(ctx context.Context, now time.Duration, pools []*pool, all 
 
 // idle reports whether nobody has asked for a while, or others have to be told of
 // something.
-func (p *pool) idle(now time.Duration) bool {
+func (p *lease) idle(now time.Duration) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return now >= p.demand.at+idleAfter || p.urgent.Load()
@@ -142,5 +142,5 @@ func (q *queue) unused(now time.Duration) bool {
 
 // evicted reports whether the queue is of a key that was forgotten.
 func (q *queue) evicted() bool {
-	return slices.ContainsFunc(q.pools, func(p *pool) bool { return p.evicted.Load() })
+	return slices.ContainsFunc(q.leases, func(p *lease) bool { return p.evicted.Load() })
 }

@@ -8,7 +8,7 @@ import (
 
 // share gives out what the store has granted.
 func (q *queue) share(sent sending, now time.Duration, err error) {
-	for i, p := range q.pools {
+	for i, p := range q.leases {
 		var g *Grant
 		if err == nil {
 			g = &q.ask.Grants[i]
@@ -41,13 +41,13 @@ func (q *queue) share(sent sending, now time.Duration, err error) {
 		return
 	}
 	q.quick.note(now, now-sent.at)
-	for i, p := range q.pools {
+	for i, p := range q.leases {
 		q.group.warms(now, p.spec(), q.ask.Claims[i].Cost, &q.ask.Grants[i])
 		p.hears(now, &q.ask.Claims[i], q.ask.Grants[i], q.ask.Now, q.ask.Again)
 	}
 	q.by = q.lasts(sent)
 	spare := q.grants(now, q.ask.Granted)
-	for i, p := range q.pools {
+	for i, p := range q.leases {
 		q.keep(i, p, spare, sent, now)
 	}
 	if q.lacks = q.ask.Granted < q.ask.Copies; q.ask.Granted > 0 {
@@ -65,7 +65,7 @@ const (
 
 // failed is what becomes of an ask that has failed: it may be made again.
 func (q *queue) failed(now time.Duration) {
-	keepDebts(now, q.ask.Settle, q.pools)
+	keepDebts(now, q.ask.Settle, q.leases)
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.unsure = true
@@ -77,7 +77,7 @@ func (q *queue) failed(now time.Duration) {
 // late reports whether the answer came too late for one of the limits of which something
 // was granted. Of a calendar limit it never does.
 func (q *queue) late(sent sending, now time.Duration) bool {
-	for i, p := range q.pools {
+	for i, p := range q.leases {
 		if d, late := q.holds(i, p.spec()); late && q.granted(i) > 0 && q.passed(sent, now, d) {
 			return true
 		}
@@ -93,7 +93,7 @@ func (q *queue) granted(i int) int64 {
 // turning reports whether a calendar window ends too soon for what was granted of it to
 // be used, and when that is.
 func (q *queue) turning(sent sending, now time.Duration) (end time.Duration, why int, ok bool) {
-	for i, p := range q.pools {
+	for i, p := range q.leases {
 		g := &q.ask.Grants[i]
 		s := p.spec()
 		if s.rule.Shape == limit.Fixed && q.ask.Granted > 0 && g.Paused == 0 && q.passed(sent, now, s.untilReset(g)) {
@@ -105,7 +105,7 @@ func (q *queue) turning(sent sending, now time.Duration) (end time.Duration, why
 
 // giveUp gives back everything that was granted.
 func (q *queue) giveUp(now time.Duration) {
-	for i, p := range q.pools {
+	for i, p := range q.leases {
 		if n := q.granted(i); n > 0 {
 			p.settle(now, Settlement{Back: n, Mark: q.ask.Grants[i].Mark})
 		}
@@ -114,10 +114,10 @@ func (q *queue) giveUp(now time.Duration) {
 
 // keepDebts keeps what must not be lost when a call failed at the instant. What came
 // back is lost: given back twice it would be granted twice.
-func keepDebts(now time.Duration, settle []Settlement, pools []*pool) {
+func keepDebts(now time.Duration, settle []Settlement, leases []*lease) {
 	for i := range settle {
 		s := &settle[i]
-		for _, p := range pools {
+		for _, p := range leases {
 			if p.key != s.Key || p.spec().rule.Name != s.Rule.Name || p.beginning() {
 				continue
 			}
@@ -136,7 +136,7 @@ func (q *queue) grants(now time.Duration, n int64) (spare int64) {
 			return line.Wait
 		}
 		n--
-		for i := range q.pools {
+		for i := range q.leases {
 			w.turns[i] = q.turn(i, n)
 		}
 		w.by, w.given = q.by, now
@@ -148,7 +148,7 @@ func (q *queue) grants(now time.Duration, n int64) (spare int64) {
 // lasts is until when what was granted may be used.
 func (q *queue) lasts(sent sending) expiry {
 	by := noExpiry
-	for i, p := range q.pools {
+	for i, p := range q.leases {
 		s := p.spec()
 		if s.rule.Shape == limit.Fixed {
 			by = by.first(sent.expiry(s.untilReset(&q.ask.Grants[i])))
@@ -176,7 +176,7 @@ func (q *queue) passed(sent sending, now, d time.Duration) bool {
 
 // keep keeps what was granted of one limit besides: copies that nobody waits for any more,
 // a block to be spent soon, and what is to stand by.
-func (q *queue) keep(i int, p *pool, spare int64, sent sending, now time.Duration) {
+func (q *queue) keep(i int, p *lease, spare int64, sent sending, now time.Duration) {
 	c, g, s := &q.ask.Claims[i], &q.ask.Grants[i], p.spec()
 	block := min(g.Extra, q.block[i])
 	all := q.ask.Granted*c.Cost + g.Extra
@@ -202,7 +202,7 @@ func (q *queue) keep(i int, p *pool, spare int64, sent sending, now time.Duratio
 	}
 }
 
-// turn is what a copy with so many behind it is given of pool i.
+// turn is what a copy with so many behind it is given of lease i.
 func (q *queue) turn(i int, behind int64) limit.Turn {
 	c, g := &q.ask.Claims[i], &q.ask.Grants[i]
 	var t limit.Turn
@@ -216,11 +216,11 @@ func (q *queue) turn(i int, behind int64) limit.Turn {
 func (q *queue) short(now time.Duration) {
 	var wait, space time.Duration
 	why := 0
-	for i, p := range q.pools {
+	for i, p := range q.leases {
 		if g := &q.ask.Grants[i]; g.Wait > wait {
 			wait, why = g.Wait, i
 		}
-		if s := p.spec(); s.leases {
+		if s := p.spec(); s.leased {
 			space = max(space, scarceLeast, s.hold/4)
 		}
 	}

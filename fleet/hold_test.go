@@ -119,7 +119,7 @@ func TestAGrantIsHeldNoLongerThanItWasAskedFor(t *testing.T) {
 		longer.Burst = 10_000
 		s := &hooked{Store: NewMemory(nil)}
 		_, regs := fleetOf(t, 1, s, l, Options{})
-		p := poolOf(regs[0].Get(0, ""))
+		p := leaseOf(regs[0].Get(0, ""))
 		was := p.spec().hold
 		for range 500 {
 			goOne(context.Background(), clock.System.Now()+sec, limit.Charge{Registry: regs[0], Key: "", Cost: 1})

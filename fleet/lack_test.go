@@ -11,12 +11,12 @@ import (
 // says both that a quota is used up and that nobody knows.
 func TestWhoWaitsInVainHearsWhatIsSaidOfTheLimit(t *testing.T) {
 	l := limit.Limit{Name: "l", Shape: limit.Fixed, Rate: bucket.Rate{Amount: 200}, Every: bucket.Day}
-	r, p := cutPool(t, l)
+	r, p := cutLease(t, l)
 	g := p.group
 	g.standing.part, g.standing.rules.without = 0, Without{} // it holds none, and its beat is not answered yet
 	now := 3 * sec
 	p.seen = sight{known: true, at: now - sec, grant: Grant{Left: 0, Reset: 1000 * sec, Wait: 1000 * sec}}
-	q := g.queue([]*pool{p})
+	q := g.queue([]*lease{p})
 	q.mu.Lock()
 	v := q.inVain(now, now+1000*sec)
 	q.mu.Unlock()

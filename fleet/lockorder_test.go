@@ -12,7 +12,7 @@ import (
 )
 
 // Calls that go on without the store, and what tells the store what came back, take the
-// locks of group, queue and pool in one order: in another they wait for each other for ever.
+// locks of group, queue and lease in one order: in another they wait for each other for ever.
 func TestGoingAloneAndGivingBackDoNotWaitForEachOther(t *testing.T) {
 	s := &faulty{Store: NewMemory(nil)}
 	s.down.Store(true)

@@ -72,11 +72,11 @@ func TestWhatStoodByIsUsedInItsWindow(t *testing.T) {
 		s.down.Store(true)
 		time.Sleep(3 * time.Second)
 		now := clock.System.Now()
-		p := poolOf(regs[0].Get(now, ""))
-		q := f.Group("up").queue([]*pool{p})
+		p := leaseOf(regs[0].Get(now, ""))
+		q := f.Group("up").queue([]*lease{p})
 		w := &waiter{}
 		w.costs[0] = 1
-		if !q.fromPools(now, w) || isOwn(w.turns[0]) {
+		if !q.fromLeases(now, w) || isOwn(w.turns[0]) {
 			t.Fatalf("nothing stood by: %+v", p.own.standby)
 		}
 		if until := p.own.standby.until.at; w.by.at > until {
@@ -103,23 +103,23 @@ func TestWhatIsPutBackWasNotWanted(t *testing.T) {
 		s.down.Store(true)
 		time.Sleep(15 * time.Second)
 		g, now := f.Group("up"), clock.System.Now()
-		at := func(i int) *pool { return poolOf(regs[i].Get(now, "")) }
-		q := g.queue([]*pool{at(0), at(1), at(2)})
+		at := func(i int) *lease { return leaseOf(regs[i].Get(now, "")) }
+		q := g.queue([]*lease{at(0), at(1), at(2)})
 		before := g.beating.wishes(now)
 		for _, costs := range [][3]int64{{1, 1_000_000, 0}, {1, 1, 1_000_000}} {
 			for range 100 {
 				w := &waiter{}
 				copy(w.costs[:], costs[:])
-				if q.fromPools(now, w) {
+				if q.fromLeases(now, w) {
 					t.Fatal("there is more than there can be")
 				}
 			}
 		}
-		q = g.queue([]*pool{at(2), at(0)})
+		q = g.queue([]*lease{at(2), at(0)})
 		for range 100 {
 			w := &waiter{}
 			w.costs[0], w.costs[1] = 1, 1_000_000
-			q.fromPools(now, w)
+			q.fromLeases(now, w)
 		}
 		if after := g.beating.wishes(now); after > before+0.1 {
 			t.Errorf("it wished for %.1f s of its limits, and after calls of which nothing came for %.1f", before, after)

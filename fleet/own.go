@@ -8,7 +8,7 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// own is what a pool has of the part that this process uses without the store, or of a
+// own is what a lease has of the part that this process uses without the store, or of a
 // share. It is guarded by Group.own.
 //
 //   - A bucket's tokens begin at 0 with the use, come at the part of the rate, and are at
@@ -54,7 +54,7 @@ type allowance struct {
 }
 
 // allows is whether n units can be taken after those who are ahead have taken theirs.
-func (p *pool) allows(now time.Duration, u ownUse, ahead, n int64) allowance {
+func (p *lease) allows(now time.Duration, u ownUse, ahead, n int64) allowance {
 	if n == 0 {
 		return allowance{}
 	}
@@ -76,7 +76,7 @@ func (p *pool) allows(now time.Duration, u ownUse, ahead, n int64) allowance {
 }
 
 // takeOwn takes units that are allowed.
-func (p *pool) takeOwn(now time.Duration, u ownUse, n int64) limit.Turn {
+func (p *lease) takeOwn(now time.Duration, u ownUse, n int64) limit.Turn {
 	if n == 0 {
 		return limit.Turn{}
 	}
@@ -104,7 +104,7 @@ func isOwn(t limit.Turn) bool { return t.Low < 0 }
 
 // drawOwn takes n units from what this process has itself, if it goes on without the store,
 // and says before when they must be used.
-func (p *pool) drawOwn(now time.Duration, n int64) (limit.Turn, expiry, bool) {
+func (p *lease) drawOwn(now time.Duration, n int64) (limit.Turn, expiry, bool) {
 	g := p.group
 	g.own.Lock()
 	defer g.own.Unlock()
@@ -121,7 +121,7 @@ func (p *pool) drawOwn(now time.Duration, n int64) (limit.Turn, expiry, bool) {
 }
 
 // took notes what a store has granted, and how much of that is as good as used.
-func (p *pool) took(sent, now time.Duration, s *spec, granted, used int64) {
+func (p *lease) took(sent, now time.Duration, s *spec, granted, used int64) {
 	if granted == 0 {
 		return
 	}
@@ -139,7 +139,7 @@ func (p *pool) took(sent, now time.Duration, s *spec, granted, used int64) {
 }
 
 // backOwn puts back units that were not used. Those of a use that is over are gone.
-func (p *pool) backOwn(now time.Duration, t limit.Turn, n int64) {
+func (p *lease) backOwn(now time.Duration, t limit.Turn, n int64) {
 	p.group.own.Lock()
 	defer p.group.own.Unlock()
 	u := p.group.standing.use(now)
@@ -166,7 +166,7 @@ func (p *pool) backOwn(now time.Duration, t limit.Turn, n int64) {
 
 // oweOwn charges units that were used beyond what was taken. It reports false if the
 // store has to be told.
-func (p *pool) oweOwn(now time.Duration, n int64) bool {
+func (p *lease) oweOwn(now time.Duration, n int64) bool {
 	if p.passing || now <= time.Duration(p.group.lone.Load()) {
 		return false
 	}
@@ -190,8 +190,8 @@ func (p *pool) oweOwn(now time.Duration, n int64) bool {
 	return true
 }
 
-// keepsOwn reports whether something would be lost by forgetting the pool.
-func (p *pool) keepsOwn(now time.Duration) bool {
+// keepsOwn reports whether something would be lost by forgetting the lease.
+func (p *lease) keepsOwn(now time.Duration) bool {
 	p.group.own.Lock()
 	defer p.group.own.Unlock()
 	o, u := &p.own, p.group.standing.use(now)
@@ -203,7 +203,7 @@ func (p *pool) keepsOwn(now time.Duration) bool {
 }
 
 // tokens lets tokens come, and returns how much weight there can be.
-func (p *pool) tokens(s *spec, u ownUse) (top int64) {
+func (p *lease) tokens(s *spec, u ownUse) (top int64) {
 	m, o := &s.rule.Meter, &p.own
 	top = partDown(m.Cap, u.part)
 	switch {
@@ -223,7 +223,7 @@ func (p *pool) tokens(s *spec, u ownUse) (top int64) {
 }
 
 // ownLeft is how many units can be taken now, and when there are as many as there can be.
-func (p *pool) ownLeft(now time.Duration, s *spec, u ownUse) (left int64, reset time.Duration) {
+func (p *lease) ownLeft(now time.Duration, s *spec, u ownUse) (left int64, reset time.Duration) {
 	switch m := &s.rule.Meter; s.rule.Shape {
 	case limit.Bucket:
 		top := p.tokens(s, u)
@@ -239,7 +239,7 @@ func (p *pool) ownLeft(now time.Duration, s *spec, u ownUse) (left int64, reset 
 	return p.stands(now, s, u), 0
 }
 
-func (p *pool) allowsTokens(s *spec, u ownUse, ahead, n int64) allowance {
+func (p *lease) allowsTokens(s *spec, u ownUse, ahead, n int64) allowance {
 	m, top := &s.rule.Meter, p.tokens(s, u)
 	if n > top/m.Unit {
 		return allowance{bucket.Never, limit.LacksPart}

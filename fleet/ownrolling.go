@@ -119,7 +119,7 @@ func (s *spec) stay() (least, most time.Duration) {
 // turnOwn brings what a process has of its own to the limit's shape and window, if they were
 // changed. What was spent stays spent: as a limit of another shape, all that there is. The store
 // counts what it granted for as long as the window now is.
-func (p *pool) turnOwn(now time.Duration, s *spec, u ownUse) {
+func (p *lease) turnOwn(now time.Duration, s *spec, u ownUse) {
 	o := &p.own
 	if o.made && o.shape != s.rule.Shape {
 		o.turned = now
@@ -164,7 +164,7 @@ func (s *spec) grain() time.Duration {
 
 // hasHad notes what a store has granted of a rolling limit, after it was asked at one
 // instant and had answered at another.
-func (p *pool) hasHad(sent, now time.Duration, s *spec, n int64) {
+func (p *lease) hasHad(sent, now time.Duration, s *spec, n int64) {
 	u := p.group.standing.use(now)
 	p.turnOwn(now, s, u)
 	if u.key == 0 {
@@ -176,7 +176,7 @@ func (p *pool) hasHad(sent, now time.Duration, s *spec, n int64) {
 
 // gaveBack notes that units came back which the store had granted: they do not leave its
 // window later.
-func (p *pool) gaveBack(now time.Duration, m Mark, n int64) {
+func (p *lease) gaveBack(now time.Duration, m Mark, n int64) {
 	s := p.spec()
 	if s.rule.Shape != limit.Rolling || m.Level <= 0 {
 		return
@@ -191,7 +191,7 @@ func (p *pool) gaveBack(now time.Duration, m Mark, n int64) {
 }
 
 // roomRolling is how many units may be spent now; below 0 if more were.
-func (p *pool) roomRolling(now time.Duration, s *spec, u ownUse) int64 {
+func (p *lease) roomRolling(now time.Duration, s *spec, u ownUse) int64 {
 	o := &p.own
 	if o.key != u.key {
 		o.key, o.since = u.key, 0
@@ -208,7 +208,7 @@ func (p *pool) roomRolling(now time.Duration, s *spec, u ownUse) int64 {
 	return room
 }
 
-func (p *pool) allowsRolling(now time.Duration, s *spec, u ownUse, ahead, n int64) allowance {
+func (p *lease) allowsRolling(now time.Duration, s *spec, u ownUse, ahead, n int64) allowance {
 	o := &p.own
 	room := p.roomRolling(now, s, u)
 	if n > partDown(s.rule.Amount, u.part) {
@@ -226,7 +226,7 @@ func (p *pool) allowsRolling(now time.Duration, s *spec, u ownUse, ahead, n int6
 }
 
 // spend notes units that were spent on the part: they count in the window, and are owed.
-func (p *pool) spend(now time.Duration, s *spec, n int64) {
+func (p *lease) spend(now time.Duration, s *spec, n int64) {
 	per := windowOf(&s.limit).Per
 	p.own.spent.add(now+per, now+per+slack(per), n, s.grain())
 	p.own.since += n
@@ -235,7 +235,7 @@ func (p *pool) spend(now time.Duration, s *spec, n int64) {
 }
 
 // unspend takes back units that were not used after all.
-func (p *pool) unspend(leaves time.Duration, n int64) {
+func (p *lease) unspend(leaves time.Duration, n int64) {
 	p.own.spent.removeAt(leaves, n)
 	p.own.since = max(0, p.own.since-n)
 	p.own.debt = max(0, p.own.debt-n)

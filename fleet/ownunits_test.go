@@ -81,7 +81,7 @@ func TestShareOfAnEarlierOutage(t *testing.T) {
 		s.down.Store(true) // and away for less than the outage
 		time.Sleep(2 * time.Second)
 		alone := one(300)
-		t.Log("cut off:", alone, "share left", poolOf(regs[0].Get(clock.System.Now(), "")).own.standby.share)
+		t.Log("cut off:", alone, "share left", leaseOf(regs[0].Get(clock.System.Now(), "")).own.standby.share)
 		s.down.Store(false)
 		time.Sleep(5 * time.Second)
 		t.Log("heard again:", one(1200), "in all", went)
@@ -141,7 +141,7 @@ func TestStandbyComesBack(t *testing.T) {
 			}
 			s.down.Store(true)
 			time.Sleep(time.Duration(off) * 20 * time.Millisecond)
-			q := poolOf(regs[0].Get(clock.System.Now(), ""))
+			q := leaseOf(regs[0].Get(clock.System.Now(), ""))
 			begin := clock.System.Now()
 			before := q.own.standby.left + q.held(begin)
 			went := 0

@@ -26,10 +26,10 @@ type passing struct {
 
 // A passer is a limiter of one such key.
 type passer struct {
-	key  string
-	m    *limit.Limiter
-	pool *pool
-	at   time.Duration // when it was used last
+	key   string
+	m     *limit.Limiter
+	lease *lease
+	at    time.Duration // when it was used last
 }
 
 // Passing is Source's, a limiter of a key for which there is no room, of a limit that a fleet shares. Under another
@@ -43,7 +43,7 @@ func (s *source) Passing(now time.Duration, key string) *limit.Limiter {
 		l.used.MoveToBack(e)
 		return e.Value.(*passer).m
 	}
-	p := s.pool(key)
+	p := s.lease(key)
 	p.passing = true
 	m := limit.NewLeased(p)
 	if len(l.byKey) >= mostPassing && !l.evict(now) {
@@ -65,7 +65,7 @@ func (l *passing) evict(now time.Duration) bool {
 		switch {
 		case now < p.at+passingKept:
 			return false
-		case p.pool.waits.Load() == 0:
+		case p.lease.waits.Load() == 0:
 			l.forget(p.key)
 			return true
 		}
@@ -81,7 +81,7 @@ func (s *source) Forget(key string) { s.passing.forget(key) }
 // forget lets the queues of a key go with it.
 func (l *passing) forget(key string) {
 	if e := l.byKey[key]; e != nil {
-		e.Value.(*passer).pool.evicted.Store(true)
+		e.Value.(*passer).lease.evicted.Store(true)
 		l.used.Remove(e)
 		delete(l.byKey, key)
 	}

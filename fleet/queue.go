@@ -16,17 +16,17 @@ import (
 // More than that have a queue of their own each time.
 const mostShared = 6
 
-type queueKey [mostShared]*pool
+type queueKey [mostShared]*lease
 
 // A queue is the callers of this process who wait for the same limits and keys, in a line whose driver looks
 // after all: those go first that can from what is held, then it asks the store for the others, and tells those
 // who wait in vain.
 type queue struct {
-	group *Group
-	pools []*pool
-	lane  uint64
-	line  *line.Line
-	step  line.Step // of those for whom there is not enough
+	group  *Group
+	leases []*lease
+	lane   uint64
+	line   *line.Line
+	step   line.Step // of those for whom there is not enough
 
 	mu     sync.Mutex
 	free   []*waiter
@@ -53,7 +53,7 @@ type queue struct {
 	lacks  bool          // the last ask was not granted whole
 	askIn  time.Duration // how soon to ask again at the latest
 	quick  quickest
-	came   []int64 // of each pool, when the last ask took along what was pending
+	came   []int64 // of each lease, when the last ask took along what was pending
 	limits []LimitCall
 	timer  timeout
 }
@@ -71,25 +71,25 @@ type waiter struct {
 	verdict limit.Verdict // why it was refused
 }
 
-// queue is the queue of the pools.
-func (g *Group) queue(pools []*pool) *queue {
+// queue is the queue of the leases.
+func (g *Group) queue(leases []*lease) *queue {
 	var k queueKey
-	if copy(k[:], pools) < len(pools) {
-		return g.newQueue(pools)
+	if copy(k[:], leases) < len(leases) {
+		return g.newQueue(leases)
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	q := g.queues[k]
 	if q == nil {
-		q = g.newQueue(pools)
+		q = g.newQueue(leases)
 		g.queues[k] = q
 	}
 	return q
 }
 
-func (g *Group) newQueue(pools []*pool) *queue {
+func (g *Group) newQueue(leases []*lease) *queue {
 	q := &queue{
-		group: g, pools: append([]*pool(nil), pools...), lane: g.fleet.nextID(), came: make([]int64, len(pools)),
+		group: g, leases: append([]*lease(nil), leases...), lane: g.fleet.nextID(), came: make([]int64, len(leases)),
 		line: line.ByPriority(g.fleet.clock, g.fleet.o.Queue),
 	}
 	q.step = line.Step{Kind: line.Store, Fetch: q.looksAfter}
@@ -111,7 +111,7 @@ func (q *queue) wait(ctx context.Context, now, until time.Duration, prio limit.P
 		if late = max(late, got.late, now-got.at); !got.by.passed(now, q.group.fleet.clock) {
 			return v, late, nil
 		}
-		for i, p := range q.pools {
+		for i, p := range q.leases {
 			p.Back(now, turns[i], turns[i].Cost)
 		}
 		if now >= until {
@@ -155,7 +155,7 @@ func (q *queue) stand(ctx context.Context, now, until time.Duration, prio limit.
 
 // counts counts a call that waits for each of the limits.
 func (q *queue) counts(n int32) {
-	for _, p := range q.pools {
+	for _, p := range q.leases {
 		p.waits.Add(n)
 	}
 }
@@ -166,7 +166,7 @@ func (q *queue) grace(now time.Duration, costs []int64) time.Duration {
 	g := q.group
 	g.own.Lock()
 	defer g.own.Unlock()
-	for i, p := range q.pools {
+	for i, p := range q.leases {
 		g.needs(now, p.spec(), costs[i])
 	}
 	if m, _ := g.standing.mode(now); m == asking || m == waiting && now < g.standing.patient() {
@@ -219,7 +219,7 @@ func (q *queue) tooLate(w *waiter) limit.Verdict {
 // Ask is the line's: who has to wait is looked after with all others.
 func (w *waiter) Ask(now, since time.Duration) line.Step {
 	w.late = max(w.late, now-since)
-	if !w.queue.fromPools(now, w) {
+	if !w.queue.fromLeases(now, w) {
 		return w.queue.step
 	}
 	w.given = now
@@ -262,7 +262,7 @@ func (q *queue) inVain(now, there time.Duration) limit.Verdict {
 
 // blind reports whether the store does not answer, or what it last said of a limit is not known.
 func (q *queue) blind() bool {
-	return q.group.failing.Load() || slices.ContainsFunc(q.pools, func(p *pool) bool { return !p.sight().known })
+	return q.group.failing.Load() || slices.ContainsFunc(q.leases, func(p *lease) bool { return !p.sight().known })
 }
 
 // retryStore is what a caller is told to wait for who has to come again when the store
@@ -272,7 +272,7 @@ const retryStore = time.Second
 // paused is how long a pause of one of the limits still lasts: the store, which knows of
 // none, is not asked meanwhile.
 func (q *queue) paused(now time.Duration) (wait time.Duration, why int) {
-	for i, p := range q.pools {
+	for i, p := range q.leases {
 		if left := time.Duration(p.paused.Load()) - now; left > wait {
 			wait, why = left, i
 		}

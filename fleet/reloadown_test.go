@@ -8,8 +8,8 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// cutPool is a pool of a process that is cut off with half of all, long since.
-func cutPool(t *testing.T, l limit.Limit) (*limit.Registry, *pool) {
+// cutLease is a lease of a process that is cut off with half of all, long since.
+func cutLease(t *testing.T, l limit.Limit) (*limit.Registry, *lease) {
 	t.Helper()
 	f := New(NewMemory(nil), Options{Without: Without{Share: 0.5}})
 	g := f.Group("up")
@@ -17,7 +17,7 @@ func cutPool(t *testing.T, l limit.Limit) (*limit.Registry, *pool) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := poolOf(r.Get(0, ""))
+	p := leaseOf(r.Get(0, ""))
 	s := &g.standing
 	s.met, s.part, s.recv, s.sent, s.silence, s.rules.life = true, Whole/2, sec, sec, sec, time.Hour
 	s.epoch++
@@ -33,7 +33,7 @@ func setAt(t *testing.T, r *limit.Registry, at time.Duration, l limit.Limit) {
 	}
 }
 
-func drawAll(p *pool, now time.Duration) (n int) {
+func drawAll(p *lease, now time.Duration) (n int) {
 	for ; n < 1000; n++ {
 		if _, _, ok := p.draw(now, 1); !ok {
 			break
@@ -45,7 +45,7 @@ func drawAll(p *pool, now time.Duration) (n int) {
 func TestALookBeforeALongerWindowForgetsNothing(t *testing.T) {
 	for _, look := range []string{"none", "look", "keeps", "twice"} {
 		l := rollingLimit(200, 10*sec)
-		r, p := cutPool(t, l)
+		r, p := cutLease(t, l)
 		at := 3000 * sec
 		first := drawAll(p, at)
 		l.Per = 1000 * sec
@@ -69,7 +69,7 @@ func TestALookBeforeALongerWindowForgetsNothing(t *testing.T) {
 // What was drawn of a quota's share is no token of the bucket that the limit became.
 func TestAShareOfAQuotaIsNoTokenOfABucket(t *testing.T) {
 	l := limit.Limit{Name: "l", Shape: limit.Fixed, Rate: bucket.Rate{Amount: 200}, Every: bucket.Day}
-	r, p := cutPool(t, l)
+	r, p := cutLease(t, l)
 	s := &p.group.standing
 	s.part = 0 // it goes on with its share
 	at := 100 * sec
@@ -86,7 +86,7 @@ func TestAShareOfAQuotaIsNoTokenOfABucket(t *testing.T) {
 func TestABlockThatGoesBackAfterAReloadDoesNotComeAgain(t *testing.T) {
 	for _, reload := range []bool{false, true} {
 		l := rollingLimit(200, 60*sec)
-		r, p := cutPool(t, l)
+		r, p := cutLease(t, l)
 		s := &p.group.standing
 		s.recv, s.sent, s.rules.life = 1000*sec, 1000*sec, 10*time.Hour // heard at 1000 s
 		s.kept.note(0, Whole/2)
@@ -117,7 +117,7 @@ func TestABlockThatGoesBackAfterAReloadDoesNotComeAgain(t *testing.T) {
 func TestALateGrantIsNoNewBeginning(t *testing.T) {
 	for _, late := range []bool{false, true} {
 		l := rate(20, 200, sec)
-		r, p := cutPool(t, l)
+		r, p := cutLease(t, l)
 		at := 100 * sec
 		first := drawAll(p, at)
 		next := rollingLimit(200, 10*sec)
@@ -136,7 +136,7 @@ func TestALateGrantIsNoNewBeginning(t *testing.T) {
 // being taken and somebody asking when they end.
 func TestWhatWasDrawnEndsWithWhatItIsOf(t *testing.T) {
 	l := limit.Limit{Name: "l", Shape: limit.Fixed, Rate: bucket.Rate{Amount: 200}, Every: bucket.Day}
-	_, p := cutPool(t, l)
+	_, p := cutLease(t, l)
 	at := 100 * sec
 	p.keepBy(at, 10, expiry{at: at + sec}, Mark{At: 1})
 	_, by, ok := p.draw(at, 1)

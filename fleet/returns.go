@@ -21,7 +21,7 @@ const (
 )
 
 // settle notes something to be told to the store.
-func (p *pool) settle(now time.Duration, s Settlement) {
+func (p *lease) settle(now time.Duration, s Settlement) {
 	s.Rule, s.Key = &p.spec().rule, p.key
 	p.mu.Lock()
 	if len(p.pending) >= mostPending {
@@ -44,7 +44,7 @@ func (p *pool) settle(now time.Duration, s Settlement) {
 
 // splinters reports whether no block that is held is large enough for the cost: then the
 // store can make one of them all.
-func (p *pool) splinters(cost int64) bool {
+func (p *lease) splinters(cost int64) bool {
 	for i := range p.blocks {
 		if b := p.blocks[i].Load(); b != nil && b.left.Load() >= cost {
 			return false
@@ -61,7 +61,7 @@ type shortage struct {
 
 // enough is the queues for which as much has come back as they were short of. The lock
 // is held.
-func (p *pool) enough() (all []*queue) {
+func (p *lease) enough() (all []*queue) {
 	p.short = slices.DeleteFunc(p.short, func(s shortage) bool {
 		if p.came < s.until {
 			return false
@@ -74,7 +74,7 @@ func (p *pool) enough() (all []*queue) {
 
 // plenty reports whether the store had half of the limit left a moment ago: then nobody
 // is short. The lock is held.
-func (p *pool) plenty(now time.Duration) bool {
+func (p *lease) plenty(now time.Duration) bool {
 	return p.seen.known && p.seen.grant.Left > p.spec().most()/2 && now < p.seen.at+time.Second
 }
 
@@ -83,7 +83,7 @@ const notShort = math.MaxInt64
 
 // isShort notes that the queue asks again as soon as came is so large, and reports whether
 // that is so already.
-func (p *pool) isShort(q *queue, until int64) (enough bool) {
+func (p *lease) isShort(q *queue, until int64) (enough bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.short = slices.DeleteFunc(p.short, func(s shortage) bool { return s.q == q })
@@ -94,14 +94,14 @@ func (p *pool) isShort(q *queue, until int64) (enough bool) {
 	return false
 }
 
-func (p *pool) cameBack() int64 {
+func (p *lease) cameBack() int64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.came
 }
 
 // soon has Run tell what came back.
-func (p *pool) soon(now time.Duration) {
+func (p *lease) soon(now time.Duration) {
 	if p.urgent.Swap(true) {
 		return
 	}
@@ -139,8 +139,8 @@ func (q *queue) due() (next, there time.Duration) {
 
 // spacing is how long at least lies between two asks for what came back.
 func (q *queue) spacing() time.Duration {
-	for _, p := range q.pools {
-		if p.spec().leases {
+	for _, p := range q.leases {
+		if p.spec().leased {
 			return leasedAgain
 		}
 	}
@@ -151,7 +151,7 @@ func (q *queue) spacing() time.Duration {
 // worth to ask again, and reports whether one of them has that already, or holds it in
 // blocks that the next ask gives back.
 func (q *queue) missing(now time.Duration) (enough bool) {
-	for i, p := range q.pools {
+	for i, p := range q.leases {
 		c, g := &q.ask.Claims[i], &q.ask.Grants[i]
 		until := int64(notShort)
 		if g.Wait > 0 && g.Paused == 0 && c.Cost <= c.Rule.Most() {
@@ -167,7 +167,7 @@ func (q *queue) missing(now time.Duration) (enough bool) {
 
 // forget lets go of a queue that is not used any more.
 func (q *queue) forget() {
-	for _, p := range q.pools {
+	for _, p := range q.leases {
 		p.isShort(q, notShort)
 	}
 }
@@ -175,7 +175,7 @@ func (q *queue) forget() {
 // fold makes room among what is pending. Debts become one. Units of one grant come back
 // two by two, as if both stood where the lower does: there they may count for less, and
 // never for more. If that is not enough the older half is let go.
-func (p *pool) fold() {
+func (p *lease) fold() {
 	sum := Settlement{Rule: &p.spec().rule, Key: p.key}
 	var backs []Settlement
 	for _, s := range p.pending {

@@ -238,7 +238,7 @@ func TestFoldedReturnsMakeNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p := poolOf(reg.Get(0, "k"))
+		p := leaseOf(reg.Get(0, "k"))
 		rule, now := &p.spec().rule, time.Now().UnixMicro()
 		w := p.spec().windows(time.UnixMicro(now))
 		folded, apart := new(Cell), new(Cell)
@@ -288,8 +288,8 @@ func TestPuttingBackTakesNoQueue(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := poolOf(r.Get(0, "k"))
-	q := f.Group("g").queue([]*pool{p})
+	p := leaseOf(r.Get(0, "k"))
+	q := f.Group("g").queue([]*lease{p})
 	p.isShort(q, 5)
 	q.mu.Lock()
 	done := make(chan struct{})

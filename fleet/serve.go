@@ -36,7 +36,7 @@ func (q *queue) refuseAlone(now time.Duration, driver line.Asker) (at time.Durat
 			return q.refuses(now, w, v)
 		}
 		at = min(at, later(now, max(v.Wait, pause, time.Millisecond)))
-		for k := range q.pools {
+		for k := range q.leases {
 			ahead[k] = addMost(ahead[k], w.costs[k])
 		}
 		return line.Wait
@@ -46,7 +46,7 @@ func (q *queue) refuseAlone(now time.Duration, driver line.Asker) (at time.Durat
 
 // refuses ends a wait that is in vain.
 func (q *queue) refuses(now time.Duration, w *waiter, v limit.Verdict) line.Kind {
-	q.group.refused(now, q.pools, &w.costs)
+	q.group.refused(now, q.leases, &w.costs)
 	w.verdict = v
 	return line.Refuse
 }
@@ -55,7 +55,7 @@ func (q *queue) refuses(now time.Duration, w *waiter, v limit.Verdict) line.Kind
 func (q *queue) aloneFor(now time.Duration, u ownUse, ahead *[mostShared]int64, w *waiter) (v limit.Verdict) {
 	q.group.own.Lock()
 	defer q.group.own.Unlock()
-	for i, p := range q.pools {
+	for i, p := range q.leases {
 		a := p.allows(now, u, ahead[i], w.costs[i])
 		if a.lack != limit.LacksNothing {
 			return limit.Verdict{Wait: q.group.again(now), Cause: limit.Cause{Why: i, Lack: a.lack}}
@@ -68,23 +68,23 @@ func (q *queue) aloneFor(now time.Duration, u ownUse, ahead *[mostShared]int64, 
 }
 
 // refused notes what was wanted and refused.
-func (g *Group) refused(now time.Duration, pools []*pool, costs *[mostShared]int64) {
+func (g *Group) refused(now time.Duration, leases []*lease, costs *[mostShared]int64) {
 	g.own.Lock()
 	defer g.own.Unlock()
-	for i, p := range pools {
+	for i, p := range leases {
 		g.wants(now, p.spec(), costs[i])
 	}
 }
 
-// fromPools takes the costs of a waiter from what is held, all or none.
-func (q *queue) fromPools(now time.Duration, w *waiter) bool {
+// fromLeases takes the costs of a waiter from what is held, all or none.
+func (q *queue) fromLeases(now time.Duration, w *waiter) bool {
 	w.by = noExpiry
-	for i, p := range q.pools {
+	for i, p := range q.leases {
 		t, by, ok := p.draw(now, w.costs[i])
 		w.by = w.by.first(by)
 		if !ok {
 			for k := range i {
-				q.pools[k].again(now, w.turns[k])
+				q.leases[k].again(now, w.turns[k])
 			}
 			return false
 		}
@@ -94,7 +94,7 @@ func (q *queue) fromPools(now time.Duration, w *waiter) bool {
 }
 
 // again puts units that were taken a moment ago back where they were.
-func (p *pool) again(now time.Duration, t limit.Turn) {
+func (p *lease) again(now time.Duration, t limit.Turn) {
 	if t.Cost > 0 && !isOwn(t) && p.standsAgain(now, t, t.Cost) { // it may not have come from a block
 		return
 	}
@@ -119,7 +119,7 @@ func (q *queue) refuse(now, wait time.Duration, why int, cost int64) (unknown bo
 	dear := false // one who costs as much stands before
 	q.line.Each(func(a line.Asker) line.Kind {
 		w := a.(*waiter)
-		cheap, own := !dear && w.costs[why] < cost, later(wait, q.pools[why].after(ahead))
+		cheap, own := !dear && w.costs[why] < cost, later(wait, q.leases[why].after(ahead))
 		if !cheap && later(now, own) > w.until {
 			return q.refuses(now, w, limit.Verdict{Wait: own, Cause: limit.Cause{Why: why}})
 		}
@@ -131,7 +131,7 @@ func (q *queue) refuse(now, wait time.Duration, why int, cost int64) (unknown bo
 }
 
 // after is how long it takes at least until n units have come.
-func (p *pool) after(n int64) time.Duration {
+func (p *lease) after(n int64) time.Duration {
 	s := p.spec()
 	if s.limit.Shape == limit.Fixed || n <= 0 {
 		return 0

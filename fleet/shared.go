@@ -9,20 +9,20 @@ import (
 // Fetch is Home's: it gets what a call lacks from the store, waiting in order with the others of this
 // process that wait for the same.
 func (g *Group) Fetch(ctx context.Context, f *limit.Fetch) (limit.Verdict, error) {
-	var pools [mostShared]*pool
+	var leases [mostShared]*lease
 	var costs [mostShared]int64
 	var turns [mostShared]limit.Turn
 	for i := range f.Wants {
 		if i == mostShared { // more than a store is asked for at once
 			return limit.Verdict{Wait: time.Second}, nil
 		}
-		pools[i], costs[i] = f.Wants[i].Leased.(*pool), f.Wants[i].Cost
-		if pools[i].crowdedOut {
+		leases[i], costs[i] = f.Wants[i].Leased.(*lease), f.Wants[i].Cost
+		if leases[i].crowdedOut {
 			return limit.Verdict{Wait: passingKept, Cause: limit.Cause{Why: i, Lack: limit.LacksStore}}, nil
 		}
 	}
 	n := len(f.Wants)
-	v, late, err := g.queue(pools[:n]).wait(ctx, f.Now, f.Until, f.Priority, costs[:n], turns[:n])
+	v, late, err := g.queue(leases[:n]).wait(ctx, f.Now, f.Until, f.Priority, costs[:n], turns[:n])
 	f.Now, f.Late = g.fleet.clock.Now(), late
 	for i := range f.Wants {
 		f.Wants[i].Turn = turns[i]

@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// A source makes the pools of one registry. It is guarded by the registry's lock, but for spec.
+// A source makes the leases of one registry. It is guarded by the registry's lock, but for spec.
 type source struct {
 	group   *Group
 	spec    atomic.Pointer[spec] // how the limit is shared
-	begin   beginning            // of each of the pools
+	begin   beginning            // of each of the leases
 	passing passing
 }
 
@@ -32,10 +32,10 @@ func (g *Group) Source(now time.Duration, l limit.Limit, empty bool) limit.Sourc
 func (g *Group) spec(l limit.Limit) *spec { return newSpec(l, g.fleet.o.Lease, g.fleet.o.Guard) }
 
 // New is Source's.
-func (s *source) New(key string) *limit.Limiter { return limit.NewLeased(s.pool(key)) }
+func (s *source) New(key string) *limit.Limiter { return limit.NewLeased(s.lease(key)) }
 
-func (s *source) pool(key string) *pool {
-	p := newPool(s, key)
+func (s *source) lease(key string) *lease {
+	p := newLease(s, key)
 	if p.begin = s.begin; p.begin.empty {
 		p.ownEmpty()
 	}

@@ -19,7 +19,7 @@ type spec struct {
 	// small to allow for a delay have no such rule: they are exact at the store, and
 	// what goes out is as even as the network is.
 	late   bool
-	leases bool
+	leased bool
 	guard  time.Duration
 	since  time.Duration // when it took another's place
 }
@@ -37,7 +37,7 @@ const (
 // newSpec is how the limit is shared when leases last for lease, none if that is
 // below 0, and an answer of the store is expected within guard.
 func newSpec(l limit.Limit, lease, guard time.Duration) *spec {
-	s := &spec{limit: l, rule: Rule{Name: l.Name, Shape: l.Shape, Amount: l.Amount}, leases: lease >= 0, guard: guard}
+	s := &spec{limit: l, rule: Rule{Name: l.Name, Shape: l.Shape, Amount: l.Amount}, leased: lease >= 0, guard: guard}
 	switch l.Shape {
 	case limit.Bucket:
 		s.bucket(lease, guard)
@@ -60,11 +60,11 @@ func (s *spec) bucket(lease, guard time.Duration) {
 	s.rule.Meter = bucket.MeterOf(r)
 	fill := time.Duration(float64(r.Full()) / r.PerSecond() * float64(time.Second))
 	if block := max(guard, min(longestLease, max(lease, r.Per/leaseShare), fill/4)); r.PerSecond()*block.Seconds() < worthLeasing {
-		s.leases = false
-	} else if s.leases {
+		s.leased = false
+	} else if s.leased {
 		s.hold = block
 	}
-	if !s.leases {
+	if !s.leased {
 		s.hold = guard
 	}
 	m := &s.rule.Meter
@@ -77,7 +77,7 @@ func (s *spec) bucket(lease, guard time.Duration) {
 		m.Cap = m.Unit * r.Full()
 		s.late = true
 	case s.hold > fill/2 || m.Cap-reserve < m.Unit:
-		s.leases = false
+		s.leased = false
 	default:
 		m.Cap -= reserve
 		s.late = true
@@ -90,7 +90,7 @@ func (s *spec) rolling(_, guard time.Duration) {
 	w := windowOf(&s.limit)
 	s.hold = min(longestLease, w.Per/rollingShare)
 	if s.hold < guard {
-		s.hold, s.leases = min(guard, w.Per/10), false
+		s.hold, s.leased = min(guard, w.Per/10), false
 	}
 	s.late = true
 	w.Per += s.hold

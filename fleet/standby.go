@@ -32,7 +32,7 @@ type standby struct {
 }
 
 // stands is how much there is now.
-func (p *pool) stands(now time.Duration, s *spec, u ownUse) int64 {
+func (p *lease) stands(now time.Duration, s *spec, u ownUse) int64 {
 	b := &p.own.standby
 	left := b.all(now, p.group.fleet.clock)
 	if u.mode != sharing {
@@ -62,7 +62,7 @@ func (b *standby) all(now time.Duration, c clock.Clock) int64 {
 }
 
 // lend sets what a share of the window's quota is, as far as it is known what is left.
-func (p *pool) lend(now time.Duration, s *spec, u ownUse) {
+func (p *lease) lend(now time.Duration, s *spec, u ownUse) {
 	b := &p.own.standby
 	at := p.group.fleet.storeTime(now)
 	start := s.limit.Windows(at).Start.UnixMicro()
@@ -81,13 +81,13 @@ func (p *pool) lend(now time.Duration, s *spec, u ownUse) {
 }
 
 // turnStandby begins another window.
-func (p *pool) turnStandby(start int64) {
+func (p *lease) turnStandby(start int64) {
 	if b := &p.own.standby; b.win != start {
 		b.win, b.used, b.share = start, 0, 0
 	}
 }
 
-func (p *pool) takeStandby(now time.Duration, u ownUse, n int64) limit.Turn {
+func (p *lease) takeStandby(now time.Duration, u ownUse, n int64) limit.Turn {
 	b := &p.own.standby
 	b.used += n
 	if k := min(n, b.share); k > 0 && u.mode == sharing {
@@ -124,7 +124,7 @@ const ownLate = 100 * time.Millisecond
 
 // ends is before when units must be used that are this process's own: what stood by, or is a share, in
 // the calendar window that it is of.
-func (p *pool) ends(now time.Duration, t limit.Turn) expiry {
+func (p *lease) ends(now time.Duration, t limit.Turn) expiry {
 	s, f := p.spec(), p.group.fleet
 	by := noExpiry
 	if isOwn(t) {
@@ -145,7 +145,7 @@ func (p *pool) ends(now time.Duration, t limit.Turn) expiry {
 
 // standsAgain puts units of the window back to those that stand by, if they are needed
 // there: the store does not answer. It reports whether they were.
-func (p *pool) standsAgain(now time.Duration, t limit.Turn, n int64) bool {
+func (p *lease) standsAgain(now time.Duration, t limit.Turn, n int64) bool {
 	if p.spec().rule.Shape != limit.Fixed || !p.alone(now) {
 		return false
 	}
@@ -167,7 +167,7 @@ func (p *pool) standsAgain(now time.Duration, t limit.Turn, n int64) bool {
 }
 
 // uses notes that units of a calendar limit were as good as used.
-func (p *pool) uses(now time.Duration, start, n int64) {
+func (p *lease) uses(now time.Duration, start, n int64) {
 	p.turnStandby(start)
 	b := &p.own.standby
 	if b.begun == 0 {
@@ -180,7 +180,7 @@ func (p *pool) uses(now time.Duration, start, n int64) {
 }
 
 // wants is how many units more should stand by.
-func (p *pool) wants(now time.Duration, s *spec) int64 {
+func (p *lease) wants(now time.Duration, s *spec) int64 {
 	if s.rule.Shape != limit.Fixed {
 		return 0
 	}
@@ -199,7 +199,7 @@ func (p *pool) wants(now time.Duration, s *spec) int64 {
 }
 
 // keepBy lets units of a calendar window stand by.
-func (p *pool) keepBy(now time.Duration, n int64, until expiry, m Mark) {
+func (p *lease) keepBy(now time.Duration, n int64, until expiry, m Mark) {
 	p.group.own.Lock()
 	defer p.group.own.Unlock()
 	b := &p.own.standby
@@ -227,7 +227,7 @@ func (b *standby) keepLoose(now time.Duration, n int64, until expiry, c clock.Cl
 }
 
 // standsBy reports whether something stands by.
-func (p *pool) standsBy(now time.Duration) bool {
+func (p *lease) standsBy(now time.Duration) bool {
 	p.group.own.Lock()
 	defer p.group.own.Unlock()
 	b := &p.own.standby
@@ -235,7 +235,7 @@ func (p *pool) standsBy(now time.Duration) bool {
 }
 
 // release gives back what need not stand by any more, and all of it if all is set.
-func (p *pool) release(now time.Duration, s *spec, all bool) (Settlement, bool) {
+func (p *lease) release(now time.Duration, s *spec, all bool) (Settlement, bool) {
 	over := -p.wants(now, s)
 	p.group.own.Lock()
 	defer p.group.own.Unlock()
@@ -255,7 +255,7 @@ func (p *pool) release(now time.Duration, s *spec, all bool) (Settlement, bool) 
 
 // turnQuota gives back what stands by of a limit that has got other windows, or a smaller amount: of
 // those it may be too much.
-func (p *pool) turnQuota(now time.Duration, s *spec) {
+func (p *lease) turnQuota(now time.Duration, s *spec) {
 	o, next := &p.own, amounts{s.rule.Amount, s.limit.Every, s.limit.Zone}
 	old := o.quota
 	if o.quota = next; old.amount == 0 || old.every == next.every && old.zone == next.zone && old.amount <= next.amount {

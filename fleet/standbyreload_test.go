@@ -44,7 +44,7 @@ func TestWhatStoodByOfADayIsNotSpentInHours(t *testing.T) {
 			}
 			s.down.Store(false)
 			time.Sleep(10 * time.Second)
-			p := poolOf(regs[0].Get(clock.System.Now(), ""))
+			p := leaseOf(regs[0].Get(clock.System.Now(), ""))
 			if later := take(600); next.Every == bucket.Hour && later > 50 {
 				t.Errorf("%v: %d went in the hour in which the store was back; %+v", &next, later, p.own.standby)
 			}

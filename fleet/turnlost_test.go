@@ -93,7 +93,7 @@ func TestALostAnswerLosesNothingThatStandsBy(t *testing.T) {
 			s.pick = func(a *Ask) bool { return len(a.Claims) > 0 && a.Claims[0].Extra > 0 }
 			spend(100)
 		}
-		p := poolOf(regs[0].Get(clock.System.Now(), ""))
+		p := leaseOf(regs[0].Get(clock.System.Now(), ""))
 		left := l.Amount - m.groups["up"].cells[cellKey{"q", ""}].Count
 		if lost := l.Amount - used - left - p.own.standby.left - p.own.standby.loose - p.held(clock.System.Now()); used != 1300 || lost > 50 {
 			t.Errorf("%d of %d used, and %d lost", used, l.Amount, lost)

@@ -8,7 +8,7 @@ import (
 )
 
 // Want is what a call lacks for which the store's state is to blame.
-func (p *pool) Want(now time.Duration, cost int64) limit.Want {
+func (p *lease) Want(now time.Duration, cost int64) limit.Want {
 	g := p.group
 	g.own.Lock()
 	defer g.own.Unlock()

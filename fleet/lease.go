@@ -10,10 +10,10 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// A pool is what this process holds of a limit that a fleet shares: blocks of units
+// A lease is what this process holds of one limit and key that a fleet shares: blocks of units
 // that the store has granted and that are not spent yet. Taking from it is local;
 // when it has not enough, the group asks the store.
-type pool struct {
+type lease struct {
 	group  *Group
 	source *source
 	key    string
@@ -63,24 +63,24 @@ type sight struct {
 	count int64 // units gone in the window; Grant.Back of them have come back
 }
 
-var _ limit.Leased = (*pool)(nil)
+var _ limit.Leased = (*lease)(nil)
 
-func newPool(s *source, key string) *pool {
-	p := &pool{group: s.group, source: s, key: key}
+func newLease(s *source, key string) *lease {
+	p := &lease{group: s.group, source: s, key: key}
 	p.paused.Store(int64(unpaused))
 	return p
 }
 
 // spec is how the limit is shared now.
-func (p *pool) spec() *spec { return p.source.spec.Load() }
+func (p *lease) spec() *spec { return p.source.spec.Load() }
 
-// Kept reports whether the registry keeps the pool.
-func (p *pool) Kept() bool { return !p.passing }
+// Kept reports whether the registry keeps the lease.
+func (p *lease) Kept() bool { return !p.passing }
 
 // Take takes n units from the blocks that are held, or without the store from what this
 // process has itself unless others wait for that. That there are not enough says
 // nothing of the limit: the group has to be asked.
-func (p *pool) Take(now time.Duration, n int64) (limit.Turn, time.Duration, bool) {
+func (p *lease) Take(now time.Duration, n int64) (limit.Turn, time.Duration, bool) {
 	if now < time.Duration(p.paused.Load()) {
 		return limit.Turn{}, time.Duration(p.paused.Load()) - now, false
 	}
@@ -93,7 +93,7 @@ func (p *pool) Take(now time.Duration, n int64) (limit.Turn, time.Duration, bool
 
 // draw is Take for who waits at the front, and says before when the units must be used. Only what they
 // are taken from knows that: another block may be there a moment later.
-func (p *pool) draw(now time.Duration, n int64) (limit.Turn, expiry, bool) {
+func (p *lease) draw(now time.Duration, n int64) (limit.Turn, expiry, bool) {
 	if now < time.Duration(p.paused.Load()) {
 		return limit.Turn{}, noExpiry, false
 	}
@@ -108,12 +108,12 @@ func (p *pool) draw(now time.Duration, n int64) (limit.Turn, expiry, bool) {
 }
 
 // alone reports whether there may be something to take without the store.
-func (p *pool) alone(now time.Duration) bool {
+func (p *lease) alone(now time.Duration) bool {
 	return now > time.Duration(p.group.lone.Load()) || p.group.failing.Load()
 }
 
 // fromBlocks takes n units from a block, and returns which that is.
-func (p *pool) fromBlocks(now time.Duration, n int64) (limit.Turn, *granted, bool) {
+func (p *lease) fromBlocks(now time.Duration, n int64) (limit.Turn, *granted, bool) {
 	for i := range p.blocks {
 		b := p.blocks[i].Load()
 		if b == nil || b.until.passed(now, p.group.fleet.clock) {
@@ -134,12 +134,12 @@ func (b *granted) turn(left, n int64) bucket.Turn {
 }
 
 // mark is where the last unit of a turn stands.
-func (p *pool) mark(t limit.Turn) Mark {
+func (p *lease) mark(t limit.Turn) Mark {
 	return Mark{At: t.Low, Level: t.Place, Step: p.step.Load()}
 }
 
 // put keeps units that the store has granted.
-func (p *pool) put(now time.Duration, n int64, until expiry, m Mark) {
+func (p *lease) put(now time.Duration, n int64, until expiry, m Mark) {
 	b := &granted{until: until, mark: m}
 	b.left.Store(n)
 	worst, least := 0, int64(math.MaxInt64)
@@ -159,7 +159,7 @@ func (p *pool) put(now time.Duration, n int64, until expiry, m Mark) {
 }
 
 // empty gives back what is left in a block that is not used any more.
-func (p *pool) empty(now time.Duration, b *granted) int64 {
+func (p *lease) empty(now time.Duration, b *granted) int64 {
 	n := b.left.Swap(0)
 	if n > 0 {
 		p.gaveBack(now, b.mark, n)
@@ -170,7 +170,7 @@ func (p *pool) empty(now time.Duration, b *granted) int64 {
 
 // expire empties blocks that must not be used any more, and all if all is set. It
 // reports how many units are still held.
-func (p *pool) expire(now time.Duration, all bool) (held int64) {
+func (p *lease) expire(now time.Duration, all bool) (held int64) {
 	for i := range p.blocks {
 		b := p.blocks[i].Load()
 		if b == nil {
@@ -188,7 +188,7 @@ func (p *pool) expire(now time.Duration, all bool) (held int64) {
 }
 
 // held is how many units may be spent locally.
-func (p *pool) held(now time.Duration) (n int64) {
+func (p *lease) held(now time.Duration) (n int64) {
 	for i := range p.blocks {
 		if b := p.blocks[i].Load(); b != nil && !b.until.passed(now, p.group.fleet.clock) {
 			n += b.left.Load()
@@ -198,7 +198,7 @@ func (p *pool) held(now time.Duration) (n int64) {
 }
 
 // Ask is 0 unless there is a pause: how long a call has to wait is not known before the store was asked.
-func (p *pool) Ask(now time.Duration, n int64) time.Duration {
+func (p *lease) Ask(now time.Duration, n int64) time.Duration {
 	if n < 0 || n > p.spec().most() {
 		return bucket.Never
 	}
@@ -207,19 +207,19 @@ func (p *pool) Ask(now time.Duration, n int64) time.Duration {
 
 // Owe has units charged that were used without being granted: of what the process uses by itself if the store
 // is away.
-func (p *pool) Owe(now time.Duration, n int64) {
+func (p *lease) Owe(now time.Duration, n int64) {
 	if n > 0 && !p.oweOwn(now, n) {
 		p.settle(now, Settlement{Owe: n})
 	}
 }
 
 // Paused is how long a pause of this process still lasts.
-func (p *pool) Paused(now time.Duration) time.Duration {
+func (p *lease) Paused(now time.Duration) time.Duration {
 	return max(0, time.Duration(p.paused.Load())-now)
 }
 
 // Back has units come back, to this process's part or to the store.
-func (p *pool) Back(now time.Duration, t limit.Turn, n int64) {
+func (p *lease) Back(now time.Duration, t limit.Turn, n int64) {
 	switch n = min(n, t.Cost); {
 	case n <= 0:
 	case isOwn(t):
@@ -233,14 +233,14 @@ func (p *pool) Back(now time.Duration, t limit.Turn, n int64) {
 }
 
 // Pause stops this process alone: that others hear of it is not the limit's business.
-func (p *pool) Pause(now, until time.Duration) {
+func (p *lease) Pause(now, until time.Duration) {
 	if until > now {
 		raiseInstant(&p.paused, int64(until))
 	}
 }
 
 // Resume ends a pause of this process.
-func (p *pool) Resume(now time.Duration) {
+func (p *lease) Resume(now time.Duration) {
 	if old := p.paused.Load(); old > int64(now) {
 		p.paused.CompareAndSwap(old, int64(unpaused))
 	}
@@ -254,7 +254,7 @@ func raiseInstant(word *atomic.Int64, at int64) {
 
 // hears notes what the store said. The answer to a repeat may be as old as what it repeats: of which
 // calendar window it tells is not known.
-func (p *pool) hears(now time.Duration, c *Claim, g Grant, at time.Time, again bool) {
+func (p *lease) hears(now time.Duration, c *Claim, g Grant, at time.Time, again bool) {
 	next := sight{known: true, at: now, grant: g}
 	if c.Rule.Shape == limit.Fixed { // the limit may have been changed since it was asked for
 		next.start, next.end = c.Start, c.End
@@ -281,7 +281,7 @@ func (p *pool) hears(now time.Duration, c *Claim, g Grant, at time.Time, again b
 }
 
 // Look is what the store said last, or what there is while it is away.
-func (p *pool) Look(now time.Duration) limit.Level {
+func (p *lease) Look(now time.Duration) limit.Level {
 	s := p.spec()
 	v := limit.Level{Left: p.comeSince(now, s), Full: s.most(), PerSecond: s.perSecond(p.group.fleet.storeTime(now))}
 	if at := p.sight(); at.known && !(at.grant.Cold && p.group.warm.Load()) {
@@ -298,7 +298,7 @@ func (p *pool) Look(now time.Duration) limit.Level {
 }
 
 // lookOwn is what there is, and when all that can be is, while the store is away or was never there.
-func (p *pool) lookOwn(now time.Duration, s *spec, v *limit.Level) {
+func (p *lease) lookOwn(now time.Duration, s *spec, v *limit.Level) {
 	g := p.group
 	g.own.Lock()
 	defer g.own.Unlock()
@@ -320,14 +320,14 @@ func (p *pool) lookOwn(now time.Duration, s *spec, v *limit.Level) {
 }
 
 // sight is what the store said last.
-func (p *pool) sight() sight {
+func (p *lease) sight() sight {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.seen
 }
 
-// Retire: a pool that holds nothing is forgotten when room is needed.
-func (p *pool) Retire(now time.Duration) bool {
+// Retire: a lease that holds nothing is forgotten when room is needed.
+func (p *lease) Retire(now time.Duration) bool {
 	if p.held(now) > 0 || p.paused.Load() > int64(now) || p.waits.Load() > 0 || p.keepsOwn(now) {
 		return false
 	}
@@ -340,7 +340,7 @@ func (p *pool) Retire(now time.Duration) bool {
 }
 
 // Retired reports whether Retire has taken it out of use.
-func (p *pool) Retired() bool { return p.gone.Load() }
+func (p *lease) Retired() bool { return p.gone.Load() }
 
 // demand is how fast units are used: how many are worth taking at once.
 type demand struct {
