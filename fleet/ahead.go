@@ -13,6 +13,8 @@ type quickest struct {
 
 const quickMemory = 10 * time.Second
 
+// note notes an ask that took so long, there and back. What is older than quickMemory counts no more when as
+// much has passed again.
 func (q *quickest) note(at, took time.Duration) {
 	if past := at - q.since; past >= quickMemory {
 		if q.since, q.last, q.now = at, q.now, 0; past >= 2*quickMemory {

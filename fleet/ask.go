@@ -36,6 +36,7 @@ func (a *Ask) Check() error {
 	return nil
 }
 
+// checkClaim is the first mistake in claim i, and in how it goes with those before it.
 func (a *Ask) checkClaim(i int) error {
 	k := &a.Claims[i]
 	if err := k.Rule.check(); err != nil {

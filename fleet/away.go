@@ -49,6 +49,8 @@ func (f *Fleet) turned(now time.Duration) (e FallbackEvent, ok bool) {
 	return FallbackEvent{}, false
 }
 
+// look looks at all groups: away is that one goes on without the store, or cannot go on; past that it does so
+// for longer than the store keeps parts; err why, or why the store was never reached.
 func (f *Fleet) look(now time.Duration) (away, past bool, err error) {
 	for _, g := range f.all() {
 		g.own.Lock()
@@ -66,6 +68,7 @@ func (f *Fleet) look(now time.Duration) (away, past bool, err error) {
 	return away, past, err
 }
 
+// announce tells an event, with no lock held.
 func (f *Fleet) announce(e FallbackEvent) {
 	if f.o.Events.Fallback != nil {
 		f.o.Events.Fallback(e)

@@ -109,7 +109,7 @@ func (m *Members) standing(now int64, a Standing) Standing {
 	return a
 }
 
-// heard reports whether a member was heard of late.
+// heard reports whether a member was heard of late: within graces of its own silences.
 func (r *Member) heard(now int64) bool { return now-r.Last < graces*r.Silence }
 
 // join makes a record. A part that its process shows is the process's own, as far as it
@@ -152,11 +152,13 @@ func (m *Members) hear(now int64, r *Member, b *Beat) {
 	r.Last, r.Until = now, now+b.Life
 }
 
-// mostWish is the most that a Beat can wish for.
+// mostWish is the most that a Beat can wish for: the sum over all processes stays exact in a double.
 const mostWish = 1_000_000_000
 
 // grant gives a process a quarter of an equal part, and of the rest as much as it wishes
-// compared with the others: not less than it needs, or nothing.
+// compared with the others: not less than it needs, or nothing. So one that has not called yet can begin while the store
+// is away, and one that calls most has most. A part grows only by what nobody holds; it shrinks in the books with the
+// next beat, which says that the process has heard of it.
 func (m *Members) grant(now int64, r *Member, b *Beat) {
 	var n, wishes int64
 	for _, o := range m.Rows {

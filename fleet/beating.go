@@ -13,33 +13,49 @@ import (
 // Options.Outage says otherwise.
 const DefaultOutage = 5 * time.Minute
 
+// silenceUsual is Options.Silence that is 0.
+const silenceUsual = time.Second
+
+// A beat whose answer does not come is sent again, as a copy, until one is answered. Of a store that stands still
+// so many copies wait at most; beyond manyFlying they are sent againBeat apart.
 const (
-	silenceUsual = time.Second
-	mostFlying   = 16 // copies of beats whose answers are waited for
-	manyFlying   = 4
-	againBeat    = 700 * time.Millisecond // between copies when there are many
+	mostFlying = 16
+	manyFlying = 4
+	againBeat  = 700 * time.Millisecond
+)
+
+// A group that nobody has used for the time of restful beats restfulTimes as rarely.
+const (
 	restful      = time.Minute
-	restfulTimes = 5 // longer is the silence of a group that was not used for so long
-	wishMemory   = 10 * time.Second
-	shortestBeat = 2500 * time.Millisecond // for an answer
+	restfulTimes = 5
+)
+
+// wishMemory is the time constant with which what was wanted is forgotten.
+const wishMemory = 10 * time.Second
+
+// The answer to a copy of a beat is waited for at least and at most so long.
+const (
+	shortestBeat = 2500 * time.Millisecond
 	longestBeat  = 10 * time.Second
 )
 
 // beating is how a group of this process beats; guarded by Group.own.
 type beating struct {
 	at     time.Duration // of the next beat
-	flying int
-	alive  int64
-	out    Standing // what the store said to all
+	flying int           // copies of beats whose answers are waited for
+	alive  int64         // processes that the store has heard of late; 0 before its first answer
+	out    Standing      // what the store said to all, with the latest answer
 	cold   cold
-	err    error // of the latest exchange
+	err    error // of the latest exchange; nil if it was answered
 
-	wish   float64 // seconds of the limits' rates that were wanted, of late
+	// What calls wanted of late, of all limits of the group, whether they got it or not. wish is in seconds of a limit's
+	// rate, as of wishAt, so that limits of all sizes add up.
+	wish   float64
 	wishAt time.Duration
-	need   lately // the part that the dearest call needs
-	hold   lately // for how long grants hold, negative
-	window time.Duration
-	usedAt time.Duration
+	need   lately        // the part that the dearest call needs, in millionths
+	hold   lately        // for how long the shortest grants hold, in nanoseconds, negative
+	window time.Duration // of the longest rolling limit
+	usedAt time.Duration // when a call wanted anything last
 
 	debts []debt // of rolling limits, which the store must know before it hears another beat
 	told  uint64 // the ask by which the first of them are told; 0 if none was sent yet
@@ -67,13 +83,16 @@ type lately struct {
 
 const none = math.MinInt64
 
+// newLately has seen nothing yet.
 func newLately() lately { return lately{now: none, last: none} }
 
+// note notes a value of the instant.
 func (l *lately) note(at time.Duration, n int64) {
 	l.turn(at)
 	l.now = max(l.now, n)
 }
 
+// turn begins another minute if it is time to: what is older than two is forgotten.
 func (l *lately) turn(at time.Duration) {
 	switch past := at - l.since; {
 	case past >= 2*restful:
@@ -98,6 +117,7 @@ func (g *Group) wants(now time.Duration, s *spec, n int64) {
 	b.wishAt, b.usedAt = now, now
 }
 
+// wishes is the wish as of the instant: what is older counts less, by half each 7 s.
 func (b *beating) wishes(now time.Duration) float64 {
 	return b.wish * math.Exp(-(now-b.wishAt).Seconds()/wishMemory.Seconds())
 }
@@ -171,6 +191,9 @@ func (g *Group) beatAt(ctx context.Context, now time.Duration) time.Duration {
 	return next
 }
 
+// beats beats for the group if it is time to, and says when it will be next. returned is that with this
+// instant the process stops serving by itself, as the store answers quickly again. While debts are not told
+// there is no beat: the store would grant the part to others before it knows what was spent of it.
 func (g *Group) beats(ctx context.Context, now time.Duration) (next time.Duration, returned bool) {
 	g.own.Lock()
 	defer g.own.Unlock()
@@ -199,7 +222,8 @@ func (g *Group) beats(ctx context.Context, now time.Duration) (next time.Duratio
 	return b.at, returned
 }
 
-// exchange sends a copy of a beat, and hears the answer.
+// exchange sends a copy of a beat, and hears the answer: the first of all copies counts. Its own time is long, as an
+// answer that comes late tells at least that there is a store.
 func (g *Group) exchange(ctx context.Context, sent time.Duration, beat *Beat) {
 	f := g.fleet
 	g.own.Lock()
@@ -300,6 +324,7 @@ func (g *Group) owed(now time.Duration, lost bool) {
 	}
 }
 
+// debtsAtOnce is how many debts one ask tells of, so that a store's script does not run for long.
 const debtsAtOnce = 500
 
 // tellDebts tells the store what is owed, once however often it takes. Until it is told no
@@ -339,6 +364,7 @@ func (g *Group) timeout() time.Duration {
 	return min(longestAsk, max(g.fleet.o.Timeout, 3*g.standing.rtt+50*time.Millisecond))
 }
 
+// longestAsk is how long the answer to an ask, or to the last beat, is waited for at most.
 const longestAsk = 5 * time.Second
 
 // leave gives the part back, waiting at most as long as ctx. What was spent of it is told
@@ -367,6 +393,7 @@ func (g *Group) leave(ctx context.Context) error {
 	return err
 }
 
+// owes reports whether there are debts that the store has not been told.
 func (g *Group) owes() bool {
 	g.own.Lock()
 	defer g.own.Unlock()

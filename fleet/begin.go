@@ -47,6 +47,8 @@ func (q *queue) begins(now time.Duration) {
 	}
 }
 
+// begins is what the next ask has to do for this lease. A beginning that is over, as all has come that the
+// store can hold, asks for nothing.
 func (p *lease) begins(now time.Duration, s *spec) beginStep {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -37,7 +37,7 @@ type Cell struct {
 	Full   int64 // when everything is there again, and nothing is lost by forgetting it
 }
 
-// A Slot is what went in one slot of a ring.
+// A Slot is what went in one slot of a ring: Number counts slots of the length Grain, in microseconds, since the epoch.
 type Slot struct{ Number, Count, Grain int64 }
 
 // Most is how many units the limit holds when it is full.
@@ -111,6 +111,8 @@ func (c *Cell) leave(now int64, r *Rule) {
 	}
 }
 
+// leaves is when slot i counts no more. One of another grain may have been granted to a process that holds
+// longer than the asker.
 func (c *Cell) leaves(i int, r *Rule) int64 {
 	s := &c.Slots[i]
 	at := r.Ring.Leaves(s.Number, s.Grain)
@@ -140,8 +142,8 @@ func (c *Cell) enter(now int64, w *limit.Windows) {
 	c.End, c.Full = end, max(c.Full, end+(end-start))
 }
 
-// left is how many units the store may grant. The cell must have been turned to the
-// present.
+// left is how many units the store may grant, never below 0. The cell must have been turned to the
+// present. What is out, of processes that use their parts without the store, is not left.
 func (c *Cell) left(at *Supply, r *Rule) int64 {
 	switch r.Shape {
 	case limit.Bucket:
@@ -157,7 +159,8 @@ func (c *Cell) filled(at *Supply, r *Rule) bucket.Fill {
 	return bucket.Fill{At: c.Fill.At, Weight: max(c.Fill.Weight, at.floor(r.Meter.Cap, r.Meter.Drain))}
 }
 
-// copies is how many copies of a call the limit bears.
+// copies is how many copies of a call the limit bears. Of a calendar window the store counts at least what the process
+// knows to have gone: a store that has lost it would grant it again.
 func (c *Cell) copies(at *Supply, k *Claim) int64 {
 	c.turnTo(at, k.Rule, &k.Windows)
 	if k.Rule.Shape == limit.Fixed && k.Start.UnixMicro() == c.Start {
@@ -220,7 +223,7 @@ func (c *Cell) Settle(at *Supply, s *Settlement) {
 	c.keep(at, s.Rule)
 }
 
-// keep notes until when the cell must not be forgotten.
+// keep notes until when the cell must not be forgotten: a store that forgets it later than that loses nothing.
 func (c *Cell) keep(at *Supply, r *Rule) {
 	switch r.Shape {
 	case limit.Bucket:
@@ -230,6 +233,7 @@ func (c *Cell) keep(at *Supply, r *Rule) {
 	}
 }
 
+// back has the units of a settlement come back, as far as its mark says that they count still.
 func (c *Cell) back(s *Settlement) {
 	switch s.Rule.Shape {
 	case limit.Bucket:

@@ -8,7 +8,12 @@ import (
 // Events are called as things happen, one after the other for each subject.
 // They must not block. Nil means unheard.
 type Events struct {
-	Called   func(StoreCall)
+	// Called is after each call to the store that is made for calls of the program, or gives something back, on the
+	// goroutine that made it.
+	Called func(StoreCall)
+
+	// Fallback is when the process begins to go on without the store, does so for longer than the store keeps its parts,
+	// and when the store is back: one after the other, in order, with no lock held.
 	Fallback func(FallbackEvent)
 }
 

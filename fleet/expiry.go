@@ -17,6 +17,7 @@ type expiry struct {
 
 var noExpiry = expiry{at: bucket.Never}
 
+// passed reports whether it is too late by either clock.
 func (e expiry) passed(now time.Duration, c clock.Clock) bool {
 	return now >= e.at || e.wall != 0 && c.Wall(now).UnixNano() >= e.wall
 }
@@ -36,6 +37,7 @@ type sending struct {
 	wall int64 // unix nanoseconds; 0 unless the process may be frozen
 }
 
+// sending is the present as the instant at which a store is asked.
 func (f *Fleet) sending(now time.Duration) sending {
 	s := sending{at: now}
 	if f.o.Freezes {

@@ -13,12 +13,15 @@ import (
 	"github.com/seed1158cd35/weir/limit/line"
 )
 
+// How long lies between two asks of one queue. A store's wait counts only what it knows: others may give something back, so
+// that it is asked again before that is over.
 const (
-	scarceLeast = 25 * time.Millisecond // between asks of a process that leases and got less than it asked for
-	askAgain    = time.Millisecond      // between others
-	askAtLeast  = time.Second           // while somebody wants something, and a quarter of it while somebody waits
+	scarceLeast = 25 * time.Millisecond // of a process that leases and got less than it asked for
+	askAgain    = time.Millisecond      // of others, at least
+	askAtLeast  = time.Second           // at most while somebody wants something, and a quarter of it while somebody waits
 	askSoon     = 50 * time.Millisecond // after the first ask that brought nothing; then twice as long each time
-	mostCopies  = 1 << 20
+
+	mostCopies = 1 << 20 // of one ask
 )
 
 // asks asks the store if it is time to, and returns when it will be. The driver, who waits until the
@@ -76,9 +79,13 @@ func (q *queue) alone(now time.Duration) bool {
 	return g.standing.solo != 0 && g.standing.use(now).mode == parted
 }
 
-// soonest is how fast a store must answer for the driver to wait for it.
+// soonest is how fast a store must answer, as a smoothed round trip, for the driver to wait for it: meanwhile it lets nobody go
+// from what is held.
 const soonest = 20 * time.Millisecond
 
+// soon reports whether the answer to an ask will surely come before the driver is needed: the store is near
+// and well, the driver waits for as long as an ask may take, and so long the process does not have to serve by
+// itself.
 func (q *queue) soon(now, until time.Duration) bool {
 	g := q.group
 	g.own.Lock()
@@ -118,7 +125,7 @@ func (q *queue) again(now time.Duration) bool {
 	return true
 }
 
-// costs are those of each copy.
+// costs are those of each copy of the ask.
 func (q *queue) costs() (all [mostShared]int64) {
 	for i := range q.ask.Claims {
 		all[i] = q.ask.Claims[i].Cost
@@ -203,7 +210,7 @@ func (p *lease) calendar(now time.Duration, s *spec, c *Claim) {
 }
 
 // block is how many units are worth taking besides: what will be used while they
-// last, and never more than a tenth of the limit.
+// last, at the rate of late, and never more than a tenth of the limit: ten processes that lease must not starve an eleventh.
 func (p *lease) block(now time.Duration, s *spec) int64 {
 	if !s.leased {
 		return 0
@@ -269,6 +276,8 @@ func (q *queue) call(sent time.Duration) error {
 	return nil
 }
 
+// try calls the store once. The time that it gives it has nothing to do with the patience of those who wait:
+// an ask is for all of them, and one of which nobody knows what became costs more than it.
 func (q *queue) try() error {
 	f, g := q.group.fleet, q.group
 	begin := f.clock.Now()
@@ -294,6 +303,7 @@ func (q *queue) try() error {
 	return err
 }
 
+// tell has the event of a call to the store; what it points to is used again after it.
 func (q *queue) tell(took time.Duration, err error) {
 	q.limits = q.limits[:0]
 	e := StoreCall{Group: q.group.name, Calls: q.calls, Took: took, Again: q.ask.Again, Err: err}

@@ -60,12 +60,13 @@ type Options struct {
 // A Fleet lets the limits of this process be shared with others through a Store. It
 // takes blocks of units at once and spends them locally, asks once for everyone who
 // waits for the same, keeps those who wait in order, and goes on by itself while the
-// store is away. Start must be called once, or Run.
+// store is away. Start must be called once, or Run: without, nothing is given back by itself, no part is held,
+// and nobody hears that the store is away. Close gives everything back. It is safe for concurrent use; New makes one.
 type Fleet struct {
 	store  Store
-	o      Options
+	o      Options // with the defaults filled in
 	clock  clock.Clock
-	seed   uint64
+	seed   uint64 // of the IDs of asks: random, so that no other process has the same
 	ids    atomic.Uint64
 	member string       // this run of this process, among the members of its groups
 	beater *clock.Waker // of who beats
@@ -200,11 +201,12 @@ type Group struct {
 	lane     uint64 // of what is told without an ask
 	debtLane uint64
 
-	lone    atomic.Int64 // after when calls are served without the store, if it does not answer before
+	lone    atomic.Int64 // the instant after which calls are served without the store, if it does not answer before
 	failing atomic.Bool  // the latest exchange failed
 	warm    atomic.Bool  // the store has said with its latest answer that it knows what was used
 
-	own      sync.Mutex // of the part that this process uses: of all of its leases, too
+	// own guards what the process uses without the store, and how it stands: also what is so of each of its leases.
+	own      sync.Mutex
 	standing standing
 	beating  beating
 	spenders map[*lease]struct{} // of rolling limits
@@ -214,6 +216,7 @@ type Group struct {
 	active map[*lease]struct{} // leases that may have something to give back
 }
 
+// newGroup is a group of which the store has said nothing yet.
 func (f *Fleet) newGroup(now time.Duration, name string) *Group {
 	g := &Group{
 		fleet: f, name: name, lane: f.nextID(), debtLane: f.nextID(),
@@ -228,6 +231,8 @@ func (f *Fleet) newGroup(now time.Duration, name string) *Group {
 	return g
 }
 
+// nextID is an ID for an ask or a lane, never 0 and never the same twice in a process; that two processes have
+// the same is as likely as that two random numbers of 64 bits meet.
 func (f *Fleet) nextID() uint64 {
 	for {
 		// The multiplier spreads consecutive numbers over all bits; it is odd, so no two meet.

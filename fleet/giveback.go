@@ -32,6 +32,8 @@ func (g *Group) isActive(p *lease) {
 // given back without waiting for the next ask.
 const idleAfter = time.Second
 
+// giveBack tells the store, in as many asks as it takes, what the group has to tell. After an error what is
+// left is told another time.
 func (g *Group) giveBack(ctx context.Context, all bool) error {
 	now := g.fleet.clock.Now()
 	idle := g.idle(now, all)
@@ -84,6 +86,7 @@ func (g *Group) forget(now time.Duration) {
 	}
 }
 
+// backAtOnce is how many leases one ask tells of at most.
 const backAtOnce = 64
 
 // tell tells the store what the first of the leases have to say, and returns how many

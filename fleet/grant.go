@@ -11,7 +11,8 @@ import (
 // lastInstant is the last microsecond that stores count with.
 const lastInstant = 1 << 53
 
-// grant is the answer to a claim, after the cell has been charged.
+// grant is the answer to a claim, after the cell has been charged: extra units are among what it was charged. What it says
+// of waits counts nothing that others may give back or take meanwhile.
 func (c *Cell) grant(at *Supply, k *Claim, extra int64) Grant {
 	c.keep(at, k.Rule)
 	g := Grant{Extra: extra, Left: c.left(at, k.Rule), Mark: c.mark(k.Rule), Reset: micros(c.reset(at, k.Rule))}
@@ -47,7 +48,7 @@ func (c *Cell) gap(n int, now int64, r *Rule) int64 {
 // never is a wait that does not end.
 const never64 = math.MaxInt64
 
-// wait is how many microseconds until one copy more could be granted.
+// wait is how many microseconds until one copy more could be granted; never64 if it costs more than the limit holds.
 func (c *Cell) wait(at *Supply, k *Claim) int64 {
 	switch {
 	case k.Cost > k.Rule.Most():
@@ -70,7 +71,8 @@ func (c *Cell) wait(at *Supply, k *Claim) int64 {
 	return c.gap(n, at.Now, k.Rule)
 }
 
-// mark is where the unit stands that was taken last.
+// mark is where the unit stands that was taken last: of a bucket its weight with all that has come back, of a rolling limit
+// its slot, of a calendar limit the window. What comes back says it, so that it counts where it was taken, or not at all.
 func (c *Cell) mark(r *Rule) Mark {
 	switch r.Shape {
 	case limit.Bucket:

@@ -6,7 +6,9 @@ import (
 	"time"
 )
 
-// share gives out what the store has granted.
+// share gives out what the store has granted, to an ask that was sent first at the instant; err is why nobody knows what
+// became of it. What came too late to be used goes back. The order matters: who waits is served before blocks are kept, and
+// those who lack something still are told how long that may last.
 func (q *queue) share(sent sending, now time.Duration, err error) {
 	for i, p := range q.leases {
 		var g *Grant
@@ -58,8 +60,10 @@ func (q *queue) share(sent sending, now time.Duration, err error) {
 	}
 }
 
+// Between asks that fail lies firstRetry, then twice as long each time, up to lastRetry; half to one and a half of it, at
+// random, so that a store that comes back is not asked by all of a fleet at once.
 const (
-	firstRetry = 40 * time.Millisecond // between asks that fail
+	firstRetry = 40 * time.Millisecond
 	lastRetry  = time.Second
 )
 
@@ -103,7 +107,7 @@ func (q *queue) turning(sent sending, now time.Duration) (end time.Duration, why
 	return end, why, ok
 }
 
-// giveUp gives back everything that was granted.
+// giveUp gives back everything that was granted: with the next ask, or by Run.
 func (q *queue) giveUp(now time.Duration) {
 	for i, p := range q.leases {
 		if n := q.granted(i); n > 0 {
@@ -145,7 +149,8 @@ func (q *queue) grants(now time.Duration, n int64) (spare int64) {
 	return n
 }
 
-// lasts is until when what was granted may be used.
+// lasts is until when what was granted may be used: what the first of the limits allows, counted from when the store was
+// asked.
 func (q *queue) lasts(sent sending) expiry {
 	by := noExpiry
 	for i, p := range q.leases {
@@ -202,7 +207,8 @@ func (q *queue) keep(i int, p *lease, spare int64, sent sending, now time.Durati
 	}
 }
 
-// turn is what a copy with so many behind it is given of lease i.
+// turn is what a copy with so many behind it is given of lease i. The units of a grant stand one after the other: the copies
+// first, then Extra, and the mark is that of the last.
 func (q *queue) turn(i int, behind int64) limit.Turn {
 	c, g := &q.ask.Claims[i], &q.ask.Grants[i]
 	var t limit.Turn

@@ -12,23 +12,46 @@ import (
 
 // A lease is what this process holds of one limit and key that a fleet shares: blocks of units
 // that the store has granted and that are not spent yet. Taking from it is local;
-// when it has not enough, the group asks the store.
+// when it has not enough, the group asks the store. It is safe for concurrent use; only newLease makes one.
+//
+// Leases cannot let go more than their limit, whatever becomes of those who hold them. Take a bucket with burst B and
+// rate R, and let a block be spent within a hold h after the store was asked for it, which is before the store granted
+// it. The store then keeps a bucket with a burst of B - R*h:
+//
+//	          h                  t
+//	|<----------------->|<--------------->|
+//	s-h                 s                s+t
+//	 what goes here  -->|=================|
+//	|=====================================|<-- was granted here
+//
+// What goes from s to s+t was granted from s-h to s+t, by all processes together at most B - R*h + R*(t+h), which is
+// B + R*t: the limit. What is never spent, of a process that crashed, is only missing. Of a rolling limit of N in a
+// window W the store counts for W+h what it grants, so that what goes in W was granted in W+h and is N at most. A block of
+// a calendar window ends Options.Guard before the window does, and goes in it. Processes may differ in h: see hold.go. What is
+// used while the store is away is no lease: see own and Members.
 type lease struct {
 	group  *Group
 	source *source
 	key    string
 
-	passing    bool        // it may be forgotten at any time, and has no part of its own
-	crowdedOut bool        // it is not kept at all, and the store is not asked for it
-	evicted    atomic.Bool // it was forgotten, as its queues must be
+	// passing is of a key for which its registry has no room: the lease may be forgotten at any time, and has no
+	// part of its own. One that is crowdedOut is not kept at all, and the store is not asked for it. Both are set
+	// before others see the lease. One that was evicted is forgotten, as its queues must be.
+	passing    bool
+	crowdedOut bool
+	evicted    atomic.Bool
 
+	// blocks are what is held. Decisions take from them without a lock; a slot is nil, or holds a block that may be
+	// empty or have had its time.
 	blocks [blocksHeld]atomic.Pointer[granted]
-	paused atomic.Int64 // nothing goes before this instant
-	urgent atomic.Bool  // what is pending must be told without waiting for an ask
-	waits  atomic.Int32 // how many calls wait for it in queues
-	gone   atomic.Bool
-	step   atomic.Int64 // of its marks
 
+	paused atomic.Int64 // the instant before which nothing goes, in nanoseconds of the clock; unpaused for none
+	urgent atomic.Bool  // what is pending must be told without waiting for an ask
+	waits  atomic.Int32 // calls that wait for it, in whatever queue: those that come later leave to them what there is
+	gone   atomic.Bool  // its registry has forgotten it, and a call that has found it before looks again
+	step   atomic.Int64 // between the marks of its units, as the store said last; 0 before
+
+	// mu is the last lock but those of maps; see Group.
 	mu      sync.Mutex
 	seen    sight        // what the store said last
 	pending []Settlement // to be told to the store with the next ask
@@ -65,6 +88,7 @@ type sight struct {
 
 var _ limit.Leased = (*lease)(nil)
 
+// newLease makes a lease that holds nothing, of one key of a registry.
 func newLease(s *source, key string) *lease {
 	p := &lease{group: s.group, source: s, key: key}
 	p.paused.Store(int64(unpaused))
@@ -107,12 +131,14 @@ func (p *lease) draw(now time.Duration, n int64) (limit.Turn, expiry, bool) {
 	return t, noExpiry, ok
 }
 
-// alone reports whether there may be something to take without the store.
+// alone reports whether there may be something to take without the store: the process serves calls by itself, or the
+// latest exchange failed, so that what stands by of a calendar window may be needed.
 func (p *lease) alone(now time.Duration) bool {
 	return now > time.Duration(p.group.lone.Load()) || p.group.failing.Load()
 }
 
-// fromBlocks takes n units from a block, and returns which that is.
+// fromBlocks takes n units from one block, and returns which that is: the units of a turn stand side by side, so that they
+// can come back together. Two blocks with too little each are not added up; the next ask gives them back, see splinters.
 func (p *lease) fromBlocks(now time.Duration, n int64) (limit.Turn, *granted, bool) {
 	for i := range p.blocks {
 		b := p.blocks[i].Load()
@@ -138,7 +164,8 @@ func (p *lease) mark(t limit.Turn) Mark {
 	return Mark{At: t.Low, Level: t.Place, Step: p.step.Load()}
 }
 
-// put keeps units that the store has granted.
+// put keeps n units that the store has granted, of which m is the mark of the last. They take the place of the block that
+// has least left, whose rest goes back to the store.
 func (p *lease) put(now time.Duration, n int64, until expiry, m Mark) {
 	b := &granted{until: until, mark: m}
 	b.left.Store(n)
@@ -352,7 +379,8 @@ type demand struct {
 
 const demandMemory = time.Second // how long rate looks back
 
-// used notes that n units were taken from the store and as good as used.
+// used notes that n units were taken from the store and as good as used. The rate is an average that forgets
+// exponentially, with demandMemory as its time constant.
 func (d *demand) used(now time.Duration, n int64) {
 	d.asked += n
 	dt := (now - d.at).Seconds()

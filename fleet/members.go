@@ -42,15 +42,16 @@ type Members struct {
 	Rows  map[string]*Member
 }
 
-// A Member is one process. The largest part that it may believe to hold is Part.
+// A Member is one process. The largest part that it may believe to hold is Part, which it has until Until.
+// What it said with its latest beat is in fields named as those of Beat.
 type Member struct {
 	Part, Until  int64
 	Seq, No      int64 // of the latest beat, and of the answer to it
 	Last, Ack    int64 // when that answer was given, and the latest that is known to have arrived
 	Silence      int64
-	Joined, Wish int64
+	Joined, Wish int64 // since when it is a member, and its wish
 	Alone, Goes  bool
-	Answer       Standing
+	Answer       Standing // to the latest beat: a repeat gets the same
 }
 
 // A Fall is that so much was out before it became less, and when by the supply's clock.
@@ -63,10 +64,13 @@ type Stale struct{ Part, At, Until int64 }
 // processes may hold that it does not know; longer if they say that they keep their parts for longer.
 const UnknownFor = 5 * time.Minute
 
+// Lengths are microseconds.
 const (
-	trial     = 5_000_000  // microseconds after which a process is given a part, so that a crash loop gets none
+	trial     = 5_000_000  // after which a process is given a part, so that a crash loop gets none
 	graces    = 3          // silences in which a process that is alive has surely beaten
-	aheadMost = 10_000_000 // microseconds by which a clock may run back
+	aheadMost = 10_000_000 // by which a clock may run back; if it was further ahead, nothing that it has stamped is believed
+
+	// So many are kept; of more the oldest become one that counts for as much as both, and as long.
 	mostFalls = 4
 	mostStale = 16
 )
@@ -155,7 +159,8 @@ func (m *Members) Turn(now int64) {
 	m.change(now, func() { m.expire(now) })
 }
 
-// lags lets the lag grow by so many microseconds, and millionths of one.
+// lags lets the lag grow by so many microseconds, and millionths of one: nothing is lost by rounding, however often
+// it is asked.
 func (m *Members) lags(whole, rest int64) {
 	rest += m.Frac
 	whole, m.Frac = whole+rest/Whole, rest%Whole

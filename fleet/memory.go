@@ -31,14 +31,15 @@ func NewMemory(clock func() time.Time) *Memory {
 	return &Memory{clock: clock, groups: make(map[string]*group), sweepAt: sweepFirst}
 }
 
-// A group is what Memory keeps of an upstream.
+// A group is what Memory keeps of an upstream. It is guarded by Memory.mu.
 type group struct {
 	cells   map[cellKey]*Cell
-	lanes   map[uint64]*answer
-	records map[string]*record
+	lanes   map[uint64]*answer // to the latest ask of each lane
+	records map[string]*record // by name
 	members *Members
 }
 
+// A cellKey names a cell: the limit's name, and the key that it is counted by.
 type cellKey struct{ limit, key string }
 
 // An answer is kept for repeats.
@@ -88,6 +89,8 @@ func (m *Memory) sweep(now time.Time) {
 	m.sweepAt = max(sweepFirst, 2*m.things)
 }
 
+// sweep forgets what is idle or over in one group, and returns how many things are left. A group with none is
+// forgotten itself.
 func (g *group) sweep(now time.Time) (left int) {
 	at := g.members.Supply(now.UnixMicro())
 	for k, c := range g.cells {

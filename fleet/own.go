@@ -21,16 +21,18 @@ import (
 //   - A calendar limit has no parts. A block of it stands by: units that the store has
 //     granted and charged, good until the reset.
 type own struct {
-	made   bool
+	made   bool          // shape is known
 	shape  limit.Shape   // of the limit when it was used last
 	turned time.Duration // when that became another
 
-	key   int   // of the use
-	z     int64 // up to when tokens have come
+	// Of shape Bucket. Weights are those of the limit's meter.
+	key   int   // of the use that the tokens are of, as ownUse.key; 0 if there was none
+	z     int64 // up to when tokens have come, by the use's own supply clock
 	level int64 // the weight that is there; below 0 if more was used than there was
-	unit  int64 // of the level
+	unit  int64 // the weight of a unit
 
-	since int64  // of shape Rolling: units spent in this use
+	// Of shape Rolling, in units.
+	since int64  // spent in this use
 	spent counts // that count in the window
 	had   counts // granted by the store, until after they have left its window
 	debt  int64  // of what was spent, not told to the store yet
@@ -75,7 +77,8 @@ func (p *lease) allows(now time.Duration, u ownUse, ahead, n int64) allowance {
 	return allowance{}
 }
 
-// takeOwn takes units that are allowed.
+// takeOwn takes units that are allowed, and counts them as let go without the store. The turn knows of which use they
+// are, so that they come back to no other.
 func (p *lease) takeOwn(now time.Duration, u ownUse, n int64) limit.Turn {
 	if n == 0 {
 		return limit.Turn{}
@@ -100,6 +103,7 @@ func ownTurn(key int, n int64) limit.Turn {
 	return limit.Turn{Turn: bucket.Turn{Low: -int64(key), Cost: n}}
 }
 
+// isOwn reports whether the units of a turn are ones that no store has granted.
 func isOwn(t limit.Turn) bool { return t.Low < 0 }
 
 // drawOwn takes n units from what this process has itself, if it goes on without the store,
@@ -190,7 +194,8 @@ func (p *lease) oweOwn(now time.Duration, n int64) bool {
 	return true
 }
 
-// keepsOwn reports whether something would be lost by forgetting the lease.
+// keepsOwn reports whether something would be lost by forgetting the lease: what was spent of a window, debts, and
+// the tokens of a use, which would begin anew.
 func (p *lease) keepsOwn(now time.Duration) bool {
 	p.group.own.Lock()
 	defer p.group.own.Unlock()
@@ -202,7 +207,8 @@ func (p *lease) keepsOwn(now time.Duration) bool {
 		o.standby.all(now, p.group.fleet.clock) > 0
 }
 
-// tokens lets tokens come, and returns how much weight there can be.
+// tokens lets tokens come up to the instant of the use's supply clock, and returns how much weight there can be: the
+// part of the burst.
 func (p *lease) tokens(s *spec, u ownUse) (top int64) {
 	m, o := &s.rule.Meter, &p.own
 	top = partDown(m.Cap, u.part)
@@ -239,6 +245,7 @@ func (p *lease) ownLeft(now time.Duration, s *spec, u ownUse) (left int64, reset
 	return p.stands(now, s, u), 0
 }
 
+// allowsTokens is allows for a bucket: tokens come at the part of the rate, up to the part of the burst.
 func (p *lease) allowsTokens(s *spec, u ownUse, ahead, n int64) allowance {
 	m, top := &s.rule.Meter, p.tokens(s, u)
 	if n > top/m.Unit {
@@ -275,4 +282,5 @@ func scaleUp(a, b, c int64) int64 {
 	return int64(min(q, most62))
 }
 
+// most62 is what addMost, timesMost and scaleUp stay at: two of them can be added.
 const most62 = 1 << 62

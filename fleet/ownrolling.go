@@ -10,16 +10,19 @@ import (
 
 // A counts is numbers of units and when each counts no more: not before low, not after
 // high. Of many the neighbours become one, which counts as long as any of them.
+// The zero counts is empty.
 type counts struct {
-	all []spell
-	sum int64
+	all []spell // in the order of high
+	sum int64   // of all their units
 }
 
+// A spell is n units that count no more at some instant from low to high: a store counts in slots, and clocks drift.
 type spell struct {
 	low, high time.Duration
 	n         int64
 }
 
+// mostCounted is how many spells are kept of a key: 1.5 KB of them at most.
 const mostCounted = 64
 
 // add counts n units, where high is not before those of the units before. Two that are
@@ -86,7 +89,9 @@ func (t *counts) next(now time.Duration) time.Duration {
 	return bucket.Never
 }
 
-// removeAround takes n units out wherever they may be counted that left between two instants.
+// removeAround takes n units out wherever they may be counted that left between two instants. Of more than one spell
+// that may hold them it takes from each, as it is not known which does: what came back must not count as having left the
+// store's window later.
 func (t *counts) removeAround(from, to time.Duration, n int64) {
 	for i := range t.all {
 		if c := &t.all[i]; c.low <= to && c.high >= from {
@@ -156,7 +161,7 @@ func (o *own) widen(s *spec) {
 	o.had.shift(w.least-old.least, max(w.ring-old.ring, w.most-old.most)) // their slots are as fine as they were
 }
 
-// grain is how finely a process counts in a window.
+// grain is how finely a process counts in a window: so that all of one needs fewer spells than are kept.
 func (s *spec) grain() time.Duration {
 	_, most := s.stay()
 	return most / (mostCounted - 8)
@@ -190,7 +195,8 @@ func (p *lease) gaveBack(now time.Duration, m Mark, n int64) {
 	p.own.had.removeAround(begin+least-slop, begin+most+slop, n)
 }
 
-// roomRolling is how many units may be spent now; below 0 if more were.
+// roomRolling is how many units may be spent now; below 0 if more were. In the first window of a use it is no more than what
+// the store had granted to this process and counts no more: the store gave others the rest.
 func (p *lease) roomRolling(now time.Duration, s *spec, u ownUse) int64 {
 	o := &p.own
 	if o.key != u.key {
@@ -208,6 +214,8 @@ func (p *lease) roomRolling(now time.Duration, s *spec, u ownUse) int64 {
 	return room
 }
 
+// allowsRolling is allows for a rolling limit: what is spent counts for a window, and so long a part that has
+// grown counts as the smaller one that it was.
 func (p *lease) allowsRolling(now time.Duration, s *spec, u ownUse, ahead, n int64) allowance {
 	o := &p.own
 	room := p.roomRolling(now, s, u)

@@ -58,6 +58,7 @@ func (g *Group) place(now time.Duration) Place {
 	return p
 }
 
+// state is the mode in the words of refusals and status pages.
 func (s *standing) state(now time.Duration) limit.State {
 	switch {
 	case !s.met:

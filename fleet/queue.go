@@ -16,6 +16,7 @@ import (
 // More than that have a queue of their own each time.
 const mostShared = 6
 
+// A queueKey names a queue by the leases that its callers lack, in the order of their charges; nil beyond the last.
 type queueKey [mostShared]*lease
 
 // A queue is the callers of this process who wait for the same limits and keys, in a line whose driver looks
@@ -28,20 +29,24 @@ type queue struct {
 	line   *line.Line
 	step   line.Step // of those for whom there is not enough
 
+	// What is known of the store. Instants are the clock's; 0 is the past.
 	mu     sync.Mutex
-	free   []*waiter
-	asking bool          // an ask is under way
+	free   []*waiter     // to be used again
+	asking bool          // an ask is under way: there is never more than one
 	next   time.Duration // the store is not asked before this instant
 	asked  time.Duration // when it was asked last
 	there  time.Duration // when there is something again, as the store said last
-	why    int           // which limit that is for
-	dear   int64         // and what was asked of it
-	fails  int           // asks in a row
-	used   time.Duration
+	why    int           // which of the limits that is for
+	dear   int64         // and how many units were asked of it: for fewer it may be sooner
+	fails  int           // asks in a row that failed
+	used   time.Duration // when a call came last
 
-	enough atomic.Bool // as much has come back as the last ask was short of
+	// enough is that as much has come back to this process as the last ask was short of. It is set under a lease's lock,
+	// and so by itself.
+	enough atomic.Bool
 
-	// Of who asks.
+	// The ask under way, and what its answer brings. Only the goroutine that has set asking uses these; the next one sees
+	// them by mu.
 	ask    Ask
 	first  sending           // when the ask was sent first
 	block  [mostShared]int64 // of what it wants besides, to be spent soon
@@ -87,6 +92,7 @@ func (g *Group) queue(leases []*lease) *queue {
 	return q
 }
 
+// newQueue makes a queue in which nobody waits.
 func (g *Group) newQueue(leases []*lease) *queue {
 	q := &queue{
 		group: g, leases: append([]*lease(nil), leases...), lane: g.fleet.nextID(), came: make([]int64, len(leases)),
@@ -128,7 +134,8 @@ type given struct {
 	late time.Duration
 }
 
-// stand stands in line once.
+// stand stands in line once. The verdict is yes if the call got all that it lacks; got says by when it must go. An error is
+// the cause of ctx's end, and then nothing is held: who was granted something as ctx ended has a yes.
 func (q *queue) stand(ctx context.Context, now, until time.Duration, prio limit.Priority, costs []int64, turns []limit.Turn) (v limit.Verdict, got given, err error) {
 	w := q.newWaiter()
 	defer q.leaves(w)
@@ -188,6 +195,8 @@ func (q *queue) newWaiter() *waiter {
 	return w
 }
 
+// leaves keeps a waiter that is in line no more, to be used again. Nobody else has it then: the line asks
+// nobody who has left.
 func (q *queue) leaves(w *waiter) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -216,7 +225,8 @@ func (q *queue) tooLate(w *waiter) limit.Verdict {
 	return q.inVain(now, q.known(w, now, q.there))
 }
 
-// Ask is the line's: who has to wait is looked after with all others.
+// Ask is the line's, for the waiter that is first: it takes from what is held, all or none. One for which there is not enough
+// has the driver look after all. The line is locked, and since is earlier than now by how late the driver woke.
 func (w *waiter) Ask(now, since time.Duration) line.Step {
 	w.late = max(w.late, now-since)
 	if !w.queue.fromLeases(now, w) {
@@ -226,7 +236,9 @@ func (w *waiter) Ask(now, since time.Duration) line.Step {
 	return line.Step{Kind: line.Go}
 }
 
-// looksAfter looks after those who wait and have not got what they asked for. It returns when it has to again.
+// looksAfter looks after those who wait and have not got what they asked for: without the store it ends the wait of those that
+// would wait in vain, and with it, it asks when it is time to. It returns at which instant it has to again. The line's driver
+// calls it, with no lock held; driver is its own call, whose time may be over.
 func (q *queue) looksAfter(now time.Duration, driver *line.Call) time.Duration {
 	lone := time.Duration(q.group.lone.Load())
 	at, over := later(lone, 1), false // then it serves by itself

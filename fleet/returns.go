@@ -20,7 +20,9 @@ const (
 	mostSettling = 1024                  // settlements in one call to the store
 )
 
-// settle notes something to be told to the store.
+// settle notes something to be told to the store: units that come back, and debts. It travels with the next ask that names
+// the lease, or is told by Run. If that fails debts are kept, and what came back is
+// lost: the store may have heard of it, and counted twice it would be granted twice.
 func (p *lease) settle(now time.Duration, s Settlement) {
 	s.Rule, s.Key = &p.spec().rule, p.key
 	p.mu.Lock()
@@ -53,7 +55,7 @@ func (p *lease) splinters(cost int64) bool {
 	return true
 }
 
-// A shortage is a queue that asks again as soon as came is so large.
+// A shortage is a queue that asks again as soon as came is so large. It ends when that is so, once.
 type shortage struct {
 	q     *queue
 	until int64
@@ -94,6 +96,7 @@ func (p *lease) isShort(q *queue, until int64) (enough bool) {
 	return false
 }
 
+// cameBack is how many units were ever pending to come back.
 func (p *lease) cameBack() int64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()

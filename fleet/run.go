@@ -30,6 +30,7 @@ func (f *Fleet) Running() bool {
 	return f.ctx != nil && !f.closed
 }
 
+// start begins what attends the fleet; the lock is held.
 func (f *Fleet) start(x *extra) {
 	ctx, stop := context.WithCancel(f.ctx)
 	x.stop = stop
@@ -67,6 +68,7 @@ func (f *Fleet) Close(ctx context.Context) error {
 	return f.gone
 }
 
+// close is Close, once: what Start began ends first, so that nothing is taken after what was leased has gone back.
 func (f *Fleet) close(ctx context.Context) error {
 	f.mu.Lock()
 	f.closed = true
@@ -116,6 +118,7 @@ func (f *Fleet) within(d time.Duration) time.Duration {
 	return rand.N(d)
 }
 
+// all is the groups of this process.
 func (f *Fleet) all() []*Group {
 	f.mu.Lock()
 	defer f.mu.Unlock()

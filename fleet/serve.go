@@ -67,7 +67,7 @@ func (q *queue) aloneFor(now time.Duration, u ownUse, ahead *[mostShared]int64, 
 	return v
 }
 
-// refused notes what was wanted and refused.
+// refused notes what was wanted and refused: a process gets a part by what its callers want, not by what they get.
 func (g *Group) refused(now time.Duration, leases []*lease, costs *[mostShared]int64) {
 	g.own.Lock()
 	defer g.own.Unlock()
@@ -76,7 +76,8 @@ func (g *Group) refused(now time.Duration, leases []*lease, costs *[mostShared]i
 	}
 }
 
-// fromLeases takes the costs of a waiter from what is held, all or none.
+// fromLeases takes the costs of a waiter from what is held, all or none: what the first leases gave is put back where it was if
+// a later one has not enough. The line of the queue is locked.
 func (q *queue) fromLeases(now time.Duration, w *waiter) bool {
 	w.by = noExpiry
 	for i, p := range q.leases {

@@ -29,11 +29,13 @@ func (g *Group) Source(now time.Duration, l limit.Limit, empty bool) limit.Sourc
 	return s
 }
 
+// spec is how the group shares a limit, by the fleet's lease and guard.
 func (g *Group) spec(l limit.Limit) *spec { return newSpec(l, g.fleet.o.Lease, g.fleet.o.Guard) }
 
 // New is Source's.
 func (s *source) New(key string) *limit.Limiter { return limit.NewLeased(s.lease(key)) }
 
+// lease makes the lease of a key, which begins as those of its registry do.
 func (s *source) lease(key string) *lease {
 	p := newLease(s, key)
 	if p.begin = s.begin; p.begin.empty {

@@ -25,13 +25,20 @@ type spec struct {
 }
 
 const (
+	// These are Options.Lease and Options.Guard that are 0.
 	defaultLease = 250 * time.Millisecond
 	defaultGuard = 10 * time.Millisecond
+
 	// longestLease keeps pauses and changes from being learnt late.
 	longestLease = 2 * time.Second
-	leaseShare   = 60 // of the window, for limits by the minute and longer
+
+	// What is held back of a limit is rate x hold. For limits by the minute and longer a hold may be a sixtieth of the window,
+	// for rolling ones a hundredth: so much of them is the most that is lost.
+	leaseShare   = 60
 	rollingShare = 100
-	worthLeasing = 4 // units that all of a fleet use in a lease; below it there is nothing to share out
+
+	// worthLeasing is how many units all of a fleet use in a lease at least; below it there is nothing to share out.
+	worthLeasing = 4
 )
 
 // newSpec is how the limit is shared when leases last for lease, none if that is

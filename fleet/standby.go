@@ -13,22 +13,23 @@ import (
 // that it has granted and charged, and that are good until the reset. It is what this
 // process uses while a part lives, but no more than it has used in the window already, so
 // that a crash loses no more than that.
+// It is guarded by Group.own.
 type standby struct {
-	left  int64
-	until expiry
-	mark  Mark
+	left  int64  // units with a mark
+	until expiry // of them
+	mark  Mark   // of the last of them
 
 	// Units that a repeat brought have no mark, and cannot be given back.
 	loose      int64
 	looseUntil expiry
 
-	win   int64   // the begin of the window that used counts in
-	used  int64   // units
-	rate  float64 // units a second, over the time that a part lives
-	at    time.Duration
-	begun time.Duration
-	share int64 // what is left of a share, where one is used
-	lent  int   // the use that it is for
+	win   int64         // the begin of the window that used counts in, in microseconds of the store's clock
+	used  int64         // units in it
+	rate  float64       // units a second, over the time that a part lives, as of at
+	at    time.Duration // when the rate was noted last
+	begun time.Duration // since when it is
+	share int64         // what is left of a share, where one is used
+	lent  int           // the use that it is for
 }
 
 // stands is how much there is now.
@@ -87,6 +88,8 @@ func (p *lease) turnStandby(start int64) {
 	}
 }
 
+// takeStandby takes units of what stands by, or of a share of the quota where one is configured. Their turn
+// says which: they come back to the same.
 func (p *lease) takeStandby(now time.Duration, u ownUse, n int64) limit.Turn {
 	b := &p.own.standby
 	b.used += n
@@ -119,7 +122,8 @@ func (b *standby) isLoose(now time.Duration, t limit.Turn, c clock.Clock) bool {
 	return t.Low == 0 && t.Place == b.looseTurn() && !b.looseUntil.passed(now, c)
 }
 
-// ownLate is how late a call may wake for units that are this process's own, and use them.
+// ownLate is how late a call may wake for units that are this process's own, and use them: as late as calls may be
+// for their turn in a limit of this process alone.
 const ownLate = 100 * time.Millisecond
 
 // ends is before when units must be used that are this process's own: what stood by, or is a share, in
@@ -179,7 +183,8 @@ func (p *lease) uses(now time.Duration, start, n int64) {
 	b.used += n
 }
 
-// wants is how many units more should stand by.
+// wants is how many units more should stand by, below 0 if fewer: as many as will be used while a part lives, but no more than
+// were used in this window, nor than half of this process's part of what is left of it.
 func (p *lease) wants(now time.Duration, s *spec) int64 {
 	if s.rule.Shape != limit.Fixed {
 		return 0
@@ -234,7 +239,8 @@ func (p *lease) standsBy(now time.Duration) bool {
 	return b.left > 0 && !b.until.passed(now, p.group.fleet.clock)
 }
 
-// release gives back what need not stand by any more, and all of it if all is set.
+// release is what tells the store of units that need not stand by any more: of all of them if all is set, else of what is too
+// much, once that is worth an ask: a quarter of what stands by.
 func (p *lease) release(now time.Duration, s *spec, all bool) (Settlement, bool) {
 	over := -p.wants(now, s)
 	p.group.own.Lock()

@@ -16,25 +16,27 @@ import (
 type standing struct {
 	rules parting
 
-	seq     int64 // of the latest beat
-	pending *Beat // not answered yet; it is sent again until it is
-	first   time.Duration
+	// The beat under way.
+	seq     int64         // of the latest beat; 0 before the first
+	pending *Beat         // not answered yet; it is sent again until it is; nil if there is none
+	first   time.Duration // when it was sent first
 
-	met         bool          // an answer has arrived
-	ack, gen    int64         // of the latest
-	part, until int64         //
-	recv, sent  time.Duration // when it arrived, and when its beat was sent first
-	said        time.Duration // the silence of that beat
+	// The latest answer, by the fields of Standing. Without one, met is false and all else 0.
+	met         bool
+	ack, gen    int64
+	part, until int64         // the part in millionths, and until when the store keeps it, in its own microseconds
+	recv, sent  time.Duration // when the answer arrived, and when its beat was sent first
+	said        time.Duration // the silence that the beat said
 	silence     time.Duration // the one to say next
-	began       time.Duration // the process did
+	began       time.Duration // when the process came to the group
 
-	rtt  time.Duration // smoothed
+	rtt  time.Duration // of exchanges with the store, smoothed; 0 before the first
 	slow bool          // the store answers too late for what it grants to be used
 	solo time.Duration // since when the store knows that; 0 if it does not
 
-	epoch int // goes up with each answer that ends the use of the part
-	kept  ripening
-	left  bool
+	epoch int      // goes up with each answer that ends the use of the part
+	kept  ripening // which parts were held, for limits that count in a window
+	left  bool     // the process has given its part back, and asks the store for whatever it lets go
 
 	// Of the use of a part: its own supply clock, in microseconds and millionths of one. It
 	// stands at 0 when the use begins and runs at the speed of the part.
@@ -53,12 +55,12 @@ type ownUse struct {
 	z     int64         // its supply clock
 }
 
-// parting is what is configured of parts.
+// parting is what is configured of parts: the Silence, Outage and Without of Options, with their defaults.
 type parting struct {
-	silence time.Duration // S
-	life    time.Duration // T
+	silence time.Duration
+	life    time.Duration // for how long the store keeps the part of a process that is silent
 	without Without
-	none    bool // the process takes no part
+	none    bool // the process takes no part, as it may be frozen without knowing
 }
 
 // Without is what a process does when it has no part to go on with: it has never reached
@@ -83,6 +85,7 @@ const (
 
 var modes = [...]string{"heard", "new", "cut off", "past", "share", "refuse"}
 
+// String is the mode in logs and tests.
 func (m mode) String() string { return modes[m] }
 
 // uses reports whether a mode serves calls without the store.
@@ -204,7 +207,7 @@ func (s *standing) hears(now, copied time.Duration, b *Beat, a *Standing) bool {
 	return true
 }
 
-// took notes how long an answer took.
+// took notes how long an answer took: an eighth of the difference, as TCP smooths its round trips (RFC 6298).
 func (s *standing) took(d time.Duration) {
 	if s.rtt == 0 {
 		s.rtt = d
@@ -212,13 +215,16 @@ func (s *standing) took(d time.Duration) {
 	s.rtt += (d - s.rtt) / 8
 }
 
-// missed notes that there was none in time.
+// missed notes that there was none in time: the next may take longer by half.
 func (s *standing) missed() { s.rtt = min(mostRTT, s.rtt*3/2+10*time.Millisecond) }
 
+// mostRTT bounds what is taken for the time of an exchange, so that a store that is back is noticed soon.
 const mostRTT = 4 * time.Second
 
 // judge says whether the store is too slow for grants that hold for so long to be used,
-// and which silence suits it.
+// and which silence suits it. Too slow is four fifths of the hold, and quick enough again two fifths: between them it stays
+// what it was. A hold of 0 means that no answer comes too late. The silence grows with how many processes beat, each
+// three times in it, so that a store hears 150 a second at most with the usual one.
 func (s *standing) judge(hold time.Duration, took time.Duration, alive int64) {
 	switch {
 	case hold == 0 || s.rtt < hold*2/5:

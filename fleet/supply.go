@@ -10,10 +10,12 @@ import (
 // A Supply is what a store can grant of a group at an instant: the time by which buckets
 // are drained, and how much of each limit is out. The zero Supply is that of a group
 // without members, at the beginning of time.
+//
+// Instants are microseconds, parts millionths.
 type Supply struct {
 	Now   int64 // the store's clock
 	Z     int64 // the supply's, never ahead of it
-	Out   int64
+	Out   int64 // parts that are out; Whole at most
 	Next  int64 // until when less will surely not be out
 	Cold  bool  // all of it, as the store does not know who holds parts
 	Falls []Fall
@@ -38,7 +40,8 @@ func (m *Members) Supply(now int64) *Supply {
 	return &Supply{now, m.Z(max(now, m.At)), min(m.Out, Whole), m.Next, m.Unknown >= Whole, m.Falls, m.Stale}
 }
 
-// partDown is a part, in millionths, of n, rounded down.
+// partDown is a part, in millionths, of n, rounded down: all parts together are n at most. Neither may be below 0, and
+// the part Whole at most.
 func partDown(n, part int64) int64 {
 	hi, lo := bits.Mul64(uint64(n), uint64(part))
 	q, _ := bits.Div64(hi, lo, Whole)
@@ -103,6 +106,7 @@ func (s *Supply) Wait(m *bucket.Meter, f bucket.Fill, n int64) int64 {
 	return s.slower(max(0, f.At-s.Z) + m.Wait(f, n))
 }
 
+// Reset is how many microseconds until a bucket is as empty as it can be: all that can be granted is there.
 func (s *Supply) Reset(m *bucket.Meter, f bucket.Fill) int64 {
 	return s.slower(max(0, f.At-s.Z) + m.Empty(f))
 }

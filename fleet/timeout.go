@@ -8,10 +8,12 @@ import (
 
 // A timeout is a context that ends after a while and can be used again for the next
 // call, so that a decision allocates nothing for it.
+// The zero timeout has not begun. One call uses it at a time; its client may look at it from any goroutine, and for as long as
+// the call lasts: a client that keeps the context longer would see that of the next call.
 type timeout struct {
 	mu    sync.Mutex
-	at    time.Time
-	done  chan struct{}
+	at    time.Time     // when it ends
+	done  chan struct{} // closed when it has; another one for the next call then
 	over  bool
 	timer *time.Timer
 }
@@ -33,6 +35,7 @@ func (t *timeout) begin(d time.Duration) {
 	}
 }
 
+// end is called when the call is over.
 func (t *timeout) end() { t.timer.Stop() }
 
 // fire may be late, for a call that has ended already.
@@ -45,6 +48,7 @@ func (t *timeout) fire() {
 	}
 }
 
+// Deadline, Done, Err and Value are those of a context.
 func (t *timeout) Deadline() (time.Time, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -46,4 +46,5 @@ func (g *Group) again(now time.Duration) time.Duration {
 	return min(max(retryStore, now-since), longestRetry)
 }
 
+// longestRetry is the longest wait that a caller is told where nobody knows when the store is back.
 const longestRetry = 30 * time.Second
