@@ -54,6 +54,7 @@ type Request struct {
 
 	Key         string // the caller's idempotency key; "" if there is none
 	OrderKey    string // deliveries of one key, tenant and upstream go one after the other; "" for none
+	Stop        bool   // those that come after it under its order key wait while it is a dead letter; without it they go on
 	Correlation string // id of the call that handed it in
 
 	NotBefore time.Time // zero: at once

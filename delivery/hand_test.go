@@ -1,6 +1,7 @@
 package delivery_test
 
 import (
+	"context"
 	"net/http"
 	"testing"
 	"testing/synctest"
@@ -56,6 +57,40 @@ func TestRedrivenByHandGoesAtOnce(t *testing.T) {
 		defer s.mu.Unlock()
 		if len(s.sent) != 5 || s.sent[4] != begin || s.bodies["second"] != 1 || s.dead[delivery.Dropped] != 1 {
 			s.Errorf("sent %v, %d dropped", s.sent, s.dead[delivery.Dropped])
+		}
+	})
+}
+
+// A deaf queue stores how an attempt ended, and does not say so the first time.
+type deaf struct {
+	delivery.Queue
+	said bool
+}
+
+func (d *deaf) End(ctx context.Context, ends ...delivery.End) ([]delivery.Claim, error) {
+	lost, err := d.Queue.End(ctx, ends...)
+	if !d.said && err == nil {
+		d.said = true
+		return nil, delivery.ErrUncertain
+	}
+	return lost, err
+}
+
+// What was recorded when nobody heard of it is recorded, and no claim was lost.
+func TestARecordWhoseAnswerWasLost(t *testing.T) {
+	lost, ended := 0, 0
+	play(t, weir.Policy{}, func(s *site) {
+		s.w.Queue = &deaf{Queue: s.q}
+		s.w.Events.Lost = func(*delivery.Delivery) { lost++ }
+		s.w.Events.Ended = func(*delivery.Delivery, *delivery.Attempt) { ended++ }
+	}, func(s *site) {
+		if _, _, err := s.w.Accept(s.Context(), message("one")); err != nil {
+			s.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if len(s.sent) != 1 || lost != 0 || ended != 1 {
+			s.Errorf("sent %d times, %d recorded, %d lost", len(s.sent), ended, lost)
 		}
 	})
 }

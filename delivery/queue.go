@@ -45,7 +45,8 @@ type Queue interface {
 	// has been kept long enough is deleted. With an error it says what it did nevertheless.
 	Sweep(ctx context.Context) (Swept, error)
 
-	// Redrive queues dead letters again, each in a new series and at the end of its order key.
+	// Redrive queues dead letters again, each in a new series and at the end of its order key, or at its
+	// place if it stops the key.
 	// Drop makes dead letters of what waits, and deletes dead letters only where the filter's
 	// Status is Failed; it refuses the zero Filter. Both handle at most a number of those that
 	// the filter finds, and return how many.
@@ -104,6 +105,7 @@ type End struct {
 	To       Status
 	Due      time.Time
 	GiveBack bool // with Queued: the attempt does not count
+	Again    bool // it was asked for before, and nobody knows whether it was recorded: if it was, it is not lost
 	Reason   Reason
 	Detail   string
 	Attempt  *Attempt // to be kept; nil if nothing was sent

@@ -74,6 +74,7 @@ func (f *flight) record(ctx context.Context, e End) {
 			f.recorded(e, len(lost) > 0)
 			return
 		}
+		e.Again = true
 		w.failed(store, "record", f.p.upstream, err)
 		if errors.Is(err, ErrClosed) || !w.rest(ctx, wait) {
 			return

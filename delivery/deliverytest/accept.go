@@ -93,7 +93,7 @@ func bytesOfHeaders(b *bench) {
 	id := b.accept(r).ID
 	r.ID = id
 	if got := b.get(id).Request; !reflect.DeepEqual(got, *r) {
-		b.Errorf("kept    %q\ngave in %q", got, *r)
+		b.Errorf("kept    %+v\ngave in %+v", got, *r)
 	}
 	r = to("a")
 	r.Header.Set("X-Lines", "one\r\nInjected: two")

@@ -67,6 +67,9 @@ func (a *acceptance) known(c *change) (bool, error) {
 	if a.named && !found && err == nil {
 		found, err = find("id = ?", a.r.ID)
 	}
+	if err == nil && !found && a.r.Key != "" {
+		return a.past(c)
+	}
 	if err != nil || !found {
 		return false, err
 	}
@@ -89,7 +92,7 @@ func (a *acceptance) place(c *change) (place int64, err error) {
 // lastPlace is the one after all that live under an order key; 1 if none does.
 func (c *change) lastPlace(upstream, tenant, key string) (place int64, err error) {
 	_, err = c.row(`SELECT coalesce(max(place), 0) + 1 FROM delivery
-		WHERE upstream = ? AND tenant = ? AND order_key = ? AND order_key IS NOT NULL AND status IN ('created', 'queued', 'processing')`,
+		WHERE upstream = ? AND tenant = ? AND order_key = ? AND `+inLine,
 		[]any{upstream, tenant, key}, &place)
 	return place, err
 }
@@ -101,9 +104,9 @@ func (a *acceptance) insert(c *change, place int64) error {
 	if place > 1 {
 		d.Status = delivery.Created
 	}
-	found, err := c.row(`INSERT INTO delivery(id, tenant, holder, upstream, status, due, not_before, order_key, place, idem_key, fingerprint, correlation, accepted, changed, expires)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING seq`,
-		[]any{d.ID, d.Tenant, d.Owner, d.Upstream, string(d.Status), due, milli(d.NotBefore), orNull(d.OrderKey), place, orNull(d.Key), a.print, d.Correlation, now, now, instant(d.Expires)}, &d.Seq)
+	found, err := c.row(`INSERT INTO delivery(id, tenant, holder, upstream, status, due, not_before, order_key, place, idem_key, fingerprint, correlation, accepted, changed, expires, stops)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING seq`,
+		[]any{d.ID, d.Tenant, d.Owner, d.Upstream, string(d.Status), due, milli(d.NotBefore), orNull(d.OrderKey), place, orNull(d.Key), a.print, d.Correlation, now, now, instant(d.Expires), d.OrderKey != "" && d.Stop}, &d.Seq)
 	if err == nil && !found {
 		err = sql.ErrNoRows
 	}

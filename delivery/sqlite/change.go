@@ -125,7 +125,7 @@ func (c *change) promote(upstream, tenant string, key sql.NullString, now int64)
 	var seq int64
 	var status delivery.Status
 	found, err := c.row(`SELECT seq, status FROM delivery
-		WHERE upstream = ? AND tenant = ? AND order_key = ? AND order_key IS NOT NULL AND status IN ('created', 'queued', 'processing')
+		WHERE upstream = ? AND tenant = ? AND order_key = ? AND `+inLine+`
 		ORDER BY place LIMIT 1`, []any{upstream, tenant, key.String}, &seq, &status)
 	if err != nil || !found || status != delivery.Created {
 		return err

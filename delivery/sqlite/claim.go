@@ -17,7 +17,7 @@ func (s *Store) Claim(ctx context.Context, a delivery.Ask) ([]delivery.Delivery,
 	}
 	a.Only = slices.Clone(a.Only)
 	var all []delivery.Delivery
-	err := s.write.do(ctx, false, func(c *change) error {
+	err := s.write.have(ctx, begins, func(c *change) error {
 		now, lease := s.wall(), s.steady()+a.Lease.Milliseconds()
 		seqs := a.Only
 		if len(seqs) == 0 {
@@ -70,7 +70,7 @@ func (c *change) claim(seq int64, a *delivery.Ask, now, lease int64) (delivery.D
 // Defer puts off what is queued.
 func (s *Store) Defer(ctx context.Context, until time.Time, seqs ...int64) error {
 	seqs = slices.Clone(seqs)
-	return s.write.do(ctx, false, func(c *change) error {
+	return s.write.have(ctx, begins, func(c *change) error {
 		for _, seq := range seqs {
 			if err := c.w.exec("UPDATE delivery SET due = max(due, ?) WHERE seq = ? AND status = 'queued'", milli(until), seq); err != nil {
 				return err

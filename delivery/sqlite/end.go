@@ -78,6 +78,9 @@ func (c *change) end(e *delivery.End, now int64) (bool, error) {
 	ok, err := c.row(`UPDATE delivery SET status = ?, lease = NULL, worker = '', stalls = 0, changed = ?, due = ?, attempts = attempts - ?, reason = ?, detail = ?
 		WHERE seq = ? AND status = 'processing' AND fence = ?`+endedColumns,
 		[]any{string(e.To), now, due, back, string(e.Reason), e.Detail, e.Seq, e.Fence}, was.fields()...)
+	if err == nil && !ok && e.Again {
+		return c.recorded(e)
+	}
 	if err != nil || !ok {
 		return false, err
 	}
@@ -91,6 +94,13 @@ func (c *change) end(e *delivery.End, now int64) (bool, error) {
 		return true, nil
 	}
 	return true, c.promote(was.upstream, was.tenant, was.orderKey, now)
+}
+
+// recorded reports whether the end of the claim was recorded before: whoever got no answer asks again. A claim that was
+// lost was ended by a sweep, which counts a stall, and is followed by another fence.
+func (c *change) recorded(e *delivery.End) (bool, error) {
+	var seq int64
+	return c.row("SELECT seq FROM delivery WHERE seq = ? AND fence = ? AND status <> 'processing' AND stalls = 0", []any{e.Seq, e.Fence}, &seq)
 }
 
 func (c *change) attempt(seq int64, was *ended, a *delivery.Attempt, counted bool) error {

@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"testing"
@@ -147,4 +148,26 @@ func (s *Store) AcceptAndFail(r delivery.Request) error {
 	return s.write.do(context.Background(), true, func(c *change) error {
 		return errors.Join(a.do(c), errors.New("it fails"))
 	})
+}
+
+// InLine is the condition of an index.
+const InLine = inLine
+
+// MakeOld makes the file at path one of the first schema.
+func MakeOld(t *testing.T, path string) {
+	t.Helper()
+	db, err := sql.Open("sqlite", path)
+	if err == nil {
+		_, err = db.Exec(fmt.Sprintf(schema+"PRAGMA user_version = 1; PRAGMA application_id = %d", applicationID))
+	}
+	if err == nil {
+		_, err = db.Exec(`INSERT INTO delivery(id, tenant, holder, upstream, status, due, not_before, order_key, place, idem_key, fingerprint, correlation, accepted, changed)
+			VALUES ('old', '', '', 'a', 'queued', 0, 0, 'k', 1, 'key', x'00', '', 0, 0); INSERT INTO request VALUES (1, 'POST', '/', '', '', x'')`)
+	}
+	if err == nil {
+		err = db.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 }

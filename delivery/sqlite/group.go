@@ -12,7 +12,7 @@ import (
 
 // commit runs a group of jobs, in one transaction if it can be.
 func (w *writer) commit(group []*job) {
-	if w.room() != nil {
+	if w.room(stores) != nil {
 		w.trim()
 	}
 	if !w.settle(group) {
@@ -75,10 +75,8 @@ func (w *writer) transact(group []*job) (lost bool, err error) {
 // memory, SQLite undoes the whole transaction instead: the savepoint is not there any more, and
 // the transaction is lost.
 func (w *writer) one(j *job) (lost bool) {
-	if j.grows {
-		if j.err = w.room(); j.err != nil {
-			return false
-		}
+	if j.err = w.room(j.needs); j.err != nil {
+		return false
 	}
 	if j.err = wrapped(w.exec("SAVEPOINT job")); j.err != nil {
 		return true

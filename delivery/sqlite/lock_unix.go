@@ -4,12 +4,25 @@ package sqlite
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"syscall"
 )
 
 // ErrHeld means that another process has the file open.
 var ErrHeld = errors.New("another weir has the file open: give each its own, or stop the other")
+
+// oneName refuses a file that has several names: each would have a lock and a log of its own beside it.
+func oneName(path string) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	if s, ok := info.Sys().(*syscall.Stat_t); ok && s.Nlink > 1 {
+		return fmt.Errorf("it has %d names (hard links), and its log and lock stand beside one of them: remove the others, or copy the file", s.Nlink)
+	}
+	return nil
+}
 
 // lockFile holds the file at path for this process, until it is closed or the process ends. It
 // is not the database itself: to close any descriptor of that would drop SQLite's own locks.

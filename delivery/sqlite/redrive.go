@@ -40,7 +40,7 @@ func (s *Store) Redrive(ctx context.Context, f delivery.Filter, most int) (int, 
 		return 0, fmt.Errorf("redrive: %w", err)
 	}
 	n, failed := 0, []error(nil)
-	err = s.write.do(ctx, false, func(c *change) error {
+	err = s.write.have(ctx, begins, func(c *change) error {
 		seqs, err := c.chosen(by)
 		if err != nil {
 			return err
@@ -58,16 +58,23 @@ func (s *Store) Redrive(ctx context.Context, f delivery.Filter, most int) (int, 
 	return n, nil
 }
 
-// redrive begins a new series, at the end of the order key. What had expired does not expire again.
+// redrive begins a new series, at the end of the order key, or at its old place if those that came after it have
+// waited. What had expired does not expire again. The fence goes up, so that nothing that ends late is taken for one
+// of this series.
 func (c *change) redrive(seq, now int64) error {
 	var upstream, tenant string
 	var key sql.NullString
-	ok, err := c.row("SELECT upstream, tenant, order_key FROM delivery WHERE seq = ? AND status = 'failed'", []any{seq}, &upstream, &tenant, &key)
+	var place int64
+	var stops bool
+	ok, err := c.row("SELECT upstream, tenant, order_key, place, stops FROM delivery WHERE seq = ? AND status = 'failed'", []any{seq}, &upstream, &tenant, &key, &place, &stops)
 	if err != nil || !ok {
 		return err
 	}
-	place, to := int64(0), delivery.Queued
-	if key.Valid {
+	to := delivery.Queued
+	switch {
+	case stops:
+		to = delivery.Created // and promoted, if it is the first
+	case key.Valid:
 		if place, err = c.lastPlace(upstream, tenant, key.String); err != nil {
 			return err
 		}
@@ -76,9 +83,13 @@ func (c *change) redrive(seq, now int64) error {
 		}
 	}
 	c.moved(upstream, delivery.Failed, to)
-	return c.w.exec(`UPDATE delivery SET status = ?, place = ?, series = series + 1, attempts = 0, stalls = 0, due = ?, not_before = 0, changed = ?, reason = '', detail = '',
+	err = c.w.exec(`UPDATE delivery SET status = ?, place = ?, series = series + 1, fence = fence + 1, attempts = 0, stalls = 0, due = ?, not_before = 0, changed = ?, reason = '', detail = '',
 			expires = CASE WHEN expires <= ? THEN NULL ELSE expires END
 		WHERE seq = ? AND status = 'failed'`, string(to), place, now, now, now, seq)
+	if err != nil || !stops {
+		return err
+	}
+	return c.promote(upstream, tenant, key, now)
 }
 
 // waiting finds what is neither under way nor over, with the index of it.
@@ -98,14 +109,14 @@ func (s *Store) Drop(ctx context.Context, f delivery.Filter, most int) (int, err
 		return 0, fmt.Errorf("drop: %w", err)
 	}
 	n := 0
-	err = s.write.do(ctx, false, func(c *change) error {
+	err = s.write.have(ctx, begins, func(c *change) error {
 		seqs, err := c.chosen(by)
 		if err != nil {
 			return err
 		}
 		for _, seq := range seqs {
 			if f.Status == delivery.Failed {
-				err = c.erase(seq)
+				err = c.erase(seq, s.wall(), s.keepKeys())
 			} else {
 				_, err = c.kill(seq, delivery.Dropped, "dropped by hand", s.wall())
 			}
@@ -129,7 +140,7 @@ func (s *Store) Abandon(ctx context.Context, upstream string) (int, error) {
 		return 0, err
 	}
 	n := 0
-	err = s.write.do(ctx, false, func(c *change) error {
+	err = s.write.have(ctx, begins, func(c *change) error {
 		seqs, err := c.chosen(by)
 		if err != nil {
 			return err

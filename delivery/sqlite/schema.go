@@ -1,7 +1,7 @@
 package sqlite
 
-// version is that of the schema. A file of a newer one is refused.
-const version = 1
+// version is that of the schema. A file of a newer one is refused, one of an older one is upgraded.
+const version = 2
 
 // applicationID marks a file as weir's deliveries ("weir" in ASCII).
 const applicationID = 0x77656972
@@ -79,3 +79,33 @@ CREATE INDEX gone ON delivery(changed) WHERE status = 'failed';
 CREATE INDEX waits ON delivery(upstream, seq) WHERE status IN ('created', 'queued');
 CREATE INDEX dead ON delivery(seq) WHERE status = 'failed';
 `
+
+// upgrades are what each version has beyond the one before, from the second on.
+//
+// stops is 1 for a delivery after which those of its order key wait while it is a dead letter. past has the
+// idempotency keys of deliveries that were deleted, with what became of them.
+var upgrades = [version - 1]string{`
+ALTER TABLE delivery ADD COLUMN stops INTEGER NOT NULL DEFAULT 0;
+DROP INDEX keyed;
+CREATE INDEX keyed ON delivery(upstream, tenant, order_key, place) WHERE ` + inLine + `;
+CREATE TABLE past (
+	upstream TEXT NOT NULL,
+	tenant TEXT NOT NULL,
+	idem_key TEXT NOT NULL,
+	id TEXT NOT NULL,
+	fingerprint BLOB NOT NULL,
+	status TEXT NOT NULL,
+	reason TEXT NOT NULL,
+	detail TEXT NOT NULL,
+	attempts INTEGER NOT NULL,
+	accepted INTEGER NOT NULL,
+	changed INTEGER NOT NULL,
+	until INTEGER NOT NULL,
+	PRIMARY KEY (upstream, tenant, idem_key)
+) WITHOUT ROWID;
+CREATE INDEX past_until ON past(until);
+`}
+
+// inLine is what stands in the line of an order key. It is that of an index, word for word, so that the index
+// is used.
+const inLine = "order_key IS NOT NULL AND (status IN ('created', 'queued', 'processing') OR status = 'failed' AND stops = 1)"

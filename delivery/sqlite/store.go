@@ -26,7 +26,7 @@ import (
 type Options struct {
 	Keep     time.Duration // how long what was delivered is kept; 0 means 7 days
 	KeepDead time.Duration // how long dead letters are kept; 0 means 30 days
-	MaxLog   int64         // largest write-ahead log with which deliveries are accepted, in bytes; 0 means 512 MiB
+	MaxLog   int64         // largest write-ahead log with which deliveries are accepted, in bytes; 0 means 512 MiB. With a quarter more nothing is claimed either
 	Readers  int           // connections that read; 0 means 4
 
 	// Wall is the clock on the wall, by which deliveries are due and expire; nil for the
@@ -81,9 +81,12 @@ func (s *Store) open(ctx context.Context) (err error) {
 	if err = f.Close(); err != nil {
 		return err
 	}
+	if err = oneName(s.path); err != nil {
+		return err
+	}
 	if s.write, err = newWriter(ctx, s.source(
 		"_txlock=immediate", "_pragma=busy_timeout(5000)", "_pragma=journal_mode(wal)", "_pragma=synchronous(full)",
-		"_pragma=journal_size_limit(16777216)", "_pragma=foreign_keys(0)"), s.logSize); err != nil {
+		"_pragma=journal_size_limit(16777216)", "_pragma=foreign_keys(0)"), s.logRoom); err != nil {
 		return err
 	}
 	if err = syncDir(filepath.Dir(s.path)); err != nil {
@@ -140,9 +143,17 @@ func (s *Store) wall() int64 {
 
 func (s *Store) steady() int64 { return s.begin.UnixMilli() + time.Since(s.begin).Milliseconds() }
 
-// logSize is the size of the write-ahead log; an error if nothing more may be accepted for it.
-func (s *Store) logSize() error {
-	if n := s.LogSize(); n > s.o.MaxLog {
+// logRoom is an error if the write-ahead log is too large for a change. What begins something has a quarter more than
+// what stores something, and what ends something is bounded by what was begun.
+func (s *Store) logRoom(needs need) error {
+	most := s.o.MaxLog
+	switch needs {
+	case always:
+		return nil
+	case begins:
+		most += most / 4
+	}
+	if n := s.LogSize(); n > most {
 		return fmt.Errorf("%w: the log beside %s has %d MiB, as somebody holds the file open for reading; end that", delivery.ErrFull, s.path, n>>20)
 	}
 	return nil

@@ -17,7 +17,7 @@ func (s *Store) Sweep(ctx context.Context) (delivery.Swept, error) {
 	var swept delivery.Swept
 	var failed []error
 	looked := func() {}
-	err := s.write.do(ctx, false, func(c *change) error {
+	err := s.write.have(ctx, begins, func(c *change) error {
 		w := delivery.Swept{Dead: make(map[string]map[delivery.Reason]int)}
 		steps := []func(*change, *delivery.Swept) error{s.reap}
 		if was, is, ok := s.jumps.back(s.wall() - s.steady()); ok {
@@ -119,47 +119,13 @@ func (c *change) kill(seq int64, why delivery.Reason, detail string, now int64) 
 	if err != nil || !ok {
 		return "", err
 	}
-	_, err = c.row(`UPDATE delivery SET status = 'failed', reason = ?, detail = ?, changed = ? WHERE seq = ? AND status IN ('created', 'queued')
-		RETURNING upstream, tenant, order_key`, []any{string(why), detail, now, seq}, &was.upstream, &was.tenant, &was.orderKey)
+	_, err = c.row(`UPDATE delivery SET status = 'failed', reason = ?, detail = ?, changed = ?, stops = CASE WHEN ? THEN 0 ELSE stops END WHERE seq = ? AND status IN ('created', 'queued')
+		RETURNING upstream, tenant, order_key`, []any{string(why), detail, now, why == delivery.Dropped, seq}, &was.upstream, &was.tenant, &was.orderKey)
 	if err != nil {
 		return "", err
 	}
 	c.moved(upstream, from, delivery.Failed)
 	return upstream, c.promote(was.upstream, was.tenant, was.orderKey, now)
-}
-
-// prune deletes what has been kept long enough.
-func (s *Store) prune(c *change, w *delivery.Swept) error {
-	now := s.wall()
-	done, err := c.seqs("SELECT seq FROM delivery WHERE status = 'completed' AND changed <= ? ORDER BY changed LIMIT ?", now-s.o.Keep.Milliseconds(), mostSwept)
-	if err != nil {
-		return err
-	}
-	dead, err := c.seqs("SELECT seq FROM delivery WHERE status = 'failed' AND changed <= ? ORDER BY changed LIMIT ?", now-s.o.KeepDead.Milliseconds(), mostSwept)
-	if err != nil {
-		return err
-	}
-	n, err := c.each(append(done, dead...), (*change).erase)
-	w.Pruned += n
-	w.More = w.More || n > 0 && (len(done) == mostSwept || len(dead) == mostSwept)
-	return err
-}
-
-// erase deletes what is over.
-func (c *change) erase(seq int64) error {
-	var upstream string
-	var status delivery.Status
-	ok, err := c.row("DELETE FROM delivery WHERE seq = ? AND status IN ('completed', 'failed') RETURNING upstream, status", []any{seq}, &upstream, &status)
-	if err != nil || !ok {
-		return err
-	}
-	c.moved(upstream, status, "")
-	for _, table := range []string{"DELETE FROM request WHERE seq = ?", "DELETE FROM attempt WHERE seq = ?"} {
-		if err := c.w.exec(table, seq); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // void ends the claims of a process that has ended.

@@ -6,6 +6,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -22,7 +23,7 @@ const mostJobs = 64
 type writer struct {
 	db    *sql.DB
 	conn  *sql.Conn
-	room  func() error
+	room  func(need) error
 	jobs  chan *job
 	stop  chan struct{}
 	ended chan struct{}
@@ -37,13 +38,13 @@ type job struct {
 	// do makes the change. It may be run twice, and after its caller went: it sets what it
 	// finds anew, in variables that the caller reads only once the job was done.
 	do     func(*change) error
-	grows  bool // it stores something new, for which there must be room
+	needs  need // of room in the log
 	change change
 	err    error
 	done   chan struct{}
 }
 
-func newWriter(ctx context.Context, source string, room func() error) (*writer, error) {
+func newWriter(ctx context.Context, source string, room func(need) error) (*writer, error) {
 	db, err := sql.Open("sqlite", source)
 	if err != nil {
 		return nil, err
@@ -69,22 +70,44 @@ func (w *writer) migrate(ctx context.Context) error {
 			return err
 		}
 	}
+	script := ""
 	switch {
 	case id == 0 && tables == 0:
-		_, err := w.conn.ExecContext(ctx, fmt.Sprintf("BEGIN IMMEDIATE; %s PRAGMA user_version = %d; PRAGMA application_id = %d; COMMIT", schema, version, applicationID))
-		return err
+		script, is = schema, 1
 	case id != applicationID:
 		return errors.New("it is a database of something else: give deliveries a file of their own")
-	case is != version:
+	case is < 1 || is > version:
 		return fmt.Errorf("its schema has version %d, this weir knows %d: use the weir that wrote it, or a newer one", is, version)
+	case is == version:
+		return nil
 	}
-	return nil
+	script += strings.Join(upgrades[is-1:], "")
+	_, err := w.conn.ExecContext(ctx, fmt.Sprintf("BEGIN IMMEDIATE; %s PRAGMA user_version = %d; PRAGMA application_id = %d; COMMIT", script, version, applicationID))
+	return err
 }
 
-// do runs a change and returns when it is on disk. If ctx ends before, the change may still be
-// made: the error is ErrUncertain.
+// A need is how much room there must be in the log for a change.
+type need uint8
+
+const (
+	always need = iota // the end of something: without it work is done twice
+	begins             // it begins something, or is not urgent
+	stores             // it stores something new
+)
+
+// do runs a change that stores something new, or one that is always made. See have.
 func (w *writer) do(ctx context.Context, grows bool, do func(*change) error) error {
-	j := &job{do: do, grows: grows, done: make(chan struct{})}
+	needs := always
+	if grows {
+		needs = stores
+	}
+	return w.have(ctx, needs, do)
+}
+
+// have runs a change and returns when it is on disk. If ctx ends before, the change may still be
+// made: the error is ErrUncertain.
+func (w *writer) have(ctx context.Context, needs need, do func(*change) error) error {
+	j := &job{do: do, needs: needs, done: make(chan struct{})}
 	select {
 	case w.jobs <- j:
 	case <-w.ended:

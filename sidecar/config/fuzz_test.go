@@ -186,6 +186,7 @@ upstreams:
     url: https://h
     preset: http
     deliver_schedule: messaging
+    deliver_order: stop
     deliver_headers: [X-Kept]
     routes: [{host: h, path: /p/, strip: true, deliver: false}]
     replay: 1MiB

@@ -205,7 +205,7 @@ func (t *trip) letter(r *http.Request) (*delivery.Request, *refuse.Facts) {
 		return bad("Upgrade", "a connection cannot be made later")
 	}
 	q := &delivery.Request{Tenant: t.who.Name, Owner: t.who.Name, Upstream: t.to.Name, Method: r.Method, Path: t.path, Query: at.RawQuery,
-		Header: t.kept(r.Header), OrderKey: r.Header.Get("Weir-Order-Key"), Correlation: t.id}
+		Header: t.kept(r.Header), OrderKey: r.Header.Get("Weir-Order-Key"), Stop: t.to.Stop, Correlation: t.id}
 	if q.Key, err = delivery.ParseKey(r.Header); err != nil {
 		return bad("Idempotency-Key", err.Error())
 	}

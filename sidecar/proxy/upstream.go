@@ -39,6 +39,7 @@ type Upstream struct {
 	Sends http.Header
 
 	Schedule string   // of deliveries, by its name; "" means delivery.DefaultSchedule
+	Stop     bool     // dead letters stop their order keys
 	Keep     []string // headers of requests that are delivered later, besides the usual ones
 
 	Pass []string // fields that anybody could forge, in canonical form, and that are sent on nevertheless

@@ -256,3 +256,34 @@ func TestPeopleAreToldOfDeadLetters(t *testing.T) {
 		}
 	}
 }
+
+// With deliver_order: stop what comes after a dead letter under its order key waits until that is delivered.
+func TestADeadLetterStopsItsOrderKey(t *testing.T) {
+	for order, want := range map[string]string{"go_on": "12", "stop": "112"} { // the attempt that died; then both, in their order
+		m := newMailbox(t, "always", "    deliver_order: "+order, "")
+		m.answers(404)
+		_, first, _ := m.post("/box/x", "1", "Weir-Order-Key: k", "Prefer: wait=30")
+		if first.Status != delivery.Failed {
+			t.Fatalf("%+v", first)
+		}
+		m.answers(200)
+		_, behind, _ := m.post("/box/x", "2", "Weir-Order-Key: k")
+		_, other, _ := m.post("/box/x", "", "Weir-Order-Key: other")
+		m.becomes(other.ID, delivery.Completed)
+		if order == "stop" {
+			if d, err := m.run.deliveries.Get(t.Context(), behind.ID); err != nil || d.Status != delivery.Created {
+				t.Errorf("it is %s, %v", d.Status, err)
+			}
+			if code, text := m.at(m.operators(), "POST", "/"+first.ID+"/redrive", "", nil); code != 200 {
+				t.Errorf("%d %s", code, text)
+			}
+		}
+		m.becomes(behind.ID, delivery.Completed)
+		m.mu.Lock()
+		got := strings.Join(m.bodies, "")
+		m.mu.Unlock()
+		if got != want {
+			t.Errorf("%s: sent %s, want %s", order, got, want)
+		}
+	}
+}

@@ -1,0 +1,134 @@
+package deliverytest
+
+import (
+	"errors"
+	"time"
+
+	"github.com/seed1158cd35/weir/delivery"
+)
+
+// What comes after a dead letter that stops its key waits until that is redriven, at its place, and delivered; or
+// dropped.
+func orderKeyStops(b *bench) {
+	stopping := func() delivery.Delivery {
+		r := line("a", "", "k")
+		r.Stop = true
+		return b.accept(r)
+	}
+	dies := func(id string) {
+		c := b.one("a", id)
+		b.fails(&c)
+	}
+	first, second := stopping(), stopping()
+	dies(first.ID)
+	third := stopping()
+	b.none("a")
+	b.is(second.ID, delivery.Created, 0)
+	b.is(third.ID, delivery.Created, 0)
+	other := b.accept(line("a", "", "other"))
+	c := b.one("a", other.ID)
+	b.completes(&c)
+
+	n, err := b.q.Redrive(b.ctx, delivery.Filter{IDs: []string{first.ID}}, 10)
+	b.must(err)
+	if n != 1 {
+		b.Fatalf("redrove %d, want 1", n)
+	}
+	c = b.one("a", first.ID)
+	b.none("a")
+	b.completes(&c)
+	dies(second.ID)
+	b.none("a")
+	n, err = b.q.Drop(b.ctx, delivery.Filter{IDs: []string{second.ID}, Status: delivery.Failed}, 10)
+	b.must(err)
+	if n != 1 {
+		b.Fatalf("dropped %d, want 1", n)
+	}
+	dies(third.ID)
+	b.sleep(31 * 24 * time.Hour) // it is kept no longer
+	behind := stopping()
+	b.none("a")
+	for {
+		if w := b.sweep(); !w.More {
+			break
+		}
+	}
+	c = b.one("a", behind.ID)
+	b.completes(&c)
+
+	// What a person drops stops nothing.
+	head, next := stopping(), stopping()
+	n, err = b.q.Drop(b.ctx, delivery.Filter{IDs: []string{head.ID}}, 10)
+	b.must(err)
+	if n != 1 {
+		b.Fatalf("dropped %d, want 1", n)
+	}
+	c = b.one("a", next.ID)
+	b.completes(&c)
+}
+
+// An end that was recorded when nobody heard of it is not lost when it is recorded again; one whose claim ran out is.
+func endedAgain(b *bench) {
+	for _, end := range []delivery.End{{To: delivery.Completed}, {To: delivery.Failed, Reason: delivery.Rejected}, {To: delivery.Queued}, {To: delivery.Queued, GiveBack: true}} {
+		d := b.accept(to("a"))
+		c := b.one("a", d.ID)
+		end.Claim = c.Claim()
+		for _, end.Again = range []bool{false, true, true} {
+			lost, err := b.q.End(b.ctx, end)
+			b.must(err)
+			if len(lost) > 0 {
+				b.Errorf("%s, again %v: lost", end.To, end.Again)
+			}
+		}
+		if got, err := b.q.Attempts(b.ctx, d.ID); err != nil || len(got) > 1 {
+			b.Errorf("%d attempts were recorded, %v", len(got), err)
+		}
+		if end.To == delivery.Queued {
+			c = b.one("a", d.ID)
+			b.completes(&c)
+		}
+	}
+	d := b.accept(to("a"))
+	c := b.one("a", d.ID)
+	b.sleep(2 * lease)
+	b.sweep()
+	lost, err := b.q.End(b.ctx, delivery.End{Claim: c.Claim(), To: delivery.Completed, Again: true})
+	b.must(err)
+	if len(lost) != 1 || b.get(d.ID).Status != delivery.Queued {
+		b.Errorf("a claim that ran out: %v, and it is %s", lost, b.get(d.ID).Status)
+	}
+}
+
+// A key is known for as long as a dead letter is kept, also when its delivery was deleted before.
+func keysOutliveDeliveries(b *bench) {
+	ask := func() *delivery.Request {
+		r := to("a")
+		r.Key = "k"
+		return r
+	}
+	d := b.accept(ask())
+	c := b.one("a", d.ID)
+	b.completes(&c)
+	b.sleep(8 * 24 * time.Hour)
+	for b.sweep().More {
+	}
+	if _, err := b.q.Get(b.ctx, d.ID); !errors.Is(err, delivery.ErrNotFound) {
+		b.Fatalf("it is kept: %v", err)
+	}
+	got, fresh, err := b.q.Accept(b.ctx, ask())
+	b.must(err)
+	if fresh || got.ID != d.ID || got.Status != delivery.Completed || !got.Accepted.Equal(d.Accepted) {
+		b.Errorf("again: %s, %s, fresh %v; want %s", got.ID, got.Status, fresh, d.ID)
+	}
+	other := ask()
+	other.Body = []byte("another")
+	if _, _, err := b.q.Accept(b.ctx, other); !errors.Is(err, delivery.ErrKeyReused) {
+		b.Errorf("another request: %v", err)
+	}
+	b.sleep(23 * 24 * time.Hour)
+	for b.sweep().More {
+	}
+	if got, fresh, err := b.q.Accept(b.ctx, ask()); err != nil || !fresh || got.ID == d.ID {
+		b.Errorf("after all: %s, fresh %v, %v", got.ID, fresh, err)
+	}
+}

@@ -1,0 +1,102 @@
+package sqlite
+
+import (
+	"bytes"
+	"database/sql"
+	"time"
+
+	"github.com/seed1158cd35/weir/delivery"
+)
+
+// mostErased bounds the bodies that one transaction of a sweep deletes, in bytes: pages that hold them are looked up
+// and given back one by one.
+const mostErased = 4 << 20
+
+// prune deletes what has been kept long enough.
+func (s *Store) prune(c *change, w *delivery.Swept) error {
+	now := s.wall()
+	for _, of := range [...]struct {
+		status string
+		keep   time.Duration
+	}{{"completed", s.o.Keep}, {"failed", s.o.KeepDead}} {
+		seqs, more, err := c.erasable("d.status = '"+of.status+"' AND d.changed <= ?", now-of.keep.Milliseconds())
+		if err != nil {
+			return err
+		}
+		n, err := c.each(seqs, func(c *change, seq int64) error { return c.erase(seq, now, s.keepKeys()) })
+		w.Pruned += n
+		w.More = w.More || n > 0 && more
+		if err != nil {
+			return err
+		}
+	}
+	return c.w.exec("DELETE FROM past WHERE (upstream, tenant, idem_key) IN (SELECT upstream, tenant, idem_key FROM past WHERE until <= ? ORDER BY until LIMIT ?)", now, mostSwept)
+}
+
+// erasable are deliveries of a condition, as many as one transaction may delete; more says that there are others.
+func (c *change) erasable(condition string, arg any) (seqs []int64, more bool, err error) {
+	s, err := c.w.prepared("SELECT d.seq, coalesce(length(r.body), 0) FROM delivery d LEFT JOIN request r ON r.seq = d.seq WHERE " + condition + " ORDER BY d.changed LIMIT ?")
+	if err != nil {
+		return nil, false, err
+	}
+	rows, err := s.Query(arg, mostSwept)
+	if err != nil {
+		return nil, false, err
+	}
+	defer rows.Close()
+	for bytes := int64(0); rows.Next(); {
+		var seq, size int64
+		if err := rows.Scan(&seq, &size); err != nil {
+			return nil, false, err
+		}
+		if bytes += size; bytes > mostErased && len(seqs) > 0 {
+			return seqs, true, nil
+		}
+		seqs = append(seqs, seq)
+	}
+	return seqs, len(seqs) == mostSwept, rows.Err()
+}
+
+// keepKeys is how long an idempotency key is known, counted from when it came.
+func (s *Store) keepKeys() int64 { return max(s.o.Keep, s.o.KeepDead).Milliseconds() }
+
+// erase deletes what is over. Its idempotency key stays known for as long as it would have been.
+func (c *change) erase(seq, now, keepKeys int64) error {
+	var upstream, tenant string
+	var status delivery.Status
+	var orderKey sql.NullString
+	if err := c.w.exec(`INSERT OR REPLACE INTO past(upstream, tenant, idem_key, id, fingerprint, status, reason, detail, attempts, accepted, changed, until)
+		SELECT upstream, tenant, idem_key, id, fingerprint, status, reason, detail, attempts, accepted, changed, accepted + ? FROM delivery
+		WHERE seq = ? AND idem_key IS NOT NULL AND status IN ('completed', 'failed') AND accepted + ? > ?`, keepKeys, seq, keepKeys, now); err != nil {
+		return err
+	}
+	ok, err := c.row("DELETE FROM delivery WHERE seq = ? AND status IN ('completed', 'failed') RETURNING upstream, tenant, order_key, status", []any{seq}, &upstream, &tenant, &orderKey, &status)
+	if err != nil || !ok {
+		return err
+	}
+	c.moved(upstream, status, "")
+	for _, table := range []string{"DELETE FROM request WHERE seq = ?", "DELETE FROM attempt WHERE seq = ?"} {
+		if err := c.w.exec(table, seq); err != nil {
+			return err
+		}
+	}
+	return c.promote(upstream, tenant, orderKey, now)
+}
+
+// past finds what became of a delivery that was accepted under the key, and deleted since.
+func (a *acceptance) past(c *change) (bool, error) {
+	var print []byte
+	var accepted, changed int64
+	d := delivery.Delivery{Request: *a.r, Series: 1}
+	found, err := c.row("SELECT id, fingerprint, status, reason, detail, attempts, accepted, changed FROM past WHERE upstream = ? AND tenant = ? AND idem_key = ? AND until > ?",
+		[]any{a.r.Upstream, a.r.Tenant, a.r.Key, a.s.wall()}, &d.ID, &print, &d.Status, &d.Reason, &d.Detail, &d.Attempts, &accepted, &changed)
+	if err != nil || !found {
+		return false, err
+	}
+	if !bytes.Equal(print, a.print) {
+		return true, delivery.ErrKeyReused
+	}
+	d.Accepted, d.Changed = at(accepted), at(changed)
+	a.is, a.fresh = d, false
+	return true, nil
+}
