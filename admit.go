@@ -21,6 +21,7 @@ type step struct {
 	why  Reason        // of stepRefuse
 }
 
+// A kind says where a step leads. The order matters: what is after stepGo is still on its way.
 type kind uint8
 
 const (
@@ -38,6 +39,8 @@ var goOn = step{kind: stepGo}
 // no is the step that refuses a call, which need not ask again for so long.
 func no(why Reason, wait time.Duration) step { return step{wait: wait, why: why} }
 
+// refused reports that the call has its answer and holds nothing; waits, that it holds nothing
+// and may yet be allowed.
 func (s step) refused() bool { return s.kind == stepRefuse }
 func (s step) waits() bool   { return s.kind > stepGo }
 
@@ -86,6 +89,8 @@ func (p *Permit) admit(ctx context.Context, now, deadline time.Duration, c *Call
 // others could use it while the limits make the call wait; gates of one's own may wait as long
 // as they like, and so are asked when all others have let the call go on.
 func (w *walk) ask() step {
+	// Each attempt comes by here, and nearly all go on at once: the permit is looked up once, which
+	// saves a twentieth of a decision.
 	p, now := w.Permit, w.now
 	p.u.latest.saw(now)
 	p.ticket.of(p.plan.breakerFor(now, w.call))
@@ -104,7 +109,7 @@ func (w *walk) ask() step {
 func (w *walk) turn() step {
 	p, now := w.Permit, w.now
 	switch {
-	case p.moved():
+	case p.charged.moved(p.u.live.Load()):
 		return step{kind: stepMove}
 	case p.u.pauses.Any(now):
 		if s := p.stopped(now, false); s.wait > 0 {
@@ -127,7 +132,7 @@ func (w *walk) turn() step {
 func (w *walk) pass(ctx context.Context, d step) (_ step, err error) {
 	for asked := w.now; err == nil && !d.refused(); {
 		switch {
-		case d.kind == stepMove, d.kind != stepGo && w.moved():
+		case d.kind == stepMove, d.kind != stepGo && w.charged.moved(w.u.live.Load()):
 			d = w.moves()
 		case d.kind == stepLine:
 			d, err = w.stand(ctx)
@@ -162,6 +167,7 @@ func (w *walk) meet(ctx context.Context) (step, error) {
 	if !w.u.pauses.Unmet() {
 		return goOn, nil
 	}
+	// Without it a process that begins would call an upstream that the fleet has paused.
 	err := w.u.pauses.meet(ctx, w.left())
 	w.now = w.u.clock.Now()
 	if err == nil {

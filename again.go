@@ -12,7 +12,10 @@ import (
 	"github.com/seed1158cd35/weir/retry"
 )
 
-// decide decides what follows an attempt: another one, or the end of the call.
+// decide decides what follows an attempt: another one, or the end of the call. A retry needs three
+// yeses: that of package retry, for which the outcome has to be worth it, safe to repeat, and early
+// enough before the deadline; that the call's own circumstances allow it (foundOut, NoMore); and that
+// of the purses, which bound how many there are for all calls together.
 func (r *Run) decide() {
 	if r.outcome.Class == outcome.OK {
 		r.live.purse.Success(r.now, r.paid)
@@ -28,7 +31,8 @@ func (r *Run) decide() {
 	}
 }
 
-// another asks retry whether there is another attempt, and when.
+// another asks retry whether there is another attempt, and when. A call within an attempt of a weir
+// further out has had its only one.
 func (r *Run) another() retry.Decision {
 	c := r.plan.retry
 	if r.nested {
@@ -53,6 +57,8 @@ func (r *Run) afford() retry.Decision {
 		return retry.Decision{Why: r.obstacle}
 	}
 	o := r.outcome // a copy, so that r need not be on the heap
+	// Both purses have to pay: that of this process, then the one that all processes have in
+	// common. What the first has paid comes back if the second refuses.
 	paid, ok := r.live.purse.Retry(r.now, &o)
 	if !ok {
 		return retry.Decision{Why: retry.ErrBudget}
@@ -85,7 +91,8 @@ func (r *Run) mayRetry() bool {
 	return v.OK
 }
 
-// pauseBefore waits for the next attempt, and once more whenever that would be futile.
+// pauseBefore waits for the next attempt, and once more whenever that would be futile. It reports false
+// if there is no next attempt after all: the call is over, and what had paid for it is paid back.
 func (r *Run) pauseBefore() bool {
 	for d := r.next; r.pause(d); {
 		if !r.futile() {
@@ -154,6 +161,9 @@ func (r *Run) refused(err error) {
 	r.finish(r.gaveUp(err, 0), true)
 }
 
+// giveUp ends a call whose last attempt is not followed by another. The caller gets what that
+// attempt returned, as it is, where weir had nothing to decide: a first attempt that cannot be
+// repeated. Else it is a *retry.GaveUpError, which is told of, too.
 func (r *Run) giveUp(d retry.Decision) {
 	plain := r.outcome.Class == outcome.Canceled ||
 		r.attempts == 1 && (errors.Is(d.Why, retry.ErrNotRetryable) || r.nested)
@@ -165,12 +175,15 @@ func (r *Run) giveUp(d retry.Decision) {
 	r.done(r.gaveUp(d.Why, d.After))
 }
 
+// tellGaveUp tells that a call has failed for good.
 func (r *Run) tellGaveUp(why error) {
 	if r.u.options.Events.GaveUp != nil {
 		tell(r.u.options.Events.GaveUp, GaveUp{r.subject(), r.attempts, r.outcome, why, r.last})
 	}
 }
 
+// gaveUp is the error of a call that could have had another attempt. wait is how long that would
+// have been to wait for; 0 if it is not known.
 func (r *Run) gaveUp(why error, wait time.Duration) error {
 	return &retry.GaveUpError{
 		Upstream: r.u.name, Operation: r.plan.name, Attempts: r.attempts, HeldBack: r.held, Elapsed: r.now - r.start,
@@ -178,8 +191,11 @@ func (r *Run) gaveUp(why error, wait time.Duration) error {
 	}
 }
 
+// done ends a call with what its last attempt returned.
 func (r *Run) done(err error) { r.finish(err, false) }
 
+// finish ends a call, once: the breaker hears how it went unless it has heard already, and the
+// call is counted. refused says that the gates had the last word, and not the upstream.
 func (r *Run) finish(err error, refused bool) {
 	r.err, r.over = err, true
 	if r.attempts > 0 {
@@ -204,7 +220,8 @@ func (r *Run) futile() bool {
 	return !r.told() && !r.plan.hold.Allows(r.now) && r.permit.breaker.Look(r.now).Phase == breaker.Closed
 }
 
-// told reports whether the upstream has said itself when to come.
+// told reports whether the upstream has said itself when to come. That is believed over everything
+// that weir makes out by itself.
 func (r *Run) told() bool { return r.outcome.Hint.Said && r.outcome.Hint.After > 0 }
 
 // foundOut reports whether the call is a probe that has seen the upstream fail as

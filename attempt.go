@@ -18,6 +18,8 @@ var ErrAttemptTimeout error = attemptTimeout{}
 // by while the call waited.
 var ErrCallTimeout error = callTimeout{}
 
+// A callTimeout is the type of ErrCallTimeout: a deadline error like the other, but one that says
+// how it is to be classified.
 type callTimeout struct{ attemptTimeout }
 
 // callTimedOut is its code. What the attempts before it say of the upstream holds.
@@ -30,6 +32,8 @@ func (callTimeout) Outcome() outcome.Outcome {
 	return outcome.Outcome{Class: outcome.Canceled, Code: callTimedOut}
 }
 
+// An attemptTimeout is the type of ErrAttemptTimeout. It answers like context.DeadlineExceeded,
+// whose type is the standard library's own, so that code which asks for a timeout finds one.
 type attemptTimeout struct{}
 
 func (attemptTimeout) Error() string   { return "attempt timed out" }
@@ -75,6 +79,7 @@ func (a *attempt) context() context.Context {
 	return a.made.Load().Context
 }
 
+// Done and Deadline make the real context: who asks for them is going to wait.
 func (a *attempt) Done() <-chan struct{}       { return a.context().Done() }
 func (a *attempt) Deadline() (time.Time, bool) { return a.context().Deadline() }
 
@@ -86,6 +91,7 @@ func (a *attempt) Err() error {
 	return a.parent.Err()
 }
 
+// An attemptKey is what an attempt is found by in the contexts made of its own.
 type attemptKey struct{}
 
 // Value hands the standard library its own context when it looks for one, and

@@ -14,7 +14,12 @@ import (
 )
 
 // A bell wakes calls that wait: when their breaker opens, when a reload has charged them to other
-// limits, and when a pause is lifted.
+// limits, and when a pause is lifted. It is for those that sleep by themselves: for the end of a
+// pause, for the time of a retry, for an answer of the store, in a gate of one's own. Calls that
+// stand in a line are woken by the line.
+//
+// A call is noted before it looks for the last time whether it has to wait, so that no change
+// falls between the look and the sleep.
 type bell struct {
 	clock    clock.Clock
 	tolled   atomic.Bool // nobody is to wait any more
@@ -33,6 +38,7 @@ type sleeper struct {
 	opened  atomic.Bool             // it was woken because the breaker opened, its limits are others, or nobody is to wait
 }
 
+// add notes a call before it begins to wait. It must be removed again, on every path.
 func (b *bell) add(s *sleeper) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -44,13 +50,15 @@ func (b *bell) add(s *sleeper) {
 	b.sleepers[s] = struct{}{}
 }
 
+// remove forgets a call that waits no more. It may have been woken meanwhile, or be about to be.
 func (b *bell) remove(s *sleeper) {
 	b.mu.Lock()
 	delete(b.sleepers, s)
 	b.mu.Unlock()
 }
 
-// ring wakes those whose breaker is open.
+// ring wakes those whose breaker is open. They ask it again, and are refused unless it lets one of
+// them through as a probe.
 func (b *bell) ring(now time.Duration) {
 	for _, s := range b.those(func(s *sleeper) bool { return isOpen(now, s.breaker) }) {
 		s.opened.Store(true)
@@ -85,6 +93,8 @@ func (b *bell) lift() {
 	}
 }
 
+// those are the sleepers that are picked, in the order in which they came. They are woken when the
+// lock is free again: what wakes them may call out.
 func (b *bell) those(pick func(*sleeper) bool) (all []*sleeper) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -97,11 +107,12 @@ func (b *bell) those(pick func(*sleeper) bool) (all []*sleeper) {
 	return all
 }
 
+// isOpen reports whether a breaker lets nobody through now. No breaker is never open.
 func isOpen(now time.Duration, b *breaker.Breaker) bool {
 	return b != nil && b.Look(now).Phase == breaker.Open
 }
 
-// sleep sleeps for d, or until the breaker opens, which it then reports, or until a pause
+// sleep sleeps for d by the upstream's clock, or until the breaker opens, which it then reports, or until a pause
 // is lifted, or until ctx ends.
 func (b *bell) sleep(ctx context.Context, of *breaker.Breaker, d time.Duration) (opened bool, err error) {
 	w := clock.NewWaker(b.clock)
@@ -115,7 +126,7 @@ func (b *bell) sleep(ctx context.Context, of *breaker.Breaker, d time.Duration) 
 	return err == nil && s.opened.Load(), err
 }
 
-// hearing is a context that ends when the breaker opens, too. What waits with it waits
+// hearing is a context that ends when the breaker opens, too, or when nobody is to wait any more. What waits with it waits
 // elsewhere than here.
 func (b *bell) hearing(ctx context.Context, of *breaker.Breaker) (inner context.Context, s *sleeper, done func()) {
 	inner, cancel := b.clock.WithTimeout(ctx, math.MaxInt64/4, nil)

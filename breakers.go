@@ -18,6 +18,10 @@ const (
 	byOperation = "operation"
 )
 
+// A policy has one breaker, one for each operation that it declares and one for all others, or one
+// for each value of a scope. Of the last there may be any number, so they are bounded, and those that
+// nobody has used for long are forgotten; each starts closed.
+
 // breakersBy is what the breakers of a policy are kept by: a scope, the operation, or
 // "" if there is one for the upstream.
 func (p *Policy) breakersBy() string {
@@ -121,6 +125,7 @@ func (u *Upstream) Breakers() iter.Seq2[string, *breaker.Breaker] {
 	return u.live.Load().allBreakers()
 }
 
+// setBreaker gives all breakers another configuration. They keep what they have counted.
 func (v *live) setBreaker(now time.Duration, c breaker.Config) {
 	if v.breaker != nil {
 		v.breaker.SetConfig(now, c)
@@ -129,6 +134,8 @@ func (v *live) setBreaker(now time.Duration, c breaker.Config) {
 	}
 }
 
+// breakerChanged hears of each change of phase, when no lock of a breaker is held: first those hear
+// of it who wait for calls that cannot be made now, then observers.
 func (u *Upstream) breakerChanged(c breaker.Change) {
 	if c.To == breaker.Open {
 		u.opened()

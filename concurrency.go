@@ -28,12 +28,15 @@ type Concurrency struct {
 // MostInFlight is the largest bound.
 const MostInFlight = inflight.Most
 
+// on reports whether there is a bound at all. The zero Concurrency has none.
 func (c Concurrency) on() bool { return c.Auto || c.Limit > 0 }
 
+// config is the part of it that the bound wants to know.
 func (c Concurrency) config() inflight.Config {
 	return inflight.Config{Limit: c.Limit, Min: c.Min, Max: c.Max}
 }
 
+// validate reports all that is wrong with it.
 func (c Concurrency) validate() error {
 	err := c.config().Validate()
 	switch {
@@ -50,6 +53,8 @@ func (c Concurrency) validate() error {
 // The bound ends most waits after a second; see inflight.Bound.Longer.
 const longestSlotWait = time.Minute
 
+// slotWait is how long a call may wait for a slot by a policy whose defaults are not filled in; 0 if
+// it must not wait.
 func (p *Policy) slotWait() time.Duration {
 	if p.MaxWait == 0 {
 		return longestSlotWait
@@ -57,7 +62,8 @@ func (p *Policy) slotWait() time.Duration {
 	return max(0, p.MaxWait)
 }
 
-// A flight is what is in flight, and the calls that wait for a slot.
+// A flight is what is in flight, and the calls that wait for a slot. A policy that is put in force
+// goes on with it, so that attempts of before still count.
 type flight struct {
 	operation string // "" if it is that of all together
 	fixed     bool
@@ -67,6 +73,9 @@ type flight struct {
 	lost      lost
 }
 
+// newBound makes a bound, or goes on with the one of before, nil if there was none: what is in
+// flight stays counted, and what was learnt is not learnt anew. A bound that was learnt and one
+// that is a number have nothing to hand on to each other.
 func (v *live) newBound(name string, c Concurrency, old *flight) *flight {
 	now := v.u.clock.Now()
 	if old != nil && old.fixed == (c.Limit > 0) {
@@ -131,6 +140,7 @@ type FlightView struct {
 	Lost                    uint64 // permits that were dropped without a report, as the garbage collector has found
 }
 
+// look shows the bound, once it has given up the slots of permits that were dropped.
 func (f *flight) look(now time.Duration) FlightView {
 	lost := f.recover(now)
 	b := f.bound.Look(now)

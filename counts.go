@@ -15,6 +15,7 @@ import (
 // plan has at hand; who reads adds them up. Counts outlive every Set and never go back. They are
 // safe for concurrent use.
 type Counts struct {
+	// The lock is held to find an operation, not to count: a plan has what it counts in at hand.
 	upstream string
 	mu       sync.Mutex
 	known    map[string]*tallies // by operation
@@ -36,11 +37,13 @@ const (
 
 // Words of a Count besides the reasons of refusals and the classes of outcomes.
 const (
+	// Of Decisions.
 	DecidedAllowed = "allowed" // at once
 	DecidedWaited  = "waited"  // allowed, after a wait
 	DecidedOther   = "other"   // refused for what is none of Reasons
-	EndedUnsent    = "unsent"  // class of attempts, and result of calls, that were rejected on this side: nothing was sent
-	CallRefused    = "refused" // result of calls for which there was no attempt
+	// Of Attempts and Calls.
+	EndedUnsent = "unsent"  // class of attempts, and result of calls, that were rejected on this side: nothing was sent
+	CallRefused = "refused" // result of calls for which there was no attempt
 )
 
 // A Count is one figure of Counts. Parts that its What is not told apart by are empty.
@@ -53,7 +56,8 @@ type Count struct {
 	Took      *counter.Spread // how long they took, or waited; nil for Decisions
 }
 
-// All are the figures that are not 0.
+// All are the figures that are not 0, in no order. Calls go on meanwhile: each figure is read once,
+// and two of them may be of different instants.
 func (c *Counts) All() iter.Seq[Count] {
 	return func(yield func(Count) bool) {
 		c.mu.Lock()
@@ -119,10 +123,12 @@ func (l *limitTally) figures(operation, limit string) (all []Count) {
 	return all
 }
 
+// timed is a figure of what takes time: as many as have been timed.
 func timed(what What, operation, word string, took *counter.Spread) Count {
 	return Count{What: what, Operation: operation, Word: word, N: took.Count, Took: took}
 }
 
+// reasonWord is the word for what is counted at a place of refusals.
 func reasonWord(i int) string {
 	if i < len(Reasons) {
 		return string(Reasons[i])
@@ -136,6 +142,7 @@ const (
 	refusedPlace = unsentPlace + 1
 )
 
+// endings are the words of those places: classes, then the two that are none.
 var endings = func() (words [refusedPlace + 1]string) {
 	for i, c := range outcome.Classes {
 		words[i] = c.String()

@@ -21,18 +21,21 @@ type Events struct {
 	Refused   func(Refused) // an attempt was not allowed
 	Throttled func(Ended)   // an attempt that the upstream refused for rate
 
-	Decided  func(Decided)      // a gate's answer to one attempt
-	Ended    func(Ended)        // an attempt and its outcome
-	Metered  func(Ended)        // the end of an answer that was counted as a success when it began; see Run.Detach
-	Retried  func(Retried)      // another attempt will be made
-	HeldBack func(HeldBack)     // it is not made yet, because nothing succeeds
-	GaveUp   func(GaveUp)       // none will, although the call has failed
-	Done     func(Done)         // a call, all its attempts taken together
-	Breaker  func(BreakerEvent) // a breaker changed its phase
-	Paused   func(PauseEvent)   // nobody may call for now: a hint, the fleet or a person says so
-	Resumed  func(PauseEvent)   // a pause was lifted before its time
-	Damaged  func(DamageEvent)  // the store's record of pauses holds what cannot be
-	Paced    func(PaceEvent)    // a rate that learns has changed
+	// Of single calls and attempts.
+	Decided  func(Decided)  // a gate's answer to one attempt
+	Ended    func(Ended)    // an attempt and its outcome
+	Metered  func(Ended)    // the end of an answer that was counted as a success when it began; see Run.Detach
+	Retried  func(Retried)  // another attempt will be made
+	HeldBack func(HeldBack) // it is not made yet, because nothing succeeds
+	GaveUp   func(GaveUp)   // none will, although the call has failed
+	Done     func(Done)     // a call, all its attempts taken together
+
+	// Of the upstream as a whole; rare.
+	Breaker func(BreakerEvent) // a breaker changed its phase
+	Paused  func(PauseEvent)   // nobody may call for now: a hint, the fleet or a person says so
+	Resumed func(PauseEvent)   // a pause was lifted before its time
+	Damaged func(DamageEvent)  // the store's record of pauses holds what cannot be
+	Paced   func(PaceEvent)    // a rate that learns has changed
 
 	// Violated: the upstream throttled an attempt that its limits had allowed.
 	Violated func(Violation)
@@ -164,11 +167,14 @@ type PaceEvent struct {
 	Class     outcome.Class // throttled if the rate was cut
 }
 
-// tell calls an event function, if there is one, and survives it.
+// tell calls an event function, if there is one, and survives it. Events that take work to make are
+// made by the caller, after it has looked whether anybody listens.
 func tell[E any](f func(E), e E) {
 	if f == nil {
 		return
 	}
+	// What observes must not fail a call, and the call may hold nothing that it would leak: events
+	// are told when no lock is held.
 	defer func() { _ = recover() }()
 	f(e)
 }
@@ -207,6 +213,8 @@ func Tee(all ...Events) Events {
 	}
 }
 
+// tee is one event function for those of several listeners. It is nil if none of them listens, so that
+// nothing is made for an event that nobody hears. One that panics does not keep it from the others.
 func tee[E any](all []Events, pick func(Events) func(E)) func(E) {
 	var fs []func(E)
 	for _, e := range all {

@@ -10,6 +10,9 @@ import (
 // The breaker counts calls. A call has one ticket for all of its attempts: each of
 // them asks whether it still holds, and what the breaker hears is how the call ended.
 // An attempt whose caller does not say that it is one of several is a call.
+//
+// It is the first gate since it is the cheapest, and a call that is not made must cost no units of
+// a limit. While the upstream is believed to be down one call at a time goes as a probe.
 
 // A ticket is what a call has of its breaker. The zero ticket is that of a call which has not asked yet.
 type ticket struct {

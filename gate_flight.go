@@ -13,6 +13,7 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
+// Why a wait for a slot ends without one, besides the line's own reasons.
 var (
 	// errOpened ends the wait of calls whose breaker has opened, or that are not to wait any more.
 	errOpened = errors.New("the breaker has opened")
@@ -50,7 +51,8 @@ func (b *berth) enter(now time.Duration, probe bool) bool {
 	return ok
 }
 
-// exit gives back a slot whose attempt is not made.
+// exit gives back a slot whose attempt is not made: the bound learns nothing of it. Without a slot it
+// does nothing.
 func (b *berth) exit() {
 	if b.slot != 0 {
 		b.flight.bound.Undo(b.slot)
@@ -116,7 +118,8 @@ func (w *walk) boarded() step {
 	return d
 }
 
-// full refuses a call for which there is no slot.
+// full refuses a call for which there is no slot. It may come again when all who wait have gone, at
+// the rate at which answers come now.
 func (w *walk) full() step {
 	f := w.flight
 	f.refused.Add(1)
@@ -183,6 +186,7 @@ type lost struct {
 	slots []inflight.Slot
 }
 
+// add notes a slot. It is called by the garbage collector's goroutine, which must not wait long.
 func (l *lost) add(s inflight.Slot) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -190,6 +194,7 @@ func (l *lost) add(s inflight.Slot) {
 	l.slots = append(l.slots, s)
 }
 
+// take are the slots noted since it was last called, and how many there were in all.
 func (l *lost) take() (slots []inflight.Slot, total uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

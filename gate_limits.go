@@ -9,6 +9,11 @@ import (
 	"github.com/seed1158cd35/weir/limit/line"
 )
 
+// The limits are asked all together: walk.turn takes what the call costs of each of them, or of
+// none. A call that cannot have it now holds nothing while it waits, and stands in the line of one
+// limit, that with the longest wait; when its turn comes there it asks all of them again. Which
+// amount is left is package limit's to know, by GCRA for buckets; who goes next is package line's.
+
 // behind reports whether somebody waits for what the call is charged to, and notes
 // where most do. What can never be met is nobody's turn.
 func (w *walk) behind() bool {
@@ -65,6 +70,8 @@ func (w *walk) askBehind() step {
 }
 
 // lacks is where a call goes on for which there is not enough now: to the store, into a line, or nowhere.
+// To the store goes who lacks what a fleet shares, and whose policy is not fair: there it waits
+// among all who ask, in its priority. By a fair policy calls wait in line, and the first of them asks.
 func (w *walk) lacks(v limit.Verdict) step {
 	left := w.left()
 	switch inTurn := left > 0 && w.by.fair; {
@@ -82,6 +89,7 @@ func (w *walk) lacks(v limit.Verdict) step {
 
 // fetch asks the store for what is shared with a fleet, waiting for the call's turn as long as it may.
 func (w *walk) fetch(ctx context.Context) (step, error) {
+	// What the store has granted may have gone to another call when this one takes it: then it asks again.
 	until := max(w.now, w.until)
 	for {
 		v, opened, err := w.askStore(ctx, until)
@@ -95,7 +103,7 @@ func (w *walk) fetch(ctx context.Context) (step, error) {
 		case !v.OK:
 			return w.judge(v), nil
 		}
-		if w.moved() {
+		if w.charged.moved(w.u.live.Load()) {
 			return step{kind: stepMove}, nil
 		}
 		if d := w.turn(); d.kind != stepStore {
@@ -110,7 +118,7 @@ func (w *walk) askStore(ctx context.Context, until time.Duration) (v limit.Verdi
 	w.u.pauses.asks(w.now)
 	inner, s, done := w.u.bell.hearing(ctx, w.breaker)
 	defer done()
-	if s.goesBy(w.charged); w.moved() {
+	if s.goesBy(w.charged); w.charged.moved(w.u.live.Load()) {
 		return v, true, nil
 	}
 	v, err = w.limits.Fetch(inner, w.now, until, w.call.Priority)
@@ -120,12 +128,14 @@ func (w *walk) askStore(ctx context.Context, until time.Duration) (v limit.Verdi
 	return v, false, err
 }
 
-// judge is the step of limits that say no.
+// judge is the step of limits that say no, and ends the attempt's way: whatever any gate gave goes back.
+// The reason is the limit's, unless a pause holds the limit: then it is whatever the pause is for.
 func (w *walk) judge(v limit.Verdict) step {
 	c := w.limits.Charge(v.Why)
 	w.why, w.lack = int32(v.Why), v.Lack
 	d := no(RateLimited, v.Wait)
 	switch {
+	// Quota only where the amount is used up: a store that is away, or a hint, says no for other reasons.
 	case v.Wait == bucket.Never: // the cost is at fault
 	case c.Registry.Limit().IsQuota() && w.limits.Look(w.now, v.Why).Left < c.Cost && !w.limits.Lacks(w.now, v.Why).Away():
 		d.why = QuotaExhausted
@@ -137,7 +147,9 @@ func (w *walk) judge(v limit.Verdict) step {
 	return d
 }
 
-// An account is what an attempt is charged to, and what its limits said.
+// An account is what an attempt is charged to, and what its limits said. It holds nothing until
+// take has said yes; from then on it must be settled, or handed back. The zero account has no
+// charges: take lets it go at once.
 type account struct {
 	charged
 	limits  limit.Permit // what it holds of them

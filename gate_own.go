@@ -8,11 +8,16 @@ import (
 )
 
 // A Gate is whatever else can refuse an attempt, beside the breaker and the
-// limits that every upstream has. It is asked after them, in order.
+// limits that every upstream has. It is asked after them, in order, by Acquire and for every
+// attempt of a Run; Try does not ask it. It is shared by all calls, and so must be safe for
+// concurrent use.
 type Gate interface {
 	// Admit asks for one attempt, and may wait for it while ctx lasts. It
 	// returns what is to hear of the outcome, exactly once (nil if nothing is),
-	// or why there is no permit: a *Refusal, as a rule.
+	// or why there is no permit: a *Refusal, as a rule. If the attempt is not made
+	// after all, as a later gate refuses or a breaker has opened meanwhile, what is
+	// to hear is told outcome.Canceled. The call's maps are the caller's own, and
+	// must not be changed.
 	Admit(ctx context.Context, c Call) (report func(outcome.Outcome), err error)
 }
 
@@ -30,7 +35,8 @@ func (h *hearers) hear(o outcome.Outcome) {
 	}
 }
 
-// askGates asks the gates of the program's own, each of which may wait.
+// askGates asks the gates of the program's own, each of which may wait. When they have waited,
+// breaker and pauses are asked again; the limits are not, as what they gave is held meanwhile.
 func (w *walk) askGates(ctx context.Context) (d step, err error) {
 	admitted := false
 	defer func() { // also if a gate panics
@@ -71,7 +77,8 @@ func (w *walk) askGates(ctx context.Context) (d step, err error) {
 	return d, nil
 }
 
-// ownRefused tells of a refusal by a gate of the program's own.
+// ownRefused counts and tells of a refusal by a gate of the program's own, as though a gate of weir had
+// refused. Other errors of such a gate are the caller's alone.
 func (w *walk) ownRefused(err error) {
 	r, ok := errors.AsType[*Refusal](err)
 	if !ok {

@@ -14,7 +14,11 @@ func whose(c limit.Charge) pause.Subject {
 	return pause.OfLimit(l.Name, l.Scope, c.Key)
 }
 
-// A stop is a pause that holds a call whatever its limits say.
+// Most pauses are of one limit and key: its limiter stands still, and a call that waits for it waits
+// in line as for any other amount. What the limiter cannot know is asked here, after the breaker and
+// before the limits.
+
+// A stop is a pause that holds a call whatever its limits say. The zero stop holds nobody.
 type stop struct {
 	pause.Entry
 	of     pause.Subject
@@ -28,6 +32,7 @@ type concern struct {
 	op, pool string
 }
 
+// concern is whom the attempt's pauses are about; it outlasts the permit's report.
 func (p *Permit) concern() concern { return concern{p.plan.live.u, p.plan.op.Name, p.pool} }
 
 // stopped is the pause that holds the attempt longest, whatever its limits say; or, if all is set,
@@ -37,6 +42,8 @@ func (p *Permit) stopped(now time.Duration, all bool) stop {
 	return p.concern().stopped(now, &p.limits, all)
 }
 
+// stopped looks for what holds a call longest: a pause of everything, of its operation, of its pool,
+// or of one of its limits. A limit's own pause holds it here only if its limiter does not know of it.
 func (c concern) stopped(now time.Duration, limits *limit.Permit, all bool) stop {
 	s, u := stop{charge: -1}, c.u
 	if !u.pauses.Any(now) {
@@ -63,6 +70,7 @@ func (c concern) stopped(now time.Duration, limits *limit.Permit, all bool) stop
 	return s
 }
 
+// longer makes s the pause of a subject if that lasts longer than s does.
 func (s *stop) longer(u *Upstream, now time.Duration, of pause.Subject, charge int) {
 	if e := u.pauses.In(now, of); e.Until()-now > s.wait {
 		*s = stop{e, of, charge, e.Until() - now}

@@ -11,7 +11,10 @@ import (
 	"github.com/seed1158cd35/weir/retry"
 )
 
-// live is a policy in force, with the state that belongs to it.
+// live is a policy in force, with the state that belongs to it. Upstream.Set makes a new one out of
+// the one before and puts it in its place with one store; what it says does not change afterwards. So
+// a call reads the policy without a lock, and goes by the same one to its end, but for limits that
+// come anew (see charged).
 type live struct {
 	u          *Upstream
 	policy     Policy
@@ -50,8 +53,10 @@ func (v *live) build(old *live) error {
 	return nil
 }
 
-// registry is the registry of a limit: the old one if there is one by the name,
-// and an empty one if it may be one of those that are gone.
+// registry is the registry of a limit: the old one if there is one by the name, of the same scope and
+// unit, and shared as before, so that what it has counted stays counted; and an empty one, of which
+// nothing is left at first, if it may be one of those that are gone. A policy must not be a way to
+// get a limit full again.
 func (v *live) registry(now time.Duration, before *live, l limit.Limit, gone bool) (*limit.Registry, error) {
 	u := v.u
 	shares := u.shares(&l)
@@ -93,6 +98,8 @@ func (v *live) loses(limits []limit.Limit, shares func(*limit.Limit) bool) bool 
 	return false
 }
 
+// newPurse makes what pays for retries, or goes on with that of before if nothing about it changes:
+// a reload must not fill an empty purse.
 func (v *live) newPurse(old *live) (err error) {
 	p, q := &v.policy, &old.policy
 	if old.purse != nil && p.Budget == q.Budget && reflect.DeepEqual(p.Quota, q.Quota) {

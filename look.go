@@ -10,7 +10,8 @@ import (
 	"github.com/seed1158cd35/weir/limit/pause"
 )
 
-// A View is what an upstream looks like at an instant, for people and metrics.
+// A View is what an upstream looks like at an instant, for people and metrics. Its parts are read
+// one after the other while calls go on, so that they need not agree to the last unit.
 type View struct {
 	Name        string
 	Limits      []LimitView
@@ -21,7 +22,8 @@ type View struct {
 	Flights     []FlightView
 }
 
-// A LimitView is one limiter: a limit and a key.
+// A LimitView is one limiter: a limit and a key. Limit is as it was configured; what is in force
+// now, where a rate learns or a pause holds, is in Level.
 type LimitView struct {
 	Limit limit.Limit
 	Key   string
@@ -72,6 +74,7 @@ func (u *Upstream) Look(keys int) View {
 // fewestPauses is how many pauses are shown at least, however few keys are.
 const fewestPauses = 100
 
+// left is what the purse would pay for now; 0 for one that does not know.
 func (v *live) left(now time.Duration) int64 {
 	if p, ok := v.purse.(interface{ Left(time.Duration) int64 }); ok {
 		return p.Left(now)
@@ -79,7 +82,9 @@ func (v *live) left(now time.Duration) int64 {
 	return 0
 }
 
-// lookLimit shows a limit, with so many of its keys at most.
+// lookLimit shows a limit, with so many of its keys at most. The key "" stands for the limit itself if
+// it has no scope; else for all keys together for which there was no room, and is shown only if
+// they have used something.
 func (v *live) lookLimit(now time.Duration, r *limit.Registry, keys int) []LimitView {
 	l := *r.Limit()
 	var out []LimitView

@@ -6,16 +6,6 @@ import (
 	"time"
 )
 
-// moved reports whether the limits in force for the call are others than those that it is charged to: a reload
-// took one away, added one, or gave one another name, scope or unit, or it is shared where it was not. What comes new
-// begins empty, as nobody knows what was used. Whoever went on to wait for what was replaced would go beside
-// those of its successor, and both together twice as fast. Limits of other calls are not looked at: who is charged
-// anew goes to the end of its line.
-func (p *Permit) moved() bool {
-	v := p.u.live.Load()
-	return v != p.by.live && p.charged.moved(v)
-}
-
 // charged says which limits a call is charged to.
 type charged struct {
 	by   *plan             // whose limits those are: that in force when it asked for them
@@ -23,8 +13,15 @@ type charged struct {
 	keys map[string]string // Call.Keys
 }
 
-// moved reports whether they are others by a policy.
-func (c *charged) moved(v *live) bool {
+// moved reports whether the limits in force for the call are others than those that it is charged to: a reload
+// took one away, added one, or gave one another name, scope or unit, or it is shared where it was not. What comes new
+// begins empty, as nobody knows what was used. Whoever went on to wait for what was replaced would go beside
+// those of its successor, and both together twice as fast. Limits of other calls are not looked at: who is charged
+// anew goes to the end of its line.
+func (c *charged) moved(v *live) bool { return v != c.by.live && c.differ(v) }
+
+// differ is moved for another policy than that by which the call is charged.
+func (c *charged) differ(v *live) bool {
 	now := cmp.Or(v.plans[c.op], v.other)
 	return !c.by.within(now, c.keys) || !now.within(c.by, c.keys)
 }

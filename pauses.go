@@ -75,6 +75,7 @@ func (v *live) knows(of pause.Subject) error {
 	return fmt.Errorf("%v: nothing to pause", of)
 }
 
+// knowsLimit is knows for a limit or one of its keys.
 func (v *live) knowsLimit(of pause.Subject) error {
 	var names []string
 	for i := range v.policy.Limits {
@@ -87,6 +88,7 @@ func (v *live) knowsLimit(of pause.Subject) error {
 	return fmt.Errorf("limit %q: there is none of that name, but %s", of.Name, listed(names))
 }
 
+// knowsKey says whether a key of a subject is one that the limit tells apart.
 func knowsKey(l *limit.Limit, of pause.Subject) error {
 	switch {
 	case of.Kind == pause.Limit || of.Scope == l.Scope && l.Scope != "":
@@ -97,6 +99,7 @@ func knowsKey(l *limit.Limit, of pause.Subject) error {
 	return fmt.Errorf("key %q: limit %s is kept by %s, not by %s", of.Key, l.Name, l.Scope, of.Scope)
 }
 
+// listed are names as a person reads them.
 func listed(names []string) string {
 	if len(names) == 0 {
 		return "none"
@@ -105,7 +108,11 @@ func listed(names []string) string {
 }
 
 // pausing is what an upstream knows of its pauses: the book says whom they hold until when, whether
-// a hint has asked for them, a person or another process of the fleet.
+// a hint has asked for them, a person or another process of the fleet. A call reads the book at
+// each decision, which costs one atomic load while nobody is paused.
+//
+// In a fleet a loop beside the calls writes what is new to the store and reads what others have
+// written (package fleet/pauses). A call never waits for it, but for the first of a process.
 type pausing struct {
 	pause.Book
 	u       *Upstream
@@ -114,7 +121,7 @@ type pausing struct {
 	obeying sync.Mutex     // see obey
 }
 
-// hold notes a pause, has the limiter of its key stand still, and lets the fleet know.
+// hold notes a pause until s.Until; of two pauses of one subject the longer one holds. hold has the limiter of its key stand still, and lets the fleet know.
 func (p *pausing) hold(now time.Duration, of pause.Subject, key string, why pause.Reason, s pause.Span) {
 	if !p.Add(now, of, why, s) {
 		p.limiters(now, of, key, func(m *limit.Limiter) { m.Pause(now, s.Until) })
@@ -214,6 +221,7 @@ func (p *pausing) join() {
 	p.leave = f.Attend(func(ctx context.Context) { _ = p.records.Run(ctx) }) // it returns why ctx ended
 }
 
+// damaged tells of a record of the store that is not believed.
 func (p *pausing) damaged(err error) { tell(p.u.options.Events.Damaged, DamageEvent{p.u.name, err}) }
 
 // longest is the longest pause for a reason, whoever asks for it.
@@ -238,7 +246,9 @@ const (
 	mostLook  = time.Second
 )
 
-// meet waits until it is known what the fleet has paused, or the store did not say soon.
+// meet waits until it is known what the fleet has paused, or the store did not say soon: then
+// calls go on without, since a store that is away must not keep them. The error is the cause of
+// ctx's end.
 func (p *pausing) meet(ctx context.Context, patience time.Duration) error {
 	if !p.u.options.Fleet.Running() {
 		return nil

@@ -34,7 +34,8 @@ type standing struct {
 	waiting int32 // and how many did
 }
 
-// A Decision is the answer to whether an attempt may be made now.
+// A Decision is the answer to whether an attempt may be made now. Most callers want Acquire or Do,
+// which wait; a Decision is for those who answer somebody else. The zero Decision is a no.
 type Decision struct {
 	Allowed    bool
 	Reason     Reason        // why not

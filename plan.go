@@ -13,12 +13,15 @@ import (
 	"github.com/seed1158cd35/weir/retry"
 )
 
-// A plan is what a policy means for one operation.
+// A plan is what a policy means for one operation: all that a call needs is looked up when the
+// policy is put in force, and not for each call. It does not change any more, but for what its
+// parts count and learn; calls keep the plan under which they began.
 type plan struct {
-	live    *live
-	name    string
-	op      *Operation
-	limits  []counted
+	live   *live
+	name   string
+	op     *Operation
+	limits []counted
+	// Of all limits at once, so that a report need not ask each.
 	learns  bool // a limit's rate learns from outcomes
 	told    bool // or is told by answers
 	hears   bool // one of both
@@ -43,7 +46,8 @@ type counted struct {
 }
 
 // newPlans makes a plan for every operation that is declared or that a limit
-// names, and one for all others.
+// names, and one for all others. Without declared operations it is the limits that say which
+// operations there are.
 func (v *live) newPlans(now time.Duration, old *live) {
 	v.plans = make(map[string]*plan)
 	v.newFlight(old)
@@ -63,6 +67,8 @@ func (v *live) newPlans(now time.Duration, old *live) {
 	v.other = v.plans[DefaultOperation]
 }
 
+// newPlan makes the plan of an operation. What is learnt of whether anything succeeds outlives the
+// policy, by the operation's name.
 func (v *live) newPlan(now time.Duration, o *Operation, old *live) *plan {
 	p := &plan{live: v, name: o.Name, op: o, retry: v.policy.Retry, hold: new(retry.Holdoff), fair: v.policy.Fair.By != ""}
 	if before := old.plans[o.Name]; before != nil {
@@ -91,7 +97,8 @@ func (v *live) newPlan(now time.Duration, o *Operation, old *live) *plan {
 	return p
 }
 
-// bind has calls of the plan counted as those of its operation.
+// bind has calls of the plan counted as those of its operation, by each of its limits. Whatever is
+// counted is looked up here, so that a call need not.
 func (p *plan) bind(c *Counts) {
 	p.tallies = c.of(p.name)
 	p.none = p.tallies.of("")
@@ -101,7 +108,7 @@ func (p *plan) bind(c *Counts) {
 	}
 }
 
-// plan is that of an operation. One that nobody declared has that of all others, and
+// plan is that of a call's operation. One that nobody declared has that of all others, and
 // its own name if the policy lets it.
 func (v *live) plan(c *Call) *plan {
 	if c.Operation == "" && c.API == "" {
@@ -145,6 +152,8 @@ func (l *counted) charge(now time.Duration, c *Call) limit.Charge {
 	if l.scope != "" {
 		charge.Key = boundedKey(c.Keys[l.scope])
 	}
+	// A cost that is a guess is cut down to what the limit holds when it is full, since no wait would
+	// bring more. One that is told must not be: it could never be met, and the caller has to learn that.
 	if c.Cost != nil {
 		if n, ok := c.Cost[l.unit]; ok {
 			charge.Cost = n
@@ -162,19 +171,25 @@ func (l *counted) picks(keys map[string]string) bool {
 }
 
 // named are operations that nobody declared. Beyond mostNamed they have no names of
-// their own.
+// their own, and are counted as what they are a kind of. The map is replaced, never written, so
+// that it is read without a lock.
 type named struct {
 	plans atomic.Pointer[map[name]*plan]
 	mu    sync.Mutex
 }
 
+// A name is what an operation that nobody declared is known by: the plan that its calls go by, and
+// its own name.
 type name struct {
 	plan *plan
 	name string
 }
 
+// mostNamed is how many such names there are at most. Each is a plan and a row in every metric.
 const mostNamed = 200
 
+// plan is base under another name, or base itself if there are too many names. A name that is known
+// costs one atomic load and a look into a map that nobody writes.
 func (d *named) plan(base *plan, as string) *plan {
 	key := name{base, as}
 	if all := d.plans.Load(); all != nil {
@@ -185,6 +200,7 @@ func (d *named) plan(base *plan, as string) *plan {
 	return d.add(key)
 }
 
+// add makes a plan under a name, in a copy of the map.
 func (d *named) add(key name) *plan {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -71,6 +71,7 @@ type Timeouts struct {
 // DefaultUploadOver is the time over which the rate of a body is judged.
 const DefaultUploadOver = 30 * time.Second
 
+// Defaults of the policy's own waits.
 const (
 	defaultWait  = 10 * time.Second
 	defaultPause = 15 * time.Minute
@@ -99,6 +100,7 @@ type FieldError struct {
 	Err   error
 }
 
+// Error reads "limits[2]: rate: must be positive".
 func (e *FieldError) Error() string { return e.Field + ": " + e.Err.Error() }
 func (e *FieldError) Unwrap() error { return e.Err }
 
@@ -126,8 +128,10 @@ func (p Policy) Validate() error {
 	return errors.Join(m...)
 }
 
+// mistakes are what is wrong with a policy, each a FieldError.
 type mistakes []error
 
+// add adds what is wrong with a field, each part of a joined error for itself.
 func (m *mistakes) add(field string, err error) {
 	for _, e := range parts(err) {
 		*m = append(*m, &FieldError{field, e})
@@ -145,6 +149,8 @@ func parts(err error) []error {
 	return []error{err}
 }
 
+// validateLimit reports what is wrong with a limit by itself, and among those before it and the
+// operations: a limit that counts an operation which nobody declares would count nothing.
 func (p Policy) validateLimit(i int, l limit.Limit) error {
 	errs := parts(l.Validate())
 	if slices.ContainsFunc(p.Limits[:i], func(b limit.Limit) bool { return b.Name == l.Name }) {
@@ -192,6 +198,7 @@ type Operation struct {
 // A Safety says whether repeating does harm.
 type Safety string
 
+// What an Operation's Safe may be.
 const (
 	ByMethod Safety = ""
 	Yes      Safety = "yes"
@@ -201,6 +208,7 @@ const (
 // DefaultOperation is the name of calls that belong to no declared operation.
 const DefaultOperation = "default"
 
+// validate reports what is wrong with an operation by itself, and among those before it.
 func (o Operation) validate(before []Operation) error {
 	var errs []error
 	if o.Name == "" {
@@ -274,11 +282,13 @@ func (f Fair) lines() line.Config {
 	return f.config()
 }
 
+// config is that of the lines, with Fair on.
 func (f Fair) config() line.Config {
 	w := f.Weights
 	return line.Config{Weights: [line.Lanes]int{w.High, w.Normal, w.Low}, Longest: f.Longest, PerFlow: f.PerFlow}
 }
 
+// withDefaults fills in what is 0, unless Fair is off.
 func (f Fair) withDefaults() Fair {
 	if f.By == "" {
 		return f
@@ -289,6 +299,7 @@ func (f Fair) withDefaults() Fair {
 	return f
 }
 
+// validate reports all that is wrong with it.
 func (f Fair) validate() error {
 	if f.By == "" && f != (Fair{}) {
 		return errors.Join(fmt.Errorf("by %q: name the scope whose values are to wait in turn, such as user", f.By), f.config().Validate())

@@ -159,6 +159,7 @@ func (r *Refusal) Outcome() outcome.Outcome {
 	}
 }
 
+// A Refusal that comes out of a call within an attempt classifies that attempt.
 var _ outcome.Classifier = (*Refusal)(nil)
 
 // ErrTooMuch means that a call costs more than a limit holds even when it is
@@ -250,7 +251,8 @@ func (s step) refusal(p *Permit, now time.Duration) *Refusal {
 }
 
 // explain says of a refusal by a pause whom the pause holds, and until when if it is a
-// quota that says when it comes back.
+// quota that says when it comes back. Several may hold the call: it is about the one that made the
+// wait, of which RetryAfter speaks.
 func (r *Refusal) explain(p *Permit, now time.Duration, c limit.Charge) {
 	var e pause.Entry
 	if c.Registry != nil && r.Level.Paused > 0 {

@@ -9,6 +9,11 @@ import (
 
 // Report ends the permit: every gate hears how the attempt ended. Only the first
 // report counts. To the breaker it is the end of a call; see ReportAgain.
+//
+// Of what the limits gave, what the outcome's Usage says was not used goes back, and what was used
+// beyond is owed; without Usage the call has used what it was charged. An attempt that was never
+// sent (Unsent) gets all of it back. A permit that was refused or is the zero Permit has nothing
+// to end: its report does nothing.
 func (p *Permit) Report(o outcome.Outcome) {
 	switch {
 	case p.u == nil:
@@ -40,7 +45,8 @@ func (p *Permit) ended(o *outcome.Outcome) time.Duration {
 	return p.u.clock.Now()
 }
 
-// report tells every gate but the breaker.
+// report tells every gate but the breaker, which may have to hear of later attempts first. The slot
+// goes back before the limits are settled: others may wait for nothing else.
 func (p *Permit) report(now time.Duration, o *outcome.Outcome) {
 	u := p.u
 	if u == nil {
@@ -80,12 +86,15 @@ func (p *Permit) tellEnded(now time.Duration, o *outcome.Outcome) {
 		}
 	}
 	if throttled && e.Violated != nil && !o.Own && !o.Unsent && p.limits.Len() > 0 {
-		p.violated(now, o)
+		tell(e.Violated, Violation{
+			Subject: p.subject(p.u), Code: o.Code, Levels: p.levels(now), InFlight: p.u.counts.underWay(), Last: p.u.counts.ago(now),
+		})
 	}
 }
 
 // learn tells the rates that learn how the attempt ended, and those that are told what
-// the upstream says of them.
+// the upstream says of them. Calls in line hear of it, since a rate that has grown lets the next go
+// sooner.
 func (p *Permit) learn(u *Upstream, now time.Duration, o *outcome.Outcome) {
 	defer p.kick(now)
 	if p.by.learns && !o.Hint.Quota { // that an amount is used up says nothing of the rate
@@ -97,7 +106,8 @@ func (p *Permit) learn(u *Upstream, now time.Duration, o *outcome.Outcome) {
 	}
 }
 
-// settle tells the limits what really happened.
+// settle tells the limits what really happened, and lets those go on who wait for what came back. A
+// success that used what it was charged needs no settling.
 func (p *Permit) settle(u *Upstream, now time.Duration, o *outcome.Outcome) {
 	if p.pausedBy(o) {
 		p.pause(u, now, o)
@@ -110,6 +120,7 @@ func (p *Permit) settle(u *Upstream, now time.Duration, o *outcome.Outcome) {
 	p.kick(now)
 }
 
+// paced tells of each rate that the attempt's outcome has changed; nil if nobody listens.
 func (p *Permit) paced(u *Upstream, class outcome.Class) func(limit.Charge, float64) {
 	if u.options.Events.Paced == nil {
 		return nil
@@ -146,12 +157,4 @@ func (p *Permit) settled(o outcome.Outcome) {
 	}
 	p.settle(u, now, &o)
 	p.hear(o)
-}
-
-// violated tells of a throttle although limits had allowed the attempt.
-func (p *Permit) violated(now time.Duration, o *outcome.Outcome) {
-	u := p.u
-	tell(u.options.Events.Violated, Violation{
-		Subject: p.subject(u), Code: o.Code, Levels: p.levels(now), InFlight: u.counts.underWay(), Last: u.counts.ago(now),
-	})
 }

@@ -57,13 +57,16 @@ type Run struct {
 	err      error           // what the caller gets
 }
 
-// Begin begins a call.
+// Begin begins a call. It asks nobody for anything yet, and must be ended: by calling Next until it
+// reports false, or End.
 func (u *Upstream) Begin(ctx context.Context, c Call) *Run {
 	r := &Run{u: u, call: c, ctx: ctx}
 	r.begin()
 	return r
 }
 
+// begin notes the policy in force, which the call goes by to its end, and by when it has to be over:
+// the caller's deadline, or that of the policy from now on if it is sooner.
 func (r *Run) begin() {
 	u := r.u
 	r.live = u.live.Load()
@@ -100,6 +103,7 @@ func (r *Run) Next() bool {
 	return err == nil
 }
 
+// ready asks the program whether the attempt can be made.
 func (r *Run) ready() error {
 	if r.Ready == nil {
 		return nil
@@ -272,6 +276,7 @@ func (r *Run) Trace() Trace {
 	return t
 }
 
+// subject says whose an event of the call is. It is made only where somebody listens.
 func (r *Run) subject() Subject { return subject(r.u, r.plan, r.call.ID, r.call.Keys) }
 
 // Do makes a call under the upstream's policy: it waits for its turn, calls fn,

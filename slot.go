@@ -13,7 +13,8 @@ import (
 // A Slot is the place of an attempt among what is in flight. It is for those who know more of
 // the attempt than its outcome: that the upstream has nothing to work on yet, or that its
 // answer may come when its caller has left. Heard may be called at any time, the others by one at
-// a time, before the attempt's report.
+// a time, before the attempt's report. The slot itself is given back by that report, or kept for an
+// answer that is still to come: nobody who has a Slot need return it.
 type Slot struct {
 	flight  *flight
 	clock   Clock
@@ -35,7 +36,8 @@ func (r *Run) Slot() *Slot {
 	return r.slot
 }
 
-// Yield gives the slot up. Others can have it as soon as free is called, with no lock held.
+// Yield gives the slot up. Others can have it as soon as free is called, with no lock held. It is for
+// an attempt whose body does not come: the upstream has nothing to do meanwhile. Retake ends that.
 func (s *Slot) Yield() (free func()) {
 	slot := s.slot
 	s.slot = 0

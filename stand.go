@@ -12,7 +12,10 @@ import (
 // errMoved ends the wait of calls for which other limits are in force.
 var errMoved = errors.New("other limits are in force")
 
-// stand waits in line for the call's turn.
+// stand waits in line for the call's turn, where w.why says, and goes with it from line to line. The
+// line's driver asks for it (stander.Ask), so that the call holds all that it costs when the wait
+// ends well. It may end otherwise: the turn cannot come in time, a pause holds the call, its breaker
+// has opened, other limits are in force, the upstream drains, or its caller leaves.
 func (w *walk) stand(ctx context.Context) (step, error) {
 	if w.why < 0 {
 		if d, err := w.askStoreFirst(ctx); err != nil || d.kind != stepLine {
@@ -92,7 +95,7 @@ func (w *walk) roused() step {
 	if d := w.hears(); d.refused() {
 		return d
 	}
-	if w.moved() {
+	if w.charged.moved(w.u.live.Load()) {
 		return step{kind: stepMove}
 	}
 	return step{kind: stepLine}

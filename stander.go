@@ -26,7 +26,8 @@ const (
 )
 
 // A stander is a call that waits for its limits. It does not hold its permit: that would
-// move to the heap, that of calls that never wait too.
+// move to the heap, that of calls that never wait too. It has what the permit's limits had, and the
+// walk takes them back when the wait is over; meanwhile the line's lock guards it.
 type stander struct {
 	call line.Call
 	concern
@@ -81,7 +82,7 @@ func (s *stander) Ask(now, since time.Duration) line.Step {
 // over reports whether the call need not wait here any more.
 func (s *stander) over(now time.Duration) bool {
 	v := s.u.live.Load()
-	return s.u.bell.tolled.Load() || isOpen(now, s.breaker) || v != s.charged.by.live && s.charged.moved(v)
+	return s.u.bell.tolled.Load() || isOpen(now, s.breaker) || s.charged.moved(v)
 }
 
 // take takes what the call costs, unless it is for others to take some of it before.
@@ -99,6 +100,7 @@ func (s *stander) take(now, since time.Duration) limit.Verdict {
 	return v
 }
 
+// shared reports whether a fleet shares the limit of a charge.
 func (s *stander) shared(i int) bool { return s.limits.Charge(i).Registry.Shared() }
 
 // room is how many of the line may ask the store at once.

@@ -11,7 +11,8 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// A tallies is what is counted of an operation. It stays when plans are made anew.
+// A tallies is what is counted of an operation. It stays when plans are made anew, and nothing that
+// was counted is ever taken back: what observers read only grows.
 type tallies struct {
 	operation string
 	cells     counter.Each[tally]
@@ -19,7 +20,9 @@ type tallies struct {
 	limits    map[string]*limitTally // by the limit that made attempts wait, or said no; "" if none did
 }
 
-// A tally is what one core has counted of an operation.
+// A tally is what one core has counted of an operation. Nobody else writes it as a rule, so that a
+// call adds to it without waiting for other cores; it is atomic as a goroutine may change cores
+// between two steps. Figures that are read while calls go on may each be of another instant.
 type tally struct {
 	allowed atomic.Uint64   // at once
 	waited  atomic.Uint64   // allowed, after a wait
@@ -30,7 +33,8 @@ type tally struct {
 }
 
 // A limitTally is what is counted of an operation by a limit. Attempts that waited are in no
-// hurry: they share a cell.
+// hurry: they share a cell. Its histograms are of how long they waited, and of how much later
+// than their turns they woke.
 type limitTally struct {
 	waited       atomic.Uint64
 	refused      counter.Each[refusals]
@@ -101,6 +105,7 @@ func (p *plan) tallyBy(c limit.Charge) *limitTally {
 	return p.tallies.of(c.Registry.Limit().Name) // the policy is not that any more under which the call began
 }
 
+// tallyOf is that of one of the plan's own limits; nil for another.
 func (p *plan) tallyOf(r *limit.Registry) *limitTally {
 	for i := range p.limits {
 		if p.limits[i].registry == r {
@@ -118,7 +123,8 @@ func (p *plan) tally() *tally {
 	return p.tallies.cells.Mine()
 }
 
-// begins counts an attempt that begins now.
+// begins counts an attempt that begins now, and notes when: the last eight of each core are kept for
+// what is told of a Violation.
 func (t *tally) begins(now, waited time.Duration) {
 	var n uint64
 	if waited == 0 {
@@ -126,6 +132,7 @@ func (t *tally) begins(now, waited time.Duration) {
 	} else {
 		n = t.waited.Add(1) + t.allowed.Load()
 	}
+	// The cells of several cores each have the latest of their own: Counts.ago puts them together.
 	t.began[n%uint64(len(t.began))].Store(int64(now))
 }
 
@@ -146,7 +153,8 @@ func (l *limitTally) waitedFor(waited, late time.Duration) {
 	}
 }
 
-// ends counts the end of an attempt.
+// ends counts the end of an attempt by its class. One that was rejected on this side, before it was
+// sent, is apart: the upstream has nothing to do with it.
 func (t *tally) ends(o *outcome.Outcome, took time.Duration) {
 	i := place(o.Class)
 	if o.Class == outcome.Rejected && o.Unsent {
@@ -163,6 +171,7 @@ func (p *plan) done(t *tally, d *Done) {
 	if t == nil {
 		return
 	}
+	// A call without any attempt was refused, unless its caller left while it waited.
 	i := place(d.Class)
 	switch {
 	case d.Refused && d.Attempts == 0 && d.Class != outcome.Canceled:

@@ -36,7 +36,11 @@ type Fleet interface {
 }
 
 // An Upstream is an API that is called, under a policy. It is safe for
-// concurrent use and shared by everyone who calls that API.
+// concurrent use and shared by everyone who calls that API. There is no zero Upstream: New makes one.
+//
+// A decision takes no lock of its own. Where others are taken together it is in this order: setting,
+// pausing.obeying, then those of packages line and limit. While the bell's is held nothing else is
+// locked, and none is held while a call waits.
 type Upstream struct {
 	name    string
 	options Options
@@ -47,11 +51,13 @@ type Upstream struct {
 	lines   *line.Lines // of those who wait for limits
 	bell    bell        // of those who sleep
 	pauses  pausing
-	setting sync.Mutex // one Set at a time
+	setting sync.Mutex // one Set or Close at a time
 	leave   func()     // takes the breakers out of the fleet; nil if they are in none
 }
 
-// New makes an upstream, or says everything that is wrong with its policy.
+// New makes an upstream, or says everything that is wrong with its policy, as joined FieldErrors.
+// Processes of a fleet share what has the same name in all of them: the upstream's, and under it
+// that of a limit. Whoever shares nothing may choose any name.
 func New(name string, p Policy, o Options) (*Upstream, error) {
 	if v := reflect.ValueOf(o.Fleet); v.Kind() == reflect.Pointer && v.IsNil() {
 		o.Fleet = nil // of a program whose limits are its own
