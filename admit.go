@@ -2,61 +2,63 @@ package weir
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/seed1158cd35/weir/limit"
-	"github.com/seed1158cd35/weir/outcome"
+	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// A step is what the gates say of a call, and so what comes next on its way through them:
-//
-//	breaker -> pauses -> limits -> in flight -> gates of one's own
-//
-// Each may let it go on, have it wait, or refuse it. A call that has waited asks again, since what
-// the gates before had given may not be good any more. The zero step refuses.
-type step struct {
-	kind kind
-	wait time.Duration // of stepWait for how long; of stepRefuse until it is worth asking again
-	why  Reason        // of stepRefuse
+// Try asks for one attempt and waits for no turn; where a fleet shares limits it may wait for an
+// answer of the store, for fractions of a second. If the attempt is allowed, p is the permit:
+// the caller makes the attempt and reports how it ended. p may be the zero
+// Permit or one that has been reported; it is the caller's, so that a decision
+// allocates nothing. Gates besides breaker and limits are not asked: they may
+// wait.
+func (u *Upstream) Try(c Call, p *Permit) Decision {
+	if u.pauses.Unmet() {
+		_ = u.pauses.meet(context.Background(), 0) // a context that does not end
+	}
+	now := u.clock.Now()
+	p.begin(u, u.live.Load().plan(&c), &c, 1)
+	w := walk{Permit: p, call: &c, now: now, until: now}
+	d := w.ask()
+	for d.waits() {
+		if d.kind == stepStore {
+			d, _ = w.fetch(context.Background()) // a context that does not end
+		} else {
+			d = w.moves()
+		}
+	}
+	if !d.refused() && !p.enter(w.now, p.given.Probe) {
+		d = w.full()
+	}
+	p.sent = w.now
+	_ = w.decided(d)
+	if d.refused() {
+		p.u = nil
+		return Decision{Reason: d.why, RetryAfter: d.wait}
+	}
+	return Decision{Allowed: true}
 }
 
-// A kind says where a step leads. The order matters: what is after stepGo is still on its way.
-type kind uint8
-
-const (
-	stepRefuse kind = iota // nothing is held any more
-	stepGo                 // everything is held that was asked for
-	stepWait               // sleep, then ask again
-	stepLine               // stand in line
-	stepStore              // nothing here said no, but the store has to be asked
-	stepMove               // other limits are in force: be charged by them, and ask them
-)
-
-// goOn is the step of a gate that has nothing against the call.
-var goOn = step{kind: stepGo}
-
-// no is the step that refuses a call, which need not ask again for so long.
-func no(why Reason, wait time.Duration) step { return step{wait: wait, why: why} }
-
-// refused reports that the call has its answer and holds nothing; waits, that it holds nothing
-// and may yet be allowed.
-func (s step) refused() bool { return s.kind == stepRefuse }
-func (s step) waits() bool   { return s.kind > stepGo }
-
-// A walk is the way of one attempt through the gates, up to its permit or its refusal. Whatever
-// waits notes in now what time it is afterwards.
-//
-// A walk lives on its caller's stack, and so does the permit as a rule. What outlasts a function
-// of the walk must not point to either: both would move to the heap, those of attempts that never
-// wait, too. For the same reason the context is passed beside the walk and not within.
-type walk struct {
-	*Permit
-	call     *Call
-	start    time.Duration // when the attempt came to the gates
-	now      time.Duration // the latest instant that was looked at
-	until    time.Duration // a limit makes it wait until then at most; not at all if that is not after now
-	deadline time.Duration // the call's own; bucket.Never if it has none
+// Acquire asks for one attempt and waits for its turn, as long as ctx and the
+// policy's longest wait allow. The caller makes the attempt and reports how it
+// ended. The error is a *Refusal, or the cause of ctx's end.
+func (u *Upstream) Acquire(ctx context.Context, c Call) (*Permit, error) {
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	p := new(Permit)
+	p.begin(u, u.live.Load().plan(&c), &c, 1)
+	until := bucket.Never
+	if at, ok := u.clock.Deadline(ctx); ok {
+		until = at
+	}
+	if err := p.admit(ctx, u.clock.Now(), until, &c); err != nil {
+		return nil, err
+	}
+	p.leash()
+	return p, nil
 }
 
 // admit passes every gate, waiting for its turn until the deadline at most. The error is a
@@ -207,13 +209,6 @@ func (w *walk) askFirst(ctx context.Context) (step, error) {
 	return d, nil
 }
 
-// soon is when to ask again where nobody knows better.
-const soon = time.Second
-
-// nap is how long a call that waits for its turn or for the end of a pause sleeps at most before it
-// looks whether it may go sooner.
-const nap = time.Second
-
 // doze waits for the end of a pause, and asks again.
 func (w *walk) doze(ctx context.Context, d time.Duration) (step, error) {
 	opened, err := w.u.bell.sleep(ctx, w.breaker, min(d, nap))
@@ -227,11 +222,6 @@ func (w *walk) doze(ctx context.Context, d time.Duration) (step, error) {
 		return step{}, err
 	}
 	return w.turn(), nil
-}
-
-// tooLate reports whether a wait has ended because the call's own deadline has passed.
-func tooLate(ctx context.Context, now, deadline time.Duration) bool {
-	return now >= deadline && errors.Is(context.Cause(ctx), context.DeadlineExceeded)
 }
 
 // tooSlow is the step of a call whose own deadline has passed while it waited for its
@@ -251,35 +241,3 @@ func (w *walk) tooSlow() step {
 	w.undo()
 	return no(RateLimited, soon)
 }
-
-// hears asks the breaker again after a wait: what opened meanwhile must not be called, and a
-// ticket of an older generation would count for nothing. Nor is a call made that has waited while
-// the upstream drains. If it refuses, nothing is held any more.
-func (w *walk) hears() step {
-	d := w.ticket.ask(w.now)
-	if !d.refused() && w.u.bell.tolled.Load() {
-		w.giveBack(w.now)
-		d = no(ShuttingDown, soon)
-	}
-	if d.refused() {
-		w.handBack(w.now)
-		w.exit()
-		w.why = -1
-	}
-	return d
-}
-
-// undo hands back what the gates gave: the attempt is not made.
-func (w *walk) undo() {
-	w.handBack(w.now)
-	w.exit()
-	w.giveBack(w.now)
-	w.hear(outcome.Outcome{Class: outcome.Canceled})
-	w.reports = nil
-}
-
-// longest is how long the policy lets a call wait for a limit.
-func (w *walk) longest() time.Duration { return max(0, w.plan.live.policy.MaxWait) }
-
-// left is how long the call may still wait for a limit; 0 if it waits for none.
-func (w *walk) left() time.Duration { return max(0, w.until-w.now) }

@@ -1,11 +1,26 @@
 package weir
 
 import (
+	"context"
 	"time"
 
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/outcome"
 )
+
+// A Gate is whatever else can refuse an attempt, beside the breaker and the
+// limits that every upstream has. It is asked after them, in order, by Acquire and for every
+// attempt of a Run; Try does not ask it. It is shared by all calls, and so must be safe for
+// concurrent use.
+type Gate interface {
+	// Admit asks for one attempt, and may wait for it while ctx lasts. It
+	// returns what is to hear of the outcome, exactly once (nil if nothing is),
+	// or why there is no permit: a *Refusal, as a rule. If the attempt is not made
+	// after all, as a later gate refuses or a breaker has opened meanwhile, what is
+	// to hear is told outcome.Canceled. The call's maps are the caller's own, and
+	// must not be changed.
+	Admit(ctx context.Context, c Call) (report func(outcome.Outcome), err error)
+}
 
 // A Call is one call as its policy needs to know it. The zero Call costs one
 // request, belongs to the default operation and is not safe to repeat.

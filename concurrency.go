@@ -3,12 +3,15 @@ package weir
 import (
 	"cmp"
 	"errors"
+	"runtime"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/seed1158cd35/weir/limit/inflight"
 	"github.com/seed1158cd35/weir/limit/line"
+	"github.com/seed1158cd35/weir/outcome"
 )
 
 // A Concurrency bounds how many attempts are in flight: sent, and not answered. It
@@ -148,5 +151,123 @@ func (f *flight) look(now time.Duration) FlightView {
 		Lost:      lost,
 		Operation: f.operation, Fixed: f.fixed, InFlight: b.InFlight, Held: b.Held, Bound: b.Bound, Waiting: f.line.Waiting(),
 		Base: b.Base, Rate: b.Rate, Calm: b.Calm, Draining: b.Draining, Refused: f.refused.Load(), Drains: b.Drains, Probes: b.Probes,
+	}
+}
+
+// A berth is the place of an attempt among what is in flight. The zero berth is where that has no bound.
+type berth struct {
+	flight  *flight
+	slot    inflight.Slot   // 0 if it has none
+	leashed runtime.Cleanup // finds the slot of a permit that is dropped; see leash
+	drop    func()          // ends an attempt that goes on without its caller
+	heard   bool            // it was answered, whatever the upstream calls its error
+	broken  bool            // its caller's own body kept it from its end
+}
+
+// enter takes a slot for the attempt, if there is one and nobody waits for it. The probe
+// of a breaker needs none: waiting for one it would keep the breaker from closing.
+func (b *berth) enter(now time.Duration, probe bool) bool {
+	f := b.flight
+	if f == nil || b.slot != 0 {
+		return true
+	}
+	ok := true
+	if probe {
+		b.slot = f.bound.Force(now)
+	} else if ok = f.line.Empty(); ok {
+		b.slot, ok = f.bound.Take(now)
+	}
+	if !ok {
+		f.recover(now)
+	}
+	return ok
+}
+
+// exit gives back a slot whose attempt is not made: the bound learns nothing of it. Without a slot it
+// does nothing.
+func (b *berth) exit() {
+	if b.slot != 0 {
+		b.flight.bound.Undo(b.slot)
+		b.slot = 0
+		b.flight.line.Kick()
+	}
+}
+
+// lands gives the slot of an attempt back that was answered, and keeps that of one
+// whose answer nobody waited for.
+func (b *berth) lands(now, sent time.Duration, o *outcome.Outcome) {
+	f := b.flight
+	b.leashed.Stop()
+	switch {
+	case o.Unsent, o.Own, b.broken: // who is believed for its own calls alone teaches the bound nothing; of a part of a body nothing is made
+		f.bound.Undo(b.slot)
+	case !b.heard && unheard(o):
+		f.bound.Left(now, b.slot, b.drop)
+		b.slot, b.drop = 0, nil
+		return
+	default:
+		f.bound.Answered(now, b.slot, f.answer(now, sent, o.Class))
+	}
+	b.slot = 0
+	f.line.Kick()
+}
+
+// answer is what the bound learns from.
+func (f *flight) answer(now, sent time.Duration, c outcome.Class) inflight.Answer {
+	failed := c == outcome.Failed || c == outcome.Throttled || c == outcome.Unknown
+	return inflight.Answer{Sent: sent, Failed: failed, Waited: f.line.Waited(now)}
+}
+
+// unheard reports whether an attempt ended before it was answered: its caller left, or
+// its time was up.
+func unheard(o *outcome.Outcome) bool {
+	return o.Class == outcome.Canceled || o.Code == "timeout" || o.Code == "DEADLINE_EXCEEDED"
+}
+
+// lost are the slots of permits that were dropped without a report. The garbage collector
+// finds them, on a goroutine of its own: they are noted then, and given up by the next who
+// asks for a slot and finds none, or looks.
+type lost struct {
+	mu    sync.Mutex // nothing else is locked while it is held
+	total uint64
+	slots []inflight.Slot
+}
+
+// add notes a slot. It is called by the garbage collector's goroutine, which must not wait long.
+func (l *lost) add(s inflight.Slot) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.total++
+	l.slots = append(l.slots, s)
+}
+
+// take are the slots noted since it was last called, and how many there were in all.
+func (l *lost) take() (slots []inflight.Slot, total uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	slots, l.slots = l.slots, nil
+	return slots, l.total
+}
+
+// recover gives up what was lost, as if the callers had left: the upstream may still have
+// the work. It returns how many were lost so far.
+func (f *flight) recover(now time.Duration) (total uint64) {
+	slots, total := f.lost.take()
+	for _, s := range slots {
+		f.bound.Left(now, s, nil)
+	}
+	return total
+}
+
+// A stray is what is noted of a permit that nobody can report any more.
+type stray struct {
+	lost *lost
+	slot inflight.Slot
+}
+
+// leash lets the slot of a permit on the heap be found should it be dropped.
+func (b *berth) leash() {
+	if b.slot != 0 {
+		b.leashed = runtime.AddCleanup(b, func(s stray) { s.lost.add(s.slot) }, stray{&b.flight.lost, b.slot})
 	}
 }

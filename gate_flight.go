@@ -3,14 +3,11 @@ package weir
 import (
 	"context"
 	"errors"
-	"runtime"
-	"sync"
 	"time"
 
 	"github.com/seed1158cd35/weir/breaker"
 	"github.com/seed1158cd35/weir/limit/inflight"
 	"github.com/seed1158cd35/weir/limit/line"
-	"github.com/seed1158cd35/weir/outcome"
 )
 
 // Why a wait for a slot ends without one, besides the line's own reasons.
@@ -21,45 +18,6 @@ var (
 	// errUnbound ends the wait for a slot of a bound that a new policy does not have.
 	errUnbound = errors.New("the bound is gone")
 )
-
-// A berth is the place of an attempt among what is in flight. The zero berth is where that has no bound.
-type berth struct {
-	flight  *flight
-	slot    inflight.Slot   // 0 if it has none
-	leashed runtime.Cleanup // finds the slot of a permit that is dropped; see leash
-	drop    func()          // ends an attempt that goes on without its caller
-	heard   bool            // it was answered, whatever the upstream calls its error
-	broken  bool            // its caller's own body kept it from its end
-}
-
-// enter takes a slot for the attempt, if there is one and nobody waits for it. The probe
-// of a breaker needs none: waiting for one it would keep the breaker from closing.
-func (b *berth) enter(now time.Duration, probe bool) bool {
-	f := b.flight
-	if f == nil || b.slot != 0 {
-		return true
-	}
-	ok := true
-	if probe {
-		b.slot = f.bound.Force(now)
-	} else if ok = f.line.Empty(); ok {
-		b.slot, ok = f.bound.Take(now)
-	}
-	if !ok {
-		f.recover(now)
-	}
-	return ok
-}
-
-// exit gives back a slot whose attempt is not made: the bound learns nothing of it. Without a slot it
-// does nothing.
-func (b *berth) exit() {
-	if b.slot != 0 {
-		b.flight.bound.Undo(b.slot)
-		b.slot = 0
-		b.flight.line.Kick()
-	}
-}
 
 // A boarder is a call that waits for a slot. It does not hold its permit: that would
 // move to the heap, that of calls that never wait too.
@@ -129,37 +87,6 @@ func (w *walk) full() step {
 	return no(ConcurrencyLimited, wait)
 }
 
-// lands gives the slot of an attempt back that was answered, and keeps that of one
-// whose answer nobody waited for.
-func (b *berth) lands(now, sent time.Duration, o *outcome.Outcome) {
-	f := b.flight
-	b.leashed.Stop()
-	switch {
-	case o.Unsent, o.Own, b.broken: // who is believed for its own calls alone teaches the bound nothing; of a part of a body nothing is made
-		f.bound.Undo(b.slot)
-	case !b.heard && unheard(o):
-		f.bound.Left(now, b.slot, b.drop)
-		b.slot, b.drop = 0, nil
-		return
-	default:
-		f.bound.Answered(now, b.slot, f.answer(now, sent, o.Class))
-	}
-	b.slot = 0
-	f.line.Kick()
-}
-
-// answer is what the bound learns from.
-func (f *flight) answer(now, sent time.Duration, c outcome.Class) inflight.Answer {
-	failed := c == outcome.Failed || c == outcome.Throttled || c == outcome.Unknown
-	return inflight.Answer{Sent: sent, Failed: failed, Waited: f.line.Waited(now)}
-}
-
-// unheard reports whether an attempt ended before it was answered: its caller left, or
-// its time was up.
-func unheard(o *outcome.Outcome) bool {
-	return o.Class == outcome.Canceled || o.Code == "timeout" || o.Code == "DEADLINE_EXCEEDED"
-}
-
 // fail ends the wait of all whose breaker is open.
 func (f *flight) fail(now time.Duration) {
 	f.line.Fail(errOpened, func(a line.Asker) bool { return isOpen(now, a.(*boarder).breaker) })
@@ -167,60 +94,3 @@ func (f *flight) fail(now time.Duration) {
 
 // dissolve lets those wait elsewhere, or not at all, who wait for a slot of this bound.
 func (f *flight) dissolve() { f.line.Fail(errUnbound, func(line.Asker) bool { return true }) }
-
-// Answered says that the answer to the attempt has begun. What is still to come is a
-// stream, and no longer counts as in flight; the report is still to come, too. Where an
-// attempt is reported when its answer begins, there is no need of it.
-func (p *Permit) Answered() {
-	if p.u != nil && p.slot != 0 {
-		p.lands(p.u.clock.Now(), p.sent, &outcome.Outcome{Class: outcome.OK})
-	}
-}
-
-// lost are the slots of permits that were dropped without a report. The garbage collector
-// finds them, on a goroutine of its own: they are noted then, and given up by the next who
-// asks for a slot and finds none, or looks.
-type lost struct {
-	mu    sync.Mutex // nothing else is locked while it is held
-	total uint64
-	slots []inflight.Slot
-}
-
-// add notes a slot. It is called by the garbage collector's goroutine, which must not wait long.
-func (l *lost) add(s inflight.Slot) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.total++
-	l.slots = append(l.slots, s)
-}
-
-// take are the slots noted since it was last called, and how many there were in all.
-func (l *lost) take() (slots []inflight.Slot, total uint64) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	slots, l.slots = l.slots, nil
-	return slots, l.total
-}
-
-// recover gives up what was lost, as if the callers had left: the upstream may still have
-// the work. It returns how many were lost so far.
-func (f *flight) recover(now time.Duration) (total uint64) {
-	slots, total := f.lost.take()
-	for _, s := range slots {
-		f.bound.Left(now, s, nil)
-	}
-	return total
-}
-
-// A stray is what is noted of a permit that nobody can report any more.
-type stray struct {
-	lost *lost
-	slot inflight.Slot
-}
-
-// leash lets the slot of a permit on the heap be found should it be dropped.
-func (b *berth) leash() {
-	if b.slot != 0 {
-		b.leashed = runtime.AddCleanup(b, func(s stray) { s.lost.add(s.slot) }, stray{&b.flight.lost, b.slot})
-	}
-}

@@ -87,6 +87,16 @@ func (w *walk) lacks(v limit.Verdict) step {
 	return step{kind: stepLine}
 }
 
+// moves charges a call that waits to the limits in force, and asks them.
+func (w *walk) moves() step {
+	w.handBack(w.now)
+	w.limits.Reset()
+	w.why = -1
+	w.by = w.u.live.Load().plan(w.call)
+	w.charge(w.now, w.call)
+	return w.turn()
+}
+
 // fetch asks the store for what is shared with a fleet, waiting for the call's turn as long as it may.
 func (w *walk) fetch(ctx context.Context) (step, error) {
 	// What the store has granted may have gone to another call when this one takes it: then it asks again.
@@ -145,91 +155,4 @@ func (w *walk) judge(v limit.Verdict) step {
 	}
 	w.undo()
 	return d
-}
-
-// An account is what an attempt is charged to, and what its limits said. It holds nothing until
-// take has said yes; from then on it must be settled, or handed back. The zero account has no
-// charges: take lets it go at once.
-type account struct {
-	charged
-	limits  limit.Permit // what it holds of them
-	guessed bool         // what it costs is a guess
-	why     int32        // the limit that made it wait or said no, or -1
-	lack    limit.Lack
-	told    bool          // the limits have heard what the upstream says of them
-	paused  time.Duration // until when everyone is paused that its answer concerns; 0: nobody
-}
-
-// starts tells the limits that the attempt is made.
-func (a *account) starts() {
-	if a.by.told {
-		a.limits.Sent()
-	}
-}
-
-// take takes the charges. A guess that has become too much while it waited is cut down.
-func (a *account) take(now time.Duration) limit.Verdict {
-	v := a.limits.Take(now)
-	if !v.OK && v.Wait == bucket.Never && a.guessed && a.limits.Fit(now) {
-		return a.limits.Take(now)
-	}
-	return v
-}
-
-// handBack gives back what the limits gave, and lets those have it who wait.
-func (a *account) handBack(now time.Duration) {
-	if a.limits.Drop(now) {
-		a.kick(now)
-	}
-}
-
-// kick has those ask again who wait for what the call was charged to: some of it came back,
-// or its rate is another.
-func (a *account) kick(now time.Duration) {
-	lines := a.by.live.u.lines
-	if lines.Empty() {
-		return
-	}
-	for i := range a.limits.Len() {
-		c := a.limits.Charge(i)
-		lines.KickOne(now, lineKey{c.Registry, c.Key})
-	}
-}
-
-// shared is the first charge that has to do with the store; the first of all if none has.
-func (a *account) shared() int32 {
-	for i := range a.limits.Len() {
-		if a.limits.Charge(i).Registry.Shared() {
-			return int32(i)
-		}
-	}
-	return 0
-}
-
-// cause is the charge to the limit that made the attempt wait, or said no; the zero Charge if none did.
-func (a *account) cause() limit.Charge {
-	if a.why < 0 {
-		return limit.Charge{}
-	}
-	return a.limits.Charge(int(a.why))
-}
-
-// wants is what the limit that said no wanted of the store.
-func (a *account) wants(now time.Duration) limit.Want {
-	w := a.limits.Lacks(now, int(a.why))
-	if a.lack != limit.LacksNothing {
-		w.Lack = a.lack
-	}
-	return w
-}
-
-// levels is what all limits look like that the call is charged to.
-func (a *account) levels(now time.Duration) []LimitLevel {
-	all := make([]LimitLevel, a.limits.Len())
-	for i := range all {
-		c := a.limits.Charge(i)
-		level := a.limits.Look(now, i)
-		all[i] = LimitLevel{Rule: c.Registry.Limit().InForce(level), Key: c.Key, Cost: c.Cost, Level: level}
-	}
-	return all
 }

@@ -3,37 +3,7 @@ package weir
 import (
 	"context"
 	"errors"
-
-	"github.com/seed1158cd35/weir/outcome"
 )
-
-// A Gate is whatever else can refuse an attempt, beside the breaker and the
-// limits that every upstream has. It is asked after them, in order, by Acquire and for every
-// attempt of a Run; Try does not ask it. It is shared by all calls, and so must be safe for
-// concurrent use.
-type Gate interface {
-	// Admit asks for one attempt, and may wait for it while ctx lasts. It
-	// returns what is to hear of the outcome, exactly once (nil if nothing is),
-	// or why there is no permit: a *Refusal, as a rule. If the attempt is not made
-	// after all, as a later gate refuses or a breaker has opened meanwhile, what is
-	// to hear is told outcome.Canceled. The call's maps are the caller's own, and
-	// must not be changed.
-	Admit(ctx context.Context, c Call) (report func(outcome.Outcome), err error)
-}
-
-// hearers are the gates of the program's own that have let an attempt go on, and who reports to them.
-type hearers struct {
-	reports  []func(outcome.Outcome)
-	metered  bool // they and the limits are left to another permit; see Detach
-	detached bool // this is the other
-}
-
-// hear tells them how the attempt ended.
-func (h *hearers) hear(o outcome.Outcome) {
-	for _, report := range h.reports {
-		report(o)
-	}
-}
 
 // askGates asks the gates of the program's own, each of which may wait. When they have waited,
 // breaker and pauses are asked again; the limits are not, as what they gave is held meanwhile.

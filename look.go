@@ -1,7 +1,6 @@
 package weir
 
 import (
-	"cmp"
 	"time"
 
 	"github.com/seed1158cd35/weir/breaker"
@@ -29,28 +28,6 @@ type LimitView struct {
 	Key   string
 	Level limit.Level
 	Keys  int // how many keys the limit has; only with the key ""
-}
-
-// A PauseView is a pause that is in force, and whom it holds: the calls of a pool, of an
-// operation, those that are charged to a limit, under one key if Scope is not "", or all
-// calls.
-type PauseView struct {
-	Kind      pause.Kind
-	Limit     string
-	Scope     string
-	Key       string
-	Pool      string
-	Operation string
-	Left      time.Duration
-	Open      bool // until a person says that calls go on; Left is the longest it can be
-	Reason    pause.Reason
-	ResetAt   time.Time // of a quota, if the upstream said when it is there again
-	By        string    // the process that was told first; "" without a fleet
-}
-
-// Subject is whom it holds.
-func (v *PauseView) Subject() pause.Subject {
-	return pause.Subject{Kind: v.Kind, Name: cmp.Or(v.Limit, v.Pool, v.Operation), Scope: v.Scope, Key: v.Key}
 }
 
 // Look shows the upstream: each limit, with at most so many of its keys,

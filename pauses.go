@@ -1,6 +1,7 @@
 package weir
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -105,6 +106,28 @@ func listed(names []string) string {
 		return "none"
 	}
 	return strings.Join(names, ", ")
+}
+
+// A PauseView is a pause that is in force, and whom it holds: the calls of a pool, of an
+// operation, those that are charged to a limit, under one key if Scope is not "", or all
+// calls.
+type PauseView struct {
+	Kind      pause.Kind
+	Limit     string
+	Scope     string
+	Key       string
+	Pool      string
+	Operation string
+	Left      time.Duration
+	Open      bool // until a person says that calls go on; Left is the longest it can be
+	Reason    pause.Reason
+	ResetAt   time.Time // of a quota, if the upstream said when it is there again
+	By        string    // the process that was told first; "" without a fleet
+}
+
+// Subject is whom it holds.
+func (v *PauseView) Subject() pause.Subject {
+	return pause.Subject{Kind: v.Kind, Name: cmp.Or(v.Limit, v.Pool, v.Operation), Scope: v.Scope, Key: v.Key}
 }
 
 // pausing is what an upstream knows of its pauses: the book says whom they hold until when, whether

@@ -1,11 +1,10 @@
 package weir
 
 import (
-	"context"
 	"time"
 
 	"github.com/seed1158cd35/weir/limit"
-	"github.com/seed1158cd35/weir/limit/bucket"
+	"github.com/seed1158cd35/weir/outcome"
 )
 
 // A Permit is the right to make one attempt. It must be reported exactly once,
@@ -34,65 +33,26 @@ type standing struct {
 	waiting int32 // and how many did
 }
 
+// hearers are the gates of the program's own that have let an attempt go on, and who reports to them.
+type hearers struct {
+	reports  []func(outcome.Outcome)
+	metered  bool // they and the limits are left to another permit; see Detach
+	detached bool // this is the other
+}
+
+// hear tells them how the attempt ended.
+func (h *hearers) hear(o outcome.Outcome) {
+	for _, report := range h.reports {
+		report(o)
+	}
+}
+
 // A Decision is the answer to whether an attempt may be made now. Most callers want Acquire or Do,
 // which wait; a Decision is for those who answer somebody else. The zero Decision is a no.
 type Decision struct {
 	Allowed    bool
 	Reason     Reason        // why not
 	RetryAfter time.Duration // how long to wait before asking again; bucket.Never if the cost can never be met
-}
-
-// Try asks for one attempt and waits for no turn; where a fleet shares limits it may wait for an
-// answer of the store, for fractions of a second. If the attempt is allowed, p is the permit:
-// the caller makes the attempt and reports how it ended. p may be the zero
-// Permit or one that has been reported; it is the caller's, so that a decision
-// allocates nothing. Gates besides breaker and limits are not asked: they may
-// wait.
-func (u *Upstream) Try(c Call, p *Permit) Decision {
-	if u.pauses.Unmet() {
-		_ = u.pauses.meet(context.Background(), 0) // a context that does not end
-	}
-	now := u.clock.Now()
-	p.begin(u, u.live.Load().plan(&c), &c, 1)
-	w := walk{Permit: p, call: &c, now: now, until: now}
-	d := w.ask()
-	for d.waits() {
-		if d.kind == stepStore {
-			d, _ = w.fetch(context.Background()) // a context that does not end
-		} else {
-			d = w.moves()
-		}
-	}
-	if !d.refused() && !p.enter(w.now, p.given.Probe) {
-		d = w.full()
-	}
-	p.sent = w.now
-	_ = w.decided(d)
-	if d.refused() {
-		p.u = nil
-		return Decision{Reason: d.why, RetryAfter: d.wait}
-	}
-	return Decision{Allowed: true}
-}
-
-// Acquire asks for one attempt and waits for its turn, as long as ctx and the
-// policy's longest wait allow. The caller makes the attempt and reports how it
-// ended. The error is a *Refusal, or the cause of ctx's end.
-func (u *Upstream) Acquire(ctx context.Context, c Call) (*Permit, error) {
-	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
-	}
-	p := new(Permit)
-	p.begin(u, u.live.Load().plan(&c), &c, 1)
-	until := bucket.Never
-	if at, ok := u.clock.Deadline(ctx); ok {
-		until = at
-	}
-	if err := p.admit(ctx, u.clock.Now(), until, &c); err != nil {
-		return nil, err
-	}
-	p.leash()
-	return p, nil
 }
 
 // Allowed is the instant, of the upstream's clock, at which the attempt was allowed: the

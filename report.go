@@ -36,6 +36,15 @@ func (p *Permit) ReportAgain(o outcome.Outcome) {
 	}
 }
 
+// Answered says that the answer to the attempt has begun. What is still to come is a
+// stream, and no longer counts as in flight; the report is still to come, too. Where an
+// attempt is reported when its answer begins, there is no need of it.
+func (p *Permit) Answered() {
+	if p.u != nil && p.slot != 0 {
+		p.lands(p.u.clock.Now(), p.sent, &outcome.Outcome{Class: outcome.OK})
+	}
+}
+
 // ended is the instant of an outcome, to be told to the gates. Usage is owed from
 // the very instant on: a bucket that filled meanwhile would have paid for it.
 func (p *Permit) ended(o *outcome.Outcome) time.Duration {
@@ -129,17 +138,6 @@ func (p *Permit) paced(u *Upstream, class outcome.Class) func(limit.Charge, floa
 	return func(c limit.Charge, rate float64) {
 		tell(u.options.Events.Paced, PaceEvent{about, c.Registry.Limit().Name, c.Key, rate, class})
 	}
-}
-
-// Detach leaves to p what the present attempt holds of limits and of gates of the program's own.
-// It is for answers that know only at their end what was used, as streams do: breaker and
-// rates that learn hear of the attempt by its report, and p is reported when the answer has
-// ended. A class of failed or throttled then counts against the upstream although the attempt
-// has been counted as a success already.
-func (r *Run) Detach(p *Permit) {
-	*p = r.permit
-	p.told, p.detached = true, true // by r.permit
-	r.permit.metered = true
 }
 
 // settled ends a permit whose attempt has been reported: what is left of it are the

@@ -209,6 +209,27 @@ func (r *Run) Answered() { r.permit.heard = true }
 // in flight learns nothing of it.
 func (r *Run) Spoiled() { r.permit.broken = true }
 
+// Slot is the place of the present attempt among what is in flight, nil if that has no bound.
+func (r *Run) Slot() *Slot {
+	p := &r.permit
+	if r.slot == nil && p.slot != 0 {
+		r.slot = &Slot{flight: p.flight, clock: r.u.clock, breaker: p.breaker, sent: p.sent, slot: p.slot}
+		r.slot.told.Add(1)
+	}
+	return r.slot
+}
+
+// Detach leaves to p what the present attempt holds of limits and of gates of the program's own.
+// It is for answers that know only at their end what was used, as streams do: breaker and
+// rates that learn hear of the attempt by its report, and p is reported when the answer has
+// ended. A class of failed or throttled then counts against the upstream although the attempt
+// has been counted as a success already.
+func (r *Run) Detach(p *Permit) {
+	*p = r.permit
+	p.told, p.detached = true, true // by r.permit
+	r.permit.metered = true
+}
+
 // Report ends the present attempt: every gate hears how it ended, and it is decided whether
 // there is another. err is what the caller gets if there is none; nil means an answer, which the
 // caller has already, whatever its outcome. Only the first report of an attempt counts.

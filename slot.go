@@ -26,16 +26,6 @@ type Slot struct {
 	told    sync.WaitGroup // for the attempt's report
 }
 
-// Slot is the place of the present attempt among what is in flight, nil if that has no bound.
-func (r *Run) Slot() *Slot {
-	p := &r.permit
-	if r.slot == nil && p.slot != 0 {
-		r.slot = &Slot{flight: p.flight, clock: r.u.clock, breaker: p.breaker, sent: p.sent, slot: p.slot}
-		r.slot.told.Add(1)
-	}
-	return r.slot
-}
-
 // Yield gives the slot up. Others can have it as soon as free is called, with no lock held. It is for
 // an attempt whose body does not come: the upstream has nothing to do meanwhile. Retake ends that.
 func (s *Slot) Yield() (free func()) {

@@ -77,23 +77,6 @@ func (t *tallies) of(limit string) *limitTally {
 	return l
 }
 
-// decides counts a decision.
-func (w *walk) decides(d step) {
-	if !d.refused() {
-		w.tally.begins(w.sent, w.waited)
-		if w.waited == 0 {
-			return
-		}
-	}
-	l := w.plan.tallyBy(w.cause())
-	l.waitedFor(w.waited, w.limits.Late())
-	if d.refused() {
-		l.refuses(d.why)
-	} else {
-		l.waited.Add(1)
-	}
-}
-
 // tallyBy is that of the limit of a charge, of none for the zero Charge.
 func (p *plan) tallyBy(c limit.Charge) *limitTally {
 	if c.Registry == nil {

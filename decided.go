@@ -1,0 +1,133 @@
+package weir
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/limit/bucket"
+	"github.com/seed1158cd35/weir/limit/pause"
+)
+
+// decided counts what the gates have said of the attempt, and tells of it. It returns the refusal
+// that it has told of, nil if nobody listens.
+func (w *walk) decided(d step) (told *Refusal) {
+	p := w.Permit
+	events := &p.u.options.Events
+	if p.tally != nil {
+		w.decides(d)
+	}
+	switch {
+	case !d.refused():
+		p.starts()
+	case events.Refused != nil:
+		tell(events.Refused, d.event(w.Permit, w.now))
+	}
+	if events.Decided == nil {
+		return nil
+	}
+	e := Decided{Subject: w.subject(w.u), Waited: w.waited, Late: w.limits.Late()}
+	if c := w.cause(); c.Registry != nil {
+		e.Limit = c.Registry.Limit().Name
+	}
+	if d.refused() {
+		e.Refusal = d.refusal(w.Permit, w.now)
+	}
+	tell(events.Decided, e)
+	return e.Refusal
+}
+
+// err is the error of a step that refuses. told is its refusal, nil if nobody has made it yet.
+func (s step) err(p *Permit, now time.Duration, told *Refusal) error {
+	r := told
+	if r == nil {
+		r = s.refusal(p, now)
+	}
+	if s.wait == bucket.Never && s.why == RateLimited && p.why >= 0 {
+		return fmt.Errorf("%s %s: %w: it costs %d %s and limit %s holds %d", p.u.name, p.plan.name, ErrTooMuch,
+			p.cause().Cost, r.Rule.UnitName(), r.Limit, r.Level.Full)
+	}
+	return r
+}
+
+// event is what there is to tell of a step that refuses, without making anything for it.
+func (s step) event(p *Permit, now time.Duration) Refused {
+	e, c := refused(p, now, s.why), p.cause()
+	e.RetryAfter = s.wait
+	if c.Registry != nil {
+		e.Limit, e.Key = c.Registry.Limit().Name, c.Key
+		if s.why == RateLimited || s.why == QuotaExhausted {
+			e.Want = p.wants(now)
+		}
+	}
+	if s.why == QuotaExhausted {
+		e.ResetAt = s.refusal(p, now).ResetAt()
+	}
+	return e
+}
+
+// refused is what there is to tell of every refusal.
+func refused(p *Permit, now time.Duration, why Reason) Refused {
+	return Refused{Upstream: p.u.name, Operation: p.plan.name, ID: p.id, At: now, Keys: p.keys, Reason: why, Waited: p.waited}
+}
+
+// refusal is what a step that refuses means for the caller.
+func (s step) refusal(p *Permit, now time.Duration) *Refusal {
+	r := &Refusal{Upstream: p.u.name, Operation: p.plan.name, Reason: s.why, RetryAfter: s.wait, Place: int(p.place), Waiting: int(p.waiting)}
+	c := p.cause()
+	if c.Registry != nil {
+		if s.why == RateLimited || s.why == QuotaExhausted {
+			r.Want = p.wants(now)
+		}
+		r.Levels = p.levels(now)
+		why := r.Levels[p.why]
+		r.Limit, r.Key, r.Rule, r.Level = why.Rule.Name, why.Key, why.Rule, why.Level
+	}
+	if s.why == Paused || s.why == QuotaExhausted {
+		r.explain(p, now, c)
+	}
+	if s.why == ConcurrencyLimited {
+		look := p.flight.bound.Look(now)
+		r.InFlight, r.Bound = look.InFlight, look.Bound
+	}
+	return r
+}
+
+// explain says of a refusal by a pause whom the pause holds, and until when if it is a
+// quota that says when it comes back. Several may hold the call: it is about the one that made the
+// wait, of which RetryAfter speaks.
+func (r *Refusal) explain(p *Permit, now time.Duration, c limit.Charge) {
+	var e pause.Entry
+	if c.Registry != nil && r.Level.Paused > 0 {
+		e = p.u.pauses.In(now, whose(c))
+	} else if s := p.stopped(now, false); s.wait > 0 {
+		e = s.Entry
+		if s.of.Kind == pause.Pool {
+			r.Pool = p.pool
+		}
+		r.Level.Paused, r.Level.Reset = r.RetryAfter, max(r.Level.Reset, r.RetryAfter)
+	}
+	if e.Until() > now {
+		r.ByHand = e.Reason(now) >= pause.Hand
+	}
+	if s := &e.Spans[pause.Quota]; r.Level.ResetAt.IsZero() && s.Until > now && s.Known {
+		r.Level.ResetAt = p.u.clock.Wall(s.Until)
+	}
+}
+
+// decides counts a decision.
+func (w *walk) decides(d step) {
+	if !d.refused() {
+		w.tally.begins(w.sent, w.waited)
+		if w.waited == 0 {
+			return
+		}
+	}
+	l := w.plan.tallyBy(w.cause())
+	l.waitedFor(w.waited, w.limits.Late())
+	if d.refused() {
+		l.refuses(d.why)
+	} else {
+		l.waited.Add(1)
+	}
+}
