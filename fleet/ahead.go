@@ -11,6 +11,7 @@ type quickest struct {
 	now, last time.Duration // 0 if there was none
 }
 
+// quickMemory is for how long the least time of an ask is remembered at least, and twice that at most.
 const quickMemory = 10 * time.Second
 
 // note notes an ask that took so long, there and back. What is older than quickMemory counts no more when as

@@ -10,7 +10,8 @@ import (
 // changed.
 var ErrAsk = errors.New("ask is not valid")
 
-// Check reports the first mistake in an ask. Every store refuses what it refuses.
+// Check reports the first mistake in an ask. Every store refuses what it refuses: an ID of 0, numbers below 0, rules that
+// were not made as those of MeterOf and RingOf are, and two claims of one limit and key.
 func (a *Ask) Check() error {
 	if a.ID == 0 {
 		return fmt.Errorf("%w: id 0: give each ask one of its own", ErrAsk)
@@ -74,7 +75,8 @@ func (r *Rule) check() error {
 }
 
 // Fits reports whether the store's present, in microseconds, is in the windows that
-// the claims name: it is nil or ErrWindow.
+// the claims name: it is nil or ErrWindow. A process whose clock is behind, or one that was asked just before midnight,
+// asks again by the windows of the store's clock.
 func (a *Ask) Fits(now int64) error {
 	for i := range a.Claims {
 		if c := &a.Claims[i]; c.Rule.Shape == limit.Fixed && (now < c.Start.UnixMicro() || now >= c.Next.UnixMicro()) {
@@ -86,7 +88,10 @@ func (a *Ask) Fits(now int64) error {
 
 // Answer decides an ask from the cells of its claims, changes them, and writes the
 // answer. With Cell.Settle before it, it is the whole arithmetic of a store that
-// holds its state as Cells. The ask must have passed Check and Fits.
+// holds its state as Cells. The ask must have passed Check and Fits, and cells are those of its claims, in their order.
+//
+// How many copies go is what the scarcest limit bears, so that no limit is charged for a copy that another one refuses.
+// Extra is granted only if that was all of them: where calls wait, nobody gets something to spend later.
 func (a *Ask) Answer(at *Supply, cells []*Cell) {
 	a.Granted = a.Copies
 	for i, c := range cells {
@@ -105,7 +110,8 @@ func (a *Ask) Answer(at *Supply, cells []*Cell) {
 	}
 }
 
-// repeat writes the answer that an ask has had already. Marks are not given twice:
+// repeat writes the answer that an ask has had already, whatever has become of its limits since: it may be used, for as long as
+// the first answer may. Marks are not given twice:
 // what came back by both would be counted twice.
 func (a *Ask) repeat(granted int64, grants []Grant) {
 	a.Granted = granted

@@ -7,7 +7,8 @@ import (
 
 // watch looks whether the store is away: whether some group goes on without it, or has not
 // reached it when it should have. It tells when that changes, and when a part is used for
-// longer than the store keeps it.
+// longer than the store keeps it. Events are told one at a time and in order, by whoever noticed the first of them;
+// who notices another one meanwhile does not wait.
 func (f *Fleet) watch(now time.Duration) {
 	f.events.Lock()
 	defer f.events.Unlock()
@@ -28,7 +29,8 @@ func (f *Fleet) watch(now time.Duration) {
 	f.telling = false
 }
 
-// turned notes whether the store is away, and returns what there is to tell. The lock is held.
+// turned notes whether the store is away, and returns what there is to tell. The lock is held. What is told as spent was let go
+// since the store is away, and less what has come back of it.
 func (f *Fleet) turned(now time.Duration) (e FallbackEvent, ok bool) {
 	away, past, err := f.look(now)
 	since := time.Duration(f.away.Load())
@@ -55,6 +57,7 @@ func (f *Fleet) look(now time.Duration) (away, past bool, err error) {
 	for _, g := range f.all() {
 		g.own.Lock()
 		switch m, _ := g.standing.mode(now); {
+		// It goes by the store, or may hear from it soon.
 		case m == asking, m == waiting && g.standing.met && now < g.standing.patient():
 		case m == waiting && !g.standing.met: // it goes on with nothing
 			err = cmp.Or(err, g.beating.err)

@@ -70,6 +70,7 @@ const longestLife = 400 * 24 * 3600 * 1_000_000
 func (m *Members) Beat(now int64, b *Beat) (a Standing) {
 	m.Turn(now)
 	now = max(now, m.At)
+	// Nobody has been heard for a while: the store was away for all of them.
 	if now-m.Heard > graces*b.Silence {
 		m.Back = now
 	}
@@ -80,8 +81,10 @@ func (m *Members) Beat(now int64, b *Beat) (a Standing) {
 	case b.Leave:
 		m.change(now, func() { delete(m.Rows, b.Client) })
 		return m.standing(now, a)
+	// A copy of an older beat, which was answered: it says nothing new.
 	case r != nil && b.Seq < r.Seq:
 		return m.standing(now, a)
+	// The same beat again: its answer was lost, or is on its way.
 	case r != nil && b.Seq == r.Seq:
 		return m.standing(now, r.Answer)
 	case r != nil && b.Gen == m.Gen && r.No > 0 && b.Ack > r.No:
@@ -149,6 +152,7 @@ func (m *Members) hear(now int64, r *Member, b *Beat) {
 	r.Seq, r.Silence = b.Seq, b.Silence
 	r.Wish, r.Alone, r.Goes = min(b.Wish, mostWish), b.Alone, b.Goes
 	r.Part = min(r.Part, b.Part) // it counts from now on that it became smaller
+	// The process counts its silence from when the answer arrives, which is not before now.
 	r.Last, r.Until = now, now+b.Life
 }
 
@@ -173,6 +177,7 @@ func (m *Members) grant(now int64, r *Member, b *Beat) {
 	if b.Alone && b.Window > 0 && part < r.Part && part > r.Part*3/4 { // what it gives up is of use to nobody for a window
 		part = r.Part
 	}
+	// A part in which the dearest call does not fit is of no use: as much as it needs, or none.
 	part = max(part, min(b.Need, Whole))
 	if part > r.Part {
 		part = min(part, r.Part+max(0, Whole-m.held()))
@@ -181,6 +186,7 @@ func (m *Members) grant(now int64, r *Member, b *Beat) {
 		part = 0
 	}
 	r.Part = max(r.Part, part)
+	// The number grows also if the store has lost what it gave before: it is an instant.
 	r.No = max(r.No+1, now)
 	r.Answer = Standing{No: r.No, Gen: m.Gen, Part: part, Until: r.Until}
 }

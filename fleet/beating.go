@@ -81,6 +81,7 @@ type lately struct {
 	now, last int64 // none if there was none
 }
 
+// none is no value: less than all that is noted.
 const none = math.MinInt64
 
 // newLately has seen nothing yet.
@@ -243,6 +244,7 @@ func (g *Group) exchange(ctx context.Context, sent time.Duration, beat *Beat) {
 		f.watch(now)
 		return
 	}
+	// Those who wait look again if the answer has changed how calls are served.
 	before, _ := g.standing.mode(now)
 	g.hears(now, sent, beat, &a)
 	after, _ := g.standing.mode(now)
@@ -261,6 +263,7 @@ func (g *Group) kick(now time.Duration) {
 	g.mu.Unlock()
 	for _, q := range queues {
 		q.mu.Lock()
+		// How calls are served has changed: the time until the next try was that of a store which fails.
 		if q.fails > 0 {
 			q.fails, q.next = 0, now
 		}
@@ -290,11 +293,14 @@ func (g *Group) hears(now, sent time.Duration, beat *Beat, a *Standing) {
 	g.warm.Store(a.Since == 0)
 	g.fleet.alive.Store(b.alive)
 	s.judge(time.Duration(-b.hold.most(now)), now-sent, b.alive)
+	// Nobody uses the group: it needs no part soon.
 	if now > b.usedAt+restful {
 		s.silence = min(s.silence*restfulTimes, s.rules.life/4)
 	}
 	b.at = min(b.at, now+s.silence/3) // a shorter silence must not have passed when the store hears of it
 	if s.solo == 0 {
+		// The process goes by the store again: what it spent of rolling limits is owed. A generation that it does not know is a store
+		// that has lost its memory.
 		g.owed(now, met && gen != a.Gen)
 	}
 	if !met || s.solo != 0 && s.solo == now || used.uses() && s.solo == 0 {
@@ -334,6 +340,7 @@ func (g *Group) tellDebts(ctx context.Context) error {
 	now := f.clock.Now()
 	g.own.Lock()
 	b := &g.beating
+	// The ask has the ID of the first try until it is answered, so that debts are charged once; what comes up meanwhile waits.
 	if b.told == 0 {
 		b.told, b.first = f.nextID(), min(len(b.debts), debtsAtOnce)
 	}
@@ -382,6 +389,7 @@ func (g *Group) leave(ctx context.Context) error {
 	if !met {
 		return nil
 	}
+	// The part must not be others' before what was spent of it is known.
 	for g.owes() {
 		if err := g.tellDebts(ctx); err != nil {
 			return err

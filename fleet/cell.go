@@ -11,6 +11,11 @@ import (
 // A Cell is the state of one limit for one key, as a store keeps it. The zero Cell
 // is full. Instants are microseconds of the store's clock, of shape Bucket those of the
 // supply's clock but for Paused.
+//
+// A Bucket is a vessel that drains: units are weight poured in, and there is room for as many as fit. That is GCRA with
+// whole numbers. A Rolling limit counts units by slot, and forgets a slot when the window has left all of it. A Fixed limit
+// counts the units of the window that the store's clock is in. What comes back is taken out where its mark says that it
+// went in, and never counts for more than it has cost: of a vessel that ran empty since it is nothing.
 type Cell struct {
 	Shape limit.Shape
 
@@ -134,6 +139,7 @@ func (c *Cell) enter(now int64, w *limit.Windows) {
 	if now < start || now >= end || end <= c.Start {
 		return
 	}
+	// What was counted after the new window began is in it.
 	if start > c.Start {
 		if c.Start, c.Returned = start, 0; start > c.Last {
 			c.Count = 0
@@ -184,6 +190,7 @@ func (c *Cell) add(at *Supply, r *Rule, n int64) {
 		c.Fill = c.filled(at, r)
 		c.Fill.At = max(c.Fill.At, at.Z)
 		c.holds(at, r)
+		// Debts beyond that would hold a limit for ever, and numbers stay exact in a double.
 		if room := bucket.LongestDebt*r.Meter.Cap - c.Fill.Weight; room > 0 {
 			c.Fill.Weight += min(room, min(n, room/r.Meter.Unit+1)*r.Meter.Unit)
 		}

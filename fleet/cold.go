@@ -9,6 +9,8 @@ import (
 
 // cold is what is known of a store that does not know what was used of a group's limits.
 // Instants are microseconds of the store's clock.
+// Such a store grants nothing of rates before all parts that may be held are over, and less than all until what
+// may have been used of them would have come again.
 type cold struct {
 	since int64 // since when it knows; 0 if it always has
 	until int64 // up to when all was unknown, as far as this process has heard
@@ -17,6 +19,7 @@ type cold struct {
 // hears takes what an answer says.
 func (c *cold) hears(a *Standing) {
 	now, over := a.Now.UnixMicro(), a.Since+UnknownFor.Microseconds()
+	// Another memory than the one that the process knew.
 	if a.Since != c.since {
 		*c = cold{since: a.Since, until: a.Since}
 		if now >= over {

@@ -37,7 +37,7 @@ func TeeFleet(all ...Events) Events {
 	}
 }
 
-// A StoreCall is one call to the store, made for everyone who waited for it.
+// A StoreCall is one call to the store, made for everyone who waited for it. One for nobody only gives back.
 type StoreCall struct {
 	Group   string
 	Limits  []LimitCall // that were asked for; to be read during the event only

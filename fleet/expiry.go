@@ -15,6 +15,7 @@ type expiry struct {
 	wall int64 // unix nanoseconds; 0 unless the process may be frozen
 }
 
+// noExpiry is that of what may be used at any time.
 var noExpiry = expiry{at: bucket.Never}
 
 // passed reports whether it is too late by either clock.

@@ -46,6 +46,7 @@ func (q *queue) asks(now, until time.Duration) time.Duration {
 		q.postpone(now, wait, min(wait, askAgain), why, 0) // nothing is on its way: time must pass
 		return now
 	}
+	// A store that is far or slow is asked on a goroutine of its own: one for a queue at most, and not one for each who waits.
 	if q.soon(now, until) {
 		q.fetch(now)
 		return now
@@ -121,6 +122,7 @@ func (q *queue) again(now time.Duration) bool {
 			return false
 		}
 	}
+	// A repeat settles nothing: if the store had the first it is done, and if not the debts are kept, and go with the next.
 	q.ask.Again, q.ask.Settle = true, q.ask.Settle[:0]
 	return true
 }
@@ -134,7 +136,8 @@ func (q *queue) costs() (all [mostShared]int64) {
 }
 
 // prepare writes the ask: as many copies as there are callers at the front with the
-// same costs, and blocks besides.
+// same costs, and blocks besides. Those with other costs behind them wait for the next ask, or go from what this one leaves:
+// where costs differ from call to call an ask serves few, and blocks most.
 func (q *queue) prepare(now time.Duration) {
 	a, f := &q.ask, q.group.fleet
 	a.Group, a.ID, a.Lane, a.Again = q.group.name, f.nextID(), q.lane, false
@@ -142,6 +145,7 @@ func (q *queue) prepare(now time.Duration) {
 	alone := q.alone(now)
 	first, alike := q.front()
 	q.calls, a.Copies = alike, int64(alike)
+	// What came back and what is owed goes with the ask: the store does that before it grants, so that it can grant what came back.
 	a.Settle, a.Claims = a.Settle[:0], a.Claims[:0]
 	q.begins(now)
 	for i, p := range q.leases {
@@ -205,6 +209,7 @@ func (p *lease) calendar(now time.Duration, s *spec, c *Claim) {
 		c.Seen, c.SeenBack = at.count, at.grant.Back
 	}
 	if p.blank(c.Start) {
+		// All of the window counts as gone: another limit was in force in it.
 		c.Seen, c.SeenBack = s.rule.Amount, seenBack
 	}
 }
@@ -216,12 +221,14 @@ func (p *lease) block(now time.Duration, s *spec) int64 {
 		return 0
 	}
 	p.mu.Lock()
+	// A block that takes longer to spend than it may be held would go back in part, and be missing meanwhile.
 	n := int64(p.demand.rate * s.hold.Seconds())
 	p.mu.Unlock()
 	return max(0, min(n, s.most()/10)-p.held(now))
 }
 
-// takePending moves what is to be told to the store into an ask. While the store fails only debts are told:
+// takePending moves what is to be told to the store into an ask, by the rule and the windows that are in force now: a settlement
+// may be older than a change of the limit. While the store fails only debts are told:
 // what comes back would be lost with the ask, of which it is not known whether the store has heard it.
 func (p *lease) takePending(now time.Duration, to []Settlement, failing bool) []Settlement {
 	p.mu.Lock()
@@ -250,6 +257,7 @@ func (p *lease) takePending(now time.Duration, to []Settlement, failing bool) []
 func (q *queue) call(sent time.Duration) error {
 	f, g := q.group.fleet, q.group
 	err := q.try()
+	// A connection that had ended unnoticed fails at once. To try again, once, costs the callers nothing then.
 	if err != nil && !errors.Is(err, ErrWindow) && !g.failing.Load() && f.clock.Now() < sent+soonest {
 		g.failing.Store(true)
 		q.ask.Again = true

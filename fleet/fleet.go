@@ -3,6 +3,24 @@
 // (leases), asks once for all callers that wait for the same, and goes on with its part of each limit while
 // the store is away. The limiters of package limit come from its Groups. It knows nothing of calls: those are
 // the business of package weir.
+//
+// How a call gets what it lacks:
+//
+//	limit.Permit.Take -> lease.Take          a block that is held: no lock, no wait
+//	limit.Permit.Fetch -> Group.Fetch        none: the call stands in the line of a queue
+//	  queue.looksAfter (the line's driver)   asks the store, or ends waits that are in vain
+//	    queue.fetch -> Store.Take            one Ask for all who wait: what comes back, copies, a block besides
+//	    queue.share                          those who wait go, in order; the rest is a block of the lease
+//
+// What keeps the parts of a limit together while the store is away:
+//
+//	Fleet.Run -> Group.beats -> Store.Beat   the process says that it lives, and what it wants
+//	  Members (in the store)                 who holds which part, and what is out
+//	  standing (in the process)              when it may use its part, and when no more
+//	  own (of each lease)                    what of the part is there, and what is owed
+//
+// Files are named for what is in them. Stores decide by the arithmetic of Ask, Cell, Members and Supply, or by the same in
+// a script of theirs; package storetest compares the two.
 package fleet
 
 import (
@@ -20,11 +38,15 @@ import (
 	"github.com/seed1158cd35/weir/clock"
 )
 
-// Options are how a process takes part in a fleet. The zero FleetOptions are
-// those of a program in real time with a store nearby.
+// Options are how a process takes part in a fleet. The zero Options are
+// those of a program in real time with a store nearby. Processes of one fleet should have the same, but need not: what
+// is shared stays exact.
 type Options struct {
-	Clock  clock.Clock // nil means the system's
-	Client string      // tells this process from the others; "" means at random
+	Clock clock.Clock // nil means the system's
+
+	// Client tells this process from the others, in pauses and on status pages; "" means at random. Two processes, or
+	// two runs of one, may have the same name: parts are held under a name of each run.
+	Client string
 
 	// Lease is how long a block may be spent after it was taken; 0 means 250ms, and
 	// longer for limits by the minute; below 0 every decision asks the store.
@@ -100,6 +122,7 @@ type extra struct {
 	stop context.CancelFunc // nil until it runs
 }
 
+// These are Options.Timeout and Options.Queue that are 0.
 const (
 	defaultTimeout = 100 * time.Millisecond
 	defaultQueue   = 10_000

@@ -97,6 +97,7 @@ func (g *Group) tell(ctx context.Context, now time.Duration, leases []*lease, al
 		p := leases[told]
 		told++
 		p.expire(now, all)
+		// Nobody asks for this limit: less need stand by.
 		if s, ok := p.release(now, p.spec(), all); ok {
 			p.settle(now, s)
 		}
@@ -121,6 +122,7 @@ func (g *Group) tell(ctx context.Context, now time.Duration, leases []*lease, al
 	if err == nil {
 		return told, nil
 	}
+	// What came back is lost: given back again it might count twice.
 	keepDebts(now, a.Settle, leases[:told])
 	g.own.Lock()
 	defer g.own.Unlock()
@@ -129,7 +131,7 @@ func (g *Group) tell(ctx context.Context, now time.Duration, leases []*lease, al
 }
 
 // idle reports whether nobody has asked for a while, or others have to be told of
-// something.
+// something. What is pending of a lease in use travels with its asks, for nothing.
 func (p *lease) idle(now time.Duration) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -25,11 +25,13 @@ func (q *queue) share(sent sending, now time.Duration, err error) {
 			q.tookAll(now)
 			return
 		}
+		// The window ended while the answer came: nothing of it may be used, and the next one is asked for when it has begun.
 		if end, why, ok := q.turning(sent, now); ok {
 			q.giveUp(now)
 			q.postpone(now, max(0, end-now), 0, why, 0)
 			return
 		}
+		// The answer took longer than what it grants may be held.
 		if q.late(sent, now) {
 			q.giveUp(now)
 			q.mu.Lock()
@@ -42,6 +44,7 @@ func (q *queue) share(sent sending, now time.Duration, err error) {
 		q.failed(now)
 		return
 	}
+	// From here on the answer counts: first what it says of the limits, then those who wait.
 	q.quick.note(now, now-sent.at)
 	for i, p := range q.leases {
 		q.group.warms(now, p.spec(), q.ask.Claims[i].Cost, &q.ask.Grants[i])
@@ -73,6 +76,7 @@ func (q *queue) failed(now time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.unsure = true
+	// What became of the ask is not known: the next one is a repeat, if what the first may have granted can be used then.
 	d := min(lastRetry, firstRetry<<min(q.fails, 10))
 	q.fails++
 	q.next = now + d/2 + q.group.fleet.within(d)
@@ -180,9 +184,11 @@ func (q *queue) passed(sent sending, now, d time.Duration) bool {
 }
 
 // keep keeps what was granted of one limit besides: copies that nobody waits for any more,
-// a block to be spent soon, and what is to stand by.
+// a block to be spent soon, and what is to stand by. All of it counts as had, and all but what stands by as used: by that the
+// size of the next block is reckoned, and how much is wanted.
 func (q *queue) keep(i int, p *lease, spare int64, sent sending, now time.Duration) {
 	c, g, s := &q.ask.Claims[i], &q.ask.Grants[i], p.spec()
+	// Of Extra a block is to be spent soon, and the rest, of a calendar limit, stands by.
 	block := min(g.Extra, q.block[i])
 	all := q.ask.Granted*c.Cost + g.Extra
 	p.mu.Lock()

@@ -64,6 +64,8 @@ type lease struct {
 }
 
 const (
+	// blocksHeld is how many blocks a lease has at once: asks of different queues, for calls with other limits besides, bring
+	// blocks that end at different times.
 	blocksHeld = 4
 	unpaused   = time.Duration(math.MinInt64 / 2) // the end of no pause
 )
@@ -76,7 +78,8 @@ type granted struct {
 	mark  Mark // of the last
 }
 
-// sight is what the store said of a limit.
+// sight is what the store said of a limit. The zero sight is that it has said nothing; what it says ages, and waits in it
+// are told less its age.
 type sight struct {
 	known bool // it has said something
 	at    time.Duration
@@ -169,6 +172,7 @@ func (p *lease) mark(t limit.Turn) Mark {
 func (p *lease) put(now time.Duration, n int64, until expiry, m Mark) {
 	b := &granted{until: until, mark: m}
 	b.left.Store(n)
+	// An empty slot, or one that has had its time, counts as a block with nothing left.
 	worst, least := 0, int64(math.MaxInt64)
 	for i := range p.blocks {
 		var left int64
@@ -285,6 +289,7 @@ func (p *lease) hears(now time.Duration, c *Claim, g Grant, at time.Time, again 
 	next := sight{known: true, at: now, grant: g}
 	if c.Rule.Shape == limit.Fixed { // the limit may have been changed since it was asked for
 		next.start, next.end = c.Start, c.End
+		// The store's clock is in the second window that the claim names.
 		if !at.Before(c.End) {
 			next.start, next.end = c.End, c.Next
 		}
@@ -360,6 +365,7 @@ func (p *lease) Retire(now time.Duration) bool {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	// What it still has to tell would be lost, and how fast it is used.
 	if len(p.pending) > 0 || now < p.demand.at+idleQueue {
 		return false
 	}
@@ -377,7 +383,8 @@ type demand struct {
 	primed bool
 }
 
-const demandMemory = time.Second // how long rate looks back
+// demandMemory is how long demand.rate looks back.
+const demandMemory = time.Second
 
 // used notes that n units were taken from the store and as good as used. The rate is an average that forgets
 // exponentially, with demandMemory as its time constant.

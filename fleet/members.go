@@ -16,6 +16,16 @@ import (
 // doubled, whoever is cut off, slow or dead. What is granted is a part of what nobody
 // holds, so all parts are 1 at most.
 //
+//	the store answers      *          *  (this answer is lost)
+//	the process hears       *                  it uses its part
+//	                        |<---Silence--->|=====================
+//	it is out              |<---Silence--->|======================| then it is free
+//	                       Ack                                    Until
+//
+// The store counts from when it gave the answer that is known to have arrived, the process from when that
+// arrived: so whenever the process uses the part, the others get less by it. At Until the part is free; a
+// process that goes on for longer does so announced.
+//
 // Buckets are drained by the supply's clock, which is the store's less Lag. Fall
 // remembers what was out: the tokens that were saved up out there may have been spent.
 //
@@ -144,10 +154,12 @@ func (m *Members) Turn(now int64) {
 		return
 	}
 	if now < m.Next {
+		// Nobody falls silent meanwhile, and nothing is over: what is out stays so.
 		m.lags(m.Out*((now-m.At)/Whole), m.Out*((now-m.At)%Whole))
 		m.At = now
 		return
 	}
+	// Each is out from when it fell silent.
 	var whole, rest int64
 	count := func(part, d int64) { whole, rest = whole+part*(d/Whole), rest+part*(d%Whole) }
 	count(m.Unknown, now-m.At)
@@ -180,6 +192,7 @@ func (m *Members) change(now int64, do func()) {
 // fell notes that so much was out. Who was out with less, or as much and earlier,
 // needs no memory of its own.
 func (m *Members) fell(before int64) {
+	// By the supply's clock, as tokens come by it.
 	z := m.Z(m.At)
 	kept := m.Falls[:0]
 	for _, f := range m.Falls {

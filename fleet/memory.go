@@ -8,7 +8,8 @@ import (
 
 // Memory is a Store in this process: for one program with several instances of
 // weir, for simulators, and as the measure of the others. What is full again, and
-// what has had its time, is forgotten when room is needed.
+// what has had its time, is forgotten when room is needed. It is safe for concurrent use. One lock is held
+// for each call, and now and then for a look at all that is kept.
 type Memory struct {
 	clock func() time.Time
 
@@ -140,11 +141,13 @@ func (m *Memory) Take(ctx context.Context, a *Ask) error {
 		return err
 	}
 	a.Now = at
+	// A lane has one ask at a time: the latest answer is all that a repeat can want.
 	last := g.lanes[a.Lane]
 	if last != nil && last.id == a.ID { // whichever of the two came first
 		a.repeat(last.granted, last.grants)
 		return nil
 	}
+	// Members, cells and answer are of one instant.
 	supply := g.members.Supply(at.UnixMicro())
 	if err := a.Fits(at.UnixMicro()); err != nil {
 		return err

@@ -93,6 +93,7 @@ func (p *lease) takeOwn(now time.Duration, u ownUse, n int64) limit.Turn {
 	default:
 		return p.takeStandby(now, u, n)
 	}
+	// A turn knows when its units were taken: what came back of them leaves the window then.
 	t := ownTurn(u.key, n)
 	t.Place = int64(now)
 	return t
@@ -113,6 +114,8 @@ func (p *lease) drawOwn(now time.Duration, n int64) (limit.Turn, expiry, bool) {
 	g.own.Lock()
 	defer g.own.Unlock()
 	u := g.standing.use(now)
+	// A call has failed, and the silence is not over: of a calendar limit what stands by can be used at once, as it is charged.
+	// Of others the store may still grant to all what this process would use.
 	if !u.mode.uses() && (p.spec().rule.Shape != limit.Fixed || !g.failing.Load()) {
 		return limit.Turn{}, noExpiry, false
 	}
@@ -148,6 +151,7 @@ func (p *lease) backOwn(now time.Duration, t limit.Turn, n int64) {
 	defer p.group.own.Unlock()
 	u := p.group.standing.use(now)
 	s := p.spec()
+	// Of a share of a quota: it comes back to the share, in the same window.
 	if b := &p.own.standby; s.rule.Shape == limit.Fixed && b.lent == int(-t.Low) && b.win == -t.Place {
 		b.share += n
 		p.group.fleet.spent.Add(-n)
@@ -213,6 +217,7 @@ func (p *lease) tokens(s *spec, u ownUse) (top int64) {
 	m, o := &s.rule.Meter, &p.own
 	top = partDown(m.Cap, u.part)
 	switch {
+	// Another use begins with nothing: what was left of the last one is worth nothing.
 	case o.key != u.key || o.unit == 0:
 		o.key, o.z, o.level, o.unit = u.key, 0, 0, m.Unit
 		if p.begin.empty && p.begin.from > u.began { // what came before is another limit's
@@ -259,10 +264,10 @@ func (p *lease) allowsTokens(s *spec, u ownUse, ahead, n int64) allowance {
 	return allowance{wait: micros(max(1, scaleUp(us, Whole, u.part)))}
 }
 
-// addMost, timesMost and scaleUp are a sum, a product, and a*b/c rounded up, which stay where they are
-// too large.
+// addMost is a sum that stays at most62 where it is larger. No number is below 0, here and in what follows.
 func addMost(a, b int64) int64 { return min(a, most62-min(b, most62)) + min(b, most62) }
 
+// timesMost is a product that stays at most62 where it is larger.
 func timesMost(a, b int64) int64 {
 	if hi, lo := bits.Mul64(uint64(a), uint64(b)); hi == 0 && lo < most62 {
 		return int64(lo)
@@ -270,6 +275,7 @@ func timesMost(a, b int64) int64 {
 	return most62
 }
 
+// scaleUp is a*b/c, rounded up, that stays at most62 where it is larger; c is not 0.
 func scaleUp(a, b, c int64) int64 {
 	hi, lo := bits.Mul64(uint64(a), uint64(b))
 	if hi >= uint64(c) {

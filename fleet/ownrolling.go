@@ -132,6 +132,7 @@ func (p *lease) turnOwn(now time.Duration, s *spec, u ownUse) {
 		case limit.Bucket:
 			o.key, o.z, o.level, o.unit = u.key, u.z, 0, s.rule.Meter.Unit
 		case limit.Rolling:
+			// Nobody knows when what went under the other shape went: all of the part counts as spent now.
 			o.spent, o.window = counts{}, window{}
 			per := windowOf(&s.limit).Per
 			o.spent.add(now+per, now+per+slack(per), partDown(s.rule.Amount, u.part), s.grain())
@@ -191,6 +192,7 @@ func (p *lease) gaveBack(now time.Duration, m Mark, n int64) {
 	p.group.own.Lock()
 	defer p.group.own.Unlock()
 	p.turnOwn(now, s, p.group.standing.use(now))
+	// When the store counted it is known to within an exchange and the hold.
 	slop := p.group.standing.rtt + s.hold
 	p.own.had.removeAround(begin+least-slop, begin+most+slop, n)
 }

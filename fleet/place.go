@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// A Place is how a process stands in a group.
+// A Place is how a process stands in a group, for status pages and metrics. Parts are shares of 1, of all limits of the group
+// alike.
 type Place struct {
 	Group   string
 	State   limit.State
@@ -16,8 +17,8 @@ type Place struct {
 	Unknown float64       // of these, what nobody has shown since the store was emptied
 	Known   time.Duration // how much longer that is held back
 
-	cold cold
-	at   time.Time
+	cold cold      // what Warm goes by
+	at   time.Time // the store's clock, as far as it is known
 }
 
 // Warm is in how long the store can grant all of a limit of the group, as it knows what was used of
@@ -29,7 +30,8 @@ func (p *Place) Warm(l *limit.Limit) time.Duration {
 	return 0
 }
 
-// Places is how this process stands in each group, in the order of their names.
+// Places is how this process stands in each group, in the order of their names: as of now, though of what others do it is as
+// old as the latest answer to a beat.
 func (f *Fleet) Places() []Place {
 	now := f.clock.Now()
 	var all []Place

@@ -21,7 +21,11 @@ type queueKey [mostShared]*lease
 
 // A queue is the callers of this process who wait for the same limits and keys, in a line whose driver looks
 // after all: those go first that can from what is held, then it asks the store for the others, and tells those
-// who wait in vain.
+// who wait in vain. A queue stays for idleQueue after its last call, with what it knows of the store.
+//
+// Why a line for each set of leases, and not one for each limit, as an upstream has them: an ask is all or none, of all limits
+// of a call, and so those can be asked for together who lack the same. A call of two limits in the line of one of them
+// would be asked for alone.
 type queue struct {
 	group  *Group
 	leases []*lease

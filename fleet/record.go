@@ -49,6 +49,7 @@ func (m *Memory) Load(ctx context.Context, group string, names []string) ([]Reco
 	return all, now, nil
 }
 
+// record is a copy of the record of a name: with a Version of 0 if there is none, or none any more.
 func (g *group) record(now time.Time, name string) Record {
 	r := g.records[name]
 	if r == nil || now.After(r.until) {
@@ -63,7 +64,7 @@ func (r Record) clone() Record {
 	return r
 }
 
-// Swap is Store's.
+// Swap is Store's. The value is copied, as is that which Load returns: the caller's bytes stay its own.
 func (m *Memory) Swap(ctx context.Context, group string, r Record) (Record, bool, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -80,7 +80,7 @@ func (p *lease) plenty(now time.Duration) bool {
 	return p.seen.known && p.seen.grant.Left > p.spec().most()/2 && now < p.seen.at+time.Second
 }
 
-// notShort is where came never gets.
+// notShort is where came never gets: the queue of a shortage that stands there is short of nothing that can come back here.
 const notShort = math.MaxInt64
 
 // isShort notes that the queue asks again as soon as came is so large, and reports whether
@@ -89,6 +89,7 @@ func (p *lease) isShort(q *queue, until int64) (enough bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.short = slices.DeleteFunc(p.short, func(s shortage) bool { return s.q == q })
+	// As much may have come back between the ask and now.
 	if p.came >= until || until == notShort {
 		return until != notShort
 	}
@@ -109,6 +110,7 @@ func (p *lease) soon(now time.Duration) {
 		return
 	}
 	f := p.group.fleet
+	// One of those that come within toldWithin wakes Run; the others are told along with it.
 	if f.tell.CompareAndSwap(0, int64(now+toldWithin)) {
 		f.waker.Wake()
 	}

@@ -20,6 +20,7 @@ type held struct {
 	until time.Duration
 }
 
+// mostKept is how many smaller parts are remembered; of more the last two count as the smaller one of both.
 const mostKept = 32
 
 // note is that another part is held from now on.

@@ -91,6 +91,7 @@ func (f *Fleet) close(ctx context.Context) error {
 }
 
 const (
+	// tick is how often Run looks after the groups; each process a little earlier or later, so that a fleet does not in step.
 	tick = 250 * time.Millisecond
 	// idleQueue is how long a queue is kept in which nobody waits.
 	idleQueue = 10 * time.Second
@@ -99,6 +100,7 @@ const (
 // Run beats for the groups of this process, gives back what is leased and idle, and looks
 // whether the store is away, until ctx ends.
 func (f *Fleet) Run(ctx context.Context) {
+	// Beats must go on while something is given back to a store that stands still.
 	f.begin(func() { f.beatAll(ctx) })
 	for {
 		f.watch(f.clock.Now())

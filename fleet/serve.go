@@ -20,6 +20,7 @@ func (q *queue) refuseAlone(now time.Duration, driver line.Asker) (at time.Durat
 	if !u.mode.uses() && u.mode != refusing {
 		return at, false
 	}
+	// Each waits for what those before it want, too: ahead is what they cost.
 	pause, _ := q.paused(now)
 	var ahead [mostShared]int64
 	q.line.Each(func(a line.Asker) line.Kind {
@@ -131,7 +132,7 @@ func (q *queue) refuse(now, wait time.Duration, why int, cost int64) (unknown bo
 	return unknown
 }
 
-// after is how long it takes at least until n units have come.
+// after is how long it takes at least until n units have come; 0 for a calendar limit, all of which come at once.
 func (p *lease) after(n int64) time.Duration {
 	s := p.spec()
 	if s.limit.Shape == limit.Fixed || n <= 0 {

@@ -7,7 +7,9 @@ import (
 )
 
 // Fetch is Home's: it gets what a call lacks from the store, waiting in order with the others of this
-// process that wait for the same.
+// process that wait for the same. The answer of a store that is there is waited for also if f.Until is over before: a call
+// without patience gets what there is now. With more than mostShared limits, or a key of which too many are known, nothing
+// is asked.
 func (g *Group) Fetch(ctx context.Context, f *limit.Fetch) (limit.Verdict, error) {
 	var leases [mostShared]*lease
 	var costs [mostShared]int64

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// A source makes the leases of one registry. It is guarded by the registry's lock, but for spec.
+// A source makes the leases of one registry. It is guarded by the registry's lock, but for spec, which decisions read
+// without one: a limit that is changed is another spec, and a spec never changes.
 type source struct {
 	group   *Group
 	spec    atomic.Pointer[spec] // how the limit is shared

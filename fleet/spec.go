@@ -65,6 +65,7 @@ func newSpec(l limit.Limit, lease, guard time.Duration) *spec {
 func (s *spec) bucket(lease, guard time.Duration) {
 	r := s.limit.Rate
 	s.rule.Meter = bucket.MeterOf(r)
+	// fill is how long an empty bucket takes to be full; a hold of a quarter of it holds a quarter of the burst back.
 	fill := time.Duration(float64(r.Full()) / r.PerSecond() * float64(time.Second))
 	if block := max(guard, min(longestLease, max(lease, r.Per/leaseShare), fill/4)); r.PerSecond()*block.Seconds() < worthLeasing {
 		s.leased = false
@@ -95,6 +96,7 @@ func (s *spec) bucket(lease, guard time.Duration) {
 // used so much later.
 func (s *spec) rolling(_, guard time.Duration) {
 	w := windowOf(&s.limit)
+	// Units count for so much longer than the window: that is what is lost.
 	s.hold = min(longestLease, w.Per/rollingShare)
 	if s.hold < guard {
 		s.hold, s.leased = min(guard, w.Per/10), false

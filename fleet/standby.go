@@ -43,7 +43,7 @@ func (p *lease) stands(now time.Duration, s *spec, u ownUse) int64 {
 	return left + b.share
 }
 
-// marked is how many units with a mark stand by, unmarked how many without, and all both.
+// marked is how many units with a mark stand by: those can be given back to the store.
 func (b *standby) marked(now time.Duration, c clock.Clock) int64 {
 	if b.left == 0 || b.until.passed(now, c) {
 		return 0
@@ -51,6 +51,7 @@ func (b *standby) marked(now time.Duration, c clock.Clock) int64 {
 	return b.left
 }
 
+// unmarked is how many stand by that a repeat brought. They are used, or lost.
 func (b *standby) unmarked(now time.Duration, c clock.Clock) int64 {
 	if b.loose == 0 || b.looseUntil.passed(now, c) {
 		return 0
@@ -58,6 +59,7 @@ func (b *standby) unmarked(now time.Duration, c clock.Clock) int64 {
 	return b.loose
 }
 
+// all is both.
 func (b *standby) all(now time.Duration, c clock.Clock) int64 {
 	return b.marked(now, c) + b.unmarked(now, c)
 }
@@ -93,6 +95,7 @@ func (p *lease) turnStandby(start int64) {
 func (p *lease) takeStandby(now time.Duration, u ownUse, n int64) limit.Turn {
 	b := &p.own.standby
 	b.used += n
+	// A share is spent first: what stands by is charged already, and comes back to the store if it is not needed.
 	if k := min(n, b.share); k > 0 && u.mode == sharing {
 		b.share -= k
 		b.draw(now, n-k, p.group.fleet.clock)
@@ -178,6 +181,7 @@ func (p *lease) uses(now time.Duration, start, n int64) {
 		b.begun = now
 	}
 	life := p.group.fleet.o.Outage.Seconds()
+	// An average that forgets exponentially, over the time for which the store keeps a part.
 	b.rate = b.rate*math.Exp(-(now-b.at).Seconds()/life) + float64(n)/life
 	b.at = now
 	b.used += n
@@ -197,6 +201,7 @@ func (p *lease) wants(now time.Duration, s *spec) int64 {
 		return 0
 	}
 	life := p.group.fleet.o.Outage.Seconds()
+	// A rate that has been noted for a shorter time than it looks back is as much too low.
 	lately := b.rate * math.Exp(-(now-b.at).Seconds()/life) / max(1-math.Exp(-(now-b.begun).Seconds()/life), 1e-3)
 	n := int64(lately * life)
 	n = min(n, b.used, partDown(seen.grant.Left, p.group.standing.part)/2)

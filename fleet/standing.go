@@ -83,6 +83,7 @@ const (
 	refusing             // they are refused
 )
 
+// modes are the names of modes.
 var modes = [...]string{"heard", "new", "cut off", "past", "share", "refuse"}
 
 // String is the mode in logs and tests.
@@ -107,6 +108,7 @@ func (s *standing) from() time.Duration {
 	switch {
 	case s.left:
 		return bucket.Never
+	// A share needs no part: it can be used before the store was ever reached.
 	case !s.met && s.rules.without.Share > 0:
 		return s.began + s.rules.silence
 	case !s.met:
@@ -120,7 +122,13 @@ func (s *standing) from() time.Duration {
 // over is when the part is over that the latest answer granted.
 func (s *standing) over() time.Duration { return s.sent + s.rules.life - slack(s.rules.life) }
 
-// mode is how calls are served now, and of which part, in millionths.
+// mode is how calls are served now, and of which part, in millionths:
+//
+//	             an answer of late   the silence is over           the part is over, or there was none
+//	met          asking              parted                        past, sharing, refusing, or waiting
+//	never met    -                   waiting, or sharing           -
+//
+// What follows the part is configured: see Without. One that has left asks, whatever it hears.
 func (s *standing) mode(now time.Duration) (mode, int64) {
 	w := s.rules.without
 	switch {
@@ -130,10 +138,12 @@ func (s *standing) mode(now time.Duration) (mode, int64) {
 		return waiting, 0
 	case now <= s.from():
 		return asking, 0
+	// The store keeps the part: it grants to others so much less.
 	case s.part > 0 && now < s.over():
 		return parted, s.part
 	case w.Share > 0:
 		return sharing, int64(w.Share * Whole)
+	// From here on the store may have given the part to others.
 	case w.Refuse && now >= s.over():
 		return refusing, 0
 	case s.part > 0:
@@ -185,6 +195,7 @@ func (s *standing) hears(now, copied time.Duration, b *Beat, a *Standing) bool {
 	}
 	s.pending = nil
 	s.use(now) // what has come of the part until now
+	// A part that was over was not held until now, whatever it was used for.
 	lapsed := s.met && now >= s.over()
 	if lapsed {
 		s.kept.note(now, 0) // what it held has expired meanwhile
@@ -196,9 +207,11 @@ func (s *standing) hears(now, copied time.Duration, b *Beat, a *Standing) bool {
 	s.ack, s.gen, s.part, s.until = a.No, a.Gen, a.Part, a.Until
 	s.kept.note(now, a.Part)
 	switch {
+	// The process goes by the store.
 	case !b.Alone || !s.slow:
 		s.solo = 0
 		s.epoch++
+	// The store knows from this answer on that the process goes on by itself: another use begins.
 	case s.solo == 0 || had == 0 || lapsed:
 		s.solo = now
 		s.epoch++
@@ -250,6 +263,7 @@ func (s *standing) use(now time.Duration) ownUse {
 	if key != s.key {
 		s.key, s.z, s.rest, s.at, s.speed = key, 0, 0, began, part
 	}
+	// The supply clock of the use has run at the speed of the part since it was looked at last, in whole numbers.
 	if d := int64((now - s.at) / time.Microsecond); d > 0 {
 		s.rest += d % Whole * s.speed
 		s.z += d/Whole*s.speed + s.rest/Whole

@@ -58,6 +58,10 @@ var ErrWindow = errors.New("the store's clock is in another calendar window")
 
 // An Ask is one request to a store. Group, Key and Name are any text, within the
 // 256 bytes that weir keeps of a key.
+//
+// It is executed in this order, at one instant of the store's clock: a repeat gets the answer that it has had; Settle, one
+// after the other; as many of Copies as every claim bears, all or none of each copy; Extra of each claim by itself. An Ask
+// may be used again for the next one; Rules must stay as they are for as long as anybody may read them.
 type Ask struct {
 	Group string
 
@@ -128,11 +132,12 @@ type Grant struct {
 }
 
 // A Mark says where a unit stands, so that it can come back. Each unit before it
-// stands Step lower.
+// stands Step lower. The zero Mark is none: nothing comes back by it. What the numbers mean is the store's; nobody else
+// reckons with them but to say where a unit before the last stands.
 type Mark struct{ At, Level, Step int64 }
 
 // A Settlement is what a process says of units that were granted to it, or used
-// without that.
+// without that. What comes back does so before what is owed is charged.
 type Settlement struct {
 	Rule *Rule
 	Key  string
@@ -145,7 +150,8 @@ type Settlement struct {
 	Pause time.Duration // nothing is granted for so long from now; a pause is never made shorter
 }
 
-// A Record is a small value that several processes agree on. A version never comes
+// A Record is a small value that several processes agree on: pauses, the state of a breaker, who counts jobs. Who writes one
+// has read it before, and reads again if another was faster, see Swap. A version never comes
 // again, not even after the record has expired.
 type Record struct {
 	Name    string

@@ -54,7 +54,10 @@ func partUp(n, part int64) int64 { return n - partDown(n, Whole-part) }
 // floor is the weight that a bucket has at least: the tokens that are saved up out
 // there, or may have been spent of late.
 func (s *Supply) floor(cap, drain int64) int64 {
+	// What is out now counts as taken.
 	w := partUp(cap, s.Out)
+	// What was out until a while ago comes back as tokens do: those who were out had saved up a part of the burst, and may have
+	// spent it.
 	for _, f := range s.Falls {
 		hi, lo := bits.Mul64(uint64(max(0, s.Z-f.At)), uint64(drain))
 		if top := partUp(cap, min(f.Part, Whole)); hi == 0 && int64(lo) >= 0 {

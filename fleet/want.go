@@ -7,13 +7,15 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// Want is what a call lacks for which the store's state is to blame.
+// Want is what a call lacks for which the store's state is to blame, and how long that may last: what refusals tell besides
+// the limit's own wait. LacksNothing if the store is there.
 func (p *lease) Want(now time.Duration, cost int64) limit.Want {
 	g := p.group
 	g.own.Lock()
 	defer g.own.Unlock()
 	u := g.standing.use(now)
 	w := limit.Want{State: g.standing.state(now)}
+	// The key is one of more than mostPassing: the store is not asked for it, and in passingKept there may be room.
 	if p.crowdedOut {
 		w.Lack, w.Wait, w.Keys = limit.LacksStore, passingKept, true
 		return w
