@@ -56,14 +56,18 @@ func weirInFlight() op { return decisionOf(weirWith(weir.Concurrency{Auto: true,
 func decisionOf(u *weir.Upstream) op {
 	return func() bool {
 		var p weir.Permit
-		d := u.Try(weir.Call{}, &p)
+		if !u.Try(weir.Call{}, &p).Allowed {
+			return false
+		}
 		p.Report(good)
-		return d.Allowed
+		return true
 	}
 }
 
-func weirDo() op {
-	u, ctx := weirUpstream(), context.Background()
+func weirDo() op { return doOf(weirUpstream()) }
+
+func doOf(u *weir.Upstream) op {
+	ctx := context.Background()
 	return func() bool {
 		n, err := weir.Do(ctx, u, weir.Call{}, func(context.Context) (int, error) { return 1, nil })
 		return n == 1 && err == nil

@@ -45,6 +45,19 @@ var targets = []target{
 	{"Decision, allocations", 0, false, allocs("Decision")},
 	{"Do, 1 goroutine, failsafe to weir", 6, true, slower("Do", "failsafe", 1)},
 	{"Do, allocations", 1, false, allocs("Do")},
+	{"Refuse by an upstream, 1 goroutine, ns where a clock read takes 25", 55, false, scaled(ns("Refuse", "weir", 1))},
+	{"Refuse by an upstream, 64 goroutines, ns where a clock read takes 25", 30, false, scaled(ns("Refuse", "weir", 64))},
+	{"Refuse, allocations with everything on", 0, false, figureOf("Refuse", "weir+everything", 1, "allocs/op")},
+	{"Decision with everything on, 1 goroutine, ns where a clock read takes 25", 90, false, scaled(ns("Shipped", "weir", 1))},
+	{"Decision with everything on, allocations", 0, false, allocs("Shipped")},
+	{"Do with everything on, 1 goroutine, ns where a clock read takes 25", 220, false, scaled(ns("Shipped", "weir-do", 1))},
+	{"3 limits to 1", 2, false, over(ns("Several", "weir-3", 1), ns("Several", "weir", 1))},
+	{"10 limits to 1", 5, false, over(ns("Several", "weir-10", 1), ns("Several", "weir", 1))},
+	{"50 limits to 1", 20, false, over(ns("Several", "weir-50", 1), ns("Several", "weir", 1))},
+	{"3 limits, allocations", 0, false, figureOf("Several", "weir-3", 1, "allocs/op")},
+	{"Transport, allocations beyond a bare one", 4, false, func(r *results) float64 {
+		return allocs("Transport")(r) - figureOf("Transport", "ref", 1, "allocs/op")(r)
+	}},
 	{"Admission, to the budget", 1.001, false, figureOf("Admission", "weir", 64, "admitted/budget")},
 }
 
