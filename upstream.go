@@ -26,6 +26,8 @@ type Options struct {
 	Gates  []Gate     // asked after breaker and limits
 	Fleet  Fleet      // shares the limits with other processes; nil means that they are this one's own
 	Rand   *rand.Rand // for simulators, whose runs must repeat; nil means the runtime's
+
+	Deliverer Deliverer // takes what may be delivered later; nil means that nothing can be
 }
 
 // A Fleet is what processes share limits, breakers and pauses through: a *fleet.Fleet. A nil one is none.

@@ -2,6 +2,7 @@ package delivery_test
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"testing"
 	"testing/synctest"
@@ -91,6 +92,36 @@ func TestARecordWhoseAnswerWasLost(t *testing.T) {
 		synctest.Wait()
 		if len(s.sent) != 1 || lost != 0 || ended != 1 {
 			s.Errorf("sent %d times, %d recorded, %d lost", len(s.sent), ended, lost)
+		}
+	})
+}
+
+// A request that is handed in by its upstream is delivered once for a key, and one that nothing keeps is refused.
+func TestUpstreamDelivers(t *testing.T) {
+	play(t, weir.Policy{}, nil, func(s *site) {
+		u, err := weir.New("a", weir.Policy{}, weir.Options{Deliverer: s.w})
+		if err != nil {
+			s.Fatal(err)
+		}
+		defer u.Close()
+		r := weir.Request{Method: "POST", Path: "/x", Body: []byte("one"), Key: "k"}
+		first, err := u.Deliver(s.Context(), r)
+		if err != nil || !first.Fresh || first.Over || first.ID == "" {
+			s.Fatalf("%+v, %v", first, err)
+		}
+		synctest.Wait()
+		if again, err := u.Deliver(s.Context(), r); err != nil || again.Fresh || !again.Over || again.ID != first.ID {
+			s.Errorf("again: %+v, %v", again, err)
+		}
+		r.Body = []byte("two")
+		if _, err := u.Deliver(s.Context(), r); !errors.Is(err, delivery.ErrKeyReused) {
+			s.Errorf("another request: %v", err)
+		}
+		if _, err := s.u.Deliver(s.Context(), r); !errors.Is(err, weir.ErrNoDeliverer) {
+			s.Errorf("without a deliverer: %v", err)
+		}
+		if s.bodies["one"] != 1 {
+			s.Errorf("sent %v", s.bodies)
 		}
 	})
 }
