@@ -30,6 +30,9 @@ func (s *Store) prune(c *change, w *delivery.Swept) error {
 			return err
 		}
 	}
+	if err := c.w.exec("DELETE FROM answer WHERE rowid IN (SELECT rowid FROM answer WHERE expires <= ? ORDER BY expires LIMIT ?)", now, mostSwept/10); err != nil {
+		return err
+	}
 	return c.w.exec("DELETE FROM past WHERE (upstream, tenant, idem_key) IN (SELECT upstream, tenant, idem_key FROM past WHERE until <= ? ORDER BY until LIMIT ?)", now, mostSwept)
 }
 

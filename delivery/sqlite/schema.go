@@ -1,7 +1,7 @@
 package sqlite
 
 // version is that of the schema. A file of a newer one is refused, one of an older one is upgraded.
-const version = 2
+const version = 3
 
 // applicationID marks a file as weir's deliveries ("weir" in ASCII).
 const applicationID = 0x77656972
@@ -83,7 +83,8 @@ CREATE INDEX dead ON delivery(seq) WHERE status = 'failed';
 // upgrades are what each version has beyond the one before, from the second on.
 //
 // stops is 1 for a delivery after which those of its order key wait while it is a dead letter. past has the
-// idempotency keys of deliveries that were deleted, with what became of them.
+// idempotency keys of deliveries that were deleted, with what became of them. answer has those of direct calls, with
+// their first answer; its status is 0 while there is none.
 var upgrades = [version - 1]string{`
 ALTER TABLE delivery ADD COLUMN stops INTEGER NOT NULL DEFAULT 0;
 DROP INDEX keyed;
@@ -104,6 +105,23 @@ CREATE TABLE past (
 	PRIMARY KEY (upstream, tenant, idem_key)
 ) WITHOUT ROWID;
 CREATE INDEX past_until ON past(until);
+`, `
+CREATE TABLE answer (
+	upstream TEXT NOT NULL,
+	tenant TEXT NOT NULL,
+	idem_key TEXT NOT NULL,
+	fingerprint BLOB NOT NULL,
+	owner TEXT NOT NULL,
+	until INTEGER NOT NULL,
+	status INTEGER NOT NULL,
+	header TEXT NOT NULL,
+	body BLOB NOT NULL,
+	large INTEGER NOT NULL,
+	expires INTEGER NOT NULL,
+	UNIQUE (upstream, tenant, idem_key)
+);
+CREATE INDEX answer_expires ON answer(expires);
+CREATE INDEX answer_open ON answer(until) WHERE status = 0;
 `}
 
 // inLine is what stands in the line of an order key. It is that of an index, word for word, so that the index

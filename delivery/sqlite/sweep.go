@@ -128,8 +128,11 @@ func (c *change) kill(seq int64, why delivery.Reason, detail string, now int64) 
 	return upstream, c.promote(was.upstream, was.tenant, was.orderKey, now)
 }
 
-// void ends the claims of a process that has ended.
+// void ends the claims of a process that has ended, and its calls under a key.
 func (s *Store) void() error {
+	if err := s.write.do(context.Background(), false, func(c *change) error { return c.w.exec("UPDATE answer SET until = 0 WHERE status = 0") }); err != nil {
+		return err
+	}
 	for {
 		var w delivery.Swept
 		err := s.write.do(context.Background(), false, func(c *change) error {

@@ -44,6 +44,7 @@ func deliverySchedule(s string) (string, string, string) {
 // checkDeliveries complains of routes that deliver what could not be stored or sent.
 func (d *decoder) checkDeliveries(root *node, f *document) {
 	for _, p := range f.places {
+		d.checkKept(f, p)
 		at := p.at.Get("deliver")
 		if p.Deliver == proxy.DeliverNever || at == nil {
 			continue
@@ -76,4 +77,18 @@ func (f *document) isLLM(upstream string) bool {
 func (f *document) unsigned(upstream string) bool {
 	a, ok := f.AWS[upstream]
 	return ok && (a.Service == "" || a.Region == "")
+}
+
+// checkKept complains of routes that keep answers where there is no place for them.
+func (d *decoder) checkKept(f *document, p place) {
+	at := p.at.Get("idempotency")
+	switch {
+	case !p.Keep.On && (p.Keep.Waits || p.Keep.Failed):
+		d.Bad(p.at, "add idempotency: keep", "no answers are kept of which idempotency_busy or idempotency_failed could say anything")
+	case !p.Keep.On || at == nil:
+	case f.Deliveries == nil:
+		d.Bad(at, "write deliveries: {file: deliveries.db}", "there is nowhere to keep answers")
+	case f.isLLM(p.upstream):
+		d.Bad(at, "", "answers of an upstream with llm are not kept by keys yet; it has a cache")
+	}
 }

@@ -251,6 +251,7 @@ upstreams:
   b:
     url: http://h
     credentials: {Authorization: TOPIC}
+    routes: [{path: /b/, idempotency: keep, idempotency_busy: wait, idempotency_failed: keep}]
     budget: {all: 100/min, share: 10%, floor: 1/s, window: 10s}
   c:
     url: http://h

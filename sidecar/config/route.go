@@ -21,6 +21,12 @@ var routeFields = []field[proxy.Route]{
 	one("deliver", choice("true, always or false", map[string]proxy.Deliver{"true": proxy.DeliverAsked, "always": proxy.DeliverAlways, "false": proxy.DeliverNever}),
 		func(r *proxy.Route) *proxy.Deliver { return &r.Deliver }, "false",
 		"With `true`, a request with `Prefer: respond-async` is stored, answered with 202 and delivered later; with `always`, every request is. It needs `deliveries`; see docs/deliveries.md."),
+	one("idempotency", choice("keep or off", map[string]bool{"keep": true, "off": false}), func(r *proxy.Route) *bool { return &r.Keep.On }, "off",
+		"With `keep`, the first answer to a call with an `Idempotency-Key` is kept and given again. It needs `deliveries`; see docs/deliveries.md."),
+	one("idempotency_busy", choice("refuse or wait", map[string]bool{"wait": true, "refuse": false}), func(r *proxy.Route) *bool { return &r.Keep.Waits }, "refuse",
+		"What becomes of a second call while the first one under its key is under way: 409, or it waits for the answer, for the upstream's `max_wait` at most."),
+	one("idempotency_failed", choice("keep or off", map[string]bool{"keep": true, "off": false}), func(r *proxy.Route) *bool { return &r.Keep.Failed }, "off",
+		"With `keep`, answers of 500 and above are kept, too. Without it the next call under the key is made, and told that nobody knows whether the first was."),
 }
 
 func readRoutes(d *decoder, n *node, u *site) {

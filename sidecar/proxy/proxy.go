@@ -15,6 +15,7 @@ import (
 	"sync/atomic"
 
 	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/delivery"
 	"github.com/seed1158cd35/weir/httpx"
 	"github.com/seed1158cd35/weir/internal/refuse"
 	"github.com/seed1158cd35/weir/limit"
@@ -28,6 +29,7 @@ type Proxy struct {
 	table   atomic.Pointer[table]
 	own     own
 	later   atomic.Pointer[Accepter]
+	answers atomic.Pointer[delivery.Answers]
 	setting sync.Mutex
 	reverse *httputil.ReverseProxy // of what leaves HTTP
 }
@@ -109,6 +111,10 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	trip := &trip{to: to, path: path, stream: by.Stream, id: id, who: who, table: t}
 	if by.later(r) {
 		p.deliver(w, r, trip)
+		return
+	}
+	if by.keyed(r) {
+		p.once(w, r, trip, by.Keep)
 		return
 	}
 	p.send(w, r, trip)
@@ -230,6 +236,8 @@ type trip struct {
 	body   io.Reader // as the server gave it
 	duplex bool      // the body may be read while the answer is written
 	cut    error     // the answer broke off
+
+	brought int // status of the upstream's answer, once it is passed on
 }
 
 type tripKey struct{}

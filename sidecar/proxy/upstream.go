@@ -74,6 +74,7 @@ type Route struct {
 	Stream bool
 
 	Deliver Deliver
+	Keep    Keep // of first answers by Idempotency-Key
 }
 
 // A target is an upstream in use.

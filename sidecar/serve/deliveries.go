@@ -41,6 +41,7 @@ func (s *Server) newDeliveries(c *config.Deliveries, registry prometheus.Registe
 	d.worker = &delivery.Worker{Queue: store, Owner: "weir", Sender: s.proxy.Sender, Schedule: s.proxy.ScheduleOf, Events: s.deliveryEvents(d)}
 	s.deliveries = d
 	s.proxy.Later(d)
+	s.proxy.Answering(store)
 	return nil
 }
 

@@ -1,0 +1,237 @@
+package proxy
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/seed1158cd35/weir/delivery"
+	"github.com/seed1158cd35/weir/httpx"
+	"github.com/seed1158cd35/weir/internal/refuse"
+)
+
+// Keep says what becomes of the first answers of calls with an Idempotency-Key. The zero Keep keeps none.
+type Keep struct {
+	On     bool
+	Waits  bool // a second call waits for the first one, for the upstream's MaxWait at most; without it it is refused
+	Failed bool // answers of 500 and above are kept, too
+}
+
+// Answering has first answers kept by a. Without it calls that want that are refused.
+func (p *Proxy) Answering(a delivery.Answers) { p.answers.Store(&a) }
+
+// IdempotencyHeader says on an answer that it is not known whether an earlier call under the same key was made.
+const IdempotencyHeader = "Weir-Idempotency"
+
+// keyed reports whether the first answer to the request is to be kept.
+func (r *Route) keyed(q *http.Request) bool {
+	return r.Keep.On && q.Header["Idempotency-Key"] != nil && q.Header["Upgrade"] == nil
+}
+
+// once sends a request on if it is the first one under its key, and answers with the first answer if it is not.
+func (p *Proxy) once(w http.ResponseWriter, r *http.Request, t *trip, how Keep) {
+	a := p.answers.Load()
+	if a == nil {
+		refusal(w, http.StatusServiceUnavailable, refuse.ServiceUnavailable, "weir has nowhere to keep answers (deliveries); a new start may be needed", nil)
+		return
+	}
+	k, f := t.keyOf(r)
+	if f != nil {
+		f.Write(w)
+		return
+	}
+	kept, err := begin(r.Context(), *a, k, t.patience(how))
+	switch {
+	case err != nil:
+		keyRefused(w, err)
+	case kept.State == delivery.UnderWay:
+		w.Header().Set("Retry-After", "1")
+		refusal(w, http.StatusConflict, "CONFLICT", "a call under the same Idempotency-Key is under way", map[string]any{"field": "Idempotency-Key", "reason": "under way"})
+	case kept.State == delivery.Answered:
+		replay(w, kept.Answer)
+	default:
+		if kept.State == delivery.Unknown {
+			w.Header().Set(IdempotencyHeader, "unknown")
+		}
+		p.first(w, r, t, how, *a, k)
+	}
+}
+
+// recording bounds how long it takes to store how a call ended.
+const recording = 5 * time.Second
+
+// first sends a request on and keeps what is answered. However that ends, it is recorded.
+func (p *Proxy) first(w http.ResponseWriter, r *http.Request, t *trip, how Keep, a delivery.Answers, k *delivery.Keyed) {
+	c := &copying{ResponseWriter: w}
+	whole := false
+	defer func() {
+		finish, answer := t.finishOf(c, how, whole)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), recording)
+		defer cancel()
+		_ = a.Finish(ctx, k, finish, answer) // or its time runs out, and the next call is told that nobody knows
+	}()
+	p.send(c, r, t)
+	whole = t.cut == nil && r.Context().Err() == nil
+}
+
+// finishOf says what a call was that has ended.
+func (t *trip) finishOf(c *copying, how Keep, whole bool) (delivery.Finish, *delivery.KeptAnswer) {
+	safe := slices.Contains([]string{http.MethodGet, http.MethodHead, http.MethodOptions}, t.came.Method)
+	o := &t.story.Outcome
+	switch {
+	case t.brought == 0 && (t.story.Attempts == 0 || o.Undone || o.Unsent), safe && (t.brought == 0 || !whole):
+		return delivery.NotMade, nil
+	case t.brought == 0 || !whole:
+		return delivery.Doubtful, nil
+	case slices.Contains([]int{http.StatusRequestTimeout, http.StatusConflict, http.StatusTooEarly, http.StatusTooManyRequests}, t.brought):
+		return delivery.NotMade, nil
+	case t.brought < 500 || how.Failed:
+		return delivery.KeepFirst, c.answer()
+	case safe:
+		return delivery.NotMade, nil
+	}
+	return delivery.Doubtful, nil
+}
+
+// keyOf is the key of a request, whose body is held until it is known whether it is sent.
+func (t *trip) keyOf(r *http.Request) (*delivery.Keyed, *refuse.Facts) {
+	bad := func(reason string) (*delivery.Keyed, *refuse.Facts) {
+		return nil, &refuse.Facts{Status: http.StatusBadRequest, Code: refuse.ValidationError, Message: "Idempotency-Key: " + reason, Details: map[string]any{"field": "Idempotency-Key", "reason": reason}, Final: true}
+	}
+	key, err := delivery.ParseKey(r.Header)
+	if err != nil {
+		return bad(err.Error())
+	}
+	body, f := t.bodyOf(r)
+	if f != nil {
+		f.Message = strings.Replace(f.Message, "a request to be delivered later", "a request whose first answer is kept (idempotency)", 1)
+		return nil, f
+	}
+	r.Body, r.ContentLength, r.TransferEncoding = io.NopCloser(bytes.NewReader(body)), int64(len(body)), nil
+	if len(body) == 0 {
+		r.Body = http.NoBody
+	}
+	q := delivery.Request{Upstream: t.to.Name, Method: r.Method, Path: t.path, Query: r.URL.RawQuery, Header: r.Header, Body: body}
+	return &delivery.Keyed{Upstream: t.to.Name, Tenant: t.tenant(r), Key: key, Print: q.Fingerprint(), Call: rand.Text(), Until: time.Now().Add(t.longest())}, nil
+}
+
+// tenant is whose the key is: a caller's by its name, and by the credentials that it shows to the upstream, so that
+// nobody gets the answer of somebody else.
+func (t *trip) tenant(r *http.Request) string {
+	h := sha256.New()
+	for _, name := range slices.Sorted(maps.Keys(r.Header)) {
+		if Secret(name) && !slices.Contains(t.who.Shown, name) && t.to.Sends[name] == nil {
+			for _, v := range r.Header[name] {
+				fmt.Fprintf(h, "%q %q ", name, bare(v))
+			}
+		}
+	}
+	return t.who.Name + "\x00" + hex.EncodeToString(h.Sum(nil)[:16])
+}
+
+// longest is how long a call takes: after that nobody knows how it ended.
+func (t *trip) longest() time.Duration {
+	policy := t.to.weir.Policy()
+	long := time.Hour
+	if policy.Timeouts.Call > 0 {
+		long = policy.Timeouts.Call + max(policy.Timeouts.Idle, 0)
+	}
+	return long + 5*time.Second
+}
+
+func (t *trip) patience(how Keep) time.Duration {
+	if !how.Waits {
+		return 0
+	}
+	return max(0, t.to.weir.Policy().MaxWait)
+}
+
+// begin takes a key, and waits for another call under it.
+func begin(ctx context.Context, a delivery.Answers, k *delivery.Keyed, patience time.Duration) (kept delivery.Kept, err error) {
+	end := time.Now().Add(patience)
+	for wait := 5 * time.Millisecond; ; wait = min(2*wait, 250*time.Millisecond) {
+		asking, cancel := context.WithTimeout(ctx, accepting)
+		kept, err = a.Begin(asking, k)
+		cancel()
+		if err != nil || kept.State != delivery.UnderWay || !time.Now().Add(wait).Before(end) {
+			return kept, err
+		}
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return kept, context.Cause(ctx)
+		}
+	}
+}
+
+func keyRefused(w http.ResponseWriter, err error) {
+	if errors.Is(err, delivery.ErrKeyReused) {
+		notAccepted(w, "", err)
+		return
+	}
+	w.Header().Set("Retry-After", "1")
+	refusal(w, http.StatusServiceUnavailable, refuse.ServiceUnavailable, "the request was not sent, as nobody knows whether its Idempotency-Key was used: the deliveries' file does not answer", nil)
+}
+
+// replay gives the first answer again.
+func replay(w http.ResponseWriter, a *delivery.KeptAnswer) {
+	w.Header().Set("Idempotency-Replayed", "true")
+	if a.Large {
+		refusal(w, http.StatusConflict, "CONFLICT", fmt.Sprintf("the call was made, and answered with %d; the answer was a stream or larger than %d bytes, and was not kept", a.Status, delivery.MaxKept),
+			map[string]any{"field": "Idempotency-Key", "reason": "answer not kept"})
+		return
+	}
+	for name, v := range a.Header {
+		if name != httpx.CorrelationHeader {
+			w.Header()[name] = v
+		}
+	}
+	w.WriteHeader(a.Status)
+	_, _ = w.Write(a.Body)
+}
+
+// A copying writer keeps what it passes on, as far as answers are kept.
+type copying struct {
+	http.ResponseWriter
+	status int
+	header http.Header
+	body   []byte
+	large  bool
+}
+
+func (c *copying) Unwrap() http.ResponseWriter { return c.ResponseWriter }
+
+func (c *copying) WriteHeader(status int) {
+	if status >= http.StatusOK && c.status == 0 {
+		c.status, c.header = status, c.Header().Clone()
+		c.large = isEvents(c.header)
+	}
+	c.ResponseWriter.WriteHeader(status)
+}
+
+func (c *copying) Write(b []byte) (int, error) {
+	if c.large = c.large || len(c.body)+len(b) > delivery.MaxKept; c.large {
+		c.body = nil
+	} else {
+		c.body = append(c.body, b...)
+	}
+	return c.ResponseWriter.Write(b)
+}
+
+// answer is what is kept, without what is of this one call.
+func (c *copying) answer() *delivery.KeptAnswer {
+	for _, name := range []string{httpx.CorrelationHeader, "Connection", "Transfer-Encoding", "Trailer", "Keep-Alive", IdempotencyHeader, AttemptsHeader} {
+		delete(c.header, name)
+	}
+	return &delivery.KeptAnswer{Status: c.status, Header: c.header, Body: c.body, Large: c.large}
+}
