@@ -164,7 +164,7 @@ func TestWaitThatGrowsTooLongEnds(t *testing.T) {
 			}
 		})
 		pass(500 * ms)
-		other.Report(hinted(30 * sec).o)
+		other.Report(hinted(30 * sec).O)
 		wg.Wait()
 	})
 }
@@ -255,8 +255,8 @@ func TestGivingUpTellsAll(t *testing.T) {
 }
 
 func TestWhyThereIsNoOtherAttempt(t *testing.T) {
-	advice := &bad{outcome.Outcome{Class: outcome.Failed, Hint: outcome.Hint{Advice: outcome.NotAgain}}}
-	quota := &bad{outcome.Outcome{Class: outcome.Throttled, Hint: outcome.Hint{Quota: true}}}
+	advice := &bad{O: outcome.Outcome{Class: outcome.Failed, Hint: outcome.Hint{Advice: outcome.NotAgain}}}
+	quota := &bad{O: outcome.Outcome{Class: outcome.Throttled, Hint: outcome.Hint{Quota: true}}}
 	for _, c := range []struct {
 		name  string
 		call  weir.Call
@@ -351,7 +351,7 @@ func TestPauseIsARefusalOfItsOwn(t *testing.T) {
 			p := steady(limits...)
 			p.MaxWait = -1
 			u := open(t, p, weir.Options{})
-			_, _ = weir.Do(background, u, weir.Call{}, answers(&bad{outcome.Outcome{Class: outcome.Throttled, Hint: outcome.Hint{Said: true, After: 5 * sec}}}).call)
+			_, _ = weir.Do(background, u, weir.Call{}, answers(&bad{O: outcome.Outcome{Class: outcome.Throttled, Hint: outcome.Hint{Said: true, After: 5 * sec}}}).call)
 			_, err := do(background, u, answers(nil))
 			if r := refusal(t, err); r.Reason != weir.Paused || r.RetryAfter != 5*sec {
 				t.Errorf("%d limits: got %v", len(limits), r)
@@ -375,7 +375,7 @@ func TestPauseIsBounded(t *testing.T) {
 			p := steady(rate("all", 1000, sec, 0))
 			p.MaxPause = c.most
 			u := open(t, p, weir.Options{})
-			_, _ = do(background, u, answers(&bad{outcome.Outcome{Class: outcome.Throttled, Hint: c.hint}}))
+			_, _ = do(background, u, answers(&bad{O: outcome.Outcome{Class: outcome.Throttled, Hint: c.hint}}))
 			if got := u.Look(0).Limits[0].Level.Paused; got != c.pause {
 				t.Errorf("hint %v: paused for %v, want %v", c.hint, got, c.pause)
 			}

@@ -248,9 +248,9 @@ func TestAttemptsThatTheCallerRepeats(t *testing.T) {
 					t.Fatalf("attempt %d: %v", i, err)
 				}
 				if i < n-1 {
-					p.ReportAgain(errFailed.o)
+					p.ReportAgain(errFailed.O)
 				}
-				p.Report(errFailed.o) // the first report counts
+				p.Report(errFailed.O) // the first report counts
 			}
 		}
 		for range 9 {
@@ -273,7 +273,7 @@ func TestAProbeThatTheCallerRepeatsIsJudgedAtOnce(t *testing.T) {
 		for _, c := range []struct {
 			o    outcome.Outcome
 			want breaker.Phase
-		}{{errFailed.o, breaker.Open}, {errThrottled.o, breaker.HalfOpen}, {outcome.Outcome{Class: outcome.OK}, breaker.HalfOpen}} {
+		}{{errFailed.O, breaker.Open}, {errThrottled.O, breaker.HalfOpen}, {outcome.Outcome{Class: outcome.OK}, breaker.HalfOpen}} {
 			u := open(t, guarded(), weir.Options{})
 			halfOpen(u)
 			p, err := u.Acquire(background, weir.Call{})

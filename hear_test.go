@@ -49,7 +49,7 @@ func waysOfWaiting() []way {
 			if err != nil {
 				t.Fatal(err)
 			}
-			p.Report(hinted(30 * sec).o)
+			p.Report(hinted(30 * sec).O)
 		}
 	}
 	fair := func(p weir.Policy) weir.Policy { p.Fair.By = "user"; return p }

@@ -27,6 +27,7 @@ const (
 type (
 	leap   = calls.Leap
 	ledger = calls.Ledger
+	bad    = calls.Bad
 )
 
 var (
@@ -34,25 +35,18 @@ var (
 	open, try, left, flights            = calls.Open, calls.Try, calls.Left, calls.Flights
 	refusal, gaveUp                     = calls.Refusal, calls.GaveUp
 	pass, since, chance                 = calls.Pass, calls.Since, calls.Chance
+	errUnsent, errLeft                  = calls.ErrUnsent, calls.ErrLeft
 )
 
-// bad is an error that says how the attempt ended.
-type bad struct{ o outcome.Outcome }
-
-func (b *bad) Error() string            { return "upstream: " + b.o.Class.String() + " " + b.o.Code }
-func (b *bad) Outcome() outcome.Outcome { return b.o }
-
 var (
-	errFailed    = &bad{outcome.Outcome{Class: outcome.Failed, Code: "broken"}}
-	errUnsent    = &bad{outcome.Outcome{Class: outcome.Failed, Code: "never sent", Undone: true, Unsent: true}}
-	errRejected  = &bad{outcome.Outcome{Class: outcome.Rejected, Code: "bad request"}}
-	errThrottled = &bad{outcome.Outcome{Class: outcome.Throttled, Code: "slow down", Undone: true}}
+	errFailed    = &bad{O: outcome.Outcome{Class: outcome.Failed, Code: "broken"}}
+	errRejected  = &bad{O: outcome.Outcome{Class: outcome.Rejected, Code: "bad request"}}
+	errThrottled = &bad{O: outcome.Outcome{Class: outcome.Throttled, Code: "slow down", Undone: true}}
 	errPlain     = errors.New("something")
-	errLeft      = errors.New("the caller left")
 )
 
 func hinted(after time.Duration) *bad {
-	return &bad{outcome.Outcome{
+	return &bad{O: outcome.Outcome{
 		Class: outcome.Throttled, Code: "slow down", Undone: true, Hint: outcome.Hint{Said: true, After: after},
 	}}
 }

@@ -32,7 +32,7 @@ func pools(u *weir.Upstream) (all []weir.PauseView) {
 
 // spent is a quota that is used up; after 0 it does not say for how long.
 func spent(after time.Duration) outcome.Outcome {
-	o := hinted(after).o
+	o := hinted(after).O
 	o.Hint.Said, o.Hint.Quota = after > 0, true
 	return o
 }
@@ -52,7 +52,7 @@ func TestAHintHoldsThePoolItWasGivenTo(t *testing.T) {
 				if !d.Allowed {
 					t.Fatal(d)
 				}
-				p.Report(hinted(30 * sec).o)
+				p.Report(hinted(30 * sec).O)
 				if len(paused) == 0 || paused[0].For != 30*sec {
 					t.Errorf("told of %+v", paused)
 				}
@@ -82,12 +82,12 @@ func TestCallersOfAPausedPoolWait(t *testing.T) {
 		p.MaxWait = 20 * sec
 		u := open(t, p, weir.Options{})
 		permit, _ := try(u, from("a"))
-		permit.Report(hinted(10 * sec).o)
+		permit.Report(hinted(10 * sec).O)
 		if took, err := acquire(t.Context(), u, from("a")); err != nil || took != 10*sec {
 			t.Errorf("waited %v: %v, want 10 s", took, err)
 		}
 		permit, _ = try(u, from("a"))
-		permit.Report(hinted(30 * sec).o)
+		permit.Report(hinted(30 * sec).O)
 		_, err := acquire(t.Context(), u, from("a"))
 		if r := refusal(t, err); r.Reason != weir.Paused || r.Pool != "a" || r.Limit != "" || r.RetryAfter != 30*sec {
 			t.Errorf("got %+v", r)
@@ -115,7 +115,7 @@ func TestAPausedPoolStandsInNobodysWay(t *testing.T) {
 			})
 			synctest.Wait()
 		}
-		first.Report(hinted(30 * sec).o)
+		first.Report(hinted(30 * sec).O)
 		wg.Wait()
 		if got := left(t, u, "all", ""); got != 0 {
 			t.Errorf("%d left", got)
@@ -192,7 +192,7 @@ func TestTheLongerPauseHolds(t *testing.T) {
 		a, _ := try(u, from("a"))
 		b, _ := try(u, from("a"))
 		a.Report(spent(time.Hour))
-		b.Report(hinted(sec).o)
+		b.Report(hinted(sec).O)
 		if _, d := try(u, from("a")); d.Reason != weir.QuotaExhausted || d.RetryAfter != time.Hour {
 			t.Errorf("got %+v", d)
 		}
@@ -210,7 +210,7 @@ func TestARetryWaitsForThePauseOfItsPool(t *testing.T) {
 		if got := r.at[1] - begin; got < 7*sec || got > 8*sec {
 			t.Errorf("the second attempt came after %v, want 7 s and a little", got)
 		}
-		r = answers(&bad{spent(7 * sec)}, nil)
+		r = answers(&bad{O: spent(7 * sec)}, nil)
 		if _, err := weir.Do(background, u, from("b"), r.call); err == nil || r.n != 1 {
 			t.Errorf("a quota: %d attempts, %v; want 1", r.n, err)
 		}
@@ -229,7 +229,7 @@ func TestManyPoolsMayBePaused(t *testing.T) {
 				if !d.Allowed {
 					t.Fatal(d)
 				}
-				p.Report(hinted(time.Minute).o)
+				p.Report(hinted(time.Minute).O)
 				if _, d := try(u, c); !d.Allowed {
 					held++
 				}
@@ -255,7 +255,7 @@ func TestPausesOfManyAtOnce(t *testing.T) {
 				o := outcome.Outcome{Class: outcome.OK}
 				switch i % 3 {
 				case 0:
-					o = hinted(time.Microsecond).o
+					o = hinted(time.Microsecond).O
 				case 1:
 					o = spent(time.Microsecond)
 				}

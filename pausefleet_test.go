@@ -205,7 +205,7 @@ func TestAPauseReachesTheWholeFleet(t *testing.T) {
 						t.Fatal("nobody goes before the pause")
 					}
 					begin := clock.System.Now()
-					a.told(call, hinted(30*sec).o)
+					a.told(call, hinted(30*sec).O)
 					pass(heardBy)
 					held(t, 30*sec-since(begin), call, a, b, c)
 					pass(50 * ms)
@@ -238,7 +238,7 @@ func TestWhoAsksTheStoreHearsAtOnce(t *testing.T) {
 						_ = b.goes(call)
 					}
 					begin := clock.System.Now()
-					a.told(call, hinted(5*sec).o)
+					a.told(call, hinted(5*sec).O)
 					for since(begin) < 5*sec-20*ms {
 						at := since(begin)
 						if b.goes(call) && at > 150*ms {
@@ -291,7 +291,7 @@ func TestThoseWhoWaitHearOfAPauseElsewhere(t *testing.T) {
 					pass(sec)
 					from := since(begin)
 					x := weir.Call{Pool: pool, Keys: map[string]string{"user": "u"}, Priority: limit.High}
-					a.told(x, hinted(30*sec).o)
+					a.told(x, hinted(30*sec).O)
 					told := since(begin)
 					wg.Wait()
 					for _, at := range went {
@@ -317,7 +317,7 @@ func TestWhoStartsLearnsOfPausesFirst(t *testing.T) {
 				a := join(t, store, p, fleet.Options{})
 				call := weir.Call{Operation: "get", Keys: map[string]string{"user": "u"}}
 				pass(3 * sec)
-				a.told(call, hinted(30*sec).o)
+				a.told(call, hinted(30*sec).O)
 				pass(sec)
 				for range 3 {
 					b := join(t, store, p, fleet.Options{})
@@ -372,7 +372,7 @@ func TestPausesWhileTheStoreIsAway(t *testing.T) {
 				a.cut.away.Store(true)
 				pass(3 * sec) // until both are sure of it and use their parts, also of rolling limits
 				begin := clock.System.Now()
-				a.told(call, hinted(60*sec).o)
+				a.told(call, hinted(60*sec).O)
 				held(t, 20*sec, call, a)
 				if !b.goes(call) {
 					t.Error("the other cannot have heard")
@@ -398,7 +398,7 @@ func TestAnEmptiedStoreIsToldAgain(t *testing.T) {
 		store.in.Store(first)
 		a := join(t, store, p, fleet.Options{})
 		pass(sec)
-		a.told(weir.Call{}, hinted(60*sec).o)
+		a.told(weir.Call{}, hinted(60*sec).O)
 		pass(sec)
 		store.in.Store(second)
 		pass(heardBy)
@@ -433,7 +433,7 @@ func TestAPauseOfYearsIsBoundedEverywhere(t *testing.T) {
 		a, b := join(t, store, long, fleet.Options{}), join(t, store, short, fleet.Options{})
 		pass(sec)
 		begin := clock.System.Now()
-		a.told(weir.Call{}, hinted(years).o)
+		a.told(weir.Call{}, hinted(years).O)
 		pass(heardBy)
 		held(t, time.Minute-since(begin)-sec, weir.Call{}, b)
 		pass(2 * sec)
@@ -484,7 +484,7 @@ func TestAPauseOfYearsIsBoundedEverywhere(t *testing.T) {
 					t.Fatalf("held beyond max_pause by a record of %s: %v", name, err)
 				}
 				// And it poisons nothing: what is said now is heard, and what is lifted.
-				a.told(weir.Call{}, hinted(60*sec).o)
+				a.told(weir.Call{}, hinted(60*sec).O)
 				pass(heardBy)
 				held(t, 10*sec, weir.Call{}, a, b)
 				_, _ = b.Resume(pause.All(), false)
@@ -509,7 +509,7 @@ func TestTheReasonIsHeardToo(t *testing.T) {
 		pass(sec)
 		begin := time.Now()
 		a.told(from("a"), spent(4*time.Hour))
-		a.told(from("b"), hinted(time.Minute).o)
+		a.told(from("b"), hinted(time.Minute).O)
 		a.told(from("c"), spent(0))
 		pass(heardBy)
 		_, err := b.Acquire(background, from("a"))
@@ -549,7 +549,7 @@ func TestAReloadKeepsPauses(t *testing.T) {
 					a, b := join(t, store, p, fleet.Options{}), join(t, store, p, fleet.Options{})
 					call := weir.Call{Operation: "get", Keys: map[string]string{"user": "u"}}
 					pass(sec)
-					a.told(call, hinted(30*sec).o)
+					a.told(call, hinted(30*sec).O)
 					pass(heardBy)
 					for _, x := range []*peer{a, b} {
 						set(t, x.Upstream, q)
@@ -570,7 +570,7 @@ func TestPausesBesideOtherReasons(t *testing.T) {
 		p.Breaker.Off = false
 		a, b := join(t, store, p, fleet.Options{}), join(t, store, p, fleet.Options{})
 		pass(sec)
-		a.told(from("a"), hinted(40*sec).o)
+		a.told(from("a"), hinted(40*sec).O)
 		a.told(from("b"), spent(20*sec))
 		a.Breaker("").ForceOpen(a.Now(), 10*sec)
 		pass(heardBy)
@@ -610,7 +610,7 @@ func TestAPauseThatBeginsWhileAGateWaits(t *testing.T) {
 				}
 			})
 			pass(sec)
-			first.Report(hinted(30 * sec).o)
+			first.Report(hinted(30 * sec).O)
 			wg.Wait()
 			if err := gate.Check(); err != nil {
 				t.Errorf("%s: %v", name, err)
@@ -635,7 +635,7 @@ func TestACallWithSeveralLimitsWaitsForThePause(t *testing.T) {
 		pass(3 * sec)
 		call := weir.Call{Keys: map[string]string{"user": "u"}}
 		begin := clock.System.Now()
-		a.told(call, hinted(8*sec).o)
+		a.told(call, hinted(8*sec).O)
 		pass(heardBy)
 		for i, x := range []*peer{a, b} {
 			q, err := x.Acquire(t.Context(), call)

@@ -124,7 +124,7 @@ func TestALiftHere(t *testing.T) {
 		store := known(t)
 		a, b := join(t, store, ofAll(), fleet.Options{}), join(t, store, ofAll(), fleet.Options{})
 		pass(sec)
-		a.told(weir.Call{}, hinted(10*time.Minute).o)
+		a.told(weir.Call{}, hinted(10*time.Minute).O)
 		pass(heardBy)
 		held(t, sec, weir.Call{}, b)
 		if n, err := b.Resume(pause.All(), true); n != 1 || err != nil {
@@ -191,7 +191,7 @@ func TestAHintCanBeLifted(t *testing.T) {
 					a, b := join(t, store, p, fleet.Options{}), join(t, store, p, fleet.Options{})
 					call := weir.Call{Operation: "get", Pool: pool, Keys: map[string]string{"user": "u"}}
 					pass(sec)
-					for _, o := range []outcome.Outcome{hinted(10 * time.Minute).o, spent(time.Hour)} {
+					for _, o := range []outcome.Outcome{hinted(10 * time.Minute).O, spent(time.Hour)} {
 						a.told(call, o)
 						pass(heardBy)
 						held(t, sec, call, a, b)
@@ -227,9 +227,9 @@ func TestALiftOfALimitLiftsItsKeys(t *testing.T) {
 		a, b := join(t, store, handled(), fleet.Options{}), join(t, store, handled(), fleet.Options{})
 		pass(sec)
 		for _, user := range []string{"a", "b", "c"} {
-			a.told(asks("get", user, ""), hinted(time.Minute).o)
+			a.told(asks("get", user, ""), hinted(time.Minute).O)
 		}
-		a.told(asks("get", "d", "p"), hinted(time.Minute).o)
+		a.told(asks("get", "d", "p"), hinted(time.Minute).O)
 		pass(heardBy)
 		held(t, sec, asks("get", "b", ""), a, b)
 		if n, err := b.Resume(pause.OfLimits("user"), false); n != 3 || err != nil {
@@ -258,7 +258,7 @@ func TestALiftIsNotUndoneByWhoComesLate(t *testing.T) {
 				a, b := join(t, store, ofAll(), fleet.Options{}), join(t, store, ofAll(), fleet.Options{})
 				pass(sec)
 				if !own {
-					a.told(weir.Call{}, hinted(10*time.Minute).o)
+					a.told(weir.Call{}, hinted(10*time.Minute).O)
 					pass(heardBy)
 				}
 				late, err := a.Acquire(background, from("another"))
@@ -268,7 +268,7 @@ func TestALiftIsNotUndoneByWhoComesLate(t *testing.T) {
 				a.cut.away.Store(true)
 				if own {
 					late.Report(outcome.Outcome{Class: outcome.OK})
-					a.told(weir.Call{}, hinted(10*time.Minute).o)
+					a.told(weir.Call{}, hinted(10*time.Minute).O)
 				}
 				pass(5 * sec)
 				if _, err := b.Resume(pause.All(), false); err != nil {
@@ -301,7 +301,7 @@ func TestALiftWhileTheStoreIsAway(t *testing.T) {
 		store := known(t)
 		a, b := join(t, store, ofAll(), fleet.Options{}), join(t, store, ofAll(), fleet.Options{})
 		pass(sec)
-		a.told(weir.Call{}, hinted(10*time.Minute).o)
+		a.told(weir.Call{}, hinted(10*time.Minute).O)
 		pass(heardBy)
 		b.cut.away.Store(true)
 		if n, err := b.Resume(pause.OfOperation("default"), false); n != 1 || err != nil {

@@ -49,7 +49,7 @@ func TestAPauseOutlastsAClockThatJumps(t *testing.T) {
 					a, b := join(t, s, p, fleet.Options{}), join(t, s, p, fleet.Options{})
 					pass(3 * sec)
 					begin := clock.System.Now()
-					a.told(call, hinted(60*sec).o)
+					a.told(call, hinted(60*sec).O)
 					pass(heardBy)
 					s.by.Store(int64(by))
 					pass(10 * sec)

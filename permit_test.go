@@ -84,7 +84,7 @@ func TestOnlyTheFirstReportCounts(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 3 {
-		permit.Report(errFailed.o)
+		permit.Report(errFailed.O)
 	}
 	if v := u.Look(0).Breakers[0]; v.Failed != 1 || book.Check() != nil {
 		t.Errorf("the breaker counts %d failures; %v", v.Failed, book.Check())
@@ -98,7 +98,7 @@ func TestRefusedPermitMayBeReported(t *testing.T) {
 	if d.Allowed {
 		t.Fatal("allowed")
 	}
-	p.Report(errFailed.o)
+	p.Report(errFailed.O)
 	new(weir.Permit).Report(ok)
 }
 
@@ -200,7 +200,7 @@ func TestBreakerPerKey(t *testing.T) {
 	u := open(t, p, weir.Options{})
 	on := func(host string) weir.Call { return weir.Call{Keys: map[string]string{"host": host}} }
 	permit, _ := try(u, on("a"))
-	permit.Report(errFailed.o)
+	permit.Report(errFailed.O)
 	if _, d := try(u, on("a")); d.Reason != weir.CircuitOpen {
 		t.Errorf("a: %+v", d)
 	}
@@ -217,7 +217,7 @@ func TestLookShowsKeysAndPauses(t *testing.T) {
 		u := open(t, steady(scoped(rate("tenant", 1, sec, 5), "tenant")), weir.Options{})
 		for _, key := range []string{"a", "b", "c"} {
 			p, _ := try(u, weir.Call{Keys: map[string]string{"tenant": key}})
-			p.Report(hinted(sec).o)
+			p.Report(hinted(sec).O)
 		}
 		view := u.Look(2)
 		if view.Name != "api" || len(view.Limits) != 2 || u.Name() != "api" {

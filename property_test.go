@@ -73,7 +73,7 @@ func (s scenario) run(t testing.TB) *record {
 		if o.Class == outcome.OK {
 			return 1, nil
 		}
-		rec.last = &bad{o}
+		rec.last = &bad{O: o}
 		return 0, rec.last
 	})
 	rec.left = left(t, u, "all", "")

@@ -115,7 +115,7 @@ func TestReasonsOfAQuota(t *testing.T) {
 		if !d.Allowed {
 			t.Fatal(d)
 		}
-		p.Report(hinted(time.Minute).o)
+		p.Report(hinted(time.Minute).O)
 		if _, d := try(u, weir.Call{}); d.Reason != weir.Paused || d.RetryAfter != time.Minute {
 			t.Errorf("paused: %+v", d)
 		}

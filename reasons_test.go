@@ -37,13 +37,13 @@ func TestEveryReasonIsMet(t *testing.T) {
 			p.Breaker = breaker.Config{Failures: 1}
 			u := open(t, p, weir.Options{})
 			held, _ := try(u, weir.Call{})
-			held.Report(errFailed.o)
+			held.Report(errFailed.O)
 			return u
 		},
 		weir.Paused: func(t *testing.T) *weir.Upstream {
 			u := open(t, atOnce(), weir.Options{})
 			held, _ := try(u, weir.Call{})
-			held.Report(hinted(time.Minute).o)
+			held.Report(hinted(time.Minute).O)
 			return u
 		},
 		weir.ShuttingDown: func(t *testing.T) *weir.Upstream {

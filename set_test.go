@@ -147,7 +147,7 @@ func TestSetKeepsBudgetAndPauses(t *testing.T) {
 		p := weir.Policy{Budget: retry.BudgetConfig{Floor: 0.1}, Retry: retry.Config{Attempts: 2}}
 		u := open(t, p, weir.Options{})
 		_, _ = do(background, u, answers(errFailed))
-		_, _ = weir.Do(background, u, weir.Call{}, answers(&bad{outcome.Outcome{Class: outcome.Throttled, Hint: outcome.Hint{Said: true, After: time.Minute}}}).call)
+		_, _ = weir.Do(background, u, weir.Call{}, answers(&bad{O: outcome.Outcome{Class: outcome.Throttled, Hint: outcome.Hint{Said: true, After: time.Minute}}}).call)
 		set(t, u, p)
 		p.MaxWait = sec
 		set(t, u, p)

@@ -215,7 +215,7 @@ func TestTheAnswerToALeaverWakesTheBreaker(t *testing.T) {
 					u.Breaker("").ForceOpen(u.Now(), c.force)
 				} else {
 					q, _ := try(u, weir.Call{})
-					q.Report(errUnsent.o) // counts in the breaker, and is no answer
+					q.Report(errUnsent.O) // counts in the breaker, and is no answer
 				}
 				if v := u.Look(0).Breakers[0]; v.Phase != breaker.Open || v.Wait == 0 {
 					t.Fatalf("the breaker is %v", v)

@@ -2,7 +2,6 @@ package httpx_test
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/seed1158cd35/weir/internal/test/calls"
@@ -16,14 +15,13 @@ const (
 	sec = time.Second
 )
 
-var errLeft = errors.New("the caller left")
-
 var ok = outcome.Outcome{Class: outcome.OK}
 
 // What these tests share with those of the root.
 type (
 	leap   = calls.Leap
 	ledger = calls.Ledger
+	bad    = calls.Bad
 )
 
 var (
@@ -31,13 +29,5 @@ var (
 	open, try, left, flights            = calls.Open, calls.Try, calls.Left, calls.Flights
 	refusal, gaveUp                     = calls.Refusal, calls.GaveUp
 	pass, since, chance                 = calls.Pass, calls.Since, calls.Chance
+	errUnsent, errLeft                  = calls.ErrUnsent, calls.ErrLeft
 )
-
-// bad is an error that says how the attempt ended.
-type bad struct{ o outcome.Outcome }
-
-func (b *bad) Error() string { return "upstream: " + b.o.Class.String() + " " + b.o.Code }
-
-func (b *bad) Outcome() outcome.Outcome { return b.o }
-
-var errUnsent = &bad{outcome.Outcome{Class: outcome.Failed, Code: "never sent", Undone: true, Unsent: true}}

@@ -98,6 +98,19 @@ func as[E error](t testing.TB, err error) E {
 	return e
 }
 
+// Bad is an error that says how the attempt ended.
+type Bad struct{ O outcome.Outcome }
+
+func (b *Bad) Error() string            { return "upstream: " + b.O.Class.String() + " " + b.O.Code }
+func (b *Bad) Outcome() outcome.Outcome { return b.O }
+
+var (
+	// ErrUnsent is that of an attempt of which nothing was sent.
+	ErrUnsent = &Bad{O: outcome.Outcome{Class: outcome.Failed, Code: "never sent", Undone: true, Unsent: true}}
+	// ErrLeft is why the context of a caller ends that leaves.
+	ErrLeft = errors.New("the caller left")
+)
+
 // Pass lets d go by.
 func Pass(d time.Duration) { _ = clock.System.Sleep(context.Background(), d) }
 
