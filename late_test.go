@@ -63,6 +63,22 @@ func TestADeadlineThatPassesWhileTheMachineStandsStill(t *testing.T) {
 	})
 }
 
+// The same in a pause that would have been over in time.
+func TestADeadlineThatPassesInAPauseWhileTheMachineStandsStill(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start := clock.System.Now()
+		u := open(t, weir.Policy{MaxWait: time.Minute}, weir.Options{Clock: standing{clock.System, start + 900*ms, start + 3*sec}})
+		p, _ := try(u, weir.Call{})
+		p.Report(hinted(sec).O)
+		ctx, cancel := context.WithTimeout(t.Context(), 1500*ms)
+		defer cancel()
+		_, err := u.Acquire(ctx, weir.Call{})
+		if r := refusal(t, err); r.Reason != weir.RateLimited || r.RetryAfter <= 0 {
+			t.Errorf("got %+v", r)
+		}
+	})
+}
+
 // stoodStill has 60 callers wait for a limit of ten a second, whose machine stands still from
 // the first second on. It returns when they went, and how late each event said that they woke.
 func stoodStill(t *testing.T, l limit.Limit, fair weir.Fair, still time.Duration, shared bool) (at, late []time.Duration) {
