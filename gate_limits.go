@@ -47,7 +47,8 @@ func (w *walk) stepBehind() step {
 	return step{kind: stepLine}
 }
 
-// askBehind takes what those who wait leave to others, for a call that does not wait.
+// askBehind takes what those who wait leave to others, for a call that does not wait. It says how long the
+// call would have waited at the end of the line.
 func (w *walk) askBehind() step {
 	s := w.newStander(&Call{})
 	s.at = -1

@@ -81,7 +81,8 @@ func (v *live) registry(now time.Duration, before *live, l limit.Limit, gone boo
 	return limit.NewRegistry(now, l, limit.WithWall(u.clock))
 }
 
-// same reports whether a limit of a new policy goes on with an old one's state.
+// same reports whether a limit of a new policy goes on with an old one's state: what it counts, and
+// for whom, must be the same, whatever its rate is now.
 func same(old, l *limit.Limit) bool {
 	return old.Name == l.Name && old.Scope == l.Scope && old.UnitName() == l.UnitName()
 }

@@ -93,7 +93,8 @@ func (v *live) level(now time.Duration, l *limit.Limit, key string, m *limit.Lim
 	return level
 }
 
-// Now is the present instant of the upstream's clock.
+// Now is the present instant of the upstream's clock. Instants count from some moment that means
+// nothing, so that two of one clock can be compared, and not those of two processes.
 func (u *Upstream) Now() time.Duration { return u.clock.Now() }
 
 // Never is the RetryAfter of what can never be allowed.

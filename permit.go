@@ -26,7 +26,8 @@ type Permit struct {
 	hearers  // of the outcome, beside those
 }
 
-// A standing is what an attempt waited for its turn, and where.
+// A standing is what an attempt waited for its turn, and where: what a refusal says of the line, and
+// events of the wait. The zero standing is that of an attempt which has not waited.
 type standing struct {
 	waited  time.Duration
 	place   int32 // in line, when it was refused; 0 if it stood in none

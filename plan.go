@@ -143,7 +143,8 @@ func (u *Upstream) Assign(c *Call, matches func(*Operation) bool) *Operation {
 	return o
 }
 
-// charge is what a call is charged by a limit.
+// charge is what a call is charged by a limit, under the key that the call has for the limit's scope. A
+// cost of 0 takes nothing of it, and waits for nothing.
 func (l *counted) charge(now time.Duration, c *Call) limit.Charge {
 	charge := limit.Charge{Registry: l.registry}
 	if l.requests {
