@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
@@ -19,42 +18,22 @@ func TestMemory(t *testing.T) {
 }
 
 func TestMemoryDriven(t *testing.T) {
-	c := newHand()
-	m := fleet.NewMemory(c.now)
-	storetest.TestStore(t, func(testing.TB) fleet.Store { return m }, storetest.Driven(c.advance))
+	c := storetest.NewHand()
+	m := fleet.NewMemory(c.Now)
+	storetest.TestStore(t, func(testing.TB) fleet.Store { return m }, storetest.Driven(c.Advance))
 }
 
 // Processes that hold what they were granted for different times use the limit, and are never over it.
 func TestMemoryHolds(t *testing.T) {
-	c := newHand()
-	m := fleet.NewMemory(c.now)
-	storetest.TestHolds(t, func(testing.TB) fleet.Store { return m }, storetest.Driven(c.advance))
-}
-
-// A hand is a clock that a test moves.
-type hand struct {
-	mu sync.Mutex
-	t  time.Time
-}
-
-func newHand() *hand { return &hand{t: time.Date(2026, 3, 8, 9, 59, 59, 999_999_000, time.UTC)} }
-
-func (h *hand) now() time.Time {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.t
-}
-
-func (h *hand) advance(d time.Duration) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.t = h.t.Add(d)
+	c := storetest.NewHand()
+	m := fleet.NewMemory(c.Now)
+	storetest.TestHolds(t, func(testing.TB) fleet.Store { return m }, storetest.Driven(c.Advance))
 }
 
 func TestCompareFindsNoDifferenceOfAStoreFromItself(t *testing.T) {
 	for range 20 {
-		c := newHand()
-		storetest.Compare(t, fleet.NewMemory(c.now), fleet.NewMemory(c.now), c.advance, rand.Uint64(), 500)
+		c := storetest.NewHand()
+		storetest.Compare(t, fleet.NewMemory(c.Now), fleet.NewMemory(c.Now), c.Advance, rand.Uint64(), 500)
 	}
 }
 
@@ -133,11 +112,11 @@ func (l *listener) Fatalf(format string, args ...any) {
 
 func TestCompareFindsEveryDifference(t *testing.T) {
 	for _, fault := range faults {
-		c := newHand()
+		c := storetest.NewHand()
 		l := &listener{TB: t}
 		func() {
 			defer func() { _ = recover() }()
-			storetest.Compare(l, fleet.NewMemory(c.now), &wrong{fleet.NewMemory(c.now), fault}, c.advance, 7, 3000)
+			storetest.Compare(l, fleet.NewMemory(c.Now), &wrong{fleet.NewMemory(c.Now), fault}, c.Advance, 7, 3000)
 		}()
 		if l.said == "" {
 			t.Errorf("%s: not found in 3,000 steps", fault)

@@ -241,11 +241,11 @@ func (in *request) term(term string, it map[string]av) bool {
 // microsecond.
 func TestContractAsDocumented(t *testing.T) {
 	t.Parallel()
-	hand := newHand()
-	f := newFake(hand.now)
+	hand := storetest.NewHand()
+	f := newFake(hand.Now)
 	var stores [3]*Store
 	for i := range stores {
-		stores[i] = New(clientOf(f), "weir", Options{exact: hand.now})
+		stores[i] = New(clientOf(f), "weir", Options{exact: hand.Now})
 	}
 	n := 0
 	var mu sync.Mutex
@@ -255,7 +255,7 @@ func TestContractAsDocumented(t *testing.T) {
 		n++
 		return stores[n%3]
 	}
-	storetest.TestStore(t, open, storetest.Driven(hand.advance), storetest.Hammer(time.Duration(campaign.Of(150, 350))*time.Millisecond))
+	storetest.TestStore(t, open, storetest.Driven(hand.Advance), storetest.Hammer(time.Duration(campaign.Of(150, 350))*time.Millisecond))
 	for _, s := range stores {
 		t.Logf("%+v", s.Stats())
 	}

@@ -53,21 +53,21 @@ func TestAClockOnTheWallIsSet(t *testing.T) {
 
 // Who was shut out by a clock that was an hour ahead is served when the right one has come as far.
 func TestAWrongClockIsOverWhenTheRightOneHasComeAsFar(t *testing.T) {
-	hand := newHand()
-	s := New(clientOf(newFake(hand.now)), "weir", Options{exact: hand.now})
-	hand.advance(time.Hour)
+	hand := storetest.NewHand()
+	s := New(clientOf(newFake(hand.Now)), "weir", Options{exact: hand.Now})
+	hand.Advance(time.Hour)
 	if err := take(t, s, ask(100, "k")); err != nil {
 		t.Fatal(err)
 	}
-	hand.advance(-time.Hour)
+	hand.Advance(-time.Hour)
 	for range 61 {
 		a := ask(1, "k")
 		if err := take(t, s, a); err != nil || a.Granted != 0 {
 			t.Fatalf("granted %d, %v", a.Granted, err)
 		}
-		hand.advance(time.Minute)
+		hand.Advance(time.Minute)
 	}
-	hand.advance(100 * time.Hour) // in which one comes back
+	hand.Advance(100 * time.Hour) // in which one comes back
 	a := ask(1, "k")
 	if err := take(t, s, a); err != nil || a.Granted != 1 {
 		t.Errorf("granted %d, %v; want 1", a.Granted, err)

@@ -3,7 +3,6 @@ package dynamostore
 import (
 	"context"
 	"net/http"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -64,45 +63,25 @@ func create(t testing.TB, s *Store) {
 
 func TestContract(t *testing.T) {
 	t.Parallel()
-	server, hand := servers.Dynalite(t), newHand()
+	server, hand := servers.Dynalite(t), storetest.NewHand()
 	var stores [3]*Store
 	for i := range stores {
-		stores[i] = open(t, server, Options{exact: hand.now})
+		stores[i] = open(t, server, Options{exact: hand.Now})
 	}
 	var n atomic.Int64
 	open := func(testing.TB) fleet.Store { return stores[n.Add(1)%3] }
-	storetest.TestStore(t, open, storetest.Driven(hand.advance), storetest.Hammer(time.Duration(campaign.Of(150, 350))*time.Millisecond))
+	storetest.TestStore(t, open, storetest.Driven(hand.Advance), storetest.Hammer(time.Duration(campaign.Of(150, 350))*time.Millisecond))
 	for _, s := range stores {
 		t.Logf("%+v", s.Stats())
 	}
 }
 
-// A hand is a clock that a test moves.
-type hand struct {
-	mu sync.Mutex
-	t  time.Time
-}
-
-func newHand() *hand { return &hand{t: time.Date(2026, 3, 8, 9, 59, 59, 999_999_000, time.UTC)} }
-
-func (h *hand) now() time.Time {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.t
-}
-
-func (h *hand) advance(d time.Duration) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.t = h.t.Add(d)
-}
-
 // What DynamoDB may forget must be full again by then, and a week old.
 func TestItemsOutliveTheirLimits(t *testing.T) {
-	hand := newHand()
-	f := newFake(hand.now)
-	s := New(clientOf(f), "weir", Options{exact: hand.now})
-	now := hand.now()
+	hand := storetest.NewHand()
+	f := newFake(hand.Now)
+	s := New(clientOf(f), "weir", Options{exact: hand.Now})
+	now := hand.Now()
 	a := ask(1, "k")
 	month := &fleet.Rule{Name: "month", Shape: limit.Fixed, Amount: 10}
 	wants := func(least time.Duration) {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir/fleet"
+	"github.com/seed1158cd35/weir/fleet/storetest"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
@@ -18,10 +19,10 @@ func rolling(name string, amount int64, per time.Duration) *fleet.Rule {
 }
 
 // scattered is a store of which all slots of some rolling limits of one key have units.
-func scattered(t *testing.T, rules ...*fleet.Rule) (s *Store, h *hand, f *fake) {
-	h = newHand()
-	f = newFake(h.now)
-	s = New(clientOf(f), "weir", Options{exact: h.now})
+func scattered(t *testing.T, rules ...*fleet.Rule) (s *Store, h *storetest.Hand, f *fake) {
+	h = storetest.NewHand()
+	f = newFake(h.Now)
+	s = New(clientOf(f), "weir", Options{exact: h.Now})
 	for range 200 {
 		a := ask(1, "k")
 		a.Claims = nil
@@ -31,7 +32,7 @@ func scattered(t *testing.T, rules ...*fleet.Rule) (s *Store, h *hand, f *fake) 
 		if err := take(t, s, a); err != nil || a.Granted != 1 {
 			t.Fatalf("granted %d, %v", a.Granted, err)
 		}
-		h.advance(time.Duration(rules[0].Ring.Grain) * time.Microsecond)
+		h.Advance(time.Duration(rules[0].Ring.Grain) * time.Microsecond)
 	}
 	return s, h, f
 }
@@ -41,7 +42,7 @@ func scattered(t *testing.T, rules ...*fleet.Rule) (s *Store, h *hand, f *fake) 
 func TestADearCallAfterManySmallOnes(t *testing.T) {
 	r := rolling("r", 200, time.Minute)
 	s, h, _ := scattered(t, r)
-	h.advance(2 * time.Minute)
+	h.Advance(2 * time.Minute)
 	a := ask(1, "k")
 	a.Claims = []fleet.Claim{{Rule: r, Key: "k", Cost: 180}}
 	if err := take(t, s, a); err != nil || a.Granted != 1 || a.Grants[0].Left != 20 {
@@ -53,7 +54,7 @@ func TestADearCallAfterManySmallOnes(t *testing.T) {
 func TestManySlotsOfSeveralLimits(t *testing.T) {
 	rules := []*fleet.Rule{rolling("a", 200, time.Minute), rolling("b", 200, time.Minute), rolling("c", 200, time.Minute)}
 	s, h, _ := scattered(t, rules...)
-	h.advance(2 * time.Minute)
+	h.Advance(2 * time.Minute)
 	a := ask(1, "k")
 	a.Claims = nil
 	for _, r := range rules {
@@ -69,7 +70,7 @@ func TestManySlotsOfALimitOfAnotherKind(t *testing.T) {
 	for _, past := range []time.Duration{0, 30 * time.Second, 2 * time.Minute} {
 		r := rolling("r", 200, time.Minute)
 		s, h, f := scattered(t, r)
-		h.advance(past)
+		h.Advance(past)
 		rule := &fleet.Rule{Name: "r", Meter: bucket.MeterOf(bucket.Rate{Amount: 1, Per: time.Hour, Burst: 1000})}
 		a := ask(1, "k")
 		a.Claims = []fleet.Claim{{Rule: rule, Key: "k", Cost: 1}}
@@ -89,9 +90,9 @@ func TestManySlotsOfALimitOfAnotherKind(t *testing.T) {
 
 // Units of many slots come back at once, and once: also if answers are lost, and the call is repeated.
 func TestUnitsOfManySlotsComeBack(t *testing.T) {
-	h := newHand()
-	m := &meddler{next: tripper{newFake(h.now)}, do: lose}
-	s := New(client("http://fake", m), "weir", Options{exact: h.now, sleep: func(context.Context, time.Duration) error { return nil }})
+	h := storetest.NewHand()
+	m := &meddler{next: tripper{newFake(h.Now)}, do: lose}
+	s := New(client("http://fake", m), "weir", Options{exact: h.Now, sleep: func(context.Context, time.Duration) error { return nil }})
 	m.with(0)
 	r := rolling("r", 1000, time.Minute)
 	back := ask(0, "k")
@@ -103,7 +104,7 @@ func TestUnitsOfManySlotsComeBack(t *testing.T) {
 			t.Fatalf("granted %d, %v", a.Granted, err)
 		}
 		back.Settle = append(back.Settle, fleet.Settlement{Rule: r, Key: "k", Back: 1, Mark: a.Grants[0].Mark})
-		h.advance(time.Duration(r.Ring.Grain) * time.Microsecond)
+		h.Advance(time.Duration(r.Ring.Grain) * time.Microsecond)
 	}
 	m.with(2 + 1 + retries)
 	for range 3 {
@@ -142,7 +143,7 @@ func TestMergedSlotsCount(t *testing.T) {
 	left := func() int64 {
 		look := ask(0, "k")
 		look.Claims = []fleet.Claim{{Rule: r, Key: "k", Cost: 1}}
-		if err := take(t, New(clientOf(f), "weir", Options{exact: h.now}), look); err != nil {
+		if err := take(t, New(clientOf(f), "weir", Options{exact: h.Now}), look); err != nil {
 			t.Fatal(err)
 		}
 		return look.Grants[0].Left
@@ -150,7 +151,7 @@ func TestMergedSlotsCount(t *testing.T) {
 	if got := left(); got > 1 {
 		t.Errorf("%d of 200 left just after they went", got)
 	}
-	h.advance(2 * time.Minute)
+	h.Advance(2 * time.Minute)
 	a := ask(200, "k")
 	a.Claims = []fleet.Claim{{Rule: r, Key: "k", Cost: 1}}
 	if err := take(t, s, a); err != nil || a.Granted != 200 {

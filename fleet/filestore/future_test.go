@@ -10,13 +10,13 @@ import (
 )
 
 // used opens a file, takes 8 of 10 of every limit, pauses one key and closes it.
-func used(t *testing.T, c *hand, path string) {
+func used(t *testing.T, c hand, path string) {
 	t.Helper()
-	s, err := filestore.OpenAt(path, quick, c.now)
+	s, err := filestore.OpenAt(path, quick, c.Now)
 	if err != nil {
 		t.Fatal(err)
 	}
-	now := c.now()
+	now := c.Now()
 	take(t, s, 8, claim(now, fast, 1), claim(now, roll, 1), claim(now, day, 1))
 	a := &fleet.Ask{Group: "g", ID: 5, Lane: 9, Settle: []fleet.Settlement{{Rule: fast, Key: "paused", Pause: time.Minute}}}
 	if err := s.Take(context.Background(), a); err != nil {
@@ -34,9 +34,9 @@ func used(t *testing.T, c *hand, path string) {
 func TestAClockBehindTheFileMintsNothing(t *testing.T) {
 	for _, ahead := range []time.Duration{time.Millisecond, 9 * time.Second, 11 * time.Second, time.Hour, 30 * 24 * time.Hour, 50 * 365 * 24 * time.Hour} {
 		c, path := newHand(), file(t)
-		c.advance(ahead)
+		c.Advance(ahead)
 		used(t, c, path)
-		c.advance(-ahead)
+		c.Advance(-ahead)
 		s := c.open(t, path)
 		for _, r := range []*fleet.Rule{fast, roll, day} {
 			if got := left(t, s, r); got != 2 {
@@ -49,20 +49,20 @@ func TestAClockBehindTheFileMintsNothing(t *testing.T) {
 		if all, _, err := s.Load(context.Background(), "g", []string{"r"}); err != nil || string(all[0].Value) != "v" {
 			t.Errorf("%v ahead: the record is %+v, %v", ahead, all, err)
 		}
-		c.advance(1100 * time.Millisecond) // the longest of the two limits, and a slot
+		c.Advance(1100 * time.Millisecond) // the longest of the two limits, and a slot
 		for _, r := range []*fleet.Rule{fast, roll} {
 			if got := left(t, s, r); got != 10 {
 				t.Errorf("%v ahead: %d left of %s after its time, want 10", ahead, got, r.Name)
 			}
 		}
-		c.advance(time.Minute)
+		c.Advance(time.Minute)
 		if p := paused(t, s); p != 0 {
 			t.Errorf("%v ahead: still paused for %v after a minute", ahead, p)
 		}
 		if all, _, err := s.Load(context.Background(), "g", []string{"r"}); err != nil || all[0].Version != 0 {
 			t.Errorf("%v ahead: the record is still there after a minute: %+v, %v", ahead, all, err)
 		}
-		c.advance(24 * time.Hour)
+		c.Advance(24 * time.Hour)
 		if got := left(t, s, day); got != 10 {
 			t.Errorf("%v ahead: %d left of the day after it, want 10", ahead, got)
 		}
@@ -78,7 +78,7 @@ func paused(t *testing.T, s fleet.Store) time.Duration {
 func TestTimeGoesOnWhileTheFileIsClosed(t *testing.T) {
 	c, path := newHand(), file(t)
 	used(t, c, path)
-	c.advance(300 * time.Millisecond)
+	c.Advance(300 * time.Millisecond)
 	s := c.open(t, path)
 	if got := left(t, s, fast); got != 5 {
 		t.Errorf("%d left after 300ms at 10 a second, want 5", got)
@@ -96,13 +96,13 @@ func TestTimeGoesOnWhileTheFileIsClosed(t *testing.T) {
 func TestAJumpOfTheWallClockIsNotTime(t *testing.T) {
 	c := newHand()
 	s := c.open(t, file(t))
-	take(t, s, 8, claim(c.now(), fast, 1))
-	c.advance(-time.Hour) // a clock without a monotonic reading
+	take(t, s, 8, claim(c.Now(), fast, 1))
+	c.Advance(-time.Hour) // a clock without a monotonic reading
 	if got := left(t, s, fast); got != 2 {
 		t.Errorf("%d left, want 2", got)
 	}
 	_, before, _ := s.Load(context.Background(), "g", nil)
-	c.advance(time.Minute)
+	c.Advance(time.Minute)
 	if _, now, _ := s.Load(context.Background(), "g", nil); now.Before(before) {
 		t.Errorf("the store's clock went back from %v to %v", before, now)
 	}
@@ -113,7 +113,7 @@ func TestVersionsNeverReturnAcrossClocks(t *testing.T) {
 	c, path := newHand(), file(t)
 	versions := make(map[int64]bool)
 	for range 5 {
-		s, err := filestore.OpenAt(path, quick, c.now)
+		s, err := filestore.OpenAt(path, quick, c.Now)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -122,17 +122,17 @@ func TestVersionsNeverReturnAcrossClocks(t *testing.T) {
 			t.Fatalf("version %d, %v, %v", r.Version, ok, err)
 		}
 		versions[r.Version] = true
-		c.advance(2 * time.Second)
+		c.Advance(2 * time.Second)
 		if _, _, err := s.Swap(context.Background(), "g", fleet.Record{Name: "other", Keep: time.Hour}); err != nil {
 			t.Fatal(err)
 		}
 		closed(t, s)
-		c.advance(-time.Hour)
-		if s, err = filestore.OpenAt(path, quick, c.now); err != nil {
+		c.Advance(-time.Hour)
+		if s, err = filestore.OpenAt(path, quick, c.Now); err != nil {
 			t.Fatal(err)
 		}
 		closed(t, s)
-		c.advance(time.Minute)
+		c.Advance(time.Minute)
 	}
 }
 
@@ -141,16 +141,16 @@ func TestVersionsNeverReturnAcrossClocks(t *testing.T) {
 func TestAQuotaOfAnotherTimeCountsToday(t *testing.T) {
 	c, path := newHand(), file(t)
 	const ahead = 30*24*time.Hour + 15*time.Hour
-	c.advance(ahead - 10*time.Hour) // three o'clock in the morning, 31 days on
+	c.Advance(ahead - 10*time.Hour) // three o'clock in the morning, 31 days on
 	used(t, c, path)
-	c.advance(12 * time.Hour)
-	s, err := filestore.OpenAt(path, quick, c.now)
+	c.Advance(12 * time.Hour)
+	s, err := filestore.OpenAt(path, quick, c.Now)
 	if err != nil {
 		t.Fatal(err)
 	}
-	take(t, s, 1, claim(c.now(), slow, 1))
+	take(t, s, 1, claim(c.Now(), slow, 1))
 	closed(t, s)
-	c.advance(-ahead)
+	c.Advance(-ahead)
 	if got := left(t, c.open(t, path), day); got != 2 {
 		t.Errorf("%d left, want 2", got)
 	}

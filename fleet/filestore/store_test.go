@@ -49,7 +49,7 @@ func TestStore(t *testing.T) {
 func TestStoreDriven(t *testing.T) {
 	c := newHand()
 	s := c.open(t, file(t))
-	storetest.TestStore(t, func(testing.TB) fleet.Store { return s }, storetest.Driven(c.advance), storetest.Hammer(500*time.Millisecond))
+	storetest.TestStore(t, func(testing.TB) fleet.Store { return s }, storetest.Driven(c.Advance), storetest.Hammer(500*time.Millisecond))
 }
 
 func TestStoreComputesAsMemoryDoes(t *testing.T) {
@@ -57,7 +57,7 @@ func TestStoreComputesAsMemoryDoes(t *testing.T) {
 		c := newHand()
 		s := c.open(t, file(t))
 		s.KeepAll()
-		storetest.Compare(t, fleet.NewMemory(c.now), s, c.advance, rand.Uint64(), 400)
+		storetest.Compare(t, fleet.NewMemory(c.Now), s, c.Advance, rand.Uint64(), 400)
 	}
 }
 
@@ -66,7 +66,7 @@ func TestStoreComputesAsMemoryDoesAcrossRestarts(t *testing.T) {
 	for range 5 {
 		c := newHand()
 		s := &restarted{t: t, clock: c, path: file(t)}
-		storetest.Compare(t, &persistent{fleet.NewMemory(c.now)}, s, c.advance, rand.Uint64(), 300)
+		storetest.Compare(t, &persistent{fleet.NewMemory(c.Now)}, s, c.Advance, rand.Uint64(), 300)
 		closed(t, s.Store)
 	}
 }
@@ -83,7 +83,7 @@ func (persistent) Beat(context.Context, *fleet.Beat) (fleet.Standing, error) {
 type restarted struct {
 	*filestore.Store
 	t     *testing.T
-	clock *hand
+	clock hand
 	path  string
 	calls int
 }
@@ -111,35 +111,20 @@ func (r *restarted) again() {
 		closed(r.t, r.Store)
 	}
 	var err error
-	if r.Store, err = filestore.OpenAt(r.path, quick, r.clock.now); err != nil {
+	if r.Store, err = filestore.OpenAt(r.path, quick, r.clock.Now); err != nil {
 		r.t.Fatal(err)
 	}
 	r.KeepAll()
 }
 
-// A hand is a clock that a test moves.
-type hand struct {
-	mu sync.Mutex
-	t  time.Time
-}
+// A hand is a clock that a test moves, and that stores live by.
+type hand struct{ *storetest.Hand }
 
-func newHand() *hand { return &hand{t: time.Date(2026, 3, 8, 9, 59, 59, 999_999_000, time.UTC)} }
+func newHand() hand { return hand{storetest.NewHand()} }
 
-func (h *hand) now() time.Time {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.t
-}
-
-func (h *hand) advance(d time.Duration) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.t = h.t.Add(d)
-}
-
-func (h *hand) open(t testing.TB, path string) *filestore.Store {
+func (h hand) open(t testing.TB, path string) *filestore.Store {
 	t.Helper()
-	s, err := filestore.OpenAt(path, quick, h.now)
+	s, err := filestore.OpenAt(path, quick, h.Now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -277,8 +262,8 @@ func TestGarbageIsRemoved(t *testing.T) {
 	s := c.open(t, path)
 	most, size := 0, int64(0)
 	for i := range 6000 {
-		c.advance(20 * time.Millisecond)
-		k := claim(c.now(), fast, 3)
+		c.Advance(20 * time.Millisecond)
+		k := claim(c.Now(), fast, 3)
 		k.Key = fmt.Sprint(i)
 		a := &fleet.Ask{Group: "g", ID: uint64(i + 1), Lane: uint64(i), Copies: 1, Claims: []fleet.Claim{k}}
 		if err := s.Take(context.Background(), a); err != nil {
