@@ -33,8 +33,8 @@ const MaxKey = 255
 
 // Bounds of what is kept of a request besides its body, in bytes.
 const (
-	MaxPath   = 8 << 10  // path and query
-	MaxHeader = 16 << 10 // names and values
+	maxPath   = 8 << 10  // path and query
+	maxHeader = 16 << 10 // names and values
 )
 
 func (r *Request) headerSize() (n int) {
@@ -63,10 +63,10 @@ func (r *Request) Check(now time.Time) error {
 		return &FieldError{"upstream", "is missing"}
 	case r.Method == "" || !strings.HasPrefix(r.Path, "/"):
 		return &FieldError{"path", "want a method and a path that begins with a slash"}
-	case len(r.Path)+len(r.Query) > MaxPath:
-		return &FieldError{"path", fmt.Sprintf("is longer than %d bytes, with its query", MaxPath)}
-	case r.headerSize() > MaxHeader:
-		return &FieldError{"header", fmt.Sprintf("those that are kept have more than %d bytes", MaxHeader)}
+	case len(r.Path)+len(r.Query) > maxPath:
+		return &FieldError{"path", fmt.Sprintf("is longer than %d bytes, with its query", maxPath)}
+	case r.headerSize() > maxHeader:
+		return &FieldError{"header", fmt.Sprintf("those that are kept have more than %d bytes", maxHeader)}
 	case len(r.Key) > MaxKey:
 		return &FieldError{"Idempotency-Key", fmt.Sprintf("is longer than %d bytes", MaxKey)}
 	case len(r.OrderKey) > MaxKey:

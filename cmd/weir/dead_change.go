@@ -39,19 +39,7 @@ func deadChange(ctx context.Context, w world, do string) (err error) {
 	if err != nil {
 		return err
 	}
-	chosen := c.Upstream != "" || c.Reason != "" || c.Owner != "" || c.Older != ""
-	wrong := ""
-	switch {
-	case len(ids) > 0 && (chosen || *all):
-		wrong = "give IDs, or flags that choose, not both"
-	case chosen && *all:
-		wrong = "-all is for all; leave it out, or the flags that choose"
-	case len(ids) == 0 && !chosen && !*all:
-		wrong = "name deliveries by their IDs, choose with -upstream, -reason, -owner or -older, or say -all"
-	case *most < 0:
-		wrong = "-most must not be negative"
-	}
-	if wrong != "" {
+	if wrong := misordered(ids, c, *all, *most); wrong != "" {
 		fmt.Fprintf(w.err, "weir dead %s: %s\n", do, wrong)
 		return cli.ErrUsage
 	}
@@ -69,6 +57,22 @@ func deadChange(ctx context.Context, w world, do string) (err error) {
 		fmt.Fprintln(w.out, p.note)
 	}
 	return err
+}
+
+// misordered says what is wrong with how deliveries are named.
+func misordered(ids []string, c *deliveries.Choice, all bool, most int) string {
+	chosen := c.Upstream != "" || c.Reason != "" || c.Owner != "" || c.Older != ""
+	switch {
+	case len(ids) > 0 && (chosen || all):
+		return "give IDs, or flags that choose, not both"
+	case chosen && all:
+		return "-all is for all; leave it out, or the flags that choose"
+	case len(ids) == 0 && !chosen && !all:
+		return "name deliveries by their IDs, choose with -upstream, -reason, -owner or -older, or say -all"
+	case most < 0:
+		return "-most must not be negative"
+	}
+	return ""
 }
 
 func (p *changing) past() string {

@@ -134,7 +134,7 @@ func (q *request) failed(err error) *refuse.Facts {
 	var field *delivery.FieldError
 	switch {
 	case errors.Is(err, delivery.ErrNotFound):
-		return refused(http.StatusNotFound, DeliveryNotFound, "there is no such delivery; what was delivered is forgotten after deliveries.keep, dead letters after keep_dead")
+		return refused(http.StatusNotFound, deliveryNotFound, "there is no such delivery; what was delivered is forgotten after deliveries.keep, dead letters after keep_dead")
 	case errors.Is(err, delivery.ErrCursor):
 		return bad("cursor", "is not one of this list: give it with the filter of the list that it came with, or begin without one")
 	case errors.As(err, &field):
@@ -150,8 +150,8 @@ func (q *request) failed(err error) *refuse.Facts {
 
 // Codes of errors that only deliveries have.
 const (
-	DeliveryNotFound = "DELIVERY_NOT_FOUND"
-	Conflict         = "CONFLICT"
+	deliveryNotFound = "DELIVERY_NOT_FOUND"
+	conflicting      = "CONFLICT"
 )
 
 func refused(status int, code, format string, args ...any) *refuse.Facts {

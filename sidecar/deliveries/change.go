@@ -1,9 +1,11 @@
 package deliveries
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"time"
 
@@ -41,43 +43,50 @@ const longestOrder = 64 << 10
 // changeAll does something with those that an order chooses, the oldest first.
 func (q *request) changeAll(do string) (any, *refuse.Facts) {
 	var o Order
-	d := json.NewDecoder(http.MaxBytesReader(nil, q.Body, longestOrder))
-	d.DisallowUnknownFields()
-	err := d.Decode(&o)
-	if err == nil && d.More() {
-		err = errors.New("more than one order")
-	}
-	if err != nil {
+	if err := readOrder(q.Body, &o); err != nil {
 		return nil, bad("body", `is no order such as {"upstream":"ntfy","reason":"attempts","older":"1h","most":100}: `+err.Error())
 	}
-	if o.Most < 0 || o.Most > most {
-		return nil, bad("most", fmt.Sprintf("want 1 to %d", most))
-	}
 	f, wrong := q.filter(&o.Choice)
+	if wrong == nil {
+		wrong = o.wrong(do)
+	}
 	if wrong != nil {
 		return nil, wrong
 	}
-	switch {
-	case do == redrive && f.Status != "" && f.Status != delivery.Failed:
-		return nil, bad("status", "only dead letters are redriven; leave it out")
-	case do == drop && (f.Status == delivery.Processing || f.Status == delivery.Completed):
-		return nil, bad("status", "dead letters (failed) are deleted, what waits (queued, created) becomes dead letters; nothing else can be dropped")
-	case o.Choice.empty() && !o.All:
-		return nil, bad("body", `chooses nothing: name ids, upstream, reason, owner, older or before, or say "all":true`)
-	case f.Before.IsZero():
+	if f.Before.IsZero() {
 		f.Before = time.Now().Add(time.Millisecond).Truncate(time.Millisecond).UTC()
 	}
-	if f.Status == "" {
-		f.Status = delivery.Failed
-	}
-	if o.Most == 0 {
-		o.Most = usual
-	}
-	n, err := q.change(do, f, o.Most)
+	f.Status = cmp.Or(f.Status, delivery.Failed)
+	n, err := q.change(do, f, cmp.Or(o.Most, usual))
 	if err != nil && n == 0 {
 		return nil, q.failed(err)
 	}
 	return done(do, n, f.Before), nil
+}
+
+func readOrder(body io.ReadCloser, o *Order) error {
+	d := json.NewDecoder(http.MaxBytesReader(nil, body, longestOrder))
+	d.DisallowUnknownFields()
+	err := d.Decode(o)
+	if err == nil && d.More() {
+		err = errors.New("more than one order")
+	}
+	return err
+}
+
+// wrong says what is wrong with an order whose choice is good.
+func (o *Order) wrong(do string) *refuse.Facts {
+	switch {
+	case o.Most < 0 || o.Most > most:
+		return bad("most", fmt.Sprintf("want 1 to %d", most))
+	case do == redrive && o.Status != "" && o.Status != delivery.Failed:
+		return bad("status", "only dead letters are redriven; leave it out")
+	case o.Status == delivery.Processing || o.Status == delivery.Completed:
+		return bad("status", "dead letters (failed) are deleted, what waits (queued, created) becomes dead letters; nothing else can be dropped")
+	case o.Choice.empty() && !o.All:
+		return bad("body", `chooses nothing: name ids, upstream, reason, owner, older or before, or say "all":true`)
+	}
+	return nil
 }
 
 // empty reports whether the choice leaves out nothing.
@@ -132,7 +141,7 @@ func conflict(do string, d *delivery.Delivery) *refuse.Facts {
 	if why == "" {
 		why = "it waits to be sent, and is no dead letter"
 	}
-	f := refused(http.StatusConflict, Conflict, "cannot %s the delivery, whose status is %s: %s", do, d.Status, why)
+	f := refused(http.StatusConflict, conflicting, "cannot %s the delivery, whose status is %s: %s", do, d.Status, why)
 	f.Details = map[string]any{"field": "status", "reason": string(d.Status)}
 	return f
 }

@@ -100,20 +100,19 @@ func (q *request) parameters() (url.Values, *refuse.Facts) {
 // filter is what a choice means: of a caller's own deliveries, unless the caller is an operator.
 func (q *request) filter(c *Choice) (delivery.Filter, *refuse.Facts) {
 	f := delivery.Filter{IDs: c.IDs, Upstream: c.Upstream, Status: c.Status, Reason: c.Reason, Owner: c.Owner, Before: c.Before}
+	if wrong := q.mayChoose(c); wrong != nil {
+		return f, wrong
+	}
+	if !q.who.Operator {
+		f.Owner = q.who.Name
+	}
 	switch {
-	case !q.who.Operator && q.who.Name == "":
-		return f, refused(http.StatusForbidden, refuse.Forbidden, "callers without a name see deliveries one by one, by their IDs: %s/ID; lists are for callers with tokens or certificates, and for operators on the admin listener", Path)
-	case !q.who.Operator && c.Owner != "" && c.Owner != q.who.Name:
-		return f, refused(http.StatusForbidden, refuse.Forbidden, "owner: callers see what they handed in themselves")
 	case len(c.IDs) > mostIDs:
 		return f, bad("ids", fmt.Sprintf("are more than %d", mostIDs))
 	case c.Reason != "" && !slices.Contains(delivery.Reasons[:], c.Reason):
 		return f, bad("reason", fmt.Sprintf("%s is none: want one of %q", doc.Quote(string(c.Reason)), delivery.Reasons))
 	case c.Older != "" && !c.Before.IsZero():
 		return f, bad("older", "means the same as before: give one of them")
-	}
-	if !q.who.Operator {
-		f.Owner = q.who.Name
 	}
 	if c.Older != "" {
 		long, err := time.ParseDuration(c.Older)
@@ -126,4 +125,16 @@ func (q *request) filter(c *Choice) (delivery.Filter, *refuse.Facts) {
 		return f, q.failed(err)
 	}
 	return f, nil
+}
+
+// mayChoose refuses lists to callers without a name, and those of others to all but operators.
+func (q *request) mayChoose(c *Choice) *refuse.Facts {
+	switch {
+	case q.who.Operator:
+	case q.who.Name == "":
+		return refused(http.StatusForbidden, refuse.Forbidden, "callers without a name see deliveries one by one, by their IDs: %s/ID; lists are for callers with tokens or certificates, and for operators on the admin listener", Path)
+	case c.Owner != "" && c.Owner != q.who.Name:
+		return refused(http.StatusForbidden, refuse.Forbidden, "owner: callers see what they handed in themselves")
+	}
+	return nil
 }

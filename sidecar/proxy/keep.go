@@ -30,8 +30,8 @@ type Keep struct {
 // Answering has first answers kept by a. Without it calls that want that are refused.
 func (p *Proxy) Answering(a delivery.Answers) { p.answers.Store(&a) }
 
-// IdempotencyHeader says on an answer that it is not known whether an earlier call under the same key was made.
-const IdempotencyHeader = "Weir-Idempotency"
+// idempotencyHeader says on an answer that it is not known whether an earlier call under the same key was made.
+const idempotencyHeader = "Weir-Idempotency"
 
 // keyed reports whether the first answer to the request is to be kept.
 func (r *Route) keyed(q *http.Request) bool {
@@ -61,7 +61,7 @@ func (p *Proxy) once(w http.ResponseWriter, r *http.Request, t *trip, how Keep) 
 		replay(w, kept.Answer)
 	default:
 		if kept.State == delivery.Unknown {
-			w.Header().Set(IdempotencyHeader, "unknown")
+			w.Header().Set(idempotencyHeader, "unknown")
 		}
 		p.first(w, r, t, how, *a, k)
 	}
@@ -230,7 +230,7 @@ func (c *copying) Write(b []byte) (int, error) {
 
 // answer is what is kept, without what is of this one call.
 func (c *copying) answer() *delivery.KeptAnswer {
-	for _, name := range []string{httpx.CorrelationHeader, "Connection", "Transfer-Encoding", "Trailer", "Keep-Alive", IdempotencyHeader, AttemptsHeader} {
+	for _, name := range []string{httpx.CorrelationHeader, "Connection", "Transfer-Encoding", "Trailer", "Keep-Alive", idempotencyHeader, AttemptsHeader} {
 		delete(c.header, name)
 	}
 	return &delivery.KeptAnswer{Status: c.status, Header: c.header, Body: c.body, Large: c.large}
