@@ -150,10 +150,14 @@ func (p *Page) Handler() http.Handler {
 	mux.HandleFunc("GET /v1/status", p.status)
 	mux.HandleFunc("POST /v1/breaker", p.breaker)
 	mux.HandleFunc("POST /v1/pause", p.pause)
-	if p.Deliveries != nil {
-		mux.Handle("/v1/deliveries", p.Deliveries)
-		mux.Handle("/v1/deliveries/", p.Deliveries)
+	letters := p.Deliveries
+	if letters == nil {
+		letters = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			problem(w, http.StatusNotFound, "nothing is delivered later here: the configuration has no deliveries; see docs/deliveries.md")
+		})
 	}
+	mux.Handle("/v1/deliveries", letters)
+	mux.Handle("/v1/deliveries/", letters)
 	if p.Metrics != nil {
 		mux.Handle("GET /metrics", p.Metrics)
 	}
