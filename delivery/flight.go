@@ -54,6 +54,9 @@ type flight struct {
 	left  bool // the worker stops: it must not be claimed any more
 	going bool // it has its turn, and is claimed and sent whatever comes
 
+	probe  bool   // it finds out whether its group is let through again
+	probes string // the group
+
 	// Of the goroutine that sends.
 	hold     *hold // of the claim; nil if there is none
 	launched bool  // it was claimed in time, and is sent
@@ -79,6 +82,7 @@ func (f *flight) goes() bool {
 
 func (f *flight) run(ctx context.Context) {
 	sender := f.p.w.Sender(f.p.upstream)
+	defer f.p.returns(f)
 	if sender == nil { // a reload took the upstream away, perhaps for a moment
 		f.p.holds(f.p.w.Poll)
 		return
@@ -91,7 +95,7 @@ func (f *flight) run(ctx context.Context) {
 	cancel()
 	switch {
 	case f.launched:
-		f.p.passes()
+		f.passes()
 		f.ended(ctx, a)
 	case f.hold != nil: // claimed, and not sent
 		f.record(ctx, End{To: Queued, GiveBack: true})
@@ -137,25 +141,6 @@ func (f *flight) notLaunched(ctx context.Context, a Answer) {
 		f.refused(ctx, refusal)
 	default: // it can never be sent, as far as is known: that is an attempt, or it would be tried for ever
 		f.charge(ctx, a)
-	}
-}
-
-const (
-	shortestHold = 20 * time.Millisecond
-	longestDefer = time.Hour
-)
-
-// refused waits as the gate says: all of the upstream, or the one that waits for a limit of its
-// own key.
-func (f *flight) refused(ctx context.Context, r *weir.Refusal) {
-	wait := max(shortestHold, r.RetryAfter)
-	if r.Key == "" && r.Pool == "" {
-		f.p.holds(wait)
-		return
-	}
-	if err := f.p.w.Queue.Defer(ctx, time.Now().Add(min(wait, longestDefer)), f.d.Seq); err != nil {
-		f.p.w.failed(ctx, "put off", f.p.upstream, err)
-		f.p.holds(time.Second)
 	}
 }
 

@@ -7,8 +7,10 @@ import (
 	"encoding/hex"
 	"errors"
 	"io"
+	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/seed1158cd35/weir"
@@ -25,23 +27,52 @@ type HTTP struct {
 	Base     http.RoundTripper // adds credentials, if the API wants any; nil means a plain one
 }
 
-var _ Sender = (*HTTP)(nil)
+var (
+	_ Sender  = (*HTTP)(nil)
+	_ Grouper = (*HTTP)(nil)
+)
 
 // Send makes one attempt.
 func (s *HTTP) Send(ctx context.Context, d *Delivery, launch func(context.CancelCauseFunc) error) Answer {
+	r, t, err := s.request(ctx, d)
+	if err != nil {
+		return Answer{Err: err, Outcome: outcome.Outcome{Class: outcome.Rejected, Code: "bad path"}}
+	}
+	return Attempted(r, t.RoundTrip, launch)
+}
+
+// Group is by the operation.
+func (s *HTTP) Group(d *Delivery) string {
+	r, t, err := s.request(context.Background(), d)
+	if err != nil {
+		return ""
+	}
+	return GroupOf(t.CallOf(r))
+}
+
+func (s *HTTP) request(ctx context.Context, d *Delivery) (*http.Request, *httpx.Transport, error) {
 	u := *s.URL
 	u.RawQuery = d.Query
 	raw := strings.TrimSuffix(s.URL.EscapedPath(), "/") + d.Path
 	path, err := url.PathUnescape(raw)
 	if err != nil {
-		return Answer{Err: err, Outcome: outcome.Outcome{Class: outcome.Rejected, Code: "bad path"}}
+		return nil, nil, err
 	}
 	u.Path, u.RawPath = path, raw
 	r := NewRequest(ctx, d, &u)
 	t := &httpx.Transport{Upstream: s.Upstream, Base: s.Base, Call: func(*http.Request) weir.Call {
 		return weir.Call{ID: d.Correlation, Priority: limit.Low}
 	}}
-	return Attempted(r, t.RoundTrip, launch)
+	return r, t, nil
+}
+
+// GroupOf is the group of a delivery that is sent as a call: its operation, its pool and the keys of its limits.
+func GroupOf(c weir.Call) string {
+	parts := []string{c.Operation, c.Pool}
+	for _, scope := range slices.Sorted(maps.Keys(c.Keys)) {
+		parts = append(parts, scope, c.Keys[scope])
+	}
+	return strings.Join(parts, "\x00")
 }
 
 // NewRequest is the request of a delivery, with the delivery's idempotency key, which is the same for all attempts.

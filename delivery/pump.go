@@ -14,13 +14,17 @@ type pump struct {
 
 	mu     sync.Mutex
 	inHand map[int64]*flight // by Seq: those that wait for their turn, or are sent
-	until  time.Time         // nothing is tried before: a gate has said so
-	probes bool              // the gate had closed: one is tried before others
+	until  time.Time         // nothing is tried before: the queue failed, or the upstream is gone
+	probes bool              // that was so: one is tried before others
 	full   bool              // there was more to do than was asked for
+
+	closed  map[string]*closed // groups of which a gate refused one
+	after   Mark               // where the look goes on; zero unless a group is closed
+	started time.Time          // the look over all
 }
 
 func newPump(w *Worker, upstream string) *pump {
-	return &pump{w: w, upstream: upstream, kicked: make(chan struct{}, 1), inHand: make(map[int64]*flight)}
+	return &pump{w: w, upstream: upstream, kicked: make(chan struct{}, 1), inHand: make(map[int64]*flight), closed: make(map[string]*closed)}
 }
 
 func (p *pump) kick() {
@@ -50,21 +54,28 @@ func (p *pump) round(ctx context.Context) time.Duration {
 	if room == 0 {
 		return wait
 	}
-	due, err := p.w.Queue.Due(ctx, p.upstream, room+taken)
-	if err != nil {
-		p.w.failed(ctx, "look for what is due", p.upstream, err)
-		return min(time.Second, p.w.Poll)
-	}
-	p.mu.Lock()
-	p.full = len(due) == room+taken
-	p.mu.Unlock()
-	for i := range due {
-		if room == 0 {
-			break
+	room -= p.try(ctx, room)
+	for more := true; more && room > 0; {
+		most := room + taken
+		due, err := p.w.Queue.Due(ctx, p.upstream, p.from(), most)
+		if err != nil {
+			p.w.failed(ctx, "look for what is due", p.upstream, err)
+			return min(time.Second, p.w.Poll)
 		}
-		if p.begin(&due[i]) {
-			room--
+		p.mu.Lock()
+		p.full = len(due) == most
+		p.mu.Unlock()
+		moved := false
+		for i := range due {
+			if room == 0 {
+				break
+			}
+			if p.begin(&due[i], p.groupOf(&due[i]), false) {
+				room--
+			}
+			moved = p.passed(&due[i])
 		}
+		more = moved && len(due) == most
 	}
 	return p.next(ctx)
 }
@@ -90,27 +101,51 @@ func (p *pump) room() (room, taken int, wait time.Duration) {
 
 // next is how long nothing is due.
 func (p *pump) next(ctx context.Context) time.Duration {
-	at, ok, err := p.w.Queue.Next(ctx, p.upstream)
+	at, ok, err := p.w.Queue.Next(ctx, p.upstream, p.from())
 	if err != nil || !ok {
-		return p.w.Poll
+		at = time.Now().Add(p.w.Poll)
 	}
 	d := time.Until(at)
 	if p.mu.Lock(); d <= 0 && len(p.inHand) > 0 { // it is one of those, as far as is known
 		d = p.w.Poll
 	}
+	d = p.soonest(d)
 	p.mu.Unlock()
 	return min(max(d, time.Millisecond), p.w.Poll)
 }
 
-// begin sends a delivery, unless that is under way.
-func (p *pump) begin(d *Delivery) bool {
+// from is where a look goes on.
+func (p *pump) from() Mark {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.after
+}
+
+// passed has the look go on after a delivery, if a group is closed.
+func (p *pump) passed(d *Delivery) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.closed) == 0 {
+		return false
+	}
+	p.after = d.Mark()
+	return true
+}
+
+// begin sends a delivery, unless that is under way or its group is closed. A probe is sent to find out whether
+// the group is let through again.
+func (p *pump) begin(d *Delivery, group string, probe bool) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.inHand[d.Seq] != nil || p.w.pumpCtx.Err() != nil {
 		return false
 	}
+	if g := p.closed[group]; g != nil && !probe {
+		g.passedOver(d)
+		return false
+	}
 	ctx, cancel := context.WithCancelCause(p.w.hard)
-	f := &flight{p: p, d: *d, cancel: cancel}
+	f := &flight{p: p, d: *d, cancel: cancel, probe: probe, probes: group}
 	p.inHand[d.Seq] = f
 	p.w.all.Go(func() {
 		defer cancel(nil)
@@ -133,11 +168,15 @@ func (p *pump) holds(d time.Duration) {
 	p.probes = true
 }
 
-// passes notes that a gate let one through.
-func (p *pump) passes() {
+// passes notes that the gates let a delivery through.
+func (f *flight) passes() {
+	p := f.p
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	p.probes = false
+	p.mu.Unlock()
+	if f.probe {
+		p.opens(f.probes)
+	}
 }
 
 // leave ends the wait of those that have not had their turn.

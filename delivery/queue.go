@@ -18,12 +18,12 @@ type Queue interface {
 	Accept(ctx context.Context, r *Request) (d Delivery, fresh bool, err error)
 
 	// Due lists deliveries of an upstream that are queued, due and not expired, the longest due
-	// first, with what is to be sent. It claims nothing.
-	Due(ctx context.Context, upstream string, most int) ([]Delivery, error)
+	// first, with what is to be sent: those after a mark, or all after the zero one. It claims nothing.
+	Due(ctx context.Context, upstream string, after Mark, most int) ([]Delivery, error)
 
-	// Next is when the next queued delivery of an upstream is due, which may be past; false if
-	// none is queued.
-	Next(ctx context.Context, upstream string) (at time.Time, ok bool, err error)
+	// Next is when the next queued delivery of an upstream is due, which may be past, of those
+	// after a mark; false if none is queued.
+	Next(ctx context.Context, upstream string, after Mark) (at time.Time, ok bool, err error)
 
 	// Claim begins an attempt of deliveries that are due and not expired: they are processing
 	// for the length of the lease, under a new fence.
@@ -83,6 +83,23 @@ var (
 // MaxStalls is how many attempts of a delivery may begin one after the other without an end
 // before it is taken for what ended its workers.
 const MaxStalls = 3
+
+// A Mark is a place among what is due: Due lists in the order of marks.
+type Mark struct {
+	Due time.Time
+	Seq int64
+}
+
+// Mark is the delivery's place among what is due.
+func (d *Delivery) Mark() Mark { return Mark{d.Due, d.Seq} }
+
+// Before reports whether the mark comes before another.
+func (m Mark) Before(other Mark) bool {
+	return m.Due.Before(other.Due) || m.Due.Equal(other.Due) && m.Seq < other.Seq
+}
+
+// less is the mark before the mark: what is after it begins there.
+func (m Mark) less() Mark { return Mark{m.Due, m.Seq - 1} }
 
 // An Ask says what to claim.
 type Ask struct {

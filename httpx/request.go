@@ -11,6 +11,9 @@ import (
 )
 
 // call is what the policy needs to know of a request.
+// CallOf is what the policy is told of a request.
+func (t *Transport) CallOf(req *http.Request) weir.Call { return t.call(req) }
+
 func (t *Transport) call(req *http.Request) weir.Call {
 	var c weir.Call
 	if t.Call != nil {

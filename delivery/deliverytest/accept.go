@@ -133,7 +133,7 @@ func notBefore(b *bench) {
 	r.NotBefore = time.Now().Add(time.Minute)
 	d := b.accept(r)
 	b.none("a")
-	at, ok, err := b.q.Next(b.ctx, "a")
+	at, ok, err := b.q.Next(b.ctx, "a", delivery.Mark{})
 	b.must(err)
 	if wait := time.Until(at); !ok || wait > time.Minute+time.Second || wait < 59*time.Second {
 		b.Errorf("next in %v, %v; want a minute", wait, ok)
@@ -152,7 +152,7 @@ func expiry(b *bench) {
 	b.accept(behind)
 	b.sleep(2 * time.Minute)
 	b.none("a") // before any sweep
-	if due, err := b.q.Due(b.ctx, "a", 10); err != nil || len(due) > 0 {
+	if due, err := b.q.Due(b.ctx, "a", delivery.Mark{}, 10); err != nil || len(due) > 0 {
 		b.Errorf("due: %v, %v", ids(due), err)
 	}
 	if all, err := b.q.Claim(b.ctx, delivery.Ask{Upstream: "a", Only: []int64{d.Seq}, Lease: lease}); err != nil || len(all) > 0 {

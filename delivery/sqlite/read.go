@@ -87,9 +87,9 @@ const withRequests = "SELECT " + columns + ", q.method, q.path, q.query, q.heade
 
 // Due lists what is due of an upstream, with what is to be sent. What cannot be sent becomes a
 // dead letter, or it would be in the way of others for ever.
-func (s *Store) Due(ctx context.Context, upstream string, most int) ([]delivery.Delivery, error) {
+func (s *Store) Due(ctx context.Context, upstream string, after delivery.Mark, most int) ([]delivery.Delivery, error) {
 	for {
-		all, bad, err := s.due(ctx, upstream, most)
+		all, bad, err := s.due(ctx, upstream, after, most)
 		if err != nil || len(bad) == 0 {
 			return all, err
 		}
@@ -103,10 +103,10 @@ func (s *Store) Due(ctx context.Context, upstream string, most int) ([]delivery.
 	}
 }
 
-func (s *Store) due(ctx context.Context, upstream string, most int) (all, bad []delivery.Delivery, err error) {
+func (s *Store) due(ctx context.Context, upstream string, after delivery.Mark, most int) (all, bad []delivery.Delivery, err error) {
 	now := s.wall()
-	rows, err := s.read.QueryContext(ctx, withRequests+`WHERE d.upstream = ? AND d.status = 'queued' AND d.due <= ? AND (d.expires IS NULL OR d.expires > ?)
-		ORDER BY d.due, d.seq LIMIT ?`, upstream, now, now, most)
+	rows, err := s.read.QueryContext(ctx, withRequests+`WHERE d.upstream = ? AND d.status = 'queued' AND d.due <= ? AND (d.due, d.seq) > (?, ?) AND (d.expires IS NULL OR d.expires > ?)
+		ORDER BY d.due, d.seq LIMIT ?`, upstream, now, milli(after.Due), after.Seq, now, most)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -115,9 +115,9 @@ func (s *Store) due(ctx context.Context, upstream string, most int) (all, bad []
 
 // Next is when the next queued delivery of an upstream is due. What has expired is not: until a
 // sweep has taken it away its worker would look again and again.
-func (s *Store) Next(ctx context.Context, upstream string) (time.Time, bool, error) {
+func (s *Store) Next(ctx context.Context, upstream string, after delivery.Mark) (time.Time, bool, error) {
 	var due int64
-	err := s.read.QueryRowContext(ctx, "SELECT due FROM delivery WHERE upstream = ? AND status = 'queued' AND (expires IS NULL OR expires > ?) ORDER BY due LIMIT 1", upstream, s.wall()).Scan(&due)
+	err := s.read.QueryRowContext(ctx, "SELECT due FROM delivery WHERE upstream = ? AND status = 'queued' AND (due, seq) > (?, ?) AND (expires IS NULL OR expires > ?) ORDER BY due, seq LIMIT 1", upstream, milli(after.Due), after.Seq, s.wall()).Scan(&due)
 	if errors.Is(err, sql.ErrNoRows) {
 		return time.Time{}, false, nil
 	}

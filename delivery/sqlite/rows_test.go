@@ -18,7 +18,9 @@ func TestARequestThatCannotBeReadHoldsUpNothing(t *testing.T) {
 		"no request":          "DELETE FROM request WHERE seq = 1",
 	} {
 		for how, take := range map[string]func(s *sqlite.Store) ([]delivery.Delivery, error){
-			"due": func(s *sqlite.Store) ([]delivery.Delivery, error) { return s.Due(t.Context(), "a", 10) },
+			"due": func(s *sqlite.Store) ([]delivery.Delivery, error) {
+				return s.Due(t.Context(), "a", delivery.Mark{}, 10)
+			},
 			"claim": func(s *sqlite.Store) ([]delivery.Delivery, error) {
 				return s.Claim(t.Context(), delivery.Ask{Upstream: "a", Most: 10, Lease: time.Minute})
 			},
@@ -118,7 +120,7 @@ func TestAClockThatIsSetBack(t *testing.T) {
 			t.Fatal(err)
 		}
 		for upstream, want := range map[string]time.Duration{"a": 0, "b": time.Hour, "c": time.Minute, "d": 0} {
-			due, ok, err := s.Next(t.Context(), upstream)
+			due, ok, err := s.Next(t.Context(), upstream, delivery.Mark{})
 			if wait := time.Until(due); err != nil || !ok || wait > want+time.Second || wait < want-time.Second {
 				t.Errorf("%s is due in %v, %v; want %v", upstream, wait, err, want)
 			}
@@ -162,7 +164,7 @@ func TestAClockThatJumpsForward(t *testing.T) {
 		}
 		shift = 31 * 24 * time.Hour
 		are("after a jump", delivery.Queued, false)
-		if at, ok, err := s.Next(t.Context(), "b"); err != nil || ok {
+		if at, ok, err := s.Next(t.Context(), "b", delivery.Mark{}); err != nil || ok {
 			t.Errorf("what has expired is due at %v, %v", at, err)
 		}
 		time.Sleep(50 * time.Minute)

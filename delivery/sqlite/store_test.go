@@ -138,7 +138,7 @@ func TestLeasesDoNotGoByTheWallClock(t *testing.T) {
 		if w, err := s.Sweep(t.Context()); err != nil || w.Reaped > 0 {
 			t.Errorf("an hour forward: %+v, %v", w, err)
 		}
-		if due, err := s.Due(t.Context(), "b", 1); err != nil || len(due) != 1 {
+		if due, err := s.Due(t.Context(), "b", delivery.Mark{}, 1); err != nil || len(due) != 1 {
 			t.Errorf("due: %v, %v", due, err)
 		}
 		shift = -time.Hour

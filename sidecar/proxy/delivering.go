@@ -33,6 +33,8 @@ func (p *Proxy) ScheduleOf(upstream string) delivery.Schedule {
 	return s
 }
 
+var _ delivery.Grouper = postman{}
+
 type postman struct {
 	table *table
 	to    *target
@@ -40,14 +42,8 @@ type postman struct {
 
 // Send makes one attempt. Credentials and signatures are put in now, on the way of direct calls.
 func (s postman) Send(ctx context.Context, d *delivery.Delivery, launch func(context.CancelCauseFunc) error) delivery.Answer {
-	low := limit.Low
-	in := &url.URL{Path: d.Path, RawQuery: d.Query}
-	out := delivery.NewRequest(ctx, d, address(s.to.URL, d.Path, in))
-	came := &http.Request{Method: d.Method, URL: in, RequestURI: in.RequestURI(), Header: d.Header, ContentLength: int64(len(d.Body))}
-	t := &trip{to: s.to, path: d.Path, id: d.Correlation, who: guest{Name: d.Owner}, came: came, table: s.table, priority: &low, duplex: true}
-	s.to.dropForged(out.Header)
-	s.to.dropOwn(out.Header)
-	if f := t.hearAgain(out, in); f != nil {
+	out, t, f := s.request(ctx, d)
+	if f != nil {
 		return delivery.Answer{Err: f, Outcome: f.Outcome()}
 	}
 	defer t.end()
@@ -58,6 +54,31 @@ func (s postman) Send(ctx context.Context, d *delivery.Delivery, launch func(con
 		a.Outcome.Class = outcome.Failed // weir lacks something, such as credentials: it may have it again later
 	}
 	return a
+}
+
+// Group is by what the policy knows of the call: its operation, and the keys of its limits.
+func (s postman) Group(d *delivery.Delivery) string {
+	out, t, f := s.request(context.Background(), d)
+	if f != nil {
+		return ""
+	}
+	defer t.end()
+	return delivery.GroupOf(s.to.transport.CallOf(out.WithContext(t.in(out.Context()))))
+}
+
+// request is that of a delivery, without what is added when it is sent.
+func (s postman) request(ctx context.Context, d *delivery.Delivery) (*http.Request, *trip, *refuse.Facts) {
+	low := limit.Low
+	in := &url.URL{Path: d.Path, RawQuery: d.Query}
+	out := delivery.NewRequest(ctx, d, address(s.to.URL, d.Path, in))
+	came := &http.Request{Method: d.Method, URL: in, RequestURI: in.RequestURI(), Header: d.Header, ContentLength: int64(len(d.Body))}
+	t := &trip{to: s.to, path: d.Path, id: d.Correlation, who: guest{Name: d.Owner}, came: came, table: s.table, priority: &low, duplex: true}
+	s.to.dropForged(out.Header)
+	s.to.dropOwn(out.Header)
+	if f := t.hearAgain(out, in); f != nil {
+		return nil, nil, f
+	}
+	return out, t, nil
 }
 
 // hearAgain has the dialect look at a request that is sent later.

@@ -1,0 +1,158 @@
+package delivery
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/seed1158cd35/weir"
+)
+
+// A Grouper is a Sender that knows which deliveries the gates treat alike, by their operation and the keys of
+// their limits: what is refused to one of a group is refused to all of it, and to nobody else. The deliveries of
+// a Sender that is no Grouper are one group.
+type Grouper interface {
+	Group(d *Delivery) string
+}
+
+// A closed is a group of which a gate has refused one. Others of the group are not tried until one has passed.
+type closed struct {
+	until   time.Time // then one is tried
+	probing bool      // one is tried now
+	first   Mark      // of those of the group that were passed over
+	id      string    // of that one
+}
+
+const (
+	shortestHold = 20 * time.Millisecond
+	longestHold  = time.Second          // a gate may open before it has said: a pause is resumed, a limit raised
+	holdEach     = 5 * time.Millisecond // longestHold is longer where many groups are closed, or looks would be all that is done
+	mostClosed   = 10_000               // groups; deliveries of further ones are put off in the queue
+	longestDefer = time.Hour            // of those
+	lookAgain    = time.Minute          // from the start, while a group is closed
+)
+
+// refused has the group of a delivery wait as the gate says.
+func (f *flight) refused(ctx context.Context, r *weir.Refusal) {
+	wait, group, knows := max(shortestHold, r.RetryAfter), "", false
+	if g, ok := f.p.w.Sender(f.p.upstream).(Grouper); ok {
+		group, knows = g.Group(&f.d), true
+	}
+	if (knows || r.Key == "" && r.Pool == "") && f.p.closes(group, &f.d, wait) {
+		return
+	}
+	if err := f.p.w.Queue.Defer(ctx, time.Now().Add(min(wait, longestDefer)), f.d.Seq); err != nil {
+		f.p.w.failed(ctx, "put off", f.p.upstream, err)
+		f.p.holds(time.Second)
+	}
+}
+
+// closes notes that a gate refused a delivery of a group; false if too many groups are closed.
+func (p *pump) closes(group string, d *Delivery, wait time.Duration) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	g := p.closed[group]
+	if g == nil {
+		if len(p.closed) >= mostClosed {
+			return false
+		}
+		if len(p.closed) == 0 {
+			p.started = time.Now()
+		}
+		g = &closed{first: d.Mark(), id: d.ID}
+		p.closed[group] = g
+	}
+	g.passedOver(d)
+	g.probing = false
+	g.until = time.Now().Add(min(wait, max(longestHold, time.Duration(len(p.closed))*holdEach)))
+	return true
+}
+
+func (g *closed) passedOver(d *Delivery) {
+	if m := d.Mark(); m.Before(g.first) {
+		g.first, g.id = m, d.ID
+	}
+}
+
+// opens has a group tried again, all of it.
+func (p *pump) opens(group string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if g := p.closed[group]; g != nil {
+		delete(p.closed, group)
+		p.back(g.first)
+	}
+}
+
+// back has the next look begin no later than at a mark. p.mu is held.
+func (p *pump) back(to Mark) {
+	if to.Before(p.after) {
+		p.after = to.less()
+	}
+	if len(p.closed) == 0 {
+		p.after = Mark{}
+	}
+}
+
+// returns notes how a flight ended that was not sent, or that was to find out whether its group is let through.
+func (p *pump) returns(f *flight) {
+	p.mu.Lock()
+	g, probed := p.closed[f.probes], f.probe
+	stillProbes := probed && g != nil && g.probing
+	if !f.launched {
+		p.back(f.d.Mark())
+	}
+	p.mu.Unlock()
+	if stillProbes {
+		p.opens(f.probes)
+	}
+}
+
+// groupOf is the group of a delivery, if any is closed.
+func (p *pump) groupOf(d *Delivery) (group string) {
+	p.mu.Lock()
+	any := len(p.closed) > 0
+	p.mu.Unlock()
+	if g, ok := p.w.Sender(p.upstream).(Grouper); ok && any {
+		group = g.Group(d)
+	}
+	return group
+}
+
+// try sends one of each closed group whose time has come, at most a number of them, and says how many.
+func (p *pump) try(ctx context.Context, most int) (begun int) {
+	ids := make(map[string]string)
+	p.mu.Lock()
+	now := time.Now()
+	for group, g := range p.closed {
+		if !g.probing && !g.until.After(now) && len(ids) < most {
+			g.probing, ids[group] = true, g.id
+		}
+	}
+	if len(p.closed) > 0 && now.Sub(p.started) >= lookAgain {
+		p.started, p.after = now, Mark{}
+	}
+	p.mu.Unlock()
+	for group, id := range ids {
+		d, err := p.w.Queue.Get(ctx, id)
+		if err != nil && !errors.Is(err, ErrNotFound) {
+			p.w.failed(ctx, "look for what is due", p.upstream, err)
+		}
+		if err == nil && d.Status == Queued && !d.Due.After(now) && (d.Expires.IsZero() || d.Expires.After(now)) && p.begin(&d, group, true) {
+			begun++
+			continue
+		}
+		p.opens(group) // that one is over: any other finds out
+	}
+	return begun
+}
+
+// soonest is when a closed group is tried next, at most a time from now. p.mu is held.
+func (p *pump) soonest(most time.Duration) time.Duration {
+	for _, g := range p.closed {
+		if !g.probing {
+			most = min(most, max(time.Millisecond, time.Until(g.until)))
+		}
+	}
+	return most
+}

@@ -1,0 +1,103 @@
+package delivery_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/delivery"
+	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/limit/bucket"
+	"github.com/seed1158cd35/weir/limit/pause"
+)
+
+// two is a policy of two operations, by their paths.
+func two() weir.Policy {
+	p := quiet()
+	p.Operations = []weir.Operation{{Name: "a", Path: "/base/a"}, {Name: "b", Path: "/base/b"}}
+	return p
+}
+
+func to(path, body string) *delivery.Request {
+	r := message(body)
+	r.Path = path
+	return r
+}
+
+// What the upstream or a limit refuses to one operation holds its deliveries, however many there are, and not
+// those of another operation.
+func TestWhatIsRefusedToOneOperationHoldsNoOther(t *testing.T) {
+	for name, limits := range map[string][]limit.Limit{
+		"Retry-After": nil,
+		"a limit":     {{Name: "l", Operations: []string{"a"}, Rate: bucket.Rate{Amount: 1, Per: 24 * time.Hour, Burst: 1}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := two()
+			p.Limits = limits
+			play(t, p, nil, func(s *site) {
+				s.answer = func(_ int, r *http.Request) (int, http.Header) {
+					if limits == nil && strings.HasPrefix(r.URL.Path, "/base/a") {
+						return 429, http.Header{"Retry-After": {"600"}}
+					}
+					return 200, nil
+				}
+				s.accept(to("/a", "first"))
+				s.sleep(time.Second)
+				for range 300 {
+					s.accept(to("/a", "a"))
+				}
+				s.sleep(2 * time.Second)
+				b := s.accept(to("/b", "b"))
+				s.sleep(time.Second)
+				s.is(b.ID, delivery.Completed, 1)
+				if n := s.bodies["a"]; n > 0 {
+					t.Errorf("%d went past what refuses them", n)
+				}
+			})
+		})
+	}
+}
+
+// What was held goes on within a second of the end of what held it, though the gate had said another time.
+func TestWhatIsHeldGoesOnWhenTheGatesOpen(t *testing.T) {
+	slow := two()
+	slow.Limits = []limit.Limit{{Name: "l", Rate: bucket.Rate{Amount: 1, Per: 24 * time.Hour, Burst: 1}}}
+	for name, tt := range map[string]struct {
+		p          weir.Policy
+		shut, open func(s *site) error
+	}{
+		"a pause": {two(), func(s *site) error { return s.u.Pause(pause.All(), time.Hour, true) },
+			func(s *site) error { _, err := s.u.Resume(pause.All(), true); return err }},
+		"a limit that is raised": {slow, func(s *site) error { s.accept(to("/a", "first")); return nil },
+			func(s *site) error {
+				p := two()
+				p.Limits = []limit.Limit{{Name: "l", Rate: bucket.Rate{Amount: 1000, Per: time.Second, Burst: 1000}}}
+				return s.u.Set(p)
+			}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			play(t, tt.p, nil, func(s *site) {
+				if err := tt.shut(s); err != nil {
+					t.Fatal(err)
+				}
+				s.sleep(time.Second)
+				const all = 200
+				for i := range all {
+					s.accept(to("/a", fmt.Sprint("a", i)))
+				}
+				s.sleep(10*time.Minute + 300*time.Millisecond)
+				before := s.counts(delivery.Completed)
+				if err := tt.open(s); err != nil {
+					t.Fatal(err)
+				}
+				s.sleep(time.Second)
+				if n := s.counts(delivery.Completed) - before; n != all {
+					t.Errorf("%d of %d were delivered a second after the gate had opened", n, all)
+				}
+			})
+		})
+	}
+}
