@@ -6,12 +6,14 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"io"
 	"maps"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/httpx"
@@ -38,7 +40,7 @@ func (s *HTTP) Send(ctx context.Context, d *Delivery, launch func(context.Cancel
 	if err != nil {
 		return Answer{Err: err, Outcome: outcome.Outcome{Class: outcome.Rejected, Code: "bad path"}}
 	}
-	return Attempted(r, t.RoundTrip, launch)
+	return Attempted(r, t.RoundTrip, launch).Within(s.Upstream.Policy().MaxPause)
 }
 
 // Group is by the operation.
@@ -117,9 +119,36 @@ func Attempted(r *http.Request, roundTrip func(*http.Request) (*http.Response, e
 	}
 	defer resp.Body.Close()
 	a.Status = resp.StatusCode
+	if redirects(r, resp) {
+		a.Outcome.Class, a.Outcome.Code = outcome.Rejected, redirected(resp)
+	}
 	a.Body, err = io.ReadAll(io.LimitReader(resp.Body, MaxAnswer))
 	if err == nil {
 		_, _ = io.CopyN(io.Discard, resp.Body, 64<<10) // so that the connection can be used again
+	}
+	return a
+}
+
+// redirects reports whether an answer says that what was asked for is to be asked for elsewhere: nothing was done, and
+// nothing of a delivery follows it. 304 is an answer to those who asked under a condition.
+func redirects(r *http.Request, resp *http.Response) bool {
+	conditional := r.Header.Get("If-None-Match") != "" || r.Header.Get("If-Modified-Since") != ""
+	return resp.StatusCode >= 300 && resp.StatusCode < 400 && !(conditional && resp.StatusCode == http.StatusNotModified)
+}
+
+// redirected says where an answer points, by its host alone: paths and queries may hold secrets.
+func redirected(resp *http.Response) string {
+	where := "elsewhere"
+	if at, err := resp.Location(); err == nil && at.Host != "" {
+		where = "to " + at.Host
+	}
+	return fmt.Sprintf("%d: it points %s, and a delivery follows no redirect: have the upstream's url, or the request's path, lead there, and redrive it", resp.StatusCode, where)
+}
+
+// Within is the answer with a wait that it asks for bounded, as a pause is by max_pause; quotas may say longer.
+func (a Answer) Within(most time.Duration) Answer {
+	if h := &a.Outcome.Hint; !h.Quota {
+		h.After = min(h.After, most)
 	}
 	return a
 }

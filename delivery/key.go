@@ -5,19 +5,28 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
 	"time"
 )
 
-// Fingerprint tells requests under one idempotency key apart: by what is sent where. Dates,
-// traces and correlation ids, which differ between two tries of one caller, do not count.
+// Fingerprint tells requests under one idempotency key apart: by what is sent where, with what
+// headers, and not before when. Dates, traces and correlation ids, which differ between two tries of one caller, do not count.
 func (r *Request) Fingerprint() []byte {
 	h := sha256.New()
 	parts := []string{r.Upstream, r.Method, r.Path, r.Query, r.Header.Get("Content-Type"), r.OrderKey, string(r.Body)}
 	if what := r.Header.Get("X-Amz-Target"); what != "" { // the operation, of some services of AWS
 		parts = append(parts, what)
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.Header)) {
+		if !slices.Contains(ofOneTry, name) {
+			parts = append(parts, name, strings.Join(r.Header[name], ", "))
+		}
+	}
+	if !r.NotBefore.IsZero() {
+		parts = append(parts, "not before", r.NotBefore.UTC().Format(time.RFC3339Nano))
 	}
 	for _, part := range parts {
 		var n [8]byte
@@ -27,6 +36,9 @@ func (r *Request) Fingerprint() []byte {
 	}
 	return h.Sum(nil)
 }
+
+// ofOneTry are headers that differ between two tries of one caller, or that count by themselves.
+var ofOneTry = []string{"Content-Type", "X-Amz-Target", "User-Agent", "Traceparent", "Webhook-Timestamp"}
 
 // MaxKey is the longest idempotency key and the longest order key, in bytes.
 const MaxKey = 255

@@ -253,10 +253,12 @@ func TestRejectedIsDeadAtOnce(t *testing.T) {
 }
 
 func TestTheHintIsObeyed(t *testing.T) {
-	play(t, quiet(), nil, func(s *site) {
+	p := quiet()
+	p.MaxPause = 2 * time.Hour
+	play(t, p, nil, func(s *site) {
 		s.answer = func(n int, _ *http.Request) (int, http.Header) {
 			if n == 1 {
-				return 503, http.Header{"Retry-After": {"3600"}} // longer than anything pauses for it
+				return 503, http.Header{"Retry-After": {"3600"}} // longer than the schedule
 			}
 			return 200, nil
 		}

@@ -29,7 +29,7 @@ func deadChange(ctx context.Context, w world, do string) (err error) {
 	f := w.flags("dead "+do, "[ID ...]")
 	m, c := w.mailFlags(f), choiceFlags(f)
 	all := f.Bool("all", false, "all dead letters")
-	most := f.Int("most", 0, "how many at most; 0 for all that are chosen")
+	most := f.Int("most", 0, "how many at most of those that flags choose; 0 for all")
 	p := &changing{w: w, m: m, do: do, told: time.Now()}
 	f.Func("rate", "how many at most in a time, such as `10/s`, 300/m or 5000/h; without it as fast as they can be queued. The policy's limits hold in any case", func(v string) (err error) {
 		p.rate, err = perSecond(v)
@@ -69,6 +69,8 @@ func misordered(ids []string, c *deliveries.Choice, all bool, most int) string {
 		return "-all is for all; leave it out, or the flags that choose"
 	case len(ids) == 0 && !chosen && !all:
 		return "name deliveries by their IDs, choose with -upstream, -reason, -owner or -older, or say -all"
+	case len(ids) > 0 && most != 0:
+		return "-most bounds what flags choose; with IDs leave it out"
 	case most < 0:
 		return "-most must not be negative"
 	}

@@ -59,7 +59,7 @@ func (s *Store) Redrive(ctx context.Context, f delivery.Filter, most int) (int, 
 }
 
 // redrive begins a new series, at the end of the order key, or at its old place if those that came after it have
-// waited. What had expired does not expire again. The fence goes up, so that nothing that ends late is taken for one
+// waited. What had expired does not expire again; what is not to be sent yet waits. The fence goes up, so that nothing that ends late is taken for one
 // of this series.
 func (c *change) redrive(seq, now int64) error {
 	var upstream, tenant string
@@ -83,7 +83,7 @@ func (c *change) redrive(seq, now int64) error {
 		}
 	}
 	c.moved(upstream, delivery.Failed, to)
-	err = c.w.exec(`UPDATE delivery SET status = ?, place = ?, series = series + 1, fence = fence + 1, attempts = 0, stalls = 0, due = ?, not_before = 0, changed = ?, reason = '', detail = '',
+	err = c.w.exec(`UPDATE delivery SET status = ?, place = ?, series = series + 1, fence = fence + 1, attempts = 0, stalls = 0, due = max(not_before, ?), changed = ?, reason = '', detail = '',
 			expires = CASE WHEN expires <= ? THEN NULL ELSE expires END
 		WHERE seq = ? AND status = 'failed'`, string(to), place, now, now, now, seq)
 	if err != nil || !stops {

@@ -206,6 +206,9 @@ func (t *trip) letter(r *http.Request) (*delivery.Request, *refuse.Facts) {
 	}
 	q := &delivery.Request{Tenant: t.who.Name, Owner: t.who.Name, Upstream: t.to.Name, Method: r.Method, Path: t.path, Query: at.RawQuery,
 		Header: t.kept(r.Header), OrderKey: r.Header.Get("Weir-Order-Key"), Stop: t.to.Stop, Correlation: t.id}
+	if name := loses(r.Header, q.Header); name != "" {
+		return bad(name, "is a condition that is not kept, and without it the request means another thing: send it without Prefer: respond-async, or have the condition kept (deliver_headers)")
+	}
 	if q.Key, err = delivery.ParseKey(r.Header); err != nil {
 		return bad("Idempotency-Key", err.Error())
 	}

@@ -49,7 +49,7 @@ func (s postman) Send(ctx context.Context, d *delivery.Delivery, launch func(con
 	defer t.end()
 	s.to.adds(out.Header)
 	out.Header[httpx.CorrelationHeader] = []string{d.Correlation}
-	a := delivery.Attempted(out.WithContext(t.in(ctx)), s.to.transport.RoundTrip, launch)
+	a := delivery.Attempted(out.WithContext(t.in(ctx)), s.to.transport.RoundTrip, launch).Within(s.to.weir.Policy().MaxPause)
 	if own, ok := errors.AsType[*refuse.Facts](a.Err); ok && own.Status >= http.StatusInternalServerError && a.Outcome.Class == outcome.Rejected {
 		a.Outcome.Class = outcome.Failed // weir lacks something, such as credentials: it may have it again later
 	}

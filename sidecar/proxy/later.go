@@ -37,6 +37,19 @@ func (t *trip) kept(h http.Header) http.Header {
 	return out
 }
 
+// conditions are headers without which a request means another thing.
+var conditions = []string{"If-Match", "If-None-Match", "If-Modified-Since", "If-Unmodified-Since", "If-Range"}
+
+// loses is a condition of the request that would not be kept; "" if there is none.
+func loses(h, kept http.Header) string {
+	for _, name := range conditions {
+		if h[name] != nil && kept[name] == nil {
+			return name
+		}
+	}
+	return ""
+}
+
 // renewed reports whether a credential of the caller's need not be kept, as weir puts one of its own in
 // its place when it sends.
 func (t *trip) renewed(name, value string) bool {
@@ -76,8 +89,7 @@ func (t *trip) lasts(r *http.Request, q *delivery.Request, now time.Time) *deliv
 		return &delivery.FieldError{Field: "Weir-Deliver-Before",
 			Reason: "the delivery could still be tried when the caller's token has ended, at " + end.UTC().Format(time.RFC3339) + ": say an instant before that, or show a token that lasts longer"}
 	}
-	q.Expires = last
-	if q.Expires.Before(end) {
+	if q.Expires.IsZero() { // what the caller said is earlier
 		q.Expires = end
 	}
 	return nil

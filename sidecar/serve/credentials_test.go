@@ -124,3 +124,29 @@ func TestADeliveryDoesNotOutliveItsToken(t *testing.T) {
 		}
 	}
 }
+
+// An end that the caller names is not put off to that of its token.
+func TestTheCallersOwnEndCounts(t *testing.T) {
+	t.Setenv("WEIR_TEST_CREDENTIAL", "Bearer of-weir-itself")
+	m := newMailbox(t, "always", "    credentials: {Authorization: WEIR_TEST_CREDENTIAL}\n    deliver_schedule: messaging", "")
+	claims := fmt.Sprintf(`{"sub":"a","exp":%d}`, time.Now().Add(time.Hour).Unix())
+	token := "Authorization: Bearer eyJhbGciOiJub25lIn0." + base64.RawURLEncoding.EncodeToString([]byte(claims)) + ".c2ln"
+	_, r, text := m.post("/box/x", "x", token, "Weir-Deliver-Before: "+time.Now().Add(5*time.Minute).UTC().Format(time.RFC3339))
+	d, err := m.run.deliveries.Get(t.Context(), r.ID)
+	if left := time.Until(d.Expires); err != nil || left > 5*time.Minute {
+		t.Errorf("it ends in %v, want 5m: %v, %s", left, err, text)
+	}
+}
+
+// Without its condition a request means another thing: it is refused, unless the condition is kept.
+func TestConditionsAreNotLost(t *testing.T) {
+	m := newMailbox(t, "always", "    deliver_headers: [If-Match]", "")
+	for _, name := range []string{"If-None-Match", "If-Modified-Since", "If-Unmodified-Since", "If-Range"} {
+		if resp, _, text := m.post("/box/x", "x", name+": 1"); resp.StatusCode != 400 || !strings.Contains(text, "condition") {
+			t.Errorf("%s: %d %s, want 400", name, resp.StatusCode, text)
+		}
+	}
+	if resp, _, text := m.post("/box/x", "x", "If-Match: 1"); resp.StatusCode != 202 {
+		t.Errorf("a condition that is kept: %d %s", resp.StatusCode, text)
+	}
+}
