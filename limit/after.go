@@ -28,7 +28,7 @@ func (m *Limiter) After(now time.Duration, ahead, n int64) time.Duration {
 	return line.Wait(now, m.next(line, at, line.Cost(all)))
 }
 
-// next is the place that is there when so many places can have been taken.
+// next is the place that is there when so many places can have been taken, those that came back first.
 func (m *Limiter) next(line *bucket.Line, at, cost int64) int64 {
 	low := line.Low(at)
 	if s := m.spare(); s != nil {
@@ -46,8 +46,12 @@ func (m *Limiter) Room(now time.Duration, n int64, at time.Duration, c int64) bo
 	if full := line.Full(); n > full || c > full {
 		return true // it never can
 	}
-	then := line.At(at)
-	return max(m.next(line, line.At(now), line.Cost(n)), line.Low(then))+line.Cost(c) <= then
+	here, then := line.At(now), line.At(at)
+	low, cost := line.Low(then), line.Cost(c)
+	if s := m.spare(); s != nil { // what n leaves of it, and the burst has not passed then
+		cost -= min(cost, max(0, min(s.Left(then, low), s.Left(then, line.Low(here))-line.Cost(n))))
+	}
+	return max(m.next(line, here, line.Cost(n)), low)+cost <= then
 }
 
 func (r *roll) then(now time.Duration, ahead, n int64) time.Duration {
@@ -88,13 +92,16 @@ func (x *fixed) room(now time.Duration, n int64, at time.Duration, c int64) bool
 	return at >= p.until || used+n+c <= s.amount
 }
 
-// then: what is granted next is known elsewhere.
+// then: what is granted next is known elsewhere. What was left of the burst when that was heard goes at once, and
+// what has come since as if nobody else took of it: the others may have.
 func (x *leased) then(now time.Duration, ahead, n int64) time.Duration {
-	wait := x.Ask(now, n)
-	if rate := x.Look(now).PerSecond; wait != bucket.Never && rate > 0 {
-		wait += time.Duration(min(float64(ahead)/rate*float64(time.Second), longestAhead))
+	wait, v := x.Ask(now, n), x.Look(now)
+	if wait == bucket.Never || !(v.PerSecond > 0) {
+		return wait
 	}
-	return wait
+	there := max(float64(v.Left), float64(v.Full)-v.Reset.Seconds()*v.PerSecond)
+	lacks := float64(ahead) + float64(n) - min(float64(v.Full), there+wait.Seconds()*v.PerSecond)
+	return wait + time.Duration(min(max(0, lacks)/v.PerSecond*float64(time.Second), longestAhead))
 }
 
 const longestAhead = float64(10 * 365 * 24 * time.Hour)

@@ -165,8 +165,11 @@ func (p *Permit) takeAll(now time.Duration, first head) Verdict {
 			p.Drop(now) // what the store has granted does not keep so long
 			return Verdict{Wait: wait, Cause: Cause{Why: why}}
 		}
-		if got, ask := p.takeRest(now, first); got || ask {
-			return Verdict{OK: got, Ask: ask}
+		switch got, ask := p.takeRest(now, first); {
+		case got:
+			return Verdict{OK: true}
+		case ask >= 0:
+			return Verdict{Ask: true, Cause: Cause{Why: ask}}
 		} // else somebody was faster; look again
 	}
 }
@@ -235,10 +238,11 @@ func (e *entry) paused(now time.Duration) time.Duration {
 }
 
 // takeRest takes every charge that is not held yet, now. If one of them fails it gives back what
-// it took. ask says that all else is held, and the store has to be asked for the shared ones: for
-// all of them, since units of one that are held while the call waits for another would go later
-// than they may.
-func (p *Permit) takeRest(now time.Duration, first head) (got, ask bool) {
+// it took. If ask is not -1, all else is held, and the store has to be asked for the shared ones, of
+// which ask is the first: for all of them, since units of one that are held while the call waits for
+// another would go later than they may.
+func (p *Permit) takeRest(now time.Duration, first head) (got bool, ask int) {
+	ask = -1
 	for i := range p.n {
 		e := p.at(i)
 		if e.held {
@@ -252,16 +256,18 @@ func (p *Permit) takeRest(now time.Duration, first head) (got, ask bool) {
 			continue
 		}
 		if e.Registry.home != nil && !e.limiter.Retired() {
-			ask = true
+			if ask < 0 {
+				ask = i
+			}
 			continue
 		}
 		p.dropLocal(now)
-		return false, false
+		return false, -1
 	}
-	if ask {
+	if ask >= 0 {
 		p.dropShared(now)
 	}
-	return !ask, ask
+	return ask < 0, ask
 }
 
 func (p *Permit) dropShared(now time.Duration) {

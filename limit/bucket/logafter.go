@@ -9,20 +9,11 @@ func (g *Log) After(now, notBefore time.Duration, ahead, n int64) time.Duration 
 		return unlessNothing(n)
 	}
 	g.turn(now, notBefore)
-	over := g.used + n - g.Amount + min(ahead, latest/2)
-	if over <= 0 {
-		return g.ref - g.now
-	}
-	windows := (over - 1) / g.Amount
-	over -= windows * g.Amount
-	at := g.ref + g.Per // of those that can go now
-	for i := g.tail; i < g.next; i++ {
-		e := g.entry(i)
-		if over -= e.n; over <= 0 {
-			at = max(g.ref, e.at+g.Per)
-			break
-		}
-	}
+	// The last of so many units goes as many whole windows after one of the first window's units as fit
+	// between them; that one goes when enough of what counts now has left, which may be more than the amount.
+	all := n + min(ahead, latest/2)
+	windows := (all - 1) / g.Amount
+	at := g.earliest(g.ref, all-windows*g.Amount)
 	if windows > int64((latest-at)/g.Per) {
 		return Never - 1
 	}
