@@ -19,8 +19,8 @@ type charged struct {
 // moved reports whether the limits in force for the call are others than those that it is charged to: a reload
 // took one away, added one, or gave one another name, scope or unit, or it is shared where it was not. What comes new
 // begins empty, as nobody knows what was used. Whoever went on to wait for what was replaced would go beside
-// those of its successor, and both together twice as fast. Limits of other calls are not looked at: who is charged
-// anew goes to the end of its line.
+// those of its successor, and both together twice as fast. Limits of other calls are not looked at: a call that
+// is charged anew keeps its place in the order of arrival.
 func (c *charged) moved(v *live) bool { return v != c.by.live && c.differ(v) }
 
 // differ is moved for another policy than that by which the call is charged.

@@ -26,7 +26,7 @@ func (w *walk) stand(ctx context.Context) (step, error) {
 	for {
 		place, err := w.u.lines.Wait(ctx, w.now, &s.call, s.spot(w.now))
 		w.now = w.u.clock.Now()
-		w.limits, w.why = s.limits, int32(s.at)
+		w.limits, w.why, w.came = s.limits, int32(s.at), s.call.Came
 		d := step{kind: stepLine}
 		switch {
 		case err == nil && s.call.Away():
@@ -111,6 +111,9 @@ func (w *walk) ends(ctx context.Context, s *stander, at line.Place) (step, error
 		return w.rests(ctx, s.stop.wait)
 	case s.over(w.now):
 		return w.roused(), nil
+	case v.Wait > w.left() && s.yields:
+		s.at = v.Why
+		return w.tooLate(s, at), nil
 	case v.Wait > w.left():
 		w.place, w.waiting = 1, int32(at.Waiting)
 		return w.judge(v), nil
@@ -138,8 +141,8 @@ func (w *walk) tooLate(s *stander, at line.Place) step {
 	}
 	c := w.limits.Charge(s.at)
 	wait := max(at.Due-w.now, c.Registry.Get(w.now, c.Key).After(w.now, at.Units, c.Cost))
-	if wait <= 0 { // there is enough, for which nobody has asked yet
-		wait = takes(w.now, &w.limits, s.at)
+	if wait <= 0 || s.yields { // there is enough, for which nobody has asked yet, or which is for others
+		wait = max(wait, takes(w.now, &w.limits, s.at))
 	}
 	lacks := w.limits.Lacks(w.now, s.at)
 	return w.judge(limit.Verdict{Wait: max(wait, lacks.Wait), Cause: limit.Cause{Why: s.at, Lack: lacks.Lack}})

@@ -40,6 +40,7 @@ type stander struct {
 	been    uint64 // the charges in whose lines it has been first
 
 	verdict limit.Verdict // what the limits said last
+	yields  bool          // it was that others come before, and not that there is not enough
 	stop    stop          // what holds it, whatever they say
 }
 
@@ -49,7 +50,7 @@ func (w *walk) newStander(c *Call) *stander {
 	s := &stander{
 		concern: w.concern(), breaker: w.breaker, charged: w.charged, limits: w.limits, guessed: w.guessed, at: int(w.why),
 	}
-	s.call = line.Call{Asker: s, Until: max(w.now, w.until)}
+	s.call = line.Call{Asker: s, Until: max(w.now, w.until), Came: w.came}
 	if s.fair = w.by.fair; s.fair {
 		s.call.Flow, s.call.Weight = boundedKey(cmp.Or(c.Flow, c.Keys[w.by.live.policy.Fair.By])), c.Weight
 		s.call.Lane = int(limit.High) - int(c.Priority)
@@ -64,11 +65,10 @@ func (s *stander) Ask(now, since time.Duration) line.Step {
 		return line.Step{Kind: line.Refuse} // those behind it may have nothing to do with that
 	}
 	v := s.take(now, since)
-	s.verdict = v
 	switch left := s.call.Until - now; {
 	case v.OK:
 		return line.Step{Kind: line.Go}
-	case s.limits.Asks(v, left):
+	case !s.yields && s.limits.Asks(v, left):
 		return line.Step{Kind: line.Away, Room: s.room(now, v.Why)}
 	case v.Wait > left:
 		return line.Step{Kind: line.Refuse}
@@ -85,19 +85,25 @@ func (s *stander) over(now time.Duration) bool {
 	return s.u.bell.tolled.Load() || isOpen(now, s.breaker) || s.charged.moved(v)
 }
 
-// take takes what the call costs, unless it is for others to take some of it before.
+// take takes what the call costs, unless it is for others to take some of it before. A guess that has
+// become too much while it waited is cut down.
 func (s *stander) take(now, since time.Duration) limit.Verdict {
-	if at, wait := s.yields(now); wait > 0 {
-		if v := s.limits.Ask(now, at); v.Wait >= wait {
-			return v
-		}
-		return limit.Verdict{Wait: wait, Cause: limit.Cause{Why: at}}
+	s.verdict, s.yields = s.tries(now, since)
+	if !s.verdict.OK && s.verdict.Wait == bucket.Never && s.guessed && s.limits.Fit(now) {
+		s.verdict, s.yields = s.tries(now, since)
 	}
-	v := s.limits.TakeSince(now, since, s.at)
-	if !v.OK && v.Wait == bucket.Never && s.guessed && s.limits.Fit(now) {
-		v = s.limits.TakeSince(now, since, s.at)
+	return s.verdict
+}
+
+func (s *stander) tries(now, since time.Duration) (v limit.Verdict, yields bool) {
+	at, wait := s.others(now)
+	if wait == 0 {
+		return s.limits.TakeSince(now, since, s.at), false
 	}
-	return v
+	if v := s.limits.Ask(now, at); v.Wait >= wait {
+		return v, false
+	}
+	return limit.Verdict{Wait: wait, Cause: limit.Cause{Why: at}}, true
 }
 
 // shared reports whether a fleet shares the limit of a charge.
@@ -114,9 +120,9 @@ func (s *stander) room(now time.Duration, at int) int {
 	return min(fewestShared+int(slowAnswer/max(takes(now, &s.limits, at), 1)), mostShared)
 }
 
-// yields is for which charge, and how long, the call has to leave to others what there is: to those who wait
+// others is for which charge, and how long, the call has to leave to others what there is: to those who wait
 // in its line and came before, until it has been first there itself; and to those for whom it is kept.
-func (s *stander) yields(now time.Duration) (at int, longest time.Duration) {
+func (s *stander) others(now time.Duration) (at int, longest time.Duration) {
 	if s.at >= 0 {
 		if s.been |= 1 << s.at; s.limits.Len() == 1 && !s.u.lines.Keeps() {
 			return s.at, 0

@@ -39,8 +39,8 @@ type Kept struct {
 func (l *Line) keep(w *waiter, at time.Duration) {
 	l.drop(w)
 	if len(l.kept) == mostKept {
-		last := slices.MaxFunc(l.kept, func(a, b kept) int { return cmp.Compare(a.w.call.came, b.w.call.came) }).w
-		if last.call.came < w.call.came {
+		last := slices.MaxFunc(l.kept, func(a, b kept) int { return cmp.Compare(a.w.call.Came, b.w.call.Came) }).w
+		if last.call.Came < w.call.Came {
 			return
 		}
 		l.drop(last)
@@ -87,7 +87,7 @@ func (s *Lines) Kept(now time.Duration, key any, c *Call) iter.Seq[Kept] {
 			return
 		}
 		for _, k := range l.kept {
-			if k.w.call != c && (c.came == 0 || k.w.call.came < c.came) && k.until > now && !yield(Kept{k.w.call.Asker, k.at, k.until}) {
+			if k.w.call != c && (c.Came == 0 || k.w.call.Came < c.Came) && k.until > now && !yield(Kept{k.w.call.Asker, k.at, k.until}) {
 				return
 			}
 		}
@@ -101,5 +101,5 @@ func (s *Lines) Behind(key any, c *Call) bool {
 		return false
 	}
 	w := l.order.first()
-	return w != nil && w.call != c && (c.came == 0 || w.call.came < c.came)
+	return w != nil && w.call != c && (c.Came == 0 || w.call.Came < c.Came)
 }

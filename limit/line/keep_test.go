@@ -57,8 +57,8 @@ func TestNoMoreIsKeptThanIsGoneThrough(t *testing.T) {
 		}
 		lines.mu.Lock()
 		for k := range lines.Kept(begin, "all", &Call{}) {
-			if n := k.Asker.(*nomad); n.call.came > mostKept {
-				t.Errorf("something is kept for who came as the %dth", n.call.came)
+			if n := k.Asker.(*nomad); n.call.Came > mostKept {
+				t.Errorf("something is kept for who came as the %dth", n.call.Came)
 			}
 		}
 		lines.mu.Unlock()

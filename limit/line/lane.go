@@ -150,7 +150,7 @@ type list struct{ first, last *waiter }
 // push puts a waiter behind those who came before it.
 func (l *list) push(w *waiter) {
 	w.prev, w.next = l.last, nil
-	for w.prev != nil && w.prev.call.came > w.call.came {
+	for w.prev != nil && w.prev.call.Came > w.call.Came {
 		w.prev, w.next = w.prev.prev, w.prev
 	}
 	if w.prev == nil {

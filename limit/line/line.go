@@ -100,7 +100,8 @@ type Call struct {
 	Weight int // of the flow; 0 means 1
 	Until  time.Duration
 
-	came uint64  // in the order in which calls came; 0 if it has not waited yet
+	Came uint64 // in the order in which calls came; 0 if it has not waited yet
+
 	away *waiter // nil unless it is away
 }
 

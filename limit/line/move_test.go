@@ -152,17 +152,17 @@ func historyOfMoves(t *testing.T, r *rand.Rand, seed uint64) {
 func TestWhoMovesKeepsItsPlace(t *testing.T) {
 	var l list
 	for _, came := range []uint64{3, 5, 9, 4, 1, 10, 7} {
-		l.push(&waiter{call: &Call{came: came}})
+		l.push(&waiter{call: &Call{Came: came}})
 	}
 	last := uint64(0)
 	for w := l.first; w != nil; w = w.next {
-		if w.call.came <= last || w.next != nil && w.next.prev != w {
-			t.Errorf("%d stands behind %d", w.call.came, last)
+		if w.call.Came <= last || w.next != nil && w.next.prev != w {
+			t.Errorf("%d stands behind %d", w.call.Came, last)
 		}
-		last = w.call.came
+		last = w.call.Came
 	}
-	if l.last.call.came != 10 || last != 10 {
-		t.Errorf("the last is %d, then %d", l.last.call.came, last)
+	if l.last.call.Came != 10 || last != 10 {
+		t.Errorf("the last is %d, then %d", l.last.call.Came, last)
 	}
 }
 

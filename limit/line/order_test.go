@@ -266,7 +266,7 @@ func TestWhoWasAwayBeginsAnew(t *testing.T) {
 	came := uint64(0)
 	enter := func(name string) {
 		came++
-		o.push(&waiter{call: &Call{Flow: name, Weight: 1, came: came}, cost: ms})
+		o.push(&waiter{call: &Call{Flow: name, Weight: 1, Came: came}, cost: ms})
 	}
 	goes := func() string {
 		w := o.first()
@@ -303,7 +303,7 @@ func TestPropertyBackloggedFlowsGetTheSame(t *testing.T) {
 			cost := time.Duration(1 + r.IntN(1000))
 			most = max(most, cost)
 			came++
-			o.push(&waiter{call: &Call{Flow: name, Weight: weight, came: came}, cost: cost})
+			o.push(&waiter{call: &Call{Flow: name, Weight: weight, Came: came}, cost: cost})
 		}
 		wa, wb := 1+r.IntN(5), 1+r.IntN(5)
 		for range 200 {
@@ -355,7 +355,7 @@ func (o *order) sound() error {
 func TestFlowsAreForgotten(t *testing.T) {
 	o, weights := order{}, (Config{}).WithDefaults().Weights
 	for i := range uint64(100_000) {
-		o.push(&waiter{call: &Call{Flow: fmt.Sprint(i), Weight: 1, came: i}, cost: 1})
+		o.push(&waiter{call: &Call{Flow: fmt.Sprint(i), Weight: 1, Came: i}, cost: 1})
 		if w := o.first(); i%2 == 0 {
 			o.pop(w, &weights)
 		} else {

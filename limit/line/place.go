@@ -80,7 +80,7 @@ func (w *waiter) before(f *flow) (n int, cost, units int64, waiting bool) {
 	}
 	for o := w.prev; o != nil; o = o.prev {
 		if n, cost, units = n+1, cost+int64(o.cost), units+o.units; n == mostBefore {
-			share := float64(w.call.came-f.calls.first.call.came) / float64(f.calls.last.call.came-f.calls.first.call.came)
+			share := float64(w.call.Came-f.calls.first.call.Came) / float64(f.calls.last.call.Came-f.calls.first.call.Came)
 			of := func(all int64) int64 { return int64(share * float64(all)) }
 			return max(n, int(of(int64(f.n-1)))), max(cost, of(f.cost)), max(units, of(f.units)), true
 		}

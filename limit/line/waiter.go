@@ -55,12 +55,12 @@ func (l *Line) wait(ctx context.Context, now time.Duration, c *Call, at Spot) (P
 	if l.rules != nil {
 		w.until = min(c.Until, now+l.rules.Wait(l.waited(now)))
 	}
-	if c.came == 0 { // one that comes again has its place
+	if c.Came == 0 { // one that comes again has its place
 		if p, err := l.refuses(now, w); err != nil {
 			return p, err
 		}
 		s.came++
-		c.came = s.came
+		c.Came = s.came
 	}
 	s.comes(w)
 	l.push(now, w)
@@ -143,8 +143,12 @@ func (s *Lines) sleep(ctx context.Context, w *waiter, now time.Duration) time.Du
 	if err != nil && !w.done {
 		w.line.leave(w, err, allFlows)
 	}
-	if !w.done && w.line.driver == w {
-		w.line.serve(now)
+	switch l := w.line; {
+	case w.done:
+	case l.driver == w:
+		l.serve(now)
+	case now >= w.until && now >= l.due: // its turn may be now, and the driver late
+		l.kick(now)
 	}
 	return now
 }

@@ -1,0 +1,201 @@
+package weir_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/clock"
+	"github.com/seed1158cd35/weir/fleet"
+	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/limit/bucket"
+	"github.com/seed1158cd35/weir/outcome"
+)
+
+// A call whose turn comes at the last instant to which it waits goes, whoever of those who wait wakes first.
+func TestWhoseTurnIsNowGoes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		window := limit.Limit{Name: "all", Shape: limit.Rolling, Rate: bucket.Rate{Amount: 100, Per: sec}}
+		p := steady(window)
+		p.MaxWait = sec
+		u := open(t, p, weir.Options{})
+		for range 100 {
+			try(u, weir.Call{})
+		}
+		var wg sync.WaitGroup
+		for range 100 {
+			wg.Go(func() {
+				if took, err := acquire(t.Context(), u, weir.Call{}); err != nil || took != sec {
+					t.Errorf("after %v: %v", took, err)
+				}
+			})
+		}
+		wg.Wait()
+	})
+}
+
+// A call that is refused because what there is is for others hears of a wait that it can use.
+func TestWhoYieldsToTheLastHearsWhenToComeAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := rate("a", 1, 5*sec, 1), rate("b", 3, sec, 10)
+		a.Operations, b.Operations = []string{"a", "both"}, []string{"b", "both"}
+		p := steady(a, b)
+		p.MaxWait = time.Minute
+		u := open(t, p, weir.Options{})
+		try(u, weir.Call{Operation: "a"})
+		got, err := u.Acquire(t.Context(), weir.Call{Operation: "b"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got.Report(outcome.Outcome{Class: outcome.OK, Usage: map[string]int64{"requests": 35}}) // it owes 26
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			_, _ = acquire(t.Context(), u, weir.Call{Operation: "b", Cost: map[string]int64{"requests": 10}})
+		})
+		synctest.Wait()
+		wg.Go(func() { _, _ = acquire(t.Context(), u, weir.Call{Operation: "a"}) }) // the next stands behind it, in the line of a
+		synctest.Wait()
+		p.MaxWait = 10 * sec
+		set(t, u, p)
+		if _, err := acquire(t.Context(), u, weir.Call{Operation: "both"}); err == nil || refusal(t, err).RetryAfter < 333*ms {
+			t.Errorf("got %v", err)
+		}
+		wg.Wait()
+	})
+}
+
+// Calls with a limit of this process before one that a fleet shares ask a slow store several at once.
+func TestASharedLimitBehindALocalOneIsAskedForTogether(t *testing.T) {
+	for _, own := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			local := rate("local", 10_000, sec, 10_000)
+			local.Local = true
+			p := inTurn(rate("shared", 1000, sec, 100))
+			if own {
+				p = inTurn(local, rate("shared", 1000, sec, 100))
+			}
+			f := fleet.New(far{fleet.NewMemory(nil), 20 * ms}, fleet.Options{})
+			f.Start()
+			u := open(t, p, weir.Options{Fleet: f})
+			t.Cleanup(func() { _ = f.Close(context.Background()) })
+			pass(3 * sec)
+			ctx, cancel := context.WithCancel(t.Context())
+			var got tally
+			var wg sync.WaitGroup
+			for range 200 {
+				wg.Go(func() { insists(ctx, u, of("a"), func() { got.add("", 1) }) })
+			}
+			pass(sec)
+			n := got.all()[""]
+			cancel()
+			wg.Wait()
+			if n < 400 {
+				t.Errorf("with one of its own %v: %d of 1000/s went", own, n)
+			}
+		})
+	}
+}
+
+// A call that comes from the line of another limit to one that a fleet shares stands behind those who came
+// before it, and does not ask the store beside them.
+func TestWhoYieldsDoesNotAskTheStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		local, shared := rate("local", 1, 10*sec, 10), rate("shared", 10, sec, 1)
+		local.Local, local.Operations = true, []string{"local", "both"}
+		shared.Operations = []string{"shared", "both"}
+		p := inTurn(local, shared)
+		u := fleetOf(t, p, true)
+		pass(3 * sec)
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		calls := func(ctx context.Context, n int, c weir.Call) {
+			for range n {
+				wg.Go(func() { _, _ = acquire(ctx, u, c) })
+			}
+			synctest.Wait()
+		}
+		for range 5 {
+			try(u, weir.Call{Operation: "local"})
+		}
+		calls(t.Context(), 20, weir.Call{Operation: "shared"})
+		calls(ctx, 1, weir.Call{Operation: "local", Cost: map[string]int64{"requests": 8}}) // it stands in the way of the next
+		begin := clock.System.Now()
+		wg.Go(func() {
+			if _, err := acquire(t.Context(), u, weir.Call{Operation: "both"}); err != nil || since(begin) < 1500*ms {
+				t.Errorf("after %v: %v", since(begin), err)
+			}
+		})
+		synctest.Wait()
+		cancel()
+		wg.Wait()
+	})
+}
+
+// A guess that has become more than its limit holds is cut down also while others come before it.
+func TestAGuessThatYieldsIsCutDown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		requests := rate("requests", 1, sec, 2)
+		requests.Operations = []string{"plain", "both"}
+		most := tokens(10, sec, 100)
+		most.Operations = []string{"both"}
+		p := steady(requests, most)
+		p.MaxWait = time.Minute
+		u := open(t, p, weir.Options{})
+		both := weir.Call{Operation: "both", Estimated: true, Cost: map[string]int64{"tokens": 100}}
+		if _, err := acquire(t.Context(), u, both); err != nil {
+			t.Fatal(err)
+		}
+		try(u, weir.Call{Operation: "plain"})
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			_, _ = acquire(t.Context(), u, weir.Call{Operation: "plain", Cost: map[string]int64{"requests": 2}})
+		})
+		synctest.Wait()
+		ctx, cancel := context.WithCancel(t.Context())
+		wg.Go(func() { _, _ = acquire(ctx, u, both) }) // the next stands behind it, in the line of tokens
+		synctest.Wait()
+		wg.Go(func() {
+			if _, err := acquire(t.Context(), u, both); err != nil {
+				t.Error(err)
+			}
+		})
+		synctest.Wait()
+		pass(100 * ms)
+		cancel()
+		fewer := most
+		fewer.Rate.Burst = 10
+		next := p
+		next.Limits = []limit.Limit{requests, fewer}
+		set(t, u, next)
+		wg.Wait()
+	})
+}
+
+// Debt is not told twice: a call behind the debt of a window goes when that is told.
+func TestWhatIsOwedToAWindowIsToldOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := limit.Limit{Name: "all", Shape: limit.Rolling, Rate: bucket.Rate{Amount: 10, Per: sec}}
+		p := steady(l)
+		p.MaxWait = 3 * sec
+		u := open(t, p, weir.Options{})
+		got, err := u.Acquire(t.Context(), weir.Call{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		pass(100 * ms)
+		got.Report(outcome.Outcome{Class: outcome.OK, Usage: map[string]int64{"requests": 35}})
+		var wg sync.WaitGroup
+		for range 20 {
+			wg.Go(func() {
+				if took, err := acquire(t.Context(), u, weir.Call{}); err != nil || took > 2*sec {
+					t.Errorf("after %v: %v", took, err)
+				}
+			})
+			synctest.Wait()
+		}
+		wg.Wait()
+	})
+}
