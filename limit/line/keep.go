@@ -39,7 +39,7 @@ type Kept struct {
 func (l *Line) keep(w *waiter, at time.Duration) {
 	l.drop(w)
 	if len(l.kept) == mostKept {
-		last := slices.MaxFunc(l.kept, func(a, b kept) int { return cmp.Compare(a.w.call.Came, b.w.call.Came) }).w
+		last := slices.MaxFunc(l.kept, func(a, b kept) int { return byArrival(a.w, b.w) }).w
 		if last.call.Came < w.call.Came {
 			return
 		}

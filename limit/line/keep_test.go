@@ -3,6 +3,7 @@ package line
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -74,4 +75,30 @@ func TestNoMoreIsKeptThanIsGoneThrough(t *testing.T) {
 			t.Errorf("%d are kept still, in %v", lines.keeps, lines.byKey)
 		}
 	})
+}
+
+// What is kept for a call is let go when its wait ends: also by the system's clock, whose instants are others than
+// those of a bubble.
+func TestWhatIsKeptIsLetGo(t *testing.T) {
+	lines, begin := NewLines(clock.System, Config{}), clock.System.Now()
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		w := &wanderer{{Kind: Move, For: time.Hour, Spot: Spot{Key: "b", Cost: 1}}, {Kind: Wait, For: time.Minute}}
+		_, _ = lines.Wait(ctx, begin, &Call{Asker: w, Until: end}, Spot{Key: "a", Cost: 1})
+	}()
+	kept := func() int {
+		lines.mu.Lock()
+		defer lines.mu.Unlock()
+		return lines.keeps
+	}
+	for kept() == 0 {
+		runtime.Gosched()
+	}
+	cancel()
+	<-done
+	if n := kept(); n > 0 || len(lines.byKey) > 0 {
+		t.Errorf("something is kept still, in %v", lines.byKey)
+	}
 }

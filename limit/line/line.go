@@ -128,14 +128,14 @@ type Line struct {
 	driver *waiter                                             // nil if nobody waits
 	due    time.Duration                                       // since when the first is entitled to ask, or when it will be
 	again  time.Duration                                       // when the driver asks again
-	sent   time.Duration                                       // those were sent away who cannot wait until then
 	away   int                                                 // calls that get elsewhere what they ask for
 	fetch  func(now time.Duration, driver *Call) time.Duration // what the driver has to do next; nil if nothing
 
 	waker atomic.Pointer[clock.Waker] // of the driver
 
-	kept  []kept    // for those who went on to other lines
-	asked []*waiter // of Each, to be used again
+	soonest time.Duration // nobody's time is up before
+	kept    []kept        // for those who went on to other lines
+	asked   []*waiter     // of Each, to be used again
 }
 
 // New makes a line that goes by rules, and stands alone.

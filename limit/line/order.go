@@ -158,6 +158,8 @@ func (o *order) inLanes(to []*waiter) []*waiter {
 // all are those who wait, in the order in which they came.
 func (o *order) all() []*waiter {
 	all := o.inLanes(nil)
-	slices.SortFunc(all, func(a, b *waiter) int { return cmp.Compare(a.call.Came, b.call.Came) })
+	slices.SortFunc(all, byArrival)
 	return all
 }
+
+func byArrival(a, b *waiter) int { return cmp.Compare(a.call.Came, b.call.Came) }

@@ -1,6 +1,10 @@
 package line
 
-import "time"
+import (
+	"math"
+	"slices"
+	"time"
+)
 
 // A line whose first has to wait so long has those give up that cannot wait as long.
 const far = time.Second
@@ -64,8 +68,10 @@ func (l *Line) fetches(now time.Duration, w *waiter) time.Duration {
 	return now
 }
 
-// never is longer than anybody waits.
-const never = time.Duration(1) << 60
+const (
+	never = time.Duration(1) << 60       // longer than anybody waits; not an instant, which may be later
+	end   = time.Duration(math.MaxInt64) // an instant after all others
+)
 
 // goes takes out a call whose turn it is, and whose flow pays for it.
 func (l *Line) goes(w *waiter) { l.order.pop(w, &l.all.config.Weights) }
@@ -81,18 +87,26 @@ func (l *Line) waits(now time.Duration, s Step) {
 	if l.due, l.again = due, again; sooner && l.driver != nil {
 		l.driver.wakes.Wake()
 	}
-	if due-now > far && l.rules == nil && due != l.sent {
-		l.sent = due
+	if due-now > far && l.rules == nil && due > l.soonest {
 		l.sendAway(due)
 	}
 }
 
-// sendAway ends the wait of those who cannot wait until the first goes.
+// sendAway ends the wait of those who cannot wait until the first goes, in the order in which they came.
+// It looks at all who wait, and so is called only where somebody may have to leave.
 func (l *Line) sendAway(due time.Duration) {
-	for _, w := range l.order.all() {
+	var late []*waiter
+	l.soonest = end
+	for _, w := range l.order.inLanes(nil) {
 		if w.call.Until < due {
-			l.leave(w, ErrLate, someOf)
+			late = append(late, w)
+		} else {
+			l.soonest = min(l.soonest, w.call.Until)
 		}
+	}
+	slices.SortFunc(late, byArrival)
+	for _, w := range late {
+		l.leave(w, ErrLate, someOf)
 	}
 }
 

@@ -177,8 +177,9 @@ func (w *waiter) at(s Spot) { w.cost, w.units, w.after = within(s.Cost), s.Units
 // push puts a waiter where it would stand had it been here since it came.
 func (l *Line) push(now time.Duration, w *waiter) {
 	if l.order.n == 0 {
-		l.since, l.due, l.again, l.sent, l.fetch = now, now, now, 0, nil
+		l.since, l.due, l.again, l.soonest, l.fetch = now, now, now, end, nil
 	}
+	l.soonest = min(l.soonest, w.call.Until)
 	w.line = l
 	l.order.push(w)
 }
@@ -209,7 +210,7 @@ func (l *Line) leave(w *waiter, err error, flows int) {
 func (l *Line) end(w *waiter, err error) {
 	w.done, w.err = true, err
 	w.wakes.Wake()
-	w.drops(never)
+	w.drops(end)
 	l.handOn(w)
 }
 
