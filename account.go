@@ -94,7 +94,7 @@ func (a *account) kick(now time.Duration) {
 	}
 	for i := range a.limits.Len() {
 		c := a.limits.Charge(i)
-		lines.KickOne(now, lineKey{c.Registry, c.Key})
+		lines.KickOne(now, lineOf(now, c))
 	}
 }
 

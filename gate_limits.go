@@ -26,7 +26,7 @@ func (w *walk) behind() bool {
 		case c.Cost < 0 || c.Cost > c.Registry.Most(w.now, c.Key):
 			return false
 		}
-		if cost, ok := w.u.lines.Busy(lineKey{c.Registry, c.Key}); ok && cost > most {
+		if cost, ok := w.u.lines.Busy(lineOf(w.now, c)); ok && cost > most {
 			found, most, w.why = true, cost, int32(i)
 		}
 	}

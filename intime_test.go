@@ -199,3 +199,32 @@ func TestWhatIsOwedToAWindowIsToldOnce(t *testing.T) {
 		wg.Wait()
 	})
 }
+
+// Keys for which there is no room share a limiter, and stand in one line for it.
+func TestKeysThatShareALimiterStandInOneLine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := scoped(rate("each", 1, sec, 10), "user")
+		l.MaxKeys = 1
+		p := steady(l)
+		p.MaxWait = time.Minute
+		u := open(t, p, weir.Options{})
+		for _, user := range []string{"a", "b", "c", "d", "e"} { // there is room for four that are in use
+			for range 10 {
+				try(u, of(user))
+			}
+		}
+		var wg sync.WaitGroup
+		c := of("f")
+		c.Cost = map[string]int64{"requests": 5}
+		wg.Go(func() {
+			if took, err := acquire(t.Context(), u, c); err != nil || took != 5*sec {
+				t.Errorf("the first: after %v, %v", took, err)
+			}
+		})
+		synctest.Wait()
+		if took, err := acquire(t.Context(), u, of("g")); err != nil || took != 6*sec {
+			t.Errorf("the second: after %v, %v", took, err)
+		}
+		wg.Wait()
+	})
+}

@@ -16,6 +16,14 @@ type lineKey struct {
 	key      string
 }
 
+// lineOf is the line for a charge. Keys for which a registry has no room share a limiter, and so a line.
+func lineOf(now time.Duration, c limit.Charge) lineKey {
+	if m, own := c.Registry.Own(now, c.Key); !own && m.Leased() == nil {
+		return lineKey{c.Registry, limit.Other}
+	}
+	return lineKey{c.Registry, c.Key}
+}
+
 const (
 	// So many at least and at most ask the store at once for a limit that a fleet
 	// shares. They are combined into one call; one alone would get a unit for each of
@@ -133,7 +141,7 @@ func (s *stander) others(now time.Duration) (at int, longest time.Duration) {
 		if c.Cost == 0 {
 			continue
 		}
-		key := lineKey{c.Registry, c.Key}
+		key := lineOf(now, c)
 		wait := s.kept(now, c, key)
 		if s.been&(1<<i) == 0 && s.u.lines.Behind(key, &s.call) {
 			wait = max(wait, 1)
@@ -151,7 +159,7 @@ func (s *stander) kept(now time.Duration, c limit.Charge, key lineKey) time.Dura
 	no, next, sum := false, bucket.Never, c.Cost
 	m := c.Registry.Get(now, c.Key)
 	for k := range s.u.lines.Kept(now, key, &s.call) {
-		need := k.Asker.(*stander).cost(c)
+		need := k.Asker.(*stander).cost(now, key)
 		room := m.Room(now, sum, max(now, k.At), need)
 		no = no || !room
 		switch {
@@ -170,10 +178,10 @@ func (s *stander) kept(now time.Duration, c limit.Charge, key lineKey) time.Dura
 	return 0
 }
 
-// cost is what the call pays of the limit and key of another's charge.
-func (s *stander) cost(of limit.Charge) (n int64) {
+// cost is what the call pays of what a line is for.
+func (s *stander) cost(now time.Duration, key lineKey) (n int64) {
 	for i := range s.limits.Len() {
-		if c := s.limits.Charge(i); c.Registry == of.Registry && c.Key == of.Key {
+		if c := s.limits.Charge(i); c.Registry == key.registry && lineOf(now, c) == key {
 			n += c.Cost
 		}
 	}
@@ -183,7 +191,7 @@ func (s *stander) cost(of limit.Charge) (n int64) {
 // spot is the line of the charge for which the call waits.
 func (s *stander) spot(now time.Duration) line.Spot {
 	c := s.limits.Charge(s.at)
-	at := line.Spot{Key: lineKey{c.Registry, c.Key}, Cost: takes(now, &s.limits, s.at), Units: c.Cost}
+	at := line.Spot{Key: lineOf(now, c), Cost: takes(now, &s.limits, s.at), Units: c.Cost}
 	if l := c.Registry.Limit(); l.Shape == limit.Bucket || !c.Registry.Shared() {
 		at.After = func(now time.Duration, ahead int64) time.Duration {
 			return c.Registry.Get(now, c.Key).After(now, ahead, c.Cost)
