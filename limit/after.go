@@ -31,7 +31,7 @@ func (m *Limiter) After(now time.Duration, ahead, n int64) time.Duration {
 // next is the place that is there when so many places can have been taken, those that came back first.
 func (m *Limiter) next(line *bucket.Line, at, cost int64) int64 {
 	low := line.Low(at)
-	if s := m.spare(); s != nil {
+	if s := m.returned(); s != nil {
 		cost -= min(cost, s.Left(at, low))
 	}
 	return max(m.booked.Load(), low) + cost
@@ -48,26 +48,26 @@ func (m *Limiter) Room(now time.Duration, n int64, at time.Duration, c int64) bo
 	}
 	here, then := line.At(now), line.At(at)
 	low, cost := line.Low(then), line.Cost(c)
-	if s := m.spare(); s != nil { // what n leaves of it, and the burst has not passed then
+	if s := m.returned(); s != nil { // what n leaves of it, and the burst has not passed then
 		cost -= min(cost, max(0, min(s.Left(then, low), s.Left(then, line.Low(here))-line.Cost(n))))
 	}
 	return max(m.next(line, here, line.Cost(n)), low)+cost <= then
 }
 
-func (r *roll) then(now time.Duration, ahead, n int64) time.Duration {
+func (r *rolling) then(now time.Duration, ahead, n int64) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.log.After(now, r.paused, ahead, n)
 }
 
-func (r *roll) room(now time.Duration, n int64, at time.Duration, c int64) bool {
+func (r *rolling) room(now time.Duration, n int64, at time.Duration, c int64) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.log.Room(now, n, at, c)
 }
 
 // then fills the windows to come one behind the other.
-func (x *fixed) then(now time.Duration, ahead, n int64) time.Duration {
+func (x *byCalendar) then(now time.Duration, ahead, n int64) time.Duration {
 	p, s := x.at(now)
 	if n <= 0 || n > s.amount {
 		return unlessZero(n)
@@ -81,12 +81,12 @@ func (x *fixed) then(now time.Duration, ahead, n int64) time.Duration {
 	}
 	start := x.open(p, s)
 	for range min(mostWindows, (ahead+n-1)/s.amount) {
-		_, start = x.almanac.calendar.Window(start)
+		_, start = x.calendar.windows.Window(start)
 	}
 	return s.until(p, now, start)
 }
 
-func (x *fixed) room(now time.Duration, n int64, at time.Duration, c int64) bool {
+func (x *byCalendar) room(now time.Duration, n int64, at time.Duration, c int64) bool {
 	p, s := x.at(now)
 	used, _ := s.units()
 	return at >= p.until || used+n+c <= s.amount

@@ -50,7 +50,7 @@ func BenchmarkRefuse64(b *testing.B) {
 }
 
 func BenchmarkTryRolling(b *testing.B) {
-	m, err := New(clock.System.Now(), rolling(60, time.Minute))
+	m, err := New(clock.System.Now(), rollingLimit(60, time.Minute))
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -178,8 +178,8 @@ func (m *Limiter) close(now time.Duration) (heir *Limiter, owed int64) {
 	heir.line.Store(line)
 	heir.booked.Store(m.booked.Swap(retired))
 	if x := m.more.Load(); x != nil {
-		x.spare.Store(nil)
-		x.debts.Store(nil)
+		x.returned.Store(nil)
+		x.owed.Store(nil)
 		if k := x.rate.Load(); k != nil {
 			heir.grow().rate.Store(k)
 		}
@@ -191,21 +191,21 @@ func (m *Limiter) close(now time.Duration) (heir *Limiter, owed int64) {
 	return heir, (max(0, booked-line.At(now)) + line.Unit() - 1) / line.Unit()
 }
 
-// twin is another limiter that stands where this one stands, which nobody uses.
-func (m *Limiter) twin() *Limiter {
+// clone is another limiter that stands where this one stands, which nobody uses.
+func (m *Limiter) clone() *Limiter {
 	t := &Limiter{}
 	if r := m.shaped(); r != nil {
-		t.grow().shape = r.twin()
+		t.grow().shape = r.clone()
 	}
 	t.line.Store(m.line.Load())
 	t.booked.Store(m.booked.Load())
 	return t
 }
 
-// drain empties a limiter that nobody uses yet.
-func (m *Limiter) drain(now time.Duration) {
+// empty empties a limiter that nobody uses yet.
+func (m *Limiter) empty(now time.Duration) {
 	if r := m.shaped(); r != nil {
-		r.drain(now)
+		r.empty(now)
 		return
 	}
 	m.booked.Store(m.line.Load().At(now))

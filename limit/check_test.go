@@ -101,7 +101,7 @@ func anyRate(rng *rand.Rand) bucket.Rate {
 
 func limitOf(r bucket.Rate) Limit { return Limit{Name: "put", Rate: r} }
 
-func rolling(amount int64, per time.Duration) Limit {
+func rollingLimit(amount int64, per time.Duration) Limit {
 	return Limit{Name: "put", Shape: Rolling, Rate: bucket.Rate{Amount: amount, Per: per}}
 }
 

@@ -19,7 +19,7 @@ func (m *Limiter) Owe(now time.Duration, n int64) {
 	line := m.line.Load()
 	cost := line.Cost(min(n, longestDebt*line.Full()))
 	at := line.At(now)
-	cost -= m.fromSpare(at, line.Low(at), cost).Cost
+	cost -= m.fromReturned(at, line.Low(at), cost).Cost
 	for cost > 0 {
 		line, booked := m.line.Load(), m.booked.Load()
 		if booked == retired {
@@ -40,12 +40,12 @@ func (m *Limiter) Owe(now time.Duration, n int64) {
 // indebt notes places of the line that stand for what was used before.
 func (m *Limiter) indebt(t bucket.Turn) {
 	for {
-		old := m.grow().debts.Load()
-		next := bucket.Spare{t}
+		old := m.grow().owed.Load()
+		next := bucket.Returned{t}
 		if old != nil {
 			next = old.Add(t)
 		}
-		if m.grow().debts.CompareAndSwap(old, &next) {
+		if m.grow().owed.CompareAndSwap(old, &next) {
 			return
 		}
 	}
@@ -60,7 +60,7 @@ func (m *Limiter) redeem(now time.Duration, cost int64) int64 {
 		return cost
 	}
 	for {
-		old := x.debts.Load()
+		old := x.owed.Load()
 		if old == nil {
 			return cost
 		}
@@ -69,12 +69,12 @@ func (m *Limiter) redeem(now time.Duration, cost int64) int64 {
 		if len(rest) == 0 {
 			next = nil
 		}
-		if !x.debts.CompareAndSwap(old, next) {
+		if !x.owed.CompareAndSwap(old, next) {
 			continue
 		}
 		for _, t := range freed {
 			cost -= t.Cost
-			m.putSpare(t)
+			m.putReturned(t)
 		}
 		return cost
 	}

@@ -84,7 +84,7 @@ func (h *history) advance(to time.Duration) error {
 		if wait > to-h.now {
 			break
 		}
-		if wait > 0 && !h.sleeps && h.m.spare() == nil {
+		if wait > 0 && !h.sleeps && h.m.returned() == nil {
 			if _, _, ok := h.m.Take(h.now+wait-1, u.n); ok {
 				return errors.New("a turn has come before Ask said")
 			}
@@ -135,12 +135,12 @@ func (h *history) step() error {
 	if v := h.m.Look(h.now); v.Left < 0 || v.Left > v.Full {
 		return fmt.Errorf("%d left of %d", v.Left, v.Full)
 	}
-	return errors.Join(err, h.spareIsBooked())
+	return errors.Join(err, h.returnedIsBooked())
 }
 
-// spareIsBooked: a place that came back is never one that the line gives again.
-func (h *history) spareIsBooked() error {
-	if s := h.m.spare(); s != nil && (*s)[len(*s)-1].Place > h.m.booked.Load() {
+// returnedIsBooked: a place that came back is never one that the line gives again.
+func (h *history) returnedIsBooked() error {
+	if s := h.m.returned(); s != nil && (*s)[len(*s)-1].Place > h.m.booked.Load() {
 		return fmt.Errorf("booked is %d, and there came back %v", h.m.booked.Load(), *s)
 	}
 	return nil
@@ -232,7 +232,7 @@ func (h *history) set() error {
 	if h.m.shaped() != nil || l.Validate() != nil {
 		return nil
 	}
-	before, holes := h.m.Look(h.now), h.m.spare() != nil
+	before, holes := h.m.Look(h.now), h.m.returned() != nil
 	if !h.m.Set(h.now, l) {
 		if after := h.m.Look(h.now); after != before {
 			return fmt.Errorf("a change that was declined changed %+v to %+v", before, after)
@@ -326,7 +326,7 @@ func TestNoHistoryGoesOverTheLimit(t *testing.T) {
 
 func TestNoHistoryGoesOverARollingLimit(t *testing.T) {
 	cases(t, 1000, func(rng *rand.Rand) error {
-		l := rolling(1+rng.Int64N(20), time.Duration(1+upTo(rng, 1<<40)))
+		l := rollingLimit(1+rng.Int64N(20), time.Duration(1+upTo(rng, 1<<40)))
 		h, err := runHistory(rng, l, 30+rng.IntN(100))
 		if err != nil {
 			return err

@@ -87,8 +87,8 @@ func (x *leased) retired() bool                                { return x.Retire
 func (x *leased) set(time.Duration, *Limit) bool        { return true }
 func (x *leased) untouched(time.Duration) bool          { return true }
 func (x *leased) close(time.Duration) (*Limiter, int64) { return &Limiter{}, 0 }
-func (x *leased) twin() shaped                          { return x }
-func (x *leased) drain(time.Duration)                   {}
+func (x *leased) clone() shaped                         { return x }
+func (x *leased) empty(time.Duration)                   {}
 
 // A Priority says which of the calls that wait in this process goes first. Within one
 // they go in the order in which they came.

@@ -16,7 +16,7 @@ import (
 // allocates nothing on the way to a yes or a no; of a bucket it takes no lock for that.
 //
 // The timetable (line) changes seldom and is read by all; booked is the last place given
-// away and is the only word that a decision writes, but for what came back (see spare).
+// away and is the only word that a decision writes, but for what came back (see returned).
 type Limiter struct {
 	line   atomic.Pointer[bucket.Line]
 	booked atomic.Int64
@@ -37,17 +37,17 @@ func New(now time.Duration, l Limit) (*Limiter, error) {
 	}
 	line := l.line(now)
 	r := Registry{wall: clock.System.Wall}
-	return newLimiter(l, &line, r.almanac(now, l)), nil
+	return newLimiter(l, &line, r.calendar(now, l)), nil
 }
 
-// newLimiter has the almanac if its limit is fixed.
-func newLimiter(l Limit, line *bucket.Line, a *almanac) *Limiter {
+// newLimiter has the calendar if its limit is fixed.
+func newLimiter(l Limit, line *bucket.Line, a *calendar) *Limiter {
 	m := &Limiter{}
 	switch l.Shape {
 	case Rolling:
-		m.grow().shape = newRoll(l.window())
+		m.grow().shape = newRolling(l.window())
 	case Fixed:
-		m.grow().shape = newFixed(l.Amount, a)
+		m.grow().shape = newByCalendar(l.Amount, a)
 	}
 	m.line.Store(line)
 	m.booked.Store(math.MinInt64 / 2)
@@ -86,7 +86,7 @@ func (m *Limiter) take(now time.Duration, n int64) (Turn, bool) {
 // that came back are worth no more for that.
 func (m *Limiter) takeSince(now, since time.Duration, n int64) (Turn, bool) {
 	line := m.line.Load()
-	if since < now && m.shaped() == nil && m.spare() == nil && uint64(n-1) < uint64(line.Full()) && !line.Paused(now) {
+	if since < now && m.shaped() == nil && m.returned() == nil && uint64(n-1) < uint64(line.Full()) && !line.Paused(now) {
 		booked := m.booked.Load()
 		if t := line.Next(booked, line.At(since), line.Cost(n)); t.Place <= line.At(now) && m.booked.CompareAndSwap(booked, t.Place) {
 			return Turn{t}, true
@@ -106,7 +106,7 @@ func (m *Limiter) takeMore(now time.Duration, n int64) (Turn, bool) {
 		return Turn{}, n == 0
 	}
 	at, cost := line.At(now), line.Cost(n)
-	for m.spare() == nil {
+	for m.returned() == nil {
 		booked := m.booked.Load()
 		t := line.Next(booked, at, cost)
 		if t.Place > at {
@@ -123,7 +123,7 @@ func (m *Limiter) takeMore(now time.Duration, n int64) (Turn, bool) {
 func (m *Limiter) there(line *bucket.Line, at int64) int64 {
 	low := line.Low(at)
 	places := max(0, at-max(m.booked.Load(), low))
-	if s := m.spare(); s != nil {
+	if s := m.returned(); s != nil {
 		places += s.Left(at, low)
 	}
 	return places
@@ -168,7 +168,7 @@ func (m *Limiter) Ask(now time.Duration, n int64) time.Duration {
 // back may have been passed by then, so that it is looked for.
 func (m *Limiter) comes(line *bucket.Line, at, cost int64) int64 {
 	place := line.Next(m.booked.Load(), at, cost).Place
-	if m.spare() == nil {
+	if m.returned() == nil {
 		return place
 	}
 	for low := at; low < place; {
@@ -210,7 +210,7 @@ func (m *Limiter) Back(now time.Duration, t Turn, n int64) {
 	}
 	back := t.Top(m.redeem(now, cost))
 	if back.Cost > 0 && (!back.Whole() || !m.booked.CompareAndSwap(back.Place, back.Low)) {
-		m.putSpare(back)
+		m.putReturned(back)
 	}
 	m.absorb()
 }

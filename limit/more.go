@@ -11,11 +11,11 @@ import (
 // more is what most limiters never have. It stands apart so that an idle key is
 // small, and so that the path of a decision looks at one pointer for all of it.
 type more struct {
-	spare  atomic.Pointer[bucket.Spare]        // places that came back
-	debts  atomic.Pointer[bucket.Spare]        // places that stand for what was used beyond its reservation
-	rate   atomic.Pointer[adaptive.Controller] // nil until something was learnt
-	belief atomic.Pointer[belief]              // nil unless the upstream says what it allows
-	shape  shaped                              // instead of all else, for limits that are no bucket of this process
+	returned   atomic.Pointer[bucket.Returned]     // places that came back
+	owed       atomic.Pointer[bucket.Returned]     // places that stand for what was used beyond its reservation
+	rate       atomic.Pointer[adaptive.Controller] // nil until something was learnt
+	advertised atomic.Pointer[advertised]          // nil unless the upstream says what it allows
+	shape      shaped                              // instead of all else, for limits that are no bucket of this process
 }
 
 // grow makes more.
@@ -30,9 +30,9 @@ func (m *Limiter) grow() *more {
 	return x
 }
 
-func (m *Limiter) spare() *bucket.Spare {
+func (m *Limiter) returned() *bucket.Returned {
 	if x := m.more.Load(); x != nil {
-		return x.spare.Load()
+		return x.returned.Load()
 	}
 	return nil
 }
@@ -69,6 +69,6 @@ type shaped interface {
 	retire(now time.Duration) bool
 	retired() bool
 	close(now time.Duration) (heir *Limiter, owed int64)
-	twin() shaped
-	drain(now time.Duration)
+	clone() shaped
+	empty(now time.Duration)
 }

@@ -33,7 +33,7 @@ type entry struct {
 	limiter *Limiter
 	turn    Turn
 	held    bool
-	sent    bool // counted in the limiter's belief
+	sent    bool // counted in the limiter's advertised
 }
 
 // Add adds a charge. Charges to the same limit and key are one: apart, each could

@@ -30,7 +30,7 @@ func newWorld(rng *rand.Rand) (*world, error) {
 	for i := range 1 + rng.IntN(5) {
 		l := limitOf(bucket.Rate{Amount: 1 + upTo(rng, 5000), Per: time.Second, Burst: 1 + rng.Int64N(20)})
 		if rng.IntN(4) == 0 {
-			l = rolling(1+rng.Int64N(10), time.Duration(1+upTo(rng, int64(time.Second))))
+			l = rollingLimit(1+rng.Int64N(10), time.Duration(1+upTo(rng, int64(time.Second))))
 		}
 		l.Name = fmt.Sprint("limit", i)
 		r, err := NewRegistry(w.now, l)
@@ -369,7 +369,7 @@ func TestARoundThatFailsGivesBackWhatItTook(t *testing.T) {
 
 func TestSettleChargesWhatWasUsed(t *testing.T) {
 	for used, want := range map[int64]int64{0: 100, 30: 70, 60: 40, 100: 0, -5: 100} {
-		for _, l := range []Limit{limitOf(bucket.Rate{Amount: 1, Per: time.Hour, Burst: 100}), rolling(100, time.Hour)} {
+		for _, l := range []Limit{limitOf(bucket.Rate{Amount: 1, Per: time.Hour, Burst: 100}), rollingLimit(100, time.Hour)} {
 			l.Unit = "tokens"
 			r := mustRegistry(t, l)
 			var p Permit

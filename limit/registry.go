@@ -52,9 +52,9 @@ func NewRegistry(now time.Duration, l Limit, options ...Option) (*Registry, erro
 		o(r)
 	}
 	line := l.line(now)
-	r.fresh = newLimiter(l, &line, r.almanac(now, l))
+	r.fresh = newLimiter(l, &line, r.calendar(now, l))
 	r.limit.Store(&l)
-	r.single.Store(r.fresh.twin())
+	r.single.Store(r.fresh.clone())
 	return r, nil
 }
 
@@ -64,8 +64,8 @@ func NewRegistry(now time.Duration, l Limit, options ...Option) (*Registry, erro
 func NewEmpty(now time.Duration, l Limit, options ...Option) (*Registry, error) {
 	r, err := NewRegistry(now, l, options...)
 	if err == nil {
-		r.fresh.drain(now)
-		r.single.Store(r.fresh.twin())
+		r.fresh.empty(now)
+		r.single.Store(r.fresh.clone())
 	}
 	return r, err
 }
@@ -163,7 +163,7 @@ func (r *Registry) add(now time.Duration, key string) *Limiter {
 		m = r.source.New(key)
 		r.source.Forget(key)
 	} else {
-		m = r.fresh.twin()
+		m = r.fresh.clone()
 		r.part(now, m)
 	}
 	r.byKey.Store(key, m)
@@ -238,9 +238,9 @@ func (r *Registry) Set(now time.Duration, l Limit) error {
 		return nil
 	}
 	line := l.line(now)
-	fresh := newLimiter(l, &line, r.almanac(now, l))
+	fresh := newLimiter(l, &line, r.calendar(now, l))
 	if !r.fresh.untouched(now) {
-		fresh.drain(now)
+		fresh.empty(now)
 	}
 	r.fresh = fresh
 	c := newChange(now, l)
@@ -264,8 +264,8 @@ func (r *Registry) replace(c *change, place *atomic.Pointer[Limiter]) {
 // anew is an empty limiter in the place of one that is taken out of use, with its debts.
 func (r *Registry) anew(now time.Duration, old *Limiter) *Limiter {
 	_, owed := old.close(now)
-	m := r.fresh.twin()
-	m.drain(now)
+	m := r.fresh.clone()
+	m.empty(now)
 	m.assume(now, old, owed)
 	return m
 }
@@ -273,8 +273,8 @@ func (r *Registry) anew(now time.Duration, old *Limiter) *Limiter {
 // assume has a limiter that takes the place of another count what that still counts: a rolling
 // one what has gone in its window, a bucket what is owed.
 func (m *Limiter) assume(now time.Duration, old *Limiter, owed int64) {
-	x, rolls := m.shaped().(*roll)
-	from, rolled := old.shaped().(*roll)
+	x, rolls := m.shaped().(*rolling)
+	from, rolled := old.shaped().(*rolling)
 	if rolls && rolled {
 		x.assume(now, from)
 		return

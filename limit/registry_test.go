@@ -17,7 +17,7 @@ import (
 func anyLimit(rng *rand.Rand, keys int) Limit {
 	l := limitOf(bucket.Rate{Amount: 1 + rng.Int64N(50), Per: time.Second, Burst: 1 + rng.Int64N(10)})
 	if rng.IntN(3) == 0 {
-		l = rolling(1+rng.Int64N(10), time.Second)
+		l = rollingLimit(1+rng.Int64N(10), time.Second)
 	}
 	l.Scope, l.MaxKeys = "tenant", keys
 	return l
@@ -131,7 +131,7 @@ func TestPacedKeysCanBeForgotten(t *testing.T) {
 // that the new one gives too.
 func TestAHolderOfAnEvictedLimiterCannotTakeTwice(t *testing.T) {
 	const burst = 50
-	for _, l := range []Limit{limitOf(bucket.Rate{Amount: 1, Per: time.Hour, Burst: burst}), rolling(burst, time.Hour)} {
+	for _, l := range []Limit{limitOf(bucket.Rate{Amount: 1, Per: time.Hour, Burst: burst}), rollingLimit(burst, time.Hour)} {
 		l.MaxKeys = 1
 		for range 100 {
 			if got := takeWhileEvicted(mustRegistry(t, l), burst); got > burst {
@@ -290,7 +290,7 @@ func TestSetKeepsWhatWasLearnt(t *testing.T) {
 // A registry that starts empty starts every key empty, whenever it comes, as if
 // all had been drained at that instant; and a change does not fill them.
 func TestAnEmptyRegistryGivesNothingAway(t *testing.T) {
-	for _, l := range []Limit{limitOf(bucket.Rate{Amount: 1, Per: time.Second, Burst: 10}), rolling(10, 10*time.Second)} {
+	for _, l := range []Limit{limitOf(bucket.Rate{Amount: 1, Per: time.Second, Burst: 10}), rollingLimit(10, 10*time.Second)} {
 		start := time.Hour
 		r, err := NewEmpty(start, l)
 		if err != nil {
@@ -320,7 +320,7 @@ func TestAChangeBeyondAllBoundsGivesNothingAway(t *testing.T) {
 	for name, l := range map[string]Limit{
 		"faster":  limitOf(bucket.Rate{Amount: 1000, Per: time.Second, Burst: 10}),
 		"slower":  limitOf(bucket.Rate{Amount: 1, Per: 100 * 24 * time.Hour, Burst: 1}),
-		"rolling": rolling(10, time.Second),
+		"rolling": rollingLimit(10, time.Second),
 	} {
 		r := mustRegistry(t, limitOf(bucket.Rate{Amount: 1, Per: time.Second, Burst: 5}))
 		old := r.Get(0, "key")

@@ -9,14 +9,14 @@ import (
 
 // What the upstream said must not outlive the configuration that asked for it.
 func TestALimitThatIsToldNoMoreHasItsOwnRate(t *testing.T) {
-	r, _ := NewRegistry(0, toldLimit())
+	r, _ := NewRegistry(0, advertisedLimit())
 	for _, key := range []string{"", "a"} {
 		hearing(t, r, 0, key, levels(10_000, 9_999, 6*time.Millisecond))
 		if got := r.Get(0, key).Look(0); got.Full != 2500 {
 			t.Fatalf("key %q: it was not told: %+v", key, got)
 		}
 	}
-	l := toldLimit()
+	l := advertisedLimit()
 	l.Told = ""
 	if err := r.Set(0, l); err != nil {
 		t.Fatal(err)
@@ -30,7 +30,7 @@ func TestALimitThatIsToldNoMoreHasItsOwnRate(t *testing.T) {
 
 // Calls whose answers say nothing of limits have used them all the same.
 func TestWhatWasUsedWithoutAWordIsNobodyElses(t *testing.T) {
-	r, _ := NewRegistry(0, toldLimit())
+	r, _ := NewRegistry(0, advertisedLimit())
 	hearing(t, r, 0, "a", levels(200, 199, 432*time.Second))
 	for range 150 {
 		hearing(t, r, 0, "a", nil)
@@ -45,7 +45,7 @@ func TestWhatWasUsedWithoutAWordIsNobodyElses(t *testing.T) {
 
 // A limiter that another is about to take the place of refuses nobody for good.
 func TestALimiterThatIsBeingReplacedIsOutOfUse(t *testing.T) {
-	r, _ := NewRegistry(0, toldLimit())
+	r, _ := NewRegistry(0, advertisedLimit())
 	m := r.Get(0, "a")
 	m.redraw(func(l *bucket.Line) *bucket.Line { return new(l.Shut()) }) // the first step of close
 	if !m.Retired() {

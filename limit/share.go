@@ -9,7 +9,7 @@ const Other = "(other)"
 // sharing is the limiter of the keys for which there is no room.
 func (r *Registry) sharing() *Limiter {
 	if r.other.Load() == nil {
-		r.other.Store(r.fresh.twin())
+		r.other.Store(r.fresh.clone())
 	}
 	return r.other.Load()
 }
@@ -29,7 +29,7 @@ func (r *Registry) part(now time.Duration, m *Limiter) {
 	paused := other.Look(now).Paused
 	heir, owed := other.close(now)
 	r.other.Store(heir)
-	m.drain(now)
+	m.empty(now)
 	m.assume(now, other, owed)
 	m.Pause(now, now+paused)
 }

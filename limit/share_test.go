@@ -168,7 +168,7 @@ func TestSharingExceedsNoKeysLimit(t *testing.T) {
 
 // Those who share are served again, as is a key that finds room.
 func TestAKeyThatFindsRoomLeavesTheOthers(t *testing.T) {
-	for _, l := range []Limit{limitOf(bucket.Rate{Amount: 1, Per: time.Second, Burst: 5}), rolling(5, 5*time.Second)} {
+	for _, l := range []Limit{limitOf(bucket.Rate{Amount: 1, Per: time.Second, Burst: 5}), rollingLimit(5, 5*time.Second)} {
 		l.MaxKeys = 1
 		r := mustRegistry(t, l)
 		for i := range 4 {
@@ -202,7 +202,7 @@ func TestAKeyThatFindsRoomLeavesTheOthers(t *testing.T) {
 // Two who wait where their key's limiter was taken out of use do not go at once
 // behind a pause that is longer than the wait of both.
 func TestAPauseKeepsApartThoseWhoWaitInALimiterOutOfUse(t *testing.T) {
-	for _, l := range []Limit{limitOf(bucket.Rate{Amount: 1, Per: time.Second, Burst: 1}), rolling(1, time.Second)} {
+	for _, l := range []Limit{limitOf(bucket.Rate{Amount: 1, Per: time.Second, Burst: 1}), rollingLimit(1, time.Second)} {
 		l.MaxKeys = 1
 		r := mustRegistry(t, l)
 		for i := range 4 {
@@ -272,7 +272,7 @@ func TestChargesThatShareALimiterAreMetTogether(t *testing.T) {
 // find room: together they get what the key may have.
 func TestAHolderOfASharedLimiterCannotTakeTwice(t *testing.T) {
 	const burst = 50
-	for _, l := range []Limit{limitOf(bucket.Rate{Amount: 1, Per: time.Hour, Burst: burst}), rolling(burst, time.Hour)} {
+	for _, l := range []Limit{limitOf(bucket.Rate{Amount: 1, Per: time.Hour, Burst: burst}), rollingLimit(burst, time.Hour)} {
 		l.MaxKeys = 1
 		for range 200 {
 			r := mustRegistry(t, l)

@@ -164,8 +164,8 @@ func TestAllThatComesBackIsAsIfItHadNotGone(t *testing.T) {
 		for _, i := range rng.Perm(len(turns)) {
 			m.Back(0, turns[i], bucket.All)
 		}
-		if left := m.Look(0).Left; left != 5000 || m.spare() != nil {
-			t.Fatalf("seed %#x: %d left of 5,000; kept %v", seed, left, m.spare())
+		if left := m.Look(0).Left; left != 5000 || m.returned() != nil {
+			t.Fatalf("seed %#x: %d left of 5,000; kept %v", seed, left, m.returned())
 		}
 	}
 }
@@ -198,7 +198,7 @@ func TestAPauseDelaysAllWhoWait(t *testing.T) {
 			const gap = 100 * time.Millisecond
 			l := limitOf(bucket.Rate{Amount: 10, Per: time.Second, Burst: 1})
 			if rolls {
-				l = rolling(1, gap)
+				l = rollingLimit(1, gap)
 			}
 			q := emptied(t, l)
 			for i := range 20 {
@@ -227,7 +227,7 @@ func TestAPauseDelaysAllWhoWait(t *testing.T) {
 
 // Who asks in a pause waits for its end, also for what was there before it.
 func TestWhoComesLateIntoAPauseWaits(t *testing.T) {
-	for _, m := range []*Limiter{mustNew(t, limitOf(bucket.Rate{Amount: 1, Per: time.Second, Burst: 1})), mustNew(t, rolling(1, time.Second))} {
+	for _, m := range []*Limiter{mustNew(t, limitOf(bucket.Rate{Amount: 1, Per: time.Second, Burst: 1})), mustNew(t, rollingLimit(1, time.Second))} {
 		m.Try(0, 1)
 		m.Pause(2*time.Second, 10*time.Second)
 		if wait := m.Ask(3*time.Second, 1); wait != 7*time.Second || m.Try(10*time.Second-1, 1) {
@@ -326,7 +326,7 @@ func TestADeadlineTooNearIsRefusedAtOnce(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			l := limitOf(bucket.Rate{Amount: 1, Per: time.Second, Burst: 1})
 			if rolls {
-				l = rolling(1, time.Second)
+				l = rollingLimit(1, time.Second)
 			}
 			q := emptied(t, l)
 			before := q.m.Look(q.start)
@@ -364,7 +364,7 @@ func TestAPauseBeyondTheDeadlineEndsTheWait(t *testing.T) {
 }
 
 func TestWhatCanNeverBeIsRefusedAtOnce(t *testing.T) {
-	for _, m := range []*Limiter{mustNew(t, limitOf(bucket.Rate{Amount: 10, Per: time.Second, Burst: 5})), mustNew(t, rolling(5, time.Second))} {
+	for _, m := range []*Limiter{mustNew(t, limitOf(bucket.Rate{Amount: 10, Per: time.Second, Burst: 5})), mustNew(t, rollingLimit(5, time.Second))} {
 		for _, n := range []int64{6, -1, 1 << 62, -1 << 63} {
 			if _, wait, ok := m.Take(0, n); ok || wait != bucket.Never {
 				t.Errorf("take %d: wait %v, %v", n, wait, ok)
@@ -377,7 +377,7 @@ func TestWhatCanNeverBeIsRefusedAtOnce(t *testing.T) {
 }
 
 func TestACostOfNothingIsAlwaysMet(t *testing.T) {
-	for _, m := range []*Limiter{mustNew(t, limitOf(bucket.Rate{Amount: 10, Per: time.Second, Burst: 5})), mustNew(t, rolling(5, time.Second))} {
+	for _, m := range []*Limiter{mustNew(t, limitOf(bucket.Rate{Amount: 10, Per: time.Second, Burst: 5})), mustNew(t, rollingLimit(5, time.Second))} {
 		m.Try(0, 5)
 		m.Pause(0, time.Hour)
 		before := m.Look(0)
@@ -395,7 +395,7 @@ func TestACostOfNothingIsAlwaysMet(t *testing.T) {
 // Callers whose clock readings lie apart, in any order, get no more than the span
 // from first to last allows. Others have admitted all of 2,000.
 func TestOldClockReadingsMakeNoUnits(t *testing.T) {
-	for _, m := range []*Limiter{mustNew(t, limitOf(bucket.Rate{Amount: 1, Per: time.Second, Burst: 2})), mustNew(t, rolling(2, 2*time.Second))} {
+	for _, m := range []*Limiter{mustNew(t, limitOf(bucket.Rate{Amount: 1, Per: time.Second, Burst: 2})), mustNew(t, rollingLimit(2, 2*time.Second))} {
 		got := 0
 		for i := range time.Duration(2000) {
 			if m.Try(10*time.Second+i%2*2*time.Second, 1) {
@@ -428,7 +428,7 @@ func TestDebtNeverGrowsBeyondReason(t *testing.T) {
 	for _, m := range []*Limiter{
 		mustNew(t, limitOf(bucket.Rate{Amount: 1, Per: 1461 * 24 * time.Hour, Burst: 1})),
 		mustNew(t, limitOf(bucket.Rate{Amount: 1000, Per: time.Second, Burst: 1})),
-		mustNew(t, rolling(5, time.Second)),
+		mustNew(t, rollingLimit(5, time.Second)),
 	} {
 		for range 100 {
 			m.Owe(0, 1<<62)

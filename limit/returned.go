@@ -4,15 +4,15 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// putSpare keeps places that came back for whoever comes next.
-func (m *Limiter) putSpare(t bucket.Turn) {
+// putReturned keeps places that came back for whoever comes next.
+func (m *Limiter) putReturned(t bucket.Turn) {
 	for {
-		old := m.spare()
-		next := bucket.Spare{t}
+		old := m.returned()
+		next := bucket.Returned{t}
 		if old != nil {
 			next = old.Add(t)
 		}
-		if m.grow().spare.CompareAndSwap(old, &next) {
+		if m.grow().returned.CompareAndSwap(old, &next) {
 			return
 		}
 	}
@@ -22,16 +22,16 @@ func (m *Limiter) putSpare(t bucket.Turn) {
 // the line.
 func (m *Limiter) gather(line *bucket.Line, at, cost int64) (Turn, bool) {
 	low := line.Low(at)
-	if m.spareLeft(at, low)+max(0, at-max(m.booked.Load(), low)) < cost {
+	if m.returnedLeft(at, low)+max(0, at-max(m.booked.Load(), low)) < cost {
 		return Turn{}, false
 	}
-	got := m.fromSpare(at, low, cost)
+	got := m.fromReturned(at, low, cost)
 	for got.Cost < cost {
 		booked := m.booked.Load()
 		t := line.Next(booked, at, cost-got.Cost)
 		if t.Place > at { // somebody was faster
 			if got.Cost > 0 {
-				m.putSpare(got)
+				m.putReturned(got)
 			}
 			return Turn{}, false
 		}
@@ -42,28 +42,28 @@ func (m *Limiter) gather(line *bucket.Line, at, cost int64) (Turn, bool) {
 	return Turn{got}, true
 }
 
-// spareLeft is how many places that came back may be used. It throws the list
+// returnedLeft is how many places that came back may be used. It throws the list
 // away when the burst has passed all of it.
-func (m *Limiter) spareLeft(at, low int64) int64 {
-	old := m.spare()
+func (m *Limiter) returnedLeft(at, low int64) int64 {
+	old := m.returned()
 	if old == nil {
 		return 0
 	}
 	left := old.Left(at, low)
 	if left == 0 && old.Passed(low) {
-		m.grow().spare.CompareAndSwap(old, nil)
+		m.grow().returned.CompareAndSwap(old, nil)
 	}
 	return left
 }
 
-func (m *Limiter) fromSpare(at, low, cost int64) bucket.Turn {
+func (m *Limiter) fromReturned(at, low, cost int64) bucket.Turn {
 	for {
-		old := m.spare()
+		old := m.returned()
 		if old == nil || old.Left(at, low) == 0 {
 			return bucket.Turn{}
 		}
 		rest, got := old.Take(at, low, cost)
-		if m.swapSpare(old, rest) {
+		if m.swapReturned(old, rest) {
 			return got
 		}
 	}
@@ -78,16 +78,16 @@ func (m *Limiter) absorb() {
 			return
 		}
 		if !m.booked.CompareAndSwap(booked, last.Low) { // somebody stands behind it now
-			m.putSpare(last)
+			m.putReturned(last)
 			return
 		}
 	}
 }
 
-// pull takes out of the spare places the stretch that ends at the place.
+// pull takes out of the places that came back the stretch that ends at the place.
 func (m *Limiter) pull(place int64) (bucket.Turn, bool) {
 	for {
-		old := m.spare()
+		old := m.returned()
 		if old == nil {
 			return bucket.Turn{}, false
 		}
@@ -95,15 +95,15 @@ func (m *Limiter) pull(place int64) (bucket.Turn, bool) {
 		if !ok {
 			return bucket.Turn{}, false
 		}
-		if m.swapSpare(old, rest) {
+		if m.swapReturned(old, rest) {
 			return got, true
 		}
 	}
 }
 
-func (m *Limiter) swapSpare(old *bucket.Spare, rest bucket.Spare) bool {
+func (m *Limiter) swapReturned(old *bucket.Returned, rest bucket.Returned) bool {
 	if len(rest) == 0 {
-		return m.grow().spare.CompareAndSwap(old, nil)
+		return m.grow().returned.CompareAndSwap(old, nil)
 	}
-	return m.grow().spare.CompareAndSwap(old, &rest)
+	return m.grow().returned.CompareAndSwap(old, &rest)
 }

@@ -7,18 +7,18 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// An almanac says which calendar window it is, to all keys of a limit. Windows only
+// A calendar says which calendar window it is, to all keys of a limit. Windows only
 // move forward: a clock on the wall that is set back leads back into none. It is
 // looked at about once a second, so when it is set over the end of a window up to a
 // second's calls are counted in the window before.
-type almanac struct {
-	calendar bucket.Calendar
-	wall     func(at time.Duration) time.Time
-	page     atomic.Pointer[page]
-	look     atomic.Int64 // the instant of the next look at the wall
+type calendar struct {
+	windows bucket.Calendar
+	wall    func(at time.Duration) time.Time
+	page    atomic.Pointer[page]
+	look    atomic.Int64 // the instant of the next look at the wall
 }
 
-// A page of an almanac is one window, as the clock on the wall now goes.
+// A page of an calendar is one window, as the clock on the wall now goes.
 type page struct {
 	number     int64 // higher for each later window
 	start, end time.Time
@@ -36,8 +36,8 @@ const (
 	drift = time.Millisecond
 )
 
-func newAlmanac(now time.Duration, c bucket.Calendar, wall func(time.Duration) time.Time) *almanac {
-	a := &almanac{calendar: c, wall: wall}
+func newCalendar(now time.Duration, c bucket.Calendar, wall func(time.Duration) time.Time) *calendar {
+	a := &calendar{windows: c, wall: wall}
 	shown := wall(now)
 	start, end := c.Window(shown)
 	a.page.Store(newPage(page{start: start, end: end}, now, shown))
@@ -61,7 +61,7 @@ func (p *page) instant(t time.Time) time.Duration {
 }
 
 // at is the page of the present.
-func (a *almanac) at(now time.Duration) *page {
+func (a *calendar) at(now time.Duration) *page {
 	p := a.page.Load()
 	if now < p.until && int64(now) < a.look.Load() {
 		return p
@@ -70,7 +70,7 @@ func (a *almanac) at(now time.Duration) *page {
 }
 
 // turn looks at the wall and turns the page if it has ended.
-func (a *almanac) turn(now time.Duration, p *page) *page {
+func (a *calendar) turn(now time.Duration, p *page) *page {
 	next := a.after(p, now, a.wall(now))
 	if next == p {
 		a.look.Store(int64(now + lookEvery))
@@ -89,14 +89,14 @@ func (a *almanac) turn(now time.Duration, p *page) *page {
 // that shows an earlier time was wrong, perhaps by years, and nobody knows how much
 // has gone in the window that it shows now: nothing goes in that, and then all is as
 // ever.
-func (a *almanac) after(p *page, now time.Duration, shown time.Time) *page {
+func (a *calendar) after(p *page, now time.Duration, shown time.Time) *page {
 	if !shown.Before(p.end) {
-		start, end := a.calendar.Window(shown)
+		start, end := a.windows.Window(shown)
 		return newPage(page{number: p.number + 1, start: start, end: end}, now, shown)
 	}
 	if shown.Before(p.start) {
-		if before, _ := a.calendar.Window(p.start.Add(-1)); shown.Before(before) {
-			start, end := a.calendar.Window(shown)
+		if before, _ := a.windows.Window(p.start.Add(-1)); shown.Before(before) {
+			start, end := a.windows.Window(shown)
 			return newPage(page{number: p.number + 1, start: start, end: end, closed: true}, now, shown)
 		}
 	}

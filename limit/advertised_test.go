@@ -13,7 +13,7 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-func toldLimit() Limit {
+func advertisedLimit() Limit {
 	return Limit{Name: "rpm", Told: "requests", Scope: "pool", Rate: bucket.Rate{Amount: 500, Per: time.Minute, Burst: 50}}
 }
 
@@ -57,12 +57,12 @@ func TestWhatIsTold(t *testing.T) {
 		{"one", outcome.Level{Limit: 1, Remaining: 0, Reset: 10 * second}, false, bucket.Rate{Amount: 1, Per: time.Minute, Burst: 1}, false},
 	} {
 		isDay := perDay(&c.said, c.day)
-		if got, ok := toldRate(&c.said, isDay); !ok || got != c.want || isDay != c.isDay {
+		if got, ok := advertisedRate(&c.said, isDay); !ok || got != c.want || isDay != c.isDay {
 			t.Errorf("%s: %+v (day %v, %v), want %+v (day %v)", c.name, got, isDay, ok, c.want, c.isDay)
 		}
 	}
 	for _, said := range []outcome.Level{{}, {Limit: -5}, {Limit: 1e18}, {Limit: mostRolling + 1}, {Limit: 5, Window: -1}, {Limit: mostRolling, Window: 1}, {Limit: 1, Window: 1 << 62}} {
-		if got, ok := toldRate(&said, false); ok && got.Validate() != nil {
+		if got, ok := advertisedRate(&said, false); ok && got.Validate() != nil {
 			t.Errorf("%+v gives %+v", said, got)
 		} else if ok && (said.Limit <= 0 || said.Limit > mostRolling || said.Window < 0) {
 			t.Errorf("%+v is taken for %+v", said, got)
@@ -77,12 +77,12 @@ func FuzzWhatIsTold(f *testing.F) {
 	f.Fuzz(func(t *testing.T, limit, remaining, reset, window, later, cost int64) {
 		said := outcome.Level{Name: "requests", Limit: limit, Remaining: remaining, Reset: time.Duration(reset), Window: time.Duration(window)}
 		for _, day := range []bool{false, true} {
-			got, ok := toldRate(&said, perDay(&said, day))
+			got, ok := advertisedRate(&said, perDay(&said, day))
 			if ok && (got.Validate() != nil || got.Amount != limit || got.Full() > max(1, limit)) {
 				t.Errorf("%+v gives %+v", said, got)
 			}
 		}
-		r, err := NewRegistry(0, toldLimit())
+		r, err := NewRegistry(0, advertisedLimit())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -104,7 +104,7 @@ func FuzzWhatIsTold(f *testing.F) {
 
 // A day's amount begins with what is left of it, and not with what was left of a minute.
 func TestADayThatIsToldIsThere(t *testing.T) {
-	r, _ := NewRegistry(0, toldLimit())
+	r, _ := NewRegistry(0, advertisedLimit())
 	hearing(t, r, 0, "a", levels(200, 150, 50*432*time.Second))
 	at := r.Get(0, "a").Look(0)
 	if at.Full != 200 || at.Left != 150 || !near(at.PerSecond, 200/day.Seconds()) {
@@ -120,7 +120,7 @@ func TestADayThatIsToldIsThere(t *testing.T) {
 }
 
 func TestNonsenseIsNotBelieved(t *testing.T) {
-	r, _ := NewRegistry(0, toldLimit())
+	r, _ := NewRegistry(0, advertisedLimit())
 	for _, said := range [][]outcome.Level{nil, levels(0, 0, 0), levels(-1, 5, time.Second), levels(1e18, 1e18, 0), {{Name: "other", Limit: 5}}, {{}}} {
 		hearing(t, r, 0, "a", said)
 	}
@@ -136,7 +136,7 @@ func TestNonsenseIsNotBelieved(t *testing.T) {
 // A limiter that was forgotten begins at the rate of the configuration, and is told
 // again by the next answer; what was under way when it was forgotten does no harm.
 func TestKeysThatWereForgottenAreToldAgain(t *testing.T) {
-	l := toldLimit()
+	l := advertisedLimit()
 	l.MaxKeys = 2
 	r, _ := NewRegistry(0, l)
 	var p Permit
@@ -160,7 +160,7 @@ func TestKeysThatWereForgottenAreToldAgain(t *testing.T) {
 // Keys for which there is no more room share a limiter, which none of them changes for
 // the others.
 func TestWhatOneIsToldIsNotForThoseWhoShare(t *testing.T) {
-	l := toldLimit()
+	l := advertisedLimit()
 	l.MaxKeys = 1
 	r, _ := NewRegistry(0, l)
 	for i := range 10 {
@@ -181,7 +181,7 @@ func TestWhatOneIsToldIsNotForThoseWhoShare(t *testing.T) {
 }
 
 func TestToldWhileThePolicyChanges(t *testing.T) {
-	r, _ := NewRegistry(0, toldLimit())
+	r, _ := NewRegistry(0, advertisedLimit())
 	var wg sync.WaitGroup
 	for g := range 4 {
 		wg.Go(func() {
@@ -198,7 +198,7 @@ func TestToldWhileThePolicyChanges(t *testing.T) {
 	}
 	wg.Go(func() {
 		for i := range 200 {
-			l := toldLimit()
+			l := advertisedLimit()
 			if l.Amount += int64(i); i%5 == 0 {
 				l.Told = ""
 			}
@@ -208,7 +208,7 @@ func TestToldWhileThePolicyChanges(t *testing.T) {
 		}
 	})
 	wg.Wait()
-	l := toldLimit()
+	l := advertisedLimit()
 	l.Told, l.Amount = "", 77
 	if err := r.Set(time.Second, l); err != nil {
 		t.Fatal(err)
@@ -311,7 +311,7 @@ func (s *sidecar) land(now time.Duration) {
 }
 
 func newSidecar(rng *rand.Rand, limit int64, most time.Duration, cost int64, deaf bool) *sidecar {
-	l := toldLimit()
+	l := advertisedLimit()
 	l.Rate = bucket.Rate{Amount: limit, Per: time.Minute, Burst: max(cost, limit/4)}
 	r, err := NewRegistry(0, l)
 	if err != nil {

@@ -53,7 +53,7 @@ func must[T any](v T, err error) func(testing.TB) T {
 // set has the clock on the wall show the time at the instant, and the limiter notice.
 func (w *wall) set(m *Limiter, now time.Duration, shown time.Time) {
 	w.begin = shown.Add(-now)
-	m.shaped().(*fixed).almanac.look.Store(0)
+	m.shaped().(*byCalendar).calendar.look.Store(0)
 }
 
 const hour = time.Hour
@@ -279,7 +279,7 @@ func TestSetOfAQuota(t *testing.T) {
 		t.Errorf("%d left, want 2", v.Left)
 	}
 	for name, other := range map[string]Limit{
-		"zone": fixedLimit(8, bucket.Minute, "Asia/Kathmandu"), "period": fixedLimit(8, bucket.Day, ""), "shape": rolling(8, time.Minute), "nothing": {},
+		"zone": fixedLimit(8, bucket.Minute, "Asia/Kathmandu"), "period": fixedLimit(8, bucket.Day, ""), "shape": rollingLimit(8, time.Minute), "nothing": {},
 	} {
 		if m.Set(0, other) {
 			t.Errorf("another %s is taken for the same limit", name)

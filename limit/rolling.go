@@ -8,9 +8,9 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// A roll is the home of a rolling limit: a log behind a lock that is held for as long as
+// A rolling is the home of a rolling limit: a log behind a lock that is held for as long as
 // it takes to look at it.
-type roll struct {
+type rolling struct {
 	mu     sync.Mutex
 	log    bucket.Log
 	paused time.Duration // nothing goes before this instant
@@ -21,11 +21,11 @@ type roll struct {
 // to be counted with.
 const never = time.Duration(math.MinInt64 / 2)
 
-var _ shaped = (*roll)(nil)
+var _ shaped = (*rolling)(nil)
 
-func newRoll(w bucket.Window) *roll { return &roll{log: bucket.NewLog(w), paused: never} }
+func newRolling(w bucket.Window) *rolling { return &rolling{log: bucket.NewLog(w), paused: never} }
 
-func (r *roll) take(now time.Duration, n int64) (t Turn, wait time.Duration, ok bool) {
+func (r *rolling) take(now time.Duration, n int64) (t Turn, wait time.Duration, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.gone {
@@ -38,26 +38,26 @@ func (r *roll) take(now time.Duration, n int64) (t Turn, wait time.Duration, ok 
 	return t, wait, ok
 }
 
-func (r *roll) ask(now time.Duration, n int64) time.Duration {
+func (r *rolling) ask(now time.Duration, n int64) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.log.Ask(now, r.paused, n)
 }
 
 // owe counts what was used beyond the reservation where it was used: now.
-func (r *roll) owe(now time.Duration, n int64) {
+func (r *rolling) owe(now time.Duration, n int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.log.Owe(now, n)
 }
 
-func (r *roll) back(_ time.Duration, t Turn, n int64) {
+func (r *rolling) back(_ time.Duration, t Turn, n int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.log.Back(bucket.Mark(t.Place), min(n, t.Cost))
 }
 
-func (r *roll) pause(now, until time.Duration) {
+func (r *rolling) pause(now, until time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if until > now && until > r.paused {
@@ -65,7 +65,7 @@ func (r *roll) pause(now, until time.Duration) {
 	}
 }
 
-func (r *roll) lift(now time.Duration) {
+func (r *rolling) lift(now time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.paused > now {
@@ -73,7 +73,7 @@ func (r *roll) lift(now time.Duration) {
 	}
 }
 
-func (r *roll) set(now time.Duration, l *Limit) bool {
+func (r *rolling) set(now time.Duration, l *Limit) bool {
 	if l.Shape != Rolling {
 		return false
 	}
@@ -83,7 +83,7 @@ func (r *roll) set(now time.Duration, l *Limit) bool {
 	return true
 }
 
-func (r *roll) look(now time.Duration) Level {
+func (r *rolling) look(now time.Duration) Level {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return Level{
@@ -95,7 +95,7 @@ func (r *roll) look(now time.Duration) Level {
 	}
 }
 
-func (r *roll) retire(now time.Duration) bool {
+func (r *rolling) retire(now time.Duration) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !r.full(now) || r.gone {
@@ -105,16 +105,16 @@ func (r *roll) retire(now time.Duration) bool {
 	return true
 }
 
-func (r *roll) untouched(now time.Duration) bool {
+func (r *rolling) untouched(now time.Duration) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.full(now)
 }
 
 // full reports whether nothing is lost by forgetting the limiter. The lock is held.
-func (r *roll) full(now time.Duration) bool { return r.log.Reset(now) == 0 && r.paused <= now }
+func (r *rolling) full(now time.Duration) bool { return r.log.Reset(now) == 0 && r.paused <= now }
 
-func (r *roll) close(time.Duration) (heir *Limiter, owed int64) {
+func (r *rolling) close(time.Duration) (heir *Limiter, owed int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	heir = &Limiter{}
@@ -123,19 +123,19 @@ func (r *roll) close(time.Duration) (heir *Limiter, owed int64) {
 	return heir, 0
 }
 
-// twin is one that counts the same.
-func (r *roll) twin() shaped {
+// clone is one that counts the same.
+func (r *rolling) clone() shaped {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.copy()
 }
 
-// copy is twin with the lock held.
-func (r *roll) copy() *roll { return &roll{log: r.log.Clone(), paused: r.paused} }
+// copy is clone with the lock held.
+func (r *rolling) copy() *rolling { return &rolling{log: r.log.Clone(), paused: r.paused} }
 
 // assume has a limiter that nobody uses yet count all that another counts.
-func (r *roll) assume(now time.Duration, from *roll) {
-	next := from.twin().(*roll)
+func (r *rolling) assume(now time.Duration, from *rolling) {
+	next := from.clone().(*rolling)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	w := r.log.Window
@@ -143,14 +143,14 @@ func (r *roll) assume(now time.Duration, from *roll) {
 	r.log.Set(now, w)
 }
 
-// drain takes what is left.
-func (r *roll) drain(now time.Duration) {
+// empty takes what is left.
+func (r *rolling) empty(now time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.log.Take(now, now, r.log.Left(now))
 }
 
-func (r *roll) retired() bool {
+func (r *rolling) retired() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.gone

@@ -2,17 +2,17 @@ package bucket
 
 import "slices"
 
-// A Spare is places that were given away and came back while others after them
+// A Returned is places that were given away and came back while others after them
 // had been given away. Whoever comes next takes them before new ones. It is an
 // immutable list in the order of Place; nil is empty.
-type Spare []Turn
+type Returned []Turn
 
-// kept is how many separate entries a Spare holds; beyond it the two that lie
+// kept is how many separate entries a Returned holds; beyond it the two that lie
 // closest become one with a gap, which can only make them worth less.
 const kept = 64
 
 // Add is the list with a turn that came back.
-func (s Spare) Add(t Turn) Spare {
+func (s Returned) Add(t Turn) Returned {
 	i := 0
 	for i < len(s) && s[i].Place < t.Place {
 		i++
@@ -27,7 +27,7 @@ func (s Spare) Add(t Turn) Spare {
 
 // joined is the list with every stretch without gaps as one entry. It writes over
 // s.
-func (s Spare) joined() Spare {
+func (s Returned) joined() Returned {
 	next := s[:0]
 	for _, t := range s {
 		all := t
@@ -43,7 +43,7 @@ func (s Spare) joined() Spare {
 
 // closest is the entry that leaves the smallest gap if it becomes one with the
 // next.
-func (s Spare) closest() (best int) {
+func (s Returned) closest() (best int) {
 	smallest := int64(End)
 	for i := range len(s) - 1 {
 		both := s[i].And(s[i+1])
@@ -57,7 +57,7 @@ func (s Spare) closest() (best int) {
 // Take takes up to cost places that are there when the line has reached at and
 // have not been passed by the burst, whose start is low. It returns what is left
 // of the list and the turn, of cost 0 if there was nothing.
-func (s Spare) Take(at, low, cost int64) (rest Spare, got Turn) {
+func (s Returned) Take(at, low, cost int64) (rest Returned, got Turn) {
 	for _, t := range s {
 		t = t.above(low)
 		if n := min(t.there(at), cost-got.Cost); n > 0 {
@@ -75,7 +75,7 @@ func (s Spare) Take(at, low, cost int64) (rest Spare, got Turn) {
 // Redeem takes up to cost places that the line has not reached yet, the last ones first.
 // It returns what is left of the list, without what the line has reached, and what was
 // taken.
-func (s Spare) Redeem(at, cost int64) (rest, got Spare) {
+func (s Returned) Redeem(at, cost int64) (rest, got Returned) {
 	for i := len(s) - 1; i >= 0; i-- {
 		t := s[i].above(at)
 		if n := min(t.Cost, cost); n > 0 {
@@ -93,7 +93,7 @@ func (s Spare) Redeem(at, cost int64) (rest, got Spare) {
 }
 
 // Left is how many places Take could give.
-func (s Spare) Left(at, low int64) (left int64) {
+func (s Returned) Left(at, low int64) (left int64) {
 	for _, t := range s {
 		left += t.above(low).there(at)
 	}
@@ -101,7 +101,7 @@ func (s Spare) Left(at, low int64) (left int64) {
 }
 
 // Passed reports whether the burst, whose start is low, has passed all of it.
-func (s Spare) Passed(low int64) bool {
+func (s Returned) Passed(low int64) bool {
 	for _, t := range s {
 		if t.above(low).Cost > 0 {
 			return false
@@ -111,7 +111,7 @@ func (s Spare) Passed(low int64) bool {
 }
 
 // Touching takes out the stretch that ends exactly at the place.
-func (s Spare) Touching(place int64) (rest Spare, got Turn, ok bool) {
+func (s Returned) Touching(place int64) (rest Returned, got Turn, ok bool) {
 	for i, t := range s {
 		if t.Place == place && t.Whole() {
 			return slices.Delete(slices.Clone(s), i, i+1), t, true

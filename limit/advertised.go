@@ -19,7 +19,7 @@ func (p *Permit) Sent() {
 			continue
 		}
 		e.sent = true
-		b := e.limiter.belief()
+		b := e.limiter.advertised()
 		b.mu.Lock()
 		b.flying += e.Cost
 		b.mu.Unlock()
@@ -29,7 +29,7 @@ func (p *Permit) Sent() {
 // Tell hears what the upstream says of its limits in the answer to a call that was sent at
 // sent; counted says that it took the call off them. Every charge's limit that is told its
 // rate gets the one that is said there, each that changed is passed to changed, and what
-// others are seen to take of it is charged here: see belief.
+// others are seen to take of it is charged here: see advertised.
 //
 // A process knows only what it was told itself: limits of this kind are not shared, and
 // each process of a fleet that uses the same key finds the others by what is left.
@@ -44,11 +44,11 @@ func (p *Permit) Tell(now, sent time.Duration, levels []outcome.Level, counted b
 func (e *entry) tell(now, sent time.Duration, levels []outcome.Level, counted bool, changed func(c Charge, perSecond float64)) {
 	name := e.Registry.Limit().Told
 	said := named(levels, name)
-	owed, latest, day := e.limiter.belief().hear(now, sent, e, said, counted)
+	owed, latest, day := e.limiter.advertised().hear(now, sent, e, said, counted)
 	if said == nil || name == "" {
 		return
 	}
-	rate, ok := toldRate(said, day)
+	rate, ok := advertisedRate(said, day)
 	if !ok {
 		return
 	}
@@ -86,15 +86,15 @@ func named(levels []outcome.Level, name string) *outcome.Level {
 	return nil
 }
 
-// A belief is what the upstream should have left of a limit if nobody else used it: what
+// An advertised is what the upstream should have left of its limit if nobody else used it: what
 // it said last, and what has come since, without what was used here. What it says is
 // less than that by, somebody else has used, or it counts otherwise than is done here.
 //
 // An answer says what was left when its call was counted, which may be long ago, so what
 // came since it was sent counts for the upstream; calls under way it may have counted
-// already. Both make the belief find less of what others use and never more. It is
+// already. Both make it find less of what others use and never more. It is
 // never used to give anything back.
-type belief struct {
+type advertised struct {
 	mu     sync.Mutex
 	limit  int64         // what the upstream has when it is full; 0 if it has said nothing
 	left   float64       // should be left
@@ -104,13 +104,13 @@ type belief struct {
 	day    bool          // it is an amount per day
 }
 
-func (m *Limiter) belief() *belief {
+func (m *Limiter) advertised() *advertised {
 	x := m.grow()
-	b := x.belief.Load()
+	b := x.advertised.Load()
 	if b == nil {
-		b = new(belief)
-		if !x.belief.CompareAndSwap(nil, b) {
-			b = x.belief.Load()
+		b = new(advertised)
+		if !x.advertised.CompareAndSwap(nil, b) {
+			b = x.advertised.Load()
 		}
 	}
 	return b
@@ -119,7 +119,7 @@ func (m *Limiter) belief() *belief {
 // hear takes in an answer. It returns what others have used of what is scarce, what the
 // upstream has left at the most, below 0 if it does not say, and whether the amount is one
 // per day.
-func (b *belief) hear(now, sent time.Duration, e *entry, said *outcome.Level, counted bool) (owed, latest int64, day bool) {
+func (b *advertised) hear(now, sent time.Duration, e *entry, said *outcome.Level, counted bool) (owed, latest int64, day bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if e.sent {
@@ -133,7 +133,7 @@ func (b *belief) hear(now, sent time.Duration, e *entry, said *outcome.Level, co
 		return 0, -1, b.day
 	}
 	b.day = perDay(said, b.day)
-	rate, ok := toldRate(said, b.day)
+	rate, ok := advertisedRate(said, b.day)
 	if !ok {
 		return 0, -1, b.day
 	}
@@ -210,7 +210,7 @@ func (r *Registry) renew(now time.Duration, key string, old *Limiter, l Limit, g
 	_, owed := old.close(now)
 	line := l.line(now)
 	m := newLimiter(l, &line, nil)
-	m.grow().belief.Store(old.belief())
+	m.grow().advertised.Store(old.advertised())
 	m.assume(now, old, owed+gone)
 	if until := old.line.Load(); until.Paused(now) {
 		if at, ok := until.PausedUntil(now); ok {
@@ -242,11 +242,11 @@ func near(a, b float64) bool { return a > b*0.99 && a < b*1.01 }
 
 const day = 24 * time.Hour
 
-// toldRate is a rate that stays within a level that an upstream reports. What counts
+// advertisedRate is a rate that stays within a level that an upstream reports. What counts
 // as a bucket of the whole amount there is one of a quarter here: a burst of everything
 // would be within the limit, too, but is refused by upstreams that count by the second.
 // Of a day's amount all may go at once.
-func toldRate(said *outcome.Level, perDay bool) (bucket.Rate, bool) {
+func advertisedRate(said *outcome.Level, perDay bool) (bucket.Rate, bool) {
 	if said.Limit <= 0 || said.Limit > mostRolling || said.Window < 0 {
 		return bucket.Rate{}, false
 	}

@@ -9,14 +9,14 @@ import (
 )
 
 // A field is the axis with every place by itself: who holds it. It is what a
-// Spare must never promise more than.
+// Returned must never promise more than.
 type field struct {
-	rng   *rand.Rand
-	spare Spare
-	at    int64
-	held  []Turn         // given away
-	back  map[int64]bool // the places that came back and are free
-	depth int64
+	rng      *rand.Rand
+	returned Returned
+	at       int64
+	held     []Turn         // given away
+	back     map[int64]bool // the places that came back and are free
+	depth    int64
 }
 
 // claim takes the places of a turn out of those that are free, and reports false
@@ -44,7 +44,7 @@ func (f *field) free(low, high int64) (n int64) {
 
 // Whole turns only, as long as nothing is taken together: then every place is
 // known, and what the list gives can be compared place by place.
-func TestSpareGivesOnlyWhatCameBack(t *testing.T) {
+func TestReturnedGivesOnlyWhatCameBack(t *testing.T) {
 	cases(t, campaign.Of(300, 3000), func(rng *rand.Rand) error {
 		f := &field{rng: rng, back: map[int64]bool{}, depth: 1 + rng.Int64N(60)}
 		for i := int64(-100); i < 400; {
@@ -55,7 +55,7 @@ func TestSpareGivesOnlyWhatCameBack(t *testing.T) {
 		for step := range 100 {
 			f.at += rng.Int64N(4)
 			if err := f.step(); err != nil {
-				return fmt.Errorf("step %d, at %d, depth %d: %w: %v", step, f.at, f.depth, err, f.spare)
+				return fmt.Errorf("step %d, at %d, depth %d: %w: %v", step, f.at, f.depth, err, f.returned)
 			}
 		}
 		return nil
@@ -69,15 +69,15 @@ func (f *field) step() error {
 	case 0, 1:
 		f.giveBack()
 	case 2, 3:
-		left := f.spare.Left(f.at, low)
+		left := f.returned.Left(f.at, low)
 		if there := f.free(low, f.at); left > there {
 			return fmt.Errorf("promises %d, of which %d are free", left, there)
 		}
-		rest, got := f.spare.Take(f.at, low, want)
+		rest, got := f.returned.Take(f.at, low, want)
 		if got.Cost != min(want, left) || got.Cost > 0 && (got.Place > f.at || got.Low < low) || !f.claim(got, low) {
 			return fmt.Errorf("gives %+v when asked for %d of %d", got, want, left)
 		}
-		f.spare = rest
+		f.returned = rest
 	}
 	return f.sane()
 }
@@ -89,21 +89,21 @@ func (f *field) giveBack() {
 	i := f.rng.IntN(len(f.held))
 	t := f.held[i]
 	f.held = append(f.held[:i], f.held[i+1:]...)
-	f.spare = f.spare.Add(t)
+	f.returned = f.returned.Add(t)
 	for p := t.Low + 1; p <= t.Place; p++ {
 		f.back[p] = true
 	}
 }
 
 func (f *field) sane() error {
-	if len(f.spare) > kept {
-		return fmt.Errorf("keeps %d entries", len(f.spare))
+	if len(f.returned) > kept {
+		return fmt.Errorf("keeps %d entries", len(f.returned))
 	}
-	for i, t := range f.spare {
+	for i, t := range f.returned {
 		if t.Cost <= 0 || t.Cost > t.Place-t.Low {
 			return fmt.Errorf("entry %+v cannot be", t)
 		}
-		if i > 0 && f.spare[i-1].Place > t.Place {
+		if i > 0 && f.returned[i-1].Place > t.Place {
 			return fmt.Errorf("entry %d out of order", i)
 		}
 		if f.free(t.Low, t.Place) < t.Cost {
@@ -115,7 +115,7 @@ func (f *field) sane() error {
 
 func TestWhatComesBackInAnyOrderIsOneStretchAgain(t *testing.T) {
 	cases(t, 1000, func(rng *rand.Rand) error {
-		var s Spare
+		var s Returned
 		const turns = 300
 		for _, i := range rng.Perm(turns) {
 			s = s.Add(Turn{int64(i+1) * 10, int64(i) * 10, 10})
@@ -129,7 +129,7 @@ func TestWhatComesBackInAnyOrderIsOneStretchAgain(t *testing.T) {
 
 func TestASpareIsNotChangedByWhatIsMadeOfIt(t *testing.T) {
 	cases(t, 1000, func(rng *rand.Rand) error {
-		var s Spare
+		var s Returned
 		for range rng.IntN(100) {
 			low := rng.Int64N(100) * 20
 			s = s.Add(Turn{low + 10, low, 10})

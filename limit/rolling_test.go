@@ -74,7 +74,7 @@ func BenchmarkRolling(b *testing.B) {
 	for _, amount := range []int64{60, 1000, 5000, 2_000_000} {
 		for how, part := range map[string]time.Duration{"half": 2, "full": 1, "no": 0} {
 			b.Run(fmt.Sprintf("%d/%s", amount, how), func(b *testing.B) {
-				m, err := New(0, rolling(amount, time.Minute))
+				m, err := New(0, rollingLimit(amount, time.Minute))
 				if err != nil {
 					b.Fatal(err)
 				}
@@ -96,7 +96,7 @@ func BenchmarkRolling(b *testing.B) {
 func BenchmarkRolling64(b *testing.B) {
 	for _, amount := range []int64{1000, 1 << 39} {
 		b.Run(fmt.Sprint(amount), func(b *testing.B) {
-			m, err := New(clock.System.Now(), rolling(amount, time.Minute))
+			m, err := New(clock.System.Now(), rollingLimit(amount, time.Minute))
 			if err != nil {
 				b.Fatal(err)
 			}
