@@ -18,7 +18,7 @@ func (m *Limiter) learn(now, sent time.Duration, l *Limit, class outcome.Class, 
 		}
 	}
 	if rate, changed = k.Report(now, sent, class, n); changed {
-		m.Pace(now, rate)
+		m.pace(now, rate)
 	}
 	return rate, changed
 }

@@ -192,7 +192,7 @@ func (r *Registry) tell(now time.Duration, e *entry, rate bucket.Rate, name stri
 	}
 	next.Rate = rate
 	anew := rate.Per >= day && at.PerSecond*day.Seconds() > 2*float64(rate.Amount) // what is left of a minute says nothing of the day
-	return !anew && m.Set(now, next) || r.renew(now, e.Key, m, next, gone)
+	return !anew && m.setLimit(now, next) || r.renew(now, e.Key, m, next, gone)
 }
 
 // has reports whether a limiter is that of the key alone.

@@ -272,7 +272,7 @@ func TestSetOfAQuota(t *testing.T) {
 	m, _ := quota(t, l, "2026-01-01T00:00:00Z")
 	m.Try(0, 6)
 	l.Amount = 8
-	if !m.Set(0, l) || m.Look(0).Full != 8 {
+	if !m.setLimit(0, l) || m.Look(0).Full != 8 {
 		t.Fatalf("the smaller amount: %+v", m.Look(0))
 	}
 	if v := m.Look(0); v.Left != 2 {
@@ -281,7 +281,7 @@ func TestSetOfAQuota(t *testing.T) {
 	for name, other := range map[string]Limit{
 		"zone": fixedLimit(8, bucket.Minute, "Asia/Kathmandu"), "period": fixedLimit(8, bucket.Day, ""), "shape": rollingLimit(8, time.Minute), "nothing": {},
 	} {
-		if m.Set(0, other) {
+		if m.setLimit(0, other) {
 			t.Errorf("another %s is taken for the same limit", name)
 		}
 	}
@@ -307,7 +307,7 @@ func TestSetOfARegistryOfQuotas(t *testing.T) {
 		t.Fatal(err)
 	}
 	a := r.Get(0, "a")
-	if v := a.Look(0); v.Left != 0 || v.Reset != 20*hour || !old.Retired() || old.Try(0, 1) {
+	if v := a.Look(0); v.Left != 0 || v.Reset != 20*hour || !old.gone() || old.Try(0, 1) {
 		t.Errorf("another zone: %+v", v)
 	}
 	if v := a.Look(20 * hour); v.Left != 20 {
@@ -356,7 +356,7 @@ func TestIdleQuotasAreForgotten(t *testing.T) {
 	if m.retire(0) || m.retire(6*hour-1) {
 		t.Error("forgotten in its window")
 	}
-	if !m.retire(6*hour) || !m.Retired() || m.Try(6*hour, 1) || m.retire(6*hour) {
+	if !m.retire(6*hour) || !m.gone() || m.Try(6*hour, 1) || m.retire(6*hour) {
 		t.Error("not forgotten after it")
 	}
 }

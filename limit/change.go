@@ -26,20 +26,20 @@ func (m *Limiter) Resume(now time.Duration) {
 	m.redraw(func(l *bucket.Line) *bucket.Line { return new(l.Resume(now)) })
 }
 
-// Pace lets the limiter run at another rate from now on, at most the configured
+// pace lets the limiter run at another rate from now on, at most the configured
 // one. Rolling limits have no pace.
-func (m *Limiter) Pace(now time.Duration, perSecond float64) {
+func (m *Limiter) pace(now time.Duration, perSecond float64) {
 	if m.shaped() == nil {
 		m.redraw(func(l *bucket.Line) *bucket.Line { return new(l.Pace(now, perSecond)) })
 	}
 }
 
-// Set gives the limiter another rate and burst, or another amount and period if
+// setLimit gives the limiter another rate and burst, or another amount and period if
 // it is rolling. What has been taken stays taken and what was left stays left,
 // up to the new burst. What a rate has learnt is forgotten. It reports false
 // if the change is beyond what a limiter can bear (see bucket.Line.Change; or
 // another shape), and then nothing changed.
-func (m *Limiter) Set(now time.Duration, l Limit) bool {
+func (m *Limiter) setLimit(now time.Duration, l Limit) bool {
 	return l.Validate() == nil && m.set(newChange(now, l))
 }
 
@@ -135,7 +135,7 @@ func (m *Limiter) paused(now time.Duration) time.Duration {
 
 // retire takes a limiter out of use if it is full, so that forgetting it forgets
 // nothing but a rate that was learnt long ago. Whoever still holds it is refused
-// and must look the key up again; see Retired.
+// and must look the key up again; see gone.
 func (m *Limiter) retire(now time.Duration) bool {
 	if r := m.shaped(); r != nil {
 		return r.retire(now)
@@ -158,8 +158,8 @@ func (m *Limiter) untouched(now time.Duration) bool {
 	return m.full(now, m.booked.Load())
 }
 
-// Retired reports whether the limiter has been evicted from its registry.
-func (m *Limiter) Retired() bool {
+// gone reports whether the limiter has been evicted from its registry.
+func (m *Limiter) gone() bool {
 	if r := m.shaped(); r != nil {
 		return r.retired()
 	}

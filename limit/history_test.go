@@ -221,7 +221,7 @@ func (h *history) pace() {
 		return
 	}
 	now, pace := h.now, h.l.PerSecond()/float64(int64(1)<<h.rng.IntN(6))
-	h.m.Pace(now, pace)
+	h.m.pace(now, pace)
 	h.tape = append(h.tape, func(v *level) error { v.pace(now, pace); return nil })
 }
 
@@ -233,7 +233,7 @@ func (h *history) set() error {
 		return nil
 	}
 	before, holes := h.m.Look(h.now), h.m.returned() != nil
-	if !h.m.Set(h.now, l) {
+	if !h.m.setLimit(h.now, l) {
 		if after := h.m.Look(h.now); after != before {
 			return fmt.Errorf("a change that was declined changed %+v to %+v", before, after)
 		}

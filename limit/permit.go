@@ -138,7 +138,7 @@ func (e *entry) take(now time.Duration) Verdict {
 	for {
 		e.find(now)
 		t, wait, ok := e.limiter.Take(now, e.Cost)
-		if !ok && e.limiter.Retired() {
+		if !ok && e.limiter.gone() {
 			continue
 		}
 		if ok {
@@ -221,7 +221,7 @@ func (e *entry) wait(now time.Duration) time.Duration {
 	}
 	for {
 		e.find(now)
-		if wait := e.limiter.Ask(now, e.Cost); wait == 0 || !e.limiter.Retired() {
+		if wait := e.limiter.Ask(now, e.Cost); wait == 0 || !e.limiter.gone() {
 			return wait
 		}
 	}
@@ -231,7 +231,7 @@ func (e *entry) wait(now time.Duration) time.Duration {
 // the key: also one whose limiter has been taken out of use meanwhile.
 func (e *entry) paused(now time.Duration) time.Duration {
 	wait := e.limiter.paused(now)
-	if e.limiter.Retired() {
+	if e.limiter.gone() {
 		wait = max(wait, e.Registry.Get(now, e.Key).paused(now))
 	}
 	return wait
@@ -255,7 +255,7 @@ func (p *Permit) takeRest(now time.Duration, first head) (got bool, ask int) {
 		if e.turn, e.held = e.limiter.takeSince(now, since, e.Cost); e.held {
 			continue
 		}
-		if e.Registry.home != nil && !e.limiter.Retired() {
+		if e.Registry.home != nil && !e.limiter.gone() {
 			if ask < 0 {
 				ask = i
 			}
@@ -342,10 +342,4 @@ func (p *Permit) Look(now time.Duration, i int) Level {
 func (p *Permit) Paused(now time.Duration, i int) bool {
 	e := p.at(i)
 	return e.Registry.Get(now, e.Key).paused(now) > 0
-}
-
-// Pause stops everyone who is charged to the limiter of a charge.
-func (p *Permit) Pause(now time.Duration, i int, until time.Duration) {
-	e := p.at(i)
-	e.Registry.Get(now, e.Key).Pause(now, until)
 }

@@ -166,7 +166,7 @@ func (w *world) step() error {
 		k := w.rng.IntN(len(w.regs))
 		if h := w.tapes[k]; h.m.shaped() == nil {
 			now, pace := w.now, h.l.PerSecond()/float64(int64(1)<<w.rng.IntN(5))
-			w.regs[k].Get(now, "").Pace(now, pace)
+			w.regs[k].Get(now, "").pace(now, pace)
 			h.tape = append(h.tape, func(v *level) error { v.pace(now, pace); return nil })
 		}
 	case 1:

@@ -119,7 +119,7 @@ func TestPacedKeysCanBeForgotten(t *testing.T) {
 	for i := range 1000 {
 		now := time.Duration(i) * time.Second
 		m := r.Get(now, fmt.Sprint(i))
-		m.Pace(now, 5)
+		m.pace(now, 5)
 		m.Try(now, 1)
 	}
 	if r.Len() > 10 {
@@ -141,7 +141,7 @@ func TestAHolderOfAnEvictedLimiterCannotTakeTwice(t *testing.T) {
 		r := mustRegistry(t, l)
 		held := r.Get(0, "key")
 		r.Get(0, "other")
-		if _, _, ok := held.Take(0, 1); ok || held.Try(0, 1) || !held.Retired() {
+		if _, _, ok := held.Take(0, 1); ok || held.Try(0, 1) || !held.gone() {
 			t.Errorf("%v: an evicted limiter gives, or is not retired", l)
 		}
 	}
@@ -330,7 +330,7 @@ func TestAChangeBeyondAllBoundsGivesNothingAway(t *testing.T) {
 			t.Fatal(err)
 		}
 		m := r.Get(0, "key")
-		if m == old || !old.Retired() {
+		if m == old || !old.gone() {
 			t.Fatalf("%s: the old limiter is still in use", name)
 		}
 		old.Back(0, turn, bucket.All)
@@ -362,7 +362,7 @@ func TestTheRegistryBearsEverythingAtOnce(t *testing.T) {
 				m := r.Get(now, fmt.Sprint(rng.IntN(8)))
 				switch rng.IntN(12) {
 				case 0:
-					m.Pace(now, 1000*rng.Float64())
+					m.pace(now, 1000*rng.Float64())
 				case 1:
 					l := l
 					l.Amount += int64(rng.IntN(3))

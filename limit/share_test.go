@@ -115,7 +115,7 @@ func (v *throng) step() error {
 	switch i := v.rng.IntN(20); {
 	case i == 0:
 		until := v.now + time.Duration(upTo(v.rng, int64(3*time.Second)))
-		c.p.Pause(v.now, 0, until)
+		c.p.at(0).Registry.Get(v.now, c.p.at(0).Key).Pause(v.now, until)
 		v.paused[c.key] = max(v.paused[c.key], until)
 	case i == 1 && len(v.waits) > 0:
 		v.waits[0].p.Drop(v.now)
@@ -219,7 +219,7 @@ func TestAPauseKeepsApartThoseWhoWaitInALimiterOutOfUse(t *testing.T) {
 			}
 		}
 		r.Get(time.Second, "key") // the four are full again: a limiter of its own
-		waits[1].p.Pause(time.Second, 0, 10*time.Second)
+		waits[1].p.at(0).Registry.Get(time.Second, waits[1].p.at(0).Key).Pause(time.Second, 10*time.Second)
 		var went []time.Duration
 		for i := range waits[1:] {
 			w := &waits[1+i]

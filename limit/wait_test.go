@@ -247,17 +247,17 @@ func TestAFasterRateIsNotUsedTwice(t *testing.T) {
 			r := bucket.Rate{Amount: 100, Per: time.Second, Burst: 5}
 			q := emptied(t, limitOf(r))
 			if set {
-				q.m.Set(q.start, limitOf(bucket.Rate{Amount: 50, Per: time.Second, Burst: 5}))
+				q.m.setLimit(q.start, limitOf(bucket.Rate{Amount: 50, Per: time.Second, Burst: 5}))
 			} else {
-				q.m.Pace(q.start, 50)
+				q.m.pace(q.start, 50)
 			}
 			for i := range 200 {
 				q.join(t.Context(), i, 1)
 			}
 			if set {
-				q.m.Set(q.start, limitOf(r))
+				q.m.setLimit(q.start, limitOf(r))
 			} else {
-				q.m.Pace(q.start, 100)
+				q.m.pace(q.start, 100)
 			}
 			q.lines.Kick()
 			for range 6000 {

@@ -212,7 +212,7 @@ func (h *yearbook) back() {
 func (h *yearbook) set() {
 	h.turn()
 	h.l.Amount = 1 + h.rng.Int64N(20)
-	h.m.Set(h.now, h.l)
+	h.m.setLimit(h.now, h.l)
 	h.most = max(h.most, h.l.Amount)
 }
 
