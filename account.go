@@ -45,9 +45,9 @@ func (p *plan) within(other *plan, keys map[string]string) bool {
 // charges: take lets it go at once.
 type account struct {
 	charged
-	limits  limit.Permit // what it holds of them
-	guessed bool         // what it costs is a guess
-	why     int32        // the limit that made it wait or said no, or -1
+	limits  limit.Charges // what it holds of them
+	guessed bool          // what it costs is a guess
+	why     int32         // the limit that made it wait or said no, or -1
 	lack    limit.Lack
 	told    bool          // the limits have heard what the upstream says of them
 	paused  time.Duration // until when everyone is paused that its answer concerns; 0: nobody

@@ -78,7 +78,7 @@ func (r *Run) mayRetry() bool {
 	if all == nil {
 		return true
 	}
-	var p limit.Permit
+	var p limit.Charges
 	p.Add(limit.Charge{Registry: all, Cost: 1})
 	v := p.Take(r.now)
 	for v.Ask {

@@ -44,7 +44,7 @@ func (p *Permit) stopped(now time.Duration, all bool) stop {
 
 // stopped looks for what holds a call longest: a pause of everything, of its operation, of its pool,
 // or of one of its limits. A limit's own pause holds it here only if its limiter does not know of it.
-func (c concern) stopped(now time.Duration, limits *limit.Permit, all bool) stop {
+func (c concern) stopped(now time.Duration, limits *limit.Charges, all bool) stop {
 	s, u := stop{charge: -1}, c.u
 	if !u.pauses.Any(now) {
 		return s

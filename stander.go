@@ -41,7 +41,7 @@ type stander struct {
 	concern
 	breaker *breaker.Breaker
 	charged charged
-	limits  limit.Permit
+	limits  limit.Charges
 	guessed bool
 	fair    bool   // its flow and its priority count
 	at      int    // the charge in whose line it stands
@@ -202,7 +202,7 @@ func (s *stander) spot(now time.Duration) line.Spot {
 
 // takes is how long it takes until as much comes of a limit as the call costs, an
 // hour at most.
-func takes(now time.Duration, p *limit.Permit, i int) time.Duration {
+func takes(now time.Duration, p *limit.Charges, i int) time.Duration {
 	c := p.Charge(i)
 	rate := p.Look(now, i).PerSecond
 	if !(rate > 0) {

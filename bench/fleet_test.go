@@ -54,7 +54,7 @@ func permits(g *fleet.Group, dimensions int) op {
 	}
 	ctx := context.Background()
 	return func() bool {
-		var p limit.Permit
+		var p limit.Charges
 		for _, c := range charges {
 			p.Add(c)
 		}
@@ -184,7 +184,7 @@ func BenchmarkFleetLeased(b *testing.B) {
 		row{"weir", func() op { return shared(b, s.URL(), 1, 0) }},
 		row{"local", func() op {
 			return func() bool {
-				var p limit.Permit
+				var p limit.Charges
 				p.Add(limit.Charge{Registry: local, Cost: 1})
 				return p.Take(clock.System.Now()).OK
 			}

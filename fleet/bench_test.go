@@ -26,7 +26,7 @@ func BenchmarkLeased(b *testing.B) {
 	for name, r := range map[string]*limit.Registry{"local": local, "leased": shared} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
-			var p limit.Permit
+			var p limit.Charges
 			for b.Loop() {
 				now := clock.System.Now()
 				p.Reset()

@@ -6,8 +6,8 @@
 //
 // How a call gets what it lacks:
 //
-//	limit.Permit.Take -> lease.Take          a block that is held: no lock, no wait
-//	limit.Permit.Fetch -> Group.Fetch        none: the call stands in the line of a queue
+//	limit.Charges.Take -> lease.Take          a block that is held: no lock, no wait
+//	limit.Charges.Fetch -> Group.Fetch        none: the call stands in the line of a queue
 //	  queue.looksAfter (the line's driver)   asks the store, or ends waits that are in vain
 //	    queue.fetch -> Store.Take            one Ask for all who wait: what comes back, copies, a block besides
 //	    queue.share                          those who wait go, in order; the rest is a block of the lease

@@ -78,7 +78,7 @@ func fleetOf(t *testing.T, n int, s Store, l limit.Limit, o Options) (fleets []*
 
 // goOne takes one call through a permit as the root does.
 func goOne(ctx context.Context, until time.Duration, charges ...limit.Charge) (bool, limit.Verdict, error) {
-	var p limit.Permit
+	var p limit.Charges
 	for _, c := range charges {
 		p.Add(c)
 	}

@@ -20,7 +20,7 @@ func TestWhoWaitsInVainHearsWhatIsSaidOfTheLimit(t *testing.T) {
 	q.mu.Lock()
 	v := q.inVain(now, now+1000*sec)
 	q.mu.Unlock()
-	var permit limit.Permit
+	var permit limit.Charges
 	permit.Add(limit.Charge{Registry: r, Key: "", Cost: 1})
 	w := permit.Lacks(now, 0)
 	if v.Lack != w.Lack {

@@ -19,8 +19,8 @@ func TestWhatAShareGaveYesterdayDoesNotComeBackToday(t *testing.T) {
 		s := &faulty{Store: NewMemory(nil)}
 		s.down.Store(true)
 		_, regs := fleetOf(t, 1, s, quota, Options{Without: Without{Share: 0.1}})
-		take := func(n int64) (p *limit.Permit, ok bool) {
-			p = new(limit.Permit)
+		take := func(n int64) (p *limit.Charges, ok bool) {
+			p = new(limit.Charges)
 			p.Add(limit.Charge{Registry: regs[0], Key: "", Cost: n})
 			now := clock.System.Now()
 			v := p.Take(now)

@@ -241,7 +241,7 @@ func (p *process) call(n int64) {
 }
 
 func (p *process) go1(c clock.Clock, r *limit.Registry, until time.Duration, n int64) (ok, own bool, v limit.Verdict, err error) {
-	var permit limit.Permit
+	var permit limit.Charges
 	permit.Add(limit.Charge{Registry: r, Key: r.Limit().Scope, Cost: n})
 	if p.other != nil {
 		permit.Add(limit.Charge{Registry: p.other, Key: "", Cost: 1})
@@ -270,7 +270,7 @@ func (p *process) crowd() {
 			return
 		case <-time.After(100 * time.Millisecond):
 		}
-		var permit limit.Permit
+		var permit limit.Charges
 		permit.Add(limit.Charge{Registry: p.registry.Load(), Key: key(i % room), Cost: 1})
 		now := p.fleet.clock.Now()
 		if v := permit.Take(now); v.Ask {

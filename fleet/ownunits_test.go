@@ -99,7 +99,7 @@ func TestSpentIsNotNegative(t *testing.T) {
 		s := &faulty{Store: NewMemory(nil)}
 		var heard news
 		_, regs := fleetOf(t, 1, s, quota, Options{Events: Events{Fallback: heard.hear}})
-		var p limit.Permit
+		var p limit.Charges
 		for range 200 {
 			goOne(context.Background(), clock.System.Now()+100*time.Millisecond, limit.Charge{Registry: regs[0], Key: "", Cost: 10})
 			time.Sleep(50 * time.Millisecond)

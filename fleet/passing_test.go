@@ -188,7 +188,7 @@ func TestAKeyThatIsOneTooManyIsRefused(t *testing.T) {
 		for i := range mostPassing {
 			regs[1].Get(now, fmt.Sprint("another", i))
 		}
-		var p limit.Permit
+		var p limit.Charges
 		p.Add(limit.Charge{Registry: regs[1], Key: "x", Cost: 1})
 		p.Take(now)
 		v, err := p.Fetch(context.Background(), now, now+sec, limit.Normal)

@@ -21,7 +21,7 @@ func TestPrioritiesThatAreNoneAreTakenForTheNearest(t *testing.T) {
 		}
 		now := f.clock.Now()
 		for _, prio := range []limit.Priority{-128, -2, 2, 127} {
-			var p limit.Permit
+			var p limit.Charges
 			p.Add(limit.Charge{Registry: r, Cost: 1})
 			v := p.Take(now)
 			for v.Ask {

@@ -16,7 +16,7 @@ import (
 
 // goAs is goOne with a priority.
 func goAs(ctx context.Context, until time.Duration, prio limit.Priority, r *limit.Registry, n int64) (bool, limit.Verdict, error) {
-	var p limit.Permit
+	var p limit.Charges
 	p.Add(limit.Charge{Registry: r, Cost: n})
 	now := clock.System.Now()
 	v := p.Take(now)
@@ -127,7 +127,7 @@ func TestNothingLeaksFromAQueue(t *testing.T) {
 					time.Sleep(time.Duration(own.IntN(200)) * time.Millisecond)
 					ctx, cancel := context.WithTimeout(context.Background(), time.Duration(own.IntN(20))*time.Millisecond)
 					defer cancel()
-					var p limit.Permit
+					var p limit.Charges
 					n := 1 + own.Int64N(5)
 					p.Add(limit.Charge{Registry: regs[own.IntN(3)], Cost: n})
 					now := clock.System.Now()
@@ -172,7 +172,7 @@ func TestAGrantDoesNotOutliveAPause(t *testing.T) {
 		l := limit.Limit{Name: "l", Rate: bucket.Rate{Amount: 100, Per: time.Second, Burst: 100}}
 		_, regs := fleetOf(t, 1, NewMemory(nil), l, Options{Lease: -1})
 		time.Sleep(3 * time.Second)
-		var p limit.Permit
+		var p limit.Charges
 		p.Add(limit.Charge{Registry: regs[0], Key: "", Cost: 1})
 		now := clock.System.Now()
 		if v := p.Take(now); !v.Ask {

@@ -105,8 +105,8 @@ func sameSecond(a, b time.Duration) bool {
 }
 
 // take takes a cost by itself.
-func take(ctx context.Context, r *limit.Registry, cost int64, until time.Duration) (*limit.Permit, bool, error) {
-	p := &limit.Permit{}
+func take(ctx context.Context, r *limit.Registry, cost int64, until time.Duration) (*limit.Charges, bool, error) {
+	p := &limit.Charges{}
 	p.Add(limit.Charge{Registry: r, Key: "", Cost: cost})
 	now := clock.System.Now()
 	v := p.Take(now)
@@ -352,14 +352,14 @@ func TestWhatComesBackInAnOutageIsToldAfterIt(t *testing.T) {
 		l := limit.Limit{Name: "l", Unit: "tokens", Shape: limit.Fixed, Rate: bucket.Rate{Amount: 100_000}, Every: bucket.Day}
 		_, regs := fleetOf(t, 1, s, l, Options{Lease: -1, Freezes: true}) // nothing stands by
 		r := regs[0]
-		goes := func() *limit.Permit {
+		goes := func() *limit.Charges {
 			p, ok, err := take(t.Context(), r, 100, clock.System.Now()+5*time.Second)
 			if err != nil || !ok {
 				t.Fatalf("%v, %v", ok, err)
 			}
 			return p
 		}
-		var under []*limit.Permit
+		var under []*limit.Charges
 		for range 20 {
 			under = append(under, goes())
 			time.Sleep(50 * time.Millisecond)

@@ -25,7 +25,7 @@ func (m *Limiter) learn(now, sent time.Duration, l *Limit, class outcome.Class, 
 
 // Learn tells every charge's rate that learns how the attempt ended which was
 // sent at sent. Each rate that changed is passed to changed.
-func (p *Permit) Learn(now, sent time.Duration, class outcome.Class, changed func(c Charge, rate float64)) {
+func (p *Charges) Learn(now, sent time.Duration, class outcome.Class, changed func(c Charge, rate float64)) {
 	for i := range p.n {
 		e := p.at(i)
 		l := e.Registry.Limit()

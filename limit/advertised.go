@@ -12,7 +12,7 @@ import (
 
 // Sent notes that the call is on its way, for the limits that are told what the upstream
 // allows. It must be followed by one Tell.
-func (p *Permit) Sent() {
+func (p *Charges) Sent() {
 	for i := range p.n {
 		e := p.at(i)
 		if e.limiter == nil || e.Registry.Limit().Told == "" || e.sent {
@@ -33,7 +33,7 @@ func (p *Permit) Sent() {
 //
 // A process knows only what it was told itself: limits of this kind are not shared, and
 // each process of a fleet that uses the same key finds the others by what is left.
-func (p *Permit) Tell(now, sent time.Duration, levels []outcome.Level, counted bool, changed func(c Charge, perSecond float64)) {
+func (p *Charges) Tell(now, sent time.Duration, levels []outcome.Level, counted bool, changed func(c Charge, perSecond float64)) {
 	for i := range p.n {
 		if e := p.at(i); e.limiter != nil && (e.sent || e.Registry.Limit().Told != "") {
 			e.tell(now, sent, levels, counted, changed)

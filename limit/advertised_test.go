@@ -24,7 +24,7 @@ func levels(limit, remaining int64, reset time.Duration) []outcome.Level {
 // hearing makes a call and hears what the upstream says to it.
 func hearing(t testing.TB, r *Registry, now time.Duration, key string, said []outcome.Level) {
 	t.Helper()
-	var p Permit
+	var p Charges
 	p.Add(Charge{Registry: r, Key: key, Cost: 1})
 	if v := p.Take(now); !v.OK {
 		t.Fatalf("no call can be made: %+v", v)
@@ -88,7 +88,7 @@ func FuzzWhatIsTold(f *testing.F) {
 		}
 		now := time.Duration(max(0, later%int64(time.Hour)))
 		for range 3 {
-			var p Permit
+			var p Charges
 			p.Add(Charge{Registry: r, Key: "k", Cost: max(0, min(cost, r.Most(now, "k")))})
 			p.Take(now)
 			p.Sent()
@@ -139,7 +139,7 @@ func TestKeysThatWereForgottenAreToldAgain(t *testing.T) {
 	l := advertisedLimit()
 	l.MaxKeys = 2
 	r, _ := NewRegistry(0, l)
-	var p Permit
+	var p Charges
 	p.Add(Charge{Registry: r, Key: "a", Cost: 1})
 	p.Take(0)
 	p.Sent()
@@ -164,7 +164,7 @@ func TestWhatOneIsToldIsNotForThoseWhoShare(t *testing.T) {
 	l.MaxKeys = 1
 	r, _ := NewRegistry(0, l)
 	for i := range 10 {
-		var p Permit
+		var p Charges
 		p.Add(Charge{Registry: r, Key: fmt.Sprint("first", i), Cost: 1})
 		p.Take(0)
 	}
@@ -187,7 +187,7 @@ func TestToldWhileThePolicyChanges(t *testing.T) {
 		wg.Go(func() {
 			for i := range 400 {
 				now := time.Duration(i) * time.Millisecond
-				var p Permit
+				var p Charges
 				p.Add(Charge{Registry: r, Key: fmt.Sprint("k", i%3), Cost: 1})
 				p.Take(now)
 				p.Sent()
@@ -213,7 +213,7 @@ func TestToldWhileThePolicyChanges(t *testing.T) {
 	if err := r.Set(time.Second, l); err != nil {
 		t.Fatal(err)
 	}
-	var p Permit
+	var p Charges
 	p.Add(Charge{Registry: r, Key: "k0", Cost: 0})
 	p.Take(time.Second)
 	p.Sent()
@@ -258,7 +258,7 @@ type sidecar struct {
 }
 
 type flight struct {
-	p          *Permit
+	p          *Charges
 	sent, back time.Duration
 	said       outcome.Level
 	ok         bool
@@ -281,7 +281,7 @@ func run(total time.Duration, up *provider, all ...*sidecar) {
 
 func (s *sidecar) send(now time.Duration, up *provider) {
 	for now >= s.next {
-		p := new(Permit)
+		p := new(Charges)
 		cost := min(s.cost(), s.r.Most(now, "k"))
 		p.Add(Charge{Registry: s.r, Key: "k", Cost: cost})
 		if v := p.Take(now); !v.OK {

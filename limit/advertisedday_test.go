@@ -18,7 +18,7 @@ func TestTheFirstWordOfADayLeavesWhatItSays(t *testing.T) {
 	}
 	now := time.Duration(0)
 	for left := int64(199); left > 190; left-- {
-		var p limit.Permit
+		var p limit.Charges
 		p.Add(limit.Charge{Registry: r, Key: "k", Cost: 1})
 		if v := p.Take(now); !v.OK {
 			t.Fatalf("with %d left at the upstream: %+v", left, v)

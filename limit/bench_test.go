@@ -71,7 +71,7 @@ func BenchmarkTakeAndBack(b *testing.B) {
 func BenchmarkPermitByKey(b *testing.B) {
 	r := mustRegistry(b, limitOf(wide))
 	for b.Loop() {
-		var p Permit
+		var p Charges
 		p.Add(Charge{r, "tenant-000001", 1})
 		now := clock.System.Now()
 		p.Take(now)
@@ -82,7 +82,7 @@ func BenchmarkPermitByKey(b *testing.B) {
 func BenchmarkPermitOfThree(b *testing.B) {
 	one, two, three := mustRegistry(b, limitOf(wide)), mustRegistry(b, limitOf(wide)), mustRegistry(b, limitOf(wide))
 	for b.Loop() {
-		var p Permit
+		var p Charges
 		p.Add(Charge{one, "", 1})
 		p.Add(Charge{two, "tenant-000001", 1})
 		p.Add(Charge{three, "tenant-000001", 500})

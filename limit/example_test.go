@@ -74,17 +74,17 @@ func ExampleRegistry() {
 	// 4
 }
 
-func ExamplePermit() {
+func ExampleCharges() {
 	requests, _ := limit.NewRegistry(0, twoASecond)
 	tokens, _ := limit.NewRegistry(0, limit.Limit{Name: "tpm", Unit: "tokens", Rate: bucket.Rate{Amount: 6000, Per: time.Minute, Burst: 1000}})
-	var p limit.Permit
+	var p limit.Charges
 	p.Add(limit.Charge{Registry: requests, Cost: 1})
 	p.Add(limit.Charge{Registry: tokens, Cost: 800})
 	fmt.Println(p.Take(0).OK)
 	p.Settle(0, map[string]int64{"tokens": 300})
 	fmt.Println(requests.Get(0, "").Look(0).Left, tokens.Get(0, "").Look(0).Left)
 
-	p = limit.Permit{}
+	p = limit.Charges{}
 	p.Add(limit.Charge{Registry: requests, Cost: 1})
 	p.Add(limit.Charge{Registry: tokens, Cost: 800})
 	v := p.Take(0)

@@ -125,7 +125,7 @@ var fetches = sync.Pool{New: func() any { return new(Fetch) }}
 // this process that wait for the same, until the instant at most. If the verdict is yes the shared
 // charges are held, and Take has to be called once more: the others may have passed. An error is the
 // cause of ctx's end; then nothing is held.
-func (p *Permit) Fetch(ctx context.Context, now, until time.Duration, prio Priority) (Verdict, error) {
+func (p *Charges) Fetch(ctx context.Context, now, until time.Duration, prio Priority) (Verdict, error) {
 	f := fetches.Get().(*Fetch)
 	defer f.release()
 	home := p.wants(now, f)
@@ -148,7 +148,7 @@ func (p *Permit) Fetch(ctx context.Context, now, until time.Duration, prio Prior
 }
 
 // wants notes what the call lacks of limits that are kept elsewhere, and returns where; nil if it lacks nothing.
-func (p *Permit) wants(now time.Duration, f *Fetch) (home Home) {
+func (p *Charges) wants(now time.Duration, f *Fetch) (home Home) {
 	for i := range p.n {
 		e := p.at(i)
 		if e.Registry.home == nil || e.held {
@@ -171,7 +171,7 @@ func (f *Fetch) release() {
 }
 
 // Lacks is what a charge of the permit lacks beside what is said of its limit.
-func (p *Permit) Lacks(now time.Duration, i int) Want {
+func (p *Charges) Lacks(now time.Duration, i int) Want {
 	e := p.at(i)
 	if e.Registry.home == nil || e.Cost == 0 {
 		return Want{}

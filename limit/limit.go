@@ -2,7 +2,7 @@
 // bucket meets many goroutines, many keys and several limits at once.
 //
 // A Limiter is the live state of one limit for one key, lock-free. A Registry
-// makes limiters by key. A Permit takes several of them for one call, all or
+// makes limiters by key. Charges take several of them for one call, all or
 // none.
 package limit
 

@@ -16,10 +16,10 @@ func TestWhoWaitsFeelsAnyRate(t *testing.T) {
 		slow := bucket.Rate{Amount: 1 + random.Int64N(10), Per: time.Minute, Burst: 1 + random.Int64N(3)}
 		fast := bucket.Rate{Amount: slow.Amount * (65 + random.Int64N(10_000)), Per: time.Minute, Burst: 3 + random.Int64N(50)}
 		r := mustRegistry(t, limitOf(slow))
-		var waiting []*Permit // in line; the first asks
-		take := func(now time.Duration, p *Permit) (wait time.Duration) { return p.Take(now).Wait }
+		var waiting []*Charges // in line; the first asks
+		take := func(now time.Duration, p *Charges) (wait time.Duration) { return p.Take(now).Wait }
 		for range 5 + random.IntN(30) {
-			p := new(Permit)
+			p := new(Charges)
 			p.Add(Charge{Registry: r, Cost: 1 + random.Int64N(min(3, slow.Burst))})
 			if len(waiting) > 0 || take(time.Duration(random.Int64N(int64(time.Second))), p) > 0 {
 				waiting = append(waiting, p)
@@ -53,7 +53,7 @@ func TestWhoWaitsFeelsAnyRate(t *testing.T) {
 				t.Fatalf("seed %d: %v to %v: %d units went within %v, want %v", seed, slow, fast, went, took, want)
 			}
 		}
-		late := new(Permit)
+		late := new(Charges)
 		late.Add(Charge{Registry: r, Cost: fast.Burst})
 		if wait := take(now, late); wait > time.Duration(fast.Burst)*(every+1) {
 			t.Errorf("seed %d: a burst after all went is there in %v", seed, wait)

@@ -184,7 +184,7 @@ func TestAPermitFindsTheLimiterThatIsInUse(t *testing.T) {
 		wg.Go(func() {
 			for k := range 200 {
 				r.Get(0, fmt.Sprint("other", i, k))
-				var p Permit
+				var p Charges
 				p.Add(Charge{r, "key", 1})
 				if p.Take(0).OK {
 					got.Add(1)
@@ -263,7 +263,7 @@ func TestSetKeepsWhatWasLearnt(t *testing.T) {
 	l := limitOf(bucket.Rate{Amount: 100, Per: time.Second, Burst: 10})
 	l.Adaptive.On = true
 	r := mustRegistry(t, l)
-	var p Permit
+	var p Charges
 	p.Add(Charge{r, "key", 1})
 	p.Take(0)
 	p.Learn(time.Second, 0, outcome.Throttled, nil)
@@ -400,7 +400,7 @@ func TestWhoFindsALimiterThatIsJustEvictedLooksAgain(t *testing.T) {
 	}
 	evicted := time.AfterFunc(time.Millisecond, func() { r.byKey.Delete("a") })
 	defer evicted.Stop()
-	var p Permit
+	var p Charges
 	p.Add(Charge{r, "a", 1})
 	if v := p.Take(0); !v.OK {
 		t.Errorf("refused: %+v", v)

@@ -110,7 +110,7 @@ func (v *throng) step() error {
 		return err
 	}
 	c := &keyed{key: fmt.Sprint(v.rng.IntN(20)), n: 1 + v.rng.Int64N(v.r.Limit().Most())}
-	c.p, c.until = &Permit{}, v.now+time.Duration(v.rng.IntN(2))*time.Duration(upTo(v.rng, int64(5*time.Second)))
+	c.p, c.until = &Charges{}, v.now+time.Duration(v.rng.IntN(2))*time.Duration(upTo(v.rng, int64(5*time.Second)))
 	c.p.Add(Charge{v.r, c.key, c.n})
 	switch i := v.rng.IntN(20); {
 	case i == 0:
@@ -174,7 +174,7 @@ func TestAKeyThatFindsRoomLeavesTheOthers(t *testing.T) {
 		for i := range 4 {
 			r.Get(0, fmt.Sprint(i)).Try(0, 3)
 		}
-		var first, second Permit
+		var first, second Charges
 		first.Add(Charge{r, "a", 5})
 		second.Add(Charge{r, "b", 3})
 		if v := first.Take(time.Second); !v.OK {
@@ -211,7 +211,7 @@ func TestAPauseKeepsApartThoseWhoWaitInALimiterOutOfUse(t *testing.T) {
 		waits := make([]keyed, 3)
 		for i := range waits {
 			w := &waits[i]
-			w.p = &Permit{}
+			w.p = &Charges{}
 			w.p.Add(Charge{r, "key", 1})
 			v := w.p.Take(time.Second - 1)
 			if w.at = time.Second - 1 + v.Wait; v.OK != (i == 0) {
@@ -247,14 +247,14 @@ func TestChargesThatShareALimiterAreMetTogether(t *testing.T) {
 		b    int64
 		want Verdict
 	}{{3, Verdict{Wait: bucket.Never, Cause: Cause{Why: 1}}}, {2, Verdict{OK: true}}} {
-		var p Permit
+		var p Charges
 		p.Add(Charge{r, "a", 3})
 		p.Add(Charge{r, "b", c.b})
 		if got := p.Take(0); got != c.want {
 			t.Errorf("3 and %d of 5: %+v, want %+v", c.b, got, c.want)
 		}
 	}
-	var p Permit
+	var p Charges
 	p.Add(Charge{r, "a", 1})
 	p.Add(Charge{r, "b", 1})
 	now := time.Duration(0)

@@ -17,7 +17,7 @@ func TestALateFirst(t *testing.T) {
 	now := time.Duration(1) << 50
 	takes := func(since time.Duration, charges ...Charge) (n int, lateness time.Duration) {
 		for {
-			var p Permit
+			var p Charges
 			for _, c := range charges {
 				p.Add(c)
 			}
@@ -63,7 +63,7 @@ func TestPropertyOfLateFirsts(t *testing.T) {
 			late := time.Duration(r.Int64N(int64(5 * time.Millisecond)))
 			most = max(most, late)
 			for now = max(now, due) + late; ; {
-				var p Permit
+				var p Charges
 				cost := 1 + r.Int64N(burst)
 				p.Add(Charge{reg, "", cost})
 				if v := p.TakeSince(now, due, 0); !v.OK {

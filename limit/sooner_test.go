@@ -52,7 +52,7 @@ func (u *teller) call(now time.Duration) (said outcome.Level, ok bool) {
 
 // An echo is an answer on its way.
 type echo struct {
-	p        Permit
+	p        Charges
 	sent, at time.Duration
 	said     outcome.Level
 	ok       bool

@@ -46,7 +46,7 @@ func emptied(t *testing.T, l Limit) *queue {
 
 // A standing is a call that waits: it asks for its charge when it is first.
 type standing struct {
-	p     Permit
+	p     Charges
 	until time.Duration
 }
 
@@ -308,7 +308,7 @@ func TestWhoWakesLateKeepsHisTurn(t *testing.T) {
 	r.Get(0, "").Try(0, 1)
 	due := r.Get(0, "").Ask(0, 1)
 	for range 10 {
-		var p Permit
+		var p Charges
 		p.Add(Charge{r, "", 1})
 		now := due + time.Millisecond
 		if v := p.TakeSince(now, due, 0); !v.OK || p.Late() != time.Millisecond {

@@ -41,9 +41,9 @@ func (m *member) share(l limit.Limit) *limit.Registry {
 }
 
 // try takes what a call costs if it may go at once.
-func (m *member) try(r *limit.Registry, cost int64) (*limit.Permit, bool) {
+func (m *member) try(r *limit.Registry, cost int64) (*limit.Charges, bool) {
 	m.w.Helper()
-	p := new(limit.Permit)
+	p := new(limit.Charges)
 	p.Add(limit.Charge{Registry: r, Key: "k", Cost: cost})
 	now := clock.System.Now()
 	for v := p.Take(now); ; v = p.Take(now) {
@@ -79,7 +79,7 @@ func returnsAfterRefusals(w *world) {
 			w := newWorld(t, w.suite)
 			m := w.member()
 			r := m.share(l)
-			var flying []*limit.Permit
+			var flying []*limit.Charges
 			gone, since := 0, clock.System.Now()
 			for gone+reserved <= amount && clock.System.Now() < since+patience {
 				if p, ok := m.try(r, reserved); ok {

@@ -117,7 +117,7 @@ func Granted(t *testing.T, r *limit.Registry) bool {
 	asked := time.Now()
 	now := clock.System.Now()
 	until := now + 2*time.Second
-	var p limit.Permit
+	var p limit.Charges
 	p.Add(limit.Charge{Registry: r, Cost: 1})
 	v := p.Take(now)
 	for p.Asks(v, until-now) {

@@ -48,8 +48,8 @@ func TestSpentOfAnOutageAndWhatComesBack(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		one := func(n int64) *limit.Permit {
-			var p limit.Permit
+		one := func(n int64) *limit.Charges {
+			var p limit.Charges
 			p.Add(limit.Charge{Registry: r, Cost: n})
 			now := clock.System.Now()
 			for v := p.Take(now); p.Asks(v, time.Second); v = p.Take(clock.System.Now()) {

@@ -158,7 +158,7 @@ func shake(t *testing.T, limits []limit.Limit, seed uint64) {
 			rng := rand.New(rand.NewPCG(r.Uint64(), 2))
 			wg.Go(func() {
 				for time.Now().Before(end) {
-					p, costs := new(limit.Permit), make([]int64, len(regs))
+					p, costs := new(limit.Charges), make([]int64, len(regs))
 					for i, reg := range regs {
 						if costs[i] = 1; reg.Limit().UnitName() != limit.Requests {
 							costs[i] = 1 + rng.Int64N(max(1, limits[i].Full()/20))
@@ -206,7 +206,7 @@ func shake(t *testing.T, limits []limit.Limit, seed uint64) {
 }
 
 // goes takes what a call costs, waiting so long at most.
-func goes(p *limit.Permit, patience time.Duration) bool {
+func goes(p *limit.Charges, patience time.Duration) bool {
 	now := clock.System.Now()
 	until := now + patience
 	v := p.Take(now)

@@ -13,14 +13,13 @@ type Charge struct {
 	Cost     int64 // in the limit's unit; 0 takes nothing
 }
 
-// A Permit takes the charges of one call, all or none. Add the charges, then
-// call Take. It is for one goroutine; the zero Permit has no charges and is
-// granted at once.
+// Charges are what one call takes, all of it or none. Add them, then call Take. They are
+// for one goroutine; the zero Charges are none, and granted at once.
 //
 // A call that has to wait holds nothing, so that no limit stands still for a call
 // that waits for another. Only while Fetch asks for what is shared are the other
 // charges held; Take takes them anew when it has come.
-type Permit struct {
+type Charges struct {
 	n     int
 	first [2]entry // most calls have no more
 	more  []entry
@@ -38,7 +37,7 @@ type entry struct {
 
 // Add adds a charge. Charges to the same limit and key are one: apart, each could
 // be met and the two of them never.
-func (p *Permit) Add(c Charge) {
+func (p *Charges) Add(c Charge) {
 	for i := range p.n {
 		if e := p.at(i); e.Registry == c.Registry && e.Key == c.Key {
 			e.Cost += c.Cost
@@ -54,22 +53,22 @@ func (p *Permit) Add(c Charge) {
 }
 
 // Reset forgets the charges of a permit that holds nothing, for another call.
-func (p *Permit) Reset() { p.n, p.more, p.late = 0, p.more[:0], 0 }
+func (p *Charges) Reset() { p.n, p.more, p.late = 0, p.more[:0], 0 }
 
 // Late is how much later than its turn the call woke; for several turns the most.
-func (p *Permit) Late() time.Duration { return p.late }
+func (p *Charges) Late() time.Duration { return p.late }
 
 // Len is how many charges there are, and Charge one of them.
-func (p *Permit) Len() int            { return p.n }
-func (p *Permit) Charge(i int) Charge { return p.at(i).Charge }
+func (p *Charges) Len() int            { return p.n }
+func (p *Charges) Charge(i int) Charge { return p.at(i).Charge }
 
 // Turn is what a charge holds, if it holds anything.
-func (p *Permit) Turn(i int) Turn { return p.at(i).turn }
+func (p *Charges) Turn(i int) Turn { return p.at(i).turn }
 
 // Holds reports whether a charge is taken.
-func (p *Permit) Holds(i int) bool { return p.at(i).held }
+func (p *Charges) Holds(i int) bool { return p.at(i).held }
 
-func (p *Permit) at(i int) *entry {
+func (p *Charges) at(i int) *entry {
 	if i < len(p.first) {
 		return &p.first[i]
 	}
@@ -79,7 +78,7 @@ func (p *Permit) at(i int) *entry {
 // Fit makes charges smaller that are more than their limit holds now, and reports whether
 // there were any. It is for a permit that holds nothing and whose costs are guesses:
 // a limit may be told that it holds less while a call waits.
-func (p *Permit) Fit(now time.Duration) (fitted bool) {
+func (p *Charges) Fit(now time.Duration) (fitted bool) {
 	for i := range p.n {
 		e := p.at(i)
 		if most := e.Registry.Most(now, e.Key); e.Cost > most && most > 0 && !e.held {
@@ -106,7 +105,7 @@ type Cause struct {
 
 // Take takes the charges now, or says how long it takes until they are there. Then nothing is
 // held, unless the store has to be asked.
-func (p *Permit) Take(now time.Duration) Verdict {
+func (p *Charges) Take(now time.Duration) Verdict {
 	if p.n == 1 && !p.first[0].held {
 		return p.first[0].take(now)
 	}
@@ -122,7 +121,7 @@ type head struct {
 // TakeSince is Take for a call that is the first of those who wait for one of its charges, and has been entitled to go since an instant: what has come of that limit since then, and within
 // mostLate, counts even if its burst is smaller, so that it does not stand still while nobody got round to
 // asking.
-func (p *Permit) TakeSince(now, since time.Duration, at int) Verdict {
+func (p *Charges) TakeSince(now, since time.Duration, at int) Verdict {
 	if since >= now {
 		return p.Take(now)
 	}
@@ -157,7 +156,7 @@ func (e *entry) unmet(now time.Duration) Verdict {
 	return Verdict{Wait: wait, Ask: wait == 0}
 }
 
-func (p *Permit) takeAll(now time.Duration, first head) Verdict {
+func (p *Charges) takeAll(now time.Duration, first head) Verdict {
 	p.dropLocal(now)
 	for {
 		why, wait := p.latest(now, first.at)
@@ -176,20 +175,20 @@ func (p *Permit) takeAll(now time.Duration, first head) Verdict {
 
 // Asks reports whether the store is to be asked after a no, with Fetch, by a call that waits so long:
 // it may give more than this process knows of.
-func (p *Permit) Asks(v Verdict, patience time.Duration) bool {
+func (p *Charges) Asks(v Verdict, patience time.Duration) bool {
 	return v.Ask || !v.OK && v.Wait <= patience && p.Charge(v.Why).Registry.Shared()
 }
 
 // Ask is how long the call would have to wait, and for which charge: the given one if no other
 // takes longer. It takes nothing.
-func (p *Permit) Ask(now time.Duration, at int) Verdict {
+func (p *Charges) Ask(now time.Duration, at int) Verdict {
 	why, wait := p.latest(now, at)
 	return Verdict{OK: wait == 0, Wait: wait, Cause: Cause{Why: why}}
 }
 
 // latest is the charge that has to wait longest, the given one of equals, and how long. The
 // limiters are asked, not charged.
-func (p *Permit) latest(now time.Duration, at int) (last int, longest time.Duration) {
+func (p *Charges) latest(now time.Duration, at int) (last int, longest time.Duration) {
 	for i := range p.n {
 		e := p.at(i)
 		wait := e.wait(now)
@@ -205,7 +204,7 @@ func (p *Permit) latest(now time.Duration, at int) (last int, longest time.Durat
 
 // besides is what is still to be taken for the charges before charge i from the
 // same limiter: keys may share one, and each be met alone but not together.
-func (p *Permit) besides(i int) (n int64) {
+func (p *Charges) besides(i int) (n int64) {
 	last := p.at(i)
 	for k := range i {
 		if e := p.at(k); e.Registry == last.Registry && e.limiter == last.limiter && !e.held && !last.held {
@@ -241,7 +240,7 @@ func (e *entry) paused(now time.Duration) time.Duration {
 // it took. If ask is not -1, all else is held, and the store has to be asked for the shared ones, of
 // which ask is the first: for all of them, since units of one that are held while the call waits for
 // another would go later than they may.
-func (p *Permit) takeRest(now time.Duration, first head) (got bool, ask int) {
+func (p *Charges) takeRest(now time.Duration, first head) (got bool, ask int) {
 	ask = -1
 	for i := range p.n {
 		e := p.at(i)
@@ -270,7 +269,7 @@ func (p *Permit) takeRest(now time.Duration, first head) (got bool, ask int) {
 	return ask < 0, ask
 }
 
-func (p *Permit) dropShared(now time.Duration) {
+func (p *Charges) dropShared(now time.Duration) {
 	for i := range p.n {
 		if e := p.at(i); e.Registry.home != nil {
 			e.drop(now)
@@ -280,7 +279,7 @@ func (p *Permit) dropShared(now time.Duration) {
 
 // dropLocal gives back what is held of limits that are this process's own: held for longer it
 // would go on top of what came since.
-func (p *Permit) dropLocal(now time.Duration) {
+func (p *Charges) dropLocal(now time.Duration) {
 	for i := range p.n {
 		if e := p.at(i); e.Registry.home == nil {
 			e.drop(now)
@@ -292,7 +291,7 @@ func (e *entry) find(now time.Duration) { e.limiter = e.Registry.Get(now, e.Key)
 
 // Drop gives everything back that is held, and reports whether there was anything: the call is
 // not made.
-func (p *Permit) Drop(now time.Duration) (held bool) {
+func (p *Charges) Drop(now time.Duration) (held bool) {
 	for i := range p.n {
 		held = p.at(i).drop(now) || held
 	}
@@ -311,7 +310,7 @@ func (e *entry) drop(now time.Duration) (held bool) {
 // used: the rest of what was reserved goes back, and what went beyond it is owed
 // and held against those who come next. Units it does not name, and all if it is
 // nil, are settled at what was reserved.
-func (p *Permit) Settle(now time.Duration, used map[string]int64) {
+func (p *Charges) Settle(now time.Duration, used map[string]int64) {
 	for i := range p.n {
 		e := p.at(i)
 		if n, said := used[e.Registry.Limit().UnitName()]; e.held && said {
@@ -333,13 +332,13 @@ func (e *entry) settle(now time.Duration, used int64) {
 }
 
 // Look is what the limiter of a charge looks like.
-func (p *Permit) Look(now time.Duration, i int) Level {
+func (p *Charges) Look(now time.Duration, i int) Level {
 	e := p.at(i)
 	return e.Registry.Get(now, e.Key).Look(now)
 }
 
 // Paused reports whether everyone has been stopped who is charged to the limiter of a charge.
-func (p *Permit) Paused(now time.Duration, i int) bool {
+func (p *Charges) Paused(now time.Duration, i int) bool {
 	e := p.at(i)
 	return e.Registry.Get(now, e.Key).paused(now) > 0
 }

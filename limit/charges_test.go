@@ -20,7 +20,7 @@ type world struct {
 
 // A caller waits as long as it was told and asks again, holding nothing meanwhile.
 type caller struct {
-	p     *Permit
+	p     *Charges
 	at    time.Duration // when it asks again
 	until time.Duration
 }
@@ -54,8 +54,8 @@ func (w *world) looks() (all []Level) {
 }
 
 // permit is one with a random choice of charges.
-func (w *world) permit() *Permit {
-	p := &Permit{}
+func (w *world) permit() *Charges {
+	p := &Charges{}
 	for _, r := range w.regs {
 		if w.rng.IntN(3) > 0 {
 			p.Add(Charge{r, "", w.rng.Int64N(1 + r.Limit().Most())})
@@ -93,7 +93,7 @@ func (w *world) ask(c *caller) error {
 }
 
 // gone notes what a permit used, sometimes less than it reserved.
-func (w *world) gone(p *Permit) error {
+func (w *world) gone(p *Charges) error {
 	now := w.now
 	for i := range p.n {
 		e := p.at(i)
@@ -223,7 +223,7 @@ func pair(t *testing.T, slow, fast bucket.Rate) (*Registry, *Registry) {
 func TestWaitingForASlowLimitBlocksNoFastOne(t *testing.T) {
 	slow, fast := pair(t, bucket.Rate{Amount: 1, Per: time.Minute, Burst: 1}, bucket.Rate{Amount: 100, Per: time.Second, Burst: 10})
 	slow.Get(0, "").Try(0, 1)
-	var p Permit
+	var p Charges
 	p.Add(Charge{slow, "", 1})
 	p.Add(Charge{fast, "", 10})
 	v := p.Take(0)
@@ -259,7 +259,7 @@ func TestAPermitEndsItsQuestions(t *testing.T) {
 	m.Take(0, 7)
 	m.Back(0, first, bucket.All)
 	for cost, want := range map[int64]time.Duration{3: 0, 5: 500 * time.Millisecond, 9: 900 * time.Millisecond} {
-		var p Permit
+		var p Charges
 		p.Add(Charge{other, "", 1})
 		p.Add(Charge{r, "", cost})
 		v := p.Take(0)
@@ -281,7 +281,7 @@ func TestAPermitEndsItsQuestions(t *testing.T) {
 func TestChargesToOneKeyAreOne(t *testing.T) {
 	r := mustRegistry(t, limitOf(bucket.Rate{Amount: 10, Per: time.Second, Burst: 10}))
 	for cost, want := range map[int64]Verdict{5: {OK: true}, 6: {Wait: bucket.Never}} {
-		var p Permit
+		var p Charges
 		p.Add(Charge{r, "key", cost})
 		p.Add(Charge{r, "other", 1})
 		p.Add(Charge{r, "key", cost})
@@ -302,7 +302,7 @@ func TestChargesToOneLimiterAreMetTogether(t *testing.T) {
 	for i := 0; r.other.Load() == nil; i++ {
 		r.Get(0, fmt.Sprint(i)).Try(0, 1) // so that it is not forgotten
 	}
-	var p Permit
+	var p Charges
 	p.Add(Charge{r, "one", 6})
 	p.Add(Charge{r, "another", 6})
 	if last, wait := p.latest(0, 0); last != 1 || wait != bucket.Never {
@@ -320,7 +320,7 @@ func TestWhatIsHeldForTheStoreIsTakenAnew(t *testing.T) {
 	m := local.Get(0, "")
 	now := time.Duration(0)
 	for _, pauses := range []bool{false, true} {
-		var p Permit
+		var p Charges
 		p.Add(Charge{local, "", 1})
 		now += time.Hour
 		if v := p.Take(now); !v.OK || m.Look(now).Left != 4 {
@@ -349,7 +349,7 @@ func TestWhatIsHeldForTheStoreIsTakenAnew(t *testing.T) {
 func TestARoundThatFailsGivesBackWhatItTook(t *testing.T) {
 	const now = time.Hour
 	fast, third := pair(t, bucket.Rate{Amount: 100, Per: time.Second, Burst: 10}, bucket.Rate{Amount: 1, Per: time.Hour, Burst: 1})
-	var p Permit
+	var p Charges
 	p.Add(Charge{fast, "", 1})
 	p.Add(Charge{third, "", 1})
 	for i := range p.n {
@@ -372,13 +372,13 @@ func TestSettleChargesWhatWasUsed(t *testing.T) {
 		for _, l := range []Limit{limitOf(bucket.Rate{Amount: 1, Per: time.Hour, Burst: 100}), rollingLimit(100, time.Hour)} {
 			l.Unit = "tokens"
 			r := mustRegistry(t, l)
-			var p Permit
+			var p Charges
 			p.Add(Charge{r, "key", 60})
 			if v := p.Take(0); !v.OK {
 				t.Fatal(v)
 			}
 			p.Settle(0, map[string]int64{"bytes": 1})
-			p = Permit{}
+			p = Charges{}
 			r = mustRegistry(t, l)
 			p.Add(Charge{r, "key", 60})
 			p.Take(0)
@@ -396,7 +396,7 @@ func TestDebtAfterEvictionIsStillOwed(t *testing.T) {
 	l := limitOf(bucket.Rate{Amount: 10, Per: time.Second, Burst: 10})
 	l.MaxKeys = 1
 	r := mustRegistry(t, l)
-	var p Permit
+	var p Charges
 	p.Add(Charge{r, "key", 5})
 	p.Take(0)
 	r.Get(time.Minute, "other") // the key is full again and leaves
@@ -407,7 +407,7 @@ func TestDebtAfterEvictionIsStillOwed(t *testing.T) {
 }
 
 func TestAPermitWithoutChargesIsGranted(t *testing.T) {
-	var p Permit
+	var p Charges
 	if v := p.Take(0); v != (Verdict{OK: true}) {
 		t.Errorf("got %+v", v)
 	}
@@ -427,7 +427,7 @@ func TestAPermitTakesWithoutAllocating(t *testing.T) {
 	for name, charges := range map[string][]Charge{
 		"yes": {{slow, "", 1}, {third, "key", 1}}, "no": {{slow, "", 1}, {fast, "key", 1}}, "one": {{slow, "", 1}},
 	} {
-		var p Permit
+		var p Charges
 		for _, c := range charges {
 			p.Add(c)
 		}
