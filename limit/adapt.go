@@ -7,6 +7,9 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
+// The rules by which a rate learns are those of package adaptive: a cut on a throttle, growth
+// while calls succeed.
+
 // learn tells the limiter's rate how an attempt of n units ended, if it is one
 // that learns, and says which rate is in force if that changed.
 func (m *Limiter) learn(now, sent time.Duration, l *Limit, class outcome.Class, n int64) (rate float64, changed bool) {

@@ -41,6 +41,7 @@ func (p *Charges) Tell(now, sent time.Duration, levels []outcome.Level, counted 
 	}
 }
 
+// tell hears an answer for one charge: what others use, another rate, and how much there is at most.
 func (e *entry) tell(now, sent time.Duration, levels []outcome.Level, counted bool, changed func(c Charge, perSecond float64)) {
 	name := e.Registry.Limit().Told
 	said := named(levels, name)
@@ -65,7 +66,8 @@ func (e *entry) tell(now, sent time.Duration, levels []outcome.Level, counted bo
 	}
 }
 
-// obey charges what is owed; nor is there more than the upstream had at the latest.
+// obey charges what is owed; nor is there more than the upstream had at the latest. What goes beyond
+// a full burst is not charged: an answer may be wrong, and the next one says it again.
 func (e *entry) obey(now time.Duration, said *outcome.Level, full, owed, latest int64, hurry bool) {
 	m := e.Registry.Get(now, e.Key)
 	if hurry && said.Remaining == 0 {
@@ -104,6 +106,7 @@ type advertised struct {
 	day    bool          // it is an amount per day
 }
 
+// advertised is made when the first answer is heard, or the first call is sent.
 func (m *Limiter) advertised() *advertised {
 	x := m.grow()
 	b := x.advertised.Load()
@@ -195,7 +198,8 @@ func (r *Registry) tell(now time.Duration, e *entry, rate bucket.Rate, name stri
 	return !anew && m.setLimit(now, next) || r.renew(now, e.Key, m, next, gone)
 }
 
-// has reports whether a limiter is that of the key alone.
+// has reports whether a limiter is that of the key alone. One that keys share for want of room is not
+// changed by what one of them hears.
 func (r *Registry) has(key string, m *Limiter) bool {
 	if key == "" {
 		return r.single.Load() == m
@@ -238,6 +242,7 @@ func (l Limit) InForce(at Level) Limit {
 	return l
 }
 
+// near is within a hundredth: rates are computed from rounded answers.
 func near(a, b float64) bool { return a > b*0.99 && a < b*1.01 }
 
 const day = 24 * time.Hour

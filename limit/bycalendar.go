@@ -27,6 +27,7 @@ type window struct {
 	used   atomic.Int64 // units in the window; ^units once the value has been replaced
 }
 
+// newByCalendar begins with nothing used in the window of the present.
 func newByCalendar(amount int64, a *calendar) *byCalendar {
 	x := &byCalendar{calendar: a}
 	x.window.Store(&window{amount: amount, paused: never})
@@ -99,6 +100,8 @@ func (x *byCalendar) turned(p *page, w *window) *window {
 	return next
 }
 
+// take is one load and one compare-and-swap, unless the window ends or something else changes
+// at the same time.
 func (x *byCalendar) take(now time.Duration, n int64) (t Turn, wait time.Duration, ok bool) {
 	for {
 		p, w := x.at(now)
@@ -117,6 +120,7 @@ func (x *byCalendar) take(now time.Duration, n int64) (t Turn, wait time.Duratio
 	}
 }
 
+// ask turns the page if the window has ended, and changes nothing else.
 func (x *byCalendar) ask(now time.Duration, n int64) time.Duration {
 	p, w := x.at(now)
 	used, _ := w.units()
@@ -191,6 +195,8 @@ func (x *byCalendar) back(now time.Duration, t Turn, n int64) {
 	}
 }
 
+// pause holds whatever is left in the present window, and windows to come that begin before its
+// end. It never shortens a pause.
 func (x *byCalendar) pause(now, until time.Duration) {
 	x.change(now, func(next *window) bool {
 		if until <= now || until <= next.paused {
@@ -201,6 +207,7 @@ func (x *byCalendar) pause(now, until time.Duration) {
 	})
 }
 
+// lift ends a pause: what is left in the present window can go.
 func (x *byCalendar) lift(now time.Duration) {
 	x.change(now, func(next *window) bool {
 		if next.paused <= now {
@@ -222,6 +229,7 @@ func (x *byCalendar) set(now time.Duration, l *Limit) bool {
 	})
 }
 
+// look is exact. Reset is until the window ends, however much is left in it.
 func (x *byCalendar) look(now time.Duration) Level {
 	p, w := x.at(now)
 	used, _ := w.units()
@@ -235,6 +243,7 @@ func (x *byCalendar) look(now time.Duration) Level {
 	}
 }
 
+// retire is for a window in which nothing has gone: a new limiter would say the same.
 func (x *byCalendar) retire(now time.Duration) bool {
 	return x.change(now, func(next *window) bool {
 		full := next.full(now) && !next.gone
@@ -248,6 +257,7 @@ func (x *byCalendar) untouched(now time.Duration) bool {
 	return w.full(now)
 }
 
+// full reports whether nothing is lost by forgetting the window.
 func (w *window) full(now time.Duration) bool {
 	used, _ := w.units()
 	return used == 0 && w.paused <= now
@@ -268,6 +278,7 @@ func (x *byCalendar) close(now time.Duration) (heir *Limiter, owed int64) {
 	return heir, 0
 }
 
+// clone looks at the same calendar: all keys of a limit turn its pages together.
 func (x *byCalendar) clone() shaped {
 	w := x.window.Load()
 	used, _ := w.units()
@@ -276,6 +287,7 @@ func (x *byCalendar) clone() shaped {
 	return t
 }
 
+// empty leaves nothing until the window ends, also if the amount becomes larger.
 func (x *byCalendar) empty(now time.Duration) {
 	x.change(now, func(next *window) bool {
 		next.used.Store(mostUsed) // a larger amount must not show some of it

@@ -45,6 +45,7 @@ func (l *Limit) calendarString() string {
 	return fmt.Sprintf("%d %s %v (%s)", l.Amount, article, l.Every, zone)
 }
 
+// validateFixed says what a calendar limit must have, and what it cannot.
 func (l *Limit) validateFixed() error {
 	var errs []error
 	if l.Amount < 1 || l.Amount > mostFixed {

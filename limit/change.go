@@ -43,6 +43,7 @@ func (m *Limiter) setLimit(now time.Duration, l Limit) bool {
 	return l.Validate() == nil && m.set(newChange(now, l))
 }
 
+// set is setLimit for one of many limiters of a valid limit.
 func (m *Limiter) set(c *change) bool {
 	if r := m.shaped(); r != nil {
 		return r.set(c.now, &c.limit)
@@ -64,6 +65,7 @@ type change struct {
 	lines map[*bucket.Line]*bucket.Line // old to new; nil if there is none
 }
 
+// newChange has no timetables yet: each is made for the first limiter that needs it.
 func newChange(now time.Duration, l Limit) *change {
 	return &change{now, l, make(map[*bucket.Line]*bucket.Line)}
 }
@@ -96,7 +98,8 @@ func (m *Limiter) redraw(next func(*bucket.Line) *bucket.Line) bool {
 	}
 }
 
-// Look says what the limiter looks like, and takes nothing.
+// Look says what the limiter looks like, and takes nothing. It is of one instant but not of one
+// moment: while others take, Left may be a little old.
 func (m *Limiter) Look(now time.Duration) Level {
 	if r := m.shaped(); r != nil {
 		return r.look(now)
@@ -144,7 +147,8 @@ func (m *Limiter) retire(now time.Duration) bool {
 	return m.full(now, booked) && m.booked.CompareAndSwap(booked, retired)
 }
 
-// full reports whether everything is there and there is no pause.
+// full reports whether everything is there and there is no pause: to forget such a limiter and to
+// make it anew is the same.
 func (m *Limiter) full(now time.Duration, booked int64) bool {
 	line := m.line.Load()
 	return !line.Paused(now) && line.At(now) >= line.FullAt(booked)

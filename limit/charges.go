@@ -6,7 +6,7 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// A Charge is one limit, one key, one cost.
+// A Charge is one limit, one key, one cost. The zero Charge has no limit, and is none.
 type Charge struct {
 	Registry *Registry
 	Key      string
@@ -27,6 +27,7 @@ type Charges struct {
 	late time.Duration // how late it came for a turn, at worst
 }
 
+// An entry is a charge and what is held of it.
 type entry struct {
 	Charge
 	limiter *Limiter
@@ -65,9 +66,11 @@ func (p *Charges) Charge(i int) Charge { return p.at(i).Charge }
 // Turn is what a charge holds, if it holds anything.
 func (p *Charges) Turn(i int) Turn { return p.at(i).turn }
 
-// Holds reports whether a charge is taken.
+// Holds reports whether a charge is taken. Between two calls of Take that is so only for what
+// Fetch got, and for what the others hold while Fetch asks.
 func (p *Charges) Holds(i int) bool { return p.at(i).held }
 
+// at is the charge with an index, in the order of Add.
 func (p *Charges) at(i int) *entry {
 	if i < len(p.first) {
 		return &p.first[i]
@@ -156,6 +159,9 @@ func (e *entry) unmet(now time.Duration) Verdict {
 	return Verdict{Wait: wait, Ask: wait == 0}
 }
 
+// takeAll asks all limits before it takes of any, so that a no changes none of them, and puts back
+// what it took if one says no after all. It ends: it goes round again only when another call took
+// something meanwhile.
 func (p *Charges) takeAll(now time.Duration, first head) Verdict {
 	p.dropLocal(now)
 	for {
@@ -214,6 +220,7 @@ func (p *Charges) besides(i int) (n int64) {
 	return n
 }
 
+// wait is how long a charge has to wait by itself. A limiter that was evicted is looked up again.
 func (e *entry) wait(now time.Duration) time.Duration {
 	if e.held {
 		return e.paused(now)
@@ -269,6 +276,7 @@ func (p *Charges) takeRest(now time.Duration, first head) (got bool, ask int) {
 	return ask < 0, ask
 }
 
+// dropShared gives back what the store has granted; the next call of this process has it.
 func (p *Charges) dropShared(now time.Duration) {
 	for i := range p.n {
 		if e := p.at(i); e.Registry.home != nil {
@@ -287,6 +295,7 @@ func (p *Charges) dropLocal(now time.Duration) {
 	}
 }
 
+// find looks the limiter of a key up: it may have been evicted, or another may have taken its place.
 func (e *entry) find(now time.Duration) { e.limiter = e.Registry.Get(now, e.Key) }
 
 // Drop gives everything back that is held, and reports whether there was anything: the call is
@@ -298,6 +307,7 @@ func (p *Charges) Drop(now time.Duration) (held bool) {
 	return held
 }
 
+// drop gives back what a charge holds, if it holds anything.
 func (e *entry) drop(now time.Duration) (held bool) {
 	if held = e.held; held {
 		e.limiter.Back(now, e.turn, bucket.All)
@@ -323,6 +333,8 @@ func (p *Charges) Settle(now time.Duration, used map[string]int64) {
 	}
 }
 
+// settle gives back what was not used, or charges what was used beyond the reservation. The debt is
+// that of whoever has the key now.
 func (e *entry) settle(now time.Duration, used int64) {
 	if used < e.Cost {
 		e.limiter.Back(now, e.turn, e.Cost-used)
@@ -331,7 +343,8 @@ func (e *entry) settle(now time.Duration, used int64) {
 	}
 }
 
-// Look is what the limiter of a charge looks like.
+// Look is what the limiter of a charge's key looks like now. That may be another one than was
+// charged, if that was evicted since.
 func (p *Charges) Look(now time.Duration, i int) Level {
 	e := p.at(i)
 	return e.Registry.Get(now, e.Key).Look(now)

@@ -6,11 +6,14 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
+// longestDebt is how many bursts may be owed. A broken answer must not stop a limit for years.
 const longestDebt = bucket.LongestDebt
 
 // Owe charges n units beyond what was taken: they are used already, so nobody is
 // asked, and those who come next wait until they are made up for. Places that came back
-// pay for them first.
+// pay for them first. This is the one thing that is given away before it is there. Of a bucket
+// 16 bursts are owed at most; of a rolling limit a debt counts for as long as its window, of a
+// calendar limit until the window ends. Below 1 it does nothing.
 func (m *Limiter) Owe(now time.Duration, n int64) {
 	if r := m.shaped(); r != nil {
 		r.owe(now, n)

@@ -22,7 +22,7 @@ func (r *Registry) Joined() bool {
 	return kin != nil && len(*kin) > 0
 }
 
-// share counts in the other limits what was used of this one. It is used already, so
+// share counts in the other limits, under the same key, what was used of this one. It is used already, so
 // they are not asked.
 func (r *Registry) share(now time.Duration, key string, used int64) {
 	kin := r.kin.Load()

@@ -82,4 +82,5 @@ var States = [...]State{StateNew, StateHeard, StateCutOff, StateSlow, StateOut}
 
 var states = [...]string{"new", "heard", "cut_off", "slow", "out"}
 
+// String is for logs and metrics: new, heard, cut_off, slow, out.
 func (s State) String() string { return states[min(int(s), len(states)-1)] }

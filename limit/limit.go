@@ -1,6 +1,17 @@
 // Package limit holds callers to limits: it is where the arithmetic of package
 // bucket meets many goroutines, many keys and several limits at once.
 //
+// It decides and nothing else. A decision is yes, or how long it takes until there is
+// enough; nothing is booked for later, and nobody waits here. Calls wait in package line,
+// whose first asks again when there may be something to give. Instants are durations since
+// any fixed moment, of a clock that does not jump; only calendar limits look at the clock on
+// the wall.
+//
+// A bucket is GCRA (the generic cell rate algorithm of ATM, ITU-T I.371): one word says up to
+// where the supply is given away, and a decision moves it by compare-and-swap. A rolling limit
+// is a log of what went, behind a lock. A calendar limit is a count for the present window. One
+// that a fleet shares spends what the store has granted to this process (package fleet).
+//
 // A Limiter is the live state of one limit for one key, lock-free. A Registry
 // makes limiters by key. Charges take several of them for one call, all or
 // none.
@@ -29,6 +40,7 @@ const (
 
 var shapes = [...]string{"bucket", "rolling", "fixed"}
 
+// String is the name that stands in files: bucket, rolling, fixed.
 func (s Shape) String() string {
 	if int(s) < len(shapes) {
 		return shapes[s]
@@ -135,6 +147,7 @@ func (l Limit) PerSecond() float64 {
 	return l.Rate.PerSecond()
 }
 
+// String says the limit as a person would: "100/s burst 20", "5 in any 1m0s", "25 a day (UTC)".
 func (l Limit) String() string {
 	switch l.Shape {
 	case Rolling:
@@ -180,6 +193,7 @@ func (l Limit) Validate() error {
 	return errors.Join(errs...)
 }
 
+// validateRolling says what a rolling limit cannot have.
 func (l Limit) validateRolling() error {
 	var errs []error
 	if l.Burst != 0 {

@@ -15,6 +15,11 @@ import (
 // calls wait in a line (package line), which asks again. It is safe for concurrent use and
 // allocates nothing on the way to a yes or a no; of a bucket it takes no lock for that.
 //
+// Its state is what it has given away, on an axis of supply: places stand one behind the other,
+// and a timetable says at which instant each of them is there. A place is given to one call only,
+// when it is there and the burst has not passed it; that is the whole proof that no window of
+// length t sees more than burst + rate*t.
+//
 // The timetable (line) changes seldom and is read by all; booked is the last place given
 // away and is the only word that a decision writes, but for what came back (see returned).
 type Limiter struct {
@@ -181,6 +186,7 @@ func (m *Limiter) comes(line *bucket.Line, at, cost int64) int64 {
 	return place
 }
 
+// unlessZero is the wait for a cost that is never met, but for 0, which always is.
 func unlessZero(n int64) time.Duration {
 	if n == 0 {
 		return 0
@@ -194,8 +200,11 @@ func unlessZero(n int64) time.Duration {
 const mostLate = 100 * time.Millisecond
 
 // Back gives n units of a turn back, all of them if n is the turn's whole cost
-// or more. What the burst has passed meanwhile is gone, as it would be from a
-// bucket that is full. A turn must not be given back twice.
+// or more (bucket.All). They pay for debts first, and then are there for whoever comes
+// next. What the burst has passed meanwhile is gone, as it would be from a bucket that is
+// full; of a calendar limit they count in the window from which they were taken and in no
+// other. A turn must not be given back twice. Those who wait do not hear of it: their line
+// has to be kicked.
 func (m *Limiter) Back(now time.Duration, t Turn, n int64) {
 	if r := m.shaped(); r != nil {
 		r.back(now, t, n)

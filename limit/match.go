@@ -13,7 +13,8 @@ type Match struct {
 	NotIn []string // or, if In is empty, none of these
 }
 
-// Picks reports whether a call with the value is counted.
+// Picks reports whether a call with the value is counted. A call without the key has the
+// value "".
 func (m *Match) Picks(value string) bool {
 	if len(m.In) > 0 {
 		return slices.Contains(m.In, value)
@@ -21,6 +22,7 @@ func (m *Match) Picks(value string) bool {
 	return !slices.Contains(m.NotIn, value)
 }
 
+// validate says what is missing or too much.
 func (m *Match) validate() error {
 	switch {
 	case m.Scope == "" && len(m.In)+len(m.NotIn) > 0:

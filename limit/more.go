@@ -30,6 +30,7 @@ func (m *Limiter) grow() *more {
 	return x
 }
 
+// returned is what came back and is not at the end of what was given away; nil for nothing.
 func (m *Limiter) returned() *bucket.Returned {
 	if x := m.more.Load(); x != nil {
 		return x.returned.Load()
@@ -37,6 +38,7 @@ func (m *Limiter) returned() *bucket.Returned {
 	return nil
 }
 
+// learner is the rate that learns; nil until an outcome was reported.
 func (m *Limiter) learner() *adaptive.Controller {
 	if x := m.more.Load(); x != nil {
 		return x.rate.Load()
@@ -52,8 +54,11 @@ func (m *Limiter) shaped() shaped {
 	return nil
 }
 
-// A shaped is a limiter that is no bucket of this process. Its methods are those
-// of Limiter.
+// A shaped is a limiter that is no bucket of this process: one that is rolling, that counts
+// by the calendar, or whose units are kept elsewhere. Its methods are those of Limiter. take
+// and ask of one that is gone say no; whoever holds it looks the key up again. close takes it
+// out of use whatever it holds, and says what stands in its place. clone, set and empty are for
+// those that nobody uses yet, or under the lock of the registry.
 type shaped interface {
 	take(now time.Duration, n int64) (t Turn, wait time.Duration, ok bool)
 	ask(now time.Duration, n int64) time.Duration

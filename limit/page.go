@@ -36,6 +36,7 @@ const (
 	drift = time.Millisecond
 )
 
+// newCalendar begins with the window that the wall shows now.
 func newCalendar(now time.Duration, c bucket.Calendar, wall func(time.Duration) time.Time) *calendar {
 	a := &calendar{windows: c, wall: wall}
 	shown := wall(now)
@@ -45,6 +46,7 @@ func newCalendar(now time.Duration, c bucket.Calendar, wall func(time.Duration) 
 	return a
 }
 
+// newPage is p with its instants as the clock on the wall goes now, which shows a time at this instant.
 func newPage(p page, now time.Duration, shown time.Time) *page {
 	p.read, p.shown = now, shown
 	p.from, p.until = p.instant(p.start), p.instant(p.end)

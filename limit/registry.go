@@ -36,7 +36,8 @@ type Registry struct {
 	hand int // where the search for a full limiter goes on
 }
 
-// An Option changes how a registry is made.
+// An Option changes how a registry is made. There is none for limits that a fleet shares: the
+// store's clock tells those the time.
 type Option func(*Registry)
 
 // WithWall has another clock tell calendar limits the time than the system's.
@@ -81,6 +82,7 @@ func NewSharedEmpty(now time.Duration, l Limit, h Home) (*Registry, error) {
 	return newShared(now, l, h, true)
 }
 
+// newShared takes the limiters from the home; the local parts of the registry stay unused.
 func newShared(now time.Duration, l Limit, h Home, empty bool) (*Registry, error) {
 	if err := validShared(l); err != nil {
 		return nil, fmt.Errorf("limit %s: %w", l.Name, err)
@@ -124,7 +126,9 @@ func (r *Registry) Most(now time.Duration, key string) int64 {
 	return l.Most() // another limiter is just taking this one's place
 }
 
-// Get is the limiter of the key. The key "" is the limit that has no scope.
+// Get is the limiter of the key. The key "" is the limit that has no scope. Another key may get
+// one made for it, and others may be forgotten for that. What Get returns can be evicted at any
+// time; then it says no, and the key has to be looked up again.
 func (r *Registry) Get(now time.Duration, key string) *Limiter {
 	if key == "" {
 		return r.single.Load()
@@ -144,6 +148,8 @@ func (r *Registry) Own(now time.Duration, key string) (m *Limiter, own bool) {
 	return m, r.other.Load() != m
 }
 
+// add makes the limiter of a key that is not known. It forgets full ones to have room, and if there is
+// none the key shares one: that of Other here, or one that the home keeps for a while.
 func (r *Registry) add(now time.Duration, key string) *Limiter {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -255,6 +261,7 @@ func (r *Registry) Set(now time.Duration, l Limit) error {
 	return nil
 }
 
+// replace changes the limiter at a place, or puts another one there.
 func (r *Registry) replace(c *change, place *atomic.Pointer[Limiter]) {
 	if m := place.Load(); m != nil && !m.set(c) {
 		place.Store(r.anew(c.now, m))

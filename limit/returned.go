@@ -19,7 +19,8 @@ func (m *Limiter) putReturned(t bucket.Turn) {
 }
 
 // gather takes cost places, first from those that came back and the rest from
-// the line.
+// the line. If others are faster it puts back what it has got. A turn put together in this way
+// may have gaps: it is not known where its places are, so each is worth what the lowest is.
 func (m *Limiter) gather(line *bucket.Line, at, cost int64) (Turn, bool) {
 	low := line.Low(at)
 	if m.returnedLeft(at, low)+max(0, at-max(m.booked.Load(), low)) < cost {
@@ -56,6 +57,7 @@ func (m *Limiter) returnedLeft(at, low int64) int64 {
 	return left
 }
 
+// fromReturned takes up to so many places of those that came back, at these limits of the burst.
 func (m *Limiter) fromReturned(at, low, cost int64) bucket.Turn {
 	for {
 		old := m.returned()
@@ -101,6 +103,8 @@ func (m *Limiter) pull(place int64) (bucket.Turn, bool) {
 	}
 }
 
+// swapReturned puts a list in the place of another; an empty one is nil, so that decisions take the
+// short path again.
 func (m *Limiter) swapReturned(old *bucket.Returned, rest bucket.Returned) bool {
 	if len(rest) == 0 {
 		return m.grow().returned.CompareAndSwap(old, nil)

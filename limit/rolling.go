@@ -23,8 +23,10 @@ const never = time.Duration(math.MinInt64 / 2)
 
 var _ shaped = (*rolling)(nil)
 
+// newRolling begins with an empty window.
 func newRolling(w bucket.Window) *rolling { return &rolling{log: bucket.NewLog(w), paused: never} }
 
+// take is exact for amounts below 1,024; above, calls of one grain count from the last of them.
 func (r *rolling) take(now time.Duration, n int64) (t Turn, wait time.Duration, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -38,6 +40,7 @@ func (r *rolling) take(now time.Duration, n int64) (t Turn, wait time.Duration, 
 	return t, wait, ok
 }
 
+// ask is when enough of what went has left the window.
 func (r *rolling) ask(now time.Duration, n int64) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -51,12 +54,14 @@ func (r *rolling) owe(now time.Duration, n int64) {
 	r.log.Owe(now, n)
 }
 
+// back counts n units of a turn no more. What has left the window is gone.
 func (r *rolling) back(_ time.Duration, t Turn, n int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.log.Back(bucket.Mark(t.Place), min(n, t.Cost))
 }
 
+// pause lets time go on: what went leaves the window meanwhile. It never shortens a pause.
 func (r *rolling) pause(now, until time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -65,6 +70,7 @@ func (r *rolling) pause(now, until time.Duration) {
 	}
 }
 
+// lift ends a pause: what fits into the window can go.
 func (r *rolling) lift(now time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -73,6 +79,7 @@ func (r *rolling) lift(now time.Duration) {
 	}
 }
 
+// set keeps what went in the window, also if it is more than the new amount.
 func (r *rolling) set(now time.Duration, l *Limit) bool {
 	if l.Shape != Rolling {
 		return false
@@ -83,6 +90,7 @@ func (r *rolling) set(now time.Duration, l *Limit) bool {
 	return true
 }
 
+// look is exact. Reset is until the last call leaves the window.
 func (r *rolling) look(now time.Duration) Level {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -95,6 +103,7 @@ func (r *rolling) look(now time.Duration) Level {
 	}
 }
 
+// retire is for an empty window without a pause: a new limiter would say the same.
 func (r *rolling) retire(now time.Duration) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -114,6 +123,7 @@ func (r *rolling) untouched(now time.Duration) bool {
 // full reports whether nothing is lost by forgetting the limiter. The lock is held.
 func (r *rolling) full(now time.Duration) bool { return r.log.Reset(now) == 0 && r.paused <= now }
 
+// close: the heir remembers all that went here.
 func (r *rolling) close(time.Duration) (heir *Limiter, owed int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -150,6 +160,7 @@ func (r *rolling) empty(now time.Duration) {
 	r.log.Take(now, now, r.log.Left(now))
 }
 
+// retired reports whether whoever holds it has to look the key up again.
 func (r *rolling) retired() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

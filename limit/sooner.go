@@ -47,5 +47,6 @@ func until(said *outcome.Level, rate bucket.Rate, took time.Duration) bucket.Rat
 	return r
 }
 
-// mostHeld bounds how long one answer can hold a limit because nothing is left of it.
+// mostHeld bounds, whatever the upstream says of its reset, how long one answer can hold a limit
+// because nothing is left of it.
 const mostHeld = time.Minute
