@@ -255,10 +255,11 @@ func TestAPermitEndsItsQuestions(t *testing.T) {
 	r := mustRegistry(t, limitOf(bucket.Rate{Amount: 10, Per: time.Second, Burst: 10}))
 	m := r.Get(0, "")
 	other := mustRegistry(t, limitOf(bucket.Rate{Amount: 10, Per: time.Second, Burst: 10}))
-	first, _, _ := m.Take(0, 3)
-	m.Take(0, 7)
-	m.Back(0, first, bucket.All)
-	for cost, want := range map[int64]time.Duration{3: 0, 5: 500 * time.Millisecond, 9: 900 * time.Millisecond} {
+	m.Take(0, 4)
+	between, _, _ := m.Take(0, 3)
+	m.Take(0, 3)
+	m.Back(0, between, bucket.All) // the burst passes it from 400 to 700 ms, as fast as more comes
+	for cost, want := range map[int64]time.Duration{3: 0, 5: 200 * time.Millisecond, 7: 400 * time.Millisecond, 9: 900 * time.Millisecond} {
 		var p Charges
 		p.Add(Charge{other, "", 1})
 		p.Add(Charge{r, "", cost})

@@ -379,6 +379,17 @@ func TestWhoWaitsGoesWhenItWasTold(t *testing.T) {
 	}
 }
 
+// What came back whole is as if it had not gone: all is there again when the rest has left.
+func TestAllIsThereWhenTheRestHasLeft(t *testing.T) {
+	g := NewLog(Window{10, time.Minute})
+	g.Take(0, 0, 5)
+	m, _, _ := g.Take(time.Second, 0, 3)
+	g.Back(m, 3)
+	if reset := g.Reset(time.Second); reset != 59*time.Second {
+		t.Errorf("all is there again in %v, want 59s", reset)
+	}
+}
+
 // Two goroutines look at the clock in one order and ask in the other: neither is refused
 // for that.
 func TestAClockReadEarlierIsNotRefused(t *testing.T) {
