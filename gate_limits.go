@@ -103,7 +103,7 @@ func (w *walk) fetch(ctx context.Context) (step, error) {
 	// What the store has granted may have gone to another call when this one takes it: then it asks again.
 	until := max(w.now, w.until)
 	for {
-		v, opened, err := w.askStore(ctx, until)
+		v, opened, err := w.askStore(ctx, until, -1)
 		switch {
 		case err != nil:
 			return step{}, err
@@ -123,16 +123,16 @@ func (w *walk) fetch(ctx context.Context) (step, error) {
 	}
 }
 
-// askStore asks the store until the instant at most, and unless the breaker opens meanwhile or
+// askStore asks the store until the instant at most, for the charge in whose line the call stands, -1 for none, and unless the breaker opens meanwhile or
 // other limits come in force, which it reports.
-func (w *walk) askStore(ctx context.Context, until time.Duration) (v limit.Verdict, opened bool, err error) {
+func (w *walk) askStore(ctx context.Context, until time.Duration, at int) (v limit.Verdict, opened bool, err error) {
 	w.u.pauses.asks(w.now)
 	inner, s, done := w.u.bell.hearing(ctx, w.breaker)
 	defer done()
 	if s.goesBy(w.charged); w.charged.moved(w.u.live.Load()) {
 		return v, true, nil
 	}
-	v, err = w.limits.Fetch(inner, w.now, until, w.call.Priority)
+	v, err = w.limits.FetchInLine(inner, w.now, until, w.call.Priority, at)
 	if w.now = w.u.clock.Now(); err != nil && ctx.Err() == nil && s.opened.Load() {
 		return v, true, nil
 	}

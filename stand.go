@@ -50,7 +50,7 @@ func (w *walk) stand(ctx context.Context) (step, error) {
 // askStoreFirst asks the store for what it has now, together with all who ask at
 // the same time. What is not there is waited for in line.
 func (w *walk) askStoreFirst(ctx context.Context) (step, error) {
-	v, opened, err := w.askStore(ctx, w.now)
+	v, opened, err := w.askStore(ctx, w.now, -1)
 	switch {
 	case err != nil:
 		return step{}, err
@@ -72,13 +72,19 @@ func (w *walk) askStoreFirst(ctx context.Context) (step, error) {
 // fetchInTurn asks the store for a call whose turn that is. A yes may have become a no of
 // another limit: then it goes back to its place in line.
 func (w *walk) fetchInTurn(ctx context.Context, s *stander) (step, error) {
-	v, opened, err := w.askStore(ctx, s.call.Until)
+	at := -1
+	if s.fair { // few of its line ask at once, and the others wait for them
+		at = s.at
+	}
+	v, opened, err := w.askStore(ctx, s.call.Until, at)
 	d := step{kind: stepLine}
 	switch {
 	case err != nil:
 		d = step{}
 	case opened:
 		d = w.roused()
+	case !v.OK && at >= 0 && v.Why != at && v.Lack == limit.LacksNothing && v.Wait <= s.call.Until-w.now:
+		s.lacks(w.now, v) // it waits there, in nobody else's way
 	case !v.OK:
 		w.place, w.waiting = 1, 1
 		d = w.judge(v)

@@ -47,6 +47,9 @@ type stander struct {
 	at      int    // the charge in whose line it stands
 	been    uint64 // the charges in whose lines it has been first
 
+	scarce int           // a charge of which the store had too little
+	until  time.Duration // and for how long it is not asked again
+
 	verdict limit.Verdict // what the limits said last
 	yields  bool          // it was that others come before, and not that there is not enough
 	stop    stop          // what holds it, whatever they say
@@ -104,6 +107,9 @@ func (s *stander) take(now, since time.Duration) limit.Verdict {
 }
 
 func (s *stander) tries(now, since time.Duration) (v limit.Verdict, yields bool) {
+	if now < s.until {
+		return limit.Verdict{Wait: s.until - now, Cause: limit.Cause{Why: s.scarce}}, true
+	}
 	at, wait := s.others(now)
 	if wait == 0 {
 		return s.limits.TakeSince(now, since, s.at), false
@@ -112,6 +118,12 @@ func (s *stander) tries(now, since time.Duration) (v limit.Verdict, yields bool)
 		return v, false
 	}
 	return limit.Verdict{Wait: wait, Cause: limit.Cause{Why: at}}, true
+}
+
+// lacks has the call wait for what the store has too little of, and take nothing of the others meanwhile: two calls would
+// take them from each other, and ask by turns. Something may come back before the store's wait is over.
+func (s *stander) lacks(now time.Duration, v limit.Verdict) {
+	s.at, s.scarce, s.until = v.Why, v.Why, now+min(v.Wait, nap)
 }
 
 // shared reports whether a fleet shares the limit of a charge.

@@ -73,6 +73,7 @@ type waiter struct {
 	call    line.Call
 	costs   [mostShared]int64
 	until   time.Duration // it cannot wait longer than to this instant
+	stands  int           // limit.Fetch's
 	turns   [mostShared]limit.Turn
 	by      expiry        // of the turns
 	given   time.Duration // when it got them
@@ -110,10 +111,10 @@ func (g *Group) newQueue(leases []*lease) *queue {
 // until. If the verdict is yes, turns are filled in. Who wakes too late to use what
 // was granted gives it back and waits anew. late is how much later than its grant the caller
 // woke, at worst.
-func (q *queue) wait(ctx context.Context, now, until time.Duration, prio limit.Priority, costs []int64, turns []limit.Turn) (v limit.Verdict, late time.Duration, err error) {
+func (q *queue) wait(ctx context.Context, now, until time.Duration, prio limit.Priority, stands int, costs []int64, turns []limit.Turn) (v limit.Verdict, late time.Duration, err error) {
 	for {
 		var got given
-		v, got, err = q.stand(ctx, now, until, prio, costs, turns)
+		v, got, err = q.stand(ctx, now, until, prio, stands, costs, turns)
 		now = q.group.fleet.clock.Now()
 		if err != nil || !v.OK {
 			return v, late, err
@@ -140,10 +141,10 @@ type given struct {
 
 // stand stands in line once. The verdict is yes if the call got all that it lacks; got says by when it must go. An error is
 // the cause of ctx's end, and then nothing is held: who was granted something as ctx ended has a yes.
-func (q *queue) stand(ctx context.Context, now, until time.Duration, prio limit.Priority, costs []int64, turns []limit.Turn) (v limit.Verdict, got given, err error) {
+func (q *queue) stand(ctx context.Context, now, until time.Duration, prio limit.Priority, stands int, costs []int64, turns []limit.Turn) (v limit.Verdict, got given, err error) {
 	w := q.newWaiter()
 	defer q.leaves(w)
-	w.until = until
+	w.until, w.stands = until, stands
 	copy(w.costs[:], costs)
 	w.call = line.Call{Asker: w, Lane: int(limit.High - min(max(prio, limit.Low), limit.High)), Until: max(until, now+q.grace(now, costs))}
 	if v, vain := q.knows(now, w); vain {
@@ -218,8 +219,20 @@ func (q *queue) knows(now time.Duration, w *waiter) (v limit.Verdict, vain bool)
 	if now <= time.Duration(q.group.lone.Load()) && (next > w.call.Until || next > now && there > w.until && q.fails == 0) {
 		return q.inVain(now, there), true
 	}
+	if next > now && q.there > now && q.fails == 0 && w.costs[q.why] >= q.dear && w.elsewhere(q.why, q.there-now) {
+		return q.inVain(now, q.there), true
+	}
 	return v, false
 }
+
+// elsewhere reports whether the call stands in the line of another limit than that, and so is not to wait here for it. Where
+// its line is that of a limit of this process it does for what comes soon: it would lose its turn there each time.
+func (w *waiter) elsewhere(why int, wait time.Duration) bool {
+	return w.stands > 0 && w.stands != why+1 && (w.stands <= len(w.queue.leases) || wait >= tooLong)
+}
+
+// tooLong is for how long at most a call waits for the store while others of its line wait for it.
+const tooLong = 250 * time.Millisecond
 
 // tooLate is what a call is told that has waited in vain, or for which there was no room.
 func (q *queue) tooLate(w *waiter) limit.Verdict {

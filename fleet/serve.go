@@ -32,7 +32,7 @@ func (q *queue) refuseAlone(now time.Duration, driver line.Asker) (at time.Durat
 		if slow && v.Lack == limit.LacksQuota && now < w.until { // the store is asked for more
 			return line.Wait
 		}
-		if v.Lack != limit.LacksNothing || later(now, v.Wait) > w.until {
+		if v.Lack != limit.LacksNothing || later(now, v.Wait) > w.until || v.Wait > 0 && w.elsewhere(v.Why, v.Wait) {
 			over = over || a == driver
 			return q.refuses(now, w, v)
 		}
@@ -122,7 +122,7 @@ func (q *queue) refuse(now, wait time.Duration, why int, cost int64) (unknown bo
 	q.line.Each(func(a line.Asker) line.Kind {
 		w := a.(*waiter)
 		cheap, own := !dear && w.costs[why] < cost, later(wait, q.leases[why].after(ahead))
-		if !cheap && later(now, own) > w.until {
+		if !cheap && (later(now, own) > w.until || w.elsewhere(why, own)) {
 			return q.refuses(now, w, limit.Verdict{Wait: own, Cause: limit.Cause{Why: why}})
 		}
 		dear, unknown = !cheap, unknown || cheap

@@ -24,7 +24,7 @@ func (g *Group) Fetch(ctx context.Context, f *limit.Fetch) (limit.Verdict, error
 		}
 	}
 	n := len(f.Wants)
-	v, late, err := g.queue(leases[:n]).wait(ctx, f.Now, f.Until, f.Priority, costs[:n], turns[:n])
+	v, late, err := g.queue(leases[:n]).wait(ctx, f.Now, f.Until, f.Priority, f.Stands, costs[:n], turns[:n])
 	f.Now, f.Late = g.fleet.clock.Now(), late
 	for i := range f.Wants {
 		f.Wants[i].Turn = turns[i]

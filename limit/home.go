@@ -1,7 +1,9 @@
 package limit
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"sync"
 	"time"
 )
@@ -106,7 +108,12 @@ type Fetch struct {
 	Until    time.Duration // the instant to which the call waits at most
 	Priority Priority
 	Wants    []Wanted
-	Late     time.Duration // how much later than its grant the call woke, at worst; Home.Fetch sets it
+
+	// Stands is the want in whose line the call stands, counted from 1, and 0 if it stands in none. A call that stands in
+	// line gets a no as soon as another of its wants is what it has to wait for: others of its line need not wait for that.
+	Stands int
+
+	Late time.Duration // how much later than its grant the call woke, at worst; Home.Fetch sets it
 
 	charges []int // which charge of the permit each want is
 }
@@ -126,13 +133,22 @@ var fetches = sync.Pool{New: func() any { return new(Fetch) }}
 // charges are held, and Take has to be called once more: the others may have passed. An error is the
 // cause of ctx's end; then nothing is held.
 func (p *Charges) Fetch(ctx context.Context, now, until time.Duration, prio Priority) (Verdict, error) {
+	return p.FetchInLine(ctx, now, until, prio, -1)
+}
+
+// FetchInLine is Fetch for a call that stands in the line of a charge, -1 for none: it does not wait for another
+// charge than that, but gets a no that says which and how long.
+func (p *Charges) FetchInLine(ctx context.Context, now, until time.Duration, prio Priority, at int) (Verdict, error) {
 	f := fetches.Get().(*Fetch)
 	defer f.release()
 	home := p.wants(now, f)
 	if home == nil {
 		return Verdict{OK: true}, nil
 	}
-	f.Now, f.Until, f.Priority, f.Late = now, until, prio, 0
+	f.Now, f.Until, f.Priority, f.Late, f.Stands = now, until, prio, 0, 0
+	if at >= 0 {
+		f.Stands = cmp.Or(slices.Index(f.charges, at)+1, len(f.charges)+1)
+	}
 	v, err := home.Fetch(ctx, f)
 	p.late = max(p.late, f.Late)
 	if err != nil || !v.OK {
