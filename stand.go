@@ -71,16 +71,18 @@ func (w *walk) askStoreFirst(ctx context.Context) (step, error) {
 
 // fetchInTurn asks the store for a call whose turn that is. A yes may have become a no of
 // another limit: then it goes back to its place in line.
-func (w *walk) fetchInTurn(ctx context.Context, s *stander) (step, error) {
+func (w *walk) fetchInTurn(ctx context.Context, s *stander) (d step, err error) {
 	at := -1
 	if s.fair { // few of its line ask at once, and the others wait for them
 		at = s.at
 	}
+	went := false // nor if the store's client panics
+	defer func() { w.u.lines.Back(w.now, &s.call, went) }()
 	v, opened, err := w.askStore(ctx, s.call.Until, at)
-	d := step{kind: stepLine}
+	d = step{kind: stepLine}
 	switch {
 	case err != nil:
-		d = step{}
+		return step{}, err
 	case opened:
 		d = w.roused()
 	case !v.OK && at >= 0 && v.Why != at && v.Lack == limit.LacksNothing && v.Wait <= s.call.Until-w.now:
@@ -91,8 +93,8 @@ func (w *walk) fetchInTurn(ctx context.Context, s *stander) (step, error) {
 	case w.take(w.now).OK:
 		d = goOn
 	}
-	w.u.lines.Back(w.now, &s.call, err == nil && d.kind == stepGo)
-	return d, err
+	went = d.kind == stepGo
+	return d, nil
 }
 
 // roused is what becomes of a call that was woken because its breaker opened, its limits are

@@ -97,13 +97,22 @@ func (q *queue) soon(now, until time.Duration) bool {
 
 // fetch asks the store for those who wait, and shares out what it grants.
 func (q *queue) fetch(now time.Duration) {
+	defer q.fetched()
 	runtime.Gosched() // those who went with the last ask and come again at once go with this one
 	q.enough.Store(false)
 	if !q.again(now) {
 		q.prepare(now)
 	}
-	err := q.call(now)
-	q.share(q.first, q.group.fleet.clock.Now(), err)
+	err := errPanicked
+	defer func() { q.share(q.first, q.group.fleet.clock.Now(), err) }()
+	err = q.call(now)
+}
+
+// errPanicked is why it is not known what became of an ask in which the store's client panicked.
+var errPanicked = errors.New("the store's client panicked")
+
+// fetched ends an ask: the next one may begin.
+func (q *queue) fetched() {
 	q.mu.Lock()
 	q.asking = false
 	q.mu.Unlock()

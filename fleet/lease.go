@@ -108,6 +108,9 @@ func (p *lease) Kept() bool { return !p.passing }
 // process has itself unless others wait for that. That there are not enough says
 // nothing of the limit: the group has to be asked.
 func (p *lease) Take(now time.Duration, n int64) (limit.Turn, time.Duration, bool) {
+	if n == 0 { // whatever holds the limit
+		return limit.Turn{}, 0, true
+	}
 	if now < time.Duration(p.paused.Load()) {
 		return limit.Turn{}, time.Duration(p.paused.Load()) - now, false
 	}
@@ -121,6 +124,9 @@ func (p *lease) Take(now time.Duration, n int64) (limit.Turn, time.Duration, boo
 // draw is Take for who waits at the front, and says before when the units must be used. Only what they
 // are taken from knows that: another block may be there a moment later.
 func (p *lease) draw(now time.Duration, n int64) (limit.Turn, expiry, bool) {
+	if n == 0 {
+		return limit.Turn{}, noExpiry, true
+	}
 	if now < time.Duration(p.paused.Load()) {
 		return limit.Turn{}, noExpiry, false
 	}
@@ -230,7 +236,10 @@ func (p *lease) held(now time.Duration) (n int64) {
 
 // Ask is 0 unless there is a pause: how long a call has to wait is not known before the store was asked.
 func (p *lease) Ask(now time.Duration, n int64) time.Duration {
-	if n < 0 || n > p.spec().most() {
+	switch {
+	case n == 0:
+		return 0
+	case n < 0 || n > p.spec().most():
 		return bucket.Never
 	}
 	return p.Paused(now)

@@ -150,9 +150,7 @@ func (q *queue) stand(ctx context.Context, now, until time.Duration, prio limit.
 	if v, vain := q.knows(now, w); vain {
 		return v, got, nil
 	}
-	q.counts(1)
-	_, err = q.line.Join(ctx, now, &w.call)
-	q.counts(-1)
+	err = q.joins(ctx, now, w)
 	switch {
 	case err == nil:
 		copy(turns, w.turns[:len(turns)])
@@ -163,6 +161,14 @@ func (q *queue) stand(ctx context.Context, now, until time.Duration, prio limit.
 		return q.tooLate(w), got, nil
 	}
 	return v, got, err
+}
+
+// joins waits in line, and is counted for so long, even if the store's client panics.
+func (q *queue) joins(ctx context.Context, now time.Duration, w *waiter) error {
+	q.counts(1)
+	defer q.counts(-1)
+	_, err := q.line.Join(ctx, now, &w.call)
+	return err
 }
 
 // counts counts a call that waits for each of the limits.

@@ -236,6 +236,9 @@ func (e *entry) wait(now time.Duration) time.Duration {
 // paused is how long a pause keeps what the store has granted from being used. It concerns
 // the key: also one whose limiter has been taken out of use meanwhile.
 func (e *entry) paused(now time.Duration) time.Duration {
+	if e.Cost == 0 {
+		return 0
+	}
 	wait := e.limiter.paused(now)
 	if e.limiter.gone() {
 		wait = max(wait, e.Registry.Get(now, e.Key).paused(now))

@@ -167,7 +167,7 @@ func (p *Charges) FetchInLine(ctx context.Context, now, until time.Duration, pri
 func (p *Charges) wants(now time.Duration, f *Fetch) (home Home) {
 	for i := range p.n {
 		e := p.at(i)
-		if e.Registry.home == nil || e.held {
+		if e.Registry.home == nil || e.held || e.Cost == 0 {
 			continue
 		}
 		e.find(now)
