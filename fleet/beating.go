@@ -258,10 +258,7 @@ func (g *Group) exchange(ctx context.Context, sent time.Duration, beat *Beat) {
 
 // kick lets all queues look again whether the store is to be asked.
 func (g *Group) kick(now time.Duration) {
-	g.mu.Lock()
-	queues := slices.Collect(maps.Values(g.queues))
-	g.mu.Unlock()
-	for _, q := range queues {
+	for _, q := range g.waiting() {
 		q.mu.Lock()
 		// How calls are served has changed: the time until the next try was that of a store which fails.
 		if q.fails > 0 {
@@ -270,6 +267,20 @@ func (g *Group) kick(now time.Duration) {
 		q.mu.Unlock()
 		q.line.Nudge()
 	}
+}
+
+// nudge has the drivers of all queues look again. It takes no lock of a line.
+func (g *Group) nudge() {
+	for _, q := range g.waiting() {
+		q.line.Nudge()
+	}
+}
+
+// waiting are the queues.
+func (g *Group) waiting() []*queue {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return slices.Collect(maps.Values(g.queues))
 }
 
 // failed notes that an exchange with the store failed.

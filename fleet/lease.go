@@ -264,7 +264,9 @@ func (p *lease) Back(now time.Duration, t limit.Turn, n int64) {
 	case n <= 0:
 	case isOwn(t):
 		p.backOwn(now, t, n)
+		p.roused()
 	case p.standsAgain(now, t, n):
+		p.roused()
 	case t.Low == 0 && t.Place < 0: // they had no mark
 	case t.Low != 0 || t.Place != 0:
 		p.gaveBack(now, p.mark(t), n)
@@ -283,6 +285,14 @@ func (p *lease) Pause(now, until time.Duration) {
 func (p *lease) Resume(now time.Duration) {
 	if old := p.paused.Load(); old > int64(now) {
 		p.paused.CompareAndSwap(old, int64(unpaused))
+		p.roused()
+	}
+}
+
+// roused has those who wait for the lease look again: what they were told to wait for may be there sooner.
+func (p *lease) roused() {
+	if p.waits.Load() > 0 {
+		p.group.nudge()
 	}
 }
 

@@ -97,12 +97,16 @@ func (q *queue) fromLeases(now time.Duration, w *waiter) bool {
 
 // again puts units that were taken a moment ago back where they were.
 func (p *lease) again(now time.Duration, t limit.Turn) {
-	if t.Cost > 0 && !isOwn(t) && p.standsAgain(now, t, t.Cost) { // it may not have come from a block
+	switch { // Back would rouse the line that this is for
+	case isOwn(t):
+		p.backOwn(now, t, t.Cost)
+		return
+	case t.Cost > 0 && p.standsAgain(now, t, t.Cost): // it may not have come from a block
 		return
 	}
 	for i := range p.blocks {
 		b := p.blocks[i].Load()
-		if b == nil || t.Cost == 0 || isOwn(t) || b.mark.At != t.Low {
+		if b == nil || t.Cost == 0 || b.mark.At != t.Low {
 			continue
 		}
 		left := b.left.Load()

@@ -53,4 +53,5 @@ func (s *source) Set(now time.Duration, l limit.Limit) {
 	next := s.group.spec(l)
 	next.since = now
 	s.spec.Store(next)
+	s.group.nudge() // there may be more than those who wait were told
 }
