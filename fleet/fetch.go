@@ -28,9 +28,10 @@ const (
 // instant, asks by itself if an answer will come soon; else somebody else does, while the driver looks after
 // the others.
 func (q *queue) asks(now, until time.Duration) time.Duration {
+	open := q.open(now)
 	q.mu.Lock()
 	switch next, _ := q.due(); {
-	case q.asking, !q.open(now):
+	case q.asking, !open:
 		q.mu.Unlock()
 		return bucket.Never // it is woken
 	case next > now:
@@ -56,13 +57,13 @@ func (q *queue) asks(now, until time.Duration) time.Duration {
 }
 
 // open reports whether asking makes sense: not while a slow store knows that this process
-// goes on without, but for calendar limits, which have no parts.
+// goes on without, but for calendar limits, which have no parts, and of which less stands by than is wanted.
 func (q *queue) open(now time.Duration) bool {
 	if !q.alone(now) {
 		return true
 	}
-	for _, p := range q.leases {
-		if p.spec().rule.Shape == limit.Fixed {
+	for i, p := range q.leases {
+		if p.spec().rule.Shape == limit.Fixed && !p.passing && q.wanted(i) > p.stock(now) {
 			return true
 		}
 	}
@@ -151,9 +152,11 @@ func (q *queue) prepare(now time.Duration) {
 	a, f := &q.ask, q.group.fleet
 	a.Group, a.ID, a.Lane, a.Again = q.group.name, f.nextID(), q.lane, false
 	q.first = f.sending(now)
-	alone := q.alone(now)
 	first, alike := q.front()
 	q.calls, a.Copies = alike, int64(alike)
+	if q.solo = q.alone(now); q.solo {
+		a.Copies = 0
+	}
 	// What came back and what is owed goes with the ask: the store does that before it grants, so that it can grant what came back.
 	a.Settle, a.Claims = a.Settle[:0], a.Claims[:0]
 	q.begins(now)
@@ -167,13 +170,8 @@ func (q *queue) prepare(now time.Duration) {
 		if c.Extra = q.block[i]; !p.passing {
 			c.Extra += max(0, p.wants(now, s))
 		}
-		if alone { // only for what has no parts, and to spend it by itself
-			a.Copies = 0
-			if c.Cost = 0; s.rule.Shape == limit.Fixed && !p.passing {
-				c.Extra = max(c.Extra, q.wanted(i))
-			} else {
-				c.Extra = 0
-			}
+		if q.solo {
+			q.claimsAlone(now, i, int64(alike), &c)
 		}
 		if q.takes {
 			q.takesAll(i, s, &c)
@@ -181,6 +179,19 @@ func (q *queue) prepare(now time.Duration) {
 		p.calendar(now, s, &c)
 		a.Claims = append(a.Claims, c)
 	}
+}
+
+// claimsAlone makes a claim that of a process which goes on by itself: only for what has no parts, and for what stands by
+// to be enough for those who wait. Of it go copies first: of what is besides a store grants a part of what is left.
+func (q *queue) claimsAlone(now time.Duration, i int, alike int64, c *Claim) {
+	p := q.leases[i]
+	if c.Rule.Shape != limit.Fixed || p.passing || c.Cost == 0 {
+		c.Cost, c.Extra = 0, 0
+		return
+	}
+	lacks := max(0, q.wanted(i)-p.stock(now))
+	q.ask.Copies = max(q.ask.Copies, min(alike, (lacks+c.Cost-1)/c.Cost))
+	c.Extra = max(c.Extra, lacks-q.ask.Copies*c.Cost)
 }
 
 // wanted is how many units those want who wait.

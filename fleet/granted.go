@@ -189,14 +189,17 @@ func (q *queue) passed(sent sending, now, d time.Duration) bool {
 func (q *queue) keep(i int, p *lease, spare int64, sent sending, now time.Duration) {
 	c, g, s := &q.ask.Claims[i], &q.ask.Grants[i], p.spec()
 	// Of Extra a block is to be spent soon, and the rest, of a calendar limit, stands by.
-	block := min(g.Extra, q.block[i])
+	block, stands := min(g.Extra, q.block[i]), g.Extra
+	if stands -= block; q.solo && s.rule.Shape == limit.Fixed {
+		block, spare, stands = 0, 0, g.Extra+spare*c.Cost
+	}
 	all := q.ask.Granted*c.Cost + g.Extra
 	p.mu.Lock()
-	p.demand.used(now, all-(g.Extra-block))
+	p.demand.used(now, all-stands)
 	p.mu.Unlock()
-	p.took(sent.at, now, s, all, all-(g.Extra-block))
+	p.took(sent.at, now, s, all, all-stands)
 	mark := g.Mark
-	if n := g.Extra - block; n > 0 && c.Rule != &s.rule { // the limit was changed meanwhile
+	if n := stands; n > 0 && c.Rule != &s.rule { // the limit was changed meanwhile
 		p.settle(now, Settlement{Back: n, Mark: mark})
 		mark.Level -= n * mark.Step
 	} else if n > 0 { // the last

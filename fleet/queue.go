@@ -55,6 +55,7 @@ type queue struct {
 	first  sending           // when the ask was sent first
 	block  [mostShared]int64 // of what it wants besides, to be spent soon
 	steps  [mostShared]beginStep
+	solo   bool          // it is of a process that goes on by itself: what is granted stands by
 	takes  bool          // it takes all that is there of a bucket that begins
 	unsure bool          // it is not known what became of it
 	calls  int           // whom it is for

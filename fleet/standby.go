@@ -208,6 +208,13 @@ func (p *lease) wants(now time.Duration, s *spec) int64 {
 	return n - b.all(now, p.group.fleet.clock)
 }
 
+// stock is how many units stand by.
+func (p *lease) stock(now time.Duration) int64 {
+	p.group.own.Lock()
+	defer p.group.own.Unlock()
+	return p.own.standby.all(now, p.group.fleet.clock)
+}
+
 // keepBy lets units of a calendar window stand by.
 func (p *lease) keepBy(now time.Duration, n int64, until expiry, m Mark) {
 	p.group.own.Lock()
