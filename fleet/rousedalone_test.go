@@ -49,7 +49,7 @@ func TestASlowStoreDelaysNoWaitThatEndsSooner(t *testing.T) {
 	l.Rate = bucket.Rate{Amount: 60, Per: time.Minute, Burst: 30}
 	slowly(t, l, func(r *limit.Registry) {
 		time.Sleep(20 * time.Second)
-		var p limit.Permit
+		var p limit.Charges
 		p.Add(limit.Charge{Registry: r, Cost: 12})
 		now := clock.System.Now()
 		if v := p.Take(now); !v.OK {
