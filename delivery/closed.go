@@ -138,13 +138,18 @@ func (p *pump) try(ctx context.Context, most int) (begun int) {
 		if err != nil && !errors.Is(err, ErrNotFound) {
 			p.w.failed(ctx, "look for what is due", p.upstream, err)
 		}
-		if err == nil && d.Status == Queued && !d.Due.After(now) && (d.Expires.IsZero() || d.Expires.After(now)) && p.begin(&d, group, true) {
+		if err == nil && d.mayGo(now) && p.begin(&d, group, true) {
 			begun++
 			continue
 		}
 		p.opens(group) // that one is over: any other finds out
 	}
 	return begun
+}
+
+// mayGo reports whether a delivery waits, and its time has come and not passed.
+func (d *Delivery) mayGo(now time.Time) bool {
+	return d.Status == Queued && !d.Due.After(now) && (d.Expires.IsZero() || d.Expires.After(now))
 }
 
 // soonest is when a closed group is tried next, at most a time from now. p.mu is held.

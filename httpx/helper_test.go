@@ -21,7 +21,6 @@ var ok = outcome.Outcome{Class: outcome.OK}
 type (
 	leap   = calls.Leap
 	ledger = calls.Ledger
-	bad    = calls.Bad
 )
 
 var (

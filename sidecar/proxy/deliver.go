@@ -185,21 +185,10 @@ func (t *trip) letter(r *http.Request) (*delivery.Request, *refuse.Facts) {
 	bad := func(field, reason string) (*delivery.Request, *refuse.Facts) {
 		return nil, &refuse.Facts{Status: http.StatusBadRequest, Code: refuse.ValidationError, Message: field + ": " + reason, Details: map[string]any{"field": field, "reason": reason}, Final: true}
 	}
-	for name, v := range r.Header {
-		if name != TokenHeader && Secret(name) && !slices.Contains(t.who.Shown, name) && !t.renewed(name, v[0]) {
-			return bad(name, "credentials are not stored, and without them the request would be refused later: send it without Prefer: respond-async, or have weir hold the credentials of the upstream (credentials, aws)")
-		}
-	}
 	at := *r.URL
 	t.who.hide(make(http.Header), &at)
-	query, err := url.ParseQuery(at.RawQuery)
-	if err != nil {
-		return bad("query", "cannot be read, so nobody knows whether there are credentials in it: "+err.Error())
-	}
-	for name := range query {
-		if veil.Secret(name) {
-			return bad(name, "looks like a credential in the query; those are not stored: send it without Prefer: respond-async")
-		}
+	if field, reason := t.secret(r.Header, at.RawQuery); field != "" {
+		return bad(field, reason)
 	}
 	if r.Header.Get("Upgrade") != "" {
 		return bad("Upgrade", "a connection cannot be made later")
@@ -209,6 +198,7 @@ func (t *trip) letter(r *http.Request) (*delivery.Request, *refuse.Facts) {
 	if name := loses(r.Header, q.Header); name != "" {
 		return bad(name, "is a condition that is not kept, and without it the request means another thing: send it without Prefer: respond-async, or have the condition kept (deliver_headers)")
 	}
+	var err error
 	if q.Key, err = delivery.ParseKey(r.Header); err != nil {
 		return bad("Idempotency-Key", err.Error())
 	}
@@ -225,6 +215,25 @@ func (t *trip) letter(r *http.Request) (*delivery.Request, *refuse.Facts) {
 	var f *refuse.Facts
 	q.Body, f = t.bodyOf(r)
 	return q, f
+}
+
+// secret names what a request shows that is not stored, and says what to do.
+func (t *trip) secret(h http.Header, rawQuery string) (field, reason string) {
+	for name, v := range h {
+		if name != TokenHeader && Secret(name) && !slices.Contains(t.who.Shown, name) && !t.renewed(name, v[0]) {
+			return name, "credentials are not stored, and without them the request would be refused later: send it without Prefer: respond-async, or have weir hold the credentials of the upstream (credentials, aws)"
+		}
+	}
+	query, err := url.ParseQuery(rawQuery)
+	if err != nil {
+		return "query", "cannot be read, so nobody knows whether there are credentials in it: " + err.Error()
+	}
+	for name := range query {
+		if veil.Secret(name) {
+			return name, "looks like a credential in the query; those are not stored: send it without Prefer: respond-async"
+		}
+	}
+	return "", ""
 }
 
 // bodyOf is the body of a request, if it is not larger than what is kept.

@@ -121,7 +121,11 @@ func (t *trip) keyOf(r *http.Request) (*delivery.Keyed, *refuse.Facts) {
 	if len(body) == 0 {
 		r.Body = http.NoBody
 	}
-	q := delivery.Request{Upstream: t.to.Name, Method: r.Method, Path: t.path, Query: r.URL.RawQuery, Header: r.Header, Body: body}
+	header := t.kept(r.Header) // not what differs between two tries of one call: tokens, ids
+	if what := r.Header["X-Amz-Target"]; what != nil {
+		header["X-Amz-Target"] = what
+	}
+	q := delivery.Request{Upstream: t.to.Name, Method: r.Method, Path: t.path, Query: r.URL.RawQuery, Header: header, Body: body}
 	return &delivery.Keyed{Upstream: t.to.Name, Tenant: t.tenant(r), Key: key, Print: q.Fingerprint(), Call: rand.Text(), Until: time.Now().Add(t.longest())}, nil
 }
 
