@@ -12,7 +12,7 @@ import (
 // answer of the store, for fractions of a second. If the attempt is allowed, p is the permit:
 // the caller makes the attempt and reports how it ended. p may be the zero
 // Permit or one that has been reported; it is the caller's, so that a decision
-// allocates nothing. Gates besides breaker and limits are not asked: they may
+// allocates nothing. The program's own gates (Options.Gates) are not asked: they may
 // wait.
 func (u *Upstream) Try(c Call, p *Permit) Decision {
 	if u.pauses.Unmet() {

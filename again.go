@@ -72,7 +72,7 @@ func (r *Run) afford() retry.Decision {
 }
 
 // mayRetry takes a retry from what all processes may make together. Nobody waits
-// for one.
+// for one to come, though the store is waited for.
 func (r *Run) mayRetry() bool {
 	all := r.live.retries
 	if all == nil {

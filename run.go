@@ -230,7 +230,7 @@ func (r *Run) Detach(p *Permit) {
 	r.permit.metered = true
 }
 
-// Report ends the present attempt: every gate hears how it ended, and it is decided whether
+// Report ends the present attempt: every gate hears how it ended, the breaker when it is known whether another follows, and it is decided whether
 // there is another. err is what the caller gets if there is none; nil means an answer, which the
 // caller has already, whatever its outcome. Only the first report of an attempt counts.
 func (r *Run) Report(o outcome.Outcome, err error) {

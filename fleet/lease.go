@@ -16,7 +16,7 @@ import (
 //
 // Leases cannot let go more than their limit, whatever becomes of those who hold them. Take a bucket with burst B and
 // rate R, and let a block be spent within a hold h after the store was asked for it, which is before the store granted
-// it. The store then keeps a bucket with a burst of B - R*h:
+// it. The store then keeps a bucket with a burst of B - R*h (of limits too small for that see spec.bucket):
 //
 //	          h                  t
 //	|<----------------->|<--------------->|

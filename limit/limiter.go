@@ -18,7 +18,8 @@ import (
 // Its state is what it has given away, on an axis of supply: places stand one behind the other,
 // and a timetable says at which instant each of them is there. A place is given to one call only,
 // when it is there and the burst has not passed it; that is the whole proof that no window of
-// length t sees more than burst + rate*t.
+// length t sees more than burst + rate*t. The first of a line that wakes late may count the burst from up to
+// mostLate ago (takeSince): then what came due meanwhile goes at once.
 //
 // The timetable (line) changes seldom and is read by all; booked is the last place given
 // away and is the only word that a decision writes, but for what came back (see returned).
