@@ -222,7 +222,8 @@ func TestWhoComesFirstHasTheDriverFetch(t *testing.T) {
 		d.pause = time.Hour
 		var wg sync.WaitGroup
 		wg.Go(func() { _ = d.joins(t.Context(), "a", 1, time.Second) })
-		time.Sleep(100 * ms) // it was there, and sleeps
+		time.Sleep(100 * ms)
+		synctest.Wait() // it was there, and sleeps
 		d.each = 1
 		begin := clock.System.Now()
 		if err := d.joins(t.Context(), "b", 0, time.Second); err != nil || clock.System.Now()-begin != 10*ms {
