@@ -59,6 +59,10 @@ type Request struct {
 
 	NotBefore time.Time // zero: at once
 	Expires   time.Time // zero: never
+
+	// TokenEnds is when what the caller showed ends, such as a token; zero: nobody knows of an end. Expires is not after it.
+	// A delivery is not redriven after it, unless who does so says that it is to be: see Filter.TokenEnded.
+	TokenEnds time.Time
 }
 
 // MaxBody is the largest body of a request that is kept.

@@ -85,6 +85,8 @@ func (r *Request) Check(now time.Time) error {
 		return &FieldError{"Weir-Order-Key", fmt.Sprintf("is longer than %d bytes", MaxKey)}
 	case !r.Expires.IsZero() && !r.Expires.After(now):
 		return &FieldError{"Weir-Deliver-Before", "has passed"}
+	case !r.TokenEnds.IsZero() && (r.Expires.IsZero() || r.Expires.After(r.TokenEnds)):
+		return &FieldError{"Weir-Deliver-Before", "is after the end of the caller's token"}
 	case !r.Expires.IsZero() && r.NotBefore.After(r.Expires):
 		return &FieldError{"Weir-Not-Before", "is after Weir-Deliver-Before"}
 	}

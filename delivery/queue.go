@@ -46,7 +46,8 @@ type Queue interface {
 	Sweep(ctx context.Context) (Swept, error)
 
 	// Redrive queues dead letters again, each in a new series and at the end of its order key, or at its
-	// place if it stops the key.
+	// place if it stops the key. One whose Expires has passed expires with its caller's token; one whose caller's token
+	// has ended stays, unless the filter has TokenEnded.
 	// Drop makes dead letters of what waits, and deletes dead letters only where the filter's
 	// Status is Failed; it refuses the zero Filter. Both handle at most a number of those that
 	// the filter finds, and return how many.
@@ -61,7 +62,7 @@ type Queue interface {
 	Get(ctx context.Context, id string) (Delivery, error)
 	Attempts(ctx context.Context, id string) ([]Attempt, error)
 
-	// List pages through deliveries, the latest first, without bodies and headers. The next
+	// List pages through deliveries, the latest first or the oldest, without bodies and headers. The next
 	// page begins at the cursor that comes with this one; "" means that this was the last.
 	List(ctx context.Context, f Filter, cursor string, most int) (page []Delivery, next string, err error)
 
@@ -145,6 +146,9 @@ type Filter struct {
 	Tenant   string
 	Owner    string
 	Before   time.Time // came to its status before
+
+	TokenEnded bool // of Redrive: those whose callers' tokens have ended, too; they have no end then
+	Oldest     bool // of List: the first to come is the first
 }
 
 // A Count is how many deliveries of an upstream have a status.

@@ -21,7 +21,7 @@ const deadUsage = `usage: weir dead COMMAND [flags] [ID ...]
 
 Dead letters are deliveries that will not be sent any more, unless somebody redrives them.
 
-  weir dead list                        the latest first; -upstream, -reason, -older choose
+  weir dead list                        the latest first, or -oldest; -upstream, -reason, -older choose
   weir dead show ID                     one delivery with every attempt
   weir dead redrive ID ... | flags      sends them again, as fast as limits let them, or at -rate
   weir dead drop ID ... | flags         deletes them for good
@@ -132,6 +132,7 @@ func reasons() string {
 func deadList(ctx context.Context, w world) (err error) {
 	f := w.flags("dead list", "")
 	m, c := w.mailFlags(f), choiceFlags(f)
+	oldest := f.Bool("oldest", false, "the oldest first, of all upstreams")
 	most := f.Int("limit", 100, "how many at most; 0 for all")
 	asJSON := f.Bool("json", false, "print each as a line of JSON")
 	if err := w.parse(f, 0); err != nil {
@@ -146,6 +147,9 @@ func deadList(ctx context.Context, w world) (err error) {
 		print = w.letterJSON
 	}
 	q := query(c)
+	if *oldest {
+		q.Set("oldest", "true")
+	}
 	for printed := 0; ; {
 		q.Set("limit", strconv.Itoa(pageOf(*most, printed)))
 		var p deliveries.Page
@@ -275,7 +279,7 @@ func (w world) letter(d *deliveries.Whole) {
 	for _, l := range [][2]string{
 		{"id", d.ID}, {"status", string(d.Status)}, {"reason", string(d.Reason)}, {"why", d.Detail}, {"upstream", d.Upstream},
 		{"request", fmt.Sprintf("%s %s (%d bytes)", d.Method, d.Path, d.Bytes)}, {"handed in by", d.Owner}, {"correlation id", d.Correlation},
-		{"idempotency key", d.Key}, {"order key", d.OrderKey}, {"accepted", instant(d.Accepted)}, {"since", instant(d.Changed)}, {"due", instant(d.Due)}, {"expires", instant(d.Expires)},
+		{"idempotency key", d.Key}, {"order key", d.OrderKey}, {"accepted", instant(d.Accepted)}, {"since", instant(d.Changed)}, {"due", instant(d.Due)}, {"expires", instant(d.Expires)}, {"token ends", instant(d.TokenEnds)},
 	} {
 		if l[1] != "" {
 			fmt.Fprintf(w.out, "%-16s %s\n", l[0], plain(l[1]))

@@ -19,6 +19,7 @@ type changing struct {
 	m    *mail
 	do   string
 	rate float64 // deliveries a second; 0 means as fast as it goes
+	ends bool    // those whose callers' tokens have ended are redriven, too
 	done int
 	note string
 	told time.Time // when progress was told last
@@ -35,6 +36,9 @@ func deadChange(ctx context.Context, w world, do string) (err error) {
 		p.rate, err = perSecond(v)
 		return err
 	})
+	if do == "redrive" {
+		f.BoolVar(&p.ends, "token-ended", false, "also those whose callers' tokens have ended: they go with the credentials that weir adds, whatever the callers may do now")
+	}
 	ids, err := w.ids(f)
 	if err != nil {
 		return err
@@ -50,7 +54,7 @@ func deadChange(ctx context.Context, w world, do string) (err error) {
 	if len(ids) > 0 {
 		err = p.each(ctx, ids)
 	} else {
-		err = p.many(ctx, deliveries.Order{Choice: *c, All: *all}, *most)
+		err = p.many(ctx, deliveries.Order{Choice: *c, All: *all, TokenEnded: p.ends}, *most)
 	}
 	fmt.Fprintf(w.out, "%d %s\n", p.done, p.past())
 	if p.note != "" {
@@ -88,7 +92,7 @@ func (p *changing) past() string {
 func (p *changing) each(ctx context.Context, ids []string) error {
 	bad := 0
 	for i, id := range ids {
-		done, err := p.m.post(ctx, "/"+url.PathEscape(id)+"/"+p.do, nil)
+		done, err := p.m.post(ctx, "/"+url.PathEscape(id)+"/"+p.do, deliveries.Order{TokenEnded: p.ends})
 		switch {
 		case err != nil && ctx.Err() != nil:
 			return err

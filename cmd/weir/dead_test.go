@@ -159,6 +159,9 @@ func TestDeadLettersByHand(t *testing.T) {
 		t.Errorf("listed\n%s", out)
 	}
 	p.want("there are more", 0, "list", "-limit", "3")
+	if out := p.want("ID", 0, "list", "-oldest", "-limit", "3"); !strings.HasPrefix(strings.SplitN(out, "\n", 2)[1], ids[0]) {
+		t.Errorf("listed\n%s", out)
+	}
 	for _, says := range []string{"correlation id   of-this-call", "attempt 1", "404 rejected", `answered no such \x1b[31mtopic`, "POST /topic (1 bytes)"} {
 		p.want(says, 0, "show", ids[0])
 	}
@@ -215,6 +218,7 @@ func TestOrdersAboutDeadLettersThatCannotBe(t *testing.T) {
 		"list -file a.db -admin 1.2.3.4": "not both",
 		"list -older 1h":                 "is weir serve running",
 		"redrive a -older 1h":            "not both",
+		"drop -all -token-ended":         "not defined",
 	} {
 		if out, complaint, code := p.dead(strings.Fields(args)...); code == 0 || !strings.Contains(complaint, says) || out != "" {
 			t.Errorf("weir dead %s: %d %s%s, want %q", args, code, out, complaint, says)

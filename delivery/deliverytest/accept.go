@@ -57,6 +57,7 @@ func requestIsKept(b *bench) {
 	r.Header.Add("X-Two", "2")
 	r.Body = bytes.Repeat([]byte{0, 1, 0xff, '\n'}, delivery.MaxBody/4)
 	r.Expires = time.Now().Add(time.Hour).Truncate(time.Second).UTC()
+	r.TokenEnds = r.Expires.Add(time.Minute)
 	want := *r
 	want.ID = b.accept(r).ID
 	if got := b.get(want.ID).Request; !reflect.DeepEqual(got, want) {
@@ -106,12 +107,16 @@ func bytesOfHeaders(b *bench) {
 func badRequests(b *bench) {
 	long := strings.Repeat("k", delivery.MaxKey+1)
 	for name, spoil := range map[string]func(*delivery.Request){
-		"a body over the bound": func(r *delivery.Request) { r.Body = make([]byte, delivery.MaxBody+1) },
-		"no upstream":           func(r *delivery.Request) { r.Upstream = "" },
-		"no path":               func(r *delivery.Request) { r.Path = "" },
-		"a long key":            func(r *delivery.Request) { r.Key = long },
-		"a long order key":      func(r *delivery.Request) { r.OrderKey = long },
-		"expired":               func(r *delivery.Request) { r.Expires = time.Now().Add(-time.Second) },
+		"a body over the bound":     func(r *delivery.Request) { r.Body = make([]byte, delivery.MaxBody+1) },
+		"no upstream":               func(r *delivery.Request) { r.Upstream = "" },
+		"no path":                   func(r *delivery.Request) { r.Path = "" },
+		"a long key":                func(r *delivery.Request) { r.Key = long },
+		"a long order key":          func(r *delivery.Request) { r.OrderKey = long },
+		"expired":                   func(r *delivery.Request) { r.Expires = time.Now().Add(-time.Second) },
+		"no end before the token's": func(r *delivery.Request) { r.TokenEnds = time.Now().Add(time.Hour) },
+		"an end after the token's": func(r *delivery.Request) {
+			r.TokenEnds, r.Expires = time.Now().Add(time.Hour), time.Now().Add(2*time.Hour)
+		},
 		"over before it begins": func(r *delivery.Request) {
 			r.NotBefore, r.Expires = time.Now().Add(time.Hour), time.Now().Add(time.Minute)
 		},

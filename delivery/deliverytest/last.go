@@ -2,6 +2,7 @@ package deliverytest
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/seed1158cd35/weir/delivery"
@@ -130,5 +131,69 @@ func keysOutliveDeliveries(b *bench) {
 	}
 	if got, fresh, err := b.q.Accept(b.ctx, ask()); err != nil || !fresh || got.ID == d.ID {
 		b.Errorf("after all: %s, fresh %v, %v", got.ID, fresh, err)
+	}
+}
+
+// A redrive gives no rights that the caller's token gave and gives no more: a delivery expires with the token again, and
+// stays a dead letter once the token has ended, unless who redrives it says otherwise.
+func redriveAfterTheToken(b *bench) {
+	ask := to("a")
+	ask.Expires, ask.TokenEnds = time.Now().Add(time.Minute), time.Now().Add(time.Hour).Truncate(time.Second)
+	d := b.accept(ask)
+	redrives := func(f delivery.Filter, want int) {
+		b.Helper()
+		n, err := b.q.Redrive(b.ctx, f, 10)
+		b.must(err)
+		if n != want {
+			b.Fatalf("redrove %d by %+v, want %d", n, f, want)
+		}
+		b.counted()
+	}
+	b.sleep(2 * time.Minute)
+	b.sweep()
+	b.is(d.ID, delivery.Failed, 0)
+	redrives(delivery.Filter{Upstream: "a"}, 1)
+	if got := b.is(d.ID, delivery.Queued, 0); !got.Expires.Equal(ask.TokenEnds) || !got.TokenEnds.Equal(ask.TokenEnds) {
+		b.Errorf("redriven it expires at %v, want with the token at %v, which is said to be %v", got.Expires, ask.TokenEnds, got.TokenEnds)
+	}
+	b.sleep(time.Hour)
+	b.none("a")
+	b.sweep()
+	redrives(delivery.Filter{Upstream: "a"}, 0)
+	redrives(delivery.Filter{IDs: []string{d.ID}}, 0)
+	b.is(d.ID, delivery.Failed, 0)
+	for range 2 {
+		redrives(delivery.Filter{IDs: []string{d.ID}, TokenEnded: true}, 1)
+		if got := b.is(d.ID, delivery.Queued, 0); !got.Expires.IsZero() {
+			b.Errorf("redriven by somebody who knows it expires at %v", got.Expires)
+		}
+		c := b.one("a", d.ID)
+		b.fails(&c)
+		redrives(delivery.Filter{Upstream: "a"}, 0) // once more it needs somebody who knows
+	}
+}
+
+// A list may begin with the oldest, and its cursor is of no other list.
+func oldestFirst(b *bench) {
+	var want, got []string
+	for _, upstream := range []string{"b", "a", "b", "a", "a"} {
+		want = append(want, b.accept(to(upstream)).ID)
+	}
+	f, cursor := delivery.Filter{Oldest: true}, ""
+	for {
+		page, next, err := b.q.List(b.ctx, f, cursor, 2)
+		b.must(err)
+		for _, d := range page {
+			got = append(got, d.ID)
+		}
+		if next == "" {
+			break
+		}
+		_, _, err = b.q.List(b.ctx, delivery.Filter{}, next, 2)
+		b.wants(err, delivery.ErrCursor)
+		cursor = next
+	}
+	if !slices.Equal(got, want) {
+		b.Errorf("listed %v, want %v", got, want)
 	}
 }

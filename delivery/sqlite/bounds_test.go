@@ -122,7 +122,7 @@ func TestAnOlderFileIsUpgraded(t *testing.T) {
 	if behind.Status != delivery.Created {
 		t.Errorf("what came after it is %s", behind.Status)
 	}
-	if all, err := s.Claim(t.Context(), delivery.Ask{Upstream: "a", Lease: time.Minute}); err != nil || len(all) != 1 || all[0].ID != "old" {
+	if all, err := s.Claim(t.Context(), delivery.Ask{Upstream: "a", Lease: time.Minute}); err != nil || len(all) != 1 || all[0].ID != "old" || all[0].Expires.IsZero() || !all[0].TokenEnds.Equal(all[0].Expires) {
 		t.Errorf("%v, %v", all, err)
 	}
 	if err := s.Close(); err != nil {

@@ -161,8 +161,8 @@ func MakeOld(t *testing.T, path string) {
 		_, err = db.Exec(fmt.Sprintf(schema+"PRAGMA user_version = 1; PRAGMA application_id = %d", applicationID))
 	}
 	if err == nil {
-		_, err = db.Exec(`INSERT INTO delivery(id, tenant, holder, upstream, status, due, not_before, order_key, place, idem_key, fingerprint, correlation, accepted, changed)
-			VALUES ('old', '', '', 'a', 'queued', 0, 0, 'k', 1, 'key', x'00', '', 0, 0); INSERT INTO request VALUES (1, 'POST', '/', '', '', x'')`)
+		_, err = db.Exec(`INSERT INTO delivery(id, tenant, holder, upstream, status, due, not_before, order_key, place, idem_key, fingerprint, correlation, accepted, changed, expires)
+			VALUES ('old', '', '', 'a', 'queued', 0, 0, 'k', 1, 'key', x'00', '', 0, 0, 4102444800000); INSERT INTO request VALUES (1, 'POST', '/', '', '', x'')`)
 	}
 	if err == nil {
 		err = db.Close()

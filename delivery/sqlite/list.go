@@ -13,10 +13,10 @@ import (
 // mostListed is the longest page.
 const mostListed = 1000
 
-// List pages through deliveries, the latest first.
+// List pages through deliveries.
 func (s *Store) List(ctx context.Context, f delivery.Filter, cursor string, most int) (page []delivery.Delivery, next string, err error) {
 	most = max(1, min(most, mostListed))
-	before, err := readCursor(f, cursor)
+	from, err := readCursor(f, cursor)
 	if err != nil {
 		return nil, "", err
 	}
@@ -24,7 +24,11 @@ func (s *Store) List(ctx context.Context, f delivery.Filter, cursor string, most
 	if err != nil {
 		return nil, "", err
 	}
-	rows, err := s.read.QueryContext(ctx, "SELECT "+columns+" FROM delivery d WHERE "+condition+" AND d.seq < ? ORDER BY d.seq DESC LIMIT ?", append(args, before, most+1)...)
+	beyond, order := " AND d.seq < ? ", "DESC"
+	if f.Oldest {
+		beyond, order = " AND d.seq > ? ", "ASC"
+	}
+	rows, err := s.read.QueryContext(ctx, "SELECT "+columns+" FROM delivery d WHERE "+condition+beyond+"ORDER BY d.seq "+order+" LIMIT ?", append(args, from, most+1)...)
 	if err != nil {
 		return nil, "", err
 	}
@@ -55,7 +59,10 @@ func writeCursor(f delivery.Filter, seq int64) string {
 }
 
 func readCursor(f delivery.Filter, cursor string) (seq int64, err error) {
-	if cursor == "" {
+	switch {
+	case cursor == "" && f.Oldest:
+		return 0, nil
+	case cursor == "":
 		return 1<<63 - 1, nil
 	}
 	b, err := base64.RawURLEncoding.DecodeString(cursor)
@@ -66,6 +73,6 @@ func readCursor(f delivery.Filter, cursor string) (seq int64, err error) {
 }
 
 func markOf(f delivery.Filter) []byte {
-	h := sha256.Sum256(fmt.Appendf(nil, "%q %q %q %q %q %q %d", f.IDs, f.Upstream, f.Status, f.Reason, f.Tenant, f.Owner, milli(f.Before)))
+	h := sha256.Sum256(fmt.Appendf(nil, "%q %q %q %q %q %q %d %t", f.IDs, f.Upstream, f.Status, f.Reason, f.Tenant, f.Owner, milli(f.Before), f.Oldest))
 	return h[:8]
 }

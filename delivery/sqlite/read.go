@@ -14,20 +14,20 @@ import (
 
 // columns are what a record is read from.
 const columns = `d.seq, d.id, d.tenant, d.holder, d.upstream, d.status, d.due, d.order_key, d.idem_key, d.correlation,
-	d.attempts, d.starts, d.series, d.fence, d.lease, d.accepted, d.changed, d.expires, d.reason, d.detail`
+	d.attempts, d.starts, d.series, d.fence, d.lease, d.accepted, d.changed, d.expires, d.token_ends, d.reason, d.detail`
 
 // A record is a row of delivery.
 type record struct {
 	delivery.Delivery
 	due, accepted, changed int64
-	lease, expires         sql.NullInt64
+	lease, expires, token  sql.NullInt64
 	orderKey, key          sql.NullString
 }
 
 func (r *record) fields() []any {
 	d := &r.Delivery
 	return []any{&d.Seq, &d.ID, &d.Tenant, &d.Owner, &d.Upstream, &d.Status, &r.due, &r.orderKey, &r.key, &d.Correlation,
-		&d.Attempts, &d.Starts, &d.Series, &d.Fence, &r.lease, &r.accepted, &r.changed, &r.expires, &d.Reason, &d.Detail}
+		&d.Attempts, &d.Starts, &d.Series, &d.Fence, &r.lease, &r.accepted, &r.changed, &r.expires, &r.token, &d.Reason, &d.Detail}
 }
 
 func (r *record) delivery() delivery.Delivery {
@@ -39,6 +39,9 @@ func (r *record) delivery() delivery.Delivery {
 	}
 	if r.expires.Valid {
 		d.Expires = at(r.expires.Int64)
+	}
+	if r.token.Valid {
+		d.TokenEnds = at(r.token.Int64)
 	}
 	return d
 }
@@ -210,10 +213,13 @@ func where(f delivery.Filter) (string, []any, error) {
 	if f.Status != "" {
 		and("d.status = '" + string(f.Status) + "'") // one of few, by the check
 	}
-	for _, by := range [...][2]string{{"upstream", f.Upstream}, {"reason", string(f.Reason)}, {"tenant", f.Tenant}, {"holder", f.Owner}} {
+	for _, by := range [...][2]string{{"upstream", f.Upstream}, {"reason", string(f.Reason)}, {"tenant", f.Tenant}} {
 		if by[1] != "" {
 			and("d."+by[0]+" = ?", by[1])
 		}
+	}
+	if f.Owner != "" {
+		and("d.holder = ? AND d.holder <> ''", f.Owner) // as the index has it
 	}
 	if !f.Before.IsZero() {
 		and("d.changed < ?", milli(f.Before))

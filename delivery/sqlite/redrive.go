@@ -19,9 +19,9 @@ type choice struct {
 	args  []any
 }
 
-func choose(f delivery.Filter, more string, most int) (choice, error) {
+func choose(f delivery.Filter, more string, most int, with ...any) (choice, error) {
 	condition, args, err := where(f)
-	return choice{"SELECT d.seq FROM delivery d WHERE " + condition + more + " ORDER BY d.seq LIMIT ?", append(args, max(1, most))}, err
+	return choice{"SELECT d.seq FROM delivery d WHERE " + condition + more + " ORDER BY d.seq LIMIT ?", append(append(args, with...), max(1, most))}, err
 }
 
 func (c *change) chosen(by choice) ([]int64, error) { return c.seqs(by.query, by.args...) }
@@ -35,7 +35,11 @@ func (s *Store) Redrive(ctx context.Context, f delivery.Filter, most int) (int, 
 		return 0, nil
 	}
 	f.Status = delivery.Failed
-	by, err := choose(f, "", most)
+	more, args := "", []any(nil)
+	if !f.TokenEnded {
+		more, args = " AND (d.token_ends IS NULL OR d.token_ends > ?)", []any{s.wall()}
+	}
+	by, err := choose(f, more, most, args...)
 	if err != nil {
 		return 0, fmt.Errorf("redrive: %w", err)
 	}
@@ -59,7 +63,7 @@ func (s *Store) Redrive(ctx context.Context, f delivery.Filter, most int) (int, 
 }
 
 // redrive begins a new series, at the end of the order key, or at its old place if those that came after it have
-// waited. What had expired does not expire again; what is not to be sent yet waits. The fence goes up, so that nothing that ends late is taken for one
+// waited. What had expired expires with its caller's token, or not again; what is not to be sent yet waits. The fence goes up, so that nothing that ends late is taken for one
 // of this series.
 func (c *change) redrive(seq, now int64) error {
 	var upstream, tenant string
@@ -84,8 +88,8 @@ func (c *change) redrive(seq, now int64) error {
 	}
 	c.moved(upstream, delivery.Failed, to)
 	err = c.w.exec(`UPDATE delivery SET status = ?, place = ?, series = series + 1, fence = fence + 1, attempts = 0, stalls = 0, due = max(not_before, ?), changed = ?, reason = '', detail = '',
-			expires = CASE WHEN expires <= ? THEN NULL ELSE expires END
-		WHERE seq = ? AND status = 'failed'`, string(to), place, now, now, now, seq)
+			expires = CASE WHEN expires > ? THEN expires WHEN token_ends > ? THEN token_ends END
+		WHERE seq = ? AND status = 'failed'`, string(to), place, now, now, now, now, seq)
 	if err != nil || !stops {
 		return err
 	}

@@ -1,7 +1,7 @@
 package sqlite
 
 // version is that of the schema. A file of a newer one is refused, one of an older one is upgraded.
-const version = 3
+const version = 4
 
 // applicationID marks a file as weir's deliveries ("weir" in ASCII).
 const applicationID = 0x77656972
@@ -84,7 +84,8 @@ CREATE INDEX dead ON delivery(seq) WHERE status = 'failed';
 //
 // stops is 1 for a delivery after which those of its order key wait while it is a dead letter. past has the
 // idempotency keys of deliveries that were deleted, with what became of them. answer has those of direct calls, with
-// their first answer; its status is 0 while there is none.
+// their first answer; its status is 0 while there is none. token_ends is when what the caller showed ends: of what came
+// before nobody knows what set expires, so it is taken for that.
 var upgrades = [version - 1]string{`
 ALTER TABLE delivery ADD COLUMN stops INTEGER NOT NULL DEFAULT 0;
 DROP INDEX keyed;
@@ -122,6 +123,10 @@ CREATE TABLE answer (
 );
 CREATE INDEX answer_expires ON answer(expires);
 CREATE INDEX answer_open ON answer(until) WHERE status = 0;
+`, `
+ALTER TABLE delivery ADD COLUMN token_ends INTEGER;
+UPDATE delivery SET token_ends = expires;
+CREATE INDEX held ON delivery(holder, seq) WHERE holder <> '';
 `}
 
 // inLine is what stands in the line of an order key. It is that of an index, word for word, so that the index

@@ -191,6 +191,7 @@ func TestHotStatementsUseTheirIndexes(t *testing.T) {
 		"INDEX died":   "SELECT min(changed) FROM delivery d WHERE d.upstream = ? AND d.status = 'failed'",
 		"INDEX gone":   "SELECT d.seq, coalesce(length(r.body), 0) FROM delivery d LEFT JOIN request r ON r.seq = d.seq WHERE d.status = 'failed' AND d.changed <= ? ORDER BY d.changed LIMIT ?",
 		"past_until":   "SELECT upstream, tenant, idem_key FROM past WHERE until <= ? ORDER BY until LIMIT ?",
+		"INDEX held":   "SELECT d.seq FROM delivery d WHERE 1 AND d.holder = ? AND d.holder <> '' AND d.seq < ? ORDER BY d.seq DESC LIMIT ?",
 		"INDEX waits":  "SELECT d.seq FROM delivery d WHERE 1 AND d.upstream = ? AND d.status IN ('created', 'queued') ORDER BY d.seq LIMIT ?",
 		"INDEX dead":   "SELECT d.seq FROM delivery d WHERE 1 AND d.status = 'failed' AND d.reason = ? ORDER BY d.seq LIMIT ?",
 	} {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/seed1158cd35/weir/delivery"
@@ -24,6 +25,9 @@ type Order struct {
 	Choice
 	All  bool `json:"all,omitempty"`  // an empty choice means all of them, and not a mistake
 	Most int  `json:"most,omitempty"` // at once; 0 means 100
+
+	// TokenEnded redrives those whose callers' tokens have ended, too: they go with what weir itself adds.
+	TokenEnded bool `json:"token_ended,omitempty"`
 }
 
 // A Done is what was done. There may be more to do while Changed is as much as was asked for; with
@@ -50,19 +54,35 @@ func (q *request) changeAll(do string) (any, *refuse.Facts) {
 	if wrong == nil {
 		wrong = o.wrong(do)
 	}
+	if wrong == nil {
+		wrong = q.mayOutlive(&o, do)
+	}
 	if wrong != nil {
 		return nil, wrong
 	}
 	if f.Before.IsZero() {
 		f.Before = time.Now().Add(time.Millisecond).Truncate(time.Millisecond).UTC()
 	}
-	f.Status = cmp.Or(f.Status, delivery.Failed)
+	f.Status, f.TokenEnded = cmp.Or(f.Status, delivery.Failed), o.TokenEnded
 	n, err := q.change(do, f, cmp.Or(o.Most, usual))
 	if err != nil && n == 0 {
 		return nil, q.failed(err)
 	}
-	return done(do, n, f.Before), nil
+	d := done(do, n, f.Before)
+	if do == redrive && n < cmp.Or(o.Most, usual) && !o.TokenEnded && q.left(f) {
+		d.Note = strings.TrimPrefix(d.Note+"; "+leaves, "; ")
+	}
+	return d, nil
 }
+
+// left reports whether a redrive left some of what it was to redrive, which it does if their callers' tokens have ended.
+func (q *request) left(f delivery.Filter) bool {
+	page, _, err := q.queue.List(q.Context(), f, "", 1)
+	return err == nil && len(page) > 0
+}
+
+// leaves is what people must know of deliveries that are left.
+const leaves = "some are left, as their callers' tokens have ended: those have to be handed in again, or an operator redrives them with token_ended"
 
 func readOrder(body io.ReadCloser, o *Order) error {
 	d := json.NewDecoder(http.MaxBytesReader(nil, body, longestOrder))
@@ -116,10 +136,20 @@ func (q *request) changeOne(id, do string) (any, *refuse.Facts) {
 	if f != nil {
 		return nil, f
 	}
+	var o Order
+	if err := readOrder(q.Body, &o); err != nil && err != io.EOF {
+		return nil, bad("body", `want none, or {"token_ended":true}: `+err.Error())
+	}
+	if !o.Choice.empty() || o.Status != "" || o.All || o.Most != 0 {
+		return nil, bad("body", "chooses deliveries, but the path names one")
+	}
+	if f := q.mayOutlive(&o, do); f != nil {
+		return nil, f
+	}
 	if do == redrive && d.Status != delivery.Failed || d.Status == delivery.Processing || d.Status == delivery.Completed {
 		return nil, conflict(do, &d)
 	}
-	n, err := q.change(do, delivery.Filter{IDs: []string{id}, Status: d.Status}, 1)
+	n, err := q.change(do, delivery.Filter{IDs: []string{id}, Status: d.Status, TokenEnded: o.TokenEnded}, 1)
 	if err != nil {
 		return nil, q.failed(err)
 	}
@@ -129,7 +159,23 @@ func (q *request) changeOne(id, do string) (any, *refuse.Facts) {
 	if d, f = q.get(id); f != nil {
 		return nil, f
 	}
+	if do == redrive && d.Status == delivery.Failed && !d.TokenEnds.IsZero() {
+		f = refused(http.StatusConflict, conflicting, "cannot redrive the delivery: its caller's token ended at %s; it has to be handed in again, or an operator redrives it with token_ended, with the credentials that weir adds", d.TokenEnds.UTC().Format(time.RFC3339))
+		f.Details = map[string]any{"field": "token_ends", "reason": "has passed"}
+		return nil, f
+	}
 	return nil, conflict(do, &d)
+}
+
+// mayOutlive refuses to redrive what a caller's token gave no right to any more, but for operators.
+func (q *request) mayOutlive(o *Order, do string) *refuse.Facts {
+	switch {
+	case o.TokenEnded && do != redrive:
+		return bad("token_ended", "says what is redriven; leave it out")
+	case o.TokenEnded && !q.who.Operator:
+		return refused(http.StatusForbidden, refuse.Forbidden, "token_ended: only operators redrive what a caller's token gave a right to that has ended; hand the request in again")
+	}
+	return nil
 }
 
 // conflict says why something cannot be done with a delivery as it stands.

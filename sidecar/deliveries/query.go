@@ -23,7 +23,7 @@ const (
 )
 
 // parameters are what a list may be asked by.
-var parameters = []string{"id", "upstream", "status", "reason", "owner", "older", "before", "limit", "cursor"}
+var parameters = []string{"id", "upstream", "status", "reason", "owner", "older", "before", "oldest", "limit", "cursor"}
 
 // A Choice says which deliveries are meant.
 type Choice struct {
@@ -50,6 +50,12 @@ func (q *request) list() (any, *refuse.Facts) {
 			return nil, bad("before", "want an instant such as 2027-01-31T12:00:00Z")
 		}
 	}
+	oldest := false
+	if v := values.Get("oldest"); v != "" {
+		if oldest, err = strconv.ParseBool(v); err != nil {
+			return nil, bad("oldest", "want true or false")
+		}
+	}
 	limit := usual
 	if v := values.Get("limit"); v != "" {
 		if limit, err = strconv.Atoi(v); err != nil || limit < 1 || limit > most {
@@ -64,6 +70,7 @@ func (q *request) list() (any, *refuse.Facts) {
 	if f != nil {
 		return nil, f
 	}
+	filter.Oldest = oldest
 	page, next, err := q.queue.List(q.Context(), filter, cursor, limit)
 	if err != nil {
 		return nil, q.failed(err)

@@ -33,7 +33,8 @@ type View struct {
 	Receipt
 	Changed     time.Time `json:"changed"` // when it came to its status
 	Expires     time.Time `json:"expires,omitzero"`
-	Series      int       `json:"series"` // 1, and one more with each redrive
+	TokenEnds   time.Time `json:"token_ends,omitzero"` // that the caller showed; a redrive needs token_ended after it
+	Series      int       `json:"series"`              // 1, and one more with each redrive
 	Owner       string    `json:"owner,omitempty"`
 	Key         string    `json:"idempotency_key,omitempty"`
 	OrderKey    string    `json:"order_key,omitempty"`
@@ -44,7 +45,7 @@ type View struct {
 }
 
 func viewOf(d *delivery.Delivery) View {
-	return View{Receipt: ReceiptOf(d), Changed: d.Changed, Expires: d.Expires, Series: d.Series, Owner: d.Owner, Key: d.Key,
+	return View{Receipt: ReceiptOf(d), Changed: d.Changed, Expires: d.Expires, TokenEnds: d.TokenEnds, Series: d.Series, Owner: d.Owner, Key: d.Key,
 		OrderKey: d.OrderKey, Correlation: d.Correlation, Method: d.Method, Path: d.Path, Bytes: len(d.Body)}
 }
 

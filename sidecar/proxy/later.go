@@ -77,6 +77,7 @@ func (t *trip) lasts(r *http.Request, q *delivery.Request, now time.Time) *deliv
 	if end.IsZero() {
 		return nil
 	}
+	q.TokenEnds = end
 	last := q.Expires
 	if last.IsZero() {
 		s, _ := delivery.ScheduleOf(t.to.Schedule)

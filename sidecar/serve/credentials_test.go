@@ -118,7 +118,7 @@ func TestADeliveryDoesNotOutliveItsToken(t *testing.T) {
 		}
 		if name == "it lasts" {
 			d, err := m.run.deliveries.Get(t.Context(), r.ID)
-			if left := time.Until(d.Expires); err != nil || left > time.Hour || left < 50*time.Minute {
+			if left := time.Until(d.Expires); err != nil || left > time.Hour || left < 50*time.Minute || !d.TokenEnds.Equal(d.Expires) {
 				t.Errorf("its delivery ends in %v: %v", left, err)
 			}
 		}
@@ -133,7 +133,7 @@ func TestTheCallersOwnEndCounts(t *testing.T) {
 	token := "Authorization: Bearer eyJhbGciOiJub25lIn0." + base64.RawURLEncoding.EncodeToString([]byte(claims)) + ".c2ln"
 	_, r, text := m.post("/box/x", "x", token, "Weir-Deliver-Before: "+time.Now().Add(5*time.Minute).UTC().Format(time.RFC3339))
 	d, err := m.run.deliveries.Get(t.Context(), r.ID)
-	if left := time.Until(d.Expires); err != nil || left > 5*time.Minute {
+	if left := time.Until(d.Expires); err != nil || left > 5*time.Minute || !d.TokenEnds.After(d.Expires) {
 		t.Errorf("it ends in %v, want 5m: %v, %s", left, err, text)
 	}
 }
