@@ -163,7 +163,7 @@ func (w *walk) pass(ctx context.Context, d step) (_ step, err error) {
 // meet waits until this process has heard once which pauses there are. An attempt that
 // follows another is not made while the upstream drains.
 func (w *walk) meet(ctx context.Context) (step, error) {
-	if w.attempt > 1 && w.u.bell.tolled.Load() {
+	if w.attempt > 1 && w.u.sleepers.closed.Load() {
 		return no(ShuttingDown, soon), nil
 	}
 	if !w.u.pauses.Unmet() {
@@ -211,7 +211,7 @@ func (w *walk) askFirst(ctx context.Context) (step, error) {
 
 // doze waits for the end of a pause, and asks again.
 func (w *walk) doze(ctx context.Context, d time.Duration) (step, error) {
-	opened, err := w.u.bell.sleep(ctx, w.breaker, min(d, nap))
+	opened, err := w.u.sleepers.sleep(ctx, w.breaker, min(d, nap))
 	w.now = w.u.clock.Now()
 	if opened && err == nil {
 		if d := w.hears(); d.refused() {

@@ -127,7 +127,7 @@ func (w *walk) fetch(ctx context.Context) (step, error) {
 // other limits come in force, which it reports.
 func (w *walk) askStore(ctx context.Context, until time.Duration, at int) (v limit.Verdict, opened bool, err error) {
 	w.u.pauses.asks(w.now)
-	inner, s, done := w.u.bell.hearing(ctx, w.breaker)
+	inner, s, done := w.u.sleepers.context(ctx, w.breaker)
 	defer done()
 	if s.goesBy(w.charged); w.charged.moved(w.u.live.Load()) {
 		return v, true, nil

@@ -14,7 +14,7 @@ func (w *walk) askGates(ctx context.Context) (d step, err error) {
 			w.undo()
 		}
 	}()
-	inner, opens, done := w.u.bell.hearing(ctx, w.breaker)
+	inner, opens, done := w.u.sleepers.context(ctx, w.breaker)
 	defer done()
 	for _, g := range w.u.options.Gates {
 		report, err := g.Admit(inner, *w.call)

@@ -219,7 +219,7 @@ func (p *pausing) resumed(now time.Duration, lifted []pause.Subject, by string) 
 	}
 	if len(lifted) > 0 {
 		p.u.lines.Kick()
-		p.u.bell.lift()
+		p.u.sleepers.wakeLooking()
 	}
 	for _, of := range lifted {
 		p.tell(p.u.options.Events.Resumed, now, of, &pause.Entry{}, by)

@@ -132,7 +132,7 @@ func (w *walk) ends(ctx context.Context, s *stander, at line.Place) (step, error
 // rests waits for the end of a pause, or until it is lifted, out of the way of those whom it
 // does not concern.
 func (w *walk) rests(ctx context.Context, d time.Duration) (step, error) {
-	opened, err := w.u.bell.sleep(ctx, w.breaker, min(d, nap))
+	opened, err := w.u.sleepers.sleep(ctx, w.breaker, min(d, nap))
 	w.now = w.u.clock.Now()
 	if opened && err == nil {
 		return w.roused(), nil

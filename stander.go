@@ -93,7 +93,7 @@ func (s *stander) Ask(now, since time.Duration) line.Step {
 // over reports whether the call need not wait here any more.
 func (s *stander) over(now time.Duration) bool {
 	v := s.u.live.Load()
-	return s.u.bell.tolled.Load() || isOpen(now, s.breaker) || s.charged.moved(v)
+	return s.u.sleepers.closed.Load() || isOpen(now, s.breaker) || s.charged.moved(v)
 }
 
 // take takes what the call costs, unless it is for others to take some of it before. A guess that has

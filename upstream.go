@@ -41,20 +41,20 @@ type Fleet interface {
 // concurrent use and shared by everyone who calls that API. There is no zero Upstream: New makes one.
 //
 // A decision takes no lock of its own. Where others are taken together it is in this order: setting,
-// pausing.obeying, then those of packages line and limit. While the bell's is held nothing else is
+// pausing.obeying, then those of packages line and limit. While that of sleepers is held nothing else is
 // locked, and none is held while a call waits.
 type Upstream struct {
-	name    string
-	options Options
-	clock   clock.Clock
-	live    atomic.Pointer[live]
-	latest  latest      // instant of a recent decision
-	counts  *Counts     // nil if nobody reads them
-	lines   *line.Lines // of those who wait for limits
-	bell    bell        // of those who sleep
-	pauses  pausing
-	setting sync.Mutex // one Set or Close at a time
-	leave   func()     // takes the breakers out of the fleet; nil if they are in none
+	name     string
+	options  Options
+	clock    clock.Clock
+	live     atomic.Pointer[live]
+	latest   latest      // instant of a recent decision
+	counts   *Counts     // nil if nobody reads them
+	lines    *line.Lines // of those who wait for limits
+	sleepers sleepers    // of those who sleep
+	pauses   pausing
+	setting  sync.Mutex // one Set or Close at a time
+	leave    func()     // takes the breakers out of the fleet; nil if they are in none
 }
 
 // New makes an upstream, or says everything that is wrong with its policy, as joined FieldErrors.
@@ -68,7 +68,7 @@ func New(name string, p Policy, o Options) (*Upstream, error) {
 	if u.clock == nil {
 		u.clock = clock.System
 	}
-	u.bell.clock, u.pauses.u = u.clock, u
+	u.sleepers.clock, u.pauses.u = u.clock, u
 	u.lines = line.NewLines(u.clock, Fair{}.lines())
 	if o.Events.Counts != nil || o.Events.Violated != nil {
 		u.counts = &Counts{upstream: name, known: make(map[string]*tallies)}
@@ -90,7 +90,7 @@ func (u *Upstream) Name() string { return u.name }
 // as ShuttingDown, those whose attempt failed get its answer in place of another one, and so
 // it is for all that come. Attempts that are under way, and calls that need not wait, go on.
 func (u *Upstream) Drain() {
-	u.bell.toll()
+	u.sleepers.wakeAll()
 	u.lines.End(errOpened)
 	for _, f := range u.live.Load().flights() {
 		f.line.End(errOpened)
@@ -120,11 +120,11 @@ func (u *Upstream) Set(p Policy) error {
 		return fmt.Errorf("upstream %s: %w", u.name, err)
 	}
 	u.live.Store(next)
-	u.bell.move(next)
+	u.sleepers.wakeMoved(next)
 	u.lines.Fail(errMoved, func(a line.Asker) bool { return a.(*stander).charged.moved(next) })
 	u.lines.Set(next.policy.Fair.lines())
 	u.lines.Kick()
-	u.bell.lift()
+	u.sleepers.wakeLooking()
 	flights := next.flights()
 	for _, f := range flights {
 		f.line.Kick()
@@ -140,7 +140,7 @@ func (u *Upstream) Set(p Policy) error {
 // opened tells all who wait for a breaker's calls that it is open.
 func (u *Upstream) opened() {
 	now := u.clock.Now()
-	u.bell.ring(now)
+	u.sleepers.wakeOpened(now)
 	u.lines.Fail(errOpened, func(a line.Asker) bool { return isOpen(now, a.(*stander).breaker) })
 	if v := u.live.Load(); v != nil {
 		for _, f := range v.flights() {

@@ -75,7 +75,7 @@ func tooLate(ctx context.Context, now, deadline time.Duration) bool {
 // the upstream drains. If it refuses, nothing is held any more.
 func (w *walk) hears() step {
 	d := w.ticket.ask(w.now)
-	if !d.refused() && w.u.bell.tolled.Load() {
+	if !d.refused() && w.u.sleepers.closed.Load() {
 		w.giveBack(w.now)
 		d = no(ShuttingDown, soon)
 	}

@@ -58,7 +58,7 @@ type flight struct {
 	probes string // the group
 
 	// Of the goroutine that sends.
-	hold     *hold // of the claim; nil if there is none
+	work     *work // of the claim; nil if there is none
 	launched bool  // it was claimed in time, and is sent
 	began    time.Time
 }
@@ -97,7 +97,7 @@ func (f *flight) run(ctx context.Context) {
 	case f.launched:
 		f.passes()
 		f.ended(ctx, a)
-	case f.hold != nil: // claimed, and not sent
+	case f.work != nil: // claimed, and not sent
 		f.record(ctx, End{To: Queued, GiveBack: true})
 	default:
 		f.notLaunched(ctx, a)
@@ -124,7 +124,7 @@ func (f *flight) launch(ctx context.Context, cancel context.CancelCauseFunc) err
 		return errTaken
 	}
 	f.d, f.began = all[0], now
-	f.hold = w.hold(f.d.Claim(), now, cancel)
+	f.work = w.begin(f.d.Claim(), now, cancel)
 	if time.Since(now) >= w.Lease-w.Margin {
 		return errLate
 	}
@@ -147,7 +147,7 @@ func (f *flight) notLaunched(ctx context.Context, a Answer) {
 // charge counts an attempt of what could not even be sent.
 func (f *flight) charge(ctx context.Context, a Answer) {
 	if err := f.launch(ctx, func(error) {}); err != nil {
-		if f.hold != nil { // claimed, but too late
+		if f.work != nil { // claimed, but too late
 			f.record(ctx, End{To: Queued, GiveBack: true})
 		}
 		return

@@ -63,9 +63,9 @@ func said(a *Answer) string {
 // record stores how an attempt ended. A queue that cannot store it now is asked again as long as
 // the worker has time: an end that is not recorded is an attempt that is repeated.
 func (f *flight) record(ctx context.Context, e End) {
-	defer f.p.w.release(f.hold)
+	defer f.p.w.release(f.work)
 	w := f.p.w
-	w.outlives(f.hold)
+	w.outlives(f.work)
 	e.Claim = f.d.Claim()
 	store := context.WithoutCancel(ctx)
 	for wait := 50 * time.Millisecond; ; wait = min(2*wait, 5*time.Second) {

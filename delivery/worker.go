@@ -32,7 +32,7 @@ type Worker struct {
 	mu       sync.Mutex
 	pumps    map[string]*pump
 	gone     map[string]time.Time // upstreams that are missing, and since when; of Run alone
-	held     map[Claim]*hold
+	works    map[Claim]*work
 	stopping bool
 	hard     context.Context // ends when the grace is over
 	all      sync.WaitGroup
@@ -54,7 +54,7 @@ func (w *Worker) Run(ctx context.Context) {
 	defer cut(nil)
 	w.mu.Lock()
 	w.defaults()
-	w.pumps, w.held = make(map[string]*pump), make(map[Claim]*hold)
+	w.pumps, w.works = make(map[string]*pump), make(map[Claim]*work)
 	w.gone, w.hard, w.pumpCtx = make(map[string]time.Time), hard, ctx
 	w.mu.Unlock()
 	w.all.Go(func() { w.renews(ctx) })

@@ -7,7 +7,7 @@ import (
 
 	"github.com/seed1158cd35/weir/fleet"
 	"github.com/seed1158cd35/weir/internal/cli"
-	"github.com/seed1158cd35/weir/internal/crowd"
+	"github.com/seed1158cd35/weir/internal/connlimit"
 	"github.com/seed1158cd35/weir/sidecar/config"
 	"github.com/seed1158cd35/weir/sidecar/serve"
 )
@@ -43,7 +43,7 @@ func check(ctx context.Context, w world) error {
 		fmt.Fprintf(w.out, "while the %s store is away: %s\n", s.Kind(), withoutStore(*s))
 	}
 	if file.Bounds != (config.Bounds{}) {
-		b := file.Bounds.WithDefaults(crowd.Files())
+		b := file.Bounds.WithDefaults(connlimit.Files())
 		fmt.Fprintf(w.out, "at each listener: %d connections (%d of one address), %d requests in flight (%d of one caller, %d streams of one connection)\n",
 			b.Connections, b.CallerConnections, b.Requests, b.CallerRequests, b.Streams)
 	}

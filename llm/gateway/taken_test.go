@@ -147,7 +147,7 @@ func TestAzureHasItsKeyWhereItsTokenWas(t *testing.T) {
 	b := before(t, gateway.Options{}, quick(), p.url())
 	u := elsewhere(t, gateway.Options{Key: "of-weir"}, p.url())
 	u.Name = "chat"
-	if err := b.p.SetAll(proxy.Door{Auth: &auth.Auth{Tokens: []auth.Token{{Name: "app", SHA256: auth.Hash(token)}}}}, []proxy.Upstream{u}); err != nil {
+	if err := b.p.SetAll(proxy.Access{Auth: &auth.Auth{Tokens: []auth.Token{{Name: "app", SHA256: auth.Hash(token)}}}}, []proxy.Upstream{u}); err != nil {
 		t.Fatal(err)
 	}
 	for _, path := range []string{"/openai/deployments/gpt-4o/chat/completions?api-version=2024-06-01", "/openai/v1/chat/completions"} {

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/seed1158cd35/weir"
-	"github.com/seed1158cd35/weir/internal/crowd"
+	"github.com/seed1158cd35/weir/internal/connlimit"
 	"github.com/seed1158cd35/weir/observe"
 )
 
@@ -34,10 +34,10 @@ func TestDocumentListsWhatIsExported(t *testing.T) {
 	_, reg := everything(t)
 	fleetEverything(reg)
 	modelsEverything(reg)
-	doorsEverything(reg)
+	everyListener(reg)
 	deliveriesEverything(reg)
 	Buffers(reg)
-	Crowds(reg, map[string]*crowd.Crowd{"listen": crowd.New(crowd.Bounds{}, nil)})
+	ListenerUse(reg, map[string]*connlimit.Limiter{"listen": connlimit.New(connlimit.Bounds{}, nil)})
 	families, err := reg.Gather()
 	if err != nil {
 		t.Fatal(err)

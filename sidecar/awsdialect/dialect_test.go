@@ -355,7 +355,7 @@ func TestWeirsOwnTroubleIsNamed(t *testing.T) {
 
 // A token of weir's is no key of Bedrock's, wherever a caller shows it: the request is signed.
 func TestAnyTokenOfWeirsIsSignedFor(t *testing.T) {
-	const token = "a token that the door knows"
+	const token = "a token that the proxy knows"
 	far := make(chan http.Header, 1)
 	api := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { far <- r.Header }))
 	defer api.Close()
@@ -369,8 +369,8 @@ func TestAnyTokenOfWeirsIsSignedFor(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	door := proxy.Door{Auth: &auth.Auth{Tokens: []auth.Token{{Name: "app", SHA256: auth.Hash(token)}}}}
-	if err := px.SetAll(door, []proxy.Upstream{{Name: "aws", URL: at, Dialect: d, Policy: weir.Policy{Undeclared: true}}}); err != nil {
+	access := proxy.Access{Auth: &auth.Auth{Tokens: []auth.Token{{Name: "app", SHA256: auth.Hash(token)}}}}
+	if err := px.SetAll(access, []proxy.Upstream{{Name: "aws", URL: at, Dialect: d, Policy: weir.Policy{Undeclared: true}}}); err != nil {
 		t.Fatal(err)
 	}
 	s := httptest.NewServer(px)

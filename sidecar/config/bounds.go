@@ -1,9 +1,9 @@
 package config
 
-import "github.com/seed1158cd35/weir/internal/crowd"
+import "github.com/seed1158cd35/weir/internal/connlimit"
 
 // Bounds are what callers may have at once, at each listener; 0 means the default.
-type Bounds = crowd.Bounds
+type Bounds = connlimit.Bounds
 
 var boundFields = []field[Bounds]{
 	one("connections", count[int](1), func(b *Bounds) *int { return &b.Connections }, "8192, or a quarter of the files that the process may open", "Connections. One too many takes the place of that which has served nothing for longest; if all serve something, it is closed."),

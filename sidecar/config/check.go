@@ -38,10 +38,10 @@ type place struct {
 
 // checkRoutes complains of routes that are there twice.
 func (d *decoder) checkRoutes(places []place) {
-	type door struct{ host, path string }
-	first := make(map[door]place)
+	type route struct{ host, path string }
+	first := make(map[route]place)
 	for _, p := range places {
-		at := door{p.Host, p.Path}
+		at := route{p.Host, p.Path}
 		before, clash := first[at]
 		if !clash {
 			first[at] = p

@@ -104,7 +104,7 @@ func (t *trip) tokenEnds(r *http.Request) (end time.Time) {
 			end = at
 		}
 	}
-	if a := t.table.door.Auth; a != nil && a.ClientCAs != nil && r.TLS != nil && len(r.TLS.PeerCertificates) > 0 {
+	if a := t.table.access.Auth; a != nil && a.ClientCAs != nil && r.TLS != nil && len(r.TLS.PeerCertificates) > 0 {
 		sooner(r.TLS.PeerCertificates[0].NotAfter)
 	}
 	for _, secret := range presented(r) {

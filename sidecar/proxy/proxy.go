@@ -34,7 +34,7 @@ type Proxy struct {
 	reverse *httputil.ReverseProxy // of what leaves HTTP
 }
 
-// New makes a proxy with the zero Door. Every upstream has the options.
+// New makes a proxy with the zero Access. Every upstream has the options.
 func New(upstreams []Upstream, o weir.Options) (*Proxy, error) {
 	p := &Proxy{options: o}
 	p.reverse = &httputil.ReverseProxy{
@@ -53,15 +53,15 @@ func New(upstreams []Upstream, o weir.Options) (*Proxy, error) {
 // requests under way go on as they began. If one is wrong, nothing changes for
 // requests, and the error says what is wrong.
 func (p *Proxy) Set(upstreams []Upstream) error {
-	var door Door
+	var access Access
 	if t := p.table.Load(); t != nil {
-		door = t.door
+		access = t.access
 	}
-	return p.SetAll(door, upstreams)
+	return p.SetAll(access, upstreams)
 }
 
-// SetAll is Set with another Door, in one step.
-func (p *Proxy) SetAll(d Door, upstreams []Upstream) error {
+// SetAll is Set with another Access, in one step.
+func (p *Proxy) SetAll(d Access, upstreams []Upstream) error {
 	p.setting.Lock()
 	defer p.setting.Unlock()
 	if err := Check(upstreams); err != nil {
@@ -102,12 +102,12 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !ok {
 		return
 	}
-	if f := t.door.take(r, who); f != nil {
+	if f := t.access.take(r, who); f != nil {
 		f.RetryAfter(w.Header())
 		f.Write(w)
 		return
 	}
-	defer t.door.leave(r, who)
+	defer t.access.leave(r, who)
 	trip := &trip{to: to, path: path, stream: by.Stream, id: id, who: who, table: t}
 	if by.later(r) {
 		p.deliver(w, r, trip)
@@ -121,7 +121,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // Serve sends a request on to an upstream by its name, whatever its routes: its path is
-// that at the upstream. It is for a program's own requests, which do not come in at the door. An error means that there is
+// that at the upstream. It is for a program's own requests, which come in at no listener. An error means that there is
 // no such upstream, or that the answer broke off.
 func (p *Proxy) Serve(upstream string, w http.ResponseWriter, r *http.Request) error {
 	t := p.table.Load()
@@ -167,7 +167,7 @@ func (p *Proxy) send(w http.ResponseWriter, r *http.Request, trip *trip) {
 	}
 	if f == nil {
 		if f = trip.undeclared(); f != nil {
-			trip.table.door.tell(undeclared)
+			trip.table.access.tell(undeclared)
 		}
 	}
 	if f != nil {
@@ -186,16 +186,16 @@ func (p *Proxy) send(w http.ResponseWriter, r *http.Request, trip *trip) {
 // enter finds where a request goes, or answers it.
 func (t *table) enter(w http.ResponseWriter, r *http.Request) (to *target, path string, by *Route, g guest, ok bool) {
 	if why, f := t.problem(r); f != nil {
-		t.door.refuse(w, why, f)
+		t.access.refuse(w, why, f)
 		return nil, "", nil, g, false
 	}
-	g, f := t.door.enter(r)
+	g, f := t.access.enter(r)
 	if f != nil {
 		w.Header().Set("WWW-Authenticate", "Bearer")
-		if t.door.Auth.ClientCAs != nil {
+		if t.access.Auth.ClientCAs != nil {
 			w.Header().Set("Connection", "close") // a new connection may show another certificate
 		}
-		t.door.refuse(w, noCaller, f)
+		t.access.refuse(w, noCaller, f)
 		return nil, "", nil, g, false
 	}
 	to, path, rest, by, ok := t.find(r)
@@ -204,12 +204,12 @@ func (t *table) enter(w http.ResponseWriter, r *http.Request) (to *target, path 
 			Details: map[string]any{"host": r.Host, "path": rawPath(r)}}).Write(w)
 		return nil, "", nil, g, false
 	}
-	why, f := t.door.admit(r, g, to)
+	why, f := t.access.admit(r, g, to)
 	if f == nil {
 		why, f = to.stray(rest)
 	}
 	if f != nil {
-		t.door.refuse(w, why, f)
+		t.access.refuse(w, why, f)
 		return nil, "", nil, g, false
 	}
 	return to, path, by, g, true

@@ -17,8 +17,8 @@ import (
 type table struct {
 	entries []entry
 	targets map[string]*target
-	door    Door
-	hosts   []string // that routes and the door name
+	access  Access
+	hosts   []string // that routes and the access name
 }
 
 type entry struct {
@@ -27,8 +27,8 @@ type entry struct {
 }
 
 // newTable puts upstreams into force, keeping what can be kept of the old one.
-func newTable(d Door, upstreams []Upstream, old *table, o weir.Options, own *own) (*table, error) {
-	t := &table{targets: make(map[string]*target), door: d}
+func newTable(d Access, upstreams []Upstream, old *table, o weir.Options, own *own) (*table, error) {
+	t := &table{targets: make(map[string]*target), access: d}
 	for _, h := range d.Hosts {
 		t.hosts = append(t.hosts, hosts.Name(h))
 	}

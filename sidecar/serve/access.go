@@ -26,15 +26,15 @@ type access struct {
 
 // An entry is what a file says of that, its secrets read.
 type entry struct {
-	door  proxy.Door
+	calls proxy.Access
 	admin *auth.Auth
 	names []string
 }
 
 // readEntry reads the secrets and the certificates that a file names.
 func (s *Server) readEntry(file *config.File) (e entry, err error) {
-	e.door = proxy.Door{Hosts: file.Hosts, Origins: file.Origins, Open: file.Open, Crowd: s.crowds[atCalls], Refused: s.turned}
-	if e.door.Auth, err = file.Callable.Auth(s.with.Env, os.ReadFile); err != nil {
+	e.calls = proxy.Access{Hosts: file.Hosts, Origins: file.Origins, Open: file.Open, ConnLimit: s.connLimits[atCalls], Refused: s.turned}
+	if e.calls.Auth, err = file.Callable.Auth(s.with.Env, os.ReadFile); err != nil {
 		return e, fmt.Errorf("listen: %w", err)
 	}
 	if e.admin, err = file.AdminAccess.Auth(s.with.Env, os.ReadFile); err != nil {
@@ -59,9 +59,9 @@ func veilOf(file *config.File, env func(string) (string, bool)) (*veil.Veil, err
 	return veil.New(secret, file.Harmless), nil
 }
 
-// newDoors are the metrics of listeners, every reason shown from the start.
-func newDoors(registry prometheus.Registerer) *weirprom.Doors {
-	d := weirprom.NewDoors(registry)
+// newListeners are the metrics of listeners, every reason shown from the start.
+func newListeners(registry prometheus.Registerer) *weirprom.Listeners {
+	d := weirprom.NewListeners(registry)
 	for _, why := range proxy.Whys {
 		d.Begin("listen", string(why))
 	}
@@ -71,11 +71,11 @@ func newDoors(registry prometheus.Registerer) *weirprom.Doors {
 }
 
 // turned counts what was turned away at the listener of calls.
-func (s *Server) turned(why proxy.Why) { s.doors.Refused("listen", string(why)) }
+func (s *Server) turned(why proxy.Why) { s.turnedAway.Refused("listen", string(why)) }
 
 // put puts an entry into force.
 func (a *access) put(e entry) {
-	a.callers.Store(e.door.Auth)
+	a.callers.Store(e.calls.Auth)
 	a.admin.Store(e.admin)
 	a.names.Store(&e.names)
 }

@@ -14,7 +14,7 @@ import (
 
 	"github.com/seed1158cd35/weir/fleet"
 	"github.com/seed1158cd35/weir/internal/auth"
-	"github.com/seed1158cd35/weir/internal/crowd"
+	"github.com/seed1158cd35/weir/internal/connlimit"
 	"github.com/seed1158cd35/weir/sidecar/config"
 	"github.com/seed1158cd35/weir/sidecar/decide"
 	"github.com/seed1158cd35/weir/sidecar/envoy"
@@ -69,7 +69,7 @@ func (s *Server) newDecider(store fleet.Store) (err error) {
 			Rights: func(caller string) decide.Rights { return d.about.Load().rights[caller] },
 			Scopes: func(upstream string) decide.Scopes { return d.about.Load().scopes[upstream] },
 			Veil:   s.veil, Deliveries: s.deliveries.callers(),
-			Log: s.log, MaxWait: c.MaxWait, MaxPermits: c.MaxPermits, Turned: func(why string) { s.doors.Refused("decide", why) },
+			Log: s.log, MaxWait: c.MaxWait, MaxPermits: c.MaxPermits, Turned: func(why string) { s.turnedAway.Refused("decide", why) },
 		}
 		if d.front, err = s.with.Listen(c.Listen); err != nil {
 			return fmt.Errorf("decide: listen: %w; set it to a free address", err)
@@ -85,7 +85,7 @@ func (s *Server) newDecider(store fleet.Store) (err error) {
 }
 
 func (d *decider) newEnvoy(s *Server, c *config.Decide, store fleet.Store) (err error) {
-	o := envoy.Options{Auth: d.check, Streams: uint32(s.crowds[atGRPC].Bounds().Streams), Veil: s.veil, Events: envoy.Events{Reloaded: func(e envoy.Reload) {
+	o := envoy.Options{Auth: d.check, Streams: uint32(s.connLimits[atGRPC].Bounds().Streams), Veil: s.veil, Events: envoy.Events{Reloaded: func(e envoy.Reload) {
 		if e.Err != nil {
 			s.log.Error("rules for envoy: the old ones stay", "error", e.Err.Error())
 		} else {
@@ -123,18 +123,18 @@ func (d *decider) start(ctx context.Context, s *Server, failed chan<- error) {
 	}
 	if d.front != nil {
 		d.http = &http.Server{
-			Handler: s.crowds[atDecide].Handler(d.api.Handler()), ConnContext: crowd.Context, HTTP2: s.crowds.streams(atDecide), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second,
+			Handler: s.connLimits[atDecide].Handler(d.api.Handler()), ConnContext: connlimit.Context, HTTP2: s.connLimits.streams(atDecide), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second,
 			WriteTimeout: max(s.file.Decide.MaxWait, s.longestJobWait()) + time.Minute, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10,
 			ErrorLog: log.New(complaints{s.log}, "", 0),
 		}
-		l := s.crowds[atDecide].Listen(d.front)
+		l := s.connLimits[atDecide].Listen(d.front)
 		if s.file.TLS != nil {
 			l = tls.NewListener(l, auth.TLS(s.tls(), d.auth.Load, false))
 		}
 		go func() { failed <- d.http.Serve(l) }()
 	}
 	if d.envoy != nil {
-		l := s.crowds[atGRPC].Hold(d.grpc)
+		l := s.connLimits[atGRPC].Hold(d.grpc)
 		go func() { failed <- d.envoy.Serve(l) }()
 		go d.envoy.Watch(ctx, s.file.Decide.Reload)
 	}

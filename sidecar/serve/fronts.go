@@ -8,7 +8,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/seed1158cd35/weir/internal/crowd"
+	"github.com/seed1158cd35/weir/internal/connlimit"
 	"github.com/seed1158cd35/weir/internal/front"
 )
 
@@ -23,7 +23,7 @@ func (s *Server) front(ctx context.Context) *http.Server {
 		Handler:           http.HandlerFunc(s.serveCall),
 		BaseContext:       func(net.Listener) context.Context { return ctx },
 		ConnContext:       known,
-		HTTP2:             s.crowds.streams(atCalls),
+		HTTP2:             s.connLimits.streams(atCalls),
 		Protocols:         protocols,
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       2 * time.Minute,
@@ -39,7 +39,7 @@ func (s *Server) front(ctx context.Context) *http.Server {
 func (s *Server) serveCall(w http.ResponseWriter, r *http.Request) {
 	s.calls.begin()
 	defer s.calls.end()
-	defer crowd.Serving(r)()
+	defer connlimit.Serving(r)()
 	if front.Doubtful(r.Context()) {
 		w.Header().Set("Connection", "close")
 	}
@@ -48,7 +48,7 @@ func (s *Server) serveCall(w http.ResponseWriter, r *http.Request) {
 
 func (s *Server) back() *http.Server {
 	return &http.Server{
-		Handler: s.crowds[atAdmin].Handler(s.page.Handler()), ConnContext: crowd.Context, HTTP2: s.crowds.streams(atAdmin), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second,
+		Handler: s.connLimits[atAdmin].Handler(s.page.Handler()), ConnContext: connlimit.Context, HTTP2: s.connLimits.streams(atAdmin), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second,
 		WriteTimeout: time.Minute, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 16 << 10,
 		ErrorLog: log.New(complaints{s.log}, "", 0),
 	}

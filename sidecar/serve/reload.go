@@ -6,7 +6,7 @@ import (
 	"reflect"
 	"slices"
 
-	"github.com/seed1158cd35/weir/internal/crowd"
+	"github.com/seed1158cd35/weir/internal/connlimit"
 	"github.com/seed1158cd35/weir/sidecar/config"
 	"github.com/seed1158cd35/weir/sidecar/proxy"
 )
@@ -40,7 +40,7 @@ func (s *Server) reload() {
 		err = s.apply(next)
 	}
 	if err == nil {
-		err = s.proxy.SetAll(e.door, next.Upstreams)
+		err = s.proxy.SetAll(e.calls, next.Upstreams)
 	}
 	if err != nil {
 		s.log.Error("reload: nothing was changed", "error", err.Error())
@@ -54,7 +54,7 @@ func (s *Server) reload() {
 	}
 	s.forget(next)
 	s.tells.recheck(s.names(), s.upstreams())
-	s.crowds.set(next)
+	s.connLimits.set(next)
 	s.file = next
 	s.level.Set(next.Log)
 	s.watch()
@@ -140,7 +140,7 @@ func (s *Server) keep(next *config.File) {
 }
 
 // streamsOf is how many streams a connection may have, of which its server is told once.
-func streamsOf(f *config.File) int { return f.Bounds.WithDefaults(crowd.Files()).Streams }
+func streamsOf(f *config.File) int { return f.Bounds.WithDefaults(connlimit.Files()).Streams }
 
 // sameDecide reports whether two files say the same of decisions but for who may ask.
 func sameDecide(a, b *config.Decide) bool {

@@ -39,7 +39,7 @@ func TestAReloadThatFailsChangesNothing(t *testing.T) {
 	s := startFile(t, filepath.Join(dir, "weir.yaml"))
 	seen := func() string {
 		return fmt.Sprint(s.speaks.keys(), s.speaks.known, s.decider.auth.Load(), s.decider.envoy.Stats().Reloads, s.proxy.Upstreams()["drs"].Policy().Limits,
-			s.models.cascades["chat"].Config(), s.crowds[atCalls].Bounds()) + fmt.Sprintf("%p", s.decider.about.Load())
+			s.models.cascades["chat"].Config(), s.connLimits[atCalls].Bounds()) + fmt.Sprintf("%p", s.decider.about.Load())
 	}
 	other := strings.NewReplacer("drs:", "other:", "7/s", "9/s", "Sorry.", "Later.", "listen: 127.0.0.1:0\nadmin", "bounds: {requests: 7}\nlisten: 127.0.0.1:0\nadmin").Replace(whole)
 	for name, bad := range map[string]struct{ yaml, rules string }{
@@ -101,7 +101,7 @@ upstreams:
 		t.Errorf("named are %s", got)
 	}
 	s.log.waitFor(t, "reloaded")
-	if b := s.crowds[atCalls].Bounds(); b.Streams != 100 || b.Requests != 9 {
+	if b := s.connLimits[atCalls].Bounds(); b.Streams != 100 || b.Requests != 9 {
 		t.Errorf("in force are %+v", b)
 	}
 	if got := ask("weir.test"); got != http.StatusOK {

@@ -30,32 +30,32 @@ import (
 
 // A Server is a sidecar.
 type Server struct {
-	path     string
-	with     Options
-	level    *slog.LevelVar
-	log      *slog.Logger
-	file     *config.File
-	proxy    *proxy.Proxy
-	metrics  *weirprom.Metrics
-	doors    *weirprom.Doors
-	crowds   crowds
-	page     *status.Page
-	cert     atomic.Pointer[tls.Certificate]
-	main     net.Listener
-	admin    net.Listener // nil if there is none
-	opened   []net.Listener
-	calls    *tally
-	store    fleet.Store  // nil if the file names none
-	fleet    *fleet.Fleet // nil if there is no store
-	veil     *veil.Veil   // hides the values by which callers are counted
-	shared   *weirprom.Fleet
-	finder   *finder  // of what there is to say of the store; nil if there is none
-	decider  *decider // nil if nothing is decided for others
-	speaks   dialects
-	troubles troubles
-	access   access
-	models   models
-	tells    escalation
+	path       string
+	with       Options
+	level      *slog.LevelVar
+	log        *slog.Logger
+	file       *config.File
+	proxy      *proxy.Proxy
+	metrics    *weirprom.Metrics
+	turnedAway *weirprom.Listeners
+	connLimits connLimits
+	page       *status.Page
+	cert       atomic.Pointer[tls.Certificate]
+	main       net.Listener
+	admin      net.Listener // nil if there is none
+	opened     []net.Listener
+	calls      *tally
+	store      fleet.Store  // nil if the file names none
+	fleet      *fleet.Fleet // nil if there is no store
+	veil       *veil.Veil   // hides the values by which callers are counted
+	shared     *weirprom.Fleet
+	finder     *finder  // of what there is to say of the store; nil if there is none
+	decider    *decider // nil if nothing is decided for others
+	speaks     dialects
+	troubles   troubles
+	access     access
+	models     models
+	tells      escalation
 
 	deliveries *deliveries // nil if nothing is delivered later
 }
@@ -112,8 +112,8 @@ func (s *Server) prepare() (err error) {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	s.metrics = weirprom.New(registry)
-	s.doors = newDoors(registry)
-	s.crowds = newCrowds(file, s.doors, registry)
+	s.turnedAway = newListeners(registry)
+	s.connLimits = newConnLimits(file, s.turnedAway, registry)
 	weirprom.Buffers(registry)
 	if s.tells, err = newEscalation(file, o.Env, s.log); err != nil {
 		return err
@@ -128,7 +128,7 @@ func (s *Server) prepare() (err error) {
 	s.watch()
 	s.page = &status.Page{
 		Version: o.Version, Started: time.Now(), Upstreams: s.upstreams, Called: s.proxy.Upstreams,
-		Hosts: s.access.hosts, Auth: s.access.admin.Load, AuthAll: file.AdminAll, Name: s.veil.Named, Refused: func(why string) { s.doors.Refused("admin", why) },
+		Hosts: s.access.hosts, Auth: s.access.admin.Load, AuthAll: file.AdminAll, Name: s.veil.Named, Refused: func(why string) { s.turnedAway.Refused("admin", why) },
 		Models: s.models.look, Troubles: s.troubled, Metrics: promhttp.HandlerFor(registry, promhttp.HandlerOpts{}),
 		Deliveries: s.deliveries.operators(),
 	}
@@ -174,7 +174,7 @@ func (s *Server) join(events weir.Events, registry prometheus.Registerer) (err e
 	}
 	s.access.put(e)
 	if s.proxy, err = proxy.New(nil, weir.Options{Events: events, Fleet: s.fleet}); err == nil {
-		err = s.proxy.SetAll(e.door, s.file.Upstreams)
+		err = s.proxy.SetAll(e.calls, s.file.Upstreams)
 	}
 	return err
 }
@@ -311,10 +311,10 @@ func (s *Server) Run(ctx context.Context, reload, stop <-chan os.Signal) error {
 	calling, back := s.front(calls), s.back()
 	failed := make(chan error, 4)
 	s.decider.start(calls, s, failed)
-	main, admin := s.secured(s.crowds[atCalls].Listen(s.main)), s.admin // here, as a reload changes the file
+	main, admin := s.secured(s.connLimits[atCalls].Listen(s.main)), s.admin // here, as a reload changes the file
 	go func() { failed <- calling.Serve(main) }()
 	if s.admin != nil {
-		admin = s.securedAdmin(s.crowds[atAdmin].Listen(admin))
+		admin = s.securedAdmin(s.connLimits[atAdmin].Listen(admin))
 		go func() { failed <- back.Serve(admin) }()
 		defer back.Close()
 	}

@@ -140,7 +140,7 @@ type Page struct {
 
 // Handler is the admin API: /livez (and /healthz), /readyz, /metrics, /v1/status,
 // /v1/breaker to open, close or reset a breaker by hand, and /v1/pause to pause calls and
-// to resume them. Whatever is added to it stands behind the same door.
+// to resume them. Whatever is added to it is guarded alike.
 func (p *Page) Handler() http.Handler {
 	mux := http.NewServeMux()
 	alive := func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") }
@@ -161,7 +161,7 @@ func (p *Page) Handler() http.Handler {
 	if p.Metrics != nil {
 		mux.Handle("GET /metrics", p.Metrics)
 	}
-	return p.door(mux)
+	return p.guard(mux)
 }
 
 func (p *Page) ready(w http.ResponseWriter, _ *http.Request) {

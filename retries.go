@@ -91,11 +91,11 @@ func (r *Run) mayRetry() bool {
 	return v.OK
 }
 
-// pauseBefore waits for the next attempt, and once more whenever that would be futile. It reports false
+// pauseBefore waits for the next attempt, and once more whenever that would most likely fail. It reports false
 // if there is no next attempt after all: the call is over, and what had paid for it is paid back.
 func (r *Run) pauseBefore() bool {
 	for d := r.next; r.pause(d); {
-		if !r.futile() {
+		if !r.mostLikelyFails() {
 			return true
 		}
 		if d = r.holdBack(); !d.Again {
@@ -128,8 +128,8 @@ func (r *Run) pause(d retry.Decision) bool {
 func (r *Run) rest(d retry.Decision) error {
 	b, now := r.permit.breaker, r.u.clock.Now()
 	until, own := later(now, d.After), later(now, d.Delay)
-	for now < until && !outlasts(b, now, until) && !r.u.bell.tolled.Load() {
-		if _, err := r.u.bell.sleep(r.ctx, b, until-now); err != nil {
+	for now < until && !outlasts(b, now, until) && !r.u.sleepers.closed.Load() {
+		if _, err := r.u.sleepers.sleep(r.ctx, b, until-now); err != nil {
 			return err
 		}
 		if now = r.u.clock.Now(); r.permit.lifted(now) {
@@ -213,10 +213,10 @@ func (r *Run) finish(err error, refused bool) {
 	}
 }
 
-// futile reports whether a retry whose time has come would most likely fail, as
+// mostLikelyFails reports whether a retry whose time has come would most likely fail, as
 // everything does; see retry.Holdoff. It is sent all the same if the upstream has said
 // itself when to come, or if the breaker will have its say.
-func (r *Run) futile() bool {
+func (r *Run) mostLikelyFails() bool {
 	return !r.told() && !r.plan.hold.Allows(r.now) && r.permit.breaker.Look(r.now).Phase == breaker.Closed
 }
 

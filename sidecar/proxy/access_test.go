@@ -14,14 +14,14 @@ import (
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/httpx"
 	"github.com/seed1158cd35/weir/internal/auth"
-	"github.com/seed1158cd35/weir/internal/crowd"
+	"github.com/seed1158cd35/weir/internal/connlimit"
 	"github.com/seed1158cd35/weir/internal/refuse"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// withDoor makes a proxy with a door.
-func withDoor(t testing.TB, d Door, upstreams ...Upstream) *Proxy {
+// withAccess makes a proxy with rules of who may come in.
+func withAccess(t testing.TB, d Access, upstreams ...Upstream) *Proxy {
 	t.Helper()
 	p := newProxy(t)
 	if err := p.SetAll(d, upstreams); err != nil {
@@ -64,7 +64,7 @@ func TestPagesOfOtherSitesDoNotGetCredentials(t *testing.T) {
 		plain, keyed := up(w.url, brisk()), up(w.url, brisk())
 		keyed.Name, keyed.Routes, keyed.Credentials = "keyed", []Route{{Path: "/keyed/"}}, true
 		var whys []Why
-		address := listen(t, withDoor(t, Door{Origins: []string{"https://app.example"}, Refused: func(w Why) { whys = append(whys, w) }}, plain, keyed))
+		address := listen(t, withAccess(t, Access{Origins: []string{"https://app.example"}, Refused: func(w Why) { whys = append(whys, w) }}, plain, keyed))
 		for _, method := range []string{"GET", "POST", "OPTIONS", "PUT"} {
 			request := strings.Replace(get("/keyed/x", c.fields...), "GET", method, 1)
 			got := say(t, address, request)
@@ -132,7 +132,7 @@ func TestTokensComeInAndGoNoFurther(t *testing.T) {
 		other.Name, other.Routes = "other", []Route{{Path: "/other/"}}
 		u.Keys = map[string]httpx.Source{"who": {Kind: httpx.FromCaller}}
 		u.Policy.Limits = []limit.Limit{{Name: "each", Scope: "who", Rate: bucket.Rate{Amount: 100, Per: time.Second}}}
-		p := withDoor(t, Door{Auth: known("up")}, u, other)
+		p := withAccess(t, Access{Auth: known("up")}, u, other)
 		resp := say(t, listen(t, p), get(c.target, c.fields...))
 		if resp.StatusCode != c.status {
 			t.Errorf("%s: answered %s, want %d", c.name, resp.Status, c.status)
@@ -159,21 +159,21 @@ func TestTokensComeInAndGoNoFurther(t *testing.T) {
 func TestCredentialsAreNotForWhoeverReachesThem(t *testing.T) {
 	w := newWire(t)
 	for _, c := range []struct {
-		name string
-		door Door
-		ids  bool
-		at   net.IP
-		want int
+		name   string
+		access Access
+		ids    bool
+		at     net.IP
+		want   int
 	}{
-		{"here", Door{}, false, net.IPv4(127, 0, 0, 1), 200},
-		{"elsewhere", Door{}, false, net.IPv4(10, 0, 0, 7), 403},
-		{"elsewhere, open", Door{Open: true}, false, net.IPv4(10, 0, 0, 7), 200},
-		{"elsewhere, the dialect asks", Door{}, true, net.IPv4(10, 0, 0, 7), 200},
-		{"elsewhere, tokens", Door{Auth: known()}, false, net.IPv4(10, 0, 0, 7), 200},
+		{"here", Access{}, false, net.IPv4(127, 0, 0, 1), 200},
+		{"elsewhere", Access{}, false, net.IPv4(10, 0, 0, 7), 403},
+		{"elsewhere, open", Access{Open: true}, false, net.IPv4(10, 0, 0, 7), 200},
+		{"elsewhere, the dialect asks", Access{}, true, net.IPv4(10, 0, 0, 7), 200},
+		{"elsewhere, tokens", Access{Auth: known()}, false, net.IPv4(10, 0, 0, 7), 200},
 	} {
 		u := up(w.url, brisk())
 		u.Credentials, u.Identifies = true, c.ids
-		p := withDoor(t, c.door, u)
+		p := withAccess(t, c.access, u)
 		r := httptest.NewRequest("GET", "/x", nil)
 		r.Host = "127.0.0.1"
 		r.Header.Set("X-Api-Key", token)
@@ -186,9 +186,9 @@ func TestCredentialsAreNotForWhoeverReachesThem(t *testing.T) {
 }
 
 // Names that the file has for a loopback address are ours.
-// However many callers there are at the door, the program's own requests are none of them: they are not
+// However many callers there are, the program's own requests are none of them: they are not
 // refused for want of room, and take none.
-func TestOwnRequestsAreNotOfTheCrowd(t *testing.T) {
+func TestOwnRequestsAreNotCounted(t *testing.T) {
 	held, release := make(chan bool), make(chan bool)
 	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/held" {
@@ -197,8 +197,8 @@ func TestOwnRequestsAreNotOfTheCrowd(t *testing.T) {
 		}
 	}))
 	defer api.Close()
-	c := crowd.New(crowd.Bounds{Connections: 10, CallerConnections: 10, Streams: 10, Requests: 1, CallerRequests: 1}, nil)
-	p := withDoor(t, Door{Crowd: c}, up(api.URL, weir.Policy{}))
+	c := connlimit.New(connlimit.Bounds{Connections: 10, CallerConnections: 10, Streams: 10, Requests: 1, CallerRequests: 1}, nil)
+	p := withAccess(t, Access{ConnLimit: c}, up(api.URL, weir.Policy{}))
 	own := func(path string) int {
 		w, r := httptest.NewRecorder(), httptest.NewRequest("GET", path, nil)
 		r.Host, r.RemoteAddr = "localhost", ""
@@ -233,9 +233,9 @@ func TestOwnRequestsAreNotOfTheCrowd(t *testing.T) {
 	wg.Wait()
 }
 
-func TestNamesOfTheDoorAreOurs(t *testing.T) {
+func TestNamesOfTheListenerAreOurs(t *testing.T) {
 	w := newWire(t)
-	address := listen(t, withDoor(t, Door{Hosts: []string{"Weir.Local"}}, up(w.url, brisk())))
+	address := listen(t, withAccess(t, Access{Hosts: []string{"Weir.Local"}}, up(w.url, brisk())))
 	for host, want := range map[string]int{"weir.local": 200, "WEIR.LOCAL:8080": 200, "weir.local.": 200, "x.weir.local": 421, "local": 421} {
 		if resp := say(t, address, "GET / HTTP/1.1\r\nHost: "+host+"\r\nConnection: close\r\n\r\n"); resp.StatusCode != want {
 			t.Errorf("%s: answered %s, want %d", host, resp.Status, want)

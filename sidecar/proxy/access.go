@@ -10,22 +10,22 @@ import (
 
 	"github.com/seed1158cd35/weir/httpx"
 	"github.com/seed1158cd35/weir/internal/auth"
-	"github.com/seed1158cd35/weir/internal/crowd"
+	"github.com/seed1158cd35/weir/internal/connlimit"
 	"github.com/seed1158cd35/weir/internal/doc"
 	"github.com/seed1158cd35/weir/internal/hosts"
 	"github.com/seed1158cd35/weir/internal/refuse"
 )
 
-// A Door says who may come in, and which pages may use what weir adds to requests. The
-// zero Door lets everyone in who is on this machine, and pages of no other site.
-type Door struct {
+// An Access says who may come in, and which pages may use what weir adds to requests. The
+// zero Access lets everyone in who is on this machine, and pages of no other site.
+type Access struct {
 	Hosts   []string   // names of a loopback address, besides localhost and the hosts of routes
 	Origins []string   // of pages whose requests may use weir's credentials: https://app.example
 	Auth    *auth.Auth // who may call; nil means everyone
 	Open    bool       // lets callers from elsewhere use weir's credentials although nobody knows them
 
-	// Crowd bounds the requests in flight; nil means any number.
-	Crowd *crowd.Crowd
+	// ConnLimit bounds the requests in flight; nil means any number.
+	ConnLimit *connlimit.Limiter
 
 	// Refused hears why a request was turned away; nil means unheard.
 	Refused func(Why)
@@ -55,7 +55,7 @@ type guest httpx.Caller
 const TokenHeader = "X-Weir-Token"
 
 // enter says who calls, or why nobody knows.
-func (d *Door) enter(r *http.Request) (g guest, f *refuse.Facts) {
+func (d *Access) enter(r *http.Request) (g guest, f *refuse.Facts) {
 	if d.Auth.Open() {
 		return g, nil
 	}
@@ -150,7 +150,7 @@ func withoutKey(raw string) string {
 }
 
 // admit says why a guest may not use an upstream, nil if it may.
-func (d *Door) admit(r *http.Request, g guest, to *target) (Why, *refuse.Facts) {
+func (d *Access) admit(r *http.Request, g guest, to *target) (Why, *refuse.Facts) {
 	if err := d.Auth.May(g.Name, to.Name); err != nil && len(d.Auth.Tokens) > 0 {
 		return notTheirs, &refuse.Facts{Status: http.StatusForbidden, Code: refuse.Forbidden, Message: err.Error(), Final: true}
 	}
@@ -173,21 +173,21 @@ func (d *Door) admit(r *http.Request, g guest, to *target) (Why, *refuse.Facts) 
 }
 
 // take takes a place for the request of a guest, or says that there is none. leave gives it back.
-func (d *Door) take(r *http.Request, g guest) *refuse.Facts {
-	if d.Crowd == nil {
+func (d *Access) take(r *http.Request, g guest) *refuse.Facts {
+	if d.ConnLimit == nil {
 		return nil
 	}
-	why := d.Crowd.Enter(g.caller(r), r.ProtoMajor > 1)
+	why := d.ConnLimit.Enter(g.caller(r), r.ProtoMajor > 1)
 	if why == "" {
 		return nil
 	}
 	return &refuse.Facts{Status: http.StatusServiceUnavailable, Code: refuse.ServiceUnavailable, Wait: time.Second,
-		Message: "weir has as many requests in flight as it may have (" + crowd.Field(why) + ")"}
+		Message: "weir has as many requests in flight as it may have (" + connlimit.Field(why) + ")"}
 }
 
-func (d *Door) leave(r *http.Request, g guest) {
-	if d.Crowd != nil {
-		d.Crowd.Leave(g.caller(r), r.ProtoMajor > 1)
+func (d *Access) leave(r *http.Request, g guest) {
+	if d.ConnLimit != nil {
+		d.ConnLimit.Leave(g.caller(r), r.ProtoMajor > 1)
 	}
 }
 
@@ -196,16 +196,16 @@ func (g guest) caller(r *http.Request) string {
 	if g.Name != "" {
 		return g.Name
 	}
-	return crowd.Address(r.RemoteAddr)
+	return connlimit.Address(r.RemoteAddr)
 }
 
 // refuse tells of a request that is turned away.
-func (d *Door) refuse(w http.ResponseWriter, why Why, f *refuse.Facts) {
+func (d *Access) refuse(w http.ResponseWriter, why Why, f *refuse.Facts) {
 	d.tell(why)
 	f.Write(w)
 }
 
-func (d *Door) tell(why Why) {
+func (d *Access) tell(why Why) {
 	if d.Refused != nil {
 		d.Refused(why)
 	}

@@ -9,10 +9,10 @@ import (
 	"github.com/seed1158cd35/weir/internal/hosts"
 )
 
-// door turns away requests that name a host that is not ours, those of whom nobody knows who
+// guard turns away requests that name a host that is not ours, those of whom nobody knows who
 // sends them, and what would change something for a page of another site. A page whose name
 // was made to lead here is of the same origin, but names its own host.
-func (p *Page) door(h http.Handler) http.Handler {
+func (p *Page) guard(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !hosts.Ours(r, p.names()) {
 			p.refuse(w, "host", http.StatusMisdirectedRequest, fmt.Sprintf("the host %q is not the admin listener's: ask for localhost, its address, the host in admin, or one of hosts", r.Host))

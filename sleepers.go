@@ -13,19 +13,19 @@ import (
 	"github.com/seed1158cd35/weir/clock"
 )
 
-// A bell wakes calls that wait: when their breaker opens, when a reload has charged them to other
-// limits, and when a pause is lifted. It is for those that sleep by themselves: for the end of a
+// sleepers are calls that wait, and are woken when their breaker opens, when a reload has charged them
+// to other limits, and when a pause is lifted. They are those that sleep by themselves: for the end of a
 // pause, for the time of a retry, for an answer of the store, in a gate of one's own. Calls that
 // stand in a line are woken by the line.
 //
 // A call is noted before it looks for the last time whether it has to wait, so that no change
 // falls between the look and the sleep.
-type bell struct {
-	clock    clock.Clock
-	tolled   atomic.Bool // nobody is to wait any more
-	mu       sync.Mutex  // nothing else is locked while it is held
-	sleepers map[*sleeper]struct{}
-	n        uint64 // sleepers so far
+type sleepers struct {
+	clock  clock.Clock
+	closed atomic.Bool // nobody is to wait any more
+	mu     sync.Mutex  // nothing else is locked while it is held
+	all    map[*sleeper]struct{}
+	n      uint64 // sleepers so far
 }
 
 // A sleeper is a call that waits.
@@ -39,37 +39,37 @@ type sleeper struct {
 }
 
 // add notes a call before it begins to wait. It must be removed again, on every path.
-func (b *bell) add(s *sleeper) {
+func (b *sleepers) add(s *sleeper) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.sleepers == nil {
-		b.sleepers = make(map[*sleeper]struct{})
+	if b.all == nil {
+		b.all = make(map[*sleeper]struct{})
 	}
 	b.n++
 	s.n = b.n
-	b.sleepers[s] = struct{}{}
+	b.all[s] = struct{}{}
 }
 
 // remove forgets a call that waits no more. It may have been woken meanwhile, or be about to be.
-func (b *bell) remove(s *sleeper) {
+func (b *sleepers) remove(s *sleeper) {
 	b.mu.Lock()
-	delete(b.sleepers, s)
+	delete(b.all, s)
 	b.mu.Unlock()
 }
 
-// ring wakes those whose breaker is open. They ask it again, and are refused unless it lets one of
+// wakeOpened wakes those whose breaker is open. They ask it again, and are refused unless it lets one of
 // them through as a probe.
-func (b *bell) ring(now time.Duration) {
-	for _, s := range b.those(func(s *sleeper) bool { return isOpen(now, s.breaker) }) {
+func (b *sleepers) wakeOpened(now time.Duration) {
+	for _, s := range b.which(func(s *sleeper) bool { return isOpen(now, s.breaker) }) {
 		s.opened.Store(true)
 		s.wake()
 	}
 }
 
-// toll wakes all, as nobody is to wait any more.
-func (b *bell) toll() {
-	b.tolled.Store(true)
-	for _, s := range b.those(func(*sleeper) bool { return true }) {
+// wakeAll wakes all, as nobody is to wait any more.
+func (b *sleepers) wakeAll() {
+	b.closed.Store(true)
+	for _, s := range b.which(func(*sleeper) bool { return true }) {
 		s.opened.Store(true)
 		s.wake()
 	}
@@ -78,27 +78,27 @@ func (b *bell) toll() {
 // goesBy says for which limits it waits.
 func (s *sleeper) goesBy(c charged) { s.charged.Store(&c) }
 
-// move wakes those that wait for other limits than those by a policy.
-func (b *bell) move(v *live) {
-	for _, s := range b.those(func(s *sleeper) bool { c := s.charged.Load(); return c != nil && c.moved(v) }) {
+// wakeMoved wakes those that wait for other limits than those by a policy.
+func (b *sleepers) wakeMoved(v *live) {
+	for _, s := range b.which(func(s *sleeper) bool { c := s.charged.Load(); return c != nil && c.moved(v) }) {
 		s.opened.Store(true)
 		s.wake()
 	}
 }
 
-// lift wakes those that look again: a pause was lifted, or a limit raised.
-func (b *bell) lift() {
-	for _, s := range b.those(func(s *sleeper) bool { return s.looks }) {
+// wakeLooking wakes those that look again: a pause was lifted, or a limit raised.
+func (b *sleepers) wakeLooking() {
+	for _, s := range b.which(func(s *sleeper) bool { return s.looks }) {
 		s.wake()
 	}
 }
 
-// those are the sleepers that are picked, in the order in which they came. They are woken when the
+// which are the sleepers that are picked, in the order in which they came. They are woken when the
 // lock is free again: what wakes them may call out.
-func (b *bell) those(pick func(*sleeper) bool) (all []*sleeper) {
+func (b *sleepers) which(pick func(*sleeper) bool) (all []*sleeper) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for s := range b.sleepers {
+	for s := range b.all {
 		if pick(s) {
 			all = append(all, s)
 		}
@@ -114,25 +114,25 @@ func isOpen(now time.Duration, b *breaker.Breaker) bool {
 
 // sleep sleeps for d by the upstream's clock, or until the breaker opens, which it then reports, or until a pause
 // is lifted, or until ctx ends.
-func (b *bell) sleep(ctx context.Context, of *breaker.Breaker, d time.Duration) (opened bool, err error) {
+func (b *sleepers) sleep(ctx context.Context, of *breaker.Breaker, d time.Duration) (opened bool, err error) {
 	w := clock.NewWaker(b.clock)
 	s := &sleeper{breaker: of, wake: w.Wake, looks: true}
 	b.add(s)
 	defer b.remove(s)
-	if b.tolled.Load() { // which may have begun before it was heard
+	if b.closed.Load() { // which may have begun before it was heard
 		return true, nil
 	}
 	err = w.Sleep(ctx, d)
 	return err == nil && s.opened.Load(), err
 }
 
-// hearing is a context that ends when the breaker opens, too, or when nobody is to wait any more. What waits with it waits
+// context is one that ends when the breaker opens, too, or when nobody is to wait any more. What waits with it waits
 // elsewhere than here.
-func (b *bell) hearing(ctx context.Context, of *breaker.Breaker) (inner context.Context, s *sleeper, done func()) {
+func (b *sleepers) context(ctx context.Context, of *breaker.Breaker) (inner context.Context, s *sleeper, done func()) {
 	inner, cancel := b.clock.WithTimeout(ctx, math.MaxInt64/4, nil)
 	s = &sleeper{breaker: of, wake: cancel}
 	b.add(s)
-	if b.tolled.Load() { // which may have begun before it was heard
+	if b.closed.Load() { // which may have begun before it was heard
 		s.opened.Store(true)
 		cancel()
 	}

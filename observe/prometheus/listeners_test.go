@@ -6,16 +6,16 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// doorsEverything is every metric of listeners, once.
-func doorsEverything(reg prometheus.Registerer) *Doors {
-	d := NewDoors(reg)
+// everyListener is every metric of listeners, once.
+func everyListener(reg prometheus.Registerer) *Listeners {
+	d := NewListeners(reg)
 	d.Begin("listen", "host", "origin")
 	return d
 }
 
 func TestWhatIsTurnedAwayIsCounted(t *testing.T) {
 	reg := prometheus.NewRegistry()
-	d := doorsEverything(reg)
+	d := everyListener(reg)
 	d.Refused("listen", "origin")
 	d.Refused("listen", "origin")
 	d.Refused("admin", "caller")

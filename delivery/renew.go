@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// A hold is a claim that this worker has. Its attempt ends a margin before the lease does.
-type hold struct {
+// work is a claim that this worker has. Its attempt ends a margin before the lease does.
+type work struct {
 	claim Claim
 	since time.Time
 	end   *time.Timer
@@ -14,43 +14,44 @@ type hold struct {
 	over  bool // the attempt has ended, and has yet to be recorded
 }
 
-func (w *Worker) hold(c Claim, since time.Time, lose context.CancelCauseFunc) *hold {
-	h := &hold{claim: c, since: since, lose: lose}
+// begin notes a claim, and has lose called a margin before its lease ends.
+func (w *Worker) begin(c Claim, since time.Time, lose context.CancelCauseFunc) *work {
+	h := &work{claim: c, since: since, lose: lose}
 	h.end = time.AfterFunc(time.Until(since.Add(w.Lease-w.Margin)), func() { lose(errLease) })
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.held[c] = h
+	w.works[c] = h
 	return h
 }
 
 // outlives has the lease renewed until the end of its attempt is recorded, however long that takes.
-func (w *Worker) outlives(h *hold) {
+func (w *Worker) outlives(h *work) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	h.over = true
 }
 
-func (w *Worker) release(h *hold) {
+func (w *Worker) release(h *work) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	delete(w.held, h.claim)
+	delete(w.works, h.claim)
 	h.end.Stop()
 }
 
-// renews lengthens the leases of all that is held, while the worker runs and something is held.
+// renews lengthens the leases of all claims that the worker has, while it runs and has some.
 func (w *Worker) renews(ctx context.Context) {
 	for w.rest(ctx, w.Lease/3) {
 		w.renew()
 	}
-	for w.holding() && w.rest(w.hard, min(w.Lease/3, time.Second)) {
+	for w.working() && w.rest(w.hard, min(w.Lease/3, time.Second)) {
 		w.renew()
 	}
 }
 
-func (w *Worker) holding() bool {
+func (w *Worker) working() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return len(w.held) > 0
+	return len(w.works) > 0
 }
 
 // renew lengthens every lease by one statement. An attempt that takes too long is let run out.
@@ -58,7 +59,7 @@ func (w *Worker) renew() {
 	now := time.Now()
 	w.mu.Lock()
 	var claims []Claim
-	for c, h := range w.held {
+	for c, h := range w.works {
 		if h.over || now.Sub(h.since) < w.Longest {
 			claims = append(claims, c)
 		}
@@ -81,7 +82,7 @@ func (w *Worker) renew() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, c := range claims {
-		switch h := w.held[c]; {
+		switch h := w.works[c]; {
 		case h == nil: // it has ended meanwhile
 		case gone[c]:
 			h.lose(errLease)

@@ -1,6 +1,6 @@
-// Package crowd bounds what the callers of a listener may have at once, together and each:
+// Package connlimit bounds what the callers of a listener may have at once, together and each:
 // connections, and requests in flight.
-package crowd
+package connlimit
 
 import (
 	"cmp"
@@ -28,8 +28,9 @@ const (
 	CallerRequests    = "caller_requests"
 )
 
-// A Crowd is those who are there. It is safe for concurrent use.
-type Crowd struct {
+// A Limiter counts what the callers of one listener have at once, and lets in no more than its
+// bounds. It is safe for concurrent use.
+type Limiter struct {
 	turned func(why string)
 
 	mu       sync.Mutex
@@ -45,33 +46,33 @@ type Crowd struct {
 // home is the connections of one address.
 type home struct {
 	n    int
-	idle list.List // as Crowd.idle
+	idle list.List // as Limiter.idle
 }
 
-// New makes a crowd. turned is called with why somebody was turned away; it may be nil.
-func New(b Bounds, turned func(why string)) *Crowd {
+// New makes a limiter with nobody there. turned is called with why somebody was turned away; it may be nil.
+func New(b Bounds, turned func(why string)) *Limiter {
 	if turned == nil {
 		turned = func(string) {}
 	}
-	return &Crowd{turned: turned, bounds: b, conns: make(map[string]*home), callers: make(map[string]int)}
+	return &Limiter{turned: turned, bounds: b, conns: make(map[string]*home), callers: make(map[string]int)}
 }
 
 // Set changes the bounds. Those who are there stay.
-func (c *Crowd) Set(b Bounds) {
+func (c *Limiter) Set(b Bounds) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.bounds = b
 }
 
 // Bounds are those in force.
-func (c *Crowd) Bounds() Bounds {
+func (c *Limiter) Bounds() Bounds {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.bounds
 }
 
 // Use is how much there is at once. What is one caller's is the most that any of them has.
-func (c *Crowd) Use() (b Bounds) {
+func (c *Limiter) Use() (b Bounds) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	b = Bounds{Connections: c.total, Streams: c.streams, Requests: c.requests}
@@ -85,14 +86,14 @@ func (c *Crowd) Use() (b Bounds) {
 }
 
 // Enter lets a request of a caller in, or says which bound it would pass. One that was let in must Leave.
-func (c *Crowd) Enter(caller string, stream bool) (why string) {
+func (c *Limiter) Enter(caller string, stream bool) (why string) {
 	if why = c.enter(caller, stream); why != "" {
 		c.turned(why)
 	}
 	return why
 }
 
-func (c *Crowd) enter(caller string, stream bool) (why string) {
+func (c *Limiter) enter(caller string, stream bool) (why string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
@@ -110,7 +111,7 @@ func (c *Crowd) enter(caller string, stream bool) (why string) {
 }
 
 // Leave takes note that a request is over.
-func (c *Crowd) Leave(caller string, stream bool) {
+func (c *Limiter) Leave(caller string, stream bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.requests--
@@ -139,7 +140,7 @@ func (b Bounds) WithDefaults(files uint64) Bounds {
 }
 
 // Handler bounds the requests of a handler, by the address that they come from.
-func (c *Crowd) Handler(next http.Handler) http.Handler {
+func (c *Limiter) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer Serving(r)()
 		caller, stream := Address(r.RemoteAddr), r.ProtoMajor > 1

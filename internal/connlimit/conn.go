@@ -1,4 +1,4 @@
-package crowd
+package connlimit
 
 import (
 	"container/list"
@@ -10,15 +10,15 @@ import (
 
 // Listen bounds the connections of a listener. One too many takes the place of that which has served no
 // request for longest; if all of them serve one, it is closed.
-func (c *Crowd) Listen(l net.Listener) net.Listener { return &listener{l, c, false} }
+func (c *Limiter) Listen(l net.Listener) net.Listener { return &listener{l, c, false} }
 
 // Hold is Listen for a server that does not say which connections serve something: none of them gives way.
-func (c *Crowd) Hold(l net.Listener) net.Listener { return &listener{l, c, true} }
+func (c *Limiter) Hold(l net.Listener) net.Listener { return &listener{l, c, true} }
 
 type listener struct {
 	net.Listener
-	crowd *Crowd
-	hold  bool
+	limiter *Limiter
+	hold    bool
 }
 
 // Accept waits for the next connection for which there is room.
@@ -28,9 +28,9 @@ func (l *listener) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		if c := l.crowd.admit(n); c != nil {
+		if c := l.limiter.admit(n); c != nil {
 			if l.hold {
-				l.crowd.count(c, 1)
+				l.limiter.count(c, 1)
 			}
 			return c, nil
 		}
@@ -41,17 +41,17 @@ func (l *listener) Accept() (net.Conn, error) {
 // A conn is a connection that is counted.
 type conn struct {
 	net.Conn
-	crowd *Crowd
-	from  string
-	close func() error
+	limiter *Limiter
+	from    string
+	close   func() error
 
-	// Under crowd.mu.
+	// Under limiter.mu.
 	serves     int // requests
 	at, atHome *list.Element
 }
 
 // admit counts a connection in, nil if there is no room.
-func (c *Crowd) admit(n net.Conn) *conn {
+func (c *Limiter) admit(n net.Conn) *conn {
 	in, out, why := c.place(n)
 	if out != nil {
 		_ = out.Close()
@@ -63,7 +63,7 @@ func (c *Crowd) admit(n net.Conn) *conn {
 }
 
 // place finds a place for a connection, perhaps that of another one, which is to be closed.
-func (c *Crowd) place(n net.Conn) (in, out *conn, why string) {
+func (c *Limiter) place(n net.Conn) (in, out *conn, why string) {
 	from := Address(n.RemoteAddr().String())
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -86,7 +86,7 @@ func (c *Crowd) place(n net.Conn) (in, out *conn, why string) {
 	}
 	h.n++
 	c.total++
-	in = &conn{Conn: n, crowd: c, from: from}
+	in = &conn{Conn: n, limiter: c, from: from}
 	in.close = sync.OnceValue(in.shut)
 	c.rest(in)
 	return in, out, why
@@ -100,14 +100,14 @@ func oldest(l *list.List) *conn {
 }
 
 // rest takes note that a connection serves nothing. The lock is held.
-func (c *Crowd) rest(n *conn) {
+func (c *Limiter) rest(n *conn) {
 	if h := c.conns[n.from]; h != nil && n.at == nil {
 		n.at, n.atHome = c.idle.PushBack(n), h.idle.PushBack(n)
 	}
 }
 
 // stir takes note that it serves something. The lock is held.
-func (c *Crowd) stir(n *conn) {
+func (c *Limiter) stir(n *conn) {
 	if n.at != nil {
 		c.idle.Remove(n.at)
 		c.conns[n.from].idle.Remove(n.atHome)
@@ -116,7 +116,7 @@ func (c *Crowd) stir(n *conn) {
 }
 
 // forget counts a connection out, once. The lock is held.
-func (c *Crowd) forget(n *conn) {
+func (c *Limiter) forget(n *conn) {
 	if n.from == "" {
 		return
 	}
@@ -133,9 +133,9 @@ func (c *Crowd) forget(n *conn) {
 func (n *conn) Close() error { return n.close() }
 
 func (n *conn) shut() error {
-	n.crowd.mu.Lock()
-	n.crowd.forget(n)
-	n.crowd.mu.Unlock()
+	n.limiter.mu.Lock()
+	n.limiter.forget(n)
+	n.limiter.mu.Unlock()
 	return n.Conn.Close()
 }
 
@@ -169,11 +169,11 @@ func Serving(r *http.Request) (done func()) {
 	if !ok {
 		return func() {}
 	}
-	n.crowd.count(n, 1)
-	return func() { n.crowd.count(n, -1) }
+	n.limiter.count(n, 1)
+	return func() { n.limiter.count(n, -1) }
 }
 
-func (c *Crowd) count(n *conn, more int) {
+func (c *Limiter) count(n *conn, more int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if n.from == "" {

@@ -17,24 +17,24 @@ func isLook(r *http.Request) bool { return strings.HasPrefix(r.URL.Path+"/", Del
 func (p *Proxy) look(w http.ResponseWriter, r *http.Request) {
 	t := p.table.Load()
 	if why, f := t.problem(r); f != nil {
-		t.door.refuse(w, why, f)
+		t.access.refuse(w, why, f)
 		return
 	}
-	who, f := t.door.enter(r)
+	who, f := t.access.enter(r)
 	if f != nil {
 		w.Header().Set("WWW-Authenticate", "Bearer")
-		t.door.refuse(w, noCaller, f)
+		t.access.refuse(w, noCaller, f)
 		return
 	}
-	if r.Method != http.MethodGet && r.Method != http.MethodHead && hosts.Foreign(r, t.door.Origins) {
-		t.door.refuse(w, wrongOrigin, &refuse.Facts{Status: http.StatusForbidden, Code: refuse.Forbidden, Final: true, Message: "a browser sent this for a page of another site; name the page's origin under origins if that is meant"})
+	if r.Method != http.MethodGet && r.Method != http.MethodHead && hosts.Foreign(r, t.access.Origins) {
+		t.access.refuse(w, wrongOrigin, &refuse.Facts{Status: http.StatusForbidden, Code: refuse.Forbidden, Final: true, Message: "a browser sent this for a page of another site; name the page's origin under origins if that is meant"})
 		return
 	}
-	if f := t.door.take(r, who); f != nil {
+	if f := t.access.take(r, who); f != nil {
 		f.RetryAfter(w.Header())
 		f.Write(w)
 		return
 	}
-	defer t.door.leave(r, who)
+	defer t.access.leave(r, who)
 	deliveries.API{Queue: *p.later.Load()}.Serve(w, r, strings.TrimPrefix(r.URL.Path+"/", DeliveriesPath), deliveries.Caller{Name: who.Name})
 }

@@ -1,0 +1,52 @@
+package serve
+
+import (
+	"context"
+	"net"
+	"net/http"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/seed1158cd35/weir/internal/connlimit"
+	"github.com/seed1158cd35/weir/internal/front"
+	weirprom "github.com/seed1158cd35/weir/observe/prometheus"
+	"github.com/seed1158cd35/weir/sidecar/config"
+)
+
+// connLimits bound what callers of each listener have at once, by its name.
+type connLimits map[string]*connlimit.Limiter
+
+// The listeners.
+const (
+	atCalls  = "listen"
+	atAdmin  = "admin"
+	atDecide = "decide"
+	atGRPC   = "decide.grpc"
+)
+
+func newConnLimits(file *config.File, listeners *weirprom.Listeners, registry prometheus.Registerer) connLimits {
+	all := make(connLimits)
+	for _, name := range []string{atCalls, atAdmin, atDecide, atGRPC} {
+		listeners.Begin(name, connlimit.Connections, connlimit.CallerConnections, connlimit.Requests, connlimit.CallerRequests)
+		all[name] = connlimit.New(file.Bounds.WithDefaults(connlimit.Files()), func(why string) { listeners.Refused(name, why) })
+	}
+	weirprom.ListenerUse(registry, all)
+	return all
+}
+
+// set puts other bounds into force.
+func (all connLimits) set(file *config.File) {
+	for _, c := range all {
+		c.Set(file.Bounds.WithDefaults(connlimit.Files()))
+	}
+}
+
+// known lets the server of calls know about a connection.
+func known(ctx context.Context, c net.Conn) context.Context {
+	return front.Context(connlimit.Context(ctx, c), c)
+}
+
+// streams bounds what a connection of HTTP/2 may have in flight.
+func (all connLimits) streams(at string) *http.HTTP2Config {
+	return &http.HTTP2Config{MaxConcurrentStreams: all[at].Bounds().Streams}
+}
