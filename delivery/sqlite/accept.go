@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir/delivery"
+	"github.com/seed1158cd35/weir/delivery/internal/stored"
 )
 
 // Accept stores a request.
@@ -20,7 +21,7 @@ func (s *Store) Accept(ctx context.Context, r *delivery.Request) (delivery.Deliv
 	if kept.ID == "" {
 		kept.ID = delivery.NewID(s.o.Wall())
 	}
-	header, err := writeHeader(kept.Header)
+	header, err := stored.WriteHeader(kept.Header)
 	if err != nil {
 		return delivery.Delivery{}, false, err
 	}
@@ -99,14 +100,14 @@ func (c *change) lastPlace(upstream, tenant, key string) (place int64, err error
 
 func (a *acceptance) insert(c *change, place int64) error {
 	now := a.s.wall()
-	due := max(now, milli(a.r.NotBefore))
-	d := delivery.Delivery{Request: *a.r, Status: delivery.Queued, Due: at(due), Series: 1, Accepted: at(now), Changed: at(now)}
+	due := max(now, stored.Milli(a.r.NotBefore))
+	d := delivery.Delivery{Request: *a.r, Status: delivery.Queued, Due: stored.At(due), Series: 1, Accepted: stored.At(now), Changed: stored.At(now)}
 	if place > 1 {
 		d.Status = delivery.Created
 	}
 	found, err := c.row(`INSERT INTO delivery(id, tenant, holder, upstream, status, due, not_before, order_key, place, idem_key, fingerprint, correlation, accepted, changed, expires, stops, token_ends)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING seq`,
-		[]any{d.ID, d.Tenant, d.Owner, d.Upstream, string(d.Status), due, milli(d.NotBefore), orNull(d.OrderKey), place, orNull(d.Key), a.print, d.Correlation, now, now, instant(d.Expires), d.OrderKey != "" && d.Stop, instant(d.TokenEnds)}, &d.Seq)
+		[]any{d.ID, d.Tenant, d.Owner, d.Upstream, string(d.Status), due, stored.Milli(d.NotBefore), orNull(d.OrderKey), place, orNull(d.Key), a.print, d.Correlation, now, now, instant(d.Expires), d.OrderKey != "" && d.Stop, instant(d.TokenEnds)}, &d.Seq)
 	if err == nil && !found {
 		err = sql.ErrNoRows
 	}
@@ -124,24 +125,13 @@ func (a *acceptance) insert(c *change, place int64) error {
 	return err
 }
 
-// milli is an instant in milliseconds; 0 for the zero one. Instants are rounded up: nothing is
-// early.
-func milli(t time.Time) int64 {
-	if t.IsZero() {
-		return 0
-	}
-	return t.Add(time.Millisecond - 1).UnixMilli()
-}
-
-// instant is milli, or NULL for the zero one.
+// instant is stored.Milli, or NULL for the zero one.
 func instant(t time.Time) any {
 	if t.IsZero() {
 		return nil
 	}
-	return milli(t)
+	return stored.Milli(t)
 }
-
-func at(ms int64) time.Time { return time.UnixMilli(ms).UTC() }
 
 func orNull(s string) any {
 	if s == "" {

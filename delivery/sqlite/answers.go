@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/seed1158cd35/weir/delivery"
+	"github.com/seed1158cd35/weir/delivery/internal/stored"
 )
 
 var _ delivery.Answers = (*Store)(nil)
@@ -39,18 +40,18 @@ func (s *Store) keyed(c *change, k *delivery.Keyed) (found delivery.Kept, err er
 	case !ok:
 		found.State = delivery.FirstCall
 		return found, c.w.exec(`INSERT OR REPLACE INTO answer(upstream, tenant, idem_key, fingerprint, owner, until, status, header, body, large, expires)
-			VALUES (?, ?, ?, ?, ?, ?, 0, '', x'', 0, ?)`, k.Upstream, k.Tenant, k.Key, k.Print, k.Call, milli(k.Until), now+s.keepKeys())
+			VALUES (?, ?, ?, ?, ?, ?, 0, '', x'', 0, ?)`, k.Upstream, k.Tenant, k.Key, k.Print, k.Call, stored.Milli(k.Until), now+s.keepKeys())
 	case !bytes.Equal(print, k.Print):
 		return found, delivery.ErrKeyReused
 	case status != 0:
-		h, err := readHeader(header)
+		h, err := stored.ReadHeader(header)
 		return delivery.Kept{State: delivery.Answered, Answer: &delivery.KeptAnswer{Status: status, Header: h, Body: body, Large: large}}, err
 	case until > now:
-		return delivery.Kept{State: delivery.UnderWay, Until: at(until)}, nil
+		return delivery.Kept{State: delivery.UnderWay, Until: stored.At(until)}, nil
 	}
 	found.State = delivery.Unknown
 	return found, c.w.exec("UPDATE answer SET owner = ?, until = ? WHERE upstream = ? AND tenant = ? AND idem_key = ? AND owner = ? AND status = 0",
-		k.Call, milli(k.Until), k.Upstream, k.Tenant, k.Key, owner)
+		k.Call, stored.Milli(k.Until), k.Upstream, k.Tenant, k.Key, owner)
 }
 
 // Finish says how a call ended.
@@ -62,7 +63,7 @@ func (s *Store) Finish(ctx context.Context, k *delivery.Keyed, how delivery.Fini
 	case delivery.NotMade:
 		query = "DELETE FROM answer" + of
 	case delivery.KeepFirst:
-		header, err := writeHeader(a.Header)
+		header, err := stored.WriteHeader(a.Header)
 		if err != nil {
 			return err
 		}

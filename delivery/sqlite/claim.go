@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir/delivery"
+	"github.com/seed1158cd35/weir/delivery/internal/stored"
 )
 
 // Claim begins attempts.
@@ -72,7 +73,7 @@ func (s *Store) Defer(ctx context.Context, until time.Time, seqs ...int64) error
 	seqs = slices.Clone(seqs)
 	return s.write.have(ctx, begins, func(c *change) error {
 		for _, seq := range seqs {
-			if err := c.w.exec("UPDATE delivery SET due = max(due, ?) WHERE seq = ? AND status = 'queued'", milli(until), seq); err != nil {
+			if err := c.w.exec("UPDATE delivery SET due = max(due, ?) WHERE seq = ? AND status = 'queued'", stored.Milli(until), seq); err != nil {
 				return err
 			}
 		}

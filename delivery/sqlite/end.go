@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/seed1158cd35/weir/delivery"
+	"github.com/seed1158cd35/weir/delivery/internal/stored"
 	"github.com/seed1158cd35/weir/outcome"
 )
 
@@ -73,7 +74,7 @@ func (c *change) end(e *delivery.End, now int64) (bool, error) {
 	if e.GiveBack && e.To == delivery.Queued {
 		back = 1
 	}
-	due := max(now, milli(e.Due))
+	due := max(now, stored.Milli(e.Due))
 	var was ended
 	ok, err := c.row(`UPDATE delivery SET status = ?, lease = NULL, worker = '', stalls = 0, changed = ?, due = ?, attempts = attempts - ?, reason = ?, detail = ?
 		WHERE seq = ? AND status = 'processing' AND fence = ?`+endedColumns,

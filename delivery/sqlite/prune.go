@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir/delivery"
+	"github.com/seed1158cd35/weir/delivery/internal/stored"
 )
 
 // mostErased bounds the bodies that one transaction of a sweep deletes, in bytes: pages that hold them are looked up
@@ -99,7 +100,7 @@ func (a *acceptance) past(c *change) (bool, error) {
 	if !bytes.Equal(print, a.print) {
 		return true, delivery.ErrKeyReused
 	}
-	d.Accepted, d.Changed = at(accepted), at(changed)
+	d.Accepted, d.Changed = stored.At(accepted), stored.At(changed)
 	a.is, a.fresh = d, false
 	return true, nil
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir/delivery"
+	"github.com/seed1158cd35/weir/delivery/internal/stored"
 	"github.com/seed1158cd35/weir/outcome"
 )
 
@@ -32,16 +33,16 @@ func (r *record) fields() []any {
 
 func (r *record) delivery() delivery.Delivery {
 	d := r.Delivery
-	d.Due, d.Accepted, d.Changed = at(r.due), at(r.accepted), at(r.changed)
+	d.Due, d.Accepted, d.Changed = stored.At(r.due), stored.At(r.accepted), stored.At(r.changed)
 	d.OrderKey, d.Key = r.orderKey.String, r.key.String
 	if r.lease.Valid {
-		d.Lease = at(r.lease.Int64)
+		d.Lease = stored.At(r.lease.Int64)
 	}
 	if r.expires.Valid {
-		d.Expires = at(r.expires.Int64)
+		d.Expires = stored.At(r.expires.Int64)
 	}
 	if r.token.Valid {
-		d.TokenEnds = at(r.token.Int64)
+		d.TokenEnds = stored.At(r.token.Int64)
 	}
 	return d
 }
@@ -82,7 +83,7 @@ func (q *request) to(r *delivery.Request) (err error) {
 		return errNoRequest
 	}
 	r.Method, r.Path, r.Query, r.Body = q.method.String, q.path.String, q.query.String, q.body
-	r.Header, err = readHeader(q.header.String)
+	r.Header, err = stored.ReadHeader(q.header.String)
 	return err
 }
 
@@ -109,7 +110,7 @@ func (s *Store) Due(ctx context.Context, upstream string, after delivery.Mark, m
 func (s *Store) due(ctx context.Context, upstream string, after delivery.Mark, most int) (all, bad []delivery.Delivery, err error) {
 	now := s.wall()
 	rows, err := s.read.QueryContext(ctx, withRequests+`WHERE d.upstream = ? AND d.status = 'queued' AND d.due <= ? AND (d.due, d.seq) > (?, ?) AND (d.expires IS NULL OR d.expires > ?)
-		ORDER BY d.due, d.seq LIMIT ?`, upstream, now, milli(after.Due), after.Seq, now, most)
+		ORDER BY d.due, d.seq LIMIT ?`, upstream, now, stored.Milli(after.Due), after.Seq, now, most)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -120,11 +121,11 @@ func (s *Store) due(ctx context.Context, upstream string, after delivery.Mark, m
 // sweep has taken it away its worker would look again and again.
 func (s *Store) Next(ctx context.Context, upstream string, after delivery.Mark) (time.Time, bool, error) {
 	var due int64
-	err := s.read.QueryRowContext(ctx, "SELECT due FROM delivery WHERE upstream = ? AND status = 'queued' AND (due, seq) > (?, ?) AND (expires IS NULL OR expires > ?) ORDER BY due, seq LIMIT 1", upstream, milli(after.Due), after.Seq, s.wall()).Scan(&due)
+	err := s.read.QueryRowContext(ctx, "SELECT due FROM delivery WHERE upstream = ? AND status = 'queued' AND (due, seq) > (?, ?) AND (expires IS NULL OR expires > ?) ORDER BY due, seq LIMIT 1", upstream, stored.Milli(after.Due), after.Seq, s.wall()).Scan(&due)
 	if errors.Is(err, sql.ErrNoRows) {
 		return time.Time{}, false, nil
 	}
-	return at(due), err == nil, err
+	return stored.At(due), err == nil, err
 }
 
 // Get finds a delivery by its ID.
@@ -162,7 +163,7 @@ func (s *Store) Attempts(ctx context.Context, id string) (all []delivery.Attempt
 		if err := rows.Scan(&a.N, &a.Series, &began, &took, &a.Status, &class, &a.Code, &a.Answer, &a.Counted); err != nil {
 			return nil, err
 		}
-		a.Began, a.Took, a.Class = at(began), time.Duration(took)*time.Millisecond, classOf(class)
+		a.Began, a.Took, a.Class = stored.At(began), time.Duration(took)*time.Millisecond, classOf(class)
 		all = append(all, a)
 	}
 	return all, rows.Err()
@@ -189,7 +190,7 @@ func (s *Store) Counts(ctx context.Context) (all []delivery.Count, err error) {
 			return nil, err
 		}
 		if oldest.Valid {
-			c.Oldest = at(oldest.Int64)
+			c.Oldest = stored.At(oldest.Int64)
 		}
 		all = append(all, c)
 	}
@@ -222,7 +223,7 @@ func where(f delivery.Filter) (string, []any, error) {
 		and("d.holder = ? AND d.holder <> ''", f.Owner) // as the index has it
 	}
 	if !f.Before.IsZero() {
-		and("d.changed < ?", milli(f.Before))
+		and("d.changed < ?", stored.Milli(f.Before))
 	}
 	return strings.Join(conditions, " AND "), args, nil
 }

@@ -1,4 +1,4 @@
-package sqlite
+package stored
 
 import (
 	"errors"
@@ -10,9 +10,9 @@ import (
 	"github.com/seed1158cd35/weir/delivery"
 )
 
-// writeHeader is how a header is stored: lines as on the wire, in the order of their names. The
+// WriteHeader is how a header is stored: lines as on the wire, in the order of their names. The
 // bytes of values stay, which need be no UTF-8.
-func writeHeader(h http.Header) (string, error) {
+func WriteHeader(h http.Header) (string, error) {
 	var b strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(h)) {
 		for _, v := range h[name] {
@@ -27,7 +27,7 @@ func writeHeader(h http.Header) (string, error) {
 
 var errHeader = errors.New("what is stored of its request has a header that cannot be read")
 
-func readHeader(text string) (http.Header, error) {
+func ReadHeader(text string) (http.Header, error) {
 	var h http.Header
 	for line := range strings.Lines(text) {
 		name, v, ok := strings.Cut(strings.TrimSuffix(line, "\n"), ": ")
