@@ -77,30 +77,3 @@ func (v *Veil) Hide(value string) string {
 	_, _ = h.Write([]byte(value))
 	return prefix + hex.EncodeToString(h.Sum(nil)[:8])
 }
-
-// secretParts are what the names of credentials have in them. A rule takes more
-// than it must, but a list would miss what it has not heard of; and a value that
-// is hidden in vain still tells callers apart.
-var secretParts = []string{
-	"auth", "cookie", "credential", "jwt", "key", "passphrase", "passw", "pwd", "secret", "session", "signature", "token",
-}
-
-// secretWords are the same as whole words: as parts they would be everywhere.
-var secretWords = []string{"otp", "pass", "sid", "sig"}
-
-// Secret reports whether a header, a parameter or a scope of the name holds a credential.
-func Secret(name string) bool {
-	name = strings.ToLower(name)
-	for _, part := range secretParts {
-		if strings.Contains(name, part) {
-			return true
-		}
-	}
-	between := func(c rune) bool { return c < '0' || '9' < c && c < 'a' || 'z' < c }
-	for word := range strings.FieldsFuncSeq(name, between) {
-		if slices.Contains(secretWords, word) {
-			return true
-		}
-	}
-	return false
-}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/seed1158cd35/weir/delivery"
 	"github.com/seed1158cd35/weir/internal/doc"
+	"github.com/seed1158cd35/weir/internal/veil"
 	"github.com/seed1158cd35/weir/sidecar/proxy"
 )
 
@@ -61,7 +62,7 @@ func (d *decoder) checkDeliveries(root *node, f *document) {
 	for i := range f.Upstreams {
 		u := &f.Upstreams[i]
 		for _, name := range u.Keep {
-			if proxy.Secret(name) {
+			if veil.Secret(name) {
 				d.Bad(root.Get("upstreams").Get(u.Name).Get("deliver_headers"), "", "%s holds credentials, which are not stored", name)
 			}
 		}

@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/net/http/httpguts"
 
-	"github.com/seed1158cd35/weir/sidecar/proxy"
+	"github.com/seed1158cd35/weir/internal/veil"
 )
 
 // readSends reads headers that weir adds.
@@ -20,7 +20,7 @@ func readSends(d *decoder, n *node, u *site) {
 		case !ok:
 		case !token.MatchString(e.Name):
 			d.Bad(e.Key, "", "is not the name of a header")
-		case !proxy.Secret(name):
+		case !veil.Secret(name):
 			d.Bad(e.Key, "write credentials: {Authorization: VARIABLE}", "%s holds no credentials; have the caller send it", name)
 		default:
 			u.sends[name] = variable

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/textproto"
 	"net/url"
 	"slices"
 	"strconv"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/seed1158cd35/weir/delivery"
 	"github.com/seed1158cd35/weir/httpx"
+	"github.com/seed1158cd35/weir/internal/doc"
 	"github.com/seed1158cd35/weir/internal/refuse"
 	"github.com/seed1158cd35/weir/internal/veil"
 	"github.com/seed1158cd35/weir/sidecar/deliveries"
@@ -104,7 +104,7 @@ func (p *Proxy) deliver(w http.ResponseWriter, r *http.Request, t *trip) {
 		if s, err := strconv.Atoi(wait); err == nil && s > 0 {
 			s = min(s, longestWait)
 			applied += ", wait=" + strconv.Itoa(s)
-			d = watch(r.Context(), *to, d, time.Duration(s)*time.Second)
+			d = p.watch(r.Context(), *to, d, time.Duration(s)*time.Second)
 		}
 	}
 	h := w.Header()
@@ -139,13 +139,15 @@ func location(r *http.Request, id string) string {
 // longestWait is how many seconds a caller may wait for its delivery.
 const longestWait = 60
 
-// watch is the delivery once it is over, or after a time.
-func watch(ctx context.Context, a Accepter, d delivery.Delivery, long time.Duration) delivery.Delivery {
+// watch is the delivery once it is over, or after a time, or when weir is about to end.
+func (p *Proxy) watch(ctx context.Context, a Accepter, d delivery.Delivery, long time.Duration) delivery.Delivery {
 	end := time.Now().Add(long)
 	for wait := 5 * time.Millisecond; d.Waits() && time.Now().Before(end) && ctx.Err() == nil; wait = min(2*wait, 250*time.Millisecond) {
 		select {
 		case <-time.After(min(wait, time.Until(end))):
 		case <-ctx.Done():
+		case <-p.leaving:
+			return d
 		}
 		if now, err := a.Get(ctx, d.ID); err == nil {
 			d = now
@@ -194,7 +196,10 @@ func (t *trip) letter(r *http.Request) (*delivery.Request, *refuse.Facts) {
 		return bad("Upgrade", "a connection cannot be made later")
 	}
 	q := &delivery.Request{Tenant: t.who.Name, Owner: t.who.Name, Upstream: t.to.Name, Method: r.Method, Path: t.path, Query: at.RawQuery,
-		Header: t.kept(r.Header), OrderKey: r.Header.Get("Weir-Order-Key"), Stop: t.to.Stop, Correlation: t.id}
+		Header: t.kept(r.Header), OrderKey: r.Header.Get(orderKey), Stop: t.to.Stop, Correlation: t.id}
+	if name, what := reveals(q.Header); name != "" {
+		return bad(name, doc.Quote(what)+" in it looks like a credential; those are not stored: send it without Prefer: respond-async")
+	}
 	if name := loses(r.Header, q.Header); name != "" {
 		return bad(name, "is a condition that is not kept, and without it the request means another thing: send it without Prefer: respond-async, or have the condition kept (deliver_headers)")
 	}
@@ -202,14 +207,12 @@ func (t *trip) letter(r *http.Request) (*delivery.Request, *refuse.Facts) {
 	if q.Key, err = delivery.ParseKey(r.Header); err != nil {
 		return bad("Idempotency-Key", err.Error())
 	}
-	for name, at := range map[string]*time.Time{"Weir-Not-Before": &q.NotBefore, "Weir-Deliver-Before": &q.Expires} {
-		if v := r.Header.Get(name); v != "" {
-			if *at, err = instant(v); err != nil {
-				return bad(name, "want an instant such as 2027-01-31T12:00:00Z")
-			}
-		}
+	now := time.Now()
+	wrong := times(r.Header, q, now)
+	if wrong == nil {
+		wrong = t.lasts(r, q, now)
 	}
-	if wrong := t.lasts(r, q, time.Now()); wrong != nil {
+	if wrong != nil {
 		return bad(wrong.Field, wrong.Reason)
 	}
 	var f *refuse.Facts
@@ -220,7 +223,7 @@ func (t *trip) letter(r *http.Request) (*delivery.Request, *refuse.Facts) {
 // secret names what a request shows that is not stored, and says what to do.
 func (t *trip) secret(h http.Header, rawQuery string) (field, reason string) {
 	for name, v := range h {
-		if name != TokenHeader && Secret(name) && !slices.Contains(t.who.Shown, name) && !t.renewed(name, v[0]) {
+		if name != TokenHeader && veil.Secret(name) && !slices.Contains(t.who.Shown, name) && !t.renewed(name, v[0]) {
 			return name, "credentials are not stored, and without them the request would be refused later: send it without Prefer: respond-async, or have weir hold the credentials of the upstream (credentials, aws)"
 		}
 	}
@@ -254,6 +257,52 @@ func (t *trip) bodyOf(r *http.Request) ([]byte, *refuse.Facts) {
 	return body, nil
 }
 
+// The headers by which callers say how a request is delivered later. They are said to weir, and not sent on.
+const (
+	notBefore     = "Weir-Not-Before"
+	deliverBefore = "Weir-Deliver-Before"
+	orderKey      = "Weir-Order-Key"
+)
+
+// unsaid takes out of a request that is sent on what is said to weir of one that is delivered later.
+func unsaid(h http.Header) {
+	for _, name := range []string{notBefore, deliverBefore, orderKey} {
+		delete(h, name)
+	}
+}
+
+// longPast is how long ago Weir-Not-Before may be: what was meant for an instant may come late, and goes at once.
+const longPast = 24 * time.Hour
+
+// times reads when a request is to be sent, and says what cannot be meant.
+func times(h http.Header, q *delivery.Request, now time.Time) *delivery.FieldError {
+	for _, of := range []struct {
+		name  string
+		at    *time.Time
+		since time.Time
+		why   string
+	}{
+		{notBefore, &q.NotBefore, now.Add(-longPast), "was long ago, so it cannot be meant: leave it out to have the request sent at once"},
+		{deliverBefore, &q.Expires, now, "has passed: the request would never be sent"},
+	} {
+		values := h[of.name]
+		if len(values) == 0 {
+			continue
+		}
+		at, err := instant(values[0])
+		switch {
+		case len(values) > 1:
+			return &delivery.FieldError{Field: of.name, Reason: "stands in the request more than once"}
+		case err != nil:
+			return &delivery.FieldError{Field: of.name, Reason: "want an instant such as 2027-01-31T12:00:00Z"}
+		case !at.After(of.since):
+			return &delivery.FieldError{Field: of.name, Reason: at.UTC().Format(time.RFC3339) + " " + of.why}
+		}
+		*of.at = at
+	}
+	return nil
+}
+
 // instant reads one of RFC 3339 or of HTTP.
 func instant(v string) (time.Time, error) {
 	if at, err := time.Parse(time.RFC3339, v); err == nil {
@@ -261,20 +310,3 @@ func instant(v string) (time.Time, error) {
 	}
 	return http.ParseTime(v)
 }
-
-// Secret reports whether a header holds credentials.
-func Secret(name string) bool {
-	name = textproto.CanonicalMIMEHeaderKey(name)
-	if slices.Contains(secrets, name) {
-		return true
-	}
-	low := strings.ReplaceAll(strings.ToLower(name), "_", "-")
-	for _, part := range []string{"api-key", "apikey", "access-key", "token", "secret", "password", "signature", "credential", "assertion", "x-auth", "customer-key"} {
-		if strings.Contains(low, part) {
-			return true
-		}
-	}
-	return false
-}
-
-var secrets = []string{"Authorization", "Proxy-Authorization", "Cookie", "X-Amz-Security-Token"}

@@ -18,6 +18,7 @@ import (
 	"github.com/seed1158cd35/weir/delivery"
 	"github.com/seed1158cd35/weir/httpx"
 	"github.com/seed1158cd35/weir/internal/refuse"
+	"github.com/seed1158cd35/weir/internal/veil"
 )
 
 // Keep says what becomes of the first answers of calls with an Idempotency-Key. The zero Keep keeps none.
@@ -50,7 +51,7 @@ func (p *Proxy) once(w http.ResponseWriter, r *http.Request, t *trip, how Keep) 
 		f.Write(w)
 		return
 	}
-	kept, err := begin(r.Context(), *a, k, t.patience(how))
+	kept, err := p.begin(r.Context(), *a, k, t.patience(how))
 	switch {
 	case err != nil:
 		keyRefused(w, err)
@@ -76,6 +77,9 @@ func (p *Proxy) first(w http.ResponseWriter, r *http.Request, t *trip, how Keep,
 	whole := false
 	defer func() {
 		finish, answer := t.finishOf(c, how, whole)
+		if answer != nil {
+			withoutSecrets(answer.Header, t.came.Header, t.to.Sends)
+		}
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), recording)
 		defer cancel()
 		_ = a.Finish(ctx, k, finish, answer) // or its time runs out, and the next call is told that nobody knows
@@ -134,7 +138,7 @@ func (t *trip) keyOf(r *http.Request) (*delivery.Keyed, *refuse.Facts) {
 func (t *trip) tenant(r *http.Request) string {
 	h := sha256.New()
 	for _, name := range slices.Sorted(maps.Keys(r.Header)) {
-		if Secret(name) && !slices.Contains(t.who.Shown, name) && t.to.Sends[name] == nil {
+		if veil.Secret(name) && !slices.Contains(t.who.Shown, name) && t.to.Sends[name] == nil {
 			for _, v := range r.Header[name] {
 				fmt.Fprintf(h, "%q %q ", name, bare(v))
 			}
@@ -160,8 +164,8 @@ func (t *trip) patience(how Keep) time.Duration {
 	return max(0, t.to.weir.Policy().MaxWait)
 }
 
-// begin takes a key, and waits for another call under it.
-func begin(ctx context.Context, a delivery.Answers, k *delivery.Keyed, patience time.Duration) (kept delivery.Kept, err error) {
+// begin takes a key, and waits for another call under it, unless weir is about to end.
+func (p *Proxy) begin(ctx context.Context, a delivery.Answers, k *delivery.Keyed, patience time.Duration) (kept delivery.Kept, err error) {
 	end := time.Now().Add(patience)
 	for wait := 5 * time.Millisecond; ; wait = min(2*wait, 250*time.Millisecond) {
 		asking, cancel := context.WithTimeout(ctx, accepting)
@@ -172,6 +176,8 @@ func begin(ctx context.Context, a delivery.Answers, k *delivery.Keyed, patience 
 		}
 		select {
 		case <-time.After(wait):
+		case <-p.leaving:
+			return kept, nil
 		case <-ctx.Done():
 			return kept, context.Cause(ctx)
 		}

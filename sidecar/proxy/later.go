@@ -11,6 +11,7 @@ import (
 	"github.com/seed1158cd35/weir/delivery"
 	"github.com/seed1158cd35/weir/httpx"
 	"github.com/seed1158cd35/weir/internal/refuse"
+	"github.com/seed1158cd35/weir/internal/veil"
 )
 
 // usual are headers that say what a request is, and nothing of its caller.
@@ -24,13 +25,13 @@ func (t *trip) kept(h http.Header) http.Header {
 	out := make(http.Header)
 	names := slices.Concat(usual, t.to.Keep)
 	for _, from := range t.to.Keys {
-		if from.Kind == httpx.FromHeader && !Secret(from.Name) {
+		if from.Kind == httpx.FromHeader && !veil.Secret(from.Name) {
 			names = append(names, from.Name)
 		}
 	}
 	later, _ := t.to.Dialect.(httpx.Later)
 	for name, v := range h {
-		if len(v) > 0 && (slices.Contains(names, name) || later != nil && later.Keeps(name) && !Secret(name)) {
+		if len(v) > 0 && (slices.Contains(names, name) || later != nil && later.Keeps(name) && !veil.Secret(name)) {
 			out[name] = slices.Clone(v)
 		}
 	}

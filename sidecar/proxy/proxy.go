@@ -31,12 +31,14 @@ type Proxy struct {
 	later   atomic.Pointer[Accepter]
 	answers atomic.Pointer[delivery.Answers]
 	setting sync.Mutex
+	leaving chan struct{} // closed by Drain
+	left    sync.Once
 	reverse *httputil.ReverseProxy // of what leaves HTTP
 }
 
 // New makes a proxy with the zero Access. Every upstream has the options.
 func New(upstreams []Upstream, o weir.Options) (*Proxy, error) {
-	p := &Proxy{options: o}
+	p := &Proxy{options: o, leaving: make(chan struct{})}
 	p.reverse = &httputil.ReverseProxy{
 		Rewrite:        rewrite,
 		Transport:      sending{},
@@ -80,6 +82,10 @@ func (p *Proxy) SetAll(d Access, upstreams []Upstream) error {
 	return nil
 }
 
+// Drain has callers answered who wait for what can be asked for later: what became of a delivery, or of a call under
+// the same Idempotency-Key. Requests are served as before.
+func (p *Proxy) Drain() { p.left.Do(func() { close(p.leaving) }) }
+
 // Upstreams are the upstreams in force, by name.
 func (p *Proxy) Upstreams() map[string]*weir.Upstream {
 	out := make(map[string]*weir.Upstream)
@@ -112,6 +118,9 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if by.later(r) {
 		p.deliver(w, r, trip)
 		return
+	}
+	if by.Deliver != DeliverNever {
+		unsaid(r.Header)
 	}
 	if by.keyed(r) {
 		p.once(w, r, trip, by.Keep)

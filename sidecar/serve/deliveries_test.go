@@ -27,6 +27,7 @@ type mailbox struct {
 
 	mu     sync.Mutex
 	status int
+	echo   bool // answers say what credential was shown
 	got    []*http.Request
 	bodies []string
 }
@@ -37,6 +38,10 @@ func (m *mailbox) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	defer m.mu.Unlock()
 	m.got, m.bodies = append(m.got, r), append(m.bodies, string(body))
 	w.WriteHeader(m.status)
+	if m.echo {
+		fmt.Fprint(w, strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "))
+		return
+	}
 	fmt.Fprint(w, "done")
 }
 

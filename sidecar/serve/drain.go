@@ -19,6 +19,7 @@ func (s *Server) drain(front *http.Server, again <-chan os.Signal) error {
 	for _, u := range s.upstreams() {
 		u.Drain()
 	}
+	s.proxy.Drain()
 	s.log.Info("draining", "for at most", s.file.Drain.String())
 	begin := time.Now()
 	patience, cancel := context.WithTimeoutCause(context.Background(), s.file.Drain, errDrained)

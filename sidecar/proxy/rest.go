@@ -1,0 +1,74 @@
+package proxy
+
+import (
+	"bytes"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/seed1158cd35/weir/internal/veil"
+	"github.com/seed1158cd35/weir/observe"
+)
+
+// What is stored lasts: in none of it are secrets.
+
+// leading are headers that are kept of requests and hold addresses, or requests that are made for whoever reads the message.
+var leading = []string{"Actions", "Attach", "Click", "Icon"}
+
+// reveals is a header of what would be kept that has a credential in its value, and the name of that; "" if there is none.
+func reveals(kept http.Header) (header, what string) {
+	for _, name := range leading {
+		for _, v := range kept[name] {
+			if what = veil.Reveals(v); what != "" {
+				return name, what
+			}
+		}
+	}
+	return "", ""
+}
+
+// shortestSecret is the least that is taken for a secret's value, in bytes: what is shorter could stand anywhere.
+const shortestSecret = 6
+
+// secretValues are the credentials of headers, with and without the word before them.
+func secretValues(h http.Header) (all []string) {
+	for name, values := range h {
+		if !veil.Secret(name) {
+			continue
+		}
+		for _, v := range values {
+			_, rest, _ := strings.Cut(v, " ")
+			for _, v := range []string{v, strings.TrimSpace(rest)} {
+				if len(v) >= shortestSecret {
+					all = append(all, v)
+				}
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b string) int { return len(b) - len(a) }) // the whole before its part
+	return all
+}
+
+// withoutSecrets takes out of an answer's header what holds a credential by its name, or says one again that a request has shown.
+func withoutSecrets(h http.Header, shown ...http.Header) {
+	var said []string
+	for _, of := range shown {
+		said = append(said, secretValues(of)...)
+	}
+	for name, values := range h {
+		says := func(v string) bool {
+			return slices.ContainsFunc(said, func(secret string) bool { return strings.Contains(v, secret) })
+		}
+		if veil.Secret(name) || slices.ContainsFunc(values, says) {
+			delete(h, name)
+		}
+	}
+}
+
+// masked is the beginning of an answer without weir's own credentials: some servers say again what they were sent.
+func (u *Upstream) masked(answer []byte) []byte {
+	for _, secret := range secretValues(u.Sends) {
+		answer = bytes.ReplaceAll(answer, []byte(secret), []byte(observe.Mask))
+	}
+	return answer
+}

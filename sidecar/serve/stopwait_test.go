@@ -1,0 +1,32 @@
+package serve
+
+import (
+	"runtime"
+	"testing"
+
+	"github.com/seed1158cd35/weir/delivery"
+)
+
+// Who waits for a delivery holds up no stop: it gets its receipt at once, as the request is stored.
+func TestAStopAnswersThoseWhoWait(t *testing.T) {
+	m := newMailbox(t, "always", "", "")
+	m.answers(503)
+	type answer struct {
+		status int
+		is     delivery.Status
+	}
+	answers := make(chan answer, 1)
+	go func() {
+		resp, r, _ := m.post("/box/x", "x", "Prefer: wait=60", async)
+		answers <- answer{resp.StatusCode, r.Status}
+	}()
+	for len(m.letters()) == 0 {
+		runtime.Gosched()
+	}
+	m.stop()
+	if got := <-answers; got.status != 202 || got.is == delivery.Failed || got.is == delivery.Completed {
+		t.Errorf("answered %+v, want 202", got)
+	}
+	m.answers(200)
+	m.start()
+}
