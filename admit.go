@@ -20,6 +20,7 @@ func (u *Upstream) Try(c Call, p *Permit) Decision {
 	}
 	now := u.clock.Now()
 	p.begin(u, u.live.Load().plan(&c), &c, 1)
+	p.record = u.record(p.plan, &c, now, false)
 	w := walk{Permit: p, call: &c, now: now, until: now}
 	d := w.ask()
 	for d.waits() {
@@ -54,7 +55,12 @@ func (u *Upstream) Acquire(ctx context.Context, c Call) (*Permit, error) {
 	if at, ok := u.clock.Deadline(ctx); ok {
 		until = at
 	}
-	if err := p.admit(ctx, u.clock.Now(), until, &c); err != nil {
+	now := u.clock.Now()
+	p.record = u.record(p.plan, &c, now, false)
+	if err := p.admit(ctx, now, until, &c); err != nil {
+		if p.record != nil {
+			p.record.left(p, u.clock.Now(), err)
+		}
 		return nil, err
 	}
 	p.leash()

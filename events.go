@@ -30,6 +30,11 @@ type Events struct {
 	GaveUp   func(GaveUp)   // none will, although the call has failed
 	Done     func(Done)     // a call, all its attempts taken together
 
+	// Recorded is Done attempt by attempt. If it reports true, Detailed is told next, with the limits as they stand
+	// and the refusal in full, which cost something to make.
+	Recorded func(*Record) bool
+	Detailed func(*Record)
+
 	// Of the upstream as a whole; rare.
 	Breaker func(BreakerEvent) // a breaker changed its phase
 	Paused  func(PauseEvent)   // nobody may call for now: a hint, the fleet or a person says so
@@ -203,6 +208,8 @@ func Tee(all ...Events) Events {
 		HeldBack: tee(all, func(e Events) func(HeldBack) { return e.HeldBack }),
 		GaveUp:   tee(all, func(e Events) func(GaveUp) { return e.GaveUp }),
 		Done:     tee(all, func(e Events) func(Done) { return e.Done }),
+		Recorded: teeRecorded(all),
+		Detailed: teeDetailed(all),
 		Breaker:  tee(all, func(e Events) func(BreakerEvent) { return e.Breaker }),
 		Paused:   tee(all, func(e Events) func(PauseEvent) { return e.Paused }),
 		Resumed:  tee(all, func(e Events) func(PauseEvent) { return e.Resumed }),
@@ -231,6 +238,37 @@ func tee[E any](all []Events, pick func(Events) func(E)) func(E) {
 	return func(e E) {
 		for _, f := range fs {
 			tell(f, e)
+		}
+	}
+}
+
+// teeRecorded is tee of Recorded: it notes in the record which of the listeners, of eight at most, want to know more.
+func teeRecorded(all []Events) func(*Record) bool {
+	if !slices.ContainsFunc(all, func(e Events) bool { return e.Recorded != nil }) {
+		return nil
+	}
+	return func(r *Record) bool {
+		heard := uint8(0)
+		for i, e := range all {
+			if e.Recorded != nil && r.wanted(e.Recorded) {
+				heard |= 1 << i
+			}
+		}
+		r.heard = heard
+		return heard != 0
+	}
+}
+
+// teeDetailed tells those who wanted to know more.
+func teeDetailed(all []Events) func(*Record) {
+	if !slices.ContainsFunc(all, func(e Events) bool { return e.Detailed != nil }) {
+		return nil
+	}
+	return func(r *Record) {
+		for i, e := range all {
+			if r.heard&(1<<i) != 0 {
+				tell(e.Detailed, r)
+			}
 		}
 	}
 }

@@ -201,6 +201,9 @@ func (r *Run) finish(err error, refused bool) {
 	if r.attempts > 0 {
 		r.permit.count(r.now, &r.word) // unless it has heard
 	}
+	if r.permit.record != nil {
+		r.permit.record.done(r, err, refused)
+	}
 	if r.plan.tallies == nil && r.u.options.Events.Done == nil {
 		return
 	}

@@ -75,6 +75,7 @@ func (r *Run) begin() {
 	r.word.Class = outcome.Canceled
 	r.start = u.clock.Now()
 	r.now, r.deadline = r.start, bucket.Never
+	r.permit.record = u.record(r.plan, &r.call, r.start, true)
 	if at, ok := u.clock.Deadline(r.ctx); ok {
 		r.deadline = at
 	}
@@ -226,7 +227,7 @@ func (r *Run) Slot() *Slot {
 // has been counted as a success already.
 func (r *Run) Detach(p *Permit) {
 	*p = r.permit
-	p.told, p.detached = true, true // by r.permit
+	p.told, p.detached, p.record = true, true, nil // by r.permit
 	r.permit.metered = true
 }
 

@@ -1,0 +1,203 @@
+package weir
+
+import (
+	"math"
+	"sync"
+	"time"
+
+	"github.com/seed1158cd35/weir/limit/bucket"
+	"github.com/seed1158cd35/weir/outcome"
+	"github.com/seed1158cd35/weir/retry"
+)
+
+// A Record is what became of one call, attempt by attempt: what explains a call, or traces it, is
+// made from it. It comes from a pool, and is valid only until the function returns that is given it
+// (Events.Recorded, Events.Detailed); who keeps it keeps a copy. It has no answers and no arguments
+// of the call, but its ID and keys, which are the caller's own.
+//
+// A decision by Try or Acquire is a call of one attempt.
+type Record struct {
+	ID    string            // Call.ID
+	Keys  map[string]string // Call.Keys
+	Began time.Duration     // the instant, of the upstream's clock
+	Took  time.Duration
+	Why   error // one of retry's Err values, or a *Refusal: why there was no other attempt; nil for a call that went well
+
+	N       uint16        // attempts, that which the gates refused included
+	Held    uint8         // attempts that were not made because nothing succeeded
+	Class   outcome.Class // of the last attempt; unknown if none was made
+	Refused bool          // the gates had the last word: there was no attempt, or no other one
+
+	run   bool  // a Run ends it, and not its permit
+	heard uint8 // who of several listeners wants to know more; see Tee
+
+	// Levels is what the limits look like that the last attempt was charged to. It is there for Events.Detailed
+	// only, and so is the *Refusal in Why of a call by Try.
+	Levels []LimitLevel
+
+	plan  *plan
+	at    time.Duration // the end of the latest attempt
+	wait  time.Duration // of the latest refusal
+	tries [firstTries + lastTries]tried
+}
+
+// A record keeps the first and the last attempts of a call that has more.
+const firstTries, lastTries = 3, 3
+
+// A Tried is one attempt of a Record.
+type Tried struct {
+	N      int           // counts from 1
+	Rested time.Duration // between attempts, before it came to the gates
+	Waited time.Duration // for its turn
+	Limit  string        // that made it wait, or refused it; "" if none did
+	Reason Reason        // why it was refused; "" if it was made
+	Took   time.Duration // from its turn to its outcome
+	Class  outcome.Class
+	Code   string        // the upstream's own word for its outcome
+	Hint   time.Duration // how long to stay away: of the upstream, or if it was refused, of the limit; 0 if nobody said so
+}
+
+// A tried is a Tried in 24 bytes: times are microseconds, at most 71 minutes, and words have numbers.
+type tried struct {
+	rested, waited, took, hint uint32
+	limit, code                uint16
+	reason                     uint16 // 0 if it was made
+	class                      outcome.Class
+}
+
+// records are those that are not in use.
+var records = sync.Pool{New: func() any { return new(Record) }}
+
+// record begins the record of a call; nil if nobody wants it.
+func (u *Upstream) record(p *plan, c *Call, now time.Duration, run bool) *Record {
+	if u.options.Events.Recorded == nil {
+		return nil
+	}
+	r := records.Get().(*Record)
+	*r = Record{ID: c.ID, Keys: c.Keys, Began: now, at: now, plan: p, run: run}
+	return r
+}
+
+// decided notes what the gates have said of an attempt. A refusal ends the record of a single decision.
+func (r *Record) decided(p *Permit, now time.Duration, d step) {
+	t := &r.tries[tryAt(r.N)]
+	r.N++
+	*t = tried{waited: micro(p.waited), rested: micro(now - p.waited - r.at)}
+	if c := p.cause(); c.Registry != nil && (p.waited > 0 || d.refused()) {
+		t.limit = words.number(c.Registry.Limit().Name)
+	}
+	if r.at = now; !d.refused() {
+		return
+	}
+	t.reason, t.hint, r.wait, r.Refused = words.number(string(d.why)), micro(d.wait), d.wait, true
+	if !r.run {
+		r.end(p, now, nil)
+	}
+}
+
+// ended notes how an attempt ended, which is the end of a record of a single one.
+func (r *Record) ended(p *Permit, now time.Duration, o *outcome.Outcome) {
+	t := &r.tries[tryAt(r.N-1)]
+	t.took, t.class, t.code = micro(now-p.sent), o.Class, words.number(o.Code)
+	if o.Hint.Said {
+		t.hint = micro(o.Hint.After)
+	}
+	if r.Class, r.at = o.Class, now; !r.run {
+		r.end(p, now, nil)
+	}
+}
+
+// done notes how a Run has ended.
+func (r *Record) done(run *Run, err error, refused bool) {
+	r.Class, r.Refused, r.Held = run.outcome.Class, refused, uint8(min(run.held, math.MaxUint8))
+	r.end(&run.permit, run.now, err)
+}
+
+// left ends the record of a single decision that came to none: its caller has left, or a gate of the program's
+// own would not have it.
+func (r *Record) left(p *Permit, now time.Duration, err error) {
+	r.Class = outcome.Canceled
+	r.end(p, now, err)
+}
+
+// end tells of a call that has ended with an error, nil for none, and has the record used again.
+func (r *Record) end(p *Permit, now time.Duration, err error) {
+	p.record, r.Took = nil, max(0, now-r.Began)
+	switch e := err.(type) {
+	case *Refusal:
+		r.Why = e
+	case *retry.GaveUpError:
+		r.Why = e.Why
+	}
+	if events := &r.plan.live.u.options.Events; r.wanted(events.Recorded) {
+		r.detail(p, now)
+		tell(events.Detailed, r)
+	}
+	*r = Record{}
+	records.Put(r)
+}
+
+// wanted tells of the record, and reports whether there is to be more of it.
+func (r *Record) wanted(f func(*Record) bool) (more bool) {
+	tell(func(r *Record) { more = f(r) }, r)
+	return more
+}
+
+// detail adds what costs something to make.
+func (r *Record) detail(p *Permit, now time.Duration) {
+	if r.N == 0 {
+		return
+	}
+	r.Levels = p.levels(now)
+	if why := r.tries[tryAt(r.N-1)].reason; r.Refused && why != 0 && r.Why == nil {
+		r.Why = step{why: Reason(words.word(why)), wait: r.wait}.refusal(p, now)
+	}
+}
+
+// Subject says whose record it is.
+func (r *Record) Subject() Subject { return subject(r.plan.live.u, r.plan, r.ID, r.Keys) }
+
+// Attempts are the attempts of the call, in order; the first and the last three, if there were more than six.
+func (r *Record) Attempts() []Tried {
+	all := make([]Tried, 0, min(int(r.N), len(r.tries)))
+	for n := range r.N {
+		if n >= firstTries && n+lastTries < r.N {
+			continue
+		}
+		t := &r.tries[tryAt(n)]
+		e := Tried{
+			N: int(n + 1), Rested: long(t.rested), Waited: long(t.waited), Took: long(t.took), Hint: long(t.hint),
+			Limit: words.word(t.limit), Reason: Reason(words.word(t.reason)), Class: t.class, Code: words.word(t.code),
+		}
+		all = append(all, e)
+	}
+	return all
+}
+
+// tryAt is where the record keeps an attempt, counted from 0.
+func tryAt(n uint16) uint16 {
+	if n < firstTries {
+		return n
+	}
+	return firstTries + (n-firstTries)%lastTries
+}
+
+// micro is a duration in microseconds, as far as 32 bits reach; bucket.Never is the most. A duration that is not 0
+// is 1 at least.
+func micro(d time.Duration) uint32 {
+	switch {
+	case d <= 0:
+		return 0
+	case d >= math.MaxUint32*time.Microsecond:
+		return math.MaxUint32
+	}
+	return max(1, uint32(d/time.Microsecond))
+}
+
+// long is the duration of so many microseconds.
+func long(us uint32) time.Duration {
+	if us == math.MaxUint32 {
+		return bucket.Never
+	}
+	return time.Duration(us) * time.Microsecond
+}
