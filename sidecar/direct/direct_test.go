@@ -458,8 +458,8 @@ func TestEachGetsItsOwnAnswer(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	d.CloseIdleConnections()
 	for begun := time.Now(); runtime.NumGoroutine() > before && time.Since(begun) < patience; {
+		d.CloseIdleConnections() // one whose caller has left may become idle only now
 		runtime.Gosched()
 	}
 	if now := runtime.NumGoroutine(); now > before {
