@@ -451,19 +451,19 @@ func TestFairnessIsChangedWhileCallsWait(t *testing.T) {
 
 func TestFairPolicyIsChecked(t *testing.T) {
 	for want, f := range map[string]weir.Fair{
-		"":                                {By: "user"},
-		"fair: by \"\": name the scope":   {Longest: 3},
-		"fair: weight -1 of lane high":    {By: "user", Weights: weir.LaneWeights{High: -1}},
-		"fair: weight 1001 of lane low":   {By: "user", Weights: weir.LaneWeights{Low: 1001}},
-		"fair: longest -1: must not be":   {By: "user", Longest: -1},
-		"fair: per flow -1: must not be ": {By: "user", PerFlow: -1},
+		"":                                  {By: "user"},
+		"fair: by \"\": name the scope":     {Longest: 3},
+		"fair: weight -1 of priority high":  {By: "user", Weights: weir.PriorityWeights{High: -1}},
+		"fair: weight 1001 of priority low": {By: "user", Weights: weir.PriorityWeights{Low: 1001}},
+		"fair: longest -1: must not be":     {By: "user", Longest: -1},
+		"fair: per flow -1: must not be ":   {By: "user", PerFlow: -1},
 	} {
 		err := weir.Policy{Fair: f}.Validate()
 		if (err == nil) != (want == "") || err != nil && !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%+v: got %v, want %q", f, err, want)
 		}
 	}
-	if got, want := (weir.Policy{Fair: weir.Fair{By: "user"}}).WithDefaults().Fair, (weir.Fair{By: "user", Weights: weir.LaneWeights{High: 16, Normal: 4, Low: 1}, Longest: 10_000, PerFlow: 1_000}); got != want {
+	if got, want := (weir.Policy{Fair: weir.Fair{By: "user"}}).WithDefaults().Fair, (weir.Fair{By: "user", Weights: weir.PriorityWeights{High: 16, Normal: 4, Low: 1}, Longest: 10_000, PerFlow: 1_000}); got != want {
 		t.Errorf("defaults are %+v", got)
 	}
 }

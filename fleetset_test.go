@@ -30,7 +30,7 @@ func spendFleet(all []*weir.Upstream) (went int) {
 // Limits that a fleet shares begin empty under another name or scope, and so do those that are
 // shared no more, or only now: whatever is changed, nothing is handed out again.
 func TestSetOfAFleetHandsOutNothing(t *testing.T) {
-	day := limit.Limit{Name: "q", Shape: limit.Fixed, Rate: bucket.Rate{Amount: 5}, Every: bucket.Day}
+	day := limit.Limit{Name: "q", Shape: limit.Calendar, Rate: bucket.Rate{Amount: 5}, Every: bucket.Day}
 	hour := limit.Limit{Name: "q", Rate: bucket.Rate{Amount: 1, Per: time.Hour, Burst: 5}}
 	window := limit.Limit{Name: "q", Shape: limit.Rolling, Rate: bucket.Rate{Amount: 5, Per: 5 * time.Hour}}
 	renamed := func(l limit.Limit, name string) limit.Limit { l.Name = name; return l }

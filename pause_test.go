@@ -275,7 +275,7 @@ func TestAGuessIsCutDownWhileItWaits(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				p.MaxWait = time.Hour
 				l := tokens(100_000, time.Minute, 100_000)
-				l.Told = "tokens"
+				l.Advertised = "tokens"
 				p.Limits = []limit.Limit{l}
 				u := open(t, p, weir.Options{})
 				c := weir.Call{Estimated: true, Cost: map[string]int64{"tokens": 90_000}}

@@ -185,10 +185,10 @@ var everyPolicy = map[string]weir.Policy{
 	"by key":                 ofAll(scoped(rate("user", 1000, sec, 1000), "user")),
 	"by key and one for all": ofAll(scoped(rate("user", 1000, sec, 1000), "user"), rate("all", 1000, sec, 1000)),
 	"rolling":                ofAll(but(rate("all", 1000, sec, 0), func(l *limit.Limit) { l.Shape = limit.Rolling })),
-	"by the day":             ofAll(but(limit.Limit{Name: "all", Shape: limit.Fixed}, func(l *limit.Limit) { l.Amount, l.Every = 1e6, bucket.Day })),
+	"by the day":             ofAll(but(limit.Limit{Name: "all", Shape: limit.Calendar}, func(l *limit.Limit) { l.Amount, l.Every = 1e6, bucket.Day })),
 	"local":                  ofAll(but(rate("all", 1000, sec, 1000), func(l *limit.Limit) { l.Local = true })),
 	"learnt":                 ofAll(but(rate("all", 1000, sec, 1000), func(l *limit.Limit) { l.Adaptive.On, l.Adaptive.Start = true, 500 })),
-	"told":                   ofAll(but(scoped(rate("rpm", 1000, sec, 1000), "user"), func(l *limit.Limit) { l.Told = "requests" })),
+	"told":                   ofAll(but(scoped(rate("rpm", 1000, sec, 1000), "user"), func(l *limit.Limit) { l.Advertised = "requests" })),
 }
 
 // What one process is told to wait, all wait, whatever the call is limited by.

@@ -325,7 +325,7 @@ func TestThoseWhoWaitHearOfALift(t *testing.T) {
 	shapes := map[string]limit.Limit{
 		"bucket":   rate("l", 20, sec, 1),
 		"rolling":  but(rate("l", 20, sec, 0), func(l *limit.Limit) { l.Shape = limit.Rolling }),
-		"calendar": but(limit.Limit{Name: "l", Shape: limit.Fixed}, func(l *limit.Limit) { l.Amount, l.Every = 20, bucket.Second }),
+		"calendar": but(limit.Limit{Name: "l", Shape: limit.Calendar}, func(l *limit.Limit) { l.Amount, l.Every = 20, bucket.Second }),
 	}
 	for name, l := range shapes {
 		for _, local := range []bool{false, true} {

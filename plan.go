@@ -88,7 +88,7 @@ func (v *live) newPlan(now time.Duration, o *Operation, old *live) *plan {
 			}
 			p.limits = append(p.limits, c)
 			p.learns = p.learns || l.Adaptive.On
-			p.told = p.told || l.Told != ""
+			p.told = p.told || l.Advertised != ""
 			p.hears = p.learns || p.told
 			p.joined = p.joined || r.Joined()
 		}

@@ -261,18 +261,18 @@ func of(field string, err error) (errs []error) {
 // something to give. Within a line what counts is the cost in the limit's unit: a call of
 // 8,000 tokens takes as much of a flow's share of a token limit as sixteen of 500.
 type Fair struct {
-	By      string      // the scope whose values are the flows ("user"); "" turns it off
-	Weights LaneWeights // of the priorities
+	By      string          // the scope whose values are the flows ("user"); "" turns it off
+	Weights PriorityWeights // of the priorities
 
 	Longest int // most calls that wait, all together; the next are refused at once. 0 means 10,000
 	PerFlow int // most calls of one flow that wait; 0 means 1,000
 }
 
-// LaneWeights are how those of each priority share a limit while all have somebody
+// PriorityWeights are how those of each priority share a limit while all have somebody
 // waiting: each gets its weight's part, however many flows it has. 0 means 16, 4 and
 // 1: four times what the next one gets, and a 21st for the lowest, which is slow but
 // never stands still.
-type LaneWeights struct{ High, Normal, Low int }
+type PriorityWeights struct{ High, Normal, Low int }
 
 // lines is the part of it that the lines want to know.
 func (f Fair) lines() line.Config {
@@ -285,7 +285,7 @@ func (f Fair) lines() line.Config {
 // config is that of the lines, with Fair on.
 func (f Fair) config() line.Config {
 	w := f.Weights
-	return line.Config{Weights: [line.Lanes]int{w.High, w.Normal, w.Low}, Longest: f.Longest, PerFlow: f.PerFlow}
+	return line.Config{Weights: [line.Priorities]int{w.High, w.Normal, w.Low}, Longest: f.Longest, PerFlow: f.PerFlow}
 }
 
 // withDefaults fills in what is 0, unless Fair is off.
@@ -294,7 +294,7 @@ func (f Fair) withDefaults() Fair {
 		return f
 	}
 	c := f.config().WithDefaults()
-	f.Weights = LaneWeights{c.Weights[0], c.Weights[1], c.Weights[2]}
+	f.Weights = PriorityWeights{c.Weights[0], c.Weights[1], c.Weights[2]}
 	f.Longest, f.PerFlow = c.Longest, c.PerFlow
 	return f
 }

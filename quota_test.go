@@ -15,7 +15,7 @@ import (
 
 // daily is an amount a day.
 func daily(name string, amount int64, zone string) limit.Limit {
-	return limit.Limit{Name: name, Shape: limit.Fixed, Rate: bucket.Rate{Amount: amount}, Every: bucket.Day, Zone: zone}
+	return limit.Limit{Name: name, Shape: limit.Calendar, Rate: bucket.Rate{Amount: amount}, Every: bucket.Day, Zone: zone}
 }
 
 const day = 24 * time.Hour

@@ -79,7 +79,7 @@ func TestTheAnswerIsHeardByTheLimitThatTookItsPlace(t *testing.T) {
 	was := rate("q", 1, sec, 1)
 	learns, told, joined, other := rate("r", 1000, sec, 1000), rate("r", 1000, sec, 1000), rate("r", 1000, sec, 1000), rate("s", 1, time.Hour, 10)
 	learns.Adaptive.On = true
-	told.Told = "requests"
+	told.Advertised = "requests"
 	joined.Of, other.Of = "all", "all"
 	joined.If = limit.Match{Scope: "plan", NotIn: []string{"other"}}
 	other.If = limit.Match{Scope: "plan", In: []string{"other"}}

@@ -64,7 +64,7 @@ func (w *walk) newStander(c *Call) *stander {
 	s.call = line.Call{Asker: s, Until: max(w.now, w.until), Came: w.came}
 	if s.fair = w.by.fair; s.fair {
 		s.call.Flow, s.call.Weight = boundedKey(cmp.Or(c.Flow, c.Keys[w.by.live.policy.Fair.By])), c.Weight
-		s.call.Lane = int(limit.High) - int(c.Priority)
+		s.call.Priority = int(limit.High) - int(c.Priority)
 	}
 	return s
 }

@@ -146,7 +146,7 @@ func TestWhoDoesNotWaitGoesBeforeNobody(t *testing.T) {
 // A call that cannot have its turn in time hears that at once, and when that would have been.
 func TestTooLateIsSaidAtOnce(t *testing.T) {
 	window := limit.Limit{Name: "all", Shape: limit.Rolling, Rate: bucket.Rate{Amount: 10, Per: sec}}
-	fixed := limit.Limit{Name: "all", Shape: limit.Fixed, Rate: bucket.Rate{Amount: 10}, Every: bucket.Minute}
+	fixed := limit.Limit{Name: "all", Shape: limit.Calendar, Rate: bucket.Rate{Amount: 10}, Every: bucket.Minute}
 	for _, c := range []struct {
 		limit limit.Limit
 		ahead int

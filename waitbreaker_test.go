@@ -170,7 +170,7 @@ func TestEveryWaitHearsOfALift(t *testing.T) {
 		switch s {
 		case limit.Rolling:
 			l.Shape, l.Rate.Burst = s, 0
-		case limit.Fixed:
+		case limit.Calendar:
 			l = but(limit.Limit{Name: "all", Shape: s}, func(l *limit.Limit) { l.Amount, l.Every = 1000, bucket.Day })
 		}
 		return l
@@ -182,14 +182,14 @@ func TestEveryWaitHearsOfALift(t *testing.T) {
 		{name: "a booked turn", policy: steady(plenty(limit.Bucket))},
 		{name: "of two limits", policy: two(steady(plenty(limit.Bucket)))},
 		{name: "a rolling limit", policy: steady(plenty(limit.Rolling))},
-		{name: "a quota", policy: steady(plenty(limit.Fixed))},
+		{name: "a quota", policy: steady(plenty(limit.Calendar))},
 		{name: "in line", policy: fair(steady(plenty(limit.Bucket)))},
 		{name: "in two lines", policy: fair(two(steady(plenty(limit.Bucket))))},
-		{name: "in line for a quota", policy: fair(steady(plenty(limit.Fixed)))},
+		{name: "in line for a quota", policy: fair(steady(plenty(limit.Calendar)))},
 		{name: "a slot, too", policy: with(steady(plenty(limit.Bucket)), func(p *weir.Policy) { p.Concurrency.Limit = 100 })},
 		{name: "a shared limit", policy: steady(plenty(limit.Bucket)), fleet: true},
 		{name: "two shared limits", policy: two(steady(plenty(limit.Bucket))), fleet: true},
-		{name: "a shared quota", policy: steady(plenty(limit.Fixed)), fleet: true},
+		{name: "a shared quota", policy: steady(plenty(limit.Calendar)), fleet: true},
 		{name: "a shared rolling limit", policy: steady(plenty(limit.Rolling)), fleet: true},
 		{name: "in line for a shared limit", policy: fair(steady(plenty(limit.Bucket))), fleet: true},
 	} {

@@ -135,7 +135,7 @@ func TestWaitersGoOnAloneFarAway(t *testing.T) {
 func TestQuotaThroughASlowStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rate := limit.Limit{Name: "r", Rate: bucket.Rate{Amount: 100, Per: time.Second, Burst: 100}}
-		quota := limit.Limit{Name: "q", Shape: limit.Fixed, Rate: bucket.Rate{Amount: 1_000_000}, Every: bucket.Day}
+		quota := limit.Limit{Name: "q", Shape: limit.Calendar, Rate: bucket.Rate{Amount: 1_000_000}, Every: bucket.Day}
 		s := farAway{NewMemory(nil), 500 * time.Millisecond}
 		f, regs := groupOf(t, s, Options{}, rate, quota)
 		for sec := range 40 {

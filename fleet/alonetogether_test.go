@@ -17,7 +17,7 @@ func TestARefusedCallTakesNothingWithoutTheStore(t *testing.T) {
 	for _, other := range []limit.Limit{
 		{Name: "tokens", Unit: "tokens", Rate: bucket.Rate{Amount: 10_000, Per: time.Second}},
 		{Name: "tokens", Unit: "tokens", Shape: limit.Rolling, Rate: bucket.Rate{Amount: 10_000, Per: 5 * time.Second}},
-		{Name: "tokens", Unit: "tokens", Shape: limit.Fixed, Rate: bucket.Rate{Amount: 100_000}, Every: bucket.Day},
+		{Name: "tokens", Unit: "tokens", Shape: limit.Calendar, Rate: bucket.Rate{Amount: 100_000}, Every: bucket.Day},
 	} {
 		for _, order := range []bool{false, true} {
 			synctest.Test(t, func(t *testing.T) {
@@ -56,7 +56,7 @@ func TestARefusedCallTakesNothingWithoutTheStore(t *testing.T) {
 				}
 				s.down.Store(false)
 				time.Sleep(3 * time.Second)
-				if other.Shape == limit.Fixed {
+				if other.Shape == limit.Calendar {
 					if left := more.Get(0, "").Look(clock.System.Now()).Left; left > 100_000-100*before || left < 100_000-100*(before+went)-10_000 {
 						t.Errorf("%d are left of the quota after %d calls", left, before+went)
 					}
@@ -71,7 +71,7 @@ func TestARefusedCallTakesNothingWithoutTheStore(t *testing.T) {
 func TestWhatStandsByIsNoMoreThanWasUsed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := NewMemory(nil)
-		quota := limit.Limit{Name: "day", Shape: limit.Fixed, Rate: bucket.Rate{Amount: 1_000_000}, Every: bucket.Day}
+		quota := limit.Limit{Name: "day", Shape: limit.Calendar, Rate: bucket.Rate{Amount: 1_000_000}, Every: bucket.Day}
 		f := New(store, Options{})
 		f.Start()
 		r, err := limit.NewShared(clock.System.Now(), quota, f.Group("up"))

@@ -46,7 +46,7 @@ func (a *Ask) checkClaim(i int) error {
 	if k.Cost < 0 || k.Extra < 0 {
 		return fmt.Errorf("cost %d, extra %d: must not be negative", k.Cost, k.Extra)
 	}
-	if k.Rule.Shape == limit.Fixed && (!k.Start.Before(k.End) || !k.End.Before(k.Next)) {
+	if k.Rule.Shape == limit.Calendar && (!k.Start.Before(k.End) || !k.End.Before(k.Next)) {
 		return fmt.Errorf("windows from %v to %v to %v: must follow each other", k.Start, k.End, k.Next)
 	}
 	for j := range a.Claims[:i] {
@@ -68,7 +68,7 @@ func (r *Rule) check() error {
 		return fmt.Errorf("limit %q: ring %+v: make it by bucket.RingOf", r.Name, r.Ring)
 	case r.Hold < 0:
 		return fmt.Errorf("limit %q: hold %d: must not be negative", r.Name, r.Hold)
-	case r.Shape > limit.Fixed:
+	case r.Shape > limit.Calendar:
 		return fmt.Errorf("limit %q: %v", r.Name, r.Shape)
 	}
 	return nil
@@ -79,7 +79,7 @@ func (r *Rule) check() error {
 // asks again by the windows of the store's clock.
 func (a *Ask) Fits(now int64) error {
 	for i := range a.Claims {
-		if c := &a.Claims[i]; c.Rule.Shape == limit.Fixed && (now < c.Start.UnixMicro() || now >= c.Next.UnixMicro()) {
+		if c := &a.Claims[i]; c.Rule.Shape == limit.Calendar && (now < c.Start.UnixMicro() || now >= c.Next.UnixMicro()) {
 			return ErrWindow
 		}
 	}

@@ -15,7 +15,7 @@ import (
 // and is not good is given back and taken again, for ever.
 func TestAShareTakenBeforeMidnightIsGood(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		quota := limit.Limit{Name: "q", Shape: limit.Fixed, Rate: bucket.Rate{Amount: 100_000}, Every: bucket.Day}
+		quota := limit.Limit{Name: "q", Shape: limit.Calendar, Rate: bucket.Rate{Amount: 100_000}, Every: bucket.Day}
 		s := &faulty{Store: NewMemory(nil)}
 		s.down.Store(true)
 		f, regs := groupOf(t, s, Options{Without: Without{Share: 0.5}}, quota)
@@ -39,7 +39,7 @@ func TestAShareTakenBeforeMidnightIsGood(t *testing.T) {
 // for ever, in which no time passes.
 func TestWhoWaitsForAShareBeforeMidnightSleeps(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		quota := limit.Limit{Name: "q", Shape: limit.Fixed, Rate: bucket.Rate{Amount: 100_000}, Every: bucket.Day}
+		quota := limit.Limit{Name: "q", Shape: limit.Calendar, Rate: bucket.Rate{Amount: 100_000}, Every: bucket.Day}
 		rate := limit.Limit{Name: "r", Rate: bucket.Rate{Amount: 500, Per: time.Second, Burst: 20}}
 		s := &faulty{Store: NewMemory(nil)}
 		s.down.Store(true)

@@ -54,7 +54,7 @@ func (p *lease) begins(now time.Duration, s *spec) beginStep {
 	defer p.mu.Unlock()
 	switch b := &p.begin; {
 	case b.over:
-	case s.rule.Shape == limit.Fixed || p.allHasCome(now, s):
+	case s.rule.Shape == limit.Calendar || p.allHasCome(now, s):
 		b.over = true
 	case s.rule.Shape == limit.Rolling:
 		return beginTells

@@ -106,7 +106,7 @@ func TestAFleetBeginsWithWhatHasComeSince(t *testing.T) {
 // A quota that takes another's place gives nothing in its window, and all in the next.
 func TestAQuotaBeginsWithTheNextWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		day := limit.Limit{Name: "q", Shape: limit.Fixed, Rate: bucket.Rate{Amount: 10}, Every: bucket.Day}
+		day := limit.Limit{Name: "q", Shape: limit.Calendar, Rate: bucket.Rate{Amount: 10}, Every: bucket.Day}
 		fleets, regs := fleetOf(t, 2, NewMemory(nil), day, Options{})
 		spend := func(regs ...*limit.Registry) (went int) {
 			for range 20 {

@@ -13,7 +13,7 @@ import (
 // supply's clock but for Paused.
 //
 // A Bucket is a vessel that drains: units are weight poured in, and there is room for as many as fit. That is GCRA with
-// whole numbers. A Rolling limit counts units by slot, and forgets a slot when the window has left all of it. A Fixed limit
+// whole numbers. A Rolling limit counts units by slot, and forgets a slot when the window has left all of it. A Calendar limit
 // counts the units of the window that the store's clock is in. What comes back is taken out where its mark says that it
 // went in, and never counts for more than it has cost: of a vessel that ran empty since it is nothing.
 type Cell struct {
@@ -21,17 +21,17 @@ type Cell struct {
 
 	// Of shape Bucket. Fill is weighed by a meter with Unit and Drain. Returned is
 	// the weight that has come back since Since; marks from before are worth nothing.
-	// Of shape Fixed it is the units that have come back in the window.
+	// Of shape Calendar it is the units that have come back in the window.
 	Fill     bucket.Fill
 	Unit     int64
 	Drain    int64
 	Returned int64
 	Since    int64
 
-	Start int64  // of shape Fixed: the window's begin, never an earlier one
+	Start int64  // of shape Calendar: the window's begin, never an earlier one
 	End   int64  // and end
 	Last  int64  // when a unit was counted in it last
-	Count int64  // units in the window, of shapes Rolling and Fixed
+	Count int64  // units in the window, of shapes Rolling and Calendar
 	Slots []Slot // of shape Rolling, the oldest first
 
 	// Hold is the longest hold, in microseconds, of those who may still use what they were
@@ -68,7 +68,7 @@ func (c *Cell) turnTo(at *Supply, r *Rule, w *limit.Windows) {
 	case limit.Rolling:
 		c.holdSlots(r)
 		c.leave(at.Now, r)
-	case limit.Fixed:
+	case limit.Calendar:
 		c.enter(at.Now, w)
 	}
 	c.add(at, r, gone)
@@ -77,7 +77,7 @@ func (c *Cell) turnTo(at *Supply, r *Rule, w *limit.Windows) {
 // gone is how much there is in a cell that gets another shape.
 func (c *Cell) gone(at *Supply) int64 {
 	switch {
-	case c.Shape == limit.Rolling, c.Shape == limit.Fixed && at.Now < c.End:
+	case c.Shape == limit.Rolling, c.Shape == limit.Calendar && at.Now < c.End:
 		return c.Count
 	case c.Shape == limit.Bucket && c.Unit > 0:
 		old := bucket.Meter{Unit: c.Unit, Drain: c.Drain}
@@ -169,7 +169,7 @@ func (c *Cell) filled(at *Supply, r *Rule) bucket.Fill {
 // knows to have gone: a store that has lost it would grant it again.
 func (c *Cell) copies(at *Supply, k *Claim) int64 {
 	c.turnTo(at, k.Rule, &k.Windows)
-	if k.Rule.Shape == limit.Fixed && k.Start.UnixMicro() == c.Start {
+	if k.Rule.Shape == limit.Calendar && k.Start.UnixMicro() == c.Start {
 		c.add(at, k.Rule, k.Seen-max(0, c.Returned-k.SeenBack)-c.Count)
 	}
 	switch {
@@ -245,7 +245,7 @@ func (c *Cell) back(s *Settlement) {
 	switch s.Rule.Shape {
 	case limit.Bucket:
 		c.pourBack(&s.Rule.Meter, s.Mark, s.Back)
-	case limit.Fixed:
+	case limit.Calendar:
 		if s.Mark.At == c.Start {
 			n := min(c.Count, s.Back)
 			c.Count, c.Returned = c.Count-n, c.Returned+n

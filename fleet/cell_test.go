@@ -126,7 +126,7 @@ func (s *story) take() {
 	switch r.Shape {
 	case limit.Rolling:
 		p.at = s.now // a slot is never before the clock, whatever that does
-	case limit.Fixed:
+	case limit.Calendar:
 		p.at = max(s.now, s.cell.Start) // the latest window is that of the present
 	}
 	if p.n > 0 {
@@ -281,7 +281,7 @@ func counted(rng *rand.Rand, shape limit.Shape) (rules []Rule) {
 // TestNoWindowHasMoreThanItsAmount is the same for the shapes that count. A unit
 // counts until the window of the rule in force has once passed it.
 func TestNoWindowHasMoreThanItsAmount(t *testing.T) {
-	for _, shape := range []limit.Shape{limit.Rolling, limit.Fixed} {
+	for _, shape := range []limit.Shape{limit.Rolling, limit.Calendar} {
 		cases(t, 2000, func(rng *rand.Rand) error {
 			s := newStory(rng, counted(rng, shape))
 			for range 150 {
@@ -300,7 +300,7 @@ func TestNoWindowHasMoreThanItsAmount(t *testing.T) {
 func (s *story) count() error {
 	r, w := s.rule(), s.windows()
 	from := s.now - bucket.Slots*r.Ring.Grain
-	if r.Shape == limit.Fixed {
+	if r.Shape == limit.Calendar {
 		from = w.Start.UnixMicro() - 1
 	}
 	s.parts = slices.DeleteFunc(s.parts, func(p *part) bool { return p.at <= from })
@@ -310,7 +310,7 @@ func (s *story) count() error {
 	}
 	look := Ask{Claims: []Claim{{Rule: r, Cost: 1, Windows: w}}}
 	look.Answer(allIn(s.now), []*Cell{s.cell})
-	if r.Shape == limit.Fixed && s.now < s.at {
+	if r.Shape == limit.Calendar && s.now < s.at {
 		return nil // the clock ran back, and the window is the latest nevertheless
 	}
 	s.at = max(s.at, s.now)
@@ -329,7 +329,7 @@ func TestWaitAndResetAreExact(t *testing.T) {
 			rules = counted(rng, limit.Rolling+limit.Shape(rng.IntN(2)))
 		}
 		s := newStory(rng, rules)
-		s.steady = rules[0].Shape == limit.Fixed && len(rules) > 1
+		s.steady = rules[0].Shape == limit.Calendar && len(rules) > 1
 		for range 30 {
 			s.step()
 		}
@@ -379,7 +379,7 @@ func (s *story) exactly(k Claim) error {
 func TestACellKeepsWithinADouble(t *testing.T) {
 	cases(t, 1000, func(rng *rand.Rand) error {
 		rules := anyBuckets(rng)
-		rules = append(rules, Rule{Shape: limit.Rolling, Amount: 1 << 40, Ring: bucket.Ring{Amount: 1 << 40, Grain: 1 + rng.Int64N(1e9)}}, Rule{Shape: limit.Fixed, Amount: 1 << 48})
+		rules = append(rules, Rule{Shape: limit.Rolling, Amount: 1 << 40, Ring: bucket.Ring{Amount: 1 << 40, Grain: 1 + rng.Int64N(1e9)}}, Rule{Shape: limit.Calendar, Amount: 1 << 48})
 		rules[0].Ring.Grain = 1 + rng.Int64N(1e9)
 		s := newStory(rng, rules)
 		for range 100 {
@@ -413,7 +413,7 @@ func TestAnotherShapeKeepsWhatHasGone(t *testing.T) {
 	rules := []Rule{
 		{Shape: limit.Bucket, Meter: bucket.MeterOf(bucket.Rate{Amount: 10, Per: per, Burst: 10})},
 		{Shape: limit.Rolling, Amount: 10, Ring: bucket.RingOf(bucket.Window{Amount: 10, Per: per})},
-		{Shape: limit.Fixed, Amount: 10},
+		{Shape: limit.Calendar, Amount: 10},
 	}
 	w := limit.Windows{Start: time.UnixMicro(now - 5), End: time.UnixMicro(now + 3.6e9), Next: time.UnixMicro(now + 7.2e9)}
 	for _, from := range rules {

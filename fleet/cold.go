@@ -43,7 +43,7 @@ func (c *cold) warm(l *limit.Limit) time.Time {
 	}
 	since, until := time.UnixMicro(c.since), time.UnixMicro(c.until)
 	switch l.Shape {
-	case limit.Fixed:
+	case limit.Calendar:
 		return l.Windows(since).End
 	case limit.Rolling:
 		return until.Add(l.Per)
@@ -66,7 +66,7 @@ func Warm(l *limit.Limit, since time.Time) time.Time {
 // the store does not know who holds parts: at the latest when they are over. If this
 // process holds one, it shows it with its next beat.
 func (g *Group) warms(now time.Duration, s *spec, cost int64, to *Grant) {
-	if !to.Cold || s.rule.Shape == limit.Fixed {
+	if !to.Cold || s.rule.Shape == limit.Calendar {
 		return
 	}
 	g.own.Lock()

@@ -37,7 +37,7 @@ func (s *forgetful) Take(ctx context.Context, a *Ask) error {
 func TestAStoreThatKnowsNothingOfAQuotaHasNotSeenItUsedUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &forgetful{Store: NewMemory(nil)}
-		l := limit.Limit{Name: "q", Shape: limit.Fixed, Rate: bucket.Rate{Amount: 100}, Every: bucket.Day}
+		l := limit.Limit{Name: "q", Shape: limit.Calendar, Rate: bucket.Rate{Amount: 100}, Every: bucket.Day}
 		_, regs := fleetOf(t, 1, s, l, Options{Lease: -1})
 		take := func() bool {
 			ok, _, err := goOne(context.Background(), clock.System.Now(), limit.Charge{Registry: regs[0], Key: "", Cost: 1})

@@ -63,7 +63,7 @@ func (q *queue) open(now time.Duration) bool {
 		return true
 	}
 	for i, p := range q.leases {
-		if p.spec().rule.Shape == limit.Fixed && !p.passing && q.wanted(i) > p.stock(now) {
+		if p.spec().rule.Shape == limit.Calendar && !p.passing && q.wanted(i) > p.stock(now) {
 			return true
 		}
 	}
@@ -185,7 +185,7 @@ func (q *queue) prepare(now time.Duration) {
 // to be enough for those who wait. Of it go copies first: of what is besides a store grants a part of what is left.
 func (q *queue) claimsAlone(now time.Duration, i int, alike int64, c *Claim) {
 	p := q.leases[i]
-	if c.Rule.Shape != limit.Fixed || p.passing || c.Cost == 0 {
+	if c.Rule.Shape != limit.Calendar || p.passing || c.Cost == 0 {
 		c.Cost, c.Extra = 0, 0
 		return
 	}
@@ -219,9 +219,9 @@ func (q *queue) front() (costs [mostShared]int64, alike int) {
 	return costs, alike
 }
 
-// calendar fills in the windows of a fixed limit.
+// calendar fills in the windows of a calendar limit.
 func (p *lease) calendar(now time.Duration, s *spec, c *Claim) {
-	if s.rule.Shape != limit.Fixed {
+	if s.rule.Shape != limit.Calendar {
 		return
 	}
 	c.Windows = s.limit.Windows(p.group.fleet.storeTime(now))

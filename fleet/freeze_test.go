@@ -45,7 +45,7 @@ func TestALeaseIsDeadWhenEitherClockSaysSo(t *testing.T) {
 	for _, l := range []limit.Limit{
 		{Name: "l", Rate: bucket.Rate{Amount: 1000, Per: time.Second}},
 		{Name: "l", Shape: limit.Rolling, Rate: bucket.Rate{Amount: 1000, Per: time.Minute}},
-		{Name: "l", Shape: limit.Fixed, Rate: bucket.Rate{Amount: 1000}, Every: bucket.Minute},
+		{Name: "l", Shape: limit.Calendar, Rate: bucket.Rate{Amount: 1000}, Every: bucket.Minute},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			c := &thawing{Clock: clock.System}

@@ -17,10 +17,10 @@ func (c *Cell) grant(at *Supply, k *Claim, extra int64) Grant {
 	c.keep(at, k.Rule)
 	g := Grant{Extra: extra, Left: c.left(at, k.Rule), Mark: c.mark(k.Rule), Reset: micros(c.reset(at, k.Rule))}
 	g.Paused = micros(max(0, c.Paused-at.Now))
-	if k.Rule.Shape == limit.Fixed {
+	if k.Rule.Shape == limit.Calendar {
 		g.Back = c.Returned
 	}
-	g.Cold = at.Cold && k.Rule.Shape != limit.Fixed && !k.Rule.Tally
+	g.Cold = at.Cold && k.Rule.Shape != limit.Calendar && !k.Rule.Tally
 	g.Wait = max(g.Paused, micros(c.wait(at, k)))
 	return g
 }
@@ -30,7 +30,7 @@ func (c *Cell) reset(at *Supply, r *Rule) int64 {
 	switch r.Shape {
 	case limit.Bucket:
 		return at.Reset(&r.Meter, c.Fill)
-	case limit.Fixed:
+	case limit.Calendar:
 		return max(0, c.End-at.Now)
 	}
 	return max(0, c.gap(len(c.Slots), at.Now, r))
@@ -57,7 +57,7 @@ func (c *Cell) wait(at *Supply, k *Claim) int64 {
 		return 0
 	case k.Rule.Shape == limit.Bucket:
 		return at.Wait(&k.Rule.Meter, c.withheld(c.filled(at, k.Rule), k.Rule), k.Cost)
-	case k.Rule.Shape == limit.Fixed:
+	case k.Rule.Shape == limit.Calendar:
 		return max(0, c.End-at.Now)
 	}
 	need, n := k.Cost-(k.Rule.Amount-c.Count), 0
@@ -77,7 +77,7 @@ func (c *Cell) mark(r *Rule) Mark {
 	switch r.Shape {
 	case limit.Bucket:
 		return Mark{c.Fill.At, c.Fill.Weight + c.Returned, c.Unit}
-	case limit.Fixed:
+	case limit.Calendar:
 		return Mark{At: c.Start}
 	}
 	if n := len(c.Slots); n > 0 {

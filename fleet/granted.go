@@ -104,7 +104,7 @@ func (q *queue) turning(sent sending, now time.Duration) (end time.Duration, why
 	for i, p := range q.leases {
 		g := &q.ask.Grants[i]
 		s := p.spec()
-		if s.rule.Shape == limit.Fixed && q.ask.Granted > 0 && g.Paused == 0 && q.passed(sent, now, s.untilReset(g)) {
+		if s.rule.Shape == limit.Calendar && q.ask.Granted > 0 && g.Paused == 0 && q.passed(sent, now, s.untilReset(g)) {
 			end, why, ok = max(end, sent.at+g.Reset), i, true
 		}
 	}
@@ -159,7 +159,7 @@ func (q *queue) lasts(sent sending) expiry {
 	by := noExpiry
 	for i, p := range q.leases {
 		s := p.spec()
-		if s.rule.Shape == limit.Fixed {
+		if s.rule.Shape == limit.Calendar {
 			by = by.first(sent.expiry(s.untilReset(&q.ask.Grants[i])))
 		} else if d, late := q.holds(i, s); late {
 			by = by.first(sent.expiry(d))
@@ -172,7 +172,7 @@ func (q *queue) lasts(sent sending) expiry {
 // longer than the store was told when it was asked, if the limit was changed since.
 func (q *queue) holds(i int, s *spec) (d time.Duration, late bool) {
 	r := q.ask.Claims[i].Rule
-	if r == &s.rule || r.Shape == limit.Fixed {
+	if r == &s.rule || r.Shape == limit.Calendar {
 		return s.hold, s.late
 	}
 	return min(s.hold, micros(r.Hold)), s.late || r.Hold > 0
@@ -190,7 +190,7 @@ func (q *queue) keep(i int, p *lease, spare int64, sent sending, now time.Durati
 	c, g, s := &q.ask.Claims[i], &q.ask.Grants[i], p.spec()
 	// Of Extra a block is to be spent soon, and the rest, of a calendar limit, stands by.
 	block, stands := min(g.Extra, q.block[i]), g.Extra
-	if stands -= block; q.solo && s.rule.Shape == limit.Fixed {
+	if stands -= block; q.solo && s.rule.Shape == limit.Calendar {
 		block, spare, stands = 0, 0, g.Extra+spare*c.Cost
 	}
 	all := q.ask.Granted*c.Cost + g.Extra
@@ -209,7 +209,7 @@ func (q *queue) keep(i int, p *lease, spare int64, sent sending, now time.Durati
 	if n := block + spare*c.Cost; n > 0 {
 		d, _ := q.holds(i, s)
 		until := sent.expiry(d)
-		if s.rule.Shape == limit.Fixed { // what is leased dies at the reset
+		if s.rule.Shape == limit.Calendar { // what is leased dies at the reset
 			until = until.first(sent.expiry(s.untilReset(g)))
 		}
 		p.put(now, n, until, mark)

@@ -10,7 +10,7 @@ import (
 // What a refused caller is told that it lacks is what is said of the limit at the same instant: else a refusal
 // says both that a quota is used up and that nobody knows.
 func TestWhoWaitsInVainHearsWhatIsSaidOfTheLimit(t *testing.T) {
-	l := limit.Limit{Name: "l", Shape: limit.Fixed, Rate: bucket.Rate{Amount: 200}, Every: bucket.Day}
+	l := limit.Limit{Name: "l", Shape: limit.Calendar, Rate: bucket.Rate{Amount: 200}, Every: bucket.Day}
 	r, p := cutLease(t, l)
 	g := p.group
 	g.standing.part, g.standing.rules.without = 0, Without{} // it holds none, and its beat is not answered yet

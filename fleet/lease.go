@@ -306,7 +306,7 @@ func raiseInstant(word *atomic.Int64, at int64) {
 // calendar window it tells is not known.
 func (p *lease) hears(now time.Duration, c *Claim, g Grant, at time.Time, again bool) {
 	next := sight{known: true, at: now, grant: g}
-	if c.Rule.Shape == limit.Fixed { // the limit may have been changed since it was asked for
+	if c.Rule.Shape == limit.Calendar { // the limit may have been changed since it was asked for
 		next.start, next.end = c.Start, c.End
 		// The store's clock is in the second window that the claim names.
 		if !at.Before(c.End) {
@@ -319,7 +319,7 @@ func (p *lease) hears(now time.Duration, c *Claim, g Grant, at time.Time, again 
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if again && c.Rule.Shape == limit.Fixed && p.seen.known {
+	if again && c.Rule.Shape == limit.Calendar && p.seen.known {
 		return
 	}
 	if g.Cold || again { // that tells nothing of what has gone
@@ -359,11 +359,11 @@ func (p *lease) lookOwn(now time.Duration, s *spec, v *limit.Level) {
 	case u.mode.uses() && !p.passing:
 		left, reset := p.ownLeft(now, s, u)
 		v.Left = min(v.Full, left+held)
-		if s.rule.Shape != limit.Fixed {
+		if s.rule.Shape != limit.Calendar {
 			v.Reset = reset
 		}
 	case u.mode != asking && (!p.sight().known || g.failing.Load()): // else it answers asks, and beats in a moment
-		if s.rule.Shape == limit.Fixed {
+		if s.rule.Shape == limit.Calendar {
 			held += p.stands(now, s, u)
 		}
 		v.Left, v.Reset = min(v.Full, held), max(v.Reset, g.again(now))

@@ -96,8 +96,8 @@ func NewMembers(now int64, isNew bool) *Members {
 	return m
 }
 
-// Told reports whether something would be lost by forgetting the members.
-func (m *Members) Told() bool {
+// Any reports whether something would be lost by forgetting the members.
+func (m *Members) Any() bool {
 	return len(m.Rows) > 0 || m.Lag > 0 || m.Frac > 0 || m.Unknown > 0 || len(m.Falls) > 0 || len(m.Stale) > 0
 }
 

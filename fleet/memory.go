@@ -110,7 +110,7 @@ func (g *group) sweep(now time.Time) (left int) {
 		}
 	}
 	left = len(g.cells) + len(g.lanes) + len(g.records) + len(g.members.Rows)
-	if g.members.Told() {
+	if g.members.Any() {
 		left++
 	}
 	return left

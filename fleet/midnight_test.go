@@ -15,7 +15,7 @@ import (
 // window that they were taken from, or not at all.
 func TestWhatAShareGaveYesterdayDoesNotComeBackToday(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		quota := limit.Limit{Name: "q", Shape: limit.Fixed, Unit: "tokens", Rate: bucket.Rate{Amount: 1000}, Every: bucket.Day}
+		quota := limit.Limit{Name: "q", Shape: limit.Calendar, Unit: "tokens", Rate: bucket.Rate{Amount: 1000}, Every: bucket.Day}
 		s := &faulty{Store: NewMemory(nil)}
 		s.down.Store(true)
 		_, regs := fleetOf(t, 1, s, quota, Options{Without: Without{Share: 0.1}})
@@ -61,7 +61,7 @@ func TestWhatAShareGaveYesterdayDoesNotComeBackToday(t *testing.T) {
 // that stood by in it.
 func TestWhatStoodByIsUsedInItsWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		quota := limit.Limit{Name: "q", Shape: limit.Fixed, Rate: bucket.Rate{Amount: 100_000}, Every: bucket.Day}
+		quota := limit.Limit{Name: "q", Shape: limit.Calendar, Rate: bucket.Rate{Amount: 100_000}, Every: bucket.Day}
 		rate := limit.Limit{Name: "r", Rate: bucket.Rate{Amount: 100, Per: time.Second, Burst: 100}}
 		s := &faulty{Store: NewMemory(nil)}
 		f, regs := groupOf(t, s, Options{}, quota, rate)
@@ -93,7 +93,7 @@ func TestWhatIsPutBackWasNotWanted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rate := limit.Limit{Name: "r", Rate: bucket.Rate{Amount: 100, Per: time.Second, Burst: 100}}
 		window := limit.Limit{Name: "w", Shape: limit.Rolling, Rate: bucket.Rate{Amount: 1000, Per: 10 * time.Second}}
-		quota := limit.Limit{Name: "q", Shape: limit.Fixed, Rate: bucket.Rate{Amount: 100_000}, Every: bucket.Day}
+		quota := limit.Limit{Name: "q", Shape: limit.Calendar, Rate: bucket.Rate{Amount: 100_000}, Every: bucket.Day}
 		s := &faulty{Store: NewMemory(nil)}
 		f, regs := groupOf(t, s, Options{}, rate, window, quota)
 		for range 200 {

@@ -29,8 +29,8 @@ func randomOutage(t *testing.T, shape limit.Shape, seed uint64, goes, several bo
 	case limit.Rolling:
 		window := 5 + r.Int64N(10)
 		l = rollingLimit(perSecond*window, time.Duration(window)*sec)
-	case limit.Fixed:
-		l = limit.Limit{Name: "l", Shape: limit.Fixed, Rate: bucket.Rate{Amount: perSecond * 20}, Every: bucket.Minute}
+	case limit.Calendar:
+		l = limit.Limit{Name: "l", Shape: limit.Calendar, Rate: bucket.Rate{Amount: perSecond * 20}, Every: bucket.Minute}
 	}
 	w := newOutage(t, seed, l)
 	if several {
@@ -155,7 +155,7 @@ func otherLimit(r *rand.Rand, perSecond int64) *limit.Limit {
 	case 0:
 		l = rollingLimit(perSecond*5, 5*sec)
 	case 1:
-		l = limit.Limit{Shape: limit.Fixed, Rate: bucket.Rate{Amount: perSecond * 40}, Every: bucket.Minute}
+		l = limit.Limit{Shape: limit.Calendar, Rate: bucket.Rate{Amount: perSecond * 40}, Every: bucket.Minute}
 	}
 	l.Name = "other"
 	return &l
@@ -163,7 +163,7 @@ func otherLimit(r *rand.Rand, perSecond int64) *limit.Limit {
 
 // In random histories nothing goes beyond the limit, in any window, nor beyond any of two.
 func TestNothingIsOverInRandomHistories(t *testing.T) {
-	for _, shape := range []limit.Shape{limit.Bucket, limit.Rolling, limit.Fixed} {
+	for _, shape := range []limit.Shape{limit.Bucket, limit.Rolling, limit.Calendar} {
 		for _, goes := range []bool{false, true} {
 			for _, several := range []bool{false, true} {
 				name := fmt.Sprint(shape, " strict")
@@ -189,7 +189,7 @@ func TestNothingIsOverInRandomHistories(t *testing.T) {
 // Nor in those in which processes differ by their leases and guards, some have no room for the key, a rename changes
 // the scope, and answers are lost when a window ends.
 func TestNothingIsOverInTwistedHistories(t *testing.T) {
-	for _, shape := range []limit.Shape{limit.Bucket, limit.Rolling, limit.Fixed} {
+	for _, shape := range []limit.Shape{limit.Bucket, limit.Rolling, limit.Calendar} {
 		for _, goes := range []bool{false, true} {
 			t.Run(fmt.Sprint(shape, " going on ", goes), func(t *testing.T) {
 				t.Parallel()

@@ -111,7 +111,7 @@ func rollingLimit(amount int64, per time.Duration) limit.Limit {
 }
 
 func quotaOf(c *scene) {
-	c.limit = limit.Limit{Name: "l", Shape: limit.Fixed, Rate: bucket.Rate{Amount: 36000}, Every: bucket.Hour}
+	c.limit = limit.Limit{Name: "l", Shape: limit.Calendar, Rate: bucket.Rate{Amount: 36000}, Every: bucket.Hour}
 	c.demand = []float64{1}
 }
 
@@ -200,7 +200,7 @@ func (s *situation) run(t *testing.T, seed uint64) (use float64, over int64, whe
 	w.end(s.to + 12*sec)
 	over, where = w.over()
 	full := c.limit.PerSecond() * (s.to - s.from).Seconds()
-	if c.limit.Shape == limit.Fixed {
+	if c.limit.Shape == limit.Calendar {
 		full = float64(count(w.wanted, s.from, s.to))
 	}
 	return 100 * float64(w.used(s.from, s.to)) / full, over, where

@@ -116,7 +116,7 @@ func (p *lease) drawOwn(now time.Duration, n int64) (limit.Turn, expiry, bool) {
 	u := g.standing.use(now)
 	// A call has failed, and the silence is not over: of a calendar limit what stands by can be used at once, as it is charged.
 	// Of others the store may still grant to all what this process would use.
-	if !u.mode.uses() && (p.spec().rule.Shape != limit.Fixed || !g.failing.Load()) {
+	if !u.mode.uses() && (p.spec().rule.Shape != limit.Calendar || !g.failing.Load()) {
 		return limit.Turn{}, noExpiry, false
 	}
 	if a := p.allows(now, u, 0, n); a.wait > 0 || a.lack != limit.LacksNothing {
@@ -140,7 +140,7 @@ func (p *lease) took(sent, now time.Duration, s *spec, granted, used int64) {
 	switch s.rule.Shape {
 	case limit.Rolling:
 		p.hasHad(sent, now, s, granted)
-	case limit.Fixed:
+	case limit.Calendar:
 		p.uses(now, start.UnixMicro(), used)
 	}
 }
@@ -152,7 +152,7 @@ func (p *lease) backOwn(now time.Duration, t limit.Turn, n int64) {
 	u := p.group.standing.use(now)
 	s := p.spec()
 	// Of a share of a quota: it comes back to the share, in the same window.
-	if b := &p.own.standby; s.rule.Shape == limit.Fixed && b.lent == int(-t.Low) && b.win == -t.Place {
+	if b := &p.own.standby; s.rule.Shape == limit.Calendar && b.lent == int(-t.Low) && b.win == -t.Place {
 		b.share += n
 		p.group.fleet.spent.Add(-n)
 		p.group.wants(now, s, -n)

@@ -141,7 +141,7 @@ func (p *lease) turnOwn(now time.Duration, s *spec, u ownUse) {
 	switch o.made, o.shape = true, s.rule.Shape; o.shape {
 	case limit.Rolling:
 		o.widen(s)
-	case limit.Fixed:
+	case limit.Calendar:
 		p.turnQuota(now, s)
 	}
 }

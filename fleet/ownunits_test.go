@@ -55,7 +55,7 @@ func TestRefusedCallsLeaveRollingLimits(t *testing.T) {
 // TestShareOfAnEarlierOutage is that what is left of a share of a quota is not used when no share is.
 func TestShareOfAnEarlierOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		quota := limit.Limit{Name: "q", Shape: limit.Fixed, Rate: bucket.Rate{Amount: 1000}, Every: bucket.Day}
+		quota := limit.Limit{Name: "q", Shape: limit.Calendar, Rate: bucket.Rate{Amount: 1000}, Every: bucket.Day}
 		s := &faulty{Store: NewMemory(nil)}
 		_, regs := fleetOf(t, 1, s, quota, Options{Outage: 20 * time.Second, Without: Without{Share: 0.5}})
 		c := limit.Charge{Registry: regs[0], Key: "", Cost: 1}
@@ -95,7 +95,7 @@ func TestShareOfAnEarlierOutage(t *testing.T) {
 // while the store was away.
 func TestSpentIsNotNegative(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		quota := limit.Limit{Name: "q", Shape: limit.Fixed, Unit: "tokens", Rate: bucket.Rate{Amount: 1_000_000}, Every: bucket.Day}
+		quota := limit.Limit{Name: "q", Shape: limit.Calendar, Unit: "tokens", Rate: bucket.Rate{Amount: 1_000_000}, Every: bucket.Day}
 		s := &faulty{Store: NewMemory(nil)}
 		var heard news
 		_, regs := fleetOf(t, 1, s, quota, Options{Events: Events{Fallback: heard.hear}})
@@ -130,7 +130,7 @@ func TestSpentIsNotNegative(t *testing.T) {
 func TestStandbyComesBack(t *testing.T) {
 	for off := range 10 {
 		synctest.Test(t, func(t *testing.T) {
-			quota := limit.Limit{Name: "q", Shape: limit.Fixed, Rate: bucket.Rate{Amount: 100_000}, Every: bucket.Day}
+			quota := limit.Limit{Name: "q", Shape: limit.Calendar, Rate: bucket.Rate{Amount: 100_000}, Every: bucket.Day}
 			rate := limit.Limit{Name: "r", Rate: bucket.Rate{Amount: 100, Per: time.Second, Burst: 100}}
 			s := &faulty{Store: NewMemory(nil)}
 			f, regs := groupOf(t, s, Options{}, quota, rate)

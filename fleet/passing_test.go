@@ -29,7 +29,7 @@ func tenAMinute() []limit.Limit {
 	return []limit.Limit{
 		{Name: "l", Rate: bucket.Rate{Amount: 10, Per: time.Minute, Burst: 10}},
 		rollingLimit(10, time.Minute),
-		{Name: "l", Shape: limit.Fixed, Rate: bucket.Rate{Amount: 10}, Every: bucket.Hour},
+		{Name: "l", Shape: limit.Calendar, Rate: bucket.Rate{Amount: 10}, Every: bucket.Hour},
 	}
 }
 

@@ -147,7 +147,7 @@ func (q *queue) stand(ctx context.Context, now, until time.Duration, prio limit.
 	defer q.leaves(w)
 	w.until, w.stands = until, stands
 	copy(w.costs[:], costs)
-	w.call = line.Call{Asker: w, Lane: int(limit.High - min(max(prio, limit.Low), limit.High)), Until: max(until, now+q.grace(now, costs))}
+	w.call = line.Call{Asker: w, Priority: int(limit.High - min(max(prio, limit.Low), limit.High)), Until: max(until, now+q.grace(now, costs))}
 	if v, vain := q.knows(now, w); vain {
 		return v, got, nil
 	}

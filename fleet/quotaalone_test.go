@@ -31,7 +31,7 @@ func TestASlowStoreGivesTheLastOfAQuota(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				rate := limit.Limit{Name: "b", Rate: bucket.Rate{Amount: 100, Per: time.Second, Burst: 100}}
-				quota := limit.Limit{Name: "l", Shape: limit.Fixed, Rate: bucket.Rate{Amount: 3}, Every: bucket.Day}
+				quota := limit.Limit{Name: "l", Shape: limit.Calendar, Rate: bucket.Rate{Amount: 3}, Every: bucket.Day}
 				s := &countedAsks{Store: farAway{NewMemory(nil), 600 * time.Millisecond}}
 				f, regs := groupOf(t, s, Options{}, rate, quota)
 				defer func() { _ = f.Close(context.Background()) }()
@@ -60,7 +60,7 @@ func TestASlowStoreGivesTheLastOfAQuota(t *testing.T) {
 func TestASlowStoreIsAskedForAQuotaAsFarAsItIsNeeded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rate := limit.Limit{Name: "b", Rate: bucket.Rate{Amount: 60, Per: time.Minute, Burst: 30}}
-		quota := limit.Limit{Name: "l", Shape: limit.Fixed, Rate: bucket.Rate{Amount: 1000}, Every: bucket.Day}
+		quota := limit.Limit{Name: "l", Shape: limit.Calendar, Rate: bucket.Rate{Amount: 1000}, Every: bucket.Day}
 		s := &countedAsks{Store: farAway{NewMemory(nil), 600 * time.Millisecond}}
 		f, regs := groupOf(t, s, Options{}, rate, quota)
 		defer func() { _ = f.Close(context.Background()) }()

@@ -68,7 +68,7 @@ func TestALookBeforeALongerWindowForgetsNothing(t *testing.T) {
 
 // What was drawn of a quota's share is no token of the bucket that the limit became.
 func TestAShareOfAQuotaIsNoTokenOfABucket(t *testing.T) {
-	l := limit.Limit{Name: "l", Shape: limit.Fixed, Rate: bucket.Rate{Amount: 200}, Every: bucket.Day}
+	l := limit.Limit{Name: "l", Shape: limit.Calendar, Rate: bucket.Rate{Amount: 200}, Every: bucket.Day}
 	r, p := cutLease(t, l)
 	s := &p.group.standing
 	s.part = 0 // it goes on with its share
@@ -135,7 +135,7 @@ func TestALateGrantIsNoNewBeginning(t *testing.T) {
 // Units of a calendar window end with it, and those of a block with that block, whatever the store grants between their
 // being taken and somebody asking when they end.
 func TestWhatWasDrawnEndsWithWhatItIsOf(t *testing.T) {
-	l := limit.Limit{Name: "l", Shape: limit.Fixed, Rate: bucket.Rate{Amount: 200}, Every: bucket.Day}
+	l := limit.Limit{Name: "l", Shape: limit.Calendar, Rate: bucket.Rate{Amount: 200}, Every: bucket.Day}
 	_, p := cutLease(t, l)
 	at := 100 * sec
 	p.keepBy(at, 10, expiry{at: at + sec}, Mark{At: 1})

@@ -38,7 +38,7 @@ func tokensOf(n int64) []limit.Limit {
 	return []limit.Limit{
 		{Name: "bucket", Unit: "tokens", Rate: bucket.Rate{Amount: n, Per: time.Second}},
 		{Name: "rolling", Unit: "tokens", Shape: limit.Rolling, Rate: bucket.Rate{Amount: n, Per: time.Second}},
-		{Name: "fixed", Unit: "tokens", Shape: limit.Fixed, Rate: bucket.Rate{Amount: n}, Every: bucket.Second},
+		{Name: "fixed", Unit: "tokens", Shape: limit.Calendar, Rate: bucket.Rate{Amount: n}, Every: bucket.Second},
 	}
 }
 
@@ -86,7 +86,7 @@ func overUsed(l limit.Limit, all []use, from time.Duration) (worst, used int64) 
 		}
 		sum := int64(0)
 		for _, b := range all[i:] {
-			if l.Shape == limit.Rolling && b.at-a.at >= l.Per || l.Shape == limit.Fixed && !sameSecond(a.at, b.at) {
+			if l.Shape == limit.Rolling && b.at-a.at >= l.Per || l.Shape == limit.Calendar && !sameSecond(a.at, b.at) {
 				break
 			}
 			most := l.Amount
@@ -170,7 +170,7 @@ func TestWhatComesBackReachesWhoWantsIt(t *testing.T) {
 	limits := []limit.Limit{
 		{Name: "bucket", Unit: "tokens", Rate: bucket.Rate{Amount: 100, Per: time.Hour}},
 		{Name: "rolling", Unit: "tokens", Shape: limit.Rolling, Rate: bucket.Rate{Amount: 100, Per: time.Minute}},
-		{Name: "fixed", Unit: "tokens", Shape: limit.Fixed, Rate: bucket.Rate{Amount: 100}, Every: bucket.Day},
+		{Name: "fixed", Unit: "tokens", Shape: limit.Calendar, Rate: bucket.Rate{Amount: 100}, Every: bucket.Day},
 	}
 	for _, l := range limits {
 		for other, most := range []time.Duration{15 * time.Millisecond, 300 * time.Millisecond} {
@@ -308,7 +308,7 @@ func TestPuttingBackTakesNoQueue(t *testing.T) {
 // and what the store has, goes at once.
 func TestBlocksTooSmallForACallAreGivenBackForIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := limit.Limit{Name: "fixed", Unit: "tokens", Shape: limit.Fixed, Rate: bucket.Rate{Amount: 1000}, Every: bucket.Day}
+		l := limit.Limit{Name: "fixed", Unit: "tokens", Shape: limit.Calendar, Rate: bucket.Rate{Amount: 1000}, Every: bucket.Day}
 		fleets, regs := fleetOf(t, 1, nearby(), l, Options{})
 		for range 200 {
 			if _, ok, err := take(context.Background(), regs[0], 1, clock.System.Now()); !ok || err != nil {
@@ -349,7 +349,7 @@ func (s *unreached) Beat(ctx context.Context, b *Beat) (Standing, error) {
 func TestWhatComesBackInAnOutageIsToldAfterIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &unreached{Store: nearby()}
-		l := limit.Limit{Name: "l", Unit: "tokens", Shape: limit.Fixed, Rate: bucket.Rate{Amount: 100_000}, Every: bucket.Day}
+		l := limit.Limit{Name: "l", Unit: "tokens", Shape: limit.Calendar, Rate: bucket.Rate{Amount: 100_000}, Every: bucket.Day}
 		_, regs := fleetOf(t, 1, s, l, Options{Lease: -1, Freezes: true}) // nothing stands by
 		r := regs[0]
 		goes := func() *limit.Charges {

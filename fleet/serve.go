@@ -139,7 +139,7 @@ func (q *queue) refuse(now, wait time.Duration, why int, cost int64) (unknown bo
 // after is how long it takes at least until n units have come; 0 for a calendar limit, all of which come at once.
 func (p *lease) after(n int64) time.Duration {
 	s := p.spec()
-	if s.limit.Shape == limit.Fixed || n <= 0 {
+	if s.limit.Shape == limit.Calendar || n <= 0 {
 		return 0
 	}
 	return time.Duration(min(float64(n)/s.limit.PerSecond()*float64(time.Second), float64(bucket.Never/4)))

@@ -50,7 +50,7 @@ func newSpec(l limit.Limit, lease, guard time.Duration) *spec {
 		s.bucket(lease, guard)
 	case limit.Rolling:
 		s.rolling(lease, guard)
-	case limit.Fixed:
+	case limit.Calendar:
 		s.hold = max(guard, min(longestLease, lease))
 	}
 	if s.late {
@@ -113,9 +113,9 @@ func windowOf(l *limit.Limit) bucket.Window { return bucket.Window{Amount: l.Amo
 // may be used: what goes then still arrives in it.
 func (s *spec) untilReset(g *Grant) time.Duration { return g.Reset - s.guard }
 
-// windows are those of a fixed limit.
+// windows are those of a calendar limit.
 func (s *spec) windows(at time.Time) limit.Windows {
-	if s.rule.Shape != limit.Fixed {
+	if s.rule.Shape != limit.Calendar {
 		return limit.Windows{}
 	}
 	return s.limit.Windows(at)
@@ -131,7 +131,7 @@ func (s *spec) most() int64 {
 
 // perSecond is the limit's rate.
 func (s *spec) perSecond(now time.Time) float64 {
-	if s.limit.Shape == limit.Fixed {
+	if s.limit.Shape == limit.Calendar {
 		w := s.limit.Windows(now)
 		return float64(s.limit.Amount) / max(1, w.End.Sub(w.Start).Seconds())
 	}

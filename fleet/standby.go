@@ -138,7 +138,7 @@ func (p *lease) ends(now time.Duration, t limit.Turn) expiry {
 		by.at = now + ownLate
 	}
 	switch {
-	case s.rule.Shape != limit.Fixed || t.Cost == 0:
+	case s.rule.Shape != limit.Calendar || t.Cost == 0:
 		return by
 	case isOwn(t):
 		at := f.storeTime(now)
@@ -153,7 +153,7 @@ func (p *lease) ends(now time.Duration, t limit.Turn) expiry {
 // standsAgain puts units of the window back to those that stand by, if they are needed
 // there: the store does not answer. It reports whether they were.
 func (p *lease) standsAgain(now time.Duration, t limit.Turn, n int64) bool {
-	if p.spec().rule.Shape != limit.Fixed || !p.alone(now) {
+	if p.spec().rule.Shape != limit.Calendar || !p.alone(now) {
 		return false
 	}
 	p.group.own.Lock()
@@ -190,7 +190,7 @@ func (p *lease) uses(now time.Duration, start, n int64) {
 // wants is how many units more should stand by, below 0 if fewer: as many as will be used while a part lives, but no more than
 // were used in this window, nor than half of this process's part of what is left of it.
 func (p *lease) wants(now time.Duration, s *spec) int64 {
-	if s.rule.Shape != limit.Fixed {
+	if s.rule.Shape != limit.Calendar {
 		return 0
 	}
 	seen := p.sight()

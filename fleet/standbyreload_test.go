@@ -16,12 +16,12 @@ import (
 // of it than a smaller amount.
 func TestWhatStoodByOfADayIsNotSpentInHours(t *testing.T) {
 	for _, next := range []limit.Limit{
-		{Name: "q", Shape: limit.Fixed, Rate: bucket.Rate{Amount: 50}, Every: bucket.Hour},
-		{Name: "q", Shape: limit.Fixed, Rate: bucket.Rate{Amount: 50}, Every: bucket.Hour, Zone: "Asia/Kathmandu"},
-		{Name: "q", Shape: limit.Fixed, Rate: bucket.Rate{Amount: 50}, Every: bucket.Day},
+		{Name: "q", Shape: limit.Calendar, Rate: bucket.Rate{Amount: 50}, Every: bucket.Hour},
+		{Name: "q", Shape: limit.Calendar, Rate: bucket.Rate{Amount: 50}, Every: bucket.Hour, Zone: "Asia/Kathmandu"},
+		{Name: "q", Shape: limit.Calendar, Rate: bucket.Rate{Amount: 50}, Every: bucket.Day},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			l := limit.Limit{Name: "q", Shape: limit.Fixed, Rate: bucket.Rate{Amount: 10_000}, Every: bucket.Day}
+			l := limit.Limit{Name: "q", Shape: limit.Calendar, Rate: bucket.Rate{Amount: 10_000}, Every: bucket.Day}
 			s := &faulty{Store: NewMemory(nil)}
 			_, regs := fleetOf(t, 1, s, l, Options{})
 			take := func(n int) (went int) {
@@ -56,7 +56,7 @@ func TestWhatStoodByOfADayIsNotSpentInHours(t *testing.T) {
 func TestAQuotaIsRaisedWhileTheStoreIsAsked(t *testing.T) {
 	for _, to := range []int64{2000, 500} {
 		synctest.Test(t, func(t *testing.T) {
-			l := limit.Limit{Name: "q", Shape: limit.Fixed, Rate: bucket.Rate{Amount: 1000}, Every: bucket.Day}
+			l := limit.Limit{Name: "q", Shape: limit.Calendar, Rate: bucket.Rate{Amount: 1000}, Every: bucket.Day}
 			hold := make(chan struct{})
 			s := &losing{Store: NewMemory(nil)}
 			h := &holding{Store: s, hold: hold}

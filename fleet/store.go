@@ -94,7 +94,7 @@ type Claim struct {
 	// copies were granted.
 	Extra int64
 
-	limit.Windows // for shape Fixed
+	limit.Windows // for shape Calendar
 	// Seen is how much the process knows to have gone in the window that begins at
 	// Windows.Start, and SeenBack is what Grant.Back was then. A store that has lost
 	// that counts at least so much; one that has not counts what has come back since.
@@ -105,7 +105,7 @@ type Claim struct {
 type Rule struct {
 	Name   string
 	Shape  limit.Shape
-	Amount int64        // of shapes Rolling and Fixed
+	Amount int64        // of shapes Rolling and Calendar
 	Meter  bucket.Meter // of shape Bucket
 	Ring   bucket.Ring  // of shape Rolling
 
@@ -124,9 +124,9 @@ type Grant struct {
 	Extra  int64         // units granted besides the copies
 	Left   int64         // units that could be granted still
 	Wait   time.Duration // until the limit would bear one copy more; 0 if it would now, bucket.Never if it never will
-	Reset  time.Duration // until everything is there again, nothing more being taken; for Fixed, until the window's end
+	Reset  time.Duration // until everything is there again, nothing more being taken; for Calendar, until the window's end
 	Paused time.Duration // how long a pause still lasts
-	Back   int64         // units of the window that have come back; of shape Fixed
+	Back   int64         // units of the window that have come back; of shape Calendar
 	Cold   bool          // the store does not know what has gone, and grants nothing: it is new, or has lost its memory
 	Mark   Mark          // of the last unit granted, the extra ones being last
 }

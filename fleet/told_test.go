@@ -18,7 +18,7 @@ func TestALimitThatTheUpstreamTellsIsNotShared(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.Told = "requests"
+	l.Advertised = "requests"
 	for name, err := range map[string]error{
 		"NewShared":      second(limit.NewShared(0, l, g)),
 		"NewSharedEmpty": second(limit.NewSharedEmpty(0, l, g)),
@@ -28,7 +28,7 @@ func TestALimitThatTheUpstreamTellsIsNotShared(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if r.Limit().Told != "" {
+	if r.Limit().Advertised != "" {
 		t.Error("the registry goes by what it has refused")
 	}
 }

@@ -37,7 +37,7 @@ func (s *losing) Take(ctx context.Context, a *Ask) error {
 // the new day.
 func TestAnAnswerOfYesterdayUsesUpNothingOfToday(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := limit.Limit{Name: "q", Shape: limit.Fixed, Rate: bucket.Rate{Amount: 1000}, Every: bucket.Day}
+		l := limit.Limit{Name: "q", Shape: limit.Calendar, Rate: bucket.Rate{Amount: 1000}, Every: bucket.Day}
 		midnight := time.Now().Truncate(24 * time.Hour).Add(24 * time.Hour)
 		lost := 0
 		s := &losing{Store: NewMemory(nil), wait: func() { lost++; time.Sleep(time.Until(midnight.Add(5 * time.Millisecond))) }}
@@ -75,7 +75,7 @@ func TestAnAnswerOfYesterdayUsesUpNothingOfToday(t *testing.T) {
 // Answers that are lost take nothing away of what stands by: a repeat brings what they did.
 func TestALostAnswerLosesNothingThatStandsBy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := limit.Limit{Name: "q", Shape: limit.Fixed, Rate: bucket.Rate{Amount: 10_000}, Every: bucket.Day}
+		l := limit.Limit{Name: "q", Shape: limit.Calendar, Rate: bucket.Rate{Amount: 10_000}, Every: bucket.Day}
 		m := NewMemory(nil)
 		s := &losing{Store: m}
 		_, regs := fleetOf(t, 1, s, l, Options{})

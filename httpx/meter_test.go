@@ -152,7 +152,7 @@ func TestAnEstimateAboveTheLimitIsAllOfIt(t *testing.T) {
 func TestALimitIsWhatTheUpstreamSays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := scoped(rate("requests", 1_000_000, time.Second, 1_000_000), "pool")
-		l.Told = "requests"
+		l.Advertised = "requests"
 		var paced []float64
 		policy := steady(l)
 		policy.MaxWait = -1

@@ -15,7 +15,7 @@ import (
 func (p *Charges) Sent() {
 	for i := range p.n {
 		e := p.at(i)
-		if e.limiter == nil || e.Registry.Limit().Told == "" || e.sent {
+		if e.limiter == nil || e.Registry.Limit().Advertised == "" || e.sent {
 			continue
 		}
 		e.sent = true
@@ -35,7 +35,7 @@ func (p *Charges) Sent() {
 // each process of a fleet that uses the same key finds the others by what is left.
 func (p *Charges) Tell(now, sent time.Duration, levels []outcome.Level, counted bool, changed func(c Charge, perSecond float64)) {
 	for i := range p.n {
-		if e := p.at(i); e.limiter != nil && (e.sent || e.Registry.Limit().Told != "") {
+		if e := p.at(i); e.limiter != nil && (e.sent || e.Registry.Limit().Advertised != "") {
 			e.tell(now, sent, levels, counted, changed)
 		}
 	}
@@ -43,7 +43,7 @@ func (p *Charges) Tell(now, sent time.Duration, levels []outcome.Level, counted 
 
 // tell hears an answer for one charge: what others use, another rate, and how much there is at most.
 func (e *entry) tell(now, sent time.Duration, levels []outcome.Level, counted bool, changed func(c Charge, perSecond float64)) {
-	name := e.Registry.Limit().Told
+	name := e.Registry.Limit().Advertised
 	said := named(levels, name)
 	owed, latest, day := e.limiter.advertised().hear(now, sent, e, said, counted)
 	if said == nil || name == "" {
@@ -190,7 +190,7 @@ func (r *Registry) tell(now time.Duration, e *entry, rate bucket.Rate, name stri
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	next := *r.limit.Load()
-	if next.Told == "" || next.Told != name || !r.has(e.Key, m) {
+	if next.Advertised == "" || next.Advertised != name || !r.has(e.Key, m) {
 		return false // it has been changed, or is another's, too; the next answer says it again
 	}
 	next.Rate = rate
@@ -231,7 +231,7 @@ func (r *Registry) renew(now time.Duration, key string, old *Limiter, l Limit, g
 
 // InForce is the limit as it holds at a level: if it is told its rate, at what it was told.
 func (l Limit) InForce(at Level) Limit {
-	if l.Told == "" || !(at.PerSecond > 0) {
+	if l.Advertised == "" || !(at.PerSecond > 0) {
 		return l
 	}
 	per := time.Minute

@@ -14,7 +14,7 @@ import (
 )
 
 func advertisedLimit() Limit {
-	return Limit{Name: "rpm", Told: "requests", Scope: "pool", Rate: bucket.Rate{Amount: 500, Per: time.Minute, Burst: 50}}
+	return Limit{Name: "rpm", Advertised: "requests", Scope: "pool", Rate: bucket.Rate{Amount: 500, Per: time.Minute, Burst: 50}}
 }
 
 func levels(limit, remaining int64, reset time.Duration) []outcome.Level {
@@ -200,7 +200,7 @@ func TestToldWhileThePolicyChanges(t *testing.T) {
 		for i := range 200 {
 			l := advertisedLimit()
 			if l.Amount += int64(i); i%5 == 0 {
-				l.Told = ""
+				l.Advertised = ""
 			}
 			if err := r.Set(time.Duration(i)*2*time.Millisecond, l); err != nil {
 				t.Error(err)
@@ -209,7 +209,7 @@ func TestToldWhileThePolicyChanges(t *testing.T) {
 	})
 	wg.Wait()
 	l := advertisedLimit()
-	l.Told, l.Amount = "", 77
+	l.Advertised, l.Amount = "", 77
 	if err := r.Set(time.Second, l); err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,7 @@ import (
 // An upstream that turns out to count by the day has as much left as it says, whatever was
 // thought before.
 func TestTheFirstWordOfADayLeavesWhatItSays(t *testing.T) {
-	r, err := limit.NewRegistry(0, limit.Limit{Name: "rpm", Told: "requests", Scope: "pool", Rate: bucket.Rate{Amount: 100000, Per: time.Minute, Burst: 10000}})
+	r, err := limit.NewRegistry(0, limit.Limit{Name: "rpm", Advertised: "requests", Scope: "pool", Rate: bucket.Rate{Amount: 100000, Per: time.Minute, Burst: 10000}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -220,7 +220,7 @@ func (x *byCalendar) lift(now time.Duration) {
 
 // set changes the amount. Another calendar is another limit.
 func (x *byCalendar) set(now time.Duration, l *Limit) bool {
-	if l.Shape != Fixed || l.calendar() != x.calendar.windows {
+	if l.Shape != Calendar || l.calendar() != x.calendar.windows {
 		return false
 	}
 	return x.change(now, func(next *window) bool {
@@ -298,7 +298,7 @@ func (x *byCalendar) empty(now time.Duration) {
 // calendar is that of the registry'w limit, or of another in its place that has the
 // same windows. Limits of other shapes have none.
 func (r *Registry) calendar(now time.Duration, l Limit) *calendar {
-	if l.Shape != Fixed {
+	if l.Shape != Calendar {
 		return nil
 	}
 	if r.fresh != nil {

@@ -21,7 +21,7 @@ type wall struct {
 func (w *wall) Wall(at time.Duration) time.Time { return w.begin.Add(at) }
 
 func fixedLimit(amount int64, every bucket.Period, zone string) Limit {
-	return Limit{Name: "quota", Shape: Fixed, Rate: bucket.Rate{Amount: amount}, Every: every, Zone: zone}
+	return Limit{Name: "quota", Shape: Calendar, Rate: bucket.Rate{Amount: amount}, Every: every, Zone: zone}
 }
 
 func when(t testing.TB, s string) time.Time {

@@ -10,15 +10,15 @@ import (
 
 // IsQuota reports whether the limit is one of those that are used up for a day or
 // longer, so that nobody waits for them.
-func (l Limit) IsQuota() bool { return l.Shape == Fixed && l.Every >= bucket.Day }
+func (l Limit) IsQuota() bool { return l.Shape == Calendar && l.Every >= bucket.Day }
 
-// Windows are two windows of a fixed limit: the one that holds an instant, and the one that follows.
+// Windows are two windows of a calendar limit: the one that holds an instant, and the one that follows.
 type Windows struct{ Start, End, Next time.Time }
 
 // Windows are the calendar window that holds the instant and the one that
-// follows. Only limits of shape Fixed have them.
+// follows. Only limits of shape Calendar have them.
 func (l Limit) Windows(now time.Time) Windows {
-	if l.Shape != Fixed {
+	if l.Shape != Calendar {
 		return Windows{}
 	}
 	c := l.calendar()
@@ -45,11 +45,11 @@ func (l *Limit) calendarString() string {
 	return fmt.Sprintf("%d %s %v (%s)", l.Amount, article, l.Every, zone)
 }
 
-// validateFixed says what a calendar limit must have, and what it cannot.
-func (l *Limit) validateFixed() error {
+// validateCalendar says what a calendar limit must have, and what it cannot.
+func (l *Limit) validateCalendar() error {
 	var errs []error
-	if l.Amount < 1 || l.Amount > mostFixed {
-		errs = append(errs, fmt.Errorf("amount %d: must be from 1 to %d", l.Amount, int64(mostFixed)))
+	if l.Amount < 1 || l.Amount > mostCalendar {
+		errs = append(errs, fmt.Errorf("amount %d: must be from 1 to %d", l.Amount, int64(mostCalendar)))
 	}
 	if l.Per != 0 {
 		errs = append(errs, fmt.Errorf("period %v: a fixed limit has none; say the calendar window it is counted in", l.Per))

@@ -105,7 +105,7 @@ func ExampleLimit_Validate() {
 }
 
 func ExampleLimit_Windows() {
-	l := limit.Limit{Name: "rpd", Shape: limit.Fixed, Rate: bucket.Rate{Amount: 25}, Every: bucket.Day, Zone: "America/Los_Angeles"}
+	l := limit.Limit{Name: "rpd", Shape: limit.Calendar, Rate: bucket.Rate{Amount: 25}, Every: bucket.Day, Zone: "America/Los_Angeles"}
 	w := l.Windows(time.Date(2026, 11, 1, 20, 0, 0, 0, time.UTC))
 	fmt.Println(l, l.IsQuota(), l.Validate())
 	fmt.Println(w.Start, w.End.Sub(w.Start), w.Next.Sub(w.End))
@@ -122,7 +122,7 @@ func (midnight) Wall(at time.Duration) time.Time {
 }
 
 func ExampleWithWall() {
-	daily := limit.Limit{Name: "rpd", Shape: limit.Fixed, Rate: bucket.Rate{Amount: 2}, Every: bucket.Day}
+	daily := limit.Limit{Name: "rpd", Shape: limit.Calendar, Rate: bucket.Rate{Amount: 2}, Every: bucket.Day}
 	r, _ := limit.NewRegistry(0, daily, limit.WithWall(midnight{clock.System}))
 	m := r.Get(0, "")
 	fmt.Println(m.Try(0, 2), m.Ask(0, 1), m.Look(0).ResetAt.Format(time.DateTime))

@@ -33,14 +33,14 @@ import (
 type Shape uint8
 
 const (
-	Bucket  Shape = iota // a token bucket: burst + rate*t in any window of length t
-	Rolling              // never more than the amount in any window of the period
-	Fixed                // never more than the amount in a calendar window: a quota
+	Bucket   Shape = iota // a token bucket: burst + rate*t in any window of length t
+	Rolling               // never more than the amount in any window of the period
+	Calendar              // never more than the amount in a calendar window: a quota
 )
 
 var shapes = [...]string{"bucket", "rolling", "fixed"}
 
-// String is the name that stands in files: bucket, rolling, fixed.
+// String is the name that stands in files: bucket, rolling, and fixed for Calendar.
 func (s Shape) String() string {
 	if int(s) < len(shapes) {
 		return shapes[s]
@@ -68,9 +68,9 @@ type Limit struct {
 	Unit        string   // what it counts; "" means requests
 	Scope       string   // the name of the key it is counted by ("tenant"); "" means one for all
 	Shape       Shape
-	bucket.Rate // of shape Fixed it is the Amount alone
+	bucket.Rate // of shape Calendar it is the Amount alone
 
-	// Every and Zone are the calendar window of shape Fixed: a day in
+	// Every and Zone are the calendar window of shape Calendar: a day in
 	// America/Los_Angeles. No zone means UTC.
 	Every bucket.Period
 	Zone  string
@@ -84,11 +84,11 @@ type Limit struct {
 	// Adaptive lets the rate of each key learn from outcomes, up to Rate.
 	Adaptive adaptive.Config
 
-	// Told is what the upstream calls the limit where its answers say how much it allows
-	// ("requests", "tokens"). The rate of each key then is what they say, Rate only
-	// until then. Such limits are never shared, as each process is told; those of a fleet
+	// Advertised is what the upstream calls the limit where its answers say how much it allows
+	// ("requests", "tokens"); in files, told. The rate of each key then is what they say, Rate only
+	// until then. Such limits are never shared, as each process hears it; those of a fleet
 	// that use the same key find each other by what the answers say is left.
-	Told string
+	Advertised string
 
 	// Of names the quota that this limit is one form of, for the callers of one plan: what a
 	// call has used under one limit of it counts under the others, too, when the call is over.
@@ -104,7 +104,7 @@ const Requests = "requests"
 const (
 	defaultKeys  = 100_000
 	mostRolling  = 1 << 40
-	mostFixed    = 1 << 50
+	mostCalendar = 1 << 50
 	requestsOnly = ""
 
 	longestRolling = 366 * 24 * time.Hour
@@ -141,7 +141,7 @@ func (l Limit) Most() int64 {
 
 // PerSecond is the rate as a number, for display and for rates that learn.
 func (l Limit) PerSecond() float64 {
-	if l.Shape == Fixed {
+	if l.Shape == Calendar {
 		return float64(l.Amount) / l.Every.Usual().Seconds()
 	}
 	return l.Rate.PerSecond()
@@ -152,7 +152,7 @@ func (l Limit) String() string {
 	switch l.Shape {
 	case Rolling:
 		return fmt.Sprintf("%d in any %v", l.Amount, l.Per)
-	case Fixed:
+	case Calendar:
 		return l.calendarString()
 	}
 	return l.Rate.String()
@@ -169,12 +169,12 @@ func (l Limit) Validate() error {
 		errs = append(errs, l.Rate.Validate())
 	case Rolling:
 		errs = append(errs, l.Rate.Validate(), l.validateRolling())
-	case Fixed:
-		errs = append(errs, l.validateFixed())
+	case Calendar:
+		errs = append(errs, l.validateCalendar())
 	default:
 		errs = append(errs, fmt.Errorf("%v: want bucket, rolling or fixed", l.Shape))
 	}
-	if l.Shape != Fixed && (l.Every != bucket.NoPeriod || l.Zone != "") {
+	if l.Shape != Calendar && (l.Every != bucket.NoPeriod || l.Zone != "") {
 		errs = append(errs, fmt.Errorf("calendar %v in zone %q: a %v limit has none; use shape fixed", l.Every, l.Zone, l.Shape))
 	}
 	if err := l.Adaptive.Validate(); err != nil {
@@ -183,7 +183,7 @@ func (l Limit) Validate() error {
 	if l.Adaptive.On && l.Shape != Bucket {
 		errs = append(errs, fmt.Errorf("adaptive: a %v limit has no rate to learn; use shape bucket", l.Shape))
 	}
-	if l.Told != "" && (l.Shape != Bucket || l.Adaptive.On) {
+	if l.Advertised != "" && (l.Shape != Bucket || l.Adaptive.On) {
 		errs = append(errs, errors.New("told: the rate is what the upstream says; use shape bucket, and turn adaptive off"))
 	}
 	errs = append(errs, l.If.validate())
@@ -208,10 +208,10 @@ func (l Limit) validateRolling() error {
 	return errors.Join(errs...)
 }
 
-// line is the timetable that a new limiter starts from. That of a fixed limit is
+// line is the timetable that a new limiter starts from. That of a calendar limit is
 // never looked at.
 func (l Limit) line(now time.Duration) bucket.Line {
-	if l.Shape == Fixed {
+	if l.Shape == Calendar {
 		return bucket.Line{}
 	}
 	return l.pace(now, bucket.NewLine(now, l.Rate))
@@ -228,11 +228,11 @@ func (l Limit) pace(now time.Duration, line bucket.Line) bucket.Line {
 // alike reports whether limiters of the two limits are the same, whatever else
 // is different.
 func (l *Limit) alike(o *Limit) bool {
-	return l.Shape == o.Shape && l.Rate == o.Rate && l.Every == o.Every && l.Zone == o.Zone && l.Adaptive == o.Adaptive && l.Told == o.Told
+	return l.Shape == o.Shape && l.Rate == o.Rate && l.Every == o.Every && l.Zone == o.Zone && l.Adaptive == o.Adaptive && l.Advertised == o.Advertised
 }
 
 // Shares reports whether a fleet shares the limit, if there is one.
-func (l *Limit) Shares() bool { return !l.Local && !l.Adaptive.On && l.Told == "" }
+func (l *Limit) Shares() bool { return !l.Local && !l.Adaptive.On && l.Advertised == "" }
 
 // keys is how many keys are remembered while others are full.
 func (l *Limit) keys() int { return cmp.Or(l.MaxKeys, defaultKeys) }
@@ -245,7 +245,7 @@ type Level struct {
 	Left      int64         // units that could go now, were there no pause
 	Full      int64         // units when nothing has gone for a while
 	PerSecond float64       // the rate in force
-	Reset     time.Duration // until everything is there again, nothing more being taken; of shape Fixed, until its window ends
-	ResetAt   time.Time     // when its window ends, by the clock on the wall in its zone; zero but for shape Fixed
+	Reset     time.Duration // until everything is there again, nothing more being taken; of shape Calendar, until its window ends
+	ResetAt   time.Time     // when its window ends, by the clock on the wall in its zone; zero but for shape Calendar
 	Paused    time.Duration // how long a pause still lasts; 0 if there is none
 }

@@ -52,7 +52,7 @@ func newLimiter(l Limit, line *bucket.Line, a *calendar) *Limiter {
 	switch l.Shape {
 	case Rolling:
 		m.grow().shape = newRolling(l.window())
-	case Fixed:
+	case Calendar:
 		m.grow().shape = newByCalendar(l.Amount, a)
 	}
 	m.line.Store(line)

@@ -99,8 +99,8 @@ func validShared(l Limit) error {
 	if l.Adaptive.On {
 		errs = append(errs, errors.New("adaptive: a limit that a fleet shares does not learn its rate; turn adaptive off, or do not share it"))
 	}
-	if l.Told != "" {
-		errs = append(errs, fmt.Errorf("told %q: each process hears from the upstream what the limit is, so none is shared; leave told empty, or make the registry by NewRegistry", l.Told))
+	if l.Advertised != "" {
+		errs = append(errs, fmt.Errorf("told %q: each process hears from the upstream what the limit is, so none is shared; leave told empty, or make the registry by NewRegistry", l.Advertised))
 	}
 	return errors.Join(errs...)
 }
@@ -117,7 +117,7 @@ func (r *Registry) Most(now time.Duration, key string) int64 {
 	switch {
 	case r.home != nil:
 		return r.source.Most()
-	case l.Told == "":
+	case l.Advertised == "":
 		return l.Most()
 	}
 	if full := r.Get(now, key).Look(now).Full; full > 0 {

@@ -17,7 +17,7 @@ func TestALimitThatIsToldNoMoreHasItsOwnRate(t *testing.T) {
 		}
 	}
 	l := advertisedLimit()
-	l.Told = ""
+	l.Advertised = ""
 	if err := r.Set(0, l); err != nil {
 		t.Fatal(err)
 	}

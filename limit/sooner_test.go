@@ -61,7 +61,7 @@ type echo struct {
 // drive sends u all that the limiter lets go for some time; answers take so long.
 func drive(t testing.TB, u *teller, latency, long time.Duration) {
 	t.Helper()
-	r, err := NewRegistry(0, Limit{Name: "rpm", Told: "requests", Scope: "pool", Rate: bucket.Rate{Amount: u.limit, Per: time.Minute, Burst: 1}})
+	r, err := NewRegistry(0, Limit{Name: "rpm", Advertised: "requests", Scope: "pool", Rate: bucket.Rate{Amount: u.limit, Per: time.Minute, Burst: 1}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +102,7 @@ func TestWhatIsLeftAndWhenWinOverTheRate(t *testing.T) {
 
 // Of what is used up and will be back soon nothing goes before.
 func TestNothingGoesBeforeItIsBack(t *testing.T) {
-	r, err := NewRegistry(0, Limit{Name: "rpm", Told: "requests", Scope: "pool", Rate: bucket.Rate{Amount: 60, Per: time.Minute, Burst: 15}})
+	r, err := NewRegistry(0, Limit{Name: "rpm", Advertised: "requests", Scope: "pool", Rate: bucket.Rate{Amount: 60, Per: time.Minute, Burst: 15}})
 	if err != nil {
 		t.Fatal(err)
 	}

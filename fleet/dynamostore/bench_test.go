@@ -31,7 +31,7 @@ func BenchmarkHotKey(b *testing.B) {
 		{Name: "busy", Shape: limit.Bucket, Meter: busy},
 		{Name: "idle", Shape: limit.Bucket, Meter: idle},
 		{Name: "rolling", Shape: limit.Rolling, Amount: 1 << 30, Ring: bucket.RingOf(bucket.Window{Amount: 1 << 30, Per: time.Minute})},
-		{Name: "fixed", Shape: limit.Fixed, Amount: 1 << 40},
+		{Name: "fixed", Shape: limit.Calendar, Amount: 1 << 40},
 	} {
 		b.Run(r.Name, func(b *testing.B) {
 			before := s.Stats()

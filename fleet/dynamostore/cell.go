@@ -53,7 +53,7 @@ func (v *view) open(w *limit.Windows, k *fleet.Claim) cell {
 	case limit.Rolling:
 		return openRolling(v)
 	}
-	return openFixed(v, w, k)
+	return openCalendar(v, w, k)
 }
 
 // longestDebt is how many full bursts of debt there can be.

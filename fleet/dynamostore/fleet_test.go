@@ -186,7 +186,7 @@ func TestFleetKeepsFixed(t *testing.T) {
 		f := newFleet(4, rand.New(rand.NewPCG(seed, 1)))
 		f.calibrated(t)
 		begin := time.Now().Truncate(time.Second)
-		r := &fleet.Rule{Name: "a", Shape: limit.Fixed, Amount: 100}
+		r := &fleet.Rule{Name: "a", Shape: limit.Calendar, Amount: 100}
 		all := f.hammer(t, hammerFor, func(now time.Time) fleet.Claim {
 			start := begin.Add(now.Sub(begin) / time.Second * time.Second)
 			return fleet.Claim{Rule: r, Key: "k", Cost: 1, Windows: limit.Windows{Start: start, End: start.Add(time.Second), Next: start.Add(2 * time.Second)}}

@@ -10,7 +10,7 @@ import (
 
 // inherit is how much has gone of a limit that had another shape before, and drops that.
 func (l *plan) inherit(v *view) (n int64) {
-	own := map[limit.Shape]string{limit.Bucket: "b", limit.Rolling: "r", limit.Fixed: "w"}
+	own := map[limit.Shape]string{limit.Bucket: "b", limit.Rolling: "r", limit.Calendar: "w"}
 	if _, ok := v.item[own[v.rule.Shape]+v.at]; ok {
 		return 0
 	}

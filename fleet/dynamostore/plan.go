@@ -166,7 +166,7 @@ func (s *Store) present(p *part) instant {
 		case limit.Rolling:
 			s.raise(e, m, "z"+h.at, e.item["z"+h.at])
 			continue
-		case limit.Fixed:
+		case limit.Calendar:
 			continue
 		}
 		if f := strings.Split(e.item["b"+h.at], "."); len(f) == 4 {
@@ -238,7 +238,7 @@ func (l *plan) decide(a *fleet.Ask, want int64) {
 			l.copies = 0
 		case x.claim.Cost > 0:
 			l.copies = min(l.copies, x.cell.left()/x.claim.Cost)
-			if f, ok := x.cell.(*fixedCell); ok && want > 0 {
+			if f, ok := x.cell.(*calendarCell); ok && want > 0 {
 				l.turn = max(l.turn, f.turning(times(want, x.claim.Cost)))
 			}
 		}
@@ -366,7 +366,7 @@ func (l *plan) retell() {
 
 func (x *live) tell(now instant, cost int64) fleet.Grant {
 	g := fleet.Grant{Extra: x.extra, Left: x.cell.left(), Mark: x.cell.mark()}
-	if f, ok := x.cell.(*fixedCell); ok {
+	if f, ok := x.cell.(*calendarCell); ok {
 		g.Left, g.Back = f.remains(), f.back0+f.returned
 	}
 	g.Paused = micro(max(0, x.paused-now.label))

@@ -83,7 +83,7 @@ func TestItemsOutliveTheirLimits(t *testing.T) {
 	s := New(clientOf(f), "weir", Options{exact: hand.Now})
 	now := hand.Now()
 	a := ask(1, "k")
-	month := &fleet.Rule{Name: "month", Shape: limit.Fixed, Amount: 10}
+	month := &fleet.Rule{Name: "month", Shape: limit.Calendar, Amount: 10}
 	wants := func(least time.Duration) {
 		t.Helper()
 		if err := take(t, s, a); err != nil || a.Granted != a.Copies {

@@ -19,7 +19,7 @@ func TestTheTurnOfAWindowLosesNothingOfIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFake(time.Now)
 		f.wait = func() { time.Sleep(500 * time.Microsecond) }
-		l := limit.Limit{Name: "q", Shape: limit.Fixed, Rate: bucket.Rate{Amount: 100}, Every: bucket.Minute}
+		l := limit.Limit{Name: "q", Shape: limit.Calendar, Rate: bucket.Rate{Amount: 100}, Every: bucket.Minute}
 		var went [10]int
 		begin := time.Now()
 		done := make(chan int)

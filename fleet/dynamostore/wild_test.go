@@ -137,7 +137,7 @@ func TestAWildTableHoldsTheLimit(t *testing.T) {
 	for _, l := range []limit.Limit{
 		{Name: "bucket", Rate: bucket.Rate{Amount: 20, Per: time.Second, Burst: 20}},
 		{Name: "rolling", Shape: limit.Rolling, Rate: bucket.Rate{Amount: 100, Per: 5 * time.Second}},
-		{Name: "quota", Shape: limit.Fixed, Rate: bucket.Rate{Amount: 300}, Every: bucket.Day},
+		{Name: "quota", Shape: limit.Calendar, Rate: bucket.Rate{Amount: 300}, Every: bucket.Day},
 	} {
 		t.Run(l.Name, func(t *testing.T) { synctest.Test(t, func(t *testing.T) { runWild(t, l) }) })
 	}
@@ -192,14 +192,14 @@ func runWild(t *testing.T, l limit.Limit) {
 	if stale > 0 {
 		t.Errorf("seed %#x: %d times the past was asked", seed, stale)
 	}
-	if n := mostIn(l) * 3; l.Shape != limit.Fixed && int64(len(went)) < n || l.Shape == limit.Fixed && int64(len(went)) < mostIn(l)*8/10 {
+	if n := mostIn(l) * 3; l.Shape != limit.Calendar && int64(len(went)) < n || l.Shape == limit.Calendar && int64(len(went)) < mostIn(l)*8/10 {
 		t.Errorf("seed %#x: %d went only", seed, len(went))
 	}
 }
 
 // span is a time, and mostIn what may go in any as long.
 func span(l limit.Limit) time.Duration {
-	if l.Shape == limit.Fixed {
+	if l.Shape == limit.Calendar {
 		return time.Hour
 	}
 	return 5 * time.Second

@@ -102,7 +102,7 @@ func childSwaps(s *filestore.Store) {
 }
 
 // quota is a limit whose window does not end during a test.
-var quota = &fleet.Rule{Name: "quota", Shape: limit.Fixed, Amount: 1_000_000}
+var quota = &fleet.Rule{Name: "quota", Shape: limit.Calendar, Amount: 1_000_000}
 
 // told is what a child said before it was killed.
 type told struct {

@@ -79,7 +79,7 @@ func encodeCell(c *fleet.Cell) []byte {
 	switch c.Shape {
 	case limit.Bucket:
 		b = appendInts(b, c.Fill.At, c.Fill.Weight, c.Unit, c.Drain, c.Returned, c.Since, c.Hold, c.HeldAt)
-	case limit.Fixed:
+	case limit.Calendar:
 		b = appendInts(b, c.Start, c.End, c.Last, c.Count, c.Returned)
 	case limit.Rolling:
 		b = appendInts(b, int64(len(c.Slots)))
@@ -103,7 +103,7 @@ func decodeCell(v []byte) (*fleet.Cell, error) {
 		c.Fill.At, c.Fill.Weight = r.int(), r.int()
 		c.Unit, c.Drain, c.Returned, c.Since = r.int(), r.int(), r.int(), r.int()
 		c.Hold, c.HeldAt = r.later(), r.later()
-	case limit.Fixed:
+	case limit.Calendar:
 		c.Start, c.End, c.Last, c.Count, c.Returned = r.int(), r.int(), r.int(), r.int(), r.later()
 	case limit.Rolling:
 		for range min(r.int(), int64(len(v))) {

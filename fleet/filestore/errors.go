@@ -20,7 +20,7 @@ var (
 )
 
 // noRoom are the errors after which writing may succeed later.
-var noRoom = []error{berrors.ErrMaxSizeReached, syscall.ENOSPC, syscall.EFBIG, errQuota}
+var noRoom = []error{berrors.ErrMaxSizeReached, syscall.ENOSPC, syscall.EFBIG, errDiskQuota}
 
 // isFull reports whether an error is one of them.
 func isFull(err error) bool {

@@ -11,7 +11,7 @@ import (
 // FuzzRecords: whatever stands in a file, sealed or not, it is an error, or is written again as it was read.
 func FuzzRecords(f *testing.F) {
 	f.Add(encodeCell(&fleet.Cell{Shape: limit.Bucket}))
-	f.Add(encodeCell(&fleet.Cell{Shape: limit.Fixed, Count: 3}))
+	f.Add(encodeCell(&fleet.Cell{Shape: limit.Calendar, Count: 3}))
 	f.Add(encodeCell(&fleet.Cell{Shape: limit.Rolling, Slots: []fleet.Slot{{Number: 1, Count: 2, Grain: 3}}}))
 	f.Add(encodeAnswer(&answer{id: 1, granted: 2, grants: []fleet.Grant{{Left: 3}}}))
 	f.Add(encodeRecord(&kept{version: 1, until: 2, value: []byte("v")}))

@@ -136,7 +136,7 @@ var (
 	slow = &fleet.Rule{Name: "slow", Meter: bucket.MeterOf(bucket.Rate{Amount: 1, Per: 100 * time.Hour, Burst: 1_000_000})}
 	fast = &fleet.Rule{Name: "fast", Meter: bucket.MeterOf(bucket.Rate{Amount: 10, Per: time.Second, Burst: 10})}
 	roll = &fleet.Rule{Name: "roll", Shape: limit.Rolling, Amount: 10, Ring: bucket.RingOf(bucket.Window{Amount: 10, Per: time.Second})}
-	day  = &fleet.Rule{Name: "day", Shape: limit.Fixed, Amount: 10}
+	day  = &fleet.Rule{Name: "day", Shape: limit.Calendar, Amount: 10}
 )
 
 func claim(now time.Time, r *fleet.Rule, cost int64) fleet.Claim {

@@ -126,7 +126,7 @@ func rebaseCell(c *fleet.Cell, now, ahead int64) {
 			s := &c.Slots[i]
 			s.Number = min(now, (s.Number+1)*s.Grain-1-ahead) / s.Grain
 		}
-	case limit.Fixed:
+	case limit.Calendar:
 		c.Start, c.End, c.Last = 0, c.End-ahead, now
 	}
 }

@@ -94,7 +94,7 @@ func (p *Pauses) agree(ctx context.Context) error {
 			}
 			now = p.conf.Clock.Now()
 		}
-		known, changes := p.conf.Book.Told(now)
+		known, changes := p.conf.Book.Known(now)
 		p.page.Settle(now+p.lo, oldest(now+p.lo))
 		next, raw, err := encode(p.merged(now, known))
 		if err != nil {

@@ -16,7 +16,7 @@ import (
 func FuzzReply(f *testing.F) {
 	b := &fleet.Rule{Name: "b", Meter: bucket.MeterOf(bucket.Rate{Amount: 100, Per: time.Second, Burst: 10})}
 	r := &fleet.Rule{Name: "r", Shape: limit.Rolling, Amount: 9, Ring: bucket.RingOf(bucket.Window{Amount: 9, Per: time.Minute})}
-	q := &fleet.Rule{Name: "q", Shape: limit.Fixed, Amount: 9}
+	q := &fleet.Rule{Name: "q", Shape: limit.Calendar, Amount: 9}
 	claims := []fleet.Claim{{Rule: b, Key: "k", Cost: 1}, {Rule: r, Key: "k", Cost: 1}, {Rule: q, Key: "k", Cost: 1}}
 	reply := func(numbers ...float64) []byte {
 		text := []byte{answered}

@@ -22,7 +22,7 @@ func rollingOf(name string, amount int64, per time.Duration) *fleet.Rule {
 }
 
 func fixedOf(name string, amount int64) *fleet.Rule {
-	return &fleet.Rule{Name: name, Shape: limit.Fixed, Amount: amount}
+	return &fleet.Rule{Name: name, Shape: limit.Calendar, Amount: amount}
 }
 
 // windows are those of a period around an instant.

@@ -64,7 +64,7 @@ func (r *reader) grant(at *fleet.Supply, k *fleet.Claim) (g fleet.Grant) {
 	switch k.Rule.Shape {
 	case limit.Bucket:
 		r.bucket(at, k, &g)
-	case limit.Fixed:
+	case limit.Calendar:
 		r.fixed(at.Now, k, &g)
 	default:
 		r.rolling(k, &g)

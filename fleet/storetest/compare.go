@@ -157,7 +157,7 @@ func (h *history) fixeds(name string) *shapes {
 		if i == 2 && h.rng.IntN(2) == 0 {
 			f.begin = f.begin.Add(per / 3) // another zone
 		}
-		f.rule = &fleet.Rule{Name: name, Shape: limit.Fixed, Amount: f.full}
+		f.rule = &fleet.Rule{Name: name, Shape: limit.Calendar, Amount: f.full}
 		s.forms = append(s.forms, f)
 	}
 	return &s

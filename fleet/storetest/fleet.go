@@ -66,7 +66,7 @@ func lasting(amount int64) []limit.Limit {
 	return []limit.Limit{
 		{Name: "bucket", Unit: "tokens", Rate: bucket.Rate{Amount: 100, Per: 100 * time.Hour, Burst: amount}},
 		{Name: "rolling", Unit: "tokens", Shape: limit.Rolling, Rate: bucket.Rate{Amount: amount, Per: 100 * time.Hour}},
-		{Name: "fixed", Unit: "tokens", Shape: limit.Fixed, Rate: bucket.Rate{Amount: amount}, Every: bucket.Month},
+		{Name: "fixed", Unit: "tokens", Shape: limit.Calendar, Rate: bucket.Rate{Amount: amount}, Every: bucket.Month},
 	}
 }
 

@@ -70,7 +70,7 @@ func honestReset(w *world) {
 		if g.Left != 10 {
 			w.Errorf("%d left when everything should be there", g.Left)
 		}
-		if s.rule.Shape != limit.Fixed && g.Reset != 0 {
+		if s.rule.Shape != limit.Calendar && g.Reset != 0 {
 			w.Errorf("reset %v when everything is there", g.Reset)
 		}
 	})

@@ -26,8 +26,8 @@ func TestJumps(t *testing.T, shut time.Duration, open func(t *testing.T, now fun
 	for _, l := range []limit.Limit{
 		{Name: "bucket", Rate: bucket.Rate{Amount: 20, Per: time.Second, Burst: 20}},
 		{Name: "rolling", Shape: limit.Rolling, Rate: bucket.Rate{Amount: 100, Per: 5 * time.Second}},
-		{Name: "quota", Shape: limit.Fixed, Rate: bucket.Rate{Amount: 100}, Every: bucket.Minute},
-		{Name: "day", Shape: limit.Fixed, Rate: bucket.Rate{Amount: 100}, Every: bucket.Day},
+		{Name: "quota", Shape: limit.Calendar, Rate: bucket.Rate{Amount: 100}, Every: bucket.Minute},
+		{Name: "day", Shape: limit.Calendar, Rate: bucket.Rate{Amount: 100}, Every: bucket.Day},
 	} {
 		for name, jumps := range map[string][]time.Duration{
 			"forward and right again": {time.Hour, -time.Hour}, "back and right again": {-time.Hour, time.Hour}, "back a little": {-5 * time.Second},

@@ -183,14 +183,14 @@ type shape struct {
 	name   string
 	rule   *fleet.Rule
 	begin  time.Time
-	period time.Duration // of Fixed
+	period time.Duration // of Calendar
 	full   int64
 }
 
 // claim is a claim at the store's time.
 func (s *shape) claim(now time.Time, cost int64) fleet.Claim {
 	k := fleet.Claim{Rule: s.rule, Key: "k", Cost: cost}
-	if s.rule.Shape == limit.Fixed {
+	if s.rule.Shape == limit.Calendar {
 		k.Windows = s.windows(now)
 	}
 	return k
@@ -225,7 +225,7 @@ func (w *world) fixedOf(name string, amount int64, per time.Duration) *shape {
 	w.Helper()
 	return &shape{
 		name: "fixed", full: amount, begin: w.now().Truncate(time.Microsecond).Add(-per / 8), period: per,
-		rule: &fleet.Rule{Name: name, Shape: limit.Fixed, Amount: amount},
+		rule: &fleet.Rule{Name: name, Shape: limit.Calendar, Amount: amount},
 	}
 }
 

@@ -87,7 +87,7 @@ func (f *Facts) Fields() (policy, level string) {
 func (l *Limit) policy() (amount int64, window time.Duration) {
 	amount, window = l.rule.Amount, l.rule.Per
 	switch {
-	case l.rule.Shape == limit.Fixed:
+	case l.rule.Shape == limit.Calendar:
 		w := l.rule.Windows(l.ResetAt.Add(-time.Millisecond))
 		window = w.End.Sub(w.Start)
 	case window > 0 && window < time.Second:

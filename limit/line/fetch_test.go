@@ -63,22 +63,22 @@ func (d *depot) fetch(now time.Duration, _ *Call) time.Duration {
 	return now + d.trip + d.pause
 }
 
-func (d *depot) joins(ctx context.Context, name string, lane int, patience time.Duration) error {
+func (d *depot) joins(ctx context.Context, name string, priority int, patience time.Duration) error {
 	now := clock.System.Now()
-	_, err := d.Join(ctx, now, &Call{Asker: &client{depot: d, name: name}, Lane: lane, Until: now + patience})
+	_, err := d.Join(ctx, now, &Call{Asker: &client{depot: d, name: name}, Priority: priority, Until: now + patience})
 	return err
 }
 
-// The driver fetches for all who wait. Each lane goes before the next, whoever came late included, and is first come,
+// The driver fetches for all who wait. Each priority goes before the next, whoever came late included, and is first come,
 // first served.
 func TestTheDriverFetchesForAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDepot(10*ms, 2)
 		var wg sync.WaitGroup
 		for i, name := range []string{"b", "d", "a", "c", "e", "f"} {
-			lane := []int{1, 2, 0, 1, 2, 2}[i]
+			priority := []int{1, 2, 0, 1, 2, 2}[i]
 			wg.Go(func() {
-				if err := d.joins(t.Context(), name, lane, time.Second); err != nil {
+				if err := d.joins(t.Context(), name, priority, time.Second); err != nil {
 					t.Errorf("%s: %v", name, err)
 				}
 			})

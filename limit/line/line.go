@@ -95,10 +95,10 @@ type Spot struct {
 // A Call is one that waits. It keeps its place in its flow if it waits again, or elsewhere.
 type Call struct {
 	Asker
-	Flow   string
-	Lane   int // from 0 to Lanes-1; 0 goes before 1
-	Weight int // of the flow; 0 means 1
-	Until  time.Duration
+	Flow     string
+	Priority int // from 0 to Priorities-1; 0 goes before 1
+	Weight   int // of the flow; 0 means 1
+	Until    time.Duration
 
 	Came uint64 // in the order in which calls came; 0 if it has not waited yet
 
@@ -143,7 +143,7 @@ func New(c clock.Clock, r Rules) *Line {
 	return &Line{all: NewLines(c, Config{Longest: Most, PerFlow: Most}), rules: r}
 }
 
-// ByPriority makes a line that stands alone, in which each lane goes before all that come after it, and each
+// ByPriority makes a line that stands alone, in which each priority goes before all that come after it, and each
 // is first come, first served. So many can wait at most. Flows, weights and Place mean nothing there.
 func ByPriority(c clock.Clock, longest int) *Line {
 	return &Line{all: NewLines(c, Config{Longest: longest, PerFlow: longest}), order: order{strict: true}}
@@ -190,12 +190,12 @@ func (l *Line) Nudge() {
 	}
 }
 
-// Each asks ask of all who wait, lane by lane, each in the order in which they came, with the line locked: of those to
+// Each asks ask of all who wait, one priority after the other, each in the order in which they came, with the line locked: of those to
 // whom it says Go or Refuse the wait ends so.
 func (l *Line) Each(ask func(Asker) Kind) {
 	l.all.mu.Lock()
 	defer l.all.mu.Unlock()
-	l.asked = l.order.inLanes(l.asked[:0])
+	l.asked = l.order.inPriorities(l.asked[:0])
 	for _, w := range l.asked {
 		switch ask(w.call.Asker) {
 		case Go:

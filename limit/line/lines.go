@@ -78,7 +78,7 @@ func (s *Lines) Try(now time.Duration, c *Call, at func() Spot) (Step, Place) {
 	}
 	w := &waiter{call: c, line: l}
 	w.at(spot)
-	return step, l.place(w, l.order.lanes[c.Lane].flows[c.Flow], lookedAt)
+	return step, l.place(w, l.order.priorities[c.Priority].flows[c.Flow], lookedAt)
 }
 
 // Wait has a call wait for its turn at a spot. The error is nil if it went, or is Away; else
@@ -93,7 +93,7 @@ func (s *Lines) Wait(ctx context.Context, now time.Duration, c *Call, at Spot) (
 }
 
 func (c *Call) bound() {
-	c.Lane = min(max(c.Lane, 0), Lanes-1)
+	c.Priority = min(max(c.Priority, 0), Priorities-1)
 	c.Weight = min(max(c.Weight, 1), mostWeight)
 }
 

@@ -113,7 +113,7 @@ func historyOfMoves(t *testing.T, r *rand.Rand, seed uint64) {
 		k := (i + 1 + r.IntN(2)) % 3
 		p := &pair{of: [2]*source{all[i], all[k]}, keys: [2]string{keys[i], keys[k]}, cost: time.Duration(1+r.IntN(10)) * ms, away: r.IntN(10) == 0, stays: r.IntN(10) == 0}
 		start, leaves, elsewhere := time.Duration(r.IntN(300))*ms, time.Duration(r.IntN(1500))*ms, time.Duration(r.IntN(30))*ms
-		c := Call{Asker: p, Flow: string(rune('x' + r.IntN(3))), Lane: r.IntN(Lanes), Until: never}
+		c := Call{Asker: p, Flow: string(rune('x' + r.IntN(3))), Priority: r.IntN(Priorities), Until: never}
 		if r.IntN(2) == 0 {
 			leaves = time.Hour
 		}
@@ -209,7 +209,7 @@ func TestManyAtOnce(t *testing.T) {
 		wg.Go(func() {
 			for range 50 {
 				ctx, cancel := context.WithTimeout(t.Context(), 20*ms)
-				_, _ = s.call(ctx, Call{Flow: string(rune('a' + i%5)), Lane: i % Lanes, Until: never}, 10*time.Microsecond)
+				_, _ = s.call(ctx, Call{Flow: string(rune('a' + i%5)), Priority: i % Priorities, Until: never}, 10*time.Microsecond)
 				cancel()
 			}
 		})

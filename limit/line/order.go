@@ -6,17 +6,16 @@ import (
 	"time"
 )
 
-// Lanes is how many lanes there are: lane 0 goes before lane 1, lane 1 before
-// lane 2, each by its weight.
-const Lanes = 3
+// Priorities is how many there are: priority 0 goes before 1, and 1 before 2, each by its weight.
+const Priorities = 3
 
 // An order is who goes next of those in a line: start-time fair queueing (Goyal, Vin, Cheng:
-// Start-time Fair Queueing, SIGCOMM 1996), once between the lanes and once between the
-// flows of each. With one flow in one lane it is first come, first served.
+// Start-time Fair Queueing, SIGCOMM 1996), once between the priorities and once between the
+// flows of each. With one flow of one priority it is first come, first served.
 //
 // What is next in a line carries a start tag, in virtual time; the lowest goes, virtual
 // time is its tag at least, and the tag of the next call of the same flow is
-// later by the cost of the first over its weight. A lane that was away starts at the present
+// later by the cost of the first over its weight. A priority that was away starts at the present
 // virtual time and has saved nothing up; a flow that was away for so long that it
 // could have made a call has saved up that one. Otherwise ten calls that come
 // together, while another flow has all that it can get, would take more than twice
@@ -24,13 +23,13 @@ const Lanes = 3
 // when a call comes to the front of its flow, not when it enters: those who leave
 // before have cost their flow nothing.
 type order struct {
-	virtual int64
-	lanes   [Lanes]lane
-	n       int
-	strict  bool // a lane goes before all that come after it, whatever they have had
+	virtual    int64
+	priorities [Priorities]priority
+	n          int
+	strict     bool // a priority goes before all that come after it, whatever they have had
 }
 
-// An item is whatever shares something by weight: a lane, or a flow of a lane.
+// An item is whatever shares something by weight: a priority, or a flow of a priority.
 type item struct {
 	start  int64 // tag of the next call
 	served int64 // in the same measure, since it was away; who has had less goes first of equals
@@ -81,7 +80,7 @@ func (i *item) add(n int, w *waiter) {
 
 // push puts a waiter into its flow.
 func (o *order) push(w *waiter) {
-	l := &o.lanes[w.call.Lane]
+	l := &o.priorities[w.call.Priority]
 	if l.n == 0 {
 		l.wakes(o.virtual)
 	}
@@ -91,14 +90,14 @@ func (o *order) push(w *waiter) {
 
 // remove takes a waiter out, wherever it stands.
 func (o *order) remove(w *waiter) {
-	o.lanes[w.call.Lane].remove(w)
+	o.priorities[w.call.Priority].remove(w)
 	o.n--
 }
 
-// lane is the lane whose turn it is, the higher one of equals; nil if nobody waits.
-func (o *order) lane() (best *lane) {
-	for i := range o.lanes {
-		if l := &o.lanes[i]; l.n > 0 && (best == nil || !o.strict && l.start < best.start) {
+// priority is the priority whose turn it is, the higher one of equals; nil if nobody waits.
+func (o *order) priority() (best *priority) {
+	for i := range o.priorities {
+		if l := &o.priorities[i]; l.n > 0 && (best == nil || !o.strict && l.start < best.start) {
 			best = l
 		}
 	}
@@ -107,46 +106,46 @@ func (o *order) lane() (best *lane) {
 
 // first is who goes next; nil if nobody waits.
 func (o *order) first() *waiter {
-	if l := o.lane(); l != nil {
+	if l := o.priority(); l != nil {
 		return l.waiting[0].calls.first
 	}
 	return nil
 }
 
-// pop takes out a call that goes; its flow and its lane pay for it.
-func (o *order) pop(w *waiter, weights *[Lanes]int) {
-	l, f := &o.lanes[w.call.Lane], w.flow
+// pop takes out a call that goes; its flow and its priority pay for it.
+func (o *order) pop(w *waiter, weights *[Priorities]int) {
+	l, f := &o.priorities[w.call.Priority], w.flow
 	o.virtual = max(o.virtual, l.start)
 	l.virtual = max(l.virtual, f.start)
 	tag, saved := f.start, f.saved
-	w.paid, w.lanePaid = price(w.cost, w.call.Weight), price(w.cost, weights[w.call.Lane])
+	w.paid, w.priorityPaid = price(w.cost, w.call.Weight), price(w.cost, weights[w.call.Priority])
 	f.saved, f.last = 0, w.paid
 	o.remove(w)
 	l.charge(f, w.paid)
-	l.serves(w.lanePaid)
+	l.serves(w.priorityPaid)
 	l.went(w, tag+w.paid+saved)
 }
 
 // refund takes back what a call was charged that has not got what it went for.
 func (o *order) refund(w *waiter) {
-	l := &o.lanes[w.call.Lane]
+	l := &o.priorities[w.call.Priority]
 	l.charge(w.flow, -w.paid)
-	l.serves(-w.lanePaid)
+	l.serves(-w.priorityPaid)
 }
 
 // cost is that of all who wait, and units the same in units.
 func (o *order) cost() (sum time.Duration, units int64) {
-	for i := range o.lanes {
-		sum += time.Duration(o.lanes[i].cost)
-		units += o.lanes[i].units
+	for i := range o.priorities {
+		sum += time.Duration(o.priorities[i].cost)
+		units += o.priorities[i].units
 	}
 	return sum, units
 }
 
-// inLanes adds those who wait, lane by lane.
-func (o *order) inLanes(to []*waiter) []*waiter {
-	for i := range o.lanes {
-		for _, f := range o.lanes[i].waiting {
+// inPriorities adds those who wait, one priority after the other.
+func (o *order) inPriorities(to []*waiter) []*waiter {
+	for i := range o.priorities {
+		for _, f := range o.priorities[i].waiting {
 			for w := f.calls.first; w != nil; w = w.next {
 				to = append(to, w)
 			}
@@ -157,7 +156,7 @@ func (o *order) inLanes(to []*waiter) []*waiter {
 
 // all are those who wait, in the order in which they came.
 func (o *order) all() []*waiter {
-	all := o.inLanes(nil)
+	all := o.inPriorities(nil)
 	slices.SortFunc(all, byArrival)
 	return all
 }

@@ -65,8 +65,8 @@ func TestFlowsShareByWeightAndCost(t *testing.T) {
 	}
 }
 
-// Each lane has its share, however many flows it has.
-func TestLanesShareByWeight(t *testing.T) {
+// Each priority has its share, however many flows it has.
+func TestPrioritiesShareByWeight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := even(Config{})
 		ctx, cancel := context.WithCancel(t.Context())
@@ -75,7 +75,7 @@ func TestLanesShareByWeight(t *testing.T) {
 		for i, flows := range []int{1, 10, 100} {
 			for j := range flows {
 				for range 200 / flows {
-					c := Call{Flow: fmt.Sprint(names[i], j), Lane: i, Until: never}
+					c := Call{Flow: fmt.Sprint(names[i], j), Priority: i, Until: never}
 					wg.Go(func() { _, _ = s.callAs(ctx, names[i], c, 10*ms) })
 				}
 			}
@@ -84,7 +84,7 @@ func TestLanesShareByWeight(t *testing.T) {
 		s.mu.Lock()
 		for i, want := range []time.Duration{1600 * ms, 400 * ms, 100 * ms} {
 			if got := s.spent[names[i]]; got < want-30*ms || got > want+30*ms {
-				t.Errorf("lane %s got %v of 2.1s, want %v", names[i], got, want)
+				t.Errorf("priority %s got %v of 2.1s, want %v", names[i], got, want)
 			}
 		}
 		s.mu.Unlock()
@@ -248,10 +248,10 @@ func TestAHigherPriorityOvertakes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := even(Config{})
 		var wg sync.WaitGroup
-		s.flood(&wg, 3, Call{Flow: "low", Lane: 2}, 100*ms)
-		wg.Go(func() { _, _ = s.call(t.Context(), Call{Flow: "low", Lane: 2, Until: never}, 100*ms) })
+		s.flood(&wg, 3, Call{Flow: "low", Priority: 2}, 100*ms)
+		wg.Go(func() { _, _ = s.call(t.Context(), Call{Flow: "low", Priority: 2, Until: never}, 100*ms) })
 		time.Sleep(199 * ms)
-		s.flood(&wg, 1, Call{Flow: "high", Lane: 0}, 100*ms)
+		s.flood(&wg, 1, Call{Flow: "high", Priority: 0}, 100*ms)
 		wg.Wait()
 		if s.order[1] != "high" {
 			t.Errorf("went in the order %v", s.order)
@@ -331,8 +331,8 @@ func TestPropertyBackloggedFlowsGetTheSame(t *testing.T) {
 // sound finds what is wrong with the sums of an order.
 func (o *order) sound() error {
 	n := 0
-	for i := range o.lanes {
-		l := &o.lanes[i]
+	for i := range o.priorities {
+		l := &o.priorities[i]
 		var sum item
 		for j, f := range l.waiting {
 			if f.slot != j || f.n == 0 {
@@ -341,12 +341,12 @@ func (o *order) sound() error {
 			sum.n, sum.cost = sum.n+f.n, sum.cost+f.cost
 		}
 		if sum.n != l.n || sum.cost != l.cost {
-			return fmt.Errorf("lane %d: %d calls of %d, in its flows %d of %d", i, l.n, l.cost, sum.n, sum.cost)
+			return fmt.Errorf("priority %d: %d calls of %d, in its flows %d of %d", i, l.n, l.cost, sum.n, sum.cost)
 		}
 		n += l.n
 	}
 	if n != o.n {
-		return fmt.Errorf("%d wait, in lanes %d", o.n, n)
+		return fmt.Errorf("%d wait, in priorities %d", o.n, n)
 	}
 	return nil
 }
@@ -362,16 +362,16 @@ func TestFlowsAreForgotten(t *testing.T) {
 			o.remove(w)
 		}
 	}
-	if n := len(o.lanes[0].flows); n > 200 {
+	if n := len(o.priorities[0].flows); n > 200 {
 		t.Errorf("%d flows are remembered", n)
 	}
 }
 
 func TestConfig(t *testing.T) {
-	if err := (Config{Weights: [Lanes]int{0, -1, 2000}, Longest: -1, PerFlow: -1}).Validate(); err == nil || len(err.(interface{ Unwrap() []error }).Unwrap()) != 4 {
+	if err := (Config{Weights: [Priorities]int{0, -1, 2000}, Longest: -1, PerFlow: -1}).Validate(); err == nil || len(err.(interface{ Unwrap() []error }).Unwrap()) != 4 {
 		t.Errorf("got %v, want four mistakes", err)
 	}
-	if got := (Config{}).WithDefaults(); got != (Config{Weights: [Lanes]int{16, 4, 1}, Longest: 10_000, PerFlow: 1_000}) {
+	if got := (Config{}).WithDefaults(); got != (Config{Weights: [Priorities]int{16, 4, 1}, Longest: 10_000, PerFlow: 1_000}) {
 		t.Errorf("defaults are %+v", got)
 	}
 }

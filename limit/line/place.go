@@ -35,12 +35,12 @@ func (l *Line) place(w *waiter, f *flow, flows int) Place {
 	at, served := v.tag(w, f)
 	n, sum := v.others(w, f, float64(at)+float64(cost)*scale/float64(w.call.Weight), served, flows)
 	n, sum = n+before, sum+cost
-	mine, own := cost, v.lane(w.call.Lane)
+	mine, own := cost, v.priority(w.call.Priority)
 	start := max(own.start, v.virtual)
-	then := float64(start) + float64(sum)*scale/float64(v.weights[w.call.Lane])
-	for i := range l.order.lanes {
-		if o := v.lane(i); i != w.call.Lane && o.n > 0 {
-			a, b := o.ahead(then, v.weights[i], i < w.call.Lane)
+	then := float64(start) + float64(sum)*scale/float64(v.weights[w.call.Priority])
+	for i := range l.order.priorities {
+		if o := v.priority(i); i != w.call.Priority && o.n > 0 {
+			a, b := o.ahead(then, v.weights[i], i < w.call.Priority)
 			n, sum = n+a, sum+b
 		}
 	}
@@ -91,30 +91,30 @@ func (w *waiter) before(f *flow) (n int, cost, units int64, waiting bool) {
 // seen is an order as it will be when its first has gone.
 type seen struct {
 	*order
-	head           *waiter
-	weights        *[Lanes]int
-	paid, lanePaid int64 // by the head
-	virtual        int64
-	laneVirtual    int64 // of the head's lane
+	head               *waiter
+	weights            *[Priorities]int
+	paid, priorityPaid int64 // by the head
+	virtual            int64
+	priorityVirtual    int64 // of the head's priority
 }
 
 func (l *Line) seen() seen {
 	o := &l.order
 	v := seen{order: o, head: o.first(), weights: &l.all.config.Weights, virtual: o.virtual}
 	if w := v.head; w != nil {
-		own := &o.lanes[w.call.Lane]
-		v.paid, v.lanePaid = price(w.cost, w.call.Weight), price(w.cost, v.weights[w.call.Lane])
-		v.virtual, v.laneVirtual = max(o.virtual, own.start), max(own.virtual, w.flow.start)
+		own := &o.priorities[w.call.Priority]
+		v.paid, v.priorityPaid = price(w.cost, w.call.Weight), price(w.cost, v.weights[w.call.Priority])
+		v.virtual, v.priorityVirtual = max(o.virtual, own.start), max(own.virtual, w.flow.start)
 	}
 	return v
 }
 
-// lane is one of the lanes.
-func (v *seen) lane(i int) item {
-	o := v.lanes[i].item
-	if v.head.call.Lane == i {
+// priority is one of the priorities.
+func (v *seen) priority(i int) item {
+	o := v.priorities[i].item
+	if v.head.call.Priority == i {
 		o.add(-1, v.head)
-		o.serves(v.lanePaid)
+		o.serves(v.priorityPaid)
 	}
 	return o
 }
@@ -132,9 +132,9 @@ func (v *seen) flow(f *flow) item {
 // tag is where the next call of a flow starts, which may be nil, and what it had
 // before. If it was away it has saved something up.
 func (v *seen) tag(w *waiter, f *flow) (at, served int64) {
-	virtual := v.lanes[w.call.Lane].virtual
-	if v.head.call.Lane == w.call.Lane {
-		virtual = v.laneVirtual
+	virtual := v.priorities[w.call.Priority].virtual
+	if v.head.call.Priority == w.call.Priority {
+		virtual = v.priorityVirtual
 	}
 	saved := price(w.cost, w.call.Weight)
 	if f == nil {
@@ -146,9 +146,9 @@ func (v *seen) tag(w *waiter, f *flow) (at, served int64) {
 	return virtual - saved, 0
 }
 
-// others is what goes of other flows of its lane before a call that starts at the tag.
+// others is what goes of other flows of its priority before a call that starts at the tag.
 func (v *seen) others(w *waiter, own *flow, at float64, served int64, most int) (n int, sum int64) {
-	waiting := v.lanes[w.call.Lane].waiting
+	waiting := v.priorities[w.call.Priority].waiting
 	for i, f := range waiting {
 		if i >= most {
 			break
@@ -183,12 +183,12 @@ func (i *item) ahead(at float64, weight int, equals bool) (n int, sum int64) {
 	return min(n, i.n), int64(room)
 }
 
-// precedes reports whether a call that starts so, in its lane and among its flows, goes before the head.
-func (v *seen) precedes(w *waiter, laneStart, start, served int64) bool {
+// precedes reports whether a call that starts so, in its priority and among its flows, goes before the head.
+func (v *seen) precedes(w *waiter, priorityStart, start, served int64) bool {
 	h := v.head
-	if lane, own := w.call.Lane, h.call.Lane; lane != own {
-		at := v.lanes[own].start
-		return laneStart < at || laneStart == at && lane < own
+	if priority, own := w.call.Priority, h.call.Priority; priority != own {
+		at := v.priorities[own].start
+		return priorityStart < at || priorityStart == at && priority < own
 	}
 	return start < h.flow.start || start == h.flow.start && served < h.flow.served
 }

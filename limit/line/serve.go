@@ -97,7 +97,7 @@ func (l *Line) waits(now time.Duration, s Step) {
 func (l *Line) sendAway(due time.Duration) {
 	var late []*waiter
 	l.soonest = end
-	for _, w := range l.order.inLanes(nil) {
+	for _, w := range l.order.inPriorities(nil) {
 		if w.call.Until < due {
 			late = append(late, w)
 		} else {

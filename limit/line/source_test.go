@@ -166,7 +166,7 @@ func historyOfALine(t *testing.T, r *rand.Rand, seed uint64) {
 		if plain {
 			cost, start = unit, time.Duration(i)
 		} else {
-			c.Flow, c.Lane, c.Weight = string(rune('a'+r.IntN(5))), r.IntN(Lanes), r.IntN(4)
+			c.Flow, c.Priority, c.Weight = string(rune('a'+r.IntN(5))), r.IntN(Priorities), r.IntN(4)
 			if r.IntN(3) == 0 {
 				c.Until = s.begin + start + time.Duration(r.Int64N(int64(end)))
 			}

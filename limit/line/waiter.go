@@ -22,9 +22,9 @@ type waiter struct {
 	place Place
 	wakes *clock.Waker
 
-	flow           *flow
-	prev, next     *waiter
-	paid, lanePaid int64 // by its flow and its lane, when it went
+	flow               *flow
+	prev, next         *waiter
+	paid, priorityPaid int64 // by its flow and its priority, when it went
 }
 
 // Wait has a call wait for its turn, until the instant at most. The error is nil if it
@@ -35,7 +35,7 @@ func (l *Line) Wait(ctx context.Context, now, until time.Duration, a Asker) (Pla
 	return l.wait(ctx, now, &Call{Asker: a, Weight: 1, Until: until}, Spot{Cost: 1})
 }
 
-// Join is Wait for a call in its lane.
+// Join is Wait for a call in its priority.
 func (l *Line) Join(ctx context.Context, now time.Duration, c *Call) (Place, error) {
 	c.bound()
 	l.all.mu.Lock()
@@ -118,7 +118,7 @@ func (l *Line) refuses(now time.Duration, w *waiter) (Place, error) {
 	if !full && (w.after == nil || l.order.n == 0) {
 		return Place{}, nil
 	}
-	p := l.place(w, l.order.lanes[w.call.Lane].flows[w.call.Flow], lookedAt)
+	p := l.place(w, l.order.priorities[w.call.Priority].flows[w.call.Flow], lookedAt)
 	switch {
 	case full:
 		return p, ErrFull

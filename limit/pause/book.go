@@ -291,8 +291,8 @@ func (b *Book) Changes() int64 {
 	return b.changes
 }
 
-// Told is a copy of all that others may want to know, and how many changes it has seen.
-func (b *Book) Told(now time.Duration) (Set, int64) {
+// Known is a copy of all that others may want to know, and how many changes it has seen.
+func (b *Book) Known(now time.Duration) (Set, int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.by.Settle(now, b.old(now))

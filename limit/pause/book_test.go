@@ -31,7 +31,7 @@ func TestStampsFollowWhatWasHeard(t *testing.T) {
 		b.Hear(now, Set{All(): {Lifted: int64((now + ahead) / time.Microsecond)}})
 		b.Add(now, All(), Rate, Span{Until: 2 * now})
 		b.Add(now, OfPool("p"), Quota, Span{Until: 2 * now})
-		said, _ := b.Told(now)
+		said, _ := b.Known(now)
 		for _, of := range []Subject{All(), OfPool("p")} {
 			e := said[of]
 			if in := b.In(now, of); e.Until() != 2*now || in.Until() != 2*now {

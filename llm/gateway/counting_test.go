@@ -48,7 +48,7 @@ func TestALargeMaxTokensLeavesNoDebt(t *testing.T) {
 }
 
 func TestACallersQuotaIsWhatWasUsed(t *testing.T) {
-	day := limit.Limit{Name: "day", Unit: "tokens", Scope: "user", Shape: limit.Fixed, Every: bucket.Day, Rate: bucket.Rate{Amount: 2000}}
+	day := limit.Limit{Name: "day", Unit: "tokens", Scope: "user", Shape: limit.Calendar, Every: bucket.Day, Rate: bucket.Rate{Amount: 2000}}
 	b := start(t, setup{policy: quick(), options: gateway.Options{Callers: callers(t, day)}})
 	for i := range 20 {
 		if a := b.post(completions, ask("3000"), "X-User", "ann"); a.StatusCode != 200 {

@@ -497,7 +497,7 @@ func TestTwoWeirsShareAKey(t *testing.T) {
 			for range 2 {
 				p := quick()
 				p.MaxWait = time.Minute
-				p.Limits = []limit.Limit{{Name: "rpm", Scope: "pool", Told: "requests", Rate: bucket.Rate{Amount: 600, Per: time.Minute, Burst: 150}}}
+				p.Limits = []limit.Limit{{Name: "rpm", Scope: "pool", Advertised: "requests", Rate: bucket.Rate{Amount: 600, Per: time.Minute, Burst: 150}}}
 				u, err := weir.New("chat", p, weir.Options{})
 				if err != nil {
 					t.Error(err)

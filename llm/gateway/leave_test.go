@@ -120,7 +120,7 @@ func counting() weir.Policy {
 
 // plenty is a quota that nobody uses up.
 func plenty(unit string) limit.Limit {
-	return limit.Limit{Name: unit, Unit: unit, Shape: limit.Fixed, Every: bucket.Month, Rate: bucket.Rate{Amount: 10_000_000}}
+	return limit.Limit{Name: unit, Unit: unit, Shape: limit.Calendar, Every: bucket.Month, Rate: bucket.Rate{Amount: 10_000_000}}
 }
 
 // Who leaves a stream before it says what it has used pays for what has passed by: the

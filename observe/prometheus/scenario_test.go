@@ -68,7 +68,7 @@ func scenario(t *testing.T) string {
 		Limits: []limit.Limit{
 			perSecond("all", "", 5),
 			{Name: "tenant", Scope: "tenant", Unit: "tokens", Rate: bucket.Rate{Amount: 20, Per: time.Second}, Operations: []string{"put"}},
-			{Name: "day", Unit: "pages", Shape: limit.Fixed, Rate: bucket.Rate{Amount: 3}, Every: bucket.Day, Operations: []string{"list"}},
+			{Name: "day", Unit: "pages", Shape: limit.Calendar, Rate: bucket.Rate{Amount: 3}, Every: bucket.Day, Operations: []string{"list"}},
 		},
 		Breaker: breaker.Config{Failures: 3, Open: 10 * time.Second},
 		Retry:   retry.Config{Attempts: 3, Jitter: retry.NoJitter},

@@ -43,7 +43,7 @@ func TestSpentOfAnOutageAndWhatComesBack(t *testing.T) {
 		s := &goes{Store: fleet.NewMemory(nil)}
 		f := fleet.New(s, fleet.Options{Events: NewFleet(prometheus.NewRegistry()).Events()})
 		f.Start()
-		quota := limit.Limit{Name: "q", Shape: limit.Fixed, Unit: "tokens", Rate: bucket.Rate{Amount: 1_000_000}, Every: bucket.Day}
+		quota := limit.Limit{Name: "q", Shape: limit.Calendar, Unit: "tokens", Rate: bucket.Rate{Amount: 1_000_000}, Every: bucket.Day}
 		r, err := limit.NewShared(clock.System.Now(), quota, f.Group("up"))
 		if err != nil {
 			t.Fatal(err)

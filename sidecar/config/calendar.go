@@ -5,28 +5,28 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// isFixed reports whether a limit is one by the calendar. It is if it says so, by
+// isCalendar reports whether a limit is one by the calendar. It is if it says so, by
 // shape or by a field that no other has.
-func isFixed(n *node, l *pace) bool {
-	return n.Get("every") != nil || n.Get("amount") != nil || n.Get("shape") != nil && l.Shape == limit.Fixed
+func isCalendar(n *node, l *pace) bool {
+	return n.Get("every") != nil || n.Get("amount") != nil || n.Get("shape") != nil && l.Shape == limit.Calendar
 }
 
-// fixed is what a limit by the calendar must say and must not; good says that its
+// byCalendar is what a limit by the calendar must say and must not; good says that its
 // fields are fine by themselves.
-func (d *decoder) fixed(n *node, l *pace, good bool) {
+func (d *decoder) byCalendar(n *node, l *pace, good bool) {
 	rate, shape, every, amount := n.Get("rate"), n.Get("shape"), n.Get("every"), n.Get("amount")
 	switch {
 	case rate != nil:
 		d.rated(rate, every, amount)
 	case !good: // one complaint is enough
-	case l.Shape != limit.Fixed && shape != nil:
+	case l.Shape != limit.Calendar && shape != nil:
 		d.Bad(shape, "leave it out", "windows of the calendar are of shape fixed")
 	case every == nil:
 		d.Bad(n, "write every: day", "has an amount, but not for which time")
 	case amount == nil:
 		d.Bad(n, "write amount: 25", "has no amount")
 	}
-	l.Shape, l.Rate.Per = limit.Fixed, 0
+	l.Shape, l.Rate.Per = limit.Calendar, 0
 	if l.Amount <= 0 || !l.Every.Valid() {
 		l.Amount, l.Every = 1, bucket.Day
 	}

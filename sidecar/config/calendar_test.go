@@ -13,7 +13,7 @@ import (
 )
 
 func byDay(amount int64, zone string) limit.Limit {
-	return limit.Limit{Name: "rpd", Shape: limit.Fixed, Rate: bucket.Rate{Amount: amount}, Every: bucket.Day, Zone: zone}
+	return limit.Limit{Name: "rpd", Shape: limit.Calendar, Rate: bucket.Rate{Amount: amount}, Every: bucket.Day, Zone: zone}
 }
 
 func TestLimitsByTheCalendar(t *testing.T) {
@@ -70,7 +70,7 @@ func TestOwnFieldsOverAPresetsCalendar(t *testing.T) {
 		"rpd: {zone: Europe/Berlin}":                byDay(25, "Europe/Berlin"),
 		"rpd: {rate: 50/day, shape: bucket}":        {Name: "rpd", Rate: bucket.Rate{Amount: 50, Per: 24 * time.Hour}},
 		"rpd: {rate: 50/day, shape: rolling}":       {Name: "rpd", Shape: limit.Rolling, Rate: bucket.Rate{Amount: 50, Per: 24 * time.Hour}},
-		"rpm: {amount: 9, every: minute}, rpd: off": {Name: "rpm", Shape: limit.Fixed, Rate: bucket.Rate{Amount: 9}, Every: bucket.Minute},
+		"rpm: {amount: 9, every: minute}, rpd: off": {Name: "rpm", Shape: limit.Calendar, Rate: bucket.Rate{Amount: 9}, Every: bucket.Minute},
 	} {
 		p := parse(t, "upstreams: {a: {preset: gemini-free, limits: {"+fields+"}}}").Upstreams[0].Policy
 		if got := limitOf(t, p, want.Name); !reflect.DeepEqual(got, want) {
@@ -78,7 +78,7 @@ func TestOwnFieldsOverAPresetsCalendar(t *testing.T) {
 		}
 	}
 	p := policy(t, "preset: s3, limits: {put: {amount: 9, every: hour}}")
-	want := limit.Limit{Name: "put", Operations: []string{"put"}, Shape: limit.Fixed, Rate: bucket.Rate{Amount: 9}, Every: bucket.Hour}
+	want := limit.Limit{Name: "put", Operations: []string{"put"}, Shape: limit.Calendar, Rate: bucket.Rate{Amount: 9}, Every: bucket.Hour}
 	if got := limitOf(t, p, "put"); !reflect.DeepEqual(got, want) {
 		t.Errorf("a calendar over a rate that learns\ngot  %+v\nwant %+v", got, want)
 	}

@@ -109,7 +109,7 @@ func (d *decoder) environment(root *node, env func(string) (string, bool)) {
 func (k *knobs) apply(p *weir.Policy) {
 	for _, r := range k.rates {
 		for i := range p.Limits {
-			if l := &p.Limits[i]; l.Name == r.limit && l.Shape != limit.Fixed {
+			if l := &p.Limits[i]; l.Name == r.limit && l.Shape != limit.Calendar {
 				setRate(l, r.rate)
 			}
 		}

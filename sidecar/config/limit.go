@@ -76,7 +76,7 @@ var limitFields = []field[pace]{
 	one("max_keys", count[int](1), func(l *pace) *int { return &l.MaxKeys }, "100000", "Values of the scope that are remembered at once."),
 	one("local", boolean, func(l *pace) *bool { return &l.Local }, "false", "Keeps the limit to this process although there is a `store`."),
 	{"plans", "plans, each with a factor", "none", "How many times as much callers have whose `plan` is one of these: `{premium: 3x}`. Wants a key `plan`.", readPlans},
-	one("told", word, func(l *pace) *string { return &l.Told }, "no", "What the upstream calls the limit in the rate limit headers of its answers (`requests`, `tokens`, `input-tokens`, `output-tokens`): they say the rate then, and `rate` is only where it begins."),
+	one("told", word, func(l *pace) *string { return &l.Advertised }, "no", "What the upstream calls the limit in the rate limit headers of its answers (`requests`, `tokens`, `input-tokens`, `output-tokens`): they say the rate then, and `rate` is only where it begins."),
 	{"adaptive", "fields, true, or off", "off", "Lets the rate learn from how calls end, never above `rate`. A rate that learns is each process's own, also where there is a `store`.", readAdaptive},
 }
 
@@ -103,8 +103,8 @@ func readLimits(d *decoder, n *node, u *site) {
 func (d *decoder) limit(name string, n *node) []limit.Limit {
 	l := pace{Limit: limit.Limit{Name: name}}
 	good := object(d, n, limitFields, &l)
-	if isFixed(n, &l) {
-		d.fixed(n, &l, good)
+	if isCalendar(n, &l) {
+		d.byCalendar(n, &l, good)
 		return l.all()
 	}
 	if good && n.Get("rate") == nil {

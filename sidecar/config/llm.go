@@ -154,7 +154,7 @@ func (d *decoder) checkLLM(n *node, u *site) {
 		return
 	}
 	for _, l := range u.Policy.Limits {
-		if l.Told != "" && slices.Contains(llmUnits, l.UnitName()) {
+		if l.Advertised != "" && slices.Contains(llmUnits, l.UnitName()) {
 			d.Bad(n.Get("limits").Get(l.Name).Get("told"), "add llm: {}", "only calls of language models are known to cost tokens")
 		}
 	}

@@ -52,8 +52,8 @@ func TestACascadeIsRead(t *testing.T) {
 func TestWhoSaysARateIsNotToldOne(t *testing.T) {
 	f := parse(t, "upstreams: {a: {url: \"https://h\", preset: openai, limits: {rpm: 20/s}}}")
 	for _, l := range f.Upstreams[0].Policy.Limits {
-		if want := map[string]string{"rpm": "", "tpm": "tokens"}[l.Name]; l.Told != want {
-			t.Errorf("%s is told %q, want %q", l.Name, l.Told, want)
+		if want := map[string]string{"rpm": "", "tpm": "tokens"}[l.Name]; l.Advertised != want {
+			t.Errorf("%s is told %q, want %q", l.Name, l.Advertised, want)
 		}
 	}
 }

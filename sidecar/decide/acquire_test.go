@@ -118,7 +118,7 @@ func TestAcquireWaitsForItsTurnAndNoLonger(t *testing.T) {
 func TestQuotasSayWhenTheyReset(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // which begins at midnight UTC on 1 January 2000
 		u := upstream(t, "api", weir.Policy{Limits: []limit.Limit{
-			{Name: "daily", Shape: limit.Fixed, Rate: bucket.Rate{Amount: 1}, Every: bucket.Day, Zone: "America/Los_Angeles"},
+			{Name: "daily", Shape: limit.Calendar, Rate: bucket.Rate{Amount: 1}, Every: bucket.Day, Zone: "America/Los_Angeles"},
 		}})
 		h := server(t, u).Handler()
 		permit(t, h, `{"upstream":"api"}`)

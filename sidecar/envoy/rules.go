@@ -96,7 +96,7 @@ func (q *quota) open() bool { return q.shadow || q.soft || q.afterUse }
 
 // ready makes the rule that goes with every ask.
 func (q *quota) ready(id string) {
-	q.store = fleet.Rule{Name: short(id + " " + q.span.String()), Shape: limit.Fixed, Amount: int64(q.amount)}
+	q.store = fleet.Rule{Name: short(id + " " + q.span.String()), Shape: limit.Calendar, Amount: int64(q.amount)}
 	if q.open() {
 		q.store.Amount = uncounted
 	}

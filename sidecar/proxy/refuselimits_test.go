@@ -14,7 +14,7 @@ import (
 )
 
 func daily(amount int64, zone string) limit.Limit {
-	return limit.Limit{Name: "rpd", Shape: limit.Fixed, Rate: bucket.Rate{Amount: amount}, Every: bucket.Day, Zone: zone}
+	return limit.Limit{Name: "rpd", Shape: limit.Calendar, Rate: bucket.Rate{Amount: amount}, Every: bucket.Day, Zone: zone}
 }
 
 // A refusal tells of every limit of the call, and of a quota when its day ends.

@@ -92,7 +92,7 @@ func coldOf(limits []limit.Limit, warm func(*limit.Limit) time.Duration) (c stat
 	for i := range limits {
 		l := &limits[i]
 		if lasts := warm(l).Milliseconds(); lasts > c.LastsMS {
-			c.Limit, c.Quota, c.LastsMS = cmp.Or(l.Name, l.Unit), l.Shape == limit.Fixed, lasts
+			c.Limit, c.Quota, c.LastsMS = cmp.Or(l.Name, l.Unit), l.Shape == limit.Calendar, lasts
 		}
 	}
 	return c, c.LastsMS > 0

@@ -312,7 +312,7 @@ func TestReportShowsEverything(t *testing.T) {
 
 func TestReportSaysWhenAQuotaResets(t *testing.T) {
 	u := upstream(t, "gemini", weir.Policy{Limits: []limit.Limit{
-		{Name: "rpd", Shape: limit.Fixed, Rate: bucket.Rate{Amount: 25}, Every: bucket.Day, Zone: "Asia/Kathmandu"},
+		{Name: "rpd", Shape: limit.Calendar, Rate: bucket.Rate{Amount: 25}, Every: bucket.Day, Zone: "Asia/Kathmandu"},
 		{Name: "rpm", Shape: limit.Rolling, Rate: bucket.Rate{Amount: 5, Per: time.Minute}},
 	}})
 	var p weir.Permit

@@ -58,7 +58,7 @@ func beside(t *testing.T) {
 var shapes = []limit.Limit{
 	{Name: "bucket", Rate: bucket.Rate{Amount: 100, Per: time.Second}},
 	{Name: "rolling", Shape: limit.Rolling, Rate: bucket.Rate{Amount: 100, Per: time.Second}},
-	{Name: "fixed", Shape: limit.Fixed, Rate: bucket.Rate{Amount: 100}, Every: bucket.Second},
+	{Name: "fixed", Shape: limit.Calendar, Rate: bucket.Rate{Amount: 100}, Every: bucket.Second},
 }
 
 // each runs a test for every shape, with leases and without.

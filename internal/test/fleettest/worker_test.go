@@ -132,7 +132,7 @@ func (o *order) run(s fleet.Store, guard, timeout time.Duration, out io.Writer) 
 	if o.Skew == 0 {
 		c = clock.System
 	}
-	if o.Limit.Shape == limit.Fixed {
+	if o.Limit.Shape == limit.Calendar {
 		guard = 200 * time.Millisecond
 	}
 	var turns atomic.Int64 // how often the store went away or came back

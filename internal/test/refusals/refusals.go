@@ -52,7 +52,7 @@ func level(r *rand.Rand) weir.LimitLevel {
 	l := limit.Limit{Name: one(r, hostile), Unit: one(r, []string{"", "tokens"}), Scope: one(r, []string{"", "tenant"}),
 		Rate: bucket.Rate{Amount: 1 + r.Int64N(1<<40), Per: 1 + time.Duration(r.Int64N(int64(48*time.Hour)))}}
 	if r.IntN(4) == 0 {
-		l.Shape, l.Every, l.Zone, l.Rate.Per = limit.Fixed, bucket.Day, "America/Los_Angeles", 0
+		l.Shape, l.Every, l.Zone, l.Rate.Per = limit.Calendar, bucket.Day, "America/Los_Angeles", 0
 	}
 	at := limit.Level{Left: r.Int64N(1<<40) - 1<<20, Full: 1 << 40, Reset: time.Duration(r.Int64N(int64(48 * time.Hour)))}
 	if r.IntN(3) == 0 {

@@ -13,7 +13,7 @@ import (
 //
 // Near the turn, as long as the store may still be in the old window, or others may
 // say so, what is taken counts in both.
-type fixedCell struct {
+type calendarCell struct {
 	*view
 	have       bool
 	start, end int64
@@ -29,10 +29,10 @@ type fixedCell struct {
 	returned, owed, taken int64
 }
 
-func (c *fixedCell) name(letter string) string { return letter + c.view.at }
+func (c *calendarCell) name(letter string) string { return letter + c.view.at }
 
-func openFixed(v *view, w *limit.Windows, k *fleet.Claim) cell {
-	c := &fixedCell{view: v}
+func openCalendar(v *view, w *limit.Windows, k *fleet.Claim) cell {
+	c := &calendarCell{view: v}
 	c.start, c.have = v.item.number(c.name("w"))
 	c.end, _ = v.item.number(c.name("e"))
 	c.count, _ = v.item.number(c.name("c"))
@@ -47,17 +47,17 @@ func openFixed(v *view, w *limit.Windows, k *fleet.Claim) cell {
 }
 
 // known is how much is known to have gone in the window at least.
-func (c *fixedCell) known() int64 { return c.seen - max(0, c.back0+c.returned-c.seenBack) }
+func (c *calendarCell) known() int64 { return c.seen - max(0, c.back0+c.returned-c.seenBack) }
 
 // gone is how much has gone in the window before anything is taken.
-func (c *fixedCell) gone() int64 { return max(c.count-c.returned+c.owed, c.known()) }
+func (c *calendarCell) gone() int64 { return max(c.count-c.returned+c.owed, c.known()) }
 
 // raised reports whether more is known to have gone than the item says.
-func (c *fixedCell) raised() bool { return c.known() > c.count-c.returned+c.owed }
+func (c *calendarCell) raised() bool { return c.known() > c.count-c.returned+c.owed }
 
 // enter turns to the window of the present, if it is later than the item's. Windows
 // that overlap, because the limit was given others, have what went in both.
-func (c *fixedCell) enter(w *limit.Windows) {
+func (c *calendarCell) enter(w *limit.Windows) {
 	start, end := w.Start.UnixMicro(), w.End.UnixMicro()
 	if c.now.label >= end {
 		start, end = end, w.Next.UnixMicro()
@@ -83,18 +83,18 @@ func (c *fixedCell) enter(w *limit.Windows) {
 	c.start, c.end = start, end
 }
 
-func (c *fixedCell) back(m fleet.Mark, n int64) {
+func (c *calendarCell) back(m fleet.Mark, n int64) {
 	if c.have && !c.turned && m.At == c.start {
 		c.returned += min(n, c.count-c.returned)
 	}
 }
 
-func (c *fixedCell) owe(n int64) {
+func (c *calendarCell) owe(n int64) {
 	c.owed += min(n, max(0, times(longestDebt, c.rule.Amount)-c.count-c.owed))
 }
 
 // left is what can be granted now.
-func (c *fixedCell) left() int64 {
+func (c *calendarCell) left() int64 {
 	left := c.remains()
 	if c.both {
 		left = min(left, c.rule.Amount-c.before-c.owed-c.taken-c.ahead)
@@ -104,11 +104,11 @@ func (c *fixedCell) left() int64 {
 
 // remains is what the window has left, though near the turn it cannot be granted yet. A process that is told
 // less takes the rest for gone, and says so in its next ask.
-func (c *fixedCell) remains() int64 { return max(0, c.rule.Amount-c.gone()-c.taken-c.ahead) }
+func (c *calendarCell) remains() int64 { return max(0, c.rule.Amount-c.gone()-c.taken-c.ahead) }
 
-func (c *fixedCell) take(n int64) { c.taken += n }
+func (c *calendarCell) take(n int64) { c.taken += n }
 
-func (c *fixedCell) write(u *update) int64 {
+func (c *calendarCell) write(u *update) int64 {
 	more := c.owed + c.taken
 	switch {
 	case more == 0 && c.returned == 0 && !c.raised() || c.outside && !c.have:
@@ -133,11 +133,11 @@ func (c *fixedCell) write(u *update) int64 {
 	return more
 }
 
-func (c *fixedCell) number(u *update, n int64) string {
+func (c *calendarCell) number(u *update, n int64) string {
 	return u.number(strconv.FormatInt(n, 10))
 }
 
-func (c *fixedCell) bothBear(u *update, more int64) {
+func (c *calendarCell) bothBear(u *update, more int64) {
 	if c.taken == 0 {
 		return
 	}
@@ -149,7 +149,7 @@ func (c *fixedCell) bothBear(u *update, more int64) {
 }
 
 // turn writes the whole state.
-func (c *fixedCell) turn(u *update, more int64) {
+func (c *calendarCell) turn(u *update, more int64) {
 	u.strict = true
 	for _, letter := range [...]string{"w", "c"} {
 		u.same(c.item, c.name(letter))
@@ -165,14 +165,14 @@ func (c *fixedCell) turn(u *update, more int64) {
 	u.setNumber(c.name("h"), strconv.FormatInt(c.back0+c.returned, 10))
 }
 
-func (c *fixedCell) heard(it item, _ int64) {
+func (c *calendarCell) heard(it item, _ int64) {
 	c.count, c.have = it.number(c.name("c"))
 	c.before, _ = it.number(c.name("y"))
 	c.back0, _ = it.number(c.name("h"))
 	c.returned, c.owed, c.taken, c.ahead, c.seen = 0, 0, 0, 0, 0
 }
 
-func (c *fixedCell) wait(cost int64) int64 {
+func (c *calendarCell) wait(cost int64) int64 {
 	switch {
 	case cost > c.rule.Amount:
 		return never
@@ -186,13 +186,13 @@ func (c *fixedCell) wait(cost int64) int64 {
 
 // turning is how long the turn of windows lasts, if that is all why there is not as much
 // as is wanted.
-func (c *fixedCell) turning(want int64) int64 {
+func (c *calendarCell) turning(want int64) int64 {
 	if !c.both || c.left() >= want || c.rule.Amount-c.gone()-c.taken-c.ahead < want {
 		return 0
 	}
 	return c.start - c.now.lo
 }
 
-func (c *fixedCell) reset() int64 { return max(0, c.end-c.now.label) }
+func (c *calendarCell) reset() int64 { return max(0, c.end-c.now.label) }
 
-func (c *fixedCell) mark() fleet.Mark { return fleet.Mark{At: c.start} }
+func (c *calendarCell) mark() fleet.Mark { return fleet.Mark{At: c.start} }

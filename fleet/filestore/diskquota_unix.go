@@ -4,4 +4,4 @@ package filestore
 
 import "syscall"
 
-var errQuota error = syscall.EDQUOT
+var errDiskQuota error = syscall.EDQUOT

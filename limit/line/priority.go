@@ -5,8 +5,8 @@ import (
 	"math"
 )
 
-// A lane is the flows of one priority.
-type lane struct {
+// A priority is the flows whose calls have it.
+type priority struct {
 	item
 	virtual int64
 	flows   map[string]*flow
@@ -16,7 +16,7 @@ type lane struct {
 	seq     uint64
 }
 
-// A flow is the calls of one name in one lane, in the order in which they came.
+// A flow is the calls of one name and priority, in the order in which they came.
 type flow struct {
 	item
 	name   string
@@ -24,7 +24,7 @@ type flow struct {
 	last   int64  // what its last call was charged: so much it may save up
 	saved  int64  // what it had saved up when it came back, until its next call goes
 	seq    uint64 // of the call with which it came, or came back
-	slot   int    // in the heap of its lane; -1 if nobody waits
+	slot   int    // in the heap of its priority; -1 if nobody waits
 	calls  list
 }
 
@@ -62,7 +62,7 @@ func (h *flows) Pop() any {
 }
 
 // flow is the flow of the name, which is made if it is not known.
-func (l *lane) flow(name string) *flow {
+func (l *priority) flow(name string) *flow {
 	f := l.flows[name]
 	if f == nil {
 		l.tidy()
@@ -74,7 +74,7 @@ func (l *lane) flow(name string) *flow {
 
 // tidy forgets flows that virtual time has caught up with: they would begin anew in
 // any case. It looks at all of them each time that they have doubled.
-func (l *lane) tidy() {
+func (l *priority) tidy() {
 	if l.flows == nil {
 		l.flows = make(map[string]*flow)
 	}
@@ -90,7 +90,7 @@ func (l *lane) tidy() {
 }
 
 // push puts a call into its flow, which may begin to wait.
-func (l *lane) push(w *waiter) {
+func (l *priority) push(w *waiter) {
 	f := l.flow(w.call.Flow)
 	w.flow = f
 	f.calls.push(w)
@@ -112,7 +112,7 @@ func (l *lane) push(w *waiter) {
 }
 
 // remove takes a call out of its flow, wherever it stands.
-func (l *lane) remove(w *waiter) {
+func (l *priority) remove(w *waiter) {
 	f := w.flow
 	f.calls.remove(w)
 	f.add(-1, w)
@@ -128,7 +128,7 @@ func (l *lane) remove(w *waiter) {
 // and the second call of a flow would never go. It does not pass the tag that the
 // flow has now, what it had saved up apart: a flow that is alone would run ahead of who
 // joins it.
-func (l *lane) went(w *waiter, tag int64) {
+func (l *priority) went(w *waiter, tag int64) {
 	weights := l.weights
 	if w.flow.n == 0 {
 		weights += w.call.Weight
@@ -137,7 +137,7 @@ func (l *lane) went(w *waiter, tag int64) {
 }
 
 // charge moves the tag of a flow.
-func (l *lane) charge(f *flow, by int64) {
+func (l *priority) charge(f *flow, by int64) {
 	f.serves(by)
 	if f.slot >= 0 {
 		heap.Fix(&l.waiting, f.slot)
