@@ -1,7 +1,6 @@
 package sqlite
 
 import (
-	"bytes"
 	"context"
 	"database/sql"
 	"fmt"
@@ -16,7 +15,8 @@ import (
 func (s *Store) End(ctx context.Context, ends ...delivery.End) ([]delivery.Claim, error) {
 	ends = slices.Clone(ends)
 	for i := range ends {
-		if err := taken(&ends[i]); err != nil {
+		var err error
+		if ends[i], err = stored.Ending(ends[i]); err != nil {
 			return nil, fmt.Errorf("record: %w", err)
 		}
 	}
@@ -39,19 +39,6 @@ func (s *Store) End(ctx context.Context, ends ...delivery.End) ([]delivery.Claim
 		return nil, fmt.Errorf("record: %w", err)
 	}
 	return lost, nil
-}
-
-// taken checks an end, and takes a copy of what the caller may change once it has gone.
-func taken(e *delivery.End) error {
-	if e.To != delivery.Completed && e.To != delivery.Failed && e.To != delivery.Queued {
-		return fmt.Errorf("an attempt cannot end as %q", e.To)
-	}
-	if e.Attempt != nil {
-		a := *e.Attempt
-		a.Answer = bytes.Clone(a.Answer[:min(len(a.Answer), delivery.MaxAnswer)])
-		e.Attempt = &a
-	}
-	return nil
 }
 
 // A ended is what the row of an attempt that ended says.

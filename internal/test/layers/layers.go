@@ -48,7 +48,7 @@ var order = [...][]string{
 	{"llm/reading", "llm/tokens", "llm/price", "internal/test/llmsim"},
 	{"llm/gateway"},
 	{"delivery/deliverytest"},
-	{"delivery/sqlite"},
+	{"delivery/sqlite", "delivery/postgres"},
 	{"sidecar/deliveries"},
 	{"sidecar/status"},
 	{"sidecar/decide", "sidecar/envoy"},

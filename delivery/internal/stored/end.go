@@ -1,0 +1,21 @@
+package stored
+
+import (
+	"bytes"
+	"fmt"
+
+	"github.com/seed1158cd35/weir/delivery"
+)
+
+// Ending checks an end, and is a copy of what the caller may change once it has gone.
+func Ending(e delivery.End) (delivery.End, error) {
+	if e.To != delivery.Completed && e.To != delivery.Failed && e.To != delivery.Queued {
+		return e, fmt.Errorf("an attempt cannot end as %q", e.To)
+	}
+	if e.Attempt != nil {
+		a := *e.Attempt
+		a.Answer = bytes.Clone(a.Answer[:min(len(a.Answer), delivery.MaxAnswer)])
+		e.Attempt = &a
+	}
+	return e, nil
+}

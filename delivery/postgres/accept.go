@@ -1,0 +1,269 @@
+package postgres
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/seed1158cd35/weir/delivery"
+	"github.com/seed1158cd35/weir/delivery/internal/stored"
+)
+
+// An acceptance is a request that is being stored.
+type acceptance struct {
+	r      *delivery.Request
+	named  bool // the caller made the ID
+	header string
+	print  []byte
+
+	is    delivery.Delivery // that was stored, or was there
+	fresh bool
+	err   error // of this one alone
+}
+
+// Accept stores a request.
+func (s *Store) Accept(ctx context.Context, r *delivery.Request) (delivery.Delivery, bool, error) {
+	if err := r.Check(time.Now()); err != nil {
+		return delivery.Delivery{}, false, err
+	}
+	kept := *r
+	kept.Body = bytes.Clone(r.Body) // the caller may go before it is stored, and change it
+	if kept.ID == "" {
+		kept.ID = delivery.NewID(time.Now())
+	}
+	header, err := stored.WriteHeader(kept.Header)
+	if err != nil {
+		return delivery.Delivery{}, false, err
+	}
+	a := &acceptance{r: &kept, named: r.ID != "", header: header, print: kept.Fingerprint()}
+	if err = s.accepts.want(ctx, a); err == nil {
+		err = a.err
+	}
+	if err != nil {
+		return delivery.Delivery{Request: kept}, false, fmt.Errorf("accept: %w", err)
+	}
+	return a.is, a.fresh, nil
+}
+
+// acceptAll stores what is new of requests, and finds the others. Whether an answer was lost does not matter as long as there is time: a
+// request that is asked for again is found by its ID.
+func (s *Store) acceptAll(all []*acceptance) error {
+	ctx, cancel := context.WithTimeout(context.Background(), accepting)
+	defer cancel()
+	rest, err := s.storeAll(ctx, all)
+	for n := 0; errors.Is(err, delivery.ErrUncertain) && ctx.Err() == nil && n < 3; n++ {
+		rest, err = s.storeAll(ctx, all)
+	}
+	if err != nil {
+		return err
+	}
+	for _, a := range rest {
+		a.err = s.acceptKnown(ctx, a)
+	}
+	return nil
+}
+
+// acceptKnown finds what was not stored, as it was there, or was there until now.
+func (s *Store) acceptKnown(ctx context.Context, a *acceptance) error {
+	for range 5 {
+		found, err := s.known(ctx, a)
+		if err != nil || found {
+			return err
+		}
+		rest, err := s.storeAll(ctx, []*acceptance{a})
+		if err != nil || len(rest) == 0 {
+			return err
+		}
+	}
+	return errors.New("another request under the same key comes and goes")
+}
+
+// storeAll stores requests, and says which were not, as there is one of their key or ID.
+func (s *Store) storeAll(ctx context.Context, all []*acceptance) (rest []*acceptance, err error) {
+	var c columns
+	locks := make(map[int64]bool)
+	byID := make(map[string]*acceptance, len(all))
+	for _, a := range all {
+		if byID[a.r.ID] != nil {
+			continue
+		}
+		byID[a.r.ID] = a
+		c.add(a, locks)
+	}
+	steps := append(locking(locks), step{query: insert, args: append(c.args(), s.home), row: func(r pgx.Rows) error {
+		var id, status string
+		var seq, due, accepted int64
+		if err := r.Scan(&id, &seq, &status, &due, &accepted); err != nil {
+			return err
+		}
+		a := byID[unesc(id)]
+		a.is = delivery.Delivery{Request: *a.r, Seq: seq, Status: delivery.Status(status), Due: stored.At(due), Series: 1, Accepted: stored.At(accepted), Changed: stored.At(accepted)}
+		a.fresh = true
+		return nil
+	}})
+	err = again(func() error {
+		for _, a := range all {
+			a.fresh = false
+		}
+		return s.transact(ctx, steps...)
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, a := range all {
+		if !a.fresh {
+			rest = append(rest, a)
+		}
+	}
+	return rest, nil
+}
+
+// locking takes locks by number, in their order.
+func locking(locks map[int64]bool) []step {
+	if len(locks) == 0 {
+		return nil
+	}
+	return []step{{query: "SELECT pg_advisory_xact_lock(k) FROM unnest($1::bigint[]) k", args: []any{sorted(locks)}}}
+}
+
+func sorted(set map[int64]bool) []int64 {
+	all := make([]int64, 0, len(set))
+	for n := range set {
+		all = append(all, n)
+	}
+	slices.Sort(all)
+	return all
+}
+
+// columns are those of requests, each of as many values as there are requests.
+type columns struct {
+	ids, tenants, owners, upstreams, keys, orderKeys, correlations, methods, paths, queries, headers []string
+	prints, bodies                                                                                   [][]byte
+	notBefore, expires, tokens, lines                                                                []int64
+	keyed, stops                                                                                     []bool
+}
+
+func (c *columns) add(a *acceptance, locks map[int64]bool) {
+	r := a.r
+	line := int64(0)
+	if r.OrderKey != "" {
+		line = lineOf(r.Upstream, r.Tenant, r.OrderKey)
+		locks[line] = true
+	}
+	if r.Key != "" {
+		locks[lockOf(r.Upstream, r.Tenant, r.Key)] = true
+	}
+	for _, f := range [...]struct {
+		to *[]string
+		is string
+	}{{&c.ids, r.ID}, {&c.tenants, r.Tenant}, {&c.owners, r.Owner}, {&c.upstreams, r.Upstream}, {&c.keys, r.Key}, {&c.orderKeys, r.OrderKey},
+		{&c.correlations, r.Correlation}, {&c.methods, r.Method}, {&c.paths, r.Path}, {&c.queries, r.Query}, {&c.headers, a.header}} {
+		*f.to = append(*f.to, esc(f.is))
+	}
+	c.prints, c.bodies = append(c.prints, a.print), append(c.bodies, some(r.Body))
+	c.notBefore, c.expires, c.tokens = append(c.notBefore, stored.Milli(r.NotBefore)), append(c.expires, stored.Milli(r.Expires)), append(c.tokens, stored.Milli(r.TokenEnds))
+	c.lines, c.keyed, c.stops = append(c.lines, line), append(c.keyed, r.OrderKey != ""), append(c.stops, r.OrderKey != "" && r.Stop)
+}
+
+func (c *columns) args() []any {
+	return []any{c.ids, c.tenants, c.owners, c.upstreams, c.keys, c.orderKeys, c.correlations, c.methods, c.paths, c.queries, c.headers,
+		c.prints, c.bodies, c.notBefore, c.expires, c.tokens, c.lines, c.keyed, c.stops}
+}
+
+// some is b, and no NULL.
+func some(b []byte) []byte {
+	if b == nil {
+		return []byte{}
+	}
+	return b
+}
+
+// insert stores requests whose keys and IDs are not known. Those of one order key stand in their line in the order in which they are given.
+const insert = `WITH given AS MATERIALIZED (
+	SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[], $10::text[], $11::text[],
+		$12::bytea[], $13::bytea[], $14::bigint[], $15::bigint[], $16::bigint[], $17::bigint[], $18::boolean[], $19::boolean[]) WITH ORDINALITY
+	AS g(id, tenant, holder, upstream, idem_key, order_key, correlation, method, path, query, header, fingerprint, body, not_before, expires, token_ends, line, keyed, stops, n)
+), request AS (
+	INSERT INTO weir_request(id, tenant, holder, upstream, idem_key, order_key, fingerprint, correlation, method, path, query, header, body, token_ends, accepted)
+	SELECT id, tenant, holder, upstream, NULLIF(idem_key, ''), order_key, fingerprint, correlation, method, path, query, header, body, NULLIF(token_ends, 0), weir_now()
+	FROM given g WHERE NOT EXISTS (SELECT FROM weir_past p WHERE g.idem_key <> '' AND p.upstream = g.upstream AND p.tenant = g.tenant AND p.idem_key = g.idem_key AND p.until > weir_now())
+	ORDER BY n
+	ON CONFLICT DO NOTHING RETURNING seq, id, accepted
+), placed AS (
+	SELECT r.seq, r.accepted, g.*, CASE WHEN keyed THEN row_number() OVER (PARTITION BY keyed, g.line ORDER BY n)
+		+ coalesce((SELECT max(place) FROM weir_delivery d WHERE d.line = g.line AND ` + inLine + `), 0) ELSE 0 END AS place
+	FROM request r JOIN given g ON g.id = r.id
+), delivery AS (
+	INSERT INTO weir_delivery(seq, upstream, status, due, not_before, expires, line, place, stops, home, changed)
+	SELECT seq, upstream, CASE WHEN place > 1 THEN 'created' ELSE 'queued' END, greatest(accepted, not_before), not_before, NULLIF(expires, 0),
+		CASE WHEN keyed THEN line END, place, stops, $20::bigint, accepted
+	FROM placed RETURNING seq, upstream, status, due, changed
+), counted AS (
+	INSERT INTO weir_count(upstream, status, n) SELECT upstream, status, count(*) FROM delivery GROUP BY upstream, status
+)
+SELECT r.id, d.seq, d.status, d.due, d.changed FROM delivery d JOIN request r ON r.seq = d.seq`
+
+// known finds the delivery that was accepted under the same key, or the same ID.
+func (s *Store) known(ctx context.Context, a *acceptance) (bool, error) {
+	type row struct {
+		id, tenant, key string
+		print           []byte
+	}
+	var is []row
+	r := a.r
+	err := s.transact(ctx, step{query: `SELECT id, tenant, coalesce(idem_key, ''), fingerprint FROM weir_request
+		WHERE $3::text <> '' AND upstream = $1::text AND tenant = $2::text AND idem_key = $3::text AND idem_key IS NOT NULL
+		UNION ALL SELECT id, tenant, coalesce(idem_key, ''), fingerprint FROM weir_request WHERE id = $4::text`,
+		args: []any{esc(r.Upstream), esc(r.Tenant), esc(r.Key), esc(r.ID)},
+		row: func(rows pgx.Rows) error {
+			var f row
+			err := rows.Scan(&f.id, &f.tenant, &f.key, &f.print)
+			is = append(is, f)
+			return err
+		}})
+	switch {
+	case err != nil:
+		return false, err
+	case len(is) == 0 && r.Key != "":
+		return s.past(ctx, a)
+	case len(is) == 0:
+		return false, nil
+	case is[0].tenant != esc(r.Tenant) || is[0].key != esc(r.Key) || !bytes.Equal(is[0].print, a.print):
+		return true, delivery.ErrKeyReused
+	}
+	a.is, err = s.Get(ctx, unesc(is[0].id))
+	if errors.Is(err, delivery.ErrNotFound) { // it has been deleted since
+		return false, nil
+	}
+	a.fresh = err == nil && !a.named && a.is.ID == r.ID // nobody else knows that ID: its answer was lost
+	return true, err
+}
+
+// past finds what became of a delivery that was accepted under the key, and deleted since.
+func (s *Store) past(ctx context.Context, a *acceptance) (found bool, err error) {
+	d := delivery.Delivery{Request: *a.r, Series: 1}
+	var print []byte
+	var accepted, changed int64
+	err = s.transact(ctx, step{query: `SELECT id, fingerprint, status, reason, detail, attempts, accepted, changed FROM weir_past
+		WHERE upstream = $1::text AND tenant = $2::text AND idem_key = $3::text AND until > weir_now()`,
+		args: []any{esc(a.r.Upstream), esc(a.r.Tenant), esc(a.r.Key)},
+		row: func(rows pgx.Rows) error {
+			found = true
+			return rows.Scan(&d.ID, &print, &d.Status, &d.Reason, &d.Detail, &d.Attempts, &accepted, &changed)
+		}})
+	if err != nil || !found {
+		return false, err
+	}
+	if !bytes.Equal(print, a.print) {
+		return true, delivery.ErrKeyReused
+	}
+	d.ID, d.Detail = unesc(d.ID), unesc(d.Detail)
+	d.Accepted, d.Changed = stored.At(accepted), stored.At(changed)
+	a.is, a.fresh = d, false
+	return true, nil
+}

@@ -1,0 +1,94 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// A SchemaError says why the database cannot be used as it is: no time mends that.
+type SchemaError struct{ Why string }
+
+func (e *SchemaError) Error() string { return e.Why }
+
+// Check says whether the database is there and as it must be. A *SchemaError means that it is not, and stays so until
+// somebody does something about it.
+func (s *Store) Check(ctx context.Context) error {
+	if err := s.check(ctx); err != nil {
+		return fmt.Errorf("deliveries in %s: %w", s.where, err)
+	}
+	return nil
+}
+
+func (s *Store) check(ctx context.Context) error {
+	is, sync, isolation := 0, "", ""
+	err := s.send(ctx, step{query: `SELECT version, current_setting('synchronous_commit'), current_setting('default_transaction_isolation') FROM weir_schema`, row: func(r pgx.Rows) error {
+		return r.Scan(&is, &sync, &isolation)
+	}})
+	var refused *pgconn.PgError
+	switch {
+	case errors.As(err, &refused) && refused.Code == "42P01": // there is no such table
+		return &SchemaError{"it has no tables for deliveries: run weir store init"}
+	case errors.As(err, &refused) && (refused.Code[:2] == "28" || refused.Code == "3D000" || refused.Code == "42501"):
+		return &SchemaError{refused.Message}
+	case err != nil:
+		return err
+	case is < version:
+		return &SchemaError{fmt.Sprintf("its tables have version %d, this weir wants %d: run weir store init", is, version)}
+	case is > version:
+		return &SchemaError{fmt.Sprintf("its tables have version %d, this weir knows %d: use the weir that made them, or a newer one", is, version)}
+	case sync == "off":
+		return &SchemaError{"synchronous_commit is off there: what is said to be stored would be lost when the server ends"}
+	case isolation != "read committed":
+		return &SchemaError{"default_transaction_isolation is " + isolation + " there: have it be read committed for the role of weir"}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ready = true
+	return nil
+}
+
+// usable is nil once the database was found to be as it must be.
+func (s *Store) usable(ctx context.Context) error {
+	s.mu.Lock()
+	ready := s.ready
+	s.mu.Unlock()
+	if ready {
+		return nil
+	}
+	return s.check(ctx)
+}
+
+// Init makes the tables, or upgrades them, unless they are as they must be. made says that there was something to do. Two
+// at once do it once.
+func (s *Store) Init(ctx context.Context) (made bool, err error) {
+	if made, err = s.init(ctx); err == nil {
+		err = s.check(ctx)
+	}
+	if err != nil {
+		return false, fmt.Errorf("deliveries in %s: %w", s.where, err)
+	}
+	return made, nil
+}
+
+func (s *Store) init(ctx context.Context) (made bool, err error) {
+	tx, err := s.pool.Begin(ctx)
+	if err != nil {
+		return false, err
+	}
+	defer tx.Rollback(ctx)
+	if _, err = tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1::bigint)", number("schema")); err != nil {
+		return false, err
+	}
+	var there bool
+	if err = tx.QueryRow(ctx, "SELECT to_regclass('weir_schema') IS NOT NULL").Scan(&there); err != nil || there {
+		return false, err
+	}
+	if _, err = tx.Exec(ctx, schema+fmt.Sprintf("INSERT INTO weir_schema(version) VALUES (%d)", version), pgx.QueryExecModeSimpleProtocol); err != nil {
+		return false, err
+	}
+	return true, tx.Commit(ctx)
+}

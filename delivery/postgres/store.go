@@ -1,0 +1,113 @@
+// Package postgres keeps deliveries in PostgreSQL, for a fleet of weirs that share them. Init makes the tables. What
+// many callers ask for at once goes to the database together, in one statement and one transaction.
+//
+// A change that several rows take part in has one order of locks: those of lines and of idempotency keys (advisory ones, by
+// number), then rows (by number, or such as nobody has locked). So changes wait for each other and never in a circle.
+package postgres
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/seed1158cd35/weir/delivery"
+)
+
+// Options say where deliveries are kept, and how. Without a URL there is no default.
+type Options struct {
+	URL         string        // postgres://user@host:5432/database; TLS by sslmode, as libpq has it
+	Password    string        // "" for what the URL, or ~/.pgpass, says
+	Connections int           // at most; 0 means 8
+	Unprepared  bool          // no statement is prepared and nothing is set for a connection: for pgbouncer, pooling transactions
+	Keep        time.Duration // how long what was delivered is kept; 0 means 7 days
+	KeepDead    time.Duration // how long dead letters are kept; 0 means 30 days
+}
+
+// A Store keeps deliveries in a database. Time is that of the database.
+type Store struct {
+	o     Options
+	where string // the database, for people: without its password
+	pool  *pgxpool.Pool
+	home  int64 // names this store among those that share the database
+
+	accepts *groups[*acceptance]
+	claims  *groups[*claiming]
+	ends    *groups[*ending]
+
+	mu      sync.Mutex
+	ready   bool          // the tables are there, in a version that this weir knows
+	among   fleet         // as of the latest sweep
+	unsure  []unsureClaim // of which nobody knows whether they were stored
+	checked time.Time
+}
+
+var _ delivery.Queue = (*Store)(nil)
+
+// bounds of what one ask of the database takes.
+const (
+	accepting = 950 * time.Millisecond // whoever hands something in waits for a second
+	asking    = 5 * time.Second
+	dialling  = time.Second
+)
+
+// New is a store of a database, which need not be there yet: see Check.
+func New(o Options) (*Store, error) {
+	o.Keep, o.KeepDead = cmp.Or(o.Keep, 7*24*time.Hour), cmp.Or(o.KeepDead, 30*24*time.Hour)
+	c, err := configure(o)
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{o: o, home: rand.Int64(), where: fmt.Sprintf("%s at %s:%d", c.ConnConfig.Database, c.ConnConfig.Host, c.ConnConfig.Port)}
+	if s.pool, err = pgxpool.NewWithConfig(context.Background(), c); err != nil {
+		return nil, fmt.Errorf("deliveries in %s: %w", s.where, err)
+	}
+	s.accepts = newGroups(s.acceptAll)
+	s.claims = newGroups(s.claimAll)
+	s.ends = newGroups(s.endAll)
+	return s, nil
+}
+
+func configure(o Options) (*pgxpool.Config, error) {
+	c, err := pgxpool.ParseConfig(o.URL)
+	if err != nil { // it may repeat the URL, which may have a password
+		return nil, errors.New("the url of the deliveries' database is none of PostgreSQL: write postgres://user@host:5432/database")
+	}
+	c.MaxConns, c.MinConns = int32(cmp.Or(o.Connections, 8)), 0
+	c.MaxConnIdleTime = time.Minute
+	c.ConnConfig.ConnectTimeout = dialling
+	if o.Password != "" {
+		c.ConnConfig.Password = o.Password
+		for _, f := range c.ConnConfig.Fallbacks {
+			_ = f // they have the password of the first
+		}
+	}
+	if o.Unprepared {
+		c.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec
+		return c, nil
+	}
+	for name, v := range map[string]string{
+		"application_name": "weir", "synchronous_commit": "on", "default_transaction_isolation": "read committed",
+		"statement_timeout": "10s", "idle_in_transaction_session_timeout": "10s", "jit": "off",
+	} {
+		if c.ConnConfig.RuntimeParams[name] == "" {
+			c.ConnConfig.RuntimeParams[name] = v
+		}
+	}
+	return c, nil
+}
+
+// Close waits for what is being stored, and ends the connections.
+func (s *Store) Close() error {
+	s.accepts.close()
+	s.claims.close()
+	s.ends.close()
+	s.pool.Close()
+	return nil
+}

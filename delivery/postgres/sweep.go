@@ -1,0 +1,210 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/seed1158cd35/weir/delivery"
+)
+
+// mostSwept bounds how much one transaction of a sweep changes.
+const mostSwept = 200
+
+// Sweep does what nobody asks for. With an error it says what it did nevertheless: a row that
+// cannot be changed is left as it is. Several sweep at once without doing anything twice.
+func (s *Store) Sweep(ctx context.Context) (delivery.Swept, error) {
+	w := delivery.Swept{Dead: make(map[string]map[delivery.Reason]int)}
+	var errs []error
+	for _, do := range []func(context.Context, *delivery.Swept) error{s.meet, s.reap, s.expire, s.prune, s.sum} {
+		bounded, cancel := context.WithTimeout(ctx, asking)
+		err := do(bounded, &w)
+		cancel()
+		if errs = append(errs, err); err != nil && unreachable(err) {
+			break
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return w, fmt.Errorf("sweep: %w", err)
+	}
+	return w, nil
+}
+
+// A row is what a change by hand or by a sweep has to know of a delivery.
+type row struct {
+	seq   int64
+	line  *int64
+	locks []int64 // besides that of its line
+}
+
+// rows are what a query finds: numbers and lines.
+func (s *Store) rows(ctx context.Context, query string, args ...any) (all []row, err error) {
+	err = s.look(ctx, step{query: query, args: args, row: func(rows pgx.Rows) error {
+		var r row
+		err := rows.Scan(&r.seq, &r.line)
+		all = append(all, r)
+		return err
+	}})
+	return all, err
+}
+
+// A changed is a row as a change has left it.
+type changed struct {
+	seq      int64
+	upstream string
+	status   delivery.Status
+}
+
+// change changes rows, whose locks it takes, in one transaction, and then has what follows them in their lines go on. Where
+// the database refuses it goes on by halves: a row that cannot be changed is left as it is.
+func (s *Store) change(ctx context.Context, all []row, do func(seqs []int64) step) (is []changed, err error) {
+	if len(all) == 0 {
+		return nil, nil
+	}
+	var seqs []int64
+	locks, lines := make(map[int64]bool), make(map[int64]bool)
+	for _, r := range all {
+		seqs = append(seqs, r.seq)
+		for _, n := range r.locks {
+			locks[n] = true
+		}
+		if r.line != nil {
+			locks[*r.line], lines[*r.line] = true, true
+		}
+	}
+	st := do(seqs)
+	st.row = func(rows pgx.Rows) error {
+		var c changed
+		err := rows.Scan(&c.seq, &c.upstream, &c.status)
+		c.upstream = unesc(c.upstream)
+		is = append(is, c)
+		return err
+	}
+	steps := append(locking(locks), st)
+	if len(lines) > 0 {
+		steps = append(steps, promotes("SELECT line FROM unnest($1::bigint[]) AS l(line)", sorted(lines)))
+	}
+	err = again(func() error { is = nil; return s.transact(ctx, steps...) })
+	switch {
+	case err == nil:
+		return is, nil
+	case unreachable(err), errors.Is(err, delivery.ErrUncertain):
+		return nil, err
+	case len(all) == 1:
+		return nil, fmt.Errorf("delivery %d: %w", all[0].seq, err)
+	}
+	half := len(all) / 2
+	is, err = s.change(ctx, all[:half], do)
+	more, other := s.change(ctx, all[half:], do)
+	return append(is, more...), errors.Join(err, other)
+}
+
+// reap ends claims whose lease has run out: the delivery goes back to the queue, or is a dead letter if that happened too
+// often. The condition is that of a lease that was not renewed meanwhile.
+func (s *Store) reap(ctx context.Context, w *delivery.Swept) error {
+	err := s.unclaim(ctx)
+	if err != nil {
+		return err
+	}
+	all, err := s.rows(ctx, "SELECT seq, line FROM weir_delivery WHERE lease IS NOT NULL AND lease <= weir_now() ORDER BY lease LIMIT $1::bigint", mostSwept)
+	if err != nil {
+		return err
+	}
+	is, err := s.change(ctx, all, func(seqs []int64) step {
+		return step{query: `WITH locked AS MATERIALIZED (
+				SELECT seq FROM weir_delivery WHERE seq = ANY($1::bigint[]) AND status = 'processing' AND lease <= weir_now() ORDER BY seq FOR UPDATE SKIP LOCKED
+			), ended AS (
+				UPDATE weir_delivery d SET status = CASE WHEN stalls + 1 >= $2::integer THEN 'failed' ELSE 'queued' END,
+					reason = CASE WHEN stalls + 1 >= $2::integer THEN 'ended_worker' ELSE '' END,
+					detail = CASE WHEN stalls + 1 >= $2::integer THEN 'its attempts began and never ended, one after the other: it may end the process that sends it' ELSE '' END,
+					stalls = stalls + 1, lease = NULL, token = NULL, worker = '', changed = weir_now(), due = weir_now(), home = $3::bigint
+				FROM locked l WHERE d.seq = l.seq AND d.seq = ANY($1::bigint[]) AND d.status = 'processing' AND d.lease <= weir_now()
+				RETURNING d.seq, d.upstream, d.status, d.starts, d.series, d.began
+			), attempt AS (
+				INSERT INTO weir_attempt(seq, n, series, began, took, status, class, code, answer, counted)
+				SELECT seq, starts, series, began, 0, 0, 'unknown', 'its worker left it', '', true FROM ended
+			), counted AS (
+				INSERT INTO weir_count(upstream, status, n)
+				SELECT upstream, 'processing', -count(*) FROM ended GROUP BY upstream UNION ALL SELECT upstream, status, count(*) FROM ended GROUP BY upstream, status
+			)
+			SELECT seq, upstream, status FROM ended`, args: []any{seqs, delivery.MaxStalls, s.home}}
+	})
+	for _, c := range is {
+		if w.Reaped++; c.status == delivery.Failed {
+			dead(w, c.upstream, delivery.Poison)
+		}
+	}
+	w.More = w.More || len(is) > 0 && len(all) == mostSwept
+	return err
+}
+
+func dead(w *delivery.Swept, upstream string, why delivery.Reason) {
+	if w.Dead[upstream] == nil {
+		w.Dead[upstream] = make(map[delivery.Reason]int)
+	}
+	w.Dead[upstream][why]++
+}
+
+func (s *Store) expire(ctx context.Context, w *delivery.Swept) error {
+	all, err := s.rows(ctx, "SELECT seq, line FROM weir_delivery WHERE expires IS NOT NULL AND "+waiting+" AND expires <= weir_now() ORDER BY expires LIMIT $1::bigint", mostSwept)
+	if err != nil {
+		return err
+	}
+	is, err := s.kill(ctx, all, delivery.Expired, "its time was over before it could be delivered")
+	for _, c := range is {
+		dead(w, c.upstream, delivery.Expired)
+	}
+	w.More = w.More || len(is) > 0 && len(all) == mostSwept
+	return err
+}
+
+// kill makes dead letters of what waits; of what has expired, if that is why.
+func (s *Store) kill(ctx context.Context, all []row, why delivery.Reason, detail string) ([]changed, error) {
+	return s.change(ctx, all, func(seqs []int64) step {
+		return step{query: `WITH locked AS MATERIALIZED (
+				SELECT seq, status FROM weir_delivery WHERE seq = ANY($1::bigint[]) AND ` + waiting + ` AND ($2::text <> 'expired' OR expires <= weir_now())
+				ORDER BY seq FOR UPDATE SKIP LOCKED
+			), killed AS (
+				UPDATE weir_delivery d SET status = 'failed', reason = $2::text, detail = $3::text, changed = weir_now(), stops = d.stops AND $2::text <> 'dropped'
+				FROM locked l WHERE d.seq = l.seq AND d.seq = ANY($1::bigint[]) AND d.` + waiting + ` RETURNING d.seq, d.upstream, d.status, l.status AS was
+			), counted AS (
+				INSERT INTO weir_count(upstream, status, n)
+				SELECT upstream, was, -count(*) FROM killed GROUP BY upstream, was UNION ALL SELECT upstream, status, count(*) FROM killed GROUP BY upstream, status
+			)
+			SELECT seq, upstream, status FROM killed`, args: []any{seqs, string(why), esc(detail)}}
+	})
+}
+
+// mostSummed is how many differences of the counts are summed up at once.
+const mostSummed = 20_000
+
+// sum puts the differences of counts together. One that another sweep sums up is left to it.
+func (s *Store) sum(ctx context.Context, _ *delivery.Swept) error {
+	return again(func() error {
+		return s.transact(ctx, step{query: `WITH taken AS MATERIALIZED (SELECT ctid FROM weir_count LIMIT $1::bigint FOR UPDATE SKIP LOCKED
+			), gone AS (
+				DELETE FROM weir_count WHERE ctid = ANY(ARRAY(SELECT ctid FROM taken)) RETURNING upstream, status, n
+			)
+			INSERT INTO weir_count(upstream, status, n) SELECT upstream, status, sum(n) FROM gone GROUP BY upstream, status HAVING sum(n) <> 0`, args: []any{mostSummed}})
+	})
+}
+
+// meet says that this store is there, and hears of the others.
+func (s *Store) meet(ctx context.Context, _ *delivery.Swept) error {
+	var f fleet
+	err := again(func() error {
+		return s.transact(ctx,
+			step{query: "INSERT INTO weir_member(home, seen) VALUES ($1::bigint, weir_now()) ON CONFLICT (home) DO UPDATE SET seen = excluded.seen", args: []any{s.home}},
+			step{query: "DELETE FROM weir_member WHERE home IN (SELECT home FROM weir_member WHERE seen < weir_now() - 86400000 FOR UPDATE SKIP LOCKED)"},
+			step{query: "SELECT count(*), count(*) FILTER (WHERE home < $1::bigint) FROM weir_member WHERE seen > weir_now() - $2::bigint", args: []any{s.home, silent.Milliseconds()},
+				row: func(rows pgx.Rows) error { return rows.Scan(&f.n, &f.rank) }})
+	})
+	if err == nil {
+		s.mu.Lock()
+		s.among = f
+		s.mu.Unlock()
+	}
+	return err
+}

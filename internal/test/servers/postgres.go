@@ -1,0 +1,91 @@
+package servers
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sort"
+	"strings"
+	"time"
+)
+
+// Postgres starts a PostgreSQL with an empty database, which its tests own, and waits until it answers. Whoever runs as root has it run as
+// nobody, as it refuses root. What is committed is on disk, as with a server that is kept.
+func Postgres(t TB, settings ...string) *Server {
+	t.Helper()
+	bin := postgresBin(t)
+	dir, err := os.MkdirTemp("", "weir-postgres-") // which nobody can reach, unlike a test's own
+	if err != nil {
+		t.Fatalf("postgres: %v", err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	data := filepath.Join(dir, "data")
+	if err := giveToNobody(dir); err != nil {
+		t.Fatalf("postgres: %v", err)
+	}
+	init := exec.Command(filepath.Join(bin, "initdb"), "-D", data, "-U", "weir", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync")
+	init.Dir = dir
+	asNobody(init)
+	if out, err := init.CombinedOutput(); err != nil {
+		t.Fatalf("initdb: %v\n%s", err, out)
+	}
+	return launch(t, &Server{ready: greets, command: func(s *Server, port string) *exec.Cmd {
+		args := []string{"-D", data, "-h", "127.0.0.1", "-p", port, "-k", ""}
+		for _, v := range append([]string{"max_connections=100"}, settings...) {
+			args = append(args, "-c", v)
+		}
+		cmd := exec.Command(filepath.Join(bin, "postgres"), args...)
+		cmd.Dir = dir
+		if log, err := os.Create(filepath.Join(s.dir, "log")); err == nil {
+			cmd.Stdout, cmd.Stderr = log, log
+		}
+		asNobody(cmd)
+		return cmd
+	}})
+}
+
+// postgresBin is where the newest server's programs are: Debian keeps them off the path.
+func postgresBin(t TB) string {
+	t.Helper()
+	if at, err := exec.LookPath("initdb"); err == nil {
+		return filepath.Dir(at)
+	}
+	all, _ := filepath.Glob("/usr/lib/postgresql/*/bin/initdb")
+	if len(all) == 0 {
+		t.Fatalf("postgres: there is no initdb; run make deps")
+	}
+	sort.Strings(all)
+	return filepath.Dir(all[len(all)-1])
+}
+
+// greets reports whether the server lets a client in.
+func greets(s *Server) bool {
+	c, err := net.DialTimeout("tcp", s.addr, time.Second)
+	if err != nil {
+		return false
+	}
+	defer c.Close()
+	c.SetDeadline(time.Now().Add(time.Second))
+	words := "user\x00weir\x00database\x00postgres\x00\x00"
+	n := 8 + len(words)
+	hello := append([]byte{byte(n >> 24), byte(n >> 16), byte(n >> 8), byte(n), 0, 3, 0, 0}, words...)
+	if _, err := c.Write(hello); err != nil {
+		return false
+	}
+	var answer [1]byte
+	_, err = c.Read(answer[:])
+	return err == nil && answer[0] == 'R'
+}
+
+// PostgresURL is how a client's configuration names the server.
+func (s *Server) PostgresURL() string {
+	return fmt.Sprintf("postgres://weir@%s/postgres?sslmode=disable", s.addr)
+}
+
+// Log is what the server has written, its last lines.
+func (s *Server) Log() string {
+	lines := strings.Split(strings.TrimSpace(s.log()), "\n")
+	return strings.Join(lines[max(0, len(lines)-20):], "\n")
+}

@@ -1,0 +1,43 @@
+package servers
+
+import (
+	"fmt"
+	"os"
+	"slices"
+)
+
+// With runs something with servers that are not one test's, such as all tests of a package: they end when it returns what the
+// program is to end with.
+func With(run func(TB) int) int {
+	t := &whole{}
+	defer t.end()
+	return run(t)
+}
+
+// A whole is what is not one test.
+type whole struct{ cleanups []func() }
+
+func (*whole) Helper() {}
+
+func (t *whole) Fatalf(format string, args ...any) {
+	t.end()
+	fmt.Fprintf(os.Stderr, format+"\n", args...)
+	os.Exit(1)
+}
+
+func (t *whole) Cleanup(f func()) { t.cleanups = append(t.cleanups, f) }
+
+func (t *whole) TempDir() string {
+	dir, err := os.MkdirTemp("", "weir-test-")
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
+}
+
+func (t *whole) end() {
+	for _, f := range slices.Backward(t.cleanups) {
+		f()
+	}
+}
