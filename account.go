@@ -63,9 +63,20 @@ func (a *account) starts() {
 // charge charges a call to the limits that it goes by, and takes nothing yet.
 func (a *account) charge(now time.Duration, c *Call) {
 	for i := range a.by.limits {
-		if l := &a.by.limits[i]; l.only == nil || l.picks(c.Keys) {
-			a.limits.Add(l.charge(now, c))
+		l := &a.by.limits[i]
+		if l.only != nil && !l.picks(c.Keys) {
+			continue
 		}
+		charge := limit.Charge{Registry: l.registry}
+		if l.scope != "" {
+			if l.like >= 0 && a.limits.Len() == i { // each limit before this one has its charge
+				charge.Key = a.limits.Charge(l.like).Key
+			} else {
+				charge.Key = boundedKey(c.Keys[l.scope])
+			}
+		}
+		charge.Cost = l.cost(now, charge.Key, c)
+		a.limits.AddAnother(charge) // each limit has a registry of its own
 	}
 }
 

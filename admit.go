@@ -37,6 +37,7 @@ func (u *Upstream) Try(c Call, p *Permit) Decision {
 	_ = w.decided(d)
 	if d.refused() {
 		p.u = nil
+		p.limits.Free()
 		return Decision{Reason: d.why, RetryAfter: d.wait}
 	}
 	return Decision{Allowed: true}
@@ -61,6 +62,7 @@ func (u *Upstream) Acquire(ctx context.Context, c Call) (*Permit, error) {
 		if p.record != nil {
 			p.record.left(p, u.clock.Now(), err)
 		}
+		p.limits.Free()
 		return nil, err
 	}
 	p.leash()

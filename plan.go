@@ -39,6 +39,7 @@ type plan struct {
 type counted struct {
 	registry *limit.Registry
 	scope    string
+	like     int // the first limit of the plan with this scope, if that is another; -1 if it is not
 	unit     string
 	requests bool         // the unit is requests
 	only     *limit.Match // nil if it counts every call
@@ -82,7 +83,8 @@ func (v *live) newPlan(now time.Duration, o *Operation, old *live) *plan {
 	for _, r := range v.registries {
 		if r.Limit().Counts(o.Name) {
 			l := r.Limit()
-			c := counted{registry: r, scope: l.Scope, unit: l.UnitName(), requests: l.UnitName() == limit.Requests}
+			like := slices.IndexFunc(p.limits, func(o counted) bool { return o.scope == l.Scope })
+			c := counted{registry: r, scope: l.Scope, like: like, unit: l.UnitName(), requests: l.UnitName() == limit.Requests}
 			if l.If.Scope != "" {
 				c.only = &l.If
 			}
@@ -143,27 +145,24 @@ func (u *Upstream) Assign(c *Call, matches func(*Operation) bool) *Operation {
 	return o
 }
 
-// charge is what a call is charged by a limit, under the key that the call has for the limit's scope. A
-// cost of 0 takes nothing of it, and waits for nothing.
-func (l *counted) charge(now time.Duration, c *Call) limit.Charge {
-	charge := limit.Charge{Registry: l.registry}
+// cost is what a call is charged by a limit under a key. A cost of 0 takes nothing of it, and waits for
+// nothing.
+func (l *counted) cost(now time.Duration, key string, c *Call) (cost int64) {
 	if l.requests {
-		charge.Cost = 1
+		cost = 1
 	}
-	if l.scope != "" {
-		charge.Key = boundedKey(c.Keys[l.scope])
+	if c.Cost == nil {
+		return cost
 	}
 	// A cost that is a guess is cut down to what the limit holds when it is full, since no wait would
 	// bring more. One that is told must not be: it could never be met, and the caller has to learn that.
-	if c.Cost != nil {
-		if n, ok := c.Cost[l.unit]; ok {
-			charge.Cost = n
-		}
-		if c.Estimated && charge.Cost > 1 {
-			charge.Cost = min(charge.Cost, l.registry.Most(now, charge.Key))
-		}
+	if n, ok := c.Cost[l.unit]; ok {
+		cost = n
 	}
-	return charge
+	if c.Estimated && cost > 1 {
+		cost = min(cost, l.registry.Most(now, key))
+	}
+	return cost
 }
 
 // picks reports whether a call with these keys is one of those that the limit counts.

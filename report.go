@@ -19,10 +19,12 @@ func (p *Permit) Report(o outcome.Outcome) {
 	case p.u == nil:
 	case p.detached:
 		p.settled(o)
+		p.limits.Free()
 	default:
 		now := p.ended(&o)
 		p.report(now, &o)
 		p.count(now, &o)
+		p.limits.Free()
 	}
 }
 

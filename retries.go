@@ -204,6 +204,7 @@ func (r *Run) finish(err error, refused bool) {
 	if r.permit.record != nil {
 		r.permit.record.done(r, err, refused)
 	}
+	r.permit.limits.Free()
 	if r.plan.tallies == nil && r.u.options.Events.Done == nil {
 		return
 	}

@@ -227,6 +227,7 @@ func (r *Run) Slot() *Slot {
 // has been counted as a success already.
 func (r *Run) Detach(p *Permit) {
 	*p = r.permit
+	p.limits = r.permit.limits.Clone()
 	p.told, p.detached, p.record = true, true, nil // by r.permit
 	r.permit.metered = true
 }

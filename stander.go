@@ -58,6 +58,7 @@ type stander struct {
 // newStander has the limits of the walk, which hold nothing, until the walk takes them back.
 // c says in whose turn it waits.
 func (w *walk) newStander(c *Call) *stander {
+	w.limits.Keep() // others look at what waits
 	s := &stander{
 		concern: w.concern(), breaker: w.breaker, charged: w.charged, limits: w.limits, guessed: w.guessed, at: int(w.why),
 	}

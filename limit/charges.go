@@ -20,9 +20,11 @@ type Charge struct {
 // that waits for another. Only while Fetch asks for what is shared are the other
 // charges held; Take takes them anew when it has come.
 type Charges struct {
-	n     int
-	first [2]entry // most calls have no more
-	more  []entry
+	n      int
+	first  [2]entry // most calls have no more
+	rest   *rest
+	lent   uint32 // of the rest, when this call got it
+	shares bool   // two of them are of one limit: keys may share its limiter
 
 	late time.Duration // how late it came for a turn, at worst
 }
@@ -40,21 +42,26 @@ type entry struct {
 // be met and the two of them never.
 func (p *Charges) Add(c Charge) {
 	for i := range p.n {
-		if e := p.at(i); e.Registry == c.Registry && e.Key == c.Key {
-			e.Cost += c.Cost
-			return
+		if e := p.at(i); e.Registry == c.Registry {
+			if e.Key == c.Key {
+				e.Cost += c.Cost
+				return
+			}
+			p.shares = true
 		}
 	}
-	if p.n < len(p.first) {
-		p.first[p.n].Charge, p.first[p.n].held, p.first[p.n].sent = c, false, false
-	} else {
-		p.more = append(p.more, entry{Charge: c})
-	}
-	p.n++
+	p.AddAnother(c)
+}
+
+// AddAnother is Add of a charge to a limit to which none of the others is. Who knows that saves
+// a look at all of them.
+func (p *Charges) AddAnother(c Charge) {
+	e := p.another()
+	e.Charge, e.limiter, e.held, e.sent = c, nil, false, false
 }
 
 // Reset forgets the charges of a permit that holds nothing, for another call.
-func (p *Charges) Reset() { p.n, p.more, p.late = 0, p.more[:0], 0 }
+func (p *Charges) Reset() { p.n, p.shares, p.late = 0, false, 0 }
 
 // Late is how much later than its turn the call woke; for several turns the most.
 func (p *Charges) Late() time.Duration { return p.late }
@@ -75,7 +82,7 @@ func (p *Charges) at(i int) *entry {
 	if i < len(p.first) {
 		return &p.first[i]
 	}
-	return &p.more[i-len(p.first)]
+	return &p.rest.entries[i-len(p.first)]
 }
 
 // Fit makes charges smaller that are more than their limit holds now, and reports whether
@@ -198,8 +205,10 @@ func (p *Charges) latest(now time.Duration, at int) (last int, longest time.Dura
 	for i := range p.n {
 		e := p.at(i)
 		wait := e.wait(now)
-		if n := p.besides(i); n > 0 && wait == 0 {
-			wait = e.limiter.Ask(now, e.Cost+n)
+		if wait == 0 && p.shares {
+			if n := p.besides(i); n > 0 {
+				wait = e.limiter.Ask(now, e.Cost+n)
+			}
 		}
 		if wait > longest || wait == longest && wait > 0 && i == at {
 			last, longest = i, wait
