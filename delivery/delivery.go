@@ -21,8 +21,8 @@ const (
 	Failed     Status = "failed"     // a dead letter
 )
 
-// Statuses lists every status, in order, for tables and metrics.
-var Statuses = [...]Status{Created, Queued, Processing, Completed, Failed}
+// statuses are all of them, in order.
+var statuses = [...]Status{Created, Queued, Processing, Completed, Failed}
 
 // A Reason says why a delivery is a dead letter.
 type Reason string

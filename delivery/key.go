@@ -63,14 +63,14 @@ type FieldError struct{ Field, Reason string }
 
 func (e *FieldError) Error() string { return e.Field + ": " + e.Reason }
 
-// ErrBody means that the body is larger than what is kept.
-var ErrBody = fmt.Errorf("the body is larger than the %d KiB that are kept of a request to be delivered later", MaxBody>>10)
+// errBody means that the body is larger than what is kept.
+var errBody = fmt.Errorf("the body is larger than the %d KiB that are kept of a request to be delivered later", MaxBody>>10)
 
 // Check says what is wrong with a request at an instant.
 func (r *Request) Check(now time.Time) error {
 	switch {
 	case len(r.Body) > MaxBody:
-		return ErrBody
+		return errBody
 	case r.Upstream == "":
 		return &FieldError{"upstream", "is missing"}
 	case r.Method == "" || !strings.HasPrefix(r.Path, "/"):
@@ -83,6 +83,13 @@ func (r *Request) Check(now time.Time) error {
 		return &FieldError{"Idempotency-Key", fmt.Sprintf("is longer than %d bytes", MaxKey)}
 	case len(r.OrderKey) > MaxKey:
 		return &FieldError{"Weir-Order-Key", fmt.Sprintf("is longer than %d bytes", MaxKey)}
+	}
+	return r.checkTimes(now)
+}
+
+// checkTimes says what is wrong with the instants of a request: each may be zero, which bounds nothing.
+func (r *Request) checkTimes(now time.Time) error {
+	switch {
 	case !r.Expires.IsZero() && !r.Expires.After(now):
 		return &FieldError{"Weir-Deliver-Before", "has passed"}
 	case !r.TokenEnds.IsZero() && (r.Expires.IsZero() || r.Expires.After(r.TokenEnds)):
@@ -95,10 +102,10 @@ func (r *Request) Check(now time.Time) error {
 
 // Check refuses a status that there is not: what it chooses must not be all.
 func (f *Filter) Check() error {
-	if f.Status == "" || slices.Contains(Statuses[:], f.Status) {
+	if f.Status == "" || slices.Contains(statuses[:], f.Status) {
 		return nil
 	}
-	return &FieldError{"status", fmt.Sprintf("%q is none: want one of %q", f.Status, Statuses)}
+	return &FieldError{"status", fmt.Sprintf("%q is none: want one of %q", f.Status, statuses)}
 }
 
 // All reports whether the filter chooses all deliveries.

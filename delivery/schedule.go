@@ -2,7 +2,6 @@ package delivery
 
 import (
 	"math/rand/v2"
-	"slices"
 	"time"
 )
 
@@ -20,26 +19,16 @@ var schedules = map[string]Schedule{
 	"messaging": {Delays: []time.Duration{time.Second, 2 * time.Second, 4 * time.Second}, Added: 500 * time.Millisecond},
 }
 
-// DefaultSchedule is the name of the schedule that is used where none is named.
-const DefaultSchedule = "webhook"
+// usualSchedule is the name of the schedule that is used where none is named.
+const usualSchedule = "webhook"
 
-// ScheduleOf is the named schedule, DefaultSchedule for ""; false if there is none by that name.
+// ScheduleOf is the named schedule, "webhook" for ""; false if there is none by that name.
 func ScheduleOf(name string) (Schedule, bool) {
 	if name == "" {
-		name = DefaultSchedule
+		name = usualSchedule
 	}
 	s, ok := schedules[name]
 	return s, ok
-}
-
-// ScheduleNames lists the names that ScheduleOf knows, sorted.
-func ScheduleNames() []string {
-	names := make([]string, 0, len(schedules))
-	for name := range schedules {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
 }
 
 // Longest is how long it takes from the first attempt to the last, as far as the schedule says.

@@ -17,7 +17,7 @@ type Worker struct {
 	// Sender sends for an upstream; nil means that there is no such upstream any more.
 	Sender func(upstream string) Sender
 
-	// Schedule is that of an upstream; nil means DefaultSchedule for all.
+	// Schedule is that of an upstream; nil means "webhook" for all.
 	Schedule func(upstream string) Schedule
 
 	Owner    string        // names the worker in the queue, for people
@@ -70,7 +70,7 @@ func (w *Worker) defaults() {
 	w.Lease, w.Margin, w.Longest = cmp.Or(w.Lease, time.Minute), cmp.Or(w.Margin, 5*time.Second), cmp.Or(w.Longest, 5*time.Minute)
 	w.Parallel, w.Grace, w.Poll = cmp.Or(w.Parallel, 64), cmp.Or(w.Grace, 10*time.Second), cmp.Or(w.Poll, 10*time.Second)
 	if w.Schedule == nil {
-		usual, _ := ScheduleOf(DefaultSchedule)
+		usual, _ := ScheduleOf(usualSchedule)
 		w.Schedule = func(string) Schedule { return usual }
 	}
 }

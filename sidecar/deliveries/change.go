@@ -136,14 +136,8 @@ func (q *request) changeOne(id, do string) (any, *refuse.Facts) {
 	if f != nil {
 		return nil, f
 	}
-	var o Order
-	if err := readOrder(q.Body, &o); err != nil && err != io.EOF {
-		return nil, bad("body", `want none, or {"token_ended":true}: `+err.Error())
-	}
-	if !o.Choice.empty() || o.Status != "" || o.All || o.Most != 0 {
-		return nil, bad("body", "chooses deliveries, but the path names one")
-	}
-	if f := q.mayOutlive(&o, do); f != nil {
+	o, f := q.orderForOne(do)
+	if f != nil {
 		return nil, f
 	}
 	if do == redrive && d.Status != delivery.Failed || d.Status == delivery.Processing || d.Status == delivery.Completed {
@@ -159,12 +153,28 @@ func (q *request) changeOne(id, do string) (any, *refuse.Facts) {
 	if d, f = q.get(id); f != nil {
 		return nil, f
 	}
-	if do == redrive && d.Status == delivery.Failed && !d.TokenEnds.IsZero() {
-		f = refused(http.StatusConflict, conflicting, "cannot redrive the delivery: its caller's token ended at %s; it has to be handed in again, or an operator redrives it with token_ended, with the credentials that weir adds", d.TokenEnds.UTC().Format(time.RFC3339))
-		f.Details = map[string]any{"field": "token_ends", "reason": "has passed"}
-		return nil, f
+	return nil, unchanged(do, &d)
+}
+
+// orderForOne reads what an order about one delivery says: nothing, as a rule.
+func (q *request) orderForOne(do string) (o Order, f *refuse.Facts) {
+	if err := readOrder(q.Body, &o); err != nil && err != io.EOF {
+		return o, bad("body", `want none, or {"token_ended":true}: `+err.Error())
 	}
-	return nil, conflict(do, &d)
+	if !o.Choice.empty() || o.Status != "" || o.All || o.Most != 0 {
+		return o, bad("body", "chooses deliveries, but the path names one")
+	}
+	return o, q.mayOutlive(&o, do)
+}
+
+// unchanged says why a delivery was not changed, though its status was right when it was looked at.
+func unchanged(do string, d *delivery.Delivery) *refuse.Facts {
+	if do != redrive || d.Status != delivery.Failed || d.TokenEnds.IsZero() {
+		return conflict(do, d)
+	}
+	f := refused(http.StatusConflict, conflicting, "cannot redrive the delivery: its caller's token ended at %s; it has to be handed in again, or an operator redrives it with token_ended, with the credentials that weir adds", d.TokenEnds.UTC().Format(time.RFC3339))
+	f.Details = map[string]any{"field": "token_ends", "reason": "has passed"}
+	return f
 }
 
 // mayOutlive refuses to redrive what a caller's token gave no right to any more, but for operators.

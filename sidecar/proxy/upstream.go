@@ -38,7 +38,7 @@ type Upstream struct {
 	// Sends are headers that weir adds to requests in place of the caller's: credentials.
 	Sends http.Header
 
-	Schedule string   // of deliveries, by its name; "" means delivery.DefaultSchedule
+	Schedule string   // of deliveries, by its name; "" means "webhook"
 	Stop     bool     // dead letters stop their order keys
 	Keep     []string // headers of requests that are delivered later, besides the usual ones
 

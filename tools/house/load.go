@@ -30,13 +30,17 @@ func load(tree string) ([]room, error) {
 		if strings.HasSuffix(p.PkgPath, ".test") {
 			continue
 		}
-		path := strings.TrimPrefix(strings.TrimPrefix(strings.TrimSuffix(p.PkgPath, "_test"), module), "/")
-		if path == "" {
-			path = "."
-		}
-		rooms = append(rooms, room{path, p})
+		rooms = append(rooms, room{within(strings.TrimSuffix(p.PkgPath, "_test")), p})
 	}
 	return rooms, nil
+}
+
+// within is the path of a package in the module; "." is the root.
+func within(pkg string) string {
+	if path := strings.TrimPrefix(strings.TrimPrefix(pkg, module), "/"); path != "" {
+		return path
+	}
+	return "."
 }
 
 // plain are the rooms without their tests.

@@ -43,6 +43,7 @@ func run(w io.Writer, tree string) (wrong int, err error) {
 	for _, u := range unused {
 		fmt.Fprintln(w, " ", u)
 	}
+	between(w, pkgs)
 	decision(w, pkgs)
 	return len(complicated), nil
 }
