@@ -69,12 +69,13 @@ func (s step) event(p *Permit, now time.Duration) Refused {
 	return e
 }
 
-// refused is what there is to tell of every refusal.
+// refused is what there is to tell of every refusal, whatever its reason.
 func refused(p *Permit, now time.Duration, why Reason) Refused {
 	return Refused{Upstream: p.u.name, Operation: p.plan.name, ID: p.id, At: now, Keys: p.keys, Reason: why, Waited: p.waited}
 }
 
-// refusal is what a step that refuses means for the caller.
+// refusal is what a step that refuses means for the caller: a value of its own, which may outlive the
+// permit. It allocates, and so is made only where somebody reads it.
 func (s step) refusal(p *Permit, now time.Duration) *Refusal {
 	r := &Refusal{Upstream: p.u.name, Operation: p.plan.name, Reason: s.why, RetryAfter: s.wait, Place: int(p.place), Waiting: int(p.waiting)}
 	c := p.cause()
@@ -118,7 +119,7 @@ func (r *Refusal) explain(p *Permit, now time.Duration, c limit.Charge) {
 	}
 }
 
-// decides counts a decision.
+// decides counts a decision. One that lets a call go at once adds to the cell of its core, and no more.
 func (w *walk) decides(d step) {
 	if !d.refused() {
 		w.tally.begins(w.sent, w.waited)

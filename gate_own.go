@@ -5,8 +5,10 @@ import (
 	"errors"
 )
 
-// askGates asks the gates of the program's own, each of which may wait. When they have waited,
-// breaker and pauses are asked again; the limits are not, as what they gave is held meanwhile.
+// askGates asks the gates of the program's own in their order, each of which may wait: its context ends
+// with the call's, and when the breaker opens. When they have waited, breaker and pauses are asked
+// again; the limits are not, as what they gave is held meanwhile. When one says no, or panics, all that
+// the call holds goes back.
 func (w *walk) askGates(ctx context.Context) (d step, err error) {
 	admitted := false
 	defer func() { // also if a gate panics

@@ -141,7 +141,8 @@ func (w *walk) rests(ctx context.Context, d time.Duration) (step, error) {
 }
 
 // tooLate refuses a call whose turn did not come in time, or cannot. It would have
-// come when all before it had gone, at the rate of the limit.
+// come when all before it had gone, at the rate of the limit: that is the wait of which the
+// refusal speaks.
 func (w *walk) tooLate(s *stander, at line.Place) step {
 	w.place, w.waiting = int32(at.Place), int32(at.Waiting)
 	if w.guessed {

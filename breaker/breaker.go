@@ -57,6 +57,8 @@ func (b *Breaker) Admit(now time.Duration) (p Ticket, wait time.Duration, ok boo
 	return b.admit(now)
 }
 
+// admit is Allow where the breaker may not be closed: it refuses, or makes the call the one probe.
+// Those that are too late for that look again.
 func (b *Breaker) admit(now time.Duration) (Ticket, time.Duration, bool) {
 	for {
 		old := b.load()
@@ -96,6 +98,8 @@ func (b *Breaker) Good(now time.Duration, p Ticket) {
 	b.report(now, p, outcome.Outcome{Class: outcome.OK})
 }
 
+// report has the state take note of an outcome, as often as another goroutine was first. What a
+// call ends with that was let go before the last change of phase is dropped.
 func (b *Breaker) report(now time.Duration, p Ticket, o outcome.Outcome) {
 	for {
 		old := b.load()
@@ -146,6 +150,7 @@ func (b *Breaker) Reset(now time.Duration) {
 	b.force(now, func(s State) State { return s.Reset(now) })
 }
 
+// force puts in force what to makes of the state, whatever that is.
 func (b *Breaker) force(now time.Duration, to func(State) State) {
 	for {
 		if old := b.load(); b.swap(now, old, to(old.State)) {
@@ -154,6 +159,7 @@ func (b *Breaker) force(now time.Duration, to func(State) State) {
 	}
 }
 
+// load is the state in force. The zero Breaker makes its first here, closed, with the defaults.
 func (b *Breaker) load() *box {
 	for {
 		if s := b.cur.Load(); s != nil {
@@ -172,6 +178,7 @@ var byDefault = Config{}.WithDefaults()
 // counts reports whether a rule needs to know of successes.
 func (c *Config) counts() bool { return c.Share > 0 && !c.Off }
 
+// counter is what counts successes; nil if no rule asks for them, so that they cost nothing.
 func (c *Config) counter() *counter.Window {
 	if !c.counts() {
 		return nil

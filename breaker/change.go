@@ -47,6 +47,7 @@ func (b *Breaker) tell() {
 	b.untold = nil
 }
 
+// unlocked calls out without the lock, which is held before and after, even if f panics.
 func (b *Breaker) unlocked(f func()) {
 	b.mu.Unlock()
 	defer b.mu.Lock()

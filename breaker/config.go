@@ -133,6 +133,7 @@ const (
 	broken
 )
 
+// judge reads the class alone: whatever else an outcome says is for retries and limits.
 func (c Config) judge(class outcome.Class) verdict {
 	switch {
 	case class == outcome.OK:

@@ -81,6 +81,8 @@ func (b *Breaker) Adopt(now time.Duration, from uint32, s State) (gen uint32, ok
 	}
 }
 
+// adopted is the box after it took over a state of the fleet: a new generation, so that what calls
+// of the old one end with is not counted.
 func (s *box) adopted(to State) *box {
 	next := &box{State: to, cfg: s.cfg}
 	next.Gen = s.Gen + 1
@@ -92,6 +94,8 @@ func (s *box) adopted(to State) *box {
 	return next
 }
 
+// adopt puts next in the place of old unless another goroutine was first, and tells of it if it is a
+// change.
 func (b *Breaker) adopt(now time.Duration, old, next *box) bool {
 	if next.Phase == old.Phase && next.Held == old.Held {
 		return b.cur.CompareAndSwap(old, next)

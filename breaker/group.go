@@ -43,6 +43,7 @@ type Group struct {
 	full      bool
 }
 
+// A member is the breaker of one key.
 type member struct {
 	Breaker
 	used atomic.Bool // asked for again since it was made or the group was last swept
@@ -93,6 +94,8 @@ func (g *Group) Forget(key string) {
 	}
 }
 
+// add makes the breaker of a key that is not known; where there is no room it is Other, which all
+// such keys share.
 func (g *Group) add(now time.Duration, key string) *Breaker {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -126,6 +129,7 @@ func (g *Group) sweep(now time.Duration) bool {
 	return !g.full
 }
 
+// evict forgets so many breakers at most of which nothing is lost, and reports whether there was one.
 func (g *Group) evict(now time.Duration, most int) (some bool) {
 	for key, v := range g.live.Range {
 		m := v.(*member)

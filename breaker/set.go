@@ -8,6 +8,7 @@ import "time"
 // now to be compared with successes that were not.
 func (b *Breaker) SetConfig(now time.Duration, c Config) { b.obey(now, new(c.WithDefaults())) }
 
+// obey is SetConfig with a config whose defaults are filled in.
 func (b *Breaker) obey(now time.Duration, c *Config) {
 	for {
 		old := b.load()

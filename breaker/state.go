@@ -143,6 +143,7 @@ func (s *State) refuses(now time.Duration) (wait time.Duration, refused bool) {
 	return s.Until - now, now < s.Until
 }
 
+// counted is the state after an outcome in the closed phase. good is how many succeeded in the window.
 func (s State) counted(now time.Duration, c Config, o outcome.Outcome, good int64) State {
 	switch c.judge(o.Class) {
 	case works:
@@ -183,6 +184,7 @@ func (s *State) trips(now time.Duration, c Config, good int64) Cause {
 	return Unset
 }
 
+// probe is the state once a call has become the probe: no other goes until it ends, or its time is up.
 func (s State) probe(now time.Duration, c Config) State {
 	if s.Phase != HalfOpen {
 		s.Phase, s.Why, s.Since, s.Held = HalfOpen, OpenTimeOver, now, false
@@ -217,6 +219,8 @@ func (s State) proved(now time.Duration, c Config, o outcome.Outcome) State {
 	return s
 }
 
+// probed is the state once the probe has ended: open again, for longer than before, or a step nearer
+// to closed.
 func (s State) probed(now time.Duration, c Config, o outcome.Outcome) State {
 	s.Probing = false
 	if c.judge(o.Class) == broken {
@@ -238,6 +242,7 @@ func (s State) open(now, d time.Duration, why Cause) State {
 	return State{Phase: Open, Why: why, Gen: s.Gen + 1, Since: now, Until: later(now, d), InARow: s.InARow, RowSince: s.RowSince, Recent: s.Recent}
 }
 
+// closed forgets all that was counted.
 func (s State) closed(now time.Duration, why Cause) State {
 	return State{Phase: Closed, Why: why, Gen: s.Gen + 1, Since: now}
 }

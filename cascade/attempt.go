@@ -146,6 +146,8 @@ func (e *NoAnswerError) Outcome() outcome.Outcome {
 
 var _ outcome.Classifier = (*NoAnswerError)(nil)
 
+// noAnswer is the error of a call that no tier has answered. Its wait is the shortest that a tier has
+// asked for; 0 if none has.
 func noAnswer(all []Attempt) *NoAnswerError {
 	e := &NoAnswerError{Attempts: all}
 	for _, a := range all {

@@ -80,6 +80,7 @@ func (c Config) Validate() error {
 	return errors.Join(v.errs...)
 }
 
+// check notes what is wrong with tier i. seen are the names so far.
 func (t *TierConfig) check(v *mistakes, i int, seen map[string]bool) {
 	v.bad(t.Name == "", "tier %d: name: must not be empty", i+1)
 	v.bad(t.Name != "" && seen[t.Name], "tier %d: name %q: is that of another tier", i+1, t.Name)

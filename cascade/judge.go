@@ -35,6 +35,7 @@ var (
 	nothing = verdict{outcome.Outcome{Class: outcome.Canceled}}
 )
 
+// broken reports whether the call counts against its tier.
 func (v *verdict) broken() bool {
 	return v.Class != outcome.OK && v.Class != outcome.Rejected && v.Class != outcome.Canceled
 }

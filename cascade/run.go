@@ -128,6 +128,8 @@ type run struct {
 	code   string
 }
 
+// begin has the run go by the plan in force now, to its end, and by the nearer of two deadlines: the
+// caller's and the cascade's, less what the last tiers need.
 func (r *run) begin(ctx context.Context, c *Cascade) {
 	r.c, r.p, r.ctx = c, c.plan.Load(), ctx
 	r.own, r.deadline = never, never
@@ -198,6 +200,7 @@ func (r *run) pass(a Attempt) {
 	r.degraded = r.degraded || a.unable()
 }
 
+// turn is what a tier is told of the call: its name, how long it has, and what became of the call above.
 func (r *run) turn() Turn {
 	t := r.config()
 	return Turn{t.Name, r.i, t.Confidence, r.permit.Probe, r.given, r.above}
@@ -256,6 +259,8 @@ func (r *run) judge(err error) error {
 	return err
 }
 
+// failed notes that a tier gave no answer, and why: out of time, held back by a gate of weir, refused
+// for what the caller sent, or in vain.
 func (r *run) failed(t *tier, err error) {
 	o := r.c.options.Classify(r.ctx, err)
 	a := Attempt{Why: Failed, Code: o.Code, Wait: max(0, o.Hint.After), Err: err}

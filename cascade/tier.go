@@ -24,6 +24,7 @@ type tier struct {
 	skipped  atomic.Int64
 }
 
+// newTier makes a tier whose breaker is closed.
 func newTier(c *Cascade, cfg *TierConfig) *tier {
 	t := &tier{name: cfg.Name}
 	t.breaker = breaker.New(cfg.Name, cfg.Health, func(e breaker.Change) { t.tell(c, e) })

@@ -34,6 +34,7 @@ func (c *Cascade) View() []View {
 	return views
 }
 
+// view is a copy, for people and metrics. An instant tier has no breaker.
 func (t *tier) view(cfg *TierConfig, now time.Duration) View {
 	v := View{
 		Tier: t.name, Confidence: cfg.Confidence, Instant: cfg.Instant, Takes: t.took.Median(),

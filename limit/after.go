@@ -7,8 +7,10 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// After is how long it takes at least until n units can go, if so many others go before them. It
-// takes nothing. Of buckets, and of calls that cost one unit each, it takes just so long.
+// After is how long it takes at least until n units can go, if so many others (ahead, in units) go
+// before them. It takes nothing. Of buckets, and of calls that cost one unit each, it takes just so
+// long. It is bucket.Never for a cost that can never be met, and 0 for one that can go at once. A line
+// refuses with it, at once, a call whose turn cannot come in time.
 func (m *Limiter) After(now time.Duration, ahead, n int64) time.Duration {
 	if ahead <= 0 {
 		return m.Ask(now, n)
@@ -37,7 +39,9 @@ func (m *Limiter) next(line *bucket.Line, at, cost int64) int64 {
 	return max(m.booked.Load(), low) + cost
 }
 
-// Room reports whether c units can go at an instant if n go now.
+// Room reports whether c units can go at an instant if n go now. A line asks it before it lets a call
+// go past one for which it keeps something. It takes nothing, and is true for costs that can never
+// be met: nothing need be kept for those.
 func (m *Limiter) Room(now time.Duration, n int64, at time.Duration, c int64) bool {
 	if r := m.shaped(); r != nil {
 		return r.room(now, n, at, c)
@@ -54,12 +58,14 @@ func (m *Limiter) Room(now time.Duration, n int64, at time.Duration, c int64) bo
 	return max(m.next(line, here, line.Cost(n)), low)+cost <= then
 }
 
+// then is exact for calls of one unit; of others the log says the least that it can take.
 func (r *rolling) then(now time.Duration, ahead, n int64) time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.log.After(now, r.paused, ahead, n)
 }
 
+// room plays both calls on the log, which it leaves as it is.
 func (r *rolling) room(now time.Duration, n int64, at time.Duration, c int64) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -86,6 +92,7 @@ func (x *byCalendar) then(now time.Duration, ahead, n int64) time.Duration {
 	return s.until(p, now, start)
 }
 
+// room: at an instant of a later window nothing that goes now matters.
 func (x *byCalendar) room(now time.Duration, n int64, at time.Duration, c int64) bool {
 	p, s := x.at(now)
 	used, _ := s.units()
@@ -104,6 +111,8 @@ func (x *leased) then(now time.Duration, ahead, n int64) time.Duration {
 	return wait + time.Duration(min(max(0, lacks)/v.PerSecond*float64(time.Second), longestAhead))
 }
 
+// longestAhead bounds a wait that is worked out with floating point, in nanoseconds.
 const longestAhead = float64(10 * 365 * 24 * time.Hour)
 
+// room: the store grants to all who ask, and keeps nothing for a call of one process.
 func (x *leased) room(time.Duration, int64, time.Duration, int64) bool { return true }

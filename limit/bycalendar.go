@@ -18,7 +18,8 @@ type byCalendar struct {
 
 var _ shaped = (*byCalendar)(nil)
 
-// A window is the limit in one calendar window.
+// A window is the limit in one calendar window. All fields but used are set before others see it, and
+// do not change afterwards.
 type window struct {
 	amount int64
 	page   int64 // the number of its page, which names it in turns
@@ -252,6 +253,7 @@ func (x *byCalendar) retire(now time.Duration) bool {
 	})
 }
 
+// untouched reports whether a new limiter would say the same.
 func (x *byCalendar) untouched(now time.Duration) bool {
 	_, w := x.at(now)
 	return w.full(now)
@@ -263,6 +265,7 @@ func (w *window) full(now time.Duration) bool {
 	return used == 0 && w.paused <= now
 }
 
+// retired reports whether whoever holds it has to look the key up again.
 func (x *byCalendar) retired() bool { return x.window.Load().gone }
 
 // close: the heir counts what has gone here.

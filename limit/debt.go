@@ -40,7 +40,7 @@ func (m *Limiter) Owe(now time.Duration, n int64) {
 	}
 }
 
-// indebt notes places of the line that stand for what was used before.
+// indebt notes, for redeem, places of the line that stand for what was used before.
 func (m *Limiter) indebt(t bucket.Turn) {
 	for {
 		old := m.grow().owed.Load()

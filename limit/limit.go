@@ -61,7 +61,8 @@ func (s *Shape) UnmarshalText(text []byte) error {
 	return fmt.Errorf("shape %q: want bucket, rolling or fixed", text)
 }
 
-// A Limit is how much of something may go in how much time.
+// A Limit is how much of something may go in how much time. The zero Limit is not valid: it needs a
+// name, and an amount. It is a value; a Registry holds its state.
 type Limit struct {
 	Name        string   // shown in refusals and metrics: "put", "tokens"
 	Operations  []string // the operations it counts; none means all of them
@@ -131,7 +132,7 @@ func (l Limit) UnitName() string {
 	return l.Unit
 }
 
-// Most is the largest cost that can ever be met.
+// Most is the largest cost, in units, that can ever be met: the burst of a bucket, the amount of others.
 func (l Limit) Most() int64 {
 	if l.Shape == Bucket {
 		return l.Full()
@@ -158,7 +159,8 @@ func (l Limit) String() string {
 	return l.Rate.String()
 }
 
-// Validate reports every mistake at once.
+// Validate reports every mistake at once, each with its field, what it is and what it has to be; nil for
+// a limit that can be used.
 func (l Limit) Validate() error {
 	var errs []error
 	if l.Name == "" {
@@ -240,7 +242,8 @@ func (l *Limit) keys() int { return cmp.Or(l.MaxKeys, defaultKeys) }
 // window is the limit as a rolling one.
 func (l Limit) window() bucket.Window { return bucket.Window{Amount: l.Amount, Per: l.Per} }
 
-// A Level is what a limit looks like at an instant.
+// A Level is what a limit looks like at an instant, for status pages, headers and refusals. It is a
+// copy, and may be out of date when it is read: nothing is decided by it.
 type Level struct {
 	Left      int64         // units that could go now, were there no pause
 	Full      int64         // units when nothing has gone for a while

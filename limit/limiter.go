@@ -36,7 +36,9 @@ type Turn struct{ bucket.Turn }
 // is ever reached.
 const retired = bucket.End
 
-// New makes a limiter that starts full.
+// New makes a limiter of this process alone, by itself, that starts full: with all of its burst, or an
+// empty window. Calendar limits go by the system's clock on the wall. An error says all that is wrong
+// with the limit. Programs with several keys want NewRegistry.
 func New(now time.Duration, l Limit) (*Limiter, error) {
 	if err := l.Validate(); err != nil {
 		return nil, fmt.Errorf("limit %s: %w", l.Name, err)
@@ -60,7 +62,8 @@ func newLimiter(l Limit, line *bucket.Line, a *calendar) *Limiter {
 	return m
 }
 
-// Try takes n units if they are there now.
+// Try takes n units if they are there now, and reports whether it did. What it takes cannot be given
+// back: see Take for that.
 func (m *Limiter) Try(now time.Duration, n int64) bool {
 	_, ok := m.take(now, n)
 	return ok
@@ -154,7 +157,8 @@ func (m *Limiter) Take(now time.Duration, n int64) (t Turn, wait time.Duration, 
 	}
 }
 
-// Ask is how long it takes until n units are there if nobody takes any. It takes nothing.
+// Ask is how long it takes until n units are there if nobody takes any: 0 if they are there now,
+// bucket.Never if they never will be. It takes nothing, and promises nothing: others may take them.
 func (m *Limiter) Ask(now time.Duration, n int64) time.Duration {
 	if r := m.shaped(); r != nil {
 		return r.ask(now, n)

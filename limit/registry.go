@@ -43,7 +43,8 @@ type Option func(*Registry)
 // WithWall has another clock tell calendar limits the time than the system's.
 func WithWall(c clock.Clock) Option { return func(r *Registry) { r.wall = c.Wall } }
 
-// NewRegistry makes a registry. The limit must be valid.
+// NewRegistry makes a registry of a limit of this process alone, all keys of which start full. An
+// error says all that is wrong with the limit.
 func NewRegistry(now time.Duration, l Limit, options ...Option) (*Registry, error) {
 	if err := l.Validate(); err != nil {
 		return nil, fmt.Errorf("limit %s: %w", l.Name, err)
@@ -209,8 +210,8 @@ func (r *Registry) Len() int {
 	return len(r.keys)
 }
 
-// All is every key with its limiter: the key "" first, then Other if keys share
-// it.
+// All is every key with its limiter: the key "" first, then Other if keys share it, then the rest in no
+// order. Keys come and go meanwhile; each that is there all the time is seen once.
 func (r *Registry) All() iter.Seq2[string, *Limiter] {
 	return func(yield func(string, *Limiter) bool) {
 		if !yield("", r.single.Load()) {

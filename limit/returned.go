@@ -4,7 +4,9 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// putReturned keeps places that came back for whoever comes next.
+// putReturned keeps places that came back for whoever comes next. The list is bounded: where it is full
+// the two that are closest become one, worth what the lower of them is (bucket.Returned.Add), so that
+// no limit is passed for it.
 func (m *Limiter) putReturned(t bucket.Turn) {
 	for {
 		old := m.returned()
@@ -43,7 +45,8 @@ func (m *Limiter) gather(line *bucket.Line, at, cost int64) (Turn, bool) {
 	return Turn{got}, true
 }
 
-// returnedLeft is how many places that came back may be used. It throws the list
+// returnedLeft is how many places that came back may be used when the line has reached at and the
+// burst begins at low, both in places of the bucket's axis. It throws the list
 // away when the burst has passed all of it.
 func (m *Limiter) returnedLeft(at, low int64) int64 {
 	old := m.returned()
@@ -86,7 +89,7 @@ func (m *Limiter) absorb() {
 	}
 }
 
-// pull takes out of the places that came back the stretch that ends at the place.
+// pull takes out of the places that came back the stretch that ends at the place; false if there is none.
 func (m *Limiter) pull(place int64) (bucket.Turn, bool) {
 	for {
 		old := m.returned()

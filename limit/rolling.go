@@ -8,8 +8,10 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// A rolling is the home of a rolling limit: a log behind a lock that is held for as long as
-// it takes to look at it.
+// A rolling is the shape of a rolling limit: never more than the amount in any window of the period,
+// wherever the window begins. It is a log of what went (bucket.Log: a sliding-window log, whose entries
+// of one grain of time are one for amounts of 1,024 and more, so that it is bounded), behind a lock
+// that is held for as long as it takes to look at it.
 type rolling struct {
 	mu     sync.Mutex
 	log    bucket.Log
@@ -114,6 +116,7 @@ func (r *rolling) retire(now time.Duration) bool {
 	return true
 }
 
+// untouched reports whether a new limiter would say the same.
 func (r *rolling) untouched(now time.Duration) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

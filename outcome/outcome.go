@@ -25,6 +25,7 @@ var Classes = [...]Class{Unknown, OK, Throttled, Failed, Rejected, Canceled}
 
 var names = [...]string{"unknown", "ok", "throttled", "failed", "rejected", "canceled"}
 
+// String is the short word, as in metrics and files: ok, throttled, failed, ...; "unknown" for a class that there is not.
 func (c Class) String() string {
 	if int(c) < len(names) {
 		return names[c]
@@ -106,6 +107,7 @@ type Classifier interface {
 // MarshalText and UnmarshalText let a class stand in files by its name.
 func (c Class) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
 
+// UnmarshalText knows the words of String. An error leaves c as it is.
 func (c *Class) UnmarshalText(text []byte) error {
 	for i, name := range names {
 		if name == string(text) {

@@ -42,6 +42,7 @@ func (c *Config) delay(attempt int, prev time.Duration, class outcome.Class, r *
 	}
 }
 
+// base is the ceiling of the wait before the second attempt, which doubles with each.
 func (c *Config) base(class outcome.Class) time.Duration {
 	if class == outcome.Throttled && c.ThrottleBase > 0 {
 		return c.ThrottleBase
@@ -98,6 +99,7 @@ func draw(r *rand.Rand, n time.Duration) time.Duration {
 // unit is a number from 0 up to 1.
 func unit(r *rand.Rand) float64 { return float64(random(r)>>11) / (1 << 53) }
 
+// random goes by r, for runs that must repeat; nil is chance.
 func random(r *rand.Rand) uint64 {
 	if r == nil {
 		return rand.Uint64()

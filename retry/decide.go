@@ -70,6 +70,7 @@ func (c *Config) against(o *outcome.Outcome) error {
 	return nil
 }
 
+// worth reports whether an outcome is one that the config repeats: by its code, or its class.
 func (c *Config) worth(o *outcome.Outcome) bool {
 	if len(c.Codes) > 0 && slices.Contains(c.Codes, o.Code) {
 		return true

@@ -127,6 +127,7 @@ func (q *Quota) Success(_ time.Duration, paid Receipt) {
 // Left is how many tokens there are.
 func (q *Quota) Left(time.Duration) int64 { return q.tokens.Load() }
 
+// price is what a retry after o costs, in tokens, before the least of 1.
 func (q *Quota) price(o *outcome.Outcome) int64 {
 	switch {
 	case o.Class == outcome.Throttled:

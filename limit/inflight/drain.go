@@ -28,7 +28,8 @@ const (
 	hastySpell   = 3 * time.Second        // no waiting call is refused meanwhile that came so lately
 )
 
-// cut begins a drain.
+// cut begins a drain: until it ends no more is in flight than the upstream works on at once, as TCP BBR
+// does to see the round trip without its own queue (ProbeRTT: Cardwell and others, 2016).
 func (s *state) cut(now time.Duration, hasty bool) {
 	d := &s.drain
 	d.on, d.hasty, d.from, d.took = true, hasty, now, few{}

@@ -50,6 +50,7 @@ func (s *state) expire(now time.Duration) (freed []held) {
 // oldest frees the one that was sent first.
 func (s *state) oldest() (freed []held) { return s.release(min(1, len(s.held))) }
 
+// release frees the n that were sent first. Whoever frees them calls their drop without the lock.
 func (s *state) release(n int) (freed []held) {
 	if n == 0 {
 		return nil

@@ -35,6 +35,7 @@ func (l *learnt) known() bool { return l.n > 0 }
 // slack is how much longer than the base an answer may take.
 func (l *learnt) slack() time.Duration { return max(leastSlack, l.base) }
 
+// late reports whether an answer took longer than the base and half of the slack.
 func (l *learnt) late(took time.Duration) bool { return took > l.base+l.slack()/2 }
 
 // rate is the best of the last windows.
@@ -67,7 +68,7 @@ func portion(a, b, c uint64) int64 {
 	return int64(min(q, Most*scale))
 }
 
-// root is the square root of a number in 1,024ths.
+// root is the square root of a number in 1,024ths, by Newton's method, in integers.
 func root(a int64) int64 {
 	n := uint64(a) * scale
 	x := uint64(1) << ((bits.Len64(n) + 1) / 2)

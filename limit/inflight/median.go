@@ -7,7 +7,8 @@ import (
 )
 
 // A histogram counts times in buckets of a thirty-second of an octave, so that the
-// median of any number of them takes the same memory.
+// median of any number of them takes the same memory, 3.5 KiB, and is 3% too long at most
+// (in the manner of an HDR histogram). The zero histogram is empty.
 type histogram struct {
 	n       uint32
 	buckets [896]uint32
@@ -18,6 +19,8 @@ const (
 	steps  = 32 // of an octave
 )
 
+// bucketOf is the bucket of a time. Below 0 is the first, beyond the last the last, which
+// begins at more than an hour.
 func bucketOf(d time.Duration) int {
 	v := uint64(max(d, 0)) >> finest
 	e := max(0, bits.Len64(v)-6)
@@ -43,6 +46,7 @@ func (h *histogram) reset() {
 	}
 }
 
+// median is no less than that of the times themselves; 0 for none.
 func (h *histogram) median() time.Duration {
 	left := h.n / 2
 	for i, n := range h.buckets {
@@ -67,6 +71,7 @@ func (f *few) add(d time.Duration) {
 
 func (f *few) len() int { return min(f.n, len(f.times)) }
 
+// median is the upper one of an even number. There must be a time.
 func (f *few) median() time.Duration {
 	sorted := f.times
 	all := sorted[:f.len()]

@@ -35,7 +35,9 @@ func (s *state) calm(now time.Duration, overdue bool) bool {
 	return m <= base+max(leastSlack/2, base+base/2) // medians of 20 answers vary by a factor of two
 }
 
-// bound is how many may be in flight, in 1,024ths.
+// bound is how many may be in flight, in 1,024ths: what the upstream answers in a second, times what an
+// answer takes without a queue and a slack (Little's law; docs/recovery.md says what it was compared
+// with, VegasLimit among them), and at least what was shown to be fine. A fixed bound is what it is.
 func (s *state) bound(now time.Duration, calm bool) int64 {
 	c := s.config
 	switch l := &s.learnt; {
@@ -54,6 +56,7 @@ func (s *state) bound(now time.Duration, calm bool) int64 {
 	}
 }
 
+// within brings a bound, in 1,024ths, between Min and Max.
 func (c Config) within(n int64) int64 { return min(max(n, int64(c.Min)*scale), int64(c.Max)*scale) }
 
 // An answer is what a bound needs to know of one.
@@ -108,6 +111,7 @@ func (s *state) proves(a answer, calm bool) {
 	}
 }
 
+// turnPeriod forgets, every provenFor, what was proven in the period before the last.
 func (s *state) turnPeriod(now time.Duration) {
 	if p := now / provenFor; p != s.period {
 		s.period, s.proven = p, [2]int{0, s.proven[0]}

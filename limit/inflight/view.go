@@ -2,7 +2,7 @@ package inflight
 
 import "time"
 
-// A View is what a bound looks like.
+// A View is what a bound looks like at an instant, for status pages and metrics. It is a copy.
 type View struct {
 	InFlight int // slots taken
 	Held     int // of these, by attempts whose callers have left

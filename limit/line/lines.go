@@ -92,6 +92,7 @@ func (s *Lines) Wait(ctx context.Context, now time.Duration, c *Call, at Spot) (
 	return l.wait(ctx, now, c, at)
 }
 
+// bound brings priority and weight into their ranges; a weight of 0 is 1.
 func (c *Call) bound() {
 	c.Priority = min(max(c.Priority, 0), Priorities-1)
 	c.Weight = min(max(c.Weight, 1), mostWeight)
@@ -100,7 +101,8 @@ func (c *Call) bound() {
 // Away reports whether a call that went has to come Back.
 func (c *Call) Away() bool { return c.away != nil }
 
-// Back ends that a call is away. One that has not got what it went for has cost its flow nothing.
+// Back ends that a call is away, once, on every path: until then fewer of its line may go. One that has
+// not got what it went for has cost its flow nothing.
 func (s *Lines) Back(now time.Duration, c *Call, went bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -139,12 +141,13 @@ func (s *Lines) tidy(l *Line) {
 	}
 }
 
-// comes counts a call that begins to wait, and leaves one that waits no more.
+// comes counts a call that begins to wait.
 func (s *Lines) comes(w *waiter) {
 	s.waiting.Add(1)
 	s.flows[w.call.Flow]++
 }
 
+// leaves counts a call that waits no more.
 func (s *Lines) leaves(w *waiter) {
 	s.waiting.Add(-1)
 	if s.flows[w.call.Flow]--; s.flows[w.call.Flow] == 0 {
@@ -152,7 +155,8 @@ func (s *Lines) leaves(w *waiter) {
 	}
 }
 
-// Kick has all lines ask again: what their first were told may hold no more.
+// Kick has all lines ask again: what their first were told may hold no more, as a limit was raised or a
+// pause lifted. Where nobody waits it is one atomic load.
 func (s *Lines) Kick() {
 	if s.Empty() {
 		return
@@ -175,7 +179,8 @@ func (s *Lines) KickOne(now time.Duration, key any) {
 	}
 }
 
-// Fail ends the wait of all whom pick picks: their breaker has opened, say.
+// Fail ends the wait of all whom pick picks, with err: their breaker has opened, say. pick is called with
+// the lock held, and must not block.
 func (s *Lines) Fail(err error, pick func(Asker) bool) {
 	if s.Empty() {
 		return
@@ -187,7 +192,7 @@ func (s *Lines) Fail(err error, pick func(Asker) bool) {
 	}
 }
 
-// End ends every wait, and those that would begin later.
+// End ends every wait, and those that would begin later, with err. There is no way back.
 func (s *Lines) End(err error) {
 	s.mu.Lock()
 	s.over = err

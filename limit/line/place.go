@@ -5,6 +5,9 @@ import (
 	"time"
 )
 
+// A place is worked out by virtual time, without playing the queue: what starts before a call's own
+// tag goes before it. It is an estimate where flows of other weights come and go.
+
 // How many flows are looked at, so that a place costs some microseconds at most. It
 // is taken that those beyond are like them.
 const (
@@ -109,7 +112,7 @@ func (l *Line) seen() seen {
 	return v
 }
 
-// priority is one of the priorities.
+// priority is one of the priorities, as it will be when the head has gone.
 func (v *seen) priority(i int) item {
 	o := v.priorities[i].item
 	if v.head.call.Priority == i {
@@ -119,7 +122,7 @@ func (v *seen) priority(i int) item {
 	return o
 }
 
-// flow is one of the flows.
+// flow is one of the flows, as it will be when the head has gone.
 func (v *seen) flow(f *flow) item {
 	o := f.item
 	if v.head.flow == f {
@@ -146,7 +149,8 @@ func (v *seen) tag(w *waiter, f *flow) (at, served int64) {
 	return virtual - saved, 0
 }
 
-// others is what goes of other flows of its priority before a call that starts at the tag.
+// others is what goes of other flows of its priority before a call that starts at the tag: how many
+// calls, and what they cost. Beyond so many flows (most) it is taken that the rest are like those.
 func (v *seen) others(w *waiter, own *flow, at float64, served int64, most int) (n int, sum int64) {
 	waiting := v.priorities[w.call.Priority].waiting
 	for i, f := range waiting {
@@ -166,7 +170,8 @@ func (v *seen) others(w *waiter, own *flow, at float64, served int64, most int) 
 	return n, sum
 }
 
-// ahead is what starts before the tag, or at it if equals go first.
+// ahead is what starts before the tag, or at it if equals go first: how many calls, and what they cost
+// in nanoseconds, as if each cost the mean.
 func (i *item) ahead(at float64, weight int, equals bool) (n int, sum int64) {
 	room := (at - float64(i.start)) * float64(weight) / scale
 	if room < 0 || room == 0 && !equals {

@@ -144,7 +144,7 @@ func (l *priority) charge(f *flow, by int64) {
 	}
 }
 
-// A list is some waiters.
+// A list is some waiters, in the order in which they came. The zero list is empty.
 type list struct{ first, last *waiter }
 
 // push puts a waiter behind those who came before it.
@@ -165,6 +165,7 @@ func (l *list) push(w *waiter) {
 	}
 }
 
+// remove takes a waiter out, wherever it stands: it knows its neighbours.
 func (l *list) remove(w *waiter) {
 	if w.prev == nil {
 		l.first = w.next

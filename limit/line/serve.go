@@ -9,7 +9,9 @@ import (
 // A line whose first has to wait so long has those give up that cannot wait as long.
 const far = time.Second
 
-// serve lets everyone go for whom there is enough, in turn.
+// serve lets everyone go for whom there is enough, in turn: it asks for the first until one has to
+// wait, and for nobody behind that one. Each case is where the answer leads. The lock of the lines is
+// held, while askers are asked too, so that those must not block.
 func (l *Line) serve(now time.Duration) {
 	for w := l.next(now); w != nil; w = l.next(now) {
 		s := w.call.Ask(now, min(now, l.due))
@@ -42,7 +44,8 @@ func (l *Line) serve(now time.Duration) {
 	}
 }
 
-// kick is serve by others than the driver, which may have to fetch then.
+// kick is serve by others than the driver, which may have to fetch then. Whoever gives something back,
+// lifts a pause or raises a limit kicks: the driver would find out only when its sleep ends.
 func (l *Line) kick(now time.Duration) {
 	l.serve(now)
 	if l.fetch != nil && l.driver != nil {
@@ -50,7 +53,8 @@ func (l *Line) kick(now time.Duration) {
 	}
 }
 
-// fetches has the driver get what those in its line wait for. The lock is held before and after.
+// fetches has the driver get what those in its line wait for, from a store, say, and returns what time
+// it is then. The lock is held before and after, and free meanwhile: calls may come, go and take over.
 func (l *Line) fetches(now time.Duration, w *waiter) time.Duration {
 	fetch, again, came := l.fetch, now, now
 	l.fetch = nil
@@ -76,7 +80,8 @@ const (
 // goes takes out a call whose turn it is, and whose flow pays for it.
 func (l *Line) goes(w *waiter) { l.order.pop(w, &l.all.config.Weights) }
 
-// waits notes when the first can go at the earliest.
+// waits notes when the first can go at the earliest (due), and when it is asked for again, which may be
+// sooner. A driver that sleeps for longer than that is woken.
 func (l *Line) waits(now time.Duration, s Step) {
 	due := now + s.For
 	again := due
@@ -110,7 +115,9 @@ func (l *Line) sendAway(due time.Duration) {
 	}
 }
 
-// moves has a call wait in another line. It sleeps still, or asks at the moment.
+// moves has a call wait in another line, for the thing that it lacks there. It sleeps still, or asks at
+// the moment. The line that it leaves keeps for it what it needs of its thing when the other lets it go
+// (see keep.go): without that, calls of two limits would starve among calls of one each.
 func (l *Line) moves(now time.Duration, w *waiter, s Step) {
 	t := l.all.line(s.Spot.Key)
 	l.order.remove(w)

@@ -35,7 +35,8 @@ func (l *Line) Wait(ctx context.Context, now, until time.Duration, a Asker) (Pla
 	return l.wait(ctx, now, &Call{Asker: a, Weight: 1, Until: until}, Spot{Cost: 1})
 }
 
-// Join is Wait for a call in its priority.
+// Join is Wait for a call in its priority, flow and weight, which comes back to its place if it has
+// waited before.
 func (l *Line) Join(ctx context.Context, now time.Duration, c *Call) (Place, error) {
 	c.bound()
 	l.all.mu.Lock()
@@ -43,6 +44,8 @@ func (l *Line) Join(ctx context.Context, now time.Duration, c *Call) (Place, err
 	return l.wait(ctx, now, c, Spot{Cost: 1})
 }
 
+// wait is Wait with the lock held. A call that is first asks on its own behalf; others sleep until the
+// driver ends their wait, their time is up, or ctx ends. Nothing is held while it sleeps.
 func (l *Line) wait(ctx context.Context, now time.Duration, c *Call, at Spot) (Place, error) {
 	s := l.all
 	if s.over != nil {
@@ -90,6 +93,7 @@ func (w *waiter) fetches() bool { return w.line.driver == w && w.line.fetch != n
 // mostFree is how many waiters are kept to be used again, so that those who wait in turn allocate nothing.
 const mostFree = 64
 
+// newWaiter is one that was used before, or a new one.
 func (s *Lines) newWaiter() *waiter {
 	if last := len(s.unused) - 1; last >= 0 {
 		w := s.unused[last]
@@ -111,7 +115,8 @@ func (s *Lines) free(w *waiter) {
 	}
 }
 
-// refuses says whether a call need not wait, and where it would have stood.
+// refuses says whether a call need not wait, and where it would have stood: ErrFull where as many wait as
+// may, ErrLate where its turn cannot come in time.
 func (l *Line) refuses(now time.Duration, w *waiter) (Place, error) {
 	s := l.all
 	full := int(s.waiting.Load()) >= s.config.Longest || s.flows[w.call.Flow] >= s.config.PerFlow
@@ -184,7 +189,9 @@ func (l *Line) push(now time.Duration, w *waiter) {
 	l.order.push(w)
 }
 
-// next is whose turn it is.
+// next is whose turn it is; nil if nobody waits. Where the rules say that the queue stands it is the
+// newest: most of those that have waited for longer will be too late whoever goes (Maurer: Fail at Scale,
+// ACM Queue 2015).
 func (l *Line) next(now time.Duration) *waiter {
 	w := l.order.first()
 	if l.rules != nil && w != nil && w.next != nil && l.rules.Stands(l.waited(now)) {
@@ -193,7 +200,8 @@ func (l *Line) next(now time.Duration) *waiter {
 	return w
 }
 
-// leave ends the wait of a call that does not go. If it was first the driver slept for it.
+// leave ends the wait of a call that does not go. If it was first the driver slept for it, and is woken
+// to ask for the next. What the call has taken nowhere need not be put back: it held nothing.
 func (l *Line) leave(w *waiter, err error, flows int) {
 	if !l.order.strict {
 		w.place = l.place(w, w.flow, flows)
@@ -232,6 +240,7 @@ func (l *Line) drives(w *waiter) {
 	}
 }
 
+// setDriver says who drives, also to those who wake the driver without the lock; nil if nobody waits.
 func (l *Line) setDriver(w *waiter) {
 	if l.driver = w; w == nil {
 		l.waker.Store(nil)

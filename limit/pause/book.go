@@ -181,6 +181,8 @@ func (b *Book) Hear(now time.Duration, said Set) (paused, lifted []Subject) {
 	return paused, lifted
 }
 
+// hear merges what another process knows of a subject: the later end wins, unless it was lifted since.
+// longer says that more is held than before. The lock is held.
 func (b *Book) hear(now time.Duration, of Subject, o *Entry) (longer bool) {
 	e := b.by[of]
 	lifted, before := max(b.by.Lifted(of), b.here(of)), e.Until()
@@ -210,6 +212,7 @@ func (b *Book) here(of Subject) int64 {
 	return stamp
 }
 
+// put notes an entry. The lock is held.
 func (b *Book) put(of Subject, e Entry) {
 	if b.by == nil {
 		b.by = make(Set)
@@ -217,6 +220,7 @@ func (b *Book) put(of Subject, e Entry) {
 	b.by[of] = e
 }
 
+// keep is put of a pause that goes on: decisions look at last, an atomic, before all else.
 func (b *Book) keep(of Subject, e Entry) {
 	b.put(of, e)
 	b.full = min(b.full, e.Until())
