@@ -27,7 +27,6 @@ type LLM struct {
 	Patience     time.Duration
 	Callers      bool // calls are charged to what callers may have, too
 	Priority     *httpx.Source
-	Language     string
 	Cache        *Cache
 	Cascade      *Cascade
 }

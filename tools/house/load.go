@@ -56,5 +56,5 @@ func plain(rooms []room) (all []room) {
 // servesTests reports whether a package is no part of what users get.
 func servesTests(path string) bool {
 	return strings.HasPrefix(path, "internal/test/") || strings.HasPrefix(path, "internal/mutants") ||
-		strings.HasPrefix(path, "cmd/weir-demo") || strings.HasPrefix(path, "examples") || path == "limit/storetest" || path == "fleet/storetest"
+		strings.HasPrefix(path, "cmd/weir-demo") || strings.HasPrefix(path, "examples") || path == "fleet/storetest" || path == "delivery/deliverytest"
 }

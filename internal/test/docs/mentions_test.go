@@ -75,7 +75,7 @@ func TestLinksLeadSomewhere(t *testing.T) {
 }
 
 var (
-	verb   = regexp.MustCompile("`make ([a-z-]+)")
+	verb   = regexp.MustCompile("(?m)(?:`|^    )make ([a-z-]+)")
 	target = regexp.MustCompile(`(?m)^([a-z-]+):`)
 	goTest = regexp.MustCompile("`(?:[A-Z_]+=\\S+ )*go test ([^`]+)`")
 	flagOf = regexp.MustCompile(`-(?:run|bench) '?([\w|^$]+)'?`)
