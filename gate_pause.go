@@ -127,9 +127,9 @@ func (p *Permit) pause(u *Upstream, now time.Duration, o *outcome.Outcome) {
 	e := PauseEvent{Subject: p.subject(u), Hint: o.Hint.After, For: until - now, Code: o.Code, By: ByHint}
 	charged := p.pauseLimits(u, now, why, s, e)
 	if p.pool != "" {
-		u.pauses.hold(now, pause.OfPool(p.pool), p.pool, why, s)
+		u.pauses.pause(now, pause.OfPool(p.pool), p.pool, why, s)
 	} else if !charged { // then nobody may call the operation
-		u.pauses.hold(now, pause.OfOperation(p.plan.op.Name), "", why, s)
+		u.pauses.pause(now, pause.OfOperation(p.plan.op.Name), "", why, s)
 	}
 	if !charged {
 		e.Pool = p.pool
@@ -145,7 +145,7 @@ func (p *Permit) pauseLimits(u *Upstream, now time.Duration, why pause.Reason, s
 			continue
 		}
 		any = true
-		u.pauses.hold(now, whose(c), c.Key, why, s)
+		u.pauses.pause(now, whose(c), c.Key, why, s)
 		e.Limit, e.Key = c.Registry.Limit().Name, c.Key
 		tell(u.options.Events.Paused, e)
 	}

@@ -33,7 +33,7 @@ func (u *Upstream) Pause(of pause.Subject, length time.Duration, here bool) erro
 	if here {
 		why = pause.Here
 	}
-	u.pauses.hold(now, of, of.Key, why, pause.Span{Until: later(now, length), Known: said})
+	u.pauses.pause(now, of, of.Key, why, pause.Span{Until: later(now, length), Known: said})
 	u.lines.Kick()
 	e := u.pauses.In(now, of)
 	u.pauses.tell(u.options.Events.Paused, now, of, &e, ByHand)
@@ -144,8 +144,9 @@ type pausing struct {
 	obeying sync.Mutex     // see obey
 }
 
-// hold notes a pause until s.Until; of two pauses of one subject the longer one holds. hold has the limiter of its key stand still, and lets the fleet know.
-func (p *pausing) hold(now time.Duration, of pause.Subject, key string, why pause.Reason, s pause.Span) {
+// pause notes a pause until s.Until: of two of one subject the longer one is in force. It has the limiters that the subject
+// names stand still, and lets the fleet know.
+func (p *pausing) pause(now time.Duration, of pause.Subject, key string, why pause.Reason, s pause.Span) {
 	if !p.Add(now, of, why, s) {
 		p.limiters(now, of, key, func(m *limit.Limiter) { m.Pause(now, s.Until) })
 		return

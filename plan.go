@@ -28,7 +28,7 @@ type plan struct {
 	fair    bool // those who wait for a limit go flow by flow
 	joined  bool // what is used of a limit counts in others
 	retry   retry.Config
-	hold    *retry.Holdoff
+	holdoff *retry.Holdoff
 	breaker *breaker.Breaker // nil if it depends on the call's keys
 	flight  *flight          // what is in flight; nil if it has no bound
 	tallies *tallies         // what is counted of it; nil if nothing is
@@ -71,9 +71,9 @@ func (v *live) newPlans(now time.Duration, old *live) {
 // newPlan makes the plan of an operation. What is learnt of whether anything succeeds outlives the
 // policy, by the operation's name.
 func (v *live) newPlan(now time.Duration, o *Operation, old *live) *plan {
-	p := &plan{live: v, name: o.Name, op: o, retry: v.policy.Retry, hold: new(retry.Holdoff), fair: v.policy.Fair.By != ""}
+	p := &plan{live: v, name: o.Name, op: o, retry: v.policy.Retry, holdoff: new(retry.Holdoff), fair: v.policy.Fair.By != ""}
 	if before := old.plans[o.Name]; before != nil {
-		p.hold = before.hold
+		p.holdoff = before.holdoff
 	}
 	p.breaker = v.breakerOf(now, o)
 	if o.Retry != nil {

@@ -75,7 +75,7 @@ func (p *Permit) report(now time.Duration, o *outcome.Outcome) {
 	}
 	p.u = nil
 	if !o.Own {
-		p.plan.hold.Heard(now, o)
+		p.plan.holdoff.Heard(now, o)
 	}
 	if p.by.hears && !o.Own {
 		p.learn(u, now, o)

@@ -221,7 +221,7 @@ func (r *Run) finish(err error, refused bool) {
 // everything does; see retry.Holdoff. It is sent all the same if the upstream has said
 // itself when to come, or if the breaker will have its say.
 func (r *Run) mostLikelyFails() bool {
-	return !r.told() && !r.plan.hold.Allows(r.now) && r.permit.breaker.Look(r.now).Phase == breaker.Closed
+	return !r.told() && !r.plan.holdoff.Allows(r.now) && r.permit.breaker.Look(r.now).Phase == breaker.Closed
 }
 
 // told reports whether the upstream has said itself when to come. That is believed over everything
@@ -232,7 +232,7 @@ func (r *Run) told() bool { return r.outcome.Hint.Said && r.outcome.Hint.After >
 // everything did before. Its other attempts are not made: they would tell no more, and
 // the next probe waits for its end.
 func (r *Run) foundOut() bool {
-	return r.permit.given.Probe && r.plan.hold.Holds() && !r.told()
+	return r.permit.given.Probe && r.plan.holdoff.Holds() && !r.told()
 }
 
 // holdBack is what follows an attempt that is not made: as though it had been, and had

@@ -169,9 +169,6 @@ type Slot struct {
 	id string // "" if nothing is held
 }
 
-// ID is the slot's name; "" if the upstream could not be asked and nothing is held.
-func (s *Slot) ID() string { return s.id }
-
 // Started says which job the slot became. It is held until the upstream lists the job.
 func (s *Slot) Started(ctx context.Context, job string) {
 	s.s.change(ctx, s.id, func(c *claim, now time.Time) bool {

@@ -28,16 +28,9 @@ func Hammer(d time.Duration) Option {
 	return func(s *suite) { s.hammer = d }
 }
 
-// Prepare is called for each group before it is used, for stores that have to be
-// told that a group is new: what is not known of one is taken for spent otherwise.
-func Prepare(prepare func(t testing.TB, group string)) Option {
-	return func(s *suite) { s.prepare = prepare }
-}
-
 type suite struct {
 	open    func(t testing.TB) fleet.Store
 	advance func(d time.Duration)
-	prepare func(t testing.TB, group string)
 	hammer  time.Duration
 	empty   func(t testing.TB, group string)
 }

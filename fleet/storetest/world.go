@@ -26,9 +26,6 @@ const patience = 10 * time.Second
 
 func newWorld(t *testing.T, s *suite) *world {
 	w := &world{T: t, suite: s, group: fmt.Sprintf("%.40s %016x", t.Name(), rand.Uint64())}
-	if s.prepare != nil {
-		s.prepare(t, w.group)
-	}
 	w.client = w.another()
 	return w
 }

@@ -20,11 +20,11 @@ func (m *meter) begin() (bad outcome.Outcome, ok bool) {
 	}
 	if m.reader.Streamed() {
 		m.first = m.after(o.FirstContent, errFirstContent)
-		m.hold(m.holds())
+		m.readAhead(m.holdTime())
 	} else {
 		// It has its headers before the model has written it where a server sends them early.
 		m.silent(o.FirstContent)
-		m.hold(-1)
+		m.readAhead(-1)
 	}
 	if m.err != nil && m.end.Class != outcome.OK && !(m.reader.Committed() && m.reader.Streamed()) { // nothing has been passed on
 		return m.end, false
@@ -44,9 +44,9 @@ func (m *meter) begin() (bad outcome.Outcome, ok bool) {
 	return bad, true
 }
 
-// holds is how long the beginning of a stream is held back: as long as another tier can
+// holdTime is how long the beginning of a stream is held back: as long as another tier can
 // answer in its place.
-func (m *meter) holds() time.Duration {
+func (m *meter) holdTime() time.Duration {
 	if m.x.d.o.Hold > 0 {
 		return m.x.d.o.Hold
 	}
@@ -95,11 +95,11 @@ func (m *meter) certain() bool {
 		m.reader.Committed() && m.reader.Streamed() || m.reader.Blind()
 }
 
-// hold reads the beginning, for some time at most; below 0 until it is known.
-func (m *meter) hold(most time.Duration) {
+// readAhead reads the beginning, for some time at most; below 0 until it is known.
+func (m *meter) readAhead(most time.Duration) {
 	if most < 0 {
 		for !m.certain() {
-			m.hoard(m.next())
+			m.keepChunk(m.next())
 		}
 		return
 	}
@@ -116,16 +116,16 @@ func (m *meter) hold(most time.Duration) {
 		select {
 		case c := <-m.late:
 			m.late = nil
-			m.hoard(c)
+			m.keepChunk(c)
 		case <-timer.C:
 			return // the caller has waited long enough for a sign of life
 		}
 	}
 }
 
-// hoard takes a chunk and keeps what is held of it: the reader may use its memory
+// keepChunk takes a chunk and keeps what is held of it: the reader may use its memory
 // again.
-func (m *meter) hoard(c chunk) {
+func (m *meter) keepChunk(c chunk) {
 	before := m.ready // no memory of the reader's
 	m.ready = nil
 	m.take(c)
