@@ -66,6 +66,7 @@ func permits(g *fleet.Group, dimensions int) op {
 				v = p.Take(clock.System.Now())
 			}
 		}
+		p.Free() // as the root does when a call is over
 		return v.OK
 	}
 }

@@ -71,20 +71,20 @@ func (s *size) add(file string) {
 // decision tells of the types that a decision goes through.
 func decision(w io.Writer, rooms []room) {
 	for _, r := range plain(rooms) {
-		if r.path != "." {
-			continue
-		}
-		for _, name := range []string{"Permit", "Upstream"} {
+		for _, name := range map[string][]string{".": {"Permit", "Upstream"}, "limit": {"Limiter"}}[r.path] {
 			t, ok := r.Types.Scope().Lookup(name).(*types.TypeName)
 			if !ok {
 				continue
 			}
 			named := t.Type().(*types.Named)
-			fields := 0
+			fields, exported := 0, 0
 			if s, ok := named.Underlying().(*types.Struct); ok {
 				fields = s.NumFields()
 			}
-			fmt.Fprintf(w, "\n%s: %d fields, %d methods", name, fields, named.NumMethods())
+			for m := range named.Methods() {
+				exported += bit(m.Exported())
+			}
+			fmt.Fprintf(w, "\n%s: %d fields, %d methods, %d of them exported", name, fields, named.NumMethods(), exported)
 		}
 	}
 	fmt.Fprintln(w)
