@@ -79,6 +79,11 @@ func TestTheArchitecturePageNamesFilesThatAreThere(t *testing.T) {
 			t.Errorf("docs/architecture.md: %s has no %s", m[1], m[2])
 		}
 	}
+	for _, f := range sources(t, false)["."] {
+		if f != "doc.go" && !slices.ContainsFunc(all, func(m []string) bool { return m[1] == f }) {
+			t.Errorf("docs/architecture.md does not say what %s is for", f)
+		}
+	}
 	if len(all) < 50 {
 		t.Errorf("only %d files are named", len(all))
 	}
