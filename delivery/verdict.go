@@ -84,6 +84,12 @@ func (f *flight) record(ctx context.Context, e End) {
 
 func (f *flight) recorded(e End, lost bool) {
 	ev := &f.p.w.Events
+	if !lost {
+		f.d.Status, f.d.Reason, f.d.Detail = e.To, e.Reason, e.Detail
+		if !e.Due.IsZero() {
+			f.d.Due = e.Due
+		}
+	}
 	switch {
 	case lost && ev.Lost != nil:
 		ev.Lost(&f.d)

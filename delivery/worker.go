@@ -41,10 +41,11 @@ type Worker struct {
 
 // Events are told what a worker does; nil means unheard. They must not block.
 type Events struct {
-	Ended func(d *Delivery, a *Attempt) // an attempt ended and was recorded
-	Dead  func(upstream string, why Reason, n int)
-	Lost  func(d *Delivery)                         // a claim was lost: what became of the attempt was not recorded
-	Error func(doing, upstream string, cause error) // the queue failed; the worker tries again
+	Accepted func(d *Delivery, fresh bool) // a request was stored; it was before if it is not fresh
+	Ended    func(d *Delivery, a *Attempt) // an attempt ended and was recorded; the delivery is as it stands after it
+	Dead     func(upstream string, why Reason, n int)
+	Lost     func(d *Delivery)                         // a claim was lost: what became of the attempt was not recorded
+	Error    func(doing, upstream string, cause error) // the queue failed; the worker tries again
 }
 
 // Run sends until ctx ends. Attempts under way then have the grace to end; what they would have
@@ -185,6 +186,9 @@ func (w *Worker) Accept(ctx context.Context, r *Request) (Delivery, bool, error)
 	d, fresh, err := w.Queue.Accept(ctx, r)
 	if fresh {
 		w.Kick(r.Upstream)
+	}
+	if err == nil && w.Events.Accepted != nil {
+		w.Events.Accepted(&d, fresh)
 	}
 	return d, fresh, err
 }

@@ -98,6 +98,31 @@ func tellDeliveries(log *slog.Logger) {
 	e.Dead("ntfy", delivery.Rejected, 1)
 	e.Lost(&delivery.Delivery{Request: delivery.Request{ID: "1", Upstream: "ntfy", Correlation: "c"}})
 	e.Error("sweep", "ntfy", errors.New("full"))
+	d := &delivery.Delivery{Request: delivery.Request{ID: "1", Upstream: "ntfy", Correlation: "c"}, Status: delivery.Queued, Attempts: 1}
+	e.Accepted(d, false)
+	e.Ended(d, &delivery.Attempt{N: 1, Status: 404, Code: "not_found", Took: time.Second})
+	d.Status, d.Reason = delivery.Failed, delivery.Rejected
+	e.Ended(d, &delivery.Attempt{N: 1, Status: 404, Code: "not_found", Took: time.Second})
+	told := Options{EachSecond: 1}.NotStored(log)
+	for range 2 {
+		told(NotStored{Upstream: "ntfy", ID: "c", Delivery: "1", Why: "key_reused", Field: "Idempotency-Key", Err: errors.New("full")})
+	}
+	time.Sleep(time.Minute)
+	told(NotStored{Upstream: "ntfy", ID: "c", Delivery: "1", Why: "key_reused", Field: "Idempotency-Key", Err: errors.New("full")})
+}
+
+// A flood of requests that are not stored is no flood of lines.
+func TestAFloodOfRequestsThatAreNotStored(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var text bytes.Buffer
+		told := Options{EachSecond: 3}.NotStored(slog.New(slog.NewJSONHandler(&text, nil)))
+		for range 100 {
+			told(NotStored{Upstream: "ntfy", Why: "credential"})
+		}
+		if n := strings.Count(text.String(), "request not stored"); n != 3 {
+			t.Errorf("%d lines, want 3", n)
+		}
+	})
 }
 
 func TestDocumentListsWhatIsWritten(t *testing.T) {
@@ -110,9 +135,9 @@ func TestDocumentListsWhatIsWritten(t *testing.T) {
 		f(fleet.FallbackEvent{Away: true, Err: errors.New("gone")})
 		f(fleet.FallbackEvent{Away: true, Past: true, Err: errors.New("gone"), For: time.Minute, Spent: 2})
 		f(fleet.FallbackEvent{For: time.Second, Spent: 3})
+		tellDeliveries(log)
 		for range 3 { // the second round is suppressed, and the third says so
 			tellAll(e, "word")
-			tellDeliveries(log)
 			<-time.After(time.Second / 2)
 		}
 		for _, l := range lines(t, b) {

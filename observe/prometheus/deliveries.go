@@ -13,6 +13,7 @@ import (
 type Deliveries struct {
 	attempts *prometheus.CounterVec
 	dead     *prometheus.CounterVec
+	refused  *prometheus.CounterVec
 	lost     prometheus.Counter
 	accepts  prometheus.Histogram
 }
@@ -28,10 +29,11 @@ func NewDeliveries(reg prometheus.Registerer, q DeliveryQueue) *Deliveries {
 	d := &Deliveries{
 		attempts: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "weir_delivery_attempts_total", Help: "Attempts at deliveries, by how they ended."}, []string{"upstream", "class"}),
 		dead:     prometheus.NewCounterVec(prometheus.CounterOpts{Name: "weir_delivery_died_total", Help: "Deliveries that became dead letters."}, []string{"upstream", "reason"}),
+		refused:  prometheus.NewCounterVec(prometheus.CounterOpts{Name: "weir_delivery_refused_total", Help: "Requests that were not stored to be delivered later, by why."}, []string{"upstream", "why"}),
 		lost:     prometheus.NewCounter(prometheus.CounterOpts{Name: "weir_delivery_claims_lost_total", Help: "Attempts whose claim was lost before they ended: the delivery may be sent twice."}),
 		accepts:  prometheus.NewHistogram(prometheus.HistogramOpts{Name: "weir_delivery_accept_seconds", Help: "How long it took to store a request.", Buckets: []float64{.0005, .001, .002, .005, .01, .05, .1, .5, 1}}),
 	}
-	reg.MustRegister(d.attempts, d.dead, d.lost, d.accepts, standing{q})
+	reg.MustRegister(d.attempts, d.dead, d.refused, d.lost, d.accepts, standing{q})
 	return d
 }
 
@@ -50,6 +52,9 @@ func (d *Deliveries) Events() delivery.Events {
 
 // Accepted counts a request that was stored.
 func (d *Deliveries) Accepted(took time.Duration) { d.accepts.Observe(took.Seconds()) }
+
+// Refused counts a request that was not stored. why is a word of weir's own.
+func (d *Deliveries) Refused(upstream, why string) { d.refused.WithLabelValues(upstream, why).Inc() }
 
 // standing tells how many deliveries there are, by the counts that are kept.
 type standing struct{ q DeliveryQueue }

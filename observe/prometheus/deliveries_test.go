@@ -19,6 +19,7 @@ func deliveriesEverything(reg prometheus.Registerer) {
 	e.Dead("ntfy", delivery.Rejected, 1)
 	e.Lost(of)
 	d.Accepted(time.Millisecond)
+	d.Refused("ntfy", "full")
 }
 
 // dead is a queue that holds one dead letter.

@@ -46,11 +46,13 @@ func (p *Proxy) once(w http.ResponseWriter, r *http.Request, t *trip, how Keep) 
 		refusal(w, http.StatusServiceUnavailable, refuse.ServiceUnavailable, "weir has nowhere to keep answers (deliveries); a new start may be needed", nil)
 		return
 	}
-	k, f := t.keyOf(r)
+	k, release, f := t.keyOf(r)
 	if f != nil {
+		f.RetryAfter(w.Header())
 		f.Write(w)
 		return
 	}
+	defer release()
 	kept, err := p.begin(r.Context(), *a, k, t.patience(how))
 	switch {
 	case err != nil:
@@ -108,18 +110,18 @@ func (t *trip) finishOf(c *copying, how Keep, whole bool) (delivery.Finish, *del
 }
 
 // keyOf is the key of a request, whose body is held until it is known whether it is sent.
-func (t *trip) keyOf(r *http.Request) (*delivery.Keyed, *refuse.Facts) {
-	bad := func(reason string) (*delivery.Keyed, *refuse.Facts) {
-		return nil, &refuse.Facts{Status: http.StatusBadRequest, Code: refuse.ValidationError, Message: "Idempotency-Key: " + reason, Details: map[string]any{"field": "Idempotency-Key", "reason": reason}, Final: true}
+func (t *trip) keyOf(r *http.Request) (*delivery.Keyed, func(), *refuse.Facts) {
+	bad := func(reason string) (*delivery.Keyed, func(), *refuse.Facts) {
+		return nil, nil, &refuse.Facts{Status: http.StatusBadRequest, Code: refuse.ValidationError, Message: "Idempotency-Key: " + reason, Details: map[string]any{"field": "Idempotency-Key", "reason": reason}, Final: true}
 	}
 	key, err := delivery.ParseKey(r.Header)
 	if err != nil {
 		return bad(err.Error())
 	}
-	body, f := t.bodyOf(r)
+	body, release, f := t.bodyOf(r, delivery.MaxBody)
 	if f != nil {
 		f.Message = strings.Replace(f.Message, "a request to be delivered later", "a request whose first answer is kept (idempotency)", 1)
-		return nil, f
+		return nil, nil, f
 	}
 	r.Body, r.ContentLength, r.TransferEncoding = io.NopCloser(bytes.NewReader(body)), int64(len(body)), nil
 	if len(body) == 0 {
@@ -130,7 +132,7 @@ func (t *trip) keyOf(r *http.Request) (*delivery.Keyed, *refuse.Facts) {
 		header["X-Amz-Target"] = what
 	}
 	q := delivery.Request{Upstream: t.to.Name, Method: r.Method, Path: t.path, Query: r.URL.RawQuery, Header: header, Body: body}
-	return &delivery.Keyed{Upstream: t.to.Name, Tenant: t.tenant(r), Key: key, Print: q.Fingerprint(), Call: rand.Text(), Until: time.Now().Add(t.longest())}, nil
+	return &delivery.Keyed{Upstream: t.to.Name, Tenant: t.tenant(r), Key: key, Print: q.Fingerprint(), Call: rand.Text(), Until: time.Now().Add(t.longest())}, release, nil
 }
 
 // tenant is whose the key is: a caller's by its name, and by the credentials that it shows to the upstream, so that
@@ -186,7 +188,7 @@ func (p *Proxy) begin(ctx context.Context, a delivery.Answers, k *delivery.Keyed
 
 func keyRefused(w http.ResponseWriter, err error) {
 	if errors.Is(err, delivery.ErrKeyReused) {
-		notAccepted(w, "", err)
+		keyReused().Write(w)
 		return
 	}
 	w.Header().Set("Retry-After", "1")

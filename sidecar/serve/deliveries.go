@@ -15,6 +15,7 @@ import (
 	weirprom "github.com/seed1158cd35/weir/observe/prometheus"
 	"github.com/seed1158cd35/weir/sidecar/config"
 	api "github.com/seed1158cd35/weir/sidecar/deliveries"
+	"github.com/seed1158cd35/weir/sidecar/proxy"
 )
 
 // deliveries are what is kept and sent later; nil if the file asks for none.
@@ -23,6 +24,7 @@ type deliveries struct {
 	store   *sqlite.Store
 	worker  *delivery.Worker
 	metrics *weirprom.Deliveries
+	refused func(logs.NotStored)
 	ended   chan struct{} // closed when the worker has ended; nil until it runs
 	cancel  context.CancelFunc
 }
@@ -37,7 +39,7 @@ func (s *Server) newDeliveries(c *config.Deliveries, registry prometheus.Registe
 	if err != nil {
 		return err
 	}
-	d := &deliveries{Queue: store, store: store, metrics: weirprom.NewDeliveries(registry, store)}
+	d := &deliveries{Queue: store, store: store, metrics: weirprom.NewDeliveries(registry, store), refused: logs.Options{EachSecond: s.file.LogEach}.NotStored(s.log)}
 	d.worker = &delivery.Worker{Queue: store, Owner: "weir", Sender: s.proxy.Sender, Schedule: s.proxy.ScheduleOf, Events: s.deliveryEvents(d)}
 	s.deliveries = d
 	s.proxy.Later(d)
@@ -49,7 +51,11 @@ func (s *Server) newDeliveries(c *config.Deliveries, registry prometheus.Registe
 func (s *Server) deliveryEvents(d *deliveries) delivery.Events {
 	counted, written := d.metrics.Events(), logs.Deliveries(s.log)
 	return delivery.Events{
-		Ended: counted.Ended,
+		Accepted: written.Accepted,
+		Ended: func(of *delivery.Delivery, a *delivery.Attempt) {
+			counted.Ended(of, a)
+			written.Ended(of, a)
+		},
 		Dead: func(upstream string, why delivery.Reason, n int) {
 			counted.Dead(upstream, why, n)
 			written.Dead(upstream, why, n)
@@ -73,6 +79,12 @@ func (d *deliveries) Accept(ctx context.Context, r *delivery.Request) (delivery.
 		d.metrics.Accepted(time.Since(begin))
 	}
 	return got, fresh, err
+}
+
+// Refused counts a request that was not stored, and writes a line.
+func (d *deliveries) Refused(n proxy.NotAccepted) {
+	d.metrics.Refused(n.Upstream, n.Why)
+	d.refused(logs.NotStored{Upstream: n.Upstream, ID: n.Correlation, Delivery: n.ID, Why: n.Why, Field: n.Field, Err: n.Err})
 }
 
 // Redrive has dead letters sent again.

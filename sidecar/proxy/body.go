@@ -1,0 +1,93 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/seed1158cd35/weir/httpx"
+	memory "github.com/seed1158cd35/weir/internal/buffers"
+	"github.com/seed1158cd35/weir/internal/refuse"
+)
+
+// makingRoom is how long a body that is to be held waits for room in memory.
+const makingRoom = 5 * time.Second
+
+// bodyOf is the body of a request, if it is not larger than what is kept. It counts among what the process may hold of
+// bodies, twice, as whoever stores it takes a copy, until it is released.
+func (t *trip) bodyOf(r *http.Request, most int64) (body []byte, release func(), f *refuse.Facts) {
+	if t.to.MaxBody > 0 {
+		most = min(most, t.to.MaxBody)
+	}
+	if r.ContentLength > most {
+		return nil, nil, tooLarge(most)
+	}
+	held := memory.Bodies.Claim(2*max(0, r.ContentLength), 0)
+	give := func() { held.Give(held.Has()) }
+	defer func() {
+		held.Whole()
+		if f != nil {
+			give()
+		}
+	}()
+	body, err := readHeld(r.Context(), io.LimitReader(r.Body, most+1), r.ContentLength, held)
+	switch {
+	case errors.Is(err, memory.ErrFull):
+		return nil, nil, &refuse.Facts{Status: http.StatusServiceUnavailable, Code: refuse.ServiceUnavailable, Wait: time.Second, Message: "the request was not taken: what weir may hold in memory is full"}
+	case errors.Is(err, memory.ErrTooLarge):
+		return nil, nil, tooLarge(memory.Bodies.Total() / 4)
+	case err != nil:
+		return nil, nil, httpx.BrokenBody(err)
+	case int64(len(body)) > most:
+		return nil, nil, tooLarge(most)
+	}
+	return body, give, nil
+}
+
+func tooLarge(most int64) *refuse.Facts {
+	return &refuse.Facts{Status: http.StatusRequestEntityTooLarge, Code: refuse.ValidationError, Final: true,
+		Message: fmt.Sprintf("the body is larger than the %d bytes that are kept of a request to be delivered later", most),
+		Details: map[string]any{"field": "body", "reason": fmt.Sprintf("at most %d bytes", most)}}
+}
+
+// firstPiece is what is held of a body whose length nobody knows before any of it has come.
+const firstPiece = 4 << 10
+
+// readHeld reads a body, of which nothing is read before there is room for it. length is what it is said to have, or less than 0.
+func readHeld(ctx context.Context, from io.Reader, length int64, held *memory.Claim) ([]byte, error) {
+	if length == 0 {
+		return nil, nil
+	}
+	size := length
+	if length < 0 {
+		size = firstPiece
+		held.Expect(2*size, 0)
+	}
+	if err := held.Grow(ctx, 2*size, makingRoom); err != nil {
+		return nil, err
+	}
+	body := make([]byte, 0, size)
+	for {
+		if len(body) == cap(body) {
+			if length >= 0 {
+				return body, nil
+			}
+			held.Expect(4*int64(cap(body)), 0)
+			if err := held.Grow(ctx, 2*int64(cap(body)), makingRoom); err != nil {
+				return nil, err
+			}
+			body = append(make([]byte, 0, 2*cap(body)), body...)
+		}
+		n, err := from.Read(body[len(body):cap(body)])
+		body = body[:len(body)+n]
+		if err == io.EOF && (length < 0 || int64(len(body)) == length) {
+			return body, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+}

@@ -1,0 +1,71 @@
+package proxy
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/iotest"
+	"testing/synctest"
+
+	memory "github.com/seed1158cd35/weir/internal/buffers"
+)
+
+// The body of a request that is stored is counted while it is held, before more of it is read, and no longer.
+func TestBodiesThatAreStoredCountAsHeld(t *testing.T) {
+	before, _, _ := memory.Bodies.Use()
+	text := strings.Repeat("a body ", 10_000)
+	for name, tt := range map[string]struct {
+		from   io.Reader
+		length int64
+		most   int64
+		status int // 0: it is taken
+	}{
+		"of a length":           {strings.NewReader(text), int64(len(text)), 1 << 20, 0},
+		"of no length":          {strings.NewReader(text), -1, 1 << 20, 0},
+		"byte by byte":          {iotest.OneByteReader(strings.NewReader(text)), -1, 1 << 20, 0},
+		"with the end at once":  {iotest.DataErrReader(strings.NewReader(text)), int64(len(text)), 1 << 20, 0},
+		"as large as may be":    {strings.NewReader(text), -1, int64(len(text)), 0},
+		"too large":             {strings.NewReader(text), int64(len(text)), int64(len(text)) - 1, 413},
+		"too large, not saying": {strings.NewReader(text), -1, int64(len(text)) - 1, 413},
+		"short":                 {strings.NewReader(text[:100]), int64(len(text)), 1 << 20, 400},
+		"broken":                {io.MultiReader(strings.NewReader(text), iotest.ErrReader(errors.New("gone"))), -1, 1 << 20, 400},
+	} {
+		r := &http.Request{Body: io.NopCloser(tt.from), ContentLength: tt.length}
+		body, release, f := (&trip{to: &target{}}).bodyOf(r, tt.most)
+		used, _, _ := memory.Bodies.Use()
+		switch {
+		case tt.status != 0:
+			if f == nil || f.Status != tt.status || used != before {
+				t.Errorf("%s: %v, %d are held; want %d and nothing held", name, f, used-before, tt.status)
+			}
+			continue
+		case f != nil || !bytes.Equal(body, []byte(text)):
+			t.Errorf("%s: %d bytes, %v", name, len(body), f)
+			continue
+		case used-before < 2*int64(len(text)):
+			t.Errorf("%s: %d count as held, want twice %d", name, used-before, len(text))
+		}
+		release()
+		if used, _, _ := memory.Bodies.Use(); used != before {
+			t.Errorf("%s: %d are held after it", name, used-before)
+		}
+	}
+}
+
+// A body for which there is no room is not read.
+func TestABodyThatIsStoredWaitsForRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		held := memory.Bodies.Total()
+		for !memory.Bodies.Take(held) { // what others may not have
+			held /= 2
+		}
+		defer memory.Bodies.Give(held)
+		r := &http.Request{Body: io.NopCloser(iotest.ErrReader(errors.New("it was read"))), ContentLength: memory.Bodies.Total() / 4}
+		if _, _, f := (&trip{to: &target{}}).bodyOf(r, 1<<40); f == nil || f.Status != 503 || f.Wait == 0 {
+			t.Errorf("without room: %v", f)
+		}
+	})
+}

@@ -1,0 +1,130 @@
+package proxy
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"time"
+
+	"github.com/seed1158cd35/weir/delivery"
+	"github.com/seed1158cd35/weir/internal/doc"
+	"github.com/seed1158cd35/weir/internal/veil"
+)
+
+// A letter is what is kept of a request. Its body is counted among what the process holds until it is released.
+type letter struct {
+	delivery.Request
+	release func()
+}
+
+// letter is what is kept of a request, or why it is not.
+func (t *trip) letter(r *http.Request) (*letter, *NotAccepted) {
+	bad := func(why, field, reason string) (*letter, *NotAccepted) { return nil, badField(why, field, reason) }
+	at := *r.URL
+	t.who.hide(make(http.Header), &at)
+	if field, reason := t.secret(r.Header, at.RawQuery); field != "" {
+		return bad(NotCredential, field, reason)
+	}
+	if r.Header.Get("Upgrade") != "" {
+		return bad(NotRequest, "Upgrade", "a connection cannot be made later")
+	}
+	q := new(letter)
+	q.Request = delivery.Request{Tenant: t.who.Name, Owner: t.who.Name, Upstream: t.to.Name, Method: r.Method, Path: t.path, Query: at.RawQuery,
+		Header: t.kept(r.Header), OrderKey: r.Header.Get(orderKey), Stop: t.to.Stop, Correlation: t.id}
+	if name, what := reveals(q.Header); name != "" {
+		return bad(NotCredential, name, doc.Quote(what)+" in it looks like a credential; those are not stored: send it without Prefer: respond-async")
+	}
+	if name := loses(r.Header, q.Header); name != "" {
+		return bad(NotCondition, name, "is a condition that is not kept, and without it the request means another thing: send it without Prefer: respond-async, or have the condition kept (deliver_headers)")
+	}
+	var err error
+	if q.Key, err = delivery.ParseKey(r.Header); err != nil {
+		return bad(NotRequest, "Idempotency-Key", err.Error())
+	}
+	now := time.Now()
+	if wrong := times(r.Header, &q.Request, now); wrong != nil {
+		return bad(NotRequest, wrong.Field, wrong.Reason)
+	}
+	if wrong := t.lasts(r, &q.Request, now); wrong != nil {
+		return bad(NotToken, wrong.Field, wrong.Reason)
+	}
+	body, release, f := t.bodyOf(r, delivery.MaxBody)
+	if f != nil {
+		return nil, &NotAccepted{Why: whyOfBody(f), Field: "body", facts: f}
+	}
+	q.Body, q.release = body, release
+	return q, nil
+}
+
+// secret names what a request shows that is not stored, and says what to do.
+func (t *trip) secret(h http.Header, rawQuery string) (field, reason string) {
+	for name, v := range h {
+		if name != TokenHeader && veil.Secret(name) && !slices.Contains(t.who.Shown, name) && !t.renewed(name, v[0]) {
+			return name, "credentials are not stored, and without them the request would be refused later: send it without Prefer: respond-async, or have weir hold the credentials of the upstream (credentials, aws)"
+		}
+	}
+	query, err := url.ParseQuery(rawQuery)
+	if err != nil {
+		return "query", "cannot be read, so nobody knows whether there are credentials in it: " + err.Error()
+	}
+	for name := range query {
+		if veil.Secret(name) {
+			return name, "looks like a credential in the query; those are not stored: send it without Prefer: respond-async"
+		}
+	}
+	return "", ""
+}
+
+// The headers by which callers say how a request is delivered later. They are said to weir, and not sent on.
+const (
+	notBefore     = "Weir-Not-Before"
+	deliverBefore = "Weir-Deliver-Before"
+	orderKey      = "Weir-Order-Key"
+)
+
+// unsaid takes out of a request that is sent on what is said to weir of one that is delivered later.
+func unsaid(h http.Header) {
+	for _, name := range []string{notBefore, deliverBefore, orderKey} {
+		delete(h, name)
+	}
+}
+
+// longPast is how long ago Weir-Not-Before may be: what was meant for an instant may come late, and goes at once.
+const longPast = 24 * time.Hour
+
+// times reads when a request is to be sent, and says what cannot be meant.
+func times(h http.Header, q *delivery.Request, now time.Time) *delivery.FieldError {
+	for _, of := range []struct {
+		name  string
+		at    *time.Time
+		since time.Time
+		why   string
+	}{
+		{notBefore, &q.NotBefore, now.Add(-longPast), "was long ago, so it cannot be meant: leave it out to have the request sent at once"},
+		{deliverBefore, &q.Expires, now, "has passed: the request would never be sent"},
+	} {
+		values := h[of.name]
+		if len(values) == 0 {
+			continue
+		}
+		at, err := instant(values[0])
+		switch {
+		case len(values) > 1:
+			return &delivery.FieldError{Field: of.name, Reason: "stands in the request more than once"}
+		case err != nil:
+			return &delivery.FieldError{Field: of.name, Reason: "want an instant such as 2027-01-31T12:00:00Z"}
+		case !at.After(of.since):
+			return &delivery.FieldError{Field: of.name, Reason: at.UTC().Format(time.RFC3339) + " " + of.why}
+		}
+		*of.at = at
+	}
+	return nil
+}
+
+// instant reads one of RFC 3339 or of HTTP.
+func instant(v string) (time.Time, error) {
+	if at, err := time.Parse(time.RFC3339, v); err == nil {
+		return at, nil
+	}
+	return http.ParseTime(v)
+}

@@ -1,0 +1,98 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/seed1158cd35/weir/delivery"
+	"github.com/seed1158cd35/weir/internal/refuse"
+)
+
+// A NotAccepted is a request that was not stored. Nothing in it is secret.
+type NotAccepted struct {
+	Upstream    string
+	Correlation string // id of the call
+	ID          string // that the delivery would have; "" if it did not come so far
+	Why         string // one of NotWhys
+	Field       string // that is wrong; "" if it is none
+	Err         error  // of the queue
+
+	facts *refuse.Facts
+}
+
+// Why a request was not stored.
+const (
+	NotCredential = "credential"     // it shows one, which is not stored
+	NotCondition  = "condition"      // its condition would not be kept
+	NotRequest    = "request"        // something about it is wrong
+	NotToken      = "token"          // it would outlive its caller's token
+	NotDeclared   = "operation"      // it is of no operation that is declared
+	NotSpoken     = "dialect"        // what the upstream speaks has no such request
+	NotSmall      = "body_too_large" // its body is larger than what is kept
+	NotWhole      = "body"           // its body broke off
+	NotHeld       = "memory"         // there was no room for its body
+	NotFresh      = "key_reused"     // its key was used for another request
+	NotRoomy      = "full"           // there is no room to store it
+	NotCertain    = "uncertain"      // nobody knows whether it is stored
+	NotThere      = "queue"          // the queue does not answer
+)
+
+// NotWhys are all of them.
+var NotWhys = []string{NotCredential, NotCondition, NotRequest, NotToken, NotDeclared, NotSpoken, NotSmall, NotWhole, NotHeld, NotFresh, NotRoomy, NotCertain, NotThere}
+
+func (n *NotAccepted) write(w http.ResponseWriter) {
+	n.facts.RetryAfter(w.Header())
+	n.facts.Write(w)
+}
+
+// badField says what is wrong with a part of a request.
+func badField(why, field, reason string) *NotAccepted {
+	return &NotAccepted{Why: why, Field: field, facts: &refuse.Facts{Status: http.StatusBadRequest, Code: refuse.ValidationError, Message: field + ": " + reason,
+		Details: map[string]any{"field": field, "reason": reason}, Final: true}}
+}
+
+// whyOfBody is why a body was not taken.
+func whyOfBody(f *refuse.Facts) string {
+	switch f.Status {
+	case http.StatusRequestEntityTooLarge:
+		return NotSmall
+	case http.StatusServiceUnavailable:
+		return NotHeld
+	}
+	return NotWhole
+}
+
+// notStored says why the queue has not, or may not have, stored a request.
+func notStored(id string, err error) *NotAccepted {
+	var field *delivery.FieldError
+	switch {
+	case errors.As(err, &field):
+		n := badField(NotRequest, field.Field, field.Reason)
+		n.facts.Message = err.Error()
+		return n
+	case errors.Is(err, delivery.ErrBody):
+		return &NotAccepted{Why: NotSmall, Field: "body", facts: &refuse.Facts{Status: http.StatusRequestEntityTooLarge, Code: refuse.ValidationError, Final: true, Message: delivery.ErrBody.Error(), Details: map[string]any{"field": "body"}}}
+	case errors.Is(err, delivery.ErrKeyReused):
+		return &NotAccepted{Why: NotFresh, Field: "Idempotency-Key", facts: keyReused()}
+	}
+	n := &NotAccepted{Why: NotThere, Err: err}
+	message, why := "the request was not stored: ", "the deliveries' file does not answer"
+	if errors.Is(err, delivery.ErrUncertain) || errors.Is(err, context.DeadlineExceeded) {
+		n.Why, message = NotCertain, "whether the request was stored is not known; the same Idempotency-Key finds out: "
+	}
+	if errors.Is(err, delivery.ErrFull) {
+		n.Why, why = NotRoomy, "there is no room to store it"
+	}
+	n.facts = &refuse.Facts{Status: http.StatusServiceUnavailable, Code: refuse.ServiceUnavailable, Message: message + why, Details: map[string]any{"id": id}, Wait: time.Second}
+	return n
+}
+
+func keyReused() *refuse.Facts {
+	return &refuse.Facts{Status: http.StatusUnprocessableEntity, Code: "IDEMPOTENCY_KEY_REUSED", Message: "the Idempotency-Key was used for another request", Details: map[string]any{"field": "Idempotency-Key"}}
+}
+
+func refusal(w http.ResponseWriter, status int, code, message string, details map[string]any) {
+	(&refuse.Facts{Status: status, Code: code, Message: message, Details: details}).Write(w)
+}
