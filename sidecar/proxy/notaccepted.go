@@ -72,8 +72,6 @@ func notStored(id string, err error) *NotAccepted {
 		n := badField(NotRequest, field.Field, field.Reason)
 		n.facts.Message = err.Error()
 		return n
-	case errors.Is(err, delivery.ErrBody):
-		return &NotAccepted{Why: NotSmall, Field: "body", facts: &refuse.Facts{Status: http.StatusRequestEntityTooLarge, Code: refuse.ValidationError, Final: true, Message: delivery.ErrBody.Error(), Details: map[string]any{"field": "body"}}}
 	case errors.Is(err, delivery.ErrKeyReused):
 		return &NotAccepted{Why: NotFresh, Field: "Idempotency-Key", facts: keyReused()}
 	}
