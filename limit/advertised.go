@@ -204,8 +204,7 @@ func (r *Registry) has(key string, m *Limiter) bool {
 	if key == "" {
 		return r.single.Load() == m
 	}
-	known, ok := r.byKey.Load(key)
-	return ok && known == any(m)
+	return r.keys.get(key) == m
 }
 
 // renew puts a new limiter in the place of one whose rate cannot be changed so far. It
@@ -224,7 +223,7 @@ func (r *Registry) renew(now time.Duration, key string, old *Limiter, l Limit, g
 	if key == "" {
 		r.single.Store(m)
 	} else {
-		r.byKey.Store(key, m)
+		r.keys.find(key).limiter.Store(m) // see has
 	}
 	return true
 }

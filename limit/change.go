@@ -198,12 +198,17 @@ func (m *Limiter) close(now time.Duration) (heir *Limiter, owed int64) {
 // clone is another limiter that stands where this one stands, which nobody uses.
 func (m *Limiter) clone() *Limiter {
 	t := &Limiter{}
+	m.copyTo(t)
+	return t
+}
+
+// copyTo is clone into the zero Limiter.
+func (m *Limiter) copyTo(t *Limiter) {
 	if r := m.shaped(); r != nil {
 		t.grow().shape = r.clone()
 	}
 	t.line.Store(m.line.Load())
 	t.booked.Store(m.booked.Load())
-	return t
 }
 
 // empty empties a limiter that nobody uses yet.

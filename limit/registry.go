@@ -21,7 +21,7 @@ import (
 // by the store alone.
 type Registry struct {
 	limit  atomic.Pointer[Limit]
-	byKey  sync.Map                // string -> *Limiter
+	keys   table                   // what has a limiter of its own
 	single atomic.Pointer[Limiter] // the limiter of the key "", which needs no lookup
 	other  atomic.Pointer[Limiter] // nil unless keys share it
 	home   Home                    // nil unless other processes share the limit
@@ -31,9 +31,6 @@ type Registry struct {
 	mu    sync.Mutex
 	wall  func(time.Duration) time.Time // tells calendars the time
 	fresh *Limiter                      // what a new key begins as; nobody takes from it
-	keys  []string                      // every key in byKey
-
-	hand int // where the search for a full limiter goes on
 }
 
 // An Option changes how a registry is made. There is none for limits that a fleet shares: the
@@ -134,8 +131,8 @@ func (r *Registry) Get(now time.Duration, key string) *Limiter {
 	if key == "" {
 		return r.single.Load()
 	}
-	if m, ok := r.byKey.Load(key); ok {
-		return m.(*Limiter)
+	if m := r.keys.get(key); m != nil {
+		return m
 	}
 	return r.add(now, key)
 }
@@ -154,27 +151,28 @@ func (r *Registry) Own(now time.Duration, key string) (m *Limiter, own bool) {
 func (r *Registry) add(now time.Duration, key string) *Limiter {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if m, ok := r.byKey.Load(key); ok {
-		return m.(*Limiter)
+	if m := r.keys.get(key); m != nil {
+		return m
 	}
+	// Forgetting a drained limiter would refill it: when none is full, the registry grows.
 	most := r.limit.Load().keys()
-	r.sweep(now, most)
-	if len(r.keys)/stretch >= most {
+	r.keys.sweep(most, func(m *Limiter) bool { return m.retire(now) })
+	if r.keys.n/stretch >= most {
 		if r.home != nil {
 			return r.source.Passing(now, key)
 		}
 		return r.sharing()
 	}
-	var m *Limiter
+	k := newRow(key)
+	m := &k.own
 	if r.home != nil {
-		m = r.source.New(key)
-		r.source.Forget(key)
+		m = r.source.New(k.key)
+		r.source.Forget(k.key)
 	} else {
-		m = r.fresh.clone()
+		r.fresh.copyTo(m)
 		r.part(now, m)
 	}
-	r.byKey.Store(key, m)
-	r.keys = append(r.keys, key)
+	r.keys.add(k, m)
 	return m
 }
 
@@ -183,31 +181,11 @@ const (
 	stretch  = 4  // times MaxKeys, while none is full
 )
 
-// sweep forgets limiters that are full until there is room for another key. When
-// none is, the registry grows: forgetting a drained limiter would refill it.
-func (r *Registry) sweep(now time.Duration, most int) {
-	for range searched {
-		if len(r.keys) < most {
-			return
-		}
-		if r.hand++; r.hand >= len(r.keys) {
-			r.hand = 0
-		}
-		key := r.keys[r.hand]
-		if m, _ := r.byKey.Load(key); m.(*Limiter).retire(now) {
-			r.byKey.Delete(key)
-			last := len(r.keys) - 1
-			r.keys[r.hand], r.keys[last] = r.keys[last], ""
-			r.keys = r.keys[:last]
-		}
-	}
-}
-
 // Len is how many keys have a limiter of their own, the key "" apart.
 func (r *Registry) Len() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return len(r.keys)
+	return r.keys.n
 }
 
 // All is every key with its limiter: the key "" first, then Other if keys share it, then the rest in no
@@ -220,8 +198,38 @@ func (r *Registry) All() iter.Seq2[string, *Limiter] {
 		if m := r.other.Load(); m != nil && !yield(Other, m) {
 			return
 		}
-		r.byKey.Range(func(k, m any) bool { return yield(k.(string), m.(*Limiter)) })
+		r.ofKeys(yield)
 	}
+}
+
+// ofKeys are the keys with a limiter of their own. The lock is not held for longer than one bucket takes.
+func (r *Registry) ofKeys(yield func(string, *Limiter) bool) {
+	r.mu.Lock()
+	r.keys.reads++
+	of, all := r.keys.buckets.Load(), []*row(nil)
+	defer func() {
+		r.keys.reads--
+		r.mu.Unlock()
+	}()
+	for i := range of {
+		all = all[:0]
+		r.keys.each(i, of, func(k *row) { all = append(all, k) })
+		if len(all) > 0 && !r.unlocked(all, yield) {
+			return
+		}
+	}
+}
+
+// unlocked yields keys while the lock is not held.
+func (r *Registry) unlocked(all []*row, yield func(string, *Limiter) bool) bool {
+	r.mu.Unlock()
+	defer r.mu.Lock()
+	for _, k := range all {
+		if !yield(k.key, k.limiter.Load()) {
+			return false
+		}
+	}
+	return true
 }
 
 // Set changes the limit of every key. What was taken stays taken, and what a rate
@@ -253,12 +261,9 @@ func (r *Registry) Set(now time.Duration, l Limit) error {
 	c := newChange(now, l)
 	r.replace(c, &r.single)
 	r.replace(c, &r.other)
-	r.byKey.Range(func(k, m any) bool {
-		if m := m.(*Limiter); !m.set(c) {
-			r.byKey.Store(k, r.anew(now, m))
-		}
-		return true
-	})
+	for i := range r.keys.buckets.Load() {
+		r.keys.each(i, r.keys.buckets.Load(), func(k *row) { r.replace(c, &k.limiter) })
+	}
 	return nil
 }
 

@@ -398,7 +398,7 @@ func TestWhoFindsALimiterThatIsJustEvictedLooksAgain(t *testing.T) {
 	if !r.Get(0, "a").retire(0) {
 		t.Fatal("a limiter that nobody uses was not evicted")
 	}
-	evicted := time.AfterFunc(time.Millisecond, func() { r.byKey.Delete("a") })
+	evicted := time.AfterFunc(time.Millisecond, func() { r.forget("a") })
 	defer evicted.Stop()
 	var p Charges
 	p.Add(Charge{r, "a", 1})
