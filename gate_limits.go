@@ -75,7 +75,7 @@ func (w *walk) askBehind() step {
 // among all who ask, in its priority. By a fair policy calls wait in line, and the first of them asks.
 func (w *walk) lacks(v limit.Verdict) step {
 	left := w.left()
-	switch inTurn := left > 0 && w.by.fair; {
+	switch inTurn := left > 0 && (w.by.fair || mixed(&w.limits)); {
 	case !inTurn && w.limits.Asks(v, left):
 		return step{kind: stepStore}
 	case v.Wait > left:
@@ -86,6 +86,18 @@ func (w *walk) lacks(v limit.Verdict) step {
 		w.why = int32(v.Why)
 	}
 	return step{kind: stepLine}
+}
+
+// mixed reports whether a call is charged to limits of this process beside some that a fleet shares.
+func mixed(p *limit.Charges) bool {
+	own, shared := false, false
+	for i := range p.Len() {
+		c := p.Charge(i)
+		if c.Cost > 0 {
+			own, shared = own || !c.Registry.Shared(), shared || c.Registry.Shared()
+		}
+	}
+	return own && shared
 }
 
 // moves charges a call that waits to the limits in force, and asks them.

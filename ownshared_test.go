@@ -58,11 +58,10 @@ func TestOwnSharedLimitStandsInNobodysWay(t *testing.T) {
 	}
 }
 
-// Two limits are used though some calls want both, and these go, too. Where one of the limits is this process's own,
-// calls that want both hold some of it while they wait for the store.
+// Two limits are used though some calls want both, and these go, too.
 func TestTwoSharedLimitsAreUsed(t *testing.T) {
 	for name, local := range map[string]bool{"both shared": false, "one shared": true} {
-		least := map[bool]int64{false: 95, true: 60}[local] // in percent
+		const least = 95 // in percent
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				of := func(name string, operations ...string) limit.Limit {

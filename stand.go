@@ -73,7 +73,7 @@ func (w *walk) askStoreFirst(ctx context.Context) (step, error) {
 // another limit: then it goes back to its place in line.
 func (w *walk) fetchInTurn(ctx context.Context, s *stander) (d step, err error) {
 	at := -1
-	if s.fair { // few of its line ask at once, and the others wait for them
+	if s.few { // the others of its line wait for them
 		at = s.at
 	}
 	went := false // nor if the store's client panics
@@ -85,7 +85,7 @@ func (w *walk) fetchInTurn(ctx context.Context, s *stander) (d step, err error) 
 		return step{}, err
 	case opened:
 		d = w.roused()
-	case !v.OK && at >= 0 && v.Why != at && v.Lack == limit.LacksNothing && v.Wait <= s.call.Until-w.now:
+	case !v.OK && at >= 0 && v.Lack == limit.LacksNothing && v.Wait <= s.call.Until-w.now:
 		s.lacks(w.now, v) // it waits there, in nobody else's way
 	case !v.OK:
 		w.place, w.waiting = 1, 1

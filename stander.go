@@ -44,6 +44,7 @@ type stander struct {
 	limits  limit.Charges
 	guessed bool
 	fair    bool   // its flow and its priority count
+	few     bool   // few of its line ask the store at once
 	at      int    // the charge in whose line it stands
 	been    uint64 // the charges in whose lines it has been first
 
@@ -63,7 +64,8 @@ func (w *walk) newStander(c *Call) *stander {
 		concern: w.concern(), breaker: w.breaker, charged: w.charged, limits: w.limits, guessed: w.guessed, at: int(w.why),
 	}
 	s.call = line.Call{Asker: s, Until: max(w.now, w.until), Came: w.came}
-	if s.fair = w.by.fair; s.fair {
+	s.fair, s.few = w.by.fair, w.by.fair || mixed(&w.limits)
+	if s.fair {
 		s.call.Flow, s.call.Weight = boundedKey(cmp.Or(c.Flow, c.Keys[w.by.live.policy.Fair.By])), c.Weight
 		s.call.Priority = int(limit.High) - int(c.Priority)
 	}
@@ -133,7 +135,7 @@ func (s *stander) shared(i int) bool { return s.limits.Charge(i).Registry.Shared
 // room is how many of the line may ask the store at once.
 func (s *stander) room(now time.Duration, at int) int {
 	switch {
-	case !s.fair:
+	case !s.few:
 		return line.Most
 	case !s.shared(at):
 		return 1

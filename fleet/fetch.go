@@ -152,7 +152,7 @@ func (q *queue) prepare(now time.Duration) {
 	a, f := &q.ask, q.group.fleet
 	a.Group, a.ID, a.Lane, a.Again = q.group.name, f.nextID(), q.lane, false
 	q.first = f.sending(now)
-	first, alike := q.front()
+	first, alike := q.front(now)
 	q.calls, a.Copies = alike, int64(alike)
 	if q.solo = q.alone(now); q.solo {
 		a.Copies = 0
@@ -203,15 +203,16 @@ func (q *queue) wanted(i int) (n int64) {
 	return n
 }
 
-// front is what the first costs, and how many at the front cost the same.
-func (q *queue) front() (costs [mostShared]int64, alike int) {
+// front is what the first costs, and how many at the front cost the same and need leave nothing to calls of other queues.
+func (q *queue) front(now time.Duration) (costs [mostShared]int64, alike int) {
 	others := false
 	q.line.Each(func(a line.Asker) line.Kind {
 		w := a.(*waiter)
 		if alike == 0 {
 			costs = w.costs
 		}
-		if others = others || w.costs != costs || alike >= mostCopies; !others {
+		_, _, yields := w.yields(now)
+		if others = others || w.costs != costs || alike >= mostCopies || yields; !others {
 			alike++
 		}
 		return line.Wait

@@ -224,9 +224,10 @@ type Group struct {
 	lane     uint64 // of what is told without an ask
 	debtLane uint64
 
-	lone    atomic.Int64 // the instant after which calls are served without the store, if it does not answer before
-	failing atomic.Bool  // the latest exchange failed
-	warm    atomic.Bool  // the store has said with its latest answer that it knows what was used
+	came    atomic.Uint64 // calls that came to any of the queues
+	lone    atomic.Int64  // the instant after which calls are served without the store, if it does not answer before
+	failing atomic.Bool   // the latest exchange failed
+	warm    atomic.Bool   // the store has said with its latest answer that it knows what was used
 
 	// own guards what the process uses without the store, and how it stands: also what is so of each of its leases.
 	own      sync.Mutex

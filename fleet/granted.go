@@ -250,6 +250,9 @@ func (q *queue) short(now time.Duration) {
 func (q *queue) postpone(now, wait, space time.Duration, why int, cost int64) {
 	wait = max(wait, askAgain)
 	cheap := q.refuse(now, wait, why, cost)
+	if !cheap {
+		q.keeps(now, later(now, wait))
+	}
 	q.mu.Lock()
 	// A little later than told: all of the fleet was told the same. And not much
 	// later than now, as others may give something back.

@@ -49,6 +49,7 @@ type lease struct {
 	urgent atomic.Bool  // what is pending must be told without waiting for an ask
 	waits  atomic.Int32 // calls that wait for it, in whatever queue: those that come later leave to them what there is
 	gone   atomic.Bool  // its registry has forgotten it, and a call that has found it before looks again
+	keeps  atomic.Int64 // the instant from which something is kept for who waits, in nanoseconds of the clock; bucket.Never for none
 	step   atomic.Int64 // between the marks of its units, as the store said last; 0 before
 
 	// mu is the last lock but those of maps; see Group.
@@ -57,6 +58,7 @@ type lease struct {
 	pending []Settlement // to be told to the store with the next ask
 	came    int64        // units that were ever pending to come back
 	short   []shortage   // who asks as soon as so much has come back
+	kept    []kept       // for those who wait, one of each queue
 	demand  demand
 
 	begin beginning
@@ -95,6 +97,7 @@ var _ limit.Leased = (*lease)(nil)
 func newLease(s *source, key string) *lease {
 	p := &lease{group: s.group, source: s, key: key}
 	p.paused.Store(int64(unpaused))
+	p.keeps.Store(int64(bucket.Never))
 	return p
 }
 
@@ -113,6 +116,9 @@ func (p *lease) Take(now time.Duration, n int64) (limit.Turn, time.Duration, boo
 	}
 	if now < time.Duration(p.paused.Load()) {
 		return limit.Turn{}, time.Duration(p.paused.Load()) - now, false
+	}
+	if now >= time.Duration(p.keeps.Load()) { // the queue says in whose turn
+		return limit.Turn{}, 0, false
 	}
 	t, _, ok := p.fromBlocks(now, n)
 	if !ok && p.alone(now) && p.waits.Load() == 0 {

@@ -75,11 +75,14 @@ type waiter struct {
 	costs   [mostShared]int64
 	until   time.Duration // it cannot wait longer than to this instant
 	stands  int           // limit.Fetch's
+	holds   bool          // limit.Fetch's
 	turns   [mostShared]limit.Turn
 	by      expiry        // of the turns
 	given   time.Duration // when it got them
 	late    time.Duration // how late the driver woke, to look after all
 	verdict limit.Verdict // why it was refused
+	lapses  time.Duration // until when leases are kept for it at most; 0 before they are
+	idles   time.Duration // until when they are not kept for it again
 }
 
 // queue is the queue of the leases.
@@ -109,13 +112,13 @@ func (g *Group) newQueue(leases []*lease) *queue {
 }
 
 // wait waits until the store has granted the costs, or there is no hope of it before
-// until. If the verdict is yes, turns are filled in. Who wakes too late to use what
+// f.Until. If the verdict is yes, turns are filled in. Who wakes too late to use what
 // was granted gives it back and waits anew. late is how much later than its grant the caller
 // woke, at worst.
-func (q *queue) wait(ctx context.Context, now, until time.Duration, prio limit.Priority, stands int, costs []int64, turns []limit.Turn) (v limit.Verdict, late time.Duration, err error) {
-	for {
+func (q *queue) wait(ctx context.Context, f *limit.Fetch, costs []int64, turns []limit.Turn) (v limit.Verdict, late time.Duration, err error) {
+	for now := f.Now; ; {
 		var got given
-		v, got, err = q.stand(ctx, now, until, prio, stands, costs, turns)
+		v, got, err = q.stand(ctx, now, f, costs, turns)
 		now = q.group.fleet.clock.Now()
 		if err != nil || !v.OK {
 			return v, late, err
@@ -126,7 +129,7 @@ func (q *queue) wait(ctx context.Context, now, until time.Duration, prio limit.P
 		for i, p := range q.leases {
 			p.Back(now, turns[i], turns[i].Cost)
 		}
-		if now >= until {
+		if now >= f.Until {
 			return limit.Verdict{Wait: askAgain}, late, nil
 		}
 	}
@@ -142,12 +145,14 @@ type given struct {
 
 // stand stands in line once. The verdict is yes if the call got all that it lacks; got says by when it must go. An error is
 // the cause of ctx's end, and then nothing is held: who was granted something as ctx ended has a yes.
-func (q *queue) stand(ctx context.Context, now, until time.Duration, prio limit.Priority, stands int, costs []int64, turns []limit.Turn) (v limit.Verdict, got given, err error) {
+func (q *queue) stand(ctx context.Context, now time.Duration, f *limit.Fetch, costs []int64, turns []limit.Turn) (v limit.Verdict, got given, err error) {
 	w := q.newWaiter()
 	defer q.leaves(w)
-	w.until, w.stands = until, stands
+	w.until, w.stands, w.holds = f.Until, f.Stands, f.Holds
 	copy(w.costs[:], costs)
-	w.call = line.Call{Asker: w, Priority: int(limit.High - min(max(prio, limit.Low), limit.High)), Until: max(until, now+q.grace(now, costs))}
+	w.call = line.Call{
+		Asker: w, Priority: int(limit.High - min(max(f.Priority, limit.Low), limit.High)), Until: max(f.Until, now+q.grace(now, costs)), Came: f.Came,
+	}
 	if v, vain := q.knows(now, w); vain {
 		return v, got, nil
 	}
@@ -210,6 +215,9 @@ func (q *queue) newWaiter() *waiter {
 // leaves keeps a waiter that is in line no more, to be used again. Nobody else has it then: the line asks
 // nobody who has left.
 func (q *queue) leaves(w *waiter) {
+	if w.lapses > 0 {
+		q.frees(w)
+	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	*w = waiter{queue: q}
@@ -233,13 +241,16 @@ func (q *queue) knows(now time.Duration, w *waiter) (v limit.Verdict, vain bool)
 }
 
 // elsewhere reports whether the call stands in the line of another limit than that, and so is not to wait here for it. Where
-// its line is that of a limit of this process it does for what comes soon: it would lose its turn there each time.
+// it holds units of limits of this process it waits for what comes soon, whatever its line: it would take and lose them each time.
 func (w *waiter) elsewhere(why int, wait time.Duration) bool {
-	return w.stands > 0 && w.stands != why+1 && (w.stands <= len(w.queue.leases) || wait >= tooLong)
+	if w.holds || w.stands > len(w.queue.leases) {
+		return wait >= tooLong
+	}
+	return w.stands > 0 && w.stands != why+1
 }
 
-// tooLong is for how long at most a call waits for the store while others of its line wait for it.
-const tooLong = 250 * time.Millisecond
+// tooLong is for how long at most a call waits for the store while it holds what others wait for.
+const tooLong = 100 * time.Millisecond
 
 // tooLate is what a call is told that has waited in vain, or for which there was no room.
 func (q *queue) tooLate(w *waiter) limit.Verdict {
@@ -253,6 +264,9 @@ func (q *queue) tooLate(w *waiter) limit.Verdict {
 // has the driver look after all. The line is locked, and since is earlier than now by how late the driver woke.
 func (w *waiter) Ask(now, since time.Duration) line.Step {
 	w.late = max(w.late, now-since)
+	if why, to, ok := w.yields(now); ok {
+		return w.leave(now, why, to)
+	}
 	if !w.queue.fromLeases(now, w) {
 		return w.queue.step
 	}

@@ -23,8 +23,11 @@ func (g *Group) Fetch(ctx context.Context, f *limit.Fetch) (limit.Verdict, error
 			return limit.Verdict{Wait: passingKept, Cause: limit.Cause{Why: i, Lack: limit.LacksStore}}, nil
 		}
 	}
+	if f.Came == 0 {
+		f.Came = g.came.Add(1)
+	}
 	n := len(f.Wants)
-	v, late, err := g.queue(leases[:n]).wait(ctx, f.Now, f.Until, f.Priority, f.Stands, costs[:n], turns[:n])
+	v, late, err := g.queue(leases[:n]).wait(ctx, f, costs[:n], turns[:n])
 	f.Now, f.Late = g.fleet.clock.Now(), late
 	for i := range f.Wants {
 		f.Wants[i].Turn = turns[i]

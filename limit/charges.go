@@ -27,6 +27,7 @@ type Charges struct {
 	shares bool   // two of them are of one limit: keys may share its limiter
 
 	late time.Duration // how late it came for a turn, at worst
+	came uint64        // Fetch.Came of the latest Fetch; 0 before the first
 }
 
 // An entry is a charge and what is held of it.
@@ -61,7 +62,7 @@ func (p *Charges) AddAnother(c Charge) {
 }
 
 // Reset forgets the charges of a permit that holds nothing, for another call.
-func (p *Charges) Reset() { p.n, p.shares, p.late = 0, false, 0 }
+func (p *Charges) Reset() { p.n, p.shares, p.late, p.came = 0, false, 0, 0 }
 
 // Late is how much later than its turn the call woke; for several turns the most.
 func (p *Charges) Late() time.Duration { return p.late }
@@ -305,6 +306,16 @@ func (p *Charges) dropLocal(now time.Duration) {
 			e.drop(now)
 		}
 	}
+}
+
+// holdsLocal reports whether anything is held of limits that are this process's own.
+func (p *Charges) holdsLocal() bool {
+	for i := range p.n {
+		if e := p.at(i); e.Registry.home == nil && e.held && e.Cost > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // find looks the limiter of a key up: it may have been evicted, or another may have taken its place.

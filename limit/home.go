@@ -112,6 +112,13 @@ type Fetch struct {
 	// Stands is the want in whose line the call stands, counted from 1, and 0 if it stands in none. A call that stands in
 	// line gets a no as soon as another of its wants is what it has to wait for: others of its line need not wait for that.
 	Stands int
+	// Holds says that the call holds units of limits of this process while it waits: it gets a no where it would wait for long,
+	// so that they are not held for nothing.
+	Holds bool
+
+	// Came says in which order calls came: 0 for one that asks for the first time, for which Home.Fetch sets it. A call that asks
+	// again has its place by it.
+	Came uint64
 
 	Late time.Duration // how much later than its grant the call woke, at worst; Home.Fetch sets it
 
@@ -145,12 +152,13 @@ func (p *Charges) FetchInLine(ctx context.Context, now, until time.Duration, pri
 	if home == nil {
 		return Verdict{OK: true}, nil
 	}
-	f.Now, f.Until, f.Priority, f.Late, f.Stands = now, until, prio, 0, 0
+	f.Now, f.Until, f.Priority, f.Late, f.Stands, f.Holds, f.Came = now, until, prio, 0, 0, false, p.came
 	if at >= 0 {
+		f.Holds = p.holdsLocal()
 		f.Stands = cmp.Or(slices.Index(f.charges, at)+1, len(f.charges)+1)
 	}
 	v, err := home.Fetch(ctx, f)
-	p.late = max(p.late, f.Late)
+	p.late, p.came = max(p.late, f.Late), f.Came
 	if err != nil || !v.OK {
 		v.Why = f.charges[min(v.Why, len(f.charges)-1)]
 		p.Drop(f.Now)
