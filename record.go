@@ -157,6 +157,14 @@ func (r *Record) detail(p *Permit, now time.Duration) {
 // Subject says whose record it is.
 func (r *Record) Subject() Subject { return subject(r.plan.live.u, r.plan, r.ID, r.Keys) }
 
+// Waited is how long the call waited for its turn, in the attempts that are kept.
+func (r *Record) Waited() (all time.Duration) {
+	for i := range r.tries {
+		all += long(r.tries[i].waited)
+	}
+	return all
+}
+
 // Attempts are the attempts of the call, in order; the first and the last three, if there were more than six.
 func (r *Record) Attempts() []Tried {
 	all := make([]Tried, 0, min(int(r.N), len(r.tries)))

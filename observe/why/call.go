@@ -1,0 +1,102 @@
+package why
+
+import (
+	"time"
+
+	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/observe"
+)
+
+// A Call is what is kept of one call. Times are in milliseconds. It does not change any more.
+type Call struct {
+	ID        string    `json:"id"`
+	Upstream  string    `json:"upstream"`
+	Operation string    `json:"operation,omitempty"`
+	Key       string    `json:"key,omitempty"` // "tenant=acme,user=7"
+	Kind      Kind      `json:"kind"`
+	At        time.Time `json:"at"` // when it ended
+	TookMS    float64   `json:"took_ms"`
+	Class     string    `json:"class"`            // of the last attempt
+	Reason    string    `json:"reason,omitempty"` // why it was refused
+	Why       string    `json:"why,omitempty"`    // the same in words, or why there was no other attempt
+	HeldBack  int       `json:"held_back,omitempty"`
+
+	Attempts []Attempt `json:"attempts,omitempty"`
+	Limits   []Limit   `json:"limits,omitempty"`
+	Change   []Change  `json:"change,omitempty"` // what to change if that was not wanted
+}
+
+// An Attempt is one attempt of a Call.
+type Attempt struct {
+	N        int     `json:"n"`
+	RestedMS float64 `json:"rested_ms,omitempty"` // since the one before
+	WaitedMS float64 `json:"waited_ms,omitempty"` // for its turn
+	Limit    string  `json:"limit,omitempty"`     // that made it wait, or refused it
+	Reason   string  `json:"reason,omitempty"`    // why it was not made
+	TookMS   float64 `json:"took_ms,omitempty"`
+	Class    string  `json:"class,omitempty"` // how it ended; none if it was not made
+	Code     string  `json:"code,omitempty"`
+	HintMS   float64 `json:"hint_ms,omitempty"` // how long the answer, or the limit, said to stay away
+}
+
+// A Limit is a limit that the call was charged to, as it was when the call ended.
+type Limit struct {
+	Name     string  `json:"name"`
+	Key      string  `json:"key,omitempty"`
+	Rule     string  `json:"rule"` // "3000/s burst 300"
+	Unit     string  `json:"unit"`
+	Cost     int64   `json:"cost"`
+	Left     int64   `json:"left"`
+	Full     int64   `json:"full"`
+	PausedMS float64 `json:"paused_ms,omitempty"`
+	Refused  bool    `json:"refused,omitempty"` // it is the one that said no
+	At       string  `json:"at,omitempty"`      // where the configuration has it
+}
+
+// callOf is what there is to keep of a record that is told in full.
+func callOf(r *weir.Record, kind Kind, now time.Time, where func(upstream, field string) string) *Call {
+	about := r.Subject()
+	c := &Call{
+		ID: r.ID, Upstream: about.Upstream, Operation: about.Operation, Key: observe.Redact(about.Key, longestKey), Kind: kind, At: now,
+		TookMS: milli(r.Took), Class: r.Class.String(), HeldBack: int(r.Held),
+	}
+	for _, a := range r.Attempts() {
+		to := Attempt{
+			N: a.N, RestedMS: milli(a.Rested), WaitedMS: milli(a.Waited), Limit: a.Limit, Reason: string(a.Reason),
+			TookMS: milli(a.Took), Code: observe.Redact(a.Code, longestKey), HintMS: milli(a.Hint),
+		}
+		if a.Reason == "" {
+			to.Class = a.Class.String()
+		}
+		c.Attempts = append(c.Attempts, to)
+	}
+	refusal, _ := r.Why.(*weir.Refusal)
+	for i := range r.Levels {
+		l := &r.Levels[i]
+		c.Limits = append(c.Limits, Limit{
+			Name: l.Rule.Name, Key: observe.Redact(l.Key, longestKey), Rule: l.Rule.String(), Unit: l.Rule.UnitName(), Cost: l.Cost,
+			Left: l.Level.Left, Full: l.Level.Full, PausedMS: milli(l.Level.Paused), At: where(c.Upstream, "limits."+l.Rule.Name),
+			Refused: refusal != nil && refusal.Limit == l.Rule.Name && refusal.Key == l.Key,
+		})
+	}
+	switch {
+	case refusal != nil:
+		c.Reason, c.Why = string(refusal.Reason), reasonOf(refusal)
+		c.Change = changes(c.Upstream, refusal, where)
+	case r.Why != nil:
+		c.Why = observe.Error(r.Why)
+		c.Change = afterFailure(c.Upstream, r, where)
+	}
+	return c
+}
+
+// longestKey is how much is kept of a key, or of an upstream's code.
+const longestKey = 256
+
+// milli is a duration in milliseconds; -1 for one without end.
+func milli(d time.Duration) float64 {
+	if d > 1000*24*time.Hour {
+		return -1
+	}
+	return float64(d.Microseconds()) / 1000
+}

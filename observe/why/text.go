@@ -1,0 +1,148 @@
+package why
+
+import (
+	"fmt"
+	"strings"
+	"text/tabwriter"
+	"time"
+)
+
+// Text is the call as people read it: what became of it, each attempt, the limits as they were, and what to
+// change.
+func (c *Call) Text() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s  %s\n", c.ID, c.headline())
+	fmt.Fprintf(&b, "  at %s, after %s\n", c.At.UTC().Format("2006-01-02T15:04:05.000Z"), span(c.TookMS))
+	if c.Key != "" {
+		fmt.Fprintf(&b, "  for %s\n", c.Key)
+	}
+	if c.Why != "" {
+		fmt.Fprintf(&b, "  because %s\n", c.Why)
+	}
+	c.attempts(&b)
+	c.limits(&b)
+	if len(c.Change) > 0 {
+		b.WriteString("\n  If that was not wanted:\n")
+	}
+	for _, x := range c.Change {
+		at := x.Field
+		if x.At != "" {
+			at += " (" + x.At + ")"
+		}
+		if at != "" {
+			at += ": "
+		}
+		fmt.Fprintf(&b, "  - %s%s\n", at, x.Say)
+	}
+	return b.String()
+}
+
+func (c *Call) headline() string {
+	what := strings.TrimSpace(c.Upstream + " " + c.Operation)
+	switch {
+	case c.Kind == Refused && c.made() > 0:
+		return fmt.Sprintf("%s: %s after %d attempts, and then refused: %s", what, c.Class, c.made(), c.Reason)
+	case c.Kind == Refused:
+		return fmt.Sprintf("%s: refused by weir: %s", what, c.Reason)
+	case c.Kind == Failed:
+		return fmt.Sprintf("%s: %s after %d attempts", what, c.Class, c.made())
+	}
+	return fmt.Sprintf("%s: %s", what, c.Class)
+}
+
+// made is how many attempts reached the upstream, or could have.
+func (c *Call) made() (n int) {
+	for _, a := range c.Attempts {
+		if n = a.N; a.Reason != "" {
+			n--
+		}
+	}
+	return n
+}
+
+func (c *Call) attempts(b *strings.Builder) {
+	if len(c.Attempts) == 0 {
+		return
+	}
+	b.WriteString("\n")
+	w := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
+	for _, a := range c.Attempts {
+		fmt.Fprintf(w, "  attempt %d\t%s\t%s\n", a.N, a.before(), a.end())
+	}
+	_ = w.Flush() // a Builder takes everything
+	if c.HeldBack > 0 {
+		fmt.Fprintf(b, "  %d more were not made, as nothing succeeded\n", c.HeldBack)
+	}
+}
+
+func (a *Attempt) before() string {
+	var parts []string
+	if a.RestedMS > 0 {
+		parts = append(parts, span(a.RestedMS)+" after the one before")
+	}
+	if a.WaitedMS > 0 {
+		parts = append(parts, "waited "+span(a.WaitedMS)+" for its turn"+of(a.Limit))
+	}
+	if len(parts) == 0 {
+		return "at once"
+	}
+	return strings.Join(parts, ", ")
+}
+
+func (a *Attempt) end() string {
+	var s string
+	if a.Reason != "" {
+		s = "not made: " + a.Reason + of(a.Limit)
+	} else if s = a.Class; a.Code != "" {
+		s += " (" + a.Code + ")"
+	}
+	if a.TookMS > 0 {
+		s += " in " + span(a.TookMS)
+	}
+	if a.HintMS > 0 {
+		s += ", told to stay away for " + span(a.HintMS)
+	}
+	return s
+}
+
+func of(limit string) string {
+	if limit == "" {
+		return ""
+	}
+	return " of limit " + limit
+}
+
+func (c *Call) limits(b *strings.Builder) {
+	if len(c.Limits) == 0 {
+		return
+	}
+	b.WriteString("\n")
+	w := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
+	for _, l := range c.Limits {
+		mark, name := " ", l.Name
+		if l.Refused {
+			mark = "*"
+		}
+		if l.Key != "" {
+			name += " of " + l.Key
+		}
+		paused := ""
+		if l.PausedMS != 0 {
+			paused = ", paused for " + span(l.PausedMS)
+		}
+		fmt.Fprintf(w, "%s limit %s\t%s\tcost %d, left %d of %d %s%s\t%s\n", mark, name, l.Rule, l.Cost, l.Left, l.Full, l.Unit, paused, l.At)
+	}
+	_ = w.Flush()
+}
+
+// span is so many milliseconds in words.
+func span(ms float64) string {
+	if ms < 0 {
+		return "without end"
+	}
+	d := time.Duration(ms * float64(time.Millisecond))
+	if d >= time.Second {
+		d = d.Round(time.Millisecond)
+	}
+	return d.String()
+}

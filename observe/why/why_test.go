@@ -1,0 +1,214 @@
+package why_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/breaker"
+	"github.com/seed1158cd35/weir/internal/test/calls"
+	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/limit/bucket"
+	"github.com/seed1158cd35/weir/limit/pause"
+	"github.com/seed1158cd35/weir/observe/why"
+	"github.com/seed1158cd35/weir/outcome"
+	"github.com/seed1158cd35/weir/retry"
+)
+
+var (
+	background = context.Background()
+	failed     = &calls.Bad{O: outcome.Outcome{Class: outcome.Failed, Code: "broken"}}
+	throttled  = &calls.Bad{O: outcome.Outcome{Class: outcome.Throttled, Code: "SlowDown", Undone: true, Hint: outcome.Hint{Said: true, After: 3 * time.Second}}}
+	quotaSpent = &calls.Bad{O: outcome.Outcome{Class: outcome.Throttled, Code: "quota", Undone: true, Hint: outcome.Hint{Said: true, After: time.Hour, Quota: true}}}
+)
+
+// where has every field at a line that is named like it.
+func where(upstream, field string) string { return "weir.yaml:" + upstream + "." + field }
+
+// call makes one with an ID, and brings its error.
+func call(u *weir.Upstream, id string, err error) error {
+	_, got := weir.Do(background, u, weir.Call{ID: id, Keys: map[string]string{"tenant": "acme"}}, func(context.Context) (int, error) { return 0, err })
+	return got
+}
+
+// cases are calls that did not go as their callers wished, each with what has to be told of it.
+var cases = []struct {
+	name   string
+	policy func(*weir.Policy)
+	act    func(t *testing.T, u *weir.Upstream) // ends with a call of the ID "it"
+	kind   why.Kind
+	want   []string
+}{
+	{"a rate", func(p *weir.Policy) { p.Limits, p.MaxWait = []limit.Limit{calls.Rate("put", 1, 10*time.Second, 1)}, -1 },
+		func(_ *testing.T, u *weir.Upstream) { _, _ = call(u, "first", nil), call(u, "it", nil) },
+		why.Refused, []string{"refused by weir: rate_limited", "* limit put", "cost 1, left 0 of 1 requests", "weir.yaml:api.limits.put", "raise its rate", "max_wait (weir.yaml:api.max_wait)"}},
+	{"a rate of a key", func(p *weir.Policy) {
+		p.Limits, p.MaxWait = []limit.Limit{calls.Scoped(calls.Rate("each", 1, 10*time.Second, 1), "tenant")}, -1
+	},
+		func(_ *testing.T, u *weir.Upstream) { _, _ = call(u, "first", nil), call(u, "it", nil) },
+		why.Refused, []string{"for tenant=acme", "limit each of acme", "each key has this rate of its own"}},
+	{"too dear", func(p *weir.Policy) { p.Limits = []limit.Limit{calls.Rate("put", 1, 10*time.Second, 1)} },
+		func(_ *testing.T, u *weir.Upstream) {
+			_, _ = u.Acquire(background, weir.Call{ID: "it", Cost: map[string]int64{"requests": 2}})
+		},
+		why.Refused, []string{"cost 2, left 1 of 1", "costs more than the limit ever holds (1)"}},
+	{"a quota of the calendar", func(p *weir.Policy) {
+		p.Limits = []limit.Limit{{Name: "daily", Shape: limit.Fixed, Rate: bucket.Rate{Amount: 1}, Every: bucket.Day}}
+	},
+		func(_ *testing.T, u *weir.Upstream) { _, _ = call(u, "first", nil), call(u, "it", nil) },
+		why.Refused, []string{"quota_exhausted", "the amount is used up and there again at 2000-01-02T00:00:00Z", "weir.yaml:api.limits.daily"}},
+	{"an open breaker", func(p *weir.Policy) { p.Breaker = breaker.Config{Failures: 1}; p.Retry.Attempts = 1 },
+		func(_ *testing.T, u *weir.Upstream) { _, _ = call(u, "first", failed), call(u, "it", nil) },
+		why.Refused, []string{"circuit_open", "most calls failed of late", "breaker (weir.yaml:api.breaker)"}},
+	{"a pause by hint", func(p *weir.Policy) {
+		p.Limits, p.Retry.Attempts, p.MaxWait = []limit.Limit{calls.Rate("put", 100, time.Second, 100)}, 1, -1
+	},
+		func(_ *testing.T, u *weir.Upstream) { _, _ = call(u, "first", throttled), call(u, "it", nil) },
+		why.Refused, []string{"paused", "paused for 3s", "it is believed up to max_pause"}},
+	{"a pause by hand", func(p *weir.Policy) { p.MaxWait = -1 },
+		func(t *testing.T, u *weir.Upstream) {
+			if err := u.Pause(pause.All(), time.Minute, true); err != nil {
+				t.Fatal(err)
+			}
+			_ = call(u, "it", nil)
+		},
+		why.Refused, []string{"by hand", "a person has paused it"}},
+	{"in flight", func(p *weir.Policy) { p.Concurrency, p.MaxWait = calls.Bounded(1).Concurrency, -1 },
+		func(t *testing.T, u *weir.Upstream) {
+			p, err := u.Acquire(background, weir.Call{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = call(u, "it", nil)
+			p.Report(outcome.Outcome{Class: outcome.OK})
+		},
+		why.Refused, []string{"concurrency_limited", "the bound is 1 in flight", "weir.yaml:api.concurrency"}},
+	{"a drain", func(p *weir.Policy) {
+		p.Limits = []limit.Limit{calls.Rate("put", 1, 10*time.Second, 1)}
+		p.MaxWait = time.Minute
+	},
+		func(_ *testing.T, u *weir.Upstream) { _ = call(u, "first", nil); u.Drain(); _ = call(u, "it", nil) },
+		why.Refused, []string{"shutting_down", "this weir was about to end"}},
+	{"attempts spent", func(p *weir.Policy) { p.Retry.Attempts = 2 },
+		func(_ *testing.T, u *weir.Upstream) {
+			_, _ = weir.Do(background, u, weir.Call{ID: "it", Safe: true}, func(context.Context) (int, error) { return 0, failed })
+		},
+		why.Failed, []string{"failed after 2 attempts", "attempt 2  100ms after the one before  failed (broken)", "retry (weir.yaml:api.retry): all attempts are spent"}},
+	{"unsafe", nil, func(_ *testing.T, u *weir.Upstream) { _ = call(u, "it", failed) },
+		why.Failed, []string{"failed after 1 attempts", "give it an Idempotency-Key"}},
+	{"a hint that is too long", nil,
+		func(_ *testing.T, u *weir.Upstream) { _ = call(u, "it", quotaSpent) },
+		why.Failed, []string{"throttled (quota), told to stay away for 1h0m0s"}},
+	{"no budget", func(p *weir.Policy) { p.Budget = retry.BudgetConfig{Share: 0.001, Floor: 0.001} },
+		func(_ *testing.T, u *weir.Upstream) {
+			for _, id := range []string{"a", "b", "c", "it"} {
+				_, _ = weir.Do(background, u, weir.Call{ID: id, Safe: true}, func(context.Context) (int, error) { return 0, failed })
+			}
+		},
+		why.Failed, []string{"budget (weir.yaml:api.budget)"}},
+	{"a wait", func(p *weir.Policy) {
+		p.Limits = []limit.Limit{calls.Rate("put", 1, time.Second, 1)}
+		p.MaxWait = time.Minute
+	},
+		func(_ *testing.T, u *weir.Upstream) { _, _ = call(u, "first", nil), call(u, "it", nil) },
+		why.Waited, []string{"api default: ok", "waited 1s for its turn of limit put"}},
+}
+
+func TestWhy(t *testing.T) {
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := calls.Steady()
+				if c.policy != nil {
+					c.policy(&p)
+				}
+				k := why.New(why.Options{Where: where})
+				c.act(t, calls.Open(t, p, weir.Options{Events: k.Events()}))
+				found := k.Find("it")
+				if len(found) != 1 || found[0].Kind != c.kind {
+					t.Fatalf("kept %v, want one %s", found, c.kind)
+				}
+				text := found[0].Text()
+				for _, want := range c.want {
+					if !strings.Contains(text, want) {
+						t.Errorf("%q is missing in:\n%s", want, text)
+					}
+				}
+			})
+		})
+	}
+}
+
+// TestWhatIsKeptIsBounded: in number, and in each second; the oldest go, and are not found any more.
+func TestWhatIsKeptIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := why.New(why.Options{Most: 20, EachSecond: 7})
+		p := calls.Steady()
+		p.Breaker, p.Budget = breaker.Config{Off: true}, retry.BudgetConfig{Off: true}
+		p.Limits, p.MaxWait = []limit.Limit{calls.Rate("put", 1, time.Hour, 1)}, -1
+		u := calls.Open(t, p, weir.Options{Events: k.Events()})
+		_ = call(u, "", nil)
+		for second := range 10 {
+			for i := range 50 {
+				_ = call(u, fmt.Sprint(second, ".", i), nil)
+			}
+			time.Sleep(time.Second)
+		}
+		kept := 0
+		for second := range 10 {
+			for i := range 50 {
+				n := len(k.Find(fmt.Sprint(second, ".", i)))
+				if kept += n; n > 0 && (i >= 7 || second < 7) {
+					t.Errorf("call %d of second %d is kept", i, second)
+				}
+			}
+		}
+		if kept != 20 {
+			t.Errorf("%d are kept, want 20", kept)
+		}
+	})
+}
+
+// TestManyCallsAreKeptAtOnce is for the race detector, with one ID for calls of several upstreams.
+func TestManyCallsAreKeptAtOnce(t *testing.T) {
+	k := why.New(why.Options{Most: 8})
+	u := calls.Open(t, calls.Steady(), weir.Options{Events: k.Events()})
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for i := range 100 {
+				_ = call(u, fmt.Sprint(i%5), failed)
+				for _, c := range k.Find(fmt.Sprint(i % 3)) {
+					_ = c.Text()
+				}
+			}
+		})
+	}
+	wg.Wait()
+	all := 0
+	for i := range 5 {
+		all += len(k.Find(fmt.Sprint(i)))
+	}
+	if all > 4*8 {
+		t.Errorf("%d are found, of 8 a kind", all)
+	}
+}
+
+// TestSecretsAreNotKept of an upstream's code.
+func TestSecretsAreNotKept(t *testing.T) {
+	k := why.New(why.Options{})
+	u := calls.Open(t, calls.Steady(), weir.Options{Events: k.Events()})
+	_ = call(u, "it", &calls.Bad{O: outcome.Outcome{Class: outcome.Failed, Code: "https://u:geheim@host/?token=geheim"}})
+	_ = call(u, "it", errors.New("Authorization: Bearer geheimgeheim"))
+	for _, c := range k.Find("it") {
+		if strings.Contains(c.Text(), "geheim") {
+			t.Errorf("kept a secret:\n%s", c.Text())
+		}
+	}
+}
