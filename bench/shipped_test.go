@@ -22,6 +22,7 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 	"github.com/seed1158cd35/weir/observe/logs"
 	weirprom "github.com/seed1158cd35/weir/observe/prometheus"
+	"github.com/seed1158cd35/weir/observe/why"
 )
 
 // plenty is a limit that lets everything go, and never what lets one call go.
@@ -31,11 +32,11 @@ func never() limit.Limit {
 	return limit.Limit{Name: "bench", Rate: bucket.Rate{Amount: 1, Per: 1000 * time.Hour}}
 }
 
-// everythingOn has Prometheus with native buckets, and logs, as weir serve has.
+// everythingOn has Prometheus with native buckets, logs, and what is kept of calls, as weir serve has.
 func everythingOn(limits ...limit.Limit) *weir.Upstream {
 	m := weirprom.New(prometheus.NewRegistry())
 	log := slog.New(slog.NewJSONHandler(io.Discard, nil))
-	u := upstreamOf(weir.Options{Events: weir.Tee(m.Events(), logs.Options{EachSecond: 10}.Events(log))}, limits...)
+	u := upstreamOf(weir.Options{Events: weir.Tee(m.Events(), logs.Options{EachSecond: 10}.Events(log), why.New(why.Options{}).Events())}, limits...)
 	m.Watch(u)
 	return u
 }

@@ -27,7 +27,7 @@ func runPause(ctx context.Context, w world, do string) error {
 	if do == "pause" {
 		cli.Duration(f, length, "for", "how `long`, such as 5m; without it until weir resume")
 	}
-	upstream, err := w.named(f)
+	upstream, err := w.named(f, "name the upstream")
 	if err != nil {
 		return err
 	}
@@ -71,12 +71,12 @@ func (w world) tellPauses(do string, body []byte) error {
 }
 
 // named parses flags that stand before or after the name of an upstream.
-func (w world) named(f *flag.FlagSet) (name string, err error) {
+func (w world) named(f *flag.FlagSet, what string) (name string, err error) {
 	if err := w.parse(f, len(w.args)); err != nil {
 		return "", err
 	}
 	if f.NArg() == 0 {
-		fmt.Fprintf(w.err, "%s: name the upstream\n", f.Name())
+		fmt.Fprintf(w.err, "%s: %s\n", f.Name(), what)
 		f.Usage()
 		return "", cli.ErrUsage
 	}

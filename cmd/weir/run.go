@@ -23,6 +23,7 @@ const usage = `weir keeps programs inside the limits of the APIs they call.
   weir check weir.yaml           say everything that is wrong with a file
   weir check -connect weir.yaml  and try the store, the upstreams and all else that it names
   weir status                    what a running weir is doing
+  weir why ID                    what became of a call, and what to change
   weir pause UPSTREAM            stop its calls, or those of a limit, key, pool or operation
   weir resume UPSTREAM           lift its pauses, whoever asked for them
   weir dead list | show | redrive | drop   what could not be delivered, and what becomes of it
@@ -50,6 +51,8 @@ func run(ctx context.Context, w world) error {
 		return runPause(ctx, w, name)
 	case "dead":
 		return runDead(ctx, w)
+	case "why":
+		return explain(ctx, w)
 	case "store":
 		return runStore(ctx, w)
 	case "static":

@@ -66,7 +66,12 @@ func (c *Call) attempts(b *strings.Builder) {
 	}
 	b.WriteString("\n")
 	w := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
+	before := 0
 	for _, a := range c.Attempts {
+		if a.N > before+1 {
+			fmt.Fprintf(w, "  %d others\t\t\n", a.N-before-1)
+		}
+		before = a.N
 		fmt.Fprintf(w, "  attempt %d\t%s\t%s\n", a.N, a.before(), a.end())
 	}
 	_ = w.Flush() // a Builder takes everything
@@ -141,8 +146,11 @@ func span(ms float64) string {
 		return "without end"
 	}
 	d := time.Duration(ms * float64(time.Millisecond))
-	if d >= time.Second {
+	switch {
+	case d >= time.Second:
 		d = d.Round(time.Millisecond)
+	case d >= time.Millisecond:
+		d = d.Round(10 * time.Microsecond)
 	}
 	return d.String()
 }

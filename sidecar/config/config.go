@@ -47,6 +47,9 @@ type File struct {
 	Store       *Store                       // nil means that limits are this process's own
 	Deliveries  *Deliveries                  // nil means that nothing is delivered later
 	Decide      *Decide                      // nil means that nothing is decided for others
+
+	// Places says of every upstream where each of its fields stands: "limits.put" at "weir.yaml:12", or at "preset s3 (weir.yaml:7)".
+	Places map[string]map[string]string
 }
 
 // TLS names the files of a certificate. Paths in the configuration are relative

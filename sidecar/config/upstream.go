@@ -26,6 +26,7 @@ type site struct {
 	jobs    *Jobs             // nil unless its jobs are bounded
 	llm     *LLM              // nil unless it is a language model
 	learns  bool              // the file says nothing of concurrency, and it may be learnt
+	at      map[string]string // where its fields stand
 }
 
 // place is where a route stands; key is where the upstream does.
@@ -97,6 +98,12 @@ func readUpstreams(d *decoder, n *node, f *document) {
 		u := d.readUpstream(e.Name, e.Value)
 		f.Upstreams = append(f.Upstreams, u.Upstream)
 		f.learns = append(f.learns, u.learns)
+		if u.at != nil {
+			if f.Places == nil {
+				f.Places = make(map[string]map[string]string)
+			}
+			f.Places[u.Name] = u.at
+		}
 		if u.jobs != nil {
 			if f.Jobs == nil {
 				f.Jobs = make(map[string]Jobs)
@@ -137,7 +144,7 @@ func (d *decoder) readUpstream(name string, n *node) *site {
 		return u
 	}
 	n = d.overlay(n, d.tiers[name])
-	u.retries = n.Get("retry")
+	u.retries, u.at = n.Get("retry"), placesOf(n)
 	object(d, n, upstreamFields, u)
 	if u.sends != nil && (u.aws != nil || u.llm != nil) {
 		d.Bad(n.Get("credentials"), "remove it", "with aws weir signs requests itself, and with llm it has key_env")

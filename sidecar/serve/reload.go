@@ -56,6 +56,7 @@ func (s *Server) reload() {
 	s.tells.recheck(s.names(), s.upstreams())
 	s.connLimits.set(next)
 	s.file = next
+	s.kept.file.Store(next)
 	s.level.Set(next.Log)
 	s.watch()
 	s.log.Info("reloaded", "upstreams", len(next.Upstreams))

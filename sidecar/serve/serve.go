@@ -56,6 +56,7 @@ type Server struct {
 	access     access
 	models     models
 	tells      escalation
+	kept       *keptCalls
 
 	deliveries *deliveries // nil if nothing is delivered later
 }
@@ -118,7 +119,8 @@ func (s *Server) prepare() (err error) {
 	if s.tells, err = newEscalation(file, o.Env, s.log); err != nil {
 		return err
 	}
-	events := s.tells.events(s.metrics.Events(), logs.Options{EachSecond: file.LogEach}.Events(s.log))
+	s.kept = newKeptCalls(file)
+	events := s.tells.events(s.metrics.Events(), logs.Options{EachSecond: file.LogEach}.Events(s.log), s.kept.Events())
 	if err = s.join(events, registry); err != nil {
 		return err
 	}
@@ -130,7 +132,7 @@ func (s *Server) prepare() (err error) {
 		Version: o.Version, Started: time.Now(), Upstreams: s.upstreams, Called: s.proxy.Upstreams,
 		Hosts: s.access.hosts, Auth: s.access.admin.Load, AuthAll: file.AdminAll, Name: s.veil.Named, Refused: func(why string) { s.turnedAway.Refused("admin", why) },
 		Models: s.models.look, Troubles: s.troubled, Metrics: promhttp.HandlerFor(registry, promhttp.HandlerOpts{}),
-		Deliveries: s.deliveries.operators(),
+		Deliveries: s.deliveries.operators(), Why: s.kept.Find,
 	}
 	if s.fleet != nil {
 		kind := file.Store.Kind()

@@ -44,7 +44,7 @@ func ModelOf(tiers *cascade.Cascade, kept *cache.Cache) *Model {
 	if tiers != nil {
 		for _, v := range tiers.View() {
 			m.Tiers = append(m.Tiers, Tier{
-				Name: v.Tier, Confidence: v.Confidence, State: v.Phase.String(), Why: why(v.Why), ForMS: v.For.Milliseconds(), TakesMS: v.Takes.Milliseconds(),
+				Name: v.Tier, Confidence: v.Confidence, State: v.Phase.String(), Why: causeOf(v.Why), ForMS: v.For.Milliseconds(), TakesMS: v.Takes.Milliseconds(),
 				Answered: v.Answered, Failed: v.Failed, Skipped: v.Skipped,
 			})
 		}
@@ -68,8 +68,8 @@ func (m *Model) print(w io.Writer) {
 	}
 }
 
-// why is the cause of a breaker's phase; "" of one that has always been in it.
-func why(c breaker.Cause) string {
+// causeOf is the cause of a breaker's phase; "" of one that has always been in it.
+func causeOf(c breaker.Cause) string {
 	if c == breaker.Unset {
 		return ""
 	}

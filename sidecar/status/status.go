@@ -17,6 +17,7 @@ import (
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/breaker"
 	"github.com/seed1158cd35/weir/internal/auth"
+	"github.com/seed1158cd35/weir/observe/why"
 )
 
 // A Report is the state of a running weir.
@@ -120,6 +121,7 @@ type Page struct {
 	Upstreams  func() map[string]*weir.Upstream
 	Called     func() map[string]*weir.Upstream // those of Upstreams that are called, and do not stand for callers; nil means all
 	Deliveries http.Handler                     // what operators ask of deliveries; nil if nothing is delivered later
+	Why        func(id string) []*why.Call      // what is kept of the calls with an ID; nil means nothing
 	Metrics    http.Handler
 	Fleet      func() *Fleet                // nil if nothing is shared
 	Models     func(upstream string) *Model // nil, or nil for an upstream that is none
@@ -148,6 +150,7 @@ func (p *Page) Handler() http.Handler {
 	mux.HandleFunc("GET /healthz", alive)
 	mux.HandleFunc("GET /readyz", p.ready)
 	mux.HandleFunc("GET /v1/status", p.status)
+	mux.HandleFunc("GET /v1/why/{id}", p.why)
 	mux.HandleFunc("POST /v1/breaker", p.breaker)
 	mux.HandleFunc("POST /v1/pause", p.pause)
 	letters := p.Deliveries
