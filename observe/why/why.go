@@ -3,11 +3,9 @@
 // and finds them by the ID that the call's answer and log lines have.
 //
 //	keeper := why.New(why.Options{})
-//	s3, err := weir.New("s3", policy, weir.Options{Events: weir.Tee(logs.Events(log), keeper.Events())})
+//	s3, err := weir.New("s3", policy, weir.Options{Events: keeper.Events()})
 //	...
-//	for _, call := range keeper.Find(id) {
-//		fmt.Print(call.Text())
-//	}
+//	calls := keeper.Find("1z4qeq0q5rsr7") // each has a Text
 //
 // Kept are the latest that failed, refusals and calls that waited, so many a second at most, and a
 // sample of the others. What is kept is bounded: the oldest of a kind makes room for the next.

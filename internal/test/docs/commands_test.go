@@ -74,6 +74,7 @@ func TestCommandsInPagesWork(t *testing.T) {
 	t.Cleanup(upstream.Close)
 	w := served.Start(t, fmt.Sprintf(file, upstream.URL), "OPENAI_API_KEY=none", "GEMINI_API_KEY=none")
 	here := strings.NewReplacer("127.0.0.1:8080", w.Serve.Listen, "127.0.0.1:8081", w.Serve.Admin, "127.0.0.1:8082", w.Serve.Decide, "curl ", "curl -f ")
+	asked(t, w.Serve.Listen)
 	n, last := 0, ""
 	for _, s := range all {
 		if s.Kind != "sh" {
@@ -85,7 +86,7 @@ func TestCommandsInPagesWork(t *testing.T) {
 			}
 			n++
 			line := here.Replace(permit.ReplaceAllString(c, `"permit": "`+last+`"`))
-			if command, _, _ := strings.Cut(line, "#"); regexp.MustCompile(`^weir (pause|resume|status)\b`).MatchString(line) {
+			if command, _, _ := strings.Cut(line, "#"); regexp.MustCompile(`^weir (pause|resume|status|why)\b`).MatchString(line) {
 				line = command + " -admin " + w.Serve.Admin
 			}
 			cmd := exec.Command("sh", "-c", line)
@@ -104,6 +105,21 @@ func TestCommandsInPagesWork(t *testing.T) {
 		t.Errorf("only %d commands were found", n)
 	}
 	t.Logf("%d commands work", n)
+}
+
+// asked makes a call with the ID that pages ask for.
+func asked(t *testing.T, listen string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), "GET", "http://"+listen+"/s3/bucket/key", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("X-Correlation-Id", "ID")
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = resp.Body.Close()
 }
 
 // A command that no fence calls one is run by nobody.
