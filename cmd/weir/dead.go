@@ -14,7 +14,9 @@ import (
 
 	"github.com/seed1158cd35/weir/delivery"
 	"github.com/seed1158cd35/weir/internal/cli"
+	"github.com/seed1158cd35/weir/sidecar/config"
 	"github.com/seed1158cd35/weir/sidecar/deliveries"
+	"github.com/seed1158cd35/weir/sidecar/serve"
 )
 
 const deadUsage = `usage: weir dead COMMAND [flags] [ID ...]
@@ -26,7 +28,8 @@ Dead letters are deliveries that will not be sent any more, unless somebody redr
   weir dead redrive ID ... | flags      sends them again, as fast as limits let them, or at -rate
   weir dead drop ID ... | flags         deletes them for good
 
-They are asked of the admin listener of a running weir; with -file of a deliveries' file that no weir has open.
+They are asked of the admin listener of a running weir; with -file of a deliveries' file that no weir has open, with
+-config of the file or database that a configuration names.
 weir dead COMMAND -h tells more; docs/deliveries.md tells all.
 `
 
@@ -58,13 +61,16 @@ func runDead(ctx context.Context, w world) error {
 type mail struct {
 	running *admin
 	file    string
+	config  string
+	env     func(string) (string, bool)
 	ask     func(ctx context.Context, method, path string, body []byte) ([]byte, error)
 	close   func() error
 }
 
 func (w world) mailFlags(f *flag.FlagSet) *mail {
-	m := &mail{running: w.adminFlags(f)}
+	m := &mail{running: w.adminFlags(f), env: w.env}
 	f.StringVar(&m.file, "file", "", "the deliveries' `file`, in place of a running weir; no weir may have it open")
+	f.StringVar(&m.config, "config", "", "the configuration `file` that says where deliveries are kept, in place of a running weir")
 	return m
 }
 
@@ -72,13 +78,26 @@ func (w world) mailFlags(f *flag.FlagSet) *mail {
 func (m *mail) open(ctx context.Context, f *flag.FlagSet) (err error) {
 	m.ask, m.close = m.running.ask, func() error { return nil }
 	switch {
-	case m.file == "":
+	case m.file == "" && m.config == "":
 		return nil
-	case given(f, "admin"):
-		return errors.New("give -file or -admin, not both")
+	case given(f, "admin") || m.file != "" && m.config != "":
+		return errors.New("give one of -file, -config and -admin, not both of two")
 	}
-	m.ask, m.close, err = askFile(ctx, m.file)
+	m.ask, m.close, err = askKept(ctx, m.kept)
 	return err
+}
+
+// kept opens the deliveries without a running weir.
+func (m *mail) kept(ctx context.Context) (delivery.Queue, error) {
+	c := &config.Deliveries{File: m.file}
+	if m.config != "" {
+		file, err := config.Load(m.config, m.env)
+		if err != nil {
+			return nil, err
+		}
+		c = file.Deliveries
+	}
+	return serve.OpenDeliveries(ctx, c, m.env)
 }
 
 // get reads an answer.

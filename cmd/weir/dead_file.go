@@ -6,21 +6,18 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
 	"strings"
 
+	"github.com/seed1158cd35/weir/delivery"
 	"github.com/seed1158cd35/weir/delivery/sqlite"
 	"github.com/seed1158cd35/weir/sidecar/deliveries"
 )
 
-// askFile answers from a deliveries' file that no weir has open, as a running one would.
-func askFile(ctx context.Context, path string) (ask func(context.Context, string, string, []byte) ([]byte, error), closes func() error, err error) {
-	if _, err := os.Stat(path); err != nil { // or an empty one would be made
-		return nil, nil, fmt.Errorf("deliveries' file: %w", err)
-	}
-	store, err := sqlite.Open(ctx, path, sqlite.Options{})
+// askKept answers from a file that no weir has open, or from a database, as a running weir would.
+func askKept(ctx context.Context, open func(context.Context) (delivery.Queue, error)) (ask func(context.Context, string, string, []byte) ([]byte, error), closes func() error, err error) {
+	store, err := open(ctx)
 	if errors.Is(err, sqlite.ErrHeld) {
-		return nil, nil, fmt.Errorf("%w; leave out -file to ask it", err)
+		return nil, nil, fmt.Errorf("%w; leave out -file and -config to ask it", err)
 	}
 	if err != nil {
 		return nil, nil, err

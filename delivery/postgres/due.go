@@ -16,6 +16,7 @@ import (
 type fleet struct {
 	n    int64 // how many there are; 0 counts as 1
 	rank int64 // of this one, from 0
+	met  bool  // it has said that it is there
 }
 
 // silent is how long a store may not have swept, and is counted.

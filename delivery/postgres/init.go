@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -91,4 +92,18 @@ func (s *Store) init(ctx context.Context) (made bool, err error) {
 		return false, err
 	}
 	return true, tx.Commit(ctx)
+}
+
+// Snapshot is for how long somebody has held the oldest snapshot of the database: what is deleted or changed meanwhile
+// stays where it is, and is in the way.
+func (s *Store) Snapshot(ctx context.Context) (held time.Duration, err error) {
+	err = s.look(ctx, step{query: `SELECT coalesce(max(extract(epoch FROM clock_timestamp() - xact_start)), 0)::double precision FROM pg_stat_activity
+		WHERE datname = current_database() AND backend_xmin IS NOT NULL AND pid <> pg_backend_pid() AND backend_type = 'client backend'`,
+		row: func(rows pgx.Rows) error {
+			var seconds float64
+			err := rows.Scan(&seconds)
+			held = time.Duration(seconds * float64(time.Second))
+			return err
+		}})
+	return held, err
 }

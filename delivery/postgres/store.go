@@ -11,10 +11,12 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net/url"
 	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/seed1158cd35/weir/delivery"
@@ -62,7 +64,7 @@ func New(o Options) (*Store, error) {
 	o.Keep, o.KeepDead = cmp.Or(o.Keep, 7*24*time.Hour), cmp.Or(o.KeepDead, 30*24*time.Hour)
 	c, err := configure(o)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("the url of the deliveries' database: %w", err)
 	}
 	s := &Store{o: o, home: rand.Int64(), where: fmt.Sprintf("%s at %s:%d", c.ConnConfig.Database, c.ConnConfig.Host, c.ConnConfig.Port)}
 	if s.pool, err = pgxpool.NewWithConfig(context.Background(), c); err != nil {
@@ -76,17 +78,14 @@ func New(o Options) (*Store, error) {
 
 func configure(o Options) (*pgxpool.Config, error) {
 	c, err := pgxpool.ParseConfig(o.URL)
-	if err != nil { // it may repeat the URL, which may have a password
-		return nil, errors.New("the url of the deliveries' database is none of PostgreSQL: write postgres://user@host:5432/database")
+	if err != nil {
+		return nil, badURL(err)
 	}
 	c.MaxConns, c.MinConns = int32(cmp.Or(o.Connections, 8)), 0
 	c.MaxConnIdleTime = time.Minute
 	c.ConnConfig.ConnectTimeout = dialling
 	if o.Password != "" {
 		c.ConnConfig.Password = o.Password
-		for _, f := range c.ConnConfig.Fallbacks {
-			_ = f // they have the password of the first
-		}
 	}
 	if o.Unprepared {
 		c.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec
@@ -103,8 +102,33 @@ func configure(o Options) (*pgxpool.Config, error) {
 	return c, nil
 }
 
-// Close waits for what is being stored, and ends the connections.
+// CheckURL says what is wrong with the URL of a database. It connects to nothing.
+func CheckURL(at string) error {
+	_, err := configure(Options{URL: at})
+	return err
+}
+
+// badURL says why without the URL, which may have a password.
+func badURL(err error) error {
+	why := err
+	if parse, ok := errors.AsType[*pgconn.ParseConfigError](err); ok {
+		if why = errors.Unwrap(parse); why == nil {
+			return errors.New("is no URL of PostgreSQL")
+		}
+	}
+	if _, ok := errors.AsType[*url.Error](why); ok {
+		return errors.New("is no URL")
+	}
+	return why
+}
+
+// Close waits for what is being stored, and ends the connections. Others hear that this store has left.
 func (s *Store) Close() error {
+	if s.fleetNow().met {
+		ctx, cancel := context.WithTimeout(context.Background(), accepting)
+		defer cancel()
+		_ = s.transact(ctx, step{query: "DELETE FROM weir_member WHERE home = $1::bigint", args: []any{s.home}})
+	}
 	s.accepts.close()
 	s.claims.close()
 	s.ends.close()

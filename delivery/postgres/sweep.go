@@ -203,7 +203,7 @@ func (s *Store) meet(ctx context.Context, _ *delivery.Swept) error {
 	})
 	if err == nil {
 		s.mu.Lock()
-		s.among = f
+		f.met, s.among = true, f
 		s.mu.Unlock()
 	}
 	return err

@@ -21,7 +21,11 @@ type Deliveries struct {
 // A DeliveryQueue is what is asked at a scrape.
 type DeliveryQueue interface {
 	Counts(context.Context) ([]delivery.Count, error)
-	LogSize() int64 // bytes of the write-ahead log
+}
+
+// A logged queue has a write-ahead log of its own, as one in a file does.
+type logged interface {
+	LogSize() int64 // in bytes
 }
 
 // NewDeliveries makes the metrics of a queue.
@@ -84,5 +88,7 @@ func (s standing) Collect(ch chan<- prometheus.Metric) {
 			ch <- prometheus.MustNewConstMetric(descOldest, prometheus.GaugeValue, max(0, time.Since(c.Oldest).Seconds()), c.Upstream)
 		}
 	}
-	ch <- prometheus.MustNewConstMetric(descLog, prometheus.GaugeValue, float64(s.q.LogSize()))
+	if q, ok := s.q.(logged); ok {
+		ch <- prometheus.MustNewConstMetric(descLog, prometheus.GaugeValue, float64(q.LogSize()))
+	}
 }

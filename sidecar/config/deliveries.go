@@ -10,15 +10,17 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/proxy"
 )
 
-// Deliveries is where requests are kept that are delivered later.
+// Deliveries is where requests are kept that are delivered later: File or Postgres.
 type Deliveries struct {
-	File     string        // its path
+	File     string // its path
+	Postgres *Postgres
 	Keep     time.Duration // what was delivered
 	KeepDead time.Duration // dead letters
 }
 
 var deliveriesFields = []field[Deliveries]{
-	one("file", word, func(v *Deliveries) *string { return &v.File }, "required", "A database of SQLite, for one weir on one machine. Relative to the directory of weir.yaml; not on a network file system."),
+	one("file", orOff(word, ""), func(v *Deliveries) *string { return &v.File }, "this or `postgres`", "A database of SQLite, for one weir on one machine. Relative to the directory of weir.yaml; not on a network file system."),
+	{"postgres", "fields", "this or `file`", "A database of PostgreSQL, which a fleet shares; `weir store init` makes its tables.", readPostgres},
 	one("keep", duration, func(v *Deliveries) *time.Duration { return &v.Keep }, "168h", "How long what was delivered can be looked at, and its idempotency key is known."),
 	one("keep_dead", duration, func(v *Deliveries) *time.Duration { return &v.KeepDead }, "720h", "The same for dead letters."),
 }
@@ -28,10 +30,12 @@ func readDeliveries(d *decoder, n *node, f *document) {
 	if object(d, n, deliveriesFields, &v); n.Kind != doc.Mapping {
 		return
 	}
-	if n.Get("file") == nil {
-		d.Bad(n, "write deliveries: {file: deliveries.db}", "has no file")
+	if (v.File == "") == (v.Postgres == nil) {
+		d.Bad(n, "write deliveries: {file: deliveries.db}", "wants one of file and postgres")
 	}
-	v.File = d.beside(filepath.FromSlash(v.File))
+	if v.File != "" {
+		v.File = d.beside(filepath.FromSlash(v.File))
+	}
 	f.Deliveries = &v
 }
 

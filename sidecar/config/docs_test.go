@@ -44,6 +44,7 @@ var sections = []table{
 	{"storeFields", "`store`", rows(storeFields)},
 	{"dynamoFields", "`store.dynamodb`", rows(dynamoFields)},
 	{"deliveriesFields", "`deliveries`", rows(deliveriesFields)},
+	{"postgresFields", "`deliveries.postgres`", rows(postgresFields)},
 	{"decideFields", "`decide`", rows(decideFields)},
 	{"tokenFields", "`tokens.NAME`", rows(tokenFields)},
 	{"askerFields", "`decide.tokens.NAME`", rows(askerFields)},

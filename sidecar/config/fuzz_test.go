@@ -109,7 +109,11 @@ func damage(r *rand.Rand, text string, words []string) string {
 
 // everyField has every field once, and no mistake.
 const everyField = `
-deliveries: {file: deliveries.db, keep: 24h, keep_dead: 48h}
+deliveries:
+  file: off
+  postgres: {url: "postgres://weir@localhost:5432/weir", password_env: DELIVERIES_PASSWORD, connections: 4, pooler: true}
+  keep: 24h
+  keep_dead: 48h
 store:
   dynamodb: {table: weir, region: eu-west-1, endpoint: "http://localhost:8000"}
   redis: off

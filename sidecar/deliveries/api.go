@@ -140,9 +140,9 @@ func (q *request) failed(err error) *refuse.Facts {
 	case errors.As(err, &field):
 		return bad(field.Field, field.Reason)
 	}
-	f := refused(http.StatusServiceUnavailable, refuse.ServiceUnavailable, "the deliveries' file does not answer")
+	f := refused(http.StatusServiceUnavailable, refuse.ServiceUnavailable, "what keeps the deliveries does not answer")
 	if q.Context().Err() != nil {
-		f.Message = fmt.Sprintf("the deliveries' file did not answer within %v; a narrower filter takes less", patience)
+		f.Message = fmt.Sprintf("what keeps the deliveries did not answer within %v; a narrower filter takes less", patience)
 	}
 	f.Wait = time.Second
 	return f

@@ -192,7 +192,7 @@ func keyRefused(w http.ResponseWriter, err error) {
 		return
 	}
 	w.Header().Set("Retry-After", "1")
-	refusal(w, http.StatusServiceUnavailable, refuse.ServiceUnavailable, "the request was not sent, as nobody knows whether its Idempotency-Key was used: the deliveries' file does not answer", nil)
+	refusal(w, http.StatusServiceUnavailable, refuse.ServiceUnavailable, "the request was not sent, as nobody knows whether its Idempotency-Key was used: what keeps the deliveries does not answer", nil)
 }
 
 // replay gives the first answer again.

@@ -76,7 +76,7 @@ func notStored(id string, err error) *NotAccepted {
 		return &NotAccepted{Why: NotFresh, Field: "Idempotency-Key", facts: keyReused()}
 	}
 	n := &NotAccepted{Why: NotThere, Err: err}
-	message, why := "the request was not stored: ", "the deliveries' file does not answer"
+	message, why := "the request was not stored: ", "what keeps the deliveries does not answer"
 	if errors.Is(err, delivery.ErrUncertain) || errors.Is(err, context.DeadlineExceeded) {
 		n.Why, message = NotCertain, "whether the request was stored is not known; the same Idempotency-Key finds out: "
 	}

@@ -41,7 +41,7 @@ const trying = 10 * time.Second
 // Try tries everything that a file names, at the same time.
 func Try(ctx context.Context, file *config.File, o Options) []Trial {
 	o = o.withDefaults()
-	all := tryStore(file, o)
+	all := append(tryStore(file, o), tryDeliveries(file, o)...)
 	for i := range file.Upstreams {
 		u := &file.Upstreams[i]
 		all = append(all, trial{"upstream " + u.Name, func(ctx context.Context) (string, error) { return reach(ctx, o, u.URL) }})

@@ -10,7 +10,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/seed1158cd35/weir/delivery"
-	"github.com/seed1158cd35/weir/delivery/sqlite"
 	"github.com/seed1158cd35/weir/observe/logs"
 	weirprom "github.com/seed1158cd35/weir/observe/prometheus"
 	"github.com/seed1158cd35/weir/sidecar/config"
@@ -21,7 +20,7 @@ import (
 // deliveries are what is kept and sent later; nil if the file asks for none.
 type deliveries struct {
 	delivery.Queue
-	store   *sqlite.Store
+	engine  engine
 	worker  *delivery.Worker
 	metrics *weirprom.Deliveries
 	refused func(logs.NotStored)
@@ -33,17 +32,18 @@ func (s *Server) newDeliveries(c *config.Deliveries, registry prometheus.Registe
 	if c == nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), opening)
-	defer cancel()
-	store, err := sqlite.Open(ctx, c.File, sqlite.Options{Keep: c.Keep, KeepDead: c.KeepDead})
+	e, err := s.openDeliveries(c)
 	if err != nil {
 		return err
 	}
-	d := &deliveries{Queue: store, store: store, metrics: weirprom.NewDeliveries(registry, store), refused: logs.Options{EachSecond: s.file.LogEach}.NotStored(s.log)}
-	d.worker = &delivery.Worker{Queue: store, Owner: "weir", Sender: s.proxy.Sender, Schedule: s.proxy.ScheduleOf, Events: s.deliveryEvents(d)}
+	d := &deliveries{Queue: e, engine: e, metrics: weirprom.NewDeliveries(registry, e), refused: logs.Options{EachSecond: s.file.LogEach}.NotStored(s.log)}
+	d.worker = &delivery.Worker{Queue: e, Owner: "weir", Sender: s.proxy.Sender, Schedule: s.proxy.ScheduleOf, Events: s.deliveryEvents(d)}
+	if c.Postgres != nil {
+		d.worker.Owner, d.worker.Poll = process(), poll()
+	}
 	s.deliveries = d
 	s.proxy.Later(d)
-	s.proxy.Answering(store)
+	s.proxy.Answering(e)
 	return nil
 }
 
@@ -139,8 +139,8 @@ func (d *deliveries) stop() error {
 		d.cancel()
 		<-d.ended
 	}
-	if err := d.store.Close(); err != nil {
-		return fmt.Errorf("close the deliveries' file: %w", err)
+	if err := d.engine.Close(); err != nil {
+		return fmt.Errorf("close the deliveries: %w", err)
 	}
 	return nil
 }

@@ -108,11 +108,24 @@ const slowSilence = 10 * time.Second
 // initTime bounds weir store init: a table of DynamoDB takes half a minute.
 const initTime = 5 * time.Minute
 
-// Init makes the store of a file ready for limits that nobody has used yet, and says to out what it does.
+// Init makes the stores of a file ready, that of limits for limits that nobody has used yet, and says to out what it does.
 func Init(ctx context.Context, out io.Writer, file *config.File, o Options) error {
 	ctx, cancel := context.WithTimeout(ctx, initTime)
 	defer cancel()
-	s, err := openStore(ctx, *file.Store, o.withDefaults().Env, nil)
+	o = o.withDefaults()
+	if d := file.Deliveries; d != nil && d.Postgres != nil {
+		if err := initDeliveries(ctx, out, d, o); err != nil {
+			return err
+		}
+	}
+	if file.Store == nil {
+		return nil
+	}
+	return initStore(ctx, out, file, o)
+}
+
+func initStore(ctx context.Context, out io.Writer, file *config.File, o Options) error {
+	s, err := openStore(ctx, *file.Store, o.Env, nil)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,135 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"time"
+
+	"github.com/seed1158cd35/weir/delivery"
+	"github.com/seed1158cd35/weir/delivery/postgres"
+	"github.com/seed1158cd35/weir/delivery/sqlite"
+	"github.com/seed1158cd35/weir/sidecar/config"
+)
+
+// An engine keeps deliveries, and answers under idempotency keys.
+type engine interface {
+	delivery.Queue
+	delivery.Answers
+}
+
+// openDeliveries opens what the file names. A database that cannot be reached now may be there later: weir starts, and
+// accepts nothing until then. One that is not as it must be ends weir.
+func (s *Server) openDeliveries(c *config.Deliveries) (engine, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), opening)
+	defer cancel()
+	if c.Postgres == nil {
+		return sqlite.Open(ctx, c.File, sqlite.Options{Keep: c.Keep, KeepDead: c.KeepDead})
+	}
+	p, err := newPostgres(c, s.with.Env)
+	if err != nil {
+		return nil, err
+	}
+	if err = p.Check(ctx); err == nil {
+		return p, nil
+	}
+	if _, is := errors.AsType[*postgres.SchemaError](err); is {
+		return nil, errors.Join(err, p.Close())
+	}
+	s.log.Error("deliveries", "error", err.Error())
+	return p, nil
+}
+
+// OpenDeliveries opens what a configuration names for somebody who looks, and changes by hand. It must be there.
+func OpenDeliveries(ctx context.Context, c *config.Deliveries, env func(string) (string, bool)) (delivery.Queue, error) {
+	switch {
+	case c == nil:
+		return nil, errors.New("the configuration has no deliveries")
+	case c.Postgres == nil:
+		if _, err := os.Stat(c.File); err != nil { // or an empty one would be made
+			return nil, fmt.Errorf("deliveries' file: %w", err)
+		}
+		return sqlite.Open(ctx, c.File, sqlite.Options{Keep: c.Keep, KeepDead: c.KeepDead})
+	}
+	p, err := newPostgres(c, env)
+	if err != nil {
+		return nil, err
+	}
+	if err = p.Check(ctx); err != nil {
+		return nil, errors.Join(err, p.Close())
+	}
+	return p, nil
+}
+
+func newPostgres(c *config.Deliveries, env func(string) (string, bool)) (*postgres.Store, error) {
+	o := postgres.Options{URL: c.Postgres.URL, Connections: c.Postgres.Connections, Unprepared: c.Postgres.Pooler, Keep: c.Keep, KeepDead: c.KeepDead}
+	if name := c.Postgres.PasswordEnv; name != "" {
+		var ok bool
+		if o.Password, ok = env(name); !ok {
+			return nil, fmt.Errorf("deliveries: postgres: password_env: the environment has no %s; set it before weir starts", name)
+		}
+	}
+	return postgres.New(o)
+}
+
+// process names this one, for people.
+func process() string {
+	host, _ := os.Hostname()
+	return fmt.Sprintf("%s/%d", host, os.Getpid())
+}
+
+// poll is how often a weir of a fleet looks for what others have left, each a little differently.
+func poll() time.Duration { return 1500*time.Millisecond + rand.N(time.Second) }
+
+// initDeliveries makes the tables of a database.
+func initDeliveries(ctx context.Context, out io.Writer, c *config.Deliveries, o Options) error {
+	p, err := newPostgres(c, o.Env)
+	if err != nil {
+		return err
+	}
+	defer p.Close()
+	made, err := p.Init(ctx)
+	switch {
+	case err != nil:
+		return err
+	case made:
+		fmt.Fprintln(out, "the deliveries' database is ready: its tables were made")
+	default:
+		fmt.Fprintln(out, "the deliveries' database is ready: its tables are as they must be")
+	}
+	return nil
+}
+
+// tryDeliveries asks a database whether it is as it must be.
+func tryDeliveries(file *config.File, o Options) []trial {
+	c := file.Deliveries
+	if c == nil || c.Postgres == nil {
+		return nil
+	}
+	return []trial{{"deliveries postgres", func(ctx context.Context) (string, error) {
+		p, err := newPostgres(c, o.Env)
+		if err != nil {
+			return "", err
+		}
+		defer p.Close()
+		if err := p.Check(ctx); err != nil {
+			return "", err
+		}
+		begin := time.Now()
+		held, err := p.Snapshot(ctx)
+		if err != nil {
+			return "", err
+		}
+		said := fmt.Sprintf("answers in %v, has its tables", time.Since(begin).Round(100*time.Microsecond))
+		if held > longHeld {
+			return "", &warning{said: said, warns: []string{fmt.Sprintf("somebody holds a transaction open for %v: what deliveries leave behind cannot be cleared away meanwhile, and claims take longer", held.Round(time.Second))}}
+		}
+		return said, nil
+	}}}
+}
+
+// longHeld is how long a snapshot is held before it is worth a word.
+const longHeld = time.Minute

@@ -1,0 +1,220 @@
+package serve
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/seed1158cd35/weir/internal/test/servers"
+	"github.com/seed1158cd35/weir/sidecar/config"
+)
+
+// A town is an upstream, and weirs that share deliveries to it in a database.
+type town struct {
+	*testing.T
+	db   *servers.Server
+	file string
+
+	mu   sync.Mutex
+	down bool
+	got  map[string]int // by body
+}
+
+func (o *town) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.down {
+		w.WriteHeader(http.StatusServiceUnavailable)
+		return
+	}
+	o.got[string(body)]++
+}
+
+func (o *town) is(down bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.down = down
+}
+
+func newTown(t *testing.T) *town {
+	o := &town{T: t, db: servers.Postgres(t), file: filepath.Join(t.TempDir(), "weir.yaml"), got: make(map[string]int)}
+	up := httptest.NewServer(o)
+	t.Cleanup(up.Close)
+	text := fmt.Sprintf(`listen: 127.0.0.1:0
+admin: 127.0.0.1:0
+deliveries: {postgres: {url: '%s'}}
+upstreams:
+  box:
+    url: %s
+    deliver_schedule: messaging
+    routes: [{path: /box/, strip: true, deliver: true}]
+`, o.db.PostgresURL(), up.URL)
+	if err := os.WriteFile(o.file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+func (o *town) load() *config.File {
+	o.Helper()
+	f, err := config.Load(o.file, os.LookupEnv)
+	if err != nil {
+		o.Fatal(err)
+	}
+	return f
+}
+
+// weir is one that runs.
+func (o *town) weir() *Running {
+	o.Helper()
+	run, err := Start(o.file, Options{Env: os.LookupEnv})
+	if err != nil {
+		o.Fatal(err)
+	}
+	o.Cleanup(func() { _ = run.Close() })
+	return run
+}
+
+func (o *town) init() (said string) {
+	o.Helper()
+	var b strings.Builder
+	if err := Init(context.Background(), &b, o.load(), Options{Env: os.LookupEnv}); err != nil {
+		o.Fatal(err)
+	}
+	return b.String()
+}
+
+// send hands a request in, and waits until its delivery is over if it says so.
+func (o *town) send(to *Running, body, prefer string) (*http.Response, string) {
+	o.Helper()
+	r, err := http.NewRequest("POST", "http://"+to.Addr()+"/box/in", strings.NewReader(body))
+	if err != nil {
+		o.Fatal(err)
+	}
+	r.Header.Set("Prefer", prefer)
+	r.Header.Set("Idempotency-Key", body)
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		o.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, _ := io.ReadAll(resp.Body)
+	return resp, string(text)
+}
+
+// Weirs that share a database deliver what any of them was handed in, each once, and go on with what one of them leaves.
+func TestTwoWeirsShareADatabase(t *testing.T) {
+	o := newTown(t)
+	if run, err := Start(o.file, Options{Env: os.LookupEnv}); err == nil {
+		_ = run.Close()
+		t.Fatal("a weir starts without tables")
+	} else if !strings.Contains(err.Error(), "weir store init") {
+		t.Fatalf("without tables: %v", err)
+	}
+	for _, want := range []string{"its tables were made", "its tables are as they must be"} {
+		if said := o.init(); !strings.Contains(said, want) {
+			t.Errorf("said %q, want %q", said, want)
+		}
+	}
+	a, b := o.weir(), o.weir()
+	var wg sync.WaitGroup
+	for i := range 40 {
+		to := []*Running{a, b}[i%2]
+		wg.Go(func() {
+			if resp, text := o.send(to, fmt.Sprint("m", i), "respond-async, wait=60"); resp.StatusCode != 200 || !strings.Contains(text, `"completed"`) {
+				t.Errorf("%d: %s %s", i, resp.Status, text)
+			}
+		})
+	}
+	wg.Wait()
+	for i := range 40 { // whichever is asked
+		if resp, _ := o.send([]*Running{b, a}[i%2], fmt.Sprint("m", i), "respond-async"); resp.Header.Get("Idempotency-Replayed") != "true" {
+			t.Errorf("%d again: %s", i, resp.Status)
+		}
+	}
+
+	o.is(true)
+	resp, text := o.send(a, "left", "respond-async")
+	if resp.StatusCode != 202 {
+		t.Fatalf("%s %s", resp.Status, text)
+	}
+	if err := a.Close(); err != nil {
+		t.Error(err)
+	}
+	o.is(false)
+	if resp, text := o.send(b, "left", "respond-async, wait=60"); resp.StatusCode != 200 || !strings.Contains(text, `"completed"`) {
+		t.Errorf("what was left: %s %s", resp.Status, text)
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for body, n := range o.got {
+		if n != 1 {
+			t.Errorf("%s was sent %d times", body, n)
+		}
+	}
+	if len(o.got) != 41 {
+		t.Errorf("%d were sent, want 41", len(o.got))
+	}
+}
+
+// While the database stands still, or is away, accepts are refused with 503, and nothing is lost; what follows is accepted again.
+func TestTheDatabaseIsAway(t *testing.T) {
+	o := newTown(t)
+	o.init()
+	w := o.weir()
+	accepted := 0
+	accepts := func(n string) bool {
+		begin := time.Now()
+		resp, text := o.send(w, n, "respond-async")
+		switch resp.StatusCode {
+		case http.StatusAccepted:
+			accepted++
+			return true
+		case http.StatusServiceUnavailable:
+			if resp.Header.Get("Retry-After") == "" || !strings.Contains(text, `"id"`) {
+				t.Errorf("503 without Retry-After or ID: %v %s", resp.Header, text)
+			}
+			t.Logf("refused after %v: %s", time.Since(begin).Round(time.Millisecond), text)
+		default:
+			t.Errorf("%s %s", resp.Status, text)
+		}
+		return false
+	}
+	if !accepts("before") {
+		t.Fatal("not accepted while the database is there")
+	}
+	for name, away := range map[string]struct{ goes, comes func() }{
+		"stopped": {o.db.Stop, o.db.Cont},
+		"ended":   {o.db.Shut, o.db.Restart},
+	} {
+		away.goes()
+		if accepts(name + " 1") {
+			t.Errorf("%s: it was accepted", name)
+		}
+		away.comes()
+		back := time.Now()
+		for i := 0; !accepts(fmt.Sprintf("%s back", name)); i++ {
+			if i > 30 {
+				t.Fatalf("%s: not accepted any more", name)
+			}
+		}
+		t.Logf("%s: back after %v", name, time.Since(back).Round(time.Millisecond))
+		if resp, text := o.send(w, name+" 1", "respond-async, wait=60"); resp.StatusCode != 200 || !strings.Contains(text, `"completed"`) {
+			t.Errorf("%s: the same key: %s %s", name, resp.Status, text)
+		}
+	}
+	for _, body := range []string{"before", "stopped back", "ended back"} {
+		if resp, text := o.send(w, body, "respond-async, wait=60"); resp.StatusCode != 200 || !strings.Contains(text, `"completed"`) {
+			t.Errorf("%s: %s %s", body, resp.Status, text)
+		}
+	}
+}
