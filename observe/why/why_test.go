@@ -59,7 +59,7 @@ var cases = []struct {
 		},
 		why.Refused, []string{"cost 2, left 1 of 1", "costs more than the limit ever holds (1)"}},
 	{"a quota of the calendar", func(p *weir.Policy) {
-		p.Limits = []limit.Limit{{Name: "daily", Shape: limit.Fixed, Rate: bucket.Rate{Amount: 1}, Every: bucket.Day}}
+		p.Limits = []limit.Limit{{Name: "daily", Shape: limit.Calendar, Rate: bucket.Rate{Amount: 1}, Every: bucket.Day}}
 	},
 		func(_ *testing.T, u *weir.Upstream) { _, _ = call(u, "first", nil), call(u, "it", nil) },
 		why.Refused, []string{"quota_exhausted", "the amount is used up and there again at 2000-01-02T00:00:00Z", "weir.yaml:api.limits.daily"}},
