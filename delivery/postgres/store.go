@@ -43,11 +43,10 @@ type Store struct {
 	claims  *groups[*claiming]
 	ends    *groups[*ending]
 
-	mu      sync.Mutex
-	ready   bool          // the tables are there, in a version that this weir knows
-	among   fleet         // as of the latest sweep
-	unsure  []unsureClaim // of which nobody knows whether they were stored
-	checked time.Time
+	mu     sync.Mutex
+	ready  bool          // the tables are there, in a version that this weir knows
+	among  fleet         // as of the latest sweep
+	unsure []unsureClaim // of which nobody knows whether they were stored
 }
 
 var _ delivery.Queue = (*Store)(nil)

@@ -52,7 +52,10 @@ func TestDefaults(t *testing.T) {
 	if u.URL.String() != "https://h" {
 		t.Errorf("url %v", u.URL)
 	}
-	got.Upstreams[0].URL = nil
+	if p := got.Places["a"]["url"]; p != "weir.yaml:1" {
+		t.Errorf("the url stands at %q", p)
+	}
+	got.Upstreams[0].URL, got.Places = nil, nil
 	want := &File{
 		Listen: "127.0.0.1:8080", Admin: "127.0.0.1:8081", Drain: 30 * time.Second, MaxHeader: 64 << 10, Log: slog.LevelInfo, LogEach: 10,
 		Upstreams: []Upstream{{Name: "a", Routes: []proxy.Route{{Path: "/a/", Strip: true}}, Replay: httpx.DefaultReplay, Policy: weir.Policy{Concurrency: weir.Concurrency{Auto: true}}}},
