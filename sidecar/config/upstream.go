@@ -99,34 +99,19 @@ func readUpstreams(d *decoder, n *node, f *document) {
 		f.Upstreams = append(f.Upstreams, u.Upstream)
 		f.learns = append(f.learns, u.learns)
 		if u.at != nil {
-			if f.Places == nil {
-				f.Places = make(map[string]map[string]string)
-			}
-			f.Places[u.Name] = u.at
+			put(&f.Places, u.Name, u.at)
 		}
 		if u.jobs != nil {
-			if f.Jobs == nil {
-				f.Jobs = make(map[string]Jobs)
-			}
-			f.Jobs[u.Name] = *u.jobs
+			put(&f.Jobs, u.Name, *u.jobs)
 		}
 		if u.llm != nil {
-			if f.LLM == nil {
-				f.LLM = make(map[string]LLM)
-			}
-			f.LLM[u.Name] = *u.llm
+			put(&f.LLM, u.Name, *u.llm)
 		}
 		if u.aws != nil {
-			if f.AWS == nil {
-				f.AWS = make(map[string]AWS)
-			}
-			f.AWS[u.Name] = *u.aws
+			put(&f.AWS, u.Name, *u.aws)
 		}
 		if u.sends != nil {
-			if f.Sends == nil {
-				f.Sends = make(map[string]map[string]string)
-			}
-			f.Sends[u.Name] = u.sends
+			put(&f.Sends, u.Name, u.sends)
 		}
 		for i, r := range u.Routes {
 			f.places = append(f.places, u.place(i, r, e.Key))
@@ -135,6 +120,14 @@ func readUpstreams(d *decoder, n *node, f *document) {
 	if len(n.Fields) == 0 && n.Kind != doc.Scalar && n.Kind != doc.List {
 		d.Bad(n, firstUpstream, "has no upstreams")
 	}
+}
+
+// put makes the map first if there is none.
+func put[V any](m *map[string]V, name string, v V) {
+	if *m == nil {
+		*m = make(map[string]V)
+	}
+	(*m)[name] = v
 }
 
 // readUpstream reads one upstream: what its preset says, and itself over it.

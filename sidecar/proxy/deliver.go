@@ -69,10 +69,10 @@ const accepting = time.Second
 // hand is what is handed in, or why it is not.
 func (t *trip) hand(r *http.Request) (*letter, *NotAccepted) {
 	if f := t.hearLater(r); f != nil {
-		return nil, &NotAccepted{Why: NotSpoken, facts: f}
+		return nil, &NotAccepted{Why: notSpoken, facts: f}
 	}
 	if f := t.undeclared(); f != nil {
-		return nil, &NotAccepted{Why: NotDeclared, facts: f}
+		return nil, &NotAccepted{Why: notDeclared, facts: f}
 	}
 	return t.letter(r)
 }

@@ -23,30 +23,30 @@ func (t *trip) letter(r *http.Request) (*letter, *NotAccepted) {
 	at := *r.URL
 	t.who.hide(make(http.Header), &at)
 	if field, reason := t.secret(r.Header, at.RawQuery); field != "" {
-		return bad(NotCredential, field, reason)
+		return bad(notCredential, field, reason)
 	}
 	if r.Header.Get("Upgrade") != "" {
-		return bad(NotRequest, "Upgrade", "a connection cannot be made later")
+		return bad(notRequest, "Upgrade", "a connection cannot be made later")
 	}
 	q := new(letter)
 	q.Request = delivery.Request{Tenant: t.who.Name, Owner: t.who.Name, Upstream: t.to.Name, Method: r.Method, Path: t.path, Query: at.RawQuery,
 		Header: t.kept(r.Header), OrderKey: r.Header.Get(orderKey), Stop: t.to.Stop, Correlation: t.id}
 	if name, what := reveals(q.Header); name != "" {
-		return bad(NotCredential, name, doc.Quote(what)+" in it looks like a credential; those are not stored: send it without Prefer: respond-async")
+		return bad(notCredential, name, doc.Quote(what)+" in it looks like a credential; those are not stored: send it without Prefer: respond-async")
 	}
 	if name := loses(r.Header, q.Header); name != "" {
-		return bad(NotCondition, name, "is a condition that is not kept, and without it the request means another thing: send it without Prefer: respond-async, or have the condition kept (deliver_headers)")
+		return bad(notCondition, name, "is a condition that is not kept, and without it the request means another thing: send it without Prefer: respond-async, or have the condition kept (deliver_headers)")
 	}
 	var err error
 	if q.Key, err = delivery.ParseKey(r.Header); err != nil {
-		return bad(NotRequest, "Idempotency-Key", err.Error())
+		return bad(notRequest, "Idempotency-Key", err.Error())
 	}
 	now := time.Now()
 	if wrong := times(r.Header, &q.Request, now); wrong != nil {
-		return bad(NotRequest, wrong.Field, wrong.Reason)
+		return bad(notRequest, wrong.Field, wrong.Reason)
 	}
 	if wrong := t.lasts(r, &q.Request, now); wrong != nil {
-		return bad(NotToken, wrong.Field, wrong.Reason)
+		return bad(notToken, wrong.Field, wrong.Reason)
 	}
 	body, release, f := t.bodyOf(r, delivery.MaxBody)
 	if f != nil {

@@ -15,7 +15,7 @@ type NotAccepted struct {
 	Upstream    string
 	Correlation string // id of the call
 	ID          string // that the delivery would have; "" if it did not come so far
-	Why         string // one of NotWhys
+	Why         string // a label, of a fixed few: what was wrong
 	Field       string // that is wrong; "" if it is none
 	Err         error  // of the queue
 
@@ -24,23 +24,23 @@ type NotAccepted struct {
 
 // Why a request was not stored.
 const (
-	NotCredential = "credential"     // it shows one, which is not stored
-	NotCondition  = "condition"      // its condition would not be kept
-	NotRequest    = "request"        // something about it is wrong
-	NotToken      = "token"          // it would outlive its caller's token
-	NotDeclared   = "operation"      // it is of no operation that is declared
-	NotSpoken     = "dialect"        // what the upstream speaks has no such request
-	NotSmall      = "body_too_large" // its body is larger than what is kept
-	NotWhole      = "body"           // its body broke off
-	NotHeld       = "memory"         // there was no room for its body
-	NotFresh      = "key_reused"     // its key was used for another request
-	NotRoomy      = "full"           // there is no room to store it
-	NotCertain    = "uncertain"      // nobody knows whether it is stored
-	NotThere      = "queue"          // the queue does not answer
+	notCredential = "credential"     // it shows one, which is not stored
+	notCondition  = "condition"      // its condition would not be kept
+	notRequest    = "request"        // something about it is wrong
+	notToken      = "token"          // it would outlive its caller's token
+	notDeclared   = "operation"      // it is of no operation that is declared
+	notSpoken     = "dialect"        // what the upstream speaks has no such request
+	notSmall      = "body_too_large" // its body is larger than what is kept
+	notWhole      = "body"           // its body broke off
+	notHeld       = "memory"         // there was no room for its body
+	notFresh      = "key_reused"     // its key was used for another request
+	notRoomy      = "full"           // there is no room to store it
+	notCertain    = "uncertain"      // nobody knows whether it is stored
+	notThere      = "queue"          // the queue does not answer
 )
 
-// NotWhys are all of them.
-var NotWhys = []string{NotCredential, NotCondition, NotRequest, NotToken, NotDeclared, NotSpoken, NotSmall, NotWhole, NotHeld, NotFresh, NotRoomy, NotCertain, NotThere}
+// notWhys are all of them.
+var notWhys = []string{notCredential, notCondition, notRequest, notToken, notDeclared, notSpoken, notSmall, notWhole, notHeld, notFresh, notRoomy, notCertain, notThere}
 
 func (n *NotAccepted) write(w http.ResponseWriter) {
 	n.facts.RetryAfter(w.Header())
@@ -57,11 +57,11 @@ func badField(why, field, reason string) *NotAccepted {
 func whyOfBody(f *refuse.Facts) string {
 	switch f.Status {
 	case http.StatusRequestEntityTooLarge:
-		return NotSmall
+		return notSmall
 	case http.StatusServiceUnavailable:
-		return NotHeld
+		return notHeld
 	}
-	return NotWhole
+	return notWhole
 }
 
 // notStored says why the queue has not, or may not have, stored a request.
@@ -69,19 +69,19 @@ func notStored(id string, err error) *NotAccepted {
 	var field *delivery.FieldError
 	switch {
 	case errors.As(err, &field):
-		n := badField(NotRequest, field.Field, field.Reason)
+		n := badField(notRequest, field.Field, field.Reason)
 		n.facts.Message = err.Error()
 		return n
 	case errors.Is(err, delivery.ErrKeyReused):
-		return &NotAccepted{Why: NotFresh, Field: "Idempotency-Key", facts: keyReused()}
+		return &NotAccepted{Why: notFresh, Field: "Idempotency-Key", facts: keyReused()}
 	}
-	n := &NotAccepted{Why: NotThere, Err: err}
+	n := &NotAccepted{Why: notThere, Err: err}
 	message, why := "the request was not stored: ", "what keeps the deliveries does not answer"
 	if errors.Is(err, delivery.ErrUncertain) || errors.Is(err, context.DeadlineExceeded) {
-		n.Why, message = NotCertain, "whether the request was stored is not known; the same Idempotency-Key finds out: "
+		n.Why, message = notCertain, "whether the request was stored is not known; the same Idempotency-Key finds out: "
 	}
 	if errors.Is(err, delivery.ErrFull) {
-		n.Why, why = NotRoomy, "there is no room to store it"
+		n.Why, why = notRoomy, "there is no room to store it"
 	}
 	n.facts = &refuse.Facts{Status: http.StatusServiceUnavailable, Code: refuse.ServiceUnavailable, Message: message + why, Details: map[string]any{"id": id}, Wait: time.Second}
 	return n
