@@ -144,8 +144,8 @@ func (w *walk) askStore(ctx context.Context, until time.Duration, at int) (v lim
 	if s.goesBy(w.charged); w.charged.moved(w.u.live.Load()) {
 		return v, true, nil
 	}
-	v, err = w.limits.FetchInLine(inner, w.now, until, w.call.Priority, at)
-	if w.now = w.u.clock.Now(); err != nil && ctx.Err() == nil && s.opened.Load() {
+	v, w.now, err = w.limits.FetchInLine(inner, w.now, until, w.call.Priority, at)
+	if err != nil && ctx.Err() == nil && s.opened.Load() {
 		return v, true, nil
 	}
 	return v, false, err

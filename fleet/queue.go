@@ -112,25 +112,26 @@ func (g *Group) newQueue(leases []*lease) *queue {
 }
 
 // wait waits until the store has granted the costs, or there is no hope of it before
-// f.Until. If the verdict is yes, turns are filled in. Who wakes too late to use what
-// was granted gives it back and waits anew. late is how much later than its grant the caller
+// f.Until. If the verdict is yes, turns are filled in. A call that wakes too late to use what
+// was granted gives it back and waits anew. f.Now becomes the instant by which that was judged, and no
+// clock is read after it: a call goes by it. f.Late is how much later than its grant the call
 // woke, at worst.
-func (q *queue) wait(ctx context.Context, f *limit.Fetch, costs []int64, turns []limit.Turn) (v limit.Verdict, late time.Duration, err error) {
-	for now := f.Now; ; {
+func (q *queue) wait(ctx context.Context, f *limit.Fetch, costs []int64, turns []limit.Turn) (v limit.Verdict, err error) {
+	for {
 		var got given
-		v, got, err = q.stand(ctx, now, f, costs, turns)
-		now = q.group.fleet.clock.Now()
+		v, got, err = q.stand(ctx, f.Now, f, costs, turns)
+		f.Now = q.group.fleet.clock.Now()
 		if err != nil || !v.OK {
-			return v, late, err
+			return v, err
 		}
-		if late = max(late, got.late, now-got.at); !got.by.passed(now, q.group.fleet.clock) {
-			return v, late, nil
+		if f.Late = max(f.Late, got.late, f.Now-got.at); !got.by.passed(f.Now, q.group.fleet.clock) {
+			return v, nil
 		}
 		for i, p := range q.leases {
-			p.Back(now, turns[i], turns[i].Cost)
+			p.Back(f.Now, turns[i], turns[i].Cost)
 		}
-		if now >= f.Until {
-			return limit.Verdict{Wait: askAgain}, late, nil
+		if f.Now >= f.Until {
+			return limit.Verdict{Wait: askAgain}, nil
 		}
 	}
 }

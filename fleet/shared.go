@@ -27,8 +27,7 @@ func (g *Group) Fetch(ctx context.Context, f *limit.Fetch) (limit.Verdict, error
 		f.Came = g.came.Add(1)
 	}
 	n := len(f.Wants)
-	v, late, err := g.queue(leases[:n]).wait(ctx, f, costs[:n], turns[:n])
-	f.Now, f.Late = g.fleet.clock.Now(), late
+	v, err := g.queue(leases[:n]).wait(ctx, f, costs[:n], turns[:n])
 	for i := range f.Wants {
 		f.Wants[i].Turn = turns[i]
 	}

@@ -104,7 +104,7 @@ const (
 
 // A Fetch is a call that waits for what it lacks of limits that are kept elsewhere.
 type Fetch struct {
-	Now      time.Duration // when the call comes; Home.Fetch sets it to when the wait ended
+	Now      time.Duration // when the call comes; Home.Fetch sets it to when it looked last whether what it got may be used
 	Until    time.Duration // the instant to which the call waits at most
 	Priority Priority
 	Wants    []Wanted
@@ -140,35 +140,37 @@ var fetches = sync.Pool{New: func() any { return new(Fetch) }}
 // charges are held, and Take has to be called once more: the others may have passed. An error is the
 // cause of ctx's end; then nothing is held.
 func (p *Charges) Fetch(ctx context.Context, now, until time.Duration, prio Priority) (Verdict, error) {
-	return p.FetchInLine(ctx, now, until, prio, -1)
+	v, _, err := p.FetchInLine(ctx, now, until, prio, -1)
+	return v, err
 }
 
 // FetchInLine is Fetch for a call that stands in the line of a charge, -1 for none: it does not wait for another
-// charge than that, but gets a no that says which and how long.
-func (p *Charges) FetchInLine(ctx context.Context, now, until time.Duration, prio Priority, at int) (Verdict, error) {
+// charge than that, but gets a no that says which and how long. at is the instant by which what it was granted may still be
+// used: a call that goes goes then, and need not look at a clock again.
+func (p *Charges) FetchInLine(ctx context.Context, now, until time.Duration, prio Priority, line int) (v Verdict, at time.Duration, err error) {
 	f := fetches.Get().(*Fetch)
 	defer f.release()
 	home := p.wants(now, f)
 	if home == nil {
-		return Verdict{OK: true}, nil
+		return Verdict{OK: true}, now, nil
 	}
 	f.Now, f.Until, f.Priority, f.Late, f.Stands, f.Holds, f.Came = now, until, prio, 0, 0, false, p.came
-	if at >= 0 {
+	if line >= 0 {
 		f.Holds = p.holdsLocal()
-		f.Stands = cmp.Or(slices.Index(f.charges, at)+1, len(f.charges)+1)
+		f.Stands = cmp.Or(slices.Index(f.charges, line)+1, len(f.charges)+1)
 	}
-	v, err := home.Fetch(ctx, f)
+	v, err = home.Fetch(ctx, f)
 	p.late, p.came = max(p.late, f.Late), f.Came
 	if err != nil || !v.OK {
 		v.Why = f.charges[min(v.Why, len(f.charges)-1)]
 		p.Drop(f.Now)
-		return v, err
+		return v, f.Now, err
 	}
 	for k, i := range f.charges {
 		e := p.at(i)
 		e.turn, e.held = f.Wants[k].Turn, true
 	}
-	return v, nil
+	return v, f.Now, nil
 }
 
 // wants notes what the call lacks of limits that are kept elsewhere, and returns where; nil if it lacks nothing.
