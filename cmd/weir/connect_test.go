@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seed1158cd35/weir/delivery/sqlite"
 	"github.com/seed1158cd35/weir/fleet"
 	"github.com/seed1158cd35/weir/fleet/redisstore"
 	"github.com/seed1158cd35/weir/internal/cli"
@@ -40,10 +41,29 @@ func TestCheckConnectTriesWhatTheFileNames(t *testing.T) {
 	defer untrusted.Close()
 	known, locked := servers.Redis(t), servers.Redis(t, "--requirepass", "correct")
 	begun := servers.Redis(t)
-	begin(t, begun.URL())
 	ups := func(url string) string {
 		return "upstreams: {up: {url: " + url + ", limits: {all: 5/s}}}"
 	}
+	letters := func(name string) string {
+		return "deliveries: {file: " + name + "}\n" + ups(good.URL)
+	}
+	dir := t.TempDir()
+	kept, held, foreign := filepath.Join(dir, "kept.db"), filepath.Join(dir, "held.db"), filepath.Join(dir, "foreign.db")
+	for _, name := range []string{kept, held} {
+		s, err := sqlite.Open(t.Context(), name, sqlite.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if name == held {
+			defer s.Close()
+		} else if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(foreign, []byte(strings.Repeat("dear diary ", 1000)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	begin(t, begun.URL())
 	for _, c := range []struct {
 		name, yaml string
 		init       bool
@@ -60,6 +80,11 @@ func TestCheckConnectTriesWhatTheFileNames(t *testing.T) {
 		{"no such name", ups("http://nowhere.invalid"), false, true, []string{"bad   upstream up: nowhere.invalid:80: "}},
 		{"no trust", ups(untrusted.URL), false, true, []string{"bad   upstream up: ", "does not trust who signed it"}},
 		{"no TLS", ups(strings.Replace(good.URL, "http:", "https:", 1)), false, true, []string{"that is no TLS: is it http?"}},
+		{"deliveries", letters(kept), false, false, []string{"good  deliveries file: " + kept + " can be read and written, its schema has version"}},
+		{"deliveries to come", letters(filepath.Join(dir, "new.db")), false, false, []string{"new.db can be made"}},
+		{"deliveries of a weir that runs", letters(held), false, false, []string{"warn  deliveries file: a weir has it open"}},
+		{"deliveries in a file of something else", letters(foreign), false, true, []string{"bad   deliveries file: ", "something else"}},
+		{"deliveries nowhere", letters(filepath.Join(dir, "none", "d.db")), false, true, []string{"bad   deliveries file: ", "no such file or directory"}},
 		{"a secret", "notify: {webhook_env: HOOK, webhook_secret_env: SECRET}\n" + ups(good.URL), false, true, []string{"notify.webhook_env: the environment has no HOOK", "good  environment SECRET"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -93,5 +118,10 @@ func TestCheckConnectTriesWhatTheFileNames(t *testing.T) {
 				t.Errorf("a store that is known to be new is said to be cold:\n%s", out.String())
 			}
 		})
+	}
+	for name, want := range map[string]bool{"kept.db": true, "foreign.db": true, "foreign.db.lock": false, "new.db": false, "new.db.lock": false, "none": false} {
+		if _, err := os.Stat(filepath.Join(dir, name)); (err == nil) != want {
+			t.Errorf("%s is there: %t", name, !want)
+		}
 	}
 }

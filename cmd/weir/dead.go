@@ -74,8 +74,9 @@ func (w world) mailFlags(f *flag.FlagSet) *mail {
 	return m
 }
 
-// open is called once flags are parsed; close then lets go of the file.
-func (m *mail) open(ctx context.Context, f *flag.FlagSet) (err error) {
+// open is called once flags are parsed, by a command that changes deliveries or only looks; close then lets go of the
+// file.
+func (m *mail) open(ctx context.Context, f *flag.FlagSet, changes bool) (err error) {
 	m.ask, m.close = m.running.ask, func() error { return nil }
 	switch {
 	case m.file == "" && m.config == "":
@@ -83,12 +84,12 @@ func (m *mail) open(ctx context.Context, f *flag.FlagSet) (err error) {
 	case given(f, "admin") || m.file != "" && m.config != "":
 		return errors.New("give one of -file, -config and -admin, not both of two")
 	}
-	m.ask, m.close, err = askKept(ctx, m.kept)
+	m.ask, m.close, err = askKept(ctx, func(ctx context.Context) (delivery.Queue, error) { return m.kept(ctx, changes) })
 	return err
 }
 
 // kept opens the deliveries without a running weir.
-func (m *mail) kept(ctx context.Context) (delivery.Queue, error) {
+func (m *mail) kept(ctx context.Context, changes bool) (delivery.Queue, error) {
 	c := &config.Deliveries{File: m.file}
 	if m.config != "" {
 		file, err := config.Load(m.config, m.env)
@@ -97,7 +98,7 @@ func (m *mail) kept(ctx context.Context) (delivery.Queue, error) {
 		}
 		c = file.Deliveries
 	}
-	return serve.OpenDeliveries(ctx, c, m.env)
+	return serve.OpenDeliveries(ctx, c, m.env, changes)
 }
 
 // get reads an answer.
@@ -157,7 +158,7 @@ func deadList(ctx context.Context, w world) (err error) {
 	if err := w.parse(f, 0); err != nil {
 		return err
 	}
-	if err := m.open(ctx, f); err != nil {
+	if err := m.open(ctx, f, false); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, m.close()) }()
@@ -257,7 +258,7 @@ func deadShow(ctx context.Context, w world) (err error) {
 		fmt.Fprintln(w.err, "weir dead show: name one delivery by its ID")
 		return cli.ErrUsage
 	}
-	if err := m.open(ctx, f); err != nil {
+	if err := m.open(ctx, f, false); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, m.close()) }()

@@ -47,7 +47,7 @@ func deadChange(ctx context.Context, w world, do string) (err error) {
 		fmt.Fprintf(w.err, "weir dead %s: %s\n", do, wrong)
 		return cli.ErrUsage
 	}
-	if err := m.open(ctx, f); err != nil {
+	if err := m.open(ctx, f, true); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, m.close()) }()

@@ -185,8 +185,14 @@ func TestDeadLettersByHand(t *testing.T) {
 	p.want("2 dropped", 0, "drop", "-upstream", "box", "-most", "2")
 	p.want("another weir has the file open", 1, "list", "-file", "letters.db")
 	p.stop()
+	if err := os.Remove(filepath.Join(p.dir, "letters.db.lock")); err != nil {
+		t.Fatal(err)
+	}
 	p.want(more[4], 0, "list", "-file", "letters.db")
 	p.want("attempt 1", 0, "show", "-file", "letters.db", more[4])
+	if all, err := filepath.Glob(filepath.Join(p.dir, "letters*")); err != nil || len(all) != 1 {
+		t.Errorf("to look made %v, %v", all, err)
+	}
 	p.want("1 redriven", 0, "redrive", "-file", "letters.db", more[3])
 	p.want("1 dropped", 0, "drop", "-file", "letters.db", "-all")
 	if out := p.want("ID", 0, "list", "-file", "letters.db"); strings.Count(out, "\n") != 1 {
@@ -201,6 +207,9 @@ func TestDeadLettersByHand(t *testing.T) {
 func TestOrdersAboutDeadLettersThatCannotBe(t *testing.T) {
 	t.Parallel()
 	p := &post{T: t, dir: t.TempDir(), admin: "127.0.0.1:1"}
+	if err := os.WriteFile(filepath.Join(p.dir, "diary.txt"), []byte(strings.Repeat("dear diary ", 100)), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for args, says := range map[string]string{
 		"":                               "weir dead list",
 		"lst":                            `there is no command "lst"`,
@@ -214,6 +223,7 @@ func TestOrdersAboutDeadLettersThatCannotBe(t *testing.T) {
 		"redrive -all -rate 0/s":         "such as 10/s",
 		"drop -all -most -1":             "must not be negative",
 		"list a":                         `unexpected argument "a"`,
+		"list -file diary.txt":           "something else",
 		"list -file nowhere.db":          "no such file",
 		"list -file a.db -admin 1.2.3.4": "not both",
 		"list -older 1h":                 "is weir serve running",

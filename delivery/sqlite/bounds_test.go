@@ -115,6 +115,12 @@ func TestAnOlderFileIsUpgraded(t *testing.T) {
 	if err := os.Chmod(p, 0o600); err != nil {
 		t.Fatal(err)
 	}
+	if f, err := sqlite.Look(t.Context(), p); err != nil || f != (sqlite.Found{Version: 1}) {
+		t.Errorf("it looks %+v, %v", f, err)
+	}
+	if _, err := sqlite.OpenToRead(t.Context(), p); err == nil || !strings.Contains(err.Error(), "older weir") {
+		t.Errorf("only looked at: %v", err)
+	}
 	s := open(t, p, sqlite.Options{})
 	r := post("a")
 	r.OrderKey, r.Stop = "k", true

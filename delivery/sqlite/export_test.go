@@ -171,3 +171,6 @@ func MakeOld(t *testing.T, path string) {
 		t.Fatal(err)
 	}
 }
+
+// Version is that of the schema.
+const Version = version

@@ -5,8 +5,11 @@ package sqlite
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // ErrHeld means that another process has the file open.
@@ -39,4 +42,32 @@ func lockFile(path string) (*os.File, error) {
 		return nil, ErrHeld
 	}
 	return nil, err
+}
+
+// share holds a lock that is there together with others that only read, until it lets go; where there is none it holds
+// nothing.
+func share(path string) (let func(), err error) {
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return func() {}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err = syscall.Flock(int(f.Fd()), syscall.LOCK_SH|syscall.LOCK_NB); err == nil {
+		return func() { _ = f.Close() }, nil
+	}
+	_ = f.Close()
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		return nil, ErrHeld
+	}
+	return nil, err
+}
+
+// mayWrite says why this process could not open a file for reading and writing. It opens none.
+func mayWrite(path string) error {
+	if err := unix.Access(path, unix.R_OK|unix.W_OK); err != nil {
+		return &fs.PathError{Op: "open", Path: path, Err: err}
+	}
+	return nil
 }

@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 
 	"golang.org/x/sys/windows"
@@ -16,8 +17,13 @@ func lockFile(path string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	const flags = windows.LOCKFILE_EXCLUSIVE_LOCK | windows.LOCKFILE_FAIL_IMMEDIATELY
-	if err = windows.LockFileEx(windows.Handle(f.Fd()), flags, 0, 1, 0, new(windows.Overlapped)); err == nil {
+	return locked(f, windows.LOCKFILE_EXCLUSIVE_LOCK)
+}
+
+func locked(f *os.File, flags uint32) (*os.File, error) {
+	flags |= windows.LOCKFILE_FAIL_IMMEDIATELY
+	err := windows.LockFileEx(windows.Handle(f.Fd()), flags, 0, 1, 0, new(windows.Overlapped))
+	if err == nil {
 		return f, nil
 	}
 	_ = f.Close()
@@ -29,3 +35,19 @@ func lockFile(path string) (*os.File, error) {
 
 // oneName is for systems on which a file has several names more often.
 func oneName(string) error { return nil }
+
+// share holds a lock that is there together with others that only read, until it lets go; where there is none it holds
+// nothing.
+func share(path string) (let func(), err error) {
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return func() {}, nil
+	}
+	if err == nil {
+		f, err = locked(f, 0)
+	}
+	return func() { _ = f.Close() }, err
+}
+
+// mayWrite is for systems whose rights tell little before a file is opened.
+func mayWrite(string) error { return nil }

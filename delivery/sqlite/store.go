@@ -40,6 +40,7 @@ type Store struct {
 	path  string
 	o     Options
 	lock  *os.File
+	let   func() // lets go of the lock that a store has which only reads; nil if there is none
 	read  *sql.DB
 	write *writer
 	begin time.Time // with a monotonic reading
@@ -51,17 +52,21 @@ var _ delivery.Queue = (*Store)(nil)
 // Open opens the file at path, and makes it if there is none. Claims of a former process, which
 // has ended, as the lock on the file proves, go back to the queue.
 func Open(ctx context.Context, path string, o Options) (*Store, error) {
+	s := &Store{path: path, o: o.withDefaults(), begin: time.Now()}
+	s.jumps.start(s.o.Wall().UnixMilli() - s.steady())
+	if err := s.open(ctx); err != nil {
+		return nil, fmt.Errorf("deliveries in %s: %w", path, errors.Join(err, s.Close()))
+	}
+	return s, nil
+}
+
+func (o Options) withDefaults() Options {
 	o.Keep, o.KeepDead = cmp.Or(o.Keep, 7*24*time.Hour), cmp.Or(o.KeepDead, 30*24*time.Hour)
 	o.MaxLog, o.Readers = cmp.Or(o.MaxLog, 512<<20), cmp.Or(o.Readers, 4)
 	if o.Wall == nil {
 		o.Wall = time.Now
 	}
-	s := &Store{path: path, o: o, begin: time.Now()}
-	s.jumps.start(o.Wall().UnixMilli() - s.steady())
-	if err := s.open(ctx); err != nil {
-		return nil, fmt.Errorf("deliveries in %s: %w", path, errors.Join(err, s.Close()))
-	}
-	return s, nil
+	return o
 }
 
 func (s *Store) open(ctx context.Context) (err error) {
@@ -71,7 +76,16 @@ func (s *Store) open(ctx context.Context) (err error) {
 	if err = private.Check(s.path); err != nil {
 		return err
 	}
-	if s.lock, err = lockFile(s.path + ".lock"); err != nil {
+	lock := s.path + ".lock"
+	if _, err = os.Stat(lock); err != nil { // no weir has had it open: it may be anything, and nothing is put beside it
+		if _, err = probe(ctx, s.path); err != nil {
+			return err
+		}
+	}
+	if s.lock, err = lockFile(lock); err != nil {
+		return err
+	}
+	if _, err = probe(ctx, s.path); err != nil {
 		return err
 	}
 	f, err := os.OpenFile(s.path, os.O_RDWR|os.O_CREATE, 0o600) // SQLite would make it readable for everyone
@@ -84,7 +98,7 @@ func (s *Store) open(ctx context.Context) (err error) {
 	if err = oneName(s.path); err != nil {
 		return err
 	}
-	if s.write, err = newWriter(ctx, s.source(
+	if s.write, err = newWriter(ctx, source(s.path,
 		"_txlock=immediate", "_pragma=busy_timeout(5000)", "_pragma=journal_mode(wal)", "_pragma=synchronous(full)",
 		"_pragma=journal_size_limit(16777216)", "_pragma=foreign_keys(0)"), s.logRoom); err != nil {
 		return err
@@ -92,22 +106,29 @@ func (s *Store) open(ctx context.Context) (err error) {
 	if err = syncDir(filepath.Dir(s.path)); err != nil {
 		return err
 	}
-	if s.read, err = sql.Open("sqlite", s.source("_pragma=busy_timeout(5000)", "_pragma=query_only(1)")); err != nil {
+	if err = s.openReaders([]string{"_pragma=busy_timeout(5000)", "_pragma=query_only(1)"}); err != nil {
 		return err
 	}
-	s.read.SetMaxOpenConns(s.o.Readers)
-	s.read.SetMaxIdleConns(s.o.Readers)
-	s.read.SetConnMaxIdleTime(0)
 	if err = s.write.do(ctx, false, (*change).recount); err != nil {
 		return err
 	}
 	return s.void()
 }
 
-// source names the file for the driver. busy_timeout stands first, or a busy file fails the
+func (s *Store) openReaders(how []string) (err error) {
+	if s.read, err = sql.Open("sqlite", source(s.path, how...)); err != nil {
+		return err
+	}
+	s.read.SetMaxOpenConns(s.o.Readers)
+	s.read.SetMaxIdleConns(s.o.Readers)
+	s.read.SetConnMaxIdleTime(0)
+	return nil
+}
+
+// source names a file for the driver. busy_timeout stands first, or a busy file fails the
 // pragmas that follow.
-func (s *Store) source(settings ...string) string {
-	u := url.URL{Scheme: "file", Opaque: (&url.URL{Path: filepath.ToSlash(s.path)}).EscapedPath()}
+func source(path string, settings ...string) string {
+	u := url.URL{Scheme: "file", Opaque: (&url.URL{Path: filepath.ToSlash(path)}).EscapedPath()}
 	for _, v := range settings {
 		if u.RawQuery != "" {
 			u.RawQuery += "&"
@@ -129,6 +150,10 @@ func (s *Store) Close() error {
 	if s.lock != nil {
 		errs = append(errs, s.lock.Close())
 		s.lock = nil
+	}
+	if s.let != nil {
+		s.let()
+		s.let = nil
 	}
 	return errors.Join(errs...)
 }

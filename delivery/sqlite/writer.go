@@ -64,27 +64,21 @@ func newWriter(ctx context.Context, source string, room func(need) error) (*writ
 
 // migrate makes the tables, or refuses a file that is not one of deliveries.
 func (w *writer) migrate(ctx context.Context) error {
-	var is, id, tables int
-	for query, to := range map[string]*int{"PRAGMA user_version": &is, "PRAGMA application_id": &id, "SELECT count(*) FROM sqlite_schema": &tables} {
-		if err := w.conn.QueryRowContext(ctx, query).Scan(to); err != nil {
-			return err
-		}
+	is, fresh, err := marks(ctx, w.conn)
+	if err != nil || is == version {
+		return err
 	}
 	script := ""
-	switch {
-	case id == 0 && tables == 0:
+	if fresh {
 		script, is = schema, 1
-	case id != applicationID:
-		return errors.New("it is a database of something else: give deliveries a file of their own")
-	case is < 1 || is > version:
-		return fmt.Errorf("its schema has version %d, this weir knows %d: use the weir that wrote it, or a newer one", is, version)
-	case is == version:
-		return nil
 	}
 	script += strings.Join(upgrades[is-1:], "")
-	_, err := w.conn.ExecContext(ctx, fmt.Sprintf("BEGIN IMMEDIATE; %s PRAGMA user_version = %d; PRAGMA application_id = %d; COMMIT", script, version, applicationID))
+	_, err = w.conn.ExecContext(ctx, fmt.Sprintf("BEGIN IMMEDIATE; %s PRAGMA user_version = %d; PRAGMA application_id = %d; COMMIT", script, version, applicationID))
 	return err
 }
+
+// errOnlyRead is for a file that was opened to be looked at.
+var errOnlyRead = errors.New("the deliveries' file is only read")
 
 // A need is how much room there must be in the log for a change.
 type need uint8
@@ -107,6 +101,9 @@ func (w *writer) do(ctx context.Context, grows bool, do func(*change) error) err
 // have runs a change and returns when it is on disk. If ctx ends before, the change may still be
 // made: the error is ErrUncertain.
 func (w *writer) have(ctx context.Context, needs need, do func(*change) error) error {
+	if w == nil {
+		return errOnlyRead
+	}
 	j := &job{do: do, needs: needs, done: make(chan struct{})}
 	select {
 	case w.jobs <- j:

@@ -43,11 +43,14 @@ func (s *Server) openDeliveries(c *config.Deliveries) (engine, error) {
 	return p, nil
 }
 
-// OpenDeliveries opens what a configuration names for somebody who looks, and changes by hand. It must be there.
-func OpenDeliveries(ctx context.Context, c *config.Deliveries, env func(string) (string, bool)) (delivery.Queue, error) {
+// OpenDeliveries opens what a configuration names for somebody who looks, and perhaps changes by hand. It must be there.
+// A file that is only looked at stays as it is.
+func OpenDeliveries(ctx context.Context, c *config.Deliveries, env func(string) (string, bool), changes bool) (delivery.Queue, error) {
 	switch {
 	case c == nil:
 		return nil, errors.New("the configuration has no deliveries")
+	case c.Postgres == nil && !changes:
+		return sqlite.OpenToRead(ctx, c.File)
 	case c.Postgres == nil:
 		if _, err := os.Stat(c.File); err != nil { // or an empty one would be made
 			return nil, fmt.Errorf("deliveries' file: %w", err)
@@ -103,11 +106,14 @@ func initDeliveries(ctx context.Context, out io.Writer, c *config.Deliveries, o 
 	return nil
 }
 
-// tryDeliveries asks a database whether it is as it must be.
+// tryDeliveries looks whether the file, or the database, is as it must be.
 func tryDeliveries(file *config.File, o Options) []trial {
 	c := file.Deliveries
-	if c == nil || c.Postgres == nil {
+	if c == nil {
 		return nil
+	}
+	if c.Postgres == nil {
+		return []trial{{"deliveries file", func(ctx context.Context) (string, error) { return lookAtDeliveries(ctx, c.File) }}}
 	}
 	return []trial{{"deliveries postgres", func(ctx context.Context) (string, error) {
 		p, err := newPostgres(c, o.Env)
@@ -129,6 +135,22 @@ func tryDeliveries(file *config.File, o Options) []trial {
 		}
 		return said, nil
 	}}}
+}
+
+// lookAtDeliveries says how a file is, and changes nothing. It may be in use by the weir that runs.
+func lookAtDeliveries(ctx context.Context, name string) (string, error) {
+	f, err := sqlite.Look(ctx, name)
+	switch {
+	case err != nil:
+		return "", err
+	case f.Held:
+		return "", &warning{said: name + " can be read and written", warns: []string{"a weir has it open; a second one does not start on it"}}
+	case f.Latest:
+		return fmt.Sprintf("%s can be read and written, its schema has version %d", name, f.Version), nil
+	case f.Version > 0:
+		return fmt.Sprintf("%s can be read and written, its schema has version %d and is upgraded when weir serve opens it", name, f.Version), nil
+	}
+	return name + " can be made", nil
 }
 
 // longHeld is how long a snapshot is held before it is worth a word.
