@@ -2,6 +2,7 @@ package weir_test
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,11 +17,11 @@ import (
 // stallsAt is a clock on a machine that stands still for a while before the clock is read the nth time.
 type stallsAt struct {
 	clock.Clock
-	n, reads int
+	n, reads atomic.Int32
 }
 
 func (c *stallsAt) Now() time.Duration {
-	if c.reads++; c.reads == c.n {
+	if c.reads.Add(1) == c.n.Load() {
 		pass(700 * ms)
 	}
 	return c.Clock.Now()
@@ -50,18 +51,19 @@ func TestNoStallLetsLateUnitsGo(t *testing.T) {
 		"": steady(shared), "in turn": inTurn(shared), "beside one of its own": steady(own, shared), "both": inTurn(own, shared),
 	} {
 		stalls := true
-		for n := 1; stalls; n++ {
+		for n := int32(1); stalls; n++ {
 			synctest.Test(t, func(t *testing.T) {
 				c, s := &stallsAt{Clock: clock.System}, &lastGrant{Store: fleet.NewMemory(nil)}
 				u := open(t, p, weir.Options{Clock: c, Fleet: fleet.New(s, fleet.Options{Lease: -1, Clock: c})})
-				c.reads, c.n = 0, n
+				c.reads.Store(0)
+				c.n.Store(n)
 				if _, err := u.Acquire(t.Context(), of("a")); err != nil {
 					t.Fatalf("%s, stall %d: %v", name, n, err)
 				}
 				if since(s.at) >= 10*ms {
 					t.Errorf("%s, stall %d: let go %v after the store was asked, want within 10ms", name, n, since(s.at))
 				}
-				stalls = c.reads >= n
+				stalls = c.reads.Load() >= n
 			})
 		}
 	}

@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,11 +15,11 @@ import (
 // stallsAt is a clock on a machine that stands still for a while before the clock is read the nth time.
 type stallsAt struct {
 	clock.Clock
-	n, reads int
+	n, reads atomic.Int32
 }
 
 func (c *stallsAt) Now() time.Duration {
-	if c.reads++; c.reads == c.n {
+	if c.reads.Add(1) == c.n.Load() {
 		time.Sleep(700 * time.Millisecond)
 	}
 	return c.Clock.Now()
@@ -47,7 +48,7 @@ func TestNoStallLetsLateUnitsGo(t *testing.T) {
 		{Name: "l", Shape: limit.Rolling, Rate: bucket.Rate{Amount: 100, Per: time.Second}},
 	} {
 		stalls := true
-		for n := 1; stalls; n++ {
+		for n := int32(1); stalls; n++ {
 			synctest.Test(t, func(t *testing.T) {
 				c, s := &stallsAt{Clock: clock.System}, &lastGrant{Store: NewMemory(nil)}
 				f := New(s, Options{Lease: -1, Clock: c})
@@ -56,7 +57,8 @@ func TestNoStallLetsLateUnitsGo(t *testing.T) {
 					t.Fatal(err)
 				}
 				begin := clock.System.Now()
-				c.reads, c.n = 0, n
+				c.reads.Store(0)
+				c.n.Store(n)
 				ok, _, err := goOne(context.Background(), begin+time.Minute, limit.Charge{Registry: r, Cost: 1})
 				if err != nil || !ok {
 					t.Fatalf("%v, stall %d: %v, %v", l, n, ok, err)
@@ -65,7 +67,7 @@ func TestNoStallLetsLateUnitsGo(t *testing.T) {
 				if hold := f.Group("up").spec(l).hold; now-s.at >= hold {
 					t.Errorf("%v, stall %d: let go %v after the store was asked, want within %v", l, n, now-s.at, hold)
 				}
-				stalls = c.reads >= n
+				stalls = c.reads.Load() >= n
 			})
 		}
 	}
