@@ -8,8 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/seed1158cd35/weir/delivery"
 	"github.com/seed1158cd35/weir/delivery/internal/stored"
 )
@@ -57,7 +55,9 @@ func (s *Store) acceptAll(all []*acceptance) error {
 	defer cancel()
 	rest, err := s.storeAll(ctx, all)
 	for n := 0; errors.Is(err, delivery.ErrUncertain) && ctx.Err() == nil && n < 3; n++ {
-		rest, err = s.storeAll(ctx, all)
+		if found, failed := s.storeAll(ctx, all); failed == nil { // otherwise nobody knows what became of the first
+			rest, err = found, nil
+		}
 	}
 	if err != nil {
 		return err
@@ -95,10 +95,10 @@ func (s *Store) storeAll(ctx context.Context, all []*acceptance) (rest []*accept
 		byID[a.r.ID] = a
 		c.add(a, locks)
 	}
-	steps := append(locking(locks), step{query: insert, args: append(c.args(), s.home), row: func(r pgx.Rows) error {
+	steps := append(locking(locks), step{query: insert, args: append(c.args(), s.home), row: func(r values) error {
 		var id, status string
 		var seq, due, accepted int64
-		if err := r.Scan(&id, &seq, &status, &due, &accepted); err != nil {
+		if err := r.scan(&id, &seq, &status, &due, &accepted); err != nil {
 			return err
 		}
 		a := byID[unesc(id)]
@@ -175,14 +175,6 @@ func (c *columns) args() []any {
 		c.prints, c.bodies, c.notBefore, c.expires, c.tokens, c.lines, c.keyed, c.stops}
 }
 
-// some is b, and no NULL.
-func some(b []byte) []byte {
-	if b == nil {
-		return []byte{}
-	}
-	return b
-}
-
 // insert stores requests whose keys and IDs are not known. Those of one order key stand in their line in the order in which they are given.
 const insert = `WITH given AS MATERIALIZED (
 	SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[], $10::text[], $11::text[],
@@ -220,9 +212,9 @@ func (s *Store) known(ctx context.Context, a *acceptance) (bool, error) {
 		WHERE $3::text <> '' AND upstream = $1::text AND tenant = $2::text AND idem_key = $3::text AND idem_key IS NOT NULL
 		UNION ALL SELECT id, tenant, coalesce(idem_key, ''), fingerprint FROM weir_request WHERE id = $4::text`,
 		args: []any{esc(r.Upstream), esc(r.Tenant), esc(r.Key), esc(r.ID)},
-		row: func(rows pgx.Rows) error {
+		row: func(rows values) error {
 			var f row
-			err := rows.Scan(&f.id, &f.tenant, &f.key, &f.print)
+			err := rows.scan(&f.id, &f.tenant, &f.key, &f.print)
 			is = append(is, f)
 			return err
 		}})
@@ -252,9 +244,9 @@ func (s *Store) past(ctx context.Context, a *acceptance) (found bool, err error)
 	err = s.transact(ctx, step{query: `SELECT id, fingerprint, status, reason, detail, attempts, accepted, changed FROM weir_past
 		WHERE upstream = $1::text AND tenant = $2::text AND idem_key = $3::text AND until > weir_now()`,
 		args: []any{esc(a.r.Upstream), esc(a.r.Tenant), esc(a.r.Key)},
-		row: func(rows pgx.Rows) error {
+		row: func(rows values) error {
 			found = true
-			return rows.Scan(&d.ID, &print, &d.Status, &d.Reason, &d.Detail, &d.Attempts, &accepted, &changed)
+			return rows.scan(&d.ID, &print, &d.Status, &d.Reason, &d.Detail, &d.Attempts, &accepted, &changed)
 		}})
 	if err != nil || !found {
 		return false, err

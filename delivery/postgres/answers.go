@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/seed1158cd35/weir/delivery"
 	"github.com/seed1158cd35/weir/delivery/internal/stored"
 )
@@ -48,9 +46,9 @@ func (s *Store) begin(ctx context.Context, k *delivery.Keyed) (found delivery.Ke
 				WHERE a.expires <= weir_now() OR a.fingerprint = excluded.fingerprint AND a.status = 0 AND a.until <= weir_now() AND a.owner <> excluded.owner`,
 				args: append(key, k.Print, esc(k.Call), stored.Milli(k.Until), s.keepKeys())},
 			step{query: `SELECT fingerprint, owner, until, until <= weir_now(), taken, status, header, body, large FROM weir_answer WHERE upstream = $1::text AND tenant = $2::text AND idem_key = $3::text`,
-				args: key, row: func(rows pgx.Rows) error {
+				args: key, row: func(rows values) error {
 					known = true
-					return rows.Scan(&print, &call, &until, &over, &taken, &status, &header, &body, &large)
+					return rows.scan(&print, &call, &until, &over, &taken, &status, &header, &body, &large)
 				}})
 	})
 	switch {

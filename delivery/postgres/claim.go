@@ -9,8 +9,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/seed1158cd35/weir/delivery"
 	"github.com/seed1158cd35/weir/delivery/internal/stored"
 )
@@ -57,10 +55,10 @@ func (s *Store) longestDue(ctx context.Context, a *delivery.Ask) (seqs []int64, 
 }
 
 // numbers reads rows of one number each.
-func numbers(to *[]int64) func(pgx.Rows) error {
-	return func(rows pgx.Rows) error {
+func numbers(to *[]int64) func(values) error {
+	return func(rows values) error {
 		var n int64
-		err := rows.Scan(&n)
+		err := rows.scan(&n)
 		*to = append(*to, n)
 		return err
 	}
@@ -89,7 +87,7 @@ func (s *Store) claimAll(all []*claiming) error {
 		for _, c := range all {
 			c.is = nil
 		}
-		return s.transact(ctx, step{query: claim, args: []any{seqs, upstreams, leases, owners, token, s.home}, row: func(rows pgx.Rows) error {
+		return s.transact(ctx, step{query: claim, args: []any{seqs, upstreams, leases, owners, token, s.home}, row: func(rows values) error {
 			d, why, err := whole(rows)
 			switch {
 			case err != nil:
@@ -199,9 +197,9 @@ func (s *Store) Renew(ctx context.Context, lease time.Duration, claims ...delive
 			), locked AS MATERIALIZED (SELECT seq FROM weir_delivery WHERE seq = ANY($1::bigint[]) AND status = 'processing' ORDER BY seq FOR UPDATE)
 			UPDATE weir_delivery d SET lease = weir_now() + $3::bigint FROM locked l JOIN given g ON g.seq = l.seq
 			WHERE d.seq = l.seq AND d.seq = ANY($1::bigint[]) AND d.status = 'processing' AND d.fence = g.fence RETURNING d.seq, d.fence`,
-			args: []any{seqs, fences, lease.Milliseconds()}, row: func(rows pgx.Rows) error {
+			args: []any{seqs, fences, lease.Milliseconds()}, row: func(rows values) error {
 				var c delivery.Claim
-				err := rows.Scan(&c.Seq, &c.Fence)
+				err := rows.scan(&c.Seq, &c.Fence)
 				held[c] = true
 				return err
 			}})

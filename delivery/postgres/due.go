@@ -6,8 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/seed1158cd35/weir/delivery"
 	"github.com/seed1158cd35/weir/delivery/internal/stored"
 )
@@ -55,7 +53,7 @@ func (s *Store) due(ctx context.Context, upstream string, after delivery.Mark, m
 		SELECT ` + recordColumns + requestColumns + ` FROM weir_delivery d JOIN weir_request r ON r.seq = d.seq
 		WHERE d.seq = ANY(ARRAY(SELECT seq FROM chosen)) AND r.seq = ANY(ARRAY(SELECT seq FROM chosen)) AND d.status = 'queued'`,
 		args: []any{s.home, f.n, f.rank, esc(upstream), stored.Milli(after.Due), after.Seq, n * window(f), n},
-		row: func(rows pgx.Rows) error {
+		row: func(rows values) error {
 			d, why, err := whole(rows)
 			if why != nil {
 				bad = append(bad, d.Seq)
@@ -93,9 +91,9 @@ func (s *Store) Next(ctx context.Context, upstream string, after delivery.Mark) 
 	args := []any{s.home, f.n, f.rank, esc(upstream), stored.Milli(after.Due), after.Seq, 16 * window(f)}
 	err = s.look(ctx, step{query: `SELECT min(CASE WHEN $2::bigint = 1 OR ` + mine + ` OR due <= weir_now() - 2000 THEN due ELSE greatest(due, weir_now()) + 1000 END)
 		FROM (` + ahead + `ORDER BY due, seq LIMIT $7::bigint) a`, args: args,
-		row: func(rows pgx.Rows) error {
+		row: func(rows values) error {
 			var due *int64
-			err := rows.Scan(&due)
+			err := rows.scan(&due)
 			if ok = due != nil; ok {
 				at = stored.At(*due)
 			}

@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/seed1158cd35/weir/delivery"
 	"github.com/seed1158cd35/weir/delivery/internal/stored"
 )
@@ -77,9 +75,9 @@ func (s *Store) endEach(ctx context.Context, all []*ending) error {
 	}
 	err := s.transact(ctx,
 		step{query: "SELECT pg_advisory_xact_lock(line) FROM (SELECT DISTINCT line FROM weir_delivery WHERE seq = ANY($1::bigint[]) AND line IS NOT NULL ORDER BY line) x", args: []any{seqs}},
-		step{query: end, args: []any{seqs, fences, to, dues, back, reasons, details, sent, tooks, statuses, classes, codes, answers, s.home}, row: func(rows pgx.Rows) error {
+		step{query: end, args: []any{seqs, fences, to, dues, back, reasons, details, sent, tooks, statuses, classes, codes, answers, s.home}, row: func(rows values) error {
 			var seq int64
-			err := rows.Scan(&seq)
+			err := rows.scan(&seq)
 			of[seq].kept = true
 			return err
 		}},
@@ -98,9 +96,9 @@ func (s *Store) endEach(ctx context.Context, all []*ending) error {
 	}
 	// Whoever got no answer asks again. A claim that was lost was ended by a sweep, which counts a stall, and is followed by another fence.
 	return s.transact(ctx, step{query: "SELECT seq, fence FROM weir_delivery WHERE seq = ANY($1::bigint[]) AND status <> 'processing' AND stalls = 0", args: []any{unknown},
-		row: func(rows pgx.Rows) error {
+		row: func(rows values) error {
 			var c delivery.Claim
-			err := rows.Scan(&c.Seq, &c.Fence)
+			err := rows.scan(&c.Seq, &c.Fence)
 			if e := of[c.Seq]; e != nil && e.Claim == c {
 				e.kept = true
 			}

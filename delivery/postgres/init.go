@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
@@ -26,8 +25,8 @@ func (s *Store) Check(ctx context.Context) error {
 
 func (s *Store) check(ctx context.Context) error {
 	is, sync, isolation := 0, "", ""
-	err := s.send(ctx, step{query: `SELECT version, current_setting('synchronous_commit'), current_setting('default_transaction_isolation') FROM weir_schema`, row: func(r pgx.Rows) error {
-		return r.Scan(&is, &sync, &isolation)
+	err := s.send(ctx, step{query: `SELECT version, current_setting('synchronous_commit'), current_setting('default_transaction_isolation') FROM weir_schema`, row: func(r values) error {
+		return r.scan(&is, &sync, &isolation)
 	}})
 	var refused *pgconn.PgError
 	switch {
@@ -76,33 +75,32 @@ func (s *Store) Init(ctx context.Context) (made bool, err error) {
 }
 
 func (s *Store) init(ctx context.Context) (made bool, err error) {
-	tx, err := s.pool.Begin(ctx)
+	c, err := s.pool.take(ctx)
 	if err != nil {
 		return false, err
 	}
-	defer tx.Rollback(ctx)
-	if _, err = tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1::bigint)", number("schema")); err != nil {
-		return false, err
+	defer s.pool.put(c)
+	run := func(text string) ([]*pgconn.Result, error) { return c.Exec(ctx, text).ReadAll() }
+	all, err := run(fmt.Sprintf("BEGIN; SELECT pg_advisory_xact_lock(%d); SELECT to_regclass('weir_schema') IS NOT NULL", number("schema")))
+	if made = err == nil && string(all[2].Rows[0][0]) == "f"; made {
+		_, err = run(schema + fmt.Sprintf("INSERT INTO weir_schema(version) VALUES (%d); COMMIT", version))
 	}
-	var there bool
-	if err = tx.QueryRow(ctx, "SELECT to_regclass('weir_schema') IS NOT NULL").Scan(&there); err != nil || there {
-		return false, err
+	if err != nil || !made {
+		_, undo := run("ROLLBACK")
+		return false, errors.Join(err, undo)
 	}
-	if _, err = tx.Exec(ctx, schema+fmt.Sprintf("INSERT INTO weir_schema(version) VALUES (%d)", version), pgx.QueryExecModeSimpleProtocol); err != nil {
-		return false, err
-	}
-	return true, tx.Commit(ctx)
+	return true, nil
 }
 
 // Snapshot is for how long somebody has held the oldest snapshot of the database: what is deleted or changed meanwhile
 // stays where it is, and is in the way.
 func (s *Store) Snapshot(ctx context.Context) (held time.Duration, err error) {
-	err = s.look(ctx, step{query: `SELECT coalesce(max(extract(epoch FROM clock_timestamp() - xact_start)), 0)::double precision FROM pg_stat_activity
+	err = s.look(ctx, step{query: `SELECT coalesce(max(extract(epoch FROM clock_timestamp() - xact_start)) * 1000, 0)::bigint FROM pg_stat_activity
 		WHERE datname = current_database() AND backend_xmin IS NOT NULL AND pid <> pg_backend_pid() AND backend_type = 'client backend'`,
-		row: func(rows pgx.Rows) error {
-			var seconds float64
-			err := rows.Scan(&seconds)
-			held = time.Duration(seconds * float64(time.Second))
+		row: func(rows values) error {
+			var ms int64
+			err := rows.scan(&ms)
+			held = time.Duration(ms) * time.Millisecond
 			return err
 		}})
 	return held, err

@@ -4,8 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/seed1158cd35/weir/delivery"
 )
 
@@ -36,10 +34,10 @@ func (s *Store) prune(ctx context.Context, w *delivery.Swept) error {
 // erasable are deliveries of a condition, with the locks of their idempotency keys.
 func (s *Store) erasable(ctx context.Context, condition string, args ...any) (all []row, err error) {
 	err = s.look(ctx, step{query: "SELECT d.seq, d.line, r.upstream, r.tenant, coalesce(r.idem_key, '') FROM weir_delivery d JOIN weir_request r ON r.seq = d.seq WHERE " + condition, args: args,
-		row: func(rows pgx.Rows) error {
+		row: func(rows values) error {
 			var r row
 			var upstream, tenant, key string
-			err := rows.Scan(&r.seq, &r.line, &upstream, &tenant, &key)
+			err := rows.scan(&r.seq, &r.line, &upstream, &tenant, &key)
 			if key != "" {
 				r.locks = []int64{lockOf(unesc(upstream), unesc(tenant), unesc(key))}
 			}

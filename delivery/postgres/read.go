@@ -1,12 +1,12 @@
 package postgres
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
-
-	"github.com/jackc/pgx/v5"
 
 	"github.com/seed1158cd35/weir/delivery"
 	"github.com/seed1158cd35/weir/delivery/internal/stored"
@@ -56,9 +56,9 @@ func (r *record) delivery() delivery.Delivery {
 }
 
 // whole reads a row with its request. bad is why that cannot be sent as it is stored.
-func whole(rows pgx.Rows) (d delivery.Delivery, bad, err error) {
+func whole(rows values) (d delivery.Delivery, bad, err error) {
 	var r record
-	if err = rows.Scan(r.requestFields()...); err != nil {
+	if err = rows.scan(r.requestFields()...); err != nil {
 		return d, nil, err
 	}
 	d = r.delivery()
@@ -70,7 +70,7 @@ func whole(rows pgx.Rows) (d delivery.Delivery, bad, err error) {
 func (s *Store) Get(ctx context.Context, id string) (d delivery.Delivery, err error) {
 	found := false
 	err = s.look(ctx, step{query: "SELECT " + recordColumns + requestColumns + " FROM weir_request r JOIN weir_delivery d ON d.seq = r.seq WHERE r.id = $1::text", args: []any{esc(id)},
-		row: func(rows pgx.Rows) (err error) {
+		row: func(rows values) (err error) {
 			found = true
 			d, _, err = whole(rows) // people look at it as it is
 			return err
@@ -81,22 +81,38 @@ func (s *Store) Get(ctx context.Context, id string) (d delivery.Delivery, err er
 	return d, err
 }
 
-// look is transact for what changes nothing: an answer that was lost is asked for again.
+// look is transact for what changes nothing: an answer that was lost is asked for again. Rows are read once all are there.
 func (s *Store) look(ctx context.Context, st step) error {
 	ctx, cancel := context.WithTimeout(ctx, asking)
 	defer cancel()
-	return again(func() error { return s.transact(ctx, st) })
+	var all []values
+	gathers := step{query: st.query, args: st.args, row: func(row values) error {
+		kept := make(values, len(row))
+		for i, v := range row {
+			kept[i] = bytes.Clone(v)
+		}
+		all = append(all, kept)
+		return nil
+	}}
+	err := delivery.ErrUncertain // of nothing that was asked
+	for n := 0; errors.Is(err, delivery.ErrUncertain) && ctx.Err() == nil && n < 4; n++ {
+		err = again(func() error { all = nil; return s.transact(ctx, gathers) })
+	}
+	for i := 0; err == nil && i < len(all); i++ {
+		err = st.row(all[i])
+	}
+	return err
 }
 
 // Attempts are those of a delivery, the first one first.
 func (s *Store) Attempts(ctx context.Context, id string) (all []delivery.Attempt, err error) {
 	err = s.look(ctx, step{query: `SELECT a.n, a.series, a.began, a.took, a.status, a.class, a.code, a.answer, a.counted
 		FROM weir_request r JOIN weir_attempt a ON a.seq = r.seq WHERE r.id = $1::text ORDER BY a.n`, args: []any{esc(id)},
-		row: func(rows pgx.Rows) error {
+		row: func(rows values) error {
 			var a delivery.Attempt
 			var began, took int64
 			var class string
-			if err := rows.Scan(&a.N, &a.Series, &began, &took, &a.Status, &class, &a.Code, &a.Answer, &a.Counted); err != nil {
+			if err := rows.scan(&a.N, &a.Series, &began, &took, &a.Status, &class, &a.Code, &a.Answer, &a.Counted); err != nil {
 				return err
 			}
 			a.Began, a.Took, a.Code = stored.At(began), time.Duration(took)*time.Millisecond, unesc(a.Code)
@@ -117,10 +133,10 @@ func (s *Store) Counts(ctx context.Context) (all []delivery.Count, err error) {
 	err = s.look(ctx, step{query: `SELECT upstream, status, sum(n)::bigint, CASE status WHEN 'failed' THEN
 			(SELECT min(changed) FROM weir_delivery d WHERE d.upstream = c.upstream AND d.status = 'failed') END
 		FROM weir_count c GROUP BY upstream, status HAVING sum(n) > 0 ORDER BY upstream, status`,
-		row: func(rows pgx.Rows) error {
+		row: func(rows values) error {
 			var c delivery.Count
 			var oldest *int64
-			if err := rows.Scan(&c.Upstream, &c.Status, &c.N, &oldest); err != nil {
+			if err := rows.scan(&c.Upstream, &c.Status, &c.N, &oldest); err != nil {
 				return err
 			}
 			if c.Upstream = unesc(c.Upstream); oldest != nil {
@@ -150,9 +166,9 @@ func (s *Store) List(ctx context.Context, f delivery.Filter, cursor string, most
 	args = append(args, from, most+1)
 	err = s.look(ctx, step{query: fmt.Sprintf("SELECT %s FROM weir_delivery d JOIN weir_request r ON r.seq = d.seq WHERE %s AND %s$%d::bigint ORDER BY d.seq %s LIMIT $%d::bigint",
 		recordColumns, condition, beyond, len(args)-1, order, len(args)), args: args,
-		row: func(rows pgx.Rows) error {
+		row: func(rows values) error {
 			var r record
-			if err := rows.Scan(r.fields()...); err != nil {
+			if err := rows.scan(r.fields()...); err != nil {
 				return err
 			}
 			page = append(page, r.delivery())

@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/seed1158cd35/weir/delivery"
@@ -16,7 +16,7 @@ import (
 type step struct {
 	query string
 	args  []any
-	row   func(pgx.Rows) error
+	row   func(values) error
 }
 
 // transact sends statements together, as one transaction; once it returns without an error they are committed. It waits for one answer, however
@@ -30,39 +30,118 @@ func (s *Store) transact(ctx context.Context, steps ...step) error {
 
 // send is transact for a database of which nothing is known yet.
 func (s *Store) send(ctx context.Context, steps ...step) error {
-	var b pgx.Batch
-	for _, st := range steps {
-		b.Queue(st.query, st.args...)
+	sent := make([]statement, len(steps))
+	for i, st := range steps {
+		if err := sent[i].encode(st.args); err != nil {
+			return err
+		}
 	}
-	answers := s.pool.SendBatch(ctx, &b)
-	err := error(nil)
-	for i := 0; i < len(steps) && err == nil; i++ {
-		err = steps[i].read(answers)
+	c, err := s.pool.take(ctx)
+	if err != nil {
+		return err // nothing was sent
+	}
+	defer s.pool.put(c)
+	all := c.StartPipeline(ctx)
+	for i := range steps {
+		sent[i].send(c, all, steps[i].query, s.o.Unprepared)
+	}
+	if err = all.Sync(); err == nil {
+		err = c.answers(all, steps, sent)
 	}
 	// The commit comes after the last row: what went wrong with it is heard here.
-	if closed := answers.Close(); err == nil {
+	if closed := all.Close(); err == nil {
 		err = closed
+	}
+	if stale(err) {
+		hangUp([]*conn{c})
+	}
+	if c.IsClosed() && ctx.Err() == nil {
+		s.pool.drop() // the others have the same server, or the same plans
 	}
 	return explain(err)
 }
 
-func (st *step) read(answers pgx.BatchResults) error {
-	if st.row == nil {
-		_, err := answers.Exec()
-		return err
+// A statement is a step on its way.
+type statement struct {
+	values  [][]byte
+	oids    []uint32
+	formats []int16
+	named   string // it is prepared under this name, of which nothing was heard yet
+}
+
+var binaryRows = []int16{1}
+
+func (st *statement) encode(args []any) error {
+	for _, v := range args {
+		a, err := encode(v)
+		if err != nil {
+			return err
+		}
+		st.values, st.oids, st.formats = append(st.values, a.value), append(st.oids, a.oid), append(st.formats, 1)
 	}
-	rows, err := answers.Query()
-	if err != nil {
-		return err
+	return nil
+}
+
+func (st *statement) send(c *conn, to *pgconn.Pipeline, query string, unprepared bool) {
+	name, known := c.prepared[query]
+	switch {
+	case unprepared, !known && len(c.prepared) >= mostPrepared:
+		to.SendQueryParams(query, st.values, st.oids, st.formats, binaryRows)
+		return
+	case !known:
+		c.names++
+		name = fmt.Sprint("weir_", c.names)
+		st.named, c.prepared[query] = name, name
+		to.SendPrepare(name, query, st.oids)
 	}
-	defer rows.Close()
-	for rows.Next() {
-		if err := st.row(rows); err != nil {
+	to.SendQueryPrepared(name, st.values, st.formats, binaryRows)
+}
+
+// answers reads what has come for statements.
+func (c *conn) answers(from *pgconn.Pipeline, steps []step, sent []statement) error {
+	for i, st := range steps {
+		if sent[i].named != "" {
+			if _, err := from.GetResults(); err != nil {
+				c.unname(sent[i:])
+				return err
+			}
+		}
+		if err := st.read(from); err != nil {
+			c.unname(sent[i+1:])
 			return err
 		}
 	}
-	rows.Close()
-	return rows.Err()
+	return nil
+}
+
+// unname forgets the names of statements that the database has not seen, as it skips what follows an error.
+func (c *conn) unname(sent []statement) {
+	for query, name := range c.prepared {
+		if slices.ContainsFunc(sent, func(st statement) bool { return st.named == name }) {
+			delete(c.prepared, query)
+		}
+	}
+}
+
+func (st *step) read(from *pgconn.Pipeline) error {
+	is, err := from.GetResults()
+	if err != nil {
+		return err
+	}
+	rows, ok := is.(*pgconn.ResultReader)
+	if !ok {
+		return fmt.Errorf("the answer to a statement is a %T", is)
+	}
+	for rows.NextRow() {
+		if st.row == nil {
+			continue
+		}
+		if err := st.row(rows.Values()); err != nil {
+			return err
+		}
+	}
+	_, err = rows.Close()
+	return err
 }
 
 // An unsureError means that nobody knows whether a transaction was committed.
@@ -73,7 +152,7 @@ func (e unsureError) Unwrap() error { return e.error }
 func (e unsureError) Is(target error) bool { return target == delivery.ErrUncertain }
 
 // explain says what an error leaves open: what the database refuses is not stored, nor what was never sent. Of anything
-// else nobody knows.
+// else nobody knows, nor where the database ends a connection, which may be after the commit.
 func explain(err error) error {
 	var refused *pgconn.PgError
 	var connect *pgconn.ConnectError
@@ -82,10 +161,8 @@ func explain(err error) error {
 		return nil
 	case errors.As(err, &refused) && full(refused):
 		return fmt.Errorf("%w: %w", delivery.ErrFull, err)
-	case errors.As(err, &refused), errors.As(err, &connect), pgconn.SafeToRetry(err):
+	case errors.As(err, &refused) && refused.SeverityUnlocalized == "ERROR", errors.As(err, &connect), pgconn.SafeToRetry(err):
 		return err
-	case strings.Contains(err.Error(), "closed pool"):
-		return fmt.Errorf("%w: %w", delivery.ErrClosed, err)
 	}
 	return unsureError{err}
 }
@@ -95,7 +172,17 @@ func full(e *pgconn.PgError) bool { return e.Code == "53100" || e.Code == "53200
 // clashed reports whether the database undid a transaction for the sake of another one: the same may work at once.
 func clashed(err error) bool {
 	var refused *pgconn.PgError
-	return errors.As(err, &refused) && (refused.Code == "40P01" || refused.Code == "40001" || refused.Code == "0A000" && strings.Contains(refused.Message, "cached plan"))
+	return errors.As(err, &refused) && (refused.Code == "40P01" || refused.Code == "40001" || stale(err))
+}
+
+// stale reports whether a connection has prepared what does not fit any more, or leads to a server that others have taken the
+// place of.
+func stale(err error) bool {
+	var refused *pgconn.PgError
+	if !errors.As(err, &refused) {
+		return false
+	}
+	return refused.Code == "0A000" && strings.Contains(refused.Message, "cached plan") || refused.Code == "25006"
 }
 
 // unreachable reports whether nothing was sent, or a transaction was refused, as the server is not to be had just now.

@@ -15,9 +15,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/seed1158cd35/weir/delivery"
 )
@@ -36,7 +34,7 @@ type Options struct {
 type Store struct {
 	o     Options
 	where string // the database, for people: without its password
-	pool  *pgxpool.Pool
+	pool  *pool
 	home  int64 // names this store among those that share the database
 
 	accepts *groups[*acceptance]
@@ -65,37 +63,32 @@ func New(o Options) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the url of the deliveries' database: %w", err)
 	}
-	s := &Store{o: o, home: rand.Int64(), where: fmt.Sprintf("%s at %s:%d", c.ConnConfig.Database, c.ConnConfig.Host, c.ConnConfig.Port)}
-	if s.pool, err = pgxpool.NewWithConfig(context.Background(), c); err != nil {
-		return nil, fmt.Errorf("deliveries in %s: %w", s.where, err)
-	}
+	s := &Store{o: o, home: rand.Int64(), where: fmt.Sprintf("%s at %s:%d", c.Database, c.Host, c.Port)}
+	s.pool = newPool(c, cmp.Or(o.Connections, 8))
 	s.accepts = newGroups(s.acceptAll)
 	s.claims = newGroups(s.claimAll)
 	s.ends = newGroups(s.endAll)
 	return s, nil
 }
 
-func configure(o Options) (*pgxpool.Config, error) {
-	c, err := pgxpool.ParseConfig(o.URL)
+func configure(o Options) (*pgconn.Config, error) {
+	c, err := pgconn.ParseConfig(o.URL)
 	if err != nil {
 		return nil, badURL(err)
 	}
-	c.MaxConns, c.MinConns = int32(cmp.Or(o.Connections, 8)), 0
-	c.MaxConnIdleTime = time.Minute
-	c.ConnConfig.ConnectTimeout = dialling
+	c.ConnectTimeout = dialling
 	if o.Password != "" {
-		c.ConnConfig.Password = o.Password
+		c.Password = o.Password
 	}
 	if o.Unprepared {
-		c.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeExec
 		return c, nil
 	}
 	for name, v := range map[string]string{
 		"application_name": "weir", "synchronous_commit": "on", "default_transaction_isolation": "read committed",
 		"statement_timeout": "10s", "idle_in_transaction_session_timeout": "10s", "jit": "off",
 	} {
-		if c.ConnConfig.RuntimeParams[name] == "" {
-			c.ConnConfig.RuntimeParams[name] = v
+		if c.RuntimeParams[name] == "" {
+			c.RuntimeParams[name] = v
 		}
 	}
 	return c, nil
@@ -131,6 +124,6 @@ func (s *Store) Close() error {
 	s.accepts.close()
 	s.claims.close()
 	s.ends.close()
-	s.pool.Close()
+	s.pool.close()
 	return nil
 }

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/seed1158cd35/weir/delivery"
 )
 
@@ -41,9 +39,9 @@ type row struct {
 
 // rows are what a query finds: numbers and lines.
 func (s *Store) rows(ctx context.Context, query string, args ...any) (all []row, err error) {
-	err = s.look(ctx, step{query: query, args: args, row: func(rows pgx.Rows) error {
+	err = s.look(ctx, step{query: query, args: args, row: func(rows values) error {
 		var r row
-		err := rows.Scan(&r.seq, &r.line)
+		err := rows.scan(&r.seq, &r.line)
 		all = append(all, r)
 		return err
 	}})
@@ -75,9 +73,9 @@ func (s *Store) change(ctx context.Context, all []row, do func(seqs []int64) ste
 		}
 	}
 	st := do(seqs)
-	st.row = func(rows pgx.Rows) error {
+	st.row = func(rows values) error {
 		var c changed
-		err := rows.Scan(&c.seq, &c.upstream, &c.status)
+		err := rows.scan(&c.seq, &c.upstream, &c.status)
 		c.upstream = unesc(c.upstream)
 		is = append(is, c)
 		return err
@@ -199,7 +197,7 @@ func (s *Store) meet(ctx context.Context, _ *delivery.Swept) error {
 			step{query: "INSERT INTO weir_member(home, seen) VALUES ($1::bigint, weir_now()) ON CONFLICT (home) DO UPDATE SET seen = excluded.seen", args: []any{s.home}},
 			step{query: "DELETE FROM weir_member WHERE home IN (SELECT home FROM weir_member WHERE seen < weir_now() - 86400000 FOR UPDATE SKIP LOCKED)"},
 			step{query: "SELECT count(*), count(*) FILTER (WHERE home < $1::bigint) FROM weir_member WHERE seen > weir_now() - $2::bigint", args: []any{s.home, silent.Milliseconds()},
-				row: func(rows pgx.Rows) error { return rows.Scan(&f.n, &f.rank) }})
+				row: func(rows values) error { return rows.scan(&f.n, &f.rank) }})
 	})
 	if err == nil {
 		s.mu.Lock()

@@ -1,0 +1,98 @@
+package postgres_test
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/seed1158cd35/weir/delivery"
+	"github.com/seed1158cd35/weir/delivery/postgres"
+)
+
+func request(body string) *delivery.Request {
+	return &delivery.Request{Upstream: "a", Method: "POST", Path: "/x", Body: []byte(body)}
+}
+
+// many does something at once, as many callers.
+func many(n int, do func(i int)) {
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() { do(i) })
+	}
+	wg.Wait()
+}
+
+// A server that was started anew has cut all connections: no caller hears of it.
+func TestConnectionsThatWereCutAreReplaced(t *testing.T) {
+	s := open(t, postgres.Options{URL: place(t, server)})
+	for round := range 3 {
+		many(20, func(i int) {
+			r := request("x")
+			r.Key = fmt.Sprint(round, " ", i)
+			d, fresh, err := s.Accept(t.Context(), r)
+			if err != nil || !fresh {
+				t.Errorf("round %d: %v, %v", round, fresh, err)
+			}
+			if _, err := s.Get(t.Context(), d.ID); err != nil {
+				t.Errorf("round %d: %v", round, err)
+			}
+		})
+		sql(t, server.PostgresURL(), "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'weir'")
+	}
+	if all, _, err := s.List(t.Context(), delivery.Filter{}, "", 100); err != nil || len(all) != 60 {
+		t.Errorf("%d are stored, want 60: %v", len(all), err)
+	}
+}
+
+func TestNoMoreConnectionsThanItMayHave(t *testing.T) {
+	s := open(t, postgres.Options{URL: place(t, server) + "&application_name=few", Connections: 3})
+	look := connect(t, server.PostgresURL())
+	most := 0
+	many(64, func(i int) {
+		if _, _, err := s.List(t.Context(), delivery.Filter{}, "", 10); err != nil {
+			t.Error(err)
+		}
+		if i == 32 {
+			if err := look.QueryRow(t.Context(), "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'few'").Scan(&most); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	if most == 0 || most > 3 {
+		t.Errorf("%d connections, want 1 to 3", most)
+	}
+}
+
+// What was prepared for tables as they were does not fit those that an upgrade has made of them.
+func TestStatementsArePreparedAnewForOtherTables(t *testing.T) {
+	at := place(t, server)
+	s := open(t, postgres.Options{URL: at})
+	d, _, err := s.Accept(t.Context(), request("x"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	gets := func() {
+		many(20, func(int) {
+			if got, err := s.Get(t.Context(), d.ID); err != nil || got.Starts != 0 {
+				t.Error(got, err)
+			}
+		})
+	}
+	gets()
+	sql(t, at, "ALTER TABLE weir_delivery ALTER COLUMN starts TYPE bigint")
+	gets()
+}
+
+// A statement that the database refuses is not taken for one that it knows.
+func TestWhatWasNotPreparedIsPreparedNextTime(t *testing.T) {
+	at := place(t, server)
+	s := open(t, postgres.Options{URL: at, Connections: 1})
+	sql(t, at, "ALTER TABLE weir_attempt RENAME TO away")
+	if _, err := s.Attempts(t.Context(), "x"); err == nil {
+		t.Fatal("no error without a table")
+	}
+	sql(t, at, "ALTER TABLE away RENAME TO weir_attempt")
+	if all, err := s.Attempts(t.Context(), "x"); err != nil || len(all) != 0 {
+		t.Errorf("%v, %v", all, err)
+	}
+}
