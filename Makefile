@@ -63,8 +63,8 @@ attack: deps ## attack weir serve as it ships, with calm traffic beside each att
 # gRPC, whose templates would keep every method of every type in the binary (docs/adr/0012-what-ships.md).
 RELEASE := -tags grpcnotrace -trimpath -ldflags '-s -w'
 
-build: ## build bin/weir, as it is released
-	go build $(RELEASE) -buildvcs=$(VCS) -o bin/weir ./cmd/weir
+build: ## build bin/weir, as it is released: one static file
+	CGO_ENABLED=0 go build $(RELEASE) -buildvcs=$(VCS) -o bin/weir ./cmd/weir
 
 race: deps ## test with the race detector
 	@scripts/deps gcc
