@@ -8,15 +8,29 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
+// A WaitField is a header, in its canonical form, in which an upstream says how long to stay away, and the
+// unit of the number that it has.
+type WaitField struct {
+	Name string
+	Unit time.Duration
+}
+
+// WaitFields are all of them, the most exact first. Retry-After, the last, may have a date instead.
+var WaitFields = [...]WaitField{
+	{"Retry-After-Ms", time.Millisecond}, {"X-Ms-Retry-After-Ms", time.Millisecond},
+	{"X-Amz-Retry-After", time.Millisecond}, {"Retry-After", time.Second},
+}
+
 // headerWait reads how long to stay away from the headers that say it. The
 // most exact is believed first; one that cannot be read is passed over.
 func headerWait(h http.Header, base time.Time) (time.Duration, bool) {
-	for _, key := range [...]string{"Retry-After-Ms", "X-Ms-Retry-After-Ms", "X-Amz-Retry-After"} {
-		if d, ok := amount(first(h, key), time.Millisecond); ok {
+	last := len(WaitFields) - 1
+	for _, f := range WaitFields[:last] {
+		if d, ok := amount(first(h, f.Name), f.Unit); ok {
 			return d, true
 		}
 	}
-	return longest(h["Retry-After"], base)
+	return longest(h[WaitFields[last].Name], base)
 }
 
 // longest reads every line of Retry-After: of two that disagree the longer one

@@ -12,6 +12,7 @@ import (
 	"github.com/seed1158cd35/weir/httpx"
 	"github.com/seed1158cd35/weir/internal/refuse"
 	"github.com/seed1158cd35/weir/outcome"
+	"github.com/seed1158cd35/weir/outcome/classify"
 	"github.com/seed1158cd35/weir/retry"
 )
 
@@ -51,8 +52,8 @@ func markRefused(h http.Header, why error, said outcome.Hint) {
 	f := refuse.Of(refusal, time.Now())
 	h.Set(RefusedHeader, string(f.Reason))
 	if !said.Said || said.After < f.Wait {
-		for _, own := range waitFields { // the upstream's own
-			h.Del(own.name)
+		for _, own := range classify.WaitFields { // the upstream's own
+			h.Del(own.Name)
 		}
 		f.RetryAfter(h)
 	}

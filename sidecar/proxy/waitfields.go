@@ -9,23 +9,15 @@ import (
 
 	"github.com/seed1158cd35/weir/internal/refuse"
 	"github.com/seed1158cd35/weir/limit/pause"
+	"github.com/seed1158cd35/weir/outcome/classify"
 )
-
-// waitFields are the fields in which an upstream says when to come back, and their units.
-var waitFields = [...]struct {
-	name string
-	unit time.Duration
-}{
-	{"Retry-After", time.Second}, {"Retry-After-Ms", time.Millisecond},
-	{"X-Ms-Retry-After-Ms", time.Millisecond}, {"X-Amz-Retry-After", time.Millisecond},
-}
 
 // bound tells the caller to wait no longer than weir itself does for what the upstream says: max_pause, and
 // for a quota the longest window.
 func (t *trip) bound(h http.Header) {
-	for _, f := range waitFields {
-		for i, v := range h[f.name] {
-			d := waitOf(v, f.unit)
+	for _, f := range classify.WaitFields {
+		for i, v := range h[f.Name] {
+			d := waitOf(v, f.Unit)
 			if d == 0 {
 				continue
 			}
@@ -34,7 +26,7 @@ func (t *trip) bound(h http.Header) {
 				most = max(most, pause.Longest)
 			}
 			if d > most {
-				h[f.name][i] = strconv.FormatInt(refuse.Ceil(most, f.unit), 10)
+				h[f.Name][i] = strconv.FormatInt(refuse.Ceil(most, f.Unit), 10)
 			}
 		}
 	}
