@@ -6,8 +6,10 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -296,15 +298,25 @@ func (w world) letter(d *deliveries.Whole) {
 		}
 		return t.UTC().Format(time.RFC3339)
 	}
+	target := d.Path
+	if d.Query != "" {
+		target += "?" + d.Query
+	}
 	for _, l := range [][2]string{
 		{"id", d.ID}, {"status", string(d.Status)}, {"reason", string(d.Reason)}, {"why", d.Detail}, {"upstream", d.Upstream},
-		{"request", fmt.Sprintf("%s %s (%d bytes)", d.Method, d.Path, d.Bytes)}, {"handed in by", d.Owner}, {"correlation id", d.Correlation},
+		{"request", fmt.Sprintf("%s %s (%d bytes)", d.Method, target, d.Bytes)}, {"handed in by", d.Owner}, {"correlation id", d.Correlation},
 		{"idempotency key", d.Key}, {"order key", d.OrderKey}, {"accepted", instant(d.Accepted)}, {"since", instant(d.Changed)}, {"due", instant(d.Due)}, {"expires", instant(d.Expires)}, {"token ends", instant(d.TokenEnds)},
 	} {
-		if l[1] != "" {
-			fmt.Fprintf(w.out, "%-16s %s\n", l[0], plain(l[1]))
-		}
+		w.line(l[0], l[1])
 	}
+	for _, name := range slices.Sorted(maps.Keys(d.Header)) {
+		w.line("header", name+": "+strings.Join(d.Header[name], ", "))
+	}
+	body := d.Body + string(d.BodyStart)
+	if d.Longer {
+		body += " ..."
+	}
+	w.line("body", body)
 	for i := range d.History {
 		a := &d.History[i]
 		fmt.Fprintf(w.out, "attempt %-8d %s  series %d  %d ms  %d %s %s", a.N, instant(a.Began), a.Series, a.TookMS, a.Status, a.Class, plain(a.Code))
@@ -315,5 +327,12 @@ func (w world) letter(d *deliveries.Whole) {
 		if a.Answer != "" {
 			fmt.Fprintf(w.out, "                 answered %s\n", plain(a.Answer))
 		}
+	}
+}
+
+// line prints what is known of something, with its name before it.
+func (w world) line(name, text string) {
+	if text != "" {
+		fmt.Fprintf(w.out, "%-16s %s\n", name, plain(text))
 	}
 }

@@ -5,8 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"os"
+	"os/signal"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/seed1158cd35/weir/internal/cli"
@@ -51,14 +54,30 @@ func deadChange(ctx context.Context, w world, do string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, m.close()) }()
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	defer context.AfterFunc(ctx, stop)() // a second signal ends the command at once
 	if len(ids) > 0 {
 		err = p.each(ctx, ids)
 	} else {
 		err = p.many(ctx, deliveries.Order{Choice: *c, All: *all, TokenEnded: p.ends}, *most)
 	}
-	fmt.Fprintf(w.out, "%d %s\n", p.done, p.past())
+	return p.report(ctx, err)
+}
+
+// report says how many were done, also where it ended early.
+func (p *changing) report(ctx context.Context, err error) error {
+	switch {
+	case ctx.Err() != nil && err != nil:
+		fmt.Fprintf(p.w.out, "%d %s, then it was stopped; the others are as they were\n", p.done, p.past())
+		err = cli.ErrFound
+	case err == nil && p.done == 0:
+		fmt.Fprintf(p.w.out, "0 %s: there is no such dead letter\n", p.past())
+	case err == nil || p.done > 0 || errors.Is(err, cli.ErrFound):
+		fmt.Fprintf(p.w.out, "%d %s\n", p.done, p.past())
+	}
 	if p.note != "" {
-		fmt.Fprintln(w.out, p.note)
+		fmt.Fprintln(p.w.out, p.note)
 	}
 	return err
 }
@@ -92,10 +111,8 @@ func (p *changing) past() string {
 func (p *changing) each(ctx context.Context, ids []string) error {
 	bad := 0
 	for i, id := range ids {
-		done, err := p.m.post(ctx, "/"+url.PathEscape(id)+"/"+p.do, deliveries.Order{TokenEnded: p.ends})
+		done, err := p.post(ctx, "/"+url.PathEscape(id)+"/"+p.do, deliveries.Order{TokenEnded: p.ends})
 		switch {
-		case err != nil && ctx.Err() != nil:
-			return err
 		case err != nil:
 			fmt.Fprintf(p.w.err, "%s: %v\n", plain(id), err)
 			bad++
@@ -114,6 +131,11 @@ func (p *changing) each(ctx context.Context, ids []string) error {
 	return nil
 }
 
+// post sends an order, whose answer it hears though the command is stopped meanwhile: what was done is to be told.
+func (p *changing) post(ctx context.Context, path string, o deliveries.Order) (deliveries.Done, error) {
+	return p.m.post(context.WithoutCancel(ctx), path, o)
+}
+
 // largestStep is how many are changed at once.
 const largestStep = 200
 
@@ -129,7 +151,7 @@ func (p *changing) many(ctx context.Context, o deliveries.Order, most int) error
 		if most > 0 {
 			o.Most = min(step, most-p.done)
 		}
-		done, err := p.m.post(ctx, "/"+p.do, o)
+		done, err := p.post(ctx, "/"+p.do, o)
 		if err != nil {
 			return err
 		}
@@ -165,7 +187,7 @@ func (p *changing) rest(ctx context.Context, n int) error {
 	case <-time.After(time.Duration(float64(n) / p.rate * float64(time.Second))):
 		return nil
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return ctx.Err()
 	}
 }
 

@@ -98,12 +98,13 @@ func (p *post) stop() {
 func (p *post) hand(n int) (ids []string) {
 	p.Helper()
 	for range n {
-		r, err := http.NewRequest("POST", "http://"+p.listen+"/topic", strings.NewReader("x"))
+		r, err := http.NewRequest("POST", "http://"+p.listen+"/topic?day=monday", strings.NewReader("x"))
 		if err != nil {
 			p.Fatal(err)
 		}
 		r.Header.Set("Prefer", "wait=30")
 		r.Header.Set("X-Correlation-Id", "of-this-call")
+		r.Header.Set("Title", "done")
 		resp, err := http.DefaultClient.Do(r)
 		if err != nil {
 			p.Fatal(err)
@@ -162,7 +163,7 @@ func TestDeadLettersByHand(t *testing.T) {
 	if out := p.want("ID", 0, "list", "-oldest", "-limit", "3"); !strings.HasPrefix(strings.SplitN(out, "\n", 2)[1], ids[0]) {
 		t.Errorf("listed\n%s", out)
 	}
-	for _, says := range []string{"correlation id   of-this-call", "attempt 1", "404 rejected", `answered no such \x1b[31mtopic`, "POST /topic (1 bytes)"} {
+	for _, says := range []string{"correlation id   of-this-call", "attempt 1", "404 rejected", `answered no such \x1b[31mtopic`, "POST /topic?day=monday (1 bytes)", "header           Title: done", "body             x"} {
 		p.want(says, 0, "show", ids[0])
 	}
 	p.want(`"history"`, 0, "show", "-json", ids[0])
@@ -193,6 +194,7 @@ func TestDeadLettersByHand(t *testing.T) {
 	if all, err := filepath.Glob(filepath.Join(p.dir, "letters*")); err != nil || len(all) != 1 {
 		t.Errorf("to look made %v, %v", all, err)
 	}
+	p.want("0 dropped: there is no such dead letter", 0, "drop", "-file", "letters.db", "-reason", "expired")
 	p.want("1 redriven", 0, "redrive", "-file", "letters.db", more[3])
 	p.want("1 dropped", 0, "drop", "-file", "letters.db", "-all")
 	if out := p.want("ID", 0, "list", "-file", "letters.db"); strings.Count(out, "\n") != 1 {
@@ -229,6 +231,7 @@ func TestOrdersAboutDeadLettersThatCannotBe(t *testing.T) {
 		"list -older 1h":                 "is weir serve running",
 		"redrive a -older 1h":            "not both",
 		"drop -all -token-ended":         "not defined",
+		"drop -all":                      "is weir serve running",
 	} {
 		if out, complaint, code := p.dead(strings.Fields(args)...); code == 0 || !strings.Contains(complaint, says) || out != "" {
 			t.Errorf("weir dead %s: %d %s%s, want %q", args, code, out, complaint, says)

@@ -114,7 +114,7 @@ func (q *request) show(id string) (any, *refuse.Facts) {
 	if err != nil {
 		return nil, q.failed(err)
 	}
-	return Whole{viewOf(&d), attemptsOf(attempts)}, nil
+	return wholeOf(&d, attempts), nil
 }
 
 // get finds a delivery that the caller may see. What others handed in is not there for the caller.

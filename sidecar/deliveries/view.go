@@ -1,10 +1,13 @@
 package deliveries
 
 import (
+	"net/url"
+	"strings"
 	"time"
 	"unicode/utf8"
 
 	"github.com/seed1158cd35/weir/delivery"
+	"github.com/seed1158cd35/weir/internal/veil"
 )
 
 // A Receipt is what is told of a delivery when it is handed in.
@@ -49,10 +52,60 @@ func viewOf(d *delivery.Delivery) View {
 		OrderKey: d.OrderKey, Correlation: d.Correlation, Method: d.Method, Path: d.Path, Bytes: len(d.Body)}
 }
 
-// A Whole is a delivery with every attempt, the first one first.
+// A Whole is a delivery with every attempt, the first one first, and what is sent.
 type Whole struct {
 	View
-	History []Attempt `json:"history"`
+	Query     string              `json:"query,omitempty"`
+	Header    map[string][]string `json:"headers,omitempty"`
+	Body      string              `json:"body,omitempty"`        // the beginning, if that is text
+	BodyStart []byte              `json:"body_start,omitempty"`  // the same in base64, if it is none
+	Longer    bool                `json:"body_longer,omitempty"` // than what is shown of it
+	History   []Attempt           `json:"history"`
+}
+
+// shownBody is how much of a body is shown, in bytes.
+const shownBody = 4 << 10
+
+func wholeOf(d *delivery.Delivery, attempts []delivery.Attempt) Whole {
+	w := Whole{View: viewOf(d), Query: shownQuery(d.Query), History: attemptsOf(attempts), Longer: len(d.Body) > shownBody}
+	for name, values := range d.Header {
+		if w.Header == nil {
+			w.Header = make(map[string][]string)
+		}
+		if veil.Secret(name) {
+			values = []string{hidden}
+		}
+		w.Header[name] = values
+	}
+	w.Body, w.BodyStart = shown(d.Body[:min(len(d.Body), shownBody)], w.Longer)
+	return w
+}
+
+// hidden stands in place of what holds a credential by its name.
+const hidden = "(hidden)"
+
+// shownQuery is a query without what holds credentials.
+func shownQuery(raw string) string {
+	parts := strings.Split(raw, "&")
+	for i, part := range parts {
+		name, _, _ := strings.Cut(part, "=")
+		if plain, err := url.QueryUnescape(name); err != nil || veil.Secret(plain) {
+			parts[i] = name + "=" + hidden
+		}
+	}
+	return strings.Join(parts, "&")
+}
+
+// shown is a beginning as text, or as it is. A letter that it was cut in does not make it something else.
+func shown(b []byte, cut bool) (text string, raw []byte) {
+	whole := b
+	for n := 0; cut && n < utf8.UTFMax-1 && len(whole) > 0 && !utf8.Valid(whole); n++ {
+		whole = whole[:len(whole)-1]
+	}
+	if utf8.Valid(whole) {
+		return string(whole), nil
+	}
+	return "", b
 }
 
 // An Attempt is one as it is shown.
@@ -74,11 +127,7 @@ func attemptsOf(all []delivery.Attempt) []Attempt {
 	for i := range all {
 		a := &all[i]
 		v := Attempt{N: a.N, Series: a.Series, Began: a.Began, TookMS: a.Took.Milliseconds(), Status: a.Status, Class: a.Class.String(), Code: a.Code, Counted: a.Counted}
-		if utf8.Valid(a.Answer) {
-			v.Answer = string(a.Answer)
-		} else {
-			v.Bytes = a.Answer
-		}
+		v.Answer, v.Bytes = shown(a.Answer, len(a.Answer) == delivery.MaxAnswer)
 		out = append(out, v)
 	}
 	return out

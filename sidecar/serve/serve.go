@@ -134,6 +134,9 @@ func (s *Server) prepare() (err error) {
 		Models: s.models.look, Troubles: s.troubled, Metrics: promhttp.HandlerFor(registry, promhttp.HandlerOpts{}),
 		Deliveries: s.deliveries.operators(), Why: s.kept.Find,
 	}
+	if s.deliveries != nil {
+		s.page.Counts = s.deliveries.Counts
+	}
 	if s.fleet != nil {
 		kind := file.Store.Kind()
 		s.page.Fleet = func() *status.Fleet {

@@ -37,7 +37,7 @@ func TestTheStatusTellsOfTheFleet(t *testing.T) {
 			Upstreams: func() map[string]*weir.Upstream { return map[string]*weir.Upstream{"up": u} },
 			Fleet:     func() *Fleet { return FleetOf(f, "memory") },
 		}
-		if got := p.Report().Fleet; got.Store != "memory" || got.Client != "a" || got.Instances != 1 || got.AwayMS != 0 {
+		if got := p.Report(t.Context()).Fleet; got.Store != "memory" || got.Client != "a" || got.Instances != 1 || got.AwayMS != 0 {
 			t.Errorf("%+v", got)
 		}
 		f.Start()
@@ -49,7 +49,7 @@ func TestTheStatusTellsOfTheFleet(t *testing.T) {
 		}
 		time.Sleep(3 * time.Second)
 		w := httptest.NewRecorder()
-		p.status(w, nil)
+		p.status(w, httptest.NewRequest("GET", "/v1/status", nil))
 		var r Report
 		if err := json.Unmarshal(w.Body.Bytes(), &r); err != nil {
 			t.Fatal(err)

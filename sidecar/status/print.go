@@ -20,6 +20,9 @@ func Print(w io.Writer, r Report) error {
 	if r.Fleet != nil {
 		r.Fleet.print(w)
 	}
+	if r.Deliveries != nil {
+		r.Deliveries.print(w)
+	}
 	if len(r.Upstreams) == 0 {
 		fmt.Fprintln(w, "no upstreams")
 	}

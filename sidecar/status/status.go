@@ -4,6 +4,7 @@
 package status
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,18 +17,20 @@ import (
 
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/breaker"
+	"github.com/seed1158cd35/weir/delivery"
 	"github.com/seed1158cd35/weir/internal/auth"
 	"github.com/seed1158cd35/weir/observe/why"
 )
 
 // A Report is the state of a running weir.
 type Report struct {
-	Version   string     `json:"version"`
-	Started   time.Time  `json:"started"`
-	Draining  bool       `json:"draining"`
-	Fleet     *Fleet     `json:"fleet,omitempty"` // nil if nothing is shared
-	Troubles  []Trouble  `json:"troubles,omitempty"`
-	Upstreams []Upstream `json:"upstreams"`
+	Version    string      `json:"version"`
+	Started    time.Time   `json:"started"`
+	Draining   bool        `json:"draining"`
+	Fleet      *Fleet      `json:"fleet,omitempty"`      // nil if nothing is shared
+	Deliveries *Deliveries `json:"deliveries,omitempty"` // nil if nothing is delivered later
+	Troubles   []Trouble   `json:"troubles,omitempty"`
+	Upstreams  []Upstream  `json:"upstreams"`
 }
 
 // A Trouble is what keeps weir from doing what its file says.
@@ -119,9 +122,10 @@ type Page struct {
 	Version    string
 	Started    time.Time
 	Upstreams  func() map[string]*weir.Upstream
-	Called     func() map[string]*weir.Upstream // those of Upstreams that are called, and do not stand for callers; nil means all
-	Deliveries http.Handler                     // what operators ask of deliveries; nil if nothing is delivered later
-	Why        func(id string) []*why.Call      // what is kept of the calls with an ID; nil means nothing
+	Called     func() map[string]*weir.Upstream                // those of Upstreams that are called, and do not stand for callers; nil means all
+	Deliveries http.Handler                                    // what operators ask of deliveries; nil if nothing is delivered later
+	Counts     func(context.Context) ([]delivery.Count, error) // of the deliveries' queue, by upstream; nil if nothing is delivered later
+	Why        func(id string) []*why.Call                     // what is kept of the calls with an ID; nil means nothing
 	Metrics    http.Handler
 	Fleet      func() *Fleet                // nil if nothing is shared
 	Models     func(upstream string) *Model // nil, or nil for an upstream that is none
@@ -208,8 +212,8 @@ func (p *Page) troubles() []Trouble {
 }
 
 // Report is the state of everything now.
-func (p *Page) Report() Report {
-	r := Report{Version: p.Version, Started: p.Started, Draining: p.Draining.Load(), Upstreams: []Upstream{}, Troubles: p.troubles()}
+func (p *Page) Report(ctx context.Context) Report {
+	r := Report{Version: p.Version, Started: p.Started, Draining: p.Draining.Load(), Upstreams: []Upstream{}, Troubles: p.troubles(), Deliveries: p.letters(ctx)}
 	if p.Fleet != nil {
 		r.Fleet = p.Fleet()
 	}
@@ -224,11 +228,11 @@ func (p *Page) Report() Report {
 	return r
 }
 
-func (p *Page) status(w http.ResponseWriter, _ *http.Request) {
+func (p *Page) status(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")
-	_ = e.Encode(p.Report())
+	_ = e.Encode(p.Report(r.Context()))
 }
 
 // An order is what is asked of a breaker.
@@ -338,6 +342,8 @@ func problem(w http.ResponseWriter, status int, message string) {
 		code = "NOT_FOUND"
 	case http.StatusUnauthorized:
 		code = "UNAUTHORIZED"
+	case http.StatusForbidden:
+		code = "FORBIDDEN"
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)

@@ -70,7 +70,7 @@ func TestHandler(t *testing.T) {
 		{"GET", "/healthz/x", "", nil, 404, ""},
 		{"POST", "/v1/breaker", order, nil, 200, `"state":"open"`},
 		{"POST", "/v1/breaker", order, []string{"Sec-Fetch-Site: same-origin"}, 200, ""},
-		{"POST", "/v1/breaker", order, []string{"Sec-Fetch-Site: cross-site"}, 403, "another site"},
+		{"POST", "/v1/breaker", order, []string{"Sec-Fetch-Site: cross-site"}, 403, `"code":"FORBIDDEN"`},
 		{"POST", "/v1/breaker", order, []string{"Origin: https://evil.example"}, 403, "another site"},
 		{"POST", "/v1/breaker", order, []string{"Origin: https://evil.example", "Sec-Fetch-Site: same-origin"}, 403, "another site"},
 		{"POST", "/v1/breaker", "", nil, 400, "the body is not an order"},
@@ -151,7 +151,7 @@ func TestNotReadyWhileDraining(t *testing.T) {
 	if w := ask(p.Handler(), "GET", "/healthz", ""); w.Code != http.StatusOK {
 		t.Errorf("alive, but answered %d", w.Code)
 	}
-	if !p.Report().Draining {
+	if !p.Report(t.Context()).Draining {
 		t.Error("the report does not say that it drains")
 	}
 }

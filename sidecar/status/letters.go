@@ -1,0 +1,81 @@
+package status
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"text/tabwriter"
+	"time"
+
+	"github.com/seed1158cd35/weir/delivery"
+)
+
+// Deliveries are those that are kept, by upstream.
+type Deliveries struct {
+	Error     string    `json:"error,omitempty"` // why nobody knows
+	Upstreams []Letters `json:"upstreams"`
+}
+
+// Letters are the deliveries to an upstream, by where they stand.
+type Letters struct {
+	Upstream    string    `json:"upstream"`
+	Waiting     int64     `json:"waiting"` // created or queued
+	Processing  int64     `json:"processing"`
+	Completed   int64     `json:"completed"`
+	Failed      int64     `json:"failed"` // dead letters
+	FailedSince time.Time `json:"failed_since,omitzero"`
+}
+
+// counting bounds how long the deliveries' queue is asked.
+const counting = 2 * time.Second
+
+// letters are those of a queue now; nil if nothing is delivered later.
+func (p *Page) letters(ctx context.Context) *Deliveries {
+	if p.Counts == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, counting)
+	defer cancel()
+	counts, err := p.Counts(ctx)
+	if err != nil {
+		return &Deliveries{Error: err.Error()}
+	}
+	d := &Deliveries{Upstreams: []Letters{}}
+	for _, c := range counts {
+		if n := len(d.Upstreams); n == 0 || d.Upstreams[n-1].Upstream != c.Upstream {
+			d.Upstreams = append(d.Upstreams, Letters{Upstream: c.Upstream})
+		}
+		l := &d.Upstreams[len(d.Upstreams)-1]
+		switch c.Status {
+		case delivery.Created, delivery.Queued:
+			l.Waiting += c.N
+		case delivery.Processing:
+			l.Processing = c.N
+		case delivery.Completed:
+			l.Completed = c.N
+		case delivery.Failed:
+			l.Failed, l.FailedSince = c.N, c.Oldest
+		}
+	}
+	return d
+}
+
+func (d *Deliveries) print(w io.Writer) {
+	if d.Error != "" {
+		fmt.Fprintf(w, "deliveries: nobody knows: %s\n", d.Error)
+		return
+	}
+	if len(d.Upstreams) == 0 {
+		return
+	}
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "\nDELIVERIES\tWAIT\tBEING SENT\tDELIVERED\tDEAD LETTERS\tOLDEST FOR")
+	for _, l := range d.Upstreams {
+		oldest := "-"
+		if !l.FailedSince.IsZero() {
+			oldest = time.Since(l.FailedSince).Round(time.Second).String()
+		}
+		fmt.Fprintf(t, "%s\t%d\t%d\t%d\t%d\t%s\n", l.Upstream, l.Waiting, l.Processing, l.Completed, l.Failed, oldest)
+	}
+	_ = t.Flush()
+}
