@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/delivery"
 	"github.com/seed1158cd35/weir/fleet"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/limit/bucket"
@@ -58,6 +59,16 @@ func everything(t *testing.T, m *Exporter) {
 	}
 	m.Fleet().Fallback(fleet.FallbackEvent{Away: true})
 	m.StoreThrottled(3)
+	died := time.Now().Add(-time.Hour)
+	m.Deliveries(func(ctx context.Context) ([]delivery.Count, error) {
+		if _, ok := ctx.Deadline(); !ok {
+			t.Error("it may take for ever")
+		}
+		return []delivery.Count{
+			{Upstream: "hook", Status: delivery.Failed, N: 4, Oldest: died.Add(30 * time.Minute)}, {Upstream: "hook", Status: delivery.Queued, N: 9},
+			{Upstream: "s3", Status: delivery.Failed, N: 2, Oldest: died},
+		}, nil
+	})
 }
 
 type slowDown struct{}
@@ -91,6 +102,10 @@ func TestEveryMetricIsPublishedWithItsDefaults(t *testing.T) {
 			"RateLimiterAcquisitionFailures" + put + " Reason=rate_limited":      9,
 			"RateLimiterFallbackActivated":                                       1,
 			"RateLimiterStoreThrottled":                                          3,
+			"DeadLetters":                                                        6,
+			"DeadLetters Upstream=hook":                                          4,
+			"DeadLetterAge":                                                      3600,
+			"DeadLetterAge Upstream=hook":                                        1800,
 		})
 		for _, metric := range Metrics {
 			if !strings.Contains(strings.Join(p.lines(), ""), `"`+string(metric)+`"`) {
@@ -330,7 +345,7 @@ func TestStrangersMakeNoDimensions(t *testing.T) {
 
 func TestIgnoredUpstreamsAreNotCounted(t *testing.T) {
 	var p page
-	m := start(t, Config{Lines: &p, Ignore: []string{"s3"}, Metrics: map[Metric]Naming{FallbackActivated: {Off: true}, StoreThrottled: {Off: true}}})
+	m := start(t, Config{Lines: &p, Ignore: []string{"s3"}, Metrics: map[Metric]Naming{FallbackActivated: {Off: true}, StoreThrottled: {Off: true}, DeadLetters: {Off: true}, DeadLetterAge: {Off: true}}})
 	everything(t, m)
 	if err := m.Close(t.Context()); err != nil || p.lines()[0] != "" {
 		t.Errorf("%v, %q, want nothing published", err, p.lines())

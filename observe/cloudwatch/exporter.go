@@ -25,6 +25,7 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/delivery"
 )
 
 // An Exporter publishes the metrics of a program's upstreams. Make one with New, share it,
@@ -43,6 +44,7 @@ type Exporter struct {
 	mu      sync.Mutex // one collect at a time
 	wasAway bool
 	watched map[string]*weir.Upstream
+	counts  func(context.Context) ([]delivery.Count, error) // of deliveries; nil if there are none
 
 	courier *courier
 	stop    chan struct{} // closed by Close
@@ -97,9 +99,10 @@ func (e *Exporter) tick() {
 
 // publish ends an interval: what was counted goes to the courier.
 func (e *Exporter) publish() {
+	dead := e.dead()
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if b := e.collect(); len(b.rows) > 0 {
+	if b := e.collect(dead); len(b.rows) > 0 {
 		e.courier.take(b)
 	}
 }

@@ -14,18 +14,23 @@ const (
 	AcquisitionFailures Metric = "RateLimiterAcquisitionFailures" // attempts that were not allowed
 	FallbackActivated   Metric = "RateLimiterFallbackActivated"   // 1 or more in an interval in which the store was away
 	StoreThrottled      Metric = "RateLimiterStoreThrottled"      // requests that the fleet's store refused for rate
+	DeadLetters         Metric = "DeadLetters"                    // deliveries that will not be sent any more, as long as they are kept
+	DeadLetterAge       Metric = "DeadLetterAge"                  // seconds since the oldest of them died
 )
 
 // Metrics lists every metric, in the order in which they are published.
 var Metrics = [...]Metric{
 	RateLimitErrors, RetryAttempts, RetryExhausted, APICallCount, TokensAcquired, TokensAvailable,
-	AcquisitionLatency, AcquisitionFailures, FallbackActivated, StoreThrottled,
+	AcquisitionLatency, AcquisitionFailures, FallbackActivated, StoreThrottled, DeadLetters, DeadLetterAge,
 }
 
 // Unit is the metric's unit, in CloudWatch's words.
 func (m Metric) Unit() string {
-	if m == AcquisitionLatency {
+	switch m {
+	case AcquisitionLatency:
 		return "Milliseconds"
+	case DeadLetterAge:
+		return "Seconds"
 	}
 	return "Count"
 }
@@ -83,6 +88,8 @@ func (m Metric) Sets() []Set {
 		return []Set{total, upstream, {Upstream, Operation, Region}}
 	case TokensAvailable:
 		return []Set{upstream, {Upstream, Limit}}
+	case DeadLetters, DeadLetterAge:
+		return []Set{total, upstream}
 	}
 	return []Set{total}
 }
@@ -102,6 +109,8 @@ func (m Metric) Has() Set {
 		return Set{Upstream, Operation, Region, Account}
 	case TokensAvailable:
 		return Set{Upstream, Limit}
+	case DeadLetters, DeadLetterAge:
+		return Set{Upstream}
 	}
 	return Set{}
 }

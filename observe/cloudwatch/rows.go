@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/delivery"
 )
 
 // A batch is what was counted in an interval.
@@ -77,8 +78,8 @@ func (s *table) row(set Set, at *[len(Dimensions)]string) *row {
 	return r
 }
 
-// add adds up counts and spreads; of what is left of limits, and of whether the store is
-// away, it keeps the worst.
+// add adds up counts and spreads; of what is left of limits, of whether the store is
+// away, and of ages, it keeps the worst.
 func (r *row) add(v value) {
 	for i := range r.values {
 		if w := &r.values[i]; w.metric == v.metric {
@@ -98,6 +99,8 @@ func (w *value) merge(v value) {
 		w.spread.add(v.spread)
 	case v.metric == TokensAvailable:
 		w.number = min(w.number, v.number)
+	case v.metric == DeadLetterAge:
+		w.number = max(w.number, v.number)
 	default:
 		w.number += v.number
 	}
@@ -120,8 +123,8 @@ func (s *table) list() []*row {
 
 func (m Metric) index() int { return slices.Index(Metrics[:], m) }
 
-// collect takes what was counted since it was last asked.
-func (e *Exporter) collect() batch {
+// collect takes what was counted since it was last asked, and the dead letters that there are.
+func (e *Exporter) collect(dead []delivery.Count) batch {
 	s := &table{config: &e.config, static: e.static, rows: make(map[string]*row)}
 	for _, l := range e.book.leaves() {
 		e.collectLeaf(s, l)
@@ -130,6 +133,7 @@ func (e *Exporter) collect() batch {
 	for _, u := range e.upstreams() {
 		e.collectLimits(s, u)
 	}
+	collectDead(s, dead)
 	return batch{at: time.Now(), rows: s.list()}
 }
 

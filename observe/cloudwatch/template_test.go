@@ -338,7 +338,7 @@ func TestTemplateHasTheAlarms(t *testing.T) {
 		}
 	}
 	slices.Sort(got)
-	want := []Metric{AcquisitionFailures, AcquisitionLatency, FallbackActivated, RateLimitErrors, RetryExhausted, StoreThrottled}
+	want := []Metric{AcquisitionFailures, AcquisitionLatency, DeadLetters, FallbackActivated, RateLimitErrors, RetryExhausted, StoreThrottled}
 	var names []string
 	for _, m := range want {
 		names = append(names, string(m))

@@ -11,6 +11,7 @@ import (
 	awsconfig "github.com/aws/aws-sdk-go-v2/config"
 
 	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/delivery"
 	"github.com/seed1158cd35/weir/fleet"
 	weircw "github.com/seed1158cd35/weir/observe/cloudwatch"
 	"github.com/seed1158cd35/weir/observe/notify"
@@ -36,6 +37,13 @@ func newEscalation(file *config.File, env func(string) (string, bool), log *slog
 		}
 	}
 	return e, nil
+}
+
+// dead has CloudWatch told how many dead letters there are.
+func (e *escalation) dead(counts func(context.Context) ([]delivery.Count, error)) {
+	if e.metrics != nil {
+		e.metrics.Deliveries(counts)
+	}
 }
 
 func newCloudWatch(c *config.CloudWatch, log *slog.Logger) (*weircw.Exporter, error) {

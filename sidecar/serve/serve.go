@@ -136,6 +136,7 @@ func (s *Server) prepare() (err error) {
 	}
 	if s.deliveries != nil {
 		s.page.Counts = s.deliveries.Counts
+		s.tells.dead(s.deliveries.Counts)
 	}
 	if s.fleet != nil {
 		kind := file.Store.Kind()
