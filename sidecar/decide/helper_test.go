@@ -52,12 +52,12 @@ func server(t testing.TB, us ...*weir.Upstream) *Server {
 
 // An answer is what came back, its body as JSON.
 type answer struct {
-	*httptest.ResponseRecorder
-	Permit    string
-	ExpiresAt time.Time `json:"expires_at"`
-	WaitedMS  int64     `json:"waited_ms"`
-	Limits    []limitView
-	Error     struct {
+	*httptest.ResponseRecorder `json:"-"`
+	Permit                     string
+	ExpiresAt                  time.Time `json:"expires_at"`
+	WaitedMS                   int64     `json:"waited_ms"`
+	Limits                     []limitView
+	Error                      struct {
 		Code    string
 		Message string
 		Details struct {
