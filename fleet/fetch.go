@@ -3,11 +3,9 @@ package fleet
 import (
 	"context"
 	"errors"
-	"fmt"
 	"runtime"
 	"time"
 
-	"github.com/seed1158cd35/weir/clock"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/limit/bucket"
 	"github.com/seed1158cd35/weir/limit/line"
@@ -24,10 +22,10 @@ const (
 	mostCopies = 1 << 20 // of one ask
 )
 
-// asks asks the store if it is time to, and returns when it will be. The driver, who waits until the
-// instant, asks by itself if an answer will come soon; else somebody else does, while the driver looks after
-// the others.
-func (q *queue) asks(now, until time.Duration) time.Duration {
+// asks asks the store if it is time to, and returns when it will be. The driver, whose call waits until the
+// instant or the end of ctx, asks by itself if an answer will come soon; else somebody else does, while the driver
+// looks after the others.
+func (q *queue) asks(ctx context.Context, now, until time.Duration) time.Duration {
 	open := q.open(now)
 	q.mu.Lock()
 	switch next, _ := q.due(); {
@@ -49,10 +47,10 @@ func (q *queue) asks(now, until time.Duration) time.Duration {
 	}
 	// A store that is far or slow is asked on a goroutine of its own: one for a queue at most, and not one for each who waits.
 	if q.soon(now, until) {
-		q.fetch(now)
+		q.fetch(ctx, now)
 		return now
 	}
-	q.group.fleet.spawn(func() { q.fetch(q.group.fleet.clock.Now()) })
+	q.group.fleet.spawn(func() { q.fetch(nil, q.group.fleet.clock.Now()) })
 	return bucket.Never
 }
 
@@ -96,18 +94,43 @@ func (q *queue) soon(now, until time.Duration) bool {
 	return m <= waiting && !g.failing.Load() && g.standing.rtt < soonest && until-now >= g.timeout() && g.standing.from()-now >= g.timeout()
 }
 
-// fetch asks the store for those who wait, and shares out what it grants.
-func (q *queue) fetch(now time.Duration) {
-	defer q.fetched()
+// fetch asks the store for those who wait, and shares out what it grants. driver is the context of the call that
+// lends its goroutine, nil if none does: where the answer does not come as soon as expected, or the call's wait ends, somebody else
+// asks again in its place, under the same ID.
+func (q *queue) fetch(driver context.Context, now time.Duration) {
+	asked := false
+	defer func() {
+		if !asked {
+			q.fetched()
+		}
+	}()
 	runtime.Gosched() // those who went with the last ask and come again at once go with this one
 	q.enough.Store(false)
 	if !q.again(now) {
 		q.prepare(now)
 	}
-	err := errPanicked
-	defer func() { q.share(q.first, q.group.fleet.clock.Now(), err) }()
-	err = q.call(now)
+	if asked = true; q.gets(driver, now) {
+		return
+	}
+	q.group.fleet.spawn(func() { q.gets(nil, q.group.fleet.clock.Now()) })
 }
+
+// gets makes the ask that is prepared, and shares out what the store grants; but not if it reports false: then it is to be
+// made again for the driver, who waits no longer.
+func (q *queue) gets(driver context.Context, now time.Duration) (over bool) {
+	err := errPanicked
+	defer func() {
+		if over = err != errLeft; over {
+			defer q.fetched()
+			q.share(q.first, q.group.fleet.clock.Now(), err)
+		}
+	}()
+	err = q.call(driver, now)
+	return
+}
+
+// errLeft is why the driver's own ask ended: the driver waits for it no longer.
+var errLeft = errors.New("the call that asked waits no longer")
 
 // errPanicked is why it is not known what became of an ask in which the store's client panicked.
 var errPanicked = errors.New("the store's client panicked")
@@ -270,84 +293,4 @@ func (p *lease) takePending(now time.Duration, to []Settlement, failing bool) []
 	p.pending = kept
 	p.urgent.Store(false)
 	return to
-}
-
-// call asks the store: once more if the calendar windows that it named are others by the
-// store's clock, and once more with the same ID if it cannot be known what became of the
-// first.
-func (q *queue) call(sent time.Duration) error {
-	f, g := q.group.fleet, q.group
-	err := q.try()
-	// A connection that had ended unnoticed fails at once. To try again, once, costs the callers nothing then.
-	if err != nil && !errors.Is(err, ErrWindow) && !g.failing.Load() && f.clock.Now() < sent+soonest {
-		g.failing.Store(true)
-		q.ask.Again = true
-		err = q.try()
-	}
-	if errors.Is(err, ErrWindow) {
-		sent = f.clock.Now()
-		f.heard(sent, q.ask.Now)
-		for i, p := range q.leases {
-			p.calendar(sent, p.spec(), &q.ask.Claims[i])
-		}
-		err = q.try()
-	}
-	took := f.clock.Now() - sent
-	g.own.Lock()
-	defer g.own.Unlock()
-	if err != nil {
-		g.failed(err)
-		return err
-	}
-	g.failing.Store(false)
-	g.standing.took(took)
-	f.heard(sent, q.ask.Now)
-	return nil
-}
-
-// try calls the store once. The time that it gives it has nothing to do with the patience of those who wait:
-// an ask is for all of them, and one of which nobody knows what became costs more than it.
-func (q *queue) try() error {
-	f, g := q.group.fleet, q.group
-	begin := f.clock.Now()
-	g.own.Lock()
-	limit := g.timeout()
-	g.own.Unlock()
-	var err error
-	if f.clock == clock.System {
-		q.timer.begin(limit)
-		err = f.store.Take(&q.timer, &q.ask)
-		q.timer.end()
-	} else {
-		ctx, cancel := f.clock.WithTimeout(context.Background(), limit, context.DeadlineExceeded)
-		err = f.store.Take(ctx, &q.ask)
-		cancel()
-	}
-	if err == nil && len(q.ask.Grants) != len(q.ask.Claims) {
-		err = fmt.Errorf("the store answered %d of %d claims", len(q.ask.Grants), len(q.ask.Claims))
-	}
-	if f.o.Events.Called != nil {
-		q.tell(f.clock.Now()-begin, err)
-	}
-	return err
-}
-
-// tell has the event of a call to the store; what it points to is used again after it.
-func (q *queue) tell(took time.Duration, err error) {
-	q.limits = q.limits[:0]
-	e := StoreCall{Group: q.group.name, Calls: q.calls, Took: took, Again: q.ask.Again, Err: err}
-	for _, p := range q.leases {
-		q.limits = append(q.limits, LimitCall{Limit: &p.spec().limit})
-	}
-	if err == nil {
-		e.Granted = q.ask.Granted
-		for i := range q.ask.Grants {
-			q.limits[i].Units, q.limits[i].Leased = e.Granted*q.ask.Claims[i].Cost, q.ask.Grants[i].Extra
-		}
-		for i := range q.ask.Settle {
-			e.Back += q.ask.Settle[i].Back
-		}
-	}
-	e.Limits = q.limits
-	q.group.fleet.o.Events.Called(e)
 }

@@ -225,15 +225,23 @@ func (q *queue) leaves(w *waiter) {
 	q.free = append(q.free, w)
 }
 
-// knows is what a call is told at once that would wait in vain: it has just been asked.
+// knows is what a call is told at once that would wait in vain: the store has just been asked, or so many come before it.
 func (q *queue) knows(now time.Duration, w *waiter) (v limit.Verdict, vain bool) {
+	q.mu.Lock()
+	why := q.why
+	q.mu.Unlock()
+	ahead := q.ahead(w, why) // takes the line's lock, which comes before this one
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.used = now
 	next, there := q.due()
 	there = q.known(w, next, there)
-	if now <= time.Duration(q.group.lone.Load()) && (next > w.call.Until || next > now && there > w.until && q.fails == 0) {
-		return q.inVain(now, there), true
+	least, likely := there, there
+	if q.why == why {
+		least, likely = later(there, q.leases[why].least(ahead)), later(there, q.leases[why].after(ahead))
+	}
+	if now <= time.Duration(q.group.lone.Load()) && (next > w.call.Until || next > now && least > w.until && q.fails == 0) {
+		return q.inVain(now, likely), true
 	}
 	if next > now && q.there > now && q.fails == 0 && w.costs[q.why] >= q.dear && w.elsewhere(q.why, q.there-now) {
 		return q.inVain(now, q.there), true
@@ -257,8 +265,17 @@ const tooLong = 100 * time.Millisecond
 func (q *queue) tooLate(w *waiter) limit.Verdict {
 	now := q.group.fleet.clock.Now()
 	q.mu.Lock()
+	why := q.why
+	q.mu.Unlock()
+	ahead := q.leases[why].after(q.ahead(w, why))
+	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.inVain(now, q.known(w, now, q.there))
+	return q.inVain(now, later(max(now, q.known(w, now, q.there)), ahead))
+}
+
+// ahead is how many units of a limit those want who go before a call.
+func (q *queue) ahead(w *waiter, why int) int64 {
+	return q.line.Before(&w.call, func(a line.Asker) int64 { return a.(*waiter).costs[why] })
 }
 
 // Ask is the line's, for the waiter that is first: it takes from what is held, all or none. One for which there is not enough
@@ -278,7 +295,7 @@ func (w *waiter) Ask(now, since time.Duration) line.Step {
 // looksAfter looks after those who wait and have not got what they asked for: without the store it ends the wait of those that
 // would wait in vain, and with it, it asks when it is time to. It returns at which instant it has to again. The line's driver
 // calls it, with no lock held; driver is its own call, whose time may be over.
-func (q *queue) looksAfter(now time.Duration, driver *line.Call) time.Duration {
+func (q *queue) looksAfter(ctx context.Context, now time.Duration, driver *line.Call) time.Duration {
 	lone := time.Duration(q.group.lone.Load())
 	at, over := later(lone, 1), false // then it serves by itself
 	if now > lone {
@@ -287,7 +304,7 @@ func (q *queue) looksAfter(now time.Duration, driver *line.Call) time.Duration {
 	if over || now >= driver.Until { // the next one drives
 		return now
 	}
-	return min(at, q.asks(now, driver.Until))
+	return min(at, q.asks(ctx, now, driver.Until))
 }
 
 // known is there, but for a waiter who wants less than what that is for: nothing is known of it

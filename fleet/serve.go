@@ -125,9 +125,9 @@ func (q *queue) refuse(now, wait time.Duration, why int, cost int64) (unknown bo
 	dear := false // one who costs as much stands before
 	q.line.Each(func(a line.Asker) line.Kind {
 		w := a.(*waiter)
-		cheap, own := !dear && w.costs[why] < cost, later(wait, q.leases[why].after(ahead))
+		cheap, own := !dear && w.costs[why] < cost, later(wait, q.leases[why].least(ahead))
 		if !cheap && (later(now, own) > w.until || w.elsewhere(why, own)) {
-			return q.refuses(now, w, limit.Verdict{Wait: own, Cause: limit.Cause{Why: why}})
+			return q.refuses(now, w, limit.Verdict{Wait: later(wait, q.leases[why].after(ahead)), Cause: limit.Cause{Why: why}})
 		}
 		dear, unknown = !cheap, unknown || cheap
 		ahead = addMost(ahead, w.costs[why])
@@ -136,7 +136,16 @@ func (q *queue) refuse(now, wait time.Duration, why int, cost int64) (unknown bo
 	return unknown
 }
 
-// after is how long it takes at least until n units have come; 0 for a calendar limit, all of which come at once.
+// least is how long it takes at least until n units have come after the first of them: what has gone of a rolling limit
+// at once comes at once.
+func (p *lease) least(n int64) time.Duration {
+	if s := p.spec(); s.limit.Shape == limit.Rolling {
+		return time.Duration(min(n/max(1, s.limit.Amount), int64(bucket.Never/4/max(1, s.limit.Per)))) * s.limit.Per
+	}
+	return p.after(n)
+}
+
+// after is how long it takes until n units have come at the limit's rate; 0 for a calendar limit, all of which come at once.
 func (p *lease) after(n int64) time.Duration {
 	s := p.spec()
 	if s.limit.Shape == limit.Calendar || n <= 0 {

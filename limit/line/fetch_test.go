@@ -44,15 +44,18 @@ func (c *client) Ask(time.Duration, time.Duration) Step {
 	return Step{Kind: Go}
 }
 
-func (d *depot) fetch(now time.Duration, _ *Call) time.Duration {
+func (d *depot) fetch(_ context.Context, now time.Duration, _ *Call) time.Duration {
 	if d.under.Add(1) > 1 {
 		panic("two fetch at once")
 	}
 	defer d.under.Add(-1)
 	time.Sleep(d.trip)
 	d.trips++
-	left := d.each
+	left := -1
 	d.Each(func(a Asker) Kind {
+		if left < 0 {
+			left = d.each
+		}
 		if left == 0 {
 			return Wait
 		}
@@ -118,6 +121,36 @@ func TestWhoWaitsForAFetchLeavesInTime(t *testing.T) {
 	})
 }
 
+// One whose context ends while it fetches leaves when the fetch returns, although there would be more to fetch, and the next
+// one drives.
+func TestADriverThatLeavesIsFollowed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDepot(10*ms, 0)
+		begin, left := clock.System.Now(), errors.New("left")
+		ctx, cancel := context.WithCancelCause(t.Context())
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			if err := d.joins(ctx, "", 0, time.Minute); !errors.Is(err, left) || clock.System.Now()-begin != 10*ms {
+				t.Errorf("left after %v: %v, want after 10ms", clock.System.Now()-begin, err)
+			}
+		})
+		synctest.Wait()
+		wg.Go(func() {
+			if err := d.joins(t.Context(), "", 0, time.Minute); err != nil || clock.System.Now()-begin != 20*ms {
+				t.Errorf("the next went after %v: %v, want after 20ms", clock.System.Now()-begin, err)
+			}
+		})
+		time.Sleep(5 * ms)
+		cancel(left)
+		time.Sleep(10 * ms)
+		d.Each(func(Asker) Kind {
+			d.each = 1
+			return Wait
+		})
+		wg.Wait()
+	})
+}
+
 // A nudge has the driver ask again, from within a lock of the line too, and is not lost where it comes while the driver
 // fetches.
 func TestANudgeIsHeard(t *testing.T) {
@@ -167,7 +200,7 @@ func TestStandingInLineAllocatesNothing(t *testing.T) {
 	d.served = make([]string, 0, 10_000)
 	a := &client{depot: d}
 	a.takes = true
-	step := Step{Kind: Store, Fetch: func(now time.Duration, _ *Call) time.Duration {
+	step := Step{Kind: Store, Fetch: func(_ context.Context, now time.Duration, _ *Call) time.Duration {
 		d.Each(func(Asker) Kind { return Go })
 		return now
 	}}
@@ -201,7 +234,7 @@ func TestAPanicOfWhoFetchesLeavesTheLineWhole(t *testing.T) {
 			}()
 			now := clock.System.Now()
 			_, _ = d.Join(t.Context(), now, &Call{Until: now + time.Second, Asker: asks(func() Step {
-				return Step{Kind: Store, Fetch: func(time.Duration, *Call) time.Duration {
+				return Step{Kind: Store, Fetch: func(context.Context, time.Duration, *Call) time.Duration {
 					time.Sleep(5 * ms)
 					panic("lost")
 				}}

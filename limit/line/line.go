@@ -14,6 +14,7 @@
 package line
 
 import (
+	"context"
 	"errors"
 	"sync/atomic"
 	"time"
@@ -53,10 +54,13 @@ type Step struct {
 	Spot  Spot          // of Move
 	Room  int           // of Away
 
-	// Fetch, of Store, is called by the driver, with no lock held; driver is its call. It gets what it can for those
-	// who wait, see Line.Each, and returns the instant at which the first is to ask again.
-	Fetch func(now time.Duration, driver *Call) (again time.Duration)
+	// Fetch, of Store, is called by the driver, with no lock held; driver is its call, and ctx that call's, at whose
+	// end it returns soon. It gets what it can for those who wait, see Line.Each, and returns the instant at which the
+	// first is to ask again.
+	Fetch func(ctx context.Context, now time.Duration, driver *Call) (again time.Duration)
 }
+
+type fetch = func(ctx context.Context, now time.Duration, driver *Call) time.Duration // as Step.Fetch
 
 // An Asker is a call that waits. It is asked on any goroutine, while its own sleeps and
 // the line is locked: it must not block, and must not call the line. Somebody has been
@@ -124,12 +128,12 @@ type Line struct {
 	rules Rules // nil for those of the order
 
 	order  order
-	since  time.Duration                                       // somebody has waited since then without a break
-	driver *waiter                                             // nil if nobody waits
-	due    time.Duration                                       // since when the first is entitled to ask, or when it will be
-	again  time.Duration                                       // when the driver asks again
-	away   int                                                 // calls that get elsewhere what they ask for
-	fetch  func(now time.Duration, driver *Call) time.Duration // what the driver has to do next; nil if nothing
+	since  time.Duration // somebody has waited since then without a break
+	driver *waiter       // nil if nobody waits
+	due    time.Duration // since when the first is entitled to ask, or when it will be
+	again  time.Duration // when the driver asks again
+	away   int           // calls that get elsewhere what they ask for
+	fetch  fetch         // what the driver has to do next; nil if nothing
 
 	waker atomic.Pointer[clock.Waker] // of the driver
 

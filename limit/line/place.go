@@ -69,6 +69,44 @@ func (v *seen) unitsOf(sum int64, own *flow) int64 {
 	return int64(float64(units) * float64(sum) / float64(cost))
 }
 
+// Before is how much those ask for, as of says, that go before a call in a line by priority, whether the call
+// still waits there or not. Of many it is taken that those beyond lookedAt are like those.
+func (l *Line) Before(c *Call, of func(Asker) int64) (sum int64) {
+	if l.Empty() {
+		return 0
+	}
+	l.all.mu.Lock()
+	defer l.all.mu.Unlock()
+	n, all := 0, 0
+	for i := range l.order.priorities[:c.Priority+1] {
+		for _, f := range l.order.priorities[i].waiting {
+			before := f.n
+			if i == c.Priority {
+				before = f.earlier(c.Came)
+			}
+			all += before
+			for w := f.calls.first; before > 0 && n < lookedAt; w, before, n = w.next, before-1, n+1 {
+				sum += of(w.call.Asker)
+			}
+		}
+	}
+	if all > n {
+		sum = int64(min(float64(sum)/float64(n)*float64(all), math.MaxInt64/2))
+	}
+	return sum
+}
+
+// earlier is how many of a flow came before a call. Beyond lookedAt it is taken that they left and went evenly.
+func (f *flow) earlier(came uint64) (n int) {
+	for w := f.calls.first; w != nil && w.call.Came < came; w = w.next {
+		if n++; n == lookedAt {
+			first, last := f.calls.first.call.Came, f.calls.last.call.Came
+			return max(n, int(float64(f.n)*min(1, float64(came-first)/float64(last-first))))
+		}
+	}
+	return n
+}
+
 // mostBefore is how many calls are counted one by one. Where more stand before a call, it is taken that
 // they left and went evenly: ten thousand whose time is over at once must not count one another.
 const mostBefore = 1024

@@ -1,6 +1,7 @@
 package line
 
 import (
+	"context"
 	"math"
 	"slices"
 	"time"
@@ -55,11 +56,11 @@ func (l *Line) kick(now time.Duration) {
 
 // fetches has the driver get what those in its line wait for, from a store, say, and returns what time
 // it is then. The lock is held before and after, and free meanwhile: calls may come, go and take over.
-func (l *Line) fetches(now time.Duration, w *waiter) time.Duration {
+func (l *Line) fetches(ctx context.Context, now time.Duration, w *waiter) time.Duration {
 	fetch, again, came := l.fetch, now, now
 	l.fetch = nil
 	l.all.unlocked(func() {
-		again = fetch(now, w.call)
+		again = fetch(ctx, now, w.call)
 		now = l.all.clock.Now()
 	})
 	if l.driver != w {

@@ -75,10 +75,12 @@ func (l *Line) wait(ctx context.Context, now time.Duration, c *Call, at Spot) (P
 	w.line.drives(w)
 	for !w.done {
 		if w.fetches() { // once even if its time is up: it may learn why
-			now = w.line.fetches(now, w)
+			now = w.line.fetches(ctx, now, w)
 		}
 		switch {
 		case w.done:
+		case ctx.Err() != nil: // while it fetched, for which others take over
+			w.line.leave(w, context.Cause(ctx), allFlows)
 		case w.late(now):
 			w.line.leave(w, ErrLate, allFlows)
 		case w.fetches():

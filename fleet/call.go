@@ -1,0 +1,109 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/seed1158cd35/weir/clock"
+)
+
+// hasLeft reports whether the call has left that asks the store with its own goroutine, if one does.
+func hasLeft(driver context.Context) bool { return driver != nil && driver.Err() != nil }
+
+// patience is for how long an answer is waited for: for less long by a driver, since other calls of its line cannot go from
+// what is held meanwhile.
+func (q *queue) patience(driver context.Context) time.Duration {
+	g := q.group
+	g.own.Lock()
+	defer g.own.Unlock()
+	if driver != nil {
+		return min(g.timeout(), max(soonest, 3*g.standing.rtt))
+	}
+	return g.timeout()
+}
+
+// call asks the store: once more if the calendar windows that it named are others by the
+// store's clock, and once more with the same ID if it cannot be known what became of the
+// first.
+func (q *queue) call(driver context.Context, sent time.Duration) error {
+	f, g := q.group.fleet, q.group
+	err := q.try(driver)
+	// A connection that had ended unnoticed fails at once. To try again, once, costs the callers nothing then.
+	if err != nil && !errors.Is(err, ErrWindow) && !hasLeft(driver) && !g.failing.Load() && f.clock.Now() < sent+soonest {
+		g.failing.Store(true)
+		q.ask.Again = true
+		err = q.try(driver)
+	}
+	if errors.Is(err, ErrWindow) {
+		sent = f.clock.Now()
+		f.heard(sent, q.ask.Now)
+		for i, p := range q.leases {
+			p.calendar(sent, p.spec(), &q.ask.Claims[i])
+		}
+		err = q.try(driver)
+	}
+	if err != nil && driver != nil && (hasLeft(driver) || f.clock.Now() >= sent+q.patience(driver)) {
+		q.ask.Again = true
+		return errLeft
+	}
+	took := f.clock.Now() - sent
+	g.own.Lock()
+	defer g.own.Unlock()
+	if err != nil {
+		g.failed(err)
+		return err
+	}
+	g.failing.Store(false)
+	g.standing.took(took)
+	f.heard(sent, q.ask.Now)
+	return nil
+}
+
+// try calls the store once. The time that it gives it has nothing to do with the patience of those who wait, but for
+// the driver's own: an ask is for all of them, and one of which nobody knows what became costs more than it.
+func (q *queue) try(driver context.Context) error {
+	f := q.group.fleet
+	begin, limit := f.clock.Now(), q.patience(driver)
+	if driver == nil {
+		driver = context.Background()
+	}
+	var err error
+	if f.clock == clock.System {
+		q.timer.begin(driver, limit)
+		err = f.store.Take(&q.timer, &q.ask)
+		q.timer.end()
+	} else {
+		ctx, cancel := f.clock.WithTimeout(driver, limit, context.DeadlineExceeded)
+		err = f.store.Take(ctx, &q.ask)
+		cancel()
+	}
+	if err == nil && len(q.ask.Grants) != len(q.ask.Claims) {
+		err = fmt.Errorf("the store answered %d of %d claims", len(q.ask.Grants), len(q.ask.Claims))
+	}
+	if f.o.Events.Called != nil {
+		q.tell(f.clock.Now()-begin, err)
+	}
+	return err
+}
+
+// tell has the event of a call to the store; what it points to is used again after it.
+func (q *queue) tell(took time.Duration, err error) {
+	q.limits = q.limits[:0]
+	e := StoreCall{Group: q.group.name, Calls: q.calls, Took: took, Again: q.ask.Again, Err: err}
+	for _, p := range q.leases {
+		q.limits = append(q.limits, LimitCall{Limit: &p.spec().limit})
+	}
+	if err == nil {
+		e.Granted = q.ask.Granted
+		for i := range q.ask.Grants {
+			q.limits[i].Units, q.limits[i].Leased = e.Granted*q.ask.Claims[i].Cost, q.ask.Grants[i].Extra
+		}
+		for i := range q.ask.Settle {
+			e.Back += q.ask.Settle[i].Back
+		}
+	}
+	e.Limits = q.limits
+	q.group.fleet.o.Events.Called(e)
+}

@@ -1,0 +1,90 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed1158cd35/weir/clock"
+	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/limit/bucket"
+)
+
+// standsStill is a store whose next asks take so long, or as long as their context lets them: of one that hears only of
+// deadlines, that is until its deadline.
+type standsStill struct {
+	Store
+	trips     []time.Duration // of the next asks; 1ms after that
+	deadlines bool
+	asked     int
+}
+
+func (s *standsStill) Take(ctx context.Context, a *Ask) error {
+	s.asked++
+	trip := time.Millisecond
+	if len(s.trips) > 0 {
+		trip, s.trips = s.trips[0], s.trips[1:]
+	}
+	if s.deadlines {
+		at, _ := ctx.Deadline()
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(context.Background(), at)
+		defer cancel()
+	}
+	// The store has done it, and stands still with the answer.
+	err := s.Store.Take(ctx, a)
+	if errs := clock.System.Sleep(ctx, trip); errs != nil {
+		a.Grants, a.Granted = nil, 0
+		return errs
+	}
+	return err
+}
+
+// A call whose caller leaves while it asks the store for all of its line leaves at once, or where the store hears only of
+// deadlines within 20 ms; what it asked for is asked for again, once, and given to those who wait.
+func TestADriverThatLeavesIsNotKeptByTheStore(t *testing.T) {
+	for _, deadlines := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &standsStill{Store: NewMemory(nil), deadlines: deadlines}
+			f := New(s, Options{Lease: -1})
+			l := limit.Limit{Name: "l", Rate: bucket.Rate{Amount: 1, Per: time.Second, Burst: 2}}
+			r, err := limit.NewShared(clock.System.Now(), l, f.Group("up"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.trips = []time.Duration{time.Minute}
+			begin, left := clock.System.Now(), errors.New("left")
+			ctx, cancel := context.WithCancelCause(context.Background())
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				_, _, err := goOne(ctx, begin+time.Minute, limit.Charge{Registry: r, Cost: 1})
+				most := 2 * time.Millisecond
+				if deadlines {
+					most = soonest
+				}
+				if took := clock.System.Now() - begin; !errors.Is(err, left) || took > most {
+					t.Errorf("deadlines alone %v: the driver left after %v: %v, want after %v", deadlines, took, err, most)
+				}
+			}()
+			synctest.Wait() // it asks
+			next := make(chan struct{})
+			go func() {
+				defer close(next)
+				ok, _, err := goOne(context.Background(), begin+time.Minute, limit.Charge{Registry: r, Cost: 1})
+				if took := clock.System.Now() - begin; err != nil || !ok || took > 2*soonest {
+					t.Errorf("deadlines alone %v: the next one went after %v: %v, %v", deadlines, took, ok, err)
+				}
+			}()
+			time.Sleep(2 * time.Millisecond)
+			cancel(left)
+			<-done
+			<-next
+			if err := f.Close(context.Background()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
