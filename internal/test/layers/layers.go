@@ -43,6 +43,7 @@ var order = [...][]string{
 	{"cascade/cache", "cascade/answers"},
 	{"delivery"},
 	{"observe"},
+	{"awsx/lambdax"},
 	{"llm/frame"},
 	{"llm"},
 	{"llm/reading", "llm/tokens", "llm/price", "internal/test/llmsim"},
