@@ -22,15 +22,11 @@ type acquireAnswer struct {
 }
 
 func (s *Server) acquire(r *http.Request, caller string) (any, *refuse.Facts) {
-	body, f := read(r)
+	o, f := read(r)
 	if f != nil {
 		return nil, f
 	}
-	o, f := parse(body)
-	if f != nil {
-		return nil, f
-	}
-	if _, several := o["calls"]; several {
+	if find(o, "calls") != nil {
 		return s.acquireAll(r.Context(), o, caller)
 	}
 	q, f := decodeAcquire(o, "", s.maxWait())
@@ -70,7 +66,7 @@ func (s *Server) asker(caller string, q *acquireRequest, from time.Time) (*asker
 	if q.Keys, f = a.rights.fit(q.Keys); f != nil {
 		return nil, f
 	}
-	q.Keys = scopes.name(s.veiled(q.Keys), caller)
+	q.Keys = scopes.name(s.veil(q.Keys), caller)
 	return a, nil
 }
 
@@ -193,7 +189,10 @@ func (a *asker) acquire(ctx context.Context, at *claim) (_ *held, f *refuse.Fact
 		own.report(a.u, unused, false)
 		return nil, a.refused(ctx, err)
 	}
-	h := &held{permit: p, levels: p.Levels(), upstream: a.u, about: a.about(), own: own, pool: a.q.pool(a.caller), waited: time.Since(a.from)}
+	h := &held{permit: p, levels: p.Levels(), upstream: a.u, about: a.about(), own: own, waited: time.Since(a.from)}
+	if !a.rights.believed() {
+		h.pool = a.q.pool(a.caller)
+	}
 	if ctx.Err() != nil && a.q.ID == "" { // nobody could ever name this permit
 		h.end(unused)
 		panic(http.ErrAbortHandler)
@@ -212,20 +211,16 @@ func (h *held) end(o outcome.Outcome) {
 	h.permit.Report(o)
 }
 
-// slack is how much longer than the wait an acquire may take: for the decision
-// itself, and for gates that do not keep to its deadline.
-const slack = time.Second
-
 // ask asks for a permit, with the patience that the caller still has.
 func (a *asker) ask(ctx context.Context) (*weir.Permit, error) {
-	ctx, cancel := context.WithTimeout(ctx, a.patience()+slack)
-	defer cancel()
+	p := &patience{Context: ctx, until: a.from.Add(a.q.Wait)}
+	defer p.end()
 	c := a.q.call()
 	c.Keys = a.scopes.flow(c.Keys, a.caller)
 	if !a.rights.believed() {
 		c.Pool, c.Flow = a.q.pool(a.caller), a.turn()
 	}
-	return a.u.Acquire(patience{ctx, a.from.Add(a.q.Wait)}, c)
+	return a.u.Acquire(p, c)
 }
 
 // turn is whose turn a call waits for: its caller's, and not that of whatever name the caller writes, or
@@ -243,16 +238,6 @@ func (a *asker) turn() string {
 
 // patience is how long the caller will still wait.
 func (a *asker) patience() time.Duration { return max(0, time.Until(a.from.Add(a.q.Wait))) }
-
-// patience is a context that says to end at an instant and lets what is under way
-// then come to its end. A turn that comes at the last moment is not lost, and who
-// has no patience at all is asked for nevertheless.
-type patience struct {
-	context.Context
-	until time.Time
-}
-
-func (p patience) Deadline() (time.Time, bool) { return p.until, true }
 
 // refused is the answer to an acquire that brought no permit.
 func (a *asker) refused(ctx context.Context, err error) *refuse.Facts {

@@ -8,20 +8,20 @@ import (
 	"github.com/seed1158cd35/weir/internal/refuse"
 )
 
-// marshal writes an answer as encoding/json does: those of permits and of reports, which are nearly all there are,
+// marshal appends an answer as encoding/json writes it: those of permits and of reports, which are nearly all there are,
 // without reflection.
-func marshal(answer any) []byte {
+func marshal(to []byte, answer any) []byte {
 	switch a := answer.(type) {
 	case acquireAnswer:
-		return a.append(make([]byte, 0, 256+len(a.Limits)*192))
+		return a.append(to)
 	case struct{}:
-		return []byte("{}")
+		return append(to, "{}"...)
 	}
 	b, err := json.Marshal(answer)
 	if err != nil {
 		panic(fmt.Errorf("an answer that is no JSON: %w", err))
 	}
-	return b
+	return append(to, b...)
 }
 
 func (a *acquireAnswer) append(b []byte) []byte {

@@ -19,7 +19,7 @@ type acquireAllAnswer struct {
 // acquireAll takes permits in the order in which they are asked for, and gives all back if
 // one is refused. Others see them taken meanwhile: it is not one step. Each wait counts from
 // the beginning, each life from the end.
-func (s *Server) acquireAll(ctx context.Context, o map[string]any, caller string) (any, *refuse.Facts) {
+func (s *Server) acquireAll(ctx context.Context, o []member, caller string) (any, *refuse.Facts) {
 	askers, f := s.askers(o, caller)
 	if f != nil {
 		return nil, f
@@ -50,13 +50,13 @@ func (s *Server) acquireAll(ctx context.Context, o map[string]any, caller string
 }
 
 // askers reads what is asked for, and finds what is wrong with it before anything is taken.
-func (s *Server) askers(o map[string]any, caller string) ([]*asker, *refuse.Facts) {
+func (s *Server) askers(o []member, caller string) ([]*asker, *refuse.Facts) {
 	var wrong mistakes
-	in := fields{values: o, wrong: &wrong}
+	in := fields{all: o, wrong: &wrong}
 	v, _ := in.take("calls")
 	in.rest()
-	calls, ok := v.([]any)
-	if !ok || len(calls) == 0 || len(calls) > mostCalls {
+	calls := v.in
+	if v.kind != isList || len(calls) == 0 || len(calls) > mostCalls {
 		in.bad("calls", v, "want a list of 1 to %d calls, [{...}, ...]", mostCalls)
 	}
 	if f := wrong.failure(); f != nil {
@@ -66,12 +66,11 @@ func (s *Server) askers(o map[string]any, caller string) ([]*asker, *refuse.Fact
 	var all []*asker
 	for i, c := range calls {
 		path := fmt.Sprintf("calls[%d].", i)
-		fields, ok := c.(map[string]any)
-		if !ok {
-			wrong.add(path[:len(path)-1], c, "want an object, {...}")
+		if c.kind != isObject {
+			wrong.add(path[:len(path)-1], c.value, "want an object, {...}")
 			return nil, wrong.failure()
 		}
-		q, f := decodeAcquire(fields, path, s.maxWait())
+		q, f := decodeAcquire(c.in, path, s.maxWait())
 		if f == nil && q.ID != "" {
 			wrong.add(path+"id", q.ID, "the calls of a batch have none")
 			f = wrong.failure()

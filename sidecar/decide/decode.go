@@ -14,7 +14,7 @@ import (
 
 // parse reads the one JSON object that a body must be. Unlike encoding/json alone
 // it takes no field twice, none in other letters, and no broken text.
-func parse(body []byte) (map[string]any, *refuse.Facts) {
+func parse(body []byte) ([]member, *refuse.Facts) {
 	if !utf8.Valid(body) {
 		return nil, failed(http.StatusBadRequest, refuse.ValidationError, "the body is not UTF-8")
 	}
@@ -25,11 +25,10 @@ func parse(body []byte) (map[string]any, *refuse.Facts) {
 	if err != nil {
 		return nil, failed(http.StatusBadRequest, refuse.ValidationError, "the body: %v", err)
 	}
-	o, ok := v.(map[string]any)
-	if !ok {
+	if v.kind != isObject {
 		return nil, failed(http.StatusBadRequest, refuse.ValidationError, "the body %s: want an object, {...}", shown(v))
 	}
-	return o, nil
+	return v.in, nil
 }
 
 // syntax says what is wrong with a body that is no JSON.
@@ -97,14 +96,28 @@ func shown(v any) string {
 		return ""
 	case string:
 		return quoted(v)
-	case map[string]any:
-		return "{...}"
-	case []any:
-		return "[...]"
-	case nil:
-		return "null"
+	case value:
+		return v.shown()
 	}
 	return shorten(fmt.Sprint(v))
+}
+
+func (v value) shown() string {
+	switch v.kind {
+	case isNull:
+		return "null"
+	case isTrue:
+		return "true"
+	case isFalse:
+		return "false"
+	case isNumber:
+		return shorten(v.text)
+	case isText:
+		return quoted(v.text)
+	case isObject:
+		return "{...}"
+	}
+	return "[...]"
 }
 
 // quoted is text as a Go literal, cut if it is long, with its length.
@@ -138,21 +151,28 @@ func cut(s string) string {
 // fields takes the fields of an object one after the other, and notes what is
 // wrong with them.
 type fields struct {
-	values map[string]any
+	all    []member
 	path   string // of the object, "" or "keys."
 	wrong  *mistakes
-	taken  []string
-	secret bool // its values are not said again
+	asked  [mostFields]string // the names that were asked for
+	n      int                // how many those are
+	secret bool               // its values are not said again
 }
 
+// mostFields is how many fields there are in any object whose fields have fixed names.
+const mostFields = 12
+
 // take is the value of a field, if it is there.
-func (f *fields) take(name string) (any, bool) {
-	if f.taken == nil {
-		f.taken = make([]string, 0, 12)
+func (f *fields) take(name string) (value, bool) {
+	if f.n < mostFields {
+		f.asked[f.n] = name
+		f.n++
 	}
-	f.taken = append(f.taken, name)
-	v, ok := f.values[name]
-	return v, ok
+	if m := find(f.all, name); m != nil {
+		m.taken = true
+		return m.value, true
+	}
+	return value{}, false
 }
 
 func (f *fields) bad(name string, v any, format string, args ...any) {
@@ -165,13 +185,13 @@ func (f *fields) bad(name string, v any, format string, args ...any) {
 // rest notes the fields that nobody has taken.
 func (f *fields) rest() {
 	var unknown []string
-	for name := range f.values {
-		if !slices.Contains(f.taken, name) {
-			unknown = append(unknown, name)
+	for i := range f.all {
+		if !f.all[i].taken {
+			unknown = append(unknown, f.all[i].name)
 		}
 	}
 	slices.Sort(unknown)
 	for _, name := range unknown {
-		f.bad(name, missing{}, "there is no such field; there are %s", strings.Join(f.taken, ", "))
+		f.bad(name, missing{}, "there is no such field; there are %s", strings.Join(f.asked[:f.n], ", "))
 	}
 }

@@ -1,6 +1,7 @@
 package decide
 
 import (
+	"bytes"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -38,7 +39,11 @@ func write(w http.ResponseWriter, f *refuse.Facts) {
 
 // send writes a body of JSON.
 func send(w http.ResponseWriter, status int, body any) {
-	b := append(marshal(body), '\n')
+	buffer := buffers.Get().(*bytes.Buffer)
+	defer buffers.Put(buffer)
+	buffer.Reset()
+	buffer.Grow(1 << 10) // most answers are shorter
+	b := append(marshal(buffer.AvailableBuffer(), body), '\n')
 	h := w.Header()
 	h["Content-Type"], h["Cache-Control"] = asJSON, notKept
 	h["Content-Length"] = []string{strconv.Itoa(len(b))}

@@ -37,7 +37,10 @@ func FuzzDecode(f *testing.F) {
 			}
 			_ = a.print()
 		}
-		r, fail := decodeReport(body)
+		var r *reportRequest
+		if o, fail = parse(body); fail == nil { // anew, as fields are taken once
+			r, fail = decodeReport(o)
+		}
 		tellable(t, body, fail)
 		if fail == nil {
 			o := r.outcome(policy().Classify, time.Unix(0, 0))

@@ -297,7 +297,7 @@ func decoded(t testing.TB, body string) any {
 	if f != nil {
 		t.Fatalf("%s: %s", body, f.Message)
 	}
-	return any(o)
+	return value{kind: isObject, in: o}.plain()
 }
 
 // walk notes what of a schema a value uses.

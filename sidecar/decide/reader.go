@@ -6,73 +6,135 @@ import (
 	"fmt"
 )
 
-// A reader reads JSON that is known to be valid: it only looks for where things end.
+// A value is one of JSON as it was written.
+type value struct {
+	kind kind
+	text string   // of a string what it says, of a number its digits
+	in   []member // of an object or a list
+}
+
+// A member is a value in an object, where it has a name, or in a list.
+type member struct {
+	name string
+	value
+	taken bool // somebody has asked for it; see fields
+}
+
+type kind uint8
+
+const (
+	isNull kind = iota
+	isTrue
+	isFalse
+	isNumber
+	isText
+	isObject
+	isList
+)
+
+// A reader reads JSON that is known to be valid: it only looks for where things end. What it
+// gives has no part of the bytes that it reads.
 type reader struct {
 	rest []byte
 }
 
 // next is the next character that is no space.
 func (r *reader) next() byte {
-	r.rest = bytes.TrimLeft(r.rest, " \t\r\n")
+	for r.rest[0] <= ' ' {
+		r.rest = r.rest[1:]
+	}
 	return r.rest[0]
 }
 
-// value reads a value: a map, a list, a string, a json.Number, a bool or nil. No object may have a field twice.
-func (r *reader) value() (any, error) {
+// value reads a value. No object may have a field twice.
+func (r *reader) value() (value, error) {
 	switch r.next() {
 	case '{':
 		return r.object()
 	case '[':
 		return r.list()
 	case '"':
-		return r.text(), nil
+		return value{kind: isText, text: r.text()}, nil
 	}
-	switch word := r.word(); word {
+	switch word := r.word(); string(word) {
 	case "true":
-		return true, nil
+		return value{kind: isTrue}, nil
 	case "false":
-		return false, nil
+		return value{kind: isFalse}, nil
 	case "null":
-		return nil, nil
+		return value{kind: isNull}, nil
 	default:
-		return json.Number(word), nil
+		return value{kind: isNumber, text: string(word)}, nil
 	}
 }
 
-func (r *reader) object() (any, error) {
-	o := make(map[string]any)
+// few is how many fields of an object are looked through; of more there is a map of names.
+const few = 16
+
+func (r *reader) object() (value, error) {
+	o := value{kind: isObject}
+	var names map[string]bool
 	for r.rest = r.rest[1:]; r.next() != '}'; {
 		if r.rest[0] == ',' {
 			r.rest = r.rest[1:]
 			r.next()
 		}
-		field := r.text()
-		if _, twice := o[field]; twice {
-			return nil, fmt.Errorf("field %s is there twice", quoted(field))
+		m := member{name: r.text()}
+		if names = namesOf(names, o.in); names[m.name] || names == nil && find(o.in, m.name) != nil {
+			return o, fmt.Errorf("field %s is there twice", quoted(m.name))
 		}
 		r.next()
 		r.rest = r.rest[1:] // the colon
-		v, err := r.value()
-		if err != nil {
-			return nil, err
+		var err error
+		if m.value, err = r.value(); err != nil {
+			return o, err
 		}
-		o[field] = v
+		if o.in == nil {
+			o.in = make([]member, 0, 4)
+		}
+		o.in = append(o.in, m)
 	}
 	r.rest = r.rest[1:]
 	return o, nil
 }
 
-func (r *reader) list() (any, error) {
-	var l []any
+// namesOf are the names of an object with many fields, of which the last is not among them yet; nil for one with few.
+func namesOf(names map[string]bool, all []member) map[string]bool {
+	switch {
+	case len(all) < few:
+		return nil
+	case names == nil:
+		names = make(map[string]bool, 2*few)
+		for i := range all {
+			names[all[i].name] = true
+		}
+	default:
+		names[all[len(all)-1].name] = true
+	}
+	return names
+}
+
+// find is the member of that name, nil if there is none.
+func find(all []member, name string) *member {
+	for i := range all {
+		if all[i].name == name {
+			return &all[i]
+		}
+	}
+	return nil
+}
+
+func (r *reader) list() (value, error) {
+	l := value{kind: isList}
 	for r.rest = r.rest[1:]; r.next() != ']'; {
 		if r.rest[0] == ',' {
 			r.rest = r.rest[1:]
 		}
 		v, err := r.value()
 		if err != nil {
-			return nil, err
+			return l, err
 		}
-		l = append(l, v)
+		l.in = append(l.in, member{value: v})
 	}
 	r.rest = r.rest[1:]
 	return l, nil
@@ -90,6 +152,9 @@ func (r *reader) text() string {
 	all := r.rest[:end+1]
 	r.rest = r.rest[end+1:]
 	if plain {
+		if word, ok := known[string(all[1:end])]; ok {
+			return word
+		}
 		return string(all[1:end])
 	}
 	var s string
@@ -97,13 +162,27 @@ func (r *reader) text() string {
 	return s
 }
 
+// known are words that requests have again and again, so that nothing is made to hold them.
+var known = wordsOf("upstream", "operation", "keys", "cost", "wait", "priority", "safe", "id", "expires", "calls",
+	"permit", "outcome", "status", "headers", "code", "retry_after", "usage", "unsent", "again",
+	"ok", "throttled", "failed", "rejected", "canceled", "unknown", "high", "normal", "low",
+	"requests", "bytes", "tokens", "input_tokens", "output_tokens", "tenant", "user")
+
+func wordsOf(all ...string) map[string]string {
+	m := make(map[string]string, len(all))
+	for _, w := range all {
+		m[w] = w
+	}
+	return m
+}
+
 // word reads what ends before a space, a comma or a bracket.
-func (r *reader) word() string {
+func (r *reader) word() []byte {
 	end := bytes.IndexAny(r.rest, " \t\r\n,]}")
 	if end < 0 {
 		end = len(r.rest)
 	}
-	word := string(r.rest[:end])
+	word := r.rest[:end]
 	r.rest = r.rest[end:]
 	return word
 }

@@ -38,13 +38,9 @@ type reportRequest struct {
 	Again      bool // another attempt of the same call follows
 }
 
-func decodeReport(body []byte) (*reportRequest, *refuse.Facts) {
-	o, f := parse(body)
-	if f != nil {
-		return nil, f
-	}
+func decodeReport(o []member) (*reportRequest, *refuse.Facts) {
 	var wrong mistakes
-	in := fields{values: o, wrong: &wrong}
+	in := fields{all: o, wrong: &wrong}
 	q := &reportRequest{
 		Permit:     in.needed("permit", longestID),
 		Outcome:    in.one("outcome", "ok", "throttled", "failed", "rejected", "canceled", "unknown"),
@@ -76,13 +72,13 @@ func (q *reportRequest) check(in *fields) {
 }
 
 func (f *fields) headers(name string) http.Header {
-	in := f.within(name, mostHeaders)
-	if in == nil {
+	in, ok := f.within(name, mostHeaders)
+	if !ok {
 		return nil
 	}
 	in.secret = true
 	h := make(http.Header)
-	for k, v := range in.texts(longestValue) {
+	for k, v := range in.eachText(longestValue) {
 		h.Set(strings.TrimSpace(k), v)
 	}
 	return h
@@ -121,11 +117,11 @@ func (q *reportRequest) answer(now time.Time) outcome.Outcome {
 }
 
 func (s *Server) report(r *http.Request, caller string) (any, *refuse.Facts) {
-	body, f := read(r)
+	o, f := read(r)
 	if f != nil {
 		return nil, f
 	}
-	q, f := decodeReport(body)
+	q, f := decodeReport(o)
 	if f != nil {
 		return nil, f
 	}
@@ -139,17 +135,17 @@ func (s *Server) report(r *http.Request, caller string) (any, *refuse.Facts) {
 	if h == nil {
 		return nil, ended(q.Permit, how)
 	}
-	o := lost // if what follows panics
+	end := lost // if what follows panics
 	defer func() {
-		h.own.report(h.upstream, o, q.Again)
-		if heard := s.heard(h, o); q.Again {
+		h.own.report(h.upstream, end, q.Again)
+		if heard := s.heard(h, end); q.Again {
 			h.permit.ReportAgain(heard)
 		} else {
 			h.permit.Report(heard)
 		}
-		tell(s.Events.Reported, Reported{h.about, o.Class, time.Since(h.from)})
+		tell(s.Events.Reported, Reported{h.about, end.Class, time.Since(h.from)})
 	}()
-	o = q.outcome(h.upstream.Policy().Classify, time.Now())
+	end = q.outcome(h.upstream.Policy().Classify, time.Now())
 	return struct{}{}, nil
 }
 

@@ -41,7 +41,11 @@ func TestReportedOutcome(t *testing.T) {
 		{`"unsent":true`, outcome.Outcome{Class: outcome.Canceled, Unsent: true}},
 		{`"unsent":true,"outcome":"failed","code":"connection refused"`, outcome.Outcome{Class: outcome.Failed, Code: "connection refused", Unsent: true}},
 	} {
-		q, f := decodeReport([]byte(`{"permit":"x",` + c.body + `}`))
+		o, f := parse([]byte(`{"permit":"x",` + c.body + `}`))
+		if f != nil {
+			t.Fatal(f.Message)
+		}
+		q, f := decodeReport(o)
 		if f != nil {
 			t.Errorf("%s: %s", c.body, f.Message)
 			continue

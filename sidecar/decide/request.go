@@ -35,14 +35,14 @@ type acquireRequest struct {
 }
 
 // decodeAcquire reads an acquire, which stands at a path of the body: "", or one of several.
-func decodeAcquire(o map[string]any, path string, longest time.Duration) (*acquireRequest, *refuse.Facts) {
+func decodeAcquire(o []member, path string, longest time.Duration) (*acquireRequest, *refuse.Facts) {
 	wrong := mistakes{path: path}
-	in := fields{values: o, wrong: &wrong}
+	in := fields{all: o, wrong: &wrong}
 	q := &acquireRequest{
 		path:      path,
 		Upstream:  in.needed("upstream", longestName),
 		Operation: in.text("operation", longestName),
-		Keys:      in.within("keys", mostKeys).texts(longestKey),
+		Keys:      in.texts("keys", mostKeys, longestKey),
 		Cost:      in.counts("cost"),
 		Wait:      in.duration("wait", 0, longest, 0),
 		Priority:  in.one("priority", "high", "normal", "low"),

@@ -1,6 +1,7 @@
 package decide
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	_ "embed"
@@ -234,22 +235,28 @@ func (s *Server) turned(why string) {
 	}
 }
 
-// read reads a body of JSON.
-func read(r *http.Request) ([]byte, *refuse.Facts) {
+// read reads a body that is one object of JSON: its fields.
+func read(r *http.Request) ([]member, *refuse.Facts) {
 	if kind := r.Header.Get("Content-Type"); kind != "application/json" {
 		if media, _, err := mime.ParseMediaType(kind); err != nil || media != "application/json" {
 			return nil, failed(http.StatusUnsupportedMediaType, refuse.ValidationError, "content type %s: want application/json", quoted(kind))
 		}
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, longestBody))
+	body := buffers.Get().(*bytes.Buffer)
+	defer buffers.Put(body)
+	body.Reset()
+	_, err := body.ReadFrom(http.MaxBytesReader(nil, r.Body, longestBody))
 	if _, large := errors.AsType[*http.MaxBytesError](err); large {
 		return nil, failed(http.StatusRequestEntityTooLarge, refuse.ValidationError, "the body is larger than %d bytes", longestBody)
 	}
 	if err != nil {
 		return nil, failed(http.StatusBadRequest, refuse.ValidationError, "the body could not be read to its end")
 	}
-	return body, nil
+	return parse(body.Bytes())
 }
+
+// buffers are for bodies and for answers. Nothing that is kept has a part of one.
+var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
 func health(w http.ResponseWriter, _ *http.Request) *refuse.Facts {
 	send(w, http.StatusOK, map[string]string{"status": "ok"})

@@ -1,7 +1,6 @@
 package decide
 
 import (
-	"encoding/json"
 	"slices"
 	"strconv"
 	"strings"
@@ -28,15 +27,14 @@ func (f *fields) text(name string, most int) string {
 	if !ok {
 		return ""
 	}
-	s, ok := v.(string)
-	if !ok {
+	if v.kind != isText {
 		f.bad(name, v, "want a string")
 		return ""
 	}
-	if !f.checkText(name, s, most) {
+	if !f.checkText(name, v.text, most) {
 		return ""
 	}
-	return s
+	return v.text
 }
 
 func (f *fields) checkText(name, s string, most int) bool {
@@ -54,10 +52,10 @@ func (f *fields) checkText(name, s string, most int) bool {
 // needed is a text that must be there.
 func (f *fields) needed(name string, most int) string {
 	s := f.text(name, most)
-	if v, ok := f.values[name]; !ok {
+	if m := find(f.all, name); m == nil {
 		f.bad(name, missing{}, "is missing")
-	} else if v == "" {
-		f.bad(name, v, "must not be empty")
+	} else if m.kind == isText && m.text == "" {
+		f.bad(name, "", "must not be empty")
 	}
 	return s
 }
@@ -65,11 +63,10 @@ func (f *fields) needed(name string, most int) string {
 // flag is a field that is true or false.
 func (f *fields) flag(name string) bool {
 	v, ok := f.take(name)
-	b, is := v.(bool)
-	if ok && !is {
+	if ok && v.kind != isTrue && v.kind != isFalse {
 		f.bad(name, v, "want true or false")
 	}
-	return b
+	return v.kind == isTrue
 }
 
 // one is a field that is one of some words, "" if it is not there.
@@ -78,8 +75,8 @@ func (f *fields) one(name string, words ...string) string {
 	if !ok {
 		return ""
 	}
-	if s, is := v.(string); is && slices.Contains(words, s) {
-		return s
+	if v.kind == isText && slices.Contains(words, v.text) {
+		return v.text
 	}
 	f.bad(name, v, "want one of %s", strings.Join(words, ", "))
 	return ""
@@ -91,10 +88,9 @@ func (f *fields) duration(name string, least, most, otherwise time.Duration) tim
 	if !ok {
 		return otherwise
 	}
-	s, _ := v.(string)
-	d, err := time.ParseDuration(s)
+	d, err := time.ParseDuration(v.text)
 	switch {
-	case err != nil || strings.HasPrefix(s, "+"):
+	case v.kind != isText || err != nil || strings.HasPrefix(v.text, "+"):
 		f.bad(name, v, "want a duration in a string, such as \"1.5s\"")
 	case d < least || d > most:
 		f.bad(name, v, "want %v to %v", least, most)
@@ -119,42 +115,45 @@ func (f *fields) status(name string) int {
 }
 
 // integer is a JSON number without fraction or exponent.
-func integer(v any) (int64, bool) {
-	n, ok := v.(json.Number)
-	if !ok {
+func integer(v value) (int64, bool) {
+	if v.kind != isNumber {
 		return 0, false
 	}
-	i, err := strconv.ParseInt(n.String(), 10, 64)
+	i, err := strconv.ParseInt(v.text, 10, 64)
 	return i, err == nil
 }
 
-// within is the fields of an object in a field, nil if there is none.
-func (f *fields) within(name string, most int) *fields {
+// within is the fields of an object in a field, false if there is none.
+func (f *fields) within(name string, most int) (fields, bool) {
 	v, ok := f.take(name)
+	if !ok {
+		return fields{}, false
+	}
+	if v.kind != isObject {
+		f.bad(name, v, "want an object, {...}")
+		return fields{}, false
+	}
+	if len(v.in) > most {
+		f.bad(name, v, "has %d fields; %d are the most", len(v.in), most)
+		return fields{}, false
+	}
+	return fields{all: v.in, path: f.path + name + ".", wrong: f.wrong, secret: f.secret}, true
+}
+
+// texts is a field that is an object of text, such as {"tenant": "acme"}.
+func (f *fields) texts(name string, most, longest int) map[string]string {
+	in, ok := f.within(name, most)
 	if !ok {
 		return nil
 	}
-	o, is := v.(map[string]any)
-	if !is {
-		f.bad(name, v, "want an object, {...}")
-		return nil
-	}
-	if len(o) > most {
-		f.bad(name, v, "has %d fields; %d are the most", len(o), most)
-		return nil
-	}
-	return &fields{values: o, path: f.path + name + ".", wrong: f.wrong}
+	return in.eachText(longest)
 }
 
-// texts is the fields of an object of text, such as {"tenant": "acme"}.
-func (in *fields) texts(longest int) map[string]string {
-	if in == nil {
-		return nil
-	}
-	out := make(map[string]string, len(in.values))
-	for _, k := range keysOf(in.values) {
-		if in.checkName(k) {
-			out[k] = in.text(k, longest)
+func (f *fields) eachText(longest int) map[string]string {
+	out := make(map[string]string, len(f.all))
+	for i := range f.all {
+		if k := f.all[i].name; f.checkName(k) {
+			out[k] = f.text(k, longest)
 		}
 	}
 	return out
@@ -162,13 +161,13 @@ func (in *fields) texts(longest int) map[string]string {
 
 // counts is a field that is an object of numbers, such as {"tokens": 1200}.
 func (f *fields) counts(name string) map[string]int64 {
-	in := f.within(name, mostUnits)
-	if in == nil {
+	in, ok := f.within(name, mostUnits)
+	if !ok {
 		return nil
 	}
-	out := make(map[string]int64, len(in.values))
-	for _, k := range keysOf(in.values) {
-		if in.checkName(k) {
+	out := make(map[string]int64, len(in.all))
+	for i := range in.all {
+		if k := in.all[i].name; in.checkName(k) {
 			out[k] = in.count(k)
 		}
 	}

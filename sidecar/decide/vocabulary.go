@@ -43,16 +43,12 @@ func (s Scopes) flow(keys map[string]string, caller string) map[string]string {
 	return all
 }
 
-// veiled are keys as they are counted, kept and shown.
-func (s *Server) veiled(keys map[string]string) map[string]string {
-	if len(keys) == 0 {
-		return keys
-	}
-	all := make(map[string]string, len(keys))
+// veil makes keys what they are counted, kept and shown as.
+func (s *Server) veil(keys map[string]string) map[string]string {
 	for scope, value := range keys {
-		all[scope] = s.Veil.Key(scope, value)
+		keys[scope] = s.Veil.Key(scope, value)
 	}
-	return all
+	return keys
 }
 
 // name fills in the caller's name.
@@ -139,13 +135,4 @@ func misspelt[V any](wrong *mistakes, field string, values map[string]V, known [
 		}
 		wrong.add(field+"."+name, missing{}, "nothing counts by this %s; %s", what, hint)
 	}
-}
-
-func keysOf[V any](m map[string]V) []string {
-	all := make([]string, 0, len(m))
-	for k := range m {
-		all = append(all, k)
-	}
-	slices.Sort(all)
-	return all
 }
