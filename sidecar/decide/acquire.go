@@ -213,7 +213,7 @@ func (h *held) end(o outcome.Outcome) {
 
 // ask asks for a permit, with the patience that the caller still has.
 func (a *asker) ask(ctx context.Context) (*weir.Permit, error) {
-	p := &patience{Context: ctx, until: a.from.Add(a.q.Wait)}
+	p := newPatience(ctx, a.from.Add(a.q.Wait))
 	defer p.end()
 	c := a.q.call()
 	c.Keys = a.scopes.flow(c.Keys, a.caller)

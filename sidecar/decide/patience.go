@@ -17,7 +17,7 @@ const slack = time.Second
 // somebody waits for its end, which the gates of few calls do.
 type patience struct {
 	context.Context // the request's
-	until           time.Time
+	until, last     time.Time
 
 	once sync.Once
 	made atomic.Pointer[ends]
@@ -28,14 +28,13 @@ type ends struct {
 	cancel context.CancelFunc
 }
 
+func newPatience(request context.Context, until time.Time) *patience {
+	return &patience{Context: request, until: until, last: time.Now().Add(max(0, time.Until(until)) + slack)}
+}
+
 func (p *patience) ends() context.Context {
 	p.once.Do(func() {
-		now := time.Now()
-		at := p.until
-		if at.Before(now) {
-			at = now
-		}
-		ctx, cancel := context.WithDeadline(p.Context, at.Add(slack))
+		ctx, cancel := context.WithDeadline(p.Context, p.last)
 		p.made.Store(&ends{ctx, cancel})
 	})
 	return p.made.Load()
@@ -46,7 +45,7 @@ func (p *patience) Deadline() (time.Time, bool) { return p.until, true }
 func (p *patience) Done() <-chan struct{} { return p.ends().Done() }
 
 func (p *patience) Err() error {
-	if p.made.Load() != nil || time.Since(p.until) >= slack {
+	if p.made.Load() != nil || !time.Now().Before(p.last) {
 		return p.ends().Err()
 	}
 	return p.Context.Err()

@@ -90,6 +90,16 @@ func TestBodiesAreReadAsEncodingJSONReadsThem(t *testing.T) {
 	} {
 		checkReader(t, []byte(body))
 	}
+	for n := range 3 * few { // of many fields the names are looked up in another way
+		var all strings.Builder
+		for i := range n {
+			fmt.Fprintf(&all, `"f%d":%d,`, i, i)
+		}
+		checkReader(t, []byte("{"+all.String()+`"last":0}`))
+		for again := range n {
+			checkReader(t, fmt.Appendf(nil, `{%s"f%d":0}`, all.String(), again))
+		}
+	}
 	seed := rand.Uint64()
 	t.Log("seed", seed)
 	r := rand.New(rand.NewPCG(seed, 0))
