@@ -56,8 +56,8 @@ type Count struct {
 	Took      *counter.Spread // how long they took, or waited; nil for Decisions
 }
 
-// All are the figures that are not 0, in no order. Calls go on meanwhile: each figure is read once,
-// and two of them may be of different instants.
+// All are the figures, those that are 0 among them, in no order. Calls go on meanwhile: each figure is read
+// once, and two of them may be of different instants.
 func (c *Counts) All() iter.Seq[Count] {
 	return func(yield func(Count) bool) {
 		c.mu.Lock()
@@ -65,7 +65,7 @@ func (c *Counts) All() iter.Seq[Count] {
 		c.mu.Unlock()
 		for _, t := range all {
 			for _, n := range t.figures() {
-				if n.N > 0 && !yield(n) {
+				if !yield(n) {
 					return
 				}
 			}

@@ -16,7 +16,9 @@ import (
 func figures(c *weir.Counts) map[string]uint64 {
 	all := make(map[string]uint64)
 	for n := range c.All() {
-		all[fmt.Sprintln(n.What, n.Operation, n.Limit, n.Word)] += n.N
+		if n.N > 0 {
+			all[fmt.Sprintln(n.What, n.Operation, n.Limit, n.Word)] += n.N
+		}
 	}
 	return all
 }

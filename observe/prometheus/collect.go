@@ -20,17 +20,20 @@ const looked = 1000
 type collector struct{ *Metrics }
 
 var gauges = struct {
-	configured, current, left, most, keys, pause, paused, breakers, retries *prometheus.Desc
+	configured, current, left, most, keys, used, resets, pause, paused, breakers, retries, longest *prometheus.Desc
 }{
 	configured: gauge("weir_limit_configured_rate", "Units a second that the policy allows a key.", "upstream", "limit"),
 	current:    gauge("weir_limit_current_rate", "Units a second in force, for the key that has the lowest rate.", "upstream", "limit"),
 	left:       gauge("weir_limit_units_left", "Units that could go now, for the key that has the fewest.", "upstream", "limit"),
 	most:       gauge("weir_limit_units_max", "Units that a key has when nothing has gone for a while.", "upstream", "limit"),
 	keys:       gauge("weir_limit_keys", "Keys that are known to the limit, not counting calls without one.", "upstream", "limit"),
+	used:       gauge("weir_quota_used_ratio", "Part of a quota that is used up, from 0 to 1, for the key that has the least left.", "upstream", "limit"),
+	resets:     gauge("weir_quota_resets_timestamp_seconds", "When the quota's window ends.", "upstream", "limit"),
 	pause:      gauge("weir_pause_left_seconds", "How long a pause still lasts, for the key that has the longest.", "upstream", "operation", "limit"),
 	paused:     gauge("weir_pauses_in_force", "Pauses in force, whatever they hold.", "upstream"),
 	breakers:   gauge("weir_breakers", "Breakers in the state: one in all, unless the policy keeps them by key.", "upstream", "state"),
 	retries:    gauge("weir_retries_left", "Retries that the budget would pay for now.", "upstream"),
+	longest:    gauge("weir_wait_max_seconds", "Longest that an attempt may wait for its turn.", "upstream"),
 }
 
 func gauge(name, help string, labels ...string) *prometheus.Desc {
@@ -43,7 +46,7 @@ func (c collector) Describe(to chan<- *prometheus.Desc) {
 	}
 	describeCounts(to)
 	g := &gauges
-	for _, d := range []*prometheus.Desc{g.configured, g.current, g.left, g.most, g.keys, g.pause, g.paused, g.breakers, g.retries} {
+	for _, d := range []*prometheus.Desc{g.configured, g.current, g.left, g.most, g.keys, g.used, g.resets, g.pause, g.paused, g.breakers, g.retries, g.longest} {
 		to <- d
 	}
 	describeFlights(to)
@@ -68,7 +71,8 @@ func (c collector) Collect(to chan<- prometheus.Metric) {
 
 // A sight is an upstream at one moment, its keys taken together.
 type sight struct {
-	view   weir.View // without keys
+	view   weir.View     // without keys
+	wait   time.Duration // the longest that there may be
 	limits map[string]limitSight
 	pauses map[string]time.Duration // by operation; "" for pools and the whole upstream
 }
@@ -81,7 +85,7 @@ type limitSight struct {
 
 // look looks twice: once for the limits as such, and once for their keys.
 func look(u *weir.Upstream) sight {
-	s := sight{view: u.Look(0), limits: make(map[string]limitSight), pauses: make(map[string]time.Duration)}
+	s := sight{view: u.Look(0), wait: max(0, u.Policy().WithDefaults().MaxWait), limits: make(map[string]limitSight), pauses: make(map[string]time.Duration)}
 	for _, p := range s.view.Pauses {
 		if p.Limit == "" { // those of limits are the limits' own
 			s.pauses[label(p.Operation)] = max(p.Left, s.pauses[label(p.Operation)])
@@ -109,6 +113,14 @@ func (s limitSight) and(v weir.LimitView) limitSight {
 	return s
 }
 
+// used is the part of the limit that is gone.
+func (s *limitSight) used() float64 {
+	if s.Level.Full <= 0 {
+		return 0
+	}
+	return min(1, max(0, 1-float64(s.Level.Left)/float64(s.Level.Full)))
+}
+
 type emit func(d *prometheus.Desc, v float64, labels ...string)
 
 func (s sight) collect(to emit) {
@@ -119,6 +131,10 @@ func (s sight) collect(to emit) {
 		to(gauges.most, float64(l.Level.Full), name)
 		to(gauges.keys, float64(l.Keys), name)
 		to(gauges.pause, l.Level.Paused.Seconds(), "", name)
+		if l.Limit.IsQuota() && !l.Level.ResetAt.IsZero() {
+			to(gauges.used, l.used(), name)
+			to(gauges.resets, float64(l.Level.ResetAt.Unix()), name)
+		}
 	}
 	for operation, left := range s.pauses {
 		to(gauges.pause, left.Seconds(), operation, "")
@@ -126,6 +142,7 @@ func (s sight) collect(to emit) {
 	to(gauges.paused, float64(s.view.Paused))
 	s.collectBreakers(to)
 	to(gauges.retries, unbounded(s.view.RetriesLeft))
+	to(gauges.longest, s.wait.Seconds())
 }
 
 func (s sight) collectBreakers(to emit) {

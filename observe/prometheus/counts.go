@@ -75,7 +75,25 @@ func (m *Metrics) collectCounts(to chan<- prometheus.Metric) {
 	}
 }
 
+// begins reports whether a figure is shown before it is more than 0. What would first be seen at 1 shows
+// no increase: an alert would miss it. Histograms of what has not happened are left out, but for waits.
+func begins(n *weir.Count) bool {
+	switch n.What {
+	case weir.Attempts, weir.Calls:
+		return true
+	case weir.Waits:
+		return n.Limit != ""
+	case weir.Decisions:
+		byLimit := n.Word == weir.DecidedWaited || n.Word == string(weir.RateLimited) || n.Word == string(weir.QuotaExhausted)
+		return byLimit == (n.Limit != "")
+	}
+	return false
+}
+
 func (s *sums) add(n *weir.Count) {
+	if n.N == 0 && !begins(n) {
+		return
+	}
 	operation, limit, c := label(n.Operation), label(n.Limit), &counters
 	switch n.What {
 	case weir.Decisions:
@@ -86,9 +104,15 @@ func (s *sums) add(n *weir.Count) {
 		s.time(sum{c.late, [3]string{limit}}, n)
 	case weir.Attempts:
 		s.counts[sum{c.attempts, [3]string{operation, n.Word}}] += n.N
+		if n.N == 0 {
+			return
+		}
 		s.time(sum{c.attempt, [3]string{n.Word}}, n)
 	case weir.Calls:
 		s.counts[sum{c.calls, [3]string{operation, n.Word}}] += n.N
+		if n.N == 0 {
+			return
+		}
 		s.time(sum{c.call, [3]string{n.Word}}, n)
 	}
 }

@@ -54,6 +54,13 @@ func (d *Deliveries) Events() delivery.Events {
 	}
 }
 
+// Watch shows the dead letters of an upstream at 0: an alert would miss the first.
+func (d *Deliveries) Watch(upstream string) {
+	for _, why := range delivery.Reasons {
+		d.dead.WithLabelValues(upstream, string(why))
+	}
+}
+
 // Accepted counts a request that was stored.
 func (d *Deliveries) Accepted(took time.Duration) { d.accepts.Observe(took.Seconds()) }
 

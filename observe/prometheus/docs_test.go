@@ -36,6 +36,7 @@ func TestDocumentListsWhatIsExported(t *testing.T) {
 	modelsEverything(reg)
 	everyListener(reg)
 	deliveriesEverything(reg)
+	processEverything(reg)
 	Buffers(reg)
 	ListenerUse(reg, map[string]*connlimit.Limiter{"listen": connlimit.New(connlimit.Bounds{}, nil)})
 	families, err := reg.Gather()

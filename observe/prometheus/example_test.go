@@ -27,7 +27,7 @@ func Example() {
 	page := httptest.NewRecorder()
 	admin.ServeHTTP(page, httptest.NewRequest("GET", "/metrics", nil))
 	for line := range strings.Lines(page.Body.String()) {
-		if strings.HasPrefix(line, "weir_calls_total") || strings.HasPrefix(line, "weir_breakers") {
+		if strings.HasPrefix(line, `weir_calls_total{operation="default",result="ok"`) || strings.HasPrefix(line, "weir_breakers") {
 			fmt.Print(line)
 		}
 	}

@@ -20,6 +20,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/observe"
+	"github.com/seed1158cd35/weir/retry"
 )
 
 // Metrics are the metrics of a program's upstreams. Make one with New and share
@@ -50,9 +52,30 @@ func (m *Metrics) Watch(u *weir.Upstream) {
 	m.mu.Lock()
 	m.watched[label(u.Name())] = u
 	m.mu.Unlock()
-	// What would first be seen at 1 shows no increase: an alert would miss it.
+	m.beginAll(u)
+}
+
+// beginAll has the series at 0 that alerts are about. What would first be seen at 1 shows no increase: an alert
+// would miss it.
+func (m *Metrics) beginAll(u *weir.Upstream) {
+	name, policy := u.Name(), u.Policy()
 	for _, c := range ordinaryChanges {
-		m.series.breaker.Get(breakerKey{u.Name(), c.from, c.to})
+		m.series.breaker.Get(breakerKey{name, c.from, c.to})
+	}
+	operations := []string{weir.DefaultOperation}
+	for i := range policy.Operations {
+		operations = append(operations, policy.Operations[i].Name)
+	}
+	for i := range policy.Limits {
+		operations = append(operations, policy.Limits[i].Operations...)
+	}
+	for _, operation := range operations {
+		m.series.gaveUp.Get(gaveUpKey{name, operation, observe.Why(retry.ErrBudget)})
+		for i := range policy.Limits {
+			if l := &policy.Limits[i]; l.Counts(operation) {
+				m.series.broken.Get(brokenKey{name, operation, l.Name})
+			}
+		}
 	}
 }
 

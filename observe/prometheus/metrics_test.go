@@ -62,7 +62,7 @@ func everything(t testing.TB) (*Metrics, *prometheus.Registry) {
 	one := perSecond("put", "", 1)
 	one.Burst, one.Operations = 1, []string{"put"}
 	u := newUpstream(t, "s3", weir.Policy{
-		Limits: []limit.Limit{one}, Concurrency: weir.Concurrency{Limit: 7},
+		Limits: []limit.Limit{one, {Name: "day", Shape: limit.Calendar, Rate: bucket.Rate{Amount: 1000}, Every: bucket.Day}}, Concurrency: weir.Concurrency{Limit: 7},
 	}, weir.Options{Events: m.Events(), Clock: &still{Clock: clock.System, now: time.Hour}})
 	m.Watch(u)
 	for _, c := range outcome.Classes {

@@ -13,6 +13,13 @@ type Models struct {
 	answers, cache, changes *prometheus.CounterVec
 	latency                 *prometheus.HistogramVec
 	use                     func() iter.Seq[ModelUse]
+	tiers                   func() iter.Seq[TierState]
+}
+
+// A TierState is whether a tier of a cascade is asked: a model whose breaker is closed.
+type TierState struct {
+	Upstream, Tier string
+	Open           bool
 }
 
 // A ModelUse is what somebody has used of a model since the process began. Tenants and
@@ -25,14 +32,15 @@ type ModelUse struct {
 	Cost                                 float64 // in the currency of the price table
 }
 
-// NewModels makes metrics and registers them. use lists what was used.
-func NewModels(reg prometheus.Registerer, use func() iter.Seq[ModelUse]) *Models {
+// NewModels makes metrics and registers them. use lists what was used, tiers the models of cascades.
+func NewModels(reg prometheus.Registerer, use func() iter.Seq[ModelUse], tiers func() iter.Seq[TierState]) *Models {
 	m := &Models{
 		answers: counter("weir_llm_answers_total", "Answers that began, by the tier that gave them.", "upstream", "tier", "degraded"),
 		cache:   counter("weir_llm_cache_total", "Calls whose answers may be kept, by what the cache had.", "upstream", "state"),
 		changes: counter("weir_llm_tier_changes_total", "Changes of the state of a tier's breaker.", "upstream", "tier", "to"),
 		latency: histogram("weir_llm_first_content_seconds", "Time until an answer began.", "upstream", "tier"),
 		use:     use,
+		tiers:   tiers,
 	}
 	reg.MustRegister(m)
 	return m
@@ -52,6 +60,13 @@ func (m *Models) Answered(upstream, tier string, degraded bool, cache string, to
 	}
 }
 
+// Begin shows the answers of a tier at 0: an alert would miss the first.
+func (m *Models) Begin(upstream, tier string) {
+	for _, degraded := range []string{"false", "true"} {
+		m.answers.WithLabelValues(label(upstream), label(tier), degraded)
+	}
+}
+
 // TierChanged counts a change of the state of a tier's breaker.
 func (m *Models) TierChanged(upstream, tier, to string) {
 	m.changes.WithLabelValues(label(upstream), label(tier), to).Inc()
@@ -68,6 +83,8 @@ func (m *Models) Forget(upstream string) {
 var (
 	usedTokens = prometheus.NewDesc("weir_llm_tokens_total", "Tokens that answers said were used; input has those of the provider's cache in it.", []string{"tenant", "user", "model", "kind"}, nil)
 	usedCalls  = prometheus.NewDesc("weir_llm_calls_total", "Answers that said what was used.", []string{"tenant", "user", "model"}, nil)
+	spent      = prometheus.NewDesc("weir_llm_spent_total", "What answers of models cost in all, by the price table, in its currency.", nil, nil)
+	tierOpen   = prometheus.NewDesc("weir_llm_tier_open", "1 while the breaker of a cascade's model is not closed.", []string{"upstream", "tier"}, nil)
 	usedCost   = prometheus.NewDesc("weir_llm_cost_total", "What they cost by the price table, in its currency.", []string{"tenant", "user", "model"}, nil)
 )
 
@@ -79,13 +96,25 @@ func (m *Models) Describe(to chan<- *prometheus.Desc) {
 	to <- usedTokens
 	to <- usedCalls
 	to <- usedCost
+	to <- spent
+	to <- tierOpen
 }
 
 func (m *Models) Collect(to chan<- prometheus.Metric) {
 	for _, v := range []vector{m.answers, m.cache, m.changes, m.latency} {
 		v.Collect(to)
 	}
+	for t := range m.tiers() {
+		open := 0.0
+		if t.Open {
+			open = 1
+		}
+		to <- prometheus.MustNewConstMetric(tierOpen, prometheus.GaugeValue, open, label(t.Upstream), label(t.Tier))
+	}
+	cost := 0.0
+	defer func() { to <- prometheus.MustNewConstMetric(spent, prometheus.CounterValue, cost) }()
 	for u := range m.use() {
+		cost += u.Cost
 		who := []string{label(u.Tenant), label(u.User), label(u.Model)}
 		to <- prometheus.MustNewConstMetric(usedCalls, prometheus.CounterValue, float64(u.Calls), who...)
 		to <- prometheus.MustNewConstMetric(usedCost, prometheus.CounterValue, u.Cost, who...)

@@ -16,6 +16,8 @@ func modelsEverything(reg prometheus.Registerer) *Models {
 		return func(yield func(ModelUse) bool) {
 			yield(ModelUse{Tenant: "acme", User: "ann", Model: "claude", Calls: 2, Input: 100, Output: 20, CacheRead: 30, CacheWrite: 40, Cost: 0.25})
 		}
+	}, func() iter.Seq[TierState] {
+		return func(yield func(TierState) bool) { yield(TierState{Upstream: "chat", Tier: "primary", Open: true}) }
 	})
 	m.Answered("chat", "primary", false, "miss", time.Second)
 	m.TierChanged("chat", "primary", "open")

@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/breaker"
 	"github.com/seed1158cd35/weir/cascade"
 	"github.com/seed1158cd35/weir/cascade/answers"
 	"github.com/seed1158cd35/weir/cascade/cache"
@@ -54,7 +55,7 @@ type models struct {
 func (m *models) begin(s *Server, events weir.Events, registry prometheus.Registerer) {
 	m.options, m.store, m.veil, m.log = weir.Options{Events: events, Fleet: s.fleet}, s.store, s.veil, s.log
 	m.ledger = price.NewLedger(mostAccounts)
-	m.metrics = weirprom.NewModels(registry, m.used)
+	m.metrics = weirprom.NewModels(registry, m.used, m.tiers)
 }
 
 // mostAccounts bounds how many combinations of tenant, user and model are told apart.
@@ -70,6 +71,22 @@ func (m *models) used() iter.Seq[weirprom.ModelUse] {
 			}
 			if !yield(u) {
 				return
+			}
+		}
+	}
+}
+
+// tiers are the models of cascades, and whether they are asked.
+func (m *models) tiers() iter.Seq[weirprom.TierState] {
+	m.mu.Lock()
+	cascades := maps.Clone(m.cascades)
+	m.mu.Unlock()
+	return func(yield func(weirprom.TierState) bool) {
+		for upstream, c := range cascades {
+			for _, v := range c.View() {
+				if !v.Instant && !yield(weirprom.TierState{Upstream: upstream, Tier: v.Tier, Open: v.Phase != breaker.Closed}) {
+					return
+				}
 			}
 		}
 	}
@@ -214,12 +231,21 @@ func (f *fitting) dialect(u *config.Upstream, c config.LLM) (put func() error, e
 				return err
 			}
 		}
+		f.beginTiers(u.Name, plan)
 		d, err := gateway.New(o)
 		if err == nil {
 			u.Dialect = d
 		}
 		return err
 	}, nil
+}
+
+// beginTiers shows the tiers of an upstream before one of them has answered.
+func (f *fitting) beginTiers(upstream string, plan cascade.Config) {
+	f.metrics.Begin(upstream, "primary")
+	for _, t := range plan.Tiers {
+		f.metrics.Begin(upstream, t.Name)
+	}
 }
 
 // origin is where an upstream is.

@@ -42,6 +42,7 @@ func (s *Server) reload() {
 	if err == nil {
 		err = s.proxy.SetAll(e.calls, next.Upstreams)
 	}
+	s.process.Reloaded(err)
 	if err != nil {
 		s.log.Error("reload: nothing was changed", "error", err.Error())
 		return

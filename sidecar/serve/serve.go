@@ -3,6 +3,7 @@ package serve
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -38,6 +39,7 @@ type Server struct {
 	proxy      *proxy.Proxy
 	metrics    *weirprom.Metrics
 	turnedAway *weirprom.Listeners
+	process    *weirprom.Process
 	connLimits connLimits
 	page       *status.Page
 	cert       atomic.Pointer[tls.Certificate]
@@ -116,6 +118,7 @@ func (s *Server) prepare() (err error) {
 	s.turnedAway = newListeners(registry)
 	s.connLimits = newConnLimits(file, s.turnedAway, registry)
 	weirprom.Buffers(registry)
+	s.process = weirprom.NewProcess(registry, o.Version, s.countTroubles, s.leaf)
 	if s.tells, err = newEscalation(file, o.Env, s.log); err != nil {
 		return err
 	}
@@ -252,6 +255,11 @@ func (s *Server) watch() {
 		s.metrics.Watch(u)
 		s.tells.watch(u)
 	}
+	if s.deliveries != nil {
+		for name := range s.proxy.Upstreams() {
+			s.deliveries.metrics.Watch(name)
+		}
+	}
 }
 
 func (s *Server) listen() (err error) {
@@ -287,6 +295,14 @@ func (s *Server) listeners() (all []net.Addr) {
 		}
 	}
 	return all
+}
+
+// leaf is the certificate that callers are shown; nil for none.
+func (s *Server) leaf() *x509.Certificate {
+	if cert := s.cert.Load(); cert != nil {
+		return cert.Leaf
+	}
+	return nil
 }
 
 // readCert is nil if the file names none.

@@ -69,6 +69,18 @@ func (s *Server) troubled() []status.Trouble {
 	return all
 }
 
+// countTroubles is how many there are, by upstream; "" for what concerns all.
+func (s *Server) countTroubles() map[string]int {
+	n := map[string]int{"": 0}
+	for name := range s.proxy.Upstreams() {
+		n[name] = 0
+	}
+	for _, t := range s.troubled() {
+		n[t.Upstream]++
+	}
+	return n
+}
+
 // keep forgets those of upstreams that are not there any more.
 func (t *troubles) keep(with map[string]bool) {
 	t.mu.Lock()

@@ -1,0 +1,53 @@
+package weirprom
+
+import (
+	"crypto/x509"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/limit/bucket"
+)
+
+// processEverything is every metric of a process.
+func processEverything(reg prometheus.Registerer) *Process {
+	return NewProcess(reg, "v1.2.3", func() map[string]int { return map[string]int{"": 0, "s3": 1} },
+		func() *x509.Certificate {
+			return &x509.Certificate{NotBefore: time.Unix(1000, 0), NotAfter: time.Unix(2000, 0)}
+		})
+}
+
+func TestAReloadThatFailsIsSeenUntilOneSucceeds(t *testing.T) {
+	reg := prometheus.NewPedanticRegistry()
+	p := processEverything(reg)
+	check(t, reg, 1, "weir_config_reload_successful")
+	p.Reloaded(errors.New("a mistake"))
+	check(t, reg, 0, "weir_config_reload_successful")
+	p.Reloaded(nil)
+	check(t, reg, 1, "weir_config_reload_successful")
+	check(t, reg, 2000, "weir_certificate_not_after_timestamp_seconds")
+	check(t, reg, 1, "weir_troubles", "s3")
+	check(t, reg, 0, "weir_troubles", "")
+}
+
+// An alert cannot see a counter rise that is born with 1.
+func TestWhatAlertsReadIsThereBeforeItHappens(t *testing.T) {
+	reg := prometheus.NewPedanticRegistry()
+	m := New(reg)
+	put := perSecond("put", "", 10)
+	put.Operations = []string{"put"}
+	day := limit.Limit{Name: "day", Shape: limit.Calendar, Rate: bucket.Rate{Amount: 3}, Every: bucket.Day}
+	m.Watch(newUpstream(t, "s3", weir.Policy{Limits: []limit.Limit{put, day}}, weir.Options{Events: m.Events()}))
+	check(t, reg, 0, "weir_violations_total", "put", "put", "s3")
+	check(t, reg, 0, "weir_given_up_calls_total", "put", "budget", "s3")
+	check(t, reg, 0, "weir_calls_total", "default", "failed", "s3")
+	check(t, reg, 0, "weir_attempts_total", "throttled", "put", "s3")
+	check(t, reg, 0, "weir_decisions_total", "rate_limited", "put", "put", "s3")
+	check(t, reg, 0, "weir_decisions_total", "circuit_open", "", "put", "s3")
+	check(t, reg, 10, "weir_wait_max_seconds", "s3")
+	check(t, reg, 0, "weir_quota_used_ratio", "day", "s3")
+}
