@@ -28,6 +28,7 @@ const usage = `weir keeps programs inside the limits of the APIs they call.
   weir resume UPSTREAM           lift its pauses, whoever asked for them
   weir dead list | show | redrive | drop   what could not be delivered, and what becomes of it
   weir store init                make the store ready that a fleet shares
+  weir export prometheus-rules   alerts, dashboards and alarms, as files for others; weir export -h names all
   weir static test "question"    which static answer a question finds, and why
   weir version
 
@@ -55,6 +56,8 @@ func run(ctx context.Context, w world) error {
 		return explain(ctx, w)
 	case "store":
 		return runStore(ctx, w)
+	case "export":
+		return export(w)
 	case "static":
 		return runStatic(w)
 	case "demo":

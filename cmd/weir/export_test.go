@@ -1,0 +1,43 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/seed1158cd35/weir/internal/cli"
+)
+
+// exporting runs weir export.
+func exporting(t *testing.T, args ...string) (out, says string, code int) {
+	t.Helper()
+	var written, said bytes.Buffer
+	err := run(t.Context(), world{args: append([]string{"export"}, args...), out: &written, err: &said, env: noEnv})
+	return written.String(), said.String(), cli.Exit("weir", err, &said)
+}
+
+func TestExportWritesWhatIsInTheTree(t *testing.T) {
+	for name, file := range map[string]string{
+		"prometheus-rules": "prometheus/weir.rules.yaml", "alertmanager": "prometheus/alertmanager.yaml", "grafana": "grafana/weir.json",
+	} {
+		want, err := os.ReadFile("../../deploy/" + file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if out, _, code := exporting(t, name); code != 0 || out != string(want) {
+			t.Errorf("weir export %s: code %d, %d bytes that are not those of deploy/%s", name, code, len(out), file)
+		}
+	}
+	out, _, _ := exporting(t, "prometheus-rules", "-cost-per-hour", "7.5", "-runbooks", "https://wiki.example/weir", "-job", "sidecars")
+	for _, want := range []string{"[1h])) > 7.5", "https://wiki.example/weir/cost-high.md", `up{job=\"sidecars\"}`} {
+		if !strings.Contains(out, want) {
+			t.Errorf("there is no %s in\n%s", want, out)
+		}
+	}
+	for _, args := range [][]string{{"export"}, {"export", "rules"}, {"export", "grafana", "-job", "x"}, {"export", "prometheus-rules", "-job", `a"b`}, {"prometheus-rules", "-cost-per-hour", "-1"}} {
+		if out, says, code := exporting(t, args...); code != 2 || out != "" || says == "" {
+			t.Errorf("weir export %v: code %d, %q, %q", args, code, out, says)
+		}
+	}
+}

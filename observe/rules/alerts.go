@@ -1,0 +1,204 @@
+package rules
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// How soon somebody has to look.
+const (
+	Page   = "page"   // now
+	Ticket = "ticket" // on the next working day
+)
+
+// An Alert is a condition that somebody is told of.
+type Alert struct {
+	Name     string
+	Expr     string        // in the part of PromQL that Prometheus 2.42 has
+	For      time.Duration // for so long, before it fires
+	Keep     time.Duration // it goes on for so long when the condition is over, for what comes and goes
+	Severity string
+	Summary  string // a line, with what Prometheus fills in
+	Text     string // what it means for users, and where to look first
+}
+
+// Runbook is the name of the alert's page under docs/runbooks.
+func (a *Alert) Runbook() string {
+	var b strings.Builder
+	for i, r := range strings.TrimPrefix(a.Name, "Weir") {
+		if r >= 'A' && r <= 'Z' {
+			if i > 0 {
+				b.WriteByte('-')
+			}
+			r += 'a' - 'A'
+		}
+		b.WriteRune(r)
+	}
+	return b.String() + ".md"
+}
+
+// budget is the share of calls that may fail: what burn rates are multiples of.
+const budget = 0.01
+
+// windows are those over which bad calls are counted.
+var windows = []string{"5m", "30m", "1h", "6h"}
+
+// A Record is an expression that is worked out once for all alerts.
+type Record struct{ Name, Expr string }
+
+// Records are what alerts read that is no metric.
+//
+// A bad call failed or was throttled, or got no permit because the breaker was open or nothing more could be in
+// flight. A call that a limit refused is none: whose limit that is must be looked at elsewhere. Refusals are counted by
+// attempt, and calls without any attempt by call; the lesser of both is what is meant, as (a + b - |a - b|) / 2.
+func Records() []Record {
+	all := []Record{{"weir:breakers_not_closed:sum", `sum by (job, upstream) (weir_breakers{state!="closed"})`}}
+	for _, w := range windows {
+		refused := `sum by (job, upstream) (increase(weir_calls_total{result="refused"}[` + w + `]))`
+		shut := `sum by (job, upstream) (increase(weir_decisions_total{decision=~"circuit_open|concurrency_limited"}[` + w + `]))`
+		all = append(all,
+			Record{"weir:calls:increase" + w, `sum by (job, upstream) (increase(weir_calls_total{result!~"canceled|unsent"}[` + w + `]))`},
+			Record{"weir:calls_bad:increase" + w, `sum by (job, upstream) (increase(weir_calls_total{result=~"failed|throttled|unknown"}[` + w + `])) + (` + refused + " + " + shut + " - abs(" + refused + " - " + shut + ")) / 2"},
+		)
+	}
+	return all
+}
+
+// bad is the share of bad calls in a window.
+func bad(w string) string { return "weir:calls_bad:increase" + w + " / weir:calls:increase" + w }
+
+// burns is the condition that the budget burns so many times too fast in both windows.
+func burns(times float64, long, short string, most int) string {
+	return fmt.Sprintf("%s > %.4g and %s > %.4g and weir:calls_bad:increase%s > %d", bad(long), times*budget, bad(short), times*budget, long, most)
+}
+
+// share is the condition that of a counter's series so large a share is of one kind, of more than 20 in all.
+func share(metric, kind, w, of string) string {
+	return fmt.Sprintf("sum by (job, upstream) (increase(%s{%s}[%s])) / sum by (job, upstream) (increase(%s[%s])) > %s and sum by (job, upstream) (increase(%s[%s])) > 20",
+		metric, kind, w, metric, w, of, metric, w)
+}
+
+// Alerts are all there are. Those of an upstream have its name in the label upstream.
+func Alerts(o Options) []Alert {
+	o = o.withDefaults()
+	all := append(upstreamAlerts(), sharedAlerts()...)
+	all = append(all, modelAlerts(o)...)
+	return append(all, processAlerts(o)...)
+}
+
+func upstreamAlerts() []Alert {
+	return []Alert{
+		{Name: "WeirUpstreamFailing", For: 2 * time.Minute, Severity: Page,
+			Expr:    bad("5m") + " > 0.5 and weir:calls_bad:increase5m > 20",
+			Summary: "More than half of the calls to {{ $labels.upstream }} fail",
+			Text:    "Callers of {{ $labels.upstream }} get errors: {{ $value | humanizePercentage }} of their calls in five minutes."},
+		{Name: "WeirBurnFast", Severity: Page,
+			Expr:    burns(14.4, "1h", "5m", 10),
+			Summary: "Calls to {{ $labels.upstream }} fail more than 14 times as often as they may",
+			Text:    "{{ $value | humanizePercentage }} of the calls of an hour failed, and it goes on. At this rate the errors of a month are used up in two days."},
+		{Name: "WeirBurnSlow", Severity: Ticket,
+			Expr:    burns(6, "6h", "30m", 20),
+			Summary: "Calls to {{ $labels.upstream }} fail more than 6 times as often as they may",
+			Text:    "{{ $value | humanizePercentage }} of the calls of six hours failed, and it goes on. At this rate the errors of a month are used up in five days."},
+		{Name: "WeirFailingQuietly", Severity: Ticket,
+			Expr:    bad("6h") + " > 0.5 and weir:calls_bad:increase6h > 2.5 and weir:calls:increase6h < 200",
+			Summary: "Most of the few calls to {{ $labels.upstream }} fail",
+			Text:    "Few calls go to {{ $labels.upstream }}, and {{ $value | humanizePercentage }} of those of six hours failed."},
+		{Name: "WeirBreakerOpen", For: 5 * time.Minute, Keep: 5 * time.Minute, Severity: Page,
+			Expr:    "min_over_time(weir:breakers_not_closed:sum[1m]) > 0",
+			Summary: "The breaker of {{ $labels.upstream }} has been open for five minutes",
+			Text:    "Calls to {{ $labels.upstream }} are refused at once, but for probes, none of which has succeeded."},
+		{Name: "WeirHighThrottling", For: 5 * time.Minute, Severity: Ticket,
+			Expr:    share("weir_decisions_total", `decision=~"rate_limited|quota_exhausted|concurrency_limited"`, "5m", "0.1"),
+			Summary: "More than a tenth of the requests to {{ $labels.upstream }} are refused for its limits",
+			Text:    "{{ $value | humanizePercentage }} of the requests found no room in a limit in time: callers want more than may go."},
+		{Name: "WeirViolation", Severity: Ticket,
+			Expr:    "sum by (job, upstream) (increase(weir_violations_total[5m])) > 0",
+			Summary: "{{ $labels.upstream }} throttles what its limits allowed",
+			Text:    "The limits of the configuration are not those that {{ $labels.upstream }} counts by, or somebody else uses them, too."},
+		{Name: "WeirBudgetEmpty", For: 5 * time.Minute, Severity: Ticket,
+			Expr:    `sum by (job, upstream) (increase(weir_given_up_calls_total{reason="budget"}[5m])) > 10`,
+			Summary: "There is nothing left to retry calls to {{ $labels.upstream }} with",
+			Text:    "{{ $value | humanize }} calls in five minutes failed that another attempt might have saved: so many fail that retries would double the load."},
+		{Name: "WeirWaitingLong", For: 10 * time.Minute, Severity: Ticket,
+			Expr: "histogram_quantile(0.99, sum by (job, upstream, le) (rate(weir_wait_seconds_bucket[5m]))) > on (job, upstream) 0.5 * max by (job, upstream) (weir_wait_max_seconds)" +
+				" and on (job, upstream) sum by (job, upstream) (increase(weir_wait_seconds_count[5m])) > 20",
+			Summary: "Calls to {{ $labels.upstream }} wait {{ $value | humanizeDuration }} for their turn",
+			Text:    "One call in a hundred that waits does so for more than half of the longest time it may. Beyond that time calls are refused."},
+		{Name: "WeirQuotaLow", For: 5 * time.Minute, Severity: Ticket,
+			Expr: "max by (job, upstream, limit) (weir_quota_used_ratio) > 0.8 and on (job, upstream, limit) max by (job, upstream, limit) (weir_quota_used_ratio) + " +
+				"max by (job, upstream, limit) (deriv(weir_quota_used_ratio[1h])) * (max by (job, upstream, limit) (weir_quota_resets_timestamp_seconds) - time()) > 0.99",
+			Summary: "The quota {{ $labels.limit }} of {{ $labels.upstream }} will not last",
+			Text:    "{{ $value | humanizePercentage }} of it is used up, and as fast as in the last hour it ends before its window does. All calls are refused then."},
+	}
+}
+
+func sharedAlerts() []Alert {
+	return []Alert{
+		{Name: "WeirFallback", Severity: Ticket,
+			Expr:    "max by (job) (max_over_time(weir_fallback_active[2m])) > 0",
+			Summary: "weir goes on without its store",
+			Text:    "Each process that cannot reach the store keeps to its part of each limit. Calls go on, fewer of them where the parts are uneven."},
+		{Name: "WeirStoreAway", For: time.Minute, Severity: Page,
+			Expr:    "max by (job) (min_over_time(weir_fallback_active[4m])) > 0 or max by (job) (1 - weir_store_reached) > 0",
+			Summary: "The store has been away for five minutes, or was never reached",
+			Text:    "Limits are not shared any more. A process that has never reached the store refuses calls, unless the file says otherwise."},
+		{Name: "WeirDeadLetters", Severity: Ticket,
+			Expr:    `sum by (job, upstream) (increase(weir_delivery_died_total{reason!="dropped"}[15m])) > 0`,
+			Summary: "Deliveries to {{ $labels.upstream }} became dead letters",
+			Text:    "{{ $value | humanize }} requests that weir had accepted will not be delivered, unless somebody has them sent again."},
+	}
+}
+
+func modelAlerts(o Options) []Alert {
+	all := []Alert{
+		{Name: "WeirDegraded", For: 10 * time.Minute, Severity: Ticket,
+			Expr:    share("weir_llm_answers_total", `degraded="true"`, "5m", "0.1"),
+			Summary: "More than a tenth of the answers of {{ $labels.upstream }} are degraded",
+			Text:    "{{ $value | humanizePercentage }} of the answers came from a tier below the first."},
+		{Name: "WeirChainDown", For: time.Minute, Severity: Page,
+			Expr:    "min by (job, instance, upstream) (weir_llm_tier_open) > 0",
+			Summary: "No model of {{ $labels.upstream }} can be asked",
+			Text:    "The breakers of all models of the cascade are open. What is answered is kept or was written beforehand; the rest fails."},
+	}
+	if o.Cost > 0 {
+		all = append(all, Alert{Name: "WeirCostHigh", Severity: Ticket,
+			Expr:    fmt.Sprintf("sum by (job) (increase(weir_llm_spent_total[1h])) > %g", o.Cost),
+			Summary: "Models cost {{ $value | humanize }} in the last hour",
+			Text:    fmt.Sprintf("That is more than the %g that was set for an hour. Callers notice nothing.", o.Cost)})
+	}
+	return all
+}
+
+func processAlerts(o Options) []Alert {
+	return []Alert{
+		{Name: "WeirDown", For: 2 * time.Minute, Severity: Page,
+			Expr:    fmt.Sprintf("up{job=%q} == 0 or absent(up{job=%q})", o.Job, o.Job),
+			Summary: "weir does not answer",
+			Text:    "{{ $labels.instance }} cannot be scraped: calls through it fail, or nothing is known of them."},
+		{Name: "WeirReloadFailed", For: 5 * time.Minute, Severity: Ticket,
+			Expr:    "weir_config_reload_successful == 0",
+			Summary: "{{ $labels.instance }} does not take its configuration",
+			Text:    "The file has a mistake, and what was in force before still is. A restart would fail."},
+		{Name: "WeirTrouble", For: 2 * time.Minute, Severity: Page,
+			Expr:    `max by (job, upstream) (weir_troubles{upstream!=""}) > 0`,
+			Summary: "weir cannot call {{ $labels.upstream }} as its file says",
+			Text:    "Credentials that it needs are missing or were refused. Calls to {{ $labels.upstream }} fail."},
+		{Name: "WeirCertificateEnds", For: 5 * time.Minute, Severity: Ticket,
+			Expr: "weir_certificate_not_after_timestamp_seconds - time() < 0.1 * (weir_certificate_not_after_timestamp_seconds - weir_certificate_not_before_timestamp_seconds)",
+
+			Summary: "The certificate of {{ $labels.instance }} ends in {{ $value | humanizeDuration }}",
+			Text:    "Nine tenths of its time are over, and it was not renewed. Callers that use TLS fail when it ends."},
+	}
+}
+
+// Follows says which alerts about an upstream follow from another one, which is enough to be told of.
+func Follows() map[string][]string {
+	return map[string][]string{
+		"WeirBreakerOpen":     {"WeirUpstreamFailing", "WeirBurnFast", "WeirBurnSlow", "WeirFailingQuietly", "WeirHighThrottling", "WeirBudgetEmpty", "WeirDegraded"},
+		"WeirUpstreamFailing": {"WeirBurnFast", "WeirBurnSlow", "WeirBudgetEmpty"},
+		"WeirTrouble":         {"WeirUpstreamFailing", "WeirBurnFast", "WeirBurnSlow", "WeirFailingQuietly", "WeirBreakerOpen"},
+		"WeirStoreAway":       {"WeirFallback"},
+	}
+}

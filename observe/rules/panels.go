@@ -1,0 +1,149 @@
+package rules
+
+// A Panel shows one or several queries.
+type Panel struct {
+	Title string
+	Kind  string // stat, timeseries, table or state-timeline
+	Unit  string // Grafana's word: reqps, s, percentunit, short, bytes
+	Text  string // what to read in it
+	Wide  bool   // of the whole width; else a third
+	Stack bool
+	Lines []Line
+}
+
+// A Line is a query, and what its series are called.
+type Line struct{ Expr, Legend string }
+
+// A Row is a part of the dashboard.
+type Row struct {
+	Title  string
+	Panels []Panel
+}
+
+// in is the choice of upstreams on the dashboard's head.
+const in = `upstream=~"$upstream"`
+
+func line(expr, legend string) []Line { return []Line{{expr, legend}} }
+
+// Rows are all of the dashboard, in the order in which somebody looks: is it weir or the upstream?
+func Rows() []Row {
+	return []Row{{"Overview", overview()}, {"Upstream", ofUpstream()}, {"Language models", ofModels()}, {"Fleet", ofFleet()}, {"Deliveries", ofDeliveries()}, {"weir itself", ofProcess()}}
+}
+
+func overview() []Panel {
+	return []Panel{
+		{Title: "Calls that succeed", Kind: "stat", Unit: "percentunit", Text: "Of all calls that ended; those left out whose callers left.",
+			Lines: line(`sum(rate(weir_calls_total{result="ok",`+in+`}[$__rate_interval])) / sum(rate(weir_calls_total{result!="canceled",`+in+`}[$__rate_interval]))`, "")},
+		{Title: "Refused by weir", Kind: "stat", Unit: "reqps", Text: "For a limit, an open breaker or a pause: the upstream heard nothing of these.",
+			Lines: line(`sum(rate(weir_decisions_total{decision!~"allowed|waited",`+in+`}[$__rate_interval]))`, "")},
+		{Title: "Throttled by upstreams", Kind: "stat", Unit: "reqps", Text: "Attempts that upstreams refused for rate.",
+			Lines: line(`sum(rate(weir_attempts_total{class="throttled",`+in+`}[$__rate_interval]))`, "")},
+		{Title: "Breakers that are not closed", Kind: "stat", Unit: "short", Text: "Open, or with a probe on its way.",
+			Lines: line(`sum(weir_breakers{state!="closed",`+in+`})`, "")},
+		{Title: "Wait, slowest hundredth", Kind: "stat", Unit: "s", Text: "Of those that had to wait for their turn.",
+			Lines: line(`histogram_quantile(0.99, sum by (le) (rate(weir_wait_seconds_bucket{`+in+`}[$__rate_interval])))`, "")},
+		{Title: "Alerts", Kind: "stat", Unit: "short", Text: "Alerts of weir that fire.",
+			Lines: line(`count(ALERTS{alertname=~"Weir.*",alertstate="firing"}) or vector(0)`, "")},
+		{Title: "Worst upstreams", Kind: "table", Unit: "reqps", Wide: true, Text: "Calls a second that did not succeed, the ten upstreams with most of them.",
+			Lines: line(`topk(10, sum by (upstream) (rate(weir_calls_total{result!~"ok|canceled",`+in+`}[$__rate_interval])))`, "{{upstream}}")},
+	}
+}
+
+func ofUpstream() []Panel {
+	return []Panel{
+		{Title: "Breakers", Kind: "state-timeline", Unit: "short", Wide: true, Text: "How many breakers of each upstream are not closed.",
+			Lines: line(`sum by (upstream) (weir_breakers{state!="closed",`+in+`})`, "{{upstream}}")},
+		{Title: "Calls by result", Kind: "timeseries", Unit: "reqps", Stack: true, Text: "All attempts of a call taken together.",
+			Lines: line(`sum by (result) (rate(weir_calls_total{`+in+`}[$__rate_interval]))`, "{{result}}")},
+		{Title: "Attempts by class", Kind: "timeseries", Unit: "reqps", Stack: true, Text: "Requests to the upstream.",
+			Lines: line(`sum by (class) (rate(weir_attempts_total{`+in+`}[$__rate_interval]))`, "{{class}}")},
+		{Title: "Decisions", Kind: "timeseries", Unit: "reqps", Stack: true, Text: "What was said to attempts: at once, after a wait, or why not.",
+			Lines: line(`sum by (decision) (rate(weir_decisions_total{`+in+`}[$__rate_interval]))`, "{{decision}}")},
+		{Title: "Time of a call", Kind: "timeseries", Unit: "s", Text: "What callers wait, retries and turns included: half and slowest hundredth.",
+			Lines: []Line{{`histogram_quantile(0.5, sum by (le) (rate(weir_call_duration_seconds_bucket{` + in + `}[$__rate_interval])))`, "p50"}, {`histogram_quantile(0.99, sum by (le) (rate(weir_call_duration_seconds_bucket{` + in + `}[$__rate_interval])))`, "p99"}}},
+		{Title: "Time of an attempt", Kind: "timeseries", Unit: "s", Text: "The upstream's latency.",
+			Lines: []Line{{`histogram_quantile(0.5, sum by (le) (rate(weir_attempt_duration_seconds_bucket{` + in + `}[$__rate_interval])))`, "p50"}, {`histogram_quantile(0.99, sum by (le) (rate(weir_attempt_duration_seconds_bucket{` + in + `}[$__rate_interval])))`, "p99"}}},
+		{Title: "Wait for a turn", Kind: "timeseries", Unit: "s", Text: "By limit, the slowest hundredth of those that wait.",
+			Lines: line(`histogram_quantile(0.99, sum by (upstream, limit, le) (rate(weir_wait_seconds_bucket{`+in+`}[$__rate_interval])))`, "{{upstream}} {{limit}}")},
+		{Title: "Left of limits", Kind: "timeseries", Unit: "percentunit", Text: "For the key that has the least.",
+			Lines: line(`min by (upstream, limit) (weir_limit_units_left{`+in+`} / weir_limit_units_max{`+in+`})`, "{{upstream}} {{limit}}")},
+		{Title: "Rates in force", Kind: "timeseries", Unit: "percentunit", Text: "Of what is configured: below 1 where a rate has learnt or was told less.",
+			Lines: line(`min by (upstream, limit) (weir_limit_current_rate{`+in+`} / weir_limit_configured_rate{`+in+`})`, "{{upstream}} {{limit}}")},
+		{Title: "Quotas used", Kind: "timeseries", Unit: "percentunit", Text: "For the key that has the least left.",
+			Lines: line(`max by (upstream, limit) (weir_quota_used_ratio{`+in+`})`, "{{upstream}} {{limit}}")},
+		{Title: "In flight", Kind: "timeseries", Unit: "short", Text: "And how much may be, and what waits for a slot.",
+			Lines: []Line{{`sum by (upstream) (weir_in_flight{` + in + `})`, "{{upstream}}"}, {`sum by (upstream) (weir_in_flight_bound{` + in + `})`, "{{upstream}} at most"}, {`sum by (upstream) (weir_in_flight_waiting{` + in + `})`, "{{upstream}} waiting"}}},
+		{Title: "Retries", Kind: "timeseries", Unit: "reqps", Text: "And how many the budget would pay for now.",
+			Lines: []Line{{`sum by (upstream) (rate(weir_retries_total{` + in + `}[$__rate_interval]))`, "{{upstream}}"}, {`min by (upstream) (weir_retries_left{` + in + `})`, "{{upstream}} left"}}},
+		{Title: "Violations", Kind: "timeseries", Unit: "short", Text: "Throttles of what limits had allowed.",
+			Lines: line(`sum by (upstream) (increase(weir_violations_total{`+in+`}[$__rate_interval]))`, "{{upstream}}")},
+		{Title: "Pauses", Kind: "timeseries", Unit: "short", Text: "In force, asked for by hints or by hand.",
+			Lines: line(`max by (upstream) (weir_pauses_in_force{`+in+`})`, "{{upstream}}")},
+	}
+}
+
+func ofModels() []Panel {
+	return []Panel{
+		{Title: "Answers by tier", Kind: "timeseries", Unit: "reqps", Stack: true, Text: "Below the first tier they are degraded.",
+			Lines: line(`sum by (upstream, tier) (rate(weir_llm_answers_total{`+in+`}[$__rate_interval]))`, "{{upstream}} {{tier}}")},
+		{Title: "Degraded answers", Kind: "timeseries", Unit: "reqps", Text: "The alert is at a tenth of all.",
+			Lines: line(`sum by (upstream) (rate(weir_llm_answers_total{degraded="true",`+in+`}[$__rate_interval]))`, "{{upstream}}")},
+		{Title: "Tiers that are not asked", Kind: "state-timeline", Unit: "short", Text: "1 while the breaker of a tier is not closed.",
+			Lines: line(`max by (upstream, tier) (weir_llm_tier_open{`+in+`})`, "{{upstream}} {{tier}}")},
+		{Title: "First content", Kind: "timeseries", Unit: "s", Text: "Until an answer began, the slowest tenth.",
+			Lines: line(`histogram_quantile(0.9, sum by (upstream, tier, le) (rate(weir_llm_first_content_seconds_bucket{`+in+`}[$__rate_interval])))`, "{{upstream}} {{tier}}")},
+		{Title: "Tokens", Kind: "timeseries", Unit: "short", Stack: true, Text: "A second, by model and kind.",
+			Lines: line(`sum by (model, kind) (rate(weir_llm_tokens_total{kind=~"input|output"}[$__rate_interval]))`, "{{model}} {{kind}}")},
+		{Title: "Cost of an hour", Kind: "timeseries", Unit: "short", Text: "In the currency of the price table.",
+			Lines: line(`sum(increase(weir_llm_spent_total[1h]))`, "all models")},
+		{Title: "Cache", Kind: "timeseries", Unit: "reqps", Stack: true, Text: "What it had for calls whose answers may be kept.",
+			Lines: line(`sum by (state) (rate(weir_llm_cache_total{`+in+`}[$__rate_interval]))`, "{{state}}")},
+	}
+}
+
+func ofFleet() []Panel {
+	return []Panel{
+		{Title: "Store away", Kind: "state-timeline", Unit: "short", Text: "1 while a process goes on without the store.",
+			Lines: line(`max by (instance) (weir_fallback_active)`, "{{instance}}")},
+		{Title: "Instances", Kind: "timeseries", Unit: "short", Text: "That share the store, as each of them knows.",
+			Lines: line(`max(weir_fleet_instances)`, "instances")},
+		{Title: "Parts", Kind: "timeseries", Unit: "percentunit", Text: "Of each limit that a process may use without the store.",
+			Lines: line(`max by (instance, upstream) (weir_fleet_part{`+in+`})`, "{{instance}} {{upstream}}")},
+		{Title: "Calls to the store", Kind: "timeseries", Unit: "reqps", Stack: true, Text: "By what came of them.",
+			Lines: line(`sum by (result) (rate(weir_store_calls_total{`+in+`}[$__rate_interval]))`, "{{result}}")},
+		{Title: "Time of a call to the store", Kind: "timeseries", Unit: "s", Text: "The slowest hundredth.",
+			Lines: line(`histogram_quantile(0.99, sum by (le) (rate(weir_store_call_duration_seconds_bucket{`+in+`}[$__rate_interval])))`, "p99")},
+		{Title: "Leased and not spent", Kind: "timeseries", Unit: "short", Text: "Units.",
+			Lines: line(`sum by (upstream) (weir_lease_units_held{`+in+`})`, "{{upstream}}")},
+	}
+}
+
+func ofDeliveries() []Panel {
+	return []Panel{
+		{Title: "Deliveries", Kind: "timeseries", Unit: "short", Stack: true, Text: "By where they stand; failed ones are dead letters.",
+			Lines: line(`sum by (status) (weir_deliveries{`+in+`})`, "{{status}}")},
+		{Title: "Dead letters in an hour", Kind: "timeseries", Unit: "short", Text: "By why they died.",
+			Lines: line(`sum by (upstream, reason) (increase(weir_delivery_died_total{`+in+`}[1h]))`, "{{upstream}} {{reason}}")},
+		{Title: "Attempts at deliveries", Kind: "timeseries", Unit: "reqps", Stack: true, Text: "By how they ended.",
+			Lines: line(`sum by (class) (rate(weir_delivery_attempts_total{`+in+`}[$__rate_interval]))`, "{{class}}")},
+		{Title: "Time to accept", Kind: "timeseries", Unit: "s", Text: "How long storing a request took, the slowest hundredth.",
+			Lines: line(`histogram_quantile(0.99, sum by (le) (rate(weir_delivery_accept_seconds_bucket[$__rate_interval])))`, "p99")},
+	}
+}
+
+func ofProcess() []Panel {
+	return []Panel{
+		{Title: "Versions", Kind: "table", Unit: "short", Text: "What runs, and how many of it.",
+			Lines: line(`count by (version, go) (weir_build_info)`, "{{version}}")},
+		{Title: "Reload failed", Kind: "state-timeline", Unit: "short", Text: "1 while the file has a mistake, and what was in force before still is.",
+			Lines: line(`max by (instance) (1 - weir_config_reload_successful)`, "{{instance}}")},
+		{Title: "Troubles", Kind: "state-timeline", Unit: "short", Text: "What keeps weir from doing what its file says; weir status says what it is.",
+			Lines: line(`max by (instance, upstream) (weir_troubles)`, "{{instance}} {{upstream}}")},
+		{Title: "Turned away", Kind: "timeseries", Unit: "reqps", Text: "Requests that a listener did not let in.",
+			Lines: line(`sum by (listener, why) (rate(weir_turned_away_total[$__rate_interval]))`, "{{listener}} {{why}}")},
+		{Title: "Bytes held for callers", Kind: "timeseries", Unit: "bytes", Text: "And how many may be.",
+			Lines: []Line{{`sum by (of) (weir_buffer_bytes)`, "{{of}}"}, {`sum by (of) (weir_buffer_max_bytes)`, "{{of}} at most"}}},
+		{Title: "Memory", Kind: "timeseries", Unit: "bytes", Text: "Of the process.",
+			Lines: line(`max by (instance) (process_resident_memory_bytes{job=~"$job"})`, "{{instance}}")},
+	}
+}

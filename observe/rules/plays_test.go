@@ -1,0 +1,207 @@
+package rules
+
+import (
+	"fmt"
+	"maps"
+	"time"
+)
+
+// A play is what a Prometheus would have scraped every 15 s, and which alerts fire when.
+type play struct {
+	series map[string]string          // over those of rest
+	fires  map[time.Duration][]string // "NAME UPSTREAM", at an instant
+	about  string                     // the alert that it is about
+}
+
+func calls(result string) string {
+	return `weir_calls_total{job="weir",instance="a",upstream="api",operation="default",result="` + result + `"}`
+}
+
+func decisions(decision string) string {
+	return `weir_decisions_total{job="weir",instance="a",upstream="api",operation="default",limit="",decision="` + decision + `"}`
+}
+
+func breakers(state string) string {
+	return `weir_breakers{job="weir",instance="a",upstream="api",state="` + state + `"}`
+}
+
+func of(metric, more string) string {
+	return metric + `{job="weir",instance="a",` + more + `}`
+}
+
+const (
+	violations = `weir_violations_total{job="weir",instance="a",upstream="api",operation="default",limit="put"}`
+	died       = `weir_delivery_died_total{job="weir",instance="a",upstream="api",reason="rejected"}`
+	dropped    = `weir_delivery_died_total{job="weir",instance="a",upstream="api",reason="dropped"}`
+	used       = `weir_quota_used_ratio{job="weir",instance="a",upstream="api",limit="day"}`
+	resets     = `weir_quota_resets_timestamp_seconds{job="weir",instance="a",upstream="api",limit="day"}`
+	spentAll   = `weir_llm_spent_total{job="weir",instance="a"}`
+	away       = `weir_fallback_active{job="weir",instance="a"}`
+	reached    = `weir_store_reached{job="weir",instance="a"}`
+	gaveUp     = `weir_given_up_calls_total{job="weir",instance="a",upstream="api",operation="default",reason="budget"}`
+	reloaded   = `weir_config_reload_successful{job="weir",instance="a"}`
+	isUp       = `up{job="weir",instance="a"}`
+)
+
+// rest is a weir with all it can have, to which nothing happens. Everything that alerts read is there.
+func rest() map[string]string {
+	all := map[string]string{
+		breakers("closed"): "1x2000", breakers("open"): "0x2000", breakers("half-open"): "0x2000",
+		violations: "0x2000", died: "0x2000", dropped: "0x2000", used: "0.2x2000", resets: "86400x2000", spentAll: "0x2000", away: "0x2000", reached: "1x2000", gaveUp: "0x2000", reloaded: "1x2000", isUp: "1x2000",
+		of("weir_wait_max_seconds", `upstream="api"`): "10x2000", of("weir_troubles", `upstream="api"`): "0x2000", of("weir_troubles", `upstream=""`): "0x2000",
+		of("weir_llm_tier_open", `upstream="api",tier="primary"`): "0x2000", of("weir_llm_tier_open", `upstream="api",tier="second"`): "0x2000",
+		of("weir_llm_answers_total", `upstream="api",tier="primary",degraded="false"`): "0x2000", of("weir_llm_answers_total", `upstream="api",tier="second",degraded="true"`): "0x2000",
+		`weir_certificate_not_before_timestamp_seconds{job="weir",instance="a"}`: "-7776000x2000", `weir_certificate_not_after_timestamp_seconds{job="weir",instance="a"}`: "7776000x2000",
+	}
+	for _, r := range []string{"ok", "failed", "throttled", "unknown", "refused", "rejected", "canceled", "unsent"} {
+		all[calls(r)] = "0x2000"
+	}
+	for _, d := range []string{"allowed", "rate_limited", "quota_exhausted", "concurrency_limited", "circuit_open", "paused"} {
+		all[decisions(d)] = "0x2000"
+	}
+	maps.Copy(all, waits("0x2000", "0x2000", "0x2000"))
+	return all
+}
+
+// waits are the buckets up to 1 s, up to 10 s, and all.
+func waits(second, ten, all string) map[string]string {
+	w := `upstream="api",limit="put"`
+	return map[string]string{
+		of("weir_wait_seconds_bucket", w+`,le="1"`): second, of("weir_wait_seconds_bucket", w+`,le="10"`): ten, of("weir_wait_seconds_bucket", w+`,le="+Inf"`): all,
+		of("weir_wait_seconds_count", w): all,
+	}
+}
+
+// then goes on from a value that rises by one step for so long, by another, and so on; 15 s is a sample.
+func then(parts ...any) string {
+	out, v := "", 0.0
+	for i := 0; i < len(parts); i += 2 {
+		step, n := parts[i].(float64), int(parts[i+1].(time.Duration)/(15*time.Second))
+		out += fmt.Sprintf("%g+%gx%d ", v, step, n-1)
+		v += step * float64(n)
+	}
+	return out
+}
+
+// still is so many samples of each value.
+func still(parts ...any) string {
+	out := ""
+	for i := 0; i < len(parts); i += 2 {
+		out += fmt.Sprintf("%gx%d ", parts[i].(float64), int(parts[i+1].(time.Duration)/(15*time.Second))-1)
+	}
+	return out
+}
+
+const (
+	minute = time.Minute
+	hour   = time.Hour
+)
+
+// plays are the faults, each with what must fire and when, and what must not. 15 s of a hundred calls a second are 1,500.
+var plays = map[string]play{
+	"everything fails": {about: "WeirUpstreamFailing",
+		series: map[string]string{calls("ok"): then(1500.0, 2*hour, 0.0, hour), calls("failed"): then(0.0, 2*hour, 1500.0, hour)},
+		fires: map[time.Duration][]string{
+			2 * hour: nil, 2*hour + 2*minute: nil, 2*hour + 5*minute: {"WeirUpstreamFailing api"}, 2*hour + 12*minute: {"WeirBurnFast api", "WeirBurnSlow api", "WeirUpstreamFailing api"},
+		}},
+	"the breaker refuses everything": {about: "WeirUpstreamFailing",
+		series: map[string]string{calls("ok"): then(1500.0, 2*hour, 0.0, hour), calls("refused"): then(0.0, 2*hour, 1500.0, hour), decisions("circuit_open"): then(0.0, 2*hour, 1500.0, hour), decisions("allowed"): then(1500.0, 2*hour, 0.0, hour)},
+		fires:  map[time.Duration][]string{2 * hour: nil, 2*hour + 5*minute: {"WeirUpstreamFailing api"}}},
+	"a burst of twenty failures": {about: "WeirUpstreamFailing",
+		series: map[string]string{calls("ok"): "0+15x400", calls("failed"): "0x239 20x100"},
+		fires:  map[time.Duration][]string{61 * minute: nil, 65 * minute: nil}},
+	"a seventh fails": {about: "WeirBurnFast",
+		series: map[string]string{calls("ok"): then(1500.0, 2*hour, 1275.0, 2*hour), calls("failed"): then(0.0, 2*hour, 225.0, 2*hour)},
+		fires:  map[time.Duration][]string{2*hour + 45*minute: nil, 2*hour + 59*minute: {"WeirBurnFast api"}}},
+	"one of sixty calls an hour fails": {about: "WeirBurnFast",
+		series: map[string]string{calls("ok"): then(0.25, 3*hour), calls("failed"): then(0.0, 2*hour, 1.0, 15*time.Second, 0.0, hour)},
+		fires:  map[time.Duration][]string{2*hour + 5*minute: nil, 2*hour + 50*minute: nil}},
+	"a fourteenth fails": {about: "WeirBurnSlow",
+		series: map[string]string{calls("ok"): then(1500.0, 20*minute, 1395.0, 4*hour), calls("failed"): then(0.0, 20*minute, 105.0, 4*hour)},
+		fires:  map[time.Duration][]string{hour: nil, 2*hour + 30*minute: {"WeirBurnSlow api"}}},
+	"four calls an hour fail": {about: "WeirFailingQuietly",
+		series: map[string]string{calls("failed"): "0x59 1x59 2x59 3x59 4x59 5x200"},
+		fires:  map[time.Duration][]string{40 * minute: nil, 62 * minute: {"WeirFailingQuietly api"}}},
+	"one failure in a quiet night": {about: "WeirFailingQuietly",
+		series: map[string]string{calls("failed"): "0x100 1x1400"},
+		fires:  map[time.Duration][]string{30 * minute: nil, 2 * hour: nil}},
+	"the breaker opens": {about: "WeirBreakerOpen",
+		series: map[string]string{breakers("closed"): still(1.0, 10*minute, 0.0, 10*minute, 1.0, hour), breakers("open"): still(0.0, 10*minute, 1.0, 2*minute, 0.0, minute, 1.0, 7*minute, 0.0, hour),
+			breakers("half-open"): still(0.0, 12*minute, 1.0, minute, 0.0, hour)},
+		fires: map[time.Duration][]string{14 * minute: nil, 16*minute + 30*time.Second: {"WeirBreakerOpen api"}, 24 * minute: {"WeirBreakerOpen api"}, 26 * minute: nil}},
+	"the breaker is open for three minutes": {about: "WeirBreakerOpen",
+		series: map[string]string{breakers("closed"): still(1.0, 10*minute, 0.0, 3*minute, 1.0, hour), breakers("open"): still(0.0, 10*minute, 1.0, 3*minute, 0.0, hour)},
+		fires:  map[time.Duration][]string{12 * minute: nil, 14 * minute: nil, 20 * minute: nil}},
+	"a fifth is refused for a limit": {about: "WeirHighThrottling",
+		series: map[string]string{decisions("allowed"): then(1500.0, hour, 1200.0, hour), decisions("rate_limited"): then(0.0, hour, 300.0, hour), calls("ok"): then(1500.0, hour, 1200.0, hour), calls("refused"): then(0.0, hour, 300.0, hour)},
+		fires:  map[time.Duration][]string{hour + 5*minute: nil, hour + 9*minute: {"WeirHighThrottling api"}, hour + 55*minute: {"WeirHighThrottling api"}}},
+	"a twentieth is refused for a limit": {about: "WeirHighThrottling",
+		series: map[string]string{decisions("allowed"): then(1425.0, 2*hour), decisions("quota_exhausted"): then(75.0, 2*hour), calls("ok"): then(1425.0, 2*hour), calls("refused"): then(75.0, 2*hour)},
+		fires:  map[time.Duration][]string{30 * minute: nil, hour: nil}},
+	"one throttle that limits had allowed": {about: "WeirViolation",
+		series: map[string]string{violations: "0x40 1x100"},
+		fires:  map[time.Duration][]string{10 * minute: nil, 10*minute + 30*time.Second: {"WeirViolation api"}, 20 * minute: nil}},
+	"retries are spent": {about: "WeirBudgetEmpty",
+		series: map[string]string{gaveUp: then(0.0, 10*minute, 5.0, 20*minute)},
+		fires:  map[time.Duration][]string{12 * minute: nil, 17 * minute: {"WeirBudgetEmpty api"}}},
+	"ten calls find no retry": {about: "WeirBudgetEmpty",
+		series: map[string]string{gaveUp: "0x40 10x400"},
+		fires:  map[time.Duration][]string{12 * minute: nil, 17 * minute: nil}},
+	"calls wait for seven seconds": {about: "WeirWaitingLong",
+		series: waits("0x400", then(10.0, 90*minute), then(10.0, 90*minute)),
+		fires:  map[time.Duration][]string{9 * minute: nil, 12 * minute: {"WeirWaitingLong api"}}},
+	"calls wait for half a second": {about: "WeirWaitingLong",
+		series: waits(then(10.0, 90*minute), then(10.0, 90*minute), then(10.0, 90*minute)),
+		fires:  map[time.Duration][]string{12 * minute: nil, 30 * minute: nil}},
+	"a quota is used up by noon": {about: "WeirQuotaLow",
+		series: map[string]string{used: "0+0.002x480"},
+		fires:  map[time.Duration][]string{hour + 38*minute: nil, hour + 47*minute: {"WeirQuotaLow api"}}},
+	"a quota is nine tenths used, slowly, when its window ends": {about: "WeirQuotaLow",
+		series: map[string]string{used: "0.9+0.000001x1200", resets: "18000x1200"},
+		fires:  map[time.Duration][]string{hour: nil, 2 * hour: nil}},
+	"the store is away for a moment": {about: "WeirFallback",
+		series: map[string]string{away: still(0.0, 10*minute, 1.0, 15*time.Second, 0.0, hour)},
+		fires:  map[time.Duration][]string{9 * minute: nil, 10*minute + 30*time.Second: {"WeirFallback "}, 13 * minute: nil}},
+	"the store is away": {about: "WeirStoreAway",
+		series: map[string]string{away: still(0.0, 10*minute, 1.0, hour)},
+		fires:  map[time.Duration][]string{12 * minute: {"WeirFallback "}, 15*minute + 30*time.Second: {"WeirFallback ", "WeirStoreAway "}}},
+	"the store was never reached": {about: "WeirStoreAway",
+		series: map[string]string{reached: "0x400"},
+		fires:  map[time.Duration][]string{30 * time.Second: nil, 2 * minute: {"WeirStoreAway "}}},
+	"a delivery dies": {about: "WeirDeadLetters",
+		series: map[string]string{died: "0x40 1x200"},
+		fires:  map[time.Duration][]string{10 * minute: nil, 10*minute + 30*time.Second: {"WeirDeadLetters api"}, 30 * minute: nil}},
+	"a delivery is dropped by hand": {about: "WeirDeadLetters",
+		series: map[string]string{dropped: "0x40 1x200"},
+		fires:  map[time.Duration][]string{11 * minute: nil}},
+	"a fifth of the answers is degraded": {about: "WeirDegraded",
+		series: map[string]string{of("weir_llm_answers_total", `upstream="api",tier="primary",degraded="false"`): "0+80x400", of("weir_llm_answers_total", `upstream="api",tier="second",degraded="true"`): "0+20x400"},
+		fires:  map[time.Duration][]string{9 * minute: nil, 12 * minute: {"WeirDegraded api"}}},
+	"a twentieth of the answers is degraded": {about: "WeirDegraded",
+		series: map[string]string{of("weir_llm_answers_total", `upstream="api",tier="primary",degraded="false"`): "0+95x400", of("weir_llm_answers_total", `upstream="api",tier="second",degraded="true"`): "0+5x400"},
+		fires:  map[time.Duration][]string{12 * minute: nil, 30 * minute: nil}},
+	"no model can be asked": {about: "WeirChainDown",
+		series: map[string]string{of("weir_llm_tier_open", `upstream="api",tier="primary"`): "0x40 1x100", of("weir_llm_tier_open", `upstream="api",tier="second"`): "0x48 1x100"},
+		fires:  map[time.Duration][]string{12 * minute: nil, 13*minute + 30*time.Second: {"WeirChainDown api"}}},
+	"models cost 60 in an hour": {about: "WeirCostHigh",
+		series: map[string]string{spentAll: "0+0.25x480"},
+		fires:  map[time.Duration][]string{40 * minute: nil, 59 * minute: {"WeirCostHigh "}}},
+	"weir does not answer": {about: "WeirDown",
+		series: map[string]string{isUp: "1x40 0x100"},
+		fires:  map[time.Duration][]string{11 * minute: nil, 13 * minute: {"WeirDown "}}},
+	"no weir is scraped": {about: "WeirDown",
+		series: map[string]string{isUp: ""},
+		fires:  map[time.Duration][]string{minute: nil, 3 * minute: {"WeirDown "}}},
+	"a reload fails": {about: "WeirReloadFailed",
+		series: map[string]string{reloaded: "1x40 0x100"},
+		fires:  map[time.Duration][]string{14 * minute: nil, 16 * minute: {"WeirReloadFailed "}}},
+	"a reload fails and is mended": {about: "WeirReloadFailed",
+		series: map[string]string{reloaded: "1x40 0x12 1x100"},
+		fires:  map[time.Duration][]string{16 * minute: nil}},
+	"credentials are gone": {about: "WeirTrouble",
+		series: map[string]string{of("weir_troubles", `upstream="api"`): "0x40 1x100"},
+		fires:  map[time.Duration][]string{11 * minute: nil, 13 * minute: {"WeirTrouble api"}}},
+	"a certificate ends": {about: "WeirCertificateEnds",
+		series: map[string]string{`weir_certificate_not_after_timestamp_seconds{job="weir",instance="a"}`: "800000x100"},
+		fires:  map[time.Duration][]string{4 * minute: nil, 6 * minute: {"WeirCertificateEnds "}}},
+}

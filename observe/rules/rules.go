@@ -1,0 +1,68 @@
+// Package rules describes what weir tells of itself, once: every metric, every alert on them and
+// every panel that shows them. The rules of Prometheus, the inhibitions of its Alertmanager, the
+// dashboard of Grafana, the alarms of CloudWatch and the table of docs/metrics.md are made of it;
+// tests compare those in the tree with what is made.
+package rules
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// A Kind is a metric's type, in Prometheus's words.
+type Kind string
+
+const (
+	Counter   Kind = "counter"
+	Gauge     Kind = "gauge"
+	Histogram Kind = "histogram"
+)
+
+// A Metric is one name, the labels that it is told apart by, and what it is, in Markdown.
+type Metric struct {
+	Name   string
+	Kind   Kind
+	Labels []string
+	Text   string
+}
+
+// Metrics are all there are, by what they are about.
+func Metrics() []Metric {
+	return slices.Concat(callsMetrics, stateMetrics, fleetMetrics, modelsMetrics, deliveriesMetrics, processMetrics)
+}
+
+// Row is the metric's line of the table in docs/metrics.md.
+func (m *Metric) Row() string {
+	var labels []string
+	for _, l := range m.Labels {
+		labels = append(labels, "`"+l+"`")
+	}
+	return fmt.Sprintf("| `%s` | %s | %s | %s |", m.Name, m.Kind, strings.Join(labels, ", "), m.Text)
+}
+
+// Options are what differs between those who use the rules. The zero Options are the rules as they
+// stand under deploy/.
+type Options struct {
+	Job      string  // that Prometheus scrapes weir under; "" means weir
+	Runbooks string  // the address of docs/runbooks; "" means that of the repository
+	Cost     float64 // what models may cost in an hour, in the currency of the price table; 0 means that no alert is about it
+}
+
+const (
+	defaultJob      = "weir"
+	defaultRunbooks = "https://github.com/seed1158cd35/weir/blob/main/docs/runbooks/"
+)
+
+func (o Options) withDefaults() Options {
+	if o.Job == "" {
+		o.Job = defaultJob
+	}
+	if o.Runbooks == "" {
+		o.Runbooks = defaultRunbooks
+	}
+	if !strings.HasSuffix(o.Runbooks, "/") {
+		o.Runbooks += "/"
+	}
+	return o
+}

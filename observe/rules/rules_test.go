@@ -1,0 +1,190 @@
+package rules
+
+import (
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "write the files that are made of this package")
+
+// made are the files of the tree that are made of this package.
+var made = map[string]func() []byte{
+	"deploy/prometheus/weir.rules.yaml":   func() []byte { return Prometheus(Options{}) },
+	"deploy/prometheus/alertmanager.yaml": Alertmanager,
+	"deploy/grafana/weir.json":            Grafana,
+}
+
+func TestFilesAreWhatIsDescribed(t *testing.T) {
+	for name, file := range made {
+		path := filepath.Join("../..", name)
+		if *update {
+			if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(path, file(), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got, err := os.ReadFile(path); err != nil || string(got) != string(file()) {
+			t.Errorf("%s is not what is described (%v): go test ./observe/rules -update writes it", name, err)
+		}
+	}
+}
+
+// The page's table of alerts is the one that is made of them.
+func TestThePageListsTheAlerts(t *testing.T) {
+	const page, begin, end = "../../docs/metrics.md", "writes them -->\n", "<!-- alerts: end -->"
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	head, rest, _ := strings.Cut(string(text), begin)
+	got, tail, ok := strings.Cut(rest, end)
+	if *update && ok {
+		got = Table()
+		if err := os.WriteFile(page, []byte(head+begin+got+end+tail), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got != Table() {
+		t.Errorf("docs/metrics.md does not have the table of alerts: go test ./observe/rules -update writes it")
+	}
+}
+
+var row = regexp.MustCompile("(?m)^\\| `weir_[a-z_]+` \\| \\w+ \\|.*$")
+
+// The page's table has a line for each metric, and no other line.
+func TestThePageListsTheMetrics(t *testing.T) {
+	page, err := os.ReadFile("../../docs/metrics.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := row.FindAllString(string(page), -1)
+	for _, m := range Metrics() {
+		if i := slices.Index(lines, m.Row()); i < 0 {
+			t.Errorf("docs/metrics.md has no line %s", m.Row())
+		} else {
+			lines = slices.Delete(lines, i, i+1)
+		}
+	}
+	for _, l := range lines {
+		t.Errorf("nothing describes %s", l)
+	}
+}
+
+// A selector names one of the metrics, and labels that it has.
+var (
+	selector = regexp.MustCompile(`\b(weir_[a-z_]+)(?:\{([^}]*)\})?`)
+	matcher  = regexp.MustCompile(`([a-z]+)\s*(?:=~|!~|!=|=)`)
+)
+
+// badSelectors says what an expression asks for that there is not.
+func badSelectors(expr string) (bad []string) {
+	labels := make(map[string][]string)
+	for _, m := range Metrics() {
+		labels[m.Name] = append(slices.Clone(m.Labels), "job", "instance")
+		if m.Kind == Histogram {
+			labels[m.Name+"_bucket"], labels[m.Name+"_count"] = append(slices.Clone(labels[m.Name]), "le"), labels[m.Name]
+		}
+	}
+	for _, s := range selector.FindAllStringSubmatch(expr, -1) {
+		has, ok := labels[s[1]]
+		if !ok {
+			bad = append(bad, s[1])
+		}
+		for _, m := range matcher.FindAllStringSubmatch(s[2], -1) {
+			if ok && !slices.Contains(has, m[1]) {
+				bad = append(bad, s[1]+"{"+m[1]+"}")
+			}
+		}
+	}
+	return bad
+}
+
+func TestAlertsAndPanelsReadWhatThereIs(t *testing.T) {
+	all := make(map[string]string)
+	for _, r := range Records() {
+		all[r.Name] = r.Expr
+	}
+	for _, a := range Alerts(Options{Cost: 1}) {
+		all[a.Name] = a.Expr
+	}
+	for _, r := range Rows() {
+		for _, p := range r.Panels {
+			for _, l := range p.Lines {
+				all[r.Title+": "+p.Title+": "+l.Expr] = l.Expr
+			}
+		}
+	}
+	for name, expr := range all {
+		for _, b := range badSelectors(expr) {
+			t.Errorf("%s reads %s, which is not", name, b)
+		}
+		for _, record := range regexp.MustCompile(`weir:[a-z_0-9:]+`).FindAllString(expr, -1) {
+			if all[record] == "" {
+				t.Errorf("%s reads %s, which nothing records", name, record)
+			}
+		}
+	}
+	if len(badSelectors(`weir_calls{x="y"} + weir_calls_total{operator="x"}`)) != 2 {
+		t.Error("what is not there is not found")
+	}
+}
+
+func TestWhatFollowsIsAnAlert(t *testing.T) {
+	var names []string
+	for _, a := range Alerts(Options{Cost: 1}) {
+		names = append(names, a.Name)
+	}
+	for source, targets := range Follows() {
+		for _, n := range append(targets, source) {
+			if !slices.Contains(names, n) {
+				t.Errorf("there is no alert %s", n)
+			}
+		}
+	}
+}
+
+// The dashboard has the fields without which Grafana shows nothing, and no two panels lie upon each other.
+func TestTheDashboardIsWhole(t *testing.T) {
+	var d struct {
+		UID           string
+		ID            *int
+		SchemaVersion int
+		Panels        []struct {
+			ID      int
+			Type    string
+			Title   string
+			GridPos struct{ X, Y, W, H int }
+			Targets []struct{ Expr string }
+		}
+	}
+	if err := json.Unmarshal(Grafana(), &d); err != nil {
+		t.Fatal(err)
+	}
+	if d.UID == "" || d.ID != nil || d.SchemaVersion != 39 {
+		t.Errorf("uid %q, id %v, schema %d", d.UID, d.ID, d.SchemaVersion)
+	}
+	taken, ids := make(map[[2]int]string), make(map[int]bool)
+	for _, p := range d.Panels {
+		if ids[p.ID] || !slices.Contains(strings.Fields("row stat timeseries table state-timeline heatmap"), p.Type) || p.Type != "row" && len(p.Targets) == 0 {
+			t.Errorf("%s: id %d, type %s, %d targets", p.Title, p.ID, p.Type, len(p.Targets))
+		}
+		ids[p.ID] = true
+		for x := range p.GridPos.W {
+			for y := range p.GridPos.H {
+				at := [2]int{p.GridPos.X + x, p.GridPos.Y + y}
+				if taken[at] != "" || at[0] > 23 {
+					t.Fatalf("%s lies upon %q at %v", p.Title, taken[at], at)
+				}
+				taken[at] = p.Title
+			}
+		}
+	}
+}
