@@ -71,6 +71,17 @@ func TestWhatIsHeldGoesOnWhenTheGatesOpen(t *testing.T) {
 	}{
 		"a pause": {two(), func(s *site) error { return s.u.Pause(pause.All(), time.Hour, true) },
 			func(s *site) error { _, err := s.u.Resume(pause.All(), true); return err }},
+		"a breaker that is reset": {two(), func(s *site) error {
+			for _, b := range s.u.Breakers() {
+				b.ForceOpen(s.u.Now(), 0)
+			}
+			return nil
+		}, func(s *site) error {
+			for _, b := range s.u.Breakers() {
+				b.Reset(s.u.Now())
+			}
+			return nil
+		}},
 		"a limit that is raised": {slow, func(s *site) error { s.accept(to("/a", "first")); return nil },
 			func(s *site) error {
 				p := two()

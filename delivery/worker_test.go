@@ -263,6 +263,10 @@ func TestTheHintIsObeyed(t *testing.T) {
 			return 200, nil
 		}
 		d := s.accept(message("x"))
+		s.sleep(time.Minute)
+		if at := s.is(d.ID, delivery.Queued, 1).Due; at.Before(s.start.Add(time.Hour)) { // whatever holds the gates
+			t.Errorf("due %v after it was sent", at.Sub(s.start))
+		}
 		s.sleep(2 * time.Hour)
 		s.is(d.ID, delivery.Completed, 2)
 		if sent := s.times(); sent[1]-sent[0] < time.Hour {
