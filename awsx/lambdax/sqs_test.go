@@ -469,16 +469,16 @@ func TestPermanentErrorsUnwrap(t *testing.T) {
 }
 
 func TestMemoryRecordsAreFenced(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) { recordsAreFenced(t, &MemoryRecords{}) })
+	synctest.Test(t, func(t *testing.T) { recordsAreFenced(t, &MemoryRecords{}, time.Sleep, time.Now) })
 }
 
 // recordsAreFenced is what every Records promises.
-func recordsAreFenced(t *testing.T, r Records) {
-	const d = 300 * time.Millisecond // to be waited for in real time, too
+func recordsAreFenced(t *testing.T, r Records, pass func(time.Duration), now func() time.Time) {
+	const d = time.Hour
 	ctx := t.Context()
 	begin := func(owner string, want State, attempts, stalls int) Claim {
 		t.Helper()
-		c, err := r.Begin(ctx, "queue/m", owner, time.Now().Add(d))
+		c, err := r.Begin(ctx, "queue/m", owner, now().Add(d))
 		if err != nil || c.State != want || c.Attempts != attempts || c.Stalls != stalls {
 			t.Fatalf("%s begins: %+v, %v; want state %d, attempt %d after %d stalls", owner, c, err, want, attempts, stalls)
 		}
@@ -486,14 +486,14 @@ func recordsAreFenced(t *testing.T, r Records) {
 	}
 	end := func(c Claim, how Ending, want bool) {
 		t.Helper()
-		if ok, err := r.End(ctx, c, how, time.Now().Add(d)); ok != want || err != nil {
+		if ok, err := r.End(ctx, c, how, now().Add(d)); ok != want || err != nil {
 			t.Fatalf("%s ends: %v, %v; want %v", c.Owner, ok, err, want)
 		}
 	}
 	a := begin("a", Ours, 1, 0)
 	begin("a", Ours, 1, 0) // asked again, as the answer was lost
 	begin("b", Held, 0, 0)
-	pass(t, d)
+	pass(d)
 	b := begin("b", Ours, 2, 1)
 	end(a, Handled, false) // too late: it is b's
 	end(b, GaveBack, true)
@@ -504,14 +504,6 @@ func recordsAreFenced(t *testing.T, r Records) {
 	end(e, Handled, true)
 	end(e, Handled, true)
 	begin("f", Completed, 0, 0)
-	pass(t, d)
+	pass(d)
 	begin("g", Ours, 1, 0)
-}
-
-// pass lets time pass.
-func pass(t *testing.T, d time.Duration) {
-	t.Helper()
-	if !rest(t.Context(), d+50*time.Millisecond) {
-		t.Fatal("the test is over")
-	}
 }

@@ -1,0 +1,127 @@
+package lambdax
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-lambda-go/events"
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+	"github.com/aws/smithy-go"
+)
+
+// SQSAPI is what SQSLetters and SQSDelays need of a *sqs.Client.
+type SQSAPI interface {
+	SendMessage(context.Context, *sqs.SendMessageInput, ...func(*sqs.Options)) (*sqs.SendMessageOutput, error)
+	ChangeMessageVisibility(context.Context, *sqs.ChangeMessageVisibilityInput, ...func(*sqs.Options)) (*sqs.ChangeMessageVisibilityOutput, error)
+}
+
+// SQSLetters keep dead letters in a queue: body and attributes of the message as they were, and in the attribute
+// WeirDeadLetter, as JSON, why it is there. A letter that has no room for that (10 attributes, or the size) goes
+// without. SQS itself keeps a message for 14 days at most.
+type SQSLetters struct {
+	Client SQSAPI
+	URL    string // of the dead letter queue; a FIFO queue's ends with .fifo
+}
+
+// SQSDelays put messages off by their visibility timeout.
+type SQSDelays struct {
+	Client SQSAPI
+	URL    string // of the queue whose messages the function is given
+}
+
+var (
+	_ Letters = (*SQSLetters)(nil)
+	_ Delays  = (*SQSDelays)(nil)
+)
+
+// WhyAttribute is the attribute of a dead letter that says why it is one.
+const WhyAttribute = "WeirDeadLetter"
+
+// mostAttributes is how many SQS takes.
+const mostAttributes = 10
+
+// Put is that of Letters.
+func (l *SQSLetters) Put(ctx context.Context, letter *Letter) error {
+	m := letter.Message
+	in := &sqs.SendMessageInput{QueueUrl: &l.URL, MessageBody: &m.Body, MessageAttributes: attributesOf(&m.SQSMessage)}
+	if strings.HasSuffix(l.URL, ".fifo") {
+		in.MessageGroupId, in.MessageDeduplicationId = aws.String(m.Attributes["MessageGroupId"]), &m.MessageId
+		if *in.MessageGroupId == "" {
+			in.MessageGroupId = aws.String("weir")
+		}
+	}
+	if len(in.MessageAttributes) < mostAttributes {
+		in.MessageAttributes[WhyAttribute] = types.MessageAttributeValue{DataType: aws.String("String"), StringValue: aws.String(why(letter))}
+	}
+	_, err := l.Client.SendMessage(ctx, in)
+	if _, full := in.MessageAttributes[WhyAttribute]; full && tooLong(err) {
+		delete(in.MessageAttributes, WhyAttribute)
+		_, err = l.Client.SendMessage(ctx, in)
+	}
+	if err != nil {
+		return fmt.Errorf("send the dead letter to %s: %w", l.URL, err)
+	}
+	return nil
+}
+
+// tooLong reports whether a message is larger than its queue takes.
+func tooLong(err error) bool {
+	e, ok := errors.AsType[smithy.APIError](err)
+	return ok && (strings.Contains(e.ErrorCode(), "InvalidParameterValue") || strings.Contains(e.ErrorCode(), "MessageTooLong"))
+}
+
+// why is what the letter says of itself.
+func why(l *Letter) string {
+	text, err := json.Marshal(map[string]any{
+		"reason": l.Reason, "detail": sendable(l.Detail), "attempts": l.Attempts, "message_id": l.MessageId, "queue": l.EventSourceARN, "at": time.Now().UTC(),
+	})
+	if err != nil {
+		panic(fmt.Errorf("a letter that is no JSON: %w", err))
+	}
+	return string(text)
+}
+
+// sendable is text without what SQS takes in no message; json.Marshal has written the control characters otherwise.
+func sendable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r == 0xFFFE || r == 0xFFFF || r == 0x7F {
+			return '?'
+		}
+		return r
+	}, strings.ToValidUTF8(s, "?"))
+}
+
+// attributesOf are those of a message, as they are sent.
+func attributesOf(m *events.SQSMessage) map[string]types.MessageAttributeValue {
+	out := make(map[string]types.MessageAttributeValue, len(m.MessageAttributes)+1)
+	for _, name := range slices.Sorted(maps.Keys(m.MessageAttributes)) {
+		a := m.MessageAttributes[name]
+		if a.StringValue == nil && a.BinaryValue == nil {
+			continue // lists, which SQS does not take
+		}
+		out[name] = types.MessageAttributeValue{DataType: aws.String(a.DataType), StringValue: a.StringValue, BinaryValue: a.BinaryValue}
+	}
+	return out
+}
+
+// longestDelay is how long SQS keeps a message invisible, of which the present receive has used some.
+const longestDelay = 11 * time.Hour
+
+// Delay is that of Delays.
+func (q *SQSDelays) Delay(ctx context.Context, m *Message, d time.Duration) error {
+	seconds := int32(math.Ceil(min(d, longestDelay).Seconds()))
+	_, err := q.Client.ChangeMessageVisibility(ctx, &sqs.ChangeMessageVisibilityInput{QueueUrl: &q.URL, ReceiptHandle: &m.ReceiptHandle, VisibilityTimeout: seconds})
+	if err != nil {
+		return fmt.Errorf("message %s of %s: %w", m.MessageId, q.URL, err)
+	}
+	return nil
+}
