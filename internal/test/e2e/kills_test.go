@@ -1,0 +1,303 @@
+//go:build unix
+
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/seed1158cd35/weir/delivery"
+	"github.com/seed1158cd35/weir/internal/test/campaign"
+	"github.com/seed1158cd35/weir/internal/test/served"
+	"github.com/seed1158cd35/weir/internal/test/servers"
+)
+
+// The limit of the upstream, and what callers hand in: a little more.
+const (
+	sends      = 150 // a second
+	sendsBurst = 15
+	handedIn   = 160 // a second
+)
+
+// While a process is killed every second, under load, nothing that was accepted is lost, nothing is sent after its success was
+// recorded, nothing is over the limit, and what is sent again is what a process had in hand when it was killed.
+func TestDeliveriesOutliveKillsOnSQLite(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	k := newKills(t, "file: "+filepath.Join(dir, "store"), "file: "+filepath.Join(dir, "deliveries.db"))
+	k.run(1)
+	k.drained()
+}
+
+// Four weirs share a database and, for the limit, a store.
+func TestDeliveriesOutliveKillsOnPostgres(t *testing.T) {
+	t.Parallel()
+	db := servers.Postgres(t)
+	k := newKills(t, "redis: "+servers.Redis(t).URL(), "postgres: {url: '"+db.PostgresURL()+"'}")
+	if out, code := say(t, "store", "init", "-config", k.file()); code != 0 {
+		t.Fatal(out)
+	}
+	k.run(4)
+	leasesRunOut(t, db.PostgresURL())
+	k.drained()
+}
+
+// leasesRunOut sets the clock of the deliveries a lease ahead: nobody is there who holds one.
+func leasesRunOut(t *testing.T, at string) {
+	c, err := pgx.Connect(t.Context(), at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close(t.Context())
+	if _, err := c.Exec(t.Context(), `CREATE OR REPLACE FUNCTION weir_now() RETURNS bigint LANGUAGE sql STABLE AS
+		'SELECT floor(extract(epoch FROM statement_timestamp()) * 1000)::bigint + 61000'`); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// kills are weirs that share deliveries, callers that hand them in, and an upstream that counts.
+type kills struct {
+	*testing.T
+	yaml  string
+	begin time.Time
+
+	mu       sync.Mutex
+	weirs    []*process
+	arrived  map[string][]time.Time // by body
+	order    []time.Time
+	accepted map[string]string // IDs, by body
+	unheard  int               // answers that callers did not get
+}
+
+func newKills(t *testing.T, store, deliveries string) *kills {
+	k := &kills{T: t, arrived: make(map[string][]time.Time), accepted: make(map[string]string), begin: time.Now()}
+	up := httptest.NewServer(k)
+	t.Cleanup(up.Close)
+	k.yaml = fmt.Sprintf(`listen: 127.0.0.1:0
+admin: 127.0.0.1:0
+store: {%s}
+deliveries: {%s}
+upstreams:
+  box:
+    url: %s
+    deliver_schedule: messaging
+    limits: {all: {rate: %d/s, burst: %d}}
+    routes: [{path: /box/, strip: true, deliver: always}]
+`, store, deliveries, up.URL, sends, sendsBurst)
+	return k
+}
+
+// file is the configuration, for commands.
+func (k *kills) file() string {
+	p := served.Launch(k, k.yaml) // it does not start without tables
+	_ = p.Exited()
+	return p.File
+}
+
+func (k *kills) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	now := time.Now()
+	body, _ := io.ReadAll(r.Body)
+	k.mu.Lock()
+	k.arrived[string(body)] = append(k.arrived[string(body)], now)
+	k.order = append(k.order, now)
+	k.mu.Unlock()
+	<-time.After(rand.N(30 * time.Millisecond)) // so that some are under way when a weir is killed
+}
+
+// run has callers hand in requests while one of some weirs is killed every second, and started anew. It ends with all killed.
+func (k *kills) run(weirs int) {
+	for range weirs {
+		k.weirs = append(k.weirs, start(k, k.yaml))
+	}
+	ctx, cancel := context.WithCancel(k.Context())
+	turns := make(chan int)
+	var callers sync.WaitGroup
+	for range 16 {
+		callers.Go(func() {
+			for n := range turns {
+				k.handIn(fmt.Sprint("m", n))
+			}
+		})
+	}
+	callers.Go(func() {
+		defer close(turns)
+		tick := time.NewTicker(time.Second / handedIn)
+		defer tick.Stop()
+		for n := 0; ; n++ {
+			select {
+			case <-tick.C:
+				turns <- n
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
+	for range campaign.Of(5, 100) {
+		<-time.After(time.Second)
+		i := rand.IntN(weirs)
+		k.kill(i)
+		p := start(k, k.yaml)
+		k.mu.Lock()
+		k.weirs[i] = p
+		k.mu.Unlock()
+	}
+	cancel()
+	callers.Wait()
+	for i := range weirs {
+		k.kill(i)
+	}
+}
+
+func (k *kills) kill(i int) {
+	k.mu.Lock()
+	p := k.weirs[i]
+	k.mu.Unlock()
+	if err := p.Cmd.Process.Kill(); err != nil {
+		k.Error(err)
+	}
+	_ = p.Exited()
+}
+
+// handIn hands a request in until it is accepted, to whichever weir.
+func (k *kills) handIn(body string) {
+	client := http.Client{Timeout: 5 * time.Second}
+	for range 1000 {
+		k.mu.Lock()
+		at := "http://" + k.weirs[rand.IntN(len(k.weirs))].Serve.Listen
+		k.mu.Unlock()
+		r, err := http.NewRequest("POST", at+"/box/in", strings.NewReader(body))
+		if err != nil {
+			k.Error(err)
+			return
+		}
+		r.Header.Set("Idempotency-Key", body)
+		resp, err := client.Do(r)
+		if err == nil {
+			var receipt struct{ ID string }
+			err = json.NewDecoder(resp.Body).Decode(&receipt)
+			resp.Body.Close()
+			if err == nil && resp.StatusCode/100 == 2 {
+				k.mu.Lock()
+				k.accepted[body] = receipt.ID
+				k.mu.Unlock()
+				return
+			}
+		}
+		k.mu.Lock()
+		k.unheard++
+		k.mu.Unlock()
+		<-time.After(20 * time.Millisecond)
+	}
+	k.Errorf("%s is never accepted", body)
+}
+
+// A seen is a delivery as weir shows it.
+type seen struct {
+	ID      string
+	Status  delivery.Status
+	Reason  delivery.Reason
+	Changed time.Time
+	History []struct{ N int }
+}
+
+// drained has one weir send what is left, and checks what became of all.
+func (k *kills) drained() {
+	p := start(k, k.yaml)
+	left := time.Now()
+	for k.waiting(p) {
+		if time.Since(left) > 2*time.Minute {
+			k.Fatal("some wait for ever")
+		}
+		<-time.After(100 * time.Millisecond)
+	}
+	all := make(map[string]seen)
+	for _, status := range []delivery.Status{delivery.Completed, delivery.Failed} {
+		for cursor := ""; ; {
+			var page struct {
+				Deliveries []seen
+				Next       string
+			}
+			k.get(p, "/v1/deliveries?limit=1000&status="+string(status)+"&cursor="+url.QueryEscape(cursor), &page)
+			for _, d := range page.Deliveries {
+				all[d.ID] = d
+			}
+			if cursor = page.Next; cursor == "" {
+				break
+			}
+		}
+	}
+	if len(all) != len(k.accepted) {
+		k.Errorf("%d deliveries of %d requests", len(all), len(k.accepted))
+	}
+	again, dead := 0, 0
+	for body, id := range k.accepted {
+		d, sent := all[id], k.arrived[body]
+		switch {
+		case d.Status == delivery.Failed && d.Reason == delivery.Poison: // it was in hand three times in a row
+			dead++
+		case d.Status != delivery.Completed, len(sent) == 0:
+			k.Errorf("%s was accepted as %s, sent %d times, and is %q", body, id, len(sent), d.Status)
+		case sent[len(sent)-1].After(d.Changed.Add(time.Millisecond)):
+			k.Errorf("%s was sent at %v, and its success was recorded at %v", body, sent[len(sent)-1], d.Changed)
+		}
+		if len(sent) > 1 {
+			again++
+			var one seen
+			if k.get(p, "/v1/deliveries/"+id, &one); len(one.History) < len(sent) {
+				k.Errorf("%s was sent %d times, and %d attempts are known", body, len(sent), len(one.History))
+			}
+		}
+	}
+	k.bounded()
+	k.Logf("%d accepted, %d answers to them not heard; %d sent again, %d dead as they were in hand too often", len(k.accepted), k.unheard, again, dead)
+}
+
+// bounded checks that so many arrived by each instant as the limit lets through at most: an arrival is never early.
+func (k *kills) bounded() {
+	worst := 0.0
+	for i, at := range k.order {
+		if most := sendsBurst + sends*at.Sub(k.begin).Seconds(); float64(i+1) > most {
+			k.Fatalf("%d arrived within %v, want %.0f at most", i+1, at.Sub(k.begin), most)
+		}
+		for j := max(0, i-sends); j < i; j++ {
+			worst = max(worst, float64(i-j+1)-sendsBurst-sends*at.Sub(k.order[j]).Seconds())
+		}
+	}
+	k.Logf("%d arrived in %v; of one window at most %.1f more than the limit lets through, as they arrived late", len(k.order), k.order[len(k.order)-1].Sub(k.begin), worst)
+}
+
+// waiting reports whether anything is not over.
+func (k *kills) waiting(p *process) bool {
+	for _, status := range []delivery.Status{delivery.Created, delivery.Queued, delivery.Processing} {
+		var page struct{ Deliveries []seen }
+		if k.get(p, "/v1/deliveries?limit=1&status="+string(status), &page); len(page.Deliveries) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+func (k *kills) get(p *process, what string, to any) {
+	k.Helper()
+	resp, err := http.Get("http://" + p.Serve.Admin + what)
+	if err != nil {
+		k.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if err := json.NewDecoder(resp.Body).Decode(to); err != nil || resp.StatusCode != http.StatusOK {
+		k.Fatal(resp.Status, err)
+	}
+}
