@@ -44,7 +44,7 @@ CAMPAIGNS = $$(grep -rlE --include='*_test.go' 'campaign\.(Of|Long|Histories)' .
 # have one thread: the race detector finds nothing there, and takes long.
 RACELESS := (/internal/(test/(e2e|fleettest|attack|docs|layers|supply)|mutants)|/cmd/weir-demo/demo)$$
 RACETESTS := ^(TestWorlds|TestAFleetInEverySituation|TestNothingIsOverInRandomHistories|TestStandstill|TestHundredRunsOfOneSeedGiveOneTrace|TestSimulation|TestABranchThatNamesAnotherKeyIsDamage|TestDamageIsAnErrorAndNoPanic|$(ONETHREAD))$$
-ONETHREAD := TestARollingLimitIsUsed|TestCellsNeitherHideNorMultiplyUnits|TestSharingExceedsNoKeysLimit|TestSharingExceedsNoKeysQuota|TestAPermitIsAllOrNone|TestWhatIsInUseIsOut|TestBelievingTheResetIsSafe
+ONETHREAD := TestARollingLimitIsUsed|TestBlocksNeitherHideNorMultiplyUnits|TestSharingExceedsNoKeysLimit|TestSharingExceedsNoKeysQuota|TestAPermitIsAllOrNone|TestWhatIsInUseIsOut|TestBelievingTheResetIsSafe
 
 test: deps ## vet and test everything: some minutes
 	@for m in $(SOURCES); do (cd $$m && go vet ./... && go test $(UNTIMED)); done

@@ -32,6 +32,7 @@ func (m *Limiter) After(now time.Duration, ahead, n int64) time.Duration {
 
 // next is the place that is there when so many places can have been taken, those that came back first.
 func (m *Limiter) next(line *bucket.Line, at, cost int64) int64 {
+	m.pour(line, at)
 	low := line.Low(at)
 	if s := m.returned(); s != nil {
 		cost -= min(cost, s.Left(at, low))
@@ -52,6 +53,7 @@ func (m *Limiter) Room(now time.Duration, n int64, at time.Duration, c int64) bo
 	}
 	here, then := line.At(now), line.At(at)
 	low, cost := line.Low(then), line.Cost(c)
+	m.pour(line, here)
 	if s := m.returned(); s != nil { // what n leaves of it, and the burst has not passed then
 		cost -= min(cost, max(0, min(s.Left(then, low), s.Left(then, line.Low(here))-line.Cost(n))))
 	}

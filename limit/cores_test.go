@@ -66,6 +66,7 @@ func spin(m *Limiter, until time.Duration, i int) (kept int64) {
 func TestManyCoresShareWhatIsThere(t *testing.T) {
 	const burst = 50_000
 	m := mustNew(t, limitOf(bucket.Rate{Amount: 1, Per: time.Minute, Burst: burst}))
+	blocksOf(m)
 	var got atomic.Int64
 	var wg sync.WaitGroup
 	for i := range 16 {

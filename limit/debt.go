@@ -22,6 +22,7 @@ func (m *Limiter) Owe(now time.Duration, n int64) {
 	line := m.line.Load()
 	cost := line.Cost(min(n, longestDebt*line.Full()))
 	at := line.At(now)
+	m.pour(line, at)
 	cost -= m.fromReturned(at, line.Low(at), cost).Cost
 	for cost > 0 {
 		line, booked := m.line.Load(), m.booked.Load()

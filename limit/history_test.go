@@ -232,7 +232,7 @@ func (h *history) set() error {
 	if h.m.shaped() != nil || l.Validate() != nil {
 		return nil
 	}
-	before, holes := h.m.Look(h.now), h.m.returned() != nil
+	before, holes := h.m.Look(h.now), h.m.returned() != nil || h.m.blocks() != nil
 	if !h.m.setLimit(h.now, l) {
 		if after := h.m.Look(h.now); after != before {
 			return fmt.Errorf("a change that was declined changed %+v to %+v", before, after)
@@ -241,7 +241,7 @@ func (h *history) set() error {
 	}
 	after := h.m.Look(h.now)
 	want := min(before.Left, l.Full())
-	if holes && l.Full() < before.Full { // a smaller burst may pass places that came back
+	if holes && l.Full() < before.Full { // a smaller burst may pass places that came back, or stand in blocks
 		want = min(want, after.Left)
 	}
 	if after.Left != want || after.Full != l.Full() {

@@ -2,7 +2,6 @@ package limit
 
 import (
 	"fmt"
-	"math"
 	"sync/atomic"
 	"time"
 
@@ -22,7 +21,8 @@ import (
 // mostLate ago (takeSince): then what came due meanwhile goes at once.
 //
 // The timetable (line) changes seldom and is read by all; booked is the last place given
-// away and is the only word that a decision writes, but for what came back (see returned).
+// away and is the only word that a decision writes, but for what came back (see returned) and
+// while several cores take from it at once (see blocks).
 type Limiter struct {
 	line   atomic.Pointer[bucket.Line]
 	booked atomic.Int64
@@ -58,7 +58,7 @@ func newLimiter(l Limit, line *bucket.Line, a *calendar) *Limiter {
 		m.grow().shape = newByCalendar(l.Amount, a)
 	}
 	m.line.Store(line)
-	m.booked.Store(math.MinInt64 / 2)
+	m.booked.Store(lowest)
 	return m
 }
 
@@ -88,6 +88,7 @@ func (m *Limiter) take(now time.Duration, n int64) (Turn, bool) {
 	if m.booked.CompareAndSwap(booked, t.Place) {
 		return Turn{t}, true
 	}
+	m.contended(line, now, n)
 	return m.takeMore(now, n)
 }
 
@@ -115,15 +116,25 @@ func (m *Limiter) takeMore(now time.Duration, n int64) (Turn, bool) {
 		return Turn{}, n == 0
 	}
 	at, cost := line.At(now), line.Cost(n)
+	if b := m.blocks(); b != nil && n == 1 && b.on(now) {
+		if t, ok := b.take(m, line, at); ok {
+			return t, true
+		}
+	}
 	for m.returned() == nil {
 		booked := m.booked.Load()
 		t := line.Next(booked, at, cost)
 		if t.Place > at {
-			return Turn{}, false
+			break
 		}
 		if m.booked.CompareAndSwap(booked, t.Place) {
 			return Turn{t}, true
 		}
+		m.contended(line, now, n)
+	}
+	m.pour(line, at)
+	if m.returned() == nil {
+		return Turn{}, false
 	}
 	return m.gather(line, at, cost)
 }
@@ -134,6 +145,9 @@ func (m *Limiter) there(line *bucket.Line, at int64) int64 {
 	places := max(0, at-max(m.booked.Load(), low))
 	if s := m.returned(); s != nil {
 		places += s.Left(at, low)
+	}
+	if b := m.blocks(); b != nil {
+		places += b.left(line, at)
 	}
 	return places
 }
@@ -177,6 +191,7 @@ func (m *Limiter) Ask(now time.Duration, n int64) time.Duration {
 // comes is the place that the line must reach for so many to be there. Some of what came
 // back may have been passed by then, so that it is looked for.
 func (m *Limiter) comes(line *bucket.Line, at, cost int64) int64 {
+	m.pour(line, at)
 	place := line.Next(m.booked.Load(), at, cost).Place
 	if m.returned() == nil {
 		return place

@@ -13,6 +13,7 @@ import (
 type more struct {
 	returned   atomic.Pointer[bucket.Returned]     // places that came back
 	owed       atomic.Pointer[bucket.Returned]     // places that stand for what was used beyond its reservation
+	blocks     atomic.Pointer[blocks]              // nil until two cores met
 	rate       atomic.Pointer[adaptive.Controller] // nil until something was learnt
 	advertised atomic.Pointer[advertised]          // nil unless the upstream says what it allows
 	shape      shaped                              // instead of all else, for limits that are no bucket of this process
@@ -34,6 +35,14 @@ func (m *Limiter) grow() *more {
 func (m *Limiter) returned() *bucket.Returned {
 	if x := m.more.Load(); x != nil {
 		return x.returned.Load()
+	}
+	return nil
+}
+
+// blocks is what cores hold of what was given away; nil until two of them met.
+func (m *Limiter) blocks() *blocks {
+	if x := m.more.Load(); x != nil {
+		return x.blocks.Load()
 	}
 	return nil
 }

@@ -9,9 +9,9 @@ import (
 	"sync/atomic"
 )
 
-// cellCount is how many cells a sharded structure should have: a power of two, at
+// Cells is how many cells a sharded structure should have: a power of two, at
 // least one per core that may run Go code when the program starts.
-var cellCount = func() int {
+var Cells = func() int {
 	n := 1
 	for n < 4*runtime.GOMAXPROCS(0) && n < 64 {
 		n *= 2
@@ -28,13 +28,13 @@ var (
 	// A pool hands an item back to the core that put it, which is what makes
 	// the pick stick to a core. Losing an item to the garbage collector only
 	// means that the core gets another number.
-	picks = sync.Pool{New: func() any { return new((next.Add(1) - 1) & uint32(cellCount-1)) }}
+	picks = sync.Pool{New: func() any { return new((next.Add(1) - 1) & uint32(Cells-1)) }}
 )
 
-// pick returns the number of the cell to use, below cellCount. It is usually the
+// Pick returns the number of the cell to use, below Cells. It is usually the
 // same for one core and different between cores, but two cores may share a
 // cell, so cells must be atomic. It costs about 8 ns.
-func pick() int {
+func Pick() int {
 	p := picks.Get().(*uint32)
 	i := int(*p)
 	picks.Put(p)

@@ -10,10 +10,10 @@ import (
 type Each[T any] struct{ cells []atomic.Pointer[T] }
 
 // NewEach makes an Each in which nothing is counted.
-func NewEach[T any]() Each[T] { return Each[T]{make([]atomic.Pointer[T], cellCount)} }
+func NewEach[T any]() Each[T] { return Each[T]{make([]atomic.Pointer[T], Cells)} }
 
-// Mine is the T to count in now; see pick.
-func (e *Each[T]) Mine() *T { return Made(&e.cells[pick()]) }
+// Mine is the T to count in now; see Pick.
+func (e *Each[T]) Mine() *T { return Made(&e.cells[Pick()]) }
 
 // All are those that were made.
 func (e *Each[T]) All() iter.Seq[*T] {

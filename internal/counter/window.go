@@ -31,7 +31,7 @@ type Window struct {
 // ring per core. The width is divided into at least so many buckets, but none
 // shorter than a millisecond. It takes at most 32 bytes per bucket and core.
 func NewWindow(width time.Duration, buckets int) *Window {
-	return build(width, buckets, cellCount)
+	return build(width, buckets, Cells)
 }
 
 // SingleWindow is NewWindow with one ring for all cores.
@@ -63,7 +63,7 @@ func (c *Window) Bucket() time.Duration { return 1 << c.shift }
 func (c *Window) Add(at time.Duration, n int64) {
 	cell := 0
 	if c.cells > 1 {
-		cell = pick()
+		cell = Pick()
 	}
 	epoch := c.epoch(at)
 	word := &c.words[uint64(cell)*c.ring+epoch&(c.ring-1)]

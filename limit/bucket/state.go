@@ -1,6 +1,9 @@
 package bucket
 
-import "time"
+import (
+	"math/bits"
+	"time"
+)
 
 // A State is how far the supply is spoken for: the last place given away.
 type State struct{ Booked int64 }
@@ -17,6 +20,14 @@ const All = 1<<63 - 1
 // is booked, but not before the burst.
 func (l *Line) Next(booked, at, cost int64) Turn {
 	low := max(booked, l.Low(at))
+	return Turn{low + cost, low, cost}
+}
+
+// NextFor is Next for places that are used one by one: of a full burst those are left out that
+// the burst will have passed so much later, a sixteenth of it at most.
+func (l *Line) NextFor(later time.Duration, booked, at, cost int64) Turn {
+	hi, lo := bits.Mul64(uint64(later), l.speed)
+	low := max(booked, l.Low(at)+min(int64(hi<<32|lo>>32), l.depth/16))
 	return Turn{low + cost, low, cost}
 }
 
