@@ -1,0 +1,106 @@
+package lambdax
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/internal/refuse"
+	"github.com/seed1158cd35/weir/retry"
+)
+
+// A Code is what an answer to a request says went wrong, for programs.
+type Code string
+
+const (
+	ValidationError      Code = refuse.ValidationError
+	Unauthorized         Code = refuse.Unauthorized
+	Forbidden            Code = refuse.Forbidden
+	NotFound             Code = refuse.NotFound
+	MessageNotFound      Code = "MESSAGE_NOT_FOUND"
+	DeliveryNotFound     Code = "DELIVERY_NOT_FOUND"
+	Conflict             Code = "CONFLICT"
+	IdempotencyKeyReused Code = "IDEMPOTENCY_KEY_REUSED"
+	RateLimitExceeded    Code = refuse.RateLimitExceeded
+	InternalServerError  Code = refuse.InternalError
+	ServiceUnavailable   Code = refuse.ServiceUnavailable
+)
+
+var statuses = map[Code]int{
+	ValidationError: http.StatusBadRequest, Unauthorized: http.StatusUnauthorized, Forbidden: http.StatusForbidden,
+	NotFound: http.StatusNotFound, MessageNotFound: http.StatusNotFound, DeliveryNotFound: http.StatusNotFound,
+	Conflict: http.StatusConflict, IdempotencyKeyReused: http.StatusUnprocessableEntity, RateLimitExceeded: http.StatusTooManyRequests,
+	InternalServerError: http.StatusInternalServerError, ServiceUnavailable: http.StatusServiceUnavailable,
+}
+
+// Status is that of HTTP; 500 for a code that is not one of these.
+func (c Code) Status() int {
+	if s := statuses[c]; s != 0 {
+		return s
+	}
+	return http.StatusInternalServerError
+}
+
+// An Error is what a handler answers a request with. One whose Code is InternalServerError, or none of these, tells
+// its caller the correlation id and nothing else.
+type Error struct {
+	Code    Code
+	Message string        // for the caller
+	Field   string        // of the request, that is wrong; "" if it is none
+	Reason  string        // what is wrong with it
+	Wait    time.Duration // when to come back; 0 if that is not known
+	Err     error         // for the log; nil if there is nothing else
+}
+
+// Invalid is the error of a request of which one field is wrong.
+func Invalid(field, reason string) *Error {
+	return &Error{Code: ValidationError, Message: field + ": " + reason, Field: field, Reason: reason}
+}
+
+func (e *Error) Error() string {
+	if e.Err != nil {
+		return fmt.Sprintf("%s: %s: %v", e.Code, e.Message, e.Err)
+	}
+	return string(e.Code) + ": " + e.Message
+}
+
+func (e *Error) Unwrap() error { return e.Err }
+
+func (e *Error) facts() *refuse.Facts {
+	f := &refuse.Facts{Status: e.Code.Status(), Code: string(e.Code), Message: e.Message, Details: map[string]any{}, Wait: e.Wait}
+	if e.Field != "" {
+		f.Details["field"] = e.Field
+	}
+	if e.Reason != "" {
+		f.Details["reason"] = e.Reason
+	}
+	return f
+}
+
+// factsOf is what a caller is told of an error.
+func factsOf(err error, correlation string) *refuse.Facts {
+	own, _ := errors.AsType[*Error](err)
+	refusal, _ := errors.AsType[*weir.Refusal](err)
+	_, gaveUp := errors.AsType[*retry.GaveUpError](err)
+	large, _ := errors.AsType[*http.MaxBytesError](err)
+	switch {
+	case own != nil && own.Code.Status() != http.StatusInternalServerError:
+		return own.facts()
+	case own != nil:
+	case refusal != nil:
+		return refuse.Of(refusal, time.Now())
+	case large != nil:
+		return &refuse.Facts{Status: http.StatusRequestEntityTooLarge, Code: refuse.ValidationError, Message: fmt.Sprintf("the body is larger than %d bytes", large.Limit)}
+	case gaveUp:
+		return &refuse.Facts{Status: http.StatusServiceUnavailable, Code: refuse.ServiceUnavailable, Message: "what this needs gave no answer"}
+	case errors.Is(err, context.DeadlineExceeded):
+		return &refuse.Facts{Status: http.StatusServiceUnavailable, Code: refuse.ServiceUnavailable, Message: "it took longer than there is time"}
+	}
+	return &refuse.Facts{
+		Status: http.StatusInternalServerError, Code: refuse.InternalError, Message: "something went wrong here",
+		Details: map[string]any{"correlation_id": correlation},
+	}
+}

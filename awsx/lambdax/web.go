@@ -1,0 +1,183 @@
+package lambdax
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+	"time"
+
+	"github.com/seed1158cd35/weir/httpx"
+	"github.com/seed1158cd35/weir/observe"
+)
+
+// WebOptions say how requests of API Gateway are answered. Handle is needed.
+type WebOptions struct {
+	// Handle answers a request as an http.Handler does, or returns an error, and then nothing of what it wrote is
+	// sent. Its context ends in time before the function does. Errors of weir's are answered as they are: a refusal
+	// with 429 or 503 and when to come back; what is neither that nor an *Error is 500 with the correlation id and
+	// nothing else.
+	Handle func(w http.ResponseWriter, r *http.Request) error
+
+	Kind   Kind          // how long a request may take; Other means API
+	Margin time.Duration // how long before the function's end it answers; 0 means 500ms
+
+	Log    *slog.Logger                                             // nil means no log
+	Failed func(ctx context.Context, correlation string, err error) // hears of each 500, for those who tell people; nil means unheard
+}
+
+// A Web answers requests of API Gateway; NewWeb makes one. It is safe for concurrent use.
+type Web struct{ o WebOptions }
+
+// NewWeb reports every mistake in the options at once.
+func NewWeb(o WebOptions) (*Web, error) {
+	var errs []error
+	if o.Handle == nil {
+		errs = append(errs, errors.New("Handle: is missing; it is what answers a request"))
+	}
+	if o.Margin < 0 {
+		errs = append(errs, fmt.Errorf("Margin %v: must not be negative", o.Margin))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, fmt.Errorf("lambdax: %w", err)
+	}
+	o.Kind, o.Margin = cmp.Or(o.Kind, API), cmp.Or(o.Margin, 500*time.Millisecond)
+	o.Log = cmp.Or(o.Log, slog.New(slog.DiscardHandler))
+	return &Web{o}, nil
+}
+
+type correlationKey struct{}
+
+// Correlation is the id under which a request is found in all logs: its X-Correlation-Id, or that of API Gateway. ctx
+// is its context; "" means that it is not one of a request.
+func Correlation(ctx context.Context) string {
+	id, _ := ctx.Value(correlationKey{}).(string)
+	return id
+}
+
+// correlationOf is the first of some ids that may stand in a log, or a new one.
+func correlationOf(ids ...string) string {
+	for _, id := range ids {
+		if harmless(id) {
+			return id
+		}
+	}
+	return rand.Text()
+}
+
+func harmless(id string) bool {
+	for i := range len(id) {
+		if c := id[i]; c <= ' ' || c > '~' || c == '"' || c == '\\' {
+			return false
+		}
+	}
+	return id != "" && len(id) <= 128
+}
+
+// A page is an answer until it is sent.
+type page struct {
+	status int
+	header http.Header
+	body   bytes.Buffer
+}
+
+func (p *page) Header() http.Header { return p.header }
+
+func (p *page) WriteHeader(status int) {
+	if p.status == 0 && status >= http.StatusOK { // none of those that come before an answer
+		p.status = status
+	}
+}
+
+func (p *page) Write(b []byte) (int, error) {
+	p.WriteHeader(http.StatusOK)
+	return p.body.Write(b)
+}
+
+// mostAnswer is how many bytes Lambda takes, less what stands around the body.
+const mostAnswer = 6<<20 - 64<<10
+
+// answer answers a request, whatever its handler does. prepare makes it, with the context of the handling.
+func (w *Web) answer(ctx context.Context, correlation string, prepare func(context.Context) (*http.Request, error)) *page {
+	ctx, cancel := w.within(context.WithValue(ctx, correlationKey{}, correlation))
+	defer cancel()
+	type result struct {
+		p   *page
+		err error
+	}
+	over := make(chan result, 1)
+	go func() {
+		p := &page{header: http.Header{}}
+		err := w.handle(p, ctx, prepare)
+		over <- result{p, err}
+	}()
+	var got result
+	select {
+	case got = <-over:
+	case <-ctx.Done():
+		select {
+		case got = <-over: // those that heed it have a moment
+		case <-time.After(w.o.Margin / 2):
+			got.err = fmt.Errorf("the handler does not heed its context: %w", ctx.Err())
+		}
+	}
+	if got.err != nil {
+		got.p = w.fails(ctx, correlation, got.err)
+	}
+	got.p.header.Set(httpx.CorrelationHeader, correlation)
+	got.p.status = cmp.Or(got.p.status, http.StatusOK)
+	return got.p
+}
+
+// within is ctx as long as a handling may take.
+func (w *Web) within(ctx context.Context) (context.Context, context.CancelFunc) {
+	now := time.Now()
+	until := now.Add(w.o.Kind.Limit())
+	if at, ok := ctx.Deadline(); ok && at.Before(until) {
+		until = at
+	}
+	return context.WithDeadline(ctx, until.Add(-min(w.o.Margin, max(0, until.Sub(now)/2))))
+}
+
+// handle has the request answered; a panic is an error.
+func (w *Web) handle(p *page, ctx context.Context, prepare func(context.Context) (*http.Request, error)) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = &panicked{v, debug.Stack()}
+		}
+	}()
+	r, err := prepare(ctx)
+	if err == nil {
+		err = w.o.Handle(p, r)
+	}
+	if n := p.size(); err == nil && n > mostAnswer {
+		return fmt.Errorf("the answer has %d bytes, and Lambda takes %d: answer in pages, or with a link to S3", n, mostAnswer)
+	}
+	return err
+}
+
+// fails is the answer to a request whose handling failed, and tells of it.
+func (w *Web) fails(ctx context.Context, correlation string, err error) *page {
+	p := &page{header: http.Header{}}
+	f := factsOf(err, correlation)
+	f.Header(p.header)
+	f.Write(p)
+	level := slog.LevelInfo
+	if f.Status >= http.StatusInternalServerError {
+		level = slog.LevelError
+	}
+	about := []slog.Attr{slog.String("correlation_id", correlation), slog.Int("status", f.Status), slog.String("code", f.Code), slog.String("error", observe.Error(err))}
+	if v, ok := errors.AsType[*panicked](err); ok {
+		about = append(about, slog.String("stack", string(v.stack)))
+	}
+	w.o.Log.LogAttrs(ctx, level, "request failed", about...)
+	if f.Status == http.StatusInternalServerError && w.o.Failed != nil {
+		w.o.Failed(ctx, correlation, err)
+	}
+	return p
+}
