@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/seed1158cd35/weir/delivery"
 	"github.com/seed1158cd35/weir/delivery/postgres"
@@ -94,5 +95,25 @@ func TestWhatWasNotPreparedIsPreparedNextTime(t *testing.T) {
 	sql(t, at, "ALTER TABLE away RENAME TO weir_attempt")
 	if all, err := s.Attempts(t.Context(), "x"); err != nil || len(all) != 0 {
 		t.Errorf("%v, %v", all, err)
+	}
+}
+
+// works claims and completes what is due of upstream a, and counts it.
+func works(t *testing.T, s *postgres.Store) (n int) {
+	t.Helper()
+	for {
+		all, err := s.Claim(t.Context(), delivery.Ask{Upstream: "a", Most: 20, Lease: time.Minute})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(all) == 0 {
+			return n
+		}
+		for _, d := range all {
+			if lost, err := s.End(t.Context(), delivery.End{Claim: d.Claim(), To: delivery.Completed}); err != nil || len(lost) > 0 {
+				t.Fatal(lost, err)
+			}
+		}
+		n += len(all)
 	}
 }

@@ -219,7 +219,10 @@ func (k *kills) drained() {
 	left := time.Now()
 	for k.waiting(p) {
 		if time.Since(left) > 2*time.Minute {
-			k.Fatal("some wait for ever")
+			var page struct{ Deliveries []json.RawMessage }
+			k.get(p, "/v1/deliveries?limit=5&oldest=true&status=queued", &page)
+			k.mu.Lock()
+			k.Fatalf("some wait for ever; of %d accepted %d were sent; the first: %s\n%s", len(k.accepted), len(k.order), page.Deliveries, p.Log())
 		}
 		<-time.After(100 * time.Millisecond)
 	}

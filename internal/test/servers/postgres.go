@@ -1,6 +1,7 @@
 package servers
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -15,6 +16,24 @@ import (
 // nobody, as it refuses root. What is committed is on disk, as with a server that is kept.
 func Postgres(t TB, settings ...string) *Server {
 	t.Helper()
+	return postgres(t, nil, []string{"-A", "trust"}, settings)
+}
+
+// PostgresTLS is a Postgres that wants a password, and takes TLS. ca is the file of who signed its certificate, which is for 127.0.0.1.
+func PostgresTLS(t TB, password string) (s *Server, ca string) {
+	t.Helper()
+	cert, key, err := certificate()
+	ca = filepath.Join(t.TempDir(), "ca.pem")
+	if err = errors.Join(err, os.WriteFile(ca, cert, 0o600)); err != nil {
+		t.Fatalf("postgres: %v", err)
+	}
+	return postgres(t, map[string][]byte{"cert.pem": cert, "key.pem": key, "password": []byte(password)},
+		[]string{"-A", "scram-sha-256", "--pwfile=password"}, []string{"ssl=on", "ssl_cert_file=../cert.pem", "ssl_key_file=../key.pem"}), ca
+}
+
+// postgres starts one with files beside its data.
+func postgres(t TB, files map[string][]byte, access, settings []string) *Server {
+	t.Helper()
 	bin := postgresBin(t)
 	dir, err := os.MkdirTemp("", "weir-postgres-") // which nobody can reach, unlike a test's own
 	if err != nil {
@@ -25,7 +44,13 @@ func Postgres(t TB, settings ...string) *Server {
 	if err := giveToNobody(dir); err != nil {
 		t.Fatalf("postgres: %v", err)
 	}
-	init := exec.Command(filepath.Join(bin, "initdb"), "-D", data, "-U", "weir", "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync")
+	for name, text := range files {
+		name = filepath.Join(dir, name)
+		if err := errors.Join(os.WriteFile(name, text, 0o600), giveToNobody(name)); err != nil {
+			t.Fatalf("postgres: %v", err)
+		}
+	}
+	init := exec.Command(filepath.Join(bin, "initdb"), append(access, "-D", data, "-U", "weir", "-E", "UTF8", "--locale=C", "--no-sync")...)
 	init.Dir = dir
 	asNobody(init)
 	if out, err := init.CombinedOutput(); err != nil {
