@@ -74,7 +74,7 @@ func Table() string {
 		if a.For > 0 {
 			when = "after " + length(a.For)
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", a.Name, a.Severity, strings.NewReplacer("{{ $labels.", "", "{{ $value | humanizeDuration }}", "so long", "{{ $value | humanize }}", "too much", " }}", "").Replace(a.Summary), when)
+		fmt.Fprintf(&b, "| [`%s`](runbooks/%s) | %s | %s | %s |\n", a.Name, a.Runbook(), a.Severity, strings.NewReplacer("{{ $labels.", "", "{{ $value | humanizeDuration }}", "so long", "{{ $value | humanize }}", "too much", " }}", "").Replace(a.Summary), when)
 	}
 	return b.String()
 }

@@ -15,7 +15,7 @@ func files(t *testing.T) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, dir := range []string{"docs", "docs/adr"} {
+	for _, dir := range []string{"docs", "docs/adr", "docs/runbooks"} {
 		more, err := filepath.Glob(filepath.Join(root, dir, "*.md"))
 		if err != nil || len(more) == 0 {
 			t.Fatalf("%s: %v, %v", dir, more, err)

@@ -1,0 +1,262 @@
+//go:build unix
+
+package runbooks
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/seed1158cd35/weir/internal/test/served"
+	"github.com/seed1158cd35/weir/internal/test/servers"
+)
+
+// A scene is a weir in a fault.
+type scene struct {
+	*testing.T
+	w    *served.Process
+	up   upstream
+	url  string
+	heal func() // ends the fault, as whoever is to blame for it would
+}
+
+// An upstream answers as it is told.
+type upstream struct {
+	status atomic.Int32 // 0 for one that fails every other call
+	bad    atomic.Value // the model that fails; "" for all
+	n      atomic.Int32
+}
+
+func (u *upstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	status := int(u.status.Load())
+	if status == 0 {
+		status = []int{200, 500}[u.n.Add(1)%2]
+	}
+	if model, _ := u.bad.Load().(string); !strings.Contains(string(body), model) {
+		status = 200
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	if status == 200 {
+		_, _ = io.WriteString(w, `{"id":"x","object":"chat.completion","model":"gpt-4o-2024-08-06","choices":[{"index":0,"message":{"role":"assistant","content":"hello"},"finish_reason":"stop"}],"usage":{"prompt_tokens":1000000,"completion_tokens":10,"total_tokens":1000010}}`)
+		return
+	}
+	_, _ = io.WriteString(w, "{}")
+}
+
+// begin serves an upstream named api. URL in the text is its address.
+func begin(t *testing.T, status int32, text string, env ...string) *scene {
+	t.Helper()
+	s := &scene{T: t}
+	s.up.status.Store(status)
+	server := httptest.NewServer(&s.up)
+	t.Cleanup(server.Close)
+	s.url = server.URL
+	s.heal = func() { s.up.status.Store(200) }
+	s.serve(text, env...)
+	return s
+}
+
+// serve begins, or begins again with another environment.
+func (s *scene) serve(text string, env ...string) {
+	s.Helper()
+	s.w = served.Start(s, "listen: 127.0.0.1:0\nadmin: 127.0.0.1:0\n"+strings.ReplaceAll(text, "URL", s.url), env...)
+}
+
+// call calls the upstream, some at a time.
+func (s *scene) call(n int, path, body string) {
+	var calls sync.WaitGroup
+	for range n {
+		calls.Go(func() {
+			r, err := http.NewRequest("POST", "http://"+s.w.Serve.Listen+"/api"+path, strings.NewReader(body))
+			if err != nil {
+				s.Error(err)
+				return
+			}
+			r.Header.Set("Idempotency-Key", fmt.Sprint(time.Now().UnixNano())) // it may be repeated
+			r.Header.Set("X-Correlation-Id", "7f3a")
+			if resp, err := http.DefaultClient.Do(r); err == nil {
+				_, _ = io.Copy(io.Discard, resp.Body)
+				_ = resp.Body.Close()
+			}
+		})
+	}
+	calls.Wait()
+}
+
+// scenes play the fault of each alert.
+var scenes = map[string]func(t *testing.T) *scene{
+	"upstream-failing.md": down,
+	"burn-fast.md":        down,
+	"burn-slow.md":        down,
+	"failing-quietly.md":  down,
+	"breaker-open.md":     down,
+	"reset-a-breaker.md":  down,
+	"high-throttling.md":  overLimit,
+	"violation.md":        violating,
+	"budget-empty.md":     spent,
+	"waiting-long.md":     waiting,
+	"quota-low.md":        quotaLow,
+	"fallback.md":         storeAway,
+	"store-away.md":       storeAway,
+	"dead-letters.md":     deadLetters,
+	"degraded.md":         degraded,
+	"chain-down.md":       chainDown,
+	"cost-high.md":        costly,
+	"down.md":             gone,
+	"reload-failed.md":    mistaken,
+	"trouble.md":          keyless,
+	"certificate-ends.md": ending,
+}
+
+const plain = "upstreams:\n  api: {url: URL}\n"
+
+func down(t *testing.T) *scene {
+	s := begin(t, 500, plain)
+	for range 12 {
+		s.call(8, "/orders", "x")
+	}
+	return s
+}
+
+func overLimit(t *testing.T) *scene {
+	s := begin(t, 200, "upstreams:\n  api: {url: URL, max_wait: off, limits: {all: 5/min}}\n")
+	s.heal = func() {
+		s.w.Reload(strings.ReplaceAll("listen: 127.0.0.1:0\nadmin: 127.0.0.1:0\nupstreams:\n  api: {url: URL, max_wait: off, limits: {all: 500/s}}\n", "URL", s.url), "reloaded")
+	}
+	s.call(50, "/orders", "x")
+	return s
+}
+
+func violating(t *testing.T) *scene {
+	s := begin(t, 429, "upstreams:\n  api: {url: URL, limits: {all: 1000/s}}\n")
+	s.call(4, "/orders", "x")
+	return s
+}
+
+func spent(t *testing.T) *scene {
+	s := begin(t, 0, "upstreams:\n  api: {url: URL, breaker: off, retry: {attempts: 5}}\n")
+	for range 10 {
+		s.call(20, "/orders", "x")
+	}
+	return s
+}
+
+func waiting(t *testing.T) *scene {
+	s := begin(t, 200, "upstreams:\n  api: {url: URL, limits: {all: {rate: 10/s, burst: 1}}}\n")
+	s.call(25, "/orders", "x")
+	return s
+}
+
+func quotaLow(t *testing.T) *scene {
+	s := begin(t, 200, "upstreams:\n  api: {url: URL, limits: {day: {amount: 100, every: day}}}\n")
+	s.heal = func() {}
+	s.call(85, "/orders", "x")
+	return s
+}
+
+func storeAway(t *testing.T) *scene {
+	store := servers.Redis(t)
+	s := begin(t, 200, "store: {redis: "+store.URL()+"}\nupstreams:\n  api: {url: URL, max_wait: 1s, limits: {all: 1000/s}}\n")
+	s.w.WaitFor("store is cold")
+	if out, code := served.Say(t, nil, "store", "init", "-config", s.w.File); code != 0 {
+		t.Fatal(out)
+	}
+	s.call(1, "/orders", "x")
+	store.Kill()
+	s.heal = store.Restart
+	s.call(4, "/orders", "x")
+	s.w.WaitFor("fallback activated")
+	return s
+}
+
+func deadLetters(t *testing.T) *scene {
+	dir := t.TempDir()
+	s := begin(t, 400, "deliveries: {file: "+filepath.Join(dir, "deliveries.db")+"}\nupstreams:\n  api: {url: URL, routes: [{path: /api/, strip: true, deliver: always}]}\n")
+	s.call(2, "/orders", "x")
+	s.w.WaitFor("deliveries became dead letters")
+	return s
+}
+
+const chat = "upstreams:\n  api:\n    preset: openai\n    url: URL\n    llm:\n      family: openai\n      key_env: KEY\n      cascade:\n        tiers:\n          - {name: second, model: gpt-4o-mini}\n          - {message: \"Please ask again later.\"}\n"
+
+func ask(s *scene, n int) {
+	for range n {
+		s.call(1, "/v1/chat/completions", `{"model":"gpt-4o","messages":[{"role":"user","content":"hello"}]}`)
+	}
+}
+
+func degraded(t *testing.T) *scene {
+	s := begin(t, 500, chat, "KEY=x")
+	s.up.bad.Store(`"gpt-4o"`)
+	ask(s, 5)
+	return s
+}
+
+func chainDown(t *testing.T) *scene {
+	s := begin(t, 500, chat, "KEY=x")
+	ask(s, 6)
+	return s
+}
+
+func costly(t *testing.T) *scene {
+	s := begin(t, 200, chat, "KEY=x")
+	ask(s, 3)
+	return s
+}
+
+func gone(t *testing.T) *scene {
+	s := begin(t, 200, plain)
+	if err := s.w.Cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = s.w.Exited()
+	s.heal = func() { s.serve(plain) }
+	return s
+}
+
+func mistaken(t *testing.T) *scene {
+	s := begin(t, 200, plain)
+	s.w.Reload(strings.ReplaceAll("listen: 127.0.0.1:0\nadmin: 127.0.0.1:0\nupstreams:\n  api: {url: URL, limits: {all: fast}}\n", "URL", s.url), "reload: nothing was changed")
+	s.heal = func() {
+		s.w.Write("listen: 127.0.0.1:0\nadmin: 127.0.0.1:0\n" + strings.ReplaceAll(plain, "URL", s.url))
+		if err := s.w.Cmd.Process.Signal(syscall.SIGHUP); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return s
+}
+
+func keyless(t *testing.T) *scene {
+	text := "upstreams:\n  api: {url: URL, preset: dynamodb, aws: {region: eu-west-1}}\n"
+	nowhere := filepath.Join(t.TempDir(), "none")
+	none := []string{"AWS_EC2_METADATA_DISABLED=true", "AWS_CONFIG_FILE=" + nowhere, "AWS_SHARED_CREDENTIALS_FILE=" + nowhere, "AWS_ACCESS_KEY_ID=", "AWS_SECRET_ACCESS_KEY="}
+	s := begin(t, 200, text, none...)
+	s.w.WaitFor("trouble")
+	s.heal = func() {
+		s.serve(text, append(none, "AWS_ACCESS_KEY_ID=AKIA", "AWS_SECRET_ACCESS_KEY=secret")...)
+	}
+	return s
+}
+
+func ending(t *testing.T) *scene {
+	dir := t.TempDir()
+	cert, key := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	certify(t, cert, key, -95*time.Hour, 5*time.Hour)
+	s := begin(t, 200, "tls: {cert: "+cert+", key: "+key+"}\n"+plain)
+	if err := os.Symlink(cert, filepath.Join(filepath.Dir(s.w.File), "cert.pem")); err != nil {
+		t.Fatal(err)
+	}
+	s.heal = func() { certify(t, cert, key, -time.Hour, 99*time.Hour) }
+	return s
+}

@@ -1,0 +1,204 @@
+//go:build unix
+
+package runbooks
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/seed1158cd35/weir/internal/test/served"
+	"github.com/seed1158cd35/weir/internal/test/watchdog"
+	"github.com/seed1158cd35/weir/observe/rules"
+)
+
+var update = flag.Bool("update", false, "write what the commands say into the pages")
+
+const pages = "../../../docs/runbooks"
+
+func TestMain(m *testing.M) {
+	watchdog.Start()
+	code := m.Run()
+	served.Clean()
+	os.Exit(code)
+}
+
+// sections are what each page has, in this order.
+var sections = []string{"What it means", "What users see", "First look", "Causes", "What to do", "How to see that it worked"}
+
+func TestEachAlertHasAPageWithAllSections(t *testing.T) {
+	t.Parallel()
+	for _, a := range rules.Alerts(rules.Options{Cost: 1}) {
+		text, err := os.ReadFile(filepath.Join(pages, a.Runbook()))
+		if err != nil {
+			t.Errorf("%s: %v", a.Name, err)
+			continue
+		}
+		if head, _, _ := strings.Cut(string(text), "\n"); !strings.HasPrefix(head, "# "+a.Name+": ") {
+			t.Errorf("%s begins with %q", a.Runbook(), head)
+		}
+		var has []string
+		for _, m := range regexp.MustCompile(`(?m)^## (.*)$`).FindAllStringSubmatch(string(text), -1) {
+			has = append(has, m[1])
+		}
+		if !slices.Equal(has, sections) {
+			t.Errorf("%s has %q, want %q", a.Runbook(), has, sections)
+		}
+		if scenes[a.Runbook()] == nil {
+			t.Errorf("nobody plays %s", a.Name)
+		}
+	}
+}
+
+// TestPagesAreWalkedThrough plays each fault, runs the commands of its page, and has it end before the last section.
+func TestPagesAreWalkedThrough(t *testing.T) {
+	for page, play := range scenes {
+		t.Run(page, func(t *testing.T) {
+			t.Parallel()
+			text, err := os.ReadFile(filepath.Join(pages, page))
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := play(t)
+			w := walk{scene: s, page: page}
+			if n := w.along(string(text)); n < 3 {
+				t.Errorf("%s has %d commands", page, n)
+			}
+			if *update {
+				if err := os.WriteFile(filepath.Join(pages, page), []byte(w.out.String()), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// A walk is on its way through a page.
+type walk struct {
+	*scene
+	page string
+	said string // by the last command
+	line string // as it was run
+	out  strings.Builder
+}
+
+// along runs the commands of a page and compares what stands behind them, and says how many there were.
+func (w *walk) along(text string) (n int) {
+	kind, block := "", ""
+	for line := range strings.Lines(text) {
+		fence, is := strings.CutPrefix(line, "```")
+		switch {
+		case is && kind == "":
+			kind, block = strings.TrimSpace(fence), ""
+		case is && kind == "sh":
+			n += len(strings.Split(strings.TrimSpace(block), "\n"))
+			w.run(block)
+			kind = ""
+		case is:
+			if kind == "text" {
+				block = w.compare(block)
+			}
+			w.out.WriteString(block)
+			kind = ""
+		case kind == "text":
+			block += line
+			continue
+		case kind != "":
+			block += line
+		case strings.HasPrefix(line, "## How to see"):
+			w.heal()
+		}
+		w.out.WriteString(line)
+	}
+	return n
+}
+
+var ofWeir = regexp.MustCompile(`\bweir (status|why|pause|resume|dead [a-z]+)\b`)
+
+// run runs commands, all of which must succeed.
+func (w *walk) run(block string) {
+	w.Helper()
+	here := strings.NewReplacer("127.0.0.1:8080", w.w.Serve.Listen, "127.0.0.1:8081", w.w.Serve.Admin, "$(pidof weir)", fmt.Sprint(w.w.Cmd.Process.Pid))
+	w.line = ofWeir.ReplaceAllString(here.Replace(block), "$0 -admin "+w.w.Serve.Admin)
+	if said, err := w.again(); err != nil {
+		w.Errorf("%s: %s%v\n%s", w.page, block, err, said)
+	}
+}
+
+// again runs the last commands again.
+func (w *walk) again() (string, error) {
+	cmd := exec.Command("sh", "-c", "set -e\n"+w.line)
+	cmd.Dir = filepath.Dir(w.w.File)
+	cmd.Env = append(cmd.Environ(), "PATH="+filepath.Dir(served.Binary(w))+":/usr/bin:/bin")
+	out, err := cmd.CombinedOutput()
+	w.said = string(out)
+	return w.said, err
+}
+
+// compare waits until the last commands say what the page shows, line by line, and returns what they said.
+func (w *walk) compare(want string) string {
+	w.Helper()
+	if *update {
+		<-time.After(2 * time.Second) // until all is known
+		_, _ = w.again()
+		return strings.NewReplacer(w.w.Serve.Listen, "127.0.0.1:8080", w.w.Serve.Admin, "127.0.0.1:8081", filepath.Dir(w.w.File), "/etc/weir", w.url, "https://api.example.com").Replace(w.said)
+	}
+	missing := ""
+	for end := time.Now().Add(served.Patience); time.Now().Before(end); <-time.After(100 * time.Millisecond) {
+		if missing = lacks(w.said, want); missing == "" {
+			return want
+		}
+		_, _ = w.again()
+	}
+	w.Errorf("%s: there is no line like\n%s\nin what %q says:\n%s", w.page, missing, w.line, w.said)
+	return want
+}
+
+// lacks is the first line of want that has no like in what was said.
+func lacks(said, want string) string {
+	var lines []string
+	for l := range strings.Lines(said) {
+		lines = append(lines, alike(l))
+	}
+	flights := false // what is in flight is learnt, and another each time
+	for l := range strings.Lines(want) {
+		if l = strings.TrimSpace(l); strings.HasPrefix(l, "IN FLIGHT") {
+			flights = true
+		} else if l == "" || flights && strings.Contains(l, "  TIER") {
+			flights = false
+		}
+		if l != "" && !flights && !slices.Contains(lines, alike(l)) {
+			return l
+		}
+	}
+	return ""
+}
+
+var (
+	addresses = regexp.MustCompile(`https?://[^ ",;}]+|127\.0\.0\.1:\d+`)
+	instants  = regexp.MustCompile(`\d{4}-\d\d-\d\d[T ][0-9:.]+(Z|[+-]\d\d:\d\d)?|\b\d\d:\d\d:\d\d\b`)
+	ids       = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f-]{27}|\b[A-Z2-7]{26}\b|\b[0-9a-f]{16}\b`)
+	files     = regexp.MustCompile(`/[\w./-]*/`)
+	durations = regexp.MustCompile(`\b\d+(\.\d+)?(ns|us|µs|ms|s|m|h)(\d+(\.\d+)?(ms|s|m))*\b`)
+	ratios    = regexp.MustCompile(`\b\d+/\d+\b|retries left \d+|\bnow\b`)
+	numbers   = regexp.MustCompile(`\b[0-9]*[1-9][0-9]*(\.\d+)?(e[+-]?\d+)?\b|\b0\.\d+\b`)
+	spaces    = regexp.MustCompile(`\s+`)
+)
+
+// alike is a line without what differs from one run to the next: a figure that is not 0 is N.
+func alike(l string) string {
+	for _, r := range []struct {
+		what *regexp.Regexp
+		by   string
+	}{{addresses, "ADDRESS"}, {instants, "WHEN"}, {ids, "ID"}, {files, "/"}, {durations, "-"}, {ratios, "-"}, {numbers, "N"}, {spaces, " "}} {
+		l = r.what.ReplaceAllString(l, r.by)
+	}
+	return strings.TrimSpace(l)
+}
