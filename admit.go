@@ -6,6 +6,7 @@ import (
 
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/limit/bucket"
+	"github.com/seed1158cd35/weir/limit/pause"
 )
 
 // Try asks for one attempt and waits for no turn; where a fleet shares limits it may wait for an
@@ -126,6 +127,9 @@ func (w *walk) turn() step {
 			return w.held(s)
 		}
 	}
+	if p.u.resting.Load() > 0 && w.left() > 0 && p.concern().behind(&p.limits) != (pause.Subject{}) {
+		return step{kind: stepRest}
+	}
 	if p.limits.Len() == 0 {
 		return goOn
 	}
@@ -144,12 +148,10 @@ func (w *walk) pass(ctx context.Context, d step) (_ step, err error) {
 		switch {
 		case d.kind == stepMove, d.kind != stepGo && w.charged.moved(w.u.live.Load()):
 			d = w.moves()
-		case d.kind == stepLine:
-			d, err = w.stand(ctx)
+		case d.kind == stepLine, d.kind == stepRest:
+			d, err = w.stand(ctx, d.kind == stepRest)
 		case d.kind == stepStore:
 			d, err = w.fetch(ctx)
-		case d.kind == stepWait:
-			d, err = w.doze(ctx, d.wait)
 		case w.now > asked: // it has waited since the breaker was asked
 			d, asked = w.hears(), w.now
 		case !w.enter(w.now, w.given.Probe):
@@ -215,21 +217,6 @@ func (w *walk) askFirst(ctx context.Context) (step, error) {
 		d = w.ask()
 	}
 	return d, nil
-}
-
-// doze waits for the end of a pause, and asks again.
-func (w *walk) doze(ctx context.Context, d time.Duration) (step, error) {
-	opened, err := w.u.sleepers.sleep(ctx, w.breaker, min(d, nap))
-	w.now = w.u.clock.Now()
-	if opened && err == nil {
-		if d := w.hears(); d.refused() {
-			return d, nil
-		}
-	}
-	if err != nil {
-		return step{}, err
-	}
-	return w.turn(), nil
 }
 
 // tooSlow is the step of a call whose own deadline has passed while it waited for its

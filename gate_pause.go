@@ -70,6 +70,34 @@ func (c concern) stopped(now time.Duration, limits *limit.Charges, all bool) sto
 	return s
 }
 
+// behind is a subject that concerns the call, if calls rest in its line: they came before. The zero subject if there is none.
+func (c concern) behind(limits *limit.Charges) pause.Subject {
+	busy := func(of pause.Subject) bool {
+		_, ok := c.u.lines.Busy(of)
+		return ok
+	}
+	switch all, op, pool := pause.All(), pause.OfOperation(c.op), pause.OfPool(c.pool); {
+	case busy(all):
+		return all
+	case busy(op):
+		return op
+	case c.pool != "" && busy(pool):
+		return pool
+	}
+	for i := range limits.Len() {
+		if charge := limits.Charge(i); charge.Cost > 0 {
+			of := whose(charge)
+			if busy(of) {
+				return of
+			}
+			if of = pause.OfLimits(of.Name); busy(of) {
+				return of
+			}
+		}
+	}
+	return pause.Subject{}
+}
+
 // longer makes s the pause of a subject if that lasts longer than s does.
 func (s *stop) longer(u *Upstream, now time.Duration, of pause.Subject, charge int) {
 	if e := u.pauses.In(now, of); e.Until()-now > s.wait {
@@ -83,7 +111,7 @@ func (w *walk) held(s stop) step {
 	w.why = int32(s.charge)
 	if s.wait <= w.left() {
 		w.handBack(w.now)
-		return step{kind: stepWait, wait: s.wait}
+		return step{kind: stepRest}
 	}
 	w.undo()
 	return refusedBy(w.now, &s.Entry, s.wait)

@@ -14,9 +14,8 @@ import (
 )
 
 // sleepers are calls that wait, and are woken when their breaker opens, when a reload has charged them
-// to other limits, and when a pause is lifted. They are those that sleep by themselves: for the end of a
-// pause, for the time of a retry, for an answer of the store, in a gate of one's own. Calls that
-// stand in a line are woken by the line.
+// to other limits, and when a pause is lifted. They are those that sleep by themselves: for the time of a retry, for an
+// answer of the store, in a gate of one's own. Calls that stand in a line, of a limit or of a pause, are woken by the line.
 //
 // A call is noted before it looks for the last time whether it has to wait, so that no change
 // falls between the look and the sleep.

@@ -3,10 +3,10 @@ package weir
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/limit/line"
+	"github.com/seed1158cd35/weir/limit/pause"
 )
 
 // errMoved ends the wait of calls for which other limits are in force.
@@ -16,13 +16,24 @@ var errMoved = errors.New("other limits are in force")
 // line's driver asks for it (stander.Ask), so that the call holds all that it costs when the wait
 // ends well. It may end otherwise: the turn cannot come in time, a pause holds the call, its breaker
 // has opened, other limits are in force, the upstream drains, or its caller leaves.
-func (w *walk) stand(ctx context.Context) (step, error) {
-	if w.why < 0 {
+func (w *walk) stand(ctx context.Context, rests bool) (step, error) {
+	if w.why < 0 && !rests {
 		if d, err := w.askStoreFirst(ctx); err != nil || d.kind != stepLine {
 			return d, err
 		}
 	}
 	s := w.newStander(w.call)
+	defer s.waitsFor(-1)
+	if rests {
+		of := s.concern.stopped(w.now, &s.limits, false).of
+		if of == (pause.Subject{}) {
+			of = s.concern.behind(&s.limits)
+		}
+		if of == (pause.Subject{}) { // it is over
+			return w.turn(), nil
+		}
+		s.restsBy(of)
+	}
 	for {
 		place, err := w.u.lines.Wait(ctx, w.now, &s.call, s.spot(w.now))
 		w.now = w.u.clock.Now()
@@ -38,7 +49,10 @@ func (w *walk) stand(ctx context.Context) (step, error) {
 		case errors.Is(err, errOpened), errors.Is(err, errMoved):
 			d, err = w.roused(), nil
 		case errors.Is(err, line.ErrLate), errors.Is(err, line.ErrFull), w.now >= w.until: // its context's end may have been its deadline
-			return w.tooLate(s, place), nil
+			if !s.resting() {
+				return w.tooLate(s, place), nil
+			}
+			d, err = w.restedTooLong(s), nil
 		}
 		if err != nil || d.kind != stepLine {
 			return d, err
@@ -58,6 +72,9 @@ func (w *walk) askStoreFirst(ctx context.Context) (step, error) {
 		if d := w.roused(); d.kind != stepLine {
 			return d, nil
 		}
+	case v.OK && w.isHeld():
+		w.handBack(w.now)
+		return step{kind: stepRest}, nil
 	case v.OK:
 		if v = w.limits.Take(w.now); v.OK {
 			return goOn, nil
@@ -90,12 +107,17 @@ func (w *walk) fetchInTurn(ctx context.Context, s *stander) (d step, err error) 
 	case !v.OK:
 		w.place, w.waiting = 1, 1
 		d = w.judge(v)
+	case w.isHeld():
+		w.handBack(w.now)
 	case w.take(w.now).OK:
 		d = goOn
 	}
 	went = d.kind == stepGo
 	return d, nil
 }
+
+// isHeld reports whether a pause has begun, while the store was asked, that holds the call: what it got is for others.
+func (w *walk) isHeld() bool { return w.u.pauses.Any(w.now) && w.stopped(w.now, false).wait > 0 }
 
 // roused is what becomes of a call that was woken because its breaker opened, its limits are
 // others, or nobody is to wait any more. It may be the probe, and has to stand again.
@@ -113,10 +135,7 @@ func (w *walk) roused() step {
 func (w *walk) ends(ctx context.Context, s *stander, at line.Place) (step, error) {
 	switch v := s.verdict; {
 	case s.stop.wait > 0:
-		if d := w.held(s.stop); d.refused() {
-			return d, nil
-		}
-		return w.rests(ctx, s.stop.wait)
+		return w.held(s.stop), nil
 	case s.over(w.now):
 		return w.roused(), nil
 	case v.Wait > w.left() && s.yields:
@@ -129,15 +148,15 @@ func (w *walk) ends(ctx context.Context, s *stander, at line.Place) (step, error
 	return w.turn(), nil
 }
 
-// rests waits for the end of a pause, or until it is lifted, out of the way of those whom it
-// does not concern.
-func (w *walk) rests(ctx context.Context, d time.Duration) (step, error) {
-	opened, err := w.u.sleepers.sleep(ctx, w.breaker, min(d, nap))
-	w.now = w.u.clock.Now()
-	if opened && err == nil {
-		return w.roused(), nil
+// restedTooLong is what becomes of a call that a pause has held for as long as it can wait, or for which there is no room.
+func (w *walk) restedTooLong(s *stander) step {
+	stop := s.concern.stopped(w.now, &s.limits, false)
+	if stop.wait == 0 { // it has just ended
+		return w.tooSlow()
 	}
-	return step{kind: stepLine}, err
+	w.why = int32(stop.charge)
+	w.undo()
+	return refusedBy(w.now, &stop.Entry, stop.wait)
 }
 
 // tooLate refuses a call whose turn did not come in time, or cannot. It would have

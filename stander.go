@@ -8,6 +8,7 @@ import (
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/limit/bucket"
 	"github.com/seed1158cd35/weir/limit/line"
+	"github.com/seed1158cd35/weir/limit/pause"
 )
 
 // lineKey names what a line is for.
@@ -54,6 +55,7 @@ type stander struct {
 	verdict limit.Verdict // what the limits said last
 	yields  bool          // it was that others come before, and not that there is not enough
 	stop    stop          // what holds it, whatever they say
+	rests   pause.Subject // in whose line it stands; the zero subject if in none
 }
 
 // newStander has the limits of the walk, which hold nothing, until the walk takes them back.
@@ -75,23 +77,62 @@ func (w *walk) newStander(c *Call) *stander {
 // Ask is the line's: it is on another goroutine's stack at times. It takes all that the call
 // costs, or nothing.
 func (s *stander) Ask(now, since time.Duration) line.Step {
-	if s.stop = s.concern.stopped(now, &s.limits, false); s.stop.wait > 0 || s.over(now) {
+	left := s.call.Until - now
+	s.stop = s.concern.stopped(now, &s.limits, false)
+	switch {
+	case s.over(now):
+		s.stop = stop{}
+		return line.Step{Kind: line.Refuse}
+	case s.stop.wait > left:
 		return line.Step{Kind: line.Refuse} // those behind it may have nothing to do with that
+	case s.stop.wait > 0:
+		return s.rest(now)
 	}
-	v := s.take(now, since)
-	switch left := s.call.Until - now; {
+	switch v := s.take(now, since); {
 	case v.OK:
 		return line.Step{Kind: line.Go}
-	case !s.yields && s.limits.Asks(v, left):
+	case !s.yields && s.limits.Asks(v, left) && !(s.few && s.resting()):
+		s.limits.Comes()
 		return line.Step{Kind: line.Away, Room: s.room(now, v.Why)}
 	case v.Wait > left:
 		return line.Step{Kind: line.Refuse}
 	case v.Why != s.at:
-		s.at = v.Why
+		s.waitsFor(v.Why)
 		return line.Step{Kind: line.Move, For: v.Wait, Spot: s.spot(now)}
+	default:
+		return line.Step{Kind: line.Wait, For: v.Wait, Again: nap}
 	}
-	return line.Step{Kind: line.Wait, For: v.Wait, Again: nap}
 }
+
+// rest is the step of a call that a pause holds, whatever its limits say: it waits in the line of that, out of the way of those
+// whom the pause does not concern. When the pause ends the line's driver asks for all who rest there, in the order
+// in which they came: those for whom there is not enough then wait on in the lines of their limits, and are not woken.
+func (s *stander) rest(now time.Duration) line.Step {
+	if s.rests == s.stop.of {
+		return line.Step{Kind: line.Wait, For: s.stop.wait, Again: nap}
+	}
+	s.restsBy(s.stop.of)
+	return line.Step{Kind: line.Move, For: s.stop.wait, Spot: s.spot(now)}
+}
+
+// restsBy has it stand in the line of a pause.
+func (s *stander) restsBy(of pause.Subject) {
+	if !s.resting() {
+		s.u.resting.Add(1)
+	}
+	s.rests, s.at = of, -1
+}
+
+// waitsFor has it stand in the line of a charge, or in none.
+func (s *stander) waitsFor(at int) {
+	if s.resting() {
+		s.u.resting.Add(-1)
+	}
+	s.rests, s.at = pause.Subject{}, at
+}
+
+// resting reports whether it stands in the line of a pause.
+func (s *stander) resting() bool { return s.rests != pause.Subject{} }
 
 // over reports whether the call need not wait here any more.
 func (s *stander) over(now time.Duration) bool {
@@ -126,7 +167,8 @@ func (s *stander) tries(now, since time.Duration) (v limit.Verdict, yields bool)
 // lacks has the call wait for what the store has too little of, and take nothing of the others meanwhile: two calls would
 // take them from each other, and ask by turns. Something may come back before the store's wait is over.
 func (s *stander) lacks(now time.Duration, v limit.Verdict) {
-	s.at, s.scarce, s.until = v.Why, v.Why, now+min(v.Wait, nap)
+	s.waitsFor(v.Why)
+	s.scarce, s.until = v.Why, now+min(v.Wait, nap)
 }
 
 // shared reports whether a fleet shares the limit of a charge.
@@ -203,8 +245,11 @@ func (s *stander) cost(now time.Duration, key lineKey) (n int64) {
 	return n
 }
 
-// spot is the line of the charge for which the call waits.
+// spot is the line of the charge for which the call waits, or that of the pause that holds it.
 func (s *stander) spot(now time.Duration) line.Spot {
+	if s.resting() {
+		return line.Spot{Key: s.rests, Cost: 1}
+	}
 	c := s.limits.Charge(s.at)
 	at := line.Spot{Key: lineOf(now, c), Cost: takes(now, &s.limits, s.at), Units: c.Cost}
 	if l := c.Registry.Limit(); l.Shape == limit.Bucket || !c.Registry.Shared() {

@@ -48,10 +48,11 @@ type Upstream struct {
 	options  Options
 	clock    clock.Clock
 	live     atomic.Pointer[live]
-	latest   latest      // instant of a recent decision
-	counts   *Counts     // nil if nobody reads them
-	lines    *line.Lines // of those who wait for limits
-	sleepers sleepers    // of those who sleep
+	latest   latest       // instant of a recent decision
+	counts   *Counts      // nil if nobody reads them
+	lines    *line.Lines  // of those who wait for limits
+	sleepers sleepers     // of those who sleep
+	resting  atomic.Int64 // calls in lines of pauses
 	pauses   pausing
 	setting  sync.Mutex // one Set or Close at a time
 	leave    func()     // takes the breakers out of the fleet; nil if they are in none

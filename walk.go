@@ -16,7 +16,7 @@ import (
 // the gates before had given may not be good any more. The zero step refuses.
 type step struct {
 	kind kind
-	wait time.Duration // of stepWait for how long; of stepRefuse until it is worth asking again
+	wait time.Duration // of stepRefuse: until it is worth asking again
 	why  Reason        // of stepRefuse
 }
 
@@ -26,7 +26,7 @@ type kind uint8
 const (
 	stepRefuse kind = iota // nothing is held any more
 	stepGo                 // everything is held that was asked for
-	stepWait               // sleep, then ask again
+	stepRest               // stand in the line of those whom a pause holds
 	stepLine               // stand in line
 	stepStore              // nothing here said no, but the store has to be asked
 	stepMove               // other limits are in force: be charged by them, and ask them

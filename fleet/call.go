@@ -12,13 +12,13 @@ import (
 // hasLeft reports whether the call has left that asks the store with its own goroutine, if one does.
 func hasLeft(driver context.Context) bool { return driver != nil && driver.Err() != nil }
 
-// patience is for how long an answer is waited for: for less long by a driver, since other calls of its line cannot go from
-// what is held meanwhile.
+// patience is for how long an answer is waited for: for less long by a driver, once it is known how long answers take, since
+// other calls of its line cannot go from what is held meanwhile.
 func (q *queue) patience(driver context.Context) time.Duration {
 	g := q.group
 	g.own.Lock()
 	defer g.own.Unlock()
-	if driver != nil {
+	if driver != nil && g.standing.rtt > 0 {
 		return min(g.timeout(), max(soonest, 3*g.standing.rtt))
 	}
 	return g.timeout()

@@ -49,10 +49,13 @@ func TestADriverThatLeavesIsNotKeptByTheStore(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := &standsStill{Store: NewMemory(nil), deadlines: deadlines}
 			f := New(s, Options{Lease: -1})
-			l := limit.Limit{Name: "l", Rate: bucket.Rate{Amount: 1, Per: time.Second, Burst: 2}}
+			l := limit.Limit{Name: "l", Rate: bucket.Rate{Amount: 1, Per: time.Second, Burst: 3}}
 			r, err := limit.NewShared(clock.System.Now(), l, f.Group("up"))
 			if err != nil {
 				t.Fatal(err)
+			}
+			if ok, _, err := goOne(context.Background(), 0, limit.Charge{Registry: r, Cost: 1}); !ok || err != nil {
+				t.Fatal(ok, err)
 			}
 			s.trips = []time.Duration{time.Minute}
 			begin, left := clock.System.Now(), errors.New("left")

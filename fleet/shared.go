@@ -24,7 +24,7 @@ func (g *Group) Fetch(ctx context.Context, f *limit.Fetch) (limit.Verdict, error
 		}
 	}
 	if f.Came == 0 {
-		f.Came = g.came.Add(1)
+		f.Came = g.Come()
 	}
 	n := len(f.Wants)
 	v, err := g.queue(leases[:n]).wait(ctx, f, costs[:n], turns[:n])
@@ -33,3 +33,6 @@ func (g *Group) Fetch(ctx context.Context, f *limit.Fetch) (limit.Verdict, error
 	}
 	return v, err
 }
+
+// Come is Home's.
+func (g *Group) Come() uint64 { return g.came.Add(1) }

@@ -19,6 +19,8 @@ type Home interface {
 	// before f.Until. The verdict's Why counts f.Wants. An error is the cause of ctx's end; after an error or
 	// a no nothing is held.
 	Fetch(ctx context.Context, f *Fetch) (Verdict, error)
+
+	Come() uint64 // the next Fetch.Came
 }
 
 // A Source makes the limiters of one registry, each of which wraps a Leased. The registry holds its lock
@@ -171,6 +173,15 @@ func (p *Charges) FetchInLine(ctx context.Context, now, until time.Duration, pri
 		e.turn, e.held = f.Wants[k].Turn, true
 	}
 	return v, f.Now, nil
+}
+
+// Comes gives the call its place among those that ask for what is kept elsewhere, before it does.
+func (p *Charges) Comes() {
+	for i := range p.n {
+		if h := p.at(i).Registry.home; h != nil && p.came == 0 {
+			p.came = h.Come()
+		}
+	}
 }
 
 // wants notes what the call lacks of limits that are kept elsewhere, and returns where; nil if it lacks nothing.
