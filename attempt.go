@@ -128,6 +128,14 @@ func within(ctx context.Context) bool {
 // something better to do with a failure than to repeat it.
 func Once(ctx context.Context) context.Context { return context.WithValue(ctx, attemptKey{}, true) }
 
+// OnceFor answers the Value method of a context that is Once itself: ok if the key asks for that.
+func OnceFor(key any) (v any, ok bool) {
+	if key == (attemptKey{}) {
+		return true, true
+	}
+	return nil, false
+}
+
 // why is err, or what ended the attempt's context if that was the call's timeout:
 // the context itself only says that a deadline has passed.
 func (a *attempt) why(err error) error {

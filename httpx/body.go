@@ -30,32 +30,20 @@ type failing struct{ err error }
 
 func (f failing) Read([]byte) (int, error) { return 0, f.err }
 
-// releasing is the body of an answer, whose end releases the attempt's context.
-// That of a connection that changed its protocol can be written to, too.
-func releasing(b io.ReadCloser, cancel context.CancelCauseFunc) io.ReadCloser {
-	r := body{b, cancel}
-	if rw, ok := b.(io.ReadWriteCloser); ok {
-		return struct {
-			io.Writer
-			body
-		}{rw, r}
-	}
-	return r
-}
-
+// A body is that of an answer, whose end releases the attempt's context.
 type body struct {
 	io.ReadCloser
 	cancel context.CancelCauseFunc
 }
 
-func (b body) Close() error {
+func (b *body) Close() error {
 	err := b.ReadCloser.Close()
 	b.cancel(context.Canceled)
 	return err
 }
 
 // abandon gives up reading.
-func (b body) abandon() { b.cancel(context.Canceled) }
+func (b *body) abandon() { b.cancel(context.Canceled) }
 
 // discardTime is how long the rest of an answer that nobody wants is waited for.
 const discardTime = 100 * time.Millisecond

@@ -42,29 +42,29 @@ func (s *sender) result() (*http.Response, error) {
 func (s *sender) send() {
 	r := s.run
 	discard(s.resp)
-	ctx, cancel := context.WithCancelCause(s.req.Context())
-	s.replay.attempt(ctx, cancel, r)
-	timer := s.times(cancel)
-	resp, err := s.roundTrip(weir.Once(ctx), cancel, s.request())
+	a := newAttempt(s.req.Context())
+	s.replay.attempt(&a.ctx, a.cancel, r)
+	timer := s.times(a)
+	resp, err := s.roundTrip(&a.ctx, a.cancel, s.request())
 	s.replay.answered()
 	var o outcome.Outcome
 	if err == nil {
-		watch(resp, r.Policy().Timeouts, cancel)
+		watch(resp, r.Policy().Timeouts, a.cancel)
 		o = s.judge(resp, timer)
 	} else {
-		o, err = s.failed(ctx, err)
+		o, err = s.failed(&a.ctx, err)
 	}
 	if !s.replay.repeatable() {
 		r.NoMore(ErrBodyTooLarge)
 	}
 	timer.Stop()
 	if s.resp = resp; resp == nil {
-		cancel(context.Canceled)
+		a.cancel(context.Canceled)
 	} else {
 		if m, ok := resp.Body.(Meter); ok && o.Class == outcome.OK {
 			resp.Body = meter(r, m)
 		}
-		resp.Body = releasing(resp.Body, cancel)
+		resp.Body = a.releasing(resp.Body)
 	}
 	r.Report(o, err)
 }

@@ -165,9 +165,16 @@ func (p *replay) waited() time.Duration {
 
 // times ends an attempt at its timeout. The time in which the caller's body is waited for is
 // not the attempt's, but it is the call's.
-func (s *sender) times(cancel context.CancelCauseFunc) (timer *time.Timer) {
-	r, p := s.run, s.replay
-	d, why := r.Timeout()
+func (s *sender) times(a *attempt) (timer *time.Timer) {
+	d, why := s.run.Timeout()
+	if s.replay == nil {
+		return a.after(d, why)
+	}
+	return s.replay.times(s.run, d, why, a.cancel)
+}
+
+// times ends an attempt with the body after d, and why, but for the time in which the body is waited for.
+func (p *replay) times(r *weir.Run, d time.Duration, why error, cancel context.CancelCauseFunc) (timer *time.Timer) {
 	before := p.waited()
 	timer = time.AfterFunc(bucket.Never, func() {
 		more := p.waited() - before

@@ -1,0 +1,33 @@
+package httpx_test
+
+import (
+	"context"
+	"net/http"
+	"testing"
+
+	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/httpx"
+)
+
+// A call that is made within an attempt of a Transport is repeated by that Transport only, also where its
+// context is made of the attempt's.
+func TestACallWithinAnAttemptIsNotRepeatedByBoth(t *testing.T) {
+	sent := 0
+	inner := httpx.NewTransport(open(t, quick(), weir.Options{}), trip(func(*http.Request) (*http.Response, error) {
+		sent++
+		return response(503, http.NoBody), nil
+	}))
+	outer := httpx.NewTransport(open(t, quick(), weir.Options{}), trip(func(r *http.Request) (*http.Response, error) {
+		ctx, cancel := context.WithCancel(r.Context())
+		defer cancel()
+		return inner.RoundTrip(r.WithContext(ctx))
+	}))
+	resp, err := outer.RoundTrip(request(t, background, http.MethodGet, nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = resp.Body.Close()
+	if sent != 3 {
+		t.Errorf("%d were sent, want the 3 attempts of the outer one", sent)
+	}
+}
