@@ -24,11 +24,11 @@ func TestAPatienceEnds(t *testing.T) {
 					t.Errorf("it ended after %v", d)
 				}
 			} else {
-				time.Sleep(2*time.Second + slack - 1)
+				time.Sleep(2*time.Second + slack - time.Nanosecond)
 				if err := p.Err(); err != nil {
 					t.Errorf("early: %v", err)
 				}
-				time.Sleep(1)
+				time.Sleep(time.Nanosecond)
 			}
 			if err := p.Err(); !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("it says %v", err)

@@ -39,9 +39,6 @@ const (
 	notThere      = "queue"          // the queue does not answer
 )
 
-// notWhys are all of them.
-var notWhys = []string{notCredential, notCondition, notRequest, notToken, notDeclared, notSpoken, notSmall, notWhole, notHeld, notFresh, notRoomy, notCertain, notThere}
-
 func (n *NotAccepted) write(w http.ResponseWriter) {
 	n.facts.RetryAfter(w.Header())
 	n.facts.Write(w)
