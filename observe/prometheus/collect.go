@@ -113,12 +113,13 @@ func (s limitSight) and(v weir.LimitView) limitSight {
 	return s
 }
 
-// used is the part of the limit that is gone.
-func (s *limitSight) used() float64 {
-	if s.Level.Full <= 0 {
-		return 0
+// used is the part of a quota that is gone, and until when its window lasts. Of one that a store shares nothing is
+// known before it was asked: none of it counts as gone.
+func (s *limitSight) used() (part float64, until time.Time) {
+	if s.Level.ResetAt.IsZero() || s.Level.Full <= 0 {
+		return 0, s.Limit.Windows(time.Now()).End
 	}
-	return min(1, max(0, 1-float64(s.Level.Left)/float64(s.Level.Full)))
+	return min(1, max(0, 1-float64(s.Level.Left)/float64(s.Level.Full))), s.Level.ResetAt
 }
 
 type emit func(d *prometheus.Desc, v float64, labels ...string)
@@ -131,9 +132,10 @@ func (s sight) collect(to emit) {
 		to(gauges.most, float64(l.Level.Full), name)
 		to(gauges.keys, float64(l.Keys), name)
 		to(gauges.pause, l.Level.Paused.Seconds(), "", name)
-		if l.Limit.IsQuota() && !l.Level.ResetAt.IsZero() {
-			to(gauges.used, l.used(), name)
-			to(gauges.resets, float64(l.Level.ResetAt.Unix()), name)
+		if l.Limit.IsQuota() {
+			used, until := l.used()
+			to(gauges.used, used, name)
+			to(gauges.resets, float64(until.Unix()), name)
 		}
 	}
 	for operation, left := range s.pauses {
