@@ -22,7 +22,7 @@ VCS := $(if $(shell git rev-parse -q --verify HEAD 2>/dev/null),true,false)
 
 tool = go tool -modfile=$(CURDIR)/tools/go.mod
 
-.PHONY: help demo test test-long soak attack build race fuzz fuzz-seeds bench bench-compare bench-llm bench-sidecar bench-fleet mutants locks cover lint check cross layers house vuln tidy deps clean
+.PHONY: help demo test test-long soak attack build extension race fuzz fuzz-seeds bench bench-compare bench-llm bench-sidecar bench-fleet mutants locks cover lint check cross layers house vuln tidy deps clean
 .DEFAULT_GOAL := help
 
 help: ## list the verbs
@@ -65,6 +65,9 @@ RELEASE := -tags grpcnotrace -trimpath -ldflags '-s -w'
 
 build: ## build bin/weir, as it is released: one static file
 	CGO_ENABLED=0 go build $(RELEASE) -buildvcs=$(VCS) -o bin/weir ./cmd/weir
+
+extension: ## build bin/extensions/weir-extension, as a layer of AWS Lambda has it: GOARCH=arm64 for Graviton
+	GOOS=linux CGO_ENABLED=0 go build $(RELEASE) -buildvcs=$(VCS) -o bin/extensions/weir-extension ./cmd/weir-extension
 
 race: deps ## test with the race detector
 	@scripts/deps gcc

@@ -27,6 +27,7 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/config"
 	"github.com/seed1158cd35/weir/sidecar/proxy"
 	"github.com/seed1158cd35/weir/sidecar/status"
+	"github.com/seed1158cd35/weir/sidecar/stores"
 )
 
 // A Server is a sidecar.
@@ -169,7 +170,7 @@ func (s *Server) join(events weir.Events, registry prometheus.Registerer) (err e
 		if s.with.Store != nil {
 			s.store = s.with.Store(s.store)
 		}
-		s.fleet = newFleet(s.store, full, s.tells.fleet(s.shared.Events(), logs.Fleet(s.log)))
+		s.fleet = stores.Fleet(s.store, full, fleet.Options{Events: s.tells.fleet(s.shared.Events(), logs.Fleet(s.log))})
 		s.shared.Watch(s.fleet)
 		s.finder = &finder{kind: full.Kind(), store: s.store, fleet: s.fleet, upstreams: s.upstreams, metrics: s.shared, log: s.log}
 	}

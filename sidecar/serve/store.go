@@ -9,67 +9,16 @@ import (
 	"net/url"
 	"time"
 
-	awsconfig "github.com/aws/aws-sdk-go-v2/config"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-
 	"github.com/seed1158cd35/weir/fleet"
 	"github.com/seed1158cd35/weir/fleet/dynamostore"
-	"github.com/seed1158cd35/weir/fleet/filestore"
-	"github.com/seed1158cd35/weir/fleet/redisstore"
 	"github.com/seed1158cd35/weir/sidecar/config"
+	"github.com/seed1158cd35/weir/sidecar/stores"
 )
 
 // openStore opens the store that the file names. heard, unless nil, is called for calls that can
 // take several requests.
 func openStore(ctx context.Context, c config.Store, env func(string) (string, bool), heard func(dynamostore.Call)) (fleet.Store, error) {
-	switch c.Kind() {
-	case "redis":
-		return openRedis(c, env)
-	case "dynamodb":
-		s, err := openDynamoDB(ctx, c, heard)
-		if err == nil {
-			_, _, _ = s.Load(ctx, "", nil) // it learns the server's clock, for which no caller should wait
-		}
-		return s, err
-	case "file":
-		return filestore.Open(c.File, filestore.Options{})
-	}
-	return fleet.NewMemory(nil), nil
-}
-
-func openRedis(c config.Store, env func(string) (string, bool)) (fleet.Store, error) {
-	var password string
-	if c.PasswordEnv != "" {
-		var ok bool
-		if password, ok = env(c.PasswordEnv); !ok {
-			return nil, fmt.Errorf("store: password_env: the environment has no %s; set it before weir starts", c.PasswordEnv)
-		}
-	}
-	s, err := redisstore.Open(c.Redis, redisstore.Options{Prefix: c.Prefix, Password: password})
-	if err != nil {
-		return nil, fmt.Errorf("store: %w", err)
-	}
-	return s, nil
-}
-
-func openDynamoDB(ctx context.Context, c config.Store, heard func(dynamostore.Call)) (*dynamostore.Store, error) {
-	with := []func(*awsconfig.LoadOptions) error{awsconfig.WithLogger(sdkLog(slog.Default()))}
-	if c.DynamoDB.Region != "" {
-		with = append(with, awsconfig.WithRegion(c.DynamoDB.Region))
-	}
-	cfg, err := awsconfig.LoadDefaultConfig(ctx, with...)
-	if err != nil {
-		return nil, fmt.Errorf("store: dynamodb: %w", err)
-	}
-	if cfg.Region == "" {
-		return nil, errors.New("store: dynamodb: there is no region; say it in the file or in AWS_REGION")
-	}
-	client := dynamodb.NewFromConfig(cfg, func(o *dynamodb.Options) {
-		if c.DynamoDB.Endpoint != "" {
-			o.BaseEndpoint = &c.DynamoDB.Endpoint
-		}
-	})
-	return dynamostore.New(client, c.DynamoDB.Table, dynamostore.Options{Observe: heard}), nil
+	return stores.Open(ctx, c, stores.Options{Env: env, Heard: heard, Log: sdkLog(slog.Default())})
 }
 
 // nameOf is a store as errors name it: its kind and where it is, without what is secret of that.
@@ -88,22 +37,6 @@ func nameOf(c config.Store) string {
 	}
 	return "store " + c.Kind()
 }
-
-// newFleet makes this process a member of the fleet that shares the store. events
-// hear of it.
-func newFleet(s fleet.Store, c config.Store, events fleet.Events) *fleet.Fleet {
-	var silence time.Duration // the usual one
-	if c.DynamoDB != nil {
-		silence = slowSilence
-	}
-	return fleet.New(s, fleet.Options{
-		Lease: c.Lease, Guard: c.Guard, Timeout: c.Timeout, Queue: c.Queue, Outage: c.Outage, Without: c.Without, Silence: silence, Events: events,
-	})
-}
-
-// slowSilence is after how long without an answer of DynamoDB a process takes it for away: each
-// beat is paid for.
-const slowSilence = 10 * time.Second
 
 // initTime bounds weir store init: a table of DynamoDB takes half a minute.
 const initTime = 5 * time.Minute

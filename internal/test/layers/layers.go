@@ -57,6 +57,7 @@ var order = [...][]string{
 	{"sidecar/proxy"},
 	{"sidecar/awsdialect"},
 	{"sidecar/config"},
+	{"sidecar/stores"},
 	{"internal/test/practice"},
 	{"sidecar/serve"},
 	{"internal/test/served"},

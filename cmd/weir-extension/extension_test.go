@@ -1,0 +1,230 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/seed1158cd35/weir/clock"
+	"github.com/seed1158cd35/weir/fleet"
+)
+
+// watched is a store of which it is known what is taken and given back.
+type watched struct {
+	fleet.Store
+	mu       sync.Mutex
+	took     int64 // asks with claims
+	back     int64 // units
+	flushing atomic.Bool
+	stands   atomic.Bool     // it answers nothing any more
+	left     []time.Duration // how long asks while flushing may take
+}
+
+func (s *watched) Take(ctx context.Context, a *fleet.Ask) error {
+	s.mu.Lock()
+	if at, ok := ctx.Deadline(); ok && s.flushing.Load() {
+		s.left = append(s.left, time.Until(at))
+	}
+	s.mu.Unlock()
+	if s.stands.Load() {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	err := s.Store.Take(ctx, a)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(a.Claims) > 0 {
+		s.took++
+	}
+	for i := range a.Settle {
+		s.back += a.Settle[i].Back
+	}
+	return err
+}
+
+func (s *watched) seen() (took, back int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.took, s.back
+}
+
+// leases has the function ask until the extension holds units that it has not asked the store for.
+func (x *extension) leases(s *watched) {
+	x.t.Helper()
+	before, n := int64(0), 0
+	for range 20_000 {
+		if status, answer := x.acquires(); status != 200 {
+			x.t.Fatalf("acquire: %d %s", status, answer)
+		}
+		took, _ := s.seen()
+		if n++; took != before {
+			before, n = took, 0
+		}
+		if n >= 3 {
+			return
+		}
+	}
+	x.t.Fatal("nothing is leased")
+}
+
+const soon = 10 * time.Minute // the deadline of an invocation that does not matter
+
+func TestAnExtensionLives(t *testing.T) {
+	l := newLambda(t)
+	s := &watched{}
+	x := begin(t, l, shared, func(of fleet.Store) fleet.Store { s.Store = of; return s }, nil)
+	if status, answer := x.acquires(); status != 200 { // while the function starts
+		t.Fatalf("%d %s", status, answer)
+	}
+	l.begins("one", time.Now().Add(soon))
+	if l.name != "weir-extension" || !slices.Equal(l.subscribed, []string{"INVOKE", "SHUTDOWN"}) {
+		t.Errorf("registered as %s for %q", l.name, l.subscribed)
+	}
+	x.leases(s)
+	_, before := s.seen()
+	l.done("another")
+	select {
+	case <-l.asked:
+		t.Fatal("it may be frozen while the function runs")
+	default:
+	}
+	l.done("one")
+	l.begins("two", time.Now().Add(soon)) // it has asked for it: all is given back
+	if _, back := s.seen(); back <= before {
+		t.Error("nothing was given back before the freeze")
+	}
+	if status, answer := x.acquires(); status != 200 {
+		t.Fatalf("after a freeze: %d %s", status, answer)
+	}
+	l.done("two")
+	l.waits("it does not ask for what comes after the second")
+	l.events <- event{Type: shutdown, Reason: "spindown", Deadline: time.Now().Add(2 * time.Second).UnixMilli()}
+	if err := <-x.ended; err != nil {
+		t.Errorf("ended with %v", err)
+	}
+	x.ended <- nil
+}
+
+// A store that stands still holds up the end of an invocation by 50 ms at most.
+func TestAFlushIsBounded(t *testing.T) {
+	l := newLambda(t)
+	s := &watched{}
+	x := begin(t, l, shared, func(of fleet.Store) fleet.Store { s.Store = of; return s }, nil)
+	l.begins("one", time.Now().Add(soon))
+	for range 20 { // it gives back by itself what nobody asks for, and may have done so before
+		x.leases(s)
+		s.flushing.Store(true)
+		s.stands.Store(true)
+		l.done("one")
+		l.begins("one", time.Now().Add(soon)) // it has asked for what comes next, though the store stands still
+		s.flushing.Store(false)
+		s.stands.Store(false)
+		s.mu.Lock()
+		bounded := slices.ContainsFunc(s.left, func(d time.Duration) bool { return d <= flushing })
+		s.mu.Unlock()
+		if bounded && flushing == 50*time.Millisecond && strings.Contains(x.log.String(), "could not be given back") {
+			return
+		}
+	}
+	t.Errorf("asks of flushes may take %v; log: %s", s.left, x.log)
+}
+
+// thawing is the clock of a sandbox that was frozen, its monotonic clock with it.
+type thawing struct {
+	clock.Clock
+	frozen atomic.Int64
+}
+
+func (c *thawing) Wall(at time.Duration) time.Time {
+	return c.Clock.Wall(at).Add(time.Duration(c.frozen.Load()))
+}
+
+// A sandbox that is frozen in the middle, as when Lambda does not tell of the end, spends nothing that it leased before.
+func TestALeaseEndsWhileTheSandboxIsFrozen(t *testing.T) {
+	l := newLambda(t)
+	l.noTelemetry = true
+	s, c := &watched{}, &thawing{Clock: clock.System}
+	x := begin(t, l, shared, func(of fleet.Store) fleet.Store { s.Store = of; return s }, c)
+	l.begins("one", time.Now().Add(soon))
+	x.leases(s)
+	before, _ := s.seen()
+	c.frozen.Store(int64(10 * time.Minute))
+	if status, answer := x.acquires(); status != 200 {
+		t.Fatalf("%d %s", status, answer)
+	}
+	if took, _ := s.seen(); took == before {
+		t.Error("a lease of ten minutes ago is spent")
+	}
+}
+
+// Without Lambda's word on the end of invocations the extension must not hold them up.
+func TestWithoutTelemetryInvocationsAreNotHeldUp(t *testing.T) {
+	l := newLambda(t)
+	l.noTelemetry = true
+	x := begin(t, l, shared, nil, nil)
+	l.begins("one", time.Now().Add(soon))
+	l.begins("two", time.Now().Add(soon))
+	l.waits("it holds up the invocation")
+	if !strings.Contains(x.log.String(), "nothing is given back before a freeze") {
+		t.Errorf("log: %s", x.log)
+	}
+}
+
+// Of an end that Lambda does not tell only one invocation is held up, to its deadline.
+func TestAnEndThatIsNotToldIsWaitedForOnce(t *testing.T) {
+	l := newLambda(t)
+	begin(t, l, shared, nil, nil)
+	l.begins("one", time.Now())
+	l.begins("two", time.Now().Add(soon))
+	l.waits("it holds up the second, too")
+}
+
+func TestErrorsOfLambdaDoNotEndIt(t *testing.T) {
+	l := newLambda(t)
+	l.broken = 3
+	x := begin(t, l, shared, nil, nil)
+	l.begins("one", time.Now().Add(soon))
+	if status, answer := x.acquires(); status != 200 {
+		t.Errorf("%d %s", status, answer)
+	}
+}
+
+func TestAWrongFileIsToldToLambda(t *testing.T) {
+	for name, file := range map[string]string{
+		"a typing error":      strings.Replace(shared, "rate:", "rat:", 1),
+		"not on this machine": strings.Replace(shared, "{listen: 127.0.0.1:0}", "{listen: '0.0.0.0:8082', open: true}", 1),
+	} {
+		l := newLambda(t)
+		path := t.TempDir() + "/weir.yaml"
+		writeFile(t, path, file)
+		env := map[string]string{"AWS_LAMBDA_RUNTIME_API": strings.TrimPrefix(l.server.URL, "http://"), "WEIR_CONFIG": path}
+		ended := make(chan error, 1)
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() {
+			ended <- run(ctx, world{args: []string{"weir-extension"}, out: &lines{}, env: func(name string) (string, bool) { v, ok := env[name]; return v, ok }})
+		}()
+		var err error
+		select {
+		case err = <-ended:
+		case <-l.asked: // it lives
+			cancel()
+			<-ended
+		}
+		cancel()
+		if err == nil || !strings.HasPrefix(l.failure, "Extension.Configuration ") {
+			t.Errorf("%s: %v, and Lambda is told %q", name, err, l.failure)
+		}
+	}
+}
+
+func TestOutsideOfLambdaItSaysWhatItIs(t *testing.T) {
+	err := run(t.Context(), world{args: []string{"weir-extension"}, out: &lines{}, env: func(string) (string, bool) { return "", false }})
+	if err == nil || !strings.Contains(err.Error(), "/opt/extensions") || errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
+	}
+}

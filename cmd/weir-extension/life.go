@@ -1,0 +1,114 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"time"
+)
+
+// A life is that of the extension between its registration and the end of its sandbox.
+type life struct {
+	api   *api
+	s     *server
+	log   *slog.Logger
+	hears *listener // nil if Lambda does not tell when an invocation is done
+}
+
+// live follows Lambda's events. It goes on whatever is wrong with them: an extension that ends makes the function fail.
+func live(ctx context.Context, a *api, s *server, log *slog.Logger) error {
+	l := &life{api: a, s: s, log: log}
+	l.listens(ctx)
+	defer l.deaf()
+	for wait := firstRest; ; {
+		e, err := a.next(ctx)
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if err != nil {
+			log.Error("Lambda does not tell what comes next; it is asked again", "error", err.Error())
+			rest(ctx, wait)
+			wait = min(2*wait, longestRest)
+			continue
+		}
+		wait = firstRest
+		switch e.Type {
+		case invoke:
+			l.invoked(ctx, &e)
+		case shutdown:
+			log.Info("shutdown", "reason", e.Reason)
+			s.stop(ctx, e.deadline().Add(-leavingMargin))
+			return nil
+		}
+	}
+}
+
+const (
+	firstRest     = 50 * time.Millisecond
+	longestRest   = time.Second
+	leavingMargin = 200 * time.Millisecond
+)
+
+// listens has Lambda tell when an invocation is done. Without that nothing is flushed between invocations, and what is
+// held then ends with its lease.
+func (l *life) listens(ctx context.Context) {
+	hears, err := listen(l.s.telemetry)
+	if err == nil {
+		l.hears = hears
+		err = l.api.subscribe(ctx, hears.port())
+	}
+	if err != nil {
+		l.log.Warn("Lambda will not say when an invocation is done: nothing is given back before a freeze", "error", err.Error())
+		l.deaf()
+	}
+}
+
+// deaf stops listening.
+func (l *life) deaf() {
+	if l.hears != nil {
+		l.hears.close()
+		l.hears = nil
+	}
+}
+
+// invoked waits until an invocation is done, and then flushes: the sandbox is frozen as soon as the function and all its
+// extensions have asked for what comes next.
+func (l *life) invoked(ctx context.Context, e *event) {
+	l.s.thaw()
+	if l.hears == nil {
+		return
+	}
+	if !l.waits(ctx, e) {
+		l.log.Warn("Lambda did not say that the invocation was done; it is not waited for any more", "request", e.RequestID)
+		l.deaf() // or each invocation would be billed to its deadline
+		return
+	}
+	l.s.flush(ctx)
+}
+
+// waits waits until the invocation is done; it is false if that was not told by its deadline.
+func (l *life) waits(ctx context.Context, e *event) bool {
+	timer := time.NewTimer(time.Until(e.deadline()))
+	defer timer.Stop()
+	for {
+		select {
+		case id := <-l.hears.done:
+			if id == e.RequestID {
+				return true
+			}
+		case <-timer.C:
+			return false
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+// rest waits for d, or until ctx ends.
+func rest(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}

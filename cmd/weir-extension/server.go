@@ -1,0 +1,183 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/aws/smithy-go/logging"
+
+	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/fleet"
+	"github.com/seed1158cd35/weir/internal/auth"
+	"github.com/seed1158cd35/weir/internal/veil"
+	"github.com/seed1158cd35/weir/observe"
+	"github.com/seed1158cd35/weir/sidecar/config"
+	"github.com/seed1158cd35/weir/sidecar/decide"
+	"github.com/seed1158cd35/weir/sidecar/stores"
+)
+
+// A server answers the function's asks for decisions.
+type server struct {
+	log       *slog.Logger
+	upstreams map[string]*weir.Upstream
+	api       *decide.Server
+	http      *http.Server
+	front     net.Listener
+	fleet     *fleet.Fleet // nil if nothing is shared
+	store     fleet.Store
+	conns     *http.Transport // to DynamoDB
+	telemetry string          // where Lambda is listened to
+	frozen    time.Time       // when the process was last ready to be, by the wall; zero at first
+}
+
+// usualListen is where it answers if the file does not say.
+const usualListen = "127.0.0.1:8082"
+
+// configPath is where the weir.yaml is.
+func configPath(env func(string) (string, bool)) string {
+	if path, ok := env("WEIR_CONFIG"); ok && path != "" {
+		return path
+	}
+	if root, ok := env("LAMBDA_TASK_ROOT"); ok {
+		path := filepath.Join(root, "weir.yaml")
+		if _, err := os.Stat(path); err == nil {
+			return path
+		}
+	}
+	return "/opt/weir.yaml"
+}
+
+// newServer reads the file, opens its store, and listens.
+func newServer(ctx context.Context, w *world, log *slog.Logger) (*server, error) {
+	file, err := config.Load(configPath(w.env), w.env)
+	if err != nil {
+		return nil, err
+	}
+	d := file.Decide
+	if d == nil {
+		d = &config.Decide{}
+	}
+	d.Listen = cmp.Or(d.Listen, usualListen)
+	if host, _, err := net.SplitHostPort(d.Listen); err != nil || !auth.Loopback(host) {
+		return nil, fmt.Errorf("decide: listen: %s: the function is on this machine; write %s", d.Listen, usualListen)
+	}
+	who, err := d.Auth(w.env, os.ReadFile)
+	if err != nil {
+		return nil, fmt.Errorf("decide: %w", err)
+	}
+	s := &server{log: log, upstreams: make(map[string]*weir.Upstream), conns: http.DefaultTransport.(*http.Transport).Clone(), telemetry: cmp.Or(w.telemetry, ":0")}
+	if err := s.join(ctx, w, file); err != nil {
+		s.leave(ctx)
+		return nil, err
+	}
+	scopes := file.Scopes()
+	s.api = &decide.Server{
+		Upstreams: func() map[string]*weir.Upstream { return s.upstreams }, Auth: func() *auth.Auth { return who }, Hosts: func() []string { return d.Hosts },
+		Rights: func(caller string) decide.Rights { return d.Rights[caller] }, Scopes: func(upstream string) decide.Scopes { return scopes[upstream] },
+		Veil: veil.New("", file.Harmless), Log: log, MaxWait: d.MaxWait, MaxPermits: d.MaxPermits,
+	}
+	if s.front, err = net.Listen("tcp", d.Listen); err != nil {
+		s.leave(ctx)
+		return nil, fmt.Errorf("decide: listen: %w; set it to a free address", err)
+	}
+	if w.serving != nil {
+		w.serving(s.front.Addr())
+	}
+	s.http = &http.Server{Handler: s.api.Handler(), ReadHeaderTimeout: 5 * time.Second, MaxHeaderBytes: 16 << 10}
+	go func() {
+		if err := s.http.Serve(s.front); !errors.Is(err, http.ErrServerClosed) {
+			log.Error("decisions are not answered any more", "error", err.Error())
+		}
+	}()
+	return s, nil
+}
+
+// join makes the upstreams, whose limits a fleet shares if the file names a store. A lease that was taken before the
+// process was frozen is worth nothing after it: by the clock on the wall, as the other one may have been frozen, too.
+func (s *server) join(ctx context.Context, w *world, file *config.File) (err error) {
+	o := weir.Options{Clock: w.clock}
+	if file.Store != nil {
+		c := file.Store.WithDefaults()
+		silent := logging.Nop{}
+		if s.store, err = stores.Open(ctx, c, stores.Options{Env: w.env, Log: silent, HTTP: &http.Client{Transport: s.conns}}); err != nil {
+			return err
+		}
+		if w.store != nil {
+			s.store = w.store(s.store)
+		}
+		s.fleet = stores.Fleet(s.store, c, fleet.Options{Freezes: true, Clock: w.clock})
+		s.fleet.Start()
+		o.Fleet = s.fleet
+	}
+	for i := range file.Upstreams {
+		u := &file.Upstreams[i]
+		if s.upstreams[u.Name], err = weir.New(u.Name, u.Policy, o); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// flushing is how long the end of an invocation may be held up: Lambda bills it, and the next invocation waits for it.
+const flushing = 50 * time.Millisecond
+
+// flush gives back what is held, as the process may be frozen next.
+func (s *server) flush(ctx context.Context) {
+	if s.fleet != nil {
+		ctx, cancel := context.WithTimeout(ctx, flushing)
+		defer cancel()
+		if err := s.fleet.Flush(ctx); err != nil {
+			s.log.Warn("what was leased could not be given back before the freeze; it ends with its lease", "error", observe.Error(err))
+		}
+	}
+	s.frozen = time.Now().Round(0)
+}
+
+// longFrozen is after how long connections are taken for dead: what is between may have forgotten them.
+const longFrozen = 30 * time.Second
+
+// thaw is called when an invocation begins.
+func (s *server) thaw() {
+	if !s.frozen.IsZero() && time.Now().Round(0).Sub(s.frozen) > longFrozen {
+		s.conns.CloseIdleConnections()
+	}
+}
+
+// close ends it for good.
+func (s *server) close() { s.stop(context.Background(), time.Now().Add(leaving)) }
+
+// leaving is how long Lambda lets a function's end take, less what it takes to end.
+const leaving = 1500 * time.Millisecond
+
+// stop answers what is under way and gives back everything, by a deadline.
+func (s *server) stop(ctx context.Context, by time.Time) {
+	ctx, cancel := context.WithDeadline(ctx, by)
+	defer cancel()
+	if s.http != nil {
+		_ = s.http.Shutdown(ctx) // it ends with ctx, whatever is left
+		s.api.Close()
+		s.http = nil
+	}
+	s.leave(ctx)
+}
+
+func (s *server) leave(ctx context.Context) {
+	if s.store == nil {
+		return
+	}
+	if s.fleet != nil {
+		if err := s.fleet.Close(ctx); err != nil {
+			s.log.Warn("what was leased could not be given back", "error", observe.Error(err))
+		}
+	}
+	_ = s.store.Close() // nothing is written by it
+	s.store, s.fleet = nil, nil
+}
