@@ -125,6 +125,7 @@ func (p Policy) Validate() error {
 	for i, l := range p.Limits {
 		m.add(fmt.Sprintf("limits[%d]", i), p.validateLimit(i, l))
 	}
+	m.add("limits", p.validateCharges())
 	return errors.Join(m...)
 }
 
@@ -161,6 +162,44 @@ func (p Policy) validateLimit(i int, l limit.Limit) error {
 		if !known && len(p.Operations) > 0 && !p.Undeclared {
 			errs = append(errs, fmt.Errorf("operations %q: there is no such operation", name))
 		}
+	}
+	return errors.Join(errs...)
+}
+
+// A call can be charged to so many limits, and to so many that a fleet may share: what a call in line remembers of each is a
+// bit of a word, and one write of a store has room for the latter.
+const (
+	mostCharges = 64
+	mostFleet   = 32
+)
+
+// validateCharges reports the operations whose calls are charged to more limits than a call can be.
+func (p *Policy) validateCharges() error {
+	if len(p.Limits) <= mostFleet {
+		return nil
+	}
+	var errs []error
+	check := func(name string) {
+		all, shared := 0, 0
+		for i := range p.Limits {
+			if of := p.Limits[i].Operations; len(of) == 0 || slices.Contains(of, name) {
+				all++
+				if !p.Limits[i].Local {
+					shared++
+				}
+			}
+		}
+		const mend = "say of each which operations it counts, or leave some out"
+		switch {
+		case all > mostCharges:
+			errs = append(errs, fmt.Errorf("%d of them count operation %q: want at most %d; %s", all, name, mostCharges, mend))
+		case shared > mostFleet:
+			errs = append(errs, fmt.Errorf("%d of them that are not local count operation %q: want at most %d; %s", shared, name, mostFleet, mend))
+		}
+	}
+	check(DefaultOperation)
+	for i := range p.Operations {
+		check(p.Operations[i].Name)
 	}
 	return errors.Join(errs...)
 }

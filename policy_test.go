@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/breaker"
+	"github.com/seed1158cd35/weir/fleet"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/outcome/classify"
 	"github.com/seed1158cd35/weir/retry"
@@ -81,4 +82,39 @@ func count(all []string, s string) (n int) {
 		}
 	}
 	return n
+}
+
+// A call is charged to 64 limits at most, to 32 that a fleet may share: a policy with an operation that more of them count is
+// refused, and says which.
+func TestAnOperationOfTooManyLimits(t *testing.T) {
+	p := weir.Policy{Operations: []weir.Operation{{Name: "few"}, {Name: "many"}}}
+	for i := range 65 {
+		l := rate(fmt.Sprint("l", i), 10, sec, 0)
+		l.Local = i >= 33
+		if i > 0 {
+			l.Operations = []string{"many"}
+		}
+		p.Limits = append(p.Limits, l)
+	}
+	for _, c := range []struct {
+		n    int
+		want string
+	}{
+		{65, `limits: 65 of them count operation "many": want at most 64; say of each which operations it counts, or leave some out`},
+		{33, `limits: 33 of them that are not local count operation "many": want at most 32; say of each which operations it counts, or leave some out`},
+	} {
+		p.Limits = p.Limits[:c.n]
+		if err := p.Validate(); err == nil || err.Error() != c.want {
+			t.Errorf("got %v, want %s", err, c.want)
+		}
+	}
+	p.Limits = p.Limits[:32]
+	u, err := weir.New("api", p, weir.Options{Fleet: fleet.New(fleet.NewMemory(nil), fleet.Options{})})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer u.Close()
+	if _, d := try(u, weir.Call{Operation: "many"}); !d.Allowed {
+		t.Errorf("a call of 32 shared limits: %v", d)
+	}
 }

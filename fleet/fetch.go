@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"runtime"
+	"slices"
 	"time"
 
 	"github.com/seed1158cd35/weir/limit"
@@ -160,12 +161,14 @@ func (q *queue) again(now time.Duration) bool {
 	return true
 }
 
-// costs are those of each copy of the ask.
-func (q *queue) costs() (all [mostShared]int64) {
+// isFor reports whether what a waiter wants is one copy of the ask.
+func (q *queue) isFor(w *waiter) bool {
 	for i := range q.ask.Claims {
-		all[i] = q.ask.Claims[i].Cost
+		if w.costs[i] != q.ask.Claims[i].Cost {
+			return false
+		}
 	}
-	return all
+	return true
 }
 
 // prepare writes the ask: as many copies as there are callers at the front with the
@@ -175,7 +178,7 @@ func (q *queue) prepare(now time.Duration) {
 	a, f := &q.ask, q.group.fleet
 	a.Group, a.ID, a.Lane, a.Again = q.group.name, f.nextID(), q.lane, false
 	q.first = f.sending(now)
-	first, alike := q.front(now)
+	alike := q.front(now)
 	q.calls, a.Copies = alike, int64(alike)
 	if q.solo = q.alone(now); q.solo {
 		a.Copies = 0
@@ -185,7 +188,7 @@ func (q *queue) prepare(now time.Duration) {
 	q.begins(now)
 	for i, p := range q.leases {
 		s := p.spec()
-		c := Claim{Rule: &s.rule, Key: p.key, Cost: first[i]}
+		c := Claim{Rule: &s.rule, Key: p.key, Cost: q.costs[i]}
 		p.expire(now, q.lacks && p.splinters(c.Cost))
 		a.Settle = p.takePending(now, a.Settle, q.group.failing.Load())
 		q.came[i] = p.cameBack()
@@ -226,21 +229,23 @@ func (q *queue) wanted(i int) (n int64) {
 	return n
 }
 
-// front is what the first costs, and how many at the front cost the same and need leave nothing to calls of other queues.
-func (q *queue) front(now time.Duration) (costs [mostShared]int64, alike int) {
+// front notes what the first costs, and returns how many at the front cost the same and need leave nothing to calls of other
+// queues.
+func (q *queue) front(now time.Duration) (alike int) {
+	clear(q.costs)
 	others := false
 	q.line.Each(func(a line.Asker) line.Kind {
 		w := a.(*waiter)
 		if alike == 0 {
-			costs = w.costs
+			copy(q.costs, w.costs)
 		}
 		_, _, yields := w.yields(now)
-		if others = others || w.costs != costs || alike >= mostCopies || yields; !others {
+		if others = others || !slices.Equal(w.costs, q.costs) || alike >= mostCopies || yields; !others {
 			alike++
 		}
 		return line.Wait
 	})
-	return costs, alike
+	return alike
 }
 
 // calendar fills in the windows of a calendar limit.

@@ -236,7 +236,7 @@ type Group struct {
 	spenders map[*lease]struct{} // of rolling limits
 
 	mu     sync.Mutex
-	queues map[queueKey]*queue
+	queues map[string]*queue   // by the leases that its calls lack
 	active map[*lease]struct{} // leases that may have something to give back
 }
 
@@ -244,7 +244,7 @@ type Group struct {
 func (f *Fleet) newGroup(now time.Duration, name string) *Group {
 	g := &Group{
 		fleet: f, name: name, lane: f.nextID(), debtLane: f.nextID(),
-		queues: make(map[queueKey]*queue), active: make(map[*lease]struct{}), spenders: make(map[*lease]struct{}),
+		queues: make(map[string]*queue), active: make(map[*lease]struct{}), spenders: make(map[*lease]struct{}),
 	}
 	g.standing = standing{
 		rules:   parting{silence: f.o.Silence, life: f.o.Outage, without: f.o.Without, none: f.o.Freezes},

@@ -75,7 +75,7 @@ func (g *Group) forget(now time.Duration) {
 	g.mu.Lock()
 	queues := maps.Clone(g.queues)
 	g.mu.Unlock()
-	maps.DeleteFunc(queues, func(_ queueKey, q *queue) bool { return !q.unused(now) })
+	maps.DeleteFunc(queues, func(_ string, q *queue) bool { return !q.unused(now) })
 	g.mu.Lock()
 	for k := range queues {
 		delete(g.queues, k)

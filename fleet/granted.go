@@ -137,10 +137,9 @@ func keepDebts(now time.Duration, settle []Settlement, leases []*lease) {
 // grants ends the wait of as many as have been granted, in order, and returns for how many copies
 // nobody waits any more.
 func (q *queue) grants(now time.Duration, n int64) (spare int64) {
-	costs := q.costs()
 	q.line.Each(func(a line.Asker) line.Kind {
 		w := a.(*waiter)
-		if n == 0 || w.costs != costs {
+		if n == 0 || !q.isFor(w) {
 			return line.Wait
 		}
 		n--

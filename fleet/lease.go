@@ -33,6 +33,7 @@ type lease struct {
 	group  *Group
 	source *source
 	key    string
+	id     uint64 // tells it from the fleet's others
 
 	// passing is of a key for which its registry has no room: the lease may be forgotten at any time, and has no
 	// part of its own. One that is crowdedOut is not kept at all, and the store is not asked for it. Both are set
@@ -95,7 +96,7 @@ var _ limit.Leased = (*lease)(nil)
 
 // newLease makes a lease that holds nothing, of one key of a registry.
 func newLease(s *source, key string) *lease {
-	p := &lease{group: s.group, source: s, key: key}
+	p := &lease{group: s.group, source: s, key: key, id: s.group.fleet.nextID()}
 	p.paused.Store(int64(unpaused))
 	p.keeps.Store(int64(bucket.Never))
 	return p

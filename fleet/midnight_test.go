@@ -74,7 +74,7 @@ func TestWhatStoodByIsUsedInItsWindow(t *testing.T) {
 		now := clock.System.Now()
 		p := leaseOf(regs[0].Get(now, ""))
 		q := f.Group("up").queue([]*lease{p})
-		w := &waiter{}
+		w := q.newWaiter()
 		w.costs[0] = 1
 		if !q.fromLeases(now, w) || isOwn(w.turns[0]) {
 			t.Fatalf("nothing stood by: %+v", p.own.standby)
@@ -108,7 +108,7 @@ func TestWhatIsPutBackWasNotWanted(t *testing.T) {
 		before := g.beating.wishes(now)
 		for _, costs := range [][3]int64{{1, 1_000_000, 0}, {1, 1, 1_000_000}} {
 			for range 100 {
-				w := &waiter{}
+				w := q.newWaiter()
 				copy(w.costs[:], costs[:])
 				if q.fromLeases(now, w) {
 					t.Fatal("there is more than there can be")
@@ -117,7 +117,7 @@ func TestWhatIsPutBackWasNotWanted(t *testing.T) {
 		}
 		q = g.queue([]*lease{at(2), at(0)})
 		for range 100 {
-			w := &waiter{}
+			w := q.newWaiter()
 			w.costs[0], w.costs[1] = 1, 1_000_000
 			q.fromLeases(now, w)
 		}

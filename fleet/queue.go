@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"slices"
 	"sync"
@@ -11,13 +12,6 @@ import (
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/limit/line"
 )
-
-// mostShared is how many shared limits a call may have whose callers are combined.
-// More than that have a queue of their own each time.
-const mostShared = 6
-
-// A queueKey names a queue by the leases that its callers lack, in the order of their charges; nil beyond the last.
-type queueKey [mostShared]*lease
 
 // A queue is the callers of this process who wait for the same limits and keys, in a line whose driver looks
 // after all: those go first that can from what is held, then it asks the store for the others, and tells those
@@ -52,9 +46,10 @@ type queue struct {
 	// The ask under way, and what its answer brings. Only the goroutine that has set asking uses these; the next one sees
 	// them by mu.
 	ask    Ask
-	first  sending           // when the ask was sent first
-	block  [mostShared]int64 // of what it wants besides, to be spent soon
-	steps  [mostShared]beginStep
+	first  sending // when the ask was sent first
+	costs  []int64 // of one copy
+	block  []int64 // of what it wants besides, to be spent soon
+	steps  []beginStep
 	solo   bool          // it is of a process that goes on by itself: what is granted stands by
 	takes  bool          // it takes all that is there of a bucket that begins
 	unsure bool          // it is not known what became of it
@@ -72,11 +67,11 @@ type queue struct {
 type waiter struct {
 	queue   *queue
 	call    line.Call
-	costs   [mostShared]int64
+	costs   []int64       // of each lease
 	until   time.Duration // it cannot wait longer than to this instant
 	stands  int           // limit.Fetch's
 	holds   bool          // limit.Fetch's
-	turns   [mostShared]limit.Turn
+	turns   []limit.Turn
 	by      expiry        // of the turns
 	given   time.Duration // when it got them
 	late    time.Duration // how late the driver woke, to look after all
@@ -85,26 +80,32 @@ type waiter struct {
 	idles   time.Duration // until when they are not kept for it again
 }
 
-// queue is the queue of the leases.
+// usual is how many shared limits a call has as a rule: with more, to look for its queue allocates.
+const usual = 8
+
+// queue is the queue of the leases, which are in the order of the call's charges.
 func (g *Group) queue(leases []*lease) *queue {
-	var k queueKey
-	if copy(k[:], leases) < len(leases) {
-		return g.newQueue(leases)
+	var b [8 * usual]byte
+	k := b[:0]
+	for _, p := range leases {
+		k = binary.LittleEndian.AppendUint64(k, p.id)
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	q := g.queues[k]
+	q := g.queues[string(k)]
 	if q == nil {
 		q = g.newQueue(leases)
-		g.queues[k] = q
+		g.queues[string(k)] = q
 	}
 	return q
 }
 
 // newQueue makes a queue in which nobody waits.
 func (g *Group) newQueue(leases []*lease) *queue {
+	n := len(leases)
 	q := &queue{
-		group: g, leases: append([]*lease(nil), leases...), lane: g.fleet.nextID(), came: make([]int64, len(leases)),
+		group: g, leases: append([]*lease(nil), leases...), lane: g.fleet.nextID(),
+		came: make([]int64, n), costs: make([]int64, n), block: make([]int64, n), steps: make([]beginStep, n),
 		line: line.ByPriority(g.fleet.clock, g.fleet.o.Queue),
 	}
 	q.step = line.Step{Kind: line.Store, Fetch: q.looksAfter}
@@ -112,14 +113,14 @@ func (g *Group) newQueue(leases []*lease) *queue {
 }
 
 // wait waits until the store has granted the costs, or there is no hope of it before
-// f.Until. If the verdict is yes, turns are filled in. A call that wakes too late to use what
+// f.Until. If the verdict is yes, the turns of f.Wants are filled in. A call that wakes too late to use what
 // was granted gives it back and waits anew. f.Now becomes the instant by which that was judged, and no
 // clock is read after it: a call goes by it. f.Late is how much later than its grant the call
 // woke, at worst.
-func (q *queue) wait(ctx context.Context, f *limit.Fetch, costs []int64, turns []limit.Turn) (v limit.Verdict, err error) {
+func (q *queue) wait(ctx context.Context, f *limit.Fetch) (v limit.Verdict, err error) {
 	for {
 		var got given
-		v, got, err = q.stand(ctx, f.Now, f, costs, turns)
+		v, got, err = q.stand(ctx, f)
 		f.Now = q.group.fleet.clock.Now()
 		if err != nil || !v.OK {
 			return v, err
@@ -128,7 +129,7 @@ func (q *queue) wait(ctx context.Context, f *limit.Fetch, costs []int64, turns [
 			return v, nil
 		}
 		for i, p := range q.leases {
-			p.Back(f.Now, turns[i], turns[i].Cost)
+			p.Back(f.Now, f.Wants[i].Turn, f.Wants[i].Cost)
 		}
 		if f.Now >= f.Until {
 			return limit.Verdict{Wait: askAgain}, nil
@@ -146,13 +147,15 @@ type given struct {
 
 // stand stands in line once. The verdict is yes if the call got all that it lacks; got says by when it must go. An error is
 // the cause of ctx's end, and then nothing is held: who was granted something as ctx ended has a yes.
-func (q *queue) stand(ctx context.Context, now time.Duration, f *limit.Fetch, costs []int64, turns []limit.Turn) (v limit.Verdict, got given, err error) {
-	w := q.newWaiter()
+func (q *queue) stand(ctx context.Context, f *limit.Fetch) (v limit.Verdict, got given, err error) {
+	w, now := q.newWaiter(), f.Now
 	defer q.leaves(w)
 	w.until, w.stands, w.holds = f.Until, f.Stands, f.Holds
-	copy(w.costs[:], costs)
+	for i := range f.Wants {
+		w.costs[i] = f.Wants[i].Cost
+	}
 	w.call = line.Call{
-		Asker: w, Priority: int(limit.High - min(max(f.Priority, limit.Low), limit.High)), Until: max(f.Until, now+q.grace(now, costs)), Came: f.Came,
+		Asker: w, Priority: int(limit.High - min(max(f.Priority, limit.Low), limit.High)), Until: max(f.Until, now+q.grace(now, w.costs)), Came: f.Came,
 	}
 	if v, vain := q.knows(now, w); vain {
 		return v, got, nil
@@ -160,7 +163,9 @@ func (q *queue) stand(ctx context.Context, now time.Duration, f *limit.Fetch, co
 	err = q.joins(ctx, now, w)
 	switch {
 	case err == nil:
-		copy(turns, w.turns[:len(turns)])
+		for i := range f.Wants {
+			f.Wants[i].Turn = w.turns[i]
+		}
 		return limit.Verdict{OK: true}, given{w.given, w.by, w.late}, nil
 	case errors.Is(err, line.ErrRefused):
 		return w.verdict, got, nil
@@ -206,7 +211,8 @@ func (q *queue) newWaiter() *waiter {
 	defer q.mu.Unlock()
 	last := len(q.free) - 1
 	if last < 0 {
-		return &waiter{queue: q}
+		n := len(q.leases)
+		return &waiter{queue: q, costs: make([]int64, n), turns: make([]limit.Turn, n)}
 	}
 	w := q.free[last]
 	q.free = q.free[:last]
@@ -221,7 +227,7 @@ func (q *queue) leaves(w *waiter) {
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	*w = waiter{queue: q}
+	*w = waiter{queue: q, costs: w.costs, turns: w.turns}
 	q.free = append(q.free, w)
 }
 

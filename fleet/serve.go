@@ -22,12 +22,12 @@ func (q *queue) refuseAlone(now time.Duration, driver line.Asker) (at time.Durat
 	}
 	// Each waits for what those before it want, too: ahead is what they cost.
 	pause, _ := q.paused(now)
-	var ahead [mostShared]int64
+	ahead := make([]int64, len(q.leases))
 	q.line.Each(func(a line.Asker) line.Kind {
 		w := a.(*waiter)
 		v := limit.Verdict{Wait: again, Cause: limit.Cause{Lack: limit.LacksStore}}
 		if u.mode != refusing {
-			v = q.aloneFor(now, u, &ahead, w)
+			v = q.aloneFor(now, u, ahead, w)
 		}
 		if slow && v.Lack == limit.LacksQuota && now < w.until { // the store is asked for more
 			return line.Wait
@@ -47,13 +47,13 @@ func (q *queue) refuseAlone(now time.Duration, driver line.Asker) (at time.Durat
 
 // refuses ends a wait that is in vain.
 func (q *queue) refuses(now time.Duration, w *waiter, v limit.Verdict) line.Kind {
-	q.group.refused(now, q.leases, &w.costs)
+	q.group.refused(now, q.leases, w.costs)
 	w.verdict = v
 	return line.Refuse
 }
 
 // aloneFor is how long a waiter has to wait for this process's own part, and for which limit.
-func (q *queue) aloneFor(now time.Duration, u ownUse, ahead *[mostShared]int64, w *waiter) (v limit.Verdict) {
+func (q *queue) aloneFor(now time.Duration, u ownUse, ahead []int64, w *waiter) (v limit.Verdict) {
 	q.group.own.Lock()
 	defer q.group.own.Unlock()
 	for i, p := range q.leases {
@@ -69,7 +69,7 @@ func (q *queue) aloneFor(now time.Duration, u ownUse, ahead *[mostShared]int64, 
 }
 
 // refused notes what was wanted and refused: a process gets a part by what its callers want, not by what they get.
-func (g *Group) refused(now time.Duration, leases []*lease, costs *[mostShared]int64) {
+func (g *Group) refused(now time.Duration, leases []*lease, costs []int64) {
 	g.own.Lock()
 	defer g.own.Unlock()
 	for i, p := range leases {

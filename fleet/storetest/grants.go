@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"fmt"
 	"math"
 	"time"
 
@@ -50,6 +51,35 @@ func allOrNone(w *world) {
 	}
 	for i, want := range []int64{7, 1, 79} {
 		w.wantLeft(k[i], want, k[i].Rule.Name+" after refusals")
+	}
+}
+
+// manyClaims is an ask for as many limits that a fleet shares as a call can be charged to, of all shapes.
+func manyClaims(w *world) {
+	now := w.now()
+	var all []fleet.Claim
+	for i := range 32 {
+		name := fmt.Sprint("limit-", i)
+		switch i % 8 {
+		case 6:
+			all = append(all, rollingOf(name, 10, 100*time.Hour).claim(now, 1))
+		case 7:
+			all = append(all, w.fixedOf(name, 10, 100*time.Hour).claim(now, 1))
+		default:
+			all = append(all, bucketOf(name, 1, 100*time.Hour, 10).claim(now, 1))
+		}
+	}
+	last := all[31]
+	last.Cost = 4
+	w.must(2, last)
+	if a := w.take(5, all...); a.Granted != 2 || len(a.Grants) != 32 {
+		w.Fatalf("granted %d copies of %d limits, want 2 of 32", a.Granted, len(a.Grants))
+	}
+	if a := w.another().take(1, all...); a.Granted != 0 {
+		w.Fatalf("granted %d copies, want none", a.Granted)
+	}
+	for _, i := range []int{0, 6, 15, 30} {
+		w.wantLeft(all[i], 8, all[i].Rule.Name+" after a refusal")
 	}
 }
 

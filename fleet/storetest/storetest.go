@@ -82,6 +82,7 @@ var tests = []struct {
 	{name: "64 swappers count exactly", run: swappersCount},
 	{name: "clients are counted and forgotten", run: beats},
 	{name: "calls whose context has ended fail", run: endedContext},
+	{name: "32 limits in one ask", run: manyClaims},
 	{name: "strange names", run: strangeNames},
 	{name: "many keys in one group", run: manyKeys},
 	{name: "bucket is never over under load", run: hammerBucket},
