@@ -49,7 +49,7 @@ var order = [...][]string{
 	{"llm/reading", "llm/tokens", "llm/price", "internal/test/llmsim"},
 	{"llm/gateway"},
 	{"delivery/deliverytest"},
-	{"delivery/sqlite", "delivery/postgres"},
+	{"delivery/sqlite", "delivery/postgres", "delivery/dynamosqs"},
 	{"sidecar/deliveries"},
 	{"sidecar/status"},
 	{"sidecar/decide", "sidecar/envoy"},

@@ -1,0 +1,232 @@
+package dynamosqs
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/seed1158cd35/weir/delivery"
+	"github.com/seed1158cd35/weir/delivery/internal/stored"
+)
+
+// An acceptance is a request that is being stored.
+type acceptance struct {
+	r     *delivery.Request
+	rec   *record
+	named bool // the caller made the ID
+	took  bool // this one has written the item of the key
+
+	is    delivery.Delivery
+	fresh bool
+}
+
+// Accept stores a request.
+func (s *Store) Accept(ctx context.Context, r *delivery.Request) (delivery.Delivery, bool, error) {
+	if err := r.Check(time.Now()); err != nil {
+		return delivery.Delivery{}, false, err
+	}
+	kept := *r
+	if kept.ID == "" {
+		kept.ID = delivery.NewID(time.Now())
+	}
+	header, err := stored.WriteHeader(kept.Header)
+	if err != nil {
+		return delivery.Delivery{}, false, err
+	}
+	a := &acceptance{r: &kept, rec: s.newRecord(&kept, header), named: r.ID != ""}
+	bounded, cancel := context.WithTimeout(ctx, accepting)
+	defer cancel()
+	w := s.work()
+	err = s.accept(bounded, w, a)
+	w.done(ctx)
+	if err != nil {
+		return delivery.Delivery{Request: kept}, false, s.explain("accept", err)
+	}
+	return a.is, a.fresh, nil
+}
+
+func (s *Store) newRecord(r *delivery.Request, header string) *record {
+	is := &record{
+		Tenant: octets(r.Tenant), Owner: octets(r.Owner), Upstream: octets(r.Upstream), Method: octets(r.Method), Path: octets(r.Path), Query: octets(r.Query),
+		Header: octets(header), Key: octets(r.Key), OrderKey: octets(r.OrderKey), Correlation: octets(r.Correlation), Stop: r.Stop, Stops: r.Stop && r.OrderKey != "",
+		NotBefore: stored.Milli(r.NotBefore), Expires: stored.Milli(r.Expires), TokenEnds: stored.Milli(r.TokenEnds),
+		Print: r.Fingerprint(), Series: 1, Home: s.home, body: r.Body, Large: len(r.Body) > large,
+	}
+	is.named(r.ID)
+	return is
+}
+
+// named gives the record its ID.
+func (r *record) named(id string) { r.ID, r.seq = octets(id), seqOf(id) }
+
+func (s *Store) accept(ctx context.Context, w *work, a *acceptance) error {
+	if err := s.know(ctx, a.r.Upstream); err != nil {
+		return err
+	}
+	for range 5 {
+		if a.r.Key != "" {
+			if over, err := s.takeKey(ctx, a); over || err != nil {
+				return err
+			}
+		}
+		if over, err := s.store(ctx, w, a); over || err != nil {
+			return err
+		}
+	}
+	return errors.New("another request under the same key comes and goes")
+}
+
+// A keyItem is what an idempotency key is known by: the delivery, and once that was deleted what became of it.
+type keyItem struct {
+	ID              octets
+	Print           []byte
+	Until, Accepted int64
+	Past            *past `json:",omitempty"`
+}
+
+type past struct {
+	Status            delivery.Status
+	Reason            delivery.Reason
+	Detail            octets
+	Attempts          int
+	Accepted, Changed int64
+}
+
+func (a *acceptance) key() string { return hashed("K", a.r.Upstream, a.r.Tenant, a.r.Key) }
+
+func (k *keyItem) item(name string) (item, error) {
+	b, err := json.Marshal(k)
+	it := key(name, 0)
+	it["r"], it["id"] = str(string(b)), raw([]byte(k.ID))
+	if k.Past != nil {
+		it["ttl"] = num(k.Until/1000 + 1)
+	}
+	return it, err
+}
+
+// takeKey has the key name this request's delivery, if it names none yet. Otherwise what it names is the delivery that is meant: it is
+// found, or is stored now by whoever asks, since whoever took the key may have ended before.
+func (s *Store) takeKey(ctx context.Context, a *acceptance) (over bool, err error) {
+	k := keyItem{ID: a.rec.ID, Print: a.rec.Print, Accepted: now()}
+	k.Until = k.Accepted + s.keepKeys()
+	mine, err := k.item(a.key())
+	if err != nil {
+		return false, err
+	}
+	if a.took, err = s.put(ctx, mine, "attribute_not_exists(k)", nil); a.took || err != nil {
+		return false, err
+	}
+	it, err := s.item(ctx, a.key(), 0)
+	if err != nil || it == nil {
+		return false, err
+	}
+	var is keyItem
+	if err = json.Unmarshal([]byte(text(it, "r")), &is); err != nil {
+		return false, err
+	}
+	there, err := s.get(ctx, seqOf(string(is.ID)))
+	if err != nil {
+		return false, err
+	}
+	of := there != nil && there.ID == is.ID && there.Key == a.rec.Key && there.Tenant == a.rec.Tenant && there.Upstream == a.rec.Upstream
+	same := bytes.Equal(is.Print, a.rec.Print)
+	switch {
+	case of:
+		return true, s.found(ctx, a, there)
+	case there == nil && is.Until > now() && !same:
+		return true, delivery.ErrKeyReused
+	case there == nil && is.Until > now() && is.Past == nil:
+		if a.named && is.ID != a.rec.ID {
+			a.named = false
+		}
+		a.rec.named(string(is.ID))
+		a.r.ID = string(is.ID)
+		return false, nil
+	case there == nil && is.Until > now():
+		p := is.Past
+		a.is = delivery.Delivery{Request: *a.r, Series: 1, Status: p.Status, Reason: p.Reason, Detail: string(p.Detail), Attempts: p.Attempts,
+			Accepted: stored.At(p.Accepted), Changed: stored.At(p.Changed)}
+		a.is.ID = string(is.ID)
+		return true, nil
+	}
+	a.took, err = s.put(ctx, mine, "id = :id", item{":id": raw([]byte(is.ID))})
+	return false, err
+}
+
+// found answers with the delivery that is there, if the request is the same.
+func (s *Store) found(ctx context.Context, a *acceptance, there *record) error {
+	if there.Tenant != a.rec.Tenant || there.Key != a.rec.Key || !bytes.Equal(there.Print, a.rec.Print) {
+		if a.took { // the key names a delivery that is not of it
+			_, _ = s.remove(ctx, a.key(), 0, "id = :id", item{":id": raw([]byte(a.rec.ID))})
+		}
+		return delivery.ErrKeyReused
+	}
+	err := s.whole(ctx, there)
+	if err == nil {
+		a.is, err = there.delivery()
+	}
+	return err
+}
+
+// store stores the record, unless there is one of its ID.
+func (s *Store) store(ctx context.Context, w *work, a *acceptance) (over bool, err error) {
+	r := a.rec
+	if r.Large {
+		it := key(r.bodyKey(), 0)
+		it["body"] = raw(r.body)
+		if _, err = s.put(ctx, it, "", nil); err != nil {
+			return false, err
+		}
+	}
+	r.Accepted, r.Order, r.version = now(), s.nextOrder(), nonce()
+	r.Changed, r.Due, r.Follow = r.Accepted, max(r.Accepted, r.NotBefore), 0
+	if r.line() == "" {
+		r.Status = delivery.Queued
+		r.nudges()
+	} else {
+		r.Status, r.Follow = delivery.Created, r.Accepted+following
+		if r.Place, err = s.lastPlace(ctx, r.line()); err != nil {
+			return false, err
+		}
+	}
+	it, err := r.item(&s.o)
+	if err != nil {
+		return false, err
+	}
+	ok, err := s.put(ctx, it, "attribute_not_exists(k)", nil)
+	if err != nil {
+		return false, err
+	}
+	if !ok {
+		there, err := s.get(ctx, r.seq)
+		if err != nil || there == nil { // it has gone since
+			return false, err
+		}
+		if there.version != r.version {
+			return true, s.found(ctx, a, there)
+		}
+	}
+	a.fresh = true
+	w.moved(r, "")
+	return true, s.stands(ctx, w, a)
+}
+
+// stands does what follows once a record was stored. An error leaves it to a sweep: what is stored is accepted.
+func (s *Store) stands(ctx context.Context, w *work, a *acceptance) (err error) {
+	r := a.rec
+	if r.line() != "" {
+		if err := s.follow(ctx, w, r); err == nil {
+			if there, err := s.get(ctx, r.seq); err == nil && there != nil {
+				there.body, there.Large = r.body, r.Large
+				r = there
+			}
+		}
+	} else {
+		s.wake(r)
+	}
+	a.is, err = r.delivery()
+	a.is.Header, a.is.Body = a.r.Header, a.r.Body
+	return err
+}

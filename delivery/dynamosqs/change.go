@@ -1,0 +1,231 @@
+package dynamosqs
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"math/rand/v2"
+	"strconv"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
+
+	"github.com/seed1158cd35/weir/delivery"
+)
+
+// item reads an item as it is now; nil if there is none.
+func (s *Store) item(ctx context.Context, k string, n int64) (item, error) {
+	out, err := s.o.Table.GetItem(ctx, &dynamodb.GetItemInput{TableName: &s.o.Name, Key: key(k, n), ConsistentRead: aws.Bool(true)})
+	if err != nil {
+		return nil, err
+	}
+	return out.Item, nil
+}
+
+// put writes an item on a condition; false if that does not hold.
+func (s *Store) put(ctx context.Context, it item, condition string, values item) (bool, error) {
+	in := &dynamodb.PutItemInput{TableName: &s.o.Name, Item: it}
+	if condition != "" {
+		in.ConditionExpression, in.ExpressionAttributeValues = &condition, values
+	}
+	_, err := s.o.Table.PutItem(ctx, in)
+	return held(err)
+}
+
+// update changes an item on a condition; false if that does not hold.
+func (s *Store) update(ctx context.Context, k string, n int64, what, condition string, values item) (item, bool, error) {
+	in := &dynamodb.UpdateItemInput{TableName: &s.o.Name, Key: key(k, n), UpdateExpression: &what, ReturnValues: types.ReturnValueAllNew}
+	if condition != "" {
+		in.ConditionExpression = &condition
+	}
+	if len(values) > 0 {
+		in.ExpressionAttributeValues = values
+	}
+	out, err := s.o.Table.UpdateItem(ctx, in)
+	if ok, err := held(err); !ok || err != nil {
+		return nil, ok, err
+	}
+	return out.Attributes, true, nil
+}
+
+func (s *Store) remove(ctx context.Context, k string, n int64, condition string, values item) (bool, error) {
+	in := &dynamodb.DeleteItemInput{TableName: &s.o.Name, Key: key(k, n)}
+	if condition != "" {
+		in.ConditionExpression, in.ExpressionAttributeValues = &condition, values
+	}
+	_, err := s.o.Table.DeleteItem(ctx, in)
+	return held(err)
+}
+
+// held reports whether a condition held.
+func held(err error) (bool, error) {
+	if _, ok := errors.AsType[*types.ConditionalCheckFailedException](err); ok {
+		return false, nil
+	}
+	return err == nil, unsure(err)
+}
+
+// An unsureError means that nobody knows whether something was stored.
+type unsureError struct{ error }
+
+func (e unsureError) Unwrap() error { return e.error }
+
+func (e unsureError) Is(target error) bool { return target == delivery.ErrUncertain }
+
+// unsure says what an error leaves open: what DynamoDB refuses is not stored; of anything else nobody knows.
+func unsure(err error) error {
+	if err == nil {
+		return nil
+	}
+	if answer, ok := errors.AsType[*smithyhttp.ResponseError](err); ok && answer.HTTPStatusCode() >= 400 && answer.HTTPStatusCode() < 500 {
+		return err
+	}
+	return unsureError{err}
+}
+
+// get reads a record; nil if there is none.
+func (s *Store) get(ctx context.Context, seq int64) (*record, error) {
+	it, err := s.item(ctx, recordKey(seq), 0)
+	if err != nil || it == nil {
+		return nil, err
+	}
+	return readRecord(it)
+}
+
+// whole reads the body of a record that has one elsewhere.
+func (s *Store) whole(ctx context.Context, r *record) error {
+	if !r.Large {
+		return nil
+	}
+	it, err := s.item(ctx, r.bodyKey(), 0)
+	if err == nil && it == nil {
+		err = errBody
+	}
+	if err == nil {
+		r.body = bytesOf(it, "body")
+	}
+	return err
+}
+
+var errBody = errors.New("its body is not stored any more")
+
+// nonce is a version that no other change has.
+func nonce() string { return strconv.FormatUint(rand.Uint64(), 36) }
+
+// mostTries bounds how often a change begins anew since another one came first.
+const mostTries = 30
+
+// change changes a record as do says, which may be called several times, and reports whether it did: do returns
+// false to leave it. The record is as it is now, nil if there is none. A change of which no answer was heard is known by
+// its version.
+func (w *work) change(ctx context.Context, seq int64, do func(*record) bool) (is *record, changed bool, err error) {
+	s, mine, was := w.s, "", delivery.Status("")
+	for range mostTries {
+		r, err := s.get(ctx, seq)
+		if err != nil || r == nil {
+			return nil, false, err
+		}
+		if mine != "" && r.version == mine {
+			w.moved(r, was)
+			return r, true, nil
+		}
+		next := *r
+		if !do(&next) {
+			return r, false, nil
+		}
+		if r.Last != nil && next.Last != r.Last {
+			if err := s.keepAttempt(ctx, seq, r.Last); err != nil {
+				return nil, false, err
+			}
+		}
+		mine, was = nonce(), r.Status
+		next.version, next.Home = mine, s.home
+		it, err := next.item(&s.o)
+		if err != nil {
+			return nil, false, err
+		}
+		ok, err := s.put(ctx, it, "v = :v", item{":v": str(r.version)})
+		if err != nil {
+			return nil, false, err
+		}
+		if ok {
+			w.moved(&next, was)
+			return &next, true, nil
+		}
+	}
+	return nil, false, errBusy
+}
+
+var errBusy = errors.New("others change the same delivery again and again")
+
+// keepAttempt puts the latest attempt of a record beside those before it.
+func (s *Store) keepAttempt(ctx context.Context, seq int64, a *attempt) error {
+	b, err := json.Marshal(a)
+	if err != nil {
+		return err
+	}
+	it := key(recordKey(seq), int64(a.N))
+	it["r"] = str(string(b))
+	_, err = s.put(ctx, it, "", nil)
+	return err
+}
+
+// Get finds a delivery by its ID.
+func (s *Store) Get(ctx context.Context, id string) (d delivery.Delivery, err error) {
+	r, err := s.get(ctx, seqOf(id))
+	switch {
+	case err != nil:
+		return d, s.explain("get", err)
+	case r == nil || string(r.ID) != id:
+		return d, delivery.ErrNotFound
+	}
+	if err = s.whole(ctx, r); err != nil && !errors.Is(err, errBody) {
+		return d, s.explain("get", err)
+	}
+	d, _ = r.delivery() // people look at it as it is
+	return d, nil
+}
+
+// Attempts are those of a delivery, the first one first.
+func (s *Store) Attempts(ctx context.Context, id string) (all []delivery.Attempt, err error) {
+	r, err := s.get(ctx, seqOf(id))
+	if err != nil || r == nil {
+		return nil, s.explain("attempts", err)
+	}
+	err = s.query(ctx, &dynamodb.QueryInput{KeyConditionExpression: aws.String("k = :k AND n > :n"), ConsistentRead: aws.Bool(true),
+		ExpressionAttributeValues: item{":k": str(recordKey(r.seq)), ":n": num(0)}}, func(it item) (bool, error) {
+		var a attempt
+		if err := json.Unmarshal([]byte(text(it, "r")), &a); err != nil {
+			return false, err
+		}
+		if r.Last == nil || a.N != r.Last.N {
+			all = append(all, a.attempt())
+		}
+		return true, nil
+	})
+	if r.Last != nil {
+		all = append(all, r.Last.attempt())
+	}
+	return all, s.explain("attempts", err)
+}
+
+// query goes through what a query finds, until each says false.
+func (s *Store) query(ctx context.Context, in *dynamodb.QueryInput, each func(item) (bool, error)) error {
+	in.TableName = &s.o.Name
+	for {
+		out, err := s.o.Table.Query(ctx, in)
+		if err != nil {
+			return err
+		}
+		for _, it := range out.Items {
+			if more, err := each(it); !more || err != nil {
+				return err
+			}
+		}
+		if in.ExclusiveStartKey = out.LastEvaluatedKey; len(in.ExclusiveStartKey) == 0 {
+			return nil
+		}
+	}
+}

@@ -1,0 +1,238 @@
+package dynamosqs
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/seed1158cd35/weir/delivery"
+	"github.com/seed1158cd35/weir/delivery/internal/stored"
+)
+
+// due is whether the record may be claimed now.
+func (r *record) due(upstream string, now int64) bool {
+	return r.Status == delivery.Queued && string(r.Upstream) == upstream && r.Due <= now && (r.Expires == 0 || r.Expires > now)
+}
+
+// ahead goes through the numbers of what is queued for an upstream, after a mark and until an instant.
+func (s *Store) ahead(ctx context.Context, upstream string, after delivery.Mark, until int64, page int, each func(seq int64) (bool, error)) error {
+	from := ""
+	if after != (delivery.Mark{}) {
+		from = place(stored.Milli(after.Due), after.Seq)
+	}
+	return s.query(ctx, &dynamodb.QueryInput{IndexName: aws.String("due"), KeyConditionExpression: aws.String("q = :q AND d BETWEEN :from AND :until"), Limit: aws.Int32(int32(min(page, 1000))),
+		ExpressionAttributeValues: item{":q": str("queued " + partition(upstream)), ":from": str(from + "!"), ":until": str(place(until, 1<<63-1))}},
+		func(it item) (bool, error) { return each(seqIn(it)) })
+}
+
+// seqIn is the number of the delivery of which an index has the key.
+func seqIn(it item) int64 {
+	n, _ := strconv.ParseInt(strings.TrimPrefix(text(it, "k"), "D#"), 10, 64)
+	return n
+}
+
+// Due lists what is due of an upstream, with what is to be sent. What cannot be sent becomes a dead letter, or it would be in the way of
+// others for ever.
+func (s *Store) Due(ctx context.Context, upstream string, after delivery.Mark, most int) (all []delivery.Delivery, err error) {
+	ctx, cancel := context.WithTimeout(ctx, asking)
+	defer cancel()
+	most = max(1, most)
+	var seqs []int64
+	read := func() error {
+		found, err := s.read(ctx, upstream, seqs)
+		seqs, all = seqs[:0], append(all, found...)
+		return err
+	}
+	err = s.ahead(ctx, upstream, after, now(), most, func(seq int64) (bool, error) {
+		if seqs = append(seqs, seq); len(all)+len(seqs) < most {
+			return true, nil
+		}
+		err := read()
+		return len(all) < most, err
+	})
+	if err == nil {
+		err = read()
+	}
+	slices.SortFunc(all, byDue)
+	return all, s.explain("look for what is due", err)
+}
+
+func byDue(a, b delivery.Delivery) int {
+	return cmp.Or(a.Due.Compare(b.Due), cmp.Compare(a.Seq, b.Seq))
+}
+
+// read reads those of records that are due.
+func (s *Store) read(ctx context.Context, upstream string, seqs []int64) (all []delivery.Delivery, err error) {
+	found := make([]*delivery.Delivery, len(seqs))
+	err = each(seqs, func(i int, seq int64) error {
+		r, err := s.get(ctx, seq)
+		if errors.Is(err, errItem) || err == nil && (r == nil || !r.due(upstream, now())) {
+			return nil
+		}
+		if err == nil {
+			err = s.whole(ctx, r)
+		}
+		if err != nil && !errors.Is(err, errBody) {
+			return err
+		}
+		d, bad := r.delivery()
+		if bad = cmp.Or(err, bad); bad != nil {
+			return s.unsendable(ctx, r, bad)
+		}
+		found[i] = &d
+		return nil
+	})
+	for _, d := range found {
+		if d != nil {
+			all = append(all, *d)
+		}
+	}
+	return all, err
+}
+
+// unsendable makes a dead letter of what cannot be sent as it is stored.
+func (s *Store) unsendable(ctx context.Context, r *record, why error) error {
+	w := s.work()
+	defer w.done(ctx)
+	return s.kill(ctx, w, r.seq, delivery.Rejected, "it cannot be sent: "+why.Error(), func(r *record) bool { return r.Status == delivery.Queued })
+}
+
+// Next is when the next queued delivery of an upstream is due. What has expired is not: until a sweep has taken it away
+// its worker would look again and again.
+func (s *Store) Next(ctx context.Context, upstream string, after delivery.Mark) (at time.Time, ok bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, asking)
+	defer cancel()
+	err = s.ahead(ctx, upstream, after, 1<<50, 16, func(seq int64) (bool, error) {
+		r, err := s.get(ctx, seq)
+		if err != nil && !errors.Is(err, errItem) {
+			return false, err
+		}
+		if err != nil || r == nil || r.Status != delivery.Queued || r.Expires != 0 && r.Expires <= now() {
+			return true, nil
+		}
+		at, ok = stored.At(r.Due), true
+		return false, nil
+	})
+	return at, ok, s.explain("look for what is next", err)
+}
+
+// Claim begins attempts.
+func (s *Store) Claim(ctx context.Context, a delivery.Ask) (all []delivery.Delivery, err error) {
+	ctx, cancel := context.WithTimeout(ctx, asking)
+	defer cancel()
+	w := s.work()
+	defer w.done(ctx)
+	if len(a.Only) == 0 {
+		err = s.ahead(ctx, a.Upstream, delivery.Mark{}, now(), max(1, a.Most), func(seq int64) (bool, error) {
+			d, err := s.claim(ctx, w, seq, &a)
+			if d != nil {
+				all = append(all, *d)
+			}
+			return len(all) < max(1, a.Most), err
+		})
+		return all, s.explain("claim", err)
+	}
+	only := slices.Clone(a.Only)
+	if a.Most > 0 {
+		only = only[:min(len(only), a.Most)]
+	}
+	var mu sync.Mutex
+	err = each(only, func(_ int, seq int64) error {
+		d, err := s.claim(ctx, w, seq, &a)
+		if d != nil {
+			mu.Lock()
+			all = append(all, *d)
+			mu.Unlock()
+		}
+		return err
+	})
+	slices.SortFunc(all, byDue)
+	if len(all) > 0 {
+		err = nil // what was not claimed is asked for again
+	}
+	return all, s.explain("claim", err)
+}
+
+// claim begins an attempt of one; nil if it is not to be had.
+func (s *Store) claim(ctx context.Context, w *work, seq int64, a *delivery.Ask) (*delivery.Delivery, error) {
+	r, changed, err := w.change(ctx, seq, func(r *record) bool {
+		at := now()
+		if !r.due(a.Upstream, at) {
+			return false
+		}
+		r.Status, r.Fence, r.Worker, r.Changed, r.Began = delivery.Processing, r.Fence+1, octets(a.Owner), at, at
+		r.Lease, r.Nudge = at+a.Lease.Milliseconds(), 0
+		r.Attempts, r.Starts = r.Attempts+1, r.Starts+1
+		return true
+	})
+	if !changed || err != nil {
+		if errors.Is(err, errItem) {
+			err = nil
+		}
+		return nil, err
+	}
+	err = s.whole(ctx, r)
+	d, bad := r.delivery()
+	if bad = cmp.Or(err, bad); bad != nil {
+		_, err = s.End(ctx, delivery.End{Claim: d.Claim(), To: delivery.Failed, Reason: delivery.Rejected, Detail: "it cannot be sent: " + bad.Error()})
+		return nil, err
+	}
+	return &d, nil
+}
+
+// Defer puts off what is queued.
+func (s *Store) Defer(ctx context.Context, until time.Time, seqs ...int64) error {
+	ctx, cancel := context.WithTimeout(ctx, asking)
+	defer cancel()
+	w := s.work()
+	defer w.done(ctx)
+	return s.explain("put off", each(seqs, func(_ int, seq int64) error {
+		_, _, err := w.change(ctx, seq, func(r *record) bool {
+			ms := stored.Milli(until)
+			if r.Status != delivery.Queued || r.Due >= ms {
+				return false
+			}
+			r.Due = ms
+			r.nudges()
+			return true
+		})
+		return err
+	}))
+}
+
+// Renew lengthens leases.
+func (s *Store) Renew(ctx context.Context, lease time.Duration, claims ...delivery.Claim) (lost []delivery.Claim, err error) {
+	ctx, cancel := context.WithTimeout(ctx, asking)
+	defer cancel()
+	w := s.work()
+	defer w.done(ctx)
+	held := make([]bool, len(claims))
+	err = each(claims, func(i int, c delivery.Claim) error {
+		_, changed, err := w.change(ctx, c.Seq, func(r *record) bool {
+			if r.Status != delivery.Processing || r.Fence != c.Fence {
+				return false
+			}
+			r.Lease = now() + lease.Milliseconds()
+			return true
+		})
+		held[i] = changed
+		return err
+	})
+	if err != nil {
+		return nil, s.explain("renew", err)
+	}
+	for i, c := range claims {
+		if !held[i] {
+			lost = append(lost, c)
+		}
+	}
+	return lost, nil
+}

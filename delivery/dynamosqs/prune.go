@@ -1,0 +1,84 @@
+package dynamosqs
+
+import (
+	"context"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/seed1158cd35/weir/delivery"
+)
+
+// prune deletes what has been kept long enough.
+func (w *sweep) prune(ctx context.Context, r *record) (bool, error) {
+	if r.watch(&w.s.o) > now() { // it is kept longer than when it was written
+		_, changed, err := w.change(ctx, r.seq, func(is *record) bool { return is.version == r.version })
+		return changed, err
+	}
+	done, err := w.s.erase(ctx, w.work, r)
+	if done {
+		w.mu.Lock()
+		w.is.Pruned++
+		w.mu.Unlock()
+	}
+	return done, err
+}
+
+// erase deletes what is over; false if it changed meanwhile. What waits behind it goes on before, or nobody would know of it. Its
+// idempotency key stays known for as long as it would have been.
+func (s *Store) erase(ctx context.Context, w *work, r *record) (bool, error) {
+	if r.line() != "" && r.inLine() {
+		was := r.version
+		is, changed, err := w.change(ctx, r.seq, func(r *record) bool {
+			if r.version != was {
+				return false
+			}
+			r.Stops, r.Follow = false, now()+following
+			return true
+		})
+		if !changed || err != nil {
+			return false, err
+		}
+		if err = s.follow(ctx, w, is); err != nil {
+			return false, err
+		}
+		if r, err = s.get(ctx, r.seq); err != nil || r == nil || r.Status != delivery.Failed {
+			return false, err
+		}
+	}
+	if err := s.keepKey(ctx, r); err != nil {
+		return false, err
+	}
+	err := s.query(ctx, &dynamodb.QueryInput{KeyConditionExpression: aws.String("k = :k AND n > :n"), ConsistentRead: aws.Bool(true),
+		ExpressionAttributeValues: item{":k": str(recordKey(r.seq)), ":n": num(0)}}, func(it item) (bool, error) {
+		_, err := s.remove(ctx, text(it, "k"), number(it, "n"), "", nil)
+		return true, err
+	})
+	if err != nil {
+		return false, err
+	}
+	if r.Large {
+		if _, err = s.remove(ctx, r.bodyKey(), 0, "", nil); err != nil {
+			return false, err
+		}
+	}
+	done, err := s.remove(ctx, recordKey(r.seq), 0, "v = :v", item{":v": str(r.version)})
+	if done {
+		w.moves(string(r.Upstream), r.Status, "")
+	}
+	return done, err
+}
+
+// keepKey has the key say what became of its delivery.
+func (s *Store) keepKey(ctx context.Context, r *record) error {
+	if r.Key == "" {
+		return nil
+	}
+	k := keyItem{ID: r.ID, Print: r.Print, Accepted: r.Accepted, Until: r.Accepted + s.keepKeys(),
+		Past: &past{Status: r.Status, Reason: r.Reason, Detail: r.Detail, Attempts: r.Attempts, Accepted: r.Accepted, Changed: r.Changed}}
+	it, err := k.item(hashed("K", string(r.Upstream), string(r.Tenant), string(r.Key)))
+	if err == nil {
+		_, err = s.put(ctx, it, "id = :id", item{":id": raw([]byte(r.ID))})
+	}
+	return err
+}

@@ -1,0 +1,179 @@
+package dynamosqs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/seed1158cd35/weir/delivery"
+	"github.com/seed1158cd35/weir/outcome"
+)
+
+// mostSwept bounds how much of a partition a sweep looks at.
+const mostSwept = 100
+
+// Sweep does what nobody asks for, in all that is to be looked at by now. With an error it says what it did nevertheless: a record that
+// cannot be changed is left as it is. Several sweep at once without doing anything twice.
+func (s *Store) Sweep(ctx context.Context) (delivery.Swept, error) {
+	ctx, cancel := context.WithTimeout(ctx, 4*asking)
+	defer cancel()
+	w := &sweep{work: s.work(), is: delivery.Swept{Dead: make(map[string]map[delivery.Reason]int)}}
+	var partitions [watches]int
+	err := each(partitions[:], func(i, _ int) error { return w.partition(ctx, strconv.Itoa(i)) })
+	w.done(ctx)
+	if err == nil {
+		err = s.recount(ctx)
+	}
+	return w.is, s.explain("sweep", err)
+}
+
+type sweep struct {
+	*work
+	mu sync.Mutex
+	is delivery.Swept
+}
+
+func (w *sweep) partition(ctx context.Context, name string) error {
+	var seqs []int64
+	err := w.s.query(ctx, &dynamodb.QueryInput{IndexName: aws.String("watch"), KeyConditionExpression: aws.String("w = :w AND t <= :t"), Limit: aws.Int32(mostSwept),
+		ExpressionAttributeValues: item{":w": str(name), ":t": num(now())}}, func(it item) (bool, error) {
+		seqs = append(seqs, seqIn(it))
+		return len(seqs) < mostSwept, nil
+	})
+	if err != nil {
+		return err
+	}
+	var errs []error
+	did := false
+	for _, seq := range seqs {
+		done, err := w.look(ctx, seq)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("delivery %d: %w", seq, err))
+		}
+		did = did || done
+	}
+	w.mu.Lock()
+	w.is.More = w.is.More || did && len(seqs) == mostSwept
+	w.mu.Unlock()
+	return errors.Join(errs...)
+}
+
+// look does what a record has come to need.
+func (w *sweep) look(ctx context.Context, seq int64) (done bool, err error) {
+	r, err := w.s.get(ctx, seq)
+	at := now()
+	switch {
+	case err != nil || r == nil:
+		return false, err
+	case r.Follow != 0 && r.Follow <= at:
+		return true, w.s.follow(ctx, w.work, r)
+	case r.Status == delivery.Processing:
+		return w.reap(ctx, seq)
+	case r.waits() && r.Expires != 0 && r.Expires <= at:
+		return w.expire(ctx, seq)
+	case r.Status == delivery.Queued:
+		return w.nudge(ctx, seq)
+	case r.Status == delivery.Completed, r.Status == delivery.Failed:
+		return w.prune(ctx, r)
+	}
+	return false, nil
+}
+
+func (r *record) waits() bool { return r.Status == delivery.Created || r.Status == delivery.Queued }
+
+// reap ends a claim whose lease has run out: the delivery goes back to the queue, or is a dead letter if that happened too
+// often. The clock of another process may be behind ours.
+func (w *sweep) reap(ctx context.Context, seq int64) (bool, error) {
+	r, changed, err := w.change(ctx, seq, func(r *record) bool {
+		at := now()
+		over := r.Lease
+		if r.Home != w.s.home {
+			over += skew.Milliseconds()
+		}
+		if r.Status != delivery.Processing || over > at {
+			return false
+		}
+		r.ended(&delivery.Attempt{Class: outcome.Unknown, Code: "its worker left it"}, true)
+		r.Status, r.Lease, r.Worker, r.Changed, r.Due = delivery.Queued, 0, "", at, at
+		if r.Stalls++; r.Stalls >= delivery.MaxStalls {
+			r.Status, r.Reason, r.Detail = delivery.Failed, delivery.Poison, "its attempts began and never ended, one after the other: it may end the process that sends it"
+		}
+		r.after()
+		return true
+	})
+	if !changed || err != nil {
+		return false, err
+	}
+	w.mu.Lock()
+	w.is.Reaped++
+	w.mu.Unlock()
+	w.dead(r)
+	w.s.then(ctx, w.work, r)
+	return true, nil
+}
+
+func (w *sweep) dead(r *record) {
+	if r.Status != delivery.Failed {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	of := w.is.Dead[string(r.Upstream)]
+	if of == nil {
+		of = make(map[delivery.Reason]int)
+		w.is.Dead[string(r.Upstream)] = of
+	}
+	of[r.Reason]++
+}
+
+func (w *sweep) expire(ctx context.Context, seq int64) (bool, error) {
+	r, changed, err := w.s.killed(ctx, w.work, seq, delivery.Expired, "its time was over before it could be delivered", func(r *record) bool {
+		return r.waits() && r.Expires != 0 && r.Expires <= now()
+	})
+	if changed {
+		w.dead(r)
+	}
+	return changed, err
+}
+
+// kill makes a dead letter of a record, if a condition holds.
+func (s *Store) kill(ctx context.Context, w *work, seq int64, why delivery.Reason, detail string, holds func(*record) bool) error {
+	_, _, err := s.killed(ctx, w, seq, why, detail, holds)
+	return err
+}
+
+func (s *Store) killed(ctx context.Context, w *work, seq int64, why delivery.Reason, detail string, holds func(*record) bool) (*record, bool, error) {
+	r, changed, err := w.change(ctx, seq, func(r *record) bool {
+		if !holds(r) {
+			return false
+		}
+		r.Status, r.Reason, r.Detail, r.Changed = delivery.Failed, why, octets(detail), now()
+		r.Stops = r.Stops && why != delivery.Dropped
+		r.after()
+		return true
+	})
+	if changed {
+		s.then(ctx, w, r)
+	}
+	return r, changed, err
+}
+
+// nudge sends a message once more for what is due and was not claimed, or now that it is near enough.
+func (w *sweep) nudge(ctx context.Context, seq int64) (bool, error) {
+	r, changed, err := w.change(ctx, seq, func(r *record) bool {
+		if r.Status != delivery.Queued || r.Nudge == 0 || r.Nudge > now() {
+			return false
+		}
+		r.nudged()
+		return true
+	})
+	if changed {
+		w.s.wake(r)
+	}
+	return changed, err
+}
