@@ -2,10 +2,10 @@
 // answered for by itself, and requests of API Gateway with weir's answers to errors.
 //
 //	queue, err := lambdax.NewSQS(lambdax.SQSOptions{
-//		Upstream: ntfy,                      // the policy that each message is handled under
-//		Handle:   publish,                   // func(context.Context, *lambdax.Message) error
-//		Records:  &lambdax.DynamoRecords{…}, // what was handled already
-//		Letters:  &lambdax.SQSLetters{…},    // where messages go that cannot be handled
+//		Upstream: ntfy,    // the policy that each message is handled under
+//		Handle:   publish, // func(context.Context, *lambdax.Message) error
+//		Records:  records, // what was handled already
+//		Letters:  letters, // where messages go that cannot be handled
 //	})
 //	lambda.Start(queue.Batch)
 //

@@ -26,7 +26,8 @@ const (
 var others = map[string]string{
 	"aws": "github.com/aws/aws-sdk-go-v2/aws", "awsdrs": "github.com/aws/aws-sdk-go-v2/service/drs", "s3": "github.com/aws/aws-sdk-go-v2/service/s3",
 	"context": "context", "http": "net/http", "os": "os", "slog": "log/slog", "time": "time",
-	"grpc": "google.golang.org/grpc", "prometheus": "github.com/prometheus/client_golang/prometheus",
+	"lambda": "github.com/aws/aws-lambda-go/lambda", "dynamodb": "github.com/aws/aws-sdk-go-v2/service/dynamodb", "sqs": "github.com/aws/aws-sdk-go-v2/service/sqs",
+	"awslambda": "github.com/aws/aws-sdk-go-v2/service/lambda", "grpc": "google.golang.org/grpc", "prometheus": "github.com/prometheus/client_golang/prometheus",
 	"weircw": module + "/observe/cloudwatch", "weirprom": module + "/observe/prometheus",
 }
 
@@ -47,6 +48,8 @@ var given = map[string]string{
 	"run.go":                        "var u *weir.Upstream\nvar call weir.Call\nvar send func(context.Context) error\n",
 	"httpx/doc.go":                  "var api *weir.Upstream\n",
 	"docs/notify.md":                "var url, secret, token, secretTopic notify.Secret\n",
+	"docs/lambda.md":                "var ntfy *weir.Upstream\nvar publish func(context.Context, *lambdax.Message) error\nvar tables *dynamodb.Client\nvar queues *sqs.Client\nvar functions *awslambda.Client\nvar deadURL, queueURL string\nvar send func(context.Context, string, string) error\n",
+	"awsx/lambdax/doc.go":           "var ntfy *weir.Upstream\nvar publish func(context.Context, *lambdax.Message) error\nvar records *lambdax.DynamoRecords\nvar letters *lambdax.SQSLetters\n",
 	"observe/notify/notify.go":      "var url, secret notify.Secret\n",
 	"awsx/drs/drs.go":               "var in *awsdrs.StartRecoveryInput\n",
 	"fleet/jobs/jobs.go":            "var listed func(context.Context) ([]string, error)\n",
