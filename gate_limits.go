@@ -50,7 +50,7 @@ func (w *walk) stepBehind() step {
 // askBehind takes what those who wait leave to others, for a call that does not wait. It says how long the
 // call would have waited at the end of the line.
 func (w *walk) askBehind() step {
-	s := w.newStander(&Call{})
+	s := w.newWaiter(&Call{})
 	s.at = -1
 	d, at := w.u.lines.Try(w.now, &s.call, func() line.Spot {
 		s.at = s.verdict.Why

@@ -13,7 +13,7 @@ import (
 var errMoved = errors.New("other limits are in force")
 
 // stand waits in line for the call's turn, where w.why says, and goes with it from line to line. The
-// line's driver asks for it (stander.Ask), so that the call holds all that it costs when the wait
+// line's driver asks for it (waiter.Ask), so that the call holds all that it costs when the wait
 // ends well. It may end otherwise: the turn cannot come in time, a pause holds the call, its breaker
 // has opened, other limits are in force, the upstream drains, or its caller leaves.
 func (w *walk) stand(ctx context.Context, rests bool) (step, error) {
@@ -22,7 +22,7 @@ func (w *walk) stand(ctx context.Context, rests bool) (step, error) {
 			return d, err
 		}
 	}
-	s := w.newStander(w.call)
+	s := w.newWaiter(w.call)
 	defer s.waitsFor(-1)
 	if rests {
 		of := s.concern.stopped(w.now, &s.limits, false).of
@@ -88,7 +88,7 @@ func (w *walk) askStoreFirst(ctx context.Context) (step, error) {
 
 // fetchInTurn asks the store for a call whose turn that is. A yes may have become a no of
 // another limit: then it goes back to its place in line.
-func (w *walk) fetchInTurn(ctx context.Context, s *stander) (d step, err error) {
+func (w *walk) fetchInTurn(ctx context.Context, s *waiter) (d step, err error) {
 	at := -1
 	if s.few { // the others of its line wait for them
 		at = s.at
@@ -132,7 +132,7 @@ func (w *walk) roused() step {
 }
 
 // ends is what becomes of the first of a line that is not to wait there.
-func (w *walk) ends(ctx context.Context, s *stander, at line.Place) (step, error) {
+func (w *walk) ends(ctx context.Context, s *waiter, at line.Place) (step, error) {
 	switch v := s.verdict; {
 	case s.stop.wait > 0:
 		return w.held(s.stop), nil
@@ -149,7 +149,7 @@ func (w *walk) ends(ctx context.Context, s *stander, at line.Place) (step, error
 }
 
 // restedTooLong is what becomes of a call that a pause has held for as long as it can wait, or for which there is no room.
-func (w *walk) restedTooLong(s *stander) step {
+func (w *walk) restedTooLong(s *waiter) step {
 	stop := s.concern.stopped(w.now, &s.limits, false)
 	if stop.wait == 0 { // it has just ended
 		return w.tooSlow()
@@ -162,7 +162,7 @@ func (w *walk) restedTooLong(s *stander) step {
 // tooLate refuses a call whose turn did not come in time, or cannot. It would have
 // come when all before it had gone, at the rate of the limit: that is the wait of which the
 // refusal speaks.
-func (w *walk) tooLate(s *stander, at line.Place) step {
+func (w *walk) tooLate(s *waiter, at line.Place) step {
 	w.place, w.waiting = int32(at.Place), int32(at.Waiting)
 	if w.guessed {
 		w.limits.Fit(w.now) // to what the limit has become meanwhile

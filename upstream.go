@@ -122,7 +122,7 @@ func (u *Upstream) Set(p Policy) error {
 	}
 	u.live.Store(next)
 	u.sleepers.wakeMoved(next)
-	u.lines.Fail(errMoved, func(a line.Asker) bool { return a.(*stander).charged.moved(next) })
+	u.lines.Fail(errMoved, func(a line.Asker) bool { return a.(*waiter).charged.moved(next) })
 	u.lines.Set(next.policy.Fair.lines())
 	u.lines.Kick()
 	u.sleepers.wakeLooking()
@@ -142,7 +142,7 @@ func (u *Upstream) Set(p Policy) error {
 func (u *Upstream) opened() {
 	now := u.clock.Now()
 	u.sleepers.wakeOpened(now)
-	u.lines.Fail(errOpened, func(a line.Asker) bool { return isOpen(now, a.(*stander).breaker) })
+	u.lines.Fail(errOpened, func(a line.Asker) bool { return isOpen(now, a.(*waiter).breaker) })
 	if v := u.live.Load(); v != nil {
 		for _, f := range v.flights() {
 			f.fail(now)

@@ -2,9 +2,7 @@ package fleet
 
 import (
 	"context"
-	"github.com/seed1158cd35/weir/limit"
 	"maps"
-	"math"
 	"slices"
 	"time"
 )
@@ -29,9 +27,6 @@ const (
 	restful      = time.Minute
 	restfulTimes = 5
 )
-
-// wishMemory is the time constant with which what was wanted is forgotten.
-const wishMemory = 10 * time.Second
 
 // The answer to a copy of a beat is waited for at least and at most so long.
 const (
@@ -61,112 +56,6 @@ type beating struct {
 	told  uint64 // the ask by which the first of them are told; 0 if none was sent yet
 	first int    // how many
 	busy  bool   // they are being told
-}
-
-// A debt is what was spent of a lease without the store.
-type debt struct {
-	lease *lease
-	units int64
-}
-
-// settlement tells of a debt by the rule that is in force when it is sent.
-func (d *debt) settlement(now time.Duration) Settlement {
-	s := d.lease.spec()
-	return Settlement{Rule: &s.rule, Key: d.lease.key, Windows: s.windows(d.lease.group.fleet.storeTime(now)), Owe: d.units}
-}
-
-// lately is the largest value of the last minute or two.
-type lately struct {
-	since     time.Duration
-	now, last int64 // none if there was none
-}
-
-// none is no value: less than all that is noted.
-const none = math.MinInt64
-
-// newLately has seen nothing yet.
-func newLately() lately { return lately{now: none, last: none} }
-
-// note notes a value of the instant.
-func (l *lately) note(at time.Duration, n int64) {
-	l.turn(at)
-	l.now = max(l.now, n)
-}
-
-// turn begins another minute if it is time to: what is older than two is forgotten.
-func (l *lately) turn(at time.Duration) {
-	switch past := at - l.since; {
-	case past >= 2*restful:
-		l.since, l.last, l.now = at, none, none
-	case past >= restful:
-		l.since, l.last, l.now = at, l.now, none
-	}
-}
-
-// most is 0 if there was none.
-func (l *lately) most(at time.Duration) int64 {
-	if l.turn(at); max(l.now, l.last) == none {
-		return 0
-	}
-	return max(l.now, l.last)
-}
-
-// wants notes that this process wanted units of a limit, or, below 0, that it did not after all.
-func (g *Group) wants(now time.Duration, s *spec, n int64) {
-	b := &g.beating
-	b.wish = max(0, b.wishes(now)+float64(n)/max(1e-9, s.perSecond(g.fleet.storeTime(now))))
-	b.wishAt, b.usedAt = now, now
-}
-
-// wishes is the wish as of the instant: what is older counts less, by half each 7 s.
-func (b *beating) wishes(now time.Duration) float64 {
-	return b.wish * math.Exp(-(now-b.wishAt).Seconds()/wishMemory.Seconds())
-}
-
-// wished is the wish as a beat says it.
-func (b *beating) wished(now time.Duration) int64 {
-	return int64(min(b.wishes(now)*1e4, mostWish))
-}
-
-// needs notes the part of a limit that a call needs, and for how long grants hold.
-func (g *Group) needs(now time.Duration, s *spec, cost int64) {
-	b := &g.beating
-	switch s.rule.Shape {
-	case limit.Bucket:
-		b.need.note(now, partOf(timesMost(cost, s.rule.Meter.Unit), s.rule.Meter.Cap))
-	case limit.Rolling:
-		b.need.note(now, partOf(cost, s.rule.Amount))
-		_, stay := s.stay()
-		b.window = max(b.window, stay+s.hold)
-	}
-	if s.late {
-		b.hold.note(now, -int64(s.hold))
-	}
-}
-
-// partOf is which part n is of all, rounded up and a little more, as what is a part of it is
-// rounded down.
-func partOf(n, all int64) int64 { return min(Whole, scaleUp(n, Whole, max(1, all))+1) }
-
-// spawn lets do go on beside.
-func (f *Fleet) spawn(do func()) {
-	if !f.begin(do) {
-		go do() // somebody who still calls waits for it
-	}
-}
-
-// begin lets do go on beside, for Close to wait for. After Close has begun it does not.
-func (f *Fleet) begin(do func()) bool {
-	if c, ok := f.clock.(interface{ Go(func()) }); ok { // sim.Clock: a simulator knows only its own goroutines
-		c.Go(do)
-		return true
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if !f.closed {
-		f.wg.Go(do)
-	}
-	return !f.closed
 }
 
 // beatAll beats for all groups, each in its time.
@@ -321,62 +210,6 @@ func (g *Group) hears(now, sent time.Duration, beat *Beat, a *Standing) {
 	g.lone.Store(int64(s.from()))
 }
 
-// owed collects what was spent of rolling limits without the store. If that has lost its
-// memory it is told of all that still counts.
-func (g *Group) owed(now time.Duration, lost bool) {
-	for p := range g.spenders {
-		o := &p.own
-		p.turnOwn(now, p.spec(), g.standing.use(now))
-		o.spent.drop(now)
-		if lost {
-			o.debt = o.spent.sum
-		}
-		if o.debt > 0 {
-			g.beating.debts = append(g.beating.debts, debt{p, o.debt})
-			o.debt = 0
-		}
-		if o.spent.sum == 0 {
-			delete(g.spenders, p)
-		}
-	}
-}
-
-// debtsAtOnce is how many debts one ask tells of, so that a store's script does not run for long.
-const debtsAtOnce = 500
-
-// tellDebts tells the store what is owed, once however often it takes. Until it is told no
-// further beat is sent.
-func (g *Group) tellDebts(ctx context.Context) error {
-	f := g.fleet
-	now := f.clock.Now()
-	g.own.Lock()
-	b := &g.beating
-	// The ask has the ID of the first try until it is answered, so that debts are charged once; what comes up meanwhile waits.
-	if b.told == 0 {
-		b.told, b.first = f.nextID(), min(len(b.debts), debtsAtOnce)
-	}
-	a := Ask{Group: g.name, ID: b.told, Lane: g.debtLane, Again: true}
-	for i := range b.debts[:b.first] {
-		a.Settle = append(a.Settle, b.debts[i].settlement(now))
-	}
-	ctx, cancel := f.clock.WithTimeout(ctx, g.timeout(), context.DeadlineExceeded)
-	g.own.Unlock()
-	defer cancel()
-	err := f.store.Take(ctx, &a)
-	now = f.clock.Now()
-	g.own.Lock()
-	defer g.own.Unlock()
-	b.busy = false
-	if err != nil {
-		g.failed(err)
-		return err
-	}
-	b.debts, b.told = b.debts[b.first:], 0
-	b.at = now
-	f.beater.Wake()
-	return nil
-}
-
 // timeout is how long an answer to an ask is waited for; own is held.
 func (g *Group) timeout() time.Duration {
 	return min(longestAsk, max(g.fleet.o.Timeout, 3*g.standing.rtt+50*time.Millisecond))
@@ -384,37 +217,3 @@ func (g *Group) timeout() time.Duration {
 
 // longestAsk is how long the answer to an ask, or to the last beat, is waited for at most.
 const longestAsk = 5 * time.Second
-
-// leave gives the part back, waiting at most as long as ctx. What was spent of it is told
-// first.
-func (g *Group) leave(ctx context.Context) error {
-	now := g.fleet.clock.Now()
-	g.own.Lock()
-	g.standing.left = true
-	g.lone.Store(int64(g.standing.from()))
-	g.owed(now, false)
-	met := g.standing.met || g.standing.pending != nil
-	g.standing.seq++
-	b := Beat{Group: g.name, Client: g.fleet.member, Seq: g.standing.seq, Silence: 1, Life: 1, Leave: true}
-	g.own.Unlock()
-	if !met {
-		return nil
-	}
-	// The part must not be others' before what was spent of it is known.
-	for g.owes() {
-		if err := g.tellDebts(ctx); err != nil {
-			return err
-		}
-	}
-	ctx, cancel := g.fleet.clock.WithTimeout(ctx, longestAsk, context.DeadlineExceeded)
-	defer cancel()
-	_, err := g.fleet.store.Beat(ctx, &b)
-	return err
-}
-
-// owes reports whether there are debts that the store has not been told.
-func (g *Group) owes() bool {
-	g.own.Lock()
-	defer g.own.Unlock()
-	return len(g.beating.debts) > 0
-}

@@ -73,25 +73,6 @@ const (
 	unpaused   = time.Duration(math.MinInt64 / 2) // the end of no pause
 )
 
-// granted is a block of units. The lowest places are given out first: what is left
-// then comes back whole.
-type granted struct {
-	left  atomic.Int64
-	until expiry
-	mark  Mark // of the last
-}
-
-// sight is what the store said of a limit. The zero sight is that it has said nothing; what it says ages, and waits in it
-// are told less its age.
-type sight struct {
-	known bool // it has said something
-	at    time.Duration
-	grant Grant
-	start time.Time // of the calendar window
-	end   time.Time
-	count int64 // units gone in the window; Grant.Back of them have come back
-}
-
 var _ limit.Leased = (*lease)(nil)
 
 // newLease makes a lease that holds nothing, of one key of a registry.
@@ -151,94 +132,6 @@ func (p *lease) draw(now time.Duration, n int64) (limit.Turn, expiry, bool) {
 // latest exchange failed, so that what stands by of a calendar window may be needed.
 func (p *lease) alone(now time.Duration) bool {
 	return now > time.Duration(p.group.lone.Load()) || p.group.failing.Load()
-}
-
-// fromBlocks takes n units from one block, and returns which that is: the units of a turn stand side by side, so that they
-// can come back together. Two blocks with too little each are not added up; the next ask gives them back, see splinters.
-func (p *lease) fromBlocks(now time.Duration, n int64) (limit.Turn, *granted, bool) {
-	for i := range p.blocks {
-		b := p.blocks[i].Load()
-		if b == nil || b.until.passed(now, p.group.fleet.clock) {
-			continue
-		}
-		for left := b.left.Load(); left >= n && n > 0; left = b.left.Load() {
-			if b.left.CompareAndSwap(left, left-n) {
-				return limit.Turn{Turn: b.turn(left-n, n)}, b, true
-			}
-		}
-	}
-	return limit.Turn{Turn: bucket.Turn{Cost: n}}, nil, n == 0
-}
-
-// turn is the place of n units of a block of which left are left.
-func (b *granted) turn(left, n int64) bucket.Turn {
-	return bucket.Turn{Place: b.mark.Level - left*b.mark.Step, Low: b.mark.At, Cost: n}
-}
-
-// mark is where the last unit of a turn stands.
-func (p *lease) mark(t limit.Turn) Mark {
-	return Mark{At: t.Low, Level: t.Place, Step: p.step.Load()}
-}
-
-// put keeps n units that the store has granted, of which m is the mark of the last. They take the place of the block that
-// has least left, whose rest goes back to the store.
-func (p *lease) put(now time.Duration, n int64, until expiry, m Mark) {
-	b := &granted{until: until, mark: m}
-	b.left.Store(n)
-	// An empty slot, or one that has had its time, counts as a block with nothing left.
-	worst, least := 0, int64(math.MaxInt64)
-	for i := range p.blocks {
-		var left int64
-		if old := p.blocks[i].Load(); old != nil && !old.until.passed(now, p.group.fleet.clock) {
-			left = old.left.Load()
-		}
-		if left < least {
-			worst, least = i, left
-		}
-	}
-	if old := p.blocks[worst].Swap(b); old != nil {
-		p.empty(now, old)
-	}
-	p.group.isActive(p)
-}
-
-// empty gives back what is left in a block that is not used any more.
-func (p *lease) empty(now time.Duration, b *granted) int64 {
-	n := b.left.Swap(0)
-	if n > 0 {
-		p.gaveBack(now, b.mark, n)
-		p.settle(now, Settlement{Back: n, Mark: b.mark})
-	}
-	return n
-}
-
-// expire empties blocks that must not be used any more, and all if all is set. It
-// reports how many units are still held.
-func (p *lease) expire(now time.Duration, all bool) (held int64) {
-	for i := range p.blocks {
-		b := p.blocks[i].Load()
-		if b == nil {
-			continue
-		}
-		if all || b.until.passed(now, p.group.fleet.clock) {
-			if p.blocks[i].CompareAndSwap(b, nil) {
-				p.empty(now, b)
-			}
-			continue
-		}
-		held += b.left.Load()
-	}
-	return held
-}
-
-// held is how many units may be spent locally.
-func (p *lease) held(now time.Duration) (n int64) {
-	for i := range p.blocks {
-		if b := p.blocks[i].Load(); b != nil && !b.until.passed(now, p.group.fleet.clock) {
-			n += b.left.Load()
-		}
-	}
-	return n
 }
 
 // Ask is 0 unless there is a pause: how long a call has to wait is not known before the store was asked.
@@ -307,81 +200,6 @@ func (p *lease) roused() {
 func raiseInstant(word *atomic.Int64, at int64) {
 	for old := word.Load(); at > old && !word.CompareAndSwap(old, at); old = word.Load() {
 	}
-}
-
-// hears notes what the store said. The answer to a repeat may be as old as what it repeats: of which
-// calendar window it tells is not known.
-func (p *lease) hears(now time.Duration, c *Claim, g Grant, at time.Time, again bool) {
-	next := sight{known: true, at: now, grant: g}
-	if c.Rule.Shape == limit.Calendar { // the limit may have been changed since it was asked for
-		next.start, next.end = c.Start, c.End
-		// The store's clock is in the second window that the claim names.
-		if !at.Before(c.End) {
-			next.start, next.end = c.End, c.Next
-		}
-		next.count = max(0, c.Rule.Amount-g.Left)
-	}
-	if g.Mark.Step != 0 { // else it is no mark; those given before keep their step
-		p.step.Store(g.Mark.Step)
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if again && c.Rule.Shape == limit.Calendar && p.seen.known {
-		return
-	}
-	if g.Cold || again { // that tells nothing of what has gone
-		next.count, next.grant.Back = 0, 0
-		if p.seen.start.Equal(next.start) {
-			next.count, next.grant.Back = p.seen.count, p.seen.grant.Back
-		}
-	}
-	p.seen = next
-}
-
-// Look is what the store said last, or what there is while it is away.
-func (p *lease) Look(now time.Duration) limit.Level {
-	s := p.spec()
-	v := limit.Level{Left: p.comeSince(now, s), Full: s.most(), PerSecond: s.perSecond(p.group.fleet.storeTime(now))}
-	if at := p.sight(); at.known && !(at.grant.Cold && p.group.warm.Load()) {
-		v.Left = min(v.Full, at.grant.Left+p.held(now))
-		v.Reset = max(0, at.grant.Reset-(now-at.at))
-		v.ResetAt = at.end
-		if v.Reset == 0 {
-			v.Left = v.Full
-		}
-	}
-	p.lookOwn(now, s, &v)
-	v.Paused = p.Paused(now)
-	return v
-}
-
-// lookOwn is what there is, and when all that can be is, while the store is away or was never there.
-func (p *lease) lookOwn(now time.Duration, s *spec, v *limit.Level) {
-	g := p.group
-	g.own.Lock()
-	defer g.own.Unlock()
-	u := g.standing.use(now)
-	p.turnOwn(now, s, u)
-	switch held := p.held(now); {
-	case u.mode.uses() && !p.passing:
-		left, reset := p.ownLeft(now, s, u)
-		v.Left = min(v.Full, left+held)
-		if s.rule.Shape != limit.Calendar {
-			v.Reset = reset
-		}
-	case u.mode != asking && (!p.sight().known || g.failing.Load()): // else it answers asks, and beats in a moment
-		if s.rule.Shape == limit.Calendar {
-			held += p.stands(now, s, u)
-		}
-		v.Left, v.Reset = min(v.Full, held), max(v.Reset, g.again(now))
-	}
-}
-
-// sight is what the store said last.
-func (p *lease) sight() sight {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.seen
 }
 
 // Retire: a lease that holds nothing is forgotten when room is needed.

@@ -130,3 +130,24 @@ func (f *Fleet) all() []*Group {
 	}
 	return all
 }
+
+// spawn lets do go on beside.
+func (f *Fleet) spawn(do func()) {
+	if !f.begin(do) {
+		go do() // somebody who still calls waits for it
+	}
+}
+
+// begin lets do go on beside, for Close to wait for. After Close has begun it does not.
+func (f *Fleet) begin(do func()) bool {
+	if c, ok := f.clock.(interface{ Go(func()) }); ok { // sim.Clock: a simulator knows only its own goroutines
+		c.Go(do)
+		return true
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !f.closed {
+		f.wg.Go(do)
+	}
+	return !f.closed
+}

@@ -7,7 +7,7 @@ import (
 )
 
 // A standing is what a process knows of its place in a group: which part of the limits it
-// holds, and from when on it may use it. It decides only; beating.go talks.
+// holds, and from when on it may use it. It decides only; beating.go and debts.go talk.
 //
 // The process begins to use its part when it has heard nothing for the silence, counted
 // from when the latest answer arrived. The store counts it out from the silence after that
@@ -34,9 +34,9 @@ type standing struct {
 	slow bool          // the store answers too late for what it grants to be used
 	solo time.Duration // since when the store knows that; 0 if it does not
 
-	epoch int      // goes up with each answer that ends the use of the part
-	kept  ripening // which parts were held, for limits that count in a window
-	left  bool     // the process has given its part back, and asks the store for whatever it lets go
+	epoch int       // goes up with each answer that ends the use of the part
+	kept  partsHeld // which parts were held, for limits that count in a window
+	left  bool      // the process has given its part back, and asks the store for whatever it lets go
 
 	// Of the use of a part: its own supply clock, in microseconds and millionths of one. It
 	// stands at 0 when the use begins and runs at the speed of the part.

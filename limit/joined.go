@@ -6,30 +6,30 @@ import "time"
 // Limits that have lost theirs count for themselves.
 func Join(all []*Registry) {
 	for _, r := range all {
-		var kin []*Registry
+		var others []*Registry
 		for _, other := range all {
 			if of := r.Limit().Of; of != "" && other != r && other.Limit().Of == of {
-				kin = append(kin, other)
+				others = append(others, other)
 			}
 		}
-		r.kin.Store(&kin)
+		r.joined.Store(&others)
 	}
 }
 
 // Joined reports whether other limits count what is used of this one.
 func (r *Registry) Joined() bool {
-	kin := r.kin.Load()
-	return kin != nil && len(*kin) > 0
+	others := r.joined.Load()
+	return others != nil && len(*others) > 0
 }
 
 // share counts in the other limits, under the same key, what was used of this one. It is used already, so
 // they are not asked.
 func (r *Registry) share(now time.Duration, key string, used int64) {
-	kin := r.kin.Load()
-	if kin == nil || used <= 0 {
+	others := r.joined.Load()
+	if others == nil || used <= 0 {
 		return
 	}
-	for _, other := range *kin {
+	for _, other := range *others {
 		other.Get(now, key).Owe(now, used)
 	}
 }

@@ -26,7 +26,7 @@ type Registry struct {
 	other  atomic.Pointer[Limiter] // nil unless keys share it
 	home   Home                    // nil unless other processes share the limit
 	source Source                  // of the limiters, if there is a home
-	kin    atomic.Pointer[[]*Registry]
+	joined atomic.Pointer[[]*Registry]
 
 	mu    sync.Mutex
 	wall  func(time.Duration) time.Time // tells calendars the time

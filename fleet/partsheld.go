@@ -6,10 +6,10 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// A ripening is which parts a process has held, so that it can use, of a limit that counts
+// A partsHeld is which parts a process has held, so that it can use, of a limit that counts
 // what went in a window, no more than the least that it held for all of the window: parts
 // that have changed hands must not be spent twice in one.
-type ripening struct {
+type partsHeld struct {
 	now  int64  // held at present
 	past []held // smaller ones before it, each smaller than what follows
 }
@@ -24,7 +24,7 @@ type held struct {
 const mostKept = 32
 
 // note is that another part is held from now on.
-func (r *ripening) note(now time.Duration, part int64) {
+func (r *partsHeld) note(now time.Duration, part int64) {
 	if part > r.now {
 		r.past = append(r.past, held{r.now, now})
 	}
@@ -39,7 +39,7 @@ func (r *ripening) note(now time.Duration, part int64) {
 }
 
 // least is the smallest part that was held since an instant.
-func (r *ripening) least(from time.Duration) int64 {
+func (r *partsHeld) least(from time.Duration) int64 {
 	for _, h := range r.past {
 		if h.until > from {
 			return h.part
@@ -50,7 +50,7 @@ func (r *ripening) least(from time.Duration) int64 {
 
 // next is until when the smallest part was held that counts from an instant on; Never if
 // it still is.
-func (r *ripening) next(from time.Duration) time.Duration {
+func (r *partsHeld) next(from time.Duration) time.Duration {
 	for _, h := range r.past {
 		if h.until > from {
 			return h.until

@@ -34,20 +34,20 @@ const (
 	slowAnswer               = 10 * time.Millisecond
 )
 
-// A stander is a call that waits for its limits. It does not hold its permit: that would
+// A waiter is a call that waits for its limits. It does not hold its permit: that would
 // move to the heap, that of calls that never wait too. It has what the permit's limits had, and the
 // walk takes them back when the wait is over; meanwhile the line's lock guards it.
-type stander struct {
+type waiter struct {
 	call line.Call
 	concern
-	breaker *breaker.Breaker
-	charged charged
-	limits  limit.Charges
-	guessed bool
-	fair    bool   // its flow and its priority count
-	few     bool   // few of its line ask the store at once
-	at      int    // the charge in whose line it stands
-	been    uint64 // the charges in whose lines it has been first
+	breaker  *breaker.Breaker
+	charged  charged
+	limits   limit.Charges
+	guessed  bool
+	fair     bool   // its flow and its priority count
+	few      bool   // few of its line ask the store at once
+	at       int    // the charge in whose line it stands
+	wasFirst uint64 // the charges in whose lines it has been first
 
 	scarce int           // a charge of which the store had too little
 	until  time.Duration // and for how long it is not asked again
@@ -58,11 +58,11 @@ type stander struct {
 	rests   pause.Subject // in whose line it stands; the zero subject if in none
 }
 
-// newStander has the limits of the walk, which hold nothing, until the walk takes them back.
+// newWaiter has the limits of the walk, which hold nothing, until the walk takes them back.
 // c says in whose turn it waits.
-func (w *walk) newStander(c *Call) *stander {
+func (w *walk) newWaiter(c *Call) *waiter {
 	w.limits.Keep() // others look at what waits
-	s := &stander{
+	s := &waiter{
 		concern: w.concern(), breaker: w.breaker, charged: w.charged, limits: w.limits, guessed: w.guessed, at: int(w.why),
 	}
 	s.call = line.Call{Asker: s, Until: max(w.now, w.until), Came: w.came}
@@ -76,7 +76,7 @@ func (w *walk) newStander(c *Call) *stander {
 
 // Ask is the line's: it is on another goroutine's stack at times. It takes all that the call
 // costs, or nothing.
-func (s *stander) Ask(now, since time.Duration) line.Step {
+func (s *waiter) Ask(now, since time.Duration) line.Step {
 	left := s.call.Until - now
 	s.stop = s.concern.stopped(now, &s.limits, false)
 	switch {
@@ -107,7 +107,7 @@ func (s *stander) Ask(now, since time.Duration) line.Step {
 // rest is the step of a call that a pause holds, whatever its limits say: it waits in the line of that, out of the way of those
 // whom the pause does not concern. When the pause ends the line's driver asks for all who rest there, in the order
 // in which they came: those for whom there is not enough then wait on in the lines of their limits, and are not woken.
-func (s *stander) rest(now time.Duration) line.Step {
+func (s *waiter) rest(now time.Duration) line.Step {
 	if s.rests == s.stop.of {
 		return line.Step{Kind: line.Wait, For: s.stop.wait, Again: nap}
 	}
@@ -116,7 +116,7 @@ func (s *stander) rest(now time.Duration) line.Step {
 }
 
 // restsBy has it stand in the line of a pause.
-func (s *stander) restsBy(of pause.Subject) {
+func (s *waiter) restsBy(of pause.Subject) {
 	if !s.resting() {
 		s.u.resting.Add(1)
 	}
@@ -124,7 +124,7 @@ func (s *stander) restsBy(of pause.Subject) {
 }
 
 // waitsFor has it stand in the line of a charge, or in none.
-func (s *stander) waitsFor(at int) {
+func (s *waiter) waitsFor(at int) {
 	if s.resting() {
 		s.u.resting.Add(-1)
 	}
@@ -132,17 +132,17 @@ func (s *stander) waitsFor(at int) {
 }
 
 // resting reports whether it stands in the line of a pause.
-func (s *stander) resting() bool { return s.rests != pause.Subject{} }
+func (s *waiter) resting() bool { return s.rests != pause.Subject{} }
 
 // over reports whether the call need not wait here any more.
-func (s *stander) over(now time.Duration) bool {
+func (s *waiter) over(now time.Duration) bool {
 	v := s.u.live.Load()
 	return s.u.sleepers.closed.Load() || isOpen(now, s.breaker) || s.charged.moved(v)
 }
 
 // take takes what the call costs, unless it is for others to take some of it before. A guess that has
 // become too much while it waited is cut down.
-func (s *stander) take(now, since time.Duration) limit.Verdict {
+func (s *waiter) take(now, since time.Duration) limit.Verdict {
 	s.verdict, s.yields = s.tries(now, since)
 	if !s.verdict.OK && s.verdict.Wait == bucket.Never && s.guessed && s.limits.Fit(now) {
 		s.verdict, s.yields = s.tries(now, since)
@@ -150,7 +150,7 @@ func (s *stander) take(now, since time.Duration) limit.Verdict {
 	return s.verdict
 }
 
-func (s *stander) tries(now, since time.Duration) (v limit.Verdict, yields bool) {
+func (s *waiter) tries(now, since time.Duration) (v limit.Verdict, yields bool) {
 	if now < s.until {
 		return limit.Verdict{Wait: s.until - now, Cause: limit.Cause{Why: s.scarce}}, true
 	}
@@ -166,16 +166,16 @@ func (s *stander) tries(now, since time.Duration) (v limit.Verdict, yields bool)
 
 // lacks has the call wait for what the store has too little of, and take nothing of the others meanwhile: two calls would
 // take them from each other, and ask by turns. Something may come back before the store's wait is over.
-func (s *stander) lacks(now time.Duration, v limit.Verdict) {
+func (s *waiter) lacks(now time.Duration, v limit.Verdict) {
 	s.waitsFor(v.Why)
 	s.scarce, s.until = v.Why, now+min(v.Wait, nap)
 }
 
 // shared reports whether a fleet shares the limit of a charge.
-func (s *stander) shared(i int) bool { return s.limits.Charge(i).Registry.Shared() }
+func (s *waiter) shared(i int) bool { return s.limits.Charge(i).Registry.Shared() }
 
 // room is how many of the line may ask the store at once.
-func (s *stander) room(now time.Duration, at int) int {
+func (s *waiter) room(now time.Duration, at int) int {
 	switch {
 	case !s.few:
 		return line.Most
@@ -187,9 +187,9 @@ func (s *stander) room(now time.Duration, at int) int {
 
 // others is for which charge, and how long, the call has to leave to others what there is: to those who wait
 // in its line and came before, until it has been first there itself; and to those for whom it is kept.
-func (s *stander) others(now time.Duration) (at int, longest time.Duration) {
+func (s *waiter) others(now time.Duration) (at int, longest time.Duration) {
 	if s.at >= 0 {
-		if s.been |= 1 << s.at; s.limits.Len() == 1 && !s.u.lines.Keeps() {
+		if s.wasFirst |= 1 << s.at; s.limits.Len() == 1 && !s.u.lines.Keeps() {
 			return s.at, 0
 		}
 	}
@@ -200,7 +200,7 @@ func (s *stander) others(now time.Duration) (at int, longest time.Duration) {
 		}
 		key := lineOf(now, c)
 		wait := s.kept(now, c, key)
-		if s.been&(1<<i) == 0 && s.u.lines.Behind(key, &s.call) {
+		if s.wasFirst&(1<<i) == 0 && s.u.lines.Behind(key, &s.call) {
 			wait = max(wait, 1)
 		}
 		if wait > longest || wait == longest && i == s.at {
@@ -212,11 +212,11 @@ func (s *stander) others(now time.Duration) (at int, longest time.Duration) {
 
 // kept is how long a charge has to wait at least for what is kept for calls that came before: until the next
 // instant at which that can change. What is needed earlier goes before what is needed later.
-func (s *stander) kept(now time.Duration, c limit.Charge, key lineKey) time.Duration {
+func (s *waiter) kept(now time.Duration, c limit.Charge, key lineKey) time.Duration {
 	no, next, sum := false, bucket.Never, c.Cost
 	m := c.Registry.Get(now, c.Key)
 	for k := range s.u.lines.Kept(now, key, &s.call) {
-		need := k.Asker.(*stander).cost(now, key)
+		need := k.Asker.(*waiter).cost(now, key)
 		room := m.Room(now, sum, max(now, k.At), need)
 		no = no || !room
 		switch {
@@ -236,7 +236,7 @@ func (s *stander) kept(now time.Duration, c limit.Charge, key lineKey) time.Dura
 }
 
 // cost is what the call pays of what a line is for.
-func (s *stander) cost(now time.Duration, key lineKey) (n int64) {
+func (s *waiter) cost(now time.Duration, key lineKey) (n int64) {
 	for i := range s.limits.Len() {
 		if c := s.limits.Charge(i); c.Registry == key.registry && lineOf(now, c) == key {
 			n += c.Cost
@@ -246,7 +246,7 @@ func (s *stander) cost(now time.Duration, key lineKey) (n int64) {
 }
 
 // spot is the line of the charge for which the call waits, or that of the pause that holds it.
-func (s *stander) spot(now time.Duration) line.Spot {
+func (s *waiter) spot(now time.Duration) line.Spot {
 	if s.resting() {
 		return line.Spot{Key: s.rests, Cost: 1}
 	}
