@@ -147,11 +147,19 @@ func (l *priority) charge(f *flow, by int64) {
 // A list is some waiters, in the order in which they came. The zero list is empty.
 type list struct{ first, last *waiter }
 
-// push puts a waiter behind those who came before it.
+// push puts a waiter behind those who came before it, from the nearer end: a call that comes is the last, and one that moves from
+// another line came early as a rule.
 func (l *list) push(w *waiter) {
-	w.prev, w.next = l.last, nil
-	for w.prev != nil && w.prev.call.Came > w.call.Came {
-		w.prev, w.next = w.prev.prev, w.prev
+	if came := w.call.Came; l.first != nil && int64(came-l.first.call.Came) < int64(l.last.call.Came-came) {
+		w.prev, w.next = nil, l.first
+		for w.next.call.Came <= came {
+			w.prev, w.next = w.next, w.next.next
+		}
+	} else {
+		w.prev, w.next = l.last, nil
+		for w.prev != nil && w.prev.call.Came > came {
+			w.prev, w.next = w.prev.prev, w.prev
+		}
 	}
 	if w.prev == nil {
 		l.first = w
