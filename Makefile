@@ -133,7 +133,7 @@ tidy: ## mend go.mod and go.sum of every module
 
 # What the tests need beside Go: name the commands here.
 deps:
-	@scripts/deps redis-server redis-cli initdb pgbouncer dynalite promtool prometheus-alertmanager
+	@scripts/deps redis-server redis-cli initdb pgbouncer dynalite fauxqs promtool prometheus-alertmanager
 
 clean: ## remove what was built
 	rm -rf bin cover.out

@@ -13,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/seed1158cd35/weir/delivery"
 	"github.com/seed1158cd35/weir/delivery/deliverytest"
@@ -21,13 +22,13 @@ import (
 	"github.com/seed1158cd35/weir/internal/test/watchdog"
 )
 
-// tables is the emulator of DynamoDB.
-var tables *servers.Server
+// tables and queues are the emulators of DynamoDB and SQS.
+var tables, queues *servers.Server
 
 func TestMain(m *testing.M) {
 	watchdog.Start()
 	code := servers.With(func(t servers.TB) int {
-		tables = servers.Dynalite(t)
+		tables, queues = servers.Dynalite(t), servers.Fauxqs(t)
 		return m.Run()
 	})
 	os.Exit(code)
@@ -45,6 +46,16 @@ func httpClient() *http.Client {
 
 func ofTables() *dynamodb.Client {
 	return dynamodb.New(dynamodb.Options{Region: "eu-central-1", BaseEndpoint: aws.String(tables.Endpoint()), Credentials: credentials.NewStaticCredentialsProvider("id", "secret", ""), HTTPClient: httpClient()})
+}
+
+func ofQueues() *sqs.Client {
+	return sqs.New(sqs.Options{Region: "us-east-1", BaseEndpoint: aws.String(queues.Endpoint()), Credentials: credentials.NewStaticCredentialsProvider("id", "secret", ""), HTTPClient: httpClient()})
+}
+
+// both are options of a table and a queue of one name.
+func both() dynamosqs.Options {
+	n := name()
+	return dynamosqs.Options{Table: ofTables(), Name: n, Queue: ofQueues(), QueueURL: queues.Endpoint() + "/000000000000/" + n}
 }
 
 // open is a store in a table of its own.
@@ -66,9 +77,16 @@ func open(t testing.TB, o dynamosqs.Options) *dynamosqs.Store {
 }
 
 func TestQueue(t *testing.T) {
-	deliverytest.Test(t, deliverytest.Engine{
-		In:    func(t *testing.T, test func(t *testing.T)) { synctest.Test(t, test) },
-		Open:  func(t *testing.T) delivery.Queue { return open(t, dynamosqs.Options{Table: ofTables(), Name: name()}) },
-		Sleep: time.Sleep,
-	})
+	for kind, options := range map[string]func() dynamosqs.Options{
+		"TableAndQueue": both,
+		"TableAlone":    func() dynamosqs.Options { return dynamosqs.Options{Table: ofTables(), Name: name()} },
+	} {
+		t.Run(kind, func(t *testing.T) {
+			deliverytest.Test(t, deliverytest.Engine{
+				In:    func(t *testing.T, test func(t *testing.T)) { synctest.Test(t, test) },
+				Open:  func(t *testing.T) delivery.Queue { return open(t, options()) },
+				Sleep: time.Sleep,
+			})
+		})
+	}
 }

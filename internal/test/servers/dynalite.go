@@ -26,12 +26,19 @@ func Dynalite(t TB, args ...string) *Server {
 	}})
 }
 
-// dynalite is where scripts/deps has put it, in the .deps of a directory above this
-// one, or else anywhere in the path.
+// dynalite is where scripts/deps has put it, or else anywhere in the path.
 func dynalite() (string, error) {
+	if path, err := dependency("npm", "node_modules", ".bin", "dynalite"); err == nil {
+		return path, nil
+	}
+	return exec.LookPath("dynalite")
+}
+
+// dependency is a file that scripts/deps has brought, in the .deps of a directory above this one.
+func dependency(parts ...string) (string, error) {
 	dir, err := os.Getwd()
 	for err == nil {
-		path := filepath.Join(dir, ".deps", "npm", "node_modules", ".bin", "dynalite")
+		path := filepath.Join(append([]string{dir, ".deps"}, parts...)...)
 		if _, err := os.Stat(path); err == nil {
 			return path, nil
 		}
@@ -41,7 +48,7 @@ func dynalite() (string, error) {
 		}
 		dir = up
 	}
-	return exec.LookPath("dynalite")
+	return "", os.ErrNotExist
 }
 
 func speaksHTTP(s *Server) bool {

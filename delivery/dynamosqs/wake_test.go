@@ -1,0 +1,161 @@
+package dynamosqs_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/seed1158cd35/weir/delivery"
+	"github.com/seed1158cd35/weir/delivery/dynamosqs"
+)
+
+func request(upstream string) *delivery.Request {
+	return &delivery.Request{Upstream: upstream, Method: "POST", Path: "/in", Header: http.Header{"Content-Type": {"text/plain"}}, Body: []byte("hello")}
+}
+
+// watch has a store receive, and says of what it hears, until the test ends.
+func watch(t *testing.T, s *dynamosqs.Store) <-chan string {
+	heard := make(chan string, 100)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		s.Watch(ctx, func(upstream string) { heard <- upstream }, func(err error) { t.Log(err) })
+	}()
+	t.Cleanup(func() { cancel(); <-done })
+	return heard
+}
+
+// What one store accepts another one hears of, without looking.
+func TestOthersAreToldOfWhatIsDue(t *testing.T) {
+	o := both()
+	one := open(t, o)
+	two, err := dynamosqs.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { two.Close() })
+	heard := watch(t, two)
+	d, _, err := one.Accept(t.Context(), request("a"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := <-heard; got != "a" {
+		t.Errorf("heard of %q, want a", got)
+	}
+	all, err := two.Claim(t.Context(), delivery.Ask{Upstream: "a", Only: []int64{d.Seq}, Lease: time.Minute})
+	if err != nil || len(all) != 1 {
+		t.Fatalf("claimed %d, %v", len(all), err)
+	}
+}
+
+// A message for what is over, or was never stored, is deleted and wakes nobody; one that comes twice does no harm.
+func TestMessagesOfNothingAreDropped(t *testing.T) {
+	o := both()
+	s := open(t, o)
+	d, _, err := s.Accept(t.Context(), request("a"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := s.Claim(t.Context(), delivery.Ask{Upstream: "a", Lease: time.Minute})
+	if err != nil || len(all) != 1 {
+		t.Fatal(all, err)
+	}
+	if lost, err := s.End(t.Context(), delivery.End{Claim: all[0].Claim(), To: delivery.Completed}); err != nil || len(lost) > 0 {
+		t.Fatal(lost, err)
+	}
+	for _, body := range []string{`{"Seq": 77, "Upstream": "nobody"}`, `{"Seq": 78, "Upstream": "nobody"}`} {
+		if _, err := ofQueues().SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: &o.QueueURL, MessageBody: aws.String(body)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	heard := watch(t, s)
+	for { // those before it have been looked at, or it would not be the first
+		if _, _, err := s.Accept(t.Context(), request("b")); err != nil {
+			t.Fatal(err)
+		}
+		if got := <-heard; got != "b" {
+			t.Fatalf("woken for %q", got)
+		}
+		if empty(t, &o) {
+			break
+		}
+	}
+	if got, err := s.Get(t.Context(), d.ID); err != nil || got.Status != delivery.Completed {
+		t.Errorf("it is %s, %v", got.Status, err)
+	}
+}
+
+// empty reports whether all that is left in a queue is under way.
+func empty(t *testing.T, o *dynamosqs.Options) bool {
+	t.Helper()
+	out, err := ofQueues().GetQueueAttributes(t.Context(), &sqs.GetQueueAttributesInput{QueueUrl: &o.QueueURL, AttributeNames: []types.QueueAttributeName{"All"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out.Attributes["ApproximateNumberOfMessages"] == "0"
+}
+
+// Init makes what is missing, and finds what is wrong with what is there.
+func TestInitMakesAndCheckFinds(t *testing.T) {
+	o := both()
+	s := open(t, o)
+	if made, err := s.Init(t.Context()); made || err != nil {
+		t.Errorf("once more: made %v, %v", made, err)
+	}
+	for name, redrive := range map[string]map[string]string{"fifo.fifo": {"FifoQueue": "true"}} {
+		if _, err := ofQueues().CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: aws.String(name), Attributes: redrive}); err != nil {
+			t.Fatal(err)
+		}
+		wrong := o
+		wrong.QueueURL = queues.Endpoint() + "/000000000000/" + name
+		checks(t, wrong)
+	}
+	missing := o
+	missing.Name = "nobody"
+	checks(t, missing)
+	missing = o
+	missing.QueueURL += "-nobody"
+	checks(t, missing)
+}
+
+// checks wants a SchemaError.
+func checks(t *testing.T, o dynamosqs.Options) {
+	t.Helper()
+	s, err := dynamosqs.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if _, is := errors.AsType[*dynamosqs.SchemaError](s.Check(t.Context())); !is {
+		t.Errorf("%s, %s: %v", o.Name, o.QueueURL, s.Check(t.Context()))
+	}
+}
+
+// A claim of another store is taken for lost only some time after its lease, as clocks differ.
+func TestAnothersLeaseIsNotCutShort(t *testing.T) {
+	o := dynamosqs.Options{Table: ofTables(), Name: name()}
+	one := open(t, o)
+	two, err := dynamosqs.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := one.Accept(t.Context(), request("a")); err != nil {
+		t.Fatal(err)
+	}
+	if all, err := one.Claim(t.Context(), delivery.Ask{Upstream: "a", Lease: 0}); err != nil || len(all) != 1 {
+		t.Fatal(all, err)
+	}
+	if w, err := two.Sweep(t.Context()); err != nil || w.Reaped != 0 {
+		t.Errorf("another store reaped %d, %v", w.Reaped, err)
+	}
+	if w, err := one.Sweep(t.Context()); err != nil || w.Reaped != 1 {
+		t.Errorf("its own store reaped %d, %v", w.Reaped, err)
+	}
+}

