@@ -180,3 +180,50 @@ func TestEvictedKeysGetNoMoreThanOneLimiterWouldGive(t *testing.T) {
 		}
 	}
 }
+
+// No bucket is joined while somebody goes through all keys, however many are forgotten meanwhile: those that stay
+// are seen once. Afterwards the table becomes as small as its keys are few.
+func TestNothingIsJoinedWhileKeysAreListed(t *testing.T) {
+	var tab table
+	stays := map[*Limiter]int{}
+	for i := range 5000 {
+		k := newRow(keyOf(i))
+		if tab.add(k, &k.own); i%50 == 0 {
+			stays[&k.own] = 0
+		}
+	}
+	sweep := func(n int) {
+		for range n {
+			tab.sweep(1, func(m *Limiter) bool { _, ok := stays[m]; return !ok })
+		}
+	}
+	tab.reads++
+	of := tab.buckets.Load()
+	for from := range of {
+		if from == of/4 {
+			sweep(5000)
+		}
+		tab.each(from, of, func(k *row) {
+			if _, ok := stays[k.limiter.Load()]; ok {
+				stays[k.limiter.Load()]++
+			}
+		})
+	}
+	tab.reads--
+	for m, times := range stays {
+		if times != 1 {
+			t.Errorf("%p is seen %d times", m, times)
+		}
+	}
+	if tab.n != len(stays) {
+		t.Errorf("%d keys, want %d", tab.n, len(stays))
+	}
+	k := newRow("another")
+	for range 5000 { // each that is forgotten may join two buckets
+		tab.add(k, &k.own)
+		tab.without("another")
+	}
+	if got := tab.buckets.Load(); got > 3*uint64(len(stays)) {
+		t.Errorf("%d buckets of %d keys", got, tab.n)
+	}
+}
