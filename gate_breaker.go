@@ -45,9 +45,13 @@ func (t *ticket) ask(now time.Duration) step {
 
 // giveBack hands a ticket back under which no attempt was made, nor will be.
 func (t *ticket) giveBack(now time.Duration) {
-	if t.breaker != nil && !t.used {
+	if t.breaker == nil || t.used {
+		return
+	}
+	if t.given.Probe {
 		t.count(now, &outcome.Outcome{Class: outcome.Canceled})
 	}
+	t.counted = true // of others the breaker hears nothing that was canceled
 }
 
 // count tells the breaker, once, how the call ended.

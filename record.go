@@ -65,7 +65,7 @@ type tried struct {
 	class                      outcome.Class
 }
 
-// records are those that are not in use.
+// records are those that are not in use. They are zero.
 var records = sync.Pool{New: func() any { return new(Record) }}
 
 // record begins the record of a call; nil if nobody wants it.
@@ -73,8 +73,8 @@ func (u *Upstream) record(p *plan, c *Call, now time.Duration, run bool) *Record
 	if u.options.Events.Recorded == nil {
 		return nil
 	}
-	r := records.Get().(*Record)
-	*r = Record{ID: c.ID, Keys: c.Keys, Began: now, at: now, plan: p, run: run}
+	r := records.Get().(*Record) // a zero one
+	r.ID, r.Keys, r.Began, r.at, r.plan, r.run = c.ID, c.Keys, now, now, p, run
 	return r
 }
 

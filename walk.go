@@ -92,8 +92,10 @@ func (w *walk) undo() {
 	w.handBack(w.now)
 	w.exit()
 	w.giveBack(w.now)
-	w.hear(outcome.Outcome{Class: outcome.Canceled})
-	w.reports = nil
+	if w.reports != nil {
+		w.hear(outcome.Outcome{Class: outcome.Canceled})
+		w.reports = nil
+	}
 }
 
 // longest is how long the policy lets a call wait for a limit.

@@ -155,20 +155,43 @@ func (m *Limiter) there(line *bucket.Line, at int64) int64 {
 // Take takes n units if they are there now. If they are not it takes nothing, and says how
 // long it takes until they are if nobody else takes any; bucket.Never if they never will be.
 func (m *Limiter) Take(now time.Duration, n int64) (t Turn, wait time.Duration, ok bool) {
-	if t, ok = m.take(now, n); ok {
-		return t, 0, true
+	if m.more.Load() == nil {
+		if t, wait = m.takeOrAsk(now, n); wait == 0 {
+			return t, 0, true
+		} else if wait > 0 {
+			return Turn{}, wait, false
+		}
 	}
 	if r := m.shaped(); r != nil {
 		return r.take(now, n)
 	}
 	for {
+		if t, ok = m.take(now, n); ok { // at first, and when something came back meanwhile
+			return t, 0, true
+		}
 		if wait = m.Ask(now, n); wait > 0 {
 			return Turn{}, wait, false
 		}
-		if t, ok = m.take(now, n); ok { // something came back meanwhile
-			return t, 0, true
-		}
 	}
+}
+
+// takeOrAsk is Take of a limiter of which nothing came back, and that no other core writes just then: below 0 if
+// it is not known.
+func (m *Limiter) takeOrAsk(now time.Duration, n int64) (Turn, time.Duration) {
+	line := m.line.Load()
+	if uint64(n-1) >= uint64(line.Full()) || line.Paused(now) {
+		return Turn{}, -1
+	}
+	at, booked := line.At(now), m.booked.Load()
+	t := line.Next(booked, at, line.Cost(n))
+	if t.Place > at {
+		return Turn{}, max(1, line.Until(now, t.Place))
+	}
+	if m.booked.CompareAndSwap(booked, t.Place) {
+		return Turn{t}, 0
+	}
+	m.contended(line, now, n)
+	return Turn{}, -1
 }
 
 // Ask is how long it takes until n units are there if nobody takes any: 0 if they are there now,

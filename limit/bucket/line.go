@@ -99,6 +99,11 @@ func (l *Line) Wait(now time.Duration, place int64) time.Duration {
 	if !l.Paused(now) && l.At(now) >= place {
 		return 0
 	}
+	return l.Until(now, place)
+}
+
+// Until is Wait for a place that may not be used yet.
+func (l *Line) Until(now time.Duration, place int64) time.Duration {
 	when := l.When(place)
 	if when == Never {
 		return Never
