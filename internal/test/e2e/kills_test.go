@@ -42,11 +42,12 @@ func TestDeliveriesOutliveKillsOnSQLite(t *testing.T) {
 	k.drained()
 }
 
-// Four weirs share a database and, for the limit, a store.
+// Four weirs share a database and, for the limit, a store. It keeps the part of a process that was killed for as short as
+// it can: with five minutes hundreds of them would have all of the limit.
 func TestDeliveriesOutliveKillsOnPostgres(t *testing.T) {
 	t.Parallel()
 	db := servers.Postgres(t)
-	k := newKills(t, "redis: "+servers.Redis(t).URL(), "postgres: {url: '"+db.PostgresURL()+"'}")
+	k := newKills(t, "redis: '"+servers.Redis(t).URL()+"', outage: 5s", "postgres: {url: '"+db.PostgresURL()+"'}")
 	if out, code := say(t, "store", "init", "-config", k.file()); code != 0 {
 		t.Fatal(out)
 	}

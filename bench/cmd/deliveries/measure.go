@@ -1,0 +1,186 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/seed1158cd35/weir/delivery"
+	"github.com/seed1158cd35/weir/internal/test/servers"
+)
+
+func (m *measure) round(much int) {
+	server := servers.Postgres(m.tb, "shared_buffers=256MB", "max_wal_size=4GB")
+	defer server.Kill()
+	db := server.PostgresURL()
+	m.accepts(db)
+	m.endToEnd(db)
+	m.besideRiver(db)
+	m.pickUp(db)
+	m.waiting(db, "10,000 waiting", 10_000)
+	m.waiting(db, "many waiting", much)
+	m.ratio("claims, p99: many to 10,000 waiting", "claim of 10, p99 ms, many waiting", "claim of 10, p99 ms, 10,000 waiting")
+}
+
+func (m *measure) perSecond(name string, n int64, took time.Duration) {
+	m.is(name, float64(n)/took.Seconds())
+}
+
+// accepts are beside bare inserts, 64 in a transaction.
+func (m *measure) accepts(db string) {
+	ctx := context.Background()
+	at := m.base(db)
+	c, err := pgx.Connect(ctx, at)
+	m.must(err)
+	defer c.Close(ctx)
+	_, err = c.Exec(ctx, "CREATE TABLE bare (seq BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY, id TEXT NOT NULL UNIQUE, body BYTEA NOT NULL)")
+	m.must(err)
+	ids, bodies := make([]string, 64), make([][]byte, 64)
+	begin := time.Now()
+	n := many(1, m.lasts, func(int) {
+		for i := range ids {
+			ids[i], bodies[i] = delivery.NewID(time.Now()), body
+		}
+		_, err := c.Exec(ctx, "INSERT INTO bare(id, body) SELECT * FROM unnest($1::text[], $2::bytea[])", ids, bodies)
+		m.must(err)
+	})
+	m.perSecond("bare inserts, 64 in a transaction, a second", 64*n, time.Since(begin))
+	s := m.store(at)
+	defer s.Close()
+	begin = time.Now()
+	n = many(callers, m.lasts, func(int) {
+		_, _, err := s.Accept(ctx, request())
+		m.must(err)
+	})
+	m.perSecond("accepts, 64 at once, a second", n, time.Since(begin))
+	m.ratio("accepts to bare inserts", "accepts, 64 at once, a second", "bare inserts, 64 in a transaction, a second")
+	var took []time.Duration
+	many(1, m.lasts/4, func(int) {
+		begin := time.Now()
+		_, _, err := s.Accept(ctx, request())
+		m.must(err)
+		took = append(took, time.Since(begin))
+	})
+	m.is("accept alone, p50 ms", quantile(took, 0.5))
+}
+
+// endToEnd are requests that are stored and delivered by four weirs, beside the same Transport sending directly.
+func (m *measure) endToEnd(db string) {
+	up := newUpstream()
+	defer up.Close()
+	client := m.direct(up)
+	begin := time.Now()
+	n := many(callers, m.lasts, func(int) {
+		resp, err := client.Post(up.URL+"/in", "application/octet-stream", bytes.NewReader(body))
+		m.must(err)
+		_, _ = io.Copy(io.Discard, resp.Body)
+		resp.Body.Close()
+	})
+	m.perSecond("direct, a second", n, time.Since(begin))
+	m.delivers("end to end, 4 weirs", m.base(db))
+	at := m.base(db)
+	ctx := context.Background()
+	holder, err := pgx.Connect(ctx, at)
+	m.must(err)
+	defer holder.Close(ctx)
+	_, err = holder.Exec(ctx, "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1")
+	m.must(err)
+	m.delivers("the same while somebody holds a snapshot", at)
+}
+
+func (m *measure) delivers(name, at string) {
+	up := newUpstream()
+	defer up.Close()
+	f := m.fleet(at, up, 4)
+	defer f.stop()
+	begin := time.Now()
+	n := many(callers, m.lasts, func(i int) {
+		_, _, err := f.workers[i%len(f.workers)].Accept(context.Background(), request())
+		m.must(err)
+	})
+	up.until(n)
+	m.perSecond(name+", a second", n, time.Since(begin))
+	m.ratio(name+", to direct", name+", a second", "direct, a second")
+}
+
+// pickUp is from when a request is accepted until it arrives, at 300 a second.
+func (m *measure) pickUp(db string) {
+	up := newUpstream()
+	defer up.Close()
+	var mu sync.Mutex
+	var took []time.Duration
+	at := make(map[int]time.Time)
+	seen := func(n int) {
+		now := time.Now()
+		mu.Lock()
+		defer mu.Unlock()
+		if first, ok := at[n]; ok {
+			took = append(took, now.Sub(first).Abs())
+		} else {
+			at[n] = now
+		}
+	}
+	up.arrives = func(r *http.Request) {
+		n, _ := strconv.Atoi(r.Header.Get("N"))
+		seen(n)
+	}
+	f := m.fleet(m.base(db), up, 4)
+	defer f.stop()
+	tick := time.NewTicker(time.Second / 300)
+	defer tick.Stop()
+	var all sync.WaitGroup
+	total := int(300 * m.lasts.Seconds())
+	for n := range total {
+		<-tick.C
+		all.Go(func() {
+			r := request()
+			r.Header = http.Header{"N": {fmt.Sprint(n)}}
+			_, _, err := f.workers[n%4].Accept(context.Background(), r)
+			m.must(err)
+			seen(n)
+		})
+	}
+	all.Wait()
+	up.until(int64(total))
+	m.is("pick-up at 300/s, p95 ms", quantile(took, 0.95))
+}
+
+// waiting measures claims while many wait, without statistics of them.
+func (m *measure) waiting(db, name string, n int) {
+	at := m.base(db)
+	s := m.store(at)
+	defer s.Close()
+	m.sql(at, fmt.Sprintf(`INSERT INTO weir_request(id, tenant, holder, upstream, order_key, fingerprint, correlation, method, path, query, header, body, accepted)
+		SELECT 'id' || i, '', '', 'up', '', '', '', 'POST', '/in', '', '', decode(repeat('00', 1024), 'hex'), weir_now() FROM generate_series(1, %d) i`, n),
+		`INSERT INTO weir_delivery(seq, upstream, status, due, not_before, place, stops, home, changed)
+		SELECT seq, 'up', 'queued', accepted - 10000000 + seq, 0, 0, false, 0, accepted FROM weir_request`)
+	var took []time.Duration
+	for range 400 {
+		begin := time.Now()
+		all, err := s.Claim(context.Background(), delivery.Ask{Upstream: "up", Most: 10, Lease: time.Minute})
+		m.must(err)
+		took = append(took, time.Since(begin))
+		var ends []delivery.End
+		for _, d := range all {
+			ends = append(ends, delivery.End{Claim: d.Claim(), To: delivery.Completed})
+		}
+		_, err = s.End(context.Background(), ends...)
+		m.must(err)
+	}
+	m.is("claim of 10, p50 ms, "+name, quantile(took, 0.5))
+	m.is("claim of 10, p99 ms, "+name, quantile(took, 0.99))
+}
+
+// quantile is in milliseconds.
+func quantile(all []time.Duration, q float64) float64 {
+	slices.Sort(all)
+	return all[int(q*float64(len(all)-1))].Seconds() * 1000
+}
