@@ -18,12 +18,14 @@ func main() {
 	rounds := flag.Int("rounds", 3, "how many times everything is measured")
 	lasts := flag.Duration("lasts", 4*time.Second, "how long each is measured")
 	many := flag.Int("many", 1_000_000, "how many wait where many do")
+	only := flag.String("only", "", "one part: accepts, end, river, pickup, waiting")
+	more := flag.String("url", "", "what is added to the URL of the database, such as &plan_cache_mode=auto")
 	flag.Parse()
 	os.Exit(servers.With(func(t servers.TB) int {
 		m := &measure{tb: t, lasts: *lasts, figures: make(map[string][]float64)}
 		for round := range *rounds {
 			fmt.Fprintf(os.Stderr, "round %d of %d\n", round+1, *rounds)
-			m.round(*many)
+			m.round(*many, *only, *more)
 		}
 		m.table()
 		return 0

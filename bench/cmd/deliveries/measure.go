@@ -17,17 +17,25 @@ import (
 	"github.com/seed1158cd35/weir/internal/test/servers"
 )
 
-func (m *measure) round(much int) {
+func (m *measure) round(much int, only, more string) {
 	server := servers.Postgres(m.tb, "shared_buffers=256MB", "max_wal_size=4GB")
 	defer server.Kill()
-	db := server.PostgresURL()
-	m.accepts(db)
-	m.endToEnd(db)
-	m.besideRiver(db)
-	m.pickUp(db)
-	m.waiting(db, "10,000 waiting", 10_000)
-	m.waiting(db, "many waiting", much)
-	m.ratio("claims, p99: many to 10,000 waiting", "claim of 10, p99 ms, many waiting", "claim of 10, p99 ms, 10,000 waiting")
+	db := server.PostgresURL() + more
+	for _, part := range []struct {
+		name string
+		do   func(db string)
+	}{
+		{"accepts", m.accepts}, {"end", m.endToEnd}, {"river", m.besideRiver}, {"pickup", m.pickUp},
+		{"waiting", func(db string) {
+			m.waiting(db, "10,000 waiting", 10_000)
+			m.waiting(db, "many waiting", much)
+			m.ratio("claims, p99: many to 10,000 waiting", "claim of 10, p99 ms, many waiting", "claim of 10, p99 ms, 10,000 waiting")
+		}},
+	} {
+		if only == "" || only == part.name {
+			part.do(db)
+		}
+	}
 }
 
 func (m *measure) perSecond(name string, n int64, took time.Duration) {

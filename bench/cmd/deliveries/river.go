@@ -76,7 +76,9 @@ func (m *measure) besideRiver(db string) {
 	})
 	up.until(n)
 	m.perSecond("River, 4 clients, a second", n, time.Since(begin))
-	m.ratio("end to end, to River", "end to end, 4 weirs, a second", "River, 4 clients, a second")
+	if len(m.figures["end to end, 4 weirs, a second"]) > 0 {
+		m.ratio("end to end, to River", "end to end, 4 weirs, a second", "River, 4 clients, a second")
+	}
 	for _, c := range clients {
 		m.must(c.Stop(ctx))
 	}
