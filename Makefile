@@ -22,7 +22,7 @@ VCS := $(if $(shell git rev-parse -q --verify HEAD 2>/dev/null),true,false)
 
 tool = go tool -modfile=$(CURDIR)/tools/go.mod
 
-.PHONY: help demo test test-long soak attack build extension race fuzz fuzz-seeds bench bench-compare bench-llm bench-sidecar bench-fleet mutants locks cover lint check cross layers house vuln tidy deps clean
+.PHONY: help demo test test-long soak attack build extension race fuzz fuzz-seeds bench bench-compare bench-llm bench-sidecar bench-fleet bench-deliveries mutants locks cover lint check cross layers house vuln tidy deps clean
 .DEFAULT_GOAL := help
 
 help: ## list the verbs
@@ -93,6 +93,9 @@ bench-sidecar: build ## measure weir serve as it ships, in a process of its own,
 
 bench-fleet: deps ## measure limits that a fleet shares, on servers that it starts itself
 	@scripts/bench Fleet $(COUNT) 500ms
+
+bench-deliveries: deps ## measure deliveries in PostgreSQL, on a server that it starts itself, beside bare inserts, direct calls and River
+	@mkdir -p bin && cd bench && go build -o ../bin/bench.deliveries ./cmd/deliveries && ../bin/bench.deliveries -rounds $(COUNT)
 
 mutants: deps ## break weir on purpose, a small piece at a time: each must be noticed by a test; RUN=expression chooses some
 	@go run ./internal/mutants -run '$(RUN)'

@@ -80,6 +80,18 @@ func (p *pump) round(ctx context.Context) time.Duration {
 	return p.next(ctx)
 }
 
+// takes sends what was accepted just now without a look at what is due, if there is room and nothing that came before waits for this pump.
+func (p *pump) takes(d Delivery) bool {
+	group := p.groupOf(&d)
+	d.Header = d.Header.Clone() // the caller may change it
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.inHand) >= p.w.Parallel || p.full || p.probes || len(p.closed) > 0 || time.Until(p.until) > 0 || d.Status != Queued || !d.NotBefore.IsZero() {
+		return false
+	}
+	return p.starts(&d, group, false)
+}
+
 // room is how many may begin. While there is more to do than there is room for, a half is filled
 // at once, as each look reads what is in hand again.
 func (p *pump) room() (room, taken int, wait time.Duration) {
@@ -137,6 +149,11 @@ func (p *pump) passed(d *Delivery) bool {
 func (p *pump) begin(d *Delivery, group string, probe bool) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	return p.starts(d, group, probe)
+}
+
+// starts is begin where the lock is held.
+func (p *pump) starts(d *Delivery, group string, probe bool) bool {
 	if p.inHand[d.Seq] != nil || p.w.pumpCtx.Err() != nil {
 		return false
 	}

@@ -167,10 +167,17 @@ func (w *Worker) sweep(ctx context.Context) {
 
 // Kick says that something has come for an upstream, or that what it waits for may have changed.
 func (w *Worker) Kick(upstream string) {
+	if p := w.pumpOf(upstream); p != nil {
+		p.kick()
+	}
+}
+
+// pumpOf is that of an upstream; nil unless the worker runs.
+func (w *Worker) pumpOf(upstream string) *pump {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.pumps == nil || w.stopping {
-		return
+		return nil
 	}
 	p := w.pumps[upstream]
 	if p == nil {
@@ -178,14 +185,14 @@ func (w *Worker) Kick(upstream string) {
 		w.pumps[upstream] = p
 		w.all.Go(p.run)
 	}
-	p.kick()
+	return p
 }
 
 // Accept stores a request and has it sent. See Queue.
 func (w *Worker) Accept(ctx context.Context, r *Request) (Delivery, bool, error) {
 	d, fresh, err := w.Queue.Accept(ctx, r)
-	if fresh {
-		w.Kick(r.Upstream)
+	if p := w.pumpOf(r.Upstream); fresh && p != nil && !p.takes(d) {
+		p.kick()
 	}
 	if err == nil && w.Events.Accepted != nil {
 		w.Events.Accepted(&d, fresh)

@@ -11,7 +11,7 @@ import (
 
 const (
 	mostJobs = 64 // callers' wishes that are asked for at once
-	lanes    = 2  // asks of one kind under way: while one is answered the next is gathered
+	lanes    = 1  // asks of one kind under way: while one is answered the next is gathered, and each waits for the disk
 )
 
 // groups have what callers want done together. Its goroutines each take what has come meanwhile and ask the database for all of it.
