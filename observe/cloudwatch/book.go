@@ -16,13 +16,17 @@ const (
 	throttled             // RateLimitErrors
 	retried               // RetryAttempts
 	exhausted             // RetryExhausted
+	timed                 // APICallLatency
+	answered              // ModelAnswers
+	fallback              // ModelFallbacks
 	kinds
 )
 
 // metrics are those that a kind feeds.
 var metrics = [kinds][]Metric{
 	acquired: {TokensAcquired, AcquisitionLatency}, refused: {AcquisitionFailures}, called: {APICallCount},
-	throttled: {RateLimitErrors}, retried: {RetryAttempts}, exhausted: {RetryExhausted},
+	throttled: {RateLimitErrors}, retried: {RetryAttempts}, exhausted: {RetryExhausted}, timed: {APICallLatency},
+	answered: {ModelAnswers}, fallback: {ModelFallbacks},
 }
 
 // A key says what an event is told apart by. What no dimension of its kind asks for is
@@ -96,7 +100,7 @@ func (b *book) add(k key) *leaf {
 		}
 	}
 	l := &leaf{key: k}
-	if k.kind == acquired {
+	if k.kind == acquired || k.kind == timed {
 		l.waits = new(histogram)
 	}
 	next := maps.Clone(known)

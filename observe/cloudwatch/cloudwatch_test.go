@@ -59,6 +59,9 @@ func everything(t *testing.T, m *Exporter) {
 	}
 	m.Fleet().Fallback(fleet.FallbackEvent{Away: true})
 	m.StoreThrottled(3)
+	m.Answered("chat", false)
+	m.Answered("chat", true)
+	m.Cascades(func() []string { return []string{"chat", "talk"} })
 	died := time.Now().Add(-time.Hour)
 	m.Deliveries(func(ctx context.Context) ([]delivery.Count, error) {
 		if _, ok := ctx.Deadline(); !ok {
@@ -106,6 +109,11 @@ func TestEveryMetricIsPublishedWithItsDefaults(t *testing.T) {
 			"DeadLetters Upstream=hook":                                          4,
 			"DeadLetterAge":                                                      3600,
 			"DeadLetterAge Upstream=hook":                                        1800,
+			"APICallLatency Upstream=s3":                                         4,
+			"ModelAnswers Upstream=chat":                                         2,
+			"ModelFallbacks":                                                     1,
+			"ModelChainDown":                                                     1,
+			"ModelChainDown Upstream=talk":                                       1,
 		})
 		for _, metric := range Metrics {
 			if !strings.Contains(strings.Join(p.lines(), ""), `"`+string(metric)+`"`) {
@@ -345,7 +353,7 @@ func TestStrangersMakeNoDimensions(t *testing.T) {
 
 func TestIgnoredUpstreamsAreNotCounted(t *testing.T) {
 	var p page
-	m := start(t, Config{Lines: &p, Ignore: []string{"s3"}, Metrics: map[Metric]Naming{FallbackActivated: {Off: true}, StoreThrottled: {Off: true}, DeadLetters: {Off: true}, DeadLetterAge: {Off: true}}})
+	m := start(t, Config{Lines: &p, Ignore: []string{"s3", "chat", "talk"}, Metrics: map[Metric]Naming{FallbackActivated: {Off: true}, StoreThrottled: {Off: true}, DeadLetters: {Off: true}, DeadLetterAge: {Off: true}}})
 	everything(t, m)
 	if err := m.Close(t.Context()); err != nil || p.lines()[0] != "" {
 		t.Errorf("%v, %q, want nothing published", err, p.lines())

@@ -48,6 +48,9 @@ func (e *Exporter) ended(d weir.Ended) {
 	class := d.Outcome.Class
 	k := key{kind: called, attempt: attempt(d.Attempt), success: class == outcome.OK, word: errorType(&d.Outcome)}
 	e.count(k, &d.Subject)
+	if l := e.leaf(key{kind: timed}, &d.Subject); l != nil {
+		l.waits.observe(d.Took)
+	}
 	if class == outcome.Throttled {
 		k.kind = throttled
 		e.count(k, &d.Subject)

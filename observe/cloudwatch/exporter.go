@@ -45,6 +45,7 @@ type Exporter struct {
 	wasAway bool
 	watched map[string]*weir.Upstream
 	counts  func(context.Context) ([]delivery.Count, error) // of deliveries; nil if there are none
+	down    func() []string                                 // cascades none of whose models can be asked; nil if there are none
 
 	courier *courier
 	stop    chan struct{} // closed by Close
@@ -99,10 +100,10 @@ func (e *Exporter) tick() {
 
 // publish ends an interval: what was counted goes to the courier.
 func (e *Exporter) publish() {
-	dead := e.dead()
+	dead, down := e.dead(), e.chainsDown()
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if b := e.collect(dead); len(b.rows) > 0 {
+	if b := e.collect(dead, down); len(b.rows) > 0 {
 		e.courier.take(b)
 	}
 }

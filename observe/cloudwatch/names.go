@@ -15,6 +15,10 @@ const (
 	FallbackActivated   Metric = "RateLimiterFallbackActivated"   // 1 or more in an interval in which the store was away
 	StoreThrottled      Metric = "RateLimiterStoreThrottled"      // requests that the fleet's store refused for rate
 	DeadLetters         Metric = "DeadLetters"                    // deliveries that will not be sent any more, as long as they are kept
+	APICallLatency      Metric = "APICallLatency"                 // milliseconds from an attempt's permit to its outcome
+	ModelAnswers        Metric = "ModelAnswers"                   // answers of language models that began
+	ModelFallbacks      Metric = "ModelFallbacks"                 // of these, those from below the first tier
+	ModelChainDown      Metric = "ModelChainDown"                 // 1 for a cascade none of whose models can be asked
 	DeadLetterAge       Metric = "DeadLetterAge"                  // seconds since the oldest of them died
 )
 
@@ -22,12 +26,13 @@ const (
 var Metrics = [...]Metric{
 	RateLimitErrors, RetryAttempts, RetryExhausted, APICallCount, TokensAcquired, TokensAvailable,
 	AcquisitionLatency, AcquisitionFailures, FallbackActivated, StoreThrottled, DeadLetters, DeadLetterAge,
+	APICallLatency, ModelAnswers, ModelFallbacks, ModelChainDown,
 }
 
 // Unit is the metric's unit, in CloudWatch's words.
 func (m Metric) Unit() string {
 	switch m {
-	case AcquisitionLatency:
+	case AcquisitionLatency, APICallLatency:
 		return "Milliseconds"
 	case DeadLetterAge:
 		return "Seconds"
@@ -88,7 +93,7 @@ func (m Metric) Sets() []Set {
 		return []Set{total, upstream, {Upstream, Operation, Region}}
 	case TokensAvailable:
 		return []Set{upstream, {Upstream, Limit}}
-	case DeadLetters, DeadLetterAge:
+	case DeadLetters, DeadLetterAge, APICallLatency, ModelAnswers, ModelFallbacks, ModelChainDown:
 		return []Set{total, upstream}
 	}
 	return []Set{total}
@@ -105,11 +110,11 @@ func (m Metric) Has() Set {
 		return Set{Upstream, Operation, Region, Account, Reason}
 	case APICallCount:
 		return Set{Upstream, Operation, Region, Account, ErrorType, Attempt, Success}
-	case TokensAcquired, AcquisitionLatency:
+	case TokensAcquired, AcquisitionLatency, APICallLatency:
 		return Set{Upstream, Operation, Region, Account}
 	case TokensAvailable:
 		return Set{Upstream, Limit}
-	case DeadLetters, DeadLetterAge:
+	case DeadLetters, DeadLetterAge, ModelAnswers, ModelFallbacks, ModelChainDown:
 		return Set{Upstream}
 	}
 	return Set{}

@@ -79,7 +79,7 @@ func (s *table) row(set Set, at *[len(Dimensions)]string) *row {
 }
 
 // add adds up counts and spreads; of what is left of limits, of whether the store is
-// away, and of ages, it keeps the worst.
+// away, of ages, and of cascades that are down, it keeps the worst.
 func (r *row) add(v value) {
 	for i := range r.values {
 		if w := &r.values[i]; w.metric == v.metric {
@@ -99,7 +99,7 @@ func (w *value) merge(v value) {
 		w.spread.add(v.spread)
 	case v.metric == TokensAvailable:
 		w.number = min(w.number, v.number)
-	case v.metric == DeadLetterAge:
+	case v.metric == DeadLetterAge, v.metric == ModelChainDown:
 		w.number = max(w.number, v.number)
 	default:
 		w.number += v.number
@@ -123,8 +123,9 @@ func (s *table) list() []*row {
 
 func (m Metric) index() int { return slices.Index(Metrics[:], m) }
 
-// collect takes what was counted since it was last asked, and the dead letters that there are.
-func (e *Exporter) collect(dead []delivery.Count) batch {
+// collect takes what was counted since it was last asked, the dead letters that there are, and the cascades none of
+// whose models can be asked.
+func (e *Exporter) collect(dead []delivery.Count, down []string) batch {
 	s := &table{config: &e.config, static: e.static, rows: make(map[string]*row)}
 	for _, l := range e.book.leaves() {
 		e.collectLeaf(s, l)
@@ -134,6 +135,7 @@ func (e *Exporter) collect(dead []delivery.Count) batch {
 		e.collectLimits(s, u)
 	}
 	collectDead(s, dead)
+	e.collectDown(s, down)
 	return batch{at: time.Now(), rows: s.list()}
 }
 
@@ -145,7 +147,9 @@ func (e *Exporter) collectLeaf(s *table, l *leaf) {
 		}
 		return
 	}
-	if waits, n := l.waits.take(); n > 0 {
+	if waits, n := l.waits.take(); n > 0 && l.key.kind == timed {
+		s.add(APICallLatency, &at, value{spread: &waits})
+	} else if n > 0 {
 		s.add(TokensAcquired, &at, value{number: float64(n)})
 		s.add(AcquisitionLatency, &at, value{spread: &waits})
 	}

@@ -32,7 +32,21 @@ var (
 	subscriber = shape{is: "object", fields: map[string]shape{"Endpoint": str, "Protocol": str}, needs: []string{"Endpoint", "Protocol"}}
 )
 
+// A query of metric math, and the metric that it reads.
+var (
+	metricOf = shape{is: "object", needs: []string{"Namespace", "MetricName"}, fields: map[string]shape{"Namespace": str, "MetricName": str, "Dimensions": {is: "list", of: &dimension, most: 30}}}
+	statOf   = shape{is: "object", needs: []string{"Metric", "Period", "Stat"}, fields: map[string]shape{"Metric": metricOf, "Period": whole, "Stat": str, "Unit": {is: "string", oneOf: units}}}
+	query    = shape{is: "object", needs: []string{"Id"}, fields: map[string]shape{"Id": str, "Expression": str, "Label": str, "Period": whole, "ReturnData": flag, "MetricStat": statOf, "AccountId": str}}
+)
+
 var schemas = map[string]shape{
+	"AWS::CloudWatch::CompositeAlarm": {
+		is: "object", needs: []string{"AlarmRule"},
+		fields: map[string]shape{
+			"ActionsEnabled": flag, "ActionsSuppressor": str, "ActionsSuppressorExtensionPeriod": whole, "ActionsSuppressorWaitPeriod": whole,
+			"AlarmActions": actions, "AlarmDescription": str, "AlarmName": str, "AlarmRule": str, "InsufficientDataActions": actions, "OKActions": actions, "Tags": {is: "list", of: &tag, most: 50},
+		},
+	},
 	"AWS::CloudWatch::Alarm": {
 		is: "object", needs: []string{"ComparisonOperator", "EvaluationPeriods"},
 		fields: map[string]shape{
@@ -42,6 +56,7 @@ var schemas = map[string]shape{
 			"DatapointsToAlarm": whole, "Dimensions": {is: "list", of: &dimension, most: 30},
 			"EvaluateLowSampleCountPercentile": {is: "string", oneOf: []string{"evaluate", "ignore"}},
 			"EvaluationPeriods":                whole, "ExtendedStatistic": str, "InsufficientDataActions": actions,
+			"Metrics":    {is: "list", of: &query, most: 20},
 			"MetricName": str, "Namespace": str, "OKActions": actions, "Period": whole,
 			"Statistic": {is: "string", oneOf: strings.Fields("SampleCount Average Sum Minimum Maximum")},
 			"Tags":      {is: "list", of: &tag, most: 50}, "Threshold": num,
@@ -143,7 +158,11 @@ func (c *template) sections() {
 			}
 		}
 		c.object(name, m["Properties"], schema)
-		if p, ok := m["Properties"].(map[string]any); ok && kind == "AWS::CloudWatch::Alarm" {
+		switch p, _ := m["Properties"].(map[string]any); {
+		case kind != "AWS::CloudWatch::Alarm" || p == nil:
+		case p["Metrics"] != nil:
+			c.math(name, p)
+		default:
 			c.alarm(name, p)
 		}
 	}
@@ -201,6 +220,10 @@ func (c *template) value(where string, v any, s shape) {
 			c.ref(where, name, s)
 			return
 		}
+		if text, ok := m["Fn::Sub"].(string); ok && s.is == "string" {
+			c.sub(where, text)
+			return
+		}
 		if args, ok := m["Fn::If"].([]any); ok {
 			on, _ := args[0].(string)
 			if len(args) != 3 || c.conditions[on] == nil {
@@ -252,6 +275,58 @@ func (c *template) ref(where, name string, s shape) {
 		c.bad(where, "%s is no number", name)
 	case s.is == "list" || s.is == "object":
 		c.bad(where, "%s is no %s", name, s.is)
+	}
+}
+
+// named is a resource in the rule of a composite alarm, and ruled what such a rule may have besides.
+var (
+	named = regexp.MustCompile(`ALARM\("\$\{(\w+)\}"\)`)
+	ruled = regexp.MustCompile(`^(A|NOT|AND|OR|[() ])+$`)
+)
+
+// sub takes the rule of a composite alarm, whose alarms stand in the template.
+func (c *template) sub(where, text string) {
+	for _, m := range named.FindAllStringSubmatch(text, -1) {
+		if r, _ := c.resources[m[1]].(map[string]any); r["Type"] != "AWS::CloudWatch::Alarm" {
+			c.bad(where, "%s is no alarm", m[1])
+		}
+	}
+	if rest := named.ReplaceAllString(text, "A"); !ruled.MatchString(rest) || strings.Count(rest, "(") != strings.Count(rest, ")") {
+		c.bad(where, "%q is no rule", text)
+	}
+}
+
+// math holds an alarm on an expression to the metrics that there are. One query returns data.
+func (c *template) math(name string, p map[string]any) {
+	queries, _ := p["Metrics"].([]any)
+	expression, returned, ids := "", 0, []string{}
+	for _, q := range queries {
+		q, _ := q.(map[string]any)
+		id, _ := q["Id"].(string)
+		if q["ReturnData"] != false {
+			returned++
+		}
+		if e, ok := q["Expression"].(string); ok {
+			expression = e
+			continue
+		}
+		ids = append(ids, id)
+		stat, _ := q["MetricStat"].(map[string]any)
+		metric, _ := stat["Metric"].(map[string]any)
+		m := Metric(fmt.Sprint(metric["MetricName"]))
+		if !slices.Contains(Metrics[:], m) {
+			c.bad(name, "there is no metric %q", m)
+			continue
+		}
+		c.published(name, m, metric["Dimensions"])
+	}
+	if returned != 1 || p["TreatMissingData"] != "notBreaching" || p["MetricName"] != nil || p["Period"] != nil || p["Statistic"] != nil {
+		c.bad(name, "%d queries return data, missing data is %v", returned, p["TreatMissingData"])
+	}
+	for _, word := range regexp.MustCompile(`\b[a-z]\w*`).FindAllString(expression, -1) {
+		if !slices.Contains(ids, word) {
+			c.bad(name, "%s is no query", word)
+		}
 	}
 }
 
@@ -331,14 +406,15 @@ func TestTemplateHasTheAlarms(t *testing.T) {
 		if name, ok := p["MetricName"].(string); ok {
 			got = append(got, name)
 			for _, list := range []string{"AlarmActions", "OKActions"} {
-				if fmt.Sprint(p[list]) != "[map[Ref:Topic]]" {
+				part := name == string(APICallLatency) || name == string(ModelChainDown) // of alarms that tell of it
+				if !part && fmt.Sprint(p[list]) != "[map[Ref:Topic]]" {
 					t.Errorf("%s: %s are %v, want the topic", name, list, p[list])
 				}
 			}
 		}
 	}
 	slices.Sort(got)
-	want := []Metric{AcquisitionFailures, AcquisitionLatency, DeadLetters, FallbackActivated, RateLimitErrors, RetryExhausted, StoreThrottled}
+	want := []Metric{APICallLatency, ModelChainDown, AcquisitionFailures, AcquisitionLatency, DeadLetters, FallbackActivated, RateLimitErrors, RetryExhausted, StoreThrottled}
 	var names []string
 	for _, m := range want {
 		names = append(names, string(m))
@@ -359,6 +435,10 @@ func TestTemplatesWithMistakesAreFound(t *testing.T) {
 		"Threshold:\n        Ref: LatencyThreshold":         "Threshold:\n        Ref: Email",
 		"ExtendedStatistic: p99":                            "ExtendedStatistic: p99\n      Statistic: Sum",
 		"TreatMissingData: notBreaching\n      Unit: Milli": "TreatMissingData: missing\n      Unit: Milli",
+		"MetricName: ModelFallbacks":                        "MetricName: ModelFallback",
+		"FILL(fallbacks, 0) /":                              "FILL(fallback, 0) /",
+		"AND NOT ALARM(\"${NoModel}\")":                     "AND NOT ALARM(\"${Topic}\")",
+		"OR ALARM(\"${ErrorRate}\"))":                       "OR ALARM(\"${ErrorRate}\")",
 		"Unit: Milliseconds":                                "Unit: Count",
 		"Ref: Topic\n      OKActions":                       "Ref: Topics\n      OKActions",
 		"      DisplayName: weir":                           "      Display: weir",
@@ -420,6 +500,30 @@ func TestDocumentListsEveryMetricAndDimension(t *testing.T) {
 	for name := range maps.Keys(rows) {
 		if _, ok := schemas[name]; !ok && name != "Namespace" {
 			t.Errorf("docs/cloudwatch.md has a row for %s, which there is not", name)
+		}
+	}
+}
+
+// The composite alarms tell the topic, and what they are made of does not tell it besides.
+func TestTemplateHasTheCompositeAlarms(t *testing.T) {
+	v, err := readYAML(alarms(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	resources := v.(map[string]any)["Resources"].(map[string]any)
+	for name, parts := range map[string][]string{"ModelUnhealthy": {"ErrorRate", "CallLatency"}, "ModelDegraded": {"FallbackShare", "NoModel"}, "ChainDown": {"NoModel", "FallbackShare", "ErrorRate"}} {
+		r, _ := resources[name].(map[string]any)
+		p, _ := r["Properties"].(map[string]any)
+		rule, _ := p["AlarmRule"].(map[string]any)
+		var has []string
+		for _, m := range named.FindAllStringSubmatch(fmt.Sprint(rule["Fn::Sub"]), -1) {
+			has = append(has, m[1])
+			if of := resources[m[1]].(map[string]any)["Properties"].(map[string]any); of["AlarmActions"] != nil {
+				t.Errorf("%s tells the topic by itself, too", m[1])
+			}
+		}
+		if !slices.Equal(has, parts) || fmt.Sprint(p["AlarmActions"]) != "[map[Ref:Topic]]" {
+			t.Errorf("%s is made of %v and tells %v, want %v and the topic", name, has, p["AlarmActions"], parts)
 		}
 	}
 }

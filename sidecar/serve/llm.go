@@ -28,6 +28,7 @@ import (
 	"github.com/seed1158cd35/weir/llm/gateway"
 	"github.com/seed1158cd35/weir/llm/price"
 	"github.com/seed1158cd35/weir/llm/tokens"
+	weircw "github.com/seed1158cd35/weir/observe/cloudwatch"
 	weirprom "github.com/seed1158cd35/weir/observe/prometheus"
 	"github.com/seed1158cd35/weir/sidecar/config"
 	"github.com/seed1158cd35/weir/sidecar/proxy"
@@ -41,6 +42,7 @@ type models struct {
 	store   fleet.Store // nil if the file names none
 	veil    *veil.Veil
 	metrics *weirprom.Models
+	cloud   *weircw.Exporter // nil if nothing is published to CloudWatch
 	log     *slog.Logger
 
 	tokens   tokens.Estimator
@@ -56,6 +58,9 @@ func (m *models) begin(s *Server, events weir.Events, registry prometheus.Regist
 	m.options, m.store, m.veil, m.log = weir.Options{Events: events, Fleet: s.fleet}, s.store, s.veil, s.log
 	m.ledger = price.NewLedger(mostAccounts)
 	m.metrics = weirprom.NewModels(registry, m.used, m.tiers)
+	if m.cloud = s.tells.metrics; m.cloud != nil {
+		m.cloud.Cascades(func() []string { return chainsDown(m.tiers()) })
+	}
 }
 
 // mostAccounts bounds how many combinations of tenant, user and model are told apart.
@@ -92,8 +97,25 @@ func (m *models) tiers() iter.Seq[weirprom.TierState] {
 	}
 }
 
+// chainsDown are the upstreams none of whose models is asked.
+func chainsDown(tiers iter.Seq[weirprom.TierState]) (down []string) {
+	asked := make(map[string]bool)
+	for t := range tiers {
+		asked[t.Upstream] = asked[t.Upstream] || !t.Open
+	}
+	for upstream, some := range asked {
+		if !some {
+			down = append(down, upstream)
+		}
+	}
+	return down
+}
+
 func (m *models) answered(a gateway.Answered) {
 	m.metrics.Answered(a.Upstream, a.Tier, a.Degraded, a.Cache, a.Took)
+	if m.cloud != nil {
+		m.cloud.Answered(a.Upstream, a.Degraded)
+	}
 }
 
 // changed tells that the breaker of a tier has changed its phase.

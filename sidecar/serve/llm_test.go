@@ -3,12 +3,14 @@ package serve
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/seed1158cd35/weir"
+	weirprom "github.com/seed1158cd35/weir/observe/prometheus"
 	"github.com/seed1158cd35/weir/sidecar/config"
 )
 
@@ -63,5 +65,12 @@ func TestABadFileOfModelsChangesNothing(t *testing.T) {
 	}
 	if err := m.apply(load(`upstreams: {c: {url: "https://c.example"}}`), env); err != nil || m.callers != nil || len(m.caches)+len(m.cascades) > 0 {
 		t.Errorf("%v, and %v, %v, %v are left", err, m.callers, m.caches, m.cascades)
+	}
+}
+
+func TestAChainIsDownIfNoModelOfItIsAsked(t *testing.T) {
+	tiers := []weirprom.TierState{{Upstream: "a", Tier: "first"}, {Upstream: "a", Tier: "second", Open: true}, {Upstream: "b", Tier: "first", Open: true}, {Upstream: "b", Tier: "second", Open: true}}
+	if got := chainsDown(slices.Values(tiers)); !slices.Equal(got, []string{"b"}) {
+		t.Errorf("down are %v, want b", got)
 	}
 }
