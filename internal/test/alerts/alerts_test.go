@@ -29,6 +29,9 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
+// notDown are alerts, of which WeirDown may be one where the machine has no time for a scrape.
+const notDown = `ALERTS{alertname!="WeirDown"}`
+
 var selectors = regexp.MustCompile(`\bweir_[a-z_]+(?:\{[^}]*\})?`)
 
 // Every series that an alert reads is there when weir has begun, before anything has happened, and counters are at 0.
@@ -70,7 +73,7 @@ func TestWhatAlertsReadIsThereFromTheStart(t *testing.T) {
 		}
 	}
 	p.until("alerts were looked at", func() bool { return len(p.query("count_over_time(weir:calls:increase5m[1m]) > 2")) == 3 })
-	for _, a := range p.query("ALERTS") {
+	for _, a := range p.query(notDown) {
 		t.Errorf("a weir that has just begun: %v", a.Metric)
 	}
 	for _, upstream := range []string{"api", "box", "chat"} { // each has its own
@@ -150,7 +153,7 @@ func TestNoPresetAlertsAtRest(t *testing.T) {
 	if n := p.query("count(weir_breakers)"); len(n) != 1 || n[0].Value[1] != fmt.Sprint(3*len(presets)) {
 		t.Errorf("upstreams were not seen: %v", n)
 	}
-	for _, a := range p.query("ALERTS") {
+	for _, a := range p.query(notDown) {
 		t.Errorf("%v", a.Metric)
 	}
 }
