@@ -99,7 +99,9 @@ func (w *value) merge(v value) {
 		w.spread.add(v.spread)
 	case v.metric == TokensAvailable:
 		w.number = min(w.number, v.number)
-	case v.metric == DeadLetterAge, v.metric == ModelChainDown:
+	case v.metric == ModelChainDown:
+		w.number = max(w.number, v.number)
+	case v.metric == DeadLetterAge:
 		w.number = max(w.number, v.number)
 	default:
 		w.number += v.number
