@@ -18,6 +18,9 @@ type Sender interface {
 	Send(ctx context.Context, d *Delivery, launch func(cancel context.CancelCauseFunc) error) Answer
 }
 
+// A Hoster is a Sender that knows by which name people know what it sends to; others go by the upstream's.
+type Hoster interface{ Host() string }
+
 // An Answer is how an attempt ended.
 type Answer struct {
 	Status  int    // 0 if there was none

@@ -32,6 +32,7 @@ type HTTP struct {
 var (
 	_ Sender  = (*HTTP)(nil)
 	_ Grouper = (*HTTP)(nil)
+	_ Hoster  = (*HTTP)(nil)
 )
 
 // Send makes one attempt.
@@ -42,6 +43,9 @@ func (s *HTTP) Send(ctx context.Context, d *Delivery, launch func(context.Cancel
 	}
 	return Attempted(r, t.RoundTrip, launch).Within(s.Upstream.Policy().MaxPause)
 }
+
+// Host is that of the URL.
+func (s *HTTP) Host() string { return s.URL.Host }
 
 // Group is by the operation.
 func (s *HTTP) Group(d *Delivery) string {

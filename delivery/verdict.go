@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"time"
 
 	"github.com/seed1158cd35/weir/outcome"
@@ -38,13 +39,26 @@ func (f *flight) verdict(ctx context.Context, now time.Time, a *Answer) End {
 	}
 	delay, again := f.p.w.Schedule(f.p.upstream).Delay(f.d.Attempts)
 	if !again {
-		return End{To: Failed, Reason: Spent, Detail: fmt.Sprintf("%d attempts failed, the last one with %s", f.d.Attempts, said(a))}
+		return End{To: Failed, Reason: Spent, Detail: f.away(a) + fmt.Sprintf("%d attempts failed, the last one with %s", f.d.Attempts, said(a))}
 	}
 	due := now.Add(max(delay, o.Hint.After))
 	if !f.d.Expires.IsZero() && !due.Before(f.d.Expires) {
-		return End{To: Failed, Reason: Expired, Detail: fmt.Sprintf("the next attempt would come after its time was over; attempt %d failed with %s", f.d.Attempts, said(a))}
+		return End{To: Failed, Reason: Expired, Detail: f.away(a) + fmt.Sprintf("the next attempt would come after its time was over; attempt %d failed with %s", f.d.Attempts, said(a))}
 	}
 	return End{To: Queued, Due: due}
+}
+
+// away says that the upstream is not there, if that is how an attempt ended: it gave no answer, or one of what stands
+// before it (502, 503, 504).
+func (f *flight) away(a *Answer) string {
+	if a.Outcome.Class != outcome.Failed || a.Status != 0 && (a.Status < http.StatusBadGateway || a.Status > http.StatusGatewayTimeout) {
+		return ""
+	}
+	name := f.p.upstream
+	if h, ok := f.p.w.Sender(name).(Hoster); ok {
+		name = h.Host()
+	}
+	return name + " service unavailable: "
 }
 
 // said is how an attempt ended, in words.

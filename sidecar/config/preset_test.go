@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"reflect"
 	"slices"
 	"testing"
@@ -78,6 +79,28 @@ func TestHTTP(t *testing.T) {
 	}
 	if got, want := p.Breaker.WithDefaults(), (breaker.Config{}).WithDefaults(); got != want {
 		t.Errorf("breaker %+v, want the default, %+v", got, want)
+	}
+}
+
+// A message is not published twice by a retry, and the limits of ntfy.sh hold.
+func TestNtfy(t *testing.T) {
+	u := parse(t, "upstreams: {a: {preset: ntfy}}").Upstreams[0]
+	if u.URL.String() != "https://ntfy.sh" || u.Schedule != "messaging" {
+		t.Errorf("%v by %s", u.URL, u.Schedule)
+	}
+	if l := limitOf(t, u.Policy, "requests"); l.Full() != 60 || l.PerSecond() != 0.2 || len(l.Operations) != 0 {
+		t.Errorf("requests %+v", l)
+	}
+	if l := limitOf(t, u.Policy, "day"); l.Shape != limit.Calendar || fmt.Sprint(l) != "250 a day (UTC)" || !slices.Equal(l.Operations, []string{"publish"}) {
+		t.Errorf("day %q %v %q", fmt.Sprint(l), l.Shape, l.Operations)
+	}
+	for _, o := range u.Policy.Operations {
+		if o.Safe != weir.No {
+			t.Errorf("%s is repeated though it may have been done", o.Name)
+		}
+	}
+	if s, _ := retry.Schedule("messaging"); !reflect.DeepEqual(u.Policy.Retry, s) {
+		t.Errorf("retry %+v, want %+v", u.Policy.Retry, s)
 	}
 }
 

@@ -33,12 +33,18 @@ func (p *Proxy) ScheduleOf(upstream string) delivery.Schedule {
 	return s
 }
 
-var _ delivery.Grouper = postman{}
+var (
+	_ delivery.Grouper = postman{}
+	_ delivery.Hoster  = postman{}
+)
 
 type postman struct {
 	table *table
 	to    *target
 }
+
+// Host is that of the upstream's URL.
+func (s postman) Host() string { return s.to.URL.Host }
 
 // Send makes one attempt. Credentials and signatures are put in now, on the way of direct calls.
 func (s postman) Send(ctx context.Context, d *delivery.Delivery, launch func(context.CancelCauseFunc) error) delivery.Answer {
