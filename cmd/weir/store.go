@@ -25,8 +25,8 @@ func runStore(ctx context.Context, w world) error {
 	if err != nil {
 		return err
 	}
-	if d := file.Deliveries; file.Store == nil && (d == nil || d.Postgres == nil) {
-		return fmt.Errorf("%s has no store, and no deliveries in postgres", *path)
+	if d := file.Deliveries; file.Store == nil && !d.InFleet() {
+		return fmt.Errorf("%s has no store, and no deliveries in postgres or aws", *path)
 	}
 	return serve.Init(ctx, w.out, file, serve.Options{Env: w.env})
 }

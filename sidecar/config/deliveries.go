@@ -10,17 +10,19 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/proxy"
 )
 
-// Deliveries is where requests are kept that are delivered later: File or Postgres.
+// Deliveries is where requests are kept that are delivered later: File, Postgres or AWS.
 type Deliveries struct {
 	File     string // its path
 	Postgres *Postgres
+	AWS      *AWSDeliveries
 	Keep     time.Duration // what was delivered
 	KeepDead time.Duration // dead letters
 }
 
 var deliveriesFields = []field[Deliveries]{
-	one("file", orOff(word, ""), func(v *Deliveries) *string { return &v.File }, "this or `postgres`", "A database of SQLite, for one weir on one machine. Relative to the directory of weir.yaml; not on a network file system."),
-	{"postgres", "fields", "this or `file`", "A database of PostgreSQL, which a fleet shares; `weir store init` makes its tables.", readPostgres},
+	one("file", orOff(word, ""), func(v *Deliveries) *string { return &v.File }, "this, `postgres` or `aws`", "A database of SQLite, for one weir on one machine. Relative to the directory of weir.yaml; not on a network file system."),
+	{"postgres", "fields", "this, `file` or `aws`", "A database of PostgreSQL, which a fleet shares; `weir store init` makes its tables.", readPostgres},
+	{"aws", "fields", "this, `file` or `postgres`", "A table of DynamoDB and a queue of SQS, which a fleet shares; `weir store init` makes both.", readAWSDeliveries},
 	one("keep", duration, func(v *Deliveries) *time.Duration { return &v.Keep }, "168h", "How long what was delivered can be looked at, and its idempotency key is known."),
 	one("keep_dead", duration, func(v *Deliveries) *time.Duration { return &v.KeepDead }, "720h", "The same for dead letters."),
 }
@@ -30,8 +32,14 @@ func readDeliveries(d *decoder, n *node, f *document) {
 	if object(d, n, deliveriesFields, &v); n.Kind != doc.Mapping {
 		return
 	}
-	if (v.File == "") == (v.Postgres == nil) {
-		d.Bad(n, "write deliveries: {file: deliveries.db}", "wants one of file and postgres")
+	named := 0
+	for _, is := range [...]bool{v.File != "", v.Postgres != nil, v.AWS != nil} {
+		if is {
+			named++
+		}
+	}
+	if named != 1 {
+		d.Bad(n, "write deliveries: {file: deliveries.db}", "wants one of file, postgres and aws")
 	}
 	if v.File != "" {
 		v.File = d.beside(filepath.FromSlash(v.File))

@@ -8,7 +8,7 @@ import (
 func TestMistakesInDeliveries(t *testing.T) {
 	for text, want := range map[string]string{
 		"upstreams: {a: {url: 'http://a.test', routes: [{path: /, deliver: true}]}}":                                                            "upstreams.a.routes[0].deliver: there is nowhere to keep what is delivered later; write deliveries: {file: deliveries.db}",
-		"deliveries: {}\nupstreams: {a: {url: 'http://a.test'}}":                                                                                "deliveries: wants one of file and postgres",
+		"deliveries: {}\nupstreams: {a: {url: 'http://a.test'}}":                                                                                "deliveries: wants one of file, postgres and aws",
 		"deliveries: {file: d.db, keep: 5}\nupstreams: {a: {url: 'http://a.test'}}":                                                             "has no unit",
 		"upstreams: {a: {url: 'http://a.test', deliver_schedule: never}}":                                                                       "is no schedule of deliveries; write webhook or messaging",
 		"upstreams: {a: {url: 'http://a.test', deliver_headers: [X-Api-Key]}}":                                                                  "X-Api-Key holds credentials, which are not stored",
@@ -20,12 +20,16 @@ func TestMistakesInDeliveries(t *testing.T) {
 		"upstreams: {a: {url: 'http://a.test', credentials: {Content-Type: A}}}":                                                                "Content-Type holds no credentials",
 		"upstreams: {a: {url: 'http://a.test', credentials: {Authorization: A}, aws: {}}}":                                                      "weir signs requests itself",
 		"deliveries: {file: d.db}\nupstreams: {a: {url: 'http://a.test', llm: {}, routes: [{path: /, deliver: true}]}}":                         "with llm cannot be delivered later yet",
-		"deliveries: {file: d.db, postgres: {url: 'postgres://weir@db/weir'}}\nupstreams: {a: {url: 'http://a.test'}}":                          "deliveries: wants one of file and postgres",
+		"deliveries: {file: d.db, postgres: {url: 'postgres://weir@db/weir'}}\nupstreams: {a: {url: 'http://a.test'}}":                          "deliveries: wants one of file, postgres and aws",
 		"deliveries: {postgres: {password_env: A}}\nupstreams: {a: {url: 'http://a.test'}}":                                                     "deliveries.postgres: has no url",
 		"deliveries: {postgres: {url: 'mysql://db/weir'}}\nupstreams: {a: {url: 'http://a.test'}}":                                              "must begin with postgres://",
 		"deliveries: {postgres: {url: 'postgres://weir:hunter2@db/weir'}}\nupstreams: {a: {url: 'http://a.test'}}":                              "must hold no password",
 		"deliveries: {postgres: {url: 'postgres://weir@db/weir?password=hunter2'}}\nupstreams: {a: {url: 'http://a.test'}}":                     "must hold no password",
 		"deliveries: {postgres: {url: 'postgres://weir@db/weir?sslmode=maybe'}}\nupstreams: {a: {url: 'http://a.test'}}":                        "sslmode",
+		"deliveries: {aws: {region: eu-west-1}}\nupstreams: {a: {url: 'http://a.test'}}":                                                        "deliveries.aws: has no table",
+		"deliveries: {file: d.db, aws: {table: t}}\nupstreams: {a: {url: 'http://a.test'}}":                                                     "deliveries: wants one of file, postgres and aws",
+		"deliveries: {aws: {table: t, queue: weir}}\nupstreams: {a: {url: 'http://a.test'}}":                                                    "is not the URL of a server",
+		"deliveries: {aws: {table: t, queue: 'https://sqs.eu-west-1.amazonaws.com/1/w.fifo'}}\nupstreams: {a: {url: 'http://a.test'}}":          "is a FIFO queue",
 		"deliveries: {postgres: {url: 'postgres://weir@db/weir', connections: 0}}\nupstreams: {a: {url: 'http://a.test'}}":                      "connections",
 	} {
 		_, err := Parse("weir.yaml", []byte(text), nil)

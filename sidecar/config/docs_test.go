@@ -45,6 +45,7 @@ var sections = []table{
 	{"dynamoFields", "`store.dynamodb`", rows(dynamoFields)},
 	{"deliveriesFields", "`deliveries`", rows(deliveriesFields)},
 	{"postgresFields", "`deliveries.postgres`", rows(postgresFields)},
+	{"awsDeliveriesFields", "`deliveries.aws`", rows(awsDeliveriesFields)},
 	{"decideFields", "`decide`", rows(decideFields)},
 	{"tokenFields", "`tokens.NAME`", rows(tokenFields)},
 	{"askerFields", "`decide.tokens.NAME`", rows(askerFields)},

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -26,6 +27,13 @@ type deliveries struct {
 	refused func(logs.NotStored)
 	ended   chan struct{} // closed when the worker has ended; nil until it runs
 	cancel  context.CancelFunc
+
+	watching sync.WaitGroup
+}
+
+// A watcher hears from elsewhere of what is due.
+type watcher interface {
+	Watch(ctx context.Context, kick func(upstream string), failed func(error))
 }
 
 func (s *Server) newDeliveries(c *config.Deliveries, registry prometheus.Registerer) error {
@@ -38,7 +46,7 @@ func (s *Server) newDeliveries(c *config.Deliveries, registry prometheus.Registe
 	}
 	d := &deliveries{Queue: e, engine: e, metrics: weirprom.NewDeliveries(registry, e), refused: logs.Options{EachSecond: s.file.LogEach}.NotStored(s.log)}
 	d.worker = &delivery.Worker{Queue: e, Owner: "weir", Sender: s.proxy.Sender, Schedule: s.proxy.ScheduleOf, Events: s.deliveryEvents(d)}
-	if c.Postgres != nil {
+	if c.InFleet() {
 		d.worker.Owner, d.worker.Poll = process(), poll()
 	}
 	s.deliveries = d
@@ -128,6 +136,11 @@ func (d *deliveries) start() {
 		defer close(d.ended)
 		d.worker.Run(ctx)
 	}()
+	if w, ok := d.engine.(watcher); ok {
+		d.watching.Go(func() {
+			w.Watch(ctx, d.worker.Kick, func(err error) { d.worker.Events.Error("receive", "", err) })
+		})
+	}
 }
 
 // stop has the worker give back what it has, and closes the file.
@@ -138,6 +151,7 @@ func (d *deliveries) stop() error {
 	if d.ended != nil {
 		d.cancel()
 		<-d.ended
+		d.watching.Wait()
 	}
 	if err := d.engine.Close(); err != nil {
 		return fmt.Errorf("close the deliveries: %w", err)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir/delivery"
+	"github.com/seed1158cd35/weir/delivery/dynamosqs"
 	"github.com/seed1158cd35/weir/delivery/postgres"
 	"github.com/seed1158cd35/weir/delivery/sqlite"
 	"github.com/seed1158cd35/weir/sidecar/config"
@@ -26,21 +27,23 @@ type engine interface {
 func (s *Server) openDeliveries(c *config.Deliveries) (engine, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), opening)
 	defer cancel()
-	if c.Postgres == nil {
+	if !c.InFleet() {
 		return sqlite.Open(ctx, c.File, sqlite.Options{Keep: c.Keep, KeepDead: c.KeepDead})
 	}
-	p, err := newPostgres(c, s.with.Env)
+	e, err := newFleetEngine(c, s.with.Env)
 	if err != nil {
 		return nil, err
 	}
-	if err = p.Check(ctx); err == nil {
-		return p, nil
+	if err = e.Check(ctx); err == nil {
+		return e, nil
 	}
-	if _, is := errors.AsType[*postgres.SchemaError](err); is {
-		return nil, errors.Join(err, p.Close())
+	_, is := errors.AsType[*postgres.SchemaError](err)
+	_, isAWS := errors.AsType[*dynamosqs.SchemaError](err)
+	if is || isAWS {
+		return nil, errors.Join(err, e.Close())
 	}
 	s.log.Error("deliveries", "error", err.Error())
-	return p, nil
+	return e, nil
 }
 
 // OpenDeliveries opens what a configuration names for somebody who looks, and perhaps changes by hand. It must be there.
@@ -49,22 +52,36 @@ func OpenDeliveries(ctx context.Context, c *config.Deliveries, env func(string) 
 	switch {
 	case c == nil:
 		return nil, errors.New("the configuration has no deliveries")
-	case c.Postgres == nil && !changes:
+	case !c.InFleet() && !changes:
 		return sqlite.OpenToRead(ctx, c.File)
-	case c.Postgres == nil:
+	case !c.InFleet():
 		if _, err := os.Stat(c.File); err != nil { // or an empty one would be made
 			return nil, fmt.Errorf("deliveries' file: %w", err)
 		}
 		return sqlite.Open(ctx, c.File, sqlite.Options{Keep: c.Keep, KeepDead: c.KeepDead})
 	}
-	p, err := newPostgres(c, env)
+	e, err := newFleetEngine(c, env)
 	if err != nil {
 		return nil, err
 	}
-	if err = p.Check(ctx); err != nil {
-		return nil, errors.Join(err, p.Close())
+	if err = e.Check(ctx); err != nil {
+		return nil, errors.Join(err, e.Close())
 	}
-	return p, nil
+	return e, nil
+}
+
+// A fleetEngine is one that weirs share.
+type fleetEngine interface {
+	engine
+	Init(ctx context.Context) (made bool, err error)
+	Check(ctx context.Context) error
+}
+
+func newFleetEngine(c *config.Deliveries, env func(string) (string, bool)) (fleetEngine, error) {
+	if c.AWS != nil {
+		return newAWSDeliveries(c)
+	}
+	return newPostgres(c, env)
 }
 
 func newPostgres(c *config.Deliveries, env func(string) (string, bool)) (*postgres.Store, error) {
@@ -87,17 +104,21 @@ func process() string {
 // poll is how often a weir of a fleet looks for what others have left, each a little differently.
 func poll() time.Duration { return 1500*time.Millisecond + rand.N(time.Second) }
 
-// initDeliveries makes the tables of a database.
+// initDeliveries makes what a fleet keeps deliveries in.
 func initDeliveries(ctx context.Context, out io.Writer, c *config.Deliveries, o Options) error {
-	p, err := newPostgres(c, o.Env)
+	e, err := newFleetEngine(c, o.Env)
 	if err != nil {
 		return err
 	}
-	defer p.Close()
-	made, err := p.Init(ctx)
+	defer e.Close()
+	made, err := e.Init(ctx)
 	switch {
 	case err != nil:
 		return err
+	case c.AWS != nil && made:
+		fmt.Fprintln(out, "the deliveries' table and queue are ready: what was missing was made")
+	case c.AWS != nil:
+		fmt.Fprintln(out, "the deliveries' table and queue are ready: they are as they must be")
 	case made:
 		fmt.Fprintln(out, "the deliveries' database is ready: its tables were made")
 	default:
@@ -111,6 +132,9 @@ func tryDeliveries(file *config.File, o Options) []trial {
 	c := file.Deliveries
 	if c == nil {
 		return nil
+	}
+	if c.AWS != nil {
+		return []trial{tryAWSDeliveries(c)}
 	}
 	if c.Postgres == nil {
 		return []trial{{"deliveries file", func(ctx context.Context) (string, error) { return lookAtDeliveries(ctx, c.File) }}}

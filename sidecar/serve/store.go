@@ -46,7 +46,7 @@ func Init(ctx context.Context, out io.Writer, file *config.File, o Options) erro
 	ctx, cancel := context.WithTimeout(ctx, initTime)
 	defer cancel()
 	o = o.withDefaults()
-	if d := file.Deliveries; d != nil && d.Postgres != nil {
+	if d := file.Deliveries; d.InFleet() {
 		if err := initDeliveries(ctx, out, d, o); err != nil {
 			return err
 		}

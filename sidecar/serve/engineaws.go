@@ -1,0 +1,53 @@
+package serve
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"github.com/seed1158cd35/weir/delivery/dynamosqs"
+	"github.com/seed1158cd35/weir/sidecar/config"
+)
+
+// newAWSDeliveries is the store of a table and a queue. The queue is asked at the server of its URL.
+func newAWSDeliveries(c *config.Deliveries) (*dynamosqs.Store, error) {
+	cfg, err := awsDefaults(c.AWS.Region)
+	if err != nil {
+		return nil, fmt.Errorf("deliveries: aws: %w", err)
+	}
+	o := dynamosqs.Options{Name: c.AWS.Table, QueueURL: c.AWS.Queue, Keep: c.Keep, KeepDead: c.KeepDead,
+		Table: dynamodb.NewFromConfig(cfg, func(o *dynamodb.Options) {
+			if c.AWS.Endpoint != "" {
+				o.BaseEndpoint = &c.AWS.Endpoint
+			}
+		})}
+	if c.AWS.Queue != "" {
+		at, err := url.Parse(c.AWS.Queue)
+		if err != nil {
+			return nil, fmt.Errorf("deliveries: aws: queue: %w", err)
+		}
+		o.Queue = sqs.NewFromConfig(cfg, func(o *sqs.Options) { o.BaseEndpoint = aws.String(at.Scheme + "://" + at.Host) })
+	}
+	return dynamosqs.New(o)
+}
+
+// tryAWSDeliveries looks whether the table and the queue are as they must be.
+func tryAWSDeliveries(c *config.Deliveries) trial {
+	return trial{"deliveries aws", func(ctx context.Context) (string, error) {
+		s, err := newAWSDeliveries(c)
+		if err != nil {
+			return "", err
+		}
+		defer s.Close()
+		begin := time.Now()
+		if err := s.Check(ctx); err != nil {
+			return "", err
+		}
+		return fmt.Sprintf("answers in %v, has its table and its queue", time.Since(begin).Round(100*time.Microsecond)), nil
+	}}
+}

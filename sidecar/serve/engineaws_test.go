@@ -1,0 +1,70 @@
+package serve
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/seed1158cd35/weir/internal/test/servers"
+)
+
+// cloudTown has weirs that share deliveries in a table and a queue.
+func cloudTown(t *testing.T) *town {
+	t.Setenv("AWS_ACCESS_KEY_ID", "id")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
+	o := &town{T: t, file: filepath.Join(t.TempDir(), "weir.yaml"), got: make(map[string]int)}
+	up := httptest.NewServer(o)
+	t.Cleanup(up.Close)
+	text := fmt.Sprintf(`listen: 127.0.0.1:0
+admin: 127.0.0.1:0
+deliveries: {aws: {table: weir, queue: '%s/000000000000/weir', region: us-east-1, endpoint: '%s'}}
+upstreams:
+  box:
+    url: %s
+    deliver_schedule: messaging
+    routes: [{path: /box/, strip: true, deliver: true}]
+`, servers.Fauxqs(t).Endpoint(), servers.Dynalite(t).Endpoint(), up.URL)
+	if err := os.WriteFile(o.file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+// A fleet delivers from a table and a queue that weir store init has made, and does not start without them.
+func TestDeliveriesInAWS(t *testing.T) {
+	o := cloudTown(t)
+	if _, err := Start(o.file, Options{Env: os.LookupEnv}); err == nil || !strings.Contains(err.Error(), "weir store init") {
+		t.Errorf("without a table: %v", err)
+	}
+	if said := o.init(); !strings.Contains(said, "was made") {
+		t.Error(said)
+	}
+	if said := o.init(); !strings.Contains(said, "as they must be") {
+		t.Error(said)
+	}
+	for _, try := range tryDeliveries(o.load(), Options{Env: os.LookupEnv}) {
+		if said, err := try.try(t.Context()); err != nil {
+			t.Errorf("%s: %s, %v", try.name, said, err)
+		}
+	}
+	one, two := o.weir(), o.weir()
+	for i, to := range []*Running{one, two, one} {
+		if r, body := o.send(to, fmt.Sprint("body ", i), "respond-async, wait=10"); r.StatusCode != http.StatusOK {
+			t.Errorf("%s: %s", r.Status, body)
+		}
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if len(o.got) != 3 {
+		t.Errorf("delivered %v", o.got)
+	}
+	for body, n := range o.got {
+		if n != 1 {
+			t.Errorf("%s was delivered %d times", body, n)
+		}
+	}
+}
