@@ -63,7 +63,7 @@ func (w *work) done(ctx context.Context) {
 
 // pay writes the differences that are owed, with one write an upstream. A process that ends before loses them: see recount.
 func (s *Store) pay(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, asking)
+	ctx, cancel := context.WithTimeout(ctx, accepting)
 	defer cancel()
 	s.mu.Lock()
 	owed := s.owed

@@ -44,8 +44,10 @@ func httpClient() *http.Client {
 	return &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 }
 
-func ofTables() *dynamodb.Client {
-	return dynamodb.New(dynamodb.Options{Region: "eu-central-1", BaseEndpoint: aws.String(tables.Endpoint()), Credentials: credentials.NewStaticCredentialsProvider("id", "secret", ""), HTTPClient: httpClient()})
+func ofTables() *dynamodb.Client { return at(tables) }
+
+func at(s *servers.Server) *dynamodb.Client {
+	return dynamodb.New(dynamodb.Options{Region: "eu-central-1", BaseEndpoint: aws.String(s.Endpoint()), Credentials: credentials.NewStaticCredentialsProvider("id", "secret", ""), HTTPClient: httpClient()})
 }
 
 func ofQueues() *sqs.Client {

@@ -138,7 +138,11 @@ func (d *deliveries) start() {
 	}()
 	if w, ok := d.engine.(watcher); ok {
 		d.watching.Go(func() {
-			w.Watch(ctx, d.worker.Kick, func(err error) { d.worker.Events.Error("receive", "", err) })
+			w.Watch(ctx, func(upstream string) {
+				if d.worker.Sender(upstream) != nil {
+					d.worker.Kick(upstream)
+				}
+			}, func(err error) { d.worker.Events.Error("receive", "", err) })
 		})
 	}
 }

@@ -1,0 +1,192 @@
+package dynamosqs_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/seed1158cd35/weir/delivery"
+	"github.com/seed1158cd35/weir/delivery/dynamosqs"
+	"github.com/seed1158cd35/weir/internal/test/servers"
+)
+
+// A mortal table hears of so many requests of its process, and then of none.
+type mortal struct {
+	dynamosqs.Table
+	left atomic.Int64
+}
+
+var errDead = errors.New("the process has ended")
+
+func (m *mortal) lives() error {
+	if m.left.Add(-1) < 0 {
+		return errDead
+	}
+	return nil
+}
+
+func (m *mortal) GetItem(ctx context.Context, in *dynamodb.GetItemInput, o ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {
+	if err := m.lives(); err != nil {
+		return nil, err
+	}
+	return m.Table.GetItem(ctx, in, o...)
+}
+
+func (m *mortal) PutItem(ctx context.Context, in *dynamodb.PutItemInput, o ...func(*dynamodb.Options)) (*dynamodb.PutItemOutput, error) {
+	if err := m.lives(); err != nil {
+		return nil, err
+	}
+	return m.Table.PutItem(ctx, in, o...)
+}
+
+func (m *mortal) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, o ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
+	if err := m.lives(); err != nil {
+		return nil, err
+	}
+	return m.Table.UpdateItem(ctx, in, o...)
+}
+
+func (m *mortal) DeleteItem(ctx context.Context, in *dynamodb.DeleteItemInput, o ...func(*dynamodb.Options)) (*dynamodb.DeleteItemOutput, error) {
+	if err := m.lives(); err != nil {
+		return nil, err
+	}
+	return m.Table.DeleteItem(ctx, in, o...)
+}
+
+func (m *mortal) Query(ctx context.Context, in *dynamodb.QueryInput, o ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error) {
+	if err := m.lives(); err != nil {
+		return nil, err
+	}
+	return m.Table.Query(ctx, in, o...)
+}
+
+// Wherever a process ends, what it accepted is delivered by another one, in the order of its key, and never after a recorded success.
+func TestAProcessEndsBetweenAnyTwoSteps(t *testing.T) {
+	for n, ended := int64(0), false; !ended; n++ {
+		synctest.Test(t, func(t *testing.T) {
+			o := dynamosqs.Options{Table: ofTables(), Name: name()}
+			two := open(t, o)
+			m := &mortal{Table: o.Table}
+			m.left.Store(n)
+			o.Table = m
+			one, err := dynamosqs.New(o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			accepted, done := story(one)
+			ended = m.left.Load() >= 0
+			finish(t, two, accepted, done)
+			if t.Failed() {
+				t.Fatalf("the process ended after %d requests", n)
+			}
+		})
+		if t.Failed() {
+			return
+		}
+	}
+}
+
+// story is what the process does that ends: what it accepted, and whose success it recorded.
+func story(s *dynamosqs.Store) (accepted []string, done map[string]bool) {
+	ctx := context.Background()
+	done = make(map[string]bool)
+	for _, key := range []string{"a", "b", "c"} {
+		r := request("up")
+		r.OrderKey, r.Key = "line", key
+		if d, _, err := s.Accept(ctx, r); err == nil {
+			accepted = append(accepted, d.ID)
+		}
+	}
+	for _, to := range []delivery.Status{delivery.Completed, delivery.Failed} {
+		all, _ := s.Claim(ctx, delivery.Ask{Upstream: "up", Lease: 30 * time.Second})
+		for _, d := range all {
+			if lost, err := s.End(ctx, delivery.End{Claim: d.Claim(), To: to, Reason: "", Attempt: &delivery.Attempt{Status: 200}}); err == nil && len(lost) == 0 && to == delivery.Completed {
+				done[d.ID] = true
+			}
+		}
+	}
+	return accepted, done
+}
+
+func finish(t *testing.T, s *dynamosqs.Store, accepted []string, done map[string]bool) {
+	ctx := context.Background()
+	var order []string
+	for range 12 {
+		time.Sleep(20 * time.Second)
+		if _, err := s.Sweep(ctx); err != nil {
+			t.Fatal(err)
+		}
+		all, err := s.Claim(ctx, delivery.Ask{Upstream: "up", Most: 10, Lease: 30 * time.Second})
+		if err != nil || len(all) > 1 {
+			t.Fatalf("%d of one key at once, %v", len(all), err)
+		}
+		for _, d := range all {
+			if done[d.ID] {
+				t.Errorf("%s is claimed after its success", d.Key)
+			}
+			if lost, err := s.End(ctx, delivery.End{Claim: d.Claim(), To: delivery.Completed}); err != nil || len(lost) > 0 {
+				t.Fatal(lost, err)
+			}
+			order = append(order, d.Key)
+		}
+	}
+	for i := 1; i < len(order); i++ {
+		if order[i] <= order[i-1] {
+			t.Errorf("delivered in the order %v", order)
+		}
+	}
+	for _, id := range accepted {
+		if d, err := s.Get(ctx, id); err != nil || d.Waits() {
+			t.Errorf("%s was accepted, and is %s, %v", d.Key, d.Status, err)
+		}
+	}
+	counts(t, s)
+}
+
+// counts are those of the deliveries there are, an hour later.
+func counts(t *testing.T, s *dynamosqs.Store) {
+	ctx := context.Background()
+	time.Sleep(2 * time.Hour)
+	if _, err := s.Sweep(ctx); err != nil {
+		t.Fatal(err)
+	}
+	page, _, err := s.List(ctx, delivery.Filter{}, "", 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := make(map[delivery.Status]int64)
+	for _, d := range page {
+		want[d.Status]++
+	}
+	all, err := s.Counts(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range all {
+		if c.N != want[c.Status] {
+			t.Errorf("%d are said to be %s, want %d", c.N, c.Status, want[c.Status])
+		}
+		delete(want, c.Status)
+	}
+	if len(want) > 0 {
+		t.Errorf("not counted: %v", want)
+	}
+}
+
+// While the table is away nothing is accepted, and whoever asks hears that nobody knows.
+func TestATableThatIsAway(t *testing.T) {
+	of := servers.Dynalite(t)
+	s := open(t, dynamosqs.Options{Table: at(of), Name: name()})
+	of.Kill()
+	if d, _, err := s.Accept(t.Context(), request("a")); !errors.Is(err, delivery.ErrUncertain) || d.ID == "" {
+		t.Errorf("accepted %q: %v", d.ID, err)
+	}
+	if _, err := s.Get(t.Context(), "x"); err == nil || errors.Is(err, delivery.ErrNotFound) {
+		t.Errorf("get: %v", err)
+	}
+}
