@@ -127,8 +127,14 @@ func (w *walk) turn() step {
 			return w.held(s)
 		}
 	}
-	if p.u.resting.Load() > 0 && w.left() > 0 && p.concern().behind(&p.limits) != (pause.Subject{}) {
-		return step{kind: stepRest}
+	if p.u.resting.Load() > 0 {
+		switch of := p.concern().behind(&p.limits); {
+		case of == (pause.Subject{}):
+		case w.left() > 0:
+			return step{kind: stepRest}
+		default: // it waits for nobody: those who rest are asked first
+			p.u.lines.KickOne(now, of)
+		}
 	}
 	if p.limits.Len() == 0 {
 		return goOn

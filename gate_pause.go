@@ -73,8 +73,8 @@ func (c concern) stopped(now time.Duration, limits *limit.Charges, all bool) sto
 // behind is a subject that concerns the call, if calls rest in its line: they came before. The zero subject if there is none.
 func (c concern) behind(limits *limit.Charges) pause.Subject {
 	busy := func(of pause.Subject) bool {
-		_, ok := c.u.lines.Busy(of)
-		return ok
+		cost, _ := c.u.lines.Busy(of) // 0 if all who stand in it have gone on to ask elsewhere
+		return cost > 0
 	}
 	switch all, op, pool := pause.All(), pause.OfOperation(c.op), pause.OfPool(c.pool); {
 	case busy(all):

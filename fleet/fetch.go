@@ -43,6 +43,8 @@ func (q *queue) asks(ctx context.Context, now, until time.Duration) time.Duratio
 	}
 	q.mu.Unlock()
 	if wait > 0 {
+		// Or what came back, which nobody has before, would be looked at without end.
+		q.enough.Store(false)
 		q.postpone(now, wait, min(wait, askAgain), why, 0) // nothing is on its way: time must pass
 		return now
 	}

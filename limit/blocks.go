@@ -2,6 +2,7 @@ package limit
 
 import (
 	"math"
+	"runtime"
 	"sync/atomic"
 	"time"
 
@@ -120,11 +121,15 @@ func (b *blocks) fill(own *block, m *Limiter, line *bucket.Line, at int64) (Turn
 	}
 	booked := m.booked.Load()
 	t := line.NextFor(spent, booked, at, blockUnits*unit)
-	if t.Low < own.high.Load() || at-t.Low < blocksFrom*unit || !m.booked.CompareAndSwap(booked, t.Place) {
+	if t.Low < own.high.Load() || at-t.Low < blocksFrom*unit {
 		own.low.Store(low)
 		return Turn{}, false
 	}
-	b.reaches(t.Place)
+	b.reaches(t.Place) // before the places are in the block, so that a refusal looks into it
+	if !m.booked.CompareAndSwap(booked, t.Place) {
+		own.low.Store(low)
+		return Turn{}, false
+	}
 	own.high.Store(t.Place)
 	own.low.Store(t.Low + unit)
 	return Turn{bucket.Turn{Place: t.Low + unit, Low: t.Low, Cost: unit}}, true
@@ -147,12 +152,29 @@ func (m *Limiter) pour(line *bucket.Line, at int64) {
 		return
 	}
 	for i := range b.cores {
-		o := &b.cores[i]
-		low := o.low.Load()
-		if t := o.left(low, line, at); t.Cost > 0 && o.low.CompareAndSwap(low, t.Place) {
-			m.putReturned(t)
+		for b.cores[i].pour(m, line, at) {
+			runtime.Gosched()
 		}
 	}
+}
+
+// pour puts what the block holds where the places that came back are. Nobody takes of it meanwhile. It reports
+// whether it has to be tried again, as somebody else was at the block: what that one holds is not to be seen yet.
+func (o *block) pour(m *Limiter, line *bucket.Line, at int64) (again bool) {
+	low := o.low.Load()
+	if low == filling {
+		return true
+	}
+	t := o.left(low, line, at)
+	if t.Cost == 0 {
+		return false
+	}
+	if !o.low.CompareAndSwap(low, filling) {
+		return true
+	}
+	m.putReturned(t)
+	o.low.Store(t.Place)
+	return false
 }
 
 // left is how many places blocks hold.

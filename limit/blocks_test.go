@@ -3,6 +3,8 @@ package limit
 import (
 	"fmt"
 	"math/rand/v2"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -289,5 +291,62 @@ func TestBlocksEndWhenCoresDoNotMeet(t *testing.T) {
 	m.Try(together, 1)
 	if last := b.last.Load(); last == lowest {
 		t.Error("no block was taken")
+	}
+}
+
+// However cores meet, nobody is refused while there is a unit for each of those who ask.
+func TestNobodyIsRefusedWhileThereIsAUnitForEach(t *testing.T) {
+	burst := blocksFrom + 5*blockUnits + 256
+	burst -= burst % 64
+	for range 2000 {
+		m, _ := notFull(t, time.Hour, burst)
+		var refused atomic.Int64
+		var wg sync.WaitGroup
+		for range 64 {
+			wg.Go(func() {
+				for range burst / 64 {
+					if !m.Try(0, 1) {
+						refused.Add(1)
+					}
+				}
+			})
+		}
+		if wg.Wait(); refused.Load() > 0 {
+			t.Fatalf("%d were refused, and a unit was there for each", refused.Load())
+		}
+	}
+}
+
+// A refusal waits for whoever is at a block: what it holds is somebody's.
+func TestARefusalWaitsForABlockThatIsBeingFilled(t *testing.T) {
+	m, b := notFull(t, time.Hour, 2*blocksFrom)
+	line := m.line.Load()
+	own, at := &b.cores[0], line.At(0)
+	if _, ok := b.fill(own, m, line, at); !ok {
+		t.Fatal("no block was taken")
+	}
+	low := own.low.Swap(filling)
+	if !own.pour(m, line, at) {
+		t.Error("it is passed over")
+	}
+	own.low.Store(low)
+	if own.pour(m, line, at) {
+		t.Error("nobody is at it, and it is waited for")
+	}
+	if got := m.returnedLeft(at, line.Low(at)); got != (blockUnits-1)*line.Unit() {
+		t.Errorf("%d places have come out of it, want those of %d units", got, blockUnits-1)
+	}
+}
+
+// What a limiter says of itself is the same with a block out.
+func TestALookIsTheSameWithABlockOut(t *testing.T) {
+	plain, _ := notFull(t, time.Hour, 4*blocksFrom)
+	plain.more.Load().blocks.Store(nil)
+	m, b := notFull(t, time.Hour, 4*blocksFrom)
+	plain.Try(0, 1)
+	line := m.line.Load()
+	b.fill(&b.cores[0], m, line, line.At(0))
+	if want, got := plain.Look(0), m.Look(0); got != want {
+		t.Errorf("%+v, and without a block %+v", got, want)
 	}
 }

@@ -115,6 +115,9 @@ func (m *Limiter) Look(now time.Duration) Level {
 		PerSecond: line.PerSecond(),
 		Reset:     line.Wait(now, line.FullAt(booked)),
 	}
+	if m.blocks() != nil {
+		v.Reset = line.Wait(now, m.comes(line, at, line.Depth()))
+	}
 	if until, ok := line.PausedUntil(now); ok {
 		v.Paused = until - now
 	}
