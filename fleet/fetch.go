@@ -53,7 +53,7 @@ func (q *queue) asks(ctx context.Context, now, until time.Duration) time.Duratio
 		q.fetch(ctx, now)
 		return now
 	}
-	q.group.fleet.spawn(func() { q.fetch(nil, q.group.fleet.clock.Now()) })
+	q.group.fleet.spawn(func() { q.fetch(noDriver, q.group.fleet.clock.Now()) })
 	return bucket.Never
 }
 
@@ -97,8 +97,11 @@ func (q *queue) soon(now, until time.Duration) bool {
 	return m <= waiting && !g.failing.Load() && g.standing.rtt < soonest && until-now >= g.timeout() && g.standing.from()-now >= g.timeout()
 }
 
+// noDriver is nil: the goroutine that asks is nobody's, and the ask is not cut off when a call leaves.
+var noDriver context.Context
+
 // fetch asks the store for those who wait, and shares out what it grants. driver is the context of the call that
-// lends its goroutine, nil if none does: where the answer does not come as soon as expected, or the call's wait ends, somebody else
+// lends its goroutine, noDriver if none does: where the answer does not come as soon as expected, or the call's wait ends, somebody else
 // asks again in its place, under the same ID.
 func (q *queue) fetch(driver context.Context, now time.Duration) {
 	asked := false
@@ -115,7 +118,7 @@ func (q *queue) fetch(driver context.Context, now time.Duration) {
 	if asked = true; q.gets(driver, now) {
 		return
 	}
-	q.group.fleet.spawn(func() { q.gets(nil, q.group.fleet.clock.Now()) })
+	q.group.fleet.spawn(func() { q.gets(noDriver, q.group.fleet.clock.Now()) })
 }
 
 // gets makes the ask that is prepared, and shares out what the store grants; but not if it reports false: then it is to be

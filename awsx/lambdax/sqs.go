@@ -90,21 +90,21 @@ func NewSQS(o SQSOptions) (*SQS, error) {
 func (o *SQSOptions) validate() error {
 	var errs []error
 	if o.Handle == nil {
-		errs = append(errs, errors.New("Handle: is missing; it is what handles a message"))
+		errs = append(errs, errors.New("option Handle: is missing; it is what handles a message"))
 	}
 	if o.Attempts > 0 && (o.Records == nil || o.Letters == nil) {
-		errs = append(errs, errors.New("Attempts: needs Records, which count them, and Letters, which take what was handled often enough"))
+		errs = append(errs, errors.New("option Attempts: needs Records, which count them, and Letters, which take what was handled often enough"))
 	}
 	for name, n := range map[string]int64{
 		"Attempts": int64(o.Attempts), "Parallel": int64(o.Parallel),
 		"Keep": int64(o.Keep), "Within": int64(o.Within), "Margin": int64(o.Margin),
 	} {
 		if n < 0 {
-			errs = append(errs, fmt.Errorf("%s: must not be negative", name))
+			errs = append(errs, fmt.Errorf("option %s: must not be negative", name))
 		}
 	}
 	if o.Margin > 0 && o.Margin >= cmp.Or(o.Within, Processor.Limit()) {
-		errs = append(errs, fmt.Errorf("Margin %v: leaves no time of Within %v", o.Margin, cmp.Or(o.Within, Processor.Limit())))
+		errs = append(errs, fmt.Errorf("option Margin %v: leaves no time of Within %v", o.Margin, cmp.Or(o.Within, Processor.Limit())))
 	}
 	return errors.Join(errs...)
 }

@@ -38,10 +38,10 @@ type Web struct{ o WebOptions }
 func NewWeb(o WebOptions) (*Web, error) {
 	var errs []error
 	if o.Handle == nil {
-		errs = append(errs, errors.New("Handle: is missing; it is what answers a request"))
+		errs = append(errs, errors.New("option Handle: is missing; it is what answers a request"))
 	}
 	if o.Margin < 0 {
-		errs = append(errs, fmt.Errorf("Margin %v: must not be negative", o.Margin))
+		errs = append(errs, fmt.Errorf("option Margin %v: must not be negative", o.Margin))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, fmt.Errorf("lambdax: %w", err)
