@@ -3,6 +3,7 @@ package weir
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/limit/line"
@@ -24,15 +25,8 @@ func (w *walk) stand(ctx context.Context, rests bool) (step, error) {
 	}
 	s := w.newWaiter(w.call)
 	defer s.waitsFor(-1)
-	if rests {
-		of := s.concern.stopped(w.now, &s.limits, false).of
-		if of == (pause.Subject{}) {
-			of = s.concern.behind(&s.limits)
-		}
-		if of == (pause.Subject{}) { // it is over
-			return w.turn(), nil
-		}
-		s.restsBy(of)
+	if rests && !s.finds(w.now) {
+		return w.turn(), nil
 	}
 	for {
 		place, err := w.u.lines.Wait(ctx, w.now, &s.call, s.spot(w.now))
@@ -59,6 +53,20 @@ func (w *walk) stand(ctx context.Context, rests bool) (step, error) {
 		}
 		s.limits = w.limits
 	}
+}
+
+// finds has the call stand in the line of the pause that holds it, or of one whose calls came before it. It reports
+// false if there is none: the pause is over.
+func (s *waiter) finds(now time.Duration) bool {
+	of := s.concern.stopped(now, &s.limits, false).of
+	if of == (pause.Subject{}) {
+		of = s.concern.behind(&s.limits)
+	}
+	if of == (pause.Subject{}) {
+		return false
+	}
+	s.restsBy(of)
+	return true
 }
 
 // askStoreFirst asks the store for what it has now, together with all who ask at

@@ -41,41 +41,44 @@ func run(ctx context.Context, w world) error {
 	if len(w.args) > 0 {
 		name, w.args = w.args[0], w.args[1:]
 	}
-	switch name {
-	case "serve":
-		return runServe(ctx, w)
-	case "check":
-		return check(ctx, w)
-	case "status":
-		return showStatus(ctx, w)
-	case "pause", "resume":
-		return runPause(ctx, w, name)
-	case "dead":
-		return runDead(ctx, w)
-	case "why":
-		return explain(ctx, w)
-	case "store":
-		return runStore(ctx, w)
-	case "export":
-		return export(w)
-	case "static":
-		return runStatic(w)
-	case "demo":
-		return moved(w, name, "weir-demo")
-	case "chat-sim":
-		return moved(w, name, "weir-demo chat")
-	case "version", "-version", "--version":
-		_, err := fmt.Fprintln(w.out, "weir", cli.Version())
-		return err
-	case "help", "-h", "-help", "--help":
-		_, err := io.WriteString(w.out, usage)
-		return err
+	if command := commands[name]; command != nil {
+		return command(ctx, w, name)
 	}
 	if name != "" {
 		fmt.Fprintf(w.err, "weir: there is no command %q\n\n", name)
 	}
 	_, _ = io.WriteString(w.err, usage)
 	return cli.ErrUsage
+}
+
+// commands by their names.
+var commands = map[string]func(ctx context.Context, w world, name string) error{
+	"serve":  func(ctx context.Context, w world, _ string) error { return runServe(ctx, w) },
+	"check":  func(ctx context.Context, w world, _ string) error { return check(ctx, w) },
+	"status": func(ctx context.Context, w world, _ string) error { return showStatus(ctx, w) },
+	"pause":  runPause,
+	"resume": runPause,
+	"dead":   func(ctx context.Context, w world, _ string) error { return runDead(ctx, w) },
+	"why":    func(ctx context.Context, w world, _ string) error { return explain(ctx, w) },
+	"store":  func(ctx context.Context, w world, _ string) error { return runStore(ctx, w) },
+	"export": func(_ context.Context, w world, _ string) error { return export(w) },
+	"static": func(_ context.Context, w world, _ string) error { return runStatic(w) },
+
+	"demo":     func(_ context.Context, w world, name string) error { return moved(w, name, "weir-demo") },
+	"chat-sim": func(_ context.Context, w world, name string) error { return moved(w, name, "weir-demo chat") },
+
+	"version": version, "-version": version, "--version": version,
+	"help": help, "-h": help, "-help": help, "--help": help,
+}
+
+func version(_ context.Context, w world, _ string) error {
+	_, err := fmt.Fprintln(w.out, "weir", cli.Version())
+	return err
+}
+
+func help(_ context.Context, w world, _ string) error {
+	_, err := io.WriteString(w.out, usage)
+	return err
 }
 
 // flags makes the flags of a command. Parse prints what is wrong by itself.

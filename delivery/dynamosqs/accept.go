@@ -130,29 +130,40 @@ func (s *Store) takeKey(ctx context.Context, a *acceptance) (over bool, err erro
 	if err != nil {
 		return false, err
 	}
-	of := there != nil && there.ID == is.ID && there.Key == a.rec.Key && there.Tenant == a.rec.Tenant && there.Upstream == a.rec.Upstream
-	same := bytes.Equal(is.Print, a.rec.Print)
-	switch {
-	case of:
+	if there.isNamed(&is, a.rec) {
 		return true, s.found(ctx, a, there)
-	case there == nil && is.Until > now() && !same:
+	}
+	if there == nil && is.Until > now() {
+		return a.meant(&is)
+	}
+	a.took, err = s.put(ctx, mine, "id = :id", item{":id": raw([]byte(is.ID))})
+	return false, err
+}
+
+// isNamed reports whether the record is there and is what a key names, which is asked for as in another one.
+func (r *record) isNamed(by *keyItem, as *record) bool {
+	return r != nil && r.ID == by.ID && r.Key == as.Key && r.Tenant == as.Tenant && r.Upstream == as.Upstream
+}
+
+// meant is for a key that names a delivery of which there is no record: it was deleted, and the key says how it ended, or
+// is to be stored under the name that the key has for it.
+func (a *acceptance) meant(is *keyItem) (over bool, err error) {
+	switch p := is.Past; {
+	case !bytes.Equal(is.Print, a.rec.Print):
 		return true, delivery.ErrKeyReused
-	case there == nil && is.Until > now() && is.Past == nil:
+	case p == nil:
 		if a.named && is.ID != a.rec.ID {
 			a.named = false
 		}
 		a.rec.named(string(is.ID))
 		a.r.ID = string(is.ID)
 		return false, nil
-	case there == nil && is.Until > now():
-		p := is.Past
+	default:
 		a.is = delivery.Delivery{Request: *a.r, Series: 1, Status: p.Status, Reason: p.Reason, Detail: string(p.Detail), Attempts: p.Attempts,
 			Accepted: stored.At(p.Accepted), Changed: stored.At(p.Changed)}
 		a.is.ID = string(is.ID)
 		return true, nil
 	}
-	a.took, err = s.put(ctx, mine, "id = :id", item{":id": raw([]byte(is.ID))})
-	return false, err
 }
 
 // found answers with the delivery that is there, if the request is the same.

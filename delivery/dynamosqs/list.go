@@ -42,14 +42,17 @@ func (s *Store) List(ctx context.Context, f delivery.Filter, cursor string, most
 
 // matches reports whether a filter chooses the record.
 func (r *record) matches(f *delivery.Filter, of []delivery.Status) bool {
-	return (len(of) == 0 || slices.Contains(of, r.Status)) &&
-		(len(f.IDs) == 0 || slices.Contains(f.IDs, string(r.ID))) &&
+	return (len(of) == 0 || slices.Contains(of, r.Status)) && (f.Status == "" || f.Status == r.Status) &&
+		(f.Before.IsZero() || r.Changed < stored.Milli(f.Before)) && r.isOf(f)
+}
+
+// isOf is matches for all but the status and the time.
+func (r *record) isOf(f *delivery.Filter) bool {
+	return (len(f.IDs) == 0 || slices.Contains(f.IDs, string(r.ID))) &&
 		(f.Upstream == "" || f.Upstream == string(r.Upstream)) &&
-		(f.Status == "" || f.Status == r.Status) &&
 		(f.Reason == "" || f.Reason == r.Reason) &&
 		(f.Tenant == "" || f.Tenant == string(r.Tenant)) &&
-		(f.Owner == "" || f.Owner == string(r.Owner)) &&
-		(f.Before.IsZero() || r.Changed < stored.Milli(f.Before))
+		(f.Owner == "" || f.Owner == string(r.Owner))
 }
 
 // scan goes through the records that a filter chooses, of some statuses, in the order in which they came, beyond a place; until each says false.
@@ -62,18 +65,9 @@ func (s *Store) scan(ctx context.Context, f delivery.Filter, of []delivery.Statu
 	if len(f.IDs) > 0 {
 		return s.scanIDs(ctx, f, of, from, each)
 	}
-	names := []string{f.Upstream}
-	if f.Upstream == "" {
-		var err error
-		if names, err = s.upstreams(ctx); err != nil {
-			return err
-		}
-	}
-	var all []*listing
-	for _, name := range names {
-		for _, st := range of {
-			all = append(all, &listing{s: s, of: string(st) + " " + partition(name), from: from, oldest: f.Oldest})
-		}
+	all, err := s.listings(ctx, &f, of, from)
+	if err != nil {
+		return err
 	}
 	seen := make(map[int64]bool) // what changes its status meanwhile comes again
 	for {
@@ -97,6 +91,22 @@ func (s *Store) scan(ctx context.Context, f delivery.Filter, of []delivery.Statu
 			return err
 		}
 	}
+}
+
+// listings are of each status of each upstream that a filter chooses.
+func (s *Store) listings(ctx context.Context, f *delivery.Filter, of []delivery.Status, from int64) (all []*listing, err error) {
+	names := []string{f.Upstream}
+	if f.Upstream == "" {
+		if names, err = s.upstreams(ctx); err != nil {
+			return nil, err
+		}
+	}
+	for _, name := range names {
+		for _, st := range of {
+			all = append(all, &listing{s: s, of: string(st) + " " + partition(name), from: from, oldest: f.Oldest})
+		}
+	}
+	return all, nil
 }
 
 func (s *Store) scanIDs(ctx context.Context, f delivery.Filter, of []delivery.Status, from int64, do func(*record) (bool, error)) error {

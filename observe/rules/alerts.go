@@ -8,8 +8,8 @@ import (
 
 // How soon somebody has to look.
 const (
-	Page   = "page"   // now
-	Ticket = "ticket" // on the next working day
+	page   = "page"   // now
+	ticket = "ticket" // on the next working day
 )
 
 // An Alert is a condition that somebody is told of.
@@ -89,44 +89,44 @@ func Alerts(o Options) []Alert {
 
 func upstreamAlerts() []Alert {
 	return []Alert{
-		{Name: "WeirUpstreamFailing", For: 2 * time.Minute, Severity: Page,
+		{Name: "WeirUpstreamFailing", For: 2 * time.Minute, Severity: page,
 			Expr:    bad("5m") + " > 0.5 and weir:calls_bad:increase5m > 20",
 			Summary: "More than half of the calls to {{ $labels.upstream }} fail",
 			Text:    "Callers of {{ $labels.upstream }} get errors: {{ $value | humanizePercentage }} of their calls in five minutes."},
-		{Name: "WeirBurnFast", Severity: Page,
+		{Name: "WeirBurnFast", Severity: page,
 			Expr:    burns(14.4, "1h", "5m", 10),
 			Summary: "Calls to {{ $labels.upstream }} fail more than 14 times as often as they may",
 			Text:    "{{ $value | humanizePercentage }} of the calls of an hour failed, and it goes on. At this rate the errors of a month are used up in two days."},
-		{Name: "WeirBurnSlow", Severity: Ticket,
+		{Name: "WeirBurnSlow", Severity: ticket,
 			Expr:    burns(6, "6h", "30m", 20),
 			Summary: "Calls to {{ $labels.upstream }} fail more than 6 times as often as they may",
 			Text:    "{{ $value | humanizePercentage }} of the calls of six hours failed, and it goes on. At this rate the errors of a month are used up in five days."},
-		{Name: "WeirFailingQuietly", Severity: Ticket,
+		{Name: "WeirFailingQuietly", Severity: ticket,
 			Expr:    bad("6h") + " > 0.5 and weir:calls_bad:increase6h > 2.5 and weir:calls:increase6h < 200",
 			Summary: "Most of the few calls to {{ $labels.upstream }} fail",
 			Text:    "Few calls go to {{ $labels.upstream }}, and {{ $value | humanizePercentage }} of those of six hours failed."},
-		{Name: "WeirBreakerOpen", For: 5 * time.Minute, Keep: 5 * time.Minute, Severity: Page,
+		{Name: "WeirBreakerOpen", For: 5 * time.Minute, Keep: 5 * time.Minute, Severity: page,
 			Expr:    "min_over_time(weir:breakers_not_closed:sum[1m]) > 0",
 			Summary: "The breaker of {{ $labels.upstream }} has been open for five minutes",
 			Text:    "Calls to {{ $labels.upstream }} are refused at once, but for probes, none of which has succeeded."},
-		{Name: "WeirHighThrottling", For: 5 * time.Minute, Severity: Ticket,
+		{Name: "WeirHighThrottling", For: 5 * time.Minute, Severity: ticket,
 			Expr:    share("weir_decisions_total", `decision=~"rate_limited|quota_exhausted|concurrency_limited"`, "5m", "0.1"),
 			Summary: "More than a tenth of the requests to {{ $labels.upstream }} are refused for its limits",
 			Text:    "{{ $value | humanizePercentage }} of the requests found no room in a limit in time: callers want more than may go."},
-		{Name: "WeirViolation", Severity: Ticket,
+		{Name: "WeirViolation", Severity: ticket,
 			Expr:    "sum by (job, upstream) (increase(weir_violations_total[5m])) > 0",
 			Summary: "{{ $labels.upstream }} throttles what its limits allowed",
 			Text:    "The limits of the configuration are not those that {{ $labels.upstream }} counts by, or somebody else uses them, too."},
-		{Name: "WeirBudgetEmpty", For: 5 * time.Minute, Severity: Ticket,
+		{Name: "WeirBudgetEmpty", For: 5 * time.Minute, Severity: ticket,
 			Expr:    `sum by (job, upstream) (increase(weir_given_up_calls_total{reason="budget"}[5m])) > 10`,
 			Summary: "There is nothing left to retry calls to {{ $labels.upstream }} with",
 			Text:    "{{ $value | humanize }} calls in five minutes failed that another attempt might have saved: so many fail that retries would double the load."},
-		{Name: "WeirWaitingLong", For: 10 * time.Minute, Severity: Ticket,
+		{Name: "WeirWaitingLong", For: 10 * time.Minute, Severity: ticket,
 			Expr: "histogram_quantile(0.99, sum by (job, upstream, le) (rate(weir_wait_seconds_bucket[5m]))) > on (job, upstream) 0.5 * max by (job, upstream) (weir_wait_max_seconds)" +
 				" and on (job, upstream) sum by (job, upstream) (increase(weir_wait_seconds_count[5m])) > 20",
 			Summary: "Calls to {{ $labels.upstream }} wait {{ $value | humanizeDuration }} for their turn",
 			Text:    "One call in a hundred that waits does so for more than half of the longest time it may. Beyond that time calls are refused."},
-		{Name: "WeirQuotaLow", For: 5 * time.Minute, Severity: Ticket,
+		{Name: "WeirQuotaLow", For: 5 * time.Minute, Severity: ticket,
 			Expr: "max by (job, upstream, limit) (weir_quota_used_ratio) > 0.8 and on (job, upstream, limit) max by (job, upstream, limit) (weir_quota_used_ratio) + " +
 				"max by (job, upstream, limit) (deriv(weir_quota_used_ratio[1h])) * (max by (job, upstream, limit) (weir_quota_resets_timestamp_seconds) - time()) > 0.99",
 			Summary: "The quota {{ $labels.limit }} of {{ $labels.upstream }} will not last",
@@ -136,15 +136,15 @@ func upstreamAlerts() []Alert {
 
 func sharedAlerts() []Alert {
 	return []Alert{
-		{Name: "WeirFallback", Severity: Ticket,
+		{Name: "WeirFallback", Severity: ticket,
 			Expr:    "max by (job) (max_over_time(weir_fallback_active[2m])) > 0",
 			Summary: "weir goes on without its store",
 			Text:    "Each process that cannot reach the store keeps to its part of each limit. Calls go on, fewer of them where the parts are uneven."},
-		{Name: "WeirStoreAway", For: time.Minute, Severity: Page,
+		{Name: "WeirStoreAway", For: time.Minute, Severity: page,
 			Expr:    "max by (job) (min_over_time(weir_fallback_active[4m])) > 0 or max by (job) (1 - weir_store_reached) > 0",
 			Summary: "The store has been away for five minutes, or was never reached",
 			Text:    "Limits are not shared any more. A process that has never reached the store refuses calls, unless the file says otherwise."},
-		{Name: "WeirDeadLetters", Severity: Ticket,
+		{Name: "WeirDeadLetters", Severity: ticket,
 			Expr:    `sum by (job, upstream) (increase(weir_delivery_died_total{reason!="dropped"}[15m])) > 0`,
 			Summary: "Deliveries to {{ $labels.upstream }} became dead letters",
 			Text:    "{{ $value | humanize }} requests that weir had accepted will not be delivered, unless somebody has them sent again."},
@@ -153,17 +153,17 @@ func sharedAlerts() []Alert {
 
 func modelAlerts(o Options) []Alert {
 	all := []Alert{
-		{Name: "WeirDegraded", For: 10 * time.Minute, Severity: Ticket,
+		{Name: "WeirDegraded", For: 10 * time.Minute, Severity: ticket,
 			Expr:    share("weir_llm_answers_total", `degraded="true"`, "5m", "0.1"),
 			Summary: "More than a tenth of the answers of {{ $labels.upstream }} are degraded",
 			Text:    "{{ $value | humanizePercentage }} of the answers came from a tier below the first."},
-		{Name: "WeirChainDown", For: time.Minute, Severity: Page,
+		{Name: "WeirChainDown", For: time.Minute, Severity: page,
 			Expr:    "min by (job, instance, upstream) (weir_llm_tier_open) > 0",
 			Summary: "No model of {{ $labels.upstream }} can be asked",
 			Text:    "The breakers of all models of the cascade are open. What is answered is kept or was written beforehand; the rest fails."},
 	}
 	if o.Cost > 0 {
-		all = append(all, Alert{Name: "WeirCostHigh", Severity: Ticket,
+		all = append(all, Alert{Name: "WeirCostHigh", Severity: ticket,
 			Expr:    fmt.Sprintf("sum by (job) (increase(weir_llm_spent_total[1h])) > %g", o.Cost),
 			Summary: "Models cost {{ $value | humanize }} in the last hour",
 			Text:    fmt.Sprintf("That is more than the %g that was set for an hour. Callers notice nothing.", o.Cost)})
@@ -173,19 +173,19 @@ func modelAlerts(o Options) []Alert {
 
 func processAlerts(o Options) []Alert {
 	return []Alert{
-		{Name: "WeirDown", For: 2 * time.Minute, Severity: Page,
+		{Name: "WeirDown", For: 2 * time.Minute, Severity: page,
 			Expr:    fmt.Sprintf("up{job=%q} == 0 or absent(up{job=%q})", o.Job, o.Job),
 			Summary: "weir does not answer",
 			Text:    "{{ $labels.instance }} cannot be scraped: calls through it fail, or nothing is known of them."},
-		{Name: "WeirReloadFailed", For: 5 * time.Minute, Severity: Ticket,
+		{Name: "WeirReloadFailed", For: 5 * time.Minute, Severity: ticket,
 			Expr:    "weir_config_reload_successful == 0",
 			Summary: "{{ $labels.instance }} does not take its configuration",
 			Text:    "The file has a mistake, and what was in force before still is. A restart would fail."},
-		{Name: "WeirTrouble", For: 2 * time.Minute, Severity: Page,
+		{Name: "WeirTrouble", For: 2 * time.Minute, Severity: page,
 			Expr:    `max by (job, upstream) (weir_troubles{upstream!=""}) > 0`,
 			Summary: "weir cannot call {{ $labels.upstream }} as its file says",
 			Text:    "Credentials that it needs are missing or were refused. Calls to {{ $labels.upstream }} fail."},
-		{Name: "WeirCertificateEnds", For: 5 * time.Minute, Severity: Ticket,
+		{Name: "WeirCertificateEnds", For: 5 * time.Minute, Severity: ticket,
 			Expr: "weir_certificate_not_after_timestamp_seconds - time() < 0.1 * (weir_certificate_not_after_timestamp_seconds - weir_certificate_not_before_timestamp_seconds)",
 
 			Summary: "The certificate of {{ $labels.instance }} ends in {{ $value | humanizeDuration }}",
@@ -193,8 +193,8 @@ func processAlerts(o Options) []Alert {
 	}
 }
 
-// Follows says which alerts about an upstream follow from another one, which is enough to be told of.
-func Follows() map[string][]string {
+// followed says which alerts about an upstream follow from another one, which is enough to be told of.
+func followed() map[string][]string {
 	return map[string][]string{
 		"WeirBreakerOpen":     {"WeirUpstreamFailing", "WeirBurnFast", "WeirBurnSlow", "WeirFailingQuietly", "WeirHighThrottling", "WeirBudgetEmpty", "WeirDegraded"},
 		"WeirUpstreamFailing": {"WeirBurnFast", "WeirBurnSlow", "WeirBudgetEmpty"},

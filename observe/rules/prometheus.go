@@ -10,14 +10,14 @@ import (
 	"time"
 )
 
-// Made stands at the head of every file that is made of this package.
-const Made = "# Made by weir export; it is changed in observe/rules."
+// heading stands at the head of every file that is made of this package.
+const heading = "# Made by weir export; it is changed in observe/rules."
 
 // Prometheus are the rules, as a file of Prometheus 2.42 and later.
 func Prometheus(o Options) []byte {
 	o = o.withDefaults()
 	var b bytes.Buffer
-	fmt.Fprintln(&b, Made+"\n#\n#   promtool check rules weir.rules.yaml\n# One group, so that what is recorded is there when alerts read it.\ngroups:\n- name: weir\n  rules:")
+	fmt.Fprintln(&b, heading+"\n#\n#   promtool check rules weir.rules.yaml\n# One group, so that what is recorded is there when alerts read it.\ngroups:\n- name: weir\n  rules:")
 	for _, r := range Records() {
 		fmt.Fprintf(&b, "  - record: %s\n    expr: %s\n", r.Name, quoted(r.Expr))
 	}
@@ -39,7 +39,7 @@ func Prometheus(o Options) []byte {
 // replaced.
 func Alertmanager() []byte {
 	var b bytes.Buffer
-	fmt.Fprintln(&b, Made)
+	fmt.Fprintln(&b, heading)
 	fmt.Fprint(&b, `# Where people are told of alerts is for you to say: the webhook stands for it.
 route:
   receiver: people
@@ -54,7 +54,7 @@ receivers:
 # One fault is told of once.
 inhibit_rules:
 `)
-	follows := Follows()
+	follows := followed()
 	for _, source := range slices.Sorted(maps.Keys(follows)) {
 		equal := "[job, upstream]"
 		if source == "WeirStoreAway" {
@@ -65,8 +65,8 @@ inhibit_rules:
 	return b.Bytes()
 }
 
-// Table is the table of alerts, in Markdown, for a page that lies in docs.
-func Table() string {
+// table is the table of alerts, in Markdown, for a page that lies in docs.
+func table() string {
 	var b strings.Builder
 	fmt.Fprint(&b, "| alert | tells | of what | when |\n| --- | --- | --- | --- |\n")
 	for _, a := range Alerts(Options{Cost: 20}) {

@@ -47,12 +47,12 @@ func TestThePageListsTheAlerts(t *testing.T) {
 	head, rest, _ := strings.Cut(string(text), begin)
 	got, tail, ok := strings.Cut(rest, end)
 	if *update && ok {
-		got = Table()
+		got = table()
 		if err := os.WriteFile(page, []byte(head+begin+got+end+tail), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if got != Table() {
+	if got != table() {
 		t.Errorf("docs/metrics.md does not have the table of alerts: go test ./observe/rules -update writes it")
 	}
 }
@@ -142,7 +142,7 @@ func TestWhatFollowsIsAnAlert(t *testing.T) {
 	for _, a := range Alerts(Options{Cost: 1}) {
 		names = append(names, a.Name)
 	}
-	for source, targets := range Follows() {
+	for source, targets := range followed() {
 		for _, n := range append(targets, source) {
 			if !slices.Contains(names, n) {
 				t.Errorf("there is no alert %s", n)

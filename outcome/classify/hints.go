@@ -8,15 +8,12 @@ import (
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// A WaitField is a header, in its canonical form, in which an upstream says how long to stay away, and the
-// unit of the number that it has.
-type WaitField struct {
+// WaitFields are the headers, in their canonical form, in which an upstream says how long to stay away, and the
+// units of their numbers: the most exact first. Retry-After, the last, may have a date instead.
+var WaitFields = [...]struct {
 	Name string
 	Unit time.Duration
-}
-
-// WaitFields are all of them, the most exact first. Retry-After, the last, may have a date instead.
-var WaitFields = [...]WaitField{
+}{
 	{"Retry-After-Ms", time.Millisecond}, {"X-Ms-Retry-After-Ms", time.Millisecond},
 	{"X-Amz-Retry-After", time.Millisecond}, {"Retry-After", time.Second},
 }

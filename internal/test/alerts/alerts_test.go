@@ -218,7 +218,7 @@ func TestAFaultReachesTheWebhook(t *testing.T) {
 		return !h.of("WeirBreakerOpen").at.IsZero()
 	})
 	open := h.of("WeirBreakerOpen")
-	if want := "https://github.com/seed1158cd35/weir/blob/main/docs/runbooks/breaker-open.md"; open.Annotations["runbook_url"] != want || open.Labels["upstream"] == "" || open.Labels["severity"] != rules.Page {
+	if want := "https://github.com/seed1158cd35/weir/blob/main/docs/runbooks/breaker-open.md"; open.Annotations["runbook_url"] != want || open.Labels["upstream"] == "" || open.Labels["severity"] != "page" {
 		t.Errorf("heard %+v, want the page %s", open, want)
 	}
 	t.Logf("the fault to the webhook: %v, of which 1 s not closed and 5 s for; Prometheus says since %v", open.at.Sub(begin), open.StartsAt.Sub(begin))
