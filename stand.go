@@ -32,27 +32,32 @@ func (w *walk) stand(ctx context.Context, rests bool) (step, error) {
 		place, err := w.u.lines.Wait(ctx, w.now, &s.call, s.spot(w.now))
 		w.now = w.u.clock.Now()
 		w.limits, w.why, w.came = s.limits, int32(s.at), s.call.Came
-		d := step{kind: stepLine}
-		switch {
-		case err == nil && s.call.Away():
-			d, err = w.fetchInTurn(ctx, s)
-		case err == nil:
-			return goOn, nil
-		case errors.Is(err, line.ErrRefused):
-			d, err = w.ends(ctx, s, place)
-		case errors.Is(err, errOpened), errors.Is(err, errMoved):
-			d, err = w.roused(), nil
-		case errors.Is(err, line.ErrLate), errors.Is(err, line.ErrFull), w.now >= w.until: // its context's end may have been its deadline
-			if !s.resting() {
-				return w.tooLate(s, place), nil
-			}
-			d, err = w.restedTooLong(s), nil
-		}
+		d, err := w.stood(ctx, s, place, err)
 		if err != nil || d.kind != stepLine {
 			return d, err
 		}
 		s.limits = w.limits
 	}
+}
+
+// stood is what becomes of a call whose stand in a line has ended with err: a step of stepLine has it stand again.
+func (w *walk) stood(ctx context.Context, s *waiter, place line.Place, err error) (step, error) {
+	switch {
+	case err == nil && s.call.Away():
+		return w.fetchInTurn(ctx, s)
+	case err == nil:
+		return goOn, nil
+	case errors.Is(err, line.ErrRefused):
+		return w.ends(ctx, s, place)
+	case errors.Is(err, errOpened), errors.Is(err, errMoved):
+		return w.roused(), nil
+	case errors.Is(err, line.ErrLate), errors.Is(err, line.ErrFull), w.now >= w.until: // its context's end may have been its deadline
+		if s.resting() {
+			return w.restedTooLong(s), nil
+		}
+		return w.tooLate(s, place), nil
+	}
+	return step{}, err
 }
 
 // finds has the call stand in the line of the pause that holds it, or of one whose calls came before it. It reports

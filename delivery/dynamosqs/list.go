@@ -80,17 +80,26 @@ func (s *Store) scan(ctx context.Context, f delivery.Filter, of []delivery.Statu
 			continue
 		}
 		seen[seq] = true
-		r, err := s.get(ctx, seq)
-		if err != nil && !errors.Is(err, errItem) {
+		r, err := s.readable(ctx, seq)
+		if err != nil {
 			return err
 		}
-		if err != nil || r == nil || !r.matches(&f, of) {
+		if r == nil || !r.matches(&f, of) {
 			continue
 		}
 		if more, err := each(r); !more || err != nil {
 			return err
 		}
 	}
+}
+
+// readable is the record of that number, nil if there is none, or none that can be read.
+func (s *Store) readable(ctx context.Context, seq int64) (*record, error) {
+	r, err := s.get(ctx, seq)
+	if errors.Is(err, errItem) {
+		return nil, nil
+	}
+	return r, err
 }
 
 // listings are of each status of each upstream that a filter chooses.
