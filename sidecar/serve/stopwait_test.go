@@ -17,13 +17,16 @@ func TestAStopAnswersThoseWhoWait(t *testing.T) {
 	}
 	answers := make(chan answer, 1)
 	go func() {
+		defer close(answers) // if it is none
 		resp, r, _ := m.post("/box/x", "x", "Prefer: wait=60", async)
 		answers <- answer{resp.StatusCode, r.Status}
 	}()
 	for len(m.letters()) == 0 {
 		runtime.Gosched()
 	}
-	m.stop()
+	if err := m.run.Stop(); err != nil { // Close would cut what is under way
+		t.Error(err)
+	}
 	if got := <-answers; got.status != 202 || got.is == delivery.Failed || got.is == delivery.Completed {
 		t.Errorf("answered %+v, want 202", got)
 	}
