@@ -1,5 +1,3 @@
-//go:build unix
-
 package envoy
 
 import (
@@ -7,7 +5,6 @@ import (
 	"fmt"
 	"net"
 	"runtime"
-	"syscall"
 	"testing"
 	"time"
 
@@ -94,15 +91,6 @@ func dialed(b *testing.B, serve func(net.Listener) error, stop func()) rls.RateL
 		<-done
 	})
 	return rls.NewRateLimitServiceClient(conn)
-}
-
-// spent is the processor time that this process has had.
-func spent() time.Duration {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		panic(err)
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 func hammer(b *testing.B, client rls.RateLimitServiceClient, callers int) {
