@@ -159,7 +159,8 @@ func (m *Limiter) pour(line *bucket.Line, at int64) {
 }
 
 // pour puts what the block holds where the places that came back are. Nobody takes of it meanwhile. It reports
-// whether it has to be tried again, as somebody else was at the block: what that one holds is not to be seen yet.
+// whether it has to be tried again, as somebody else was at the block: what that one holds is not to be seen yet. Whoever
+// is at a block is done after a few instructions, none of which waits for anything.
 func (o *block) pour(m *Limiter, line *bucket.Line, at int64) (again bool) {
 	low := o.low.Load()
 	if low == filling {

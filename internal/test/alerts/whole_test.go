@@ -13,6 +13,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/seed1158cd35/weir/internal/test/served"
 	"github.com/seed1158cd35/weir/internal/test/servers"
@@ -42,7 +43,7 @@ func newWhole(t *testing.T) *whole {
 	t.Cleanup(up.Close)
 	w.url = up.URL
 	dir := t.TempDir()
-	certify(t, filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem"))
+	servers.WriteCertificate(t, filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem"), -time.Minute, time.Hour)
 	text := strings.NewReplacer("URL", up.URL, "STORE", servers.Redis(t).URL(), "DIR", dir).Replace(`
 listen: 127.0.0.1:0
 admin: 127.0.0.1:0

@@ -252,11 +252,11 @@ func keyless(t *testing.T) *scene {
 func ending(t *testing.T) *scene {
 	dir := t.TempDir()
 	cert, key := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
-	certify(t, cert, key, -95*time.Hour, 5*time.Hour)
+	servers.WriteCertificate(t, cert, key, -95*time.Hour, 5*time.Hour)
 	s := begin(t, 200, "tls: {cert: "+cert+", key: "+key+"}\n"+plain)
 	if err := os.Symlink(cert, filepath.Join(filepath.Dir(s.w.File), "cert.pem")); err != nil {
 		t.Fatal(err)
 	}
-	s.heal = func() { certify(t, cert, key, -time.Hour, 99*time.Hour) }
+	s.heal = func() { servers.WriteCertificate(t, cert, key, -time.Hour, 99*time.Hour) }
 	return s
 }

@@ -22,7 +22,8 @@ func Postgres(t TB, settings ...string) *Server {
 // PostgresTLS is a Postgres that wants a password, and takes TLS. ca is the file of who signed its certificate, which is for 127.0.0.1.
 func PostgresTLS(t TB, password string) (s *Server, ca string) {
 	t.Helper()
-	cert, key, err := certificate()
+	now := time.Now()
+	cert, key, err := certificate(now.Add(-time.Hour), now.Add(24*time.Hour))
 	ca = filepath.Join(t.TempDir(), "ca.pem")
 	if err = errors.Join(err, os.WriteFile(ca, cert, 0o600)); err != nil {
 		t.Fatalf("postgres: %v", err)
