@@ -138,7 +138,7 @@ func (s *Store) Claim(ctx context.Context, a delivery.Ask) (all []delivery.Deliv
 			}
 			return len(all) < max(1, a.Most), err
 		})
-		return all, s.explain("claim", err)
+		return claimed(all, s.explain("claim", err))
 	}
 	only := slices.Clone(a.Only)
 	if a.Most > 0 {
@@ -155,10 +155,15 @@ func (s *Store) Claim(ctx context.Context, a delivery.Ask) (all []delivery.Deliv
 		return err
 	})
 	slices.SortFunc(all, byDue)
+	return claimed(all, s.explain("claim", err))
+}
+
+// claimed is what a Claim that came to an error gives: what it has claimed, as the rest is asked for again.
+func claimed(all []delivery.Delivery, err error) ([]delivery.Delivery, error) {
 	if len(all) > 0 {
-		err = nil // what was not claimed is asked for again
+		return all, nil
 	}
-	return all, s.explain("claim", err)
+	return nil, err
 }
 
 // claim begins an attempt of one; nil if it is not to be had.
@@ -181,6 +186,10 @@ func (s *Store) claim(ctx context.Context, w *work, seq int64, a *delivery.Ask) 
 	}
 	err = s.whole(ctx, r)
 	d, bad := r.delivery()
+	if err != nil && !errors.Is(err, errBody) { // its body is there and cannot be had now: nothing has begun
+		_, _ = s.End(ctx, delivery.End{Claim: d.Claim(), To: delivery.Queued, GiveBack: true}) // or its lease runs out
+		return nil, err
+	}
 	if bad = cmp.Or(err, bad); bad != nil {
 		_, err = s.End(ctx, delivery.End{Claim: d.Claim(), To: delivery.Failed, Reason: delivery.Rejected, Detail: "it cannot be sent: " + bad.Error()})
 		return nil, err
