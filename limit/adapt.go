@@ -12,16 +12,16 @@ import (
 
 // learn tells the limiter's rate how an attempt of n units ended, if it is one
 // that learns, and says which rate is in force if that changed.
-func (m *Limiter) learn(now, sent time.Duration, l *Limit, class outcome.Class, n int64) (rate float64, changed bool) {
-	k := m.learner()
+func (p *places) learn(now, sent time.Duration, l *Limit, class outcome.Class, n int64) (rate float64, changed bool) {
+	k := p.learner()
 	if k == nil {
 		k = adaptive.NewController(now, l.Adaptive, l.PerSecond())
-		if !m.grow().rate.CompareAndSwap(nil, k) {
-			k = m.learner()
+		if !p.grow().rate.CompareAndSwap(nil, k) {
+			k = p.learner()
 		}
 	}
 	if rate, changed = k.Report(now, sent, class, n); changed {
-		m.pace(now, rate)
+		p.pace(now, rate)
 	}
 	return rate, changed
 }
@@ -35,7 +35,7 @@ func (p *Charges) Learn(now, sent time.Duration, class outcome.Class, changed fu
 		if !l.Adaptive.On || e.limiter == nil || e.Cost == 0 {
 			continue
 		}
-		if rate, ok := e.limiter.learn(now, sent, l, class, e.Cost); ok && changed != nil {
+		if rate, ok := e.limiter.bucket.learn(now, sent, l, class, e.Cost); ok && changed != nil {
 			changed(e.Charge, rate)
 		}
 	}

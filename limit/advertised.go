@@ -19,7 +19,7 @@ func (p *Charges) Sent() {
 			continue
 		}
 		e.sent = true
-		b := e.limiter.advertised()
+		b := e.limiter.bucket.advertised()
 		b.mu.Lock()
 		b.flying += e.Cost
 		b.mu.Unlock()
@@ -45,7 +45,7 @@ func (p *Charges) Tell(now, sent time.Duration, levels []outcome.Level, counted 
 func (e *entry) tell(now, sent time.Duration, levels []outcome.Level, counted bool, changed func(c Charge, perSecond float64)) {
 	name := e.Registry.Limit().Advertised
 	said := named(levels, name)
-	owed, latest, day := e.limiter.advertised().hear(now, sent, e, said, counted)
+	owed, latest, day := e.limiter.bucket.advertised().hear(now, sent, e, said, counted)
 	if said == nil || name == "" {
 		return
 	}
@@ -107,8 +107,8 @@ type advertised struct {
 }
 
 // advertised is made when the first answer is heard, or the first call is sent.
-func (m *Limiter) advertised() *advertised {
-	x := m.grow()
+func (p *places) advertised() *advertised {
+	x := p.grow()
 	b := x.advertised.Load()
 	if b == nil {
 		b = new(advertised)
@@ -210,12 +210,12 @@ func (r *Registry) has(key string, m *Limiter) bool {
 // renew puts a new limiter in the place of one whose rate cannot be changed so far. It
 // begins with what the upstream says is left.
 func (r *Registry) renew(now time.Duration, key string, old *Limiter, l Limit, gone int64) bool {
-	_, owed := old.close(now)
+	_, owed := old.shape().close(now)
 	line := l.line(now)
 	m := newLimiter(l, &line, nil)
-	m.grow().advertised.Store(old.advertised())
-	m.assume(now, old, owed+gone)
-	if until := old.line.Load(); until.Paused(now) {
+	m.bucket.grow().advertised.Store(old.bucket.advertised())
+	assume(now, m, old, owed+gone)
+	if until := old.bucket.line.Load(); until.Paused(now) {
 		if at, ok := until.PausedUntil(now); ok {
 			m.Pause(now, at)
 		}

@@ -7,18 +7,8 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-// After is how long it takes at least until n units can go, if so many others (ahead, in units) go
-// before them. It takes nothing. Of buckets, and of calls that cost one unit each, it takes just so
-// long. It is bucket.Never for a cost that can never be met, and 0 for one that can go at once. A line
-// refuses with it, at once, a call whose turn cannot come in time.
-func (m *Limiter) After(now time.Duration, ahead, n int64) time.Duration {
-	if ahead <= 0 {
-		return m.Ask(now, n)
-	}
-	if r := m.shaped(); r != nil {
-		return r.then(now, ahead, n)
-	}
-	line := m.line.Load()
+func (p *places) then(now time.Duration, ahead, n int64) time.Duration {
+	line := p.line.Load()
 	if uint64(n-1) >= uint64(line.Full()) {
 		return unlessZero(n)
 	}
@@ -27,37 +17,31 @@ func (m *Limiter) After(now time.Duration, ahead, n int64) time.Duration {
 		return bucket.Never - 1
 	}
 	at := line.At(now)
-	return line.Wait(now, m.next(line, at, line.Cost(all)))
+	return line.Wait(now, p.next(line, at, line.Cost(all)))
 }
 
 // next is the place that is there when so many places can have been taken, those that came back first.
-func (m *Limiter) next(line *bucket.Line, at, cost int64) int64 {
-	m.pour(line, at)
+func (p *places) next(line *bucket.Line, at, cost int64) int64 {
+	p.pour(line, at)
 	low := line.Low(at)
-	if s := m.returned(); s != nil {
+	if s := p.returned(); s != nil {
 		cost -= min(cost, s.Left(at, low))
 	}
-	return max(m.booked.Load(), low) + cost
+	return max(p.booked.Load(), low) + cost
 }
 
-// Room reports whether c units can go at an instant if n go now. A line asks it before it lets a call
-// go past one for which it keeps something. It takes nothing, and is true for costs that can never
-// be met: nothing need be kept for those.
-func (m *Limiter) Room(now time.Duration, n int64, at time.Duration, c int64) bool {
-	if r := m.shaped(); r != nil {
-		return r.room(now, n, at, c)
-	}
-	line := m.line.Load()
+func (p *places) room(now time.Duration, n int64, at time.Duration, c int64) bool {
+	line := p.line.Load()
 	if full := line.Full(); n > full || c > full {
 		return true // it never can
 	}
 	here, then := line.At(now), line.At(at)
 	low, cost := line.Low(then), line.Cost(c)
-	m.pour(line, here)
-	if s := m.returned(); s != nil { // what n leaves of it, and the burst has not passed then
+	p.pour(line, here)
+	if s := p.returned(); s != nil { // what n leaves of it, and the burst has not passed then
 		cost -= min(cost, max(0, min(s.Left(then, low), s.Left(then, line.Low(here))-line.Cost(n))))
 	}
-	return max(m.next(line, here, line.Cost(n)), low)+cost <= then
+	return max(p.next(line, here, line.Cost(n)), low)+cost <= then
 }
 
 // then is exact for calls of one unit; of others the log says the least that it can take.

@@ -35,7 +35,6 @@ type block struct {
 const (
 	blockUnits = 64 // in a block
 	filling    = math.MaxInt64
-	lowest     = math.MinInt64 / 2 // no place is
 
 	// together is for how long blocks are taken after two cores met.
 	together = time.Millisecond
@@ -61,14 +60,14 @@ func newBlocks() *blocks {
 }
 
 // contended notes that two cores met at booked.
-func (m *Limiter) contended(line *bucket.Line, now time.Duration, n int64) {
+func (p *places) contended(line *bucket.Line, now time.Duration, n int64) {
 	if n != 1 || line.Full() < blocksFrom {
 		return
 	}
-	b := m.blocks()
+	b := p.blocks()
 	if b == nil {
-		m.grow().blocks.CompareAndSwap(nil, newBlocks())
-		b = m.blocks()
+		p.grow().blocks.CompareAndSwap(nil, newBlocks())
+		b = p.blocks()
 	}
 	if !b.on(now + together/2) { // so that few write it
 		b.until.Store(int64(now + together))
@@ -80,12 +79,12 @@ func (b *blocks) on(now time.Duration) bool { return int64(now) < b.until.Load()
 
 // take takes one unit from this core's block, or from another block if that is used up and there is
 // plenty.
-func (b *blocks) take(m *Limiter, line *bucket.Line, at int64) (Turn, bool) {
+func (b *blocks) take(p *places, line *bucket.Line, at int64) (Turn, bool) {
 	own := &b.cores[counter.Pick()]
 	if t, ok := own.take(line, at); ok {
 		return t, true
 	}
-	return b.fill(own, m, line, at)
+	return b.fill(own, p, line, at)
 }
 
 // take takes one unit of the block, if it holds one that the burst has not passed.
@@ -111,22 +110,22 @@ func (o *block) left(low int64, line *bucket.Line, at int64) bucket.Turn {
 
 // fill takes another block from the line for a core that has used up its own, and takes the first
 // unit of it. Places that the core has held before, which came back since, are not taken into one.
-func (b *blocks) fill(own *block, m *Limiter, line *bucket.Line, at int64) (Turn, bool) {
+func (b *blocks) fill(own *block, p *places, line *bucket.Line, at int64) (Turn, bool) {
 	unit, low := line.Unit(), own.low.Load()
-	if low == filling || line.Full() < blocksFrom || m.returned() != nil {
+	if low == filling || line.Full() < blocksFrom || p.returned() != nil {
 		return Turn{}, false
 	}
 	if own.high.Load()-max(low, line.Low(at)) >= unit || !own.low.CompareAndSwap(low, filling) {
 		return Turn{}, false
 	}
-	booked := m.booked.Load()
+	booked := p.booked.Load()
 	t := line.NextFor(spent, booked, at, blockUnits*unit)
 	if t.Low < own.high.Load() || at-t.Low < blocksFrom*unit {
 		own.low.Store(low)
 		return Turn{}, false
 	}
 	b.reaches(t.Place) // before the places are in the block, so that a refusal looks into it
-	if !m.booked.CompareAndSwap(booked, t.Place) {
+	if !p.booked.CompareAndSwap(booked, t.Place) {
 		own.low.Store(low)
 		return Turn{}, false
 	}
@@ -146,13 +145,13 @@ func (b *blocks) reaches(place int64) {
 }
 
 // pour puts what blocks hold with what came back, where whoever lacks something finds it.
-func (m *Limiter) pour(line *bucket.Line, at int64) {
-	b := m.blocks()
+func (p *places) pour(line *bucket.Line, at int64) {
+	b := p.blocks()
 	if b == nil || b.last.Load() <= line.Low(at) {
 		return
 	}
 	for i := range b.cores {
-		for b.cores[i].pour(m, line, at) {
+		for b.cores[i].pour(p, line, at) {
 			runtime.Gosched()
 		}
 	}
@@ -161,7 +160,7 @@ func (m *Limiter) pour(line *bucket.Line, at int64) {
 // pour puts what the block holds where the places that came back are. Nobody takes of it meanwhile. It reports
 // whether it has to be tried again, as somebody else was at the block: what that one holds is not to be seen yet. Whoever
 // is at a block is done after a few instructions, none of which waits for anything.
-func (o *block) pour(m *Limiter, line *bucket.Line, at int64) (again bool) {
+func (o *block) pour(p *places, line *bucket.Line, at int64) (again bool) {
 	low := o.low.Load()
 	if low == filling {
 		return true
@@ -173,7 +172,7 @@ func (o *block) pour(m *Limiter, line *bucket.Line, at int64) (again bool) {
 	if !o.low.CompareAndSwap(low, filling) {
 		return true
 	}
-	m.putReturned(t)
+	p.grow().returned.put(t)
 	o.low.Store(t.Place)
 	return false
 }

@@ -15,7 +15,7 @@ import (
 func blocksOf(m *Limiter) *blocks {
 	b := newBlocks()
 	b.until.Store(int64(bucket.Never))
-	m.grow().blocks.Store(b)
+	m.bucket.grow().blocks.Store(b)
 	return b
 }
 
@@ -28,7 +28,7 @@ func notFull(t *testing.T, per time.Duration, burst int64) (*Limiter, *blocks) {
 
 // onCore is what take does for a caller on a core.
 func onCore(m *Limiter, i int, now time.Duration) (Turn, bool) {
-	line, b := m.line.Load(), m.blocks()
+	line, b := m.bucket.line.Load(), m.bucket.blocks()
 	if line.Paused(now) {
 		return Turn{}, false
 	}
@@ -36,7 +36,7 @@ func onCore(m *Limiter, i int, now time.Duration) (Turn, bool) {
 	if t, ok := b.cores[i].take(line, at); ok {
 		return t, true
 	}
-	return b.fill(&b.cores[i], m, line, at)
+	return b.fill(&b.cores[i], &m.bucket, line, at)
 }
 
 // Units in blocks count and can be had like all others: a refusal means that there were not enough
@@ -100,7 +100,7 @@ func blockStep(h *history) error {
 // takeOnCore takes a unit on one of the cores, or as any other call if there is none for it.
 func (h *history) takeOnCore() error {
 	before := h.m.Look(h.now)
-	turn, ok := onCore(h.m, h.rng.IntN(len(h.m.blocks().cores)), h.now)
+	turn, ok := onCore(h.m, h.rng.IntN(len(h.m.bucket.blocks().cores)), h.now)
 	if !ok {
 		return h.try(1)
 	}
@@ -113,7 +113,7 @@ func (h *history) takeOnCore() error {
 
 // after: what one who stands behind others is told is what it takes if they all go.
 func (h *history) after() error {
-	if h.m.returned() != nil || len(h.waiting) > 0 || h.m.line.Load().Paused(h.now) {
+	if h.m.bucket.returned() != nil || len(h.waiting) > 0 || h.m.bucket.line.Load().Paused(h.now) {
 		return nil
 	}
 	full := h.m.Look(h.now).Full
@@ -187,7 +187,7 @@ func TestADebtTakesWhatBlocksHold(t *testing.T) {
 // burst is over its places are below 0.
 func TestABlockThatIsBeingFilledGivesNothing(t *testing.T) {
 	m := mustNew(t, limitOf(bucket.Rate{Amount: 1000, Per: time.Second, Burst: 10000}))
-	line, b := m.line.Load(), blocksOf(m)
+	line, b := m.bucket.line.Load(), blocksOf(m)
 	b.last.Store(0)
 	b.cores[0].high.Store(-2 * line.Unit())
 	b.cores[0].low.Store(filling)
@@ -197,11 +197,11 @@ func TestABlockThatIsBeingFilledGivesNothing(t *testing.T) {
 	if left := b.left(line, line.At(0)); left != 0 {
 		t.Errorf("holds %d places", left)
 	}
-	if turn, ok := b.fill(&b.cores[0], m, line, line.At(0)); ok {
+	if turn, ok := b.fill(&b.cores[0], &m.bucket, line, line.At(0)); ok {
 		t.Errorf("was filled by two: %+v", turn)
 	}
 	b.cores[0].high.Store(0)
-	if turn, ok := b.fill(&b.cores[0], m, line, line.At(time.Minute)); ok {
+	if turn, ok := b.fill(&b.cores[0], &m.bucket, line, line.At(time.Minute)); ok {
 		t.Errorf("was filled by two, later: %+v", turn)
 	}
 }
@@ -209,9 +209,9 @@ func TestABlockThatIsBeingFilledGivesNothing(t *testing.T) {
 // Another block is only taken when the first is used up: what it still holds would be lost.
 func TestFillingKeepsWhatABlockHolds(t *testing.T) {
 	m, b := notFull(t, time.Hour, 4*blocksFrom)
-	line := m.line.Load()
+	line := m.bucket.line.Load()
 	for range 10 {
-		b.fill(&b.cores[0], m, line, line.At(0))
+		b.fill(&b.cores[0], &m.bucket, line, line.At(0))
 	}
 	if got, want := m.Look(0).Left, 4*blocksFrom-1; got != want {
 		t.Errorf("%d left, want %d", got, want)
@@ -260,8 +260,8 @@ func TestBlocksLeaveLittleOfAFullBurst(t *testing.T) {
 
 func TestASmallBurstHasNoBlocks(t *testing.T) {
 	m := mustNew(t, limitOf(bucket.Rate{Amount: 1, Per: time.Hour, Burst: 10}))
-	m.contended(m.line.Load(), 0, 1)
-	if m.blocks() != nil {
+	m.bucket.contended(m.bucket.line.Load(), 0, 1)
+	if m.bucket.blocks() != nil {
 		t.Error("it has blocks")
 	}
 	blocksOf(m) // from when its burst was larger
@@ -278,8 +278,8 @@ func TestASmallBurstHasNoBlocks(t *testing.T) {
 // Blocks are taken while cores meet, and for a moment after it.
 func TestBlocksEndWhenCoresDoNotMeet(t *testing.T) {
 	m := mustNew(t, limitOf(bucket.Rate{Amount: 1, Per: time.Hour, Burst: 4 * blocksFrom}))
-	m.contended(m.line.Load(), 0, 1)
-	b := m.blocks()
+	m.bucket.contended(m.bucket.line.Load(), 0, 1)
+	b := m.bucket.blocks()
 	if b == nil || !b.on(0) || b.on(together) {
 		t.Fatalf("blocks: %v", b)
 	}
@@ -287,7 +287,7 @@ func TestBlocksEndWhenCoresDoNotMeet(t *testing.T) {
 	if last := b.last.Load(); last != lowest {
 		t.Errorf("a block was taken up to %d", last)
 	}
-	m.contended(m.line.Load(), together, 1)
+	m.bucket.contended(m.bucket.line.Load(), together, 1)
 	m.Try(together, 1)
 	if last := b.last.Load(); last == lowest {
 		t.Error("no block was taken")
@@ -320,20 +320,20 @@ func TestNobodyIsRefusedWhileThereIsAUnitForEach(t *testing.T) {
 // A refusal waits for whoever is at a block: what it holds is somebody's.
 func TestARefusalWaitsForABlockThatIsBeingFilled(t *testing.T) {
 	m, b := notFull(t, time.Hour, 2*blocksFrom)
-	line := m.line.Load()
+	line := m.bucket.line.Load()
 	own, at := &b.cores[0], line.At(0)
-	if _, ok := b.fill(own, m, line, at); !ok {
+	if _, ok := b.fill(own, &m.bucket, line, at); !ok {
 		t.Fatal("no block was taken")
 	}
 	low := own.low.Swap(filling)
-	if !own.pour(m, line, at) {
+	if !own.pour(&m.bucket, line, at) {
 		t.Error("it is passed over")
 	}
 	own.low.Store(low)
-	if own.pour(m, line, at) {
+	if own.pour(&m.bucket, line, at) {
 		t.Error("nobody is at it, and it is waited for")
 	}
-	if got := m.returnedLeft(at, line.Low(at)); got != (blockUnits-1)*line.Unit() {
+	if got := m.bucket.grow().returned.left(at, line.Low(at)); got != (blockUnits-1)*line.Unit() {
 		t.Errorf("%d places have come out of it, want those of %d units", got, blockUnits-1)
 	}
 }
@@ -341,11 +341,11 @@ func TestARefusalWaitsForABlockThatIsBeingFilled(t *testing.T) {
 // What a limiter says of itself is the same with a block out.
 func TestALookIsTheSameWithABlockOut(t *testing.T) {
 	plain, _ := notFull(t, time.Hour, 4*blocksFrom)
-	plain.more.Load().blocks.Store(nil)
+	plain.bucket.more.Load().blocks.Store(nil)
 	m, b := notFull(t, time.Hour, 4*blocksFrom)
 	plain.Try(0, 1)
-	line := m.line.Load()
-	b.fill(&b.cores[0], m, line, line.At(0))
+	line := m.bucket.line.Load()
+	b.fill(&b.cores[0], &m.bucket, line, line.At(0))
 	if want, got := plain.Look(0), m.Look(0); got != want {
 		t.Errorf("%+v, and without a block %+v", got, want)
 	}

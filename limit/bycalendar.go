@@ -16,8 +16,6 @@ type byCalendar struct {
 	window   atomic.Pointer[window]
 }
 
-var _ shaped = (*byCalendar)(nil)
-
 // A window is the limit in one calendar window. All fields but used are set before others see it, and
 // do not change afterwards.
 type window struct {
@@ -220,12 +218,12 @@ func (x *byCalendar) lift(now time.Duration) {
 }
 
 // set changes the amount. Another calendar is another limit.
-func (x *byCalendar) set(now time.Duration, l *Limit) bool {
-	if l.Shape != Calendar || l.calendar() != x.calendar.windows {
+func (x *byCalendar) set(c *change) bool {
+	if c.limit.Shape != Calendar || c.limit.calendar() != x.calendar.windows {
 		return false
 	}
-	return x.change(now, func(next *window) bool {
-		next.amount = l.Amount
+	return x.change(c.now, func(next *window) bool {
+		next.amount = c.limit.Amount
 		return true
 	})
 }
@@ -243,6 +241,8 @@ func (x *byCalendar) look(now time.Duration) Level {
 		Paused:    w.held(p, now),
 	}
 }
+
+func (x *byCalendar) pausedFor(now time.Duration) time.Duration { return x.look(now).Paused }
 
 // retire is for a window in which nothing has gone: a new limiter would say the same.
 func (x *byCalendar) retire(now time.Duration) bool {
@@ -276,18 +276,16 @@ func (x *byCalendar) close(now time.Duration) (heir *Limiter, owed int64) {
 		w.gone = true
 		return true
 	})
-	heir = &Limiter{}
-	heir.grow().shape = next
-	return heir, 0
+	return shapedAs(next), 0
 }
 
-// clone looks at the same calendar: all keys of a limit turn its pages together.
-func (x *byCalendar) clone() shaped {
+// copyTo looks at the same calendar: all keys of a limit turn its pages together.
+func (x *byCalendar) copyTo(m *Limiter) {
 	w := x.window.Load()
 	used, _ := w.units()
 	t := &byCalendar{calendar: x.calendar}
 	t.window.Store(w.copy(used))
-	return t
+	m.bucket.grow().instead = t
 }
 
 // empty leaves nothing until the window ends, also if the amount becomes larger.
@@ -305,7 +303,7 @@ func (r *Registry) calendar(now time.Duration, l Limit) *calendar {
 		return nil
 	}
 	if r.fresh != nil {
-		if x, ok := r.fresh.shaped().(*byCalendar); ok && x.calendar.windows == l.calendar() {
+		if x, ok := r.fresh.shape().(*byCalendar); ok && x.calendar.windows == l.calendar() {
 			return x.calendar
 		}
 	}

@@ -53,7 +53,7 @@ func must[T any](v T, err error) func(testing.TB) T {
 // set has the clock on the wall show the time at the instant, and the limiter notice.
 func (w *wall) set(m *Limiter, now time.Duration, shown time.Time) {
 	w.begin = shown.Add(-now)
-	m.shaped().(*byCalendar).calendar.look.Store(0)
+	m.bucket.instead().(*byCalendar).calendar.look.Store(0)
 }
 
 const hour = time.Hour
@@ -307,7 +307,7 @@ func TestSetOfARegistryOfQuotas(t *testing.T) {
 		t.Fatal(err)
 	}
 	a := r.Get(0, "a")
-	if v := a.Look(0); v.Left != 0 || v.Reset != 20*hour || !old.gone() || old.Try(0, 1) {
+	if v := a.Look(0); v.Left != 0 || v.Reset != 20*hour || !old.shape().retired() || old.Try(0, 1) {
 		t.Errorf("another zone: %+v", v)
 	}
 	if v := a.Look(20 * hour); v.Left != 20 {
@@ -353,10 +353,10 @@ func TestAnEmptyQuotaFillsAtItsReset(t *testing.T) {
 func TestIdleQuotasAreForgotten(t *testing.T) {
 	m, _ := quota(t, fixedLimit(10, bucket.Day, ""), "2026-01-01T18:00:00Z")
 	m.Try(0, 1)
-	if m.retire(0) || m.retire(6*hour-1) {
+	if m.shape().retire(0) || m.shape().retire(6*hour-1) {
 		t.Error("forgotten in its window")
 	}
-	if !m.retire(6*hour) || !m.gone() || m.Try(6*hour, 1) || m.retire(6*hour) {
+	if !m.shape().retire(6*hour) || !m.shape().retired() || m.Try(6*hour, 1) || m.shape().retire(6*hour) {
 		t.Error("not forgotten after it")
 	}
 }

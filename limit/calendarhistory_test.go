@@ -96,7 +96,7 @@ func (h *yearbook) advance(to time.Duration) error {
 // turn notes when the limiter has come to another window.
 func (h *yearbook) turn() {
 	h.m.Look(h.now)
-	if p := h.m.shaped().(*byCalendar).calendar.page.Load(); p.number != h.page {
+	if p := h.m.bucket.instead().(*byCalendar).calendar.page.Load(); p.number != h.page {
 		h.page, h.most = p.number, h.l.Amount
 	}
 }
@@ -202,7 +202,7 @@ func (h *yearbook) back() {
 	u.returned = true
 	n := h.rng.Int64N(u.n + 1)
 	h.turn()
-	if h.m.shaped().(*byCalendar).window.Load().page == u.turn.Place {
+	if h.m.bucket.instead().(*byCalendar).window.Load().page == u.turn.Place {
 		h.used[h.windows[u]] -= n
 	}
 	h.m.Back(h.now, u.turn, n)
@@ -239,7 +239,7 @@ func (h *yearbook) setWall() {
 	after, _ := h.window()
 	// A clock that is set back by several windows was wrong: those that it showed
 	// have not been yet.
-	if p := h.m.shaped().(*byCalendar).calendar.page.Load(); p.closed {
+	if p := h.m.bucket.instead().(*byCalendar).calendar.page.Load(); p.closed {
 		for start := range h.used {
 			if start.After(after) {
 				delete(h.used, start)

@@ -148,7 +148,7 @@ func (e *entry) take(now time.Duration) Verdict {
 	for {
 		e.find(now)
 		t, wait, ok := e.limiter.Take(now, e.Cost)
-		if !ok && e.limiter.gone() {
+		if !ok && e.limiter.shape().retired() {
 			continue
 		}
 		if ok {
@@ -237,7 +237,7 @@ func (e *entry) wait(now time.Duration) time.Duration {
 	}
 	for {
 		e.find(now)
-		if wait := e.limiter.Ask(now, e.Cost); wait == 0 || !e.limiter.gone() {
+		if wait := e.limiter.Ask(now, e.Cost); wait == 0 || !e.limiter.shape().retired() {
 			return wait
 		}
 	}
@@ -249,9 +249,9 @@ func (e *entry) paused(now time.Duration) time.Duration {
 	if e.Cost == 0 {
 		return 0
 	}
-	wait := e.limiter.paused(now)
-	if e.limiter.gone() {
-		wait = max(wait, e.Registry.Get(now, e.Key).paused(now))
+	wait := e.limiter.shape().pausedFor(now)
+	if e.limiter.shape().retired() {
+		wait = max(wait, e.Registry.Get(now, e.Key).shape().pausedFor(now))
 	}
 	return wait
 }
@@ -274,7 +274,7 @@ func (p *Charges) takeRest(now time.Duration, first head) (got bool, ask int) {
 		if e.turn, e.held = e.limiter.takeSince(now, since, e.Cost); e.held {
 			continue
 		}
-		if e.Registry.home != nil && !e.limiter.gone() {
+		if e.Registry.home != nil && !e.limiter.shape().retired() {
 			if ask < 0 {
 				ask = i
 			}
@@ -376,5 +376,5 @@ func (p *Charges) Look(now time.Duration, i int) Level {
 // Paused reports whether everyone has been stopped who is charged to the limiter of a charge.
 func (p *Charges) Paused(now time.Duration, i int) bool {
 	e := p.at(i)
-	return e.Registry.Get(now, e.Key).paused(now) > 0
+	return e.Registry.Get(now, e.Key).shape().pausedFor(now) > 0
 }

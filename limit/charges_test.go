@@ -164,9 +164,9 @@ func (w *world) step() error {
 		w.tapes[k].tape = append(w.tapes[k].tape, func(v *level) error { v.pause(now, until); return nil })
 	case 2:
 		k := w.rng.IntN(len(w.regs))
-		if h := w.tapes[k]; h.m.shaped() == nil {
+		if h := w.tapes[k]; h.m.bucket.instead() == nil {
 			now, pace := w.now, h.l.PerSecond()/float64(int64(1)<<w.rng.IntN(5))
-			w.regs[k].Get(now, "").pace(now, pace)
+			w.regs[k].Get(now, "").bucket.pace(now, pace)
 			h.tape = append(h.tape, func(v *level) error { v.pace(now, pace); return nil })
 		}
 	case 1:
@@ -203,7 +203,7 @@ func TestAPermitIsAllOrNone(t *testing.T) {
 		}
 		for k, h := range w.tapes {
 			err := h.judge
-			if h.m.shaped() != nil {
+			if h.m.bucket.instead() != nil {
 				err = func() error { return h.judgeRolling(h.l) }
 			}
 			if err := err(); err != nil {

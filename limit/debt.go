@@ -9,47 +9,25 @@ import (
 // longestDebt is how many bursts may be owed. A broken answer must not stop a limit for years.
 const longestDebt = bucket.LongestDebt
 
-// Owe charges n units beyond what was taken: they are used already, so nobody is
-// asked, and those who come next wait until they are made up for. Places that came back
-// pay for them first. This is the one thing that is given away before it is there. Of a bucket
-// 16 bursts are owed at most; of a rolling limit a debt counts for as long as its window, of a
-// calendar limit until the window ends. Below 1 it does nothing.
-func (m *Limiter) Owe(now time.Duration, n int64) {
-	if r := m.shaped(); r != nil {
-		r.owe(now, n)
-		return
-	}
-	line := m.line.Load()
+// owe is the one thing that gives away what is not there yet.
+func (p *places) owe(now time.Duration, n int64) {
+	line := p.line.Load()
 	cost := line.Cost(min(n, longestDebt*line.Full()))
 	at := line.At(now)
-	m.pour(line, at)
-	cost -= m.fromReturned(at, line.Low(at), cost).Cost
+	p.pour(line, at)
+	cost -= p.grow().returned.take(at, line.Low(at), cost).Cost
 	for cost > 0 {
-		line, booked := m.line.Load(), m.booked.Load()
-		if booked == retired {
+		line, booked := p.line.Load(), p.booked.Load()
+		if booked == evicted {
 			return
 		}
 		at := line.At(now)
 		t := line.Next(booked, at, cost)
 		t.Place = max(booked, min(t.Place, at+longestDebt*line.Depth()))
-		if m.booked.CompareAndSwap(booked, t.Place) {
+		if p.booked.CompareAndSwap(booked, t.Place) {
 			if t.Cost = t.Place - t.Low; t.Cost > 0 && t.Place > at {
-				m.indebt(t)
+				p.grow().owed.put(t) // for redeem
 			}
-			return
-		}
-	}
-}
-
-// indebt notes, for redeem, places of the line that stand for what was used before.
-func (m *Limiter) indebt(t bucket.Turn) {
-	for {
-		old := m.grow().owed.Load()
-		next := bucket.Returned{t}
-		if old != nil {
-			next = old.Add(t)
-		}
-		if m.grow().owed.CompareAndSwap(old, &next) {
 			return
 		}
 	}
@@ -58,8 +36,8 @@ func (m *Limiter) indebt(t bucket.Turn) {
 // redeem has places that came back pay for what is owed still: the places of the line
 // that stood for it are free in their stead, and those are later ones. It returns what
 // is left of the cost.
-func (m *Limiter) redeem(now time.Duration, cost int64) int64 {
-	x := m.more.Load()
+func (p *places) redeem(now time.Duration, cost int64) int64 {
+	x := p.more.Load()
 	if x == nil {
 		return cost
 	}
@@ -68,7 +46,7 @@ func (m *Limiter) redeem(now time.Duration, cost int64) int64 {
 		if old == nil {
 			return cost
 		}
-		rest, freed := old.Redeem(m.line.Load().At(now), cost)
+		rest, freed := old.Redeem(p.line.Load().At(now), cost)
 		next := &rest
 		if len(rest) == 0 {
 			next = nil
@@ -78,7 +56,7 @@ func (m *Limiter) redeem(now time.Duration, cost int64) int64 {
 		}
 		for _, t := range freed {
 			cost -= t.Cost
-			m.putReturned(t)
+			x.returned.put(t)
 		}
 		return cost
 	}

@@ -42,7 +42,7 @@ func newHistory(rng *rand.Rand, l Limit) (*history, error) {
 	if err != nil {
 		return nil, err
 	}
-	h.m, h.place = m, big.NewRat(1, m.line.Load().Unit())
+	h.m, h.place = m, big.NewRat(1, m.bucket.line.Load().Unit())
 	start, r := h.now, l.Rate
 	h.tape = append(h.tape, func(v *level) error { *v = *newLevel(start, r); return nil })
 	return h, nil
@@ -84,7 +84,7 @@ func (h *history) advance(to time.Duration) error {
 		if wait > to-h.now {
 			break
 		}
-		if wait > 0 && !h.sleeps && h.m.returned() == nil {
+		if wait > 0 && !h.sleeps && h.m.bucket.returned() == nil {
 			if _, _, ok := h.m.Take(h.now+wait-1, u.n); ok {
 				return errors.New("a turn has come before Ask said")
 			}
@@ -140,8 +140,8 @@ func (h *history) step() error {
 
 // returnedIsBooked: a place that came back is never one that the line gives again.
 func (h *history) returnedIsBooked() error {
-	if s := h.m.returned(); s != nil && (*s)[len(*s)-1].Place > h.m.booked.Load() {
-		return fmt.Errorf("booked is %d, and there came back %v", h.m.booked.Load(), *s)
+	if s := h.m.bucket.returned(); s != nil && (*s)[len(*s)-1].Place > h.m.bucket.booked.Load() {
+		return fmt.Errorf("booked is %d, and there came back %v", h.m.bucket.booked.Load(), *s)
 	}
 	return nil
 }
@@ -190,7 +190,7 @@ func (h *history) back() {
 		return
 	}
 	u := h.went[i]
-	if h.m.shaped() != nil && u.at <= h.now-h.l.Per {
+	if h.m.bucket.instead() != nil && u.at <= h.now-h.l.Per {
 		return // long out of the window
 	}
 	n := u.n
@@ -217,11 +217,11 @@ func (h *history) resume() {
 }
 
 func (h *history) pace() {
-	if h.m.shaped() != nil {
+	if h.m.bucket.instead() != nil {
 		return
 	}
 	now, pace := h.now, h.l.PerSecond()/float64(int64(1)<<h.rng.IntN(6))
-	h.m.pace(now, pace)
+	h.m.bucket.pace(now, pace)
 	h.tape = append(h.tape, func(v *level) error { v.pace(now, pace); return nil })
 }
 
@@ -229,10 +229,10 @@ func (h *history) set() error {
 	l := h.l
 	l.Burst = 1 + h.rng.Int64N(2*h.l.Full())
 	l.Amount = max(1, h.l.Amount*(1+h.rng.Int64N(8))/(1+h.rng.Int64N(8)))
-	if h.m.shaped() != nil || l.Validate() != nil {
+	if h.m.bucket.instead() != nil || l.Validate() != nil {
 		return nil
 	}
-	before, holes := h.m.Look(h.now), h.m.returned() != nil || h.m.blocks() != nil
+	before, holes := h.m.Look(h.now), h.m.bucket.returned() != nil || h.m.bucket.blocks() != nil
 	if !h.m.setLimit(h.now, l) {
 		if after := h.m.Look(h.now); after != before {
 			return fmt.Errorf("a change that was declined changed %+v to %+v", before, after)

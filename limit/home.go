@@ -58,14 +58,12 @@ type Leased interface {
 
 // NewLeased makes a limiter of what is kept elsewhere.
 func NewLeased(x Leased) *Limiter {
-	m := &Limiter{}
-	m.grow().shape = &leased{x}
-	return m
+	return shapedAs(&leased{x})
 }
 
 // Leased is what stands behind a limiter that NewLeased has made; nil for one of this process alone.
 func (m *Limiter) Leased() Leased {
-	if x, ok := m.shaped().(*leased); ok {
+	if x, ok := m.shape().(*leased); ok {
 		return x.Leased
 	}
 	return nil
@@ -74,8 +72,6 @@ func (m *Limiter) Leased() Leased {
 // A leased is the shape of a limiter whose units are kept elsewhere.
 type leased struct{ Leased }
 
-var _ shaped = (*leased)(nil)
-
 func (x *leased) take(now time.Duration, n int64) (Turn, time.Duration, bool) { return x.Take(now, n) }
 
 func (x *leased) ask(now time.Duration, n int64) time.Duration { return x.Ask(now, n) }
@@ -83,15 +79,16 @@ func (x *leased) owe(now time.Duration, n int64)               { x.Owe(now, n) }
 func (x *leased) back(now time.Duration, t Turn, n int64)      { x.Back(now, t, n) }
 func (x *leased) pause(now, until time.Duration)               { x.Pause(now, until) }
 func (x *leased) lift(now time.Duration)                       { x.Resume(now) }
+func (x *leased) pausedFor(now time.Duration) time.Duration    { return x.Paused(now) }
 func (x *leased) look(now time.Duration) Level                 { return x.Look(now) }
 func (x *leased) retire(now time.Duration) bool                { return x.Retire(now) }
 func (x *leased) retired() bool                                { return x.Retired() }
 
 // The source changes what it has made, and keys keep the limiters that it made for them.
-func (x *leased) set(time.Duration, *Limit) bool        { return true }
+func (x *leased) set(*change) bool                      { return true }
 func (x *leased) untouched(time.Duration) bool          { return true }
 func (x *leased) close(time.Duration) (*Limiter, int64) { return &Limiter{}, 0 }
-func (x *leased) clone() shaped                         { return x }
+func (x *leased) copyTo(t *Limiter)                     { t.bucket.grow().instead = x }
 func (x *leased) empty(time.Duration)                   {}
 
 // A Priority says which of the calls that wait in this process goes first. Within one

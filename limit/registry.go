@@ -53,7 +53,7 @@ func NewRegistry(now time.Duration, l Limit, options ...Option) (*Registry, erro
 	line := l.line(now)
 	r.fresh = newLimiter(l, &line, r.calendar(now, l))
 	r.limit.Store(&l)
-	r.single.Store(r.fresh.clone())
+	r.single.Store(twin(r.fresh))
 	return r, nil
 }
 
@@ -63,8 +63,8 @@ func NewRegistry(now time.Duration, l Limit, options ...Option) (*Registry, erro
 func NewEmpty(now time.Duration, l Limit, options ...Option) (*Registry, error) {
 	r, err := NewRegistry(now, l, options...)
 	if err == nil {
-		r.fresh.empty(now)
-		r.single.Store(r.fresh.clone())
+		r.fresh.shape().empty(now)
+		r.single.Store(twin(r.fresh))
 	}
 	return r, err
 }
@@ -156,7 +156,7 @@ func (r *Registry) add(now time.Duration, key string) *Limiter {
 	}
 	// Forgetting a drained limiter would refill it: when none is full, the registry grows.
 	most := r.limit.Load().keys()
-	r.keys.sweep(most, func(m *Limiter) bool { return m.retire(now) })
+	r.keys.sweep(most, func(m *Limiter) bool { return m.shape().retire(now) })
 	if r.keys.n/stretch >= most {
 		if r.home != nil {
 			return r.source.Passing(now, key)
@@ -169,7 +169,7 @@ func (r *Registry) add(now time.Duration, key string) *Limiter {
 		m = r.source.New(k.key)
 		r.source.Forget(k.key)
 	} else {
-		r.fresh.copyTo(m)
+		r.fresh.shape().copyTo(m)
 		r.part(now, m)
 	}
 	r.keys.add(k, m)
@@ -254,8 +254,8 @@ func (r *Registry) Set(now time.Duration, l Limit) error {
 	}
 	line := l.line(now)
 	fresh := newLimiter(l, &line, r.calendar(now, l))
-	if !r.fresh.untouched(now) {
-		fresh.empty(now)
+	if !r.fresh.shape().untouched(now) {
+		fresh.shape().empty(now)
 	}
 	r.fresh = fresh
 	c := newChange(now, l)
@@ -269,25 +269,25 @@ func (r *Registry) Set(now time.Duration, l Limit) error {
 
 // replace changes the limiter at a place, or puts another one there.
 func (r *Registry) replace(c *change, place *atomic.Pointer[Limiter]) {
-	if m := place.Load(); m != nil && !m.set(c) {
+	if m := place.Load(); m != nil && !m.shape().set(c) {
 		place.Store(r.anew(c.now, m))
 	}
 }
 
 // anew is an empty limiter in the place of one that is taken out of use, with its debts.
 func (r *Registry) anew(now time.Duration, old *Limiter) *Limiter {
-	_, owed := old.close(now)
-	m := r.fresh.clone()
-	m.empty(now)
-	m.assume(now, old, owed)
+	_, owed := old.shape().close(now)
+	m := twin(r.fresh)
+	m.shape().empty(now)
+	assume(now, m, old, owed)
 	return m
 }
 
 // assume has a limiter that takes the place of another count what that still counts: a rolling
 // one what has gone in its window, a bucket what is owed.
-func (m *Limiter) assume(now time.Duration, old *Limiter, owed int64) {
-	x, rolls := m.shaped().(*rolling)
-	from, rolled := old.shaped().(*rolling)
+func assume(now time.Duration, m, old *Limiter, owed int64) {
+	x, rolls := m.shape().(*rolling)
+	from, rolled := old.shape().(*rolling)
 	if rolls && rolled {
 		x.assume(now, from)
 		return

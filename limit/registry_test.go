@@ -119,7 +119,7 @@ func TestPacedKeysCanBeForgotten(t *testing.T) {
 	for i := range 1000 {
 		now := time.Duration(i) * time.Second
 		m := r.Get(now, fmt.Sprint(i))
-		m.pace(now, 5)
+		m.bucket.pace(now, 5)
 		m.Try(now, 1)
 	}
 	if r.Len() > 10 {
@@ -141,7 +141,7 @@ func TestAHolderOfAnEvictedLimiterCannotTakeTwice(t *testing.T) {
 		r := mustRegistry(t, l)
 		held := r.Get(0, "key")
 		r.Get(0, "other")
-		if _, _, ok := held.Take(0, 1); ok || held.Try(0, 1) || !held.gone() {
+		if _, _, ok := held.Take(0, 1); ok || held.Try(0, 1) || !held.shape().retired() {
 			t.Errorf("%v: an evicted limiter gives, or is not retired", l)
 		}
 	}
@@ -243,7 +243,7 @@ func TestSetReachesEveryKey(t *testing.T) {
 			t.Errorf("key %q looks like %+v, want %d of 30 at 200", key, v, left)
 		}
 	}
-	if r.Get(0, "old").line.Load() != r.Get(0, "").line.Load() || r.Get(0, "new").line.Load() != r.Get(0, "newest").line.Load() {
+	if r.Get(0, "old").bucket.line.Load() != r.Get(0, "").bucket.line.Load() || r.Get(0, "new").bucket.line.Load() != r.Get(0, "newest").bucket.line.Load() {
 		t.Error("keys that are alike do not share their timetable")
 	}
 	if v := own("alone"); v.Paused != time.Minute {
@@ -267,7 +267,7 @@ func TestSetKeepsWhatWasLearnt(t *testing.T) {
 	p.Add(Charge{r, "key", 1})
 	p.Take(0)
 	p.Learn(time.Second, 0, outcome.Throttled, nil)
-	learnt, k := r.Get(0, "key").Look(0).PerSecond, r.Get(0, "key").learner()
+	learnt, k := r.Get(0, "key").Look(0).PerSecond, r.Get(0, "key").bucket.learner()
 	if learnt > 99 || k == nil {
 		t.Fatalf("runs at %v after a throttle", learnt)
 	}
@@ -275,15 +275,15 @@ func TestSetKeepsWhatWasLearnt(t *testing.T) {
 	if err := r.Set(0, l); err != nil {
 		t.Fatal(err)
 	}
-	if m := r.Get(0, "key"); m.Look(0).PerSecond != learnt || m.learner() != k || r.Limit().MaxKeys != 7 {
+	if m := r.Get(0, "key"); m.Look(0).PerSecond != learnt || m.bucket.learner() != k || r.Limit().MaxKeys != 7 {
 		t.Errorf("with other operations it runs at %v, before at %v", m.Look(0).PerSecond, learnt)
 	}
 	l.Adaptive.Cut = 0.9
 	if err := r.Set(0, l); err != nil {
 		t.Fatal(err)
 	}
-	if m := r.Get(0, "key"); m.Look(0).PerSecond < 99 || m.learner() != nil {
-		t.Errorf("with other rules it runs at %v, and has learnt: %v", m.Look(0).PerSecond, m.learner() != nil)
+	if m := r.Get(0, "key"); m.Look(0).PerSecond < 99 || m.bucket.learner() != nil {
+		t.Errorf("with other rules it runs at %v, and has learnt: %v", m.Look(0).PerSecond, m.bucket.learner() != nil)
 	}
 }
 
@@ -330,7 +330,7 @@ func TestAChangeBeyondAllBoundsGivesNothingAway(t *testing.T) {
 			t.Fatal(err)
 		}
 		m := r.Get(0, "key")
-		if m == old || !old.gone() {
+		if m == old || !old.shape().retired() {
 			t.Fatalf("%s: the old limiter is still in use", name)
 		}
 		old.Back(0, turn, bucket.All)
@@ -362,7 +362,7 @@ func TestTheRegistryBearsEverythingAtOnce(t *testing.T) {
 				m := r.Get(now, fmt.Sprint(rng.IntN(8)))
 				switch rng.IntN(12) {
 				case 0:
-					m.pace(now, 1000*rng.Float64())
+					m.bucket.pace(now, 1000*rng.Float64())
 				case 1:
 					l := l
 					l.Amount += int64(rng.IntN(3))
@@ -395,7 +395,7 @@ func TestWhoFindsALimiterThatIsJustEvictedLooksAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !r.Get(0, "a").retire(0) {
+	if !r.Get(0, "a").shape().retire(0) {
 		t.Fatal("a limiter that nobody uses was not evicted")
 	}
 	evicted := time.AfterFunc(time.Millisecond, func() { r.forget("a") })

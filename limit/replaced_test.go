@@ -47,8 +47,8 @@ func TestWhatWasUsedWithoutAWordIsNobodyElses(t *testing.T) {
 func TestALimiterThatIsBeingReplacedIsOutOfUse(t *testing.T) {
 	r, _ := NewRegistry(0, advertisedLimit())
 	m := r.Get(0, "a")
-	m.redraw(func(l *bucket.Line) *bucket.Line { return new(l.Shut()) }) // the first step of close
-	if !m.gone() {
+	m.bucket.redraw(func(l *bucket.Line) *bucket.Line { return new(l.Shut()) }) // the first step of close
+	if !m.shape().retired() {
 		t.Error("a limiter that gives nothing is not out of use: who asks it is told that it costs too much")
 	}
 	if got := r.Most(0, "a"); got != 50 {

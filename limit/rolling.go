@@ -23,8 +23,6 @@ type rolling struct {
 // to be counted with.
 const never = time.Duration(math.MinInt64 / 2)
 
-var _ shaped = (*rolling)(nil)
-
 // newRolling begins with an empty window.
 func newRolling(w bucket.Window) *rolling { return &rolling{log: bucket.NewLog(w), paused: never} }
 
@@ -82,13 +80,13 @@ func (r *rolling) lift(now time.Duration) {
 }
 
 // set keeps what went in the window, also if it is more than the new amount.
-func (r *rolling) set(now time.Duration, l *Limit) bool {
-	if l.Shape != Rolling {
+func (r *rolling) set(c *change) bool {
+	if c.limit.Shape != Rolling {
 		return false
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.log.Set(now, l.window())
+	r.log.Set(c.now, c.limit.window())
 	return true
 }
 
@@ -104,6 +102,8 @@ func (r *rolling) look(now time.Duration) Level {
 		Paused:    max(0, r.paused-now),
 	}
 }
+
+func (r *rolling) pausedFor(now time.Duration) time.Duration { return r.look(now).Paused }
 
 // retire is for an empty window without a pause: a new limiter would say the same.
 func (r *rolling) retire(now time.Duration) bool {
@@ -130,14 +130,14 @@ func (r *rolling) full(now time.Duration) bool { return r.log.Reset(now) == 0 &&
 func (r *rolling) close(time.Duration) (heir *Limiter, owed int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	heir = &Limiter{}
-	heir.grow().shape = r.copy()
 	r.gone = true
-	return heir, 0
+	return shapedAs(r.copy()), 0
 }
 
+func (r *rolling) copyTo(t *Limiter) { t.bucket.grow().instead = r.clone() }
+
 // clone is one that counts the same.
-func (r *rolling) clone() shaped {
+func (r *rolling) clone() *rolling {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.copy()
@@ -148,7 +148,7 @@ func (r *rolling) copy() *rolling { return &rolling{log: r.log.Clone(), paused: 
 
 // assume has a limiter that nobody uses yet count all that another counts.
 func (r *rolling) assume(now time.Duration, from *rolling) {
-	next := from.clone().(*rolling)
+	next := from.clone()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	w := r.log.Window

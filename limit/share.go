@@ -9,7 +9,7 @@ const Other = "(other)"
 // sharing is the limiter of the keys for which there is no room.
 func (r *Registry) sharing() *Limiter {
 	if r.other.Load() == nil {
-		r.other.Store(r.fresh.clone())
+		r.other.Store(twin(r.fresh))
 	}
 	return r.other.Load()
 }
@@ -22,14 +22,14 @@ func (r *Registry) part(now time.Duration, m *Limiter) {
 	if other == nil {
 		return
 	}
-	if other.retire(now) {
+	if other.shape().retire(now) {
 		r.other.Store(nil)
 		return
 	}
 	paused := other.Look(now).Paused
-	heir, owed := other.close(now)
+	heir, owed := other.shape().close(now)
 	r.other.Store(heir)
-	m.empty(now)
-	m.assume(now, other, owed)
+	m.shape().empty(now)
+	assume(now, m, other, owed)
 	m.Pause(now, now+paused)
 }

@@ -164,8 +164,8 @@ func TestAllThatComesBackIsAsIfItHadNotGone(t *testing.T) {
 		for _, i := range rng.Perm(len(turns)) {
 			m.Back(0, turns[i], bucket.All)
 		}
-		if left := m.Look(0).Left; left != 5000 || m.returned() != nil {
-			t.Fatalf("seed %#x: %d left of 5,000; kept %v", seed, left, m.returned())
+		if left := m.Look(0).Left; left != 5000 || m.bucket.returned() != nil {
+			t.Fatalf("seed %#x: %d left of 5,000; kept %v", seed, left, m.bucket.returned())
 		}
 	}
 }
@@ -249,7 +249,7 @@ func TestAFasterRateIsNotUsedTwice(t *testing.T) {
 			if set {
 				q.m.setLimit(q.start, limitOf(bucket.Rate{Amount: 50, Per: time.Second, Burst: 5}))
 			} else {
-				q.m.pace(q.start, 50)
+				q.m.bucket.pace(q.start, 50)
 			}
 			for i := range 200 {
 				q.join(t.Context(), i, 1)
@@ -257,7 +257,7 @@ func TestAFasterRateIsNotUsedTwice(t *testing.T) {
 			if set {
 				q.m.setLimit(q.start, limitOf(r))
 			} else {
-				q.m.pace(q.start, 100)
+				q.m.bucket.pace(q.start, 100)
 			}
 			q.lines.Kick()
 			for range 6000 {
