@@ -89,7 +89,12 @@ func (m *Limiter) takeSince(now, since time.Duration, n int64) (Turn, bool) {
 
 // Ask is how long it takes until n units are there if nobody takes any: 0 if they are there now,
 // bucket.Never if they never will be. It takes nothing, and promises nothing: others may take them.
-func (m *Limiter) Ask(now time.Duration, n int64) time.Duration { return m.shape().ask(now, n) }
+func (m *Limiter) Ask(now time.Duration, n int64) time.Duration {
+	if s := m.bucket.instead(); s != nil {
+		return s.ask(now, n)
+	}
+	return m.bucket.ask(now, n) // by its name: every decision with several limits asks each
+}
 
 // After is how long it takes at least until n units can go, if so many others (ahead, in units) go
 // before them. It takes nothing. Of buckets, and of calls that cost one unit each, it takes just so
