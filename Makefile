@@ -8,6 +8,7 @@ FUZZTIME  ?= 10s
 COUNT     ?= 6
 BENCH     ?= .
 BENCHTIME ?= 100ms
+EACH      ?= 2s
 RUN       ?=
 PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
 
@@ -88,8 +89,8 @@ bench-compare: ## measure two revisions beside each other: OLD=v0.3.0 NEW=. (BEN
 bench-llm: ## measure the sidecar in front of language models, beside a bare reverse proxy
 	go test ./llm/gateway -run '^$$' -bench 'PassThrough|CacheHit|Degraded|FirstContent' -benchtime 4000x -count 3
 
-bench-sidecar: build ## measure weir serve as it ships, in a process of its own, beside a bare reverse proxy in another
-	cd bench && go build -o ../bin/bench.sidecar ./cmd/sidecar && ../bin/bench.sidecar -rounds $(COUNT) ../bin/weir
+bench-sidecar: build ## measure weir serve as it ships, in a process of its own, beside the least that does the same and nginx: COUNT rounds of EACH, the rows that ONLY names
+	cd bench && go build -o ../bin/bench.sidecar ./cmd/sidecar && ../bin/bench.sidecar -rounds $(COUNT) -each $(EACH) -only "$(ONLY)" ../bin/weir
 
 bench-fleet: deps ## measure limits that a fleet shares, on servers that it starts itself
 	@scripts/bench Fleet $(COUNT) 500ms

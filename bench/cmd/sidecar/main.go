@@ -1,6 +1,8 @@
 // Sidecar measures weir serve as it ships, in a process of its own with limits, breaker, metrics and
-// logs, beside a bare httputil.ReverseProxy in another and beside the upstream itself: requests a
-// second and the processor time that the process in the middle takes for each.
+// logs, beside the least that does the same in another: requests a second, how long each takes, and the
+// processor time that the process in the middle takes for it. What is passed on, signed anew, refused and
+// decided, chats with models and their streams, and Envoy's rate limit service; nginx and Redis, if they
+// are on the path, start for it.
 //
 //	go build -o bin/weir ./cmd/weir && cd bench && go run ./cmd/sidecar ../bin/weir
 //	go run ./cmd/sidecar old=../bin/weir.old new=../bin/weir
@@ -27,8 +29,8 @@ func run(args []string) error {
 	f := flag.NewFlagSet("sidecar", flag.ContinueOnError)
 	rounds := f.Int("rounds", 5, "how often each way is measured")
 	each := f.Duration("each", 2*time.Second, "how long a measurement takes")
-	only := f.String("only", "", "the first letters of the rows that are measured; all if empty")
-	role := f.String("role", "", "for its own processes: upstream, bare, spared or answer")
+	only := f.String("only", "", "the first letters of the rows that are measured, of several with commas between; all if empty")
+	role := f.String("role", "", "for its own processes: upstream, bare, spared, gather, answer or grpc")
 	to := f.String("to", "", "the upstream of a bare proxy")
 	if err := f.Parse(args); err != nil {
 		return err

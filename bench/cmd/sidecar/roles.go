@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"fmt"
 	"io"
@@ -29,38 +28,14 @@ func play(role, to string) error {
 	case "spared": // with memory that is collected as rarely as weir's is
 		debug.SetGCPercent(800)
 		return bare(l, to)
+	case "gather":
+		return gather(l, to)
 	case "answer":
 		return http.Serve(l, http.HandlerFunc(same))
+	case "grpc":
+		return undecided(l)
 	}
 	return fmt.Errorf("no role %q", role)
-}
-
-// upstream answers every request with 1 KiB, at next to no cost. Requests have no bodies.
-func upstream(l net.Listener) error {
-	body := bytes.Repeat([]byte("0123456789abcdef"), 64)
-	answer := fmt.Appendf(nil, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
-	for {
-		c, err := l.Accept()
-		if err != nil {
-			return err
-		}
-		go func() {
-			defer c.Close()
-			in := bufio.NewReader(c)
-			for {
-				line, err := in.ReadSlice('\n')
-				if err != nil {
-					return
-				}
-				if len(line) > 2 {
-					continue
-				}
-				if _, err := c.Write(answer); err != nil {
-					return
-				}
-			}
-		}()
-	}
 }
 
 // bare is the least that a proxy of net/http does, tuned: it keeps its connections, lends its
@@ -70,11 +45,38 @@ func bare(l net.Listener, to string) error {
 	if err != nil {
 		return err
 	}
-	return http.Serve(l, &httputil.ReverseProxy{
+	next := reverse(at)
+	return http.Serve(l, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.ContentLength != 0 { // or a stream is cut, now and then, that begins before the end of its request was seen
+			_ = http.NewResponseController(w).EnableFullDuplex()
+		}
+		next.ServeHTTP(w, r)
+	}))
+}
+
+func reverse(at *url.URL) *httputil.ReverseProxy {
+	return &httputil.ReverseProxy{
 		Rewrite:    func(r *httputil.ProxyRequest) { r.SetURL(at) },
 		Transport:  &http.Transport{MaxIdleConns: 256, MaxIdleConnsPerHost: 256, IdleConnTimeout: 90 * time.Second, DisableCompression: true},
 		BufferPool: &buffers{},
-	})
+	}
+}
+
+// gather is a bare proxy that reads a request's body before it sends it on, so that it could be sent again.
+func gather(l net.Listener, to string) error {
+	at, err := url.Parse("http://" + to)
+	if err != nil {
+		return err
+	}
+	next := reverse(at)
+	return http.Serve(l, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			return
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		next.ServeHTTP(w, r)
+	}))
 }
 
 type buffers struct{ pool sync.Pool }

@@ -7,8 +7,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -18,39 +20,46 @@ type process struct {
 	cmd     *exec.Cmd
 	address string
 	decides string // where weir decides
+	grpc    string // where weir decides for Envoy
 }
 
 // ticks is how much one unit of /proc/PID/stat is, on every Linux that there is.
 const ticks = 10 * time.Millisecond
 
-// cpu is the processor time that the process has used.
-func (p *process) cpu() time.Duration {
+// cpu is the processor time that the process and its children have used.
+func (p *process) cpu() (used time.Duration) {
 	if p == nil {
 		return 0
 	}
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))
-	if err != nil {
-		return 0
+	pid := strconv.Itoa(p.cmd.Process.Pid)
+	children, _ := os.ReadFile("/proc/" + pid + "/task/" + pid + "/children")
+	for _, pid := range append(strings.Fields(string(children)), pid) {
+		b, err := os.ReadFile("/proc/" + pid + "/stat")
+		if err != nil {
+			continue
+		}
+		_, rest, _ := strings.Cut(string(b), ") ")
+		fields := strings.Fields(rest)
+		user, _ := strconv.Atoi(fields[11])
+		system, _ := strconv.Atoi(fields[12])
+		used += time.Duration(user+system) * ticks
 	}
-	_, rest, _ := strings.Cut(string(b), ") ")
-	fields := strings.Fields(rest)
-	user, _ := strconv.Atoi(fields[11])
-	system, _ := strconv.Atoi(fields[12])
-	return time.Duration(user+system) * ticks
+	return used
 }
 
-// A stage is all the processes of a measurement.
+// A stage is all the processes of a measurement. Those that this machine lacks are nil.
 type stage struct {
-	dir                    string
-	upstream, bare, spared *process
-	answer                 *process
-	weirs                  []*process
+	dir                            string
+	upstream, bare, spared, gather *process
+	answer, grpc, nginx, redis     *process
+	weirs                          []*process
+	sharing                        []*process // weirs whose limits are in Redis
 }
 
 const configuration = `
 listen: 127.0.0.1:0
 admin: 127.0.0.1:0
-decide: {listen: 127.0.0.1:0}
+decide: {listen: 127.0.0.1:0, grpc: 127.0.0.1:0, rules: rules.yaml, store_timeout: 10s}
 upstreams:
   api:
     url: http://%[1]s
@@ -62,6 +71,18 @@ upstreams:
     retry: {attempts: 1}
     limits:
       all: {rate: 1/h, burst: 1}
+  chat:
+    preset: openai
+    url: http://%[1]s
+    limits:
+      rpm: {rate: 1000000/s, burst: 1000000, scope: pool}
+      tpm: {rate: 1000000000/s, burst: 1000000000, unit: tokens, scope: pool}
+  signed:
+    url: http://%[1]s
+    keys: {tenant: "header:X-Tenant"}
+    limits:
+      all: {rate: 1000000/s, burst: 1000000}
+    aws: {service: s3, region: eu-west-1}
 `
 
 // begin starts everything.
@@ -75,21 +96,21 @@ func begin(weirs []string) (s *stage, err error) {
 	if s.dir, err = os.MkdirTemp("", "weir-bench"); err != nil {
 		return s, err
 	}
-	if s.upstream, err = s.role("upstream"); err != nil {
+	if err = s.others(); err != nil {
 		return s, err
 	}
-	if s.bare, err = s.role("bare", "-to", s.upstream.address); err != nil {
-		return s, err
-	}
-	if s.spared, err = s.role("spared", "-to", s.upstream.address); err != nil {
-		return s, err
-	}
-	if s.answer, err = s.role("answer"); err != nil {
+	if err = os.WriteFile(filepath.Join(s.dir, "rules.yaml"), []byte(rules), 0o600); err != nil {
 		return s, err
 	}
 	config := filepath.Join(s.dir, "weir.yaml")
 	if err = os.WriteFile(config, fmt.Appendf(nil, configuration, s.upstream.address), 0o600); err != nil {
 		return s, err
+	}
+	sharing := filepath.Join(s.dir, "sharing.yaml")
+	if s.redis != nil {
+		if err = os.WriteFile(sharing, fmt.Appendf(nil, configuration+"store: {redis: \"redis://%[2]s\"}\n", s.upstream.address, s.redis.address), 0o600); err != nil {
+			return s, err
+		}
 	}
 	for _, arg := range weirs {
 		name, path := named(arg)
@@ -98,14 +119,38 @@ func begin(weirs []string) (s *stage, err error) {
 			return s, err
 		}
 		s.weirs = append(s.weirs, p)
+		if s.redis == nil {
+			continue
+		}
+		if p, err = s.weir(name, path, sharing); err != nil {
+			return s, err
+		}
+		s.sharing = append(s.sharing, p)
 	}
 	return s, nil
 }
 
+// others starts all but weir.
+func (s *stage) others() (err error) {
+	if s.upstream, err = s.role("upstream"); err != nil {
+		return err
+	}
+	for role, p := range map[string]**process{"bare": &s.bare, "spared": &s.spared, "gather": &s.gather, "answer": &s.answer, "grpc": &s.grpc} {
+		if *p, err = s.role(role, "-to", s.upstream.address); err != nil {
+			return err
+		}
+	}
+	if err = s.startNginx(); err != nil {
+		return err
+	}
+	return s.startRedis()
+}
+
 func (s *stage) end() {
-	for _, p := range append([]*process{s.upstream, s.bare, s.spared, s.answer}, s.weirs...) {
+	others := []*process{s.upstream, s.bare, s.spared, s.gather, s.answer, s.grpc, s.nginx, s.redis}
+	for _, p := range slices.Concat(s.sharing, s.weirs, others) {
 		if p != nil {
-			_ = p.cmd.Process.Kill()
+			_ = p.cmd.Process.Signal(syscall.SIGTERM) // nginx ends its workers
 			_ = p.cmd.Wait()
 		}
 	}
@@ -134,7 +179,7 @@ func (s *stage) role(role string, more ...string) (*process, error) {
 
 // weir starts weir serve, whose log goes to a file as a user's does.
 func (s *stage) weir(name, path, config string) (*process, error) {
-	at := filepath.Join(s.dir, fmt.Sprintf("log%d", len(s.weirs)))
+	at := filepath.Join(s.dir, fmt.Sprintf("log%d", len(s.weirs)+len(s.sharing)))
 	file, err := os.Create(at)
 	if err != nil {
 		return nil, err
@@ -142,15 +187,19 @@ func (s *stage) weir(name, path, config string) (*process, error) {
 	defer file.Close()
 	p := &process{name: name, cmd: exec.Command(path, "serve", "-config", config)}
 	p.cmd.Stdout, p.cmd.Stderr = file, file
+	p.cmd.Env = append(os.Environ(), "AWS_ACCESS_KEY_ID=AKBENCH", "AWS_SECRET_ACCESS_KEY=secret")
 	if err := p.cmd.Start(); err != nil {
 		return nil, err
 	}
 	for range 200 {
 		b, _ := os.ReadFile(at)
 		for line := range strings.SplitSeq(string(b), "\n") {
-			var said struct{ Msg, Listen, Decide string }
+			var said struct {
+				Msg, Listen, Decide string
+				GRPC                string `json:"decide.grpc"`
+			}
 			if json.Unmarshal([]byte(line), &said) == nil && said.Msg == "serving" {
-				p.address, p.decides = said.Listen, said.Decide
+				p.address, p.decides, p.grpc = said.Listen, said.Decide, said.GRPC
 				return p, nil
 			}
 		}
