@@ -28,16 +28,18 @@ var statuses = [...]Status{Created, Queued, Processing, Completed, Failed}
 type Reason string
 
 const (
-	Rejected Reason = "rejected"      // the upstream will not take it, however often
-	Spent    Reason = "attempts"      // every attempt of its schedule failed
-	Expired  Reason = "expired"       // its time was over before it could be delivered
-	Dropped  Reason = "dropped"       // by a person
-	Gone     Reason = "upstream_gone" // the configuration has no such upstream any more
-	Poison   Reason = "ended_worker"  // its attempts began and never ended: it may end whoever sends it
+	Rejected    Reason = "rejected"      // the upstream will not take it, however often
+	Spent       Reason = "attempts"      // every attempt of its schedule failed
+	Expired     Reason = "expired"       // its time was over before it could be delivered
+	Dropped     Reason = "dropped"       // by a person
+	Gone        Reason = "upstream_gone" // the configuration has no such upstream any more
+	Poison      Reason = "ended_worker"  // its attempts began and never ended: it may end whoever sends it
+	Unavailable Reason = "unavailable"   // the breaker was open, and it was not to wait: GiveUp.Open
+	Uncertain   Reason = "unknown"       // it may have been delivered, and was not to be repeated: GiveUp.Unknown
 )
 
 // Reasons lists every reason, for tables and metrics.
-var Reasons = [...]Reason{Rejected, Spent, Expired, Dropped, Gone, Poison}
+var Reasons = [...]Reason{Rejected, Spent, Expired, Dropped, Gone, Poison, Unavailable, Uncertain}
 
 // A Request is what is to be sent. It holds no credentials: those are added when it is sent.
 type Request struct {

@@ -42,6 +42,9 @@ const (
 	errTaken errNotSent = "another worker has it, or it is over"
 	errLate  errNotSent = "the claim took as long as it lasts"
 	errLeft  errNotSent = "the worker stops"
+
+	// errRepeats is that of a delivery that is not to be repeated: an earlier attempt never ended.
+	errRepeats errNotSent = "an attempt before this one may have delivered it"
 )
 
 // errLease ends an attempt whose claim is lost, or about to be.
@@ -132,6 +135,25 @@ func (f *flight) launch(ctx context.Context, cancel context.CancelCauseFunc) err
 		return errLate
 	}
 	f.launched = true
+	if f.d.Attempts > 1 && w.GivesUp(f.p.upstream).Unknown {
+		return f.repeats(ctx)
+	}
+	return nil
+}
+
+// repeats says whether an earlier attempt of the series never ended: its worker did.
+func (f *flight) repeats(ctx context.Context) error {
+	all, err := f.p.w.Queue.Attempts(ctx, f.d.ID)
+	if err != nil {
+		f.p.w.failed(ctx, "look for earlier attempts", f.p.upstream, err)
+		f.launched = false
+		return errTaken
+	}
+	for i := range all {
+		if all[i].Series == f.d.Series && all[i].Class == outcome.Unknown {
+			return errRepeats
+		}
+	}
 	return nil
 }
 
@@ -140,6 +162,9 @@ func (f *flight) notLaunched(ctx context.Context, a Answer) {
 	var refusal *weir.Refusal
 	switch {
 	case ctx.Err() != nil, errors.Is(a.Err, errExpired), errors.Is(a.Err, errTaken), errors.Is(a.Err, errLeft):
+	case errors.As(a.Err, &refusal) && refusal.Reason == weir.CircuitOpen && f.p.w.GivesUp(f.p.upstream).Open:
+		a.Outcome = outcome.Outcome{Class: outcome.Canceled, Code: string(refusal.Reason), Undone: true, Unsent: true}
+		f.charge(ctx, a)
 	case errors.As(a.Err, &refusal):
 		f.refused(ctx, refusal)
 	default: // it can never be sent, as far as is known: that is an attempt, or it would be tried for ever

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/outcome"
 )
 
@@ -32,6 +33,12 @@ func (f *flight) verdict(ctx context.Context, now time.Time, a *Answer) End {
 	switch {
 	case o.Class == outcome.OK:
 		return End{To: Completed}
+	case refusedHere(a):
+		return End{To: Failed, Reason: Unavailable, Detail: f.name() + " service unavailable: its breaker is open"}
+	case errors.Is(a.Err, errRepeats):
+		return End{To: Failed, Reason: Uncertain, Detail: "it may have been delivered: an attempt began and never ended"}
+	case lost(a) && f.p.w.GivesUp(f.p.upstream).Unknown:
+		return End{To: Failed, Reason: Uncertain, Detail: fmt.Sprintf("it may have been delivered: attempt %d ended with %s", f.d.Attempts, said(a))}
 	case o.Class == outcome.Canceled && context.Cause(ctx) == errStopping:
 		return End{To: Queued, Due: now, GiveBack: true}
 	case o.Class == outcome.Rejected, o.Hint.Advice == outcome.NotAgain:
@@ -54,11 +61,31 @@ func (f *flight) away(a *Answer) string {
 	if a.Outcome.Class != outcome.Failed || a.Status != 0 && (a.Status < http.StatusBadGateway || a.Status > http.StatusGatewayTimeout) {
 		return ""
 	}
-	name := f.p.upstream
-	if h, ok := f.p.w.Sender(name).(Hoster); ok {
-		name = h.Host()
+	return f.name() + " service unavailable: "
+}
+
+// name is by which people know what is sent to.
+func (f *flight) name() string { return f.p.w.nameOf(f.p.upstream) }
+
+func (w *Worker) nameOf(upstream string) string {
+	if h, ok := w.Sender(upstream).(Hoster); ok {
+		return h.Host()
 	}
-	return name + " service unavailable: "
+	return upstream
+}
+
+// refusedHere reports whether a breaker let nothing through to the upstream.
+func refusedHere(a *Answer) bool {
+	_, ok := errors.AsType[*weir.Refusal](a.Err)
+	return ok && a.Outcome.Code == string(weir.CircuitOpen)
+}
+
+// lost reports whether an attempt may have been done and nobody has said so: it had no answer, or that of a gateway
+// which had none.
+func lost(a *Answer) bool {
+	o := &a.Outcome
+	none := a.Status == 0 || a.Status == http.StatusBadGateway || a.Status == http.StatusGatewayTimeout
+	return none && !o.Undone && (o.Class == outcome.Failed || o.Class == outcome.Canceled || o.Class == outcome.Unknown)
 }
 
 // said is how an attempt ended, in words.

@@ -20,6 +20,10 @@ type Worker struct {
 	// Schedule is that of an upstream; nil means "webhook" for all.
 	Schedule func(upstream string) Schedule
 
+	// GivesUp says what an upstream's deliveries do not wait for, and do not repeat; nil means that they wait for
+	// everything, and repeat whatever may help.
+	GivesUp func(upstream string) GiveUp
+
 	Owner    string        // names the worker in the queue, for people
 	Lease    time.Duration // of a claim; 0 means 60s
 	Margin   time.Duration // before its end a claim is not used any more; 0 means 5s
@@ -37,6 +41,12 @@ type Worker struct {
 	hard     context.Context // ends when the grace is over
 	all      sync.WaitGroup
 	pumpCtx  context.Context
+}
+
+// GiveUp says what makes dead letters of deliveries that would go on. The zero GiveUp is at least once: nothing does.
+type GiveUp struct {
+	Open    bool // an open breaker, for what is due meanwhile: reason Unavailable. Without it they wait
+	Unknown bool // an attempt that may have been done, as its answer was lost or its worker ended: reason Uncertain. Without it they go again, by the schedule
 }
 
 // Events are told what a worker does; nil means unheard. They must not block.
@@ -70,6 +80,9 @@ func (w *Worker) Run(ctx context.Context) {
 func (w *Worker) defaults() {
 	w.Lease, w.Margin, w.Longest = cmp.Or(w.Lease, time.Minute), cmp.Or(w.Margin, 5*time.Second), cmp.Or(w.Longest, 5*time.Minute)
 	w.Parallel, w.Grace, w.Poll = cmp.Or(w.Parallel, 64), cmp.Or(w.Grace, 10*time.Second), cmp.Or(w.Poll, 10*time.Second)
+	if w.GivesUp == nil {
+		w.GivesUp = func(string) GiveUp { return GiveUp{} }
+	}
 	if w.Schedule == nil {
 		usual, _ := ScheduleOf(usualSchedule)
 		w.Schedule = func(string) Schedule { return usual }

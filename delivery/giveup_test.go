@@ -1,0 +1,151 @@
+package delivery_test
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/delivery"
+	"github.com/seed1158cd35/weir/outcome"
+)
+
+func givesUp(g delivery.GiveUp) func(*site) {
+	return func(s *site) { s.w.GivesUp = func(string) delivery.GiveUp { return g } }
+}
+
+// died checks a delivery, which must be a dead letter for a reason.
+func (s *site) died(id string, why delivery.Reason, detail string) {
+	s.Helper()
+	d, err := s.q.Get(s.Context(), id)
+	if err != nil || d.Status != delivery.Failed || d.Reason != why || !strings.Contains(d.Detail, detail) {
+		s.Errorf("%s (%s) %q, %v; want failed (%s) %q", d.Status, d.Reason, d.Detail, err, why, detail)
+	}
+}
+
+// An open breaker makes dead letters at once where that is asked for, and is probed by the first delivery that comes
+// when it may close.
+func TestAnOpenBreakerMakesDeadLettersWhereItIsToDoSo(t *testing.T) {
+	play(t, two(), givesUp(delivery.GiveUp{Open: true}), func(s *site) {
+		for _, b := range s.u.Breakers() {
+			b.ForceOpen(s.u.Now(), 0)
+		}
+		var ended []string
+		s.w.Events.Ended = func(d *delivery.Delivery, a *delivery.Attempt) { ended = append(ended, d.ID+" "+a.Code) }
+		id := s.accept(message("one")).ID
+		s.sleep(time.Second)
+		s.died(id, delivery.Unavailable, "a.test service unavailable")
+		if len(s.sent) != 0 || len(ended) != 1 || ended[0] != id+" circuit_open" {
+			t.Errorf("sent %d, heard of %q", len(s.sent), ended)
+		}
+		for _, b := range s.u.Breakers() {
+			b.Reset(s.u.Now())
+		}
+		s.accept(message("two"))
+		s.sleep(time.Second)
+		if s.counts(delivery.Completed) != 1 {
+			t.Error("what came after the breaker had closed was not delivered")
+		}
+	})
+}
+
+// Without being told to, nothing is given up for an open breaker or a lost answer.
+func TestNothingIsGivenUpUnlessItIsToBe(t *testing.T) {
+	play(t, weir.Policy{}, nil, func(s *site) {
+		s.answer = func(n int, _ *http.Request) (int, http.Header) {
+			if n == 1 {
+				return 502, nil
+			}
+			return 200, nil
+		}
+		s.accept(message("one"))
+		s.sleep(time.Minute)
+		if s.counts(delivery.Completed) != 1 || len(s.sent) != 2 {
+			t.Errorf("%d delivered by %d attempts, want 1 by 2", s.counts(delivery.Completed), len(s.sent))
+		}
+	})
+}
+
+// What may have been done is not repeated where it is not to be, and what certainly was not, is.
+func TestALostAnswerIsNotRepeatedWhereItIsNotToBe(t *testing.T) {
+	for name, tt := range map[string]struct {
+		status int // of the first answer; 0 for none
+		again  bool
+	}{"no answer": {0, false}, "bad gateway": {502, false}, "gateway timeout": {504, false}, "throttled": {429, true}, "failed": {500, true}, "unavailable": {503, true}} {
+		t.Run(name, func(t *testing.T) {
+			play(t, weir.Policy{Timeouts: weir.Timeouts{Attempt: 10 * time.Second}}, givesUp(delivery.GiveUp{Unknown: true}), func(s *site) {
+				s.answer = func(n int, _ *http.Request) (int, http.Header) {
+					if n == 1 {
+						return tt.status, nil
+					}
+					return 200, nil
+				}
+				id := s.accept(message("one")).ID
+				s.sleep(time.Minute)
+				if tt.again && (len(s.sent) != 2 || s.counts(delivery.Completed) != 1) {
+					t.Errorf("%d attempts, want a second one", len(s.sent))
+				}
+				if !tt.again {
+					s.died(id, delivery.Uncertain, "may have been delivered")
+					if len(s.sent) != 1 {
+						t.Errorf("%d attempts, want 1", len(s.sent))
+					}
+				}
+			})
+		})
+	}
+}
+
+// amnesiac forgets that attempts ended, as a process does that is killed before it has written that down.
+type amnesiac struct {
+	delivery.Queue
+	knows atomic.Bool // from now on it is written down
+}
+
+func (q *amnesiac) End(ctx context.Context, ends ...delivery.End) ([]delivery.Claim, error) {
+	if q.knows.Load() {
+		return q.Queue.End(ctx, ends...)
+	}
+	return nil, delivery.ErrClosed
+}
+
+// What a worker that ended may have sent is not sent again where it is not to be; a person may have it sent.
+func TestWhatItsWorkerLeftIsNotRepeatedWhereItIsNotToBe(t *testing.T) {
+	for _, once := range []bool{true, false} {
+		var q *amnesiac
+		play(t, weir.Policy{}, func(s *site) {
+			givesUp(delivery.GiveUp{Unknown: once})(s)
+			q = &amnesiac{Queue: s.q}
+			s.w.Queue = q
+		}, func(s *site) {
+			d := s.accept(message("one"))
+			s.sleep(time.Second)
+			if len(s.sent) != 1 || s.counts(delivery.Completed) != 0 {
+				t.Fatalf("sent %d, %d delivered; want one whose end nobody knows", len(s.sent), s.counts(delivery.Completed))
+			}
+			q.knows.Store(true) // and its lease runs out
+			s.sleep(5 * time.Minute)
+			if !once {
+				if s.counts(delivery.Completed) != 1 || len(s.sent) != 2 {
+					t.Errorf("sent %d, %d delivered; want 2 and 1", len(s.sent), s.counts(delivery.Completed))
+				}
+				return
+			}
+			s.died(d.ID, delivery.Uncertain, "began and never ended")
+			attempts, err := s.q.Attempts(s.Context(), d.ID)
+			if err != nil || len(attempts) != 2 || attempts[0].Class != outcome.Unknown || attempts[1].Class != outcome.Canceled {
+				t.Errorf("attempts %v, %v", attempts, err)
+			}
+			if n, err := s.w.Redrive(s.Context(), delivery.Filter{IDs: []string{d.ID}}, 1); err != nil || n != 1 {
+				t.Fatal(n, err)
+			}
+			s.sleep(time.Minute)
+			if s.counts(delivery.Completed) != 1 || len(s.sent) != 2 {
+				t.Errorf("after a redrive sent %d, %d delivered; want 2 and 1", len(s.sent), s.counts(delivery.Completed))
+			}
+		})
+	}
+}
