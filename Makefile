@@ -13,8 +13,8 @@ RUN       ?=
 PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
 
 # The Go modules of this repository, and those that hold packages of ours.
-MODULES := . bench tools
-SOURCES := . bench tools
+MODULES := . bench tools examples/messages
+SOURCES := . bench tools examples/messages
 
 # Git is asked for its commit where the binary is built, if it has one to tell,
 # and nowhere else: all other verbs work in a tree that git does not trust.

@@ -2,9 +2,12 @@ package delivery_test
 
 import (
 	"context"
+	"net"
 	"net/http"
+	"net/url"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -98,6 +101,33 @@ func TestALostAnswerIsNotRepeatedWhereItIsNotToBe(t *testing.T) {
 		})
 	}
 }
+
+// A connection that was never made has delivered nothing.
+func TestWhatWasNeverSentGoesAgain(t *testing.T) {
+	refused := &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
+	play(t, weir.Policy{}, func(s *site) {
+		givesUp(delivery.GiveUp{Unknown: true})(s)
+		n := 0
+		s.w.Sender = func(string) delivery.Sender {
+			return &delivery.HTTP{Upstream: s.u, URL: &url.URL{Scheme: "http", Host: "a.test"}, Base: roundTrip(func(r *http.Request) (*http.Response, error) {
+				if n++; n == 1 {
+					return nil, refused
+				}
+				return s.RoundTrip(r)
+			})}
+		}
+	}, func(s *site) {
+		s.accept(message("one"))
+		s.sleep(time.Minute)
+		if s.counts(delivery.Completed) != 1 {
+			t.Error("it was given up")
+		}
+	})
+}
+
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 // amnesiac forgets that attempts ended, as a process does that is killed before it has written that down.
 type amnesiac struct {
