@@ -21,7 +21,7 @@ func (u *Upstream) Try(c Call, p *Permit) Decision {
 	}
 	now := u.clock.Now()
 	p.begin(u, u.live.Load().plan(&c), &c, 1)
-	p.record = u.record(p.plan, &c, now, false)
+	p.records(u, p.plan, &c, now, false)
 	w := walk{Permit: p, call: &c, now: now, until: now}
 	d := w.ask()
 	for d.waits() {
@@ -58,10 +58,10 @@ func (u *Upstream) Acquire(ctx context.Context, c Call) (*Permit, error) {
 		until = at
 	}
 	now := u.clock.Now()
-	p.record = u.record(p.plan, &c, now, false)
+	p.records(u, p.plan, &c, now, false)
 	if err := p.admit(ctx, now, until, &c); err != nil {
-		if p.record != nil {
-			p.record.left(p, u.clock.Now(), err)
+		if u.options.Events.Recorded != nil {
+			p.recordLeft(u.clock.Now(), err)
 		}
 		p.limits.Free()
 		return nil, err

@@ -64,10 +64,9 @@ type Call struct {
 
 // A caller is what a permit keeps of its Call, for events and pauses.
 type caller struct {
-	id      string  // Call.ID
-	pool    string  // Call.Pool
-	attempt int32   // of the call, from 1
-	record  *Record // nil if nobody wants it
+	id      string // Call.ID
+	pool    string // Call.Pool
+	attempt int32  // of the call, from 1
 }
 
 // pausedBy reports whether an answer asks for a pause. A quota that does not say when it

@@ -23,8 +23,8 @@ func (w *walk) decided(d step) (told *Refusal) {
 	case events.Refused != nil:
 		tell(events.Refused, d.event(w.Permit, w.now))
 	}
-	if p.record != nil {
-		p.record.decided(p, w.now, d)
+	if events.Recorded != nil {
+		p.recordDecided(w.now, d)
 	}
 	if events.Decided == nil {
 		return nil

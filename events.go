@@ -31,7 +31,9 @@ type Events struct {
 	Done     func(Done)     // a call, all its attempts taken together
 
 	// Recorded is Done attempt by attempt. If it reports true, Detailed is told next, with the limits as they stand
-	// and the refusal in full, which cost something to make.
+	// and the refusal in full, which cost something to make. Wanted is asked before, of calls of one attempt that went
+	// well, and of single decisions: Recorded is not told of those of which it reports false. nil wants all.
+	Wanted   func(Sketch) bool
 	Recorded func(*Record) bool
 	Detailed func(*Record)
 
@@ -208,6 +210,7 @@ func Tee(all ...Events) Events {
 		HeldBack: tee(all, func(e Events) func(HeldBack) { return e.HeldBack }),
 		GaveUp:   tee(all, func(e Events) func(GaveUp) { return e.GaveUp }),
 		Done:     tee(all, func(e Events) func(Done) { return e.Done }),
+		Wanted:   teeWanted(all),
 		Recorded: teeRecorded(all),
 		Detailed: teeDetailed(all),
 		Breaker:  tee(all, func(e Events) func(BreakerEvent) { return e.Breaker }),
@@ -250,12 +253,35 @@ func teeRecorded(all []Events) func(*Record) bool {
 	return func(r *Record) bool {
 		heard := uint8(0)
 		for i, e := range all {
-			if e.Recorded != nil && r.wanted(e.Recorded) {
+			if e.Recorded != nil && r.tell(e.Recorded) {
 				heard |= 1 << i
 			}
 		}
 		r.heard = heard
 		return heard != 0
+	}
+}
+
+// teeWanted wants what one of the listeners wants.
+func teeWanted(all []Events) func(Sketch) bool {
+	var fs []func(Sketch) bool
+	for _, e := range all {
+		switch {
+		case e.Recorded == nil:
+		case e.Wanted == nil:
+			return nil
+		default:
+			fs = append(fs, e.Wanted)
+		}
+	}
+	switch len(fs) {
+	case 0:
+		return nil
+	case 1:
+		return fs[0]
+	}
+	return func(s Sketch) bool {
+		return slices.ContainsFunc(fs, func(f func(Sketch) bool) bool { return asked(f, s) })
 	}
 }
 

@@ -19,6 +19,7 @@ type Permit struct {
 	sent  time.Duration // the instant at which it was allowed
 
 	caller   // whose call it is
+	recorded // what is kept of that
 	standing // what it waited for its turn
 	ticket   // of the breaker, for the call that this is an attempt of
 	account  // with the limits

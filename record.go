@@ -16,6 +16,9 @@ import (
 // of the call, but its ID and keys, which are the caller's own.
 //
 // A decision by Try or Acquire is a call of one attempt.
+//
+// A call has none while nothing but a first attempt is to be told of it: all that is known of that stands in its
+// permit. So a call that goes well has one only if somebody wants it (Events.Wanted).
 type Record struct {
 	ID    string            // Call.ID
 	Keys  map[string]string // Call.Keys
@@ -28,7 +31,6 @@ type Record struct {
 	Class   outcome.Class // of the last attempt; unknown if none was made
 	Refused bool          // the gates had the last word: there was no attempt, or no other one
 
-	run   bool  // a Run ends it, and not its permit
 	heard uint8 // who of several listeners wants to know more; see Tee
 
 	// Levels is what the limits look like that the last attempt was charged to. It is there for Events.Detailed
@@ -68,17 +70,105 @@ type tried struct {
 // records are those that are not in use. They are zero.
 var records = sync.Pool{New: func() any { return new(Record) }}
 
-// record begins the record of a call; nil if nobody wants it.
-func (u *Upstream) record(p *plan, c *Call, now time.Duration, run bool) *Record {
-	if u.options.Events.Recorded == nil {
-		return nil
-	}
-	r := records.Get().(*Record) // a zero one
-	r.ID, r.Keys, r.Began, r.at, r.plan, r.run = c.ID, c.Keys, now, now, p, run
-	return r
+// A Sketch is as much of a call that has ended as costs nothing to say.
+type Sketch struct {
+	ID      string        // Call.ID
+	At      time.Duration // its end, an instant of the upstream's clock
+	Waited  time.Duration // for its turn
+	Class   outcome.Class // of its attempt; unknown if none was made
+	Refused bool          // the gates have not let it go
 }
 
-// decided notes what the gates have said of an attempt. A refusal ends the record of a single decision.
+// A recorded is what a permit has of its call's record.
+type recorded struct {
+	record *Record       // nil if there is none yet, or nobody wants one
+	began  time.Duration // when the call did
+	run    bool          // a Run ends the record, and not the permit
+	closed bool          // it has ended
+}
+
+// records has the permit keep a record of a call that begins, if anybody may want one.
+func (p *Permit) records(u *Upstream, plan *plan, c *Call, now time.Duration, run bool) {
+	if u.options.Events.Recorded != nil {
+		p.recorded = recorded{began: now, run: run}
+		p.plan, p.id, p.keys = plan, c.ID, c.Keys
+	}
+}
+
+// noted is the record of the call. It is made if there is none.
+func (p *Permit) noted() *Record {
+	if p.record == nil {
+		r := records.Get().(*Record) // a zero one
+		r.ID, r.Keys, r.Began, r.at, r.plan = p.id, p.keys, p.began, p.began, p.plan
+		p.record = r
+	}
+	return p.record
+}
+
+// wanted reports whether anybody wants the record of a call of which there is none yet.
+func (p *Permit) wanted(now time.Duration, class outcome.Class, refused bool) bool {
+	f := p.plan.live.u.options.Events.Wanted
+	return f == nil || asked(f, Sketch{ID: p.id, At: now, Waited: p.waited, Class: class, Refused: refused})
+}
+
+// asked asks a listener, which wants nothing if it panics.
+func asked(f func(Sketch) bool, s Sketch) (yes bool) {
+	defer func() { _ = recover() }()
+	return f(s)
+}
+
+// recordDecided notes what the gates have said of an attempt. That the first may go is noted when it has ended,
+// unless nobody wants to know. A refusal is the end of a single decision.
+func (p *Permit) recordDecided(now time.Duration, d step) {
+	switch {
+	case p.record == nil && !d.refused():
+	case p.run:
+		p.noted().decided(p, now, d)
+	case p.wanted(now, outcome.Unknown, true):
+		r := p.noted()
+		r.decided(p, now, d)
+		r.end(p, now, nil)
+	}
+	p.closed = d.refused() && !p.run
+}
+
+// recordEnded notes how an attempt has ended, which is the end of a single decision. Whether anybody wants to know of
+// a Run that has gone well at once is asked at its end, which is near.
+func (p *Permit) recordEnded(now time.Duration, o *outcome.Outcome) {
+	switch {
+	case p.run && (p.record != nil || o.Class != outcome.OK):
+		p.noted().ended(p, now, o)
+	case !p.run && p.wanted(now, o.Class, false):
+		r := p.noted()
+		r.ended(p, now, o)
+		r.end(p, now, nil)
+	}
+}
+
+// recordDone notes how a Run has ended.
+func (p *Permit) recordDone(run *Run, err error, refused bool) {
+	if p.record == nil {
+		if !p.wanted(run.now, run.outcome.Class, refused) {
+			return
+		}
+		if r := p.noted(); run.attempts > 0 { // one, which went well
+			r.ended(p, run.now, &run.outcome)
+		}
+	}
+	p.record.done(run, err, refused)
+}
+
+// recordLeft ends the record of a single decision that came to none: its caller has left, or a gate of the program's
+// own would not have it.
+func (p *Permit) recordLeft(now time.Duration, err error) {
+	if !p.closed && p.wanted(now, outcome.Canceled, false) {
+		r := p.noted()
+		r.Class = outcome.Canceled
+		r.end(p, now, err)
+	}
+}
+
+// decided notes what the gates have said of an attempt.
 func (r *Record) decided(p *Permit, now time.Duration, d step) {
 	t := &r.tries[tryAt(r.N)]
 	r.N++
@@ -86,38 +176,28 @@ func (r *Record) decided(p *Permit, now time.Duration, d step) {
 	if c := p.cause(); c.Registry != nil && (p.waited > 0 || d.refused()) {
 		t.limit = words.number(c.Registry.Limit().Name)
 	}
-	if r.at = now; !d.refused() {
-		return
-	}
-	t.reason, t.hint, r.wait, r.Refused = words.number(string(d.why)), micro(d.wait), d.wait, true
-	if !r.run {
-		r.end(p, now, nil)
+	if r.at = now; d.refused() {
+		t.reason, t.hint, r.wait, r.Refused = words.number(string(d.why)), micro(d.wait), d.wait, true
 	}
 }
 
-// ended notes how an attempt ended, which is the end of a record of a single one.
+// ended notes how an attempt ended.
 func (r *Record) ended(p *Permit, now time.Duration, o *outcome.Outcome) {
+	if r.N == 0 {
+		r.decided(p, p.sent, goOn)
+	}
 	t := &r.tries[tryAt(r.N-1)]
 	t.took, t.class, t.code = micro(now-p.sent), o.Class, words.number(o.Code)
 	if o.Hint.Said {
 		t.hint = micro(o.Hint.After)
 	}
-	if r.Class, r.at = o.Class, now; !r.run {
-		r.end(p, now, nil)
-	}
+	r.Class, r.at = o.Class, now
 }
 
 // done notes how a Run has ended.
 func (r *Record) done(run *Run, err error, refused bool) {
 	r.Class, r.Refused, r.Held = run.outcome.Class, refused, uint8(min(run.held, math.MaxUint8))
 	r.end(&run.permit, run.now, err)
-}
-
-// left ends the record of a single decision that came to none: its caller has left, or a gate of the program's
-// own would not have it.
-func (r *Record) left(p *Permit, now time.Duration, err error) {
-	r.Class = outcome.Canceled
-	r.end(p, now, err)
 }
 
 // end tells of a call that has ended with an error, nil for none, and has the record used again.
@@ -129,7 +209,7 @@ func (r *Record) end(p *Permit, now time.Duration, err error) {
 	case *retry.GaveUpError:
 		r.Why = e.Why
 	}
-	if events := &r.plan.live.u.options.Events; r.wanted(events.Recorded) {
+	if events := &r.plan.live.u.options.Events; r.tell(events.Recorded) {
 		r.detail(p, now)
 		tell(events.Detailed, r)
 	}
@@ -137,8 +217,8 @@ func (r *Record) end(p *Permit, now time.Duration, err error) {
 	records.Put(r)
 }
 
-// wanted tells of the record, and reports whether there is to be more of it.
-func (r *Record) wanted(f func(*Record) bool) (more bool) {
+// tell tells of the record, and reports whether there is to be more of it.
+func (r *Record) tell(f func(*Record) bool) (more bool) {
 	tell(func(r *Record) { more = f(r) }, r)
 	return more
 }

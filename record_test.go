@@ -7,10 +7,13 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 	"unsafe"
 
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/breaker"
+	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/limit/bucket"
 	"github.com/seed1158cd35/weir/outcome"
 )
 
@@ -111,18 +114,22 @@ func TestARecordKeepsTheFirstAndTheLastAttempts(t *testing.T) {
 		for n := 1; n <= 10; n++ {
 			p := unbounded()
 			p.Retry.Attempts = n
-			var got []int
+			var got []string
 			u := open(t, p, weir.Options{Events: weir.Events{Recorded: func(r *weir.Record) bool {
 				for _, a := range r.Attempts() {
-					got = append(got, a.N)
+					got = append(got, fmt.Sprint(a.N, " ", a.Hint))
 				}
 				return false
 			}}})
-			_, _ = do(background, u, answers(&bad{O: outcome.Outcome{Class: outcome.Failed, Hint: outcome.Hint{Said: true, After: ms}}}))
-			want := []int{}
+			var failures []error
+			for i := range n {
+				failures = append(failures, &bad{O: outcome.Outcome{Class: outcome.Failed, Hint: outcome.Hint{Said: true, After: time.Duration(i+1) * ms}}})
+			}
+			_, _ = do(background, u, answers(failures...))
+			var want []string
 			for i := 1; i <= n; i++ {
 				if i <= 3 || i > n-3 {
-					want = append(want, i)
+					want = append(want, fmt.Sprint(i, " ", time.Duration(i)*ms))
 				}
 			}
 			if fmt.Sprint(got) != fmt.Sprint(want) {
@@ -186,4 +193,64 @@ func TestARecordEndsBeforeItsStream(t *testing.T) {
 	if len(got) != 1 || !strings.Contains(got[0], " ok n=1") {
 		t.Errorf("told %q, want one call that went well", got)
 	}
+}
+
+// TestNobodyIsToldOfARecord that is not wanted: of calls of one attempt that went well, and of single decisions. Of
+// all others everybody hears, and of each if one of several listeners wants it.
+func TestNobodyIsToldOfARecordThatIsNotWanted(t *testing.T) {
+	var asked, told []string
+	events := weir.Events{
+		Wanted: func(s weir.Sketch) bool {
+			asked = append(asked, fmt.Sprint(s.ID, " ", s.Class, " ", s.Refused))
+			if s.ID == "panics" {
+				panic("not wanted")
+			}
+			return strings.HasPrefix(s.ID, "wanted")
+		},
+		Recorded: func(r *weir.Record) bool { told = append(told, r.ID); return false },
+	}
+	p := unbounded()
+	p.Retry.Attempts = 2
+	p.Operations = []weir.Operation{{Name: "never"}}
+	p.Limits = []limit.Limit{{Name: "never", Rate: bucket.Rate{Amount: 1, Per: 1000 * 3600 * sec}, Operations: []string{"never"}}}
+	p.MaxWait = -1
+	check := func(what string, u *weir.Upstream, wantAsked, wantTold string) {
+		t.Helper()
+		asked, told = nil, nil
+		call := func(id string, errs ...error) {
+			_, _ = weir.Do(background, u, weir.Call{ID: id, Safe: true}, answers(errs...).call)
+		}
+		failed := &bad{O: outcome.Outcome{Class: outcome.Failed, Hint: outcome.Hint{Said: true, After: ms}}}
+		u.Try(weir.Call{Operation: "never"}, new(weir.Permit)) // its only one
+		asked, told = nil, nil
+		call("well", nil)
+		call("panics", nil)
+		call("wanted", nil)
+		call("retried", failed, nil)
+		for _, id := range []string{"refused", "wanted to be refused"} {
+			if u.Try(weir.Call{ID: id, Operation: "never"}, new(weir.Permit)).Allowed {
+				t.Fatal("allowed")
+			}
+		}
+		for _, id := range []string{"single", "wanted single"} {
+			var permit weir.Permit
+			u.Try(weir.Call{ID: id}, &permit)
+			permit.Report(failed.O)
+		}
+		if got := strings.Join(asked, ", "); got != wantAsked {
+			t.Errorf("%s: asked of %q, want %q", what, got, wantAsked)
+		}
+		if got := strings.Join(told, ", "); got != wantTold {
+			t.Errorf("%s: told of %q, want %q", what, got, wantTold)
+		}
+	}
+	few := "wanted, retried, wanted to be refused, wanted single"
+	all := "well, panics, wanted, retried, refused, wanted to be refused, single, wanted single"
+	each := "well ok false, panics ok false, wanted ok false, refused unknown true, wanted to be refused unknown true, single failed false, wanted single failed false"
+	synctest.Test(t, func(t *testing.T) {
+		check("alone", open(t, p, weir.Options{Events: events}), each, few)
+		deaf := weir.Events{Wanted: func(weir.Sketch) bool { return true }} // and hears of none
+		check("beside one that hears of none", open(t, p, weir.Options{Events: weir.Tee(events, deaf)}), each, few)
+		check("beside one that wants all", open(t, p, weir.Options{Events: weir.Tee(events, weir.Events{Recorded: func(*weir.Record) bool { return false }})}), "", all)
+	})
 }

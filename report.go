@@ -50,7 +50,7 @@ func (p *Permit) Answered() {
 // ended is the instant of an outcome, to be told to the gates. Usage is owed from
 // the very instant on: a bucket that filled meanwhile would have paid for it.
 func (p *Permit) ended(o *outcome.Outcome) time.Duration {
-	if o.Class == outcome.OK && o.Usage == nil && !p.by.hears && p.slot == 0 && p.tally == nil && p.record == nil && p.u.options.Events.Ended == nil && p.u.options.Events.Done == nil {
+	if o.Class == outcome.OK && o.Usage == nil && !p.by.hears && p.slot == 0 && p.tally == nil && p.u.options.Events.Recorded == nil && p.u.options.Events.Ended == nil && p.u.options.Events.Done == nil {
 		return p.u.latest.since(p.sent)
 	}
 	return p.u.clock.Now()
@@ -67,8 +67,8 @@ func (p *Permit) report(now time.Duration, o *outcome.Outcome) {
 		p.tally.ends(o, now-p.sent)
 	}
 	p.tellEnded(now, o)
-	if p.record != nil {
-		p.record.ended(p, now, o)
+	if u.options.Events.Recorded != nil {
+		p.recordEnded(now, o)
 	}
 	if p.slot != 0 {
 		p.lands(now, p.sent, o)

@@ -201,8 +201,8 @@ func (r *Run) finish(err error, refused bool) {
 	if r.attempts > 0 {
 		r.permit.count(r.now, &r.word) // unless it has heard
 	}
-	if r.permit.record != nil {
-		r.permit.record.done(r, err, refused)
+	if r.u.options.Events.Recorded != nil {
+		r.permit.recordDone(r, err, refused)
 	}
 	r.permit.limits.Free()
 	if r.plan.tallies == nil && r.u.options.Events.Done == nil {

@@ -41,6 +41,9 @@ func everythingOn(limits ...limit.Limit) *weir.Upstream {
 	return u
 }
 
+// known is a call with an ID, as those of the sidecar are: without one nobody could ask what became of it.
+var known = weir.Call{ID: "1z4qeq0q5rsr7"}
+
 func unobserved(limits ...limit.Limit) *weir.Upstream { return upstreamOf(weir.Options{}, limits...) }
 
 func upstreamOf(o weir.Options, limits ...limit.Limit) *weir.Upstream {
@@ -51,8 +54,8 @@ func upstreamOf(o weir.Options, limits ...limit.Limit) *weir.Upstream {
 func BenchmarkRefuse(b *testing.B) {
 	run(b,
 		row{"ref", func() op { return refuses(refLimiter(time.Hour, 1)) }},
-		row{"weir", func() op { return refuses(decisionOf(unobserved(never()))) }},
-		row{"weir+everything", func() op { return refuses(decisionOf(everythingOn(never()))) }},
+		row{"weir", func() op { return refuses(decisionOf(unobserved(never()), weir.Call{})) }},
+		row{"weir+everything", func() op { return refuses(decisionOf(everythingOn(never()), known)) }},
 	)
 }
 
@@ -60,8 +63,8 @@ func BenchmarkRefuse(b *testing.B) {
 func BenchmarkShipped(b *testing.B) {
 	run(b,
 		row{"ref", refDecision},
-		row{"weir", func() op { return decisionOf(everythingOn(plenty())) }},
-		row{"weir-do", func() op { return doOf(everythingOn(plenty())) }},
+		row{"weir", func() op { return decisionOf(everythingOn(plenty()), known) }},
+		row{"weir-do", func() op { return doOf(everythingOn(plenty()), known) }},
 	)
 }
 
@@ -77,9 +80,9 @@ func BenchmarkSeveral(b *testing.B) {
 			limits := make([]limit.Limit, n)
 			for i := range limits {
 				limits[i] = plenty()
-				limits[i].Name = fmt.Sprint("limit", i)
+				limits[i].Name, limits[i].Local = fmt.Sprint("limit", i), true
 			}
-			return decisionOf(unobserved(limits...))
+			return decisionOf(unobserved(limits...), weir.Call{})
 		}})
 	}
 	run(b, rows...)

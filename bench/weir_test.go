@@ -48,15 +48,17 @@ func weirWith(c weir.Concurrency) *weir.Upstream {
 	}, weir.Options{}))
 }
 
-func weirDecision() op { return decisionOf(weirUpstream()) }
+func weirDecision() op { return decisionOf(weirUpstream(), weir.Call{}) }
 
 // weirInFlight also bounds what is in flight.
-func weirInFlight() op { return decisionOf(weirWith(weir.Concurrency{Auto: true, Min: 1000})) }
+func weirInFlight() op {
+	return decisionOf(weirWith(weir.Concurrency{Auto: true, Min: 1000}), weir.Call{})
+}
 
-func decisionOf(u *weir.Upstream) op {
+func decisionOf(u *weir.Upstream, c weir.Call) op {
 	return func() bool {
 		var p weir.Permit
-		if !u.Try(weir.Call{}, &p).Allowed {
+		if !u.Try(c, &p).Allowed {
 			return false
 		}
 		p.Report(good)
@@ -64,12 +66,12 @@ func decisionOf(u *weir.Upstream) op {
 	}
 }
 
-func weirDo() op { return doOf(weirUpstream()) }
+func weirDo() op { return doOf(weirUpstream(), weir.Call{}) }
 
-func doOf(u *weir.Upstream) op {
+func doOf(u *weir.Upstream, c weir.Call) op {
 	ctx := context.Background()
 	return func() bool {
-		n, err := weir.Do(ctx, u, weir.Call{}, func(context.Context) (int, error) { return 1, nil })
+		n, err := weir.Do(ctx, u, c, func(context.Context) (int, error) { return 1, nil })
 		return n == 1 && err == nil
 	}
 }

@@ -12,6 +12,7 @@
 package why
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -41,7 +42,7 @@ const (
 	Sampled Kind = "sampled" // it went well
 )
 
-// kinds in the order of a Keeper's shelves.
+// kinds in the order of a Keeper's shelves, and of kindOf.
 var kinds = [...]Kind{Refused, Failed, Waited, Sampled}
 
 const (
@@ -92,21 +93,26 @@ func New(o Options) *Keeper {
 	return k
 }
 
-func placeOf(kind Kind) int {
-	for i, k := range kinds {
-		if k == kind {
-			return i
-		}
-	}
-	return len(kinds) - 1
-}
+func placeOf(kind Kind) int { return slices.Index(kinds[:], kind) }
 
 // Events is what to give to an upstream, so that its calls are kept.
-func (k *Keeper) Events() weir.Events { return weir.Events{Recorded: k.wants, Detailed: k.keep} }
+func (k *Keeper) Events() weir.Events {
+	return weir.Events{Wanted: k.might, Recorded: k.wants, Detailed: k.keep}
+}
 
-// wants reports whether there is room for a call. It takes no lock, as all calls come by here.
+// might reports whether there may be room for a call. It writes nothing, as all calls come by here.
+func (k *Keeper) might(s weir.Sketch) bool {
+	return s.ID != "" && k.shelves[kindOf(s.Refused, s.Class, s.Waited, 1)].room(s.At)
+}
+
+// room reports whether there is room in the second of the instant.
+func (s *shelf) room(now time.Duration) bool {
+	return s.second.Load() != int64(now/time.Second) || s.taken.Load() < s.each
+}
+
+// wants reports whether there is room for a call. It takes no lock.
 func (k *Keeper) wants(r *weir.Record) bool {
-	return r.ID != "" && k.shelves[placeOf(kindOf(r))].takes(r.Began+r.Took)
+	return r.ID != "" && k.shelves[kindOfRecord(r)].takes(r.Began+r.Took)
 }
 
 // takes counts one more in the second of the instant, if there is room for it.
@@ -119,25 +125,28 @@ func (s *shelf) takes(now time.Duration) bool {
 	return s.taken.Load() < s.each && s.taken.Add(1) <= s.each
 }
 
-// kindOf is why a call would be kept.
-func kindOf(r *weir.Record) Kind {
+// kindOf is why a call would be kept, as a place among kinds.
+func kindOf(refused bool, class outcome.Class, waited time.Duration, attempts uint16) int {
 	switch {
-	case r.Refused:
-		return Refused
-	case r.Class != outcome.OK && r.Class != outcome.Canceled:
-		return Failed
-	case r.N > 1 || r.Waited() >= longWait:
-		return Waited
+	case refused:
+		return 0
+	case class != outcome.OK && class != outcome.Canceled:
+		return 1
+	case attempts > 1 || waited >= longWait:
+		return 2
 	}
-	return Sampled
+	return 3
 }
+
+func kindOfRecord(r *weir.Record) int { return kindOf(r.Refused, r.Class, r.Waited(), r.N) }
 
 // keep keeps a call.
 func (k *Keeper) keep(r *weir.Record) {
-	c := callOf(r, kindOf(r), time.Now(), k.o.Where)
+	kind := kindOfRecord(r)
+	c := callOf(r, kinds[kind], time.Now(), k.o.Where)
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	s := &k.shelves[placeOf(c.Kind)]
+	s := &k.shelves[kind]
 	if len(s.calls) < k.o.Most {
 		s.calls = append(s.calls, c)
 	} else {
