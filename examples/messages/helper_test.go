@@ -13,6 +13,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -24,7 +25,20 @@ import (
 	"github.com/seed1158cd35/weir/internal/test/watchdog"
 )
 
-func TestMain(m *testing.M) { watchdog.Run(m) }
+// built is where the program is built to.
+var built string
+
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "messages")
+	if err != nil {
+		panic(err)
+	}
+	built = dir
+	watchdog.Start()
+	code := m.Run()
+	_ = os.RemoveAll(dir)
+	os.Exit(code)
+}
 
 // An issuer signs tokens, and serves its keys.
 type issuer struct {
@@ -99,6 +113,26 @@ func (l *lines) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
+// A split writes what a process says line by line.
+type split struct {
+	to   *lines
+	rest []byte
+}
+
+func (s *split) Write(b []byte) (int, error) {
+	s.rest = append(s.rest, b...)
+	for {
+		line, rest, ok := bytes.Cut(s.rest, []byte("\n"))
+		if !ok {
+			return len(b), nil
+		}
+		s.rest = rest
+		if _, err := s.to.Write(line); err != nil {
+			fmt.Fprintf(os.Stderr, "%s\n", line)
+		}
+	}
+}
+
 // wait is the first line of a message for which ok holds, and takes it away.
 func (l *lines) wait(t testing.TB, message string, ok func(map[string]any) bool) map[string]any {
 	t.Helper()
@@ -123,6 +157,8 @@ func (l *lines) wait(t testing.TB, message string, ok func(map[string]any) bool)
 		}
 	}
 }
+
+func newLog(l *lines) *slog.Logger { return slog.New(slog.NewJSONHandler(l, nil)) }
 
 // of is a line of one message.
 func of(id string) func(map[string]any) bool {
@@ -160,7 +196,7 @@ func newWorld(t *testing.T, set func(*world)) *world {
 func (w *world) start() {
 	ctx, cancel := context.WithCancel(w.t.Context())
 	over := make(chan error, 1)
-	go func() { over <- Serve(ctx, w.o, slog.New(slog.NewJSONHandler(w.log, nil))) }()
+	go func() { over <- Serve(ctx, w.o, newLog(w.log)) }()
 	w.stop = sync.OnceFunc(func() {
 		cancel()
 		if err := <-over; err != nil {
@@ -213,6 +249,7 @@ func (w *world) ask(method, path, body string, headers ...string) *response {
 	if err != nil {
 		w.t.Fatal(err)
 	}
+	conforms(w.t, r, body, got, text)
 	out := &response{status: got.StatusCode, header: got.Header, text: string(text)}
 	if bytes.HasPrefix(text, []byte("{")) {
 		if err := json.Unmarshal(text, out); err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/robfig/cron/v3"
@@ -21,7 +22,9 @@ type Entry struct {
 	Title string `yaml:"title"`
 	Text  string `yaml:"text"`
 
-	times cron.Schedule
+	times  cron.Schedule
+	zone   *time.Location
+	hourly bool // it goes on hour by hour, however clocks are set
 }
 
 // A Schedule creates the messages of its entries in time, each once, however many processes run it: an instant of an
@@ -60,15 +63,60 @@ func ReadSchedule(file string) (entries []Entry, err error) {
 	return entries, errors.Join(errs...)
 }
 
-func (e *Entry) ready() error {
-	zone, err := time.LoadLocation(e.Zone)
-	if err != nil || e.Zone == "" || e.Name == "" {
-		return fmt.Errorf("want a name and a zone, such as Europe/Berlin: %w", err)
+func (e *Entry) ready() (err error) {
+	if e.zone, err = time.LoadLocation(e.Zone); err != nil || e.Zone == "" || e.Name == "" {
+		return errors.Join(errors.New("want a name, and a zone such as Europe/Berlin"), err)
 	}
-	if e.times, err = cron.ParseStandard("TZ=" + zone.String() + " " + e.Cron); err != nil {
+	if strings.Contains(e.Cron, "TZ=") {
+		return errors.New("cron: the zone stands in zone")
+	}
+	zone, fields := "UTC", strings.Fields(e.Cron)
+	if e.hourly = len(fields) > 1 && strings.HasPrefix(fields[1], "*"); e.hourly {
+		zone = e.Zone
+	}
+	if e.times, err = cron.ParseStandard("TZ=" + zone + " " + e.Cron); err != nil {
 		return err
 	}
 	return (&Message{Stage: e.Stage, Title: e.Title, Text: e.Text}).check()
+}
+
+// next is the first instant of an entry after another. As with cron itself, a time of the day that clocks leave out has
+// its instant when they are put forward, and one that they show twice has one; entries of every hour go by the
+// hours that pass.
+func (e *Entry) next(after time.Time) time.Time {
+	if e.hourly {
+		return e.times.Next(after)
+	}
+	_, offset := after.In(e.zone).Zone()
+	clock := after.UTC().Add(time.Duration(offset) * time.Second) // what clocks show, as if that were UTC
+	for {
+		if clock = e.times.Next(clock); clock.IsZero() {
+			return clock // there is no such day
+		}
+		if at := shown(clock, e.zone); at.After(after) {
+			return at
+		}
+	}
+}
+
+// shown is the first instant at which clocks of a zone show a time, or a later one.
+func shown(clock time.Time, zone *time.Location) time.Time {
+	at := time.Date(clock.Year(), clock.Month(), clock.Day(), clock.Hour(), clock.Minute(), 0, 0, zone)
+	start, end := at.ZoneBounds()
+	_, offset := at.Zone()
+	switch shows := at.UTC().Add(time.Duration(offset) * time.Second); {
+	case shows.After(clock): // there is no such time: clocks were put forward
+		return start
+	case shows.Before(clock):
+		return end
+	case start.IsZero():
+		return at
+	}
+	_, before := start.Add(-time.Second).In(zone).Zone()
+	if first := at.Add(time.Duration(offset-before) * time.Second); before > offset && first.Before(start) {
+		return first // there are two: clocks were put back
+	}
+	return at
 }
 
 // Tick creates what was due since Late ago, as far as that was not done, and returns when the next is due.
@@ -76,8 +124,8 @@ func (s *Schedule) Tick(ctx context.Context, now time.Time) (next time.Time) {
 	next = now.Add(time.Minute)
 	for i := range s.Entries {
 		e := &s.Entries[i]
-		at := e.times.Next(now.Add(-s.Late))
-		for ; !at.IsZero() && !at.After(now); at = e.times.Next(at) {
+		at := e.next(now.Add(-s.Late))
+		for ; !at.IsZero() && !at.After(now); at = e.next(at) {
 			if err := s.create(ctx, e, at); err != nil {
 				s.Log.Error("schedule", "entry", e.Name, "at", at, "error", err)
 				at = now.Add(5 * time.Second) // once more then
