@@ -99,7 +99,7 @@ func (p *pump) returns(f *flight) {
 	p.mu.Lock()
 	g, probed := p.closed[f.probes], f.probe
 	stillProbes := probed && g != nil && g.probing
-	if !f.launched {
+	if !f.launched && f.d.Seq != 0 {
 		p.back(f.d.Mark())
 	}
 	p.mu.Unlock()
@@ -138,18 +138,13 @@ func (p *pump) try(ctx context.Context, most int) (begun int) {
 		if err != nil && !errors.Is(err, ErrNotFound) {
 			p.w.failed(ctx, "look for what is due", p.upstream, err)
 		}
-		if err == nil && d.mayGo(now) && p.begin(&d, group, true) {
+		if err == nil && d.MayGo(now) && p.begin(&d, group, true) {
 			begun++
 			continue
 		}
 		p.opens(group) // that one is over: any other finds out
 	}
 	return begun
-}
-
-// mayGo reports whether a delivery waits, and its time has come and not passed.
-func (d *Delivery) mayGo(now time.Time) bool {
-	return d.Status == Queued && !d.Due.After(now) && (d.Expires.IsZero() || d.Expires.After(now))
 }
 
 // soonest is when a closed group is tried next, at most a time from now. p.mu is held.

@@ -90,6 +90,11 @@ type Delivery struct {
 // Waits reports whether the delivery is neither delivered nor dead.
 func (d *Delivery) Waits() bool { return d.Status != Completed && d.Status != Failed }
 
+// MayGo reports whether the delivery is queued, and its time has come and not passed.
+func (d *Delivery) MayGo(now time.Time) bool {
+	return d.Status == Queued && !d.Due.After(now) && (d.Expires.IsZero() || d.Expires.After(now))
+}
+
 // An Attempt is one that ended, or was found not to have.
 type Attempt struct {
 	N       int // counts from 1 over all series

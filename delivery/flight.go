@@ -54,6 +54,7 @@ var errLease = errors.New("the claim of the delivery runs out")
 type flight struct {
 	p      *pump
 	d      Delivery
+	in     int64                   // its place in hand: by Seq; negative for what is not stored yet
 	cancel context.CancelCauseFunc // ends the wait for a turn, and the attempt
 
 	mu    sync.Mutex
@@ -63,9 +64,16 @@ type flight struct {
 	probe  bool   // it finds out whether its group is let through again
 	probes string // the group
 
+	opening *opening // where it was not stored when its gates were asked
+
+	// Under the lock of the pump.
+	waits  bool // for its gates, and others would behind it
+	ending bool // its attempt is over, and has yet to be recorded
+
 	// Of the goroutine that sends.
 	work     *work // of the claim; nil if there is none
 	launched bool  // it was claimed in time, and is sent
+	over     bool  // its end is recorded: it will not be sent again, and nobody waited for it
 	began    time.Time
 }
 
@@ -105,7 +113,7 @@ func (f *flight) run(ctx context.Context) {
 		f.ended(ctx, a)
 	case f.work != nil: // claimed, and not sent
 		f.record(ctx, End{To: Queued, GiveBack: true})
-	default:
+	case f.settles():
 		f.notLaunched(ctx, a)
 	}
 }
@@ -119,6 +127,15 @@ func (f *flight) launch(ctx context.Context, cancel context.CancelCauseFunc) err
 	if !f.goes() {
 		return errLeft
 	}
+	f.p.passedGates(f)
+	if f.opening != nil {
+		if done, err := f.begins(ctx, cancel); done {
+			return err
+		}
+		if !f.settles() {
+			return errTaken
+		}
+	}
 	w, now := f.p.w, time.Now()
 	all, err := w.Queue.Claim(ctx, Ask{Upstream: f.p.upstream, Only: []int64{f.d.Seq}, Owner: w.Owner, Lease: w.Lease})
 	if err != nil {
@@ -129,15 +146,22 @@ func (f *flight) launch(ctx context.Context, cancel context.CancelCauseFunc) err
 	if len(all) == 0 {
 		return errTaken
 	}
-	f.d, f.began = all[0], now
-	f.work = w.begin(f.d.Claim(), now, cancel)
-	if time.Since(now) >= w.Lease-w.Margin {
+	if err = f.claimed(all[0], now, cancel); err == nil && f.d.Attempts > 1 && w.GivesUp(f.p.upstream).Unknown {
+		err = f.repeats(ctx)
+	}
+	return err
+}
+
+// claimed begins the attempt of a delivery that was claimed, of which was asked since.
+func (f *flight) claimed(d Delivery, since time.Time, cancel context.CancelCauseFunc) error {
+	w := f.p.w
+	f.d, f.began = d, since
+	f.p.moves(f)
+	f.work = w.begin(d.Claim(), since, cancel)
+	if time.Since(since) >= w.Lease-w.Margin {
 		return errLate
 	}
 	f.launched = true
-	if f.d.Attempts > 1 && w.GivesUp(f.p.upstream).Unknown {
-		return f.repeats(ctx)
-	}
 	return nil
 }
 

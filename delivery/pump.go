@@ -12,11 +12,14 @@ type pump struct {
 	upstream string
 	kicked   chan struct{}
 
-	mu     sync.Mutex
-	inHand map[int64]*flight // by Seq: those that wait for their turn, or are sent
-	until  time.Time         // nothing is tried before: the queue failed, or the upstream is gone
-	probes bool              // that was so: one is tried before others
-	full   bool              // there was more to do than was asked for
+	mu      sync.Mutex
+	inHand  map[int64]*flight // by Seq: those that wait for their turn, or are sent
+	opened  int64             // how many were sent for before they were stored
+	waiting int               // for their gates, with others behind them
+	ending  int               // whose attempt is over, and has yet to be recorded
+	until   time.Time         // nothing is tried before: the queue failed, or the upstream is gone
+	probes  bool              // that was so: one is tried before others
+	full    bool              // there may be more to do than is in hand
 
 	closed  map[string]*closed // groups of which a gate refused one
 	after   Mark               // where the look goes on; zero unless a group is closed
@@ -86,10 +89,24 @@ func (p *pump) takes(d Delivery) bool {
 	d.Header = d.Header.Clone() // the caller may change it
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.inHand) >= p.w.Parallel || p.full || p.probes || len(p.closed) > 0 || time.Until(p.until) > 0 || d.Status != Queued || !d.NotBefore.IsZero() {
+	if !p.free() || d.Status != Queued || !d.NotBefore.IsZero() {
 		return false
 	}
 	return p.starts(&d, group, false)
+}
+
+// free reports whether what has come just now may be sent at once. p.mu is held.
+func (p *pump) free() bool {
+	return p.attempts() < p.w.Parallel && !p.full && !p.probes && len(p.closed) == 0 && time.Until(p.until) <= 0 && p.w.pumpCtx.Err() == nil
+}
+
+// attempts is how many are at the upstream, or will be: what is over and has yet to be recorded is no burden to it. When too much of that
+// has gathered, it counts. p.mu is held.
+func (p *pump) attempts() int {
+	if p.ending >= 3*p.w.Parallel {
+		return len(p.inHand)
+	}
+	return len(p.inHand) - p.ending
 }
 
 // room is how many may begin. While there is more to do than there is room for, a half is filled
@@ -104,8 +121,9 @@ func (p *pump) room() (room, taken int, wait time.Duration) {
 	if p.probes {
 		most = 1
 	}
-	taken = len(p.inHand)
+	taken = p.attempts()
 	if taken >= most || p.full && taken > most/2 {
+		p.full = true // whoever kicked the pump has something for it
 		return 0, taken, p.w.Poll
 	}
 	return most - taken, taken, 0
@@ -161,18 +179,42 @@ func (p *pump) starts(d *Delivery, group string, probe bool) bool {
 		g.passedOver(d)
 		return false
 	}
+	p.flies(&flight{p: p, d: *d, probe: probe, probes: group}, d.Seq)
+	return true
+}
+
+// flies has a flight run. p.mu is held.
+func (p *pump) flies(f *flight, in int64) {
+	if f.opening == nil {
+		f.waits = true
+		p.waiting++
+	}
 	ctx, cancel := context.WithCancelCause(p.w.hard)
-	f := &flight{p: p, d: *d, cancel: cancel, probe: probe, probes: group}
-	p.inHand[d.Seq] = f
+	f.cancel, f.in = cancel, in
+	p.inHand[in] = f
 	p.w.all.Go(func() {
 		defer cancel(nil)
 		f.run(ctx)
-		p.mu.Lock()
-		delete(p.inHand, f.d.Seq)
-		p.mu.Unlock()
-		p.kick()
+		f.settles()
+		p.passedGates(f)
+		if p.lands(f) {
+			p.kick()
+		}
 	})
-	return true
+}
+
+// lands notes that a flight is over, and reports whether the pump has to look for what is due: not where everything that
+// was is in hand, and the end of this one makes nothing else due.
+func (p *pump) lands(f *flight) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.inHand[f.in] == f {
+		delete(p.inHand, f.in)
+	}
+	if f.ending {
+		p.ending--
+	}
+	return !f.over || f.probe || p.full || len(p.closed) > 0
 }
 
 // holds has nothing tried for a time, and then one before others.
@@ -185,11 +227,21 @@ func (p *pump) holds(d time.Duration) {
 	p.probes = true
 }
 
+// ends notes that the attempt of a flight is over.
+func (p *pump) ends(f *flight) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	f.ending = true
+	p.ending++
+}
+
 // passes notes that the gates let a delivery through.
 func (f *flight) passes() {
 	p := f.p
 	p.mu.Lock()
-	p.probes = false
+	if p.probes {
+		p.probes, p.full = false, true // others were not tried
+	}
 	p.mu.Unlock()
 	if f.probe {
 		p.opens(f.probes)

@@ -123,6 +123,7 @@ type End struct {
 	To       Status
 	Due      time.Time
 	GiveBack bool // with Queued: the attempt does not count
+	Alone    bool // the delivery has no order key: none waits for its end, and none is looked for
 	Again    bool // it was asked for before, and nobody knows whether it was recorded: if it was, it is not lost
 	Reason   Reason
 	Detail   string

@@ -107,7 +107,8 @@ func (f *flight) record(ctx context.Context, e End) {
 	defer f.p.w.release(f.work)
 	w := f.p.w
 	w.outlives(f.work)
-	e.Claim = f.d.Claim()
+	f.p.ends(f)
+	e.Claim, e.Alone = f.d.Claim(), f.d.OrderKey == ""
 	store := context.WithoutCancel(ctx)
 	for wait := 50 * time.Millisecond; ; wait = min(2*wait, 5*time.Second) {
 		lost, err := w.Queue.End(store, e)
@@ -126,6 +127,7 @@ func (f *flight) record(ctx context.Context, e End) {
 func (f *flight) recorded(e End, lost bool) {
 	ev := &f.p.w.Events
 	if !lost {
+		f.over = e.To != Queued && e.Alone
 		f.d.Status, f.d.Reason, f.d.Detail = e.To, e.Reason, e.Detail
 		if !e.Due.IsZero() {
 			f.d.Due = e.Due

@@ -203,10 +203,11 @@ func (w *Worker) pumpOf(upstream string) *pump {
 
 // Accept stores a request and has it sent. See Queue.
 func (w *Worker) Accept(ctx context.Context, r *Request) (Delivery, bool, error) {
-	d, fresh, err := w.Queue.Accept(ctx, r)
-	if p := w.pumpOf(r.Upstream); fresh && p != nil && !p.takes(d) {
-		p.kick()
+	accept := w.Queue.Accept
+	if p := w.pumpOf(r.Upstream); p != nil {
+		accept = p.accept
 	}
+	d, fresh, err := accept(ctx, r)
 	if err == nil && w.Events.Accepted != nil {
 		w.Events.Accepted(&d, fresh)
 	}

@@ -50,6 +50,12 @@ func (h *story) step() {
 		if h.r.IntN(4) == 0 {
 			r.Expires = time.Now().Add(time.Duration(1+h.r.IntN(100)) * time.Second)
 		}
+		if r.OrderKey == "" && h.r.IntN(3) == 0 {
+			if d, _, can := h.begins(r); can {
+				h.all, h.held[d.ID] = append(h.all, d.ID), d
+				return
+			}
+		}
 		h.all = append(h.all, h.accept(r).ID)
 	case n < 55:
 		h.take(h.upstream())
@@ -93,6 +99,7 @@ func (h *story) take(upstream string) {
 func (h *story) record() {
 	for id, d := range h.held {
 		e := delivery.End{Claim: d.Claim(), To: [...]delivery.Status{delivery.Completed, delivery.Queued, delivery.Failed}[h.r.IntN(3)], Due: time.Now().Add(time.Duration(h.r.IntN(30)) * time.Second)}
+		e.Alone = d.OrderKey == "" && h.r.IntN(2) == 0
 		e.GiveBack = e.To == delivery.Queued && h.r.IntN(2) == 0
 		if e.To == delivery.Failed {
 			e.Reason = delivery.Spent

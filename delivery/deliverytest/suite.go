@@ -69,6 +69,9 @@ func Test(t *testing.T, e Engine) {
 		"CursorOfAnother":       cursorOfAnother,
 		"Retention":             retention,
 		"AttemptsAreKept":       attemptsAreKept,
+		"BegunAtOnce":           begunAtOnce,
+		"BegunAndLeft":          begunAndLeft,
+		"BegunUnderAKey":        begunUnderAKey,
 		"History":               history,
 		"Concurrent":            concurrent,
 	} {

@@ -15,7 +15,8 @@ import (
 // An acceptance is a request that is being stored.
 type acceptance struct {
 	r      *delivery.Request
-	named  bool // the caller made the ID
+	named  bool         // the caller made the ID
+	begins delivery.Ask // by which it is claimed; without a lease it is not
 	header string
 	print  []byte
 
@@ -26,6 +27,15 @@ type acceptance struct {
 
 // Accept stores a request.
 func (s *Store) Accept(ctx context.Context, r *delivery.Request) (delivery.Delivery, bool, error) {
+	return s.accept(ctx, r, r.ID != "", delivery.Ask{})
+}
+
+// AcceptBegun stores a request and claims it.
+func (s *Store) AcceptBegun(ctx context.Context, r *delivery.Request, a delivery.Ask) (delivery.Delivery, bool, error) {
+	return s.accept(ctx, r, false, a)
+}
+
+func (s *Store) accept(ctx context.Context, r *delivery.Request, named bool, begins delivery.Ask) (delivery.Delivery, bool, error) {
 	if err := r.Check(time.Now()); err != nil {
 		return delivery.Delivery{}, false, err
 	}
@@ -38,7 +48,7 @@ func (s *Store) Accept(ctx context.Context, r *delivery.Request) (delivery.Deliv
 	if err != nil {
 		return delivery.Delivery{}, false, err
 	}
-	a := &acceptance{r: &kept, named: r.ID != "", header: header, print: kept.Fingerprint()}
+	a := &acceptance{r: &kept, named: named, begins: begins, header: header, print: kept.Fingerprint()}
 	if err = s.accepts.want(ctx, a); err == nil {
 		err = a.err
 	}
@@ -58,6 +68,9 @@ func (s *Store) acceptAll(all []*acceptance) error {
 		if found, failed := s.storeAll(ctx, all); failed == nil { // otherwise nobody knows what became of the first
 			rest, err = found, nil
 		}
+	}
+	if errors.Is(err, delivery.ErrUncertain) {
+		s.unbeginLater(all)
 	}
 	if err != nil {
 		return err
@@ -95,7 +108,7 @@ func (s *Store) storeAll(ctx context.Context, all []*acceptance) (rest []*accept
 		byID[a.r.ID] = a
 		c.add(a, locks)
 	}
-	steps := append(locking(locks), step{query: insert, args: append(c.args(), s.home), row: func(r values) error {
+	steps := append(locking(locks), step{query: insert, args: append(c.args(), s.home, s.begun), row: func(r values) error {
 		var id, status string
 		var seq, due, accepted int64
 		if err := r.scan(&id, &seq, &status, &due, &accepted); err != nil {
@@ -103,6 +116,9 @@ func (s *Store) storeAll(ctx context.Context, all []*acceptance) (rest []*accept
 		}
 		a := byID[unesc(id)]
 		a.is = delivery.Delivery{Request: *a.r, Seq: seq, Status: delivery.Status(status), Due: stored.At(due), Series: 1, Accepted: stored.At(accepted), Changed: stored.At(accepted)}
+		if a.is.Status == delivery.Processing {
+			a.is.Fence, a.is.Attempts, a.is.Starts, a.is.Lease = 1, 1, 1, stored.At(accepted).Add(a.begins.Lease)
+		}
 		a.fresh = true
 		return nil
 	}})
@@ -142,10 +158,10 @@ func sorted(set map[int64]bool) []int64 {
 
 // columns are those of requests, each of as many values as there are requests.
 type columns struct {
-	ids, tenants, owners, upstreams, keys, orderKeys, correlations, methods, paths, queries, headers []string
-	prints, bodies                                                                                   [][]byte
-	notBefore, expires, tokens, lines                                                                []int64
-	keyed, stops                                                                                     []bool
+	ids, tenants, owners, upstreams, keys, orderKeys, correlations, methods, paths, queries, headers, workers []string
+	prints, bodies                                                                                            [][]byte
+	notBefore, expires, tokens, lines, leases                                                                 []int64
+	keyed, stops                                                                                              []bool
 }
 
 func (c *columns) add(a *acceptance, locks map[int64]bool) {
@@ -162,24 +178,25 @@ func (c *columns) add(a *acceptance, locks map[int64]bool) {
 		to *[]string
 		is string
 	}{{&c.ids, r.ID}, {&c.tenants, r.Tenant}, {&c.owners, r.Owner}, {&c.upstreams, r.Upstream}, {&c.keys, r.Key}, {&c.orderKeys, r.OrderKey},
-		{&c.correlations, r.Correlation}, {&c.methods, r.Method}, {&c.paths, r.Path}, {&c.queries, r.Query}, {&c.headers, a.header}} {
+		{&c.correlations, r.Correlation}, {&c.methods, r.Method}, {&c.paths, r.Path}, {&c.queries, r.Query}, {&c.headers, a.header}, {&c.workers, a.begins.Owner}} {
 		*f.to = append(*f.to, esc(f.is))
 	}
 	c.prints, c.bodies = append(c.prints, a.print), append(c.bodies, some(r.Body))
 	c.notBefore, c.expires, c.tokens = append(c.notBefore, stored.Milli(r.NotBefore)), append(c.expires, stored.Milli(r.Expires)), append(c.tokens, stored.Milli(r.TokenEnds))
+	c.leases = append(c.leases, a.begins.Lease.Milliseconds())
 	c.lines, c.keyed, c.stops = append(c.lines, line), append(c.keyed, r.OrderKey != ""), append(c.stops, r.OrderKey != "" && r.Stop)
 }
 
 func (c *columns) args() []any {
 	return []any{c.ids, c.tenants, c.owners, c.upstreams, c.keys, c.orderKeys, c.correlations, c.methods, c.paths, c.queries, c.headers,
-		c.prints, c.bodies, c.notBefore, c.expires, c.tokens, c.lines, c.keyed, c.stops}
+		c.prints, c.bodies, c.notBefore, c.expires, c.tokens, c.lines, c.keyed, c.stops, c.leases, c.workers}
 }
 
 // insert stores requests whose keys and IDs are not known. Those of one order key stand in their line in the order in which they are given.
 const insert = `WITH given AS MATERIALIZED (
 	SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[], $10::text[], $11::text[],
-		$12::bytea[], $13::bytea[], $14::bigint[], $15::bigint[], $16::bigint[], $17::bigint[], $18::boolean[], $19::boolean[]) WITH ORDINALITY
-	AS g(id, tenant, holder, upstream, idem_key, order_key, correlation, method, path, query, header, fingerprint, body, not_before, expires, token_ends, line, keyed, stops, n)
+		$12::bytea[], $13::bytea[], $14::bigint[], $15::bigint[], $16::bigint[], $17::bigint[], $18::boolean[], $19::boolean[], $20::bigint[], $21::text[]) WITH ORDINALITY
+	AS g(id, tenant, holder, upstream, idem_key, order_key, correlation, method, path, query, header, fingerprint, body, not_before, expires, token_ends, line, keyed, stops, lease, worker, n)
 ), request AS (
 	INSERT INTO weir_request(id, tenant, holder, upstream, idem_key, order_key, fingerprint, correlation, method, path, query, header, body, token_ends, accepted)
 	SELECT id, tenant, holder, upstream, NULLIF(idem_key, ''), order_key, fingerprint, correlation, method, path, query, header, body, NULLIF(token_ends, 0), weir_now()
@@ -190,11 +207,15 @@ const insert = `WITH given AS MATERIALIZED (
 	SELECT r.seq, r.accepted, g.*, CASE WHEN keyed THEN row_number() OVER (PARTITION BY keyed, g.line ORDER BY n)
 		+ coalesce((SELECT max(place) FROM weir_delivery d WHERE d.line = g.line AND ` + inLine + `), 0) ELSE 0 END AS place
 	FROM request r JOIN given g ON g.id = r.id
+), ready AS (
+	SELECT *, lease > 0 AND place <= 1 AND not_before <= accepted AND (expires = 0 OR expires > accepted) AS begins FROM placed
 ), delivery AS (
-	INSERT INTO weir_delivery(seq, upstream, status, due, not_before, expires, line, place, stops, home, changed)
-	SELECT seq, upstream, CASE WHEN place > 1 THEN 'created' ELSE 'queued' END, greatest(accepted, not_before), not_before, NULLIF(expires, 0),
-		CASE WHEN keyed THEN line END, place, stops, $20::bigint, accepted
-	FROM placed RETURNING seq, upstream, status, due, changed
+	INSERT INTO weir_delivery(seq, upstream, status, due, not_before, expires, line, place, stops, home, changed,
+		attempts, starts, fence, token, lease, began, worker)
+	SELECT seq, upstream, CASE WHEN begins THEN 'processing' WHEN place > 1 THEN 'created' ELSE 'queued' END, greatest(accepted, not_before), not_before, NULLIF(expires, 0),
+		CASE WHEN keyed THEN line END, place, stops, $22::bigint, accepted,
+		begins::integer, begins::integer, begins::integer, CASE WHEN begins THEN $23::bigint END, CASE WHEN begins THEN accepted + lease END, CASE WHEN begins THEN accepted END, CASE WHEN begins THEN worker ELSE '' END
+	FROM ready RETURNING seq, upstream, status, due, changed
 ), counted AS (
 	INSERT INTO weir_count(upstream, status, n) SELECT upstream, status, count(*) FROM delivery GROUP BY upstream, status
 )

@@ -138,7 +138,7 @@ func (s *Store) unclaimLater(token int64, seqs []int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.unsure) < mostUnsure {
-		s.unsure = append(s.unsure, unsureClaim{token, seqs})
+		s.unsure = append(s.unsure, unsureClaim{token: token, seqs: seqs})
 	}
 }
 
@@ -148,25 +148,41 @@ const mostUnsure = 1000
 type unsureClaim struct {
 	token int64
 	seqs  []int64
+	ids   []string // where their numbers are not known: they were claimed as they were stored
+}
+
+// unbeginLater is unclaimLater for what was stored, and claimed with it, of which nobody heard.
+func (s *Store) unbeginLater(all []*acceptance) {
+	is := unsureClaim{token: s.begun}
+	for _, a := range all {
+		if a.begins.Lease > 0 {
+			is.ids = append(is.ids, esc(a.r.ID))
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(is.ids) > 0 && len(s.unsure) < mostUnsure {
+		s.unsure = append(s.unsure, is)
+	}
 }
 
 // unclaim gives back what was claimed and never sent, as nobody heard of the claim: no attempt is counted.
 func (s *Store) unclaim(ctx context.Context) error {
 	s.mu.Lock()
-	all := s.unsure
+	all := slices.Clone(s.unsure)
 	s.mu.Unlock()
 	for _, c := range all {
 		if err := again(func() error {
 			return s.transact(ctx, step{query: `WITH back AS (
 				UPDATE weir_delivery SET status = 'queued', lease = NULL, token = NULL, worker = '', attempts = attempts - 1, starts = starts - 1, changed = weir_now()
-				WHERE seq = ANY($1::bigint[]) AND status = 'processing' AND token = $2::bigint RETURNING upstream)
+				WHERE seq = ANY($1::bigint[] || ARRAY(SELECT seq FROM weir_request WHERE id = ANY($3::text[]))) AND status = 'processing' AND token = $2::bigint RETURNING upstream)
 			INSERT INTO weir_count(upstream, status, n) SELECT upstream, 'queued', count(*) FROM back GROUP BY upstream
-				UNION ALL SELECT upstream, 'processing', -count(*) FROM back GROUP BY upstream`, args: []any{c.seqs, c.token}})
+				UNION ALL SELECT upstream, 'processing', -count(*) FROM back GROUP BY upstream`, args: []any{c.seqs, c.token, c.ids}})
 		}); err != nil {
 			return err
 		}
 		s.mu.Lock()
-		s.unsure = slices.DeleteFunc(s.unsure, func(u unsureClaim) bool { return u.token == c.token })
+		s.unsure = slices.Delete(s.unsure, 0, 1) // sweeps of one store do not overlap...
 		s.mu.Unlock()
 	}
 	return nil

@@ -59,6 +59,7 @@ func (s *Store) endEach(ctx context.Context, all []*ending) error {
 	var seqs, fences, dues, tooks []int64
 	var to, reasons, details, classes, codes []string
 	var back, sent []bool
+	alone := true
 	var statuses []int32
 	var answers [][]byte
 	of := make(map[int64]*ending, len(all))
@@ -68,21 +69,25 @@ func (s *Store) endEach(ctx context.Context, all []*ending) error {
 			a = &delivery.Attempt{}
 		}
 		of[e.Seq], e.kept = e, false
+		alone = alone && e.Alone
 		seqs, fences, dues, tooks = append(seqs, e.Seq), append(fences, e.Fence), append(dues, stored.Milli(e.Due)), append(tooks, a.Took.Milliseconds())
 		to, reasons, details = append(to, string(e.To)), append(reasons, string(e.Reason)), append(details, esc(e.Detail))
 		back, sent = append(back, e.GiveBack && e.To == delivery.Queued), append(sent, e.Attempt != nil)
 		statuses, classes, codes, answers = append(statuses, int32(a.Status)), append(classes, a.Class.String()), append(codes, esc(a.Code)), append(answers, some(a.Answer))
 	}
-	err := s.transact(ctx,
-		step{query: "SELECT pg_advisory_xact_lock(line) FROM (SELECT DISTINCT line FROM weir_delivery WHERE seq = ANY($1::bigint[]) AND line IS NOT NULL ORDER BY line) x", args: []any{seqs}},
-		step{query: end, args: []any{seqs, fences, to, dues, back, reasons, details, sent, tooks, statuses, classes, codes, answers, s.home}, row: func(rows values) error {
+	steps := []step{
+		{query: "SELECT pg_advisory_xact_lock(line) FROM (SELECT DISTINCT line FROM weir_delivery WHERE seq = ANY($1::bigint[]) AND line IS NOT NULL ORDER BY line) x", args: []any{seqs}},
+		{query: end, args: []any{seqs, fences, to, dues, back, reasons, details, sent, tooks, statuses, classes, codes, answers, s.home}, row: func(rows values) error {
 			var seq int64
 			err := rows.scan(&seq)
 			of[seq].kept = true
 			return err
 		}},
-		promotes("SELECT DISTINCT line FROM weir_delivery WHERE seq = ANY($1::bigint[]) AND line IS NOT NULL AND status IN ('completed', 'failed')", seqs))
-	if err != nil {
+		promotes("SELECT DISTINCT line FROM weir_delivery WHERE seq = ANY($1::bigint[]) AND line IS NOT NULL AND status IN ('completed', 'failed')", seqs)}
+	if alone {
+		steps = steps[1:2]
+	}
+	if err := s.transact(ctx, steps...); err != nil {
 		return err
 	}
 	var unknown []int64

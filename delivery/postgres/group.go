@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/seed1158cd35/weir/delivery"
 )
@@ -58,11 +59,15 @@ func (g *groups[J]) want(ctx context.Context, is J) error {
 }
 
 func (g *groups[J]) run() {
+	var latest int // how many were asked for together
+	var took time.Duration
 	for {
 		select {
 		case j := <-g.jobs:
-			all := g.more(j)
+			all := g.more(j, latest, took/4)
+			begin := time.Now()
 			g.settle(all)
+			latest, took = len(all), time.Since(begin)
 			for _, j := range all {
 				close(j.done)
 			}
@@ -72,9 +77,28 @@ func (g *groups[J]) run() {
 	}
 }
 
-// more are the jobs that have come, j first.
-func (g *groups[J]) more(j *job[J]) []*job[J] {
-	all := []*job[J]{j}
+// more are the jobs that have come, j first. Where several were answered just now their callers are likely to come again at once: those
+// are waited for a little, or they would wait for all of this group, and the next, half as large, would cost as much.
+func (g *groups[J]) more(j *job[J], latest int, most time.Duration) []*job[J] {
+	all := g.there([]*job[J]{j})
+	if latest < 2 {
+		return all
+	}
+	over := time.NewTimer(min(most, 5*time.Millisecond))
+	defer over.Stop()
+	for full := min(len(all)+latest, mostJobs); len(all) < full; all = g.there(all) {
+		select {
+		case j := <-g.jobs:
+			all = append(all, j)
+		case <-over.C:
+			return all
+		}
+	}
+	return all
+}
+
+// there adds jobs whose callers wait.
+func (g *groups[J]) there(all []*job[J]) []*job[J] {
 	for len(all) < mostJobs {
 		select {
 		case j := <-g.jobs:

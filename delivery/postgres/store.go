@@ -36,6 +36,7 @@ type Store struct {
 	where string // the database, for people: without its password
 	pool  *pool
 	home  int64 // names this store among those that share the database
+	begun int64 // the token of what this store claims as it stores it
 
 	accepts *groups[*acceptance]
 	claims  *groups[*claiming]
@@ -63,7 +64,7 @@ func New(o Options) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the url of the deliveries' database: %w", err)
 	}
-	s := &Store{o: o, home: rand.Int64(), where: fmt.Sprintf("%s at %s:%d", c.Database, c.Host, c.Port)}
+	s := &Store{o: o, home: rand.Int64(), begun: rand.Int64(), where: fmt.Sprintf("%s at %s:%d", c.Database, c.Host, c.Port)}
 	s.pool = newPool(c, cmp.Or(o.Connections, 8))
 	s.accepts = newGroups(s.acceptAll)
 	s.claims = newGroups(s.claimAll)

@@ -13,6 +13,15 @@ import (
 
 // Accept stores a request.
 func (s *Store) Accept(ctx context.Context, r *delivery.Request) (delivery.Delivery, bool, error) {
+	return s.accept(ctx, r, r.ID != "", nil)
+}
+
+// AcceptBegun stores a request and claims it.
+func (s *Store) AcceptBegun(ctx context.Context, r *delivery.Request, a delivery.Ask) (delivery.Delivery, bool, error) {
+	return s.accept(ctx, r, false, &a)
+}
+
+func (s *Store) accept(ctx context.Context, r *delivery.Request, named bool, begins *delivery.Ask) (delivery.Delivery, bool, error) {
 	if err := r.Check(s.o.Wall()); err != nil {
 		return delivery.Delivery{}, false, err
 	}
@@ -25,7 +34,7 @@ func (s *Store) Accept(ctx context.Context, r *delivery.Request) (delivery.Deliv
 	if err != nil {
 		return delivery.Delivery{}, false, err
 	}
-	a := &acceptance{s: s, r: &kept, named: r.ID != "", header: header, print: kept.Fingerprint()}
+	a := &acceptance{s: s, r: &kept, named: named, begins: begins, header: header, print: kept.Fingerprint()}
 	if err := s.write.do(ctx, true, a.do); err != nil {
 		return delivery.Delivery{Request: kept}, false, fmt.Errorf("accept: %w", err)
 	}
@@ -36,7 +45,8 @@ func (s *Store) Accept(ctx context.Context, r *delivery.Request) (delivery.Deliv
 type acceptance struct {
 	s      *Store
 	r      *delivery.Request
-	named  bool // the caller made the ID
+	named  bool          // the caller made the ID
+	begins *delivery.Ask // by which it is claimed; nil if it is not
 	header string
 	print  []byte
 	is     delivery.Delivery // that was stored, or was there
@@ -105,9 +115,12 @@ func (a *acceptance) insert(c *change, place int64) error {
 	if place > 1 {
 		d.Status = delivery.Created
 	}
-	found, err := c.row(`INSERT INTO delivery(id, tenant, holder, upstream, status, due, not_before, order_key, place, idem_key, fingerprint, correlation, accepted, changed, expires, stops, token_ends)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING seq`,
-		[]any{d.ID, d.Tenant, d.Owner, d.Upstream, string(d.Status), due, stored.Milli(d.NotBefore), orNull(d.OrderKey), place, orNull(d.Key), a.print, d.Correlation, now, now, instant(d.Expires), d.OrderKey != "" && d.Stop, instant(d.TokenEnds)}, &d.Seq)
+	worker, lease, began := a.begin(&d, now)
+	found, err := c.row(`INSERT INTO delivery(id, tenant, holder, upstream, status, due, not_before, order_key, place, idem_key, fingerprint, correlation, accepted, changed, expires, stops, token_ends,
+			attempts, starts, fence, worker, lease, began)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING seq`,
+		[]any{d.ID, d.Tenant, d.Owner, d.Upstream, string(d.Status), due, stored.Milli(d.NotBefore), orNull(d.OrderKey), place, orNull(d.Key), a.print, d.Correlation, now, now, instant(d.Expires), d.OrderKey != "" && d.Stop, instant(d.TokenEnds),
+			d.Attempts, d.Starts, d.Fence, worker, lease, began}, &d.Seq)
 	if err == nil && !found {
 		err = sql.ErrNoRows
 	}
@@ -123,6 +136,16 @@ func (a *acceptance) insert(c *change, place int64) error {
 		a.is, a.fresh = d, true
 	}
 	return err
+}
+
+// begin makes the first claim of a delivery, if it is asked for and may be sent now. Its values are those of the row's columns worker, lease and began.
+func (a *acceptance) begin(d *delivery.Delivery, now int64) (worker string, lease, began any) {
+	if a.begins == nil || !d.MayGo(stored.At(now)) {
+		return "", nil, nil
+	}
+	until := a.s.steady() + a.begins.Lease.Milliseconds()
+	d.Status, d.Fence, d.Attempts, d.Starts, d.Lease = delivery.Processing, 1, 1, 1, stored.At(until)
+	return a.begins.Owner, until, now
 }
 
 // instant is stored.Milli, or NULL for the zero one.

@@ -19,10 +19,12 @@ func main() {
 	lasts := flag.Duration("lasts", 4*time.Second, "how long each is measured")
 	many := flag.Int("many", 1_000_000, "how many wait where many do")
 	only := flag.String("only", "", "one part: accepts, end, river, pickup, waiting")
+	flag.IntVar(&callers, "callers", callers, "how many hand in at once")
+	stats := flag.Bool("stats", false, "print where the time goes, too")
 	more := flag.String("url", "", "what is added to the URL of the database, such as &plan_cache_mode=auto")
 	flag.Parse()
 	os.Exit(servers.With(func(t servers.TB) int {
-		m := &measure{tb: t, lasts: *lasts, figures: make(map[string][]float64)}
+		m := &measure{tb: t, lasts: *lasts, stats: *stats, figures: make(map[string][]float64)}
 		for round := range *rounds {
 			fmt.Fprintf(os.Stderr, "round %d of %d\n", round+1, *rounds)
 			m.round(*many, *only, *more)
@@ -36,6 +38,7 @@ func main() {
 type measure struct {
 	tb      servers.TB
 	lasts   time.Duration
+	stats   bool
 	names   []string
 	figures map[string][]float64
 }

@@ -18,7 +18,11 @@ import (
 )
 
 func (m *measure) round(much int, only, more string) {
-	server := servers.Postgres(m.tb, "shared_buffers=256MB", "max_wal_size=4GB")
+	settings := []string{"shared_buffers=256MB", "max_wal_size=4GB"}
+	if m.stats {
+		settings = append(settings, "shared_preload_libraries=pg_stat_statements")
+	}
+	server := servers.Postgres(m.tb, settings...)
 	defer server.Kill()
 	db := server.PostgresURL() + more
 	for _, part := range []struct {
@@ -109,6 +113,7 @@ func (m *measure) delivers(name, at string) {
 	defer up.Close()
 	f := m.fleet(at, up, 4)
 	defer f.stop()
+	ends := m.watch(at, name, up.n.Load)
 	begin := time.Now()
 	n := many(callers, m.lasts, func(i int) {
 		_, _, err := f.workers[i%len(f.workers)].Accept(context.Background(), request())
@@ -116,6 +121,7 @@ func (m *measure) delivers(name, at string) {
 	})
 	up.until(n)
 	m.perSecond(name+", a second", n, time.Since(begin))
+	ends()
 	m.ratio(name+", to direct", name+", a second", "direct, a second")
 }
 

@@ -22,7 +22,7 @@ import (
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
-const callers = 64
+var callers = 64
 
 var body = make([]byte, 1024)
 

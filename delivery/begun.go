@@ -1,0 +1,168 @@
+package delivery
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+)
+
+// A Beginner is a Queue that accepts and claims in one change.
+type Beginner interface {
+	// AcceptBegun is Accept of a request that is to be sent at once: it has no NotBefore and no OrderKey, and an ID of which nobody else
+	// knows yet. What is stored is processing, for the length of the ask's lease, under its first fence: its attempt has begun.
+	// After ErrUncertain it may be stored, and claimed: the queue gives it back, or its lease runs out.
+	AcceptBegun(ctx context.Context, r *Request, a Ask) (d Delivery, fresh bool, err error)
+}
+
+// atOnce is how long an accept waits for the gates. With nothing in front of them they take microseconds.
+const atOnce = 25 * time.Millisecond
+
+// Who stores an opening.
+const (
+	nobody    int32 = iota
+	byFlight        // its gates have let it through: stored and claimed in one
+	byCaller        // it still waits for them
+	notStored       // it was not let through, and is over
+)
+
+// An opening is a delivery whose gates are asked before it is stored, so that it can be claimed as it is stored. Whoever is the first to
+// set by stores it: the flight, once its gates have let it through, or the caller who has waited for long enough.
+type opening struct {
+	r    Request
+	by   atomic.Int32
+	f    *flight
+	done chan struct{} // closed when it is stored, or is not
+
+	// Of who stores it, until done is closed.
+	d     Delivery
+	fresh bool
+	err   error
+}
+
+func (o *opening) is(d Delivery, fresh bool, err error) {
+	o.d, o.fresh, o.err = d, fresh, err
+	close(o.done)
+}
+
+// open begins to send a request that is not stored yet, if that is likely to be let through at once; nil if it is not.
+func (p *pump) open(r *Request) *opening {
+	if _, ok := p.w.Queue.(Beginner); !ok || r.ID != "" || !r.NotBefore.IsZero() || r.OrderKey != "" || r.Check(time.Now()) != nil {
+		return nil
+	}
+	o := &opening{r: *r, done: make(chan struct{})}
+	o.r.ID, o.r.Header, o.r.Body = NewID(time.Now()), r.Header.Clone(), bytes.Clone(r.Body) // the caller may go, and change it
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.free() || p.waiting > 0 {
+		return nil
+	}
+	p.opened++
+	o.f = &flight{p: p, d: Delivery{Request: o.r, Status: Queued}, opening: o}
+	p.flies(o.f, -p.opened)
+	return o
+}
+
+// accept stores a request, by its flight if the gates let it through at once.
+func (p *pump) accept(ctx context.Context, r *Request) (Delivery, bool, error) {
+	o := p.open(r)
+	if o == nil {
+		return p.plain(ctx, r)
+	}
+	soon := time.NewTimer(atOnce)
+	defer soon.Stop()
+	select {
+	case <-o.done:
+	case <-soon.C:
+		if o.by.CompareAndSwap(nobody, byCaller) {
+			p.waitsBehind(o.f)
+			o.is(p.w.Queue.Accept(ctx, r))
+			break
+		}
+		select {
+		case <-o.done:
+		case <-ctx.Done():
+			return Delivery{Request: o.r}, false, fmt.Errorf("accept: %w: %w", ErrUncertain, context.Cause(ctx))
+		}
+	}
+	if o.by.Load() == notStored {
+		return p.plain(ctx, r)
+	}
+	d := o.d
+	d.Header, d.Body = r.Header, r.Body
+	return d, o.fresh, o.err
+}
+
+// plain stores a request, and has it sent.
+func (p *pump) plain(ctx context.Context, r *Request) (Delivery, bool, error) {
+	d, fresh, err := p.w.Queue.Accept(ctx, r)
+	if fresh && !p.takes(d) {
+		p.kick()
+	}
+	return d, fresh, err
+}
+
+// begins stores the opening under its first claim. It is false if the caller stores it.
+func (f *flight) begins(ctx context.Context, cancel context.CancelCauseFunc) (done bool, err error) {
+	o, w := f.opening, f.p.w
+	if !o.by.CompareAndSwap(nobody, byFlight) {
+		return false, nil
+	}
+	now := time.Now()
+	o.is(w.Queue.(Beginner).AcceptBegun(context.WithoutCancel(ctx), &o.r, Ask{Upstream: f.p.upstream, Owner: w.Owner, Lease: w.Lease}))
+	if o.err != nil || !o.fresh || o.d.Status != Processing || o.d.Fence != 1 {
+		return true, errTaken
+	}
+	return true, f.claimed(o.d, now, cancel)
+}
+
+// settles waits until the caller has stored the opening. It is false if there is nothing to be sent.
+func (f *flight) settles() bool {
+	o := f.opening
+	if o == nil || f.d.Seq != 0 {
+		return true
+	}
+	if o.by.CompareAndSwap(nobody, notStored) {
+		close(o.done)
+		return false
+	}
+	<-o.done
+	if o.err != nil || !o.fresh {
+		return false
+	}
+	f.d = o.d
+	f.d.Request = o.r
+	return f.p.moves(f)
+}
+
+// moves has what was an opening in hand by its Seq. It is false if another flight has been begun for it since it was stored.
+func (p *pump) moves(f *flight) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if other := p.inHand[f.d.Seq]; other != nil {
+		return other == f
+	}
+	delete(p.inHand, f.in)
+	f.in = f.d.Seq
+	p.inHand[f.in] = f
+	return true
+}
+
+// waitsBehind notes that a flight waits for its gates, and that others would wait behind it. p.mu is not held.
+func (p *pump) waitsBehind(f *flight) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	f.waits = true
+	p.waiting++
+}
+
+// passedGates notes that a flight does not wait for its gates any more. p.mu is not held.
+func (p *pump) passedGates(f *flight) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if f.waits {
+		f.waits = false
+		p.waiting--
+	}
+}

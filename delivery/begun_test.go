@@ -1,0 +1,174 @@
+package delivery_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed1158cd35/weir/delivery"
+	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/limit/bucket"
+)
+
+// A beginner counts what was accepted by itself, and with its claim; begin, if it is set, is asked before.
+type beginner struct {
+	delivery.Queue
+	plain, begun, claims, looks, records atomic.Int64
+	begin                                func() error
+}
+
+func (b *beginner) Accept(ctx context.Context, r *delivery.Request) (delivery.Delivery, bool, error) {
+	b.plain.Add(1)
+	return b.Queue.Accept(ctx, r)
+}
+
+func (b *beginner) AcceptBegun(ctx context.Context, r *delivery.Request, a delivery.Ask) (delivery.Delivery, bool, error) {
+	b.begun.Add(1)
+	if b.begin != nil {
+		if err := b.begin(); err != nil {
+			return delivery.Delivery{Request: *r}, false, err
+		}
+	}
+	return b.Queue.(delivery.Beginner).AcceptBegun(ctx, r, a)
+}
+
+func (b *beginner) Claim(ctx context.Context, a delivery.Ask) ([]delivery.Delivery, error) {
+	b.claims.Add(1)
+	return b.Queue.Claim(ctx, a)
+}
+
+func (b *beginner) Due(ctx context.Context, upstream string, after delivery.Mark, most int) ([]delivery.Delivery, error) {
+	b.looks.Add(1)
+	return b.Queue.Due(ctx, upstream, after, most)
+}
+
+func (b *beginner) End(ctx context.Context, e ...delivery.End) ([]delivery.Claim, error) {
+	b.records.Add(int64(len(e)))
+	return b.Queue.End(ctx, e...)
+}
+
+// What is let through at once is stored with its claim, and its end is all that is recorded besides: nobody looks for anything.
+func TestTwoChangesForADelivery(t *testing.T) {
+	q := &beginner{}
+	play(t, plain(), func(s *site) { q.Queue, s.w.Queue = s.q, q }, func(s *site) {
+		q.looks.Store(0)
+		for i := range 20 {
+			d := s.accept(message(fmt.Sprint(i)))
+			synctest.Wait()
+			s.is(d.ID, delivery.Completed, 1)
+		}
+		if q.begun.Load() != 20 || q.plain.Load() != 0 || q.claims.Load() != 0 || q.records.Load() != 20 || q.looks.Load() > 1 {
+			t.Errorf("20 deliveries: %d were begun, %d accepted alone; %d claims, %d records, %d looks", q.begun.Load(), q.plain.Load(), q.claims.Load(), q.records.Load(), q.looks.Load())
+		}
+	})
+}
+
+// What the gates hold is stored without a claim, and whoever hands it in does not wait for them.
+func TestWhatIsHeldIsStoredAlone(t *testing.T) {
+	q := &beginner{}
+	p := plain()
+	p.Limits = []limit.Limit{{Name: "all", Rate: bucket.Rate{Amount: 1, Per: time.Minute, Burst: 1}}}
+	play(t, p, func(s *site) { q.Queue, s.w.Queue = s.q, q }, func(s *site) {
+		first := s.accept(message("first"))
+		begin := time.Now()
+		var held []string
+		for i := range 5 {
+			held = append(held, s.accept(message(fmt.Sprint(i))).ID)
+		}
+		if took := time.Since(begin); took > 100*time.Millisecond {
+			t.Errorf("5 took %v", took)
+		}
+		synctest.Wait()
+		s.is(first.ID, delivery.Completed, 1)
+		for _, id := range held {
+			s.is(id, delivery.Queued, 0)
+		}
+		if q.begun.Load() != 1 {
+			t.Errorf("%d were begun", q.begun.Load())
+		}
+		for _, id := range held {
+			s.sleep(time.Minute + time.Second)
+			s.is(id, delivery.Completed, 1)
+		}
+		if n := len(s.times()); n != 6 {
+			t.Errorf("%d were sent, want 6", n)
+		}
+	})
+}
+
+// What is known under its key is not sent again, nor is what could not be stored, and the callers hear of both.
+func TestWhatIsNotStoredIsNotSent(t *testing.T) {
+	q := &beginner{}
+	play(t, plain(), func(s *site) { q.Queue, s.w.Queue = s.q, q }, func(s *site) {
+		r := message("x")
+		r.Key = "k"
+		d := s.accept(r)
+		synctest.Wait()
+		again, fresh, err := s.w.Accept(s.Context(), r)
+		if err != nil || fresh || again.ID != d.ID {
+			t.Errorf("again: %s, fresh %v, %v; want %s", again.ID, fresh, err, d.ID)
+		}
+		q.begin = func() error { return delivery.ErrUncertain }
+		if d, _, err := s.w.Accept(s.Context(), message("y")); err == nil || d.ID == "" {
+			t.Errorf("accepted as %q, %v", d.ID, err)
+		}
+		synctest.Wait()
+		if n := len(s.times()); n != 1 {
+			t.Errorf("%d were sent, want 1", n)
+		}
+	})
+}
+
+// A caller that goes while its request is stored leaves it: it is sent, and whoever asks hears that nobody knows.
+func TestACallerGoesWhileItsRequestIsStored(t *testing.T) {
+	q := &beginner{begin: func() error { time.Sleep(10 * time.Second); return nil }}
+	play(t, plain(), func(s *site) { q.Queue, s.w.Queue = s.q, q }, func(s *site) {
+		ctx, cancel := context.WithTimeout(s.Context(), time.Second)
+		defer cancel()
+		d, _, err := s.w.Accept(ctx, message("x"))
+		if err == nil || d.ID == "" {
+			t.Errorf("accepted as %q, %v", d.ID, err)
+		}
+		s.sleep(time.Minute)
+		s.is(d.ID, delivery.Completed, 1)
+	})
+}
+
+// A worker that is stopped stores what is handed in, and leaves it to the next.
+func TestAcceptedWhileStopping(t *testing.T) {
+	play(t, plain(), nil, func(s *site) {
+		s.answer = func(int, *http.Request) (int, http.Header) { time.Sleep(5 * time.Second); return 200, nil }
+		first := s.accept(message("first"))
+		stopped := make(chan struct{})
+		go func() { s.stop(); close(stopped) }()
+		synctest.Wait()
+		later := s.accept(message("later"))
+		<-stopped
+		s.is(first.ID, delivery.Completed, 1)
+		s.is(later.ID, delivery.Queued, 0)
+	})
+}
+
+// What is over and has yet to be recorded takes no other's place at the upstream.
+func TestRecordsHoldNobodyUp(t *testing.T) {
+	broken := &failing{}
+	play(t, plain(), func(s *site) { broken.Queue, s.w.Queue, s.w.Parallel = s.q, broken, 2 }, func(s *site) {
+		broken.with(func() { broken.end = delivery.ErrFull })
+		for i := range 20 {
+			s.accept(message(fmt.Sprint(i)))
+		}
+		s.sleep(30 * time.Second)
+		if n := len(s.times()); n < 6 || n > 8 {
+			t.Errorf("%d were sent while none could be recorded, want 4 times as many as at once", n)
+		}
+		broken.with(func() { broken.end = nil })
+		s.sleep(time.Minute)
+		if n := len(s.times()); n != 20 {
+			t.Errorf("%d were sent, want 20", n)
+		}
+	})
+}

@@ -1,0 +1,105 @@
+package postgres_test
+
+import (
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/seed1158cd35/weir/delivery"
+	"github.com/seed1158cd35/weir/delivery/postgres"
+)
+
+// A line leads to the server. While it is deaf, what is asked arrives and no answer comes back.
+type line struct {
+	net.Listener
+	deaf atomic.Bool
+}
+
+func newLine(t *testing.T, to string) *line {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	is := &line{Listener: l}
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			s, err := net.Dial("tcp", to)
+			if err != nil {
+				c.Close()
+				return
+			}
+			go func() { _, _ = io.Copy(s, c); s.Close() }()
+			go func() { _, _ = io.Copy(c, hears{s, is}); c.Close() }()
+		}
+	}()
+	return is
+}
+
+type hears struct {
+	io.Reader
+	l *line
+}
+
+func (h hears) Read(b []byte) (int, error) {
+	for {
+		n, err := h.Reader.Read(b)
+		if !h.l.deaf.Load() || err != nil {
+			return n, err
+		}
+	}
+}
+
+// What was claimed, as it was stored or later, and nobody heard of, goes back at the next sweep. No attempt counts.
+func TestClaimsThatNobodyHeardOfGoBack(t *testing.T) {
+	at := place(t, server)
+	l := newLine(t, server.Addr())
+	s := open(t, postgres.Options{URL: strings.Replace(at, server.Addr(), l.Addr().String(), 1)})
+	look := open(t, postgres.Options{URL: at})
+	accept := func() delivery.Delivery { // there is a connection after it
+		d, _, err := s.Accept(t.Context(), request("stored"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+	stored := accept()
+	ask := delivery.Ask{Upstream: "a", Owner: "test", Lease: time.Hour, Only: []int64{stored.Seq}}
+	l.deaf.Store(true)
+	if _, err := s.Claim(t.Context(), ask); !errors.Is(err, delivery.ErrUncertain) {
+		t.Fatalf("claimed: %v", err)
+	}
+	l.deaf.Store(false)
+	other := accept()
+	r := request("begun")
+	r.ID = delivery.NewID(time.Now())
+	l.deaf.Store(true)
+	if _, _, err := s.AcceptBegun(t.Context(), r, ask); !errors.Is(err, delivery.ErrUncertain) {
+		t.Fatalf("begun: %v", err)
+	}
+	for _, id := range []string{stored.ID, r.ID} {
+		if d, err := look.Get(t.Context(), id); err != nil || d.Status != delivery.Processing || d.Attempts != 1 {
+			t.Fatalf("%s: %s after %d attempts, %v", id, d.Status, d.Attempts, err)
+		}
+	}
+	l.deaf.Store(false)
+	if _, err := s.Sweep(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []string{stored.ID, other.ID, r.ID} {
+		if d, err := look.Get(t.Context(), id); err != nil || d.Status != delivery.Queued || d.Attempts != 0 || d.Starts != 0 {
+			t.Errorf("%s: %s after %d attempts, %v", id, d.Status, d.Attempts, err)
+		}
+	}
+	if all, err := look.Claim(t.Context(), delivery.Ask{Upstream: "a", Most: 10, Lease: time.Hour}); err != nil || len(all) != 3 {
+		t.Errorf("%d are claimed, %v", len(all), err)
+	}
+}
