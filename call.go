@@ -10,7 +10,7 @@ import (
 
 // A Gate is whatever else can refuse an attempt, beside the breaker and the
 // limits that every upstream has. It is asked after them, in order, by Acquire and for every
-// attempt of a Run; Try does not ask it. It is shared by all calls, and so must be safe for
+// attempt of a Run; Try does not ask it. Where it takes more than 10 ms the limits are asked once more. It is shared by all calls, and so must be safe for
 // concurrent use.
 type Gate interface {
 	// Admit asks for one attempt, and may wait for it while ctx lasts. It

@@ -3,12 +3,16 @@ package weir
 import (
 	"context"
 	"errors"
+	"time"
 )
+
+// ownLate is how long gates of the program's own may take, and the call go by what the limits gave before: it
+// is allowed as of then. What they gave it for longer would go later than they may: they are asked again.
+const ownLate = 10 * time.Millisecond
 
 // askGates asks the gates of the program's own in their order, each of which may wait: its context ends
 // with the call's, and when the breaker opens. When they have waited, breaker and pauses are asked
-// again; the limits are not, as what they gave is held meanwhile. When one says no, or panics, all that
-// the call holds goes back.
+// again, and after ownLate the limits. When one says no, or panics, all that the call holds goes back.
 func (w *walk) askGates(ctx context.Context) (d step, err error) {
 	admitted := false
 	defer func() { // also if a gate panics
@@ -34,19 +38,38 @@ func (w *walk) askGates(ctx context.Context) (d step, err error) {
 			w.reports = append(w.reports, report)
 		}
 	}
-	admitted = true
-	if w.sent = w.u.clock.Now(); w.sent == w.now {
-		return goOn, nil
+	late := w.u.clock.Now() - w.now
+	w.now += late
+	switch d = goOn; {
+	case late > ownLate:
+		d, err = w.takeAgain(ctx)
+	case late > 0:
+		w.until = w.now // it waits no more
+		if d = w.hears(); d.refused() {
+			break
+		}
+		if s := w.stopped(w.now, true); s.wait > 0 { // it began while the gates waited
+			d = w.held(s)
+		}
 	}
-	w.now, w.until = w.sent, w.sent
-	if d = w.hears(); d.refused() {
-		admitted = false
-		return d, nil
+	admitted = err == nil && !d.refused()
+	return d, err
+}
+
+// takeAgain gives back what the limits gave before the gates of the program's own made the call wait, and
+// takes it again, as of now: the call may have to wait once more, and what those gates gave is held meanwhile.
+func (w *walk) takeAgain(ctx context.Context) (d step, err error) {
+	w.handBack(w.now)
+	w.until, w.sent = min(w.deadline, later(w.now, w.longest())), w.now
+	if d = w.hears(); !d.refused() {
+		d = w.turn()
 	}
-	if s := w.stopped(w.now, true); s.wait > 0 { // it began while the gates waited
-		return w.held(s), nil
+	if d.kind != stepGo {
+		w.exit() // others can use the slot meanwhile
 	}
-	return d, nil
+	d, err = w.pass(ctx, d)
+	w.waited, w.sent = w.waited+w.now-w.sent, w.now
+	return d, err
 }
 
 // ownRefused counts and tells of a refusal by a gate of the program's own, as though a gate of weir had
