@@ -101,6 +101,36 @@ func TestWhatStandsByIsNoMoreThanWasUsed(t *testing.T) {
 	})
 }
 
+// What stands by for an outage is of no use while the store is there and a call is refused for it: the last of a
+// quota can be had.
+func TestTheLastOfAQuotaDoesNotStandBy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		quota := limit.Limit{Name: "month", Shape: limit.Calendar, Rate: bucket.Rate{Amount: 1000}, Every: bucket.Month}
+		_, regs := fleetOf(t, 1, NewMemory(nil), quota, Options{})
+		goes := func(cost int64) bool {
+			ok, _, err := goOne(context.Background(), clock.System.Now(), limit.Charge{Registry: regs[0], Key: "", Cost: cost})
+			return ok && err == nil
+		}
+		used := int64(0)
+		for range 300 {
+			if goes(1) {
+				used++
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+		if leaseOf(regs[0].Get(0, "")).own.standby.left == 0 {
+			t.Fatal("nothing stands by")
+		}
+		for range 50 {
+			if goes(quota.Amount - used) {
+				return
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+		t.Errorf("of %d units %d were used, and the rest cannot be had", quota.Amount, used)
+	})
+}
+
 // A call that costs more than this process's part of the limit ever holds is refused at once,
 // and says so, however long its caller would wait.
 func TestACallTooDearForItsPartIsRefusedAtOnce(t *testing.T) {

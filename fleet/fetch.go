@@ -195,6 +195,9 @@ func (q *queue) prepare(now time.Duration) {
 		s := p.spec()
 		c := Claim{Rule: &s.rule, Key: p.key, Cost: q.costs[i]}
 		p.expire(now, q.lacks && p.splinters(c.Cost))
+		if !q.solo && !q.group.failing.Load() {
+			p.spares(now, s, c.Cost)
+		}
 		a.Settle = p.takePending(now, a.Settle, q.group.failing.Load())
 		q.came[i] = p.cameBack()
 		q.block[i] = p.block(now, s)

@@ -271,6 +271,20 @@ func (p *lease) release(now time.Duration, s *spec, all bool) (Settlement, bool)
 	return Settlement{Back: over, Mark: b.mark}, true
 }
 
+// spares gives back all that stands by if a call lacks it: the store is there, and has less left than the call costs.
+func (p *lease) spares(now time.Duration, s *spec, cost int64) {
+	if s.rule.Shape != limit.Calendar {
+		return
+	}
+	seen := p.sight()
+	if !seen.known || seen.grant.Left >= cost || seen.grant.Left+p.stock(now) < cost {
+		return
+	}
+	if back, ok := p.release(now, s, true); ok {
+		p.settle(now, back)
+	}
+}
+
 // turnQuota gives back what stands by of a limit that has got other windows, or a smaller amount: of
 // those it may be too much.
 func (p *lease) turnQuota(now time.Duration, s *spec) {

@@ -20,35 +20,39 @@ func TestWhatStoodByOfADayIsNotSpentInHours(t *testing.T) {
 		{Name: "q", Shape: limit.Calendar, Rate: bucket.Rate{Amount: 50}, Every: bucket.Hour, Zone: "Asia/Kathmandu"},
 		{Name: "q", Shape: limit.Calendar, Rate: bucket.Rate{Amount: 50}, Every: bucket.Day},
 	} {
-		synctest.Test(t, func(t *testing.T) {
-			l := limit.Limit{Name: "q", Shape: limit.Calendar, Rate: bucket.Rate{Amount: 10_000}, Every: bucket.Day}
-			s := &faulty{Store: NewMemory(nil)}
-			_, regs := fleetOf(t, 1, s, l, Options{})
-			take := func(n int) (went int) {
-				for range n {
-					if ok, _, _ := goOne(context.Background(), clock.System.Now()+50*time.Millisecond, limit.Charge{Registry: regs[0], Key: "", Cost: 1}); ok {
-						went++
-					}
-					time.Sleep(100 * time.Millisecond)
-				}
-				return went
+		for _, asks := range []int{10, 0} { // between the change and the outage
+			synctest.Test(t, func(t *testing.T) { staysInItsDay(t, next, asks) })
+		}
+	}
+}
+
+func staysInItsDay(t *testing.T, next limit.Limit, asks int) {
+	l := limit.Limit{Name: "q", Shape: limit.Calendar, Rate: bucket.Rate{Amount: 10_000}, Every: bucket.Day}
+	s := &faulty{Store: NewMemory(nil)}
+	_, regs := fleetOf(t, 1, s, l, Options{})
+	take := func(n int) (went int) {
+		for range n {
+			if ok, _, _ := goOne(context.Background(), clock.System.Now()+50*time.Millisecond, limit.Charge{Registry: regs[0], Key: "", Cost: 1}); ok {
+				went++
 			}
-			begin := take(500)
-			setAt(t, regs[0], clock.System.Now(), next)
-			begin += take(10)
-			s.down.Store(true)
-			first := take(20)
-			time.Sleep(time.Hour)
-			if later := take(600); later > 50 || next.Every == bucket.Day && later+first > 0 {
-				t.Errorf("%v: %d went of a day, then %d, and an hour later %d", &next, begin, first, later)
-			}
-			s.down.Store(false)
-			time.Sleep(10 * time.Second)
-			p := leaseOf(regs[0].Get(clock.System.Now(), ""))
-			if later := take(600); next.Every == bucket.Hour && later > 50 {
-				t.Errorf("%v: %d went in the hour in which the store was back; %+v", &next, later, p.own.standby)
-			}
-		})
+			time.Sleep(100 * time.Millisecond)
+		}
+		return went
+	}
+	begin := take(500)
+	setAt(t, regs[0], clock.System.Now(), next)
+	begin += take(asks)
+	s.down.Store(true)
+	first := take(20)
+	time.Sleep(time.Hour)
+	if later := take(600); later > 50 || next.Every == bucket.Day && later+first > 0 {
+		t.Errorf("%v: %d went of a day, then %d, and an hour later %d", &next, begin, first, later)
+	}
+	s.down.Store(false)
+	time.Sleep(10 * time.Second)
+	p := leaseOf(regs[0].Get(clock.System.Now(), ""))
+	if later := take(600); next.Every == bucket.Hour && later > 50 {
+		t.Errorf("%v: %d went in the hour in which the store was back; %+v", &next, later, p.own.standby)
 	}
 }
 

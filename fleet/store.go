@@ -15,7 +15,7 @@ import (
 // waiting, priorities and what happens while it is away are the business of Fleet.
 //
 // State belongs to a group, which is an upstream. Within a group it is kept by
-// limit and key. An Ask changes all that it concerns or nothing.
+// limit and key. An Ask is decided at once: each copy of the call has all of its claims or none.
 //
 // Errors mean that nothing is known of what became of the call. Implementations
 // respect ctx's deadline, never dial in the caller's path longer than that, and are
