@@ -289,7 +289,7 @@ func (p *Charges) takeRest(now time.Duration, first head) (got bool, ask int) {
 	return ask < 0, ask
 }
 
-// dropShared gives back what the store has granted; the next call of this process has it.
+// dropShared gives back what the store has granted: it is told with the next ask.
 func (p *Charges) dropShared(now time.Duration) {
 	for i := range p.n {
 		if e := p.at(i); e.Registry.home != nil {
