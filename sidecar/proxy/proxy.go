@@ -86,14 +86,8 @@ func (p *Proxy) SetAll(d Access, upstreams []Upstream) error {
 // the same Idempotency-Key. Requests are served as before.
 func (p *Proxy) Drain() { p.left.Do(func() { close(p.leaving) }) }
 
-// Upstreams are the upstreams in force, by name.
-func (p *Proxy) Upstreams() map[string]*weir.Upstream {
-	out := make(map[string]*weir.Upstream)
-	for name, t := range p.table.Load().targets {
-		out[name] = t.weir
-	}
-	return out
-}
+// Upstreams are the upstreams in force, by name. Nobody writes to the map.
+func (p *Proxy) Upstreams() map[string]*weir.Upstream { return p.table.Load().weirs }
 
 // ServeHTTP sends a request on.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {

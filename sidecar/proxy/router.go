@@ -17,6 +17,7 @@ import (
 type table struct {
 	entries []entry
 	targets map[string]*target
+	weirs   map[string]*weir.Upstream
 	access  Access
 	hosts   []string // that routes and the access name
 }
@@ -28,7 +29,7 @@ type entry struct {
 
 // newTable puts upstreams into force, keeping what can be kept of the old one.
 func newTable(d Access, upstreams []Upstream, old *table, o weir.Options, own *own) (*table, error) {
-	t := &table{targets: make(map[string]*target), access: d}
+	t := &table{targets: make(map[string]*target), weirs: make(map[string]*weir.Upstream), access: d}
 	for _, h := range d.Hosts {
 		t.hosts = append(t.hosts, hosts.Name(h))
 	}
@@ -41,7 +42,7 @@ func newTable(d Access, upstreams []Upstream, old *table, o weir.Options, own *o
 		if err != nil {
 			return nil, err
 		}
-		t.targets[u.Name] = to
+		t.targets[u.Name], t.weirs[u.Name] = to, to.weir
 		for _, r := range u.routes() {
 			r.Host = strings.ToLower(r.Host)
 			if r.Host != "" {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net"
 	"os"
 	"strings"
@@ -214,6 +215,7 @@ func (s *Server) apply(file *config.File) error {
 func (s *Server) upstreams() map[string]*weir.Upstream {
 	all := s.proxy.Upstreams()
 	if u := s.models.counted(); u != nil {
+		all = maps.Clone(all)
 		all[u.Name()] = u
 	}
 	return all
