@@ -18,6 +18,7 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/config"
 	"github.com/seed1158cd35/weir/sidecar/decide"
 	"github.com/seed1158cd35/weir/sidecar/envoy"
+	"github.com/seed1158cd35/weir/sidecar/plain"
 )
 
 // A decider answers other programs: over HTTP, and Envoy over gRPC. What the file
@@ -28,6 +29,7 @@ type decider struct {
 	api   *decide.Server
 	http  *http.Server
 	front net.Listener
+	plain *plain.Listener // answers what is plain, and leaves the rest to http; nil with TLS
 	envoy *envoy.Server
 	grpc  net.Listener
 }
@@ -130,6 +132,9 @@ func (d *decider) start(ctx context.Context, s *Server, failed chan<- error) {
 		l := s.connLimits[atDecide].Listen(d.front)
 		if s.file.TLS != nil {
 			l = tls.NewListener(l, auth.TLS(s.tls(), d.auth.Load, false))
+		} else {
+			d.plain = plain.New(l, d.http, "POST /v1/acquire", "POST /v1/report")
+			l = d.plain
 		}
 		go func() { failed <- d.http.Serve(l) }()
 	}
@@ -174,6 +179,9 @@ func (d *decider) stop(ctx context.Context) {
 	}
 	if d.http != nil {
 		_ = d.http.Shutdown(ctx) // it ends with ctx, whatever is left
+		if d.plain != nil {
+			d.plain.Wait(ctx)
+		}
 		d.api.Close()
 	}
 	if d.envoy != nil {

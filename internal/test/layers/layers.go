@@ -53,7 +53,7 @@ var order = [...][]string{
 	{"sidecar/deliveries"},
 	{"sidecar/status"},
 	{"sidecar/decide", "sidecar/envoy"},
-	{"sidecar/direct"},
+	{"sidecar/direct", "sidecar/plain"},
 	{"sidecar/proxy"},
 	{"sidecar/awsdialect"},
 	{"sidecar/config"},

@@ -1,0 +1,223 @@
+package plain
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// waiting is a site whose handler waits for the end of a call, or for an hour.
+func waiting(ended chan error) *site {
+	s := open(true)
+	s.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case <-r.Context().Done():
+		case <-time.After(time.Minute):
+		}
+		err := r.Context().Err()
+		if r.Method != http.MethodPost {
+			err = errors.New("the method is " + r.Method)
+		}
+		ended <- err
+		_, _ = io.WriteString(w, "done")
+	})
+	return s
+}
+
+func answerOf(t *testing.T, in *bufio.Reader) *http.Response {
+	t.Helper()
+	resp, err := http.ReadResponse(in, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadAll(resp.Body); err != nil {
+		t.Fatal(err)
+	}
+	return resp
+}
+
+func TestACallerWhoLeavesIsHeard(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ended := make(chan error, 1)
+		s := waiting(ended)
+		defer s.end()
+		c, begin := s.dial(t), time.Now()
+		_, _ = io.WriteString(c, post)
+		<-time.After(time.Second)
+		c.Close()
+		if err := <-ended; err != context.Canceled || time.Since(begin) != time.Second {
+			t.Errorf("the call ended with %v after %v", err, time.Since(begin))
+		}
+	})
+}
+
+// Nor is anything lost that is said meanwhile, and the connection goes on.
+func TestACallThatWaitsIsAnswered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ended := make(chan error, 3)
+		s := waiting(ended)
+		defer s.end()
+		c := s.dial(t)
+		go func() {
+			_, _ = io.WriteString(c, post)
+			_, _ = io.WriteString(c, post) // while the one before waits
+		}()
+		in := bufio.NewReader(c)
+		for range 2 {
+			answerOf(t, in)
+		}
+		_, _ = io.WriteString(c, post)
+		answerOf(t, in)
+		for range 3 {
+			if err := <-ended; err != nil {
+				t.Errorf("a call ended with %v", err)
+			}
+		}
+	})
+}
+
+// A context that outlives its call has ended.
+func TestACallEndsWithItsAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(true)
+		defer s.end()
+		late := make(chan context.Context, 1)
+		s.Handler = http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { late <- r.Context() })
+		c := s.dial(t)
+		_, _ = io.WriteString(c, post)
+		answerOf(t, bufio.NewReader(c))
+		<-(<-late).Done()
+	})
+}
+
+func TestSilenceEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(true)
+		defer s.end()
+		for said, most := range map[string]time.Duration{"": 5 * time.Second, post: 2 * time.Minute, post[:len(post)-3]: time.Minute, post[:30]: time.Minute} {
+			c, begin := s.dial(t), time.Now()
+			_, _ = io.WriteString(c, said)
+			if _, err := io.Copy(io.Discard, c); err != nil {
+				t.Error(err)
+			}
+			if took := time.Since(begin); took > most {
+				t.Errorf("after %q: it took %v, want %v at most", said, took, most)
+			}
+		}
+	})
+}
+
+// A connection on which calls follow each other stays, however long each of them is awaited, within the patience.
+func TestCallsNowAndThenKeepTheConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(true)
+		defer s.end()
+		c := s.dial(t)
+		in := bufio.NewReader(c)
+		for range 20 {
+			_, _ = io.WriteString(c, post)
+			answerOf(t, in)
+			<-time.After(85 * time.Second)
+		}
+	})
+}
+
+func TestACallerWhoReadsNothingIsLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(true)
+		defer s.end()
+		c := s.dial(t)
+		_, _ = io.WriteString(c, post)
+		<-time.After(2 * time.Minute)
+		if _, err := io.WriteString(c, post); !errors.Is(err, io.ErrClosedPipe) {
+			t.Errorf("the connection is there: %v", err)
+		}
+	})
+}
+
+func TestCloseLetsWhatIsServedEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ended := make(chan error, 2)
+		s := waiting(ended)
+		rests := s.dial(t)
+		_, _ = io.WriteString(rests, post)
+		answerOf(t, bufio.NewReader(rests))
+		busy := s.dial(t)
+		_, _ = io.WriteString(busy, post)
+		synctest.Wait()
+		s.Close()
+		if _, err := rests.Read(make([]byte, 1)); err != io.EOF {
+			t.Errorf("a connection that waits: %v", err)
+		}
+		waited := make(chan struct{})
+		go func() {
+			s.front.Wait(t.Context())
+			close(waited)
+		}()
+		synctest.Wait()
+		select {
+		case <-waited:
+			t.Error("nobody waits for a call under way")
+		default:
+		}
+		if resp := answerOf(t, bufio.NewReader(busy)); !resp.Close {
+			t.Error("the last answer does not say that it is")
+		}
+		<-waited
+		if c, err := s.net.Dial(t.Context(), "tcp", "weir:80"); err == nil {
+			if _, err := c.Read(make([]byte, 1)); err == nil {
+				t.Error("a connection is served after the end")
+			}
+			c.Close()
+		}
+		s.end()
+	})
+}
+
+func TestWaitEndsWithItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ended := make(chan error, 1)
+		s := waiting(ended)
+		c, begin := s.dial(t), time.Now()
+		_, _ = io.WriteString(c, post)
+		synctest.Wait()
+		s.Close()
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		defer cancel()
+		s.front.Wait(ctx)
+		if err := <-ended; err != context.Canceled || time.Since(begin) != 2*time.Second {
+			t.Errorf("the call ended with %v after %v", err, time.Since(begin))
+		}
+		s.end()
+	})
+}
+
+// A broken listener is not waited at.
+type broken struct{ net.Listener }
+
+var errBroken = errors.New("broken")
+
+func (broken) Accept() (net.Conn, error) { return nil, errBroken }
+func (broken) Close() error              { return nil }
+
+func TestAListenerThatFailsEnds(t *testing.T) {
+	if err := http.Serve(New(broken{}, &http.Server{}), nil); !errors.Is(err, errBroken) {
+		t.Errorf("it ended with %v", err)
+	}
+}
+
+// Two heads that differ have nothing in common, though the connection is the same.
+func TestHeadsAreNotMixedUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		stream := post + with("Authorization: Bearer one") + post + with("Authorization: Bearer two") + instead("acquire", "report") + with("Authorization: Bearer one")
+		same(t, stream, len(stream))
+		same(t, strings.Repeat(stream, 3), 1)
+	})
+}

@@ -1,0 +1,156 @@
+package plain
+
+import (
+	"bytes"
+	"net/http"
+	"net/textproto"
+	"slices"
+	"strings"
+
+	"golang.org/x/net/http/httpguts"
+)
+
+// A head is that of a plain request.
+type head struct {
+	line         int // of those that were named
+	method, path string
+	host         string
+	header       http.Header // without Host, as net/http has it
+	length       int         // of the body
+	size         int         // of the head itself, with the line that ends it
+}
+
+const mostFields = 64
+
+// parse reads the head that b begins with. It reports false for one that has not come whole, and for one that is not
+// plain, whatever the reason.
+func parse(b []byte, lines []string) (h head, ok bool) {
+	end := bytes.Index(b, []byte("\r\n\r\n"))
+	if end < 0 {
+		return h, false
+	}
+	h.size = end + 4
+	text := string(b[:end+2]) // each line ends with \r\n
+	first, rest, _ := strings.Cut(text, "\r\n")
+	if !h.first(first, lines) {
+		return h, false
+	}
+	h.header = make(http.Header, 8)
+	values := make([]string, 0, 8) // one array for all
+	for n := 0; rest != ""; n++ {
+		var line string
+		line, rest, _ = strings.Cut(rest, "\r\n")
+		name, value, ok := field(line)
+		if !ok || n == mostFields {
+			return h, false
+		}
+		if _, twice := h.header[name]; twice || !h.means(name, value) {
+			return h, false
+		}
+		values = append(values, value)
+		h.header[name] = values[len(values)-1 : len(values) : len(values)]
+	}
+	if h.host == "" || h.header["Content-Length"] == nil {
+		return h, false
+	}
+	delete(h.header, "Host")
+	return h, true
+}
+
+// first reads the first line.
+func (h *head) first(line string, lines []string) bool {
+	said, ok := strings.CutSuffix(line, " HTTP/1.1")
+	if !ok {
+		return false
+	}
+	if h.line = slices.Index(lines, said); h.line < 0 {
+		return false
+	}
+	h.method, h.path, ok = strings.Cut(said, " ")
+	return ok
+}
+
+// field reads a line: a name in the form that net/http gives it, and what it says. A line that goes on the one
+// before, one with spaces around its name, and bytes that are no text are nobody's field.
+func field(line string) (name, value string, ok bool) {
+	name, value, ok = strings.Cut(line, ":")
+	if !ok || !httpguts.ValidHeaderFieldName(name) {
+		return "", "", false
+	}
+	value = strings.Trim(value, " \t")
+	for i := range len(value) {
+		if c := value[i]; c < ' ' && c != '\t' || c >= 0x7f {
+			return "", "", false
+		}
+	}
+	return textproto.CanonicalMIMEHeaderKey(name), value, true
+}
+
+// means reports whether a field leaves a request plain. No field says twice what it says, so none of those that
+// say where a message ends, or what becomes of its connection, can be read in two ways.
+func (h *head) means(name, value string) bool {
+	switch name {
+	case "Host":
+		h.host = value
+		return hostName(value)
+	case "Content-Length":
+		return h.counts(value)
+	case "Connection":
+		return strings.EqualFold(value, "keep-alive")
+	case "Transfer-Encoding", "Upgrade", "Expect", "Trailer", "Te", "Proxy-Connection", "Http2-Settings":
+		return false
+	}
+	return true
+}
+
+// counts reads how long the body is.
+func (h *head) counts(value string) bool {
+	if value == "" || len(value) > 5 {
+		return false
+	}
+	for i := range len(value) {
+		if value[i] < '0' || value[i] > '9' {
+			return false
+		}
+		h.length = 10*h.length + int(value[i]-'0')
+	}
+	return true
+}
+
+// hostName reports whether a host is a name or an address, perhaps with a port, in the letters of all of them.
+func hostName(s string) bool {
+	for i := range len(s) {
+		switch c := s[i]; {
+		case 'a' <= c|0x20 && c|0x20 <= 'z', '0' <= c && c <= '9', c == '.', c == '-', c == ':', c == '[', c == ']', c == '_':
+		default:
+			return false
+		}
+	}
+	return s != ""
+}
+
+// memory is the last head of each line: clients say the same again and again. What is the same byte for byte means
+// the same, so that it need not be read anew. The fields are shared, and nobody writes to them.
+type memory []remembered
+
+type remembered struct {
+	text string
+	head
+}
+
+// parse is parse for the next request of a connection.
+func (m *memory) parse(b []byte, lines []string) (h head, ok bool) {
+	for i := range *m {
+		if r := &(*m)[i]; r.text != "" && len(b) >= len(r.text) && string(b[:len(r.text)]) == r.text {
+			return r.head, true
+		}
+	}
+	if h, ok = parse(b, lines); !ok {
+		return h, false
+	}
+	if *m == nil {
+		*m = make(memory, len(lines))
+	}
+	(*m)[h.line] = remembered{string(b[:h.size]), h}
+	return h, true
+}
