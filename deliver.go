@@ -22,6 +22,7 @@ type Request struct {
 	Stop     bool   // those that come after it under its order key wait while it is a dead letter; without it they go on
 	Owner    string // who may look at it where callers have names, and whose the keys are
 
+	Callback    string    // names whom to tell once it is over, of those that the Deliverer knows; "" for nobody
 	Correlation string    // ID of the call that it belongs to; "" has none
 	NotBefore   time.Time // zero: at once
 	Expires     time.Time // zero: never

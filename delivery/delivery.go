@@ -59,6 +59,11 @@ type Request struct {
 	Stop        bool   // those that come after it under its order key wait while it is a dead letter; without it they go on
 	Correlation string // id of the call that handed it in
 
+	// Callback names whom to tell once it is over; "" for nobody. See Callback.
+	Callback string
+	// Tells is the ID of the delivery of which this one tells, as its Callback; "" for what callers hand in. Nobody is told of it.
+	Tells string
+
 	NotBefore time.Time // zero: at once
 	Expires   time.Time // zero: never
 
@@ -95,6 +100,9 @@ func (d *Delivery) MayGo(now time.Time) bool {
 	return d.Status == Queued && !d.Due.After(now) && (d.Expires.IsZero() || d.Expires.After(now))
 }
 
+// Calls reports whether somebody is told of the request once it is over.
+func (r *Request) Calls() bool { return r.Callback != "" && r.Tells == "" }
+
 // An Attempt is one that ended, or was found not to have.
 type Attempt struct {
 	N       int // counts from 1 over all series
@@ -115,7 +123,12 @@ const MaxAnswer = 4 << 10
 func NewID(now time.Time) string {
 	var b [16]byte
 	_, _ = rand.Read(b[:]) // it never fails
-	ms := uint64(max(0, now.UnixMilli()))
+	return idOf(now, b)
+}
+
+// idOf is the ID of an instant and of bits that tell it from others.
+func idOf(at time.Time, b [16]byte) string {
+	ms := uint64(max(0, at.UnixMilli()))
 	binary.BigEndian.PutUint16(b[0:], uint16(ms>>32))
 	binary.BigEndian.PutUint32(b[2:], uint32(ms))
 	b[6] = b[6]&0x0f | 0x70

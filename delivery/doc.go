@@ -16,5 +16,5 @@
 //	              \--retry, given back, lease lost
 //
 // created waits behind another delivery of its order key; queued is sent once its due time has
-// come; a delivery in created or queued that expires or is dropped becomes failed.
+// come; a delivery in created or queued that expires or is dropped becomes failed. What is over may call back: see Callback.
 package delivery

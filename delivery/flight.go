@@ -105,7 +105,7 @@ func (f *flight) run(ctx context.Context) {
 	if !f.d.Expires.IsZero() {
 		wait, cancel = context.WithDeadlineCause(ctx, f.d.Expires, errExpired)
 	}
-	a := sender.Send(wait, &f.d, func(end context.CancelCauseFunc) error { return f.launch(ctx, end) })
+	a := f.send(wait, sender, func(end context.CancelCauseFunc) error { return f.launch(ctx, end) })
 	cancel()
 	switch {
 	case f.launched:
@@ -116,6 +116,18 @@ func (f *flight) run(ctx context.Context) {
 	case f.settles():
 		f.notLaunched(ctx, a)
 	}
+}
+
+// send makes the attempt; signed, if it calls back.
+func (f *flight) send(ctx context.Context, to Sender, launch func(context.CancelCauseFunc) error) Answer {
+	if f.d.Tells != "" {
+		c, ok := f.p.w.Callbacks[f.d.Callback]
+		if !ok {
+			return Answer{Err: errNoCallback, Outcome: outcome.Outcome{Class: outcome.Rejected, Code: errNoCallback.Error()}}
+		}
+		ctx = withSecrets(ctx, &f.d, c.Secrets)
+	}
+	return to.Send(ctx, &f.d, launch)
 }
 
 // errExpired ends a wait for a turn.

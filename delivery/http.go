@@ -112,7 +112,7 @@ func upstreamKey(d *Delivery) string {
 // answer.
 func Attempted(r *http.Request, roundTrip func(*http.Request) (*http.Response, error), launch func(context.CancelCauseFunc) error) Answer {
 	var trace weir.Trace
-	ctx := httpx.WithTrace(httpx.WithLaunch(weir.Once(r.Context()), launch), &trace)
+	ctx := httpx.WithTrace(httpx.WithLaunch(weir.Once(r.Context()), signing(r, launch)), &trace)
 	resp, err := roundTrip(r.WithContext(ctx))
 	a := Answer{Outcome: trace.Outcome, Err: err}
 	if err != nil {

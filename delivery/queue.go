@@ -54,6 +54,12 @@ type Queue interface {
 	Redrive(ctx context.Context, f Filter, most int) (int, error)
 	Drop(ctx context.Context, f Filter, most int) (int, error)
 
+	// Owing lists deliveries that are over and call back, and of which nobody has been told in their present series: those that
+	// came to their status longest ago first, after a mark (of Changed and Seq), without bodies and headers. They are kept until
+	// Told. Told says that whom it concerns was told of a series, or is not to be.
+	Owing(ctx context.Context, after Mark, most int) ([]Delivery, error)
+	Told(ctx context.Context, seq int64, series int) error
+
 	// Abandon makes dead letters of what waits for an upstream that is gone.
 	Abandon(ctx context.Context, upstream string) (int, error)
 

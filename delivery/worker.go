@@ -24,6 +24,9 @@ type Worker struct {
 	// everything, and repeat whatever may help.
 	GivesUp func(upstream string) GiveUp
 
+	// Callbacks are whom deliveries name in their requests' Callback.
+	Callbacks map[string]Callback
+
 	Owner    string        // names the worker in the queue, for people
 	Lease    time.Duration // of a claim; 0 means 60s
 	Margin   time.Duration // before its end a claim is not used any more; 0 means 5s
@@ -173,9 +176,10 @@ func (w *Worker) sweep(ctx context.Context) {
 			}
 		}
 		if !swept.More || err != nil {
-			return
+			break
 		}
 	}
+	w.tellAll(ctx)
 }
 
 // Kick says that something has come for an upstream, or that what it waits for may have changed.

@@ -39,6 +39,7 @@ type site struct {
 	now    map[string]int // attempts under way, by idempotency key
 	twice  bool
 	dead   map[delivery.Reason]int
+	hooked []byte // the body of the latest callback
 }
 
 func (s *site) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -47,6 +48,7 @@ func (s *site) RoundTrip(r *http.Request) (*http.Response, error) {
 	s.mu.Lock()
 	s.sent, s.keys = append(s.sent, time.Since(s.start)), append(s.keys, key)
 	s.bodies[string(body)]++
+	s.reads(r, body)
 	s.now[key]++
 	s.twice = s.twice || s.now[key] > 1
 	n := len(s.sent)

@@ -72,6 +72,9 @@ func Test(t *testing.T, e Engine) {
 		"BegunAtOnce":           begunAtOnce,
 		"BegunAndLeft":          begunAndLeft,
 		"BegunUnderAKey":        begunUnderAKey,
+		"CallsBack":             callsBack,
+		"CallbacksOfNone":       callbacksOfNone,
+		"CallbacksOfTheDead":    callbacksOfTheDead,
 		"History":               history,
 		"Concurrent":            concurrent,
 	} {

@@ -50,7 +50,7 @@ func (s *Store) Accept(ctx context.Context, r *delivery.Request) (delivery.Deliv
 func (s *Store) newRecord(r *delivery.Request, header string) *record {
 	is := &record{
 		Tenant: octets(r.Tenant), Owner: octets(r.Owner), Upstream: octets(r.Upstream), Method: octets(r.Method), Path: octets(r.Path), Query: octets(r.Query),
-		Header: octets(header), Key: octets(r.Key), OrderKey: octets(r.OrderKey), Correlation: octets(r.Correlation), Stop: r.Stop, Stops: r.Stop && r.OrderKey != "",
+		Header: octets(header), Key: octets(r.Key), OrderKey: octets(r.OrderKey), Correlation: octets(r.Correlation), Callback: octets(r.Callback), Tells: octets(r.Tells), Stop: r.Stop, Stops: r.Stop && r.OrderKey != "",
 		NotBefore: stored.Milli(r.NotBefore), Expires: stored.Milli(r.Expires), TokenEnds: stored.Milli(r.TokenEnds),
 		Print: r.Fingerprint(), Series: 1, Home: s.home, body: r.Body, Large: len(r.Body) > large,
 	}

@@ -29,7 +29,8 @@ import (
 //	U            the names of all upstreams
 //
 // Three indexes have the keys of deliveries: due (q, d) those that are queued by when they are due, and dead letters by when they
-// failed; list (s, o) those of an upstream and status in the order in which they came; watch (w, t) all, by when a sweep has to look at them.
+// failed; list (s, o) those of an upstream and status in the order in which they came; watch (w, t) all, by when a sweep has to look at them,
+// and in a partition of their own those that have yet to call back.
 type item = map[string]types.AttributeValue
 
 func str(v string) types.AttributeValue { return &types.AttributeValueMemberS{Value: v} }
@@ -116,6 +117,8 @@ type record struct {
 	Stops                                       bool            `json:",omitempty"` // as a dead letter it is in its line
 	Follow                                      int64           `json:",omitempty"` // what follows its latest change may not have been done; a sweep does it then
 	Nudge                                       int64           `json:",omitempty"` // a message is sent again then
+	Callback, Tells                             octets          `json:",omitempty"`
+	Told                                        int             `json:",omitempty"` // the series of which somebody was told
 	Last                                        *attempt        `json:",omitempty"`
 
 	seq     int64
@@ -166,7 +169,9 @@ func (r *record) item(o *Options) (item, error) {
 	case delivery.Failed:
 		it["q"], it["d"] = str("failed "+up), str(place(r.Changed, r.seq))
 	}
-	if t := r.watch(o); t != 0 {
+	if r.owes() {
+		it["w"], it["t"] = str(owing), num(r.Changed)
+	} else if t := r.watch(o); t != 0 {
 		it["w"], it["t"] = str(strconv.FormatInt(r.seq%watches, 10)), num(t)
 	}
 	return it, nil
@@ -241,7 +246,7 @@ func (r *record) delivery() (delivery.Delivery, error) {
 	d := delivery.Delivery{
 		Request: delivery.Request{ID: string(r.ID), Tenant: string(r.Tenant), Owner: string(r.Owner), Upstream: string(r.Upstream),
 			Method: string(r.Method), Path: string(r.Path), Query: string(r.Query), Body: r.body, Key: string(r.Key), OrderKey: string(r.OrderKey),
-			Stop: r.Stop, Correlation: string(r.Correlation), NotBefore: at(r.NotBefore), Expires: at(r.Expires), TokenEnds: at(r.TokenEnds)},
+			Stop: r.Stop, Correlation: string(r.Correlation), Callback: string(r.Callback), Tells: string(r.Tells), NotBefore: at(r.NotBefore), Expires: at(r.Expires), TokenEnds: at(r.TokenEnds)},
 		Seq: r.seq, Status: r.Status, Due: stored.At(r.Due), Attempts: r.Attempts, Starts: r.Starts, Series: r.Series,
 		Accepted: stored.At(r.Accepted), Changed: stored.At(r.Changed), Reason: r.Reason, Detail: string(r.Detail), Fence: r.Fence, Lease: at(r.Lease),
 	}

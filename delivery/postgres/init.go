@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -82,8 +84,17 @@ func (s *Store) init(ctx context.Context) (made bool, err error) {
 	defer s.pool.put(c)
 	run := func(text string) ([]*pgconn.Result, error) { return c.Exec(ctx, text).ReadAll() }
 	all, err := run(fmt.Sprintf("BEGIN; SELECT pg_advisory_xact_lock(%d); SELECT to_regclass('weir_schema') IS NOT NULL", number("schema")))
-	if made = err == nil && string(all[2].Rows[0][0]) == "f"; made {
-		_, err = run(schema + fmt.Sprintf("INSERT INTO weir_schema(version) VALUES (%d); COMMIT", version))
+	script := ""
+	if err == nil && string(all[2].Rows[0][0]) == "f" {
+		script = schema + "INSERT INTO weir_schema(version) VALUES (1);" + strings.Join(upgrades[:], "")
+	} else if err == nil {
+		if all, err = run("SELECT version FROM weir_schema"); err == nil {
+			is, _ := strconv.Atoi(string(all[0].Rows[0][0]))
+			script = strings.Join(upgrades[min(max(is-1, 0), len(upgrades)):], "")
+		}
+	}
+	if made = err == nil && script != ""; made {
+		_, err = run(script + fmt.Sprintf("UPDATE weir_schema SET version = %d; COMMIT", version))
 	}
 	if err != nil || !made {
 		_, undo := run("ROLLBACK")

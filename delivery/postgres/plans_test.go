@@ -61,6 +61,9 @@ func TestNoTableIsReadFromFrontToBack(t *testing.T) {
 		if _, err := s.Counts(t.Context()); err != nil {
 			t.Fatal(err)
 		}
+		if _, err := s.Owing(t.Context(), delivery.Mark{}, 10); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if err := s.Close(); err != nil { // its connections tell what they have read when they end
 		t.Fatal(err)

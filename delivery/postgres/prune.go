@@ -13,7 +13,7 @@ func (s *Store) prune(ctx context.Context, w *delivery.Swept) error {
 		status delivery.Status
 		keep   time.Duration
 	}{{delivery.Completed, s.o.Keep}, {delivery.Failed, s.o.KeepDead}} {
-		all, err := s.erasable(ctx, "d.status = '"+string(of.status)+"' AND d.changed <= weir_now() - $1::bigint ORDER BY d.changed LIMIT $2::bigint", of.keep.Milliseconds(), mostSwept)
+		all, err := s.erasable(ctx, "d.status = '"+string(of.status)+"' AND d.changed <= weir_now() - $1::bigint AND coalesce(d.told >= d.series, true) ORDER BY d.changed LIMIT $2::bigint", of.keep.Milliseconds(), mostSwept)
 		if err != nil {
 			return err
 		}

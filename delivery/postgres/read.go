@@ -16,7 +16,7 @@ import (
 // recordColumns are what a record is read from, requestColumns what its request is.
 const (
 	recordColumns = `d.seq, r.id, r.tenant, r.holder, d.upstream, d.status, d.due, r.order_key, coalesce(r.idem_key, ''), r.correlation,
-	d.attempts, d.starts, d.series, d.fence, coalesce(d.lease, 0), r.accepted, d.changed, coalesce(d.expires, 0), coalesce(r.token_ends, 0), d.reason, d.detail`
+	d.attempts, d.starts, d.series, d.fence, coalesce(d.lease, 0), r.accepted, d.changed, coalesce(d.expires, 0), coalesce(r.token_ends, 0), d.reason, d.detail, r.callback, r.tells`
 	requestColumns = `, d.stops, d.not_before, r.method, r.path, r.query, r.header, r.body`
 )
 
@@ -30,7 +30,7 @@ type record struct {
 func (r *record) fields() []any {
 	d := &r.Delivery
 	return []any{&d.Seq, &d.ID, &d.Tenant, &d.Owner, &d.Upstream, &d.Status, &r.due, &d.OrderKey, &d.Key, &d.Correlation,
-		&d.Attempts, &d.Starts, &d.Series, &d.Fence, &r.lease, &r.accepted, &r.changed, &r.expires, &r.token, &d.Reason, &d.Detail}
+		&d.Attempts, &d.Starts, &d.Series, &d.Fence, &r.lease, &r.accepted, &r.changed, &r.expires, &r.token, &d.Reason, &d.Detail, &d.Callback, &d.Tells}
 }
 
 func (r *record) requestFields() []any {
@@ -40,7 +40,7 @@ func (r *record) requestFields() []any {
 
 func (r *record) delivery() delivery.Delivery {
 	d := r.Delivery
-	for _, text := range []*string{&d.ID, &d.Tenant, &d.Owner, &d.Upstream, &d.OrderKey, &d.Key, &d.Correlation, &d.Method, &d.Path, &d.Query, &d.Detail} {
+	for _, text := range []*string{&d.ID, &d.Tenant, &d.Owner, &d.Upstream, &d.OrderKey, &d.Key, &d.Correlation, &d.Method, &d.Path, &d.Query, &d.Detail, &d.Callback, &d.Tells} {
 		*text = unesc(*text)
 	}
 	d.Due, d.Accepted, d.Changed = stored.At(r.due), stored.At(r.accepted), stored.At(r.changed)

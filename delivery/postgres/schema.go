@@ -1,7 +1,7 @@
 package postgres
 
 // version is that of the schema. A database of a newer one is refused, one of an older one is upgraded by Init.
-const version = 1
+const version = 2
 
 // Instants are milliseconds since 1970, by the clock of the database: weir_now is the one place where it is read. Text
 // that may hold any bytes is escaped (see text.go).
@@ -125,6 +125,19 @@ CREATE TABLE weir_member (
 );
 CREATE TABLE weir_schema (version INTEGER NOT NULL);
 `
+
+// upgrades are what each version has beyond the one before, from the second on.
+//
+// told is the series of which somebody was told, by a callback; it is NULL where nobody is to be.
+var upgrades = [version - 1]string{`
+ALTER TABLE weir_request ADD COLUMN callback TEXT NOT NULL DEFAULT '', ADD COLUMN tells TEXT NOT NULL DEFAULT '';
+ALTER TABLE weir_delivery ADD COLUMN told INTEGER;
+CREATE INDEX weir_delivery_owing ON weir_delivery(changed, seq) WHERE ` + owes + `;
+`}
+
+// owes is what is over, and of which somebody is to be told still: it comes to be so in the change that ends it. It is that of the
+// index, word for word.
+const owes = "told < series AND status IN ('completed', 'failed')"
 
 // inLine is what stands in a line. It is that of the index, word for word, so that the index is used.
 const inLine = "line IS NOT NULL AND (status IN ('created', 'queued', 'processing') OR status = 'failed' AND stops)"

@@ -117,10 +117,10 @@ func (a *acceptance) insert(c *change, place int64) error {
 	}
 	worker, lease, began := a.begin(&d, now)
 	found, err := c.row(`INSERT INTO delivery(id, tenant, holder, upstream, status, due, not_before, order_key, place, idem_key, fingerprint, correlation, accepted, changed, expires, stops, token_ends,
-			attempts, starts, fence, worker, lease, began)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING seq`,
+			attempts, starts, fence, worker, lease, began, callback, tells, told)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING seq`,
 		[]any{d.ID, d.Tenant, d.Owner, d.Upstream, string(d.Status), due, stored.Milli(d.NotBefore), orNull(d.OrderKey), place, orNull(d.Key), a.print, d.Correlation, now, now, instant(d.Expires), d.OrderKey != "" && d.Stop, instant(d.TokenEnds),
-			d.Attempts, d.Starts, d.Fence, worker, lease, began}, &d.Seq)
+			d.Attempts, d.Starts, d.Fence, worker, lease, began, d.Callback, d.Tells, told(&d.Request)}, &d.Seq)
 	if err == nil && !found {
 		err = sql.ErrNoRows
 	}
@@ -146,6 +146,14 @@ func (a *acceptance) begin(d *delivery.Delivery, now int64) (worker string, leas
 	until := a.s.steady() + a.begins.Lease.Milliseconds()
 	d.Status, d.Fence, d.Attempts, d.Starts, d.Lease = delivery.Processing, 1, 1, 1, stored.At(until)
 	return a.begins.Owner, until, now
+}
+
+// told is the series of which somebody has been told; NULL if nobody is to be.
+func told(r *delivery.Request) any {
+	if !r.Calls() {
+		return nil
+	}
+	return 0
 }
 
 // instant is stored.Milli, or NULL for the zero one.

@@ -20,7 +20,7 @@ func (s *Store) prune(c *change, w *delivery.Swept) error {
 		status string
 		keep   time.Duration
 	}{{"completed", s.o.Keep}, {"failed", s.o.KeepDead}} {
-		seqs, more, err := c.erasable("d.status = '"+of.status+"' AND d.changed <= ?", now-of.keep.Milliseconds())
+		seqs, more, err := c.erasable("d.status = '"+of.status+"' AND d.changed <= ? AND (d.told IS NULL OR d.told >= d.series)", now-of.keep.Milliseconds())
 		if err != nil {
 			return err
 		}

@@ -15,7 +15,7 @@ import (
 
 // columns are what a record is read from.
 const columns = `d.seq, d.id, d.tenant, d.holder, d.upstream, d.status, d.due, d.order_key, d.idem_key, d.correlation,
-	d.attempts, d.starts, d.series, d.fence, d.lease, d.accepted, d.changed, d.expires, d.token_ends, d.reason, d.detail`
+	d.attempts, d.starts, d.series, d.fence, d.lease, d.accepted, d.changed, d.expires, d.token_ends, d.reason, d.detail, d.callback, d.tells`
 
 // A record is a row of delivery.
 type record struct {
@@ -28,7 +28,7 @@ type record struct {
 func (r *record) fields() []any {
 	d := &r.Delivery
 	return []any{&d.Seq, &d.ID, &d.Tenant, &d.Owner, &d.Upstream, &d.Status, &r.due, &r.orderKey, &r.key, &d.Correlation,
-		&d.Attempts, &d.Starts, &d.Series, &d.Fence, &r.lease, &r.accepted, &r.changed, &r.expires, &r.token, &d.Reason, &d.Detail}
+		&d.Attempts, &d.Starts, &d.Series, &d.Fence, &r.lease, &r.accepted, &r.changed, &r.expires, &r.token, &d.Reason, &d.Detail, &d.Callback, &d.Tells}
 }
 
 func (r *record) delivery() delivery.Delivery {

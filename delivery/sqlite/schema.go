@@ -1,7 +1,7 @@
 package sqlite
 
 // version is that of the schema. A file of a newer one is refused, one of an older one is upgraded.
-const version = 4
+const version = 5
 
 // applicationID marks a file as weir's deliveries ("weir" in ASCII).
 const applicationID = 0x77656972
@@ -85,7 +85,8 @@ CREATE INDEX dead ON delivery(seq) WHERE status = 'failed';
 // stops is 1 for a delivery after which those of its order key wait while it is a dead letter. past has the
 // idempotency keys of deliveries that were deleted, with what became of them. answer has those of direct calls, with
 // their first answer; its status is 0 while there is none. token_ends is when what the caller showed ends: of what came
-// before nobody knows what set expires, so it is taken for that.
+// before nobody knows what set expires, so it is taken for that. told is the series of which somebody was told, by a callback; it is
+// NULL where nobody is to be.
 var upgrades = [version - 1]string{`
 ALTER TABLE delivery ADD COLUMN stops INTEGER NOT NULL DEFAULT 0;
 DROP INDEX keyed;
@@ -127,7 +128,16 @@ CREATE INDEX answer_open ON answer(until) WHERE status = 0;
 ALTER TABLE delivery ADD COLUMN token_ends INTEGER;
 UPDATE delivery SET token_ends = expires;
 CREATE INDEX held ON delivery(holder, seq) WHERE holder <> '';
+`, `
+ALTER TABLE delivery ADD COLUMN callback TEXT NOT NULL DEFAULT '';
+ALTER TABLE delivery ADD COLUMN tells TEXT NOT NULL DEFAULT '';
+ALTER TABLE delivery ADD COLUMN told INTEGER;
+CREATE INDEX owing ON delivery(changed, seq) WHERE ` + owes + `;
 `}
+
+// owes is what is over, and of which somebody is to be told still: it comes to be so in the change that ends it. It is that of an
+// index, word for word.
+const owes = "told IS NOT NULL AND told < series AND status IN ('completed', 'failed')"
 
 // inLine is what stands in the line of an order key. It is that of an index, word for word, so that the index
 // is used.

@@ -17,6 +17,8 @@ type Deliveries struct {
 	AWS      *AWSDeliveries
 	Keep     time.Duration // what was delivered
 	KeepDead time.Duration // dead letters
+
+	Callbacks map[string]Callback // by name
 }
 
 var deliveriesFields = []field[Deliveries]{
@@ -25,6 +27,7 @@ var deliveriesFields = []field[Deliveries]{
 	{"aws", "fields", "this, `file` or `postgres`", "A table of DynamoDB and a queue of SQS, which a fleet shares; `weir store init` makes both.", readAWSDeliveries},
 	one("keep", duration, func(v *Deliveries) *time.Duration { return &v.Keep }, "168h", "How long what was delivered can be looked at, and its idempotency key is known."),
 	one("keep_dead", duration, func(v *Deliveries) *time.Duration { return &v.KeepDead }, "720h", "The same for dead letters."),
+	{"callbacks", "callbacks by name", "none", "Whom to tell that a delivery is over; an upstream names one as `deliver_callback`.", readCallbacks},
 }
 
 func readDeliveries(d *decoder, n *node, f *document) {
@@ -56,6 +59,7 @@ func deliverySchedule(s string) (string, string, string) {
 
 // checkDeliveries complains of routes that deliver what could not be stored or sent.
 func (d *decoder) checkDeliveries(root *node, f *document) {
+	d.checkCallbacks(root, f)
 	for _, p := range f.places {
 		d.checkKept(f, p)
 		at := p.at.Get("deliver")

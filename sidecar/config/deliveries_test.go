@@ -1,36 +1,45 @@
 package config
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 )
 
 func TestMistakesInDeliveries(t *testing.T) {
 	for text, want := range map[string]string{
-		"upstreams: {a: {url: 'http://a.test', routes: [{path: /, deliver: true}]}}":                                                            "upstreams.a.routes[0].deliver: there is nowhere to keep what is delivered later; write deliveries: {file: deliveries.db}",
-		"deliveries: {}\nupstreams: {a: {url: 'http://a.test'}}":                                                                                "deliveries: wants one of file, postgres and aws",
-		"deliveries: {file: d.db, keep: 5}\nupstreams: {a: {url: 'http://a.test'}}":                                                             "has no unit",
-		"upstreams: {a: {url: 'http://a.test', deliver_schedule: never}}":                                                                       "is no schedule of deliveries; write webhook or messaging",
-		"upstreams: {a: {url: 'http://a.test', deliver_headers: [X-Api-Key]}}":                                                                  "X-Api-Key holds credentials, which are not stored",
-		"deliveries: {file: d.db}\nupstreams: {a: {url: 'http://a.test', routes: [{path: /, deliver: maybe}]}}":                                 "want true, always or false",
-		"deliveries: {file: d.db}\nupstreams: {a: {url: 'https://s3.eu-central-1.amazonaws.com', aws: {}, routes: [{path: /, deliver: true}]}}": "it must be said here what is signed for",
-		"upstreams: {a: {url: 'http://a.test', routes: [{path: /, idempotency: keep}]}}":                                                        "upstreams.a.routes[0].idempotency: there is nowhere to keep answers; write deliveries: {file: deliveries.db}",
-		"deliveries: {file: d.db}\nupstreams: {a: {url: 'http://a.test', routes: [{path: /, idempotency_busy: wait}]}}":                         "add idempotency: keep",
-		"deliveries: {file: d.db}\nupstreams: {a: {url: 'http://a.test', llm: {}, routes: [{path: /, idempotency: keep}]}}":                     "it has a cache",
-		"upstreams: {a: {url: 'http://a.test', credentials: {Content-Type: A}}}":                                                                "Content-Type holds no credentials",
-		"upstreams: {a: {url: 'http://a.test', credentials: {Authorization: A}, aws: {}}}":                                                      "weir signs requests itself",
-		"deliveries: {file: d.db}\nupstreams: {a: {url: 'http://a.test', llm: {}, routes: [{path: /, deliver: true}]}}":                         "with llm cannot be delivered later yet",
-		"deliveries: {file: d.db, postgres: {url: 'postgres://weir@db/weir'}}\nupstreams: {a: {url: 'http://a.test'}}":                          "deliveries: wants one of file, postgres and aws",
-		"deliveries: {postgres: {password_env: A}}\nupstreams: {a: {url: 'http://a.test'}}":                                                     "deliveries.postgres: has no url",
-		"deliveries: {postgres: {url: 'mysql://db/weir'}}\nupstreams: {a: {url: 'http://a.test'}}":                                              "must begin with postgres://",
-		"deliveries: {postgres: {url: 'postgres://weir:hunter2@db/weir'}}\nupstreams: {a: {url: 'http://a.test'}}":                              "must hold no password",
-		"deliveries: {postgres: {url: 'postgres://weir@db/weir?password=hunter2'}}\nupstreams: {a: {url: 'http://a.test'}}":                     "must hold no password",
-		"deliveries: {postgres: {url: 'postgres://weir@db/weir?sslmode=maybe'}}\nupstreams: {a: {url: 'http://a.test'}}":                        "sslmode",
-		"deliveries: {aws: {region: eu-west-1}}\nupstreams: {a: {url: 'http://a.test'}}":                                                        "deliveries.aws: has no table",
-		"deliveries: {file: d.db, aws: {table: t}}\nupstreams: {a: {url: 'http://a.test'}}":                                                     "deliveries: wants one of file, postgres and aws",
-		"deliveries: {aws: {table: t, queue: weir}}\nupstreams: {a: {url: 'http://a.test'}}":                                                    "is not the URL of a server",
-		"deliveries: {aws: {table: t, queue: 'https://sqs.eu-west-1.amazonaws.com/1/w.fifo'}}\nupstreams: {a: {url: 'http://a.test'}}":          "is a FIFO queue",
-		"deliveries: {postgres: {url: 'postgres://weir@db/weir', connections: 0}}\nupstreams: {a: {url: 'http://a.test'}}":                      "connections",
+		"upstreams: {a: {url: 'http://a.test', routes: [{path: /, deliver: true}]}}":                                                                "upstreams.a.routes[0].deliver: there is nowhere to keep what is delivered later; write deliveries: {file: deliveries.db}",
+		"deliveries: {}\nupstreams: {a: {url: 'http://a.test'}}":                                                                                    "deliveries: wants one of file, postgres and aws",
+		"deliveries: {file: d.db, keep: 5}\nupstreams: {a: {url: 'http://a.test'}}":                                                                 "has no unit",
+		"upstreams: {a: {url: 'http://a.test', deliver_schedule: never}}":                                                                           "is no schedule of deliveries; write webhook or messaging",
+		"upstreams: {a: {url: 'http://a.test', deliver_headers: [X-Api-Key]}}":                                                                      "X-Api-Key holds credentials, which are not stored",
+		"deliveries: {file: d.db}\nupstreams: {a: {url: 'http://a.test', routes: [{path: /, deliver: maybe}]}}":                                     "want true, always or false",
+		"deliveries: {file: d.db}\nupstreams: {a: {url: 'https://s3.eu-central-1.amazonaws.com', aws: {}, routes: [{path: /, deliver: true}]}}":     "it must be said here what is signed for",
+		"upstreams: {a: {url: 'http://a.test', routes: [{path: /, idempotency: keep}]}}":                                                            "upstreams.a.routes[0].idempotency: there is nowhere to keep answers; write deliveries: {file: deliveries.db}",
+		"deliveries: {file: d.db}\nupstreams: {a: {url: 'http://a.test', routes: [{path: /, idempotency_busy: wait}]}}":                             "add idempotency: keep",
+		"deliveries: {file: d.db}\nupstreams: {a: {url: 'http://a.test', llm: {}, routes: [{path: /, idempotency: keep}]}}":                         "it has a cache",
+		"upstreams: {a: {url: 'http://a.test', credentials: {Content-Type: A}}}":                                                                    "Content-Type holds no credentials",
+		"upstreams: {a: {url: 'http://a.test', credentials: {Authorization: A}, aws: {}}}":                                                          "weir signs requests itself",
+		"deliveries: {file: d.db}\nupstreams: {a: {url: 'http://a.test', llm: {}, routes: [{path: /, deliver: true}]}}":                             "with llm cannot be delivered later yet",
+		"deliveries: {file: d.db, postgres: {url: 'postgres://weir@db/weir'}}\nupstreams: {a: {url: 'http://a.test'}}":                              "deliveries: wants one of file, postgres and aws",
+		"deliveries: {postgres: {password_env: A}}\nupstreams: {a: {url: 'http://a.test'}}":                                                         "deliveries.postgres: has no url",
+		"deliveries: {postgres: {url: 'mysql://db/weir'}}\nupstreams: {a: {url: 'http://a.test'}}":                                                  "must begin with postgres://",
+		"deliveries: {postgres: {url: 'postgres://weir:hunter2@db/weir'}}\nupstreams: {a: {url: 'http://a.test'}}":                                  "must hold no password",
+		"deliveries: {postgres: {url: 'postgres://weir@db/weir?password=hunter2'}}\nupstreams: {a: {url: 'http://a.test'}}":                         "must hold no password",
+		"deliveries: {postgres: {url: 'postgres://weir@db/weir?sslmode=maybe'}}\nupstreams: {a: {url: 'http://a.test'}}":                            "sslmode",
+		"deliveries: {aws: {region: eu-west-1}}\nupstreams: {a: {url: 'http://a.test'}}":                                                            "deliveries.aws: has no table",
+		"deliveries: {file: d.db, aws: {table: t}}\nupstreams: {a: {url: 'http://a.test'}}":                                                         "deliveries: wants one of file, postgres and aws",
+		"deliveries: {aws: {table: t, queue: weir}}\nupstreams: {a: {url: 'http://a.test'}}":                                                        "is not the URL of a server",
+		"deliveries: {aws: {table: t, queue: 'https://sqs.eu-west-1.amazonaws.com/1/w.fifo'}}\nupstreams: {a: {url: 'http://a.test'}}":              "is a FIFO queue",
+		"deliveries: {postgres: {url: 'postgres://weir@db/weir', connections: 0}}\nupstreams: {a: {url: 'http://a.test'}}":                          "connections",
+		"deliveries: {file: d.db}\nupstreams: {a: {url: 'http://a.test', deliver_callback: app}}":                                                   `upstreams.a.deliver_callback: there is no callback "app"; write deliveries: {callbacks: {app: {upstream: NAME, path: /hooks/weir, secrets_env: CALLBACK_SECRET}}}`,
+		"upstreams: {a: {url: 'http://a.test', deliver_callback: app}}":                                                                             `there is no callback "app"`,
+		"deliveries: {file: d.db, callbacks: {app: {upstream: b, secrets_env: S}}}\nupstreams: {a: {url: 'http://a.test', deliver_callback: app}}":  `deliveries.callbacks.app.upstream: there is no upstream "b"; add upstreams: {NAME: {url: https://HOST}} for the host that is to be called, and name that`,
+		"deliveries: {file: d.db, callbacks: {app: {upstream: 'https://b.test/hook', secrets_env: S}}}\nupstreams: {a: {url: 'http://a.test'}}":     `there is no upstream "https://b.test/hook"`,
+		"deliveries: {file: d.db, callbacks: {app: {upstream: a}}}\nupstreams: {a: {url: 'http://a.test'}}":                                         "has no secret to sign with; write secrets_env: CALLBACK_SECRET",
+		"deliveries: {file: d.db, callbacks: {app: {secrets_env: S}}}\nupstreams: {a: {url: 'http://a.test'}}":                                      "deliveries.callbacks.app: has no upstream",
+		"deliveries: {file: d.db, callbacks: {app: {upstream: a, secrets_env: S, path: 'http://b.test/'}}}\nupstreams: {a: {url: 'http://a.test'}}": "is no path of an upstream",
+		"deliveries: {file: d.db, callbacks: {app: {upstream: a, secrets_env: S}}}\nupstreams: {a: {url: 'http://a.test', llm: {}}}":                "an upstream with llm cannot be called back",
 	} {
 		_, err := Parse("weir.yaml", []byte(text), nil)
 		if err == nil || !strings.Contains(err.Error(), want) {
@@ -50,5 +59,28 @@ func TestMistakesInDeliveries(t *testing.T) {
 	}
 	if err := f.CheckEnv(func(string) (string, bool) { return "", false }); err == nil || !strings.Contains(err.Error(), "DELIVERIES_PASSWORD") {
 		t.Errorf("without its password: %v", err)
+	}
+}
+
+func TestSecretsOfCallbacks(t *testing.T) {
+	f, err := Parse("weir.yaml", []byte("deliveries: {file: d.db, callbacks: {app: {upstream: a, path: '/hook?x=1', secrets_env: [NEW, OLD]}}}\nupstreams: {a: {url: 'http://a.test', deliver_callback: app}}"), nil)
+	if err != nil || f.Upstreams[0].Callback != "app" {
+		t.Fatalf("%+v, %v", f, err)
+	}
+	env := map[string]string{"NEW": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "OLD": "whsec_hunter2"}
+	look := func(name string) (string, bool) { v, ok := env[name]; return v, ok }
+	if err := f.CheckEnv(look); err == nil || !strings.Contains(err.Error(), "environment variable OLD: is no secret of Standard Webhooks") || strings.Contains(err.Error(), "hunter2") {
+		t.Errorf("a bad secret: %v", err)
+	}
+	if _, err := f.Deliveries.CallbacksOf(look); err == nil || strings.Contains(err.Error(), "hunter2") {
+		t.Errorf("a bad secret: %v", err)
+	}
+	env["OLD"] = env["NEW"]
+	all, err := f.Deliveries.CallbacksOf(look)
+	if c := all["app"]; err != nil || f.CheckEnv(look) != nil || c.Upstream != "a" || c.Path != "/hook?x=1" || len(c.Secrets) != 2 {
+		t.Errorf("%+v, %v", all, err)
+	}
+	if said := fmt.Sprintf("%v %+v %#v", all, all, all); strings.Contains(said, "MfKQ") || strings.Contains(said, "31 f2 90") || strings.Contains(said, "0x31") {
+		t.Errorf("secrets are shown: %s", said)
 	}
 }

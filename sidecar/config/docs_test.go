@@ -46,6 +46,7 @@ var sections = []table{
 	{"deliveriesFields", "`deliveries`", rows(deliveriesFields)},
 	{"postgresFields", "`deliveries.postgres`", rows(postgresFields)},
 	{"awsDeliveriesFields", "`deliveries.aws`", rows(awsDeliveriesFields)},
+	{"callbackFields", "`deliveries.callbacks.NAME`", rows(callbackFields)},
 	{"decideFields", "`decide`", rows(decideFields)},
 	{"tokenFields", "`tokens.NAME`", rows(tokenFields)},
 	{"askerFields", "`decide.tokens.NAME`", rows(askerFields)},

@@ -114,6 +114,7 @@ deliveries:
   postgres: {url: "postgres://weir@localhost:5432/weir", password_env: DELIVERIES_PASSWORD, connections: 4, pooler: true}
   keep: 24h
   keep_dead: 48h
+  callbacks: {app: {upstream: b, path: /hooks/weir, secrets_env: [APP_HOOK, APP_HOOK_OLD], failed: true}}
 store:
   dynamodb: {table: weir, region: eu-west-1, endpoint: "http://localhost:8000"}
   redis: off
@@ -191,6 +192,7 @@ upstreams:
     preset: http
     deliver_schedule: messaging
     deliver_order: stop
+    deliver_callback: app
     deliver_headers: [X-Kept]
     routes: [{host: h, path: /p/, strip: true, deliver: false}]
     replay: 1MiB

@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/seed1158cd35/weir/delivery"
 	"github.com/seed1158cd35/weir/internal/auth"
 	"github.com/seed1158cd35/weir/internal/doc"
 )
@@ -19,9 +20,10 @@ type Secret struct {
 type strength uint8
 
 const (
-	given  strength = iota // somebody else says what it is
-	long                   // it signs
-	header                 // it stands in headers
+	given   strength = iota // somebody else says what it is
+	long                    // it signs
+	header                  // it stands in headers
+	webhook                 // it signs webhooks
 )
 
 // strengthOf is that of the secret in a place.
@@ -29,6 +31,8 @@ func strengthOf(path string) strength {
 	switch {
 	case path == "callers.claims.secret_env":
 		return long
+	case strings.HasPrefix(path, "deliveries.callbacks."):
+		return webhook
 	case path == "hash_env", strings.Contains(path, "tokens."):
 		return header
 	}
@@ -36,7 +40,7 @@ func strengthOf(path string) strength {
 }
 
 // secretPlace is where a variable can be named.
-var secretPlace = regexp.MustCompile(`^(hash_env|(decide\.|admin_)?tokens\..+\.env(\[\d+\])?|callers\.claims\.secret_env|notify\.[a-z_]+_env|store\.password_env|deliveries\.postgres\.password_env|upstreams\..+\.llm\.key_env|upstreams\..+\.credentials\..+)$`)
+var secretPlace = regexp.MustCompile(`^(hash_env|(decide\.|admin_)?tokens\..+\.env(\[\d+\])?|callers\.claims\.secret_env|notify\.[a-z_]+_env|store\.password_env|deliveries\.postgres\.password_env|deliveries\.callbacks\..+\.secrets_env(\[\d+\])?|upstreams\..+\.llm\.key_env|upstreams\..+\.credentials\..+)$`)
 
 // findSecrets lists what the file wants of the environment.
 func findSecrets(n *node) (all []Secret) {
@@ -79,8 +83,12 @@ func (f *File) CheckEnv(env func(string) (string, bool)) error {
 }
 
 func (s strength) of(value string) error {
-	if s == long {
+	switch s {
+	case long:
 		return auth.CheckKey(strings.TrimSpace(value))
+	case webhook:
+		_, err := delivery.ParseSecret(value)
+		return err
 	}
 	return auth.CheckSecret(value)
 }

@@ -55,6 +55,8 @@ var upstreamFields = []field[site]{
 		"When a delivery that failed is sent again: `webhook` after 5s, 5m, 30m, 2h, 5h and 10h; `messaging` after 1s, 2s and 4s, and up to 500ms more."),
 	one("deliver_order", choice("go_on or stop", map[string]bool{"go_on": false, "stop": true}), func(u *site) *bool { return &u.Stop }, "go_on",
 		"What those do that come after a dead letter under its `Weir-Order-Key`: `stop` has them wait until it was redriven and delivered, or dropped, or is not kept any more."),
+	one("deliver_callback", word, func(u *site) *string { return &u.Callback }, "none",
+		"Which of `deliveries.callbacks` is told when a delivery is over."),
 	one("deliver_headers", listOf(headerName), func(u *site) *[]string { return &u.Keep }, "none",
 		"Headers of callers that are kept of a request to be delivered later, besides those of docs/deliveries.md. Not those that hold credentials."),
 	{"keys", "scopes, each with its source", "none", "Where the values of scopes come from: `header:NAME`, `query:NAME`, `caller` for the name of the token or certificate, or `remote` for the client's address.", readKeys},

@@ -61,7 +61,7 @@ func (q *letters) add(upstream, order, body string) string {
 	end := time.Now().Add(time.Hour)
 	d, _, err := q.Accept(q.t.Context(), &delivery.Request{
 		Upstream: upstream, Tenant: "ann", Owner: "ann", Method: "POST", Path: "/x", Query: "q=1", Header: http.Header{"Title": {"t"}}, Body: []byte(body),
-		Key: fmt.Sprint("key", q.n), OrderKey: order, Correlation: "c1", Expires: end, TokenEnds: end,
+		Key: fmt.Sprint("key", q.n), OrderKey: order, Correlation: "c1", Callback: "app", Tells: "another", Expires: end, TokenEnds: end,
 	})
 	if err != nil {
 		q.t.Fatal(err)

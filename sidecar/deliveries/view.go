@@ -42,14 +42,16 @@ type View struct {
 	Key         string    `json:"idempotency_key,omitempty"`
 	OrderKey    string    `json:"order_key,omitempty"`
 	Correlation string    `json:"correlation_id,omitempty"`
-	Method      string    `json:"method,omitempty"` // in lists of one delivery alone
+	Callback    string    `json:"callback,omitempty"`    // whom it tells
+	Tells       string    `json:"callback_of,omitempty"` // the delivery of which it tells
+	Method      string    `json:"method,omitempty"`      // in lists of one delivery alone
 	Path        string    `json:"path,omitempty"`
 	Bytes       int       `json:"body_bytes,omitempty"`
 }
 
 func viewOf(d *delivery.Delivery) View {
 	return View{Receipt: ReceiptOf(d), Changed: d.Changed, Expires: d.Expires, TokenEnds: d.TokenEnds, Series: d.Series, Owner: d.Owner, Key: d.Key,
-		OrderKey: d.OrderKey, Correlation: d.Correlation, Method: d.Method, Path: d.Path, Bytes: len(d.Body)}
+		OrderKey: d.OrderKey, Correlation: d.Correlation, Callback: d.Callback, Tells: d.Tells, Method: d.Method, Path: d.Path, Bytes: len(d.Body)}
 }
 
 // A Whole is a delivery with every attempt, the first one first, and what is sent.

@@ -30,7 +30,7 @@ func (t *trip) letter(r *http.Request) (*letter, *NotAccepted) {
 	}
 	q := new(letter)
 	q.Request = delivery.Request{Tenant: t.who.Name, Owner: t.who.Name, Upstream: t.to.Name, Method: r.Method, Path: t.path, Query: at.RawQuery,
-		Header: t.kept(r.Header), OrderKey: r.Header.Get(orderKey), Stop: t.to.Stop, Correlation: t.id}
+		Header: t.kept(r.Header), OrderKey: r.Header.Get(orderKey), Stop: t.to.Stop, Callback: t.to.Callback, Correlation: t.id}
 	if name, what := reveals(q.Header); name != "" {
 		return bad(notCredential, name, doc.Quote(what)+" in it looks like a credential; those are not stored: send it without Prefer: respond-async")
 	}

@@ -40,6 +40,7 @@ type Upstream struct {
 
 	Schedule string   // of deliveries, by its name; "" means "webhook"
 	Stop     bool     // dead letters stop their order keys
+	Callback string   // names whom to tell when a delivery is over; "" for nobody
 	Keep     []string // headers of requests that are delivered later, besides the usual ones
 
 	Pass []string // fields that anybody could forge, in canonical form, and that are sent on nevertheless

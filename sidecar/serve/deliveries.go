@@ -40,12 +40,16 @@ func (s *Server) newDeliveries(c *config.Deliveries, registry prometheus.Registe
 	if c == nil {
 		return nil
 	}
+	callbacks, err := c.CallbacksOf(s.with.Env)
+	if err != nil {
+		return err
+	}
 	e, err := s.openDeliveries(c)
 	if err != nil {
 		return err
 	}
 	d := &deliveries{Queue: e, engine: e, metrics: weirprom.NewDeliveries(registry, e), refused: logs.Options{EachSecond: s.file.LogEach}.NotStored(s.log)}
-	d.worker = &delivery.Worker{Queue: e, Owner: "weir", Sender: s.proxy.Sender, Schedule: s.proxy.ScheduleOf, Events: s.deliveryEvents(d)}
+	d.worker = &delivery.Worker{Queue: e, Owner: "weir", Sender: s.proxy.Sender, Schedule: s.proxy.ScheduleOf, Callbacks: callbacks, Events: s.deliveryEvents(d)}
 	if c.InFleet() {
 		d.worker.Owner, d.worker.Poll = process(), poll()
 	}

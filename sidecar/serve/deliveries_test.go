@@ -60,19 +60,25 @@ func (m *mailbox) letters() []*http.Request {
 // newMailbox serves with fields of the upstream box; its route delivers what asks for it.
 func newMailbox(t *testing.T, deliver, fields, more string) *mailbox {
 	t.Helper()
+	return newMailboxIn(t, "{file: deliveries.db}", deliver, fields, more)
+}
+
+// newMailboxIn is newMailbox with what the file says of deliveries.
+func newMailboxIn(t *testing.T, deliveries, deliver, fields, more string) *mailbox {
+	t.Helper()
 	m := &mailbox{T: t, status: 200, file: filepath.Join(t.TempDir(), "weir.yaml")}
 	up := httptest.NewServer(m)
 	t.Cleanup(up.Close)
 	text := fmt.Sprintf(`listen: 127.0.0.1:0
 admin: 127.0.0.1:0
-deliveries: {file: deliveries.db}
+deliveries: %s
 %s
 upstreams:
   box:
     url: %s
     routes: [{path: /box/, strip: true, deliver: %s}]
     retry: {attempts: 5}
-%s`, more, up.URL, deliver, fields)
+%s`, deliveries, more, up.URL, deliver, fields)
 	if err := os.WriteFile(m.file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}

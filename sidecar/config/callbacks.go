@@ -1,0 +1,98 @@
+package config
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+
+	"github.com/seed1158cd35/weir/delivery"
+	"github.com/seed1158cd35/weir/internal/doc"
+)
+
+// A Callback is whom deliveries tell that they are over.
+type Callback struct {
+	Upstream string
+	Path     string   // and perhaps a query
+	Secrets  []string // the environment variables that hold them
+	Failed   bool     // dead letters are told of, too
+}
+
+var callbackFields = []field[Callback]{
+	one("upstream", word, func(c *Callback) *string { return &c.Upstream }, "required", "The upstream that is told, by a POST that is delivered under its policy."),
+	one("path", text("a path that begins with /, and perhaps a query", callbackPath), func(c *Callback) *string { return &c.Path }, "`/`", "Where the POST goes at the upstream."),
+	one("secrets_env", variablesOf, func(c *Callback) *[]string { return &c.Secrets }, "required",
+		"The environment variable that holds the secret (`whsec_` and 24 to 64 random bytes in base64) that signs, as Standard Webhooks say. Several, as a list, each sign, while receivers change theirs."),
+	one("failed", boolean, func(c *Callback) *bool { return &c.Failed }, "false", "Tells of dead letters, too."),
+}
+
+func callbackPath(s string) (string, string, string) {
+	u, err := url.ParseRequestURI(s)
+	if err != nil || !strings.HasPrefix(s, "/") || u.Host != "" {
+		return "", "is no path of an upstream", "write path: /hooks/weir, and the host as an upstream"
+	}
+	return s, "", ""
+}
+
+func readCallbacks(d *decoder, n *node, v *Deliveries) {
+	v.Callbacks = make(map[string]Callback, len(n.Fields))
+	for _, e := range d.named(n) {
+		c := Callback{Path: "/"}
+		if object(d, e.Value, callbackFields, &c); e.Value.Kind != doc.Mapping {
+			continue
+		}
+		if e.Value.Get("secrets_env") == nil {
+			d.Bad(e.Value, "write secrets_env: CALLBACK_SECRET", "has no secret to sign with")
+		}
+		v.Callbacks[e.Name] = c
+	}
+}
+
+// checkCallbacks complains of callbacks to what is not configured, and of such that are not there.
+func (d *decoder) checkCallbacks(root *node, f *document) {
+	known := make(map[string]bool, len(f.Upstreams))
+	var all map[string]Callback
+	if f.Deliveries != nil {
+		all = f.Deliveries.Callbacks
+	}
+	for i := range f.Upstreams {
+		u := &f.Upstreams[i]
+		known[u.Name] = true
+		if _, ok := all[u.Callback]; u.Callback != "" && !ok {
+			d.Bad(root.Get("upstreams").Get(u.Name).Get("deliver_callback"), "write deliveries: {callbacks: {"+u.Callback+": {upstream: NAME, path: /hooks/weir, secrets_env: CALLBACK_SECRET}}}",
+				"there is no callback %s", doc.Quote(u.Callback))
+		}
+	}
+	for _, e := range root.Get("deliveries").Get("callbacks").All() {
+		c, ok := all[e.Name]
+		at := e.Value.Get("upstream")
+		switch {
+		case !ok:
+		case c.Upstream == "":
+			d.Bad(e.Value, "write upstream: NAME", "has no upstream")
+		case !known[c.Upstream]:
+			d.Bad(at, "add upstreams: {NAME: {url: https://HOST}} for the host that is to be called, and name that", "there is no upstream %s", doc.Quote(c.Upstream))
+		case f.isLLM(c.Upstream):
+			d.Bad(at, "", "an upstream with llm cannot be called back")
+		case f.unsigned(c.Upstream):
+			d.Bad(at, "write aws: {service: sqs, region: eu-west-1} there", "it is not said what requests of it are signed for")
+		}
+	}
+}
+
+// CallbacksOf are whom deliveries tell, with their secrets. The error holds no secret.
+func (v *Deliveries) CallbacksOf(env func(string) (string, bool)) (map[string]delivery.Callback, error) {
+	all := make(map[string]delivery.Callback, len(v.Callbacks))
+	for name, c := range v.Callbacks {
+		is := delivery.Callback{Upstream: c.Upstream, Path: c.Path, Failed: c.Failed}
+		for _, variable := range c.Secrets {
+			text, _ := env(variable)
+			secret, err := delivery.ParseSecret(text)
+			if err != nil {
+				return nil, fmt.Errorf("deliveries: callbacks: %s: environment variable %s: %w", name, variable, err)
+			}
+			is.Secrets = append(is.Secrets, secret)
+		}
+		all[name] = is
+	}
+	return all, nil
+}
