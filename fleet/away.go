@@ -36,7 +36,6 @@ func (f *Fleet) turned(now time.Duration) (e FallbackEvent, ok bool) {
 	since := time.Duration(f.away.Load())
 	switch {
 	case away && since == 0:
-		f.spent.Store(0)
 		f.away.Store(max(1, int64(now)))
 		f.past.Store(past)
 		return FallbackEvent{Away: true, Past: past, Err: err}, true
@@ -46,7 +45,8 @@ func (f *Fleet) turned(now time.Duration) (e FallbackEvent, ok bool) {
 	case !away && since != 0:
 		f.away.Store(0)
 		f.past.Store(false)
-		return FallbackEvent{For: now - since, Spent: max(0, f.spent.Load())}, true
+		// For the next time: calls may go without the store before it is noticed here that it is away.
+		return FallbackEvent{For: now - since, Spent: max(0, f.spent.Swap(0))}, true
 	}
 	return FallbackEvent{}, false
 }

@@ -171,7 +171,7 @@ func (f *Fleet) Away() bool { return f.away.Load() != 0 }
 // if it is there.
 func (f *Fleet) Alone() (since time.Duration, spent int64) {
 	if at := time.Duration(f.away.Load()); at != 0 {
-		return max(1, f.clock.Now()-at), f.spent.Load()
+		return max(1, f.clock.Now()-at), max(0, f.spent.Load())
 	}
 	return 0, 0
 }
