@@ -5,6 +5,7 @@ import (
 	"maps"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/breaker"
@@ -103,7 +104,7 @@ func TestCountsAreExactWhilePoliciesChangeAndSomebodyReads(t *testing.T) {
 }
 
 func TestWhatIsCountedAllocatesNothing(t *testing.T) {
-	u := open(t, steady(rate("all", 1<<30, sec, 0)), weir.Options{Events: weir.Events{Counts: func(*weir.Counts) {}, Refused: func(weir.Refused) {}}})
+	u := open(t, steady(rate("all", 1<<30, sec, 0)), weir.Options{Events: weir.Events{Counts: func(*weir.Counts) {}, Refused: func(weir.Refused) time.Duration { return 0 }}})
 	var p weir.Permit
 	if n := testing.AllocsPerRun(1000, func() {
 		u.Try(weir.Call{}, &p)
@@ -111,7 +112,7 @@ func TestWhatIsCountedAllocatesNothing(t *testing.T) {
 	}); n != 0 {
 		t.Errorf("%v allocations for a call that goes well, want none", n)
 	}
-	u = open(t, weir.Policy{MaxWait: -1, Limits: []limit.Limit{rate("all", 1, 1000*sec, 0)}}, weir.Options{Events: weir.Events{Counts: func(*weir.Counts) {}, Refused: func(weir.Refused) {}}})
+	u = open(t, weir.Policy{MaxWait: -1, Limits: []limit.Limit{rate("all", 1, 1000*sec, 0)}}, weir.Options{Events: weir.Events{Counts: func(*weir.Counts) {}, Refused: func(weir.Refused) time.Duration { return 0 }}})
 	keys := map[string]string{"tenant": "a"}
 	u.Try(weir.Call{}, &p)
 	if n := testing.AllocsPerRun(1000, func() { u.Try(weir.Call{Keys: keys}, &p) }); n != 0 {

@@ -14,14 +14,15 @@ import (
 func (w *walk) decided(d step) (told *Refusal) {
 	p := w.Permit
 	events := &p.u.options.Events
+	by, untold := (*limitTally)(nil), true
 	if p.tally != nil {
-		w.decides(d)
+		by, untold = w.decides(d)
 	}
 	switch {
 	case !d.refused():
 		p.starts()
-	case events.Refused != nil:
-		tell(events.Refused, d.event(w.Permit, w.now))
+	case untold && events.Refused != nil:
+		by.tellRefused(events.Refused, d.event(w.Permit, w.now))
 	}
 	if events.Recorded != nil {
 		p.recordDecided(w.now, d)
@@ -51,6 +52,24 @@ func (s step) err(p *Permit, now time.Duration, told *Refusal) error {
 			p.cause().Cost, r.Rule.UnitName(), r.Limit, r.Level.Full)
 	}
 	return r
+}
+
+// tellRefused tells of a refusal that is counted in l, nil if none is, and how many were not told of. It notes until when
+// nobody need hear of others.
+func (l *limitTally) tellRefused(f func(Refused) time.Duration, e Refused) {
+	if l == nil {
+		tellRefused(f, e)
+		return
+	}
+	i := reasonPlace(e.Reason)
+	t := &l.telling[i]
+	quiet := t.quiet.Load()
+	if quiet != 0 {
+		e.Untold = int(l.untold(i))
+	}
+	if until := int64(tellRefused(f, e)); until != quiet {
+		t.quiet.Store(until)
+	}
 }
 
 // event is what there is to tell of a step that refuses, without making anything for it.
@@ -119,19 +138,21 @@ func (r *Refusal) explain(p *Permit, now time.Duration, c limit.Charge) {
 	}
 }
 
-// decides counts a decision. One that lets a call go at once adds to the cell of its core, and no more.
-func (w *walk) decides(d step) {
+// decides counts a decision. One that lets a call go at once adds to the cell of its core, and no more. By is where
+// others are counted, and tell reports whether one that refuses is to be told of.
+func (w *walk) decides(d step) (by *limitTally, tell bool) {
 	if !d.refused() {
 		w.tally.begins(w.sent, w.waited)
 		if w.waited == 0 {
-			return
+			return nil, false
 		}
 	}
 	l := w.plan.tallyBy(w.cause())
 	l.waitedFor(w.waited, w.limits.Late())
 	if d.refused() {
-		l.refuses(d.why)
+		tell = l.refuses(w.now, d.why)
 	} else {
 		l.waited.Add(1)
 	}
+	return l, tell
 }

@@ -18,8 +18,12 @@ import (
 // what they do, Counts a few nanoseconds.
 type Events struct {
 	Counts    func(*Counts) // the upstream has been made, and counts its calls in these
-	Refused   func(Refused) // an attempt was not allowed
 	Throttled func(Ended)   // an attempt that the upstream refused for rate
+
+	// Refused: an attempt was not allowed. It returns the instant, of the upstream's clock, until which it need not
+	// hear of others that were refused of the same operation, by the same limit, for the same reason; 0 if of all.
+	// Where calls are counted (Counts, Violated) these cost no more than a count.
+	Refused func(Refused) (quiet time.Duration)
 
 	// Of single calls and attempts.
 	Decided  func(Decided)  // a gate's answer to one attempt
@@ -69,6 +73,8 @@ type Refused struct {
 	RetryAfter time.Duration // how long to wait before asking again
 	Waited     time.Duration // for its turn
 	ResetAt    time.Time     // of QuotaExhausted when it is there again, if that is known
+
+	Untold int // how many of its like there were since the last of which was told
 }
 
 // Subject says whose refusal it is.
@@ -200,7 +206,7 @@ type Violation struct {
 func Tee(all ...Events) Events {
 	return Events{
 		Counts:    tee(all, func(e Events) func(*Counts) { return e.Counts }),
-		Refused:   tee(all, func(e Events) func(Refused) { return e.Refused }),
+		Refused:   teeRefused(all),
 		Throttled: tee(all, func(e Events) func(Ended) { return e.Throttled }),
 
 		Decided:  tee(all, func(e Events) func(Decided) { return e.Decided }),
@@ -243,6 +249,35 @@ func tee[E any](all []Events, pick func(Events) func(E)) func(E) {
 			tell(f, e)
 		}
 	}
+}
+
+// teeRefused is tee of Refused: it is quiet as long as all of them are.
+func teeRefused(all []Events) func(Refused) time.Duration {
+	var fs []func(Refused) time.Duration
+	for _, e := range all {
+		if e.Refused != nil {
+			fs = append(fs, e.Refused)
+		}
+	}
+	switch len(fs) {
+	case 0:
+		return nil
+	case 1:
+		return fs[0]
+	}
+	return func(e Refused) time.Duration {
+		quiet := Never
+		for _, f := range fs {
+			quiet = min(quiet, tellRefused(f, e))
+		}
+		return quiet
+	}
+}
+
+// tellRefused is tell of Refused. A listener that panics wants to hear of all.
+func tellRefused(f func(Refused) time.Duration, e Refused) (quiet time.Duration) {
+	defer func() { _ = recover() }()
+	return f(e)
 }
 
 // teeRecorded is tee of Recorded: it notes in the record which of the listeners, of eight at most, want to know more.

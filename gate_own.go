@@ -79,17 +79,18 @@ func (w *walk) ownRefused(err error) {
 	if !ok {
 		return
 	}
-	if l := w.plan.tallies.of(r.Limit); l != nil {
-		l.waitedFor(w.waited, w.limits.Late())
-		l.refuses(r.Reason)
+	by, untold := w.plan.tallies.of(r.Limit), true
+	if by != nil {
+		by.waitedFor(w.waited, w.limits.Late())
+		untold = by.refuses(w.now, r.Reason)
 	}
 	e := &w.u.options.Events
 	if e.Decided != nil {
 		tell(e.Decided, Decided{Subject: w.subject(w.u), Refusal: r, Limit: r.Limit, Waited: w.waited, Late: w.limits.Late()})
 	}
-	if e.Refused != nil {
+	if untold && e.Refused != nil {
 		told := refused(w.Permit, w.u.clock.Now(), r.Reason)
 		told.Limit, told.Key, told.Want, told.RetryAfter, told.ResetAt = r.Limit, r.Key, r.Want, r.RetryAfter, r.ResetAt()
-		tell(e.Refused, told)
+		by.tellRefused(e.Refused, told)
 	}
 }

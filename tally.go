@@ -39,12 +39,19 @@ type limitTally struct {
 	waited       atomic.Uint64
 	refused      counter.Each[refusals]
 	waits, lates counter.Histogram
+	telling      [len(Reasons) + 1]telling // of refusals, as refusals has them
 }
 
-// refusals are how many attempts one core has refused, in the order of Reasons, and for others.
+// A telling is what is known of those who hear of refusals for one reason. It is written for those of which is told.
+type telling struct {
+	quiet  atomic.Int64  // the instant until which nobody need hear of any
+	untold atomic.Uint64 // how many those who heard of some were told not to have heard of
+}
+
+// refusals are how many attempts one core has refused, in the order of Reasons, and for others; and of how many of them was told.
 type refusals struct {
-	by [len(Reasons) + 1]atomic.Uint64
-	_  counter.Pad
+	by, told [len(Reasons) + 1]atomic.Uint64
+	_        counter.Pad
 }
 
 // of is what is counted of an operation; nil if nothing is.
@@ -119,13 +126,41 @@ func (t *tally) begins(now, waited time.Duration) {
 	t.began[n%uint64(len(t.began))].Store(int64(now))
 }
 
-// refuses counts a refusal.
-func (l *limitTally) refuses(why Reason) {
-	i := slices.Index(Reasons[:], why)
-	if i < 0 {
-		i = len(Reasons)
+// refuses counts a refusal, and reports whether it is to be told of.
+func (l *limitTally) refuses(now time.Duration, why Reason) (tell bool) {
+	i, cell := reasonPlace(why), l.refused.Mine()
+	if tell = int64(now) >= l.telling[i].quiet.Load(); tell {
+		cell.told[i].Add(1) // before it is counted: what is on its way between the two must not pass for untold
 	}
-	l.refused.Mine().by[i].Add(1)
+	cell.by[i].Add(1)
+	return tell
+}
+
+// untold is how many refusals for the reason at a place were not told of, beyond those of which that has been said.
+func (l *limitTally) untold(i int) uint64 {
+	all := uint64(0)
+	for cell := range l.refused.All() {
+		all += cell.by[i].Load()
+	}
+	for cell := range l.refused.All() { // later than by, so that it is no less than what by has of it
+		all -= cell.told[i].Load()
+	}
+	said := &l.telling[i].untold
+	before := said.Load()
+	if n := int64(all - before); n > 0 && said.CompareAndSwap(before, all) {
+		return uint64(n)
+	}
+	return 0
+}
+
+// reasonPlace is where refusals for a reason are counted.
+func reasonPlace(why Reason) int {
+	for i := range Reasons {
+		if Reasons[i] == why {
+			return i
+		}
+	}
+	return len(Reasons)
 }
 
 // waitedFor counts a wait, if there was one.

@@ -17,6 +17,7 @@
 package logs
 
 import (
+	"context"
 	"log/slog"
 	"time"
 
@@ -80,11 +81,16 @@ const (
 	storeBack  = "fallback resumed"
 )
 
-func (w *writer) refused(e weir.Refused) {
+func (w *writer) refused(e weir.Refused) (quiet time.Duration) {
+	if !w.log.Enabled(context.Background(), slog.LevelInfo) {
+		return e.At + time.Second // by then it may be
+	}
 	reason := observe.Reason(e.Reason)
-	l, ok := w.beginAt(e.At, slog.LevelInfo, kind{refused, e.Upstream, e.Limit, reason})
+	k := kind{refused, e.Upstream, e.Limit, reason}
+	w.sieve.came(k, e.Untold)
+	l, ok := w.beginAt(e.At, slog.LevelInfo, k)
 	if !ok {
-		return
+		return min(w.sieve.until(k), e.At+time.Second)
 	}
 	l.subject(e.Subject())
 	l.word("reason", reason)
@@ -93,6 +99,7 @@ func (w *writer) refused(e weir.Refused) {
 	l.wait("after", e.RetryAfter)
 	l.wait("waited", e.Waited)
 	w.end(l)
+	return min(w.sieve.until(k), e.At+time.Second)
 }
 
 func (w *writer) throttled(e weir.Ended) {

@@ -54,6 +54,21 @@ func (s *sieve) pass(now time.Duration, k kind) (suppressed int, ok bool) {
 	return s.kinds.Get(k).pass(now, s.most)
 }
 
+// came notes n that came and are not to pass.
+func (s *sieve) came(k kind, n int) {
+	if s.most > 0 && n > 0 {
+		s.kinds.Get(k).suppressed.Mine().n.Add(int64(n))
+	}
+}
+
+// until is the instant until which no line of a kind passes any more; 0 if some do.
+func (s *sieve) until(k kind) time.Duration {
+	if s.most <= 0 {
+		return 0
+	}
+	return time.Duration(s.kinds.Get(k).full.Load())
+}
+
 func (at *second) pass(now time.Duration, most int) (suppressed int, ok bool) {
 	if ahead := time.Duration(at.full.Load()) - now; (ahead <= 0 || ahead > strange) && at.enter(now, most) {
 		return at.left(), true

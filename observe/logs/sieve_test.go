@@ -1,11 +1,17 @@
 package logs
 
 import (
+	"log/slog"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
 // Whatever comes when: of each kind at most so many lines pass in any second that
@@ -95,4 +101,46 @@ func TestSieveHoldsItsBoundForWhoHasLooked(t *testing.T) {
 			t.Errorf("line %d", i+1)
 		}
 	}
+}
+
+// TestLinesTellOfEveryRefusal: those that were written and those of which they say that they were left out are all
+// refusals of an upstream, whichever operations they were of; and so few were looked at as lines may be written.
+func TestLinesTellOfEveryRefusal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log, written := logger(slog.LevelInfo)
+		events := Options{EachSecond: 3}.Events(log)
+		seen, hear := 0, events.Refused
+		events.Refused = func(e weir.Refused) time.Duration { seen++; return hear(e) }
+		never := limit.Limit{Name: "never", Rate: bucket.Rate{Amount: 1, Per: 1000 * time.Hour}}
+		u, err := weir.New("s3", weir.Policy{Limits: []limit.Limit{never}, MaxWait: -1, Operations: []weir.Operation{{Name: "put"}, {Name: "get"}}}, weir.Options{Events: events})
+		if err != nil {
+			t.Fatal(err)
+		}
+		came := -1 // the first is not refused
+		for i := range 50 {
+			for range 10 {
+				u.Try(weir.Call{Operation: []string{"put", "get"}[i%2]}, new(weir.Permit))
+				came++
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+		time.Sleep(time.Second)
+		for _, operation := range []string{"put", "get"} {
+			u.Try(weir.Call{Operation: operation}, new(weir.Permit))
+			came++
+		}
+		told := 0
+		for _, l := range lines(t, written) {
+			told++
+			if n, ok := l["suppressed"].(float64); ok {
+				told += int(n)
+			}
+		}
+		if told != came {
+			t.Errorf("lines tell of %d refusals, want %d", told, came)
+		}
+		if seen > 6*8 {
+			t.Errorf("%d of %d refusals were looked at, want 6 in each second", seen, came)
+		}
+	})
 }

@@ -28,9 +28,9 @@ func (n *Notifier) Died(upstream, reason string, number int) {
 	n.happened(subject{kind: DeadLetter, upstream: upstream}, func() string { return fmt.Sprintf("%d, reason %s", number, reason) })
 }
 
-func (n *Notifier) refused(e weir.Refused) {
+func (n *Notifier) refused(e weir.Refused) (quiet time.Duration) {
 	if e.Reason != weir.QuotaExhausted {
-		return
+		return weir.Never
 	}
 	n.happened(subject{Quota, e.Upstream, e.Operation, e.Limit}, func() string {
 		if e.ResetAt.IsZero() {
@@ -38,6 +38,7 @@ func (n *Notifier) refused(e weir.Refused) {
 		}
 		return "it resets at " + e.ResetAt.Format(time.RFC3339)
 	})
+	return 0
 }
 
 func (n *Notifier) gaveUp(e weir.GaveUp) {
