@@ -5,7 +5,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/seed1158cd35/weir/clock"
 	"github.com/seed1158cd35/weir/outcome"
 )
 
@@ -47,13 +46,13 @@ func (attemptTimeout) Is(target error) bool {
 // or at its timeout. It is made in earnest only when somebody asks for it, so
 // that a call that never looks at its context costs no timer.
 type attempt struct {
-	clock    clock.Clock
+	u        *Upstream // of whose clock the deadline is an instant
 	parent   context.Context
-	deadline time.Duration // of this attempt; clock.Clock's instant
-	cause    error         // why it ends then
+	deadline time.Duration // of this attempt
 
-	made  atomic.Pointer[made] // nil until asked for
-	ended atomic.Bool
+	made   atomic.Pointer[made] // nil until asked for
+	ended  atomic.Bool
+	ofCall bool // it is the call's own deadline, and not this attempt's
 }
 
 // made is the real context behind an attempt.
@@ -70,7 +69,11 @@ func (a *attempt) context() context.Context {
 	if m := a.made.Load(); m != nil {
 		return m.Context
 	}
-	ctx, cancel := a.clock.WithTimeout(a.parent, a.deadline-a.clock.Now(), a.cause)
+	cause := ErrAttemptTimeout
+	if a.ofCall {
+		cause = ErrCallTimeout
+	}
+	ctx, cancel := a.u.clock.WithTimeout(a.parent, a.deadline-a.u.clock.Now(), cause)
 	if !a.made.CompareAndSwap(nil, &made{ctx, cancel}) {
 		cancel()
 	} else if a.ended.Load() {
@@ -85,7 +88,7 @@ func (a *attempt) Deadline() (time.Time, bool) { return a.context().Deadline() }
 
 // Err is asked often, and by some instead of Done.
 func (a *attempt) Err() error {
-	if a.made.Load() != nil || a.ended.Load() || a.clock.Now() >= a.deadline {
+	if a.made.Load() != nil || a.ended.Load() || a.u.clock.Now() >= a.deadline {
 		return a.context().Err()
 	}
 	return a.parent.Err()

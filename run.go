@@ -163,7 +163,7 @@ func (r *Run) leaving() time.Duration {
 // with its report. A call within it is not repeated.
 func (r *Run) Context() context.Context {
 	if r.attempt == nil {
-		r.attempt = &attempt{clock: r.u.clock, parent: r.ctx, deadline: r.until, cause: r.why()}
+		r.attempt = &attempt{u: r.u, parent: r.ctx, deadline: r.until, ofCall: r.ofCall()}
 	}
 	return r.attempt
 }
@@ -177,11 +177,16 @@ func (r *Run) Left() time.Duration { return r.deadline - r.u.clock.Now() }
 
 // why is why the present attempt ends at r.until.
 func (r *Run) why() error {
-	t := r.live.policy.Timeouts.Attempt
-	if r.until == r.deadline && (t <= 0 || r.until < later(r.permit.sent, t)) {
+	if r.ofCall() {
 		return ErrCallTimeout
 	}
 	return ErrAttemptTimeout
+}
+
+// ofCall reports whether what ends at r.until is the call's time, and not the attempt's.
+func (r *Run) ofCall() bool {
+	t := r.live.policy.Timeouts.Attempt
+	return r.until == r.deadline && (t <= 0 || r.until < later(r.permit.sent, t))
 }
 
 // Policy is the policy that was in force when the call began. It must not be changed.
@@ -312,7 +317,9 @@ func (r *Run) subject() Subject { return subject(r.u, r.plan, r.call.ID, r.call.
 // end. A call made within an attempt of another Do, with its context, makes one
 // attempt only: it is the outer one that repeats. An error that implements outcome.Classifier says itself what it means.
 func Do[T any](ctx context.Context, u *Upstream, c Call, fn func(context.Context) (T, error)) (v T, err error) {
-	r := u.Begin(ctx, c)
+	var r Run // as Begin has it, but copies c once
+	r.u, r.call, r.ctx = u, c, ctx
+	r.begin()
 	defer r.End()
 	for r.Next() {
 		v, err = fn(r.Context())
