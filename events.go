@@ -35,8 +35,8 @@ type Events struct {
 	Done     func(Done)     // a call, all its attempts taken together
 
 	// Recorded is Done attempt by attempt. If it reports true, Detailed is told next, with the limits as they stand
-	// and the refusal in full, which cost something to make. Wanted is asked before, of calls of one attempt that went
-	// well, and of single decisions: Recorded is not told of those of which it reports false. nil wants all.
+	// and the refusal in full, which cost something to make. Wanted is asked before, of calls that have not waited: of
+	// one attempt that went well, and of single decisions. Recorded is not told of those of which it reports false. nil wants all.
 	Wanted   func(Sketch) bool
 	Recorded func(*Record) bool
 	Detailed func(*Record)

@@ -74,7 +74,6 @@ var records = sync.Pool{New: func() any { return new(Record) }}
 type Sketch struct {
 	ID      string        // Call.ID
 	At      time.Duration // its end, an instant of the upstream's clock
-	Waited  time.Duration // for its turn
 	Class   outcome.Class // of its attempt; unknown if none was made
 	Refused bool          // the gates have not let it go
 }
@@ -108,7 +107,7 @@ func (p *Permit) noted() *Record {
 // wanted reports whether anybody wants the record of a call of which there is none yet.
 func (p *Permit) wanted(now time.Duration, class outcome.Class, refused bool) bool {
 	f := p.plan.live.u.options.Events.Wanted
-	return f == nil || asked(f, Sketch{ID: p.id, At: now, Waited: p.waited, Class: class, Refused: refused})
+	return f == nil || p.waited > 0 || asked(f, Sketch{ID: p.id, At: now, Class: class, Refused: refused})
 }
 
 // asked asks a listener, which wants nothing if it panics.
