@@ -29,7 +29,11 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, os.Args[1:], os.Stderr); err != nil {
+	start := func() error { return run(ctx, os.Args[1:], os.Stderr) }
+	if handler := os.Getenv("_HANDLER"); handler != "" { // of AWS Lambda
+		start = func() error { return runFunction(ctx, handler, os.Stderr) }
+	}
+	if err := start(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
