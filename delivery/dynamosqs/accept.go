@@ -40,7 +40,9 @@ func (s *Store) Accept(ctx context.Context, r *delivery.Request) (delivery.Deliv
 	defer cancel()
 	w := s.work()
 	err = s.accept(bounded, w, a)
-	w.done(ctx)
+	if w.owe(); err == nil {
+		s.pay(context.WithoutCancel(ctx))
+	}
 	if err != nil {
 		return delivery.Delivery{Request: kept}, false, s.explain("accept", err)
 	}

@@ -52,13 +52,18 @@ func (w *work) moves(upstream string, from, to delivery.Status) {
 
 // done writes the differences. What cannot be written now is written later: the work has been done.
 func (w *work) done(ctx context.Context) {
+	w.owe()
+	w.s.pay(context.WithoutCancel(ctx))
+}
+
+// owe leaves the differences to be written later.
+func (w *work) owe() {
 	w.s.mu.Lock()
+	defer w.s.mu.Unlock()
 	for k, n := range w.counts {
 		w.s.owed[k] += n
 	}
-	w.s.mu.Unlock()
 	clear(w.counts)
-	w.s.pay(context.WithoutCancel(ctx))
 }
 
 // pay writes the differences that are owed, with one write an upstream. A process that ends before loses them: see recount.

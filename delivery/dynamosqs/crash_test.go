@@ -3,12 +3,14 @@ package dynamosqs_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/seed1158cd35/weir/delivery"
 	"github.com/seed1158cd35/weir/delivery/dynamosqs"
@@ -189,4 +191,57 @@ func TestATableThatIsAway(t *testing.T) {
 	if _, err := s.Get(t.Context(), "x"); err == nil || errors.Is(err, delivery.ErrNotFound) {
 		t.Errorf("get: %v", err)
 	}
+}
+
+// A silent table does not answer from some time on.
+type silent struct {
+	dynamosqs.Table
+	now, counts atomic.Bool // for all, for the counts
+}
+
+func (s *silent) PutItem(ctx context.Context, in *dynamodb.PutItemInput, o ...func(*dynamodb.Options)) (*dynamodb.PutItemOutput, error) {
+	if s.now.Load() {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	return s.Table.PutItem(ctx, in, o...)
+}
+
+func (s *silent) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, o ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
+	k, _ := in.Key["k"].(*types.AttributeValueMemberS)
+	if s.now.Load() || s.counts.Load() && k != nil && strings.HasPrefix(k.Value, "C#") {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	return s.Table.UpdateItem(ctx, in, o...)
+}
+
+// Whoever hands something in to a table that does not answer hears so within a second, also where counts are still owed.
+func TestATableThatDoesNotAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		table := &silent{Table: ofTables()}
+		s := open(t, dynamosqs.Options{Table: table, Name: name()})
+		if _, _, err := s.Accept(t.Context(), request("a")); err != nil {
+			t.Fatal(err)
+		}
+		table.counts.Store(true)
+		all, err := s.Claim(t.Context(), delivery.Ask{Upstream: "a", Most: 1, Lease: time.Minute})
+		if err != nil || len(all) != 1 {
+			t.Fatal(all, err)
+		}
+		table.now.Store(true)
+		for range 2 {
+			begin := time.Now()
+			if _, _, err := s.Accept(t.Context(), request("a")); !errors.Is(err, delivery.ErrUncertain) {
+				t.Errorf("accepted: %v", err)
+			}
+			if took := time.Since(begin); took > time.Second {
+				t.Errorf("it took %v", took)
+			}
+		}
+		table.now.Store(false)
+		if d, err := s.Get(t.Context(), all[0].ID); err != nil || d.Status != delivery.Processing {
+			t.Errorf("%s, %v", d.Status, err)
+		}
+	})
 }

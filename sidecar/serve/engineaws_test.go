@@ -12,11 +12,11 @@ import (
 	"github.com/seed1158cd35/weir/internal/test/servers"
 )
 
-// cloudTown has weirs that share deliveries in a table and a queue.
-func cloudTown(t *testing.T) *town {
+// cloudTown has weirs that share deliveries in a table and a queue. args are those of the table's emulator.
+func cloudTown(t *testing.T, args ...string) *town {
 	t.Setenv("AWS_ACCESS_KEY_ID", "id")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
-	o := &town{T: t, file: filepath.Join(t.TempDir(), "weir.yaml"), got: make(map[string]int)}
+	o := &town{T: t, db: servers.Dynalite(t, args...), queue: servers.Fauxqs(t), file: filepath.Join(t.TempDir(), "weir.yaml"), got: make(map[string]int)}
 	up := httptest.NewServer(o)
 	t.Cleanup(up.Close)
 	text := fmt.Sprintf(`listen: 127.0.0.1:0
@@ -27,7 +27,7 @@ upstreams:
     url: %s
     deliver_schedule: messaging
     routes: [{path: /box/, strip: true, deliver: true}]
-`, servers.Fauxqs(t).Endpoint(), servers.Dynalite(t).Endpoint(), up.URL)
+`, o.queue.Endpoint(), o.db.Endpoint(), up.URL)
 	if err := os.WriteFile(o.file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -11,9 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
-	"github.com/seed1158cd35/weir/internal/test/campaign"
 	"github.com/seed1158cd35/weir/internal/test/servers"
 	"github.com/seed1158cd35/weir/sidecar/config"
 )
@@ -21,8 +19,9 @@ import (
 // A town is an upstream, and weirs that share deliveries to it in a database.
 type town struct {
 	*testing.T
-	db   *servers.Server
-	file string
+	db    *servers.Server
+	queue *servers.Server // of messages; nil for a database
+	file  string
 
 	mu   sync.Mutex
 	down bool
@@ -170,60 +169,5 @@ func TestTwoWeirsShareADatabase(t *testing.T) {
 	}
 	if len(o.got) != 41 {
 		t.Errorf("%d were sent, want 41", len(o.got))
-	}
-}
-
-// While the database stands still, or is away, accepts are refused with 503, and nothing is lost; what follows is accepted again.
-func TestTheDatabaseIsAway(t *testing.T) {
-	o := newTown(t)
-	o.init()
-	w := o.weir()
-	accepted := 0
-	accepts := func(n string) bool {
-		begin := time.Now()
-		resp, text := o.send(w, n, "respond-async")
-		switch resp.StatusCode {
-		case http.StatusAccepted:
-			accepted++
-			return true
-		case http.StatusServiceUnavailable:
-			if resp.Header.Get("Retry-After") == "" || !strings.Contains(text, `"id"`) {
-				t.Errorf("503 without Retry-After or ID: %v %s", resp.Header, text)
-			}
-			t.Logf("refused after %v: %s", time.Since(begin).Round(time.Millisecond), text)
-		default:
-			t.Errorf("%s %s", resp.Status, text)
-		}
-		return false
-	}
-	if !accepts("before") {
-		t.Fatal("not accepted while the database is there")
-	}
-	for name, away := range map[string]struct{ goes, comes func() }{
-		"stopped": {o.db.Stop, o.db.Cont},
-		"ended":   {o.db.Shut, o.db.Restart},
-	} {
-		away.goes()
-		for i := range campaign.Of(1, 10) { // each may take a second
-			if accepts(fmt.Sprintf("%s %d", name, i+1)) {
-				t.Errorf("%s: it was accepted", name)
-			}
-		}
-		away.comes()
-		back := time.Now()
-		for i := 0; !accepts(fmt.Sprintf("%s back", name)); i++ {
-			if i > 30 {
-				t.Fatalf("%s: not accepted any more", name)
-			}
-		}
-		t.Logf("%s: back after %v", name, time.Since(back).Round(time.Millisecond))
-		if resp, text := o.send(w, name+" 1", "respond-async, wait=60"); resp.StatusCode != 200 || !strings.Contains(text, `"completed"`) {
-			t.Errorf("%s: the same key: %s %s", name, resp.Status, text)
-		}
-	}
-	for _, body := range []string{"before", "stopped back", "ended back"} {
-		if resp, text := o.send(w, body, "respond-async, wait=60"); resp.StatusCode != 200 || !strings.Contains(text, `"completed"`) {
-			t.Errorf("%s: %s %s", body, resp.Status, text)
-		}
 	}
 }
