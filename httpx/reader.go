@@ -40,6 +40,9 @@ func (r *replayReader) Read(b []byte) (int, error) {
 	}
 }
 
+// InMemory reports whether all of the body is in memory, so that nobody waits who reads it.
+func (r *replayReader) InMemory() bool { return r.p.direct }
+
 // take passes on what was read and is not kept.
 func (r *replayReader) take(b []byte) int {
 	p := r.p

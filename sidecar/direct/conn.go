@@ -17,6 +17,9 @@ import (
 // mostHead is the longest head of an answer, as net/http has it.
 const mostHead = 10 << 20
 
+// atOnce is how much is written at once: heads, and with them the bodies of most calls that have one.
+const atOnce = 8 << 10
+
 var errLongHead = fmt.Errorf("the head of the answer has more than %d bytes", mostHead)
 
 // A conn is a connection, which belongs to one request at a time or is idle.
@@ -33,10 +36,14 @@ type conn struct {
 
 func newConn(c net.Conn, address string) *conn {
 	n := &conn{net: c, address: address}
-	n.in, n.out = bufio.NewReader(n), bufio.NewWriter(c)
+	n.in, n.out = bufio.NewReader(n), bufio.NewWriterSize(c, atOnce)
 	n.probe.of(c)
 	return n
 }
+
+// together is a writer of which net/http does not know that it could be flushed: it sends a head by itself where a
+// body may have to be waited for.
+type together struct{ *bufio.Writer }
 
 // Read is io.Reader's, for in.
 func (c *conn) Read(p []byte) (int, error) {
@@ -79,7 +86,7 @@ func (c *conn) ask(t *Transport, r *http.Request) (*http.Response, error) {
 func (c *conn) exchange(t *Transport, r *http.Request) (*http.Response, error) {
 	news := t.wants(r.Context())
 	c.left, c.heard = mostHead, false
-	err := r.Write(c.out)
+	err := r.Write(together{c.out})
 	if err == nil {
 		err = c.out.Flush()
 	}

@@ -3,8 +3,8 @@
 // every request and every answer from one to the next.
 //
 // What is written and what is read is net/http's own, Request.Write and ReadResponse, so where a message
-// ends is as it says. Requests with bodies, for other protocols, and whatever else is out of the ordinary go
-// through another transport (docs/adr/0013-direct.md).
+// ends is as it says. Requests with bodies that are long or still to come, for other protocols, and whatever else
+// is out of the ordinary go through another transport (docs/adr/0013-direct.md).
 package direct
 
 import (
@@ -73,10 +73,25 @@ func takes(r *http.Request) bool {
 	return pooled && bare(r) && plainURL(r.URL) && plainHeader(r.Header, longHead-len(r.URL.Path)-len(r.URL.RawQuery))
 }
 
-// bare reports whether a request has nothing but a head, and asks for nothing but an answer.
+// bare reports whether a request has nothing but a head and at most a small body, and asks for nothing but an answer.
 func bare(r *http.Request) bool {
-	return (r.Body == nil || r.Body == http.NoBody) && r.ContentLength == 0 && len(r.TransferEncoding) == 0 && len(r.Trailer) == 0 &&
+	return (bodiless(r) || small(r)) && len(r.TransferEncoding) == 0 && len(r.Trailer) == 0 &&
 		!r.Close && r.Method != http.MethodConnect && httpguts.ValidHeaderFieldName(r.Method) // both are tokens
+}
+
+func bodiless(r *http.Request) bool {
+	return (r.Body == nil || r.Body == http.NoBody) && r.ContentLength == 0
+}
+
+// mostBody is the longest body that is sent here: a system takes so much of it at once, so that it is written
+// whether the upstream reads it or answers before.
+const mostBody = 16 << 10
+
+// small reports whether a request has a body of known length that is all in memory, as it says itself: it is not
+// waited for.
+func small(r *http.Request) bool {
+	m, ok := r.Body.(interface{ InMemory() bool })
+	return ok && m.InMemory() && r.ContentLength > 0 && r.ContentLength <= mostBody
 }
 
 func plainURL(u *url.URL) bool {
@@ -105,8 +120,11 @@ func plainHeader(h http.Header, most int) bool {
 	return most >= 0
 }
 
-// repeatable reports whether net/http would send a request again that may have been done.
+// repeatable reports whether net/http would send a request again that may have been done. A body has been read.
 func repeatable(r *http.Request) bool {
+	if !bodiless(r) {
+		return false
+	}
 	switch r.Method {
 	case http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace:
 		return true

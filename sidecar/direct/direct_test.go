@@ -366,10 +366,84 @@ func TestTrailersAreThereAtTheEnd(t *testing.T) {
 	want(t, s, 1, 1)
 }
 
+// A memory is a body that says whether it is all there.
+type memory struct {
+	*strings.Reader
+	there bool
+}
+
+func (m memory) InMemory() bool { return m.there }
+func (m memory) Close() error   { return nil }
+
+// put gives a request a body that is in memory.
+func put(r *http.Request, body string) *http.Request {
+	r.Body, r.ContentLength = memory{strings.NewReader(body), true}, int64(len(body))
+	return r
+}
+
+func TestSmallBodiesAreSentHere(t *testing.T) {
+	var got string
+	s, d := serve(t, func(_ int, r *http.Request, c net.Conn) bool {
+		b, err := io.ReadAll(r.Body)
+		got = fmt.Sprintf("%s %d %v %d %v", r.Method, r.ContentLength, r.TransferEncoding, len(b), err)
+		_, err = io.WriteString(c, fine)
+		return err == nil
+	}), open(t)
+	sizes := []int{1, 100, 5000, mostBody}
+	for _, n := range sizes {
+		if answer, err := read(d.RoundTrip(put(request(t, "POST", s.address), strings.Repeat("x", n)))); answer != "200 ok" || err != nil {
+			t.Fatalf("%d bytes: %q, %v", n, answer, err)
+		}
+		if want := fmt.Sprintf("POST %d [] %d <nil>", n, n); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+	want(t, s, 1, len(sizes))
+}
+
+// Nor does a body that is not as long as it says leave anything behind that could be taken for a request.
+func TestABodyOfAnotherLengthEndsItsConnection(t *testing.T) {
+	s, d := serve(t, says(fine)), open(t)
+	for _, more := range []int64{-1, 1} {
+		r := put(request(t, "POST", s.address), "GET / HTTP/1.1")
+		r.ContentLength += more
+		if _, err := read(d.RoundTrip(r)); err == nil {
+			t.Errorf("%+d: it was sent", more)
+		}
+		s.lost(t)
+	}
+	if n := d.idle.kept(); n != 0 {
+		t.Errorf("%d connections are kept", n)
+	}
+}
+
+// A body that was read is not there to be sent again, whatever its request says of itself.
+func TestABodyIsSentOnce(t *testing.T) {
+	s, d := serve(t, func(n int, r *http.Request, c net.Conn) bool {
+		_, _ = io.Copy(io.Discard, r.Body)
+		if n > 1 {
+			return false
+		}
+		_, err := io.WriteString(c, fine)
+		return err == nil
+	}), open(t)
+	for i := range 2 {
+		r := put(request(t, "POST", s.address), "x")
+		r.Header.Set("Idempotency-Key", "k")
+		if _, err := read(d.RoundTrip(r)); (err != nil) != (i == 1) {
+			t.Errorf("request %d: %v", i, err)
+		}
+	}
+	want(t, s, 1, 2)
+}
+
 // What is out of the ordinary is net/http's.
 func TestWhatIsSentElsewhere(t *testing.T) {
 	for name, change := range map[string]func(*http.Request){
 		"a body":             func(r *http.Request) { r.Body = io.NopCloser(strings.NewReader("x")); r.ContentLength = 1 },
+		"a body to come":     func(r *http.Request) { r.Body = memory{strings.NewReader("x"), false}; r.ContentLength = 1 },
+		"no length":          func(r *http.Request) { r.Body = memory{strings.NewReader("x"), true}; r.ContentLength = -1 },
+		"a long body":        func(r *http.Request) { put(r, strings.Repeat("x", mostBody+1)) },
 		"a length":           func(r *http.Request) { r.ContentLength = 1 },
 		"encryption":         func(r *http.Request) { r.URL.Scheme = "https" },
 		"another protocol":   func(r *http.Request) { r.Header.Set("Upgrade", "x") },

@@ -67,11 +67,22 @@ var oddities = []string{
 // What comes of an answer is what net/http has it be, however odd the answer is.
 func TestOddAnswersAreThoseOfNetHTTP(t *testing.T) {
 	for _, answer := range oddities {
-		for _, method := range []string{"GET", "HEAD", "DELETE"} {
-			s := serve(t, func(_ int, _ *http.Request, c net.Conn) bool { _, _ = io.WriteString(c, answer); return false })
-			got := outcomeOf(open(t).RoundTrip(request(t, method, s.address)))
+		for _, method := range []string{"GET", "HEAD", "DELETE", "POST"} {
+			s := serve(t, func(_ int, r *http.Request, c net.Conn) bool {
+				_, _ = io.Copy(io.Discard, r.Body)
+				_, _ = io.WriteString(c, answer)
+				return false
+			})
+			ask := func() *http.Request {
+				r := request(t, method, s.address)
+				if method == "POST" {
+					put(r, "a body")
+				}
+				return r
+			}
+			got := outcomeOf(open(t).RoundTrip(ask()))
 			there := &http.Transport{DisableCompression: true, DisableKeepAlives: true}
-			want := outcomeOf(there.RoundTrip(request(t, method, s.address)))
+			want := outcomeOf(there.RoundTrip(ask()))
 			if got != want {
 				t.Errorf("%s, %q:\n got %s\nwant %s", method, answer, got, want)
 			}

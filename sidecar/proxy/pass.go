@@ -65,7 +65,7 @@ func (t *trip) outgoing(in *http.Request) *http.Request {
 		out.Trailer, body.body = body.to, &lent{body: in.Body}
 		out.Body = body
 	default:
-		out.Body = &lent{body: in.Body}
+		out.Body = lend(in.Body)
 	}
 	t.who.hide(out.Header, out.URL)
 	t.to.adds(out.Header)
@@ -132,6 +132,25 @@ func dropNamed(h http.Header, connection []string) {
 type lent struct {
 	body   io.Reader
 	closed atomic.Bool
+}
+
+// inMemory is a body that is in memory whole, and can be gone back to its beginning.
+type inMemory interface {
+	Len() int
+	io.Seeker
+}
+
+// lentMemory is a lent body that stays what it is.
+type lentMemory struct {
+	lent
+	inMemory
+}
+
+func lend(body io.ReadCloser) io.ReadCloser {
+	if m, ok := body.(inMemory); ok {
+		return &lentMemory{lent{body: body}, m}
+	}
+	return &lent{body: body}
 }
 
 var errGivenBack = errors.New("the request's body is read after its end")

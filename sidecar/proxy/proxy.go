@@ -179,7 +179,7 @@ func (p *Proxy) send(w http.ResponseWriter, r *http.Request, trip *trip) {
 		return
 	}
 	out := r.WithContext(trip.in(r.Context()))
-	if to.MaxBody > 0 { // not in r: the server must know its own body when it decides about the connection
+	if m, known := r.Body.(inMemory); to.MaxBody > 0 && (!known || int64(m.Len()) > to.MaxBody) { // not in r: the server must know its own body when it decides about the connection
 		out.Body = http.MaxBytesReader(w, r.Body, to.MaxBody)
 	}
 	p.pass(w, out, trip)

@@ -137,7 +137,7 @@ type base struct {
 	Timeouts weir.Timeouts
 }
 
-// newBase makes the transport of an upstream: net/http's, and before it one of ours for plain requests without a
+// newBase makes the transport of an upstream: net/http's, and before it one of ours for plain requests without a large
 // body, unless somebody else makes the connections.
 func newBase(timeouts weir.Timeouts, connect dial, own *own) base {
 	whole := httpx.NewBase(timeouts, 0)
