@@ -35,6 +35,9 @@ const (
 // refused has the group of a delivery wait as the gate says.
 func (f *flight) refused(ctx context.Context, r *weir.Refusal) {
 	wait, group, knows := max(shortestHold, r.RetryAfter), "", false
+	if r.Reason == weir.CircuitOpen {
+		f.p.isAway()
+	}
 	if g, ok := f.p.w.Sender(f.p.upstream).(Grouper); ok {
 		group, knows = g.Group(&f.d), true
 	}

@@ -55,6 +55,38 @@ func TestAnOpenBreakerMakesDeadLettersWhereItIsToDoSo(t *testing.T) {
 	})
 }
 
+// A delivery whose time is over while the breaker is open says who was away, and one that only was late does not.
+func TestWhatExpiresBehindAnOpenBreakerSaysWhoIsAway(t *testing.T) {
+	play(t, two(), nil, func(s *site) {
+		expires := func() string {
+			r := message("one")
+			r.Expires = time.Now().Add(30 * time.Second)
+			return s.accept(r).ID
+		}
+		for _, b := range s.u.Breakers() {
+			b.ForceOpen(s.u.Now(), 0)
+		}
+		first, passedOver := expires(), expires()
+		s.sleep(time.Minute)
+		for _, id := range []string{first, passedOver} {
+			s.died(id, delivery.Expired, "a.test service unavailable: its time was over")
+		}
+		for _, b := range s.u.Breakers() {
+			b.Reset(s.u.Now())
+		}
+		s.accept(message("two"))
+		s.sleep(time.Second)
+		r := message("three")
+		r.NotBefore, r.Expires = time.Now().Add(time.Minute), time.Now().Add(time.Minute)
+		id := s.accept(r).ID
+		s.sleep(2 * time.Minute)
+		s.died(id, delivery.Expired, "its time was over")
+		if d, _ := s.q.Get(s.Context(), id); strings.Contains(d.Detail, "unavailable") {
+			t.Errorf("says %q", d.Detail)
+		}
+	})
+}
+
 // Without being told to, nothing is given up for an open breaker or a lost answer.
 func TestNothingIsGivenUpUnlessItIsToBe(t *testing.T) {
 	play(t, weir.Policy{}, nil, func(s *site) {

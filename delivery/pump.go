@@ -19,6 +19,7 @@ type pump struct {
 	ending  int               // whose attempt is over, and has yet to be recorded
 	until   time.Time         // nothing is tried before: the queue failed, or the upstream is gone
 	probes  bool              // that was so: one is tried before others
+	away    bool              // its breaker let nothing through, and nothing has gone since
 	full    bool              // there may be more to do than is in hand
 
 	closed  map[string]*closed // groups of which a gate refused one
@@ -239,6 +240,7 @@ func (p *pump) ends(f *flight) {
 func (f *flight) passes() {
 	p := f.p
 	p.mu.Lock()
+	p.away = false
 	if p.probes {
 		p.probes, p.full = false, true // others were not tried
 	}

@@ -43,7 +43,8 @@ type Queue interface {
 	// Sweep does, in groups, what nobody asks for: claims whose lease ran out go back to the
 	// queue, or become dead letters after MaxStalls; what expired becomes a dead letter; what
 	// has been kept long enough is deleted. With an error it says what it did nevertheless.
-	Sweep(ctx context.Context) (Swept, error)
+	// away has upstreams that are not there, and how the Detail of what expires of theirs begins.
+	Sweep(ctx context.Context, away map[string]string) (Swept, error)
 
 	// Redrive queues dead letters again, each in a new series and at the end of its order key, or at its
 	// place if it stops the key. One whose Expires has passed expires with its caller's token; one whose caller's token

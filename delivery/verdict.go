@@ -34,7 +34,7 @@ func (f *flight) verdict(ctx context.Context, now time.Time, a *Answer) End {
 	case o.Class == outcome.OK:
 		return End{To: Completed}
 	case refusedHere(a):
-		return End{To: Failed, Reason: Unavailable, Detail: f.name() + " service unavailable: its breaker is open"}
+		return End{To: Failed, Reason: Unavailable, Detail: f.name() + unavailable + "its breaker is open"}
 	case errors.Is(a.Err, errRepeats):
 		return End{To: Failed, Reason: Uncertain, Detail: "it may have been delivered: an attempt began and never ended"}
 	case lost(a) && f.p.w.GivesUp(f.p.upstream).Unknown:
@@ -61,7 +61,7 @@ func (f *flight) away(a *Answer) string {
 	if a.Outcome.Class != outcome.Failed || a.Status != 0 && (a.Status < http.StatusBadGateway || a.Status > http.StatusGatewayTimeout) {
 		return ""
 	}
-	return f.name() + " service unavailable: "
+	return f.name() + unavailable
 }
 
 // name is by which people know what is sent to.

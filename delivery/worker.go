@@ -166,7 +166,7 @@ func (w *Worker) abandon(ctx context.Context, upstream string) {
 // sweep does what nobody asks for.
 func (w *Worker) sweep(ctx context.Context) {
 	for ctx.Err() == nil {
-		swept, err := w.Queue.Sweep(ctx)
+		swept, err := w.Queue.Sweep(ctx, w.away())
 		if err != nil { // of some rows, at times: the others have been swept
 			w.failed(ctx, "sweep", "", err)
 		}

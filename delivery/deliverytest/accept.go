@@ -155,6 +155,9 @@ func expiry(b *bench) {
 	d, behind := b.accept(r), to("a")
 	behind.NotBefore, behind.Expires = time.Now().Add(30*time.Second), time.Now().Add(time.Minute)
 	b.accept(behind)
+	other := to("b")
+	other.Expires = r.Expires
+	of := b.accept(other)
 	b.sleep(2 * time.Minute)
 	b.none("a") // before any sweep
 	if due, err := b.q.Due(b.ctx, "a", delivery.Mark{}, 10); err != nil || len(due) > 0 {
@@ -163,11 +166,13 @@ func expiry(b *bench) {
 	if all, err := b.q.Claim(b.ctx, delivery.Ask{Upstream: "a", Only: []int64{d.Seq}, Lease: lease}); err != nil || len(all) > 0 {
 		b.Errorf("claimed by name: %v, %v", ids(all), err)
 	}
-	if w := b.sweep(); w.Dead["a"][delivery.Expired] != 2 {
-		b.Errorf("swept %+v, want two expired", w)
+	if w := b.sweepAway(map[string]string{"a": `a\test service unavailable: `, "c": "c"}); w.Dead["a"][delivery.Expired] != 2 || w.Dead["b"][delivery.Expired] != 1 {
+		b.Errorf("swept %+v, want three expired", w)
 	}
-	if got := b.is(d.ID, delivery.Failed, 0); got.Reason != delivery.Expired || got.Detail == "" {
-		b.Errorf("the reason is %q: %q", got.Reason, got.Detail)
+	for id, want := range map[string]string{d.ID: `a\test service unavailable: its time was over before it could be delivered`, of.ID: "its time was over before it could be delivered"} {
+		if got := b.is(id, delivery.Failed, 0); got.Reason != delivery.Expired || got.Detail != want {
+			b.Errorf("the reason is %q: %q, want %q", got.Reason, got.Detail, want)
+		}
 	}
 	if w := b.sweep(); len(w.Dead) > 0 {
 		b.Errorf("swept %+v once more", w)

@@ -215,10 +215,13 @@ func (b *bench) counted() {
 	}
 }
 
-func (b *bench) sweep() (all delivery.Swept) {
+func (b *bench) sweep() delivery.Swept { return b.sweepAway(nil) }
+
+// sweepAway sweeps while upstreams are away.
+func (b *bench) sweepAway(away map[string]string) (all delivery.Swept) {
 	b.Helper()
 	for {
-		w, err := b.q.Sweep(b.ctx)
+		w, err := b.q.Sweep(b.ctx, away)
 		b.must(err)
 		all.Reaped, all.Pruned = all.Reaped+w.Reaped, all.Pruned+w.Pruned
 		if all.Dead == nil {

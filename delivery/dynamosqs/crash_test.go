@@ -120,7 +120,7 @@ func finish(t *testing.T, s *dynamosqs.Store, accepted []string, done map[string
 	var order []string
 	for range 12 {
 		time.Sleep(20 * time.Second)
-		if _, err := s.Sweep(ctx); err != nil {
+		if _, err := s.Sweep(ctx, nil); err != nil {
 			t.Fatal(err)
 		}
 		all, err := s.Claim(ctx, delivery.Ask{Upstream: "up", Most: 10, Lease: 30 * time.Second})
@@ -154,7 +154,7 @@ func finish(t *testing.T, s *dynamosqs.Store, accepted []string, done map[string
 func counts(t *testing.T, s *dynamosqs.Store) {
 	ctx := context.Background()
 	time.Sleep(2 * time.Hour)
-	if _, err := s.Sweep(ctx); err != nil {
+	if _, err := s.Sweep(ctx, nil); err != nil {
 		t.Fatal(err)
 	}
 	page, _, err := s.List(ctx, delivery.Filter{}, "", 100)

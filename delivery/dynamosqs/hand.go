@@ -102,7 +102,7 @@ func (s *Store) killAll(ctx context.Context, f delivery.Filter, most int, why de
 		return 0, nil
 	}
 	return s.byHand(ctx, f, of, most, func(w *work, r *record) (bool, error) {
-		_, changed, err := s.killed(ctx, w, r.seq, why, detail, (*record).waits)
+		_, changed, err := s.killed(ctx, w, r.seq, why, nil, detail, (*record).waits)
 		return changed, err
 	})
 }

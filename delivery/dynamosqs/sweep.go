@@ -19,10 +19,10 @@ const mostSwept = 100
 
 // Sweep does what nobody asks for, in all that is to be looked at by now. With an error it says what it did nevertheless: a record that
 // cannot be changed is left as it is. Several sweep at once without doing anything twice.
-func (s *Store) Sweep(ctx context.Context) (delivery.Swept, error) {
+func (s *Store) Sweep(ctx context.Context, away map[string]string) (delivery.Swept, error) {
 	ctx, cancel := context.WithTimeout(ctx, 4*asking)
 	defer cancel()
-	w := &sweep{work: s.work(), is: delivery.Swept{Dead: make(map[string]map[delivery.Reason]int)}}
+	w := &sweep{work: s.work(), away: away, is: delivery.Swept{Dead: make(map[string]map[delivery.Reason]int)}}
 	var partitions [watches]int
 	err := each(partitions[:], func(i, _ int) error { return w.partition(ctx, strconv.Itoa(i)) })
 	w.done(ctx)
@@ -34,6 +34,8 @@ func (s *Store) Sweep(ctx context.Context) (delivery.Swept, error) {
 
 type sweep struct {
 	*work
+	away map[string]string // upstreams that are not there, and what to say of that
+
 	mu sync.Mutex
 	is delivery.Swept
 }
@@ -132,7 +134,7 @@ func (w *sweep) dead(r *record) {
 }
 
 func (w *sweep) expire(ctx context.Context, seq int64) (bool, error) {
-	r, changed, err := w.s.killed(ctx, w.work, seq, delivery.Expired, "its time was over before it could be delivered", func(r *record) bool {
+	r, changed, err := w.s.killed(ctx, w.work, seq, delivery.Expired, w.away, "its time was over before it could be delivered", func(r *record) bool {
 		return r.waits() && r.Expires != 0 && r.Expires <= now()
 	})
 	if changed {
@@ -143,16 +145,16 @@ func (w *sweep) expire(ctx context.Context, seq int64) (bool, error) {
 
 // kill makes a dead letter of a record, if a condition holds.
 func (s *Store) kill(ctx context.Context, w *work, seq int64, why delivery.Reason, detail string, holds func(*record) bool) error {
-	_, _, err := s.killed(ctx, w, seq, why, detail, holds)
+	_, _, err := s.killed(ctx, w, seq, why, nil, detail, holds)
 	return err
 }
 
-func (s *Store) killed(ctx context.Context, w *work, seq int64, why delivery.Reason, detail string, holds func(*record) bool) (*record, bool, error) {
+func (s *Store) killed(ctx context.Context, w *work, seq int64, why delivery.Reason, away map[string]string, detail string, holds func(*record) bool) (*record, bool, error) {
 	r, changed, err := w.change(ctx, seq, func(r *record) bool {
 		if !holds(r) {
 			return false
 		}
-		r.Status, r.Reason, r.Detail, r.Changed = delivery.Failed, why, octets(detail), now()
+		r.Status, r.Reason, r.Detail, r.Changed = delivery.Failed, why, octets(away[string(r.Upstream)]+detail), now()
 		r.Stops = r.Stops && why != delivery.Dropped
 		r.after()
 		return true

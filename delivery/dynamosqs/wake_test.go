@@ -152,10 +152,10 @@ func TestAnothersLeaseIsNotCutShort(t *testing.T) {
 	if all, err := one.Claim(t.Context(), delivery.Ask{Upstream: "a", Lease: 0}); err != nil || len(all) != 1 {
 		t.Fatal(all, err)
 	}
-	if w, err := two.Sweep(t.Context()); err != nil || w.Reaped != 0 {
+	if w, err := two.Sweep(t.Context(), nil); err != nil || w.Reaped != 0 {
 		t.Errorf("another store reaped %d, %v", w.Reaped, err)
 	}
-	if w, err := one.Sweep(t.Context()); err != nil || w.Reaped != 1 {
+	if w, err := one.Sweep(t.Context(), nil); err != nil || w.Reaped != 1 {
 		t.Errorf("its own store reaped %d, %v", w.Reaped, err)
 	}
 }

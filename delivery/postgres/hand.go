@@ -88,13 +88,13 @@ func (s *Store) Drop(ctx context.Context, f delivery.Filter, most int) (int, err
 		return s.byHand(ctx, "drop", condition, args, most, func(all []row) ([]changed, error) { return s.erase(ctx, all, delivery.Failed, 0) })
 	}
 	return s.byHand(ctx, "drop", condition+" AND d."+waiting, args, most, func(all []row) ([]changed, error) {
-		return s.kill(ctx, all, delivery.Dropped, "dropped by hand")
+		return s.kill(ctx, all, delivery.Dropped, nil, "dropped by hand")
 	})
 }
 
 // Abandon makes dead letters of what waits for an upstream that is gone.
 func (s *Store) Abandon(ctx context.Context, upstream string) (int, error) {
 	return s.byHand(ctx, "abandon", "d.upstream = $1::text AND d."+waiting, []any{esc(upstream)}, mostSwept, func(all []row) ([]changed, error) {
-		return s.kill(ctx, all, delivery.Gone, "the configuration has no upstream "+upstream+" any more")
+		return s.kill(ctx, all, delivery.Gone, nil, "the configuration has no upstream "+upstream+" any more")
 	})
 }

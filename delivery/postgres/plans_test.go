@@ -49,7 +49,7 @@ func TestNoTableIsReadFromFrontToBack(t *testing.T) {
 			delivery.End{Claim: all[1].Claim(), To: delivery.Queued, Due: time.Now().Add(time.Second)}); err != nil || len(lost) > 0 {
 			t.Fatal(lost, err)
 		}
-		if _, err := s.Sweep(t.Context()); err != nil {
+		if _, err := s.Sweep(t.Context(), nil); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := s.Get(t.Context(), all[0].ID); err != nil {

@@ -13,10 +13,11 @@ const mostSwept = 200
 
 // Sweep does what nobody asks for. With an error it says what it did nevertheless: a row that
 // cannot be changed is left as it is. Several sweep at once without doing anything twice.
-func (s *Store) Sweep(ctx context.Context) (delivery.Swept, error) {
+func (s *Store) Sweep(ctx context.Context, away map[string]string) (delivery.Swept, error) {
 	w := delivery.Swept{Dead: make(map[string]map[delivery.Reason]int)}
 	var errs []error
-	for _, do := range []func(context.Context, *delivery.Swept) error{s.meet, s.reap, s.expire, s.prune, s.sum} {
+	expire := func(ctx context.Context, w *delivery.Swept) error { return s.expire(ctx, w, away) }
+	for _, do := range []func(context.Context, *delivery.Swept) error{s.meet, s.reap, expire, s.prune, s.sum} {
 		bounded, cancel := context.WithTimeout(ctx, asking)
 		err := do(bounded, &w)
 		cancel()
@@ -145,12 +146,12 @@ func dead(w *delivery.Swept, upstream string, why delivery.Reason) {
 	w.Dead[upstream][why]++
 }
 
-func (s *Store) expire(ctx context.Context, w *delivery.Swept) error {
+func (s *Store) expire(ctx context.Context, w *delivery.Swept, away map[string]string) error {
 	all, err := s.rows(ctx, "SELECT seq, line FROM weir_delivery WHERE expires IS NOT NULL AND "+waiting+" AND expires <= weir_now() ORDER BY expires LIMIT $1::bigint", mostSwept)
 	if err != nil {
 		return err
 	}
-	is, err := s.kill(ctx, all, delivery.Expired, "its time was over before it could be delivered")
+	is, err := s.kill(ctx, all, delivery.Expired, away, "its time was over before it could be delivered")
 	for _, c := range is {
 		dead(w, c.upstream, delivery.Expired)
 	}
@@ -158,20 +159,24 @@ func (s *Store) expire(ctx context.Context, w *delivery.Swept) error {
 	return err
 }
 
-// kill makes dead letters of what waits; of what has expired, if that is why.
-func (s *Store) kill(ctx context.Context, all []row, why delivery.Reason, detail string) ([]changed, error) {
+// kill makes dead letters of what waits; of what has expired, if that is why. Their details say whose upstream is away.
+func (s *Store) kill(ctx context.Context, all []row, why delivery.Reason, away map[string]string, detail string) ([]changed, error) {
+	upstreams, words := []string{}, []string{}
+	for upstream, w := range away {
+		upstreams, words = append(upstreams, esc(upstream)), append(words, esc(w))
+	}
 	return s.change(ctx, all, func(seqs []int64) step {
 		return step{query: `WITH locked AS MATERIALIZED (
 				SELECT seq, status FROM weir_delivery WHERE seq = ANY($1::bigint[]) AND ` + waiting + ` AND ($2::text <> 'expired' OR expires <= weir_now())
 				ORDER BY seq FOR UPDATE SKIP LOCKED
 			), killed AS (
-				UPDATE weir_delivery d SET status = 'failed', reason = $2::text, detail = $3::text, changed = weir_now(), stops = d.stops AND $2::text <> 'dropped'
+				UPDATE weir_delivery d SET status = 'failed', reason = $2::text, detail = coalesce((SELECT a.words FROM unnest($4::text[], $5::text[]) AS a(upstream, words) WHERE a.upstream = d.upstream), '') || $3::text, changed = weir_now(), stops = d.stops AND $2::text <> 'dropped'
 				FROM locked l WHERE d.seq = l.seq AND d.seq = ANY($1::bigint[]) AND d.` + waiting + ` RETURNING d.seq, d.upstream, d.status, l.status AS was
 			), counted AS (
 				INSERT INTO weir_count(upstream, status, n)
 				SELECT upstream, was, -count(*) FROM killed GROUP BY upstream, was UNION ALL SELECT upstream, status, count(*) FROM killed GROUP BY upstream, status
 			)
-			SELECT seq, upstream, status FROM killed`, args: []any{seqs, string(why), esc(detail)}}
+			SELECT seq, upstream, status FROM killed`, args: []any{seqs, string(why), esc(detail), upstreams, words}}
 	})
 }
 

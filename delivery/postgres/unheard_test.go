@@ -91,7 +91,7 @@ func TestClaimsThatNobodyHeardOfGoBack(t *testing.T) {
 		}
 	}
 	l.deaf.Store(false)
-	if _, err := s.Sweep(t.Context()); err != nil {
+	if _, err := s.Sweep(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
 	for _, id := range []string{stored.ID, other.ID, r.ID} {

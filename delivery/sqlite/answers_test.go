@@ -60,7 +60,7 @@ func TestKeysOfDirectCalls(t *testing.T) {
 			t.Errorf("another tenant: %+v, %v", got, err)
 		}
 		time.Sleep(31 * 24 * time.Hour)
-		if _, err := s.Sweep(t.Context()); err != nil {
+		if _, err := s.Sweep(t.Context(), nil); err != nil {
 			t.Fatal(err)
 		}
 		begins("tenth", delivery.FirstCall)

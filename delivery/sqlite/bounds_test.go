@@ -72,7 +72,7 @@ func TestPruningIsBounded(t *testing.T) {
 		time.Sleep(31 * 24 * time.Hour)
 		left := n
 		for range 2 * n {
-			w, err := s.Sweep(t.Context())
+			w, err := s.Sweep(t.Context(), nil)
 			if err != nil || w.Pruned*delivery.MaxBody > 4<<20 {
 				t.Fatalf("%d pruned at once, %v", w.Pruned, err)
 			}

@@ -164,7 +164,7 @@ func TestACallerGoesBeforeItsChange(t *testing.T) {
 		}
 		f := delivery.Filter{IDs: []string{d.ID}, Status: delivery.Failed}
 		leaves(func(ctx context.Context) error { _, err := s.Redrive(ctx, f, 1); return err }, func() { f.IDs[0] = "" })
-		leaves(func(ctx context.Context) error { _, err := s.Sweep(ctx); return err }, func() {})
+		leaves(func(ctx context.Context) error { _, err := s.Sweep(ctx, nil); return err }, func() {})
 		leaves(func(ctx context.Context) error { _, err := s.Abandon(ctx, "a"); return err }, func() {})
 		f = delivery.Filter{IDs: []string{d.ID}, Status: delivery.Failed}
 		leaves(func(ctx context.Context) error { _, err := s.Drop(ctx, f, 1); return err }, func() { f.IDs[0] = "" })

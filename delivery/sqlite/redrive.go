@@ -122,7 +122,7 @@ func (s *Store) Drop(ctx context.Context, f delivery.Filter, most int) (int, err
 			if f.Status == delivery.Failed {
 				err = c.erase(seq, s.wall(), s.keepKeys())
 			} else {
-				_, err = c.kill(seq, delivery.Dropped, "dropped by hand", s.wall())
+				_, err = c.kill(seq, delivery.Dropped, nil, "dropped by hand", s.wall())
 			}
 			if err != nil {
 				return err
@@ -150,7 +150,7 @@ func (s *Store) Abandon(ctx context.Context, upstream string) (int, error) {
 			return err
 		}
 		for _, seq := range seqs {
-			if _, err := c.kill(seq, delivery.Gone, "the configuration has no upstream "+upstream+" any more", s.wall()); err != nil {
+			if _, err := c.kill(seq, delivery.Gone, nil, "the configuration has no upstream "+upstream+" any more", s.wall()); err != nil {
 				return err
 			}
 		}

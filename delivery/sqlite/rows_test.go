@@ -54,13 +54,13 @@ func TestRowsThatFailAreLeftBehind(t *testing.T) {
 		if err := s.Do("CREATE TRIGGER no BEFORE UPDATE ON delivery WHEN old.seq = 1 BEGIN SELECT raise(ABORT, 'not this one'); END"); err != nil {
 			t.Fatal(err)
 		}
-		if w, err := s.Sweep(t.Context()); w.Reaped != 2 || w.More || err == nil || !strings.Contains(err.Error(), "delivery 1: ") {
+		if w, err := s.Sweep(t.Context(), nil); w.Reaped != 2 || w.More || err == nil || !strings.Contains(err.Error(), "delivery 1: ") {
 			t.Errorf("swept %+v, %v", w, err)
 		}
 		if err := s.Do("DROP TRIGGER no"); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := s.Sweep(t.Context()); err != nil {
+		if _, err := s.Sweep(t.Context(), nil); err != nil {
 			t.Fatal(err)
 		}
 		if n, err := s.Abandon(t.Context(), "a"); err != nil || n != 3 {
@@ -96,7 +96,7 @@ func TestAClockThatIsSetBack(t *testing.T) {
 	shift := 24 * time.Hour
 	o := sqlite.Options{Wall: func() time.Time { return time.Now().Add(shift) }}
 	bubble(t, o, func(t *testing.T, s *sqlite.Store) {
-		if _, err := s.Sweep(t.Context()); err != nil {
+		if _, err := s.Sweep(t.Context(), nil); err != nil {
 			t.Fatal(err)
 		}
 		accept(t, s, post("a"))
@@ -116,7 +116,7 @@ func TestAClockThatIsSetBack(t *testing.T) {
 		accept(t, s, head)
 		accept(t, s, behind)
 		shift = 0
-		if _, err := s.Sweep(t.Context()); err != nil {
+		if _, err := s.Sweep(t.Context(), nil); err != nil {
 			t.Fatal(err)
 		}
 		for upstream, want := range map[string]time.Duration{"a": 0, "b": time.Hour, "c": time.Minute, "d": 0} {
@@ -152,7 +152,7 @@ func TestAClockThatJumpsForward(t *testing.T) {
 		waits := accept(t, s, brief)
 		are := func(when string, want delivery.Status, gone bool) {
 			t.Helper()
-			if _, err := s.Sweep(t.Context()); err != nil {
+			if _, err := s.Sweep(t.Context(), nil); err != nil {
 				t.Fatal(err)
 			}
 			if d, err := s.Get(t.Context(), waits.ID); err != nil || d.Status != want {

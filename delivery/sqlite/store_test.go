@@ -135,7 +135,7 @@ func TestLeasesDoNotGoByTheWallClock(t *testing.T) {
 			t.Fatal(all, err)
 		}
 		shift = time.Hour
-		if w, err := s.Sweep(t.Context()); err != nil || w.Reaped > 0 {
+		if w, err := s.Sweep(t.Context(), nil); err != nil || w.Reaped > 0 {
 			t.Errorf("an hour forward: %+v, %v", w, err)
 		}
 		if due, err := s.Due(t.Context(), "b", delivery.Mark{}, 1); err != nil || len(due) != 1 {
@@ -143,7 +143,7 @@ func TestLeasesDoNotGoByTheWallClock(t *testing.T) {
 		}
 		shift = -time.Hour
 		time.Sleep(time.Minute)
-		if w, err := s.Sweep(t.Context()); err != nil || w.Reaped != 1 {
+		if w, err := s.Sweep(t.Context(), nil); err != nil || w.Reaped != 1 {
 			t.Errorf("an hour back, after the lease: %+v, %v", w, err)
 		}
 	})

@@ -13,7 +13,7 @@ const mostSwept = 200
 
 // Sweep does what nobody asks for. With an error it says what it did nevertheless: a row that
 // cannot be changed is left as it is.
-func (s *Store) Sweep(ctx context.Context) (delivery.Swept, error) {
+func (s *Store) Sweep(ctx context.Context, away map[string]string) (delivery.Swept, error) {
 	var swept delivery.Swept
 	var failed []error
 	looked := func() {}
@@ -25,7 +25,7 @@ func (s *Store) Sweep(ctx context.Context) (delivery.Swept, error) {
 			looked = func() { s.jumps.ahead.CompareAndSwap(was, is) }
 		}
 		if s.jumps.trust(s.wall()-s.steady(), s.steady()) {
-			steps = append(steps, s.expire, s.prune)
+			steps = append(steps, func(c *change, w *delivery.Swept) error { return s.expire(c, w, away) }, s.prune)
 		}
 		for _, step := range steps {
 			if err := step(c, &w); err != nil {
@@ -94,14 +94,14 @@ func (s *Store) forward(c *change, w *delivery.Swept) error {
 	return err
 }
 
-func (s *Store) expire(c *change, w *delivery.Swept) error {
+func (s *Store) expire(c *change, w *delivery.Swept, away map[string]string) error {
 	now := s.wall()
 	seqs, err := c.seqs(`SELECT seq FROM delivery WHERE expires IS NOT NULL AND status IN ('created', 'queued') AND expires <= ? ORDER BY expires LIMIT ?`, now, mostSwept)
 	if err != nil {
 		return err
 	}
 	done, err := c.each(seqs, func(c *change, seq int64) error {
-		upstream, err := c.kill(seq, delivery.Expired, "its time was over before it could be delivered", now)
+		upstream, err := c.kill(seq, delivery.Expired, away, "its time was over before it could be delivered", now)
 		if err == nil {
 			dead(w, upstream, delivery.Expired)
 		}
@@ -111,8 +111,8 @@ func (s *Store) expire(c *change, w *delivery.Swept) error {
 	return err
 }
 
-// kill makes a dead letter of what waits; upstream is "" if it did not wait any more.
-func (c *change) kill(seq int64, why delivery.Reason, detail string, now int64) (upstream string, err error) {
+// kill makes a dead letter of what waits, whose detail says if its upstream is away; upstream is "" if it did not wait any more.
+func (c *change) kill(seq int64, why delivery.Reason, away map[string]string, detail string, now int64) (upstream string, err error) {
 	var was ended
 	var from delivery.Status
 	ok, err := c.row("SELECT upstream, status FROM delivery WHERE seq = ? AND status IN ('created', 'queued')", []any{seq}, &upstream, &from)
@@ -120,7 +120,7 @@ func (c *change) kill(seq int64, why delivery.Reason, detail string, now int64) 
 		return "", err
 	}
 	_, err = c.row(`UPDATE delivery SET status = 'failed', reason = ?, detail = ?, changed = ?, stops = CASE WHEN ? THEN 0 ELSE stops END WHERE seq = ? AND status IN ('created', 'queued')
-		RETURNING upstream, tenant, order_key`, []any{string(why), detail, now, why == delivery.Dropped, seq}, &was.upstream, &was.tenant, &was.orderKey)
+		RETURNING upstream, tenant, order_key`, []any{string(why), away[upstream] + detail, now, why == delivery.Dropped, seq}, &was.upstream, &was.tenant, &was.orderKey)
 	if err != nil {
 		return "", err
 	}

@@ -32,7 +32,7 @@ func TestARedriveAfterTheTokenHasEnded(t *testing.T) {
 		}
 		ended, other := accept(end), accept(time.Time{})
 		time.Sleep(2 * time.Hour)
-		if _, err := s.Sweep(t.Context()); err != nil {
+		if _, err := s.Sweep(t.Context(), nil); err != nil {
 			t.Fatal(err)
 		}
 		ask := func(who Caller, path, body string, status int, want string) {
