@@ -103,6 +103,17 @@ func TestWhereTheAnswerWasLost(t *testing.T) {
 	}
 }
 
+// What never reached ntfy is known not to be there, and is tried again whatever is to become of lost answers.
+func TestWhatNeverReachedNtfyIsNotThere(t *testing.T) {
+	w := newWorld(t, func(w *world) { w.o.Choices.Lost = "stop" })
+	w.ntfy.Close()
+	id := w.post("dev", "one")
+	w.log.wait(t, "message failed", of(id))
+	if m := w.ask("GET", "/api/messages/"+id, ""); m.Reason != "ntfy.sh service unavailable" || m.Attempts != 4 || m.Notification != None {
+		t.Errorf("%s", m.text)
+	}
+}
+
 // binary is the program, built once.
 var binary = sync.OnceValues(func() (string, error) {
 	file := filepath.Join(built, "messages")

@@ -32,6 +32,9 @@ var words = map[delivery.Status]Status{
 	delivery.Created: Queued, delivery.Queued: Queued, delivery.Processing: Sending, delivery.Completed: Sent, delivery.Failed: Failed,
 }
 
+// neverSent are the codes of attempts that cannot have reached ntfy: there was no connection, or no attempt.
+var neverSent = []string{"connection refused", "no such host", "dns", "unreachable", "dial", "circuit_open"}
+
 // Put is that of Store.
 func (s *Deliveries) Put(ctx context.Context, m Message, key string) (Message, error) {
 	d, _, err := s.Worker.Accept(ctx, &delivery.Request{
@@ -70,7 +73,7 @@ func (s *Deliveries) Get(ctx context.Context, id string) (Message, error) {
 		switch a := &attempts[i]; {
 		case a.Class == outcome.OK:
 			m.Notification, m.NotificationID = Made, read(a.Answer).ID
-		case a.Status == 0 && a.Class != outcome.Canceled, a.Status == http.StatusBadGateway, a.Status == http.StatusGatewayTimeout:
+		case a.Status == 0 && !slices.Contains(neverSent, a.Code), a.Status == http.StatusBadGateway, a.Status == http.StatusGatewayTimeout:
 			m.Notification = Unknown
 		}
 	}
