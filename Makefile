@@ -95,7 +95,7 @@ bench-sidecar: build ## measure weir serve as it ships, in a process of its own,
 bench-fleet: deps ## measure limits that a fleet shares, on servers that it starts itself
 	@scripts/bench Fleet $(COUNT) 500ms
 
-bench-deliveries: deps ## measure deliveries in PostgreSQL, on a server that it starts itself, beside bare inserts, direct calls and River
+bench-deliveries: deps build ## measure deliveries in SQLite and PostgreSQL, on a server that it starts itself, beside bare inserts, direct calls and River
 	@mkdir -p bin && cd bench && go build -o ../bin/bench.deliveries ./cmd/deliveries && ../bin/bench.deliveries -rounds $(COUNT)
 
 mutants: deps ## break weir on purpose, a small piece at a time: each must be noticed by a test; RUN=expression chooses some

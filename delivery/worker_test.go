@@ -18,6 +18,7 @@ import (
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/delivery"
 	"github.com/seed1158cd35/weir/delivery/sqlite"
+	"github.com/seed1158cd35/weir/internal/test/campaign"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/limit/bucket"
 )
@@ -280,7 +281,7 @@ func TestTheHintIsObeyed(t *testing.T) {
 // The upstream is down for ten minutes: the breaker's probes are all that is sent, nothing else
 // is claimed, and then all of it is delivered at the limit's rate.
 func TestNothingIsBurntWhileTheBreakerIsOpen(t *testing.T) {
-	const all = 400
+	all := int64(campaign.Of(400, 10_000))
 	p := weir.Policy{Limits: []limit.Limit{{Name: "l", Rate: bucket.Rate{Amount: 20, Per: time.Second, Burst: 1}}}}
 	play(t, p, nil, func(s *site) {
 		var back atomic.Bool
@@ -299,13 +300,16 @@ func TestNothingIsBurntWhileTheBreakerIsOpen(t *testing.T) {
 		if opened == 0 {
 			t.Fatal("the breaker did not open")
 		}
-		list, _, err := s.q.List(s.Context(), delivery.Filter{}, "", 1000)
-		if err != nil {
-			t.Fatal(err)
-		}
 		burnt := 0
-		for _, d := range list {
-			burnt += d.Attempts
+		for cursor, more := "", true; more; more = cursor != "" {
+			page, next, err := s.q.List(s.Context(), delivery.Filter{}, cursor, 1000)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, d := range page {
+				burnt += d.Attempts
+			}
+			cursor = next
 		}
 		if burnt != tried {
 			t.Errorf("%d attempts are counted, %d were sent", burnt, tried)
@@ -367,15 +371,16 @@ func TestExpiryTakesNoPermit(t *testing.T) {
 	play(t, p, nil, func(s *site) {
 		s.accept(message("first"))
 		s.sleep(time.Second)
-		for i := range 20 {
+		all := campaign.Of(20, 10_000)
+		for i := range all {
 			r := message(fmt.Sprint(i))
-			r.Expires = time.Now().Add(5 * time.Second)
+			r.Expires = time.Now().Add(5*time.Second + time.Duration(all)*time.Millisecond)
 			s.accept(r)
 		}
 		last := s.accept(message("last"))
 		s.sleep(time.Minute)
-		if n := s.dead[delivery.Expired]; n != 20 {
-			t.Errorf("%d expired, want 20", n)
+		if n := s.dead[delivery.Expired]; n != all {
+			t.Errorf("%d expired, want %d", n, all)
 		}
 		s.sleep(time.Hour)
 		s.is(last.ID, delivery.Completed, 1) // its permit was not spent on any of those

@@ -14,7 +14,7 @@ import (
 )
 
 // mostJobs is how many writes are committed at once.
-const mostJobs = 64
+const mostJobs = 128
 
 // A writer has the one connection that writes. Its goroutine takes what has come, runs it in
 // one transaction, each job in a savepoint of its own so that one that fails undoes itself
@@ -122,19 +122,43 @@ func (w *writer) have(ctx context.Context, needs need, do func(*change) error) e
 
 func (w *writer) run() {
 	defer close(w.ended)
+	var latest int // how many were committed together
+	var took time.Duration
 	for {
 		select {
 		case j := <-w.jobs:
-			w.commit(w.more(j))
+			group := w.more(j, latest, took/4)
+			begin := time.Now()
+			w.commit(group)
+			latest, took = len(group), time.Since(begin)
 		case <-w.stop:
 			return
 		}
 	}
 }
 
-// more are the jobs that have come, j first.
-func (w *writer) more(j *job) []*job {
-	group := []*job{j}
+// more are the jobs that have come, j first. Where several were answered just now their callers are likely to come again at once: those
+// are waited for a little, or they would wait for all of this group, and the next, half as large, would cost as much.
+func (w *writer) more(j *job, latest int, most time.Duration) []*job {
+	group := w.there([]*job{j})
+	if latest < 2 {
+		return group
+	}
+	over := time.NewTimer(min(most, 2*time.Millisecond))
+	defer over.Stop()
+	for full := min(len(group)+latest, mostJobs); len(group) < full; group = w.there(group) {
+		select {
+		case j := <-w.jobs:
+			group = append(group, j)
+		case <-over.C:
+			return group
+		}
+	}
+	return group
+}
+
+// there adds jobs whose callers wait.
+func (w *writer) there(group []*job) []*job {
 	for len(group) < mostJobs {
 		select {
 		case j := <-w.jobs:

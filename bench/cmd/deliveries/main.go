@@ -1,4 +1,4 @@
-// Deliveries measures deliveries kept in PostgreSQL, beside floors and River in the same run, on a server that it starts
+// Deliveries measures deliveries kept in SQLite and in PostgreSQL, beside floors and River in the same run, on a server that it starts
 // itself, and prints a table.
 //
 //	deliveries -rounds 3
@@ -18,13 +18,14 @@ func main() {
 	rounds := flag.Int("rounds", 3, "how many times everything is measured")
 	lasts := flag.Duration("lasts", 4*time.Second, "how long each is measured")
 	many := flag.Int("many", 1_000_000, "how many wait where many do")
-	only := flag.String("only", "", "one part: accepts, end, river, pickup, waiting")
+	only := flag.String("only", "", "one part: accepts, end, river, pickup, waiting, sqlite, filewaiting")
 	flag.IntVar(&callers, "callers", callers, "how many hand in at once")
 	stats := flag.Bool("stats", false, "print where the time goes, too")
+	weir := flag.String("weir", "../bin/weir", "the binary that sends what waits")
 	more := flag.String("url", "", "what is added to the URL of the database, such as &plan_cache_mode=auto")
 	flag.Parse()
 	os.Exit(servers.With(func(t servers.TB) int {
-		m := &measure{tb: t, lasts: *lasts, stats: *stats, figures: make(map[string][]float64)}
+		m := &measure{tb: t, lasts: *lasts, stats: *stats, weir: *weir, figures: make(map[string][]float64)}
 		for round := range *rounds {
 			fmt.Fprintf(os.Stderr, "round %d of %d\n", round+1, *rounds)
 			m.round(*many, *only, *more)
@@ -36,11 +37,13 @@ func main() {
 
 // measure has figures by name, one a round.
 type measure struct {
-	tb      servers.TB
-	lasts   time.Duration
-	stats   bool
-	names   []string
-	figures map[string][]float64
+	tb        servers.TB
+	lasts     time.Duration
+	stats     bool
+	weir      string
+	unlimited bool // policies have neither limit nor breaker
+	names     []string
+	figures   map[string][]float64
 }
 
 func (m *measure) is(name string, v float64) {

@@ -1,10 +1,8 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"io"
 	"net/http"
 	"slices"
 	"strconv"
@@ -18,7 +16,7 @@ import (
 )
 
 func (m *measure) round(much int, only, more string) {
-	settings := []string{"shared_buffers=256MB", "max_wal_size=4GB"}
+	settings := []string{"shared_buffers=256MB", "max_wal_size=1GB"}
 	if m.stats {
 		settings = append(settings, "shared_preload_libraries=pg_stat_statements")
 	}
@@ -29,6 +27,7 @@ func (m *measure) round(much int, only, more string) {
 		name string
 		do   func(db string)
 	}{
+		{"sqlite", m.inFile}, {"filewaiting", func(string) { m.waitingInFile(much) }},
 		{"accepts", m.accepts}, {"end", m.endToEnd}, {"river", m.besideRiver}, {"pickup", m.pickUp},
 		{"waiting", func(db string) {
 			m.waiting(db, "10,000 waiting", 10_000)
@@ -86,17 +85,7 @@ func (m *measure) accepts(db string) {
 
 // endToEnd are requests that are stored and delivered by four weirs, beside the same Transport sending directly.
 func (m *measure) endToEnd(db string) {
-	up := newUpstream()
-	defer up.Close()
-	client := m.direct(up)
-	begin := time.Now()
-	n := many(callers, m.lasts, func(int) {
-		resp, err := client.Post(up.URL+"/in", "application/octet-stream", bytes.NewReader(body))
-		m.must(err)
-		_, _ = io.Copy(io.Discard, resp.Body)
-		resp.Body.Close()
-	})
-	m.perSecond("direct, a second", n, time.Since(begin))
+	m.directly()
 	m.delivers("end to end, 4 weirs", m.base(db))
 	at := m.base(db)
 	ctx := context.Background()
@@ -114,6 +103,12 @@ func (m *measure) delivers(name, at string) {
 	f := m.fleet(at, up, 4)
 	defer f.stop()
 	ends := m.watch(at, name, up.n.Load)
+	m.handsIn(name, f, up)
+	ends()
+}
+
+// handsIn has callers hand requests in, and waits until all have arrived.
+func (m *measure) handsIn(name string, f *fleet, up *upstream) {
 	begin := time.Now()
 	n := many(callers, m.lasts, func(i int) {
 		_, _, err := f.workers[i%len(f.workers)].Accept(context.Background(), request())
@@ -121,12 +116,15 @@ func (m *measure) delivers(name, at string) {
 	})
 	up.until(n)
 	m.perSecond(name+", a second", n, time.Since(begin))
-	ends()
 	m.ratio(name+", to direct", name+", a second", "direct, a second")
 }
 
 // pickUp is from when a request is accepted until it arrives, at 300 a second.
 func (m *measure) pickUp(db string) {
+	m.pickUpOf("pick-up at 300/s, p95 ms", func(up *upstream) *fleet { return m.fleet(m.base(db), up, 4) })
+}
+
+func (m *measure) pickUpOf(name string, of func(*upstream) *fleet) {
 	up := newUpstream()
 	defer up.Close()
 	var mu sync.Mutex
@@ -146,7 +144,7 @@ func (m *measure) pickUp(db string) {
 		n, _ := strconv.Atoi(r.Header.Get("N"))
 		seen(n)
 	}
-	f := m.fleet(m.base(db), up, 4)
+	f := of(up)
 	defer f.stop()
 	tick := time.NewTicker(time.Second / 300)
 	defer tick.Stop()
@@ -157,14 +155,14 @@ func (m *measure) pickUp(db string) {
 		all.Go(func() {
 			r := request()
 			r.Header = http.Header{"N": {fmt.Sprint(n)}}
-			_, _, err := f.workers[n%4].Accept(context.Background(), r)
+			_, _, err := f.workers[n%len(f.workers)].Accept(context.Background(), r)
 			m.must(err)
 			seen(n)
 		})
 	}
 	all.Wait()
 	up.until(int64(total))
-	m.is("pick-up at 300/s, p95 ms", quantile(took, 0.95))
+	m.is(name, quantile(took, 0.95))
 }
 
 // waiting measures claims while many wait, without statistics of them.
@@ -173,9 +171,17 @@ func (m *measure) waiting(db, name string, n int) {
 	s := m.store(at)
 	defer s.Close()
 	m.sql(at, fmt.Sprintf(`INSERT INTO weir_request(id, tenant, holder, upstream, order_key, fingerprint, correlation, method, path, query, header, body, accepted)
-		SELECT 'id' || i, '', '', 'up', '', '', '', 'POST', '/in', '', '', decode(repeat('00', 1024), 'hex'), weir_now() FROM generate_series(1, %d) i`, n),
+		SELECT 'id' || i, '', '', 'up', '', '', '', 'POST', '/in', '', '', decode(repeat('00', 128), 'hex'), weir_now() FROM generate_series(1, %d) i`, n),
 		`INSERT INTO weir_delivery(seq, upstream, status, due, not_before, place, stops, home, changed)
 		SELECT seq, 'up', 'queued', accepted - 10000000 + seq, 0, 0, false, 0, accepted FROM weir_request`)
+	m.claims(s, name)
+	if n > 100_000 {
+		m.drains("PostgreSQL", "postgres: {url: '"+at+"'}")
+	}
+}
+
+// claims are of 10, which end at once.
+func (m *measure) claims(s delivery.Queue, name string) {
 	var took []time.Duration
 	for range 400 {
 		begin := time.Now()

@@ -22,14 +22,11 @@ func (m *measure) watch(db, name string, n func() int64) (ends func()) {
 	}
 	ctx := context.Background()
 	m.sql(db, "CREATE EXTENSION IF NOT EXISTS pg_stat_statements SCHEMA public", "SELECT public.pg_stat_statements_reset()", "SELECT pg_stat_reset_shared('wal')")
-	profile, err := os.Create(filepath.Join(os.TempDir(), "deliveries.prof"))
-	m.must(err)
-	m.must(pprof.StartCPUProfile(profile))
+	profiled := m.profile()
 	begin, theirs, ours := time.Now(), cpu("postgres"), cpu("self")
 	return func() {
 		took := time.Since(begin)
-		pprof.StopCPUProfile()
-		m.must(profile.Close())
+		profiled()
 		per := func(of float64) float64 { return of / float64(max(1, n())) }
 		fmt.Fprintf(os.Stderr, "  %s: %d in %v; for each of them %.3f ms of CPU of the database, %.3f ms of this process\n", name, n(), took.Round(time.Millisecond),
 			per(1000*(cpu("postgres")-theirs).Seconds()), per(1000*(cpu("self")-ours).Seconds()))
@@ -49,6 +46,20 @@ func (m *measure) watch(db, name string, n func() int64) (ends func()) {
 			fmt.Fprintf(os.Stderr, "    %7d calls, %8d rows, %8.0f ms, %.3f ms each: %s\n", calls, of, ms, ms/float64(calls), text)
 		}
 		m.must(rows.Err())
+	}
+}
+
+// profile writes what this process computes until the function that it returns is called.
+func (m *measure) profile() (ends func()) {
+	if !m.stats {
+		return func() {}
+	}
+	to, err := os.Create(filepath.Join(os.TempDir(), "deliveries.prof"))
+	m.must(err)
+	m.must(pprof.StartCPUProfile(to))
+	return func() {
+		pprof.StopCPUProfile()
+		m.must(to.Close())
 	}
 }
 

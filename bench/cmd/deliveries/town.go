@@ -56,10 +56,14 @@ func transport() *http.Transport { return &http.Transport{MaxIdleConnsPerHost: c
 
 // policy has a limit and a breaker, none of which ever refuses.
 func (m *measure) policy() *weir.Upstream {
-	u, err := weir.New("up", weir.Policy{
+	p := weir.Policy{
 		Limits:  []limit.Limit{{Name: "all", Rate: bucket.Rate{Amount: 1_000_000, Per: time.Second}}},
 		Breaker: breaker.Config{Share: 0.5},
-	}, weir.Options{})
+	}
+	if m.unlimited {
+		p = weir.Policy{}
+	}
+	u, err := weir.New("up", p, weir.Options{})
 	m.must(err)
 	return u
 }
@@ -89,7 +93,7 @@ func (m *measure) sql(at string, statements ...string) {
 type fleet struct {
 	m       *measure
 	workers []*delivery.Worker
-	stores  []*postgres.Store
+	stores  []delivery.Queue
 	stop    func()
 }
 
@@ -102,16 +106,24 @@ func (m *measure) store(at string) *postgres.Store {
 }
 
 func (m *measure) fleet(at string, up *upstream, n int) *fleet {
-	f := &fleet{m: m}
+	var stores []delivery.Queue
+	for range n {
+		stores = append(stores, m.store(at))
+	}
+	return m.weirs(up, stores...)
+}
+
+// weirs each have a store.
+func (m *measure) weirs(up *upstream, stores ...delivery.Queue) *fleet {
+	f := &fleet{m: m, stores: stores}
 	ctx, cancel := context.WithCancel(context.Background())
 	var all sync.WaitGroup
 	to, err := url.Parse(up.URL)
 	m.must(err)
-	for range n {
-		s := m.store(at)
+	for _, s := range stores {
 		sender := &delivery.HTTP{Upstream: m.policy(), URL: to, Base: transport()}
-		w := &delivery.Worker{Queue: s, Sender: func(string) delivery.Sender { return sender }, Poll: 2 * time.Second}
-		f.stores, f.workers = append(f.stores, s), append(f.workers, w)
+		w := &delivery.Worker{Queue: s, Sender: func(string) delivery.Sender { return sender }, Parallel: 4 * callers / len(stores), Poll: 2 * time.Second}
+		f.workers = append(f.workers, w)
 		all.Go(func() { w.Run(ctx) })
 	}
 	f.stop = func() {

@@ -1,0 +1,64 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// drained is the limit of the upstream at which what waits is sent, a second.
+const drained = 400
+
+// drains has the weir that ships send what waits, and measures its start, its memory and how much of the limit it uses.
+func (m *measure) drains(name, deliveries string) {
+	up := newUpstream()
+	defer up.Close()
+	at := filepath.Join(m.tb.TempDir(), "weir.yaml")
+	m.must(os.WriteFile(at, fmt.Appendf(nil, `listen: 127.0.0.1:0
+admin: 127.0.0.1:0
+deliveries: {%s}
+upstreams:
+  up:
+    url: %s
+    limits: {all: {rate: %d/s, burst: 20}}
+    routes: [{path: /, deliver: true}]
+`, deliveries, up.URL, drained), 0o600))
+	cmd := exec.Command(m.weir, "serve", "-config", at)
+	said, err := cmd.StderrPipe()
+	m.must(err)
+	begin := time.Now()
+	m.must(cmd.Start())
+	serving := make(chan time.Duration, 1)
+	go func() {
+		lines := bufio.NewScanner(said)
+		for lines.Scan() {
+			if strings.Contains(lines.Text(), "serving") {
+				select {
+				case serving <- time.Since(begin):
+				default:
+				}
+			}
+		}
+	}()
+	m.is(name+": weir serves with many waiting, after ms", (<-serving).Seconds()*1000)
+	up.until(drained)
+	from, first := time.Now(), up.n.Load()
+	<-time.After(5 * m.lasts)
+	m.is(name+": drained, of the limit", float64(up.n.Load()-first)/time.Since(from).Seconds()/drained)
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", cmd.Process.Pid))
+	m.must(err)
+	for line := range strings.Lines(string(text)) {
+		if rest, ok := strings.CutPrefix(line, "VmHWM:"); ok {
+			var kib float64
+			_, err := fmt.Sscan(rest, &kib)
+			m.must(err)
+			m.is(name+": weir's memory at most, MiB", kib/1024)
+		}
+	}
+	m.must(cmd.Process.Kill())
+	_ = cmd.Wait()
+}
