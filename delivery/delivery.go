@@ -53,6 +53,7 @@ type Request struct {
 	Query  string // raw
 	Header http.Header
 	Body   []byte
+	Large  Blob // the body, if it stands beside the record; Body is empty then
 
 	Key         string // the caller's idempotency key; "" if there is none
 	OrderKey    string // deliveries of one key, tenant and upstream go one after the other; "" for none
@@ -72,8 +73,11 @@ type Request struct {
 	TokenEnds time.Time
 }
 
-// MaxBody is the largest body of a request that is kept.
+// MaxBody is the largest body that stands in the record of a request; see Bodies for larger ones.
 const MaxBody = 256 << 10
+
+// Size is that of the body in bytes.
+func (r *Request) Size() int64 { return max(int64(len(r.Body)), r.Large.Size) }
 
 // A Delivery is a request that was accepted, and what became of it so far.
 type Delivery struct {

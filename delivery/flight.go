@@ -71,9 +71,11 @@ type flight struct {
 	ending bool // its attempt is over, and has yet to be recorded
 
 	// Of the goroutine that sends.
-	work     *work // of the claim; nil if there is none
-	launched bool  // it was claimed in time, and is sent
-	over     bool  // its end is recorded: it will not be sent again, and nobody waited for it
+	body     *letter // of a large one
+	bodyless error   // why it could not be opened
+	work     *work   // of the claim; nil if there is none
+	launched bool    // it was claimed in time, and is sent
+	over     bool    // its end is recorded: it will not be sent again, and nobody waited for it
 	began    time.Time
 }
 
@@ -112,7 +114,7 @@ func (f *flight) run(ctx context.Context) {
 		f.passes()
 		f.ended(ctx, a)
 	case f.work != nil: // claimed, and not sent
-		f.record(ctx, End{To: Queued, GiveBack: true})
+		f.record(ctx, f.unsent())
 	case f.settles():
 		f.notLaunched(ctx, a)
 	}
@@ -126,6 +128,11 @@ func (f *flight) send(ctx context.Context, to Sender, launch func(context.Cancel
 			return Answer{Err: errNoCallback, Outcome: outcome.Outcome{Class: outcome.Rejected, Code: errNoCallback.Error()}}
 		}
 		ctx = withSecrets(ctx, &f.d, c.Secrets)
+	}
+	if f.d.Large.Name != "" {
+		f.body = &letter{size: f.d.Large.Size}
+		ctx = context.WithValue(ctx, letterKey{}, f.body)
+		defer f.body.end()
 	}
 	return to.Send(ctx, &f.d, launch)
 }
@@ -172,6 +179,9 @@ func (f *flight) claimed(d Delivery, since time.Time, cancel context.CancelCause
 	f.work = w.begin(d.Claim(), since, cancel)
 	if time.Since(since) >= w.Lease-w.Margin {
 		return errLate
+	}
+	if err := f.opens(); err != nil {
+		return err
 	}
 	f.launched = true
 	return nil

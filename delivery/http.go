@@ -88,6 +88,12 @@ func NewRequest(ctx context.Context, d *Delivery, u *url.URL) *http.Request {
 		r.Header = make(http.Header)
 	}
 	r.Header.Set("Idempotency-Key", upstreamKey(d))
+	if d.Large.Name != "" {
+		r.Body, r.ContentLength = http.NoBody, d.Large.Size
+		if l := BodyOf(ctx); l != nil {
+			r.Body = l
+		}
+	}
 	if len(d.Body) > 0 {
 		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(d.Body)), int64(len(d.Body))
 		r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(d.Body)), nil }

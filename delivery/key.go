@@ -17,6 +17,9 @@ import (
 func (r *Request) Fingerprint() []byte {
 	h := sha256.New()
 	parts := []string{r.Upstream, r.Method, r.Path, r.Query, r.Header.Get("Content-Type"), r.OrderKey, string(r.Body)}
+	if r.Large.Name != "" {
+		parts = append(parts, "large", string(r.Large.Sum[:]))
+	}
 	if what := r.Header.Get("X-Amz-Target"); what != "" { // the operation, of some services of AWS
 		parts = append(parts, what)
 	}
@@ -69,7 +72,7 @@ var errBody = fmt.Errorf("the body is larger than the %d KiB that are kept of a 
 // Check says what is wrong with a request at an instant.
 func (r *Request) Check(now time.Time) error {
 	switch {
-	case len(r.Body) > MaxBody:
+	case len(r.Body) > MaxBody, r.Large.Name != "" && len(r.Body) > 0:
 		return errBody
 	case r.Upstream == "":
 		return &FieldError{"upstream", "is missing"}

@@ -1,6 +1,7 @@
 package delivery
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -27,6 +28,11 @@ type Worker struct {
 	// Callbacks are whom deliveries name in their requests' Callback.
 	Callbacks map[string]Callback
 
+	// Bodies keep those of more than MaxBody (the constant); nil: such a request is refused. A Sender of another make than this package's
+	// reads them by BodyOf.
+	Bodies  Bodies
+	MaxBody int64 // the largest body; 0 means MaxBody
+
 	Owner    string        // names the worker in the queue, for people
 	Lease    time.Duration // of a claim; 0 means 60s
 	Margin   time.Duration // before its end a claim is not used any more; 0 means 5s
@@ -40,6 +46,9 @@ type Worker struct {
 	pumps    map[string]*pump
 	gone     map[string]time.Time // upstreams that are missing, and since when; of Run alone
 	works    map[Claim]*work
+	stores   map[string]keeping // bodies whose records are about to be stored
+	tidied   time.Time          // when bodies were last looked at, and how far; of Run alone
+	tidiedTo string
 	stopping bool
 	hard     context.Context // ends when the grace is over
 	all      sync.WaitGroup
@@ -180,6 +189,7 @@ func (w *Worker) sweep(ctx context.Context) {
 		}
 	}
 	w.tellAll(ctx)
+	w.tidy(ctx)
 }
 
 // Kick says that something has come for an upstream, or that what it waits for may have changed.
@@ -211,11 +221,26 @@ func (w *Worker) Accept(ctx context.Context, r *Request) (Delivery, bool, error)
 	if p := w.pumpOf(r.Upstream); p != nil {
 		accept = p.accept
 	}
-	d, fresh, err := accept(ctx, r)
+	d, fresh, err := w.accepts(ctx, r, accept)
 	if err == nil && w.Events.Accepted != nil {
 		w.Events.Accepted(&d, fresh)
 	}
 	return d, fresh, err
+}
+
+// accepts stores a request, whose body is kept beside it if it is too large for the record.
+func (w *Worker) accepts(ctx context.Context, r *Request, accept func(context.Context, *Request) (Delivery, bool, error)) (Delivery, bool, error) {
+	if len(r.Body) > MaxBody && w.Bodies != nil {
+		kept := *r
+		if err := w.Keep(ctx, &kept, bytes.NewReader(r.Body), w.MaxBody); err != nil {
+			return Delivery{}, false, err
+		}
+		r = &kept
+	}
+	if r.Large.Name != "" {
+		return w.acceptLarge(ctx, r, accept)
+	}
+	return accept(ctx, r)
 }
 
 func (w *Worker) failed(ctx context.Context, doing, upstream string, err error) {

@@ -41,6 +41,7 @@ type site struct {
 	twice  bool
 	dead   map[delivery.Reason]int
 	hooked []byte // the body of the latest callback
+	dir    string // of large bodies
 }
 
 func (s *site) RoundTrip(r *http.Request) (*http.Response, error) {

@@ -73,6 +73,7 @@ func Test(t *testing.T, e Engine) {
 		"BegunAndLeft":          begunAndLeft,
 		"BegunUnderAKey":        begunUnderAKey,
 		"CallsBack":             callsBack,
+		"LargeBodies":           largeBodies,
 		"CallbacksOfNone":       callbacksOfNone,
 		"CallbacksOfTheDead":    callbacksOfTheDead,
 		"History":               history,

@@ -52,7 +52,7 @@ func (s *Store) Accept(ctx context.Context, r *delivery.Request) (delivery.Deliv
 func (s *Store) newRecord(r *delivery.Request, header string) *record {
 	is := &record{
 		Tenant: octets(r.Tenant), Owner: octets(r.Owner), Upstream: octets(r.Upstream), Method: octets(r.Method), Path: octets(r.Path), Query: octets(r.Query),
-		Header: octets(header), Key: octets(r.Key), OrderKey: octets(r.OrderKey), Correlation: octets(r.Correlation), Callback: octets(r.Callback), Tells: octets(r.Tells), Stop: r.Stop, Stops: r.Stop && r.OrderKey != "",
+		Header: octets(header), Key: octets(r.Key), OrderKey: octets(r.OrderKey), Correlation: octets(r.Correlation), Callback: octets(r.Callback), Tells: octets(r.Tells), Beside: octets(r.Large.String()), Stop: r.Stop, Stops: r.Stop && r.OrderKey != "",
 		NotBefore: stored.Milli(r.NotBefore), Expires: stored.Milli(r.Expires), TokenEnds: stored.Milli(r.TokenEnds),
 		Print: r.Fingerprint(), Series: 1, Home: s.home, body: r.Body, Large: len(r.Body) > large,
 	}
@@ -153,6 +153,8 @@ func (a *acceptance) meant(is *keyItem) (over bool, err error) {
 	switch p := is.Past; {
 	case !bytes.Equal(is.Print, a.rec.Print):
 		return true, delivery.ErrKeyReused
+	case p == nil && a.r.Large.Name != "" && is.ID != a.rec.ID:
+		return true, &delivery.MeantError{ID: string(is.ID)}
 	case p == nil:
 		if a.named && is.ID != a.rec.ID {
 			a.named = false

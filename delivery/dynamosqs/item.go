@@ -1,6 +1,7 @@
 package dynamosqs
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
@@ -118,6 +119,7 @@ type record struct {
 	Follow                                      int64           `json:",omitempty"` // what follows its latest change may not have been done; a sweep does it then
 	Nudge                                       int64           `json:",omitempty"` // a message is sent again then
 	Callback, Tells                             octets          `json:",omitempty"`
+	Beside                                      octets          `json:",omitempty"` // names a body that is too large for an item
 	Told                                        int             `json:",omitempty"` // the series of which somebody was told
 	Last                                        *attempt        `json:",omitempty"`
 
@@ -252,7 +254,9 @@ func (r *record) delivery() (delivery.Delivery, error) {
 	}
 	var err error
 	d.Header, err = stored.ReadHeader(string(r.Header))
-	return d, err
+	large, torn := delivery.ParseBlob(string(r.Beside))
+	d.Large = large
+	return d, cmp.Or(err, torn)
 }
 
 func at(ms int64) time.Time {

@@ -158,10 +158,10 @@ func sorted(set map[int64]bool) []int64 {
 
 // columns are those of requests, each of as many values as there are requests.
 type columns struct {
-	ids, tenants, owners, upstreams, keys, orderKeys, correlations, methods, paths, queries, headers, workers, callbacks, tells []string
-	prints, bodies                                                                                                              [][]byte
-	notBefore, expires, tokens, lines, leases                                                                                   []int64
-	keyed, stops                                                                                                                []bool
+	ids, tenants, owners, upstreams, keys, orderKeys, correlations, methods, paths, queries, headers, workers, callbacks, tells, larges []string
+	prints, bodies                                                                                                                      [][]byte
+	notBefore, expires, tokens, lines, leases                                                                                           []int64
+	keyed, stops                                                                                                                        []bool
 }
 
 func (c *columns) add(a *acceptance, locks map[int64]bool) {
@@ -179,7 +179,7 @@ func (c *columns) add(a *acceptance, locks map[int64]bool) {
 		is string
 	}{{&c.ids, r.ID}, {&c.tenants, r.Tenant}, {&c.owners, r.Owner}, {&c.upstreams, r.Upstream}, {&c.keys, r.Key}, {&c.orderKeys, r.OrderKey},
 		{&c.correlations, r.Correlation}, {&c.methods, r.Method}, {&c.paths, r.Path}, {&c.queries, r.Query}, {&c.headers, a.header}, {&c.workers, a.begins.Owner},
-		{&c.callbacks, r.Callback}, {&c.tells, r.Tells}} {
+		{&c.callbacks, r.Callback}, {&c.tells, r.Tells}, {&c.larges, r.Large.String()}} {
 		*f.to = append(*f.to, esc(f.is))
 	}
 	c.prints, c.bodies = append(c.prints, a.print), append(c.bodies, some(r.Body))
@@ -190,17 +190,17 @@ func (c *columns) add(a *acceptance, locks map[int64]bool) {
 
 func (c *columns) args() []any {
 	return []any{c.ids, c.tenants, c.owners, c.upstreams, c.keys, c.orderKeys, c.correlations, c.methods, c.paths, c.queries, c.headers,
-		c.prints, c.bodies, c.notBefore, c.expires, c.tokens, c.lines, c.keyed, c.stops, c.leases, c.workers, c.callbacks, c.tells}
+		c.prints, c.bodies, c.notBefore, c.expires, c.tokens, c.lines, c.keyed, c.stops, c.leases, c.workers, c.callbacks, c.tells, c.larges}
 }
 
 // insert stores requests whose keys and IDs are not known. Those of one order key stand in their line in the order in which they are given.
 const insert = `WITH given AS MATERIALIZED (
 	SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[], $10::text[], $11::text[],
-		$12::bytea[], $13::bytea[], $14::bigint[], $15::bigint[], $16::bigint[], $17::bigint[], $18::boolean[], $19::boolean[], $20::bigint[], $21::text[], $22::text[], $23::text[]) WITH ORDINALITY
-	AS g(id, tenant, holder, upstream, idem_key, order_key, correlation, method, path, query, header, fingerprint, body, not_before, expires, token_ends, line, keyed, stops, lease, worker, callback, tells, n)
+		$12::bytea[], $13::bytea[], $14::bigint[], $15::bigint[], $16::bigint[], $17::bigint[], $18::boolean[], $19::boolean[], $20::bigint[], $21::text[], $22::text[], $23::text[], $24::text[]) WITH ORDINALITY
+	AS g(id, tenant, holder, upstream, idem_key, order_key, correlation, method, path, query, header, fingerprint, body, not_before, expires, token_ends, line, keyed, stops, lease, worker, callback, tells, large, n)
 ), request AS (
-	INSERT INTO weir_request(id, tenant, holder, upstream, idem_key, order_key, fingerprint, correlation, method, path, query, header, body, token_ends, callback, tells, accepted)
-	SELECT id, tenant, holder, upstream, NULLIF(idem_key, ''), order_key, fingerprint, correlation, method, path, query, header, body, NULLIF(token_ends, 0), callback, tells, weir_now()
+	INSERT INTO weir_request(id, tenant, holder, upstream, idem_key, order_key, fingerprint, correlation, method, path, query, header, body, token_ends, callback, tells, large, accepted)
+	SELECT id, tenant, holder, upstream, NULLIF(idem_key, ''), order_key, fingerprint, correlation, method, path, query, header, body, NULLIF(token_ends, 0), callback, tells, large, weir_now()
 	FROM given g WHERE NOT EXISTS (SELECT FROM weir_past p WHERE g.idem_key <> '' AND p.upstream = g.upstream AND p.tenant = g.tenant AND p.idem_key = g.idem_key AND p.until > weir_now())
 	ORDER BY n
 	ON CONFLICT DO NOTHING RETURNING seq, id, accepted
@@ -214,8 +214,8 @@ const insert = `WITH given AS MATERIALIZED (
 	INSERT INTO weir_delivery(seq, upstream, status, due, not_before, expires, line, place, stops, home, changed,
 		attempts, starts, fence, token, lease, began, worker, told)
 	SELECT seq, upstream, CASE WHEN begins THEN 'processing' WHEN place > 1 THEN 'created' ELSE 'queued' END, greatest(accepted, not_before), not_before, NULLIF(expires, 0),
-		CASE WHEN keyed THEN line END, place, stops, $24::bigint, accepted,
-		begins::integer, begins::integer, begins::integer, CASE WHEN begins THEN $25::bigint END, CASE WHEN begins THEN accepted + lease END, CASE WHEN begins THEN accepted END, CASE WHEN begins THEN worker ELSE '' END,
+		CASE WHEN keyed THEN line END, place, stops, $25::bigint, accepted,
+		begins::integer, begins::integer, begins::integer, CASE WHEN begins THEN $26::bigint END, CASE WHEN begins THEN accepted + lease END, CASE WHEN begins THEN accepted END, CASE WHEN begins THEN worker ELSE '' END,
 		CASE WHEN callback <> '' AND tells = '' THEN 0 END
 	FROM ready RETURNING seq, upstream, status, due, changed
 ), counted AS (

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,14 +18,14 @@ import (
 const (
 	recordColumns = `d.seq, r.id, r.tenant, r.holder, d.upstream, d.status, d.due, r.order_key, coalesce(r.idem_key, ''), r.correlation,
 	d.attempts, d.starts, d.series, d.fence, coalesce(d.lease, 0), r.accepted, d.changed, coalesce(d.expires, 0), coalesce(r.token_ends, 0), d.reason, d.detail, r.callback, r.tells`
-	requestColumns = `, d.stops, d.not_before, r.method, r.path, r.query, r.header, r.body`
+	requestColumns = `, d.stops, d.not_before, r.method, r.path, r.query, r.header, r.body, r.large`
 )
 
 // A record is a row of weir_delivery and that of its request.
 type record struct {
 	delivery.Delivery
 	due, lease, accepted, changed, expires, token, notBefore int64
-	header                                                   string
+	header, large                                            string
 }
 
 func (r *record) fields() []any {
@@ -35,7 +36,7 @@ func (r *record) fields() []any {
 
 func (r *record) requestFields() []any {
 	d := &r.Delivery
-	return append(r.fields(), new(bool), &r.notBefore, &d.Method, &d.Path, &d.Query, &r.header, &d.Body)
+	return append(r.fields(), new(bool), &r.notBefore, &d.Method, &d.Path, &d.Query, &r.header, &d.Body, &r.large)
 }
 
 func (r *record) delivery() delivery.Delivery {
@@ -63,7 +64,9 @@ func whole(rows values) (d delivery.Delivery, bad, err error) {
 	}
 	d = r.delivery()
 	d.Header, bad = stored.ReadHeader(unesc(r.header))
-	return d, bad, nil
+	large, torn := delivery.ParseBlob(unesc(r.large))
+	d.Large = large
+	return d, cmp.Or(bad, torn), nil
 }
 
 // Get finds a delivery by its ID.

@@ -1,7 +1,7 @@
 package postgres
 
 // version is that of the schema. A database of a newer one is refused, one of an older one is upgraded by Init.
-const version = 2
+const version = 3
 
 // Instants are milliseconds since 1970, by the clock of the database: weir_now is the one place where it is read. Text
 // that may hold any bytes is escaped (see text.go).
@@ -128,11 +128,14 @@ CREATE TABLE weir_schema (version INTEGER NOT NULL);
 
 // upgrades are what each version has beyond the one before, from the second on.
 //
-// told is the series of which somebody was told, by a callback; it is NULL where nobody is to be.
+// told is the series of which somebody was told, by a callback; it is NULL where nobody is to be. large names the body of a
+// request that stands beside it.
 var upgrades = [version - 1]string{`
 ALTER TABLE weir_request ADD COLUMN callback TEXT NOT NULL DEFAULT '', ADD COLUMN tells TEXT NOT NULL DEFAULT '';
 ALTER TABLE weir_delivery ADD COLUMN told INTEGER;
 CREATE INDEX weir_delivery_owing ON weir_delivery(changed, seq) WHERE ` + owes + `;
+`, `
+ALTER TABLE weir_request ADD COLUMN large TEXT NOT NULL DEFAULT '';
 `}
 
 // owes is what is over, and of which somebody is to be told still: it comes to be so in the change that ends it. It is that of the

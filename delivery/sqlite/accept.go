@@ -129,7 +129,7 @@ func (a *acceptance) insert(c *change, place int64) error {
 		if body == nil {
 			body = []byte{}
 		}
-		err = c.w.exec("INSERT INTO request(seq, method, path, query, header, body) VALUES (?, ?, ?, ?, ?, ?)", d.Seq, d.Method, d.Path, d.Query, a.header, body)
+		err = c.w.exec("INSERT INTO request(seq, method, path, query, header, body, large) VALUES (?, ?, ?, ?, ?, ?, ?)", d.Seq, d.Method, d.Path, d.Query, a.header, body, d.Large.String())
 	}
 	if err == nil {
 		c.moved(d.Upstream, "", d.Status)

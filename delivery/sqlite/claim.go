@@ -58,7 +58,7 @@ func (c *change) claim(seq int64, a *delivery.Ask, now, lease int64) (delivery.D
 	}
 	c.moved(a.Upstream, delivery.Queued, delivery.Processing)
 	var q request
-	if _, err := c.row("SELECT method, path, query, header, body FROM request WHERE seq = ?", []any{seq}, q.fields()...); err != nil {
+	if _, err := c.row("SELECT method, path, query, header, body, large FROM request WHERE seq = ?", []any{seq}, q.fields()...); err != nil {
 		return delivery.Delivery{}, false, err
 	}
 	if bad := q.to(&r.Request); bad != nil {

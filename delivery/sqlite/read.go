@@ -70,10 +70,11 @@ func withRequest(rows *sql.Rows) (all, bad []delivery.Delivery, err error) {
 type request struct {
 	method, path, query, header sql.NullString
 	body                        []byte
+	large                       sql.NullString
 }
 
 func (q *request) fields() []any {
-	return []any{&q.method, &q.path, &q.query, &q.header, &q.body}
+	return []any{&q.method, &q.path, &q.query, &q.header, &q.body, &q.large}
 }
 
 var errNoRequest = errors.New("its request is not stored any more")
@@ -83,11 +84,14 @@ func (q *request) to(r *delivery.Request) (err error) {
 		return errNoRequest
 	}
 	r.Method, r.Path, r.Query, r.Body = q.method.String, q.path.String, q.query.String, q.body
+	if r.Large, err = delivery.ParseBlob(q.large.String); err != nil {
+		return err
+	}
 	r.Header, err = stored.ReadHeader(q.header.String)
 	return err
 }
 
-const withRequests = "SELECT " + columns + ", q.method, q.path, q.query, q.header, q.body FROM delivery d LEFT JOIN request q ON q.seq = d.seq "
+const withRequests = "SELECT " + columns + ", q.method, q.path, q.query, q.header, q.body, q.large FROM delivery d LEFT JOIN request q ON q.seq = d.seq "
 
 // Due lists what is due of an upstream, with what is to be sent. What cannot be sent becomes a
 // dead letter, or it would be in the way of others for ever.

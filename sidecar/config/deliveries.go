@@ -19,6 +19,9 @@ type Deliveries struct {
 	KeepDead time.Duration // dead letters
 
 	Callbacks map[string]Callback // by name
+
+	MaxBody int64  // the largest body
+	Bodies  string // the folder of those that are too large for records; "" if there are none
 }
 
 var deliveriesFields = []field[Deliveries]{
@@ -27,11 +30,13 @@ var deliveriesFields = []field[Deliveries]{
 	{"aws", "fields", "this, `file` or `postgres`", "A table of DynamoDB and a queue of SQS, which a fleet shares; `weir store init` makes both.", readAWSDeliveries},
 	one("keep", duration, func(v *Deliveries) *time.Duration { return &v.Keep }, "168h", "How long what was delivered can be looked at, and its idempotency key is known."),
 	one("keep_dead", duration, func(v *Deliveries) *time.Duration { return &v.KeepDead }, "720h", "The same for dead letters."),
+	one("max_body", size(1, 1<<40), func(v *Deliveries) *int64 { return &v.MaxBody }, "256KiB", "The largest body of a request that is delivered later. Those above 256KiB stand in files, in `bodies`; an upstream with `aws` takes none above that."),
+	one("bodies", word, func(v *Deliveries) *string { return &v.Bodies }, "with `file` its name and `.bodies`", "The folder of large bodies, relative to the directory of weir.yaml. With `postgres` and `aws` all weirs of the fleet must have the same one."),
 	{"callbacks", "callbacks by name", "none", "Whom to tell that a delivery is over; an upstream names one as `deliver_callback`.", readCallbacks},
 }
 
 func readDeliveries(d *decoder, n *node, f *document) {
-	v := Deliveries{Keep: 7 * 24 * time.Hour, KeepDead: 30 * 24 * time.Hour}
+	v := Deliveries{Keep: 7 * 24 * time.Hour, KeepDead: 30 * 24 * time.Hour, MaxBody: delivery.MaxBody}
 	if object(d, n, deliveriesFields, &v); n.Kind != doc.Mapping {
 		return
 	}
@@ -46,6 +51,14 @@ func readDeliveries(d *decoder, n *node, f *document) {
 	}
 	if v.File != "" {
 		v.File = d.beside(filepath.FromSlash(v.File))
+	}
+	switch {
+	case v.Bodies != "":
+		v.Bodies = d.beside(filepath.FromSlash(v.Bodies))
+	case v.File != "":
+		v.Bodies = v.File + ".bodies"
+	case v.MaxBody > delivery.MaxBody:
+		d.Bad(n.Get("max_body"), "add bodies: FOLDER, on a file system that all weirs of the fleet share", "there is nowhere to keep bodies above 256KiB")
 	}
 	f.Deliveries = &v
 }

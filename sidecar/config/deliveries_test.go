@@ -40,6 +40,7 @@ func TestMistakesInDeliveries(t *testing.T) {
 		"deliveries: {file: d.db, callbacks: {app: {secrets_env: S}}}\nupstreams: {a: {url: 'http://a.test'}}":                                      "deliveries.callbacks.app: has no upstream",
 		"deliveries: {file: d.db, callbacks: {app: {upstream: a, secrets_env: S, path: 'http://b.test/'}}}\nupstreams: {a: {url: 'http://a.test'}}": "is no path of an upstream",
 		"deliveries: {file: d.db, callbacks: {app: {upstream: a, secrets_env: S}}}\nupstreams: {a: {url: 'http://a.test', llm: {}}}":                "an upstream with llm cannot be called back",
+		"deliveries: {postgres: {url: 'postgres://weir@db/weir'}, max_body: 1MiB}\nupstreams: {a: {url: 'http://a.test'}}":                          "deliveries.max_body: there is nowhere to keep bodies above 256KiB; add bodies: FOLDER",
 	} {
 		_, err := Parse("weir.yaml", []byte(text), nil)
 		if err == nil || !strings.Contains(err.Error(), want) {
@@ -52,6 +53,9 @@ func TestMistakesInDeliveries(t *testing.T) {
 	f, err := Parse("dir/weir.yaml", []byte("deliveries: {file: d.db}\nupstreams: {a: {url: 'http://a.test', deliver_schedule: messaging, routes: [{path: /, deliver: always}]}}"), nil)
 	if err != nil || f.Deliveries.File != "dir/d.db" || f.Upstreams[0].Schedule != "messaging" {
 		t.Errorf("%+v, %v", f, err)
+	}
+	if f.Deliveries.Bodies != "dir/d.db.bodies" || f.Deliveries.MaxBody != 256<<10 {
+		t.Errorf("bodies in %q up to %d", f.Deliveries.Bodies, f.Deliveries.MaxBody)
 	}
 	f, err = Parse("weir.yaml", []byte("deliveries:\n  postgres:\n    url: postgres://weir@db/weir\n    password_env: DELIVERIES_PASSWORD\n    connections: 4\n    pooler: true\nupstreams: {a: {url: 'http://a.test'}}"), nil)
 	if want := (Postgres{URL: "postgres://weir@db/weir", PasswordEnv: "DELIVERIES_PASSWORD", Connections: 4, Pooler: true}); err != nil || *f.Deliveries.Postgres != want {

@@ -46,12 +46,12 @@ type View struct {
 	Tells       string    `json:"callback_of,omitempty"` // the delivery of which it tells
 	Method      string    `json:"method,omitempty"`      // in lists of one delivery alone
 	Path        string    `json:"path,omitempty"`
-	Bytes       int       `json:"body_bytes,omitempty"`
+	Bytes       int64     `json:"body_bytes,omitempty"`
 }
 
 func viewOf(d *delivery.Delivery) View {
 	return View{Receipt: ReceiptOf(d), Changed: d.Changed, Expires: d.Expires, TokenEnds: d.TokenEnds, Series: d.Series, Owner: d.Owner, Key: d.Key,
-		OrderKey: d.OrderKey, Correlation: d.Correlation, Callback: d.Callback, Tells: d.Tells, Method: d.Method, Path: d.Path, Bytes: len(d.Body)}
+		OrderKey: d.OrderKey, Correlation: d.Correlation, Callback: d.Callback, Tells: d.Tells, Method: d.Method, Path: d.Path, Bytes: d.Size()}
 }
 
 // A Whole is a delivery with every attempt, the first one first, and what is sent.
@@ -69,7 +69,7 @@ type Whole struct {
 const shownBody = 4 << 10
 
 func wholeOf(d *delivery.Delivery, attempts []delivery.Attempt) Whole {
-	w := Whole{View: viewOf(d), Query: shownQuery(d.Query), History: attemptsOf(attempts), Longer: len(d.Body) > shownBody}
+	w := Whole{View: viewOf(d), Query: shownQuery(d.Query), History: attemptsOf(attempts), Longer: d.Size() > shownBody}
 	for name, values := range d.Header {
 		if w.Header == nil {
 			w.Header = make(map[string][]string)

@@ -67,14 +67,14 @@ func preference(h http.Header, name string) (value string, ok bool) {
 const accepting = time.Second
 
 // hand is what is handed in, or why it is not.
-func (t *trip) hand(r *http.Request) (*letter, *NotAccepted) {
+func (t *trip) hand(r *http.Request, to Accepter) (*letter, *NotAccepted) {
 	if f := t.hearLater(r); f != nil {
 		return nil, &NotAccepted{Why: notSpoken, facts: f}
 	}
 	if f := t.undeclared(); f != nil {
 		return nil, &NotAccepted{Why: notDeclared, facts: f}
 	}
-	return t.letter(r)
+	return t.letter(r, to)
 }
 
 // store has a request stored.
@@ -96,7 +96,7 @@ func (p *Proxy) deliver(w http.ResponseWriter, r *http.Request, t *trip) {
 		return
 	}
 	t.came = r
-	q, not := t.hand(r)
+	q, not := t.hand(r, *to)
 	var d delivery.Delivery
 	fresh := false
 	if not == nil {

@@ -78,7 +78,7 @@ func (s postman) request(ctx context.Context, d *delivery.Delivery) (*http.Reque
 	low := limit.Low
 	in := &url.URL{Path: d.Path, RawQuery: d.Query}
 	out := delivery.NewRequest(ctx, d, address(s.to.URL, d.Path, in))
-	came := &http.Request{Method: d.Method, URL: in, RequestURI: in.RequestURI(), Header: d.Header, ContentLength: int64(len(d.Body))}
+	came := &http.Request{Method: d.Method, URL: in, RequestURI: in.RequestURI(), Header: d.Header, ContentLength: d.Size()}
 	t := &trip{to: s.to, path: d.Path, id: d.Correlation, who: guest{Name: d.Owner}, came: came, table: s.table, priority: &low, duplex: true}
 	s.to.dropForged(out.Header)
 	s.to.dropOwn(out.Header)

@@ -18,7 +18,7 @@ type letter struct {
 }
 
 // letter is what is kept of a request, or why it is not.
-func (t *trip) letter(r *http.Request) (*letter, *NotAccepted) {
+func (t *trip) letter(r *http.Request, to Accepter) (*letter, *NotAccepted) {
 	bad := func(why, field, reason string) (*letter, *NotAccepted) { return nil, badField(why, field, reason) }
 	at := *r.URL
 	t.who.hide(make(http.Header), &at)
@@ -48,11 +48,9 @@ func (t *trip) letter(r *http.Request) (*letter, *NotAccepted) {
 	if wrong := t.lasts(r, &q.Request, now); wrong != nil {
 		return bad(notToken, wrong.Field, wrong.Reason)
 	}
-	body, release, f := t.bodyOf(r, delivery.MaxBody)
-	if f != nil {
-		return nil, &NotAccepted{Why: whyOfBody(f), Field: "body", facts: f}
+	if not := t.holds(r, q, to); not != nil {
+		return nil, not
 	}
-	q.Body, q.release = body, release
 	return q, nil
 }
 

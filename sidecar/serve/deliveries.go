@@ -3,6 +3,7 @@ package serve
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"sync"
@@ -44,12 +45,18 @@ func (s *Server) newDeliveries(c *config.Deliveries, registry prometheus.Registe
 	if err != nil {
 		return err
 	}
+	var large delivery.Bodies
+	if c.MaxBody > delivery.MaxBody {
+		if large, err = delivery.OpenFiles(c.Bodies); err != nil {
+			return err
+		}
+	}
 	e, err := s.openDeliveries(c)
 	if err != nil {
 		return err
 	}
 	d := &deliveries{Queue: e, engine: e, metrics: weirprom.NewDeliveries(registry, e), refused: logs.Options{EachSecond: s.file.LogEach}.NotStored(s.log)}
-	d.worker = &delivery.Worker{Queue: e, Owner: "weir", Sender: s.proxy.Sender, Schedule: s.proxy.ScheduleOf, Callbacks: callbacks, Events: s.deliveryEvents(d)}
+	d.worker = &delivery.Worker{Queue: e, Owner: "weir", Sender: s.proxy.Sender, Schedule: s.proxy.ScheduleOf, Callbacks: callbacks, Bodies: large, MaxBody: c.MaxBody, Events: s.deliveryEvents(d)}
 	if c.InFleet() {
 		d.worker.Owner, d.worker.Poll = process(), poll()
 	}
@@ -92,6 +99,13 @@ func (d *deliveries) Accept(ctx context.Context, r *delivery.Request) (delivery.
 	}
 	return got, fresh, err
 }
+
+// Keep puts a large body beside the record that its request will be. Largest is the largest body.
+func (d *deliveries) Keep(ctx context.Context, r *delivery.Request, body io.Reader, most int64) error {
+	return d.worker.Keep(ctx, r, body, most)
+}
+
+func (d *deliveries) Largest() int64 { return d.worker.MaxBody }
 
 // Refused counts a request that was not stored, and writes a line.
 func (d *deliveries) Refused(n proxy.NotAccepted) {

@@ -1,0 +1,99 @@
+package proxy
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/seed1158cd35/weir/delivery"
+	"github.com/seed1158cd35/weir/httpx"
+	"github.com/seed1158cd35/weir/internal/refuse"
+)
+
+// A Keeper is an Accepter that keeps bodies which are too large for records; see delivery.Worker.
+type Keeper interface {
+	Keep(ctx context.Context, r *delivery.Request, body io.Reader, most int64) error
+	Largest() int64 // body that it keeps, in bytes
+}
+
+// holds has a letter hold its body: in memory, or beside its record as it comes.
+func (t *trip) holds(r *http.Request, q *letter, to Accepter) *NotAccepted {
+	keeper, most := t.keeper(to)
+	switch {
+	case keeper == nil:
+		most = delivery.MaxBody
+	case r.ContentLength > most:
+		return notBody(tooLarge(most))
+	case r.ContentLength > delivery.MaxBody:
+		q.release = func() {}
+		return t.keep(r, q, keeper, r.Body, most)
+	case r.ContentLength < 0:
+		return t.holdsUnsaid(r, q, keeper, most)
+	}
+	body, release, f := t.bodyOf(r, min(most, delivery.MaxBody))
+	if f != nil {
+		return notBody(f)
+	}
+	q.Body, q.release = body, release
+	return nil
+}
+
+// holdsUnsaid is holds of a body that does not say how large it is.
+func (t *trip) holdsUnsaid(r *http.Request, q *letter, keeper Keeper, most int64) *NotAccepted {
+	begins := *r
+	begins.Body = io.NopCloser(io.LimitReader(r.Body, delivery.MaxBody+1))
+	body, release, f := t.bodyOf(&begins, delivery.MaxBody+1)
+	if f != nil {
+		return notBody(f)
+	}
+	q.release = release
+	if len(body) <= delivery.MaxBody {
+		q.Body = body
+		return nil
+	}
+	not := t.keep(r, q, keeper, io.MultiReader(bytes.NewReader(body), r.Body), most)
+	if not != nil {
+		release()
+	}
+	return not
+}
+
+// keeper keeps large bodies for the upstream, up to a size; nil if it may have none: what a dialect signs, it wants in memory.
+func (t *trip) keeper(to Accepter) (Keeper, int64) {
+	k, ok := to.(Keeper)
+	if !ok || t.to.Dialect != nil {
+		return nil, 0
+	}
+	most := k.Largest()
+	if t.to.MaxBody > 0 {
+		most = min(most, t.to.MaxBody)
+	}
+	if most <= delivery.MaxBody {
+		return nil, 0
+	}
+	return k, most
+}
+
+// keep puts a body beside the record that the letter will be.
+func (t *trip) keep(r *http.Request, q *letter, keeper Keeper, body io.Reader, most int64) *NotAccepted {
+	err := keeper.Keep(r.Context(), &q.Request, body, most)
+	var large *delivery.TooLargeError
+	var broken *delivery.BodyError
+	switch {
+	case errors.As(err, &large):
+		return notBody(tooLarge(most))
+	case errors.As(err, &broken):
+		return notBody(httpx.BrokenBody(broken.Err))
+	case err != nil:
+		return &NotAccepted{Why: notThere, Err: err, facts: &refuse.Facts{Status: http.StatusServiceUnavailable, Code: refuse.ServiceUnavailable, Wait: time.Second,
+			Message: "the request was not taken: its body could not be stored"}}
+	}
+	return nil
+}
+
+func notBody(f *refuse.Facts) *NotAccepted {
+	return &NotAccepted{Why: whyOfBody(f), Field: "body", facts: f}
+}
