@@ -48,6 +48,17 @@ const (
 // Below that every unit is taken singly, so that none is left where others do not look at once.
 var blocksFrom = int64(2*counter.Cells+1) * blockUnits
 
+// A core is the number of the core that a call runs on, from 1 on: 0 if it was not asked for yet.
+type core int
+
+// number is counter.Pick, asked for once.
+func (c *core) number() int {
+	if *c == 0 {
+		*c = core(counter.Pick() + 1)
+	}
+	return int(*c - 1)
+}
+
 // newBlocks is blocks that hold nothing: the places of an axis begin below 0.
 func newBlocks() *blocks {
 	b := &blocks{cores: make([]block, counter.Cells)}
@@ -79,8 +90,8 @@ func (b *blocks) on(now time.Duration) bool { return int64(now) < b.until.Load()
 
 // take takes one unit from this core's block, or from another block if that is used up and there is
 // plenty.
-func (b *blocks) take(p *places, line *bucket.Line, at int64) (Turn, bool) {
-	own := &b.cores[counter.Pick()]
+func (b *blocks) take(p *places, line *bucket.Line, at int64, core *core) (Turn, bool) {
+	own := &b.cores[core.number()]
 	if t, ok := own.take(line, at); ok {
 		return t, true
 	}

@@ -262,6 +262,7 @@ func (e *entry) paused(now time.Duration) time.Duration {
 // another would go later than they may.
 func (p *Charges) takeRest(now time.Duration, first head) (got bool, ask int) {
 	ask = -1
+	var on core
 	for i := range p.n {
 		e := p.at(i)
 		if e.held {
@@ -271,7 +272,7 @@ func (p *Charges) takeRest(now time.Duration, first head) (got bool, ask int) {
 		if i == first.at && first.since > 0 {
 			since = first.since
 		}
-		if e.turn, e.held = e.limiter.takeSince(now, since, e.Cost); e.held {
+		if e.turn, e.held = e.limiter.takeSince(now, since, e.Cost, &on); e.held {
 			continue
 		}
 		if e.Registry.home != nil && !e.limiter.shape().retired() {

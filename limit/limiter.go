@@ -68,7 +68,7 @@ func (m *Limiter) shape() shape {
 // Try takes n units if they are there now, and reports whether it did. What it takes cannot be given
 // back: see Take for that.
 func (m *Limiter) Try(now time.Duration, n int64) bool {
-	_, ok := m.bucket.try(now, n)
+	_, ok := m.bucket.try(now, n, new(core))
 	return ok
 }
 
@@ -83,8 +83,8 @@ func (m *Limiter) Take(now time.Duration, n int64) (t Turn, wait time.Duration, 
 }
 
 // takeSince is Try, with a turn, for who could have gone since an instant: the burst is counted from then on.
-func (m *Limiter) takeSince(now, since time.Duration, n int64) (Turn, bool) {
-	return m.bucket.trySince(now, since, n)
+func (m *Limiter) takeSince(now, since time.Duration, n int64, core *core) (Turn, bool) {
+	return m.bucket.trySince(now, since, n, core)
 }
 
 // Ask is how long it takes until n units are there if nobody takes any: 0 if they are there now,

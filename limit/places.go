@@ -36,9 +36,9 @@ const lowest = math.MinInt64 / 2 // no place is
 
 // try is the path of nearly every decision: one load, one compare-and-swap. A cost of 0 is always
 // met, one below 0 or above the burst never. A limiter of another shape answers it as well.
-func (p *places) try(now time.Duration, n int64) (Turn, bool) {
+func (p *places) try(now time.Duration, n int64, core *core) (Turn, bool) {
 	if p.more.Load() != nil {
-		return p.tryMore(now, n)
+		return p.tryMore(now, n, core)
 	}
 	line := p.line.Load()
 	if uint64(n-1) >= uint64(line.Full()) || line.Paused(now) {
@@ -54,12 +54,12 @@ func (p *places) try(now time.Duration, n int64) (Turn, bool) {
 		return Turn{t}, true
 	}
 	p.contended(line, now, n)
-	return p.tryMore(now, n)
+	return p.tryMore(now, n, core)
 }
 
 // trySince is try for who could have gone since an instant: the burst is counted from then on. Places
 // that came back are worth no more for that.
-func (p *places) trySince(now, since time.Duration, n int64) (Turn, bool) {
+func (p *places) trySince(now, since time.Duration, n int64, core *core) (Turn, bool) {
 	line := p.line.Load()
 	if since < now && p.instead() == nil && p.returned() == nil && uint64(n-1) < uint64(line.Full()) && !line.Paused(now) {
 		booked := p.booked.Load()
@@ -67,11 +67,11 @@ func (p *places) trySince(now, since time.Duration, n int64) (Turn, bool) {
 			return Turn{t}, true
 		}
 	}
-	return p.try(now, n)
+	return p.try(now, n, core)
 }
 
 // tryMore is try for a limiter that has, or may have, more.
-func (p *places) tryMore(now time.Duration, n int64) (Turn, bool) {
+func (p *places) tryMore(now time.Duration, n int64, core *core) (Turn, bool) {
 	if s := p.instead(); s != nil {
 		t, _, ok := s.take(now, n)
 		return t, ok
@@ -82,7 +82,7 @@ func (p *places) tryMore(now time.Duration, n int64) (Turn, bool) {
 	}
 	at, cost := line.At(now), line.Cost(n)
 	if b := p.blocks(); b != nil && n == 1 && b.on(now) {
-		if t, ok := b.take(p, line, at); ok {
+		if t, ok := b.take(p, line, at, core); ok {
 			return t, true
 		}
 	}
@@ -151,7 +151,7 @@ func (p *places) take(now time.Duration, n int64) (t Turn, wait time.Duration, o
 		}
 	}
 	for {
-		if t, ok = p.try(now, n); ok { // at first, and when something came back meanwhile
+		if t, ok = p.try(now, n, new(core)); ok { // at first, and when something came back meanwhile
 			return t, 0, true
 		}
 		if wait = p.ask(now, n); wait > 0 {
@@ -185,7 +185,8 @@ func (p *places) ask(now time.Duration, n int64) time.Duration {
 		return unlessZero(n)
 	}
 	at, cost := line.At(now), line.Cost(n)
-	if !line.Paused(now) && p.there(line, at) >= cost {
+	// The line alone has enough, as a rule. What cores hold in blocks is only looked at if not: it is theirs to write.
+	if !line.Paused(now) && (line.Next(p.booked.Load(), at, cost).Place <= at || p.there(line, at) >= cost) {
 		return 0
 	}
 	return line.Wait(now, p.comes(line, at, cost))
