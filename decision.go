@@ -150,7 +150,7 @@ func (w *walk) decides(d step) (by *limitTally, tell bool) {
 	l := w.plan.tallyBy(w.cause())
 	l.waitedFor(w.waited, w.limits.Late())
 	if d.refused() {
-		tell = l.refuses(w.now, d.why)
+		tell = l.refuses(w.cell, w.now, d.why)
 	} else {
 		l.waited.Add(1)
 	}

@@ -20,6 +20,7 @@ type ticket struct {
 	given   breaker.Ticket
 	used    bool // an attempt was made under it
 	counted bool // the breaker has heard how the call ended
+	cell    int  // of counters, that of this core (counter.Pick); below 0 if none was picked
 }
 
 // of makes b the breaker of the next attempt. What another has given says nothing to it.
@@ -64,7 +65,7 @@ func (t *ticket) count(now time.Duration, o *outcome.Outcome) {
 	case o.Own:
 		t.breaker.Report(now, t.given, outcome.Outcome{Class: outcome.Canceled})
 	case o.Class == outcome.OK:
-		t.breaker.Good(now, t.given)
+		t.breaker.GoodIn(t.cell, now, t.given)
 	default:
 		t.breaker.Report(now, t.given, *o)
 	}

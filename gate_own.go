@@ -82,7 +82,7 @@ func (w *walk) ownRefused(err error) {
 	by, untold := w.plan.tallies.of(r.Limit), true
 	if by != nil {
 		by.waitedFor(w.waited, w.limits.Late())
-		untold = by.refuses(w.now, r.Reason)
+		untold = by.refuses(w.cell, w.now, r.Reason)
 	}
 	e := &w.u.options.Events
 	if e.Decided != nil {

@@ -27,6 +27,7 @@ type live struct {
 	breaker    *breaker.Breaker // nil if there is one per key
 	breakers   *breaker.Group   // by operation, or by the values of a scope
 	purse      retry.Purse
+	budget     *retry.Budget   // the purse, if it is one
 	retries    *limit.Registry // of all processes together; nil if they have no bound
 }
 
@@ -104,13 +105,14 @@ func (v *live) loses(limits []limit.Limit, shares func(*limit.Limit) bool) bool 
 func (v *live) newPurse(old *live) (err error) {
 	p, q := &v.policy, &old.policy
 	if old.purse != nil && p.Budget == q.Budget && reflect.DeepEqual(p.Quota, q.Quota) {
-		v.purse = old.purse
+		v.purse, v.budget = old.purse, old.budget
 		return nil
 	}
 	if p.Quota != nil {
 		v.purse, err = retry.NewQuota(*p.Quota)
 	} else {
-		v.purse, err = retry.NewBudget(p.Budget)
+		v.budget, err = retry.NewBudget(p.Budget)
+		v.purse = v.budget
 	}
 	return err
 }

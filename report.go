@@ -63,7 +63,8 @@ func (p *Permit) report(now time.Duration, o *outcome.Outcome) {
 	if u == nil {
 		return
 	}
-	if p.tally != nil {
+	// The attempt may end on another core than it began on: there is a cell for each.
+	if p.tally, p.cell = p.plan.tally(); p.tally != nil {
 		p.tally.ends(o, now-p.sent)
 	}
 	p.tellEnded(now, o)
@@ -86,7 +87,9 @@ func (p *Permit) report(now time.Duration, o *outcome.Outcome) {
 	if o.Class != outcome.OK || o.Usage != nil || p.by.joined {
 		p.settle(u, now, o)
 	}
-	p.hear(*o)
+	if len(p.reports) > 0 {
+		p.hear(*o)
+	}
 }
 
 // tellEnded tells of an attempt's end.

@@ -126,11 +126,21 @@ func (r *Run) admit() error {
 	}
 	p.used = true
 	if r.attempts++; r.attempts == 1 {
-		r.live.purse.Call(p.sent) // a call that the gates refuse earns no retries
+		r.earn() // a call that the gates refuse earns no retries
 	}
 	r.made, r.attempt, r.slot = true, nil, nil
 	r.until = r.ends()
 	return nil
+}
+
+// earn tells the purse of the call's first attempt.
+func (r *Run) earn() {
+	p := &r.permit
+	if b := r.live.budget; b != nil && p.cell >= 0 {
+		b.CallIn(p.cell, p.sent)
+		return
+	}
+	r.live.purse.Call(p.sent)
 }
 
 // ends is when the present attempt ends.

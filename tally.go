@@ -105,12 +105,13 @@ func (p *plan) tallyOf(r *limit.Registry) *limitTally {
 	return nil
 }
 
-// tally is the cell of this core; nil if nothing is counted.
-func (p *plan) tally() *tally {
+// tally is the cell of this core, and its number; nil, and a number below 0, if nothing is counted.
+func (p *plan) tally() (*tally, int) {
 	if p.tallies == nil {
-		return nil
+		return nil, -1
 	}
-	return p.tallies.cells.Mine()
+	cell := counter.Pick()
+	return p.tallies.cells.At(cell), cell
 }
 
 // begins counts an attempt that begins now, and notes when: the last eight of each core are kept for
@@ -126,9 +127,9 @@ func (t *tally) begins(now, waited time.Duration) {
 	t.began[n%uint64(len(t.began))].Store(int64(now))
 }
 
-// refuses counts a refusal, and reports whether it is to be told of.
-func (l *limitTally) refuses(now time.Duration, why Reason) (tell bool) {
-	i, cell := reasonPlace(why), l.refused.Mine()
+// refuses counts a refusal in the cell of a number, and reports whether it is to be told of.
+func (l *limitTally) refuses(number int, now time.Duration, why Reason) (tell bool) {
+	i, cell := reasonPlace(why), l.refused.At(number)
 	if tell = int64(now) >= l.telling[i].quiet.Load(); tell {
 		cell.told[i].Add(1) // before it is counted: what is on its way between the two must not pass for untold
 	}
@@ -184,7 +185,7 @@ func (t *tally) ends(o *outcome.Outcome, took time.Duration) {
 // done counts the end of a call in t, or in another cell if it is nil: the call has asked for no permit.
 func (p *plan) done(t *tally, d *Done) {
 	if t == nil {
-		t = p.tally()
+		t, _ = p.tally()
 	}
 	if t == nil {
 		return

@@ -86,10 +86,16 @@ func (b *Breaker) Report(now time.Duration, p Ticket, o outcome.Outcome) {
 }
 
 // Good is Report of a call that succeeded, as nearly every one does.
-func (b *Breaker) Good(now time.Duration, p Ticket) {
+func (b *Breaker) Good(now time.Duration, p Ticket) { b.GoodIn(-1, now, p) }
+
+// GoodIn is Good for who has picked a cell of counters already (counter.Pick); below 0 is none.
+func (b *Breaker) GoodIn(cell int, now time.Duration, p Ticket) {
 	if s := b.cur.Load(); s != nil {
 		if s.good != nil && s.Gen == p.Gen {
-			s.good.Add(now, 1)
+			if cell < 0 {
+				cell = counter.Pick()
+			}
+			s.good.AddIn(cell, now, 1)
 		}
 		if s.Phase == Closed && s.InARow == 0 {
 			return // no rule needs it

@@ -104,6 +104,13 @@ func (b *Budget) Call(now time.Duration) {
 	}
 }
 
+// CallIn is Call for who has picked a cell of counters already (counter.Pick).
+func (b *Budget) CallIn(cell int, now time.Duration) {
+	if b.calls != nil {
+		b.calls.AddIn(cell, now, 1)
+	}
+}
+
 // Retry grants one retry if the rule above still holds with it. What the
 // attempt ended with does not matter.
 func (b *Budget) Retry(now time.Duration, _ *outcome.Outcome) (Receipt, bool) {

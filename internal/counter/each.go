@@ -15,6 +15,9 @@ func NewEach[T any]() Each[T] { return Each[T]{make([]atomic.Pointer[T], Cells)}
 // Mine is the T to count in now; see Pick.
 func (e *Each[T]) Mine() *T { return Made(&e.cells[Pick()]) }
 
+// At is the T of a cell; see Pick.
+func (e *Each[T]) At(cell int) *T { return Made(&e.cells[cell]) }
+
 // All are those that were made.
 func (e *Each[T]) All() iter.Seq[*T] {
 	return func(yield func(*T) bool) {

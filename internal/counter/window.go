@@ -65,6 +65,11 @@ func (c *Window) Add(at time.Duration, n int64) {
 	if c.cells > 1 {
 		cell = Pick()
 	}
+	c.AddIn(cell, at, n)
+}
+
+// AddIn is Add for who has picked a cell already.
+func (c *Window) AddIn(cell int, at time.Duration, n int64) {
 	epoch := c.epoch(at)
 	word := &c.words[uint64(cell)*c.ring+epoch&(c.ring-1)]
 	for {
