@@ -252,10 +252,26 @@ func (r *Run) Detach(p *Permit) {
 // caller has already, whatever its outcome. Only the first report of an attempt counts.
 func (r *Run) Report(o outcome.Outcome, err error) {
 	if r.made {
-		r.outcome, r.last = o, err
-		r.report()
-		r.decide()
+		r.outcome = o
+		r.reported(err)
 	}
+}
+
+// classified is Report of what Classify says: an outcome is as large as eleven words, and is copied once less.
+func (r *Run) classified(err error) {
+	if r.made {
+		if r.outcome = (outcome.Outcome{Class: outcome.OK}); err != nil {
+			r.outcome = r.Classify(err)
+		}
+		r.reported(err)
+	}
+}
+
+// reported is Report of r.outcome.
+func (r *Run) reported(err error) {
+	r.last = err
+	r.report()
+	r.decide()
 }
 
 // End ends a call that Next has not ended: an attempt that has no report, as after a panic, is
@@ -333,7 +349,7 @@ func Do[T any](ctx context.Context, u *Upstream, c Call, fn func(context.Context
 	defer r.End()
 	for r.Next() {
 		v, err = fn(r.Context())
-		r.Report(r.Classify(err), err)
+		r.classified(err)
 	}
 	return v, r.Err()
 }
