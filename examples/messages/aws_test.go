@@ -343,9 +343,14 @@ func TestAProcessorEnds(t *testing.T) {
 			if err := p.Handle(t.Context(), announced); !errors.Is(err, errBusy) || s.ntfy.requests() != 0 {
 				t.Errorf("while it is claimed: %v, %d requests", err, s.ntfy.requests())
 			}
+			late := *it // as it was read before somebody else has changed it
+			late.Status, late.Until = Queued, 0
 			it.Until = time.Now().Add(-time.Second).UnixMilli()
 			if err := s.table.save(t.Context(), it); err != nil {
 				t.Fatal(err)
+			}
+			if maybe, err := s.table.claim(t.Context(), &late, -time.Second); !maybe || err != nil {
+				t.Errorf("claimed %v, %v", maybe, err)
 			}
 			s.run() // it was announced
 			line := map[Status]string{Sent: "message sent", Failed: "message failed"}[tt.want]

@@ -41,18 +41,14 @@ func (p *Processor) Handle(ctx context.Context, m *lambdax.Message) error {
 		return err
 	case it.Status == Sent || it.Status == Failed:
 		return nil // it came twice
-	case it.Status == Sending && it.Until > time.Now().UnixMilli():
-		return errBusy
 	}
 	claimed := false
 	d := &delivery.Delivery{Request: delivery.Request{
 		ID: it.ID, Method: http.MethodPost, Path: "/", Header: http.Header{"Content-Type": {"application/json"}}, Body: it.body(p.Topic),
 	}}
 	a := p.Ntfy.Send(ctx, d, func(context.CancelCauseFunc) error { // every gate has let it through
-		maybe := it.Status == Sending
-		it.Status, it.Until = Sending, time.Now().Add(p.Lease).UnixMilli()
-		it.Attempts++
-		if err := p.Table.save(ctx, it); err != nil {
+		maybe, err := p.Table.claim(ctx, it, p.Lease)
+		if err != nil {
 			return err
 		}
 		if claimed = true; maybe && p.Ntfy.Choices.Lost == "stop" {

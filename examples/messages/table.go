@@ -136,6 +136,29 @@ func (t *Table) Sweep(ctx context.Context, before time.Time) error {
 	return errors.Join(errs...)
 }
 
+// claim begins an attempt of a message, which may be at ntfy already if the attempt before never ended. What somebody
+// else has changed meanwhile, such as the mark, is read again.
+func (t *Table) claim(ctx context.Context, it *item, lease time.Duration) (maybe bool, err error) {
+	for range 3 {
+		now := time.Now()
+		if it.Status == Sending && it.Until > now.UnixMilli() || it.Status == Sent || it.Status == Failed {
+			return false, errBusy
+		}
+		c := *it
+		c.Status, c.Until, c.Attempts = Sending, now.Add(lease).UnixMilli(), it.Attempts+1
+		if err = t.save(ctx, &c); !errors.Is(err, errOther) {
+			maybe, *it = it.Status == Sending, c
+			return maybe, err
+		}
+		fresh, err := t.get(ctx, it.ID)
+		if err != nil {
+			return false, err
+		}
+		*it = *fresh
+	}
+	return false, err
+}
+
 // Get is that of Store.
 func (t *Table) Get(ctx context.Context, id string) (Message, error) {
 	it, err := t.get(ctx, id)
