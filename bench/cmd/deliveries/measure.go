@@ -173,7 +173,8 @@ func (m *measure) waiting(db, name string, n int) {
 	m.sql(at, fmt.Sprintf(`INSERT INTO weir_request(id, tenant, holder, upstream, order_key, fingerprint, correlation, method, path, query, header, body, accepted)
 		SELECT 'id' || i, '', '', 'up', '', '', '', 'POST', '/in', '', '', decode(repeat('00', 128), 'hex'), weir_now() FROM generate_series(1, %d) i`, n),
 		`INSERT INTO weir_delivery(seq, upstream, status, due, not_before, place, stops, home, changed)
-		SELECT seq, 'up', 'queued', accepted - 10000000 + seq, 0, 0, false, 0, accepted FROM weir_request`)
+		SELECT seq, 'up', 'queued', accepted - 10000000 + seq, 0, 0, false, 0, accepted FROM weir_request`,
+		fmt.Sprintf("INSERT INTO weir_count(upstream, status, n) VALUES ('up', 'queued', %d)", n))
 	m.claims(s, name)
 	if n > 100_000 {
 		m.drains("PostgreSQL", "postgres: {url: '"+at+"'}")
