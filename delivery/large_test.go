@@ -27,7 +27,7 @@ func beside(s *site) string {
 	if err != nil {
 		s.Fatal(err)
 	}
-	s.w.Bodies, s.w.MaxBody, s.dir, s.w.Poll = b, 4<<20, dir, 10*time.Minute
+	s.w.Bodies, s.w.MaxBody, s.dir, s.w.Poll = b, 4<<20, dir, 30*time.Minute
 	return dir
 }
 
@@ -208,7 +208,7 @@ func TestBodiesWithoutARecordGo(t *testing.T) {
 		if names := inFolder(s.T, dir); len(names) != 1 || strings.Contains(names[0], "tmp-") {
 			s.Fatalf("after an hour the folder has %v", names)
 		}
-		s.sleep(40 * 24 * time.Hour)
+		s.sleep(8 * 24 * time.Hour)
 		s.sleep(time.Hour)
 		if names := inFolder(s.T, dir); len(names) != 0 {
 			s.Fatalf("in the end the folder has %v", names)
