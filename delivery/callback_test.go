@@ -261,6 +261,40 @@ func TestACallbackThatNobodyKnows(t *testing.T) {
 	})
 }
 
+// One that is stored waits as long where its name is not known: another weir may have a newer configuration, and send it.
+func TestAStoredCallbackThatIsNotKnownHere(t *testing.T) {
+	for _, known := range []bool{false, true} {
+		play(t, plain(), nil, func(s *site) {
+			hooks := s.calls()
+			r := calling("told")
+			r.Path, r.Query, r.Tells = "/hook", "", delivery.NewID(time.Now())
+			d := s.accept(r)
+			s.sleep(5 * time.Minute)
+			s.is(d.ID, delivery.Queued, 0)
+			if !known {
+				s.sleep(7 * time.Minute)
+				s.is(d.ID, delivery.Failed, 1)
+				return
+			}
+			s.stop()
+			ctx, cancel := context.WithCancel(s.Context())
+			newer, ended := &site{w: &delivery.Worker{Queue: s.q, Owner: "newer", Sender: s.w.Sender}, T: s.T}, make(chan struct{})
+			toApp(false)(newer)
+			go func() {
+				defer close(ended)
+				newer.w.Run(ctx)
+			}()
+			s.sleep(2 * time.Minute)
+			cancel()
+			<-ended
+			s.is(d.ID, delivery.Completed, 1)
+			if all := hooks(); len(all) != 1 || all[0].signature == "" {
+				s.Errorf("called back %+v", all)
+			}
+		})
+	}
+}
+
 func (s *site) reads(r *http.Request, body []byte) {
 	if r.URL.Path == "/base/hook" {
 		s.hooked = body

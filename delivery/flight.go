@@ -3,6 +3,7 @@ package delivery
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -137,6 +138,9 @@ func (f *flight) send(ctx context.Context, to Sender, launch func(context.Cancel
 	return to.Send(ctx, &f.d, launch)
 }
 
+// unknownAgain is when a callback goes again whose name this weir does not know.
+const unknownAgain = time.Minute
+
 // errExpired ends a wait for a turn.
 var errExpired = errors.New("the time of the delivery is over")
 
@@ -224,6 +228,11 @@ func (f *flight) charge(ctx context.Context, a Answer) {
 		if f.work != nil { // claimed, but too late
 			f.record(ctx, End{To: Queued, GiveBack: true})
 		}
+		return
+	}
+	if errors.Is(a.Err, errNoCallback) && time.Since(f.d.Accepted) < goneAfter { // another weir may have a newer configuration
+		f.p.w.failed(ctx, "call back", f.p.upstream, fmt.Errorf("%w: %s", a.Err, f.d.Callback))
+		f.record(ctx, End{To: Queued, Due: time.Now().Add(unknownAgain), GiveBack: true})
 		return
 	}
 	if errors.Is(a.Err, weir.ErrTooMuch) {

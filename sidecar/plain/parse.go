@@ -97,7 +97,8 @@ func (h *head) means(name, value string) bool {
 		return h.counts(value)
 	case "Connection":
 		return strings.EqualFold(value, "keep-alive")
-	case "Transfer-Encoding", "Upgrade", "Expect", "Trailer", "Te", "Proxy-Connection", "Http2-Settings":
+	case "Transfer-Encoding", "Upgrade", "Expect", "Trailer", "Te", "Proxy-Connection", "Http2-Settings",
+		"Pragma": // of which net/http makes a Cache-Control
 		return false
 	}
 	return true
