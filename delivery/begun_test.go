@@ -71,7 +71,7 @@ func TestTwoChangesForADelivery(t *testing.T) {
 func TestWhatIsHeldIsStoredAlone(t *testing.T) {
 	q := &beginner{}
 	p := plain()
-	p.Limits = []limit.Limit{{Name: "all", Rate: bucket.Rate{Amount: 1, Per: time.Minute, Burst: 1}}}
+	p.Limits = []limit.Limit{{Name: "all", Rate: bucket.Rate{Amount: 1, Per: 5 * time.Second, Burst: 1}}}
 	play(t, p, func(s *site) { q.Queue, s.w.Queue = s.q, q }, func(s *site) {
 		first := s.accept(message("first"))
 		begin := time.Now()
@@ -91,7 +91,7 @@ func TestWhatIsHeldIsStoredAlone(t *testing.T) {
 			t.Errorf("%d were begun", q.begun.Load())
 		}
 		for _, id := range held {
-			s.sleep(time.Minute + time.Second)
+			s.sleep(5*time.Second + 100*time.Millisecond)
 			s.is(id, delivery.Completed, 1)
 		}
 		if n := len(s.times()); n != 6 {
