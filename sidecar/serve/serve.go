@@ -25,6 +25,7 @@ import (
 	"github.com/seed1158cd35/weir/internal/veil"
 	"github.com/seed1158cd35/weir/observe/logs"
 	weirprom "github.com/seed1158cd35/weir/observe/prometheus"
+	"github.com/seed1158cd35/weir/sidecar/board"
 	"github.com/seed1158cd35/weir/sidecar/config"
 	"github.com/seed1158cd35/weir/sidecar/proxy"
 	"github.com/seed1158cd35/weir/sidecar/status"
@@ -61,6 +62,7 @@ type Server struct {
 	models     models
 	tells      escalation
 	kept       *keptCalls
+	board      *board.Board
 
 	deliveries *deliveries // nil if nothing is delivered later
 }
@@ -125,7 +127,8 @@ func (s *Server) prepare() (err error) {
 		return err
 	}
 	s.kept = newKeptCalls(file)
-	events := s.tells.events(s.metrics.Events(), logs.Options{EachSecond: file.LogEach}.Events(s.log), s.kept.Events())
+	s.board = board.New(s.log)
+	events := s.tells.events(s.metrics.Events(), s.board.Events(), logs.Options{EachSecond: file.LogEach}.Events(s.log), s.kept.Events())
 	if err = s.join(events, registry); err != nil {
 		return err
 	}
@@ -137,8 +140,9 @@ func (s *Server) prepare() (err error) {
 		Version: o.Version, Started: time.Now(), Upstreams: s.upstreams, Called: s.proxy.Upstreams,
 		Hosts: s.access.hosts, Auth: s.access.admin.Load, AuthAll: file.AdminAll, Name: s.veil.Named, Refused: func(why string) { s.turnedAway.Refused("admin", why) },
 		Models: s.models.look, Troubles: s.troubled, Metrics: promhttp.HandlerFor(registry, promhttp.HandlerOpts{}),
-		Deliveries: s.deliveries.operators(), Why: s.kept.Find,
+		Deliveries: s.deliveries.operators(), Why: s.kept.Find, Board: s.board.Handler(),
 	}
+	s.board.Page = s.page
 	if s.deliveries != nil {
 		s.page.Counts = s.deliveries.Counts
 		s.tells.dead(s.deliveries.Counts)
@@ -348,6 +352,7 @@ func (s *Server) Run(ctx context.Context, reload, stop <-chan os.Signal) error {
 		s.fleet.Attend(s.finder.run)
 	}
 	defer s.stopDeciding()
+	go s.board.Run(calls)
 	go s.watchKeys(calls)
 	rechecks := time.NewTicker(rechecking)
 	defer rechecks.Stop()

@@ -37,14 +37,14 @@ func pauseOf(v *weir.PauseView) Pause {
 	return p
 }
 
-// whom names it for people.
-func (p *Pause) whom() string {
+// Whom names it for people.
+func (p *Pause) Whom() string {
 	of := pause.Subject{Kind: pause.KindOf(p.Of), Name: cmp.Or(p.Limit, p.Pool, p.Operation), Scope: p.Scope, Key: p.Key}
 	return of.String()
 }
 
-// A pausing is an order to pause calls, or to go on with them.
-type pausing struct {
+// A Pausing is an order to pause calls, or to go on with them.
+type Pausing struct {
 	Upstream  string  `json:"upstream"`
 	Do        string  `json:"do"` // pause or resume
 	Limit     string  `json:"limit"`
@@ -63,7 +63,7 @@ type Resumed struct {
 }
 
 func (p *Page) pause(w http.ResponseWriter, r *http.Request) {
-	var o pausing
+	var o Pausing
 	if !read(w, r, &o, `{"upstream":"s3","do":"pause","limit":"put","for":"5m"}`) {
 		return
 	}
@@ -82,7 +82,16 @@ func (p *Page) pause(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (o *pausing) carryOut(u *weir.Upstream, name namer) (lifted int, err error) {
+// Hold carries out an order, and says how many pauses it has lifted. An error says what is wrong with it.
+func (p *Page) Hold(o Pausing) (lifted int, err error) {
+	u := p.Upstreams()[o.Upstream]
+	if u == nil {
+		return 0, unknown(o.Upstream)
+	}
+	return o.carryOut(u, p.name)
+}
+
+func (o *Pausing) carryOut(u *weir.Upstream, name namer) (lifted int, err error) {
 	length, err := time.ParseDuration(o.For)
 	if o.For != "" && (err != nil || length <= 0) {
 		return 0, fmt.Errorf("for %q: want a duration such as 5m", o.For)
@@ -104,7 +113,7 @@ func (o *pausing) carryOut(u *weir.Upstream, name namer) (lifted int, err error)
 }
 
 // subject is whom an order is about: all, if it names nobody.
-func (o *pausing) subject(u *weir.Upstream, name namer) (of pause.Subject, err error) {
+func (o *Pausing) subject(u *weir.Upstream, name namer) (of pause.Subject, err error) {
 	n := 0
 	for _, named := range []bool{o.Limit != "", o.Pool != nil, o.Operation != ""} {
 		if named {

@@ -50,19 +50,20 @@ func printLimits(w io.Writer, limits []Limit) {
 			key = fmt.Sprintf("(%d keys)", l.KeysKnown)
 		}
 		fmt.Fprintf(w, "  %s\t%s\t%s %s\t%s\t%d/%d\t%s\t%s\n",
-			l.Name, dash(key), l.Rule, l.Unit, l.rate(), l.Left, l.Full, l.fullIn(), zero(l.PausedMS, "-"))
+			l.Name, dash(key), l.Rule, l.Unit, l.RateNow(), l.Left, l.Full, l.FullIn(), zero(l.PausedMS, "-"))
 	}
 }
 
-// rate is that in force. A window of the calendar has none: all of it may go at once.
-func (l *Limit) rate() string {
+// RateNow is that in force. A window of the calendar has none: all of it may go at once.
+func (l *Limit) RateNow() string {
 	if !l.ResetAt.IsZero() {
 		return "-"
 	}
 	return fmt.Sprintf("%.4g/s", l.Rate)
 }
 
-func (l *Limit) fullIn() string {
+// FullIn is how long until all of it is there, for people.
+func (l *Limit) FullIn() string {
 	in := zero(l.ResetMS, "now")
 	if !l.ResetAt.IsZero() {
 		in += ", " + l.ResetAt.Format(time.RFC3339)
@@ -104,18 +105,23 @@ func printPauses(w io.Writer, pauses []Pause, all int) {
 		fmt.Fprintln(w, "  PAUSED\tWHY\tFOR\tTOLD TO")
 	}
 	for _, p := range pauses {
-		long := ms(p.LeftMS).String()
-		if p.LeftMS < 0 {
-			long = "until it is resumed"
-		}
-		if !p.ResetAt.IsZero() {
-			long += ", " + p.ResetAt.Format(time.RFC3339)
-		}
-		fmt.Fprintf(w, "  %s\t%s\t%s\t%s\n", p.whom(), p.Reason, long, dash(p.By))
+		fmt.Fprintf(w, "  %s\t%s\t%s\t%s\n", p.Whom(), p.Reason, p.Long(), dash(p.By))
 	}
 	if more := all - len(pauses); more > 0 {
 		fmt.Fprintf(w, "  and %d more\n", more)
 	}
+}
+
+// Long is how long it lasts, for people.
+func (p *Pause) Long() string {
+	long := ms(p.LeftMS).String()
+	if p.LeftMS < 0 {
+		long = "until it is resumed"
+	}
+	if !p.ResetAt.IsZero() {
+		long += ", " + p.ResetAt.Format(time.RFC3339)
+	}
+	return long
 }
 
 func dash(s string) string {

@@ -127,6 +127,7 @@ type Page struct {
 	Counts     func(context.Context) ([]delivery.Count, error) // of the deliveries' queue, by upstream; nil if nothing is delivered later
 	Why        func(id string) []*why.Call                     // what is kept of the calls with an ID; nil means nothing
 	Metrics    http.Handler
+	Board      http.Handler                 // the page for browsers; nil for none
 	Fleet      func() *Fleet                // nil if nothing is shared
 	Models     func(upstream string) *Model // nil, or nil for an upstream that is none
 	Troubles   func() []Trouble             // nil if there are none
@@ -144,7 +145,7 @@ type Page struct {
 	Refused func(why string)  // is called with why a request was turned away; may be nil
 }
 
-// Handler is the admin API: /livez (and /healthz), /readyz, /metrics, /v1/status,
+// Handler is the page for browsers, and the admin API: /livez (and /healthz), /readyz, /metrics, /v1/status,
 // /v1/breaker to open, close or reset a breaker by hand, and /v1/pause to pause calls and
 // to resume them. Whatever is added to it is guarded alike.
 func (p *Page) Handler() http.Handler {
@@ -155,6 +156,9 @@ func (p *Page) Handler() http.Handler {
 	mux.HandleFunc("GET /readyz", p.ready)
 	mux.HandleFunc("GET /v1/status", p.status)
 	mux.HandleFunc("GET /v1/why/{id}", p.why)
+	if p.Board != nil {
+		mux.Handle("/", p.Board)
+	}
 	mux.HandleFunc("POST /v1/breaker", p.breaker)
 	mux.HandleFunc("POST /v1/pause", p.pause)
 	letters := p.Deliveries
@@ -235,8 +239,8 @@ func (p *Page) status(w http.ResponseWriter, r *http.Request) {
 	_ = e.Encode(p.Report(r.Context()))
 }
 
-// An order is what is asked of a breaker.
-type order struct {
+// An Order is what is asked of a breaker.
+type Order struct {
 	Upstream string `json:"upstream"`
 	Key      string `json:"key"`
 	Do       string `json:"do"`  // open, close or reset
@@ -244,7 +248,7 @@ type order struct {
 }
 
 func (p *Page) breaker(w http.ResponseWriter, r *http.Request) {
-	var o order
+	var o Order
 	if !read(w, r, &o, `{"upstream":"s3","do":"open","for":"5m"}`) {
 		return
 	}
@@ -252,19 +256,33 @@ func (p *Page) breaker(w http.ResponseWriter, r *http.Request) {
 	if u == nil {
 		return
 	}
+	if err := o.carryOut(u, p.name); err != nil {
+		problem(w, http.StatusBadRequest, err.Error())
+		return
+	}
+	answer(w, stateOf(u))
+}
+
+// Work works the breakers that an order names. An error says what is wrong with it; then nothing was done.
+func (p *Page) Work(o Order) error {
+	u := p.Upstreams()[o.Upstream]
+	if u == nil {
+		return unknown(o.Upstream)
+	}
+	return o.carryOut(u, p.name)
+}
+
+func (o *Order) carryOut(u *weir.Upstream, name namer) error {
 	length, err := time.ParseDuration(o.For)
 	if o.For != "" && (err != nil || length <= 0) {
-		problem(w, http.StatusBadRequest, fmt.Sprintf("for %q: want a duration such as 5m", o.For))
-		return
+		return fmt.Errorf("for %q: want a duration such as 5m", o.For)
 	}
-	named, wrong := breakersOf(u, o.Key, p.name)
+	named, wrong := breakersOf(u, o.Key, name)
 	if wrong != "" {
-		problem(w, http.StatusBadRequest, wrong)
-		return
+		return errors.New(wrong)
 	}
 	if o.For != "" && o.Do != "open" {
-		problem(w, http.StatusBadRequest, fmt.Sprintf("for %q: only do \"open\" takes a time", o.For))
-		return
+		return fmt.Errorf("for %q: only do \"open\" takes a time", o.For)
 	}
 	work := map[string]func(*breaker.Breaker){
 		"open":  func(b *breaker.Breaker) { b.ForceOpen(u.Now(), length) },
@@ -272,14 +290,16 @@ func (p *Page) breaker(w http.ResponseWriter, r *http.Request) {
 		"reset": func(b *breaker.Breaker) { b.Reset(u.Now()) },
 	}[o.Do]
 	if work == nil {
-		problem(w, http.StatusBadRequest, fmt.Sprintf("do %q: want open, close or reset", o.Do))
-		return
+		return fmt.Errorf("do %q: want open, close or reset", o.Do)
 	}
 	for _, b := range named {
 		work(b)
 	}
-	answer(w, stateOf(u))
+	return nil
 }
+
+// unknown says that there is no upstream of the name.
+func unknown(name string) error { return fmt.Errorf("there is no upstream %q", name) }
 
 // read reads an order, or says what is wrong with it and what one looks like.
 func read(w http.ResponseWriter, r *http.Request, to any, example string) bool {
@@ -299,7 +319,7 @@ func read(w http.ResponseWriter, r *http.Request, to any, example string) bool {
 func (p *Page) named(w http.ResponseWriter, name string) *weir.Upstream {
 	u := p.Upstreams()[name]
 	if u == nil {
-		problem(w, http.StatusNotFound, fmt.Sprintf("there is no upstream %q", name))
+		problem(w, http.StatusNotFound, unknown(name).Error())
 	}
 	return u
 }

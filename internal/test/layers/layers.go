@@ -52,6 +52,7 @@ var order = [...][]string{
 	{"delivery/sqlite", "delivery/postgres", "delivery/dynamosqs"},
 	{"sidecar/deliveries"},
 	{"sidecar/status"},
+	{"sidecar/board"},
 	{"sidecar/decide", "sidecar/envoy"},
 	{"sidecar/direct", "sidecar/plain"},
 	{"sidecar/proxy"},

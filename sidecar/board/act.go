@@ -1,0 +1,139 @@
+package board
+
+import (
+	"cmp"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/seed1158cd35/weir/sidecar/status"
+)
+
+// fresh is how long a form may be sent after it was shown.
+const fresh = 10 * time.Minute
+
+// token is what a form of this board says, so that no other page can send one.
+func (b *Board) token(now time.Time) string {
+	at := strconv.FormatInt(now.Unix(), 10)
+	m := hmac.New(sha256.New, b.secret)
+	m.Write([]byte(at))
+	return at + "." + hex.EncodeToString(m.Sum(nil))
+}
+
+// ours reports whether a form has a token of this board that is not old.
+func (b *Board) ours(token string, now time.Time) bool {
+	at, _, _ := strings.Cut(token, ".")
+	s, err := strconv.ParseInt(at, 10, 64)
+	made := time.Unix(s, 0)
+	return err == nil && hmac.Equal([]byte(token), []byte(b.token(made))) && now.Sub(made) < fresh && !made.After(now.Add(time.Minute))
+}
+
+// A deed is what a form asks for.
+type deed struct {
+	Upstream, Do     string
+	Limit, Key       string // of a pause, or the key of a breaker
+	Keyed            bool   // Key is meant, even if it is empty
+	Pool             string
+	Pooled           bool
+	Operation        string
+	For, Reason, Bad string
+}
+
+func deedOf(f url.Values) *deed {
+	return &deed{
+		Upstream: f.Get("upstream"), Do: f.Get("do"), Limit: f.Get("limit"), Key: f.Get("key"), Keyed: f.Has("key"),
+		Pool: f.Get("pool"), Pooled: f.Has("pool"), Operation: f.Get("operation"), For: f.Get("for"), Reason: strings.TrimSpace(f.Get("reason")),
+	}
+}
+
+// Words is what is asked, for people.
+func (d *deed) Words() string {
+	what, known := deeds[d.Do]
+	if !known {
+		return ""
+	}
+	of := cmp.Or(d.Limit, d.Operation, d.Pool)
+	if d.Keyed {
+		of = strings.TrimSpace(of + " " + d.Key)
+	}
+	if of != "" {
+		return fmt.Sprintf(what, d.Upstream+" ("+of+")")
+	}
+	return fmt.Sprintf(what, d.Upstream)
+}
+
+var deeds = map[string]string{
+	"open":   "Open the breaker of %s: no call goes",
+	"close":  "Close the breaker of %s by hand: every call goes, whatever fails",
+	"reset":  "Reset the breaker of %s: it judges by itself again",
+	"pause":  "Pause %s: calls wait, or are refused",
+	"resume": "Lift the pause of %s: calls go on",
+}
+
+// Lasts reports whether it may be asked for a time.
+func (d *deed) Lasts() bool { return d.Do == "open" || d.Do == "pause" }
+
+// act asks once more, and then does what was asked for.
+func (b *Board) act(w http.ResponseWriter, r *http.Request) {
+	r.Body = http.MaxBytesReader(w, r.Body, 16<<10)
+	if err := r.ParseForm(); err != nil {
+		http.Error(w, "the form cannot be read: "+err.Error(), http.StatusBadRequest)
+		return
+	}
+	if !b.ours(r.PostForm.Get("token"), time.Now()) {
+		http.Error(w, "this form is not of this page, or is old: load the page again", http.StatusForbidden)
+		return
+	}
+	d := deedOf(r.PostForm)
+	if d.Words() == "" {
+		http.Error(w, fmt.Sprintf("do %q: want open, close, reset, pause or resume", d.Do), http.StatusBadRequest)
+		return
+	}
+	if r.PostForm.Get("sure") == "" {
+		b.show(w, r, http.StatusOK, "sure", d)
+		return
+	}
+	if d.Reason == "" {
+		d.Bad = "Say why: it goes to the log."
+		b.show(w, r, http.StatusBadRequest, "sure", d)
+		return
+	}
+	if err := b.do(d); err != nil {
+		d.Bad = err.Error()
+		b.show(w, r, http.StatusBadRequest, "sure", d)
+		return
+	}
+	b.Log.Warn("done by hand", "upstream", d.Upstream, "do", d.Do, "what", d.Words(), "for", d.For, "why", d.Reason, "by", b.who(r))
+	http.Redirect(w, r, "./?q="+url.QueryEscape(d.Upstream), http.StatusSeeOther)
+}
+
+func (b *Board) do(d *deed) error {
+	if d.Do != "pause" && d.Do != "resume" {
+		return b.Page.Work(status.Order{Upstream: d.Upstream, Key: d.Key, Do: d.Do, For: d.For})
+	}
+	o := status.Pausing{Upstream: d.Upstream, Do: d.Do, Limit: d.Limit, Operation: d.Operation, For: d.For}
+	if d.Keyed {
+		o.Key = &d.Key
+	}
+	if d.Pooled {
+		o.Pool = &d.Pool
+	}
+	_, err := b.Page.Hold(o)
+	return err
+}
+
+// who sent a form: the name that weir knows the sender by, or its address.
+func (b *Board) who(r *http.Request) string {
+	if b.Page.Auth != nil {
+		if name, err := b.Page.Auth().Check(r.Header.Get("Authorization"), r.TLS); err == nil && name != "" {
+			return name
+		}
+	}
+	return r.RemoteAddr
+}

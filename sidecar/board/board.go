@@ -1,0 +1,151 @@
+// Package board is weir's status page for browsers: what weir is doing, the worst first, and the switches that are
+// worked by hand. It works without JavaScript; with it the page is renewed each second. It asks no other host
+// for anything, and stands behind no limit.
+package board
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"crypto/rand"
+	"embed"
+	"html/template"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/sidecar/status"
+)
+
+//go:embed page.html style.css live.js
+var files embed.FS
+
+// A Board serves the page. Make it with New.
+type Board struct {
+	Page *status.Page // what it shows, and what it acts through; set before Handler is used
+	Log  *slog.Logger // is told what was done by hand, by whom and why
+
+	histories histories
+	pages     *template.Template
+	secret    []byte // that tokens of forms are made with
+
+	mu     sync.Mutex
+	frames map[string]*frame // by filter
+	eyes   int               // viewers of live pages
+}
+
+// New makes a board. Its Events count for it.
+func New(log *slog.Logger) *Board {
+	b := &Board{Log: log, secret: make([]byte, 32), frames: make(map[string]*frame)}
+	_, _ = rand.Read(b.secret) // never fails
+	b.pages = template.Must(template.New("").Funcs(words).ParseFS(files, "page.html"))
+	return b
+}
+
+// Events are what the upstreams that it shows have to be made with.
+func (b *Board) Events() weir.Events { return weir.Events{Counts: b.histories.counts} }
+
+// Run notes what upstreams do until ctx ends.
+func (b *Board) Run(ctx context.Context) {
+	t := time.NewTicker(step)
+	defer t.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.C:
+			b.histories.sample(b.Page.Upstreams())
+		}
+	}
+}
+
+// Handler serves the page at "/", and what belongs to it beside it.
+func (b *Board) Handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /{$}", b.page)
+	mux.HandleFunc("GET /live", b.live)
+	mux.HandleFunc("GET /style.css", file("style.css", "text/css; charset=utf-8"))
+	mux.HandleFunc("GET /live.js", file("live.js", "text/javascript; charset=utf-8"))
+	mux.HandleFunc("POST /act", b.act)
+	return headed(mux)
+}
+
+// headed says on each answer what a browser may do with it: nothing but show it, ask this host, and send its forms here.
+func headed(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		set := w.Header().Set
+		set("Content-Security-Policy", "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'")
+		set("X-Content-Type-Options", "nosniff")
+		set("Referrer-Policy", "no-referrer")
+		set("Cache-Control", "no-store")
+		h.ServeHTTP(w, r)
+	})
+}
+
+// send writes a whole answer, packed for who can unpack it.
+func send(w http.ResponseWriter, r *http.Request, code int, kind string, text []byte) {
+	w.Header().Set("Content-Type", kind)
+	w.Header().Set("Vary", "Accept-Encoding")
+	if !strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+		w.WriteHeader(code)
+		_, _ = w.Write(text)
+		return
+	}
+	w.Header().Set("Content-Encoding", "gzip")
+	w.WriteHeader(code)
+	z := gzip.NewWriter(w)
+	_, _ = z.Write(text)
+	_ = z.Close()
+}
+
+func file(name, kind string) http.HandlerFunc {
+	text, err := files.ReadFile(name)
+	if err != nil {
+		panic(err) // it is part of the program
+	}
+	return func(w http.ResponseWriter, r *http.Request) { send(w, r, http.StatusOK, kind, text) }
+}
+
+// page is the whole page.
+func (b *Board) page(w http.ResponseWriter, r *http.Request) {
+	b.show(w, r, http.StatusOK, "page", b.look(r.Context(), filterOf(r)))
+}
+
+// filterOf is what a viewer asks for: a part of a name, or a state.
+func filterOf(r *http.Request) string {
+	q := r.URL.Query().Get("q")
+	return q[:min(len(q), 100)]
+}
+
+// show writes a page.
+func (b *Board) show(w http.ResponseWriter, r *http.Request, code int, name string, with any) {
+	var out bytes.Buffer
+	if err := b.pages.ExecuteTemplate(&out, name, map[string]any{"V": with, "Token": b.token(time.Now())}); err != nil {
+		b.Log.Error("the status page cannot be shown", "error", err)
+		http.Error(w, "the status page cannot be shown: see the log", http.StatusInternalServerError)
+		return
+	}
+	send(w, r, code, "text/html; charset=utf-8", out.Bytes())
+}
+
+// words are what the page says figures with.
+var words = template.FuncMap{
+	"span": span,
+	"per":  per,
+	"ms":   func(n int64) string { return span(time.Duration(n) * time.Millisecond) },
+	"rate": func(l status.Limit) string { return l.RateNow() },
+	"full": func(l status.Limit) string { return l.FullIn() },
+	"whom": func(p status.Pause) string { return p.Whom() },
+	"long": func(p status.Pause) string { return p.Long() },
+	"what": shape,
+	"dict": func(of ...any) map[string]any {
+		m := make(map[string]any)
+		for i := 0; i+1 < len(of); i += 2 {
+			m[of[i].(string)] = of[i+1]
+		}
+		return m
+	},
+}
