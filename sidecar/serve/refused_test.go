@@ -180,8 +180,8 @@ func (s *told) agrees(t testing.TB, cost int64) {
 	}
 }
 
-// A board is a sidecar in a bubble, its store, and who asks it.
-type board struct {
+// A sideboard is a sidecar in a bubble, its store, and who asks it.
+type sideboard struct {
 	t      *testing.T
 	store  *remote
 	client *http.Client
@@ -190,7 +190,7 @@ type board struct {
 }
 
 // lines are what the log has said since.
-func (b *board) lines() (all []string) {
+func (b *sideboard) lines() (all []string) {
 	synctest.Wait()
 	for {
 		select {
@@ -202,7 +202,7 @@ func (b *board) lines() (all []string) {
 	}
 }
 
-func (b *board) heard(resp *http.Response, err error) told {
+func (b *sideboard) heard(resp *http.Response, err error) told {
 	b.t.Helper()
 	s := hear(b.t, resp, err)
 	for _, line := range b.lines() {
@@ -215,14 +215,14 @@ func (b *board) heard(resp *http.Response, err error) told {
 	return s
 }
 
-func (b *board) get(path string) told {
+func (b *sideboard) get(path string) told {
 	b.t.Helper()
 	b.lines()
 	resp, err := b.client.Get("http://localhost" + path)
 	return b.heard(resp, err)
 }
 
-func (b *board) acquire(upstream string, cost int64) told {
+func (b *sideboard) acquire(upstream string, cost int64) told {
 	b.t.Helper()
 	b.lines()
 	resp, err := b.client.Post("http://127.0.0.1/v1/acquire", "application/json", strings.NewReader(fmt.Sprintf(`{"upstream":%q,"cost":{"requests":%d}}`, upstream, cost)))
@@ -231,7 +231,7 @@ func (b *board) acquire(upstream string, cost int64) told {
 
 // drain asks both ways until they are refused, and holds that the refusals say all that is said,
 // and what they lack.
-func (b *board) drain(upstream, store, lack string) {
+func (b *sideboard) drain(upstream, store, lack string) {
 	b.t.Helper()
 	for _, ask := range []func() told{func() told { return b.get("/" + upstream + "/") }, func() told { return b.acquire(upstream, 1) }} {
 		for n := 0; ; n++ {
@@ -249,7 +249,7 @@ func (b *board) drain(upstream, store, lack string) {
 }
 
 // dear asks for more than a part holds.
-func (b *board) dear(cost int64) {
+func (b *sideboard) dear(cost int64) {
 	b.t.Helper()
 	s := b.acquire("up", cost)
 	s.agrees(b.t, cost)
@@ -259,13 +259,13 @@ func (b *board) dear(cost int64) {
 }
 
 // inABoard plays a sidecar with a store of several processes, of which another one shares its limits.
-func inABoard(t *testing.T, store string, play func(b *board)) {
+func inABoard(t *testing.T, store string, play func(b *sideboard)) {
 	t.Helper()
 	boardWith(t, store, &remote{takes: time.Millisecond}, play)
 }
 
 // boardWith plays a sidecar whose store is like that from the start.
-func boardWith(t *testing.T, store string, from *remote, play func(b *board)) {
+func boardWith(t *testing.T, store string, from *remote, play func(b *sideboard)) {
 	synctest.Test(t, func(t *testing.T) {
 		n := memnet.New()
 		defer n.Close()
@@ -281,7 +281,7 @@ upstreams:
 		if err := os.WriteFile(file, []byte(yaml), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		b := &board{t: t, client: &http.Client{Transport: n.Transport()}, log: newJournal()}
+		b := &sideboard{t: t, client: &http.Client{Transport: n.Transport()}, log: newJournal()}
 		b.store = from
 		s, err := New(file, Options{Log: b.log, Env: noEnv, Listen: n.Hear, Dial: n.Dial, Store: func(s fleet.Store) fleet.Store {
 			b.store.Store = s
@@ -313,7 +313,7 @@ upstreams:
 func TestRefusalsAgreeInEveryStateOfTheStore(t *testing.T) {
 	const memory = "store: {memory: true}"
 	ups := []string{"up", "rolls"}
-	use := func(b *board, d time.Duration) { // for the parts, and what stands by
+	use := func(b *sideboard, d time.Duration) { // for the parts, and what stands by
 		for range int(d / time.Second) {
 			time.Sleep(time.Second)
 			for _, up := range append(ups, "day") {
@@ -323,7 +323,7 @@ func TestRefusalsAgreeInEveryStateOfTheStore(t *testing.T) {
 	}
 	away := func(name string, refuse, silent bool) {
 		t.Run(name, func(t *testing.T) {
-			inABoard(t, memory, func(b *board) {
+			inABoard(t, memory, func(b *sideboard) {
 				use(b, 20*time.Second)
 				b.store.set(0, refuse, silent)
 				time.Sleep(3 * time.Second)
@@ -343,7 +343,7 @@ func TestRefusalsAgreeInEveryStateOfTheStore(t *testing.T) {
 	away("away", true, false)
 	away("standing", false, true)
 	t.Run("near", func(t *testing.T) {
-		inABoard(t, memory, func(b *board) {
+		inABoard(t, memory, func(b *sideboard) {
 			time.Sleep(10 * time.Second)
 			for _, up := range ups {
 				b.drain(up, "", "")
@@ -355,7 +355,7 @@ func TestRefusalsAgreeInEveryStateOfTheStore(t *testing.T) {
 		})
 	})
 	t.Run("slow", func(t *testing.T) {
-		inABoard(t, memory, func(b *board) {
+		inABoard(t, memory, func(b *sideboard) {
 			b.store.set(400*time.Millisecond, false, false)
 			use(b, 40*time.Second)
 			b.drain("up", "slow", "part_spent")
@@ -363,7 +363,7 @@ func TestRefusalsAgreeInEveryStateOfTheStore(t *testing.T) {
 		})
 	})
 	t.Run("refuse", func(t *testing.T) {
-		inABoard(t, "store: {memory: true, without: refuse}", func(b *board) {
+		inABoard(t, "store: {memory: true, without: refuse}", func(b *sideboard) {
 			use(b, 20*time.Second)
 			b.store.set(0, true, false)
 			time.Sleep(6 * time.Minute)
@@ -374,7 +374,7 @@ func TestRefusalsAgreeInEveryStateOfTheStore(t *testing.T) {
 	})
 	for name, silent := range map[string]bool{"never reached": false, "never answered": true} {
 		t.Run(name, func(t *testing.T) {
-			boardWith(t, memory, &remote{refuse: !silent, silent: silent}, func(b *board) {
+			boardWith(t, memory, &remote{refuse: !silent, silent: silent}, func(b *sideboard) {
 				time.Sleep(100 * time.Millisecond)
 				for range 3 {
 					for _, up := range append(ups, "day") {
@@ -395,7 +395,7 @@ func TestRefusalsAgreeInEveryStateOfTheStore(t *testing.T) {
 
 // A call whose own time ends while it waits for a store that is away is told why, as the others are.
 func TestWhoWaitsForTheStoreInVainHearsWhy(t *testing.T) {
-	boardWith(t, "store: {memory: true}", &remote{silent: true}, func(b *board) {
+	boardWith(t, "store: {memory: true}", &remote{silent: true}, func(b *sideboard) {
 		time.Sleep(100 * time.Millisecond)
 		for range 3 {
 			s := b.get("/hurry/")
