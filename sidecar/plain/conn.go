@@ -223,6 +223,9 @@ func (c *conn) call(w *answer, r *http.Request) (answered bool) {
 		if v := recover(); v != nil && v != http.ErrAbortHandler {
 			c.l.logf("http: panic serving %v: %v\n%s", c.remote, v, debug.Stack())
 		}
+		if !answered { // also if the handler ends its goroutine
+			_ = c.net.Close()
+		}
 	}()
 	c.l.server.Handler.ServeHTTP(w, r)
 	return true

@@ -10,6 +10,7 @@ import (
 	"maps"
 	"net"
 	"net/http"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -32,7 +33,7 @@ func instead(of, by string) string { return strings.Replace(post, of, by, 1) }
 var oddities = []string{
 	post, post + post + post,
 	instead("acquire", "report") + post,
-	instead("hello", "none!"), instead("hello", "shut!") + post, instead("hello", "panic") + post, instead("hello", "abort") + post, instead("hello", "204!!") + post, instead("hello", "page!") + post,
+	instead("hello", "none!"), instead("hello", "shut!") + post, instead("hello", "panic") + post, instead("hello", "abort") + post, instead("hello", "exits") + post, instead("hello", "204!!") + post, instead("hello", "page!") + post,
 	instead("hello", "early") + post, instead("hello", "waits") + post, instead("hello", "large") + post,
 	instead("acquire", "limits") + post, instead("acquire", "acquire?a=b"), instead("acquire", "acquire#a"), instead("acquire", "%61cquire"), instead("/v1", "http://localhost/v1"), instead("/v1", "//v1"),
 	instead("POST", "GET"), instead("POST", "post"), instead("POST", "PUT"), instead("POST", " POST"), instead("HTTP/1.1", "HTTP/1.0"), instead("HTTP/1.1", "HTTP/1.2"), instead("HTTP/1.1", "http/1.1"), instead(" HTTP/1.1", "  HTTP/1.1"), instead(" HTTP/1.1", ""),
@@ -87,6 +88,8 @@ func (h *witness) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		panic("on purpose")
 	case "abort":
 		panic(http.ErrAbortHandler)
+	case "exits":
+		runtime.Goexit()
 	case "204!!":
 		w.WriteHeader(http.StatusNoContent)
 		return
