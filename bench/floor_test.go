@@ -14,10 +14,12 @@ import (
 func BenchmarkFloor(b *testing.B) {
 	run(b,
 		// Two readings: when the attempt was allowed, and when it ended. Without a duration to tell, one.
-		row{"clock-2", func() op { return func() bool {
+		row{"clock-2", func() op {
+			return func() bool {
 				begun := nanos()
 				return nanos() >= begun
-			} }},
+			}
+		}},
 		// The limit, the breaker's window, attempts begun and when, their durations' bucket and sum: each a word that other
 		// cores may read, or write, at any time.
 		row{"words-6", func() op {
