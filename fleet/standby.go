@@ -277,7 +277,10 @@ func (p *lease) spares(now time.Duration, s *spec, cost int64) {
 		return
 	}
 	seen := p.sight()
-	if !seen.known || seen.grant.Left >= cost || seen.grant.Left+p.stock(now) < cost {
+	p.group.own.Lock()
+	there := p.own.standby.marked(now, p.group.fleet.clock)
+	p.group.own.Unlock()
+	if !seen.known || seen.grant.Left >= cost || seen.grant.Left+there < cost {
 		return
 	}
 	if back, ok := p.release(now, s, true); ok {
