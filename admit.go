@@ -21,7 +21,7 @@ func (u *Upstream) Try(c Call, p *Permit) Decision {
 	}
 	now := u.clock.Now()
 	p.begin(u, u.live.Load().plan(&c), &c, 1)
-	p.records(u, p.plan, &c, now, false)
+	p.recorded.begins(p, u, p.plan, &c, now, false)
 	var w walk // field by field: a literal is made elsewhere and copied, which takes as long as half the gates
 	w.Permit, w.call, w.now, w.until = p, &c, now, now
 	d := w.ask()
@@ -59,10 +59,10 @@ func (u *Upstream) Acquire(ctx context.Context, c Call) (*Permit, error) {
 		until = at
 	}
 	now := u.clock.Now()
-	p.records(u, p.plan, &c, now, false)
+	p.recorded.begins(p, u, p.plan, &c, now, false)
 	if err := p.admit(ctx, now, until, &c); err != nil {
 		if u.options.Events.Recorded != nil {
-			p.recordLeft(u.clock.Now(), err)
+			p.recorded.left(p, u.clock.Now(), err)
 		}
 		p.limits.Free()
 		return nil, err

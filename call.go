@@ -67,6 +67,8 @@ type caller struct {
 	id      string // Call.ID
 	pool    string // Call.Pool
 	attempt int32  // of the call, from 1
+
+	recorded
 }
 
 // pausedBy reports whether an answer asks for a pause. A quota that does not say when it

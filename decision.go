@@ -25,7 +25,7 @@ func (w *walk) decided(d step) (told *Refusal) {
 		by.tellRefused(events.Refused, d.event(w.Permit, w.now))
 	}
 	if events.Recorded != nil {
-		p.recordDecided(w.now, d)
+		p.recorded.decides(p, w.now, d)
 	}
 	if events.Decided == nil {
 		return nil

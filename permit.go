@@ -18,8 +18,7 @@ type Permit struct {
 	tally *tally        // where it is counted; nil if it is not
 	sent  time.Duration // the instant at which it was allowed
 
-	caller   // whose call it is
-	recorded // what is kept of that
+	caller   // whose call it is, and what is kept of it
 	standing // what it waited for its turn
 	ticket   // of the breaker, for the call that this is an attempt of
 	account  // with the limits

@@ -86,26 +86,26 @@ type recorded struct {
 	closed bool          // it has ended
 }
 
-// records has the permit keep a record of a call that begins, if anybody may want one.
-func (p *Permit) records(u *Upstream, plan *plan, c *Call, now time.Duration, run bool) {
+// begins has a record of a call kept that begins, if anybody may want one.
+func (k *recorded) begins(p *Permit, u *Upstream, plan *plan, c *Call, now time.Duration, run bool) {
 	if u.options.Events.Recorded != nil {
-		p.recorded = recorded{began: now, run: run}
+		*k = recorded{began: now, run: run}
 		p.plan, p.id, p.keys = plan, c.ID, c.Keys
 	}
 }
 
-// noted is the record of the call. It is made if there is none.
-func (p *Permit) noted() *Record {
-	if p.record == nil {
+// of is the record of the call. It is made if there is none.
+func (k *recorded) of(p *Permit) *Record {
+	if k.record == nil {
 		r := records.Get().(*Record) // a zero one
-		r.ID, r.Keys, r.Began, r.at, r.plan = p.id, p.keys, p.began, p.began, p.plan
-		p.record = r
+		r.ID, r.Keys, r.Began, r.at, r.plan = p.id, p.keys, k.began, k.began, p.plan
+		k.record = r
 	}
-	return p.record
+	return k.record
 }
 
 // wanted reports whether anybody wants the record of a call of which there is none yet.
-func (p *Permit) wanted(now time.Duration, class outcome.Class, refused bool) bool {
+func (k *recorded) wanted(p *Permit, now time.Duration, class outcome.Class, refused bool) bool {
 	f := p.plan.live.u.options.Events.Wanted
 	return f == nil || p.waited > 0 || asked(f, Sketch{ID: p.id, At: now, Class: class, Refused: refused})
 }
@@ -116,52 +116,52 @@ func asked(f func(Sketch) bool, s Sketch) (yes bool) {
 	return f(s)
 }
 
-// recordDecided notes what the gates have said of an attempt. That the first may go is noted when it has ended,
+// decides notes what the gates have said of an attempt. That the first may go is noted when it has ended,
 // unless nobody wants to know. A refusal is the end of a single decision.
-func (p *Permit) recordDecided(now time.Duration, d step) {
+func (k *recorded) decides(p *Permit, now time.Duration, d step) {
 	switch {
-	case p.record == nil && !d.refused():
-	case p.run:
-		p.noted().decided(p, now, d)
-	case p.wanted(now, outcome.Unknown, true):
-		r := p.noted()
+	case k.record == nil && !d.refused():
+	case k.run:
+		k.of(p).decided(p, now, d)
+	case k.wanted(p, now, outcome.Unknown, true):
+		r := k.of(p)
 		r.decided(p, now, d)
 		r.end(p, now, nil)
 	}
-	p.closed = d.refused() && !p.run
+	k.closed = d.refused() && !k.run
 }
 
-// recordEnded notes how an attempt has ended, which is the end of a single decision. Whether anybody wants to know of
+// ends notes how an attempt has ended, which is the end of a single decision. Whether anybody wants to know of
 // a Run that has gone well at once is asked at its end, which is near.
-func (p *Permit) recordEnded(now time.Duration, o *outcome.Outcome) {
+func (k *recorded) ends(p *Permit, now time.Duration, o *outcome.Outcome) {
 	switch {
-	case p.run && (p.record != nil || o.Class != outcome.OK):
-		p.noted().ended(p, now, o)
-	case !p.run && p.wanted(now, o.Class, false):
-		r := p.noted()
+	case k.run && (k.record != nil || o.Class != outcome.OK):
+		k.of(p).ended(p, now, o)
+	case !k.run && k.wanted(p, now, o.Class, false):
+		r := k.of(p)
 		r.ended(p, now, o)
 		r.end(p, now, nil)
 	}
 }
 
-// recordDone notes how a Run has ended.
-func (p *Permit) recordDone(run *Run, err error, refused bool) {
-	if p.record == nil {
-		if !p.wanted(run.now, run.outcome.Class, refused) {
+// done notes how a Run has ended.
+func (k *recorded) done(p *Permit, run *Run, err error, refused bool) {
+	if k.record == nil {
+		if !k.wanted(p, run.now, run.outcome.Class, refused) {
 			return
 		}
-		if r := p.noted(); run.attempts > 0 { // one, which went well
+		if r := k.of(p); run.attempts > 0 { // one, which went well
 			r.ended(p, run.now, &run.outcome)
 		}
 	}
-	p.record.done(run, err, refused)
+	k.record.done(run, err, refused)
 }
 
-// recordLeft ends the record of a single decision that came to none: its caller has left, or a gate of the program's
+// left ends the record of a single decision that came to none: its caller has left, or a gate of the program's
 // own would not have it.
-func (p *Permit) recordLeft(now time.Duration, err error) {
-	if !p.closed && p.wanted(now, outcome.Canceled, false) {
-		r := p.noted()
+func (k *recorded) left(p *Permit, now time.Duration, err error) {
+	if !k.closed && k.wanted(p, now, outcome.Canceled, false) {
+		r := k.of(p)
 		r.Class = outcome.Canceled
 		r.end(p, now, err)
 	}

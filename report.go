@@ -69,7 +69,7 @@ func (p *Permit) report(now time.Duration, o *outcome.Outcome) {
 	}
 	p.tellEnded(now, o)
 	if u.options.Events.Recorded != nil {
-		p.recordEnded(now, o)
+		p.recorded.ends(p, now, o)
 	}
 	if p.slot != 0 {
 		p.lands(now, p.sent, o)

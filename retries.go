@@ -202,7 +202,7 @@ func (r *Run) finish(err error, refused bool) {
 		r.permit.count(r.now, &r.word) // unless it has heard
 	}
 	if r.u.options.Events.Recorded != nil {
-		r.permit.recordDone(r, err, refused)
+		r.permit.recorded.done(&r.permit, r, err, refused)
 	}
 	r.permit.limits.Free()
 	if r.plan.tallies == nil && r.u.options.Events.Done == nil {

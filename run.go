@@ -75,7 +75,7 @@ func (r *Run) begin() {
 	r.word.Class = outcome.Canceled
 	r.start = u.clock.Now()
 	r.now, r.deadline = r.start, bucket.Never
-	r.permit.records(u, r.plan, &r.call, r.start, true)
+	r.permit.recorded.begins(&r.permit, u, r.plan, &r.call, r.start, true)
 	if at, ok := u.clock.Deadline(r.ctx); ok {
 		r.deadline = at
 	}

@@ -39,6 +39,12 @@ func begunAtOnce(b *bench) {
 	if lost, err := b.q.Renew(b.ctx, 2*lease, d.Claim()); err != nil || len(lost) > 0 {
 		b.Fatal(lost, err)
 	}
+	b.endsTwice(&d)
+}
+
+// endsTwice plays what was begun at once to its end: it is renewed, ends without success, and is claimed anew.
+func (b *bench) endsTwice(d *delivery.Delivery) {
+	b.Helper()
 	b.sleep(lease + time.Second)
 	if w := b.sweep(); w.Reaped > 0 {
 		b.Fatal("a claim was reaped that was renewed")

@@ -42,6 +42,11 @@ func (p *Processor) Handle(ctx context.Context, m *lambdax.Message) error {
 	case it.Status == Sent || it.Status == Failed:
 		return nil // it came twice
 	}
+	return p.send(ctx, it)
+}
+
+// send makes an attempt, if the gates and the table let it, and keeps how it ended.
+func (p *Processor) send(ctx context.Context, it *item) error {
 	claimed := false
 	d := &delivery.Delivery{Request: delivery.Request{
 		ID: it.ID, Method: http.MethodPost, Path: "/", Header: http.Header{"Content-Type": {"application/json"}}, Body: it.body(p.Topic),
@@ -88,10 +93,6 @@ func (p *Processor) ended(it *item, a *delivery.Answer) error {
 	}
 	o := &a.Outcome
 	lost := a.Err != nil && !o.Undone || a.Status == http.StatusBadGateway || a.Status == http.StatusGatewayTimeout
-	away := ""
-	if o.Class == outcome.Failed && (a.Status == 0 || a.Status >= http.StatusBadGateway) {
-		away = p.Ntfy.Host() + " service unavailable: "
-	}
 	switch _, refused := errors.AsType[*weir.Refusal](a.Err); {
 	case refused:
 		return fails("unavailable", p.Ntfy.Host()+" service unavailable: its breaker is open")
@@ -112,10 +113,18 @@ func (p *Processor) ended(it *item, a *delivery.Answer) error {
 	}
 	wait, more := p.Ntfy.Schedule.Delay(it.Attempts)
 	if !more {
-		return fails("attempts", fmt.Sprintf("%s%d attempts failed, the last one with %s", away, it.Attempts, o.Code))
+		return fails("attempts", fmt.Sprintf("%s%d attempts failed, the last one with %s", p.away(a), it.Attempts, o.Code))
 	}
 	it.Status, o.Hint.After = Queued, max(wait, o.Hint.After)
 	return &later{o}
+}
+
+// away begins the detail of a failure that is ntfy's own.
+func (p *Processor) away(a *delivery.Answer) string {
+	if a.Outcome.Class == outcome.Failed && (a.Status == 0 || a.Status >= http.StatusBadGateway) {
+		return p.Ntfy.Host() + " service unavailable: "
+	}
+	return ""
 }
 
 // A later error has a message come again when its next attempt is due.

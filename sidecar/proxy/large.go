@@ -13,8 +13,8 @@ import (
 	"github.com/seed1158cd35/weir/internal/refuse"
 )
 
-// A Keeper is an Accepter that keeps bodies which are too large for records; see delivery.Worker.
-type Keeper interface {
+// A bodyKeeper is an Accepter that keeps bodies which are too large for records; see delivery.Worker.
+type bodyKeeper interface {
 	Keep(ctx context.Context, r *delivery.Request, body io.Reader, most int64) error
 	Largest() int64 // body that it keeps, in bytes
 }
@@ -42,7 +42,7 @@ func (t *trip) holds(r *http.Request, q *letter, to Accepter) *NotAccepted {
 }
 
 // holdsUnsaid is holds of a body that does not say how large it is.
-func (t *trip) holdsUnsaid(r *http.Request, q *letter, keeper Keeper, most int64) *NotAccepted {
+func (t *trip) holdsUnsaid(r *http.Request, q *letter, keeper bodyKeeper, most int64) *NotAccepted {
 	begins := *r
 	begins.Body = io.NopCloser(io.LimitReader(r.Body, delivery.MaxBody+1))
 	body, release, f := t.bodyOf(&begins, delivery.MaxBody+1)
@@ -62,8 +62,8 @@ func (t *trip) holdsUnsaid(r *http.Request, q *letter, keeper Keeper, most int64
 }
 
 // keeper keeps large bodies for the upstream, up to a size; nil if it may have none: what a dialect signs, it wants in memory.
-func (t *trip) keeper(to Accepter) (Keeper, int64) {
-	k, ok := to.(Keeper)
+func (t *trip) keeper(to Accepter) (bodyKeeper, int64) {
+	k, ok := to.(bodyKeeper)
 	if !ok || t.to.Dialect != nil {
 		return nil, 0
 	}
@@ -78,7 +78,7 @@ func (t *trip) keeper(to Accepter) (Keeper, int64) {
 }
 
 // keep puts a body beside the record that the letter will be.
-func (t *trip) keep(r *http.Request, q *letter, keeper Keeper, body io.Reader, most int64) *NotAccepted {
+func (t *trip) keep(r *http.Request, q *letter, keeper bodyKeeper, body io.Reader, most int64) *NotAccepted {
 	err := keeper.Keep(r.Context(), &q.Request, body, most)
 	var large *delivery.TooLargeError
 	var broken *delivery.BodyError
