@@ -77,7 +77,7 @@ type Bodies interface {
 	List(ctx context.Context, after string, before time.Time, most int) ([]string, error)
 }
 
-// ErrNoBody means that a body is not stored as it was.
+// ErrNoBody means that a body is not stored as it was. It is exported for Bodies of a program's own.
 var ErrNoBody = errors.New("its body is not stored any more as it was accepted")
 
 // A MeantError says under which ID a request is to be stored: its key has promised it to somebody who has not stored it yet. Its
@@ -280,7 +280,7 @@ func (l *letter) end() {
 type letterKey struct{}
 
 // BodyOf is the body of the delivery that is sent with a context, if it is a large one, and nil otherwise. It can be read once launch
-// was called.
+// was called. It is exported for Senders of a program's own.
 func BodyOf(ctx context.Context) io.ReadCloser {
 	if l, ok := ctx.Value(letterKey{}).(*letter); ok {
 		return l
