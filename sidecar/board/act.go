@@ -52,8 +52,8 @@ func deedOf(f url.Values) *deed {
 	}
 }
 
-// Words is what is asked, for people.
-func (d *deed) Words() string {
+// words is what is asked, for people.
+func (d *deed) words() string {
 	what, known := deeds[d.Do]
 	if !known {
 		return ""
@@ -76,9 +76,6 @@ var deeds = map[string]string{
 	"resume": "Lift the pause of %s: calls go on",
 }
 
-// Lasts reports whether it may be asked for a time.
-func (d *deed) Lasts() bool { return d.Do == "open" || d.Do == "pause" }
-
 // act asks once more, and then does what was asked for.
 func (b *Board) act(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, 16<<10)
@@ -91,25 +88,25 @@ func (b *Board) act(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	d := deedOf(r.PostForm)
-	if d.Words() == "" {
+	if d.words() == "" {
 		http.Error(w, fmt.Sprintf("do %q: want open, close, reset, pause or resume", d.Do), http.StatusBadRequest)
 		return
 	}
 	if r.PostForm.Get("sure") == "" {
-		b.show(w, r, http.StatusOK, "sure", d)
+		b.show(w, r, http.StatusOK, func(p *page) { p.sure(d) })
 		return
 	}
 	if d.Reason == "" {
 		d.Bad = "Say why: it goes to the log."
-		b.show(w, r, http.StatusBadRequest, "sure", d)
+		b.show(w, r, http.StatusBadRequest, func(p *page) { p.sure(d) })
 		return
 	}
 	if err := b.do(d); err != nil {
 		d.Bad = err.Error()
-		b.show(w, r, http.StatusBadRequest, "sure", d)
+		b.show(w, r, http.StatusBadRequest, func(p *page) { p.sure(d) })
 		return
 	}
-	b.Log.Warn("done by hand", "upstream", d.Upstream, "do", d.Do, "what", d.Words(), "for", d.For, "why", d.Reason, "by", b.who(r))
+	b.Log.Warn("done by hand", "upstream", d.Upstream, "do", d.Do, "what", d.words(), "for", d.For, "why", d.Reason, "by", b.who(r))
 	http.Redirect(w, r, "./?q="+url.QueryEscape(d.Upstream), http.StatusSeeOther)
 }
 

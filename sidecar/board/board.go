@@ -4,12 +4,10 @@
 package board
 
 import (
-	"bytes"
 	"compress/gzip"
 	"context"
 	"crypto/rand"
 	"embed"
-	"html/template"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -20,7 +18,7 @@ import (
 	"github.com/seed1158cd35/weir/sidecar/status"
 )
 
-//go:embed page.html style.css live.js
+//go:embed style.css live.js
 var files embed.FS
 
 // A Board serves the page. Make it with New.
@@ -29,7 +27,6 @@ type Board struct {
 	Log  *slog.Logger // is told what was done by hand, by whom and why
 
 	histories histories
-	pages     *template.Template
 	secret    []byte // that tokens of forms are made with
 
 	mu     sync.Mutex
@@ -41,7 +38,6 @@ type Board struct {
 func New(log *slog.Logger) *Board {
 	b := &Board{Log: log, secret: make([]byte, 32), frames: make(map[string]*frame)}
 	_, _ = rand.Read(b.secret) // never fails
-	b.pages = template.Must(template.New("").Funcs(words).ParseFS(files, "page.html"))
 	return b
 }
 
@@ -65,7 +61,7 @@ func (b *Board) Run(ctx context.Context) {
 // Handler serves the page at "/", and what belongs to it beside it.
 func (b *Board) Handler() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /{$}", b.page)
+	mux.HandleFunc("GET /{$}", b.front)
 	mux.HandleFunc("GET /live", b.live)
 	mux.HandleFunc("GET /style.css", file("style.css", "text/css; charset=utf-8"))
 	mux.HandleFunc("GET /live.js", file("live.js", "text/javascript; charset=utf-8"))
@@ -109,9 +105,9 @@ func file(name, kind string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) { send(w, r, http.StatusOK, kind, text) }
 }
 
-// page is the whole page.
-func (b *Board) page(w http.ResponseWriter, r *http.Request) {
-	b.show(w, r, http.StatusOK, "page", b.look(r.Context(), filterOf(r)))
+// front is the whole page.
+func (b *Board) front(w http.ResponseWriter, r *http.Request) {
+	b.show(w, r, http.StatusOK, func(p *page) { p.whole(b.look(r.Context(), filterOf(r))) })
 }
 
 // filterOf is what a viewer asks for: a part of a name, or a state.
@@ -121,31 +117,8 @@ func filterOf(r *http.Request) string {
 }
 
 // show writes a page.
-func (b *Board) show(w http.ResponseWriter, r *http.Request, code int, name string, with any) {
-	var out bytes.Buffer
-	if err := b.pages.ExecuteTemplate(&out, name, map[string]any{"V": with, "Token": b.token(time.Now())}); err != nil {
-		b.Log.Error("the status page cannot be shown", "error", err)
-		http.Error(w, "the status page cannot be shown: see the log", http.StatusInternalServerError)
-		return
-	}
-	send(w, r, code, "text/html; charset=utf-8", out.Bytes())
-}
-
-// words are what the page says figures with.
-var words = template.FuncMap{
-	"span": span,
-	"per":  per,
-	"ms":   func(n int64) string { return span(time.Duration(n) * time.Millisecond) },
-	"rate": func(l status.Limit) string { return l.RateNow() },
-	"full": func(l status.Limit) string { return l.FullIn() },
-	"whom": func(p status.Pause) string { return p.Whom() },
-	"long": func(p status.Pause) string { return p.Long() },
-	"what": shape,
-	"dict": func(of ...any) map[string]any {
-		m := make(map[string]any)
-		for i := 0; i+1 < len(of); i += 2 {
-			m[of[i].(string)] = of[i+1]
-		}
-		return m
-	},
+func (b *Board) show(w http.ResponseWriter, r *http.Request, code int, write func(*page)) {
+	p := page{token: b.token(time.Now())}
+	write(&p)
+	send(w, r, code, "text/html; charset=utf-8", p.Bytes())
 }

@@ -1,7 +1,6 @@
 package board
 
 import (
-	"bytes"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -79,10 +78,8 @@ func (b *Board) frame(r *http.Request, filter string) []byte {
 	if f == nil && len(b.frames) >= mostViews {
 		clear(b.frames)
 	}
-	var out bytes.Buffer
-	if err := b.pages.ExecuteTemplate(&out, "main", map[string]any{"V": b.look(r.Context(), filter), "Token": b.token(time.Now())}); err != nil {
-		b.Log.Error("the status page cannot be shown", "error", err)
-	}
+	out := page{token: b.token(time.Now())}
+	out.inside(b.look(r.Context(), filter))
 	text := "id: " + strconv.FormatInt(time.Now().Unix(), 10) + "\ndata: " + strings.ReplaceAll(out.String(), "\n", "\ndata: ") + "\n\n"
 	b.frames[filter] = &frame{time.Now(), []byte(text)}
 	return b.frames[filter].text

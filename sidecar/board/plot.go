@@ -2,7 +2,6 @@ package board
 
 import (
 	"fmt"
-	"html/template"
 	"strings"
 	"time"
 )
@@ -15,7 +14,7 @@ const (
 
 // plot draws what an upstream did of late: allowed, waited and refused one above the other, and below them, on the same
 // axis, when a breaker was not closed. It is decoration of the figures beside it, which say the latest of the same.
-func plot(all []sample) template.HTML {
+func plot(all []sample) markup {
 	if all == nil {
 		return ""
 	}
@@ -43,7 +42,7 @@ func plot(all []sample) template.HTML {
 		}
 	}
 	b.WriteString("</svg>")
-	return template.HTML(b.String()) // numbers, and words of this file
+	return markup(b.String()) // numbers, and words of this file
 }
 
 // bar draws one sample of one part.
@@ -76,7 +75,7 @@ func per(n float64) string {
 	return fmt.Sprintf("%.3g", n)
 }
 
-// shape is a sign beside the word for a state, for those who do not tell the colours apart.
-func shape(state string) string {
+// sign is a sign beside the word for a state, for those who do not tell the colours apart.
+func sign(state string) string {
 	return map[string]string{"ok": "●", "waits": "◔", "refuses": "▲", "paused": "❚❚", "half-open": "◐", "open": "■", "trouble": "✖", "closed": "●"}[state]
 }

@@ -3,7 +3,6 @@ package board
 import (
 	"cmp"
 	"context"
-	"html/template"
 	"slices"
 	"strings"
 	"time"
@@ -42,7 +41,7 @@ type row struct {
 	sums
 	Why      weir.Reason // of most refusals
 	P50, P99 time.Duration
-	Plot     template.HTML
+	Plot     markup
 	Waiting  int   // for a slot
 	Least    int64 // what is left of the scarcest limit, in percent; -1 if it has none
 }
