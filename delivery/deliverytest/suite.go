@@ -78,6 +78,7 @@ func Test(t *testing.T, e Engine) {
 		"CallbacksOfTheDead":    callbacksOfTheDead,
 		"History":               history,
 		"Concurrent":            concurrent,
+		"Linearizable":          linearizable,
 	} {
 		t.Run(name, func(t *testing.T) {
 			e.In(t, func(t *testing.T) { test(&bench{T: t, q: e.Open(t), sleep: e.Sleep, ctx: context.Background()}) })
