@@ -2,7 +2,7 @@ package weir
 
 import (
 	"errors"
-	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -95,57 +95,67 @@ func (r *Refusal) Endless() bool { return r.RetryAfter > longestWait }
 // Error reads "s3 put: rate_limited by limit put (3000/s): retry after 1.2s". That of
 // a quota says when it resets: "resets at 2026-11-21T00:00:00-08:00, retry after 3h".
 func (r *Refusal) Error() string {
-	var b strings.Builder
+	var few [256]byte
+	b := few[:0]
 	if name := strings.TrimSpace(r.Upstream + " " + r.Operation); name != "" {
-		b.WriteString(name + ": ")
+		b = append(append(b, name...), ": "...)
 	}
-	b.WriteString(string(r.Reason))
+	b = append(b, r.Reason...)
 	if r.Limit != "" {
-		fmt.Fprintf(&b, " by limit %s (%v)", r.Limit, r.Rule)
+		b = append(append(b, " by limit "...), r.Limit...)
+		b = append(append(append(b, " ("...), r.Rule.String()...), ')')
 	}
 	if r.Key != "" {
-		fmt.Fprintf(&b, " for %s %q", r.Rule.Scope, r.Key)
+		b = append(append(append(b, " for "...), r.Rule.Scope...), ' ')
+		b = strconv.AppendQuote(b, r.Key)
 	}
-	b.WriteString(r.by())
+	b = r.by(b)
 	if r.Bound > 0 {
-		fmt.Fprintf(&b, " with %d of %d in flight", r.InFlight, r.Bound)
+		b = numbers(b, " with ", r.InFlight, r.Bound, " in flight")
 	}
 	if r.Want.Lack != limit.LacksNothing {
-		fmt.Fprintf(&b, " (%v)", r.Want)
+		b = append(append(append(b, " ("...), r.Want.String()...), ')')
 	}
-	b.WriteString(": " + r.until())
+	b = r.until(append(b, ": "...))
 	if r.Place > 0 {
-		fmt.Fprintf(&b, ", place %d of %d in line", r.Place, r.Waiting)
+		b = numbers(b, ", place ", r.Place, r.Waiting, " in line")
 	}
-	return b.String()
+	return string(b)
 }
 
-// by is who has ordered a pause, and for whom.
-func (r *Refusal) by() string {
+// numbers writes that it is one of so many.
+func numbers(b []byte, before string, one, of int, after string) []byte {
+	b = strconv.AppendInt(append(b, before...), int64(one), 10)
+	b = strconv.AppendInt(append(b, " of "...), int64(of), 10)
+	return append(b, after...)
+}
+
+// by writes who has ordered a pause, and for whom.
+func (r *Refusal) by(b []byte) []byte {
 	switch {
 	case r.Pool != "" && !r.ByHand:
-		return fmt.Sprintf(" by the upstream for pool %q", r.Pool)
+		return strconv.AppendQuote(append(b, " by the upstream for pool "...), r.Pool)
 	case r.Pool != "":
-		return fmt.Sprintf(" by hand for pool %q", r.Pool)
+		return strconv.AppendQuote(append(b, " by hand for pool "...), r.Pool)
 	case r.ByHand:
-		return " by hand"
+		return append(b, " by hand"...)
 	}
-	return ""
+	return b
 }
 
-// until is when to come back.
-func (r *Refusal) until() string {
-	resets := ""
+// until writes when to come back.
+func (r *Refusal) until(b []byte) []byte {
 	if r.Reason == QuotaExhausted && !r.Level.ResetAt.IsZero() {
-		resets = fmt.Sprintf("resets at %s, ", r.Level.ResetAt.Format(time.RFC3339))
+		b = r.Level.ResetAt.AppendFormat(append(b, "resets at "...), time.RFC3339)
+		b = append(b, ", "...)
 	}
 	switch {
 	case r.Endless() && r.ByHand:
-		return resets + "until it is resumed by hand"
+		return append(b, "until it is resumed by hand"...)
 	case r.Endless():
-		return resets + "until it is closed by hand"
+		return append(b, "until it is closed by hand"...)
 	}
-	return fmt.Sprintf("%sretry after %v", resets, r.RetryAfter.Round(time.Millisecond))
+	return append(append(b, "retry after "...), r.RetryAfter.Round(time.Millisecond).String()...)
 }
 
 // Outcome is that of a call within which weir refused another: it says nothing of

@@ -13,8 +13,9 @@ import (
 
 // JSON is {"error":{"code","message","details"}}, byte for byte as encoding/json writes it. A refusal is to cost
 // next to nothing, so what refusals have is written without reflection.
-func (f *Facts) JSON() []byte {
-	b := make([]byte, 0, 1024)
+func (f *Facts) JSON() []byte { return f.append(make([]byte, 0, 1024)) }
+
+func (f *Facts) append(b []byte) []byte {
 	b = append(b, `{"error":{"code":`...)
 	b = AppendText(b, f.Code)
 	b = append(b, `,"message":`...)

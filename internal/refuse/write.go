@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/seed1158cd35/weir"
@@ -48,12 +49,20 @@ func (f *Facts) Seconds() string { return strconv.FormatInt(Ceil(f.Wait, time.Se
 
 // Write answers with JSON. The headers of Header are for the caller to set before.
 func (f *Facts) Write(w http.ResponseWriter) {
-	b := append(f.JSON(), '\n')
+	held := bodies.Get().(*[]byte)
+	b := append(f.append((*held)[:0]), '\n')
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Content-Length", strconv.Itoa(len(b)))
 	w.WriteHeader(f.Status)
 	_, _ = w.Write(b)
+	if cap(b) <= 4096 {
+		*held = b
+		bodies.Put(held)
+	}
 }
+
+// bodies are what answers were written from, each for one answer at a time.
+var bodies = sync.Pool{New: func() any { return new(make([]byte, 0, 1024)) }}
 
 // details are those of a refusal.
 func (f *Facts) details(r *weir.Refusal) map[string]any {
