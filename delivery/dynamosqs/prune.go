@@ -10,10 +10,10 @@ import (
 )
 
 // prune deletes what has been kept long enough.
-func (w *sweep) prune(ctx context.Context, r *record) (bool, error) {
+func (w *sweep) prune(ctx context.Context, r *record) error {
 	if r.watch(&w.s.o) > now() { // it is kept longer than when it was written
-		_, changed, err := w.change(ctx, r.seq, func(is *record) bool { return is.version == r.version })
-		return changed, err
+		_, _, err := w.change(ctx, r.seq, func(is *record) bool { return is.version == r.version })
+		return err
 	}
 	done, err := w.s.erase(ctx, w.work, r)
 	if done {
@@ -21,7 +21,7 @@ func (w *sweep) prune(ctx context.Context, r *record) (bool, error) {
 		w.is.Pruned++
 		w.mu.Unlock()
 	}
-	return done, err
+	return err
 }
 
 // erase deletes what is over; false if it changed meanwhile. What waits behind it goes on before, or nobody would know of it. Its

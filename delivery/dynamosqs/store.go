@@ -84,6 +84,7 @@ type Store struct {
 	owed   map[countKey]int64 // differences of the counts that are still to be written
 	known  map[string]bool    // upstreams that the table lists
 	summed time.Time          // the counts were last compared with what there is
+	swept  [watches]item      // where the last sweep stopped in each partition of what is to be looked at; nil at its end
 }
 
 // skew is how far the clocks of two processes may be apart.

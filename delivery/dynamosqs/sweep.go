@@ -24,7 +24,7 @@ func (s *Store) Sweep(ctx context.Context, away map[string]string) (delivery.Swe
 	defer cancel()
 	w := &sweep{work: s.work(), away: away, is: delivery.Swept{Dead: make(map[string]map[delivery.Reason]int)}}
 	var partitions [watches]int
-	err := each(partitions[:], func(i, _ int) error { return w.partition(ctx, strconv.Itoa(i)) })
+	err := each(partitions[:], func(i, _ int) error { return w.partition(ctx, i) })
 	w.done(ctx)
 	if err == nil {
 		err = s.recount(ctx)
@@ -40,40 +40,51 @@ type sweep struct {
 	is delivery.Swept
 }
 
-func (w *sweep) partition(ctx context.Context, name string) error {
+// partition looks at what follows where the last sweep of the store stopped, so that what cannot be changed is not in the way of
+// others, and begins anew once it came to the end.
+func (w *sweep) partition(ctx context.Context, n int) error {
+	in := &dynamodb.QueryInput{IndexName: aws.String("watch"), KeyConditionExpression: aws.String("w = :w AND t <= :t"), Limit: aws.Int32(mostSwept),
+		ExpressionAttributeValues: item{":w": str(strconv.Itoa(n)), ":t": num(now())}}
+	w.s.mu.Lock()
+	in.ExclusiveStartKey = w.s.swept[n]
+	w.s.mu.Unlock()
 	var seqs []int64
-	err := w.s.query(ctx, &dynamodb.QueryInput{IndexName: aws.String("watch"), KeyConditionExpression: aws.String("w = :w AND t <= :t"), Limit: aws.Int32(mostSwept),
-		ExpressionAttributeValues: item{":w": str(name), ":t": num(now())}}, func(it item) (bool, error) {
-		seqs = append(seqs, seqIn(it))
-		return len(seqs) < mostSwept, nil
+	var stops item
+	err := w.s.query(ctx, in, func(it item) (bool, error) {
+		if seqs = append(seqs, seqIn(it)); len(seqs) == mostSwept {
+			stops = item{"k": it["k"], "n": it["n"], "w": it["w"], "t": it["t"]}
+		}
+		return stops == nil, nil
 	})
 	if err != nil {
 		return err
 	}
 	var errs []error
-	did := false
 	for _, seq := range seqs {
-		done, err := w.look(ctx, seq)
-		if err != nil {
+		if err := w.look(ctx, seq); err != nil {
 			errs = append(errs, fmt.Errorf("delivery %d: %w", seq, err))
 		}
-		did = did || done
+	}
+	if ctx.Err() == nil {
+		w.s.mu.Lock()
+		w.s.swept[n] = stops
+		w.s.mu.Unlock()
 	}
 	w.mu.Lock()
-	w.is.More = w.is.More || did && len(seqs) == mostSwept
+	w.is.More = w.is.More || stops != nil
 	w.mu.Unlock()
 	return errors.Join(errs...)
 }
 
 // look does what a record has come to need.
-func (w *sweep) look(ctx context.Context, seq int64) (done bool, err error) {
+func (w *sweep) look(ctx context.Context, seq int64) error {
 	r, err := w.s.get(ctx, seq)
 	at := now()
 	switch {
 	case err != nil || r == nil:
-		return false, err
+		return err
 	case r.Follow != 0 && r.Follow <= at:
-		return true, w.s.follow(ctx, w.work, r)
+		return w.s.follow(ctx, w.work, r)
 	case r.Status == delivery.Processing:
 		return w.reap(ctx, seq)
 	case r.waits() && r.Expires != 0 && r.Expires <= at:
@@ -83,14 +94,14 @@ func (w *sweep) look(ctx context.Context, seq int64) (done bool, err error) {
 	case r.Status == delivery.Completed, r.Status == delivery.Failed:
 		return w.prune(ctx, r)
 	}
-	return false, nil
+	return nil
 }
 
 func (r *record) waits() bool { return r.Status == delivery.Created || r.Status == delivery.Queued }
 
 // reap ends a claim whose lease has run out: the delivery goes back to the queue, or is a dead letter if that happened too
 // often. The clock of another process may be behind ours.
-func (w *sweep) reap(ctx context.Context, seq int64) (bool, error) {
+func (w *sweep) reap(ctx context.Context, seq int64) error {
 	r, changed, err := w.change(ctx, seq, func(r *record) bool {
 		at := now()
 		over := r.Lease
@@ -109,14 +120,14 @@ func (w *sweep) reap(ctx context.Context, seq int64) (bool, error) {
 		return true
 	})
 	if !changed || err != nil {
-		return false, err
+		return err
 	}
 	w.mu.Lock()
 	w.is.Reaped++
 	w.mu.Unlock()
 	w.dead(r)
 	w.s.then(ctx, w.work, r)
-	return true, nil
+	return nil
 }
 
 func (w *sweep) dead(r *record) {
@@ -133,14 +144,14 @@ func (w *sweep) dead(r *record) {
 	of[r.Reason]++
 }
 
-func (w *sweep) expire(ctx context.Context, seq int64) (bool, error) {
+func (w *sweep) expire(ctx context.Context, seq int64) error {
 	r, changed, err := w.s.killed(ctx, w.work, seq, delivery.Expired, w.away, "its time was over before it could be delivered", func(r *record) bool {
 		return r.waits() && r.Expires != 0 && r.Expires <= now()
 	})
 	if changed {
 		w.dead(r)
 	}
-	return changed, err
+	return err
 }
 
 // kill makes a dead letter of a record, if a condition holds.
@@ -166,7 +177,7 @@ func (s *Store) killed(ctx context.Context, w *work, seq int64, why delivery.Rea
 }
 
 // nudge sends a message once more for what is due and was not claimed, or now that it is near enough.
-func (w *sweep) nudge(ctx context.Context, seq int64) (bool, error) {
+func (w *sweep) nudge(ctx context.Context, seq int64) error {
 	r, changed, err := w.change(ctx, seq, func(r *record) bool {
 		if r.Status != delivery.Queued || r.Nudge == 0 || r.Nudge > now() {
 			return false
@@ -177,5 +188,5 @@ func (w *sweep) nudge(ctx context.Context, seq int64) (bool, error) {
 	if changed {
 		w.s.wake(r)
 	}
-	return changed, err
+	return err
 }
