@@ -90,8 +90,13 @@ func TestWhatIsHeldIsStoredAlone(t *testing.T) {
 		if q.begun.Load() != 1 {
 			t.Errorf("%d were begun", q.begun.Load())
 		}
-		for _, id := range held {
+		for i := range held {
 			s.sleep(5*time.Second + 100*time.Millisecond)
+			if n := len(s.times()); n != i+2 {
+				t.Errorf("%d were sent after %d times 5 s", n, i+1)
+			}
+		}
+		for _, id := range held {
 			s.is(id, delivery.Completed, 1)
 		}
 		if n := len(s.times()); n != 6 {
