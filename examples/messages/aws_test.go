@@ -390,6 +390,16 @@ func TestTheBreakerOfTheAWSForm(t *testing.T) {
 	for _, b := range s.f.Ntfy.Upstream.Breakers() {
 		b.ForceOpen(s.f.Ntfy.Upstream.Now(), 0)
 	}
+	// The processor may have read a message before it was marked as announced.
+	p := &Processor{Table: s.table, Ntfy: s.f.Ntfy, Topic: "team", Lease: time.Minute}
+	it, err := s.table.get(t.Context(), s.post("dev", "zero"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	it.Fence, it.Announced = it.Fence-1, false
+	if err := p.send(t.Context(), it); errors.Is(err, errOther) || it.Status != Failed {
+		t.Errorf("%v; it is %s", err, it.Status)
+	}
 	s.run()
 	id := s.post("prod", "one")
 	if line := s.log.wait(t, "message failed", of(id)); line["level"] != "ERROR" || line["reason"] != "ntfy.sh service unavailable" {
@@ -398,7 +408,7 @@ func TestTheBreakerOfTheAWSForm(t *testing.T) {
 	if l := s.letter(); !strings.Contains(*l.Body, id) {
 		t.Errorf("%+v", l)
 	}
-	if m := s.ask("GET", "/api/messages?status=failed", ""); len(m.Messages) != 1 || m.Messages[0].Reason != "ntfy.sh service unavailable" || s.ntfy.requests() != 0 {
+	if m := s.ask("GET", "/api/messages?status=failed&stage=prod", ""); len(m.Messages) != 1 || m.Messages[0].Reason != "ntfy.sh service unavailable" || s.ntfy.requests() != 0 {
 		t.Errorf("%s after %d requests", m.text, s.ntfy.requests())
 	}
 }

@@ -66,10 +66,16 @@ func (p *Processor) send(ctx context.Context, it *item) error {
 	if !claimed && !open {
 		return a.Err // it comes again
 	}
-	again := p.ended(it, &a)
+	var again, err error
 	store, cancel := context.WithTimeout(context.WithoutCancel(ctx), 3*time.Second)
 	defer cancel()
-	if err := p.Table.save(store, it); err != nil {
+	if claimed {
+		again = p.ended(it, &a)
+		err = p.Table.save(store, it)
+	} else {
+		err = p.Table.change(store, it, func(it *item) { again = p.ended(it, &a) })
+	}
+	if err != nil {
 		return err
 	}
 	if it.Status != Failed {

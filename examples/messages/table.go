@@ -136,27 +136,36 @@ func (t *Table) Sweep(ctx context.Context, before time.Time) error {
 	return errors.Join(errs...)
 }
 
-// claim begins an attempt of a message, which may be at ntfy already if the attempt before never ended. What somebody
-// else has changed meanwhile, such as the mark, is read again.
+// claim begins an attempt of a message, which may be at ntfy already if the attempt before never ended.
 func (t *Table) claim(ctx context.Context, it *item, lease time.Duration) (maybe bool, err error) {
-	for range 3 {
-		now := time.Now()
-		if it.Status == Sending && it.Until > now.UnixMilli() || it.Status == Sent || it.Status == Failed {
-			return false, errBusy
+	err = t.change(ctx, it, func(it *item) {
+		maybe = it.Status == Sending
+		it.Status, it.Until, it.Attempts = Sending, time.Now().Add(lease).UnixMilli(), it.Attempts+1
+	})
+	return maybe, err
+}
+
+// change writes a message that nobody has claimed. What somebody else has changed meanwhile, such as the mark, is read again.
+func (t *Table) change(ctx context.Context, it *item, to func(*item)) error {
+	for tries := 1; ; tries++ {
+		if it.Status == Sending && it.Until > time.Now().UnixMilli() || it.Status == Sent || it.Status == Failed {
+			return errBusy
 		}
 		c := *it
-		c.Status, c.Until, c.Attempts = Sending, now.Add(lease).UnixMilli(), it.Attempts+1
-		if err = t.save(ctx, &c); !errors.Is(err, errOther) {
-			maybe, *it = it.Status == Sending, c
-			return maybe, err
+		to(&c)
+		err := t.save(ctx, &c)
+		if err == nil {
+			*it = c
+		}
+		if !errors.Is(err, errOther) || tries == 3 {
+			return err
 		}
 		fresh, err := t.get(ctx, it.ID)
 		if err != nil {
-			return false, err
+			return err
 		}
 		*it = *fresh
 	}
-	return false, err
 }
 
 // Get is that of Store.
