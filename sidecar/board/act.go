@@ -2,6 +2,7 @@ package board
 
 import (
 	"cmp"
+	"context"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
@@ -42,13 +43,14 @@ type deed struct {
 	Pool             string
 	Pooled           bool
 	Operation        string
+	ID               string // of a dead letter; "" means all of the upstream's
 	For, Reason, Bad string
 }
 
 func deedOf(f url.Values) *deed {
 	return &deed{
 		Upstream: f.Get("upstream"), Do: f.Get("do"), Limit: f.Get("limit"), Key: f.Get("key"), Keyed: f.Has("key"),
-		Pool: f.Get("pool"), Pooled: f.Has("pool"), Operation: f.Get("operation"), For: f.Get("for"), Reason: strings.TrimSpace(f.Get("reason")),
+		Pool: f.Get("pool"), Pooled: f.Has("pool"), Operation: f.Get("operation"), ID: f.Get("id"), For: f.Get("for"), Reason: strings.TrimSpace(f.Get("reason")),
 	}
 }
 
@@ -58,7 +60,10 @@ func (d *deed) words() string {
 	if !known {
 		return ""
 	}
-	of := cmp.Or(d.Limit, d.Operation, d.Pool)
+	of := cmp.Or(d.Limit, d.Operation, d.Pool, d.ID)
+	if d.letters() && of == "" {
+		of = fmt.Sprintf("all that is dead, %d at most", mostRedriven)
+	}
 	if d.Keyed {
 		of = strings.TrimSpace(of + " " + d.Key)
 	}
@@ -74,6 +79,20 @@ var deeds = map[string]string{
 	"reset":  "Reset the breaker of %s: it judges by itself again",
 	"pause":  "Pause %s: calls wait, or are refused",
 	"resume": "Lift the pause of %s: calls go on",
+
+	"redrive": "Redrive %s: what died is sent again, as limits allow",
+	"drop":    "Drop %s: it is deleted for good",
+}
+
+// letters reports whether it is about dead letters.
+func (d *deed) letters() bool { return d.Do == "redrive" || d.Do == "drop" }
+
+// back is where people go on afterwards.
+func (d *deed) back() string {
+	if d.letters() {
+		return toDead(d.Upstream)
+	}
+	return "./?q=" + url.QueryEscape(d.Upstream)
 }
 
 // act asks once more, and then does what was asked for.
@@ -89,7 +108,7 @@ func (b *Board) act(w http.ResponseWriter, r *http.Request) {
 	}
 	d := deedOf(r.PostForm)
 	if d.words() == "" {
-		http.Error(w, fmt.Sprintf("do %q: want open, close, reset, pause or resume", d.Do), http.StatusBadRequest)
+		http.Error(w, fmt.Sprintf("do %q: want open, close, reset, pause, resume, redrive or drop", d.Do), http.StatusBadRequest)
 		return
 	}
 	if r.PostForm.Get("sure") == "" {
@@ -101,18 +120,27 @@ func (b *Board) act(w http.ResponseWriter, r *http.Request) {
 		b.show(w, r, http.StatusBadRequest, func(p *page) { p.sure(d) })
 		return
 	}
-	if err := b.do(d); err != nil {
+	n, err := b.do(r.Context(), d)
+	if err != nil {
 		d.Bad = err.Error()
 		b.show(w, r, http.StatusBadRequest, func(p *page) { p.sure(d) })
 		return
 	}
-	b.Log.Warn("done by hand", "upstream", d.Upstream, "do", d.Do, "what", d.words(), "for", d.For, "why", d.Reason, "by", b.who(r))
-	http.Redirect(w, r, "./?q="+url.QueryEscape(d.Upstream), http.StatusSeeOther)
+	said := []any{"upstream", d.Upstream, "do", d.Do, "what", d.words(), "for", d.For, "why", d.Reason, "by", b.who(r)}
+	if d.letters() {
+		said = append(said, "changed", n)
+	}
+	b.Log.Warn("done by hand", said...)
+	http.Redirect(w, r, d.back(), http.StatusSeeOther)
 }
 
-func (b *Board) do(d *deed) error {
-	if d.Do != "pause" && d.Do != "resume" {
-		return b.Page.Work(status.Order{Upstream: d.Upstream, Key: d.Key, Do: d.Do, For: d.For})
+// do does it, and says how many dead letters it changed.
+func (b *Board) do(ctx context.Context, d *deed) (int, error) {
+	switch {
+	case d.letters():
+		return b.post(ctx, d)
+	case d.Do != "pause" && d.Do != "resume":
+		return 0, b.Page.Work(status.Order{Upstream: d.Upstream, Key: d.Key, Do: d.Do, For: d.For})
 	}
 	o := status.Pausing{Upstream: d.Upstream, Do: d.Do, Limit: d.Limit, Operation: d.Operation, For: d.For}
 	if d.Keyed {
@@ -122,7 +150,7 @@ func (b *Board) do(d *deed) error {
 		o.Pool = &d.Pool
 	}
 	_, err := b.Page.Hold(o)
-	return err
+	return 0, err
 }
 
 // who sent a form: the name that weir knows the sender by, or its address.

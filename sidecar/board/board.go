@@ -63,6 +63,8 @@ func (b *Board) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", b.front)
 	mux.HandleFunc("GET /live", b.live)
+	mux.HandleFunc("GET /config", b.config)
+	mux.HandleFunc("GET /dead", b.dead)
 	mux.HandleFunc("GET /style.css", file("style.css", "text/css; charset=utf-8"))
 	mux.HandleFunc("GET /live.js", file("live.js", "text/javascript; charset=utf-8"))
 	mux.HandleFunc("POST /act", b.act)

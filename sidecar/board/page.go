@@ -71,6 +71,7 @@ func (p *page) whole(v *view) {
 // inside is what is renewed of it.
 func (p *page) inside(v *view) {
 	p.put(`<p class="meta">weir %s, up %s%s</p>`, v.Version, v.Up, when(v.Draining, "<strong>, draining</strong>"))
+	p.loaded(v.Config)
 	for _, t := range v.Troubles {
 		p.put(`<p class="trouble"><strong>✖ Trouble with %s</strong>: %s; %s</p>`, t.With, t.Error, t.Help)
 	}
@@ -143,7 +144,9 @@ func (p *page) upstream(r *row) {
 	p.pauses(r.Name, r.Pauses)
 	p.flights(r.Flights)
 	p.model(r.Model)
-	p.put("<p>The budget would pay for %d retries now.</p>\n</div>\n</details>", r.RetriesLeft)
+	p.put("<p>The budget would pay for %d retries now.</p>", r.RetriesLeft)
+	p.toConfig(r.Name)
+	p.put("</div>\n</details>")
 }
 
 // table begins a table.
@@ -276,9 +279,14 @@ func (p *page) deliveries(d *status.Deliveries) {
 	if len(d.Upstreams) > 0 {
 		p.table("", "Upstream", "Waiting", "Being sent", "Delivered", "Dead letters")
 		for _, l := range d.Upstreams {
-			p.put(`<tr><td>%s<td>%d<td>%d<td>%d<td%s>%d`, l.Upstream, l.Waiting, l.Processing, l.Completed, when(l.Failed > 0, ` class="state open"`), l.Failed)
+			p.put(`<tr><td>%s<td>%d<td>%d<td>%d<td%s>`, l.Upstream, l.Waiting, l.Processing, l.Completed, when(l.Failed > 0, ` class="state open"`))
+			if l.Failed > 0 {
+				p.put(`<a href="%s">%d</a>`, toDead(l.Upstream), l.Failed)
+			} else {
+				p.put("0")
+			}
 		}
-		p.put("</tbody></table>\n<p>Dead letters are sent again by <code>weir dead redrive</code>.</p>")
+		p.put("</tbody></table>")
 	}
 	p.put("</section>")
 }
@@ -312,6 +320,7 @@ func (p *page) form(d *deed) {
 	field("key", d.Key, d.Keyed)
 	field("pool", d.Pool, d.Pooled)
 	field("operation", d.Operation, d.Operation != "")
+	field("id", d.ID, d.ID != "")
 }
 
 // sure asks once more.
@@ -327,9 +336,9 @@ func (p *page) sure(d *deed) {
 		p.put(`<p><label>For how long, such as 5m; empty: until told otherwise<br><input name="for" value="%s" autocomplete="off"></label></p>`, d.For)
 	}
 	p.put(`<p><label>Why, for the log<br><input name="reason" value="%s" required maxlength="200" autocomplete="off" autofocus></label></p>
-<p><button class="do">Do it</button> <a href="./">Leave it</a></p>
+<p><button class="do">Do it</button> <a href="%s">Leave it</a></p>
 </form>
 </main>
 </body>
-</html>`, d.Reason)
+</html>`, d.Reason, d.back())
 }

@@ -50,6 +50,8 @@ type File struct {
 
 	// Places says of every upstream where each of its fields stands: "limits.put" at "weir.yaml:12", or at "preset s3 (weir.yaml:7)".
 	Places map[string]map[string]string
+
+	text *wasRead // what it was read from
 }
 
 // TLS names the files of a certificate. Paths in the configuration are relative
@@ -74,6 +76,7 @@ func Load(path string, env func(string) (string, bool)) (*File, error) {
 	d := newDecoder(path)
 	root, f := d.parse(data, env)
 	d.checkCertificate(f.TLS, root)
+	f.text = &wasRead{path, data, env}
 	return d.result(f)
 }
 
@@ -82,6 +85,7 @@ func Load(path string, env func(string) (string, bool)) (*File, error) {
 func Parse(name string, data []byte, env func(string) (string, bool)) (*File, error) {
 	d := newDecoder(name)
 	_, f := d.parse(data, env)
+	f.text = &wasRead{name, data, env}
 	return d.result(f)
 }
 

@@ -55,7 +55,7 @@ func TestDefaults(t *testing.T) {
 	if p := got.Places["a"]["url"]; p != "weir.yaml:1" {
 		t.Errorf("the url stands at %q", p)
 	}
-	got.Upstreams[0].URL, got.Places = nil, nil
+	got.Upstreams[0].URL, got.Places, got.text = nil, nil, nil
 	want := &File{
 		Listen: "127.0.0.1:8080", Admin: "127.0.0.1:8081", Drain: 30 * time.Second, MaxHeader: 64 << 10, Log: slog.LevelInfo, LogEach: 10,
 		Upstreams: []Upstream{{Name: "a", Routes: []proxy.Route{{Path: "/a/", Strip: true}}, Replay: httpx.DefaultReplay, Policy: weir.Policy{Concurrency: weir.Concurrency{Auto: true}}}},

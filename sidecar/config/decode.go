@@ -11,8 +11,9 @@ type decoder struct {
 	doc.Reader
 	env knobs
 
-	callerScopes []string        // that callers have by the file's own section
-	tiers        map[string]bool // the upstreams that are tiers of a cascade
+	callerScopes []string         // that callers have by the file's own section
+	tiers        map[string]bool  // the upstreams that are tiers of a cascade
+	overlaid     map[string]*node // is given each upstream laid over its preset, unless it is nil
 }
 
 type (

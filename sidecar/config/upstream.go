@@ -139,6 +139,9 @@ func (d *decoder) readUpstream(name string, n *node) *site {
 		return u
 	}
 	n = d.overlay(n, d.tiers[name])
+	if d.overlaid != nil {
+		d.overlaid[name] = n
+	}
 	u.retries, u.at = n.Get("retry"), placesOf(n)
 	object(d, n, upstreamFields, u)
 	if u.sends != nil && (u.aws != nil || u.llm != nil) {

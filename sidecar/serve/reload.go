@@ -44,12 +44,13 @@ func (s *Server) reload() {
 	}
 	s.process.Reloaded(err)
 	if err != nil {
+		s.loaded.failed(err)
 		s.log.Error("reload: nothing was changed", "error", err.Error())
 		return
 	}
 	decides()
 	s.access.put(e)
-	s.keep(next)
+	s.loaded.again(next, s.keep(next))
 	if cert != nil {
 		s.cert.Store(cert)
 	}
@@ -109,8 +110,7 @@ func (s *Server) forget(next *config.File) {
 
 // keep puts what cannot change while weir runs back into the next file, and says
 // what that is.
-func (s *Server) keep(next *config.File) {
-	var kept []string
+func (s *Server) keep(next *config.File) (kept []string) {
 	for name, changed := range map[string]bool{
 		"listen": next.Listen != s.file.Listen, "admin": next.Admin != s.file.Admin || next.AdminTLS != s.file.AdminTLS || next.AdminAll != s.file.AdminAll,
 		"tls": (next.TLS == nil) != (s.file.TLS == nil), "max_header": next.MaxHeader != s.file.MaxHeader,
@@ -139,6 +139,7 @@ func (s *Server) keep(next *config.File) {
 	if (next.TLS == nil) != (s.file.TLS == nil) {
 		next.TLS = s.file.TLS
 	}
+	return kept
 }
 
 // streamsOf is how many streams a connection may have, of which its server is told once.

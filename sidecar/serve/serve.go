@@ -62,6 +62,7 @@ type Server struct {
 	models     models
 	tells      escalation
 	kept       *keptCalls
+	loaded     loaded
 	board      *board.Board
 
 	deliveries *deliveries // nil if nothing is delivered later
@@ -127,6 +128,7 @@ func (s *Server) prepare() (err error) {
 		return err
 	}
 	s.kept = newKeptCalls(file)
+	s.loaded.begin(s.path, file)
 	s.board = board.New(s.log)
 	events := s.tells.events(s.metrics.Events(), s.board.Events(), logs.Options{EachSecond: file.LogEach}.Events(s.log), s.kept.Events())
 	if err = s.join(events, registry); err != nil {
@@ -140,11 +142,11 @@ func (s *Server) prepare() (err error) {
 		Version: o.Version, Started: time.Now(), Upstreams: s.upstreams, Called: s.proxy.Upstreams,
 		Hosts: s.access.hosts, Auth: s.access.admin.Load, AuthAll: file.AdminAll, Name: s.veil.Named, Refused: func(why string) { s.turnedAway.Refused("admin", why) },
 		Models: s.models.look, Troubles: s.troubled, Metrics: promhttp.HandlerFor(registry, promhttp.HandlerOpts{}),
-		Deliveries: s.deliveries.operators(), Why: s.kept.Find, Board: s.board.Handler(),
+		Deliveries: s.deliveries.operators(), Why: s.kept.Find, Board: s.board.Handler(), Config: s.loaded.status, Settings: s.loaded.settings,
 	}
 	s.board.Page = s.page
 	if s.deliveries != nil {
-		s.page.Counts = s.deliveries.Counts
+		s.page.Counts, s.page.Letters = s.deliveries.Counts, s.deliveries
 		s.tells.dead(s.deliveries.Counts)
 	}
 	if s.fleet != nil {

@@ -26,6 +26,15 @@ type Letters struct {
 	FailedSince time.Time `json:"failed_since,omitzero"`
 }
 
+// Kept are deliveries as people work them by hand: those of delivery.Queue.
+type Kept interface {
+	List(ctx context.Context, f delivery.Filter, cursor string, most int) (page []delivery.Delivery, next string, err error)
+	Redrive(ctx context.Context, f delivery.Filter, most int) (int, error)
+	Drop(ctx context.Context, f delivery.Filter, most int) (int, error)
+}
+
+var _ Kept = delivery.Queue(nil)
+
 // counting bounds how long the deliveries' queue is asked.
 const counting = 2 * time.Second
 

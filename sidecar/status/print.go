@@ -14,6 +14,9 @@ func Print(w io.Writer, r Report) error {
 		fmt.Fprint(w, ", draining")
 	}
 	fmt.Fprintln(w)
+	if r.Config != nil {
+		r.Config.print(w)
+	}
 	for _, t := range r.Troubles {
 		fmt.Fprintf(w, "TROUBLE with %s: %s; %s\n", t.With, t.Error, t.Help)
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/seed1158cd35/weir/breaker"
 	"github.com/seed1158cd35/weir/delivery"
 	"github.com/seed1158cd35/weir/internal/auth"
+	"github.com/seed1158cd35/weir/internal/doc"
 	"github.com/seed1158cd35/weir/observe/why"
 )
 
@@ -27,6 +28,7 @@ type Report struct {
 	Version    string      `json:"version"`
 	Started    time.Time   `json:"started"`
 	Draining   bool        `json:"draining"`
+	Config     *Config     `json:"config,omitempty"`     // nil if there is no file
 	Fleet      *Fleet      `json:"fleet,omitempty"`      // nil if nothing is shared
 	Deliveries *Deliveries `json:"deliveries,omitempty"` // nil if nothing is delivered later
 	Troubles   []Trouble   `json:"troubles,omitempty"`
@@ -125,12 +127,15 @@ type Page struct {
 	Called     func() map[string]*weir.Upstream                // those of Upstreams that are called, and do not stand for callers; nil means all
 	Deliveries http.Handler                                    // what operators ask of deliveries; nil if nothing is delivered later
 	Counts     func(context.Context) ([]delivery.Count, error) // of the deliveries' queue, by upstream; nil if nothing is delivered later
+	Letters    Kept                                            // the same, to work dead letters by hand; nil likewise
 	Why        func(id string) []*why.Call                     // what is kept of the calls with an ID; nil means nothing
 	Metrics    http.Handler
 	Board      http.Handler                 // the page for browsers; nil for none
 	Fleet      func() *Fleet                // nil if nothing is shared
 	Models     func(upstream string) *Model // nil, or nil for an upstream that is none
 	Troubles   func() []Trouble             // nil if there are none
+	Config     func() *Config               // nil, or nil if there is no file
+	Settings   func() []doc.Setting         // what the file in force says; nil if there is none
 	Draining   atomic.Bool                  // set when the program is about to end: not ready any more
 
 	// Hosts are the names of a loopback address. There requests that name another host
@@ -220,6 +225,9 @@ func (p *Page) Report(ctx context.Context) Report {
 	r := Report{Version: p.Version, Started: p.Started, Draining: p.Draining.Load(), Upstreams: []Upstream{}, Troubles: p.troubles(), Deliveries: p.letters(ctx)}
 	if p.Fleet != nil {
 		r.Fleet = p.Fleet()
+	}
+	if p.Config != nil {
+		r.Config = p.Config()
 	}
 	for _, u := range p.Upstreams() {
 		s := stateOf(u)

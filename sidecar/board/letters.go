@@ -1,0 +1,95 @@
+package board
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/seed1158cd35/weir/delivery"
+	"github.com/seed1158cd35/weir/internal/veil"
+	"github.com/seed1158cd35/weir/observe"
+)
+
+// mostLetters is how many dead letters a page shows, and mostRedriven how many one press of a button sends again.
+const (
+	mostLetters  = 100
+	mostRedriven = 1000
+	longestWhy   = 200 // bytes of why one died
+)
+
+// errNoLetters means that nothing is delivered later here.
+var errNoLetters = errors.New("nothing is delivered later here: the configuration has no deliveries")
+
+// dead is the latest dead letters of an upstream.
+func (b *Board) dead(w http.ResponseWriter, r *http.Request) {
+	upstream := r.URL.Query().Get("upstream")
+	var all []delivery.Delivery
+	err := errNoLetters
+	if b.Page.Letters != nil {
+		all, _, err = b.Page.Letters.List(r.Context(), delivery.Filter{Upstream: upstream, Status: delivery.Failed}, "", mostLetters)
+	}
+	code := http.StatusOK
+	if err != nil {
+		code = http.StatusServiceUnavailable
+	}
+	b.show(w, r, code, func(p *page) { p.letters(upstream, all, err) })
+}
+
+// letters is that page.
+func (p *page) letters(upstream string, all []delivery.Delivery, err error) {
+	p.head("weir: dead letters", false)
+	p.put(`<header><h1>Dead letters of %s</h1><p><a href="./">Back</a></p></header>
+<main>`, upstream)
+	switch {
+	case err != nil:
+		p.put(`<p class="trouble" role="alert">✖ Nobody knows: %s</p>`, err)
+	case len(all) == 0:
+		p.put(`<p>There are none.</p>`)
+	default:
+		p.put(`<p>The latest, %d at most. Each keeps its Idempotency-Key; upstreams forget keys, and what was done before that is then done again.</p>`, mostLetters)
+		p.button(&deed{Upstream: upstream, Do: "redrive"}, "Redrive all")
+		p.table("", "ID", "Died", "Why", "Attempts", "By hand")
+		for i := range all {
+			d := &all[i]
+			why := observe.Redact(d.Detail, longestWhy)
+			if veil.Reveals(why) != "" {
+				why = observe.Mask
+			}
+			p.put(`<tr><td><code>%s</code><td>%s<td>%s: %s<td>%d<td>`, d.ID, d.Changed.UTC().Format(time.DateTime+"Z"), string(d.Reason), why, d.Attempts)
+			p.button(&deed{Upstream: upstream, Do: "redrive", ID: d.ID}, "Redrive")
+			p.button(&deed{Upstream: upstream, Do: "drop", ID: d.ID}, "Drop")
+		}
+		p.put("</tbody></table>")
+	}
+	p.put("</main>\n</body>\n</html>")
+}
+
+// post sends dead letters again, or deletes one. It returns how many.
+func (b *Board) post(ctx context.Context, d *deed) (int, error) {
+	if b.Page.Letters == nil {
+		return 0, errNoLetters
+	}
+	f := delivery.Filter{Upstream: d.Upstream, Status: delivery.Failed, Before: time.Now().Add(time.Millisecond)}
+	if d.ID != "" {
+		f.IDs = []string{d.ID}
+	}
+	var n int
+	var err error
+	switch {
+	case d.Do == "redrive":
+		n, err = b.Page.Letters.Redrive(ctx, f, mostRedriven)
+	case d.ID == "":
+		return 0, errors.New("name the dead letter: all of them are dropped by weir dead drop")
+	default:
+		n, err = b.Page.Letters.Drop(ctx, f, 1)
+	}
+	if err == nil && n == 0 {
+		err = errors.New("nothing was changed: there is no such dead letter any more, or the token of its caller has ended; then weir dead redrive -token-ended sends it")
+	}
+	return n, err
+}
+
+// toDead leads to the dead letters of an upstream.
+func toDead(upstream string) string { return "dead?upstream=" + url.QueryEscape(upstream) }

@@ -1,0 +1,82 @@
+package board
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/seed1158cd35/weir/internal/doc"
+	"github.com/seed1158cd35/weir/sidecar/status"
+)
+
+// mostSettings is how many lines of a configuration a page shows. The filter finds the rest.
+const mostSettings = 1000
+
+// config is what is in force: each value of the file or of a preset, and where it is from.
+func (b *Board) config(w http.ResponseWriter, r *http.Request) {
+	var all []doc.Setting
+	if b.Page.Settings != nil {
+		all = b.Page.Settings()
+	}
+	var c *status.Config
+	if b.Page.Config != nil {
+		c = b.Page.Config()
+	}
+	b.show(w, r, http.StatusOK, func(p *page) { p.settings(c, all, filterOf(r)) })
+}
+
+// settings is that page.
+func (p *page) settings(c *status.Config, all []doc.Setting, filter string) {
+	p.head("weir: configuration", false)
+	p.put(`<header>
+<h1>Configuration in force</h1>
+<form method="get" action="config" role="search">
+<label>Part of a field or a place <input name="q" value="%s" type="search"></label>
+<button>Show</button>
+</form>
+<p><a href="./">Back</a></p>
+</header>
+<main>`, filter)
+	p.loaded(c)
+	p.put(`<p>What neither the file nor a preset says is as docs/configuration.md has it. Secrets are in the environment, and not here.</p>`)
+	p.table("", "Field", "Value", "From")
+	shown, hidden := 0, 0
+	for _, s := range all {
+		switch {
+		case !strings.Contains(s.Field, filter) && !strings.Contains(s.From, filter):
+		case shown == mostSettings:
+			hidden++
+		default:
+			p.put(`<tr><td>%s<td><code>%s</code><td>%s`, s.Field, s.Value, s.From)
+			shown++
+		}
+	}
+	p.put("</tbody></table>")
+	if hidden > 0 {
+		p.put(`<p>and %d more: find them by a part of a field.</p>`, hidden)
+	}
+	p.put("</main>\n</body>\n</html>")
+}
+
+// loaded says which file is in force, and what is wrong with it.
+func (p *page) loaded(c *status.Config) {
+	if c == nil {
+		return
+	}
+	p.put(`<p class="meta">%s, loaded %s ago</p>`, c.File, ago(c.Loaded))
+	if len(c.Pending) > 0 {
+		p.put(`<p class="trouble">▲ Changed since, and needs a new start: %s.</p>`, strings.Join(c.Pending, ", "))
+	}
+	if c.Error != "" {
+		p.put(`<p class="trouble"><strong>✖ The reload %s ago failed</strong>, and nothing was changed: %s</p>`, ago(c.FailedAt), c.Error)
+	}
+}
+
+// ago is how long ago something was, for people.
+func ago(at time.Time) string { return time.Since(at).Round(time.Second).String() }
+
+// toConfig leads to what the file says of an upstream.
+func (p *page) toConfig(upstream string) {
+	p.put(`<p><a href="config?q=%s">Configuration of %s</a></p>`, url.QueryEscape("upstreams."+upstream+"."), upstream)
+}

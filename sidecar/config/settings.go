@@ -1,0 +1,60 @@
+package config
+
+import (
+	"strings"
+
+	"github.com/seed1158cd35/weir/internal/doc"
+	"github.com/seed1158cd35/weir/internal/veil"
+	"github.com/seed1158cd35/weir/observe"
+)
+
+// wasRead is what a file was read from, so that people can be shown what is in force without a copy of it in memory.
+type wasRead struct {
+	name string
+	data []byte
+	env  func(string) (string, bool)
+}
+
+// longestSetting is how much of a value people are shown, in bytes.
+const longestSetting = 300
+
+// Settings are what the file says, in its order, each upstream laid over its preset, and where each value is from. Values
+// that could be secrets, which a file should not hold, are masked.
+func (f *File) Settings() []doc.Setting {
+	if f.text == nil {
+		return nil
+	}
+	d := newDecoder(f.text.name)
+	d.overlaid = make(map[string]*node)
+	root, _ := d.parse(f.text.data, f.text.env)
+	var all []doc.Setting
+	for _, v := range variables {
+		if s, ok := f.text.set(v.Name); ok && strings.HasPrefix(v.Name, "THROTTLE_") { // the others stand in the place of fields
+			all = append(all, doc.Setting{Field: v.Name, Value: s, From: "environment"})
+		}
+	}
+	for _, e := range root.All() {
+		if e.Name != "upstreams" {
+			all = append(all, e.Value.Settings()...)
+			continue
+		}
+		for _, u := range e.Value.All() {
+			all = append(all, d.overlaid[u.Name].Settings()...)
+		}
+	}
+	for i := range all {
+		if all[i].Value = observe.Redact(all[i].Value, longestSetting); veil.Reveals(all[i].Value) != "" {
+			all[i].Value = observe.Mask
+		}
+	}
+	return all
+}
+
+// set is a variable of the environment; false if it is not there, or empty.
+func (s *wasRead) set(name string) (string, bool) {
+	if s.env == nil {
+		return "", false
+	}
+	v, _ := s.env(name)
+	return v, v != ""
+}

@@ -1,0 +1,28 @@
+package status
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+)
+
+// A Config is which configuration is in force, and since when.
+type Config struct {
+	File     string    `json:"file"`
+	Loaded   time.Time `json:"loaded"`             // what is in force
+	Pending  []string  `json:"pending,omitempty"`  // fields that have changed and need a new start
+	FailedAt time.Time `json:"failed_at,omitzero"` // of the latest reload, if it changed nothing
+	Error    string    `json:"error,omitempty"`    // why it did
+}
+
+// print says it in a line, and what is wrong with it in others.
+func (c *Config) print(w io.Writer) {
+	fmt.Fprintf(w, "%s, loaded %v ago\n", c.File, time.Since(c.Loaded).Round(time.Second))
+	if len(c.Pending) > 0 {
+		fmt.Fprintf(w, "  changed since, and needs a new start: %s\n", strings.Join(c.Pending, ", "))
+	}
+	if c.Error != "" {
+		fmt.Fprintf(w, "  RELOAD FAILED %v ago, nothing was changed: %s\n", time.Since(c.FailedAt).Round(time.Second), strings.ReplaceAll(c.Error, "\n", "\n  "))
+	}
+}
