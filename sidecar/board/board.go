@@ -29,7 +29,7 @@ type Board struct {
 	histories histories
 	secret    []byte // that tokens of forms are made with
 
-	mu     sync.Mutex
+	mu     sync.Mutex        // for moments; a frame's own is never waited for under it
 	frames map[string]*frame // by filter
 	eyes   int               // viewers of live pages
 }

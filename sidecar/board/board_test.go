@@ -1,7 +1,6 @@
 package board_test
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"io"
@@ -203,31 +202,6 @@ func TestOnlyAFormOfThePageDoesAnything(t *testing.T) {
 			t.Error("the breaker was opened")
 		}
 	})
-}
-
-// A live page is renewed each second, and ends with its viewer.
-func TestALivePageIsRenewed(t *testing.T) {
-	s := open(t, policy, "up")
-	server := httptest.NewServer(s)
-	defer server.Close()
-	resp, err := http.Get(server.URL + "/live")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	in, frames := bufio.NewScanner(resp.Body), 0
-	for frames < 2 && in.Scan() {
-		line := in.Text()
-		if line != "" && !strings.HasPrefix(line, "data: ") && !strings.HasPrefix(line, "id: ") {
-			t.Fatalf("a line that is no event's: %q", line)
-		}
-		if strings.HasPrefix(line, "id: ") {
-			frames++
-		}
-	}
-	if frames != 2 {
-		t.Errorf("%d frames: %v", frames, in.Err())
-	}
 }
 
 // What belongs to the page asks no other host for anything, and is small.

@@ -1,10 +1,12 @@
 package board
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -16,8 +18,9 @@ const (
 	mostViews = 32              // filters with frames of their own
 )
 
-// A frame is the inside of the page at an instant, as an event.
+// A frame is the inside of the page at an instant, as an event. One viewer at a time makes it, who may have to wait for a store.
 type frame struct {
+	mu   sync.Mutex
 	at   time.Time
 	text []byte
 }
@@ -67,20 +70,32 @@ func (b *Board) leave() {
 	}
 }
 
-// frame is that of now: whoever needs it first makes it.
+// frame is that of now: the first viewer who needs it makes it for all, and also if it leaves meanwhile.
 func (b *Board) frame(r *http.Request, filter string) []byte {
+	f := b.place(filter)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.text != nil && time.Since(f.at) < renewed*9/10 {
+		return f.text
+	}
+	f.at = time.Now()
+	out := page{token: b.token(f.at)}
+	out.inside(b.look(context.WithoutCancel(r.Context()), filter))
+	f.text = []byte("id: " + strconv.FormatInt(f.at.Unix(), 10) + "\ndata: " + strings.ReplaceAll(out.String(), "\n", "\ndata: ") + "\n\n")
+	return f.text
+}
+
+// place is where the frames of a filter are made.
+func (b *Board) place(filter string) *frame {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	f := b.frames[filter]
-	if f != nil && time.Since(f.at) < renewed*9/10 {
-		return f.text
+	if f == nil {
+		if len(b.frames) >= mostViews {
+			clear(b.frames)
+		}
+		f = new(frame)
+		b.frames[filter] = f
 	}
-	if f == nil && len(b.frames) >= mostViews {
-		clear(b.frames)
-	}
-	out := page{token: b.token(time.Now())}
-	out.inside(b.look(r.Context(), filter))
-	text := "id: " + strconv.FormatInt(time.Now().Unix(), 10) + "\ndata: " + strings.ReplaceAll(out.String(), "\n", "\ndata: ") + "\n\n"
-	b.frames[filter] = &frame{time.Now(), []byte(text)}
-	return b.frames[filter].text
+	return f
 }

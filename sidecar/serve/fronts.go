@@ -3,6 +3,8 @@ package serve
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
+	"fmt"
 	"log"
 	"net"
 	"net/http"
@@ -10,6 +12,7 @@ import (
 
 	"github.com/seed1158cd35/weir/internal/connlimit"
 	"github.com/seed1158cd35/weir/internal/front"
+	"github.com/seed1158cd35/weir/sidecar/config"
 )
 
 // front is the server for calls. It has no timeout for whole requests or
@@ -61,4 +64,24 @@ func (s *Server) tls() *tls.Config {
 		NextProtos:     []string{"h2", "http/1.1"},
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return s.cert.Load(), nil },
 	}
+}
+
+// readCert is nil if the file names none.
+func readCert(f *config.File) (*tls.Certificate, error) {
+	if f.TLS == nil {
+		return nil, nil
+	}
+	cert, err := tls.LoadX509KeyPair(f.TLS.Cert, f.TLS.Key)
+	if err != nil {
+		return nil, fmt.Errorf("tls: %w", err)
+	}
+	return &cert, nil
+}
+
+// leaf is the certificate that callers are shown; nil for none.
+func (s *Server) leaf() *x509.Certificate {
+	if cert := s.cert.Load(); cert != nil {
+		return cert.Leaf
+	}
+	return nil
 }

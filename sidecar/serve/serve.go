@@ -3,7 +3,6 @@ package serve
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -304,26 +303,6 @@ func (s *Server) listeners() (all []net.Addr) {
 		}
 	}
 	return all
-}
-
-// leaf is the certificate that callers are shown; nil for none.
-func (s *Server) leaf() *x509.Certificate {
-	if cert := s.cert.Load(); cert != nil {
-		return cert.Leaf
-	}
-	return nil
-}
-
-// readCert is nil if the file names none.
-func readCert(f *config.File) (*tls.Certificate, error) {
-	if f.TLS == nil {
-		return nil, nil
-	}
-	cert, err := tls.LoadX509KeyPair(f.TLS.Cert, f.TLS.Key)
-	if err != nil {
-		return nil, fmt.Errorf("tls: %w", err)
-	}
-	return &cert, nil
 }
 
 // Run serves until ctx ends or it is told to stop, and calls under way have ended
