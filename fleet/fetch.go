@@ -110,7 +110,9 @@ func (q *queue) fetch(driver context.Context, now time.Duration) {
 			q.fetched()
 		}
 	}()
-	runtime.Gosched() // those who went with the last ask and come again at once go with this one
+	if q.others {
+		runtime.Gosched() // those who went with the last ask and come again at once go with this one
+	}
 	q.enough.Store(false)
 	if !q.again(now) {
 		q.prepare(now)
@@ -129,6 +131,7 @@ func (q *queue) gets(driver context.Context, now time.Duration) (over bool) {
 		if over = err != errLeft; over {
 			defer q.fetched()
 			q.share(q.first, q.group.fleet.clock.Now(), err)
+			q.others = q.calls > 1 || q.line.Waiting() > 0
 		}
 	}()
 	err = q.call(driver, now)

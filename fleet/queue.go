@@ -54,6 +54,7 @@ type queue struct {
 	takes  bool          // it takes all that is there of a bucket that begins
 	unsure bool          // it is not known what became of it
 	calls  int           // whom it is for
+	others bool          // the last one was for several, or others came meanwhile
 	by     expiry        // of what was granted
 	lacks  bool          // the last ask was not granted whole
 	askIn  time.Duration // how soon to ask again at the latest
