@@ -53,7 +53,7 @@ func TestRefusalsAsStatus(t *testing.T) {
 			least = time.Minute
 		}
 		push := "-1"
-		if refusal.RetryAfter <= 24*time.Hour {
+		if wait <= 24*time.Hour && !refusal.Endless() {
 			push = strconv.FormatInt(int64((wait+time.Millisecond-1)/time.Millisecond), 10)
 		}
 		if s.Code() != code || reason != string(refusal.Reason) || wait < least || wait > least+least/10 || call.trailer.Get("grpc-retry-pushback-ms")[0] != push {

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/protoadapt"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/seed1158cd35/weir"
@@ -34,40 +35,77 @@ func Status(err error) (s *status.Status, ok bool) {
 // rendered is Status, and the trailer that goes with it for clients that know nothing of
 // RetryInfo: in how many milliseconds to come back, or below 0 not to.
 func rendered(err error) (s *status.Status, trailer metadata.MD, ok bool) {
-	never := metadata.Pairs(pushback, "-1")
 	if r, is := errors.AsType[*weir.Refusal](err); is {
-		f := refuse.Of(r, time.Now())
-		if r.RetryAfter > longestPush {
-			return refused(f, r), never, true
-		}
-		return refused(f, r), metadata.Pairs(pushback, strconv.FormatInt(refuse.Ceil(f.Wait, time.Millisecond), 10)), true
+		s, push := Words(refuse.Of(r, time.Now()))
+		return s, metadata.Pairs(pushback, push), true
 	}
 	if g, is := errors.AsType[*retry.GaveUpError](err); is {
 		if inner, has := status.FromError(g.Last); has && g.Last != nil {
-			return inner, never, true
+			return inner, metadata.Pairs(pushback, Never), true
 		}
-		return status.New(codes.Unavailable, "an upstream gave no answer: it was tried often enough"), never, true
+		return status.New(codes.Unavailable, "an upstream gave no answer: it was tried often enough"), metadata.Pairs(pushback, Never), true
 	}
 	return nil, nil, false
 }
 
-// refused is the status of a refusal. Messages of gRPC must be UTF-8, and keys need not be.
-func refused(f *refuse.Facts, r *weir.Refusal) *status.Status {
-	code := codes.ResourceExhausted
-	if f.Status == http.StatusServiceUnavailable {
-		code = codes.Unavailable
+// Never is the pushback by which a client's own library does not try again.
+const Never = "-1"
+
+// Words are what a gRPC client is told of an error of weir's own: the status, with RetryInfo if
+// it is known when to come back, and the pushback for libraries that know nothing of
+// RetryInfo; "" if there is nothing to say.
+func Words(f *refuse.Facts) (s *status.Status, push string) {
+	s = status.New(codeOf(f.Status), clean(f.Message))
+	var details []protoadapt.MessageV1
+	if f.Wait > 0 {
+		details = append(details, &errdetails.RetryInfo{RetryDelay: durationpb.New(f.Wait)})
 	}
-	clean := func(s string) string { return strings.ToValidUTF8(s, "?") }
-	s := status.New(code, clean(f.Message))
-	info := &errdetails.RetryInfo{RetryDelay: durationpb.New(f.Wait)}
-	reason := &errdetails.ErrorInfo{Reason: string(f.Reason), Domain: "weir", Metadata: map[string]string{
-		"upstream": clean(r.Upstream), "operation": clean(r.Operation), "limit": clean(r.Limit),
-	}}
-	if full, err := s.WithDetails(info, reason); err == nil {
-		return full
+	if f.Reason != "" {
+		details = append(details, &errdetails.ErrorInfo{Reason: string(f.Reason), Domain: "weir", Metadata: map[string]string{
+			"upstream": said(f, "upstream"), "operation": said(f, "operation"), "limit": said(f, "limit"),
+		}})
 	}
-	return s
+	if full, err := s.WithDetails(details...); err == nil && len(details) > 0 {
+		s = full
+	}
+	switch {
+	case f.Final, f.Endless, f.Wait > longestPush:
+		push = Never
+	case f.Wait > 0:
+		push = strconv.FormatInt(refuse.Ceil(f.Wait, time.Millisecond), 10)
+	}
+	return s, push
 }
+
+// codeOf is the code that goes with a status of weir's own.
+func codeOf(status int) codes.Code {
+	switch status {
+	case http.StatusUnauthorized:
+		return codes.Unauthenticated
+	case http.StatusForbidden:
+		return codes.PermissionDenied
+	case http.StatusNotFound:
+		return codes.Unimplemented
+	case http.StatusTooManyRequests, http.StatusRequestEntityTooLarge:
+		return codes.ResourceExhausted
+	case http.StatusRequestTimeout, http.StatusGatewayTimeout:
+		return codes.DeadlineExceeded
+	case http.StatusBadGateway, http.StatusServiceUnavailable:
+		return codes.Unavailable
+	case http.StatusInternalServerError:
+		return codes.Internal
+	}
+	return codes.InvalidArgument
+}
+
+// said is a text among the details.
+func said(f *refuse.Facts, name string) string {
+	s, _ := f.Details[name].(string)
+	return clean(s)
+}
+
+// clean is a text that a message of gRPC may hold: that must be UTF-8, and keys need not be.
+func clean(s string) string { return strings.ToValidUTF8(s, "?") }
 
 // told is an error as a client is to see it, and the trailer that goes with it.
 func told(err error) (metadata.MD, error) {

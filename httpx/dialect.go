@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"time"
 
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/internal/refuse"
@@ -59,6 +60,26 @@ type Pather interface {
 type Ender interface {
 	Exchange
 	End()
+}
+
+// A Hurried is an Exchange whose caller has said how long it waits for all of the answer.
+type Hurried interface {
+	Exchange
+	Patience() (d time.Duration, said bool)
+}
+
+// A Failer is an Exchange that has a say in what an attempt means that brought no answer: the error
+// that it returns is the attempt's. ctx is the attempt's.
+type Failer interface {
+	Exchange
+	Failed(ctx context.Context, err error) error
+}
+
+// A Quitter is an Exchange whose clients repeat calls by themselves: it tells them, in the header of an
+// answer that weir has given up on, not to.
+type Quitter interface {
+	Exchange
+	GaveUp(h http.Header)
 }
 
 // A Later is a Dialect whose requests may be stored and sent later, when they are heard again.

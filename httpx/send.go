@@ -116,7 +116,7 @@ func (s *sender) judge(resp *http.Response, timer *time.Timer) outcome.Outcome {
 	if s.t.Judge != nil {
 		judged = s.t.Judge(resp, o)
 	}
-	if judged.Code == o.Code { // and it is not that the rest did not come
+	if judged.Code == o.Code || resp.Body == http.NoBody { // and it is not that the rest did not come
 		s.run.Answered()
 	}
 	return judged

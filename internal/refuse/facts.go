@@ -31,9 +31,10 @@ type Facts struct {
 	Message string         // without secrets and addresses
 	Details map[string]any // for those who read JSON
 
-	Reason weir.Reason   // why it was not sent, if a gate said no; "" for all other errors
-	Wait   time.Duration // when to come back, at least 1 ms for a refusal; 0 if that is not known
-	Final  bool          // it was tried often enough: the caller should not repeat it
+	Reason  weir.Reason   // why it was not sent, if a gate said no; "" for all other errors
+	Wait    time.Duration // when to come back, at least 1 ms for a refusal; 0 if that is not known
+	Endless bool          // nobody knows when; Wait is then when to ask again
+	Final   bool          // it was tried often enough: the caller should not repeat it
 
 	Limits         []Limit // what is left of the call's limits, first that which said no; none if it was no limit
 	Pool           string  // whom a hint of the upstream holds, if it was no limit
@@ -45,7 +46,7 @@ type Facts struct {
 func Of(r *weir.Refusal, now time.Time) *Facts {
 	f := &Facts{
 		Status: http.StatusTooManyRequests, Code: RateLimitExceeded,
-		Reason: r.Reason, Wait: jittered(r), Pool: r.Pool, Place: r.Place, Waiting: r.Waiting,
+		Reason: r.Reason, Wait: jittered(r), Endless: r.Endless(), Pool: r.Pool, Place: r.Place, Waiting: r.Waiting,
 	}
 	if r.Reason.Unavailable() {
 		f.Status, f.Code = http.StatusServiceUnavailable, ServiceUnavailable

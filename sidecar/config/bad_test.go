@@ -272,6 +272,19 @@ weir.yaml:3:3: upstreams."a/b": "a/b" cannot be a name: want letters, digits, -,
 weir.yaml:6:14: upstreams.s3.limits."per tenant": "per tenant" cannot be a name: want letters, digits, -, _ and ., at most 63
 weir.yaml:7:18: upstreams.s3.operations."": "" cannot be a name: want letters, digits, -, _ and ., at most 63
 `},
+	{"gRPC", `
+upstreams:
+  a: {url: "http://h:50051", grpc: true}
+  b: {url: "h2c://h", grpc: true, aws: {}, routes: [{path: /b.B/}]}
+  c: {url: "h2c://h", grpc: true, routes: [{path: /c.C/, idempotency: keep}]}
+  d: {url: "h2c://h", grpc: true}
+`, `
+weir.yaml:3:12: upstreams.a.url: gRPC needs HTTP/2, and http:// is HTTP/1.1; write it as h2c://h:50051
+weir.yaml:4:29: upstreams.b.grpc: an upstream speaks gRPC, or it is one of aws or llm; remove one of them
+weir.yaml:5:44: upstreams.c.routes[0]: calls of gRPC are not delivered later, nor are their answers kept; remove deliver and idempotency
+weir.yaml:5:71: upstreams.c.routes[0].idempotency: there is nowhere to keep answers; write deliveries: {file: deliveries.db}
+weir.yaml:6:3: upstreams.d: has no routes, so its own would be */, but that is the route of a in line 3 already; give one of them another host or path
+`},
 	{"urls", `
 upstreams:
   a: {}
@@ -287,12 +300,12 @@ upstreams:
   k: {url: "https://h:"}
 `, `
 weir.yaml:3:6: upstreams.a: has no url
-weir.yaml:4:12: upstreams.b.url: "ftp://h": must begin with http:// or https://; write it as https://host/path
+weir.yaml:4:12: upstreams.b.url: "ftp://h": must begin with http://, https:// or h2c://; write it as https://host/path
 weir.yaml:5:12: upstreams.c.url: "http://": has no host; write it as https://host/path
 weir.yaml:6:12: upstreams.d.url: must hold no user name or password; have the caller send the credentials
 weir.yaml:7:12: upstreams.e.url: "https://h?x=1": must have no query and no fragment
 weir.yaml:8:12: upstreams.f.url: "https://h#x": must have no query and no fragment
-weir.yaml:9:12: upstreams.g.url: "h:8080": must begin with http:// or https://; write it as https://host/path
+weir.yaml:9:12: upstreams.g.url: "h:8080": must begin with http://, https:// or h2c://; write it as https://host/path
 weir.yaml:10:12: upstreams.h.url: "https://h:port": is not a URL; write it as https://host/path
 weir.yaml:11:12: upstreams.i.url: "https://h/a/../b": must have no . or .. in its path
 weir.yaml:12:12: upstreams.j.url: "http://localhost:8080": is where weir itself listens

@@ -264,4 +264,5 @@ upstreams:
   c:
     url: http://h
     llm: {}
+  d: {url: "h2c://h", grpc: true}
 `

@@ -38,9 +38,9 @@ func (u *site) place(i int, r proxy.Route, key *node) place {
 }
 
 var upstreamFields = []field[site]{
-	{"url", "a URL", "required", "`http` or `https`, a host, and maybe a path that is put before that of requests.", readURL},
+	{"url", "a URL", "required", "`http` or `https`, a host, and maybe a path that is put before that of requests; `h2c` is HTTP/2 without encryption.", readURL},
 	{"preset", "the name of a preset", "none", "Where everything comes from that the upstream does not say itself; see [Presets](#presets).", nothing},
-	{"routes", "a list of routes", "`{path: /NAME/, strip: true}`", "How requests find the upstream.", readRoutes},
+	{"routes", "a list of routes", "`{path: /NAME/, strip: true}`, with `grpc` `{path: /}`", "How requests find the upstream.", readRoutes},
 	one("replay", orOff(replay, -1), func(u *site) *int64 { return &u.Replay }, "1MiB",
 		"How much of a request's body is kept to send it again. A larger body is sent, but once."),
 	one("max_body", orOff(size(1, 1<<50), 0), func(u *site) *int64 { return &u.MaxBody }, "any",
@@ -75,6 +75,8 @@ var upstreamFields = []field[site]{
 	{"fair", "fields, or a scope", "for language models `caller`: the user, else the name of the token, else the API key; else those who wait go in the order in which they came, for a limit in a store by priority first", "Has those who wait for a limit go in turn, flow by flow. `SCOPE` is short for `{by: SCOPE}`.", readFair},
 	one("max_pause", duration, func(u *site) *time.Duration { return &u.Policy.MaxPause }, "15m",
 		"Longest time that a hint of the upstream can stop everyone, quotas apart."),
+	one("grpc", boolean, func(u *site) *bool { return &u.GRPC }, "false",
+		"That it speaks gRPC, at `h2c://` or `https://`: statuses are read and written, and all of it is HTTP/2; see docs/grpc.md."),
 	{"aws", "fields", "off", "That it is a service of AWS, whose requests are signed anew; see docs/aws.md. `{}` takes service and region from the client's signature.", readAWS},
 	{"llm", "fields", "off", "That it is a language model: tokens, streams, and who answers when it does not; see docs/llm.md.", readLLM},
 	{"jobs", "fields", "off", "Bounds the jobs that DRS runs at once, for programs that ask `decide` before they start one; see docs/aws.md.", readJobs},
@@ -153,6 +155,9 @@ func (d *decoder) readUpstream(name string, n *node) *site {
 	}
 	if n.Get("routes") == nil {
 		u.Routes = []proxy.Route{{Path: "/" + name + "/", Strip: true}}
+		if u.GRPC {
+			u.Routes = []proxy.Route{{}} // clients put nothing before the names of methods
+		}
 	}
 	if b, q := n.Get("budget"), n.Get("quota"); b != nil && q != nil && !isOff(q) {
 		d.Bad(b, "remove one of them", "quota stands in place of budget")
@@ -162,6 +167,7 @@ func (d *decoder) readUpstream(name string, n *node) *site {
 	d.checkScopes(n, u)
 	d.checkJobs(n, u)
 	d.checkLLM(n, u)
+	d.settleGRPC(n, u)
 	if u.aws == nil && u.llm == nil { // its operations have names already
 		d.checkOperations(n, &u.Upstream)
 	}
@@ -184,8 +190,8 @@ func readURL(d *decoder, n *node, u *site) {
 		d.Bad(n, "have the caller send the credentials", "must hold no user name or password")
 	case err != nil:
 		d.Bad(n, "write it as https://host/path", "%s: is not a URL", doc.Quote(s))
-	case at.Scheme != "http" && at.Scheme != "https":
-		d.Bad(n, "write it as https://host/path", "%s: must begin with http:// or https://", doc.Quote(s))
+	case at.Scheme != "http" && at.Scheme != "https" && at.Scheme != h2c:
+		d.Bad(n, "write it as https://host/path", "%s: must begin with http://, https:// or h2c://", doc.Quote(s))
 	case !goodHost(at.Hostname()) || !goodPort(at):
 		d.Bad(n, "write it as https://host/path", "%s: has no host", doc.Quote(s))
 	case at.RawQuery != "" || at.ForceQuery || strings.Contains(s, "#"):
@@ -193,7 +199,9 @@ func readURL(d *decoder, n *node, u *site) {
 	case dotted(at.Path):
 		d.Bad(n, "", "%s: must have no . or .. in its path", doc.Quote(s))
 	default:
-		u.URL = at
+		if u.URL = at; at.Scheme == h2c {
+			at.Scheme, u.HTTP2 = "http", true
+		}
 	}
 }
 

@@ -65,7 +65,7 @@ func flush(w http.ResponseWriter) error {
 func copyBody(w http.ResponseWriter, method string, resp *http.Response) error {
 	began := func() {}
 	switch {
-	case method == http.MethodHead || resp.ContentLength == 0 && resp.ProtoMajor == 1:
+	case method == http.MethodHead || resp.ContentLength == 0 && resp.ProtoMajor == 1 || ended(resp):
 	case isEvents(resp.Header):
 		_ = flush(w)
 	default:
@@ -94,6 +94,12 @@ func copyBody(w http.ResponseWriter, method string, resp *http.Response) error {
 			}
 		}
 	}
+}
+
+// ended reports whether an answer of gRPC is a head and nothing more. Were that head sent before the end is, it would
+// be one of an answer that has begun and that its trailers are missing from.
+func ended(resp *http.Response) bool {
+	return resp.ContentLength == 0 && resp.Header["Grpc-Status"] != nil
 }
 
 // isEvents reports whether an answer is a stream of events.

@@ -25,9 +25,9 @@ type link struct {
 }
 
 // link is the link of a request, nil if it has none as it is gRPC's, which has signs of life of its
-// own. What a request says of itself frees it of no bound: gRPC needs HTTP/2, and no dialect has it.
+// own. What a request says of itself frees it of no bound: gRPC needs HTTP/2, and no other dialect has it.
 func (t *target) link(w http.ResponseWriter, r *http.Request) *link {
-	if t.Dialect == nil && r.ProtoMajor >= 2 && strings.HasPrefix(r.Header.Get("Content-Type"), "application/grpc") {
+	if (t.Dialect == nil || t.GRPC) && r.ProtoMajor >= 2 && strings.HasPrefix(r.Header.Get("Content-Type"), "application/grpc") {
 		return nil
 	}
 	l := &link{ResponseWriter: w, control: http.NewResponseController(w), idle: t.base.Timeouts.Idle}

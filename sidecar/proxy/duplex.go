@@ -3,6 +3,7 @@ package proxy
 import (
 	"net/http"
 
+	"github.com/seed1158cd35/weir/httpx"
 	"github.com/seed1158cd35/weir/outcome"
 )
 
@@ -37,6 +38,9 @@ func (a attempts) RoundTrip(r *http.Request) (*http.Response, error) {
 	t.to.dropOwn(out.Header)
 	t.enableDuplex()
 	resp, err := a.next.RoundTrip(out)
+	if x, ok := t.exchange.(httpx.Failer); ok && err != nil {
+		return nil, x.Failed(out.Context(), err)
+	}
 	if t.conducted() && err == nil {
 		resp = untrailed(resp)
 	}

@@ -178,6 +178,8 @@ func (p *Proxy) send(w http.ResponseWriter, r *http.Request, trip *trip) {
 		respond(w, r.WithContext(trip.in(r.Context())), f)
 		return
 	}
+	r, enough := trip.hurried(r)
+	defer enough()
 	out := r.WithContext(trip.in(r.Context()))
 	if m, known := r.Body.(inMemory); to.MaxBody > 0 && (!known || int64(m.Len()) > to.MaxBody) { // not in r: the server must know its own body when it decides about the connection
 		out.Body = http.MaxBytesReader(w, r.Body, to.MaxBody)
@@ -337,6 +339,9 @@ func mark(resp *http.Response) error {
 		markRefused(resp.Header, why, t.story.Outcome.Hint)
 		if t.story.Attempts > 1 || !errors.Is(why, retry.ErrUnsafe) {
 			resp.Header.Set("X-Should-Retry", "false")
+			if x, ok := t.exchange.(httpx.Quitter); ok {
+				x.GaveUp(resp.Header)
+			}
 		}
 	}
 	return nil

@@ -74,6 +74,8 @@ func fail(w http.ResponseWriter, r *http.Request, err error) {
 		h.Set("X-Should-Retry", "false")
 	}
 	switch {
+	case impatient(r.Context()):
+		respond(w, r, &refuse.Facts{Status: http.StatusGatewayTimeout, Code: refuse.ServiceUnavailable, Final: true, Message: "there was no answer within the time that the caller gave it"})
 	case r.Context().Err() != nil: // the caller has left
 		if r.Context().Value(http.ServerContextKey) != nil {
 			panic(http.ErrAbortHandler)

@@ -34,6 +34,8 @@ type Upstream struct {
 	Full    Full                    // what becomes of bodies for which there is no room in memory
 	Keys    map[string]httpx.Source // where the values of scopes come from
 	Dialect httpx.Dialect           // what the API speaks beyond HTTP; nil means nothing
+	HTTP2   bool                    // it is spoken to in HTTP/2 alone, without encryption too
+	GRPC    bool                    // the dialect is that of gRPC: its bodies are as slow and silent as they like
 
 	// Sends are headers that weir adds to requests in place of the caller's: credentials.
 	Sends http.Header
@@ -110,8 +112,8 @@ func newTarget(c Upstream, old *target, o weir.Options, own *own) (*target, erro
 		t.weir = u
 	}
 	timeouts := httpx.BaseTimeouts(t.weir.Policy())
-	t.base = newBase(timeouts, c.Dial, own)
-	if old != nil && old.weir == t.weir && reflect.DeepEqual(old.base.Timeouts, timeouts) {
+	t.base = newBase(timeouts, &c, own)
+	if old != nil && old.weir == t.weir && old.HTTP2 == c.HTTP2 && reflect.DeepEqual(old.base.Timeouts, timeouts) {
 		t.base = old.base
 	}
 	t.transport = &httpx.Transport{Upstream: t.weir, Base: attempts{t.base.sends}, Call: t.call, Judge: judge, Replay: c.Replay, Strict: c.Full == FullRefuse}
@@ -139,17 +141,39 @@ type base struct {
 
 // newBase makes the transport of an upstream: net/http's, and before it one of ours for plain requests without a large
 // body, unless somebody else makes the connections.
-func newBase(timeouts weir.Timeouts, connect dial, own *own) base {
+func newBase(timeouts weir.Timeouts, u *Upstream, own *own) base {
 	whole := httpx.NewBase(timeouts, 0)
-	if connect != nil {
-		whole.DialContext = own.elsewhere(connect)
-		return base{whole, withNews{whole}, timeouts}
+	if u.Dial != nil {
+		whole.DialContext = u.Dial
 	}
 	whole.DialContext = own.elsewhere(whole.DialContext)
+	if u.HTTP2 {
+		onlyHTTP2(whole, u.URL.Scheme)
+	}
+	if u.HTTP2 || u.Dial != nil {
+		return base{whole, withNews{whole}, timeouts}
+	}
 	return base{whole, &direct.Transport{
 		Dial: whole.DialContext, Next: withNews{whole}, News: newsOf,
 		Most: whole.MaxIdleConnsPerHost, IdleTime: whole.IdleConnTimeout, Headers: whole.ResponseHeaderTimeout,
 	}, timeouts}
+}
+
+// The pings and windows of HTTP/2 alone. Servers of gRPC end connections on which pings come more often than every
+// five minutes while nothing else does; what has died is found out by the system before (httpx.NewBase). What
+// a caller does not read is held for it, up to a window.
+const (
+	ping   = 6 * time.Minute
+	pong   = 15 * time.Second
+	window = 1 << 20
+)
+
+// onlyHTTP2 has a transport speak HTTP/2 and nothing else.
+func onlyHTTP2(t *http.Transport, scheme string) {
+	t.Protocols = new(http.Protocols)
+	t.Protocols.SetHTTP2(scheme == "https")
+	t.Protocols.SetUnencryptedHTTP2(scheme == "http")
+	t.HTTP2 = &http.HTTP2Config{SendPingTimeout: ping, PingTimeout: pong, MaxReceiveBufferPerStream: window}
 }
 
 // origin is what tells one API from another: a path, or a slash at its end, makes

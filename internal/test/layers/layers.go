@@ -56,7 +56,7 @@ var order = [...][]string{
 	{"sidecar/decide", "sidecar/envoy"},
 	{"sidecar/direct", "sidecar/plain"},
 	{"sidecar/proxy"},
-	{"sidecar/awsdialect"},
+	{"sidecar/awsdialect", "sidecar/grpcdialect"},
 	{"sidecar/config"},
 	{"sidecar/stores"},
 	{"internal/test/practice"},

@@ -1,0 +1,32 @@
+package config
+
+import (
+	"github.com/seed1158cd35/weir/sidecar/grpcdialect"
+	"github.com/seed1158cd35/weir/sidecar/proxy"
+)
+
+// h2c is the scheme of HTTP/2 without encryption, which the other side must know beforehand.
+const h2c = "h2c"
+
+// settleGRPC has an upstream speak gRPC, and complains of what cannot be had with it.
+func (d *decoder) settleGRPC(n *node, u *site) {
+	if !u.GRPC {
+		return
+	}
+	at := n.Get("grpc")
+	if u.URL != nil && u.URL.Scheme == "http" && !u.HTTP2 {
+		d.Bad(n.Get("url"), "write it as h2c://"+u.URL.Host, "gRPC needs HTTP/2, and http:// is HTTP/1.1")
+	}
+	if u.aws != nil || u.llm != nil {
+		d.Bad(at, "remove one of them", "an upstream speaks gRPC, or it is one of aws or llm")
+	}
+	for i, r := range u.Routes {
+		if r.Deliver == proxy.DeliverNever && !r.Keep.On {
+			continue
+		}
+		if i < len(u.routes) {
+			d.Bad(u.routes[i], "remove deliver and idempotency", "calls of gRPC are not delivered later, nor are their answers kept")
+		}
+	}
+	u.HTTP2, u.Dialect = true, grpcdialect.Dialect{}
+}

@@ -1,0 +1,101 @@
+package grpcdialect
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+
+	"golang.org/x/net/http2"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/seed1158cd35/weir/grpcx/grpcclass"
+	"github.com/seed1158cd35/weir/httpx"
+	"github.com/seed1158cd35/weir/outcome"
+	"github.com/seed1158cd35/weir/outcome/classify"
+)
+
+// An answer is the body of one that has begun. Its trailers say how it ended; one that breaks off ends
+// with the status that a client would have made of that itself, had it asked the upstream.
+type answer struct {
+	io.ReadCloser
+	resp    *http.Response
+	ctx     context.Context // of the attempt
+	over    bool
+	outcome outcome.Outcome
+}
+
+var _ httpx.Meter = (*answer)(nil)
+
+// Read is io.Reader's.
+func (a *answer) Read(p []byte) (int, error) {
+	if a.over {
+		return 0, io.EOF
+	}
+	n, err := a.ReadCloser.Read(p)
+	if err == nil {
+		return n, nil
+	}
+	a.over = true
+	if err != io.EOF {
+		a.broke(err)
+		return n, io.EOF
+	}
+	o, ok := grpcclass.Header(a.resp.Trailer)
+	if !ok {
+		o = outcome.Outcome{Class: outcome.Failed, Code: "no grpc-status"}
+	}
+	a.outcome = begun(o)
+	return n, io.EOF
+}
+
+// broke ends an answer that did not come to its end.
+func (a *answer) broke(err error) {
+	a.outcome = begun(classify.Error(a.ctx, err))
+	a.resp.Trailer = make(http.Header)
+	setStatus(a.resp.Trailer, statusOf(a.ctx, err))
+}
+
+// begun is an outcome of an attempt that the caller has seen something of.
+func begun(o outcome.Outcome) outcome.Outcome {
+	o.Undone, o.Unsent = false, false
+	return o
+}
+
+// Outcome is httpx.Meter's. Whoever closes an answer before its end has left.
+func (a *answer) Outcome() outcome.Outcome {
+	if !a.over {
+		return outcome.Outcome{Class: outcome.Canceled, Code: "canceled"}
+	}
+	return a.outcome
+}
+
+// statusOf is what a stream ends with that has broken off.
+func statusOf(ctx context.Context, err error) *status.Status {
+	if e, ok := errors.AsType[http2.StreamError](err); ok && ctx.Err() == nil {
+		return status.New(resets(e.Code), "the upstream reset the stream: "+e.Code.String())
+	}
+	switch {
+	case errors.Is(context.Cause(ctx), context.DeadlineExceeded):
+		return status.New(codes.DeadlineExceeded, "the call took longer than its caller gave it")
+	case ctx.Err() != nil:
+		return status.New(codes.Canceled, "the caller left")
+	}
+	return status.New(codes.Unavailable, "the answer of the upstream broke off")
+}
+
+// resets is the status for a reset of HTTP/2 ("HTTP2 Transport Mapping" of gRPC).
+func resets(c http2.ErrCode) codes.Code {
+	switch c {
+	case http2.ErrCodeRefusedStream:
+		return codes.Unavailable
+	case http2.ErrCodeCancel:
+		return codes.Canceled
+	case http2.ErrCodeEnhanceYourCalm:
+		return codes.ResourceExhausted
+	case http2.ErrCodeInadequateSecurity:
+		return codes.PermissionDenied
+	}
+	return codes.Internal
+}
