@@ -27,6 +27,9 @@ func OpenFiles(dir string) (*Files, error) {
 	return &Files{dir}, nil
 }
 
+// String is the folder.
+func (f *Files) String() string { return f.dir }
+
 // gathered is how the names of files begin that are not put yet.
 const gathered = "tmp-"
 

@@ -131,7 +131,7 @@ func (f *flight) send(ctx context.Context, to Sender, launch func(context.Cancel
 		ctx = withSecrets(ctx, &f.d, c.Secrets)
 	}
 	if f.d.Large.Name != "" {
-		f.body = &letter{size: f.d.Large.Size}
+		f.body = &letter{of: f.d.Large}
 		ctx = context.WithValue(ctx, letterKey{}, f.body)
 		defer f.body.end()
 	}

@@ -51,10 +51,13 @@ func (b Blob) named(id string) Blob {
 	return b
 }
 
-// ownerOf is the ID of the delivery of which a blob has its name; "" for none.
+// ownerOf is the ID of the delivery of which a blob has its name; "" for what is no such name.
 func ownerOf(name string) string {
-	id, _, _ := strings.Cut(name, ".")
-	b, _ := base64.RawURLEncoding.DecodeString(id)
+	id, sum, _ := strings.Cut(name, ".")
+	b, err := base64.RawURLEncoding.DecodeString(id)
+	if _, bad := hex.DecodeString(sum); err != nil || bad != nil || len(sum) != 16 {
+		return ""
+	}
 	return string(b)
 }
 
@@ -234,10 +237,11 @@ func (w *Worker) tidy(ctx context.Context) {
 }
 
 func (w *Worker) tidyOne(ctx context.Context, name string) error {
-	if w.stored(name).n > 0 {
+	owner := ownerOf(name)
+	if owner == "" || w.stored(name).n > 0 { // it is somebody else's, or is just being stored
 		return nil
 	}
-	d, err := w.Queue.Get(ctx, ownerOf(name))
+	d, err := w.Queue.Get(ctx, owner)
 	switch {
 	case errors.Is(err, ErrNotFound), err == nil && d.Large.Name != name:
 		return w.Bodies.Remove(ctx, name)
@@ -247,7 +251,7 @@ func (w *Worker) tidyOne(ctx context.Context, name string) error {
 
 // A letter is the body of an attempt, which is opened right before that is sent.
 type letter struct {
-	size int64
+	of   Blob
 	from io.ReadSeekCloser
 }
 
@@ -266,7 +270,10 @@ func (l *letter) Seek(offset int64, whence int) (int64, error) {
 }
 
 // Len is its whole length: who asks means to send it from its beginning.
-func (l *letter) Len() int { return int(l.size) }
+func (l *letter) Len() int { return int(l.of.Size) }
+
+// SHA256 is the hash of the whole, for what is signed before it is read.
+func (l *letter) SHA256() [sha256.Size]byte { return l.of.Sum }
 
 // Close leaves it open until the attempt has ended.
 func (l *letter) Close() error { return nil }

@@ -199,18 +199,28 @@ func TestBodiesWithoutARecordGo(t *testing.T) {
 		if f, err := s.w.Bodies.Gather(); err != nil || f.Close() != nil {
 			s.Fatal(err)
 		}
+		for _, name := range []string{"notes.txt", "weir", "a.b", "bm90ZXM.0123456789abcdex"} { // somebody else's
+			if err := os.WriteFile(filepath.Join(dir, name), []byte("x"), 0o600); err != nil {
+				s.Fatal(err)
+			}
+			defer func() {
+				if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
+					s.Errorf("%s: %v", name, err)
+				}
+			}()
+		}
 		s.age(dir)
 		s.sleep(30 * time.Minute)
-		if names := inFolder(s.T, dir); len(names) != 3 {
+		if names := inFolder(s.T, dir); len(names) != 3+4 {
 			s.Fatalf("too soon the folder has %v", names)
 		}
 		s.sleep(time.Hour)
-		if names := inFolder(s.T, dir); len(names) != 1 || strings.Contains(names[0], "tmp-") {
+		if names := inFolder(s.T, dir); len(names) != 1+4 || strings.Contains(strings.Join(names, " "), "tmp-") {
 			s.Fatalf("after an hour the folder has %v", names)
 		}
 		s.sleep(8 * 24 * time.Hour)
 		s.sleep(time.Hour)
-		if names := inFolder(s.T, dir); len(names) != 0 {
+		if names := inFolder(s.T, dir); len(names) != 4 {
 			s.Fatalf("in the end the folder has %v", names)
 		}
 	})

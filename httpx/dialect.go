@@ -93,6 +93,13 @@ type Later interface {
 	Renews(header, value string) bool
 }
 
+// A Streamer is an Exchange that may be sent later with a body which is not in memory, nor can be read before it is sent. Such
+// a body says its hash: SHA256() [32]byte.
+type Streamer interface {
+	Exchange
+	Streams() bool
+}
+
 // A Declarer is an Exchange that knows whether its request is one of an operation of the API.
 type Declarer interface {
 	Exchange

@@ -9,6 +9,8 @@ package resign
 
 import (
 	"context"
+	"crypto/sha256"
+	enc "encoding/hex"
 	"errors"
 	"fmt"
 	"net/http"
@@ -129,8 +131,15 @@ func (s *Signer) Plan(r *http.Request) (*Plan, error) {
 	for _, name := range old {
 		delete(r.Header, name)
 	}
+	if h, ok := r.Body.(hashed); ok && p.payload == "" {
+		sum := h.SHA256()
+		p.payload = enc.EncodeToString(sum[:])
+	}
 	return p, nil
 }
+
+// hashed is a body whose hash is known before it is read.
+type hashed interface{ SHA256() [sha256.Size]byte }
 
 // AsIs reports whether the request is sent as it came, with its own key or signature.
 func (p *Plan) AsIs() bool { return p.asIs }

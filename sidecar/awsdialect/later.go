@@ -8,7 +8,10 @@ import (
 	"github.com/seed1158cd35/weir/httpx"
 )
 
-var _ httpx.Later = (*Dialect)(nil)
+var (
+	_ httpx.Later    = (*Dialect)(nil)
+	_ httpx.Streamer = (*exchange)(nil)
+)
 
 // preconditions are headers without X-Amz- that say what a request does.
 var preconditions = []string{"Cache-Control", "Content-Disposition", "Content-Md5", "Expires", "If-Match", "If-Modified-Since", "If-None-Match", "If-Unmodified-Since", "Range"}
@@ -22,3 +25,6 @@ func (d *Dialect) Keeps(header string) bool {
 func (d *Dialect) Renews(header, value string) bool {
 	return resign.Renews(header) && (header != "Authorization" || strings.HasPrefix(value, "AWS4-HMAC-SHA256"))
 }
+
+// Streams is httpx.Streamer's: what a form asks for stands in its body.
+func (x *exchange) Streams() bool { return !x.op.ByForm() }

@@ -2,6 +2,7 @@ package config
 
 import (
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/seed1158cd35/weir/delivery"
@@ -20,8 +21,9 @@ type Deliveries struct {
 
 	Callbacks map[string]Callback // by name
 
-	MaxBody int64  // the largest body
-	Bodies  string // the folder of those that are too large for records; "" if there are none
+	MaxBody  int64     // the largest body
+	Bodies   string    // the folder of those that are too large for records; "" if there are none, or they are in a bucket
+	InBucket *S3Bodies // nil if there are none, or they are in a folder
 }
 
 var deliveriesFields = []field[Deliveries]{
@@ -30,8 +32,8 @@ var deliveriesFields = []field[Deliveries]{
 	{"aws", "fields", "this, `file` or `postgres`", "A table of DynamoDB and a queue of SQS, which a fleet shares; `weir store init` makes both.", readAWSDeliveries},
 	one("keep", duration, func(v *Deliveries) *time.Duration { return &v.Keep }, "168h", "How long what was delivered can be looked at, and its idempotency key is known."),
 	one("keep_dead", duration, func(v *Deliveries) *time.Duration { return &v.KeepDead }, "720h", "The same for dead letters."),
-	one("max_body", size(1, 1<<40), func(v *Deliveries) *int64 { return &v.MaxBody }, "256KiB", "The largest body of a request that is delivered later. Those above 256KiB stand in files, in `bodies`; an upstream with `aws` takes none above that."),
-	one("bodies", word, func(v *Deliveries) *string { return &v.Bodies }, "with `file` its name and `.bodies`", "The folder of large bodies, relative to the directory of weir.yaml. With `postgres` and `aws` all weirs of the fleet must have the same one."),
+	one("max_body", size(1, 1<<40), func(v *Deliveries) *int64 { return &v.MaxBody }, "256KiB", "The largest body of a request that is delivered later. Those above 256KiB stand in `bodies`."),
+	one("bodies", word, func(v *Deliveries) *string { return &v.Bodies }, "with `file` its name and `.bodies`", "The folder of large bodies, relative to the directory of weir.yaml, or a bucket of S3: `s3://BUCKET/PREFIX`, with `?region=` and `&endpoint=` where they are not what the AWS SDK finds. With `postgres` and `aws` all weirs of the fleet must have the same one, and no others that one."),
 	{"callbacks", "callbacks by name", "none", "Whom to tell that a delivery is over; an upstream names one as `deliver_callback`.", readCallbacks},
 }
 
@@ -53,12 +55,14 @@ func readDeliveries(d *decoder, n *node, f *document) {
 		v.File = d.beside(filepath.FromSlash(v.File))
 	}
 	switch {
+	case strings.HasPrefix(v.Bodies, bucketScheme):
+		readBucket(d, n, &v)
 	case v.Bodies != "":
 		v.Bodies = d.beside(filepath.FromSlash(v.Bodies))
 	case v.File != "":
 		v.Bodies = v.File + ".bodies"
 	case v.MaxBody > delivery.MaxBody:
-		d.Bad(n.Get("max_body"), "add bodies: FOLDER, on a file system that all weirs of the fleet share", "there is nowhere to keep bodies above 256KiB")
+		d.Bad(n.Get("max_body"), "add bodies: s3://BUCKET/PREFIX, or a folder that all weirs of the fleet share", "there is nowhere to keep bodies above 256KiB")
 	}
 	f.Deliveries = &v
 }

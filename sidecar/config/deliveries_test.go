@@ -40,7 +40,7 @@ func TestMistakesInDeliveries(t *testing.T) {
 		"deliveries: {file: d.db, callbacks: {app: {secrets_env: S}}}\nupstreams: {a: {url: 'http://a.test'}}":                                      "deliveries.callbacks.app: has no upstream",
 		"deliveries: {file: d.db, callbacks: {app: {upstream: a, secrets_env: S, path: 'http://b.test/'}}}\nupstreams: {a: {url: 'http://a.test'}}": "is no path of an upstream",
 		"deliveries: {file: d.db, callbacks: {app: {upstream: a, secrets_env: S}}}\nupstreams: {a: {url: 'http://a.test', llm: {}}}":                "an upstream with llm cannot be called back",
-		"deliveries: {postgres: {url: 'postgres://weir@db/weir'}, max_body: 1MiB}\nupstreams: {a: {url: 'http://a.test'}}":                          "deliveries.max_body: there is nowhere to keep bodies above 256KiB; add bodies: FOLDER",
+		"deliveries: {postgres: {url: 'postgres://weir@db/weir'}, max_body: 1MiB}\nupstreams: {a: {url: 'http://a.test'}}":                          "deliveries.max_body: there is nowhere to keep bodies above 256KiB; add bodies: s3://BUCKET/PREFIX, or a folder",
 	} {
 		_, err := Parse("weir.yaml", []byte(text), nil)
 		if err == nil || !strings.Contains(err.Error(), want) {
@@ -86,5 +86,40 @@ func TestSecretsOfCallbacks(t *testing.T) {
 	}
 	if said := fmt.Sprintf("%v %+v %#v", all, all, all); strings.Contains(said, "MfKQ") || strings.Contains(said, "31 f2 90") || strings.Contains(said, "0x31") {
 		t.Errorf("secrets are shown: %s", said)
+	}
+}
+
+func TestBucketsOfLargeBodies(t *testing.T) {
+	read := func(bodies, more string) (*File, error) {
+		return Parse("weir.yaml", []byte("deliveries: {file: d.db, bodies: '"+bodies+"'"+more+"}\nupstreams: {a: {url: 'http://a.test'}}"), nil)
+	}
+	for text, want := range map[string]S3Bodies{
+		"s3://bucket":                              {Bucket: "bucket"},
+		"s3://my.bucket/":                          {Bucket: "my.bucket"},
+		"s3://bucket/weir/prod/":                   {Bucket: "bucket", Prefix: "weir/prod/"},
+		"s3://bucket/weir?region=eu-west-1":        {Bucket: "bucket", Prefix: "weir/", Region: "eu-west-1"},
+		"s3://bucket?endpoint=http://127.0.0.1:90": {Bucket: "bucket", Endpoint: "http://127.0.0.1:90"},
+	} {
+		if f, err := read(text, ", max_body: 5GiB"); err != nil || f.Deliveries.Bodies != "" || *f.Deliveries.InBucket != want {
+			t.Errorf("%s: %+v, %v", text, f, err)
+		}
+	}
+	for text, want := range map[string]string{
+		"s3://":                         "names no bucket",
+		"s3://My_Bucket":                "names no bucket",
+		"s3://key:hunter2@bucket":       "is no address of a bucket",
+		"s3://bucket/a b":               "has a prefix of other characters",
+		"s3://bucket/a//b":              "has a prefix of other characters",
+		"s3://bucket/../b":              "has a prefix of other characters",
+		"s3://bucket?Region=eu":         `has the parameter "Region"`,
+		"s3://bucket?endpoint=host":     "its endpoint is not the URL of a server",
+		"s3://bucket?endpoint=ftp://ab": "its endpoint is not the URL of a server",
+	} {
+		if _, err := read(text, ""); err == nil || !strings.Contains(err.Error(), "deliveries.bodies: "+want) || strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("%s: %v, want %s", text, err, want)
+		}
+	}
+	if _, err := read("s3://bucket", ", max_body: 6GiB"); err == nil || !strings.Contains(err.Error(), "deliveries.max_body: S3 takes 5GiB at most") {
+		t.Errorf("too large: %v", err)
 	}
 }

@@ -61,10 +61,14 @@ func (t *trip) holdsUnsaid(r *http.Request, q *letter, keeper bodyKeeper, most i
 	return not
 }
 
-// keeper keeps large bodies for the upstream, up to a size; nil if it may have none: what a dialect signs, it wants in memory.
+// keeper keeps large bodies for the upstream, up to a size; nil if the request may have none: its dialect wants to read it first.
 func (t *trip) keeper(to Accepter) (bodyKeeper, int64) {
 	k, ok := to.(bodyKeeper)
-	if !ok || t.to.Dialect != nil {
+	if t.to.Dialect != nil {
+		x, streams := t.exchange.(httpx.Streamer)
+		ok = ok && streams && x.Streams()
+	}
+	if !ok {
 		return nil, 0
 	}
 	most := k.Largest()

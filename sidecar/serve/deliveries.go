@@ -45,11 +45,9 @@ func (s *Server) newDeliveries(c *config.Deliveries, registry prometheus.Registe
 	if err != nil {
 		return err
 	}
-	var large delivery.Bodies
-	if c.MaxBody > delivery.MaxBody {
-		if large, err = delivery.OpenFiles(c.Bodies); err != nil {
-			return err
-		}
+	large, err := openBodies(c)
+	if err != nil {
+		return err
 	}
 	e, err := s.openDeliveries(c)
 	if err != nil {

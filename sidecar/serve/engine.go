@@ -124,22 +124,21 @@ func initDeliveries(ctx context.Context, out io.Writer, c *config.Deliveries, o 
 	default:
 		fmt.Fprintln(out, "the deliveries' database is ready: its tables are as they must be")
 	}
-	return nil
+	return initBodies(ctx, out, c)
 }
 
 // tryDeliveries looks whether the file, or the database, is as it must be.
 func tryDeliveries(file *config.File, o Options) []trial {
 	c := file.Deliveries
-	if c == nil {
+	switch {
+	case c == nil:
 		return nil
+	case c.AWS != nil:
+		return append(triesBodies(c), tryAWSDeliveries(c))
+	case c.Postgres == nil:
+		return append(triesBodies(c), trial{"deliveries file", func(ctx context.Context) (string, error) { return lookAtDeliveries(ctx, c.File) }})
 	}
-	if c.AWS != nil {
-		return []trial{tryAWSDeliveries(c)}
-	}
-	if c.Postgres == nil {
-		return []trial{{"deliveries file", func(ctx context.Context) (string, error) { return lookAtDeliveries(ctx, c.File) }}}
-	}
-	return []trial{{"deliveries postgres", func(ctx context.Context) (string, error) {
+	return append(triesBodies(c), trial{"deliveries postgres", func(ctx context.Context) (string, error) {
 		p, err := newPostgres(c, o.Env)
 		if err != nil {
 			return "", err
@@ -158,7 +157,7 @@ func tryDeliveries(file *config.File, o Options) []trial {
 			return "", &warning{said: said, warns: []string{fmt.Sprintf("somebody holds a transaction open for %v: what deliveries leave behind cannot be cleared away meanwhile, and claims take longer", held.Round(time.Second))}}
 		}
 		return said, nil
-	}}}
+	}})
 }
 
 // lookAtDeliveries says how a file is, and changes nothing. It may be in use by the weir that runs.

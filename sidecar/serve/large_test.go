@@ -3,13 +3,38 @@ package serve
 import (
 	"io"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/seed1158cd35/weir/delivery"
+	"github.com/seed1158cd35/weir/internal/test/s3test"
+	"github.com/seed1158cd35/weir/internal/test/sigtest"
+	"github.com/seed1158cd35/weir/sidecar/config"
 )
+
+// hands hands in a request with a body, of unknown length if that does not say it, and waits until it is delivered.
+func (m *mailbox) hands(body io.Reader, headers ...string) (int, string) {
+	m.Helper()
+	r, err := http.NewRequest("POST", "http://"+m.run.Addr()+"/box/x", body)
+	if err != nil {
+		m.Fatal(err)
+	}
+	r.Header.Set("Prefer", "respond-async, wait=60")
+	for _, h := range headers {
+		name, value, _ := strings.Cut(h, ": ")
+		r.Header.Set(name, value)
+	}
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		m.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, _ := io.ReadAll(resp.Body)
+	return resp.StatusCode, string(text)
+}
 
 // A body above what stands in a record is delivered, whether it says how large it is or not; one above max_body is not taken, and
 // nothing of it stays.
@@ -18,22 +43,8 @@ func TestALargeBodyIsDelivered(t *testing.T) {
 	dir := filepath.Join(filepath.Dir(m.file), "deliveries.db.bodies")
 	body := strings.Repeat("0123456789abcdef", 1<<16)
 	small := body[:delivery.MaxBody]
-	post := func(body io.Reader) (int, string) {
-		r, err := http.NewRequest("POST", "http://"+m.run.Addr()+"/box/x", body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.Header.Set("Prefer", "respond-async, wait=60")
-		resp, err := http.DefaultClient.Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer resp.Body.Close()
-		text, _ := io.ReadAll(resp.Body)
-		return resp.StatusCode, string(text)
-	}
 	for i, from := range []io.Reader{strings.NewReader(body), io.MultiReader(strings.NewReader(body)), strings.NewReader(small), io.MultiReader(strings.NewReader(small))} {
-		status, text := post(from)
+		status, text := m.hands(from)
 		m.mu.Lock()
 		if want := []string{body, body, small, small}[i]; status != 200 || len(m.bodies) != i+1 || m.bodies[i] != want {
 			t.Errorf("%d: %d %s, %d delivered", i, status, text, len(m.bodies))
@@ -44,7 +55,7 @@ func TestALargeBodyIsDelivered(t *testing.T) {
 		}
 	}
 	for _, from := range []io.Reader{strings.NewReader(body + body + "x"), io.MultiReader(strings.NewReader(body), strings.NewReader(body+"x"))} {
-		if status, text := post(from); status != 413 || !strings.Contains(text, "2097152 bytes") {
+		if status, text := m.hands(from); status != 413 || !strings.Contains(text, "2097152 bytes") {
 			t.Errorf("too large: %d %s", status, text)
 		}
 	}
@@ -53,5 +64,107 @@ func TestALargeBodyIsDelivered(t *testing.T) {
 	}
 	if info, err := os.Stat(dir); err != nil || info.Mode().Perm() != 0o700 {
 		t.Errorf("the folder: %v, %v", info.Mode(), err)
+	}
+}
+
+// withAWS is a process that has credentials for the bucket of tests.
+func withAWS(t *testing.T) {
+	for name, v := range map[string]string{"AWS_ACCESS_KEY_ID": s3test.Key, "AWS_SECRET_ACCESS_KEY": s3test.Secret, "AWS_SESSION_TOKEN": "", "AWS_EC2_METADATA_DISABLED": "true", "AWS_PROFILE": "", "AWS_REGION": "", "AWS_DEFAULT_REGION": "", "HOME": t.TempDir()} {
+		t.Setenv(name, v)
+	}
+}
+
+// Large bodies may stand in a bucket of S3.
+func TestALargeBodyInABucket(t *testing.T) {
+	withAWS(t)
+	s := s3test.New(t)
+	at := "s3://" + s3test.Bucket + "/weir?region=" + s3test.Region + "&endpoint=" + url.QueryEscape(s.URL)
+	m := newMailboxIn(t, "{file: deliveries.db, max_body: 2MiB, bodies: '"+at+"'}", "true", "", "")
+	body := strings.Repeat("0123456789abcdef", 1<<16)
+	if status, text := m.hands(strings.NewReader(body)); status != 200 || len(m.bodies) != 1 || m.bodies[0] != body {
+		t.Errorf("%d %s, %d delivered", status, text, len(m.bodies))
+	}
+	keys := s.Keys()
+	if len(keys) != 1 || !strings.HasPrefix(keys[0], "weir/") {
+		t.Fatalf("the bucket has %v", keys)
+	}
+	if got, _ := s.Get(keys[0]); string(got) != body {
+		t.Errorf("it has %d bytes", len(got))
+	}
+	s.Fail = func(_ *http.Request, w http.ResponseWriter) bool { w.WriteHeader(http.StatusForbidden); return true }
+	if status, text := m.hands(strings.NewReader(body)); status != 503 || !strings.Contains(text, "could not be stored") {
+		t.Errorf("without the bucket: %d %s", status, text)
+	}
+}
+
+// What keeps large bodies is tried before weir starts, and nothing of the trial stays.
+func TestLargeBodiesAreTried(t *testing.T) {
+	withAWS(t)
+	s := s3test.New(t)
+	dir := t.TempDir()
+	try := func(deliveries string) Trial {
+		file, err := config.Parse(filepath.Join(dir, "weir.yaml"), []byte("deliveries: "+deliveries+"\nupstreams: {a: {url: 'http://127.0.0.1:1'}}"), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, got := range Try(t.Context(), file, Options{}) {
+			if got.Name == "deliveries bodies" {
+				return got
+			}
+		}
+		return Trial{Name: "none"}
+	}
+	bucket := "{file: d.db, max_body: 2MiB, bodies: 's3://" + s3test.Bucket + "/weir?region=" + s3test.Region + "&endpoint=" + url.QueryEscape(s.URL) + "'}"
+	if got := try(bucket); got.Err != nil || !strings.Contains(got.Said, "the bucket bucket can be read and written") || len(s.Keys()) > 0 {
+		t.Errorf("a bucket: %+v, it has %v", got, s.Keys())
+	}
+	s.Fail = func(_ *http.Request, w http.ResponseWriter) bool { w.WriteHeader(http.StatusForbidden); return true }
+	if got := try(bucket); got.Err == nil || !strings.Contains(got.Err.Error(), "store a body: S3 answers 403") {
+		t.Errorf("a bucket that may not be used: %+v", got)
+	}
+	if got := try("{file: d.db, max_body: 2MiB}"); got.Err != nil || !strings.Contains(got.Said, "d.db.bodies can be made") {
+		t.Errorf("a folder that is not there: %+v", got)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("left are %v, %v", left, err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "file"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := try("{file: d.db, max_body: 2MiB, bodies: file}"); got.Err == nil {
+		t.Errorf("a file in place of a folder: %+v", got)
+	}
+	if got := try("{file: d.db}"); got.Name != "none" {
+		t.Errorf("no large bodies: %+v", got)
+	}
+	var said strings.Builder
+	if err := initBodies(t.Context(), &said, &config.Deliveries{MaxBody: 1 << 20, Bodies: filepath.Join(dir, "made")}); err != nil || !strings.Contains(said.String(), "made") {
+		t.Errorf("made: %s, %v", said.String(), err)
+	}
+	if info, err := os.Stat(filepath.Join(dir, "made")); err != nil || !info.IsDir() {
+		t.Errorf("the folder: %v", err)
+	}
+}
+
+// A large body for AWS is signed by the hash that it was stored with, and sent as a stream; a form is read to know what it asks for, and
+// is not taken.
+func TestALargeBodyForAWSIsSigned(t *testing.T) {
+	withAWS(t)
+	m := newMailboxIn(t, "{file: deliveries.db, max_body: 2MiB}", "always", "    aws: {service: lambda, region: eu-west-1}", "")
+	body := strings.Repeat("0123456789abcdef", 1<<16)
+	for i, from := range []io.Reader{strings.NewReader(body), io.MultiReader(strings.NewReader(body))} {
+		if status, text := m.hands(from); status != 200 {
+			t.Fatalf("%d %s", status, text)
+		}
+		got := m.letters()[i].Clone(t.Context())
+		got.Body = io.NopCloser(strings.NewReader(m.bodies[i]))
+		v := sigtest.Verifier{Secrets: map[string]string{s3test.Key: s3test.Secret}}
+		if signed, err := v.Verify(got); err != nil || string(signed.Body) != body || signed.Service != "lambda" {
+			t.Errorf("%+v, %v", signed.Service, err)
+		}
+	}
+	m = newMailboxIn(t, "{file: deliveries.db, max_body: 2MiB}", "always", "    aws: {service: sns, region: eu-west-1}", "")
+	if status, text := m.hands(strings.NewReader("Action=Publish&Message="+body), "Content-Type: application/x-www-form-urlencoded"); status != 413 {
+		t.Errorf("a form: %d %s", status, text)
 	}
 }

@@ -1,0 +1,131 @@
+package s3bodies
+
+import (
+	"context"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"slices"
+	"time"
+)
+
+// An ask is a request to S3, which may be made again.
+type ask struct {
+	method, key string
+	query       url.Values
+	header      map[string]string
+	body        io.ReadSeeker // nil for none
+	size        int64         // of the body, or of the answer's
+	hash        string        // of the body, in hexadecimal
+}
+
+const (
+	tries    = 3
+	again    = 100 * time.Millisecond // before the second try, at most; four times as long before each after it
+	answered = 30 * time.Second       // an answer is there, without its body's time
+	slowest  = 256 << 10              // bytes a second
+	noBody   = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+)
+
+// do makes an ask, again where S3 says or may mean that another try could succeed: all of weir's asks may be repeated. use reads the
+// answer to one that succeeded, within the time of the try.
+func (b *Bodies) do(ctx context.Context, a *ask, use func(*http.Response) error) error {
+	wait := again
+	for try := 1; ; try++ {
+		err := b.try(ctx, a, use)
+		if err == nil || try == tries || ctx.Err() != nil || !passing(err) {
+			return err
+		}
+		t := time.NewTimer(rand.N(wait) + wait/2)
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+			t.Stop()
+			return err
+		}
+		wait *= 4
+	}
+}
+
+// passing reports whether an error may be gone at another try.
+func passing(err error) bool {
+	var local *localError
+	if errors.As(err, &local) {
+		return false
+	}
+	var e *Error
+	if !errors.As(err, &e) {
+		return true // nobody answered, or not to the end
+	}
+	return e.Status >= 500 || e.Status == http.StatusTooManyRequests ||
+		slices.Contains([]string{"RequestTimeout", "RequestTimeTooSkewed", "BadDigest", "XAmzContentSHA256Mismatch"}, e.Code)
+}
+
+// A localError is of this machine, or of what was stored, and not of the way to S3.
+type localError struct{ error }
+
+func (e *localError) Unwrap() error { return e.error }
+
+func (b *Bodies) try(ctx context.Context, a *ask, use func(*http.Response) error) error {
+	ctx, cancel := context.WithTimeout(ctx, answered+time.Duration(a.size/slowest)*time.Second)
+	defer cancel()
+	r, err := b.request(ctx, a)
+	if err != nil {
+		return &localError{err}
+	}
+	plan, err := b.signer.Plan(r)
+	if err == nil {
+		err = plan.Sign(ctx, r)
+	}
+	if err != nil {
+		return err
+	}
+	resp, err := b.client.Do(r)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	plan.Heard(resp)
+	if resp.StatusCode/100 != 2 {
+		return failure(resp)
+	}
+	return use(resp)
+}
+
+func (b *Bodies) request(ctx context.Context, a *ask) (*http.Request, error) {
+	at := b.bucket.JoinPath(a.key)
+	if a.key == "" {
+		at = b.bucket
+	}
+	u := *at
+	u.RawQuery = a.query.Encode()
+	r, err := http.NewRequestWithContext(ctx, a.method, u.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+	r.Header.Set("X-Amz-Content-Sha256", noBody)
+	for name, v := range a.header {
+		r.Header.Set(name, v)
+	}
+	if a.body == nil {
+		return r, nil
+	}
+	if _, err := a.body.Seek(0, io.SeekStart); err != nil {
+		return nil, err
+	}
+	r.Header.Set("X-Amz-Content-Sha256", a.hash)
+	r.Header.Set("Content-Type", "application/octet-stream")
+	r.Body, r.ContentLength = io.NopCloser(a.body), a.size
+	return r, nil
+}
+
+// failure reads what S3 says of an ask that did not succeed.
+func failure(resp *http.Response) error {
+	said := struct{ Code, Message string }{}
+	_ = xml.NewDecoder(io.LimitReader(resp.Body, 64<<10)).Decode(&said) // or the status alone
+	return &Error{Status: resp.StatusCode, Code: said.Code, Message: fmt.Sprintf("%.200s", said.Message), Region: resp.Header.Get("X-Amz-Bucket-Region")}
+}

@@ -1,0 +1,60 @@
+package config
+
+import (
+	"net/url"
+	"strings"
+
+	"github.com/seed1158cd35/weir/delivery/s3bodies"
+)
+
+// S3Bodies is a bucket of large bodies.
+type S3Bodies struct {
+	Bucket   string
+	Prefix   string // of the keys; "" or with a slash at its end
+	Region   string // "" for what the SDK finds
+	Endpoint string // "" for AWS's
+}
+
+const (
+	bucketScheme = "s3://"
+	bucketAdvice = "write s3://BUCKET/PREFIX, and behind it ?region=eu-central-1 or &endpoint=http://localhost:9000 if need be"
+)
+
+// readBucket reads where bodies are kept in S3.
+func readBucket(d *decoder, n *node, v *Deliveries) {
+	at := n.Get("bodies")
+	bad := func(format string, args ...any) { d.Bad(at, bucketAdvice, format, args...) }
+	u, err := url.Parse(v.Bodies)
+	if err != nil || u.User != nil || u.Fragment != "" {
+		bad("is no address of a bucket")
+		return
+	}
+	b := S3Bodies{Bucket: u.Host, Prefix: strings.Trim(u.Path, "/")}
+	v.Bodies, v.InBucket = "", &b
+	if b.Prefix != "" {
+		b.Prefix += "/"
+	}
+	const plain = "abcdefghijklmnopqrstuvwxyz0123456789-."
+	switch {
+	case len(b.Bucket) < 3 || len(b.Bucket) > 63 || strings.Trim(b.Bucket, plain) != "":
+		bad("names no bucket")
+	case strings.Trim(b.Prefix, plain+"ABCDEFGHIJKLMNOPQRSTUVWXYZ_/") != "" || strings.Contains(b.Prefix, "//") || strings.Contains("/"+b.Prefix, "/.") || len(b.Prefix) > 512:
+		bad("has a prefix of other characters than letters, digits, - _ . and /, or an empty part, or one that begins with a dot")
+	}
+	for name, values := range u.Query() {
+		switch name {
+		case "region":
+			b.Region = values[0]
+		case "endpoint":
+			b.Endpoint = values[0]
+		default:
+			bad("has the parameter %q, which is none", name)
+		}
+	}
+	if e, err := url.Parse(b.Endpoint); b.Endpoint != "" && (err != nil || e.Scheme != "http" && e.Scheme != "https" || e.Host == "" || e.User != nil || e.RawQuery != "") {
+		bad("its endpoint is not the URL of a server")
+	}
+	if v.MaxBody > s3bodies.MaxBody {
+		d.Bad(n.Get("max_body"), "", "S3 takes 5GiB at most in one request")
+	}
+}
