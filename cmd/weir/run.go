@@ -23,6 +23,7 @@ const usage = `weir keeps programs inside the limits of the APIs they call.
   weir check weir.yaml           say everything that is wrong with a file
   weir check -connect weir.yaml  and try the store, the upstreams and all else that it names
   weir status                    what a running weir is doing
+  weir reload                    have a running weir read its file again
   weir why ID                    what became of a call, and what to change
   weir pause UPSTREAM            stop its calls, or those of a limit, key, pool or operation
   weir resume UPSTREAM           lift its pauses, whoever asked for them
@@ -56,6 +57,7 @@ var commands = map[string]func(ctx context.Context, w world, name string) error{
 	"serve":  func(ctx context.Context, w world, _ string) error { return runServe(ctx, w) },
 	"check":  func(ctx context.Context, w world, _ string) error { return check(ctx, w) },
 	"status": func(ctx context.Context, w world, _ string) error { return showStatus(ctx, w) },
+	"reload": func(ctx context.Context, w world, _ string) error { return runReload(ctx, w) },
 	"pause":  runPause,
 	"resume": runPause,
 	"dead":   func(ctx context.Context, w world, _ string) error { return runDead(ctx, w) },

@@ -20,7 +20,7 @@ const flushing = 2 * time.Second
 // runServe runs the sidecar until it is told to stop.
 func runServe(ctx context.Context, w world) error {
 	f := w.flags("serve", "")
-	path := f.String("config", "weir.yaml", "the configuration file; SIGHUP reads it again")
+	path := f.String("config", "weir.yaml", "the configuration file; SIGHUP and weir reload read it again")
 	if err := w.parse(f, 0); err != nil {
 		return err
 	}
@@ -38,7 +38,12 @@ func runServe(ctx context.Context, w world) error {
 	signal.Notify(stop, os.Interrupt, syscall.SIGTERM)
 	defer signal.Stop(stop)
 
-	s, err := serve.New(*path, serve.Options{Log: queue, Env: w.env, Version: cli.Version()})
+	options := serve.Options{Log: queue, Env: w.env, Version: cli.Version()}
+	if m := managerOf(w.env, os.Getpid()); m != nil {
+		defer m.close()
+		options.Tell, options.Beat = m.tell, m.beat
+	}
+	s, err := serve.New(*path, options)
 	if err != nil {
 		return err
 	}

@@ -126,7 +126,7 @@ func (b *Board) act(w http.ResponseWriter, r *http.Request) {
 		b.show(w, r, http.StatusBadRequest, func(p *page) { p.sure(d) })
 		return
 	}
-	said := []any{"upstream", d.Upstream, "do", d.Do, "what", d.words(), "for", d.For, "why", d.Reason, "by", b.who(r)}
+	said := []any{"upstream", d.Upstream, "do", d.Do, "what", d.words(), "for", d.For, "why", d.Reason, "by", b.Page.Who(r)}
 	if d.letters() {
 		said = append(said, "changed", n)
 	}
@@ -151,14 +151,4 @@ func (b *Board) do(ctx context.Context, d *deed) (int, error) {
 	}
 	_, err := b.Page.Hold(o)
 	return 0, err
-}
-
-// who sent a form: the name that weir knows the sender by, or its address.
-func (b *Board) who(r *http.Request) string {
-	if b.Page.Auth != nil {
-		if name, err := b.Page.Auth().Check(r.Header.Get("Authorization"), r.TLS); err == nil && name != "" {
-			return name
-		}
-	}
-	return r.RemoteAddr
 }

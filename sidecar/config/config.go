@@ -31,6 +31,7 @@ type File struct {
 	AdminAll    bool     // for its metrics and health, too
 	AdminTLS    bool     // it is served with the certificate of TLS
 	Drain       time.Duration
+	LameDuck    time.Duration
 	Bounds      Bounds // of each listener
 	MaxHeader   int64
 	Log         slog.Level

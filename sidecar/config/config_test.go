@@ -70,6 +70,7 @@ func TestFile(t *testing.T) {
 listen: "[::1]:80"
 admin: off
 drain: off
+lame_duck: 7s
 max_header: 1MiB
 log: debug
 log_each_second: off
@@ -88,6 +89,7 @@ upstreams:
 		{"listen", f.Listen, "[::1]:80"},
 		{"admin", f.Admin, ""},
 		{"drain", f.Drain, time.Duration(0)},
+		{"lame_duck", f.LameDuck, 7 * time.Second},
 		{"max_header", f.MaxHeader, int64(1 << 20)},
 		{"log", f.Log, slog.LevelDebug},
 		{"log_each_second", f.LogEach, 0},

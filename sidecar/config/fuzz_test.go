@@ -159,6 +159,7 @@ client_ca: callers.pem
 open: false
 tls: {cert: c, key: k}
 drain: 30s
+lame_duck: 5s
 max_header: 64KiB
 bounds: {connections: 1000, caller_connections: 100, streams: 100, requests: 1000, caller_requests: 100}
 log: info

@@ -8,23 +8,19 @@ import (
 	"os"
 	"sync/atomic"
 	"time"
+
+	"github.com/seed1158cd35/weir/clock"
 )
 
 var errDrained = errors.New("drain is over")
 
-// drain refuses calls that wait, which another weir may take, and lets those under way end,
-// unless that takes too long, or weir is told to stop once more.
-func (s *Server) drain(front *http.Server, again <-chan os.Signal) error {
+// end says that this weir is not ready any more, and lets who balances its callers find that out while it serves
+// them as before; then it drains.
+func (s *Server) end(front *http.Server, again <-chan os.Signal) error {
+	close(s.left)
 	s.page.Draining.Store(true)
-	for _, u := range s.upstreams() {
-		u.Drain()
-	}
-	s.proxy.Drain()
-	s.log.Info("draining", "for at most", s.file.Drain.String())
-	begin := time.Now()
-	patience, cancel := context.WithTimeoutCause(context.Background(), s.file.Drain, errDrained)
-	defer cancel()
-	patience, hurry := context.WithCancelCause(patience)
+	s.with.Tell(Stopping, "draining")
+	patience, hurry := context.WithCancelCause(context.Background())
 	defer hurry(nil)
 	go func() {
 		select {
@@ -33,6 +29,24 @@ func (s *Server) drain(front *http.Server, again <-chan os.Signal) error {
 		case <-patience.Done():
 		}
 	}()
+	if s.file.LameDuck > 0 {
+		s.log.Info("not ready any more; calls are taken yet", "for", s.file.LameDuck.String())
+		_ = clock.System.Sleep(patience, s.file.LameDuck) // cut short: drain sees why
+	}
+	return s.drain(patience, front)
+}
+
+// drain refuses calls that wait, which another weir may take, and lets those under way end,
+// unless that takes too long, or patience ends.
+func (s *Server) drain(patience context.Context, front *http.Server) error {
+	for _, u := range s.upstreams() {
+		u.Drain()
+	}
+	s.proxy.Drain()
+	s.log.Info("draining", "for at most", s.file.Drain.String())
+	begin := time.Now()
+	patience, cancel := context.WithTimeoutCause(patience, s.file.Drain, errDrained)
+	defer cancel()
 	err := s.quiet(patience, front)
 	if err != nil && patience.Err() != nil {
 		_ = front.Close()

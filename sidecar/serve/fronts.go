@@ -43,7 +43,7 @@ func (s *Server) serveCall(w http.ResponseWriter, r *http.Request) {
 	s.calls.begin()
 	defer s.calls.end()
 	defer connlimit.Serving(r)()
-	if front.Doubtful(r.Context()) {
+	if front.Doubtful(r.Context()) || s.page.Draining.Load() && r.Header["Upgrade"] == nil { // the next one comes over another connection
 		w.Header().Set("Connection", "close")
 	}
 	s.proxy.ServeHTTP(w, r)

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"time"
 
 	"github.com/seed1158cd35/weir/fleet"
 )
@@ -22,7 +23,21 @@ type Options struct {
 	Listen func(address string) (net.Listener, error)                           // nil for the system's network
 	Dial   func(ctx context.Context, network, address string) (net.Conn, error) // to upstreams; nil for the system's network
 	Store  func(fleet.Store) fleet.Store                                        // what stands before the store; nil for nothing
+
+	Tell func(s State, text string) // hears how the server is, from one goroutine; text is for people. nil for nobody
+	Beat time.Duration              // how often it hears Alive; 0 for never
 }
+
+// A State is what a server tells the program that manages it.
+type State uint8
+
+const (
+	Unknown   State = iota
+	Ready           // it serves, by the configuration that it has
+	Reloading       // its file is read again; Ready follows, whether it was good or not
+	Stopping        // it is about to end
+	Alive           // it heeds what it is told
+)
 
 func (o Options) withDefaults() Options {
 	if o.Log == nil {
@@ -30,6 +45,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Env == nil {
 		o.Env = os.LookupEnv
+	}
+	if o.Tell == nil {
+		o.Tell = func(State, string) {}
 	}
 	if o.Listen == nil {
 		o.Listen = func(address string) (net.Listener, error) { return net.Listen("tcp", address) }

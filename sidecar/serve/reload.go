@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"context"
 	"crypto/tls"
 	"fmt"
 	"reflect"
@@ -9,11 +10,40 @@ import (
 	"github.com/seed1158cd35/weir/internal/connlimit"
 	"github.com/seed1158cd35/weir/sidecar/config"
 	"github.com/seed1158cd35/weir/sidecar/proxy"
+	"github.com/seed1158cd35/weir/sidecar/status"
 )
 
-// reload reads the file again. A file with mistakes changes nothing and is told
-// of; so are changes that need a new start.
-func (s *Server) reload() {
+// ask has the file read again, by the goroutine that serves, and waits until it was.
+func (s *Server) ask(ctx context.Context, by string) error {
+	s.log.Warn("done by hand", "do", "reload", "by", by)
+	answer := make(chan error, 1)
+	select {
+	case s.asks <- answer:
+		return <-answer
+	case <-s.left:
+		return status.ErrStopping
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// again reads the file again, and tells everybody how that went.
+func (s *Server) again() error {
+	s.with.Tell(Reloading, "reading "+s.path)
+	err := s.reload()
+	s.process.Reloaded(err)
+	if err != nil {
+		s.loaded.failed(err)
+		s.log.Error("reload: nothing was changed", "error", err.Error())
+		s.with.Tell(Ready, "serving; the file was read again and has mistakes: "+err.Error())
+		return err
+	}
+	s.with.Tell(Ready, "serving")
+	return nil
+}
+
+// reload reads the file again. A file with mistakes changes nothing.
+func (s *Server) reload() error {
 	next, err := config.Load(s.path, s.with.Env)
 	if err == nil {
 		err = next.CheckEnv(s.with.Env)
@@ -42,11 +72,8 @@ func (s *Server) reload() {
 	if err == nil {
 		err = s.proxy.SetAll(e.calls, next.Upstreams)
 	}
-	s.process.Reloaded(err)
 	if err != nil {
-		s.loaded.failed(err)
-		s.log.Error("reload: nothing was changed", "error", err.Error())
-		return
+		return err
 	}
 	decides()
 	s.access.put(e)
@@ -62,6 +89,7 @@ func (s *Server) reload() {
 	s.level.Set(next.Log)
 	s.watch()
 	s.log.Info("reloaded", "upstreams", len(next.Upstreams))
+	return nil
 }
 
 // unseen says which certificates of callers nobody could see: whether a listener has TLS is decided at a start.

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"maps"
 	"net"
-	"os"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -63,6 +62,8 @@ type Server struct {
 	kept       *keptCalls
 	loaded     loaded
 	board      *board.Board
+	asks       chan chan<- error // reloads that operators ask for
+	left       chan struct{}     // is closed when no more of them are heard
 
 	deliveries *deliveries // nil if nothing is delivered later
 }
@@ -77,7 +78,7 @@ func New(path string, o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{path: path, with: o, file: file, level: new(slog.LevelVar), calls: newTally()}
+	s := &Server{path: path, with: o, file: file, level: new(slog.LevelVar), calls: newTally(), asks: make(chan chan<- error), left: make(chan struct{})}
 	s.with.Listen = func(address string) (net.Listener, error) {
 		l, err := o.Listen(address)
 		if err == nil {
@@ -141,7 +142,7 @@ func (s *Server) prepare() (err error) {
 		Version: o.Version, Started: time.Now(), Upstreams: s.upstreams, Called: s.proxy.Upstreams,
 		Hosts: s.access.hosts, Auth: s.access.admin.Load, AuthAll: file.AdminAll, Name: s.veil.Named, Refused: func(why string) { s.turnedAway.Refused("admin", why) },
 		Models: s.models.look, Troubles: s.troubled, Metrics: promhttp.HandlerFor(registry, promhttp.HandlerOpts{}),
-		Deliveries: s.deliveries.operators(), Why: s.kept.Find, Board: s.board.Handler(), Config: s.loaded.status, Settings: s.loaded.settings,
+		Deliveries: s.deliveries.operators(), Why: s.kept.Find, Board: s.board.Handler(), Config: s.loaded.status, Settings: s.loaded.settings, Reload: s.ask,
 	}
 	s.board.Page = s.page
 	if s.deliveries != nil {
@@ -303,80 +304,4 @@ func (s *Server) listeners() (all []net.Addr) {
 		}
 	}
 	return all
-}
-
-// Run serves until ctx ends or it is told to stop, and calls under way have ended
-// too, or taken too long.
-func (s *Server) Run(ctx context.Context, reload, stop <-chan os.Signal) error {
-	calls, cut := context.WithCancel(context.Background())
-	defer cut()
-	defer s.tells.close(s.log)
-	defer s.leave()
-	defer s.models.close()
-	if s.fleet != nil {
-		s.fleet.Start()
-	}
-	s.deliveries.start()
-	defer s.endDeliveries()
-	calling, back := s.front(calls), s.back()
-	failed := make(chan error, 4)
-	s.decider.start(calls, s, failed)
-	main, admin := s.secured(s.connLimits[atCalls].Listen(s.main)), s.admin // here, as a reload changes the file
-	go func() { failed <- calling.Serve(main) }()
-	if s.admin != nil {
-		admin = s.securedAdmin(s.connLimits[atAdmin].Listen(admin))
-		go func() { failed <- back.Serve(admin) }()
-		defer back.Close()
-	}
-	s.announce()
-	if s.finder != nil {
-		s.fleet.Attend(s.finder.run)
-	}
-	defer s.stopDeciding()
-	go s.board.Run(calls)
-	go s.watchKeys(calls)
-	rechecks := time.NewTicker(rechecking)
-	defer rechecks.Stop()
-	for {
-		select {
-		case <-reload:
-			s.reload()
-		case <-rechecks.C:
-			s.tells.recheck(s.names(), s.upstreams())
-		case err := <-failed:
-			return err
-		case <-ctx.Done():
-			return s.drain(calling, stop)
-		case <-stop:
-			return s.drain(calling, stop)
-		}
-	}
-}
-
-// rechecking is how often it is looked whether breakers that people were told of are still there: one that a
-// reload has replaced may be opened by the calls that it still had.
-const rechecking = time.Minute
-
-// stopDeciding lets what is being decided end.
-func (s *Server) stopDeciding() {
-	ctx, cancel := context.WithTimeout(context.Background(), leaving)
-	defer cancel()
-	s.decider.stop(ctx)
-}
-
-func (s *Server) announce() {
-	attrs := []any{"listen", s.main.Addr().String(), "tls", s.file.TLS != nil, "upstreams", len(s.file.Upstreams), "version", s.with.Version}
-	if s.admin != nil {
-		attrs = append(attrs, "admin", s.admin.Addr().String())
-	}
-	if s.store != nil {
-		attrs = append(attrs, "store", s.file.Store.Kind(), "client", s.fleet.Client())
-	}
-	if d := s.decider; d != nil && d.front != nil {
-		attrs = append(attrs, "decide", d.front.Addr().String())
-	}
-	if d := s.decider; d != nil && d.grpc != nil {
-		attrs = append(attrs, "decide.grpc", d.grpc.Addr().String())
-	}
-	s.log.Info("serving", attrs...)
 }

@@ -16,8 +16,8 @@ type Config struct {
 	Error    string    `json:"error,omitempty"`    // why it did
 }
 
-// print says it in a line, and what is wrong with it in others.
-func (c *Config) print(w io.Writer) {
+// Print says it in a line, and what is wrong with it in others.
+func (c *Config) Print(w io.Writer) {
 	fmt.Fprintf(w, "%s, loaded %v ago\n", c.File, time.Since(c.Loaded).Round(time.Second))
 	if len(c.Pending) > 0 {
 		fmt.Fprintf(w, "  changed since, and needs a new start: %s\n", strings.Join(c.Pending, ", "))

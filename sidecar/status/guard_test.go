@@ -39,6 +39,7 @@ func TestWhoMayAskTheAdminListener(t *testing.T) {
 	} {
 		p := page(t, upstream(t, "s3", weir.Policy{}))
 		refused := 0
+		p.Reload = func(context.Context, string) error { return nil }
 		p.Auth, p.AuthAll, p.Refused = func() *auth.Auth { return c.auth }, c.all, func(string) { refused++ }
 		h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			at := context.WithValue(r.Context(), http.LocalAddrContextKey, &net.TCPAddr{IP: c.at, Port: 8081})
@@ -47,7 +48,7 @@ func TestWhoMayAskTheAdminListener(t *testing.T) {
 		wrong := 0
 		for target, want := range map[string]int{
 			"GET /livez": c.health, "GET /readyz": c.health, "GET /healthz": c.health, "GET /metrics": c.health,
-			"GET /v1/status": c.rest, "POST /v1/breaker": c.rest, "GET //metrics": c.rest, "GET /metrics/": c.rest, "GET /v1/breaker/../../metrics": c.rest,
+			"GET /v1/status": c.rest, "POST /v1/breaker": c.rest, "POST /v1/reload": c.rest, "GET //metrics": c.rest, "GET /metrics/": c.rest, "GET /v1/breaker/../../metrics": c.rest,
 		} {
 			method, path, _ := cut(target)
 			got := ask(h, method, path, `{"upstream":"s3","do":"reset"}`, "Authorization: "+c.header).Code

@@ -15,7 +15,7 @@ func Print(w io.Writer, r Report) error {
 	}
 	fmt.Fprintln(w)
 	if r.Config != nil {
-		r.Config.print(w)
+		r.Config.Print(w)
 	}
 	for _, t := range r.Troubles {
 		fmt.Fprintf(w, "TROUBLE with %s: %s; %s\n", t.With, t.Error, t.Help)

@@ -138,6 +138,8 @@ type Page struct {
 	Settings   func() []doc.Setting         // what the file in force says; nil if there is none
 	Draining   atomic.Bool                  // set when the program is about to end: not ready any more
 
+	Reload func(ctx context.Context, by string) error // has the file read again; nil if there is none
+
 	// Hosts are the names of a loopback address. There requests that name another host
 	// are refused, unless they name localhost or an address.
 	Hosts func() []string
@@ -152,7 +154,7 @@ type Page struct {
 
 // Handler is the page for browsers, and the admin API: /livez (and /healthz), /readyz, /metrics, /v1/status,
 // /v1/breaker to open, close or reset a breaker by hand, and /v1/pause to pause calls and
-// to resume them. Whatever is added to it is guarded alike.
+// to resume them, and /v1/reload to read the file again. Whatever is added to it is guarded alike.
 func (p *Page) Handler() http.Handler {
 	mux := http.NewServeMux()
 	alive := func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") }
@@ -166,6 +168,9 @@ func (p *Page) Handler() http.Handler {
 	}
 	mux.HandleFunc("POST /v1/breaker", p.breaker)
 	mux.HandleFunc("POST /v1/pause", p.pause)
+	if p.Reload != nil {
+		mux.HandleFunc("POST /v1/reload", p.reload)
+	}
 	letters := p.Deliveries
 	if letters == nil {
 		letters = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -226,9 +231,7 @@ func (p *Page) Report(ctx context.Context) Report {
 	if p.Fleet != nil {
 		r.Fleet = p.Fleet()
 	}
-	if p.Config != nil {
-		r.Config = p.Config()
-	}
+	r.Config = p.config()
 	for _, u := range p.Upstreams() {
 		s := stateOf(u)
 		if p.Models != nil {
@@ -372,6 +375,8 @@ func problem(w http.ResponseWriter, status int, message string) {
 		code = "UNAUTHORIZED"
 	case http.StatusForbidden:
 		code = "FORBIDDEN"
+	case http.StatusServiceUnavailable:
+		code = "SERVICE_UNAVAILABLE"
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)

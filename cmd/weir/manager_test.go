@@ -1,0 +1,128 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A supervisor hears what a process tells its manager.
+type supervisor struct{ *net.UnixConn }
+
+func supervise(t *testing.T, name string) supervisor {
+	t.Helper()
+	c, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: name, Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return supervisor{c}
+}
+
+// next is what it hears next but that the process is alive.
+func (s supervisor) next(t *testing.T) string {
+	t.Helper()
+	b := make([]byte, 4096)
+	for {
+		_ = s.SetReadDeadline(time.Now().Add(patience))
+		n, err := s.Read(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if said := string(b[:n]); said != "WATCHDOG=1" {
+			return said
+		}
+	}
+}
+
+// systemd hears when weir serves, reads its file again, is alive and ends; over both kinds of sockets.
+func TestSystemdIsTold(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{filepath.Join(dir, "notify"), "@weir-test-" + strconv.Itoa(os.Getpid())} {
+		s := supervise(t, name)
+		file := filepath.Join(dir, "weir.yaml")
+		write(t, file, "http://127.0.0.1:1", "")
+		vars := map[string]string{"NOTIFY_SOCKET": name, "WATCHDOG_USEC": "20000", "WATCHDOG_PID": strconv.Itoa(os.Getpid())}
+		env := func(name string) (string, bool) { v, ok := vars[name]; return v, ok }
+		ctx, stop := context.WithCancel(t.Context())
+		out, done := clogged{make(chan string)}, make(chan error, 1)
+		go func() { done <- run(ctx, world{args: []string{"serve", "-config", file}, err: out, env: env}) }()
+		var serving struct{ Admin string }
+		if err := json.Unmarshal([]byte(<-out.first), &serving); err != nil {
+			t.Fatal(err)
+		}
+		if got := s.next(t); got != "READY=1\nSTATUS=serving" {
+			t.Errorf("at the start: %q", got)
+		}
+		for _, bad := range []string{"", "nonsense: 7"} {
+			write(t, file, "http://127.0.0.1:1", bad)
+			before := monotonic()
+			err := run(ctx, world{args: []string{"reload", "-admin", serving.Admin}, out: io.Discard, err: io.Discard, env: noEnv})
+			if (err == nil) != (bad == "") || err != nil && !strings.Contains(err.Error(), "nonsense") {
+				t.Errorf("weir reload: %v", err)
+			}
+			m := regexp.MustCompile(`^RELOADING=1\nMONOTONIC_USEC=(\d+)\nSTATUS=reading `).FindStringSubmatch(s.next(t))
+			if m == nil {
+				t.Fatal("it does not say that the file is read")
+			}
+			if us, _ := strconv.ParseInt(m[1], 10, 64); us < before.Microseconds() || us > monotonic().Microseconds() {
+				t.Errorf("the file was read at %d, between %v and %v", us, before, monotonic())
+			}
+			if got := s.next(t); !strings.HasPrefix(got, "READY=1\nSTATUS=serving") || strings.Contains(got, "nonsense") != (bad != "") || strings.Count(got, "\n") != 1 {
+				t.Errorf("when it was read: %q", got)
+			}
+		}
+		b := make([]byte, 100)
+		_ = s.SetReadDeadline(time.Now().Add(patience))
+		if n, err := s.Read(b); err != nil || string(b[:n]) != "WATCHDOG=1" {
+			t.Errorf("while it serves: %q, %v", b[:n], err)
+		}
+		stop()
+		if got := s.next(t); got != "STOPPING=1\nSTATUS=draining" {
+			t.Errorf("at the end: %q", got)
+		}
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// What an environment says that is not for this process, or nonsense, is nothing to heed.
+func TestOnlyOnesOwnManagerIsTold(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "notify")
+	supervise(t, name)
+	for _, c := range []struct {
+		socket, limit, pid string
+		told               bool
+		beat               time.Duration
+	}{
+		{"", "", "", false, 0},
+		{"vsock:2:1", "", "", false, 0},
+		{name + ".gone", "", "", false, 0},
+		{name, "", "", true, 0},
+		{name, "2000000", "", true, time.Second},
+		{name, "2000000", "7", true, time.Second},
+		{name, "2000000", "8", true, 0},
+		{name, "-5", "", true, 0},
+		{name, "x", "", true, 0},
+	} {
+		vars := map[string]string{"NOTIFY_SOCKET": c.socket, "WATCHDOG_USEC": c.limit, "WATCHDOG_PID": c.pid}
+		m := managerOf(func(name string) (string, bool) { return vars[name], vars[name] != "" }, 7)
+		if (m != nil) != c.told || m != nil && m.beat != c.beat {
+			t.Errorf("%+v: %+v", c, m)
+		}
+		if m != nil {
+			m.close()
+		}
+	}
+}
