@@ -74,13 +74,26 @@ func (b *Board) Handler() http.Handler {
 // headed says on each answer what a browser may do with it: nothing but show it, ask this host, and send its forms here.
 func headed(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		set := w.Header().Set
-		set("Content-Security-Policy", "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'")
-		set("X-Content-Type-Options", "nosniff")
-		set("Referrer-Policy", "no-referrer")
-		set("Cache-Control", "no-store")
+		heads(w.Header().Set)
 		h.ServeHTTP(w, r)
 	})
+}
+
+func heads(set func(name, value string)) {
+	set("Content-Security-Policy", "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'")
+	set("X-Content-Type-Options", "nosniff")
+	set("Referrer-Policy", "same-origin") // with no-referrer browsers name no origin in what forms send
+	set("Cache-Control", "no-store")
+}
+
+// SignIn is the page that asks for a token.
+func (b *Board) SignIn(w http.ResponseWriter, code int, wrong string) {
+	var p page
+	p.signIn(wrong)
+	heads(w.Header().Set)
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(code)
+	_, _ = w.Write(p.Bytes())
 }
 
 // send writes a whole answer, packed for who can unpack it.
@@ -120,7 +133,7 @@ func filterOf(r *http.Request) string {
 
 // show writes a page.
 func (b *Board) show(w http.ResponseWriter, r *http.Request, code int, write func(*page)) {
-	p := page{token: b.token(time.Now())}
+	p := page{token: b.token(time.Now()), signed: b.Page.Session(r)}
 	write(&p)
 	send(w, r, code, "text/html; charset=utf-8", p.Bytes())
 }

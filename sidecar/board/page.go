@@ -16,7 +16,8 @@ type markup string
 // of any type, and the program would be half as large again (docs/adr/0012-what-ships.md).
 type page struct {
 	bytes.Buffer
-	token string // of its forms
+	token  string // of its forms
+	signed string // who has signed in, by a cookie
 }
 
 // put writes a line of a page. The format is markup; of what stands in it only a markup is not escaped.
@@ -61,9 +62,11 @@ func (p *page) whole(v *view) {
 <label>Upstream or state <input name="q" value="%s" type="search"></label>
 <button>Show</button>
 </form>
-<p id="live" role="status">Load the page again to see what is so now.</p>
-</header>
-<main>`, v.Filter)
+<p id="live" role="status">Load the page again to see what is so now.</p>`, v.Filter)
+	if p.signed != "" {
+		p.put(`<form method="post" action="logout"><button>Sign out %s</button></form>`, p.signed)
+	}
+	p.put("</header>\n<main>")
 	p.inside(v)
 	p.put("</main>\n</body>\n</html>")
 }

@@ -1,9 +1,12 @@
 package status
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
+	"time"
 
 	"github.com/seed1158cd35/weir/internal/auth"
 	"github.com/seed1158cd35/weir/internal/hosts"
@@ -18,13 +21,25 @@ func (p *Page) guard(h http.Handler) http.Handler {
 			p.refuse(w, "host", http.StatusMisdirectedRequest, fmt.Sprintf("the host %q is not the admin listener's: ask for localhost, its address, the host in admin, or one of hosts", r.Host))
 			return
 		}
-		if err := p.known(r); err != nil {
-			w.Header().Set("WWW-Authenticate", "Bearer")
-			p.refuse(w, "caller", http.StatusUnauthorized, err.Error())
-			return
+		signs := p.SignIn != nil && r.Method == http.MethodPost && r.URL.Path == "/login"
+		if !signs {
+			_, until, err := p.known(r)
+			if err != nil && !p.forAll(r) {
+				p.unknown(w, r, err)
+				return
+			}
+			if !until.IsZero() { // what is sent for longer ends with the session
+				ctx, cancel := context.WithDeadline(r.Context(), until)
+				defer cancel()
+				r = r.WithContext(ctx)
+			}
 		}
 		if r.Method != http.MethodGet && r.Method != http.MethodHead && hosts.Foreign(r, nil) {
 			p.refuse(w, "origin", http.StatusForbidden, fmt.Sprintf("a browser sent this for a page of another site (Origin %q); the admin listener is for programs", r.Header.Get("Origin")))
+			return
+		}
+		if signs {
+			p.login(w, r)
 			return
 		}
 		h.ServeHTTP(w, r)
@@ -51,21 +66,56 @@ func (p *Page) refuse(w http.ResponseWriter, why string, status int, message str
 // nobody.
 var errElsewhere = errors.New("from elsewhere only metrics and health are for everyone; give weir admin_tokens or admin_client_ca")
 
-// known says why nobody knows who asks, nil if that is known or does not matter.
-func (p *Page) known(r *http.Request) error {
-	if !p.AuthAll && forAll[r.URL.Path] {
-		return nil
+// unknown answers one of whom nobody knows who it is: a browser that asks for a page is asked for a token.
+func (p *Page) unknown(w http.ResponseWriter, r *http.Request, err error) {
+	a := p.auth()
+	page := r.Method == http.MethodGet && strings.Contains(r.Header.Get("Accept"), "text/html") && strings.LastIndexByte(r.URL.Path, '/') == 0
+	if p.SignIn == nil || !page || a == nil || len(a.Tokens) == 0 {
+		w.Header().Set("WWW-Authenticate", "Bearer")
+		p.refuse(w, "caller", http.StatusUnauthorized, err.Error())
+		return
 	}
-	var a *auth.Auth
-	if p.Auth != nil {
-		a = p.Auth()
+	if p.Refused != nil {
+		p.Refused("caller")
 	}
-	if a.Open() && auth.Remote(r) {
-		return errElsewhere
-	}
-	_, err := a.Check(r.Header.Get("Authorization"), r.TLS)
-	return err
+	p.SignIn(w, http.StatusUnauthorized, "")
 }
 
-// forAll are the paths that show no keys and change nothing.
-var forAll = map[string]bool{"/metrics": true, "/livez": true, "/healthz": true, "/readyz": true}
+func (p *Page) auth() *auth.Auth {
+	if p.Auth == nil {
+		return nil
+	}
+	return p.Auth()
+}
+
+// known is who asks, by its token, its certificate or the cookie of its browser, or why nobody knows; "" if nobody has to be
+// known. until is when a cookie ends, zero of all others.
+func (p *Page) known(r *http.Request) (name string, until time.Time, err error) {
+	a := p.auth()
+	if a.Open() && auth.Remote(r) {
+		return "", until, errElsewhere
+	}
+	header := r.Header.Get("Authorization")
+	if header == "" {
+		if name, until, ok := p.sessions.who(r, a, time.Now()); ok {
+			if a.ClientCAs != nil {
+				_, err = a.Certified(r.TLS)
+			}
+			return name, until, err
+		}
+	}
+	name, err = a.Check(header, r.TLS)
+	return name, time.Time{}, err
+}
+
+// forAll reports whether a path shows no keys and changes nothing. With admin_auth: all there is none but the look of the
+// form that asks for a token.
+func (p *Page) forAll(r *http.Request) bool {
+	switch r.URL.Path {
+	case "/metrics", "/livez", "/healthz", "/readyz":
+		return !p.AuthAll
+	case "/style.css":
+		return p.SignIn != nil
+	}
+	return false
+}

@@ -23,10 +23,8 @@ func (p *Page) reload(w http.ResponseWriter, r *http.Request) {
 
 // Who sent a request: the name that weir knows the sender by, or its address.
 func (p *Page) Who(r *http.Request) string {
-	if p.Auth != nil {
-		if name, err := p.Auth().Check(r.Header.Get("Authorization"), r.TLS); err == nil && name != "" {
-			return name
-		}
+	if name, _, err := p.known(r); err == nil && name != "" {
+		return name
 	}
 	return r.RemoteAddr
 }

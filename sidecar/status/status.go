@@ -149,7 +149,13 @@ type Page struct {
 
 	Auth    func() *auth.Auth // who may ask; nil means everyone on this machine
 	AuthAll bool              // for metrics and health, too
-	Refused func(why string)  // is called with why a request was turned away; may be nil
+
+	// SignIn writes the page that asks a browser for a token, and says what was wrong with the last one; nil means that
+	// browsers show none.
+	SignIn   func(w http.ResponseWriter, code int, wrong string)
+	sessions sessions
+
+	Refused func(why string) // is called with why a request was turned away; may be nil
 }
 
 // Handler is the page for browsers, and the admin API: /livez (and /healthz), /readyz, /metrics, /v1/status,
@@ -171,6 +177,7 @@ func (p *Page) Handler() http.Handler {
 	if p.Reload != nil {
 		mux.HandleFunc("POST /v1/reload", p.reload)
 	}
+	mux.HandleFunc("POST /logout", p.logout)
 	letters := p.Deliveries
 	if letters == nil {
 		letters = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

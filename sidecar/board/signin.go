@@ -1,0 +1,18 @@
+package board
+
+// signIn asks for a token. It stands at the address that was asked for, as long as that has no folders.
+func (p *page) signIn(wrong string) {
+	p.head("weir: sign in", false)
+	p.put(`<main class="sure">
+<h1>weir: sign in</h1>`)
+	if wrong != "" {
+		p.put(`<p class="trouble" role="alert">✖ %s</p>`, wrong)
+	}
+	p.put(`<form method="post" action="login">
+<p><label>Token, one of admin_tokens<br><input name="token" type="password" required autocomplete="current-password" autofocus></label></p>
+<p><button class="do">Sign in</button></p>
+</form>
+</main>
+</body>
+</html>`)
+}
