@@ -33,6 +33,14 @@ func Start(path string, o Options) (*Running, error) {
 // Addr is where it takes calls.
 func (s *Server) Addr() string { return s.main.Addr().String() }
 
+// AdminAddr is where its admin listener is; "" if it has none.
+func (s *Server) AdminAddr() string {
+	if s.admin == nil {
+		return ""
+	}
+	return s.admin.Addr().String()
+}
+
 // Reload has it read its file again; the log says how that went.
 func (r *Running) Reload() {
 	select {
