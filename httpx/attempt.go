@@ -3,7 +3,7 @@ package httpx
 import (
 	"context"
 	"io"
-	"time"
+	"net/http"
 
 	"github.com/seed1158cd35/weir"
 )
@@ -14,8 +14,8 @@ import (
 type attempt struct {
 	ctx    once
 	cancel context.CancelCauseFunc
-	late   error // why it ends at its timeout
 	answer body
+	bare   http.Request // what is sent, if that has no body
 }
 
 // newAttempt makes the context of an attempt, which ends with that of the request.
@@ -25,13 +25,14 @@ func newAttempt(ctx context.Context) *attempt {
 	return a
 }
 
-// after ends the attempt after d, unless the timer is stopped.
-func (a *attempt) after(d time.Duration, why error) *time.Timer {
-	a.late = why
-	return time.AfterFunc(d, a.expire)
+// request is a request within the attempt, or within a context that was made of its own.
+func (a *attempt) request(ctx context.Context, req *http.Request) *http.Request {
+	if req.Body != nil && req.Body != http.NoBody {
+		return req.WithContext(ctx)
+	}
+	a.bare = *req.WithContext(ctx) // which is no object, as it stays here
+	return &a.bare
 }
-
-func (a *attempt) expire() { a.cancel(a.late) }
 
 // once is weir.Once of a context: calls within it make one attempt.
 type once struct{ context.Context }

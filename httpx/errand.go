@@ -38,7 +38,8 @@ type brought struct {
 
 // roundTrip sends one attempt. With a bound of what is in flight one that is safe may
 // become an errand.
-func (s *sender) roundTrip(ctx context.Context, cancel context.CancelCauseFunc, req *http.Request) (*http.Response, error) {
+func (s *sender) roundTrip(a *attempt, req *http.Request) (*http.Response, error) {
+	ctx, cancel := context.Context(&a.ctx), a.cancel
 	if err := launch(ctx, cancel, req); err != nil {
 		return nil, err
 	}
@@ -48,7 +49,7 @@ func (s *sender) roundTrip(ctx context.Context, cancel context.CancelCauseFunc, 
 		defer h.stop()
 	}
 	if !s.safe || s.replay != nil || s.req.Context().Done() == nil || s.run.Slot() == nil {
-		return s.t.roundTripper().RoundTrip(req.WithContext(ctx))
+		return s.t.roundTripper().RoundTrip(a.request(ctx, req))
 	}
 	e := s.newErrand(ctx)
 	out := req.WithContext(e.ended)

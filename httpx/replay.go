@@ -38,13 +38,14 @@ var errOldAttempt = errors.New("attempt is over")
 // as long as the caller likes, and the attempt may end meanwhile, which a transport may
 // not notice before the read is over. No lock is held while it is read.
 type replay struct {
-	ended atomic.Bool // there will be no other attempt
-	shut  atomic.Bool // body is closed
-	body  io.ReadCloser
-	limit int64
-	want  bool // it is not sent if there is no room to keep it
-	last  atomic.Pointer[replayReader]
-	ahead *replayReader // of the attempt that waits for its turn; nil if there is none
+	ended  atomic.Bool // there will be no other attempt
+	shut   atomic.Bool // body is closed
+	body   io.ReadCloser
+	limit  int64
+	want   bool // it is not sent if there is no room to keep it
+	last   atomic.Pointer[replayReader]
+	expiry expiry        // of the present attempt
+	ahead  *replayReader // of the attempt that waits for its turn; nil if there is none
 
 	mu      sync.Mutex
 	read    sync.Cond // the body was read, or the reader's attempt is over

@@ -45,7 +45,7 @@ func (s *sender) send() {
 	a := newAttempt(s.req.Context())
 	s.replay.attempt(&a.ctx, a.cancel, r)
 	timer := s.times(a)
-	resp, err := s.roundTrip(&a.ctx, a.cancel, s.request())
+	resp, err := s.roundTrip(a, s.request())
 	s.replay.answered()
 	var o outcome.Outcome
 	if err == nil {
@@ -57,7 +57,7 @@ func (s *sender) send() {
 	if !s.replay.repeatable() {
 		r.NoMore(ErrBodyTooLarge)
 	}
-	timer.Stop()
+	s.t.stops(timer)
 	if s.resp = resp; resp == nil {
 		a.cancel(context.Canceled)
 	} else {
@@ -100,14 +100,14 @@ func (s *sender) request() *http.Request {
 // judge classifies an answer, with a look at the body if that can matter. A
 // success whose body has to be looked at may come slowly: S3 says 200 before it
 // knows. It has until the end of the call.
-func (s *sender) judge(resp *http.Response, timer *time.Timer) outcome.Outcome {
+func (s *sender) judge(resp *http.Response, timer *expiry) outcome.Outcome {
 	r := classify.Response{
 		Method: s.req.Method, Status: resp.StatusCode, Reason: reason(resp),
 		Header: resp.Header, Now: time.Now(),
 	}
 	if classify.NeedsBody(r.Method, r.Status, r.Header) {
 		if resp.StatusCode < http.StatusMultipleChoices {
-			timer.Reset(s.run.Left())
+			timer.moves(s.run.Left())
 		}
 		r.Body = peek(resp)
 	}

@@ -39,8 +39,9 @@ type Transport struct {
 	// returns. nil means what status and header say.
 	Judge func(*http.Response, outcome.Outcome) outcome.Outcome
 
-	once sync.Once
-	base http.RoundTripper
+	once     sync.Once
+	base     http.RoundTripper
+	expiries sync.Pool // of *expiry
 }
 
 // NewTransport is a Transport for the upstream with the defaults; base may be nil.

@@ -165,12 +165,13 @@ func (p *replay) waited() time.Duration {
 
 // times ends an attempt at its timeout. The time in which the caller's body is waited for is
 // not the attempt's, but it is the call's.
-func (s *sender) times(a *attempt) (timer *time.Timer) {
+func (s *sender) times(a *attempt) *expiry {
 	d, why := s.run.Timeout()
 	if s.replay == nil {
-		return a.after(d, why)
+		return s.t.expiry(d, why, a.cancel)
 	}
-	return s.replay.times(s.run, d, why, a.cancel)
+	s.replay.expiry = expiry{timer: s.replay.times(s.run, d, why, a.cancel), once: true}
+	return &s.replay.expiry
 }
 
 // times ends an attempt with the body after d, and why, but for the time in which the body is waited for.
