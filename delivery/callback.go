@@ -34,6 +34,7 @@ const telling = 5 * time.Second
 // tellAll tells of all that is over and owes it.
 func (w *Worker) tellAll(ctx context.Context) {
 	var after Mark
+	var owed Pile
 	missing := make(map[string]bool)
 	for ctx.Err() == nil {
 		all, err := w.Queue.Owing(ctx, after, mostTold)
@@ -45,6 +46,9 @@ func (w *Worker) tellAll(ctx context.Context) {
 			d := &all[i]
 			after = Mark{d.Changed, d.Seq}
 			err := w.tell(ctx, d)
+			if err != nil {
+				owed.add(0, d.Changed)
+			}
 			if errors.Is(err, errNoCallback) {
 				if missing[d.Callback] {
 					continue
@@ -57,6 +61,7 @@ func (w *Worker) tellAll(ctx context.Context) {
 			}
 		}
 		if len(all) < mostTold {
+			w.found(func(h *Held) { h.Owed = &owed })
 			return
 		}
 	}

@@ -254,7 +254,13 @@ func TestACallbackThatNobodyKnows(t *testing.T) {
 		if len(hooks()) != 1 || errs.Load() == 0 {
 			s.Errorf("called back %d times, %d errors", len(hooks()), errs.Load())
 		}
+		if is := s.w.Held().Owed; is == nil || is.N != 150 || time.Since(is.Oldest) < 50*time.Second || time.Since(is.Oldest) > 2*time.Minute {
+			s.Errorf("it owes %+v", is)
+		}
 		s.sleep(10 * time.Minute)
+		if is := s.w.Held().Owed; is == nil || *is != (delivery.Pile{}) {
+			s.Errorf("in the end it owes %+v", is)
+		}
 		if left, err := s.q.Owing(s.Context(), delivery.Mark{}, 10); err != nil || len(left) > 0 {
 			s.Errorf("%d have yet to call back, %v", len(left), err)
 		}

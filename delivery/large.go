@@ -232,7 +232,9 @@ func (w *Worker) tidy(ctx context.Context) {
 		w.tidiedTo = name
 	}
 	if len(names) < mostTidied {
-		w.tidiedTo = ""
+		all := w.tidies
+		w.found(func(h *Held) { h.Bodies = &all })
+		w.tidiedTo, w.tidies = "", Pile{}
 	}
 }
 
@@ -245,6 +247,8 @@ func (w *Worker) tidyOne(ctx context.Context, name string) error {
 	switch {
 	case errors.Is(err, ErrNotFound), err == nil && d.Large.Name != name:
 		return w.Bodies.Remove(ctx, name)
+	case err == nil:
+		w.tidies.add(d.Large.Size, d.Accepted)
 	}
 	return err
 }

@@ -210,6 +210,9 @@ func TestBodiesWithoutARecordGo(t *testing.T) {
 			}()
 		}
 		s.age(dir)
+		if is := s.w.Held(); is.Bodies != nil && is.Bodies.N > 0 {
+			s.Errorf("too soon it holds %+v", is.Bodies)
+		}
 		s.sleep(30 * time.Minute)
 		if names := inFolder(s.T, dir); len(names) != 3+4 {
 			s.Fatalf("too soon the folder has %v", names)
@@ -218,10 +221,18 @@ func TestBodiesWithoutARecordGo(t *testing.T) {
 		if names := inFolder(s.T, dir); len(names) != 1+4 || strings.Contains(strings.Join(names, " "), "tmp-") {
 			s.Fatalf("after an hour the folder has %v", names)
 		}
+		s.sleep(time.Hour) // a sweep that finds one only
+		if is := s.w.Held().Bodies; is == nil || is.N != 1 || is.Bytes != 2<<20 || time.Since(is.Oldest) < time.Hour || time.Since(is.Oldest) > 4*time.Hour {
+			s.Errorf("it holds %+v", is)
+		}
 		s.sleep(8 * 24 * time.Hour)
 		s.sleep(time.Hour)
 		if names := inFolder(s.T, dir); len(names) != 4 {
 			s.Fatalf("in the end the folder has %v", names)
+		}
+		s.sleep(time.Hour)
+		if is := s.w.Held().Bodies; is == nil || *is != (delivery.Pile{}) {
+			s.Errorf("in the end it holds %+v", is)
 		}
 	})
 }

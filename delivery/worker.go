@@ -49,6 +49,8 @@ type Worker struct {
 	stores   map[string]keeping // bodies whose records are about to be stored
 	tidied   time.Time          // when bodies were last looked at, and how far; of Run alone
 	tidiedTo string
+	tidies   Pile // what it has found of bodies since it began with the first; of Run alone
+	held     Held
 	stopping bool
 	hard     context.Context // ends when the grace is over
 	all      sync.WaitGroup

@@ -410,3 +410,36 @@ func BenchmarkChunks(b *testing.B) {
 		}
 	})
 }
+
+// A told body knows its hash, and must not be read before it is sent.
+type told struct {
+	io.ReadCloser
+	sum [sha256.Size]byte
+}
+
+func (t told) SHA256() [sha256.Size]byte { return t.sum }
+
+// A body whose hash is known is signed by that, and not read.
+func TestABodyWhoseHashIsKnown(t *testing.T) {
+	for _, service := range []string{"lambda", "s3"} {
+		body := strings.Repeat("x", 1<<20)
+		in, out := io.Pipe()
+		r, err := http.NewRequest("POST", "http://"+farHost+"/a", told{in, sha256.Sum256([]byte(body))})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.ContentLength = int64(len(body))
+		plan, err := newSigner(t, resign.Options{Service: service, Region: "eu-west-1", MaxHash: 1}).Plan(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := plan.Sign(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+		go func() { _, _ = io.WriteString(out, body); _ = out.Close() }()
+		v := sigtest.Verifier{Secrets: map[string]string{ours: secret}}
+		if got, err := v.Verify(arrived(t, r)); err != nil || string(got.Body) != body {
+			t.Errorf("%s: %d bytes, %v", service, len(got.Body), err)
+		}
+	}
+}

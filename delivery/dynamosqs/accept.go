@@ -189,9 +189,7 @@ func (s *Store) found(ctx context.Context, a *acceptance, there *record) error {
 func (s *Store) store(ctx context.Context, w *work, a *acceptance) (over bool, err error) {
 	r := a.rec
 	if r.Large {
-		it := key(r.bodyKey(), 0)
-		it["body"] = raw(r.body)
-		if _, err = s.put(ctx, it, "", nil); err != nil {
+		if err = s.keepBody(ctx, r); err != nil {
 			return false, err
 		}
 	}

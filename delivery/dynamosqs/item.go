@@ -23,6 +23,7 @@ import (
 //
 //	D#seq        a delivery; with n from 1 its attempts but for the latest, which the record has
 //	B#seq#print  the body of one that is large
+//	O#seq#print  a word that such a body was stored, for sweeps
 //	K#hash       an idempotency key
 //	L#hash       the line of an order key; with n from 1 its places
 //	C#upstream   the counts of an upstream
@@ -241,7 +242,7 @@ func (r *record) inLine() bool {
 	return r.Status != delivery.Completed && (r.Status != delivery.Failed || r.Stops)
 }
 
-func (r *record) bodyKey() string { return fmt.Sprintf("B#%d#%x", r.seq, r.Print) }
+func (r *record) bodyKey() string { return fmt.Sprintf("%s%d#%x", bodyPrefix, r.seq, r.Print) }
 
 // delivery is the record as others see it; without its header if that cannot be read.
 func (r *record) delivery() (delivery.Delivery, error) {

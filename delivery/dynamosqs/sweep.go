@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"sync"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -48,10 +49,10 @@ func (w *sweep) partition(ctx context.Context, n int) error {
 	w.s.mu.Lock()
 	in.ExclusiveStartKey = w.s.swept[n]
 	w.s.mu.Unlock()
-	var seqs []int64
+	var found []item
 	var stops item
 	err := w.s.query(ctx, in, func(it item) (bool, error) {
-		if seqs = append(seqs, seqIn(it)); len(seqs) == mostSwept {
+		if found = append(found, it); len(found) == mostSwept {
 			stops = item{"k": it["k"], "n": it["n"], "w": it["w"], "t": it["t"]}
 		}
 		return stops == nil, nil
@@ -60,9 +61,13 @@ func (w *sweep) partition(ctx context.Context, n int) error {
 		return err
 	}
 	var errs []error
-	for _, seq := range seqs {
-		if err := w.look(ctx, seq); err != nil {
-			errs = append(errs, fmt.Errorf("delivery %d: %w", seq, err))
+	for _, it := range found {
+		look := func() error { return w.look(ctx, seqIn(it)) }
+		if k := text(it, "k"); strings.HasPrefix(k, wordPrefix) {
+			look = func() error { return w.orphan(ctx, k) }
+		}
+		if err := look(); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", text(it, "k"), err))
 		}
 	}
 	if ctx.Err() == nil {

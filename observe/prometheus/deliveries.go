@@ -16,6 +16,7 @@ type Deliveries struct {
 	refused  *prometheus.CounterVec
 	lost     prometheus.Counter
 	accepts  prometheus.Histogram
+	standing *standing
 }
 
 // A DeliveryQueue is what is asked at a scrape.
@@ -37,7 +38,8 @@ func NewDeliveries(reg prometheus.Registerer, q DeliveryQueue) *Deliveries {
 		lost:     prometheus.NewCounter(prometheus.CounterOpts{Name: "weir_delivery_claims_lost_total", Help: "Attempts whose claim was lost before they ended: the delivery may be sent twice."}),
 		accepts:  prometheus.NewHistogram(prometheus.HistogramOpts{Name: "weir_delivery_accept_seconds", Help: "How long it took to store a request.", Buckets: []float64{.0005, .001, .002, .005, .01, .05, .1, .5, 1}}),
 	}
-	reg.MustRegister(d.attempts, d.dead, d.refused, d.lost, d.accepts, standing{q})
+	d.standing = &standing{q: q}
+	reg.MustRegister(d.attempts, d.dead, d.refused, d.lost, d.accepts, d.standing)
 	return d
 }
 
@@ -54,6 +56,9 @@ func (d *Deliveries) Events() delivery.Events {
 	}
 }
 
+// Holds has the metrics tell what a worker holds, too. It is called before the first scrape.
+func (d *Deliveries) Holds(held func() delivery.Held) { d.standing.held = held }
+
 // Watch shows the dead letters of an upstream at 0: an alert would miss the first.
 func (d *Deliveries) Watch(upstream string) {
 	for _, why := range delivery.Reasons {
@@ -68,21 +73,34 @@ func (d *Deliveries) Accepted(took time.Duration) { d.accepts.Observe(took.Secon
 func (d *Deliveries) Refused(upstream, why string) { d.refused.WithLabelValues(upstream, why).Inc() }
 
 // standing tells how many deliveries there are, by the counts that are kept.
-type standing struct{ q DeliveryQueue }
+type standing struct {
+	q    DeliveryQueue
+	held func() delivery.Held // nil if nobody tells
+}
 
 var (
 	descDeliveries = prometheus.NewDesc("weir_deliveries", "Deliveries by where they stand; failed ones are dead letters.", []string{"upstream", "status"}, nil)
 	descOldest     = prometheus.NewDesc("weir_dead_letter_oldest_seconds", "Age of the oldest dead letter.", []string{"upstream"}, nil)
+	descOwed       = prometheus.NewDesc("weir_delivery_callbacks_owed", "Callbacks that could not be stored when they were last tried.", nil, nil)
+	descOwedSince  = prometheus.NewDesc("weir_delivery_callback_oldest_seconds", "Age of the oldest callback that could not be stored.", nil, nil)
+	descBodies     = prometheus.NewDesc("weir_delivery_bodies", "Large bodies that are older than an hour, when they were last counted.", nil, nil)
+	descBodyBytes  = prometheus.NewDesc("weir_delivery_bodies_bytes", "Size of those together.", nil, nil)
+	descBodySince  = prometheus.NewDesc("weir_delivery_body_oldest_seconds", "Age of the oldest of those.", nil, nil)
 	descLog        = prometheus.NewDesc("weir_deliveries_log_bytes", "Size of the write-ahead log of the deliveries' file.", nil, nil)
 )
 
-func (s standing) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{descDeliveries, descOldest, descLog} {
+func (s *standing) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{descDeliveries, descOldest, descLog, descOwed, descOwedSince, descBodies, descBodyBytes, descBodySince} {
 		ch <- d
 	}
 }
 
-func (s standing) Collect(ch chan<- prometheus.Metric) {
+func (s *standing) Collect(ch chan<- prometheus.Metric) {
+	if s.held != nil {
+		held := s.held()
+		tellPile(ch, held.Owed, descOwed, nil, descOwedSince)
+		tellPile(ch, held.Bodies, descBodies, descBodyBytes, descBodySince)
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	counts, err := s.q.Counts(ctx)
@@ -97,5 +115,21 @@ func (s standing) Collect(ch chan<- prometheus.Metric) {
 	}
 	if q, ok := s.q.(logged); ok {
 		ch <- prometheus.MustNewConstMetric(descLog, prometheus.GaugeValue, float64(q.LogSize()))
+	}
+}
+
+// tellPile tells of a pile that was looked at.
+func tellPile(ch chan<- prometheus.Metric, p *delivery.Pile, n, bytes, oldest *prometheus.Desc) {
+	if p == nil {
+		return
+	}
+	age := 0.0
+	if !p.Oldest.IsZero() {
+		age = max(0, time.Since(p.Oldest).Seconds())
+	}
+	ch <- prometheus.MustNewConstMetric(n, prometheus.GaugeValue, float64(p.N))
+	ch <- prometheus.MustNewConstMetric(oldest, prometheus.GaugeValue, age)
+	if bytes != nil {
+		ch <- prometheus.MustNewConstMetric(bytes, prometheus.GaugeValue, float64(p.Bytes))
 	}
 }

@@ -2,6 +2,8 @@ package weirprom
 
 import (
 	"context"
+	"strings"
+	"testing"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -13,6 +15,7 @@ import (
 // deliveriesEverything makes every metric of deliveries.
 func deliveriesEverything(reg prometheus.Registerer) {
 	d := NewDeliveries(reg, dead{})
+	d.Holds(func() delivery.Held { return delivery.Held{Owed: &delivery.Pile{N: 1}, Bodies: &delivery.Pile{N: 1}} })
 	e := d.Events()
 	of := &delivery.Delivery{Request: delivery.Request{Upstream: "ntfy"}}
 	e.Ended(of, &delivery.Attempt{Class: outcome.Rejected})
@@ -30,3 +33,34 @@ func (dead) Counts(context.Context) ([]delivery.Count, error) {
 }
 
 func (dead) LogSize() int64 { return 1 }
+
+// What a worker holds is told once it has looked, and its age as of now.
+func TestWhatAWorkerHolds(t *testing.T) {
+	reg := prometheus.NewRegistry()
+	d := NewDeliveries(reg, dead{})
+	var held delivery.Held
+	d.Holds(func() delivery.Held { return held })
+	gauges := func() map[string]float64 {
+		all, err := reg.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		is := make(map[string]float64)
+		for _, f := range all {
+			is[f.GetName()] = f.GetMetric()[0].GetGauge().GetValue()
+		}
+		return is
+	}
+	for name := range gauges() {
+		if strings.HasPrefix(name, "weir_delivery_bod") || strings.HasPrefix(name, "weir_delivery_callback") {
+			t.Errorf("%s before anybody has looked", name)
+		}
+	}
+	held = delivery.Held{Owed: &delivery.Pile{}, Bodies: &delivery.Pile{N: 2, Bytes: 3 << 20, Oldest: time.Now().Add(-time.Hour)}}
+	is := gauges()
+	for name, want := range map[string]float64{"weir_delivery_callbacks_owed": 0, "weir_delivery_callback_oldest_seconds": 0, "weir_delivery_bodies": 2, "weir_delivery_bodies_bytes": 3 << 20, "weir_delivery_body_oldest_seconds": 3600} {
+		if got, ok := is[name]; !ok || got < want || got > want+60 {
+			t.Errorf("%s is %v (%v), want %v", name, got, ok, want)
+		}
+	}
+}

@@ -330,17 +330,21 @@ func TestMetricsOfDeliveries(t *testing.T) {
 	if r.Status != delivery.Failed {
 		t.Fatalf("%+v", r)
 	}
-	resp, err := http.Get("http://" + m.run.admin.Addr().String() + "/metrics")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	text, _ := io.ReadAll(resp.Body)
 	for _, want := range []string{
 		`weir_deliveries{status="failed",upstream="box"} 1`, `weir_delivery_attempts_total{class="rejected",upstream="box"} 1`,
 		`weir_delivery_died_total{reason="rejected",upstream="box"} 1`, `weir_dead_letter_oldest_seconds{upstream="box"}`, "weir_delivery_accept_seconds_count 1", "weir_deliveries_log_bytes",
 	} {
-		if !strings.Contains(string(text), want) {
+		said := false
+		for tries := 0; tries < 1000 && !said; tries++ { // what is counted is counted once it was recorded, which is what the caller waits for
+			resp, err := http.Get("http://" + m.run.admin.Addr().String() + "/metrics")
+			if err != nil {
+				t.Fatal(err)
+			}
+			text, _ := io.ReadAll(resp.Body)
+			_ = resp.Body.Close()
+			said = strings.Contains(string(text), want)
+		}
+		if !said {
 			t.Errorf("the metrics do not say %s", want)
 		}
 	}
