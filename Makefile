@@ -23,7 +23,7 @@ VCS := $(if $(shell git rev-parse -q --verify HEAD 2>/dev/null),true,false)
 
 tool = go tool -modfile=$(CURDIR)/tools/go.mod
 
-.PHONY: help demo test test-long soak attack build extension race fuzz fuzz-seeds bench bench-compare bench-llm bench-sidecar bench-fleet bench-deliveries mutants locks cover lint check cross layers house vuln tidy deps clean
+.PHONY: help demo test test-long soak attack build release image extension race fuzz fuzz-seeds bench bench-compare bench-llm bench-sidecar bench-fleet bench-deliveries mutants locks cover lint check cross layers house vuln tidy deps clean
 .DEFAULT_GOAL := help
 
 help: ## list the verbs
@@ -66,6 +66,12 @@ RELEASE := -tags grpcnotrace -trimpath -ldflags '-s -w'
 
 build: ## build bin/weir, as it is released: one static file
 	CGO_ENABLED=0 go build $(RELEASE) -buildvcs=$(VCS) -o bin/weir ./cmd/weir
+
+release: ## build bin/release: programs for Linux, bills of materials, Debian packages, checksums; the same bytes each time
+	@RELEASE="$(RELEASE)" VCS=$(VCS) scripts/release bin/release
+
+image: release ## build the image weir, from scratch, with buildah
+	buildah build --layers=false --timestamp "$$(git log -1 --format=%ct)" -t weir -f deploy/container/Containerfile .
 
 extension: ## build bin/extensions/weir-extension, as a layer of AWS Lambda has it: GOARCH=arm64 for Graviton
 	GOOS=linux CGO_ENABLED=0 go build $(RELEASE) -buildvcs=$(VCS) -o bin/extensions/weir-extension ./cmd/weir-extension
@@ -137,7 +143,7 @@ tidy: ## mend go.mod and go.sum of every module
 
 # What the tests need beside Go: name the commands here.
 deps:
-	@scripts/deps redis-server redis-cli initdb pgbouncer dynalite fauxqs promtool prometheus-alertmanager
+	@scripts/deps redis-server redis-cli initdb pgbouncer dynalite fauxqs promtool prometheus-alertmanager systemd-analyze dpkg-deb
 
 clean: ## remove what was built
 	rm -rf bin cover.out

@@ -41,7 +41,7 @@ func licence(text string) string {
 
 // Every module of which something is in the binary has a licence that lets weir be given to others.
 func TestLicences(t *testing.T) {
-	c := exec.Command("go", "list", "-deps", "-f", "{{with .Module}}{{.Path}}\t{{.Dir}}{{end}}", "./cmd/weir")
+	c := exec.Command("go", "list", "-deps", "-tags", "image", "-f", "{{with .Module}}{{.Path}}\t{{.Dir}}{{end}}", "./cmd/weir")
 	c.Dir = root
 	out, err := c.Output()
 	if err != nil {

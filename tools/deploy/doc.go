@@ -1,0 +1,2 @@
+// Package deploy holds a test of what is applied to Kubernetes, against its own types.
+package deploy
