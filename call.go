@@ -33,6 +33,7 @@ type Call struct {
 	Safe      bool              // repeating it does no harm, even if it was done already
 	Streams   bool              // the body of its request is a stream, which may be silent, and slow
 	ID        string            // correlation id, for events and logs
+	Note      any               // of the caller's, for those who hear of the call's Record, such as a trace; nil for none
 
 	// Pool is all those for whom the upstream's hints are meant, such as an API key and
 	// a model: what it says to one of them holds all of them, and nobody else. "" means

@@ -13,7 +13,7 @@ import (
 // A Record is what became of one call, attempt by attempt: what explains a call, or traces it, is
 // made from it. It comes from a pool, and is valid only until the function returns that is given it
 // (Events.Recorded, Events.Detailed); who keeps it keeps a copy. It has no answers and no arguments
-// of the call, but its ID and keys, which are the caller's own.
+// of the call, but its ID, keys and note, which are the caller's own.
 //
 // A decision by Try or Acquire is a call of one attempt.
 //
@@ -22,9 +22,10 @@ import (
 type Record struct {
 	ID    string            // Call.ID
 	Keys  map[string]string // Call.Keys
+	Note  any               // Call.Note
 	Began time.Duration     // the instant, of the upstream's clock
 	Took  time.Duration
-	Why   error // one of retry's Err values, or a *Refusal: why there was no other attempt; nil for a call that went well
+	Why   error // one of retry's Err values, or a *Refusal (of a call by Try for Events.Detailed only): why there was no other attempt; nil for a call that went well
 
 	N       uint16        // attempts, that which the gates refused included
 	Held    uint8         // attempts that were not made because nothing succeeded
@@ -33,9 +34,7 @@ type Record struct {
 
 	heard uint8 // who of several listeners wants to know more; see Tee
 
-	// Levels is what the limits look like that the last attempt was charged to. It is there for Events.Detailed
-	// only, and so is the *Refusal in Why of a call by Try.
-	Levels []LimitLevel
+	levels *[]LimitLevel // see Levels
 
 	plan  *plan
 	at    time.Duration // the end of the latest attempt
@@ -73,6 +72,7 @@ var records = sync.Pool{New: func() any { return new(Record) }}
 // A Sketch is as much of a call that has ended as costs nothing to say.
 type Sketch struct {
 	ID      string        // Call.ID
+	Note    any           // Call.Note
 	At      time.Duration // its end, an instant of the upstream's clock
 	Class   outcome.Class // of its attempt; unknown if none was made
 	Refused bool          // the gates have not let it go
@@ -81,6 +81,7 @@ type Sketch struct {
 // A recorded is what a permit has of its call's record.
 type recorded struct {
 	record *Record       // nil if there is none yet, or nobody wants one
+	note   any           // Call.Note
 	began  time.Duration // when the call did
 	run    bool          // a Run ends the record, and not the permit
 	closed bool          // it has ended
@@ -89,7 +90,7 @@ type recorded struct {
 // begins has a record of a call kept that begins, if anybody may want one.
 func (k *recorded) begins(p *Permit, u *Upstream, plan *plan, c *Call, now time.Duration, run bool) {
 	if u.options.Events.Recorded != nil {
-		*k = recorded{began: now, run: run}
+		*k = recorded{note: c.Note, began: now, run: run}
 		p.plan, p.id, p.keys = plan, c.ID, c.Keys
 	}
 }
@@ -98,7 +99,7 @@ func (k *recorded) begins(p *Permit, u *Upstream, plan *plan, c *Call, now time.
 func (k *recorded) of(p *Permit) *Record {
 	if k.record == nil {
 		r := records.Get().(*Record) // a zero one
-		r.ID, r.Keys, r.Began, r.at, r.plan = p.id, p.keys, k.began, k.began, p.plan
+		r.ID, r.Keys, r.Note, r.Began, r.at, r.plan = p.id, p.keys, k.note, k.began, k.began, p.plan
 		k.record = r
 	}
 	return k.record
@@ -107,7 +108,7 @@ func (k *recorded) of(p *Permit) *Record {
 // wanted reports whether anybody wants the record of a call of which there is none yet.
 func (k *recorded) wanted(p *Permit, now time.Duration, class outcome.Class, refused bool) bool {
 	f := p.plan.live.u.options.Events.Wanted
-	return f == nil || p.waited > 0 || asked(f, Sketch{ID: p.id, At: now, Class: class, Refused: refused})
+	return f == nil || p.waited > 0 || asked(f, Sketch{ID: p.id, Note: k.note, At: now, Class: class, Refused: refused})
 }
 
 // asked asks a listener, which wants nothing if it panics.
@@ -227,7 +228,8 @@ func (r *Record) detail(p *Permit, now time.Duration) {
 	if r.N == 0 {
 		return
 	}
-	r.Levels = p.levels(now)
+	levels := p.levels(now)
+	r.levels = &levels
 	if why := r.tries[tryAt(r.N-1)].reason; r.Refused && why != 0 && r.Why == nil {
 		r.Why = step{why: Reason(words.word(why)), wait: r.wait}.refusal(p, now)
 	}
@@ -235,6 +237,14 @@ func (r *Record) detail(p *Permit, now time.Duration) {
 
 // Subject says whose record it is.
 func (r *Record) Subject() Subject { return subject(r.plan.live.u, r.plan, r.ID, r.Keys) }
+
+// Levels is what the limits look like that the last attempt was charged to. It is there for Events.Detailed only.
+func (r *Record) Levels() []LimitLevel {
+	if r.levels == nil {
+		return nil
+	}
+	return *r.levels
+}
 
 // Waited is how long the call waited for its turn, in the attempts that are kept.
 func (r *Record) Waited() (all time.Duration) {
@@ -247,6 +257,14 @@ func (r *Record) Waited() (all time.Duration) {
 // Attempts are the attempts of the call, in order; the first and the last three, if there were more than six.
 func (r *Record) Attempts() []Tried {
 	all := make([]Tried, 0, min(int(r.N), len(r.tries)))
+	for a := range r.Each {
+		all = append(all, a)
+	}
+	return all
+}
+
+// Each is Attempts one after the other, which costs no memory.
+func (r *Record) Each(yield func(Tried) bool) {
 	for n := range r.N {
 		if n >= firstTries && n+lastTries < r.N {
 			continue
@@ -256,9 +274,10 @@ func (r *Record) Attempts() []Tried {
 			N: int(n + 1), Rested: long(t.rested), Waited: long(t.waited), Took: long(t.took), Hint: long(t.hint),
 			Limit: words.word(t.limit), Reason: Reason(words.word(t.reason)), Class: t.class, Code: words.word(t.code),
 		}
-		all = append(all, e)
+		if !yield(e) {
+			return
+		}
 	}
-	return all
 }
 
 // tryAt is where the record keeps an attempt, counted from 0.

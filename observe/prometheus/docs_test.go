@@ -38,6 +38,9 @@ func TestDocumentListsWhatIsExported(t *testing.T) {
 	deliveriesEverything(reg)
 	processEverything(reg)
 	Buffers(reg)
+	Traces(reg, func() TraceCounts {
+		return TraceCounts{Kept: map[string]int64{"failed": 1}, Dropped: map[string]int64{"full": 1}}
+	})
 	ListenerUse(reg, map[string]*connlimit.Limiter{"listen": connlimit.New(connlimit.Bounds{}, nil)})
 	families, err := reg.Gather()
 	if err != nil {

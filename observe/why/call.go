@@ -71,8 +71,9 @@ func callOf(r *weir.Record, kind Kind, now time.Time, where func(upstream, field
 		c.Attempts = append(c.Attempts, to)
 	}
 	refusal, _ := r.Why.(*weir.Refusal)
-	for i := range r.Levels {
-		l := &r.Levels[i]
+	levels := r.Levels()
+	for i := range levels {
+		l := &levels[i]
 		c.Limits = append(c.Limits, Limit{
 			Name: l.Rule.Name, Key: observe.Redact(l.Key, longestKey), Rule: l.Rule.String(), Unit: l.Rule.UnitName(), Cost: l.Cost,
 			Left: l.Level.Left, Full: l.Level.Full, PausedMS: milli(l.Level.Paused), At: where(c.Upstream, "limits."+l.Rule.Name),

@@ -45,6 +45,7 @@ type File struct {
 	Prices      string                       // a file; "" means what weir knows
 	CloudWatch  *CloudWatch                  // nil means that no metrics go there
 	Notify      *Notify                      // nil means that nobody is told
+	Traces      *Traces                      // nil means that calls are not traced
 	Store       *Store                       // nil means that limits are this process's own
 	Deliveries  *Deliveries                  // nil means that nothing is delivered later
 	Decide      *Decide                      // nil means that nothing is decided for others

@@ -53,6 +53,7 @@ var sections = []table{
 	{"adminTokenFields", "`admin_tokens.NAME`", rows(adminTokenFields)},
 	{"cloudWatchFields", "`cloudwatch`", rows(cloudWatchFields)},
 	{"notifyFields", "`notify`", rows(notifyFields)},
+	{"tracesFields", "`traces`", rows(tracesFields)},
 	{"callersFields", "`callers`", rows(callersFields)},
 	{"claimsFields", "`callers.claims`", rows(claimsFields)},
 	{"upstreamFields", "`upstreams.NAME`", rows(upstreamFields)},

@@ -67,6 +67,7 @@ var documentFields = []field[document]{
 	{"decide", "fields", "off", "Decisions for programs that make their calls themselves; see docs/decide.md and docs/envoy.md.", readDecide},
 	{"cloudwatch", "fields", "off", "Metrics for CloudWatch, as lines or through its API; see docs/cloudwatch.md.", readCloudWatch},
 	{"notify", "fields", "off", "Messages to people when calls are given up, limits do not hold, a breaker opened, or the store is away; see docs/notify.md.", readNotify},
+	{"traces", "fields", "off", "Where traces of calls are sent, by OpenTelemetry's protocol, and which; see docs/traces.md.", readTraces},
 	{"callers", "fields, true, or off", "off", "Who may call how much, over all upstreams that are language models; see docs/llm.md.", readCallers},
 	one("prices", word, func(f *document) *string { return &f.Prices }, "those of docs/llm.md", "A file with the prices of models, laid over those that weir knows; relative to the directory of weir.yaml."),
 	{"upstreams", "fields", "required", "The APIs, by name: letters, digits, `-`, `_` and `.`.", readUpstreams},

@@ -164,6 +164,17 @@ max_header: 64KiB
 bounds: {connections: 1000, caller_connections: 100, streams: 100, requests: 1000, caller_requests: 100}
 log: info
 log_each_second: 10
+traces:
+  url: http://127.0.0.1:4318
+  headers: {Authorization: OTLP_TOKEN}
+  service: orders
+  attributes: {deployment.environment.name: production}
+  share: 5%
+  each_second: 1
+  refused_each_second: 50
+  trust: false
+  xray: true
+  memory: 32MiB
 cloudwatch:
   to: api
   namespace: Team

@@ -24,11 +24,15 @@ func (a attempts) RoundTrip(r *http.Request) (*http.Response, error) {
 	t := tripOf(r.Context())
 	if t.exchange == nil {
 		t.enableDuplex()
-		return a.next.RoundTrip(r)
+		r, traced := t.tells(r, false)
+		resp, err := a.next.RoundTrip(r)
+		answered(traced, resp)
+		return resp, err
 	}
 	out := new(http.Request)
 	*out = *r
 	out.Header = r.Header.Clone()
+	_, traced := t.tells(out, true) // before it is signed
 	if err := t.exchange.Attempt(out); err != nil {
 		if r.Body != nil {
 			_ = r.Body.Close()
@@ -38,6 +42,7 @@ func (a attempts) RoundTrip(r *http.Request) (*http.Response, error) {
 	t.to.dropOwn(out.Header)
 	t.enableDuplex()
 	resp, err := a.next.RoundTrip(out)
+	answered(traced, resp)
 	if x, ok := t.exchange.(httpx.Failer); ok && err != nil {
 		return nil, x.Failed(out.Context(), err)
 	}

@@ -32,8 +32,9 @@ func (t *trip) hear(d httpx.Dialect) (f *refuse.Facts) {
 	return nil
 }
 
-// end lets the dialect give up what it holds.
+// end ends the request's trace, and lets the dialect give up what it holds.
 func (t *trip) end() {
+	t.traced()
 	if x, ok := t.exchange.(httpx.Ender); ok {
 		x.End()
 	}

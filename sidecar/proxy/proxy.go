@@ -19,6 +19,7 @@ import (
 	"github.com/seed1158cd35/weir/httpx"
 	"github.com/seed1158cd35/weir/internal/refuse"
 	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/observe/trace"
 	"github.com/seed1158cd35/weir/retry"
 )
 
@@ -30,6 +31,7 @@ type Proxy struct {
 	own     own
 	later   atomic.Pointer[Accepter]
 	answers atomic.Pointer[delivery.Answers]
+	tracer  atomic.Pointer[trace.Tracer] // nil if nothing is traced
 	setting sync.Mutex
 	leaving chan struct{} // closed by Drain
 	left    sync.Once
@@ -163,6 +165,7 @@ func (p *Proxy) send(w http.ResponseWriter, r *http.Request, trip *trip) {
 		w, r = l, l.request(r, to.base.Timeouts, trip.stream)
 	}
 	trip.came, trip.answer, trip.body = r, w, r.Body
+	trip.traces(p.tracer.Load())
 	defer trip.end()
 	var f *refuse.Facts
 	if to.Dialect != nil {
@@ -242,7 +245,9 @@ type trip struct {
 	duplex bool      // the body may be read while the answer is written
 	cut    error     // the answer broke off
 
-	brought int // status of the upstream's answer, once it is passed on
+	brought int         // status of the upstream's answer, once it is passed on
+	said    int         // that of an answer of weir's own
+	trace   *trace.Call // nil if it is not traced
 }
 
 type tripKey struct{}

@@ -27,9 +27,11 @@ const (
 // respond answers with an error of weir's own in the words that the caller understands.
 func respond(w http.ResponseWriter, r *http.Request, f *refuse.Facts) {
 	f.Header(w.Header())
-	if t, ok := r.Context().Value(tripKey{}).(*trip); ok && t.exchange != nil {
-		t.exchange.Refuse(w, f)
-		return
+	if t, ok := r.Context().Value(tripKey{}).(*trip); ok {
+		if t.said = f.Status; t.exchange != nil {
+			t.exchange.Refuse(w, f)
+			return
+		}
 	}
 	f.Write(w)
 }

@@ -189,7 +189,7 @@ func origin(u *url.URL) string {
 // call is what the policy needs to know of a request that is sent on.
 func (t *target) call(r *http.Request) weir.Call {
 	trip := tripOf(r.Context())
-	c := weir.Call{ID: trip.id, Streams: trip.stream}
+	c := weir.Call{ID: trip.id, Note: trip.note(), Streams: trip.stream}
 	if len(t.keys) > 0 {
 		c.Keys = make(map[string]string, len(t.keys))
 		for _, k := range t.keys {

@@ -12,6 +12,7 @@ func (s *Server) Run(ctx context.Context, reload, stop <-chan os.Signal) error {
 	calls, cut := context.WithCancel(context.Background())
 	defer cut()
 	defer s.tells.close(s.log)
+	defer s.closeTraces()
 	defer s.leave()
 	defer s.models.close()
 	if s.fleet != nil {

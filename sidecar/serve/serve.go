@@ -64,6 +64,7 @@ type Server struct {
 	board      *board.Board
 	asks       chan chan<- error // reloads that operators ask for
 	left       chan struct{}     // is closed when no more of them are heard
+	traces     traces
 
 	deliveries *deliveries // nil if nothing is delivered later
 }
@@ -102,6 +103,7 @@ func (s *Server) abandon() {
 	_ = s.deliveries.stop()
 	s.leave()
 	s.tells.close(s.log)
+	s.closeTraces()
 }
 
 // Log is where the server tells what it does.
@@ -130,8 +132,11 @@ func (s *Server) prepare() (err error) {
 	s.kept = newKeptCalls(file)
 	s.loaded.begin(s.path, file)
 	s.board = board.New(s.log)
+	if err = s.newTraces(file.Traces, registry); err != nil {
+		return err
+	}
 	events := s.tells.events(s.metrics.Events(), s.board.Events(), logs.Options{EachSecond: file.LogEach}.Events(s.log), s.kept.Events())
-	if err = s.join(events, registry); err != nil {
+	if err = s.join(s.traces.events(events), registry); err != nil {
 		return err
 	}
 	if err = s.newDeliveries(file.Deliveries, registry); err != nil {
@@ -191,6 +196,7 @@ func (s *Server) join(events weir.Events, registry prometheus.Registerer) (err e
 	}
 	s.access.put(e)
 	if s.proxy, err = proxy.New(nil, weir.Options{Events: events, Fleet: s.fleet}); err == nil {
+		s.proxy.Traced(s.traces.Tracer)
 		err = s.proxy.SetAll(e.calls, s.file.Upstreams)
 	}
 	return err

@@ -43,6 +43,7 @@ var order = [...][]string{
 	{"awsx", "grpcx"},
 	{"cascade/cache", "cascade/answers"},
 	{"delivery"},
+	{"internal/test/otlptest"},
 	{"observe"},
 	{"awsx/lambdax"},
 	{"llm/frame"},

@@ -1,0 +1,45 @@
+package weirprom
+
+import "github.com/prometheus/client_golang/prometheus"
+
+// TraceCounts are what has become of traces so far: those that were kept, and those of them that were dropped, by why,
+// every reason among them; spans; and the bytes that wait.
+type TraceCounts struct {
+	Kept, Dropped    map[string]int64
+	Exported, Denied int64 // spans
+	Waiting          int64
+}
+
+// Traces shows what becomes of traces, as counts says at each scrape.
+func Traces(reg prometheus.Registerer, counts func() TraceCounts) { reg.MustRegister(traced(counts)) }
+
+type traced func() TraceCounts
+
+var (
+	descTraces        = gauge("weir_traces_total", "Traces that were kept, by why.", "why")
+	descTracesDropped = gauge("weir_traces_dropped_total", "Traces that were kept and not exported, by why.", "why")
+	descTraceSpans    = gauge("weir_trace_spans_total", "Spans that were sent to the receiver of traces.", "result")
+	descTracesWaiting = gauge("weir_traces_waiting_bytes", "What waits to be exported, about.")
+)
+
+func (t traced) Describe(to chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{descTraces, descTracesDropped, descTraceSpans, descTracesWaiting} {
+		to <- d
+	}
+}
+
+func (t traced) Collect(to chan<- prometheus.Metric) {
+	c := t()
+	send := func(d *prometheus.Desc, kind prometheus.ValueType, v int64, labels ...string) {
+		to <- prometheus.MustNewConstMetric(d, kind, float64(v), labels...)
+	}
+	for why, n := range c.Kept {
+		send(descTraces, prometheus.CounterValue, n, why)
+	}
+	for why, n := range c.Dropped {
+		send(descTracesDropped, prometheus.CounterValue, n, why)
+	}
+	send(descTraceSpans, prometheus.CounterValue, c.Exported, "exported")
+	send(descTraceSpans, prometheus.CounterValue, c.Denied, "denied")
+	send(descTracesWaiting, prometheus.GaugeValue, c.Waiting)
+}

@@ -1,0 +1,218 @@
+package trace
+
+import (
+	"net/http"
+	"sync"
+	"time"
+)
+
+// A Call is what is known of a request while it is under way, or of a call of the program's own: the trace that it
+// belongs to, and what has become of the calls that were made for it, each with itself, or a Part of it, in
+// weir.Call.Note. The methods of a nil Call do nothing.
+type Call struct {
+	t   *Tracer
+	top *Call // that this is a part of; nil if it is none
+
+	trace   ID
+	span    SpanID
+	parent  Parent
+	sampled bool // early
+	began   time.Time
+	about   About
+
+	mu       sync.Mutex
+	n        int          // attempts
+	statuses [6]uint16    // of the answers to the first and the last three
+	parts    []part       // that are worth keeping
+	why      int          // of those, the most important
+	ended    bool         // what comes yet is kept by itself
+	fields   [2][1]string // what the header of the first attempt has
+}
+
+// About is what a request is, as far as it is no secret.
+type About struct {
+	Kind   Kind   // 0 means Internal
+	Name   string // of the span
+	Method string // "" if it is not of HTTP
+}
+
+// Begin begins a trace, or goes on with that of its parent.
+func (t *Tracer) Begin(parent Parent, about About) *Call {
+	if t == nil {
+		return nil
+	}
+	c := &Call{t: t, parent: parent, about: about, began: time.Now(), why: none}
+	if c.trace = parent.Trace; c.trace == (ID{}) {
+		c.trace = newID(c.began)
+	}
+	c.span = newSpanID()
+	switch {
+	case parent.Said && (t.o.Trust || !parent.Sampled): // that it is not to be kept may be said by anybody
+		c.sampled = parent.Sampled
+	default:
+		c.sampled = t.sample(c.began)
+	}
+	return c
+}
+
+// Request is Begin of a request that came to this program.
+func (t *Tracer) Request(r *http.Request, name string) *Call {
+	if t == nil {
+		return nil
+	}
+	return t.Begin(Read(r.Header, t.o.XRay), About{Kind: Server, Name: name, Method: r.Method})
+}
+
+// Part is one of several calls that are made for a request, such as a tier of a cascade.
+func (c *Call) Part(name string) *Call {
+	if c == nil {
+		return nil
+	}
+	return &Call{
+		t: c.t, top: c, trace: c.trace, span: newSpanID(), parent: Parent{Trace: c.trace, Span: c.span, State: c.parent.State},
+		sampled: c.sampled, began: time.Now(), about: About{Name: name, Method: c.about.Method}, why: none,
+	}
+}
+
+// Trace is the ID of the call's trace.
+func (c *Call) Trace() ID {
+	if c == nil {
+		return ID{}
+	}
+	return c.trace
+}
+
+// An Attempt is one attempt of a call. That of a nil Call does nothing.
+type Attempt struct {
+	c *Call
+	n int // from 1
+}
+
+// Next is the next attempt.
+func (c *Call) Next() Attempt {
+	if c == nil {
+		return Attempt{}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.n++
+	return Attempt{c, c.n}
+}
+
+// First reports whether there was no attempt before.
+func (a Attempt) First() bool { return a.n <= 1 }
+
+// span is the ID of the attempt's span.
+func (a Attempt) span() SpanID { return a.c.span.attempt(a.n) }
+
+// Header says in the header of a request that the attempt sends which trace it belongs to. What the caller has signed
+// stays as it is.
+func (a Attempt) Header(h http.Header) {
+	c := a.c
+	if c == nil {
+		return
+	}
+	var room [128]byte
+	a.put(h, 0, parentField, appendParent(room[:0], c.trace, a.span(), c.sampled))
+	if c.t.o.XRay {
+		a.put(h, 1, xrayField, appendXRay(room[:0], c.trace, a.span(), c.sampled))
+	}
+	switch {
+	case signed(h, stateField):
+	case c.parent.State == "":
+		delete(h, stateField)
+	case len(h[stateField]) != 1 || h[stateField][0] != c.parent.State:
+		h[stateField] = []string{c.parent.State}
+	}
+}
+
+// put sets one field, in the call's own memory if it is the first attempt's: those of earlier attempts may still be
+// read.
+func (a Attempt) put(h http.Header, i int, name string, value []byte) {
+	switch {
+	case signed(h, name):
+	case a.n == 1:
+		f := &a.c.fields[i]
+		f[0] = string(value)
+		h[name] = f[:1:1]
+	default:
+		h[name] = []string{string(value)}
+	}
+}
+
+// Answered notes the status of the attempt's answer.
+func (a Attempt) Answered(status int) {
+	if a.c == nil || a.n < 1 {
+		return
+	}
+	a.c.mu.Lock()
+	defer a.c.mu.Unlock()
+	a.c.statuses[placeOf(a.n)] = uint16(status)
+}
+
+// placeOf is where what there is of an attempt is kept: of the first and the last three there is room, as in a Record.
+func placeOf(n int) int {
+	if n <= 3 {
+		return n - 1
+	}
+	return 3 + (n-4)%3
+}
+
+// adds adds a call that was made for this one. It reports false if that is too late.
+func (c *Call) adds(p part, why int) bool {
+	top := c.top
+	if top == nil {
+		top = c
+	}
+	top.mu.Lock()
+	defer top.mu.Unlock()
+	if top.ended {
+		return false
+	}
+	top.parts, top.why = append(top.parts, p), min(top.why, why)
+	return true
+}
+
+// An Answer is how a request ended.
+type Answer struct {
+	Status int   // of the answer; 0 if there was none
+	Err    error // why it broke off, or there is none
+}
+
+// End is the end of a request, when its trace is kept or not. A request that brought an error of its own, and not of
+// the calls that were made for it, is kept as one that failed.
+func (c *Call) End(a Answer) {
+	if c == nil {
+		return
+	}
+	c.mu.Lock()
+	parts, why := c.parts, c.why
+	c.parts, c.ended = nil, true
+	c.mu.Unlock()
+	if a.Err != nil {
+		why = failed
+	} else if why == none && c.sampled {
+		why = sampled
+	}
+	if why != none {
+		c.t.queue.put(&story{
+			trace: c.trace, span: c.span, parent: c.parent.Span, state: c.parent.State, remote: c.parent.Span != SpanID{},
+			about: c.about, began: c.began, ended: time.Now(), status: a.Status, failure: failureOf(a.Err),
+			why: why, late: !c.sampled, parts: parts,
+		})
+	}
+}
+
+// alone keeps a call of its own: one that nobody has told a trace of, or one whose request has ended.
+func (t *Tracer) alone(p part, c *Call, why int) {
+	s := &story{why: why, began: p.began, ended: p.began.Add(p.took)}
+	if c != nil {
+		s.trace, s.span, s.parent, s.state, s.late = c.trace, newSpanID(), c.span, c.parent.State, !c.sampled
+		p.parent, s.about = SpanID{}, p.about
+	} else {
+		s.trace, s.span, s.late = newID(p.began), newSpanID(), true
+		p.span = s.span
+	}
+	s.parts = []part{p}
+	t.queue.put(s)
+}

@@ -1,0 +1,37 @@
+package trace
+
+// The names of what a span has. Those of HTTP and RPC are as OpenTelemetry's semantic conventions have them in
+// version 1.43.0; those of generative AI as in 1.41.0, the last of which there is a list, where all of them are still
+// called unstable. What begins with "weir." is weir's own.
+const (
+	SchemaURL = "https://opentelemetry.io/schemas/1.43.0"
+
+	attrMethod    = "http.request.method"
+	attrStatus    = "http.response.status_code"
+	attrResend    = "http.request.resend_count"
+	attrURL       = "url.full"
+	attrPath      = "url.path"
+	attrAddress   = "server.address"
+	attrPort      = "server.port"
+	attrErrorType = "error.type"
+
+	attrAIOperation = "gen_ai.operation.name"
+	attrAIProvider  = "gen_ai.provider.name"
+	attrAIModel     = "gen_ai.request.model"
+	attrAIAnswered  = "gen_ai.response.model"
+	attrAIInput     = "gen_ai.usage.input_tokens"
+	attrAIOutput    = "gen_ai.usage.output_tokens"
+
+	attrUpstream  = "weir.upstream"
+	attrOperation = "weir.operation"
+	attrID        = "weir.id"       // of the call, as its answer and log lines have it
+	attrKept      = "weir.kept"     // why the trace is kept: see Why
+	attrSampled   = "weir.sampled"  // "late" if what was sent upstream said that it would not be kept
+	attrClass     = "weir.class"    // how an attempt or a call ended
+	attrCode      = "weir.code"     // the upstream's own word for it
+	attrReason    = "weir.reason"   // why the gates refused
+	attrLimit     = "weir.limit"    // that made the call wait, or refused it
+	attrAttempts  = "weir.attempts" // how many were made in all; spans are of the first and the last three
+	attrHeld      = "weir.held_back"
+	attrHint      = "weir.hint_ms" // how long the answer, or the limit, said to stay away
+)

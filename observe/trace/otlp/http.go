@@ -1,0 +1,156 @@
+package otlp
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/seed1158cd35/weir/observe/trace"
+)
+
+// HTTP says where spans are sent by OTLP over HTTP, as protobuf.
+type HTTP struct {
+	URL      string      // "http://127.0.0.1:4318/v1/traces"
+	Header   http.Header // added to each request, such as a token
+	Resource Resource
+	Client   *http.Client // nil means one of its own, which follows no redirects
+
+	// Sign makes a request ready to be sent, such as for X-Ray; nil for nothing. The body is what is sent.
+	Sign func(r *http.Request, body []byte) error
+}
+
+// An httpExporter sends spans over HTTP.
+type httpExporter struct {
+	o        HTTP
+	resource *resource
+	encoders sync.Pool // *encoder
+}
+
+// An encoder is what is used again from one request to the next.
+type encoder struct {
+	plain  []byte
+	packed bytes.Buffer
+	zip    *gzip.Writer
+}
+
+var _ trace.Exporter = (*httpExporter)(nil)
+
+// NewHTTP makes an exporter.
+func NewHTTP(o HTTP) (trace.Exporter, error) {
+	u, err := url.Parse(o.URL)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return nil, errors.New("url: want one such as http://127.0.0.1:4318/v1/traces")
+	}
+	if u.User != nil {
+		return nil, errors.New("url: has a user name in it; put credentials in a header")
+	}
+	if o.Client == nil {
+		o.Client = &http.Client{
+			Transport:     http.DefaultTransport.(*http.Transport).Clone(),
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		}
+	}
+	e := &httpExporter{o: o, resource: newResource(o.Resource)}
+	e.encoders.New = func() any {
+		z, _ := gzip.NewWriterLevel(nil, gzip.BestSpeed) // a level that there is
+		return &encoder{zip: z}
+	}
+	return e, nil
+}
+
+// Export sends spans in one request.
+func (e *httpExporter) Export(ctx context.Context, spans []trace.Span) error {
+	enc := e.encoders.Get().(*encoder)
+	body, err := enc.pack(e.resource, spans)
+	if err != nil {
+		return err
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, e.o.URL, bytes.NewReader(body))
+	if err != nil {
+		return errors.New("the request cannot be made")
+	}
+	for name, values := range e.o.Header {
+		r.Header[name] = values
+	}
+	r.Header.Set("Content-Type", "application/x-protobuf")
+	r.Header.Set("Content-Encoding", "gzip")
+	r.Header.Set("User-Agent", "weir")
+	if e.o.Sign != nil {
+		if err := e.o.Sign(r, body); err != nil {
+			return &trace.LaterError{Err: err} // credentials may be there later
+		}
+	}
+	resp, err := e.o.Client.Do(r)
+	if err != nil {
+		return &trace.LaterError{Err: bare(err)} // its encoder may still be read from, and is left to the collector of garbage
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(io.LimitReader(resp.Body, mostAnswer))
+	if resp.StatusCode == http.StatusOK && err == nil {
+		e.encoders.Put(enc)
+	}
+	return judge(resp, answer)
+}
+
+// mostAnswer is how much of an answer is read.
+const mostAnswer = 64 << 10
+
+// pack is the body of a request. It is good until the encoder is used again.
+func (c *encoder) pack(r *resource, spans []trace.Span) ([]byte, error) {
+	c.plain = r.encode(c.plain[:0], spans)
+	c.packed.Reset()
+	c.zip.Reset(&c.packed)
+	if _, err := c.zip.Write(c.plain); err != nil {
+		return nil, err
+	}
+	err := c.zip.Close()
+	return c.packed.Bytes(), err
+}
+
+// judge is what an answer means. Those that are worth another attempt are the ones that OTLP names.
+func judge(resp *http.Response, answer []byte) error {
+	switch s := resp.StatusCode; {
+	case s/100 == 2:
+		if n, err := partly(answer); err != nil {
+			return &trace.PartialError{Spans: n, Err: err}
+		}
+		return nil
+	case s == http.StatusTooManyRequests, s == http.StatusBadGateway, s == http.StatusServiceUnavailable, s == http.StatusGatewayTimeout:
+		return &trace.LaterError{After: retryAfter(resp.Header), Err: fmt.Errorf("status %d", s)}
+	case s/100 == 3:
+		return fmt.Errorf("status %d: redirects are not followed; configure the address that it leads to", s)
+	default:
+		return fmt.Errorf("status %d", s)
+	}
+}
+
+// longestRest is the longest time that a receiver may ask for.
+const longestRest = 5 * time.Minute
+
+// retryAfter is what the header asks for, in seconds or as a date (RFC 9110, 10.2.3).
+func retryAfter(h http.Header) time.Duration {
+	v := h.Get("Retry-After")
+	if n, err := strconv.ParseUint(v, 10, 31); err == nil {
+		return min(time.Duration(n)*time.Second, longestRest)
+	}
+	if at, err := http.ParseTime(v); err == nil {
+		return min(max(0, time.Until(at)), longestRest)
+	}
+	return 0
+}
+
+// bare is an error of the HTTP client without the URL, which it would show.
+func bare(err error) error {
+	if e, ok := errors.AsType[*url.Error](err); ok {
+		return e.Err
+	}
+	return err
+}

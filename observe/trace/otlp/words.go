@@ -1,0 +1,69 @@
+package otlp
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+// valid is a text that protobuf takes: receivers refuse a whole request for one that is no UTF-8.
+func valid(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
+
+func sorted(m map[string]string) []string { return slices.Sorted(maps.Keys(m)) }
+
+// rejected reads an ExportTraceServiceResponse: how many spans were not taken, and why. What cannot be read says
+// nothing.
+func rejected(b []byte) (n int64, why string) {
+	each(b, func(field protowire.Number, _ uint64, v []byte) {
+		if field != 1 {
+			return
+		}
+		each(v, func(field protowire.Number, number uint64, v []byte) {
+			switch field {
+			case 1:
+				n = int64(number)
+			case 2:
+				why = string(v)
+			}
+		})
+	})
+	return n, why
+}
+
+// each tells of every field of a message, numbers and texts.
+func each(b []byte, tell func(protowire.Number, uint64, []byte)) {
+	for len(b) > 0 {
+		field, kind, n := protowire.ConsumeTag(b)
+		if n < 0 {
+			return
+		}
+		b = b[n:]
+		var number uint64
+		var v []byte
+		switch kind {
+		case protowire.VarintType:
+			number, n = protowire.ConsumeVarint(b)
+		case protowire.BytesType:
+			v, n = protowire.ConsumeBytes(b)
+		default:
+			n = protowire.ConsumeFieldValue(field, kind, b)
+		}
+		if n < 0 {
+			return
+		}
+		tell(field, number, v)
+		b = b[n:]
+	}
+}
+
+// partly is an error of a receiver that has not taken all; nil if it has.
+func partly(answer []byte) (int64, error) {
+	n, why := rejected(answer)
+	if n <= 0 {
+		return 0, nil
+	}
+	return n, fmt.Errorf("%d spans were not taken: %q", n, why)
+}

@@ -1,0 +1,250 @@
+package trace
+
+import (
+	"time"
+	"unsafe"
+
+	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/observe"
+	"github.com/seed1158cd35/weir/outcome"
+)
+
+// A story is what is kept of a trace until its spans are made: that is done when they are exported, and no caller
+// waits for it.
+type story struct {
+	trace        ID
+	span, parent SpanID
+	state        string // tracestate
+	remote       bool   // parent is another program's
+	late         bool
+	why          int
+
+	about        About
+	began, ended time.Time
+	status       int
+	failure      string
+	parts        []part
+}
+
+// A part is one call of a story, attempt by attempt.
+type part struct {
+	span, parent SpanID
+	about        About // of a call that is a Part
+	upstream     string
+	operation    string
+	id           string
+	began        time.Time
+	took         time.Duration
+	class        outcome.Class
+	refused      bool
+	held         uint8
+	attempts     uint16
+	reason       error // why there was no other attempt
+	tries        []weir.Tried
+	statuses     [6]uint16
+}
+
+// partOf is what there is to keep of a record that is told at now.
+func partOf(r *weir.Record, c *Call, now time.Time) part {
+	of := r.Subject()
+	p := part{
+		upstream: of.Upstream, operation: of.Operation, id: r.ID, began: now.Add(-r.Took), took: r.Took,
+		class: r.Class, refused: r.Refused, held: r.Held, attempts: r.N, tries: r.Attempts(),
+	}
+	if c != nil {
+		c.mu.Lock()
+		p.statuses = c.statuses
+		c.mu.Unlock()
+		if p.span = c.span; c.top != nil {
+			p.parent, p.about, p.began = c.parent.Span, c.about, c.began
+			p.took = now.Sub(c.began)
+		}
+	}
+	if _, is := r.Why.(*weir.Refusal); !is && r.Why != nil {
+		p.reason = r.Why
+	}
+	return p
+}
+
+// size is about how many bytes the story takes.
+func (s *story) size() (n int64) {
+	n = int64(unsafe.Sizeof(*s)) + int64(len(s.failure)+len(s.state)) + pointer
+	for i := range s.parts {
+		p := &s.parts[i]
+		n += int64(unsafe.Sizeof(*p)) + int64(len(p.id)) + int64(cap(p.tries))*int64(unsafe.Sizeof(weir.Tried{}))
+	}
+	return n
+}
+
+const pointer = int64(unsafe.Sizeof(uintptr(0)))
+
+// most is how many spans are made of one call at most: of each of six attempts a rest, a wait and itself.
+const most = 3*6 + 1
+
+// spans appends those of the story.
+func (s *story) spans(all []Span) []Span {
+	root := Span{
+		Trace: s.trace, ID: s.span, Parent: s.parent, State: s.state, Remote: s.remote,
+		Name: s.about.Name, Kind: max(s.about.Kind, Internal), Start: s.began, End: s.ended, Message: s.failure,
+	}
+	root.text(attrKept, string(Whys[s.why]))
+	if s.late {
+		root.text(attrSampled, "late")
+	}
+	root.text(attrMethod, methodOf(s.about.Method))
+	if s.status > 0 {
+		root.number(attrStatus, int64(s.status))
+	}
+	root.Failed = s.failure != "" || s.status >= 500
+	at := len(all)
+	all = append(all, root)
+	for i := range s.parts {
+		p := &s.parts[i]
+		if p.parent == (SpanID{}) { // it is the root
+			p.tells(&all[at], s.status == 0)
+			all = p.spans(all, s, s.span, s.about.Method)
+			continue
+		}
+		sub := Span{Trace: s.trace, ID: p.span, Parent: p.parent, State: s.state, Name: p.about.Name, Kind: Internal, Start: p.began, End: p.began.Add(p.took)}
+		p.tells(&sub, true)
+		all = p.spans(append(all, sub), s, p.span, p.about.Method)
+	}
+	return all
+}
+
+// tells says on a span what has become of the call; ends, whether that is what has become of the span, too.
+func (p *part) tells(s *Span, ends bool) {
+	if s.Name == "" {
+		s.Name = p.name()
+	}
+	s.text(attrUpstream, p.upstream)
+	s.text(attrOperation, p.operation)
+	s.text(attrID, observe.Redact(p.id, longestText))
+	s.number(attrAttempts, int64(p.attempts))
+	if p.held > 0 {
+		s.number(attrHeld, int64(p.held))
+	}
+	word := p.class.String()
+	if n := len(p.tries); p.refused && n > 0 && p.tries[n-1].Reason != "" {
+		last := &p.tries[n-1]
+		word = "refused"
+		s.text(attrReason, string(last.Reason))
+		s.text(attrLimit, last.Limit)
+		s.text(attrErrorType, string(last.Reason))
+	}
+	s.text(attrClass, word)
+	if s.Message == "" {
+		s.Message = observe.Error(p.reason)
+	}
+	if ends {
+		s.Failed = s.Failed || p.refused || bad(p.class) || p.class == outcome.Rejected
+	}
+}
+
+// name is that of the upstream and its operation.
+func (p *part) name() string {
+	if p.operation == "" {
+		return p.upstream
+	}
+	return p.upstream + " " + p.operation
+}
+
+// longestText is how much there is of a text that comes from elsewhere.
+const longestText = 256
+
+// spans appends those of the call's rests, waits and attempts. Of those between the first and the last three, which
+// the record does not have, nobody knows how long they took.
+func (p *part) spans(all []Span, s *story, under SpanID, method string) []Span {
+	at, first := p.began, len(all)
+	end := p.began.Add(p.took)
+	for i := range p.tries {
+		t := &p.tries[i]
+		if i > 0 && t.N != p.tries[i-1].N+1 {
+			at = end.Add(-length(p.tries[i:]))
+		}
+		at = p.try(&all, t, s, under, at, method)
+	}
+	for i := first; i < len(all); i++ { // clocks are read one after the other, and microseconds are cut off
+		if all[i].End.After(end) {
+			all[i].End = end
+		}
+		if all[i].Start.After(all[i].End) {
+			all[i].Start = all[i].End
+		}
+	}
+	return all
+}
+
+// length is how long the attempts took, with what was before each.
+func length(tries []weir.Tried) (all time.Duration) {
+	for i := range tries {
+		all += tries[i].Rested + tries[i].Waited + tries[i].Took
+	}
+	return all
+}
+
+// try appends the spans of one attempt, which began to rest at an instant, and says when it ended.
+func (p *part) try(all *[]Span, t *weir.Tried, s *story, under SpanID, at time.Time, method string) time.Time {
+	add := func(name string, kind Kind, d time.Duration) *Span {
+		*all = append(*all, Span{Trace: s.trace, ID: newSpanID(), Parent: under, State: s.state, Name: name, Kind: kind, Start: at, End: at.Add(d)})
+		at = at.Add(d)
+		return &(*all)[len(*all)-1]
+	}
+	if t.Rested > 0 && t.N > 1 {
+		add("rest", Internal, t.Rested)
+	} else {
+		at = at.Add(t.Rested)
+	}
+	if t.Waited > 0 || t.Reason != "" {
+		w := add("wait", Internal, t.Waited)
+		w.text(attrLimit, t.Limit)
+		if t.Reason != "" {
+			w.Failed = true
+			w.text(attrReason, string(t.Reason))
+			w.number(attrHint, milli(t.Hint))
+		}
+	}
+	if t.Reason != "" {
+		return at
+	}
+	a := add(p.attemptName(method), Client, t.Took)
+	a.ID = p.span.attempt(t.N)
+	a.text(attrMethod, methodOf(method))
+	a.text(attrUpstream, p.upstream)
+	a.text(attrOperation, p.operation)
+	status := p.statuses[placeOf(t.N)]
+	if status > 0 {
+		a.number(attrStatus, int64(status))
+	}
+	if t.N > 1 {
+		a.number(attrResend, int64(t.N-1))
+	}
+	a.text(attrClass, t.Class.String())
+	code := observe.Redact(t.Code, longestText)
+	a.text(attrCode, code)
+	if t.Hint > 0 {
+		a.number(attrHint, milli(t.Hint))
+	}
+	if a.Failed = bad(t.Class) || t.Class == outcome.Rejected; a.Failed {
+		a.text(attrErrorType, errorType(int(status), code, t.Class))
+	}
+	return at
+}
+
+func (p *part) attemptName(method string) string {
+	if method == "" {
+		return p.name()
+	}
+	return methodOf(method)
+}
+
+// errorType is the word of the conventions for what went wrong: the status, if there was an answer.
+func errorType(status int, code string, class outcome.Class) string {
+	switch {
+	case status >= 400:
+		return statusText(status)
+	case code != "":
+		return code
+	}
+	return class.String()
+}

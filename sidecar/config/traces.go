@@ -1,0 +1,73 @@
+package config
+
+import (
+	"net/http"
+	"net/url"
+
+	"github.com/seed1158cd35/weir/internal/doc"
+)
+
+// Traces is where traces of calls are sent, and which; see docs/traces.md.
+type Traces struct {
+	URL     string
+	Headers map[string]string // with the variables of the environment that hold their values
+	Service string
+	Attrs   map[string]string
+	Share   float64 // 0 means the default, less than 0 none; so is Each
+	Each    int
+	Refused int
+	Trust   bool
+	XRay    bool
+	Memory  int64
+}
+
+var tracesFields = []field[Traces]{
+	one("url", word, func(t *Traces) *string { return &t.URL }, "required", "Where a receiver of OTLP over HTTP is: `http://127.0.0.1:4318`; without a path `/v1/traces` is added."),
+	{"headers", "headers, each with a variable", "none", "Headers of what is sent there, and the environment variables that hold their values: `{Authorization: OTLP_TOKEN}`.", readTraceHeaders},
+	one("service", word, func(t *Traces) *string { return &t.Service }, "weir", "The name of the service that the spans are of."),
+	{"attributes", "names, each with a text", "none", "Further attributes of the service: `{deployment.environment.name: production}`.", func(d *decoder, n *node, t *Traces) { t.Attrs = d.texts(n) }},
+	one("share", orOff(share, -1), func(t *Traces) *float64 { return &t.Share }, "5%", "Of the calls that went well, this part is kept."),
+	one("each_second", orOff(count[int](1), -1), func(t *Traces) *int { return &t.Each }, "1", "So many of them are kept each second besides."),
+	one("refused_each_second", count[int](1), func(t *Traces) *int { return &t.Refused }, "50", "So many calls are kept each second that weir refused, or that were their caller's fault. Those that failed, or that the upstream throttled, are kept always."),
+	one("trust", boolean, func(t *Traces) *bool { return &t.Trust }, "false", "Callers decide whether a call that goes well is kept, by the sampled flag of their trace."),
+	one("xray", boolean, func(t *Traces) *bool { return &t.XRay }, "false", "`X-Amzn-Trace-Id` is read and sent, besides `traceparent`."),
+	one("memory", size(1<<20, 1<<30), func(t *Traces) *int64 { return &t.Memory }, "32MiB", "What may wait to be sent, about."),
+}
+
+func readTraces(d *decoder, n *node, f *document) {
+	if isOff(n) {
+		return
+	}
+	var t Traces
+	if object(d, n, tracesFields, &t); n.Kind != doc.Mapping {
+		return
+	}
+	const want = "write traces: {url: http://127.0.0.1:4318}"
+	if n.Get("url") == nil {
+		d.Bad(n, want, "has no url")
+		return
+	}
+	u, err := url.Parse(t.URL)
+	switch {
+	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
+		d.Bad(n.Get("url"), want, "is not the URL of a receiver")
+	case u.User != nil || u.RawQuery != "":
+		d.Bad(n.Get("url"), "put credentials into headers", "has a user or a query, which may be secret")
+	case u.Path == "" || u.Path == "/":
+		t.URL = u.JoinPath("/v1/traces").String()
+	}
+	f.Traces = &t
+}
+
+func readTraceHeaders(d *decoder, n *node, t *Traces) {
+	t.Headers = make(map[string]string, len(n.Fields))
+	for _, e := range d.named(n) {
+		switch variable, ok := word.read(d, e.Value); {
+		case !ok:
+		case !token.MatchString(e.Name):
+			d.Bad(e.Key, "", "is not the name of a header")
+		default:
+			t.Headers[http.CanonicalHeaderKey(e.Name)] = variable
+		}
+	}
+}

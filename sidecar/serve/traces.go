@@ -1,0 +1,85 @@
+package serve
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/net/http/httpguts"
+
+	"github.com/seed1158cd35/weir"
+	weirprom "github.com/seed1158cd35/weir/observe/prometheus"
+	"github.com/seed1158cd35/weir/observe/trace"
+	"github.com/seed1158cd35/weir/observe/trace/otlp"
+	"github.com/seed1158cd35/weir/sidecar/config"
+)
+
+// traces are those of all calls; the zero traces are none.
+type traces struct{ *trace.Tracer }
+
+func (s *Server) newTraces(c *config.Traces, registry prometheus.Registerer) (err error) {
+	if c == nil {
+		return nil
+	}
+	to := otlp.HTTP{URL: c.URL, Resource: otlp.Resource{Service: c.Service, Version: s.with.Version, Instance: process(), Attrs: c.Attrs}}
+	if to.Header, err = headersOf(c, s.with.Env); err != nil {
+		return err
+	}
+	e, err := otlp.NewHTTP(to)
+	if err != nil {
+		return fmt.Errorf("traces: %w", err)
+	}
+	s.traces.Tracer = trace.New(trace.Options{
+		To: e, Log: s.log, Share: c.Share, Each: c.Each, Refused: c.Refused, Trust: c.Trust, XRay: c.XRay, Bytes: c.Memory,
+	})
+	weirprom.Traces(registry, s.traces.counts)
+	return nil
+}
+
+// counts are what has become of the traces so far.
+func (t traces) counts() weirprom.TraceCounts {
+	s := t.Stats()
+	c := weirprom.TraceCounts{Kept: make(map[string]int64), Dropped: make(map[string]int64), Exported: s.Spans, Denied: s.Denied, Waiting: s.Waiting}
+	for why, n := range s.Kept {
+		c.Kept[string(why)] = n
+	}
+	for why, n := range s.Dropped {
+		c.Dropped[string(why)] = n
+	}
+	return c
+}
+
+// headersOf are the headers of what is sent to the receiver. The error holds no value.
+func headersOf(c *config.Traces, env func(string) (string, bool)) (http.Header, error) {
+	h := make(http.Header)
+	for name, variable := range c.Headers {
+		v, _ := env(variable)
+		if v = strings.TrimSpace(v); v == "" || !httpguts.ValidHeaderFieldValue(v) {
+			return nil, fmt.Errorf("traces: headers: the environment variable %s is empty, or no value of a header", variable)
+		}
+		h.Set(name, v)
+	}
+	return h, nil
+}
+
+// events are its listeners, with those that there are already.
+func (t traces) events(all weir.Events) weir.Events {
+	if t.Tracer == nil {
+		return all
+	}
+	return weir.Tee(all, t.Events())
+}
+
+// closeTraces sends what still waits.
+func (s *Server) closeTraces() {
+	if s.traces.Tracer == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), leaving)
+	defer cancel()
+	if n := s.traces.Close(ctx); n > 0 {
+		s.log.Warn("the last traces did not reach their receiver", "traces", n)
+	}
+}
