@@ -93,9 +93,7 @@ func (c *conduct) ask(ctx context.Context, to httpx.Request) (*http.Response, er
 		err = context.Cause(ctx)
 	}
 	if err != nil {
-		if end(nil); broken(err) {
-			c.progress.open.Store(nil)
-		}
+		end(nil)
 		return nil, err
 	}
 	resp.Body = outside(&released{resp.Body, end}, resp.Body)

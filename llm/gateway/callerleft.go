@@ -5,8 +5,8 @@ import (
 	"errors"
 	"time"
 
+	"github.com/seed1158cd35/weir/httpx"
 	"github.com/seed1158cd35/weir/llm"
-	"github.com/seed1158cd35/weir/retry"
 )
 
 // left reports whether the caller has given up what a provider was at: it has gone, or the time
@@ -28,12 +28,21 @@ func (c *conduct) left() bool {
 	return true
 }
 
-// broken reports whether an attempt ended by itself, without an answer, and not because its time
-// was up or its caller had gone.
-func broken(err error) bool {
-	if g, ok := errors.AsType[*retry.GaveUpError](err); ok {
-		err = g.Last // nil if there was an answer
+// Failed is httpx.Failer's. What broke off is nobody's to pay, though its caller leaves before the next attempt.
+func (x *exchange) Failed(ctx context.Context, err error) error {
+	if b := progressOf(ctx); b != nil && ctx.Err() == nil && broken(err) {
+		b.open.Store(nil)
 	}
+	if inner, ok := x.inner.(httpx.Failer); ok {
+		return inner.Failed(ctx, err)
+	}
+	return err
+}
+
+var _ httpx.Failer = (*exchange)(nil)
+
+// broken reports whether an attempt ended by itself, and not because its time was up or its caller had gone.
+func broken(err error) bool {
 	_, own := err.(silence)
 	return own || err != nil && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded)
 }

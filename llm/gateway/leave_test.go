@@ -165,7 +165,8 @@ func TestWhoLeavesAStreamPays(t *testing.T) {
 			p.CloseClientConnections()
 			enough := func(what string, got, times int64) {
 				t.Helper()
-				if got < times*read || got > times*(written.Load()+2000) {
+				const unread = 32 << 10 / 4 // tokens, at most, of what was on its way and is not read word by word
+				if got < times*read || got > times*(written.Load()+unread) {
 					t.Errorf("%s: %d tokens are charged, %d words were read and %d written", what, got, read, written.Load())
 				}
 			}
