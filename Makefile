@@ -13,8 +13,8 @@ RUN       ?=
 PLATFORMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
 
 # The Go modules of this repository, and those that hold packages of ours.
-MODULES := . bench tools examples/messages
-SOURCES := . bench tools examples/messages
+MODULES := . bench tools examples/messages internal/test/browser
+SOURCES := . bench tools examples/messages internal/test/browser
 
 # Git is asked for its commit where the binary is built, if it has one to tell,
 # and nowhere else: all other verbs work in a tree that git does not trust.
@@ -143,7 +143,7 @@ tidy: ## mend go.mod and go.sum of every module
 
 # What the tests need beside Go: name the commands here.
 deps:
-	@scripts/deps redis-server redis-cli initdb pgbouncer dynalite fauxqs promtool prometheus-alertmanager systemd-analyze dpkg-deb
+	@scripts/deps redis-server redis-cli initdb pgbouncer dynalite fauxqs promtool prometheus-alertmanager systemd-analyze dpkg-deb chromium
 
 clean: ## remove what was built
 	rm -rf bin cover.out

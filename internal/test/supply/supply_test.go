@@ -138,7 +138,7 @@ func TestVersionsArePinned(t *testing.T) {
 			t.Errorf("%s fetches %s", f, at)
 		}
 	}
-	for _, dir := range []string{".", "bench", "tools", "examples/messages"} {
+	for _, dir := range []string{".", "bench", "tools", "examples/messages", "internal/test/browser"} {
 		text, err := os.ReadFile(filepath.Join(root, dir, "go.mod"))
 		if err != nil {
 			t.Fatal(err)
