@@ -18,7 +18,7 @@ func (r *replayReader) Read(b []byte) (int, error) {
 	defer p.mu.Unlock()
 	for {
 		switch {
-		case r.over || p.last.Load() != r:
+		case r.over || r.closed.Load() || p.last.Load() != r:
 			return 0, errOldAttempt
 		case r.at < int64(len(p.kept)):
 			n := copy(b, p.kept[r.at:])
@@ -91,9 +91,14 @@ const pieceSize = 32 << 10
 var pieces = sync.Pool{New: func() any { return new([pieceSize]byte) }}
 
 // Close leaves the request's own body open unless this is the last attempt:
-// another may need it. It must not wait for a Read that hangs.
+// another may need it. It must not wait for a Read that hangs, and ends that one: over HTTP/2 the answer's
+// body cannot be closed before whoever writes the request's has stopped.
 func (r *replayReader) Close() error {
-	if r.closed.Store(true); r.p.ended.Load() && r.p.last.Load() == r {
+	r.p.mu.Lock()
+	r.closed.Store(true)
+	r.p.read.Broadcast()
+	r.p.mu.Unlock()
+	if r.p.ended.Load() && r.p.last.Load() == r {
 		return r.p.close()
 	}
 	return nil
