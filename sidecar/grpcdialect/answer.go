@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"time"
 
 	"golang.org/x/net/http2"
 	"google.golang.org/grpc/codes"
@@ -52,7 +53,9 @@ func (a *answer) Read(p []byte) (int, error) {
 
 // broke ends an answer that did not come to its end.
 func (a *answer) broke(err error) {
-	a.outcome = begun(classify.Error(a.ctx, err))
+	if a.outcome = begun(classify.Error(a.ctx, err)); outOfTime(a.ctx) {
+		a.outcome = canceled
+	}
 	a.resp.Trailer = make(http.Header)
 	setStatus(a.resp.Trailer, statusOf(a.ctx, err))
 }
@@ -66,23 +69,33 @@ func begun(o outcome.Outcome) outcome.Outcome {
 // Outcome is httpx.Meter's. Whoever closes an answer before its end has left.
 func (a *answer) Outcome() outcome.Outcome {
 	if !a.over {
-		return outcome.Outcome{Class: outcome.Canceled, Code: "canceled"}
+		return canceled
 	}
 	return a.outcome
 }
 
 // statusOf is what a stream ends with that has broken off.
 func statusOf(ctx context.Context, err error) *status.Status {
+	if outOfTime(ctx) {
+		return status.New(codes.DeadlineExceeded, "the call took longer than its caller gave it")
+	}
 	if e, ok := errors.AsType[http2.StreamError](err); ok && ctx.Err() == nil {
 		return status.New(resets(e.Code), "the upstream reset the stream: "+e.Code.String())
 	}
-	switch {
-	case errors.Is(context.Cause(ctx), context.DeadlineExceeded):
-		return status.New(codes.DeadlineExceeded, "the call took longer than its caller gave it")
-	case ctx.Err() != nil:
+	if ctx.Err() != nil {
 		return status.New(codes.Canceled, "the caller left")
 	}
 	return status.New(codes.Unavailable, "the answer of the upstream broke off")
+}
+
+// canceled is the outcome of an attempt whose caller did not stay for its end.
+var canceled = outcome.Outcome{Class: outcome.Canceled, Code: "canceled"}
+
+// outOfTime reports whether the time is up that the caller gave. The upstream, which was told of it, may notice before
+// our own timer does.
+func outOfTime(ctx context.Context) bool {
+	at, ok := ctx.Deadline()
+	return ok && !time.Now().Before(at)
 }
 
 // resets is the status for a reset of HTTP/2 ("HTTP2 Transport Mapping" of gRPC).

@@ -107,6 +107,9 @@ func (x *exchange) Answered(resp *http.Response, o outcome.Outcome) outcome.Outc
 
 // Failed is httpx.Failer's.
 func (x *exchange) Failed(ctx context.Context, err error) error {
+	if outOfTime(ctx) {
+		return &judged{err, canceled}
+	}
 	if !x.stream.Load() || ctx.Err() != nil {
 		return err
 	}

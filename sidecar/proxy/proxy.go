@@ -244,6 +244,7 @@ type trip struct {
 	body   io.Reader // as the server gave it
 	duplex bool      // the body may be read while the answer is written
 	cut    error     // the answer broke off
+	hurry  bool      // the request ends when its caller has waited for as long as it said
 
 	brought int         // status of the upstream's answer, once it is passed on
 	said    int         // that of an answer of weir's own

@@ -198,3 +198,16 @@ func TestTrailersAlone(t *testing.T) {
 		}
 	}
 }
+
+// A call that weir has given up on tells the client's own retries to stop.
+func TestWhatIsGivenUpIsNotRepeatedByTheClient(t *testing.T) {
+	s := &service{unary: func(context.Context, *text) (*text, error) {
+		return nil, detailed(codes.ResourceExhausted, time.Millisecond)
+	}}
+	_, at := serve(t, s)
+	retries := `{"methodConfig":[{"name":[{}],"retryPolicy":{"maxAttempts":5,"initialBackoff":"0.001s","maxBackoff":"0.001s","backoffMultiplier":1,"retryableStatusCodes":["RESOURCE_EXHAUSTED"]}}]}`
+	conn := dial(t, before(t, at, "retry: {attempts: 2}").Serve.Listen, grpc.WithDefaultServiceConfig(retries))
+	if _, err := ask(within(t), conn, "x"); status.Code(err) != codes.ResourceExhausted || s.calls.Load() != 2 {
+		t.Errorf("%v after %d attempts, want 2", err, s.calls.Load())
+	}
+}

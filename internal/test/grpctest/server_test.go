@@ -38,17 +38,18 @@ type service struct {
 }
 
 func (s *service) desc() *grpc.ServiceDesc {
+	unary := func(_ any, ctx context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
+		in := new(text)
+		if err := decode(in); err != nil {
+			return nil, err
+		}
+		s.calls.Add(1)
+		return s.unary(ctx, in)
+	}
 	stream := func(_ any, g grpc.ServerStream) error { s.calls.Add(1); return s.stream(g) }
 	return &grpc.ServiceDesc{
 		ServiceName: "weir.test.Echo", HandlerType: (*any)(nil),
-		Methods: []grpc.MethodDesc{{MethodName: "Unary", Handler: func(_ any, ctx context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
-			in := new(text)
-			if err := decode(in); err != nil {
-				return nil, err
-			}
-			s.calls.Add(1)
-			return s.unary(ctx, in)
-		}}},
+		Methods: []grpc.MethodDesc{{MethodName: "Unary", Handler: unary}, {MethodName: "Safe", Handler: unary}},
 		Streams: []grpc.StreamDesc{
 			{StreamName: "Down", Handler: stream, ServerStreams: true},
 			{StreamName: "Up", Handler: stream, ClientStreams: true},

@@ -1,0 +1,57 @@
+package proxy
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// Towards an upstream of HTTP/2 nothing else is spoken, with or without encryption. Servers of gRPC end connections on
+// which pings come more often than every five minutes.
+func TestHTTP2Alone(t *testing.T) {
+	for _, scheme := range []string{"http", "https"} {
+		u := up(scheme+"://h.example", brisk())
+		u.HTTP2 = true
+		p := newProxy(t, u)
+		to := p.table.Load().targets["up"].base
+		if p := to.Protocols; p.HTTP1() || p.HTTP2() != (scheme == "https") || p.UnencryptedHTTP2() != (scheme == "http") || to.HTTP2.SendPingTimeout < 5*time.Minute {
+			t.Errorf("%s: %v, a ping every %v", scheme, p, to.HTTP2.SendPingTimeout)
+		}
+		if _, ok := to.sends.(withNews); !ok {
+			t.Errorf("%s: sent by %T", scheme, to.sends)
+		}
+		again := u
+		again.HTTP2 = false
+		if err := p.Set([]Upstream{again}); err != nil {
+			t.Fatal(err)
+		}
+		if now := p.table.Load().targets["up"].base; now.Transport == to.Transport || now.Protocols != nil {
+			t.Errorf("%s: a reload changes nothing", scheme)
+		}
+	}
+}
+
+// A lateEnd is a body whose end comes late.
+type lateEnd struct{}
+
+func (lateEnd) Read([]byte) (int, error) { time.Sleep(time.Second); return 0, io.EOF }
+func (lateEnd) Close() error             { return nil }
+
+// Answers of trailers alone are sent in one piece: a head that is sent before its end is one of an answer that has begun.
+func TestAnswersOfTrailersAloneAreOnePiece(t *testing.T) {
+	for status, whole := range map[string]bool{"8": true, "": false} {
+		synctest.Test(t, func(t *testing.T) {
+			resp := &http.Response{StatusCode: 200, ProtoMajor: 2, Header: http.Header{}, Body: lateEnd{}}
+			if status != "" {
+				resp.Header.Set("Grpc-Status", status)
+			}
+			w := httptest.NewRecorder()
+			if err := bring(w, httptest.NewRequest("POST", "/", nil), resp); err != nil || w.Flushed == whole {
+				t.Errorf("status %q: sent before its end: %v, %v", status, w.Flushed, err)
+			}
+		})
+	}
+}
