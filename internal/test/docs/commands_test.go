@@ -18,11 +18,13 @@ import (
 // elsewhere are commands that need what a test has not; where they are tried instead.
 var elsewhere = []string{
 	"make demo", "make test", "make build", // what runs this test
-	"weir serve",         // runs while the other commands do
-	"go install",         // needs the network
-	"your-program",       // a reader's
-	"aws cloudformation", // observe/cloudwatch holds the template against the resource schemas
-	"weir store init",    // cmd/weir and internal/test/e2e, with a store
+	"weir serve",                 // runs while the other commands do
+	"go install",                 // needs the network
+	"your-program",               // a reader's
+	"aws cloudformation",         // observe/cloudwatch holds the template against the resource schemas
+	"make release", "make image", // internal/test/supply builds what they build
+	"systemctl", "apt install", "sha256sum", "kubectl", // change a machine or a cluster
+	"weir store init", // cmd/weir and internal/test/e2e, with a store
 }
 
 // file is what a reader of the pages has in weir.yaml, but for where things are.
@@ -86,7 +88,7 @@ func TestCommandsInPagesWork(t *testing.T) {
 			}
 			n++
 			line := here.Replace(permit.ReplaceAllString(c, `"permit": "`+last+`"`))
-			if command, _, _ := strings.Cut(line, "#"); regexp.MustCompile(`^weir (pause|resume|status|why)\b`).MatchString(line) {
+			if command, _, _ := strings.Cut(line, "#"); regexp.MustCompile(`^weir (pause|reload|resume|status|why)\b`).MatchString(line) {
 				line = command + " -admin " + w.Serve.Admin
 			}
 			cmd := exec.Command("sh", "-c", line)

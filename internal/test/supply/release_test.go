@@ -134,6 +134,8 @@ func packageOf(t *testing.T, deb []byte) {
 	for path, mode := range map[string]string{
 		"./usr/bin/weir": "-rwxr-xr-x", "./lib/systemd/system/weir.service": "-rw-r--r--", "./etc/weir/weir.yaml": "-rw-r--r--",
 		"./usr/share/doc/weir/copyright": "-rw-r--r--", "./usr/share/doc/weir/changelog.gz": "-rw-r--r--", "./usr/share/lintian/overrides/weir": "-rw-r--r--",
+		"./usr/share/man/man1/weir.1.gz": "-rw-r--r--", "./usr/share/bash-completion/completions/weir": "-rw-r--r--",
+		"./usr/share/zsh/vendor-completions/_weir": "-rw-r--r--", "./usr/share/fish/vendor_completions.d/weir.fish": "-rw-r--r--",
 	} {
 		found := false
 		for line := range strings.Lines(contents) {
