@@ -162,7 +162,7 @@ func (k *kills) run(weirs int) {
 			}
 		}
 	})
-	for range campaign.Of(5, 100) {
+	for range campaign.Histories(5, 100) {
 		<-time.After(time.Second)
 		i := rand.IntN(weirs)
 		k.kill(i)
