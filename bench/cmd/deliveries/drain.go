@@ -49,16 +49,20 @@ upstreams:
 	from, first := time.Now(), up.n.Load()
 	<-time.After(5 * m.lasts)
 	m.is(name+": drained, of the limit", float64(up.n.Load()-first)/time.Since(from).Seconds()/drained)
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", cmd.Process.Pid))
+	m.is(name+": weir's memory at most, MiB", m.peak(cmd.Process.Pid))
+	m.must(cmd.Process.Kill())
+	_ = cmd.Wait()
+}
+
+// peak is the most memory that a process has had, in MiB.
+func (m *measure) peak(pid int) (mib float64) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	m.must(err)
 	for line := range strings.Lines(string(text)) {
 		if rest, ok := strings.CutPrefix(line, "VmHWM:"); ok {
-			var kib float64
-			_, err := fmt.Sscan(rest, &kib)
+			_, err := fmt.Sscan(rest, &mib)
 			m.must(err)
-			m.is(name+": weir's memory at most, MiB", kib/1024)
 		}
 	}
-	m.must(cmd.Process.Kill())
-	_ = cmd.Wait()
+	return mib / 1024
 }

@@ -18,14 +18,15 @@ func main() {
 	rounds := flag.Int("rounds", 3, "how many times everything is measured")
 	lasts := flag.Duration("lasts", 4*time.Second, "how long each is measured")
 	many := flag.Int("many", 1_000_000, "how many wait where many do")
-	only := flag.String("only", "", "one part: accepts, end, river, pickup, waiting, sqlite, filewaiting")
+	only := flag.String("only", "", "one part: accepts, end, river, pickup, waiting, sqlite, filewaiting, key, http, bodies, down, dynamodb")
+	bodies := flag.Int("bodies", 1000, "how many large bodies are handed in")
 	flag.IntVar(&callers, "callers", callers, "how many hand in at once")
 	stats := flag.Bool("stats", false, "print where the time goes, too")
 	weir := flag.String("weir", "../bin/weir", "the binary that sends what waits")
 	more := flag.String("url", "", "what is added to the URL of the database, such as &plan_cache_mode=auto")
 	flag.Parse()
 	os.Exit(servers.With(func(t servers.TB) int {
-		m := &measure{tb: t, lasts: *lasts, stats: *stats, weir: *weir, figures: make(map[string][]float64)}
+		m := &measure{tb: t, lasts: *lasts, stats: *stats, weir: *weir, bodies: *bodies, figures: make(map[string][]float64)}
 		for round := range *rounds {
 			fmt.Fprintf(os.Stderr, "round %d of %d\n", round+1, *rounds)
 			m.round(*many, *only, *more)
@@ -41,6 +42,7 @@ type measure struct {
 	lasts     time.Duration
 	stats     bool
 	weir      string
+	bodies    int
 	unlimited bool // policies have neither limit nor breaker
 	names     []string
 	figures   map[string][]float64

@@ -27,7 +27,8 @@ func (m *measure) round(much int, only, more string) {
 		name string
 		do   func(db string)
 	}{
-		{"sqlite", m.inFile}, {"filewaiting", func(string) { m.waitingInFile(much) }},
+		{"sqlite", m.inFile}, {"filewaiting", func(string) { m.waitingInFile(much) }}, {"key", m.behindOneKey},
+		{"http", m.overHTTP}, {"bodies", func(string) { m.largeBodies(m.bodies) }}, {"down", m.oneIsDown}, {"dynamodb", m.inTable},
 		{"accepts", m.accepts}, {"end", m.endToEnd}, {"river", m.besideRiver}, {"pickup", m.pickUp},
 		{"waiting", func(db string) {
 			m.waiting(db, "10,000 waiting", 10_000)
@@ -124,7 +125,9 @@ func (m *measure) pickUp(db string) {
 	m.pickUpOf("pick-up at 300/s, p95 ms", func(up *upstream) *fleet { return m.fleet(m.base(db), up, 4) })
 }
 
-func (m *measure) pickUpOf(name string, of func(*upstream) *fleet) {
+func (m *measure) pickUpOf(name string, of func(*upstream) *fleet) { m.pickUpAt(0.95, name, of) }
+
+func (m *measure) pickUpAt(q float64, name string, of func(*upstream) *fleet) {
 	up := newUpstream()
 	defer up.Close()
 	var mu sync.Mutex
@@ -162,7 +165,7 @@ func (m *measure) pickUpOf(name string, of func(*upstream) *fleet) {
 	}
 	all.Wait()
 	up.until(int64(total))
-	m.is(name, quantile(took, 0.95))
+	m.is(name, quantile(took, q))
 }
 
 // waiting measures claims while many wait, without statistics of them.

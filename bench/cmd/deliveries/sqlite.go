@@ -34,9 +34,8 @@ func (m *measure) rows(path string, statements ...string) *sql.DB {
 	return db
 }
 
-// inFile is all of it in a file of SQLite.
-func (m *measure) inFile(string) {
-	ctx := context.Background()
+// bareInserts are what a file takes without weir.
+func (m *measure) bareInserts() {
 	db := m.rows(m.file("bare.db"), "CREATE TABLE bare (seq INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, body BLOB NOT NULL)")
 	begin := time.Now()
 	n := many(1, m.lasts, func(int) {
@@ -52,9 +51,15 @@ func (m *measure) inFile(string) {
 	})
 	m.perSecond("SQLite: bare inserts, 64 in a transaction, a second", 64*n, time.Since(begin))
 	m.must(db.Close())
+}
+
+// inFile is all of it in a file of SQLite.
+func (m *measure) inFile(string) {
+	ctx := context.Background()
+	m.bareInserts()
 	s := m.openFile(m.file("d.db"))
-	begin = time.Now()
-	n = many(callers, m.lasts, func(int) {
+	begin := time.Now()
+	n := many(callers, m.lasts, func(int) {
 		_, _, err := s.Accept(ctx, request())
 		m.must(err)
 	})

@@ -115,14 +115,22 @@ func (m *measure) fleet(at string, up *upstream, n int) *fleet {
 
 // weirs each have a store.
 func (m *measure) weirs(up *upstream, stores ...delivery.Queue) *fleet {
+	to, err := url.Parse(up.URL)
+	m.must(err)
+	return m.weirsOf(func(string) *url.URL { return to }, stores...)
+}
+
+// weirsOf is weirs with several upstreams.
+func (m *measure) weirsOf(at func(upstream string) *url.URL, stores ...delivery.Queue) *fleet {
 	f := &fleet{m: m, stores: stores}
 	ctx, cancel := context.WithCancel(context.Background())
 	var all sync.WaitGroup
-	to, err := url.Parse(up.URL)
-	m.must(err)
 	for _, s := range stores {
-		sender := &delivery.HTTP{Upstream: m.policy(), URL: to, Base: transport()}
-		w := &delivery.Worker{Queue: s, Sender: func(string) delivery.Sender { return sender }, Parallel: 4 * callers / len(stores), Poll: 2 * time.Second}
+		senders := make(map[string]delivery.Sender)
+		for _, name := range []string{"up", "gone"} {
+			senders[name] = &delivery.HTTP{Upstream: m.policy(), URL: at(name), Base: transport()}
+		}
+		w := &delivery.Worker{Queue: s, Sender: func(upstream string) delivery.Sender { return senders[upstream] }, Parallel: 4 * callers / len(stores), Poll: 2 * time.Second}
 		f.workers = append(f.workers, w)
 		all.Go(func() { w.Run(ctx) })
 	}

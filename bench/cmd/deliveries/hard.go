@@ -1,0 +1,179 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed1158cd35/weir/delivery"
+)
+
+// behindOneKey has 100,000 wait behind one order key, and 10,000 for nobody: each claim takes the key's head, and each end promotes the
+// next.
+func (m *measure) behindOneKey(string) {
+	const behind, others = 100_000, 10_000
+	path := m.fill(behind + others)
+	db := m.rows(path, fmt.Sprintf("UPDATE delivery SET order_key = 'k', place = seq, status = CASE seq WHEN 1 THEN 'queued' ELSE 'created' END WHERE seq <= %d", behind))
+	m.must(db.Close())
+	s := m.openFile(path)
+	m.claims(s, "SQLite, 100,000 behind one order key")
+	left, err := s.Counts(context.Background())
+	m.must(err)
+	for _, c := range left {
+		if c.Status == delivery.Completed && c.N != 4000 {
+			m.tb.Fatalf("%d were claimed and ended, want 4000", c.N)
+		}
+	}
+	m.must(s.Close())
+}
+
+// served is the weir that ships, with deliveries in a file.
+func (m *measure) served(deliveries, upstream string) (at string, p *os.Process, end func()) {
+	config := filepath.Join(m.tb.TempDir(), "weir.yaml")
+	m.must(os.WriteFile(config, fmt.Appendf(nil, "listen: 127.0.0.1:%d\ndeliveries: {%s}\nupstreams:\n  up: %s\n", port(), deliveries, upstream), 0o600))
+	text, err := os.ReadFile(config)
+	m.must(err)
+	at = "http://" + strings.TrimPrefix(strings.SplitN(string(text), "\n", 2)[0], "listen: ")
+	cmd := exec.Command(m.weir, "serve", "-config", config)
+	m.must(cmd.Start())
+	for {
+		resp, err := http.Get(at + "/-/weir/v1/deliveries/none")
+		if err == nil {
+			resp.Body.Close()
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	return at, cmd.Process, func() {
+		m.must(cmd.Process.Kill())
+		_ = cmd.Wait()
+	}
+}
+
+// overHTTP are accepts by the weir that ships, of which next to nothing is delivered meanwhile.
+func (m *measure) overHTTP(string) {
+	m.bareInserts()
+	up := newUpstream()
+	defer up.Close()
+	at, _, end := m.served("file: "+m.file("h.db"), "{url: '"+up.URL+"', limits: {all: {rate: 1/s, burst: 1}}, routes: [{path: /, deliver: always}]}")
+	defer end()
+	client := &http.Client{Transport: transport()}
+	begin := time.Now()
+	n := many(callers, m.lasts, func(int) {
+		resp, err := client.Post(at+"/in", "application/octet-stream", strings.NewReader(string(body)))
+		m.must(err)
+		_, _ = io.Copy(io.Discard, resp.Body)
+		if resp.Body.Close(); resp.StatusCode != http.StatusAccepted {
+			m.tb.Fatalf("it answers %s", resp.Status)
+		}
+	})
+	m.perSecond("SQLite: accepts over HTTP, 64 at once, a second", n, time.Since(begin))
+	m.ratio("SQLite: accepts over HTTP to bare inserts", "SQLite: accepts over HTTP, 64 at once, a second", "SQLite: bare inserts, 64 in a transaction, a second")
+}
+
+// ofSize is a body without a length.
+type ofSize struct{ left int64 }
+
+func (o *ofSize) Read(p []byte) (int, error) {
+	if o.left == 0 {
+		return 0, io.EOF
+	}
+	n := min(int64(len(p)), o.left)
+	o.left -= n
+	return int(n), nil
+}
+
+// largeBodies are handed in by 16 at once, and sent: weir's memory then.
+func (m *measure) largeBodies(n int) {
+	const size = 10 << 20
+	up := newUpstream()
+	defer up.Close()
+	at, p, end := m.served("max_body: 16MiB, file: "+m.file("l.db"), "{url: '"+up.URL+"', routes: [{path: /, deliver: always}]}")
+	defer end()
+	m.is("SQLite: weir's memory before large bodies, MiB", m.peak(p.Pid))
+	var next atomic.Int64
+	var all sync.WaitGroup
+	begin := time.Now()
+	for range 16 {
+		all.Go(func() {
+			for next.Add(1) <= int64(n) {
+				resp, err := http.Post(at+"/in", "application/octet-stream", &ofSize{size})
+				m.must(err)
+				if resp.Body.Close(); resp.StatusCode != http.StatusAccepted {
+					m.tb.Fatalf("it answers %s", resp.Status)
+				}
+			}
+		})
+	}
+	all.Wait()
+	up.until(int64(n))
+	m.is(fmt.Sprintf("SQLite: %d bodies of 10 MiB handed in and sent, MiB a second", n), float64(n)*10/time.Since(begin).Seconds())
+	m.is(fmt.Sprintf("SQLite: weir's memory at most with %d bodies of 10 MiB, MiB", n), m.peak(p.Pid))
+}
+
+// oneIsDown is how long an upstream's deliveries take while another one answers 503, and 10,000 wait for it.
+func (m *measure) oneIsDown(string) {
+	const waiting = 10_000
+	var asked atomic.Int64
+	down := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		asked.Add(1)
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}))
+	defer down.Close()
+	gone, err := url.Parse(down.URL)
+	m.must(err)
+	with := func(n int) func(*upstream) *fleet {
+		return func(up *upstream) *fleet {
+			s := m.openFile(m.file(fmt.Sprintf("down%d.db", n)))
+			many := sync.WaitGroup{}
+			for range callers {
+				many.Go(func() {
+					for range n / callers {
+						r := request()
+						r.Upstream = "gone"
+						_, _, err := s.Accept(context.Background(), r)
+						m.must(err)
+					}
+				})
+			}
+			many.Wait()
+			f := m.weirsOf(func(name string) *url.URL {
+				if name == "gone" {
+					return gone
+				}
+				to, err := url.Parse(up.URL)
+				m.must(err)
+				return to
+			}, s)
+			time.Sleep(m.lasts / 2) // its breaker opens meanwhile
+			return f
+		}
+	}
+	for range 2 { // the order must make no difference
+		m.pickUpAt(0.99, "SQLite: pick-up at 300/s, p99 ms", with(0))
+		m.pickUpAt(0.99, "SQLite: the same while another upstream is down, 10,000 waiting for it", with(waiting))
+	}
+	m.is("SQLite: attempts at the one that is down", float64(asked.Load())/2)
+	m.ratio("SQLite: p99 while another upstream is down, to alone", "SQLite: the same while another upstream is down, 10,000 waiting for it", "SQLite: pick-up at 300/s, p99 ms")
+}
+
+// port is one that nobody listens at.
+func port() int {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 1
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port
+}
