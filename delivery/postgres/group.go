@@ -8,20 +8,19 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir/delivery"
+	"github.com/seed1158cd35/weir/delivery/internal/stored"
 )
 
-const (
-	mostJobs = 64 // callers' wishes that are asked for at once
-	lanes    = 1  // asks of one kind under way: while one is answered the next is gathered, and each waits for the disk
-)
+// mostJobs is how many callers' wishes are asked for at once.
+const mostJobs = 64
 
-// groups have what callers want done together. Its goroutines each take what has come meanwhile and ask the database for all of it.
+// groups have what callers want done together. Its goroutine takes what has come meanwhile and asks the database for all of it.
 type groups[J any] struct {
-	jobs  chan *job[J]
+	*stored.Gatherer[*job[J]]
 	do    func([]J) error // of all, or of none where it is an error
 	stop  chan struct{}
 	once  sync.Once
-	lanes sync.WaitGroup
+	ended chan struct{}
 }
 
 // A job is what one caller wants.
@@ -32,10 +31,8 @@ type job[J any] struct {
 }
 
 func newGroups[J any](do func([]J) error) *groups[J] {
-	g := &groups[J]{jobs: make(chan *job[J]), do: do, stop: make(chan struct{})}
-	for range lanes {
-		g.lanes.Go(g.run)
-	}
+	g := &groups[J]{Gatherer: stored.NewGatherer[*job[J]](mostJobs, 5*time.Millisecond), do: do, stop: make(chan struct{}), ended: make(chan struct{})}
+	go g.run()
 	return g
 }
 
@@ -44,7 +41,7 @@ func newGroups[J any](do func([]J) error) *groups[J] {
 func (g *groups[J]) want(ctx context.Context, is J) error {
 	j := &job[J]{is: is, done: make(chan struct{})}
 	select {
-	case g.jobs <- j:
+	case g.Jobs <- j:
 	case <-g.stop:
 		return delivery.ErrClosed
 	case <-ctx.Done():
@@ -59,55 +56,13 @@ func (g *groups[J]) want(ctx context.Context, is J) error {
 }
 
 func (g *groups[J]) run() {
-	var latest int // how many were asked for together
-	var took time.Duration
-	for {
-		select {
-		case j := <-g.jobs:
-			all := g.more(j, latest, took/4)
-			begin := time.Now()
-			g.settle(all)
-			latest, took = len(all), time.Since(begin)
-			for _, j := range all {
-				close(j.done)
-			}
-		case <-g.stop:
-			return
+	defer close(g.ended)
+	for all := g.Next(g.stop); all != nil; all = g.Next(g.stop) {
+		g.settle(all)
+		for _, j := range all {
+			close(j.done)
 		}
 	}
-}
-
-// more are the jobs that have come, j first. Where several were answered just now their callers are likely to come again at once: those
-// are waited for a little, or they would wait for all of this group, and the next, half as large, would cost as much.
-func (g *groups[J]) more(j *job[J], latest int, most time.Duration) []*job[J] {
-	all := g.there([]*job[J]{j})
-	if latest < 2 {
-		return all
-	}
-	over := time.NewTimer(min(most, 5*time.Millisecond))
-	defer over.Stop()
-	for full := min(len(all)+latest, mostJobs); len(all) < full; all = g.there(all) {
-		select {
-		case j := <-g.jobs:
-			all = append(all, j)
-		case <-over.C:
-			return all
-		}
-	}
-	return all
-}
-
-// there adds jobs whose callers wait.
-func (g *groups[J]) there(all []*job[J]) []*job[J] {
-	for len(all) < mostJobs {
-		select {
-		case j := <-g.jobs:
-			all = append(all, j)
-		default:
-			return all
-		}
-	}
-	return all
 }
 
 // settle asks for jobs, and for halves of them where the database refuses: what one has wrong is not another's.
@@ -129,7 +84,7 @@ func (g *groups[J]) settle(all []*job[J]) {
 
 func (g *groups[J]) close() {
 	g.once.Do(func() { close(g.stop) })
-	g.lanes.Wait()
+	<-g.ended
 }
 
 // again asks until the transaction is not undone for another's sake.

@@ -1,6 +1,7 @@
 package postgres_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync"
@@ -46,6 +47,25 @@ func TestConnectionsThatWereCutAreReplaced(t *testing.T) {
 	}
 	if all, _, err := s.List(t.Context(), delivery.Filter{}, "", 100); err != nil || len(all) != 60 {
 		t.Errorf("%d are stored, want 60: %v", len(all), err)
+	}
+}
+
+// A caller that leaves when it has just been given a connection sends nothing: what it would have prepared is not there for
+// those after it.
+func TestWhoLeavesBeforeAnythingIsSentSpoilsNoConnection(t *testing.T) {
+	s := open(t, postgres.Options{URL: place(t, server), Connections: 1})
+	if _, _, err := s.Accept(t.Context(), request("x")); err != nil {
+		t.Fatal(err)
+	}
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	for range 50 { // half of them are given the connection
+		if _, err := s.Renew(gone, time.Minute, delivery.Claim{}); err == nil {
+			t.Fatal("who has gone was answered")
+		}
+	}
+	if _, err := s.Renew(t.Context(), time.Minute, delivery.Claim{}); err != nil {
+		t.Error(err)
 	}
 }
 

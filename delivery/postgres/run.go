@@ -47,6 +47,8 @@ func (s *Store) send(ctx context.Context, steps ...step) error {
 	}
 	if err = all.Sync(); err == nil {
 		err = c.answers(all, steps, sent)
+	} else {
+		c.unname(sent) // ctx was over before anything was sent
 	}
 	// The commit comes after the last row: what went wrong with it is heard here.
 	if closed := all.Close(); err == nil {

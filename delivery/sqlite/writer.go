@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir/delivery"
+	"github.com/seed1158cd35/weir/delivery/internal/stored"
 )
 
 // mostJobs is how many writes are committed at once.
@@ -21,10 +22,10 @@ const mostJobs = 128
 // alone, and answers once the transaction is on disk. Where a failure takes the transaction
 // along, every job is run once more in a transaction of its own.
 type writer struct {
+	*stored.Gatherer[*job]
 	db    *sql.DB
 	conn  *sql.Conn
 	room  func(need) error
-	jobs  chan *job
 	stop  chan struct{}
 	ended chan struct{}
 	once  sync.Once
@@ -50,7 +51,7 @@ func newWriter(ctx context.Context, source string, room func(need) error) (*writ
 		return nil, err
 	}
 	db.SetMaxOpenConns(1)
-	w := &writer{db: db, room: room, jobs: make(chan *job), stop: make(chan struct{}), ended: make(chan struct{}), statements: make(map[string]*sql.Stmt)}
+	w := &writer{db: db, room: room, Gatherer: stored.NewGatherer[*job](mostJobs, 2*time.Millisecond), stop: make(chan struct{}), ended: make(chan struct{}), statements: make(map[string]*sql.Stmt)}
 	if w.conn, err = db.Conn(ctx); err == nil {
 		err = w.migrate(ctx)
 	}
@@ -106,7 +107,7 @@ func (w *writer) have(ctx context.Context, needs need, do func(*change) error) e
 	}
 	j := &job{do: do, needs: needs, done: make(chan struct{})}
 	select {
-	case w.jobs <- j:
+	case w.Jobs <- j:
 	case <-w.ended:
 		return delivery.ErrClosed
 	case <-ctx.Done():
@@ -122,52 +123,9 @@ func (w *writer) have(ctx context.Context, needs need, do func(*change) error) e
 
 func (w *writer) run() {
 	defer close(w.ended)
-	var latest int // how many were committed together
-	var took time.Duration
-	for {
-		select {
-		case j := <-w.jobs:
-			group := w.more(j, latest, took/4)
-			begin := time.Now()
-			w.commit(group)
-			latest, took = len(group), time.Since(begin)
-		case <-w.stop:
-			return
-		}
+	for group := w.Next(w.stop); group != nil; group = w.Next(w.stop) {
+		w.commit(group)
 	}
-}
-
-// more are the jobs that have come, j first. Where several were answered just now their callers are likely to come again at once: those
-// are waited for a little, or they would wait for all of this group, and the next, half as large, would cost as much.
-func (w *writer) more(j *job, latest int, most time.Duration) []*job {
-	group := w.there([]*job{j})
-	if latest < 2 {
-		return group
-	}
-	over := time.NewTimer(min(most, 2*time.Millisecond))
-	defer over.Stop()
-	for full := min(len(group)+latest, mostJobs); len(group) < full; group = w.there(group) {
-		select {
-		case j := <-w.jobs:
-			group = append(group, j)
-		case <-over.C:
-			return group
-		}
-	}
-	return group
-}
-
-// there adds jobs whose callers wait.
-func (w *writer) there(group []*job) []*job {
-	for len(group) < mostJobs {
-		select {
-		case j := <-w.jobs:
-			group = append(group, j)
-		default:
-			return group
-		}
-	}
-	return group
 }
 
 // trim cuts the log, if what is in it has been written to the database. That can be done where
