@@ -17,6 +17,7 @@ type Call struct {
 	span    SpanID
 	parent  Parent
 	sampled bool // early
+	local   bool // the parent is this program's own
 	began   time.Time
 	about   About
 
@@ -41,17 +42,23 @@ func (t *Tracer) Begin(parent Parent, about About) *Call {
 	if t == nil {
 		return nil
 	}
-	c := &Call{t: t, parent: parent, about: about, began: time.Now(), why: none}
-	if c.trace = parent.Trace; c.trace == (ID{}) {
-		c.trace = newID(c.began)
-	}
-	c.span = newSpanID()
+	c := t.begin(parent, about)
 	switch {
 	case parent.Said && (t.o.Trust || !parent.Sampled): // that it is not to be kept may be said by anybody
 		c.sampled = parent.Sampled
 	default:
 		c.sampled = t.sample(c.began)
 	}
+	return c
+}
+
+// begin is Begin without a decision.
+func (t *Tracer) begin(parent Parent, about About) *Call {
+	c := &Call{t: t, parent: parent, about: about, began: time.Now(), why: none}
+	if c.trace = parent.Trace; c.trace == (ID{}) {
+		c.trace = newID(c.began)
+	}
+	c.span = newSpanID()
 	return c
 }
 
@@ -145,7 +152,7 @@ func (a Attempt) Answered(status int) {
 	if a.c == nil || a.n < 1 {
 		return
 	}
-	a.c.mu.Lock()
+	a.c.mu.Lock() // an answer may come when nobody waits for it any more
 	defer a.c.mu.Unlock()
 	a.c.statuses[placeOf(a.n)] = uint16(status)
 }
@@ -196,7 +203,7 @@ func (c *Call) End(a Answer) {
 	}
 	if why != none {
 		c.t.queue.put(&story{
-			trace: c.trace, span: c.span, parent: c.parent.Span, state: c.parent.State, remote: c.parent.Span != SpanID{},
+			trace: c.trace, span: c.span, parent: c.parent.Span, state: c.parent.State, remote: !c.local && c.parent.Span != SpanID{},
 			about: c.about, began: c.began, ended: time.Now(), status: a.Status, failure: failureOf(a.Err),
 			why: why, late: !c.sampled, parts: parts,
 		})

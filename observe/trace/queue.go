@@ -3,6 +3,7 @@ package trace
 import (
 	"context"
 	"errors"
+	"io"
 	"log/slog"
 	"math/rand/v2"
 	"sync"
@@ -13,7 +14,7 @@ import (
 	"github.com/seed1158cd35/weir/observe"
 )
 
-// An Exporter sends spans away.
+// An Exporter sends spans away. One that is an io.Closer is closed with its tracer.
 type Exporter interface {
 	// Export makes one attempt. An error that is no *LaterError is final: the spans will never be taken.
 	Export(ctx context.Context, spans []Span) error
@@ -244,6 +245,9 @@ func (q *queue) close(ctx context.Context) int {
 	q.mu.Unlock()
 	q.flush()
 	q.box.Close(ctx)
+	if c, ok := q.to.(io.Closer); ok {
+		_ = c.Close() // nothing is sent any more
+	}
 	return int(q.dropped[2].Load() - before)
 }
 

@@ -10,6 +10,7 @@ import (
 // Traces is where traces of calls are sent, and which; see docs/traces.md.
 type Traces struct {
 	URL     string
+	Region  string            // of X-Ray; "" means that requests are not signed
 	Headers map[string]string // with the variables of the environment that hold their values
 	Service string
 	Attrs   map[string]string
@@ -22,7 +23,8 @@ type Traces struct {
 }
 
 var tracesFields = []field[Traces]{
-	one("url", word, func(t *Traces) *string { return &t.URL }, "required", "Where a receiver of OTLP over HTTP is: `http://127.0.0.1:4318`; without a path `/v1/traces` is added."),
+	one("url", word, func(t *Traces) *string { return &t.URL }, "required, or `region`", "Where a receiver of OTLP is: over HTTP `http://127.0.0.1:4318`, to which without a path `/v1/traces` is added, or over gRPC `grpc://127.0.0.1:4317`, with TLS `grpcs://`."),
+	one("region", awsRegion, func(t *Traces) *string { return &t.Region }, "none", "The region of AWS whose X-Ray takes the traces: requests are signed, and `url` is its own if it is not there. CloudWatch's Transaction Search must be on."),
 	{"headers", "headers, each with a variable", "none", "Headers of what is sent there, and the environment variables that hold their values: `{Authorization: OTLP_TOKEN}`.", readTraceHeaders},
 	one("service", word, func(t *Traces) *string { return &t.Service }, "weir", "The name of the service that the spans are of."),
 	{"attributes", "names, each with a text", "none", "Further attributes of the service: `{deployment.environment.name: production}`.", func(d *decoder, n *node, t *Traces) { t.Attrs = d.texts(n) }},
@@ -43,20 +45,26 @@ func readTraces(d *decoder, n *node, f *document) {
 		return
 	}
 	const want = "write traces: {url: http://127.0.0.1:4318}"
-	if n.Get("url") == nil {
-		d.Bad(n, want, "has no url")
+	f.Traces = &t
+	if t.URL == "" {
+		if t.Region == "" {
+			d.Bad(n, want, "has neither url nor region")
+		}
 		return
 	}
 	u, err := url.Parse(t.URL)
+	overGRPC := err == nil && (u.Scheme == "grpc" || u.Scheme == "grpcs")
 	switch {
-	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
+	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" && !overGRPC:
 		d.Bad(n.Get("url"), want, "is not the URL of a receiver")
+	case overGRPC && (t.Region != "" || u.Path != "" || u.Port() == ""):
+		d.Bad(n.Get("url"), "write traces: {url: grpc://127.0.0.1:4317}", "has no port, or a path, or a region, which X-Ray alone has, over HTTP")
 	case u.User != nil || u.RawQuery != "":
 		d.Bad(n.Get("url"), "put credentials into headers", "has a user or a query, which may be secret")
+	case overGRPC:
 	case u.Path == "" || u.Path == "/":
 		t.URL = u.JoinPath("/v1/traces").String()
 	}
-	f.Traces = &t
 }
 
 func readTraceHeaders(d *decoder, n *node, t *Traces) {

@@ -22,7 +22,8 @@ func TestTraces(t *testing.T) {
 
 func TestTracesThatCannotBe(t *testing.T) {
 	for text, want := range map[string]string{
-		"traces: {}":                                                      "has no url",
+		"traces: {}":                                                      "has neither url",
+		"traces: {url: \"grpc://127.0.0.1\"}":                             "has no port",
 		"traces: {url: \"127.0.0.1:4318\"}":                               "is not the URL",
 		"traces: {url: \"ftp://127.0.0.1\"}":                              "is not the URL",
 		"traces: {url: \"http://u:secret@127.0.0.1:4318\"}":               "may be secret",

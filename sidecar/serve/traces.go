@@ -2,6 +2,7 @@ package serve
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"net/http"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	weirprom "github.com/seed1158cd35/weir/observe/prometheus"
 	"github.com/seed1158cd35/weir/observe/trace"
 	"github.com/seed1158cd35/weir/observe/trace/otlp"
+	"github.com/seed1158cd35/weir/observe/trace/otlp/xray"
 	"github.com/seed1158cd35/weir/sidecar/config"
 )
 
@@ -23,11 +25,7 @@ func (s *Server) newTraces(c *config.Traces, registry prometheus.Registerer) (er
 	if c == nil {
 		return nil
 	}
-	to := otlp.HTTP{URL: c.URL, Resource: otlp.Resource{Service: c.Service, Version: s.with.Version, Instance: process(), Attrs: c.Attrs}}
-	if to.Header, err = headersOf(c, s.with.Env); err != nil {
-		return err
-	}
-	e, err := otlp.NewHTTP(to)
+	e, err := s.exporter(c)
 	if err != nil {
 		return fmt.Errorf("traces: %w", err)
 	}
@@ -36,6 +34,35 @@ func (s *Server) newTraces(c *config.Traces, registry prometheus.Registerer) (er
 	})
 	weirprom.Traces(registry, s.traces.counts)
 	return nil
+}
+
+// exporter is where traces go.
+func (s *Server) exporter(c *config.Traces) (trace.Exporter, error) {
+	of := otlp.Resource{Service: c.Service, Version: s.with.Version, Instance: process(), Attrs: c.Attrs}
+	if c.Region != "" {
+		cfg, err := awsDefaults(c.Region)
+		if err != nil {
+			return nil, err
+		}
+		return xray.New(xray.Config{AWS: cfg, URL: c.URL, Resource: of})
+	}
+	h, err := headersOf(c, s.with.Env)
+	if err != nil {
+		return nil, err
+	}
+	target, secure := strings.CutPrefix(c.URL, "grpcs://")
+	target, plain := strings.CutPrefix(target, "grpc://")
+	if !secure && !plain {
+		return otlp.NewHTTP(otlp.HTTP{URL: c.URL, Header: h, Resource: of})
+	}
+	to := otlp.GRPC{Target: target, Header: make(map[string]string), Resource: of}
+	for name := range h {
+		to.Header[name] = h.Get(name)
+	}
+	if secure {
+		to.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
+	}
+	return otlp.NewGRPC(to)
 }
 
 // counts are what has become of the traces so far.
@@ -57,7 +84,7 @@ func headersOf(c *config.Traces, env func(string) (string, bool)) (http.Header, 
 	for name, variable := range c.Headers {
 		v, _ := env(variable)
 		if v = strings.TrimSpace(v); v == "" || !httpguts.ValidHeaderFieldValue(v) {
-			return nil, fmt.Errorf("traces: headers: the environment variable %s is empty, or no value of a header", variable)
+			return nil, fmt.Errorf("headers: the environment variable %s is empty, or no value of a header", variable)
 		}
 		h.Set(name, v)
 	}

@@ -1,0 +1,60 @@
+// Package xray sends traces to AWS X-Ray, by OTLP over HTTP with requests that are signed (Signature Version 4).
+package xray
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
+
+	"github.com/seed1158cd35/weir/observe/trace"
+	"github.com/seed1158cd35/weir/observe/trace/otlp"
+)
+
+// Config says where X-Ray is, and who sends.
+type Config struct {
+	AWS      aws.Config // its Region and Credentials
+	URL      string     // "" means that of the region; spans are taken there if CloudWatch's Transaction Search is on
+	Resource otlp.Resource
+	Client   *http.Client // nil means one of the exporter's own
+}
+
+// New makes an exporter.
+func New(c Config) (trace.Exporter, error) {
+	if c.AWS.Region == "" || c.AWS.Credentials == nil {
+		return nil, errors.New("xray: want a region and credentials")
+	}
+	s := &signer{config: c.AWS, v4: v4.NewSigner()}
+	e, err := otlp.NewHTTP(otlp.HTTP{URL: cmp.Or(c.URL, URL(c.AWS.Region)), Resource: c.Resource, Client: c.Client, Sign: s.sign})
+	if err != nil {
+		return nil, fmt.Errorf("xray: %w", err)
+	}
+	return e, nil
+}
+
+// URL is where X-Ray of a region takes spans.
+func URL(region string) string { return "https://xray." + region + ".amazonaws.com/v1/traces" }
+
+// service is the name that requests are signed for.
+const service = "xray"
+
+// A signer signs requests with the credentials that there are just then.
+type signer struct {
+	config aws.Config
+	v4     *v4.Signer
+}
+
+func (s *signer) sign(r *http.Request, body []byte) error {
+	keys, err := s.config.Credentials.Retrieve(r.Context())
+	if err != nil {
+		return fmt.Errorf("there are no credentials: %w", err)
+	}
+	sum := sha256.Sum256(body)
+	return s.v4.SignHTTP(r.Context(), keys, r, hex.EncodeToString(sum[:]), service, s.config.Region, time.Now())
+}
