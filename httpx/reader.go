@@ -1,8 +1,10 @@
 package httpx
 
 import (
+	"io"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 type replayReader struct {
@@ -40,8 +42,47 @@ func (r *replayReader) Read(b []byte) (int, error) {
 	}
 }
 
-// InMemory reports whether all of the body is in memory, so that nobody waits who reads it.
-func (r *replayReader) InMemory() bool { return r.p.direct }
+// InMemory reports whether all of the body is in memory, so that nobody waits who reads it. A short one of known length is
+// waited for, as most have come with the head: who asks sends it right then.
+func (r *replayReader) InMemory() bool { return r.p.direct || r.comes() }
+
+const (
+	mostAtOnce = 16 << 10         // of a body that is waited for
+	atOnce     = time.Millisecond // for so long
+)
+
+// comes reads a short body, and reports whether all of it has come at once and is kept. What has not goes on to be read.
+func (r *replayReader) comes() bool {
+	p := r.p
+	if p.length <= 0 || p.length > mostAtOnce {
+		return false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.err != nil || p.over {
+		return p.whole()
+	}
+	slow := false
+	defer time.AfterFunc(atOnce, func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		slow = true
+		p.read.Broadcast()
+	}).Stop()
+	for !slow && !r.over && !p.over && p.err == nil {
+		if !p.reading {
+			p.begins()
+			go p.fetch(int(p.length))
+		}
+		p.read.Wait()
+	}
+	return p.whole()
+}
+
+// whole reports whether all of the body is kept. The lock is held.
+func (p *replay) whole() bool {
+	return p.err == io.EOF && !p.over && int64(len(p.kept)) == p.length
+}
 
 // take passes on what was read and is not kept.
 func (r *replayReader) take(b []byte) int {

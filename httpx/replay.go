@@ -56,6 +56,7 @@ type replay struct {
 	direct  bool             // the body is in memory: it is read where it is wanted
 	lent    *[]byte          // what kept is in, if it is to be given back
 	rewind  io.Seeker        // the body, if it is in memory whole: nothing is kept of it
+	length  int64            // of the body; less than 0 if it is not known
 	taken   int64            // of what the process may hold, for kept; under the lock
 	total   int64            // bytes read
 	over    bool             // more was read than is kept
@@ -68,7 +69,7 @@ func newReplay(req *http.Request, limit int64) *replay {
 	if req.Body == nil || req.Body == http.NoBody {
 		return nil
 	}
-	p := &replay{body: req.Body, limit: limit}
+	p := &replay{body: req.Body, limit: limit, length: req.ContentLength}
 	p.read.L = &p.mu
 	_, length := req.Body.(interface{ Len() int })
 	p.direct = length || req.GetBody != nil

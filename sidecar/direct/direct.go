@@ -68,14 +68,15 @@ func isTimeout(err error) bool { return errors.Is(err, os.ErrDeadlineExceeded) }
 // longHead is a head that the upstream may answer before it has read all of it: nobody reads while it is written.
 const longHead = 64 << 10
 
-// takes reports whether a request is sent here: a plain one that net/http would send without a question.
+// takes reports whether a request is sent here: a plain one that net/http would send without a question. Its body is
+// looked at last: that may read it, and one that waits for a word of the upstream must not be asked for.
 func takes(r *http.Request) bool {
-	return pooled && bare(r) && plainURL(r.URL) && plainHeader(r.Header, longHead-len(r.URL.Path)-len(r.URL.RawQuery))
+	return pooled && bare(r) && plainURL(r.URL) && plainHeader(r.Header, longHead-len(r.URL.Path)-len(r.URL.RawQuery)) && (bodiless(r) || small(r))
 }
 
-// bare reports whether a request has nothing but a head and at most a small body, and asks for nothing but an answer.
+// bare reports whether a request has nothing but a head and at most a body, and asks for nothing but an answer.
 func bare(r *http.Request) bool {
-	return (bodiless(r) || small(r)) && len(r.TransferEncoding) == 0 && len(r.Trailer) == 0 &&
+	return len(r.TransferEncoding) == 0 && len(r.Trailer) == 0 &&
 		!r.Close && r.Method != http.MethodConnect && httpguts.ValidHeaderFieldName(r.Method) // both are tokens
 }
 
@@ -90,8 +91,11 @@ const mostBody = 16 << 10
 // small reports whether a request has a body of known length that is all in memory, as it says itself: it is not
 // waited for.
 func small(r *http.Request) bool {
+	if r.ContentLength <= 0 || r.ContentLength > mostBody {
+		return false
+	}
 	m, ok := r.Body.(interface{ InMemory() bool })
-	return ok && m.InMemory() && r.ContentLength > 0 && r.ContentLength <= mostBody
+	return ok && m.InMemory()
 }
 
 func plainURL(u *url.URL) bool {

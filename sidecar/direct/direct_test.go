@@ -437,6 +437,25 @@ func TestABodyIsSentOnce(t *testing.T) {
 	want(t, s, 1, 2)
 }
 
+// A body that waits for a word of the upstream is not asked for: who looks whether it is there may read it.
+func TestABodyThatIsExpectedIsLeftAlone(t *testing.T) {
+	d, asked := open(t), 0
+	r := request(t, "PUT", "127.0.0.1:1")
+	r.Body, r.ContentLength = counted{memory{strings.NewReader("x"), true}, &asked}, 1
+	r.Header.Set("Expect", "100-continue")
+	if _, err := d.RoundTrip(r); d.Next.(*elsewhere).n != 1 || asked > 0 {
+		t.Errorf("%v, asked for %d times", err, asked)
+	}
+}
+
+// A counted is a memory that is asked.
+type counted struct {
+	memory
+	asked *int
+}
+
+func (c counted) InMemory() bool { *c.asked++; return true }
+
 // What is out of the ordinary is net/http's.
 func TestWhatIsSentElsewhere(t *testing.T) {
 	for name, change := range map[string]func(*http.Request){
