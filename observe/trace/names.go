@@ -1,8 +1,7 @@
 package trace
 
 // The names of what a span has. Those of HTTP and RPC are as OpenTelemetry's semantic conventions have them in
-// version 1.43.0; those of generative AI as in 1.41.0, the last of which there is a list, where all of them are still
-// called unstable. What begins with "weir." is weir's own.
+// version 1.43.0. What begins with "weir." is weir's own.
 const (
 	SchemaURL = "https://opentelemetry.io/schemas/1.43.0"
 
@@ -14,13 +13,6 @@ const (
 	attrAddress   = "server.address"
 	attrPort      = "server.port"
 	attrErrorType = "error.type"
-
-	attrAIOperation = "gen_ai.operation.name"
-	attrAIProvider  = "gen_ai.provider.name"
-	attrAIModel     = "gen_ai.request.model"
-	attrAIAnswered  = "gen_ai.response.model"
-	attrAIInput     = "gen_ai.usage.input_tokens"
-	attrAIOutput    = "gen_ai.usage.output_tokens"
 
 	attrUpstream  = "weir.upstream"
 	attrOperation = "weir.operation"

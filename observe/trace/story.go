@@ -78,9 +78,6 @@ func (s *story) size() (n int64) {
 
 const pointer = int64(unsafe.Sizeof(uintptr(0)))
 
-// most is how many spans are made of one call at most: of each of six attempts a rest, a wait and itself.
-const most = 3*6 + 1
-
 // spans appends those of the story.
 func (s *story) spans(all []Span) []Span {
 	root := Span{
