@@ -1,17 +1,13 @@
 package trace
 
-// The names of what a span has. Those of HTTP and RPC are as OpenTelemetry's semantic conventions have them in
-// version 1.43.0. What begins with "weir." is weir's own.
+// The names of what a span has. Those of HTTP are as OpenTelemetry's semantic conventions have them in version 1.43.0.
+// What begins with "weir." is weir's own.
 const (
 	SchemaURL = "https://opentelemetry.io/schemas/1.43.0"
 
 	attrMethod    = "http.request.method"
 	attrStatus    = "http.response.status_code"
 	attrResend    = "http.request.resend_count"
-	attrURL       = "url.full"
-	attrPath      = "url.path"
-	attrAddress   = "server.address"
-	attrPort      = "server.port"
 	attrErrorType = "error.type"
 
 	attrUpstream  = "weir.upstream"

@@ -21,7 +21,7 @@ type Span struct {
 type Kind uint8
 
 const (
-	Internal Kind = 1 // weir's own doing: a wait, a look into a cache
+	Internal Kind = 1 // weir's own doing: a wait, or a rest between attempts
 	Server   Kind = 2 // a request that came to weir
 	Client   Kind = 3 // an attempt: a request to the upstream
 )
@@ -40,10 +40,9 @@ type AttrKind uint8
 const (
 	IsText AttrKind = iota
 	IsNumber
-	IsBool // true if Number is not 0
 )
 
-// text adds a text, unless it is empty; number and truth add those.
+// text adds a text, unless it is empty; number adds a number.
 func (s *Span) text(key, value string) {
 	if value != "" {
 		s.Attrs = append(s.Attrs, Attr{Key: key, Text: value})

@@ -94,11 +94,8 @@ func appendSpan(b []byte, s *trace.Span) []byte {
 func appendAttr(b []byte, a *trace.Attr) []byte {
 	b = text(b, 1, a.Key)
 	return message(b, 2, func(b []byte) []byte {
-		switch a.Is {
-		case trace.IsNumber:
+		if a.Is == trace.IsNumber {
 			return protowire.AppendVarint(protowire.AppendTag(b, 3, protowire.VarintType), uint64(a.Number))
-		case trace.IsBool:
-			return protowire.AppendVarint(protowire.AppendTag(b, 2, protowire.VarintType), protowire.EncodeBool(a.Number != 0))
 		}
 		return protowire.AppendString(protowire.AppendTag(b, 1, protowire.BytesType), valid(a.Text))
 	})

@@ -50,7 +50,7 @@ func TestTheCollectorTakesSpansByGRPC(t *testing.T) {
 	if err := e.Export(t.Context(), []trace.Span{whole, whole}); err != nil {
 		t.Fatal(err)
 	}
-	if got := r.Spans(); len(got) != 2 || got[0].Name != "GET" || len(got[0].Attributes) != 3 {
+	if got := r.Spans(); len(got) != 2 || got[0].Name != "GET" || len(got[0].Attributes) != 2 {
 		t.Errorf("got %v, want two whole spans", got)
 	}
 	if len(token) != 1 || token[0] != "t" {
