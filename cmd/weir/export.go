@@ -9,23 +9,41 @@ import (
 
 	"github.com/seed1158cd35/weir/internal/cli"
 	"github.com/seed1158cd35/weir/observe/rules"
+	sideexport "github.com/seed1158cd35/weir/sidecar/export"
 )
 
-// An exported is a file that is made for somebody else's program.
+// An exported is a file that is made for somebody else's program. declare adds its flags, and gives what writes the
+// file once they are parsed.
 type exported struct {
 	name, about string
-	flags       func(f *flag.FlagSet, o *rules.Options) // nil for none
-	file        func(o rules.Options) []byte
+	declare     func(f *flag.FlagSet) func(w world) ([]byte, error)
 }
 
 var exports = []exported{
-	{"prometheus-rules", "alerts, as a rule file of Prometheus", func(f *flag.FlagSet, o *rules.Options) {
+	{"prometheus-rules", "alerts, as a rule file of Prometheus", func(f *flag.FlagSet) func(w world) ([]byte, error) {
+		var o rules.Options
 		f.StringVar(&o.Job, "job", "weir", "the job that Prometheus scrapes weir under")
 		f.StringVar(&o.Runbooks, "runbooks", "", "where docs/runbooks can be read; the repository if there is none")
 		f.Float64Var(&o.Cost, "cost-per-hour", 0, "an alert when models cost more in an hour; 0 for none")
-	}, rules.Prometheus},
-	{"alertmanager", "which alerts follow from which, as a configuration of Alertmanager", nil, func(rules.Options) []byte { return rules.Alertmanager() }},
-	{"grafana", "a dashboard of Grafana", nil, func(rules.Options) []byte { return rules.Grafana() }},
+		return func(w world) ([]byte, error) {
+			if o.Cost < 0 || strings.ContainsAny(o.Job, "\"\\\n") {
+				fmt.Fprintln(w.err, "weir export prometheus-rules: want a job without quotes, and a cost of 0 or more")
+				return nil, cli.ErrUsage
+			}
+			return rules.Prometheus(o), nil
+		}
+	}},
+	{"alertmanager", "which alerts follow from which, as a configuration of Alertmanager", fixed(rules.Alertmanager)},
+	{"grafana", "a dashboard of Grafana", fixed(rules.Grafana)},
+	{"envoy", "what Envoy needs to ask weir: filter, routes with what they send, cluster", envoyFile(true, sideexport.Envoy)},
+	{"envoy-rules", "the limits of a file as rules for Envoy's rate limit service", envoyFile(false, sideexport.EnvoyRules)},
+}
+
+// fixed is for a file that is always the same.
+func fixed(file func() []byte) func(*flag.FlagSet) func(world) ([]byte, error) {
+	return func(*flag.FlagSet) func(world) ([]byte, error) {
+		return func(world) ([]byte, error) { return file(), nil }
+	}
 }
 
 // export writes a file to the standard output.
@@ -44,19 +62,15 @@ func export(w world) error {
 		if e.name != name {
 			continue
 		}
-		var o rules.Options
 		f := w.flags("export "+name, "")
-		if e.flags != nil {
-			e.flags(f, &o)
-		}
+		file := e.declare(f)
 		if err := w.parse(f, 0); err != nil {
 			return err
 		}
-		if o.Cost < 0 || strings.ContainsAny(o.Job, "\"\\\n") {
-			fmt.Fprintf(w.err, "weir export %s: want a job without quotes, and a cost of 0 or more\n", name)
-			return cli.ErrUsage
+		text, err := file(w)
+		if err == nil {
+			_, err = w.out.Write(text)
 		}
-		_, err := w.out.Write(e.file(o))
 		return err
 	}
 	fmt.Fprintf(w.err, "weir export: there is no %q\n\n", name)

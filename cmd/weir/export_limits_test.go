@@ -1,0 +1,40 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// limited is a file of its own with one upstream, whose limits are given.
+func limited(t *testing.T, limits string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "weir.yaml")
+	if err := os.WriteFile(path, []byte("upstreams:\n  api:\n    url: https://example.com\n    limits: "+limits+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestExportOfLimits(t *testing.T) {
+	good, bad := limited(t, "{x: 5/s}"), limited(t, "{x: {rate: 5/s, shape: rolling}}")
+	for _, c := range []struct {
+		args      []string
+		code      int
+		out, says string
+	}{
+		{[]string{"envoy-rules", "-config", good, "-domain", "edge"}, 0, "\ndomain: edge\n", "upstreams.api.limits.x: a bucket"},
+		{[]string{"envoy", "-config", good, "-address", "weir:8083", "-upstream", "api"}, 0, "address: weir\n", "upstreams.api.limits.x: a bucket"},
+		{[]string{"envoy", "-config", good}, 1, "", "set decide.grpc"},
+		{[]string{"envoy-rules", "-config", bad}, 1, "", "weir.yaml:4: upstreams.api.limits.x: a rate limit service has no rolling windows"},
+		{[]string{"envoy-rules", "-config", bad, "-upstream", "other"}, 1, "", `there is no upstream "other"`},
+		{[]string{"envoy-rules", "-config", good + "x"}, 1, "", "no such file"},
+		{[]string{"envoy-rules", "-address", "weir:1"}, 2, "", "-address"},
+	} {
+		out, says, code := exporting(t, c.args...)
+		if code != c.code || !strings.Contains(out, c.out) || c.out == "" && out != "" || !strings.Contains(says, c.says) {
+			t.Errorf("weir export %v: code %d, %s\n%s; want code %d, %q and %q", c.args, code, says, out, c.code, c.out, c.says)
+		}
+	}
+}

@@ -1,0 +1,18 @@
+package doc
+
+import (
+	"bytes"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Write is a value as YAML, by the yaml tags of its fields.
+func Write(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := yaml.NewEncoder(&b)
+	e.SetIndent(2)
+	if err := e.Encode(v); err != nil {
+		return nil, err
+	}
+	return b.Bytes(), e.Close()
+}
