@@ -3,6 +3,7 @@ package weir_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -56,8 +57,8 @@ func TestPanicsOfAStoresClientTakeNoPlaceInLine(t *testing.T) {
 			wg.Go(func() { call(i) })
 		}
 		wg.Wait()
-		if panics.Load() != 25 {
-			t.Fatalf("%d calls panicked, want 25: more than may ask at once", panics.Load())
+		if s.boom.Load() > 0 || panics.Load() == 0 {
+			t.Fatalf("%d calls panicked, and the store's client would %d times more: want 25 in all, which is more than may ask at once", panics.Load(), s.boom.Load())
 		}
 		went.Store(0)
 		for i := range 20 {
@@ -66,6 +67,51 @@ func TestPanicsOfAStoresClientTakeNoPlaceInLine(t *testing.T) {
 		wg.Wait()
 		if went.Load() != 20 {
 			t.Errorf("%d of 20 calls went after the panics, want all", went.Load())
+		}
+	})
+}
+
+// forsaken is a store that answers the first ask once who asks has left, and whose client panics in the one after it.
+type forsaken struct {
+	fleet.Store
+	n atomic.Int64
+}
+
+func (s *forsaken) Take(ctx context.Context, a *fleet.Ask) error {
+	if len(a.Claims) > 0 {
+		switch s.n.Add(1) {
+		case 1:
+			<-ctx.Done()
+			return ctx.Err()
+		case 2:
+			panic("boom")
+		}
+	}
+	return s.Store.Take(ctx, a)
+}
+
+// What a call has asked that leaves is asked again on a goroutine of the fleet's own: a panic there is an error of the store,
+// and ends no process.
+func TestAPanicOnNobodysGoroutineIsAnError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var heard atomic.Int64
+		u := join(t, &forsaken{Store: fleet.NewMemory(nil)}, steady(rate("all", 10, sec, 2)), fleet.Options{Lease: -1, Events: fleet.Events{Called: func(c fleet.StoreCall) {
+			if c.Err != nil && strings.Contains(c.Err.Error(), "panicked: boom") {
+				heard.Add(1)
+			}
+		}}})
+		time.Sleep(2 * sec)
+		ctx, leave := context.WithCancel(background)
+		time.AfterFunc(ms, leave)
+		if _, err := u.Acquire(ctx, weir.Call{}); err == nil {
+			t.Error("who has left was let through")
+		}
+		time.Sleep(10 * sec)
+		if heard.Load() != 1 {
+			t.Errorf("%d panics were told, want 1", heard.Load())
+		}
+		if _, err := u.Acquire(background, weir.Call{}); err != nil {
+			t.Errorf("after the panic: %v", err)
 		}
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"time"
 
 	"github.com/seed1158cd35/weir/clock"
@@ -66,17 +67,18 @@ func (q *queue) call(driver context.Context, sent time.Duration) error {
 func (q *queue) try(driver context.Context) error {
 	f := q.group.fleet
 	begin, limit := f.clock.Now(), q.patience(driver)
-	if driver == nil {
+	own := driver == nil
+	if own {
 		driver = context.Background()
 	}
 	var err error
 	if f.clock == clock.System {
 		q.timer.begin(driver, limit)
-		err = f.store.Take(&q.timer, &q.ask)
+		err = q.take(&q.timer, own)
 		q.timer.end()
 	} else {
 		ctx, cancel := f.clock.WithTimeout(driver, limit, context.DeadlineExceeded)
-		err = f.store.Take(ctx, &q.ask)
+		err = q.take(ctx, own)
 		cancel()
 	}
 	if err == nil && len(q.ask.Grants) != len(q.ask.Claims) {
@@ -86,6 +88,19 @@ func (q *queue) try(driver context.Context) error {
 		q.tell(f.clock.Now()-begin, err)
 	}
 	return err
+}
+
+// take asks. On a goroutine of the fleet's own a panic of the store's client would end the process: there it is an error of
+// the store. A call that lends its goroutine has the panic itself.
+func (q *queue) take(ctx context.Context, own bool) (err error) {
+	if own {
+		defer func() {
+			if v := recover(); v != nil {
+				err = fmt.Errorf("%w: %v\n%s", errPanicked, v, debug.Stack())
+			}
+		}()
+	}
+	return q.group.fleet.store.Take(ctx, &q.ask)
 }
 
 // tell has the event of a call to the store; what it points to is used again after it.
