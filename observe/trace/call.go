@@ -3,6 +3,7 @@ package trace
 import (
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -15,19 +16,21 @@ type Call struct {
 
 	trace   ID
 	span    SpanID
-	parent  Parent
-	sampled bool // early
-	local   bool // the parent is this program's own
+	parent  SpanID
+	state   string // tracestate
+	sampled bool   // early
+	local   bool   // the parent is this program's own
 	began   time.Time
 	about   About
 
-	mu       sync.Mutex
-	n        int          // attempts
-	statuses [6]uint16    // of the answers to the first and the last three
-	parts    []part       // that are worth keeping
-	why      int          // of those, the most important
-	ended    bool         // what comes yet is kept by itself
-	fields   [2][1]string // what the header of the first attempt has
+	n        atomic.Int32     // attempts
+	statuses [6]atomic.Uint32 // of the answers to the first and the last three; one may come when nobody waits for it any more
+	fields   [2][1]string     // what the header of the first attempt has
+
+	mu    sync.Mutex
+	parts []part // that are worth keeping
+	why   int    // of those, the most important
+	ended bool   // what comes yet is kept by itself
 }
 
 // About is what a request is, as far as it is no secret.
@@ -54,8 +57,8 @@ func (t *Tracer) Begin(parent Parent, about About) *Call {
 
 // begin is Begin without a decision.
 func (t *Tracer) begin(parent Parent, about About) *Call {
-	c := &Call{t: t, parent: parent, about: about, began: time.Now(), why: none}
-	if c.trace = parent.Trace; c.trace == (ID{}) {
+	c := &Call{t: t, trace: parent.Trace, parent: parent.Span, state: parent.State, about: about, began: time.Now(), why: none}
+	if c.trace == (ID{}) {
 		c.trace = newID(c.began)
 	}
 	c.span = newSpanID()
@@ -76,7 +79,7 @@ func (c *Call) Part(name string) *Call {
 		return nil
 	}
 	return &Call{
-		t: c.t, top: c, trace: c.trace, span: newSpanID(), parent: Parent{Trace: c.trace, Span: c.span, State: c.parent.State},
+		t: c.t, top: c, trace: c.trace, span: newSpanID(), parent: c.span, state: c.state,
 		sampled: c.sampled, began: time.Now(), about: About{Name: name, Method: c.about.Method}, why: none,
 	}
 }
@@ -100,10 +103,7 @@ func (c *Call) Next() Attempt {
 	if c == nil {
 		return Attempt{}
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.n++
-	return Attempt{c, c.n}
+	return Attempt{c, int(c.n.Add(1))}
 }
 
 // First reports whether there was no attempt before.
@@ -119,25 +119,26 @@ func (a Attempt) Header(h http.Header) {
 	if c == nil {
 		return
 	}
+	fixed := signed(h)
 	var room [128]byte
-	a.put(h, 0, parentField, appendParent(room[:0], c.trace, a.span(), c.sampled))
+	a.put(h, fixed, 0, parentField, appendParent(room[:0], c.trace, a.span(), c.sampled))
 	if c.t.o.XRay {
-		a.put(h, 1, xrayField, appendXRay(room[:0], c.trace, a.span(), c.sampled))
+		a.put(h, fixed, 1, xrayField, appendXRay(room[:0], c.trace, a.span(), c.sampled))
 	}
 	switch {
-	case signed(h, stateField):
-	case c.parent.State == "":
+	case has(fixed, stateField):
+	case c.state == "":
 		delete(h, stateField)
-	case len(h[stateField]) != 1 || h[stateField][0] != c.parent.State:
-		h[stateField] = []string{c.parent.State}
+	case len(h[stateField]) != 1 || h[stateField][0] != c.state:
+		h[stateField] = []string{c.state}
 	}
 }
 
 // put sets one field, in the call's own memory if it is the first attempt's: those of earlier attempts may still be
 // read.
-func (a Attempt) put(h http.Header, i int, name string, value []byte) {
+func (a Attempt) put(h http.Header, fixed string, i int, name string, value []byte) {
 	switch {
-	case signed(h, name):
+	case has(fixed, name):
 	case a.n == 1:
 		f := &a.c.fields[i]
 		f[0] = string(value)
@@ -152,9 +153,7 @@ func (a Attempt) Answered(status int) {
 	if a.c == nil || a.n < 1 {
 		return
 	}
-	a.c.mu.Lock() // an answer may come when nobody waits for it any more
-	defer a.c.mu.Unlock()
-	a.c.statuses[placeOf(a.n)] = uint16(status)
+	a.c.statuses[placeOf(a.n)].Store(uint32(status))
 }
 
 // placeOf is where what there is of an attempt is kept: of the first and the last three there is room, as in a Record.
@@ -203,7 +202,7 @@ func (c *Call) End(a Answer) {
 	}
 	if why != none {
 		c.t.queue.put(&story{
-			trace: c.trace, span: c.span, parent: c.parent.Span, state: c.parent.State, remote: !c.local && c.parent.Span != SpanID{},
+			trace: c.trace, span: c.span, parent: c.parent, state: c.state, remote: !c.local && c.parent != SpanID{},
 			about: c.about, began: c.began, ended: time.Now(), status: a.Status, failure: failureOf(a.Err),
 			why: why, late: !c.sampled, parts: parts,
 		})
@@ -214,7 +213,7 @@ func (c *Call) End(a Answer) {
 func (t *Tracer) alone(p part, c *Call, why int) {
 	s := &story{why: why, began: p.began, ended: p.began.Add(p.took)}
 	if c != nil {
-		s.trace, s.span, s.parent, s.state, s.late = c.trace, newSpanID(), c.span, c.parent.State, !c.sampled
+		s.trace, s.span, s.parent, s.state, s.late = c.trace, newSpanID(), c.span, c.state, !c.sampled
 		p.parent, s.about = SpanID{}, p.about
 	} else {
 		s.trace, s.span, s.late = newID(p.began), newSpanID(), true

@@ -27,7 +27,7 @@ func (t *Tracer) within(ctx context.Context, about About) *Call {
 	if !ok {
 		return t.Begin(Parent{}, about)
 	}
-	c := t.begin(Parent{Trace: a.c.trace, Span: a.span(), State: a.c.parent.State}, about)
+	c := t.begin(Parent{Trace: a.c.trace, Span: a.span(), State: a.c.state}, about)
 	c.sampled, c.local = a.c.sampled, true
 	return c
 }

@@ -63,14 +63,25 @@ func parseParent(s string) (p Parent, ok bool) {
 
 // lowHex reads hexadecimal digits in small letters, as W3C wants them, into as many bytes as they are.
 func lowHex(to []byte, s string) bool {
-	for i := range len(s) {
-		if c := s[i]; c < '0' || c > '9' && c < 'a' || c > 'f' {
-			return false
-		}
+	var bad byte
+	for i := range to {
+		a, b := digits[s[2*i]], digits[s[2*i+1]]
+		to[i] = a<<4 | b&15
+		bad |= a | b
 	}
-	_, err := hex.Decode(to, []byte(s))
-	return err == nil
+	return bad < 16
 }
+
+// digits are the values of hexadecimal digits in small letters; 255 is no digit.
+var digits = func() (d [256]byte) {
+	for i := range d {
+		d[i] = 255
+	}
+	for i, c := range []byte("0123456789abcdef") {
+		d[c] = byte(i)
+	}
+	return d
+}()
 
 // stateOf is a tracestate as it is passed on: fields of one name are joined; what is too long, or cannot stand in a
 // header, is dropped.
@@ -159,14 +170,23 @@ func appendXRay(b []byte, trace ID, span SpanID, sampled bool) []byte {
 	return append(b, ";Sampled=0"...)
 }
 
-// signed reports whether a request's signature (AWS's, version 4) is of a field, which then must stay as it is.
-func signed(h http.Header, name string) bool {
+// signed are the names of the fields that a request's signature (AWS's, version 4) is of, which then must stay as they
+// are: "host;x-amz-date", "" if there is none.
+func signed(h http.Header) string {
 	v := h["Authorization"]
 	if len(v) == 0 || !strings.HasPrefix(v[0], "AWS4-") {
-		return false
+		return ""
 	}
 	_, names, _ := strings.Cut(v[0], "SignedHeaders=")
 	names, _, _ = strings.Cut(names, ",")
+	return names
+}
+
+// has reports whether a name is among those that are signed.
+func has(names, name string) bool {
+	if names == "" {
+		return false
+	}
 	for n := range strings.SplitSeq(names, ";") {
 		if strings.EqualFold(strings.TrimSpace(n), name) {
 			return true

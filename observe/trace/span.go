@@ -45,12 +45,18 @@ const (
 // text adds a text, unless it is empty; number adds a number.
 func (s *Span) text(key, value string) {
 	if value != "" {
-		s.Attrs = append(s.Attrs, Attr{Key: key, Text: value})
+		s.add(Attr{Key: key, Text: value})
 	}
 }
 
-func (s *Span) number(key string, n int64) {
-	s.Attrs = append(s.Attrs, Attr{Key: key, Number: n, Is: IsNumber})
+func (s *Span) number(key string, n int64) { s.add(Attr{Key: key, Number: n, Is: IsNumber}) }
+
+// add has room for as many as nearly every span has, at once.
+func (s *Span) add(a Attr) {
+	if s.Attrs == nil {
+		s.Attrs = make([]Attr, 0, 8)
+	}
+	s.Attrs = append(s.Attrs, a)
 }
 
 // Get is the attribute of that name, the zero Attr if there is none.

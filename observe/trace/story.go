@@ -52,11 +52,11 @@ func partOf(r *weir.Record, c *Call, now time.Time) part {
 		class: r.Class, refused: r.Refused, held: r.Held, attempts: r.N, tries: r.Attempts(),
 	}
 	if c != nil {
-		c.mu.Lock()
-		p.statuses = c.statuses
-		c.mu.Unlock()
+		for i := range c.statuses {
+			p.statuses[i] = uint16(c.statuses[i].Load())
+		}
 		if p.span = c.span; c.top != nil {
-			p.parent, p.about, p.began = c.parent.Span, c.about, c.began
+			p.parent, p.about, p.began = c.parent, c.about, c.began
 			p.took = now.Sub(c.began)
 		}
 	}

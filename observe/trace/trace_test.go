@@ -341,6 +341,23 @@ func TestIDs(t *testing.T) {
 	}
 }
 
+// Hexadecimal digits are those in small letters, at each place.
+func TestOnlySmallDigitsAreRead(t *testing.T) {
+	const good = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+	if p, ok := parseParent(good); !ok || p.Trace.String() != good[3:35] || p.Span.String() != good[36:52] || !p.Sampled {
+		t.Errorf("%s: got %+v, %v", good, p, ok)
+	}
+	for i := range len(good) {
+		for c := range 256 {
+			bad := good[:i] + string([]byte{byte(c)}) + good[i+1:]
+			digit := c >= '0' && c <= '9' || c >= 'a' && c <= 'f'
+			if _, ok := parseParent(bad); ok != (digit && good[i] != '-' || c == '-' && good[i] == '-') {
+				t.Errorf("%q: read %v", bad, ok)
+			}
+		}
+	}
+}
+
 func FuzzParent(f *testing.F) {
 	f.Add("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "Root=1-5759e988-bd862e3fe1be46a994272793;Parent=53995c3f42cd8ad8;Sampled=1")
 	f.Add("cc-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01-more", "Self=1-5759e988-bd862e3fe1be46a994272793;Root=1-5759e988-bd862e3fe1be46a994272793;Sampled=?")
