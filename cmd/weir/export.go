@@ -37,6 +37,7 @@ var exports = []exported{
 	{"grafana", "a dashboard of Grafana", fixed(rules.Grafana)},
 	{"envoy", "what Envoy needs to ask weir: filter, routes with what they send, cluster", envoyFile(true, sideexport.Envoy)},
 	{"envoy-rules", "the limits of a file as rules for Envoy's rate limit service", envoyFile(false, sideexport.EnvoyRules)},
+	{"apigateway", "the limits of an upstream as a CloudFormation template for API Gateway", gatewayFile},
 }
 
 // fixed is for a file that is always the same.

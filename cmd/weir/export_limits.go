@@ -47,3 +47,12 @@ func envoyFile(asks bool, made func(*config.File, sideexport.EnvoyOptions) (side
 		return limitsFile(f, func(file *config.File) (sideexport.File, error) { return made(file, o) })
 	}
 }
+
+func gatewayFile(f *flag.FlagSet) func(world) ([]byte, error) {
+	var o sideexport.GatewayOptions
+	f.StringVar(&o.Upstream, "upstream", "", "the `name` of the upstream; needed if there are several")
+	f.BoolVar(&o.WebSocket, "websocket", false, "a WebSocket API instead of a REST API: operations are routes")
+	f.Float64Var(&o.AccountRate, "account-rate", 10000, "requests a second that AWS allows all APIs of the account")
+	f.Int64Var(&o.AccountBurst, "account-burst", 5000, "the burst that goes with it")
+	return limitsFile(f, func(file *config.File) (sideexport.File, error) { return sideexport.APIGateway(file, o) })
+}

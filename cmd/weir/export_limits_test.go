@@ -30,6 +30,9 @@ func TestExportOfLimits(t *testing.T) {
 		{[]string{"envoy-rules", "-config", bad}, 1, "", "weir.yaml:4: upstreams.api.limits.x: a rate limit service has no rolling windows"},
 		{[]string{"envoy-rules", "-config", bad, "-upstream", "other"}, 1, "", `there is no upstream "other"`},
 		{[]string{"envoy-rules", "-config", good + "x"}, 1, "", "no such file"},
+		{[]string{"apigateway", "-config", good}, 0, "AWS::ApiGateway::Stage", ""},
+		{[]string{"apigateway", "-config", good, "-websocket"}, 0, "AWS::ApiGatewayV2::Stage", ""},
+		{[]string{"apigateway", "-config", good, "-account-rate", "4"}, 1, "", "more than 4 a second"},
 		{[]string{"envoy-rules", "-address", "weir:1"}, 2, "", "-address"},
 	} {
 		out, says, code := exporting(t, c.args...)
