@@ -57,7 +57,7 @@ func passing(err error) bool {
 	if errors.As(err, &local) {
 		return false
 	}
-	var e *Error
+	var e *answerError
 	if !errors.As(err, &e) {
 		return true // nobody answered, or not to the end
 	}
@@ -127,5 +127,5 @@ func (b *Bodies) request(ctx context.Context, a *ask) (*http.Request, error) {
 func failure(resp *http.Response) error {
 	said := struct{ Code, Message string }{}
 	_ = xml.NewDecoder(io.LimitReader(resp.Body, 64<<10)).Decode(&said) // or the status alone
-	return &Error{Status: resp.StatusCode, Code: said.Code, Message: fmt.Sprintf("%.200s", said.Message), Region: resp.Header.Get("X-Amz-Bucket-Region")}
+	return &answerError{Status: resp.StatusCode, Code: said.Code, Message: fmt.Sprintf("%.200s", said.Message), Region: resp.Header.Get("X-Amz-Bucket-Region")}
 }

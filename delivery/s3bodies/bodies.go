@@ -49,7 +49,7 @@ func (b *Bodies) Open(ctx context.Context, of delivery.Blob) (io.ReadSeekCloser,
 		return nil, err
 	}
 	err = b.do(ctx, &ask{method: http.MethodGet, key: key, size: of.Size}, func(resp *http.Response) error { return fetch(f, of, resp) })
-	if e, ok := errors.AsType[*Error](err); ok && e.Code == "NoSuchKey" {
+	if e, ok := errors.AsType[*answerError](err); ok && e.Code == "NoSuchKey" {
 		err = fmt.Errorf("%w: its object is gone", delivery.ErrNoBody)
 	}
 	if err == nil {
@@ -134,7 +134,7 @@ func copied(resp *http.Response) error {
 		return err
 	}
 	if said.XMLName.Local == "Error" || said.ETag == "" {
-		return &Error{Status: http.StatusInternalServerError, Code: said.Code, Message: said.Message}
+		return &answerError{Status: http.StatusInternalServerError, Code: said.Code, Message: said.Message}
 	}
 	return end(resp)
 }
@@ -146,7 +146,7 @@ func (b *Bodies) Remove(ctx context.Context, name string) error {
 		return err
 	}
 	err = b.do(ctx, &ask{method: http.MethodDelete, key: key}, end)
-	if e, ok := errors.AsType[*Error](err); ok && e.Code == "NoSuchKey" { // AWS says 204, others may say this
+	if e, ok := errors.AsType[*answerError](err); ok && e.Code == "NoSuchKey" { // AWS says 204, others may say this
 		return nil
 	}
 	return err

@@ -108,15 +108,15 @@ func (b *Bodies) Gather() (*os.File, error) {
 	return f, err
 }
 
-// An Error is what S3 says. It is exported for those who look for its code.
-type Error struct {
+// An answerError is what S3 says. It is exported for those who look for its code.
+type answerError struct {
 	Status  int
 	Code    string // such as NoSuchKey; "" if it said none
 	Message string
 	Region  string // where the bucket is, if it said so
 }
 
-func (e *Error) Error() string {
+func (e *answerError) Error() string {
 	s := fmt.Sprintf("S3 answers %d %s", e.Status, cmp.Or(e.Code, http.StatusText(e.Status)))
 	if e.Message != "" {
 		s += ": " + e.Message

@@ -51,7 +51,7 @@ func BenchmarkCall(b *testing.B) {
 				call := weir.Call{ID: "1z4qeq0q5rsr7"}
 				var of *Call
 				if c.noted {
-					of = c.tracer.Begin(Read(in, c.tracer.o.XRay), About{Kind: Server, Name: "GET api", Method: "GET"})
+					of = c.tracer.Begin(readParent(in, c.tracer.o.XRay), About{Kind: Server, Name: "GET api", Method: "GET"})
 					call.Note = of
 				}
 				p, err := u.Acquire(b.Context(), call)

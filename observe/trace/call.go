@@ -70,7 +70,7 @@ func (t *Tracer) Request(r *http.Request, name string) *Call {
 	if t == nil {
 		return nil
 	}
-	return t.Begin(Read(r.Header, t.o.XRay), About{Kind: Server, Name: name, Method: r.Method})
+	return t.Begin(readParent(r.Header, t.o.XRay), About{Kind: Server, Name: name, Method: r.Method})
 }
 
 // Part is one of several calls that are made for a request, such as a tier of a cascade.

@@ -26,9 +26,9 @@ type Parent struct {
 	State   string // tracestate
 }
 
-// Read is the parent that a header tells of: that of traceparent, or else, if xray, that of X-Amzn-Trace-Id. What is
+// readParent is the parent that a header tells of: that of traceparent, or else, if xray, that of X-Amzn-Trace-Id. What is
 // malformed tells of none.
-func Read(h http.Header, xray bool) Parent {
+func readParent(h http.Header, xray bool) Parent {
 	if v := h[parentField]; len(v) == 1 {
 		if p, ok := parseParent(v[0]); ok {
 			p.State = stateOf(h[stateField])

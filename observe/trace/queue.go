@@ -56,8 +56,8 @@ const (
 	Left   Drop = "left"   // the program ended
 )
 
-// Drops are all there are.
-var Drops = [...]Drop{Full, Denied, Left}
+// drops are all there are.
+var drops = [...]Drop{Full, Denied, Left}
 
 // A queue has what is to be exported. What comes is gathered to chunks, which are sent one after the other, by two at
 // once.
@@ -70,8 +70,8 @@ type queue struct {
 	spare  shelf // of what is kept although there is hardly any room
 
 	held    atomic.Int64 // bytes that wait
-	kept    [len(Whys)]atomic.Int64
-	dropped [len(Drops)]atomic.Int64
+	kept    [len(whys)]atomic.Int64
+	dropped [len(drops)]atomic.Int64
 	spans   atomic.Int64 // exported
 	denied  atomic.Int64 // spans
 	failing atomic.Bool
@@ -252,11 +252,11 @@ func (q *queue) close(ctx context.Context) int {
 }
 
 func (q *queue) stats() Stats {
-	s := Stats{Kept: make(map[Why]int64, len(Whys)), Dropped: make(map[Drop]int64, len(Drops)), Spans: q.spans.Load(), Denied: q.denied.Load(), Waiting: q.held.Load()}
-	for i, w := range Whys {
+	s := Stats{Kept: make(map[Why]int64, len(whys)), Dropped: make(map[Drop]int64, len(drops)), Spans: q.spans.Load(), Denied: q.denied.Load(), Waiting: q.held.Load()}
+	for i, w := range whys {
 		s.Kept[w] = q.kept[i].Load()
 	}
-	for i, d := range Drops {
+	for i, d := range drops {
 		s.Dropped[d] = q.dropped[i].Load()
 	}
 	return s

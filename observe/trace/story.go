@@ -84,7 +84,7 @@ func (s *story) spans(all []Span) []Span {
 		Trace: s.trace, ID: s.span, Parent: s.parent, State: s.state, Remote: s.remote,
 		Name: s.about.Name, Kind: max(s.about.Kind, Internal), Start: s.began, End: s.ended, Message: s.failure,
 	}
-	root.text(attrKept, string(Whys[s.why]))
+	root.text(attrKept, string(whys[s.why]))
 	if s.late {
 		root.text(attrSampled, "late")
 	}

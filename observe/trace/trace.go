@@ -62,10 +62,10 @@ const (
 	Sampled   Why = "sampled"   // none of these
 )
 
-// Whys are all there are, the more important first.
-var Whys = [...]Why{Failed, Throttled, Refused, Rejected, Sampled}
+// whys are all there are, the more important first.
+var whys = [...]Why{Failed, Throttled, Refused, Rejected, Sampled}
 
-// The places of Whys; none is kept if it is not.
+// The places of whys; none is kept if it is not.
 const (
 	failed = iota
 	throttled

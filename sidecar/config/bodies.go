@@ -34,11 +34,10 @@ func readBucket(d *decoder, n *node, v *Deliveries) {
 	if b.Prefix != "" {
 		b.Prefix += "/"
 	}
-	const plain = "abcdefghijklmnopqrstuvwxyz0123456789-."
 	switch {
-	case len(b.Bucket) < 3 || len(b.Bucket) > 63 || strings.Trim(b.Bucket, plain) != "":
+	case len(b.Bucket) < 3 || len(b.Bucket) > 63 || strings.Trim(b.Bucket, plainName) != "":
 		bad("names no bucket")
-	case strings.Trim(b.Prefix, plain+"ABCDEFGHIJKLMNOPQRSTUVWXYZ_/") != "" || strings.Contains(b.Prefix, "//") || strings.Contains("/"+b.Prefix, "/.") || len(b.Prefix) > 512:
+	case !isPrefix(b.Prefix):
 		bad("has a prefix of other characters than letters, digits, - _ . and /, or an empty part, or one that begins with a dot")
 	}
 	for name, values := range u.Query() {
@@ -51,10 +50,22 @@ func readBucket(d *decoder, n *node, v *Deliveries) {
 			bad("has the parameter %q, which is none", name)
 		}
 	}
-	if e, err := url.Parse(b.Endpoint); b.Endpoint != "" && (err != nil || e.Scheme != "http" && e.Scheme != "https" || e.Host == "" || e.User != nil || e.RawQuery != "") {
+	if b.Endpoint != "" && !isServer(b.Endpoint) {
 		bad("its endpoint is not the URL of a server")
 	}
 	if v.MaxBody > s3bodies.MaxBody {
 		d.Bad(n.Get("max_body"), "", "S3 takes 5GiB at most in one request")
 	}
+}
+
+const plainName = "abcdefghijklmnopqrstuvwxyz0123456789-."
+
+func isPrefix(s string) bool {
+	return strings.Trim(s, plainName+"ABCDEFGHIJKLMNOPQRSTUVWXYZ_/") == "" && !strings.Contains(s, "//") && !strings.Contains("/"+s, "/.") && len(s) <= 512
+}
+
+// isServer reports whether a text is the URL of a server, with nothing in it that may be secret.
+func isServer(s string) bool {
+	u, err := url.Parse(s)
+	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != "" && u.User == nil && u.RawQuery == ""
 }

@@ -44,26 +44,38 @@ func readTraces(d *decoder, n *node, f *document) {
 	if object(d, n, tracesFields, &t); n.Kind != doc.Mapping {
 		return
 	}
-	const want = "write traces: {url: http://127.0.0.1:4318}"
 	f.Traces = &t
-	if t.URL == "" {
-		if t.Region == "" {
-			d.Bad(n, want, "has neither url nor region")
-		}
+	switch {
+	case t.URL != "":
+		t.readURL(d, n.Get("url"))
+	case t.Region == "":
+		d.Bad(n, receiverAdvice, "has neither url nor region")
+	}
+}
+
+const receiverAdvice = "write traces: {url: http://127.0.0.1:4318}"
+
+func (t *Traces) readURL(d *decoder, n *node) {
+	u, err := url.Parse(t.URL)
+	if err != nil || u.Host == "" {
+		d.Bad(n, receiverAdvice, "is not the URL of a receiver")
 		return
 	}
-	u, err := url.Parse(t.URL)
-	overGRPC := err == nil && (u.Scheme == "grpc" || u.Scheme == "grpcs")
-	switch {
-	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" && !overGRPC:
-		d.Bad(n.Get("url"), want, "is not the URL of a receiver")
-	case overGRPC && (t.Region != "" || u.Path != "" || u.Port() == ""):
-		d.Bad(n.Get("url"), "write traces: {url: grpc://127.0.0.1:4317}", "has no port, or a path, or a region, which X-Ray alone has, over HTTP")
-	case u.User != nil || u.RawQuery != "":
-		d.Bad(n.Get("url"), "put credentials into headers", "has a user or a query, which may be secret")
-	case overGRPC:
-	case u.Path == "" || u.Path == "/":
-		t.URL = u.JoinPath("/v1/traces").String()
+	if u.User != nil || u.RawQuery != "" {
+		d.Bad(n, "put credentials into headers", "has a user or a query, which may be secret")
+		return
+	}
+	switch u.Scheme {
+	case "http", "https":
+		if u.Path == "" || u.Path == "/" {
+			t.URL = u.JoinPath("/v1/traces").String()
+		}
+	case "grpc", "grpcs":
+		if t.Region != "" || u.Path != "" || u.Port() == "" {
+			d.Bad(n, "write traces: {url: grpc://127.0.0.1:4317}", "has no port, or a path, or a region, which X-Ray alone has, over HTTP")
+		}
+	default:
+		d.Bad(n, receiverAdvice, "is not the URL of a receiver")
 	}
 }
 

@@ -146,21 +146,13 @@ func (d *decoder) readUpstream(name string, n *node) *site {
 	}
 	u.retries, u.at = n.Get("retry"), placesOf(n)
 	object(d, n, upstreamFields, u)
-	if u.sends != nil && (u.aws != nil || u.llm != nil) {
-		d.Bad(n.Get("credentials"), "remove it", "with aws weir signs requests itself, and with llm it has key_env")
-	}
+	d.checkPairs(n, u)
 	u.learns = n.Get("concurrency") == nil && u.llm == nil
 	if n.Get("url") == nil {
 		d.Bad(n, "", "has no url")
 	}
 	if n.Get("routes") == nil {
-		u.Routes = []proxy.Route{{Path: "/" + name + "/", Strip: true}}
-		if u.GRPC {
-			u.Routes = []proxy.Route{{}} // clients put nothing before the names of methods
-		}
-	}
-	if b, q := n.Get("budget"), n.Get("quota"); b != nil && q != nil && !isOff(q) {
-		d.Bad(b, "remove one of them", "quota stands in place of budget")
+		u.Routes = usualRoutes(u)
 	}
 	settleLLM(n, u)
 	d.env.apply(&u.Policy)
@@ -176,6 +168,24 @@ func (d *decoder) readUpstream(name string, n *node) *site {
 		u.Policy.Limits = nil
 	}
 	return u
+}
+
+// checkPairs finds fields that do not go together.
+func (d *decoder) checkPairs(n *node, u *site) {
+	if u.sends != nil && (u.aws != nil || u.llm != nil) {
+		d.Bad(n.Get("credentials"), "remove it", "with aws weir signs requests itself, and with llm it has key_env")
+	}
+	if b, q := n.Get("budget"), n.Get("quota"); b != nil && q != nil && !isOff(q) {
+		d.Bad(b, "remove one of them", "quota stands in place of budget")
+	}
+}
+
+// usualRoutes are those of an upstream that says none.
+func usualRoutes(u *site) []proxy.Route {
+	if u.GRPC {
+		return []proxy.Route{{}} // clients put nothing before the names of methods
+	}
+	return []proxy.Route{{Path: "/" + u.Name + "/", Strip: true}}
 }
 
 // readURL never repeats what could be a password.

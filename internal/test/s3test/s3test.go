@@ -130,16 +130,19 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			code = "RequestTimeTooSkewed"
 		}
 		fail(w, http.StatusForbidden, code)
-		return
 	case signed.Service != "s3" || signed.Region != Region:
 		w.Header().Set("X-Amz-Bucket-Region", Region)
 		fail(w, http.StatusMovedPermanently, "PermanentRedirect")
-		return
 	case bucket != Bucket:
 		fail(w, http.StatusNotFound, "NoSuchBucket")
-		return
+	default:
+		s.asked = append(s.asked, r.Method+" "+key)
+		s.answers(w, r, key, signed.Body)
 	}
-	s.asked = append(s.asked, r.Method+" "+key)
+}
+
+// answers a request that may be made. The lock is held.
+func (s *Server) answers(w http.ResponseWriter, r *http.Request, key string, body []byte) {
 	switch {
 	case r.Method == http.MethodGet && key == "":
 		s.list(w, r.URL.Query())
@@ -150,7 +153,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.Method == http.MethodPut && r.ContentLength < 0:
 		fail(w, http.StatusLengthRequired, "MissingContentLength")
 	case r.Method == http.MethodPut:
-		s.objects[key] = object{bytes.Clone(signed.Body), s.now()}
+		s.objects[key] = object{bytes.Clone(body), s.now()}
 		w.Header().Set("ETag", `"e"`)
 	case r.Method == http.MethodDelete:
 		delete(s.objects, key)

@@ -31,15 +31,15 @@ func New(c Config) (trace.Exporter, error) {
 		return nil, errors.New("xray: want a region and credentials")
 	}
 	s := &signer{config: c.AWS, v4: v4.NewSigner()}
-	e, err := otlp.NewHTTP(otlp.HTTP{URL: cmp.Or(c.URL, URL(c.AWS.Region)), Resource: c.Resource, Client: c.Client, Sign: s.sign})
+	e, err := otlp.NewHTTP(otlp.HTTP{URL: cmp.Or(c.URL, regional(c.AWS.Region)), Resource: c.Resource, Client: c.Client, Sign: s.sign})
 	if err != nil {
 		return nil, fmt.Errorf("xray: %w", err)
 	}
 	return e, nil
 }
 
-// URL is where X-Ray of a region takes spans.
-func URL(region string) string { return "https://xray." + region + ".amazonaws.com/v1/traces" }
+// regional is where X-Ray of a region takes spans.
+func regional(region string) string { return "https://xray." + region + ".amazonaws.com/v1/traces" }
 
 // service is the name that requests are signed for.
 const service = "xray"
