@@ -40,9 +40,6 @@ type brought struct {
 // become an errand.
 func (s *sender) roundTrip(a *attempt, req *http.Request) (*http.Response, error) {
 	ctx, cancel := context.Context(&a.ctx), a.cancel
-	if err := launch(ctx, cancel, req); err != nil {
-		return nil, err
-	}
 	if p := s.run.Policy(); p.Timeouts.Headers > 0 && p.Bounded() {
 		var h *headerTimer
 		ctx, h = awaitHeaders(ctx, p.Timeouts.Headers, func() { cancel(errHeaderTimeout) })

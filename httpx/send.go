@@ -44,8 +44,13 @@ func (s *sender) send() {
 	discard(s.resp)
 	a := newAttempt(s.req.Context())
 	s.replay.attempt(&a.ctx, a.cancel, r)
-	timer := s.times(a)
-	resp, err := s.roundTrip(a, s.request())
+	req := s.request()
+	var resp *http.Response
+	err := launch(&a.ctx, a.cancel, req)
+	timer := s.times(a) // from here on: what a launch takes is not the upstream's time
+	if err == nil {
+		resp, err = s.roundTrip(a, req)
+	}
 	s.replay.answered()
 	var o outcome.Outcome
 	if err == nil {
