@@ -3,6 +3,7 @@ package proxy
 import (
 	"errors"
 	"io"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -23,13 +24,9 @@ func bring(w http.ResponseWriter, in *http.Request, resp *http.Response) error {
 		}
 		h[name] = values
 	}
-	announced := len(resp.Trailer)
-	if announced > 0 {
-		names := make([]string, 0, announced)
-		for name := range resp.Trailer {
-			names = append(names, name)
-		}
-		h["Trailer"] = append(h["Trailer"], strings.Join(names, ", "))
+	announced := slices.Collect(maps.Keys(resp.Trailer))
+	if len(announced) > 0 {
+		h["Trailer"] = append(h["Trailer"], strings.Join(announced, ", "))
 	}
 	if h["Content-Type"] == nil {
 		h["Content-Type"] = nil // or net/http would guess one, and make a page of what is none
@@ -41,12 +38,11 @@ func bring(w http.ResponseWriter, in *http.Request, resp *http.Response) error {
 		return err
 	}
 	_ = flush(w) // or net/http could give a short answer a length, and no trailers
-	prefix := ""
-	if len(resp.Trailer) != announced {
-		prefix = http.TrailerPrefix
-	}
 	for name, values := range resp.Trailer {
-		h[prefix+name] = append(h[prefix+name], values...)
+		if !slices.Contains(announced, name) {
+			name = http.TrailerPrefix + name
+		}
+		h[name] = append(h[name], values...)
 	}
 	return nil
 }
