@@ -50,7 +50,7 @@ type Tab struct {
 func Open(window context.Context) (*Tab, error) {
 	t := new(Tab)
 	t.Context, t.Close = chromedp.NewContext(window, chromedp.WithNewBrowserContext(), chromedp.WithListener(t.hear))
-	return t, chromedp.Do(t, chromedp.Func(func(ctx context.Context, to *chromedp.Target) error {
+	return t, chromedp.Do(t.Context, chromedp.Func(func(ctx context.Context, to *chromedp.Target) error {
 		_, err := cdp.Call(ctx, to, log.Enable, cdp.Empty{})
 		if err == nil {
 			_, err = cdp.Call(ctx, to, network.Enable, network.EnableParams{})
