@@ -42,6 +42,8 @@ func refusedStream(err error) bool {
 		"Transport received GOAWAY from server",
 		"http2: client conn not usable",
 		"http2: client conn could not be established",
+		// net/http would send it anew on another connection, as this one did not take it, and has not the body any more.
+		"net/http: cannot rewind body after connection loss",
 	} {
 		if strings.Contains(s, words) {
 			return true
