@@ -18,9 +18,10 @@ type ask struct {
 	method, key string
 	query       url.Values
 	header      map[string]string
-	body        io.ReadSeeker // nil for none
+	body        io.ReaderAt   // nil for none
 	size        int64         // of the body, or of the answer's
 	hash        string        // of the body, in hexadecimal
+	works       time.Duration // for so long S3 may be at it before it has answered
 }
 
 const (
@@ -71,7 +72,7 @@ type localError struct{ error }
 func (e *localError) Unwrap() error { return e.error }
 
 func (b *Bodies) try(ctx context.Context, a *ask, use func(*http.Response) error) error {
-	ctx, cancel := context.WithTimeout(ctx, answered+time.Duration(a.size/slowest)*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, answered+a.works+time.Duration(a.size/slowest)*time.Second)
 	defer cancel()
 	r, err := b.request(ctx, a)
 	if err != nil {
@@ -114,12 +115,9 @@ func (b *Bodies) request(ctx context.Context, a *ask) (*http.Request, error) {
 	if a.body == nil {
 		return r, nil
 	}
-	if _, err := a.body.Seek(0, io.SeekStart); err != nil {
-		return nil, err
-	}
 	r.Header.Set("X-Amz-Content-Sha256", a.hash)
 	r.Header.Set("Content-Type", "application/octet-stream")
-	r.Body, r.ContentLength = io.NopCloser(a.body), a.size
+	r.Body, r.ContentLength = io.NopCloser(io.NewSectionReader(a.body, 0, a.size)), a.size // of this try: that before may be read still
 	return r, nil
 }
 

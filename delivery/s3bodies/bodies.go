@@ -78,9 +78,18 @@ func fetch(f *os.File, of delivery.Blob, resp *http.Response) error {
 	case err != nil:
 		return &localError{err}
 	case n != of.Size || [sha256.Size]byte(sum.Sum(nil)) != of.Sum:
-		return &localError{fmt.Errorf("%w: its object has other bytes (%d of %d)", delivery.ErrNoBody, n, of.Size)}
+		return other(n, of, resp)
 	}
 	return nil
+}
+
+// other is for bytes that were not put. It may be what stands in between that answers so, or an end that nobody saw: the object is
+// asked for again, and is only taken for damaged where it is S3 that answers.
+func other(n int64, of delivery.Blob, resp *http.Response) error {
+	if resp.Header.Get("X-Amz-Request-Id") == "" {
+		return fmt.Errorf("what answers 200 is not S3, or does not say so (%d bytes of %d)", n, of.Size)
+	}
+	return fmt.Errorf("%w: its object has other bytes (%d of %d)", delivery.ErrNoBody, n, of.Size)
 }
 
 // reading tells what its reader fails with from what its writer does.
@@ -105,6 +114,9 @@ func (p *passed) Close() error {
 	return err
 }
 
+// copying is how long S3 may take for a copy of the largest body.
+const copying = 5 * time.Minute
+
 // Rename gives a body another name: a copy, and then the old one is removed.
 func (b *Bodies) Rename(ctx context.Context, from, to string) error {
 	was, err := b.key(from)
@@ -116,7 +128,7 @@ func (b *Bodies) Rename(ctx context.Context, from, to string) error {
 		return err
 	}
 	source := (&url.URL{Path: "/" + b.name + "/" + was}).EscapedPath()
-	err = b.do(ctx, &ask{method: http.MethodPut, key: is, header: map[string]string{"X-Amz-Copy-Source": source}}, copied)
+	err = b.do(ctx, &ask{method: http.MethodPut, key: is, works: copying, header: map[string]string{"X-Amz-Copy-Source": source}}, copied)
 	if err != nil {
 		return err
 	}

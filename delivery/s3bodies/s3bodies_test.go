@@ -130,6 +130,8 @@ func TestWhatPassesIsTriedAgain(t *testing.T) {
 		"the request is slow": {"PUT", 1, says(400, "RequestTimeout"), true},
 		"forbidden":           {"PUT", 1, says(403, "AccessDenied"), false},
 		"nothing readable":    {"GET", 1, says(502, "<<<"), true},
+		"a page of a proxy":   {"GET", 2, says(200, "Login"), true},
+		"always such a page":  {"GET", 3, says(200, "Login"), false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, b, _ := open(t, nil)

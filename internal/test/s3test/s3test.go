@@ -117,6 +117,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if s.Fail != nil && s.Fail(r, w) {
 		return
 	}
+	w.Header().Set("X-Amz-Request-Id", "s3test")
 	v := sigtest.Verifier{Secrets: map[string]string{Key: Secret}, Now: s.now}
 	signed, err := v.Verify(r)
 	s.mu.Lock()
