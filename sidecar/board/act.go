@@ -107,6 +107,10 @@ func (b *Board) act(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	d := deedOf(r.PostForm)
+	if d.letters() && d.Upstream == "" {
+		http.Error(w, "upstream is missing: dead letters are worked for one upstream at a time", http.StatusBadRequest)
+		return
+	}
 	if d.words() == "" {
 		http.Error(w, fmt.Sprintf("do %q: want open, close, reset, pause, resume, redrive or drop", d.Do), http.StatusBadRequest)
 		return

@@ -193,6 +193,11 @@ func TestOnlyAFormOfThePageDoesAnything(t *testing.T) {
 				t.Errorf("token %q: %d", bad, code)
 			}
 		}
+		for _, do := range []string{"redrive", "drop"} {
+			if code, page := s.post(url.Values{"token": {token}, "do": {do}, "sure": {"yes"}, "reason": {"x"}}); code != http.StatusBadRequest || !strings.Contains(page, "upstream is missing") {
+				t.Errorf("%s of no upstream: %d %s", do, code, page)
+			}
+		}
 		time.Sleep(11 * time.Minute)
 		f.Set("token", token)
 		if code, _ := s.post(f); code != http.StatusForbidden {
