@@ -15,7 +15,7 @@ import (
 // plan has at hand; who reads adds them up. Counts outlive every Set and never go back. They are
 // safe for concurrent use.
 type Counts struct {
-	// The lock is held to find an operation, not to count: a plan has what it counts in at hand.
+	// The lock is held to find an operation, not to count: a plan has what it counts in at hand. Those of tallies are taken under it.
 	upstream string
 	mu       sync.Mutex
 	known    map[string]*tallies // by operation
@@ -58,13 +58,46 @@ type Count struct {
 
 // All are the figures, those that are 0 among them, in no order. Calls go on meanwhile: each figure is read
 // once, and two of them may be of different instants.
-func (c *Counts) All() iter.Seq[Count] {
+func (c *Counts) All() iter.Seq[Count] { return c.each((*tallies).figures) }
+
+// Decided are those of Decisions. They cost a small part of what All does.
+func (c *Counts) Decided() iter.Seq[Count] { return c.each((*tallies).decided) }
+
+// Sum is how many attempts were allowed at once, and how many waited or were refused. It costs a few loads for each limit, and no memory.
+func (c *Counts) Sum() (allowed, held uint64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, t := range c.known {
+		for cell := range t.cells.All() {
+			allowed += cell.allowed.Load()
+		}
+		t.mu.Lock()
+		for _, l := range t.limits {
+			held += l.held()
+		}
+		t.mu.Unlock()
+	}
+	return allowed, held
+}
+
+// held is how many attempts waited for the limit, or were refused.
+func (l *limitTally) held() uint64 {
+	n := l.waited.Load()
+	for cell := range l.refused.All() {
+		for i := range cell.by {
+			n += cell.by[i].Load()
+		}
+	}
+	return n
+}
+
+func (c *Counts) each(of func(*tallies) []Count) iter.Seq[Count] {
 	return func(yield func(Count) bool) {
 		c.mu.Lock()
 		all := slices.Collect(maps.Values(c.known))
 		c.mu.Unlock()
 		for _, t := range all {
-			for _, n := range t.figures() {
+			for _, n := range of(t) {
 				if !yield(n) {
 					return
 				}
@@ -74,10 +107,9 @@ func (c *Counts) All() iter.Seq[Count] {
 }
 
 // figures are those of an operation.
-func (t *tallies) figures() (all []Count) {
-	allowed, classes, results := uint64(0), [unsentPlace + 1]counter.Spread{}, [refusedPlace + 1]counter.Spread{}
+func (t *tallies) figures() []Count {
+	classes, results := [unsentPlace + 1]counter.Spread{}, [refusedPlace + 1]counter.Spread{}
 	for cell := range t.cells.All() {
-		allowed += cell.allowed.Load()
 		for i := range classes {
 			classes[i].Add(cell.classes[i].Load())
 		}
@@ -85,40 +117,50 @@ func (t *tallies) figures() (all []Count) {
 			results[i].Add(cell.results[i].Load())
 		}
 	}
-	all = append(all, Count{What: Decisions, Operation: t.operation, Word: DecidedAllowed, N: allowed})
+	all := t.decided()
 	for i := range classes {
 		all = append(all, timed(Attempts, t.operation, endings[i], &classes[i]))
 	}
 	for i := range results {
 		all = append(all, timed(Calls, t.operation, endings[i], &results[i]))
 	}
-	t.mu.Lock()
-	limits := maps.Clone(t.limits)
-	t.mu.Unlock()
-	for name, l := range limits {
-		all = append(all, l.figures(t.operation, name)...)
+	for name, l := range t.known() {
+		var waits, lates counter.Spread
+		waits.Add(&l.waits)
+		lates.Add(&l.lates)
+		for _, n := range [...]Count{timed(Waits, t.operation, "", &waits), timed(Lates, t.operation, "", &lates)} {
+			n.Limit = name
+			all = append(all, n)
+		}
 	}
 	return all
 }
 
-// figures are those of a limit, for an operation.
-func (l *limitTally) figures(operation, limit string) (all []Count) {
-	var by [len(Reasons) + 1]uint64
-	for cell := range l.refused.All() {
-		for i := range by {
-			by[i] += cell.by[i].Load()
+// known are the limits that made attempts wait, or refused them.
+func (t *tallies) known() map[string]*limitTally {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return maps.Clone(t.limits)
+}
+
+// decided are the figures of the operation's decisions.
+func (t *tallies) decided() []Count {
+	allowed := uint64(0)
+	for cell := range t.cells.All() {
+		allowed += cell.allowed.Load()
+	}
+	all := []Count{{What: Decisions, Operation: t.operation, Word: DecidedAllowed, N: allowed}}
+	for name, l := range t.known() {
+		var by [len(Reasons) + 1]uint64
+		for cell := range l.refused.All() {
+			for i := range by {
+				by[i] += cell.by[i].Load()
+			}
 		}
-	}
-	var waits, lates counter.Spread
-	waits.Add(&l.waits)
-	lates.Add(&l.lates)
-	all = append(all, timed(Waits, operation, "", &waits), timed(Lates, operation, "", &lates),
-		Count{What: Decisions, Operation: operation, Word: DecidedWaited, N: l.waited.Load()})
-	for i, n := range by {
-		all = append(all, Count{What: Decisions, Operation: operation, Word: reasonWord(i), N: n})
-	}
-	for i := range all {
-		all[i].Limit = limit
+		all = append(all, Count{What: Decisions, Operation: t.operation, Limit: name, Word: DecidedWaited, N: l.waited.Load()})
+		for i, n := range by {
+			all = append(all, Count{What: Decisions, Operation: t.operation, Limit: name, Word: reasonWord(i), N: n})
+		}
 	}
 	return all
 }

@@ -8,8 +8,11 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/seed1158cd35/weir/internal/callid"
 	"github.com/seed1158cd35/weir/internal/test/served"
+	"github.com/seed1158cd35/weir/internal/test/servers"
 	"github.com/seed1158cd35/weir/sidecar/status"
 )
 
@@ -50,6 +53,9 @@ func TestWhyACallWasRefused(t *testing.T) {
 	if err != nil || json.Unmarshal([]byte(raw), &e) != nil || len(e.Calls) != 1 || e.Calls[0].Reason != "rate_limited" {
 		t.Errorf("%v: %s", err, raw)
 	}
+	if !strings.Contains(out, "\n  Then:\n") || !strings.Contains(out, "rate_limited") {
+		t.Errorf("what else was decided is missing in:\n%s", out)
+	}
 	if out, _, err := s.order(t, "why", "nobody"); err == nil || !strings.Contains(err.Error(), `nothing is kept of "nobody"`) {
 		t.Errorf("%q, %v", out, err)
 	}
@@ -74,5 +80,73 @@ func TestWhyNamesThePreset(t *testing.T) {
 	out, complaint, err := s.order(t, "why", resp.Header.Get("X-Correlation-Id"))
 	if err != nil || !strings.Contains(out, "rejected") || !strings.Contains(out, "preset s3 ("+s.File+":6)") {
 		t.Errorf("%v %s:\n%s", err, complaint, out)
+	}
+}
+
+// Of a call that was not kept people are told what was decided in its second, and by which line of the configuration; its ID says which
+// second that was, and of other IDs they say it.
+func TestWhyOfACallThatWasNotKept(t *testing.T) {
+	t.Parallel()
+	up := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	t.Cleanup(up.Close)
+	s := sidecar{served.Begin(t, fmt.Sprintf("listen: 127.0.0.1:0\nadmin: 127.0.0.1:0\nupstreams:\n  up:\n    url: %s\n    max_wait: off\n    limits:\n      few: {rate: 1/h, burst: 1, scope: user}\n    keys: {user: \"header:X-User\"}\n", up.URL))}
+	id := s.refusedCall(t)
+	at, ok := callid.Second(id)
+	if !ok {
+		t.Fatalf("the ID %s has no second", id)
+	}
+	other := callid.New(at)
+	eventually(t, "the second is over", func() bool { return time.Since(at) > 1100*time.Millisecond })
+	for _, args := range [][]string{{"why", other}, {"why", "-at", at.UTC().Format(time.RFC3339), "of-somebody"}} {
+		out, complaint, err := s.order(t, args...)
+		for _, want := range []string{args[len(args)-1] + " was not kept", "In its second (" + at.UTC().Format(time.RFC3339) + ") this weir decided", "rate_limited  by limit few of each user", "1/h burst 1", s.File + ":8"} {
+			if err != nil || !strings.Contains(out, want) {
+				t.Errorf("%v: %q is missing in (%v, %s):\n%s", args, want, err, complaint, out)
+			}
+		}
+	}
+	if out, _, err := s.order(t, "why", "-at", "yesterday", "x"); err == nil || !strings.Contains(err.Error(), `at "yesterday" is no instant`) {
+		t.Errorf("%q, %v", out, err)
+	}
+	if out, _, err := s.order(t, "why", callid.New(at.Add(-2*time.Hour))); err == nil || !strings.Contains(err.Error(), "nothing is kept of") {
+		t.Errorf("%q, %v", out, err)
+	}
+}
+
+// Any weir of a fleet knows what became of a call, also when the one that made it has ended.
+func TestWhyIsKnownToTheFleet(t *testing.T) {
+	t.Parallel()
+	up := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	t.Cleanup(up.Close)
+	redis := servers.Redis(t)
+	newStore(t, redis.URL())
+	yaml := fmt.Sprintf("listen: 127.0.0.1:0\nadmin: 127.0.0.1:0\nstore: {redis: %q}\nupstreams: {up: {url: %q, max_wait: off, limits: {few: {rate: 1/h, burst: 1}}}}\n", redis.URL(), up.URL)
+	one, two := sidecar{served.Begin(t, yaml)}, sidecar{served.Begin(t, yaml)}
+	id := one.refusedCall(t)
+	known := func() bool {
+		out, _, err := two.order(t, "why", id)
+		return err == nil && strings.Contains(out, "refused by weir: rate_limited") && strings.Contains(out, "\n  by ") && strings.Contains(out, "limits.few")
+	}
+	eventually(t, "the other weir knows it", known)
+	if out, _, err := one.order(t, "why", id); err != nil || strings.Count(out, "refused by weir") != 1 {
+		t.Errorf("its own, which the store has, too: %v\n%s", err, out)
+	}
+	last := one.refusedCall(t)
+	if err := one.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if out, _, err := two.order(t, "why", last); err != nil || !strings.Contains(out, "refused by weir: rate_limited") {
+		t.Errorf("the one that made it has ended: %q, %v", out, err)
+	}
+	redis.Stop()
+	if out, _, err := two.order(t, "why", id); err != nil || !strings.Contains(out, "was not kept, or another weir made it") || !strings.Contains(out, "There may be more: ") {
+		t.Errorf("no store: %q, %v", out, err)
+	}
+	if out, _, err := two.order(t, "why", "of-somebody"); err == nil || !strings.Contains(err.Error(), "the store cannot be asked") {
+		t.Errorf("no store: %q, %v", out, err)
+	}
+	own := two.refusedCall(t)
+	if out, _, err := two.order(t, "why", own); err != nil || !strings.Contains(out, "There may be more: ") || !strings.Contains(out, own+"  up") {
+		t.Errorf("its own, without a store: %q, %v", out, err)
 	}
 }

@@ -30,6 +30,8 @@ var processMetrics = []Metric{
 		"spans that were sent to the receiver, which took them (`exported`) or did not (`denied`)"},
 	{"weir_traces_waiting_bytes", Gauge, nil,
 		"what waits to be exported, about"},
+	{"weir_stories_total", Counter, []string{"result"},
+		"calls that were to be written to the store for `weir why`: `written`, or `dropped` as the store did not take them within a minute or too many waited; only with a store in Redis or DynamoDB"},
 	{"weir_certificate_not_before_timestamp_seconds", Gauge, nil,
 		"since when the certificate of the listener (`tls`) holds"},
 	{"weir_certificate_not_after_timestamp_seconds", Gauge, nil,

@@ -10,6 +10,7 @@ import (
 // A Call is what is kept of one call. Times are in milliseconds. It does not change any more.
 type Call struct {
 	ID        string    `json:"id"`
+	Weir      string    `json:"weir,omitempty"` // which made it; "" for the one that is asked
 	Upstream  string    `json:"upstream"`
 	Operation string    `json:"operation,omitempty"`
 	Key       string    `json:"key,omitempty"` // "tenant=acme,user=7"

@@ -13,6 +13,9 @@ func (c *Call) Text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s  %s\n", c.ID, c.headline())
 	fmt.Fprintf(&b, "  at %s, after %s\n", c.At.UTC().Format("2006-01-02T15:04:05.000Z"), span(c.TookMS))
+	if c.Weir != "" {
+		fmt.Fprintf(&b, "  by %s\n", c.Weir)
+	}
 	if c.Key != "" {
 		fmt.Fprintf(&b, "  for %s\n", c.Key)
 	}

@@ -30,6 +30,8 @@ type Options struct {
 	// Where says where the configuration has a field of an upstream ("limits.put", "breaker"):
 	// "weir.yaml:12", or "preset s3". nil, and "", if nobody knows.
 	Where func(upstream, field string) string
+	// Kept, unless nil, hears of each call that is kept, and must not wait: it is called where the call ends.
+	Kept func(*Call)
 }
 
 // A Kind is why a call is kept.
@@ -80,6 +82,9 @@ func New(o Options) *Keeper {
 	}
 	if o.EachSecond <= 0 {
 		o.EachSecond = defaultEachSecond
+	}
+	if o.Kept == nil {
+		o.Kept = func(*Call) {}
 	}
 	if o.Where == nil {
 		o.Where = func(string, string) string { return "" }
@@ -144,9 +149,13 @@ func kindOfRecord(r *weir.Record) int { return kindOf(r.Refused, r.Class, r.Wait
 func (k *Keeper) keep(r *weir.Record) {
 	kind := kindOfRecord(r)
 	c := callOf(r, kinds[kind], time.Now(), k.o.Where)
+	k.put(&k.shelves[kind], c)
+	k.o.Kept(c)
+}
+
+func (k *Keeper) put(s *shelf, c *Call) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	s := &k.shelves[kind]
 	if len(s.calls) < k.o.Most {
 		s.calls = append(s.calls, c)
 	} else {

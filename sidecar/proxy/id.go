@@ -2,11 +2,11 @@ package proxy
 
 import (
 	"context"
-	"math/rand/v2"
 	"net/http"
-	"strconv"
+	"time"
 
 	"github.com/seed1158cd35/weir/httpx"
+	"github.com/seed1158cd35/weir/internal/callid"
 )
 
 type correlationKey struct{}
@@ -22,7 +22,7 @@ func correlationOf(r *http.Request) string {
 	if v := r.Header[httpx.CorrelationHeader]; len(v) > 0 && harmless(v[0]) {
 		return v[0]
 	}
-	return strconv.FormatUint(rand.Uint64()|1<<63, 36)
+	return callid.New(time.Now())
 }
 
 func harmless(id string) bool {

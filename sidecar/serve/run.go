@@ -13,6 +13,7 @@ func (s *Server) Run(ctx context.Context, reload, stop <-chan os.Signal) error {
 	defer cut()
 	defer s.tells.close(s.log)
 	defer s.closeTraces()
+	defer s.kept.close()
 	defer s.leave()
 	defer s.models.close()
 	if s.fleet != nil {
@@ -39,6 +40,7 @@ func (s *Server) Run(ctx context.Context, reload, stop <-chan os.Signal) error {
 	}
 	defer s.stopDeciding()
 	go s.board.Run(calls)
+	go s.kept.run(calls)
 	go s.watchKeys(calls)
 	rechecks := time.NewTicker(rechecking)
 	defer rechecks.Stop()

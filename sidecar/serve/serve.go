@@ -104,6 +104,7 @@ func (s *Server) abandon() {
 	s.leave()
 	s.tells.close(s.log)
 	s.closeTraces()
+	s.kept.close()
 }
 
 // Log is where the server tells what it does.
@@ -129,7 +130,7 @@ func (s *Server) prepare() (err error) {
 	if s.tells, err = newEscalation(file, o.Env, s.log); err != nil {
 		return err
 	}
-	s.kept = newKeptCalls(file)
+	s.kept = newKeptCalls(file, s.upstreams)
 	s.loaded.begin(s.path, file)
 	s.board = board.New(s.log)
 	if err = s.newTraces(file.Traces, registry); err != nil {
@@ -147,7 +148,7 @@ func (s *Server) prepare() (err error) {
 		Version: o.Version, Started: time.Now(), Upstreams: s.upstreams, Called: s.proxy.Upstreams,
 		Hosts: s.access.hosts, Auth: s.access.admin.Load, AuthAll: file.AdminAll, Name: s.veil.Named, Refused: func(why string) { s.turnedAway.Refused("admin", why) },
 		Models: s.models.look, Troubles: s.troubled, Metrics: promhttp.HandlerFor(registry, promhttp.HandlerOpts{}),
-		Deliveries: s.deliveries.operators(), Why: s.kept.Find, Board: s.board.Handler(), Config: s.loaded.status, Settings: s.loaded.settings, Reload: s.ask, SignIn: s.board.SignIn,
+		Deliveries: s.deliveries.operators(), Why: s.kept, Board: s.board.Handler(), Config: s.loaded.status, Settings: s.loaded.settings, Reload: s.ask, SignIn: s.board.SignIn,
 	}
 	s.board.Page = s.page
 	if s.deliveries != nil {
@@ -184,6 +185,7 @@ func (s *Server) join(events weir.Events, registry prometheus.Registerer) (err e
 		}
 		s.fleet = stores.Fleet(s.store, full, fleet.Options{Events: s.tells.fleet(s.shared.Events(), logs.Fleet(s.log))})
 		s.shared.Watch(s.fleet)
+		s.kept.shares(s.store, full.Kind(), registry)
 		s.finder = &finder{kind: full.Kind(), store: s.store, fleet: s.fleet, upstreams: s.upstreams, metrics: s.shared, log: s.log}
 	}
 	s.models.begin(s, events, registry)

@@ -20,7 +20,6 @@ import (
 	"github.com/seed1158cd35/weir/delivery"
 	"github.com/seed1158cd35/weir/internal/auth"
 	"github.com/seed1158cd35/weir/internal/doc"
-	"github.com/seed1158cd35/weir/observe/why"
 )
 
 // A Report is the state of a running weir.
@@ -128,7 +127,7 @@ type Page struct {
 	Deliveries http.Handler                                    // what operators ask of deliveries; nil if nothing is delivered later
 	Counts     func(context.Context) ([]delivery.Count, error) // of the deliveries' queue, by upstream; nil if nothing is delivered later
 	Letters    Kept                                            // the same, to work dead letters by hand; nil likewise
-	Why        func(id string) []*why.Call                     // what is kept of the calls with an ID; nil means nothing
+	Why        Stories                                         // what is kept of calls; nil means nothing
 	Metrics    http.Handler
 	Board      http.Handler                 // the page for browsers; nil for none
 	Fleet      func() *Fleet                // nil if nothing is shared
