@@ -144,7 +144,9 @@ func (w *walk) askStore(ctx context.Context, until time.Duration, at int) (v lim
 	if s.goesBy(w.charged); w.charged.moved(w.u.live.Load()) {
 		return v, true, nil
 	}
+	asked := w.now
 	v, w.now, err = w.limits.FetchInLine(inner, w.now, until, w.call.Priority, at)
+	w.asked += micro(w.now - asked)
 	if err != nil && ctx.Err() == nil && s.opened.Load() {
 		return v, true, nil
 	}

@@ -50,6 +50,7 @@ type Tried struct {
 	N      int           // counts from 1
 	Rested time.Duration // between attempts, before it came to the gates
 	Waited time.Duration // for its turn
+	Asked  time.Duration // of Waited: while the store that a fleet shares was asked, to 1 part in 255
 	Limit  string        // that made it wait, or refused it; "" if none did
 	Reason Reason        // why it was refused; "" if it was made
 	Took   time.Duration // from its turn to its outcome
@@ -64,6 +65,7 @@ type tried struct {
 	limit, code                uint16
 	reason                     uint16 // 0 if it was made
 	class                      outcome.Class
+	asked                      uint8 // 255ths of waited
 }
 
 // records are those that are not in use. They are zero.
@@ -83,6 +85,7 @@ type recorded struct {
 	record *Record       // nil if there is none yet, or nobody wants one
 	note   any           // Call.Note
 	began  time.Duration // when the call did
+	asked  uint32        // microseconds that the present attempt spent with questions to the store
 	run    bool          // a Run ends the record, and not the permit
 	closed bool          // it has ended
 }
@@ -172,8 +175,10 @@ func (k *recorded) left(p *Permit, now time.Duration, err error) {
 func (r *Record) decided(p *Permit, now time.Duration, d step) {
 	t := &r.tries[tryAt(r.N)]
 	r.N++
-	*t = tried{waited: micro(p.waited), rested: micro(now - p.waited - r.at)}
-	if c := p.cause(); c.Registry != nil && (p.waited > 0 || d.refused()) {
+	waited := max(p.waited, long(p.asked)) // Try does not count what it waits for an answer
+	*t = tried{waited: micro(waited), rested: micro(now - waited - r.at), asked: share(p.asked, micro(waited))}
+	p.asked = 0
+	if c := p.cause(); c.Registry != nil && (waited > 0 || d.refused()) {
 		t.limit = words.number(c.Registry.Limit().Name)
 	}
 	if r.at = now; d.refused() {
@@ -271,7 +276,7 @@ func (r *Record) Each(yield func(Tried) bool) {
 		}
 		t := &r.tries[tryAt(n)]
 		e := Tried{
-			N: int(n + 1), Rested: long(t.rested), Waited: long(t.waited), Took: long(t.took), Hint: long(t.hint),
+			N: int(n + 1), Rested: long(t.rested), Waited: long(t.waited), Asked: long(t.waited) * time.Duration(t.asked) / math.MaxUint8, Took: long(t.took), Hint: long(t.hint),
 			Limit: words.word(t.limit), Reason: Reason(words.word(t.reason)), Class: t.class, Code: words.word(t.code),
 		}
 		if !yield(e) {
@@ -298,6 +303,14 @@ func micro(d time.Duration) uint32 {
 		return math.MaxUint32
 	}
 	return max(1, uint32(d/time.Microsecond))
+}
+
+// share is a part of a whole in 255ths, rounded; 1 at least, if there is any.
+func share(part, whole uint32) uint8 {
+	if part == 0 || whole == 0 {
+		return 0
+	}
+	return uint8(max(1, (uint64(min(part, whole))*math.MaxUint8+uint64(whole)/2)/uint64(whole)))
 }
 
 // long is the duration of so many microseconds.

@@ -10,6 +10,7 @@ import (
 	"github.com/seed1158cd35/weir/llm"
 	"github.com/seed1158cd35/weir/llm/price"
 	"github.com/seed1158cd35/weir/llm/tokens"
+	"github.com/seed1158cd35/weir/observe/trace"
 	"github.com/seed1158cd35/weir/outcome"
 )
 
@@ -27,7 +28,9 @@ func (m *meter) account() {
 			m.resp.Trailer.Set(CostHeader, cost.String())
 		}
 	}
-	m.x.tell(m.usage())
+	used := m.usage()
+	m.used(trace.CallOf(m.ctx), used)
+	m.x.tell(used)
 }
 
 // whole reports whether the answer came to its end and says what it has used.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/llm/tokens"
+	"github.com/seed1158cd35/weir/observe/trace"
 	"github.com/seed1158cd35/weir/outcome"
 )
 
@@ -53,7 +54,11 @@ func (x *exchange) charge(ctx context.Context) (*grant, error) {
 	if x.route.Operation != other {
 		call.Cost, call.Estimated = units(tokens.Plain.Reserve(x.expected())), true // not as a provider counts
 	}
+	of := trace.CallOf(ctx)
+	call.Note = of.Beside()
+	s := begins(ctx, "limits of the caller")
 	p, err := c.Limits.Acquire(ctx, call)
+	s.endsWith(err)
 	if err != nil {
 		return nil, err
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/seed1158cd35/weir/cascade/cache"
 	"github.com/seed1158cd35/weir/httpx"
 	"github.com/seed1158cd35/weir/llm/tokens"
+	"github.com/seed1158cd35/weir/observe/trace"
 )
 
 // A conduct is the way of one request to its answer.
@@ -47,6 +48,7 @@ func (x *exchange) Conduct(r *http.Request, send httpx.Send) (*http.Response, er
 			c.haste = d
 		}
 	}
+	x.asks(trace.CallOf(c.r.Context()))
 	grant, err := x.charge(c.r.Context())
 	if err != nil {
 		return nil, err

@@ -10,6 +10,7 @@ import (
 	"github.com/seed1158cd35/weir/httpx"
 	"github.com/seed1158cd35/weir/internal/refuse"
 	"github.com/seed1158cd35/weir/llm"
+	"github.com/seed1158cd35/weir/observe/trace"
 	"github.com/seed1158cd35/weir/outcome"
 )
 
@@ -23,6 +24,9 @@ func (x *exchange) Attempt(r *http.Request) error {
 	x.stop, x.sent = stopper(stop), time.Now()
 	b := progressOf(ctx)
 	if b != nil {
+		if x.nested { // of a tier; the span of the request itself has it from Conduct
+			x.asks(trace.CallOf(ctx))
+		}
 		b.worthless = nil
 		if err := b.again(); err != nil {
 			return err

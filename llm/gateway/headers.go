@@ -7,6 +7,7 @@ import (
 
 	"github.com/seed1158cd35/weir/cascade"
 	"github.com/seed1158cd35/weir/cascade/cache"
+	"github.com/seed1158cd35/weir/observe/trace"
 )
 
 // The headers of every answer of a model, or in its place.
@@ -36,6 +37,12 @@ func (c *conduct) announce(resp *http.Response, from cascade.Result[*http.Respon
 			state = cache.Miss.String()
 		}
 		h.Set(CacheHeader, state)
+	}
+	if of := trace.CallOf(c.r.Context()); of != nil {
+		of.Note(trace.Text(trace.AttrTier, from.Tier), trace.Bool(trace.AttrDegraded, from.Degraded))
+		if state != "" {
+			of.Note(trace.Text(trace.AttrCache, state))
+		}
 	}
 	if c.x.d.o.Events.Answered != nil {
 		c.x.d.o.Events.Answered(Answered{Upstream: c.x.d.o.Name, Tier: from.Tier, Degraded: from.Degraded, Cache: state, Took: took})

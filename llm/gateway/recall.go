@@ -12,6 +12,7 @@ import (
 	"github.com/seed1158cd35/weir/httpx"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/llm"
+	"github.com/seed1158cd35/weir/observe/trace"
 )
 
 // keyed is the key under which the answer is kept, nil if it is not.
@@ -48,7 +49,9 @@ func (c *conduct) recall() *http.Response {
 	if c.x.key = c.keyed(); c.x.key == nil || !c.x.fresh {
 		return nil
 	}
+	s := begins(c.r.Context(), "cache")
 	c.held, c.state, c.age = c.x.d.o.Cache.Get(c.r.Context(), c.start, *c.x.key)
+	s.ends(trace.Text(trace.AttrCache, c.state.String()))
 	if c.state != cache.Hit && c.state != cache.Stale {
 		return nil
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/seed1158cd35/weir/cascade"
 	"github.com/seed1158cd35/weir/httpx"
 	"github.com/seed1158cd35/weir/internal/veil"
+	"github.com/seed1158cd35/weir/observe/trace"
 	"github.com/seed1158cd35/weir/outcome"
 )
 
@@ -50,6 +51,13 @@ func (c *conduct) forget(instead *http.Response) {
 
 // tier asks one tier.
 func (c *conduct) tier(ctx context.Context, turn cascade.Turn) (*http.Response, error) {
+	s := begins(c.r.Context(), "tier")
+	resp, err := c.ofTier(ctx, turn)
+	s.endsWith(err, trace.Text(trace.AttrTier, turn.Tier))
+	return resp, err
+}
+
+func (c *conduct) ofTier(ctx context.Context, turn cascade.Turn) (*http.Response, error) {
 	if turn.Time > 0 {
 		ctx = &until{ctx, time.Now().Add(turn.Time)}
 	}

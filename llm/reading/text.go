@@ -43,12 +43,15 @@ func (c *collected) add(raw []byte) {
 // Feed.
 func (r *Reader) Collect() { r.text.on = true }
 
+// Model is who the answer says has given it; "" if it does not say.
+func (r *Reader) Model() string { return string(unquote(nil, r.text.model)) }
+
 // Text is the text of the answer so far. It is not plain if Collect was not
 // called, or there was more than MaxText.
 func (r *Reader) Text() Text {
 	c := &r.text
 	return Text{
-		Text: string(c.b), Finish: r.Finish(), Model: string(unquote(nil, c.model)), ID: string(unquote(nil, c.id)),
+		Text: string(c.b), Finish: r.Finish(), Model: r.Model(), ID: string(unquote(nil, c.id)),
 		Plain: c.on && !c.rich, Thoughts: c.thoughts,
 	}
 }

@@ -28,6 +28,8 @@ type Call struct {
 	fields   [2][1]string     // what the header of the first attempt has
 
 	mu    sync.Mutex
+	notes []Attr // see Note
+	steps []step
 	parts []part // that are worth keeping
 	why   int    // of those, the most important
 	ended bool   // what comes yet is kept by itself
@@ -38,6 +40,7 @@ type About struct {
 	Kind   Kind   // 0 means Internal
 	Name   string // of the span
 	Method string // "" if it is not of HTTP
+	Route  string // that a request came by; "" if there are none
 }
 
 // Begin begins a trace, or goes on with that of its parent.
@@ -65,12 +68,12 @@ func (t *Tracer) begin(parent Parent, about About) *Call {
 	return c
 }
 
-// Request is Begin of a request that came to this program.
-func (t *Tracer) Request(r *http.Request, name string) *Call {
+// Request is Begin of a request that came to this program, by a route; "" if there are none.
+func (t *Tracer) Request(r *http.Request, name, route string) *Call {
 	if t == nil {
 		return nil
 	}
-	return t.Begin(readParent(r.Header, t.o.XRay), About{Kind: Server, Name: name, Method: r.Method})
+	return t.Begin(readParent(r.Header, t.o.XRay), About{Kind: Server, Name: name, Method: r.Method, Route: route})
 }
 
 // Part is one of several calls that are made for a request, such as a tier of a cascade.
@@ -201,10 +204,15 @@ func (c *Call) End(a Answer) {
 		why = sampled
 	}
 	if why != none {
+		notes, steps := c.noted()
+		for i := range parts { // only now it is known what their answers have used
+			parts[i].notes, parts[i].steps = parts[i].of.noted()
+			parts[i].of = nil
+		}
 		c.t.queue.put(&story{
 			trace: c.trace, span: c.span, parent: c.parent, state: c.state, remote: !c.local && c.parent != SpanID{},
 			about: c.about, began: c.began, ended: time.Now(), status: a.Status, failure: failureOf(a.Err),
-			why: why, late: !c.sampled, parts: parts,
+			why: why, late: !c.sampled, parts: parts, notes: notes, steps: steps,
 		})
 	}
 }
@@ -215,6 +223,8 @@ func (t *Tracer) alone(p part, c *Call, why int) {
 	if c != nil {
 		s.trace, s.span, s.parent, s.state, s.late = c.trace, newSpanID(), c.span, c.state, !c.sampled
 		p.parent, s.about = SpanID{}, p.about
+		p.notes, p.steps = p.of.noted()
+		p.of = nil
 	} else {
 		s.trace, s.span, s.late = newID(p.began), newSpanID(), true
 		p.span = s.span

@@ -5,10 +5,11 @@ package trace
 const (
 	SchemaURL = "https://opentelemetry.io/schemas/1.43.0"
 
+	attrRoute     = "http.route"
 	attrMethod    = "http.request.method"
 	attrStatus    = "http.response.status_code"
 	attrResend    = "http.request.resend_count"
-	attrErrorType = "error.type"
+	AttrErrorType = "error.type"
 
 	attrUpstream  = "weir.upstream"
 	attrOperation = "weir.operation"
@@ -22,4 +23,22 @@ const (
 	attrAttempts  = "weir.attempts" // how many were made in all; spans are of the first and the last three
 	attrHeld      = "weir.held_back"
 	attrHint      = "weir.hint_ms" // how long the answer, or the limit, said to stay away
+	attrUser      = "weir.user"    // a hash
+)
+
+// Those of generative AI are as the semantic conventions have them in version 1.41.0, the last of the main repository. All
+// of them are "development" there. What is asked and answered is in none.
+const (
+	AttrAIOperation = "gen_ai.operation.name"
+	AttrAIProvider  = "gen_ai.provider.name"
+	AttrAIModel     = "gen_ai.request.model"
+	AttrAIAnswered  = "gen_ai.response.model"
+	AttrAIInput     = "gen_ai.usage.input_tokens"
+	AttrAIOutput    = "gen_ai.usage.output_tokens"
+
+	AttrEstimated = "weir.tokens_estimated" // the answer did not come to its end, or did not say
+	AttrCost      = "weir.cost"             // in the currency of the price table
+	AttrTier      = "weir.tier"             // who answered, or was asked
+	AttrDegraded  = "weir.degraded"
+	AttrCache     = "weir.cache" // hit, stale, old or miss
 )

@@ -26,11 +26,13 @@ const (
 	Client   Kind = 3 // an attempt: a request to the upstream
 )
 
-// An Attr is what a span has to say, a text or a number.
+// An Attr is what a span has to say. The zero Attr says nothing.
 type Attr struct {
 	Key    string
 	Text   string
 	Number int64
+	Float  float64
+	Texts  []string
 	Is     AttrKind
 }
 
@@ -40,16 +42,32 @@ type AttrKind uint8
 const (
 	IsText AttrKind = iota
 	IsNumber
+	IsBool // Number is 1 for true
+	IsFloat
+	IsTexts
 )
+
+// Text, Number, Float, Bool and Texts make an Attr.
+func Text(key, value string) Attr         { return Attr{Key: key, Text: value} }
+func Number(key string, n int64) Attr     { return Attr{Key: key, Number: n, Is: IsNumber} }
+func Float(key string, f float64) Attr    { return Attr{Key: key, Float: f, Is: IsFloat} }
+func Texts(key string, all []string) Attr { return Attr{Key: key, Texts: all, Is: IsTexts} }
+func Bool(key string, yes bool) Attr {
+	a := Attr{Key: key, Is: IsBool}
+	if yes {
+		a.Number = 1
+	}
+	return a
+}
 
 // text adds a text, unless it is empty; number adds a number.
 func (s *Span) text(key, value string) {
 	if value != "" {
-		s.add(Attr{Key: key, Text: value})
+		s.add(Text(key, value))
 	}
 }
 
-func (s *Span) number(key string, n int64) { s.add(Attr{Key: key, Number: n, Is: IsNumber}) }
+func (s *Span) number(key string, n int64) { s.add(Number(key, n)) }
 
 // add has room for as many as nearly every span has, at once.
 func (s *Span) add(a Attr) {

@@ -1,10 +1,12 @@
 package trace
 
 import (
+	"strings"
 	"time"
 	"unsafe"
 
 	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/internal/veil"
 	"github.com/seed1158cd35/weir/observe"
 	"github.com/seed1158cd35/weir/outcome"
 )
@@ -24,6 +26,8 @@ type story struct {
 	status       int
 	failure      string
 	parts        []part
+	notes        []Attr
+	steps        []step
 }
 
 // A part is one call of a story, attempt by attempt.
@@ -33,6 +37,10 @@ type part struct {
 	upstream     string
 	operation    string
 	id           string
+	user         string // whom the call is counted by, as its scope says
+	of           *Call  // if it is a Part, until the story is told
+	notes        []Attr
+	steps        []step
 	began        time.Time
 	took         time.Duration
 	class        outcome.Class
@@ -49,14 +57,14 @@ func partOf(r *weir.Record, c *Call, now time.Time) part {
 	of := r.Subject()
 	p := part{
 		upstream: of.Upstream, operation: of.Operation, id: r.ID, began: now.Add(-r.Took), took: r.Took,
-		class: r.Class, refused: r.Refused, held: r.Held, attempts: r.N, tries: r.Attempts(),
+		user: r.Keys[userScope], class: r.Class, refused: r.Refused, held: r.Held, attempts: r.N, tries: r.Attempts(),
 	}
 	if c != nil {
 		for i := range c.statuses {
 			p.statuses[i] = uint16(c.statuses[i].Load())
 		}
 		if p.span = c.span; c.top != nil {
-			p.parent, p.about, p.began = c.parent, c.about, c.began
+			p.of, p.parent, p.about, p.began = c, c.parent, c.about, c.began
 			p.took = now.Sub(c.began)
 		}
 	}
@@ -68,12 +76,21 @@ func partOf(r *weir.Record, c *Call, now time.Time) part {
 
 // size is about how many bytes the story takes.
 func (s *story) size() (n int64) {
-	n = int64(unsafe.Sizeof(*s)) + int64(len(s.failure)+len(s.state)) + pointer
+	n = int64(unsafe.Sizeof(*s)) + int64(len(s.failure)+len(s.state)) + pointer + notedSize(s.notes, s.steps)
 	for i := range s.parts {
 		p := &s.parts[i]
-		n += int64(unsafe.Sizeof(*p)) + int64(len(p.id)) + int64(cap(p.tries))*int64(unsafe.Sizeof(weir.Tried{}))
+		n += int64(unsafe.Sizeof(*p)) + int64(len(p.id)) + notedSize(p.notes, p.steps) + int64(cap(p.tries))*int64(unsafe.Sizeof(weir.Tried{}))
 	}
 	return n
+}
+
+// notedSize is about how many bytes notes and steps take.
+func notedSize(notes []Attr, steps []step) int64 {
+	n := len(notes)
+	for i := range steps {
+		n += len(steps[i].notes)
+	}
+	return int64(n)*int64(unsafe.Sizeof(Attr{})) + int64(len(steps))*int64(unsafe.Sizeof(step{}))
 }
 
 const pointer = int64(unsafe.Sizeof(uintptr(0)))
@@ -88,23 +105,25 @@ func (s *story) spans(all []Span) []Span {
 	if s.late {
 		root.text(attrSampled, "late")
 	}
+	root.Attrs = append(root.Attrs, s.notes...)
 	root.text(attrMethod, methodOf(s.about.Method))
+	root.text(attrRoute, s.about.Route)
 	if s.status > 0 {
 		root.number(attrStatus, int64(s.status))
 	}
 	root.Failed = s.failure != "" || s.status >= 500
 	at := len(all)
-	all = append(all, root)
+	all = stepsOf(append(all, root), s.steps, s, s.span)
 	for i := range s.parts {
 		p := &s.parts[i]
 		if p.parent == (SpanID{}) { // it is the root
 			p.tells(&all[at], s.status == 0)
-			all = p.spans(all, s, s.span, s.about.Method)
+			all = p.spans(stepsOf(all, p.steps, s, s.span), s, s.span, s.about.Method)
 			continue
 		}
 		sub := Span{Trace: s.trace, ID: p.span, Parent: p.parent, State: s.state, Name: p.about.Name, Kind: Internal, Start: p.began, End: p.began.Add(p.took)}
 		p.tells(&sub, true)
-		all = p.spans(append(all, sub), s, p.span, p.about.Method)
+		all = p.spans(stepsOf(append(all, sub), p.steps, s, p.span), s, p.span, p.about.Method)
 	}
 	return all
 }
@@ -116,6 +135,8 @@ func (p *part) tells(s *Span, ends bool) {
 	}
 	s.text(attrUpstream, p.upstream)
 	s.text(attrOperation, p.operation)
+	s.Attrs = append(s.Attrs, p.notes...)
+	s.text(attrUser, userOf(p.user))
 	s.text(attrID, observe.Redact(p.id, longestText))
 	s.number(attrAttempts, int64(p.attempts))
 	if p.held > 0 {
@@ -127,7 +148,7 @@ func (p *part) tells(s *Span, ends bool) {
 		word = "refused"
 		s.text(attrReason, string(last.Reason))
 		s.text(attrLimit, last.Limit)
-		s.text(attrErrorType, string(last.Reason))
+		s.text(AttrErrorType, string(last.Reason))
 	}
 	s.text(attrClass, word)
 	if s.Message == "" {
@@ -144,6 +165,17 @@ func (p *part) name() string {
 		return p.upstream
 	}
 	return p.upstream + " " + p.operation
+}
+
+// userScope is the scope of what is counted for each user.
+const userScope = "user"
+
+// userOf stands for a user: nobody reads from it who that is, unless by trying.
+func userOf(user string) string {
+	if strings.HasPrefix(user, "hmac:") || strings.HasPrefix(user, "sha256:") {
+		return observe.Redact(user, longestText)
+	}
+	return (*veil.Veil)(nil).Hide(user)
 }
 
 // longestText is how much there is of a text that comes from elsewhere.
@@ -200,6 +232,9 @@ func (p *part) try(all *[]Span, t *weir.Tried, s *story, under SpanID, at time.T
 			w.text(attrReason, string(t.Reason))
 			w.number(attrHint, milli(t.Hint))
 		}
+		if t.Asked > 0 { // of the wait's end: when it was asked, if it was more than once, is not known
+			*all = append(*all, Span{Trace: s.trace, ID: newSpanID(), Parent: w.ID, State: s.state, Name: "store", Kind: Client, Start: at.Add(-t.Asked), End: at})
+		}
 	}
 	if t.Reason != "" {
 		return at
@@ -223,7 +258,7 @@ func (p *part) try(all *[]Span, t *weir.Tried, s *story, under SpanID, at time.T
 		a.number(attrHint, milli(t.Hint))
 	}
 	if a.Failed = bad(t.Class) || t.Class == outcome.Rejected; a.Failed {
-		a.text(attrErrorType, errorType(int(status), code, t.Class))
+		a.text(AttrErrorType, errorType(int(status), code, t.Class))
 	}
 	return at
 }

@@ -123,7 +123,7 @@ func (t *Tracer) Events() weir.Events {
 
 // might reports whether a call may be kept. Nearly all that go well are told apart here, before there is a record.
 func (t *Tracer) might(s weir.Sketch) bool {
-	c, _ := s.Note.(*Call)
+	c, _ := noteOf(s.Note)
 	switch {
 	case s.Refused, s.Class == outcome.Rejected:
 		return t.refusals.room(s.At)
@@ -137,9 +137,12 @@ func (t *Tracer) might(s weir.Sketch) bool {
 
 // recorded keeps a call that has ended. It wants to know no more.
 func (t *Tracer) recorded(r *weir.Record) bool {
-	c, _ := r.Note.(*Call)
+	c, isBeside := noteOf(r.Note)
 	why := t.why(r, c)
-	if why == none {
+	if isBeside {
+		c.worsens(why)
+	}
+	if why == none || isBeside {
 		return false
 	}
 	p := partOf(r, c, time.Now())

@@ -300,7 +300,7 @@ func TestPartsOfACall(t *testing.T) {
 
 func TestANilTracerDoesNothing(t *testing.T) {
 	var tracer *Tracer
-	c := tracer.Request(&http.Request{}, "x")
+	c := tracer.Request(&http.Request{}, "x", "")
 	a := c.Part("y").Next()
 	h := make(http.Header)
 	a.Header(h)
@@ -376,4 +376,57 @@ func FuzzParent(f *testing.F) {
 			}
 		}
 	})
+}
+
+// A call that a limit of a store made wait has a span of the question, within that of the wait.
+func TestAQuestionToTheStoreHasASpan(t *testing.T) {
+	began := time.Unix(1000, 0)
+	s := story{span: SpanID{1}, began: began, ended: began.Add(time.Second), parts: []part{{
+		upstream: "api", began: began, took: time.Second, attempts: 1,
+		tries: []weir.Tried{{N: 1, Waited: 500 * time.Millisecond, Asked: 200 * time.Millisecond, Took: 500 * time.Millisecond}},
+	}}}
+	all := s.spans(nil)
+	if len(all) != 4 || all[2].Name != "store" || all[2].Parent != all[1].ID || all[2].Start != began.Add(300*time.Millisecond) || all[2].End != all[1].End {
+		t.Errorf("got %+v, want the call, its wait, in that a question of 200ms, and the attempt", all)
+	}
+}
+
+// A call beside a request has no trace of its own; if it is refused, that is why the request is kept.
+func TestACallBesideARequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tracer, to, u := traced(t, quiet, weir.Policy{Limits: []limit.Limit{{Name: "all", Rate: bucket.Rate{Amount: 1, Per: time.Hour, Burst: 1}}}})
+		for range 2 {
+			c := tracer.Begin(Parent{}, About{Name: "request"})
+			began := time.Now()
+			if p, err := u.Acquire(t.Context(), weir.Call{Note: c.Beside()}); err == nil {
+				p.Report(outcome.Outcome{Class: outcome.OK})
+				c.Step("limits", began)
+			} else {
+				c.Step("limits", began, Text(AttrErrorType, "rate_limited"))
+			}
+			c.End(Answer{})
+		}
+		tracer.Close(t.Context())
+		if roots := to.roots(); len(roots) != 1 || roots[0].Name != "request" || roots[0].Get(attrKept).Text != "refused" || len(to.spans) != 2 || !to.spans[1].Failed {
+			t.Errorf("got %+v, want one request that was refused, and its step", to.spans)
+		}
+	})
+}
+
+// What is noted is bounded, the last of a key counts, and a nil call notes nothing.
+func TestNotesAreBounded(t *testing.T) {
+	tracer := New(Options{To: new(sink)})
+	c := tracer.Begin(Parent{}, About{})
+	for i := range 100 {
+		c.Note(Number("same", int64(i)), Number("n"+string(rune('a'+i)), 1))
+		c.Step("s", time.Now())
+	}
+	notes, steps := c.noted()
+	if len(notes) != mostNotes || notes[0].Number != 99 || len(steps) != mostSteps {
+		t.Errorf("%d notes, the first %v, and %d steps", len(notes), notes[0], len(steps))
+	}
+	var none *Call
+	none.Note(Number("n", 1))
+	none.Step("s", time.Now())
+	tracer.Close(t.Context())
 }

@@ -110,7 +110,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer t.access.leave(r, who)
-	trip := &trip{to: to, path: path, stream: by.Stream, id: id, who: who, table: t}
+	trip := &trip{to: to, path: path, stream: by.Stream, route: by.Path, id: id, who: who, table: t}
 	if by.later(r) {
 		p.deliver(w, r, trip)
 		return
@@ -225,8 +225,9 @@ func (t *table) enter(w http.ResponseWriter, r *http.Request) (to *target, path 
 
 // A trip is one request on its way through.
 type trip struct {
-	to   *target
-	path string // raw
+	to    *target
+	path  string // raw
+	route string // the path of the route that it came by
 
 	stream bool // the body may be silent, and slow
 
@@ -268,6 +269,9 @@ func (c *tripContext) Value(key any) any {
 		return c.trip
 	case correlationKey{}:
 		return c.trip.id
+	}
+	if of, ok := trace.CallFor(key, c.trip.trace); ok {
+		return of
 	}
 	if who, ok := httpx.CallerFor(key, (*httpx.Caller)(&c.trip.who)); ok {
 		return who

@@ -3,6 +3,8 @@
 package otlp
 
 import (
+	"math"
+
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/seed1158cd35/weir/observe/trace"
@@ -94,11 +96,28 @@ func appendSpan(b []byte, s *trace.Span) []byte {
 func appendAttr(b []byte, a *trace.Attr) []byte {
 	b = text(b, 1, a.Key)
 	return message(b, 2, func(b []byte) []byte {
-		if a.Is == trace.IsNumber {
+		switch a.Is {
+		case trace.IsBool:
+			return protowire.AppendVarint(protowire.AppendTag(b, 2, protowire.VarintType), uint64(a.Number))
+		case trace.IsNumber:
 			return protowire.AppendVarint(protowire.AppendTag(b, 3, protowire.VarintType), uint64(a.Number))
+		case trace.IsFloat:
+			return protowire.AppendFixed64(protowire.AppendTag(b, 4, protowire.Fixed64Type), math.Float64bits(a.Float))
+		case trace.IsTexts:
+			return message(b, 5, func(b []byte) []byte {
+				for _, s := range a.Texts {
+					b = message(b, 1, func(b []byte) []byte { return appendText(b, s) })
+				}
+				return b
+			})
 		}
-		return protowire.AppendString(protowire.AppendTag(b, 1, protowire.BytesType), valid(a.Text))
+		return appendText(b, a.Text)
 	})
+}
+
+// appendText appends a value that is a text.
+func appendText(b []byte, s string) []byte {
+	return protowire.AppendString(protowire.AppendTag(b, 1, protowire.BytesType), valid(s))
 }
 
 // keyText appends an attribute that is a text, unless it is empty.

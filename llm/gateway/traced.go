@@ -1,0 +1,104 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/llm"
+	"github.com/seed1158cd35/weir/llm/price"
+	"github.com/seed1158cd35/weir/observe/trace"
+)
+
+// operations are the operations of models as the conventions of generative AI name them; what is not here they have no
+// name for.
+var operations = map[string]string{
+	"chat": "chat", "responses": "chat", "messages": "chat", "converse": "chat", "invoke": "chat",
+	"generate": "generate_content", "embeddings": "embeddings",
+}
+
+// providers are those of families, as far as a family tells: what speaks as OpenAI does may be another's.
+var providers = map[llm.Family]string{
+	llm.OpenAI: "openai", llm.Responses: "openai", llm.Anthropic: "anthropic", llm.Gemini: "gcp.gemini",
+	llm.Converse: "aws.bedrock", llm.Invoke: "aws.bedrock",
+}
+
+// asks notes on a call's span what is asked of which model.
+func (x *exchange) asks(of *trace.Call) {
+	if of == nil || x.request == nil {
+		return
+	}
+	provider := providers[x.route.Family]
+	if x.azure && x.route.Family != llm.Anthropic {
+		provider = "azure.ai.openai"
+	}
+	if what := operations[x.route.Operation]; what != "" {
+		of.Note(trace.Text(trace.AttrAIOperation, what))
+	}
+	of.Note(trace.Text(trace.AttrAIProvider, provider), trace.Text(trace.AttrAIModel, x.request.Model))
+}
+
+// used notes there what the answer has used.
+func (m *meter) used(of *trace.Call, u llm.Usage) {
+	if of == nil {
+		return
+	}
+	of.Note(trace.Number(trace.AttrAIInput, u.Input), trace.Number(trace.AttrAIOutput, u.Output))
+	if by := m.reader.Model(); by != "" {
+		of.Note(trace.Text(trace.AttrAIAnswered, by))
+	}
+	if !m.whole() {
+		of.Note(trace.Bool(trace.AttrEstimated, true))
+	}
+	if cost, ok := m.cost(); ok {
+		of.Note(trace.Float(trace.AttrCost, float64(cost)/float64(price.Dollar)))
+	}
+}
+
+// A stage is something that the way of a request to its answer is made of, beside what is sent.
+type stage struct {
+	of    *trace.Call
+	name  string
+	began time.Time
+}
+
+func begins(ctx context.Context, name string) stage {
+	of := trace.CallOf(ctx)
+	if of == nil {
+		return stage{}
+	}
+	return stage{of, name, time.Now()}
+}
+
+// ends adds it to the request's trace.
+func (s stage) ends(notes ...trace.Attr) {
+	if s.of != nil {
+		s.of.Step(s.name, s.began, notes...)
+	}
+}
+
+// endsWith is ends of a step that may have failed.
+func (s stage) endsWith(err error, notes ...trace.Attr) {
+	if s.of != nil && err != nil {
+		notes = append(notes, trace.Text(trace.AttrErrorType, why(err)))
+	}
+	s.ends(notes...)
+}
+
+// why is why something failed, in words of which there are few.
+func why(err error) string {
+	if r, ok := errors.AsType[*weir.Refusal](err); ok {
+		return string(r.Reason)
+	}
+	if bad, ok := errors.AsType[interface {
+		error
+		word() string
+	}](err); ok && bad.word() != "" {
+		return bad.word()
+	}
+	return "no_answer"
+}
+
+func (e *badAnswer) word() string { return e.outcome.Code }
+func (e *tierError) word() string { return e.outcome.Code }
