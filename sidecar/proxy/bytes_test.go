@@ -273,8 +273,8 @@ func TestMadeIDsDiffer(t *testing.T) {
 	seen := make(map[string]bool)
 	for range 10_000 {
 		id := correlationOf(&http.Request{})
-		if seen[id] || len(id) != 13 {
-			t.Fatalf("id %q: seen before, or not of 13 signs", id)
+		if seen[id] || len(id) != 15 {
+			t.Fatalf("id %q: seen before, or not of 15 signs", id)
 		}
 		seen[id] = true
 	}
