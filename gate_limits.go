@@ -114,7 +114,7 @@ func (w *walk) moves() step {
 func (w *walk) fetch(ctx context.Context) (step, error) {
 	// What the store has granted may have gone to another call when this one takes it: then it asks again.
 	until := max(w.now, w.until)
-	for {
+	for came := w.now; ; {
 		v, opened, err := w.askStore(ctx, until, -1)
 		switch {
 		case err != nil:
@@ -129,7 +129,11 @@ func (w *walk) fetch(ctx context.Context) (step, error) {
 		if w.charged.moved(w.u.live.Load()) {
 			return step{kind: stepMove}, nil
 		}
-		if d := w.turn(); d.kind != stepStore {
+		d := w.turn()
+		if d.kind == goOn.kind && w.why < 0 && w.now > came {
+			w.why = w.shared() // it waited for that
+		}
+		if d.kind != stepStore {
 			return d, nil
 		}
 	}

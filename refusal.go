@@ -88,8 +88,8 @@ func (r *Refusal) ResetAt() time.Time { return r.Level.ResetAt }
 // by hand does, and a pause by hand whose end nobody knows.
 const longestWait = 367 * 24 * time.Hour
 
-// Endless reports whether nobody knows how long to wait, as a person ends it: RetryAfter is then
-// longer than any limit or hint asks for.
+// Endless reports whether nobody knows how long to wait, as a person ends it, or the store of a fleet has to be there for it:
+// RetryAfter is then longer than any limit or hint asks for.
 func (r *Refusal) Endless() bool { return r.RetryAfter > longestWait }
 
 // Error reads "s3 put: rate_limited by limit put (3000/s): retry after 1.2s". That of
@@ -152,8 +152,12 @@ func (r *Refusal) until(b []byte) []byte {
 	switch {
 	case r.Endless() && r.ByHand:
 		return append(b, "until it is resumed by hand"...)
-	case r.Endless():
+	case r.Endless() && r.Reason == CircuitOpen:
 		return append(b, "until it is closed by hand"...)
+	case r.Endless() && r.Want.Away():
+		return append(b, "until the store answers"...)
+	case r.Endless():
+		return append(b, "waiting does not help"...)
 	}
 	return append(append(b, "retry after "...), r.RetryAfter.Round(time.Millisecond).String()...)
 }

@@ -44,6 +44,8 @@ func (a *advice) say(field, format string, args ...any) {
 func changes(upstream string, r *weir.Refusal, where func(upstream, field string) string) []Change {
 	a := &advice{upstream: upstream, where: where}
 	switch {
+	case r.Limit != "" && tooDear(r):
+		a.dear(r)
 	case r.Want.Lack != limit.LacksNothing:
 		a.store(r)
 	case r.ByHand:
@@ -71,9 +73,6 @@ func changes(upstream string, r *weir.Refusal, where func(upstream, field string
 func (a *advice) limit(r *weir.Refusal) {
 	field := "limits." + r.Limit
 	switch why := r.Levels; {
-	case r.Endless() || tooDear(r):
-		a.say(field, "the call costs more than the limit ever holds (%d): raise its burst, or make the call smaller", r.Level.Full)
-		return
 	case len(why) > 0 && r.Key != "":
 		a.say(field, "each key has this rate of its own: raise it, give this caller more (plans), or have the caller send less")
 	default:
@@ -84,6 +83,11 @@ func (a *advice) limit(r *weir.Refusal) {
 	} else {
 		a.say("max_wait", "calls wait for their turn as long as max_wait lets them, which was less than %v", r.RetryAfter.Round(time.Millisecond))
 	}
+}
+
+// dear is for a call that costs more than its limit ever holds.
+func (a *advice) dear(r *weir.Refusal) {
+	a.say("limits."+r.Limit, "the call costs more than the limit ever holds (%d): raise its burst, or make the call smaller", r.Level.Full)
 }
 
 // tooDear reports whether the call could never be met.

@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/breaker"
+	"github.com/seed1158cd35/weir/fleet"
 	"github.com/seed1158cd35/weir/internal/test/calls"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/limit/bucket"
@@ -44,33 +46,37 @@ var cases = []struct {
 	act    func(t *testing.T, u *weir.Upstream) // ends with a call of the ID "it"
 	kind   why.Kind
 	want   []string
+	away   []string // without the store, unless nil, as that is the cause then
 }{
 	{"a rate", func(p *weir.Policy) { p.Limits, p.MaxWait = []limit.Limit{calls.Rate("put", 1, 10*time.Second, 1)}, -1 },
 		func(_ *testing.T, u *weir.Upstream) { _, _ = call(u, "first", nil), call(u, "it", nil) },
-		why.Refused, []string{"refused by weir: rate_limited", "* limit put", "cost 1, left 0 of 1 requests", "weir.yaml:api.limits.put", "raise its rate", "max_wait (weir.yaml:api.max_wait)"}},
+		why.Refused, []string{"refused by weir: rate_limited", "* limit put", "cost 1, left 0 of 1 requests", "weir.yaml:api.limits.put", "raise its rate", "max_wait (weir.yaml:api.max_wait)"},
+		[]string{"refused by weir: rate_limited", "* limit put", "the store does not answer, and of the part of the limit that this process goes on with, 100%, there is not enough yet", "see weir status for the store, and store.without"}},
 	{"a rate of a key", func(p *weir.Policy) {
 		p.Limits, p.MaxWait = []limit.Limit{calls.Scoped(calls.Rate("each", 1, 10*time.Second, 1), "tenant")}, -1
 	},
 		func(_ *testing.T, u *weir.Upstream) { _, _ = call(u, "first", nil), call(u, "it", nil) },
-		why.Refused, []string{"for tenant=acme", "limit each of acme", "each key has this rate of its own"}},
+		why.Refused, []string{"for tenant=acme", "limit each of acme", "each key has this rate of its own"},
+		[]string{"for tenant=acme", "limit each of acme", "there is not enough yet", "store.without"}},
 	{"too dear", func(p *weir.Policy) { p.Limits = []limit.Limit{calls.Rate("put", 1, 10*time.Second, 1)} },
 		func(_ *testing.T, u *weir.Upstream) {
 			_, _ = u.Acquire(background, weir.Call{ID: "it", Cost: map[string]int64{"requests": 2}})
 		},
-		why.Refused, []string{"cost 2, left 1 of 1", "costs more than the limit ever holds (1)"}},
+		why.Refused, []string{"cost 2, left ", "costs more than the limit ever holds (1)"}, nil},
 	{"a quota of the calendar", func(p *weir.Policy) {
 		p.Limits = []limit.Limit{{Name: "daily", Shape: limit.Calendar, Rate: bucket.Rate{Amount: 1}, Every: bucket.Day}}
 	},
 		func(_ *testing.T, u *weir.Upstream) { _, _ = call(u, "first", nil), call(u, "it", nil) },
-		why.Refused, []string{"quota_exhausted", "the amount is used up and there again at 2000-01-02T00:00:00Z", "weir.yaml:api.limits.daily"}},
+		why.Refused, []string{"quota_exhausted", "the amount is used up and there again at 2000-01-02T00:00:00Z", "weir.yaml:api.limits.daily"},
+		[]string{"rate_limited", "what this process keeps of the quota for that is used up", "weir.yaml:api.limits.daily", "store.without"}},
 	{"an open breaker", func(p *weir.Policy) { p.Breaker = breaker.Config{Failures: 1}; p.Retry.Attempts = 1 },
 		func(_ *testing.T, u *weir.Upstream) { _, _ = call(u, "first", failed), call(u, "it", nil) },
-		why.Refused, []string{"circuit_open", "most calls failed of late", "breaker (weir.yaml:api.breaker)"}},
+		why.Refused, []string{"circuit_open", "most calls failed of late", "breaker (weir.yaml:api.breaker)"}, nil},
 	{"a pause by hint", func(p *weir.Policy) {
 		p.Limits, p.Retry.Attempts, p.MaxWait = []limit.Limit{calls.Rate("put", 100, time.Second, 100)}, 1, -1
 	},
 		func(_ *testing.T, u *weir.Upstream) { _, _ = call(u, "first", throttled), call(u, "it", nil) },
-		why.Refused, []string{"paused", "paused for 3s", "it is believed up to max_pause"}},
+		why.Refused, []string{"paused", "paused for 3s", "it is believed up to max_pause"}, nil},
 	{"a pause by hand", func(p *weir.Policy) { p.MaxWait = -1 },
 		func(t *testing.T, u *weir.Upstream) {
 			if err := u.Pause(pause.All(), time.Minute, true); err != nil {
@@ -78,7 +84,7 @@ var cases = []struct {
 			}
 			_ = call(u, "it", nil)
 		},
-		why.Refused, []string{"by hand", "a person has paused it"}},
+		why.Refused, []string{"by hand", "a person has paused it"}, nil},
 	{"in flight", func(p *weir.Policy) { p.Concurrency, p.MaxWait = calls.Bounded(1).Concurrency, -1 },
 		func(t *testing.T, u *weir.Upstream) {
 			p, err := u.Acquire(background, weir.Call{})
@@ -88,60 +94,137 @@ var cases = []struct {
 			_ = call(u, "it", nil)
 			p.Report(outcome.Outcome{Class: outcome.OK})
 		},
-		why.Refused, []string{"concurrency_limited", "the bound is 1 in flight", "weir.yaml:api.concurrency"}},
+		why.Refused, []string{"concurrency_limited", "the bound is 1 in flight", "weir.yaml:api.concurrency"}, nil},
 	{"a drain", func(p *weir.Policy) {
 		p.Limits = []limit.Limit{calls.Rate("put", 1, 10*time.Second, 1)}
 		p.MaxWait = time.Minute
 	},
 		func(_ *testing.T, u *weir.Upstream) { _ = call(u, "first", nil); u.Drain(); _ = call(u, "it", nil) },
-		why.Refused, []string{"shutting_down", "this weir was about to end"}},
+		why.Refused, []string{"shutting_down", "this weir was about to end"}, nil},
 	{"attempts spent", func(p *weir.Policy) { p.Retry.Attempts = 2 },
 		func(_ *testing.T, u *weir.Upstream) {
 			_, _ = weir.Do(background, u, weir.Call{ID: "it", Safe: true}, func(context.Context) (int, error) { return 0, failed })
 		},
-		why.Failed, []string{"failed after 2 attempts", "attempt 2  100ms after the one before  failed (broken)", "retry (weir.yaml:api.retry): all attempts are spent"}},
+		why.Failed, []string{"failed after 2 attempts", "attempt 2  100ms after the one before  failed (broken)", "retry (weir.yaml:api.retry): all attempts are spent"}, nil},
 	{"unsafe", nil, func(_ *testing.T, u *weir.Upstream) { _ = call(u, "it", failed) },
-		why.Failed, []string{"failed after 1 attempts", "give it an Idempotency-Key"}},
+		why.Failed, []string{"failed after 1 attempts", "give it an Idempotency-Key"}, nil},
 	{"a hint that is too long", nil,
 		func(_ *testing.T, u *weir.Upstream) { _ = call(u, "it", quotaSpent) },
-		why.Failed, []string{"throttled (quota), told to stay away for 1h0m0s"}},
+		why.Failed, []string{"throttled (quota), told to stay away for 1h0m0s"}, nil},
 	{"no budget", func(p *weir.Policy) { p.Budget = retry.BudgetConfig{Share: 0.001, Floor: 0.001} },
 		func(_ *testing.T, u *weir.Upstream) {
 			for _, id := range []string{"a", "b", "c", "it"} {
 				_, _ = weir.Do(background, u, weir.Call{ID: id, Safe: true}, func(context.Context) (int, error) { return 0, failed })
 			}
 		},
-		why.Failed, []string{"budget (weir.yaml:api.budget)"}},
+		why.Failed, []string{"budget (weir.yaml:api.budget)"}, nil},
 	{"a wait", func(p *weir.Policy) {
 		p.Limits = []limit.Limit{calls.Rate("put", 1, time.Second, 1)}
 		p.MaxWait = time.Minute
 	},
 		func(_ *testing.T, u *weir.Upstream) { _, _ = call(u, "first", nil), call(u, "it", nil) },
-		why.Waited, []string{"api default: ok", "waited 1s for its turn of limit put"}},
+		why.Waited, []string{"api default: ok", "waited 1", "s for its turn of limit put"}, nil},
 }
 
+// ways are how limits are kept while calls are made.
+var ways = []struct {
+	name string
+	open func(t *testing.T, p weir.Policy, e weir.Events) *weir.Upstream
+}{
+	{"by a process alone", func(t *testing.T, p weir.Policy, e weir.Events) *weir.Upstream {
+		return calls.Open(t, p, weir.Options{Events: e})
+	}},
+	{"by a fleet", func(t *testing.T, p weir.Policy, e weir.Events) *weir.Upstream {
+		return shared(t, p, e, fleet.NewMemory(nil))
+	}},
+	{"without the store", func(t *testing.T, p weir.Policy, e weir.Events) *weir.Upstream {
+		s := &gone{Store: fleet.NewMemory(nil)}
+		u := shared(t, p, e, s)
+		_ = call(u, "before", nil)
+		time.Sleep(20 * time.Second) // it is known how many share the limits
+		s.off.Store(true)
+		time.Sleep(5 * time.Second)
+		return u
+	}},
+}
+
+// shared is an upstream whose limits stand in a store.
+func shared(t *testing.T, p weir.Policy, e weir.Events, s fleet.Store) *weir.Upstream {
+	f := fleet.New(s, fleet.Options{})
+	f.Start()
+	u := calls.Open(t, p, weir.Options{Events: e, Fleet: f})
+	t.Cleanup(func() {
+		u.Close()
+		_ = f.Close(background) // the store may be away
+	})
+	return u
+}
+
+// gone is a store that does not answer any more.
+type gone struct {
+	fleet.Store
+	off atomic.Bool
+}
+
+var errGone = errors.New("gone")
+
+func (g *gone) Take(ctx context.Context, a *fleet.Ask) error {
+	if g.off.Load() {
+		return errGone
+	}
+	return g.Store.Take(ctx, a)
+}
+
+func (g *gone) Beat(ctx context.Context, b *fleet.Beat) (fleet.Standing, error) {
+	if g.off.Load() {
+		return fleet.Standing{}, errGone
+	}
+	return g.Store.Beat(ctx, b)
+}
+
+func (g *gone) Load(ctx context.Context, group string, names []string) ([]fleet.Record, time.Time, error) {
+	if g.off.Load() {
+		return nil, time.Time{}, errGone
+	}
+	return g.Store.Load(ctx, group, names)
+}
+
+func (g *gone) Swap(ctx context.Context, group string, r fleet.Record) (fleet.Record, bool, error) {
+	if g.off.Load() {
+		return fleet.Record{}, false, errGone
+	}
+	return g.Store.Swap(ctx, group, r)
+}
+
+// Each cause of a refusal, a failure and a wait is told, whoever keeps the limits.
 func TestWhy(t *testing.T) {
 	for _, c := range cases {
-		t.Run(c.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				p := calls.Steady()
-				if c.policy != nil {
-					c.policy(&p)
-				}
-				k := why.New(why.Options{Where: where})
-				c.act(t, calls.Open(t, p, weir.Options{Events: k.Events()}))
-				found := k.Find("it")
-				if len(found) != 1 || found[0].Kind != c.kind {
-					t.Fatalf("kept %v, want one %s", found, c.kind)
-				}
-				text := found[0].Text()
-				for _, want := range c.want {
-					if !strings.Contains(text, want) {
-						t.Errorf("%q is missing in:\n%s", want, text)
+		for _, way := range ways {
+			t.Run(c.name+", limits kept "+way.name, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					p := calls.Steady()
+					if c.policy != nil {
+						c.policy(&p)
 					}
-				}
+					k := why.New(why.Options{Where: where})
+					c.act(t, way.open(t, p, k.Events()))
+					found := k.Find("it")
+					if len(found) != 1 || found[0].Kind != c.kind {
+						t.Fatalf("kept %v, want one %s", found, c.kind)
+					}
+					text := found[0].Text()
+					want := c.want
+					if c.away != nil && way.name == "without the store" {
+						want = c.away
+					}
+					for _, want := range want {
+						if !strings.Contains(text, want) {
+							t.Errorf("%q is missing in:\n%s", want, text)
+						}
+					}
+				})
 			})
-		})
+		}
 	}
 }
 
