@@ -9,6 +9,9 @@ const unavailable = " service unavailable: "
 func (p *pump) isAway() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.away {
+		p.good = 0
+	}
 	p.away = true
 }
 

@@ -1,6 +1,7 @@
 package delivery
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -20,7 +21,7 @@ type closed struct {
 	until   time.Time // then one is tried
 	probing bool      // one is tried now
 	first   Mark      // of those of the group that were passed over
-	id      string    // of that one
+	id      string    // of that one; "" if it has gone, and the next is looked for
 }
 
 const (
@@ -30,6 +31,7 @@ const (
 	mostClosed   = 10_000               // groups; deliveries of further ones are put off in the queue
 	longestDefer = time.Hour            // of those
 	lookAgain    = time.Minute          // from the start, while a group is closed
+	nextOf       = 16                   // how many are looked at to find the next of a group
 )
 
 // refused has the group of a delivery wait as the gate says.
@@ -42,6 +44,7 @@ func (f *flight) refused(ctx context.Context, r *weir.Refusal) {
 		group, knows = g.Group(&f.d), true
 	}
 	if (knows || r.Key == "" && r.Pool == "") && f.p.closes(group, &f.d, wait) {
+		f.held = true
 		return
 	}
 	if err := f.p.w.Queue.Defer(ctx, time.Now().Add(min(wait, longestDefer)), f.d.Seq); err != nil {
@@ -71,6 +74,15 @@ func (p *pump) closes(group string, d *Delivery, wait time.Duration) bool {
 	return true
 }
 
+// stays has another of a group tried, as the probe was let through and failed: its upstream may be down, and be there for none of them.
+func (p *pump) stays(group string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if g := p.closed[group]; g != nil {
+		g.probing, g.until, g.id = false, time.Now(), ""
+	}
+}
+
 func (g *closed) passedOver(d *Delivery) {
 	if m := d.Mark(); m.Before(g.first) {
 		g.first, g.id = m, d.ID
@@ -97,12 +109,13 @@ func (p *pump) back(to Mark) {
 	}
 }
 
-// returns notes how a flight ended that was not sent, or that was to find out whether its group is let through.
+// returns notes how a flight ended that was not sent, or that was to find out whether its group is let through. The look goes back to one
+// that was not sent, but not where its group waits: that is looked at when it has been opened.
 func (p *pump) returns(f *flight) {
 	p.mu.Lock()
 	g, probed := p.closed[f.probes], f.probe
 	stillProbes := probed && g != nil && g.probing
-	if !f.launched && f.d.Seq != 0 {
+	if !f.launched && !f.held && f.d.Seq != 0 {
 		p.back(f.d.Mark())
 	}
 	p.mu.Unlock()
@@ -137,17 +150,55 @@ func (p *pump) try(ctx context.Context, most int) (begun int) {
 	}
 	p.mu.Unlock()
 	for group, id := range ids {
-		d, err := p.w.Queue.Get(ctx, id)
+		d, err := p.firstOf(ctx, group, id)
 		if err != nil && !errors.Is(err, ErrNotFound) {
 			p.w.failed(ctx, "look for what is due", p.upstream, err)
 		}
-		if err == nil && d.MayGo(now) && p.begin(&d, group, true) {
+		if err == nil && p.begin(&d, group, true) {
 			begun++
 			continue
 		}
-		p.opens(group) // that one is over: any other finds out
+		p.opens(group) // there may be others further on
 	}
 	return begun
+}
+
+// firstOf is the delivery that finds out whether a group is let through: the one of an ID or, where that is over or under way, the
+// next of the group that was passed over.
+func (p *pump) firstOf(ctx context.Context, group, id string) (d Delivery, err error) {
+	if id != "" {
+		if d, err = p.w.Queue.Get(ctx, id); err == nil && d.MayGo(time.Now()) {
+			return d, nil
+		}
+	}
+	if err != nil && !errors.Is(err, ErrNotFound) {
+		return d, err
+	}
+	p.mu.Lock()
+	var from Mark
+	if g := p.closed[group]; g != nil {
+		from = g.first.less()
+	}
+	p.mu.Unlock()
+	all, err := p.w.Queue.Due(ctx, p.upstream, from, nextOf)
+	for i := range all {
+		if p.groupOf(&all[i]) == group && p.isFirst(&all[i], group) {
+			return all[i], nil
+		}
+	}
+	return d, cmp.Or(err, ErrNotFound)
+}
+
+// isFirst notes that a delivery is the first of its group; false if it is in hand.
+func (p *pump) isFirst(d *Delivery, group string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	g := p.closed[group]
+	if g == nil || p.inHand[d.Seq] != nil {
+		return false
+	}
+	g.first, g.id = d.Mark(), d.ID
+	return true
 }
 
 // soonest is when a closed group is tried next, at most a time from now. p.mu is held.

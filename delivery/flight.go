@@ -64,6 +64,7 @@ type flight struct {
 
 	probe  bool   // it finds out whether its group is let through again
 	probes string // the group
+	held   bool   // it was refused, and waits with its group
 
 	opening *opening // where it was not stored when its gates were asked
 
@@ -112,7 +113,7 @@ func (f *flight) run(ctx context.Context) {
 	cancel()
 	switch {
 	case f.launched:
-		f.passes()
+		f.passes(&a)
 		f.ended(ctx, a)
 	case f.work != nil: // claimed, and not sent
 		f.record(ctx, f.unsent())

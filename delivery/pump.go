@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/seed1158cd35/weir/outcome"
 )
 
 // A pump sends what is due for one upstream.
@@ -20,6 +22,7 @@ type pump struct {
 	until   time.Time         // nothing is tried before: the queue failed, or the upstream is gone
 	probes  bool              // that was so: one is tried before others
 	away    bool              // its breaker let nothing through, and nothing has gone since
+	good    int               // answers since it began, or since its breaker let nothing through
 	full    bool              // there may be more to do than is in hand
 
 	closed  map[string]*closed // groups of which a gate refused one
@@ -60,7 +63,7 @@ func (p *pump) round(ctx context.Context) time.Duration {
 	}
 	room -= p.try(ctx, room)
 	for more := true; more && room > 0; {
-		most := room + taken
+		most, began := p.page(room+taken), time.Now()
 		due, err := p.w.Queue.Due(ctx, p.upstream, p.from(), most)
 		if err != nil {
 			p.w.failed(ctx, "look for what is due", p.upstream, err)
@@ -69,7 +72,7 @@ func (p *pump) round(ctx context.Context) time.Duration {
 		p.mu.Lock()
 		p.full = len(due) == most
 		p.mu.Unlock()
-		moved := false
+		moved, was := false, room
 		for i := range due {
 			if room == 0 {
 				break
@@ -80,6 +83,9 @@ func (p *pump) round(ctx context.Context) time.Duration {
 			moved = p.passed(&due[i])
 		}
 		more = moved && len(due) == most
+		if more && room == was { // all were passed over, however many there are: a core has time for others
+			p.w.rest(ctx, time.Since(began))
+		}
 	}
 	return p.next(ctx)
 }
@@ -98,7 +104,7 @@ func (p *pump) takes(d Delivery) bool {
 
 // free reports whether what has come just now may be sent at once. p.mu is held.
 func (p *pump) free() bool {
-	return p.attempts() < p.w.Parallel && !p.full && !p.probes && len(p.closed) == 0 && time.Until(p.until) <= 0 && p.w.pumpCtx.Err() == nil
+	return p.attempts() < p.most() && !p.full && !p.probes && len(p.closed) == 0 && time.Until(p.until) <= 0 && p.w.pumpCtx.Err() == nil
 }
 
 // attempts is how many are at the upstream, or will be: what is over and has yet to be recorded is no burden to it. When too much of that
@@ -110,6 +116,22 @@ func (p *pump) attempts() int {
 	return len(p.inHand) - p.ending
 }
 
+// gently is how many attempts an upstream gets at once that has not answered yet: it may be down, and each of them would burn an attempt.
+const gently = 8
+
+// most is how many attempts there may be at once: one more with each answer. p.mu is held.
+func (p *pump) most() int { return min(p.w.Parallel, gently+p.good) }
+
+// page is how many a look reads, of which so many may begin: no fewer than usual where some are passed over.
+func (p *pump) page(most int) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.closed) > 0 {
+		most = max(most, p.w.Parallel)
+	}
+	return most
+}
+
 // room is how many may begin. While there is more to do than there is room for, a half is filled
 // at once, as each look reads what is in hand again.
 func (p *pump) room() (room, taken int, wait time.Duration) {
@@ -118,7 +140,7 @@ func (p *pump) room() (room, taken int, wait time.Duration) {
 	if d := time.Until(p.until); d > 0 {
 		return 0, 0, min(d, p.w.Poll)
 	}
-	most := p.w.Parallel
+	most := p.most()
 	if p.probes {
 		most = 1
 	}
@@ -236,17 +258,25 @@ func (p *pump) ends(f *flight) {
 	p.ending++
 }
 
-// passes notes that the gates let a delivery through.
-func (f *flight) passes() {
+// passes notes that the gates let a delivery through. Its group goes on, unless it failed: then one more is tried.
+func (f *flight) passes(a *Answer) {
 	p := f.p
 	p.mu.Lock()
 	p.away = false
+	lives := a.Outcome.Class == outcome.OK || a.Outcome.Class == outcome.Rejected
+	if lives {
+		p.good++
+	}
 	if p.probes {
 		p.probes, p.full = false, true // others were not tried
 	}
 	p.mu.Unlock()
-	if f.probe {
+	switch {
+	case !f.probe:
+	case lives:
 		p.opens(f.probes)
+	default:
+		p.stays(f.probes)
 	}
 }
 

@@ -37,7 +37,7 @@ type Worker struct {
 	Lease    time.Duration // of a claim; 0 means 60s
 	Margin   time.Duration // before its end a claim is not used any more; 0 means 5s
 	Longest  time.Duration // that an attempt takes; 0 means 5m
-	Parallel int           // attempts at once for an upstream; 0 means 64
+	Parallel int           // attempts at once for an upstream; 0 means 64. One that has not answered yet gets 8, and one more with each answer
 	Grace    time.Duration // for attempts under way when the worker is told to stop; 0 means 10s
 	Poll     time.Duration // the longest time without a look at the queue; 0 means 10s
 	Events   Events

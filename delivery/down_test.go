@@ -1,0 +1,131 @@
+package delivery_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/delivery"
+)
+
+// looked is a queue that counts what is read of what is due.
+type looked struct {
+	delivery.Queue
+	read atomic.Int64
+}
+
+func (l *looked) Due(ctx context.Context, upstream string, after delivery.Mark, most int) ([]delivery.Delivery, error) {
+	all, err := l.Queue.Due(ctx, upstream, after, most)
+	l.read.Add(int64(len(all)))
+	return all, err
+}
+
+// slow answers after 50 ms, by a time that a test chooses.
+func (s *site) slow(status func() int) {
+	s.answer = func(int, *http.Request) (int, http.Header) {
+		time.Sleep(50 * time.Millisecond)
+		return status(), nil
+	}
+}
+
+// What waits for an upstream that is down is looked at once, and once more a minute, and not whenever its breaker refuses one, or lets
+// one through that fails. All of it goes when the upstream is back.
+func TestWhatWaitsIsNotReadAgainAndAgain(t *testing.T) {
+	const all, minutes = 300, 10
+	var q *looked
+	play(t, weir.Policy{}, func(s *site) { q = &looked{Queue: s.q}; s.w.Queue = q }, func(s *site) {
+		var back atomic.Bool
+		s.slow(func() int {
+			if back.Load() {
+				return 200
+			}
+			return 503
+		})
+		for i := range all {
+			s.accept(message(fmt.Sprint(i)))
+		}
+		s.sleep(minutes*time.Minute - 10*time.Second)
+		if n := q.read.Load(); n > 2*minutes*all {
+			t.Errorf("%d were read in %d minutes, of %d that wait", n, minutes, all)
+		}
+		if n := len(s.times()); n > 20+8+4*minutes {
+			t.Errorf("%d attempts were sent to an upstream that is down", n)
+		}
+		back.Store(true)
+		s.sleep(10 * time.Minute)
+		if n := s.counts(delivery.Completed); n != all {
+			t.Errorf("%d of %d were delivered", n, all)
+		}
+	})
+}
+
+// An upstream that has not answered yet gets few at once, so that one that is down burns no more attempts than its breaker has to hear
+// of; one that answers gets as many as there may be.
+func TestAnUpstreamIsBegunWithGently(t *testing.T) {
+	for status, most := range map[int]int{503: 20 + 7, 200: 300} {
+		play(t, weir.Policy{}, nil, func(s *site) {
+			s.slow(func() int { return status })
+			for i := range 300 {
+				r := message(fmt.Sprint(i))
+				r.NotBefore = time.Now().Add(time.Minute)
+				s.accept(r)
+			}
+			s.sleep(time.Minute + 500*time.Millisecond)
+			if n := len(s.times()); n > most {
+				t.Errorf("%d were sent within half a second to an upstream that answers %d, want %d at most", n, status, most)
+			}
+			s.sleep(400 * time.Millisecond)
+			if n := s.counts(delivery.Completed); status == 200 && n != 300 {
+				t.Errorf("%d were delivered in 0.9 s, want all 300", n)
+			}
+		})
+	}
+}
+
+// After an outage an upstream is begun with gently, too.
+func TestAnUpstreamThatComesBackIsBegunWithGently(t *testing.T) {
+	play(t, weir.Policy{}, nil, func(s *site) {
+		var down atomic.Bool
+		var now, most atomic.Int64
+		s.answer = func(int, *http.Request) (int, http.Header) {
+			n := now.Add(1)
+			defer now.Add(-1)
+			for was := most.Load(); n > was && !most.CompareAndSwap(was, n); was = most.Load() {
+			}
+			time.Sleep(50 * time.Millisecond)
+			if down.Load() {
+				return 503, nil
+			}
+			return 200, nil
+		}
+		send := func(n int) {
+			for i := range n {
+				s.accept(message(fmt.Sprint(i)))
+			}
+		}
+		send(150)
+		s.sleep(time.Minute)
+		if n := most.Load(); n < 60 {
+			t.Fatalf("%d were sent at once to an upstream that answers", n)
+		}
+		down.Store(true)
+		send(100)
+		s.sleep(time.Minute)
+		down.Store(false)
+		most.Store(0)
+		for s.counts(delivery.Completed) < 160 {
+			s.sleep(40 * time.Millisecond)
+		}
+		if n := most.Load(); n > 20 {
+			t.Errorf("%d were sent at once to an upstream of which the first ten answers after an outage have come", n)
+		}
+		s.sleep(10 * time.Hour)
+		if n := s.counts(delivery.Completed); n != 250 {
+			t.Errorf("%d of 250 were delivered", n)
+		}
+	})
+}
