@@ -38,9 +38,15 @@ func both(s grpc.ServerStream) error {
 
 // Calls of every kind come through, message by message, with what is said beside them.
 func TestEveryKindOfCall(t *testing.T) {
-	s := &service{unary: echoes, stream: both}
+	s := new(service)
 	_, at := serve(t, s)
-	conn, ctx := dial(t, before(t, at, "").Serve.Listen), within(t)
+	everyKind(t, s, dial(t, before(t, at, "").Serve.Listen))
+}
+
+func everyKind(t *testing.T, s *service, conn *grpc.ClientConn) {
+	t.Helper()
+	s.unary, s.stream = echoes, both
+	ctx := within(t)
 	if got, err := ask(ctx, conn, "hello"); err != nil || got != "hello" {
 		t.Fatalf("unary: %q, %v", got, err)
 	}

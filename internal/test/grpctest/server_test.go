@@ -29,7 +29,7 @@ const patience = 30 * time.Second
 // A text is the one message of these tests.
 type text = wrapperspb.BytesValue
 
-// A service answers as tests say; what is nil is not implemented. Its methods are those of
+// A service answers as tests say; what is nil answers UNIMPLEMENTED. Its methods are those of
 // every kind, with a message of bytes either way.
 type service struct {
 	unary  func(ctx context.Context, in *text) (*text, error)
