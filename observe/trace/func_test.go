@@ -100,7 +100,7 @@ func TestATransportTellsTheUpstream(t *testing.T) {
 	}
 	tracer.Close(t.Context())
 	a := to.spans[1]
-	if got, want := heard[0].Get(parentField), string(appendParent(nil, a.Trace, a.ID, true)); got != want || a.Get(attrStatus).Number != http.StatusTeapot {
+	if got, want := heard[0].Get(parentField), string(appendParent(nil, a.Trace, a.ID, true)); got != want || a.Get(AttrStatus).Number != http.StatusTeapot {
 		t.Errorf("the upstream heard %q, want %q; the span %+v", got, want, a)
 	}
 	if got := heard[1].Get(parentField); got != "" {

@@ -101,15 +101,15 @@ func (s *story) spans(all []Span) []Span {
 		Trace: s.trace, ID: s.span, Parent: s.parent, State: s.state, Remote: s.remote,
 		Name: s.about.Name, Kind: max(s.about.Kind, Internal), Start: s.began, End: s.ended, Message: s.failure,
 	}
-	root.text(attrKept, string(whys[s.why]))
+	root.text(AttrKept, string(whys[s.why]))
 	if s.late {
-		root.text(attrSampled, "late")
+		root.text(AttrSampled, "late")
 	}
 	root.Attrs = append(root.Attrs, s.notes...)
-	root.text(attrMethod, methodOf(s.about.Method))
-	root.text(attrRoute, s.about.Route)
+	root.text(AttrMethod, methodOf(s.about.Method))
+	root.text(AttrRoute, s.about.Route)
 	if s.status > 0 {
-		root.number(attrStatus, int64(s.status))
+		root.number(AttrStatus, int64(s.status))
 	}
 	root.Failed = s.failure != "" || s.status >= 500
 	at := len(all)
@@ -133,24 +133,24 @@ func (p *part) tells(s *Span, ends bool) {
 	if s.Name == "" {
 		s.Name = p.name()
 	}
-	s.text(attrUpstream, p.upstream)
-	s.text(attrOperation, p.operation)
+	s.text(AttrUpstream, p.upstream)
+	s.text(AttrOperation, p.operation)
 	s.Attrs = append(s.Attrs, p.notes...)
-	s.text(attrUser, userOf(p.user))
-	s.text(attrID, observe.Redact(p.id, longestText))
-	s.number(attrAttempts, int64(p.attempts))
+	s.text(AttrUser, userOf(p.user))
+	s.text(AttrID, observe.Redact(p.id, longestText))
+	s.number(AttrAttempts, int64(p.attempts))
 	if p.held > 0 {
-		s.number(attrHeld, int64(p.held))
+		s.number(AttrHeld, int64(p.held))
 	}
 	word := p.class.String()
 	if n := len(p.tries); p.refused && n > 0 && p.tries[n-1].Reason != "" {
 		last := &p.tries[n-1]
 		word = "refused"
-		s.text(attrReason, string(last.Reason))
-		s.text(attrLimit, last.Limit)
+		s.text(AttrReason, string(last.Reason))
+		s.text(AttrLimit, last.Limit)
 		s.text(AttrErrorType, string(last.Reason))
 	}
-	s.text(attrClass, word)
+	s.text(AttrClass, word)
 	if s.Message == "" {
 		s.Message = observe.Error(p.reason)
 	}
@@ -226,11 +226,11 @@ func (p *part) try(all *[]Span, t *weir.Tried, s *story, under SpanID, at time.T
 	}
 	if t.Waited > 0 || t.Reason != "" {
 		w := add("wait", Internal, t.Waited)
-		w.text(attrLimit, t.Limit)
+		w.text(AttrLimit, t.Limit)
 		if t.Reason != "" {
 			w.Failed = true
-			w.text(attrReason, string(t.Reason))
-			w.number(attrHint, milli(t.Hint))
+			w.text(AttrReason, string(t.Reason))
+			w.number(AttrHint, milli(t.Hint))
 		}
 		if t.Asked > 0 { // of the wait's end: when it was asked, if it was more than once, is not known
 			*all = append(*all, Span{Trace: s.trace, ID: newSpanID(), Parent: w.ID, State: s.state, Name: "store", Kind: Client, Start: at.Add(-t.Asked), End: at})
@@ -241,21 +241,21 @@ func (p *part) try(all *[]Span, t *weir.Tried, s *story, under SpanID, at time.T
 	}
 	a := add(p.attemptName(method), Client, t.Took)
 	a.ID = p.span.attempt(t.N)
-	a.text(attrMethod, methodOf(method))
-	a.text(attrUpstream, p.upstream)
-	a.text(attrOperation, p.operation)
+	a.text(AttrMethod, methodOf(method))
+	a.text(AttrUpstream, p.upstream)
+	a.text(AttrOperation, p.operation)
 	status := p.statuses[placeOf(t.N)]
 	if status > 0 {
-		a.number(attrStatus, int64(status))
+		a.number(AttrStatus, int64(status))
 	}
 	if t.N > 1 {
-		a.number(attrResend, int64(t.N-1))
+		a.number(AttrResend, int64(t.N-1))
 	}
-	a.text(attrClass, t.Class.String())
+	a.text(AttrClass, t.Class.String())
 	code := observe.Redact(t.Code, longestText)
-	a.text(attrCode, code)
+	a.text(AttrCode, code)
 	if t.Hint > 0 {
-		a.number(attrHint, milli(t.Hint))
+		a.number(AttrHint, milli(t.Hint))
 	}
 	if a.Failed = bad(t.Class) || t.Class == outcome.Rejected; a.Failed {
 		a.text(AttrErrorType, errorType(int(status), code, t.Class))

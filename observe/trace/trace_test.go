@@ -44,7 +44,7 @@ func (s *sink) roots() (all []Span) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, sp := range s.spans {
-		if sp.Get(attrKept).Text != "" {
+		if sp.Get(AttrKept).Text != "" {
 			all = append(all, sp)
 		}
 	}
@@ -110,7 +110,7 @@ func TestWhatIsKeptAlways(t *testing.T) {
 				tracer.Close(t.Context())
 				got := ""
 				for _, s := range to.roots() {
-					got += s.Get(attrKept).Text
+					got += s.Get(AttrKept).Text
 				}
 				if got != c.want {
 					t.Errorf("kept %q, want %q", got, c.want)
@@ -207,8 +207,8 @@ func TestOfWhatGoesWellAShareIsKept(t *testing.T) {
 			t.Errorf("%d traces of %d calls, want about 2,200", got, calls)
 		}
 		for _, s := range to.roots() {
-			if s.Get(attrKept).Text != "sampled" {
-				t.Fatalf("kept as %q, want sampled", s.Get(attrKept).Text)
+			if s.Get(AttrKept).Text != "sampled" {
+				t.Fatalf("kept as %q, want sampled", s.Get(AttrKept).Text)
 			}
 		}
 	})
@@ -407,7 +407,7 @@ func TestACallBesideARequest(t *testing.T) {
 			c.End(Answer{})
 		}
 		tracer.Close(t.Context())
-		if roots := to.roots(); len(roots) != 1 || roots[0].Name != "request" || roots[0].Get(attrKept).Text != "refused" || len(to.spans) != 2 || !to.spans[1].Failed {
+		if roots := to.roots(); len(roots) != 1 || roots[0].Name != "request" || roots[0].Get(AttrKept).Text != "refused" || len(to.spans) != 2 || !to.spans[1].Failed {
 			t.Errorf("got %+v, want one request that was refused, and its step", to.spans)
 		}
 	})

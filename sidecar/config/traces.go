@@ -23,7 +23,7 @@ type Traces struct {
 }
 
 var tracesFields = []field[Traces]{
-	one("url", word, func(t *Traces) *string { return &t.URL }, "required, or `region`", "Where a receiver of OTLP is: over HTTP `http://127.0.0.1:4318`, to which without a path `/v1/traces` is added, or over gRPC `grpc://127.0.0.1:4317`, with TLS `grpcs://`."),
+	one("url", word, func(t *Traces) *string { return &t.URL }, "required, or `region`", "Where a receiver of OTLP is: over HTTP `http://127.0.0.1:4318`, to which without a path `/v1/traces` is added, or over gRPC `grpc://127.0.0.1:4317`, with TLS `grpcs://`; or an X-Ray daemon, `udp://127.0.0.1:2000`."),
 	one("region", awsRegion, func(t *Traces) *string { return &t.Region }, "none", "The region of AWS whose X-Ray takes the traces: requests are signed, and `url` is its own if it is not there. CloudWatch's Transaction Search must be on."),
 	{"headers", "headers, each with a variable", "none", "Headers of what is sent there, and the environment variables that hold their values: `{Authorization: OTLP_TOKEN}`.", readTraceHeaders},
 	one("service", word, func(t *Traces) *string { return &t.Service }, "weir", "The name of the service that the spans are of."),
@@ -69,6 +69,10 @@ func (t *Traces) readURL(d *decoder, n *node) {
 	case "http", "https":
 		if u.Path == "" || u.Path == "/" {
 			t.URL = u.JoinPath("/v1/traces").String()
+		}
+	case "udp":
+		if t.Region != "" || u.Path != "" || u.Port() == "" || len(t.Headers) > 0 {
+			d.Bad(n, "write traces: {url: udp://127.0.0.1:2000}", "has no port, or a path, a region or headers, which no daemon has")
 		}
 	case "grpc", "grpcs":
 		if t.Region != "" || u.Path != "" || u.Port() == "" {

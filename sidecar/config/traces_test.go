@@ -22,6 +22,7 @@ func TestTraces(t *testing.T) {
 
 func TestTracesThatCannotBe(t *testing.T) {
 	for text, want := range map[string]string{
+		"traces: {url: \"udp://127.0.0.1\"}":                              "has no port",
 		"traces: {}":                                                      "has neither url",
 		"traces: {url: \"grpc://127.0.0.1\"}":                             "has no port",
 		"traces: {url: \"127.0.0.1:4318\"}":                               "is not the URL",

@@ -46,6 +46,9 @@ func (s *Server) exporter(c *config.Traces) (trace.Exporter, error) {
 		}
 		return xray.New(xray.Config{AWS: cfg, URL: c.URL, Resource: of})
 	}
+	if daemon, ok := strings.CutPrefix(c.URL, "udp://"); ok {
+		return xray.NewDaemon(xray.Daemon{Address: daemon, Service: c.Service})
+	}
 	h, err := headersOf(c, s.with.Env)
 	if err != nil {
 		return nil, err

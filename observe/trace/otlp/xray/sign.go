@@ -1,8 +1,10 @@
-// Package xray sends traces to AWS X-Ray, by OTLP over HTTP with requests that are signed (Signature Version 4).
+// Package xray sends traces to AWS X-Ray, with annotations and metadata: by OTLP over HTTP with requests that are signed
+// (Signature Version 4), or to its daemon by UDP.
 package xray
 
 import (
 	"cmp"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -35,7 +37,19 @@ func New(c Config) (trace.Exporter, error) {
 	if err != nil {
 		return nil, fmt.Errorf("xray: %w", err)
 	}
-	return e, nil
+	return annotating{e, cmp.Or(c.Resource.Service, "weir")}, nil
+}
+
+// annotating adds annotations and metadata to what it sends.
+type annotating struct {
+	to      trace.Exporter
+	service string
+}
+
+// Export is trace.Exporter's.
+func (a annotating) Export(ctx context.Context, spans []trace.Span) error {
+	annotate(spans, a.service)
+	return a.to.Export(ctx, spans)
 }
 
 // regional is where X-Ray of a region takes spans.
