@@ -3,7 +3,6 @@ package sqlite
 import (
 	"bytes"
 	"context"
-	"database/sql"
 	"fmt"
 	"time"
 
@@ -116,15 +115,12 @@ func (a *acceptance) insert(c *change, place int64) error {
 		d.Status = delivery.Created
 	}
 	worker, lease, began := a.begin(&d, now)
-	found, err := c.row(`INSERT INTO delivery(id, tenant, holder, upstream, status, due, not_before, order_key, place, idem_key, fingerprint, correlation, accepted, changed, expires, stops, token_ends,
+	seq, err := c.insert(`INSERT INTO delivery(id, tenant, holder, upstream, status, due, not_before, order_key, place, idem_key, fingerprint, correlation, accepted, changed, expires, stops, token_ends,
 			attempts, starts, fence, worker, lease, began, callback, tells, told)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING seq`,
-		[]any{d.ID, d.Tenant, d.Owner, d.Upstream, string(d.Status), due, stored.Milli(d.NotBefore), orNull(d.OrderKey), place, orNull(d.Key), a.print, d.Correlation, now, now, instant(d.Expires), d.OrderKey != "" && d.Stop, instant(d.TokenEnds),
-			d.Attempts, d.Starts, d.Fence, worker, lease, began, d.Callback, d.Tells, told(&d.Request)}, &d.Seq)
-	if err == nil && !found {
-		err = sql.ErrNoRows
-	}
-	if err == nil {
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		d.ID, d.Tenant, d.Owner, d.Upstream, string(d.Status), due, stored.Milli(d.NotBefore), orNull(d.OrderKey), place, orNull(d.Key), a.print, d.Correlation, now, now, instant(d.Expires), d.OrderKey != "" && d.Stop, instant(d.TokenEnds),
+		d.Attempts, d.Starts, d.Fence, worker, lease, began, d.Callback, d.Tells, told(&d.Request))
+	if d.Seq = seq; err == nil {
 		body := d.Body
 		if body == nil {
 			body = []byte{}

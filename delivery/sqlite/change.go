@@ -73,6 +73,19 @@ func (c *change) recount() error {
 	return c.w.exec("INSERT INTO counts(upstream, status, n) SELECT upstream, status, count(*) FROM delivery GROUP BY upstream, status")
 }
 
+// insert makes a row of a table with a key of its own, and says which: that costs less than to have the statement return it.
+func (c *change) insert(query string, args ...any) (seq int64, err error) {
+	s, err := c.w.prepared(query)
+	if err != nil {
+		return 0, err
+	}
+	r, err := s.Exec(args...)
+	if err != nil {
+		return 0, err
+	}
+	return r.LastInsertId()
+}
+
 // row reads the one row that a statement returns; false if there is none.
 func (c *change) row(query string, args []any, to ...any) (bool, error) {
 	s, err := c.w.prepared(query)

@@ -6,8 +6,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptest"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -61,27 +59,6 @@ func (m *measure) served(deliveries, upstream string) (at string, p *os.Process,
 	}
 }
 
-// overHTTP are accepts by the weir that ships, of which next to nothing is delivered meanwhile.
-func (m *measure) overHTTP(string) {
-	m.bareInserts()
-	up := newUpstream()
-	defer up.Close()
-	at, _, end := m.served("file: "+m.file("h.db"), "{url: '"+up.URL+"', limits: {all: {rate: 1/s, burst: 1}}, routes: [{path: /, deliver: always}]}")
-	defer end()
-	client := &http.Client{Transport: transport()}
-	begin := time.Now()
-	n := many(callers, m.lasts, func(int) {
-		resp, err := client.Post(at+"/in", "application/octet-stream", strings.NewReader(string(body)))
-		m.must(err)
-		_, _ = io.Copy(io.Discard, resp.Body)
-		if resp.Body.Close(); resp.StatusCode != http.StatusAccepted {
-			m.tb.Fatalf("it answers %s", resp.Status)
-		}
-	})
-	m.perSecond("SQLite: accepts over HTTP, 64 at once, a second", n, time.Since(begin))
-	m.ratio("SQLite: accepts over HTTP to bare inserts", "SQLite: accepts over HTTP, 64 at once, a second", "SQLite: bare inserts, 64 in a transaction, a second")
-}
-
 // ofSize is a body without a length.
 type ofSize struct{ left int64 }
 
@@ -120,52 +97,6 @@ func (m *measure) largeBodies(n int) {
 	up.until(int64(n))
 	m.is(fmt.Sprintf("SQLite: %d bodies of 10 MiB handed in and sent, MiB a second", n), float64(n)*10/time.Since(begin).Seconds())
 	m.is(fmt.Sprintf("SQLite: weir's memory at most with %d bodies of 10 MiB, MiB", n), m.peak(p.Pid))
-}
-
-// oneIsDown is how long an upstream's deliveries take while another one answers 503, and 10,000 wait for it.
-func (m *measure) oneIsDown(string) {
-	const waiting = 10_000
-	var asked atomic.Int64
-	down := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		asked.Add(1)
-		w.WriteHeader(http.StatusServiceUnavailable)
-	}))
-	defer down.Close()
-	gone, err := url.Parse(down.URL)
-	m.must(err)
-	with := func(n int) func(*upstream) *fleet {
-		return func(up *upstream) *fleet {
-			s := m.openFile(m.file(fmt.Sprintf("down%d.db", n)))
-			many := sync.WaitGroup{}
-			for range callers {
-				many.Go(func() {
-					for range n / callers {
-						r := request()
-						r.Upstream = "gone"
-						_, _, err := s.Accept(context.Background(), r)
-						m.must(err)
-					}
-				})
-			}
-			many.Wait()
-			f := m.weirsOf(func(name string) *url.URL {
-				if name == "gone" {
-					return gone
-				}
-				to, err := url.Parse(up.URL)
-				m.must(err)
-				return to
-			}, s)
-			time.Sleep(m.lasts / 2) // its breaker opens meanwhile
-			return f
-		}
-	}
-	for range 2 { // the order must make no difference
-		m.pickUpAt(0.99, "SQLite: pick-up at 300/s, p99 ms", with(0))
-		m.pickUpAt(0.99, "SQLite: the same while another upstream is down, 10,000 waiting for it", with(waiting))
-	}
-	m.is("SQLite: attempts at the one that is down", float64(asked.Load())/2)
-	m.ratio("SQLite: p99 while another upstream is down, to alone", "SQLite: the same while another upstream is down, 10,000 waiting for it", "SQLite: pick-up at 300/s, p99 ms")
 }
 
 // port is one that nobody listens at.

@@ -24,7 +24,12 @@ func main() {
 	stats := flag.Bool("stats", false, "print where the time goes, too")
 	weir := flag.String("weir", "../bin/weir", "the binary that sends what waits")
 	more := flag.String("url", "", "what is added to the URL of the database, such as &plan_cache_mode=auto")
+	bare := flag.String("answers", "", "be a server at this address that stores nothing")
 	flag.Parse()
+	if *bare != "" {
+		fmt.Fprintln(os.Stderr, answers(*bare))
+		os.Exit(1)
+	}
 	os.Exit(servers.With(func(t servers.TB) int {
 		m := &measure{tb: t, lasts: *lasts, stats: *stats, weir: *weir, bodies: *bodies, figures: make(map[string][]float64)}
 		for round := range *rounds {

@@ -149,6 +149,7 @@ func (m *measure) pickUpAt(q float64, name string, of func(*upstream) *fleet) {
 	}
 	f := of(up)
 	defer f.stop()
+	used := cpu("self")
 	tick := time.NewTicker(time.Second / 300)
 	defer tick.Stop()
 	var all sync.WaitGroup
@@ -166,6 +167,7 @@ func (m *measure) pickUpAt(q float64, name string, of func(*upstream) *fleet) {
 	all.Wait()
 	up.until(int64(total))
 	m.is(name, quantile(took, q))
+	m.is("CPU, "+name, (cpu("self")-used).Seconds()*1000/float64(total))
 }
 
 // waiting measures claims while many wait, without statistics of them.

@@ -65,27 +65,11 @@ func (m *measure) inFile(string) {
 	})
 	m.perSecond("SQLite: accepts, 64 at once, a second", n, time.Since(begin))
 	m.ratio("SQLite: accepts to bare inserts", "SQLite: accepts, 64 at once, a second", "SQLite: bare inserts, 64 in a transaction, a second")
-	var took, floor []time.Duration
-	f, err := os.Create(m.file("sync"))
-	m.must(err)
-	page := make([]byte, 4096)
-	many(1, m.lasts/2, func(int) {
-		begin := time.Now()
+	m.alone("SQLite: accept alone", func() {
 		_, _, err := s.Accept(ctx, request())
 		m.must(err)
-		took = append(took, time.Since(begin))
-		begin = time.Now()
-		_, err = f.Write(page)
-		m.must(err)
-		m.must(f.Sync())
-		floor = append(floor, time.Since(begin))
 	})
-	m.must(f.Close())
 	m.must(s.Close())
-	m.is("SQLite: accept alone, p50 ms", quantile(took, 0.5))
-	m.is("4 KiB written and synced, p50 ms", quantile(floor, 0.5))
-	m.ratio("SQLite: accept alone to that", "SQLite: accept alone, p50 ms", "4 KiB written and synced, p50 ms")
-
 	m.directly()
 	up := newUpstream()
 	defer up.Close()
@@ -104,6 +88,28 @@ func (m *measure) inFile(string) {
 	m.unlimited = false
 	m.ratio("SQLite: limit and breaker cost, of 1", "SQLite: end to end, a second", "SQLite: the same without limit and breaker, a second")
 	m.pickUpOf("SQLite: pick-up at 300/s, p95 ms", func(up *upstream) *fleet { return m.weirs(up, m.openFile(m.file("p.db"))) })
+}
+
+// alone is how long one of something takes, in turns with a write of 4 KiB that is synced.
+func (m *measure) alone(name string, do func()) {
+	var took, floor []time.Duration
+	f, err := os.Create(m.file("sync"))
+	m.must(err)
+	page := make([]byte, 4096)
+	many(1, m.lasts/2, func(int) {
+		begin := time.Now()
+		do()
+		took = append(took, time.Since(begin))
+		begin = time.Now()
+		_, err := f.Write(page)
+		m.must(err)
+		m.must(f.Sync())
+		floor = append(floor, time.Since(begin))
+	})
+	m.must(f.Close())
+	m.is(name+", p50 ms", quantile(took, 0.5))
+	m.is("4 KiB written and synced, p50 ms", quantile(floor, 0.5))
+	m.ratio(name+" to that", name+", p50 ms", "4 KiB written and synced, p50 ms")
 }
 
 // directly is what the same Transport does by itself.

@@ -63,17 +63,18 @@ func (m *measure) profile() (ends func()) {
 	}
 }
 
-// cpu is what a process, or all of a name, have taken.
+// cpu is what a process, by its number, or all of a name, have taken.
 func cpu(name string) (sum time.Duration) {
 	at := "/proc/[0-9]*/stat"
-	if name == "self" {
-		at = "/proc/self/stat"
+	one := name == "self" || strings.Trim(name, "0123456789") == ""
+	if one {
+		at = "/proc/" + name + "/stat"
 	}
 	all, _ := filepath.Glob(at)
 	for _, path := range all {
 		text, _ := os.ReadFile(path)
 		head, tail, _ := strings.Cut(string(text), ") ")
-		if fields := strings.Fields(tail); len(fields) > 13 && (name == "self" || strings.HasSuffix(head, "("+name)) {
+		if fields := strings.Fields(tail); len(fields) > 13 && (one || strings.HasSuffix(head, "("+name)) {
 			for _, f := range fields[11:13] {
 				ticks, _ := strconv.Atoi(f)
 				sum += time.Duration(ticks) * time.Second / 100

@@ -1,0 +1,91 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+
+	"github.com/seed1158cd35/weir/delivery"
+)
+
+// overHTTP are accepts by the weir that ships, of which next to nothing is delivered meanwhile, beside a server that stores nothing: what
+// the HTTP of both sides takes of the cores that they share.
+func (m *measure) overHTTP(string) {
+	m.bareInserts()
+	bare, bareProcess, ends := m.bareServer()
+	m.hands("bare net/http, nothing stored", bare, bareProcess)
+	ends()
+	up := newUpstream()
+	defer up.Close()
+	at, p, end := m.served("file: "+m.file("h.db"), "{url: '"+up.URL+"', limits: {all: {rate: 1/s, burst: 1}}, routes: [{path: /, deliver: always}]}")
+	defer end()
+	m.hands("SQLite: accepts over HTTP", at, p)
+	const inserts = "SQLite: bare inserts, 64 in a transaction, a second"
+	m.ratio("SQLite: accepts over HTTP to bare inserts", "SQLite: accepts over HTTP, 64 at once, a second", inserts)
+	m.ratio("bare net/http to bare inserts", "bare net/http, nothing stored, 64 at once, a second", inserts)
+	m.ratio("SQLite: accepts over HTTP to bare net/http", "SQLite: accepts over HTTP, 64 at once, a second", "bare net/http, nothing stored, 64 at once, a second")
+	client := &http.Client{Transport: transport()}
+	m.alone("SQLite: accept alone, over HTTP", func() { m.handIn(client, at) })
+}
+
+// hands has callers hand requests in over HTTP, and says what one costs on both sides.
+func (m *measure) hands(name, at string, p *os.Process) {
+	client := &http.Client{Transport: transport()}
+	m.handIn(client, at)
+	server := fmt.Sprint(p.Pid)
+	begin, theirs, ours := time.Now(), cpu(server), cpu("self")
+	n := many(callers, m.lasts, func(int) { m.handIn(client, at) })
+	m.perSecond(name+", 64 at once, a second", n, time.Since(begin))
+	m.is(name+": CPU of the server, us each", (cpu(server)-theirs).Seconds()*1e6/float64(n))
+	m.is(name+": CPU of the client, us each", (cpu("self")-ours).Seconds()*1e6/float64(n))
+}
+
+func (m *measure) handIn(client *http.Client, at string) {
+	resp, err := client.Post(at+"/in", "application/octet-stream", strings.NewReader(string(body)))
+	m.must(err)
+	_, _ = io.Copy(io.Discard, resp.Body)
+	if resp.Body.Close(); resp.StatusCode != http.StatusAccepted {
+		m.tb.Fatalf("it answers %s", resp.Status)
+	}
+}
+
+// bareServer is a process of its own that answers as weir does, and does nothing else.
+func (m *measure) bareServer() (at string, p *os.Process, end func()) {
+	self, err := os.Executable()
+	m.must(err)
+	listen := fmt.Sprintf("127.0.0.1:%d", port())
+	cmd := exec.Command(self, "-answers", listen)
+	m.must(cmd.Start())
+	for {
+		c, err := net.Dial("tcp", listen)
+		if err == nil {
+			c.Close()
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	return "http://" + listen, cmd.Process, func() {
+		m.must(cmd.Process.Kill())
+		_ = cmd.Wait()
+	}
+}
+
+// answers is what a bareServer does.
+func answers(listen string) error {
+	return http.ListenAndServe(listen, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if _, err := io.ReadAll(r.Body); err != nil {
+			w.WriteHeader(http.StatusBadRequest)
+			return
+		}
+		id, now := delivery.NewID(time.Now()), time.Now().UTC().Format(time.RFC3339Nano)
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("Location", "http://"+r.Host+"/-/weir/v1/deliveries/"+id)
+		w.WriteHeader(http.StatusAccepted)
+		fmt.Fprintf(w, `{"id":%q,"status":"queued","upstream":"up","accepted":%q,"attempts":0,"due":%q}`, id, now, now)
+	}))
+}
