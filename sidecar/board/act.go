@@ -92,7 +92,7 @@ func (d *deed) back() string {
 	if d.letters() {
 		return toDead(d.Upstream)
 	}
-	return "./?q=" + url.QueryEscape(d.Upstream)
+	return "./?open=" + url.QueryEscape(d.Upstream) + "#" + rowID + url.PathEscape(d.Upstream)
 }
 
 // act asks once more, and then does what was asked for.

@@ -8,10 +8,12 @@ import (
 	"context"
 	"crypto/rand"
 	"embed"
+	"encoding/json"
 	"log/slog"
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/seed1158cd35/weir"
@@ -29,23 +31,33 @@ type Board struct {
 	histories histories
 	secret    []byte // that tokens of forms are made with
 
-	mu     sync.Mutex        // for moments; a frame's own is never waited for under it
-	frames map[string]*frame // by filter
-	eyes   int               // viewers of live pages
+	sight   sight
+	letters tally
+
+	mu      sync.Mutex
+	streams map[string]*stream // by filter; only those with viewers
+	eyes    int                // viewers of live pages
+	ended   atomic.Bool        // there will be no more frames
 }
 
 // New makes a board. Its Events count for it.
 func New(log *slog.Logger) *Board {
-	b := &Board{Log: log, secret: make([]byte, 32), frames: make(map[string]*frame)}
+	b := &Board{Log: log, secret: make([]byte, 32), streams: make(map[string]*stream), letters: tally{counting: make(chan struct{}, 1)}}
 	_, _ = rand.Read(b.secret) // never fails
 	return b
 }
 
 // Events are what the upstreams that it shows have to be made with.
-func (b *Board) Events() weir.Events { return weir.Events{Counts: b.histories.counts} }
+func (b *Board) Events() weir.Events {
+	return weir.Events{Counts: b.histories.counts, Breaker: b.histories.changed, Paused: b.histories.paused, Resumed: b.histories.paused}
+}
 
-// Run notes what upstreams do until ctx ends.
+// Run notes what upstreams do, and renews live pages, until ctx ends.
 func (b *Board) Run(ctx context.Context) {
+	var all sync.WaitGroup
+	defer all.Wait()
+	all.Go(func() { b.renew(ctx) })
+	all.Go(func() { b.count(ctx) })
 	t := time.NewTicker(step)
 	defer t.Stop()
 	for {
@@ -63,6 +75,8 @@ func (b *Board) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", b.front)
 	mux.HandleFunc("GET /live", b.live)
+	mux.HandleFunc("GET /row", b.inner)
+	mux.HandleFunc("GET /v1/board", b.view)
 	mux.HandleFunc("GET /config", b.config)
 	mux.HandleFunc("GET /dead", b.dead)
 	mux.HandleFunc("GET /style.css", file("style.css", "text/css; charset=utf-8"))
@@ -112,6 +126,16 @@ func send(w http.ResponseWriter, r *http.Request, code int, kind string, text []
 	_ = z.Close()
 }
 
+// sendJSON writes an answer for programs.
+func sendJSON(w http.ResponseWriter, r *http.Request, v any) {
+	text, err := json.Marshal(v)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	send(w, r, http.StatusOK, "application/json", text)
+}
+
 func file(name, kind string) http.HandlerFunc {
 	text, err := files.ReadFile(name)
 	if err != nil {
@@ -122,7 +146,18 @@ func file(name, kind string) http.HandlerFunc {
 
 // front is the whole page.
 func (b *Board) front(w http.ResponseWriter, r *http.Request) {
-	b.show(w, r, http.StatusOK, func(p *page) { p.whole(b.look(r.Context(), filterOf(r))) })
+	open := r.URL.Query().Get("open")
+	b.show(w, r, http.StatusOK, func(p *page) { p.whole(b.fresh(r.Context()).only(filterOf(r), open), open) })
+}
+
+// inner is what a row opens to.
+func (b *Board) inner(w http.ResponseWriter, r *http.Request) {
+	u := b.Page.Upstreams()[r.URL.Query().Get("name")]
+	if u == nil {
+		http.Error(w, "there is no such upstream", http.StatusNotFound)
+		return
+	}
+	b.show(w, r, http.StatusOK, func(p *page) { p.inner(b.row(u, time.Now())) })
 }
 
 // filterOf is what a viewer asks for: a part of a name, or a state.

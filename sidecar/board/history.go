@@ -2,6 +2,7 @@ package board
 
 import (
 	"math"
+	"slices"
 	"sync"
 	"time"
 
@@ -17,20 +18,41 @@ const (
 	kept = 90
 )
 
+// changesKept is how many changes of its breakers are kept of an upstream.
+const changesKept = 50
+
 // A sample is what an upstream did in a step.
 type sample struct {
 	allowed, waited, refused uint64
 	throttled                uint64 // attempts that the upstream throttled
 	failed                   uint64 // attempts that failed
 	p50, p99                 time.Duration
-	open                     bool // one of its breakers was, or was half-open
+	wait99                   time.Duration // of waits that ended in a permit
+	phases                   phases
+}
+
+// Phases are those that breakers of an upstream were in during a step, however briefly.
+type phases struct{ open, probed bool }
+
+func (p *phases) add(in breaker.Phase) {
+	p.open = p.open || in == breaker.Open
+	p.probed = p.probed || in == breaker.HalfOpen
+}
+
+// A Change is one of a breaker's phase.
+type Change struct {
+	At   time.Time `json:"at"`
+	Key  string    `json:"key,omitempty"`
+	From string    `json:"from"`
+	To   string    `json:"to"`
+	Why  string    `json:"why"`
 }
 
 // totals are figures since an upstream was made.
 type totals struct {
 	allowed, waited, throttled, failed uint64
 	refused                            map[weir.Reason]uint64
-	took                               map[int]uint64 // attempts, by bucket of counter.Schema
+	took, wait                         map[int]uint64 // attempts and waits, by bucket of counter.Schema
 }
 
 // A history is what an upstream did of late.
@@ -39,7 +61,11 @@ type history struct {
 	last   totals
 	ring   []sample // nil until it did something
 	next   int
-	why    weir.Reason // of most refusals of the latest step
+	by     map[weir.Reason]uint64 // refusals of the latest step
+
+	phases  phases   // since the latest sample
+	changes []Change // the oldest first
+	touched time.Time
 }
 
 // histories are those of all upstreams. They are safe for concurrent use.
@@ -52,15 +78,34 @@ type histories struct {
 func (h *histories) counts(c *weir.Counts) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	one := h.named(c.Upstream())
+	one.counts = append(one.counts, c)
+}
+
+// named is the history of an upstream; mu is held.
+func (h *histories) named(upstream string) *history {
 	if h.of == nil {
 		h.of = make(map[string]*history)
 	}
-	one := h.of[c.Upstream()]
+	one := h.of[upstream]
 	if one == nil {
 		one = new(history)
-		h.of[c.Upstream()] = one
+		h.of[upstream] = one
 	}
-	one.counts = append(one.counts, c)
+	return one
+}
+
+// changed notes that a breaker has changed its phase.
+func (h *histories) changed(e weir.BreakerEvent) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	one := h.named(e.Upstream)
+	one.touched = time.Now()
+	one.phases.add(e.To)
+	if len(one.changes) == changesKept {
+		one.changes = slices.Delete(one.changes, 0, 1)
+	}
+	one.changes = append(one.changes, Change{At: time.Now().UTC(), Key: e.Key, From: e.From.String(), To: e.To.String(), Why: e.Why.String()})
 }
 
 // sample notes what each upstream did since the last time.
@@ -79,16 +124,23 @@ func (h *histories) sample(all map[string]*weir.Upstream) {
 func (one *history) sample(u *weir.Upstream) {
 	now := one.totals()
 	s := sample{allowed: now.allowed - one.last.allowed, waited: now.waited - one.last.waited,
-		throttled: now.throttled - one.last.throttled, failed: now.failed - one.last.failed, open: isOpen(u)}
-	one.why = ""
-	most := uint64(0)
+		throttled: now.throttled - one.last.throttled, failed: now.failed - one.last.failed, phases: one.phases}
+	one.by, one.phases = nil, phases{}
+	at := u.Now()
+	for _, b := range u.Breakers() {
+		s.phases.add(b.Look(at).Phase)
+	}
 	for why, n := range now.refused {
-		n -= one.last.refused[why]
-		if s.refused += n; n > most {
-			one.why, most = why, n
+		if n -= one.last.refused[why]; n > 0 {
+			if one.by == nil {
+				one.by = make(map[weir.Reason]uint64)
+			}
+			one.by[why] = n
+			s.refused += n
 		}
 	}
 	s.p50, s.p99 = quantiles(now.took, one.last.took)
+	_, s.wait99 = quantiles(now.wait, one.last.wait)
 	one.last = now
 	if one.ring == nil {
 		if s == (sample{}) {
@@ -100,18 +152,8 @@ func (one *history) sample(u *weir.Upstream) {
 	one.next = (one.next + 1) % kept
 }
 
-func isOpen(u *weir.Upstream) bool {
-	now := u.Now()
-	for _, b := range u.Breakers() {
-		if b.Look(now).Phase != breaker.Closed {
-			return true
-		}
-	}
-	return false
-}
-
 func (one *history) totals() totals {
-	t := totals{refused: make(map[weir.Reason]uint64), took: make(map[int]uint64)}
+	t := totals{refused: make(map[weir.Reason]uint64), took: make(map[int]uint64), wait: make(map[int]uint64)}
 	for _, c := range one.counts {
 		for n := range c.All() {
 			t.add(&n)
@@ -137,6 +179,10 @@ func (t *totals) add(n *weir.Count) {
 		}
 		for i, k := range n.Took.Buckets {
 			t.took[i] += k
+		}
+	case n.What == weir.Waits:
+		for i, k := range n.Took.Buckets {
+			t.wait[i] += k
 		}
 	}
 }
@@ -167,13 +213,43 @@ func bound(i int) time.Duration {
 	return time.Duration(math.Exp2(float64(i)/(1<<counter.Schema)) * float64(time.Second))
 }
 
-// look is the samples of an upstream, the oldest first, and why it refused calls in the latest; nil if it did nothing.
-func (h *histories) look(upstream string) (all []sample, why weir.Reason) {
+// look is what an upstream did in the latest step, its refusals by their reasons, and what its breakers did, the oldest first.
+func (h *histories) look(upstream string) (last sample, by map[weir.Reason]uint64, changes []Change) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	one := h.of[upstream]
-	if one == nil || one.ring == nil {
-		return nil, ""
+	if one == nil {
+		return last, nil, nil
 	}
-	return append(append(all, one.ring[one.next:]...), one.ring[:one.next]...), one.why
+	if one.ring != nil {
+		last = one.ring[(one.next+kept-1)%kept]
+	}
+	return last, one.by, slices.Clone(one.changes) // by is not changed any more
+}
+
+// samples are what an upstream did of late, the oldest first; nil if it did nothing.
+func (h *histories) samples(upstream string) (all []sample) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if one := h.of[upstream]; one != nil && one.ring != nil {
+		all = append(append(make([]sample, 0, kept), one.ring[one.next:]...), one.ring[:one.next]...)
+	}
+	return all
+}
+
+// touched is when a breaker of an upstream last changed its phase, or a pause of it began or was lifted.
+func (h *histories) touched(upstream string) (at time.Time) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if one := h.of[upstream]; one != nil {
+		at = one.touched
+	}
+	return at
+}
+
+// paused notes that an upstream's pauses have changed.
+func (h *histories) paused(e weir.PauseEvent) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.named(e.Upstream).touched = time.Now()
 }

@@ -3,7 +3,10 @@ package board_test
 import (
 	"bufio"
 	"context"
+	"errors"
+	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -11,18 +14,24 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/delivery"
+	"github.com/seed1158cd35/weir/internal/auth"
 	"github.com/seed1158cd35/weir/internal/test/memnet"
+	"github.com/seed1158cd35/weir/sidecar/board"
+	"github.com/seed1158cd35/weir/sidecar/status"
 )
 
 // serving has a site served as the admin listener serves it, with its deadlines.
-func serving(t *testing.T) (*site, *http.Client) {
-	s, n := open(t, policy, "up"), memnet.New()
+func serving(t *testing.T, names ...string) (*site, *http.Client) {
+	s, n := open(t, policy, names...), memnet.New()
 	server := &http.Server{Handler: s, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second, WriteTimeout: time.Minute}
-	over := make(chan struct{})
+	over, ran := make(chan struct{}), make(chan struct{})
+	ctx, end := context.WithCancel(context.Background())
+	go func() { s.board.Run(ctx); close(ran) }()
 	l := n.Listen("localhost")
 	go func() { _ = server.Serve(l); close(over) }()
-	t.Cleanup(func() { _ = server.Close(); <-over; n.Close() })
+	t.Cleanup(func() { end(); <-ran; _ = server.Close(); <-over; n.Close() })
 	return s, &http.Client{Transport: n.Transport()}
 }
 
@@ -38,7 +47,7 @@ func watch(t *testing.T, c *http.Client, path string) *http.Response {
 // A live page gets a frame each second for as long as it is open: the deadlines of requests are not its own.
 func TestALivePageIsRenewed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		_, c := serving(t)
+		_, c := serving(t, "up")
 		resp := watch(t, c, "/live")
 		defer resp.Body.Close()
 		begin, in := time.Now(), bufio.NewScanner(resp.Body)
@@ -54,7 +63,7 @@ func TestALivePageIsRenewed(t *testing.T) {
 				frames++
 			}
 		}
-		if took := time.Since(begin); took != 599*time.Second {
+		if took := time.Since(begin); took != 600*time.Second {
 			t.Errorf("600 frames took %v", took)
 		}
 	})
@@ -63,7 +72,7 @@ func TestALivePageIsRenewed(t *testing.T) {
 // As many pages as are bounded; one that is closed makes room.
 func TestSoManyPagesAreLive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		_, c := serving(t)
+		_, c := serving(t, "up")
 		open := make([]*http.Response, 256)
 		for i := range open {
 			if open[i] = watch(t, c, "/live"); open[i].StatusCode != http.StatusOK {
@@ -88,7 +97,7 @@ func TestSoManyPagesAreLive(t *testing.T) {
 // A viewer who never reads is cut after five seconds; one who reads slowly is not.
 func TestAViewerWhoDoesNotReadIsCut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		_, c := serving(t)
+		_, c := serving(t, "up")
 		idle, slow := watch(t, c, "/live"), watch(t, c, "/live")
 		defer idle.Body.Close()
 		defer slow.Body.Close()
@@ -104,38 +113,230 @@ func TestAViewerWhoDoesNotReadIsCut(t *testing.T) {
 	})
 }
 
-// While one page waits for a store, another one is shown; and it gets what it waited for though who asked first has left.
+// While deliveries' store does not answer, pages that are open are renewed; and what it says in the end is told, though who asked
+// for it has left.
 func TestAPageThatWaitsKeepsNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, c := serving(t)
+		s, c := serving(t, "up")
 		var asked atomic.Int32
-		answer := make(chan struct{})
 		s.board.Page.Counts = func(ctx context.Context) ([]delivery.Count, error) {
-			if asked.Add(1) > 1 {
-				return nil, nil
+			if asked.Add(1) == 1 {
+				select {
+				case <-time.After(1900 * time.Millisecond):
+				case <-ctx.Done():
+					t.Error("the one who asked first has left, and took the answer with it")
+				}
 			}
-			select {
-			case <-answer:
-			case <-ctx.Done():
-				t.Error("the one who asked first has left, and took the answer with it")
-			}
-			return nil, nil
+			return []delivery.Count{{Upstream: "up", Status: delivery.Queued, N: 7}}, nil
 		}
 		ctx, leave := context.WithCancel(t.Context())
-		r, _ := http.NewRequestWithContext(ctx, http.MethodGet, "http://localhost/live", nil)
+		r, _ := http.NewRequestWithContext(ctx, http.MethodGet, "http://localhost/v1/board", nil)
 		go func() {
 			if resp, err := c.Do(r); err == nil {
 				_ = resp.Body.Close()
 			}
 		}()
 		synctest.Wait()
-		resp := watch(t, c, "/live?q=up")
-		if _, err := io.CopyN(io.Discard, resp.Body, 100); err != nil {
+		leave()
+		begin, live := time.Now(), watch(t, c, "/live")
+		defer live.Body.Close()
+		in := lines(live.Body)
+		if next(t, in); time.Since(begin) > time.Second {
+			t.Errorf("a page waited for %v", time.Since(begin))
+		}
+		resp := watch(t, c, "/v1/board")
+		text, err := io.ReadAll(resp.Body)
+		_ = resp.Body.Close()
+		if err != nil || !strings.Contains(string(text), `"waiting":7`) || time.Since(begin) != 1900*time.Millisecond {
+			t.Errorf("after %v: %v %s", time.Since(begin), err, text)
+		}
+		for range 5 {
+			if strings.Contains(next(t, in)["deliveries"], "<td>7") {
+				return
+			}
+		}
+		t.Error("a page that is open was not told")
+	})
+}
+
+// An event of a live page: what is inside elements by their ids, and the order of rows with the id "".
+type event map[string]string
+
+// next reads an event.
+func next(t *testing.T, in *bufio.Scanner) event {
+	t.Helper()
+	e := make(event)
+	for in.Scan() {
+		line, is := strings.CutPrefix(in.Text(), "data: ")
+		if id, text, some := strings.Cut(line, "\t"); is && some {
+			e[id] = text
+		}
+		if in.Text() == "" {
+			return e
+		}
+	}
+	t.Fatalf("the stream has ended: %v", in.Err())
+	return nil
+}
+
+func lines(from io.Reader) *bufio.Scanner {
+	in := bufio.NewScanner(from)
+	in.Buffer(nil, 1<<20)
+	return in
+}
+
+// A viewer is sent all of the page once, and then what has changed, whether it takes packed answers or not.
+func TestAViewerIsSentWhatChanges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, c := serving(t, "calm", "up")
+		time.Sleep(2 * time.Minute) // since then it is up for some minutes, which are told once a minute
+		plain := &http.Client{Transport: &http.Transport{DialContext: c.Transport.(*http.Transport).DialContext, DisableCompression: true}}
+		for packed, c := range []*http.Client{plain, c} {
+			resp := watch(t, c, "/live")
+			defer resp.Body.Close()
+			if resp.Uncompressed != (packed == 1) {
+				t.Fatalf("client %d was sent it packed: %v", packed, resp.Uncompressed)
+			}
+			in := lines(resp.Body)
+			if e := next(t, in); e[""] != "u-calm u-up" || !strings.Contains(e["tiles"], "Allowed") || !strings.Contains(e["u-up"], "● ok") || !strings.Contains(e["about"], "up 2m") {
+				t.Errorf("it does not begin with all of it: %v", e)
+			}
+			if e := next(t, in); len(e) != 0 {
+				t.Errorf("nothing has changed, but it was sent %v", e)
+			}
+			if err := s.board.Page.Work(status.Order{Upstream: "up", Do: "open"}); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Second)
+			for len(next(t, in)) == 0 {
+			}
+			if err := s.board.Page.Work(status.Order{Upstream: "up", Do: "reset"}); err != nil {
+				t.Fatal(err)
+			}
+			e := next(t, in)
+			for len(e) == 0 {
+				e = next(t, in)
+			}
+			if e[""] != "u-calm u-up" || !strings.Contains(e["u-up"], "● ok") || e["u-calm"] != "" || e["tiles"] == "" || e["about"] != "" {
+				t.Errorf("it was sent %v", e)
+			}
+		}
+	})
+}
+
+// A viewer that missed frames is sent all of the page, not what has changed since the one before.
+func TestAViewerThatMissedFramesIsSentAll(t *testing.T) {
+	b := board.New(slog.New(slog.DiscardHandler))
+	b.Page = &status.Page{Upstreams: func() map[string]*weir.Upstream { return nil }}
+	defer board.Watch(b, "")()
+	for range 3 {
+		b.Page.Version += "v"
+		board.Frames(b)
+	}
+	for seen, all := range []bool{true, true, false} {
+		if text := board.Since(b, uint64(seen)); strings.Contains(text, "data: tiles\t") != all || !strings.Contains(text, "weir vvv") {
+			t.Errorf("who has seen frame %d of 3 is sent %q", seen, text)
+		}
+	}
+}
+
+// However many watch, and through whatever filters, weir looks once a second.
+func TestOneLookServesAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, c := serving(t, "up", "down")
+		var looks atomic.Int32
+		all := s.board.Page.Upstreams
+		s.board.Page.Upstreams = func() map[string]*weir.Upstream { looks.Add(1); return all() }
+		for i := range 60 {
+			resp := watch(t, c, "/live?q="+[]string{"", "up", "down", "o", "ok"}[i%5])
+			defer resp.Body.Close()
+			go func() { _, _ = io.Copy(io.Discard, resp.Body) }()
+		}
+		looks.Store(0)
+		time.Sleep(20500 * time.Millisecond)
+		if n := looks.Load(); n < 20 || n > 20+2 { // each 10 s it is noted what upstreams did
+			t.Errorf("it looked %d times in 20 s", n)
+		}
+	})
+}
+
+// An upstream that nobody is shown is shown to all within a second of its pause, or of its breaker's opening.
+func TestOneThatNobodyIsShownIsSeenWhenItMatters(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		names := make([]string, 120)
+		for i := range names {
+			names[i] = fmt.Sprintf("up-%03d", i)
+		}
+		s, c := serving(t, names...)
+		resp := watch(t, c, "/live")
+		defer resp.Body.Close()
+		in := lines(resp.Body)
+		for range 3 {
+			next(t, in)
+		}
+		if err := s.board.Page.Work(status.Order{Upstream: "up-110", Do: "open"}); err != nil {
+			t.Fatal(err)
+		}
+		if e := next(t, in); !strings.HasPrefix(e[""], "u-up-110 ") || !strings.Contains(e["u-up-110"], "■ open") {
+			t.Errorf("its breaker is open: %v", e)
+		}
+		if _, err := s.board.Page.Hold(status.Pausing{Upstream: "up-111", Do: "pause"}); err != nil {
+			t.Fatal(err)
+		}
+		if e := next(t, in); !strings.HasPrefix(e[""], "u-up-110 u-up-111 ") || !strings.Contains(e["u-up-111"], "paused") {
+			t.Errorf("it is paused: %v", e)
+		}
+	})
+}
+
+// A page that is open ends when a reload takes away what it was opened by.
+func TestALivePageEndsWithItsToken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, c := serving(t, "up")
+		var known atomic.Pointer[auth.Auth]
+		tokens := func(names ...string) {
+			a := new(auth.Auth)
+			for _, name := range names {
+				a.Tokens = append(a.Tokens, auth.Token{Name: name, SHA256: auth.Hash("secret of " + name)})
+			}
+			known.Store(a)
+		}
+		tokens("one", "other")
+		s.board.Page.Auth = known.Load
+		show := func(name string) *bufio.Scanner {
+			r, _ := http.NewRequest(http.MethodGet, "http://localhost/live", nil)
+			r.Header.Set("Authorization", "Bearer secret of "+name)
+			resp, err := c.Do(r)
+			if err != nil || resp.StatusCode != http.StatusOK {
+				t.Fatal(resp, err)
+			}
+			t.Cleanup(func() { _ = resp.Body.Close() })
+			return lines(resp.Body)
+		}
+		one, other := show("one"), show("other")
+		next(t, one)
+		next(t, other)
+		tokens("other")
+		begin := time.Now()
+		for one.Scan() && time.Since(begin) < 5*time.Second {
+		}
+		if took := time.Since(begin); took > 2*time.Second {
+			t.Fatalf("it went on for %v", took)
+		}
+		next(t, other)
+		next(t, other)
+	})
+}
+
+// When weir is about to end, pages end.
+func TestLivePagesEndWithWeir(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, c := serving(t, "up")
+		resp := watch(t, c, "/live")
+		defer resp.Body.Close()
+		s.board.Page.Draining.Store(true)
+		if _, err := io.Copy(io.Discard, resp.Body); err != nil && !errors.Is(err, io.ErrUnexpectedEOF) { // it is packed, and nothing says that it is whole
 			t.Error(err)
 		}
-		_ = resp.Body.Close()
-		leave()
-		synctest.Wait()
-		close(answer)
 	})
 }

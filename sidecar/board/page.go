@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"html"
 	"time"
-
-	"github.com/seed1158cd35/weir/sidecar/status"
 )
 
 // A markup is what is part of a page as it is. It is made of this package's own words and of numbers alone.
@@ -53,8 +51,8 @@ func (p *page) head(title string, scripted bool) {
 <body>`)
 }
 
-// whole is the page of a view.
-func (p *page) whole(v *view) {
+// whole is the page of a view; open is the upstream whose row is open.
+func (p *page) whole(v *View, open string) {
 	p.head("weir", true)
 	p.put(`<header>
 <h1>weir</h1>
@@ -67,17 +65,83 @@ func (p *page) whole(v *view) {
 		p.put(`<form method="post" action="logout"><button>Sign out %s</button></form>`, p.signed)
 	}
 	p.put("</header>\n<main>")
-	p.inside(v)
+	element := func(id string, write func(*page, *View)) {
+		p.put(`<div id="%s">`, id)
+		write(p, v)
+		p.put("</div>")
+	}
+	for _, f := range above {
+		element(f.id, f.write)
+	}
+	p.put(`<section aria-label="Upstreams"><h2>Upstreams</h2>
+<div id="rows">`)
+	for i, r := range v.Upstreams {
+		p.row(r, i < mostPlots, r.Name == open)
+	}
+	p.put("</div>")
+	for _, f := range below[:1] {
+		element(f.id, f.write)
+	}
+	p.put("</section>")
+	for _, f := range below[1:] {
+		element(f.id, f.write)
+	}
 	p.put("</main>\n</body>\n</html>")
 }
 
-// inside is what is renewed of it.
-func (p *page) inside(v *view) {
-	p.put(`<p class="meta">weir %s, up %s%s</p>`, v.Version, v.Up, when(v.Draining, "<strong>, draining</strong>"))
+// A piece is a part of the page beside the rows: its id, and what writes it.
+type piece struct {
+	id    string
+	write func(*page, *View)
+}
+
+// Those above the rows, and below them.
+var (
+	above = []piece{{"about", (*page).about}, {"troubles", (*page).troubles}, {"tiles", (*page).tiles}}
+	below = []piece{{"more", (*page).more}, {"fleet", (*page).fleet}, {"deliveries", (*page).deliveries}}
+)
+
+// parts are all of a page that is renewed, in its order. Lines of rows are taken from drawn, or added to it.
+func (v *View) parts(drawn map[*Row]string) (all []part) {
+	pieces := func(of []piece) {
+		for _, f := range of {
+			var p page
+			f.write(&p, v)
+			all = append(all, part{f.id, p.String()})
+		}
+	}
+	pieces(above)
+	for i, r := range v.Upstreams {
+		line, done := drawn[r]
+		if !done {
+			var p page
+			p.line(r)
+			line = p.String()
+			drawn[r] = line
+		}
+		if i < mostPlots {
+			line += string(r.plot())
+		}
+		all = append(all, part{rowID + r.Name, line})
+	}
+	pieces(below)
+	return all
+}
+
+// about is which weir this is, and what it goes by.
+func (p *page) about(v *View) {
+	p.put(`<p class="meta">weir %s, up %s%s</p>`, v.Version, ago(v.Started), when(v.Draining, "<strong>, draining</strong>"))
 	p.loaded(v.Config)
+}
+
+func (p *page) troubles(v *View) {
 	for _, t := range v.Troubles {
 		p.put(`<p class="trouble"><strong>✖ Trouble with %s</strong>: %s; %s</p>`, t.With, t.Error, t.Help)
 	}
+}
+
+// tiles are figures of all upstreams together.
+func (p *page) tiles(v *View) {
 	p.put(`<dl class="tiles">`)
 	for _, tile := range []struct {
 		of, figure string
@@ -87,29 +151,25 @@ func (p *page) inside(v *view) {
 		{"After a wait", per(v.Waited) + "/s", false},
 		{"Refused by weir", per(v.Refused) + "/s", v.Refused > 0},
 		{"Throttled upstream", per(v.Throttled) + "/s", v.Throttled > 0},
+		{"Failed upstream", per(v.Failed) + "/s", v.Failed > 0},
 		{"Breakers not closed", fmt.Sprint(v.Open), v.Open > 0},
 		{"Paused", fmt.Sprint(v.Paused), v.Paused > 0},
 	} {
 		p.put(`<div%s><dt>%s</dt><dd>%s</dd></div>`, when(tile.bad, ` class="bad"`), tile.of, tile.figure)
 	}
-	p.put(`</dl>
-<section aria-label="Upstreams">
-<h2>Upstreams</h2>`)
+	p.put(`</dl>`)
+}
+
+// more says which upstreams there is no row for.
+func (p *page) more(v *View) {
 	switch {
-	case len(v.Upstreams) == 0:
+	case v.Known == 0:
 		p.put(`<p>There are none: the configuration names no upstream.</p>`)
-	case len(v.Rows) == 0:
+	case len(v.Upstreams) == 0:
 		p.put(`<p>None is called “%s”, or in that state. <a href="./">Show all</a></p>`, v.Filter)
-	}
-	for i := range v.Rows {
-		p.upstream(&v.Rows[i])
-	}
-	if v.Hidden > 0 {
+	case v.Hidden > 0:
 		p.put(`<p>and %d more that matter less: find them by a part of their names.</p>`, v.Hidden)
 	}
-	p.put(`</section>`)
-	p.fleet(v.Fleet)
-	p.deliveries(v.Deliveries)
 }
 
 // when is markup if it is so.
@@ -120,139 +180,8 @@ func when(so bool, m markup) markup {
 	return ""
 }
 
-// upstream is a row, and what it opens to.
-func (p *page) upstream(r *row) {
-	why := ""
-	if r.State == "refuses" && r.Why != "" {
-		why = ": " + string(r.Why)
-	}
-	p.put(`<details class="upstream" id="u-%s">
-<summary>
-<span class="name">%s</span>
-<span class="state %s">%s %s%s</span>
-<span class="figure"><b>%s</b>/s allowed</span>
-<span class="figure"><b>%s</b>/s waited</span>
-<span class="figure"><b>%s</b>/s refused</span>
-<span class="figure"><b>%s</b>/s throttled</span>
-<span class="figure">p50 <b>%s</b>, p99 <b>%s</b></span>`, r.Name, r.Name, r.State, sign(r.State), r.State, why,
-		per(r.Allowed), per(r.Waited), per(r.Refused), per(r.Throttled), span(r.P50), span(r.P99))
-	if r.Least >= 0 {
-		p.put(`<span class="figure"><b>%d%%</b> left</span>`, r.Least)
-	} else {
-		p.put(`<span class="figure"></span>`)
-	}
-	p.put("%s\n</summary>\n<div class=\"inner\">", r.Plot)
-	p.limits(r.Limits)
-	p.breakers(r.Name, r.Breakers)
-	p.pauses(r.Name, r.Pauses)
-	p.flights(r.Flights)
-	p.model(r.Model)
-	p.put("<p>The budget would pay for %d retries now.</p>", r.RetriesLeft)
-	p.toConfig(r.Name)
-	p.put("</div>\n</details>")
-}
-
-// table begins a table.
-func (p *page) table(caption string, columns ...string) {
-	p.WriteString("<table>")
-	if caption != "" {
-		p.put("<caption>%s</caption>", caption)
-	}
-	p.WriteString("<thead><tr>")
-	for _, c := range columns {
-		p.put("<th>%s", c)
-	}
-	p.put("</thead><tbody>")
-}
-
-func (p *page) limits(all []status.Limit) {
-	if len(all) == 0 {
-		return
-	}
-	p.table("Limits", "Limit", "Key", "Configured", "Now", "Left", "Full in", "Paused")
-	for i := range all {
-		l := &all[i]
-		key := l.Key
-		if l.KeysKnown > 0 {
-			key = fmt.Sprintf("(%d keys)", l.KeysKnown)
-		}
-		p.put(`<tr><td>%s<td>%s<td>%s %s<td>%s<td>%d of %d<td>%s<td>%s`, l.Name, key, l.Rule, l.Unit, l.RateNow(), l.Left, l.Full, l.FullIn(), lasting(l.PausedMS))
-	}
-	p.put("</tbody></table>")
-}
-
-func (p *page) breakers(upstream string, all []status.Breaker) {
-	if len(all) == 0 {
-		return
-	}
-	p.table("Breakers", "Key", "State", "Why", "Failures", "Tries again in", "By hand")
-	for _, b := range all {
-		again := lasting(b.WaitMS)
-		if b.WaitMS < 0 {
-			again = "until told otherwise"
-		}
-		p.put(`<tr><td>%s<td class="state %s">%s %s%s<td>%s<td>%d<td>%s<td>`, b.Key, b.State, sign(b.State), b.State, when(b.Forced, ", by hand"), b.Why, b.Failures, again)
-		d := deed{Upstream: upstream, Key: b.Key, Keyed: b.Key != ""}
-		for _, do := range []struct{ do, say string }{{"open", "Open"}, {"close", "Close"}, {"reset", "Reset"}} {
-			d.Do = do.do
-			p.button(&d, do.say)
-		}
-	}
-	p.put("</tbody></table>")
-}
-
-func (p *page) pauses(upstream string, all []status.Pause) {
-	p.table("Pauses", "Of", "Why", "For", "Told to", "By hand")
-	for i := range all {
-		s := &all[i]
-		p.put(`<tr><td>%s<td>%s<td>%s<td>%s<td>`, s.Whom(), s.Reason, s.Long(), s.By)
-		p.button(&deed{Upstream: upstream, Do: "resume", Limit: s.Limit, Key: s.Key, Keyed: s.Limit != "" && s.Scope != "",
-			Pool: s.Pool, Pooled: s.Of == "pool", Operation: s.Operation}, "Lift")
-	}
-	if len(all) == 0 {
-		p.put(`<tr><td colspan="4">none<td>`)
-	} else {
-		p.put(`<tr><td colspan="4"><td>`)
-	}
-	p.button(&deed{Upstream: upstream, Do: "pause"}, "Pause all calls")
-	p.put("</tbody></table>")
-}
-
-func (p *page) flights(all []status.Flight) {
-	if len(all) == 0 {
-		return
-	}
-	p.table("In flight", "Operation", "State", "Now", "Bound", "Waiting", "Refused", "Best answers")
-	for _, f := range all {
-		name, best := f.Operation, ""
-		if name == "" {
-			name = "(all)"
-		}
-		if f.Rate > 0 {
-			best = per(f.Rate) + "/s"
-		}
-		p.put(`<tr><td>%s<td>%s<td>%d<td>%d<td>%d<td>%d<td>%s`, name, f.State, f.InFlight, f.Bound, f.Waiting, f.Refused, best)
-	}
-	p.put("</tbody></table>")
-}
-
-func (p *page) model(m *status.Model) {
-	if m == nil {
-		return
-	}
-	if len(m.Tiers) > 0 {
-		p.table("Tiers", "Tier", "State", "Takes", "Answered", "Failed", "Skipped")
-		for _, t := range m.Tiers {
-			p.put(`<tr><td>%s<td class="state %s">%s %s %s<td>%s<td>%d<td>%d<td>%d`, t.Name, t.State, sign(t.State), t.State, t.Why, lasting(t.TakesMS), t.Answered, t.Failed, t.Skipped)
-		}
-		p.put("</tbody></table>")
-	}
-	if c := m.Cache; c != nil {
-		p.put(`<p>Cache: %d entries, %d bytes; %d hits, %d of what was stale, %d misses.</p>`, c.Entries, c.Bytes, c.Hits, c.Stale, c.Misses)
-	}
-}
-
-func (p *page) fleet(f *status.Fleet) {
+func (p *page) fleet(v *View) {
+	f := v.Fleet
 	if f == nil {
 		return
 	}
@@ -271,7 +200,8 @@ func (p *page) fleet(f *status.Fleet) {
 	p.put("</section>")
 }
 
-func (p *page) deliveries(d *status.Deliveries) {
+func (p *page) deliveries(v *View) {
+	d := v.Deliveries
 	if d == nil {
 		return
 	}

@@ -1,6 +1,7 @@
 package board
 
 import (
+	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
@@ -73,8 +74,19 @@ func (p *page) loaded(c *status.Config) {
 	}
 }
 
-// ago is how long ago something was, for people.
-func ago(at time.Time) string { return time.Since(at).Round(time.Second).String() }
+// ago is how long ago something was, for people. It does not change each second for long, as what changes is sent to all who watch.
+func ago(at time.Time) string {
+	switch d := time.Since(at); {
+	case d < time.Minute:
+		return d.Round(time.Second).String()
+	case d < time.Hour:
+		return fmt.Sprintf("%dm", int(d.Minutes()))
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%dh%dm", int(d.Hours()), int(d.Minutes())%60)
+	default:
+		return fmt.Sprintf("%d days", int(d.Hours())/24)
+	}
+}
 
 // toConfig leads to what the file says of an upstream.
 func (p *page) toConfig(upstream string) {

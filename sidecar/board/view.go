@@ -3,8 +3,11 @@ package board
 import (
 	"cmp"
 	"context"
+	"net/http"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/seed1158cd35/weir"
@@ -17,68 +20,162 @@ const mostRows = 100
 // mostPlots is how many of them have a plot, so that the page stays small.
 const mostPlots = 40
 
-// A view is what a page shows.
-type view struct {
+// A View is what weir is doing, for people. Times are in milliseconds.
+type View struct {
 	status.Report
-	Up     time.Duration
-	Filter string
-	Rows   []row
-	Hidden int // upstreams that match the filter, and have no row
-	Open   int // upstreams with a breaker that is not closed
-	Paused int // and with a pause
-	sums
+	At        time.Time `json:"at"`
+	Upstreams []*Row    `json:"upstreams"` // in place of the report's: those that matter most, the worst first
+	Hidden    int       `json:"hidden"`    // upstreams that match the filter beside them
+	Known     int       `json:"known"`     // upstreams in all, whatever the filter
+	Open      int       `json:"open"`      // of these, with a breaker that is not closed
+	Paused    int       `json:"paused"`    // and with a pause
+	Sums                // of all of them
+	Filter    string    `json:"filter,omitempty"`
 }
 
-// sums are figures a second, of the latest step.
-type sums struct {
-	Allowed, Waited, Refused, Throttled float64
+// Sums are figures a second, of the latest 10 s.
+type Sums struct {
+	Allowed   float64 `json:"allowed"`
+	Waited    float64 `json:"waited"`
+	Refused   float64 `json:"refused"`
+	Throttled float64 `json:"throttled"` // by the upstream
+	Failed    float64 `json:"failed"`
 }
 
-// A row is an upstream.
-type row struct {
+// A Row is an upstream.
+type Row struct {
 	status.Upstream
-	State string // a word for people, and the class of its colour: ok, refuses, waits, paused, half-open, open or trouble
-	sums
-	Why      weir.Reason // of most refusals
-	P50, P99 time.Duration
-	Plot     markup
-	Waiting  int   // for a slot
-	Least    int64 // what is left of the scarcest limit, in percent; -1 if it has none
+	State string `json:"state"` // a word for people, and the class of its colour; see States
+	Sums
+	By      map[weir.Reason]float64 `json:"refused_by,omitempty"` // refusals a second, by reason
+	P50MS   float64                 `json:"p50_ms"`               // of attempts
+	P99MS   float64                 `json:"p99_ms"`
+	Wait99  float64                 `json:"wait_p99_ms"`       // of waits that ended in a permit
+	Waiting int                     `json:"waiting"`           // for a slot
+	Least   int64                   `json:"left_percent"`      // of the scarcest limit; -1 if there is none
+	Changes []Change                `json:"changes,omitempty"` // of its breakers, the oldest first
+
+	of    *weir.Upstream
+	at    time.Time       // when it was looked at
+	shown atomic.Bool     // somebody was shown it
+	past  func() []sample // what it did of late, the oldest first
+	plot  func() markup   // that, as a picture
 }
 
-// look is the view of now.
-func (b *Board) look(ctx context.Context, filter string) *view {
-	v := &view{Report: b.Page.Report(ctx), Filter: filter}
-	v.Up = time.Since(v.Started).Round(time.Second)
+// Why is the reason of most refusals; "" if there was none.
+func (r *Row) Why() (why weir.Reason) {
+	for reason, n := range r.By {
+		if n > r.By[why] || n == r.By[why] && reason < why {
+			why = reason
+		}
+	}
+	return why
+}
+
+// A sight is what was seen last. The zero value is ready.
+type sight struct {
+	looking sync.Mutex
+	now     atomic.Pointer[View]
+}
+
+// seen is a view of all upstreams that is no older than a second. It waits for no store: deliveries are as they were counted last.
+func (b *Board) seen() *View {
+	if v := b.sight.now.Load(); v != nil && time.Since(v.At) < renewed {
+		return v
+	}
+	return b.again()
+}
+
+// again looks now, deliveries as they were counted last. Upstreams that nobody is shown, and that are well, are looked at as
+// often as it is noted what they did, and when they change.
+func (b *Board) again() *View {
+	b.sight.looking.Lock()
+	defer b.sight.looking.Unlock()
+	known := make(map[string]*Row)
+	if last := b.sight.now.Load(); last != nil {
+		for _, r := range last.Upstreams {
+			known[r.Name] = r
+		}
+	}
+	r := b.Page.Rest()
+	r.Deliveries = b.letters.last()
+	v := b.look(r, known)
+	b.sight.now.Store(v)
+	return v
+}
+
+// fresh is a view of all upstreams as of now, deliveries counted anew.
+func (b *Board) fresh(ctx context.Context) *View {
+	r := b.Page.Rest()
+	r.Deliveries = b.Page.Counted(ctx)
+	b.letters.now.Store(&counted{time.Now(), r.Deliveries})
+	return b.look(r, nil)
+}
+
+// look makes a view of all upstreams, the worst first. It is not changed any more. Rows that are known and as good as new are
+// taken as they are.
+func (b *Board) look(r status.Report, known map[string]*Row) *View {
+	v := &View{Report: r, At: time.Now()}
+	v.Report.Upstreams = nil
 	troubled := make(map[string]bool)
 	for _, t := range v.Troubles {
 		troubled[t.Upstream] = true
 	}
-	for i := range v.Upstreams {
-		r := b.row(&v.Upstreams[i])
-		if troubled[r.Name] {
-			r.State = "trouble"
+	for name, u := range b.Page.Upstreams() {
+		row := known[name]
+		if row == nil || row.of != u || row.State != States[0] || troubled[name] || row.shown.Load() || v.At.Sub(row.at) >= step || !b.histories.touched(name).Before(row.at) {
+			row = b.row(u, v.At)
 		}
-		v.count(&r)
-		if strings.Contains(strings.ToLower(r.Name), strings.ToLower(filter)) || r.State == filter {
-			v.Rows = append(v.Rows, r)
+		if troubled[row.Name] {
+			row.State = "trouble"
 		}
+		v.count(row)
+		v.Upstreams = append(v.Upstreams, row)
 	}
-	slices.SortStableFunc(v.Rows, func(a, b row) int {
-		return cmp.Or(cmp.Compare(severity(b.State), severity(a.State)), cmp.Compare(b.Refused, a.Refused), cmp.Compare(b.Allowed, a.Allowed))
+	v.Known = len(v.Upstreams)
+	slices.SortFunc(v.Upstreams, func(a, b *Row) int {
+		return cmp.Or(cmp.Compare(severity(b.State), severity(a.State)), cmp.Compare(b.Refused, a.Refused), cmp.Compare(b.Allowed, a.Allowed), strings.Compare(a.Name, b.Name))
 	})
-	v.Hidden = max(0, len(v.Rows)-mostRows)
-	v.Rows = v.Rows[:len(v.Rows)-v.Hidden]
-	for i := range min(len(v.Rows), mostPlots) {
-		all, _ := b.histories.look(v.Rows[i].Name)
-		v.Rows[i].Plot = plot(all)
-	}
 	return v
 }
 
+// only is the part of a view that a page shows: what matches the filter, and the upstream that is open whatever it does.
+func (v *View) only(filter, open string) *View {
+	part := *v
+	part.Filter, part.Upstreams = filter, nil
+	for _, r := range v.Upstreams {
+		switch {
+		case !strings.Contains(strings.ToLower(r.Name), strings.ToLower(filter)) && r.State != filter:
+			if r.Name == open {
+				part.Upstreams = append(part.Upstreams, r)
+			}
+		case len(part.Upstreams) < mostRows || r.Name == open:
+			part.Upstreams = append(part.Upstreams, r)
+		default:
+			part.Hidden++
+		}
+	}
+	for _, r := range part.Upstreams {
+		r.shown.Store(true)
+	}
+	return &part
+}
+
+// view answers what weir is doing, as JSON: as the page has it, for other programs that show it.
+func (b *Board) view(w http.ResponseWriter, r *http.Request) {
+	b.letters.count(r.Context(), b.Page)
+	v := b.seen().only(filterOf(r), "")
+	v.Deliveries = b.letters.last()
+	if v.Upstreams == nil {
+		v.Upstreams = []*Row{}
+	}
+	sendJSON(w, r, v)
+}
+
 // count adds a row to what the page says of all.
-func (v *view) count(r *row) {
-	v.Allowed, v.Waited, v.Refused, v.Throttled = v.Allowed+r.Allowed, v.Waited+r.Waited, v.Refused+r.Refused, v.Throttled+r.Throttled
+func (v *View) count(r *Row) {
+	v.Allowed, v.Waited, v.Refused = v.Allowed+r.Allowed, v.Waited+r.Waited, v.Refused+r.Refused
+	v.Throttled, v.Failed = v.Throttled+r.Throttled, v.Failed+r.Failed
 	if r.State == "open" || r.State == "half-open" {
 		v.Open++
 	}
@@ -87,48 +184,57 @@ func (v *view) count(r *row) {
 	}
 }
 
-// states are the words for how an upstream is, the worst last.
-var states = []string{"ok", "waits", "refuses", "paused", "half-open", "open", "trouble"}
+// States are the words for how an upstream is, the worst last.
+var States = []string{"ok", "waits", "refuses", "paused", "half-open", "open", "trouble"}
 
-func severity(state string) int { return slices.Index(states, state) }
+func severity(state string) int { return slices.Index(States, state) }
 
-// row is all of a row but its plot.
-func (b *Board) row(u *status.Upstream) row {
-	r := row{Upstream: *u, State: "ok", Least: -1}
-	all, why := b.histories.look(u.Name)
-	if all != nil {
-		last, second := &all[len(all)-1], step.Seconds()
-		r.sums = sums{float64(last.allowed) / second, float64(last.waited) / second, float64(last.refused) / second, float64(last.throttled) / second}
-		r.P50, r.P99, r.Why = last.p50, last.p99, why
-	}
-	for _, l := range u.Limits {
+// row is an upstream as of now, with what it did of late.
+func (b *Board) row(u *weir.Upstream, now time.Time) *Row {
+	r := &Row{Upstream: b.Page.StateOf(u), State: States[0], Least: -1, of: u, at: now}
+	r.add(b.histories.look(r.Name))
+	r.past = sync.OnceValue(func() []sample { return b.histories.samples(r.Name) })
+	r.plot = sync.OnceValue(func() markup { return plot(r.past()) })
+	for _, l := range r.Limits {
 		if l.KeysKnown == 0 && l.Full > 0 {
 			if left := 100 * max(0, l.Left) / l.Full; r.Least < 0 || left < r.Least {
 				r.Least = left
 			}
 		}
 	}
-	for _, f := range u.Flights {
+	for _, f := range r.Flights {
 		r.Waiting += f.Waiting
 	}
-	worst := func(state string) {
-		if severity(state) > severity(r.State) {
+	r.judge()
+	return r
+}
+
+// judge finds the word for how the upstream is: the worst that is so.
+func (r *Row) judge() {
+	worst := func(is bool, state string) {
+		if is && severity(state) > severity(r.State) {
 			r.State = state
 		}
 	}
-	if r.Waited > 0 || r.Waiting > 0 {
-		worst("waits")
+	worst(r.Waited > 0 || r.Waiting > 0, "waits")
+	worst(r.Refused > 0, "refuses")
+	worst(len(r.Pauses) > 0, "paused")
+	for _, k := range r.Breakers {
+		worst(k.State != "closed", k.State)
 	}
-	if r.Refused > 0 {
-		worst("refuses")
-	}
-	if len(u.Pauses) > 0 {
-		worst("paused")
-	}
-	for _, k := range u.Breakers {
-		if k.State != "closed" {
-			worst(k.State)
+}
+
+// add adds what the upstream did in the latest step.
+func (r *Row) add(last sample, by map[weir.Reason]uint64, changes []Change) {
+	second := step.Seconds()
+	each := func(n uint64) float64 { return float64(n) / second }
+	r.Sums = Sums{each(last.allowed), each(last.waited), each(last.refused), each(last.throttled), each(last.failed)}
+	ms := func(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+	r.P50MS, r.P99MS, r.Wait99, r.Changes = ms(last.p50), ms(last.p99), ms(last.wait99), changes
+	for why, n := range by {
+		if r.By == nil {
+			r.By = make(map[weir.Reason]float64)
 		}
+		r.By[why] = each(n)
 	}
-	return r
 }

@@ -46,6 +46,16 @@ func (p *Page) guard(h http.Handler) http.Handler {
 	})
 }
 
+// Admits reports whether a request that was let in would still be: an answer that lasts asks it now and then, as a reload
+// may have taken away the token, the certificates or the name by which it was.
+func (p *Page) Admits(r *http.Request) error {
+	if !hosts.Ours(r, p.names()) {
+		return fmt.Errorf("the host %q is not the admin listener's any more", r.Host)
+	}
+	_, _, err := p.known(r)
+	return err
+}
+
 func (p *Page) names() (all []string) {
 	if p.Hosts != nil {
 		for _, name := range p.Hosts() {

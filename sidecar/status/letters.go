@@ -38,8 +38,9 @@ var _ Kept = delivery.Queue(nil)
 // counting bounds how long the deliveries' queue is asked.
 const counting = 2 * time.Second
 
-// letters are those of a queue now; nil if nothing is delivered later.
-func (p *Page) letters(ctx context.Context) *Deliveries {
+// Counted are the deliveries of the queue now; nil if nothing is delivered later. A store that does not answer is waited for
+// for two seconds.
+func (p *Page) Counted(ctx context.Context) *Deliveries {
 	if p.Counts == nil {
 		return nil
 	}

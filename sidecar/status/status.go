@@ -233,20 +233,37 @@ func (p *Page) troubles() []Trouble {
 
 // Report is the state of everything now.
 func (p *Page) Report(ctx context.Context) Report {
-	r := Report{Version: p.Version, Started: p.Started, Draining: p.Draining.Load(), Upstreams: []Upstream{}, Troubles: p.troubles(), Deliveries: p.letters(ctx)}
-	if p.Fleet != nil {
-		r.Fleet = p.Fleet()
-	}
-	r.Config = p.config()
+	r := p.State()
+	r.Deliveries = p.Counted(ctx)
+	return r
+}
+
+// State is the state of all that can be told without waiting for a store: of everything but deliveries.
+func (p *Page) State() Report {
+	r := p.Rest()
 	for _, u := range p.Upstreams() {
-		s := stateOf(u)
-		if p.Models != nil {
-			s.Model = p.Models(s.Name)
-		}
-		r.Upstreams = append(r.Upstreams, s)
+		r.Upstreams = append(r.Upstreams, p.StateOf(u))
 	}
 	sort.Slice(r.Upstreams, func(i, j int) bool { return r.Upstreams[i].Name < r.Upstreams[j].Name })
 	return r
+}
+
+// Rest is the state of all but upstreams and deliveries.
+func (p *Page) Rest() Report {
+	r := Report{Version: p.Version, Started: p.Started, Draining: p.Draining.Load(), Upstreams: []Upstream{}, Troubles: p.troubles(), Config: p.config()}
+	if p.Fleet != nil {
+		r.Fleet = p.Fleet()
+	}
+	return r
+}
+
+// StateOf is the state of an upstream.
+func (p *Page) StateOf(u *weir.Upstream) Upstream {
+	s := stateOf(u)
+	if p.Models != nil {
+		s.Model = p.Models(s.Name)
+	}
+	return s
 }
 
 func (p *Page) status(w http.ResponseWriter, r *http.Request) {

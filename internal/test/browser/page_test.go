@@ -80,7 +80,7 @@ const api = "#u-api"
 
 // state waits until the page says that the upstream is in a state.
 func state(word string) chromedp.Action[chromedp.Void] {
-	return chromedp.WaitReady(chromedp.CSS(api + " summary .state." + word))
+	return chromedp.WaitReady(chromedp.CSS(api + " .row .state." + word))
 }
 
 // breaks makes calls that fail until the upstream's breaker has opened.
@@ -106,12 +106,12 @@ func TestAnOutageIsSeenAndABreakerWorked(t *testing.T) {
 	run(t, tab, chromedp.Navigate(home(w)), chromedp.WaitReady(chromedp.CSS(api)), state("ok"),
 		chromedp.Poll[chromedp.Void](`document.getElementById("live").textContent.startsWith("Live")`))
 	breaks(t, w)
-	run(t, tab, state("open"), chromedp.Focus(chromedp.CSS(api+" summary")), chromedp.KeyEvent(kb.Enter),
+	run(t, tab, state("open"), chromedp.Focus(chromedp.CSS(api+" .row")), chromedp.KeyEvent(kb.Enter),
 		chromedp.WaitVisible(chromedp.CSS(api+" .inner")))
 	// What is open stays open, and what has the focus keeps it, when the page is renewed.
-	get[string](t, tab, `document.querySelector("main").firstElementChild.dataset.old = "yes"`)
-	run(t, tab, chromedp.Poll[chromedp.Void](`!document.querySelector("main").firstElementChild.dataset.old && document.querySelector("#u-api").open && document.activeElement.tagName === "SUMMARY"`))
-	run(t, tab, chromedp.Focus(chromedp.CSS(button("close"))), chromedp.KeyEvent(kb.Enter), chromedp.WaitVisible(chromedp.CSS("input[name=reason]")))
+	get[string](t, tab, `document.querySelector("#u-api .inner").firstElementChild.dataset.old = "yes"`)
+	run(t, tab, chromedp.Poll[chromedp.Void](`!document.querySelector("#u-api .inner").firstElementChild.dataset.old && document.activeElement.matches("#u-api .row")`))
+	run(t, tab, chromedp.WaitReady(chromedp.CSS(button("close"))), chromedp.Focus(chromedp.CSS(button("close"))), chromedp.KeyEvent(kb.Enter), chromedp.WaitVisible(chromedp.CSS("input[name=reason]")))
 	run(t, tab, chromedp.Poll[chromedp.Void](`document.activeElement.name === "reason"`), chromedp.KeyEvent("it is a drill"), chromedp.KeyEvent(kb.Enter), chromedp.WaitReady(chromedp.CSS(api)),
 		chromedp.Poll[chromedp.Void](`document.querySelector("#u-api").textContent.includes("closed, by hand")`))
 	if log := w.Log(); !strings.Contains(log, "it is a drill") || !strings.Contains(log, "done by hand") {
@@ -139,7 +139,7 @@ func TestThePageWorksWithoutScripts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	run(t, tab, chromedp.Click(chromedp.CSS(api+" summary")), chromedp.Click(chromedp.CSS(button("open"))),
+	run(t, tab, chromedp.Click(chromedp.CSS(api+" .row")), chromedp.Click(chromedp.CSS(button("open"))),
 		chromedp.SendKeys(chromedp.CSS("input[name=for]"), "5m"), chromedp.SendKeys(chromedp.CSS("input[name=reason]"), "a drill"),
 		chromedp.Click(chromedp.CSS("button.do")), state("open"))
 	if !strings.HasPrefix(said, "Load the page again") {
@@ -161,9 +161,9 @@ func TestThePageFitsTheScreen(t *testing.T) {
 	for _, width := range []int64{360, 3840} {
 		run(t, tab, chromedp.EmulateViewport(width, 740))
 		for _, path := range []string{"", "config", "dead?upstream=api", "?q=nobody"} {
-			run(t, tab, chromedp.Navigate(home(w)+path), chromedp.WaitReady(chromedp.CSS("main")))
-			wide := get[[]string](t, tab, `for (const d of document.querySelectorAll("details")) d.open = true;
-					document.documentElement.scrollWidth <= innerWidth ? [] : [...document.querySelectorAll("body *")].filter((e) => e.getBoundingClientRect().right > innerWidth).map((e) => e.outerHTML.slice(0, 80))`)
+			run(t, tab, chromedp.Navigate(home(w)+path), chromedp.WaitReady(chromedp.CSS("main")),
+				chromedp.Poll[chromedp.Void](`[...document.querySelectorAll(".row")].every((r) => { const inner = r.parentElement.querySelector(".inner"); if (!inner) r.click(); return inner && inner.querySelector("table"); })`))
+			wide := get[[]string](t, tab, `document.documentElement.scrollWidth <= innerWidth ? [] : [...document.querySelectorAll("body *")].filter((e) => e.getBoundingClientRect().right > innerWidth).map((e) => e.outerHTML.slice(0, 80))`)
 			if len(wide) > 0 {
 				t.Errorf("%q on a screen of %d: wider than it is %q", path, width, wide[0])
 			}
@@ -184,7 +184,7 @@ func TestABrowserSignsIn(t *testing.T) {
 	run(t, tab, chromedp.SendKeys(chromedp.CSS("input[name=token]"), "another"+kb.Enter), chromedp.WaitVisible(chromedp.CSS("[role=alert]")),
 		chromedp.SendKeys(chromedp.CSS("input[name=token]"), secret+kb.Enter), chromedp.WaitReady(chromedp.CSS(api)),
 		chromedp.Poll[chromedp.Void](`document.getElementById("live").textContent.startsWith("Live")`),
-		chromedp.Click(chromedp.CSS(api+" summary")), chromedp.Click(chromedp.CSS(button("open"))),
+		chromedp.Click(chromedp.CSS(api+" .row")), chromedp.Click(chromedp.CSS(button("open"))),
 		chromedp.SendKeys(chromedp.CSS("input[name=reason]"), "a drill"+kb.Enter), state("open"))
 	form := get[bool](t, tab, `document.cookie === "" && document.querySelector("form[action=logout]") !== null`)
 	if !form || wide {
