@@ -60,7 +60,7 @@ func (u *Upstream) Acquire(ctx context.Context, c Call) (*Permit, error) {
 	}
 	now := u.clock.Now()
 	p.recorded.begins(p, u, p.plan, &c, now, false)
-	if err := p.admit(ctx, now, until, &c); err != nil {
+	if err := p.admit(ctx, now, until, p.longest(), &c); err != nil {
 		if u.options.Events.Recorded != nil {
 			p.recorded.left(p, u.clock.Now(), err)
 		}
@@ -71,12 +71,12 @@ func (u *Upstream) Acquire(ctx context.Context, c Call) (*Permit, error) {
 	return p, nil
 }
 
-// admit passes every gate, waiting for its turn until the deadline at most. The error is a
+// admit passes every gate, waiting for its turn until the deadline at most, and for a limit as long as it may. The error is a
 // *Refusal, one that is ErrTooMuch, that of a program's own gate, or the cause of ctx's end.
-func (p *Permit) admit(ctx context.Context, now, deadline time.Duration, c *Call) error {
+func (p *Permit) admit(ctx context.Context, now, deadline, longest time.Duration, c *Call) error {
 	var w walk
 	w.Permit, w.call, w.start, w.now, w.deadline = p, c, now, now, deadline
-	w.until = min(deadline, later(now, w.longest()))
+	w.until = min(deadline, later(now, longest))
 	d, err := w.meet(ctx)
 	if err == nil && !d.refused() {
 		d, err = w.askFirst(ctx)
@@ -106,8 +106,7 @@ func (w *walk) ask() step {
 	// saves a twentieth of a decision.
 	p, now := w.Permit, w.now
 	p.u.latest.saw(now)
-	p.ticket.of(p.plan.breakerFor(now, w.call))
-	if d := p.ticket.ask(now); d.refused() {
+	if d := w.askBreaker(); d.refused() {
 		return d
 	}
 	if v := p.u.live.Load(); v != p.by.live { // since the call began, or while it waited

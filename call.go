@@ -32,6 +32,7 @@ type Call struct {
 	Estimated bool              // Cost is a guess: one that is more than a limit ever holds is taken for all that it holds
 	Safe      bool              // repeating it does no harm, even if it was done already
 	Streams   bool              // the body of its request is a stream, which may be silent, and slow
+	Part      bool              // of an exchange that was admitted as a whole, such as a message of a connection; see Upstream.Admit
 	ID        string            // correlation id, for events and logs
 	Note      any               // of the caller's, for those who hear of the call's Record, such as a trace; nil for none
 

@@ -75,10 +75,12 @@ func (p *Permit) subject(u *Upstream) Subject { return subject(u, p.plan, p.id, 
 // begin makes p that of an attempt. The ticket of a call goes on to its next attempt.
 func (p *Permit) begin(u *Upstream, plan *plan, c *Call, attempt int32) {
 	p.u, p.plan, p.by, p.id, p.op, p.keys, p.attempt, p.why, p.waited = u, plan, plan, c.ID, c.Operation, c.Keys, attempt, -1, 0
-	p.flight = plan.flight
+	if p.flight = plan.flight; c.Part {
+		p.flight = nil
+	}
 	p.tally, p.cell = plan.tally()
 	if attempt == 1 {
-		p.breaker, p.used, p.counted = nil, false, false
+		p.breaker, p.used, p.counted = nil, false, c.Part
 	}
 	if p.pool = c.Pool; len(p.pool) > longestKey {
 		p.pool = boundedKey(p.pool)

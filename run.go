@@ -119,7 +119,7 @@ func (r *Run) admit() error {
 	}
 	p := &r.permit
 	p.begin(r.u, r.plan, &r.call, int32(r.attempts+1))
-	err := p.admit(r.ctx, r.now, r.deadline-max(0, r.call.Takes), &r.call)
+	err := p.admit(r.ctx, r.now, r.deadline-max(0, r.call.Takes), p.longest(), &r.call)
 	r.waited += p.waited
 	if err != nil {
 		return err

@@ -74,7 +74,7 @@ func tooLate(ctx context.Context, now, deadline time.Duration) bool {
 // ticket of an older generation would count for nothing. Nor is a call made that has waited while
 // the upstream drains. If it refuses, nothing is held any more.
 func (w *walk) hears() step {
-	d := w.ticket.ask(w.now)
+	d := w.hearsBreaker()
 	if !d.refused() && w.u.sleepers.closed.Load() {
 		w.giveBack(w.now)
 		d = no(ShuttingDown, soon)
@@ -99,7 +99,7 @@ func (w *walk) undo() {
 }
 
 // longest is how long the policy lets a call wait for a limit.
-func (w *walk) longest() time.Duration { return max(0, w.plan.live.policy.MaxWait) }
+func (p *Permit) longest() time.Duration { return max(0, p.plan.live.policy.MaxWait) }
 
 // left is how long the call may still wait for a limit; 0 if it waits for none.
 func (w *walk) left() time.Duration { return max(0, w.until-w.now) }

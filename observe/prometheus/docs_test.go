@@ -42,6 +42,12 @@ func TestDocumentListsWhatIsExported(t *testing.T) {
 		return TraceCounts{Kept: map[string]int64{"failed": 1}, Dropped: map[string]int64{"full": 1}}
 	})
 	Stories(reg, func() (int64, int64) { return 1, 1 })
+	Sockets(reg, func(yield func(SocketCounts) bool) {
+		yield(SocketCounts{
+			Upstream: "chat", Messages: func(yield func(_, _, _ string, _ int64)) { yield("default", "to_upstream", "allowed", 1) },
+			Closed: func(yield func(string, int64)) { yield("1000", 1) },
+		})
+	})
 	ListenerUse(reg, map[string]*connlimit.Limiter{"listen": connlimit.New(connlimit.Bounds{}, nil)})
 	families, err := reg.Gather()
 	if err != nil {

@@ -331,7 +331,7 @@ weir.yaml:6:82: upstreams.d.routes[3].path: "p": must begin with a slash; write 
 weir.yaml:6:93: upstreams.d.routes[4].path: "/p?q": must be a plain prefix, without query, fragment, space or wildcard
 weir.yaml:6:109: upstreams.d.routes[5].path: "//p": must have no empty segment and no . or ..
 weir.yaml:6:122: upstreams.d.routes[6].host: "*.h": is not a host: there are no wildcards; name each host; a route without one takes every host
-weir.yaml:6:131: upstreams.d.routes[7].port: there is no field "port"; want one of host, path, strip, stream, deliver, idempotency, idempotency_busy, idempotency_failed
+weir.yaml:6:131: upstreams.d.routes[7].port: there is no field "port"; want one of host, path, strip, stream, websocket, deliver, idempotency, idempotency_busy, idempotency_failed
 weir.yaml:7:31: upstreams.e.routes: no request would find the upstream; leave routes out for the default
 weir.yaml:9:3: upstreams.g: has no routes, so its own would be */g/, but that is the route of f in line 8 already; give one of them another host or path
 `},

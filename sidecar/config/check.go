@@ -13,6 +13,7 @@ import (
 	"github.com/seed1158cd35/weir/internal/doc"
 	"github.com/seed1158cd35/weir/internal/private"
 	"github.com/seed1158cd35/weir/sidecar/proxy"
+	"github.com/seed1158cd35/weir/sidecar/websocket"
 )
 
 // check looks for fields that are fine by themselves and wrong together.
@@ -149,6 +150,9 @@ func (d *decoder) checkScopes(n *node, u *site) {
 	known := slices.Collect(maps.Keys(u.Keys))
 	if u.aws != nil {
 		known = append(known, awsScopes...)
+	}
+	if u.hasSockets() {
+		known = append(known, websocket.Connection)
 	}
 	if u.llm != nil {
 		if known = append(known, llmScopes...); u.llm.Callers {

@@ -72,6 +72,7 @@ var sections = []table{
 	{"cacheFields", "`upstreams.NAME.llm.cache`", rows(cacheFields)},
 	{"cascadeFields", "`upstreams.NAME.llm.cascade`", rows(cascadeFields)},
 	{"tierFields", "`upstreams.NAME.llm.cascade.tiers[]`", rows(tierFields)},
+	{"socketFields", "`upstreams.NAME.websocket`", rows(socketFields)},
 	{"jobsFields", "`upstreams.NAME.jobs`", rows(jobsFields)},
 	{"awsFields", "`upstreams.NAME.aws`", rows(awsFields)},
 	{"classifyFields", "`upstreams.NAME.classify`", rows(classifyFields)},

@@ -278,4 +278,19 @@ upstreams:
     url: http://h
     llm: {}
   d: {url: "h2c://h", grpc: true}
+  e:
+    url: http://h
+    routes: [{path: /e/, websocket: true}]
+    websocket:
+      route_by: action
+      message_routes: [send]
+      max_message: 64KiB
+      message_wait: 1s
+      write_timeout: 5s
+      ping: 20s
+      idle: 1h
+      lifetime: 2h
+      refusals: 100
+      connections: 100
+      connections_by: {connection: 1}
 `

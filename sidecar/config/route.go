@@ -18,6 +18,7 @@ var routeFields = []field[proxy.Route]{
 	one("path", prefix, func(r *proxy.Route) *string { return &r.Path }, "any", "A prefix of the path, by whole segments: `/s3/` is for `/s3` and `/s3/key`, not for `/s3x`."),
 	one("strip", boolean, func(r *proxy.Route) *bool { return &r.Strip }, "false", "Takes `path` off before the request is sent on."),
 	one("stream", boolean, func(r *proxy.Route) *bool { return &r.Stream }, "false", "Bodies of requests are streams here: they may be silent, and as slow as they like. Those of gRPC may be anyhow."),
+	one("websocket", boolean, func(r *proxy.Route) *bool { return &r.WebSocket }, "false", "Requests that ask for a WebSocket get a connection whose messages are limited, too; see docs/websockets.md. Without it such a connection is passed through."),
 	one("deliver", choice("true, always or false", map[string]proxy.Deliver{"true": proxy.DeliverAsked, "always": proxy.DeliverAlways, "false": proxy.DeliverNever}),
 		func(r *proxy.Route) *proxy.Deliver { return &r.Deliver }, "false",
 		"With `true`, a request with `Prefer: respond-async` is stored, answered with 202 and delivered later; with `always`, every request is. It needs `deliveries`; see docs/deliveries.md."),

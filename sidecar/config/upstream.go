@@ -77,6 +77,7 @@ var upstreamFields = []field[site]{
 		"Longest time that a hint of the upstream can stop everyone, quotas apart."),
 	one("grpc", boolean, func(u *site) *bool { return &u.GRPC }, "false",
 		"That it speaks gRPC, at `h2c://` or `https://`: statuses are read and written, and all of it is HTTP/2; see docs/grpc.md."),
+	{"websocket", "fields", "see there", "How the connections of routes with `websocket: true` are served; see docs/websockets.md.", readSockets},
 	{"aws", "fields", "off", "That it is a service of AWS, whose requests are signed anew; see docs/aws.md. `{}` takes service and region from the client's signature.", readAWS},
 	{"llm", "fields", "off", "That it is a language model: tokens, streams, and who answers when it does not; see docs/llm.md.", readLLM},
 	{"jobs", "fields", "off", "Bounds the jobs that DRS runs at once, for programs that ask `decide` before they start one; see docs/aws.md.", readJobs},
@@ -155,12 +156,13 @@ func (d *decoder) readUpstream(name string, n *node) *site {
 		u.Routes = usualRoutes(u)
 	}
 	settleLLM(n, u)
+	d.settleSockets(n, u)
 	d.env.apply(&u.Policy)
 	d.checkScopes(n, u)
 	d.checkJobs(n, u)
 	d.checkLLM(n, u)
 	d.settleGRPC(n, u)
-	if u.aws == nil && u.llm == nil { // its operations have names already
+	if u.aws == nil && u.llm == nil && !u.hasSockets() { // its operations have names already
 		d.checkOperations(n, &u.Upstream)
 	}
 	d.checkPolicy(n, &u.Upstream)

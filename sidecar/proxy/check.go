@@ -30,6 +30,9 @@ func Check(upstreams []Upstream) error {
 			if r.Path != "" && r.Path[0] != '/' {
 				bad("route %q: must begin with a slash", r.Path)
 			}
+			if r.WebSocket && u.Dialect != nil {
+				bad("route %q: WebSocket with a dialect, which reads calls and no messages", r.Path)
+			}
 			place := r.place()
 			if other, ok := routes[place]; ok {
 				bad("route %q: leads to upstream %q already", r.Host+r.Path, other)

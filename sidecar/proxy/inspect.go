@@ -42,7 +42,7 @@ func (t *trip) end() {
 
 // undeclared refuses what is of no declared operation where the upstream is closed to it.
 func (t *trip) undeclared() *refuse.Facts {
-	if !t.to.Closed {
+	if !t.to.Closed || t.isSocket(t.came) {
 		return nil
 	}
 	if x, ok := t.exchange.(httpx.Declarer); ok && x.Declared() {

@@ -21,7 +21,11 @@ import (
 // pass sends a request on and brings its answer. It does what httputil.ReverseProxy does and no more,
 // which still does it for requests that want to leave HTTP (docs/adr/0005-reverse-proxy.md).
 func (p *Proxy) pass(w http.ResponseWriter, in *http.Request, t *trip) {
-	if in.Header["Upgrade"] != nil && httpguts.HeaderValuesContainsToken(in.Header["Connection"], "Upgrade") {
+	if t.isSocket(in) {
+		p.socket(w, in, t)
+		return
+	}
+	if !t.route.WebSocket && in.Header["Upgrade"] != nil && httpguts.HeaderValuesContainsToken(in.Header["Connection"], "Upgrade") {
 		p.reverse.ServeHTTP(w, in)
 		return
 	}

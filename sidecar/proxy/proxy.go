@@ -21,6 +21,7 @@ import (
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/observe/trace"
 	"github.com/seed1158cd35/weir/retry"
+	"github.com/seed1158cd35/weir/sidecar/websocket"
 )
 
 // A Proxy sends requests on to upstreams under their policies. It is an
@@ -36,6 +37,7 @@ type Proxy struct {
 	leaving chan struct{} // closed by Drain
 	left    sync.Once
 	reverse *httputil.ReverseProxy // of what leaves HTTP
+	sockets websocket.Hub
 }
 
 // New makes a proxy with the zero Access. Every upstream has the options.
@@ -81,6 +83,7 @@ func (p *Proxy) SetAll(d Access, upstreams []Upstream) error {
 			was.weir.Close()
 		}
 	}
+	p.sockets.Moved()
 	return nil
 }
 
@@ -110,7 +113,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer t.access.leave(r, who)
-	trip := &trip{to: to, path: path, stream: by.Stream, route: by.Path, id: id, who: who, table: t}
+	trip := &trip{to: to, path: path, route: *by, stream: by.Stream, id: id, who: who, table: t}
 	if by.later(r) {
 		p.deliver(w, r, trip)
 		return
@@ -225,9 +228,11 @@ func (t *table) enter(w http.ResponseWriter, r *http.Request) (to *target, path 
 
 // A trip is one request on its way through.
 type trip struct {
-	to    *target
-	path  string // raw
-	route string // the path of the route that it came by
+	to   *target
+	path string // raw
+
+	route   Route              // the zero Route if it came by none
+	session *websocket.Session // nil if it is to be no WebSocket
 
 	stream bool // the body may be silent, and slow
 

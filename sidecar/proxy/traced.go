@@ -13,7 +13,7 @@ func (p *Proxy) Traced(t *trace.Tracer) { p.tracer.Store(t) }
 // traces begins the trace of a request, or goes on with its caller's.
 func (t *trip) traces(tracer *trace.Tracer) {
 	if tracer != nil {
-		t.trace = tracer.Request(t.came, methodName(t.came.Method)+" "+t.to.Name, t.route)
+		t.trace = tracer.Request(t.came, methodName(t.came.Method)+" "+t.to.Name, t.route.Path)
 	}
 }
 

@@ -21,6 +21,7 @@ import (
 	"github.com/seed1158cd35/weir/httpx"
 	"github.com/seed1158cd35/weir/internal/veil"
 	"github.com/seed1158cd35/weir/sidecar/direct"
+	"github.com/seed1158cd35/weir/sidecar/websocket"
 )
 
 // An Upstream is an API that requests are sent on to.
@@ -52,6 +53,8 @@ type Upstream struct {
 
 	Veil *veil.Veil // hides the values of scopes; nil hides only what looks like a credential
 
+	Sockets *websocket.Config // of the connections of routes with WebSocket; nil if there are none
+
 	Closed      bool // requests that are of no declared operation are refused
 	Credentials bool // weir adds credentials of its own to requests, here or in another upstream that answers in its place
 	Identifies  bool // the dialect refuses callers that it does not know
@@ -75,6 +78,9 @@ type Route struct {
 
 	// Stream says that bodies of requests are streams here: they may be silent and slow.
 	Stream bool
+
+	// WebSocket says that requests which ask for one get a connection whose messages are limited.
+	WebSocket bool
 
 	Deliver Deliver
 	Keep    Keep // of first answers by Idempotency-Key
@@ -190,12 +196,11 @@ func origin(u *url.URL) string {
 func (t *target) call(r *http.Request) weir.Call {
 	trip := tripOf(r.Context())
 	c := weir.Call{ID: trip.id, Note: trip.note(), Streams: trip.stream}
-	if len(t.keys) > 0 {
-		c.Keys = make(map[string]string, len(t.keys))
-		for _, k := range t.keys {
-			c.Keys[k.scope] = k.read(trip.came)
-		}
+	if s := trip.session; s != nil {
+		c.Operation, c.Keys = websocket.Connect, s.Keys
+		return c
 	}
+	c.Keys = t.values(trip.came)
 	if r.ContentLength > 0 && t.countsBytes() {
 		c.Cost = map[string]int64{"bytes": r.ContentLength}
 	}
@@ -206,6 +211,18 @@ func (t *target) call(r *http.Request) weir.Call {
 		c.Priority = *trip.priority
 	}
 	return c
+}
+
+// values are those of the scopes for a request; nil if there are none.
+func (t *target) values(r *http.Request) map[string]string {
+	if len(t.keys) == 0 {
+		return nil
+	}
+	all := make(map[string]string, len(t.keys))
+	for _, k := range t.keys {
+		all[k.scope] = k.read(r)
+	}
+	return all
 }
 
 func (t *target) countsBytes() bool {

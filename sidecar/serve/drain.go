@@ -43,6 +43,7 @@ func (s *Server) drain(patience context.Context, front *http.Server) error {
 		u.Drain()
 	}
 	s.proxy.Drain()
+	s.proxy.Sockets().Drain(s.file.Drain / 2)
 	s.log.Info("draining", "for at most", s.file.Drain.String())
 	begin := time.Now()
 	patience, cancel := context.WithTimeoutCause(patience, s.file.Drain, errDrained)

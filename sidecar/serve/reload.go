@@ -128,6 +128,7 @@ func (s *Server) forget(next *config.File) {
 	}
 	for _, name := range gone {
 		s.metrics.Forget(name)
+		s.proxy.Sockets().Forget(name)
 		s.models.metrics.Forget(name)
 		s.tells.forget(name)
 		if s.shared != nil {

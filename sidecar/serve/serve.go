@@ -199,6 +199,7 @@ func (s *Server) join(events weir.Events, registry prometheus.Registerer) (err e
 	s.access.put(e)
 	if s.proxy, err = proxy.New(nil, weir.Options{Events: events, Fleet: s.fleet}); err == nil {
 		s.proxy.Traced(s.traces.Tracer)
+		s.watchSockets(registry)
 		err = s.proxy.SetAll(e.calls, s.file.Upstreams)
 	}
 	return err

@@ -56,7 +56,7 @@ var order = [...][]string{
 	{"sidecar/status"},
 	{"sidecar/board"},
 	{"sidecar/decide", "sidecar/envoy"},
-	{"sidecar/direct", "sidecar/plain"},
+	{"sidecar/direct", "sidecar/plain", "sidecar/websocket"},
 	{"sidecar/proxy"},
 	{"sidecar/awsdialect", "sidecar/grpcdialect"},
 	{"sidecar/config"},

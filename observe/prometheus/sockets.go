@@ -1,0 +1,43 @@
+package weirprom
+
+import "github.com/prometheus/client_golang/prometheus"
+
+// SocketCounts are what happened to the WebSockets of an upstream so far.
+type SocketCounts struct {
+	Upstream string
+	Open     int64                                                        // connections
+	Messages func(yield func(route, direction, decision string, n int64)) // each row once
+	Closed   func(yield func(code string, n int64))
+}
+
+// Sockets shows WebSockets, as all says at each scrape.
+func Sockets(reg prometheus.Registerer, all func(yield func(SocketCounts) bool)) {
+	reg.MustRegister(sockets(all))
+}
+
+type sockets func(yield func(SocketCounts) bool)
+
+var (
+	descSockets        = gauge("weir_ws_connections", "WebSockets that are open.", "upstream")
+	descSocketMessages = gauge("weir_ws_messages_total", "Messages of WebSockets, by what was decided on them.", "upstream", "route", "direction", "decision")
+	descSocketsClosed  = gauge("weir_ws_closed_total", "WebSockets that were closed, by the code on the caller's side.", "upstream", "code")
+)
+
+func (s sockets) Describe(to chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{descSockets, descSocketMessages, descSocketsClosed} {
+		to <- d
+	}
+}
+
+func (s sockets) Collect(to chan<- prometheus.Metric) {
+	send := func(d *prometheus.Desc, kind prometheus.ValueType, v int64, labels ...string) {
+		to <- prometheus.MustNewConstMetric(d, kind, float64(v), labels...)
+	}
+	for c := range s {
+		send(descSockets, prometheus.GaugeValue, c.Open, c.Upstream)
+		c.Messages(func(route, direction, decision string, n int64) {
+			send(descSocketMessages, prometheus.CounterValue, n, c.Upstream, route, direction, decision)
+		})
+		c.Closed(func(code string, n int64) { send(descSocketsClosed, prometheus.CounterValue, n, c.Upstream, code) })
+	}
+}

@@ -1,0 +1,158 @@
+package config
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/internal/doc"
+	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/sidecar/websocket"
+)
+
+var socketFields = []field[websocket.Config]{
+	{"route_by", "the path of a field", "every message is of `default`", "Where a message that is a JSON object has the name of its route: `action`, `data.kind`, or as API Gateway writes it, `$request.body.action`.", readRouteBy},
+	one("message_routes", listOf(operationName), func(c *websocket.Config) *[]string { return &c.Routes }, "those that `limits` and `operations` name", "The routes that messages may name, besides those. A message of any other is of `default`."),
+	one("max_message", size(1<<10, 64<<20), func(c *websocket.Config) *int64 { return &c.MaxMessage }, "128KiB", "The largest message, in either direction; one that is larger closes the connection with 1009. A message is read whole before it is sent on."),
+	one("message_wait", orOff(duration, 0), func(c *websocket.Config) *time.Duration { return &c.Wait }, "off", "Longest that a message waits for its turn, while those behind it wait, too. With `off` it is refused at once."),
+	one("write_timeout", duration, func(c *websocket.Config) *time.Duration { return &c.Write }, "10s", "Longest that either side may take to take a message; then the connection is closed."),
+	one("ping", duration, func(c *websocket.Config) *time.Duration { return &c.Ping }, "30s", "How often either side that sends nothing is asked for a sign of life, and how long it may take for it."),
+	one("idle", orOff(duration, 0), func(c *websocket.Config) *time.Duration { return &c.Idle }, "off", "Longest without a message in either direction; then the connection is closed with 1001."),
+	one("lifetime", orOff(duration, 0), func(c *websocket.Config) *time.Duration { return &c.Lifetime }, "off", "Longest that a connection lasts; then it is closed with 1012."),
+	one("refusals", orOff(count[int](1), 0), func(c *websocket.Config) *int { return &c.Refusals }, "off", "How many messages of a connection may be refused within 10 s; with one more it is closed with 1008."),
+	one("connections", orOff(count[int](1), 0), func(c *websocket.Config) *int { return &c.Most }, "off", "How many connections this process has at once."),
+	{"connections_by", "scopes, each with a number", "none", "How many it has at once of one value of a scope: `{user: 5}`.", readSocketsBy},
+}
+
+func readSockets(d *decoder, n *node, u *site) {
+	u.Sockets = new(websocket.Config)
+	object(d, n, socketFields, u.Sockets)
+}
+
+func readRouteBy(d *decoder, n *node, c *websocket.Config) {
+	s, ok := d.Str(n, "the path of a field")
+	if !ok {
+		return
+	}
+	path := strings.Split(strings.TrimPrefix(s, "$request.body."), ".")
+	if slices.Contains(path, "") || strings.ContainsAny(s, "[]*\"' ") || strings.HasPrefix(path[0], "$") {
+		d.Bad(n, "write action, or data.action", "%s: is not the path of a field", doc.Quote(s))
+		return
+	}
+	c.Field = path
+}
+
+func readSocketsBy(d *decoder, n *node, c *websocket.Config) {
+	for _, e := range d.named(n) {
+		if most, ok := count[int](1).read(d, e.Value); ok {
+			put(&c.MostBy, e.Name, most)
+		}
+	}
+}
+
+// settleSockets is what holds for an upstream with connections, and complains of what cannot be had with them.
+func (d *decoder) settleSockets(n *node, u *site) {
+	routed := false
+	for i, r := range u.Routes {
+		if !r.WebSocket {
+			continue
+		}
+		routed = true
+		at := n
+		if i < len(u.routes) {
+			at = u.routes[i].Get("websocket")
+		}
+		d.checkSocketRoute(at, u, i)
+	}
+	at := n.Get("websocket")
+	switch {
+	case !routed && at != nil:
+		d.Bad(at, "write routes: [{path: /"+u.Name+"/, websocket: true}]", "no route of the upstream has websocket: true")
+		return
+	case !routed:
+		return
+	case u.Sockets == nil:
+		u.Sockets = new(websocket.Config)
+	}
+	d.checkSocketRoutes(at, u)
+	u.Policy.Undeclared = true // connect, and the routes of messages
+	for i := range u.Policy.Limits {
+		settleSocketLimit(&u.Policy.Limits[i])
+	}
+}
+
+// checkSocketRoute complains of what a route cannot be besides.
+func (d *decoder) checkSocketRoute(at *node, u *site, i int) {
+	what := ""
+	switch r := u.Routes[i]; {
+	case u.llm != nil:
+		what = "llm: it reads calls, and no messages; write an upstream of its own for the connections"
+	case u.aws != nil:
+		what = "aws: requests are signed, and messages are not"
+	case u.GRPC, u.HTTP2:
+		what = "HTTP/2: a connection begins with HTTP/1.1"
+	case r.Deliver != 0 || r.Keep.On:
+		what = "deliver and idempotency: a connection cannot be made later, nor be kept"
+	default:
+		return
+	}
+	d.Bad(at, "remove one of them", "websocket does not go with %s", what)
+}
+
+// checkSocketRoutes gives the connections the names of routes that limits count, and looks at those that the file says.
+func (d *decoder) checkSocketRoutes(at *node, u *site) {
+	c, said := u.Sockets, len(u.Sockets.Routes)
+	for i, name := range c.Routes {
+		if c.Routes[i] = socketOperation(name); c.Routes[i] == websocket.Connect {
+			d.Bad(at.Get("message_routes"), "give the route another name", "%s is what connections begin with, and no message", doc.Quote(name))
+		}
+	}
+	for _, o := range u.Policy.Operations {
+		c.Routes = append(c.Routes, o.Name)
+	}
+	for i := range u.Policy.Limits {
+		for _, name := range u.Policy.Limits[i].Operations {
+			c.Routes = append(c.Routes, socketOperation(name))
+		}
+	}
+	slices.Sort(c.Routes)
+	c.Routes = slices.DeleteFunc(slices.Compact(c.Routes), func(name string) bool {
+		return name == websocket.Connect || name == websocket.Default
+	})
+	if len(c.Field) == 0 && !c.Realtime && said > 0 {
+		d.Bad(at.Get("message_routes"), "write route_by: action", "nothing says where messages name their route")
+	}
+	known := append(slices.Collect(maps.Keys(u.Keys)), websocket.Connection)
+	for scope := range c.MostBy {
+		d.knownScope(at.Get("connections_by").Get(scope), scope, known)
+	}
+}
+
+// socketOperation is an operation by the name that API Gateway has for it, or by ours.
+func socketOperation(name string) string {
+	switch name {
+	case "$connect":
+		return websocket.Connect
+	case "$default":
+		return weir.DefaultOperation
+	}
+	return name
+}
+
+// settleSocketLimit has a limit count by our names, and one by connection those alone that are of a connection, here, where it is.
+func settleSocketLimit(l *limit.Limit) {
+	for i, name := range l.Operations {
+		l.Operations[i] = socketOperation(name)
+	}
+	if l.Scope == websocket.Connection {
+		l.Local = true
+		if l.If.Scope == "" {
+			l.If = limit.Match{Scope: websocket.Connection, NotIn: []string{""}}
+		}
+	}
+}
+
+// hasSockets reports whether an upstream has connections.
+func (u *site) hasSockets() bool { return u.Sockets != nil }

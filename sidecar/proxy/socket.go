@@ -1,0 +1,88 @@
+package proxy
+
+import (
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/seed1158cd35/weir/httpx"
+	"github.com/seed1158cd35/weir/internal/refuse"
+	"github.com/seed1158cd35/weir/sidecar/websocket"
+)
+
+// Sockets are the connections that have become WebSockets.
+func (p *Proxy) Sockets() *websocket.Hub { return &p.sockets }
+
+// isSocket reports whether a request gets a connection whose messages are limited.
+func (t *trip) isSocket(r *http.Request) bool {
+	return t.route.WebSocket && t.to.Sockets != nil && websocket.Wants(r)
+}
+
+// socket dials the upstream of a request that asks for a WebSocket, as a call like any other, answers the caller with what
+// the upstream says, and passes messages on if that is yes.
+func (p *Proxy) socket(w http.ResponseWriter, in *http.Request, t *trip) {
+	if f := websocket.Problem(w, in); f != nil {
+		p.refuseSocket(w, in, f)
+		return
+	}
+	s, refusal := p.sockets.Begin(websocket.Caller{
+		Upstream: t.to.weir, Config: *t.to.Sockets, ID: t.id, Keys: t.to.values(t.came), Name: t.to.Name, Stays: p.stays(t),
+	})
+	if refusal != nil {
+		p.refuseSocket(w, in, refuse.Of(refusal, time.Now()))
+		return
+	}
+	defer s.Leave()
+	t.session, t.news = s, &news{w: w}
+	out := t.outgoing(in)
+	upstream, resp, err := websocket.Dial(out, sending{}.RoundTrip)
+	t.news.end()
+	if errors.Is(err, websocket.ErrHandshake) {
+		err = &refuse.Facts{Status: http.StatusBadGateway, Code: refuse.ServiceUnavailable, Message: err.Error(), Final: true}
+	}
+	if err != nil {
+		fail(w, out, err)
+		return
+	}
+	dropHops(resp.Header)
+	_ = mark(resp) // never an error
+	t.brought = resp.StatusCode
+	if upstream == nil {
+		if t.cut = bring(w, in, resp); t.cut != nil && in.Context().Value(http.ServerContextKey) != nil {
+			panic(http.ErrAbortHandler)
+		}
+		return
+	}
+	for name, values := range resp.Header {
+		w.Header()[name] = values
+	}
+	caller, err := websocket.Accept(w, in, upstream.Subprotocol())
+	if err != nil {
+		_ = upstream.CloseNow()
+		return
+	}
+	t.traced() // the call is over; what follows are messages
+	t.trace = nil
+	s.Run(in.Context(), caller, upstream)
+}
+
+// refuseSocket answers a request that is not sent on.
+func (p *Proxy) refuseSocket(w http.ResponseWriter, in *http.Request, f *refuse.Facts) {
+	w.Header()[httpx.CorrelationHeader] = []string{correlation(in.Context())}
+	respond(w, in, f)
+}
+
+// stays reports, after the table was changed, whether the connection of a trip would still be made.
+func (p *Proxy) stays(t *trip) func() bool {
+	place := t.route.place()
+	return func() bool {
+		now := p.table.Load()
+		for i := range now.entries {
+			e := &now.entries[i]
+			if e.target.weir == t.to.weir && e.WebSocket && e.Route.place() == place {
+				return true
+			}
+		}
+		return false
+	}
+}

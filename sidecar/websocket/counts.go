@@ -1,0 +1,84 @@
+package websocket
+
+import (
+	"strconv"
+	"sync"
+	"sync/atomic"
+)
+
+// The directions of messages.
+const (
+	ToUpstream = "to_upstream"
+	ToCaller   = "to_caller"
+)
+
+// Counts are what happened to the connections of an upstream and to their messages.
+type Counts struct {
+	Upstream string
+	Open     atomic.Int64 // connections
+
+	mu     sync.Mutex
+	routes map[string]*row
+	closed map[string]*atomic.Int64 // by code
+}
+
+// A row counts messages of a route.
+type row struct {
+	passed, refused atomic.Int64 // to the upstream
+	back            atomic.Int64 // to callers
+}
+
+func newCounts(upstream string) *Counts {
+	return &Counts{Upstream: upstream, routes: make(map[string]*row), closed: make(map[string]*atomic.Int64)}
+}
+
+// row is that of a route, of which there are no more than were declared.
+func (c *Counts) row(route string) *row {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r := c.routes[route]
+	if r == nil {
+		r = new(row)
+		c.routes[route] = r
+	}
+	return r
+}
+
+// ended counts a connection that was closed. The codes of programs' own are not told apart: there are 2,000 of them.
+func (c *Counts) ended(code int) {
+	word := strconv.Itoa(code)
+	switch {
+	case code >= 4000:
+		word = "4xxx"
+	case code >= 3000:
+		word = "3xxx"
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed[word] == nil {
+		c.closed[word] = new(atomic.Int64)
+	}
+	c.closed[word].Add(1)
+}
+
+// Messages yields how many messages there were of each route.
+func (c *Counts) Messages(yield func(route, direction, decision string, n int64)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for route, r := range c.routes {
+		yield(route, ToUpstream, "allowed", r.passed.Load())
+		yield(route, ToUpstream, "refused", r.refused.Load())
+		if route == Default {
+			yield(route, ToCaller, "allowed", r.back.Load())
+		}
+	}
+}
+
+// Closed yields how many connections were closed with each code: what the caller was told, or has said.
+func (c *Counts) Closed(yield func(code string, n int64)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for code, n := range c.closed {
+		yield(code, n.Load())
+	}
+}

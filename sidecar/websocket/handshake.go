@@ -1,0 +1,115 @@
+package websocket
+
+import (
+	"encoding/base64"
+	"errors"
+	"net/http"
+	"strings"
+
+	ws "github.com/coder/websocket"
+	"golang.org/x/net/http/httpguts"
+
+	"github.com/seed1158cd35/weir/internal/refuse"
+)
+
+// Wants reports whether a request asks to leave HTTP for WebSocket.
+func Wants(r *http.Request) bool {
+	return httpguts.HeaderValuesContainsToken(r.Header["Connection"], "Upgrade") && httpguts.HeaderValuesContainsToken(r.Header["Upgrade"], "websocket")
+}
+
+// Problem says what is wrong with such a request, before anybody is asked for anything; nil if nothing is.
+func Problem(w http.ResponseWriter, r *http.Request) *refuse.Facts {
+	bad := func(status int, message string) *refuse.Facts {
+		return &refuse.Facts{Status: status, Code: refuse.ValidationError, Message: message, Final: true}
+	}
+	key, err := base64.StdEncoding.DecodeString(strings.TrimSpace(r.Header.Get("Sec-Websocket-Key")))
+	switch {
+	case r.Method != http.MethodGet || !r.ProtoAtLeast(1, 1) || r.ProtoMajor != 1:
+		return bad(http.StatusBadRequest, "a WebSocket begins with a GET of HTTP/1.1")
+	case strings.TrimSpace(r.Header.Get("Sec-Websocket-Version")) != version:
+		w.Header().Set("Sec-WebSocket-Version", version)
+		return bad(http.StatusUpgradeRequired, "WebSocket is spoken here in version 13")
+	case len(r.Header["Sec-Websocket-Key"]) != 1 || err != nil || len(key) != 16:
+		return bad(http.StatusBadRequest, "Sec-WebSocket-Key must be there once, and be 16 bytes in base64")
+	}
+	return nil
+}
+
+const version = "13"
+
+// handshake are the fields of a request that belong to its own connection, besides Connection and Upgrade. Extensions are not
+// negotiated: messages are read and written here, and compressing them anew for each side is not worth what it costs.
+var handshake = []string{"Sec-Websocket-Key", "Sec-Websocket-Version", "Sec-Websocket-Extensions", "Sec-Websocket-Protocol"}
+
+// ErrHandshake means that the upstream said yes in a way that is not WebSocket's. What it said may hold a secret.
+var ErrHandshake = errors.New("the upstream's answer to a WebSocket handshake is none")
+
+var errRefused = errors.New("refused")
+
+// Dial asks an upstream for a connection by a request, which must be the caller's own to change, and which send sends. If the upstream
+// says no, conn is nil and resp is its answer, to be passed on; else resp has the headers of its yes.
+func Dial(out *http.Request, send func(*http.Request) (*http.Response, error)) (conn *ws.Conn, resp *http.Response, err error) {
+	protocols := tokens(out.Header["Sec-Websocket-Protocol"])
+	for _, name := range handshake {
+		out.Header.Del(name)
+	}
+	sender := &once{out: out, send: send}
+	conn, yes, err := ws.Dial(out.Context(), "http://upstream/", &ws.DialOptions{HTTPClient: &http.Client{Transport: sender}, Subprotocols: protocols})
+	switch {
+	case sender.err != nil:
+		return nil, nil, sender.err
+	case sender.no != nil:
+		return nil, sender.no, nil
+	case err != nil:
+		return nil, nil, ErrHandshake
+	}
+	for _, name := range append(handshake, "Sec-Websocket-Accept") {
+		yes.Header.Del(name)
+	}
+	return conn, yes, nil
+}
+
+// once sends the request in place of the library's, with the fields that the library has made.
+type once struct {
+	out  *http.Request
+	send func(*http.Request) (*http.Response, error)
+	no   *http.Response
+	err  error
+}
+
+// RoundTrip is http.RoundTripper's.
+func (o *once) RoundTrip(r *http.Request) (*http.Response, error) {
+	for name, values := range r.Header {
+		o.out.Header[name] = values
+	}
+	var resp *http.Response
+	if resp, o.err = o.send(o.out); o.err != nil {
+		return nil, o.err
+	}
+	if resp.StatusCode != http.StatusSwitchingProtocols {
+		o.no = resp
+		return nil, errRefused
+	}
+	return resp, nil
+}
+
+// Accept says yes to the caller, with the subprotocol that the upstream has chosen. The upstream has looked at the Origin.
+func Accept(w http.ResponseWriter, r *http.Request, subprotocol string) (*ws.Conn, error) {
+	o := &ws.AcceptOptions{InsecureSkipVerify: true}
+	if subprotocol != "" {
+		o.Subprotocols = []string{subprotocol}
+	}
+	return ws.Accept(w, r, o)
+}
+
+// tokens are the parts of a field that is a list.
+func tokens(values []string) (all []string) {
+	for _, v := range values {
+		for t := range strings.SplitSeq(v, ",") {
+			if t = strings.TrimSpace(t); t != "" {
+				all = append(all, t)
+			}
+		}
+	}
+	return all
+}

@@ -1,0 +1,79 @@
+package websocket
+
+import (
+	"context"
+	"time"
+)
+
+// keep ends the session when it has lasted long enough, when nothing was said for too long, or when a peer gives no sign of
+// life: each is asked for one, by a ping, when it has sent nothing for a while. Who answers a ping is heard by whoever reads.
+func (s *Session) keep() {
+	c := &s.Config
+	every := min(c.Ping, orNever(c.Idle))
+	ticks := time.NewTicker(every)
+	defer ticks.Stop()
+	lifetime := time.NewTimer(orNever(c.Lifetime))
+	defer lifetime.Stop()
+	silent := time.Duration(0)
+	for {
+		select {
+		case <-s.ctx.Done():
+			s.end(ending{code: cut, upstream: cut, why: "weir has stopped"}) // unless there was another reason
+			return
+		case <-lifetime.C:
+			s.end(ending{code: restart, why: "the connection has lasted as long as it may"})
+		case <-ticks.C:
+			if silent = s.look(silent + every); c.Idle > 0 && silent >= c.Idle {
+				s.end(ending{code: goingAway, why: "nothing was said for too long"})
+			}
+		}
+	}
+}
+
+// look asks those who have sent nothing, and returns for how long nobody has.
+func (s *Session) look(silent time.Duration) time.Duration {
+	for _, d := range []*side{s.caller, s.upstream} {
+		if d.heard.Swap(false) {
+			silent = 0
+			continue
+		}
+		if s.busy(d) {
+			continue
+		}
+		s.flows.Go(func() { s.ping(d) })
+	}
+	return silent
+}
+
+// ping asks a peer for a sign of life.
+func (s *Session) ping(d *side) {
+	ctx, cancel := context.WithTimeout(s.ctx, s.Config.Ping)
+	defer cancel()
+	err := d.conn.Ping(ctx)
+	switch {
+	case err == nil, s.ctx.Err() != nil, d.heard.Load(), s.busy(d):
+	case d == s.caller:
+		d.cut()
+		s.end(ending{code: cut, why: "the caller gives no sign of life"})
+	default:
+		d.cut()
+		s.end(ending{code: tryAgainLater, upstream: cut, why: "the upstream gives no sign of life"})
+	}
+}
+
+// busy reports whether something is written to a peer, or what it has sent is passed on: both is bounded, and a pong may not be
+// read before it is over.
+func (s *Session) busy(d *side) bool {
+	reads := &s.up
+	if d == s.upstream {
+		reads = &s.down
+	}
+	return reads.holds.Load() || s.up.slow.Load() == d || s.down.slow.Load() == d
+}
+
+func orNever(d time.Duration) time.Duration {
+	if d > 0 {
+		return d
+	}
+	return never
+}

@@ -1,0 +1,186 @@
+package websocket
+
+import (
+	"errors"
+	"io"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	ws "github.com/coder/websocket"
+
+	"github.com/seed1158cd35/weir/outcome"
+)
+
+// A buffer holds one message while it is passed on. A connection that is silent has none.
+type buffer struct{ b []byte }
+
+const (
+	usual = 4 << 10  // bytes for a message at first
+	kept  = 64 << 10 // the largest that is kept for others
+)
+
+var pool = sync.Pool{New: func() any { return &buffer{make([]byte, usual)} }}
+
+// read reads a message of a side. The buffer is the flow's until passed.
+func (f *flow) read(from *side) (typ ws.MessageType, msg []byte, err error) {
+	typ, r, err := from.conn.Reader(forever)
+	if err != nil {
+		return 0, nil, err
+	}
+	f.buf = pool.Get().(*buffer)
+	n := 0
+	for {
+		if n == len(f.buf.b) {
+			more := make([]byte, 2*n)
+			copy(more, f.buf.b)
+			f.buf.b = more
+		}
+		m, err := r.Read(f.buf.b[n:])
+		n += m
+		if err == io.EOF {
+			f.holds.Store(true)
+			from.heard.Store(true)
+			return typ, f.buf.b[:n], nil
+		}
+		if err != nil {
+			f.release()
+			return 0, nil, err
+		}
+	}
+}
+
+// passed gives the buffer to whoever has the next message.
+func (f *flow) passed(from *side) {
+	f.release()
+	from.heard.Store(true) // it was not listened to meanwhile
+	f.holds.Store(false)
+}
+
+func (f *flow) release() {
+	if cap(f.buf.b) <= kept {
+		pool.Put(f.buf)
+	}
+	f.buf = nil
+}
+
+// write writes a message to a side, which has so long to take it.
+func (f *flow) write(to *side, typ ws.MessageType, msg []byte, most time.Duration) error {
+	f.slow.Store(to)
+	f.guard.Reset(most)
+	err := to.conn.Write(forever, typ, msg)
+	f.guard.Stop()
+	f.slow.Store(nil)
+	return err
+}
+
+// toUpstream passes on what the caller sends, each message once it was allowed.
+func (s *Session) toUpstream() {
+	for {
+		typ, msg, err := s.up.read(s.caller)
+		if err != nil {
+			s.end(s.left(err))
+			return
+		}
+		ok := s.pass(typ, msg)
+		s.up.passed(s.caller)
+		if !ok {
+			return
+		}
+	}
+}
+
+// pass passes a message of the caller on, or refuses it. It reports whether the session goes on.
+func (s *Session) pass(typ ws.MessageType, msg []byte) bool {
+	if typ == ws.MessageText && !utf8.Valid(msg) {
+		s.end(ending{code: badText, why: "a message that is no UTF-8"})
+		return false
+	}
+	route, twice := s.route(msg)
+	if twice {
+		return s.refuse(typ, s.routes[Default], ambiguous(s.Config.Field))
+	}
+	row := s.routes[route]
+	s.call.Operation = route
+	s.call.Cost[size] = int64(len(msg))
+	if err := s.Upstream.Admit(s.ctx, &s.call, &s.permit, s.Config.Wait); err != nil {
+		return s.refuse(typ, row, err)
+	}
+	err := s.up.write(s.upstream, typ, msg, s.Config.Write)
+	if err != nil {
+		s.permit.Report(outcome.Outcome{Class: outcome.Failed, Code: "gone"})
+		s.end(s.gone(err))
+		return false
+	}
+	s.permit.Report(outcome.Outcome{Class: outcome.OK})
+	row.passed.Add(1)
+	s.up.Messages++
+	s.up.Bytes += int64(len(msg))
+	return true
+}
+
+// size is the unit of the sizes of messages.
+const size = "bytes"
+
+// route is that of a message.
+func (s *Session) route(msg []byte) (name string, twice bool) {
+	if len(s.Config.Field) == 0 {
+		return Default, false
+	}
+	value, twice := find(msg, s.Config.Field)
+	if twice {
+		return Default, true
+	}
+	for _, name := range s.Config.Routes {
+		if string(value) == name && name != Connect {
+			return name, false
+		}
+	}
+	return Default, false
+}
+
+// toCaller passes on what the upstream sends.
+func (s *Session) toCaller() {
+	back := s.routes[Default]
+	for {
+		typ, msg, err := s.down.read(s.upstream)
+		if err != nil {
+			s.end(s.gone(err))
+			return
+		}
+		err = s.down.write(s.caller, typ, msg, s.Config.Write)
+		n := len(msg)
+		s.down.passed(s.upstream)
+		if err != nil {
+			s.end(s.left(err))
+			return
+		}
+		back.back.Add(1)
+		s.down.Messages++
+		s.down.Bytes += int64(n)
+	}
+}
+
+// left is the ending of a session whose caller closed the connection, or is not to be heard any more.
+func (s *Session) left(err error) ending {
+	var closed ws.CloseError
+	switch {
+	case errors.As(err, &closed):
+		return ending{code: closed.Code, upstream: closed.Code, why: closed.Reason}
+	case errors.Is(err, ws.ErrMessageTooBig):
+		return ending{code: tooBig, why: "a message of the caller is larger than max_message"}
+	}
+	return ending{code: cut, why: "the caller has gone"}
+}
+
+// gone is that of one whose upstream did.
+func (s *Session) gone(err error) ending {
+	var closed ws.CloseError
+	switch {
+	case errors.As(err, &closed):
+		return ending{code: closed.Code, upstream: closed.Code, why: closed.Reason}
+	case errors.Is(err, ws.ErrMessageTooBig):
+		return ending{code: tooBig, upstream: tooBig, why: "a message of the upstream is larger than max_message"}
+	}
+	return ending{code: tryAgainLater, upstream: cut, why: "the upstream has gone"}
+}
