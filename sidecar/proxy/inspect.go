@@ -42,8 +42,11 @@ func (t *trip) end() {
 
 // undeclared refuses what is of no declared operation where the upstream is closed to it.
 func (t *trip) undeclared() *refuse.Facts {
-	if !t.to.Closed || t.isSocket(t.came) {
+	if !t.to.Closed {
 		return nil
+	}
+	if t.isSocket(t.came) {
+		return nil // of connect
 	}
 	if x, ok := t.exchange.(httpx.Declarer); ok && x.Declared() {
 		return nil
