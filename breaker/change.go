@@ -67,7 +67,7 @@ type View struct {
 	Probe  bool          // a probe is out
 	Good   int           // good probes so far
 	Failed int           // failures within the window; at least so many, if more than 16
-	InARow int           // failures since the last success; counted if Consecutive is set
+	InARow int           // failures since the last success, or more than successes: what Config.Consecutive counts
 }
 
 // Look shows b as of now. It changes nothing: a breaker whose open time is over

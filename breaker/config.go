@@ -32,6 +32,10 @@ type Config struct {
 	Consecutive    int
 	ConsecutiveFor time.Duration
 
+	// SuccessTakesOne has a success take one failure off what Consecutive counts, instead of all: failures that are more than half
+	// of the calls open it in the end, however many come between, and time does not lessen them.
+	SuccessTakesOne bool
+
 	// Failures within Window open it, whatever succeeded meanwhile. It suits an
 	// upstream that is called seldom and must be left in peace when it breaks; where
 	// there are many calls it opens on noise.

@@ -84,7 +84,9 @@ func (m *model) report(now time.Duration, k *ticket, o outcome.Outcome) {
 		}
 	case !k.probe && m.phase == "closed" && k.era == m.era && o.Class == outcome.OK:
 		m.oks = append(m.oks, now)
-		m.row = 0
+		if m.row--; m.row < 0 || !m.c.SuccessTakesOne {
+			m.row = 0
+		}
 	case !k.probe && m.phase == "closed" && k.era == m.era && bad:
 		m.fails = append(m.fails, now)
 		if m.row == 0 {
@@ -161,6 +163,7 @@ func randomConfig(r *rand.Rand) breaker.Config {
 	if r.IntN(3) == 0 {
 		c.Consecutive = 1 + r.IntN(6)
 		c.ConsecutiveFor = time.Duration(r.IntN(3)) * c.Window / 8
+		c.SuccessTakesOne = r.IntN(2) == 0
 	}
 	if r.IntN(3) == 0 {
 		c.Share, c.MinCalls = []float64{0.25, 0.5, 1}[r.IntN(3)], 2+r.IntN(9)

@@ -56,7 +56,7 @@ type State struct {
 	Spell time.Duration
 
 	Successes int           // good probes so far
-	InARow    int           // failures since the last success; counted if Consecutive is set
+	InARow    int           // failures since the last success, or more than successes: what Consecutive counts
 	RowSince  time.Duration // when the first of those was reported
 	Recent    Recent        // failures, the latest ones
 }
@@ -147,7 +147,7 @@ func (s *State) refuses(now time.Duration) (wait time.Duration, refused bool) {
 func (s State) counted(now time.Duration, c Config, o outcome.Outcome, good int64) State {
 	switch c.judge(o.Class) {
 	case works:
-		s.InARow, s.RowSince = 0, 0
+		s.succeeds(c)
 	case broken:
 		s.Recent = s.Recent.add(now, c.grain())
 		s.inARow(now, c)
@@ -156,6 +156,13 @@ func (s State) counted(now time.Duration, c Config, o outcome.Outcome, good int6
 		}
 	}
 	return s
+}
+
+// succeeds has a success end the failures in a row, or take one of them off.
+func (s *State) succeeds(c Config) {
+	if s.InARow--; s.InARow <= 0 || !c.SuccessTakesOne {
+		s.InARow, s.RowSince = 0, 0
+	}
 }
 
 // inARow counts a failure for the rule Consecutive.

@@ -73,6 +73,24 @@ var stories = []struct {
 		40h call failed
 		40h open
 	`},
+	{"a success takes one failure off", breaker.Config{Consecutive: 5, SuccessTakesOne: true}, `
+		1s call failed 4
+		2s call ok 2
+		3s call failed 2
+		3s closed
+		4s call ok
+		1h call failed
+		1h closed
+		2h call failed
+		2h open`},
+	{"successes take no more off than there is", breaker.Config{Consecutive: 3, SuccessTakesOne: true}, `
+		1s call ok 50
+		2s call failed
+		3s call ok 50
+		4s call failed 2
+		4s closed
+		5s call failed
+		5s open`},
 	{"one success ends a run of failures, other answers do not", breaker.Config{Consecutive: 3}, `
 		0s call failed 2
 		1s call ok

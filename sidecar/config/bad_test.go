@@ -408,11 +408,15 @@ upstreams:
   d:
     url: https://h
     breaker: {open: 1s, first_open: 2s}
+  e:
+    url: https://h
+    breaker: {failures: 5, success_takes_one: true}
 `, `
 weir.yaml:6:22: upstreams.a.breaker.share: no rule is left that opens the breaker; give share, consecutive or failures, or write breaker: off
 weir.yaml:9:44: upstreams.b.breaker.consecutive_for: there is no rule that it belongs to; give consecutive, too
 weir.yaml:12:14: upstreams.c.breaker: there is no schedule "six-a-minute"; did you mean five-a-minute?
 weir.yaml:15:37: upstreams.d.breaker.first_open: 2s: must not be above open 1s
+weir.yaml:18:47: upstreams.e.breaker.success_takes_one: there is no rule that it belongs to; give consecutive, too
 `},
 	{"limits by the calendar", `
 upstreams:

@@ -18,6 +18,7 @@ var breakerFields = []field[guard]{
 	one("min_calls", count[int](1), func(b *guard) *int { return &b.MinCalls }, "20", "See `share`."),
 	one("consecutive", orOff(count[int](0), 0), func(b *guard) *int { return &b.Consecutive }, "10 if no rule is given", "So many failed calls in a row open it, however far apart. 0 is no such rule."),
 	one("consecutive_for", orOff(duration, 0), func(b *guard) *time.Duration { return &b.ConsecutiveFor }, "off; 5s if no rule is given", "Least time from the first to the last of them."),
+	one("success_takes_one", boolean, func(b *guard) *bool { return &b.SuccessTakesOne }, "false", "A success takes one failure off what `consecutive` counts, instead of all."),
 	one("failures", orOff(count[int](0), 0), func(b *guard) *int { return &b.Failures }, "off", "So many failed calls within `window` open it, whatever succeeds meanwhile. 0 is no such rule."),
 	one("window", duration, func(b *guard) *time.Duration { return &b.Window }, "10s, or 1m with `failures`", "How far back failures and calls are counted."),
 	one("successes", count[int](1), func(b *guard) *int { return &b.Successes }, "2", "Good probes in a row that close it."),
@@ -48,8 +49,10 @@ func readBreaker(d *decoder, n *node, u *site) {
 // belongs to a rule that is not there.
 func checkRules(d *decoder, n *node, b *guard) {
 	if b.Share > 0 || b.Failures > 0 || b.Consecutive > 0 {
-		if at := n.Get("consecutive_for"); at != nil && !inherited(at) && b.ConsecutiveFor > 0 && b.Consecutive == 0 {
-			d.Bad(at, "give consecutive, too", "there is no rule that it belongs to")
+		for name, given := range map[string]bool{"consecutive_for": b.ConsecutiveFor > 0, "success_takes_one": b.SuccessTakesOne} {
+			if at := n.Get(name); at != nil && !inherited(at) && given && b.Consecutive == 0 {
+				d.Bad(at, "give consecutive, too", "there is no rule that it belongs to")
+			}
 		}
 		return
 	}

@@ -35,6 +35,7 @@ func TestBreakerInEveryForm(t *testing.T) {
 		{"preset: http, breaker: {open: 500ms}", "", with(ofHTTP, func(c *breaker.Config) { c.Open, c.FirstOpen = 500*time.Millisecond, 500*time.Millisecond })},
 		{"preset: http, breaker: {share: off, consecutive_for: off}", "", with(ofHTTP, func(c *breaker.Config) { c.Share, c.ConsecutiveFor = 0, 0 })},
 		{"preset: http, breaker: five-a-minute", "", five},
+		{"breaker: {consecutive: 5, success_takes_one: true}", "", breaker.Config{Consecutive: 5, SuccessTakesOne: true}},
 		{"preset: openai, breaker: five-a-minute", "model", with(five, func(c *breaker.Config) { c.ProbeTimeout = time.Second })},
 		{"preset: openai", "model", breaker.Config{Open: time.Second, ProbeTimeout: time.Second}},
 		{"llm: {}", "", breaker.Config{Open: time.Second, ProbeTimeout: time.Second}},
