@@ -10,7 +10,8 @@ import (
 
 // Dynalite starts dynalite, which speaks DynamoDB's protocol and keeps its tables in
 // memory, with further arguments if there are any, and waits until it answers. A
-// restart empties it. Without dynalite the test fails and says how to get it.
+// restart empties it. Without dynalite the test fails and says how to get it. By itself it ends when a client is
+// killed in the midst of a request; here it does not.
 func Dynalite(t TB, args ...string) *Server {
 	t.Helper()
 	path, err := dynalite()
@@ -19,6 +20,10 @@ func Dynalite(t TB, args ...string) *Server {
 	}
 	return launch(t, &Server{ready: speaksHTTP, command: func(s *Server, port string) *exec.Cmd {
 		cmd := exec.Command(path, append([]string{"--host", "127.0.0.1", "--port", port, "--createTableMs", "20"}, args...)...)
+		outlives := filepath.Join(s.dir, "outlives.cjs")
+		if err := os.WriteFile(outlives, []byte(`process.on("uncaughtException", e => { console.error(e); if (e.code !== "ECONNRESET") process.exit(7) })`), 0o600); err == nil {
+			cmd.Env = append(os.Environ(), "NODE_OPTIONS=--require="+outlives)
+		}
 		if log, err := os.Create(filepath.Join(s.dir, "log")); err == nil {
 			cmd.Stdout, cmd.Stderr = log, log
 		}

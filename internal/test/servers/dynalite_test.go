@@ -1,6 +1,9 @@
 package servers
 
 import (
+	"fmt"
+	"io"
+	"net"
 	"testing"
 	"time"
 )
@@ -23,5 +26,31 @@ func TestDynaliteStopsAndComesBack(t *testing.T) {
 	s.Cont()
 	if !<-answered {
 		t.Error("a server that goes on does not answer")
+	}
+}
+
+// A client that is killed in the midst of a request ends no server.
+func TestDynaliteOutlivesItsClients(t *testing.T) {
+	s := Dynalite(t)
+	for range 20 {
+		c, err := net.Dial("tcp", s.Addr())
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(c, "POST / HTTP/1.1\r\nHost: %s\r\nExpect: 100-continue\r\nContent-Length: 100\r\n\r\n", s.Addr())
+		if _, err := io.ReadFull(c, make([]byte, len("HTTP/1.1 100"))); err != nil { // it has begun to read
+			t.Fatal(err)
+		}
+		if err := c.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	select {
+	case <-s.done:
+		t.Fatalf("it has ended: %s", s.log())
+	case <-time.After(200 * time.Millisecond):
+	}
+	if !speaksHTTP(s) {
+		t.Error("it does not answer")
 	}
 }
