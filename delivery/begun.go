@@ -51,11 +51,17 @@ func (p *pump) open(r *Request) *opening {
 	if _, ok := p.w.Queue.(Beginner); !ok || r.ID != "" || !r.NotBefore.IsZero() || r.OrderKey != "" || r.Check(time.Now()) != nil {
 		return nil
 	}
+	p.mu.Lock()
+	may := p.opensOne()
+	p.mu.Unlock()
+	if !may { // nothing is copied in vain
+		return nil
+	}
 	o := &opening{r: *r, done: make(chan struct{})}
 	o.r.ID, o.r.Header, o.r.Body = NewID(time.Now()), r.Header.Clone(), bytes.Clone(r.Body) // the caller may go, and change it
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.free() || p.waiting > 0 {
+	if !p.opensOne() {
 		return nil
 	}
 	p.opened++
@@ -63,6 +69,9 @@ func (p *pump) open(r *Request) *opening {
 	p.flies(o.f, -p.opened)
 	return o
 }
+
+// opensOne reports whether a request would be let through at once, as far as is known. p.mu is held.
+func (p *pump) opensOne() bool { return p.waiting == 0 && p.free() }
 
 // accept stores a request, by its flight if the gates let it through at once.
 func (p *pump) accept(ctx context.Context, r *Request) (Delivery, bool, error) {

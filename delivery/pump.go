@@ -92,17 +92,16 @@ func (p *pump) round(ctx context.Context) time.Duration {
 
 // takes sends what was accepted just now without a look at what is due, if there is room and nothing that came before waits for this pump.
 func (p *pump) takes(d Delivery) bool {
-	group := p.groupOf(&d)
-	d.Header = d.Header.Clone() // the caller may change it
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.free() || d.Status != Queued || !d.NotBefore.IsZero() {
 		return false
 	}
-	return p.starts(&d, group, false)
+	d.Header = d.Header.Clone() // the caller may change it
+	return p.starts(&d, "", false)
 }
 
-// free reports whether what has come just now may be sent at once. p.mu is held.
+// free reports whether what has come just now may be sent at once: no group is closed then. p.mu is held.
 func (p *pump) free() bool {
 	return p.attempts() < p.most() && !p.full && !p.probes && len(p.closed) == 0 && time.Until(p.until) <= 0 && p.w.pumpCtx.Err() == nil
 }

@@ -60,6 +60,6 @@ func (m *measure) oneIsDown(string) {
 	}
 	m.is("SQLite: attempts at the one that is down", float64(asked.Load())/4)
 	for _, name := range []string{other, begins, beside} {
-		m.ratio("CPU: "+name+", to alone", "CPU, "+name, "CPU, "+alone)
+		m.ratio("CPU to alone: "+name, "CPU of each, ms: "+name, "CPU of each, ms: "+alone)
 	}
 }

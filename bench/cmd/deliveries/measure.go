@@ -167,7 +167,7 @@ func (m *measure) pickUpAt(q float64, name string, of func(*upstream) *fleet) {
 	all.Wait()
 	up.until(int64(total))
 	m.is(name, quantile(took, q))
-	m.is("CPU, "+name, (cpu("self")-used).Seconds()*1000/float64(total))
+	m.is("CPU of each, ms: "+name, (cpu("self")-used).Seconds()*1000/float64(total))
 }
 
 // waiting measures claims while many wait, without statistics of them.

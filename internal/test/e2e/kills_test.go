@@ -23,6 +23,7 @@ import (
 	"github.com/seed1158cd35/weir/internal/test/campaign"
 	"github.com/seed1158cd35/weir/internal/test/served"
 	"github.com/seed1158cd35/weir/internal/test/servers"
+	"github.com/seed1158cd35/weir/internal/test/watchdog"
 )
 
 // The limit of the upstream, a second; callers hand in a little more.
@@ -164,6 +165,7 @@ func (k *kills) run(weirs int) {
 	})
 	for range campaign.Histories(5, 100) {
 		<-time.After(time.Second)
+		watchdog.Moved()
 		i := rand.IntN(weirs)
 		k.kill(i)
 		p := k.start()
@@ -241,6 +243,7 @@ func (k *kills) drained() {
 			k.mu.Lock()
 			k.Fatalf("some wait for ever; of %d accepted %d were sent; the first: %s\n%s", len(k.accepted), len(k.order), page.Deliveries, p.Log())
 		}
+		watchdog.Moved() // no longer than above
 		<-time.After(100 * time.Millisecond)
 	}
 	all := make(map[string]seen)

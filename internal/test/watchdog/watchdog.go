@@ -6,7 +6,8 @@
 //	func TestMain(m *testing.M) { watchdog.Run(m) }
 //
 // Tests stand still when none begins or ends, the process hardly computes, and no test
-// waits for another program. So a test may take as long as it likes on a slow machine.
+// waits for another program. So a test may take as long as it likes on a slow machine. One that has
+// others work, and hardly computes itself, says by Moved that it goes on.
 package watchdog
 
 import (
@@ -15,6 +16,7 @@ import (
 	"os"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -26,6 +28,11 @@ const (
 	computes = 0.05 // of one core; what ticks in the background takes less
 )
 
+var steps atomic.Int64
+
+// Moved says that a test goes on.
+func Moved() { steps.Add(1) }
+
 // Run runs the tests and ends the process, as a TestMain should.
 func Run(m *testing.M) {
 	Start()
@@ -34,7 +41,7 @@ func Run(m *testing.M) {
 
 // Start watches until the process ends. It is for a TestMain that does more.
 func Start() {
-	w := &watch{out: os.Stderr, cpu: cpuTime, stacks: stacks, exit: os.Exit}
+	w := &watch{out: os.Stderr, cpu: cpuTime, steps: steps.Load, stacks: stacks, exit: os.Exit}
 	go func() {
 		for now := range time.Tick(every) {
 			w.look(now)
@@ -46,11 +53,13 @@ func Start() {
 type watch struct {
 	out    io.Writer
 	cpu    func() time.Duration // spent by this process
+	steps  func() int64         // how often a test has said that it goes on
 	stacks func() string        // of all goroutines
 	exit   func(code int)
 
 	looked time.Time // the last look
 	spent  time.Duration
+	step   int64     // the steps then
 	tests  string    // that ran then
 	moved  time.Time // the last progress
 	shown  bool      // since then
@@ -61,7 +70,9 @@ type watch struct {
 func (w *watch) look(now time.Time) {
 	before, spent := w.looked, w.cpu()
 	busy := float64(spent-w.spent) >= computes*float64(now.Sub(before))
-	w.looked, w.spent = now, spent
+	step := w.steps()
+	busy = busy || step != w.step
+	w.looked, w.spent, w.step = now, spent, step
 	if busy || w.moved.IsZero() {
 		w.moved, w.shown = now, false
 		return

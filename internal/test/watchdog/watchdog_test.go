@@ -26,13 +26,15 @@ type scene struct {
 	ended  int
 	stacks string
 	spent  time.Duration
+	moved  int64
 }
 
 func newScene() *scene {
 	s := &scene{now: time.Unix(0, 0), stacks: idle}
 	s.watch = watch{
 		out: &s.said, cpu: func() time.Duration { return s.spent }, stacks: func() string { return s.stacks },
-		exit: func(int) { s.ended++ },
+		steps: func() int64 { return s.moved },
+		exit:  func(int) { s.ended++ },
 	}
 	s.look(s.now)
 	return s
@@ -63,6 +65,17 @@ func TestShowsAfterAMinuteAndEndsAfterThree(t *testing.T) {
 	}
 	if s.pass(10*time.Second, 0.01); s.ended == 0 {
 		t.Error("not ended after three minutes")
+	}
+}
+
+func TestATestThatSaysSoGoesOn(t *testing.T) {
+	s := newScene()
+	for range 20 {
+		s.pass(50*time.Second, 0)
+		s.moved++
+	}
+	if s.said.Len() > 0 || s.ended > 0 {
+		t.Errorf("ended %d times and said %s", s.ended, &s.said)
 	}
 }
 
