@@ -79,6 +79,7 @@ func (b *Board) Handler() http.Handler {
 	mux.HandleFunc("GET /v1/board", b.view)
 	mux.HandleFunc("GET /config", b.config)
 	mux.HandleFunc("GET /dead", b.dead)
+	mux.HandleFunc("GET /why", b.why)
 	mux.HandleFunc("GET /style.css", file("style.css", "text/css; charset=utf-8"))
 	mux.HandleFunc("GET /live.js", file("live.js", "text/javascript; charset=utf-8"))
 	mux.HandleFunc("POST /act", b.act)

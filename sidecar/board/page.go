@@ -61,6 +61,7 @@ func (p *page) whole(v *View, open string) {
 <button>Show</button>
 </form>
 <p id="live" role="status">Load the page again to see what is so now.</p>`, v.Filter)
+	p.askWhy("")
 	if p.signed != "" {
 		p.put(`<form method="post" action="logout"><button>Sign out %s</button></form>`, p.signed)
 	}

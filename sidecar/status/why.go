@@ -40,9 +40,12 @@ type Second struct {
 	Lines []why.Line `json:"lines"` // of those of whose calls some waited or were refused
 }
 
-// explain finds calls by their ID. at, unless zero, is when they were made; their ID may say it.
-func explain(ctx context.Context, from Stories, id string, at time.Time) *Explained {
-	e := &Explained{ID: id}
+// Explain finds calls by their ID. at, unless zero, is when they were made; their ID may say it.
+func (p *Page) Explain(ctx context.Context, id string, at time.Time) *Explained {
+	e, from := &Explained{ID: id}, p.Why
+	if from == nil {
+		return e
+	}
 	calls, err := from.Find(ctx, id)
 	if err != nil {
 		e.Error = err.Error()
@@ -75,6 +78,17 @@ func of(upstream string, from Stories, at time.Time) (lines []why.Line) {
 		}
 	}
 	return lines
+}
+
+// Lack is why nothing can be told, in words and as a status of HTTP; 0 if something can.
+func (e *Explained) Lack() (code int, words string) {
+	switch {
+	case len(e.Calls) > 0 || e.Second != nil:
+		return 0, ""
+	case e.Error != "":
+		return http.StatusServiceUnavailable, fmt.Sprintf("this weir keeps nothing of %q, and the store cannot be asked: %s", shortened(e.ID), e.Error)
+	}
+	return http.StatusNotFound, fmt.Sprintf("nothing is kept of %q: it went well and at once, or is too long ago, or another weir made it; ask the one whose log has the ID, and say when the call was made", shortened(e.ID))
 }
 
 // Text is the answer as people read it.
@@ -131,15 +145,10 @@ func (p *Page) why(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	e := &Explained{ID: id}
-	if p.Why != nil {
-		e = explain(r.Context(), p.Why, id, at)
-	}
-	switch {
-	case len(e.Calls) == 0 && e.Second == nil && e.Error != "":
-		problem(w, http.StatusServiceUnavailable, fmt.Sprintf("this weir keeps nothing of %q, and the store cannot be asked: %s", shortened(id), e.Error))
-	case len(e.Calls) == 0 && e.Second == nil:
-		problem(w, http.StatusNotFound, fmt.Sprintf("nothing is kept of %q: it went well and at once, or is too long ago, or another weir made it; ask the one whose log has the ID, and say when the call was made", shortened(id)))
+	e := p.Explain(r.Context(), id, at)
+	switch code, lack := e.Lack(); {
+	case code != 0:
+		problem(w, code, lack)
 	case strings.HasPrefix(r.Header.Get("Accept"), "text/plain"):
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		fmt.Fprint(w, e.Text())
