@@ -9,5 +9,5 @@ import (
 )
 
 func main() {
-	os.Exit(cli.Exit("weir", run(context.Background(), world{args: os.Args[1:], out: os.Stdout, err: os.Stderr, env: os.LookupEnv}), os.Stderr))
+	os.Exit(cli.Exit("weir", run(context.Background(), world{args: os.Args[1:], in: os.Stdin, out: os.Stdout, err: os.Stderr, env: os.LookupEnv}), os.Stderr))
 }

@@ -13,6 +13,7 @@ import (
 // A world is what a command may touch, so that tests can give it another.
 type world struct {
 	args []string
+	in   io.Reader // nil for nothing
 	out  io.Writer
 	err  io.Writer
 	env  func(string) (string, bool)

@@ -12,7 +12,7 @@
 //	...
 //	err = queue.Close(ctx) // at the end: writes what still waits
 //
-// Calls that go well leave no line. Errors, codes, keys and ids are shortened, and
+// Calls that go well leave no line, unless Attempts is asked for one of each attempt. Errors, codes, keys and ids are shortened, and
 // redacted by observe.Redact. docs/metrics.md lists every line.
 package logs
 

@@ -57,6 +57,12 @@ func tellAll(e weir.Events, secret string) {
 	throttle := outcome.Outcome{Class: outcome.Throttled, Code: secret, Hint: outcome.Hint{After: time.Second}}
 	refusal := &weir.Refusal{Reason: weir.RateLimited, Limit: "put", Key: secret, RetryAfter: 1500 * time.Millisecond, Want: limit.Want{Lack: limit.LacksTurn, State: limit.StateCutOff}}
 	err := errors.New(secret)
+	if e.Ended != nil {
+		used := failure
+		used.Code, used.Usage = secret, map[string]int64{"tokens": 12, "bytes": 3}
+		e.Ended(weir.Ended{Subject: s, Attempt: 1, Outcome: used, Took: 1500 * time.Millisecond})
+		e.Metered(weir.Ended{Subject: s, Attempt: 1, Outcome: used, Took: time.Second})
+	}
 	e.Refused(refusedOf(s, "put", 2*time.Second, refusal))
 	e.Throttled(weir.Ended{Subject: s, Attempt: 1, Outcome: throttle})
 	e.Retried(weir.Retried{Subject: s, Attempt: 1, Outcome: failure, Err: err, After: 250 * time.Millisecond})
@@ -130,7 +136,7 @@ func TestDocumentListsWhatIsWritten(t *testing.T) {
 	levels := make(map[string]string)
 	synctest.Test(t, func(t *testing.T) {
 		log, b := logger(slog.LevelDebug)
-		e := Options{EachSecond: 1}.Events(log)
+		e := weir.Tee(Options{EachSecond: 1}.Events(log), Attempts(log))
 		f := Fleet(log).Fallback
 		f(fleet.FallbackEvent{Away: true, Err: errors.New("gone")})
 		f(fleet.FallbackEvent{Away: true, Past: true, Err: errors.New("gone"), For: time.Minute, Spent: 2})
@@ -213,6 +219,26 @@ func TestGoodCallsLeaveNoLine(t *testing.T) {
 	}
 }
 
+func TestAttemptsLeaveALineEach(t *testing.T) {
+	log, b := logger(slog.LevelInfo)
+	u, err := weir.New("s3", weir.Policy{}, weir.Options{Events: Attempts(log)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		_, _ = weir.Do(t.Context(), u, weir.Call{ID: "4711", Keys: map[string]string{"tenant": "acme"}}, func(context.Context) (int, error) { return 0, nil })
+	}
+	all := lines(t, b)
+	if len(all) != 3 || all[0]["msg"] != "attempt" || all[0]["class"] != "ok" || all[0]["key"] != "tenant=acme" || all[0]["id"] != "4711" {
+		t.Errorf("got %v", all)
+	}
+	b.Reset()
+	Attempts(log).Metered(weir.Ended{Subject: subject, Attempt: 2, Outcome: outcome.Outcome{Class: outcome.OK, Usage: map[string]int64{"tokens": 7}}, Took: time.Second})
+	if got, want := b.String(), `"msg":"metered","upstream":"s3","operation":"put","attempt":2,"class":"ok","took":1,"usage":{"tokens":7},"key":"tenant=acme","id":"4711"}`; !strings.Contains(got, want) {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
 func TestAWaitWithoutEndIsLeftOut(t *testing.T) {
 	for _, never := range []time.Duration{weir.Never, weir.Never - time.Hour} {
 		log, b := logger(slog.LevelInfo)
@@ -240,7 +266,8 @@ func TestSecretsAreNotLogged(t *testing.T) {
 			},
 		} {
 			b := new(bytes.Buffer)
-			tellAll(Events(slog.New(handler(b))), secret)
+			log := slog.New(handler(b))
+			tellAll(weir.Tee(Events(log), Attempts(log)), secret)
 			if b.Len() == 0 || strings.Contains(b.String(), canary[:6]) {
 				t.Errorf("%s is shown:\n%s", secret, b)
 			}

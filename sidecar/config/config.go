@@ -36,6 +36,7 @@ type File struct {
 	MaxHeader   int64
 	Log         slog.Level
 	LogEach     int                          // lines a second that say the same; 0 means all
+	LogAttempts bool                         // a line for each attempt
 	Upstreams   []proxy.Upstream             // in the order of the file
 	Sends       map[string]map[string]string // of the upstreams to which weir adds credentials: headers, and the variables with their values
 	AWS         map[string]AWS               // of the upstreams that are services of AWS, by name

@@ -74,6 +74,7 @@ lame_duck: 7s
 max_header: 1MiB
 log: debug
 log_each_second: off
+log_attempts: true
 tls: {cert: c.pem, key: /k.pem}
 upstreams:
   a:
@@ -93,6 +94,7 @@ upstreams:
 		{"max_header", f.MaxHeader, int64(1 << 20)},
 		{"log", f.Log, slog.LevelDebug},
 		{"log_each_second", f.LogEach, 0},
+		{"log_attempts", f.LogAttempts, true},
 		{"tls", *f.TLS, TLS{"c.pem", "/k.pem"}},
 		{"replay", u.Replay, int64(-1)},
 		{"max_wait", u.Policy.MaxWait, time.Duration(-1)},

@@ -62,6 +62,8 @@ var documentFields = []field[document]{
 	one("log", level, func(f *document) *slog.Level { return &f.Log }, "info", "What is logged."),
 	one("log_each_second", orOff(count[int](1), 0), func(f *document) *int { return &f.LogEach }, "10",
 		"How many lines a second are written that say the same: the same message, upstream, limit (or operation) and reason. The next one tells how many were left out, as `suppressed`. `off` writes all of them."),
+	one("log_attempts", boolean, func(f *document) *bool { return &f.LogAttempts }, "false",
+		"An access log: a line for each attempt, however it ended, of which `weir learn` makes limits."),
 	{"store", "fields", "limits are this process's own", "Where limits, pauses and breakers are kept that several processes share; see docs/fleet.md.", readStore},
 	{"deliveries", "fields", "off", "Where requests are kept that are delivered later; see docs/deliveries.md.", readDeliveries},
 	{"decide", "fields", "off", "Decisions for programs that make their calls themselves; see docs/decide.md and docs/envoy.md.", readDecide},

@@ -164,6 +164,7 @@ max_header: 64KiB
 bounds: {connections: 1000, caller_connections: 100, streams: 100, requests: 1000, caller_requests: 100}
 log: info
 log_each_second: 10
+log_attempts: false
 traces:
   url: http://127.0.0.1:4318
   region: eu-west-1

@@ -143,9 +143,9 @@ func (s *Server) keep(next *config.File) (kept []string) {
 	for name, changed := range map[string]bool{
 		"listen": next.Listen != s.file.Listen, "admin": next.Admin != s.file.Admin || next.AdminTLS != s.file.AdminTLS || next.AdminAll != s.file.AdminAll,
 		"tls": (next.TLS == nil) != (s.file.TLS == nil), "max_header": next.MaxHeader != s.file.MaxHeader,
-		"log_each_second": next.LogEach != s.file.LogEach,
-		"deliveries":      !reflect.DeepEqual(next.Deliveries, s.file.Deliveries),
-		"store":           !reflect.DeepEqual(next.Store, s.file.Store), "cloudwatch": !reflect.DeepEqual(next.CloudWatch, s.file.CloudWatch),
+		"log_each_second": next.LogEach != s.file.LogEach, "log_attempts": next.LogAttempts != s.file.LogAttempts,
+		"deliveries": !reflect.DeepEqual(next.Deliveries, s.file.Deliveries),
+		"store":      !reflect.DeepEqual(next.Store, s.file.Store), "cloudwatch": !reflect.DeepEqual(next.CloudWatch, s.file.CloudWatch),
 		"traces": !reflect.DeepEqual(next.Traces, s.file.Traces),
 		"notify": !reflect.DeepEqual(next.Notify, s.file.Notify), "decide": !sameDecide(next.Decide, s.file.Decide),
 		"hash_env": next.HashEnv != s.file.HashEnv, "harmless": !slices.Equal(next.Harmless, s.file.Harmless),
@@ -159,7 +159,7 @@ func (s *Server) keep(next *config.File) (kept []string) {
 		slices.Sort(kept)
 		s.log.Warn("reload: these changes need a new start; the rest is taken over", "changed", kept)
 	}
-	next.Listen, next.Admin, next.MaxHeader, next.LogEach = s.file.Listen, s.file.Admin, s.file.MaxHeader, s.file.LogEach
+	next.Listen, next.Admin, next.MaxHeader, next.LogEach, next.LogAttempts = s.file.Listen, s.file.Admin, s.file.MaxHeader, s.file.LogEach, s.file.LogAttempts
 	next.AdminTLS, next.AdminAll = s.file.AdminTLS, s.file.AdminAll
 	next.HashEnv, next.Harmless = s.file.HashEnv, s.file.Harmless
 	next.Deliveries = s.file.Deliveries

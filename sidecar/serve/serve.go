@@ -136,7 +136,7 @@ func (s *Server) prepare() (err error) {
 	if err = s.newTraces(file.Traces, registry); err != nil {
 		return err
 	}
-	events := s.tells.events(s.metrics.Events(), s.board.Events(), logs.Options{EachSecond: file.LogEach}.Events(s.log), s.kept.Events())
+	events := s.tells.events(s.metrics.Events(), s.board.Events(), s.logged(), s.kept.Events())
 	if err = s.join(s.traces.events(events), registry); err != nil {
 		return err
 	}
@@ -164,6 +164,15 @@ func (s *Server) prepare() (err error) {
 		}
 	}
 	return s.listen()
+}
+
+// logged is what the log hears of calls.
+func (s *Server) logged() weir.Events {
+	events := logs.Options{EachSecond: s.file.LogEach}.Events(s.log)
+	if s.file.LogAttempts {
+		events = weir.Tee(events, logs.Attempts(s.log))
+	}
+	return events
 }
 
 // join makes the upstreams, whose limits a fleet shares if the file names a store.

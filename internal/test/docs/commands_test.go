@@ -24,6 +24,7 @@ var elsewhere = []string{
 	"aws cloudformation",         // observe/cloudwatch holds the template against the resource schemas
 	"make release", "make image", // internal/test/supply builds what they build
 	"systemctl", "apt install", "sha256sum", "kubectl", // change a machine or a cluster
+	"weir learn",      // cmd/weir, with a log
 	"weir store init", // cmd/weir and internal/test/e2e, with a store
 }
 

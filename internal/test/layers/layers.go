@@ -60,7 +60,7 @@ var order = [...][]string{
 	{"sidecar/proxy"},
 	{"sidecar/awsdialect", "sidecar/grpcdialect"},
 	{"sidecar/config"},
-	{"sidecar/stores", "sidecar/export"},
+	{"sidecar/stores", "sidecar/export", "sidecar/learn"},
 	{"internal/test/practice"},
 	{"sidecar/serve"},
 	{"internal/test/served"},

@@ -192,8 +192,8 @@ func TestTheReleaseIsSmall(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Logf("%.1f MB", float64(info.Size())/1e6)
-	if info.Size() > 46e6 {
-		t.Errorf("it is %.2f MB, want 46 at most: docs/adr/0012-what-ships.md says what weighs what", float64(info.Size())/1e6)
+	if info.Size() > 47e6 {
+		t.Errorf("it is %.2f MB, want 47 at most: docs/adr/0012-what-ships.md says what weighs what", float64(info.Size())/1e6)
 	}
 }
 

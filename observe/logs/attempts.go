@@ -1,0 +1,44 @@
+package logs
+
+import (
+	"log/slog"
+	"maps"
+	"slices"
+
+	"github.com/seed1158cd35/weir"
+)
+
+const (
+	attempt = "attempt"
+	metered = "metered"
+)
+
+// Attempts is an access log: it writes a line for each attempt, however it ended, and one for what an answer turned
+// out to use whose attempt was counted when it began. Tee it with Events. weir learn reads these lines.
+func Attempts(l *slog.Logger) weir.Events {
+	w := &writer{log: l}
+	return weir.Events{
+		Ended:   func(e weir.Ended) { w.attempt(attempt, e) },
+		Metered: func(e weir.Ended) { w.attempt(metered, e) },
+	}
+}
+
+func (w *writer) attempt(message string, e weir.Ended) {
+	l, ok := w.always(slog.LevelInfo, message)
+	if !ok {
+		return
+	}
+	l.subject(e.Subject)
+	l.number("attempt", e.Attempt)
+	l.word("class", e.Outcome.Class.String())
+	l.text("code", e.Outcome.Code)
+	l.wait("took", e.Took)
+	if len(e.Outcome.Usage) > 0 {
+		var used []any
+		for _, unit := range slices.Sorted(maps.Keys(e.Outcome.Usage)) {
+			used = append(used, slog.Int64(unit, e.Outcome.Usage[unit]))
+		}
+		l.attrs = append(l.attrs, slog.Group("usage", used...))
+	}
+	w.end(l)
+}

@@ -1,0 +1,181 @@
+package learn
+
+import (
+	"strings"
+	"unicode/utf8"
+
+	"github.com/seed1158cd35/weir/internal/doc"
+)
+
+// A node is what stands somewhere in a file.
+type node = doc.Node
+
+// bounds are those of a configuration and more: it was read before.
+var bounds = doc.Bounds{Bytes: 16 << 20, Nodes: 1 << 20, Depth: 1000, Complaints: 1}
+
+// tree is the node of an upstream.
+func (c *changer) tree(upstream string) (*node, error) {
+	r := doc.Reader{File: c.name, What: "a configuration", Bounds: bounds}
+	at := field(field(r.Read(textOf(c.rows)), "upstreams"), upstream)
+	if at == nil || at.Kind != doc.Mapping || len(at.Fields) == 0 {
+		return nil, errForm
+	}
+	return at, nil
+}
+
+// field is one of a mapping, nil if it has none. What stands before its name is an alias's: others have it, too.
+func field(n *node, name string) *node {
+	if n == nil {
+		return nil
+	}
+	for _, e := range n.Fields {
+		if e.Name != name {
+			continue
+		}
+		if v := e.Value; e.Key != nil && (v.Line < e.Key.Line || v.Line == e.Key.Line && v.Column < e.Key.Column) {
+			return &node{Kind: doc.Empty}
+		}
+		return e.Value
+	}
+	return nil
+}
+
+// offset is where a node begins in its line; false if that is not in the file.
+func (c *changer) offset(n *node) (row, at int, ok bool) {
+	row = n.Line - 1
+	if row < 0 || row >= len(c.rows) {
+		return 0, 0, false
+	}
+	text := c.rows[row].text
+	for range n.Column - 1 {
+		_, size := utf8.DecodeRuneInString(text[at:])
+		if at += size; size == 0 {
+			return 0, 0, false
+		}
+	}
+	return row, at, true
+}
+
+// replace writes another value in place of a scalar.
+func (c *changer) replace(n *node, value string) error {
+	if n == nil || n.Kind != doc.Scalar {
+		return errForm
+	}
+	row, at, ok := c.offset(n)
+	if !ok {
+		return errForm
+	}
+	text := c.rows[row].text
+	for _, form := range []string{n.Text, `"` + n.Text + `"`, "'" + n.Text + "'"} {
+		if n.Text != "" && strings.HasPrefix(text[at:], form) {
+			c.rows[row].set(text[:at] + value + text[at+len(form):])
+			return nil
+		}
+	}
+	return errForm
+}
+
+// add puts a limit among those of an upstream, of which there may be none.
+func (c *changer) add(upstream, limits *node, text string) error {
+	switch {
+	case limits == nil && c.begins(upstream, '{'):
+		return c.inFlow(upstream, "limits: {"+text+"}")
+	case limits == nil:
+		first := upstream.Fields[0].Key
+		return c.behind(upstream, []string{indent(first) + "limits:", indent(first) + c.step(first) + text})
+	case limits.Kind != doc.Mapping:
+		return errForm
+	case c.begins(limits, '{'):
+		return c.inFlow(limits, text)
+	case len(limits.Fields) == 0 || c.begins(limits, '&'):
+		return errForm
+	}
+	return c.behind(limits, []string{indent(limits.Fields[0].Key) + text})
+}
+
+// begins reports whether a node begins with a byte.
+func (c *changer) begins(n *node, b byte) bool {
+	row, at, ok := c.offset(n)
+	return ok && at < len(c.rows[row].text) && c.rows[row].text[at] == b
+}
+
+func indent(n *node) string { return strings.Repeat(" ", n.Column-1) }
+
+// step is by how much the file indents.
+func (c *changer) step(n *node) string {
+	if n.Column == 9 {
+		return "    "
+	}
+	return "  "
+}
+
+// behind puts lines behind the last one of a block.
+func (c *changer) behind(n *node, lines []string) error {
+	last := end(n)
+	if last > len(c.rows) {
+		return errForm
+	}
+	c.rows = insert(c.rows, last, lines)
+	return nil
+}
+
+// end is the last line of a node. That of one in braces is where its last part begins: what comes of it is looked at.
+func end(n *node) int {
+	last := n.Line
+	for _, part := range n.Items {
+		last = max(last, end(part))
+	}
+	for _, e := range n.Fields {
+		last = max(last, end(e.Value))
+	}
+	return last
+}
+
+// inFlow puts a field before the brace that closes a mapping.
+func (c *changer) inFlow(n *node, text string) error {
+	row, at, ok := c.offset(n)
+	if !ok || !strings.HasPrefix(c.rows[row].text[at:], "{") {
+		return errForm
+	}
+	depth, quote := 0, byte(0)
+	for ; row < len(c.rows); row, at = row+1, 0 {
+		line := c.rows[row].text
+		for i := at; i < len(line); i++ {
+			switch b := line[i]; {
+			case quote != 0:
+				if b == quote {
+					quote = 0
+				} else if b == '\\' && quote == '"' {
+					i++
+				}
+			case (b == '"' || b == '\'') && opens(line[:i]):
+				quote = b
+			case b == '#' && i > 0 && line[i-1] == ' ':
+				i = len(line)
+			case b == '{' || b == '[':
+				depth++
+			case b == '}' || b == ']':
+				if depth--; depth == 0 {
+					c.rows[row].set(before(line[:i], text) + line[i:])
+					return nil
+				}
+			}
+		}
+	}
+	return errForm
+}
+
+// opens reports whether a quotation mark behind a text opens a scalar, and is not a part of one.
+func opens(text string) bool {
+	text = strings.TrimRight(text, " ")
+	return text == "" || strings.ContainsRune("{[,:", rune(text[len(text)-1]))
+}
+
+// before is what stands before a closing brace, and a field.
+func before(line, text string) string {
+	bare := strings.TrimRight(line, " ")
+	if strings.HasSuffix(bare, "{") || strings.HasSuffix(bare, ",") || bare == "" {
+		return bare + text
+	}
+	return bare + ", " + text
+}
