@@ -294,4 +294,5 @@ upstreams:
       refusals: 100
       connections: 100
       connections_by: {connection: 1}
+      realtime: false
 `

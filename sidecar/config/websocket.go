@@ -24,6 +24,7 @@ var socketFields = []field[websocket.Config]{
 	one("refusals", orOff(count[int](1), 0), func(c *websocket.Config) *int { return &c.Refusals }, "off", "How many messages of a connection may be refused within 10 s; with one more it is closed with 1008."),
 	one("connections", orOff(count[int](1), 0), func(c *websocket.Config) *int { return &c.Most }, "off", "How many connections this process has at once."),
 	{"connections_by", "scopes, each with a number", "none", "How many it has at once of one value of a scope: `{user: 5}`.", readSocketsBy},
+	one("realtime", boolean, func(c *websocket.Config) *bool { return &c.Realtime }, "false", "That messages are events of OpenAI's Realtime API: they go by `type`, and limits count the tokens of responses; see docs/websockets.md."),
 }
 
 func readSockets(d *decoder, n *node, u *site) {
@@ -88,7 +89,7 @@ func (d *decoder) checkSocketRoute(at *node, u *site, i int) {
 	what := ""
 	switch r := u.Routes[i]; {
 	case u.llm != nil:
-		what = "llm: it reads calls, and no messages; write an upstream of its own for the connections"
+		what = "llm: it reads calls, and no messages; write an upstream of its own for the connections, with websocket: {realtime: true} for OpenAI's Realtime API"
 	case u.aws != nil:
 		what = "aws: requests are signed, and messages are not"
 	case u.GRPC, u.HTTP2:

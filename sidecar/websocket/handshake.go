@@ -3,6 +3,7 @@ package websocket
 import (
 	"encoding/base64"
 	"errors"
+	"io"
 	"net/http"
 	"strings"
 
@@ -48,13 +49,13 @@ var errRefused = errors.New("refused")
 
 // Dial asks an upstream for a connection by a request, which must be the caller's own to change, and which send sends. If the upstream
 // says no, conn is nil and resp is its answer, to be passed on; else resp has the headers of its yes.
-func Dial(out *http.Request, send func(*http.Request) (*http.Response, error)) (conn *ws.Conn, resp *http.Response, err error) {
-	protocols := tokens(out.Header["Sec-Websocket-Protocol"])
+func Dial(out *http.Request, send func(*http.Request) (*http.Response, error)) (conn *Conn, resp *http.Response, err error) {
+	protocols := listed(out.Header["Sec-Websocket-Protocol"])
 	for _, name := range handshake {
 		out.Header.Del(name)
 	}
 	sender := &once{out: out, send: send}
-	conn, yes, err := ws.Dial(out.Context(), "http://upstream/", &ws.DialOptions{HTTPClient: &http.Client{Transport: sender}, Subprotocols: protocols})
+	c, yes, err := ws.Dial(out.Context(), "http://upstream/", &ws.DialOptions{HTTPClient: &http.Client{Transport: sender}, Subprotocols: protocols})
 	switch {
 	case sender.err != nil:
 		return nil, nil, sender.err
@@ -66,7 +67,7 @@ func Dial(out *http.Request, send func(*http.Request) (*http.Response, error)) (
 	for _, name := range append(handshake, "Sec-Websocket-Accept") {
 		yes.Header.Del(name)
 	}
-	return conn, yes, nil
+	return &Conn{c, sender.source}, yes, nil
 }
 
 // once sends the request in place of the library's, with the fields that the library has made.
@@ -75,6 +76,8 @@ type once struct {
 	send func(*http.Request) (*http.Response, error)
 	no   *http.Response
 	err  error
+
+	source *source
 }
 
 // RoundTrip is http.RoundTripper's.
@@ -90,20 +93,29 @@ func (o *once) RoundTrip(r *http.Request) (*http.Response, error) {
 		o.no = resp
 		return nil, errRefused
 	}
+	if b, ok := resp.Body.(io.ReadWriteCloser); ok {
+		o.source = &source{from: b}
+		resp.Body = &body{b, o.source}
+	}
 	return resp, nil
 }
 
 // Accept says yes to the caller, with the subprotocol that the upstream has chosen. The upstream has looked at the Origin.
-func Accept(w http.ResponseWriter, r *http.Request, subprotocol string) (*ws.Conn, error) {
+func Accept(w http.ResponseWriter, r *http.Request, subprotocol string) (*Conn, error) {
 	o := &ws.AcceptOptions{InsecureSkipVerify: true}
 	if subprotocol != "" {
 		o.Subprotocols = []string{subprotocol}
 	}
-	return ws.Accept(w, r, o)
+	t := &taker{ResponseWriter: w}
+	c, err := ws.Accept(t, r, o)
+	if err != nil {
+		return nil, err
+	}
+	return &Conn{c, &t.source}, nil
 }
 
-// tokens are the parts of a field that is a list.
-func tokens(values []string) (all []string) {
+// listed are the parts of a field that is a list.
+func listed(values []string) (all []string) {
 	for _, v := range values {
 		for t := range strings.SplitSeq(v, ",") {
 			if t = strings.TrimSpace(t); t != "" {

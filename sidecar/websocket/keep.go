@@ -47,16 +47,14 @@ func (s *Session) look(silent time.Duration) time.Duration {
 
 // ping asks a peer for a sign of life.
 func (s *Session) ping(d *side) {
-	ctx, cancel := context.WithTimeout(s.ctx, s.Config.Ping)
+	ctx, cancel := context.WithTimeout(forever, s.Config.Ping) // the library would end the connection with its context
 	defer cancel()
 	err := d.conn.Ping(ctx)
 	switch {
 	case err == nil, s.ctx.Err() != nil, d.heard.Load(), s.busy(d):
 	case d == s.caller:
-		d.cut()
 		s.end(ending{code: cut, why: "the caller gives no sign of life"})
 	default:
-		d.cut()
 		s.end(ending{code: tryAgainLater, upstream: cut, why: "the upstream gives no sign of life"})
 	}
 }

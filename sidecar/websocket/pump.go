@@ -38,6 +38,9 @@ func (f *flow) read(from *side) (typ ws.MessageType, msg []byte, err error) {
 		}
 		m, err := r.Read(f.buf.b[n:])
 		n += m
+		if err == io.EOF && from.conn.ended.over.Load() {
+			err = io.ErrUnexpectedEOF
+		}
 		if err == io.EOF {
 			f.holds.Store(true)
 			from.heard.Store(true)
@@ -96,15 +99,22 @@ func (s *Session) pass(typ ws.MessageType, msg []byte) bool {
 		s.end(ending{code: badText, why: "a message that is no UTF-8"})
 		return false
 	}
-	route, twice := s.route(msg)
+	route, asks, twice := s.route(msg)
 	if twice {
-		return s.refuse(typ, s.routes[Default], ambiguous(s.Config.Field))
+		return s.refuse(s.routes[Default], ambiguous(s.Config.Field))
 	}
 	row := s.routes[route]
 	s.call.Operation = route
 	s.call.Cost[size] = int64(len(msg))
+	if asks {
+		s.asks()
+		defer s.asked()
+	}
 	if err := s.Upstream.Admit(s.ctx, &s.call, &s.permit, s.Config.Wait); err != nil {
-		return s.refuse(typ, row, err)
+		return s.refuse(row, err)
+	}
+	if asks {
+		s.permit.Report(unused) // before the response can begin, which is charged for itself
 	}
 	err := s.up.write(s.upstream, typ, msg, s.Config.Write)
 	if err != nil {
@@ -112,7 +122,7 @@ func (s *Session) pass(typ ws.MessageType, msg []byte) bool {
 		s.end(s.gone(err))
 		return false
 	}
-	s.permit.Report(outcome.Outcome{Class: outcome.OK})
+	s.permit.Report(okay)
 	row.passed.Add(1)
 	s.up.Messages++
 	s.up.Bytes += int64(len(msg))
@@ -122,31 +132,36 @@ func (s *Session) pass(typ ws.MessageType, msg []byte) bool {
 // size is the unit of the sizes of messages.
 const size = "bytes"
 
-// route is that of a message.
-func (s *Session) route(msg []byte) (name string, twice bool) {
+// route is that of a message. asks says that it asks for a response that costs tokens.
+func (s *Session) route(msg []byte) (name string, asks, twice bool) {
 	if len(s.Config.Field) == 0 {
-		return Default, false
+		return Default, false, false
 	}
 	value, twice := find(msg, s.Config.Field)
 	if twice {
-		return Default, true
+		return Default, false, true
 	}
+	asks = s.Config.Realtime && string(value) == "response.create"
 	for _, name := range s.Config.Routes {
 		if string(value) == name && name != Connect {
-			return name, false
+			return name, asks, false
 		}
 	}
-	return Default, false
+	return Default, asks, false
 }
 
 // toCaller passes on what the upstream sends.
 func (s *Session) toCaller() {
 	back := s.routes[Default]
+	defer s.abandons()
 	for {
 		typ, msg, err := s.down.read(s.upstream)
 		if err != nil {
 			s.end(s.gone(err))
 			return
+		}
+		if s.Config.Realtime {
+			s.hears(msg)
 		}
 		err = s.down.write(s.caller, typ, msg, s.Config.Write)
 		n := len(msg)

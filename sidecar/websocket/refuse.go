@@ -20,7 +20,7 @@ import (
 func (s *Session) requestID() string { return s.id + "-" + strconv.FormatInt(s.serial+1, 10) }
 
 // refuse tells the caller that its message is not sent on, and reports whether the session goes on.
-func (s *Session) refuse(_ ws.MessageType, row *row, err error) bool {
+func (s *Session) refuse(row *row, err error) bool {
 	if s.ctx.Err() != nil && !isRefusal(err) {
 		return false // it ends anyhow
 	}
@@ -48,6 +48,9 @@ func (s *Session) refuse(_ ws.MessageType, row *row, err error) bool {
 func (s *Session) body(f *refuse.Facts) []byte {
 	b := f.JSON()
 	b = b[:len(b)-1]
+	if s.Config.Realtime { // clients tell events apart by these
+		b = refuse.AppendText(append(b, `,"type":"error","event_id":`...), s.call.ID)
+	}
 	b = refuse.AppendText(append(b, `,"connectionId":`...), s.id)
 	b = refuse.AppendText(append(b, `,"requestId":`...), s.call.ID)
 	return append(b, '}')

@@ -26,6 +26,7 @@ const (
 // An ending is why a connection ends: what its caller is told, and what the upstream is.
 type ending struct {
 	code     ws.StatusCode // for the caller; cut if there is nobody to tell
+	mute     bool          // it cannot be told
 	upstream ws.StatusCode // 0 means 1001, cut that there is nobody to tell
 	why      string        // at most 123 bytes
 }
@@ -53,7 +54,9 @@ type Session struct {
 	serial  int64 // of messages that were refused
 	refused refusals
 
-	down flow // of the other
+	// Of the goroutine that reads what the upstream sends.
+	down      flow
+	responses responses
 
 	mu     sync.Mutex
 	over   bool // the session ends
@@ -77,7 +80,7 @@ func (s *Session) Connection() string { return s.id }
 func (s *Session) Leave() { s.hub.leave(s) }
 
 // Run passes messages on until the connection is closed on both sides. ctx ends it at once.
-func (s *Session) Run(ctx context.Context, caller, upstream *ws.Conn) {
+func (s *Session) Run(ctx context.Context, caller, upstream *Conn) {
 	defer s.hub.leave(s)
 	s.caller, s.upstream = newSide(caller, s.Config.MaxMessage), newSide(upstream, s.Config.MaxMessage)
 	s.ctx, s.stop = context.WithCancel(ctx)
@@ -138,6 +141,9 @@ func (s *Session) end(e ending) {
 	}
 	s.mu.Unlock()
 	s.stop()
+	if e.mute {
+		e.code = cut
+	}
 	s.flows.Go(func() { s.caller.close(e.code, e.why) })
 	s.flows.Go(func() { s.upstream.close(e.upstream, e.why) })
 }
@@ -145,22 +151,20 @@ func (s *Session) end(e ending) {
 // tooSlow ends the session as a peer does not take what it is sent.
 func (s *Session) tooSlow(who *side) {
 	switch who {
-	case s.caller: // it cannot be told: what is before the close frame is not read
-		s.caller.cut()
-		s.end(ending{code: policy, why: "the caller does not read what it is sent"})
+	case s.caller: // what is before a close frame is not read
+		s.end(ending{code: policy, mute: true, why: "the caller does not read what it is sent"})
 	case s.upstream:
-		s.upstream.cut()
 		s.end(ending{code: tryAgainLater, upstream: cut, why: "the upstream does not read what it is sent"})
 	}
 }
 
 // A side is the connection to the caller, or to the upstream.
 type side struct {
-	conn  *ws.Conn
+	conn  *Conn
 	heard atomic.Bool // something came since somebody looked
 }
 
-func newSide(c *ws.Conn, most int64) *side {
+func newSide(c *Conn, most int64) *side {
 	c.SetReadLimit(most)
 	return &side{conn: c}
 }

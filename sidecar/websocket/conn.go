@@ -1,0 +1,75 @@
+package websocket
+
+import (
+	"bufio"
+	"io"
+	"net"
+	"net/http"
+	"sync/atomic"
+
+	ws "github.com/coder/websocket"
+)
+
+// A Conn is a WebSocket to the caller or to the upstream.
+//
+// The library takes a connection that ends between two frames of a message for the end of the message, so what lies below it
+// notes when there is nothing more to be read. It is read on only for what a message lacks.
+type Conn struct {
+	*ws.Conn
+	ended *source
+}
+
+// A source is what a connection is read from.
+type source struct {
+	from io.Reader
+	last error // came with the last bytes
+	over atomic.Bool
+}
+
+// Read is io.Reader's.
+func (s *source) Read(p []byte) (int, error) {
+	if s.last != nil {
+		s.over.Store(true)
+		return 0, s.last
+	}
+	n, err := s.from.Read(p)
+	if n > 0 && err != nil {
+		s.last, err = err, nil
+	}
+	if err != nil {
+		s.over.Store(true)
+	}
+	return n, err
+}
+
+// A body is that of the upstream's yes.
+type body struct {
+	io.ReadWriteCloser
+	*source
+}
+
+func (b *body) Read(p []byte) (int, error) { return b.source.Read(p) }
+
+// A taken connection is the caller's.
+type taken struct {
+	net.Conn
+	*source
+}
+
+func (c *taken) Read(p []byte) (int, error) { return c.source.Read(p) }
+
+// A taker has the connection of an answer read through a source.
+type taker struct {
+	http.ResponseWriter
+	source source
+}
+
+// Hijack is http.Hijacker's.
+func (t *taker) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	c, rw, err := http.NewResponseController(t.ResponseWriter).Hijack()
+	if err != nil {
+		return nil, nil, err
+	}
+	t.source.from = c
+	return &taken{c, &t.source}, rw, nil
+}

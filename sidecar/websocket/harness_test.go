@@ -1,0 +1,184 @@
+package websocket
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	ws "github.com/coder/websocket"
+
+	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/internal/refuse"
+	"github.com/seed1158cd35/weir/internal/test/memnet"
+)
+
+// A site is a network in memory with an upstream, and in front of it a hub.
+type site struct {
+	*memnet.Network
+	hub    Hub
+	weir   *weir.Upstream
+	config Config
+	client *http.Client
+	accept func(*ws.Conn)
+	deaf   bool // the upstream answers no pings
+
+	mu    sync.Mutex
+	ended []*Summary
+	stays bool
+}
+
+// newSite is for a bubble. Each connection of the upstream is served by accept.
+func newSite(t testing.TB, p weir.Policy, c Config, accept func(*ws.Conn)) *site {
+	t.Helper()
+	p.Undeclared = true
+	u, err := weir.New("up", p, weir.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &site{Network: memnet.New(), weir: u, config: c, accept: accept, stays: true}
+	s.hub.Closed = func(x *Summary) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.ended = append(s.ended, x)
+	}
+	transport := s.Transport()
+	s.client = &http.Client{Transport: transport}
+	s.Serve("up.test", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.upstream(w, r) }))
+	s.Serve("weir.test", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.serve(w, r, transport) }))
+	return s
+}
+
+func (s *site) upstream(w http.ResponseWriter, r *http.Request) {
+	c, err := ws.Accept(w, r, &ws.AcceptOptions{OnPingReceived: func(context.Context, []byte) bool { return !s.deaf }})
+	if err != nil {
+		return
+	}
+	c.SetReadLimit(-1)
+	defer c.CloseNow()
+	s.accept(c)
+}
+
+// serve is what the proxy does.
+func (s *site) serve(w http.ResponseWriter, r *http.Request, t http.RoundTripper) {
+	if f := Problem(w, r); f != nil {
+		f.Write(w)
+		return
+	}
+	x, refusal := s.hub.Begin(Caller{
+		Upstream: s.weir, Config: s.config, ID: "call-1", Keys: map[string]string{"user": r.Header.Get("X-User")}, Name: "up",
+		Stays: func() bool { return s.stays },
+	})
+	if refusal != nil {
+		refuse.Of(refusal, time.Now()).Write(w)
+		return
+	}
+	defer x.Leave()
+	out, _ := http.NewRequestWithContext(context.Background(), http.MethodGet, "http://up.test/", nil)
+	up, no, err := Dial(out, t.RoundTrip)
+	if err != nil || up == nil {
+		if no != nil {
+			no.Body.Close()
+		}
+		http.Error(w, "no", http.StatusBadGateway)
+		return
+	}
+	caller, err := Accept(w, r, up.Subprotocol())
+	if err != nil {
+		_ = up.CloseNow()
+		return
+	}
+	x.Run(r.Context(), caller, up)
+}
+
+// dial is a connection of a caller.
+func (s *site) dial(t testing.TB, user string) *ws.Conn {
+	t.Helper()
+	c, _, err := ws.Dial(context.Background(), "ws://weir.test/", &ws.DialOptions{HTTPClient: s.client, HTTPHeader: http.Header{"X-User": {user}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.SetReadLimit(-1)
+	return c
+}
+
+// last waits until the connection that was made last has ended, and says how.
+func (s *site) last(t testing.TB, n int) *Summary {
+	t.Helper()
+	for {
+		s.mu.Lock()
+		if len(s.ended) >= n {
+			defer s.mu.Unlock()
+			return s.ended[n-1]
+		}
+		s.mu.Unlock()
+		<-time.After(time.Millisecond) // of the bubble's time
+	}
+}
+
+// echo says again what it hears.
+func echo(c *ws.Conn) {
+	for {
+		typ, msg, err := c.Read(context.Background())
+		if err != nil || c.Write(context.Background(), typ, msg) != nil {
+			return
+		}
+	}
+}
+
+// ended is the code with which a connection ends on this side, after whatever else it brings.
+func ended(c *ws.Conn) (ws.StatusCode, string) {
+	for {
+		_, r, err := c.Reader(context.Background())
+		if err == nil {
+			_, err = io.Copy(io.Discard, r)
+		}
+		if err != nil {
+			code := ws.CloseStatus(err)
+			var closed ws.CloseError
+			if code >= 0 {
+				closed = closeError(err)
+			}
+			return code, closed.Reason
+		}
+	}
+}
+
+func write(t testing.TB, c *ws.Conn, text string) {
+	t.Helper()
+	if err := c.Write(context.Background(), ws.MessageText, []byte(text)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func read(t testing.TB, c *ws.Conn) string {
+	t.Helper()
+	_, msg, err := c.Read(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(msg)
+}
+
+// An ear reads what comes, and so answers pings.
+type ear struct {
+	said chan string
+	code chan ws.StatusCode
+}
+
+func listen(c *ws.Conn) *ear {
+	e := &ear{make(chan string, 100), make(chan ws.StatusCode, 1)}
+	go func() {
+		for {
+			_, msg, err := c.Read(context.Background())
+			if err != nil {
+				e.code <- ws.CloseStatus(err)
+				return
+			}
+			e.said <- string(msg)
+		}
+	}()
+	return e
+}
