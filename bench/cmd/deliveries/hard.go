@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -17,22 +18,79 @@ import (
 	"github.com/seed1158cd35/weir/delivery"
 )
 
-// behindOneKey has 100,000 wait behind one order key, and 10,000 for nobody: each claim takes the key's head, and each end promotes the
-// next.
-func (m *measure) behindOneKey(string) {
-	const behind, others = 100_000, 10_000
-	path := m.fill(behind + others)
-	db := m.rows(path, fmt.Sprintf("UPDATE delivery SET order_key = 'k', place = seq, status = CASE seq WHEN 1 THEN 'queued' ELSE 'created' END WHERE seq <= %d", behind))
-	m.must(db.Close())
+// behindOneKey has 100,000 wait behind one order key, beside which nothing is due: each claim takes the key's head, and each end promotes
+// the next.
+func (m *measure) behindOneKey(db string) {
+	const behind = 100_000
+	path := m.fill(behind)
+	file := m.rows(path, "UPDATE delivery SET order_key = 'k', place = seq, status = CASE seq WHEN 1 THEN 'queued' ELSE 'created' END")
+	m.must(file.Close())
 	s := m.openFile(path)
-	m.claims(s, "SQLite, 100,000 behind one order key")
-	left, err := s.Counts(context.Background())
+	m.keyed(s, "SQLite, 100,000 behind one order key")
+	m.must(s.Close())
+	at := m.base(db)
+	p := m.store(at)
+	m.fillTables(at, behind)
+	m.sql(at, "UPDATE weir_request SET order_key = 'k'",
+		"UPDATE weir_delivery SET line = 7, place = seq, status = CASE seq WHEN 1 THEN 'queued' ELSE 'created' END", "VACUUM weir_delivery")
+	m.keyed(p, "PostgreSQL, 100,000 behind one order key")
+	m.must(p.Close())
+}
+
+// keyed are claims of which each has the head of the order key.
+func (m *measure) keyed(s delivery.Queue, name string) {
+	m.claims(s, name)
+	all, err := s.Counts(context.Background())
 	m.must(err)
-	for _, c := range left {
-		if c.Status == delivery.Completed && c.N != 4000 {
-			m.tb.Fatalf("%d were claimed and ended, want 4000", c.N)
+	for _, c := range all {
+		if c.Status == delivery.Completed && c.N == claimed {
+			return
 		}
 	}
+	m.tb.Fatalf("the heads that were claimed are not those: %v", all)
+}
+
+// aReaderHolds is a file that somebody reads and does not let go of, while callers hand in as much as it takes: the log beside it at most,
+// and when all is as before.
+func (m *measure) aReaderHolds(string) {
+	ctx := context.Background()
+	path := m.file("r.db")
+	s := m.openFile(path)
+	_, _, err := s.Accept(ctx, request())
+	m.must(err)
+	db := m.rows(path)
+	reader, err := db.Begin()
+	m.must(err)
+	var n int
+	m.must(reader.QueryRow("SELECT count(*) FROM delivery").Scan(&n))
+	var stored, refused atomic.Int64
+	begin, largest := time.Now(), int64(0)
+	many(callers, 10*m.lasts, func(i int) {
+		switch _, _, err := s.Accept(ctx, request()); {
+		case err == nil:
+			stored.Add(1)
+		case errors.Is(err, delivery.ErrFull):
+			refused.Add(1)
+			time.Sleep(10 * time.Millisecond) // as long as one who is refused waits at least
+		default:
+			m.must(err)
+		}
+		if i == 0 {
+			largest = max(largest, s.LogSize())
+		}
+	})
+	m.is("SQLite: a reader holds the file, for s", time.Since(begin).Seconds())
+	m.is("SQLite: stored meanwhile", float64(stored.Load()))
+	m.is("SQLite: refused meanwhile", float64(refused.Load()))
+	m.is("SQLite: the log at most, MiB", float64(max(largest, s.LogSize()))/(1<<20))
+	m.must(reader.Rollback())
+	m.must(db.Close())
+	begin = time.Now()
+	for err = delivery.ErrFull; err != nil; {
+		_, _, err = s.Accept(ctx, request())
+	}
+	m.is("SQLite: accepts again after the reader has gone, ms", time.Since(begin).Seconds()*1000)
+	m.is("SQLite: the log then, MiB", float64(s.LogSize())/(1<<20))
 	m.must(s.Close())
 }
 

@@ -18,7 +18,7 @@ func main() {
 	rounds := flag.Int("rounds", 3, "how many times everything is measured")
 	lasts := flag.Duration("lasts", 4*time.Second, "how long each is measured")
 	many := flag.Int("many", 1_000_000, "how many wait where many do")
-	only := flag.String("only", "", "one part: accepts, end, river, pickup, waiting, sqlite, filewaiting, key, http, bodies, down, dynamodb")
+	only := flag.String("only", "", "one part: accepts, end, river, pickup, waiting, sqlite, filewaiting, key, reader, http, bodies, down, dynamodb")
 	bodies := flag.Int("bodies", 1000, "how many large bodies are handed in")
 	flag.IntVar(&callers, "callers", callers, "how many hand in at once")
 	stats := flag.Bool("stats", false, "print where the time goes, too")

@@ -27,7 +27,7 @@ func (m *measure) round(much int, only, more string) {
 		name string
 		do   func(db string)
 	}{
-		{"sqlite", m.inFile}, {"filewaiting", func(string) { m.waitingInFile(much) }}, {"key", m.behindOneKey},
+		{"sqlite", m.inFile}, {"filewaiting", func(string) { m.waitingInFile(much) }}, {"key", m.behindOneKey}, {"reader", m.aReaderHolds},
 		{"http", m.overHTTP}, {"bodies", func(string) { m.largeBodies(m.bodies) }}, {"down", m.oneIsDown}, {"dynamodb", m.inTable},
 		{"accepts", m.accepts}, {"end", m.endToEnd}, {"river", m.besideRiver}, {"pickup", m.pickUp},
 		{"waiting", func(db string) {
@@ -175,21 +175,29 @@ func (m *measure) waiting(db, name string, n int) {
 	at := m.base(db)
 	s := m.store(at)
 	defer s.Close()
-	m.sql(at, fmt.Sprintf(`INSERT INTO weir_request(id, tenant, holder, upstream, order_key, fingerprint, correlation, method, path, query, header, body, accepted)
-		SELECT 'id' || i, '', '', 'up', '', '', '', 'POST', '/in', '', '', decode(repeat('00', 128), 'hex'), weir_now() FROM generate_series(1, %d) i`, n),
-		`INSERT INTO weir_delivery(seq, upstream, status, due, not_before, place, stops, home, changed)
-		SELECT seq, 'up', 'queued', accepted - 10000000 + seq, 0, 0, false, 0, accepted FROM weir_request`,
-		fmt.Sprintf("INSERT INTO weir_count(upstream, status, n) VALUES ('up', 'queued', %d)", n))
+	m.fillTables(at, n)
 	m.claims(s, name)
 	if n > 100_000 {
 		m.drains("PostgreSQL", "postgres: {url: '"+at+"'}")
 	}
 }
 
+// fillTables has many wait in a database's tables.
+func (m *measure) fillTables(at string, n int) {
+	m.sql(at, fmt.Sprintf(`INSERT INTO weir_request(id, tenant, holder, upstream, order_key, fingerprint, correlation, method, path, query, header, body, accepted)
+		SELECT 'id' || i, '', '', 'up', '', '', '', 'POST', '/in', '', '', decode(repeat('00', 128), 'hex'), weir_now() FROM generate_series(1, %d) i`, n),
+		`INSERT INTO weir_delivery(seq, upstream, status, due, not_before, place, stops, home, changed)
+		SELECT seq, 'up', 'queued', accepted - 10000000 + seq, 0, 0, false, 0, accepted FROM weir_request`,
+		fmt.Sprintf("INSERT INTO weir_count(upstream, status, n) VALUES ('up', 'queued', %d)", n))
+}
+
+// claimed is how many times deliveries are claimed.
+const claimed = 400
+
 // claims are of 10, which end at once.
 func (m *measure) claims(s delivery.Queue, name string) {
-	var took []time.Duration
-	for range 400 {
+	var took, ended []time.Duration
+	for range claimed {
 		begin := time.Now()
 		all, err := s.Claim(context.Background(), delivery.Ask{Upstream: "up", Most: 10, Lease: time.Minute})
 		m.must(err)
@@ -198,11 +206,15 @@ func (m *measure) claims(s delivery.Queue, name string) {
 		for _, d := range all {
 			ends = append(ends, delivery.End{Claim: d.Claim(), To: delivery.Completed})
 		}
+		begin = time.Now()
 		_, err = s.End(context.Background(), ends...)
 		m.must(err)
+		ended = append(ended, time.Since(begin))
 	}
 	m.is("claim of 10, p50 ms, "+name, quantile(took, 0.5))
 	m.is("claim of 10, p99 ms, "+name, quantile(took, 0.99))
+	m.is("the end of those, p50 ms, "+name, quantile(ended, 0.5))
+	m.is("the end of those, p99 ms, "+name, quantile(ended, 0.99))
 }
 
 // quantile is in milliseconds.
