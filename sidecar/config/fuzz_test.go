@@ -166,6 +166,7 @@ log: info
 log_each_second: 10
 log_attempts: false
 traces:
+  jaeger: http://127.0.0.1:16686
   url: http://127.0.0.1:4318
   region: eu-west-1
   headers: {Authorization: OTLP_TOKEN}

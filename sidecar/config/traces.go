@@ -20,12 +20,14 @@ type Traces struct {
 	Trust   bool
 	XRay    bool
 	Memory  int64
+	Jaeger  string // where weir trace looks; "" means in X-Ray of the region
 }
 
 var tracesFields = []field[Traces]{
 	one("url", word, func(t *Traces) *string { return &t.URL }, "required, or `region`", "Where a receiver of OTLP is: over HTTP `http://127.0.0.1:4318`, to which without a path `/v1/traces` is added, or over gRPC `grpc://127.0.0.1:4317`, with TLS `grpcs://`; or an X-Ray daemon, `udp://127.0.0.1:2000`."),
 	one("region", awsRegion, func(t *Traces) *string { return &t.Region }, "none", "The region of AWS whose X-Ray takes the traces: requests are signed, and `url` is its own if it is not there. CloudWatch's Transaction Search must be on."),
 	{"headers", "headers, each with a variable", "none", "Headers of what is sent there, and the environment variables that hold their values: `{Authorization: OTLP_TOKEN}`.", readTraceHeaders},
+	one("jaeger", word, func(t *Traces) *string { return &t.Jaeger }, "none", "Where `weir trace` finds them, if that is a Jaeger: the URL of its page, `http://127.0.0.1:16686`. Nothing is sent there."),
 	one("service", word, func(t *Traces) *string { return &t.Service }, "weir", "The name of the service that the spans are of."),
 	{"attributes", "names, each with a text", "none", "Further attributes of the service: `{deployment.environment.name: production}`.", func(d *decoder, n *node, t *Traces) { t.Attrs = d.texts(n) }},
 	one("share", orOff(share, -1), func(t *Traces) *float64 { return &t.Share }, "5%", "Of the calls that went well, this part is kept."),
@@ -45,6 +47,9 @@ func readTraces(d *decoder, n *node, f *document) {
 		return
 	}
 	f.Traces = &t
+	if u, err := url.Parse(t.Jaeger); t.Jaeger != "" && (err != nil || u.Host == "" || u.User != nil || u.Scheme != "http" && u.Scheme != "https") {
+		d.Bad(n.Get("jaeger"), "write jaeger: http://127.0.0.1:16686", "is not the URL of a Jaeger")
+	}
 	switch {
 	case t.URL != "":
 		t.readURL(d, n.Get("url"))

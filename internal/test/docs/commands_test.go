@@ -25,6 +25,7 @@ var elsewhere = []string{
 	"make release", "make image", // internal/test/supply builds what they build
 	"systemctl", "apt install", "sha256sum", "kubectl", // change a machine or a cluster
 	"weir learn",      // cmd/weir, with a log
+	"weir trace",      // cmd/weir and observe/trace/look, with recorded answers
 	"weir store init", // cmd/weir and internal/test/e2e, with a store
 }
 

@@ -45,6 +45,7 @@ var order = [...][]string{
 	{"delivery"},
 	{"internal/test/otlptest"},
 	{"observe"},
+	{"observe/trace/look"},
 	{"awsx/lambdax"},
 	{"llm/frame"},
 	{"llm"},

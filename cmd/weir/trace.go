@@ -1,0 +1,95 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"time"
+
+	awsconfig "github.com/aws/aws-sdk-go-v2/config"
+
+	"github.com/seed1158cd35/weir/internal/cli"
+	"github.com/seed1158cd35/weir/observe/trace"
+	"github.com/seed1158cd35/weir/observe/trace/look"
+	"github.com/seed1158cd35/weir/observe/trace/otlp/xray"
+	"github.com/seed1158cd35/weir/sidecar/config"
+)
+
+// showTrace runs weir trace: where the time of a trace went, and what went wrong.
+func showTrace(ctx context.Context, w world) error {
+	f := w.flags("trace", "ID\n\nID is that of a trace: 32 hexadecimal digits, or as X-Ray writes it. It is looked for where traces.jaeger of the\nfile says, or in X-Ray of its traces.region; the flags say so in place of a file.")
+	file := f.String("config", "weir.yaml", "the file with traces")
+	region := f.String("xray", "", "look in X-Ray of this `REGION`")
+	jaeger := f.String("jaeger", "", "look in the Jaeger at this `URL`, such as http://127.0.0.1:16686")
+	at := f.String("at", "", "when the trace began, such as 2006-01-02T15:04:05Z, if its ID does not say so")
+	patience := f.Duration("wait", time.Minute, "how long to wait for X-Ray to fetch it from logs")
+	raw := f.Bool("json", false, "print JSON")
+	name, err := w.named(f, "name the trace by its ID")
+	if err != nil {
+		return err
+	}
+	id, err := trace.ParseID(name)
+	if err != nil {
+		return err
+	}
+	about := look.About(id, time.Now())
+	if *at != "" {
+		if about, err = time.Parse(time.RFC3339, *at); err != nil {
+			return errors.New("-at: want a time such as 2006-01-02T15:04:05Z")
+		}
+	}
+	if *region == "" && *jaeger == "" {
+		if *region, *jaeger, err = w.tracesOf(*file, given(f, "config")); err != nil {
+			return err
+		}
+	}
+	from, err := w.source(ctx, *region, *jaeger)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, *patience)
+	defer cancel()
+	t, err := from.Find(ctx, id, about)
+	if err != nil {
+		return fmt.Errorf("%s: %w", id, err)
+	}
+	if *raw {
+		return json.NewEncoder(w.out).Encode(t)
+	}
+	return t.Write(w.out)
+}
+
+// tracesOf is where the file says that traces are looked for.
+func (w world) tracesOf(file string, must bool) (region, jaeger string, err error) {
+	c, err := config.Load(file, w.env)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && !must:
+		fmt.Fprintln(w.err, "weir trace: say where to look: -xray REGION, -jaeger URL, or a file with traces")
+		return "", "", cli.ErrUsage
+	case err != nil:
+		return "", "", err
+	case c.Traces == nil:
+		return "", "", fmt.Errorf("%s has no traces; say where to look: -xray REGION or -jaeger URL", file)
+	case c.Traces.Region == "" && c.Traces.Jaeger == "":
+		return "", "", fmt.Errorf("%s says where traces are sent, but not where they are found: write traces: {jaeger: URL}, or say -xray REGION or -jaeger URL", file)
+	}
+	return c.Traces.Region, c.Traces.Jaeger, nil
+}
+
+// source is where to look. Jaeger comes first, if both are named.
+func (w world) source(ctx context.Context, region, jaeger string) (look.Source, error) {
+	if jaeger != "" {
+		return look.Jaeger{URL: jaeger, Client: &http.Client{}}, nil
+	}
+	cfg, err := awsconfig.LoadDefaultConfig(ctx, awsconfig.WithRegion(region))
+	if err != nil {
+		return nil, err
+	}
+	special, _ := w.env("AWS_ENDPOINT_URL_XRAY")
+	all, _ := w.env("AWS_ENDPOINT_URL")
+	return look.XRay{API: &xray.API{AWS: cfg, URL: cmp.Or(special, all)}}, nil
+}
