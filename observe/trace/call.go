@@ -48,12 +48,17 @@ func (t *Tracer) Begin(parent Parent, about About) *Call {
 	if t == nil {
 		return nil
 	}
+	return t.decides(parent, about, Asked{})
+}
+
+// decides is Begin of what a Sampler may know.
+func (t *Tracer) decides(parent Parent, about About, a Asked) *Call {
 	c := t.begin(parent, about)
 	switch {
 	case parent.Said && (t.o.Trust || !parent.Sampled): // that it is not to be kept may be said by anybody
 		c.sampled = parent.Sampled
 	default:
-		c.sampled = t.sample(c.began)
+		c.sampled = t.sample(a, c.began)
 	}
 	return c
 }
@@ -73,7 +78,11 @@ func (t *Tracer) Request(r *http.Request, name, route string) *Call {
 	if t == nil {
 		return nil
 	}
-	return t.Begin(readParent(r.Header, t.o.XRay), About{Kind: Server, Name: name, Method: r.Method, Route: route})
+	var a Asked
+	if t.o.Sampler != nil {
+		a = Asked{Method: r.Method, Host: r.Host, Path: r.URL.Path}
+	}
+	return t.decides(readParent(r.Header, t.o.XRay), About{Kind: Server, Name: name, Method: r.Method, Route: route}, a)
 }
 
 // Part is one of several calls that are made for a request, such as a tier of a cascade.

@@ -38,10 +38,21 @@ type Options struct {
 	// what they send. Without it a flag that is set says nothing.
 	Trust bool
 
+	Sampler Sampler // decides which of the calls that may go well are kept, in place of Share and Each; nil for those
+
 	XRay   bool          // X-Amzn-Trace-Id is read and sent, too
 	Bytes  int64         // what may wait to be exported, about; 0 means 32 MiB
 	Within time.Duration // after which what is kept is on its way; 0 means a second
 }
+
+// A Sampler decides early about requests. It is asked by many at once.
+type Sampler interface {
+	// Sample says whether a request is kept if it goes well; if that is not known the tracer's own rule holds.
+	Sample(a Asked, now time.Time) (yes, known bool)
+}
+
+// Asked is what a Sampler may decide by; all of it is empty for what is no request that came.
+type Asked struct{ Method, Host, Path string }
 
 const (
 	defaultShare   = 0.05
@@ -197,7 +208,12 @@ func bad(c outcome.Class) bool {
 }
 
 // sample decides early about a call that may go well.
-func (t *Tracer) sample(now time.Time) bool {
+func (t *Tracer) sample(a Asked, now time.Time) bool {
+	if t.o.Sampler != nil {
+		if yes, known := t.o.Sampler.Sample(a, now); known {
+			return yes
+		}
+	}
 	return t.each.takes(time.Duration(now.UnixNano())) || t.lucky(rand.Uint64())
 }
 

@@ -167,6 +167,7 @@ log_each_second: 10
 log_attempts: false
 traces:
   jaeger: http://127.0.0.1:16686
+  central: true
   url: http://127.0.0.1:4318
   region: eu-west-1
   headers: {Authorization: OTLP_TOKEN}

@@ -20,6 +20,7 @@ type Traces struct {
 	Trust   bool
 	XRay    bool
 	Memory  int64
+	Central bool   // sampling rules of X-Ray's centre
 	Jaeger  string // where weir trace looks; "" means in X-Ray of the region
 }
 
@@ -35,6 +36,7 @@ var tracesFields = []field[Traces]{
 	one("refused_each_second", count[int](1), func(t *Traces) *int { return &t.Refused }, "50", "So many calls are kept each second that weir refused, or that were their caller's fault. Those that failed, or that the upstream throttled, are kept always."),
 	one("trust", boolean, func(t *Traces) *bool { return &t.Trust }, "false", "Callers decide whether a call that goes well is kept, by the sampled flag of their trace."),
 	one("xray", boolean, func(t *Traces) *bool { return &t.XRay }, "false", "`X-Amzn-Trace-Id` is read and sent, besides `traceparent`."),
+	one("central", boolean, func(t *Traces) *bool { return &t.Central }, "false", "Which of the calls that go well are kept is decided by the sampling rules of X-Ray in `region`; `share` and `each_second` hold while it has said nothing."),
 	one("memory", size(1<<20, 1<<30), func(t *Traces) *int64 { return &t.Memory }, "32MiB", "What may wait to be sent, about."),
 }
 
@@ -55,6 +57,9 @@ func readTraces(d *decoder, n *node, f *document) {
 		t.readURL(d, n.Get("url"))
 	case t.Region == "":
 		d.Bad(n, receiverAdvice, "has neither url nor region")
+	}
+	if t.Central && t.Region == "" {
+		d.Bad(n.Get("central"), "write traces: {region: eu-west-1, central: true}", "has no region whose rules are meant")
 	}
 }
 

@@ -19,7 +19,10 @@ import (
 )
 
 // traces are those of all calls; the zero traces are none.
-type traces struct{ *trace.Tracer }
+type traces struct {
+	*trace.Tracer
+	rules *xray.Sampler // of X-Ray's centre; nil if they do not count
+}
 
 func (s *Server) newTraces(c *config.Traces, registry prometheus.Registerer) (err error) {
 	if c == nil {
@@ -29,8 +32,18 @@ func (s *Server) newTraces(c *config.Traces, registry prometheus.Registerer) (er
 	if err != nil {
 		return fmt.Errorf("traces: %w", err)
 	}
+	var by trace.Sampler
+	if c.Central {
+		cfg, err := awsDefaults(c.Region)
+		if err != nil {
+			return fmt.Errorf("traces: %w", err)
+		}
+		s.traces.rules = xray.NewSampler(&xray.API{AWS: cfg}, c.Service, s.log)
+		by = s.traces.rules
+	}
 	s.traces.Tracer = trace.New(trace.Options{
-		To: e, Log: s.log, Share: c.Share, Each: c.Each, Refused: c.Refused, Trust: c.Trust, XRay: c.XRay, Bytes: c.Memory,
+		Sampler: by,
+		To:      e, Log: s.log, Share: c.Share, Each: c.Each, Refused: c.Refused, Trust: c.Trust, XRay: c.XRay, Bytes: c.Memory,
 	})
 	weirprom.Traces(registry, s.traces.counts)
 	return nil
@@ -106,6 +119,9 @@ func (t traces) events(all weir.Events) weir.Events {
 func (s *Server) closeTraces() {
 	if s.traces.Tracer == nil {
 		return
+	}
+	if s.traces.rules != nil {
+		_ = s.traces.rules.Close() // it never fails
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), leaving)
 	defer cancel()
