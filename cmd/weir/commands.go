@@ -25,6 +25,7 @@ func commands() []command {
 			{"-connect weir.yaml", "and try the store, the upstreams and all else that it names"},
 		}, nil, func(ctx context.Context, w world, _ string) error { return check(ctx, w) }},
 		{"status", nil, [][2]string{{"", "what a running weir is doing"}}, nil, func(ctx context.Context, w world, _ string) error { return showStatus(ctx, w) }},
+		{"top", nil, [][2]string{{"", "the same live in a terminal, the worst first"}}, nil, func(ctx context.Context, w world, _ string) error { return runTop(ctx, w) }},
 		{"reload", nil, [][2]string{{"", "have a running weir read its file again"}}, nil, func(ctx context.Context, w world, _ string) error { return runReload(ctx, w) }},
 		{"why", nil, [][2]string{{"ID", "what became of a call, and what to change"}}, nil, func(ctx context.Context, w world, _ string) error { return explain(ctx, w) }},
 		{"trace", nil, [][2]string{{"ID", "where the time of a trace went, from X-Ray or Jaeger"}}, nil, func(ctx context.Context, w world, _ string) error { return showTrace(ctx, w) }},
