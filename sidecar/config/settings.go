@@ -19,7 +19,8 @@ type wasRead struct {
 const longestSetting = 300
 
 // Settings are what the file says, in its order, each upstream laid over its preset, and where each value is from. Values
-// that could be secrets, which a file should not hold, are masked.
+// that could be secrets, which a file should not hold, are masked: by what they look like, and, where a variable of the
+// environment is named, whatever is not the name of one that there is.
 func (f *File) Settings() []doc.Setting {
 	if f.text == nil {
 		return nil
@@ -43,11 +44,31 @@ func (f *File) Settings() []doc.Setting {
 		}
 	}
 	for i := range all {
+		if secretPlace.MatchString(all[i].Field) && !f.text.named(all[i].Value) {
+			all[i].Value = observe.Mask
+			continue
+		}
 		if all[i].Value = observe.Redact(all[i].Value, longestSetting); veil.Reveals(all[i].Value) != "" {
 			all[i].Value = observe.Mask
 		}
 	}
 	return all
+}
+
+// named reports whether a value is the name of a variable of the environment, or a list of such names.
+func (s *wasRead) named(value string) bool {
+	if s.env == nil {
+		return false
+	}
+	if in, is := strings.CutPrefix(value, "["); is {
+		value = strings.TrimSuffix(in, "]")
+	}
+	for _, name := range strings.Split(value, ", ") {
+		if _, there := s.env(name); !there {
+			return false
+		}
+	}
+	return true
 }
 
 // set is a variable of the environment; false if it is not there, or empty.

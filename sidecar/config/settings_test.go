@@ -1,7 +1,11 @@
 package config
 
 import (
+	"fmt"
+	"os"
+	"regexp"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/seed1158cd35/weir/internal/doc"
@@ -38,5 +42,66 @@ upstreams:
 	}
 	if slices.ContainsFunc(all, func(s doc.Setting) bool { return s.Field == "listen" }) {
 		t.Error("the file's own address is shown, which the environment overrides")
+	}
+}
+
+// Where the file is to name a variable of the environment and holds the secret itself, people are not shown it, whatever it
+// looks like: in no field that there is.
+func TestBareSecretsAreNotShown(t *testing.T) {
+	const yaml = `hash_env: %[1]s
+admin_tokens: {ops: {env: %[1]s}}
+tokens: {app: {env: [%[1]s, GOOD]}}
+callers: {keys: {user: "claim:sub"}, claims: {secret_env: %[1]s}}
+decide: {tokens: {app: {env: %[1]s}}}
+notify: {webhook_env: %[1]s, webhook_secret_env: %[1]s, ntfy_topic_env: %[1]s, ntfy_token_env: %[1]s}
+traces: {url: "http://127.0.0.1:4318", headers: {X-Scope: %[1]s}}
+store: {redis: "redis://localhost", password_env: %[1]s}
+deliveries:
+  postgres: {url: "postgres://weir@localhost/weir", password_env: %[1]s}
+  callbacks: {over: {upstream: up, secrets_env: %[1]s}}
+upstreams:
+  up: {url: "https://up.example", credentials: {Authorization: %[1]s}}
+  chat: {url: "https://chat.example", preset: openai, llm: {key_env: %[1]s}}
+`
+	fields := []string{
+		"hash_env", "admin_tokens.ops.env", "tokens.app.env", "callers.claims.secret_env", "decide.tokens.app.env", "notify.webhook_env", "notify.webhook_secret_env",
+		"notify.ntfy_topic_env", "notify.ntfy_token_env", "traces.headers.X-Scope", "store.password_env", "deliveries.postgres.password_env",
+		"deliveries.callbacks.over.secrets_env", "upstreams.up.credentials.Authorization", "upstreams.chat.llm.key_env",
+	}
+	shown := func(secret string, env ...string) map[string]string {
+		all := make(map[string]string)
+		for _, s := range parse(t, fmt.Sprintf(yaml, secret), append(env, "GOOD", "x")...).Settings() {
+			all[s.Field] = s.Value
+		}
+		return all
+	}
+	for _, secret := range []string{"CORRECTHORSEBATTERY", "hunter2"} {
+		all := shown(secret)
+		for _, field := range fields {
+			if all[field] != "***" {
+				t.Errorf("%s is shown as %q", field, all[field])
+			}
+			delete(all, field)
+		}
+		for field, value := range all {
+			if strings.Contains(value, secret) {
+				t.Errorf("%s is shown as %q, and is none of the fields of this test", field, value)
+			}
+		}
+	}
+	all := shown("NAME", "NAME", "the secret")
+	for _, field := range fields {
+		if want := "NAME"; all[field] != want && all[field] != "[NAME, GOOD]" {
+			t.Errorf("%s names a variable, and is shown as %q", field, all[field])
+		}
+	}
+	page, err := os.ReadFile("../../docs/configuration.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range regexp.MustCompile("(?m)^\\| `((?:[a-z_]+_)?env)` \\|").FindAllStringSubmatch(string(page), -1) {
+		if !slices.ContainsFunc(fields, func(field string) bool { return field[strings.LastIndexByte(field, '.')+1:] == row[1] }) {
+			t.Errorf("the page has a field %s, and this test has none", row[1])
+		}
 	}
 }
