@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -176,5 +177,72 @@ func TestWhatTheUpstreamSaysIsWhatTheCallerGets(t *testing.T) {
 	}
 	if got := talk(t, c, "hello"); got != "hello" {
 		t.Errorf("got %q", got)
+	}
+}
+
+// What is nearly a WebSocket does not pass by the limits of messages: it is a request like any other.
+func TestNoOtherUpgradeLeavesARouteOfWebSockets(t *testing.T) {
+	asked := make(chan string, 10)
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { asked <- r.Header.Get("Upgrade") }))
+	defer s.Close()
+	_, address := socketProxy(t, s.URL, websocket.Config{})
+	for _, wish := range []string{"websocket/13", "chat", "x-websocket"} {
+		r, _ := http.NewRequest(http.MethodGet, "http://"+strings.TrimPrefix(address, "http://")+"/", nil)
+		r.Header = http.Header{"Connection": {"Upgrade"}, "Upgrade": {wish}, "Sec-Websocket-Version": {"13"}, "Sec-Websocket-Key": {"AAAAAAAAAAAAAAAAAAAAAA=="}}
+		resp, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if got := <-asked; got != "" || resp.StatusCode != http.StatusOK {
+			t.Errorf("%s: the upstream is asked for %q and answers %d", wish, got, resp.StatusCode)
+		}
+	}
+}
+
+// An upstream that says yes to something else is none of WebSockets, and what it says is shown to nobody.
+func TestAnAnswerThatIsNoHandshake(t *testing.T) {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		h := w.Header()
+		h.Set("Connection", "Upgrade")
+		h.Set("Upgrade", "websocket")
+		h.Set("Sec-Websocket-Accept", "wrong")
+		h.Set("Sec-Websocket-Protocol", "secret.k3y-of-mine")
+		w.WriteHeader(http.StatusSwitchingProtocols)
+	}))
+	defer s.Close()
+	_, address := socketProxy(t, s.URL, websocket.Config{})
+	_, resp, err := dialSocket(t, address, nil)
+	if err == nil || resp.StatusCode != http.StatusBadGateway {
+		t.Fatalf("%v, %v", resp, err)
+	}
+	body := make([]byte, 1000)
+	n, _ := resp.Body.Read(body)
+	if text := string(body[:n]); strings.Contains(text, "k3y") || !strings.Contains(text, "SERVICE_UNAVAILABLE") || strings.Contains(resp.Header.Get("Sec-Websocket-Protocol"), "k3y") {
+		t.Errorf("got %s", text)
+	}
+}
+
+// An upstream that cannot be reached is refused as for any call, and repeated.
+func TestAnUpstreamThatIsAwayIsTriedAgain(t *testing.T) {
+	var n atomic.Int32
+	back := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if n.Add(1) == 1 {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		c, err := ws.Accept(w, r, nil)
+		if err == nil {
+			_ = c.Close(ws.StatusNormalClosure, "")
+		}
+	}))
+	defer back.Close()
+	_, address := socketProxy(t, back.URL, websocket.Config{})
+	c, resp, err := dialSocket(t, address, nil)
+	if err != nil || resp.Header.Get(AttemptsHeader) != "2" {
+		t.Fatalf("%v, %v", resp, err)
+	}
+	if _, _, err := c.Read(t.Context()); ws.CloseStatus(err) != ws.StatusNormalClosure {
+		t.Error(err)
 	}
 }

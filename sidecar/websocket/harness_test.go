@@ -107,15 +107,17 @@ func (s *site) dial(t testing.TB, user string) *ws.Conn {
 // last waits until the connection that was made last has ended, and says how.
 func (s *site) last(t testing.TB, n int) *Summary {
 	t.Helper()
-	for {
+	for range 100 * 3600 {
 		s.mu.Lock()
 		if len(s.ended) >= n {
 			defer s.mu.Unlock()
 			return s.ended[n-1]
 		}
 		s.mu.Unlock()
-		<-time.After(time.Millisecond) // of the bubble's time
+		<-time.After(10 * time.Millisecond) // of the bubble's time
 	}
+	t.Fatal("the connection does not end")
+	return nil
 }
 
 // echo says again what it hears.
@@ -128,10 +130,20 @@ func echo(c *ws.Conn) {
 	}
 }
 
+// hour is a context that ends after an hour of the bubble's time: what is not there by then does not come.
+func hour(t testing.TB) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
+	t.Cleanup(cancel)
+	return ctx
+}
+
 // ended is the code with which a connection ends on this side, after whatever else it brings.
 func ended(c *ws.Conn) (ws.StatusCode, string) {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Hour) // of the bubble's time
+	defer cancel()
 	for {
-		_, r, err := c.Reader(context.Background())
+		_, r, err := c.Reader(ctx)
 		if err == nil {
 			_, err = io.Copy(io.Discard, r)
 		}
@@ -155,7 +167,7 @@ func write(t testing.TB, c *ws.Conn, text string) {
 
 func read(t testing.TB, c *ws.Conn) string {
 	t.Helper()
-	_, msg, err := c.Read(context.Background())
+	_, msg, err := c.Read(hour(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -172,7 +184,9 @@ func listen(c *ws.Conn) *ear {
 	e := &ear{make(chan string, 100), make(chan ws.StatusCode, 1)}
 	go func() {
 		for {
-			_, msg, err := c.Read(context.Background())
+			ctx, cancel := context.WithTimeout(context.Background(), 2*time.Hour)
+			_, msg, err := c.Read(ctx)
+			cancel()
 			if err != nil {
 				e.code <- ws.CloseStatus(err)
 				return

@@ -82,7 +82,7 @@ func TestResponsesAreChargedWhenTheyBeginAndSettledAtTheirEnd(t *testing.T) {
 		}
 		_ = c.CloseNow()
 		s.last(t, 1)
-		if got := left(t, s.weir); got != 1000 {
+		if got := left(t, s.weir); got < 1000 || got > 1010 { // 100 come a second
 			t.Errorf("a response whose end nobody heard has used what it was charged: %d are left", got)
 		}
 	})
