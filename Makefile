@@ -23,7 +23,7 @@ VCS := $(if $(shell git rev-parse -q --verify HEAD 2>/dev/null),true,false)
 
 tool = go tool -modfile=$(CURDIR)/tools/go.mod
 
-.PHONY: help demo test test-long soak attack build release image extension race fuzz fuzz-seeds bench bench-compare bench-llm bench-sidecar bench-fleet bench-deliveries bench-page mutants locks cover lint check cross layers house vuln tidy deps clean
+.PHONY: help demo test test-long soak attack build release image extension race fuzz fuzz-seeds bench bench-compare bench-llm bench-sidecar bench-fleet bench-deliveries bench-page screenshots mutants locks cover lint check cross layers house vuln tidy deps clean
 .DEFAULT_GOAL := help
 
 help: ## list the verbs
@@ -107,6 +107,10 @@ bench-deliveries: deps build ## measure deliveries in SQLite and PostgreSQL, on 
 bench-page: build ## measure the status page: size, first paint in a Chromium, what a hundred viewers cost
 	@scripts/deps chromium
 	cd internal/test/browser && go build -o ../../../bin/bench.page ./measure && ../../../bin/bench.page ../../../bin/weir
+
+screenshots: ## take the pictures of the status page anew, while an outage plays for four minutes
+	@scripts/deps chromium
+	cd internal/test/browser && go run ./shots ../../../docs/images
 
 mutants: deps ## break weir on purpose, a small piece at a time: each must be noticed by a test; RUN=expression chooses some
 	@go run ./internal/mutants -run '$(RUN)'

@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/runtime"
@@ -25,6 +26,7 @@ func Start(ctx context.Context) (window context.Context, end context.CancelFunc,
 	}
 	options := append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]), chromedp.ExecPath(program), chromedp.NoSandbox, chromedp.DisableGPU,
 		chromedp.Flag("disable-background-networking", true), chromedp.Flag("disable-component-update", true),
+		chromedp.Flag("ignore-certificate-errors", true), // tests sign their own
 		chromedp.Flag("host-resolver-rules", "MAP *.test 127.0.0.1"), chromedp.WSURLReadTimeout(patience))
 	all, endAll := chromedp.NewExecAllocator(ctx, options...)
 	window, endWindow := chromedp.NewContext(all)
@@ -34,6 +36,14 @@ func Start(ctx context.Context) (window context.Context, end context.CancelFunc,
 		return nil, nil, err
 	}
 	return window, end, nil
+}
+
+// Scheme has pages in the colours that somebody prefers: light or dark.
+func Scheme(colours string) chromedp.Action[chromedp.Void] {
+	return chromedp.Func(func(ctx context.Context, to *chromedp.Target) error {
+		_, err := cdp.Call(ctx, to, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: colours}}})
+		return err
+	})
 }
 
 // A Tab is a page of a browser, and what it did that nobody wanted.

@@ -90,7 +90,7 @@ func TestCommandsInPagesWork(t *testing.T) {
 			}
 			n++
 			line := here.Replace(permit.ReplaceAllString(c, `"permit": "`+last+`"`))
-			if command, _, _ := strings.Cut(line, "#"); regexp.MustCompile(`^weir (pause|reload|resume|status|why)\b`).MatchString(line) {
+			if command, _, _ := strings.Cut(line, "#"); regexp.MustCompile(`^weir (pause|reload|resume|status|top|why)\b`).MatchString(line) {
 				line = command + " -admin " + w.Serve.Admin
 			}
 			cmd := exec.Command("sh", "-c", line)
