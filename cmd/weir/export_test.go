@@ -41,3 +41,26 @@ func TestExportWritesWhatIsInTheTree(t *testing.T) {
 		}
 	}
 }
+
+// The rules of X-Ray's centre have every field that CloudFormation asks for; the one that cannot see errors is written only if
+// it is asked for, and says so.
+func TestExportWritesSamplingRules(t *testing.T) {
+	out, says, code := exporting(t, "xray-sampling")
+	for _, want := range []string{"Priority: 100", "FixedRate: 0.05", "ReservoirSize: 1\n", `ServiceName: "weir"`, `ServiceType: "*"`, `Host: "*"`, `HTTPMethod: "*"`, `URLPath: "*"`, `ResourceARN: "*"`, "Version: 1", `RuleName: "weir"`} {
+		if !strings.Contains(out, want) {
+			t.Errorf("got %s, want %s", out, want)
+		}
+	}
+	if code != 0 || says != "" || strings.Contains(out, "Priority: 50") {
+		t.Errorf("code %d, %q, %s; want one rule and no warning", code, says, out)
+	}
+	out, says, code = exporting(t, "xray-sampling", "-service", "shop", "-errors", "/orders/*")
+	if code != 0 || !strings.Contains(says, "cannot see errors") || !strings.Contains(out, "Priority: 50") || !strings.Contains(out, "FixedRate: 1\n") || !strings.Contains(out, "ReservoirSize: 10") || !strings.Contains(out, `URLPath: "/orders/*"`) {
+		t.Errorf("code %d, %q, %s; want the rule, and a warning", code, says, out)
+	}
+	for _, args := range [][]string{{"-service", ""}, {"-service", "a\"b"}, {"-errors", "orders"}} {
+		if out, _, code := exporting(t, append([]string{"xray-sampling"}, args...)...); code == 0 || out != "" {
+			t.Errorf("%v: code %d, %q; want that it is refused", args, code, out)
+		}
+	}
+}

@@ -28,8 +28,7 @@ type Call struct {
 	fields   [2][1]string     // what the header of the first attempt has
 
 	mu    sync.Mutex
-	notes []Attr // see Note
-	steps []step
+	said  *said  // nil if nothing was noted
 	parts []part // that are worth keeping
 	why   int    // of those, the most important
 	ended bool   // what comes yet is kept by itself

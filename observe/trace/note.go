@@ -19,6 +19,20 @@ type step struct {
 	notes []Attr
 }
 
+// said is what was noted of a call.
+type said struct {
+	notes []Attr
+	steps []step
+}
+
+// saying is what was noted so far, under the lock.
+func (c *Call) saying() *said {
+	if c.said == nil {
+		c.said = new(said)
+	}
+	return c.said
+}
+
 // Note adds attributes to the span of the call. A later one of the same key counts. No value may be a secret.
 func (c *Call) Note(notes ...Attr) {
 	if c == nil {
@@ -26,21 +40,22 @@ func (c *Call) Note(notes ...Attr) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	all := c.saying()
 	for _, n := range notes {
-		c.note(n)
+		all.note(n)
 	}
 }
 
-// note is Note of one attribute, under the lock.
-func (c *Call) note(n Attr) {
-	for i := range c.notes {
-		if c.notes[i].Key == n.Key {
-			c.notes[i] = n
+// note is Note of one attribute.
+func (s *said) note(n Attr) {
+	for i := range s.notes {
+		if s.notes[i].Key == n.Key {
+			s.notes[i] = n
 			return
 		}
 	}
-	if len(c.notes) < mostNotes {
-		c.notes = append(c.notes, n)
+	if len(s.notes) < mostNotes {
+		s.notes = append(s.notes, n)
 	}
 }
 
@@ -53,8 +68,8 @@ func (c *Call) Step(name string, began time.Time, notes ...Attr) {
 	took := time.Since(began)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.steps) < mostSteps {
-		c.steps = append(c.steps, step{name: name, began: began, took: took, notes: append([]Attr(nil), notes...)})
+	if all := c.saying(); len(all.steps) < mostSteps {
+		all.steps = append(all.steps, step{name: name, began: began, took: took, notes: append([]Attr(nil), notes...)})
 	}
 }
 
@@ -96,7 +111,10 @@ func (c *Call) noted() ([]Attr, []step) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.notes[:len(c.notes):len(c.notes)], c.steps[:len(c.steps):len(c.steps)]
+	if c.said == nil {
+		return nil, nil
+	}
+	return c.said.notes[:len(c.said.notes):len(c.said.notes)], c.said.steps[:len(c.said.steps):len(c.said.steps)]
 }
 
 // stepsOf appends the spans of a call's steps.
