@@ -210,6 +210,8 @@ upstreams:
     preset: http
     deliver_schedule: messaging
     deliver_order: stop
+    deliver_open: dead
+    deliver_unknown: dead
     deliver_callback: app
     deliver_headers: [X-Kept]
     routes: [{host: h, path: /p/, strip: true, deliver: false}]

@@ -33,6 +33,14 @@ func (p *Proxy) ScheduleOf(upstream string) delivery.Schedule {
 	return s
 }
 
+// GivesUp is what an upstream's deliveries do not wait for, and do not repeat.
+func (p *Proxy) GivesUp(upstream string) (g delivery.GiveUp) {
+	if to := p.table.Load().targets[upstream]; to != nil {
+		g = to.GivesUp
+	}
+	return g
+}
+
 var (
 	_ delivery.Grouper = postman{}
 	_ delivery.Hoster  = postman{}

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/delivery"
 	"github.com/seed1158cd35/weir/httpx"
 	"github.com/seed1158cd35/weir/internal/veil"
 	"github.com/seed1158cd35/weir/sidecar/direct"
@@ -41,10 +42,11 @@ type Upstream struct {
 	// Sends are headers that weir adds to requests in place of the caller's: credentials.
 	Sends http.Header
 
-	Schedule string   // of deliveries, by its name; "" means "webhook"
-	Stop     bool     // dead letters stop their order keys
-	Callback string   // names whom to tell when a delivery is over; "" for nobody
-	Keep     []string // headers of requests that are delivered later, besides the usual ones
+	Schedule string          // of deliveries, by its name; "" means "webhook"
+	Stop     bool            // dead letters stop their order keys
+	GivesUp  delivery.GiveUp // what deliveries do not wait for, and do not repeat
+	Callback string          // names whom to tell when a delivery is over; "" for nobody
+	Keep     []string        // headers of requests that are delivered later, besides the usual ones
 
 	Pass []string // fields that anybody could forge, in canonical form, and that are sent on nevertheless
 

@@ -54,7 +54,7 @@ func (s *Server) newDeliveries(c *config.Deliveries, registry prometheus.Registe
 		return err
 	}
 	d := &deliveries{Queue: e, engine: e, metrics: weirprom.NewDeliveries(registry, e), refused: logs.Options{EachSecond: s.file.LogEach}.NotStored(s.log)}
-	d.worker = &delivery.Worker{Queue: e, Owner: "weir", Sender: s.proxy.Sender, Schedule: s.proxy.ScheduleOf, Callbacks: callbacks, Bodies: large, MaxBody: c.MaxBody, Events: s.deliveryEvents(d)}
+	d.worker = &delivery.Worker{Queue: e, Owner: "weir", Sender: s.proxy.Sender, Schedule: s.proxy.ScheduleOf, GivesUp: s.proxy.GivesUp, Callbacks: callbacks, Bodies: large, MaxBody: c.MaxBody, Events: s.deliveryEvents(d)}
 	d.metrics.Holds(d.worker.Held)
 	if c.InFleet() {
 		d.worker.Owner, d.worker.Poll = process(), poll()

@@ -56,20 +56,36 @@ func TestDeliveriesOfTenants(t *testing.T) {
 	}
 }
 
+// breaker has a person open or reset it.
+func (m *mailbox) breaker(do string) {
+	m.Helper()
+	resp, err := http.Post("http://"+m.run.admin.Addr().String()+"/v1/breaker", "application/json", strings.NewReader(`{"upstream":"box","do":"`+do+`"}`))
+	if err != nil {
+		m.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if text, _ := io.ReadAll(resp.Body); resp.StatusCode != 200 {
+		m.Fatalf("%s: %d %s", do, resp.StatusCode, text)
+	}
+}
+
+// What an open breaker holds, and what may have been delivered, are dead letters where the file says so.
+func TestWhatAFileGivesUp(t *testing.T) {
+	m := newMailbox(t, "always", "    deliver_open: dead\n    deliver_unknown: dead", "")
+	m.answers(504)
+	if _, r, _ := m.post("/box/x", "1", "Prefer: wait=30"); r.Status != delivery.Failed || r.Reason != delivery.Uncertain || r.Attempts != 1 {
+		t.Errorf("whose answer was lost: %+v", r)
+	}
+	m.breaker("open")
+	if _, r, _ := m.post("/box/x", "2", "Prefer: wait=30"); r.Status != delivery.Failed || r.Reason != delivery.Unavailable {
+		t.Errorf("while the breaker is open: %+v", r)
+	}
+}
+
 // What waits for a breaker that is open goes when people reset it, and has burnt no attempt.
 func TestDeliveriesGoWhenABreakerIsResetByHand(t *testing.T) {
 	m := newMailbox(t, "always", "", "")
-	order := func(do string) {
-		resp, err := http.Post("http://"+m.run.admin.Addr().String()+"/v1/breaker", "application/json", strings.NewReader(`{"upstream":"box","do":"`+do+`"}`))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer resp.Body.Close()
-		if text, _ := io.ReadAll(resp.Body); resp.StatusCode != 200 {
-			t.Fatalf("%s: %d %s", do, resp.StatusCode, text)
-		}
-	}
-	order("open")
+	m.breaker("open")
 	var ids []string
 	for i := range 3 {
 		_, r, _ := m.post("/box/x", fmt.Sprint(i), "Prefer: wait=1")
@@ -80,7 +96,7 @@ func TestDeliveriesGoWhenABreakerIsResetByHand(t *testing.T) {
 			t.Fatalf("while it is open: %d attempts, %d sent", r.Attempts, len(m.letters()))
 		}
 	}
-	order("reset")
+	m.breaker("reset")
 	for _, id := range ids {
 		if r := m.becomes(id, delivery.Completed); r.Attempts != 1 {
 			t.Errorf("%d attempts", r.Attempts)
