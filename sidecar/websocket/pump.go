@@ -9,6 +9,7 @@ import (
 
 	ws "github.com/coder/websocket"
 
+	"github.com/seed1158cd35/weir/internal/buffers"
 	"github.com/seed1158cd35/weir/outcome"
 )
 
@@ -31,10 +32,9 @@ func (f *flow) read(from *side) (typ ws.MessageType, msg []byte, err error) {
 	f.buf = pool.Get().(*buffer)
 	n := 0
 	for {
-		if n == len(f.buf.b) {
-			more := make([]byte, 2*n)
-			copy(more, f.buf.b)
-			f.buf.b = more
+		if n == len(f.buf.b) && !f.grow() {
+			f.release()
+			return 0, nil, buffers.ErrFull
 		}
 		m, err := r.Read(f.buf.b[n:])
 		n += m
@@ -61,10 +61,28 @@ func (f *flow) passed(from *side) {
 }
 
 func (f *flow) release() {
-	if cap(f.buf.b) <= kept {
+	if len(f.buf.b) <= kept {
 		pool.Put(f.buf)
 	}
-	f.buf = nil
+	buffers.Bodies.Give(f.took)
+	f.buf, f.took = nil, 0
+}
+
+// grow makes a full buffer twice as large. What is beyond the usual counts among what weir may hold in memory; it reports false
+// if there is no room.
+func (f *flow) grow() bool {
+	most := 2 * len(f.buf.b)
+	if most > kept {
+		buffers.Bodies.Give(f.took)
+		if f.took = int64(most); !buffers.Bodies.Take(f.took) {
+			f.took = 0
+			return false
+		}
+	}
+	more := make([]byte, most)
+	copy(more, f.buf.b)
+	f.buf.b = more
+	return true
 }
 
 // write writes a message to a side, which has so long to take it.
@@ -176,6 +194,9 @@ func (s *Session) toCaller() {
 	}
 }
 
+// full is the ending of a session with a message for which there is no room.
+var full = ending{code: tryAgainLater, why: "what weir may hold in memory is full"}
+
 // left is the ending of a session whose caller closed the connection, or is not to be heard any more.
 func (s *Session) left(err error) ending {
 	var closed ws.CloseError
@@ -184,6 +205,8 @@ func (s *Session) left(err error) ending {
 		return ending{code: closed.Code, upstream: closed.Code, why: closed.Reason}
 	case errors.Is(err, ws.ErrMessageTooBig):
 		return ending{code: tooBig, why: "a message of the caller is larger than max_message"}
+	case errors.Is(err, buffers.ErrFull):
+		return full
 	}
 	return ending{code: cut, why: "the caller has gone"}
 }
@@ -196,6 +219,8 @@ func (s *Session) gone(err error) ending {
 		return ending{code: closed.Code, upstream: closed.Code, why: closed.Reason}
 	case errors.Is(err, ws.ErrMessageTooBig):
 		return ending{code: tooBig, upstream: tooBig, why: "a message of the upstream is larger than max_message"}
+	case errors.Is(err, buffers.ErrFull):
+		return full
 	}
 	return ending{code: tryAgainLater, upstream: cut, why: "the upstream has gone"}
 }

@@ -102,18 +102,15 @@ func (s *Session) hears(msg []byte) {
 	}
 }
 
-// begins charges a response that has begun. What the limits have no room for is charged as debt when it ends: it cannot be
-// kept from going on.
+// begins charges a response that has begun, if there is room for it. It cannot be kept from going on: what there is no room for is
+// charged when it ends.
 func (s *Session) begins(id string) {
 	if len(s.responses.open) >= mostOpen || s.responses.open[id] != nil {
 		return
 	}
 	p := s.charge(s.responses.estimate().cost(1))
 	if p == nil {
-		p = s.charge(usage{}.cost(0))
-	}
-	if p == nil {
-		return // the breaker is open, or all of it is paused
+		return
 	}
 	if s.responses.open == nil {
 		s.responses.open = make(map[string]*weir.Permit)
@@ -149,7 +146,7 @@ func (s *Session) settles(e *event) {
 	p := s.responses.open[e.Response.ID]
 	delete(s.responses.open, e.Response.ID)
 	if p == nil {
-		p = s.charge(usage{}.cost(0))
+		p = s.charge(usage{}.cost(0)) // what it used is owed
 	}
 	if p != nil {
 		p.Report(o)

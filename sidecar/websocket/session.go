@@ -71,6 +71,7 @@ type flow struct {
 	slow  atomic.Pointer[side] // to whom is written
 	holds atomic.Bool          // it has a message, and reads nothing meanwhile
 	buf   *buffer
+	took  int64 // of what weir may hold in memory
 }
 
 // Connection names the connection.
