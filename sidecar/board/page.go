@@ -181,26 +181,6 @@ func when(so bool, m markup) markup {
 	return ""
 }
 
-func (p *page) fleet(v *View) {
-	f := v.Fleet
-	if f == nil {
-		return
-	}
-	p.put(`<section aria-label="Fleet"><h2>Fleet</h2>
-<p>Shared through %s as %s; %d processes are known.</p>`, f.Store, f.Client, f.Instances)
-	if f.AwayMS > 0 {
-		p.put(`<p class="trouble">■ The store has been away for %s: %s; %d units were let go since.</p>`, lasting(f.AwayMS), f.Why, f.Spent)
-	}
-	if len(f.Parts) > 0 {
-		p.table("", "Upstream", "State", "Part", "Lasts", "Silent")
-		for _, t := range f.Parts {
-			p.put(`<tr><td>%s<td>%s<td>%.3g<td>%s<td>%.3g`, t.Upstream, t.State, t.Part, lasting(t.LastsMS), t.Silent)
-		}
-		p.put("</tbody></table>")
-	}
-	p.put("</section>")
-}
-
 func (p *page) deliveries(v *View) {
 	d := v.Deliveries
 	if d == nil {

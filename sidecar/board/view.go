@@ -45,7 +45,7 @@ type Sums struct {
 // A Row is an upstream.
 type Row struct {
 	status.Upstream
-	State string `json:"state"` // a word for people, and the class of its colour; see States
+	State string `json:"state"` // a word for people, and the class of its colour; see states
 	Sums
 	By      map[weir.Reason]float64 `json:"refused_by,omitempty"` // refusals a second, by reason
 	P50MS   float64                 `json:"p50_ms"`               // of attempts
@@ -123,7 +123,7 @@ func (b *Board) look(r status.Report, known map[string]*Row) *View {
 	}
 	for name, u := range b.Page.Upstreams() {
 		row := known[name]
-		if row == nil || row.of != u || row.State != States[0] || troubled[name] || row.shown.Load() || v.At.Sub(row.at) >= step || !b.histories.touched(name).Before(row.at) {
+		if row == nil || row.of != u || row.State != states[0] || troubled[name] || row.shown.Load() || v.At.Sub(row.at) >= step || !b.histories.touched(name).Before(row.at) {
 			row = b.row(u, v.At)
 		}
 		if troubled[row.Name] {
@@ -184,14 +184,14 @@ func (v *View) count(r *Row) {
 	}
 }
 
-// States are the words for how an upstream is, the worst last.
-var States = []string{"ok", "waits", "refuses", "paused", "half-open", "open", "trouble"}
+// states are the words for how an upstream is, the worst last.
+var states = []string{"ok", "waits", "refuses", "paused", "half-open", "open", "trouble"}
 
-func severity(state string) int { return slices.Index(States, state) }
+func severity(state string) int { return slices.Index(states, state) }
 
 // row is an upstream as of now, with what it did of late.
 func (b *Board) row(u *weir.Upstream, now time.Time) *Row {
-	r := &Row{Upstream: b.Page.StateOf(u), State: States[0], Least: -1, of: u, at: now}
+	r := &Row{Upstream: b.Page.StateOf(u), State: states[0], Least: -1, of: u, at: now}
 	r.add(b.histories.look(r.Name))
 	r.past = sync.OnceValue(func() []sample { return b.histories.samples(r.Name) })
 	r.plot = sync.OnceValue(func() markup { return plot(r.past()) })

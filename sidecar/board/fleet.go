@@ -1,0 +1,75 @@
+package board
+
+import (
+	"fmt"
+
+	"github.com/seed1158cd35/weir/sidecar/status"
+)
+
+// fleet is how this process shares limits with others: who is alive, how the store is, what goes on without it, parts and leases.
+func (p *page) fleet(v *View) {
+	f := v.Fleet
+	if f == nil {
+		return
+	}
+	alive := fmt.Sprintf("%d processes are alive, this one is", f.Instances)
+	if f.Instances <= 1 {
+		alive = "no other process is known; this one is"
+	}
+	p.put(`<section aria-label="Fleet"><h2>Fleet</h2>
+<p>Shared through %s; %s %s.</p>`, f.Store, alive, f.Client)
+	p.store(f)
+	if len(f.Parts) > 0 {
+		p.table("", "Upstream", "State", "Part of each limit", "The store keeps it for", "Leased, not spent", "Held by silent ones")
+		for i := range f.Parts {
+			t := &f.Parts[i]
+			silent := percent(t.Silent)
+			if t.Unknown > 0 {
+				silent += fmt.Sprintf(", %s of it since before the store was emptied, for %s", percent(t.Unknown), lasting(t.UnknownMS))
+			}
+			p.put(`<tr><td>%s<td class="state %s">%s %s<td>%s<td>%s<td>%d<td>%s`, t.Upstream, standing(t.State), sign(standing(t.State)), t.State,
+				percent(t.Part), lasting(t.LastsMS), f.Leased[t.Upstream], silent)
+		}
+		p.put("</tbody></table>")
+	}
+	p.put("</section>")
+}
+
+// store is how the store of a fleet is, and what this process does without it.
+func (p *page) store(f *status.Fleet) {
+	switch {
+	case f.AwayMS > 0:
+		p.put(`<p class="trouble">■ The store has been away for %s: %s; this process goes on with its parts, and let %d units go since.</p>`, lasting(f.AwayMS), f.Why, f.Spent)
+	case f.Found != nil && f.Found.Error != "":
+		p.put(`<p class="trouble">■ The store did not answer when it was looked last: %s</p>`, f.Found.Error)
+	default:
+		p.put(`<p><span class="state ok">● The store answers.</span></p>`)
+	}
+	if f.Found == nil {
+		return
+	}
+	for i := range f.Found.Cold {
+		c := &f.Found.Cold[i]
+		p.put(`<p class="trouble">▲ %s: the store is cold: it does not know what was used of its limits and counts all as used up, %s for at most %s more; if nobody used them, run weir store init</p>`,
+			c.Upstream, c.Limit, lasting(c.LastsMS))
+	}
+}
+
+// standing is the colour of how a process stands in a fleet.
+func standing(state string) string {
+	switch state {
+	case "heard":
+		return "ok"
+	case "new", "slow":
+		return "waits"
+	}
+	return "open"
+}
+
+// percent is a share, for people.
+func percent(share float64) string {
+	if share == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%.3g%%", 100*share)
+}

@@ -1,0 +1,35 @@
+package board_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/seed1158cd35/weir/sidecar/status"
+)
+
+// The page says who is alive, what part of each limit this process has, what it has leased, how the store is, and what goes
+// on without it.
+func TestThePageShowsTheFleet(t *testing.T) {
+	s := open(t, policy, "up")
+	f := &status.Fleet{
+		Store: "redis", Client: "weir-1", Instances: 3, Leased: map[string]int64{"up": 17},
+		Found: &status.Found{Reached: true, Cold: []status.Cold{{Upstream: "up", Limit: "calls", LastsMS: 90_000}}},
+		Parts: []status.Part{{Upstream: "up", State: "heard", Part: 0.3333, LastsMS: 300_000, Silent: 0.25, Unknown: 0.1, UnknownMS: 60_000}},
+	}
+	s.board.Page.Fleet = func() *status.Fleet { return f }
+	says := func(all ...string) {
+		t.Helper()
+		_, page := s.get("/")
+		for _, want := range all {
+			if !strings.Contains(page, want) {
+				t.Errorf("the page does not say %q", want)
+			}
+		}
+	}
+	says("Shared through redis; 3 processes are alive, this one is weir-1.", "● The store answers.", `<td>up<td class="state ok">● heard<td>33.3%<td>5m0s<td>17<td>25%, 10% of it since before the store was emptied, for 1m0s`,
+		"up: the store is cold", "calls for at most 1m30s more")
+	f.AwayMS, f.Why, f.Spent, f.Parts[0].State = 5000, "connection <refused>", 12, "cut_off"
+	says("The store has been away for 5s: connection &lt;refused&gt;; this process goes on with its parts, and let 12 units go since.", `<td class="state open">■ cut_off`)
+	f.AwayMS, f.Instances, f.Found.Error = 0, 1, "it wants a password"
+	says("no other process is known; this one is weir-1", "did not answer when it was looked last: it wants a password")
+}
