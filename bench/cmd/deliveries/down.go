@@ -57,6 +57,7 @@ func (m *measure) oneIsDown(string) {
 		m.pickUpAt(0.99, begins, with(waiting, time.Time{}, 0))
 		m.pickUpAt(0.99, beside, with(waiting, time.Time{}, m.lasts/4))
 		m.ratio("SQLite: p99 while the breaker of another upstream is open, to alone", beside, alone)
+		m.ratio("SQLite: the same, to that beside 10,000 that are not due", beside, other)
 	}
 	m.is("SQLite: attempts at the one that is down", float64(asked.Load())/4)
 	for _, name := range []string{other, begins, beside} {
