@@ -21,6 +21,7 @@ const root = "../../.."
 var licences = map[string][]string{
 	"Apache-2.0": {"Apache License", "Version 2.0"},
 	"MIT":        {"Permission is hereby granted, free of charge", "without restriction"},
+	"ISC":        {"Permission to use, copy, modify, and distribute this software for any purpose with or without fee is hereby granted", "provided that the above copyright notice"},
 	"BSD":        {"Redistribution and use in source and binary forms", "must retain the above copyright notice"},
 }
 
