@@ -8,21 +8,21 @@ const (
 	AttrRoute     = "http.route"
 	AttrMethod    = "http.request.method"
 	AttrStatus    = "http.response.status_code"
-	AttrResend    = "http.request.resend_count"
+	attrResend    = "http.request.resend_count"
 	AttrErrorType = "error.type"
 
 	AttrUpstream  = "weir.upstream"
 	AttrOperation = "weir.operation"
-	AttrID        = "weir.id"       // of the call, as its answer and log lines have it
+	attrID        = "weir.id"       // of the call, as its answer and log lines have it
 	AttrKept      = "weir.kept"     // why the trace is kept: see Why
-	AttrSampled   = "weir.sampled"  // "late" if what was sent upstream said that it would not be kept
+	attrSampled   = "weir.sampled"  // "late" if what was sent upstream said that it would not be kept
 	AttrClass     = "weir.class"    // how an attempt or a call ended
-	AttrCode      = "weir.code"     // the upstream's own word for it
+	attrCode      = "weir.code"     // the upstream's own word for it
 	AttrReason    = "weir.reason"   // why the gates refused
-	AttrLimit     = "weir.limit"    // that made the call wait, or refused it
-	AttrAttempts  = "weir.attempts" // how many were made in all; spans are of the first and the last three
-	AttrHeld      = "weir.held_back"
-	AttrHint      = "weir.hint_ms" // how long the answer, or the limit, said to stay away
+	attrLimit     = "weir.limit"    // that made the call wait, or refused it
+	attrAttempts  = "weir.attempts" // how many were made in all; spans are of the first and the last three
+	attrHeld      = "weir.held_back"
+	attrHint      = "weir.hint_ms" // how long the answer, or the limit, said to stay away
 	AttrUser      = "weir.user"    // a hash
 )
 

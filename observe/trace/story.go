@@ -103,7 +103,7 @@ func (s *story) spans(all []Span) []Span {
 	}
 	root.text(AttrKept, string(whys[s.why]))
 	if s.late {
-		root.text(AttrSampled, "late")
+		root.text(attrSampled, "late")
 	}
 	root.Attrs = append(root.Attrs, s.notes...)
 	root.text(AttrMethod, methodOf(s.about.Method))
@@ -137,17 +137,17 @@ func (p *part) tells(s *Span, ends bool) {
 	s.text(AttrOperation, p.operation)
 	s.Attrs = append(s.Attrs, p.notes...)
 	s.text(AttrUser, userOf(p.user))
-	s.text(AttrID, observe.Redact(p.id, longestText))
-	s.number(AttrAttempts, int64(p.attempts))
+	s.text(attrID, observe.Redact(p.id, longestText))
+	s.number(attrAttempts, int64(p.attempts))
 	if p.held > 0 {
-		s.number(AttrHeld, int64(p.held))
+		s.number(attrHeld, int64(p.held))
 	}
 	word := p.class.String()
 	if n := len(p.tries); p.refused && n > 0 && p.tries[n-1].Reason != "" {
 		last := &p.tries[n-1]
 		word = "refused"
 		s.text(AttrReason, string(last.Reason))
-		s.text(AttrLimit, last.Limit)
+		s.text(attrLimit, last.Limit)
 		s.text(AttrErrorType, string(last.Reason))
 	}
 	s.text(AttrClass, word)
@@ -226,11 +226,11 @@ func (p *part) try(all *[]Span, t *weir.Tried, s *story, under SpanID, at time.T
 	}
 	if t.Waited > 0 || t.Reason != "" {
 		w := add("wait", Internal, t.Waited)
-		w.text(AttrLimit, t.Limit)
+		w.text(attrLimit, t.Limit)
 		if t.Reason != "" {
 			w.Failed = true
 			w.text(AttrReason, string(t.Reason))
-			w.number(AttrHint, milli(t.Hint))
+			w.number(attrHint, milli(t.Hint))
 		}
 		if t.Asked > 0 { // of the wait's end: when it was asked, if it was more than once, is not known
 			*all = append(*all, Span{Trace: s.trace, ID: newSpanID(), Parent: w.ID, State: s.state, Name: "store", Kind: Client, Start: at.Add(-t.Asked), End: at})
@@ -249,13 +249,13 @@ func (p *part) try(all *[]Span, t *weir.Tried, s *story, under SpanID, at time.T
 		a.number(AttrStatus, int64(status))
 	}
 	if t.N > 1 {
-		a.number(AttrResend, int64(t.N-1))
+		a.number(attrResend, int64(t.N-1))
 	}
 	a.text(AttrClass, t.Class.String())
 	code := observe.Redact(t.Code, longestText)
-	a.text(AttrCode, code)
+	a.text(attrCode, code)
 	if t.Hint > 0 {
-		a.number(AttrHint, milli(t.Hint))
+		a.number(attrHint, milli(t.Hint))
 	}
 	if a.Failed = bad(t.Class) || t.Class == outcome.Rejected; a.Failed {
 		a.text(AttrErrorType, errorType(int(status), code, t.Class))

@@ -3,6 +3,7 @@ package config
 import (
 	"net/http"
 	"net/url"
+	"strings"
 
 	"github.com/seed1158cd35/weir/internal/doc"
 )
@@ -75,17 +76,18 @@ func (t *Traces) readURL(d *decoder, n *node) {
 		d.Bad(n, "put credentials into headers", "has a user or a query, which may be secret")
 		return
 	}
+	bare := t.Region == "" && u.Path == "" && u.Port() != ""
 	switch u.Scheme {
 	case "http", "https":
-		if u.Path == "" || u.Path == "/" {
+		if strings.Trim(u.Path, "/") == "" {
 			t.URL = u.JoinPath("/v1/traces").String()
 		}
 	case "udp":
-		if t.Region != "" || u.Path != "" || u.Port() == "" || len(t.Headers) > 0 {
+		if !bare || len(t.Headers) > 0 {
 			d.Bad(n, "write traces: {url: udp://127.0.0.1:2000}", "has no port, or a path, a region or headers, which no daemon has")
 		}
 	case "grpc", "grpcs":
-		if t.Region != "" || u.Path != "" || u.Port() == "" {
+		if !bare {
 			d.Bad(n, "write traces: {url: grpc://127.0.0.1:4317}", "has no port, or a path, or a region, which X-Ray alone has, over HTTP")
 		}
 	default:

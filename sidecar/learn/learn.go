@@ -71,7 +71,6 @@ type upstream struct {
 	steps   map[string]*steps               // by operation; "" for all
 	refused map[string]int64                // by weir's own limits
 	dry     int64                           // the latest throttle
-	expect  float64                         // part of the calls just after a throttle that were throttled
 	inDry   [2]float64                      // such calls: taken, throttled
 }
 

@@ -137,32 +137,53 @@ func (c *changer) inFlow(n *node, text string) error {
 	if !ok || !strings.HasPrefix(c.rows[row].text[at:], "{") {
 		return errForm
 	}
-	depth, quote := 0, byte(0)
+	var f flow
 	for ; row < len(c.rows); row, at = row+1, 0 {
 		line := c.rows[row].text
-		for i := at; i < len(line); i++ {
-			switch b := line[i]; {
-			case quote != 0:
-				if b == quote {
-					quote = 0
-				} else if b == '\\' && quote == '"' {
-					i++
-				}
-			case (b == '"' || b == '\'') && opens(line[:i]):
-				quote = b
-			case b == '#' && i > 0 && line[i-1] == ' ':
-				i = len(line)
-			case b == '{' || b == '[':
-				depth++
-			case b == '}' || b == ']':
-				if depth--; depth == 0 {
-					c.rows[row].set(before(line[:i], text) + line[i:])
-					return nil
-				}
-			}
+		if end := f.ends(line, at); end >= 0 {
+			c.rows[row].set(before(line[:end], text) + line[end:])
+			return nil
 		}
 	}
 	return errForm
+}
+
+// A flow is what is open of a value in braces while it is read line by line.
+type flow struct {
+	depth int  // braces and brackets
+	quote byte // that of a scalar; 0 for none
+}
+
+// ends reads on in a line, and returns where the brace is that closes the value; below 0 if it is not there.
+func (f *flow) ends(line string, from int) int {
+	for i := from; i < len(line); i++ {
+		switch b := line[i]; {
+		case f.quote != 0:
+			i += f.quoted(b)
+		case (b == '"' || b == '\'') && opens(line[:i]):
+			f.quote = b
+		case b == '#' && i > 0 && line[i-1] == ' ':
+			return -1
+		case b == '{' || b == '[':
+			f.depth++
+		case b == '}' || b == ']':
+			if f.depth--; f.depth == 0 {
+				return i
+			}
+		}
+	}
+	return -1
+}
+
+// quoted reads on in a scalar, and returns how many bytes belong to this one.
+func (f *flow) quoted(b byte) int {
+	if f.quote == '"' && b == '\\' {
+		return 1
+	}
+	if b == f.quote {
+		f.quote = 0
+	}
+	return 0
 }
 
 // opens reports whether a quotation mark behind a text opens a scalar, and is not a part of one.
