@@ -46,8 +46,12 @@ func formatted(r *weir.Refusal) string {
 	switch {
 	case r.Endless() && r.ByHand:
 		b.WriteString("until it is resumed by hand")
-	case r.Endless():
+	case r.Endless() && r.Reason == weir.CircuitOpen:
 		b.WriteString("until it is closed by hand")
+	case r.Endless() && r.Want.Away():
+		b.WriteString("until the store answers")
+	case r.Endless():
+		b.WriteString("waiting does not help")
 	default:
 		fmt.Fprintf(&b, "retry after %v", r.RetryAfter.Round(time.Millisecond))
 	}
