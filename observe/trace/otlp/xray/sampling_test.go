@@ -102,8 +102,14 @@ func TestAReservoirIsBorrowedAndThenGiven(t *testing.T) {
 			if len(c.told) != 1 || c.told[0].RuleName != "orders" || c.told[0].RequestCount != 300 || c.told[0].BorrowCount != 3 || c.told[0].SampledCount != 0 || len(c.told[0].ClientID) != 24 {
 				t.Errorf("the centre was told %+v, want 300 requests, of which 3 were borrowed", c.told)
 			}
-			c.targets = `{"SamplingTargetDocuments":[{"RuleName":"orders","FixedRate":1}]}`
+			c.targets = `{"SamplingTargetDocuments":[{"RuleName":"orders","FixedRate":0}]}`
 		})
+		time.Sleep(35 * time.Second)
+		synctest.Wait()
+		if n, _ := kept(s, order, 100); n != 1 {
+			t.Errorf("%d of 100 are kept once the time of what was given is over, want one that is borrowed", n)
+		}
+		c.set(func() { c.targets = `{"SamplingTargetDocuments":[{"RuleName":"orders","FixedRate":1}]}` })
 		time.Sleep(35 * time.Second)
 		synctest.Wait()
 		if n, _ := kept(s, order, 100); n != 100 {
