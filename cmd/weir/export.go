@@ -36,6 +36,11 @@ var exports = []exported{
 	{"alertmanager", "which alerts follow from which, as a configuration of Alertmanager", fixed(rules.Alertmanager)},
 	{"grafana", "a dashboard of Grafana", fixed(rules.Grafana)},
 	{"xray-sampling", "sampling rules of X-Ray's centre, as a CloudFormation template", samplingFile},
+	{"cloudformation", "alarms, dashboards and queries for AWS, as a CloudFormation template", func(f *flag.FlagSet) func(w world) ([]byte, error) {
+		var o rules.Options
+		f.StringVar(&o.Runbooks, "runbooks", "", "where docs/runbooks can be read; the repository if there is none")
+		return func(world) ([]byte, error) { return rules.CloudFormation(o), nil }
+	}},
 	{"envoy", "what Envoy needs to ask weir: filter, routes with what they send, cluster", envoyFile(true, sideexport.Envoy)},
 	{"envoy-rules", "the limits of a file as rules for Envoy's rate limit service", envoyFile(false, sideexport.EnvoyRules)},
 	{"apigateway", "the limits of an upstream as a CloudFormation template for API Gateway", gatewayFile},

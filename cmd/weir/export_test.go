@@ -19,7 +19,7 @@ func exporting(t *testing.T, args ...string) (out, says string, code int) {
 
 func TestExportWritesWhatIsInTheTree(t *testing.T) {
 	for name, file := range map[string]string{
-		"prometheus-rules": "prometheus/weir.rules.yaml", "alertmanager": "prometheus/alertmanager.yaml", "grafana": "grafana/weir.json",
+		"prometheus-rules": "prometheus/weir.rules.yaml", "alertmanager": "prometheus/alertmanager.yaml", "grafana": "grafana/weir.json", "cloudformation": "cloudformation/weir.json",
 	} {
 		want, err := os.ReadFile("../../deploy/" + file)
 		if err != nil {

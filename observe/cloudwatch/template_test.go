@@ -1,6 +1,7 @@
 package weircw
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"os"
@@ -8,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/seed1158cd35/weir/observe/rules"
 )
 
 // A shape is what a property must be. The resource schemas are those that CloudFormation
@@ -30,6 +33,11 @@ var (
 	dimension  = shape{is: "object", fields: map[string]shape{"Name": str, "Value": str}, needs: []string{"Name", "Value"}}
 	tag        = shape{is: "object", fields: map[string]shape{"Key": str, "Value": str}, needs: []string{"Key", "Value"}}
 	subscriber = shape{is: "object", fields: map[string]shape{"Endpoint": str, "Protocol": str}, needs: []string{"Endpoint", "Protocol"}}
+)
+
+// body is that of a dashboard, which is looked at apart.
+var (
+	body = shape{is: "string"}
 )
 
 // A query of metric math, and the metric that it reads.
@@ -60,9 +68,16 @@ var schemas = map[string]shape{
 			"MetricName": str, "Namespace": str, "OKActions": actions, "Period": whole,
 			"Statistic": {is: "string", oneOf: strings.Fields("SampleCount Average Sum Minimum Maximum")},
 			"Tags":      {is: "list", of: &tag, most: 50}, "Threshold": num,
-			"TreatMissingData": {is: "string", oneOf: strings.Fields("breaching ignore missing notBreaching")},
-			"Unit":             {is: "string", oneOf: units},
+			"TreatMissingData":  {is: "string", oneOf: strings.Fields("breaching ignore missing notBreaching")},
+			"ThresholdMetricId": str, "Unit": {is: "string", oneOf: units},
 		},
+	},
+	"AWS::CloudWatch::Dashboard": {
+		is: "object", needs: []string{"DashboardBody"}, fields: map[string]shape{"DashboardBody": body, "DashboardName": str, "Tags": {is: "list", of: &tag}},
+	},
+	"AWS::Logs::QueryDefinition": {
+		is: "object", needs: []string{"Name", "QueryString"},
+		fields: map[string]shape{"LogGroupNames": {is: "list", of: &str}, "Name": str, "QueryLanguage": str, "QueryString": str},
 	},
 	"AWS::SNS::Topic": {
 		is: "object",
@@ -97,8 +112,8 @@ func (c *template) bad(where, format string, args ...any) {
 
 // checkTemplate says everything that CloudFormation would refuse, as far as it is known here.
 func checkTemplate(text string) []string {
-	v, err := readYAML(text)
-	if err != nil {
+	var v any
+	if err := json.Unmarshal([]byte(text), &v); err != nil {
 		return []string{err.Error()}
 	}
 	root, ok := v.(map[string]any)
@@ -221,7 +236,19 @@ func (c *template) value(where string, v any, s shape) {
 			return
 		}
 		if text, ok := m["Fn::Sub"].(string); ok && s.is == "string" {
-			c.sub(where, text)
+			if strings.HasSuffix(where, ".AlarmRule") {
+				c.rule(where, text)
+			}
+			c.sub(where, text, nil)
+			return
+		}
+		if args, ok := m["Fn::Sub"].([]any); ok && s.is == "string" && len(args) == 2 {
+			text, _ := args[0].(string)
+			put, _ := args[1].(map[string]any)
+			for name, v := range put {
+				c.value(where+"."+name, v, str)
+			}
+			c.sub(where, text, put)
 			return
 		}
 		if args, ok := m["Fn::If"].([]any); ok {
@@ -284,8 +311,30 @@ var (
 	ruled = regexp.MustCompile(`^(A|NOT|AND|OR|[() ])+$`)
 )
 
-// sub takes the rule of a composite alarm, whose alarms stand in the template.
-func (c *template) sub(where, text string) {
+// placed is what Fn::Sub puts something in place of.
+var placed = regexp.MustCompile(`\$\{([^}]*)\}`)
+
+// sub takes a text in which all that is put into is known.
+func (c *template) sub(where, text string, put map[string]any) {
+	for _, m := range placed.FindAllStringSubmatch(text, -1) {
+		name, attribute, _ := strings.Cut(m[1], ".")
+		c.used[name] = true
+		if strings.HasPrefix(m[1], "AWS::") || put[m[1]] != nil || attribute == "" && c.parameters[name] != nil {
+			continue
+		}
+		if r, _ := c.resources[name].(map[string]any); r == nil || attribute != "" && attribute != "Arn" || r["Condition"] != nil {
+			c.bad(where, "there is no %s", m[1])
+		}
+	}
+	for name := range put {
+		if !strings.Contains(text, "${"+name+"}") {
+			c.bad(where, "%s is put nowhere", name)
+		}
+	}
+}
+
+// rule takes the rule of a composite alarm, whose alarms stand in the template.
+func (c *template) rule(where, text string) {
 	for _, m := range named.FindAllStringSubmatch(text, -1) {
 		if r, _ := c.resources[m[1]].(map[string]any); r["Type"] != "AWS::CloudWatch::Alarm" {
 			c.bad(where, "%s is no alarm", m[1])
@@ -320,7 +369,14 @@ func (c *template) math(name string, p map[string]any) {
 		}
 		c.published(name, m, metric["Dimensions"])
 	}
-	if returned != 1 || p["TreatMissingData"] != "notBreaching" || p["MetricName"] != nil || p["Period"] != nil || p["Statistic"] != nil {
+	wanted := 1
+	if p["ThresholdMetricId"] != nil { // the band, and what lies within
+		wanted = 2
+		if band, _ := queries[0].(map[string]any); band["Id"] != p["ThresholdMetricId"] || !strings.HasPrefix(expression, "ANOMALY_DETECTION_BAND(") || p["Threshold"] != nil {
+			c.bad(name, "%v is no band", p["ThresholdMetricId"])
+		}
+	}
+	if returned != wanted || p["TreatMissingData"] != "notBreaching" || p["MetricName"] != nil || p["Period"] != nil || p["Statistic"] != nil {
 		c.bad(name, "%d queries return data, missing data is %v", returned, p["TreatMissingData"])
 	}
 	for _, word := range regexp.MustCompile(`\b[a-z]\w*`).FindAllString(expression, -1) {
@@ -382,22 +438,18 @@ func (c *template) published(name string, m Metric, dimensions any) {
 
 func alarms(t *testing.T) string {
 	t.Helper()
-	b, err := os.ReadFile("../../deploy/cloudformation/alarms.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(b)
+	return string(rules.CloudFormation(rules.Options{}))
 }
 
 func TestTemplateIsWhatCloudFormationTakes(t *testing.T) {
-	for _, err := range checkTemplate(alarms(t)) {
+	for _, err := range append(checkTemplate(alarms(t)), runbooks(alarms(t))...) {
 		t.Error(err)
 	}
 }
 
 func TestTemplateHasTheAlarms(t *testing.T) {
-	v, err := readYAML(alarms(t))
-	if err != nil {
+	var v any
+	if err := json.Unmarshal([]byte(alarms(t)), &v); err != nil {
 		t.Fatal(err)
 	}
 	var got []string
@@ -406,7 +458,7 @@ func TestTemplateHasTheAlarms(t *testing.T) {
 		if name, ok := p["MetricName"].(string); ok {
 			got = append(got, name)
 			for _, list := range []string{"AlarmActions", "OKActions"} {
-				part := name == string(APICallLatency) || name == string(ModelChainDown) // of alarms that tell of it
+				part := p["ThresholdMetricId"] == nil && (name == string(APICallLatency) || name == string(ModelChainDown)) // of alarms that tell of it
 				if !part && fmt.Sprint(p[list]) != "[map[Ref:Topic]]" {
 					t.Errorf("%s: %s are %v, want the topic", name, list, p[list])
 				}
@@ -429,36 +481,40 @@ func TestTemplateHasTheAlarms(t *testing.T) {
 func TestTemplatesWithMistakesAreFound(t *testing.T) {
 	good := alarms(t)
 	for old, next := range map[string]string{
-		"MetricName: RetryExhausted":                        "MetricName: RetriesExhausted",
-		"Statistic: Maximum":                                "Statistic: Max",
-		"Threshold: 1\n":                                    "Threshold: one\n",
-		"Threshold:\n        Ref: LatencyThreshold":         "Threshold:\n        Ref: Email",
-		"ExtendedStatistic: p99":                            "ExtendedStatistic: p99\n      Statistic: Sum",
-		"TreatMissingData: notBreaching\n      Unit: Milli": "TreatMissingData: missing\n      Unit: Milli",
-		"MetricName: ModelFallbacks":                        "MetricName: ModelFallback",
-		"FILL(fallbacks, 0) /":                              "FILL(fallback, 0) /",
-		"AND NOT ALARM(\"${NoModel}\")":                     "AND NOT ALARM(\"${Topic}\")",
-		"OR ALARM(\"${ErrorRate}\"))":                       "OR ALARM(\"${ErrorRate}\")",
-		"Unit: Milliseconds":                                "Unit: Count",
-		"Ref: Topic\n      OKActions":                       "Ref: Topics\n      OKActions",
-		"      DisplayName: weir":                           "      Display: weir",
-		"Protocol: email":                                   "Protocol: pigeon",
-		"Condition: HasEmail":                               "Condition: HasMail",
-		"- HasStatic":                                       "- HasStatics",
-		"- Name: Upstream":                                  "- Name: Operation",
-		"Type: AWS::SNS::Topic\n":                           "Type: AWS::SNS::Topics\n",
-		"'2010-09-09'":                                      "'2026-01-01'",
-		"EvaluationPeriods: 1\n":                            "EvaluationPeriods: 0.5\n",
-		"      EvaluationPeriods: 1\n":                      "",
-		"Fn::Not:":                                          "Fn::Nor:",
-		"Resources:":                                        "Resource:",
-		"  LatencyThreshold:":                               "  LatencyThresholds:",
-		"Namespace:\n        Ref: Namespace":                "Namespace: !Ref Namespace",
+		`"MetricName": "RetryExhausted"`:     `"MetricName": "RetriesExhausted"`,
+		`"Statistic": "Maximum"`:             `"Statistic": "Max"`,
+		`"Threshold": 1,`:                    `"Threshold": "one",`,
+		`"Ref": "LatencyThreshold"`:          `"Ref": "Email"`,
+		`"ExtendedStatistic": "p99"`:         `"ExtendedStatistic": "p99", "Statistic": "Sum"`,
+		`"TreatMissingData": "notBreaching"`: `"TreatMissingData": "missing"`,
+		`"MetricName": "ModelFallbacks"`:     `"MetricName": "ModelFallback"`,
+		`FILL(b, 0) / a, 0)"`:                `FILL(c, 0) / a, 0)"`,
+		`AND NOT ALARM(\"${NoModel}\")`:      `AND NOT ALARM(\"${Topic}\")`,
+		`OR ALARM(\"${ErrorRate}\"))`:        `OR ALARM(\"${ErrorRate}\")`,
+		`"Unit": "Milliseconds"`:             `"Unit": "Count"`,
+		`"Ref": "Topic"`:                     `"Ref": "Topics"`,
+		`"DisplayName"`:                      `"Display"`,
+		`"Protocol": "email"`:                `"Protocol": "pigeon"`,
+		`"Condition": "HasEmail"`:            `"Condition": "HasMail"`,
+		`"HasStatic",`:                       `"HasStatics",`,
+		`"Name": "Upstream"`:                 `"Name": "Operation"`,
+		`"AWS::SNS::Topic"`:                  `"AWS::SNS::Topics"`,
+		`"2010-09-09"`:                       `"2026-01-01"`,
+		`"EvaluationPeriods": 1`:             `"EvaluationPeriods": 0.5`,
+		`"Fn::Not"`:                          `"Fn::Nor"`,
+		`"Resources"`:                        `"Resource"`,
+		`"LatencyThreshold": {`:              `"LatencyThresholds": {`,
+		`"ThresholdMetricId": "usual"`:       `"ThresholdMetricId": "a"`,
+		`"QueryString"`:                      `"Query"`,
+		`${ChainDown.Arn}`:                   `${ChainsDown.Arn}`,
+		`"DashboardBody"`:                    `"Body"`,
+		`${Static}`:                          `${Statics}`,
+		`violation.md`:                       `violations.md`,
 	} {
 		if !strings.Contains(good, old) {
 			t.Fatalf("the template has no %q", old)
 		}
-		if errs := checkTemplate(strings.Replace(good, old, next, 1)); len(errs) == 0 {
+		if errs := append(checkTemplate(strings.Replace(good, old, next, 1)), runbooks(strings.Replace(good, old, next, 1))...); len(errs) == 0 {
 			t.Errorf("%q in place of %q was not found", next, old)
 		}
 	}
@@ -506,8 +562,8 @@ func TestDocumentListsEveryMetricAndDimension(t *testing.T) {
 
 // The composite alarms tell the topic, and what they are made of does not tell it besides.
 func TestTemplateHasTheCompositeAlarms(t *testing.T) {
-	v, err := readYAML(alarms(t))
-	if err != nil {
+	var v any
+	if err := json.Unmarshal([]byte(alarms(t)), &v); err != nil {
 		t.Fatal(err)
 	}
 	resources := v.(map[string]any)["Resources"].(map[string]any)

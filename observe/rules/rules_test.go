@@ -18,6 +18,7 @@ var made = map[string]func() []byte{
 	"deploy/prometheus/weir.rules.yaml":   func() []byte { return Prometheus(Options{}) },
 	"deploy/prometheus/alertmanager.yaml": Alertmanager,
 	"deploy/grafana/weir.json":            Grafana,
+	"deploy/cloudformation/weir.json":     func() []byte { return CloudFormation(Options{}) },
 }
 
 func TestFilesAreWhatIsDescribed(t *testing.T) {

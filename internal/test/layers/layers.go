@@ -43,7 +43,7 @@ var order = [...][]string{
 	{"awsx", "grpcx"},
 	{"cascade/cache", "cascade/answers"},
 	{"delivery"},
-	{"internal/test/otlptest"},
+	{"internal/test/otlptest", "observe/rules"},
 	{"observe"},
 	{"observe/trace/look"},
 	{"awsx/lambdax"},
