@@ -27,9 +27,16 @@ const (
 	// Add grows by the same step each interval. Processes that share an
 	// upstream without knowing of each other come to equal shares.
 	Add
+	// MultiplyEach grows by a factor at every success and cuts at every throttle,
+	// whenever each was sent, and minds nothing but Min and Max. It is what many
+	// designs ask for word by word; at more than a few calls a second a cut is
+	// undone before its effect is seen, see TestSimulationOfS3.
+	MultiplyEach
 )
 
-var rules = [...]string{"cubic", "multiply", "add"}
+var rules = [...]string{"cubic", "multiply", "add", "multiply-each"}
+
+const anyRule = "want cubic, multiply, add or multiply-each"
 
 func (r Rule) String() string {
 	if int(r) < len(rules) {
@@ -48,7 +55,7 @@ func (r *Rule) UnmarshalText(text []byte) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("rule %q: want cubic, multiply or add", text)
+	return fmt.Errorf("rule %q: %s", text, anyRule)
 }
 
 // A Config says how a rate learns. The zero Config does not learn: On must be
@@ -61,7 +68,7 @@ type Config struct {
 	Max   float64 // never above; 0 means the limit's own rate
 
 	Cut      float64       // factor on a throttle; 0 means 0.5, for cubic 0.7
-	Grow     float64       // factor per interval for multiply; 0 means 1.05
+	Grow     float64       // factor for multiply per interval, for multiply-each per success; 0 means 1.05
 	Step     float64       // share of Max per interval for add; 0 means 0.01
 	Recovery time.Duration // how long cubic takes back to the rate of the last cut; 0 means 20s
 
@@ -115,6 +122,6 @@ func (c Config) Validate() error {
 	bad(c.Recovery < 0, "recovery", c.Recovery, "must not be negative")
 	bad(c.Interval < 0, "interval", c.Interval, "must not be negative")
 	bad(c.CutInterval < 0, "cut interval", c.CutInterval, "must not be negative")
-	bad(int(c.Rule) >= len(rules), "rule", c.Rule, "want cubic, multiply or add")
+	bad(int(c.Rule) >= len(rules), "rule", c.Rule, anyRule)
 	return errors.Join(errs...)
 }

@@ -45,7 +45,7 @@ func TestValidateReportsEveryMistake(t *testing.T) {
 }
 
 func TestRuleIsText(t *testing.T) {
-	for _, r := range []Rule{Cubic, Multiply, Add} {
+	for _, r := range []Rule{Cubic, Multiply, Add, MultiplyEach} {
 		text, _ := r.MarshalText()
 		var got Rule
 		if err := got.UnmarshalText(text); err != nil || got != r {

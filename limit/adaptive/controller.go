@@ -11,7 +11,8 @@ import (
 
 // A Controller is the home of a State in a process. It is safe for concurrent
 // use; a success that comes before the next step of growth is due costs one
-// uncontended count and no lock.
+// uncontended count and no lock. With MultiplyEach every success below the most is
+// such a step.
 type Controller struct {
 	c     Config
 	state atomic.Pointer[State]
@@ -48,7 +49,7 @@ func (k *Controller) Report(now, sent time.Duration, class outcome.Class, n int6
 		k.used.Add(now, n)
 		k.flows(now)
 		k.trips.note(now, now-sent)
-		if int64(now) < k.due.Load() {
+		if k.c.Rule != MultiplyEach && int64(now) < k.due.Load() {
 			return 0, false
 		}
 		return k.grow(now)
@@ -77,6 +78,9 @@ func (k *Controller) change(now time.Duration, f func(State) (State, bool)) (flo
 	for {
 		old := k.state.Load()
 		next, changed := f(*old)
+		if next == *old {
+			return next.Rate, false
+		}
 		if k.state.CompareAndSwap(old, &next) {
 			k.due.Store(int64(next.grew + k.c.Interval))
 			return next.Rate, changed

@@ -167,37 +167,3 @@ func TestSimulation(t *testing.T) {
 		}
 	}
 }
-
-// The rule that this package does not have: a step on every success and a cut on
-// every throttle. At 1,500 successes a second a halving is undone in 10 ms, long
-// before the loop can see what it did.
-func TestStepPerSuccessStarves(t *testing.T) {
-	rate, tokens, good := 1500.0, 150.0, 0.0
-	type echo struct {
-		due time.Duration
-		ok  bool
-	}
-	var echoes []echo
-	last := time.Duration(0)
-	for now := time.Duration(0); now < 60*sec; now += time.Duration(float64(sec) / rate) {
-		for len(echoes) > 0 && echoes[0].due <= now {
-			if echoes[0].ok {
-				rate = min(3000, rate*1.05)
-			} else {
-				rate = max(1, rate*0.5)
-			}
-			echoes = echoes[1:]
-		}
-		tokens = min(150, tokens+(now-last).Seconds()*1500)
-		last = now
-		ok := tokens >= 1
-		if ok {
-			tokens--
-			good++
-		}
-		echoes = append(echoes, echo{now + 50*ms, ok})
-	}
-	if used := good / (1500 * 60); used > 0.2 {
-		t.Errorf("the naive rule uses %.0f%% of the limit, and should not", 100*used)
-	}
-}

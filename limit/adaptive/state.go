@@ -26,6 +26,9 @@ func (c Config) Begin(now time.Duration) State { return State{Rate: c.Start, gre
 // ignored; so is all that comes within the cut interval, as one overshoot
 // throttles many attempts at once.
 func (s State) Throttled(c Config, now, sent time.Duration, used float64, trip time.Duration) (State, bool) {
+	if c.Rule == MultiplyEach {
+		return s.times(c, c.Cut)
+	}
 	s.grew = now // what throttles is not grown in the same interval
 	if s.cut && (sent < s.cutAt || now-s.cutAt < max(c.CutInterval, 2*trip)) {
 		return s, false
@@ -36,13 +39,26 @@ func (s State) Throttled(c Config, now, sent time.Duration, used float64, trip t
 	return s, true
 }
 
-// Due reports whether it is time to look whether the rate may grow.
-func (s State) Due(c Config, now time.Duration) bool { return now-s.grew >= c.Interval }
+// times is s with its rate multiplied, between the least and the most.
+func (s State) times(c Config, factor float64) (State, bool) {
+	before := s.Rate
+	s.Rate = max(c.Min, min(c.Max, before*factor))
+	return s, s.Rate != before
+}
+
+// Due reports whether it is time to look whether the rate may grow: for
+// MultiplyEach always.
+func (s State) Due(c Config, now time.Duration) bool {
+	return c.Rule == MultiplyEach || now-s.grew >= c.Interval
+}
 
 // Grown is s after an interval in which there were successes at the rate used
 // and no throttle. It grows only if enough of the rate was used: an idle caller
 // learns nothing, and would drift up to the ceiling.
 func (s State) Grown(c Config, now time.Duration, used float64) (State, bool) {
+	if c.Rule == MultiplyEach {
+		return s.times(c, c.Grow)
+	}
 	s.curve += max(0, now-s.grew-c.Interval-s.few(4))
 	s.grew = now
 	if used < c.UsedShare*s.Rate || s.Rate >= c.Max {

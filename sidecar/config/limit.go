@@ -145,13 +145,13 @@ func burstFor(burst int64, r bucket.Rate) int64 {
 func inherited(n *node) bool { return n != nil && n.Preset != "" }
 
 var adaptiveFields = []field[adaptive.Config]{
-	one("rule", named[adaptive.Rule]("cubic, multiply or add"), func(c *adaptive.Config) *adaptive.Rule { return &c.Rule }, "cubic",
-		"How the rate grows back after a cut: `cubic` quickly to where it was and slowly beyond, `multiply` by a factor, `add` by a step, which lets processes that share an upstream come to equal shares."),
+	one("rule", named[adaptive.Rule]("cubic, multiply, add or multiply-each"), func(c *adaptive.Config) *adaptive.Rule { return &c.Rule }, "cubic",
+		"How the rate grows back after a cut: `cubic` quickly to where it was and slowly beyond, `multiply` by a factor, `add` by a step, which lets processes that share an upstream come to equal shares. `multiply-each` is not held back by what follows: every success grows by `grow`, every throttle cuts; docs/designs.md has what that costs."),
 	one("start", perSecond, func(c *adaptive.Config) *float64 { return &c.Start }, "`max`", "The first rate."),
 	one("min", perSecond, func(c *adaptive.Config) *float64 { return &c.Min }, "1% of `max`", "Never below."),
 	one("max", perSecond, func(c *adaptive.Config) *float64 { return &c.Max }, "the limit's `rate`", "Never above."),
 	one("cut", share, func(c *adaptive.Config) *float64 { return &c.Cut }, "50%, for cubic 70%", "What a throttle leaves of the rate."),
-	one("grow", number, func(c *adaptive.Config) *float64 { return &c.Grow }, "1.05", "Factor per interval, for multiply."),
+	one("grow", number, func(c *adaptive.Config) *float64 { return &c.Grow }, "1.05", "Factor per interval for multiply, per success for multiply-each."),
 	one("step", share, func(c *adaptive.Config) *float64 { return &c.Step }, "1%", "Part of `max` per interval, for add."),
 	one("recovery", duration, func(c *adaptive.Config) *time.Duration { return &c.Recovery }, "20s", "How long cubic takes back to the rate of the last cut."),
 	one("interval", duration, func(c *adaptive.Config) *time.Duration { return &c.Interval }, "1s, for cubic 250ms", "At most one step of growth in it."),
