@@ -225,7 +225,7 @@ func BenchmarkPassThrough(b *testing.B) {
 			}
 			o := gateway.Options{Ledger: price.NewLedger(10)}
 			if c.dressed {
-				o.Cascade, o.Tiers = tiers(b, gateway.Tier{Message: "We are sorry."})
+				o.Cascade, o.Tiers = tiers(b, gateway.Tier{Messages: []string{"We are sorry."}})
 				o.Cache = newCache(b, cache.Options{TTL: time.Nanosecond, StaleWhileRevalidate: -1, StaleIfError: -1})
 			}
 			ways := []*wire{dial(b, bare(b, upstream)), dial(b, serve(b, sidecar(b, upstream, asPreset(), o)))}
@@ -407,7 +407,7 @@ func BenchmarkDegraded(b *testing.B) {
 	p := asPreset()
 	p.Breaker.Open, p.Retry.Base = time.Hour, time.Millisecond
 	var o gateway.Options
-	o.Cascade, o.Tiers = tiers(b, gateway.Tier{Message: "We are sorry."})
+	o.Cascade, o.Tiers = tiers(b, gateway.Tier{Messages: []string{"We are sorry."}})
 	w := dial(b, serve(b, sidecar(b, down, p, o)))
 	request := question(completions, 4096, 1)
 	for range 10 {

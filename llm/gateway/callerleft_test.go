@@ -77,7 +77,7 @@ func TestWhoLeavesBeforeTheAnswerPays(t *testing.T) {
 			mine.Scope = "user"
 			o := gateway.Options{Callers: callers(t, mine, often), Prices: price.BuiltIn(), Ledger: price.NewLedger(100)}
 			if c.message {
-				o.Cascade, o.Tiers = tiers(t, gateway.Tier{Message: "Sorry."})
+				o.Cascade, o.Tiers = tiers(t, gateway.Tier{Messages: []string{"Sorry."}})
 			}
 			b := before(t, o, counting(), p.url())
 			for range 10 {

@@ -112,7 +112,7 @@ func TestWhatIsNoAnswerIsNotPassedOn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := httptest.NewServer(answer)
 			defer s.Close()
-			c, all := tiers(t, gateway.Tier{Message: "We are sorry."})
+			c, all := tiers(t, gateway.Tier{Messages: []string{"We are sorry."}})
 			b := start(t, setup{policy: quick(), options: gateway.Options{Cascade: c, Tiers: all}, at: s.URL})
 			a := b.chat("hi")
 			b.wants(a, gateway.TierHeader, "tier1")

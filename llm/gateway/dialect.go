@@ -50,6 +50,8 @@ type Options struct {
 	Cascade *cascade.Cascade // its first tier is the upstream itself
 	Tiers   []Tier           // of the cascade, in its order; the first is the zero Tier
 
+	Maintenance *Maintenance // nil unless it is switched on
+
 	Priority func(*http.Request) limit.Priority
 
 	FirstContent time.Duration // from a stream's headers to its first word; 0 means 60s
@@ -98,7 +100,14 @@ type Tier struct {
 	Upstream, Model string // another model, or the same one elsewhere
 	Cached          bool
 	Answers         *answers.Book
-	Message         string
+	Messages        []string // one of them, at random
+	Contact         string   // who helps people; said with each message
+}
+
+// Maintenance is what is said while people work on what stands behind an upstream.
+type Maintenance struct {
+	Message string   // of the tiers with messages, and no model is asked; "" leaves all that as it is
+	Reduced []string // the features that work less well, or not at all: told with every answer
 }
 
 // Dialect is that of one upstream.

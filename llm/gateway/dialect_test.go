@@ -248,7 +248,7 @@ func tiers(t testing.TB, more ...gateway.Tier) (*cascade.Cascade, []gateway.Tier
 }
 
 func TestTheNextTierAnswers(t *testing.T) {
-	c, all := tiers(t, gateway.Tier{Model: "gpt-4o-mini"}, gateway.Tier{Message: "We are sorry."})
+	c, all := tiers(t, gateway.Tier{Model: "gpt-4o-mini"}, gateway.Tier{Messages: []string{"We are sorry."}})
 	b := start(t, setup{policy: quick(), options: gateway.Options{Cascade: c, Tiers: all}})
 	for _, ask := range []func(string, ...string) answer{b.chat, b.stream} {
 		b.sim.Clear()
@@ -275,7 +275,7 @@ func TestTheNextTierAnswers(t *testing.T) {
 }
 
 func TestAnErrorInsideAStreamLeadsToTheNextTier(t *testing.T) {
-	c, all := tiers(t, gateway.Tier{Message: "We are sorry."})
+	c, all := tiers(t, gateway.Tier{Messages: []string{"We are sorry."}})
 	b := start(t, setup{policy: quick(), options: gateway.Options{Cascade: c, Tiers: all}})
 	for _, f := range []llmsim.Fault{
 		{Kind: llmsim.StreamError}, {Kind: llmsim.Cut}, {Kind: llmsim.EmptyBody}, {Kind: llmsim.Reset, Where: llmsim.AfterHeaders},
@@ -291,7 +291,7 @@ func TestAnErrorInsideAStreamLeadsToTheNextTier(t *testing.T) {
 }
 
 func TestAStreamThatIsCutEndsWithAnError(t *testing.T) {
-	c, all := tiers(t, gateway.Tier{Message: "We are sorry."})
+	c, all := tiers(t, gateway.Tier{Messages: []string{"We are sorry."}})
 	b := start(t, setup{policy: quick(), options: gateway.Options{Cascade: c, Tiers: all}})
 	for _, f := range []llmsim.Fault{
 		{Kind: llmsim.Cut, Events: 2}, {Kind: llmsim.Reset, Where: llmsim.AfterContent}, {Kind: llmsim.Drop, Where: llmsim.AfterContent},
@@ -306,7 +306,7 @@ func TestAStreamThatIsCutEndsWithAnError(t *testing.T) {
 }
 
 func TestASilentStreamEnds(t *testing.T) {
-	c, all := tiers(t, gateway.Tier{Message: "We are sorry."})
+	c, all := tiers(t, gateway.Tier{Messages: []string{"We are sorry."}})
 	b := start(t, setup{policy: quick(), options: gateway.Options{Cascade: c, Tiers: all, Idle: 50 * time.Millisecond, FirstContent: 50 * time.Millisecond}})
 	b.sim.Fault(llmsim.Fault{Kind: llmsim.Hang, Where: llmsim.AfterContent})
 	if a := b.stream("tell me a long story"); a.err == nil || !strings.Contains(a.body, "silent") {
@@ -337,7 +337,7 @@ func TestAnswersAreKept(t *testing.T) {
 	b.wants(first, gateway.CacheHeader, "miss")
 	second := b.chat("what is up?")
 	b.wants(second, gateway.CacheHeader, "hit")
-	if first.body != second.body {
+	if marked := `{"metadata":{"weir_confidence":"1","weir_degraded":"false","weir_tier":"cached"},` + first.body[1:]; second.body != marked {
 		t.Errorf("the answer that was kept is %s", second.body)
 	}
 	streamed := b.stream("what is up?")
@@ -375,7 +375,7 @@ func TestBadAnswersAreNotKept(t *testing.T) {
 }
 
 func TestAnOldAnswerIsBetterThanNone(t *testing.T) {
-	c, all := tiers(t, gateway.Tier{Cached: true}, gateway.Tier{Message: "We are sorry."})
+	c, all := tiers(t, gateway.Tier{Cached: true}, gateway.Tier{Messages: []string{"We are sorry."}})
 	kept := newCache(t, cache.Options{TTL: time.Nanosecond, StaleWhileRevalidate: -1})
 	b := start(t, setup{policy: quick(), options: gateway.Options{Cache: kept, Cascade: c, Tiers: all}})
 	first := b.chat("where are you?")
@@ -384,7 +384,7 @@ func TestAnOldAnswerIsBetterThanNone(t *testing.T) {
 	b.wants(a, gateway.TierHeader, "tier1")
 	b.wants(a, gateway.CacheHeader, "old")
 	b.wants(a, gateway.DegradedHeader, "true")
-	if a.body != first.body || a.Header.Get("Age") == "" {
+	if marked := `{"metadata":{"weir_confidence":"0.5","weir_degraded":"true","weir_tier":"tier1"},` + first.body[1:]; a.body != marked || a.Header.Get("Age") == "" {
 		t.Errorf("it is %s", a.body)
 	}
 	b.wants(b.chat("who are you?"), gateway.TierHeader, "tier2")
@@ -399,7 +399,7 @@ func TestCallersHaveTheirShare(t *testing.T) {
 	callers := &gateway.Callers{Limits: limits, Keys: map[string]gateway.Key{
 		"user": func(r *http.Request) (string, error) { return r.Header.Get("X-User"), nil },
 	}}
-	c, all := tiers(t, gateway.Tier{Message: "We are sorry."})
+	c, all := tiers(t, gateway.Tier{Messages: []string{"We are sorry."}})
 	b := start(t, setup{policy: quick(), options: gateway.Options{Callers: callers, Cascade: c, Tiers: all}})
 	for i, want := range []int{200, 200, 429} {
 		if a := b.chat(fmt.Sprint(i), "X-User", "ann"); a.StatusCode != want {
@@ -417,7 +417,7 @@ func TestCallersHaveTheirShare(t *testing.T) {
 }
 
 func TestBadRequestsAreToldSo(t *testing.T) {
-	c, all := tiers(t, gateway.Tier{Message: "We are sorry."})
+	c, all := tiers(t, gateway.Tier{Messages: []string{"We are sorry."}})
 	b := start(t, setup{policy: quick(), options: gateway.Options{Cascade: c, Tiers: all}, sim: llmsim.Config{Models: map[string]llmsim.Model{"gpt-4o": {}}}})
 	for _, body := range []string{``, `{`, `[]`, `"x"`, `{"model":[]}`, `{"model":7}`, "\xff", `{"model":"gpt-4o"} x`} {
 		a := b.post(completions, body)

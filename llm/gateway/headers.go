@@ -3,6 +3,7 @@ package gateway
 import (
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/seed1158cd35/weir/cascade"
@@ -18,7 +19,8 @@ const (
 	CacheHeader      = "X-Weir-Cache"      // hit, stale, old or miss
 	latencyHeader    = "X-Weir-Latency-Ms" // until the answer began
 	EstimateHeader   = "X-Weir-Tokens-Estimated"
-	CostHeader       = "X-Weir-Cost" // in the currency of the price table; of a stream in its trailer
+	CostHeader       = "X-Weir-Cost"    // in the currency of the price table; of a stream in its trailer
+	ReducedHeader    = "X-Weir-Reduced" // the features that work less well now, if there are any
 	ageHeader        = "Age"
 )
 
@@ -28,6 +30,9 @@ func (c *conduct) announce(resp *http.Response, from cascade.Result[*http.Respon
 	h.Set(TierHeader, from.Tier)
 	h.Set(ConfidenceHeader, percent(from.Confidence))
 	h.Set(DegradedHeader, strconv.FormatBool(from.Degraded))
+	if reduced := c.x.d.reduced(); reduced != "" {
+		h.Set(ReducedHeader, reduced)
+	}
 	took := time.Since(c.start)
 	h.Set(latencyHeader, strconv.FormatInt(took.Milliseconds(), 10))
 	state := ""
@@ -47,6 +52,14 @@ func (c *conduct) announce(resp *http.Response, from cascade.Result[*http.Respon
 	if c.x.d.o.Events.Answered != nil {
 		c.x.d.o.Events.Answered(Answered{Upstream: c.x.d.o.Name, Tier: from.Tier, Degraded: from.Degraded, Cache: state, Took: took})
 	}
+}
+
+// reduced lists the features that work less well now, "" if all work.
+func (d *Dialect) reduced() string {
+	if d.o.Maintenance == nil {
+		return ""
+	}
+	return strings.Join(d.o.Maintenance.Reduced, ", ")
 }
 
 // percent is a share as a number from 0 to 1.

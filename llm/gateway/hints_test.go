@@ -174,7 +174,7 @@ func TestADailyQuotaIsNotAskedAgain(t *testing.T) {
 }
 
 func TestATierWhoseQuotaIsSpentIsOpenUntilItsReset(t *testing.T) {
-	c, all := tiers(t, gateway.Tier{Message: "We are sorry."})
+	c, all := tiers(t, gateway.Tier{Messages: []string{"We are sorry."}})
 	p := quick()
 	p.Retry.Attempts = 3
 	b := start(t, setup{policy: p, options: gateway.Options{Key: "of-weir", Cascade: c, Tiers: all}})
@@ -193,7 +193,7 @@ func TestATierWhoseQuotaIsSpentIsOpenUntilItsReset(t *testing.T) {
 
 // The key is the caller's own: others are asked for as before.
 func TestAQuotaOfACallersOwnKeyClosesNobodyElsesTier(t *testing.T) {
-	c, all := tiers(t, gateway.Tier{Message: "We are sorry."})
+	c, all := tiers(t, gateway.Tier{Messages: []string{"We are sorry."}})
 	b := start(t, setup{policy: quick(), options: gateway.Options{Cascade: c, Tiers: all}})
 	b.sim.Fault(llmsim.Fault{Kind: llmsim.Throttle, Day: true, Hint: 5 * time.Hour})
 	for range 10 {
@@ -303,7 +303,7 @@ func TestHintsPassUntouchedWhenWeirGivesUp(t *testing.T) {
 // another tier, nor on a refusal of weir's own.
 func TestHintsOfAProviderAreOnNothingElse(t *testing.T) {
 	hints := http.Header{"Content-Type": {"application/json"}, "Retry-After": {"77"}, "X-Ratelimit-Limit-Requests": {"500"}, "Anthropic-Ratelimit-Tokens-Remaining": {"0"}, "X-Request-Id": {"req_1"}}
-	c, all := tiers(t, gateway.Tier{Message: "We are sorry."})
+	c, all := tiers(t, gateway.Tier{Messages: []string{"We are sorry."}})
 	p := quick()
 	p.MaxWait = -1
 	for _, o := range []gateway.Options{{}, {Cascade: c, Tiers: all}} {

@@ -37,7 +37,7 @@ func TestNothingLeaks(t *testing.T) {
 	callers := &gateway.Callers{Limits: limits}
 	p := quick()
 	p.Retry.Attempts = 2
-	c, all := tiers(t, gateway.Tier{Model: "gpt-4o-mini"}, gateway.Tier{Cached: true}, gateway.Tier{Message: "We are sorry."})
+	c, all := tiers(t, gateway.Tier{Model: "gpt-4o-mini"}, gateway.Tier{Cached: true}, gateway.Tier{Messages: []string{"We are sorry."}})
 	o := gateway.Options{
 		Name: "chat", Tokens: new(tokens.Estimator), Prices: price.BuiltIn(), Callers: callers, Cascade: c, Tiers: all,
 		Cache: newCache(t, cache.Options{TTL: time.Nanosecond}), Hold: 5 * time.Millisecond, FirstContent: 30 * time.Millisecond, Idle: 30 * time.Millisecond,

@@ -46,7 +46,7 @@ func TestTheDeadlineIsForTheBeginning(t *testing.T) {
 		fmt.Fprintf(w, chunk, "late", `"stop"`)
 		_, _ = io.WriteString(w, "data: [DONE]\n\n")
 	})
-	b := before(t, gateway.Options{Cascade: c, Tiers: []gateway.Tier{{}, {Message: "Sorry."}}}, quick(), slow.url())
+	b := before(t, gateway.Options{Cascade: c, Tiers: []gateway.Tier{{}, {Messages: []string{"Sorry."}}}}, quick(), slow.url())
 	if a := b.stream("hi"); a.err != nil || a.says(t) != "early, late" {
 		t.Errorf("%v: %s", a.err, a.body)
 	}
@@ -197,7 +197,7 @@ func TestARefreshOutlivesItsRequest(t *testing.T) {
 func TestNothingGoesOnAfterwards(t *testing.T) {
 	count := runtime.NumGoroutine()
 	t.Run("calls", func(t *testing.T) {
-		c, all := tiers(t, gateway.Tier{Model: "gpt-4o-mini"}, gateway.Tier{Message: "We are sorry."})
+		c, all := tiers(t, gateway.Tier{Model: "gpt-4o-mini"}, gateway.Tier{Messages: []string{"We are sorry."}})
 		b := start(t, setup{policy: quick(), options: gateway.Options{Cascade: c, Tiers: all, FirstContent: 30 * time.Millisecond, Hold: 10 * time.Millisecond, Idle: 30 * time.Millisecond}})
 		t.Cleanup(http.DefaultClient.CloseIdleConnections)
 		for _, f := range []llmsim.Fault{

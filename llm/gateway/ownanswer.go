@@ -3,6 +3,7 @@ package gateway
 import (
 	"bytes"
 	"io"
+	"math/rand/v2"
 	"net/http"
 	"strconv"
 
@@ -14,11 +15,11 @@ import (
 )
 
 // old is what the cache has, however old.
-func (c *conduct) old() (*http.Response, error) {
+func (c *conduct) old(turn cascade.Turn) (*http.Response, error) {
 	if c.x.key == nil || c.state == cache.Miss {
 		return nil, cascade.ErrNothing
 	}
-	resp := c.replay(c.held)
+	resp := c.replay(c.held, turn, true)
 	if resp == nil {
 		return nil, cascade.ErrNothing
 	}
@@ -35,10 +36,27 @@ func (c *conduct) static(t *Tier, turn cascade.Turn) (*http.Response, error) {
 	return c.say(m.Answer, turn, map[string]string{"answer": m.ID, "language": m.Language})
 }
 
+// sorry is a message of a tier. One that many people see again and again reads like a machine, so it
+// is one of several.
+func (c *conduct) sorry(t *Tier, turn cascade.Turn) (*http.Response, error) {
+	meta := make(map[string]string, 3)
+	var said string
+	if c.x.d.closed() {
+		said, meta["maintenance"] = c.x.d.o.Maintenance.Message, "true"
+	} else {
+		i := rand.IntN(len(t.Messages))
+		said, meta["message_index"] = t.Messages[i], strconv.Itoa(i)
+	}
+	if t.Contact != "" {
+		said, meta["contact"] = said+"\n\n"+t.Contact, t.Contact
+	}
+	return c.say(said, turn, meta)
+}
+
 // say is an answer that no model gave, in the caller's format. There is none where it is
 // not known how the model would have put it.
 func (c *conduct) say(text string, turn cascade.Turn, meta map[string]string) (*http.Response, error) {
-	all := map[string]string{"weir_tier": turn.Tier, "weir_confidence": percent(turn.Confidence), "weir_degraded": "true"}
+	all := c.x.d.meta(turn, true)
 	for k, v := range meta {
 		all["weir_"+k] = v
 	}
@@ -47,6 +65,15 @@ func (c *conduct) say(text string, turn cascade.Turn, meta map[string]string) (*
 		return nil, cascade.ErrNothing
 	}
 	return made(header, body), nil
+}
+
+// meta is what an answer's body says of where it comes from.
+func (d *Dialect) meta(turn cascade.Turn, degraded bool) map[string]string {
+	all := map[string]string{"weir_tier": turn.Tier, "weir_confidence": percent(turn.Confidence), "weir_degraded": strconv.FormatBool(degraded)}
+	if reduced := d.reduced(); reduced != "" {
+		all["weir_reduced"] = reduced
+	}
+	return all
 }
 
 // made is an answer of weir's own making.

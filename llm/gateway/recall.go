@@ -55,12 +55,12 @@ func (c *conduct) recall() *http.Response {
 	if c.state != cache.Hit && c.state != cache.Stale {
 		return nil
 	}
-	resp := c.replay(c.held)
+	resp := c.replay(c.held, cascade.Turn{Tier: cached, Confidence: 1}, false)
 	if resp == nil {
 		c.state = cache.Miss
 		return nil
 	}
-	if c.state == cache.Stale {
+	if c.state == cache.Stale && !c.x.d.closed() {
 		c.x.d.o.Cache.Refresh(*c.x.key, c.refresh)
 	}
 	c.replayed = true
@@ -94,22 +94,23 @@ func (x *exchange) form(streamed bool) string {
 	return f
 }
 
-// replay is an answer that was kept, in the form that the caller asked for; nil if it cannot
-// have that form.
-func (c *conduct) replay(e cache.Entry) *http.Response {
-	q := c.x.request
+// replay is an answer that was kept, in the form that the caller asked for, and says of which tier it is; nil if
+// it cannot have that form.
+func (c *conduct) replay(e cache.Entry, turn cascade.Turn, degraded bool) *http.Response {
+	q, meta := c.x.request, c.x.d.meta(turn, degraded)
 	var resp *http.Response
 	if e.Meta[form] == c.x.form(q.Stream) {
-		resp = made(http.Header(e.Header).Clone(), e.Body)
-		if resp.Header == nil {
-			resp.Header = make(http.Header)
+		h := http.Header(e.Header).Clone()
+		if h == nil {
+			h = make(http.Header)
 		}
+		resp = made(h, q.Mark(e.Body, meta))
 	} else {
 		said, ok := e.Meta[text]
 		if !ok {
 			return nil
 		}
-		header, body := q.Answer(llm.Answer{Text: said, Model: e.Meta[model]})
+		header, body := q.Answer(llm.Answer{Text: said, Model: e.Meta[model], Meta: meta})
 		if header == nil {
 			return nil
 		}

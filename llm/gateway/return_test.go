@@ -32,8 +32,8 @@ func shipped(t testing.TB, lines string) (weir.Policy, gateway.Options) {
 	plan := cascade.Config{Deadline: c.Cascade.Deadline, Tiers: []cascade.TierConfig{{Name: "primary", Confidence: 1}}}
 	o.Tiers = []gateway.Tier{{}}
 	for _, x := range c.Cascade.Tiers {
-		plan.Tiers = append(plan.Tiers, cascade.TierConfig{Name: x.Name, Confidence: x.Confidence, Timeout: x.Timeout, Instant: x.Message != ""})
-		o.Tiers = append(o.Tiers, gateway.Tier{Model: x.Model, Message: x.Message})
+		plan.Tiers = append(plan.Tiers, cascade.TierConfig{Name: x.Name, Confidence: x.Confidence, Timeout: x.Timeout, Instant: len(x.Messages) > 0})
+		o.Tiers = append(o.Tiers, gateway.Tier{Model: x.Model, Messages: x.Messages})
 	}
 	if o.Cascade, err = cascade.New(plan, cascade.Options{}); err != nil {
 		t.Fatal(err)

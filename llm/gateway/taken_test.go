@@ -124,7 +124,7 @@ func TestATierWhoseSignatureIsRefusedIsClosed(t *testing.T) {
 		w.WriteHeader(http.StatusForbidden)
 		_, _ = io.WriteString(w, `{"message":"The security token included in the request is invalid."}`)
 	})
-	c, all := tiers(t, gateway.Tier{Upstream: "other"}, gateway.Tier{Message: "Sorry."})
+	c, all := tiers(t, gateway.Tier{Upstream: "other"}, gateway.Tier{Messages: []string{"Sorry."}})
 	origin := func(upstream string) (string, bool) { return "https://" + upstream, false }
 	b := before(t, gateway.Options{Cascade: c, Tiers: all, Origin: origin}, quick(), provider(t, down).url(), elsewhere(t, gateway.Options{Inner: unsure{}}, refused.url()))
 	for range 8 {

@@ -300,7 +300,7 @@ func fallback(t testing.TB) gateway.Options {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return gateway.Options{Cascade: made, Tiers: []gateway.Tier{{}, {Model: "gpt-4o-mini"}, {Message: "We are sorry."}}}
+	return gateway.Options{Cascade: made, Tiers: []gateway.Tier{{}, {Model: "gpt-4o-mini"}, {Messages: []string{"We are sorry."}}}}
 }
 
 // cascading makes a cascade of a preset.

@@ -63,26 +63,35 @@ func (c *conduct) ofTier(ctx context.Context, turn cascade.Turn) (*http.Response
 	}
 	c.probe, c.progress.tier, c.progress.attempts = turn.Probe, turn.Tier, 0
 	c.progress.given, c.progress.last = turn.Time, !c.x.d.hasModelAfter(turn.Index)
-	if turn.Index == 0 {
-		resp, err := c.primary(ctx)
-		return resp, c.hurried(turn.Tier, err)
-	}
 	t, ok := c.x.d.tiers[turn.Tier]
 	if !ok {
 		return nil, cascade.ErrPass // the cascade has been changed since this request came
+	}
+	if t.asks(turn.Index) && c.x.d.closed() {
+		return nil, &weir.Refusal{Upstream: c.x.d.o.Name, Operation: c.x.route.Operation, Reason: weir.Paused, ByHand: true, RetryAfter: time.Second}
+	}
+	if turn.Index == 0 {
+		resp, err := c.primary(ctx)
+		return resp, c.hurried(turn.Tier, err)
 	}
 	switch {
 	case t.Upstream != "" || t.Model != "":
 		resp, err := c.secondary(ctx, t)
 		return resp, c.hurried(turn.Tier, err)
 	case t.Cached:
-		return c.old()
+		return c.old(turn)
 	case t.Answers != nil:
 		return c.static(t, turn)
 	default:
-		return c.say(t.Message, turn, nil)
+		return c.sorry(t, turn)
 	}
 }
+
+// asks reports whether a tier of this index asks a model.
+func (t *Tier) asks(index int) bool { return index == 0 || t.Upstream != "" || t.Model != "" }
+
+// closed reports whether no model is asked, since people are at work.
+func (d *Dialect) closed() bool { return d.o.Maintenance != nil && d.o.Maintenance.Message != "" }
 
 // hasModelAfter reports whether a tier below asks a model.
 func (d *Dialect) hasModelAfter(i int) bool {

@@ -112,7 +112,7 @@ func TestTheProvidersErrorIsWholeAfterOtherTiersHaveFailed(t *testing.T) {
 }
 
 func TestARejectionIsWhole(t *testing.T) {
-	c, all := tiers(t, gateway.Tier{Message: "We are sorry."})
+	c, all := tiers(t, gateway.Tier{Messages: []string{"We are sorry."}})
 	long := fmt.Sprintf(`{"error":{"message":%q}}`, strings.Repeat("wrong ", 400_000))
 	b := before(t, gateway.Options{Cascade: c, Tiers: all}, quick(), provider(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -292,7 +292,7 @@ func TestFailuresCostCallersNothing(t *testing.T) {
 		callers := callersBy(t, user, perUser(1000, c.unit))
 		o := gateway.Options{Callers: callers}
 		if c.message {
-			o.Cascade, o.Tiers = tiers(t, gateway.Tier{Message: "We are sorry."})
+			o.Cascade, o.Tiers = tiers(t, gateway.Tier{Messages: []string{"We are sorry."}})
 		}
 		b := start(t, setup{policy: quick(), options: o})
 		b.sim.Fault(c.fault)
@@ -345,7 +345,7 @@ func TestTheSecondUpstreamKnowsTheCaller(t *testing.T) {
 
 // What is wrong with a request elsewhere ends nothing here.
 func TestTheSecondUpstreamsRefusalLeadsToTheNextTier(t *testing.T) {
-	c, all := tiers(t, gateway.Tier{Upstream: "other"}, gateway.Tier{Message: "We are sorry."})
+	c, all := tiers(t, gateway.Tier{Upstream: "other"}, gateway.Tier{Messages: []string{"We are sorry."}})
 	other := elsewhere(t, gateway.Options{Inner: picky{}}, provider(t, down).url())
 	b := before(t, gateway.Options{Cascade: c, Tiers: all}, quick(), provider(t, down).url(), other)
 	if a := b.chat("hi"); a.StatusCode != 200 || a.says(t) != "We are sorry." {
@@ -429,7 +429,7 @@ func TestLargeNumbersInClaimsStayApart(t *testing.T) {
 
 // A request that began before the file was read again has the tiers of then.
 func TestTiersMayChangeMeanwhile(t *testing.T) {
-	c, all := tiers(t, gateway.Tier{Model: "another"}, gateway.Tier{Message: "We are sorry."})
+	c, all := tiers(t, gateway.Tier{Model: "another"}, gateway.Tier{Messages: []string{"We are sorry."}})
 	at := provider(t, down)
 	b := before(t, gateway.Options{Cascade: c, Tiers: all}, quick(), at.url())
 	next := c.Config()
@@ -458,7 +458,7 @@ func TestACascadeWithoutATierSaysWhenToComeBack(t *testing.T) {
 }
 
 func TestRealtimePassesThrough(t *testing.T) {
-	c, all := tiers(t, gateway.Tier{Message: "We are sorry."})
+	c, all := tiers(t, gateway.Tier{Messages: []string{"We are sorry."}})
 	echo := provider(t, func(w http.ResponseWriter, r *http.Request) {
 		conn, rw, err := http.NewResponseController(w).Hijack()
 		if err != nil {
@@ -494,7 +494,7 @@ func TestRealtimePassesThrough(t *testing.T) {
 func TestACallerWhoLeavesEarlySaysNothingOfTheTier(t *testing.T) {
 	callers := callersBy(t, func(*http.Request) (string, error) { return "ann", nil }, perUser(10, ""))
 	came := make(chan struct{})
-	c, all := tiers(t, gateway.Tier{Message: "We are sorry."})
+	c, all := tiers(t, gateway.Tier{Messages: []string{"We are sorry."}})
 	b := before(t, gateway.Options{Callers: callers, Cascade: c, Tiers: all}, quick(), provider(t, func(_ http.ResponseWriter, r *http.Request) {
 		close(came)
 		<-r.Context().Done()

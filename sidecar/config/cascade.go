@@ -2,6 +2,7 @@ package config
 
 import (
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,6 +14,15 @@ import (
 type Cascade struct {
 	Deadline time.Duration // for the first content, all tiers together
 	Tiers    []Tier        // below the upstream itself
+
+	Maintenance Maintenance
+}
+
+// Maintenance is what is said while it is switched on.
+type Maintenance struct {
+	On      bool
+	Message string   // in place of those of tiers, and no model is asked; "" changes no answer
+	Reduced []string // features that work less well, or not at all
 }
 
 // A Tier is one of them. It is exactly one of another model, the cache, static answers
@@ -25,13 +35,15 @@ type Tier struct {
 	Upstream  string // another upstream of the same wire family; "" with Model means the same one
 	Model     string // another model; "" means the same one
 	Cached    bool
-	Answers   string  // the file of static answers
-	Threshold float64 // the least confidence of one that is given; 0 means the default
-	Message   string
+	Answers   string   // the file of static answers
+	Threshold float64  // the least confidence of one that is given; 0 means the default
+	Messages  []string // one of them, at random
+	Contact   string   // who helps people, said with each message
 }
 
 var cascadeFields = []field[Cascade]{
 	one("deadline", duration, func(c *Cascade) *time.Duration { return &c.Deadline }, "1m", "How long all tiers together may take to begin an answer, whatever the caller says; and his `patience`, if it is written here. An answer that is no stream begins when it is all there: set it longer for long ones."),
+	{"maintenance", "fields", "off", "What is said while people work on what stands behind the upstream.", readMaintenance},
 	{"tiers", "a list of tiers", "none", "Who answers when the upstream gave up, is paused or its circuit is open: the first that can.", readTiers},
 }
 
@@ -44,7 +56,14 @@ var tierFields = []field[Tier]{
 	one("cached", boolean, func(t *Tier) *bool { return &t.Cached }, "false", "An answer that the cache holds, stale if need be."),
 	one("answers", word, func(t *Tier) *string { return &t.Answers }, "none", "A file of static answers; relative to the directory of weir.yaml."),
 	one("threshold", share, func(t *Tier) *float64 { return &t.Threshold }, "see docs/llm.md", "The least confidence of a static answer."),
-	one("message", sentence, func(t *Tier) *string { return &t.Message }, "none", "A text that always answers."),
+	one("message", listOf(form[string]{"texts", sentence.read}), func(t *Tier) *[]string { return &t.Messages }, "none", "A text that always answers. Of several each answer has one, at random."),
+	one("contact", sentence, func(t *Tier) *string { return &t.Contact }, "none", "Who helps people: it is said behind the message, and stands in the metadata."),
+}
+
+var maintenanceFields = []field[Maintenance]{
+	one("on", boolean, func(m *Maintenance) *bool { return &m.On }, "false", "The switch."),
+	one("message", sentence, func(m *Maintenance) *string { return &m.Message }, "none", "Said in place of the `message` of a tier. No model is asked; the cache and static answers are."),
+	one("reduced", listOf(form[string]{"features", word.read}), func(m *Maintenance) *[]string { return &m.Reduced }, "none", "Features of the program that work less well, or not at all: every answer names them, in `X-Weir-Reduced` and in the metadata."),
 }
 
 // sentence is any text that is not blank.
@@ -72,6 +91,16 @@ func readCascade(d *decoder, n *node, l *LLM) {
 	if len(l.Cascade.Tiers) == 0 && n.Get("tiers") == nil {
 		d.Bad(n, "write tiers: [{message: ...}]", "has no tiers")
 	}
+	if said := l.Cascade.Maintenance.Message; said != "" && !slices.ContainsFunc(l.Cascade.Tiers, func(t Tier) bool { return len(t.Messages) > 0 }) {
+		d.Bad(n.Get("maintenance").Get("message"), "add {message: ...} to tiers", "no tier would say it")
+	}
+}
+
+// readMaintenance reads the texts though the switch is off: they are right when they are wanted.
+func readMaintenance(d *decoder, n *node, c *Cascade) {
+	if !isOff(n) {
+		object(d, n, maintenanceFields, &c.Maintenance)
+	}
 }
 
 const mostTiers = 20
@@ -97,7 +126,7 @@ func (d *decoder) tier(n *node, t *Tier, c *Cascade) bool {
 		confidence float64
 	}{
 		{t.Upstream != "" || t.Model != "", "secondary", 0.7}, {t.Cached, "cached", 0.5},
-		{t.Answers != "", "static", 0.3}, {t.Message != "", "message", 0.1},
+		{t.Answers != "", "static", 0.3}, {len(t.Messages) > 0, "message", 0.1},
 	}
 	found := 0
 	for _, k := range kinds {
@@ -126,6 +155,9 @@ func (d *decoder) tier(n *node, t *Tier, c *Cascade) bool {
 	}
 	if t.Threshold != 0 && t.Answers == "" {
 		d.Bad(n.Get("threshold"), "", "is for static answers only")
+	}
+	if t.Contact != "" && len(t.Messages) == 0 {
+		d.Bad(n.Get("contact"), "", "is for messages only")
 	}
 	t.Answers = d.beside(t.Answers)
 	return true

@@ -71,6 +71,7 @@ var sections = []table{
 	{"llmFields", "`upstreams.NAME.llm`", rows(llmFields)},
 	{"cacheFields", "`upstreams.NAME.llm.cache`", rows(cacheFields)},
 	{"cascadeFields", "`upstreams.NAME.llm.cascade`", rows(cascadeFields)},
+	{"maintenanceFields", "`upstreams.NAME.llm.cascade.maintenance`", rows(maintenanceFields)},
 	{"tierFields", "`upstreams.NAME.llm.cascade.tiers[]`", rows(tierFields)},
 	{"socketFields", "`upstreams.NAME.websocket`", rows(socketFields)},
 	{"jobsFields", "`upstreams.NAME.jobs`", rows(jobsFields)},

@@ -267,11 +267,12 @@ upstreams:
       cache: {ttl: 5m, stale_while_revalidate: off, stale_if_error: 1h, memory: 1GiB, any_temperature: true}
       cascade:
         deadline: 20s
+        maintenance: {on: true, message: "We are at work.", reduced: [uploads, search]}
         tiers:
           - {name: other, upstream: c, model: m, confidence: 80%, timeout: 5s}
           - {cached: true}
           - {answers: answers.yaml, threshold: 60%, confidence: 0}
-          - {message: "Sorry."}
+          - {message: ["Sorry.", "Not now."], contact: "help@example.com"}
     jobs: {threshold: 10, max: 12, poll: 10s, timeout: 1m, hold: 30s}
     aws: {service: drs, region: eu-west-1, role: "arn:aws:iam::123456789012:role/weir", external_id: x, presigned: refuse, prefix_depth: 2}
   b:

@@ -1,6 +1,8 @@
 package config
 
 import (
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -26,6 +28,29 @@ upstreams:
     llm: {family: anthropic, callers: off}
 `
 
+// What is said under maintenance is read though the switch is off, and wants a tier that says it.
+func TestMaintenanceIsRead(t *testing.T) {
+	of := func(maintenance, tier string) string {
+		text := strings.Replace(chat, "{upstream: other,", "{name: elsewhere, upstream: other,", 1)
+		return strings.Replace(strings.Replace(text, "cascade:\n", "cascade:\n        maintenance: "+maintenance+"\n", 1), `{message: "Sorry."}`, tier, 1)
+	}
+	f := parse(t, of(`{on: true, message: "At work.", reduced: [uploads, search]}`, `{message: ["a", "b"], contact: "c"}`))
+	c := f.LLM["chat"].Cascade
+	if want := (Maintenance{On: true, Message: "At work.", Reduced: []string{"uploads", "search"}}); !reflect.DeepEqual(c.Maintenance, want) {
+		t.Errorf("maintenance is %+v, want %+v", c.Maintenance, want)
+	}
+	if last := c.Tiers[4]; !slices.Equal(last.Messages, []string{"a", "b"}) || last.Contact != "c" {
+		t.Errorf("the tier is %+v", last)
+	}
+	for _, bad := range []string{
+		of("{message: x}", "{model: other}"), of("{message: ''}", "{message: x}"), of("off", "{model: other, contact: x}"), of("{on: maybe}", "{message: x}"),
+	} {
+		if _, err := Parse("weir.yaml", []byte(bad), setting(nil)); err == nil {
+			t.Errorf("no complaint about %s", bad)
+		}
+	}
+}
+
 func TestACascadeIsRead(t *testing.T) {
 	f := parse(t, strings.Replace(chat, "{upstream: other,", "{name: elsewhere, upstream: other,", 1))
 	c := f.LLM["chat"].Cascade
@@ -35,9 +60,9 @@ func TestACascadeIsRead(t *testing.T) {
 	for i, want := range []Tier{
 		{Name: "secondary", Model: "claude-3-haiku", Confidence: 0.7}, {Name: "elsewhere", Upstream: "other", Confidence: 0.6},
 		{Name: "cached", Cached: true, Confidence: 0.5}, {Name: "static", Answers: "answers.yaml", Confidence: 0.3},
-		{Name: "message", Message: "Sorry.", Confidence: 0.1},
+		{Name: "message", Messages: []string{"Sorry."}, Confidence: 0.1},
 	} {
-		if c.Tiers[i] != want {
+		if !reflect.DeepEqual(c.Tiers[i], want) {
 			t.Errorf("tier %d is %+v, want %+v", i, c.Tiers[i], want)
 		}
 	}

@@ -240,6 +240,9 @@ func (f *fitting) dialect(u *config.Upstream, c config.LLM) (put func() error, e
 		if plan, o.Tiers, err = tiersOf(c.Cascade); err != nil {
 			return nil, fmt.Errorf("cascade: %w", err)
 		}
+		if m := c.Cascade.Maintenance; m.On {
+			o.Maintenance = &gateway.Maintenance{Message: m.Message, Reduced: m.Reduced}
+		}
 	}
 	return func() (err error) {
 		if c.Cache != nil {
@@ -321,7 +324,7 @@ func tiersOf(c *config.Cascade) (cascade.Config, []gateway.Tier, error) {
 	plan := cascade.Config{Deadline: cmp.Or(c.Deadline, defaultDeadline), Tiers: []cascade.TierConfig{{Name: "primary", Confidence: 1}}}
 	tiers := make([]gateway.Tier, 1, len(c.Tiers)+1)
 	for _, t := range c.Tiers {
-		own := gateway.Tier{Upstream: t.Upstream, Model: t.Model, Cached: t.Cached, Message: t.Message}
+		own := gateway.Tier{Upstream: t.Upstream, Model: t.Model, Cached: t.Cached, Messages: t.Messages, Contact: t.Contact}
 		if t.Answers != "" {
 			var err error
 			if own.Answers, err = book(t); err != nil {
@@ -330,7 +333,7 @@ func tiersOf(c *config.Cascade) (cascade.Config, []gateway.Tier, error) {
 		}
 		tiers = append(tiers, own)
 		plan.Tiers = append(plan.Tiers, cascade.TierConfig{
-			Name: t.Name, Confidence: t.Confidence, Timeout: t.Timeout, Instant: t.Cached || t.Answers != "" || t.Message != "",
+			Name: t.Name, Confidence: t.Confidence, Timeout: t.Timeout, Instant: t.Cached || t.Answers != "" || len(t.Messages) > 0,
 		})
 	}
 	return plan, tiers, plan.Validate()
