@@ -52,6 +52,10 @@ type Options struct {
 	// is told apart by their key.
 	Account string
 
+	// ID tells the correlation id of a call, for events and logs, by its context; nil, and a call without one, means
+	// the SDK's own id of the call (Amz-Sdk-Invocation-Id).
+	ID func(context.Context) string
+
 	// PrefixDepth is how many slashes of a key of S3 its prefix has; 0 means 1.
 	PrefixDepth int
 
@@ -75,7 +79,8 @@ type Guard struct {
 type upstream struct {
 	*weir.Upstream
 	target  Target
-	scopes  []string // of its limits and breaker
+	scopes  []string // of its limits and breaker, but for those that every call has
+	places  sync.Map // operation -> the keys that every call of it has
 	counted bool     // limits count items
 	bounded bool     // attempts have a timeout
 	depth   int      // slashes in a prefix
@@ -147,7 +152,7 @@ func (g *Guard) upstream(t Target) (*upstream, error) {
 }
 
 func (u *upstream) scope(s string) {
-	if s != "" && !slices.Contains(u.scopes, s) {
+	if s != "" && s != Account && s != Region && s != Operation && !slices.Contains(u.scopes, s) {
 		u.scopes = append(u.scopes, s)
 	}
 }

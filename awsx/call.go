@@ -1,6 +1,8 @@
 package awsx
 
 import (
+	"maps"
+
 	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/awsx/wire"
 )
@@ -8,6 +10,8 @@ import (
 // Scopes by which limits may be counted, besides those that a program sets up itself: the
 // limits of a Policy of its own name them.
 const (
+	Account   = "account"   // of the target, as are Region and Operation: every call has these three
+	Region    = "region"    //
 	Operation = "operation" // each operation for itself, made on first use
 	Access    = "access"    // read or write
 	Bucket    = "bucket"    // of S3
@@ -38,16 +42,19 @@ func (u *upstream) callOf(operation string, input any) weir.Call {
 	if u.counted {
 		c.Cost = map[string]int64{Items: f.size(input), units[op.Write]: 1}
 	}
-	if len(u.scopes) > 0 {
-		c.Keys = u.keys(&op, f, input)
-	}
+	c.Keys = u.keys(&op, f, input)
 	return c
 }
 
-// keys are the values of the scopes that the policy has. Others are left out: they would
-// stand in events and logs, and cost.
+// keys are account, region and operation, with the values of the other scopes that the policy has. More is left out:
+// it would stand in events and logs, and cost.
 func (u *upstream) keys(op *wire.Op, f *fields, input any) map[string]string {
-	keys := make(map[string]string, len(u.scopes))
+	where := u.where(op.Name)
+	if len(u.scopes) == 0 {
+		return where
+	}
+	keys := make(map[string]string, len(where)+len(u.scopes))
+	maps.Copy(keys, where)
 	for _, scope := range u.scopes {
 		if v, ok := u.value(scope, op, f, input); ok {
 			keys[scope] = v
@@ -56,10 +63,19 @@ func (u *upstream) keys(op *wire.Op, f *fields, input any) map[string]string {
 	return keys
 }
 
+// where are the keys that every call of an operation has. They are made once for each of the service's operations, of
+// which there are some hundred at most, and nobody writes to a call's keys.
+func (u *upstream) where(operation string) map[string]string {
+	if keys, ok := u.places.Load(operation); ok {
+		return keys.(map[string]string)
+	}
+	keys := map[string]string{Account: u.target.Account, Region: u.target.Region, Operation: operation}
+	u.places.Store(operation, keys)
+	return keys
+}
+
 func (u *upstream) value(scope string, op *wire.Op, f *fields, input any) (v string, ok bool) {
 	switch scope {
-	case Operation:
-		return op.Name, true
 	case Access:
 		return access(op.Write), true
 	case Bucket:

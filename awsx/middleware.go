@@ -34,6 +34,7 @@ func (a *attached) HandleFinalize(ctx context.Context, in middleware.FinalizeInp
 		return middleware.FinalizeOutput{}, middleware.Metadata{}, err
 	}
 	c := u.callOf(awsmiddleware.GetOperationName(ctx), ctx.Value(inputKey{}))
+	c.ID = a.g.idOf(ctx, in.Request)
 	p := &passage{ctx: ctx, in: in, next: next, u: u}
 	r := u.Begin(core(ctx), c)
 	defer r.End()
@@ -44,6 +45,22 @@ func (a *attached) HandleFinalize(ctx context.Context, in middleware.FinalizeInp
 	p.remember()
 	return p.out, p.metadata, unseekable(r.Err())
 }
+
+// idOf is the correlation id of a call.
+func (g *Guard) idOf(ctx context.Context, request any) string {
+	if g.o.ID != nil {
+		if id := g.o.ID(ctx); id != "" {
+			return id
+		}
+	}
+	if r, ok := request.(*smithyhttp.Request); ok {
+		return r.Header.Get(invocation)
+	}
+	return ""
+}
+
+// invocation is the header in which the SDK tells a service which call an attempt is of.
+const invocation = "Amz-Sdk-Invocation-Id"
 
 // A passage is one call on its way.
 type passage struct {

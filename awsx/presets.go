@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir"
-	"github.com/seed1158cd35/weir/breaker"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/limit/bucket"
 	"github.com/seed1158cd35/weir/retry"
@@ -42,7 +41,10 @@ func Preset(service string) weir.Policy {
 	case "drs":
 		p.Retry, _ = retry.Schedule("drs")
 		p.Retry.Codes = drsCodes
-		p.Breaker, _ = breaker.Schedule("five-a-minute") // called seldom, and with many attempts
+		p.MaxWait = 30 * time.Second
+		// A call makes six attempts over half a minute. A breaker that others of them open would cut it short; while
+		// nothing succeeds, retries are held back instead.
+		p.Breaker.Off = true
 	case "dynamodb":
 		p.Limits = append(p.Limits, learning("reads", Table, dynamoReads), learning("writes", Table, dynamoWrites))
 	case "bedrock":

@@ -12,6 +12,7 @@ package drs
 
 import (
 	"cmp"
+	"context"
 	"slices"
 	"time"
 
@@ -32,7 +33,7 @@ import (
 // Guard or a Fleet.
 type Options struct {
 	// Guard is under whose limits and retries calls are made; nil means a guard of the
-	// client's own, which the next nine fields describe.
+	// client's own, which the next ten fields describe.
 	Guard *awsx.Guard
 
 	// Fleet shares the limits with other processes; nil means that there are none. Say
@@ -40,12 +41,10 @@ type Options struct {
 	Fleet   *fleet.Fleet
 	Account string
 
-	// Rate is how much is sent to an account and region; zero means 10 requests a second
-	// with a burst of 18. DRS allows a burst of 20: what is held back makes up for
-	// requests that take up to 200ms less on their way than the first ones, which have to
-	// connect.
+	// Rate is how much is sent to an account and region; zero means 10 requests a second with a burst of 20, as DRS
+	// allows. See Spared.
 	Rate    bucket.Rate
-	MaxWait time.Duration // longest wait for a turn; 0 means 1m, below 0 means none
+	MaxWait time.Duration // longest wait for a turn; 0 means 30s, below 0 means none
 
 	Timeout  time.Duration // of one attempt; 0 means 30s, below 0 means none
 	Attempts int           // in all, the first included; 0 means 6
@@ -53,6 +52,7 @@ type Options struct {
 	Cap      time.Duration // longest wait between attempts, before chance is added; 0 means 1m
 
 	Events weir.Events
+	ID     func(context.Context) string // the correlation id of a call; nil means the SDK's own
 
 	// LookFor is how long the job of a call is looked for that was not answered; 0 means
 	// 30s, below 0 means that it is not looked for.
@@ -66,6 +66,11 @@ type Options struct {
 	// Client changes the SDK's client.
 	Client []func(*sdk.Options)
 }
+
+// Spared is the rate of DRS with a burst of 18 of its 20: what is held back makes up for requests that take up to 200ms
+// less on their way than the first ones, which have to connect. None is throttled then; with all 20 some of the
+// first calls after a rest are, and go a second later.
+var Spared = bucket.Rate{Amount: 10, Per: time.Second, Burst: 18}
 
 // A Client calls DRS. It is safe for concurrent use.
 type Client struct {
@@ -113,6 +118,7 @@ func (c *Client) Close() {
 func (o *Options) guard() *awsx.Guard {
 	return awsx.New(awsx.Options{
 		Account:  o.Account,
+		ID:       o.ID,
 		Policy:   func(awsx.Target) weir.Policy { return o.policy() },
 		Upstream: weir.Options{Clock: o.Clock, Events: o.Events, Fleet: o.Fleet},
 	})
@@ -121,8 +127,8 @@ func (o *Options) guard() *awsx.Guard {
 // policy is the preset of DRS with what the options change.
 func (o *Options) policy() weir.Policy {
 	p := awsx.Preset("drs")
-	p.Limits = []limit.Limit{{Name: "requests", Rate: cmp.Or(o.Rate, bucket.Rate{Amount: 10, Per: time.Second, Burst: 18})}}
-	p.MaxWait = cmp.Or(o.MaxWait, time.Minute)
+	p.Limits = []limit.Limit{{Name: "requests", Rate: cmp.Or(o.Rate, bucket.Rate{Amount: 10, Per: time.Second, Burst: 20})}}
+	p.MaxWait = cmp.Or(o.MaxWait, p.MaxWait)
 	p.Timeouts.Attempt = cmp.Or(o.Timeout, 30*time.Second)
 	p.Retry.Attempts = cmp.Or(o.Attempts, p.Retry.Attempts)
 	p.Retry.Base, p.Retry.Cap = cmp.Or(o.Base, p.Retry.Base), cmp.Or(o.Cap, p.Retry.Cap)

@@ -55,11 +55,12 @@ func (t *Throttle) serveAcquire(w http.ResponseWriter, r *http.Request) {
 		}
 		timeout = min(timeout, time.Duration(min(*in.WaitMS, int64(longestWait/time.Millisecond)))*time.Millisecond)
 	}
+	begin := t.clock.Now()
 	s, err := t.acquire(r.Context(), timeout)
 	var full *CapacityError
 	switch {
 	case err == nil && s.id == "":
-		answer(w, http.StatusCreated, map[string]any{"slot": "", "unasked": true})
+		answer(w, http.StatusCreated, map[string]any{"slot": "", "unasked": true, "waitedSeconds": (t.clock.Now() - begin).Seconds()})
 	case err == nil:
 		answer(w, http.StatusCreated, map[string]any{"slot": s.id})
 	case errors.As(err, &full):
@@ -71,7 +72,7 @@ func (t *Throttle) refuseFull(w http.ResponseWriter, s State, waited time.Durati
 	w.Header().Set("Retry-After", strconv.FormatInt(int64((t.o.Poll+time.Second-1)/time.Second), 10))
 	e := &CapacityError{s, waited}
 	refuse(w, http.StatusTooManyRequests, Code, e.Error(), map[string]any{
-		"currentJobs": s.Current, "maxJobs": s.Max, "threshold": s.Threshold, "waitedSeconds": waited.Seconds(),
+		"currentJobs": s.Current, "maxJobs": s.Max, "threshold": s.Threshold, "availableSlots": s.Available, "slotsLeft": s.Left, "waitedSeconds": waited.Seconds(),
 	})
 }
 

@@ -33,7 +33,7 @@ type Options struct {
 	Threshold int // how many may be active; 0 means 18
 	Max       int // how many the upstream allows; 0 means 20
 
-	Poll    time.Duration // between questions while there is no place; 0 means 30s
+	Poll    time.Duration // between questions while there is no place, and how long one may take; 0 means 30s
 	Timeout time.Duration // longest wait for one; 0 means 600s, below 0 means none
 	Hold    time.Duration // until when a started job is listed at the latest; 0 means 120s
 
@@ -52,8 +52,15 @@ type Events struct {
 	Waiting  func(State)         // there is no place: it is waited for
 	Started  func(time.Duration) // a job was let start, after so long a wait
 	TimedOut func(*CapacityError)
-	Unasked  func(error) // a job was let start although the upstream could not be asked
+	Unasked  func(Unasked)
 	Alone    func(error) // the store is away: only this process's own starts are known
+}
+
+// Unasked says that a job was let start although the upstream could not be asked: its throttle is there to keep the
+// upstream's own refusals away, and must not be what stops a recovery.
+type Unasked struct {
+	Err    error
+	Waited time.Duration // from when the place was asked for
 }
 
 // A State is how many jobs there are.
@@ -61,7 +68,8 @@ type State struct {
 	Current    int  `json:"currentJobs"` // active, and starting
 	Max        int  `json:"maxJobs"`
 	Threshold  int  `json:"threshold"`
-	Available  int  `json:"availableSlots"` // how many could start now
+	Available  int  `json:"availableSlots"` // how many could start now: below the threshold
+	Left       int  `json:"slotsLeft"`      // how many the upstream itself would take: below its most
 	Throttling bool `json:"throttling"`     // a start would have to wait
 	AtCapacity bool `json:"atCapacity"`     // the upstream itself would refuse
 }
@@ -76,8 +84,8 @@ type CapacityError struct {
 }
 
 func (e *CapacityError) Error() string {
-	return fmt.Sprintf("%s: %d jobs are active after a wait of %v, and another may start below %d of %d: wait for one to end, or raise the threshold",
-		Code, e.Current, e.Waited.Round(time.Millisecond), e.Threshold, e.Max)
+	return fmt.Sprintf("%s: %d jobs are active after a wait of %v, and another may start below %d of %d (%d left below the threshold, %d below the most): wait for one to end, or raise the threshold",
+		Code, e.Current, e.Waited.Round(time.Millisecond), e.Threshold, e.Max, e.Available, e.Left)
 }
 
 // ErrUnknown is wrapped by a start that may have worked although it failed: its slot is
@@ -145,7 +153,7 @@ func (t *Throttle) acquire(ctx context.Context, timeout time.Duration) (*Slot, e
 	}
 	defer cancel()
 	var last State
-	s, state, err := t.ask(timer, ctx)
+	s, state, err := t.ask(timer, ctx, begin)
 	if err == nil {
 		last = state
 	}
@@ -156,7 +164,7 @@ func (t *Throttle) acquire(ctx context.Context, timeout time.Duration) (*Slot, e
 		if timeout <= 0 || context.Cause(timer) != nil || t.clock.Sleep(timer, t.pause()) != nil {
 			return nil, t.late(ctx, last, t.clock.Now()-begin)
 		}
-		if s, state, err = t.ask(timer, timer); err == nil {
+		if s, state, err = t.ask(timer, timer, begin); err == nil {
 			last = state
 		}
 	}
@@ -189,8 +197,9 @@ func (t *Throttle) late(ctx context.Context, last State, waited time.Duration) e
 	return e
 }
 
-// ask asks once, as long as bound lasts. Callers of one process ask one after the other.
-func (t *Throttle) ask(timer, bound context.Context) (*Slot, State, error) {
+// ask asks once, as long as bound lasts, for a call that began to. Callers of one process ask one after the other.
+func (t *Throttle) ask(timer, bound context.Context, begin time.Duration) (*Slot, State, error) {
+	came := t.clock.Now()
 	select {
 	case t.turn <- struct{}{}:
 	case <-timer.Done():
@@ -200,12 +209,12 @@ func (t *Throttle) ask(timer, bound context.Context) (*Slot, State, error) {
 	if bound.Err() != nil {
 		return nil, State{}, context.Cause(bound)
 	}
-	return t.slots.take(bound)
+	return t.slots.take(bound, begin, came)
 }
 
 // Look is how many jobs there are now. It waits for nothing and takes nothing.
 func (t *Throttle) Look(ctx context.Context) (State, error) {
-	n, _, _, err := t.slots.count(ctx)
+	n, _, _, err := t.slots.count(ctx, t.clock.Now())
 	if err != nil {
 		return State{}, fmt.Errorf("jobs: the upstream could not be asked: %w", err)
 	}
@@ -214,7 +223,7 @@ func (t *Throttle) Look(ctx context.Context) (State, error) {
 
 func (o *Options) state(n int) State {
 	return State{
-		Current: n, Max: o.Max, Threshold: o.Threshold, Available: max(0, o.Threshold-n),
+		Current: n, Max: o.Max, Threshold: o.Threshold, Available: max(0, o.Threshold-n), Left: max(0, o.Max-n),
 		Throttling: n >= o.Threshold, AtCapacity: n >= o.Max,
 	}
 }

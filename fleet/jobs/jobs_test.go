@@ -84,10 +84,10 @@ func newThrottle(t *testing.T, o jobs.Options) *jobs.Throttle {
 	return th
 }
 
-// Twenty processes race for two places, a hundred times: never more than the threshold
+// Twenty processes race for two places, a thousand times: never more than the threshold
 // are started, and the two are.
 func TestProcessesThatRaceTakeNoMoreThanThereIs(t *testing.T) {
-	for round := range 100 {
+	for round := range 1000 {
 		synctest.Test(t, func(t *testing.T) {
 			u, store := newUpstream(16), fleet.NewMemory(nil)
 			u.lag = rand.N(20 * time.Second)
@@ -118,7 +118,7 @@ func TestProcessesThatRaceTakeNoMoreThanThereIs(t *testing.T) {
 // Histories in which jobs end, starts fail, processes die with a slot, and the store's
 // answers get lost: never above the threshold, and what ends makes room again.
 func TestRandomHistories(t *testing.T) {
-	for range 300 {
+	for range 1000 {
 		seed := rand.Uint64()
 		synctest.Test(t, func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(seed, 1))
@@ -189,7 +189,7 @@ func TestTheUpstreamCannotBeAsked(t *testing.T) {
 	u := newUpstream(20)
 	u.broken = true
 	unasked := 0
-	th := newThrottle(t, jobs.Options{Active: u.active, Events: jobs.Events{Unasked: func(error) { unasked++ }}})
+	th := newThrottle(t, jobs.Options{Active: u.active, Events: jobs.Events{Unasked: func(jobs.Unasked) { unasked++ }}})
 	if id, err := th.Start(t.Context(), u.start); err != nil || id == "" || unasked != 1 {
 		t.Errorf("%q, %d unasked: %v", id, unasked, err)
 	}
@@ -339,5 +339,65 @@ func TestOverHTTP(t *testing.T) {
 		if status, v := do(c.method, c.path, c.body); status != 400 && status != 404 || v["error"] == nil {
 			t.Errorf("%s %s %.20s: %d %v", c.method, c.path, c.body, status, v)
 		}
+	}
+}
+
+// An upstream that does not answer is found out within one poll, for all who wait meanwhile, and how long each has waited is told.
+func TestAnUpstreamThatIsSilentIsFoundOutWithinAPoll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const poll = 30 * time.Second
+		u := newUpstream(0)
+		silent := func(ctx context.Context) ([]string, error) {
+			<-ctx.Done()
+			return nil, context.Cause(ctx)
+		}
+		var mu sync.Mutex
+		var waited []time.Duration
+		th := newThrottle(t, jobs.Options{Active: silent, Poll: poll, Timeout: 10 * time.Minute, Events: jobs.Events{Unasked: func(e jobs.Unasked) {
+			mu.Lock()
+			defer mu.Unlock()
+			if waited = append(waited, e.Waited); e.Err == nil {
+				t.Error("nobody says why")
+			}
+		}}})
+		var wg sync.WaitGroup
+		for i := range 8 {
+			wg.Go(func() {
+				time.Sleep(time.Duration(i) * time.Second)
+				began := time.Now()
+				if _, err := th.Start(t.Context(), u.start); err != nil || time.Since(began) > poll+time.Second {
+					t.Errorf("after %v: %v", time.Since(began), err)
+				}
+			})
+		}
+		wg.Wait()
+		for _, w := range waited {
+			if w > poll || w < poll-8*time.Second {
+				t.Errorf("told after %v, want at most a poll", w)
+			}
+		}
+		if len(waited) != 8 {
+			t.Errorf("%d of 8 were told of", len(waited))
+		}
+	})
+}
+
+// Both are told: what may start below the threshold, and what the upstream itself would take.
+func TestSlotsAreToldBelowTheThresholdAndBelowTheMost(t *testing.T) {
+	for _, c := range []struct{ busy, available, left int }{{0, 18, 20}, {17, 1, 3}, {18, 0, 2}, {20, 0, 0}, {23, 0, 0}} {
+		synctest.Test(t, func(t *testing.T) {
+			u := newUpstream(c.busy)
+			th := newThrottle(t, jobs.Options{Active: u.active, Timeout: -1})
+			s, err := th.Look(t.Context())
+			if err != nil || s.Available != c.available || s.Left != c.left {
+				t.Errorf("%d jobs: %+v, want %d below the threshold and %d below the most: %v", c.busy, s, c.available, c.left, err)
+			}
+			_, err = th.Start(t.Context(), u.start)
+			if full := (*jobs.CapacityError)(nil); errors.As(err, &full) != (c.available == 0) {
+				t.Errorf("%d jobs: %v", c.busy, err)
+			} else if full != nil && !strings.Contains(err.Error(), fmt.Sprintf("%d below the most", c.left)) {
+				t.Errorf("%d jobs: %v", c.busy, err)
+			}
+		})
 	}
 }

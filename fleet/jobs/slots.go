@@ -3,6 +3,8 @@ package jobs
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"math/rand/v2"
 	"strconv"
 	"sync"
@@ -26,6 +28,9 @@ type slots struct {
 
 	mu    sync.Mutex
 	alone []claim // while there is no store; by this process's clock
+
+	silence time.Duration // when the upstream was last found to be silent
+	silent  error
 }
 
 // patience bounds how often a write that met another's is tried again, and how long the
@@ -38,15 +43,15 @@ const (
 // take takes a slot if there is a place. The order matters: first the slots, then the
 // upstream's list, then the write, which fails if the slots have changed meanwhile. A
 // job whose slot was gone already is in the list; whoever takes one between, is seen.
-func (s *slots) take(ctx context.Context) (*Slot, State, error) {
+func (s *slots) take(ctx context.Context, begin, came time.Duration) (*Slot, State, error) {
 	for try := 0; ; try++ {
-		n, claims, at, err := s.count(ctx)
+		n, claims, at, err := s.count(ctx, came)
 		if err != nil {
 			if ctx.Err() != nil {
 				return nil, State{}, context.Cause(ctx)
 			}
 			if s.o.Events.Unasked != nil {
-				s.o.Events.Unasked(err)
+				s.o.Events.Unasked(Unasked{err, s.clock.Now() - begin})
 			}
 			return &Slot{s: s}, State{}, nil
 		}
@@ -80,9 +85,9 @@ type place struct {
 
 // count asks for the slots and then for the upstream's jobs, and counts each start once:
 // those that are listed are slots no more.
-func (s *slots) count(ctx context.Context) (n int, starting []claim, at place, err error) {
+func (s *slots) count(ctx context.Context, came time.Duration) (n int, starting []claim, at place, err error) {
 	claims, at := s.read(ctx)
-	active, err := s.o.Active(ctx)
+	active, err := s.active(ctx, came)
 	if err != nil {
 		return 0, nil, at, err
 	}
@@ -97,6 +102,36 @@ func (s *slots) count(ctx context.Context) (n int, starting []claim, at place, e
 	}
 	return len(listed) + len(starting), starting, at, nil
 }
+
+// active asks the upstream, for as long as a poll: one that does not answer is one that cannot be asked. Whoever came
+// before that was found out, and waited for its turn meanwhile, does not ask again.
+func (s *slots) active(ctx context.Context, came time.Duration) ([]string, error) {
+	if err := s.silentSince(came); err != nil {
+		return nil, err
+	}
+	ctx, cancel := s.clock.WithTimeout(ctx, s.o.Poll, errSilent)
+	defer cancel()
+	ids, err := s.o.Active(ctx)
+	if err != nil && context.Cause(ctx) == errSilent {
+		err = fmt.Errorf("%w: %w", errSilent, err)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.silence, s.silent = s.clock.Now(), err
+	}
+	return ids, err
+}
+
+// silentSince is that the upstream was found to be silent since somebody came; nil if it was not.
+func (s *slots) silentSince(came time.Duration) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.silence > came {
+		return s.silent
+	}
+	return nil
+}
+
+var errSilent = errors.New("there was no answer within a poll")
 
 // read reads the slots. If the store is away they are this process's own.
 func (s *slots) read(ctx context.Context) ([]claim, place) {

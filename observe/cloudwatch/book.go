@@ -10,15 +10,16 @@ import (
 type kind uint8
 
 const (
-	acquired  kind = iota // TokensAcquired and AcquisitionLatency
-	refused               // AcquisitionFailures
-	called                // APICallCount
-	throttled             // RateLimitErrors
-	retried               // RetryAttempts
-	exhausted             // RetryExhausted
-	timed                 // APICallLatency
-	answered              // ModelAnswers
-	fallback              // ModelFallbacks
+	acquired   kind = iota // TokensAcquired and AcquisitionLatency
+	refused                // AcquisitionFailures
+	called                 // APICallCount
+	throttled              // RateLimitErrors
+	retried                // RetryAttempts
+	exhausted              // RetryExhausted
+	timed                  // APICallLatency
+	answered               // ModelAnswers
+	fallback               // ModelFallbacks
+	failedOpen             // JobsFailedOpen
 	kinds
 )
 
@@ -26,7 +27,7 @@ const (
 var metrics = [kinds][]Metric{
 	acquired: {TokensAcquired, AcquisitionLatency}, refused: {AcquisitionFailures}, called: {APICallCount},
 	throttled: {RateLimitErrors}, retried: {RetryAttempts}, exhausted: {RetryExhausted}, timed: {APICallLatency},
-	answered: {ModelAnswers}, fallback: {ModelFallbacks},
+	answered: {ModelAnswers}, fallback: {ModelFallbacks}, failedOpen: {JobsFailedOpen},
 }
 
 // A key says what an event is told apart by. What no dimension of its kind asks for is

@@ -59,6 +59,7 @@ func everything(t *testing.T, m *Exporter) {
 	}
 	m.Fleet().Fallback(fleet.FallbackEvent{Away: true})
 	m.StoreThrottled(3)
+	m.JobFailedOpen("s3")
 	m.Answered("chat", false)
 	m.Answered("chat", true)
 	m.Cascades(func() []string { return []string{"chat", "talk"} })
@@ -111,6 +112,7 @@ func TestEveryMetricIsPublishedWithItsDefaults(t *testing.T) {
 			"DeadLetterAge Upstream=hook":                                        1800,
 			"APICallLatency Upstream=s3":                                         4,
 			"ModelAnswers Upstream=chat":                                         2,
+			"JobsFailedOpen Upstream=s3":                                         1,
 			"ModelFallbacks":                                                     1,
 			"ModelChainDown":                                                     1,
 			"ModelChainDown Upstream=talk":                                       1,

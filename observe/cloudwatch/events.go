@@ -29,6 +29,11 @@ func (e *Exporter) Fleet() fleet.Events {
 // StoreThrottled counts requests that the fleet's store refused for rate.
 func (e *Exporter) StoreThrottled(n int) { e.throttles.Add(int64(n)) }
 
+// JobFailedOpen counts a job that was let start although its upstream could not be asked for others.
+func (e *Exporter) JobFailedOpen(upstream string) {
+	e.count(key{kind: failedOpen}, &weir.Subject{Upstream: upstream})
+}
+
 func (e *Exporter) decided(d weir.Decided) {
 	k := key{kind: acquired}
 	if d.Refusal != nil {
@@ -87,10 +92,10 @@ func (e *Exporter) leaf(k key, s *weir.Subject) *leaf {
 	}
 	if s.Key != "" {
 		if u.region {
-			k.region = region(scope(s.Key, "region="))
+			k.region = observe.Region(s.Key)
 		}
 		if u.account {
-			k.account = account(scope(s.Key, "account="))
+			k.account = observe.Account(s.Key)
 		}
 	}
 	u.forget(&k)
@@ -150,49 +155,6 @@ func errorType(o *outcome.Outcome) string {
 
 // plain reports whether an error code has no namespace before it and no tail behind.
 func plain(code string) bool { return !strings.ContainsAny(code, "#: ") }
-
-// scope is the value of a key in a subject's keys, "account=1,region=eu-west-1"; "" if there is none.
-func scope(keys, name string) string {
-	for rest := keys; ; {
-		part, after, more := strings.Cut(rest, ",")
-		if strings.HasPrefix(part, name) {
-			return part[len(name):]
-		}
-		if !more {
-			return ""
-		}
-		rest = after
-	}
-}
-
-// region is s if it could be a region of AWS, "eu-west-1" or "us-gov-east-1". A key can be
-// the caller's, and must not become a dimension if it is anything else.
-func region(s string) string {
-	if len(s) < 8 || len(s) > 20 || s[len(s)-1] < '0' || s[len(s)-1] > '9' {
-		return ""
-	}
-	dashes := 0
-	for i := range len(s) - 1 {
-		switch c := s[i]; {
-		case c == '-':
-			dashes++
-		case c < 'a' || c > 'z':
-			return ""
-		}
-	}
-	if dashes < 2 || dashes > 3 || s[len(s)-2] != '-' {
-		return ""
-	}
-	return s
-}
-
-// account is s if it could be an account of AWS: twelve digits.
-func account(s string) string {
-	if len(s) == 12 && digits(s) {
-		return s
-	}
-	return ""
-}
 
 func digits(s string) bool {
 	for i := range len(s) {

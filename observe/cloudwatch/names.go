@@ -19,6 +19,7 @@ const (
 	ModelAnswers        Metric = "ModelAnswers"                   // answers of language models that began
 	ModelFallbacks      Metric = "ModelFallbacks"                 // of these, those from below the first tier
 	ModelChainDown      Metric = "ModelChainDown"                 // 1 for a cascade none of whose models can be asked
+	JobsFailedOpen      Metric = "JobsFailedOpen"                 // jobs that were let start although the upstream could not be asked for others
 	DeadLetterAge       Metric = "DeadLetterAge"                  // seconds since the oldest of them died
 )
 
@@ -26,7 +27,7 @@ const (
 var Metrics = [...]Metric{
 	RateLimitErrors, RetryAttempts, RetryExhausted, APICallCount, TokensAcquired, TokensAvailable,
 	AcquisitionLatency, AcquisitionFailures, FallbackActivated, StoreThrottled, DeadLetters, DeadLetterAge,
-	APICallLatency, ModelAnswers, ModelFallbacks, ModelChainDown,
+	APICallLatency, ModelAnswers, ModelFallbacks, ModelChainDown, JobsFailedOpen,
 }
 
 // Unit is the metric's unit, in CloudWatch's words.
@@ -93,7 +94,7 @@ func (m Metric) Sets() []Set {
 		return []Set{total, upstream, {Upstream, Operation, Region}}
 	case TokensAvailable:
 		return []Set{upstream, {Upstream, Limit}}
-	case DeadLetters, DeadLetterAge, APICallLatency, ModelAnswers, ModelFallbacks, ModelChainDown:
+	case DeadLetters, DeadLetterAge, APICallLatency, ModelAnswers, ModelFallbacks, ModelChainDown, JobsFailedOpen:
 		return []Set{total, upstream}
 	}
 	return []Set{total}
@@ -114,7 +115,7 @@ func (m Metric) Has() Set {
 		return Set{Upstream, Operation, Region, Account}
 	case TokensAvailable:
 		return Set{Upstream, Limit}
-	case DeadLetters, DeadLetterAge, ModelAnswers, ModelFallbacks, ModelChainDown:
+	case DeadLetters, DeadLetterAge, ModelAnswers, ModelFallbacks, ModelChainDown, JobsFailedOpen:
 		return Set{Upstream}
 	}
 	return Set{}

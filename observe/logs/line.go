@@ -68,9 +68,11 @@ const (
 )
 
 func (l *line) subject(s weir.Subject) {
-	l.attrs = make([]slog.Attr, 0, 12)
+	l.attrs = make([]slog.Attr, 0, 14)
 	l.word("upstream", s.Upstream)
 	l.word("operation", s.Operation)
+	l.word("region", observe.Region(s.Key))
+	l.word("account", observe.Account(s.Key))
 	l.id, l.keys = s.ID, s.Key
 }
 

@@ -76,3 +76,8 @@ func (m *Metrics) violated(e weir.Violation) {
 		m.series.broken.Get(brokenKey{e.Upstream, e.Operation, e.Levels[i].Rule.Name}).Inc()
 	}
 }
+
+// JobFailedOpen counts a job that was let start although its upstream could not be asked for others.
+func (m *Metrics) JobFailedOpen(upstream string) {
+	m.vectors.failedOpen.WithLabelValues(label(upstream)).Inc()
+}

@@ -8,7 +8,7 @@ import (
 
 // vectors are the metrics that events feed.
 type vectors struct {
-	retries, heldBack, gaveUp, breaker, pauses, lifted, damaged, paces, violations *prometheus.CounterVec
+	retries, heldBack, gaveUp, breaker, pauses, lifted, damaged, paces, violations, failedOpen *prometheus.CounterVec
 }
 
 func newVectors() vectors {
@@ -31,6 +31,8 @@ func newVectors() vectors {
 			"upstream", "limit", "direction"),
 		violations: counter("weir_violations_total", "Attempts that the upstream throttled although its limits had allowed them.",
 			"upstream", "operation", "limit"),
+		failedOpen: counter("weir_jobs_failed_open_total", "Jobs that were let start although the upstream could not be asked how many there are.",
+			"upstream"),
 	}
 }
 
@@ -70,6 +72,6 @@ type vector interface {
 
 func (v *vectors) all() []vector {
 	return []vector{
-		v.retries, v.heldBack, v.gaveUp, v.breaker, v.pauses, v.lifted, v.damaged, v.paces, v.violations,
+		v.retries, v.heldBack, v.gaveUp, v.breaker, v.pauses, v.lifted, v.damaged, v.paces, v.violations, v.failedOpen,
 	}
 }

@@ -34,4 +34,6 @@ var callsMetrics = []Metric{
 		"times that a rate that learns went `up` or `down`"},
 	{"weir_violations_total", Counter, []string{"upstream", "operation", "limit"},
 		"attempts that the upstream throttled although their limits had allowed them; for each limit of the call"},
+	{"weir_jobs_failed_open_total", Counter, []string{"upstream"},
+		"jobs (`jobs`) that were let start although the upstream could not be asked how many there are"},
 }

@@ -41,8 +41,9 @@ func TestBreakerInEveryForm(t *testing.T) {
 		{"llm: {}", "", breaker.Config{Open: time.Second, ProbeTimeout: time.Second}},
 		{"llm: {}, breaker: {open: 10s, probe_timeout: 5s}", "", breaker.Config{Open: 10 * time.Second, ProbeTimeout: 5 * time.Second}},
 		{"llm: {}, breaker: {first_open: 2s}", "", breaker.Config{FirstOpen: 2 * time.Second, ProbeTimeout: time.Second}},
-		{"preset: drs", "", five},
-		{"preset: drs, breaker: {open: 1m}", "", with(five, func(c *breaker.Config) { c.Open = time.Minute })},
+		{"preset: drs", "", breaker.Config{Off: true}},
+		{"preset: drs, breaker: five-a-minute", "", five},
+		{"preset: drs, breaker: {schedule: five-a-minute, open: 1m}", "", with(five, func(c *breaker.Config) { c.Open = time.Minute })},
 	} {
 		p := policy(t, c.fields)
 		if p.Breaker != c.want || p.BreakerScope != c.scope {
