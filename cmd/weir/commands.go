@@ -35,7 +35,7 @@ func commands() []command {
 			func(ctx context.Context, w world, _ string) error { return runDead(ctx, w) }},
 		{"store", nil, [][2]string{{"init", "make the store ready that a fleet shares"}}, []string{"init"}, func(ctx context.Context, w world, _ string) error { return runStore(ctx, w) }},
 		{"export", nil, [][2]string{{"prometheus-rules", "alerts, dashboards and alarms, as files for others; weir export -h names all"}}, exportNames(),
-			func(_ context.Context, w world, _ string) error { return export(w) }},
+			func(ctx context.Context, w world, _ string) error { return export(ctx, w) }},
 		{"learn", nil, [][2]string{{"LOG...", "limits by what happened, as a diff of weir.yaml; changes nothing"}}, nil, func(ctx context.Context, w world, _ string) error { return runLearn(ctx, w) }},
 		{"static", nil, [][2]string{{`test "question"`, "which static answer a question finds, and why"}}, []string{"test"}, func(_ context.Context, w world, _ string) error { return runStatic(w) }},
 		{"completion", nil, [][2]string{{"bash | zsh | fish", "what a shell completes, as a script for it"}}, nil, func(_ context.Context, w world, _ string) error { return completion(w) }},

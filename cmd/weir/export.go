@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"io"
@@ -16,16 +17,16 @@ import (
 // file once they are parsed.
 type exported struct {
 	name, about string
-	declare     func(f *flag.FlagSet) func(w world) ([]byte, error)
+	declare     func(f *flag.FlagSet) func(context.Context, world) ([]byte, error)
 }
 
 var exports = []exported{
-	{"prometheus-rules", "alerts, as a rule file of Prometheus", func(f *flag.FlagSet) func(w world) ([]byte, error) {
+	{"prometheus-rules", "alerts, as a rule file of Prometheus", func(f *flag.FlagSet) func(context.Context, world) ([]byte, error) {
 		var o rules.Options
 		f.StringVar(&o.Job, "job", "weir", "the job that Prometheus scrapes weir under")
 		f.StringVar(&o.Runbooks, "runbooks", "", "where docs/runbooks can be read; the repository if there is none")
 		f.Float64Var(&o.Cost, "cost-per-hour", 0, "an alert when models cost more in an hour; 0 for none")
-		return func(w world) ([]byte, error) {
+		return func(_ context.Context, w world) ([]byte, error) {
 			if o.Cost < 0 || strings.ContainsAny(o.Job, "\"\\\n") {
 				fmt.Fprintln(w.err, "weir export prometheus-rules: want a job without quotes, and a cost of 0 or more")
 				return nil, cli.ErrUsage
@@ -36,25 +37,25 @@ var exports = []exported{
 	{"alertmanager", "which alerts follow from which, as a configuration of Alertmanager", fixed(rules.Alertmanager)},
 	{"grafana", "a dashboard of Grafana", fixed(rules.Grafana)},
 	{"xray-sampling", "sampling rules of X-Ray's centre, as a CloudFormation template", samplingFile},
-	{"cloudformation", "alarms, dashboards and queries for AWS, as a CloudFormation template", func(f *flag.FlagSet) func(w world) ([]byte, error) {
+	{"cloudformation", "alarms, dashboards and queries for AWS, as a CloudFormation template", func(f *flag.FlagSet) func(context.Context, world) ([]byte, error) {
 		var o rules.Options
 		f.StringVar(&o.Runbooks, "runbooks", "", "where docs/runbooks can be read; the repository if there is none")
-		return func(world) ([]byte, error) { return rules.CloudFormation(o), nil }
+		return func(context.Context, world) ([]byte, error) { return rules.CloudFormation(o), nil }
 	}},
 	{"envoy", "what Envoy needs to ask weir: filter, routes with what they send, cluster", envoyFile(true, sideexport.Envoy)},
 	{"envoy-rules", "the limits of a file as rules for Envoy's rate limit service", envoyFile(false, sideexport.EnvoyRules)},
-	{"apigateway", "the limits of an upstream as a CloudFormation template for API Gateway", gatewayFile},
+	{"apigateway", "the limits of an upstream as a CloudFormation template for API Gateway, or put there with -apply", gatewayFile},
 }
 
 // fixed is for a file that is always the same.
-func fixed(file func() []byte) func(*flag.FlagSet) func(world) ([]byte, error) {
-	return func(*flag.FlagSet) func(world) ([]byte, error) {
-		return func(world) ([]byte, error) { return file(), nil }
+func fixed(file func() []byte) func(*flag.FlagSet) func(context.Context, world) ([]byte, error) {
+	return func(*flag.FlagSet) func(context.Context, world) ([]byte, error) {
+		return func(context.Context, world) ([]byte, error) { return file(), nil }
 	}
 }
 
 // export writes a file to the standard output.
-func export(w world) error {
+func export(ctx context.Context, w world) error {
 	if len(w.args) == 0 {
 		exportUsage(w.err)
 		return cli.ErrUsage
@@ -74,7 +75,7 @@ func export(w world) error {
 		if err := w.parse(f, 0); err != nil {
 			return err
 		}
-		text, err := file(w)
+		text, err := file(ctx, w)
 		if err == nil {
 			_, err = w.out.Write(text)
 		}

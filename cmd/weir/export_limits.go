@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"flag"
 	"fmt"
 
@@ -10,23 +11,26 @@ import (
 )
 
 // limitsFile is a file that is made of the limits of a configuration. made takes the options that declare has set.
-func limitsFile(f *flag.FlagSet, made func(*config.File) (sideexport.File, error)) func(world) ([]byte, error) {
+func limitsFile(f *flag.FlagSet, made func(*config.File) (sideexport.File, error)) func(context.Context, world) ([]byte, error) {
 	path := f.String("config", "weir.yaml", "the `file` whose limits are written")
-	return func(w world) ([]byte, error) {
-		file, err := config.Load(*path, w.env)
-		var written sideexport.File
-		if err == nil {
-			written, err = made(file)
-		}
-		if err != nil {
-			fmt.Fprintln(w.err, err)
-			return nil, cli.ErrFound
-		}
-		for _, text := range written.Warnings {
-			fmt.Fprintln(w.err, "warn ", text)
-		}
-		return written.Text, nil
+	return func(_ context.Context, w world) ([]byte, error) { return writtenFile(w, *path, made) }
+}
+
+// writtenFile is made of the file at a path. What is wrong with that, and what becomes another thing, is told.
+func writtenFile(w world, path string, made func(*config.File) (sideexport.File, error)) ([]byte, error) {
+	file, err := config.Load(path, w.env)
+	var written sideexport.File
+	if err == nil {
+		written, err = made(file)
 	}
+	if err != nil {
+		fmt.Fprintln(w.err, err)
+		return nil, cli.ErrFound
+	}
+	for _, text := range written.Warnings {
+		fmt.Fprintln(w.err, "warn ", text)
+	}
+	return written.Text, nil
 }
 
 // several has a flag given more than once.
@@ -35,8 +39,8 @@ func several(f *flag.FlagSet, to *[]string, name, about string) {
 }
 
 // envoyFile is one of the two files for Envoy. asks says that it has an address.
-func envoyFile(asks bool, made func(*config.File, sideexport.EnvoyOptions) (sideexport.File, error)) func(*flag.FlagSet) func(world) ([]byte, error) {
-	return func(f *flag.FlagSet) func(world) ([]byte, error) {
+func envoyFile(asks bool, made func(*config.File, sideexport.EnvoyOptions) (sideexport.File, error)) func(*flag.FlagSet) func(context.Context, world) ([]byte, error) {
+	return func(f *flag.FlagSet) func(context.Context, world) ([]byte, error) {
 		var o sideexport.EnvoyOptions
 		f.StringVar(&o.Domain, "domain", "weir", "the domain of the rules")
 		if asks {
@@ -46,13 +50,4 @@ func envoyFile(asks bool, made func(*config.File, sideexport.EnvoyOptions) (side
 		several(f, &o.Upstreams, "upstream", "an upstream `name`, once for each; all if there is none")
 		return limitsFile(f, func(file *config.File) (sideexport.File, error) { return made(file, o) })
 	}
-}
-
-func gatewayFile(f *flag.FlagSet) func(world) ([]byte, error) {
-	var o sideexport.GatewayOptions
-	f.StringVar(&o.Upstream, "upstream", "", "the `name` of the upstream; needed if there are several")
-	f.BoolVar(&o.WebSocket, "websocket", false, "a WebSocket API instead of a REST API: operations are routes")
-	f.Float64Var(&o.AccountRate, "account-rate", 10000, "requests a second that AWS allows all APIs of the account")
-	f.Int64Var(&o.AccountBurst, "account-burst", 5000, "the burst that goes with it")
-	return limitsFile(f, func(file *config.File) (sideexport.File, error) { return sideexport.APIGateway(file, o) })
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"flag"
 	"fmt"
 
@@ -9,11 +10,11 @@ import (
 )
 
 // samplingFile is for the sampling rules of X-Ray.
-func samplingFile(f *flag.FlagSet) func(world) ([]byte, error) {
+func samplingFile(f *flag.FlagSet) func(context.Context, world) ([]byte, error) {
 	o := xray.Rules{}
 	f.StringVar(&o.Service, "service", "weir", "the service that the rules are for, as traces.service says it; * for all")
 	f.StringVar(&o.Errors, "errors", "", "a rule with all requests to this `URL` path besides, at priority 50 with a reservoir of 10; it cannot see errors")
-	return func(w world) ([]byte, error) {
+	return func(_ context.Context, w world) ([]byte, error) {
 		text, err := o.Template()
 		if err != nil {
 			fmt.Fprintf(w.err, "weir export xray-sampling: %v\n", err)

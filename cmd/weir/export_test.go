@@ -13,8 +13,9 @@ import (
 func exporting(t *testing.T, args ...string) (out, says string, code int) {
 	t.Helper()
 	var written, said bytes.Buffer
-	err := run(t.Context(), world{args: append([]string{"export"}, args...), out: &written, err: &said, env: noEnv})
-	return written.String(), said.String(), cli.Exit("weir", err, &said)
+	err := run(t.Context(), world{args: append([]string{"export"}, args...), out: &written, err: &said, env: os.LookupEnv})
+	code = cli.Exit("weir", err, &said)
+	return written.String(), said.String(), code
 }
 
 func TestExportWritesWhatIsInTheTree(t *testing.T) {

@@ -48,6 +48,15 @@ type clientQuota struct {
 // APIGateway is a template of CloudFormation with the limits of an upstream as API Gateway has them: those with a scope
 // as a usage plan, those of all callers as settings of the stage.
 func APIGateway(f *config.File, o GatewayOptions) (File, error) {
+	g, err := gatewayOf(f, o)
+	if err != nil {
+		return File{}, err
+	}
+	return g.written("Limits of "+g.u.Name+" for API Gateway, which holds them as well as it can and no better. Made by weir export apigateway.", g.template())
+}
+
+// gatewayOf is what the limits become. What cannot be noted in the ledger is an error.
+func gatewayOf(f *config.File, o GatewayOptions) (*gateway, error) {
 	l := &ledger{target: "API Gateway", file: f}
 	var names []string
 	if o.Upstream != "" {
@@ -55,10 +64,10 @@ func APIGateway(f *config.File, o GatewayOptions) (File, error) {
 	}
 	all, err := l.chosen(names)
 	if err != nil {
-		return File{}, err
+		return nil, err
 	}
 	if len(all) != 1 {
-		return File{}, fmt.Errorf("the file has %d upstreams: name the one whose limits an API has", len(all))
+		return nil, fmt.Errorf("the file has %d upstreams: name the one whose limits an API has", len(all))
 	}
 	o.AccountRate, o.AccountBurst = cmp.Or(o.AccountRate, 10000), cmp.Or(o.AccountBurst, 5000)
 	g := &gateway{ledger: l, u: all[0], o: o, plan: map[string]throttle{}, stage: map[string]throttle{}}
@@ -68,9 +77,9 @@ func APIGateway(f *config.File, o GatewayOptions) (File, error) {
 	}
 	g.sums()
 	if len(l.errs) == 0 && len(g.plan)+len(g.stage) == 0 && g.quota == nil {
-		return File{}, fmt.Errorf("%s has no limits to write", g.u.Name)
+		return nil, fmt.Errorf("%s has no limits to write", g.u.Name)
 	}
-	return l.written("Limits of "+g.u.Name+" for API Gateway, which holds them as well as it can and no better. Made by weir export apigateway.", g.template())
+	return g, nil
 }
 
 func (g *gateway) add(one *limit.Limit) {
@@ -171,7 +180,7 @@ func (g *gateway) place(one *limit.Limit) (at string, good bool) {
 		return "", false
 	}
 	g.warn(g.u, field, "the throttle is of the resource %s alone, and not of what lies below it", path)
-	return path + "/" + o.Methods[0], true
+	return cmp.Or(strings.TrimRight(path, "/"), "/") + "/" + o.Methods[0], true
 }
 
 // sums looks whether what stands below a level is more than that.

@@ -24,9 +24,10 @@ var elsewhere = []string{
 	"aws cloudformation",         // observe/cloudwatch holds the template against the resource schemas
 	"make release", "make image", // internal/test/supply builds what they build
 	"systemctl", "apt install", "sha256sum", "kubectl", // change a machine or a cluster
-	"weir learn",      // cmd/weir, with a log
-	"weir trace",      // cmd/weir and observe/trace/look, with recorded answers
-	"weir store init", // cmd/weir and internal/test/e2e, with a store
+	"weir learn",             // cmd/weir, with a log
+	"weir export apigateway", // cmd/weir and sidecar/export, with an API of their own
+	"weir trace",             // cmd/weir and observe/trace/look, with recorded answers
+	"weir store init",        // cmd/weir and internal/test/e2e, with a store
 }
 
 // file is what a reader of the pages has in weir.yaml, but for where things are.
