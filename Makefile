@@ -45,7 +45,9 @@ CAMPAIGNS = $$(grep -rlE --include='*_test.go' 'campaign\.(Of|Long|Histories)' .
 # have one thread: the race detector finds nothing there, and takes long.
 RACELESS := (/internal/(test/(e2e|fleettest|attack|docs|layers|supply|runbooks|alerts)|mutants)|/cmd/weir-demo/demo)$$
 ONETHREAD := TestARollingLimitIsUsed|TestBlocksNeitherHideNorMultiplyUnits|TestSharingExceedsNoKeysLimit|TestSharingExceedsNoKeysQuota|TestAPermitIsAllOrNone|TestWhatIsInUseIsOut|TestBelievingTheResetIsSafe
-RACETESTS := ^(TestWorlds|TestAFleetInEverySituation|TestNothingIsOverInRandomHistories|TestStandstill|TestHundredRunsOfOneSeedGiveOneTrace|TestSimulation|TestABranchThatNamesAnotherKeyIsDamage|TestDamageIsAnErrorAndNoPanic|$(ONETHREAD))$$
+# Hours of virtual time over SQLite, whose code in Go is 25 times slower under the detector.
+HOURS := TestSchedules|TestWhatIsHeldGoesOnWhenTheGatesOpen|TestExpiryTakesNoPermit|TestAnUpstreamThatComesBackIsBegunWithGently|TestNothingIsBurntWhileTheBreakerIsOpen
+RACETESTS := ^(TestWorlds|TestAFleetInEverySituation|TestNothingIsOverInRandomHistories|TestStandstill|TestHundredRunsOfOneSeedGiveOneTrace|TestSimulation|TestABranchThatNamesAnotherKeyIsDamage|TestDamageIsAnErrorAndNoPanic|$(HOURS)|$(ONETHREAD))$$
 
 test: deps ## vet and test everything: some minutes
 	@for m in $(SOURCES); do (cd $$m && go vet ./... && go test $(UNTIMED)); done
