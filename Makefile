@@ -44,7 +44,7 @@ CAMPAIGNS = $$(grep -rlE --include='*_test.go' 'campaign\.(Of|Long|Histories)' .
 # Packages that have no goroutines of weir's in the test's own process, and simulations that
 # have one thread: the race detector finds nothing there, and takes long.
 RACELESS := (/internal/(test/(e2e|fleettest|attack|docs|layers|supply|runbooks|alerts)|mutants)|/cmd/weir-demo/demo)$$
-ONETHREAD := TestARollingLimitIsUsed|TestBlocksNeitherHideNorMultiplyUnits|TestSharingExceedsNoKeysLimit|TestSharingExceedsNoKeysQuota|TestAPermitIsAllOrNone|TestWhatIsInUseIsOut|TestBelievingTheResetIsSafe
+ONETHREAD := TestARollingLimitIsUsed|TestBlocksNeitherHideNorMultiplyUnits|TestSharingExceedsNoKeysLimit|TestSharingExceedsNoKeysQuota|TestAPermitIsAllOrNone|TestWhatIsInUseIsOut|TestBelievingTheResetIsSafe|TestATableIsAMap|TestTheLastUnitsCanBeHadOneByOne
 # Hours of virtual time over SQLite, whose code in Go is 25 times slower under the detector.
 HOURS := TestSchedules|TestWhatIsHeldGoesOnWhenTheGatesOpen|TestExpiryTakesNoPermit|TestAnUpstreamThatComesBackIsBegunWithGently|TestNothingIsBurntWhileTheBreakerIsOpen
 RACETESTS := ^(TestWorlds|TestAFleetInEverySituation|TestNothingIsOverInRandomHistories|TestStandstill|TestHundredRunsOfOneSeedGiveOneTrace|TestSimulation|TestABranchThatNamesAnotherKeyIsDamage|TestDamageIsAnErrorAndNoPanic|$(HOURS)|$(ONETHREAD))$$
