@@ -52,7 +52,7 @@ type Call struct {
 	Another time.Duration
 
 	// Priority says who goes first of those that wait for a limit: one that a fleet
-	// shares, or any if the policy is Fair.
+	// shares, or any if the policy is Fair. Normal leaves it to the operation.
 	Priority limit.Priority
 
 	// Flow is whose turn the call waits for under a policy that is Fair; "" means that the keys say.

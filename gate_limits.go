@@ -149,7 +149,7 @@ func (w *walk) askStore(ctx context.Context, until time.Duration, at int) (v lim
 		return v, true, nil
 	}
 	asked := w.now
-	v, w.now, err = w.limits.FetchInLine(inner, w.now, until, w.call.Priority, at)
+	v, w.now, err = w.limits.FetchInLine(inner, w.now, until, w.by.priority(w.call), at)
 	w.asked += micro(w.now - asked)
 	if err != nil && ctx.Err() == nil && s.opened.Load() {
 		return v, true, nil

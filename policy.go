@@ -230,6 +230,9 @@ type Operation struct {
 	// safe, and so is whatever has an Idempotency-Key.
 	Safe Safety
 
+	// Priority is that of calls that are normal by themselves; see Call.Priority.
+	Priority limit.Priority
+
 	Retry       *retry.Config // in place of the policy's
 	Concurrency *Concurrency  // in place of the policy's: then the operation has a bound of its own, or none
 }
@@ -255,6 +258,9 @@ func (o Operation) validate(before []Operation) error {
 	}
 	if slices.ContainsFunc(before, func(b Operation) bool { return b.Name == o.Name }) {
 		errs = append(errs, fmt.Errorf("name %q: is used twice", o.Name))
+	}
+	if o.Priority < limit.Low || o.Priority > limit.High {
+		errs = append(errs, fmt.Errorf("priority %d: want Low, Normal or High", o.Priority))
 	}
 	errs = append(errs, o.validateHTTP()...)
 	if o.Concurrency != nil {

@@ -82,7 +82,7 @@ func (r *Run) mayRetry() bool {
 	p.Add(limit.Charge{Registry: all, Cost: 1})
 	v := p.Take(r.now)
 	for v.Ask {
-		v, _ = p.Fetch(context.Background(), r.now, r.now, r.call.Priority) // a context that does not end
+		v, _ = p.Fetch(context.Background(), r.now, r.now, r.plan.priority(&r.call)) // a context that does not end
 		if !v.OK {
 			return false
 		}

@@ -3,8 +3,10 @@ package httpx
 import (
 	"net"
 	"net/http"
+	"strings"
 
 	"github.com/seed1158cd35/weir/internal/veil"
+	"github.com/seed1158cd35/weir/limit"
 )
 
 // A Source says where the value of a scope comes from: the request as it came in,
@@ -49,6 +51,20 @@ func (s Source) Reader() func(*http.Request) string {
 		return func(r *http.Request) string { return r.Host }
 	}
 	return func(r *http.Request) string { return r.Header.Get(name) }
+}
+
+// Priority reads the source as a priority; what is none of the words is normal.
+func (s Source) Priority() func(*http.Request) limit.Priority {
+	read := s.Reader()
+	return func(r *http.Request) limit.Priority {
+		switch strings.ToLower(read(r)) {
+		case "high":
+			return limit.High
+		case "low":
+			return limit.Low
+		}
+		return limit.Normal
+	}
 }
 
 func remote(r *http.Request) string {

@@ -221,8 +221,9 @@ upstreams:
     full: refuse
     max_body: 5GiB
     keys: {tenant: "header:X-Tenant"}
+    priority: "header:X-Priority"
     operations:
-      put: {methods: [PUT], path: /, safe: yes, retry: {attempts: 2}}
+      put: {methods: [PUT], path: /, safe: yes, priority: low, retry: {attempts: 2}}
     limits:
       put: {rate: 9/s, burst: 3, local: true, operations: [put], unit: bytes, scope: tenant, shape: bucket, max_keys: 5}
       day: {amount: 25, every: day, zone: America/Los_Angeles, shape: fixed, unit: tokens}
@@ -263,7 +264,6 @@ upstreams:
       hold: 5s
       patience: 25s
       callers: false
-      priority: "header:X-Priority"
       cache: {ttl: 5m, stale_while_revalidate: off, stale_if_error: 1h, memory: 1GiB, any_temperature: true}
       cascade:
         deadline: 20s

@@ -21,14 +21,17 @@ var operationFields = []field[class]{
 	one("path", rawPath, func(o *class) *string { return &o.Path }, "any", "A prefix of the path as it is sent on, with that of `url` before it, letter by letter."),
 	one("safe", safety, func(o *class) *weir.Safety { return &o.Safe }, "by-method",
 		"Whether a call may be repeated even if it may have been done. `by-method`: GET, HEAD, OPTIONS, TRACE, PUT and DELETE may, and whatever has an `Idempotency-Key`."),
+	one("priority", priority, func(o *class) *limit.Priority { return &o.Priority }, "normal",
+		"How calls of the operation go of those that wait that do not say `high` or `low` themselves."),
 	{"retry", "as that of the upstream", "that of the upstream", "What is different for this operation; what it does not say is as the upstream has it.", readOwnRetry},
 	{"concurrency", "as that of the upstream", "that of the upstream", "A bound of its own for this operation, or none.", readOwnConcurrency},
 }
 
 var (
-	method  = form[string]{"methods", word.read}
-	rawPath = form[string]{"a path", word.read}
-	safety  = choice("yes, no or by-method", map[string]weir.Safety{
+	method   = form[string]{"methods", word.read}
+	rawPath  = form[string]{"a path", word.read}
+	priority = choice("high, normal or low", map[string]limit.Priority{"high": limit.High, "normal": limit.Normal, "low": limit.Low})
+	safety   = choice("yes, no or by-method", map[string]weir.Safety{
 		"yes": weir.Yes, "true": weir.Yes, "no": weir.No, "false": weir.No, "by-method": weir.ByMethod,
 	})
 )

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/seed1158cd35/weir/httpx"
 	"github.com/seed1158cd35/weir/internal/doc"
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/llm"
@@ -26,7 +25,6 @@ type LLM struct {
 	HoldFor      time.Duration
 	Patience     time.Duration
 	Callers      bool // calls are charged to what callers may have, too
-	Priority     *httpx.Source
 	Cache        *Cache
 	Cascade      *Cascade
 }
@@ -49,7 +47,6 @@ var llmFields = []field[LLM]{
 	one("hold", duration, func(l *LLM) *time.Duration { return &l.HoldFor }, "what a tier has of `patience`; 15s without a cascade", "How long the beginning of a stream is held back while it has no content: so long it can still be another model's. Then the caller gets what there is."),
 	one("patience", orOff(duration, -1), func(l *LLM) *time.Duration { return &l.Patience }, "with a cascade its `deadline`, or 20s", "How long callers wait for the first word of an answer, or for the end of one that is no stream, who do not say so: a tier is given up so early that another can answer. See docs/llm.md."),
 	one("callers", boolean, func(l *LLM) *bool { return &l.Callers }, "true if the file has `callers`", "Whether calls are charged to what callers may have."),
-	{"priority", source.words, "normal", "Where the caller says whether a call is `high`, `normal` or `low`: who waits goes in this order.", readPriority},
 	{"cache", "fields, true, or off", "off", "Keeps answers, for the same request of the same tenant.", readCache},
 	{"cascade", "fields", "off", "Who answers when the model does not.", readCascade},
 }
@@ -73,12 +70,6 @@ func families() map[string]llm.Family {
 		all[string(f)] = f
 	}
 	return all
-}
-
-func readPriority(d *decoder, n *node, l *LLM) {
-	if s, ok := source.read(d, n); ok {
-		l.Priority = &s
-	}
 }
 
 var cacheFields = []field[Cache]{

@@ -64,6 +64,7 @@ var upstreamFields = []field[site]{
 	one("deliver_headers", listOf(headerName), func(u *site) *[]string { return &u.Keep }, "none",
 		"Headers of callers that are kept of a request to be delivered later, besides those of docs/deliveries.md. Not those that hold credentials."),
 	{"keys", "scopes, each with its source", "none", "Where the values of scopes come from: `header:NAME`, `query:NAME`, `caller` for the name of the token or certificate, or `remote` for the client's address.", readKeys},
+	{"priority", source.words, "normal", "Where the caller says whether a call is `high`, `normal` or `low`: who waits goes in this order. Unless there is `fair`, the weights are those of its defaults, and calls of a priority go in the order in which they came.", readPriority},
 	{"operations", "operations by name", "none", "How requests are told apart: the first that matches.", readOperations},
 	one("undeclared", choice("pass or refuse", map[string]bool{"pass": false, "refuse": true}), func(u *site) *bool { return &u.Closed }, "pass",
 		"What becomes of requests that are of no operation that is declared or, with `llm` and `aws`, known: they pass as `default`, under the limits that count everything, or are refused."),
@@ -160,6 +161,7 @@ func (d *decoder) readUpstream(name string, n *node) *site {
 		u.Routes = usualRoutes(u)
 	}
 	settleLLM(n, u)
+	settlePriority(n, u)
 	d.settleSockets(n, u)
 	d.env.apply(&u.Policy)
 	d.checkScopes(n, u)

@@ -21,23 +21,25 @@ import (
 	"github.com/seed1158cd35/weir/delivery"
 	"github.com/seed1158cd35/weir/httpx"
 	"github.com/seed1158cd35/weir/internal/veil"
+	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/sidecar/direct"
 	"github.com/seed1158cd35/weir/sidecar/websocket"
 )
 
 // An Upstream is an API that requests are sent on to.
 type Upstream struct {
-	Name    string
-	URL     *url.URL // scheme and host, and perhaps a path that is put before the request's
-	Routes  []Route  // how requests find it; none means the path /NAME/, stripped
-	Policy  weir.Policy
-	Replay  int64                   // how much of a body is kept to send it again; 0 means httpx.DefaultReplay, below 0 nothing
-	MaxBody int64                   // the largest body that is taken; 0 means any
-	Full    Full                    // what becomes of bodies for which there is no room in memory
-	Keys    map[string]httpx.Source // where the values of scopes come from
-	Dialect httpx.Dialect           // what the API speaks beyond HTTP; nil means nothing
-	HTTP2   bool                    // it is spoken to in HTTP/2 alone, without encryption too
-	GRPC    bool                    // the dialect is that of gRPC: its bodies are as slow and silent as they like
+	Name     string
+	URL      *url.URL // scheme and host, and perhaps a path that is put before the request's
+	Routes   []Route  // how requests find it; none means the path /NAME/, stripped
+	Policy   weir.Policy
+	Replay   int64                   // how much of a body is kept to send it again; 0 means httpx.DefaultReplay, below 0 nothing
+	MaxBody  int64                   // the largest body that is taken; 0 means any
+	Full     Full                    // what becomes of bodies for which there is no room in memory
+	Keys     map[string]httpx.Source // where the values of scopes come from
+	Priority *httpx.Source           // where callers say which goes first of those that wait; nil means nowhere
+	Dialect  httpx.Dialect           // what the API speaks beyond HTTP; nil means nothing
+	HTTP2    bool                    // it is spoken to in HTTP/2 alone, without encryption too
+	GRPC     bool                    // the dialect is that of gRPC: its bodies are as slow and silent as they like
 
 	// Sends are headers that weir adds to requests in place of the caller's: credentials.
 	Sends http.Header
@@ -95,7 +97,8 @@ type target struct {
 	transport *httpx.Transport
 	base      base
 	keys      []key
-	byPath    bool // the path of a request says what is asked for
+	priority  func(*http.Request) limit.Priority // nil if callers say none
+	byPath    bool                               // the path of a request says what is asked for
 }
 
 // newTarget puts an upstream into use. What is in use by that name already goes
@@ -107,6 +110,9 @@ func newTarget(c Upstream, old *target, o weir.Options, own *own) (*target, erro
 		c.Dialect = d.At(c.URL)
 	}
 	t := &target{Upstream: c, keys: keysOf(c.Keys, c.Veil), byPath: c.saysWhat()}
+	if c.Priority != nil {
+		t.priority = c.Priority.Priority()
+	}
 	if old != nil && origin(old.URL) == origin(c.URL) {
 		if err := old.weir.Set(c.Policy); err != nil {
 			return nil, err
@@ -198,6 +204,9 @@ func origin(u *url.URL) string {
 func (t *target) call(r *http.Request) weir.Call {
 	trip := tripOf(r.Context())
 	c := weir.Call{ID: trip.id, Note: trip.note(), Streams: trip.stream}
+	if t.priority != nil {
+		c.Priority = t.priority(trip.came)
+	}
 	if s := trip.session; s != nil {
 		c.Operation, c.Keys = websocket.Connect, s.Keys
 		return c

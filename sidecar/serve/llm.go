@@ -6,10 +6,8 @@ import (
 	"iter"
 	"log/slog"
 	"maps"
-	"net/http"
 	"os"
 	"reflect"
-	"strings"
 	"sync"
 	"time"
 
@@ -23,7 +21,6 @@ import (
 	"github.com/seed1158cd35/weir/cascade/cache/recordblob"
 	"github.com/seed1158cd35/weir/fleet"
 	"github.com/seed1158cd35/weir/internal/veil"
-	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/llm"
 	"github.com/seed1158cd35/weir/llm/gateway"
 	"github.com/seed1158cd35/weir/llm/price"
@@ -232,8 +229,8 @@ func (f *fitting) dialect(u *config.Upstream, c config.LLM) (put func() error, e
 	if c.Callers {
 		o.Callers = f.callers
 	}
-	if c.Priority != nil {
-		o.Priority = priorityOf(c.Priority.Reader())
+	if u.Priority != nil {
+		o.Priority = u.Priority.Priority()
 	}
 	var plan cascade.Config
 	if c.Cascade != nil {
@@ -282,19 +279,6 @@ func (f *fitting) origin(upstream string) (at string, own bool) {
 		}
 	}
 	return "", false
-}
-
-// priorityOf reads a priority; what is none of the words is normal.
-func priorityOf(read func(*http.Request) string) func(*http.Request) limit.Priority {
-	return func(r *http.Request) limit.Priority {
-		switch strings.ToLower(read(r)) {
-		case "high":
-			return limit.High
-		case "low":
-			return limit.Low
-		}
-		return limit.Normal
-	}
 }
 
 // cache is that of an upstream: the one that it has if nothing has changed.
