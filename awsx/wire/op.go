@@ -26,6 +26,7 @@ type Op struct {
 
 	Bucket string // of S3, "" if there is none
 	Key    string // of S3, decoded
+	KeyAt  int    // of S3: where the key begins in the raw path; 0 if it is not in it, or stands behind an encoded slash
 }
 
 // A Request is what of a request tells its operation.

@@ -10,7 +10,7 @@ import (
 // recognizeS3 tells operations of S3 by verb, by whether a bucket or a key is named,
 // and by the parameters that stand for what belongs to them.
 func recognizeS3(o *Op, r Request) {
-	o.Bucket, o.Key = place(r)
+	o.Bucket, o.Key, o.KeyAt = place(r)
 	switch {
 	case o.Bucket == "":
 		o.Name = byMethod(r.Method, map[string]string{http.MethodGet: "ListBuckets"})
@@ -33,22 +33,31 @@ var safePosts = map[string]bool{
 }
 
 // place is the bucket and the key of a request, with the bucket in the host or first in
-// the path.
-func place(r Request) (bucket, key string) {
+// the path, and where in the path the key begins.
+func place(r Request) (bucket, key string, at int) {
 	path := strings.TrimPrefix(r.Path, "/")
 	host, _, _ := strings.Cut(r.Host, ":")
 	for _, mark := range []string{".s3.", ".s3-"} {
 		if i := strings.Index(host, mark); i > 0 {
-			return host[:i], decoded(path)
+			return host[:i], decoded(path), begin(r.Path, path)
 		}
 	}
 	bucket, key, _ = strings.Cut(strings.TrimLeft(path, "/"), "/")
+	at = begin(r.Path, key)
 	if bucket, key = decoded(bucket), decoded(key); strings.Contains(bucket, "/") { // it was written as %2F
 		var more string
 		bucket, more, _ = strings.Cut(strings.TrimLeft(bucket, "/"), "/")
-		key = strings.TrimSuffix(more+"/"+key, "/")
+		key, at = strings.TrimSuffix(more+"/"+key, "/"), 0
 	}
-	return bucket, key
+	return bucket, key, at
+}
+
+// begin is where the end of a path begins; 0 if there is nothing left.
+func begin(path, end string) int {
+	if end == "" {
+		return 0
+	}
+	return len(path) - len(end)
 }
 
 // Doubtful reports whether a store could take the path of a request to S3 for one of another

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/awsx"
 	"github.com/seed1158cd35/weir/awsx/resign"
 	"github.com/seed1158cd35/weir/awsx/wire"
 	"github.com/seed1158cd35/weir/httpx"
@@ -27,6 +28,10 @@ type Options struct {
 	// PrefixDepth is how many segments of a key of S3 are the value of the scope prefix,
 	// by which its limits may be counted; 0 means 1.
 	PrefixDepth int
+
+	// Shards is over how many prefixes keys of S3 are spread, as awsx.Shards does it; 0 means that
+	// they stay where they are.
+	Shards int
 }
 
 // A Dialect is that of one upstream.
@@ -34,12 +39,16 @@ type Dialect struct {
 	o        Options
 	signer   *resign.Signer
 	at, base string // the host of the upstream, and the path of its URL
+	shards   *awsx.Shards
 }
 
 var _ httpx.Placed = (*Dialect)(nil)
 
 // New makes a dialect.
 func New(o Options) (*Dialect, error) {
+	if o.Shards > 0 && o.Service == "" {
+		o.Service = "s3" // whatever a request says of itself: one that is not signed says nothing
+	}
 	s, err := resign.New(o.Options)
 	if err != nil {
 		return nil, err
@@ -47,7 +56,15 @@ func New(o Options) (*Dialect, error) {
 	if o.PrefixDepth <= 0 {
 		o.PrefixDepth = 1
 	}
-	return &Dialect{o: o, signer: s}, nil
+	d := &Dialect{o: o, signer: s}
+	if o.Shards > 0 {
+		shards, err := awsx.NewShards(o.Shards)
+		if err != nil {
+			return nil, err
+		}
+		d.shards = &shards
+	}
+	return d, nil
 }
 
 // Scopes of limits that AWS's operations have by themselves.
@@ -65,7 +82,7 @@ const mostPeeked = 64 << 10
 
 // Hear is httpx.Dialect's.
 func (d *Dialect) Hear(r *http.Request, path string) (httpx.Exchange, *refuse.Facts) {
-	x := &exchange{d: d, method: r.Method}
+	x := &exchange{d: d, method: r.Method, path: path}
 	dropToken(r)
 	if err := x.recognize(r, path); err != nil {
 		return x, failed(err)
@@ -101,7 +118,7 @@ func (x *exchange) recognize(r *http.Request, path string) (err error) {
 	if what := x.op.Contradiction(ask, whole); what != "" {
 		return &resign.RequestError{What: what}
 	}
-	return nil
+	return x.spread(r, ask.Path)
 }
 
 // At is httpx.Placed's.
@@ -178,6 +195,7 @@ type exchange struct {
 	plan   *resign.Plan
 	op     wire.Op
 	method string
+	path   string // that is sent, behind the upstream's
 }
 
 // Describe is httpx.Exchange's.

@@ -105,10 +105,16 @@ func far(t *testing.T) *farSide {
 // before is a weir before the far side.
 func before(t *testing.T, f *farSide, p weir.Policy, o resign.Options, tls bool) *httptest.Server {
 	t.Helper()
+	return spreading(t, f, p, awsdialect.Options{Options: o}, tls)
+}
+
+// spreading is a weir before the far side that may spread keys.
+func spreading(t *testing.T, f *farSide, p weir.Policy, o awsdialect.Options, tls bool) *httptest.Server {
+	t.Helper()
 	if o.Credentials == nil {
 		o.Credentials = credentials.NewStaticCredentialsProvider(ours, secret, "")
 	}
-	d, err := awsdialect.New(awsdialect.Options{Options: o})
+	d, err := awsdialect.New(o)
 	if err != nil {
 		t.Fatal(err)
 	}

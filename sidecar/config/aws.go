@@ -18,6 +18,7 @@ type AWS struct {
 
 	RefusePresigned bool
 	PrefixDepth     int
+	Shards          int
 }
 
 var awsFields = []field[AWS]{
@@ -29,7 +30,18 @@ var awsFields = []field[AWS]{
 		"What becomes of URLs that carry a signature: it cannot be made anew."),
 	one("prefix_depth", count[int](1), func(a *AWS) *int { return &a.PrefixDepth }, "1",
 		"How many segments of a key of S3 are the value of the scope `prefix`."),
+	one("shards", shards, func(a *AWS) *int { return &a.Shards }, "none",
+		"Over how many prefixes keys of S3 are spread, each of which S3 counts by itself, as `awsx.Shards` does it: `2f/` and the key. It must stay what it was for keys that are there. Requests that name keys in bodies (lists, DeleteObjects) are refused; see docs/aws.md."),
 }
+
+var shards = form[int]{"1 to 65536", func(d *decoder, n *node) (int, bool) {
+	v, ok := count[int](1).read(d, n)
+	if ok && v > 1<<16 {
+		d.Bad(n, "write 16", "%d: is more than 65536", v)
+		return 0, false
+	}
+	return v, ok
+}}
 
 // awsRegion is a name that a region may have; whether there is one, its address tells.
 var awsRegion = text("a region (eu-west-1)", func(s string) (string, string, string) {
@@ -59,6 +71,9 @@ func readAWS(d *decoder, n *node, u *site) {
 	}
 	if n.Get("external_id") != nil && n.Get("role") == nil {
 		d.Bad(n.Get("external_id"), "add role: arn:aws:iam::123456789012:role/name", "there is no role to ask with it")
+	}
+	if n.Get("shards") != nil && a.Service != "" && a.Service != "s3" {
+		d.Bad(n.Get("shards"), "remove it", "only keys of S3 are spread")
 	}
 	u.aws = &a
 	u.Policy.Undeclared = true

@@ -30,6 +30,8 @@ func TestMistakesAroundAWS(t *testing.T) {
 	for text, want := range map[string]string{
 		"aws: {region: Ireland}":                          "is not the name of a region",
 		"aws: {role: weir}":                               "is not the ARN of a role",
+		"aws: {service: drs, shards: 16}":                 "only keys of S3 are spread",
+		"aws: {service: s3, shards: 70000}":               "is more than 65536",
 		"aws: {external_id: x}":                           "there is no role to ask with it",
 		"aws: {presigned: maybe}":                         "pass or refuse",
 		"aws: {prefix_depth: 0}":                          "prefix_depth",

@@ -275,6 +275,7 @@ upstreams:
           - {message: ["Sorry.", "Not now."], contact: "help@example.com"}
     jobs: {threshold: 10, max: 12, poll: 10s, timeout: 1m, hold: 30s}
     aws: {service: drs, region: eu-west-1, role: "arn:aws:iam::123456789012:role/weir", external_id: x, presigned: refuse, prefix_depth: 2}
+  s3: {url: "http://k", aws: {service: s3, shards: 16}}
   b:
     url: http://h
     credentials: {Authorization: TOPIC}

@@ -108,5 +108,9 @@ func (t *trip) hearAgain(out *http.Request, in *url.URL) *refuse.Facts {
 		return f
 	}
 	t.exchange, out.Header, out.Body, out.GetBody = x, heard.Header, heard.Body, nil
+	if p, ok := x.(httpx.Pather); ok && p.Path() != t.path {
+		t.path = p.Path()
+		out.URL = address(t.to.URL, t.path, in)
+	}
 	return nil
 }

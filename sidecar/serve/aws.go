@@ -96,7 +96,7 @@ func newSigner(c config.AWS, log logging.Logger) (signer, error) {
 		}), func(o *aws.CredentialsCacheOptions) { o.ExpiryWindow, o.ExpiryWindowJitterFrac = 5*time.Minute, 0.5 })
 	}
 	made, err := awsdialect.New(awsdialect.Options{
-		Options: resign.Options{Service: c.Service, Region: c.Region, Credentials: keys, RefusePresigned: c.RefusePresigned}, PrefixDepth: c.PrefixDepth,
+		Options: resign.Options{Service: c.Service, Region: c.Region, Credentials: keys, RefusePresigned: c.RefusePresigned}, PrefixDepth: c.PrefixDepth, Shards: c.Shards,
 	})
 	return signer{made, keys}, err
 }

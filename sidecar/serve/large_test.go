@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seed1158cd35/weir/awsx"
 	"github.com/seed1158cd35/weir/delivery"
 	"github.com/seed1158cd35/weir/internal/test/s3test"
 	"github.com/seed1158cd35/weir/internal/test/sigtest"
@@ -18,7 +19,12 @@ import (
 // hands hands in a request with a body, of unknown length if that does not say it, and waits until it is delivered.
 func (m *mailbox) hands(body io.Reader, headers ...string) (int, string) {
 	m.Helper()
-	r, err := http.NewRequest("POST", "http://"+m.run.Addr()+"/box/x", body)
+	return m.handsTo("POST", "/box/x", body, headers...)
+}
+
+func (m *mailbox) handsTo(method, path string, body io.Reader, headers ...string) (int, string) {
+	m.Helper()
+	r, err := http.NewRequest(method, "http://"+m.run.Addr()+path, body)
 	if err != nil {
 		m.Fatal(err)
 	}
@@ -166,5 +172,24 @@ func TestALargeBodyForAWSIsSigned(t *testing.T) {
 	m = newMailboxIn(t, "{file: deliveries.db, max_body: 2MiB}", "always", "    aws: {service: sns, region: eu-west-1}", "")
 	if status, text := m.hands(strings.NewReader("Action=Publish&Message="+body), "Content-Type: application/x-www-form-urlencoded"); status != 413 {
 		t.Errorf("a form: %d %s", status, text)
+	}
+}
+
+// What is put into a bucket later lies where it would lie now, and is signed for that.
+func TestDeliveriesToS3AreSpread(t *testing.T) {
+	withAWS(t)
+	m := newMailboxIn(t, "{file: deliveries.db, max_body: 2MiB}", "always", "    aws: {service: s3, region: eu-west-1, shards: 16}", "")
+	if status, text := m.handsTo("PUT", "/box/bucket/a/b", strings.NewReader("a body")); status != 200 {
+		t.Fatalf("%d %s", status, text)
+	}
+	shards, err := awsx.NewShards(16)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := m.letters()[0].Clone(t.Context())
+	got.Body = io.NopCloser(strings.NewReader(m.bodies[0]))
+	v := sigtest.Verifier{Secrets: map[string]string{s3test.Key: s3test.Secret}}
+	if _, err := v.Verify(got); err != nil || got.URL.Path != "/bucket/"+shards.Key("a/b") {
+		t.Errorf("%s %s, %v; want it at %s", got.Method, got.URL.Path, err, shards.Key("a/b"))
 	}
 }

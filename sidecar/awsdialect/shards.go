@@ -1,0 +1,75 @@
+package awsdialect
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/seed1158cd35/weir/awsx/resign"
+	"github.com/seed1158cd35/weir/awsx/wire"
+	"github.com/seed1158cd35/weir/httpx"
+)
+
+var _ httpx.Pather = (*exchange)(nil)
+
+// Path is httpx.Pather's.
+func (x *exchange) Path() string { return x.path }
+
+// copySource is the header that names the object which another one is made of.
+const copySource = "X-Amz-Copy-Source"
+
+// elsewhere are operations that name keys in their bodies or in their answers, or read many prefixes: to spread
+// their keys weir would have to write those anew.
+var elsewhere = map[string]bool{
+	"ListObjects": true, "ListObjectsV2": true, "ListObjectVersions": true, "ListMultipartUploads": true, "DeleteObjects": true,
+	"PostObject": true, "RenameObject": true,
+}
+
+// spread puts the prefix of its shard before the key that a request to S3 is about, and before that of an object
+// that is copied. full is the raw path, with that of the upstream.
+func (x *exchange) spread(r *http.Request, full string) error {
+	s := x.d.shards
+	if s == nil || x.op.Protocol != wire.S3 || x.op.Bucket == "" {
+		return nil
+	}
+	switch {
+	case x.plan.AsIs():
+		return &resign.RequestError{What: "its signature is for another key, as keys are spread over prefixes here (aws.shards): have the client sign the request"}
+	case elsewhere[x.op.Name]:
+		return &resign.RequestError{What: x.op.Name + " is not had where keys are spread over prefixes (aws.shards): ask the store for each prefix"}
+	case x.op.Name == "":
+		return &resign.RequestError{What: "what it asks for is not known, and keys are spread over prefixes here (aws.shards)"}
+	case x.op.Key == "":
+		return nil // it is about the bucket
+	case x.op.KeyAt < len(x.d.base)+1:
+		return &resign.RequestError{What: "the key stands behind an encoded slash, or in the URL of the upstream, and keys are spread over prefixes here (aws.shards)"}
+	}
+	kept, at := s.Key(x.op.Key), x.op.KeyAt-len(x.d.base)
+	x.path = x.path[:at] + prefixOf(kept) + x.path[at:]
+	x.op.Key = kept
+	if from := r.Header.Get(copySource); from != "" {
+		spread, ok := spreadSource(s.Key, from)
+		if !ok {
+			return &resign.RequestError{What: copySource + " does not read as BUCKET/KEY, and keys are spread over prefixes here (aws.shards)"}
+		}
+		r.Header.Set(copySource, spread)
+	}
+	return nil
+}
+
+// prefixOf is what a shard puts before a key: it holds nothing that is written in another way in a path.
+func prefixOf(kept string) string { return kept[:strings.IndexByte(kept, '/')+1] }
+
+// spreadSource is the source of a copy, /BUCKET/KEY?versionId=ID in the encoding of URLs, with its key where it is kept.
+func spreadSource(keep func(string) string, from string) (spread string, ok bool) {
+	path, version, versioned := strings.Cut(from, "?")
+	bucket, raw, found := strings.Cut(strings.TrimPrefix(path, "/"), "/")
+	key, err := url.PathUnescape(raw)
+	if !found || err != nil || bucket == "" || key == "" || strings.ContainsAny(bucket, "%:") { // : is of an ARN
+		return "", false
+	}
+	if spread = bucket + "/" + prefixOf(keep(key)) + raw; versioned {
+		spread += "?" + version
+	}
+	return spread, true
+}
