@@ -33,6 +33,7 @@ const (
 	Lates                 // how much later than its turn each of those woke, by limit
 	Attempts              // attempts that ended, and how long they took, by class
 	Calls                 // calls that ended, and how long they took, by result
+	Faults                // attempts that ended with an error, by outcome.Fault
 )
 
 // Words of a Count besides the reasons of refusals and the classes of outcomes.
@@ -117,7 +118,7 @@ func (t *tallies) figures() []Count {
 			results[i].Add(cell.results[i].Load())
 		}
 	}
-	all := t.decided()
+	all := append(t.decided(), t.faulty(&classes)...)
 	for i := range classes {
 		all = append(all, timed(Attempts, t.operation, endings[i], &classes[i]))
 	}
@@ -132,6 +133,21 @@ func (t *tallies) figures() []Count {
 			n.Limit = name
 			all = append(all, n)
 		}
+	}
+	return all
+}
+
+// faulty are the figures of errors: what was not rejected and has failed passes by itself.
+func (t *tallies) faulty(classes *[unsentPlace + 1]counter.Spread) (all []Count) {
+	for _, f := range outcome.Faults {
+		n := uint64(0)
+		for cell := range t.cells.All() {
+			n += cell.faults[f].Load()
+		}
+		if f == outcome.Transient {
+			n += classes[outcome.Throttled].Count + classes[outcome.Failed].Count + classes[outcome.Unknown].Count
+		}
+		all = append(all, Count{What: Faults, Operation: t.operation, Word: f.String(), N: n})
 	}
 	return all
 }

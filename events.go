@@ -19,6 +19,7 @@ import (
 type Events struct {
 	Counts    func(*Counts) // the upstream has been made, and counts its calls in these
 	Throttled func(Ended)   // an attempt that the upstream refused for rate
+	Rejected  func(Ended)   // an attempt that nobody repeats: see outcome.Fault
 
 	// Refused: an attempt was not allowed. It returns the instant, of the upstream's clock, until which it need not
 	// hear of others that were refused of the same operation, by the same limit, for the same reason; 0 if of all.
@@ -208,6 +209,7 @@ func Tee(all ...Events) Events {
 		Counts:    tee(all, func(e Events) func(*Counts) { return e.Counts }),
 		Refused:   teeRefused(all),
 		Throttled: tee(all, func(e Events) func(Ended) { return e.Throttled }),
+		Rejected:  tee(all, func(e Events) func(Ended) { return e.Rejected }),
 
 		Decided:  tee(all, func(e Events) func(Decided) { return e.Decided }),
 		Ended:    tee(all, func(e Events) func(Ended) { return e.Ended }),

@@ -95,18 +95,28 @@ func (p *Permit) report(now time.Duration, o *outcome.Outcome) {
 // tellEnded tells of an attempt's end.
 func (p *Permit) tellEnded(now time.Duration, o *outcome.Outcome) {
 	e, throttled := &p.u.options.Events, o.Class == outcome.Throttled
-	if e.Ended != nil || throttled && e.Throttled != nil {
+	rare := e.hearsOf(o.Class)
+	if e.Ended != nil || rare != nil {
 		about := Ended{Subject: p.subject(p.u), Attempt: int(p.attempt), Outcome: *o, Took: now - p.sent}
 		tell(e.Ended, about)
-		if throttled {
-			tell(e.Throttled, about)
-		}
+		tell(rare, about)
 	}
 	if throttled && e.Violated != nil && !o.Own && !o.Unsent && p.limits.Len() > 0 {
 		tell(e.Violated, Violation{
 			Subject: p.subject(p.u), Code: o.Code, Levels: p.levels(now), InFlight: p.u.counts.underWay(), Last: p.u.counts.ago(now),
 		})
 	}
+}
+
+// hearsOf is who hears of attempts of a class apart from all others; nil if nobody does.
+func (e *Events) hearsOf(c outcome.Class) func(Ended) {
+	switch c {
+	case outcome.Throttled:
+		return e.Throttled
+	case outcome.Rejected:
+		return e.Rejected
+	}
+	return nil
 }
 
 // learn tells the rates that learn how the attempt ended, and those that are told what

@@ -29,6 +29,7 @@ type tally struct {
 	began   [8]atomic.Int64 // instants of the latest attempts, a ring
 	classes [unsentPlace + 1]atomic.Pointer[counter.Histogram]
 	results [refusedPlace + 1]atomic.Pointer[counter.Histogram]
+	faults  [len(outcome.Faults) + 1]atomic.Uint64 // of attempts that were rejected; those of others follow from their classes
 	_       counter.Pad
 }
 
@@ -176,6 +177,9 @@ func (l *limitTally) waitedFor(waited, late time.Duration) {
 // sent, is apart: the upstream has nothing to do with it.
 func (t *tally) ends(o *outcome.Outcome, took time.Duration) {
 	i := place(o.Class)
+	if o.Class == outcome.Rejected {
+		t.faults[o.Fault()].Add(1)
+	}
 	if o.Class == outcome.Rejected && o.Unsent {
 		i = unsentPlace
 	}

@@ -211,6 +211,9 @@ func (s *script) ended(o outcome.Outcome, took time.Duration) {
 	s.seen.count("attempts %s %v", s.operation, o.Class)
 	s.seen.count("attempt durations %v", o.Class)
 	s.seen.add(took.Seconds(), "attempt seconds %v", o.Class)
+	if o.Class == outcome.Rejected {
+		s.line("rejected", "", "", "")
+	}
 	if o.Class != outcome.Throttled {
 		return
 	}

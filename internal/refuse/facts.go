@@ -20,7 +20,7 @@ const (
 	NotFound           = "NOT_FOUND"
 	RateLimitExceeded  = "RATE_LIMIT_EXCEEDED"
 	ServiceUnavailable = "SERVICE_UNAVAILABLE"
-	InternalError      = "INTERNAL_SERVER_ERROR"
+	InternalError      = outcome.InternalError
 )
 
 // Facts are what a caller is told of an error of weir's own: that nothing was sent, or nothing
@@ -31,6 +31,7 @@ type Facts struct {
 	Message string         // without secrets and addresses
 	Details map[string]any // for those who read JSON
 
+	Fault   outcome.Fault // what can be done about it; NoFault means what the code says
 	Reason  weir.Reason   // why it was not sent, if a gate said no; "" for all other errors
 	Wait    time.Duration // when to come back, at least 1 ms for a refusal; 0 if that is not known
 	Endless bool          // nobody knows when; Wait is then when to ask again

@@ -19,6 +19,7 @@ const (
 
 // Header says of an answer why it is one of weir's own, what is left, and when to come back.
 func (f *Facts) Header(h http.Header) {
+	SetFault(h, f.fault())
 	if f.Reason != "" {
 		h.Set(RefusedHeader, string(f.Reason))
 	}
@@ -51,6 +52,7 @@ func (f *Facts) Seconds() string { return strconv.FormatInt(Ceil(f.Wait, time.Se
 func (f *Facts) Write(w http.ResponseWriter) {
 	held := bodies.Get().(*[]byte)
 	b := append(f.append((*held)[:0]), '\n')
+	SetFault(w.Header(), f.fault())
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Content-Length", strconv.Itoa(len(b)))
 	w.WriteHeader(f.Status)

@@ -31,6 +31,7 @@ func (w *writer) attempt(message string, e weir.Ended) {
 	l.subject(e.Subject)
 	l.number("attempt", e.Attempt)
 	l.word("class", e.Outcome.Class.String())
+	l.word("fault", e.Outcome.Fault().String())
 	l.text("code", e.Outcome.Code)
 	l.wait("took", e.Took)
 	if len(e.Outcome.Usage) > 0 {

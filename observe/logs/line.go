@@ -111,6 +111,7 @@ func (l *line) limit(name, key string) {
 
 func (l *line) outcome(o outcome.Outcome, err error) {
 	l.word("class", o.Class.String())
+	l.word("fault", o.Fault().String())
 	l.text("code", o.Code)
 	l.word("error", observe.Error(err))
 }

@@ -46,6 +46,7 @@ func (o Options) Events(l *slog.Logger) weir.Events {
 	return weir.Events{
 		Refused:   w.refused,
 		Throttled: w.throttled,
+		Rejected:  w.rejected,
 
 		Retried:  w.retried,
 		HeldBack: w.heldBack,
@@ -62,23 +63,25 @@ func (o Options) Events(l *slog.Logger) weir.Events {
 
 // What lines say. docs/metrics.md has a row for each.
 const (
-	refused    = "refused"
-	throttled  = "throttled"
-	retrying   = "retrying"
-	heldBack   = "retry held back"
-	gaveUp     = "gave up"
-	paused     = "paused"
-	resumed    = "resumed"
-	damaged    = "record of pauses damaged"
-	opened     = "breaker opened"
-	closed     = "breaker closed"
-	probing    = "breaker half-open"
-	rateCut    = "rate cut"
-	rateRaised = "rate raised"
-	violation  = "violation"
-	storeAway  = "fallback activated"
-	storeLong  = "fallback past outage"
-	storeBack  = "fallback resumed"
+	refused     = "refused"
+	throttled   = "throttled"
+	rejected    = "rejected"
+	systemError = "system error"
+	retrying    = "retrying"
+	heldBack    = "retry held back"
+	gaveUp      = "gave up"
+	paused      = "paused"
+	resumed     = "resumed"
+	damaged     = "record of pauses damaged"
+	opened      = "breaker opened"
+	closed      = "breaker closed"
+	probing     = "breaker half-open"
+	rateCut     = "rate cut"
+	rateRaised  = "rate raised"
+	violation   = "violation"
+	storeAway   = "fallback activated"
+	storeLong   = "fallback past outage"
+	storeBack   = "fallback resumed"
 )
 
 func (w *writer) refused(e weir.Refused) (quiet time.Duration) {
@@ -111,6 +114,23 @@ func (w *writer) throttled(e weir.Ended) {
 	l.number("attempt", e.Attempt)
 	l.text("code", e.Outcome.Code)
 	l.wait("after", e.Outcome.Hint.After)
+	w.end(l)
+}
+
+// rejected tells of what is not repeated. What this side lacks is an error, for somebody to mend.
+func (w *writer) rejected(e weir.Ended) {
+	level, message, fault := slog.LevelInfo, rejected, e.Outcome.Fault()
+	if fault == outcome.System {
+		level, message = slog.LevelError, systemError
+	}
+	l, ok := w.begin(level, kind{message, e.Upstream, e.Operation, fault.String()})
+	if !ok {
+		return
+	}
+	l.subject(e.Subject)
+	l.number("attempt", e.Attempt)
+	l.word("fault", fault.String())
+	l.text("code", e.Outcome.Code)
 	w.end(l)
 }
 

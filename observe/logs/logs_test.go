@@ -65,6 +65,9 @@ func tellAll(e weir.Events, secret string) {
 	}
 	e.Refused(refusedOf(s, "put", 2*time.Second, refusal))
 	e.Throttled(weir.Ended{Subject: s, Attempt: 1, Outcome: throttle})
+	e.Rejected(weir.Ended{Subject: s, Attempt: 1, Outcome: outcome.Outcome{Class: outcome.Rejected, Code: "404"}})
+	e.Rejected(weir.Ended{Subject: s, Attempt: 2, Outcome: outcome.Outcome{Class: outcome.Rejected, Code: "422"}})
+	e.Rejected(weir.Ended{Subject: s, Attempt: 1, Outcome: outcome.Outcome{Class: outcome.Rejected, Unsent: true, Code: outcome.InternalError}})
 	e.Retried(weir.Retried{Subject: s, Attempt: 1, Outcome: failure, Err: err, After: 250 * time.Millisecond})
 	e.HeldBack(weir.HeldBack{Subject: s, Attempts: 2, Held: 1, After: 750 * time.Millisecond})
 	e.GaveUp(weir.GaveUp{Subject: s, Attempts: 3, Outcome: failure, Why: refusal, Err: err})
@@ -178,10 +181,13 @@ func TestLinesSayWhatHappened(t *testing.T) {
 	for i, want := range []string{
 		`{"level":"INFO","msg":"refused","upstream":"s3","operation":"put","reason":"rate_limited","limit":"put","key":"word","store":"cut_off","lack":"part_spent","after":1.5,"waited":2,"id":"word"}`,
 		`{"level":"INFO","msg":"throttled","upstream":"s3","operation":"put","attempt":1,"code":"word","after":1,"key":"tenant=acme","id":"word"}`,
-		`{"level":"INFO","msg":"retrying","upstream":"s3","operation":"put","attempt":1,"class":"failed","code":"500","error":"word","after":0.25,"key":"tenant=acme","id":"word"}`,
+		`{"level":"INFO","msg":"rejected","upstream":"s3","operation":"put","attempt":1,"fault":"permanent","code":"404","key":"tenant=acme","id":"word"}`,
+		`{"level":"INFO","msg":"rejected","upstream":"s3","operation":"put","attempt":2,"fault":"validation","code":"422","key":"tenant=acme","id":"word"}`,
+		`{"level":"ERROR","msg":"system error","upstream":"s3","operation":"put","attempt":1,"fault":"system","code":"INTERNAL_SERVER_ERROR","key":"tenant=acme","id":"word"}`,
+		`{"level":"INFO","msg":"retrying","upstream":"s3","operation":"put","attempt":1,"class":"failed","fault":"transient","code":"500","error":"word","after":0.25,"key":"tenant=acme","id":"word"}`,
 		`{"level":"INFO","msg":"retry held back","upstream":"s3","operation":"put","attempts":2,"after":0.75,"key":"tenant=acme","id":"word"}`,
-		`{"level":"WARN","msg":"gave up","upstream":"s3","operation":"put","reason":"rate_limited","limit":"put","key":"word","store":"cut_off","lack":"part_spent","after":1.5,"attempts":3,"class":"failed","code":"500","error":"word","id":"word"}`,
-		`{"level":"WARN","msg":"gave up","upstream":"s3","operation":"put","reason":"other","cause":"word","attempts":3,"class":"failed","code":"500","error":"word","key":"tenant=acme","id":"word"}`,
+		`{"level":"WARN","msg":"gave up","upstream":"s3","operation":"put","reason":"rate_limited","limit":"put","key":"word","store":"cut_off","lack":"part_spent","after":1.5,"attempts":3,"class":"failed","fault":"transient","code":"500","error":"word","id":"word"}`,
+		`{"level":"WARN","msg":"gave up","upstream":"s3","operation":"put","reason":"other","cause":"word","attempts":3,"class":"failed","fault":"transient","code":"500","error":"word","key":"tenant=acme","id":"word"}`,
 		`{"level":"WARN","msg":"breaker opened","upstream":"s3","key":"word","from":"closed","cause":"unset","after":60}`,
 		`{"level":"INFO","msg":"breaker half-open","upstream":"s3","key":"word","from":"closed","cause":"unset"}`,
 		`{"level":"INFO","msg":"breaker closed","upstream":"s3","key":"word","from":"closed","cause":"unset"}`,
@@ -281,8 +287,8 @@ func TestWhatCallersSayStaysInItsPlace(t *testing.T) {
 	log, b := logger(slog.LevelDebug)
 	tellAll(Events(log), nasty)
 	all := lines(t, b)
-	if len(all) != 15 {
-		t.Errorf("%d lines, want 15", len(all))
+	if len(all) != 18 {
+		t.Errorf("%d lines, want 18", len(all))
 	}
 	for _, l := range all {
 		key, _ := l["key"].(string)
@@ -294,8 +300,8 @@ func TestWhatCallersSayStaysInItsPlace(t *testing.T) {
 	}
 	text := new(bytes.Buffer)
 	tellAll(Events(slog.New(slog.NewTextHandler(text, nil))), nasty)
-	if n := strings.Count(text.String(), "\n"); n != 14 { // the debug line is not wanted
-		t.Errorf("%d lines of text, want 14", n)
+	if n := strings.Count(text.String(), "\n"); n != 17 { // the debug line is not wanted
+		t.Errorf("%d lines of text, want 17", n)
 	}
 	if strings.ContainsAny(text.String(), "\x1b\x00\r") {
 		t.Error("control characters came through")
@@ -356,14 +362,14 @@ func TestChangesOfStateAreNeverSuppressed(t *testing.T) {
 func TestUnwantedLevelsAreNotCountedAsWritten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		level := new(slog.LevelVar)
-		level.Set(slog.LevelError)
+		level.Set(slog.LevelError + 1)
 		b := new(bytes.Buffer)
 		e := Options{EachSecond: 1}.Events(slog.New(slog.NewJSONHandler(b, &slog.HandlerOptions{Level: level})))
 		tellAll(e, "word")
 		level.Set(slog.LevelInfo)
 		tellAll(e, "word")
-		if got := suppressed(t, b); len(got) != 14 || slices.Max(got) != 0 {
-			t.Errorf("suppressed %v, want fourteen times none", got)
+		if got := suppressed(t, b); len(got) != 17 || slices.Max(got) != 0 {
+			t.Errorf("suppressed %v, want seventeen times none", got)
 		}
 	})
 }
@@ -384,7 +390,7 @@ func Example() {
 	_, _ = weir.Do(context.Background(), s3, call, func(context.Context) (string, error) {
 		return "", errors.New(`Put "https://b.example.com/x?sig=s3cr3t": EOF`)
 	})
-	// Output: {"level":"WARN","msg":"gave up","upstream":"s3","operation":"default","reason":"attempts","attempts":1,"class":"unknown","code":"error","error":"Put \"https://b.example.com/x?sig=***\": EOF","id":"4711"}
+	// Output: {"level":"WARN","msg":"gave up","upstream":"s3","operation":"default","reason":"attempts","attempts":1,"class":"unknown","fault":"transient","code":"error","error":"Put \"https://b.example.com/x?sig=***\": EOF","id":"4711"}
 }
 
 func ExampleOptions_Events() {

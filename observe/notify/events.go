@@ -16,7 +16,7 @@ import (
 
 // Events is what to give to an upstream, so that people are told of it.
 func (n *Notifier) Events() weir.Events {
-	return weir.Events{Refused: n.refused, GaveUp: n.gaveUp, Violated: n.violated, Breaker: n.breaker}
+	return weir.Events{Refused: n.refused, Rejected: n.rejected, GaveUp: n.gaveUp, Violated: n.violated, Breaker: n.breaker}
 }
 
 // Fleet is what to give to fleet.New, so that people are told when its store is away.
@@ -26,6 +26,26 @@ func (n *Notifier) Fleet() fleet.Events { return fleet.Events{Fallback: n.fallba
 // package delivery.
 func (n *Notifier) Died(upstream, reason string, number int) {
 	n.happened(subject{kind: DeadLetter, upstream: upstream}, func() string { return fmt.Sprintf("%d, reason %s", number, reason) })
+}
+
+// Failed is to be called when weir itself could not do what a call needs, for a reason that is one of a fixed few. id is
+// the call's correlation id, under which the log has it.
+func (n *Notifier) Failed(upstream, reason, id string) {
+	n.happened(subject{kind: System, upstream: upstream}, func() string { return reason + called(id) })
+}
+
+// called is the id of a call, which its caller may have chosen.
+func called(id string) string {
+	if id = observe.Redact(id, 64); id == "" {
+		return ""
+	}
+	return ", correlation id " + id
+}
+
+func (n *Notifier) rejected(e weir.Ended) {
+	if e.Outcome.Fault() == outcome.System {
+		n.happened(subject{kind: System, upstream: e.Upstream, operation: e.Operation}, func() string { return ending(&e.Outcome) + called(e.ID) })
+	}
 }
 
 func (n *Notifier) refused(e weir.Refused) (quiet time.Duration) {

@@ -16,10 +16,11 @@ const (
 	BreakerOpen Kind = "breaker_open" // an upstream is no longer called
 	Fallback    Kind = "fallback"     // the fleet's store is away, limits are held locally
 	DeadLetter  Kind = "dead_letter"  // a delivery could not be delivered
+	System      Kind = "system"       // weir itself lacks what it needs for a call, or is broken
 )
 
 // Kinds lists every kind.
-var Kinds = [...]Kind{Exhausted, Quota, Violation, BreakerOpen, Fallback, DeadLetter}
+var Kinds = [...]Kind{Exhausted, Quota, Violation, BreakerOpen, Fallback, DeadLetter, System}
 
 // What each kind means to whoever is called: in a few words, when it is over, and what to do.
 var words = map[Kind]struct{ title, over, action string }{
@@ -33,6 +34,8 @@ var words = map[Kind]struct{ title, over, action string }{
 		"Look at the upstream's own status; weir lets a probe through now and then, and closes the breaker by itself when one succeeds."},
 	Fallback: {"shared store is away", "the shared store is back",
 		"Restore the store (Redis or DynamoDB); until then every process keeps to its part of the limits, and one that has none refuses calls."},
+	System: {"weir itself failed", "weir did not fail any more",
+		"Look for the correlation id in weir's log and by weir why: something of weir's own is missing or broken, such as credentials, a disk, or the database that keeps deliveries."},
 	DeadLetter: {"deliveries became dead letters", "no delivery became a dead letter any more; those that did are kept until somebody redrives or drops them",
 		"Look at them with weir dead list and weir dead show; mend what they died of, then weir dead redrive or weir dead drop."},
 }

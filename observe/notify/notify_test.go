@@ -458,3 +458,26 @@ func BenchmarkEvent(b *testing.B) {
 		})
 	}
 }
+
+// A system error is told at once, with the correlation id of its call; errors of the other kinds are nobody's to mend here.
+func TestASystemErrorIsToldWithItsCorrelationID(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := new(box)
+		n := start(t, Config{Targets: []Target{b}})
+		e, began := n.Events(), time.Now()
+		rejected := func(o outcome.Outcome) { e.Rejected(weir.Ended{Subject: put, Attempt: 1, Outcome: o}) }
+		rejected(outcome.Outcome{Class: outcome.Rejected, Code: "400"})
+		rejected(outcome.Outcome{Class: outcome.Rejected, Code: "403"})
+		rejected(outcome.Outcome{Class: outcome.Rejected, Code: outcome.InternalError})
+		rejected(outcome.Outcome{Class: outcome.Rejected, Code: outcome.InternalError, Unsent: true})
+		n.Failed("hook", "request not stored: queue", "call-7")
+		n.Failed("", "panic", "https://ada:secret@h/")
+		synctest.Wait()
+		check(t, b.story(began), "0s: system s3 put +0", "0s: system hook +0", "0s: system  +0")
+		for i, want := range []string{"correlation id " + put.ID, "request not stored: queue, correlation id call-7", "panic, correlation id https://***h/"} {
+			if m := b.messages()[i]; !strings.HasSuffix(m.Detail, want) || !strings.Contains(m.Text(), want) {
+				t.Errorf("message %d says %q, want %q", i, m.Detail, want)
+			}
+		}
+	})
+}

@@ -26,11 +26,12 @@ func (m *Metrics) counts(c *weir.Counts) {
 }
 
 var counters = struct {
-	decisions, attempts, calls, wait, late, attempt, call *prometheus.Desc
+	decisions, attempts, calls, faults, wait, late, attempt, call *prometheus.Desc
 }{
 	decisions: gauge("weir_decisions_total", "Attempts decided on, by what was decided and the limit that did.", "upstream", "operation", "limit", "decision"),
 	attempts:  gauge("weir_attempts_total", "Attempts that ended, by class of outcome.", "upstream", "operation", "class"),
 	calls:     gauge("weir_calls_total", "Calls that ended, all attempts of a call taken together.", "upstream", "operation", "result"),
+	faults:    gauge("weir_faults_total", "Attempts that ended with an error, by what can be done about it.", "upstream", "operation", "fault"),
 	wait:      gauge("weir_wait_seconds", "Time that attempts waited for their turn, those left out that did not wait.", "upstream", "limit"),
 	late:      gauge("weir_wait_late_seconds", "How much later than their turns attempts woke, those left out that did not wait.", "upstream", "limit"),
 	attempt:   gauge("weir_attempt_duration_seconds", "Time from an attempt's permit to its outcome.", "upstream", "class"),
@@ -39,7 +40,7 @@ var counters = struct {
 
 func describeCounts(to chan<- *prometheus.Desc) {
 	c := &counters
-	for _, d := range []*prometheus.Desc{c.decisions, c.attempts, c.calls, c.wait, c.late, c.attempt, c.call} {
+	for _, d := range []*prometheus.Desc{c.decisions, c.attempts, c.calls, c.faults, c.wait, c.late, c.attempt, c.call} {
 		to <- d
 	}
 }
@@ -79,7 +80,7 @@ func (m *Metrics) collectCounts(to chan<- prometheus.Metric) {
 // no increase: an alert would miss it. Histograms of what has not happened are left out, but for waits.
 func begins(n *weir.Count) bool {
 	switch n.What {
-	case weir.Attempts, weir.Calls:
+	case weir.Attempts, weir.Calls, weir.Faults:
 		return true
 	case weir.Waits:
 		return n.Limit != ""
@@ -98,6 +99,8 @@ func (s *sums) add(n *weir.Count) {
 	switch n.What {
 	case weir.Decisions:
 		s.counts[sum{c.decisions, [3]string{operation, limit, n.Word}}] += n.N
+	case weir.Faults:
+		s.counts[sum{c.faults, [3]string{operation, n.Word}}] += n.N
 	case weir.Waits:
 		s.time(sum{c.wait, [3]string{limit}}, n)
 	case weir.Lates:
@@ -126,7 +129,7 @@ func (s *sums) time(k sum, n *weir.Count) {
 
 // labels of each description, the upstream's included.
 var labelled = map[*prometheus.Desc]int{
-	counters.decisions: 4, counters.attempts: 3, counters.calls: 3, counters.wait: 2, counters.late: 2, counters.attempt: 2, counters.call: 2,
+	counters.decisions: 4, counters.attempts: 3, counters.calls: 3, counters.faults: 3, counters.wait: 2, counters.late: 2, counters.attempt: 2, counters.call: 2,
 }
 
 func (s *sums) send(to chan<- prometheus.Metric, upstream string, since time.Time) {

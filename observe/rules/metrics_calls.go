@@ -14,6 +14,8 @@ var callsMetrics = []Metric{
 		"time from an attempt's permit to its outcome: the upstream's latency"},
 	{"weir_calls_total", Counter, []string{"upstream", "operation", "result"},
 		"calls that ended, all attempts of a call taken together"},
+	{"weir_faults_total", Counter, []string{"upstream", "operation", "fault"},
+		"attempts that ended with an error, by what can be done about it: `transient` ones pass, `permanent` and `validation` ones do not, `system` ones are weir's own"},
 	{"weir_call_duration_seconds", Histogram, []string{"upstream", "result"},
 		"time that callers waited for their calls, waits and retries included"},
 	{"weir_retries_held_back_total", Counter, []string{"upstream", "operation"},

@@ -68,6 +68,7 @@ var sections = []table{
 	{"breakerFields", "`upstreams.NAME.breaker`", rows(breakerFields)},
 	{"concurrencyFields", "`upstreams.NAME.concurrency`", rows(concurrencyFields)},
 	{"timeoutFields", "`upstreams.NAME.timeouts`", rows(timeoutFields)},
+	{"connectionFields", "`upstreams.NAME.connections`", rows(connectionFields)},
 	{"llmFields", "`upstreams.NAME.llm`", rows(llmFields)},
 	{"cacheFields", "`upstreams.NAME.llm.cache`", rows(cacheFields)},
 	{"cascadeFields", "`upstreams.NAME.llm.cascade`", rows(cascadeFields)},

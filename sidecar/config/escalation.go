@@ -110,7 +110,7 @@ var notifyFields = []field[Notify]{
 	one("ntfy_topic_env", word, func(c *Notify) *string { return &c.NtfyTopicEnv }, "none", "The environment variable that holds its topic."),
 	one("ntfy_token_env", word, func(c *Notify) *string { return &c.TokenEnv }, "none", "That which holds a token for it."),
 	one("sns", word, func(c *Notify) *string { return &c.SNS }, "none", "The ARN of a topic of SNS."),
-	one("kinds", listOf(choice("exhausted, quota, violation, breaker_open, fallback or dead_letter", kinds())), func(c *Notify) *[]notify.Kind { return &c.Kinds }, "all", "What is told."),
+	one("kinds", listOf(choice("exhausted, quota, violation, breaker_open, fallback, dead_letter or system", kinds())), func(c *Notify) *[]notify.Kind { return &c.Kinds }, "all", "What is told."),
 	one("interval", duration, func(c *Notify) *time.Duration { return &c.Interval }, "15m", "At least so long between two messages on one subject."),
 	one("runbook", word, func(c *Notify) *string { return &c.Runbook }, "none", "The page that messages lead to: `https://wiki.example.com/weir#{kind}`."),
 }

@@ -247,6 +247,7 @@ upstreams:
       codes: [A]
       not_codes: [B]
     breaker: {failures: 5, window: 1m, consecutive: 5, consecutive_for: 5s, success_takes_one: true, share: 50%, min_calls: 5, successes: 1, open: 1s, first_open: 500ms, max_open: 2s, probe_timeout: 1s, count_throttled: true, scope: tenant}
+    connections: {idle: 100, idle_per_host: 10, idle_for: 1m}
     timeouts: {connect: 1s, tls: 1s, headers: 1s, attempt: 1s, call: 1s, upload_idle: 30s, upload_rate: 1KiB, upload_over: 10s}
     max_wait: 1s
     max_pause: 1s

@@ -12,6 +12,7 @@ import (
 	"github.com/seed1158cd35/weir/limit"
 	"github.com/seed1158cd35/weir/limit/bucket"
 	"github.com/seed1158cd35/weir/retry"
+	"github.com/seed1158cd35/weir/sidecar/proxy"
 )
 
 // policy is that of the upstream a with the fields.
@@ -185,4 +186,22 @@ func mustRate(s string) bucket.Rate {
 		panic(wrong)
 	}
 	return r
+}
+
+// The figures are those of a system of messages, to the letter.
+func TestPresetMessaging(t *testing.T) {
+	u := parse(t, "upstreams: {a: {url: https://h, preset: messaging}}").Upstreams[0]
+	s := time.Second
+	if got := u.Policy.Timeouts; got.Connect != 5*s || got.TLS != 5*s || got.Headers != 5*s || got.Attempt != 10*s || got.Call != 10*s || got.Body != 10*s {
+		t.Errorf("timeouts %+v", got)
+	}
+	if got, want := u.Idle, (proxy.Idle{Most: 100, PerHost: 10, For: 90 * s}); got != want {
+		t.Errorf("idle connections %+v, want %+v", got, want)
+	}
+	if want, _ := retry.Schedule("messaging"); !reflect.DeepEqual(u.Policy.Retry, want) || u.Schedule != "messaging" {
+		t.Errorf("retries %+v, deliveries %s", u.Policy.Retry, u.Schedule)
+	}
+	if len(u.Policy.Limits) != 0 {
+		t.Errorf("limits %v", u.Policy.Limits)
+	}
 }

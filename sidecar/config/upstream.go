@@ -75,6 +75,7 @@ var upstreamFields = []field[site]{
 	{"breaker", "fields, the name of a schedule, or off", "half of 20 calls or more in 10s, or 10 in a row", "When to stop calling the upstream. A call counts once, however many attempts it takes. `NAME` is short for `{schedule: NAME}`.", readBreaker},
 	{"concurrency", "auto, a number, fields, or off", "`auto`; `off` for language models, and in a file with `decide`", "How many calls may be in flight; see docs/recovery.md. `auto` or `NUMBER` is short for `{limit: ...}`.", readConcurrency},
 	{"timeouts", "fields", "see there", "How long the parts of a call may take.", readTimeouts},
+	{"connections", "fields", "see there", "How many connections that nobody uses are kept. Those in use have no bound of their own; `concurrency` bounds calls.", readConnections},
 	one("max_wait", orOff(duration, -1), func(u *site) *time.Duration { return &u.Policy.MaxWait }, "10s",
 		"Longest wait for a turn. Where it is not set, few calls wait up to a minute for a slot while the upstream stands still; see docs/recovery.md. `off` refuses at once."),
 	{"fair", "fields, or a scope", "for language models `caller`: the user, else the name of the token, else the API key; else those who wait go in the order in which they came, for a limit in a store by priority first", "Has those who wait for a limit go in turn, flow by flow. `SCOPE` is short for `{by: SCOPE}`.", readFair},
@@ -241,6 +242,14 @@ var timeoutFields = []field[weir.Timeouts]{
 }
 
 func readTimeouts(d *decoder, n *node, u *site) { object(d, n, timeoutFields, &u.Policy.Timeouts) }
+
+var connectionFields = []field[proxy.Idle]{
+	one("idle", count[int](1), func(c *proxy.Idle) *int { return &c.Most }, "256", "Of the upstream, in all."),
+	one("idle_per_host", count[int](1), func(c *proxy.Idle) *int { return &c.PerHost }, "`idle`", "Of each of its hosts. An upstream's `url` has one, so the smaller of the two counts."),
+	one("idle_for", duration, func(c *proxy.Idle) *time.Duration { return &c.For }, "90s", "How long each is kept. Less than the upstream keeps it, or requests meet a connection that it closes."),
+}
+
+func readConnections(d *decoder, n *node, u *site) { object(d, n, connectionFields, &u.Idle) }
 
 var classifyFields = []field[classify.Rules]{
 	one("throttled", listOf(code), func(r *classify.Rules) *[]string { return &r.Throttled }, "none", "Refused for rate and not done: safe to repeat."),

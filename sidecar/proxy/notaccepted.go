@@ -8,6 +8,7 @@ import (
 
 	"github.com/seed1158cd35/weir/delivery"
 	"github.com/seed1158cd35/weir/internal/refuse"
+	"github.com/seed1158cd35/weir/outcome"
 )
 
 // A NotAccepted is a request that was not stored. Nothing in it is secret.
@@ -38,6 +39,9 @@ const (
 	notCertain    = "uncertain"      // nobody knows whether it is stored
 	notThere      = "queue"          // the queue does not answer
 )
+
+// System reports whether it is weir's own fault.
+func (n *NotAccepted) System() bool { return n.facts != nil && n.facts.Fault == outcome.System }
 
 func (n *NotAccepted) write(w http.ResponseWriter) {
 	n.facts.RetryAfter(w.Header())
@@ -80,7 +84,7 @@ func notStored(id string, err error) *NotAccepted {
 	if errors.Is(err, delivery.ErrFull) {
 		n.Why, why = notRoomy, "there is no room to store it"
 	}
-	n.facts = &refuse.Facts{Status: http.StatusServiceUnavailable, Code: refuse.ServiceUnavailable, Message: message + why, Details: map[string]any{"id": id}, Wait: time.Second}
+	n.facts = &refuse.Facts{Status: http.StatusServiceUnavailable, Code: refuse.ServiceUnavailable, Message: message + why, Details: map[string]any{"id": id}, Wait: time.Second, Fault: outcome.System}
 	return n
 }
 

@@ -346,6 +346,9 @@ func mark(resp *http.Response) error {
 	t := tripOf(resp.Request.Context())
 	t.bound(resp.Header)
 	resp.Header[httpx.CorrelationHeader] = []string{t.id}
+	if t.story.Attempts > 0 {
+		refuse.SetFault(resp.Header, t.story.Outcome.Fault())
+	}
 	if t.story.Attempts != 1 {
 		resp.Header.Set(AttemptsHeader, strconv.Itoa(t.story.Attempts))
 	}

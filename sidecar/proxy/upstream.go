@@ -52,6 +52,8 @@ type Upstream struct {
 
 	Pass []string // fields that anybody could forge, in canonical form, and that are sent on nevertheless
 
+	Idle Idle // connections that are kept
+
 	// Dial connects with the API; nil means as the system does.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
@@ -62,6 +64,19 @@ type Upstream struct {
 	Closed      bool // requests that are of no declared operation are refused
 	Credentials bool // weir adds credentials of its own to requests, here or in another upstream that answers in its place
 	Identifies  bool // the dialect refuses callers that it does not know
+}
+
+// Idle says how many connections are kept that nobody uses, and for how long; 0 means as httpx.NewBase does it. PerHost 0 means Most.
+type Idle struct {
+	Most, PerHost int
+	For           time.Duration
+}
+
+// in lays it over what a transport does without it.
+func (i Idle) in(t *http.Transport) {
+	t.MaxIdleConns = cmp.Or(i.Most, t.MaxIdleConns)
+	t.MaxIdleConnsPerHost = min(t.MaxIdleConns, cmp.Or(i.PerHost, t.MaxIdleConns))
+	t.IdleConnTimeout = cmp.Or(i.For, t.IdleConnTimeout)
 }
 
 // Full says what becomes of a body that was to be held in memory when what the process may hold is full.
@@ -127,7 +142,7 @@ func newTarget(c Upstream, old *target, o weir.Options, own *own) (*target, erro
 	}
 	timeouts := httpx.BaseTimeouts(t.weir.Policy())
 	t.base = newBase(timeouts, &c, own)
-	if old != nil && old.weir == t.weir && old.HTTP2 == c.HTTP2 && reflect.DeepEqual(old.base.Timeouts, timeouts) {
+	if old != nil && old.weir == t.weir && old.HTTP2 == c.HTTP2 && old.Idle == c.Idle && reflect.DeepEqual(old.base.Timeouts, timeouts) {
 		t.base = old.base
 	}
 	t.transport = &httpx.Transport{Upstream: t.weir, Base: attempts{t.base.sends}, Call: t.call, Judge: judge, Replay: c.Replay, Strict: c.Full == FullRefuse}
@@ -157,6 +172,7 @@ type base struct {
 // body, unless somebody else makes the connections.
 func newBase(timeouts weir.Timeouts, u *Upstream, own *own) base {
 	whole := httpx.NewBase(timeouts, 0)
+	u.Idle.in(whole)
 	if u.Dial != nil {
 		whole.DialContext = u.Dial
 	}

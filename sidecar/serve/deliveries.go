@@ -26,7 +26,8 @@ type deliveries struct {
 	worker  *delivery.Worker
 	metrics *weirprom.Deliveries
 	refused func(logs.NotStored)
-	ended   chan struct{} // closed when the worker has ended; nil until it runs
+	failed  func(upstream, reason, id string) // hears of requests that could not be stored for a reason of weir's own
+	ended   chan struct{}                     // closed when the worker has ended; nil until it runs
 	cancel  context.CancelFunc
 
 	watching sync.WaitGroup
@@ -53,7 +54,7 @@ func (s *Server) newDeliveries(c *config.Deliveries, registry prometheus.Registe
 	if err != nil {
 		return err
 	}
-	d := &deliveries{Queue: e, engine: e, metrics: weirprom.NewDeliveries(registry, e), refused: logs.Options{EachSecond: s.file.LogEach}.NotStored(s.log)}
+	d := &deliveries{Queue: e, engine: e, metrics: weirprom.NewDeliveries(registry, e), refused: logs.Options{EachSecond: s.file.LogEach}.NotStored(s.log), failed: s.tells.failed}
 	d.worker = &delivery.Worker{Queue: e, Owner: "weir", Sender: s.proxy.Sender, Schedule: s.proxy.ScheduleOf, GivesUp: s.proxy.GivesUp, Callbacks: callbacks, Bodies: large, MaxBody: c.MaxBody, Events: s.deliveryEvents(d)}
 	d.metrics.Holds(d.worker.Held)
 	if c.InFleet() {
@@ -109,6 +110,9 @@ func (d *deliveries) Largest() int64 { return d.worker.MaxBody }
 // Refused counts a request that was not stored, and writes a line.
 func (d *deliveries) Refused(n proxy.NotAccepted) {
 	d.metrics.Refused(n.Upstream, n.Why)
+	if n.System() {
+		d.failed(n.Upstream, "request not stored: "+n.Why, n.Correlation)
+	}
 	d.refused(logs.NotStored{Upstream: n.Upstream, ID: n.Correlation, Delivery: n.ID, Why: n.Why, Field: n.Field, Err: n.Err})
 }
 

@@ -136,6 +136,13 @@ func (e *escalation) died(upstream, reason string, number int) {
 	}
 }
 
+// failed tells people of a call that weir itself could not do.
+func (e *escalation) failed(upstream, reason, id string) {
+	if e.notifier != nil {
+		e.notifier.Failed(upstream, reason, id)
+	}
+}
+
 func (e *escalation) watch(u *weir.Upstream) {
 	if e.metrics != nil {
 		e.metrics.Watch(u)

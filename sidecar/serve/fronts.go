@@ -10,8 +10,11 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/seed1158cd35/weir/httpx"
 	"github.com/seed1158cd35/weir/internal/connlimit"
 	"github.com/seed1158cd35/weir/internal/front"
+	"github.com/seed1158cd35/weir/observe"
+	"github.com/seed1158cd35/weir/outcome"
 	"github.com/seed1158cd35/weir/sidecar/config"
 )
 
@@ -46,7 +49,22 @@ func (s *Server) serveCall(w http.ResponseWriter, r *http.Request) {
 	if front.Doubtful(r.Context()) || s.page.Draining.Load() && r.Header["Upgrade"] == nil { // the next one comes over another connection
 		w.Header().Set("Connection", "close")
 	}
+	defer s.broken(w)
 	s.proxy.ServeHTTP(w, r)
+}
+
+// broken tells people of a handler that panics, and lets it: net/http logs where that was, and ends the connection.
+func (s *Server) broken(w http.ResponseWriter) {
+	switch why := recover(); why {
+	case nil:
+	case http.ErrAbortHandler:
+		panic(why)
+	default:
+		id := w.Header().Get(httpx.CorrelationHeader)
+		s.log.Error("panic", "fault", outcome.System.String(), "id", observe.Redact(id, 128))
+		s.tells.failed("", "panic", id)
+		panic(why)
+	}
 }
 
 func (s *Server) back() *http.Server {
