@@ -60,9 +60,12 @@ type sums struct {
 // collectCounts is what upstreams have counted.
 func (m *Metrics) collectCounts(to chan<- prometheus.Metric) {
 	m.mu.Lock()
-	all := make(map[string][]counted, len(m.counted))
+	all, examples := make(map[string][]counted, len(m.counted)), make(map[string]map[string]exemplars)
 	for name, c := range m.counted {
-		all[name] = c[:len(c):len(c)]
+		all[name], examples[name] = c[:len(c):len(c)], make(map[string]exemplars)
+		for result, e := range m.exemplars[name] {
+			examples[name][result] = *e
+		}
 	}
 	m.mu.Unlock()
 	for name, each := range all {
@@ -72,7 +75,7 @@ func (m *Metrics) collectCounts(to chan<- prometheus.Metric) {
 				s.add(&n)
 			}
 		}
-		s.send(to, name, each[0].since)
+		s.send(to, name, each[0].since, examples[name])
 	}
 }
 
@@ -132,13 +135,17 @@ var labelled = map[*prometheus.Desc]int{
 	counters.decisions: 4, counters.attempts: 3, counters.calls: 3, counters.faults: 3, counters.wait: 2, counters.late: 2, counters.attempt: 2, counters.call: 2,
 }
 
-func (s *sums) send(to chan<- prometheus.Metric, upstream string, since time.Time) {
+func (s *sums) send(to chan<- prometheus.Metric, upstream string, since time.Time, of map[string]exemplars) {
 	values := func(k sum) []string { return append([]string{upstream}, k.labels[:labelled[k.d]-1]...) }
 	for k, n := range s.counts {
 		to <- prometheus.MustNewConstMetricWithCreatedTimestamp(k.d, prometheus.CounterValue, float64(n), since, values(k)...)
 	}
 	for k, spread := range s.spread {
-		to <- newRead(k.d, spread, since, values(k)...)
+		h := newRead(k.d, spread, since, values(k)...)
+		if k.d == counters.call {
+			h.exemplars = of[k.labels[0]]
+		}
+		to <- h
 	}
 }
 
@@ -146,6 +153,8 @@ func (s *sums) send(to chan<- prometheus.Metric, upstream string, since time.Tim
 type read struct {
 	prometheus.Metric
 	classic []*dto.Bucket
+
+	exemplars exemplars
 }
 
 // mostBuckets is how many native buckets a series may have. One that has more gets wider ones.
@@ -154,7 +163,7 @@ const mostBuckets = 160
 // smallest is what counts as 0, in seconds: nothing but 0.
 const smallest = prometheus.DefNativeHistogramZeroThreshold
 
-func newRead(d *prometheus.Desc, s *sharded.Spread, since time.Time, labels ...string) prometheus.Metric {
+func newRead(d *prometheus.Desc, s *sharded.Spread, since time.Time, labels ...string) *read {
 	var h read
 	atMost := s.AtMost()
 	for i, bound := range sharded.Bounds {
@@ -172,11 +181,12 @@ func newRead(d *prometheus.Desc, s *sharded.Spread, since time.Time, labels ...s
 		native = wider
 	}
 	h.Metric = prometheus.MustNewConstNativeHistogram(d, s.Count, s.Seconds(), native, nil, s.Zero, schema, smallest, since, labels...)
-	return h
+	return &h
 }
 
-func (h read) Write(to *dto.Metric) error {
+func (h *read) Write(to *dto.Metric) error {
 	err := h.Metric.Write(to)
 	to.Histogram.Bucket = h.classic
+	h.exemplars.put(to.Histogram)
 	return err
 }

@@ -33,12 +33,14 @@ type Metrics struct {
 	mu      sync.Mutex // series are made and forgotten one at a time
 	watched map[string]*weir.Upstream
 	counted map[string][]counted // by upstream: each that was made by the name
+
+	exemplars map[string]map[string]*exemplars // by upstream and result; of upstreams that are counted
 }
 
 // New makes metrics and registers them. Like MustRegister it panics if reg has
 // them already. A nil reg registers nothing.
 func New(reg prometheus.Registerer) *Metrics {
-	m := &Metrics{vectors: newVectors(), watched: make(map[string]*weir.Upstream), counted: make(map[string][]counted)}
+	m := &Metrics{vectors: newVectors(), watched: make(map[string]*weir.Upstream), counted: make(map[string][]counted), exemplars: make(map[string]map[string]*exemplars)}
 	m.series.begin(m)
 	if reg != nil {
 		reg.MustRegister(collector{m})
@@ -86,6 +88,7 @@ func (m *Metrics) Forget(upstream string) {
 	defer m.mu.Unlock()
 	delete(m.watched, label(upstream))
 	delete(m.counted, label(upstream))
+	delete(m.exemplars, label(upstream))
 	m.series.clear()
 	of := prometheus.Labels{"upstream": label(upstream)}
 	for _, v := range m.vectors.all() {

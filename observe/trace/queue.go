@@ -62,12 +62,13 @@ var drops = [...]Drop{Full, Denied, Left}
 // A queue has what is to be exported. What comes is gathered to chunks, which are sent one after the other, by two at
 // once.
 type queue struct {
-	to     Exporter
-	log    *slog.Logger
-	within time.Duration
-	bytes  int64
-	box    *outbox.Outbox[chunk]
-	spare  shelf // of what is kept although there is hardly any room
+	to      Exporter
+	log     *slog.Logger
+	within  time.Duration
+	bytes   int64
+	example func(Kept) // nil for nobody
+	box     *outbox.Outbox[chunk]
+	spare   shelf // of what is kept although there is hardly any room
 
 	held    atomic.Int64 // bytes that wait
 	kept    [len(whys)]atomic.Int64
@@ -96,7 +97,7 @@ const (
 )
 
 func newQueue(o *Options) *queue {
-	q := &queue{to: o.To, log: o.Log, within: o.Within, bytes: o.Bytes}
+	q := &queue{to: o.To, log: o.Log, within: o.Within, bytes: o.Bytes, example: o.Kept}
 	q.spare.each = spareASecond
 	q.box = outbox.New(outbox.Config[chunk]{Send: q.send, Workers: exporters, Hurry: true, Dropped: func(c *chunk) { q.lose(c, 2) }})
 	return q
@@ -109,6 +110,11 @@ func (q *queue) put(s *story) {
 	if !q.room(s, n) {
 		q.dropped[0].Add(1)
 		return
+	}
+	if q.example != nil {
+		for i := range s.parts {
+			q.example(s.parts[i].kept(s.trace))
+		}
 	}
 	q.mu.Lock()
 	if q.chunk.stories == nil {

@@ -43,6 +43,7 @@ type part struct {
 	steps        []step
 	began        time.Time
 	took         time.Duration
+	counted      time.Duration // of took, as weir.Counts has it
 	class        outcome.Class
 	refused      bool
 	held         uint8
@@ -56,7 +57,7 @@ type part struct {
 func partOf(r *weir.Record, c *Call, now time.Time) part {
 	of := r.Subject()
 	p := part{
-		upstream: of.Upstream, operation: of.Operation, id: r.ID, began: now.Add(-r.Took), took: r.Took,
+		upstream: of.Upstream, operation: of.Operation, id: r.ID, began: now.Add(-r.Took), took: r.Took, counted: r.Took,
 		user: r.Keys[userScope], class: r.Class, refused: r.Refused, held: r.Held, attempts: r.N, tries: r.Attempts(),
 	}
 	if c != nil {
@@ -72,6 +73,15 @@ func partOf(r *weir.Record, c *Call, now time.Time) part {
 		p.reason = r.Why
 	}
 	return p
+}
+
+// kept is the call as an exemplar.
+func (p *part) kept(trace ID) Kept {
+	k := Kept{Trace: trace, Upstream: p.upstream, Result: p.class.String(), Took: p.counted, Ended: p.began.Add(p.took)}
+	if p.refused && p.attempts <= 1 && p.class != outcome.Canceled {
+		k.Result = weir.CallRefused
+	}
+	return k
 }
 
 // size is about how many bytes the story takes.

@@ -40,9 +40,22 @@ type Options struct {
 
 	Sampler Sampler // decides which of the calls that may go well are kept, in place of Share and Each; nil for those
 
-	XRay   bool          // X-Amzn-Trace-Id is read and sent, too
+	XRay bool // X-Amzn-Trace-Id is read and sent, too
+	// Kept hears of each call whose trace is to be exported, as an exemplar of how long calls take; nil for nobody. It is called
+	// where the call ends, and must not wait.
+	Kept func(Kept)
+
 	Bytes  int64         // what may wait to be exported, about; 0 means 32 MiB
 	Within time.Duration // after which what is kept is on its way; 0 means a second
+}
+
+// Kept is a call whose trace is exported.
+type Kept struct {
+	Trace    ID
+	Upstream string
+	Result   string // as weir.Counts has it
+	Took     time.Duration
+	Ended    time.Time
 }
 
 // A Sampler decides early about requests. It is asked by many at once.

@@ -42,11 +42,16 @@ func (s *Server) newTraces(c *config.Traces, registry prometheus.Registerer) (er
 		by = s.traces.rules
 	}
 	s.traces.Tracer = trace.New(trace.Options{
-		Sampler: by,
-		To:      e, Log: s.log, Share: c.Share, Each: c.Each, Refused: c.Refused, Trust: c.Trust, XRay: c.XRay, Bytes: c.Memory,
+		Sampler: by, Kept: s.exemplar,
+		To: e, Log: s.log, Share: c.Share, Each: c.Each, Refused: c.Refused, Trust: c.Trust, XRay: c.XRay, Bytes: c.Memory,
 	})
 	weirprom.Traces(registry, s.traces.counts)
 	return nil
+}
+
+// exemplar shows a call whose trace is kept beside how long calls take.
+func (s *Server) exemplar(k trace.Kept) {
+	s.metrics.Exemplar(weirprom.Exemplar{Upstream: k.Upstream, Result: k.Result, Trace: k.Trace.String(), Took: k.Took, At: k.Ended})
 }
 
 // exporter is where traces go.
@@ -60,6 +65,12 @@ func (s *Server) exporter(c *config.Traces) (trace.Exporter, error) {
 		return xray.New(xray.Config{AWS: cfg, URL: c.URL, Resource: of})
 	}
 	if daemon, ok := strings.CutPrefix(c.URL, "udp://"); ok {
+		if said, _ := s.with.Env(xray.Variable); said != "" {
+			var err error
+			if daemon, err = xray.UDP(said); err != nil {
+				return nil, err
+			}
+		}
 		return xray.NewDaemon(xray.Daemon{Address: daemon, Service: c.Service})
 	}
 	h, err := headersOf(c, s.with.Env)

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strconv"
+	"strings"
 
 	"github.com/seed1158cd35/weir/observe/trace"
 )
@@ -31,6 +33,33 @@ func NewDaemon(d Daemon) (trace.Exporter, error) {
 	}
 	return &daemon{conn: conn, service: cmp.Or(d.Service, "weir")}, nil
 }
+
+// Variable is that of the environment which says where the daemon is, over what a program says, as in AWS's own SDKs.
+const Variable = "AWS_XRAY_DAEMON_ADDRESS"
+
+// UDP is the address in a value of Variable: host:port, or tcp:host:port udp:host:port in any order.
+func UDP(value string) (address string, err error) {
+	for _, word := range strings.Fields(value) {
+		kind, rest, _ := strings.Cut(word, ":")
+		switch {
+		case kind == "tcp": // for the sampling rules, which are asked of X-Ray itself
+			continue
+		case kind == "udp":
+			word = rest
+		}
+		host, port, err := net.SplitHostPort(word)
+		if n, _ := strconv.ParseUint(port, 10, 16); err != nil || host == "" || n == 0 || address != "" {
+			return "", errNoAddress
+		}
+		address = word
+	}
+	if address == "" {
+		return "", errNoAddress
+	}
+	return address, nil
+}
+
+var errNoAddress = errors.New(Variable + ": want host:port, or tcp:host:port udp:host:port")
 
 // header is the line before each document.
 const header = `{"format": "json", "version": 1}` + "\n"
