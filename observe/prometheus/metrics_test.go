@@ -80,6 +80,7 @@ func everything(t testing.TB) (*Metrics, *prometheus.Registry) {
 		e.Retried(weir.Retried{Subject: s, Outcome: outcome.Outcome{Class: c}})
 	}
 	e.HeldBack(weir.HeldBack{Subject: s})
+	m.JobFailedOpen("s3")
 	e.GaveUp(weir.GaveUp{Subject: s, Why: retry.ErrAttempts})
 	e.Breaker(weir.BreakerEvent{Upstream: "s3", Change: breaker.Change{To: breaker.Open}})
 	e.Paused(weir.PauseEvent{Subject: s, Limit: "put", By: weir.ByHint})
