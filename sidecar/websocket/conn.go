@@ -42,6 +42,13 @@ func (s *source) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// cut ends the connection below the library, which may be reading.
+func (s *source) cut() {
+	if c, ok := s.from.(io.Closer); ok {
+		_ = c.Close()
+	}
+}
+
 // A body is that of the upstream's yes.
 type body struct {
 	io.ReadWriteCloser

@@ -22,6 +22,7 @@ type site struct {
 	weir   *weir.Upstream
 	config Config
 	client *http.Client
+	dials  http.RoundTripper // upstreams
 	accept func(*ws.Conn)
 	deaf   bool // the upstream answers no pings
 
@@ -45,9 +46,9 @@ func newSite(t testing.TB, p weir.Policy, c Config, accept func(*ws.Conn)) *site
 		s.ended = append(s.ended, x)
 	}
 	transport := s.Transport()
-	s.client = &http.Client{Transport: transport}
+	s.client, s.dials = &http.Client{Transport: transport}, transport
 	s.Serve("up.test", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.upstream(w, r) }))
-	s.Serve("weir.test", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.serve(w, r, transport) }))
+	s.Serve("weir.test", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.serve(w, r) }))
 	return s
 }
 
@@ -62,7 +63,7 @@ func (s *site) upstream(w http.ResponseWriter, r *http.Request) {
 }
 
 // serve is what the proxy does.
-func (s *site) serve(w http.ResponseWriter, r *http.Request, t http.RoundTripper) {
+func (s *site) serve(w http.ResponseWriter, r *http.Request) {
 	if f := Problem(w, r); f != nil {
 		f.Write(w)
 		return
@@ -77,7 +78,7 @@ func (s *site) serve(w http.ResponseWriter, r *http.Request, t http.RoundTripper
 	}
 	defer x.Leave()
 	out, _ := http.NewRequestWithContext(context.Background(), http.MethodGet, "http://up.test/", nil)
-	up, no, err := Dial(out, t.RoundTrip)
+	up, no, err := Dial(out, s.dials.RoundTrip)
 	if err != nil || up == nil {
 		if no != nil {
 			no.Body.Close()

@@ -61,6 +61,8 @@ type Session struct {
 	mu     sync.Mutex
 	over   bool // the session ends
 	ending ending
+	runs   bool        // there are two sides that can be told
+	due    *ending     // of a session that is to end as soon as it runs
 	close  *time.Timer // ends it soon; nil if nothing does
 }
 
@@ -93,10 +95,12 @@ func (s *Session) Run(ctx context.Context, caller, upstream *Conn) {
 		f.guard = time.AfterFunc(never, func() { s.tooSlow(f.slow.Load()) })
 		f.guard.Stop()
 	}
-	if over, ok := s.hub.draining(); ok {
+	s.flows.Go(s.keep)
+	if due := s.ready(); due != nil {
+		s.end(*due)
+	} else if over, ok := s.hub.draining(); ok {
 		s.closeSoon(over, restarting)
 	}
-	s.flows.Go(s.keep)
 	s.flows.Go(s.toCaller)
 	s.toUpstream()
 	s.flows.Wait()
@@ -106,6 +110,15 @@ func (s *Session) Run(ctx context.Context, caller, upstream *Conn) {
 	if s.hub.Closed != nil {
 		s.hub.Closed(s.summary(upstream.Subprotocol() != ""))
 	}
+}
+
+// ready has the session end from now on when it is told to. It returns how it is to end at once, nil if it is not: while the
+// upstream was dialled there was nobody to tell.
+func (s *Session) ready() *ending {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.runs = true
+	return s.due
 }
 
 // known are the counts of each route that a message can name, and of the default one.
@@ -129,7 +142,10 @@ func (s *Session) summary(subprotocol bool) *Summary {
 // end ends the session: both sides are told why, and what is under way is cut off. Only the first reason counts.
 func (s *Session) end(e ending) {
 	s.mu.Lock()
-	if s.over {
+	if !s.runs && s.due == nil {
+		s.due = &e
+	}
+	if !s.runs || s.over {
 		s.mu.Unlock()
 		return
 	}
@@ -141,12 +157,12 @@ func (s *Session) end(e ending) {
 		s.close.Stop()
 	}
 	s.mu.Unlock()
-	s.stop()
 	if e.mute {
 		e.code = cut
 	}
 	s.flows.Go(func() { s.caller.close(e.code, e.why) })
 	s.flows.Go(func() { s.upstream.close(e.upstream, e.why) })
+	s.stop() // last, as whoever waits for flows would miss those two
 }
 
 // tooSlow ends the session as a peer does not take what it is sent.
@@ -176,8 +192,13 @@ func (d *side) close(code ws.StatusCode, why string) {
 		d.cut()
 		return
 	}
+	late := time.AfterFunc(goodbye, d.conn.ended.cut) // the library reads a message that is under way to its end, however long that takes
+	defer late.Stop()
 	_ = d.conn.Close(code, strings.ToValidUTF8(why[:min(len(why), longestReason)], ""))
 }
+
+// goodbye is how long it may take that a close frame is written, and answered: each has 5s in the library.
+const goodbye = 10 * time.Second
 
 // longestReason is as much as a close frame holds beside its code.
 const longestReason = 123
