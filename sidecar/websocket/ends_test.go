@@ -101,8 +101,7 @@ func TestAMessageThatNeverEndsHoldsNoConnection(t *testing.T) {
 // What a request has for a body comes before the messages, and an upstream that says yes at once reads it as messages, of which nobody
 // was asked for.
 func TestAConnectionBeginsWithoutABody(t *testing.T) {
-	const hello = "\x81\x85\x00\x00\x00\x00hello" // a message
-	for field, body := range map[string]string{"Content-Length: 11": hello, "Transfer-Encoding: chunked": "b\r\n" + hello + "\r\n0\r\n\r\n"} {
+	for _, field := range []string{"Content-Length: 11", "Transfer-Encoding: chunked"} {
 		synctest.Test(t, func(t *testing.T) {
 			s := newSite(t, weir.Policy{}, Config{}, echo)
 			defer s.Close()
@@ -111,8 +110,8 @@ func TestAConnectionBeginsWithoutABody(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer c.Close()
-			go io.WriteString(c, "GET / HTTP/1.1\r\nHost: weir.test\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"+
-				"Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"+field+"\r\n\r\n"+body)
+			_, _ = io.WriteString(c, "GET / HTTP/1.1\r\nHost: weir.test\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"+
+				"Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"+field+"\r\n\r\n")
 			if resp, err := http.ReadResponse(bufio.NewReader(c), nil); err != nil || resp.StatusCode != http.StatusBadRequest {
 				t.Errorf("%s: %v, %v", field, resp, err)
 			}

@@ -28,6 +28,7 @@ func Problem(w http.ResponseWriter, r *http.Request) *refuse.Facts {
 	case r.Method != http.MethodGet || !r.ProtoAtLeast(1, 1) || r.ProtoMajor != 1:
 		return bad(http.StatusBadRequest, "a WebSocket begins with a GET of HTTP/1.1")
 	case r.ContentLength != 0: // behind the upstream's yes it would be taken for messages, which nobody has asked for
+		w.Header().Set("Connection", "close") // or the server would read the body before it answers
 		return bad(http.StatusBadRequest, "a WebSocket begins with a request that has no body")
 	case strings.TrimSpace(r.Header.Get("Sec-Websocket-Version")) != version:
 		w.Header().Set("Sec-WebSocket-Version", version)
