@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -69,6 +70,9 @@ func (a *admin) board(ctx context.Context, filter string) (*board.View, error) {
 	v := new(board.View)
 	if err := json.Unmarshal(text, v); err != nil {
 		return nil, fmt.Errorf("read the answer of %s: %w; is it a weir?", a.name(), err)
+	}
+	if slices.Contains(v.Upstreams, nil) {
+		return nil, fmt.Errorf("%s does not answer as weir does", a.name())
 	}
 	return v, nil
 }

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"flag"
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -162,5 +164,20 @@ func TestTopOnce(t *testing.T) {
 	}
 	if _, err := top("-admin", "127.0.0.1:1"); err == nil || !strings.Contains(err.Error(), "is weir serve running") {
 		t.Errorf("nobody answers: %v", err)
+	}
+}
+
+// What answers at the admin address may be no weir.
+func TestWhoIsNoWeir(t *testing.T) {
+	for command, answer := range map[string]string{"top": `{"upstreams":[null]}`, "why": `{"calls":[{}]}`} {
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, answer) }))
+		args := []string{command, "-admin", s.Listener.Addr().String()}
+		if command == "why" {
+			args = append(args, "some")
+		}
+		if err := run(t.Context(), world{args: args, out: io.Discard, err: io.Discard, env: noEnv}); err == nil || !strings.Contains(err.Error(), "does not answer as weir does") {
+			t.Errorf("%s: got %v", command, err)
+		}
+		s.Close()
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
+	"slices"
 
 	"github.com/seed1158cd35/weir/sidecar/status"
 )
@@ -26,6 +27,9 @@ func explain(ctx context.Context, w world) error {
 	var e status.Explained
 	if err := json.Unmarshal(body, &e); err != nil {
 		return fmt.Errorf("%s does not answer as weir does: %w", a.name(), err)
+	}
+	if slices.ContainsFunc(e.Calls, func(c status.Told) bool { return c.Call == nil }) {
+		return fmt.Errorf("%s does not answer as weir does", a.name())
 	}
 	if *raw {
 		_, err = w.out.Write(body)

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/observe"
 	"github.com/seed1158cd35/weir/outcome"
 )
 
@@ -150,6 +151,21 @@ func (k *Keeper) keep(r *weir.Record) {
 	kind := kindOfRecord(r)
 	c := callOf(r, kinds[kind], time.Now(), k.o.Where)
 	k.put(&k.shelves[kind], c)
+	k.o.Kept(c)
+}
+
+// Refused keeps a refusal that no upstream has made, if there is room among refusals. key is as Subject has it, now an instant of
+// clock.System; field is what bounds it in the configuration of the upstream, and say what to do about that.
+func (k *Keeper) Refused(id, key string, r *weir.Refusal, now time.Duration, field, say string) {
+	s := &k.shelves[placeOf(Refused)]
+	if id == "" || !s.takes(now) {
+		return
+	}
+	c := &Call{
+		ID: id, Upstream: r.Upstream, Operation: r.Operation, Key: observe.Redact(key, longestKey), Kind: Refused, At: time.Now(),
+		Class: outcome.Unknown.String(), Reason: string(r.Reason), Why: reasonOf(r), Change: []Change{{field, k.o.Where(r.Upstream, field), say}},
+	}
+	k.put(s, c)
 	k.o.Kept(c)
 }
 

@@ -223,8 +223,11 @@ func (l *Learner) Refused(upstream, limit string, n int64) {
 
 // Step takes a step. Those of an upstream and an operation come in order.
 func (l *Learner) Step(s Step) {
+	if s.Upstream == "" || s.Long <= 0 {
+		return
+	}
 	u := l.of(s.Upstream)
-	if u == nil || s.Long <= 0 {
+	if u == nil {
 		return
 	}
 	of := u.steps[s.Operation]

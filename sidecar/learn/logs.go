@@ -153,7 +153,8 @@ func sane(l *line) bool {
 	y := l.Time.Year()
 	used := l.Usage["tokens"]
 	return y >= firstYear && y < lastYear && l.Took >= 0 && l.Took <= longestTook.Seconds() && used >= 0 && used <= mostTokens &&
-		len(l.Upstream) <= mostName && len(l.Operation) <= mostName && len(l.Key) <= 4*mostName && l.Untold >= 0 && l.Lost >= 0
+		len(l.Upstream) <= mostName && len(l.Operation) <= mostName && len(l.Key) <= 4*mostName && len(l.Limit) <= mostName &&
+		l.Untold >= 0 && l.Untold < mostTokens && l.Lost >= 0 && l.Lost < mostTokens
 }
 
 // line takes a line.

@@ -96,12 +96,14 @@ func TestHostileLines(t *testing.T) {
 		strings.Replace(fmt.Sprintf(good, 1), "2026", "0001", 1), strings.Replace(fmt.Sprintf(good, 1), `"ok"`, `"fine"`, 1), strings.Replace(fmt.Sprintf(good, 1), ":7", ":-7", 1),
 		strings.Replace(fmt.Sprintf(good, 1), ":7", ":9223372036854775807", 1), strings.Replace(fmt.Sprintf(good, 1), "tenant=a", strings.Repeat("k=v,", 2000), 1),
 		strings.Replace(fmt.Sprintf(good, 1), `"class":"ok",`, "", 1), strings.Replace(fmt.Sprintf(good, 1), "attempt\"", "refused\",\"suppressed\":-4", 1),
+		strings.Replace(fmt.Sprintf(good, 1), "attempt\"", "refused\",\"suppressed\":9223372036854775807", 1),
+		strings.Replace(fmt.Sprintf(good, 1), "attempt\"", "log lines dropped\",\"dropped\":9223372036854775807", 1),
 	}
 	text := fmt.Sprintf(good, 1) + strings.Join(bad, "") + fmt.Sprintf(good, 2) + `{"time":"2026-03-01T12:00:02Z","msg":"log lines dropped","dropped":17}` + "\n" +
 		`{"time":"2026-03-01T12:00:02Z","msg":"refused","upstream":"api","limit":"all","suppressed":4}` + "\n" + strings.TrimSuffix(fmt.Sprintf(good, 3), "\n")
 	l := New()
 	read, err := l.Logs(strings.NewReader(text))
-	if err != nil || read.Attempts != 3 || read.Strange < 16 || read.Long != 1 || read.Dropped != 17 {
+	if err != nil || read.Attempts != 3 || read.Strange < 18 || read.Long != 1 || read.Dropped != 17 {
 		t.Errorf("%+v, %v", read, err)
 	}
 	if u := l.upstreams["api"]; u.calls.taken != 3 || u.tokens.amount != 21 || u.refused["all"] != 5 || len(l.upstreams) != 1 {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"math"
 	"net/http"
 	"net/url"
 	"slices"
@@ -29,6 +28,8 @@ const (
 	pointsAtOnce = 10000    // Prometheus gives 11,000 of a series
 	mostAnswer   = 64 << 20 // bytes
 	mostSeries   = 2000
+	mostValue    = 1e15            // of a point: what is more is nothing that weir counts
+	answers      = 2 * time.Minute // longest for one query, as it is Prometheus's own
 )
 
 // Prometheus takes what weir's metrics say of all upstreams.
@@ -118,6 +119,8 @@ type matrix struct {
 }
 
 func (p *Prometheus) query(ctx context.Context, query string, from, to time.Time, step time.Duration, f func(map[string]string, int64, float64)) error {
+	ctx, cancel := context.WithTimeout(ctx, answers)
+	defer cancel()
 	at, err := url.Parse(p.URL)
 	if err != nil {
 		return err
@@ -172,5 +175,5 @@ func pointOf(p [2]json.RawMessage) (at int64, v float64, ok bool) {
 		return 0, 0, false
 	}
 	v, err := strconv.ParseFloat(text, 64)
-	return int64(when), v, err == nil && v >= 0 && !math.IsInf(v, 0) && !math.IsNaN(v) && when > 0 && when < 1e11
+	return int64(when), v, err == nil && v >= 0 && v < mostValue && when > 0 && when < 1e11
 }

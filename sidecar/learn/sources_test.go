@@ -3,6 +3,7 @@ package learn
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -11,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -137,14 +139,15 @@ func prom(t *testing.T, all map[int64]*Step) *httptest.Server {
 					values = append(values, [2]any{at, fmt.Sprint(of(all[at-60]))})
 				}
 			}
-			return append(values, [2]any{from, "NaN"}, [2]any{"x", 5}, [2]any{from, "-3"}, [2]any{from, "+Inf"})
+			return append(values, [2]any{from, "NaN"}, [2]any{"x", 5}, [2]any{from, "-3"}, [2]any{from, "+Inf"}, [2]any{from, "1e308"})
 		}
 		var result []any
 		if strings.Contains(q.Get("query"), "weir_attempts_total") {
 			result = append(result,
 				map[string]any{"metric": map[string]string{"upstream": "api", "operation": "put", "class": "ok"}, "values": points(func(s *Step) float64 { return s.Taken })},
 				map[string]any{"metric": map[string]string{"upstream": "api", "operation": "put", "class": "throttled"}, "values": points(func(s *Step) float64 { return s.Throttled })},
-				map[string]any{"metric": map[string]string{"upstream": "api", "operation": "get", "class": "ok"}, "values": points(func(s *Step) float64 { return s.Taken })})
+				map[string]any{"metric": map[string]string{"upstream": "api", "operation": "get", "class": "ok"}, "values": points(func(s *Step) float64 { return s.Taken })},
+				map[string]any{"metric": nil, "values": points(func(s *Step) float64 { return s.Taken })})
 		} else {
 			result = append(result, map[string]any{"metric": map[string]string{"upstream": "api"}, "values": points(func(s *Step) float64 { return s.Busy.Seconds() })})
 		}
@@ -174,4 +177,22 @@ func TestPrometheusTellsTheLimit(t *testing.T) {
 	if err := New().Prometheus(t.Context(), Prometheus{URL: "http://x"}, Span{From: begin, To: begin}); err == nil {
 		t.Error("a span of nothing is looked at")
 	}
+}
+
+// A Prometheus that does not answer is not waited for longer than it would take for a query itself.
+func TestAPrometheusThatIsSilent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		silent := &http.Client{Transport: silence{}}
+		if err := New().Prometheus(t.Context(), Prometheus{URL: "http://x", Client: silent}, Span{From: begin, To: begin.Add(time.Hour)}); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got %v", err)
+		}
+	})
+}
+
+// silence brings no answer.
+type silence struct{}
+
+func (silence) RoundTrip(r *http.Request) (*http.Response, error) {
+	<-r.Context().Done()
+	return nil, r.Context().Err()
 }

@@ -5,7 +5,10 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/clock"
 	"github.com/seed1158cd35/weir/observe"
+	"github.com/seed1158cd35/weir/observe/logs"
 	weirprom "github.com/seed1158cd35/weir/observe/prometheus"
 	"github.com/seed1158cd35/weir/sidecar/websocket"
 )
@@ -13,7 +16,7 @@ import (
 // watchSockets has the connections that become WebSockets counted and logged.
 func (s *Server) watchSockets(registry prometheus.Registerer) {
 	hub := s.proxy.Sockets()
-	hub.Closed = s.socketClosed
+	hub.Closed, hub.Refused = s.socketClosed, s.socketRefused(logs.Options{EachSecond: s.file.LogEach}.Events(s.log))
 	weirprom.Sockets(registry, func(yield func(weirprom.SocketCounts) bool) {
 		for c := range hub.Counts {
 			if !yield(weirprom.SocketCounts{Upstream: c.Upstream, Open: c.Open.Load(), Messages: c.Messages, Closed: c.Closed}) {
@@ -21,6 +24,19 @@ func (s *Server) watchSockets(registry prometheus.Registerer) {
 			}
 		}
 	})
+}
+
+// socketRefused has connections for which there is no place told of as calls are that an upstream refuses.
+func (s *Server) socketRefused(to weir.Events) func(*websocket.Caller, *weir.Refusal) {
+	return func(c *websocket.Caller, r *weir.Refusal) {
+		e := weir.Refused{Upstream: r.Upstream, Operation: r.Operation, ID: c.ID, At: clock.System.Now(), Keys: c.Keys, Reason: r.Reason, Key: r.Key, RetryAfter: r.RetryAfter}
+		raise := "connections"
+		if r.Rule.Scope != "" {
+			raise = "connections_by"
+		}
+		s.kept.Refused(c.ID, e.Subject().Key, r, e.At, "websocket", "so many connections are open: raise "+raise+", or close some")
+		to.Refused(e)
+	}
 }
 
 // socketClosed writes the line of a connection. What was agreed on as its subprotocol is left out: browsers put tokens there.

@@ -25,6 +25,10 @@ type Hub struct {
 	// Closed hears of the end of each connection; nil means unheard. It is set before the first one.
 	Closed func(*Summary)
 
+	// Refused hears of each connection for which there was no place; nil means unheard. It is set before the first one, and must
+	// not wait.
+	Refused func(*Caller, *weir.Refusal)
+
 	mu     sync.Mutex
 	counts map[string]*Counts
 	open   map[*Session]struct{}
@@ -69,19 +73,30 @@ func (h *Hub) Begin(c Caller) (*Session, *weir.Refusal) {
 		s.Keys = make(map[string]string, 1)
 	}
 	s.Keys[Connection] = s.id
+	if refusal := h.begin(s); refusal != nil {
+		if h.Refused != nil {
+			h.Refused(&s.Caller, refusal)
+		}
+		return nil, refusal
+	}
+	return s, nil
+}
+
+// begin gives a session its place.
+func (h *Hub) begin(s *Session) *weir.Refusal {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.open == nil {
 		h.counts, h.open, h.held = make(map[string]*Counts), make(map[*Session]struct{}), make(map[place]int)
 	}
-	s.counts = h.countsOf(c.Name)
+	s.counts = h.countsOf(s.Name)
 	if refusal := h.enter(s); refusal != nil {
 		s.counts.row(Connect).refused.Add(1)
-		return nil, refusal
+		return refusal
 	}
 	s.counts.Open.Add(1)
 	h.open[s] = struct{}{}
-	return s, nil
+	return nil
 }
 
 // countsOf are those of an upstream. The lock is held.

@@ -98,7 +98,8 @@ func (s *Session) Run(ctx context.Context, caller, upstream *Conn) {
 	s.flows.Go(s.keep)
 	if due := s.ready(); due != nil {
 		s.end(*due)
-	} else if over, ok := s.hub.draining(); ok {
+	}
+	if over, ok := s.hub.draining(); ok {
 		s.closeSoon(over, restarting)
 	}
 	s.flows.Go(s.toCaller)
