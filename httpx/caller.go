@@ -14,6 +14,8 @@ const CorrelationHeader = "X-Correlation-Id"
 type Caller struct {
 	Name  string   // of its token or certificate; "" if nobody was asked for one
 	Shown []string // the headers in which it shows a token of weir's, which is not sent on
+
+	Scopes []string // that its token has, if somebody else issued it
 }
 
 type callerKey struct{}

@@ -3,6 +3,7 @@
 package auth
 
 import (
+	"context"
 	"crypto/sha256"
 	"crypto/subtle"
 	"crypto/tls"
@@ -46,13 +47,48 @@ type Auth struct {
 	// to verify them: see TLS.
 	ClientCAs *x509.CertPool
 
+	// Issued checks tokens that somebody else issues; nil means that none are taken. Who shows one is IssuedPrefix and its subject.
+	Issued Checker
+	Scopes map[string]string // by upstream: the scope that such a token must have to use it; none means that any may
+
 	// roots are the names and keys of ClientCAs, if New has read them: a connection may outlast those by which it
 	// was let in. An authority whose certificate was renewed is the same.
 	roots map[string]struct{}
 }
 
 // Open reports whether anyone is let in.
-func (a *Auth) Open() bool { return a == nil || len(a.Tokens) == 0 && a.ClientCAs == nil }
+func (a *Auth) Open() bool {
+	return a == nil || len(a.Tokens) == 0 && a.ClientCAs == nil && a.Issued == nil
+}
+
+// IssuedPrefix keeps callers by tokens of others apart from the names of weir's own, which have no colon.
+const IssuedPrefix = "jwt:"
+
+// A Checker checks tokens that somebody else issues.
+type Checker interface {
+	// Looks reports whether a text has the form of such a token.
+	Looks(token string) bool
+
+	// Check says whose it is. An error that wraps ErrUnknowable says nothing of the token.
+	Check(ctx context.Context, token string) (Identity, error)
+}
+
+// ErrUnknowable means that a token could not be checked: it may be good.
+var ErrUnknowable = errors.New("the keys of tokens cannot be read")
+
+// An Identity is what a token says of who shows it.
+type Identity struct {
+	Subject string
+	Scopes  []string
+}
+
+// MayBy says whether a token of others with these scopes may use the upstream. The error wraps ErrForbidden.
+func (a *Auth) MayBy(caller string, scopes []string, upstream string) error {
+	if want := a.Scopes[upstream]; want != "" && !slices.Contains(scopes, want) {
+		return forbidden{caller, upstream}
+	}
+	return nil
+}
 
 // TLS is a listener's configuration that verifies what Check relies on. now is the Auth in
 // force, which each connection asks for. A connection that shows no certificate is refused,

@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/seed1158cd35/weir/internal/auth"
 	"github.com/seed1158cd35/weir/internal/doc"
@@ -14,10 +15,61 @@ import (
 type Access struct {
 	Tokens   []auth.TokenConfig
 	ClientCA string // a file; "" means that no certificates are asked for
+	JWT      *JWT   // nil means that no tokens of others are taken
+}
+
+// JWT says which tokens of others are taken, and what they may use.
+type JWT struct {
+	URL      string // of the keys
+	Issuer   string
+	Audience string
+	Timeout  time.Duration     // to read the keys
+	Scopes   map[string]string // by upstream: the scope that a token must have
+}
+
+var jwtFields = []field[JWT]{
+	one("jwks", keysURL, func(j *JWT) *string { return &j.URL }, "required", "The URL of the keys that tokens are signed with (a JSON Web Key Set): `https`, or `http` on this machine."),
+	one("issuer", word, func(j *JWT) *string { return &j.Issuer }, "required", "Who must have issued a token (`iss`)."),
+	one("audience", word, func(j *JWT) *string { return &j.Audience }, "required", "For whom it must be (`aud`)."),
+	one("timeout", duration, func(j *JWT) *time.Duration { return &j.Timeout }, "5s", "To read the keys, a second attempt included."),
+	{"scopes", "upstreams, each with a scope", "none", "The scope that a token must have to use an upstream: `{orders: orders.write}`. Upstreams that are not named are for every token that is valid.", readScopes},
+}
+
+var keysURL = text("a URL (https://login.example.com/keys)", func(s string) (string, string, string) {
+	u, err := url.Parse(s)
+	switch {
+	case err != nil || u.Hostname() == "" || u.Scheme != "https" && u.Scheme != "http":
+		return "", "is not a URL", "write it as https://login.example.com/keys"
+	case u.User != nil:
+		return "", "must hold no user name or password", ""
+	case u.Scheme == "http" && !auth.Loopback(u.Hostname()):
+		return "", "whoever is on the way could put in keys of their own", "use https"
+	}
+	return s, "", ""
+})
+
+func readScopes(d *decoder, n *node, j *JWT) {
+	j.Scopes = make(map[string]string)
+	for _, e := range d.named(n) {
+		j.Scopes[e.Name], _ = word.read(d, e.Value)
+	}
+}
+
+func readJWT(d *decoder, n *node, f *document) {
+	j := JWT{Timeout: 5 * time.Second}
+	if !object(d, n, jwtFields, &j) {
+		return
+	}
+	for _, name := range []string{"jwks", "issuer", "audience"} {
+		if n.Get(name) == nil {
+			d.Bad(n, "", "has no %s", name)
+		}
+	}
+	f.Callable.JWT = &j
 }
 
 // none reports whether nobody is asked who they are.
-func (a Access) none() bool { return len(a.Tokens) == 0 && a.ClientCA == "" }
+func (a Access) none() bool { return len(a.Tokens) == 0 && a.ClientCA == "" && a.JWT == nil }
 
 // Auth reads the secrets and the certificates.
 func (a Access) Auth(env func(string) (string, bool), read func(string) ([]byte, error)) (*auth.Auth, error) {
@@ -101,6 +153,7 @@ func (d *decoder) checkAccess(root *node, f *document) {
 	}
 	d.checkCAs(root, f)
 	d.checkTokens(root.Get("tokens"), f)
+	d.checkJWT(root.Get("jwt").Get("scopes"), f)
 	d.checkTokens(root.Get("decide").Get("tokens"), f)
 	if loopback(f.Listen) || f.Open || !f.Callable.none() {
 		return
@@ -119,16 +172,13 @@ func (d *decoder) checkAccess(root *node, f *document) {
 		at = root
 	}
 	slices.Sort(bare)
-	d.Bad(at, "add tokens, client_ca with tls, or callers with claims; or listen on 127.0.0.1; or say open: true",
+	d.Bad(at, "add tokens, jwt, client_ca with tls, or callers with claims; or listen on 127.0.0.1; or say open: true",
 		"%s: whoever reaches it could call %s with weir's credentials", doc.Quote(f.Listen), strings.Join(bare, ", "))
 }
 
 // checkTokens complains of upstreams that are not there: a token for them alone opens nothing.
 func (d *decoder) checkTokens(tokens *node, f *document) {
-	var known []string
-	for i := range f.Upstreams {
-		known = append(known, f.Upstreams[i].Name)
-	}
+	known := f.names()
 	for _, e := range tokens.All() {
 		for _, at := range texts(e.Value.Get("upstreams")) {
 			if !slices.Contains(known, at.Text) {
@@ -136,6 +186,23 @@ func (d *decoder) checkTokens(tokens *node, f *document) {
 			}
 		}
 	}
+}
+
+// checkJWT complains of scopes for upstreams that are not there: they would keep nobody out.
+func (d *decoder) checkJWT(scopes *node, f *document) {
+	for _, e := range scopes.All() {
+		if known := f.names(); !slices.Contains(known, e.Name) {
+			d.Unknown(e.Value, "upstream", e.Name, known)
+		}
+	}
+}
+
+// names are those of the upstreams.
+func (f *document) names() (all []string) {
+	for i := range f.Upstreams {
+		all = append(all, f.Upstreams[i].Name)
+	}
+	return all
 }
 
 // texts are the items of a list, or n itself if it is one.

@@ -98,21 +98,21 @@ upstreams:
   mine: {url: "https://m", llm: {}}
   second: {url: "https://n", llm: {cascade: {tiers: [{upstream: gpt}]}}}
 `, `
-weir.yaml:2:9: listen: ":8080": whoever reaches it could call gpt, s3, second with weir's credentials; add tokens, client_ca with tls, or callers with claims; or listen on 127.0.0.1; or say open: true
+weir.yaml:2:9: listen: ":8080": whoever reaches it could call gpt, s3, second with weir's credentials; add tokens, jwt, client_ca with tls, or callers with claims; or listen on 127.0.0.1; or say open: true
 `},
 	{"claims that may be left out", `
 listen: 10.0.0.7:8080
 callers: {keys: {user: "claim:sub"}, claims: {secret_env: SECRET, optional: true}}
 upstreams: {gpt: {url: "https://g", llm: {key_env: KEY}}}
 `, `
-weir.yaml:2:9: listen: "10.0.0.7:8080": whoever reaches it could call gpt with weir's credentials; add tokens, client_ca with tls, or callers with claims; or listen on 127.0.0.1; or say open: true
+weir.yaml:2:9: listen: "10.0.0.7:8080": whoever reaches it could call gpt with weir's credentials; add tokens, jwt, client_ca with tls, or callers with claims; or listen on 127.0.0.1; or say open: true
 `},
 	{"claims that do not count there, and that nobody looks at", `
 listen: 10.0.0.7:8080
 callers: {claims: {secret_env: SECRET}}
 upstreams: {gpt: {url: "https://g", llm: {key_env: KEY, callers: false}}}
 `, `
-weir.yaml:2:9: listen: "10.0.0.7:8080": whoever reaches it could call gpt with weir's credentials; add tokens, client_ca with tls, or callers with claims; or listen on 127.0.0.1; or say open: true
+weir.yaml:2:9: listen: "10.0.0.7:8080": whoever reaches it could call gpt with weir's credentials; add tokens, jwt, client_ca with tls, or callers with claims; or listen on 127.0.0.1; or say open: true
 weir.yaml:3:19: callers.claims: no token would be looked at: no key is a claim; add keys: {user: "claim:sub"}
 `},
 	{"access", `

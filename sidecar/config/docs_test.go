@@ -49,6 +49,7 @@ var sections = []table{
 	{"callbackFields", "`deliveries.callbacks.NAME`", rows(callbackFields)},
 	{"decideFields", "`decide`", rows(decideFields)},
 	{"tokenFields", "`tokens.NAME`", rows(tokenFields)},
+	{"jwtFields", "`jwt`", rows(jwtFields)},
 	{"askerFields", "`decide.tokens.NAME`", rows(askerFields)},
 	{"adminTokenFields", "`admin_tokens.NAME`", rows(adminTokenFields)},
 	{"cloudWatchFields", "`cloudwatch`", rows(cloudWatchFields)},

@@ -43,6 +43,7 @@ var documentFields = []field[document]{
 	one("origins", listOf(origin), func(f *document) *[]string { return &f.Origins }, "none",
 		"The sites whose pages may have a browser send requests that get weir's credentials."),
 	{"tokens", "tokens by name", "none", "Who may call, each by its token: as its API key, as its access key id of AWS, or in `X-Weir-Token`; see docs/security.md.", readAccessTokens},
+	{"jwt", "fields", "none", "Tokens of others (JWT) that callers may show in place of one of `tokens`, with keys from a URL; see docs/security.md.", readJWT},
 	one("client_ca", word, func(f *document) *string { return &f.Callable.ClientCA }, "none",
 		"A file of certificates, in PEM; callers must have one that they sign. It needs `tls`."),
 	one("open", boolean, func(f *document) *bool { return &f.Open }, "false",

@@ -155,6 +155,7 @@ hash_env: WEIR_HASH
 harmless: [tenant]
 origins: ["https://app.example"]
 tokens: {app: {env: APP_TOKEN, upstreams: [a]}}
+jwt: {jwks: "https://login.example.com/keys", issuer: "https://login.example.com", audience: weir, timeout: 2s, scopes: {a: a.write}}
 client_ca: callers.pem
 open: false
 tls: {cert: c, key: k}

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -14,6 +15,7 @@ import (
 	"github.com/seed1158cd35/weir/internal/doc"
 	"github.com/seed1158cd35/weir/internal/hosts"
 	"github.com/seed1158cd35/weir/internal/refuse"
+	"github.com/seed1158cd35/weir/outcome"
 )
 
 // An Access says who may come in, and which pages may use what weir adds to requests. The
@@ -66,11 +68,21 @@ func (d *Access) enter(r *http.Request) (g guest, f *refuse.Facts) {
 		}
 		g.Name = name
 	}
-	if len(d.Auth.Tokens) == 0 {
+	if len(d.Auth.Tokens) == 0 && d.Auth.Issued == nil {
 		return g, nil
 	}
+	var wrong error
 	for place, secret := range presented(r) { // all of them: a client may show its token at several places
 		name, ok := d.Auth.Whose(secret)
+		if !ok && d.Auth.Issued != nil && d.Auth.Issued.Looks(secret) {
+			var who auth.Identity
+			if who, wrong = d.Auth.Issued.Check(r.Context(), secret); wrong == nil {
+				name, ok = auth.IssuedPrefix+who.Subject, true
+			}
+			if wrong == nil && len(g.Shown) == 0 { // scopes are of whose name counts
+				g.Scopes = who.Scopes
+			}
+		}
 		if !ok {
 			continue
 		}
@@ -81,6 +93,12 @@ func (d *Access) enter(r *http.Request) (g guest, f *refuse.Facts) {
 	}
 	if len(g.Shown) > 0 {
 		return g, nil
+	}
+	switch {
+	case errors.Is(wrong, auth.ErrUnknowable):
+		return g, &refuse.Facts{Status: http.StatusServiceUnavailable, Code: refuse.ServiceUnavailable, Wait: 5 * time.Second, Fault: outcome.System, Message: wrong.Error()}
+	case wrong != nil:
+		return g, &refuse.Facts{Status: http.StatusUnauthorized, Code: refuse.Unauthorized, Final: true, Message: wrong.Error()}
 	}
 	return g, &refuse.Facts{Status: http.StatusUnauthorized, Code: refuse.Unauthorized, Final: true,
 		Message: "there is no token that is configured here; show it as the API key, as the access key id of AWS, or in " + TokenHeader}
@@ -151,7 +169,7 @@ func withoutKey(raw string) string {
 
 // admit says why a guest may not use an upstream, nil if it may.
 func (d *Access) admit(r *http.Request, g guest, to *target) (Why, *refuse.Facts) {
-	if err := d.Auth.May(g.Name, to.Name); err != nil && len(d.Auth.Tokens) > 0 {
+	if err := d.may(g, to.Name); err != nil {
 		return notTheirs, &refuse.Facts{Status: http.StatusForbidden, Code: refuse.Forbidden, Message: err.Error(), Final: true}
 	}
 	if !to.Credentials {
@@ -167,9 +185,17 @@ func (d *Access) admit(r *http.Request, g guest, to *target) (Why, *refuse.Facts
 	}
 	if d.Auth.Open() && !d.Open && !to.Identifies && auth.Remote(r) {
 		return elsewhere, &refuse.Facts{Status: http.StatusForbidden, Code: refuse.Forbidden, Final: true,
-			Message: "weir adds its own credentials to these requests, and lets in nobody from elsewhere whom it does not know: give it tokens, client_ca or callers with claims, or say open: true"}
+			Message: "weir adds its own credentials to these requests, and lets in nobody from elsewhere whom it does not know: give it tokens, jwt, client_ca or callers with claims, or say open: true"}
 	}
 	return "", nil
+}
+
+// may says why a guest may not use an upstream, by the rights of its token.
+func (d *Access) may(g guest, upstream string) error {
+	if strings.HasPrefix(g.Name, auth.IssuedPrefix) {
+		return d.Auth.MayBy(g.Name, g.Scopes, upstream)
+	}
+	return d.Auth.May(g.Name, upstream)
 }
 
 // take takes a place for the request of a guest, or says that there is none. leave gives it back.

@@ -202,7 +202,9 @@ func (t *table) enter(w http.ResponseWriter, r *http.Request) (to *target, path 
 	}
 	g, f := t.access.enter(r)
 	if f != nil {
-		w.Header().Set("WWW-Authenticate", "Bearer")
+		if f.RetryAfter(w.Header()); f.Status == http.StatusUnauthorized {
+			w.Header().Set("WWW-Authenticate", "Bearer")
+		}
 		if t.access.Auth.ClientCAs != nil {
 			w.Header().Set("Connection", "close") // a new connection may show another certificate
 		}

@@ -37,6 +37,12 @@ func (s *Server) readEntry(file *config.File) (e entry, err error) {
 	if e.calls.Auth, err = file.Callable.Auth(s.with.Env, os.ReadFile); err != nil {
 		return e, fmt.Errorf("listen: %w", err)
 	}
+	if j := file.Callable.JWT; j != nil {
+		if e.calls.Auth.Issued, err = s.issued(j); err != nil {
+			return e, fmt.Errorf("jwt: %w", err)
+		}
+		e.calls.Auth.Scopes = j.Scopes
+	}
 	if e.admin, err = file.AdminAccess.Auth(s.with.Env, os.ReadFile); err != nil {
 		return e, fmt.Errorf("admin: %w", err)
 	}

@@ -59,6 +59,7 @@ type Server struct {
 	access     access
 	models     models
 	tells      escalation
+	jwts       issuers
 	kept       *keptCalls
 	loaded     loaded
 	board      *board.Board

@@ -40,7 +40,7 @@ var order = [...][]string{
 	{"internal/test/s3test"},
 	{"awsx/resign"},
 	{"internal/test/drstest"},
-	{"awsx", "grpcx"},
+	{"awsx", "grpcx", "internal/jwks"},
 	{"cascade/cache", "cascade/answers"},
 	{"delivery"},
 	{"internal/test/otlptest", "observe/rules"},

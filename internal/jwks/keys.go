@@ -1,0 +1,128 @@
+package jwks
+
+import (
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/elliptic"
+	"crypto/rsa"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/big"
+)
+
+// A key is a public key, and the algorithms whose signatures it checks. Those of a secret are never among them, so that a
+// public key is not taken for the secret of an HMAC.
+type key struct {
+	public  crypto.PublicKey
+	methods []string
+}
+
+// mostKeys is how many keys a set may have.
+const mostKeys = 1000
+
+// A jwk is one key as RFC 7517 and 7518 have it.
+type jwk struct {
+	Kty, Kid, Use, Alg, Crv, N, E, X, Y string
+}
+
+// parse reads a set of keys. Keys of kinds that are not known are left out, as RFC 7517 has it, and so are secrets, keys for
+// encryption, and keys without an id. A set without any key is none.
+func parse(text []byte) (map[string]key, error) {
+	var set struct{ Keys []jwk }
+	if err := json.Unmarshal(text, &set); err != nil {
+		return nil, errors.New("is not a JSON Web Key Set")
+	}
+	if len(set.Keys) > mostKeys {
+		return nil, fmt.Errorf("has %d keys; at most %d are read", len(set.Keys), mostKeys)
+	}
+	keys := make(map[string]key)
+	for i := range set.Keys {
+		j := &set.Keys[i]
+		if k, ok := j.key(); ok && j.Kid != "" && (j.Use == "" || j.Use == "sig") {
+			keys[j.Kid] = k
+		}
+	}
+	if len(keys) == 0 {
+		return nil, errors.New("has no public key for signatures that has an id (kid)")
+	}
+	return keys, nil
+}
+
+// key is the key, if it can be used. With alg it checks that algorithm alone.
+func (j *jwk) key() (k key, ok bool) {
+	switch j.Kty {
+	case "RSA":
+		k.public, k.methods = j.rsa(), []string{"RS256", "RS384", "RS512", "PS256", "PS384", "PS512"}
+	case "EC":
+		k.public, k.methods = j.ecdsa()
+	case "OKP":
+		k.public, k.methods = j.ed25519(), []string{"EdDSA"}
+	}
+	if k.public == nil || j.Alg == "" {
+		return k, k.public != nil
+	}
+	for _, m := range k.methods {
+		if m == j.Alg {
+			return key{k.public, []string{m}}, true
+		}
+	}
+	return key{}, false
+}
+
+// rsa is a key of 2,048 bits or more; nil if it is none.
+func (j *jwk) rsa() crypto.PublicKey {
+	n, e := number(j.N), number(j.E)
+	if n == nil || e == nil || n.BitLen() < 2048 || n.BitLen() > 16384 || !e.IsInt64() || e.Int64() < 3 || e.Int64() > 1<<31-1 || e.Bit(0) == 0 {
+		return nil
+	}
+	return &rsa.PublicKey{N: n, E: int(e.Int64())}
+}
+
+// ecdsa is a point of one of the three curves; nil if it is none.
+func (j *jwk) ecdsa() (crypto.PublicKey, []string) {
+	curve, method := elliptic.Curve(nil), ""
+	switch j.Crv {
+	case "P-256":
+		curve, method = elliptic.P256(), "ES256"
+	case "P-384":
+		curve, method = elliptic.P384(), "ES384"
+	case "P-521":
+		curve, method = elliptic.P521(), "ES512"
+	default:
+		return nil, nil
+	}
+	x, okX := octets(j.X)
+	y, okY := octets(j.Y)
+	size := (curve.Params().BitSize + 7) / 8
+	if !okX || !okY || len(x) != size || len(y) != size {
+		return nil, nil
+	}
+	public, err := ecdsa.ParseUncompressedPublicKey(curve, append(append([]byte{4}, x...), y...)) // checks that it is on the curve
+	if err != nil {
+		return nil, nil
+	}
+	return public, []string{method}
+}
+
+func (j *jwk) ed25519() crypto.PublicKey {
+	x, ok := octets(j.X)
+	if j.Crv != "Ed25519" || !ok || len(x) != ed25519.PublicKeySize {
+		return nil
+	}
+	return ed25519.PublicKey(x)
+}
+
+func octets(s string) ([]byte, bool) {
+	b, err := base64.RawURLEncoding.DecodeString(s)
+	return b, err == nil && len(b) > 0
+}
+
+func number(s string) *big.Int {
+	if b, ok := octets(s); ok {
+		return new(big.Int).SetBytes(b)
+	}
+	return nil
+}

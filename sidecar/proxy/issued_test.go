@@ -1,0 +1,86 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/seed1158cd35/weir/internal/auth"
+)
+
+// A checker knows tokens by what they are: eyJ.SUBJECT.SCOPE.
+type checker struct{}
+
+func (checker) Looks(token string) bool { return strings.HasPrefix(token, "eyJ.") }
+
+func (checker) Check(_ context.Context, token string) (auth.Identity, error) {
+	switch who := strings.Split(token, "."); who[1] {
+	case "away":
+		return auth.Identity{}, fmt.Errorf("the token cannot be checked: %w", auth.ErrUnknowable)
+	case "bad":
+		return auth.Identity{}, errors.New("the token is not valid")
+	default:
+		return auth.Identity{Subject: who[1], Scopes: who[2:]}, nil
+	}
+}
+
+// Who is not known gets 401, who may not 403, and who cannot be told just now 503; none of their tokens is sent on.
+func TestTokensOfOthersToldApart(t *testing.T) {
+	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "" || r.Header.Get(TokenHeader) != "" {
+			w.WriteHeader(http.StatusTeapot)
+		}
+	}))
+	defer api.Close()
+	p := newProxy(t, up(api.URL, brisk()))
+	access := Access{Auth: &auth.Auth{
+		Tokens: []auth.Token{{Name: "app", SHA256: auth.Hash("0123456789abcdef")}},
+		Issued: checker{}, Scopes: map[string]string{"up": "write"},
+	}}
+	if err := p.SetAll(access, []Upstream{up(api.URL, brisk())}); err != nil {
+		t.Fatal(err)
+	}
+	at := "http://" + listen(t, p)
+	for _, c := range []struct {
+		authorization, own string
+		status             int
+		code, fault        string
+	}{
+		{"Bearer eyJ.ada.write", "", 200, "", ""},
+		{"Bearer eyJ.ada.read.write", "", 200, "", ""},
+		{"Bearer 0123456789abcdef", "", 200, "", ""},
+		{"", "eyJ.ada.write", 200, "", ""},
+		{"Bearer eyJ.ada.read", "", 403, "FORBIDDEN", "permanent"},
+		{"Bearer eyJ.ada", "", 403, "FORBIDDEN", "permanent"},
+		{"Bearer eyJ.eve.write", "eyJ.ada.read", 403, "FORBIDDEN", "permanent"}, // the scopes of one are not those of another
+		{"Bearer eyJ.bad", "", 401, "UNAUTHORIZED", "permanent"},
+		{"Bearer other", "", 401, "UNAUTHORIZED", "permanent"},
+		{"", "", 401, "UNAUTHORIZED", "permanent"},
+		{"Bearer eyJ.away", "", 503, "SERVICE_UNAVAILABLE", "system"},
+	} {
+		r, err := http.NewRequest(http.MethodGet, at, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, v := range map[string]string{"Authorization": c.authorization, TokenHeader: c.own} {
+			if v != "" {
+				r.Header.Set(name, v)
+			}
+		}
+		resp, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body := make([]byte, 1000)
+		n, _ := resp.Body.Read(body)
+		_ = resp.Body.Close()
+		asks := resp.Header.Get("Www-Authenticate") == "Bearer"
+		if resp.StatusCode != c.status || !strings.Contains(string(body[:n]), c.code) || resp.Header.Get("X-Weir-Fault") != c.fault || asks != (c.status == 401) || (resp.Header.Get("Retry-After") != "") != (c.status == 503) {
+			t.Errorf("%q %q: %d %s %v", c.authorization, c.own, resp.StatusCode, body[:n], resp.Header)
+		}
+	}
+}
