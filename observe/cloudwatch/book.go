@@ -20,12 +20,13 @@ const (
 	answered               // ModelAnswers
 	fallback               // ModelFallbacks
 	failedOpen             // JobsFailedOpen
+	limited                // ThrottledRequests
 	kinds
 )
 
 // metrics are those that a kind feeds.
 var metrics = [kinds][]Metric{
-	acquired: {TokensAcquired, AcquisitionLatency}, refused: {AcquisitionFailures}, called: {APICallCount},
+	acquired: {TokensAcquired, AcquisitionLatency}, refused: {AcquisitionFailures}, limited: {ThrottledRequests}, called: {APICallCount},
 	throttled: {RateLimitErrors}, retried: {RetryAttempts}, exhausted: {RetryExhausted}, timed: {APICallLatency},
 	answered: {ModelAnswers}, fallback: {ModelFallbacks}, failedOpen: {JobsFailedOpen},
 }
@@ -38,7 +39,7 @@ type key struct {
 	success             bool
 	upstream, operation string
 	region, account     string
-	word                string // an error type or a reason
+	word                string // an error type, a reason, or a limit
 }
 
 // A leaf counts the events of a key: in n, or those that took time in waits.

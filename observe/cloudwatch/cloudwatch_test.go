@@ -104,6 +104,8 @@ func TestEveryMetricIsPublishedWithItsDefaults(t *testing.T) {
 			"RateLimiterTokensAcquired Upstream=s3":                              5,
 			"RateLimiterAcquisitionLatency" + put:                                5,
 			"RateLimiterAcquisitionFailures" + put + " Reason=rate_limited":      9,
+			"ThrottledRequests":                                                  9,
+			"ThrottledRequests Upstream=s3 Limit=all":                            9,
 			"RateLimiterFallbackActivated":                                       1,
 			"RateLimiterStoreThrottled":                                          3,
 			"DeadLetters":                                                        6,

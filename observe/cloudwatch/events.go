@@ -38,6 +38,9 @@ func (e *Exporter) decided(d weir.Decided) {
 	k := key{kind: acquired}
 	if d.Refusal != nil {
 		k.kind, k.word = refused, observe.Reason(d.Refusal.Reason)
+		if name := d.Refusal.Limit; name != "" {
+			e.count(key{kind: limited, word: name}, &d.Subject)
+		}
 	}
 	l := e.leaf(k, &d.Subject)
 	switch {
@@ -127,7 +130,7 @@ func (c *Config) usesOf(k kind) (u uses) {
 				u.operation = u.operation || d == Operation
 				u.region = u.region || d == Region
 				u.account = u.account || d == Account
-				u.word = u.word || d == ErrorType || d == Reason
+				u.word = u.word || d == ErrorType || d == Reason || d == Limit
 				u.attempt = u.attempt || d == Attempt
 				u.success = u.success || d == Success
 			}

@@ -12,6 +12,7 @@ const (
 	TokensAvailable     Metric = "RateLimiterTokensAvailable"     // units left of a limit, for the key that has the fewest
 	AcquisitionLatency  Metric = "RateLimiterAcquisitionLatency"  // milliseconds that allowed attempts waited for their turn
 	AcquisitionFailures Metric = "RateLimiterAcquisitionFailures" // attempts that were not allowed
+	ThrottledRequests   Metric = "ThrottledRequests"              // of these, those that a limit refused, by the limit: the level
 	FallbackActivated   Metric = "RateLimiterFallbackActivated"   // 1 or more in an interval in which the store was away
 	StoreThrottled      Metric = "RateLimiterStoreThrottled"      // requests that the fleet's store refused for rate
 	DeadLetters         Metric = "DeadLetters"                    // deliveries that will not be sent any more, as long as they are kept
@@ -26,7 +27,7 @@ const (
 // Metrics lists every metric, in the order in which they are published.
 var Metrics = [...]Metric{
 	RateLimitErrors, RetryAttempts, RetryExhausted, APICallCount, TokensAcquired, TokensAvailable,
-	AcquisitionLatency, AcquisitionFailures, FallbackActivated, StoreThrottled, DeadLetters, DeadLetterAge,
+	AcquisitionLatency, AcquisitionFailures, ThrottledRequests, FallbackActivated, StoreThrottled, DeadLetters, DeadLetterAge,
 	APICallLatency, ModelAnswers, ModelFallbacks, ModelChainDown, JobsFailedOpen,
 }
 
@@ -49,7 +50,7 @@ const (
 	Operation Dimension = "Operation"
 	Region    Dimension = "Region"    // the key "region" of the call, or Config.Region
 	Account   Dimension = "Account"   // the key "account" of the call
-	Limit     Dimension = "Limit"     // of TokensAvailable only
+	Limit     Dimension = "Limit"     // of TokensAvailable and ThrottledRequests only
 	ErrorType Dimension = "ErrorType" // an error code that weir knows, a status, or a class of outcome
 	Reason    Dimension = "Reason"    // why there was no permit, or no other attempt: weir's own words
 	Attempt   Dimension = "Attempt"   // "1" to "9", "10+"
@@ -94,6 +95,8 @@ func (m Metric) Sets() []Set {
 		return []Set{total, upstream, {Upstream, Operation, Region}}
 	case TokensAvailable:
 		return []Set{upstream, {Upstream, Limit}}
+	case ThrottledRequests:
+		return []Set{total, upstream, {Upstream, Limit}}
 	case DeadLetters, DeadLetterAge, APICallLatency, ModelAnswers, ModelFallbacks, ModelChainDown, JobsFailedOpen:
 		return []Set{total, upstream}
 	}
@@ -113,7 +116,7 @@ func (m Metric) Has() Set {
 		return Set{Upstream, Operation, Region, Account, ErrorType, Attempt, Success}
 	case TokensAcquired, AcquisitionLatency, APICallLatency:
 		return Set{Upstream, Operation, Region, Account}
-	case TokensAvailable:
+	case TokensAvailable, ThrottledRequests:
 		return Set{Upstream, Limit}
 	case DeadLetters, DeadLetterAge, ModelAnswers, ModelFallbacks, ModelChainDown, JobsFailedOpen:
 		return Set{Upstream}

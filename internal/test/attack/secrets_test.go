@@ -98,7 +98,11 @@ upstreams:
 			}
 		}, mine[0])
 		for _, path := range []string{"/metrics", "/v1/status", "/readyz", "/livez"} {
-			fmt.Fprintln(&shown, text(get(t, "http://"+admin+path)))
+			page := text(get(t, "http://"+admin+path))
+			if path == "/metrics" && (strings.Contains(page, canaries["a user"]) || strings.Contains(page, canaries["a person"])) {
+				t.Errorf("metrics name a user, hashed %v", hashed) // also where nothing hides names elsewhere
+			}
+			fmt.Fprintln(&shown, page)
 		}
 		status, _ := served.Say(t, nil, "status", "-admin", admin)
 		check, _ := served.Say(t, []string{"HASH=" + canaries["the hash's secret"]}, "check", w.File)

@@ -110,6 +110,7 @@ func candidates() []candidate {
 		{"cloudwatch", preset("cloudwatch"), operation("GetMetricData"), sts, ofAWS(false), often, false, false},
 		{"cloudwatch (awsx)", ofAWSX("monitoring"), operation("GetMetricData"), sts, ofAWS(false), often, false, false},
 		{"bedrock", preset("bedrock"), model, json("ThrottlingException"), ofAWS(false), seldom, false, false},
+		{"bedrock, schedule llm", preset("bedrock, retry: {schedule: llm}, quota: llm"), model, json("ThrottlingException"), ofAWS(false), seldom, false, false},
 		{"bedrock (awsx)", ofAWSX("bedrock"), operation("Converse"), json("ThrottlingException"), ofAWS(false), seldom, false, false},
 		{"openai", preset("openai"), model, openai, sdks, seldom, true, false},
 		{"openai-compatible", preset("openai-compatible"), model, openai, sdks, seldom, true, false},
@@ -118,6 +119,7 @@ func candidates() []candidate {
 		{"gemini-free", preset("gemini-free"), model, gemini, google[:1], []load{{4, 0}, {20, 15 * time.Second}}, false, true},
 		{"ntfy", preset("ntfy"), weir.Call{Operation: "publish"}, words{throttle: answer{status: 429, body: `{"code":42901,"http":429,"error":"limit reached: too many requests"}`}, down: away},
 			[]bare{{"one attempt", false, once}}, []load{atOnce, {60, 6 * time.Second}}, false, true},
+		{"chat-levels", preset("chat-levels"), weir.Call{Operation: "sendMessage", Safe: true}, words{throttle: answer{status: 429}, down: away}, []bare{{"one attempt", false, once}}, often, true, true},
 		{"http", preset("http"), weir.Call{Safe: true}, words{throttle: answer{status: 429}, down: away}, []bare{{"one attempt", false, once}}, often, true, true},
 	}
 }
