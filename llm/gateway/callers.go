@@ -8,12 +8,13 @@ import (
 	"slices"
 
 	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/internal/refuse"
 	"github.com/seed1158cd35/weir/llm/tokens"
 	"github.com/seed1158cd35/weir/observe/trace"
 	"github.com/seed1158cd35/weir/outcome"
 )
 
-// Callers is who may call how much, over all upstreams: limits that the callers have here,
+// Callers is who may call how much, over all upstreams that count it: limits that the callers have here,
 // not those of any provider. A call is charged to all of them at once or to none,
 // once, however many attempts and tiers it takes.
 type Callers struct {
@@ -39,6 +40,38 @@ func (c *Callers) identify(r *http.Request, into map[string]string) error {
 		into[scope] = v
 	}
 	return nil
+}
+
+// Consumes reports whether a header says who calls, and is not sent on.
+func (c *Callers) Consumes(header string) bool { return slices.Contains(c.Consumed, header) }
+
+// Charge charges a request that is no call of a model: done tells how it was answered, with 0 if it was not. What the
+// upstream has broken off or refused for rate costs its caller nothing.
+func (c *Callers) Charge(r *http.Request, upstream string) (done func(status int), f *refuse.Facts, err error) {
+	keys := make(map[string]string, len(c.Keys)+1)
+	if err := c.identify(r, keys); err != nil {
+		return nil, unknownCaller(err), nil
+	}
+	keys[Route] = upstream
+	s := begins(r.Context(), "limits of the caller")
+	p, err := c.Limits.Acquire(r.Context(), weir.Call{Keys: keys, Note: trace.CallOf(r.Context()).Beside()})
+	s.endsWith(err)
+	if err != nil {
+		return nil, nil, err
+	}
+	g := &grant{p}
+	return func(status int) {
+		if status == 0 || status >= http.StatusInternalServerError || status == http.StatusTooManyRequests {
+			g.back()
+			return
+		}
+		g.spend(nothing)
+	}, nil, nil
+}
+
+// unknownCaller is what one is told whose token was forged or is too old.
+func unknownCaller(err error) *refuse.Facts {
+	return &refuse.Facts{Status: http.StatusUnauthorized, Code: refuse.ValidationError, Message: err.Error(), Final: true}
 }
 
 // A grant is what a call was charged to its caller, until it is over.

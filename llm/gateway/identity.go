@@ -21,7 +21,7 @@ func (x *exchange) identify(r *http.Request) *refuse.Facts {
 		x.nested, x.progress = true, b
 	} else if c := x.d.o.Callers; c != nil {
 		if err := c.identify(r, x.keys); err != nil {
-			return &refuse.Facts{Status: http.StatusUnauthorized, Code: refuse.ValidationError, Message: err.Error(), Final: true}
+			return unknownCaller(err)
 		}
 	}
 	for scope, read := range x.d.scopes {

@@ -234,7 +234,7 @@ func (f *document) addsCredentials(upstream string) bool {
 func (f *document) identifies(upstream string) bool {
 	l, ok := f.LLM[upstream]
 	c := f.Callers
-	return ok && l.Callers && c != nil && c.Claims != nil && !c.Claims.Optional && c.claimed()
+	return (ok && l.Callers || f.Counted[upstream]) && c != nil && c.Claims != nil && !c.Claims.Optional && c.claimed()
 }
 
 // claimed reports whether a key is a claim: without one no token is looked at.

@@ -8,8 +8,8 @@ import (
 	"github.com/seed1158cd35/weir/llm/gateway"
 )
 
-// Callers is who may call how much, over all upstreams that are language models; see
-// docs/llm.md.
+// Callers is who may call how much, over all upstreams that are language models, and those that say
+// callers: true; see docs/llm.md.
 type Callers struct {
 	Keys   map[string]httpx.Source
 	Policy weir.Policy // its limits and longest wait
@@ -105,6 +105,19 @@ func readCallers(d *decoder, n *node, f *document) {
 		c.Policy.Limits = nil
 	}
 	f.Callers = &c
+}
+
+// checkCounted looks for upstreams that would charge requests to callers who have no limits, or twice.
+func (d *decoder) checkCounted(upstreams *node, f *document) {
+	for name := range f.Counted {
+		at := upstreams.Get(name).Get("callers")
+		if f.Callers == nil {
+			d.Bad(at, "add callers: true beside upstreams", "the file does not say what callers may have")
+		}
+		if f.speaks(name) {
+			d.Bad(at, "write llm: {callers: true}", "of a language model llm says it, as calls of it have tokens")
+		}
+	}
 }
 
 // scopesOf are the scopes that a section of callers gives calls, before it is read.

@@ -42,6 +42,7 @@ type File struct {
 	AWS         map[string]AWS               // of the upstreams that are services of AWS, by name
 	Jobs        map[string]Jobs              // of the upstreams whose jobs are bounded, by name
 	LLM         map[string]LLM               // of the upstreams that are language models, by name
+	Counted     map[string]bool              // the upstreams, no language models, whose requests are charged to their callers
 	Callers     *Callers                     // nil means that callers may have what there is
 	Prices      string                       // a file; "" means what weir knows
 	CloudWatch  *CloudWatch                  // nil means that no metrics go there

@@ -223,6 +223,7 @@ upstreams:
     max_body: 5GiB
     keys: {tenant: "header:X-Tenant"}
     priority: "header:X-Priority"
+    callers: false
     operations:
       put: {methods: [PUT], path: /, safe: yes, priority: low, retry: {attempts: 2}}
     limits:

@@ -51,6 +51,21 @@ func TestMaintenanceIsRead(t *testing.T) {
 	}
 }
 
+// An upstream that is no language model charges its requests to callers if it says so, and if the file says what they may have.
+func TestUpstreamsCountTheirCallers(t *testing.T) {
+	f := parse(t, "callers: true\nupstreams: {a: {url: 'https://h', callers: true}, b: {url: 'https://h'}}")
+	if !f.Counted["a"] || f.Counted["b"] {
+		t.Errorf("counted are %v, want a", f.Counted)
+	}
+	for _, bad := range []string{
+		"upstreams: {a: {url: 'https://h', callers: true}}", "callers: true\nupstreams: {a: {url: 'https://h', callers: true, llm: {family: openai}}}",
+	} {
+		if _, err := Parse("weir.yaml", []byte(bad), setting(nil)); err == nil {
+			t.Errorf("no complaint about %s", bad)
+		}
+	}
+}
+
 func TestACascadeIsRead(t *testing.T) {
 	f := parse(t, strings.Replace(chat, "{upstream: other,", "{name: elsewhere, upstream: other,", 1))
 	c := f.LLM["chat"].Cascade

@@ -25,6 +25,7 @@ type site struct {
 	aws     *AWS              // nil unless it is a service of AWS
 	jobs    *Jobs             // nil unless its jobs are bounded
 	llm     *LLM              // nil unless it is a language model
+	counts  bool              // its requests are charged to their callers
 	learns  bool              // the file says nothing of concurrency, and it may be learnt
 	at      map[string]string // where its fields stand
 }
@@ -65,6 +66,7 @@ var upstreamFields = []field[site]{
 		"Headers of callers that are kept of a request to be delivered later, besides those of docs/deliveries.md. Not those that hold credentials."),
 	{"keys", "scopes, each with its source", "none", "Where the values of scopes come from: `header:NAME`, `query:NAME`, `caller` for the name of the token or certificate, or `remote` for the client's address.", readKeys},
 	{"priority", source.words, "normal", "Where the caller says whether a call is `high`, `normal` or `low`: who waits goes in this order. Unless there is `fair`, the weights are those of its defaults, and calls of a priority go in the order in which they came.", readPriority},
+	one("callers", boolean, func(u *site) *bool { return &u.counts }, "false", "Whether requests are charged to what callers may have, once each: see `callers` beside `upstreams`. For language models `llm.callers` says so. Headers that say who calls are not sent on then, but for those of `pass_headers`."),
 	{"operations", "operations by name", "none", "How requests are told apart: the first that matches.", readOperations},
 	one("undeclared", choice("pass or refuse", map[string]bool{"pass": false, "refuse": true}), func(u *site) *bool { return &u.Closed }, "pass",
 		"What becomes of requests that are of no operation that is declared or, with `llm` and `aws`, known: they pass as `default`, under the limits that count everything, or are refused."),
@@ -117,6 +119,9 @@ func readUpstreams(d *decoder, n *node, f *document) {
 		}
 		if u.llm != nil {
 			put(&f.LLM, u.Name, *u.llm)
+		}
+		if u.counts {
+			put(&f.Counted, u.Name, true)
 		}
 		if u.aws != nil {
 			put(&f.AWS, u.Name, *u.aws)

@@ -67,7 +67,8 @@ func (u *Upstream) harms(name string) bool {
 	if dashed {
 		name = http.CanonicalHeaderKey(strings.ReplaceAll(name, "_", "-"))
 	}
-	return dashed && strings.HasPrefix(name, "X-Weir-") || strings.HasPrefix(name, "X-Forwarded-") || forged[name] ||
+	return u.Callers != nil && u.Callers.Consumes(name) ||
+		dashed && strings.HasPrefix(name, "X-Weir-") || strings.HasPrefix(name, "X-Forwarded-") || forged[name] ||
 		dashed && (slices.Contains(framing, name) || name == httpx.CorrelationHeader || u.Credentials && veil.Secret(name))
 }
 

@@ -113,8 +113,13 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer t.access.leave(r, who)
-	trip := &trip{to: to, path: path, route: *by, stream: by.Stream, id: id, who: who, table: t}
+	trip := &trip{to: to, path: path, route: *by, stream: by.Stream, id: id, who: who, table: t, counts: true}
 	if by.later(r) {
+		done, ok := trip.charge(w, r.WithContext(trip.in(r.Context())))
+		if !ok {
+			return
+		}
+		defer done()
 		p.deliver(w, r, trip)
 		return
 	}
@@ -187,6 +192,11 @@ func (p *Proxy) send(w http.ResponseWriter, r *http.Request, trip *trip) {
 	r, enough := trip.hurried(r)
 	defer enough()
 	out := r.WithContext(trip.in(r.Context()))
+	done, ok := trip.charge(w, out)
+	if !ok {
+		return
+	}
+	defer done()
 	if m, known := r.Body.(inMemory); to.MaxBody > 0 && (!known || int64(m.Len()) > to.MaxBody) { // not in r: the server must know its own body when it decides about the connection
 		out.Body = http.MaxBytesReader(w, r.Body, to.MaxBody)
 	}
@@ -252,6 +262,7 @@ type trip struct {
 	body   io.Reader // as the server gave it
 	duplex bool      // the body may be read while the answer is written
 	cut    error     // the answer broke off
+	counts bool      // it came in from a caller, whom it is charged to
 	hurry  bool      // the request ends when its caller has waited for as long as it said
 
 	brought int         // status of the upstream's answer, once it is passed on

@@ -59,6 +59,8 @@ type Upstream struct {
 
 	Veil *veil.Veil // hides the values of scopes; nil hides only what looks like a credential
 
+	Callers Callers // count requests; nil if nobody does, or the dialect
+
 	Sockets *websocket.Config // of the connections of routes with WebSocket; nil if there are none
 
 	Closed      bool // requests that are of no declared operation are refused

@@ -132,7 +132,7 @@ type kept struct {
 func (m *models) apply(file *config.File, env func(string) (string, bool)) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if len(file.LLM) == 0 {
+	if len(file.LLM)+len(file.Counted) == 0 {
 		m.uncount()
 		m.shareCaches(file)
 		m.forget(file)
@@ -145,6 +145,9 @@ func (m *models) apply(file *config.File, env func(string) (string, bool)) error
 	var put []func() error
 	for i := range file.Upstreams {
 		u := &file.Upstreams[i]
+		if file.Counted[u.Name] && next.callers != nil {
+			u.Callers = next.callers
+		}
 		if c, ok := file.LLM[u.Name]; ok {
 			fitted, err := next.dialect(u, c)
 			if err != nil {

@@ -1,0 +1,48 @@
+package proxy
+
+import (
+	"net/http"
+
+	"github.com/seed1158cd35/weir/internal/refuse"
+)
+
+// Callers count requests against what those who send them may have. A dialect that does so itself
+// has no need of them.
+type Callers interface {
+	// Charge charges a request for an upstream to who sent it, once, however many attempts it takes,
+	// until done is told how it was answered; 0 means not at all. Or it says who refused: facts if nobody
+	// knows who calls, else an error.
+	Charge(r *http.Request, upstream string) (done func(status int), f *refuse.Facts, err error)
+
+	// Consumes reports whether a header, in canonical form, says who calls and is for weir alone.
+	Consumes(header string) bool
+}
+
+// charge charges the request to its caller, or answers it. done tells that it is over.
+func (t *trip) charge(w http.ResponseWriter, r *http.Request) (done func(), ok bool) {
+	if t.to.Callers == nil || !t.counts {
+		return func() {}, true
+	}
+	end, f, err := t.to.Callers.Charge(r, t.to.Name)
+	switch {
+	case f != nil:
+		respond(w, r, f)
+		return nil, false
+	case err != nil:
+		fail(w, r, err)
+		return nil, false
+	}
+	return func() { end(t.cost()) }, true
+}
+
+// cost is the status by which the caller is charged. Who leaves before the answer has been served all
+// the same, if anything was sent; who hands in what is delivered later is.
+func (t *trip) cost() int {
+	switch {
+	case t.brought != 0:
+		return t.brought
+	case t.came == nil, t.said == 0 && t.story.Attempts > 0:
+		return http.StatusOK
+	}
+	return 0
+}

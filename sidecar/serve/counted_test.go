@@ -1,0 +1,136 @@
+package serve
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/seed1158cd35/weir/internal/test/memnet"
+)
+
+// begin begins a sidecar of a file in virtual time; what it adds to the network is in n.
+func (c *counting) begin(t *testing.T, file string) {
+	t.Helper()
+	c.file = filepath.Join(t.TempDir(), "weir.yaml")
+	c.write(t, file)
+	var err error
+	if c.s, err = New(c.file, Options{Log: io.Discard, Env: noEnv, Listen: c.n.Hear, Dial: c.n.Dial}); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- c.s.Run(ctx, nil, nil) }()
+	c.client = &http.Client{Transport: c.n.Transport()}
+	c.stop = func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		c.n.Close()
+	}
+}
+
+// A counting is a sidecar that counts callers, before an API that says what it heard.
+type counting struct {
+	n      *memnet.Network
+	s      *Server
+	file   string
+	client *http.Client
+	stop   func()
+	heard  []http.Header // by the API, of each request
+}
+
+func (c *counting) write(t *testing.T, file string) {
+	t.Helper()
+	if err := os.WriteFile(c.file, []byte(file), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func newCounting() *counting {
+	c := &counting{n: memnet.New()}
+	c.n.Serve("api.test", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		c.heard = append(c.heard, r.Header)
+		if strings.HasSuffix(r.URL.Path, "/broken") {
+			w.WriteHeader(http.StatusNotImplemented)
+			return
+		}
+		_, _ = io.WriteString(w, "fine")
+	}))
+	return c
+}
+
+// get asks for a path and returns status and body.
+func (c *counting) get(t *testing.T, url string, header ...string) (int, string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; i < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	resp, err := c.client.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, string(body)
+}
+
+const countingFile = `
+listen: localhost:80
+admin: off
+callers: {limits: {global: off, user-day: off, user: {rate: 3/h, burst: 3, scope: user, plans: {premium: 2x}}}}
+upstreams:
+  api: {url: "http://api.test", callers: true}
+  other: {url: "http://api.test", callers: true, pass_headers: [X-User]}
+  open: {url: "http://api.test"}
+`
+
+// Requests of upstreams that are no language models are charged to their callers, too, whichever they are for: once each,
+// unless the upstream broke off. The headers that say who calls stay here.
+func TestCallersOfEveryUpstream(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCounting()
+		c.begin(t, countingFile)
+		defer c.stop()
+		for i, tt := range []struct {
+			url    string
+			header []string
+			status int
+			says   string
+		}{
+			{"http://localhost/api/broken", []string{"X-User", "ann"}, 501, ""}, // costs nothing
+			{"http://localhost/api/x", []string{"X-User", "ann"}, 200, "fine"},
+			{"http://localhost/other/x", []string{"X-User", "ann"}, 200, "fine"},
+			{"http://localhost/api/x", []string{"X-User", "ann"}, 200, "fine"},
+			{"http://localhost/api/x", []string{"X-User", "ann"}, 429, `"limit":"user"`},
+			{"http://localhost/other/x", []string{"X-User", "ann"}, 429, `"limit":"user"`},
+			{"http://localhost/open/x", []string{"X-User", "ann"}, 200, "fine"}, // does not count them
+			{"http://localhost/api/x", []string{"X-User", "bob"}, 200, "fine"},
+			{"http://localhost/api/x", []string{"X-User", "eve", "X-Plan", "premium"}, 200, "fine"},
+		} {
+			heard := len(c.heard)
+			status, body := c.get(t, tt.url, tt.header...)
+			if status != tt.status || !strings.Contains(body, tt.says) {
+				t.Errorf("%d: %s: %d %s, want %d %s", i, tt.url, status, body, tt.status, tt.says)
+			}
+			if sent := len(c.heard) - heard; (status == 429) != (sent == 0) {
+				t.Errorf("%d: %s: %d requests were sent", i, tt.url, sent)
+			}
+			if status == 200 && (c.heard[heard].Get("X-User") != "") == strings.Contains(tt.url, "/api/") {
+				t.Errorf("%d: %s: the API was told X-User: %q", i, tt.url, c.heard[heard].Get("X-User"))
+			}
+		}
+	})
+}
