@@ -7,7 +7,7 @@ import (
 )
 
 // few is how many names a hint lists.
-const few = 16
+const few = 20
 
 // Suggest is a hint at what a name may have been meant to be: the known name that looks
 // like it, or all of them if they are few.
