@@ -132,6 +132,7 @@ func (s *Session) charge(cost map[string]int64) *weir.Permit {
 func (s *Session) settles(e *event) {
 	o := okay
 	if u := e.Response.Usage; u != nil {
+		*u = usage{max(0, u.Total), max(0, u.Input), max(0, u.Output)}
 		o.Usage = u.cost(1)
 		s.responses.mu.Lock()
 		s.responses.last = *u

@@ -133,6 +133,25 @@ func TestWhatTheServerSaysOfItsLimitsHolds(t *testing.T) {
 	})
 }
 
+// Who says that a response used less than nothing is not believed: the next one would cost as much, and be refused for ever.
+func TestNobodyUsesLessThanNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSite(t, weir.Policy{Limits: []limit.Limit{minutely(6000)}}, Config{Realtime: true}, spoken(created("r1")+"\n"+done("r1", -2500), created("r2")))
+		defer s.Close()
+		c := s.dial(t, "a")
+		write(t, c, ask)
+		_, _ = read(t, c), read(t, c)
+		write(t, c, ask)
+		if got := read(t, c); got != created("r2") {
+			t.Errorf("got %s", got)
+		}
+		if got := left(t, s.weir); got > 6000 {
+			t.Errorf("%d are left of 6000", got)
+		}
+		_ = c.CloseNow()
+	})
+}
+
 func TestEventsThatAreNone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		odd := []string{`{"type":"response.created"}`, `{"type":"response.done"}`, `{"type":"response.done","response":7}`, `{"type":"rate_limits.updated","rate_limits":[{"name":"tokens","limit":-1,"remaining":5,"reset_seconds":1e300}]}`, `{"type":"response.created`}

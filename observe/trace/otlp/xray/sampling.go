@@ -188,7 +188,10 @@ func (s *Sampler) heard(ctx context.Context, err error) {
 	s.failing = err != nil
 }
 
-// read reads the rules.
+// mostRules is how many rules are kept: each call of a trace's begin goes through them.
+const mostRules = 1000
+
+// read reads the rules, until they are at their end or there are too many.
 func (s *Sampler) read(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, rulesAnswer)
 	defer cancel()
@@ -215,10 +218,11 @@ func (s *Sampler) read(ctx context.Context) error {
 				book.all = append(book.all, r)
 			}
 		}
-		if in.NextToken = out.NextToken; in.NextToken == "" {
+		if in.NextToken = out.NextToken; in.NextToken == "" || len(book.all) >= mostRules {
 			break
 		}
 	}
+	book.all = book.all[:min(len(book.all), mostRules)]
 	slices.SortFunc(book.all, func(a, b *rule) int {
 		return cmp.Or(cmp.Compare(a.priority, b.priority), cmp.Compare(a.name, b.name))
 	})
