@@ -25,7 +25,7 @@ func (m *meter) account() {
 		said := m.usage()
 		x.d.o.Tokens.Observe(x.expected(), said.Input, said.Output)
 		if cost, ok := m.cost(); ok && m.resp.Trailer != nil {
-			m.resp.Trailer.Set(CostHeader, cost.String())
+			m.resp.Trailer.Set(CostHeader, m.says(cost))
 		}
 	}
 	used := m.usage()
@@ -71,7 +71,7 @@ func (m *meter) announceCost() {
 		return
 	}
 	if cost, ok := m.cost(); ok {
-		m.resp.Header.Set(CostHeader, cost.String())
+		m.resp.Header.Set(CostHeader, m.says(cost))
 	}
 }
 
@@ -81,6 +81,14 @@ var errNotKept = errors.New("the answer is not one that is kept")
 // cost is what the answer has cost, if its model has a price.
 func (m *meter) cost() (price.Amount, bool) {
 	return m.x.d.o.Prices.Cost(m.x.request.Model, m.usage())
+}
+
+// says is a cost for callers. One of a model without a price of its own says that it goes by the default.
+func (m *meter) says(cost price.Amount) string {
+	if m.x.d.o.Prices.Assumed(m.x.request.Model) {
+		return cost.String() + "; price=default"
+	}
+	return cost.String()
 }
 
 // tell tells the listener, and the ledger of the caller, what a request has used.

@@ -22,12 +22,22 @@ func (t Table) Find(model string) (Row, bool) {
 	}
 	for name := range namesOf(model) {
 		for _, row := range t.patterns {
-			if strings.HasPrefix(name, row.Model[:len(row.Model)-1]) {
+			if row.Model != anyModel && strings.HasPrefix(name, row.Model[:len(row.Model)-1]) {
 				return row, true
 			}
 		}
 	}
-	return Row{}, false
+	last := t.patterns[len(t.patterns)-1] // the shortest
+	return last, last.Model == anyModel
+}
+
+// anyModel is the row of all models that have none of their own: the default price.
+const anyModel = "*"
+
+// Assumed reports whether a model has no price of its own, and costs what all such models are said to cost.
+func (t Table) Assumed(model string) bool {
+	row, ok := t.Find(model)
+	return ok && row.Model == anyModel
 }
 
 // namesOf is the names of a model, the fullest first.

@@ -60,14 +60,18 @@ func TestPatternsAreForWhatHasNoRow(t *testing.T) {
   gpt-4o*: {input: 1, output: 1}
   gpt-4o-mini*: {input: 2, output: 2}
   gpt-4o: {input: 3, output: 3}
+  my-*: {input: 5, output: 5}
   "*": {input: 4, output: 4}
 `)
 	for model, want := range map[string]string{
 		"gpt-4o": "gpt-4o", "gpt-4o-2024-08-06": "gpt-4o", "gpt-4o-audio": "gpt-4o*",
-		"gpt-4o-mini-2024-07-18": "gpt-4o-mini*", "llama": "*",
+		"gpt-4o-mini-2024-07-18": "gpt-4o-mini*", "llama": "*", "us.anthropic.my-model-v1:0": "my-*",
 	} {
 		if row, _ := table.Find(model); row.Model != want {
 			t.Errorf("%s finds %q, want %q", model, row.Model, want)
+		}
+		if got := table.Assumed(model); got != (want == "*") {
+			t.Errorf("%s: the price is assumed: %v", model, got)
 		}
 	}
 }
