@@ -34,7 +34,7 @@ var counters = struct {
 	faults:    gauge("weir_faults_total", "Attempts that ended with an error, by what can be done about it.", "upstream", "operation", "fault"),
 	wait:      gauge("weir_wait_seconds", "Time that attempts waited for their turn, those left out that did not wait.", "upstream", "limit"),
 	late:      gauge("weir_wait_late_seconds", "How much later than their turns attempts woke, those left out that did not wait.", "upstream", "limit"),
-	attempt:   gauge("weir_attempt_duration_seconds", "Time from an attempt's permit to its outcome.", "upstream", "class"),
+	attempt:   gauge("weir_attempt_duration_seconds", "Time from an attempt's permit to its outcome.", "upstream", "operation", "class"),
 	call:      gauge("weir_call_duration_seconds", "Time that callers waited for their calls, waits and retries included.", "upstream", "result"),
 }
 
@@ -113,7 +113,7 @@ func (s *sums) add(n *weir.Count) {
 		if n.N == 0 {
 			return
 		}
-		s.time(sum{c.attempt, [3]string{n.Word}}, n)
+		s.time(sum{c.attempt, [3]string{operation, n.Word}}, n)
 	case weir.Calls:
 		s.counts[sum{c.calls, [3]string{operation, n.Word}}] += n.N
 		if n.N == 0 {
@@ -132,7 +132,7 @@ func (s *sums) time(k sum, n *weir.Count) {
 
 // labels of each description, the upstream's included.
 var labelled = map[*prometheus.Desc]int{
-	counters.decisions: 4, counters.attempts: 3, counters.calls: 3, counters.faults: 3, counters.wait: 2, counters.late: 2, counters.attempt: 2, counters.call: 2,
+	counters.decisions: 4, counters.attempts: 3, counters.calls: 3, counters.faults: 3, counters.wait: 2, counters.late: 2, counters.attempt: 3, counters.call: 2,
 }
 
 func (s *sums) send(to chan<- prometheus.Metric, upstream string, since time.Time, of map[string]exemplars) {
