@@ -16,7 +16,13 @@ import (
 // the same however the body is spaced, in whichever order its members stand, and
 // however its numbers and strings are spelled. Prefixes of the path, such as a
 // deployment's region, are not in it, and nor is who calls.
-func (r *Request) Key() [32]byte {
+func (r *Request) Key() [32]byte { return r.key(false) }
+
+// LooseKey is Key, but that the words of questions may be in any case and spaced in any way. What
+// may call tools has no other key than Key: what it says is no mere question.
+func (r *Request) LooseKey() [32]byte { return r.key(!r.Tools) }
+
+func (r *Request) key(loose bool) [32]byte {
 	r = r.open()
 	w := canonicals.Get().(*canonical)
 	defer canonicals.Put(w)
@@ -31,8 +37,11 @@ func (r *Request) Key() [32]byte {
 		_, _ = w.sum.Write(r.doc.body)
 	} else {
 		w.d, w.skip = &r.doc, r.unkeyed()
+		if w.loose = nil; loose {
+			w.loose = r.said()
+		}
 		b = w.value(b, 0)
-		w.d = nil
+		w.d, w.loose = nil, nil
 	}
 	if w.buf = b; cap(b) > 1<<20 || cap(w.names) > 1<<12 {
 		w.buf, w.names = nil, nil // keep no giant for requests that are small
@@ -93,6 +102,7 @@ type canonical struct {
 	skip  []string // of the outermost object
 	buf   []byte
 	sum   hash.Hash // of what is no longer in buf
+	loose []uint32  // strings that are the same however they are spaced, and in whichever case; in order
 	names []named   // of the objects that are being written, the inner behind the outer
 }
 
@@ -118,6 +128,9 @@ func (w *canonical) value(b []byte, n uint32) []byte {
 		}
 		return append(b, 'z')
 	case kindString:
+		if _, ok := slices.BinarySearch(w.loose, n); ok {
+			return appendCounted(b, strings.ToLower(strings.Join(strings.Fields(string(w.d.text(n, nil))), " ")))
+		}
 		if s := w.d.body[v.start:v.end]; !v.escaped && len(s) > mostWritten {
 			b = w.flush(binary.AppendUvarint(b, uint64(len(s))))
 			_, _ = w.sum.Write(s)
@@ -131,6 +144,28 @@ func (w *canonical) value(b []byte, n uint32) []byte {
 		return appendNumber(b, w.d.body[v.start:v.end])
 	}
 	return b
+}
+
+// said are the strings in which people say something to the model: not its instructions, nor what tools were given.
+func (r *Request) said() (nodes []uint32) {
+	for p := range r.pieces() {
+		if p.what == isText && p.part == InMessages && p.node > 0 && r.doc.kind(p.node) == kindString && spoken[string(r.doc.name(p.node))] {
+			nodes = append(nodes, p.node)
+		}
+	}
+	slices.Sort(nodes)
+	return nodes
+}
+
+// spoken are the members that hold what somebody says.
+var spoken = map[string]bool{"content": true, "text": true, "prompt": true, "input": true, "inputText": true}
+
+// name is that of a member by its value; what is no member may have any.
+func (d *document) name(value uint32) []byte {
+	if d.kind(value-1) != kindString {
+		return nil
+	}
+	return d.text(value-1, nil)
 }
 
 // room makes room for the names of a large object at once: what grows bit by bit is held twice while it does.

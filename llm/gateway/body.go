@@ -97,7 +97,7 @@ func (x *exchange) rest() {
 	x.name()
 	x.expected()
 	if x.keeps() {
-		x.hash = new(x.request.Key())
+		x.hash = new(x.question())
 	}
 	x.request.Rest()
 }

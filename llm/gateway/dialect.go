@@ -45,6 +45,7 @@ type Options struct {
 
 	Callers *Callers // who may call how much
 	Cache   *cache.Cache
+	Loose   bool // questions are the same in any case, and spaced in any way
 	Any     bool // answers to requests with a temperature are kept, too
 
 	Cascade *cascade.Cascade // its first tier is the upstream itself

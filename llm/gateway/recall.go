@@ -29,6 +29,9 @@ func (x *exchange) question() [32]byte {
 	if x.hash != nil {
 		return *x.hash
 	}
+	if x.d.o.Loose {
+		return x.request.LooseKey()
+	}
 	return x.request.Key()
 }
 

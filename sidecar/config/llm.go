@@ -34,6 +34,7 @@ type Cache struct {
 	TTL, Revalidate, IfError time.Duration
 	Memory                   int64 // bytes
 	AnyTemperature           bool
+	Loose                    bool
 }
 
 var llmFields = []field[LLM]{
@@ -78,6 +79,7 @@ var cacheFields = []field[Cache]{
 	one("stale_if_error", orOff(duration, -1), func(c *Cache) *time.Duration { return &c.IfError }, "24h", "How long after `ttl` the tier `cached` may give it when the model does not answer."),
 	one("memory", size(1<<20, 1<<40), func(c *Cache) *int64 { return &c.Memory }, "64MiB", "How much memory the answers take, those among them that wait to be written to the store. All caches together have a quarter at most of what weir may hold of bodies; see docs/security.md."),
 	one("any_temperature", boolean, func(c *Cache) *bool { return &c.AnyTemperature }, "false", "Keeps answers to requests with a temperature above 0, too: then everybody gets the same."),
+	one("loose", boolean, func(c *Cache) *bool { return &c.Loose }, "false", "Questions are the same in whichever case they are and however they are spaced: what people say, not instructions. Requests with tools are taken as they are. Not for models that are asked about programs."),
 }
 
 func readCache(d *decoder, n *node, l *LLM) {

@@ -249,7 +249,7 @@ func (f *fitting) dialect(u *config.Upstream, c config.LLM) (put func() error, e
 			if o.Cache, err = f.cache(u.Name, *c.Cache); err != nil {
 				return err
 			}
-			o.Any = c.Cache.AnyTemperature
+			o.Any, o.Loose = c.Cache.AnyTemperature, c.Cache.Loose
 		}
 		if c.Cascade != nil {
 			if o.Cascade, err = f.cascade(u.Name, plan); err != nil {
