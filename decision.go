@@ -27,6 +27,9 @@ func (w *walk) decided(d step) (told *Refusal) {
 	if events.Recorded != nil {
 		p.recorded.decides(p, w.now, d)
 	}
+	if events.Acquired != nil && !d.refused() {
+		w.acquired(events.Acquired)
+	}
 	if events.Decided == nil {
 		return nil
 	}
@@ -39,6 +42,14 @@ func (w *walk) decided(d step) (told *Refusal) {
 	}
 	tell(events.Decided, e)
 	return e.Refusal
+}
+
+// acquired tells what the attempt took of each limit.
+func (w *walk) acquired(f func(Acquired)) {
+	for s, i := w.subject(w.u), 0; i < w.limits.Len(); i++ {
+		c := w.limits.Charge(i)
+		tell(f, Acquired{Subject: s, Limit: c.Registry.Limit().Name, Units: c.Cost})
+	}
 }
 
 // err is the error of a step that refuses. told is its refusal, nil if nobody has made it yet.

@@ -28,6 +28,7 @@ type Events struct {
 
 	// Of single calls and attempts.
 	Decided  func(Decided)  // a gate's answer to one attempt
+	Acquired func(Acquired) // what an attempt that may be made took of a limit: told once for each of its limits
 	Ended    func(Ended)    // an attempt and its outcome
 	Metered  func(Ended)    // the end of an answer that was counted as a success when it began; see Run.Detach
 	Retried  func(Retried)  // another attempt will be made
@@ -90,6 +91,14 @@ type Decided struct {
 	Limit   string        // the limit that made it wait or said no; "" if it was none
 	Waited  time.Duration // for its turn
 	Late    time.Duration // of that, how much later than its turn it woke; for several turns the most
+}
+
+// Acquired is what one attempt took of one limit. What it turns out not to have used goes back later, and what it used
+// beyond is owed: neither is told here.
+type Acquired struct {
+	Subject
+	Limit string
+	Units int64 // of the limit's unit
 }
 
 // Ended is the end of an attempt.
@@ -212,6 +221,7 @@ func Tee(all ...Events) Events {
 		Rejected:  tee(all, func(e Events) func(Ended) { return e.Rejected }),
 
 		Decided:  tee(all, func(e Events) func(Decided) { return e.Decided }),
+		Acquired: tee(all, func(e Events) func(Acquired) { return e.Acquired }),
 		Ended:    tee(all, func(e Events) func(Ended) { return e.Ended }),
 		Metered:  tee(all, func(e Events) func(Ended) { return e.Metered }),
 		Retried:  tee(all, func(e Events) func(Retried) { return e.Retried }),

@@ -16,6 +16,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 
 	"github.com/seed1158cd35/weir"
+	weircw "github.com/seed1158cd35/weir/observe/cloudwatch"
 	"github.com/seed1158cd35/weir/observe/logs"
 	weirprom "github.com/seed1158cd35/weir/observe/prometheus"
 )
@@ -61,7 +62,12 @@ func compare(t *testing.T, seed uint64) map[string]int {
 	reg, log := prometheus.NewPedanticRegistry(), new(bytes.Buffer)
 	metrics := weirprom.New(reg)
 	logger := slog.New(slog.NewJSONHandler(log, nil))
-	s, err := newScript(seed, weir.Tee(metrics.Events(), logs.Events(logger)))
+	published := new(bytes.Buffer)
+	cloud, err := weircw.New(weircw.Config{Lines: published})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := newScript(seed, weir.Tee(metrics.Events(), logs.Events(logger), cloud.Events()))
 	if err != nil {
 		t.Fatalf("seed %d: %v", seed, err)
 	}
@@ -69,6 +75,10 @@ func compare(t *testing.T, seed uint64) map[string]int {
 	s.run()
 	compareSeries(t, s, gather(t, reg))
 	compareLines(t, s, log.String())
+	if err := cloud.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	compareCloud(t, s, published.String())
 	return s.words()
 }
 

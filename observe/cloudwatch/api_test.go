@@ -345,8 +345,8 @@ func TestPutMetricDataThroughTheSDK(t *testing.T) {
 		t.Fatal(err)
 	}
 	want(t, r.sums, map[string]float64{
-		"RateLimiterTokensAcquired": operations * each, "RateLimiterTokensAcquired Upstream=s3": operations * each,
-		"RateLimiterAcquisitionLatency": operations * each,
+		"RateLimiterAcquisitions": operations * each, "RateLimiterAcquisitions Upstream=s3": operations * each,
+		"RateLimiterAcquisitionWait": operations * each,
 	})
 	if s := m.Stats(); s.Published != 2*(operations+2) || s.Failures != 0 {
 		t.Errorf("%+v, want %d points published", s, 2*(operations+2))

@@ -28,8 +28,9 @@ var happenings = []struct {
 	{"throttled", func(e weir.Events) {
 		e.Ended(weir.Ended{Subject: subject, Attempt: 1, Outcome: outcome.Outcome{Class: outcome.Throttled, Code: "SlowDown"}})
 	}},
+	{"acquired", func(e weir.Events) { e.Acquired(weir.Acquired{Subject: subject, Limit: "all", Units: 3}) }},
 	{"retried", func(e weir.Events) {
-		e.Retried(weir.Retried{Subject: subject, Attempt: 1, Outcome: outcome.Outcome{Class: outcome.Failed, Code: "503"}})
+		e.Ended(weir.Ended{Subject: subject, Attempt: 2, Outcome: outcome.Outcome{Class: outcome.Failed, Code: "503"}})
 	}},
 }
 

@@ -10,8 +10,15 @@ import (
 type kind uint8
 
 const (
-	acquired   kind = iota // TokensAcquired and AcquisitionLatency
+	allowed    kind = iota // Acquisitions and AcquisitionWait
+	acquired               // TokensAcquired
+	asked                  // AcquisitionLatency
 	refused                // AcquisitionFailures
+	violated               // Violations
+	requested              // StoreRequests, and the next three in the order of Requests
+	missed                 // StoreConditions
+	overloaded             // StoreThrottled
+	repeated               // StoreRetries
 	called                 // APICallCount
 	throttled              // RateLimitErrors
 	retried                // RetryAttempts
@@ -26,8 +33,9 @@ const (
 
 // metrics are those that a kind feeds.
 var metrics = [kinds][]Metric{
-	acquired: {TokensAcquired, AcquisitionLatency}, refused: {AcquisitionFailures}, limited: {ThrottledRequests}, called: {APICallCount},
+	allowed: {Acquisitions, AcquisitionWait}, acquired: {TokensAcquired}, asked: {AcquisitionLatency}, refused: {AcquisitionFailures}, limited: {ThrottledRequests}, called: {APICallCount},
 	throttled: {RateLimitErrors}, retried: {RetryAttempts}, exhausted: {RetryExhausted}, timed: {APICallLatency},
+	violated: {Violations}, requested: {StoreRequests}, missed: {StoreConditions}, overloaded: {StoreThrottled}, repeated: {StoreRetries},
 	answered: {ModelAnswers}, fallback: {ModelFallbacks}, failedOpen: {JobsFailedOpen},
 }
 
@@ -39,7 +47,7 @@ type key struct {
 	success             bool
 	upstream, operation string
 	region, account     string
-	word                string // an error type, a reason, or a limit
+	word                string // an error type, a reason or a limit
 }
 
 // A leaf counts the events of a key: in n, or those that took time in waits.
@@ -102,7 +110,7 @@ func (b *book) add(k key) *leaf {
 		}
 	}
 	l := &leaf{key: k}
-	if k.kind == acquired || k.kind == timed {
+	if k.kind == allowed || k.kind == asked || k.kind == timed {
 		l.waits = new(histogram)
 	}
 	next := maps.Clone(known)

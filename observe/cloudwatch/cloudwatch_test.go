@@ -58,7 +58,10 @@ func everything(t *testing.T, m *Exporter) {
 		u.Try(call, &p)
 	}
 	m.Fleet().Fallback(fleet.FallbackEvent{Away: true})
-	m.StoreThrottled(3)
+	m.Fleet().Called(fleet.StoreCall{Group: "s3", Calls: 2, Took: 4 * time.Millisecond})
+	m.Fleet().Called(fleet.StoreCall{Group: "s3", Back: 2, Took: time.Second})                           // it only gives back
+	m.Fleet().Called(fleet.StoreCall{Group: "s3", Calls: 2, Took: time.Second, Err: errors.New("away")}) // there was no answer
+	m.Requested("s3", Requests{Sent: 9, Failed: 2, Throttled: 3, Retried: 5})
 	m.JobFailedOpen("s3")
 	m.Answered("chat", false)
 	m.Answered("chat", true)
@@ -92,32 +95,41 @@ func TestEveryMetricIsPublishedWithItsDefaults(t *testing.T) {
 		}
 		put := " Upstream=s3 Operation=put Region=eu-west-1"
 		want(t, p.sums(t), map[string]float64{
-			"RateLimitErrors":                                                    2,
-			"RateLimitErrors Upstream=s3":                                        2,
-			"RateLimitErrors" + put + " ErrorType=SlowDown":                      2,
-			"RetryAttempts" + put + " ErrorType=SlowDown Attempt=1":              1,
-			"RetryExhausted" + put + " Reason=attempts":                          1,
-			"RetryExhausted":                                                     1,
-			"APICallCount" + put + " ErrorType=none Attempt=1 Success=true":      2,
-			"APICallCount" + put + " ErrorType=SlowDown Attempt=2 Success=false": 1,
-			"APICallCount Upstream=s3":                                           4,
-			"RateLimiterTokensAcquired Upstream=s3":                              5,
-			"RateLimiterAcquisitionLatency" + put:                                5,
-			"RateLimiterAcquisitionFailures" + put + " Reason=rate_limited":      9,
-			"ThrottledRequests":                                                  9,
-			"ThrottledRequests Upstream=s3 Limit=all":                            9,
-			"RateLimiterFallbackActivated":                                       1,
-			"RateLimiterStoreThrottled":                                          3,
-			"DeadLetters":                                                        6,
-			"DeadLetters Upstream=hook":                                          4,
-			"DeadLetterAge":                                                      3600,
-			"DeadLetterAge Upstream=hook":                                        1800,
-			"APICallLatency Upstream=s3":                                         4,
-			"ModelAnswers Upstream=chat":                                         2,
-			"JobsFailedOpen Upstream=s3":                                         1,
-			"ModelFallbacks":                                                     1,
-			"ModelChainDown":                                                     1,
-			"ModelChainDown Upstream=talk":                                       1,
+			"RateLimitErrors":                                                     2,
+			"RateLimitErrors Upstream=s3":                                         2,
+			"RateLimitErrors" + put + " ErrorCode=SlowDown":                       2,
+			"RetryAttempts" + put + " ErrorType=SlowDown Attempt=2 Success=false": 1,
+			"RetryAttempts":                                                       1,
+			"RetryExhausted" + put + " Reason=attempts":                           1,
+			"RetryExhausted":                                                      1,
+			"APICallCount" + put + " ErrorType=none Attempt=1 Success=true":       2,
+			"APICallCount" + put + " ErrorType=SlowDown Attempt=2 Success=false":  1,
+			"APICallCount Upstream=s3":                                            4,
+			"RateLimiterAcquisitions Upstream=s3":                                 5,
+			"RateLimiterAcquisitionWait" + put:                                    5,
+			"RateLimiterTokensAcquired Upstream=s3 Limit=all":                     5,
+			"RateLimiterTokensAcquired" + put + " Limit=all":                      5,
+			"RateLimiterAcquisitionLatency Upstream=s3":                           1,
+			"RateLimiterViolations":                                               2,
+			"RateLimiterViolations" + put + " ErrorCode=SlowDown":                 2,
+			"RateLimiterStoreRequests Upstream=s3":                                9,
+			"RateLimiterStoreConditions Upstream=s3":                              2,
+			"RateLimiterStoreRetries Upstream=s3":                                 5,
+			"RateLimiterAcquisitionFailures" + put + " Reason=rate_limited":       9,
+			"ThrottledRequests":                                                   9,
+			"ThrottledRequests Upstream=s3 Limit=all":                             9,
+			"RateLimiterFallbackActivated":                                        1,
+			"RateLimiterStoreThrottled":                                           3,
+			"DeadLetters":                                                         6,
+			"DeadLetters Upstream=hook":                                           4,
+			"DeadLetterAge":                                                       3600,
+			"DeadLetterAge Upstream=hook":                                         1800,
+			"APICallLatency Upstream=s3":                                          4,
+			"ModelAnswers Upstream=chat":                                          2,
+			"JobsFailedOpen Upstream=s3":                                          1,
+			"ModelFallbacks":                                                      1,
+			"ModelChainDown":                                                      1,
+			"ModelChainDown Upstream=talk":                                        1,
 		})
 		for _, metric := range Metrics {
 			if !strings.Contains(strings.Join(p.lines(), ""), `"`+string(metric)+`"`) {
@@ -146,7 +158,7 @@ func TestTenThousandDecisionsASecondMakeAHandfulOfLines(t *testing.T) {
 		if err := m.Close(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		want(t, p.sums(t), map[string]float64{"RateLimiterTokensAcquired": seconds * each, "RateLimiterTokensAcquired Upstream=s3": seconds * each})
+		want(t, p.sums(t), map[string]float64{"RateLimiterAcquisitions": seconds * each, "RateLimiterAcquisitions Upstream=s3": seconds * each})
 	})
 }
 
@@ -244,7 +256,7 @@ func TestNothingIsLostUnderConcurrency(t *testing.T) {
 		t.Fatal(err)
 	}
 	want(t, p.sums(t), map[string]float64{
-		"RateLimiterTokensAcquired": callers, "RateLimitErrors": callers, "APICallCount Upstream=s3": callers,
+		"RateLimiterAcquisitions": callers, "RateLimitErrors": callers, "APICallCount Upstream=s3": callers,
 	})
 	if s := m.Stats(); s.Dropped != 0 || s.Waiting != 0 {
 		t.Errorf("%+v, want nothing dropped and nothing waiting", s)
@@ -318,10 +330,10 @@ func TestSeriesAreBounded(t *testing.T) {
 	}
 	sums := p.sums(t)
 	want(t, sums, map[string]float64{
-		"RateLimiterTokensAcquired":                                          2 * operations,
-		"RateLimiterTokensAcquired Upstream=u0":                              operations / 2,
-		"RateLimiterTokensAcquired Upstream=u1 Operation=other Region=other": operations/2 - 25,
-		"RateLimiterTokensAcquired Upstream=other":                           operations - (mostUpstreams - 2),
+		"RateLimiterAcquisitions":                                          2 * operations,
+		"RateLimiterAcquisitions Upstream=u0":                              operations / 2,
+		"RateLimiterAcquisitions Upstream=u1 Operation=other Region=other": operations/2 - 25,
+		"RateLimiterAcquisitions Upstream=other":                           operations - (mostUpstreams - 2),
 	})
 	if n := len(m.book.leaves()); n > 50+mostUpstreams+1 {
 		t.Errorf("%d series, want at most 50 and one for each upstream", n)
@@ -390,7 +402,7 @@ func TestLinesKeepToTheFormat(t *testing.T) {
 			where = " Service=orders & co."
 		}
 		sums := p.sums(t)
-		name := c.Metrics[TokensAcquired].Name
+		name := c.Metrics[Acquisitions].Name
 		if got := sums[name+where]; got != float64(n) || t.Failed() {
 			t.Fatalf("seed %d: %v of %q, want %d: %v", seed, got, name+where, n, sums)
 		}
@@ -430,11 +442,11 @@ func TestLatencyOfManySamples(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if got := p.sums(t)["RateLimiterAcquisitionLatency"]; got != 100 {
+	if got := p.sums(t)["RateLimiterAcquisitionWait"]; got != 100 {
 		t.Errorf("%v values stand for 1,000, want 100", got)
 	}
 	for _, line := range weighted.lines() {
-		if !strings.Contains(line, `"RateLimiterAcquisitionLatency":{"Values":[0,`) || !strings.Contains(line, `],"Counts":[1,`) {
+		if !strings.Contains(line, `"RateLimiterAcquisitionWait":{"Values":[0,`) || !strings.Contains(line, `],"Counts":[1,`) {
 			t.Errorf("no values with counts in %s", line)
 		}
 	}

@@ -1,6 +1,7 @@
 package weircw
 
 import (
+	"errors"
 	"strings"
 
 	"github.com/seed1158cd35/weir"
@@ -13,21 +14,46 @@ import (
 // Events is what to give to an upstream, so that its calls are counted. An event costs a
 // look-up and an atomic operation, and allocates nothing once its series exists.
 func (e *Exporter) Events() weir.Events {
-	return weir.Events{Decided: e.decided, Ended: e.ended, Retried: e.retried, GaveUp: e.gaveUp}
+	return weir.Events{Decided: e.decided, Acquired: e.acquired, Ended: e.ended, GaveUp: e.gaveUp, Violated: e.violated}
 }
 
-// Fleet is what to give to fleet.New, so that it is seen when its store is away. Give
-// several with limit.TeeFleet.
+// Fleet is what to give to fleet.New, so that it is seen how long its store takes, and when it is away. Give
+// several with fleet.TeeFleet.
 func (e *Exporter) Fleet() fleet.Events {
-	return fleet.Events{Fallback: func(f fleet.FallbackEvent) {
+	return fleet.Events{Called: e.storeCalled, Fallback: func(f fleet.FallbackEvent) {
 		if e.away.Store(f.Away); f.Away && f.For == 0 {
 			e.activated.Add(1)
 		}
 	}}
 }
 
-// StoreThrottled counts requests that the fleet's store refused for rate.
-func (e *Exporter) StoreThrottled(n int) { e.throttles.Add(int64(n)) }
+// storeCalled measures what asks for units: a call that only gives back is none, and one without an answer has no latency.
+func (e *Exporter) storeCalled(c fleet.StoreCall) {
+	if c.Calls == 0 || c.Err != nil && !errors.Is(c.Err, fleet.ErrWindow) {
+		return
+	}
+	if l := e.leaf(key{kind: asked}, &weir.Subject{Upstream: c.Group}); l != nil {
+		l.waits.observe(c.Took)
+	}
+}
+
+// Requests is what a call took of a store whose calls can take several requests.
+type Requests struct {
+	Sent      int // the first included
+	Failed    int // conditional writes that met another's
+	Throttled int // that the store refused for rate
+	Retried   int // after throttles, errors of the server and broken connections
+}
+
+// Requested counts the requests of a call to the store, for limits of the upstream.
+func (e *Exporter) Requested(upstream string, r Requests) {
+	s := weir.Subject{Upstream: upstream}
+	for i, n := range [...]int{r.Sent, r.Failed, r.Throttled, r.Retried} {
+		if n > 0 {
+			e.countN(key{kind: requested + kind(i)}, &s, int64(n))
+		}
+	}
+}
 
 // JobFailedOpen counts a job that was let start although its upstream could not be asked for others.
 func (e *Exporter) JobFailedOpen(upstream string) {
@@ -35,7 +61,7 @@ func (e *Exporter) JobFailedOpen(upstream string) {
 }
 
 func (e *Exporter) decided(d weir.Decided) {
-	k := key{kind: acquired}
+	k := key{kind: allowed}
 	if d.Refusal != nil {
 		k.kind, k.word = refused, observe.Reason(d.Refusal.Reason)
 		if name := d.Refusal.Limit; name != "" {
@@ -52,6 +78,15 @@ func (e *Exporter) decided(d weir.Decided) {
 	}
 }
 
+func (e *Exporter) acquired(a weir.Acquired) {
+	e.countN(key{kind: acquired, word: a.Limit}, &a.Subject, a.Units)
+}
+
+func (e *Exporter) violated(v weir.Violation) {
+	o := outcome.Outcome{Class: outcome.Throttled, Code: v.Code}
+	e.count(key{kind: violated, word: errorType(&o)}, &v.Subject)
+}
+
 func (e *Exporter) ended(d weir.Ended) {
 	class := d.Outcome.Class
 	k := key{kind: called, attempt: attempt(d.Attempt), success: class == outcome.OK, word: errorType(&d.Outcome)}
@@ -59,14 +94,14 @@ func (e *Exporter) ended(d weir.Ended) {
 	if l := e.leaf(key{kind: timed}, &d.Subject); l != nil {
 		l.waits.observe(d.Took)
 	}
+	if d.Attempt > 1 {
+		k.kind = retried
+		e.count(k, &d.Subject)
+	}
 	if class == outcome.Throttled {
 		k.kind = throttled
 		e.count(k, &d.Subject)
 	}
-}
-
-func (e *Exporter) retried(d weir.Retried) {
-	e.count(key{kind: retried, attempt: attempt(d.Attempt), word: errorType(&d.Outcome)}, &d.Subject)
 }
 
 func (e *Exporter) gaveUp(d weir.GaveUp) {
@@ -77,9 +112,11 @@ func (e *Exporter) gaveUp(d weir.GaveUp) {
 	e.count(key{kind: exhausted, word: why}, &d.Subject)
 }
 
-func (e *Exporter) count(k key, s *weir.Subject) {
+func (e *Exporter) count(k key, s *weir.Subject) { e.countN(k, s, 1) }
+
+func (e *Exporter) countN(k key, s *weir.Subject, n int64) {
 	if l := e.leaf(k, s); l != nil {
-		l.n.Add(1)
+		l.n.Add(n)
 	}
 }
 
@@ -130,7 +167,7 @@ func (c *Config) usesOf(k kind) (u uses) {
 				u.operation = u.operation || d == Operation
 				u.region = u.region || d == Region
 				u.account = u.account || d == Account
-				u.word = u.word || d == ErrorType || d == Reason || d == Limit
+				u.word = u.word || d == ErrorCode || d == ErrorType || d == Reason || d == Limit
 				u.attempt = u.attempt || d == Attempt
 				u.success = u.success || d == Success
 			}

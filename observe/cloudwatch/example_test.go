@@ -69,5 +69,5 @@ func ExampleConfig() {
 		Names: map[weircw.Dimension]string{weircw.Region: "AWSRegion"},
 	})
 	fmt.Println(err)
-	// Output: cloudwatch: metric RateLimitErrors: has no dimension "Limit"; want some of [Upstream Operation Region Account ErrorType]
+	// Output: cloudwatch: metric RateLimitErrors: has no dimension "Limit"; want some of [Upstream Operation Region Account ErrorCode ErrorType]
 }

@@ -39,7 +39,6 @@ type Exporter struct {
 
 	away      atomic.Bool
 	activated atomic.Int64
-	throttles atomic.Int64 // of the store
 
 	mu      sync.Mutex // one collect at a time
 	wasAway bool

@@ -8,13 +8,19 @@ const (
 	RetryAttempts       Metric = "RetryAttempts"                  // attempts that failed and are repeated
 	RetryExhausted      Metric = "RetryExhausted"                 // calls that were given up
 	APICallCount        Metric = "APICallCount"                   // attempts that ended
-	TokensAcquired      Metric = "RateLimiterTokensAcquired"      // attempts that were allowed
+	Acquisitions        Metric = "RateLimiterAcquisitions"        // attempts that were allowed
+	TokensAcquired      Metric = "RateLimiterTokensAcquired"      // units that allowed attempts took of limits
 	TokensAvailable     Metric = "RateLimiterTokensAvailable"     // units left of a limit, for the key that has the fewest
-	AcquisitionLatency  Metric = "RateLimiterAcquisitionLatency"  // milliseconds that allowed attempts waited for their turn
+	AcquisitionWait     Metric = "RateLimiterAcquisitionWait"     // milliseconds that allowed attempts waited for their turn
+	AcquisitionLatency  Metric = "RateLimiterAcquisitionLatency"  // milliseconds until the fleet's store answered an ask for units
 	AcquisitionFailures Metric = "RateLimiterAcquisitionFailures" // attempts that were not allowed
 	ThrottledRequests   Metric = "ThrottledRequests"              // of these, those that a limit refused, by the limit: the level
 	FallbackActivated   Metric = "RateLimiterFallbackActivated"   // 1 or more in an interval in which the store was away
-	StoreThrottled      Metric = "RateLimiterStoreThrottled"      // requests that the fleet's store refused for rate
+	StoreRequests       Metric = "RateLimiterStoreRequests"       // requests to the fleet's store (DynamoDB)
+	StoreConditions     Metric = "RateLimiterStoreConditions"     // of these, writes whose condition did not hold, as another had written
+	StoreThrottled      Metric = "RateLimiterStoreThrottled"      // of these, requests that the store refused for rate
+	StoreRetries        Metric = "RateLimiterStoreRetries"        // of these, repeats after throttles, errors and broken connections
+	Violations          Metric = "RateLimiterViolations"          // attempts that the upstream throttled although their limits had allowed them
 	DeadLetters         Metric = "DeadLetters"                    // deliveries that will not be sent any more, as long as they are kept
 	APICallLatency      Metric = "APICallLatency"                 // milliseconds from an attempt's permit to its outcome
 	ModelAnswers        Metric = "ModelAnswers"                   // answers of language models that began
@@ -26,15 +32,16 @@ const (
 
 // Metrics lists every metric, in the order in which they are published.
 var Metrics = [...]Metric{
-	RateLimitErrors, RetryAttempts, RetryExhausted, APICallCount, TokensAcquired, TokensAvailable,
-	AcquisitionLatency, AcquisitionFailures, ThrottledRequests, FallbackActivated, StoreThrottled, DeadLetters, DeadLetterAge,
+	RateLimitErrors, RetryAttempts, RetryExhausted, APICallCount, Acquisitions, TokensAcquired, TokensAvailable,
+	AcquisitionWait, AcquisitionLatency, AcquisitionFailures, ThrottledRequests, Violations, FallbackActivated,
+	StoreRequests, StoreConditions, StoreThrottled, StoreRetries, DeadLetters, DeadLetterAge,
 	APICallLatency, ModelAnswers, ModelFallbacks, ModelChainDown, JobsFailedOpen,
 }
 
 // Unit is the metric's unit, in CloudWatch's words.
 func (m Metric) Unit() string {
 	switch m {
-	case AcquisitionLatency, APICallLatency:
+	case AcquisitionWait, AcquisitionLatency, APICallLatency:
 		return "Milliseconds"
 	case DeadLetterAge:
 		return "Seconds"
@@ -50,7 +57,8 @@ const (
 	Operation Dimension = "Operation"
 	Region    Dimension = "Region"    // the key "region" of the call, or Config.Region
 	Account   Dimension = "Account"   // the key "account" of the call
-	Limit     Dimension = "Limit"     // of TokensAvailable and ThrottledRequests only
+	Limit     Dimension = "Limit"     // of TokensAvailable, TokensAcquired and ThrottledRequests only
+	ErrorCode Dimension = "ErrorCode" // ErrorType by another name, of throttles
 	ErrorType Dimension = "ErrorType" // an error code that weir knows, a status, or a class of outcome
 	Reason    Dimension = "Reason"    // why there was no permit, or no other attempt: weir's own words
 	Attempt   Dimension = "Attempt"   // "1" to "9", "10+"
@@ -58,7 +66,7 @@ const (
 )
 
 // Dimensions lists every dimension.
-var Dimensions = [...]Dimension{Upstream, Operation, Region, Account, Limit, ErrorType, Reason, Attempt, Success}
+var Dimensions = [...]Dimension{Upstream, Operation, Region, Account, Limit, ErrorCode, ErrorType, Reason, Attempt, Success}
 
 const (
 	none  = "none"  // the value of a dimension of which nothing is known
@@ -83,21 +91,23 @@ type Set []Dimension
 func (m Metric) Sets() []Set {
 	total, upstream := Set{}, Set{Upstream}
 	switch m {
-	case RateLimitErrors:
-		return []Set{total, upstream, {Upstream, Operation, Region, ErrorType}}
+	case RateLimitErrors, Violations:
+		return []Set{total, upstream, {Upstream, Operation, Region, ErrorCode}}
 	case RetryAttempts:
-		return []Set{total, upstream, {Upstream, Operation, Region, ErrorType, Attempt}}
+		return []Set{total, upstream, {Upstream, Operation, Region, ErrorType, Attempt, Success}}
 	case RetryExhausted, AcquisitionFailures:
 		return []Set{total, upstream, {Upstream, Operation, Region, Reason}}
 	case APICallCount:
 		return []Set{total, upstream, {Upstream, Operation, Region, ErrorType, Attempt, Success}}
-	case TokensAcquired, AcquisitionLatency:
+	case Acquisitions, AcquisitionWait:
 		return []Set{total, upstream, {Upstream, Operation, Region}}
+	case TokensAcquired:
+		return []Set{{Upstream, Limit}, {Upstream, Operation, Region, Limit}}
 	case TokensAvailable:
 		return []Set{upstream, {Upstream, Limit}}
 	case ThrottledRequests:
 		return []Set{total, upstream, {Upstream, Limit}}
-	case DeadLetters, DeadLetterAge, APICallLatency, ModelAnswers, ModelFallbacks, ModelChainDown, JobsFailedOpen:
+	case AcquisitionLatency, StoreRequests, StoreConditions, StoreThrottled, StoreRetries, DeadLetters, DeadLetterAge, APICallLatency, ModelAnswers, ModelFallbacks, ModelChainDown, JobsFailedOpen:
 		return []Set{total, upstream}
 	}
 	return []Set{total}
@@ -106,19 +116,20 @@ func (m Metric) Sets() []Set {
 // Has are the dimensions that a metric can have.
 func (m Metric) Has() Set {
 	switch m {
-	case RateLimitErrors:
-		return Set{Upstream, Operation, Region, Account, ErrorType}
-	case RetryAttempts:
-		return Set{Upstream, Operation, Region, Account, ErrorType, Attempt}
+	case RateLimitErrors, Violations:
+		return Set{Upstream, Operation, Region, Account, ErrorCode, ErrorType}
 	case RetryExhausted, AcquisitionFailures:
 		return Set{Upstream, Operation, Region, Account, Reason}
-	case APICallCount:
+	case APICallCount, RetryAttempts:
 		return Set{Upstream, Operation, Region, Account, ErrorType, Attempt, Success}
-	case TokensAcquired, AcquisitionLatency, APICallLatency:
+	case Acquisitions, AcquisitionWait, APICallLatency:
 		return Set{Upstream, Operation, Region, Account}
+	case TokensAcquired:
+		return Set{Upstream, Operation, Region, Account, Limit}
 	case TokensAvailable, ThrottledRequests:
 		return Set{Upstream, Limit}
-	case DeadLetters, DeadLetterAge, ModelAnswers, ModelFallbacks, ModelChainDown, JobsFailedOpen:
+	case AcquisitionLatency, StoreRequests, StoreConditions, StoreThrottled, StoreRetries,
+		DeadLetters, DeadLetterAge, ModelAnswers, ModelFallbacks, ModelChainDown, JobsFailedOpen:
 		return Set{Upstream}
 	}
 	return Set{}

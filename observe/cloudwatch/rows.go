@@ -149,11 +149,18 @@ func (e *Exporter) collectLeaf(s *table, l *leaf) {
 		}
 		return
 	}
-	if waits, n := l.waits.take(); n > 0 && l.key.kind == timed {
+	waits, n := l.waits.take()
+	if n == 0 {
+		return
+	}
+	switch l.key.kind {
+	case timed:
 		s.add(APICallLatency, &at, value{spread: &waits})
-	} else if n > 0 {
-		s.add(TokensAcquired, &at, value{number: float64(n)})
+	case asked:
 		s.add(AcquisitionLatency, &at, value{spread: &waits})
+	default:
+		s.add(Acquisitions, &at, value{number: float64(n)})
+		s.add(AcquisitionWait, &at, value{spread: &waits})
 	}
 }
 
@@ -164,6 +171,8 @@ func (e *Exporter) at(k *key) (at [len(Dimensions)]string) {
 	put(Operation, k.operation)
 	put(Region, cmp.Or(k.region, e.config.Region))
 	put(Account, k.account)
+	put(Limit, k.word)
+	put(ErrorCode, k.word)
 	put(ErrorType, k.word)
 	put(Reason, k.word)
 	put(Limit, k.word)
@@ -185,8 +194,7 @@ func attempts(n uint8) string {
 	return strconv.Itoa(int(n))
 }
 
-// collectFallback tells of each interval in which the store was away at some time, or refused
-// requests for rate.
+// collectFallback tells of each interval in which the store was away at some time.
 func (e *Exporter) collectFallback(s *table) {
 	away := e.away.Load()
 	n := e.activated.Swap(0)
@@ -196,9 +204,6 @@ func (e *Exporter) collectFallback(s *table) {
 	e.wasAway = away
 	if n > 0 {
 		s.add(FallbackActivated, new([len(Dimensions)]string), value{number: float64(n)})
-	}
-	if n := e.throttles.Swap(0); n > 0 {
-		s.add(StoreThrottled, new([len(Dimensions)]string), value{number: float64(n)})
 	}
 }
 

@@ -70,7 +70,7 @@ func (n *Notifier) gaveUp(e weir.GaveUp) {
 	case "quota":
 		s.kind = Quota // the upstream's own
 	}
-	n.happened(s, func() string {
+	n.happenedTo(e.Key, s, func() string {
 		return fmt.Sprintf("reason %s after %d attempts, the last one %s", why, e.Attempts, ending(&e.Outcome))
 	})
 }
@@ -81,8 +81,27 @@ func (n *Notifier) violated(e weir.Violation) {
 		limits = append(limits, e.Levels[i].Rule.Name)
 	}
 	s := subject{Violation, e.Upstream, e.Operation, strings.Join(slices.Compact(limits), "+")}
-	n.happened(s, func() string { return fmt.Sprintf("%d attempts were under way", e.InFlight) })
+	n.happenedTo(e.Key, s, func() string { return standing(&e) })
 }
+
+// standing is what there was to see when the upstream throttled: the limits, what was under way, and what had gone just before.
+func standing(e *weir.Violation) string {
+	var b strings.Builder
+	for _, v := range e.Levels {
+		fmt.Fprintf(&b, "limit %s (%v) had %d of %d left; ", v.Rule.Name, v.Rule, v.Level.Left, v.Level.Full)
+	}
+	fmt.Fprintf(&b, "%d attempts were under way", e.InFlight)
+	for i, ago := range e.Last[:min(len(e.Last), mostAgo)] {
+		b.WriteString([]string{", the last had begun ", ", "}[min(i, 1)] + ago.Round(time.Millisecond).String())
+	}
+	if len(e.Last) > 0 {
+		b.WriteString(" before")
+	}
+	return b.String()
+}
+
+// mostAgo is how many of the latest attempts a message names.
+const mostAgo = 10
 
 // mostOpen is how many open breakers of an upstream are known by their keys. With more, the
 // end may be told a little early.

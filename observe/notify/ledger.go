@@ -38,6 +38,8 @@ type notice struct {
 	since      time.Time
 	detail     string
 	suppressed int64
+
+	region, account string // of the call that it is told of
 }
 
 // happened notes that something bad did, and says whether it is to be told now.

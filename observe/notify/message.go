@@ -2,6 +2,7 @@ package notify
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -40,6 +41,20 @@ var words = map[Kind]struct{ title, over, action string }{
 		"Look at them with weir dead list and weir dead show; mend what they died of, then weir dead redrive or weir dead drop."},
 }
 
+// steps are what to do next, one after the other, where that is more than one thing.
+var steps = map[Kind][]string{
+	Exhausted: {
+		"Look for \"gave up\" in the log: each line has the code, the error and the correlation id of a call; weir why ID tells of its attempts.",
+		"Look at the upstream's own status, and at the quotas of this account and region.",
+		"If both are well, lower the demand, raise the deadline or ask for a larger quota; then start again what was given up.",
+	},
+	Violation: {
+		"Find out who else calls this upstream with the same account or key: what they use is not counted here.",
+		"Compare the limits above with those that the upstream states, burst and shape included.",
+		"Until that is clear lower the rate, or have it learnt (adaptive).",
+	},
+}
+
 // A Message is what is sent: plain data, in which every name is from the configuration.
 type Message struct {
 	ID        string    `json:"id"` // the same on every attempt to deliver it
@@ -48,11 +63,14 @@ type Message struct {
 	Upstream  string    `json:"upstream,omitempty"`
 	Operation string    `json:"operation,omitempty"`
 	Limit     string    `json:"limit,omitempty"`
+	Region    string    `json:"region,omitempty"`  // of AWS, of the call that it is told of; likewise
+	Account   string    `json:"account,omitempty"` // twelve digits
 	Host      string    `json:"host"`
 	Since     time.Time `json:"since"` // when it began
 	At        time.Time `json:"at"`    // of this message
 	Detail    string    `json:"detail,omitempty"`
 	Action    string    `json:"action,omitempty"` // what to do; "" if it is resolved
+	Steps     []string  `json:"steps,omitempty"`  // the same at length, one after the other
 	Runbook   string    `json:"runbook,omitempty"`
 
 	// Suppressed is how many times it happened without a message since the last one.
@@ -97,12 +115,17 @@ func (m *Message) Text() string {
 	}
 	line("What", what)
 	line("Where", m.Where())
+	line("Region", m.Region)
+	line("Account", m.Account)
 	line("Host", m.Host)
 	line("Since", m.Since.UTC().Format(time.RFC3339))
 	if m.Suppressed > 0 {
 		line("Suppressed", fmt.Sprintf("%d more since the last message", m.Suppressed))
 	}
 	line("What to do", m.Action)
+	for i, step := range m.Steps {
+		line("Step "+strconv.Itoa(i+1), step)
+	}
 	line("Runbook", m.Runbook)
 	return b.String()
 }

@@ -26,6 +26,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/seed1158cd35/weir/observe"
 )
 
 // A Config says what is told, how often and to whom.
@@ -124,7 +126,10 @@ func New(c Config) (*Notifier, error) {
 }
 
 // happened tells of something bad, unless that was told lately.
-func (n *Notifier) happened(s subject, detail func() string) {
+func (n *Notifier) happened(s subject, detail func() string) { n.happenedTo("", s, detail) }
+
+// happenedTo is happened to a call with keys, of which the message names region and account.
+func (n *Notifier) happenedTo(keys string, s subject, detail func() string) {
 	if !n.kinds[s.kind] {
 		return
 	}
@@ -133,6 +138,7 @@ func (n *Notifier) happened(s subject, detail func() string) {
 	now := time.Now()
 	notice, ok := n.ledger.happened(now, s, detail)
 	if ok {
+		notice.region, notice.account = observe.Region(keys), observe.Account(keys)
 		n.send(now, notice)
 	}
 	if ok || s.kind.lasts() {
@@ -206,11 +212,12 @@ func (n *Notifier) send(now time.Time, told notice) {
 	m := Message{
 		ID: rand.Text(), Kind: told.kind, Resolved: told.resolved,
 		Upstream: told.upstream, Operation: told.operation, Limit: told.limit, Host: n.config.Host,
+		Region: told.region, Account: told.account,
 		Since: told.since.UTC(), At: now.UTC(), Detail: told.detail, Suppressed: told.suppressed,
 		Runbook: strings.ReplaceAll(n.config.Runbook, "{kind}", string(told.kind)),
 	}
 	if !m.Resolved {
-		m.Action = words[m.Kind].action
+		m.Action, m.Steps = words[m.Kind].action, steps[m.Kind]
 	}
 	for _, w := range n.workers {
 		w.take(m)

@@ -189,7 +189,7 @@ func TestEveryKind(t *testing.T) {
 			"weir: s3 put, limit day: a quota is used up|it resets at 2026-12-01T00:00:00Z",
 			"weir: s3 put: calls are given up|reason attempts after 3 attempts, the last one throttled SlowDown",
 			"weir: s3 put: a quota is used up|reason quota after 1 attempts, the last one throttled",
-			"weir: s3 put, limit all+day: throttled within the limits|7 attempts were under way",
+			"weir: s3 put, limit all+day: throttled within the limits|limit all (0/0s) had 0 of 0 left; limit day (0/0s) had 0 of 0 left; 7 attempts were under way",
 			"weir: s3: breaker opened|cause: ",
 			"weir: shared store is away|",
 			"weir: resolved: shared store is away|it was away for 1m30s, 12 units went meanwhile",

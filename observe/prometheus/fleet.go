@@ -12,7 +12,7 @@ import (
 // Fleet are the metrics of limits that are shared through a store. Make one with
 // NewFleet, give its Events to fleet.New, and Watch what comes of it.
 type Fleet struct {
-	calls, served, units, leased, returned, repeats, conditions, throttled *prometheus.CounterVec
+	calls, served, units, leased, returned, repeats, conditions, throttled, retried *prometheus.CounterVec
 
 	took, requests *prometheus.HistogramVec
 	reached        prometheus.Gauge
@@ -37,6 +37,7 @@ func NewFleet(reg prometheus.Registerer) *Fleet {
 		repeats:    counter("weir_store_repeats_total", "Calls to the store that repeated one whose answer was lost.", "upstream"),
 		conditions: counter("weir_store_failed_conditions_total", "Conditional writes of the store that met another's.", "upstream"),
 		throttled:  counter("weir_store_throttled_total", "Requests that the store refused for rate.", "upstream"),
+		retried:    counter("weir_store_retries_total", "Requests to the store that were made again.", "upstream"),
 		requests:   numbers("weir_store_call_requests", "Requests that a call to the store took, the first included.", "upstream"),
 		took:       histogram("weir_store_call_duration_seconds", "Time until the store answered a call; those without an answer are left out.", "upstream"),
 		activated:  one("weir_fallback_activations_total", "Times that the store went away and limits were held locally."),
@@ -49,7 +50,7 @@ func NewFleet(reg prometheus.Registerer) *Fleet {
 	f.cold = prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "weir_store_cold", Help: "1 while the store does not know what was used of the upstream's limits, and counts all as used up.",
 	}, []string{"upstream"})
-	reg.MustRegister(f.reached, f.cold, f.calls, f.served, f.units, f.leased, f.returned, f.repeats, f.conditions, f.throttled, f.requests, f.took, f.activated, f.outlasted, f.resumed, f.lone)
+	reg.MustRegister(f.reached, f.cold, f.calls, f.served, f.units, f.leased, f.returned, f.repeats, f.conditions, f.throttled, f.retried, f.requests, f.took, f.activated, f.outlasted, f.resumed, f.lone)
 	return f
 }
 
@@ -107,6 +108,7 @@ type Requests struct {
 	Sent      int // the first included
 	Failed    int // conditional writes that met another's
 	Throttled int // that the store refused for rate
+	Retried   int // after throttles, errors of the server and broken connections
 }
 
 // Requested counts the requests of a call.
@@ -115,6 +117,7 @@ func (m *Fleet) Requested(upstream string, r Requests) {
 	m.requests.WithLabelValues(up).Observe(float64(r.Sent))
 	m.conditions.WithLabelValues(up).Add(float64(r.Failed))
 	m.throttled.WithLabelValues(up).Add(float64(r.Throttled))
+	m.retried.WithLabelValues(up).Add(float64(r.Retried))
 }
 
 // Reached says that the store has answered since the start, and Cold whether it does not know
@@ -132,7 +135,7 @@ func (m *Fleet) Cold(upstream string, is bool) {
 // Forget drops every series of the upstream.
 func (m *Fleet) Forget(upstream string) {
 	of := prometheus.Labels{"upstream": label(upstream)}
-	for _, v := range []vector{m.calls, m.served, m.units, m.leased, m.returned, m.repeats, m.conditions, m.throttled, m.requests, m.took, m.cold} {
+	for _, v := range []vector{m.calls, m.served, m.units, m.leased, m.returned, m.repeats, m.conditions, m.throttled, m.retried, m.requests, m.took, m.cold} {
 		v.DeletePartialMatch(of)
 	}
 }

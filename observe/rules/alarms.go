@@ -34,9 +34,14 @@ func Alarms() []Alarm {
 		{Name: "AcquisitionFailures", Runbook: "high-throttling.md", Reads: []Read{{"RateLimiterAcquisitionFailures", "Sum"}}, Period: 300, Periods: 3, Points: 2, Above: 100, Reached: true,
 			Parameter: "AcquisitionFailuresThreshold", Says: "Refusals in five minutes that are too many",
 			Text: "weir refuses calls. The dimension Reason says why: rate_limited means more demand than the limit allows, quota_exhausted that the day's or month's amount is used up, circuit_open that the upstream is down, shutting_down that weir was told to stop while calls waited."},
-		{Name: "AcquisitionLatency", Runbook: "waiting-long.md", Reads: []Read{{"RateLimiterAcquisitionLatency", "p99"}}, Period: 300, Periods: 3, Above: 5000,
+		{Name: "AcquisitionWait", Runbook: "waiting-long.md", Reads: []Read{{"RateLimiterAcquisitionWait", "p99"}}, Period: 300, Periods: 3, Above: 5000,
 			Parameter: "LatencyThreshold", Says: "Milliseconds of waiting that are too long, for the slowest hundredth",
 			Text: "Calls wait long for their turn. Ask the upstream for a higher limit, or lower the demand; above the policy's longest wait they are refused."},
+		{Name: "Violation", Runbook: "violation.md", Reads: []Read{{"RateLimiterViolations", "Sum"}}, Period: 60, Periods: 1, Above: 0,
+			Text: "The upstream throttled a call that its limits had allowed: they are not those that it counts by, or somebody else uses them, too. weir's log and message say what the limits looked like."},
+		{Name: "StoreLatency", Runbook: "fallback.md", Reads: []Read{{"RateLimiterAcquisitionLatency", "p99"}}, Period: 300, Periods: 3, Above: 50, Whole: true,
+			Parameter: "StoreLatencyThreshold", Says: "Milliseconds until the fleet's store answers that are too long, for the slowest hundredth",
+			Text: "The fleet's store takes long to answer. Look at its own metrics and at the network between; with a longer lease processes ask less often."},
 		{Name: "FallbackActivated", Runbook: "store-away.md", Reads: []Read{{"RateLimiterFallbackActivated", "Maximum"}}, Period: 60, Periods: 2, Above: 1, Reached: true, Whole: true,
 			Text: "The fleet's store is away, and every process keeps to its share of the limits. Restore the store (Redis or DynamoDB); weir goes back to it by itself."},
 		{Name: "StoreThrottled", Runbook: "fallback.md", Reads: []Read{{"RateLimiterStoreThrottled", "Sum"}}, Period: 300, Periods: 3, Points: 2, Above: 10, Reached: true, Whole: true,
@@ -112,13 +117,14 @@ type Watchboard struct {
 // Watchboards are all of them.
 func Watchboards() []Watchboard {
 	return []Watchboard{
-		{"Overview", "weir overview", []string{"RateLimitErrors", "RetryExhausted", "AcquisitionFailures", "AcquisitionLatency", "FallbackActivated", "StoreThrottled", "DeadLetters"}, []Graph{
+		{"Overview", "weir overview", []string{"RateLimitErrors", "RetryExhausted", "AcquisitionFailures", "AcquisitionWait", "Violation", "StoreLatency", "FallbackActivated", "StoreThrottled", "DeadLetters"}, []Graph{
 			{Title: "Requests to the upstream", Unit: "requests", Lines: []Read{{"APICallCount", "Sum"}, {"RateLimitErrors", "Sum"}, {"RetryAttempts", "Sum"}}},
-			{Title: "What weir decided", Unit: "attempts", Lines: []Read{{"RateLimiterTokensAcquired", "Sum"}, {"RateLimiterAcquisitionFailures", "Sum"}}, Stack: true},
+			{Title: "What weir decided", Unit: "attempts", Lines: []Read{{"RateLimiterAcquisitions", "Sum"}, {"RateLimiterAcquisitionFailures", "Sum"}}, Stack: true},
 			{Title: "Calls given up", Unit: "calls", Lines: []Read{{"RetryExhausted", "Sum"}}},
-			{Title: "Wait for a turn", Unit: "ms", Lines: []Read{{"RateLimiterAcquisitionLatency", "p50"}, {"RateLimiterAcquisitionLatency", "p99"}}},
+			{Title: "Wait for a turn", Unit: "ms", Lines: []Read{{"RateLimiterAcquisitionWait", "p50"}, {"RateLimiterAcquisitionWait", "p99"}}},
 			{Title: "Time of an attempt", Unit: "ms", Lines: []Read{{"APICallLatency", "p50"}, {"APICallLatency", "p99"}}},
-			{Title: "The store", Unit: "times", Lines: []Read{{"RateLimiterFallbackActivated", "Maximum"}, {"RateLimiterStoreThrottled", "Sum"}}, Whole: true},
+			{Title: "The store", Unit: "times", Lines: []Read{{"RateLimiterFallbackActivated", "Maximum"}, {"RateLimiterStoreThrottled", "Sum"}, {"RateLimiterStoreRetries", "Sum"}, {"RateLimiterStoreConditions", "Sum"}}, Whole: true},
+			{Title: "Time of the store", Unit: "ms", Lines: []Read{{"RateLimiterAcquisitionLatency", "p50"}, {"RateLimiterAcquisitionLatency", "p99"}}, Whole: true},
 			{Title: "Dead letters", Unit: "deliveries", Lines: []Read{{"DeadLetters", "Maximum"}}},
 			{Title: "Age of the oldest dead letter", Unit: "s", Lines: []Read{{"DeadLetterAge", "Maximum"}}},
 		}},

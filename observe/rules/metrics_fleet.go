@@ -24,6 +24,8 @@ var fleetMetrics = []Metric{
 		"requests that a call to DynamoDB took, the first included: more than one after throttling, errors of the server, and conditions that did not hold. Calls to other stores are one request each"},
 	{"weir_store_throttled_total", Counter, []string{"upstream"},
 		"requests that DynamoDB refused for rate"},
+	{"weir_store_retries_total", Counter, []string{"upstream"},
+		"requests that were made again after a throttle, an error of the server or a broken connection: at most five of a request"},
 	{"weir_store_failed_conditions_total", Counter, []string{"upstream"},
 		"conditional writes (DynamoDB) that met another's"},
 	{"weir_lease_units_held", Gauge, []string{"upstream"},

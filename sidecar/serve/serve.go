@@ -21,6 +21,7 @@ import (
 	"github.com/seed1158cd35/weir/fleet/dynamostore"
 	"github.com/seed1158cd35/weir/internal/buffers"
 	"github.com/seed1158cd35/weir/internal/veil"
+	weircw "github.com/seed1158cd35/weir/observe/cloudwatch"
 	"github.com/seed1158cd35/weir/observe/logs"
 	weirprom "github.com/seed1158cd35/weir/observe/prometheus"
 	"github.com/seed1158cd35/weir/sidecar/board"
@@ -248,11 +249,15 @@ func (s *Server) upstreams() map[string]*weir.Upstream {
 
 // requested counts the requests of a call to the store.
 func (s *Server) requested(c dynamostore.Call) {
-	if m := s.tells.metrics; m != nil {
-		m.StoreThrottled(c.Throttled)
+	upstream := c.Group
+	if strings.HasPrefix(upstream, "cache/") {
+		upstream = "" // its answers are no upstream's
 	}
-	if s.shared != nil && c.Group != "" && !strings.HasPrefix(c.Group, "cache/") {
-		s.shared.Requested(c.Group, weirprom.Requests{Sent: c.Requests, Failed: c.Failed, Throttled: c.Throttled})
+	if m := s.tells.metrics; m != nil {
+		m.Requested(upstream, weircw.Requests{Sent: c.Requests, Failed: c.Failed, Throttled: c.Throttled, Retried: c.Retried})
+	}
+	if s.shared != nil && upstream != "" {
+		s.shared.Requested(upstream, weirprom.Requests{Sent: c.Requests, Failed: c.Failed, Throttled: c.Throttled, Retried: c.Retried})
 	}
 }
 
