@@ -175,7 +175,6 @@ func (e *Exporter) at(k *key) (at [len(Dimensions)]string) {
 	put(ErrorCode, k.word)
 	put(ErrorType, k.word)
 	put(Reason, k.word)
-	put(Limit, k.word)
 	put(Attempt, attempts(k.attempt))
 	if k.operation == other && k.word == other && k.attempt == 0 {
 		put(Attempt, other)
