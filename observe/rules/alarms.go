@@ -70,8 +70,8 @@ func Alarms() []Alarm {
 // A Composite is an alarm made of others.
 type Composite struct{ Name, Text, Runbook, Rule string }
 
-// Composites are all of them.
-func Composites() []Composite {
+// composites are all of them.
+func composites() []Composite {
 	return []Composite{
 		{"ModelUnhealthy", "Calls fail and answers are slow at once: the model is not well, and no other one may have been asked. weir status shows which tier is asked.", "upstream-failing.md",
 			`ALARM("${ErrorRate}") AND ALARM("${CallLatency}")`},
@@ -114,8 +114,8 @@ type Watchboard struct {
 	Graphs   []Graph
 }
 
-// Watchboards are all of them.
-func Watchboards() []Watchboard {
+// watchboards are all of them.
+func watchboards() []Watchboard {
 	return []Watchboard{
 		{"Overview", "weir overview", []string{"RateLimitErrors", "RetryExhausted", "AcquisitionFailures", "AcquisitionWait", "Violation", "StoreLatency", "FallbackActivated", "StoreThrottled", "DeadLetters"}, []Graph{
 			{Title: "Requests to the upstream", Unit: "requests", Lines: []Read{{"APICallCount", "Sum"}, {"RateLimitErrors", "Sum"}, {"RetryAttempts", "Sum"}}},

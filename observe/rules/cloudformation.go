@@ -42,7 +42,7 @@ func CloudFormation(o Options) []byte {
 		}
 		resources[a.Name] = a.resource(o)
 	}
-	for _, c := range Composites() {
+	for _, c := range composites() {
 		resources[c.Name] = object{"Type": "AWS::CloudWatch::CompositeAlarm", "Properties": object{
 			"AlarmDescription": described(c.Text, c.Runbook, o), "AlarmRule": object{"Fn::Sub": c.Rule}, "AlarmActions": list{ref("Topic")}, "OKActions": list{ref("Topic")},
 		}}
@@ -52,7 +52,7 @@ func CloudFormation(o Options) []byte {
 			"Name": q.Name, "QueryString": q.Query, "LogGroupNames": unless("HasLogs", list{ref("LogGroup")}, nothing),
 		}}
 	}
-	for _, w := range Watchboards() {
+	for _, w := range watchboards() {
 		resources[w.Resource] = w.resource()
 	}
 	var b bytes.Buffer

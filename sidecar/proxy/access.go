@@ -76,10 +76,8 @@ func (d *Access) enter(r *http.Request) (g guest, f *refuse.Facts) {
 		name, ok := d.Auth.Whose(secret)
 		if !ok && d.Auth.Issued != nil && d.Auth.Issued.Looks(secret) {
 			var who auth.Identity
-			if who, wrong = d.Auth.Issued.Check(r.Context(), secret); wrong == nil {
-				name, ok = auth.IssuedPrefix+who.Subject, true
-			}
-			if wrong == nil && len(g.Shown) == 0 { // scopes are of whose name counts
+			who, wrong = d.Auth.Issued.Check(r.Context(), secret)
+			if name, ok = auth.IssuedPrefix+who.Subject, wrong == nil; ok && len(g.Shown) == 0 { // scopes are of whose name counts
 				g.Scopes = who.Scopes
 			}
 		}
@@ -94,13 +92,18 @@ func (d *Access) enter(r *http.Request) (g guest, f *refuse.Facts) {
 	if len(g.Shown) > 0 {
 		return g, nil
 	}
+	return g, turnedAway(wrong)
+}
+
+// turnedAway is what a caller is told that has shown no token, or one that is wrong.
+func turnedAway(wrong error) *refuse.Facts {
 	switch {
 	case errors.Is(wrong, auth.ErrUnknowable):
-		return g, &refuse.Facts{Status: http.StatusServiceUnavailable, Code: refuse.ServiceUnavailable, Wait: 5 * time.Second, Fault: outcome.System, Message: wrong.Error()}
+		return &refuse.Facts{Status: http.StatusServiceUnavailable, Code: refuse.ServiceUnavailable, Wait: 5 * time.Second, Fault: outcome.System, Message: wrong.Error()}
 	case wrong != nil:
-		return g, &refuse.Facts{Status: http.StatusUnauthorized, Code: refuse.Unauthorized, Final: true, Message: wrong.Error()}
+		return &refuse.Facts{Status: http.StatusUnauthorized, Code: refuse.Unauthorized, Final: true, Message: wrong.Error()}
 	}
-	return g, &refuse.Facts{Status: http.StatusUnauthorized, Code: refuse.Unauthorized, Final: true,
+	return &refuse.Facts{Status: http.StatusUnauthorized, Code: refuse.Unauthorized, Final: true,
 		Message: "there is no token that is configured here; show it as the API key, as the access key id of AWS, or in " + TokenHeader}
 }
 
