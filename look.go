@@ -28,6 +28,9 @@ type LimitView struct {
 	Key   string
 	Level limit.Level
 	Keys  int // how many keys the limit has; only with the key ""
+
+	// Unknown says that Level means nothing: see LookAt.
+	Unknown bool
 }
 
 // Look shows the upstream: each limit, with at most so many of its keys,
@@ -69,7 +72,7 @@ func (v *live) lookLimit(now time.Duration, r *limit.Registry, keys int) []Limit
 	for key, m := range r.All() {
 		if key == "" {
 			if l.Scope == "" || keys == 0 || m.Look(now).Left < l.Most() {
-				out = append(out, LimitView{l, key, v.level(now, &l, key, m), r.Len()})
+				out = append(out, LimitView{Limit: l, Key: key, Level: v.level(now, &l, key, m), Keys: r.Len()})
 			}
 			continue
 		}
@@ -81,9 +84,33 @@ func (v *live) lookLimit(now time.Duration, r *limit.Registry, keys int) []Limit
 	return out
 }
 
+// LookAt shows those limits whose scope is one of the keys, as they are for a call with these. Nothing is kept of keys that
+// are new, so that it may be asked of any. Of limits that a fleet shares the store is not asked: those are Unknown of
+// which it has not spoken yet to this process under the key, and of others Level.Age says when it did.
+func (u *Upstream) LookAt(keys map[string]string) []LimitView {
+	now, v := u.clock.Now(), u.live.Load()
+	var out []LimitView
+	for _, r := range v.registries {
+		l := *r.Limit()
+		key, said := keys[l.Scope]
+		if _, known := keys[l.If.Scope]; l.Scope == "" || !said || known && !l.If.Picks(keys[l.If.Scope]) {
+			continue
+		}
+		key = boundedKey(key)
+		level, ok := r.Peek(now, key)
+		out = append(out, LimitView{Limit: l, Key: key, Level: v.held(now, &l, key, level), Unknown: !ok})
+	}
+	return out
+}
+
 // level is what the limiter of a key looks like, with what the limiter cannot know.
 func (v *live) level(now time.Duration, l *limit.Limit, key string, m *limit.Limiter) limit.Level {
-	level, pauses := m.Look(now), &v.u.pauses
+	return v.held(now, l, key, m.Look(now))
+}
+
+// held is a level with the pauses that hold a limit.
+func (v *live) held(now time.Duration, l *limit.Limit, key string, level limit.Level) limit.Level {
+	pauses := &v.u.pauses
 	if pauses.Any(now) {
 		for _, of := range [...]pause.Subject{pause.OfLimits(l.Name), pause.OfLimit(l.Name, l.Scope, key)} {
 			e := pauses.In(now, of)

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/limit/bucket"
 )
 
 // sight is what the store said of a limit. The zero sight is that it has said nothing; what it says ages, and waits in it
@@ -49,11 +50,11 @@ func (p *lease) hears(now time.Duration, c *Claim, g Grant, at time.Time, again 
 // Look is what the store said last, or what there is while it is away.
 func (p *lease) Look(now time.Duration) limit.Level {
 	s := p.spec()
-	v := limit.Level{Left: p.comeSince(now, s), Full: s.most(), PerSecond: s.perSecond(p.group.fleet.storeTime(now))}
+	v := limit.Level{Left: p.comeSince(now, s), Full: s.most(), PerSecond: s.perSecond(p.group.fleet.storeTime(now)), Age: bucket.Never}
 	if at := p.sight(); at.known && !(at.grant.Cold && p.group.warm.Load()) {
 		v.Left = min(v.Full, at.grant.Left+p.held(now))
 		v.Reset = max(0, at.grant.Reset-(now-at.at))
-		v.ResetAt = at.end
+		v.ResetAt, v.Age = at.end, now-at.at
 		if v.Reset == 0 {
 			v.Left = v.Full
 		}
@@ -73,7 +74,7 @@ func (p *lease) lookOwn(now time.Duration, s *spec, v *limit.Level) {
 	switch held := p.held(now); {
 	case u.mode.uses() && !p.passing:
 		left, reset := p.ownLeft(now, s, u)
-		v.Left = min(v.Full, left+held)
+		v.Left, v.Age = min(v.Full, left+held), 0
 		if s.rule.Shape != limit.Calendar {
 			v.Reset = reset
 		}

@@ -251,4 +251,5 @@ type Level struct {
 	Reset     time.Duration // until everything is there again, nothing more being taken; of shape Calendar, until its window ends
 	ResetAt   time.Time     // when its window ends, by the clock on the wall in its zone; zero but for shape Calendar
 	Paused    time.Duration // how long a pause still lasts; 0 if there is none
+	Age       time.Duration // since the store spoke, of a limit that a fleet shares: others take meanwhile. Never before it has spoken
 }

@@ -5,20 +5,35 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 	"time"
 
+	"github.com/seed1158cd35/weir"
 	"github.com/seed1158cd35/weir/internal/refuse"
 	"github.com/seed1158cd35/weir/limit"
 )
 
 // A limitsAnswer is the body of GET /v1/limits.
 type limitsAnswer struct {
-	Upstream string      `json:"upstream"`
-	Limits   []limitView `json:"limits"`
+	Upstream string     `json:"upstream"`
+	Limits   []keyView  `json:"limits"`
+	Unknown  []nameView `json:"unknown,omitempty"`
 }
 
-// limits shows what is left of the limits that all callers share. Those with keys
-// are the business of others, too.
+// A keyView is a limitView with how old it is, if that matters.
+type keyView struct {
+	limitView
+	AgeMS int64 `json:"age_ms,omitempty"`
+}
+
+// A nameView is a limit of which it is not known here what is left.
+type nameView struct {
+	Limit string `json:"limit"`
+	Key   string `json:"key"`
+}
+
+// limits shows what is left of the limits that all callers share, and of those of the keys that the
+// caller names and may name, or has. It takes nothing, and no key counts for having been asked for.
 func (s *Server) limits(r *http.Request, caller string) (any, *refuse.Facts) {
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
@@ -31,21 +46,35 @@ func (s *Server) limits(r *http.Request, caller string) (any, *refuse.Facts) {
 	if f != nil {
 		return nil, f
 	}
+	keys, f := s.keysOf(query, u, caller)
+	if f != nil {
+		return nil, f
+	}
 	wanted := func(limit.Limit) bool { return true }
 	if query.Has("operation") {
 		name := operation(new(u.Policy()), query.Get("operation"))
 		wanted = func(l limit.Limit) bool { return l.Counts(name) }
 	}
-	return limitsAnswer{u.Name(), look(u, time.Now(), wanted)}, nil
+	now, a := time.Now(), limitsAnswer{Upstream: u.Name(), Limits: []keyView{}}
+	for _, v := range look(u, now, wanted) {
+		a.Limits = append(a.Limits, keyView{limitView: v})
+	}
+	for _, v := range u.LookAt(keys) {
+		switch {
+		case !wanted(v.Limit):
+		case v.Unknown:
+			a.Unknown = append(a.Unknown, nameView{v.Limit.Name, v.Key})
+		default:
+			a.Limits = append(a.Limits, keyView{view(v.Limit, v.Key, v.Level, now), refuse.Ceil(v.Level.Age, time.Millisecond)})
+		}
+	}
+	return a, nil
 }
 
 func checkQuery(query url.Values) *refuse.Facts {
 	var wrong mistakes
 	for _, name := range slices.Sorted(maps.Keys(query)) {
-		switch values := query[name]; {
-		case name != "upstream" && name != "operation":
-			wrong.add(name, missing{}, "there is no such parameter; there are upstream, operation")
-		case len(values) > 1:
+		if values := query[name]; len(values) > 1 {
 			wrong.add(name, values[1], "is there twice")
 		}
 	}
@@ -53,4 +82,44 @@ func checkQuery(query url.Values) *refuse.Facts {
 		wrong.add("upstream", missing{}, "is missing")
 	}
 	return wrong.failure()
+}
+
+// keysOf are the keys of a query, as the limits know them: each parameter that is the name of a scope, and those that a
+// call of the caller has without saying so.
+func (s *Server) keysOf(query url.Values, u *weir.Upstream, caller string) (map[string]string, *refuse.Facts) {
+	var own []string // scopes whose value is the caller's name
+	var known Scopes
+	if s.Scopes != nil {
+		known = s.Scopes(u.Name())
+		own = known.Caller
+	}
+	var wrong mistakes
+	keys, there := make(map[string]string), parameters(u)
+	for _, name := range slices.Sorted(maps.Keys(query)) {
+		switch value := query.Get(name); {
+		case name == "upstream" || name == "operation":
+		case slices.Contains(own, name):
+			wrong.add(name, value, "is the caller's own name, which weir knows: leave it out")
+		case !slices.Contains(there, name):
+			wrong.add(name, missing{}, "there is no such parameter; there are %s", strings.Join(there, ", "))
+		case (&fields{wrong: &wrong}).checkText(name, value, longestKey):
+			keys[name] = value
+		}
+	}
+	if f := wrong.failure(); f != nil {
+		return nil, f
+	}
+	keys, f := s.rights(caller).fitLook(keys)
+	return known.name(s.veil(keys), caller), f
+}
+
+// parameters are what a query may name: limits by operation, and each scope of a limit.
+func parameters(u *weir.Upstream) []string {
+	names := []string{"upstream", "operation"}
+	for _, l := range u.Policy().Limits {
+		if l.Scope != "" && !slices.Contains(names, l.Scope) {
+			names = append(names, l.Scope)
+		}
+	}
+	return names
 }

@@ -21,9 +21,11 @@ import (
 	"github.com/getkin/kin-openapi/routers/legacy"
 
 	"github.com/seed1158cd35/weir"
+	"github.com/seed1158cd35/weir/fleet"
 	"github.com/seed1158cd35/weir/internal/auth"
 	"github.com/seed1158cd35/weir/internal/refuse"
 	"github.com/seed1158cd35/weir/limit"
+	"github.com/seed1158cd35/weir/limit/bucket"
 	"github.com/seed1158cd35/weir/outcome"
 )
 
@@ -109,6 +111,25 @@ func (moody) Admit(_ context.Context, c weir.Call) (func(outcome.Outcome), error
 	return nil, nil
 }
 
+// shared is an upstream with a limit by user, which a fleet shares.
+func shared(t *testing.T) *weir.Upstream {
+	t.Helper()
+	f := fleet.New(fleet.NewMemory(nil), fleet.Options{})
+	f.Start()
+	p := weir.Policy{Limits: []limit.Limit{{Name: "per-user", Scope: "user", Rate: bucket.Rate{Amount: 100, Per: time.Hour, Burst: 100}}}}
+	u, err := weir.New("shared", p, weir.Options{Fleet: f})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		u.Close()
+		if err := f.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	return u
+}
+
 // An exchange is a request, and what the answer must be.
 type exchange struct {
 	method, target, body string
@@ -122,10 +143,10 @@ type exchange struct {
 // that they give no other.
 func TestEverythingInTheFileIsProduced(t *testing.T) {
 	seen := newCoverage()
-	s := server(t, upstream(t, "api", policy()), upstream(t, "open", policy()), upstream(t, "moody", weir.Policy{}, moody{}))
+	s := server(t, upstream(t, "api", policy()), upstream(t, "open", policy()), upstream(t, "moody", weir.Policy{}, moody{}), shared(t))
 	s.MaxPermits = 50
 	all := s.Upstreams()
-	secret := auth.Token{Name: "a", SHA256: auth.Hash("a-secret-of-the-test"), Upstreams: []string{"api", "open", "moody", "absent"}}
+	secret := auth.Token{Name: "a", SHA256: auth.Hash("a-secret-of-the-test"), Upstreams: []string{"api", "open", "moody", "absent", "shared"}}
 	s.Auth = func() *auth.Auth { return &auth.Auth{Tokens: []auth.Token{secret}} }
 	all["open"].Breaker("").ForceOpen(all["open"].Now(), time.Minute)
 	h := s.Handler()
@@ -177,6 +198,9 @@ func TestEverythingInTheFileIsProduced(t *testing.T) {
 		{"POST", "/v1/report", `{"permit":"x","outcome":"ok"}`, 415, refuse.ValidationError, []string{"Content-Type: text/plain"}},
 		{"POST", "/v1/report", long, 413, refuse.ValidationError, nil},
 		{"GET", "/v1/limits?upstream=api&operation=put", "", 200, "", nil},
+		{"GET", "/v1/limits?upstream=shared&user=unmet", "", 200, "", nil},
+		{"POST", "/v1/acquire", `{"upstream":"shared","keys":{"user":"met"}}`, 200, "", nil},
+		{"GET", "/v1/limits?upstream=shared&user=met", "", 200, "", nil},
 		{"GET", "/v1/limits?upstream=api&upstream=b", "", 400, refuse.ValidationError, nil},
 		{"GET", "/v1/limits?upstream=absent", "", 404, refuse.NotFound, nil},
 		{"GET", "/v1/limits?upstream=other", "", 403, refuse.Forbidden, nil},

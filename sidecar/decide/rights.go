@@ -86,6 +86,19 @@ func (r *Rights) fit(keys map[string]string) (map[string]string, *refuse.Facts) 
 	return keys, nil
 }
 
+// fitLook is fit for a caller that looks and calls nothing: a scope of which it may name several values it need not name.
+func (r *Rights) fitLook(keys map[string]string) (map[string]string, *refuse.Facts) {
+	if r == nil {
+		return keys, nil
+	}
+	may := maps.Clone(r.Keys)
+	maps.DeleteFunc(may, func(scope string, values []string) bool {
+		_, said := keys[scope]
+		return !said && len(values) != 1
+	})
+	return (&Rights{Keys: may}).fit(keys)
+}
+
 func listed(values []string) string {
 	shown := make([]string, 0, len(values))
 	for i, v := range values {

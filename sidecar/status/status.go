@@ -68,6 +68,7 @@ type Limit struct {
 	ResetAt   time.Time `json:"reset_at,omitzero"` // when it ends, in its zone; only if fixed
 	PausedMS  int64     `json:"paused_ms"`         // how long a hint still stops all callers
 	KeysKnown int       `json:"keys_known"`        // keys of a limit that has a scope
+	AgeMS     int64     `json:"age_ms,omitempty"`  // of a limit that a fleet shares: since the store spoke
 }
 
 // A Breaker is the state of one breaker.
@@ -86,16 +87,25 @@ const keysShown = 20
 // endless is longer than any breaker stays open by itself.
 const endless = 10 * 366 * 24 * time.Hour
 
+// limitOf is the state of a limit as it was seen.
+func limitOf(l weir.LimitView) Limit {
+	out := Limit{
+		Name: l.Limit.Name, Key: l.Key, Unit: l.Limit.UnitName(), Shape: l.Limit.Shape.String(), Rule: l.Limit.String(),
+		Rate: l.Level.PerSecond, Left: l.Level.Left, Full: l.Level.Full,
+		ResetMS: l.Level.Reset.Milliseconds(), ResetAt: l.Level.ResetAt, PausedMS: l.Level.Paused.Milliseconds(), KeysKnown: l.Keys,
+	}
+	if l.Level.Age < weir.Never {
+		out.AgeMS = l.Level.Age.Milliseconds()
+	}
+	return out
+}
+
 // stateOf is the state of an upstream now.
 func stateOf(u *weir.Upstream) Upstream {
 	v := u.Look(keysShown)
 	s := Upstream{Name: v.Name, RetriesLeft: v.RetriesLeft, Limits: []Limit{}, Breakers: []Breaker{}}
 	for _, l := range v.Limits {
-		s.Limits = append(s.Limits, Limit{
-			Name: l.Limit.Name, Key: l.Key, Unit: l.Limit.UnitName(), Shape: l.Limit.Shape.String(), Rule: l.Limit.String(),
-			Rate: l.Level.PerSecond, Left: l.Level.Left, Full: l.Level.Full,
-			ResetMS: l.Level.Reset.Milliseconds(), ResetAt: l.Level.ResetAt, PausedMS: l.Level.Paused.Milliseconds(), KeysKnown: l.Keys,
-		})
+		s.Limits = append(s.Limits, limitOf(l))
 	}
 	slices.SortFunc(v.Breakers, func(a, b breaker.View) int { return strings.Compare(a.Key, b.Key) })
 	for _, b := range v.Breakers {
@@ -158,7 +168,7 @@ type Page struct {
 }
 
 // Handler is the page for browsers, and the admin API: /livez (and /healthz), /readyz, /metrics, /v1/status,
-// /v1/breaker to open, close or reset a breaker by hand, and /v1/pause to pause calls and
+// /v1/limits of one key, /v1/breaker to open, close or reset a breaker by hand, and /v1/pause to pause calls and
 // to resume them, and /v1/reload to read the file again. Whatever is added to it is guarded alike.
 func (p *Page) Handler() http.Handler {
 	mux := http.NewServeMux()
@@ -167,6 +177,7 @@ func (p *Page) Handler() http.Handler {
 	mux.HandleFunc("GET /healthz", alive)
 	mux.HandleFunc("GET /readyz", p.ready)
 	mux.HandleFunc("GET /v1/status", p.status)
+	mux.HandleFunc("GET /v1/limits", p.limits)
 	mux.HandleFunc("GET /v1/why/{id}", p.why)
 	if p.Board != nil {
 		mux.Handle("/", p.Board)

@@ -1,0 +1,69 @@
+package status
+
+import (
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/seed1158cd35/weir"
+)
+
+// Of is what is left for one user, tenant or whatever else limits are kept by: the answer to GET /v1/limits.
+type Of struct {
+	Upstreams []OfUpstream `json:"upstreams"` // those with such limits, by name; limits that callers have here are those of one, too
+}
+
+// OfUpstream is what is left under an upstream's limits.
+type OfUpstream struct {
+	Name    string  `json:"name"`
+	Limits  []Limit `json:"limits"`
+	Unknown []Limit `json:"unknown,omitempty"` // limits that a fleet shares, of which this process has not heard; name, key and rule alone
+}
+
+// limits answers what remains, and when it resets, for the keys that the query names: ?user=alice, by any scope of a limit.
+func (p *Page) limits(w http.ResponseWriter, r *http.Request) {
+	query, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil || len(query) == 0 {
+		problem(w, http.StatusBadRequest, "whose limits? name a key by its scope, as in /v1/limits?user=alice")
+		return
+	}
+	keys := make(map[string]string, len(query))
+	for scope, values := range query {
+		if keys[scope] = p.name(scope, values[0]); len(values) > 1 {
+			problem(w, http.StatusBadRequest, scope+": is there twice")
+			return
+		}
+	}
+	of, scopes := Of{Upstreams: []OfUpstream{}}, make(map[string]bool)
+	all := p.Upstreams()
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		for _, l := range all[name].Policy().Limits {
+			scopes[l.Scope] = true
+		}
+		if u := ofUpstream(all[name], keys); len(u.Limits)+len(u.Unknown) > 0 {
+			of.Upstreams = append(of.Upstreams, u)
+		}
+	}
+	delete(scopes, "")
+	for _, scope := range slices.Sorted(maps.Keys(keys)) {
+		if !scopes[scope] {
+			problem(w, http.StatusBadRequest, scope+": no limit is kept by it; limits are kept by "+strings.Join(slices.Sorted(maps.Keys(scopes)), ", "))
+			return
+		}
+	}
+	answer(w, of)
+}
+
+func ofUpstream(u *weir.Upstream, keys map[string]string) OfUpstream {
+	of := OfUpstream{Name: u.Name(), Limits: []Limit{}}
+	for _, v := range u.LookAt(keys) {
+		if v.Unknown {
+			of.Unknown = append(of.Unknown, Limit{Name: v.Limit.Name, Key: v.Key, Unit: v.Limit.UnitName(), Shape: v.Limit.Shape.String(), Rule: v.Limit.String()})
+			continue
+		}
+		of.Limits = append(of.Limits, limitOf(v))
+	}
+	return of
+}
