@@ -116,6 +116,17 @@ func signed(t testing.TB, m jwt.SigningMethod, kid string, k any, c jwt.MapClaim
 	return s
 }
 
+// extended is a token that is to be refused by whoever does not know what its header asks for.
+func extended(t *testing.T, k any, c jwt.MapClaims) string {
+	token := jwt.NewWithClaims(jwt.SigningMethodRS256, c)
+	token.Header["kid"], token.Header["crit"], token.Header["bound"] = "r", []string{"bound"}, "device"
+	s, err := token.SignedString(k)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
 func TestTokensThatAreBelieved(t *testing.T) {
 	i := &issuer{keys: newKeys(t)}
 	v, now := verifier(t, i), time.Now()
@@ -150,6 +161,14 @@ func TestTokensThatAreBelieved(t *testing.T) {
 		{"for another", rs(with("aud", "other")), false},
 		{"for nobody", rs(without("aud")), false},
 		{"of nobody", rs(without("sub")), false},
+		{"of somebody by a name that is nearly sub", rs(with("Sub", "eve")), true},
+		{"of nobody but by such a name", rs(claims(func(c jwt.MapClaims) { delete(c, "sub"); c["SUB"] = "ada" })), false},
+		{"over, but for such a name", rs(claims(func(c jwt.MapClaims) {
+			c["exp"] = now.Add(-time.Minute).Unix()
+			c["expired"], c["eXp"] = true, now.Add(time.Hour).Unix()
+		})), false},
+		{"of a sub that is no text", rs(with("sub", []string{"ada"})), false},
+		{"with an extension", extended(t, i.keys["r"], claims(nil)), false},
 		{"too long", rs(with("pad", strings.Repeat("x", 17<<10))), false},
 		{"no token", "eyJ.eyJ.x", false},
 	} {
@@ -252,7 +271,12 @@ func TestKeysThatCannotBeRead(t *testing.T) {
 			t.Fatal(err)
 		}
 		i.away = true
-		time.Sleep(23 * time.Hour)
+		time.Sleep(time.Hour)
+		_, err := v.Check(t.Context(), signed(t, jwt.SigningMethodEdDSA, "young", keys["d"], claims(nil)))
+		if !errors.Is(err, auth.ErrUnknowable) {
+			t.Errorf("of a key that may be a new one: %v", err)
+		}
+		time.Sleep(22 * time.Hour)
 		if err := check(); err != nil {
 			t.Errorf("within a day: %v", err)
 		}

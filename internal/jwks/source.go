@@ -85,7 +85,7 @@ func (s *source) look(kid string, waited bool) (k key, doing <-chan struct{}, er
 	if !waited && (s.doing != nil || s.begin(now)) {
 		return key{}, s.doing, nil
 	}
-	if !good {
+	if !good || s.why != nil { // it may be one of those that could not be read
 		return key{}, nil, fmt.Errorf("%w: %w", auth.ErrUnknowable, s.why)
 	}
 	return key{}, nil, errUnknownKey

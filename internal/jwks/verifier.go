@@ -2,7 +2,6 @@ package jwks
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -57,21 +56,27 @@ func (v *Verifier) Check(ctx context.Context, token string) (auth.Identity, erro
 	if len(token) > mostToken {
 		return auth.Identity{}, errors.New("the token is too long")
 	}
-	claims := said{}
-	_, err := v.parser.ParseWithClaims(token, &claims, func(t *jwt.Token) (any, error) { return v.keyOf(ctx, t) })
+	claims := jwt.MapClaims{} // a struct would take "Sub" for "sub"
+	_, err := v.parser.ParseWithClaims(token, claims, func(t *jwt.Token) (any, error) { return v.keyOf(ctx, t) })
+	subject, _ := claims["sub"].(string)
 	switch {
 	case errors.Is(err, auth.ErrUnknowable):
 		return auth.Identity{}, fmt.Errorf("the token cannot be checked: %w", auth.ErrUnknowable)
 	case err != nil:
 		return auth.Identity{}, fmt.Errorf("the token is not valid: %w", cause(err))
-	case claims.Subject == "":
+	case subject == "":
 		return auth.Identity{}, errors.New("the token says nobody: it has no sub")
 	}
-	return auth.Identity{Subject: claims.Subject, Scopes: append(strings.Fields(claims.Scope), claims.Scp...)}, nil
+	return auth.Identity{Subject: subject, Scopes: append(words(claims["scope"]), words(claims["scp"])...)}, nil
 }
+
+var errExtension = errors.New("it has extensions (crit) that are not known")
 
 // keyOf is the key that signed a token, if it is one that signs so.
 func (v *Verifier) keyOf(ctx context.Context, t *jwt.Token) (any, error) {
+	if _, ok := t.Header["crit"]; ok { // RFC 7515, 4.1.11: extensions that must be understood, of which there are none here
+		return nil, errExtension
+	}
 	kid, _ := t.Header["kid"].(string)
 	if kid == "" {
 		return nil, errUnknownKey
@@ -86,30 +91,25 @@ func (v *Verifier) keyOf(ctx context.Context, t *jwt.Token) (any, error) {
 	return k.public, nil
 }
 
-// said are the claims that are looked at.
-type said struct {
-	jwt.RegisteredClaims
-	Scope string `json:"scope"`
-	Scp   words  `json:"scp"`
-}
-
-// words are a list of texts, or a text of words.
-type words []string
-
-// UnmarshalJSON reads either.
-func (w *words) UnmarshalJSON(text []byte) error {
-	var one string
-	if json.Unmarshal(text, &one) == nil {
-		*w = strings.Fields(one)
-		return nil
+// words are those of a text, or of a list of texts.
+func words(claim any) (all []string) {
+	switch c := claim.(type) {
+	case string:
+		return strings.Fields(c)
+	case []any:
+		for _, one := range c {
+			if word, ok := one.(string); ok {
+				all = append(all, word)
+			}
+		}
 	}
-	return json.Unmarshal(text, (*[]string)(w))
+	return all
 }
 
 // cause is what is wrong with a token, without what stands in it.
 func cause(err error) error {
 	for _, known := range []error{
-		errUnknownKey, jwt.ErrTokenExpired, jwt.ErrTokenNotValidYet, jwt.ErrTokenUsedBeforeIssued, jwt.ErrTokenSignatureInvalid, jwt.ErrTokenInvalidIssuer,
+		errUnknownKey, errExtension, jwt.ErrTokenExpired, jwt.ErrTokenNotValidYet, jwt.ErrTokenUsedBeforeIssued, jwt.ErrTokenSignatureInvalid, jwt.ErrTokenInvalidIssuer,
 		jwt.ErrTokenInvalidAudience, jwt.ErrTokenRequiredClaimMissing, jwt.ErrTokenMalformed,
 	} {
 		if errors.Is(err, known) {

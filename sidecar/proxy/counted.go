@@ -36,12 +36,12 @@ func (t *trip) charge(w http.ResponseWriter, r *http.Request) (done func(), ok b
 }
 
 // cost is the status by which the caller is charged. Who leaves before the answer has been served all
-// the same, if anything was sent; who hands in what is delivered later is.
+// the same, if anything was sent; who hands in what is delivered later is, when it is stored.
 func (t *trip) cost() int {
 	switch {
 	case t.brought != 0:
 		return t.brought
-	case t.came == nil, t.said == 0 && t.story.Attempts > 0:
+	case t.stored, t.said == 0 && t.story.Attempts > 0:
 		return http.StatusOK
 	}
 	return 0

@@ -109,6 +109,7 @@ func (p *Proxy) deliver(w http.ResponseWriter, r *http.Request, t *trip) {
 		not.write(w)
 		return
 	}
+	t.stored = fresh
 	applied := "respond-async"
 	if wait, ok := preference(r.Header, "wait"); ok {
 		if s, err := strconv.Atoi(wait); err == nil && s > 0 {

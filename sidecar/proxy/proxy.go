@@ -262,6 +262,7 @@ type trip struct {
 	body   io.Reader // as the server gave it
 	duplex bool      // the body may be read while the answer is written
 	cut    error     // the answer broke off
+	stored bool      // it is a delivery from now on
 	counts bool      // it came in from a caller, whom it is charged to
 	hurry  bool      // the request ends when its caller has waited for as long as it said
 
