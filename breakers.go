@@ -139,6 +139,9 @@ func (v *live) setBreaker(now time.Duration, c breaker.Config) {
 func (u *Upstream) breakerChanged(c breaker.Change) {
 	if c.To == breaker.Open {
 		u.opened()
+		if c.From == breaker.Closed && u.counts != nil {
+			u.counts.broke.Add(1)
+		}
 	}
 	if u.options.Events.Breaker == nil {
 		return

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/seed1158cd35/weir/internal/counter"
 	"github.com/seed1158cd35/weir/outcome"
@@ -19,6 +20,9 @@ type Counts struct {
 	upstream string
 	mu       sync.Mutex
 	known    map[string]*tallies // by operation
+
+	broke atomic.Uint64 // times that a breaker opened that was closed
+	last  lastError
 }
 
 // Upstream is the name of the upstream.
@@ -34,6 +38,7 @@ const (
 	Attempts              // attempts that ended, and how long they took, by class
 	Calls                 // calls that ended, and how long they took, by result
 	Faults                // attempts that ended with an error, by outcome.Fault
+	Retries               // of Attempts, those that were not the first of their call, and how long they took
 )
 
 // Words of a Count besides the reasons of refusals and the classes of outcomes.
@@ -109,10 +114,11 @@ func (c *Counts) each(of func(*tallies) []Count) iter.Seq[Count] {
 
 // figures are those of an operation.
 func (t *tallies) figures() []Count {
-	classes, results := [unsentPlace + 1]counter.Spread{}, [refusedPlace + 1]counter.Spread{}
+	classes, results, retries := [unsentPlace + 1]counter.Spread{}, [refusedPlace + 1]counter.Spread{}, [unsentPlace + 1]counter.Spread{}
 	for cell := range t.cells.All() {
 		for i := range classes {
 			classes[i].Add(cell.classes[i].Load())
+			retries[i].Add(cell.retries[i].Load())
 		}
 		for i := range results {
 			results[i].Add(cell.results[i].Load())
@@ -120,7 +126,7 @@ func (t *tallies) figures() []Count {
 	}
 	all := append(t.decided(), t.faulty(&classes)...)
 	for i := range classes {
-		all = append(all, timed(Attempts, t.operation, endings[i], &classes[i]))
+		all = append(all, timed(Attempts, t.operation, endings[i], &classes[i]), timed(Retries, t.operation, endings[i], &retries[i]))
 	}
 	for i := range results {
 		all = append(all, timed(Calls, t.operation, endings[i], &results[i]))

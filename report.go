@@ -65,7 +65,8 @@ func (p *Permit) report(now time.Duration, o *outcome.Outcome) {
 	}
 	// The attempt may end on another core than it began on: there is a cell for each.
 	if p.tally, p.cell = p.plan.tally(); p.tally != nil {
-		p.tally.ends(o, now-p.sent)
+		p.tally.ends(o, now-p.sent, p.attempt > 1)
+		u.counts.erred(now, p.plan.name, o)
 	}
 	p.tellEnded(now, o)
 	if u.options.Events.Recorded != nil {

@@ -28,6 +28,7 @@ type tally struct {
 	waited  atomic.Uint64   // allowed, after a wait
 	began   [8]atomic.Int64 // instants of the latest attempts, a ring
 	classes [unsentPlace + 1]atomic.Pointer[counter.Histogram]
+	retries [unsentPlace + 1]atomic.Pointer[counter.Histogram] // of classes, those that were not the first of their call
 	results [refusedPlace + 1]atomic.Pointer[counter.Histogram]
 	faults  [len(outcome.Faults) + 1]atomic.Uint64 // of attempts that were rejected; those of others follow from their classes
 	_       counter.Pad
@@ -174,8 +175,8 @@ func (l *limitTally) waitedFor(waited, late time.Duration) {
 }
 
 // ends counts the end of an attempt by its class. One that was rejected on this side, before it was
-// sent, is apart: the upstream has nothing to do with it.
-func (t *tally) ends(o *outcome.Outcome, took time.Duration) {
+// sent, is apart: the upstream has nothing to do with it. again says that it was not the first of its call.
+func (t *tally) ends(o *outcome.Outcome, took time.Duration, again bool) {
 	i := place(o.Class)
 	if o.Class == outcome.Rejected {
 		t.faults[o.Fault()].Add(1)
@@ -184,6 +185,9 @@ func (t *tally) ends(o *outcome.Outcome, took time.Duration) {
 		i = unsentPlace
 	}
 	counter.Made(&t.classes[i]).Observe(took)
+	if again {
+		counter.Made(&t.retries[i]).Observe(took)
+	}
 }
 
 // done counts the end of a call in t, or in another cell if it is nil: the call has asked for no permit.

@@ -113,6 +113,19 @@ func (s *Spread) Join(t *Spread) {
 // Seconds is how long all durations are together.
 func (s *Spread) Seconds() float64 { return time.Duration(s.sum).Seconds() }
 
+// Quantile is a duration that a part q of all, from 0 to 1, are no longer than: 9% too long at most; 0 of an empty Spread.
+func (s *Spread) Quantile(q float64) time.Duration {
+	want := uint64(math.Ceil(q * float64(s.Count)))
+	n, d := s.Zero, time.Duration(0)
+	for i, in := range s.Buckets {
+		if n >= want {
+			break
+		}
+		n, d = n+in, upper(i)
+	}
+	return d
+}
+
 // Buckets are how many durations there are in each bucket that has any, by its number; see Schema.
 func (s *Spread) Buckets(yield func(i int, n uint64) bool) {
 	for g, all := range s.groups {

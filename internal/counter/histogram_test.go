@@ -3,6 +3,7 @@ package counter
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -73,6 +74,16 @@ func TestASpreadIsWhatWasObserved(t *testing.T) {
 		if got != want {
 			t.Errorf("seed %d: %d of at most %v, want %d", seed, got, Bounds[k], want)
 		}
+	}
+	slices.Sort(all)
+	for _, q := range []float64{0.5, 0.9, 0.99, 1} {
+		exact := all[max(0, int(math.Ceil(q*float64(s.Count)))-3)] // two more are 0
+		if got := s.Quantile(q); got < exact || float64(got) > 1.1*float64(exact)+20 {
+			t.Errorf("seed %d: quantile %v is %v, want %v or a bucket's width more", seed, q, got, exact)
+		}
+	}
+	if new(Spread).Quantile(0.99) != 0 {
+		t.Error("an empty spread has a quantile")
 	}
 	counted := s.Zero
 	for i, n := range s.Buckets {

@@ -26,7 +26,7 @@ func (m *Metrics) counts(c *weir.Counts) {
 }
 
 var counters = struct {
-	decisions, attempts, calls, faults, wait, late, attempt, call *prometheus.Desc
+	decisions, attempts, calls, faults, wait, late, attempt, again, call *prometheus.Desc
 }{
 	decisions: gauge("weir_decisions_total", "Attempts decided on, by what was decided and the limit that did.", "upstream", "operation", "limit", "decision"),
 	attempts:  gauge("weir_attempts_total", "Attempts that ended, by class of outcome.", "upstream", "operation", "class"),
@@ -35,12 +35,13 @@ var counters = struct {
 	wait:      gauge("weir_wait_seconds", "Time that attempts waited for their turn, those left out that did not wait.", "upstream", "limit"),
 	late:      gauge("weir_wait_late_seconds", "How much later than their turns attempts woke, those left out that did not wait.", "upstream", "limit"),
 	attempt:   gauge("weir_attempt_duration_seconds", "Time from an attempt's permit to its outcome.", "upstream", "operation", "class"),
+	again:     gauge("weir_retry_duration_seconds", "Time from the permit to the outcome of attempts that were not the first of their call.", "upstream", "class"),
 	call:      gauge("weir_call_duration_seconds", "Time that callers waited for their calls, waits and retries included.", "upstream", "result"),
 }
 
 func describeCounts(to chan<- *prometheus.Desc) {
 	c := &counters
-	for _, d := range []*prometheus.Desc{c.decisions, c.attempts, c.calls, c.faults, c.wait, c.late, c.attempt, c.call} {
+	for _, d := range []*prometheus.Desc{c.decisions, c.attempts, c.calls, c.faults, c.wait, c.late, c.attempt, c.again, c.call} {
 		to <- d
 	}
 }
@@ -108,6 +109,8 @@ func (s *sums) add(n *weir.Count) {
 		s.time(sum{c.wait, [3]string{limit}}, n)
 	case weir.Lates:
 		s.time(sum{c.late, [3]string{limit}}, n)
+	case weir.Retries:
+		s.time(sum{c.again, [3]string{n.Word}}, n)
 	case weir.Attempts:
 		s.counts[sum{c.attempts, [3]string{operation, n.Word}}] += n.N
 		if n.N == 0 {
@@ -132,7 +135,7 @@ func (s *sums) time(k sum, n *weir.Count) {
 
 // labels of each description, the upstream's included.
 var labelled = map[*prometheus.Desc]int{
-	counters.decisions: 4, counters.attempts: 3, counters.calls: 3, counters.faults: 3, counters.wait: 2, counters.late: 2, counters.attempt: 3, counters.call: 2,
+	counters.decisions: 4, counters.attempts: 3, counters.calls: 3, counters.faults: 3, counters.wait: 2, counters.late: 2, counters.attempt: 3, counters.again: 2, counters.call: 2,
 }
 
 func (s *sums) send(to chan<- prometheus.Metric, upstream string, since time.Time, of map[string]exemplars) {

@@ -74,6 +74,10 @@ func everything(t testing.TB) (*Metrics, *prometheus.Registry) {
 		p.Report(outcome.Outcome{Class: c})
 	}
 	_, _ = weir.Do(t.Context(), u, weir.Call{Operation: "put", Cost: map[string]int64{limit.Requests: 2}}, func(context.Context) (int, error) { return 0, nil })
+	again := u.Begin(t.Context(), weir.Call{Safe: true})
+	for class := outcome.Throttled; again.Next(); class = outcome.OK {
+		again.Report(outcome.Outcome{Class: class}, nil)
+	}
 	s, e := weir.Subject{Upstream: "s3", Operation: "put"}, m.Events()
 	e.Violated(weir.Violation{Subject: s, Levels: []weir.LimitLevel{{Rule: perSecond("put", "", 10)}}})
 	for _, c := range outcome.Classes {

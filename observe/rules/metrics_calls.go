@@ -12,6 +12,8 @@ var callsMetrics = []Metric{
 		"attempts that ended: requests to the upstream. Errors are the classes `throttled`, `failed` and `unknown`"},
 	{"weir_attempt_duration_seconds", Histogram, []string{"upstream", "operation", "class"},
 		"time from an attempt's permit to its outcome: the upstream's latency. What has not happened has no series"},
+	{"weir_retry_duration_seconds", Histogram, []string{"upstream", "class"},
+		"the same of attempts that were not the first of their call: how many there were, and how many with `class=\"ok\"`, is how often retries succeed"},
 	{"weir_calls_total", Counter, []string{"upstream", "operation", "result"},
 		"calls that ended, all attempts of a call taken together"},
 	{"weir_faults_total", Counter, []string{"upstream", "operation", "fault"},

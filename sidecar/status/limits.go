@@ -6,9 +6,40 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/seed1158cd35/weir"
 )
+
+// A Limit is the state of one limit under one key.
+type Limit struct {
+	Name      string    `json:"name"`
+	Key       string    `json:"key,omitempty"`
+	Unit      string    `json:"unit"`
+	Shape     string    `json:"shape"`             // bucket, rolling or fixed
+	Rule      string    `json:"rule"`              // as configured: "3000/s burst 300"
+	Rate      float64   `json:"rate"`              // in force, per second
+	Left      int64     `json:"left"`              // units that could go now
+	Full      int64     `json:"full"`              // units when full
+	ResetMS   int64     `json:"reset_ms"`          // until full; if fixed, until the window ends
+	ResetAt   time.Time `json:"reset_at,omitzero"` // when it ends, in its zone; only if fixed
+	PausedMS  int64     `json:"paused_ms"`         // how long a hint still stops all callers
+	KeysKnown int       `json:"keys_known"`        // keys of a limit that has a scope
+	AgeMS     int64     `json:"age_ms,omitempty"`  // of a limit that a fleet shares: since the store spoke
+}
+
+// limitOf is the state of a limit as it was seen.
+func limitOf(l weir.LimitView) Limit {
+	out := Limit{
+		Name: l.Limit.Name, Key: l.Key, Unit: l.Limit.UnitName(), Shape: l.Limit.Shape.String(), Rule: l.Limit.String(),
+		Rate: l.Level.PerSecond, Left: l.Level.Left, Full: l.Level.Full,
+		ResetMS: l.Level.Reset.Milliseconds(), ResetAt: l.Level.ResetAt, PausedMS: l.Level.Paused.Milliseconds(), KeysKnown: l.Keys,
+	}
+	if l.Level.Age < weir.Never {
+		out.AgeMS = l.Level.Age.Milliseconds()
+	}
+	return out
+}
 
 // Of is what is left for one user, tenant or whatever else limits are kept by: the answer to GET /v1/limits.
 type Of struct {

@@ -35,6 +35,9 @@ func Print(w io.Writer, r Report) error {
 		printLimits(t, u.Limits)
 		printBreakers(t, u.Breakers)
 		printFlights(t, u.Flights)
+		if u.Retries != nil {
+			u.Retries.print(t)
+		}
 		if u.Model != nil {
 			u.Model.print(t)
 		}

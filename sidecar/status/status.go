@@ -48,27 +48,11 @@ type Upstream struct {
 	Limits      []Limit   `json:"limits"`
 	Breakers    []Breaker `json:"breakers"`
 	RetriesLeft int64     `json:"retries_left"`
+	Retries     *Retries  `json:"retries,omitempty"`      // nil if nothing was repeated, nothing failed and no breaker opened
 	Pauses      []Pause   `json:"pauses,omitempty"`       // those that last longest first
 	PausesInAll int       `json:"pauses_known,omitempty"` // how many there are
 	Flights     []Flight  `json:"in_flight,omitempty"`
 	Model       *Model    `json:"model,omitempty"` // nil unless it is a language model
-}
-
-// A Limit is the state of one limit under one key.
-type Limit struct {
-	Name      string    `json:"name"`
-	Key       string    `json:"key,omitempty"`
-	Unit      string    `json:"unit"`
-	Shape     string    `json:"shape"`             // bucket, rolling or fixed
-	Rule      string    `json:"rule"`              // as configured: "3000/s burst 300"
-	Rate      float64   `json:"rate"`              // in force, per second
-	Left      int64     `json:"left"`              // units that could go now
-	Full      int64     `json:"full"`              // units when full
-	ResetMS   int64     `json:"reset_ms"`          // until full; if fixed, until the window ends
-	ResetAt   time.Time `json:"reset_at,omitzero"` // when it ends, in its zone; only if fixed
-	PausedMS  int64     `json:"paused_ms"`         // how long a hint still stops all callers
-	KeysKnown int       `json:"keys_known"`        // keys of a limit that has a scope
-	AgeMS     int64     `json:"age_ms,omitempty"`  // of a limit that a fleet shares: since the store spoke
 }
 
 // A Breaker is the state of one breaker.
@@ -86,19 +70,6 @@ const keysShown = 20
 
 // endless is longer than any breaker stays open by itself.
 const endless = 10 * 366 * 24 * time.Hour
-
-// limitOf is the state of a limit as it was seen.
-func limitOf(l weir.LimitView) Limit {
-	out := Limit{
-		Name: l.Limit.Name, Key: l.Key, Unit: l.Limit.UnitName(), Shape: l.Limit.Shape.String(), Rule: l.Limit.String(),
-		Rate: l.Level.PerSecond, Left: l.Level.Left, Full: l.Level.Full,
-		ResetMS: l.Level.Reset.Milliseconds(), ResetAt: l.Level.ResetAt, PausedMS: l.Level.Paused.Milliseconds(), KeysKnown: l.Keys,
-	}
-	if l.Level.Age < weir.Never {
-		out.AgeMS = l.Level.Age.Milliseconds()
-	}
-	return out
-}
 
 // stateOf is the state of an upstream now.
 func stateOf(u *weir.Upstream) Upstream {
@@ -253,7 +224,9 @@ func (p *Page) Report(ctx context.Context) Report {
 func (p *Page) State() Report {
 	r := p.Rest()
 	for _, u := range p.Upstreams() {
-		r.Upstreams = append(r.Upstreams, p.StateOf(u))
+		state := p.StateOf(u)
+		state.Retries = retriesOf(u.Retries(), time.Now())
+		r.Upstreams = append(r.Upstreams, state)
 	}
 	sort.Slice(r.Upstreams, func(i, j int) bool { return r.Upstreams[i].Name < r.Upstreams[j].Name })
 	return r
